@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arenas: memory grouped by lifetime. Allocation never returns NULL; when memory or the budget
+ * runs out, the arena's out-of-memory hook is called, which must not return (the program: message
+ * and exit 7; tests: longjmp). Not thread-safe: one arena per thread.
+ */
+#ifndef AP_BASE_ARENA_H
+#define AP_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct ap_arena;
+
+/* Called when memory runs out; must not return. wanted: bytes of the failed request. */
+typedef void ap_oom_fn(void *user, size_t wanted);
+
+/* A new empty arena of at most budget_bytes (0: no limit). Destroy with ap_arena_destroy().
+ * oom NULL: a line on stderr and abort(). */
+struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user);
+
+/* Frees everything; accepts NULL. */
+void ap_arena_destroy(struct ap_arena *a);
+
+/* count * size zeroed bytes, 16-byte aligned; overflow of the product counts as out of memory. */
+void *ap_arena_alloc(struct ap_arena *a, size_t count, size_t size);
+
+/* The same without zeroing, for large tables that are filled at once. */
+void *ap_arena_alloc_raw(struct ap_arena *a, size_t count, size_t size);
+
+/* Copies kept in the arena; the string forms are NUL-terminated. */
+void *ap_arena_memdup(struct ap_arena *a, const void *p, size_t bytes);
+char *ap_arena_strdup(struct ap_arena *a, const char *s);
+char *ap_arena_strndup(struct ap_arena *a, const char *s, size_t len);
+char *ap_arena_printf(struct ap_arena *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* A point in the arena's history; release() frees what was allocated after it. */
+struct ap_mark {
+	void *chunk;
+	size_t used;
+};
+struct ap_mark ap_arena_mark(const struct ap_arena *a);
+void ap_arena_release(struct ap_arena *a, struct ap_mark m);
+
+/* Bytes obtained from the system so far (peak is never below it). */
+size_t ap_arena_bytes(const struct ap_arena *a);
+
+#define AP_NEW(a, T) ((T *)ap_arena_alloc((a), 1, sizeof(T)))
+#define AP_NEW_N(a, T, n) ((T *)ap_arena_alloc((a), (size_t)(n), sizeof(T)))
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sink of messages. A message is written where the fault is seen; above that only the status
+ * travels. The library never prints: the program renders the sink with ap_diag_render().
+ */
+#ifndef AP_BASE_DIAG_H
+#define AP_BASE_DIAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "autopar/status.h"
+
+struct ap_arena;
+struct ap_diag;
+struct ap_str;
+
+enum ap_level { AP_NOTE, AP_WARNING, AP_ERROR };
+
+/* Where a fault is; every field may be NULL or 0 (unknown). Strings are borrowed for the call. */
+struct ap_where {
+	const char *file; /* as the user named it */
+	int64_t line, col; /* from 1 */
+	const char *pointer; /* JSON pointer, "" for the root */
+	const char *oper; /* name of the operator concerned, raw */
+};
+
+/* A sink that keeps its messages in arena. strict: warnings count as errors (AP_MEANING). */
+struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
+
+/* Adds a message. check: name of the named check that spoke, or NULL. For AP_ERROR st is what the
+ * run will end with (the first error's status wins) and is returned; else AP_OK is returned, or
+ * AP_MEANING for a warning of a strict sink. */
+enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
+	const struct ap_where *where, const char *check, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+
+/* Names from files, safe to print: control characters, bidi controls and invalid UTF-8 escaped
+ * (\n, \x1b, \u202e), cut to 80 characters with "...". Kept in the sink's arena. */
+const char *ap_diag_name(struct ap_diag *d, const char *raw);
+
+size_t ap_diag_count(const struct ap_diag *d, enum ap_level level);
+
+/* Status of the first error, AP_OK where there is none. */
+enum ap_status ap_diag_status(const struct ap_diag *d);
+
+/* All messages of at least level `least`, one a line, in the order they came:
+ * "autopar-plan: error: FILE:LINE:COL: /pointer (operator "NAME"): text [check]"; errors first up to
+ * max_errors, then "autopar-plan: error: and N more". */
+void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
+	struct ap_str *out);
+
+/* The text of message i (0-based) without location; NULL past the end. For tests and --json. */
+const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
+	const char **check);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files in whole, files out all or nothing. Outputs of a run are staged beside their targets
+ * (".NAME.XXXXXX", O_EXCL, mode 0666 & ~umask), and renamed together in a fixed order at commit;
+ * a symbolic link's target is replaced, the link stays.
+ */
+#ifndef AP_BASE_FILE_H
+#define AP_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/ctx.h"
+#include "base/json.h"
+
+#define AP_FILE_MAX_BYTES ((size_t)64 << 20) /* default limit of an input */
+
+/* Reads a regular file (or standard input for "-") into the run arena, NUL-terminated. AP_IO when it
+ * cannot be read or is no regular file (never blocks on a FIFO), AP_LIMIT above max bytes (checked
+ * before reading), AP_SYNTAX when empty. */
+enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
+	size_t *len);
+
+/* Last component of a path; "-" for standard input. Borrowed from path. */
+const char *ap_file_base(const char *path);
+
+/* Do two paths name the same existing file (device and inode)? */
+bool ap_file_same(const char *a, const char *b);
+
+/* Does path end in suffix (case-sensitive, whole)? */
+bool ap_file_suffix(const char *path, const char *suffix);
+
+struct ap_outputs; /* the outputs of one run */
+
+struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx);
+
+/* Stages path; *id numbers the output. AP_IO with a message where the folder cannot take it;
+ * AP_USAGE for a directory. "-" is standard output, written at commit, before the renames. */
+enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
+	size_t *id);
+
+/* Buffered write to output id; errors are kept until commit. user of ap_outputs_writer. */
+void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t len);
+
+struct ap_output_sink {
+	struct ap_outputs *o;
+	size_t id;
+};
+void ap_output_write_fn(void *sink, const char *bytes, size_t len); /* an ap_write_fn */
+
+/* Flushes, fsyncs and renames all, in the order they were opened. On any failure (also of earlier
+ * writes) reports AP_IO with the path, and removes every staged file: nothing is changed. */
+enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o);
+
+/* Removes what is staged; no target is touched. Accepts NULL and a committed set. Async-signal
+ * unsafe; a signal handler must only set the stop flag. */
+void ap_outputs_discard(struct ap_outputs *o);
+
+/* Writes all of bytes to standard output; AP_IO when it is closed, full or its reader has gone. */
+enum ap_status ap_stdout_write(struct ap_ctx *ctx, const char *bytes, size_t len);
+
+#endif

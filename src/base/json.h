@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON in (through cJSON, caged in json.c behind a strict RFC 8259 pre-scan) and JSON out (streamed).
+ *
+ * Reading knows for every value its place in the text, so that any error can be located:
+ * parse cost O(bytes); locating one error O(bytes).
+ */
+#ifndef AP_BASE_JSON_H
+#define AP_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ctx.h"
+#include "base/diag.h"
+
+struct ap_json; /* a document */
+struct ap_jv; /* a value in it */
+struct ap_str;
+
+enum ap_jtype { AP_JNULL, AP_JBOOL, AP_JNUMBER, AP_JSTRING, AP_JARRAY, AP_JOBJECT };
+
+enum { AP_JSON_TRAILING_COMMA = 1 }; /* a trailing comma is a warning, not an error */
+
+/*
+ * Parses text[0..len) (need not be NUL-terminated; copied). AP_SYNTAX with line and column for
+ * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning); AP_MEANING for duplicate keys
+ * (naming both lines), \u0000 in a string, and numbers that are not finite; AP_LIMIT for nesting
+ * deeper than 256. file is what messages call it (copied).
+ */
+enum ap_status ap_json_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
+	unsigned flags, struct ap_json **out);
+
+const struct ap_jv *ap_json_root(const struct ap_json *doc);
+const char *ap_json_file(const struct ap_json *doc);
+
+enum ap_jtype ap_jv_type(const struct ap_jv *v);
+size_t ap_jv_count(const struct ap_jv *v); /* elements or members; O(n) */
+const struct ap_jv *ap_jv_first(const struct ap_jv *v); /* NULL when empty or no container */
+const struct ap_jv *ap_jv_next(const struct ap_jv *v); /* NULL after the last */
+const char *ap_jv_key(const struct ap_jv *v); /* of a member; NULL in an array */
+const struct ap_jv *ap_jv_get(const struct ap_jv *obj, const char *key); /* case-sensitive; O(n) */
+const char *ap_jv_str(const struct ap_jv *v); /* v is a string */
+bool ap_jv_bool(const struct ap_jv *v); /* v is a bool */
+double ap_jv_double(const struct ap_jv *v); /* v is a number */
+
+/* v as integer, exactly (from the token's text: 8, 8.0 and 8e0 are 8; 8.5 and 2^63 are not). */
+bool ap_jv_int(const struct ap_json *doc, const struct ap_jv *v, int64_t *r);
+
+/* Reports at v (NULL: the document): FILE:LINE:COL: /pointer (operator "oper"): text [check]. */
+enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
+	...) __attribute__((format(printf, 8, 9)));
+
+/*
+ * Typed members of an object. A missing or ill-typed member is reported (check "key-missing",
+ * "key-type", "key-range") and makes the call return AP_MEANING. The opt_ forms leave *r alone when
+ * the member is absent. lo..hi is the allowed range.
+ */
+enum ap_status ap_json_get_str(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const char **r);
+enum ap_status ap_json_get_int(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r);
+enum ap_status ap_json_get_num(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, double lo, double hi, double *r);
+enum ap_status ap_json_get_arr(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r);
+enum ap_status ap_json_get_obj(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r);
+enum ap_status ap_json_opt_str(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const char **r);
+enum ap_status ap_json_opt_int(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r);
+enum ap_status ap_json_opt_num(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, double lo, double hi, double *r);
+enum ap_status ap_json_opt_bool(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, bool *r);
+enum ap_status ap_json_opt_arr(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r);
+enum ap_status ap_json_opt_obj(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r);
+
+/* An array of integers in [lo, hi] into the run arena. Errors as above. */
+enum ap_status ap_json_ints(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *arr,
+	int64_t lo, int64_t hi, int64_t **r, size_t *n);
+
+/* Warns [key-unknown] of members of obj that are not in known (NULL-terminated), with the nearest
+ * known key where the spelling is close. Returns what the sink says (AP_OK, or strict AP_MEANING). */
+enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *const *known);
+
+/*
+ * Writing: events, in order, onto a sink function. Pretty form (indent > 0): objects and arrays one
+ * member a line, but containers opened with the _flat forms stay on one line. Numbers through
+ * ap_format_double / PRId64. Misuse (a key outside an object, unbalanced ends) is an assertion.
+ */
+typedef void ap_write_fn(void *user, const char *bytes, size_t len);
+
+struct ap_jw {
+	ap_write_fn *write;
+	void *user;
+	int indent; /* blanks per level; 0: compact */
+	int depth;
+	uint64_t object, comma, flat; /* bit per level */
+	bool have_key;
+};
+
+void ap_jw_init(struct ap_jw *w, ap_write_fn *write, void *user, int indent);
+void ap_jw_str_init(struct ap_jw *w, struct ap_str *out, int indent); /* onto a string */
+void ap_jw_obj(struct ap_jw *w);
+void ap_jw_arr(struct ap_jw *w);
+void ap_jw_obj_flat(struct ap_jw *w);
+void ap_jw_arr_flat(struct ap_jw *w);
+void ap_jw_end(struct ap_jw *w); /* of the innermost container */
+void ap_jw_key(struct ap_jw *w, const char *key);
+void ap_jw_str(struct ap_jw *w, const char *s); /* s is UTF-8 */
+void ap_jw_int(struct ap_jw *w, int64_t v);
+void ap_jw_num(struct ap_jw *w, double v); /* infinity and NaN become null */
+void ap_jw_bool(struct ap_jw *w, bool v);
+void ap_jw_null(struct ap_jw *w);
+void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s);
+void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v);
+void ap_jw_knum(struct ap_jw *w, const char *key, double v);
+void ap_jw_kbool(struct ap_jw *w, const char *key, bool v);
+void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n); /* flat array */
+void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n);
+void ap_jw_finish(struct ap_jw *w); /* balanced; ends with a newline */
+
+#endif

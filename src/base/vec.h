@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growable arrays on an arena:  struct { ap_id *v; size_t n, cap; } ids = {0};
+ * AP_PUSH(arena, ids, x) appends; growth doubles, the old block stays in the arena.
+ */
+#ifndef AP_BASE_VEC_H
+#define AP_BASE_VEC_H
+
+#include <stddef.h>
+
+struct ap_arena;
+
+void *ap_vec_grow(struct ap_arena *arena, void *old, size_t n, size_t *cap, size_t size);
+
+#define AP_PUSH(arena, vec, x) \
+	do { \
+		if ((vec).n == (vec).cap) \
+			(vec).v = ap_vec_grow((arena), (vec).v, (vec).n, &(vec).cap, \
+				sizeof *(vec).v); \
+		(vec).v[(vec).n++] = (x); \
+	} while (0)
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plain cost table that all search engines work on: choose one candidate per node; minimise the
+ * sum of node and edge costs; the sum of node and edge memory must not exceed the limit. Neither
+ * operators nor machines are known here.
+ *
+ * Costs of a table made by cost/ are multiples of AP_QUANTUM_S, so sums are exact in any order. A
+ * foreign problem (ap_problem_load) is rounded to multiples of `quantum`, a power of two chosen so
+ * that no total exceeds 2^53 quanta; the numbers as given are kept for the reported objective.
+ */
+#ifndef AP_PROBLEM_PROBLEM_H
+#define AP_PROBLEM_PROBLEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/ctx.h"
+#include "base/json.h"
+
+struct ap_pnode {
+	const char *name;
+	uint32_t k; /* candidates, >= 1 */
+	const double *cost; /* [k], INFINITY: forbidden; may be negative in foreign problems */
+	const int64_t *memory; /* [k] bytes, NULL: all 0; may be negative in foreign problems */
+};
+
+struct ap_pmatrix { /* row-major, rows: candidates of u, cols: candidates of v */
+	uint32_t rows, cols;
+	const double *cost; /* [rows*cols], INFINITY: forbidden */
+	const int64_t *memory; /* [rows*cols] or NULL */
+};
+
+struct ap_pedge {
+	ap_id u, v; /* nodes, u != v; several edges may join the same two */
+	ap_id matrix; /* shared by edges with equal content */
+};
+
+struct ap_problem {
+	uint32_t n;
+	const struct ap_pnode *node;
+	uint32_t nedge;
+	const struct ap_pedge *edge;
+	uint32_t nmatrix;
+	const struct ap_pmatrix *matrix;
+	int64_t memory_limit; /* bytes; AP_NO_LIMIT: none */
+	double quantum; /* every finite cost is a multiple of it */
+	const struct ap_problem *given; /* the numbers as read, same shape; NULL when equal */
+};
+
+#define AP_NO_LIMIT INT64_MAX
+
+enum ap_outcome { /* what an engine found; not an error */
+	AP_OUT_OPTIMAL, /* pick is an optimum, lower_bound == cost */
+	AP_OUT_FEASIBLE, /* pick is valid, lower_bound <= optimum <= cost */
+	AP_OUT_INFEASIBLE, /* proven: no pick exists */
+	AP_OUT_LIMIT /* a limit was hit before any pick was found; lower_bound holds */
+};
+
+struct ap_choice {
+	enum ap_outcome outcome;
+	const char *engine;
+	uint32_t *pick; /* [n], NULL unless OPTIMAL or FEASIBLE */
+	double cost; /* of pick */
+	double lower_bound;
+	int64_t memory; /* of pick */
+	int64_t least_memory; /* with INFEASIBLE by memory: the least any pick needs, else -1 */
+	uint64_t work; /* deterministic count of inner steps */
+};
+
+/* Cost and memory of a pick, straight from the table: O(n + edges). INFINITY when forbidden. */
+double ap_problem_cost(const struct ap_problem *p, const uint32_t *pick);
+int64_t ap_problem_memory(const struct ap_problem *p, const uint32_t *pick);
+
+/* Reads autopar-problem/1 / writes it (contract section 6). */
+enum ap_status ap_problem_load(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_problem **out);
+void ap_problem_write_json(const struct ap_problem *p, ap_write_fn *write, void *user);
+
+/* The same problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
+ * variables) and for weighted-constraint solvers (toulbar2 .wcsp, integer quanta; the header line is
+ * exact; a memory limit is not expressible there and is refused by the caller). */
+void ap_problem_write_lp(const struct ap_problem *p, ap_write_fn *write, void *user);
+void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user);
+
+/* Writes autopar-solution/1 for a choice; objective from the numbers as given. */
+void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
+	ap_write_fn *write, void *user);
+
+/* Is a lexicographically smaller than b? The tie-break of equal costs. */
+bool ap_pick_less(const uint32_t *a, const uint32_t *b, uint32_t n);
+
+/* Content hash of the table (shape, costs, memory, limit), names left out; hex SHA-256. */
+void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[65]);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Search engines: pure functions of ap_problem. One row each in engines.def. */
+#ifndef AP_SEARCH_ENGINE_H
+#define AP_SEARCH_ENGINE_H
+
+#include "problem/problem.h"
+
+struct ap_budget {
+	uint64_t work; /* inner steps, 0: no limit; deterministic */
+	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
+	double gap; /* stop when cost <= lower_bound * (1 + gap) is proven; 0: only exact */
+};
+
+enum { AP_ENGINE_EXACT = 1, AP_ENGINE_MEMORY = 2 /* honours memory_limit itself */ };
+
+struct ap_engine {
+	const char *name; /* as in --search-mode */
+	const char *help; /* one line */
+	unsigned flags;
+	/* Fills *out (pick in the run arena). Polls ctx->stop. Ties: lexicographically smallest. */
+	void (*solve)(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+		struct ap_choice *out);
+};
+
+/* The engine of that name, or NULL. */
+const struct ap_engine *ap_engine_find(const char *name);
+
+/* Row i of the table in order, NULL past the end. */
+const struct ap_engine *ap_engine_at(size_t i);
+
+#endif
