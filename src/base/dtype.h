@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element types, a row each: name as in MindSpore, bytes, does it carry gradients. */
+#ifndef AP_BASE_DTYPE_H
+#define AP_BASE_DTYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define AP_DTYPE_ROWS(X) \
+	X(BOOL, "bool", 1, false) \
+	X(INT8, "int8", 1, false) \
+	X(INT16, "int16", 2, false) \
+	X(INT32, "int32", 4, false) \
+	X(INT64, "int64", 8, false) \
+	X(UINT8, "uint8", 1, false) \
+	X(UINT16, "uint16", 2, false) \
+	X(UINT32, "uint32", 4, false) \
+	X(UINT64, "uint64", 8, false) \
+	X(FLOAT16, "float16", 2, true) \
+	X(BFLOAT16, "bfloat16", 2, true) \
+	X(FLOAT32, "float32", 4, true) \
+	X(FLOAT64, "float64", 8, true)
+
+enum ap_dtype {
+#define AP_DTYPE_ENUM(id, name, bytes, real) AP_##id,
+	AP_DTYPE_ROWS(AP_DTYPE_ENUM)
+#undef AP_DTYPE_ENUM
+	AP_DTYPE_COUNT
+};
+
+/* The type of that name; AP_DTYPE_COUNT when unknown. */
+enum ap_dtype ap_dtype_find(const char *name);
+
+const char *ap_dtype_name(enum ap_dtype t);
+int ap_dtype_bytes(enum ap_dtype t);
+bool ap_dtype_is_float(enum ap_dtype t);
+
+#endif

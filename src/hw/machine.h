@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine as the cost model sees it: ranks in nested blocks joined by link levels, and a mesh of
+ * prime axes over the ranks. Made from a topology and a chip; immutable.
+ */
+#ifndef AP_HW_MACHINE_H
+#define AP_HW_MACHINE_H
+
+#include "hw/chip.h"
+#include "hw/topo.h"
+
+#define AP_MAX_AXES 24 /* prime factors of 2^20 and spare */
+
+/*
+ * A communication axis over ranks in row-major order: coordinate = rank / stride % size. A set of
+ * axes names for each rank the group of ranks that differ from it only in these coordinates.
+ * Normal form: strides descending, disjoint, adjacent axes merged ({8,2},{4,2} -> {4,4}), sizes > 1.
+ */
+struct ap_axis {
+	int32_t stride, size;
+};
+struct ap_axes {
+	int n;
+	struct ap_axis axis[AP_MAX_AXES];
+};
+
+/* Adds an axis, keeping normal form. Axes given must be disjoint. */
+void ap_axes_add(struct ap_axes *set, struct ap_axis axis);
+int64_t ap_axes_size(const struct ap_axes *set); /* ranks of a group; 1 when empty */
+bool ap_axes_equal(const struct ap_axes *a, const struct ap_axes *b);
+
+/* Ranks of the group that `rank` is in, ascending; out holds ap_axes_size() entries. */
+void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out);
+
+struct ap_prime_axis {
+	int32_t size, stride; /* outermost first */
+	int level; /* innermost link level that the axis stays inside of */
+};
+
+struct ap_machine {
+	const struct ap_chip *chip;
+	const struct ap_topo *topo;
+	uint32_t ndev; /* of one stage */
+	int nlevel; /* link levels really in use, inner to outer */
+	struct ap_link_level level[AP_MAX_LEVELS];
+	const uint32_t *block[AP_MAX_LEVELS]; /* [ndev] block of a rank at this level */
+	bool regular; /* every block at each level holds the same number of consecutive ranks */
+	int naxis;
+	struct ap_prime_axis axis[AP_MAX_AXES];
+};
+
+/* Joins topology and chip. Levels whose blocks hold one rank each, or that no block leaves, drop out.
+ * Devices of a server fall into a chip's inner blocks by device_id / span. O(ndev levels). */
+enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
+	const struct ap_chip *chip, const struct ap_machine **out);
+
+/*
+ * How the groups of an axes set lie on the machine. Unaligned groups differ from one another: all
+ * distinct shapes are kept and the slowest decides.
+ */
+struct ap_group_shape {
+	uint32_t fan[AP_MAX_LEVELS]; /* largest number of a level's sub-blocks (ranks at level 0) that a
+	                                group has members in, inside one block of that level; >= 1 */
+	uint32_t members; /* most members of the group on one server: the cards that it drives */
+};
+struct ap_group {
+	struct ap_axes axes;
+	int64_t size;
+	int nshape;
+	const struct ap_group_shape *shape;
+};
+
+/* O(axes levels) on a regular machine, else O(ndev levels). Kept in arena. */
+void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const struct ap_axes *axes,
+	struct ap_group *out);
+
+/* Collectives, a row each in coll.def: name, volume and steps, adjoint. */
+enum ap_coll {
+#define COLL(id, ...) AP_COLL_##id,
+#include "hw/coll.def"
+#undef COLL
+	AP_COLL_COUNT
+};
+
+const char *ap_coll_name(enum ap_coll c); /* "AllReduce", "AllGather", ... */
+enum ap_coll ap_coll_adjoint(enum ap_coll c); /* what autodiff makes of it */
+
+/*
+ * Seconds of one collective over every group of the set at once. bytes: the size of the whole buffer
+ * on one rank, that is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather.
+ * Best of ring, tree and hierarchical (costmodel-facts section 4), per link level with alpha-beta;
+ * *algorithm (may be NULL) names the winner. 0 for groups of one. Monotone in bytes.
+ */
+double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
+	double bytes, const char **algorithm);
+
+#endif
