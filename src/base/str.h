@@ -21,9 +21,11 @@ void ap_str_add(struct ap_str *b, const char *s);
 void ap_str_addn(struct ap_str *b, const char *s, size_t len);
 void ap_str_addc(struct ap_str *b, char c);
 void ap_str_addf(struct ap_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap);
+void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 
-/* Damerau-Levenshtein distance, at most `most` + 1 (early stop). O(|a| |b|). */
+/* Damerau-Levenshtein distance, at most `most` + 1 (early stop). O(|a| |b|). Strings of more than
+ * 255 bytes are near to nothing but themselves. */
 int ap_str_distance(const char *a, const char *b, int most);
 
 /* Is s[0..len) valid UTF-8 (RFC 3629: no surrogates, no overlong forms)? On false *bad is the

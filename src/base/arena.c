@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 1 << 20 };
+
+struct chunk {
+	struct chunk *prev;
+	size_t size, used; /* of data */
+	alignas(ALIGN) unsigned char data[];
+};
+
+struct ap_arena {
+	struct chunk *last; /* NULL: empty */
+	struct chunk *spare; /* kept by release, so that mark and release in a loop stay cheap */
+	size_t bytes, budget; /* held now; 0: no limit */
+	ap_oom_fn *oom;
+	void *user;
+};
+
+static void die(void *user, size_t wanted)
+{
+	(void)user;
+	fprintf(stderr, "autopar-plan: error: out of memory (%zu bytes)\n", wanted);
+	abort();
+}
+
+static _Noreturn void out_of_memory(ap_oom_fn *oom, void *user, size_t wanted)
+{
+	oom(user, wanted);
+	abort();
+}
+
+struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user)
+{
+	struct ap_arena *a = malloc(sizeof *a);
+
+	if (!oom)
+		oom = die;
+	if (!a)
+		out_of_memory(oom, user, sizeof *a);
+	*a = (struct ap_arena){.budget = budget_bytes, .oom = oom, .user = user};
+	return a;
+}
+
+static void chunk_free(struct ap_arena *a, struct chunk *c)
+{
+	a->bytes -= sizeof *c + c->size;
+	free(c);
+}
+
+static void spare_drop(struct ap_arena *a)
+{
+	if (a->spare)
+		chunk_free(a, a->spare);
+	a->spare = NULL;
+}
+
+void ap_arena_destroy(struct ap_arena *a)
+{
+	if (!a)
+		return;
+	ap_arena_release(a, (struct ap_mark){0});
+	spare_drop(a);
+	free(a);
+}
+
+/* How large the data of a new chunk for need bytes should be; 0: the budget does not allow it. */
+static size_t chunk_size(const struct ap_arena *a, size_t need)
+{
+	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes;
+
+	if (size > CHUNK_MAX)
+		size = CHUNK_MAX;
+	if (size < need)
+		size = need;
+	if (a->budget) {
+		size_t left = a->budget > a->bytes ? a->budget - a->bytes : 0;
+
+		left = left > sizeof(struct chunk) ? left - sizeof(struct chunk) : 0;
+		if (size > left)
+			size = left;
+	}
+	return size >= need ? size : 0;
+}
+
+static void chunk_add(struct ap_arena *a, size_t need)
+{
+	struct chunk *c = a->spare;
+
+	if (c && c->size >= need) {
+		a->spare = NULL;
+	} else {
+		size_t size;
+
+		spare_drop(a);
+		size = chunk_size(a, need);
+		c = size ? malloc(sizeof *c + size) : NULL;
+		if (!c)
+			out_of_memory(a->oom, a->user, need);
+		c->size = size;
+		a->bytes += sizeof *c + size;
+	}
+	c->used = 0;
+	c->prev = a->last;
+	a->last = c;
+}
+
+void *ap_arena_alloc_raw(struct ap_arena *a, size_t count, size_t size)
+{
+	size_t need;
+	struct chunk *c;
+
+	if (__builtin_mul_overflow(count, size, &need) || need > SIZE_MAX / 2)
+		out_of_memory(a->oom, a->user, SIZE_MAX);
+	need = need ? (need + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+	if (!a->last || a->last->size - a->last->used < need)
+		chunk_add(a, need);
+	c = a->last;
+	c->used += need;
+	return c->data + (c->used - need);
+}
+
+void *ap_arena_alloc(struct ap_arena *a, size_t count, size_t size)
+{
+	void *p = ap_arena_alloc_raw(a, count, size);
+
+	return memset(p, 0, count * size);
+}
+
+void *ap_arena_memdup(struct ap_arena *a, const void *p, size_t bytes)
+{
+	void *copy = ap_arena_alloc_raw(a, bytes, 1);
+
+	return bytes ? memcpy(copy, p, bytes) : copy;
+}
+
+char *ap_arena_strndup(struct ap_arena *a, const char *s, size_t len)
+{
+	char *copy = ap_arena_alloc_raw(a, len + 1, 1);
+
+	if (len)
+		memcpy(copy, s, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+char *ap_arena_strdup(struct ap_arena *a, const char *s)
+{
+	return ap_arena_strndup(a, s, strlen(s));
+}
+
+char *ap_arena_printf(struct ap_arena *a, const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	assert(len >= 0);
+	s = ap_arena_alloc_raw(a, (size_t)len + 1, 1);
+	va_start(ap, fmt);
+	vsnprintf(s, (size_t)len + 1, fmt, ap);
+	va_end(ap);
+	return s;
+}
+
+struct ap_mark ap_arena_mark(const struct ap_arena *a)
+{
+	return (struct ap_mark){.chunk = a->last, .used = a->last ? a->last->used : 0};
+}
+
+void ap_arena_release(struct ap_arena *a, struct ap_mark m)
+{
+	while (a->last != m.chunk) {
+		struct chunk *c = a->last;
+
+		assert(c); /* the mark is of this arena and not yet released itself */
+		a->last = c->prev;
+		if (c->size <= CHUNK_MAX && (!a->spare || a->spare->size < c->size)) {
+			spare_drop(a);
+			a->spare = c;
+		} else {
+			chunk_free(a, c);
+		}
+	}
+	if (a->last)
+		a->last->used = m.used;
+}
+
+size_t ap_arena_bytes(const struct ap_arena *a)
+{
+	return a->bytes;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/diag.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+enum { NAME_CHARS = 80, POINTER_CHARS = 400, TEXT_CHARS = 4000 };
+
+struct message {
+	enum ap_level level;
+	const char *place; /* rendered, with its colon and blank; "" where unknown */
+	const char *check;
+	const char *text;
+};
+
+struct ap_diag {
+	struct ap_arena *arena;
+	bool strict;
+	enum ap_status first; /* of the first error */
+	size_t count[AP_ERROR + 1];
+	struct {
+		struct message *v;
+		size_t n, cap;
+	} messages;
+};
+
+struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict)
+{
+	struct ap_diag *d = AP_NEW(arena, struct ap_diag);
+
+	d->arena = arena;
+	d->strict = strict;
+	return d;
+}
+
+/* The code point of the valid sequence at s and its length; length 0 where it is not valid. */
+static uint32_t decode(const char *s, size_t left, size_t *len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t bad, n = u[0] < 0x80 ? 1 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
+	uint32_t c = n == 1 ? u[0] : u[0] & 0x7Fu >> n;
+
+	*len = n <= left && ap_str_utf8(s, n, &bad) ? n : 0;
+	for (size_t i = 1; i < *len; i++)
+		c = c << 6 | (u[i] & 0x3Fu);
+	return c;
+}
+
+/* Does a terminal act on c instead of showing it? Controls, line separators, bidi controls. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
+		(c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+}
+
+static void add_control(struct ap_str *b, uint32_t c)
+{
+	static const char from[] = "\n\t\r", to[] = "ntr";
+	const char *at = c < 0x20 && c ? strchr(from, (int)c) : NULL;
+
+	if (at)
+		ap_str_addf(b, "\\%c", to[at - from]);
+	else
+		ap_str_addf(b, c < 0x100 ? "\\x%02" PRIx32 : "\\u%04" PRIx32, c);
+}
+
+/* raw made safe to print and cut to most characters. */
+static void add_safe(struct ap_str *b, const char *raw, size_t most)
+{
+	size_t left = strlen(raw), len;
+
+	for (size_t chars = 0; left; chars++, raw += len, left -= len) {
+		uint32_t c = decode(raw, left, &len);
+
+		if (chars == most) {
+			ap_str_add(b, "...");
+			return;
+		}
+		if (!len) {
+			ap_str_addf(b, "\\x%02x", (unsigned)(unsigned char)*raw);
+			len = 1;
+		} else if (is_control(c)) {
+			add_control(b, c);
+		} else {
+			ap_str_addn(b, raw, len);
+		}
+	}
+}
+
+const char *ap_diag_name(struct ap_diag *d, const char *raw)
+{
+	struct ap_str b;
+
+	ap_str_init(&b, d->arena);
+	add_safe(&b, raw, NAME_CHARS);
+	return b.s;
+}
+
+static const char *place_text(struct ap_diag *d, const struct ap_where *w)
+{
+	struct ap_str b;
+	bool pointer = w && w->pointer && *w->pointer;
+
+	if (!w)
+		return "";
+	ap_str_init(&b, d->arena);
+	if (w->file) {
+		add_safe(&b, w->file, POINTER_CHARS);
+		if (w->line > 0)
+			ap_str_addf(&b, ":%" PRId64, w->line);
+		if (w->line > 0 && w->col > 0)
+			ap_str_addf(&b, ":%" PRId64, w->col);
+		ap_str_add(&b, ": ");
+	}
+	if (pointer)
+		add_safe(&b, w->pointer, POINTER_CHARS);
+	if (w->oper) {
+		ap_str_add(&b, pointer ? " (operator \"" : "(operator \"");
+		add_safe(&b, w->oper, NAME_CHARS);
+		ap_str_add(&b, "\")");
+	}
+	if (pointer || w->oper)
+		ap_str_add(&b, ": ");
+	return b.s;
+}
+
+enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
+	const struct ap_where *where, const char *check, const char *fmt, ...)
+{
+	struct ap_str raw, text;
+	va_list ap;
+
+	assert(level != AP_ERROR || st != AP_OK);
+	ap_str_init(&raw, d->arena);
+	va_start(ap, fmt);
+	ap_str_vaddf(&raw, fmt, ap);
+	va_end(ap);
+	ap_str_init(&text, d->arena);
+	add_safe(&text, raw.s, TEXT_CHARS);
+
+	if (level != AP_ERROR)
+		st = AP_OK;
+	if (level == AP_WARNING && d->strict) {
+		level = AP_ERROR;
+		st = AP_MEANING;
+	}
+	if (level == AP_ERROR && d->first == AP_OK)
+		d->first = st;
+	d->count[level]++;
+	AP_PUSH(d->arena, d->messages, ((struct message){
+		.level = level,
+		.place = place_text(d, where),
+		.check = check ? ap_arena_strdup(d->arena, check) : NULL,
+		.text = text.s,
+	}));
+	return st;
+}
+
+size_t ap_diag_count(const struct ap_diag *d, enum ap_level level)
+{
+	return d->count[level];
+}
+
+enum ap_status ap_diag_status(const struct ap_diag *d)
+{
+	return d->first;
+}
+
+void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
+	struct ap_str *out)
+{
+	static const char *const words[] = {"note", "warning", "error"};
+	size_t shown[AP_ERROR + 1] = {0};
+
+	for (size_t i = 0; i < d->messages.n; i++) {
+		const struct message *m = &d->messages.v[i];
+
+		if (m->level < least || shown[m->level]++ >= max_errors)
+			continue;
+		ap_str_addf(out, "autopar-plan: %s: %s%s", words[m->level], m->place, m->text);
+		if (m->check)
+			ap_str_addf(out, " [%s]", m->check);
+		ap_str_addc(out, '\n');
+	}
+	for (int level = AP_ERROR; level >= (int)least; level--)
+		if (shown[level] > max_errors)
+			ap_str_addf(out, "autopar-plan: %s: and %zu more\n", words[level],
+				shown[level] - max_errors);
+}
+
+const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
+	const char **check)
+{
+	if (i >= d->messages.n)
+		return NULL;
+	if (level)
+		*level = d->messages.v[i].level;
+	if (check)
+		*check = d->messages.v[i].check;
+	return d->messages.v[i].text;
+}

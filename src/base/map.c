@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+enum { FIRST_SLOTS = 16 };
+
+struct entry {
+	const char *key;
+	size_t len;
+	uint64_t hash;
+};
+
+struct ap_map {
+	struct ap_arena *arena;
+	ap_id *slots; /* open addressing, at most half full; AP_NONE: free */
+	size_t nslot; /* a power of two */
+	struct {
+		struct entry *v;
+		size_t n, cap;
+	} entries; /* by id */
+};
+
+static uint64_t mix(uint64_t h)
+{
+	h ^= h >> 32;
+	h *= UINT64_C(0xD6E8FEB86659FD93);
+	h ^= h >> 32;
+	h *= UINT64_C(0xD6E8FEB86659FD93);
+	return h ^ h >> 32;
+}
+
+uint64_t ap_hash(const void *p, size_t len, uint64_t seed)
+{
+	const unsigned char *s = p;
+	uint64_t h = mix(seed ^ (uint64_t)len * UINT64_C(0x9E3779B97F4A7C15));
+
+	while (len) {
+		size_t n = len < 8 ? len : 8;
+		uint64_t word = 0;
+
+		for (size_t i = 0; i < n; i++)
+			word |= (uint64_t)s[i] << 8 * i;
+		h = mix(h ^ word) + UINT64_C(0x9E3779B97F4A7C15);
+		s += n;
+		len -= n;
+	}
+	return mix(h);
+}
+
+static ap_id *slots_create(struct ap_arena *arena, size_t n)
+{
+	ap_id *slots = ap_arena_alloc_raw(arena, n, sizeof *slots);
+
+	return memset(slots, 0xFF, n * sizeof *slots);
+}
+
+struct ap_map *ap_map_create(struct ap_arena *arena)
+{
+	struct ap_map *m = AP_NEW(arena, struct ap_map);
+
+	m->arena = arena;
+	m->nslot = FIRST_SLOTS;
+	m->slots = slots_create(arena, m->nslot);
+	return m;
+}
+
+/* The slot that holds the key, or the free one where it belongs. */
+static size_t find_slot(const struct ap_map *m, const void *key, size_t len, uint64_t hash)
+{
+	size_t at = hash & (m->nslot - 1);
+
+	for (; m->slots[at] != AP_NONE; at = (at + 1) & (m->nslot - 1)) {
+		const struct entry *e = &m->entries.v[m->slots[at]];
+
+		if (e->hash == hash && e->len == len && (!len || !memcmp(e->key, key, len)))
+			break;
+	}
+	return at;
+}
+
+static void rehash(struct ap_map *m)
+{
+	m->nslot *= 2;
+	m->slots = slots_create(m->arena, m->nslot);
+	for (size_t id = 0; id < m->entries.n; id++) {
+		size_t at = m->entries.v[id].hash & (m->nslot - 1);
+
+		while (m->slots[at] != AP_NONE)
+			at = (at + 1) & (m->nslot - 1);
+		m->slots[at] = (ap_id)id;
+	}
+}
+
+ap_id ap_map_put(struct ap_map *m, const void *key, size_t len, bool *fresh)
+{
+	uint64_t hash = ap_hash(key, len, 0);
+	size_t at = find_slot(m, key, len, hash);
+	bool is_new = m->slots[at] == AP_NONE;
+	ap_id id;
+
+	if (fresh)
+		*fresh = is_new;
+	if (!is_new)
+		return m->slots[at];
+	assert(m->entries.n < AP_NONE);
+	id = (ap_id)m->entries.n;
+	AP_PUSH(m->arena, m->entries, ((struct entry){
+		.key = ap_arena_strndup(m->arena, key, len), .len = len, .hash = hash}));
+	m->slots[at] = id;
+	if (m->entries.n * 2 > m->nslot)
+		rehash(m);
+	return id;
+}
+
+ap_id ap_map_get(const struct ap_map *m, const void *key, size_t len)
+{
+	return m->slots[find_slot(m, key, len, ap_hash(key, len, 0))];
+}
+
+const char *ap_map_key(const struct ap_map *m, ap_id id, size_t *len)
+{
+	assert(id < m->entries.n);
+	if (len)
+		*len = m->entries.v[id].len;
+	return m->entries.v[id].key;
+}
+
+size_t ap_map_size(const struct ap_map *m)
+{
+	return m->entries.n;
+}
+
+ap_id ap_map_put_str(struct ap_map *m, const char *s, bool *fresh)
+{
+	return ap_map_put(m, s, strlen(s), fresh);
+}
+
+ap_id ap_map_get_str(const struct ap_map *m, const char *s)
+{
+	return ap_map_get(m, s, strlen(s));
+}

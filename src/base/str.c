@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+enum { FIRST_CAP = 32, DISTANCE_MAX = 255 };
+
+void ap_str_init(struct ap_str *b, struct ap_arena *arena)
+{
+	*b = (struct ap_str){.arena = arena, .cap = FIRST_CAP};
+	b->s = ap_arena_alloc(arena, FIRST_CAP, 1);
+}
+
+/* Makes room for extra bytes and the NUL. */
+static void reserve(struct ap_str *b, size_t extra)
+{
+	size_t cap = b->cap;
+	char *s;
+
+	assert(extra < SIZE_MAX / 4 && b->len < SIZE_MAX / 4);
+	if (b->len + extra < cap)
+		return;
+	while (cap <= b->len + extra)
+		cap *= 2;
+	s = ap_arena_alloc_raw(b->arena, cap, 1);
+	memcpy(s, b->s, b->len + 1);
+	b->s = s;
+	b->cap = cap;
+}
+
+void ap_str_addn(struct ap_str *b, const char *s, size_t len)
+{
+	if (!len)
+		return;
+	reserve(b, len);
+	memcpy(b->s + b->len, s, len);
+	b->len += len;
+	b->s[b->len] = '\0';
+}
+
+void ap_str_add(struct ap_str *b, const char *s)
+{
+	ap_str_addn(b, s, strlen(s));
+}
+
+void ap_str_addc(struct ap_str *b, char c)
+{
+	ap_str_addn(b, &c, 1);
+}
+
+void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)
+{
+	va_list again;
+	int len;
+
+	va_copy(again, ap);
+	len = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	assert(len >= 0);
+	reserve(b, (size_t)len);
+	vsnprintf(b->s + b->len, (size_t)len + 1, fmt, ap);
+	b->len += (size_t)len;
+}
+
+void ap_str_addf(struct ap_str *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	ap_str_vaddf(b, fmt, ap);
+	va_end(ap);
+}
+
+static int min3(int a, int b, int c)
+{
+	int m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+/* Fills row i of the table from the two rows above it; returns its least entry. */
+static int distance_row(const char *a, const char *b, size_t i, size_t lb, const int *up2,
+	const int *up1, int *row)
+{
+	int least = row[0] = (int)i;
+
+	for (size_t j = 1; j <= lb; j++) {
+		int differ = a[i - 1] != b[j - 1];
+
+		row[j] = min3(up1[j] + 1, row[j - 1] + 1, up1[j - 1] + differ);
+		if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			up2[j - 2] + 1 < row[j])
+			row[j] = up2[j - 2] + 1;
+		if (row[j] < least)
+			least = row[j];
+	}
+	return least;
+}
+
+int ap_str_distance(const char *a, const char *b, int most)
+{
+	int rows[3][DISTANCE_MAX + 1];
+	size_t la = strlen(a), lb = strlen(b);
+	int before = 0; /* least entry of the row above: a swap may jump over one row */
+
+	if (la > DISTANCE_MAX || lb > DISTANCE_MAX)
+		return strcmp(a, b) ? most + 1 : 0;
+	for (size_t j = 0; j <= lb; j++)
+		rows[0][j] = (int)j;
+	for (size_t i = 1; i <= la; i++) {
+		int least = distance_row(a, b, i, lb, rows[(i + 1) % 3], rows[(i + 2) % 3],
+			rows[i % 3]);
+
+		if (least > most && before > most)
+			return most + 1;
+		before = least;
+	}
+	return rows[la % 3][lb] > most ? most + 1 : rows[la % 3][lb];
+}
+
+/* Length of the UTF-8 sequence at s[0..left), 0 where it is not valid. */
+static size_t utf8_len(const unsigned char *s, size_t left)
+{
+	unsigned c = s[0], low = 0x80, high = 0xBF; /* bounds of the second byte */
+	size_t len;
+
+	if (c < 0x80)
+		return 1;
+	if (c < 0xC2 || c > 0xF4)
+		return 0;
+	len = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+	if (c == 0xE0)
+		low = 0xA0;
+	if (c == 0xED)
+		high = 0x9F;
+	if (c == 0xF0)
+		low = 0x90;
+	if (c == 0xF4)
+		high = 0x8F;
+	if (left < len || s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((s[i] & 0xC0) != 0x80)
+			return 0;
+	return len;
+}
+
+bool ap_str_utf8(const char *s, size_t len, size_t *bad)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	for (size_t i = 0; i < len;) {
+		size_t n = utf8_len(u + i, len - i);
+
+		if (!n) {
+			*bad = i;
+			return false;
+		}
+		i += n;
+	}
+	return true;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+struct oom {
+	jmp_buf jump;
+	size_t wanted;
+};
+
+static void on_oom(void *user, size_t wanted)
+{
+	struct oom *oom = user;
+
+	oom->wanted = wanted;
+	longjmp(oom->jump, 1);
+}
+
+START_TEST(memory_is_zeroed_aligned_and_apart)
+{
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+	unsigned char *p[200];
+
+	for (size_t i = 0; i < 200; i++) {
+		p[i] = ap_arena_alloc(a, i, 7);
+		ck_assert_uint_eq((uintptr_t)p[i] % 16, 0);
+		for (size_t j = 0; j < 7 * i; j++)
+			ck_assert_uint_eq(p[i][j], 0);
+		memset(p[i], (int)i, 7 * i);
+	}
+	for (size_t i = 0; i < 200; i++)
+		for (size_t j = 0; j < 7 * i; j++)
+			ck_assert_uint_eq(p[i][j], i);
+	ap_arena_destroy(a);
+	ap_arena_destroy(NULL);
+}
+END_TEST
+
+START_TEST(copies)
+{
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+	int numbers[] = {1, 2, 3};
+
+	ck_assert_str_eq(ap_arena_strdup(a, "abc"), "abc");
+	ck_assert_str_eq(ap_arena_strndup(a, "abc", 2), "ab");
+	ck_assert_str_eq(ap_arena_strndup(a, NULL, 0), "");
+	ck_assert_str_eq(ap_arena_printf(a, "%d-%s", 7, "x"), "7-x");
+	ck_assert_mem_eq(ap_arena_memdup(a, numbers, sizeof numbers), numbers, sizeof numbers);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+START_TEST(release_gives_back_what_came_after_the_mark)
+{
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+	char *kept = ap_arena_strdup(a, "kept");
+	struct ap_mark m = ap_arena_mark(a);
+	void *first = ap_arena_alloc(a, 1, 100);
+	size_t held;
+
+	ap_arena_release(a, m);
+	ck_assert_ptr_eq(ap_arena_alloc(a, 1, 100), first);
+	ap_arena_release(a, m);
+	for (int i = 0; i < 1000; i++)
+		ap_arena_alloc(a, 1, 1 << 20);
+	ck_assert_uint_gt(ap_arena_bytes(a), (size_t)1000 << 20);
+	ap_arena_release(a, m);
+	ck_assert_uint_lt(ap_arena_bytes(a), (size_t)2 << 20);
+	ck_assert_str_eq(kept, "kept");
+
+	held = ap_arena_bytes(a);
+	for (int i = 0; i < 1000; i++) { /* a loop of mark and release does not grow */
+		m = ap_arena_mark(a);
+		memset(ap_arena_alloc(a, 1, 100000), 0xEE, 100000);
+		ap_arena_release(a, m);
+	}
+	ck_assert_uint_le(ap_arena_bytes(a), held + 200000);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+START_TEST(release_to_empty_then_zeroed_again)
+{
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+	struct ap_mark m = ap_arena_mark(a);
+	unsigned char *p = ap_arena_alloc_raw(a, 64, 1);
+
+	memset(p, 0xAA, 64);
+	ap_arena_release(a, m);
+	p = ap_arena_alloc(a, 64, 1);
+	for (int i = 0; i < 64; i++)
+		ck_assert_uint_eq(p[i], 0);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+START_TEST(budget_is_kept_and_its_end_reported)
+{
+	static struct oom oom;
+	struct ap_arena *volatile a = ap_arena_create(100000, on_oom, &oom);
+	volatile size_t count = 0;
+
+	if (!setjmp(oom.jump)) {
+		for (;; count = count + 1)
+			ap_arena_alloc(a, 1, 1000);
+	}
+	ck_assert_uint_eq(oom.wanted, 1008);
+	ck_assert_uint_ge(count, 95);
+	ck_assert_uint_le(ap_arena_bytes(a), 100000);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+START_TEST(overflowing_size_is_out_of_memory)
+{
+	static struct oom oom;
+	struct ap_arena *volatile a = ap_arena_create(0, on_oom, &oom);
+	volatile int caught = 0;
+
+	if (!setjmp(oom.jump))
+		ap_arena_alloc(a, SIZE_MAX / 2, 3);
+	else
+		caught = caught + 1;
+	if (!setjmp(oom.jump))
+		ap_arena_alloc(a, SIZE_MAX - 3, 1);
+	else
+		caught = caught + 1;
+	if (!setjmp(oom.jump)) /* more than any machine has */
+		ap_arena_alloc_raw(a, SIZE_MAX / 2, 1);
+	else
+		caught = caught + 1;
+	ck_assert_int_eq(caught, 3);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+START_TEST(vector_grows_and_keeps_its_values)
+{
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+	struct {
+		int *v;
+		size_t n, cap;
+	} squares = {0};
+
+	for (int i = 0; i < 1000; i++)
+		AP_PUSH(a, squares, i * i);
+	ck_assert_uint_eq(squares.n, 1000);
+	ck_assert_uint_ge(squares.cap, 1000);
+	ck_assert_uint_le(squares.cap, 2000);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(squares.v[i], i * i);
+	ap_arena_destroy(a);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("arena");
+	TCase *tc = tcase_create("arena");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, memory_is_zeroed_aligned_and_apart);
+	tcase_add_test(tc, copies);
+	tcase_add_test(tc, release_gives_back_what_came_after_the_mark);
+	tcase_add_test(tc, release_to_empty_then_zeroed_again);
+	tcase_add_test(tc, budget_is_kept_and_its_end_reported);
+	tcase_add_test(tc, overflowing_size_is_out_of_memory);
+	tcase_add_test(tc, vector_grows_and_keeps_its_values);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
