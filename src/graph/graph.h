@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operator graph, autopar-graph/1 (contract section 3): flat arrays indexed by ids; immutable
+ * once loaded. Operators are kept in a topological order that does not depend on the file's order
+ * of operators beyond ties (Kahn's algorithm, smallest file index first).
+ */
+#ifndef AP_GRAPH_GRAPH_H
+#define AP_GRAPH_GRAPH_H
+
+#include "base/json.h"
+#include "rule/rule.h"
+
+enum ap_tensor_kind { AP_TENSOR_INPUT, AP_TENSOR_PARAM, AP_TENSOR_CONST, AP_TENSOR_ACT };
+
+struct ap_use { /* one operand slot that reads a tensor */
+	ap_id node;
+	uint32_t operand;
+};
+
+struct ap_tensor {
+	const char *name;
+	enum ap_tensor_kind kind;
+	struct ap_shape shape; /* of the whole step */
+	uint8_t batch; /* mask of dimensions that carry the batch */
+	bool needs_grad; /* trainable parameter, or activation on a path from one to the loss */
+	bool trainable, layerwise_parallel, parallel_optimizer; /* parameters */
+	int32_t comm_fusion; /* -1 not given */
+	ap_id producer; /* node; AP_NONE unless ACT */
+	uint32_t result; /* which result of the producer */
+	uint32_t nuse;
+	const struct ap_use *use; /* ascending (node, operand) */
+};
+
+struct ap_pin { /* in_strategy: one vector per strategy operand */
+	uint32_t n; /* 0: not given */
+	struct {
+		uint8_t rank;
+		int32_t cut[AP_MAX_RANK];
+	} *v;
+};
+
+struct ap_node {
+	const char *name; /* full scope name */
+	const char *type; /* canonical */
+	const char *cell; /* given or derived from the scope name; may be "" */
+	struct ap_attrs attrs;
+	struct ap_bound bound;
+	const ap_id *in, *out; /* tensors, bound.nin and bound.nout of them */
+	ap_id param; /* first trainable parameter operand; AP_NONE: not in the checkpoint */
+	int32_t stage; /* -1 not given */
+	int8_t recompute; /* -1 not given, 0, 1 */
+	bool cross_batch;
+	int32_t fusion; /* -1 not given */
+	struct ap_pin in_pin, out_pin;
+	bool backward; /* has any backward work */
+	bool measured; /* time_s given */
+	double measured_forward_s, measured_backward_s, measured_share;
+};
+
+struct ap_graph {
+	const char *name;
+	const char *file; /* base name */
+	const char *sha256;
+	const char *optimizer; /* "" when not given */
+	uint32_t ntensor, nnode;
+	const struct ap_tensor *tensor;
+	const struct ap_node *node; /* topological order */
+	uint32_t ninput, noutput;
+	const ap_id *input; /* tensors of kind INPUT, file order */
+	const ap_id *output;
+	ap_id loss; /* first output when it is a scalar, else AP_NONE */
+	int64_t batch; /* extent of the inputs' batch dimension; 0: none is marked */
+	int64_t parameters; /* elements of all parameters */
+};
+
+/*
+ * Reads, checks and binds a graph. All findings are reported (named checks, each with its JSON
+ * pointer and operator), not only the first. batch > 0 rescales (--batch): every extent that
+ * carries the batch is multiplied by batch / graph batch, shapes are inferred anew.
+ * micro_batches must divide the batch. O(bytes).
+ */
+struct ap_graph_params {
+	int64_t batch; /* 0: as in the file */
+	bool inference; /* --run-phase inference: nothing needs a gradient */
+};
+enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
+	const struct ap_graph_params *params, const struct ap_graph **out);
+
+/* Names of the named checks, for the man page and the test that each has a bad file. NULL past the
+ * end; *text is one line about it. */
+const char *ap_graph_check_at(size_t i, const char **text);
+
+/* Bytes of a whole tensor. */
+int64_t ap_tensor_bytes(const struct ap_tensor *t);
+
+/* Checkpoint key of an operator, "<type>_<first trainable parameter>"; NULL when it has none. */
+const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operator rules. An operator is one row of ops.def: an einsum-like text from which everything else
+ * is derived (legality, slices, FLOPs, communication, gradient exchange, dev_matrix, tensor_map,
+ * memory). The notation is described in man autopar-rules(7):
+ *
+ *   mk,kn->mn   letters are factors; the same letter has the same length; "," operands, "->" results
+ *   x!          frozen, may not be cut          x@   looked-up: cut by masking, no part of the work
+ *   *           all dimensions not otherwise named, right-aligned, numpy broadcasting
+ *   [axis]      the dimensions that attribute `axis` names, where it names them; [axis!] frozen
+ *   [perm]      after "->*": results are the operand's dimensions reordered by `perm`
+ *   1           a dimension of length one      (ab)  composed dimension, outer factor first
+ *   ?           operand that is never cut, any shape      ;  optional operands follow
+ *   =name       rule made by the expander `name` from shapes and attributes
+ *
+ * A row is parsed once and bound to an operator's shapes and attributes: struct ap_bound.
+ */
+#ifndef AP_RULE_RULE_H
+#define AP_RULE_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/ctx.h"
+#include "base/dtype.h"
+
+#define AP_MAX_RANK 8 /* of a tensor */
+#define AP_MAX_FACTOR 16 /* of an operator */
+#define AP_MAX_DIM_FACTOR 6 /* composed into one dimension */
+
+enum ap_op_unit {
+	AP_OP_CUBE, /* matrix unit */
+	AP_OP_VECTOR,
+	AP_OP_MEMORY, /* moves bytes only */
+	AP_OP_VIEW /* neither computes nor moves: Reshape, Flatten */
+};
+enum ap_reduction { AP_REDUCE_SUM, AP_REDUCE_MEAN, AP_REDUCE_MAX, AP_REDUCE_MIN, AP_REDUCE_PROD };
+
+/* A row of ops.def. Several rows may bear one name: the first whose `when` holds and whose rule
+ * binds is taken. Strings are never NULL. */
+struct ap_op_row {
+	const char *name; /* MindSpore primitive, 2.x spelling */
+	const char *rule;
+	const char *when; /* conditions joined by " & ": attr, !attr, attr=value, outputs=n; "" always */
+	double flops; /* forward, per point of the iteration space (looked-up factors left out) */
+	double backward; /* backward FLOPs / forward FLOPs when every differentiable operand needs one */
+	enum ap_op_unit unit;
+	const char *save; /* tensors kept for backward: operand letters a b c .., results o p q .. */
+	const char *grad; /* operands that gradients flow into, letters; "*": every float operand */
+	const char *dev; /* dev_matrix order of factor letters where it is not first appearance */
+	const char *left; /* repeats go left when one of these factors is cut; "" never; "*" always */
+	enum ap_reduction reduce; /* over cut factors that a result lacks */
+	const char *legal; /* named extra condition (legal.c), "" none */
+	const char *strategy; /* what shard() takes, where it is not the operands: see OneHot */
+	const char *doc; /* one line */
+	const char *source; /* file of MindSpore the rule follows */
+};
+
+/* Row i in table order; NULL past the end. */
+const struct ap_op_row *ap_op_at(size_t i);
+
+/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest (may
+ * be NULL) is then the closest known name, or NULL. */
+const char *ap_op_canonical(const char *type, const char **nearest);
+
+/* Alias row i: old name and what it means now; false past the end. */
+bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
+
+enum ap_attr_type { AP_ATTR_INT, AP_ATTR_FLOAT, AP_ATTR_BOOL, AP_ATTR_STRING, AP_ATTR_INTS };
+
+struct ap_attr {
+	const char *name;
+	enum ap_attr_type type;
+	int64_t i; /* INT, BOOL */
+	double f; /* FLOAT, and INT as double */
+	const char *s; /* STRING */
+	const int64_t *list; /* INTS */
+	uint32_t n; /* of list */
+};
+struct ap_attrs {
+	uint32_t n;
+	const struct ap_attr *v;
+};
+
+/* Declared attributes (attrs.def): name and type, INTS also accepts one INT. False when unknown. */
+bool ap_attr_known(const char *name, enum ap_attr_type *type);
+
+const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name);
+int64_t ap_attr_int(const struct ap_attrs *a, const char *name, int64_t otherwise);
+bool ap_attr_bool(const struct ap_attrs *a, const char *name, bool otherwise);
+const char *ap_attr_str(const struct ap_attrs *a, const char *name, const char *otherwise);
+
+struct ap_shape {
+	uint8_t rank;
+	enum ap_dtype dtype;
+	int64_t dim[AP_MAX_RANK];
+};
+
+enum { AP_FACTOR_FROZEN = 1, AP_FACTOR_LOOKUP = 2, AP_FACTOR_BATCH = 4 };
+
+struct ap_factor {
+	char letter; /* of the row; dimensions of * get upper-case letters A, B, .. from the left */
+	uint8_t flags;
+	int64_t size; /* of the whole step (all micro-batches) */
+};
+
+struct ap_dim {
+	uint8_t n; /* factors composed into this dimension, outer first; 0: length one or never cut */
+	uint8_t factor[AP_MAX_DIM_FACTOR];
+};
+
+struct ap_operand { /* operand or result */
+	uint8_t rank;
+	enum ap_dtype dtype;
+	bool saved; /* kept for backward */
+	bool differentiable; /* operand that a gradient flows into (operands only) */
+	uint32_t factors; /* mask of all factors in dim[] */
+	int64_t size[AP_MAX_RANK]; /* whole extents */
+	struct ap_dim dim[AP_MAX_RANK];
+};
+
+/* A rule bound to one operator. Immutable, plain data; in the run arena. */
+struct ap_bound {
+	const struct ap_op_row *row;
+	uint8_t nfactor;
+	struct ap_factor factor[AP_MAX_FACTOR];
+	uint8_t ndev; /* factors in dev_matrix order (all of them, each once) */
+	uint8_t dev[AP_MAX_FACTOR];
+	uint32_t left; /* repeats go left when one of these factors is cut; UINT32_MAX: always */
+	double flops; /* row's flops, attributes applied */
+	uint16_t nin, nout;
+	const struct ap_operand *in; /* [nin] */
+	const struct ap_operand *out; /* [nout], as many as the operator declares */
+};
+
+/* What binding needs to know of an operator. nout 0: not declared, take the row's first result. */
+struct ap_bind_in {
+	const char *type; /* canonical */
+	const struct ap_attrs *attrs;
+	uint16_t nin, nout;
+	const struct ap_shape *in;
+};
+
+/* Why binding failed: a named check and a text; operand -1: the operator as a whole. */
+struct ap_bind_fault {
+	const char *check;
+	const char *text;
+	int operand;
+};
+
+/*
+ * Binds the first fitting row: infers result shapes (out->out[].size, dtype). AP_MEANING and *fault
+ * when no row fits (the fault of the row that came furthest). O(rank^2) per operator.
+ */
+enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
+	struct ap_bind_fault *fault);
+
+/* The row's extra condition: may these counts stand on ndev devices? true where it has none. */
+bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev);
+
+/* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
+const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The candidates of an operator: every vector of counts, one per factor, whose values divide.
+ *   - a count divides the factor's extent (of a micro-batch, for factors that carry the batch);
+ *   - frozen factors are not cut; the product of counts divides ndev (the rest repeats);
+ *   - inside a composed dimension an inner factor is cut only where all outer ones are cut wholly;
+ *   - every operand and result has a layout; the row's extra condition holds.
+ * In descending lexicographic order of the counts in dev order: cutting the first factor (mostly
+ * the batch) comes first, everything repeated last.
+ */
+#ifndef AP_SHARD_SPACE_H
+#define AP_SHARD_SPACE_H
+
+#include "graph/graph.h"
+#include "shard/layout.h"
+#include "shard/step.h"
+
+struct ap_space {
+	uint32_t n;
+	uint8_t nfactor;
+	const int32_t *count; /* [n][nfactor] */
+};
+
+/* Extent of factor f in one micro-batch; the whole extent for factors without the batch. Requires
+ * that micro_batches divides it. */
+int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *step);
+
+/* O(candidates * factors); the all-repeated candidate is always there unless a pin forbids it. */
+void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
+	const struct ap_step *step, struct ap_space *out);
+
+/* Are these counts legal? The same rules, for one vector, written independently of the
+ * enumeration; on false *why is one line of text (in ctx's arena). */
+bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
+	int64_t ndev, const struct ap_step *step, const char **why);
+
+/*
+ * Counts from a strategy as shard() and the checkpoint hold it: one vector per strategy operand
+ * (n vectors). False with *why (number of vectors, length, value < 1, not dividing, not a power of
+ * two on a power-of-two machine, unequal cuts of one factor, product) when it is none.
+ */
+bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
+	const struct ap_step *step, uint32_t n, const uint8_t *rank, const int32_t (*cut)[AP_MAX_RANK],
+	int32_t count[AP_MAX_FACTOR], const char **why);
+
+/* The strategy vectors that shard() takes for these counts: one per operand, or as the row's
+ * strategy column says. Returns their number; rank 0 for scalars. */
+uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[], int32_t cut[][AP_MAX_RANK],
+	uint32_t cap);
+
+#endif
