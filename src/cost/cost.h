@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Costs in seconds and bytes, as functions of (operator, cut, step, machine, software). Each term of
+ * the formulas and its source is explained in man autopar-cost(7).
+ *
+ * All seconds are per optimizer step: what runs per micro-batch is multiplied by their number.
+ */
+#ifndef AP_COST_COST_H
+#define AP_COST_COST_H
+
+#include "cost/optimizer.h"
+#include "cost/task.h"
+#include "shard/layout.h"
+#include "shard/reshard.h"
+
+/* Prices with; one per thread (it caches the shapes of groups). */
+struct ap_pricer;
+struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
+	const struct ap_step *step);
+const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes *axes);
+const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p);
+const struct ap_step *ap_pricer_step(const struct ap_pricer *p);
+
+/* A collective that an operator brings with it. */
+enum ap_phase { AP_PHASE_FORWARD, AP_PHASE_BACKWARD, AP_PHASE_GRADIENT, AP_PHASE_OPTIMIZER };
+struct ap_comm {
+	enum ap_phase phase; /* GRADIENT: once a step, may overlap the backward pass; OPTIMIZER: weights
+	                        gathered after the update */
+	enum ap_coll kind;
+	struct ap_axes axes;
+	int64_t bytes; /* of the buffer, as ap_coll_time_s() takes it */
+	int operand; /* index of the operand whose gradient it is; -1: a result's */
+	int result; /* index of the result; -1: an operand's */
+	enum ap_reduction reduce;
+};
+
+#define AP_MAX_COMMS 32
+
+/*
+ * All collectives of an operator under a placement, derived from its rule:
+ *   forward   AllReduce of a result over the split factors that it lacks;
+ *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
+ *             gradient over the split factors that the operand lacks;
+ *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
+ *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter, and
+ *             an AllGather of the weight (phase OPTIMIZER).
+ * Returns their number (<= AP_MAX_COMMS). Pure.
+ */
+int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_comm out[AP_MAX_COMMS]);
+
+double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
+
+/* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: not applied. */
+struct ap_opt_shard {
+	int64_t shards; /* parts that dimension 0 of the slice is dealt to */
+	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size of the checkpoint */
+	struct ap_axes replicas; /* all ranks with the same slice */
+	struct ap_axes group; /* of the shard; equals replicas when shard_size is -1 */
+};
+void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_opt_shard *out);
+
+struct ap_op_cost {
+	double forward_s, backward_s; /* kernels */
+	double forward_comm_s, backward_comm_s;
+	double gradient_s; /* gradient exchange, before overlap */
+	double optimizer_s; /* update and weight gathering */
+	double input_s; /* graph inputs brought into the layout wanted */
+	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
+	int64_t activation_bytes; /* kept, all micro-batches in flight */
+	int64_t temporary_bytes; /* working set beyond what is kept */
+};
+
+/* Costs of an operator under a placement. O(factors * operands). */
+void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	struct ap_op_cost *out);
+
+/* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
+ * of the gradient exchange. */
+double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
+
+/* weight + gradient + optimizer + activation. */
+int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c);
+
+/* What is redistributed along an edge. Equal flows have equal costs. */
+struct ap_flow {
+	uint8_t rank;
+	enum ap_dtype dtype;
+	bool grad; /* a gradient comes back */
+	bool kept; /* the consumer keeps its copy for the backward pass */
+	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
+};
+struct ap_move_cost {
+	double forward_s, backward_s; /* per step */
+	int64_t kept_bytes; /* of the redistributed copy, 0 when the layouts are equal or not kept */
+	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
+};
+
+void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
+	const struct ap_step *step, struct ap_flow *out);
+
+/* Redistribution from layout a (producer) to layout b (consumer). Backward: mindspore: the adjoint
+ * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a. */
+void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
+	const struct ap_layout *b, struct ap_move_cost *out);
+
+/* The layout in which a graph input arrives: full_batch: whole; else its batch dimension cut by the
+ * largest divisor of ndev that divides it, repeats left (VirtualDataset). */
+void ap_input_layout(const struct ap_shape *shape, uint8_t batch, int64_t ndev,
+	const struct ap_step *step, struct ap_layout *out);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fills the cost table: graph x machine x step -> ap_problem. Each distinct operator, layout pair
+ * and collective is priced once; repeated layers share candidates, costs and matrices.
+ */
+#ifndef AP_COST_TABLE_H
+#define AP_COST_TABLE_H
+
+#include "cost/cost.h"
+#include "problem/problem.h"
+#include "shard/space.h"
+
+struct ap_table_class { /* one per distinct operator */
+	uint32_t k; /* candidates left after pruning */
+	uint32_t before; /* candidates before */
+	uint8_t nfactor;
+	const int32_t *count; /* [k][nfactor] */
+	const double *cost; /* [k] objective share, quantised */
+	const int64_t *memory; /* [k] */
+	const int64_t *temporary; /* [k] */
+};
+
+struct ap_table {
+	const struct ap_graph *graph;
+	const struct ap_machine *machine;
+	const struct ap_step *step;
+	const struct ap_task *task; /* [nnode] */
+	const uint32_t *class_of; /* [nnode] */
+	uint32_t nclass;
+	const struct ap_table_class *cls;
+	const struct ap_problem *problem; /* node i = graph node i */
+};
+
+struct ap_table_params {
+	bool prune; /* drop candidates that another beats wherever they may stand (exact) */
+	bool by_memory; /* pruning must also not cost memory: for problems with a limit */
+	const int32_t *const *fixed; /* [nnode] counts a node is fixed to, or NULL; may be NULL */
+	size_t budget_bytes; /* of matrices; 0: 2 GiB */
+};
+
+/* AP_LIMIT when the matrices would exceed the budget (computed before they are built). */
+enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
+	const struct ap_table **out);
+
+/* Counts of candidate c of node i. */
+const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);
+
+/* Candidate of node i with these counts, or UINT32_MAX (pruned or none). */
+uint32_t ap_table_find(const struct ap_table *t, ap_id node, const int32_t *count);
+
+#endif

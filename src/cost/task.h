@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An operator as the cost model sees it: its bound rule and what its tensors are in this graph.
+ * Operators with equal tasks have equal candidates and equal costs: they share one class.
+ */
+#ifndef AP_COST_TASK_H
+#define AP_COST_TASK_H
+
+#include "graph/graph.h"
+#include "shard/step.h"
+
+struct ap_task_operand {
+	enum ap_tensor_kind kind;
+	bool grad; /* a gradient flows to it: it costs backward work and communication */
+	bool owner; /* parameter that is charged here (its first user) */
+	bool trainable;
+	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
+	bool kept; /* must be there in the backward pass, in this operator's layout */
+	uint8_t batch; /* dimensions that carry the batch */
+	enum ap_dtype dtype;
+};
+struct ap_task_result {
+	uint32_t nuse;
+	bool kept; /* charged to this operator: its own backward pass or a consumer's needs it */
+	bool grad;
+	uint8_t batch;
+};
+
+struct ap_task {
+	const struct ap_bound *bound;
+	bool backward;
+	bool measured;
+	double measured_forward_s, measured_backward_s; /* of the whole operator on one device */
+	const struct ap_task_operand *in; /* [bound->nin] */
+	const struct ap_task_result *out; /* [bound->nout] */
+};
+
+/*
+ * Tasks of all nodes of a graph, [g->nnode], in the run arena. A tensor is kept when an operator's
+ * backward pass needs it (row's save column; an operand of a product only for the other operand's
+ * gradient). Views (Reshape) keep nothing themselves: what is kept of their result is kept of their
+ * operand. O(operands).
+ */
+void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	const struct ap_task **out);
+
+/* Bytes that are equal exactly for tasks of equal content; for interning. */
+const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len);
+
+#endif

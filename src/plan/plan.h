@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan: everything that was decided and predicted, ready to be written. Made once from a choice
+ * of counts per operator by ap_plan_make(); immutable. All strings and arrays in the run arena.
+ */
+#ifndef AP_PLAN_PLAN_H
+#define AP_PLAN_PLAN_H
+
+#include "cost/table.h"
+
+struct ap_plan_comm {
+	struct ap_comm comm;
+	ap_id tensor; /* concerned */
+	double time_s; /* of one execution */
+	const char *algorithm; /* "ring", "tree", "hierarchical" */
+};
+
+struct ap_plan_op { /* one per graph node, same index */
+	struct ap_placement place;
+	struct ap_op_cost cost;
+	uint32_t ncomm;
+	const struct ap_plan_comm *comm;
+	const struct ap_layout *in, *out; /* [nin], [nout] */
+	bool in_checkpoint; /* the strategy checkpoint pins it (it has a parameter) */
+	bool fixed; /* given by the user, not searched */
+};
+
+struct ap_plan_move { /* one per edge whose layouts differ */
+	ap_id tensor;
+	ap_id from, to; /* nodes; from AP_NONE: a graph input */
+	uint32_t operand; /* of to */
+	struct ap_layout a, b;
+	int nstep;
+	const struct ap_reshard_step *step;
+	struct ap_move_cost cost;
+};
+
+struct ap_plan_param { /* one per parameter in use, in graph order */
+	ap_id tensor, node; /* node: first user */
+	uint32_t operand;
+	struct ap_layout layout;
+	struct ap_dev_matrix dev; /* standardised */
+	int32_t map[AP_MAX_RANK];
+	int64_t slice[AP_MAX_RANK]; /* before optimizer sharding */
+	struct ap_opt_shard shard;
+	struct ap_axes gradient; /* group of the gradient exchange; empty: none */
+};
+
+struct ap_memory { /* bytes on one rank, by kind */
+	int64_t weights, gradients, optimizer, activations, temporary, context, buffers;
+	int64_t total;
+};
+
+struct ap_prediction { /* simulated */
+	double step_time_s;
+	double compute_s; /* kernels */
+	double communication_s; /* all collectives */
+	double exposed_communication_s; /* the part that nothing hides */
+	double bubble_s; /* pipeline */
+	double optimizer_s;
+	double samples_per_s; /* batch / step time; 0 without a batch */
+	struct ap_memory memory;
+};
+
+struct ap_baseline {
+	const char *name; /* "data parallel" */
+	bool applicable;
+	const char *why_not; /* when not applicable */
+	double step_time_s;
+	int64_t memory_bytes;
+	bool fits;
+};
+
+enum ap_plan_status { AP_PLAN_OPTIMAL, AP_PLAN_FEASIBLE, AP_PLAN_GIVEN, AP_PLAN_STOPPED };
+
+struct ap_event { /* of the schedule: operators and collectives in order of execution */
+	enum { AP_EVENT_FORWARD, AP_EVENT_BACKWARD, AP_EVENT_COMM, AP_EVENT_MOVE, AP_EVENT_MOVE_BACK,
+		AP_EVENT_OPTIMIZER } kind;
+	uint32_t index; /* node; move; or node for COMM */
+	uint32_t sub; /* which comm of the node */
+	double start_s, end_s; /* in the simulated micro-batch or step */
+};
+
+struct ap_search_info {
+	const char *mode; /* engine that found it; "given" for evaluate */
+	enum ap_plan_status status;
+	bool complete;
+	double objective_s, lower_bound_s, gap;
+	uint64_t work;
+};
+
+struct ap_plan {
+	const struct ap_graph *graph;
+	const struct ap_machine *machine;
+	const struct ap_step *step;
+	const struct ap_task *task;
+	const struct ap_plan_op *op; /* [graph->nnode] */
+	uint32_t nmove;
+	const struct ap_plan_move *move;
+	uint32_t nparam;
+	const struct ap_plan_param *param;
+	uint32_t nevent;
+	const struct ap_event *event;
+	int64_t capacity_bytes; /* usable memory of a device */
+	struct ap_search_info search;
+	struct ap_prediction prediction;
+	uint32_t nbaseline;
+	const struct ap_baseline *baseline;
+	uint32_t nsetting; /* effective settings, for the echo */
+	const struct ap_setting {
+		const char *name, *value; /* value as JSON text */
+	} *setting;
+};
+
+/*
+ * Builds a plan from counts per node (counts[node][factor], legal): placements, layouts, costs,
+ * collectives, redistributions, parameters, memory, schedule and simulated prediction. Straight from
+ * the rules, not from the table. O(operands).
+ */
+void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step, const int32_t *const *counts, int64_t capacity_bytes,
+	struct ap_plan *out);
+
+/* Additive objective of a plan: operators' shares and redistributions, quantised, straight sums. */
+double ap_plan_objective_s(const struct ap_plan *p);
+
+/* Additive memory: static + kept + largest temporary + context and buffers. */
+void ap_plan_memory(const struct ap_plan *p, struct ap_memory *out);
+
+#endif
