@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strategy checkpoint (formats section 1) as data, with a reader and a writer per form. */
+#ifndef AP_EMIT_CKPT_H
+#define AP_EMIT_CKPT_H
+
+#include "plan/plan.h"
+
+struct ap_ckpt_vec {
+	uint32_t n;
+	const int64_t *v;
+};
+
+struct ap_ckpt_item { /* ParallelStrategyItem */
+	const char *node_name; /* "MatMul_net.fc1.weight" */
+	uint32_t stage;
+	uint32_t n;
+	const struct ap_ckpt_vec *strategy; /* one per strategy operand */
+};
+
+struct ap_ckpt_layout { /* ParallelLayoutItem */
+	const char *param_name;
+	struct ap_ckpt_vec dev_matrix;
+	uint32_t nmap; /* TensorMap messages: 1, or one per dimension for nested maps */
+	const struct ap_ckpt_vec *tensor_map;
+	struct ap_ckpt_vec param_split_shape, indices_offset; /* normally empty */
+	int32_t field, weight_step, weight_size;
+	struct ap_ckpt_vec tensor_shape; /* n == 0: unknown (protobuf does not hold it) */
+	bool has_shape;
+};
+
+struct ap_ckpt {
+	uint32_t current_stage;
+	uint32_t nitem;
+	const struct ap_ckpt_item *item; /* sorted by node_name, bytewise */
+	uint32_t nlayout;
+	const struct ap_ckpt_layout *layout; /* sorted by param_name, bytewise */
+};
+
+/* From a plan: items of operators with a trainable parameter (no Reshape), layouts of all their
+ * parameters and of the optimizer's states ("moments.<param>"; accu_grads.<param> with micro-batches). */
+void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out);
+
+/* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there): to be called
+ * before the search when a checkpoint is asked for. */
+enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g);
+
+void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user);
+void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user);
+
+/* Reads either form; json: by the ".json" suffix of the file, as MindSpore decides. All checks of
+ * reliability.md section 2 F that need no graph; file is for messages. */
+enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	bool json, struct ap_ckpt *out);
+
+/* Fills tensor_shape of every layout from a graph (optimizer states by their prefix). AP_MEANING
+ * naming the parameters that the graph lacks. */
+enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
+	struct ap_ckpt *c);
+
+/* Counts per node ([nnode], rows NULL where the checkpoint says nothing) of a checkpoint for a
+ * graph on ndev devices. AP_MEANING: keys that match no operator (first 10 named), strategies that
+ * are illegal, other device count. */
+enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
+
+#endif

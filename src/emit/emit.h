@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writers of a plan: plan JSON, pictures, summary; each streams onto an ap_write_fn. */
+#ifndef AP_EMIT_EMIT_H
+#define AP_EMIT_EMIT_H
+
+#include "plan/plan.h"
+
+struct ap_str;
+
+/* Plan JSON, autopar-plan/1 (contract section 5). Streamed; O(plan). */
+void ap_emit_plan_json(const struct ap_plan *p, ap_write_fn *write, void *user);
+
+/* The summary for people (devices, search status, objective and bound, step time, memory against
+ * capacity by kind, gain over the baselines, operators the checkpoint does not pin, the most
+ * expensive operators and redistributions), and the same as one JSON object for --json. */
+void ap_emit_summary(const struct ap_plan *p, struct ap_str *out);
+void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user);
+
+/*
+ * What a picture shows, apart from where it comes from: a plan in memory, a plan file or a bare
+ * graph. Names are raw; the DOT writer makes them safe.
+ */
+struct ap_pic_node {
+	const char *name, *type, *cell; /* cell: cluster, "" none */
+	const char *cut; /* "2x4" per output dimension; "" unknown */
+	enum ap_pic_class { AP_PIC_NONE, AP_PIC_WHOLE, AP_PIC_BATCH, AP_PIC_MODEL, AP_PIC_BOTH } cls;
+	double time_s; /* per step, 0 unknown */
+};
+struct ap_pic_edge {
+	uint32_t from, to; /* nodes */
+	const char *tensor;
+	const char *moves; /* "AllGather 2.0 MiB 14.0 us", "" when nothing is redistributed */
+	double time_s;
+};
+struct ap_picture {
+	const char *title;
+	uint32_t nnode;
+	const struct ap_pic_node *node;
+	uint32_t nedge;
+	const struct ap_pic_edge *edge;
+};
+void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out);
+void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out);
+enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
+	struct ap_picture *out);
+
+/* DOT through cgraph: our own ids (n17), names only in labels (escaped, always quoted), clusters by
+ * cell, colour by how the output is cut, redistributions as edge labels, legend. The text is made in
+ * memory (run arena). */
+enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic, const char **text,
+	size_t *len);
+
+/* Renders DOT text with Graphviz' dot (searched on PATH, no shell) to "svg", "png" or "pdf"; AP_IO
+ * when it is absent or fails. Bytes into the run arena. */
+enum ap_status ap_emit_rendered(struct ap_ctx *ctx, const char *dot, size_t len, const char *format,
+	const char **bytes, size_t *nbytes);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The story of a run, one call per stage: table -> engine -> plan -> verified plan. The command line
+ * and any other client of the library start here once graph and machine are loaded.
+ */
+#ifndef AP_PLAN_DRIVE_H
+#define AP_PLAN_DRIVE_H
+
+#include "plan/plan.h"
+#include "search/engine.h"
+
+struct ap_request {
+	const struct ap_graph *graph;
+	const struct ap_machine *machine;
+	const struct ap_step *step;
+	int64_t capacity_bytes; /* usable memory of a device (--memory, else the chip's) */
+	const char *search_mode; /* "auto" or the name of an engine */
+	struct ap_budget budget;
+	bool prune; /* normally true */
+	uint32_t nsetting; /* echoed in the plan */
+	const struct ap_setting *setting;
+};
+
+/*
+ * Searches. AP_OK: *out is complete and verified; AP_INFEASIBLE: message says what is short and by
+ * how much; AP_STOPPED: best so far, verified; AP_LIMIT: no plan; AP_INTERNAL: the verifier
+ * disagreed. Never returns a plan worse than data parallel. *problem (may be NULL) receives the
+ * table that was searched.
+ */
+enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
+	const struct ap_problem **problem);
+
+/* Only the table: for --problem-out without a search. */
+enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_problem **out);
+
+/*
+ * Evaluates given counts ([node][factor]; rows may be NULL: those operators are completed by the
+ * cheapest choice given the fixed ones). A plan above the memory capacity is still returned (AP_OK).
+ */
+enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *fixed, struct ap_plan *out);
+
+/* Counts of the data-parallel baseline: every factor that carries the batch cut by the largest
+ * divisor of ndev that divides it, the rest repeated. NULL and *why when the graph has no batch. */
+const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const char **why);
+
+/* Recomputes legality, layouts, groups (by enumerating ranks), objective and memory of a finished
+ * plan from the rules and compares. AP_INTERNAL with a message on any difference. */
+enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p);
+
+/* Discrete-event simulation of one step on one stage: a compute and a communication stream, gradient
+ * exchange beside the rest of the backward pass, then the optimizer. Fills events (in ctx's arena)
+ * and times of the prediction. O(operators + collectives + redistributions). */
+void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
+
+#endif
