@@ -11,7 +11,6 @@
 #include "base/json_scan.h"
 #include "base/json_tree.h"
 #include "base/map.h"
-#include "base/vec.h"
 
 enum { MAX_REPORTS = 20, FEW_KEYS = 8 };
 
@@ -118,7 +117,7 @@ static enum ap_status report_duplicate(struct ap_ctx *ctx, const struct ap_json 
 	const struct ap_jv *first, const struct ap_jv *again)
 {
 	return ap_json_report_at(ctx, doc, again->key_offset, again, AP_ERROR, AP_MEANING,
-		"key-duplicate", "key \"%s\" again; it is already on line %u",
+		"key-duplicate", "duplicate key \"%s\"; it is already on line %u",
 		ap_diag_name(ctx->diag, again->key),
 		(unsigned)ap_json_place_of(doc, first->key_offset).line);
 }

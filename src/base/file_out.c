@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Outputs of a run. A regular target gets a staged file beside it; standard output, devices and
+ * FIFOs, which no rename can replace, are collected in memory and written through at commit.
+ */
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40, TEMP_TRIES = 10000, TEMP_NAME_BYTES = 200 };
+
+struct output {
+	const char *path; /* as the user named it */
+	int fd; /* of the staged file or the device; -1: closed */
+	int error; /* errno of the first failure, 0: none */
+	bool through; /* not staged */
+	struct ap_str bytes; /* through: all of them; staged: those not yet written */
+
+	/* staged only */
+	const char *target; /* what the rename replaces: links followed */
+	const char *folder;
+	dev_t dev; /* of the folder */
+	ino_t ino;
+	char *temp; /* the staged file */
+	char *saved; /* another name of the old target while the commit can still fail */
+	bool has_temp, has_saved, renamed;
+};
+
+struct ap_outputs {
+	struct ap_ctx *ctx;
+	struct {
+		struct output *v;
+		size_t n, cap;
+	} outs;
+};
+
+static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_IO,
+		&(struct ap_where){.file = strcmp(path, "-") ? path : "standard output"}, NULL,
+		"cannot write: %s", strerror(error));
+}
+
+static enum ap_status usage_error(struct ap_ctx *ctx, const char *path, const char *text)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, &(struct ap_where){.file = path}, NULL,
+		"%s", text);
+}
+
+/* Writes all; 0 or an errno. */
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n >= 0) {
+			bytes += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) { /* a pipe that someone else made non-blocking */
+			struct pollfd wait = {.fd = fd, .events = POLLOUT};
+
+			if (poll(&wait, 1, -1) < 0 && errno != EINTR)
+				return errno;
+		} else if (errno != EINTR) {
+			return errno;
+		}
+	}
+	return 0;
+}
+
+/* Flushes to the disk what fd is open on; 0 or an errno. */
+static int sync_fd(int fd)
+{
+	int failed;
+
+	do
+		failed = fsync(fd);
+	while (failed && errno == EINTR);
+	return failed && errno != EINVAL && errno != ENOTSUP ? errno : 0;
+}
+
+struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx)
+{
+	struct ap_outputs *o = AP_NEW(ctx->arena, struct ap_outputs);
+
+	o->ctx = ctx;
+	return o;
+}
+
+static const char *folder_of(struct ap_arena *arena, const char *path)
+{
+	const char *base = ap_file_base(path);
+
+	if (base == path)
+		return ".";
+	return base == path + 1 ? "/" : ap_arena_strndup(arena, path, (size_t)(base - path - 1));
+}
+
+/* Follows links at the end of path, also to where nothing is yet. 0 or an errno. */
+static int follow_links(struct ap_arena *arena, const char *path, const char **target)
+{
+	struct stat st;
+	char link[4096];
+
+	for (int i = 0; i < MAX_LINKS; i++) {
+		ssize_t n;
+
+		*target = path;
+		if (lstat(path, &st))
+			return errno == ENOENT ? 0 : errno;
+		if (!S_ISLNK(st.st_mode))
+			return 0;
+		n = readlink(path, link, sizeof link);
+		if (n < 0 || n == sizeof link)
+			return n < 0 ? errno : ENAMETOOLONG;
+		path = *link == '/' ? ap_arena_strndup(arena, link, (size_t)n) :
+			ap_arena_printf(arena, "%s/%.*s", folder_of(arena, path), (int)n, link);
+	}
+	return ELOOP;
+}
+
+/* A name for a file beside the target, its last six characters still to be chosen. */
+static char *side_name(struct ap_arena *arena, const struct output *out)
+{
+	return ap_arena_printf(arena, "%s/.%.*s.XXXXXX", out->folder, TEMP_NAME_BYTES,
+		ap_file_base(out->target));
+}
+
+/* Chooses the last six characters. Processes begin at different names, so they seldom collide. */
+static void choose_name(char *name, uint64_t attempt)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+	uint64_t n = (uint64_t)getpid() * 7919 + attempt;
+	char *end = name + strlen(name);
+
+	for (int i = 1; i <= 6; i++, n /= 36)
+		end[-i] = digits[n % 36];
+}
+
+static int create_temp(struct output *out)
+{
+	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
+		choose_name(out->temp, i);
+		out->fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+		if (out->fd >= 0) {
+			out->has_temp = true;
+			return 0;
+		}
+		if (errno != EEXIST && errno != EINTR)
+			return errno;
+	}
+	return EEXIST;
+}
+
+/* Gives the old target, if any, a second name, so that a failing commit can bring it back. Where the
+ * file system has no hard links the commit goes on without. */
+static void save_target(struct output *out)
+{
+	for (uint64_t i = 0; i < TEMP_TRIES && !out->has_saved; i++) {
+		choose_name(out->saved, i);
+		if (!link(out->target, out->saved))
+			out->has_saved = true;
+		else if (errno != EEXIST && errno != EINTR)
+			return;
+	}
+}
+
+static bool is_taken(const struct ap_outputs *o, const struct output *out)
+{
+	for (size_t i = 0; i < o->outs.n; i++) {
+		const struct output *other = &o->outs.v[i];
+
+		if (!other->through && other->dev == out->dev && other->ino == out->ino &&
+			!strcmp(ap_file_base(other->target), ap_file_base(out->target)))
+			return true;
+	}
+	return false;
+}
+
+/* Stages a regular target, which may not exist yet. */
+static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
+{
+	struct ap_arena *arena = o->ctx->arena;
+	int error = follow_links(arena, out->path, &out->target);
+	struct stat st;
+
+	if (error)
+		return io_error(o->ctx, out->path, error);
+	out->folder = folder_of(arena, out->target);
+	if (stat(out->folder, &st))
+		return io_error(o->ctx, out->path, errno);
+	out->dev = st.st_dev;
+	out->ino = st.st_ino;
+	if (is_taken(o, out))
+		return usage_error(o->ctx, out->path, "two outputs have this name");
+	out->temp = side_name(arena, out);
+	out->saved = side_name(arena, out);
+	AP_PUSH(arena, o->outs, *out); /* known before the file exists, so that discard finds it */
+	error = create_temp(&o->outs.v[o->outs.n - 1]);
+	return error ? io_error(o->ctx, out->path, error) : AP_OK;
+}
+
+/* Opens a device or FIFO without waiting for anybody at its other end. */
+static enum ap_status open_through(struct ap_outputs *o, struct output *out)
+{
+	int flags;
+
+	out->through = true;
+	if (out->fd < 0)
+		out->fd = open(out->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (out->fd < 0)
+		return io_error(o->ctx, out->path, errno);
+	AP_PUSH(o->ctx->arena, o->outs, *out);
+	if (out->fd == STDOUT_FILENO)
+		return AP_OK;
+	flags = fcntl(out->fd, F_GETFL);
+	if (flags < 0 || fcntl(out->fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		return io_error(o->ctx, out->path, errno);
+	return AP_OK;
+}
+
+/* Is st what standard output already is (/dev/stdout, also with > FILE)? */
+static bool is_stdout(const struct stat *st)
+{
+	struct stat out;
+
+	return !fstat(STDOUT_FILENO, &out) && out.st_dev == st->st_dev && out.st_ino == st->st_ino &&
+		out.st_rdev == st->st_rdev;
+}
+
+static enum ap_status open_existing(struct ap_outputs *o, struct output *out,
+	const struct stat *st)
+{
+	if (S_ISDIR(st->st_mode))
+		return usage_error(o->ctx, out->path, "is a folder; expected the name of a file");
+	if (is_stdout(st))
+		out->fd = STDOUT_FILENO;
+	if (out->fd >= 0 || S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode))
+		return open_through(o, out);
+	if (!S_ISREG(st->st_mode))
+		return io_error(o->ctx, out->path, EINVAL);
+	if (access(out->path, W_OK))
+		return io_error(o->ctx, out->path, errno);
+	return open_staged(o, out);
+}
+
+enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
+	size_t *id)
+{
+	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1};
+	size_t len = strlen(path);
+	struct stat st;
+
+	ap_str_init(&out.bytes, ctx->arena);
+	*id = o->outs.n;
+	if (!len)
+		return usage_error(ctx, "", "the name of an output is empty");
+	if (!strcmp(path, "-")) {
+		out.fd = STDOUT_FILENO;
+		return open_through(o, &out);
+	}
+	if (!stat(path, &st))
+		return open_existing(o, &out, &st);
+	if (errno != ENOENT)
+		return io_error(ctx, path, errno);
+	if (path[len - 1] == '/')
+		return usage_error(ctx, path, "is a folder; expected the name of a file");
+	return open_staged(o, &out);
+}
+
+static void flush(struct output *out)
+{
+	if (!out->error)
+		out->error = write_all(out->fd, out->bytes.s, out->bytes.len);
+	out->bytes.len = 0;
+	out->bytes.s[0] = '\0';
+}
+
+void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t len)
+{
+	struct output *out;
+
+	assert(id < o->outs.n);
+	out = &o->outs.v[id];
+	if (out->through) {
+		ap_str_addn(&out->bytes, bytes, len);
+		return;
+	}
+	if (out->bytes.len + len > BUFFER_BYTES)
+		flush(out);
+	if (len < BUFFER_BYTES)
+		ap_str_addn(&out->bytes, bytes, len);
+	else if (!out->error)
+		out->error = write_all(out->fd, bytes, len);
+}
+
+void ap_output_write_fn(void *sink, const char *bytes, size_t len)
+{
+	const struct ap_output_sink *s = sink;
+
+	ap_outputs_write(s->o, s->id, bytes, len);
+}
+
+static void close_output(struct output *out)
+{
+	int fd = out->fd;
+
+	out->fd = -1;
+	if (fd < 0 || fd == STDOUT_FILENO)
+		return;
+	/* EINTR: the descriptor is gone all the same, and its bytes are already synced */
+	if (close(fd) && errno != EINTR && !out->error)
+		out->error = errno;
+}
+
+/* The bytes of a staged file are on the disk afterwards, or out->error says why not. */
+static void finish_staged(struct output *out)
+{
+	flush(out);
+	if (!out->error)
+		out->error = sync_fd(out->fd);
+	close_output(out);
+}
+
+static void finish_through(struct output *out)
+{
+	flush(out);
+	close_output(out);
+}
+
+static void rename_staged(struct output *out)
+{
+	save_target(out);
+	if (rename(out->temp, out->target)) {
+		out->error = errno;
+		return;
+	}
+	out->has_temp = false;
+	out->renamed = true;
+}
+
+static void sync_folder(struct output *out)
+{
+	int fd = open(out->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0) {
+		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
+		return;
+	}
+	out->error = sync_fd(fd);
+	close(fd);
+}
+
+/* false where the old target could not be brought back; it then keeps its other name. */
+static bool undo_rename(struct output *out)
+{
+	bool undone = true;
+
+	if (out->renamed && out->has_saved)
+		undone = !rename(out->saved, out->target);
+	else if (out->renamed)
+		undone = !unlink(out->target);
+	if (out->renamed)
+		out->has_saved = false;
+	out->renamed = false;
+	return undone;
+}
+
+/* Takes one step on every output of a kind; false at the first error. */
+static bool each(struct ap_outputs *o, bool through, void (*step)(struct output *))
+{
+	for (size_t i = 0; i < o->outs.n; i++) {
+		struct output *out = &o->outs.v[i];
+
+		if (out->through == through)
+			step(out);
+		if (out->error)
+			return false;
+	}
+	return true;
+}
+
+static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
+{
+	enum ap_status st = AP_IO;
+
+	for (size_t i = 0; i < o->outs.n; i++) {
+		struct output *out = &o->outs.v[i];
+
+		if (out->error)
+			st = io_error(ctx, out->path, out->error);
+		if (!undo_rename(out))
+			st = ap_diag_add(ctx->diag, AP_ERROR, AP_IO,
+				&(struct ap_where){.file = out->path}, NULL,
+				"cannot be restored; its old state is %s", out->saved);
+	}
+	return st;
+}
+
+enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o)
+{
+	enum ap_status st = AP_OK;
+
+	if (!each(o, false, finish_staged) || !each(o, true, finish_through) ||
+		!each(o, false, rename_staged) || !each(o, false, sync_folder))
+		st = fail_commit(ctx, o);
+	ap_outputs_discard(o);
+	return st;
+}
+
+void ap_outputs_discard(struct ap_outputs *o)
+{
+	for (size_t i = 0; o && i < o->outs.n; i++) {
+		struct output *out = &o->outs.v[i];
+
+		close_output(out);
+		if (out->has_temp)
+			unlink(out->temp);
+		if (out->has_saved)
+			unlink(out->saved);
+		out->has_temp = out->has_saved = false;
+	}
+	if (o)
+		o->outs.n = 0;
+}
+
+enum ap_status ap_stdout_write(struct ap_ctx *ctx, const char *bytes, size_t len)
+{
+	int error = write_all(STDOUT_FILENO, bytes, len);
+
+	return error ? io_error(ctx, "-", error) : AP_OK;
+}
