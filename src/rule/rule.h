@@ -9,8 +9,13 @@
  *   *           all dimensions not otherwise named, right-aligned, numpy broadcasting
  *   [axis]      the dimensions that attribute `axis` names, where it names them; [axis!] frozen
  *   [perm]      after "->*": results are the operand's dimensions reordered by `perm`
- *   1           a dimension of length one      (ab)  composed dimension, outer factor first
+ *   [axis=-1]   the same, -1 where the attribute is missing (without "=": all dimensions);
+ *   [axis=1..]  from the dimension that the attribute names to the last
+ *   [1]         after "*": length one at the named dimensions
+ *   8           a dimension of that length, never cut    .  a dimension of any length, never cut
+ *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
  *   ?           operand that is never cut, any shape      ;  optional operands follow
+ *   : ab=name   at the end: the product of factors a and b is the value of attribute `name`
  *   =name       rule made by the expander `name` from shapes and attributes
  *
  * A row is parsed once and bound to an operator's shapes and attributes: struct ap_bound.
@@ -41,17 +46,20 @@ enum ap_reduction { AP_REDUCE_SUM, AP_REDUCE_MEAN, AP_REDUCE_MAX, AP_REDUCE_MIN,
 struct ap_op_row {
 	const char *name; /* MindSpore primitive, 2.x spelling */
 	const char *rule;
-	const char *when; /* conditions joined by " & ": attr, !attr, attr=value, outputs=n; "" always */
+	const char *when; /* conditions joined by " & ": attr, !attr, attr=v|w, attr?=v (or missing),
+			   * outputs=n; "" always */
 	double flops; /* forward, per point of the iteration space (looked-up factors left out) */
 	double backward; /* backward FLOPs / forward FLOPs when every differentiable operand needs one */
 	enum ap_op_unit unit;
 	const char *save; /* tensors kept for backward: operand letters a b c .., results o p q .. */
 	const char *grad; /* operands that gradients flow into, letters; "*": every float operand */
+	const char *types; /* element types, "operands:results"; letters in rule_type.c */
 	const char *dev; /* dev_matrix order of factor letters where it is not first appearance */
 	const char *left; /* repeats go left when one of these factors is cut; "" never; "*" always */
 	enum ap_reduction reduce; /* over cut factors that a result lacks */
 	const char *legal; /* named extra condition (legal.c), "" none */
-	const char *strategy; /* what shard() takes, where it is not the operands: see OneHot */
+	const char *strategy; /* what shard() takes, where it is not the operands: letters as in save,
+			       * "-" an empty vector, joined by "," (OneHot: "o,-,-") */
 	const char *doc; /* one line */
 	const char *source; /* file of MindSpore the rule follows */
 };
@@ -84,6 +92,9 @@ struct ap_attrs {
 
 /* Declared attributes (attrs.def): name and type, INTS also accepts one INT. False when unknown. */
 bool ap_attr_known(const char *name, enum ap_attr_type *type);
+
+/* Name of declared attribute i; NULL past the end. */
+const char *ap_attr_at(size_t i);
 
 const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name);
 int64_t ap_attr_int(const struct ap_attrs *a, const char *name, int64_t otherwise);
@@ -130,8 +141,10 @@ struct ap_bound {
 	double flops; /* row's flops, attributes applied */
 	uint16_t nin, nout;
 	const struct ap_operand *in; /* [nin] */
-	const struct ap_operand *out; /* [nout], as many as the operator declares */
+	const struct ap_operand *out; /* [nout]: the declared ones, then those kept for backward */
 };
+
+#define AP_RANK_UNKNOWN UINT8_MAX /* rank of a shape that was not declared */
 
 /* What binding needs to know of an operator. nout 0: not declared, take the row's first result. */
 struct ap_bind_in {
@@ -139,6 +152,9 @@ struct ap_bind_in {
 	const struct ap_attrs *attrs;
 	uint16_t nin, nout;
 	const struct ap_shape *in;
+	const uint8_t *slot; /* [nin] operand of the row that in[i] is, ascending; NULL: in order */
+	const struct ap_shape *declared; /* [nout]; rank AP_RANK_UNKNOWN and dtype AP_DTYPE_COUNT
+					  * where not declared; NULL: none is */
 };
 
 /* Why binding failed: a named check and a text; operand -1: the operator as a whole. */
@@ -149,8 +165,9 @@ struct ap_bind_fault {
 };
 
 /*
- * Binds the first fitting row: infers result shapes (out->out[].size, dtype). AP_MEANING and *fault
- * when no row fits (the fault of the row that came furthest). O(rank^2) per operator.
+ * Binds the first fitting row: infers result shapes (out->out[].size, dtype); whether they agree
+ * with the declared ones is the caller's question. AP_MEANING and *fault when no row fits (the fault
+ * of the row that came furthest); nothing goes to the sink. O(rows + rank^2) per operator.
  */
 enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
 	struct ap_bind_fault *fault);

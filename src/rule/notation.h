@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a rule, parsed: terms as written, before any shape is known. See rule.h. */
+#ifndef AP_RULE_NOTATION_H
+#define AP_RULE_NOTATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rule/rule.h"
+
+#define AP_MAX_RULE_OPERAND 8
+#define AP_MAX_RULE_RESULT 4
+#define AP_MAX_RULE_AXIS 3
+#define AP_MAX_RULE_EQUATION 2
+
+enum ap_term_kind {
+	AP_TERM_FACTOR, /* one dimension: a letter, or several composed */
+	AP_TERM_STAR, /* the dimensions not otherwise named */
+	AP_TERM_AXIS, /* the dimensions that an attribute names */
+	AP_TERM_UNIT, /* [1]: the named dimensions, of length one */
+	AP_TERM_FIXED, /* a length, never cut */
+	AP_TERM_ANY /* any length, never cut */
+};
+
+struct ap_term {
+	enum ap_term_kind kind;
+	uint8_t n; /* FACTOR: letters */
+	char letter[AP_MAX_DIM_FACTOR];
+	bool broadcast; /* FACTOR: length one is allowed too */
+	uint8_t axis; /* AXIS: index into ap_rule.axis */
+	int64_t length; /* FIXED */
+};
+
+struct ap_tensor_rule {
+	bool whole; /* "?" */
+	bool star;
+	uint8_t nterm;
+	struct ap_term term[AP_MAX_RANK];
+};
+
+struct ap_name { /* part of a row's text, not NUL-terminated */
+	const char *s;
+	size_t len;
+};
+
+struct ap_axis_rule {
+	struct ap_name attr;
+	bool frozen, to_end, has_default;
+	bool reorder; /* named by a result only: its dimensions in the attribute's order */
+	int64_t otherwise; /* when the attribute is missing and has_default */
+};
+
+struct ap_equation {
+	struct ap_name attr;
+	uint8_t n;
+	char letter[AP_MAX_DIM_FACTOR];
+};
+
+struct ap_rule {
+	struct ap_name expander; /* len 0: none */
+	uint8_t nrequired, nin, nout;
+	uint8_t naxis, nequation;
+	uint32_t frozen, lookup; /* letters a = bit 0 .. z */
+	struct ap_tensor_rule in[AP_MAX_RULE_OPERAND], out[AP_MAX_RULE_RESULT];
+	struct ap_axis_rule axis[AP_MAX_RULE_AXIS];
+	struct ap_equation equation[AP_MAX_RULE_EQUATION];
+};
+
+/* Parses text, which the result borrows. NULL, or what is wrong (static text); *at then is the
+ * offset. O(length). */
+const char *ap_rule_parse(const char *text, struct ap_rule *r, size_t *at);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rule/rule.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+static const struct ap_op_row rows[] = {
+#define OP(name, rule, when, flops, backward, unit, save, grad, types, dev, left, reduce, legal, \
+	strategy, doc, source) \
+	{#name, rule, when, flops, backward, AP_OP_##unit, save, grad, types, dev, left, \
+		AP_REDUCE_##reduce, legal, strategy, doc, source},
+#define ALIAS(old, now)
+#include "rule/ops.def"
+#undef OP
+#undef ALIAS
+};
+
+static const struct {
+	const char *old, *now;
+} aliases[] = {
+#define OP(...)
+#define ALIAS(old, now) {#old, #now},
+#include "rule/ops.def"
+#undef OP
+#undef ALIAS
+};
+
+const struct ap_op_row *ap_op_at(size_t i)
+{
+	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
+}
+
+bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
+{
+	if (i >= sizeof aliases / sizeof *aliases)
+		return false;
+	*old_name = aliases[i].old;
+	*canonical = aliases[i].now;
+	return true;
+}
+
+/* Lower-case copy, cut to size: wrong case costs nothing when names are compared. */
+static void lower(const char *s, char *out, size_t size)
+{
+	size_t i = 0;
+
+	for (; s[i] && i + 1 < size; i++)
+		out[i] = (char)(s[i] >= 'A' && s[i] <= 'Z' ? s[i] - 'A' + 'a' : s[i]);
+	out[i] = '\0';
+}
+
+static void closer(const char *name, const char *type, int *best, const char **nearest)
+{
+	char a[64], b[64];
+	int d;
+
+	lower(name, a, sizeof a);
+	lower(type, b, sizeof b);
+	d = ap_str_distance(a, b, *best - 1);
+	if (d < *best) {
+		*best = d;
+		*nearest = name;
+	}
+}
+
+static const char *find_nearest(const char *type)
+{
+	const char *nearest = NULL;
+	size_t len = strlen(type);
+	int best = (int)MIN(len / 3, 3) + 1; /* further away is no misspelling */
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		closer(rows[i].name, type, &best, &nearest);
+	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+		closer(aliases[i].old, type, &best, &nearest);
+	return nearest;
+}
+
+const char *ap_op_canonical(const char *type, const char **nearest)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].name, type) == 0)
+			return rows[i].name;
+	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+		if (strcmp(aliases[i].old, type) == 0)
+			return aliases[i].now;
+	if (nearest)
+		*nearest = find_nearest(type);
+	return NULL;
+}
