@@ -43,7 +43,10 @@ struct ap_machine {
 	uint32_t ndev; /* of one stage */
 	int nlevel; /* link levels really in use, inner to outer */
 	struct ap_link_level level[AP_MAX_LEVELS];
-	const uint32_t *block[AP_MAX_LEVELS]; /* [ndev] block of a rank at this level */
+	const uint32_t *block[AP_MAX_LEVELS]; /* [ndev] block of a rank at this level, numbered by
+	                                         lowest rank */
+	uint32_t nblock[AP_MAX_LEVELS];
+	uint32_t ranks[AP_MAX_LEVELS]; /* most ranks that a block of this level holds */
 	bool regular; /* every block at each level holds the same number of consecutive ranks */
 	int naxis;
 	struct ap_prime_axis axis[AP_MAX_AXES];
@@ -61,7 +64,10 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 struct ap_group_shape {
 	uint32_t fan[AP_MAX_LEVELS]; /* largest number of a level's sub-blocks (ranks at level 0) that a
 	                                group has members in, inside one block of that level; >= 1 */
-	uint32_t members; /* most members of the group on one server: the cards that it drives */
+	uint32_t few[AP_MAX_LEVELS]; /* the smallest such number above 1; 1 where no block has one */
+	uint32_t members[AP_MAX_LEVELS]; /* fewest members in one of the level's sub-blocks that has any
+	                                    (1 at level 0): the ports or cards that carry the group's
+	                                    traffic across the level */
 };
 struct ap_group {
 	struct ap_axes axes;

@@ -15,6 +15,7 @@ struct ap_place { /* of one rank */
 	uint32_t server; /* index, in order of the lowest rank on it */
 	int32_t device_id; /* physical id in the server; -1 unknown */
 	const char *device_ip; /* as written, may be "" */
+	uint32_t next; /* the next rank on the same server; AP_NONE after the last */
 };
 
 struct ap_topo {
@@ -25,6 +26,7 @@ struct ap_topo {
 	uint32_t ndev; /* ranks 0..ndev-1 */
 	uint32_t nserver;
 	const char *const *server; /* [nserver] ids */
+	const uint32_t *first; /* [nserver] lowest rank on each */
 	const struct ap_place *place; /* [ndev] by rank */
 };
 

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hw/chip.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+static const double most = 1e24; /* above any real figure, and far from overflow in products */
+
+static const char *const unit_names[AP_UNIT_COUNT] = {"cube", "vector", "memory"};
+
+static const struct {
+	const char *name;
+	enum ap_link kind;
+} link_kinds[] = {
+	{"switch", AP_LINK_SWITCH},
+	{"mesh", AP_LINK_MESH},
+	{"bus", AP_LINK_BUS},
+	{"nic", AP_LINK_NIC},
+};
+
+/* A number of an object that has its place in a structure. */
+struct slot {
+	const char *key;
+	double lo, hi;
+	double *value;
+};
+
+static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const struct slot *slots, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		AP_TRY(ap_json_get_num(ctx, doc, obj, slots[i].key, slots[i].lo, slots[i].hi,
+			slots[i].value));
+	return AP_OK;
+}
+
+#define GET_NUMBERS(ctx, doc, obj, slots) \
+	get_numbers((ctx), (doc), (obj), (slots), sizeof(slots) / sizeof *(slots))
+
+/* The root, if it is an object of this schema. */
+static enum ap_status get_root(struct ap_ctx *ctx, const struct ap_json *doc, const char *schema,
+	const struct ap_jv **root)
+{
+	const char *is = NULL;
+
+	*root = ap_json_root(doc);
+	if (ap_jv_type(*root) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, *root, AP_ERROR, AP_MEANING, NULL, "profile-schema",
+			"a profile is an object");
+	AP_TRY(ap_json_get_str(ctx, doc, *root, "schema", &is));
+	if (strcmp(is, schema) != 0)
+		return ap_json_report(ctx, doc, ap_jv_get(*root, "schema"), AP_ERROR, AP_MEANING, NULL,
+			"profile-schema", "schema \"%s\"; expected \"%s\"", is, schema);
+	return AP_OK;
+}
+
+static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	static const char *const known[] = {"cube", "vector", NULL};
+	const struct ap_jv *peaks, *unit;
+
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "peak_flops", &peaks));
+	AP_TRY(ap_json_known(ctx, doc, peaks, known));
+	for (int u = AP_UNIT_CUBE; u <= AP_UNIT_VECTOR; u++) {
+		AP_TRY(ap_json_get_obj(ctx, doc, peaks, unit_names[u], &unit));
+		for (const struct ap_jv *v = ap_jv_first(unit); v; v = ap_jv_next(v)) {
+			enum ap_dtype t = ap_dtype_find(ap_jv_key(v));
+
+			if (t == AP_DTYPE_COUNT)
+				return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "dtype-known",
+					"unknown type \"%s\"", ap_jv_key(v));
+			AP_TRY(ap_json_get_num(ctx, doc, unit, ap_jv_key(v), 1, most,
+				&out->peak_flops[u][t]));
+		}
+	}
+	return AP_OK;
+}
+
+static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	static const char *const known_fixed[] = {"cube", "vector", "memory", "collective", NULL};
+	static const char *const known_part[] = {"matmul", "vector", "memory", NULL};
+	const struct slot fixed[] = {
+		{"cube", 0, 1, &out->fixed_s[AP_UNIT_CUBE]},
+		{"vector", 0, 1, &out->fixed_s[AP_UNIT_VECTOR]},
+		{"memory", 0, 1, &out->fixed_s[AP_UNIT_MEMORY]},
+		{"collective", 0, 1, &out->collective_fixed_s},
+	};
+	const struct slot part[] = {
+		{"matmul", 1e-6, 1, &out->matmul_efficiency},
+		{"vector", 1e-6, 1, &out->vector_efficiency},
+		{"memory", 1e-6, 1, &out->memory_efficiency},
+	};
+	const struct ap_jv *obj, *half;
+	int i = 0;
+
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "fixed_s", &obj));
+	AP_TRY(ap_json_known(ctx, doc, obj, known_fixed));
+	AP_TRY(GET_NUMBERS(ctx, doc, obj, fixed));
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "efficiency", &obj));
+	AP_TRY(ap_json_known(ctx, doc, obj, known_part));
+	AP_TRY(GET_NUMBERS(ctx, doc, obj, part));
+
+	AP_TRY(ap_json_get_arr(ctx, doc, root, "matmul_half", &half));
+	for (const struct ap_jv *v = ap_jv_first(half); v; v = ap_jv_next(v), i++)
+		if (i < 3 && ap_jv_type(v) == AP_JNUMBER)
+			out->matmul_half[i] = ap_jv_double(v);
+		else
+			i = 3;
+	for (int d = 0; d < 3; d++)
+		if (i != 3 || !(out->matmul_half[d] >= 0 && out->matmul_half[d] <= 1e6))
+			return ap_json_report(ctx, doc, half, AP_ERROR, AP_MEANING, NULL, "key-range",
+				"matmul_half is three extents from 0 to 1e6 for m, n and k");
+	return AP_OK;
+}
+
+static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	static const char *const known[] = {"bytes", "usable_bytes", "bandwidth_Bps", NULL};
+	const int64_t limit = (int64_t)1 << 50;
+	const struct ap_jv *memory;
+
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "memory", &memory));
+	AP_TRY(ap_json_known(ctx, doc, memory, known));
+	AP_TRY(ap_json_get_int(ctx, doc, memory, "bytes", 1, limit, &out->memory_bytes));
+	AP_TRY(ap_json_get_int(ctx, doc, memory, "usable_bytes", 1, out->memory_bytes,
+		&out->usable_bytes));
+	return ap_json_get_num(ctx, doc, memory, "bandwidth_Bps", 1, most, &out->memory_Bps);
+}
+
+static enum ap_status get_kind(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, enum ap_link *r)
+{
+	const char *kind;
+
+	AP_TRY(ap_json_get_str(ctx, doc, obj, "kind", &kind));
+	for (size_t i = 0; i < sizeof link_kinds / sizeof *link_kinds; i++)
+		if (strcmp(kind, link_kinds[i].name) == 0) {
+			*r = link_kinds[i].kind;
+			return AP_OK;
+		}
+	return ap_json_report(ctx, doc, ap_jv_get(obj, "kind"), AP_ERROR, AP_MEANING, NULL,
+		"link-kind", "kind \"%s\"; expected switch, mesh, bus or nic", kind);
+}
+
+static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, struct ap_link_level *out)
+{
+	static const char *const known[] = {"name", "kind", "span", "bandwidth_Bps", "latency_s",
+		"efficiency", NULL};
+	const struct slot slots[] = {
+		{"bandwidth_Bps", 1, most, &out->bandwidth_Bps},
+		{"latency_s", 0, 1, &out->latency_s},
+		{"efficiency", 1e-6, 1, &out->efficiency},
+	};
+	int64_t span = 0;
+
+	if (ap_jv_type(obj) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
+			"a level is an object");
+	AP_TRY(ap_json_known(ctx, doc, obj, known));
+	AP_TRY(ap_json_get_str(ctx, doc, obj, "name", &out->name));
+	AP_TRY(get_kind(ctx, doc, obj, &out->kind));
+	AP_TRY(ap_json_opt_int(ctx, doc, obj, "span", 2, 1 << 20, &span));
+	out->span = (uint32_t)span;
+	return GET_NUMBERS(ctx, doc, obj, slots);
+}
+
+/* Blocks nest: each span is a multiple of the one before, and only the last level has none. */
+static bool spans_nest(const struct ap_chip *chip)
+{
+	uint32_t inner = 1;
+
+	for (int l = 0; l + 1 < chip->nlevel; l++) {
+		uint32_t span = chip->level[l].span;
+
+		if (span <= inner || span % inner)
+			return false;
+		inner = span;
+	}
+	return chip->level[chip->nlevel - 1].span == 0;
+}
+
+static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	const struct ap_jv *levels;
+	size_t n;
+
+	AP_TRY(ap_json_get_arr(ctx, doc, root, "levels", &levels));
+	n = ap_jv_count(levels);
+	if (n < 1 || n > AP_MAX_LEVELS)
+		return ap_json_report(ctx, doc, levels, AP_ERROR, AP_MEANING, NULL, "key-range",
+			"%zu levels; expected 1 to %d, inner to outer", n, AP_MAX_LEVELS);
+	for (const struct ap_jv *v = ap_jv_first(levels); v; v = ap_jv_next(v))
+		AP_TRY(get_level(ctx, doc, v, &out->level[out->nlevel++]));
+	if (!spans_nest(out))
+		return ap_json_report(ctx, doc, levels, AP_ERROR, AP_MEANING, NULL, "level-nesting",
+			"each level's span must be a multiple of the one before, and the last level has none");
+	return AP_OK;
+}
+
+static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	const struct ap_jv *aliases = NULL;
+	const char **alias;
+
+	AP_TRY(ap_json_opt_arr(ctx, doc, root, "aliases", &aliases));
+	if (!aliases)
+		return AP_OK;
+	alias = AP_NEW_N(ctx->arena, const char *, ap_jv_count(aliases) + 1);
+	for (const struct ap_jv *v = ap_jv_first(aliases); v; v = ap_jv_next(v)) {
+		if (ap_jv_type(v) != AP_JSTRING)
+			return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-type",
+				"an alias is a string");
+		alias[out->nalias++] = ap_jv_str(v);
+	}
+	out->alias = alias;
+	return AP_OK;
+}
+
+enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out)
+{
+	static const char *const known[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
+		"efficiency", "matmul_half", "memory", "levels", "hccl_910", "sources", NULL};
+	const struct ap_jv *root, *sources = NULL;
+
+	*out = (struct ap_chip){.file = ap_json_file(doc), .sha256 = ""};
+	AP_TRY(get_root(ctx, doc, "autopar-chip/1", &root));
+	AP_TRY(ap_json_known(ctx, doc, root, known));
+	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
+	AP_TRY(ap_json_get_str(ctx, doc, root, "name", &out->name));
+	AP_TRY(get_aliases(ctx, doc, root, out));
+	AP_TRY(get_peaks(ctx, doc, root, out));
+	AP_TRY(get_speeds(ctx, doc, root, out));
+	AP_TRY(get_memory(ctx, doc, root, out));
+	AP_TRY(get_levels(ctx, doc, root, out));
+	return ap_json_opt_bool(ctx, doc, root, "hccl_910", &out->hccl_910);
+}
+
+enum ap_status ap_software_parse(struct ap_ctx *ctx, const struct ap_json *doc,
+	struct ap_software *out)
+{
+	static const char *const known[] = {"schema", "name", "gradient_exposed",
+		"overlap_slowdown", "recompute_flash", "master_bytes", "gradient_bytes",
+		"context_bytes", "comm_buffer_bytes", "sources", NULL};
+	const struct slot slots[] = {
+		{"gradient_exposed", 0, 1, &out->gradient_exposed},
+		{"overlap_slowdown", 1, 100, &out->overlap_slowdown},
+		{"recompute_flash", 0, 100, &out->recompute_flash},
+	};
+	const int64_t limit = (int64_t)1 << 50;
+	const struct ap_jv *root, *sources = NULL;
+	int64_t master = 0, gradient = 0;
+
+	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = ""};
+	AP_TRY(get_root(ctx, doc, "autopar-software/1", &root));
+	AP_TRY(ap_json_known(ctx, doc, root, known));
+	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
+	AP_TRY(ap_json_get_str(ctx, doc, root, "name", &out->name));
+	AP_TRY(GET_NUMBERS(ctx, doc, root, slots));
+	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
+	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
+	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
+	out->master_bytes = (int)master;
+	out->gradient_bytes = (int)gradient;
+	return ap_json_get_int(ctx, doc, root, "comm_buffer_bytes", 0, limit,
+		&out->comm_buffer_bytes);
+}

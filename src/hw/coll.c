@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "hw/machine.h"
+
+static const struct {
+	const char *name;
+	int passes;
+	enum ap_coll adjoint;
+} colls[AP_COLL_COUNT] = {
+#define COLL(id, name_, passes_, adjoint_) [AP_COLL_##id] = {name_, passes_, AP_COLL_##adjoint_},
+#include "hw/coll.def"
+#undef COLL
+};
+
+/* One collective over groups of one shape. */
+struct call {
+	const struct ap_machine *m;
+	const struct ap_group_shape *s;
+	enum ap_coll coll;
+	double size; /* ranks of a group */
+	double bytes;
+};
+
+const char *ap_coll_name(enum ap_coll c)
+{
+	return colls[c].name;
+}
+
+enum ap_coll ap_coll_adjoint(enum ap_coll c)
+{
+	return colls[c].adjoint;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* What one rank can send across level l while every group of the machine does the same. */
+static double rank_Bps(const struct call *x, int l)
+{
+	const struct ap_link_level *level = &x->m->level[l];
+	double Bps = level->bandwidth_Bps * level->efficiency;
+
+	switch (level->kind) {
+	case AP_LINK_SWITCH:
+	case AP_LINK_NIC:
+		return Bps;
+	case AP_LINK_MESH:
+		return Bps * (x->s->few[l] - 1);
+	case AP_LINK_BUS:
+		return Bps / x->m->ranks[l];
+	}
+	assert(!"a kind of link");
+	return Bps;
+}
+
+/* Flow of a ring through all ranks of a group: it crosses a level once per sub-block, there over the
+ * links of all the members inside. The slowest level decides. */
+static double ring_Bps(const struct call *x)
+{
+	double least = -1;
+
+	for (int l = 0; l < x->m->nlevel; l++) {
+		double Bps = rank_Bps(x, l) * x->s->members[l];
+
+		if (x->s->fan[l] > 1 && (least < 0 || Bps < least))
+			least = Bps;
+	}
+	assert(least > 0);
+	return least;
+}
+
+/* Steps that halve n ranks down to one. */
+static int halvings(uint32_t n)
+{
+	int steps = 0;
+
+	for (uint64_t reach = 1; reach < n; reach *= 2)
+		steps++;
+	return steps;
+}
+
+static double ring_s(const struct call *x)
+{
+	double worst = 0, steps = x->size - 1;
+
+	for (int l = 0; l < x->m->nlevel; l++)
+		if (x->s->fan[l] > 1 && x->m->level[l].latency_s > worst)
+			worst = x->m->level[l].latency_s;
+	return colls[x->coll].passes *
+		(steps * worst + steps / x->size * x->bytes / ring_Bps(x));
+}
+
+/* A tree moves the whole buffer in each pass of an AllReduce; gathering and scattering by recursive
+ * doubling moves what a ring moves. */
+static double tree_s(const struct call *x)
+{
+	double latency = 0;
+	double part = x->coll == AP_COLL_ALLREDUCE ? 1 : (x->size - 1) / x->size;
+
+	for (int l = 0; l < x->m->nlevel; l++)
+		latency += halvings(x->s->fan[l]) * x->m->level[l].latency_s;
+	return colls[x->coll].passes * (latency + part * x->bytes / ring_Bps(x));
+}
+
+/* A ring among the sub-blocks of level l, each rank with its own part of the buffer; an AllReduce
+ * at the outermost level may take a tree instead. */
+static double level_s(const struct call *x, int l, bool outermost)
+{
+	double fan = x->s->fan[l], latency_s = x->m->level[l].latency_s;
+	double part_s = x->bytes / x->s->members[l] / rank_Bps(x, l);
+	double ring = (fan - 1) * latency_s + (fan - 1) / fan * part_s;
+	double tree = halvings(x->s->fan[l]) * latency_s + part_s;
+
+	if (x->coll != AP_COLL_ALLREDUCE || !outermost)
+		tree = ring;
+	return colls[x->coll].passes * smaller(ring, tree);
+}
+
+/* AllReduce: scatter inside, reduce across, gather inside; the others one way only. */
+static double hierarchical_s(const struct call *x)
+{
+	double total = 0;
+	bool outermost = true;
+
+	for (int l = x->m->nlevel - 1; l >= 0; l--)
+		if (x->s->fan[l] > 1) {
+			total += level_s(x, l, outermost);
+			outermost = false;
+		}
+	return total;
+}
+
+/* Each rank sends every other one its part, level by level. */
+static double pairwise_s(const struct call *x)
+{
+	int top = x->m->nlevel - 1;
+	double total = 0;
+
+	for (int l = 0; l <= top; l++) {
+		double reach = l == top ? x->size : x->s->members[l + 1];
+		double peers = reach - x->s->members[l];
+
+		if (peers > 0)
+			total += peers * (x->m->level[l].latency_s + x->bytes / x->size / rank_Bps(x, l));
+	}
+	return total;
+}
+
+struct algorithm {
+	const char *name;
+	double (*time_s)(const struct call *x);
+};
+
+static double best_s(const struct call *x, const char **name)
+{
+	static const struct algorithm spread[] = {
+		{"ring", ring_s},
+		{"tree", tree_s},
+		{"hierarchical", hierarchical_s},
+	};
+	static const struct algorithm exchange[] = {
+		{"pairwise", pairwise_s},
+	};
+	bool all_to_all = x->coll == AP_COLL_ALLTOALL;
+	const struct algorithm *a = all_to_all ? exchange : spread;
+	int n = all_to_all ? 1 : 3;
+	double best = -1;
+
+	for (int i = 0; i < n; i++) {
+		double t = a[i].time_s(x);
+
+		if (best < 0 || t < best) {
+			best = t;
+			*name = a[i].name;
+		}
+	}
+	return best;
+}
+
+double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
+	double bytes, const char **algorithm)
+{
+	const char *name = "none", *slowest = name;
+	double worst = 0;
+
+	assert(bytes >= 0);
+	for (int i = 0; i < g->nshape && g->size > 1; i++) {
+		struct call x = {m, &g->shape[i], c, (double)g->size, bytes};
+		double t = m->chip->collective_fixed_s + best_s(&x, &name);
+
+		if (t > worst) {
+			worst = t;
+			slowest = name;
+		}
+	}
+	if (algorithm)
+		*algorithm = slowest;
+	return worst;
+}

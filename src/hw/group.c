@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the groups of an axes set lie on the blocks of the machine. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "hw/machine.h"
+
+/* Is x on the boundary of every axis: does it cut each one into whole runs? */
+static bool cuts_evenly(const struct ap_axes *axes, int64_t x)
+{
+	for (int i = 0; i < axes->n; i++) {
+		int64_t inner = axes->axis[i].stride, outer = inner * axes->axis[i].size;
+
+		if (inner % x != 0 && (x % inner != 0 || (outer % x != 0 && x % outer != 0)))
+			return false;
+	}
+	return true;
+}
+
+/* Members of a group within a run of x ranks that cuts_evenly(). */
+static uint32_t members_within(const struct ap_axes *axes, int64_t x)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < axes->n; i++) {
+		int64_t inner = axes->axis[i].stride, outer = inner * axes->axis[i].size;
+
+		if (x >= outer)
+			n *= axes->axis[i].size;
+		else if (x > inner)
+			n *= x / inner;
+	}
+	return (uint32_t)n;
+}
+
+/* The one shape of all groups where blocks and axes nest; false where they do not. */
+static bool nested_shape(const struct ap_machine *m, const struct ap_axes *axes,
+	struct ap_group_shape *s)
+{
+	uint32_t inside = 1;
+
+	if (!m->regular)
+		return false;
+	for (int l = 0; l < m->nlevel; l++)
+		if (!cuts_evenly(axes, m->ranks[l]))
+			return false;
+	for (int l = 0; l < m->nlevel; l++) {
+		uint32_t n = members_within(axes, m->ranks[l]);
+
+		s->fan[l] = s->few[l] = n / inside;
+		s->members[l] = inside;
+		inside = n;
+	}
+	return true;
+}
+
+/* Counts over one group: per level and block the members and sub-blocks met, valid where the stamp
+ * is that of the group. */
+struct census {
+	uint32_t *stamp, *members, *subs; /* [nblock] */
+	uint32_t *touched; /* blocks met, in order */
+	uint32_t ntouched;
+};
+
+static void census_init(struct ap_arena *arena, const struct ap_machine *m, struct census *c)
+{
+	for (int l = 0; l < m->nlevel; l++) {
+		c[l].stamp = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c[l].members = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c[l].subs = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c[l].touched = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+	}
+}
+
+static void census_count(const struct ap_machine *m, struct census *c, int64_t rank, uint32_t group)
+{
+	bool fresh = true; /* a sub-block not met before */
+
+	for (int l = 0; l < m->nlevel; l++) {
+		uint32_t b = m->block[l][rank];
+		bool first = c[l].stamp[b] != group;
+
+		if (first) {
+			c[l].stamp[b] = group;
+			c[l].members[b] = c[l].subs[b] = 0;
+			c[l].touched[c[l].ntouched++] = b;
+		}
+		c[l].members[b]++;
+		c[l].subs[b] += fresh;
+		fresh = first;
+	}
+}
+
+static void census_level(const struct census *c, const struct census *inner, uint32_t *fan,
+	uint32_t *few, uint32_t *members)
+{
+	*fan = *few = *members = 1;
+	for (uint32_t i = 0; i < c->ntouched; i++) {
+		uint32_t n = c->subs[c->touched[i]];
+
+		if (n > *fan)
+			*fan = n;
+		if (n > 1 && (*few == 1 || n < *few))
+			*few = n;
+	}
+	for (uint32_t i = 0; inner && i < inner->ntouched; i++) {
+		uint32_t n = inner->members[inner->touched[i]];
+
+		if (i == 0 || n < *members)
+			*members = n;
+	}
+}
+
+static void census_shape(const struct ap_machine *m, struct census *c, struct ap_group_shape *s)
+{
+	memset(s, 0, sizeof *s); /* shapes are compared as bytes */
+	for (int l = 0; l < m->nlevel; l++)
+		census_level(&c[l], l ? &c[l - 1] : NULL, &s->fan[l], &s->few[l], &s->members[l]);
+	for (int l = 0; l < m->nlevel; l++)
+		c[l].ntouched = 0;
+}
+
+static bool leads_group(const struct ap_axes *axes, int64_t rank)
+{
+	for (int i = 0; i < axes->n; i++)
+		if (rank / axes->axis[i].stride % axes->axis[i].size)
+			return false;
+	return true;
+}
+
+/* Distinct shapes of all groups; the first `cap` go to out. Returns how many there are. */
+static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
+	const struct ap_axes *axes, struct ap_group_shape *out, size_t cap)
+{
+	struct census census[AP_MAX_LEVELS] = {0};
+	struct ap_map *shapes = ap_map_create(arena);
+	int64_t size = ap_axes_size(axes), *ranks = AP_NEW_N(arena, int64_t, size);
+	struct ap_group_shape s;
+	uint32_t group = 0;
+
+	census_init(arena, m, census);
+	for (int64_t r = 0; r < m->ndev; r++) {
+		if (!leads_group(axes, r))
+			continue;
+		ap_axes_group(axes, r, ranks);
+		group++;
+		for (int64_t k = 0; k < size; k++)
+			census_count(m, census, ranks[k], group);
+		census_shape(m, census, &s);
+		ap_map_put(shapes, &s, sizeof s, NULL);
+	}
+	for (size_t i = 0; i < cap && i < ap_map_size(shapes); i++)
+		memcpy(&out[i], ap_map_key(shapes, (ap_id)i, NULL), sizeof *out);
+	return ap_map_size(shapes);
+}
+
+void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const struct ap_axes *axes,
+	struct ap_group *out)
+{
+	struct ap_group_shape *shape = AP_NEW(arena, struct ap_group_shape);
+	size_t n = 1;
+
+	assert(!axes->n || m->ndev % (axes->axis[0].stride * axes->axis[0].size) == 0);
+	*out = (struct ap_group){.axes = *axes, .size = ap_axes_size(axes)};
+	if (!nested_shape(m, axes, shape))
+		/* What the counting needs is given back before the result is known to fit: so count,
+		 * and where there were more shapes than room, count again. */
+		for (size_t room = 0; room < n;) {
+			struct ap_mark mark;
+
+			room = n;
+			shape = AP_NEW_N(arena, struct ap_group_shape, room);
+			mark = ap_arena_mark(arena);
+			n = count_shapes(arena, m, axes, shape, room);
+			ap_arena_release(arena, mark);
+		}
+	out->shape = shape;
+	out->nshape = (int)n;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the suites of this layer share: a run context, and messages by check. */
+#ifndef AP_TESTS_HW_TEST_H
+#define AP_TESTS_HW_TEST_H
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "hw/machine.h"
+
+static struct ap_ctx ctx;
+
+static inline void setup(void)
+{
+	ctx = (struct ap_ctx){.arena = ap_arena_create(0, NULL, NULL),
+		.scratch = ap_arena_create(0, NULL, NULL), .jobs = 1};
+	ctx.diag = ap_diag_create(ctx.arena, false);
+}
+
+static inline void teardown(void)
+{
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(ctx.arena);
+}
+
+/* Number of messages of this level and check (NULL: any). */
+static inline int said(enum ap_level level, const char *check)
+{
+	enum ap_level l;
+	const char *c;
+	int n = 0;
+
+	for (size_t i = 0; ap_diag_text(ctx.diag, i, &l, &c); i++)
+		n += l == level && (!check || (c && strcmp(c, check) == 0));
+	return n;
+}
+
+static inline const struct ap_topo *make_topo(int64_t ndev, int64_t per_server)
+{
+	const struct ap_topo *topo = NULL;
+
+	ck_assert_int_eq(ap_topo_make(&ctx, ndev, per_server, &topo), AP_OK);
+	return topo;
+}
+
+static inline const struct ap_chip *get_chip(const char *name)
+{
+	const struct ap_chip *chip = NULL;
+
+	ck_assert_int_eq(ap_chip_get(&ctx, name, &chip), AP_OK);
+	return chip;
+}
+
+static inline const struct ap_machine *make_machine(int64_t ndev, int64_t per_server,
+	const char *chip)
+{
+	const struct ap_machine *m = NULL;
+
+	ck_assert_int_eq(ap_machine_make(&ctx, make_topo(ndev, per_server), get_chip(chip), &m),
+		AP_OK);
+	return m;
+}
+
+static inline int run_case(const char *name, void (*add)(TCase *))
+{
+	Suite *s = suite_create(name);
+	TCase *t = tcase_create(name);
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	add(t);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
