@@ -56,8 +56,8 @@ void ap_placement_replicas(const struct ap_placement *p, const struct ap_operand
 /*
  * dev_matrix and tensor_map as MindSpore writes them. raw: with axes of size one, one axis per
  * factor of the rule plus the repeat (formats 1.5 step 2); standard: without them, [1] when nothing
- * is left (step 3). map: per dimension the axis number from the right, -1 not cut; a dimension
- * composed of several cut factors names the outermost one's axis after they were merged.
+ * is left (step 3). map: per dimension the axis number from the right, -1 not cut (raw: or without
+ * a factor); a dimension composed of several cut factors names the outermost one's axis.
  */
 struct ap_dev_matrix {
 	int n;
@@ -65,7 +65,10 @@ struct ap_dev_matrix {
 };
 void ap_dev_matrix_raw(const struct ap_placement *p, struct ap_dev_matrix *out);
 void ap_dev_matrix_standard(const struct ap_placement *p, struct ap_dev_matrix *out);
-void ap_tensor_map(const struct ap_placement *p, const struct ap_operand *t,
+
+/* dev: of p, in either form. False where a dimension is cut by several axes of dev: the operand then
+ * needs a dev_matrix of its own, ap_layout_dev_matrix(). */
+bool ap_tensor_map(const struct ap_placement *p, const struct ap_operand *t,
 	const struct ap_dev_matrix *dev, int32_t map[AP_MAX_RANK]);
 
 /* dev_matrix and map of a bare layout: the coarsest arrangement of ndev that it needs. */

@@ -25,7 +25,8 @@ struct ap_space {
  * that micro_batches divides it. */
 int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *step);
 
-/* O(candidates * factors); the all-repeated candidate is always there unless a pin forbids it. */
+/* All candidates, into ctx's arena; the all-repeated one is always there. O(vectors whose product
+ * divides ndev * factors). */
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 
@@ -44,8 +45,8 @@ bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_
 	int32_t count[AP_MAX_FACTOR], const char **why);
 
 /* The strategy vectors that shard() takes for these counts: one per operand, or as the row's
- * strategy column says. Returns their number; rank 0 for scalars. */
-uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[], int32_t cut[][AP_MAX_RANK],
-	uint32_t cap);
+ * strategy column says. Returns their number, of which at most cap are written; rank 0 for scalars. */
+uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
+	int32_t cut[][AP_MAX_RANK], uint32_t cap);
 
 #endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/space.h"
+
+#include <assert.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/vec.h"
+
+#define MAX_DIVISORS 240 /* of any number up to AP_MAX_DEVICES */
+
+int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *step)
+{
+	const struct ap_factor *factor = &b->factor[f];
+
+	if (!(factor->flags & AP_FACTOR_BATCH))
+		return factor->size;
+	assert(factor->size % step->micro_batches == 0);
+	return factor->size / step->micro_batches;
+}
+
+/* An enumeration under way. */
+struct walk {
+	struct ap_ctx *ctx;
+	const struct ap_bound *b;
+	int64_t ndev;
+	int64_t extent[AP_MAX_FACTOR];
+	uint32_t outer[AP_MAX_FACTOR]; /* factors before it in a composed dimension */
+	bool composed; /* there is a composed dimension */
+	int ndiv[AP_MAX_FACTOR];
+	int32_t div[AP_MAX_FACTOR][MAX_DIVISORS]; /* counts a factor may take, ascending */
+	int32_t count[AP_MAX_FACTOR];
+	int at[AP_MAX_FACTOR]; /* odometer, a wheel per factor in dev order: index into its div */
+	int64_t left[AP_MAX_FACTOR + 1]; /* devices that the wheels before it leave */
+	struct {
+		int32_t *v;
+		size_t n, cap;
+	} found; /* counts of all candidates, in scratch */
+	uint32_t nfound;
+};
+
+static void list_divisors(struct walk *w, int f)
+{
+	int64_t list[MAX_DIVISORS];
+	bool frozen = w->b->factor[f].flags & AP_FACTOR_FROZEN;
+	int64_t common = frozen ? 1 : ap_gcd(w->extent[f], w->ndev);
+	size_t n = ap_divisors(common, list, MAX_DIVISORS);
+
+	assert(n <= MAX_DIVISORS);
+	w->ndiv[f] = (int)n;
+	for (size_t i = 0; i < n; i++)
+		w->div[f][i] = (int32_t)list[i];
+}
+
+static void note_composed(struct walk *w, uint16_t n, const struct ap_operand *t)
+{
+	for (; n > 0; n--, t++)
+		for (int d = 0; d < t->rank; d++) {
+			const struct ap_dim *dim = &t->dim[d];
+			uint32_t outer = 0;
+
+			w->composed = w->composed || dim->n > 1;
+			for (int i = 0; i < dim->n; i++) {
+				w->outer[dim->factor[i]] |= outer;
+				outer |= 1u << dim->factor[i];
+			}
+		}
+}
+
+static bool have_layouts(const struct ap_placement *p, uint16_t n, const struct ap_operand *t)
+{
+	struct ap_layout l;
+
+	for (; n > 0; n--, t++)
+		if (!ap_layout_make(p, t, &l))
+			return false;
+	return true;
+}
+
+static bool composition_fits(const struct walk *w)
+{
+	struct ap_placement p;
+
+	for (int f = 0; f < w->b->nfactor; f++)
+		for (int o = 0; w->count[f] > 1 && o < w->b->nfactor; o++)
+			if (w->outer[f] >> o & 1 && w->count[o] != w->extent[o])
+				return false;
+	ap_placement_make(w->b, w->count, w->ndev, &p);
+	return have_layouts(&p, w->b->nin, w->b->in) && have_layouts(&p, w->b->nout, w->b->out);
+}
+
+static void take(struct walk *w)
+{
+	if (w->composed && !composition_fits(w))
+		return;
+	if (!ap_rule_legal(w->b, w->count, w->ndev))
+		return;
+	for (int f = 0; f < w->b->nfactor; f++)
+		AP_PUSH(w->ctx->scratch, w->found, w->count[f]);
+	w->nfound++;
+}
+
+/* Turns wheel i to its next smaller count; false, and back to its start, after the last. */
+static bool turn(struct walk *w, int i)
+{
+	int f = w->b->dev[i];
+
+	do
+		w->at[i]--;
+	while (w->at[i] >= 0 && w->left[i] % w->div[f][w->at[i]]);
+	if (w->at[i] < 0) {
+		w->at[i] = w->ndiv[f];
+		return false;
+	}
+	w->count[f] = w->div[f][w->at[i]];
+	w->left[i + 1] = w->left[i] / w->count[f];
+	return true;
+}
+
+static void walk_counts(struct walk *w)
+{
+	int n = w->b->ndev, i = 0;
+
+	w->left[0] = w->ndev;
+	for (int j = 0; j < n; j++)
+		w->at[j] = w->ndiv[w->b->dev[j]];
+	while (i >= 0)
+		if (i < n && turn(w, i)) {
+			i++;
+		} else {
+			if (i == n)
+				take(w);
+			i--;
+		}
+}
+
+void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
+	const struct ap_step *step, struct ap_space *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct walk *w = AP_NEW(ctx->scratch, struct walk);
+
+	assert(ndev >= 1 && ndev <= AP_MAX_DEVICES && b->ndev == b->nfactor);
+	w->ctx = ctx;
+	w->b = b;
+	w->ndev = ndev;
+	for (int f = 0; f < b->nfactor; f++) {
+		w->extent[f] = ap_factor_extent(b, f, step);
+		list_divisors(w, f);
+	}
+	note_composed(w, b->nin, b->in);
+	note_composed(w, b->nout, b->out);
+	walk_counts(w);
+	out->n = w->nfound;
+	out->nfactor = b->nfactor;
+	out->count = ap_arena_memdup(ctx->arena, w->found.v, w->found.n * sizeof *w->found.v);
+	ap_arena_release(ctx->scratch, mark);
+}

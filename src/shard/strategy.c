@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts per factor <-> the vectors that shard() takes. */
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "shard/space.h"
+
+/*
+ * The tensors that vectors speak of: operands, or as the row's strategy column says: "o,-,-", letters
+ * as in its save column, "-" for an empty vector.
+ */
+static uint32_t vectors(const struct ap_bound *b)
+{
+	uint32_t n = 1;
+
+	if (!*b->row->strategy)
+		return b->nin;
+	for (const char *c = b->row->strategy; *c; c++)
+		n += *c == ',';
+	return n;
+}
+
+/* NULL: the vector is empty. */
+static const struct ap_operand *vector_tensor(const struct ap_bound *b, uint32_t v)
+{
+	char letter;
+
+	if (!*b->row->strategy)
+		return &b->in[v];
+	letter = b->row->strategy[2 * v];
+	if (letter == '-')
+		return NULL;
+	return letter >= 'o' ? &b->out[letter - 'o'] : &b->in[letter - 'a'];
+}
+
+uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
+	int32_t cut[][AP_MAX_RANK], uint32_t cap)
+{
+	uint32_t n = vectors(p->bound);
+
+	for (uint32_t v = 0; v < n && v < cap; v++) {
+		const struct ap_operand *t = vector_tensor(p->bound, v);
+
+		rank[v] = t ? t->rank : 0;
+		if (t)
+			ap_strategy_vector(p, t, cut[v]);
+	}
+	return n;
+}
+
+struct reader {
+	struct ap_ctx *ctx;
+	const struct ap_bound *b;
+	int64_t ndev;
+	const struct ap_step *step;
+	int32_t *count;
+	uint32_t known; /* factors whose count was read */
+	uint32_t vector; /* being read */
+	int dim;
+	const char **why;
+};
+
+static bool refuse(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static bool refuse(struct reader *r, const char *fmt, ...)
+{
+	struct ap_str s;
+	va_list ap;
+
+	ap_str_init(&s, r->ctx->arena);
+	ap_str_addf(&s, "vector %" PRIu32 ", dimension %d: ", r->vector, r->dim);
+	va_start(ap, fmt);
+	ap_str_vaddf(&s, fmt, ap);
+	va_end(ap);
+	*r->why = s.s;
+	return false;
+}
+
+/* Elements of a dimension in one micro-batch. */
+static int64_t dim_length(const struct reader *r, const struct ap_operand *t, int d)
+{
+	int64_t length = 1;
+
+	if (!t->dim[d].n)
+		return t->size[d];
+	for (int i = 0; i < t->dim[d].n; i++)
+		length *= ap_factor_extent(r->b, t->dim[d].factor[i], r->step);
+	return length;
+}
+
+/* "1, 2, 4": the parts that a dimension of this length may be cut in on the reader's devices. */
+static const char *allowed(const struct reader *r, int64_t length)
+{
+	int64_t list[256];
+	size_t n = ap_divisors(ap_gcd(length, r->ndev), list, 256);
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (size_t i = 0; i < n && i < 256; i++)
+		ap_str_addf(&s, i ? ", %" PRId64 : "%" PRId64, list[i]);
+	return s.s;
+}
+
+static bool is_power_of_two(int64_t v)
+{
+	return v > 0 && !(v & (v - 1));
+}
+
+static bool value_fits(struct reader *r, const struct ap_operand *t, int32_t parts)
+{
+	int64_t length = dim_length(r, t, r->dim);
+
+	if (parts == 1)
+		return true;
+	if (parts < 1)
+		return refuse(r, "%" PRId32 " parts, at least 1 is needed", parts);
+	if (!t->dim[r->dim].n)
+		return refuse(r, "%" PRId32 " parts, but it may not be cut", parts);
+	if (length % parts)
+		return refuse(r, "length %" PRId64 " cannot be cut in %" PRId32
+				 " equal parts (allowed: %s)",
+			length, parts, allowed(r, length));
+	if (is_power_of_two(r->ndev) && !is_power_of_two(parts))
+		return refuse(r, "%" PRId32 " parts are no power of two, which %" PRId64
+				 " devices need (allowed: %s)",
+			parts, r->ndev, allowed(r, length));
+	return true;
+}
+
+static bool set_count(struct reader *r, int f, int32_t parts)
+{
+	if (r->known >> f & 1 && r->count[f] != parts)
+		return refuse(r, "factor %c is cut in %" PRId32 " parts here and in %" PRId32
+				 " elsewhere",
+			r->b->factor[f].letter, parts, r->count[f]);
+	r->count[f] = parts;
+	r->known |= 1u << f;
+	return true;
+}
+
+/* The parts of a composed dimension go to its factors, outer first, each wholly before the next. */
+static bool spread(struct reader *r, const struct ap_dim *dim, int32_t parts)
+{
+	int64_t rest = parts;
+
+	for (int i = 0; i < dim->n; i++) {
+		int64_t extent = ap_factor_extent(r->b, dim->factor[i], r->step);
+		int64_t take = rest < extent ? rest : extent;
+
+		if (extent % take || rest % take)
+			return refuse(r, "%" PRId32 " parts would cut across factor %c of length %"
+				PRId64, parts, r->b->factor[dim->factor[i]].letter, extent);
+		if (!set_count(r, dim->factor[i], (int32_t)take))
+			return false;
+		rest /= take;
+	}
+	return true;
+}
+
+static bool read_vector(struct reader *r, int rank, const int32_t *cut)
+{
+	const struct ap_operand *t = vector_tensor(r->b, r->vector);
+	int want = t ? t->rank : 0;
+
+	if (rank != want) {
+		*r->why = ap_arena_printf(r->ctx->arena,
+			"vector %" PRIu32 " has %d values for %d dimensions", r->vector, rank, want);
+		return false;
+	}
+	for (r->dim = 0; r->dim < want; r->dim++)
+		if (!value_fits(r, t, cut[r->dim]) || !spread(r, &t->dim[r->dim], cut[r->dim]))
+			return false;
+	return true;
+}
+
+bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
+	const struct ap_step *step, uint32_t n, const uint8_t *rank, const int32_t (*cut)[AP_MAX_RANK],
+	int32_t count[AP_MAX_FACTOR], const char **why)
+{
+	struct reader r = {
+		.ctx = ctx, .b = b, .ndev = ndev, .step = step, .count = count, .why = why};
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		count[f] = 1;
+	if (n != vectors(b)) {
+		*why = ap_arena_printf(ctx->arena, "%" PRIu32 " vectors, but %s takes %" PRIu32, n,
+			b->row->name, vectors(b));
+		return false;
+	}
+	for (; r.vector < n; r.vector++)
+		if (!read_vector(&r, rank[r.vector], cut[r.vector]))
+			return false;
+	return ap_space_legal(ctx, b, count, ndev, step, why);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bound rules made by hand, so that the shard layer is tested without the operator table. */
+#ifndef TEST_SHARD_BOUND_H
+#define TEST_SHARD_BOUND_H
+
+#include "rule/rule.h"
+
+struct made {
+	struct ap_bound b;
+	struct ap_op_row row;
+	struct ap_operand t[8];
+};
+
+/*
+ * rule: operands and results of letters, "(ab)" composed, "1": "bsh->(bs)h". lengths: every letter's
+ * in dev_matrix order, "!" frozen, "*" carries the batch: "m128* k64! n32". left: letters that put
+ * repeats left when cut, "*" always.
+ */
+void make_bound(struct made *m, const char *rule, const char *lengths, const char *left);
+
+/* Index of a letter's factor. */
+int factor_of(const struct ap_bound *b, char letter);
+
+/* Random numbers that are the same everywhere; seeded from AP_SEED or a constant, and printed. */
+uint64_t random_seed(const char *test);
+uint64_t random_next(uint64_t *state);
+
+#endif
