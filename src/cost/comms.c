@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "cost/cost.h"
+#include "cost/local.h"
+
+struct deriving {
+	const struct ap_task *t;
+	const struct ap_placement *p;
+	const struct ap_step *step;
+	struct ap_comm *out;
+	int n;
+};
+
+static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
+	const struct ap_axes *axes, int64_t bytes, int operand, int result)
+{
+	assert(d->n < AP_MAX_COMMS);
+	d->out[d->n++] = (struct ap_comm){
+		.phase = phase, .kind = kind, .axes = *axes, .bytes = bytes, .operand = operand,
+		.result = result,
+		.reduce = operand < 0 ? d->t->bound->row->reduce : AP_REDUCE_SUM,
+	};
+}
+
+/* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
+static bool lacking(const struct deriving *d, const struct ap_operand *o, struct ap_axes *axes)
+{
+	ap_placement_axes(d->p, ap_cut_mask(d->p) & ~o->factors, false, axes);
+	return axes->n > 0;
+}
+
+static void results(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	bool adjoint = d->t->backward && d->step->executor == AP_EXECUTOR_MINDSPORE;
+	struct ap_axes axes;
+
+	for (int o = 0; o < b->nout; o++) {
+		int64_t bytes = ap_local_bytes(&b->out[o], d->t->out[o].batch, d->p, d->step);
+
+		if (!lacking(d, &b->out[o], &axes))
+			continue;
+		add(d, AP_PHASE_FORWARD, AP_COLL_ALLREDUCE, &axes, bytes, -1, o);
+		if (adjoint && d->t->out[o].grad)
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_ALLREDUCE), &axes, bytes,
+				-1, o);
+	}
+}
+
+static void operand_gradients(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	struct ap_axes axes;
+
+	if (d->step->executor != AP_EXECUTOR_GENERIC)
+		return;
+	for (int i = 0; i < b->nin; i++)
+		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
+			lacking(d, &b->in[i], &axes))
+			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
+				ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step), i, -1);
+}
+
+/* Axes of `all` that `part` does not hold. */
+static void axes_without(const struct ap_axes *all, const struct ap_axes *part, struct ap_axes *out)
+{
+	*out = (struct ap_axes){0};
+	for (int i = 0; i < all->n; i++) {
+		int32_t lo = all->axis[i].stride, hi = lo * all->axis[i].size;
+
+		for (int j = part->n; j-- > 0;) {
+			int32_t plo = part->axis[j].stride, phi = plo * part->axis[j].size;
+
+			if (plo < lo || phi > hi)
+				continue;
+			if (plo > lo)
+				ap_axes_add(out, (struct ap_axis){lo, plo / lo});
+			lo = phi;
+		}
+		if (hi > lo)
+			ap_axes_add(out, (struct ap_axis){lo, hi / lo});
+	}
+}
+
+static void sharded_gradient(struct deriving *d, int i, const struct ap_opt_shard *s,
+	const struct ap_axes *partial, int64_t bytes)
+{
+	const struct ap_operand *o = &d->t->bound->in[i];
+	struct ap_axes rest;
+
+	if (d->step->executor == AP_EXECUTOR_GENERIC) {
+		if (partial->n > 0)
+			add(d, AP_PHASE_GRADIENT, AP_COLL_REDUCESCATTER, partial, bytes, i, -1);
+	} else {
+		add(d, AP_PHASE_GRADIENT, AP_COLL_REDUCESCATTER, &s->group, bytes, i, -1);
+		axes_without(&s->replicas, &s->group, &rest);
+		if (rest.n > 0)
+			add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &rest, bytes / s->shards, i, -1);
+	}
+	add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group,
+		ap_local_bytes(o, 0, d->p, d->step), i, -1);
+}
+
+static void parameter(struct deriving *d, int i)
+{
+	const struct ap_operand *o = &d->t->bound->in[i];
+	int64_t bytes = ap_local_elements(o, 0, d->p, d->step) *
+		ap_gradient_wire_bytes(o->dtype, d->step);
+	struct ap_opt_shard shard;
+	struct ap_axes axes;
+
+	if (d->step->executor == AP_EXECUTOR_GENERIC)
+		lacking(d, o, &axes);
+	else
+		ap_placement_replicas(d->p, o, &axes);
+	ap_opt_shard_make(d->t, i, d->p, d->step, &shard);
+	if (shard.shards > 1)
+		sharded_gradient(d, i, &shard, &axes, bytes);
+	else if (axes.n > 0)
+		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &axes, bytes, i, -1);
+}
+
+int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_comm out[AP_MAX_COMMS])
+{
+	struct deriving d = {.t = t, .p = p, .step = step, .out = out};
+
+	results(&d);
+	operand_gradients(&d);
+	for (int i = 0; i < t->bound->nin; i++)
+		if (t->in[i].trainable && t->in[i].owner && t->in[i].grad)
+			parameter(&d, i);
+	return d.n;
+}

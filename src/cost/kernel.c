@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/kernel.h"
+
+#include <assert.h>
+#include <math.h>
+
+static enum ap_unit unit_of(enum ap_op_unit unit)
+{
+	static const enum ap_unit of[] = {
+		[AP_OP_CUBE] = AP_UNIT_CUBE,
+		[AP_OP_VECTOR] = AP_UNIT_VECTOR,
+		[AP_OP_MEMORY] = AP_UNIT_MEMORY,
+		[AP_OP_VIEW] = AP_UNIT_MEMORY,
+	};
+
+	return of[unit];
+}
+
+/* Peak of the unit for a type; a type that the unit lacks runs on the vector unit, and one that both
+ * lack as float32 there. */
+static double peak_of(const struct ap_chip *chip, enum ap_unit unit, enum ap_dtype dtype)
+{
+	if (chip->peak_flops[unit][dtype] > 0)
+		return chip->peak_flops[unit][dtype];
+	if (chip->peak_flops[AP_UNIT_VECTOR][dtype] > 0)
+		return chip->peak_flops[AP_UNIT_VECTOR][dtype];
+	return chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32];
+}
+
+static double compute_s(const struct ap_chip *chip, const struct ap_kernel *k)
+{
+	enum ap_unit unit = unit_of(k->unit);
+	double peak = peak_of(chip, unit, k->dtype);
+	const double *half = chip->matmul_half;
+
+	if (k->unit == AP_OP_MEMORY)
+		return 0;
+	if (k->gemm)
+		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) /
+			(peak * chip->matmul_efficiency);
+	if (unit == AP_UNIT_CUBE)
+		return k->flops / (peak * chip->matmul_efficiency);
+	return k->flops / (peak * chip->vector_efficiency);
+}
+
+double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
+{
+	double memory_s = k->bytes / (chip->memory_Bps * chip->memory_efficiency);
+	double time_s;
+
+	if (k->unit == AP_OP_VIEW)
+		return 0;
+	time_s = chip->fixed_s[unit_of(k->unit)] + fmax(compute_s(chip, k), memory_s);
+	assert(isfinite(time_s));
+	return time_s;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time of one kernel on one device: a fixed cost plus the roofline of compute and memory traffic.
+ * Products of matrices have an efficiency that falls with each short extent; in closed form
+ *
+ *   t = fixed + max(2 b (m + hm) (n + hn) (k + hk) / (peak * eff), bytes / (bandwidth * eff_mem))
+ *
+ * where hm, hn, hk are the extents at which that dimension alone halves the rate (chip profile; the
+ * shape of the measured curves: long K helps, short N and K after tensor parallelism must pay).
+ */
+#ifndef AP_COST_KERNEL_H
+#define AP_COST_KERNEL_H
+
+#include "hw/chip.h"
+#include "rule/rule.h"
+
+struct ap_kernel {
+	enum ap_op_unit unit;
+	enum ap_dtype dtype; /* of the arithmetic */
+	double flops; /* on this device; used when there is no product of matrices */
+	double bytes; /* read and written */
+	bool gemm; /* b, m, n, k say the shape; flops is ignored */
+	double b, m, n, k;
+};
+
+double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);
+
+#endif

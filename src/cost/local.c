@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/local.h"
+
+#include "hw/chip.h"
+
+uint32_t ap_cut_mask(const struct ap_placement *p)
+{
+	uint32_t mask = 0;
+
+	for (int f = 0; f < p->bound->nfactor; f++)
+		if (p->count[f] > 1)
+			mask |= 1u << f;
+	return mask;
+}
+
+int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < o->rank; d++) {
+		int64_t extent = o->size[d];
+
+		if (batch >> d & 1)
+			extent /= step->micro_batches;
+		for (int i = 0; i < o->dim[d].n; i++)
+			extent /= p->count[o->dim[d].factor[i]];
+		n *= extent;
+	}
+	return n;
+}
+
+int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	return ap_local_elements(o, batch, p, step) * ap_dtype_bytes(o->dtype);
+}
+
+double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	int64_t extent = b->factor[f].size;
+
+	if (b->factor[f].flags & AP_FACTOR_BATCH)
+		extent /= step->micro_batches;
+	return (double)(extent / p->count[f]);
+}
+
+static bool is_half(enum ap_dtype t)
+{
+	return ap_dtype_is_float(t) && ap_dtype_bytes(t) == 2;
+}
+
+int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return is_half(t) && step->gradient_fp32_sync ? 4 : ap_dtype_bytes(t);
+}
+
+int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return is_half(t) && step->software ? step->software->gradient_bytes : ap_dtype_bytes(t);
+}

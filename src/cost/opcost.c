@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/num.h"
+#include "cost/cost.h"
+#include "cost/kernel.h"
+#include "cost/local.h"
+
+struct pricing {
+	struct ap_pricer *pr;
+	const struct ap_chip *chip;
+	const struct ap_step *step;
+	const struct ap_task *t;
+	const struct ap_bound *b;
+	const struct ap_placement *p;
+	struct ap_op_cost *c;
+};
+
+static double in_bytes(const struct pricing *x, int i)
+{
+	return (double)ap_local_bytes(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
+}
+
+static double out_bytes(const struct pricing *x, int o)
+{
+	return (double)ap_local_bytes(&x->b->out[o], x->t->out[o].batch, x->p, x->step);
+}
+
+static double extent_of(const struct pricing *x, uint32_t mask)
+{
+	double n = 1;
+
+	for (int f = 0; f < x->b->nfactor; f++)
+		if (mask >> f & 1)
+			n *= ap_local_extent(x->b, f, x->p, x->step);
+	return n;
+}
+
+static uint32_t lookup_mask(const struct ap_bound *b)
+{
+	uint32_t mask = 0;
+
+	for (int f = 0; f < b->nfactor; f++)
+		if (b->factor[f].flags & AP_FACTOR_LOOKUP)
+			mask |= 1u << f;
+	return mask;
+}
+
+/* Points of the iteration space on one rank; looked-up factors are no work. */
+static double points_of(const struct pricing *x)
+{
+	return extent_of(x, ((1u << x->b->nfactor) - 1) & ~lookup_mask(x->b));
+}
+
+/* A table that is looked up is read where rows are taken, not as a whole. */
+static bool is_looked_up(const struct pricing *x, int i)
+{
+	return (x->b->in[i].factors & lookup_mask(x->b)) != 0;
+}
+
+/* The arithmetic's type: that of the first floating operand. */
+static enum ap_dtype arithmetic(const struct ap_bound *b)
+{
+	for (int i = 0; i < b->nin; i++)
+		if (ap_dtype_is_float(b->in[i].dtype))
+			return b->in[i].dtype;
+	return b->nin > 0 ? b->in[0].dtype : AP_FLOAT32;
+}
+
+/* Two operands contracted into one result: batch, m, n, k by where a factor occurs. */
+static bool is_gemm(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_CUBE && b->nin >= 2 && b->row->flops == 2;
+}
+
+static void gemm_shape(const struct pricing *x, struct ap_kernel *k)
+{
+	uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
+
+	k->gemm = true;
+	k->b = extent_of(x, a & w & o);
+	k->m = extent_of(x, a & o & ~w);
+	k->n = extent_of(x, w & o & ~a);
+	k->k = extent_of(x, a & w & ~o);
+}
+
+static double forward_bytes(const struct pricing *x)
+{
+	double bytes = 0, results = 0;
+
+	for (int o = 0; o < x->b->nout; o++)
+		results += out_bytes(x, o);
+	for (int i = 0; i < x->b->nin; i++)
+		bytes += is_looked_up(x, i) ? results : in_bytes(x, i);
+	return bytes + results;
+}
+
+static struct ap_kernel kernel_of(const struct pricing *x)
+{
+	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x->b)};
+
+	k.flops = x->b->flops * points_of(x);
+	if (is_gemm(x->b))
+		gemm_shape(x, &k);
+	return k;
+}
+
+static double forward_s(const struct pricing *x)
+{
+	struct ap_kernel k = kernel_of(x);
+
+	k.bytes = forward_bytes(x);
+	return ap_kernel_time_s(x->chip, &k);
+}
+
+/* Gradients of a product: dA = dC B' (m x k over n), dB = A' dC (k x n over m). */
+static double gemm_backward_s(const struct pricing *x)
+{
+	struct ap_kernel k = kernel_of(x), d;
+	double time_s = 0;
+
+	k.bytes = in_bytes(x, 0) + in_bytes(x, 1) + out_bytes(x, 0);
+	if (x->t->in[0].grad) {
+		d = k;
+		d.n = k.k;
+		d.k = k.n;
+		time_s += ap_kernel_time_s(x->chip, &d);
+	}
+	if (x->t->in[1].grad) {
+		d = k;
+		d.m = k.k;
+		d.k = k.m;
+		time_s += ap_kernel_time_s(x->chip, &d);
+	}
+	return time_s;
+}
+
+/* Gradients of the results and what was saved are read, gradients of the operands written. */
+static double backward_bytes(const struct pricing *x)
+{
+	double bytes = 0;
+
+	for (int o = 0; o < x->b->nout; o++)
+		bytes += out_bytes(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
+	for (int i = 0; i < x->b->nin; i++)
+		bytes += in_bytes(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
+	return bytes;
+}
+
+static double gradients_part(const struct pricing *x)
+{
+	int wanted = 0, possible = 0;
+
+	for (int i = 0; i < x->b->nin; i++) {
+		wanted += x->t->in[i].grad;
+		possible += x->b->in[i].differentiable;
+	}
+	return possible > 0 ? (double)wanted / possible : 0;
+}
+
+static double backward_s(const struct pricing *x)
+{
+	struct ap_kernel k;
+
+	if (!x->t->backward)
+		return 0;
+	if (is_gemm(x->b))
+		return gemm_backward_s(x);
+	k = kernel_of(x);
+	k.flops *= x->b->row->backward * gradients_part(x);
+	k.bytes = backward_bytes(x);
+	return ap_kernel_time_s(x->chip, &k);
+}
+
+/* Times that the user measured on one device replace ours, scaled by the work left here. */
+static void kernels(struct pricing *x)
+{
+	double times = (double)x->step->micro_batches, share = 1;
+
+	if (!x->t->measured) {
+		x->c->forward_s = times * forward_s(x);
+		x->c->backward_s = times * backward_s(x);
+		return;
+	}
+	for (int f = 0; f < x->b->nfactor; f++)
+		share /= x->p->count[f];
+	x->c->forward_s = x->t->measured_forward_s * share;
+	x->c->backward_s = x->t->backward ? x->t->measured_backward_s * share : 0;
+}
+
+static void communication(struct pricing *x)
+{
+	struct ap_comm comms[AP_MAX_COMMS];
+	int n = ap_comms_derive(x->t, x->p, x->step, comms);
+	double times = (double)x->step->micro_batches;
+
+	for (int i = 0; i < n; i++) {
+		double s = ap_comm_time_s(x->pr, &comms[i], NULL);
+
+		switch (comms[i].phase) {
+		case AP_PHASE_FORWARD:
+			x->c->forward_comm_s += times * s;
+			break;
+		case AP_PHASE_BACKWARD:
+			x->c->backward_comm_s += times * s;
+			break;
+		case AP_PHASE_GRADIENT:
+			x->c->gradient_s += s;
+			break;
+		case AP_PHASE_OPTIMIZER:
+			x->c->optimizer_s += s;
+			break;
+		}
+	}
+}
+
+static int master_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return ap_dtype_bytes(t) == 2 && step->software ? step->software->master_bytes : 0;
+}
+
+/* The update reads and writes weight, master copy and states once, and reads the gradient. */
+static void update(struct pricing *x, double elements, enum ap_dtype t, int state_bytes)
+{
+	double each = ap_gradient_held_bytes(t, x->step) +
+		2 * (ap_dtype_bytes(t) + master_bytes(t, x->step) + state_bytes);
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = t, .bytes = elements * each};
+
+	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
+}
+
+static void parameter(struct pricing *x, int i)
+{
+	const struct ap_operand *o = &x->b->in[i];
+	const struct ap_optimizer *opt = x->step->optimizer;
+	int64_t elements = ap_local_elements(o, 0, x->p, x->step), dealt;
+	int state_bytes = opt ? opt->nstate * opt->state_bytes : 0;
+	struct ap_opt_shard shard;
+
+	x->c->weight_bytes += elements * ap_dtype_bytes(o->dtype);
+	if (!x->t->in[i].trainable || !x->t->in[i].grad)
+		return;
+	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
+	dealt = elements / shard.shards;
+	x->c->gradient_bytes += elements * ap_gradient_held_bytes(o->dtype, x->step);
+	x->c->optimizer_bytes += dealt * (state_bytes + master_bytes(o->dtype, x->step));
+	if (opt)
+		update(x, (double)dealt, o->dtype, state_bytes);
+}
+
+static void input(struct pricing *x, int i)
+{
+	const struct ap_operand *o = &x->b->in[i];
+	struct ap_shape shape = {.rank = o->rank, .dtype = o->dtype};
+	struct ap_flow flow = {.rank = o->rank, .dtype = o->dtype};
+	struct ap_layout from, to;
+	struct ap_move_cost cost;
+
+	for (int d = 0; d < o->rank; d++) {
+		shape.dim[d] = o->size[d];
+		flow.size[d] = o->size[d];
+		if (x->t->in[i].batch >> d & 1)
+			flow.size[d] /= x->step->micro_batches;
+	}
+	ap_input_layout(&shape, x->t->in[i].batch, x->p->ndev, x->step, &from);
+	if (!ap_layout_make(x->p, o, &to))
+		return;
+	ap_move_cost_make(x->pr, &flow, &from, &to, &cost);
+	x->c->input_s += cost.forward_s;
+}
+
+static void memory(struct pricing *x)
+{
+	double forward = 0, backward = 0;
+
+	for (int o = 0; o < x->b->nout; o++) {
+		if (x->t->out[o].kept)
+			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->step->in_flight;
+		else
+			forward += out_bytes(x, o);
+		if (x->t->out[o].grad)
+			backward += out_bytes(x, o);
+	}
+	for (int i = 0; i < x->b->nin; i++) {
+		enum ap_tensor_kind kind = x->t->in[i].kind;
+
+		if (kind == AP_TENSOR_INPUT && x->t->in[i].kept)
+			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->step->in_flight;
+		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)
+			forward += in_bytes(x, i);
+		if (kind == AP_TENSOR_ACT && x->t->in[i].grad)
+			backward += in_bytes(x, i);
+	}
+	if (x->b->row->unit != AP_OP_VIEW)
+		x->c->temporary_bytes = (int64_t)fmax(forward, backward);
+}
+
+void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	struct ap_op_cost *out)
+{
+	struct pricing x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
+		.step = ap_pricer_step(pr), .t = t, .b = t->bound, .p = p, .c = out};
+
+	*out = (struct ap_op_cost){0};
+	kernels(&x);
+	communication(&x);
+	for (int i = 0; i < x.b->nin; i++) {
+		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
+			parameter(&x, i);
+		if (t->in[i].kind == AP_TENSOR_INPUT)
+			input(&x, i);
+		if (t->in[i].kind == AP_TENSOR_CONST && t->in[i].owner)
+			out->weight_bytes += (int64_t)in_bytes(&x, i);
+	}
+	memory(&x);
+}
+
+double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step)
+{
+	double exposed = step->software ? step->software->gradient_exposed : 1;
+
+	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
+		c->input_s + c->optimizer_s + exposed * c->gradient_s);
+}
+
+int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c)
+{
+	return c->weight_bytes + c->gradient_bytes + c->optimizer_bytes + c->activation_bytes;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/table.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "cost/table_parts.h"
+
+static void fill_class(const struct ap_making *mk, const struct ap_class *c,
+	struct ap_table_class *out)
+{
+	const struct ap_kind *kd = &mk->kinds.v[c->kind];
+	uint8_t nf = kd->space.nfactor;
+	int32_t *count = AP_NEW_N(mk->ctx->arena, int32_t, (size_t)c->k * nf);
+	double *cost = AP_NEW_N(mk->ctx->arena, double, c->k);
+	int64_t *memory = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
+	int64_t *temporary = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
+
+	for (uint32_t i = 0; i < c->k; i++) {
+		uint32_t j = c->candidate[i];
+
+		memcpy(count + (size_t)i * nf, kd->space.count + (size_t)j * nf, nf * sizeof *count);
+		cost[i] = kd->cost[j];
+		memory[i] = kd->memory[j];
+		temporary[i] = kd->temporary[j];
+	}
+	*out = (struct ap_table_class){.k = c->k, .before = kd->k, .nfactor = nf, .count = count,
+		.cost = cost, .memory = memory, .temporary = temporary};
+}
+
+static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, struct ap_pmatrix *out)
+{
+	const struct ap_bond *b = &mk->bonds.v[l->bond];
+	const struct ap_class *cu = &mk->classes.v[mk->class_of[l->u]];
+	const struct ap_class *cv = &mk->classes.v[mk->class_of[l->v]];
+	size_t cells = (size_t)cu->k * cv->k, at = 0;
+	double *cost = ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *cost);
+	int64_t *memory = b->kept ? ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *memory) : NULL;
+
+	for (uint32_t r = 0; r < cu->k; r++) {
+		size_t row = (size_t)b->u.of[cu->candidate[r]] * b->v.nlayout;
+
+		for (uint32_t c = 0; c < cv->k; c++, at++) {
+			size_t from = row + b->v.of[cv->candidate[c]];
+
+			cost[at] = b->cost[from];
+			if (memory)
+				memory[at] = b->kept[from];
+		}
+	}
+	*out = (struct ap_pmatrix){.rows = cu->k, .cols = cv->k, .cost = cost, .memory = memory};
+}
+
+static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+	struct ap_pedge *edge = AP_NEW_N(mk->ctx->arena, struct ap_pedge, mk->links.n);
+	struct {
+		struct ap_pmatrix *v;
+		size_t n, cap;
+	} matrices = {0};
+
+	for (size_t i = 0; i < mk->links.n; i++) {
+		const struct ap_tie *l = &mk->links.v[i];
+		uint32_t key[] = {l->bond, mk->class_of[l->u], mk->class_of[l->v]};
+		bool fresh;
+
+		edge[i] = (struct ap_pedge){l->u, l->v, ap_map_put(seen, key, sizeof key, &fresh)};
+		if (fresh) {
+			struct ap_pmatrix m;
+
+			fill_matrix(mk, l, &m);
+			AP_PUSH(mk->ctx->arena, matrices, m);
+		}
+	}
+	p->nedge = (uint32_t)mk->links.n;
+	p->edge = edge;
+	p->nmatrix = (uint32_t)matrices.n;
+	p->matrix = matrices.v;
+}
+
+static const struct ap_problem *make_problem(const struct ap_making *mk,
+	const struct ap_table_class *cls)
+{
+	struct ap_problem *p = AP_NEW(mk->ctx->arena, struct ap_problem);
+	struct ap_pnode *node = AP_NEW_N(mk->ctx->arena, struct ap_pnode, mk->g->nnode);
+
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		const struct ap_table_class *c = &cls[mk->class_of[i]];
+
+		node[i] = (struct ap_pnode){.name = mk->g->node[i].name, .k = c->k, .cost = c->cost,
+			.memory = c->memory};
+	}
+	p->n = mk->g->nnode;
+	p->node = node;
+	p->memory_limit = AP_NO_LIMIT;
+	p->quantum = AP_QUANTUM_S;
+	fill_edges(mk, p);
+	return p;
+}
+
+static void make_table(struct ap_making *mk, struct ap_table *t)
+{
+	struct ap_table_class *cls = AP_NEW_N(mk->ctx->arena, struct ap_table_class, mk->classes.n);
+
+	for (size_t i = 0; i < mk->classes.n; i++)
+		fill_class(mk, &mk->classes.v[i], &cls[i]);
+	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
+		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
+		.cls = cls, .problem = make_problem(mk, cls)};
+}
+
+enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
+	const struct ap_table **out)
+{
+	struct ap_making mk = {.ctx = ctx, .params = params, .g = g, .m = m, .step = step};
+	struct ap_arena **arena = AP_NEW_N(ctx->arena, struct ap_arena *, ctx->jobs);
+	struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
+	enum ap_status st;
+
+	mk.pricer = AP_NEW_N(ctx->arena, struct ap_pricer *, ctx->jobs);
+	for (int w = 0; w < ctx->jobs; w++) {
+		arena[w] = ap_arena_create(0, NULL, NULL);
+		mk.pricer[w] = ap_pricer_create(arena[w], m, step);
+	}
+	ap_tasks_make(ctx, g, step, &mk.task);
+	ap_table_kinds(&mk);
+	st = ap_table_bonds(&mk);
+	for (int w = 0; w < ctx->jobs; w++)
+		ap_arena_destroy(arena[w]);
+	if (st != AP_OK)
+		return st;
+	ap_table_classes(&mk);
+	make_table(&mk, t);
+	*out = t;
+	return AP_OK;
+}
+
+const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)
+{
+	const struct ap_table_class *cls = &t->cls[t->class_of[node]];
+
+	return cls->count + (size_t)c * cls->nfactor;
+}
+
+uint32_t ap_table_find(const struct ap_table *t, ap_id node, const int32_t *count)
+{
+	const struct ap_table_class *cls = &t->cls[t->class_of[node]];
+
+	for (uint32_t c = 0; c < cls->k; c++)
+		if (memcmp(ap_table_counts(t, node, c), count, cls->nfactor * sizeof *count) == 0)
+			return c;
+	return UINT32_MAX;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Candidate s beats candidate c of a node when
+ *
+ *   cost(s) + sum over edges of max over the neighbour's candidates x of (E(x, s) - E(x, c)) <= cost(c)
+ *
+ * (and, where memory counts, the same for memory, and the temporary is no larger): whatever the
+ * neighbours chose, s in c's place is no worse. All nodes may be pruned at once: an optimum that uses
+ * beaten candidates is repaired node by node without its cost rising. This needs no property of the
+ * redistribution costs themselves. Nodes with equal candidates and equal surroundings are pruned once.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cost/table_parts.h"
+
+#define ROUNDS 3 /* each sees the survivors of the one before */
+
+struct side { /* one edge seen from a node */
+	ap_id bond;
+	uint32_t is_v; /* the node is the edge's v */
+	uint32_t neighbour; /* class */
+};
+
+struct edge { /* a side, ready for comparing: cost by (own layout, neighbour's layout) */
+	uint32_t times; /* equal sides merged */
+	uint32_t nown, nother;
+	const uint32_t *of; /* own layout by candidate of the kind */
+	double *cost; /* [nown][nother] */
+	int64_t *kept; /* the same or NULL */
+	double *worse; /* [nown][nown] largest E(x, to) - E(x, from); NAN unknown */
+	int64_t *more; /* the same for memory; valid where worse is */
+};
+
+struct node_sides {
+	uint32_t *start; /* [nnode + 1] */
+	struct side *v;
+};
+
+static int compare_sides(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct side));
+}
+
+static void collect_sides(const struct ap_making *mk, struct node_sides *s)
+{
+	uint32_t n = mk->g->nnode;
+	uint32_t *at;
+
+	s->start = AP_NEW_N(mk->ctx->scratch, uint32_t, n + 1);
+	for (size_t i = 0; i < mk->links.n; i++) {
+		s->start[mk->links.v[i].u + 1]++;
+		s->start[mk->links.v[i].v + 1]++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		s->start[i + 1] += s->start[i];
+	s->v = AP_NEW_N(mk->ctx->scratch, struct side, s->start[n] + 1);
+	at = ap_arena_memdup(mk->ctx->scratch, s->start, (n + 1) * sizeof *at);
+	for (size_t i = 0; i < mk->links.n; i++) {
+		const struct ap_tie *l = &mk->links.v[i];
+
+		s->v[at[l->u]++] = (struct side){l->bond, 0, mk->class_of[l->v]};
+		s->v[at[l->v]++] = (struct side){l->bond, 1, mk->class_of[l->u]};
+	}
+	for (uint32_t i = 0; i < n; i++)
+		qsort(s->v + s->start[i], s->start[i + 1] - s->start[i], sizeof *s->v,
+			compare_sides);
+}
+
+/* Layouts that the neighbour's remaining candidates use. */
+static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
+	const struct ap_class *c, uint32_t **out)
+{
+	bool *used = AP_NEW_N(a, bool, slot->nlayout);
+	uint32_t n = 0;
+
+	*out = AP_NEW_N(a, uint32_t, slot->nlayout);
+	for (uint32_t i = 0; i < c->k; i++)
+		used[slot->of[c->candidate[i]]] = true;
+	for (uint32_t l = 0; l < slot->nlayout; l++)
+		if (used[l])
+			(*out)[n++] = l;
+	return n;
+}
+
+static void make_edge(const struct ap_making *mk, const struct side *s, struct edge *e)
+{
+	const struct ap_bond *b = &mk->bonds.v[s->bond];
+	const struct ap_slot *own = s->is_v ? &b->v : &b->u, *other = s->is_v ? &b->u : &b->v;
+	struct ap_arena *a = mk->ctx->scratch;
+	bool memory = mk->params->by_memory && b->kept;
+	uint32_t *used;
+
+	e->times = 1;
+	e->of = own->of;
+	e->nown = own->nlayout;
+	e->nother = layouts_in_use(a, other, &mk->classes.v[s->neighbour], &used);
+	e->cost = ap_arena_alloc_raw(a, (size_t)e->nown * e->nother, sizeof *e->cost);
+	e->kept = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nother) : NULL;
+	e->worse = ap_arena_alloc_raw(a, (size_t)e->nown * e->nown, sizeof *e->worse);
+	e->more = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nown) : NULL;
+	for (size_t i = 0; i < (size_t)e->nown * e->nown; i++)
+		e->worse[i] = NAN;
+	for (uint32_t l = 0; l < e->nown; l++) {
+		for (uint32_t x = 0; x < e->nother; x++) {
+			size_t to = (size_t)l * e->nother + x;
+			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
+					      : (size_t)l * b->v.nlayout + used[x];
+
+			e->cost[to] = b->cost[from];
+			if (memory)
+				e->kept[to] = b->kept[from];
+		}
+	}
+}
+
+/* How much worse layout `to` can make this edge than layout `from`. */
+static double worst(struct edge *e, uint32_t from, uint32_t to, int64_t *more)
+{
+	size_t at = (size_t)from * e->nown + to;
+	const double *cf = e->cost + (size_t)from * e->nother, *ct = e->cost + (size_t)to * e->nother;
+
+	if (isnan(e->worse[at])) {
+		double most = -INFINITY;
+		int64_t bytes = INT64_MIN;
+
+		for (uint32_t x = 0; x < e->nother; x++) {
+			double d = cf[x] < INFINITY ? ct[x] - cf[x] : -INFINITY;
+
+			most = d > most ? d : most;
+		}
+		for (uint32_t x = 0; e->kept && x < e->nother; x++) {
+			int64_t d = e->kept[(size_t)to * e->nother + x] -
+				e->kept[(size_t)from * e->nother + x];
+
+			bytes = d > bytes ? d : bytes;
+		}
+		e->worse[at] = most;
+		if (e->kept)
+			e->more[at] = bytes;
+	}
+	*more = e->kept ? e->more[at] : 0;
+	return e->worse[at];
+}
+
+/* Does s beat c? Sums are exact: all costs are multiples of the quantum. */
+static bool beats(const struct ap_making *mk, const struct ap_kind *kd, struct edge *edges,
+	uint32_t nedge, uint32_t s, uint32_t c)
+{
+	double slack = kd->cost[c] - kd->cost[s];
+	int64_t room = kd->memory[c] - kd->memory[s];
+
+	if (mk->params->by_memory && kd->temporary[s] > kd->temporary[c])
+		return false;
+	for (uint32_t i = 0; i < nedge && slack >= 0; i++) {
+		uint32_t from = edges[i].of[c], to = edges[i].of[s];
+		int64_t more;
+
+		if (from == to)
+			continue;
+		slack -= edges[i].times * worst(&edges[i], from, to, &more);
+		room -= edges[i].times * more;
+	}
+	return slack >= 0 && (!mk->params->by_memory || room >= 0);
+}
+
+struct ranked {
+	double cost;
+	uint32_t candidate;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint32_t merge_edges(const struct ap_making *mk, const struct side *s, uint32_t n,
+	struct edge *edges)
+{
+	uint32_t m = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (i > 0 && compare_sides(&s[i], &s[i - 1]) == 0)
+			edges[m - 1].times++;
+		else
+			make_edge(mk, &s[i], &edges[m++]);
+	}
+	return m;
+}
+
+/* Survivors of one class; cheapest first, each is tested against those already kept. */
+static void prune(const struct ap_making *mk, const struct ap_class *old, const struct side *s,
+	uint32_t n, struct ap_class *out)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	const struct ap_kind *kd = &mk->kinds.v[old->kind];
+	struct edge *edges = AP_NEW_N(mk->ctx->scratch, struct edge, n + 1);
+	uint32_t nedge = merge_edges(mk, s, n, edges), kept = 0;
+	struct ranked *order = AP_NEW_N(mk->ctx->scratch, struct ranked, old->k);
+	uint32_t *keep = AP_NEW_N(mk->ctx->scratch, uint32_t, old->k);
+
+	for (uint32_t i = 0; i < old->k; i++)
+		order[i] = (struct ranked){kd->cost[old->candidate[i]], old->candidate[i]};
+	qsort(order, old->k, sizeof *order, compare_ranked);
+	for (uint32_t i = 0; i < old->k; i++) {
+		uint32_t j = 0;
+
+		while (j < kept && !beats(mk, kd, edges, nedge, keep[j], order[i].candidate))
+			j++;
+		if (j == kept)
+			keep[kept++] = order[i].candidate;
+	}
+	qsort(keep, kept, sizeof *keep, compare_ids);
+	*out = (struct ap_class){old->kind, kept,
+		ap_arena_memdup(mk->ctx->arena, keep, kept * sizeof *keep)};
+	ap_arena_release(mk->ctx->scratch, mark);
+}
+
+/* One round over all nodes; true when anything was dropped. */
+static bool prune_round(struct ap_making *mk)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	struct ap_class_list next = {0};
+	struct node_sides sides;
+	uint32_t *class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	bool dropped = false;
+
+	collect_sides(mk, &sides);
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		const struct side *s = sides.v + sides.start[i];
+		uint32_t n = sides.start[i + 1] - sides.start[i];
+		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, n * sizeof *s + sizeof *key);
+		struct ap_class c;
+		bool fresh;
+
+		key[0] = mk->class_of[i];
+		if (n > 0)
+			memcpy(key + 1, s, n * sizeof *s);
+		class_of[i] = ap_map_put(seen, key, n * sizeof *s + sizeof *key, &fresh);
+		if (!fresh)
+			continue;
+		prune(mk, &mk->classes.v[mk->class_of[i]], s, n, &c);
+		dropped |= c.k < mk->classes.v[mk->class_of[i]].k;
+		AP_PUSH(mk->ctx->arena, next, c);
+	}
+	ap_arena_release(mk->ctx->scratch, mark);
+	mk->class_of = class_of;
+	mk->classes = next;
+	return dropped;
+}
+
+void ap_table_classes(struct ap_making *mk)
+{
+	mk->class_of = mk->kind_of;
+	for (uint32_t i = 0; i < mk->kinds.n; i++) {
+		struct ap_class c = {.kind = i, .k = mk->kinds.v[i].k};
+		uint32_t *all = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
+
+		for (uint32_t j = 0; j < c.k; j++)
+			all[j] = j;
+		c.candidate = all;
+		AP_PUSH(mk->ctx->arena, mk->classes, c);
+	}
+	for (int r = 0; mk->params->prune && r < ROUNDS; r++)
+		if (!prune_round(mk))
+			break;
+}

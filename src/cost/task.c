@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/task.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Work on a graph's tasks: what is kept, tensor by tensor. */
+struct keeping {
+	const struct ap_graph *g;
+	struct ap_task *task;
+	struct ap_task_operand **in; /* [nnode] mutable views of task[].in */
+	struct ap_task_result **out;
+	bool *kept; /* [ntensor] */
+};
+
+static bool is_view(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_VIEW;
+}
+
+/* An operand of a product (several operands saved) is needed for the other's gradient only. */
+static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
+{
+	const struct ap_bound *b = t->bound;
+	bool product = false, another = false;
+
+	for (uint16_t j = 0; j < b->nin; j++) {
+		product |= j != i && b->in[j].saved;
+		another |= j != i && in[j].grad;
+	}
+	return !product || another;
+}
+
+static void fill_operand(const struct ap_graph *g, const struct ap_step *step, ap_id node,
+	uint16_t i, struct ap_task_operand *o)
+{
+	const struct ap_node *n = &g->node[node];
+	const struct ap_tensor *t = &g->tensor[n->in[i]];
+
+	o->kind = t->kind;
+	o->dtype = t->shape.dtype;
+	o->batch = t->batch;
+	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
+	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
+	o->owner = t->nuse > 0 && t->use[0].node == node && t->use[0].operand == i;
+	o->shardable = o->trainable && t->parallel_optimizer &&
+		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
+}
+
+static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+	struct ap_task *t = &k->task[node];
+
+	t->bound = &n->bound;
+	t->backward = step->training && n->backward;
+	t->measured = n->measured;
+	if (n->measured) {
+		t->measured_forward_s = n->measured_forward_s / n->measured_share;
+		t->measured_backward_s = n->measured_backward_s / n->measured_share;
+	}
+	for (uint16_t i = 0; i < n->bound.nin; i++)
+		fill_operand(k->g, step, node, i, &k->in[node][i]);
+	for (uint16_t o = 0; o < n->bound.nout; o++) {
+		const struct ap_tensor *r = &k->g->tensor[n->out[o]];
+
+		k->out[node][o].nuse = r->nuse;
+		k->out[node][o].batch = r->batch;
+		k->out[node][o].grad = t->backward && r->needs_grad;
+	}
+}
+
+/* Consumers come before producers (reverse topological order), so kept[] of results is final. */
+static void keep_of_node(struct keeping *k, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+	struct ap_task *t = &k->task[node];
+	bool view = is_view(t->bound), view_kept = false;
+
+	for (uint16_t o = 0; o < n->bound.nout; o++) {
+		bool kept = k->kept[n->out[o]] || (t->backward && n->bound.out[o].saved);
+
+		view_kept |= view && kept;
+		k->out[node][o].kept = kept && !view;
+	}
+	for (uint16_t i = 0; i < n->bound.nin; i++) {
+		struct ap_task_operand *in = &k->in[node][i];
+		bool saved = t->backward && n->bound.in[i].saved &&
+			saved_for_another(t, k->in[node], i);
+
+		in->kept = saved || (view && view_kept);
+		k->kept[n->in[i]] |= in->kept;
+	}
+}
+
+void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	const struct ap_task **out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct keeping k = {.g = g};
+
+	k.task = AP_NEW_N(ctx->arena, struct ap_task, g->nnode);
+	k.in = AP_NEW_N(ctx->scratch, struct ap_task_operand *, g->nnode);
+	k.out = AP_NEW_N(ctx->scratch, struct ap_task_result *, g->nnode);
+	k.kept = AP_NEW_N(ctx->scratch, bool, g->ntensor);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+
+		k.in[i] = AP_NEW_N(ctx->arena, struct ap_task_operand, b->nin);
+		k.out[i] = AP_NEW_N(ctx->arena, struct ap_task_result, b->nout);
+		k.task[i].in = k.in[i];
+		k.task[i].out = k.out[i];
+		fill_task(&k, step, i);
+	}
+	for (ap_id i = g->nnode; i-- > 0;)
+		keep_of_node(&k, i);
+	ap_arena_release(ctx->scratch, mark);
+	*out = k.task;
+}
+
+static void sign_bytes(struct ap_str *s, const void *p, size_t len)
+{
+	ap_str_addn(s, p, len);
+}
+
+#define SIGN(s, x) sign_bytes((s), &(x), sizeof(x))
+
+static void sign_operand(struct ap_str *s, const struct ap_operand *o)
+{
+	SIGN(s, o->rank);
+	SIGN(s, o->dtype);
+	SIGN(s, o->saved);
+	SIGN(s, o->differentiable);
+	for (int d = 0; d < o->rank; d++) {
+		SIGN(s, o->size[d]);
+		SIGN(s, o->dim[d].n);
+		sign_bytes(s, o->dim[d].factor, o->dim[d].n);
+	}
+}
+
+static void sign_bound(struct ap_str *s, const struct ap_bound *b)
+{
+	SIGN(s, b->row);
+	SIGN(s, b->nfactor);
+	for (int f = 0; f < b->nfactor; f++) {
+		SIGN(s, b->factor[f].flags);
+		SIGN(s, b->factor[f].size);
+	}
+	sign_bytes(s, b->dev, b->ndev);
+	SIGN(s, b->left);
+	SIGN(s, b->flops);
+	SIGN(s, b->nin);
+	SIGN(s, b->nout);
+	for (int i = 0; i < b->nin; i++)
+		sign_operand(s, &b->in[i]);
+	for (int o = 0; o < b->nout; o++)
+		sign_operand(s, &b->out[o]);
+}
+
+static void sign_use(struct ap_str *s, const struct ap_task *t)
+{
+	for (int i = 0; i < t->bound->nin; i++) {
+		const struct ap_task_operand *o = &t->in[i];
+		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
+			o->shardable, o->kept, o->batch, (uint8_t)o->dtype};
+
+		sign_bytes(s, flags, sizeof flags);
+	}
+	for (int r = 0; r < t->bound->nout; r++) {
+		const uint8_t flags[] = {t->out[r].kept, t->out[r].grad, t->out[r].batch,
+			t->out[r].nuse > 0};
+
+		sign_bytes(s, flags, sizeof flags);
+	}
+}
+
+const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->scratch);
+	sign_bound(&s, t->bound);
+	SIGN(&s, t->backward);
+	SIGN(&s, t->measured);
+	SIGN(&s, t->measured_forward_s);
+	SIGN(&s, t->measured_backward_s);
+	sign_use(&s, t);
+	*len = s.len;
+	return s.s;
+}
