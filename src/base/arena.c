@@ -163,6 +163,7 @@ char *ap_arena_printf(struct ap_arena *a, const char *fmt, ...)
 	char *s;
 	int len;
 
+	assert(fmt);
 	va_start(ap, fmt);
 	len = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);

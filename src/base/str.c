@@ -57,6 +57,7 @@ void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)
 	va_list again;
 	int len;
 
+	assert(fmt);
 	va_copy(again, ap);
 	len = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);

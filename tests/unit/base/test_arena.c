@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include "base/arena.h"
+#include <setjmp.h>
+
 #include "base/vec.h"
 
 struct oom {
@@ -160,22 +157,15 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("arena");
-	TCase *tc = tcase_create("arena");
-	SRunner *sr;
-	int failed;
+	const TTest *const tests[] = {
+		memory_is_zeroed_aligned_and_apart,
+		copies,
+		release_gives_back_what_came_after_the_mark,
+		release_to_empty_then_zeroed_again,
+		budget_is_kept_and_its_end_reported,
+		overflowing_size_is_out_of_memory,
+		vector_grows_and_keeps_its_values,
+	};
 
-	tcase_add_test(tc, memory_is_zeroed_aligned_and_apart);
-	tcase_add_test(tc, copies);
-	tcase_add_test(tc, release_gives_back_what_came_after_the_mark);
-	tcase_add_test(tc, release_to_empty_then_zeroed_again);
-	tcase_add_test(tc, budget_is_kept_and_its_end_reported);
-	tcase_add_test(tc, overflowing_size_is_out_of_memory);
-	tcase_add_test(tc, vector_grows_and_keeps_its_values);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return RUN_TESTS("arena", tests);
 }

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <locale.h>
+#include <math.h>
+
+#include "base/num.h"
+
+START_TEST(checked_arithmetic)
+{
+	int64_t r = 77;
+
+	ck_assert(ap_mul(3037000499, 3037000499, &r));
+	ck_assert_int_eq(r, INT64_C(9223372030926249001));
+	ck_assert(!ap_mul(3037000500, 3037000500, &r));
+	ck_assert_int_eq(r, INT64_C(9223372030926249001));
+	ck_assert(ap_add(INT64_MAX - 1, 1, &r));
+	ck_assert_int_eq(r, INT64_MAX);
+	ck_assert(!ap_add(INT64_MAX, 1, &r));
+	ck_assert(!ap_add(INT64_MIN, -1, &r));
+	ck_assert(!ap_mul(INT64_MIN, -1, &r));
+	ck_assert_int_eq(r, INT64_MAX);
+}
+END_TEST
+
+START_TEST(product_of_extents)
+{
+	int64_t r = 77;
+
+	ck_assert(ap_product(NULL, 0, &r));
+	ck_assert_int_eq(r, 1);
+	ck_assert(ap_product((int64_t[]){32, 1, 28, 28}, 4, &r));
+	ck_assert_int_eq(r, 25088);
+	ck_assert(!ap_product((int64_t[]){65536, 65536, 65536, 65536}, 4, &r));
+	ck_assert_int_eq(r, 25088);
+	ck_assert(ap_product((int64_t[]){65536, 65536, 65536, 65536, 0}, 5, &r));
+	ck_assert_int_eq(r, 0);
+	ck_assert(ap_product((int64_t[]){INT64_MAX, 1}, 2, &r));
+	ck_assert_int_eq(r, INT64_MAX);
+}
+END_TEST
+
+START_TEST(greatest_common_divisor)
+{
+	ck_assert_int_eq(ap_gcd(12, 18), 6);
+	ck_assert_int_eq(ap_gcd(17, 5), 1);
+	ck_assert_int_eq(ap_gcd(0, 5), 5);
+	ck_assert_int_eq(ap_gcd(5, 0), 5);
+	ck_assert_int_eq(ap_gcd(0, 0), 0);
+	ck_assert_int_eq(ap_gcd(-12, 18), 6);
+	ck_assert_int_eq(ap_gcd(INT64_C(1) << 62, 6), 2);
+}
+END_TEST
+
+START_TEST(parse_int)
+{
+	static const struct {
+		const char *s;
+		int64_t lo, hi;
+		bool ok;
+		int64_t value;
+	} rows[] = {
+		{"0", 0, 10, true, 0},
+		{"10", 0, 10, true, 10},
+		{"007", 0, 10, true, 7},
+		{"11", 0, 10, false, 0},
+		{"0", 1, 10, false, 0},
+		{"-3", -5, 5, true, -3},
+		{"-0", -5, 5, true, 0},
+		{"-3", 0, 5, false, 0},
+		{"-0", 0, 5, false, 0},
+		{"9223372036854775807", 0, INT64_MAX, true, INT64_MAX},
+		{"9223372036854775808", 0, INT64_MAX, false, 0},
+		{"-9223372036854775808", INT64_MIN, 0, true, INT64_MIN},
+		{"-9223372036854775809", INT64_MIN, 0, false, 0},
+		{"18446744073709551616", 0, INT64_MAX, false, 0},
+		{"4294967296", 0, UINT32_MAX, false, 0},
+		{"", 0, 10, false, 0},
+		{"-", -10, 10, false, 0},
+		{"--1", -10, 10, false, 0},
+		{"+1", -10, 10, false, 0},
+		{" 1", 0, 10, false, 0},
+		{"1 ", 0, 10, false, 0},
+		{"1x", 0, 10, false, 0},
+		{"0x1", 0, 10, false, 0},
+		{"1e0", 0, 10, false, 0},
+		{"1.0", 0, 10, false, 0},
+		{"two", 0, 10, false, 0},
+		{"\xEF\xBC\x91", 0, 10, false, 0}, /* a full-width 1 */
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int64_t r = 77;
+		bool ok = ap_parse_int(rows[i].s, rows[i].lo, rows[i].hi, &r);
+
+		ck_assert_msg(ok == rows[i].ok, "\"%s\"", rows[i].s);
+		ck_assert_int_eq(r, ok ? rows[i].value : 77);
+	}
+}
+END_TEST
+
+START_TEST(parse_double)
+{
+	static const char *const bad[] = {"", ".", "-", "-.", "1e", "1e+", "e5", "nan", "inf", "-inf",
+		"infinity", "0x10", "1,5", " 1", "1 ", "+1", "1e400", "-1e400", "1.5.2", "1_000", "--1",
+		"1e5x"};
+	static const struct {
+		const char *s;
+		double value;
+	} good[] = {{"0", 0}, {"-0", 0}, {"1.5", 1.5}, {".5", .5}, {"5.", 5}, {"-2.25e-2", -0.0225},
+		{"1E3", 1000}, {"1e+3", 1000}, {"0.1", 0.1}, {"1e308", 1e308}, {"1e-400", 0},
+		{"4.9e-324", 0x1p-1074}, {"9007199254740993", 9007199254740992.0}};
+	double r = 77;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert_msg(!ap_parse_double(bad[i], &r), "\"%s\"", bad[i]);
+	ck_assert(r == 77);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		ck_assert_msg(ap_parse_double(good[i].s, &r), "\"%s\"", good[i].s);
+		ck_assert_msg(r == good[i].value, "\"%s\": %a", good[i].s, r);
+	}
+}
+END_TEST
+
+START_TEST(parse_bytes)
+{
+	static const struct {
+		const char *s;
+		int64_t bytes; /* -1: refused */
+	} rows[] = {
+		{"0", 0},
+		{"1000", 1000},
+		{"1000B", 1000},
+		{"64KB", 65536},
+		{"512MB", INT64_C(512) << 20},
+		{"25GB", INT64_C(25) << 30},
+		{"1TB", INT64_C(1) << 40},
+		{"1.5GB", INT64_C(1610612736)},
+		{"0.25KB", 256},
+		{"0.1KB", 102},
+		{"0.000000000931322574615478515625GB", 1},
+		{"4194304TB", INT64_C(1) << 62},
+		{"4194304.5TB", -1},
+		{"4194305TB", -1},
+		{"4611686018427387904", INT64_C(1) << 62},
+		{"4611686018427387905", -1},
+		{"99999999999999999999", -1},
+		{"99999999999999999999GB", -1},
+		{"1e30GB", -1},
+		{"", -1},
+		{"GB", -1},
+		{"-1", -1},
+		{"-1GB", -1},
+		{"+1GB", -1},
+		{"25 GB", -1},
+		{"25 gb", -1},
+		{"25gb", -1},
+		{"25GiB", -1},
+		{"25G", -1},
+		{" 25GB", -1},
+		{"25GB ", -1},
+		{"1.5", -1},
+		{"1.GB", -1},
+		{".5GB", -1},
+		{"1.5.5GB", -1},
+		{"1,5GB", -1},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int64_t r = -1;
+		bool ok = ap_parse_bytes(rows[i].s, &r);
+
+		ck_assert_msg(ok == (rows[i].bytes >= 0), "\"%s\"", rows[i].s);
+		ck_assert_msg(r == rows[i].bytes, "\"%s\": %" PRId64, rows[i].s, r);
+	}
+}
+END_TEST
+
+START_TEST(prime_factors)
+{
+	int64_t p[63];
+
+	ck_assert_uint_eq(ap_primes(1, p), 0);
+	ck_assert_uint_eq(ap_primes(360, p), 6);
+	ck_assert_mem_eq(p, ((int64_t[]){2, 2, 2, 3, 3, 5}), 6 * sizeof *p);
+	ck_assert_uint_eq(ap_primes(1021, p), 1);
+	ck_assert_int_eq(p[0], 1021);
+	ck_assert_uint_eq(ap_primes(INT64_C(1) << 62, p), 62);
+	ck_assert_int_eq(p[61], 2);
+	ck_assert_uint_eq(ap_primes(INT64_C(46337) * 46337, p), 2);
+	ck_assert_int_eq(p[1], 46337);
+	ck_assert_uint_eq(ap_primes(INT64_C(2147483647), p), 1);
+	for (int64_t n = 1; n < 5000; n++) {
+		size_t count = ap_primes(n, p);
+		int64_t product = 1;
+
+		for (size_t i = 0; i < count; i++) {
+			product *= p[i];
+			ck_assert_int_ge(p[i], i ? p[i - 1] : 2);
+			for (int64_t d = 2; d < p[i]; d++)
+				ck_assert_int_ne(p[i] % d, 0);
+		}
+		ck_assert_int_eq(product, n);
+	}
+}
+END_TEST
+
+START_TEST(divisors)
+{
+	int64_t d[64];
+
+	ck_assert_uint_eq(ap_divisors(12, d, 64), 6);
+	ck_assert_mem_eq(d, ((int64_t[]){1, 2, 3, 4, 6, 12}), 6 * sizeof *d);
+	ck_assert_uint_eq(ap_divisors(36, d, 64), 9);
+	ck_assert_uint_eq(ap_divisors(1, d, 64), 1);
+	d[2] = -1;
+	ck_assert_uint_eq(ap_divisors(36, d, 2), 9); /* the count says what was left out */
+	ck_assert_int_eq(d[1], 2);
+	ck_assert_int_eq(d[2], -1);
+	for (int64_t n = 1; n < 2000; n++) {
+		size_t count = ap_divisors(n, d, 64), at = 0;
+
+		for (int64_t k = 1; k <= n; k++)
+			if (n % k == 0)
+				ck_assert_int_eq(d[at++], k);
+		ck_assert_uint_eq(at, count);
+	}
+}
+END_TEST
+
+START_TEST(format_double)
+{
+	static const struct {
+		double v;
+		const char *text;
+	} rows[] = {{0, "0"}, {3, "3"}, {-3, "-3"}, {0.1, "0.1"}, {1e-7, "1e-07"}, {1e15, "1e+15"},
+		{1.0 / 3, "0.3333333333333333"}, {0.1 + 0.2, "0.30000000000000004"},
+		{123456789012, "123456789012"}, {0x1p-1074, "4.94065645841247e-324"},
+		{1.7976931348623157e308, "1.797693134862316e+308"}};
+	char buf[32];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (i + 1 < sizeof rows / sizeof *rows) /* the last only has to read back */
+			ck_assert_str_eq(ap_format_double(rows[i].v, buf), rows[i].text);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		ck_assert(strtod(ap_format_double(rows[i].v, buf), NULL) == rows[i].v);
+}
+END_TEST
+
+START_TEST(format_double_reads_back)
+{
+	uint64_t state = random_seed();
+	char buf[32];
+
+	for (int i = 0; i < 200000; i++) {
+		uint64_t bits = random_next(&state);
+		double v, back;
+
+		memcpy(&v, &bits, sizeof v);
+		if (!isfinite(v))
+			continue;
+		ck_assert(ap_parse_double(ap_format_double(v, buf), &back));
+		ck_assert_msg(back == v, "%a is written %s", v, buf);
+		ck_assert_uint_lt(strlen(buf), 25);
+	}
+}
+END_TEST
+
+/* Where this locale is not installed the test still shows the C locale. */
+START_TEST(no_locale_reaches_numbers)
+{
+	double r = 0;
+	char buf[32];
+	int64_t bytes;
+
+	setlocale(LC_ALL, "de_DE.UTF-8");
+	ck_assert(ap_parse_double("1.5", &r));
+	ck_assert(r == 1.5);
+	ck_assert(!ap_parse_double("1,5", &r));
+	ck_assert_str_eq(ap_format_double(1.5, buf), "1.5");
+	ck_assert_str_eq(ap_format_bytes(1536, buf), "1.50 KiB");
+	ck_assert(ap_parse_bytes("1.5KB", &bytes));
+	ck_assert_int_eq(bytes, 1536);
+	setlocale(LC_ALL, "C");
+}
+END_TEST
+
+START_TEST(format_for_people)
+{
+	char buf[32];
+
+	ck_assert_str_eq(ap_format_bytes(0, buf), "0 B");
+	ck_assert_str_eq(ap_format_bytes(1023, buf), "1023 B");
+	ck_assert_str_eq(ap_format_bytes(1024, buf), "1.00 KiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_C(3) << 29, buf), "1.50 GiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_C(12) << 20, buf), "12.0 MiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_C(500) << 20, buf), "500 MiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_C(-12582912), buf), "-12.0 MiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_MAX, buf), "8.00 EiB");
+	ck_assert_str_eq(ap_format_bytes(INT64_MIN, buf), "-8.00 EiB");
+	ck_assert_str_eq(ap_format_bytes(10239, buf), "10.0 KiB");
+
+	ck_assert_str_eq(ap_format_seconds(0, buf), "0 s");
+	ck_assert_str_eq(ap_format_seconds(0.0123, buf), "12.3 ms");
+	ck_assert_str_eq(ap_format_seconds(45e-6, buf), "45.0 us");
+	ck_assert_str_eq(ap_format_seconds(1.2, buf), "1.20 s");
+	ck_assert_str_eq(ap_format_seconds(0.9999, buf), "1.00 s");
+	ck_assert_str_eq(ap_format_seconds(3e-9, buf), "3.00 ns");
+	ck_assert_str_eq(ap_format_seconds(1234.5, buf), "1234 s");
+	ck_assert_str_eq(ap_format_seconds(-0.0123, buf), "-12.3 ms");
+	ck_assert_str_eq(ap_format_seconds(INFINITY, buf), "inf s");
+	ck_assert_uint_lt(strlen(ap_format_seconds(1.7e308, buf)), 32);
+}
+END_TEST
+
+START_TEST(quantise)
+{
+	ck_assert(ap_quantise_s(0) == 0);
+	ck_assert(ap_quantise_s(1) == 1);
+	ck_assert(ap_quantise_s(0x1p-40) == 0x1p-40);
+	ck_assert(ap_quantise_s(0x1p-41) == 0); /* ties to even */
+	ck_assert(ap_quantise_s(0x3p-41) == 0x1p-39);
+	ck_assert(ap_quantise_s(0x1.8p-41) == 0x1p-40);
+	ck_assert(isinf(ap_quantise_s(INFINITY)));
+	ck_assert(ap_quantise_s(1e300) == 1e300);
+	ck_assert(ap_quantise_s(0.1) != 0.1);
+	ck_assert(fabs(ap_quantise_s(0.1) - 0.1) <= 0x1p-41);
+	ck_assert(ap_quantise_s(ap_quantise_s(0.1)) == ap_quantise_s(0.1));
+}
+END_TEST
+
+START_TEST(quantised_sums_have_no_order)
+{
+	uint64_t state = random_seed();
+	double up = 0, down = 0, v[1000];
+
+	for (int i = 0; i < 1000; i++)
+		v[i] = ap_quantise_s((double)(random_next(&state) >> 11) * 0x1p-53 * 8);
+	for (int i = 0; i < 1000; i++)
+		up += v[i];
+	for (int i = 999; i >= 0; i--)
+		down += v[i];
+	ck_assert(up == down);
+	ck_assert(up > 1000);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		checked_arithmetic,
+		product_of_extents,
+		greatest_common_divisor,
+		parse_int,
+		parse_double,
+		parse_bytes,
+		prime_factors,
+		divisors,
+		format_double,
+		format_double_reads_back,
+		no_locale_reaches_numbers,
+		format_for_people,
+		quantise,
+		quantised_sums_have_no_order,
+	};
+
+	return RUN_TESTS("num", tests);
+}
