@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model is made of, and how it is written. */
+#include "tools/model.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+
+enum { MAX_TENSORS = 1 << 17, MAX_OPS = 1 << 16 };
+
+struct tensor {
+	const char *name;
+	enum { INPUT, PARAM, CONST, RESULT } kind;
+	struct ap_shape shape;
+};
+
+struct node {
+	struct model_op op;
+	const char *name;
+	ap_id first; /* result */
+};
+
+struct model {
+	struct ap_arena *arena;
+	const char *name, *optimizer, *prefix;
+	struct ap_map *names; /* of tensors */
+	struct ap_map *kinds; /* "SCOPE/TYPE" */
+	uint32_t *numbers; /* [kinds] operators so far */
+	struct tensor *tensor;
+	struct node *node;
+	uint32_t ntensor, nnode;
+};
+
+struct model *model_create(struct ap_arena *arena, const char *name, const char *optimizer)
+{
+	struct model *m = AP_NEW(arena, struct model);
+
+	m->arena = arena;
+	m->name = name;
+	m->optimizer = optimizer;
+	m->prefix = "";
+	m->names = ap_map_create(arena);
+	m->kinds = ap_map_create(arena);
+	m->numbers = AP_NEW_N(arena, uint32_t, MAX_OPS);
+	m->tensor = AP_NEW_N(arena, struct tensor, MAX_TENSORS);
+	m->node = AP_NEW_N(arena, struct node, MAX_OPS);
+	return m;
+}
+
+struct ap_arena *model_arena(struct model *m)
+{
+	return m->arena;
+}
+
+void model_prefix(struct model *m, const char *prefix)
+{
+	m->prefix = prefix;
+}
+
+static ap_id add_tensor(struct model *m, const char *name, int kind, struct ap_shape shape)
+{
+	bool fresh;
+
+	ap_map_put_str(m->names, name, &fresh);
+	assert(fresh && m->ntensor < MAX_TENSORS);
+	m->tensor[m->ntensor].name = name;
+	m->tensor[m->ntensor].kind = kind;
+	m->tensor[m->ntensor].shape = shape;
+	return m->ntensor++;
+}
+
+ap_id model_input(struct model *m, const char *name, struct ap_shape shape)
+{
+	return add_tensor(m, name, INPUT, shape);
+}
+
+ap_id model_param(struct model *m, const char *name, struct ap_shape shape)
+{
+	return add_tensor(m, name, PARAM, shape);
+}
+
+ap_id model_const(struct model *m, const char *name, struct ap_shape shape)
+{
+	return add_tensor(m, name, CONST, shape);
+}
+
+struct ap_shape model_shape(const struct model *m, ap_id tensor)
+{
+	assert(tensor < m->ntensor);
+	return m->tensor[tensor].shape;
+}
+
+int64_t model_parameters(const struct model *m)
+{
+	int64_t sum = 0;
+
+	for (uint32_t t = 0; t < m->ntensor; t++) {
+		const struct ap_shape *s = &m->tensor[t].shape;
+		int64_t elements = 1;
+
+		for (int i = 0; i < s->rank; i++)
+			elements *= s->dim[i];
+		sum += m->tensor[t].kind == PARAM ? elements : 0;
+	}
+	return sum;
+}
+
+uint32_t model_operators(const struct model *m)
+{
+	return m->nnode;
+}
+
+const char *model_scope(struct model *m, const char *scope, const char *cell)
+{
+	return ap_arena_printf(m->arena, "%s/%s", scope, cell);
+}
+
+const char *model_name(struct model *m, const char *prefix, const char *name)
+{
+	return ap_arena_printf(m->arena, "%s.%s", prefix, name);
+}
+
+/* MindSpore numbers the operators of one type within their scope. */
+static const char *full_name(struct model *m, const struct model_op *op)
+{
+	const char *kind = model_scope(m, op->scope, op->type);
+	ap_id id = ap_map_put_str(m->kinds, kind, NULL);
+
+	assert(id < MAX_OPS);
+	return ap_arena_printf(m->arena, "%s-op%u", kind, (unsigned)m->numbers[id]++);
+}
+
+ap_id model_op(struct model *m, const struct model_op *op)
+{
+	struct node *n = &m->node[m->nnode];
+
+	assert(m->nnode < MAX_OPS && op->nin && op->nout);
+	for (uint32_t i = 0; i < op->nin; i++)
+		assert(op->in[i] < m->ntensor || op->in[i] == AP_NONE);
+	m->nnode++;
+	n->op = *op;
+	n->name = full_name(m, op);
+	n->first = m->ntensor;
+	for (uint32_t i = 0; i < op->nout; i++)
+		add_tensor(m, ap_arena_printf(m->arena, "%s%s", m->prefix, op->out[i].name),
+			RESULT, op->out[i].shape);
+	return n->first;
+}
+
+struct ap_shape model_shape_of(enum ap_dtype dtype, size_t rank, const int64_t *dim)
+{
+	struct ap_shape s = {.rank = (uint8_t)rank, .dtype = dtype};
+
+	assert(rank <= AP_MAX_RANK);
+	if (rank)
+		memcpy(s.dim, dim, rank * sizeof *dim);
+	return s;
+}
+
+struct ap_shape model_scalar(enum ap_dtype dtype)
+{
+	return model_shape_of(dtype, 0, NULL);
+}
+
+static void write_tensor(struct ap_jw *w, const struct tensor *t)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", t->name);
+	ap_jw_kints(w, "shape", t->shape.dim, t->shape.rank);
+	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
+	if (t->kind == INPUT)
+		ap_jw_kint(w, "batch_dim", 0);
+	ap_jw_end(w);
+}
+
+static void write_tensors(struct ap_jw *w, const struct model *m, const char *key, int kind)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (uint32_t t = 0; t < m->ntensor; t++)
+		if ((int)m->tensor[t].kind == kind)
+			write_tensor(w, &m->tensor[t]);
+	ap_jw_end(w);
+}
+
+static void write_attr(struct ap_jw *w, const struct ap_attr *a)
+{
+	ap_jw_key(w, a->name);
+	switch (a->type) {
+	case AP_ATTR_INT:
+		ap_jw_int(w, a->i);
+		break;
+	case AP_ATTR_FLOAT:
+		ap_jw_num(w, a->f);
+		break;
+	case AP_ATTR_BOOL:
+		ap_jw_bool(w, a->i);
+		break;
+	case AP_ATTR_STRING:
+		ap_jw_str(w, a->s);
+		break;
+	case AP_ATTR_INTS:
+		ap_jw_ints(w, a->list, a->n);
+		break;
+	}
+}
+
+static void write_attrs(struct ap_jw *w, const struct model_op *op)
+{
+	if (!op->nattr)
+		return;
+	ap_jw_key(w, "attrs");
+	ap_jw_obj_flat(w);
+	for (uint32_t i = 0; i < op->nattr; i++)
+		write_attr(w, &op->attr[i]);
+	ap_jw_end(w);
+}
+
+static void write_node(struct ap_jw *w, const struct model *m, const struct node *n)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", n->name);
+	ap_jw_kstr(w, "type", n->op.type);
+	ap_jw_key(w, "inputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < n->op.nin; i++) {
+		if (n->op.in[i] == AP_NONE)
+			ap_jw_null(w);
+		else
+			ap_jw_str(w, m->tensor[n->op.in[i]].name);
+	}
+	ap_jw_end(w);
+	ap_jw_key(w, "outputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < n->op.nout; i++)
+		write_tensor(w, &m->tensor[n->first + i]);
+	ap_jw_end(w);
+	write_attrs(w, &n->op);
+	if (n->op.recompute)
+		ap_jw_kbool(w, "recompute", true);
+	ap_jw_end(w);
+}
+
+void model_write(const struct model *m, ap_write_fn *write, void *user)
+{
+	struct ap_jw w;
+
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-graph/1");
+	ap_jw_kstr(&w, "name", m->name);
+	ap_jw_kstr(&w, "optimizer", m->optimizer);
+	write_tensors(&w, m, "inputs", INPUT);
+	write_tensors(&w, m, "parameters", PARAM);
+	write_tensors(&w, m, "constants", CONST);
+	ap_jw_key(&w, "operators");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < m->nnode; i++)
+		write_node(&w, m, &m->node[i]);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "outputs");
+	ap_jw_arr_flat(&w);
+	ap_jw_str(&w, m->tensor[m->ntensor - 1].name);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}

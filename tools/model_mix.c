@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/models.h"
+
+#define NET "Default/network-WithLossCell/_backbone-Network/"
+#define LOSS "Default/network-WithLossCell/_loss_fn-MAELoss"
+
+enum { PIXELS = 28, HIDDEN = 512 };
+
+static ap_id relu(struct model *m, const char *scope, ap_id x, const char *name)
+{
+	struct model_op op = {.scope = scope, .type = "ReLU", .nin = 1, .in = {x}, .nout = 1,
+		.recompute = true};
+
+	op.out[0].name = name;
+	op.out[0].shape = model_shape(m, x);
+	return model_op(m, &op);
+}
+
+static ap_id flatten(struct model *m, ap_id x)
+{
+	struct ap_shape s = model_shape(m, x);
+	struct model_op op = {.scope = NET "flatten-Flatten", .type = "Flatten", .nin = 1,
+		.in = {x}, .nout = 1};
+
+	op.out[0].name = "flat";
+	op.out[0].shape = MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]);
+	return model_op(m, &op);
+}
+
+/* nn.MAELoss: the mean of weight * |logits - labels|, its weight the constant one. */
+static void mean_absolute_error(struct model *m, ap_id logits, ap_id labels)
+{
+	ap_id one = model_const(m, "one", model_scalar(AP_FLOAT32));
+	ap_id real = model_cast(m, LOSS, labels, AP_FLOAT32, "label.float32");
+	ap_id error = model_binary(m, LOSS, "Sub", logits, real, "error");
+	ap_id absolute = model_unary(m, LOSS, "Abs", error, "error.absolute");
+	ap_id weighted = model_binary(m, LOSS, "Mul", one, absolute, "error.weighted");
+
+	model_reduce(m, LOSS, "ReduceMean", weighted, 2, false, "loss");
+}
+
+struct model *model_multiple_mix(struct ap_arena *arena, const char *name, int64_t batch)
+{
+	struct model *m = model_create(arena, name, "sgd");
+	ap_id x = model_input(m, "x", MODEL_SHAPE(AP_FLOAT32, batch, 1, PIXELS, PIXELS));
+	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, batch));
+	ap_id h = flatten(m, x);
+
+	h = model_dense(m, NET "layer1-Dense", "layer1", h, HIDDEN, "h1");
+	h = relu(m, NET "relu1-ReLU", h, "h1.relu");
+	h = model_dense(m, NET "layer2-Dense", "layer2", h, HIDDEN, "h2");
+	h = relu(m, NET "relu2-ReLU", h, "h2.relu");
+	h = model_dense(m, NET "layer3-Dense", "layer3", h, 1, "logits");
+	mean_absolute_error(m, h, labels);
+	return m;
+}
