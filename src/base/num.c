@@ -2,6 +2,7 @@
 #include "base/num.h"
 
 #include <assert.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -89,29 +90,45 @@ bool ap_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *r)
 	return true;
 }
 
-/* strtod and snprintf follow the decimal point of the thread's locale: both run under "C". */
+/* strtod and snprintf follow the decimal point of the thread's locale: they run under "C". */
+struct c_locale {
+	locale_t c, old; /* c is 0 where the point is one anyway */
+};
+
+static struct c_locale c_locale_enter(void)
+{
+	struct c_locale l = {0};
+
+	if (strcmp(nl_langinfo(RADIXCHAR), ".") != 0)
+		l.c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (l.c)
+		l.old = uselocale(l.c);
+	return l;
+}
+
+static void c_locale_leave(struct c_locale l)
+{
+	if (!l.c)
+		return;
+	uselocale(l.old);
+	freelocale(l.c);
+}
+
 static double c_strtod(const char *s, char **end)
 {
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	locale_t old = uselocale(c);
+	struct c_locale l = c_locale_enter();
 	double v = strtod(s, end);
 
-	uselocale(old);
-	if (c)
-		freelocale(c);
+	c_locale_leave(l);
 	return v;
 }
 
-static void c_format(char *buf, size_t size, const char *fmt, int precision, double v,
-	const char *unit)
+static void c_format(char buf[32], char style, int precision, double v, const char *unit)
 {
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	locale_t old = uselocale(c);
+	struct c_locale l = c_locale_enter();
 
-	snprintf(buf, size, fmt[0] == 'g' ? "%.*g%s" : "%.*f%s", precision, v, unit);
-	uselocale(old);
-	if (c)
-		freelocale(c);
+	snprintf(buf, 32, style == 'g' ? "%.*g%s" : "%.*f%s", precision, v, unit);
+	c_locale_leave(l);
 }
 
 /* The end of the decimal number at s, NULL where there is none. */
@@ -230,7 +247,7 @@ const char *ap_format_double(double v, char buf[32])
 {
 	assert(isfinite(v));
 	for (int precision = 15; precision <= 17; precision++) {
-		c_format(buf, 32, "g", precision, v, "");
+		c_format(buf, 'g', precision, v, "");
 		if (c_strtod(buf, NULL) == v)
 			break;
 	}
@@ -242,7 +259,7 @@ static const char *format_unit(double v, const char *unit, char buf[32])
 {
 	double size = fabs(v);
 
-	c_format(buf, 32, "f", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, v, unit);
+	c_format(buf, 'f', size < 9.995 ? 2 : size < 99.95 ? 1 : 0, v, unit);
 	return buf;
 }
 
@@ -256,7 +273,7 @@ const char *ap_format_bytes(int64_t bytes, char buf[32])
 		v /= 1024;
 	if (unit)
 		return format_unit(v, units[unit], buf);
-	c_format(buf, 32, "f", 0, v, units[0]);
+	c_format(buf, 'f', 0, v, units[0]);
 	return buf;
 }
 
@@ -274,7 +291,7 @@ const char *ap_format_seconds(double s, char buf[32])
 		return format_unit(s * 1e3, " ms", buf);
 	if (size < 1e15)
 		return format_unit(s, " s", buf);
-	c_format(buf, 32, "g", 3, s, " s");
+	c_format(buf, 'g', 3, s, " s");
 	return buf;
 }
 

@@ -190,7 +190,7 @@ START_TEST(prime_factors)
 	ck_assert_uint_eq(ap_primes(INT64_C(46337) * 46337, p), 2);
 	ck_assert_int_eq(p[1], 46337);
 	ck_assert_uint_eq(ap_primes(INT64_C(2147483647), p), 1);
-	for (int64_t n = 1; n < 5000; n++) {
+	for (int64_t n = 1; n < 500; n++) {
 		size_t count = ap_primes(n, p);
 		int64_t product = 1;
 
@@ -217,7 +217,7 @@ START_TEST(divisors)
 	ck_assert_uint_eq(ap_divisors(36, d, 2), 9); /* the count says what was left out */
 	ck_assert_int_eq(d[1], 2);
 	ck_assert_int_eq(d[2], -1);
-	for (int64_t n = 1; n < 2000; n++) {
+	for (int64_t n = 1; n < 1000; n++) {
 		size_t count = ap_divisors(n, d, 64), at = 0;
 
 		for (int64_t k = 1; k <= n; k++)
@@ -259,9 +259,9 @@ START_TEST(format_double_reads_back)
 		memcpy(&v, &bits, sizeof v);
 		if (!isfinite(v))
 			continue;
-		ck_assert(ap_parse_double(ap_format_double(v, buf), &back));
-		ck_assert_msg(back == v, "%a is written %s", v, buf);
-		ck_assert_uint_lt(strlen(buf), 25);
+		if (!ap_parse_double(ap_format_double(v, buf), &back) || back != v ||
+			strlen(buf) >= 25)
+			ck_abort_msg("%a is written %s", v, buf);
 	}
 }
 END_TEST
