@@ -105,13 +105,28 @@ static double tree_s(const struct call *x)
 	return colls[x->coll].passes * (latency + part * x->bytes / ring_Bps(x));
 }
 
+/* Fewest members of the group in a block of level l. */
+static double reach(const struct call *x, int l)
+{
+	return l + 1 < x->m->nlevel ? x->s->members[l + 1] : x->size;
+}
+
+/* Part of the buffer that crosses level l into a sub-block. Where sub-blocks are unequal, the one
+ * with the fewest members gathers the most. */
+static double crossing(const struct call *x, int l)
+{
+	double even = 1 - 1. / x->s->fan[l], uneven = 1 - x->s->members[l] / reach(x, l);
+
+	return x->coll == AP_COLL_ALLREDUCE || even > uneven ? even : uneven;
+}
+
 /* A ring among the sub-blocks of level l, each rank with its own part of the buffer; an AllReduce
  * at the outermost level may take a tree instead. */
 static double level_s(const struct call *x, int l, bool outermost)
 {
-	double fan = x->s->fan[l], latency_s = x->m->level[l].latency_s;
+	double latency_s = x->m->level[l].latency_s;
 	double part_s = x->bytes / x->s->members[l] / rank_Bps(x, l);
-	double ring = (fan - 1) * latency_s + (fan - 1) / fan * part_s;
+	double ring = (x->s->fan[l] - 1) * latency_s + crossing(x, l) * part_s;
 	double tree = halvings(x->s->fan[l]) * latency_s + part_s;
 
 	if (x->coll != AP_COLL_ALLREDUCE || !outermost)
@@ -136,12 +151,10 @@ static double hierarchical_s(const struct call *x)
 /* Each rank sends every other one its part, level by level. */
 static double pairwise_s(const struct call *x)
 {
-	int top = x->m->nlevel - 1;
 	double total = 0;
 
-	for (int l = 0; l <= top; l++) {
-		double reach = l == top ? x->size : x->s->members[l + 1];
-		double peers = reach - x->s->members[l];
+	for (int l = 0; l < x->m->nlevel; l++) {
+		double peers = reach(x, l) - x->s->members[l];
 
 		if (peers > 0)
 			total += peers * (x->m->level[l].latency_s + x->bytes / x->size / rank_Bps(x, l));

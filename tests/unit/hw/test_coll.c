@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "hw_test.h"
+
+static const char *winner; /* algorithm of the last time_s() */
+
+/* Seconds over groups of one axis. */
+static double time_s(const struct ap_machine *m, enum ap_coll c, int32_t stride, int32_t size,
+	double bytes)
+{
+	struct ap_axes set = {0};
+	struct ap_group g;
+
+	ap_axes_add(&set, (struct ap_axis){stride, size});
+	ap_group_make(ctx.arena, m, &set, &g);
+	return ap_coll_time_s(m, c, &g, bytes, &winner);
+}
+
+#define ASSERT_CLOSE(a, b) ck_assert_double_eq_tol((a) / (b), 1, 1e-12)
+
+START_TEST(collectives_are_rows)
+{
+	ck_assert_str_eq(ap_coll_name(AP_COLL_ALLREDUCE), "AllReduce");
+	ck_assert_str_eq(ap_coll_name(AP_COLL_ALLTOALL), "AlltoAll");
+	ck_assert_int_eq(ap_coll_adjoint(AP_COLL_ALLGATHER), AP_COLL_REDUCESCATTER);
+	for (int c = 0; c < AP_COLL_COUNT; c++)
+		ck_assert_int_eq(ap_coll_adjoint(ap_coll_adjoint((enum ap_coll)c)), c);
+}
+END_TEST
+
+START_TEST(groups_of_one_cost_nothing)
+{
+	for (int c = 0; c < AP_COLL_COUNT; c++) {
+		ck_assert_double_eq(time_s(make_machine(8, 8, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
+		ck_assert_double_eq(time_s(make_machine(1, 1, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
+	}
+}
+END_TEST
+
+/* 910B: a link of 28 GB/s to each other rank, 70 % of it reached: n ranks have n - 1 links. */
+START_TEST(full_mesh_law)
+{
+	const struct ap_machine *m = make_machine(8, 8, "ascend910b3");
+	const double S = 1 << 30, fixed = 10e-6, a = 0.5e-6;
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 2, S),
+		fixed + 2 * (1 * a + S / 2 / (0.7 * 28e9)));
+	ck_assert_str_eq(winner, "ring");
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 4, S),
+		fixed + 2 * (3 * a + S * 3 / 4 / (0.7 * 84e9)));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, S),
+		fixed + 2 * (7 * a + S * 7 / 8 / (0.7 * 196e9)));
+	/* gathering by doubling: three steps, the same volume */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLGATHER, 1, 8, S), fixed + 3 * a + S * 7 / 8 / (0.7 * 196e9));
+	ASSERT_CLOSE(time_s(m, AP_COLL_REDUCESCATTER, 2, 4, S),
+		fixed + 2 * a + S * 3 / 4 / (0.7 * 84e9));
+	ck_assert_str_eq(winner, "tree");
+	/* all-gather as measured over 2, 4, 8 devices: 38, 64, 149 GB/s */
+	ck_assert_double_eq_tol(S / time_s(m, AP_COLL_ALLGATHER, 1, 2, S) / 38e9, 1, 0.05);
+	ck_assert_double_eq_tol(S / time_s(m, AP_COLL_ALLGATHER, 1, 4, S) / 64e9, 1, 0.25);
+	ck_assert_double_eq_tol(S / time_s(m, AP_COLL_ALLGATHER, 1, 8, S) / 149e9, 1, 0.06);
+}
+END_TEST
+
+START_TEST(a_switch_does_not_care_for_the_group)
+{
+	const struct ap_machine *m = make_machine(8, 8, "a100-80");
+	const double S = 1 << 30, a = 3.4e-6, B = 0.76 * 300e9;
+
+	for (int n = 2; n <= 8; n *= 2)
+		ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, n, S),
+			30e-6 + 2 * ((n - 1) * a + S * (n - 1) / n / B));
+	/* a kilobyte is all latency, and the tree has less of it */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, 1024), 30e-6 + 2 * (3 * a + 1024 / B));
+	ck_assert_str_eq(winner, "tree");
+}
+END_TEST
+
+/* Published all-reduce times over eight A100 behind a switch. */
+START_TEST(all_reduces_as_measured)
+{
+	static const struct {
+		double bytes, seconds, tolerance;
+	} rows[] = {
+		{4194304, 95.8e-6, 0.25},
+		{16777216, 232.4e-6, 0.25},
+		{67108864, 579.9e-6, 0.10},
+		{268435456, 2162.3e-6, 0.05},
+		{1073741824, 8193.0e-6, 0.03},
+	};
+	const struct ap_machine *m = make_machine(8, 8, "a100-80");
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		ck_assert_double_eq_tol(
+			time_s(m, AP_COLL_ALLREDUCE, 1, 8, rows[i].bytes) / rows[i].seconds, 1,
+			rows[i].tolerance);
+}
+END_TEST
+
+/* A group drives the cards of its members: measured 44.7 GB/s with 8 on each of two servers, 20.8
+ * with 4 and 8.1 with one. */
+START_TEST(cards_follow_members)
+{
+	const struct ap_machine *m = make_machine(16, 8, "a100-80");
+	const double S = 1 << 30, nic = 0.9 * 25e9, nvlink = 0.76 * 300e9;
+	double busbw[5] = {0};
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 8, 2, S), 30e-6 + 2 * (14e-6 + S / 2 / nic));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 16, S),
+		30e-6 + 2 * (15 * 14e-6 + S * 15 / 16 / (8 * nic)));
+	ck_assert_str_eq(winner, "ring");
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 8, S), 30e-6 +
+		2 * (3 * 3.4e-6 + S * 3 / 4 / nvlink) + 2 * (14e-6 + S / 4 / 2 / nic));
+	ck_assert_str_eq(winner, "hierarchical");
+	for (int i = 1; i <= 4; i++) {
+		int n = 1 << i;
+
+		busbw[i] = 2. * (n - 1) / n * S / time_s(m, AP_COLL_ALLREDUCE, 16 / n, n, S);
+		ck_assert_double_gt(busbw[i], 1.5 * busbw[i - 1]);
+	}
+	ck_assert_double_eq_tol(busbw[4] / busbw[3], 44.7 / 20.8, 0.4);
+	ck_assert_double_eq_tol(busbw[4] / busbw[1], 44.7 / 8.1, 2.6);
+}
+END_TEST
+
+START_TEST(a_bus_is_shared_by_all_its_ranks)
+{
+	const struct ap_machine *m = make_machine(8, 8, "ascend910a");
+	const double S = 1 << 30, hccs = 0.7 * 30e9, pcie = 0.7 * 64e9 / 8;
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 4, 2, S), 10e-6 + 2 * (1e-6 + S / 2 / pcie));
+	/* inside by the mesh's three links, across a quarter of the buffer, and back */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, S), 10e-6 +
+		2 * (3 * 0.5e-6 + S * 3 / 4 / (3 * hccs)) + 2 * (1e-6 + S / 4 / 2 / pcie));
+	ck_assert_str_eq(winner, "hierarchical");
+}
+END_TEST
+
+START_TEST(all_to_all_is_pairwise)
+{
+	const struct ap_machine *m = make_machine(16, 8, "ascend910b3");
+	const double S = 1 << 28, part = S / 16;
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 16, S), 10e-6 +
+		7 * (0.5e-6 + part / (0.7 * 196e9)) + 8 * (1.5e-6 + part / (0.7 * 25e9)));
+	ck_assert_str_eq(winner, "pairwise");
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 8, 2, S), 10e-6 + 1.5e-6 + S / 2 / (0.7 * 25e9));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 2, S), 10e-6 + 0.5e-6 + S / 2 / (0.7 * 28e9));
+}
+END_TEST
+
+START_TEST(near_beats_far)
+{
+	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
+
+	for (int i = 0; i < 3; i++) {
+		const struct ap_machine *m = make_machine(64, 8, chips[i]);
+
+		for (int c = 0; c < AP_COLL_COUNT; c++)
+			for (double bytes = 1; bytes < 1e10; bytes *= 10)
+				ck_assert_double_lt(time_s(m, (enum ap_coll)c, 1, 8, bytes),
+					time_s(m, (enum ap_coll)c, 8, 8, bytes));
+	}
+}
+END_TEST
+
+START_TEST(unaligned_groups_pay_for_the_slowest)
+{
+	const struct ap_machine *m = make_machine(6, 4, "a100-80"); /* ranks 0-3 | 4-5 */
+	const double S = 1 << 30, nic = 0.9 * 25e9, nvlink = 0.76 * 300e9, a = 14e-6, b = 3.4e-6;
+
+	/* 0 2 | 4: one card on the second server carries half the buffer each way, twice */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 3, S),
+		30e-6 + 2 * (b + S / 2 / nvlink) + 2 * (a + S / 2 / nic));
+	/* all six: two cards on the second server */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 6, S),
+		30e-6 + 2 * (3 * b + S * 3 / 4 / nvlink) + 2 * (a + S / 2 / 2 / nic));
+	/* which have four of the six parts to fetch */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLGATHER, 1, 6, S),
+		30e-6 + 3 * b + S * 3 / 4 / nvlink + a + S * 4 / 6 / 2 / nic);
+	/* the two ranks of the second server gather from four, by their own cards */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 6, S),
+		30e-6 + b + S / 6 / nvlink + 4 * (a + S / 6 / nic));
+	/* 0 3 inside, 1 | 4 across: as the one across */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 3, 2, S), 30e-6 + 2 * (a + S / 2 / nic));
+	/* all inside */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 2, S),
+		30e-6 + 2 * (b + S / 2 / nvlink));
+}
+END_TEST
+
+START_TEST(order_of_ranks_matters_by_place_only)
+{
+	struct ap_topo topo = *make_topo(16, 8);
+	struct ap_place place[16];
+	const struct ap_machine *straight = make_machine(16, 8, "ascend910b3"), *dealt = NULL;
+	const double S = 1 << 26;
+
+	for (uint32_t r = 0; r < 16; r++) /* servers alternate */
+		place[r] = (struct ap_place){.server = r % 2, .device_id = (int32_t)(r / 2)};
+	topo.place = place;
+	ck_assert_int_eq(ap_machine_make(&ctx, &topo, get_chip("ascend910b3"), &dealt), AP_OK);
+	for (int c = 0; c < AP_COLL_COUNT; c++) {
+		enum ap_coll k = (enum ap_coll)c;
+
+		ck_assert_double_eq(time_s(dealt, k, 2, 8, S), time_s(straight, k, 1, 8, S));
+		ck_assert_double_eq(time_s(dealt, k, 1, 2, S), time_s(straight, k, 8, 2, S));
+		ck_assert_double_eq(time_s(dealt, k, 1, 16, S), time_s(straight, k, 1, 16, S));
+	}
+}
+END_TEST
+
+START_TEST(time_is_positive_finite_and_grows)
+{
+	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
+	static const int64_t devices[][2] = {{8, 8}, {6, 4}, {64, 8}, {1000, 8}, {30, 5}, {65536, 8}};
+
+	for (int i = 0; i < 3 * 6; i++) {
+		const int64_t *d = devices[i % 6];
+		const struct ap_machine *m = make_machine(d[0], d[1], chips[i / 6]);
+
+		for (int k = 0; k < m->naxis * AP_COLL_COUNT; k++) {
+			struct ap_prime_axis x = m->axis[k % m->naxis];
+			double last = 0;
+
+			for (double bytes = 0; bytes < 1e13; bytes = bytes * 3 + 1) {
+				double t = time_s(m, (enum ap_coll)(k / m->naxis), x.stride, x.size, bytes);
+
+				ck_assert(isfinite(t));
+				ck_assert_double_gt(t, last);
+				last = t;
+			}
+		}
+	}
+}
+END_TEST
+
+static void add(TCase *t)
+{
+	tcase_add_test(t, collectives_are_rows);
+	tcase_add_test(t, groups_of_one_cost_nothing);
+	tcase_add_test(t, full_mesh_law);
+	tcase_add_test(t, a_switch_does_not_care_for_the_group);
+	tcase_add_test(t, all_reduces_as_measured);
+	tcase_add_test(t, cards_follow_members);
+	tcase_add_test(t, a_bus_is_shared_by_all_its_ranks);
+	tcase_add_test(t, all_to_all_is_pairwise);
+	tcase_add_test(t, near_beats_far);
+	tcase_add_test(t, unaligned_groups_pay_for_the_slowest);
+	tcase_add_test(t, order_of_ranks_matters_by_place_only);
+	tcase_add_test(t, time_is_positive_finite_and_grows);
+}
+
+int main(void)
+{
+	return run_case("coll", add);
+}
