@@ -73,12 +73,20 @@ struct ap_baseline {
 
 enum ap_plan_status { AP_PLAN_OPTIMAL, AP_PLAN_FEASIBLE, AP_PLAN_GIVEN, AP_PLAN_STOPPED };
 
-struct ap_event { /* of the schedule: operators and collectives in order of execution */
-	enum { AP_EVENT_FORWARD, AP_EVENT_BACKWARD, AP_EVENT_COMM, AP_EVENT_MOVE, AP_EVENT_MOVE_BACK,
-		AP_EVENT_OPTIMIZER } kind;
-	uint32_t index; /* node; move; or node for COMM */
-	uint32_t sub; /* which comm of the node */
-	double start_s, end_s; /* in the simulated micro-batch or step */
+enum ap_event_kind {
+	AP_EVENT_FORWARD,
+	AP_EVENT_BACKWARD,
+	AP_EVENT_COMM,
+	AP_EVENT_MOVE,
+	AP_EVENT_MOVE_BACK,
+	AP_EVENT_OPTIMIZER
+};
+
+struct ap_event { /* of the schedule: the last micro-batch and the optimizer step, by start per stream */
+	enum ap_event_kind kind;
+	uint32_t index; /* node; index of the redistribution for MOVE and MOVE_BACK */
+	uint32_t sub; /* COMM: which of the node's collectives */
+	double start_s, end_s; /* from the start of that micro-batch */
 };
 
 struct ap_search_info {

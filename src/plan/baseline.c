@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/num.h"
+#include "plan/drive.h"
+#include "shard/space.h"
+
+/* The outermost batch factor of an operator, the first that carries it in dev order; -1 none. */
+static int batch_factor(const struct ap_bound *b)
+{
+	for (int i = 0; i < b->ndev; i++)
+		if (b->factor[b->dev[i]].flags & AP_FACTOR_BATCH)
+			return b->dev[i];
+	return -1;
+}
+
+static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, int32_t parts)
+{
+	int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
+	int f = batch_factor(b);
+
+	for (int i = 0; i < AP_MAX_FACTOR; i++)
+		count[i] = 1;
+	if (f >= 0)
+		count[f] = parts;
+	return count;
+}
+
+const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const char **why)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	int32_t parts;
+
+	if (g->batch == 0) {
+		*why = "no graph input has a batch dimension";
+		return NULL;
+	}
+	parts = (int32_t)ap_gcd(g->batch / step->micro_batches, ndev);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+		const char *reason;
+
+		counts[i] = counts_of(ctx, b, parts);
+		if (ap_space_legal(ctx, b, counts[i], ndev, step, &reason))
+			continue;
+		*why = ap_arena_printf(ctx->arena, "operator \"%s\" cannot be cut by the batch: %s",
+			g->node[i].name, reason);
+		return NULL;
+	}
+	return counts;
+}

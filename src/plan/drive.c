@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/drive.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "plan/fit.h"
+
+#define AUTO_ENGINE "dynamic_programming"
+
+static const struct ap_engine *engine_of(const struct ap_request *rq)
+{
+	return ap_engine_find(strcmp(rq->search_mode, "auto") == 0 ? AUTO_ENGINE : rq->search_mode);
+}
+
+/* What the plan itself may use of a device. */
+static int64_t limit_of(const struct ap_request *rq)
+{
+	const struct ap_software *sw = rq->step->software;
+	int64_t taken = sw ? sw->context_bytes : 0;
+
+	if (sw && rq->machine->ndev > 1)
+		taken += sw->comm_buffer_bytes;
+	return rq->capacity_bytes - taken;
+}
+
+static enum ap_status make_table(struct ap_ctx *ctx, const struct ap_request *rq, bool by_memory,
+	const int32_t *const *fixed, const struct ap_table **out)
+{
+	struct ap_table_params params = {.prune = rq->prune, .by_memory = by_memory, .fixed = fixed,
+		.budget_bytes = rq->budget.table_bytes};
+
+	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
+}
+
+enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_problem **out)
+{
+	const struct ap_table *t;
+
+	AP_TRY(make_table(ctx, rq, false, NULL, &t));
+	*out = t->problem;
+	return AP_OK;
+}
+
+static bool found(const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
+}
+
+/*
+ * First without the memory limit: when that optimum fits, it is the answer. Else again on a table
+ * that was pruned with an eye on memory.
+ */
+static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_table **table, struct ap_choice *c)
+{
+	const struct ap_engine *engine = engine_of(rq);
+	int64_t limit = limit_of(rq);
+
+	AP_TRY(make_table(ctx, rq, false, NULL, table));
+	engine->solve(ctx, (*table)->problem, &rq->budget, c);
+	if (c->outcome == AP_OUT_INFEASIBLE)
+		return AP_OK;
+	if (found(c) && c->memory + ap_fit_temporary_bytes(*table, c->pick) <= limit)
+		return AP_OK;
+	if (ap_ctx_stopped(ctx)) {
+		c->outcome = AP_OUT_LIMIT;
+		return AP_OK;
+	}
+	AP_TRY(make_table(ctx, rq, true, NULL, table));
+	ap_fit(ctx, *table, engine, &rq->budget, limit, c);
+	return AP_OK;
+}
+
+static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_table *t,
+	const uint32_t *pick)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, t->graph->nnode);
+
+	for (ap_id i = 0; i < t->graph->nnode; i++)
+		counts[i] = ap_table_counts(t, i, pick[i]);
+	return counts;
+}
+
+static enum ap_status infeasible(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_choice *c)
+{
+	char need[32], have[32], lack[32];
+	int64_t taken = rq->capacity_bytes - limit_of(rq), least = c->least_memory + taken;
+
+	if (c->least_memory < 0)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
+			"no strategy fits: the operators that share a parameter have no cut in common");
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+		"no strategy fits the memory: at least %s are needed on each of %u devices, %s are "
+		"usable, %s are short; more devices, --enable-parallel-optimizer, more "
+		"--micro-batches or a smaller --batch would help",
+		ap_format_bytes(least, need), rq->machine->ndev,
+		ap_format_bytes(rq->capacity_bytes, have),
+		ap_format_bytes(least - rq->capacity_bytes, lack));
+}
+
+static void state(const struct ap_choice *c, bool stopped, struct ap_plan *p)
+{
+	struct ap_search_info *s = &p->search;
+
+	s->mode = c->engine;
+	s->lower_bound_s = fmin(c->lower_bound, s->objective_s);
+	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
+	s->work = c->work;
+	s->complete = !stopped;
+	s->status = stopped                            ? AP_PLAN_STOPPED
+		: s->objective_s <= s->lower_bound_s ? AP_PLAN_OPTIMAL
+						       : AP_PLAN_FEASIBLE;
+}
+
+/* The data-parallel plan; NULL and an entry that says why when there is none. */
+static struct ap_plan *data_parallel(struct ap_ctx *ctx, const struct ap_request *rq,
+	struct ap_baseline *b)
+{
+	struct ap_plan *p;
+	const int32_t *const *counts;
+
+	*b = (struct ap_baseline){.name = "data parallel"};
+	counts = ap_baseline_data_parallel(ctx, rq->graph, rq->machine->ndev, rq->step, &b->why_not);
+	if (!counts)
+		return NULL;
+	p = AP_NEW(ctx->arena, struct ap_plan);
+	ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts, rq->capacity_bytes, p);
+	b->applicable = true;
+	b->step_time_s = p->prediction.step_time_s;
+	b->memory_bytes = p->prediction.memory.total;
+	b->fits = b->memory_bytes <= rq->capacity_bytes;
+	return p;
+}
+
+/* Shared parameters may be cut apart by the plain batch cut: then it is no plan. */
+static bool is_consistent(const struct ap_plan *p)
+{
+	for (uint32_t i = 0; i < p->nparam; i++) {
+		const struct ap_tensor *t = &p->graph->tensor[p->param[i].tensor];
+
+		for (uint32_t u = 0; u < t->nuse; u++)
+			if (!ap_layout_equal(&p->param[i].layout,
+				    &p->op[t->use[u].node].in[t->use[u].operand]))
+				return false;
+	}
+	return true;
+}
+
+/* Every outcome is compared with data parallel by simulation, the authority on time. */
+static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_table *t, struct ap_choice *c, struct ap_plan *out)
+{
+	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
+	struct ap_plan *dp = data_parallel(ctx, rq, b);
+	bool stopped = ap_ctx_stopped(ctx) != 0;
+
+	if (dp && !is_consistent(dp)) {
+		b->applicable = false;
+		b->why_not = "users of a shared parameter would hold it in different layouts";
+		dp = NULL;
+	}
+	if (found(c))
+		ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts_of(ctx, t, c->pick),
+			rq->capacity_bytes, out);
+	else if (!dp || !b->fits)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"a limit was hit before any plan was found; raise --work-limit, --time-limit "
+			"or --planner-memory");
+	if (dp && b->fits &&
+		(!found(c) || dp->prediction.step_time_s < out->prediction.step_time_s))
+		*out = *dp;
+	state(c, stopped, out);
+	out->nbaseline = 1;
+	out->baseline = b;
+	out->nsetting = rq->nsetting;
+	out->setting = rq->setting;
+	AP_TRY(ap_verify(ctx, out));
+	return stopped ? AP_STOPPED : AP_OK;
+}
+
+enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
+	const struct ap_problem **problem)
+{
+	struct ap_choice c = {0};
+	const struct ap_table *t;
+
+	AP_TRY(choose(ctx, rq, &t, &c));
+	if (problem)
+		*problem = t->problem;
+	if (c.outcome == AP_OUT_INFEASIBLE)
+		return infeasible(ctx, rq, &c);
+	return finish(ctx, rq, t, &c, out);
+}
+
+static enum ap_status complete(struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *fixed, const int32_t *const **counts)
+{
+	const struct ap_table *t;
+	struct ap_choice c = {0};
+
+	AP_TRY(make_table(ctx, rq, false, fixed, &t));
+	engine_of(rq)->solve(ctx, t->problem, &rq->budget, &c);
+	if (c.outcome == AP_OUT_INFEASIBLE)
+		return infeasible(ctx, rq, &c);
+	if (!found(&c))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"a limit was hit before the strategy was completed");
+	*counts = counts_of(ctx, t, c.pick);
+	return AP_OK;
+}
+
+enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *fixed, struct ap_plan *out)
+{
+	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
+	const int32_t *const *counts;
+	struct ap_plan_op *op;
+
+	AP_TRY(complete(ctx, rq, fixed, &counts));
+	ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts, rq->capacity_bytes, out);
+	op = ap_arena_memdup(ctx->arena, out->op, rq->graph->nnode * sizeof *op);
+	for (ap_id i = 0; i < rq->graph->nnode; i++)
+		op[i].fixed = fixed[i] != NULL;
+	out->op = op;
+	data_parallel(ctx, rq, b);
+	out->search.mode = "given";
+	out->search.status = AP_PLAN_GIVEN;
+	out->search.complete = true;
+	out->search.lower_bound_s = 0;
+	out->nbaseline = 1;
+	out->baseline = b;
+	out->nsetting = rq->nsetting;
+	out->setting = rq->setting;
+	return ap_verify(ctx, out);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+
+#define MOST_SOLVES 48
+
+/*
+ * An interval of sizes [size[lo], size[hi]] that the largest temporary may have. Its relaxation
+ * forbids candidates above size[hi] but charges only size[lo]; a choice of the relaxation that really
+ * fits is the interval's optimum, else the interval is halved. With lo == hi it always fits.
+ */
+struct interval {
+	size_t lo, hi;
+	double bound;
+};
+
+struct fitting {
+	struct ap_ctx *ctx;
+	const struct ap_table *t;
+	const struct ap_engine *engine;
+	const struct ap_budget *budget;
+	int64_t limit;
+	int64_t *size; /* distinct temporaries, ascending */
+	size_t nsize;
+	struct {
+		struct interval *v;
+		size_t n, cap;
+	} open;
+	struct ap_choice best; /* OPTIMAL or FEASIBLE once found */
+	double closed_bound; /* least bound of intervals given up undecided */
+	int64_t least_memory;
+	uint64_t work;
+};
+
+static int compare_sizes(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick)
+{
+	int64_t most = 0;
+
+	for (ap_id i = 0; i < t->graph->nnode; i++) {
+		int64_t bytes = t->cls[t->class_of[i]].temporary[pick[i]];
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+static void collect_sizes(struct fitting *f)
+{
+	size_t total = 0, n = 0, m = 0;
+
+	for (uint32_t c = 0; c < f->t->nclass; c++)
+		total += f->t->cls[c].k;
+	f->size = AP_NEW_N(f->ctx->scratch, int64_t, total + 1);
+	for (uint32_t c = 0; c < f->t->nclass; c++)
+		for (uint32_t i = 0; i < f->t->cls[c].k; i++)
+			f->size[n++] = f->t->cls[c].temporary[i];
+	qsort(f->size, n, sizeof *f->size, compare_sizes);
+	for (size_t i = 0; i < n; i++)
+		if (m == 0 || f->size[i] != f->size[m - 1])
+			f->size[m++] = f->size[i];
+	f->nsize = m;
+}
+
+/* The table's problem without candidates of temporaries above most, under a limit. */
+static struct ap_problem restricted(const struct fitting *f, int64_t most, int64_t limit)
+{
+	const struct ap_table *t = f->t;
+	struct ap_problem p = *t->problem;
+	struct ap_pnode *node = AP_NEW_N(f->ctx->scratch, struct ap_pnode, p.n);
+	double **cost = AP_NEW_N(f->ctx->scratch, double *, t->nclass);
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		const struct ap_table_class *cls = &t->cls[c];
+
+		cost[c] = AP_NEW_N(f->ctx->scratch, double, cls->k);
+		for (uint32_t i = 0; i < cls->k; i++)
+			cost[c][i] = cls->temporary[i] <= most ? cls->cost[i] : INFINITY;
+	}
+	for (uint32_t i = 0; i < p.n; i++) {
+		node[i] = t->problem->node[i];
+		node[i].cost = cost[t->class_of[i]];
+	}
+	p.node = node;
+	p.memory_limit = limit;
+	return p;
+}
+
+static void push(struct fitting *f, size_t lo, size_t hi, double bound)
+{
+	struct interval v = {lo, hi, bound};
+
+	AP_PUSH(f->ctx->arena, f->open, v);
+}
+
+/* The open interval of least bound, the one of small temporaries among equals. */
+static struct interval pop(struct fitting *f)
+{
+	size_t best = 0;
+	struct interval v;
+
+	for (size_t i = 1; i < f->open.n; i++)
+		if (f->open.v[i].bound < f->open.v[best].bound ||
+			(f->open.v[i].bound == f->open.v[best].bound &&
+				f->open.v[i].lo < f->open.v[best].lo))
+			best = i;
+	v = f->open.v[best];
+	f->open.v[best] = f->open.v[--f->open.n];
+	return v;
+}
+
+static bool found(const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
+}
+
+static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_t temporary)
+{
+	int64_t need;
+
+	if (c->least_memory < 0)
+		return;
+	need = c->least_memory + temporary;
+	if (f->least_memory < 0 || need < f->least_memory)
+		f->least_memory = need;
+}
+
+static void solve_interval(struct fitting *f, struct interval v)
+{
+	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
+	int64_t limit = f->limit - f->size[v.lo];
+	struct ap_problem p = restricted(f, f->size[v.hi], limit > 0 ? limit : 0);
+	size_t mid = v.lo + (v.hi - v.lo) / 2;
+	struct ap_choice c = {0};
+	bool fits;
+
+	f->engine->solve(f->ctx, &p, f->budget, &c);
+	ap_arena_release(f->ctx->scratch, mark);
+	f->work += c.work;
+	if (c.outcome == AP_OUT_INFEASIBLE) {
+		note_infeasible(f, &c, f->size[v.lo]);
+		return;
+	}
+	fits = found(&c) && limit >= 0 &&
+		c.memory + ap_fit_temporary_bytes(f->t, c.pick) <= f->limit;
+	if (fits && (!found(&f->best) || c.cost < f->best.cost))
+		f->best = c;
+	if (fits && c.outcome == AP_OUT_OPTIMAL)
+		return;
+	if (v.lo == v.hi || !found(&c)) {
+		f->closed_bound = fmin(f->closed_bound, c.lower_bound);
+		return;
+	}
+	push(f, v.lo, mid, c.lower_bound);
+	push(f, mid + 1, v.hi, c.lower_bound);
+}
+
+static double open_bound(const struct fitting *f)
+{
+	double bound = f->closed_bound;
+
+	for (size_t i = 0; i < f->open.n; i++)
+		bound = fmin(bound, f->open.v[i].bound);
+	return bound;
+}
+
+static void conclude(const struct fitting *f, struct ap_choice *out)
+{
+	double bound = open_bound(f);
+
+	*out = f->best;
+	out->engine = f->engine->name;
+	out->work = f->work;
+	out->least_memory = f->least_memory;
+	if (!found(&f->best)) {
+		out->outcome = isinf(bound) ? AP_OUT_INFEASIBLE : AP_OUT_LIMIT;
+		out->lower_bound = isinf(bound) ? 0 : bound;
+		return;
+	}
+	out->outcome = bound < out->cost ? AP_OUT_FEASIBLE : AP_OUT_OPTIMAL;
+	out->lower_bound = fmin(bound, out->cost);
+}
+
+void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct fitting f = {.ctx = ctx, .t = t, .engine = engine, .budget = budget,
+		.limit = limit_bytes, .closed_bound = INFINITY, .least_memory = -1,
+		.best.outcome = AP_OUT_LIMIT};
+
+	collect_sizes(&f);
+	push(&f, 0, f.nsize - 1, 0);
+	for (int i = 0; i < MOST_SOLVES && f.open.n > 0 && !ap_ctx_stopped(ctx); i++) {
+		struct interval v = pop(&f);
+
+		if (found(&f.best) && v.bound >= f.best.cost)
+			break;
+		solve_interval(&f, v);
+	}
+	conclude(&f, out);
+	ap_arena_release(ctx->scratch, mark);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory limit, exact: what is kept adds up and is the engine's business; the largest temporary
+ * is a maximum, and is handled by branch and bound over its distinct sizes (decision 5).
+ */
+#ifndef AP_PLAN_FIT_H
+#define AP_PLAN_FIT_H
+
+#include "cost/table.h"
+#include "search/engine.h"
+
+/*
+ * Best choice whose memory plus largest temporary is at most limit_bytes. Fills *out as an engine
+ * would (INFEASIBLE: least_memory is the least total, temporary included, that any choice can need;
+ * a lower bound of it). Calls the engine O(log of the distinct sizes) times as a rule.
+ */
+void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out);
+
+/* Largest temporary of a pick. */
+int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick);
+
+#endif
