@@ -218,7 +218,7 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 	const int32_t *const *fixed, struct ap_plan *out)
 {
 	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
-	const int32_t *const *counts;
+	const int32_t *const *counts = NULL;
 	struct ap_plan_op *op;
 
 	AP_TRY(complete(ctx, rq, fixed, &counts));
