@@ -29,9 +29,10 @@ struct ap_ckpt_layout { /* ParallelLayoutItem */
 };
 
 struct ap_ckpt {
-	uint32_t current_stage;
+	const char *file; /* for messages; NULL when it was not read */
+	uint32_t current_stage; /* a count of saves, not the pipeline stage */
 	uint32_t nitem;
-	const struct ap_ckpt_item *item; /* sorted by node_name, bytewise */
+	const struct ap_ckpt_item *item; /* sorted by node_name, bytewise, then stage */
 	uint32_t nlayout;
 	const struct ap_ckpt_layout *layout; /* sorted by param_name, bytewise */
 };

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strategy checkpoint of a plan. */
+#include "emit/ckpt.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "shard/space.h"
+
+struct items {
+	struct ap_ckpt_item *v;
+	size_t n, cap;
+};
+
+struct layouts {
+	struct ap_ckpt_layout *v;
+	size_t n, cap;
+};
+
+static struct ap_ckpt_vec make_vec(struct ap_ctx *ctx, const int32_t *v, size_t n)
+{
+	int64_t *copy = ap_arena_alloc_raw(ctx->arena, n, sizeof *copy);
+
+	for (size_t i = 0; i < n; i++)
+		copy[i] = v[i];
+	return (struct ap_ckpt_vec){(uint32_t)n, copy};
+}
+
+/* Is this operand among those that the checkpoint knows: a parameter that is trained? */
+static bool is_trained(const struct ap_tensor *t)
+{
+	return t->kind == AP_TENSOR_PARAM && t->trainable;
+}
+
+static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node)
+{
+	const struct ap_placement *place = &p->op[node].place;
+	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, cap);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, cap, sizeof *cut);
+	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
+	struct ap_ckpt_vec *strategy = AP_NEW_N(ctx->arena, struct ap_ckpt_vec, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		strategy[i] = make_vec(ctx, cut[i], rank[i]);
+	ap_arena_release(ctx->scratch, mark);
+	return (struct ap_ckpt_item){
+		.node_name = ap_node_key(ctx, p->graph, node), .n = n, .strategy = strategy};
+}
+
+static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_plan *p,
+	const struct ap_plan_param *param)
+{
+	const struct ap_tensor *t = &p->graph->tensor[param->tensor];
+	struct ap_ckpt_vec *map = AP_NEW(ctx->arena, struct ap_ckpt_vec);
+
+	*map = make_vec(ctx, param->map, t->shape.rank);
+	return (struct ap_ckpt_layout){
+		.param_name = t->name,
+		.dev_matrix = make_vec(ctx, param->dev.axis, (size_t)param->dev.n),
+		.nmap = 1,
+		.tensor_map = map,
+		.weight_step = param->shard.weight_step,
+		.weight_size = param->shard.weight_size,
+		.tensor_shape = {t->shape.rank, t->shape.dim},
+		.has_shape = true,
+	};
+}
+
+static void add_clone(struct ap_ctx *ctx, struct layouts *out, const struct ap_ckpt_layout *source,
+	const char *prefix)
+{
+	struct ap_ckpt_layout clone = *source;
+
+	clone.param_name = ap_arena_printf(ctx->arena, "%s.%s", prefix, source->param_name);
+	AP_PUSH(ctx->arena, *out, clone);
+}
+
+/* The optimizer's states and the gradients that micro-batches accumulate lie as their parameter. */
+static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
+	const struct ap_plan_param *param, struct layouts *out)
+{
+	struct ap_ckpt_layout layout = make_layout(ctx, p, param);
+	const struct ap_optimizer *optimizer = p->step->training ? p->step->optimizer : NULL;
+	char prefix[32];
+
+	AP_PUSH(ctx->arena, *out, layout);
+	for (int i = 0; optimizer && i < optimizer->nstate; i++)
+		add_clone(ctx, out, &layout, ap_optimizer_prefix(optimizer, i, prefix));
+	if (p->step->training && p->step->micro_batches > 1)
+		add_clone(ctx, out, &layout, "accu_grads");
+}
+
+static int by_node_name(const void *a, const void *b)
+{
+	const struct ap_ckpt_item *x = a, *y = b;
+
+	return strcmp(x->node_name, y->node_name);
+}
+
+static int by_param_name(const void *a, const void *b)
+{
+	const struct ap_ckpt_layout *x = a, *y = b;
+
+	return strcmp(x->param_name, y->param_name);
+}
+
+/* Marks the parameters that the operators in the checkpoint use. */
+static bool *find_saved(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	bool *saved = AP_NEW_N(ctx->scratch, bool, p->graph->ntensor);
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		const struct ap_node *node = &p->graph->node[i];
+
+		for (uint32_t j = 0; p->op[i].in_checkpoint && j < node->bound.nin; j++)
+			saved[node->in[j]] = is_trained(&p->graph->tensor[node->in[j]]);
+	}
+	return saved;
+}
+
+/* Of operators with the same key the last one speaks, as in MindSpore. */
+static void add_items(struct ap_ctx *ctx, const struct ap_plan *p, struct items *out)
+{
+	struct ap_map *keys = ap_map_create(ctx->scratch);
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		struct ap_ckpt_item item;
+		bool fresh;
+		ap_id id;
+
+		if (!p->op[i].in_checkpoint)
+			continue;
+		item = make_item(ctx, p, i);
+		assert(item.node_name);
+		id = ap_map_put_str(keys, item.node_name, &fresh);
+		if (fresh)
+			AP_PUSH(ctx->arena, *out, item);
+		else
+			out->v[id] = item;
+	}
+}
+
+void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out)
+{
+	struct items items = {0};
+	struct layouts layouts = {0};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const bool *saved = find_saved(ctx, p);
+
+	add_items(ctx, p, &items);
+	if (items.n)
+		qsort(items.v, items.n, sizeof *items.v, by_node_name);
+	for (uint32_t i = 0; i < p->nparam; i++)
+		if (saved[p->param[i].tensor])
+			add_layouts(ctx, p, &p->param[i], &layouts);
+	ap_arena_release(ctx->scratch, mark);
+	if (layouts.n)
+		qsort(layouts.v, layouts.n, sizeof *layouts.v, by_param_name);
+	*out = (struct ap_ckpt){
+		.current_stage = 1,
+		.nitem = (uint32_t)items.n,
+		.item = items.v,
+		.nlayout = (uint32_t)layouts.n,
+		.layout = layouts.v,
+	};
+}
+
+enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	enum ap_status st = AP_OK;
+
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		const struct ap_tensor *t = &g->tensor[i];
+		struct ap_where where = {.file = g->file};
+
+		if (is_trained(t) && strchr(t->name, '-'))
+			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-dash",
+				"parameter \"%s\": its name holds '-', where MindSpore splits the "
+				"names of a strategy checkpoint into stage and parameter",
+				ap_diag_name(ctx->diag, t->name));
+	}
+	return st;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two forms of a strategy checkpoint, and what both readers share. Private to emit/ckpt*.c. */
+#ifndef AP_EMIT_CKPT_FORM_H
+#define AP_EMIT_CKPT_FORM_H
+
+#include "emit/ckpt.h"
+
+/* Parse one form: everything that makes it another form, another format or incomplete. The values
+ * are as the file has them, in the file's order; ap_ckpt_settle() comes next. */
+enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	struct ap_ckpt *out);
+enum ap_status ap_ckpt_json_parse(struct ap_ctx *ctx, const char *file, const char *bytes,
+	size_t len, struct ap_ckpt *out);
+
+/* Does the text begin like a JSON object? No checkpoint in protobuf form does. */
+bool ap_ckpt_looks_like_json(const char *bytes, size_t len);
+
+/* Sorts items and layouts by name and checks every value that can be judged without a graph. */
+enum ap_status ap_ckpt_settle(struct ap_ctx *ctx, struct ap_ckpt *c);
+
+/* Dimensions that a layout's map speaks of, and parts of dimension d < that. */
+uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l);
+int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
+
+/* "net.fc1.weight" in "0-net.fc1.weight", as a merged file has it: the name behind the stage. */
+const char *ap_ckpt_bare_name(const char *param_name);
+
+#endif

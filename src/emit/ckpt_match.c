@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strategy checkpoint held against a graph. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "emit/ckpt_form.h"
+#include "shard/space.h"
+
+enum { FEW = 10 }; /* names listed in one message */
+
+/* Names for a message: "a", "b" and 3 more. */
+struct names {
+	struct ap_str text;
+	uint32_t n;
+};
+
+static void names_init(struct ap_ctx *ctx, struct names *l)
+{
+	*l = (struct names){0};
+	ap_str_init(&l->text, ctx->arena);
+}
+
+static void names_add(struct ap_ctx *ctx, struct names *l, const char *name)
+{
+	if (l->n++ < FEW)
+		ap_str_addf(&l->text, "%s\"%s\"", l->n > 1 ? ", " : "",
+			ap_diag_name(ctx->diag, name));
+}
+
+static const char *names_text(struct names *l)
+{
+	if (l->n > FEW)
+		ap_str_addf(&l->text, " and %" PRIu32 " more", l->n - FEW);
+	return l->text.s;
+}
+
+static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap_id *tensor)
+{
+	struct ap_map *m = ap_map_create(ctx->scratch);
+
+	for (ap_id i = 0; i < g->ntensor; i++)
+		if (g->tensor[i].kind == AP_TENSOR_PARAM)
+			tensor[ap_map_put_str(m, g->tensor[i].name, NULL)] = i;
+	return m;
+}
+
+/* The name behind prefix and a dot; NULL when the name does not begin so. */
+static const char *strip(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(name, prefix, len) && name[len] == '.' ? name + len + 1 : NULL;
+}
+
+/* The parameter that a layout is of or, an optimizer's state, was cloned from. */
+static ap_id find_param(const struct ap_map *params, const char *layout_name)
+{
+	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
+	const char *name = ap_ckpt_bare_name(layout_name), *source;
+	const struct ap_optimizer *o;
+	ap_id id = ap_map_get_str(params, name);
+
+	for (size_t i = 0; id == AP_NONE && i < sizeof others / sizeof *others; i++)
+		if ((source = strip(name, others[i])))
+			id = ap_map_get_str(params, source);
+	for (size_t i = 0; (o = ap_optimizer_at(i)); i++)
+		for (int s = 0; id == AP_NONE && s < o->nstate; s++) {
+			char prefix[32];
+
+			if ((source = strip(name, ap_optimizer_prefix(o, s, prefix))))
+				id = ap_map_get_str(params, source);
+		}
+	return id;
+}
+
+static enum ap_status set_shape(struct ap_ctx *ctx, const struct ap_ckpt *c,
+	const struct ap_tensor *t, struct ap_ckpt_layout *l)
+{
+	struct ap_where where = {.file = c->file};
+	const char *name = ap_diag_name(ctx->diag, l->param_name);
+
+	if (ap_ckpt_rank(l) != t->shape.rank)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+			"layout \"%s\": tensor_map of %" PRIu32
+			" dimensions; the graph's parameter has %d",
+			name, ap_ckpt_rank(l), t->shape.rank);
+	for (uint32_t d = 0; d < t->shape.rank; d++)
+		if (t->shape.dim[d] % ap_ckpt_parts(l, d))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+				"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
+				", which is %" PRId64,
+				name, ap_ckpt_parts(l, d), d, t->shape.dim[d]);
+	l->tensor_shape = (struct ap_ckpt_vec){t->shape.rank, t->shape.dim};
+	l->has_shape = true;
+	return AP_OK;
+}
+
+enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_ckpt *c)
+{
+	struct ap_ckpt_layout *layout =
+		ap_arena_memdup(ctx->arena, c->layout, c->nlayout * sizeof *layout);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ap_id *tensor = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
+	struct ap_map *params = param_map(ctx, g, tensor);
+	struct ap_where where = {.file = c->file};
+	enum ap_status st = AP_OK, one;
+	struct names missing;
+
+	names_init(ctx, &missing);
+	for (uint32_t i = 0; i < c->nlayout; i++) {
+		ap_id id = find_param(params, layout[i].param_name);
+
+		if (id == AP_NONE)
+			names_add(ctx, &missing, layout[i].param_name);
+		else if ((one = set_shape(ctx, c, &g->tensor[tensor[id]], &layout[i])) != AP_OK)
+			st = one;
+	}
+	ap_arena_release(ctx->scratch, mark);
+	c->layout = layout;
+	if (!missing.n)
+		return st;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+		"the graph %s has no parameters for the layouts of %s",
+		ap_diag_name(ctx->diag, g->file), names_text(&missing));
+}
+
+struct match {
+	struct ap_ctx *ctx;
+	const struct ap_ckpt *c;
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+	const uint32_t *item_of; /* [nnode], UINT32_MAX: none */
+	const int32_t **counts;
+};
+
+/* Which item speaks for each node. MindSpore writes items of Reshape, which none of our nodes have a
+ * use for. */
+static enum ap_status join(struct match *m, uint32_t *item_of)
+{
+	struct ap_map *keys = ap_map_create(m->ctx->scratch);
+	uint32_t *item = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
+	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem);
+	struct ap_where where = {.file = m->c->file};
+	struct names extra;
+
+	for (uint32_t i = 0; i < m->c->nitem; i++)
+		item[ap_map_put_str(keys, m->c->item[i].node_name, NULL)] = i;
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const char *key = ap_node_key(m->ctx, m->g, i);
+		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
+
+		item_of[i] = id == AP_NONE ? UINT32_MAX : item[id];
+		if (id != AP_NONE)
+			used[item[id]] = true;
+	}
+	names_init(m->ctx, &extra);
+	for (uint32_t i = 0; i < m->c->nitem; i++)
+		if (!used[i] && strncmp(m->c->item[i].node_name, "Reshape_", 8) != 0)
+			names_add(m->ctx, &extra, m->c->item[i].node_name);
+	m->item_of = item_of;
+	if (!extra.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
+		names_text(&extra));
+}
+
+/* Every operator with a parameter is in a whole file; a file that was cut short lacks some. */
+static enum ap_status check_whole(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	struct names missing;
+	uint32_t expected = 0;
+
+	names_init(m->ctx, &missing);
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		expected += m->g->node[i].param != AP_NONE;
+		if (m->g->node[i].param != AP_NONE && m->item_of[i] == UINT32_MAX)
+			names_add(m->ctx, &missing, m->g->node[i].name);
+	}
+	if (!missing.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
+		expected - missing.n, expected, names_text(&missing));
+}
+
+static enum ap_status check_stage(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+
+	for (uint32_t i = 1; i < m->c->nitem; i++)
+		if (m->c->item[i].stage != m->c->item[0].stage)
+			return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+				"holds several pipeline stages (%" PRIu32 " and %" PRIu32
+				"); one is expected",
+				m->c->item[0].stage, m->c->item[i].stage);
+	return AP_OK;
+}
+
+static enum ap_status check_devices(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	int64_t devices;
+
+	for (uint32_t i = 0; i < m->c->nlayout; i++) {
+		const struct ap_ckpt_layout *l = &m->c->layout[i];
+
+		if (ap_product(l->dev_matrix.v, l->dev_matrix.n, &devices) && devices == m->ndev)
+			continue;
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-devices",
+			"made for %" PRId64 " devices (layout \"%s\"); the machine has %" PRId64,
+			devices, ap_diag_name(m->ctx->diag, l->param_name), m->ndev);
+	}
+	return AP_OK;
+}
+
+static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_ckpt_item *item)
+{
+	const struct ap_bound *b = &m->g->node[node].bound;
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+	struct ap_mark mark = ap_arena_mark(m->ctx->scratch);
+	uint8_t *rank = AP_NEW_N(m->ctx->scratch, uint8_t, item->n);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(m->ctx->scratch, item->n, sizeof *cut);
+	int32_t *count = AP_NEW_N(m->ctx->arena, int32_t, AP_MAX_FACTOR);
+	const char *why = NULL;
+	bool fits;
+
+	for (uint32_t i = 0; i < item->n; i++) {
+		rank[i] = (uint8_t)item->strategy[i].n;
+		for (uint32_t d = 0; d < rank[i]; d++)
+			cut[i][d] = (int32_t)item->strategy[i].v[d];
+	}
+	fits = ap_space_from_strategy(m->ctx, b, m->ndev, m->step, item->n, rank,
+		(const int32_t(*)[AP_MAX_RANK])cut, count, &why);
+	ap_arena_release(m->ctx->scratch, mark);
+	if (!fits)
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+			"strategy \"%s\": %s", ap_diag_name(m->ctx->diag, item->node_name), why);
+	m->counts[node] = count;
+	return AP_OK;
+}
+
+/* An item without vectors stands for an operator whose strategy was given by layouts. */
+static enum ap_status fill_all(struct match *m)
+{
+	enum ap_status st = AP_OK, one;
+
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const struct ap_ckpt_item *item;
+
+		if (m->item_of[i] == UINT32_MAX)
+			continue;
+		item = &m->c->item[m->item_of[i]];
+		if (item->n && (one = fill_counts(m, i, item)) != AP_OK)
+			st = one;
+	}
+	return st;
+}
+
+enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const int32_t *const **out)
+{
+	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step};
+	enum ap_status found[5];
+
+	m.counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	found[0] = check_stage(&m);
+	found[1] = check_devices(&m);
+	found[2] = join(&m, AP_NEW_N(ctx->arena, uint32_t, g->nnode));
+	found[3] = check_whole(&m);
+	found[4] = found[1] == AP_OK ? fill_all(&m) : AP_OK;
+	*out = m.counts;
+	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+		AP_TRY(found[i]);
+	return AP_OK;
+}
