@@ -3,7 +3,16 @@
 #ifndef TEST_SHARD_BOUND_H
 #define TEST_SHARD_BOUND_H
 
+#include <check.h>
+
 #include "rule/rule.h"
+
+/* ck_assert for inner loops: Check notes every call of its own, which costs a system call. */
+#define REQUIRE(x) \
+	do { \
+		if (!(x)) \
+			ck_abort_msg("'%s' does not hold", #x); \
+	} while (0)
 
 struct made {
 	struct ap_bound b;

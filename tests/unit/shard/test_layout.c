@@ -327,19 +327,19 @@ static void check_forms(const struct ap_placement *p, const struct ap_operand *t
 	int32_t rmap[AP_MAX_RANK], smap[AP_MAX_RANK], omap[AP_MAX_RANK];
 	struct ap_layout l;
 
-	ck_assert(ap_layout_make(p, t, &l));
+	REQUIRE(ap_layout_make(p, t, &l));
 	ap_dev_matrix_raw(p, &raw);
 	ap_dev_matrix_standard(p, &standard);
-	ck_assert(ap_tensor_map(p, t, &raw, rmap));
-	ck_assert(ap_tensor_map(p, t, &standard, smap));
+	REQUIRE(ap_tensor_map(p, t, &raw, rmap));
+	REQUIRE(ap_tensor_map(p, t, &standard, smap));
 	ap_layout_dev_matrix(&l, p->ndev, &own, omap);
 	for (int64_t r = 0; r < p->ndev; r++)
 		for (int d = 0; d < t->rank; d++) {
 			int64_t want = part(&l.dim[d], r);
 
-			ck_assert_int_eq(part_by_map(&raw, rmap[d], r), want);
-			ck_assert_int_eq(part_by_map(&standard, smap[d], r), want);
-			ck_assert_int_eq(part_by_map(&own, omap[d], r), want);
+			REQUIRE(part_by_map(&raw, rmap[d], r) == want);
+			REQUIRE(part_by_map(&standard, smap[d], r) == want);
+			REQUIRE(part_by_map(&own, omap[d], r) == want);
 		}
 }
 
@@ -357,7 +357,7 @@ static void check_replicas(const struct ap_placement *p, const struct ap_operand
 	struct ap_axes axes;
 	int64_t group[64];
 
-	ck_assert(ap_layout_make(p, t, &l));
+	REQUIRE(ap_layout_make(p, t, &l));
 	ap_placement_replicas(p, t, &axes);
 	for (int64_t r = 0; r < p->ndev; r++) {
 		int64_t n = 0;
@@ -365,8 +365,8 @@ static void check_replicas(const struct ap_placement *p, const struct ap_operand
 		ap_axes_group(&axes, r, group);
 		for (int64_t o = 0; o < p->ndev; o++)
 			if (same_slice(&l, r, o))
-				ck_assert_int_eq(group[n++], o);
-		ck_assert_int_eq(n, ap_axes_size(&axes));
+				REQUIRE(group[n++] == o);
+		REQUIRE(n == ap_axes_size(&axes));
 	}
 }
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard/reshard.h"
+#include "shard/reshard_unify.h"
+#include "virtual.h"
+
+/* Layout of up to 4 dimensions from cut, stride pairs. */
+static struct ap_layout layout(int rank, const int32_t *pair)
+{
+	struct ap_layout l = {.rank = rank};
+
+	for (int d = 0; d < rank; d++)
+		l.dim[d] = (struct ap_cut_dim){pair[2 * d], pair[2 * d + 1]};
+	return l;
+}
+
+/* "gather 0 4x2 first; alltoall 1>0 4x2; slice 1/2 1x4": dimension, "/outer" unless 1, stride x size. */
+static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
+{
+	static const char *const names[] = {"slice", "gather", "alltoall"};
+	char dim[32], outer[32] = "", to[32] = "", to_outer[32] = "";
+
+	snprintf(dim, sizeof dim, "%d", s->dim);
+	if (s->outer > 1)
+		snprintf(outer, sizeof outer, "/%d", s->outer);
+	if (s->move == AP_MOVE_ALLTOALL)
+		snprintf(to, sizeof to, ">%d", s->concat);
+	if (s->concat_outer > 1)
+		snprintf(to_outer, sizeof to_outer, "/%d", s->concat_outer);
+	snprintf(out, cap, "%s %s%s%s%s %dx%d%s", names[s->move], dim, outer, to, to_outer,
+		s->axis.stride, s->axis.size, s->first ? " first" : "");
+}
+
+static void check_steps(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
+	int64_t ndev, const char *want)
+{
+	struct ap_reshard_step steps[AP_RESHARD_MAX];
+	int n = ap_reshard(a, b, size, ndev, steps);
+	char text[1024] = "";
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (i)
+			len += (size_t)snprintf(text + len, sizeof text - len, "; ");
+		step_text(&steps[i], text + len, sizeof text - len);
+		len = strlen(text);
+	}
+	ck_assert_str_eq(text, want);
+	virtual_check(a, b, size, ndev, steps, n);
+}
+
+struct example {
+	int rank;
+	int64_t ndev;
+	int32_t a[8], b[8]; /* cut, stride of each dimension */
+	int64_t size[4];
+	const char *want;
+};
+
+static const struct example examples[] = {
+	/* formats 5.2, dev [2,4]: [1,-1] -> [-1,-1] */
+	{2, 8, {2, 4, 1, 0}, {1, 0, 1, 0}, {4, 8}, "gather 0 4x2 first"},
+	/* [-1,-1] -> [1,0] */
+	{2, 8, {1, 0, 1, 0}, {2, 4, 4, 1}, {4, 8}, "slice 0 4x2; slice 1 1x4"},
+	/* [1,-1] -> [-1,1] */
+	{2, 8, {2, 4, 1, 0}, {1, 0, 2, 4}, {4, 8}, "alltoall 1>0 4x2 first"},
+	/* [-1,0] -> [0,-1]: the other way round, the copies are local */
+	{2, 8, {1, 0, 4, 1}, {4, 1, 1, 0}, {4, 8}, "alltoall 0>1 1x4"},
+	/* the swap, dev [2,2]: [1,0] -> [0,1] */
+	{2, 4, {2, 2, 2, 1}, {2, 1, 2, 2}, {4, 8},
+		"gather 0 2x2 first; alltoall 0>1 1x2; slice 1 2x2"},
+	/* the swap on dev [2,4] becomes one on [2,2,2] */
+	{2, 8, {2, 4, 4, 1}, {4, 1, 2, 4}, {4, 8},
+		"alltoall 0>1 1x2; gather 0 4x2 first; alltoall 0>1 2x2; slice 1 4x2"},
+	/* a finer cut of the same dimension: its second sub-dimension */
+	{1, 8, {2, 4}, {8, 1}, {16}, "slice 0 1x4"},
+	{1, 8, {8, 1}, {2, 4}, {16}, "gather 0 1x4"},
+	/* the same number of parts by another axis: exchanged through the whole */
+	{1, 4, {2, 1}, {2, 2}, {4}, "gather 0 1x2 first; slice 0 2x2"},
+	/* an outer cut that appears where an inner one was */
+	{1, 4, {2, 1}, {4, 1}, {8}, "alltoall 0>0 1x2 first; slice 0 2x2"},
+	{1, 4, {4, 1}, {2, 1}, {8}, "gather 0 2x2 first; alltoall 0>0 1x2"},
+	/* leading dimensions of one do not count */
+	{2, 8, {1, 0, 2, 4}, {1, 0, 1, 0}, {1, 8}, "gather 1 4x2 first"},
+	{2, 8, {1, 0, 2, 4}, {1, 0, 1, 0}, {2, 8}, "gather 1 4x2"},
+	/* dimensions that do not change are left alone */
+	{3, 8, {2, 4, 2, 2, 1, 0}, {2, 4, 1, 0, 2, 2}, {2, 4, 6}, "alltoall 2>1 2x2"},
+	/* boundaries 2 and 3 of six ranks: brought together, cut anew */
+	{2, 6, {2, 1, 1, 0}, {1, 0, 3, 1}, {4, 3}, "gather 0 1x2 first; slice 1 1x3"},
+	{2, 12, {2, 6, 3, 1}, {3, 4, 2, 1}, {6, 6},
+		"gather 0 6x2 first; gather 1 1x3; slice 0 4x3; slice 1 1x2"},
+	/* 2 and 3 parts of one dimension */
+	{1, 6, {2, 3}, {3, 1}, {6}, "gather 0 3x2 first; slice 0 1x3"},
+	{1, 6, {1, 0}, {1, 0}, {6}, ""},
+};
+
+START_TEST(worked_examples)
+{
+	const struct example *e = &examples[_i];
+	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
+
+	check_steps(&a, &b, e->size, e->ndev, e->want);
+}
+END_TEST
+
+/* Formats 5.1: dev [8,4], map [1,0], over [4,2,2,2] becomes map [3,2,1,0]. */
+START_TEST(unified_shape_and_device_matrix)
+{
+	static const int32_t in[] = {8, 4, 2, 1}, out[] = {8, 0, 2, 0}, size[] = {4, 2, 2, 2};
+	struct ap_layout a = layout(2, (const int32_t[]){8, 4, 4, 1});
+	struct ap_layout b = layout(2, (const int32_t[]){4, 8, 2, 2});
+	struct ap_unified u;
+
+	ck_assert(ap_reshard_unify(&a, &b, (const int64_t[]){512, 1024}, &u));
+	ck_assert_int_eq(u.n, 4);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(u.sub[i].in, in[i]);
+		ck_assert_int_eq(u.sub[i].out, out[i]);
+		ck_assert_int_eq(u.sub[i].size, size[i]);
+		ck_assert_int_eq(u.sub[i].dim, i / 2);
+		ck_assert_int_eq(u.sub[i].first, i == 0);
+	}
+}
+END_TEST
+
+/* Dimension 1 cut in 2 and 4 divides b's axis 1x4 at 2; that divides a's axis 1x8 of dimension 0 there
+ * too; and that b's axis 8x8 at 16. */
+START_TEST(unification_runs_until_it_is_stable)
+{
+	static const int32_t in[] = {4, 2, 1, 16, 0}, out[] = {32, 16, 8, 2, 1};
+	struct ap_layout a = layout(2, (const int32_t[]){8, 1, 2, 16});
+	struct ap_layout b = layout(2, (const int32_t[]){8, 8, 4, 1});
+	struct ap_unified u;
+
+	ck_assert(ap_reshard_unify(&a, &b, (const int64_t[]){8, 4}, &u));
+	ck_assert_int_eq(u.n, 5);
+	for (int i = 0; i < 5; i++) {
+		ck_assert_int_eq(u.sub[i].in, in[i]);
+		ck_assert_int_eq(u.sub[i].out, out[i]);
+		ck_assert_int_eq(u.sub[i].size, 2);
+	}
+}
+END_TEST
+
+/* What must hold of the steps whatever the layouts, besides that they arrive. */
+static void check_kinds(const struct ap_layout *a, const struct ap_layout *b, int64_t ndev,
+	const struct ap_reshard_step *steps, int n)
+{
+	bool finer = virtual_nested(a, b, ndev), coarser = virtual_nested(b, a, ndev);
+
+	REQUIRE(n <= AP_RESHARD_MAX);
+	REQUIRE((n == 0) == ap_layout_equal(a, b));
+	for (int i = 0; i < n; i++) {
+		REQUIRE(!finer || steps[i].move == AP_MOVE_SLICE);
+		REQUIRE(!coarser || steps[i].move == AP_MOVE_GATHER);
+	}
+}
+
+static void check_pair(const struct ap_layout *a, const struct ap_layout *b, int64_t ndev, int spare)
+{
+	struct ap_reshard_step steps[AP_RESHARD_MAX];
+	int64_t size[AP_MAX_RANK];
+	int n;
+
+	virtual_sizes(a, b, spare, size);
+	n = ap_reshard(a, b, size, ndev, steps);
+	check_kinds(a, b, ndev, steps, n);
+	virtual_check(a, b, size, ndev, steps, n);
+}
+
+#define MAX_LAYOUTS 400
+
+START_TEST(all_pairs_of_layouts_arrive)
+{
+	static const int64_t ndevs[] = {4, 6, 8, 12};
+	static struct ap_layout all[MAX_LAYOUTS];
+	int64_t ndev = ndevs[_i / 3];
+	int rank = _i % 3 + 1;
+	int n = virtual_layouts(rank, ndev, all, MAX_LAYOUTS);
+
+	ck_assert_int_lt(n, MAX_LAYOUTS);
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < n; j++)
+			check_pair(&all[i], &all[j], ndev, (i + j) % 4);
+}
+END_TEST
+
+START_TEST(random_pairs_of_layouts_arrive)
+{
+	static const int64_t ndevs[] = {16, 24, 36, 64};
+	uint64_t seed = random_seed("random_pairs_of_layouts_arrive");
+
+	for (int round = 0; round < 3000; round++) {
+		int64_t ndev = ndevs[random_next(&seed) % 4];
+		struct ap_layout a = virtual_random_layout(4, ndev, &seed);
+		struct ap_layout b = virtual_random_layout(4, ndev, &seed);
+
+		check_pair(&a, &b, ndev, (int)(random_next(&seed) % 16));
+	}
+}
+END_TEST
+
+/* On 2^20 devices, without executing them: bounds of the fixed-size arrays, sizes, last slice. */
+START_TEST(largest_machines_stay_within_bounds)
+{
+	static const int64_t ndevs[] = {1 << 20, 720720, 531441, 65536, 60466176 / 64};
+	uint64_t seed = random_seed("largest_machines_stay_within_bounds");
+
+	for (int round = 0; round < 20000; round++) {
+		int64_t ndev = ndevs[random_next(&seed) % 5], size[AP_MAX_RANK], slice = 1, last;
+		struct ap_layout a = virtual_random_layout(8, ndev, &seed);
+		struct ap_layout b = virtual_random_layout(8, ndev, &seed);
+		struct ap_reshard_step steps[AP_RESHARD_MAX];
+		int n;
+
+		virtual_sizes(&a, &b, 0, size);
+		n = ap_reshard(&a, &b, size, ndev, steps);
+		for (int d = 0; d < 8; d++)
+			slice *= size[d] / b.dim[d].cut;
+		last = n ? steps[n - 1].after : slice;
+		REQUIRE(last == slice);
+		for (int i = 1; i < n; i++)
+			REQUIRE(steps[i].before == steps[i - 1].after);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("reshard");
+	Suite *s = suite_create("shard");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_loop_test(tc, worked_examples, 0, sizeof examples / sizeof *examples);
+	tcase_add_test(tc, unified_shape_and_device_matrix);
+	tcase_add_test(tc, unification_runs_until_it_is_stable);
+	tcase_add_loop_test(tc, all_pairs_of_layouts_arrive, 0, 12);
+	tcase_add_test(tc, random_pairs_of_layouts_arrive);
+	tcase_add_test(tc, largest_machines_stay_within_bounds);
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
