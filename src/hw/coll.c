@@ -46,13 +46,14 @@ static double rank_Bps(const struct call *x, int l)
 	switch (level->kind) {
 	case AP_LINK_SWITCH:
 	case AP_LINK_NIC:
-		return Bps;
+		break;
 	case AP_LINK_MESH:
-		return Bps * (x->s->few[l] - 1);
+		Bps *= x->s->few[l] - 1;
+		break;
 	case AP_LINK_BUS:
-		return Bps / x->m->ranks[l];
+		Bps /= x->m->ranks[l];
+		break;
 	}
-	assert(!"a kind of link");
 	return Bps;
 }
 

@@ -21,6 +21,9 @@ static void note_status(struct ap_rank_table *t, enum ap_status st)
 }
 
 static const char *vformat(struct ap_rank_table *t, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+
+static const char *vformat(struct ap_rank_table *t, const char *fmt, va_list ap)
 {
 	struct ap_str b;
 
@@ -156,10 +159,10 @@ static void clash(struct ap_rank_table *t, const struct ap_card *first, const st
 	remark(t, first->at, check, "it is first here");
 }
 
-/* The card of each rank; NULL where ranks are not 0..n-1 (one beyond leaves a gap below). */
+/* The card of each rank, where ranks are 0..n-1 (one beyond leaves a gap below). */
 static const struct ap_card **by_rank(struct ap_rank_table *t)
 {
-	size_t n = t->cards.n, missing = 0, gap = 0;
+	size_t n = t->cards.n, missing = 0, gap = 0, twice = 0;
 	const struct ap_card **card = AP_NEW_N(t->ctx->arena, const struct ap_card *, n);
 
 	for (size_t i = 0; i < n; i++) {
@@ -167,21 +170,23 @@ static const struct ap_card **by_rank(struct ap_rank_table *t)
 
 		if (c->rank >= (int64_t)n)
 			continue;
-		if (card[c->rank])
-			clash(t, card[c->rank], c, "rank-unique",
-				ap_arena_printf(t->ctx->arena, "rank %" PRId64 " is given twice", c->rank));
-		else
+		if (!card[c->rank]) {
 			card[c->rank] = c;
+			continue;
+		}
+		twice++;
+		clash(t, card[c->rank], c, "rank-unique",
+			ap_arena_printf(t->ctx->arena, "rank %" PRId64 " is given twice", c->rank));
 	}
 	for (size_t r = n; r-- > 0;)
 		if (!card[r]) {
 			missing++;
 			gap = r;
 		}
-	if (missing)
+	if (missing > twice)
 		ap_rank_table_fault(t, t->root, "rank-gap", "%zu cards, but no rank %zu%s; ranks must be 0 "
 			"to %zu", n, gap, missing > 1 ? " (and more are missing)" : "", n - 1);
-	return t->status == AP_OK ? card : NULL;
+	return card;
 }
 
 static void check_device_ids(struct ap_rank_table *t)
@@ -272,8 +277,7 @@ enum ap_status ap_rank_table_finish(struct ap_rank_table *t, const char *sha256,
 	check_device_ids(t);
 	ap_rank_table_check_ips(t);
 	card = by_rank(t);
-	if (!card)
-		return t->status;
+	AP_TRY(t->status);
 	*topo = (struct ap_topo){
 		.name = ap_file_base(ap_json_file(t->doc)),
 		.sha256 = sha256,
