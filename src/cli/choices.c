@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+#include "cost/optimizer.h"
+#include "search/engine.h"
+
+/* Name i of a NULL-terminated list; NULL past its end. */
+static const char *pick(const char *const *list, size_t i)
+{
+	while (i && *list) {
+		list++;
+		i--;
+	}
+	return *list;
+}
+
+const char *ap_choices_color(size_t i)
+{
+	static const char *const names[] = {"auto", "always", "never", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_executor(size_t i)
+{
+	static const char *const names[] = {"mindspore", "generic", "!mindspore-semi-auto",
+		"!mindspore-sharding-propagation", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_parallel_mode(size_t i)
+{
+	static const char *const names[] = {"auto_parallel", "data_parallel", "!stand_alone",
+		"!hybrid_parallel", "!semi_auto_parallel", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_run_phase(size_t i)
+{
+	static const char *const names[] = {"training", "inference", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_search_mode(size_t i)
+{
+	static const char *const later[] = {"!recursive_programming", "!integer_programming",
+		"!sharding_propagation", NULL};
+	size_t engines = 0;
+
+	if (!i)
+		return "auto";
+	while (ap_engine_at(engines))
+		engines++;
+	return i <= engines ? ap_engine_at(i - 1)->name : pick(later, i - 1 - engines);
+}
+
+const char *ap_choices_optimizer(size_t i)
+{
+	const struct ap_optimizer *row = ap_optimizer_at(i);
+
+	return row ? row->name : NULL;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/kind.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "emit/ckpt.h"
+#include "emit/emit.h"
+
+/* Each adds to what what is to be said of a file in which nothing is wrong. */
+typedef enum ap_status check_fn(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what);
+
+static enum ap_status check_graph(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	const struct ap_graph_params params = {0};
+	const struct ap_graph *g;
+
+	AP_TRY(ap_graph_load(&run->ctx, file->doc, file->in.sha256, &params, &g));
+	ap_str_addf(what, "%" PRIu32 " operators, %" PRId64 " parameter elements", g->nnode,
+		g->parameters);
+	return AP_OK;
+}
+
+static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	const struct ap_topo *topo;
+	const struct ap_chip *chip = NULL;
+
+	AP_TRY(ap_topo_load(&run->ctx, file->doc, file->in.sha256, &topo));
+	if (*topo->chip_info)
+		AP_TRY(ap_chip_by_info(&run->ctx, topo->chip_info, &chip));
+	if (chip && chip->hccl_910)
+		AP_TRY(ap_topo_check_910(&run->ctx, topo, !run->opt->hccl_rules));
+	ap_str_addf(what, "form %s, devices %" PRIu32 ", servers %" PRIu32, topo->form, topo->ndev,
+		topo->nserver);
+	return AP_OK;
+}
+
+static enum ap_status check_chip(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	struct ap_chip chip;
+
+	AP_TRY(ap_chip_parse(&run->ctx, file->doc, &chip));
+	ap_str_add(what, chip.name);
+	return AP_OK;
+}
+
+static enum ap_status check_software(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	struct ap_software software;
+
+	AP_TRY(ap_software_parse(&run->ctx, file->doc, &software));
+	ap_str_add(what, software.name);
+	return AP_OK;
+}
+
+static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	struct ap_picture pic;
+
+	AP_TRY(ap_picture_of_file(&run->ctx, file->doc, &pic));
+	ap_str_addf(what, "%" PRIu32 " operators", pic.nnode);
+	return AP_OK;
+}
+
+static enum ap_status check_problem(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	const struct ap_problem *p;
+
+	AP_TRY(ap_problem_load(&run->ctx, file->doc, &p));
+	ap_str_addf(what, "%" PRIu32 " nodes, %" PRIu32 " edges", p->n, p->nedge);
+	return AP_OK;
+}
+
+static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	struct ap_ckpt c;
+
+	AP_TRY(ap_ckpt_read(&run->ctx, file->in.path, file->in.text, file->in.len, file->json, &c));
+	ap_str_addf(what, "%s, %" PRIu32 " operators, %" PRIu32 " parameters",
+		file->json ? "JSON" : "protobuf", c.nitem, c.nlayout);
+	return AP_OK;
+}
+
+static check_fn *const checks[AP_KIND_COUNT] = {
+	[AP_KIND_GRAPH] = check_graph,
+	[AP_KIND_RANK_TABLE] = check_rank_table,
+	[AP_KIND_CHIP] = check_chip,
+	[AP_KIND_SOFTWARE] = check_software,
+	[AP_KIND_PLAN] = check_plan,
+	[AP_KIND_PROBLEM] = check_problem,
+	[AP_KIND_STRATEGY] = check_strategy,
+};
+
+/* One line about a file: what it is, and how many findings there are. */
+static void check_file(struct ap_run *run, const char *path, struct ap_str *report)
+{
+	struct ap_diag *diag = run->ctx.diag;
+	size_t errors = ap_diag_count(diag, AP_ERROR), warnings = ap_diag_count(diag, AP_WARNING);
+	struct ap_known file;
+	struct ap_str what;
+	enum ap_status st;
+
+	ap_str_init(&what, run->ctx.arena);
+	st = ap_kind_read(run, path, &file);
+	if (st == AP_OK)
+		st = checks[file.kind](run, &file, &what);
+	errors = ap_diag_count(diag, AP_ERROR) - errors;
+	warnings = ap_diag_count(diag, AP_WARNING) - warnings;
+	ap_str_addf(report, "%s: ", ap_diag_name(diag, path));
+	if (st == AP_OK)
+		ap_str_addf(report, "%s (%s): ", ap_kind_text(file.kind), ap_diag_name(diag, what.s));
+	if (errors || warnings)
+		ap_str_addf(report, "errors %zu, warnings %zu\n", errors, warnings);
+	else
+		ap_str_add(report, "nothing to report\n");
+}
+
+enum ap_status ap_cmd_check(struct ap_run *run)
+{
+	struct ap_str report;
+
+	AP_TRY(ap_out_check(run, NULL));
+	ap_str_init(&report, run->ctx.arena);
+	ap_run_phase(run, "checking");
+	for (size_t i = 0; i < run->cli->narg; i++)
+		check_file(run, run->cli->arg[i], &report);
+	if (!run->opt->quiet)
+		AP_TRY(ap_stdout_write(&run->ctx, report.s, report.len));
+	return ap_diag_status(run->ctx.diag);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/diag.h"
+#include "base/num.h"
+#include "cli/cmd.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "cli/stop.h"
+#include "emit/ckpt.h"
+
+static enum ap_status read_strategy(struct ap_run *run, const struct ap_inputs *in,
+	const int32_t *const **counts)
+{
+	const char *path = run->opt->strategy;
+	struct ap_input file;
+	struct ap_ckpt ckpt;
+
+	AP_TRY(ap_input_read(run, path, &file));
+	AP_TRY(ap_ckpt_read(&run->ctx, file.path, file.text, file.len, ap_out_is_json(path),
+		&ckpt));
+	return ap_ckpt_counts(&run->ctx, &ckpt, in->graph, in->machine->ndev, &in->step, counts);
+}
+
+static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *plan)
+{
+	char need[32], have[32];
+
+	if (plan->prediction.memory.total <= plan->capacity_bytes)
+		return AP_OK;
+	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, NULL, "memory-fits",
+		"this strategy needs %s on a device that has %s",
+		ap_format_bytes(plan->prediction.memory.total, need),
+		ap_format_bytes(plan->capacity_bytes, have));
+}
+
+enum ap_status ap_cmd_evaluate(struct ap_run *run)
+{
+	struct ap_inputs in;
+	struct ap_plan plan;
+	const int32_t *const *counts;
+
+	if (!run->opt->strategy)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"evaluate: no strategy; expected --strategy FILE");
+	AP_TRY(ap_out_check(run, NULL));
+	AP_TRY(ap_inputs_load(run, &in));
+	ap_run_phase(run, "reading the strategy");
+	AP_TRY(read_strategy(run, &in, &counts));
+	ap_run_phase(run, "evaluating");
+	ap_stop_arm();
+	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));
+	AP_TRY(warn_of_memory(run, &plan));
+	ap_run_phase(run, "writing");
+	AP_TRY(ap_out_plan(run, &plan, NULL));
+	return ap_out_commit(run);
+}

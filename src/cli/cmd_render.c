@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/diag.h"
+#include "cli/cmd.h"
+#include "cli/kind.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "emit/emit.h"
+
+static enum ap_status make_picture(struct ap_run *run, const struct ap_known *file,
+	struct ap_picture *pic)
+{
+	const struct ap_graph_params params = {0};
+	const struct ap_graph *g;
+
+	if (file->kind == AP_KIND_PLAN)
+		return ap_picture_of_file(&run->ctx, file->doc, pic);
+	if (file->kind != AP_KIND_GRAPH)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = file->in.path}, NULL,
+			"is %s; expected a plan or an operator graph", ap_kind_text(file->kind));
+	AP_TRY(ap_graph_load(&run->ctx, file->doc,
+		ap_arena_strdup(run->ctx.arena, file->in.sha256), &params, &g));
+	ap_picture_of_graph(&run->ctx, g, pic);
+	return AP_OK;
+}
+
+enum ap_status ap_cmd_render(struct ap_run *run)
+{
+	const char *path = run->opt->dot_out;
+	struct ap_known file;
+	struct ap_picture pic;
+
+	if (!path)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"render: no output; expected --dot-out FILE");
+	AP_TRY(ap_out_check(run, NULL));
+	ap_run_phase(run, "reading");
+	AP_TRY(ap_kind_read(run, run->cli->arg[0], &file));
+	AP_TRY(make_picture(run, &file, &pic));
+	ap_run_phase(run, "drawing");
+	AP_TRY(ap_out_picture(run, path, &pic));
+	return ap_out_commit(run);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "base/diag.h"
+#include "base/num.h"
+#include "cli/cmd.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "cli/stop.h"
+#include "emit/ckpt.h"
+
+/* Cuts the batch and nothing else, without a search. */
+static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inputs *in,
+	struct ap_plan *plan, const struct ap_problem **problem)
+{
+	const char *why;
+	const int32_t *const *counts = ap_baseline_data_parallel(&run->ctx, in->graph,
+		in->machine->ndev, &in->step, &why);
+	char need[32], have[32];
+
+	if (!counts)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--parallel-mode data_parallel: %s", why);
+	AP_TRY(ap_drive_evaluate(&run->ctx, &in->request, counts, plan));
+	if (plan->prediction.memory.total > plan->capacity_bytes)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, NULL,
+			"data parallel needs %s on a device that has %s",
+			ap_format_bytes(plan->prediction.memory.total, need),
+			ap_format_bytes(plan->capacity_bytes, have));
+	return run->opt->problem_out ? ap_drive_table(&run->ctx, &in->request, problem) : AP_OK;
+}
+
+static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
+	struct ap_plan *plan, const struct ap_problem **problem)
+{
+	const struct ap_options *o = run->opt;
+
+	if (o->time_limit == 0)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
+			"--time-limit 0 leaves no time for a plan");
+	ap_stop_arm();
+	if (o->parallel_mode == AP_MODE_DATA_PARALLEL)
+		return plan_data_parallel(run, in, plan, problem);
+	return ap_drive_search(&run->ctx, &in->request, plan, problem);
+}
+
+enum ap_status ap_cmd_search(struct ap_run *run)
+{
+	struct ap_inputs in;
+	struct ap_plan plan;
+	const struct ap_problem *problem = NULL;
+	enum ap_status st;
+
+	if (run->opt->time_limit > 0)
+		ap_stop_after(run->opt->time_limit);
+	AP_TRY(ap_out_check(run, NULL));
+	AP_TRY(ap_inputs_load(run, &in));
+	if (run->opt->strategy_ckpt_save_file)
+		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
+	ap_run_phase(run, "searching");
+	st = plan_it(run, &in, &plan, &problem);
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	ap_run_phase(run, "writing");
+	AP_TRY(ap_out_plan(run, &plan, problem));
+	AP_TRY(ap_out_commit(run));
+	return st;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "cli/stop.h"
+#include "problem/problem.h"
+#include "search/engine.h"
+
+#define FAULT(run, st, ...) ap_diag_add((run)->ctx.diag, AP_ERROR, st, NULL, NULL, __VA_ARGS__)
+
+/* The engine that --search-mode names; auto is the first row that can do it all. */
+static enum ap_status choose_engine(struct ap_run *run, const struct ap_problem *p,
+	const struct ap_engine **out)
+{
+	const char *name = ap_choices_search_mode((size_t)run->opt->search_mode);
+	unsigned needed = p->memory_limit == AP_NO_LIMIT ? 0 : AP_ENGINE_MEMORY;
+
+	*out = ap_engine_find(name);
+	for (size_t i = 0; !*out; i++)
+		if ((ap_engine_at(i)->flags & (needed | AP_ENGINE_EXACT)) ==
+			(needed | AP_ENGINE_EXACT))
+			*out = ap_engine_at(i);
+	if ((*out)->flags & needed || !needed)
+		return AP_OK;
+	return FAULT(run, AP_USAGE, "--search-mode %s cannot honour the problem's memory limit",
+		name);
+}
+
+static enum ap_status write_problem(struct ap_run *run, const struct ap_problem *p)
+{
+	struct ap_output_sink sink;
+
+	if (run->opt->write_lp) {
+		AP_TRY(ap_out_open(run, run->opt->write_lp, &sink));
+		ap_problem_write_lp(p, ap_output_write_fn, &sink);
+	}
+	if (!run->opt->write_wcsp)
+		return AP_OK;
+	if (p->memory_limit != AP_NO_LIMIT)
+		return FAULT(run, AP_USAGE, "--write-wcsp: the format cannot express the problem's "
+			"memory limit");
+	AP_TRY(ap_out_open(run, run->opt->write_wcsp, &sink));
+	ap_problem_write_wcsp(p, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+/* What the program ends with after this outcome. */
+static enum ap_status status_of(struct ap_run *run, const struct ap_problem *p,
+	const struct ap_choice *c)
+{
+	switch (c->outcome) {
+	case AP_OUT_OPTIMAL:
+		return AP_OK;
+	case AP_OUT_FEASIBLE:
+		return ap_ctx_stopped(&run->ctx) ? AP_STOPPED : AP_OK;
+	case AP_OUT_INFEASIBLE:
+		if (c->least_memory >= 0)
+			return FAULT(run, AP_INFEASIBLE, "no choice fits: the least needs %" PRId64
+				", the limit is %" PRId64, c->least_memory, p->memory_limit);
+		return FAULT(run, AP_INFEASIBLE, "no choice exists: every one is forbidden");
+	case AP_OUT_LIMIT:
+		break;
+	}
+	return ap_stop_signal() ? AP_LIMIT
+		: FAULT(run, AP_LIMIT, "a limit was hit before any choice was found");
+}
+
+static enum ap_status read_problem(struct ap_run *run, const struct ap_problem **out)
+{
+	struct ap_input in;
+	struct ap_json *doc;
+
+	AP_TRY(ap_input_read(run, run->cli->arg[0], &in));
+	AP_TRY(ap_input_json(run, &in, 0, &doc));
+	return ap_problem_load(&run->ctx, doc, out);
+}
+
+static void add_text(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+static bool takes_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
+/* The solution is printed whatever the outcome (to standard error when a file takes standard output),
+ * files appear only with a choice. */
+static enum ap_status report(struct ap_run *run, const struct ap_problem *p,
+	const struct ap_choice *c)
+{
+	enum ap_status st = status_of(run, p, c);
+	struct ap_str text;
+
+	ap_str_init(&text, run->ctx.arena);
+	ap_choice_write_json(p, c, add_text, &text);
+	if (takes_stdout(run->opt->write_lp) || takes_stdout(run->opt->write_wcsp))
+		fputs(text.s, stderr);
+	else if (st == AP_OK || st == AP_STOPPED)
+		AP_TRY(ap_out_text(run, text.s, text.len));
+	else
+		(void)ap_stdout_write(&run->ctx, text.s, text.len);
+	if (st == AP_OK || st == AP_STOPPED)
+		AP_TRY(ap_out_commit(run));
+	return st;
+}
+
+enum ap_status ap_cmd_solve(struct ap_run *run)
+{
+	const struct ap_options *o = run->opt;
+	const struct ap_budget budget = {
+		.work = (uint64_t)o->work_limit,
+		.table_bytes = (size_t)o->planner_memory,
+		.gap = o->gap / 100,
+	};
+	const struct ap_engine *engine;
+	const struct ap_problem *p;
+	struct ap_choice choice;
+
+	if (o->time_limit > 0)
+		ap_stop_after(o->time_limit);
+	AP_TRY(ap_out_check(run, NULL));
+	ap_run_phase(run, "reading");
+	AP_TRY(read_problem(run, &p));
+	AP_TRY(choose_engine(run, p, &engine));
+	AP_TRY(write_problem(run, p));
+	if (o->time_limit == 0)
+		return FAULT(run, AP_LIMIT, "--time-limit 0 leaves no time for a search");
+	ap_run_phase(run, "solving");
+	ap_stop_arm();
+	engine->solve(&run->ctx, p, &budget, &choice);
+	return report(run, p, &choice);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands read, shared between them. */
+#ifndef AP_CLI_INPUTS_H
+#define AP_CLI_INPUTS_H
+
+#include "hw/machine.h"
+#include "plan/drive.h"
+
+struct ap_run;
+
+/* A file read in whole; "-" is standard input, which can be read once. */
+struct ap_input {
+	const char *path;
+	char *text;
+	size_t len;
+	char sha256[65];
+};
+enum ap_status ap_input_read(struct ap_run *run, const char *path, struct ap_input *out);
+
+/* The document in it; flags as of ap_json_parse(). */
+enum ap_status ap_input_json(struct ap_run *run, const struct ap_input *in, unsigned flags,
+	struct ap_json **out);
+
+/* An operator graph as --batch and --run-phase want it. *doc may be NULL. */
+enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_json **doc,
+	const struct ap_graph **out);
+
+/* Graph, machine and step of `search` and `evaluate`. */
+struct ap_inputs {
+	const struct ap_graph *graph;
+	const struct ap_topo *topo;
+	const struct ap_chip *chip;
+	const struct ap_machine *machine;
+	struct ap_step step;
+	struct ap_request request; /* ready for the driver */
+};
+
+/* Reads all that the arguments and settings name, and fits it together. */
+enum ap_status ap_inputs_load(struct ap_run *run, struct ap_inputs *out);
+
+#endif

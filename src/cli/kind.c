@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kind.h"
+
+#include <string.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+
+static const struct {
+	const char *schema; /* value of "schema"; NULL: none */
+	const char *keys[5]; /* one of these tells, where there is no schema */
+	const char *text;
+} kinds[AP_KIND_COUNT] = {
+	[AP_KIND_GRAPH] = {"autopar-graph/", {"operators"}, "an operator graph"},
+	[AP_KIND_RANK_TABLE] = {NULL, {"group_list", "server_list", "rank_list", "node_list"},
+		"a rank table"},
+	[AP_KIND_CHIP] = {"autopar-chip/", {NULL}, "a chip profile"},
+	[AP_KIND_SOFTWARE] = {"autopar-software/", {NULL}, "a software profile"},
+	[AP_KIND_PLAN] = {"autopar-plan/", {NULL}, "a plan"},
+	[AP_KIND_PROBLEM] = {"autopar-problem/", {"matrices"}, "a search problem"},
+	[AP_KIND_STRATEGY] = {NULL, {"parallel_strategy_item", "parallel_layout_item"},
+		"a strategy checkpoint"},
+};
+
+const char *ap_kind_text(enum ap_kind k)
+{
+	return kinds[k].text;
+}
+
+static bool has_key(const struct ap_jv *root, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (ap_jv_get(root, *keys))
+			return true;
+	return false;
+}
+
+/* AP_KIND_COUNT: none that is known. */
+static enum ap_kind kind_of(const struct ap_jv *root)
+{
+	const struct ap_jv *schema;
+
+	if (ap_jv_type(root) != AP_JOBJECT)
+		return AP_KIND_COUNT;
+	schema = ap_jv_get(root, "schema");
+	for (int k = 0; k < AP_KIND_COUNT; k++) {
+		const char *name = kinds[k].schema;
+
+		if (schema && ap_jv_type(schema) == AP_JSTRING
+				? name && !strncmp(ap_jv_str(schema), name, strlen(name))
+				: has_key(root, kinds[k].keys))
+			return (enum ap_kind)k;
+	}
+	return AP_KIND_COUNT;
+}
+
+/* The kind of a JSON text whatever its faults, without a message. */
+static enum ap_kind guess(struct ap_run *run, const struct ap_input *in)
+{
+	struct ap_diag *real = run->ctx.diag;
+	struct ap_json *doc;
+	enum ap_status st;
+
+	run->ctx.diag = ap_diag_create(run->ctx.arena, false);
+	st = ap_input_json(run, in, AP_JSON_TRAILING_COMMA, &doc);
+	run->ctx.diag = real;
+	return st == AP_OK ? kind_of(ap_json_root(doc)) : AP_KIND_COUNT;
+}
+
+static bool looks_like_json(const struct ap_input *in)
+{
+	const char *s = in->text, *end = in->text + in->len;
+
+	if (in->len >= 3 && !memcmp(s, "\xef\xbb\xbf", 3))
+		s += 3;
+	while (s < end && strchr(" \t\r\n", *s) && *s)
+		s++;
+	return s < end && (*s == '{' || *s == '[');
+}
+
+enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out)
+{
+	*out = (struct ap_known){.kind = AP_KIND_STRATEGY};
+	AP_TRY(ap_input_read(run, path, &out->in));
+	if (!looks_like_json(&out->in) && !ap_out_is_json(path))
+		return AP_OK;
+	out->kind = guess(run, &out->in);
+	out->json = true;
+	if (out->kind == AP_KIND_STRATEGY)
+		return AP_OK;
+	AP_TRY(ap_input_json(run, &out->in,
+		out->kind == AP_KIND_RANK_TABLE ? AP_JSON_TRAILING_COMMA : 0, &out->doc));
+	if (out->kind != AP_KIND_COUNT)
+		return AP_OK;
+	return ap_json_report(&run->ctx, out->doc, NULL, AP_ERROR, AP_MEANING, NULL, "kind-known",
+		"is no kind of file that is known; expected an operator graph, a rank table, a "
+		"chip or software profile, a plan, a search problem or a strategy checkpoint");
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kind of file a file is, by what is in it. */
+#ifndef AP_CLI_KIND_H
+#define AP_CLI_KIND_H
+
+#include "cli/inputs.h"
+
+enum ap_kind {
+	AP_KIND_GRAPH,
+	AP_KIND_RANK_TABLE,
+	AP_KIND_CHIP,
+	AP_KIND_SOFTWARE,
+	AP_KIND_PLAN,
+	AP_KIND_PROBLEM,
+	AP_KIND_STRATEGY,
+	AP_KIND_COUNT
+};
+
+struct ap_known {
+	struct ap_input in;
+	enum ap_kind kind;
+	struct ap_json *doc; /* NULL for a strategy checkpoint */
+	bool json; /* a strategy checkpoint in its JSON form */
+};
+
+/* "an operator graph", for messages. */
+const char *ap_kind_text(enum ap_kind k);
+
+/* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has; what is
+ * no JSON, and not called so, is a strategy checkpoint. Syntax is checked as the kind wants it.
+ * AP_MEANING for JSON of no known kind. */
+enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/options.h"
+#include "cli/run.h"
+#include "cli/stop.h"
+
+/* --help, --version and --print-config answer instead of the command. */
+static enum ap_status answer(struct ap_run *run)
+{
+	const struct ap_options *o = run->opt;
+	struct ap_str text;
+
+	ap_str_init(&text, run->ctx.arena);
+	if (o->help)
+		ap_help_text(run->cli, &text);
+	else if (o->version)
+		ap_str_add(&text, "autopar-plan " AP_VERSION "\n");
+	else if (o->print_config)
+		ap_print_config(run->cli, &text);
+	else
+		return run->cli->command->run(run);
+	return ap_stdout_write(&run->ctx, text.s, text.len);
+}
+
+int main(int argc, char **argv)
+{
+	struct ap_ctx ctx = {.jobs = 1}; /* of the command line: strictness and budgets come from it */
+	struct ap_cli cli;
+	struct ap_run run;
+	enum ap_status st;
+	int code;
+
+	ap_streams_secure();
+	ap_stop_install();
+	ctx.arena = ap_arena_create(0, ap_run_out_of_memory, NULL);
+	ctx.scratch = ap_arena_create(0, ap_run_out_of_memory, NULL);
+	ctx.diag = ap_diag_create(ctx.arena, false);
+	st = ap_cli_parse(&ctx, argc, argv, &cli);
+	ap_run_print(&ctx, &cli.opt);
+	code = ap_status_exit(st);
+	if (st == AP_OK) {
+		ap_run_begin(&run, &cli);
+		code = ap_run_end(&run, answer(&run));
+	}
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(ctx.arena);
+	return code;
+}

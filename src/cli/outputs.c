@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/outputs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cli/run.h"
+#include "emit/ckpt.h"
+
+struct paths {
+	const char **v;
+	size_t n, cap;
+};
+
+static enum ap_status fault(struct ap_run *run, enum ap_status st, const char *path,
+	const char *text)
+{
+	struct ap_where where = {.file = strcmp(path, "-") ? path : "standard output"};
+
+	return ap_diag_add(run->ctx.diag, AP_ERROR, st, &where, NULL, "%s", text);
+}
+
+/* Every file that the run reads: arguments, options, environment. */
+static void collect_inputs(struct ap_run *run, const char *further, struct paths *in)
+{
+	const struct ap_options *o = run->opt;
+	const char *table = getenv("RANK_TABLE_FILE");
+
+	for (size_t i = 0; i < run->cli->narg; i++)
+		if (run->cli->arg[i] != further)
+			AP_PUSH(run->ctx.arena, *in, run->cli->arg[i]);
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+
+		if (row->type == AP_OPT_INPUT && ap_option_path(row, o))
+			AP_PUSH(run->ctx.arena, *in, ap_option_path(row, o));
+	}
+	if (o->chip)
+		AP_PUSH(run->ctx.arena, *in, o->chip);
+	if (o->software)
+		AP_PUSH(run->ctx.arena, *in, o->software);
+	if (table)
+		AP_PUSH(run->ctx.arena, *in, table);
+}
+
+/* Every file that the run writes, in the order of the rows. */
+static void collect_outputs(struct ap_run *run, const char *further, struct paths *out)
+{
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+
+		if (row->type == AP_OPT_OUTPUT && ap_option_path(row, run->opt))
+			AP_PUSH(run->ctx.arena, *out, ap_option_path(row, run->opt));
+	}
+	if (further)
+		AP_PUSH(run->ctx.arena, *out, further);
+}
+
+static const char *folder_of(struct ap_run *run, const char *path)
+{
+	const char *base = ap_file_base(path);
+
+	return base == path ? "." :
+		ap_arena_printf(run->ctx.arena, "%.*s.", (int)(base - path), path);
+}
+
+/* Do two names stand for one file, which may not exist yet? */
+static bool same_file(struct ap_run *run, const char *a, const char *b)
+{
+	struct stat st;
+
+	if (!strcmp(a, b))
+		return true;
+	if (!strcmp(a, "-") || !strcmp(b, "-"))
+		return false;
+	if (!stat(a, &st) || !stat(b, &st))
+		return ap_file_same(a, b);
+	return !strcmp(ap_file_base(a), ap_file_base(b)) &&
+		ap_file_same(folder_of(run, a), folder_of(run, b));
+}
+
+/* A regular file needs a folder that takes new files; what else there is shows when it is opened. */
+static enum ap_status check_target(struct ap_run *run, const char *path)
+{
+	struct stat st;
+	bool there = !stat(path, &st);
+
+	if (!strcmp(path, "-"))
+		return AP_OK;
+	if ((there && S_ISDIR(st.st_mode)) || path[strlen(path) - 1] == '/')
+		return fault(run, AP_USAGE, path, "is a folder; expected the name of a file");
+	if ((!there || S_ISREG(st.st_mode)) && access(folder_of(run, path), W_OK | X_OK))
+		return fault(run, AP_IO, path, ap_arena_printf(run->ctx.arena, "cannot write: %s",
+			strerror(errno)));
+	return AP_OK;
+}
+
+static void check_names(struct ap_run *run, const struct paths *in, const struct paths *out)
+{
+	for (size_t i = 0; i < out->n; i++) {
+		for (size_t j = 0; j < i; j++)
+			if (same_file(run, out->v[i], out->v[j]))
+				(void)fault(run, AP_USAGE, out->v[i],
+					"two outputs are given this name");
+		for (size_t j = 0; j < in->n; j++)
+			if (strcmp(out->v[i], "-") != 0 && same_file(run, out->v[i], in->v[j]))
+				(void)fault(run, AP_USAGE, out->v[i], "is also an input");
+	}
+	for (size_t i = 0, standard = 0; i < in->n; i++)
+		if (!strcmp(in->v[i], "-") && standard++)
+			(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"standard input can be only one input");
+}
+
+enum ap_status ap_out_check(struct ap_run *run, const char *further)
+{
+	struct paths in = {0}, out = {0};
+	const char *binary = run->opt->strategy_ckpt_save_file;
+
+	collect_inputs(run, further, &in);
+	collect_outputs(run, further, &out);
+	check_names(run, &in, &out);
+	if (further && !binary)
+		binary = further;
+	if (binary && !strcmp(binary, "-") && isatty(STDOUT_FILENO))
+		(void)fault(run, AP_USAGE, "-", "a terminal is no place for protobuf");
+	AP_TRY(ap_diag_status(run->ctx.diag));
+	for (size_t i = 0; i < out.n; i++)
+		(void)check_target(run, out.v[i]);
+	return ap_diag_status(run->ctx.diag);
+}
+
+bool ap_out_is_json(const char *path)
+{
+	return ap_file_suffix(path, ".json");
+}
+
+enum ap_status ap_out_open(struct ap_run *run, const char *path, struct ap_output_sink *out)
+{
+	if (!run->outputs)
+		run->outputs = ap_outputs_create(&run->ctx);
+	out->o = run->outputs;
+	return ap_outputs_open(&run->ctx, run->outputs, path, &out->id);
+}
+
+enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len)
+{
+	struct ap_output_sink sink;
+
+	AP_TRY(ap_out_open(run, "-", &sink));
+	ap_output_write_fn(&sink, text, len);
+	return AP_OK;
+}
+
+enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
+{
+	static const char *const formats[] = {"svg", "png", "pdf"};
+	struct ap_output_sink sink;
+	const char *text;
+	size_t len;
+
+	AP_TRY(ap_emit_dot(&run->ctx, pic, &text, &len));
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (ap_file_suffix(path, ap_arena_printf(run->ctx.arena, ".%s", formats[i]))) {
+			AP_TRY(ap_emit_rendered(&run->ctx, text, len, formats[i], &text, &len));
+			break;
+		}
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_output_write_fn(&sink, text, len);
+	return AP_OK;
+}
+
+/* What a search or an evaluation made. */
+struct made {
+	const struct ap_plan *plan;
+	const struct ap_problem *problem;
+};
+
+static enum ap_status stage_picture(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_picture pic;
+
+	ap_picture_of_plan(&run->ctx, m->plan, &pic);
+	return ap_out_picture(run, path, &pic);
+}
+
+static enum ap_status stage_problem(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_problem_write_json(m->problem, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+static enum ap_status stage_plan(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_emit_plan_json(m->plan, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+static enum ap_status stage_strategy(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+	struct ap_ckpt ckpt;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_ckpt_of_plan(&run->ctx, m->plan, &ckpt);
+	if (ap_out_is_json(path))
+		ap_ckpt_write_json(&ckpt, ap_output_write_fn, &sink);
+	else
+		ap_ckpt_write_pb(&run->ctx, &ckpt, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+/* The summary goes to standard error when a file takes standard output. */
+static enum ap_status stage_summary(struct ap_run *run, const struct made *m, bool taken)
+{
+	struct ap_str text;
+	struct ap_output_sink sink;
+
+	if (run->opt->quiet && !run->opt->json)
+		return AP_OK;
+	ap_str_init(&text, run->ctx.arena);
+	if (run->opt->json && !taken) {
+		AP_TRY(ap_out_open(run, "-", &sink));
+		ap_emit_summary_json(m->plan, ap_output_write_fn, &sink);
+		return AP_OK;
+	}
+	ap_emit_summary(m->plan, &text);
+	if (taken) {
+		fputs(text.s, stderr);
+		return AP_OK;
+	}
+	return ap_out_text(run, text.s, text.len);
+}
+
+enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
+	const struct ap_problem *problem)
+{
+	static const struct {
+		enum ap_opt_id id;
+		enum ap_status (*stage)(struct ap_run *, const char *, const struct made *);
+	} writers[] = { /* in the order in which they are put in place */
+		{AP_OPT_dot_out, stage_picture},
+		{AP_OPT_problem_out, stage_problem},
+		{AP_OPT_plan_out, stage_plan},
+		{AP_OPT_strategy_ckpt_save_file, stage_strategy},
+	};
+	const struct made m = {plan, problem};
+	bool taken = false;
+
+	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+		const char *path = ap_option_path(ap_option_at(writers[i].id), run->opt);
+
+		if (path)
+			AP_TRY(writers[i].stage(run, path, &m));
+		taken |= path && !strcmp(path, "-");
+	}
+	return stage_summary(run, &m, taken);
+}
+
+enum ap_status ap_out_commit(struct ap_run *run)
+{
+	AP_TRY(ap_diag_status(run->ctx.diag));
+	return run->outputs ? ap_outputs_commit(&run->ctx, run->outputs) : AP_OK;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/options.h"
+
+static const struct ap_command commands[] = {
+#define COMMAND(name, args, least, most, help, details, examples) \
+	{#name, args, least, most, help, details, examples, ap_cmd_##name},
+#include "cli/commands.def"
+#undef COMMAND
+};
+
+const struct ap_command *ap_command_at(size_t i)
+{
+	return i < AP_CMD_COUNT ? &commands[i] : NULL;
+}
+
+bool ap_cli_takes(const struct ap_cli *cli, const struct ap_option *row)
+{
+	return !cli->command || row->commands >> (cli->command - commands) & 1;
+}
+
+struct parser {
+	struct ap_ctx *ctx;
+	struct ap_cli *cli;
+	int argc, at; /* at: the next word */
+	char **argv;
+	bool given[AP_OPT_COUNT];
+};
+
+#define FAULT(p, ...) \
+	((void)ap_diag_add((p)->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__))
+
+/* Does an option's name (with '-') spell the row's key (with '_')? */
+static bool spells(const char *name, size_t len, const char *key)
+{
+	for (size_t i = 0; i < len; i++)
+		if (name[i] == '_' || (name[i] == '-' ? '_' : name[i]) != key[i])
+			return false;
+	return !key[len];
+}
+
+/* The row of a long option; *off: it is a flag's --no- form. */
+static const struct ap_option *find_long(const char *name, size_t len, bool *off)
+{
+	*off = false;
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+
+		if (spells(name, len, row->key))
+			return row;
+		if (row->type == AP_OPT_FLAG && len > 3 && !strncmp(name, "no-", 3) &&
+			spells(name + 3, len - 3, row->key)) {
+			*off = true;
+			return row;
+		}
+	}
+	return NULL;
+}
+
+static const struct ap_option *find_letter(char letter)
+{
+	for (int i = 0; i < AP_OPT_COUNT; i++)
+		if (ap_option_at(i)->letter == letter)
+			return ap_option_at(i);
+	return NULL;
+}
+
+/* Keeps the nearer of *best and candidate to word. */
+static void consider(const char *word, const char *candidate, const char **best, int *distance)
+{
+	int d = ap_str_distance(word, candidate, *distance - 1);
+
+	if (d < *distance) {
+		*distance = d;
+		*best = candidate;
+	}
+}
+
+static void unknown_option(struct parser *p, const char *word, size_t len)
+{
+	struct ap_arena *arena = p->ctx->arena;
+	char *name = ap_arena_strndup(arena, word, len);
+	const char *best = NULL;
+	int distance = 4;
+
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+
+		consider(name, ap_option_spelling(arena, "--", row), &best, &distance);
+		if (row->type == AP_OPT_FLAG)
+			consider(name, ap_option_spelling(arena, "--no-", row), &best, &distance);
+	}
+	if (best)
+		FAULT(p, "unknown option %s; did you mean %s?", name, best);
+	else
+		FAULT(p, "unknown option %s; see --help", name);
+}
+
+/* Takes a value; name is the option as the user wrote it. */
+static void take(struct parser *p, const struct ap_option *row, const char *name,
+	const char *value)
+{
+	enum ap_opt_id id = (enum ap_opt_id)(row - ap_option_at(0));
+	const char *why;
+
+	if (p->given[id])
+		FAULT(p, "%s: given twice", name);
+	p->given[id] = true;
+	if (!ap_option_set(p->ctx->arena, row, &p->cli->opt, value, AP_FROM_OPTION, &why))
+		FAULT(p, "%s: %s", name, why);
+}
+
+/* The next word as a value. A word that looks like a long option is none: --x=--y says so. */
+static const char *next_value(struct parser *p)
+{
+	const char *word = p->at < p->argc ? p->argv[p->at] : NULL;
+
+	if (!word || !strncmp(word, "--", 2))
+		return NULL;
+	p->at++;
+	return word;
+}
+
+static void parse_long(struct parser *p, const char *word)
+{
+	size_t len = strcspn(word, "=");
+	const char *value = word[len] ? word + len + 1 : NULL;
+	char *name = ap_arena_strndup(p->ctx->arena, word, len);
+	bool off;
+	const struct ap_option *row = find_long(word + 2, len - 2, &off);
+
+	if (!row)
+		unknown_option(p, word, len);
+	else if (off && value)
+		FAULT(p, "%s takes no value", name);
+	else if (row->type == AP_OPT_FLAG)
+		take(p, row, name, off ? "false" : value ? value : "true");
+	else if (value || (value = next_value(p)))
+		take(p, row, name, value);
+	else
+		FAULT(p, "%s needs a value; expected %s", name,
+			ap_option_expects(p->ctx->arena, row));
+}
+
+/* Letters of flags may share a word; one that takes a value ends it: -o FILE, -oFILE. */
+static void parse_letters(struct parser *p, const char *word)
+{
+	for (const char *c = word + 1; *c; c++) {
+		const char *name = ap_arena_printf(p->ctx->arena, "-%c", *c);
+		const struct ap_option *row = find_letter(*c);
+		const char *value = NULL;
+
+		if (!row) {
+			FAULT(p, "unknown option %s; see --help", name);
+			return;
+		}
+		if (row == ap_option_at(AP_OPT_help))
+			p->cli->opt.brief = true;
+		if (row->type == AP_OPT_FLAG) {
+			take(p, row, name, "true");
+			continue;
+		}
+		value = c[1] ? c + 1 : next_value(p);
+		if (value)
+			take(p, row, name, value);
+		else
+			FAULT(p, "%s needs a value; expected %s", name,
+				ap_option_expects(p->ctx->arena, row));
+		return;
+	}
+}
+
+static void find_command(struct parser *p, const char *word)
+{
+	const char *best = NULL;
+	int distance = 4;
+
+	for (size_t i = 0; i < AP_CMD_COUNT; i++) {
+		if (!strcmp(commands[i].name, word)) {
+			p->cli->command = &commands[i];
+			return;
+		}
+		consider(word, commands[i].name, &best, &distance);
+	}
+	if (best)
+		FAULT(p, "unknown command %s; did you mean %s?", word, best);
+	else
+		FAULT(p, "unknown command %s; see --help", word);
+}
+
+/* All words: options anywhere, until "--". */
+static void parse_words(struct parser *p)
+{
+	const char **arg = AP_NEW_N(p->ctx->arena, const char *, p->argc + 1);
+	bool options = true, named = false;
+
+	p->cli->arg = arg;
+	while (p->at < p->argc) {
+		const char *word = p->argv[p->at++];
+
+		if (options && !strcmp(word, "--"))
+			options = false;
+		else if (options && !strncmp(word, "--", 2))
+			parse_long(p, word);
+		else if (options && word[0] == '-' && word[1])
+			parse_letters(p, word);
+		else if (!named) {
+			named = true;
+			find_command(p, word);
+		} else
+			arg[p->cli->narg++] = word;
+	}
+	if (!named && !p->cli->opt.help && !p->cli->opt.version)
+		FAULT(p, "no command; see --help");
+}
+
+/* Options that the command does not take. */
+static void check_taken(struct parser *p)
+{
+	for (int i = 0; i < AP_OPT_COUNT; i++)
+		if (p->given[i] && !ap_cli_takes(p->cli, ap_option_at(i)))
+			FAULT(p, "%s: the command %s does not take it",
+				ap_option_spelling(p->ctx->arena, "--", ap_option_at(i)),
+				p->cli->command->name);
+}
+
+static void check_args(struct parser *p)
+{
+	const struct ap_command *c = p->cli->command;
+	size_t n = p->cli->narg;
+
+	if (n < (size_t)c->least)
+		FAULT(p, "%s: too few arguments; expected %s", c->name, c->args);
+	else if (n > (size_t)c->most)
+		FAULT(p, "%s: one argument too many, \"%s\"; expected %s", c->name,
+			p->cli->arg[c->most], c->args);
+	for (size_t i = 0; i < n; i++)
+		if (!*p->cli->arg[i])
+			FAULT(p, "%s: argument %zu is empty; expected %s", c->name, i + 1, c->args);
+}
+
+static void from_environment(struct ap_options *o)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (no_color && *no_color && o->origin[AP_OPT_color] == AP_FROM_DEFAULT) {
+		o->color = AP_COLOR_NEVER;
+		o->origin[AP_OPT_color] = AP_FROM_ENVIRONMENT;
+	}
+}
+
+enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap_cli *out)
+{
+	struct parser p = {.ctx = ctx, .cli = out, .argc = argc, .at = 1, .argv = argv};
+
+	*out = (struct ap_cli){0};
+	ap_options_init(&out->opt);
+	parse_words(&p);
+	check_taken(&p);
+	AP_TRY(ap_diag_status(ctx->diag));
+	if (out->opt.config)
+		AP_TRY(ap_config_load(ctx, out->opt.config, out));
+	from_environment(&out->opt);
+	if (out->command && !out->opt.help && !out->opt.version && !out->opt.print_config)
+		check_args(&p);
+	return ap_diag_status(ctx->diag);
+}

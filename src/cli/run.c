@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli/stop.h"
+
+void ap_run_out_of_memory(void *user, size_t wanted)
+{
+	struct ap_run *run = user; /* NULL: none has begun */
+	char line[128];
+	int len = snprintf(line, sizeof line,
+		"autopar-plan: error: out of memory (%zu bytes more were wanted)%s\n", wanted,
+		run && run->opt->planner_memory ? "; see --planner-memory" : "");
+
+	if (write(STDERR_FILENO, line, (size_t)len) < 0)
+		len = 0;
+	if (run)
+		ap_outputs_discard(run->outputs);
+	_exit(ap_status_exit(AP_LIMIT));
+}
+
+static int default_jobs(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : n > 256 ? 256 : (int)n;
+}
+
+void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
+{
+	const struct ap_options *o = &cli->opt;
+	size_t budget = (size_t)o->planner_memory;
+
+	*run = (struct ap_run){.cli = cli, .opt = o};
+	run->ctx.arena = ap_arena_create(budget, ap_run_out_of_memory, run);
+	run->ctx.scratch = ap_arena_create(budget, ap_run_out_of_memory, run);
+	run->ctx.diag = ap_diag_create(run->ctx.arena, o->strict);
+	run->ctx.jobs = o->jobs ? (int)o->jobs : default_jobs();
+	run->ctx.stop = ap_stop_flag();
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - start->tv_sec) +
+		(double)(now.tv_nsec - start->tv_nsec) * 1e-9;
+}
+
+static void end_phase(struct ap_run *run)
+{
+	char buf[32];
+
+	if (run->phase_shown)
+		fputs("\r\033[K", stderr);
+	run->phase_shown = false;
+	if (run->phase && run->opt->verbose)
+		fprintf(stderr, "autopar-plan: %s: %s\n", run->phase,
+			ap_format_seconds(seconds_since(&run->phase_start), buf));
+	run->phase = NULL;
+}
+
+void ap_run_phase(struct ap_run *run, const char *phase)
+{
+	const struct ap_options *o = run->opt;
+
+	end_phase(run);
+	if (!phase)
+		return;
+	run->phase = phase;
+	clock_gettime(CLOCK_MONOTONIC, &run->phase_start);
+	if (o->progress && !o->quiet && !o->verbose && isatty(STDERR_FILENO)) {
+		fprintf(stderr, "autopar-plan: %s", phase);
+		run->phase_shown = true;
+	}
+}
+
+static bool wants_color(const struct ap_options *o)
+{
+	return o->color == AP_COLOR_ALWAYS ||
+		(o->color == AP_COLOR_AUTO && isatty(STDERR_FILENO));
+}
+
+/* Prints lines "autopar-plan: LEVEL: ..." with the level's word in its colour. */
+static void print_coloured(const char *text)
+{
+	static const struct {
+		const char *word, *start;
+	} levels[] = {{"error:", "\033[1;31m"}, {"warning:", "\033[1;35m"}, {"note:", "\033[1;36m"}};
+	static const char name[] = "autopar-plan: ";
+
+	while (*text) {
+		size_t line = strcspn(text, "\n") + 1, at = strlen(name);
+
+		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+			size_t word = strlen(levels[i].word);
+
+			if (strncmp(text + at, levels[i].word, word) != 0)
+				continue;
+			fprintf(stderr, "%s%s%s\033[0m", name, levels[i].start, levels[i].word);
+			at += word;
+			break;
+		}
+		fwrite(text + (at == strlen(name) ? 0 : at), 1,
+			line - (at == strlen(name) ? 0 : at), stderr);
+		text += line;
+	}
+}
+
+void ap_run_print(struct ap_ctx *ctx, const struct ap_options *o)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	ap_diag_render(ctx->diag, o->quiet ? AP_ERROR : AP_NOTE, (size_t)o->max_errors, &text);
+	if (wants_color(o))
+		print_coloured(text.s);
+	else
+		fputs(text.s, stderr);
+}
+
+/* An error that nobody explained still gets a line. */
+static void explain(struct ap_run *run, enum ap_status st)
+{
+	if (st == AP_OK || st == AP_DIFFERS || st == AP_STOPPED ||
+		ap_diag_count(run->ctx.diag, AP_ERROR))
+		return;
+	(void)ap_diag_add(run->ctx.diag, AP_ERROR, st, NULL, NULL, "%s", ap_status_text(st));
+}
+
+int ap_run_end(struct ap_run *run, enum ap_status st)
+{
+	bool by_signal = st == AP_LIMIT && ap_stop_signal();
+
+	end_phase(run);
+	ap_outputs_discard(run->outputs);
+	if (!by_signal)
+		explain(run, st);
+	ap_run_print(&run->ctx, run->opt);
+	ap_arena_destroy(run->ctx.scratch);
+	ap_arena_destroy(run->ctx.arena);
+	return by_signal ? 128 + ap_stop_signal() : ap_status_exit(st);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of the program: context, settings, messages, phases. */
+#ifndef AP_CLI_RUN_H
+#define AP_CLI_RUN_H
+
+#include <time.h>
+
+#include "base/file.h"
+#include "cli/options.h"
+
+struct ap_run {
+	struct ap_ctx ctx;
+	const struct ap_cli *cli;
+	const struct ap_options *opt; /* of cli */
+	struct ap_outputs *outputs; /* staged; removed when memory runs out. NULL: none */
+	const char *phase; /* NULL: none */
+	struct timespec phase_start;
+	bool phase_shown; /* on the terminal, to be wiped */
+};
+
+/* Arenas, sink and stop flag as the settings want them. */
+void ap_run_begin(struct ap_run *run, const struct ap_cli *cli);
+
+/* Starts a phase: --verbose prints each with its time, a terminal shows the one that runs. NULL ends
+ * the last. */
+void ap_run_phase(struct ap_run *run, const char *phase);
+
+/* Prints the messages and frees everything; the exit code of st. */
+int ap_run_end(struct ap_run *run, enum ap_status st);
+
+/* The hook of the arenas (user: a run, or NULL): removes what is staged, says so, and ends the program.
+ * Nothing may be allocated any more. */
+void ap_run_out_of_memory(void *user, size_t wanted);
+
+/* Prints a sink to standard error as the settings want it. */
+void ap_run_print(struct ap_ctx *ctx, const struct ap_options *o);
+
+#endif
