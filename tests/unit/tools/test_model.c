@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "tools/models.h"
 
 static struct ap_arena *arena;
@@ -48,6 +50,35 @@ static int occurrences(const char *text, const char *what)
 	for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
 		n++;
 	return n;
+}
+
+/* Loads a model as a graph of this batch, without a warning. */
+static const struct ap_graph *load(const struct model *m, int64_t batch)
+{
+	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
+		.diag = ap_diag_create(arena, true), .jobs = 1};
+	struct ap_graph_params params = {.batch = batch};
+	const struct ap_graph *g;
+	const char *text = text_of(m);
+	struct ap_str said;
+	struct ap_json *doc;
+
+	ap_str_init(&said, arena);
+	ck_assert_int_eq(ap_json_parse(&ctx, "model.json", text, strlen(text), 0, &doc), AP_OK);
+	if (ap_graph_load(&ctx, doc, "", &params, &g) != AP_OK) {
+		ap_diag_render(ctx.diag, AP_WARNING, 20, &said);
+		ck_abort_msg("%s", said.s);
+	}
+	ap_arena_destroy(ctx.scratch);
+	return g;
+}
+
+static const struct ap_tensor *tensor(const struct ap_graph *g, const char *name)
+{
+	for (uint32_t t = 0; t < g->ntensor; t++)
+		if (!strcmp(g->tensor[t].name, name))
+			return &g->tensor[t];
+	ck_abort_msg("no tensor %s", name);
 }
 
 /* 784*512 + 512 + 512*512 + 512 + 512*1 + 1; Flatten, 3 MatMul, 3 BiasAdd, 2 ReLU, 5 of the loss. */
@@ -112,6 +143,42 @@ START_TEST(gpt_operators)
 }
 END_TEST
 
+START_TEST(mix_loads)
+{
+	const struct ap_graph *g = load(model_multiple_mix(arena, "mix", 32), 0);
+
+	ck_assert_uint_eq(g->nnode, 14);
+	ck_assert_int_eq(g->parameters, 665089);
+	ck_assert_int_eq(g->batch, 32);
+	ck_assert_str_eq(g->optimizer, "sgd");
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+	ck_assert_uint_eq(tensor(g, "error")->batch, 3);
+	ck_assert_uint_eq(tensor(g, "layer1.weight")->batch, 0);
+	ck_assert_str_eq(g->node[1].cell, "_backbone.layer1");
+}
+END_TEST
+
+/* _i: bit 0 fused attention, bit 1 dropout. The batch is 8 instead of 64. */
+START_TEST(gpt_loads)
+{
+	struct model_gpt_params p = gpt(2, 256, 4);
+	const struct ap_graph *g;
+	const struct ap_tensor *rows;
+
+	p.flash = _i & 1;
+	p.dropout = _i & 2 ? 0.1 : 0;
+	g = load(model_gpt(arena, &p), 8);
+	ck_assert_int_eq(g->batch, 8);
+	ck_assert_int_eq(g->parameters, 12 * 2 * 256 * 256 + 13 * 2 * 256 + 52352 * 256 + 512);
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+	rows = tensor(g, "blocks.1.context.rows");
+	ck_assert_int_eq(rows->shape.dim[0], 8 * 2048);
+	ck_assert_uint_eq(rows->batch, 1);
+	ck_assert_uint_eq(tensor(g, "labels.rows")->batch, 1);
+	ck_assert_uint_eq(tensor(g, "attention_mask")->batch, 0);
+}
+END_TEST
+
 /* MindSpore cannot merge checkpoints of parameters whose names hold '-'. */
 START_TEST(parameters_have_no_dash)
 {
@@ -148,6 +215,8 @@ int main(void)
 	tcase_add_loop_test(tcase, gpt_has_the_published_size, 0, sizeof sizes / sizeof *sizes);
 	tcase_add_test(tcase, gpt_without_padding);
 	tcase_add_test(tcase, gpt_operators);
+	tcase_add_test(tcase, mix_loads);
+	tcase_add_loop_test(tcase, gpt_loads, 0, 4);
 	tcase_add_test(tcase, parameters_have_no_dash);
 	tcase_add_test(tcase, same_model_same_bytes);
 	suite_add_tcase(suite, tcase);
