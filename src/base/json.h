@@ -119,6 +119,7 @@ void ap_jw_int(struct ap_jw *w, int64_t v);
 void ap_jw_num(struct ap_jw *w, double v); /* infinity and NaN become null */
 void ap_jw_bool(struct ap_jw *w, bool v);
 void ap_jw_null(struct ap_jw *w);
+void ap_jw_raw(struct ap_jw *w, const char *json); /* json is the text of one value */
 void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s);
 void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v);
 void ap_jw_knum(struct ap_jw *w, const char *key, double v);

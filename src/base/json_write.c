@@ -199,6 +199,12 @@ void ap_jw_null(struct ap_jw *w)
 	put(w, "null");
 }
 
+void ap_jw_raw(struct ap_jw *w, const char *json)
+{
+	begin_value(w);
+	put(w, json);
+}
+
 void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n)
 {
 	ap_jw_arr_flat(w);
