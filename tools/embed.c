@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * embed SYMBOL OUT.c IN...: writes a C file that defines SYMBOL, an array of struct ap_builtin
- * (hw/builtin.h) with the base name (suffix cut off) and the text of each IN, ended by a row of NULL.
- * Run by the build. Bytes are written as character constants: string literals of this length are
- * beyond what C promises.
+ * (hw/builtin.h) with the base name (suffix cut off) and the text of each IN, ended by a row of
+ * NULL. Run by the build. Bytes are written as character constants: string literals of this length
+ * are beyond what C promises.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,12 +30,12 @@ static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const struct slot *slots, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		AP_TRY(ap_json_get_num(ctx, doc, obj, slots[i].key, slots[i].lo, slots[i].hi,
-			slots[i].value));
+		AP_TRY(ap_json_get_num(
+			ctx, doc, obj, slots[i].key, slots[i].lo, slots[i].hi, slots[i].value));
 	return AP_OK;
 }
 
-#define GET_NUMBERS(ctx, doc, obj, slots) \
+#define GET_NUMBERS(ctx, doc, obj, slots)                                                          \
 	get_numbers((ctx), (doc), (obj), (slots), sizeof(slots) / sizeof *(slots))
 
 /* The root, if it is an object of this schema. */
@@ -50,8 +50,8 @@ static enum ap_status get_root(struct ap_ctx *ctx, const struct ap_json *doc, co
 			"a profile is an object");
 	AP_TRY(ap_json_get_str(ctx, doc, *root, "schema", &is));
 	if (strcmp(is, schema) != 0)
-		return ap_json_report(ctx, doc, ap_jv_get(*root, "schema"), AP_ERROR, AP_MEANING, NULL,
-			"profile-schema", "schema \"%s\"; expected \"%s\"", is, schema);
+		return ap_json_report(ctx, doc, ap_jv_get(*root, "schema"), AP_ERROR, AP_MEANING,
+			NULL, "profile-schema", "schema \"%s\"; expected \"%s\"", is, schema);
 	return AP_OK;
 }
 
@@ -69,10 +69,10 @@ static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
 			enum ap_dtype t = ap_dtype_find(ap_jv_key(v));
 
 			if (t == AP_DTYPE_COUNT)
-				return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "dtype-known",
-					"unknown type \"%s\"", ap_jv_key(v));
-			AP_TRY(ap_json_get_num(ctx, doc, unit, ap_jv_key(v), 1, most,
-				&out->peak_flops[u][t]));
+				return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL,
+					"dtype-known", "unknown type \"%s\"", ap_jv_key(v));
+			AP_TRY(ap_json_get_num(
+				ctx, doc, unit, ap_jv_key(v), 1, most, &out->peak_flops[u][t]));
 		}
 	}
 	return AP_OK;
@@ -112,7 +112,8 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 			i = 3;
 	for (int d = 0; d < 3; d++)
 		if (i != 3 || !(out->matmul_half[d] >= 0 && out->matmul_half[d] <= 1e6))
-			return ap_json_report(ctx, doc, half, AP_ERROR, AP_MEANING, NULL, "key-range",
+			return ap_json_report(ctx, doc, half, AP_ERROR, AP_MEANING, NULL,
+				"key-range",
 				"matmul_half is three extents from 0 to 1e6 for m, n and k");
 	return AP_OK;
 }
@@ -127,13 +128,13 @@ static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(ap_json_get_obj(ctx, doc, root, "memory", &memory));
 	AP_TRY(ap_json_known(ctx, doc, memory, known));
 	AP_TRY(ap_json_get_int(ctx, doc, memory, "bytes", 1, limit, &out->memory_bytes));
-	AP_TRY(ap_json_get_int(ctx, doc, memory, "usable_bytes", 1, out->memory_bytes,
-		&out->usable_bytes));
+	AP_TRY(ap_json_get_int(
+		ctx, doc, memory, "usable_bytes", 1, out->memory_bytes, &out->usable_bytes));
 	return ap_json_get_num(ctx, doc, memory, "bandwidth_Bps", 1, most, &out->memory_Bps);
 }
 
-static enum ap_status get_kind(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jv *obj, enum ap_link *r)
+static enum ap_status get_kind(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj, enum ap_link *r)
 {
 	const char *kind;
 
@@ -150,8 +151,8 @@ static enum ap_status get_kind(struct ap_ctx *ctx, const struct ap_json *doc,
 static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
 {
-	static const char *const known[] = {"name", "kind", "span", "bandwidth_Bps", "latency_s",
-		"efficiency", NULL};
+	static const char *const known[] = {
+		"name", "kind", "span", "bandwidth_Bps", "latency_s", "efficiency", NULL};
 	const struct slot slots[] = {
 		{"bandwidth_Bps", 1, most, &out->bandwidth_Bps},
 		{"latency_s", 0, 1, &out->latency_s},
@@ -200,7 +201,8 @@ static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
 		AP_TRY(get_level(ctx, doc, v, &out->level[out->nlevel++]));
 	if (!spans_nest(out))
 		return ap_json_report(ctx, doc, levels, AP_ERROR, AP_MEANING, NULL, "level-nesting",
-			"each level's span must be a multiple of the one before, and the last level has none");
+			"each level's span must be a multiple of the one before, and the last "
+			"level has none");
 	return AP_OK;
 }
 
@@ -243,8 +245,8 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	return ap_json_opt_bool(ctx, doc, root, "hccl_910", &out->hccl_910);
 }
 
-enum ap_status ap_software_parse(struct ap_ctx *ctx, const struct ap_json *doc,
-	struct ap_software *out)
+enum ap_status ap_software_parse(
+	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
 	static const char *const known[] = {"schema", "name", "gradient_exposed",
 		"overlap_slowdown", "recompute_flash", "master_bytes", "gradient_bytes",
@@ -269,6 +271,6 @@ enum ap_status ap_software_parse(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
 	out->master_bytes = (int)master;
 	out->gradient_bytes = (int)gradient;
-	return ap_json_get_int(ctx, doc, root, "comm_buffer_bytes", 0, limit,
-		&out->comm_buffer_bytes);
+	return ap_json_get_int(
+		ctx, doc, root, "comm_buffer_bytes", 0, limit, &out->comm_buffer_bytes);
 }

@@ -57,8 +57,8 @@ static double rank_Bps(const struct call *x, int l)
 	return Bps;
 }
 
-/* Flow of a ring through all ranks of a group: it crosses a level once per sub-block, there over the
- * links of all the members inside. The slowest level decides. */
+/* Flow of a ring through all ranks of a group: it crosses a level once per sub-block, there over
+ * the links of all the members inside. The slowest level decides. */
 static double ring_Bps(const struct call *x)
 {
 	double least = -1;
@@ -90,8 +90,7 @@ static double ring_s(const struct call *x)
 	for (int l = 0; l < x->m->nlevel; l++)
 		if (x->s->fan[l] > 1 && x->m->level[l].latency_s > worst)
 			worst = x->m->level[l].latency_s;
-	return colls[x->coll].passes *
-		(steps * worst + steps / x->size * x->bytes / ring_Bps(x));
+	return colls[x->coll].passes * (steps * worst + steps / x->size * x->bytes / ring_Bps(x));
 }
 
 /* A tree moves the whole buffer in each pass of an AllReduce; gathering and scattering by recursive
@@ -158,7 +157,8 @@ static double pairwise_s(const struct call *x)
 		double peers = reach(x, l) - x->s->members[l];
 
 		if (peers > 0)
-			total += peers * (x->m->level[l].latency_s + x->bytes / x->size / rank_Bps(x, l));
+			total += peers *
+				 (x->m->level[l].latency_s + x->bytes / x->size / rank_Bps(x, l));
 	}
 	return total;
 }

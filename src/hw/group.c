@@ -36,8 +36,8 @@ static uint32_t members_within(const struct ap_axes *axes, int64_t x)
 }
 
 /* The one shape of all groups where blocks and axes nest; false where they do not. */
-static bool nested_shape(const struct ap_machine *m, const struct ap_axes *axes,
-	struct ap_group_shape *s)
+static bool nested_shape(
+	const struct ap_machine *m, const struct ap_axes *axes, struct ap_group_shape *s)
 {
 	uint32_t inside = 1;
 
@@ -60,7 +60,7 @@ static bool nested_shape(const struct ap_machine *m, const struct ap_axes *axes,
  * is that of the group. */
 struct census {
 	uint32_t *stamp, *members, *subs; /* [nblock] */
-	uint32_t *touched; /* blocks met, in order */
+	uint32_t *touched;                /* blocks met, in order */
 	uint32_t ntouched;
 };
 
@@ -165,8 +165,8 @@ void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const str
 	assert(!axes->n || m->ndev % (axes->axis[0].stride * axes->axis[0].size) == 0);
 	*out = (struct ap_group){.axes = *axes, .size = ap_axes_size(axes)};
 	if (!nested_shape(m, axes, shape))
-		/* What the counting needs is given back before the result is known to fit: so count,
-		 * and where there were more shapes than room, count again. */
+		/* What the counting needs is given back before the result is known to fit: so
+		 * count, and where there were more shapes than room, count again. */
 		for (size_t room = 0; room < n;) {
 			struct ap_mark mark;
 

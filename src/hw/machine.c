@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/num.h"
 
-/* Where a rank stands in its server: its device, or where unknown its place among the ranks there. */
+/* Where a rank stands in its server: its device, or where unknown its place among those there. */
 static uint32_t *local_ids(struct ap_arena *arena, const struct ap_topo *topo)
 {
 	uint32_t *local = AP_NEW_N(arena, uint32_t, topo->ndev);
@@ -20,7 +20,7 @@ static uint32_t *local_ids(struct ap_arena *arena, const struct ap_topo *topo)
 	return local;
 }
 
-/* Numbers the blocks of level l of m, given how many devices of a server one holds (0: all ranks). */
+/* Numbers the blocks of level l, whose span is devices of a server (0: all ranks). */
 static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const uint32_t *local)
 {
 	uint32_t span = m->level[l].span;

@@ -47,8 +47,8 @@ static enum ap_status load_chip(struct ap_ctx *ctx, struct source s, const struc
 	return AP_OK;
 }
 
-static enum ap_status load_software(struct ap_ctx *ctx, struct source s,
-	const struct ap_software **out)
+static enum ap_status load_software(
+	struct ap_ctx *ctx, struct source s, const struct ap_software **out)
 {
 	struct ap_software *software = AP_NEW(ctx->arena, struct ap_software);
 	struct ap_json *doc;
@@ -131,8 +131,7 @@ enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap
 	return unknown(ctx, "chip", ap_builtin_chips, &near);
 }
 
-enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
-	const struct ap_software **out)
+enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name, const struct ap_software **out)
 {
 	struct nearest near = {.wanted = name, .distance = NEAR};
 	struct source s;
@@ -149,8 +148,8 @@ enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
 	return unknown(ctx, "software profile", ap_builtin_software, &near);
 }
 
-enum ap_status ap_chip_by_info(struct ap_ctx *ctx, const char *chip_info,
-	const struct ap_chip **out)
+enum ap_status ap_chip_by_info(
+	struct ap_ctx *ctx, const char *chip_info, const struct ap_chip **out)
 {
 	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
 		AP_TRY(load_chip(ctx, builtin_source(ctx, b), out));

@@ -34,16 +34,16 @@ static void check_status(struct ap_rank_table *t)
 	const char *status = opt_str(t, t->root, "status");
 
 	if (strcmp(status, "completed") != 0)
-		ap_rank_table_warn(t, *status ? ap_jv_get(t->root, "status") : t->root, "status-completed",
-			"status \"%s\"; HCCL waits until it is \"completed\"",
+		ap_rank_table_warn(t, *status ? ap_jv_get(t->root, "status") : t->root,
+			"status-completed", "status \"%s\"; HCCL waits until it is \"completed\"",
 			ap_diag_name(t->ctx->diag, status));
 }
 
 /* ---- version 1.0: servers that hold devices ---- */
 
 /* Numbers a server. Documents mask addresses ("10.*.*.*"), so equal masked ids are no clash. */
-static bool add_server(struct ap_rank_table *t, struct ap_map *ids, const struct ap_jv *obj,
-	uint32_t *number)
+static bool add_server(
+	struct ap_rank_table *t, struct ap_map *ids, const struct ap_jv *obj, uint32_t *number)
 {
 	const char *id = ap_rank_table_server_id(t, obj);
 	const struct ap_jv *at = ap_jv_get(obj, "server_id");
@@ -104,8 +104,8 @@ static void check_host_ips(struct ap_rank_table *t, const struct ap_jv *servers)
 			"no \"host_ip\" here, but other servers have one; all or none must");
 }
 
-static void check_cluster(struct ap_rank_table *t, const struct ap_map *ids,
-	const struct ap_jv *cluster)
+static void check_cluster(
+	struct ap_rank_table *t, const struct ap_map *ids, const struct ap_jv *cluster)
 {
 	const struct ap_jv *servers;
 
@@ -117,7 +117,8 @@ static void check_cluster(struct ap_rank_table *t, const struct ap_map *ids,
 
 		if (id && ap_map_get_str(ids, id) == AP_NONE)
 			ap_rank_table_fault(t, ap_jv_get(s, "server_id"), "cluster-server",
-				"no server \"%s\" in the table's server_list", ap_diag_name(t->ctx->diag, id));
+				"no server \"%s\" in the table's server_list",
+				ap_diag_name(t->ctx->diag, id));
 	}
 }
 
@@ -171,7 +172,8 @@ static void parse_instance(struct ap_rank_table *t, struct ap_map *ids, struct a
 	ap_map_put_str(here, id, NULL);
 	if (ap_jv_count(devices) != 1)
 		ap_rank_table_fault(t, devices, "instance-device",
-			"%zu devices; an instance has one, that its rank_id is for", ap_jv_count(devices));
+			"%zu devices; an instance has one, that its rank_id is for",
+			ap_jv_count(devices));
 	else if (is_object(t, ap_jv_first(devices), "a device"))
 		ap_rank_table_card(t, ap_jv_first(devices), instance, server);
 }
@@ -193,10 +195,12 @@ static void parse_group(struct ap_rank_table *t, struct ap_map *ids, const struc
 	ap_rank_table_count(t, group, "device_num", ap_jv_count(instances), "instances");
 	ap_rank_table_count(t, group, "instance_count", ap_jv_count(instances), "instances");
 	if (t->status == AP_OK)
-		ap_rank_table_count(t, group, "server_num", ap_map_size(here), "different server_id");
+		ap_rank_table_count(
+			t, group, "server_num", ap_map_size(here), "different server_id");
 }
 
-static void check_group_name(struct ap_rank_table *t, struct ap_map *names, const struct ap_jv *group)
+static void check_group_name(
+	struct ap_rank_table *t, struct ap_map *names, const struct ap_jv *group)
 {
 	const char *name = opt_str(t, group, "group_name");
 	bool fresh;
@@ -217,8 +221,8 @@ void ap_rank_table_parse_lab(struct ap_rank_table *t)
 	if (!nic)
 		ap_rank_table_fault(t, t->root, "key-missing", "no \"para_plane_nic_location\"");
 	else if (strcmp(opt_str(t, t->root, "para_plane_nic_location"), "device") != 0)
-		ap_rank_table_fault(t, nic, "nic-location",
-			"para_plane_nic_location must be \"device\"");
+		ap_rank_table_fault(
+			t, nic, "nic-location", "para_plane_nic_location must be \"device\"");
 	groups = ap_rank_table_list(t, t->root, "group_list");
 	if (!groups)
 		return;

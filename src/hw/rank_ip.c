@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device addresses. They are opaque to the planner (real files mask them, "10.*.*.*"), so what is no
- * IP address gets a warning, and only true addresses must differ.
+ * Device addresses. They are opaque to the planner (real files mask them, "10.*.*.*"), so what is
+ * no IP address gets a warning, and only true addresses must differ.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -52,7 +52,8 @@ static void check_ip(struct ips *x, const struct ap_card *c, const char *s, size
 	ap_map_put(x->seen, s, len, &fresh);
 	if (!fresh)
 		ap_rank_table_fault(x->t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
-			ap_diag_name(x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
+			ap_diag_name(
+				x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
 	if (x->family != OTHER && family != x->family)
 		ap_rank_table_fault(x->t, at, "device-ip-family",
 			"an IPv%d address, but others are IPv%d", family, x->family);
@@ -91,8 +92,8 @@ void ap_rank_table_check_ips(struct ap_rank_table *t)
 		check_card(&x, &t->cards.v[i]);
 	if (x.missing && t->servers.n > 1)
 		ap_rank_table_warn(t, t->root, "device-ip",
-			"%zu of %zu devices have no device_ip; HCCL needs one between servers", x.missing,
-			t->cards.n);
+			"%zu of %zu devices have no device_ip; HCCL needs one between servers",
+			x.missing, t->cards.n);
 	if (x.other)
 		ap_rank_table_warn(t, ap_jv_get(x.first_other->at, "device_ip"), "device-ip",
 			"\"%s\" is no IP address, and is kept as text (%zu such)",

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-enum { SERVER_ID_BYTES = 64, MINDSPORE_DEVICES = 4096 };
+enum { SERVER_ID_BYTES = 64 };
 
 static void note_status(struct ap_rank_table *t, enum ap_status st)
 {
@@ -32,36 +32,36 @@ static const char *vformat(struct ap_rank_table *t, const char *fmt, va_list ap)
 	return b.s;
 }
 
-void ap_rank_table_fault(struct ap_rank_table *t, const struct ap_jv *v, const char *check,
-	const char *fmt, ...)
+void ap_rank_table_fault(
+	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s",
-		vformat(t, fmt, ap)));
+			       vformat(t, fmt, ap)));
 	va_end(ap);
 }
 
-void ap_rank_table_warn(struct ap_rank_table *t, const struct ap_jv *v, const char *check,
-	const char *fmt, ...)
+void ap_rank_table_warn(
+	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_WARNING, AP_OK, NULL, check, "%s",
-		vformat(t, fmt, ap)));
+			       vformat(t, fmt, ap)));
 	va_end(ap);
 }
 
-static void remark(struct ap_rank_table *t, const struct ap_jv *v, const char *check,
-	const char *text)
+static void remark(
+	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *text)
 {
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_NOTE, AP_OK, NULL, check, "%s", text));
 }
 
-bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const char *key, int64_t lo,
-	int64_t hi, bool optional, int64_t *r)
+bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const char *key,
+	int64_t lo, int64_t hi, bool optional, int64_t *r)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
 	int64_t n = lo;
@@ -80,13 +80,13 @@ bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const c
 		*r = n;
 	else
 		ap_rank_table_fault(t, v, "id-integer",
-			"%s must be an integer from %" PRId64 " to %" PRId64 ", in decimal digits", key, lo,
-			hi);
+			"%s must be an integer from %" PRId64 " to %" PRId64 ", in decimal digits",
+			key, lo, hi);
 	return good;
 }
 
-const struct ap_jv *ap_rank_table_list(struct ap_rank_table *t, const struct ap_jv *obj,
-	const char *key)
+const struct ap_jv *ap_rank_table_list(
+	struct ap_rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *list;
 	enum ap_status st = ap_json_get_arr(t->ctx, t->doc, obj, key, &list);
@@ -101,14 +101,14 @@ const struct ap_jv *ap_rank_table_list(struct ap_rank_table *t, const struct ap_
 	return list;
 }
 
-void ap_rank_table_count(struct ap_rank_table *t, const struct ap_jv *obj, const char *key, size_t n,
-	const char *what)
+void ap_rank_table_count(struct ap_rank_table *t, const struct ap_jv *obj, const char *key,
+	size_t n, const char *what)
 {
 	int64_t said = (int64_t)n;
 
 	if (ap_rank_table_int(t, obj, key, 1, AP_MAX_DEVICES, true, &said) && said != (int64_t)n)
-		ap_rank_table_fault(t, ap_jv_get(obj, key), "count-match", "%s is %" PRId64
-			", but there are %zu %s", key, said, n, what);
+		ap_rank_table_fault(t, ap_jv_get(obj, key), "count-match",
+			"%s is %" PRId64 ", but there are %zu %s", key, said, n, what);
 }
 
 const char *ap_rank_table_server_id(struct ap_rank_table *t, const struct ap_jv *obj)
@@ -126,8 +126,8 @@ const char *ap_rank_table_server_id(struct ap_rank_table *t, const struct ap_jv 
 	else if (ap_jv_int(t->doc, v, &n))
 		id = ap_arena_printf(t->ctx->arena, "%" PRId64, n);
 	if (!*id || strlen(id) > SERVER_ID_BYTES) {
-		ap_rank_table_fault(t, v, "server-id", "server_id must be a string of 1 to %d bytes",
-			SERVER_ID_BYTES);
+		ap_rank_table_fault(t, v, "server-id",
+			"server_id must be a string of 1 to %d bytes", SERVER_ID_BYTES);
 		return NULL;
 	}
 	return id;
@@ -152,8 +152,8 @@ void ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
 }
 
 /* Says where the first of two stands that must differ. */
-static void clash(struct ap_rank_table *t, const struct ap_card *first, const struct ap_card *second,
-	const char *check, const char *text)
+static void clash(struct ap_rank_table *t, const struct ap_card *first,
+	const struct ap_card *second, const char *check, const char *text)
 {
 	ap_rank_table_fault(t, second->at, check, "%s", text);
 	remark(t, first->at, check, "it is first here");
@@ -184,8 +184,9 @@ static const struct ap_card **by_rank(struct ap_rank_table *t)
 			gap = r;
 		}
 	if (missing > twice)
-		ap_rank_table_fault(t, t->root, "rank-gap", "%zu cards, but no rank %zu%s; ranks must be 0 "
-			"to %zu", n, gap, missing > 1 ? " (and more are missing)" : "", n - 1);
+		ap_rank_table_fault(t, t->root, "rank-gap",
+			"%zu cards, but no rank %zu%s; ranks must be 0 to %zu", n, gap,
+			missing > 1 ? " (and more are missing)" : "", n - 1);
 	return card;
 }
 
@@ -205,20 +206,22 @@ static void check_device_ids(struct ap_rank_table *t)
 			first[id] = i;
 		else
 			clash(t, &t->cards.v[first[id]], c, "device-unique",
-				ap_arena_printf(t->ctx->arena, "device_id %" PRId64
-					" is given twice on server \"%s\"", c->device_id,
+				ap_arena_printf(t->ctx->arena,
+					"device_id %" PRId64 " is given twice on server \"%s\"",
+					c->device_id,
 					ap_diag_name(t->ctx->diag, t->servers.v[c->server])));
 	}
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
 /* Servers in order of their lowest ranks. */
-static void place_ranks(struct ap_rank_table *t, const struct ap_card *const *card,
-	struct ap_topo *topo)
+static void place_ranks(
+	struct ap_rank_table *t, const struct ap_card *const *card, struct ap_topo *topo)
 {
 	struct ap_place *place = AP_NEW_N(t->ctx->arena, struct ap_place, topo->ndev);
 	const char **server = AP_NEW_N(t->ctx->arena, const char *, t->servers.n);
-	uint32_t *number = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n); /* 1 and up; 0: none yet */
+	uint32_t *number =
+		AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n); /* 1 and up; 0: none yet */
 
 	for (uint32_t r = 0; r < topo->ndev; r++) {
 		uint32_t s = card[r]->server;
@@ -259,13 +262,14 @@ static void remark_shape(struct ap_rank_table *t, const struct ap_topo *topo)
 			"the servers do not hold equal numbers of cards");
 	if (changes >= topo->nserver)
 		remark(t, t->root, "rank-contiguous",
-			"the ranks of a server do not follow one another; groups are priced as they lie");
-	if (topo->ndev > MINDSPORE_DEVICES)
+			"the ranks of a server do not follow one another; groups are priced as "
+			"they lie");
+	if (topo->ndev > AP_MINDSPORE_DEVICES)
 		remark(t, t->root, "device-limit", "MindSpore itself runs at most 4096 devices");
 }
 
-enum ap_status ap_rank_table_finish(struct ap_rank_table *t, const char *sha256,
-	const struct ap_topo **out)
+enum ap_status ap_rank_table_finish(
+	struct ap_rank_table *t, const char *sha256, const struct ap_topo **out)
 {
 	struct ap_topo *topo = AP_NEW(t->ctx->arena, struct ap_topo);
 	const struct ap_card **card;

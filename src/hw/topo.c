@@ -47,17 +47,20 @@ static const char *form_names(struct ap_ctx *ctx, bool readable)
 static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	const struct ap_jv *root = ap_json_root(doc), *at = root;
-	const struct ap_jv *schema = ap_jv_get(root, "schema"), *version = ap_jv_get(root, "version");
+	const struct ap_jv *schema = ap_jv_get(root, "schema"),
+			   *version = ap_jv_get(root, "version");
 	const char *known = form_names(ctx, false), *text;
 
 	if (schema && ap_jv_type(schema) == AP_JSTRING)
-		text = ap_arena_printf(ctx->arena, "this is a file of schema \"%s\", not a rank table",
-			ap_jv_str(schema));
+		text = ap_arena_printf(ctx->arena,
+			"this is a file of schema \"%s\", not a rank table", ap_jv_str(schema));
 	else if (ap_jv_get(root, "operators"))
 		text = "this looks like an operator graph, not like a rank table";
 	else if (!version)
-		text = ap_arena_printf(ctx->arena, "no form of a rank table has neither \"version\" nor "
-			"\"deploy_mode\" nor \"group_list\"; known forms: %s", known);
+		text = ap_arena_printf(ctx->arena,
+			"no form of a rank table has neither \"version\" nor "
+			"\"deploy_mode\" nor \"group_list\"; known forms: %s",
+			known);
 	else if (ap_jv_type(at = version) == AP_JSTRING)
 		text = ap_arena_printf(ctx->arena, "unknown version \"%s\"; known forms: %s",
 			ap_diag_name(ctx->diag, ap_jv_str(version)), known);
@@ -66,8 +69,8 @@ static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
 	return ap_json_report(ctx, doc, at, AP_ERROR, AP_MEANING, NULL, "form-known", "%s", text);
 }
 
-static enum ap_status find_form(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_rank_form **out)
+static enum ap_status find_form(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_rank_form **out)
 {
 	const struct ap_jv *root = ap_json_root(doc);
 
@@ -88,14 +91,15 @@ static enum ap_status find_form(struct ap_ctx *ctx, const struct ap_json *doc,
 enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_topo **out)
 {
-	struct ap_rank_table table = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc),
-		.chip_info = ""};
+	struct ap_rank_table table = {
+		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = ""};
 	const struct ap_rank_form *form = NULL;
 
 	AP_TRY(find_form(ctx, doc, &form));
 	if (!form->parse)
-		return ap_json_report(ctx, doc, ap_jv_get(table.root, "version"), AP_ERROR, AP_MEANING,
-			NULL, "form-read", "rank tables of form %s are not read; those of the forms %s are",
+		return ap_json_report(ctx, doc, ap_jv_get(table.root, "version"), AP_ERROR,
+			AP_MEANING, NULL, "form-read",
+			"rank tables of form %s are not read; those of the forms %s are",
 			form->name, form_names(ctx, true));
 	table.form = form->name;
 	form->parse(&table);
@@ -103,8 +107,8 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 	return ap_rank_table_finish(&table, sha256, out);
 }
 
-const uint32_t *ap_topo_link(struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev,
-	uint32_t nserver)
+const uint32_t *ap_topo_link(
+	struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev, uint32_t nserver)
 {
 	uint32_t *first = AP_NEW_N(ctx->arena, uint32_t, nserver);
 
@@ -117,8 +121,8 @@ const uint32_t *ap_topo_link(struct ap_ctx *ctx, struct ap_place *place, uint32_
 	return first;
 }
 
-enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server,
-	const struct ap_topo **out)
+enum ap_status ap_topo_make(
+	struct ap_ctx *ctx, int64_t ndev, int64_t per_server, const struct ap_topo **out)
 {
 	struct ap_topo *topo;
 	struct ap_place *place;
@@ -129,14 +133,27 @@ enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server
 			"%" PRId64 " devices; expected 1 to %d", ndev, AP_MAX_DEVICES);
 	if (per_server < 1 || per_server > AP_MAX_DEVICES)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "device-count",
-			"%" PRId64 " devices on a server; expected 1 to %d", per_server, AP_MAX_DEVICES);
+			"%" PRId64 " devices on a server; expected 1 to %d", per_server,
+			AP_MAX_DEVICES);
+	if (ndev > AP_MINDSPORE_DEVICES)
+		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "device-limit",
+			"MindSpore itself runs at most %d devices", AP_MINDSPORE_DEVICES);
 	topo = AP_NEW(ctx->arena, struct ap_topo);
-	*topo = (struct ap_topo){.name = "", .sha256 = "", .form = "given", .chip_info = "",
-		.ndev = (uint32_t)ndev, .nserver = (uint32_t)((ndev + per_server - 1) / per_server)};
+	*topo = (struct ap_topo){
+		.name = "",
+		.sha256 = "",
+		.form = "given",
+		.chip_info = "",
+		.ndev = (uint32_t)ndev,
+		.nserver = (uint32_t)((ndev + per_server - 1) / per_server),
+	};
 	topo->place = place = AP_NEW_N(ctx->arena, struct ap_place, ndev);
 	for (uint32_t r = 0; r < topo->ndev; r++)
-		place[r] = (struct ap_place){.server = (uint32_t)(r / per_server),
-			.device_id = (int32_t)(r % per_server), .device_ip = ""};
+		place[r] = (struct ap_place){
+			.server = (uint32_t)(r / per_server),
+			.device_id = (int32_t)(r % per_server),
+			.device_ip = "",
+		};
 	topo->server = server = AP_NEW_N(ctx->arena, const char *, topo->nserver);
 	for (uint32_t s = 0; s < topo->nserver; s++)
 		server[s] = ap_arena_printf(ctx->arena, "server_%" PRIu32, s);

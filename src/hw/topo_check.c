@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "hw/topo.h"
 
-/* Legal sets of four device ids, bit per id: one group of four, or two matching pairs i and i + 4. */
+/* Legal sets of four device ids, bit per id: one group of four, or two pairs i and i + 4. */
 static const uint8_t fours[] = {
 	0x0F, /* 0 1 2 3 */
 	0xF0, /* 4 5 6 7 */
@@ -38,13 +38,15 @@ static void fault(struct rules *x, const char *check, uint32_t server, const cha
 /* "0, 1, 4": device ids of a server, the first few of them. */
 static const char *ids_text(struct rules *x, uint32_t server)
 {
+	const struct ap_topo *t = x->t;
 	struct ap_str b;
 	int n = 0;
 
 	ap_str_init(&b, x->ctx->arena);
-	for (uint32_t r = x->t->first[server]; r != AP_NONE && n <= 16; r = x->t->place[r].next, n++)
-		ap_str_addf(&b, n == 16 ? ", ..." : n ? ", %" PRId32 : "%" PRId32,
-			x->t->place[r].device_id);
+	for (uint32_t r = t->first[server]; r != AP_NONE && n < 16; r = t->place[r].next, n++)
+		ap_str_addf(&b, "%s%" PRId32, n ? ", " : "", t->place[r].device_id);
+	if (n == 16)
+		ap_str_add(&b, ", ...");
 	return b.s;
 }
 
@@ -65,25 +67,29 @@ static bool legal_set(uint32_t cards, unsigned ids)
 
 static void check_count(struct rules *x, uint32_t server, uint32_t cards)
 {
-	const char *legal = x->t->nserver > 1 ? "8 on each of several servers"
-					      : "1, 2, 4 or 8 on one server";
+	const char *legal =
+		x->t->nserver > 1 ? "8 on each of several servers" : "1, 2, 4 or 8 on one server";
 
 	if (!legal_count(x->t, cards))
-		fault(x, "hccl-cards", server, ap_arena_printf(x->ctx->arena,
-			"%" PRIu32 " cards; HCCL on Ascend 910 takes %s", cards, legal));
+		fault(x, "hccl-cards", server,
+			ap_arena_printf(x->ctx->arena,
+				"%" PRIu32 " cards; HCCL on Ascend 910 takes %s", cards, legal));
 }
 
 static void check_ids(struct rules *x, uint32_t server, uint32_t cards, unsigned ids, bool in_range)
 {
-	const char *legal = cards == 2 ? "two inside 0-3 or inside 4-7"
-				       : "0-3, 4-7, or two pairs i and i + 4";
+	const char *legal =
+		cards == 2 ? "two inside 0-3 or inside 4-7" : "0-3, 4-7, or two pairs i and i + 4";
 
 	if (!in_range)
-		fault(x, "hccl-device-id", server, ap_arena_printf(x->ctx->arena,
-			"device ids %s; an Ascend 910 server has 0 to 7", ids_text(x, server)));
+		fault(x, "hccl-device-id", server,
+			ap_arena_printf(x->ctx->arena,
+				"device ids %s; an Ascend 910 server has 0 to 7",
+				ids_text(x, server)));
 	else if (!legal_set(cards, ids))
-		fault(x, "hccl-group", server, ap_arena_printf(x->ctx->arena,
-			"device ids %s; HCCL on Ascend 910 takes %s", ids_text(x, server), legal));
+		fault(x, "hccl-group", server,
+			ap_arena_printf(x->ctx->arena, "device ids %s; HCCL on Ascend 910 takes %s",
+				ids_text(x, server), legal));
 }
 
 static void check_server(struct rules *x, uint32_t server)

@@ -16,7 +16,8 @@ static struct ap_ctx ctx;
 static inline void setup(void)
 {
 	ctx = (struct ap_ctx){.arena = ap_arena_create(0, NULL, NULL),
-		.scratch = ap_arena_create(0, NULL, NULL), .jobs = 1};
+		.scratch = ap_arena_create(0, NULL, NULL),
+		.jobs = 1};
 	ctx.diag = ap_diag_create(ctx.arena, false);
 }
 
@@ -54,13 +55,13 @@ static inline const struct ap_chip *get_chip(const char *name)
 	return chip;
 }
 
-static inline const struct ap_machine *make_machine(int64_t ndev, int64_t per_server,
-	const char *chip)
+static inline const struct ap_machine *make_machine(
+	int64_t ndev, int64_t per_server, const char *chip)
 {
 	const struct ap_machine *m = NULL;
 
-	ck_assert_int_eq(ap_machine_make(&ctx, make_topo(ndev, per_server), get_chip(chip), &m),
-		AP_OK);
+	ck_assert_int_eq(
+		ap_machine_make(&ctx, make_topo(ndev, per_server), get_chip(chip), &m), AP_OK);
 	return m;
 }
 

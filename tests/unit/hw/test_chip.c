@@ -82,7 +82,8 @@ START_TEST(software_profiles)
 	ck_assert_int_eq(s->gradient_bytes, 4);
 	ck_assert_int_eq(s->master_bytes, 4);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
-	ck_assert_ptr_nonnull(strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));
+	ck_assert_ptr_nonnull(
+		strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));
 }
 END_TEST
 
@@ -206,8 +207,9 @@ START_TEST(bad_profiles_are_refused_by_name)
 
 		ck_assert_int_eq(ap_json_parse(&ctx, "x.json", text, strlen(text), 0, &doc), AP_OK);
 		ck_assert_msg(ap_chip_parse(&ctx, doc, &chip) == AP_MEANING, "row %zu", i);
-		ck_assert_msg(said(AP_ERROR, rows[i].check) == before + 1, "row %zu: no [%s] but: %s", i,
-			rows[i].check, ap_diag_text(ctx.diag, i, NULL, NULL));
+		ck_assert_msg(said(AP_ERROR, rows[i].check) == before + 1,
+			"row %zu: no [%s] but: %s", i, rows[i].check,
+			ap_diag_text(ctx.diag, i, NULL, NULL));
 	}
 }
 END_TEST
@@ -249,16 +251,18 @@ START_TEST(a_file_is_read_and_hashed)
 }
 END_TEST
 
-/* The product model the profiles are fitted for: fixed + 2 (m+hm)(n+hn)(k+hk) / (peak efficiency). */
+/* The product model that the profiles are fitted for. */
 static double product_s(const struct ap_chip *c, double peak, double m, double n, double k)
 {
 	return c->fixed_s[AP_UNIT_CUBE] + 2 * (m + c->matmul_half[0]) * (n + c->matmul_half[1]) *
-		(k + c->matmul_half[2]) / (peak * c->matmul_efficiency);
+						  (k + c->matmul_half[2]) /
+						  (peak * c->matmul_efficiency);
 }
 
 START_TEST(fitted_products_match_the_measured_ones)
 {
-	static const double tf910b[][4] = { /* m, n, k, TF/s; bfloat16 on a part of 353.9 TF */
+	static const double tf910b[][4] = {
+		/* m, n, k, TF/s; bfloat16 on a part of 353.9 TF */
 		{2304, 5120, 1536, 272.6},
 		{6912, 16384, 2048, 291.6},
 		{6144, 17920, 2816, 301.3},
@@ -268,13 +272,16 @@ START_TEST(fitted_products_match_the_measured_ones)
 
 	for (size_t i = 0; i < 4; i++) {
 		const double *p = tf910b[i];
-		double model = 2e-12 * p[0] * p[1] * p[2] / product_s(b, 353.9e12, p[0], p[1], p[2]);
+		double model =
+			2e-12 * p[0] * p[1] * p[2] / product_s(b, 353.9e12, p[0], p[1], p[2]);
 
 		ck_assert_double_lt(fabs(model / p[3] - 1), 0.03);
 	}
 	/* between the framework's plain product (230 TF) and the best one found (271.2 TF) */
-	ck_assert_double_gt(2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 230);
-	ck_assert_double_lt(2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 271.2);
+	ck_assert_double_gt(
+		2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 230);
+	ck_assert_double_lt(
+		2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 271.2);
 }
 END_TEST
 

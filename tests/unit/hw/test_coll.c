@@ -6,8 +6,8 @@
 static const char *winner; /* algorithm of the last time_s() */
 
 /* Seconds over groups of one axis. */
-static double time_s(const struct ap_machine *m, enum ap_coll c, int32_t stride, int32_t size,
-	double bytes)
+static double time_s(
+	const struct ap_machine *m, enum ap_coll c, int32_t stride, int32_t size, double bytes)
 {
 	struct ap_axes set = {0};
 	struct ap_group g;
@@ -32,8 +32,10 @@ END_TEST
 START_TEST(groups_of_one_cost_nothing)
 {
 	for (int c = 0; c < AP_COLL_COUNT; c++) {
-		ck_assert_double_eq(time_s(make_machine(8, 8, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
-		ck_assert_double_eq(time_s(make_machine(1, 1, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
+		ck_assert_double_eq(
+			time_s(make_machine(8, 8, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
+		ck_assert_double_eq(
+			time_s(make_machine(1, 1, "a100-80"), (enum ap_coll)c, 1, 1, 1e9), 0);
 	}
 }
 END_TEST
@@ -44,15 +46,16 @@ START_TEST(full_mesh_law)
 	const struct ap_machine *m = make_machine(8, 8, "ascend910b3");
 	const double S = 1 << 30, fixed = 10e-6, a = 0.5e-6;
 
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 2, S),
-		fixed + 2 * (1 * a + S / 2 / (0.7 * 28e9)));
+	ASSERT_CLOSE(
+		time_s(m, AP_COLL_ALLREDUCE, 1, 2, S), fixed + 2 * (1 * a + S / 2 / (0.7 * 28e9)));
 	ck_assert_str_eq(winner, "ring");
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 4, S),
 		fixed + 2 * (3 * a + S * 3 / 4 / (0.7 * 84e9)));
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, S),
 		fixed + 2 * (7 * a + S * 7 / 8 / (0.7 * 196e9)));
 	/* gathering by doubling: three steps, the same volume */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLGATHER, 1, 8, S), fixed + 3 * a + S * 7 / 8 / (0.7 * 196e9));
+	ASSERT_CLOSE(
+		time_s(m, AP_COLL_ALLGATHER, 1, 8, S), fixed + 3 * a + S * 7 / 8 / (0.7 * 196e9));
 	ASSERT_CLOSE(time_s(m, AP_COLL_REDUCESCATTER, 2, 4, S),
 		fixed + 2 * a + S * 3 / 4 / (0.7 * 84e9));
 	ck_assert_str_eq(winner, "tree");
@@ -110,8 +113,8 @@ START_TEST(cards_follow_members)
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 16, S),
 		30e-6 + 2 * (15 * 14e-6 + S * 15 / 16 / (8 * nic)));
 	ck_assert_str_eq(winner, "ring");
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 8, S), 30e-6 +
-		2 * (3 * 3.4e-6 + S * 3 / 4 / nvlink) + 2 * (14e-6 + S / 4 / 2 / nic));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 8, S),
+		30e-6 + 2 * (3 * 3.4e-6 + S * 3 / 4 / nvlink) + 2 * (14e-6 + S / 4 / 2 / nic));
 	ck_assert_str_eq(winner, "hierarchical");
 	for (int i = 1; i <= 4; i++) {
 		int n = 1 << i;
@@ -131,8 +134,8 @@ START_TEST(a_bus_is_shared_by_all_its_ranks)
 
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 4, 2, S), 10e-6 + 2 * (1e-6 + S / 2 / pcie));
 	/* inside by the mesh's three links, across a quarter of the buffer, and back */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, S), 10e-6 +
-		2 * (3 * 0.5e-6 + S * 3 / 4 / (3 * hccs)) + 2 * (1e-6 + S / 4 / 2 / pcie));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, S),
+		10e-6 + 2 * (3 * 0.5e-6 + S * 3 / 4 / (3 * hccs)) + 2 * (1e-6 + S / 4 / 2 / pcie));
 	ck_assert_str_eq(winner, "hierarchical");
 }
 END_TEST
@@ -142,8 +145,8 @@ START_TEST(all_to_all_is_pairwise)
 	const struct ap_machine *m = make_machine(16, 8, "ascend910b3");
 	const double S = 1 << 28, part = S / 16;
 
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 16, S), 10e-6 +
-		7 * (0.5e-6 + part / (0.7 * 196e9)) + 8 * (1.5e-6 + part / (0.7 * 25e9)));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 16, S),
+		10e-6 + 7 * (0.5e-6 + part / (0.7 * 196e9)) + 8 * (1.5e-6 + part / (0.7 * 25e9)));
 	ck_assert_str_eq(winner, "pairwise");
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 8, 2, S), 10e-6 + 1.5e-6 + S / 2 / (0.7 * 25e9));
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 2, S), 10e-6 + 0.5e-6 + S / 2 / (0.7 * 28e9));
@@ -185,8 +188,7 @@ START_TEST(unaligned_groups_pay_for_the_slowest)
 	/* 0 3 inside, 1 | 4 across: as the one across */
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 3, 2, S), 30e-6 + 2 * (a + S / 2 / nic));
 	/* all inside */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 2, S),
-		30e-6 + 2 * (b + S / 2 / nvlink));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 2, S), 30e-6 + 2 * (b + S / 2 / nvlink));
 }
 END_TEST
 
@@ -214,7 +216,8 @@ END_TEST
 START_TEST(time_is_positive_finite_and_grows)
 {
 	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
-	static const int64_t devices[][2] = {{8, 8}, {6, 4}, {64, 8}, {1000, 8}, {30, 5}, {65536, 8}};
+	static const int64_t devices[][2] = {
+		{8, 8}, {6, 4}, {64, 8}, {1000, 8}, {30, 5}, {65536, 8}};
 
 	for (int i = 0; i < 3 * 6; i++) {
 		const int64_t *d = devices[i % 6];
@@ -225,7 +228,8 @@ START_TEST(time_is_positive_finite_and_grows)
 			double last = 0;
 
 			for (double bytes = 0; bytes < 1e13; bytes = bytes * 3 + 1) {
-				double t = time_s(m, (enum ap_coll)(k / m->naxis), x.stride, x.size, bytes);
+				double t = time_s(
+					m, (enum ap_coll)(k / m->naxis), x.stride, x.size, bytes);
 
 				ck_assert(isfinite(t));
 				ck_assert_double_gt(t, last);

@@ -34,8 +34,8 @@ static struct ap_axes axes_of(int n, const struct ap_axis *axis)
 	return set;
 }
 
-#define AXES(...) \
-	axes_of(sizeof((struct ap_axis[]){__VA_ARGS__}) / sizeof(struct ap_axis), \
+#define AXES(...)                                                                                  \
+	axes_of(sizeof((struct ap_axis[]){__VA_ARGS__}) / sizeof(struct ap_axis),                  \
 		(struct ap_axis[]){__VA_ARGS__})
 
 START_TEST(axes_merge_into_normal_form)
@@ -106,8 +106,8 @@ static int choose(struct ap_axis *axis, int n)
 }
 
 /* Ranks that differ from r in none but these coordinates, by their definition. */
-static int64_t enumerate(const struct ap_axis *all, int nall, const struct ap_axes *set, int64_t ndev,
-	int64_t r, int64_t *out)
+static int64_t enumerate(const struct ap_axis *all, int nall, const struct ap_axes *set,
+	int64_t ndev, int64_t r, int64_t *out)
 {
 	int64_t n = 0;
 
@@ -118,7 +118,8 @@ static int64_t enumerate(const struct ap_axis *all, int nall, const struct ap_ax
 			bool free_axis = false;
 
 			for (int k = 0; k < set->n; k++)
-				free_axis |= all[i].stride >= set->axis[k].stride &&
+				free_axis |=
+					all[i].stride >= set->axis[k].stride &&
 					all[i].stride < set->axis[k].stride * set->axis[k].size;
 			same &= free_axis ||
 				q / all[i].stride % all[i].size == r / all[i].stride % all[i].size;
@@ -180,7 +181,8 @@ START_TEST(levels_in_use)
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct ap_machine *m = make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
+		const struct ap_machine *m =
+			make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
 
 		ck_assert_int_eq(m->nlevel, rows[i].nlevel);
 		ck_assert_int_eq(m->regular, rows[i].regular);
@@ -213,7 +215,8 @@ START_TEST(prime_axes)
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct ap_machine *m = make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
+		const struct ap_machine *m =
+			make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
 
 		ck_assert_int_eq(m->naxis, rows[i].n);
 		for (int k = 0; k < m->naxis; k++) {
@@ -277,7 +280,8 @@ static struct ap_group_shape slow_shape(const struct ap_machine *m, const int64_
 				bool fresh = m->block[l][rank[i]] == b;
 
 				for (int64_t k = 0; l && k < i; k++)
-					fresh &= m->block[l - 1][rank[k]] != m->block[l - 1][rank[i]];
+					fresh &= m->block[l - 1][rank[k]] !=
+						 m->block[l - 1][rank[i]];
 				subs += fresh;
 			}
 			if (subs > s.fan[l])

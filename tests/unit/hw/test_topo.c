@@ -13,7 +13,8 @@ static enum ap_status load(const char *text, const struct ap_topo **out)
 {
 	struct ap_json *doc;
 
-	AP_TRY(ap_json_parse(&ctx, "dir/table.json", text, strlen(text), AP_JSON_TRAILING_COMMA, &doc));
+	AP_TRY(ap_json_parse(&ctx, "dir/table.json", text, strlen(text), AP_JSON_TRAILING_COMMA,
+		&doc));
 	return ap_topo_load(&ctx, doc, "0123", out);
 }
 
@@ -362,7 +363,9 @@ START_TEST(made_topologies)
 	ck_assert_uint_eq(t->place[9].server, 2);
 	ck_assert_int_eq(t->place[9].device_id, 1);
 	ck_assert_uint_eq(t->first[1], 4);
+	ck_assert_int_eq(said(AP_NOTE, NULL), 0);
 	ck_assert_uint_eq(make_topo(AP_MAX_DEVICES, 8)->nserver, AP_MAX_DEVICES / 8);
+	ck_assert_int_eq(said(AP_NOTE, "device-limit"), 1);
 	ck_assert_int_eq(ap_topo_make(&ctx, 0, 8, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, AP_MAX_DEVICES + 1, 8, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, -1, 8, &t), AP_USAGE);
