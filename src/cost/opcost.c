@@ -70,7 +70,7 @@ static enum ap_dtype arithmetic(const struct ap_bound *b)
 /* Two operands contracted into one result: batch, m, n, k by where a factor occurs. */
 static bool is_gemm(const struct ap_bound *b)
 {
-	return b->row->unit == AP_OP_CUBE && b->nin >= 2 && b->row->flops == 2;
+	return b->row->unit == AP_OP_CUBE && b->nin == 2;
 }
 
 static void gemm_shape(const struct pricing *x, struct ap_kernel *k)

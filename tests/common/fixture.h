@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests of the upper layers share: a context, graphs and machines from short texts. */
+#ifndef AP_TESTS_FIXTURE_H
+#define AP_TESTS_FIXTURE_H
+
+#include "graph/graph.h"
+#include "hw/machine.h"
+#include "shard/layout.h"
+#include "shard/step.h"
+
+struct fixture {
+	struct ap_ctx ctx;
+	struct ap_step step;
+	const struct ap_machine *machine;
+	const struct ap_graph *graph;
+};
+
+/* A context, a machine of ndev devices (per_server each, chip by name), the default step with the
+ * software profile "mindspore", optimizer adam. Fails the test when anything is reported. */
+void fixture_open(struct fixture *f, int64_t ndev, int64_t per_server, const char *chip);
+void fixture_close(struct fixture *f);
+
+/* Loads a graph from JSON text in which ' stands for ". Fails the test on any error. */
+void fixture_graph(struct fixture *f, const char *text);
+
+/* Node index by name; fails the test when there is none. */
+ap_id fixture_node(const struct fixture *f, const char *name);
+
+/* Counts of node from "m=2 n=4" by factor letter, the rest 1. Static per call site: copied by the
+ * caller where it must live on. */
+void fixture_counts(const struct fixture *f, ap_id node, const char *text,
+	int32_t count[AP_MAX_FACTOR]);
+
+#endif

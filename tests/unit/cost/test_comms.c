@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives derived from the rules, with bytes and ranks, in both gradient conventions. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "cost/cost.h"
+#include "fixture.h"
+
+/* x0 = x + b0 so that gradients reach the first product's input. */
+#define PAIR \
+	"{'schema':'autopar-graph/1','name':'pair'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'b0','shape':[8],'dtype':'float32'}," \
+	"{'name':'w1','shape':[8,32],'dtype':'float32'}," \
+	"{'name':'w2','shape':[32,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]}," \
+	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+
+/* "forward AllReduce 512 {0,1,2,3}; ..." */
+static const char *derived(struct fixture *f, const char *name, const char *cut)
+{
+	ap_id node = fixture_node(f, name);
+	struct ap_comm comms[AP_MAX_COMMS];
+	int32_t count[AP_MAX_FACTOR];
+	const struct ap_task *tasks;
+	struct ap_placement p;
+	struct ap_str s;
+	int n;
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	fixture_counts(f, node, cut, count);
+	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
+	n = ap_comms_derive(&tasks[node], &p, &f->step, comms);
+	ap_str_init(&s, f->ctx.arena);
+	for (int i = 0; i < n; i++) {
+		int64_t ranks[64], size = ap_axes_size(&comms[i].axes);
+
+		ap_axes_group(&comms[i].axes, 0, ranks);
+		ap_str_addf(&s, "%s%s %s %lld {", i ? "; " : "", phases[comms[i].phase],
+			ap_coll_name(comms[i].kind), (long long)comms[i].bytes);
+		for (int64_t r = 0; r < size; r++)
+			ap_str_addf(&s, "%s%lld", r ? "," : "", (long long)ranks[r]);
+		ap_str_addc(&s, '}');
+	}
+	return s.s;
+}
+
+static void expect(const char *graph, const char *node, const char *cut, bool shard,
+	const char *mindspore, const char *generic)
+{
+	for (int e = 0; e < 2; e++) {
+		struct fixture f;
+
+		fixture_open(&f, 4, 4, "a100-80");
+		f.step.executor = e ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+		f.step.optimizer_sharding = shard;
+		f.step.shard_threshold_bytes = 1024;
+		fixture_graph(&f, graph);
+		ck_assert_str_eq(derived(&f, node, cut), e ? generic : mindspore);
+		fixture_close(&f);
+	}
+}
+
+START_TEST(column_then_row)
+{
+	expect(PAIR, "up", "n=4", false, "", "backward AllReduce 512 {0,1,2,3}");
+	expect(PAIR, "down", "k=4", false,
+		"forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
+		"forward AllReduce 512 {0,1,2,3}");
+}
+END_TEST
+
+START_TEST(data_parallel)
+{
+	expect(PAIR, "up", "m=4", false, "gradient AllReduce 1024 {0,1,2,3}",
+		"gradient AllReduce 1024 {0,1,2,3}");
+	expect(PAIR, "add", "A=4", false, "gradient AllReduce 32 {0,1,2,3}",
+		"gradient AllReduce 32 {0,1,2,3}");
+	/* Two parts and a repeat on the right: MindSpore mirrors over the repeat as well. */
+	expect(PAIR, "up", "m=2", false, "gradient AllReduce 1024 {0,1,2,3}",
+		"gradient AllReduce 1024 {0,2}");
+	expect(PAIR, "up", "m=2 n=2", false, "gradient AllReduce 512 {0,2}",
+		"backward AllReduce 256 {0,1}; gradient AllReduce 512 {0,2}");
+}
+END_TEST
+
+START_TEST(optimizer_sharding)
+{
+	expect(PAIR, "up", "m=4", true,
+		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}",
+		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}");
+	/* 32 bytes are below the threshold. */
+	expect(PAIR, "add", "A=4", true, "gradient AllReduce 32 {0,1,2,3}",
+		"gradient AllReduce 32 {0,1,2,3}");
+	expect(PAIR, "up", "n=4", true, "", "backward AllReduce 512 {0,1,2,3}");
+}
+END_TEST
+
+START_TEST(reduction)
+{
+	expect(PAIR, "loss", "A=4", false,
+		"forward AllReduce 4 {0,1,2,3}; backward AllReduce 4 {0,1,2,3}",
+		"forward AllReduce 4 {0,1,2,3}");
+}
+END_TEST
+
+#define GATHER \
+	"{'schema':'autopar-graph/1','name':'gather'," \
+	"'inputs':[{'name':'ids','shape':[4,6],'dtype':'int32','batch_dim':0}]," \
+	"'parameters':[{'name':'table','shape':[64,8],'dtype':'float32'}," \
+	"{'name':'gamma','shape':[8],'dtype':'float32'},{'name':'beta','shape':[8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'look','type':'Gather','inputs':['table','ids'],'outputs':[{'name':'e'}]," \
+	"'attrs':{'axis':0}}," \
+	"{'name':'norm','type':'LayerNorm','inputs':['e','gamma','beta']," \
+	"'outputs':[{'name':'y'}],'attrs':{'begin_norm_axis':-1,'begin_params_axis':-1}}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+START_TEST(vocabulary_cut)
+{
+	expect(GATHER, "look", "v=4", false,
+		"forward AllReduce 768 {0,1,2,3}; backward AllReduce 768 {0,1,2,3}",
+		"forward AllReduce 768 {0,1,2,3}");
+	/* Cut by the batch: the whole table's gradient is exchanged. */
+	expect(GATHER, "look", "A=4", false, "gradient AllReduce 2048 {0,1,2,3}",
+		"gradient AllReduce 2048 {0,1,2,3}");
+	/* Half the vocabulary each, repeats on the left: stride of v is 1. */
+	expect(GATHER, "look", "v=2", false,
+		"forward AllReduce 768 {0,1}; backward AllReduce 768 {0,1}; "
+		"gradient AllReduce 1024 {0,2}",
+		"forward AllReduce 768 {0,1}");
+}
+END_TEST
+
+START_TEST(layer_norm_parameters)
+{
+	expect(GATHER, "norm", "A=2 B=2", false,
+		"gradient AllReduce 32 {0,1,2,3}; gradient AllReduce 32 {0,1,2,3}",
+		"gradient AllReduce 32 {0,1,2,3}; gradient AllReduce 32 {0,1,2,3}");
+}
+END_TEST
+
+#define THREE \
+	"{'schema':'autopar-graph/1','name':'three'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'b0','shape':[8],'dtype':'float32'}," \
+	"{'name':'wq','shape':[8,8],'dtype':'float32'},{'name':'wk','shape':[8,8],'dtype':'float32'}," \
+	"{'name':'wv','shape':[8,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'t'}]}," \
+	"{'name':'q','type':'MatMul','inputs':['t','wq'],'outputs':[{'name':'tq'}]}," \
+	"{'name':'k','type':'MatMul','inputs':['t','wk'],'outputs':[{'name':'tk'}]}," \
+	"{'name':'v','type':'MatMul','inputs':['t','wv'],'outputs':[{'name':'tv'}]}," \
+	"{'name':'qk','type':'Add','inputs':['tq','tk'],'outputs':[{'name':'u'}]}," \
+	"{'name':'qkv','type':'Add','inputs':['u','tv'],'outputs':[{'name':'w'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['w'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+START_TEST(three_consumers)
+{
+	const char *const names[] = {"q", "k", "v"};
+
+	for (int i = 0; i < 3; i++)
+		expect(THREE, names[i], "m=2 n=2", false, "gradient AllReduce 128 {0,2}",
+			"backward AllReduce 256 {0,1}; gradient AllReduce 128 {0,2}");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("comms");
+	TCase *tc = tcase_create("derived");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_test(tc, column_then_row);
+	tcase_add_test(tc, data_parallel);
+	tcase_add_test(tc, optimizer_sharding);
+	tcase_add_test(tc, reduction);
+	tcase_add_test(tc, vocabulary_cut);
+	tcase_add_test(tc, layer_norm_parameters);
+	tcase_add_test(tc, three_consumers);
+	suite_add_tcase(s, tc);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
