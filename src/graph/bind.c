@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators bound to their rules, in topological order: every shape is known when it is needed. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "graph/load.h"
+
+static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)
+{
+	for (uint16_t k = 0; k < n->nin; k++)
+		if (l->tensors.v[n->in[k]].t.shape.rank == AP_RANK_UNKNOWN ||
+			l->tensors.v[n->in[k]].t.shape.dtype == AP_DTYPE_COUNT)
+			return false;
+	return true;
+}
+
+/* Binds node n to the shapes that its operands have now. O(1) in the size of the graph. */
+static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_bind_fault *fault)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct ap_shape *in = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nin);
+	struct ap_shape *said = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nout);
+	struct ap_bind_in want = {n->n.type, &n->n.attrs, n->nin, n->nout, in, n->slot, said};
+	enum ap_status st;
+
+	for (uint16_t k = 0; k < n->nin; k++)
+		in[k] = l->tensors.v[n->in[k]].t.shape;
+	for (uint16_t k = 0; k < n->nout; k++)
+		said[k] = l->tensors.v[n->out[k]].said;
+	st = ap_rule_bind(l->ctx, &want, &n->n.bound, fault);
+	ap_arena_release(l->ctx->scratch, mark);
+	return st;
+}
+
+static void say_fault(struct ap_load *l, const struct ap_raw_node *n,
+	const struct ap_bind_fault *f)
+{
+	const struct ap_jv *at = n->at, *v;
+
+	if (f->operand >= 0) {
+		v = ap_load_element(ap_jv_get(n->at, "inputs"), n->slot[f->operand]);
+		ap_load_say(l, ap_check_find(f->check), v, n->n.name, "%s (\"%s\")", f->text,
+			ap_load_name(l, n->operand[f->operand]));
+		return;
+	}
+	v = strcmp(f->check, "operator-attr") == 0 ? ap_jv_get(n->at, "attrs") : NULL;
+	ap_load_say(l, ap_check_find(f->check), v ? v : at, n->n.name, "%s", f->text);
+}
+
+static const char *shape_text(struct ap_load *l, const int64_t *dim, uint8_t rank)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, l->ctx->arena);
+	ap_str_addc(&s, '[');
+	for (uint8_t i = 0; i < rank; i++)
+		ap_str_addf(&s, "%s%" PRId64, i ? ", " : "", dim[i]);
+	ap_str_addc(&s, ']');
+	return s.s;
+}
+
+static bool same_shape(const struct ap_shape *s, const struct ap_operand *o)
+{
+	return s->rank == o->rank && memcmp(s->dim, o->size, o->rank * sizeof *o->size) == 0;
+}
+
+static void compare(struct ap_load *l, const struct ap_raw_node *n, const struct ap_raw_tensor *t,
+	const struct ap_operand *o)
+{
+	if (t->said.rank != AP_RANK_UNKNOWN && !same_shape(&t->said, o))
+		ap_load_say(l, AP_CHECK_OUTPUT_SHAPE, ap_jv_get(t->at, "shape"), n->n.name,
+			"result \"%s\" is declared as %s; %s is inferred",
+			ap_load_name(l, t->t.name), shape_text(l, t->said.dim, t->said.rank),
+			shape_text(l, o->size, o->rank));
+	if (t->said.dtype != AP_DTYPE_COUNT && t->said.dtype != o->dtype)
+		ap_load_say(l, AP_CHECK_OUTPUT_DTYPE, ap_jv_get(t->at, "dtype"), n->n.name,
+			"result \"%s\" is declared as %s; %s is inferred",
+			ap_load_name(l, t->t.name), ap_dtype_name(t->said.dtype),
+			ap_dtype_name(o->dtype));
+}
+
+/* A result that is kept for the backward pass though the file does not name it. */
+static ap_id add_hidden(struct ap_load *l, ap_id node, uint32_t result)
+{
+	const char *owner = l->nodes.v[node].n.name;
+	const char *name = ap_arena_printf(l->ctx->arena, "%s:%u", owner, result);
+	struct ap_raw_tensor t = {.sound = true, .batch_dim = -1,
+		.said = {AP_RANK_UNKNOWN, AP_DTYPE_COUNT, {0}}};
+
+	while (ap_map_get_str(l->names, name) != AP_NONE)
+		name = ap_arena_printf(l->ctx->arena, "%s'", name);
+	t.t = (struct ap_tensor){.name = name, .kind = AP_TENSOR_ACT, .comm_fusion = -1,
+		.producer = node, .result = result};
+	AP_PUSH(l->ctx->arena, l->tensors, t);
+	return (ap_id)(l->tensors.n - 1);
+}
+
+static void set_shape(struct ap_tensor *t, const struct ap_operand *o)
+{
+	t->shape.rank = o->rank;
+	t->shape.dtype = o->dtype;
+	memcpy(t->shape.dim, o->size, sizeof o->size);
+}
+
+static bool is_countable(struct ap_load *l, const struct ap_raw_node *n,
+	const struct ap_operand *o)
+{
+	int64_t count;
+
+	if (ap_product(o->size, o->rank, &count) && count <= AP_MAX_ELEMENTS)
+		return true;
+	ap_load_say(l, AP_CHECK_SHAPE_SIZE, n->at, n->n.name,
+		"the element count of the result %s overflows; at most 2^53 elements are supported",
+		shape_text(l, o->size, o->rank));
+	return false;
+}
+
+static void take_results(struct ap_load *l, ap_id id)
+{
+	struct ap_raw_node *n = &l->nodes.v[id];
+	const struct ap_bound *b = &n->n.bound;
+	ap_id *out = AP_NEW_N(l->ctx->arena, ap_id, b->nout);
+
+	for (uint16_t k = 0; k < b->nout; k++) {
+		out[k] = k < n->nout ? n->out[k] : add_hidden(l, id, k);
+		if (is_countable(l, n, &b->out[k]))
+			set_shape(&l->tensors.v[out[k]].t, &b->out[k]);
+		if (k < n->nout)
+			compare(l, n, &l->tensors.v[out[k]], &b->out[k]);
+	}
+	n->out = out;
+}
+
+void ap_load_bind(struct ap_load *l)
+{
+	for (size_t i = 0; i < l->nodes.n; i++) {
+		struct ap_raw_node *n = &l->nodes.v[l->order[i]];
+		struct ap_bind_fault fault;
+
+		if (!n->sound || !operands_known(l, n))
+			continue;
+		if (bind(l, n, &fault) == AP_OK)
+			take_results(l, l->order[i]);
+		else
+			say_fault(l, n, &fault);
+	}
+}
+
+/* Extents that carry the batch, times batch / l->batch. */
+static bool scale(const struct ap_load *l, struct ap_shape *s, uint8_t mask, int64_t batch)
+{
+	for (uint8_t i = 0; i < s->rank; i++) {
+		int64_t n;
+
+		if (!(mask >> i & 1))
+			continue;
+		if (!ap_mul(s->dim[i], batch, &n) || n % l->batch != 0 || n / l->batch > INT32_MAX)
+			return false;
+		s->dim[i] = n / l->batch;
+	}
+	return true;
+}
+
+/* A shape that stands in an attribute follows the result's new extents; a -1 stays. */
+static void scale_attr(struct ap_load *l, struct ap_raw_node *n, const struct ap_shape *s)
+{
+	const struct ap_attr *a = ap_attr_get(&n->n.attrs, "shape");
+	struct ap_attr *copy;
+	int64_t *list;
+
+	if (!a || a->type != AP_ATTR_INTS || a->n != s->rank)
+		return;
+	copy = ap_arena_memdup(l->ctx->arena, n->n.attrs.v, n->n.attrs.n * sizeof *copy);
+	list = AP_NEW_N(l->ctx->arena, int64_t, a->n);
+	for (uint32_t i = 0; i < a->n; i++)
+		list[i] = a->list[i] < 0 ? a->list[i] : s->dim[i];
+	copy[a - n->n.attrs.v].list = list;
+	n->n.attrs.v = copy;
+}
+
+static void say_no_scale(struct ap_load *l, const struct ap_raw_node *n, int64_t batch,
+	const char *why)
+{
+	ap_load_say(l, AP_CHECK_BATCH_SCALE, n ? n->at : NULL, n ? n->n.name : NULL,
+		"the batch of %" PRId64 " cannot be changed to %" PRId64 ": %s", l->batch, batch,
+		why);
+}
+
+static bool rebind(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
+{
+	struct ap_bind_fault fault;
+
+	for (uint16_t k = 0; k < n->n.bound.nout; k++) {
+		struct ap_raw_tensor *t = &l->tensors.v[n->out[k]];
+
+		t->said = t->t.shape;
+		if (!scale(l, &t->said, t->t.batch, batch)) {
+			say_no_scale(l, n, batch, "a length would not be whole");
+			return false;
+		}
+	}
+	scale_attr(l, n, &l->tensors.v[n->out[0]].said);
+	if (bind(l, n, &fault) != AP_OK) {
+		say_no_scale(l, n, batch, fault.text);
+		return false;
+	}
+	for (uint16_t k = 0; k < n->n.bound.nout; k++) {
+		struct ap_raw_tensor *t = &l->tensors.v[n->out[k]];
+
+		set_shape(&t->t, &n->n.bound.out[k]);
+		if (!same_shape(&t->said, &n->n.bound.out[k])) {
+			say_no_scale(l, n, batch, "a result does not follow the batch");
+			return false;
+		}
+	}
+	return true;
+}
+
+void ap_load_rescale(struct ap_load *l, int64_t batch)
+{
+	if (l->batch == 0) {
+		ap_load_say(l, AP_CHECK_BATCH_SCALE, NULL, NULL,
+			"no input has a batch_dim; the batch cannot be changed to %" PRId64, batch);
+		return;
+	}
+	for (size_t i = 0; i < l->tensors.n; i++) {
+		struct ap_raw_tensor *t = &l->tensors.v[i];
+
+		if (t->t.kind == AP_TENSOR_INPUT && !scale(l, &t->t.shape, t->t.batch, batch))
+			say_no_scale(l, NULL, batch, "a length would not be whole");
+	}
+	for (size_t i = 0; i < l->nodes.n && l->status == AP_OK; i++)
+		rebind(l, &l->nodes.v[l->order[i]], batch);
+	if (l->status != AP_OK)
+		return;
+	l->batch = batch;
+	ap_load_mark_batch(l);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what was read and bound to the immutable graph. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "graph/load.h"
+
+struct finish {
+	struct ap_load *l;
+	struct ap_graph *g;
+	struct ap_tensor *tensor;
+	struct ap_node *node;
+	ap_id *id; /* new id of a tensor: file order, then results by topological order */
+};
+
+static void place(struct finish *f, ap_id old)
+{
+	f->id[old] = f->g->ntensor;
+	f->tensor[f->g->ntensor++] = f->l->tensors.v[old].t;
+}
+
+static void place_tensors(struct finish *f)
+{
+	struct ap_load *l = f->l;
+
+	for (ap_id t = 0; t < l->tensors.n; t++)
+		if (l->tensors.v[t].t.kind != AP_TENSOR_ACT)
+			place(f, t);
+	for (uint32_t i = 0; i < l->nodes.n; i++) {
+		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
+
+		for (uint16_t k = 0; k < n->n.bound.nout; k++) {
+			place(f, n->out[k]);
+			f->tensor[f->id[n->out[k]]].producer = i;
+		}
+	}
+}
+
+static const ap_id *renumber(struct finish *f, const ap_id *old, uint32_t n)
+{
+	ap_id *v = AP_NEW_N(f->l->ctx->arena, ap_id, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = f->id[old[i]];
+	return v;
+}
+
+/* The parameter that names an operator in a checkpoint: the first trainable one among its operands,
+ * seen through Cast, as MindSpore looks for it. */
+static ap_id first_param(const struct finish *f, const struct ap_node *n)
+{
+	for (uint16_t k = 0; k < n->bound.nin; k++) {
+		const struct ap_tensor *t = &f->tensor[n->in[k]];
+
+		while (t->kind == AP_TENSOR_ACT && strcmp(f->node[t->producer].type, "Cast") == 0)
+			t = &f->tensor[f->node[t->producer].in[0]];
+		if (t->kind == AP_TENSOR_PARAM && t->trainable)
+			return (ap_id)(t - f->tensor);
+	}
+	return AP_NONE;
+}
+
+static void place_nodes(struct finish *f)
+{
+	f->g->nnode = (uint32_t)f->l->nodes.n;
+	for (uint32_t i = 0; i < f->g->nnode; i++) {
+		const struct ap_raw_node *n = &f->l->nodes.v[f->l->order[i]];
+
+		f->node[i] = n->n;
+		f->node[i].in = renumber(f, n->in, n->nin);
+		f->node[i].out = renumber(f, n->out, n->n.bound.nout);
+		f->node[i].param = first_param(f, &f->node[i]);
+	}
+}
+
+/* Uses of all tensors in one array, ascending by node and operand. O(nodes + slots). */
+static void place_uses(struct finish *f)
+{
+	struct ap_use *use, **at;
+	size_t total = 0;
+
+	for (uint32_t i = 0; i < f->g->nnode; i++) {
+		total += f->node[i].bound.nin;
+		for (uint16_t k = 0; k < f->node[i].bound.nin; k++)
+			f->tensor[f->node[i].in[k]].nuse++;
+	}
+	use = AP_NEW_N(f->l->ctx->arena, struct ap_use, total);
+	at = AP_NEW_N(f->l->ctx->scratch, struct ap_use *, f->g->ntensor);
+	for (uint32_t t = 0; t < f->g->ntensor; t++) {
+		f->tensor[t].use = at[t] = use;
+		use += f->tensor[t].nuse;
+	}
+	for (uint32_t i = 0; i < f->g->nnode; i++)
+		for (uint16_t k = 0; k < f->node[i].bound.nin; k++)
+			*at[f->node[i].in[k]]++ = (struct ap_use){i, k};
+}
+
+static int64_t elements(const struct ap_tensor *t)
+{
+	int64_t n = 0;
+
+	ap_product(t->shape.dim, t->shape.rank, &n);
+	return n;
+}
+
+int64_t ap_tensor_bytes(const struct ap_tensor *t)
+{
+	return elements(t) * ap_dtype_bytes(t->shape.dtype);
+}
+
+static void place_ends(struct finish *f)
+{
+	struct ap_load *l = f->l;
+	ap_id *input = AP_NEW_N(l->ctx->arena, ap_id, f->g->ntensor);
+	ap_id *output = AP_NEW_N(l->ctx->arena, ap_id, l->outputs.n);
+
+	for (uint32_t t = 0; t < f->g->ntensor; t++) {
+		if (f->tensor[t].kind == AP_TENSOR_INPUT)
+			input[f->g->ninput++] = t;
+		if (f->tensor[t].kind == AP_TENSOR_PARAM)
+			f->g->parameters += elements(&f->tensor[t]);
+	}
+	for (size_t i = 0; i < l->outputs.n; i++)
+		output[i] = f->id[ap_load_tensor(l, ap_jv_str(l->outputs.v[i]))];
+	f->g->input = input;
+	f->g->output = output;
+	f->g->noutput = (uint32_t)l->outputs.n;
+	f->g->loss = elements(&f->tensor[output[0]]) == 1 ? output[0] : AP_NONE;
+	if (f->g->loss == AP_NONE && !l->params->inference)
+		ap_load_say(l, AP_CHECK_LOSS, l->outputs.v[0], NULL,
+			"\"%s\" is no scalar and so no loss; gradients start at every output",
+			ap_load_name(l, f->tensor[output[0]].name));
+}
+
+const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256)
+{
+	struct ap_arena *a = l->ctx->arena;
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct finish f = {.l = l, .g = AP_NEW(a, struct ap_graph)};
+
+	f.tensor = AP_NEW_N(a, struct ap_tensor, l->tensors.n);
+	f.node = AP_NEW_N(a, struct ap_node, l->nodes.n);
+	f.id = AP_NEW_N(l->ctx->scratch, ap_id, l->tensors.n);
+	*f.g = (struct ap_graph){.name = l->name, .file = ap_file_base(ap_json_file(l->doc)),
+		.sha256 = sha256 ? sha256 : "", .optimizer = l->optimizer, .tensor = f.tensor,
+		.node = f.node, .batch = l->batch};
+	place_tensors(&f);
+	place_nodes(&f);
+	place_uses(&f);
+	place_ends(&f);
+	ap_graph_mark_grad(l->ctx, f.g, f.tensor, f.node, l->params->inference);
+	ap_arena_release(l->ctx->scratch, mark);
+	return f.g;
+}
+
+const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
+{
+	const struct ap_node *n = &g->node[node];
+
+	return n->param == AP_NONE ? NULL
+		: ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->param].name);
+}
