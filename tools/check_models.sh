@@ -11,14 +11,14 @@ trap 'rm -rf "$dir"' EXIT
 sh "$(dirname "$0")/models.sh" "$make_model" "$dir"
 status=0
 for made in "$dir"/*.json; do
-	if ! cmp "$made" "$models/$(basename "$made")"; then
-		status=1
-	fi
+  if ! cmp "$made" "$models/$(basename "$made")"; then
+    status=1
+  fi
 done
 for kept in "$models"/*.json; do
-	if [ ! -e "$dir/$(basename "$kept")" ]; then
-		echo "$kept: no recipe in tools/models.sh" >&2
-		status=1
-	fi
+  if [ ! -e "$dir/$(basename "$kept")" ]; then
+    echo "$kept: no recipe in tools/models.sh" >&2
+    status=1
+  fi
 done
 exit $status

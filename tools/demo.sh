@@ -19,18 +19,18 @@ mkdir -p demo-out
 
 # plan NAME GRAPH [OPTION]...: all outputs of one search, and the picture drawn.
 plan() {
-	name=$1
-	shift
-	echo
-	echo "\$ autopar-plan search $*"
-	"$planner" search "$@" -o "demo-out/$name.ckpt" --plan-out "demo-out/$name.plan.json" \
-		--dot-out "demo-out/$name.dot"
-	"$planner" render "demo-out/$name.plan.json" --dot-out "demo-out/$name.svg"
+  name=$1
+  shift
+  echo
+  echo "\$ autopar-plan search $*"
+  "$planner" search "$@" -o "demo-out/$name.ckpt" --plan-out "demo-out/$name.plan.json" \
+    --dot-out "demo-out/$name.dot"
+  "$planner" render "demo-out/$name.plan.json" --dot-out "demo-out/$name.svg"
 }
 
 plan multiple_mix models/multiple_mix.json models/topo/ascend910_8p.json
 plan gpt3_13b models/gpt3_13b.json --chip ascend910b --device-num 64 --devices-per-server 8 \
-	--micro-batches 8 --enable-parallel-optimizer
+  --micro-batches 8 --enable-parallel-optimizer
 
 cat <<'END'
 

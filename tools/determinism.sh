@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# determinism.sh BIN...: every output has the same bytes for each program BIN, for --jobs 1 and 2, in
-# a locale with a decimal comma, and from another folder. Prints what differs; 1 when anything does.
+# determinism.sh BIN...: every output has the same bytes for each program BIN, for --jobs 1 and 2,
+# in a locale with a decimal comma, and from another folder. Prints what differs; 1 when anything
+# does.
 set -eu
 
 if [ $# -eq 0 ]; then
-	echo "usage: determinism.sh BIN..." >&2
-	exit 2
+  echo "usage: determinism.sh BIN..." >&2
+  exit 2
 fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
@@ -15,43 +16,43 @@ here=$(pwd)
 
 # outputs BIN DIR JOBS: all outputs of a few runs, made in DIR.
 outputs() {
-	bin=$1
-	jobs=$3
-	mkdir -p "$2"
-	(
-		cd "$2"
-		plan mix "$root/models/multiple_mix.json" "$root/models/topo/ascend910_8p.json"
-		plan gpt "$root/models/gpt3_1.3b.json" --chip ascend910b --device-num 32 \
-			--micro-batches 4 --enable-parallel-optimizer
-		plan odd "$root/models/multiple_mix.json" --chip a100-80 --device-num 6 \
-			--batch 96 --executor generic
-	)
+  bin=$1
+  jobs=$3
+  mkdir -p "$2"
+  (
+    cd "$2"
+    plan mix "$root/models/multiple_mix.json" "$root/models/topo/ascend910_8p.json"
+    plan gpt "$root/models/gpt3_1.3b.json" --chip ascend910b --device-num 32 \
+      --micro-batches 4 --enable-parallel-optimizer
+    plan odd "$root/models/multiple_mix.json" --chip a100-80 --device-num 6 \
+      --batch 96 --executor generic
+  )
 }
 
 # plan NAME SEARCH_ARGUMENT...
 plan() {
-	name=$1
-	shift
-	"$bin" search "$@" --jobs "$jobs" -o "$name.ckpt" --plan-out "$name.plan.json" \
-		--dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
-	"$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json"
-	"$bin" solve "$name.problem.json" --write-lp "$name.lp" >"$name.solution.json"
+  name=$1
+  shift
+  "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt" --plan-out "$name.plan.json" \
+    --dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
+  "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json"
+  "$bin" solve "$name.problem.json" --write-lp "$name.lp" >"$name.solution.json"
 }
 
 status=0
 compare() { # WHAT DIR
-	if ! diff -rq "$work/reference" "$2"; then
-		echo "differs: $1" >&2
-		status=1
-	fi
-	rm -rf "$2"
+  if ! diff -rq "$work/reference" "$2"; then
+    echo "differs: $1" >&2
+    status=1
+  fi
+  rm -rf "$2"
 }
 
 absolute() { # FILE
-	case $1 in
-	/*) printf '%s' "$1" ;;
-	*) printf '%s/%s' "$here" "$1" ;;
-	esac
+  case $1 in
+  /*) printf '%s' "$1" ;;
+  *) printf '%s/%s' "$here" "$1" ;;
+  esac
 }
 
 first=$(absolute "$1")
@@ -59,15 +60,15 @@ outputs "$first" "$work/reference" 1
 outputs "$first" "$work/jobs" 2
 compare "--jobs 2" "$work/jobs"
 for locale in de_DE.UTF-8 de_DE.utf8 tr_TR.UTF-8 tr_TR.utf8; do
-	if locale -a 2>/dev/null | grep -qx "$locale"; then
-		(export LC_ALL="$locale" && outputs "$first" "$work/locale" 1)
-		compare "LC_ALL=$locale" "$work/locale"
-	fi
+  if locale -a 2>/dev/null | grep -qx "$locale"; then
+    (export LC_ALL="$locale" && outputs "$first" "$work/locale" 1)
+    compare "LC_ALL=$locale" "$work/locale"
+  fi
 done
 outputs "$first" "$work/another folder/below" 2
 compare "another folder" "$work/another folder/below"
 for bin in "$@"; do
-	outputs "$(absolute "$bin")" "$work/build" 2
-	compare "$bin" "$work/build"
+  outputs "$(absolute "$bin")" "$work/build" 2
+  compare "$bin" "$work/build"
 done
 exit $status

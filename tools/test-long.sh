@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), valgrind over
-# the unit tests, and damaged inputs for a program with sanitizers. The last line is "N passed, N
-# failed".
+# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), valgrind
+# over the unit tests, and damaged inputs for a program with sanitizers. The last line is "N passed,
+# N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -19,44 +19,44 @@ passed=0
 failed=0
 
 single() { # WHAT COMMAND...
-	what=$1
-	shift
-	if build_quietly "$@"; then
-		echo "ok: $what"
-		passed=$((passed + 1))
-	else
-		echo "FAILED: $what"
-		failed=$((failed + 1))
-	fi
+  what=$1
+  shift
+  if build_quietly "$@"; then
+    echo "ok: $what"
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $what"
+    failed=$((failed + 1))
+  fi
 }
 
 suite() { # DIR [MESON_TEST_OPTION]...
-	dir=$1
-	shift
-	meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 0 "$@" </dev/null
+  dir=$1
+  shift
+  meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 0 "$@" </dev/null
 }
 
-# survives FILE COMMAND...: the program runs COMMAND on damaged copies of FILE and must each time end
-# as documented.
+# survives FILE COMMAND...: the program runs COMMAND on damaged copies of FILE and must each time
+# end as documented.
 survives() {
-	file=$1
-	shift
-	seed=1
-	bad=0
-	while [ "$seed" -le "$mutants" ]; do
-		build-asan/tools/mutate "$seed" <"$file" >"$work/${file##*/}"
-		build-asan/src/cli/autopar-plan "$@" "$work/${file##*/}" >"$work/out" 2>&1
-		case $? in
-		0 | 1 | 2 | 3 | 4 | 5 | 7) ;;
-		*)
-			echo "seed $seed of $file:"
-			tail -5 "$work/out"
-			bad=1
-			;;
-		esac
-		seed=$((seed + 1))
-	done
-	return $bad
+  file=$1
+  shift
+  seed=1
+  bad=0
+  while [ "$seed" -le "$mutants" ]; do
+    build-asan/tools/mutate "$seed" <"$file" >"$work/${file##*/}"
+    build-asan/src/cli/autopar-plan "$@" "$work/${file##*/}" >"$work/out" 2>&1
+    case $? in
+    0 | 1 | 2 | 3 | 4 | 5 | 7) ;;
+    *)
+      echo "seed $seed of $file:"
+      tail -5 "$work/out"
+      bad=1
+      ;;
+    esac
+    seed=$((seed + 1))
+  done
+  return $bad
 }
 
 work=$(mktemp -d)
@@ -65,28 +65,28 @@ trap 'rm -rf "$work"' EXIT
 single "gcc build" build_setup build-gcc gcc -Dbuildtype=release -Dwerror=true
 single "gcc build" ninja -C build-gcc
 single "sanitizer build" build_setup build-asan gcc -Dbuildtype=debugoptimized \
-	-Db_sanitize=address,undefined -Db_lundef=false -Dbench=false -Dwerror=true
+  -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false -Dwerror=true
 single "sanitizer build" ninja -C build-asan
 
 export CK_FORK=no
 single "valgrind over the unit tests" suite build-gcc --suite unit \
-	--wrapper "valgrind -q --error-exitcode=99 --leak-check=full \
-	--errors-for-leak-kinds=definite,indirect"
+  --wrapper "valgrind -q --error-exitcode=99 --leak-check=full \
+  --errors-for-leak-kinds=definite,indirect"
 AP_CASES=${AP_CASES:-100000}
 export AP_CASES
 single "$AP_CASES cases of each property" suite build-gcc --suite prop
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 build-asan/src/cli/autopar-plan search models/multiple_mix.json models/topo/ascend910_8p.json -q \
-	-o "$work/mix.ckpt" --plan-out "$work/mix.plan.json" --problem-out "$work/mix.problem.json"
+  -o "$work/mix.ckpt" --plan-out "$work/mix.plan.json" --problem-out "$work/mix.problem.json"
 mkdir "$work/kept"
 mv "$work"/mix.* "$work/kept"
 for file in models/multiple_mix.json models/topo/ascend910_8p.json models/topo/ascend910_16p.json \
-	chips/ascend910b3.json "$work/kept/mix.ckpt" "$work/kept/mix.plan.json"; do
-	single "$mutants damaged copies of ${file##*/}, checked" survives "$file" check
+  chips/ascend910b3.json "$work/kept/mix.ckpt" "$work/kept/mix.plan.json"; do
+  single "$mutants damaged copies of ${file##*/}, checked" survives "$file" check
 done
 single "$mutants damaged graphs, searched" survives models/multiple_mix.json search \
-	--device-num 8 --chip ascend910a
+  --device-num 8 --chip ascend910a
 single "$mutants damaged problems, solved" survives "$work/kept/mix.problem.json" solve
 
 echo

@@ -18,64 +18,64 @@ passed=0
 failed=0
 
 count() { # RESULT DIR: tests of the last run in DIR with this result
-	grep -c "\"result\": \"$1\"" "$2/meson-logs/testlog.json" 2>/dev/null || true
+  grep -c "\"result\": \"$1\"" "$2/meson-logs/testlog.json" 2>/dev/null || true
 }
 
 add_results() { # DIR
-	ok=$(($(count OK "$1") + $(count EXPECTEDFAIL "$1")))
-	skipped=$(count SKIP "$1")
-	all=$(count '[A-Z]*' "$1")
-	passed=$((passed + ok))
-	failed=$((failed + all - ok - skipped))
+  ok=$(($(count OK "$1") + $(count EXPECTEDFAIL "$1")))
+  skipped=$(count SKIP "$1")
+  all=$(count '[A-Z]*' "$1")
+  passed=$((passed + ok))
+  failed=$((failed + all - ok - skipped))
 }
 
 single() { # WHAT COMMAND...: one test outside meson
-	what=$1
-	shift
-	if build_quietly "$@"; then
-		echo "ok: $what"
-		passed=$((passed + 1))
-	else
-		echo "FAILED: $what"
-		failed=$((failed + 1))
-	fi
+  what=$1
+  shift
+  if build_quietly "$@"; then
+    echo "ok: $what"
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $what"
+    failed=$((failed + 1))
+  fi
 }
 
 suites() { # DIR [MESON_TEST_OPTION]...
-	dir=$1
-	shift
-	rm -f "$dir/meson-logs/testlog.json"
-	meson test -C "$dir" --no-rebuild --print-errorlogs "$@" </dev/null
-	add_results "$dir"
+  dir=$1
+  shift
+  rm -f "$dir/meson-logs/testlog.json"
+  meson test -C "$dir" --no-rebuild --print-errorlogs "$@" </dev/null
+  add_results "$dir"
 }
 
 build() { # DIR COMPILER [MESON_OPTION]...
-	echo
-	echo "== $*"
-	before=$failed
-	single "$1 is configured" build_setup "$@" -Dwerror=true
-	single "$1 is built without a warning" ninja -C "$1"
-	[ "$failed" -eq "$before" ]
+  echo
+  echo "== $*"
+  before=$failed
+  single "$1 is configured" build_setup "$@" -Dwerror=true
+  single "$1 is built without a warning" ninja -C "$1"
+  [ "$failed" -eq "$before" ]
 }
 
 if build build-gcc gcc -Dbuildtype=release; then
-	suites build-gcc --suite lint --suite unit --suite prop --suite golden
+  suites build-gcc --suite lint --suite unit --suite prop --suite golden
 fi
 if build build-clang clang -Dbuildtype=debug -Dbench=false; then
-	suites build-clang --suite unit --suite golden
+  suites build-clang --suite unit --suite golden
 fi
 export CK_FORK=no AP_CASES="${AP_CASES:-200}"
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if build build-asan gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
-	-Db_lundef=false -Dbench=false; then
-	suites build-asan --timeout-multiplier 4 --suite unit --suite prop --suite golden
+  -Db_lundef=false -Dbench=false; then
+  suites build-asan --timeout-multiplier 4 --suite unit --suite prop --suite golden
 fi
 
 echo
 single "all builds write the same bytes, whatever the jobs, locale and folder" \
-	sh tools/determinism.sh build-gcc/src/cli/autopar-plan build-clang/src/cli/autopar-plan \
-	build-asan/src/cli/autopar-plan
+  sh tools/determinism.sh build-gcc/src/cli/autopar-plan build-clang/src/cli/autopar-plan \
+  build-asan/src/cli/autopar-plan
 
 echo
 echo "$passed passed, $failed failed"
