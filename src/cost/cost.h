@@ -49,6 +49,9 @@ struct ap_comm {
 int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_comm out[AP_MAX_COMMS]);
 
+/* Time of a collective over one axis; remembers what it was asked before. */
+double ap_axis_time_s(struct ap_pricer *pr, enum ap_coll c, const struct ap_axis *axis, double bytes);
+
 double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
 
 /* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: not applied. */

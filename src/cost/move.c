@@ -11,13 +11,6 @@ static double copy_s(const struct ap_chip *chip, double bytes)
 	return ap_kernel_time_s(chip, &k);
 }
 
-static double coll_s(struct ap_pricer *pr, enum ap_coll kind, const struct ap_axis *axis, double bytes)
-{
-	struct ap_axes axes = {.n = 1, .axis = {*axis}};
-
-	return ap_coll_time_s(ap_pricer_machine(pr), kind, ap_pricer_group(pr, &axes), bytes, NULL);
-}
-
 /*
  * One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, beyond the first dimension
  * followed by Split and Concat; PermuteByAxis an AlltoAll with its reordering (formats 5.2). The
@@ -33,11 +26,11 @@ static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, doub
 	case AP_MOVE_SLICE:
 		return copy_s(chip, adjoint ? (before + after) / 2 : after);
 	case AP_MOVE_GATHER:
-		return coll_s(pr, adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER,
+		return ap_axis_time_s(pr, adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER,
 			       &s->axis, after) +
 			(s->first ? 0 : 2 * copy_s(chip, after));
 	case AP_MOVE_ALLTOALL:
-		return coll_s(pr, AP_COLL_ALLTOALL, &s->axis, before) + copy_s(chip, before);
+		return ap_axis_time_s(pr, AP_COLL_ALLTOALL, &s->axis, before) + copy_s(chip, before);
 	}
 	return 0;
 }

@@ -113,31 +113,40 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 		.cls = cls, .problem = make_problem(mk, cls)};
 }
 
+static void open_workers(struct ap_making *mk)
+{
+	mk->worker = AP_NEW_N(mk->ctx->arena, struct ap_worker, mk->ctx->jobs);
+	for (int w = 0; w < mk->ctx->jobs; w++) {
+		mk->worker[w].arena = ap_arena_create(0, NULL, NULL);
+		mk->worker[w].pricer = ap_pricer_create(mk->worker[w].arena, mk->m, mk->step);
+	}
+}
+
+static void close_workers(struct ap_making *mk)
+{
+	for (int w = 0; w < mk->ctx->jobs; w++)
+		ap_arena_destroy(mk->worker[w].arena);
+}
+
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out)
 {
 	struct ap_making mk = {.ctx = ctx, .params = params, .g = g, .m = m, .step = step};
-	struct ap_arena **arena = AP_NEW_N(ctx->arena, struct ap_arena *, ctx->jobs);
 	struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
 	enum ap_status st;
 
-	mk.pricer = AP_NEW_N(ctx->arena, struct ap_pricer *, ctx->jobs);
-	for (int w = 0; w < ctx->jobs; w++) {
-		arena[w] = ap_arena_create(0, NULL, NULL);
-		mk.pricer[w] = ap_pricer_create(arena[w], m, step);
-	}
+	open_workers(&mk);
 	ap_tasks_make(ctx, g, step, &mk.task);
 	ap_table_kinds(&mk);
 	st = ap_table_bonds(&mk);
-	for (int w = 0; w < ctx->jobs; w++)
-		ap_arena_destroy(arena[w]);
-	if (st != AP_OK)
-		return st;
-	ap_table_classes(&mk);
-	make_table(&mk, t);
-	*out = t;
-	return AP_OK;
+	if (st == AP_OK) {
+		ap_table_classes(&mk);
+		make_table(&mk, t);
+		*out = t;
+	}
+	close_workers(&mk);
+	return st;
 }
 
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)

@@ -122,7 +122,7 @@ static void price_flow(const struct ap_making *mk, struct ap_bond *b, int worker
 			size_t at = (size_t)r * b->v.nlayout + c;
 			struct ap_move_cost mc;
 
-			ap_move_cost_make(mk->pricer[worker], &b->flow, &b->u.layout[r],
+			ap_move_cost_make(mk->worker[worker].pricer, &b->flow, &b->u.layout[r],
 				&b->v.layout[c], &mc);
 			b->cost[at] = ap_quantise_s(mc.forward_s + mc.backward_s);
 			if (b->kept)

@@ -87,7 +87,7 @@ static void price_kind(void *user, size_t i, int worker)
 		struct ap_op_cost oc;
 
 		ap_kind_placement(mk, kd, c, &p);
-		ap_op_cost_make(mk->pricer[worker], kd->task, &p, &oc);
+		ap_op_cost_make(mk->worker[worker].pricer, kd->task, &p, &oc);
 		kd->cost[c] = ap_op_cost_total_s(&oc, mk->step);
 		kd->memory[c] = ap_op_cost_memory_bytes(&oc);
 		kd->temporary[c] = oc.temporary_bytes;

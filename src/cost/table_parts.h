@@ -57,7 +57,10 @@ struct ap_making {
 	const struct ap_machine *m;
 	const struct ap_step *step;
 	const struct ap_task *task;
-	struct ap_pricer **pricer; /* one per worker of ap_par_for */
+	struct ap_worker {
+		struct ap_arena *arena; /* scratch of this worker */
+		struct ap_pricer *pricer;
+	} *worker; /* [jobs] */
 	uint32_t *kind_of; /* [nnode] */
 	struct {
 		struct ap_kind *v;

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/par.h"
 #include "base/vec.h"
 #include "cost/table_parts.h"
 
@@ -32,8 +33,6 @@ struct edge { /* a side, ready for comparing: cost by (own layout, neighbour's l
 	const uint32_t *of; /* own layout by candidate of the kind */
 	double *cost; /* [nown][nother] */
 	int64_t *kept; /* the same or NULL */
-	double *worse; /* [nown][nown] largest E(x, to) - E(x, from); NAN unknown */
-	int64_t *more; /* the same for memory; valid where worse is */
 };
 
 struct node_sides {
@@ -87,11 +86,11 @@ static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
 	return n;
 }
 
-static void make_edge(const struct ap_making *mk, const struct side *s, struct edge *e)
+static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
+	struct edge *e)
 {
 	const struct ap_bond *b = &mk->bonds.v[s->bond];
 	const struct ap_slot *own = s->is_v ? &b->v : &b->u, *other = s->is_v ? &b->u : &b->v;
-	struct ap_arena *a = mk->ctx->scratch;
 	bool memory = mk->params->by_memory && b->kept;
 	uint32_t *used;
 
@@ -101,10 +100,6 @@ static void make_edge(const struct ap_making *mk, const struct side *s, struct e
 	e->nother = layouts_in_use(a, other, &mk->classes.v[s->neighbour], &used);
 	e->cost = ap_arena_alloc_raw(a, (size_t)e->nown * e->nother, sizeof *e->cost);
 	e->kept = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nother) : NULL;
-	e->worse = ap_arena_alloc_raw(a, (size_t)e->nown * e->nown, sizeof *e->worse);
-	e->more = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nown) : NULL;
-	for (size_t i = 0; i < (size_t)e->nown * e->nown; i++)
-		e->worse[i] = NAN;
 	for (uint32_t l = 0; l < e->nown; l++) {
 		for (uint32_t x = 0; x < e->nother; x++) {
 			size_t to = (size_t)l * e->nother + x;
@@ -118,37 +113,38 @@ static void make_edge(const struct ap_making *mk, const struct side *s, struct e
 	}
 }
 
-/* How much worse layout `to` can make this edge than layout `from`. */
-static double worst(struct edge *e, uint32_t from, uint32_t to, int64_t *more)
+/* The most by which layout `to` makes this edge worse than layout `from`, whatever the neighbour
+ * chose; anything above `enough` may be returned instead of a larger value. */
+static double worse(const struct edge *e, uint32_t from, uint32_t to, double enough)
 {
-	size_t at = (size_t)from * e->nown + to;
 	const double *cf = e->cost + (size_t)from * e->nother, *ct = e->cost + (size_t)to * e->nother;
+	double most = -INFINITY;
 
-	if (isnan(e->worse[at])) {
-		double most = -INFINITY;
-		int64_t bytes = INT64_MIN;
+	for (uint32_t x = 0; x < e->nother && most <= enough; x++) {
+		double d = cf[x] < INFINITY ? ct[x] - cf[x] : -INFINITY;
 
-		for (uint32_t x = 0; x < e->nother; x++) {
-			double d = cf[x] < INFINITY ? ct[x] - cf[x] : -INFINITY;
-
-			most = d > most ? d : most;
-		}
-		for (uint32_t x = 0; e->kept && x < e->nother; x++) {
-			int64_t d = e->kept[(size_t)to * e->nother + x] -
-				e->kept[(size_t)from * e->nother + x];
-
-			bytes = d > bytes ? d : bytes;
-		}
-		e->worse[at] = most;
-		if (e->kept)
-			e->more[at] = bytes;
+		most = d > most ? d : most;
 	}
-	*more = e->kept ? e->more[at] : 0;
-	return e->worse[at];
+	return most;
 }
 
-/* Does s beat c? Sums are exact: all costs are multiples of the quantum. */
-static bool beats(const struct ap_making *mk, const struct ap_kind *kd, struct edge *edges,
+static int64_t more_memory(const struct edge *e, uint32_t from, uint32_t to)
+{
+	const int64_t *kf, *kt;
+	int64_t most = INT64_MIN;
+
+	if (!e->kept)
+		return 0;
+	kf = e->kept + (size_t)from * e->nother;
+	kt = e->kept + (size_t)to * e->nother;
+	for (uint32_t x = 0; x < e->nother; x++)
+		most = kt[x] - kf[x] > most ? kt[x] - kf[x] : most;
+	return most;
+}
+
+/* Does s beat c? Sums are exact: all costs are multiples of the quantum. Giving up as soon as the
+ * slack is used up forgoes what later edges might give back: fewer are pruned, never too many. */
+static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const struct edge *edges,
 	uint32_t nedge, uint32_t s, uint32_t c)
 {
 	double slack = kd->cost[c] - kd->cost[s];
@@ -158,12 +154,12 @@ static bool beats(const struct ap_making *mk, const struct ap_kind *kd, struct e
 		return false;
 	for (uint32_t i = 0; i < nedge && slack >= 0; i++) {
 		uint32_t from = edges[i].of[c], to = edges[i].of[s];
-		int64_t more;
 
 		if (from == to)
 			continue;
-		slack -= edges[i].times * worst(&edges[i], from, to, &more);
-		room -= edges[i].times * more;
+		slack -= edges[i].times * worse(&edges[i], from, to, slack);
+		if (mk->params->by_memory && slack >= 0)
+			room -= edges[i].times * more_memory(&edges[i], from, to);
 	}
 	return slack >= 0 && (!mk->params->by_memory || room >= 0);
 }
@@ -189,8 +185,8 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint32_t merge_edges(const struct ap_making *mk, const struct side *s, uint32_t n,
-	struct edge *edges)
+static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
+	uint32_t n, struct edge *edges)
 {
 	uint32_t m = 0;
 
@@ -198,65 +194,99 @@ static uint32_t merge_edges(const struct ap_making *mk, const struct side *s, ui
 		if (i > 0 && compare_sides(&s[i], &s[i - 1]) == 0)
 			edges[m - 1].times++;
 		else
-			make_edge(mk, &s[i], &edges[m++]);
+			make_edge(mk, a, &s[i], &edges[m++]);
 	}
 	return m;
 }
 
-/* Survivors of one class; cheapest first, each is tested against those already kept. */
-static void prune(const struct ap_making *mk, const struct ap_class *old, const struct side *s,
-	uint32_t n, struct ap_class *out)
-{
-	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
-	const struct ap_kind *kd = &mk->kinds.v[old->kind];
-	struct edge *edges = AP_NEW_N(mk->ctx->scratch, struct edge, n + 1);
-	uint32_t nedge = merge_edges(mk, s, n, edges), kept = 0;
-	struct ranked *order = AP_NEW_N(mk->ctx->scratch, struct ranked, old->k);
-	uint32_t *keep = AP_NEW_N(mk->ctx->scratch, uint32_t, old->k);
+/* A class of the next round. */
+struct duty {
+	const struct ap_class *old;
+	const struct side *side;
+	uint32_t nside;
+	uint32_t *keep; /* [old->k] */
+	uint32_t kept;
+};
 
-	for (uint32_t i = 0; i < old->k; i++)
-		order[i] = (struct ranked){kd->cost[old->candidate[i]], old->candidate[i]};
-	qsort(order, old->k, sizeof *order, compare_ranked);
-	for (uint32_t i = 0; i < old->k; i++) {
+struct round {
+	struct ap_making *mk;
+	struct {
+		struct duty *v;
+		size_t n, cap;
+	} duties;
+};
+
+/* Survivors of one class; cheapest first, each is tested against those already kept. */
+static void prune(void *user, size_t i, int worker)
+{
+	struct round *r = user;
+	const struct ap_making *mk = r->mk;
+	struct duty *d = &r->duties.v[i];
+	struct ap_arena *a = mk->worker[worker].arena;
+	struct ap_mark mark = ap_arena_mark(a);
+	const struct ap_kind *kd = &mk->kinds.v[d->old->kind];
+	struct edge *edges = AP_NEW_N(a, struct edge, d->nside + 1);
+	uint32_t nedge = merge_edges(mk, a, d->side, d->nside, edges);
+	struct ranked *order = AP_NEW_N(a, struct ranked, d->old->k);
+
+	for (uint32_t c = 0; c < d->old->k; c++)
+		order[c] = (struct ranked){kd->cost[d->old->candidate[c]], d->old->candidate[c]};
+	qsort(order, d->old->k, sizeof *order, compare_ranked);
+	for (uint32_t c = 0; c < d->old->k; c++) {
 		uint32_t j = 0;
 
-		while (j < kept && !beats(mk, kd, edges, nedge, keep[j], order[i].candidate))
+		while (j < d->kept && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))
 			j++;
-		if (j == kept)
-			keep[kept++] = order[i].candidate;
+		if (j == d->kept)
+			d->keep[d->kept++] = order[c].candidate;
 	}
-	qsort(keep, kept, sizeof *keep, compare_ids);
-	*out = (struct ap_class){old->kind, kept,
-		ap_arena_memdup(mk->ctx->arena, keep, kept * sizeof *keep)};
-	ap_arena_release(mk->ctx->scratch, mark);
+	qsort(d->keep, d->kept, sizeof *d->keep, compare_ids);
+	ap_arena_release(a, mark);
+}
+
+/* Nodes of one class with equal surroundings make one class of the next round. */
+static void assign(struct round *r, const struct node_sides *sides, uint32_t *class_of)
+{
+	struct ap_making *mk = r->mk;
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		const struct ap_class *old = &mk->classes.v[mk->class_of[i]];
+		struct duty d = {.old = old, .side = sides->v + sides->start[i],
+			.nside = sides->start[i + 1] - sides->start[i]};
+		size_t bytes = d.nside * sizeof *d.side;
+		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, bytes + sizeof *key);
+		bool fresh;
+
+		key[0] = mk->class_of[i];
+		if (bytes > 0)
+			memcpy(key + 1, d.side, bytes);
+		class_of[i] = ap_map_put(seen, key, bytes + sizeof *key, &fresh);
+		if (!fresh)
+			continue;
+		d.keep = AP_NEW_N(mk->ctx->arena, uint32_t, old->k);
+		AP_PUSH(mk->ctx->scratch, r->duties, d);
+	}
 }
 
 /* One round over all nodes; true when anything was dropped. */
 static bool prune_round(struct ap_making *mk)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
-	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	struct round r = {.mk = mk};
 	struct ap_class_list next = {0};
 	struct node_sides sides;
 	uint32_t *class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	bool dropped = false;
 
 	collect_sides(mk, &sides);
-	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		const struct side *s = sides.v + sides.start[i];
-		uint32_t n = sides.start[i + 1] - sides.start[i];
-		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, n * sizeof *s + sizeof *key);
-		struct ap_class c;
-		bool fresh;
+	assign(&r, &sides, class_of);
+	ap_par_for(mk->ctx->jobs, r.duties.n, prune, &r);
+	for (size_t i = 0; i < r.duties.n; i++) {
+		const struct duty *d = &r.duties.v[i];
+		struct ap_class c = {d->old->kind, d->kept, d->keep};
 
-		key[0] = mk->class_of[i];
-		if (n > 0)
-			memcpy(key + 1, s, n * sizeof *s);
-		class_of[i] = ap_map_put(seen, key, n * sizeof *s + sizeof *key, &fresh);
-		if (!fresh)
-			continue;
-		prune(mk, &mk->classes.v[mk->class_of[i]], s, n, &c);
-		dropped |= c.k < mk->classes.v[mk->class_of[i]].k;
+		dropped |= d->kept < d->old->k;
 		AP_PUSH(mk->ctx->arena, next, c);
 	}
 	ap_arena_release(mk->ctx->scratch, mark);
