@@ -175,6 +175,6 @@ enum ap_status ap_cmd_list(struct ap_run *run)
 			topic);
 	}
 	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-		"list: \"%s\" does not do; expected one of chips, engines, operators, optimizers, "
+		"list: \"%s\" is not accepted; expected one of chips, engines, operators, optimizers, "
 		"settings, software", topic);
 }

@@ -179,7 +179,7 @@ bool ap_option_set(struct ap_arena *arena, const struct ap_option *row, struct a
 	*why = NULL;
 	if (!set_value(arena, row, (char *)o + row->offset, text, why)) {
 		if (!*why)
-			*why = ap_arena_printf(arena, "\"%s\" does not do; expected %s", text,
+			*why = ap_arena_printf(arena, "\"%s\" is not accepted; expected %s", text,
 				ap_option_expects(arena, row));
 		return false;
 	}

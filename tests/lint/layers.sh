@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Usage: layers.sh SOURCE_ROOT
+# A file of src/LAYER may include headers of its own layer and of those below it, by their full
+# names; C and POSIX headers; and a foreign library's headers only in the file that cages it.
+set -eu
+cd "$1"
+
+# Layer: what it may see, bottom up.
+allowed='
+autopar autopar
+base base autopar
+rule rule base autopar
+hw hw base autopar
+problem problem base autopar
+graph graph rule base autopar
+shard shard graph hw rule base autopar
+cost cost shard graph hw rule problem base autopar
+search search problem base autopar
+plan plan search cost shard graph hw rule problem base autopar
+emit emit plan search cost shard graph hw rule problem base autopar
+cli cli emit plan search cost shard graph hw rule problem base autopar
+'
+
+# Foreign header: the one file that may include it.
+cages='
+cJSON.h src/base/json.c
+sha2.h src/base/sha256.c
+graphviz/cgraph.h src/emit/dot.c
+node_strategy.pb-c.h src/emit/ckpt_pb.c
+protobuf-c/protobuf-c.h src/emit/ckpt_pb.c
+'
+
+system='arpa/inet.h assert.h ctype.h errno.h fcntl.h float.h inttypes.h langinfo.h limits.h locale.h
+math.h netinet/in.h poll.h pthread.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
+stdio.h stdlib.h stdnoreturn.h string.h strings.h sys/resource.h sys/stat.h sys/time.h sys/types.h
+sys/wait.h time.h unistd.h'
+
+find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
+  xargs grep -nE '^[[:space:]]*#[[:space:]]*include' |
+  awk -v allowed="$allowed" -v cages="$cages" -v system_headers="$system" '
+    function fail(why) { print file ":" line ": " why; bad = 1 }
+    BEGIN {
+      n = split(allowed, row, "\n")
+      for (i = 1; i <= n; i++) {
+        k = split(row[i], word, " ")
+        for (j = 2; j <= k; j++)
+          may[word[1], word[j]] = 1
+      }
+      n = split(cages, row, "\n")
+      for (i = 1; i <= n; i++)
+        if (split(row[i], word, " ") == 2)
+          cage[word[1]] = word[2]
+      n = split(system_headers, word, /[ \n]+/)
+      for (i = 1; i <= n; i++)
+        known[word[i]] = 1
+    }
+    {
+      split($0, part, ":")
+      file = part[1]; line = part[2]
+      split(file, dir, "/")
+      layer = dir[2]
+      if (!match($0, /[<"][^>"]*[>"]/)) {
+        fail("cannot be read: " $0)
+        next
+      }
+      header = substr($0, RSTART + 1, RLENGTH - 2)
+      angle = substr($0, RSTART, 1) == "<"
+      if (header in cage) {
+        if (cage[header] != file)
+          fail(header " is caged in " cage[header])
+      } else if (angle) {
+        if (!(header in known))
+          fail("<" header "> is neither C nor POSIX, nor has it a cage")
+      } else {
+        if (split(header, up, "/") != 2)
+          fail("\"" header "\" is not of the form \"layer/file.h\"")
+        else if (!((layer, up[1]) in may))
+          fail("layer " layer " may not see \"" header "\"")
+      }
+    }
+    END { exit bad }'

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Usage: man.sh SOURCE_ROOT
+# The man page names every command, every option with its letter, and every exit code; pages are
+# clean for mandoc where that is installed.
+set -eu
+cd "$1"
+page=man/autopar-plan.1
+status=0
+
+miss() {
+  echo "$page: $1"
+  status=1
+}
+
+rows() { # field and letter of the rows of options.def
+  sed -nE 's/^(FLAG|INT|NUM|SIZE|CHOICE|TEXT|INPUT|OUTPUT)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
+    src/cli/options.def
+}
+
+count=0
+while read -r field letter; do
+  count=$((count + 1))
+  option=$(printf '%s' "$field" | tr _ -)
+  grep -qE "^\.It (Fl [a-z] , )?Fl \\\\-(\[no-\])?$option( |\$)" "$page" ||
+    miss "option --$option is missing"
+  case $letter in
+  "'"?"'")
+    c=$(printf '%s' "$letter" | tr -d "'")
+    grep -qE "^\.It Fl $c , Fl " "$page" || miss "letter -$c is missing"
+    ;;
+  esac
+done <<END
+$(rows)
+END
+[ "$count" -ge 30 ] || miss "only $count rows of options.def could be read"
+
+need() { # WHAT PATTERN, for each line of standard input
+  seen=0
+  while read -r word; do
+    seen=$((seen + 1))
+    grep -qE "^\.It $2$word( |\$)" "$page" || miss "$1 $word is missing"
+  done
+  [ "$seen" -ge 7 ] || miss "only $seen rows of $1 could be read"
+}
+need command 'Cm ' <<END
+$(sed -n 's/^COMMAND(\([a-z]*\),.*/\1/p' src/cli/commands.def)
+END
+need 'exit code' '' <<END
+$(sed -nE 's/^	X\([A-Z]+, ([0-9]+), .*/\1/p' include/autopar/status.h)
+END
+
+# Pages that are not installed cannot be found by mandoc.
+if command -v mandoc > /dev/null &&
+  mandoc -Tlint -W style man/*.[1-9] 2> /dev/null | grep -v 'referenced manual not found'; then
+  status=1
+fi
+exit $status
