@@ -138,8 +138,14 @@ struct match {
 	const int32_t **counts;
 };
 
-/* Which item speaks for each node. MindSpore writes items of Reshape, which none of our nodes have a
- * use for. */
+/* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but none can be
+ * loaded. */
+static bool is_pinned(const struct ap_node *node)
+{
+	return node->param != AP_NONE && node->bound.row->unit != AP_OP_VIEW;
+}
+
+/* Which item speaks for each node. */
 static enum ap_status join(struct match *m, uint32_t *item_of)
 {
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
@@ -154,13 +160,16 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		const char *key = ap_node_key(m->ctx, m->g, i);
 		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
 
-		item_of[i] = id == AP_NONE ? UINT32_MAX : item[id];
-		if (id != AP_NONE)
-			used[item[id]] = true;
+		item_of[i] = UINT32_MAX;
+		if (id == AP_NONE)
+			continue;
+		used[item[id]] = true;
+		if (is_pinned(&m->g->node[i]))
+			item_of[i] = item[id];
 	}
 	names_init(m->ctx, &extra);
 	for (uint32_t i = 0; i < m->c->nitem; i++)
-		if (!used[i] && strncmp(m->c->item[i].node_name, "Reshape_", 8) != 0)
+		if (!used[item[ap_map_get_str(keys, m->c->item[i].node_name)]])
 			names_add(m->ctx, &extra, m->c->item[i].node_name);
 	m->item_of = item_of;
 	if (!extra.n)
@@ -179,8 +188,10 @@ static enum ap_status check_whole(struct match *m)
 
 	names_init(m->ctx, &missing);
 	for (ap_id i = 0; i < m->g->nnode; i++) {
-		expected += m->g->node[i].param != AP_NONE;
-		if (m->g->node[i].param != AP_NONE && m->item_of[i] == UINT32_MAX)
+		if (!is_pinned(&m->g->node[i]))
+			continue;
+		expected++;
+		if (m->item_of[i] == UINT32_MAX)
 			names_add(m->ctx, &missing, m->g->node[i].name);
 	}
 	if (!missing.n)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "emit/ckpt.h"
-#include "fixture.h"
+#include "emit_test.h"
 
 #define VEC(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__}}
 #define MINUS_ONE "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the writers share: a context, and a sink that keeps what is written. */
-#ifndef AP_TEST_EMIT_FIXTURE_H
-#define AP_TEST_EMIT_FIXTURE_H
+#ifndef AP_TEST_EMIT_TEST_H
+#define AP_TEST_EMIT_TEST_H
 
 #include <check.h>
 #include <stdio.h>
