@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plan JSON, all but operators and redistributions. */
+#include "emit/plan_json.h"
+
+#include <string.h>
+
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "emit/emit.h"
+#include "emit/terms.h"
+
+static void write_input(struct ap_jw *w, const char *role, const char *name, const char *sha256)
+{
+	ap_jw_key(w, role);
+	if (!*name && !*sha256) {
+		ap_jw_null(w);
+		return;
+	}
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", name);
+	ap_jw_kstr(w, "sha256", sha256);
+	ap_jw_end(w);
+}
+
+static void write_settings(struct ap_jw *w, const struct ap_plan *p)
+{
+	ap_jw_obj(w);
+	for (uint32_t i = 0; i < p->nsetting; i++) {
+		ap_jw_key(w, p->setting[i].name);
+		ap_jw_raw(w, p->setting[i].value);
+	}
+	ap_jw_end(w);
+}
+
+/* The hash is of the compact form of the settings. */
+static void hash_settings(const struct ap_plan_writer *pw, char hex[65])
+{
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, pw->scratch);
+	ap_jw_str_init(&w, &text, 0);
+	write_settings(&w, pw->p);
+	ap_sha256_hex(text.s, text.len, hex);
+}
+
+static void write_inputs(struct ap_plan_writer *pw)
+{
+	const struct ap_plan *p = pw->p;
+	const struct ap_topo *topo = p->machine->topo;
+	const struct ap_chip *chip = p->machine->chip;
+	const struct ap_software *sw = p->step->software;
+	struct ap_jw *w = &pw->w;
+	char hex[65];
+
+	hash_settings(pw, hex);
+	ap_jw_key(w, "inputs");
+	ap_jw_obj(w);
+	write_input(w, "graph", p->graph->file, p->graph->sha256);
+	write_input(w, "rank_table", topo->name, topo->sha256);
+	write_input(w, "chip", chip->file, chip->sha256);
+	write_input(w, "software", sw ? sw->file : "", sw ? sw->sha256 : "");
+	write_input(w, "settings", "settings", hex);
+	ap_jw_end(w);
+}
+
+static void write_graph(struct ap_plan_writer *pw)
+{
+	const struct ap_graph *g = pw->p->graph;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "graph");
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "name", g->name);
+	ap_jw_kint(w, "batch", g->batch);
+	ap_jw_kint(w, "parameters", g->parameters);
+	ap_jw_key(w, "inputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < g->ninput; i++)
+		ap_jw_str(w, g->tensor[g->input[i]].name);
+	ap_jw_end(w);
+	ap_jw_key(w, "outputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < g->noutput; i++)
+		ap_jw_str(w, g->tensor[g->output[i]].name);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_machine(struct ap_plan_writer *pw)
+{
+	static const char *const kinds[] = {"switch", "mesh", "bus", "nic"};
+	const struct ap_machine *m = pw->p->machine;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "machine");
+	ap_jw_obj(w);
+	ap_jw_kint(w, "devices", m->ndev);
+	ap_jw_kint(w, "servers", m->topo->nserver);
+	ap_jw_kstr(w, "chip", m->chip->name);
+	ap_jw_kint(w, "capacity_bytes", pw->p->capacity_bytes);
+	ap_jw_key(w, "levels");
+	ap_jw_arr(w);
+	for (int i = 0; i < m->nlevel; i++) {
+		const struct ap_link_level *l = &m->level[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", l->name);
+		ap_jw_kstr(w, "kind", kinds[l->kind]);
+		ap_jw_kint(w, "span", l->span ? l->span : m->ndev);
+		ap_jw_knum(w, "bandwidth_Bps", l->bandwidth_Bps);
+		ap_jw_knum(w, "latency_s", l->latency_s);
+		ap_jw_knum(w, "efficiency", l->efficiency);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_search(struct ap_plan_writer *pw)
+{
+	const struct ap_search_info *s = &pw->p->search;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "search");
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "mode", s->mode);
+	ap_jw_kstr(w, "status", ap_plan_status_name(s->status));
+	ap_jw_kbool(w, "complete", s->complete);
+	ap_jw_knum(w, "objective_s", s->objective_s);
+	ap_jw_knum(w, "lower_bound_s", s->lower_bound_s);
+	ap_jw_knum(w, "gap", s->gap);
+	ap_jw_kint(w, "work", (int64_t)s->work);
+	ap_jw_end(w);
+}
+
+static void write_memory(struct ap_jw *w, const struct ap_memory *m)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "stage", 0);
+	for (int i = 0; i < AP_MEMORY_KINDS; i++)
+		ap_jw_kint(w, ap_memory_kind(m, i).key, ap_memory_kind(m, i).bytes);
+	ap_jw_kint(w, "total_bytes", m->total);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_prediction(struct ap_plan_writer *pw)
+{
+	const struct ap_prediction *p = &pw->p->prediction;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "prediction");
+	ap_jw_obj(w);
+	ap_jw_knum(w, "step_time_s", p->step_time_s);
+	ap_jw_knum(w, "compute_s", p->compute_s);
+	ap_jw_knum(w, "communication_s", p->communication_s);
+	ap_jw_knum(w, "exposed_communication_s", p->exposed_communication_s);
+	ap_jw_knum(w, "bubble_s", p->bubble_s);
+	ap_jw_knum(w, "optimizer_s", p->optimizer_s);
+	ap_jw_knum(w, "tokens_or_samples_per_s", p->samples_per_s);
+	ap_jw_key(w, "memory");
+	ap_jw_arr(w);
+	write_memory(w, &p->memory);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_baselines(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "baselines");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < pw->p->nbaseline; i++) {
+		const struct ap_baseline *b = &pw->p->baseline[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", b->name);
+		if (b->applicable) {
+			ap_jw_knum(w, "step_time_s", b->step_time_s);
+			ap_jw_kint(w, "memory_bytes", b->memory_bytes);
+			ap_jw_kbool(w, "fits", b->fits);
+		} else {
+			ap_jw_kstr(w, "not_applicable", b->why_not ? b->why_not : "");
+		}
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_stages(struct ap_plan_writer *pw)
+{
+	const struct ap_plan *p = pw->p;
+	struct ap_axes all = {0};
+	struct ap_jw *w = &pw->w;
+
+	if (p->machine->ndev > 1)
+		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
+	ap_jw_key(w, "stages");
+	ap_jw_arr(w);
+	ap_jw_obj(w);
+	ap_jw_kint(w, "id", 0);
+	ap_plan_write_group(w, &all);
+	ap_jw_kint(w, "operators", p->graph->nnode);
+	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
+	ap_jw_kint(w, "memory_bytes", p->prediction.memory.total);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *param)
+{
+	const struct ap_tensor *t = &pw->p->graph->tensor[param->tensor];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "name", t->name);
+	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
+	ap_jw_kbool(w, "trainable", t->trainable);
+	ap_plan_write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
+	ap_plan_write_kint32s(w, "tensor_map", param->map, t->shape.rank);
+	ap_jw_kints(w, "tensor_shape", t->shape.dim, t->shape.rank);
+	ap_jw_kints(w, "slice_shape", param->slice, t->shape.rank);
+	ap_jw_kint(w, "opt_weight_shard_step", param->shard.weight_step);
+	ap_jw_kint(w, "opt_weight_shard_size", param->shard.weight_size);
+	ap_jw_kint(w, "optimizer_shards", param->shard.shards);
+	ap_jw_key(w, "gradient_group");
+	if (param->gradient.n) {
+		ap_jw_obj(w);
+		ap_plan_write_group(w, &param->gradient);
+		ap_jw_end(w);
+	} else {
+		ap_jw_null(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_params(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "parameters");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < pw->p->nparam; i++)
+		write_param(pw, &pw->p->param[i]);
+	ap_jw_end(w);
+}
+
+static void write_event(struct ap_jw *w, const struct ap_event *e)
+{
+	static const char *const names[] = {
+		[AP_EVENT_FORWARD] = "forward",
+		[AP_EVENT_BACKWARD] = "backward",
+		[AP_EVENT_COMM] = "communication",
+		[AP_EVENT_MOVE] = "redistribution",
+		[AP_EVENT_MOVE_BACK] = "redistribution_back",
+		[AP_EVENT_OPTIMIZER] = "optimizer",
+	};
+	bool move = e->kind == AP_EVENT_MOVE || e->kind == AP_EVENT_MOVE_BACK;
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "event", names[e->kind]);
+	ap_jw_kint(w, move ? "redistribution" : "operator", e->index);
+	if (e->kind == AP_EVENT_COMM)
+		ap_jw_kint(w, "communication", e->sub);
+	ap_jw_knum(w, "start_s", e->start_s);
+	ap_jw_knum(w, "end_s", e->end_s);
+	ap_jw_end(w);
+}
+
+/* What runs is named by its index in "operators", in their "communications", in "redistributions". */
+static void write_schedule(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "schedule");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < pw->p->nevent; i++)
+		write_event(w, &pw->p->event[i]);
+	ap_jw_end(w);
+}
+
+static void write_tool(struct ap_jw *w)
+{
+	ap_jw_key(w, "tool");
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", "autopar-plan");
+	ap_jw_kstr(w, "version", AP_VERSION);
+	ap_jw_end(w);
+}
+
+static void write_plan(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "schema", "autopar-plan/1");
+	write_tool(w);
+	write_inputs(pw);
+	ap_jw_key(w, "settings");
+	write_settings(w, pw->p);
+	write_graph(pw);
+	ap_plan_write_machine(pw);
+	ap_plan_write_search(pw);
+	ap_plan_write_prediction(pw);
+	ap_plan_write_baselines(pw);
+	write_stages(pw);
+	ap_plan_write_operators(pw);
+	ap_plan_write_moves(pw);
+	write_params(pw);
+	ap_jw_key(w, "fusion"); /* every gradient is exchanged on its own */
+	ap_jw_arr_flat(w);
+	ap_jw_end(w);
+	write_schedule(pw);
+	ap_jw_end(w);
+	ap_jw_finish(w);
+}
+
+void ap_emit_plan_json(const struct ap_plan *p, ap_write_fn *write, void *user)
+{
+	struct ap_plan_writer pw = {.p = p, .scratch = ap_arena_create(0, NULL, NULL)};
+
+	ap_jw_init(&pw.w, write, user, 1);
+	write_plan(&pw);
+	ap_arena_destroy(pw.scratch);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the plan writer share. Private to emit/plan_json*.c. */
+#ifndef AP_EMIT_PLAN_JSON_H
+#define AP_EMIT_PLAN_JSON_H
+
+#include "plan/plan.h"
+
+struct ap_plan_writer {
+	struct ap_jw w;
+	const struct ap_plan *p;
+	struct ap_arena *scratch;
+};
+
+/* Members of the plan, each with its key. */
+void ap_plan_write_machine(struct ap_plan_writer *pw);
+void ap_plan_write_search(struct ap_plan_writer *pw);
+void ap_plan_write_prediction(struct ap_plan_writer *pw);
+void ap_plan_write_baselines(struct ap_plan_writer *pw);
+void ap_plan_write_operators(struct ap_plan_writer *pw);
+void ap_plan_write_moves(struct ap_plan_writer *pw);
+
+/* Members "axes" ([stride, size], outermost first) and "ranks" (of the group that rank 0 is in, all
+ * of them) of the current object. O(ranks). */
+void ap_plan_write_group(struct ap_jw *w, const struct ap_axes *axes);
+
+void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n);
+
+#endif

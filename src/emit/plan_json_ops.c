@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plan JSON: operators with their collectives, and redistributions. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "emit/plan_json.h"
+#include "emit/terms.h"
+#include "shard/space.h"
+
+void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; i < n; i++)
+		ap_jw_int(w, v[i]);
+	ap_jw_end(w);
+}
+
+/* Member i, in ascending order, of the group of rank 0: strides descend, so this is i written in the
+ * axes' sizes. */
+static int64_t member(const struct ap_axes *axes, int64_t i)
+{
+	int64_t rank = 0;
+
+	for (int a = axes->n; a-- > 0;) {
+		rank += i % axes->axis[a].size * axes->axis[a].stride;
+		i /= axes->axis[a].size;
+	}
+	return rank;
+}
+
+static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
+{
+	ap_jw_arr_flat(w);
+	ap_jw_int(w, axis->stride);
+	ap_jw_int(w, axis->size);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_group(struct ap_jw *w, const struct ap_axes *axes)
+{
+	int64_t n = ap_axes_size(axes);
+
+	ap_jw_key(w, "axes");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < axes->n; i++)
+		write_axis(w, &axes->axis[i]);
+	ap_jw_end(w);
+	ap_jw_key(w, "ranks");
+	ap_jw_arr_flat(w);
+	for (int64_t i = 0; i < n; i++)
+		ap_jw_int(w, member(axes, i));
+	ap_jw_end(w);
+}
+
+static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint16_t n)
+{
+	ap_jw_key(&pw->w, key);
+	ap_jw_arr_flat(&pw->w);
+	for (int i = 0; i < n; i++)
+		ap_jw_str(&pw->w, pw->p->graph->tensor[tensor[i]].name);
+	ap_jw_end(&pw->w);
+}
+
+static void write_vectors(struct ap_jw *w, const char *key, uint32_t n, const uint8_t *rank,
+	const int32_t (*v)[AP_MAX_RANK])
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < n; i++) {
+		ap_jw_arr_flat(w);
+		for (int d = 0; d < rank[i]; d++)
+			ap_jw_int(w, v[i][d]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_in_strategy(struct ap_plan_writer *pw, const struct ap_placement *place)
+{
+	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
+	struct ap_mark mark = ap_arena_mark(pw->scratch);
+	uint8_t *rank = AP_NEW_N(pw->scratch, uint8_t, cap);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
+	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
+
+	write_vectors(&pw->w, "in_strategy", n, rank, (const int32_t(*)[AP_MAX_RANK])cut);
+	ap_arena_release(pw->scratch, mark);
+}
+
+/* One vector per operand or result, by whatever fill makes of it. */
+typedef void fill_fn(const struct ap_placement *place, const struct ap_operand *t,
+	int32_t v[AP_MAX_RANK]);
+
+static void write_each(struct ap_plan_writer *pw, const char *key, const struct ap_placement *place,
+	const struct ap_operand *t, uint16_t n, fill_fn *fill)
+{
+	struct ap_mark mark = ap_arena_mark(pw->scratch);
+	uint8_t *rank = AP_NEW_N(pw->scratch, uint8_t, n);
+	int32_t(*v)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, n, sizeof *v);
+
+	for (int i = 0; i < n; i++) {
+		rank[i] = t[i].rank;
+		fill(place, &t[i], v[i]);
+	}
+	write_vectors(&pw->w, key, n, rank, (const int32_t(*)[AP_MAX_RANK])v);
+	ap_arena_release(pw->scratch, mark);
+}
+
+static void fill_map(const struct ap_placement *place, const struct ap_operand *t,
+	int32_t v[AP_MAX_RANK])
+{
+	struct ap_dev_matrix dev;
+
+	ap_dev_matrix_raw(place, &dev);
+	ap_tensor_map(place, t, &dev, v);
+}
+
+/* Slices of one micro-batch: what a rank holds while it computes. */
+static void write_slices(struct ap_plan_writer *pw, const char *key, const struct ap_layout *layout,
+	const ap_id *tensor, uint16_t n)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n; i++) {
+		const struct ap_tensor *t = &pw->p->graph->tensor[tensor[i]];
+		int64_t size[AP_MAX_RANK], slice[AP_MAX_RANK];
+
+		for (int d = 0; d < t->shape.rank; d++)
+			size[d] = t->batch >> d & 1 ? t->shape.dim[d] / pw->p->step->micro_batches
+						    : t->shape.dim[d];
+		ap_layout_slice(&layout[i], size, slice);
+		ap_jw_ints(w, slice, t->shape.rank);
+	}
+	ap_jw_end(w);
+}
+
+static void write_factors(struct ap_jw *w, const struct ap_placement *place)
+{
+	ap_jw_key(w, "factors");
+	ap_jw_arr(w);
+	for (int i = 0; i < place->bound->nfactor; i++) {
+		const struct ap_factor *f = &place->bound->factor[i];
+		const char name[2] = {f->letter, '\0'};
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "factor", name);
+		ap_jw_kint(w, "size", f->size);
+		ap_jw_kint(w, "parts", place->count[i]);
+		ap_jw_kint(w, "stride", place->stride[i]);
+		ap_jw_kbool(w, "batch", f->flags & AP_FACTOR_BATCH);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
+{
+	ap_jw_key(w, "cost");
+	ap_jw_obj_flat(w);
+	ap_jw_knum(w, "forward_s", c->forward_s);
+	ap_jw_knum(w, "backward_s", c->backward_s);
+	ap_jw_knum(w, "forward_communication_s", c->forward_comm_s);
+	ap_jw_knum(w, "backward_communication_s", c->backward_comm_s);
+	ap_jw_knum(w, "gradient_s", c->gradient_s);
+	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
+	ap_jw_knum(w, "input_s", c->input_s);
+	ap_jw_end(w);
+	ap_jw_key(w, "memory");
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "weights_bytes", c->weight_bytes);
+	ap_jw_kint(w, "gradients_bytes", c->gradient_bytes);
+	ap_jw_kint(w, "optimizer_bytes", c->optimizer_bytes);
+	ap_jw_kint(w, "activations_bytes", c->activation_bytes);
+	ap_jw_kint(w, "temporary_bytes", c->temporary_bytes);
+	ap_jw_end(w);
+}
+
+static void write_comm(struct ap_plan_writer *pw, const struct ap_plan_comm *c)
+{
+	static const char *const phases[] = {
+		[AP_PHASE_FORWARD] = "forward",
+		[AP_PHASE_BACKWARD] = "backward",
+		[AP_PHASE_GRADIENT] = "gradient",
+		[AP_PHASE_OPTIMIZER] = "optimizer",
+	};
+	static const char *const reductions[] = {
+		[AP_REDUCE_SUM] = "sum",
+		[AP_REDUCE_MEAN] = "mean",
+		[AP_REDUCE_MAX] = "max",
+		[AP_REDUCE_MIN] = "min",
+		[AP_REDUCE_PROD] = "prod",
+	};
+	bool result = c->comm.result >= 0;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "phase", phases[c->comm.phase]);
+	ap_jw_kstr(w, "kind", ap_coll_name(c->comm.kind));
+	ap_jw_kstr(w, "reduce", reductions[c->comm.reduce]);
+	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
+	ap_jw_kstr(w, "tensor", pw->p->graph->tensor[c->tensor].name);
+	ap_jw_kint(w, "bytes", c->comm.bytes);
+	ap_plan_write_group(w, &c->comm.axes);
+	ap_jw_kstr(w, "algorithm", c->algorithm ? c->algorithm : "");
+	ap_jw_knum(w, "time_s", c->time_s);
+	ap_jw_end(w);
+}
+
+static void write_comms(struct ap_plan_writer *pw, const struct ap_plan_op *op)
+{
+	ap_jw_key(&pw->w, "communications");
+	ap_jw_arr(&pw->w);
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		write_comm(pw, &op->comm[i]);
+	ap_jw_end(&pw->w);
+}
+
+static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *place)
+{
+	const struct ap_bound *b = place->bound;
+	struct ap_dev_matrix dev;
+
+	write_in_strategy(pw, place);
+	write_each(pw, "out_strategy", place, b->out, b->nout, ap_strategy_vector);
+	ap_dev_matrix_raw(place, &dev);
+	ap_plan_write_kint32s(&pw->w, "dev_matrix", dev.axis, (size_t)dev.n);
+	write_each(pw, "in_tensor_map", place, b->in, b->nin, fill_map);
+	write_each(pw, "out_tensor_map", place, b->out, b->nout, fill_map);
+	ap_jw_kint(&pw->w, "repeated", place->repeat);
+	write_factors(&pw->w, place);
+}
+
+static void write_operator(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "name", n->name);
+	ap_jw_kstr(w, "type", n->type);
+	ap_jw_kstr(w, "cell", n->cell);
+	ap_jw_kint(w, "stage", 0);
+	write_names(pw, "inputs", n->in, n->bound.nin);
+	write_names(pw, "outputs", n->out, n->bound.nout);
+	ap_jw_kbool(w, "in_checkpoint", op->in_checkpoint);
+	ap_jw_kbool(w, "given", op->fixed);
+	write_cuts(pw, &op->place);
+	ap_jw_kbool(w, "recompute", n->recompute == 1);
+	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
+	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
+	write_cost(w, &op->cost);
+	write_comms(pw, op);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_operators(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "operators");
+	ap_jw_arr(&pw->w);
+	for (ap_id i = 0; i < pw->p->graph->nnode; i++)
+		write_operator(pw, i);
+	ap_jw_end(&pw->w);
+}
+
+/* [parts, stride] per dimension: rank r holds part r / stride % parts. */
+static void write_layout(struct ap_jw *w, const char *key, const struct ap_layout *l)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int d = 0; d < l->rank; d++) {
+		ap_jw_arr_flat(w);
+		ap_jw_int(w, l->dim[d].cut);
+		ap_jw_int(w, l->dim[d].stride);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+/* "outer" and "concat_outer": how many parts the dimension already stands in, before its own. */
+static void write_step(struct ap_jw *w, const struct ap_reshard_step *s, int bytes)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "kind", ap_move_name(s->move));
+	ap_jw_kint(w, "dim", s->dim);
+	ap_jw_kint(w, "outer", s->outer);
+	if (s->move == AP_MOVE_ALLTOALL) {
+		ap_jw_kint(w, "concat_dim", s->concat);
+		ap_jw_kint(w, "concat_outer", s->concat_outer);
+	}
+	ap_jw_key(w, "axis");
+	write_axis(w, &s->axis);
+	ap_jw_kint(w, "bytes_before", s->before * bytes);
+	ap_jw_kint(w, "bytes_after", s->after * bytes);
+	ap_jw_end(w);
+}
+
+static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
+{
+	const struct ap_graph *g = pw->p->graph;
+	const struct ap_tensor *t = &g->tensor[m->tensor];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_key(w, "from"); /* null: a graph input */
+	if (m->from == AP_NONE)
+		ap_jw_null(w);
+	else
+		ap_jw_str(w, g->node[m->from].name);
+	ap_jw_kstr(w, "to", g->node[m->to].name);
+	ap_jw_kint(w, "operand", m->operand);
+	ap_jw_kstr(w, "tensor", t->name);
+	write_layout(w, "from_layout", &m->a);
+	write_layout(w, "to_layout", &m->b);
+	ap_jw_key(w, "steps");
+	ap_jw_arr(w);
+	for (int i = 0; i < m->nstep; i++)
+		write_step(w, &m->step[i], ap_dtype_bytes(t->shape.dtype));
+	ap_jw_end(w);
+	ap_jw_kint(w, "bytes", m->cost.bytes);
+	ap_jw_kint(w, "kept_bytes", m->cost.kept_bytes);
+	ap_jw_knum(w, "forward_s", m->cost.forward_s);
+	ap_jw_knum(w, "backward_s", m->cost.backward_s);
+	ap_jw_knum(w, "time_s", ap_plan_move_time_s(m));
+	ap_jw_end(w);
+}
+
+void ap_plan_write_moves(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "redistributions");
+	ap_jw_arr(&pw->w);
+	for (uint32_t i = 0; i < pw->p->nmove; i++)
+		write_move(pw, &pw->p->move[i]);
+	ap_jw_end(&pw->w);
+}

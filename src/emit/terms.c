@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "emit/terms.h"
+
+#include <assert.h>
+
+const char *ap_plan_status_name(enum ap_plan_status st)
+{
+	static const char *const names[] = {
+		[AP_PLAN_OPTIMAL] = "optimal",
+		[AP_PLAN_FEASIBLE] = "feasible",
+		[AP_PLAN_GIVEN] = "given",
+		[AP_PLAN_STOPPED] = "stopped",
+	};
+
+	return names[st];
+}
+
+const char *ap_move_name(enum ap_move m)
+{
+	switch (m) {
+	case AP_MOVE_GATHER:
+		return ap_coll_name(AP_COLL_ALLGATHER);
+	case AP_MOVE_ALLTOALL:
+		return ap_coll_name(AP_COLL_ALLTOALL);
+	case AP_MOVE_SLICE:
+		break;
+	}
+	return "Slice";
+}
+
+struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i)
+{
+	const struct ap_memory_kind kinds[AP_MEMORY_KINDS] = {
+		{"weights_bytes", "weights", m->weights},
+		{"gradients_bytes", "gradients", m->gradients},
+		{"optimizer_bytes", "optimizer", m->optimizer},
+		{"activations_bytes", "activations", m->activations},
+		{"temporary_bytes", "temporary", m->temporary},
+		{"context_bytes", "context", m->context},
+		{"buffers_bytes", "buffers", m->buffers},
+	};
+
+	assert(i >= 0 && i < AP_MEMORY_KINDS);
+	return kinds[i];
+}
+
+uint32_t ap_plan_pinned(const struct ap_plan *p)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		n += p->op[i].in_checkpoint;
+	return n;
+}
+
+double ap_plan_op_comm_s(const struct ap_op_cost *c)
+{
+	return c->forward_comm_s + c->backward_comm_s + c->gradient_s + c->input_s;
+}
+
+double ap_plan_op_time_s(const struct ap_op_cost *c)
+{
+	return c->forward_s + c->backward_s + c->optimizer_s + ap_plan_op_comm_s(c);
+}
+
+double ap_plan_move_time_s(const struct ap_plan_move *m)
+{
+	return m->cost.forward_s + m->cost.backward_s;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words and figures that more than one writer uses. Private to emit. */
+#ifndef AP_EMIT_TERMS_H
+#define AP_EMIT_TERMS_H
+
+#include "plan/plan.h"
+
+const char *ap_plan_status_name(enum ap_plan_status st); /* "optimal", ... */
+const char *ap_move_name(enum ap_move m); /* "Slice", or the collective as MindSpore names it */
+
+#define AP_MEMORY_KINDS 7
+
+struct ap_memory_kind {
+	const char *key; /* "weights_bytes" */
+	const char *label; /* "weights" */
+	int64_t bytes;
+};
+struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i); /* i < AP_MEMORY_KINDS */
+
+/* Operators that the strategy checkpoint pins. */
+uint32_t ap_plan_pinned(const struct ap_plan *p);
+
+/* Seconds per step of an operator with all its communication, and of a redistribution. */
+double ap_plan_op_time_s(const struct ap_op_cost *c);
+double ap_plan_op_comm_s(const struct ap_op_cost *c);
+double ap_plan_move_time_s(const struct ap_plan_move *m);
+
+#endif
