@@ -107,6 +107,17 @@ static enum ap_status read_open(struct ap_ctx *ctx, const char *path, int fd, si
 	return read_sized(ctx, path, fd, *len, text);
 }
 
+/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
+static int open_to_read(const char *path)
+{
+	int fd;
+
+	do
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
 	size_t *len)
 {
@@ -116,8 +127,7 @@ enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, ch
 	if (!strcmp(path, "-")) {
 		AP_TRY(read_stdin(ctx, max, &bytes, &size));
 	} else {
-		/* O_NONBLOCK: opening a FIFO must not wait for its writer */
-		int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		int fd = open_to_read(path);
 		enum ap_status st;
 
 		if (fd < 0)

@@ -60,6 +60,28 @@ static enum ap_status usage_error(struct ap_ctx *ctx, const char *path, const ch
 		"%s", text);
 }
 
+/* open() without the interruptions. */
+static int open_fd(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* rename(); 0 or an errno. */
+static int rename_file(const char *from, const char *to)
+{
+	int failed;
+
+	do
+		failed = rename(from, to);
+	while (failed && errno == EINTR);
+	return failed ? errno : 0;
+}
+
 /* Writes all; 0 or an errno. */
 static int write_all(int fd, const char *bytes, size_t len)
 {
@@ -154,12 +176,12 @@ static int create_temp(struct output *out)
 {
 	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
 		choose_name(out->temp, i);
-		out->fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+		out->fd = open_fd(out->temp, O_WRONLY | O_CREAT | O_EXCL);
 		if (out->fd >= 0) {
 			out->has_temp = true;
 			return 0;
 		}
-		if (errno != EEXIST && errno != EINTR)
+		if (errno != EEXIST)
 			return errno;
 	}
 	return EEXIST;
@@ -220,7 +242,7 @@ static enum ap_status open_through(struct ap_outputs *o, struct output *out)
 
 	out->through = true;
 	if (out->fd < 0)
-		out->fd = open(out->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+		out->fd = open_fd(out->path, O_WRONLY | O_NONBLOCK);
 	if (out->fd < 0)
 		return io_error(o->ctx, out->path, errno);
 	AP_PUSH(o->ctx->arena, o->outs, *out);
@@ -344,17 +366,16 @@ static void finish_through(struct output *out)
 static void rename_staged(struct output *out)
 {
 	save_target(out);
-	if (rename(out->temp, out->target)) {
-		out->error = errno;
+	out->error = rename_file(out->temp, out->target);
+	if (out->error)
 		return;
-	}
 	out->has_temp = false;
 	out->renamed = true;
 }
 
 static void sync_folder(struct output *out)
 {
-	int fd = open(out->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_fd(out->folder, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0) {
 		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
@@ -370,7 +391,7 @@ static bool undo_rename(struct output *out)
 	bool undone = true;
 
 	if (out->renamed && out->has_saved)
-		undone = !rename(out->saved, out->target);
+		undone = !rename_file(out->saved, out->target);
 	else if (out->renamed)
 		undone = !unlink(out->target);
 	if (out->renamed)
