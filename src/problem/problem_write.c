@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <math.h>
+
+#include "problem/problem.h"
+
+static const struct ap_problem *as_given(const struct ap_problem *p)
+{
+	return p->given ? p->given : p;
+}
+
+static void write_costs(struct ap_jw *w, const double *cost, size_t n)
+{
+	ap_jw_key(w, "cost");
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; i < n; i++)
+		ap_jw_num(w, cost[i]);
+	ap_jw_end(w);
+}
+
+static void write_node(struct ap_jw *w, const struct ap_pnode *node)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", node->name);
+	write_costs(w, node->cost, node->k);
+	if (node->memory)
+		ap_jw_kints(w, "memory", node->memory, node->k);
+	ap_jw_end(w);
+}
+
+static void write_edge(struct ap_jw *w, const struct ap_pedge *e)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "from", e->u);
+	ap_jw_kint(w, "to", e->v);
+	ap_jw_kint(w, "matrix", e->matrix);
+	ap_jw_end(w);
+}
+
+static void write_matrix(struct ap_jw *w, const struct ap_pmatrix *m)
+{
+	size_t cells = (size_t)m->rows * m->cols;
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "rows", m->rows);
+	ap_jw_kint(w, "cols", m->cols);
+	write_costs(w, m->cost, cells);
+	if (m->memory)
+		ap_jw_kints(w, "memory", m->memory, cells);
+	ap_jw_end(w);
+}
+
+void ap_problem_write_json(const struct ap_problem *problem, ap_write_fn *write, void *user)
+{
+	const struct ap_problem *p = as_given(problem);
+	struct ap_jw w;
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-problem/1");
+	ap_jw_key(&w, "memory_limit");
+	if (p->memory_limit == AP_NO_LIMIT)
+		ap_jw_null(&w);
+	else
+		ap_jw_int(&w, p->memory_limit);
+	ap_jw_key(&w, "nodes");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < p->n; i++)
+		write_node(&w, &p->node[i]);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "edges");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < p->nedge; i++)
+		write_edge(&w, &p->edge[i]);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "matrices");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < p->nmatrix; i++)
+		write_matrix(&w, &p->matrix[i]);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+static const char *outcome_name(enum ap_outcome outcome)
+{
+	switch (outcome) {
+	case AP_OUT_OPTIMAL:
+		return "optimal";
+	case AP_OUT_FEASIBLE:
+		return "feasible";
+	case AP_OUT_INFEASIBLE:
+		return "infeasible";
+	case AP_OUT_LIMIT:
+		return "stopped";
+	}
+	assert(!"an outcome");
+	return "";
+}
+
+/* A bound in the numbers as given: each of them was rounded by at most half a quantum. */
+static double given_bound(const struct ap_problem *p, const struct ap_choice *c, double objective)
+{
+	if (c->outcome == AP_OUT_OPTIMAL)
+		return objective;
+	double slack = p->given ? ((double)p->n + p->nedge) * p->quantum / 2 : 0;
+	return fmin(c->lower_bound - slack, objective);
+}
+
+static void write_found(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
+{
+	double objective = ap_problem_cost(as_given(p), c->pick);
+	ap_jw_knum(w, "objective", objective);
+	ap_jw_knum(w, "lower_bound", given_bound(p, c, objective));
+	ap_jw_kint(w, "memory", c->memory);
+	ap_jw_key(w, "choice");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < p->n; i++)
+		ap_jw_int(w, c->pick[i]);
+	ap_jw_end(w);
+}
+
+static void write_not_found(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
+{
+	ap_jw_key(w, "objective");
+	ap_jw_null(w);
+	ap_jw_knum(w, "lower_bound", given_bound(p, c, INFINITY));
+	if (c->outcome == AP_OUT_INFEASIBLE && c->least_memory >= 0)
+		ap_jw_kint(w, "least_memory", c->least_memory);
+	ap_jw_key(w, "choice");
+	ap_jw_null(w);
+}
+
+void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
+	ap_write_fn *write, void *user)
+{
+	struct ap_jw w;
+	ap_jw_init(&w, write, user, 0);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-solution/1");
+	ap_jw_kstr(&w, "engine", c->engine);
+	ap_jw_kstr(&w, "status", outcome_name(c->outcome));
+	if (c->pick)
+		write_found(&w, p, c);
+	else
+		write_not_found(&w, p, c);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
