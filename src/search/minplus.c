@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/minplus.h"
+
+#include <math.h>
+
+/*
+ * Four values of x at a time for all rows: four rows of b stay in the first cache, and each element
+ * of out is touched once per four steps. The plain loop over columns and the conditional expression
+ * (no fmin(), which must honour NaN) are what compilers turn into packed add and min.
+ */
+
+static void add_four(size_t n, double *restrict out, const double *restrict b, size_t stride,
+	const double v[4])
+{
+	const double *b0 = b, *b1 = b + stride, *b2 = b1 + stride, *b3 = b2 + stride;
+	double v0 = v[0], v1 = v[1], v2 = v[2], v3 = v[3];
+	for (size_t j = 0; j < n; j++) {
+		double s = v0 + b0[j], t = v1 + b1[j], u = v2 + b2[j], w = v3 + b3[j];
+		s = t < s ? t : s;
+		u = w < u ? w : u;
+		s = u < s ? u : s;
+		out[j] = s < out[j] ? s : out[j];
+	}
+}
+
+static void add_one(size_t n, double *restrict out, const double *restrict b, double v)
+{
+	for (size_t j = 0; j < n; j++) {
+		double s = v + b[j];
+		out[j] = s < out[j] ? s : out[j];
+	}
+}
+
+static void clear(const struct ap_minplus *m)
+{
+	for (size_t r = 0; r < m->rows; r++) {
+		double *out = m->out + r * m->out_row;
+		for (size_t c = 0; c < m->cols; c++)
+			out[c] = INFINITY;
+	}
+}
+
+void ap_minplus(const struct ap_minplus *m)
+{
+	clear(m);
+	size_t x = 0;
+	for (; x + 4 <= m->k; x += 4) {
+		const double *b = m->b + x * m->b_x;
+		for (size_t r = 0; r < m->rows; r++) {
+			const double *a = m->a + r * m->a_row + x * m->a_x;
+			double v[4] = {a[0], a[m->a_x], a[2 * m->a_x], a[3 * m->a_x]};
+			add_four(m->cols, m->out + r * m->out_row, b, m->b_x, v);
+		}
+	}
+	for (; x < m->k; x++) {
+		const double *a = m->a + x * m->a_x, *b = m->b + x * m->b_x;
+		for (size_t r = 0; r < m->rows; r++)
+			add_one(m->cols, m->out + r * m->out_row, b, a[r * m->a_row]);
+	}
+}

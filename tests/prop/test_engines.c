@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dynamic_programming finds what brute force finds, on random tables of every shape. */
+#include <math.h>
+
+#include "random_problem.h"
+#include "search/dp.h"
+#include "unit.h"
+
+enum { MAX_N = 7 };
+
+struct setting {
+	const char *name;
+	struct ap_dp_options options;
+};
+
+static const struct setting settings[] = {
+	{"as it comes", {AP_DP_PRUNE_AUTO, false}},
+	{"no pruning, no sharing", {AP_DP_PRUNE_NEVER, true}},
+	{"no pruning", {AP_DP_PRUNE_NEVER, false}},
+	{"pruning", {AP_DP_PRUNE_ALWAYS, false}},
+};
+
+static uint64_t case_count(void)
+{
+	const char *text = getenv("AP_CASES");
+	return text ? strtoull(text, NULL, 0) : 10000;
+}
+
+#define CASE_FAILS(ctx, p, i, what, ...) \
+	ck_abort_msg("case %" PRIu64 ", " what "\n%s", (i), __VA_ARGS__, problem_text((ctx), (p)))
+
+static void compare(struct ap_ctx *ctx, const struct ap_problem *p, uint64_t i, const char *name,
+	const struct ap_choice *want, const struct ap_choice *got)
+{
+	if (want->outcome != got->outcome || want->cost != got->cost ||
+		want->lower_bound != got->lower_bound || want->least_memory != got->least_memory)
+		CASE_FAILS(ctx, p, i, "%s: outcome %d cost %g bound %g least %" PRId64
+			"; expected %d %g %g %" PRId64, name, got->outcome, got->cost,
+			got->lower_bound, got->least_memory, want->outcome, want->cost,
+			want->lower_bound, want->least_memory);
+	if (!want->pick != !got->pick)
+		CASE_FAILS(ctx, p, i, "%s: pick given or not", name);
+	for (uint32_t v = 0; want->pick && v < p->n; v++) {
+		if (want->pick[v] != got->pick[v])
+			CASE_FAILS(ctx, p, i, "%s: node %" PRIu32 " is %" PRIu32 ", expected %" PRIu32,
+				name, v, got->pick[v], want->pick[v]);
+	}
+	ck_assert_int_eq(want->memory, got->memory);
+}
+
+START_TEST(dynamic_programming_is_brute_force)
+{
+	uint64_t seed = random_seed(), n = case_count();
+	uint64_t outcomes[4] = {0}, limited = 0;
+	struct ap_budget budget = {0};
+	for (uint64_t i = 0; i < n; i++) {
+		struct ap_ctx ctx = ctx_create(false);
+		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
+		struct ap_choice want, got;
+		ap_engine_find("brute_force")->solve(&ctx, p, &budget, &want);
+		outcomes[want.outcome]++;
+		limited += p->memory_limit != AP_NO_LIMIT;
+		for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+			ap_dp_solve_with(&ctx, p, &budget, &settings[s].options, &got);
+			compare(&ctx, p, i, settings[s].name, &want, &got);
+		}
+		ctx_destroy(&ctx);
+	}
+	printf("%" PRIu64 " optimal, %" PRIu64 " infeasible, %" PRIu64 " with a limit\n",
+		outcomes[AP_OUT_OPTIMAL], outcomes[AP_OUT_INFEASIBLE], limited);
+	ck_assert(n < 1000 || (outcomes[AP_OUT_INFEASIBLE] > n / 100 && limited > n / 3));
+}
+END_TEST
+
+static void check_sound(struct ap_ctx *ctx, const struct ap_problem *p, uint64_t i,
+	const struct ap_choice *want, const struct ap_choice *got)
+{
+	double optimum = want->outcome == AP_OUT_OPTIMAL ? want->cost : INFINITY;
+	if (got->lower_bound > optimum)
+		CASE_FAILS(ctx, p, i, "bound %g above the optimum %g", got->lower_bound, optimum);
+	if (got->outcome == AP_OUT_INFEASIBLE)
+		ck_assert_int_eq(want->outcome, AP_OUT_INFEASIBLE);
+	if (!got->pick)
+		return;
+	ck_assert(got->outcome == AP_OUT_OPTIMAL || got->outcome == AP_OUT_FEASIBLE);
+	if (got->cost != ap_problem_cost(p, got->pick) || got->cost < optimum ||
+		got->memory != ap_problem_memory(p, got->pick) || got->memory > p->memory_limit)
+		CASE_FAILS(ctx, p, i, "pick of cost %g, memory %" PRId64, got->cost, got->memory);
+	if (got->outcome == AP_OUT_OPTIMAL && got->cost != optimum)
+		CASE_FAILS(ctx, p, i, "%g said to be optimal, %g is", got->cost, optimum);
+}
+
+/* Whatever the budget: bounds hold, picks are allowed, and what is said to be proven is. */
+START_TEST(any_budget_is_sound)
+{
+	uint64_t seed = random_seed() + 1, n = case_count() / 4, exact = 0;
+	static const struct ap_budget budgets[] = {
+		{.table_bytes = 64}, {.table_bytes = 600}, {.work = 1}, {.work = 500},
+		{.work = 3000}, {.gap = 0.1},
+	};
+	struct ap_dp_options options = {AP_DP_PRUNE_NEVER, false};
+	for (uint64_t i = 0; i < n; i++) {
+		struct ap_ctx ctx = ctx_create(false);
+		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
+		struct ap_choice want, got;
+		ap_engine_find("brute_force")->solve(&ctx, p, &(struct ap_budget){0}, &want);
+		for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++) {
+			ap_dp_solve_with(&ctx, p, &budgets[b], &options, &got);
+			check_sound(&ctx, p, i, &want, &got);
+			exact += got.outcome == AP_OUT_OPTIMAL;
+		}
+		ctx_destroy(&ctx);
+	}
+	ck_assert_uint_gt(exact, 0);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {dynamic_programming_is_brute_force, any_budget_is_sound};
+	return RUN_TESTS("engines", tests);
+}
