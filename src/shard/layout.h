@@ -35,8 +35,8 @@ struct ap_placement {
 	bool left; /* repeat is the first axis */
 };
 
-/* Counts (>= 1, product divides ndev) to placement: axes in the rule's dev order, repeat at the side
- * the rule says (formats 1.5). O(factors). */
+/* Counts (>= 1, product divides ndev) to placement: axes in the rule's dev order, repeat at the
+ * side the rule says (formats 1.5). O(factors). */
 void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	struct ap_placement *out);
 
@@ -49,7 +49,8 @@ bool ap_layout_make(const struct ap_placement *p, const struct ap_operand *t,
 void ap_placement_axes(const struct ap_placement *p, uint32_t mask, bool with_repeat,
 	struct ap_axes *out);
 
-/* Axes over which all ranks hold the same slice of t: split factors that t lacks, and the repeat. */
+/* Axes over which all ranks hold the same slice of t: split factors that t lacks, and the
+ * repeat. */
 void ap_placement_replicas(const struct ap_placement *p, const struct ap_operand *t,
 	struct ap_axes *out);
 
@@ -66,8 +67,8 @@ struct ap_dev_matrix {
 void ap_dev_matrix_raw(const struct ap_placement *p, struct ap_dev_matrix *out);
 void ap_dev_matrix_standard(const struct ap_placement *p, struct ap_dev_matrix *out);
 
-/* dev: of p, in either form. False where a dimension is cut by several axes of dev: the operand then
- * needs a dev_matrix of its own, ap_layout_dev_matrix(). */
+/* dev: of p, in either form. False where a dimension is cut by several axes of dev: the operand
+ * then needs a dev_matrix of its own, ap_layout_dev_matrix(). */
 bool ap_tensor_map(const struct ap_placement *p, const struct ap_operand *t,
 	const struct ap_dev_matrix *dev, int32_t map[AP_MAX_RANK]);
 

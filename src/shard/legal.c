@@ -32,7 +32,8 @@ static bool factor_fits(const struct candidate *c, int f)
 	if (factor->flags & AP_FACTOR_FROZEN)
 		return SAY(c, "factor %c may not be cut", factor->letter);
 	if (extent % count)
-		return SAY(c, "factor %c of length %" PRId64 " cannot be cut in %" PRId32 " equal parts",
+		return SAY(c, "factor %c of length %" PRId64 " cannot be cut in %" PRId32
+			      " equal parts",
 			factor->letter, extent, count);
 	return true;
 }
@@ -62,7 +63,23 @@ static int next_cut(const struct candidate *c, int f)
 	return -1;
 }
 
-/* Cut, the dimension stays one interval on each rank, and its part number one axis of the ranks. */
+/* On each rank the dimension stays one interval. */
+static bool is_interval(const struct candidate *c, const struct ap_dim *dim, int inner)
+{
+	const struct ap_factor *factor = c->b->factor;
+
+	for (int i = 0; i < inner; i++) {
+		int f = dim->factor[i];
+
+		if (c->count[f] != ap_factor_extent(c->b, f, c->step))
+			return SAY(c,
+				"factor %c is cut, so factor %c outside it must be cut wholly",
+				factor[dim->factor[inner]].letter, factor[f].letter);
+	}
+	return true;
+}
+
+/* And its part number is a coordinate of the ranks along one axis. */
 static bool dim_fits(const struct candidate *c, const struct ap_dim *dim)
 {
 	int last = -1;
@@ -72,13 +89,8 @@ static bool dim_fits(const struct candidate *c, const struct ap_dim *dim)
 
 		if (c->count[f] == 1)
 			continue;
-		for (int o = 0; o < i; o++)
-			if (ap_factor_extent(c->b, dim->factor[o], c->step) !=
-				c->count[dim->factor[o]])
-				return SAY(c, "factor %c is cut, so factor %c outside it must be cut "
-					      "wholly",
-					c->b->factor[f].letter,
-					c->b->factor[dim->factor[o]].letter);
+		if (!is_interval(c, dim, i))
+			return false;
 		if (last >= 0 && next_cut(c, last) != f)
 			return SAY(c, "factors %c and %c of one dimension are not adjacent in the "
 				      "dev_matrix",

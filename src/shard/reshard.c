@@ -9,15 +9,42 @@ struct writer {
 	struct ap_reshard_step *steps;
 	int n;
 	int64_t elements; /* of the running slice */
+	int waiting, in_the_way; /* sub-dimensions of each kind */
 };
 
-static struct ap_reshard_step *emit(struct writer *w, enum ap_move move, struct ap_axis axis, int dim)
+/* Not cut, and shall be. */
+static bool is_waiting(const struct ap_sub *s)
+{
+	return !s->in && s->out;
+}
+
+/* Cut by an axis that it shall not be cut by. */
+static bool is_in_the_way(const struct ap_sub *s)
+{
+	return s->in && s->in != s->out;
+}
+
+static void take(struct writer *w, struct ap_sub *s)
+{
+	s->in = s->out;
+	w->waiting--;
+}
+
+static void release(struct writer *w, struct ap_sub *s)
+{
+	s->in = 0;
+	w->in_the_way--;
+	w->waiting += s->out != 0;
+}
+
+static struct ap_reshard_step *emit(struct writer *w, enum ap_move move, struct ap_axis axis,
+	int dim)
 {
 	struct ap_reshard_step *step = &w->steps[w->n++];
 
 	assert(w->n <= AP_RESHARD_MAX);
-	*step = (struct ap_reshard_step){.move = move, .axis = axis, .dim = (uint8_t)dim, .outer = 1,
-		.concat_outer = 1, .before = w->elements};
+	*step = (struct ap_reshard_step){.move = move, .axis = axis, .dim = (uint8_t)dim,
+		.outer = 1, .concat_outer = 1, .before = w->elements};
 	if (move == AP_MOVE_SLICE)
 		w->elements /= axis.size;
 	else if (move == AP_MOVE_GATHER)
@@ -62,7 +89,7 @@ static void gather(struct writer *w, struct ap_unified *u, int k)
 
 	step->outer = outer_of(u, k);
 	step->first = s->first;
-	s->in = 0;
+	release(w, s);
 }
 
 static void slice(struct writer *w, struct ap_unified *u, int k)
@@ -71,7 +98,7 @@ static void slice(struct writer *w, struct ap_unified *u, int k)
 	struct ap_axis axis = {s->out, s->size};
 
 	emit(w, AP_MOVE_SLICE, axis, s->dim)->outer = outer_of(u, k);
-	s->in = s->out;
+	take(w, s);
 }
 
 /* Sub-dimension k takes over the axis of sub-dimension from. */
@@ -82,28 +109,25 @@ static void permute(struct writer *w, struct ap_unified *u, int k, int from)
 	struct ap_reshard_step *step = emit(w, AP_MOVE_ALLTOALL, axis, s->dim);
 
 	step->outer = outer_of(u, k);
-	s->in = s->out;
+	take(w, s);
 	step->concat = f->dim;
 	step->concat_outer = outer_of(u, from);
 	step->first = f->first;
-	f->in = 0;
+	release(w, f);
 }
 
 static void split_pass(struct writer *w, struct ap_unified *u)
 {
 	for (int k = 0; k < u->n; k++)
-		if (!u->sub[k].in && u->sub[k].out && holder(u, u->sub[k].out) < 0)
+		if (is_waiting(&u->sub[k]) && holder(u, u->sub[k].out) < 0)
 			slice(w, u, k);
 }
 
 static void permute_pass(struct writer *w, struct ap_unified *u)
 {
 	for (int k = 0; k < u->n; k++) {
-		int from;
+		int from = is_waiting(&u->sub[k]) ? holder(u, u->sub[k].out) : -1;
 
-		if (u->sub[k].in || !u->sub[k].out)
-			continue;
-		from = holder(u, u->sub[k].out);
 		if (from >= 0)
 			permute(w, u, k, from);
 	}
@@ -112,43 +136,50 @@ static void permute_pass(struct writer *w, struct ap_unified *u)
 static void concat_pass(struct writer *w, struct ap_unified *u)
 {
 	for (int k = 0; k < u->n; k++)
-		if (u->sub[k].in && !wanted(u, u->sub[k].in))
+		if (is_in_the_way(&u->sub[k]) && !wanted(u, u->sub[k].in))
 			gather(w, u, k);
 }
 
-/* First sub-dimension that is not yet as it shall be, -1 none. */
-static int unfinished(const struct ap_unified *u)
-{
-	for (int k = 0; k < u->n; k++)
-		if (u->sub[k].in != u->sub[k].out)
-			return k;
-	return -1;
-}
-
+/* SPLIT and PERMUTE passes until neither does anything. */
 static void settle(struct writer *w, struct ap_unified *u)
 {
-	int before, round;
+	int before, round = -1;
 
-	do {
+	while (w->waiting && w->n > round) {
 		round = w->n;
 		split_pass(w, u);
 		do {
 			before = w->n;
-			permute_pass(w, u);
+			if (w->waiting)
+				permute_pass(w, u);
 		} while (w->n > before);
-	} while (w->n > round);
+	}
+}
+
+static int first_in_the_way(const struct ap_unified *u)
+{
+	int k = 0;
+
+	while (!is_in_the_way(&u->sub[k]))
+		k++;
+	return k;
 }
 
 /* Formats 5.2. What is finished never moves again, so nothing needs to be crossed off. */
 static void infer(struct writer *w, struct ap_unified *u)
 {
-	while (unfinished(u) >= 0) {
+	for (int k = 0; k < u->n; k++) {
+		w->waiting += is_waiting(&u->sub[k]);
+		w->in_the_way += is_in_the_way(&u->sub[k]);
+	}
+	while (w->waiting || w->in_the_way) {
 		int before = w->n;
 
 		settle(w, u);
-		concat_pass(w, u);
+		if (w->in_the_way)
+			concat_pass(w, u);
 		if (w->n == before) /* a cycle of axes */
-			gather(w, u, unfinished(u));
+			gather(w, u, first_in_the_way(u));
 	}
 }
 

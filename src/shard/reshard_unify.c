@@ -3,7 +3,52 @@
 
 #include <assert.h>
 
-struct chain { /* ascending */
+/* A tensor dimension that lies differently in the two layouts. */
+struct change {
+	struct ap_cut_dim side[2];
+	uint8_t dim;
+};
+
+struct changes {
+	int n;
+	struct change v[AP_MAX_RANK];
+	bool binary; /* all cuts and strides are powers of two */
+};
+
+static void find_changes(const struct ap_layout *a, const struct ap_layout *b, struct changes *out)
+{
+	int32_t other = 0;
+
+	out->n = 0;
+	for (int d = 0; d < a->rank; d++) {
+		const struct ap_cut_dim x = a->dim[d], y = b->dim[d];
+
+		if (x.cut == y.cut && x.stride == y.stride)
+			continue;
+		out->v[out->n++] = (struct change){{x, y}, (uint8_t)d};
+		other |= (x.cut & (x.cut - 1)) | (y.cut & (y.cut - 1));
+		other |= (x.stride & (x.stride - 1)) | (y.stride & (y.stride - 1));
+	}
+	out->binary = !other;
+}
+
+/* Stride of the part of an axis that ends with this prefix product; 0 where it does not reach. */
+static int32_t stride_at(const struct ap_cut_dim *axis, int32_t product)
+{
+	return product > axis->cut ? 0 : axis->stride * (axis->cut / product);
+}
+
+/* Adds the sub-dimension of a change between two prefix products of its parts. */
+static void add_sub(struct ap_unified *u, const struct change *c, int32_t outer, int32_t product)
+{
+	assert(u->n < AP_MAX_SUBS);
+	u->sub[u->n++] = (struct ap_sub){.size = product / outer,
+		.in = stride_at(&c->side[0], product),
+		.out = stride_at(&c->side[1], product),
+		.dim = c->dim};
+}
+
+struct chain { /* numbers that divide one another, ascending */
 	int n;
 	int32_t v[AP_MAX_CHAIN];
 };
@@ -15,9 +60,9 @@ static bool chain_add(struct chain *c, int32_t v)
 
 	while (at > 0 && c->v[at - 1] > v)
 		at--;
-	if (at > 0 && (c->v[at - 1] == v || v % c->v[at - 1]))
-		return c->v[at - 1] == v;
-	if (at < c->n && c->v[at] % v)
+	if (at > 0 && c->v[at - 1] == v)
+		return true;
+	if ((at > 0 && v % c->v[at - 1]) || (at < c->n && c->v[at] % v))
 		return false;
 	assert(c->n < AP_MAX_CHAIN);
 	for (int i = c->n++; i > at; i--)
@@ -26,113 +71,143 @@ static bool chain_add(struct chain *c, int32_t v)
 	return true;
 }
 
-/* A tensor dimension that lies differently in the two layouts. */
-struct change {
-	struct ap_cut_dim side[2];
-	uint8_t dim;
-	struct chain cut; /* prefix products of its parts */
-};
-
-struct unify {
+struct boundaries {
 	struct chain dev; /* where axes begin and end, as strides */
-	int n;
-	struct change change[AP_MAX_RANK];
+	struct chain parts[AP_MAX_RANK]; /* per change, prefix products of its parts */
 };
 
-static bool start(struct unify *u, const struct ap_layout *a, const struct ap_layout *b)
+static bool outer_boundaries(struct boundaries *b, const struct changes *changes)
 {
-	u->n = 0;
-	u->dev.n = 0;
-	for (int d = 0; d < a->rank; d++) {
-		struct change *c = &u->change[u->n];
+	b->dev.n = 0;
+	for (int i = 0; i < changes->n; i++) {
+		b->parts[i].n = 0;
+		for (int s = 0; s < 2; s++) {
+			const struct ap_cut_dim *axis = &changes->v[i].side[s];
 
-		if (a->dim[d].cut == b->dim[d].cut && a->dim[d].stride == b->dim[d].stride)
-			continue;
-		u->n++;
-		c->dim = (uint8_t)d;
-		c->side[0] = a->dim[d];
-		c->side[1] = b->dim[d];
-		c->cut.n = 0;
-		for (int s = 0; s < 2; s++)
-			if (c->side[s].cut > 1 && (!chain_add(&c->cut, c->side[s].cut) ||
-				!chain_add(&u->dev, c->side[s].stride) ||
-				!chain_add(&u->dev, c->side[s].stride * c->side[s].cut)))
+			if (axis->cut > 1 && (!chain_add(&b->parts[i], axis->cut) ||
+				!chain_add(&b->dev, axis->stride) ||
+				!chain_add(&b->dev, axis->stride * axis->cut)))
 				return false;
+		}
 	}
 	return true;
 }
 
-/* An axis that the device matrix divides further cuts the dimension in as many steps. */
-static bool refine_dim(const struct chain *dev, struct chain *cut, const struct ap_cut_dim *axis)
+/* An axis that the device matrix divides further cuts its dimension in as many steps. */
+static bool refine_parts(const struct chain *dev, struct chain *parts,
+	const struct ap_cut_dim *axis)
 {
 	int32_t end = axis->stride * axis->cut;
 
 	for (int i = 0; i < dev->n && dev->v[i] < end; i++)
-		if (dev->v[i] > axis->stride && !chain_add(cut, end / dev->v[i]))
+		if (dev->v[i] > axis->stride && !chain_add(parts, end / dev->v[i]))
 			return false;
 	return true;
 }
 
 /* And a dimension that is cut in steps divides its axis. */
-static bool refine_dev(struct chain *dev, const struct chain *cut, const struct ap_cut_dim *axis)
+static bool refine_dev(struct chain *dev, const struct chain *parts, const struct ap_cut_dim *axis)
 {
-	for (int i = 0; i < cut->n && cut->v[i] < axis->cut; i++)
-		if (!chain_add(dev, axis->stride * (axis->cut / cut->v[i])))
+	for (int i = 0; i < parts->n && parts->v[i] < axis->cut; i++)
+		if (!chain_add(dev, axis->stride * (axis->cut / parts->v[i])))
 			return false;
 	return true;
 }
 
-static bool refine(struct unify *u)
+static bool refine(struct boundaries *b, const struct changes *changes)
 {
-	int before;
+	for (int i = 0; i < changes->n; i++) {
+		const struct ap_cut_dim *side = changes->v[i].side;
 
-	do {
-		before = u->dev.n;
-		for (struct change *c = u->change; c < u->change + u->n; c++)
-			if (!refine_dim(&u->dev, &c->cut, &c->side[0]) ||
-				!refine_dim(&u->dev, &c->cut, &c->side[1]) ||
-				!refine_dev(&u->dev, &c->cut, &c->side[0]) ||
-				!refine_dev(&u->dev, &c->cut, &c->side[1]))
-				return false;
-	} while (u->dev.n > before);
+		if (!refine_parts(&b->dev, &b->parts[i], &side[0]) ||
+			!refine_parts(&b->dev, &b->parts[i], &side[1]) ||
+			!refine_dev(&b->dev, &b->parts[i], &side[0]) ||
+			!refine_dev(&b->dev, &b->parts[i], &side[1]))
+			return false;
+	}
 	return true;
 }
 
-/* Stride of the part of the axis that ends with this prefix product, 0 where it is not cut so far. */
-static int32_t stride_at(const struct ap_cut_dim *axis, int32_t product)
+static bool unify_any(const struct changes *changes, struct ap_unified *out)
 {
-	return product > axis->cut ? 0 : axis->stride * (axis->cut / product);
+	struct boundaries b;
+	int before;
+
+	if (!outer_boundaries(&b, changes))
+		return false;
+	do {
+		before = b.dev.n;
+		if (!refine(&b, changes))
+			return false;
+	} while (b.dev.n > before);
+	for (int i = 0; i < changes->n; i++) {
+		int32_t outer = 1;
+
+		for (int k = 0; k < b.parts[i].n; k++) {
+			add_sub(out, &changes->v[i], outer, b.parts[i].v[k]);
+			outer = b.parts[i].v[k];
+		}
+	}
+	return true;
 }
 
-static void expand(const struct change *c, bool first, struct ap_unified *out)
+/*
+ * The same for powers of two, several times as fast: they always divide one another, and a set of
+ * them is an integer, their sum. Boundaries of axes are counted from the outermost rank here: the
+ * parts of an axis that starts at s have theirs at s times their prefix products.
+ */
+static void unify_binary(const struct changes *changes, struct ap_unified *out)
 {
-	int32_t outer = 1;
+	const uint32_t ranks = 1u << 30; /* any power of two that no stride exceeds */
+	uint32_t start[2 * AP_MAX_RANK], cut[2 * AP_MAX_RANK], parts[AP_MAX_RANK] = {0};
+	uint32_t dev = 0, before;
 
-	for (int i = 0; i < c->cut.n; i++) {
-		int32_t product = c->cut.v[i];
+	for (int i = 0; i < 2 * changes->n; i++) {
+		const struct ap_cut_dim *axis = &changes->v[i / 2].side[i % 2];
 
-		assert(out->n < AP_MAX_SUBS);
-		out->sub[out->n++] = (struct ap_sub){.size = product / outer,
-			.in = stride_at(&c->side[0], product),
-			.out = stride_at(&c->side[1], product),
-			.dim = c->dim,
-			.first = first && i == 0};
-		outer = product;
+		cut[i] = (uint32_t)axis->cut;
+		start[i] = axis->cut > 1 ? ranks / (uint32_t)(axis->stride * axis->cut) : 1;
+		parts[i / 2] |= cut[i] & ~1u;
+		dev |= start[i] | start[i] * cut[i];
+	}
+	do {
+		before = dev;
+		for (int i = 0; i < 2 * changes->n; i++) {
+			uint32_t inside = dev & (start[i] * cut[i] - 1) & ~(2 * start[i] - 1);
+
+			if (inside)
+				parts[i / 2] |= inside / start[i];
+		}
+		for (int i = 0; i < 2 * changes->n; i++)
+			dev |= (parts[i / 2] & (cut[i] - 1)) * start[i];
+	} while (dev != before);
+	for (int i = 0; i < changes->n; i++) {
+		uint32_t outer = 1, rest = parts[i];
+
+		for (; rest; rest &= rest - 1) {
+			uint32_t product = rest & ~(rest - 1);
+
+			add_sub(out, &changes->v[i], (int32_t)outer, (int32_t)product);
+			outer = product;
+		}
 	}
 }
 
 bool ap_reshard_unify(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
 	struct ap_unified *out)
 {
-	struct unify u;
+	struct changes changes;
 	int first = 0;
 
 	out->n = 0;
-	if (!start(&u, a, b) || !refine(&u))
+	find_changes(a, b, &changes);
+	if (changes.binary)
+		unify_binary(&changes, out);
+	else if (!unify_any(&changes, out))
 		return false;
 	while (first < a->rank && size[first] == 1)
 		first++;
-	for (int i = 0; i < u.n; i++)
-		expand(&u.change[i], u.change[i].dim == first, out);
+	if (out->n)
+		out->sub[0].first = out->sub[0].dim == first;
 	return true;
 }

@@ -8,12 +8,12 @@
 #define AP_MAX_CHAIN 21 /* numbers up to 2^20, each dividing the next */
 #define AP_MAX_SUBS 40 /* each cut by an axis of at least two ranks in one of the layouts */
 
-/* A dimension of the unified shape. What is cut in neither layout is left out: it stands last in its
- * tensor dimension and never moves. */
+/* A dimension of the unified shape. Left out is what never moves: tensor dimensions that lie alike
+ * in both layouts, and of the others the innermost part, which neither cuts. */
 struct ap_sub {
 	int32_t size;
-	int32_t in, out; /* stride of the axis that cuts it, in the running and in the final layout; 0
-	                    not cut. Strides name axes: the device matrix is the same for both */
+	int32_t in, out; /* stride of the axis that cuts it, in the running and in the final
+	                    layout; 0 not cut. It names the axis, as both have one device matrix */
 	uint8_t dim; /* of the tensor, that it is a part of */
 	bool first; /* of the unified shape */
 };

@@ -41,11 +41,12 @@ bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t 
  * two on a power-of-two machine, unequal cuts of one factor, product) when it is none.
  */
 bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
-	const struct ap_step *step, uint32_t n, const uint8_t *rank, const int32_t (*cut)[AP_MAX_RANK],
-	int32_t count[AP_MAX_FACTOR], const char **why);
+	const struct ap_step *step, uint32_t n, const uint8_t *rank,
+	const int32_t (*cut)[AP_MAX_RANK], int32_t count[AP_MAX_FACTOR], const char **why);
 
 /* The strategy vectors that shard() takes for these counts: one per operand, or as the row's
- * strategy column says. Returns their number, of which at most cap are written; rank 0 for scalars. */
+ * strategy column says. Returns their number, of which at most cap are written; rank 0 for
+ * scalars. */
 uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
 	int32_t cut[][AP_MAX_RANK], uint32_t cap);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one optimizer step looks like, apart from graph and machine: given, not searched. A parameter
- * of every rule and cost function; AP_STEP_DEFAULT is neutral.
+ * What one optimizer step looks like, apart from graph and machine: given, not searched. A
+ * parameter of every rule and cost function; AP_STEP_DEFAULT is neutral.
  */
 #ifndef AP_SHARD_STEP_H
 #define AP_SHARD_STEP_H

@@ -9,8 +9,8 @@
 #include "shard/space.h"
 
 /*
- * The tensors that vectors speak of: operands, or as the row's strategy column says: "o,-,-", letters
- * as in its save column, "-" for an empty vector.
+ * The tensors that vectors speak of: operands, or as the row's strategy column says: "o,-,-",
+ * letters as in its save column, "-" for an empty vector.
  */
 static uint32_t vectors(const struct ap_bound *b)
 {
@@ -167,7 +167,8 @@ static bool read_vector(struct reader *r, int rank, const int32_t *cut)
 
 	if (rank != want) {
 		*r->why = ap_arena_printf(r->ctx->arena,
-			"vector %" PRIu32 " has %d values for %d dimensions", r->vector, rank, want);
+			"vector %" PRIu32 " has %d values for %d dimensions", r->vector, rank,
+			want);
 		return false;
 	}
 	for (r->dim = 0; r->dim < want; r->dim++)
@@ -177,8 +178,8 @@ static bool read_vector(struct reader *r, int rank, const int32_t *cut)
 }
 
 bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
-	const struct ap_step *step, uint32_t n, const uint8_t *rank, const int32_t (*cut)[AP_MAX_RANK],
-	int32_t count[AP_MAX_FACTOR], const char **why)
+	const struct ap_step *step, uint32_t n, const uint8_t *rank,
+	const int32_t (*cut)[AP_MAX_RANK], int32_t count[AP_MAX_FACTOR], const char **why)
 {
 	struct reader r = {
 		.ctx = ctx, .b = b, .ndev = ndev, .step = step, .count = count, .why = why};

@@ -67,8 +67,9 @@ void make_bound(struct made *m, const char *rule, const char *lengths, const cha
 	struct ap_operand *t = m->t;
 
 	memset(m, 0, sizeof *m);
-	m->row = (struct ap_op_row){.name = "Made", .rule = rule, .when = "", .save = "", .grad = "",
-		.dev = "", .left = left, .legal = "", .strategy = "", .doc = "", .source = ""};
+	m->row = (struct ap_op_row){.name = "Made", .rule = rule, .when = "", .save = "",
+		.grad = "", .types = "", .dev = "", .left = left, .legal = "", .strategy = "", .doc = "",
+		.source = ""};
 	m->b.row = &m->row;
 	read_lengths(&m->b, lengths);
 	m->b.in = t;
@@ -88,6 +89,17 @@ void make_bound(struct made *m, const char *rule, const char *lengths, const cha
 	else
 		for (; *left; left++)
 			m->b.left |= 1u << factor_of(&m->b, *left);
+}
+
+void check_list(const char *what, const int32_t *got, int n, const char *want)
+{
+	char text[256] = "";
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof text - len, i ? " %d" : "%d", got[i]);
+	if (strcmp(text, want) != 0)
+		ck_abort_msg("%s: got [%s], want [%s]", what, text, want);
 }
 
 uint64_t random_seed(const char *test)

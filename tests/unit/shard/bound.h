@@ -21,14 +21,17 @@ struct made {
 };
 
 /*
- * rule: operands and results of letters, "(ab)" composed, "1": "bsh->(bs)h". lengths: every letter's
- * in dev_matrix order, "!" frozen, "*" carries the batch: "m128* k64! n32". left: letters that put
- * repeats left when cut, "*" always.
+ * rule: operands and results of letters, "(ab)" composed, "1": "bsh->(bs)h". lengths: every
+ * letter's in dev_matrix order, "!" frozen, "*" carries the batch: "m128* k64! n32". left: letters
+ * that put repeats left when cut, "*" always.
  */
 void make_bound(struct made *m, const char *rule, const char *lengths, const char *left);
 
 /* Index of a letter's factor. */
 int factor_of(const struct ap_bound *b, char letter);
+
+/* got[0..n) must read "1 -1 2". */
+void check_list(const char *what, const int32_t *got, int n, const char *want);
 
 /* Random numbers that are the same everywhere; seeded from AP_SEED or a constant, and printed. */
 uint64_t random_seed(const char *test);

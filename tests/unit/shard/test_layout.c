@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bound.h"
 #include "shard/layout.h"
-
-static void check_list(const char *what, const int32_t *got, int n, const char *want)
-{
-	char text[256] = "";
-	size_t len = 0;
-
-	for (int i = 0; i < n; i++)
-		len += (size_t)snprintf(text + len, sizeof text - len, i ? " %d" : "%d", got[i]);
-	ck_assert_msg(!strcmp(text, want), "%s: got [%s], want [%s]", what, text, want);
-}
 
 static void check_map(const struct ap_placement *p, const struct ap_operand *t,
 	const struct ap_dev_matrix *dev, const char *want)

@@ -18,7 +18,8 @@ static struct ap_layout layout(int rank, const int32_t *pair)
 	return l;
 }
 
-/* "gather 0 4x2 first; alltoall 1>0 4x2; slice 1/2 1x4": dimension, "/outer" unless 1, stride x size. */
+/* "gather 0 4x2 first; alltoall 1>0 4x2; slice 1/2 1x4": dimension, "/outer" unless 1, stride x
+ * size. */
 static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
 {
 	static const char *const names[] = {"slice", "gather", "alltoall"};
@@ -127,8 +128,8 @@ START_TEST(unified_shape_and_device_matrix)
 }
 END_TEST
 
-/* Dimension 1 cut in 2 and 4 divides b's axis 1x4 at 2; that divides a's axis 1x8 of dimension 0 there
- * too; and that b's axis 8x8 at 16. */
+/* Dimension 1 cut in 2 and 4 divides b's axis 1x4 at 2; that divides a's axis 1x8 of dimension 0
+ * there too; and that b's axis 8x8 at 16. */
 START_TEST(unification_runs_until_it_is_stable)
 {
 	static const int32_t in[] = {4, 2, 1, 16, 0}, out[] = {32, 16, 8, 2, 1};
@@ -160,7 +161,8 @@ static void check_kinds(const struct ap_layout *a, const struct ap_layout *b, in
 	}
 }
 
-static void check_pair(const struct ap_layout *a, const struct ap_layout *b, int64_t ndev, int spare)
+static void check_pair(const struct ap_layout *a, const struct ap_layout *b, int64_t ndev,
+	int spare)
 {
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	int64_t size[AP_MAX_RANK];
@@ -204,6 +206,39 @@ START_TEST(random_pairs_of_layouts_arrive)
 }
 END_TEST
 
+/* Each rank thrice: cuts and strides that are powers of two no more give the same steps. */
+START_TEST(powers_of_two_take_a_short_cut_to_the_same_steps)
+{
+	uint64_t seed = random_seed("powers_of_two_take_a_short_cut_to_the_same_steps");
+
+	for (int round = 0; round < 20000; round++) {
+		struct ap_layout pair[2];
+		struct ap_reshard_step steps[2][AP_RESHARD_MAX];
+		int64_t size[AP_MAX_RANK];
+		int n;
+
+		for (int i = 0; i < 2; i++)
+			pair[i] = virtual_random_layout(1 + round % 5, 1024, &seed);
+		virtual_sizes(&pair[0], &pair[1], 1, size);
+		n = ap_reshard(&pair[0], &pair[1], size, 1024, steps[0]);
+		for (int i = 0; i < 2; i++)
+			for (int d = 0; d < pair[i].rank; d++)
+				pair[i].dim[d].stride *= 3;
+		REQUIRE(ap_reshard(&pair[0], &pair[1], size, 3072, steps[1]) == n);
+		for (int i = 0; i < n; i++) {
+			char text[2][128];
+
+			steps[0][i].axis.stride *= 3;
+			step_text(&steps[0][i], text[0], sizeof text[0]);
+			step_text(&steps[1][i], text[1], sizeof text[1]);
+			REQUIRE(!strcmp(text[0], text[1]));
+			REQUIRE(steps[0][i].before == steps[1][i].before);
+			REQUIRE(steps[0][i].after == steps[1][i].after);
+		}
+	}
+}
+END_TEST
+
 /* On 2^20 devices, without executing them: bounds of the fixed-size arrays, sizes, last slice. */
 START_TEST(largest_machines_stay_within_bounds)
 {
@@ -241,6 +276,7 @@ int main(void)
 	tcase_add_test(tc, unification_runs_until_it_is_stable);
 	tcase_add_loop_test(tc, all_pairs_of_layouts_arrive, 0, 12);
 	tcase_add_test(tc, random_pairs_of_layouts_arrive);
+	tcase_add_test(tc, powers_of_two_take_a_short_cut_to_the_same_steps);
 	tcase_add_test(tc, largest_machines_stay_within_bounds);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);

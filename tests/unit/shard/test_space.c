@@ -343,7 +343,8 @@ static const struct refusal refusals[] = {
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 2}, {{-2, 1}, {1, 1}},
 		"vector 0, dimension 0: -2 parts, at least 1 is needed"},
 	{"mk,kn->mn", "m128 k60 n32", 16, 2, {2, 2}, {{2, 8}, {8, 1}},
-		"vector 0, dimension 1: length 60 cannot be cut in 8 equal parts (allowed: 1, 2, 4)"},
+		"vector 0, dimension 1: length 60 cannot be cut in 8 equal parts "
+		"(allowed: 1, 2, 4)"},
 	{"mk,kn->mn", "m128 k60 n32", 16, 2, {2, 2}, {{1, 3}, {3, 1}},
 		"vector 0, dimension 1: 3 parts are no power of two, which 16 devices need "
 		"(allowed: 1, 2, 4)"},

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the vectors that shard() takes to dev_matrix and tensor_map, for rows of the operator table. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "bound.h"
+#include "shard/space.h"
+
+#define F32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_FLOAT32, {__VA_ARGS__}}
+#define I32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_INT32, {__VA_ARGS__}}
+#define MAX_IN 3
+
+struct operator {
+	const char *type;
+	struct ap_attr attr[3];
+	uint16_t nin;
+	struct ap_shape in[MAX_IN];
+	int64_t ndev;
+	uint32_t n; /* vectors */
+	uint8_t rank[MAX_IN];
+	int32_t cut[MAX_IN][AP_MAX_RANK];
+	const char *dev; /* standardised */
+	const char *in_map[MAX_IN], *out_map;
+	bool left;
+	const char *why; /* refused, if so */
+};
+
+static const struct operator operators[] = {
+	/* formats 1.5 */
+	{"MatMul", .nin = 2, .in = {F32(128, 64), F32(64, 32)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{2, 2}, {2, 1}},
+		.dev = "2 2 2", .in_map = {"2 1", "1 -1"}, .out_map = "2 -1"},
+	{"MatMul", .nin = 2, .in = {F32(128, 64), F32(64, 32)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{4, 1}, {1, 2}},
+		.dev = "4 2", .in_map = {"1 -1", "-1 0"}, .out_map = "1 0"},
+	{"BiasAdd", .nin = 2, .in = {F32(128, 32), F32(32)}, .ndev = 8,
+		.n = 2, .rank = {2, 1}, .cut = {{4, 2}, {2}},
+		.dev = "4 2", .in_map = {"1 0", "0"}, .out_map = "1 0"},
+	{"LayerNorm", .nin = 3, .in = {F32(128, 64), F32(64), F32(64)}, .ndev = 8,
+		.n = 3, .rank = {2, 1, 1}, .cut = {{8, 1}, {1}, {1}},
+		.dev = "8", .in_map = {"0 -1", "-1", "-1"}, .out_map = "0 -1"},
+	/* the dev_matrix is [I,K,J] whatever is transposed */
+	{"MatMul", {{"transpose_b", AP_ATTR_BOOL, .i = 1}}, 2, {F32(128, 64), F32(32, 64)}, 8,
+		2, {2, 2}, {{2, 2}, {2, 2}},
+		"2 2 2", {"2 1", "0 1"}, "2 0"},
+	{"MatMul", {{"transpose_a", AP_ATTR_BOOL, .i = 1}}, 2, {F32(64, 128), F32(64, 32)}, 8,
+		2, {2, 2}, {{2, 4}, {2, 1}},
+		"4 2", {"0 1", "0 -1"}, "1 -1"},
+	/* repeats go left where the vocabulary is cut; else indices come before the table */
+	{"Gather", .nin = 2, .in = {F32(100, 64), I32(16, 8)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{4, 1}, {1, 1}},
+		.dev = "2 4", .in_map = {"0 -1", "-1 -1"}, .out_map = "-1 -1 -1", .left = true},
+	{"Gather", .nin = 2, .in = {F32(100, 64), I32(16, 8)}, .ndev = 16,
+		.n = 2, .rank = {2, 2}, .cut = {{1, 2}, {4, 1}},
+		.dev = "4 2 2", .in_map = {"-1 1", "2 -1"}, .out_map = "2 -1 1"},
+	{"Gather", .nin = 2, .in = {F32(100, 64), I32(16, 8)}, .ndev = 16,
+		.n = 2, .rank = {2, 2}, .cut = {{4, 2}, {1, 1}},
+		.why = "Gather does not allow this combination of cuts (gather)"},
+	{"OneHot", {{"depth", AP_ATTR_INT, .i = 32}}, 1, {I32(16)}, 16,
+		3, {2, 0, 0}, {{4, 2}},
+		"4 2 2", {"2"}, "2 1"},
+	/* a broadcast dimension is not cut where its length is one */
+	{"Add", .nin = 2, .in = {F32(16, 32), F32(1, 32)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{4, 2}, {1, 2}},
+		.dev = "4 2", .in_map = {"1 0", "-1 0"}, .out_map = "1 0"},
+	{"Add", .nin = 2, .in = {F32(16, 32), F32(1, 32)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{4, 2}, {4, 2}},
+		.why = "vector 1, dimension 0: 4 parts, but it may not be cut"},
+	{"Softmax", .nin = 1, .in = {F32(16, 32)}, .ndev = 8,
+		.n = 1, .rank = {2}, .cut = {{4, 2}},
+		.why = "factor B may not be cut"},
+	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 4}}, 3,
+		{F32(2, 16, 64), F32(2, 16, 64), F32(2, 16, 64)}, 8,
+		3, {3, 3, 3}, {{2, 2, 2}, {2, 1, 2}, {2, 1, 2}},
+		"2 2 2", {"2 1 0", "2 -1 0", "2 -1 0"}, "2 1 0"},
+};
+
+static struct ap_ctx ctx;
+
+static void setup(void)
+{
+	ctx.arena = ap_arena_create(0, NULL, NULL);
+	ctx.scratch = ap_arena_create(0, NULL, NULL);
+}
+
+static void teardown(void)
+{
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(ctx.arena);
+}
+
+static struct ap_bound bind(const struct operator *o)
+{
+	struct ap_attrs attrs = {.v = o->attr};
+	struct ap_bind_in in = {.type = o->type, .attrs = &attrs, .nin = o->nin, .in = o->in};
+	struct ap_bind_fault fault;
+	struct ap_bound b;
+
+	while (attrs.n < 3 && o->attr[attrs.n].name)
+		attrs.n++;
+	if (ap_rule_bind(&ctx, &in, &b, &fault) != AP_OK)
+		ck_abort_msg("%s: %s", o->type, fault.text);
+	return b;
+}
+
+static void check_map(const struct ap_placement *p, const struct ap_operand *t,
+	const struct ap_dev_matrix *dev, const char *want)
+{
+	int32_t map[AP_MAX_RANK];
+
+	ck_assert(ap_tensor_map(p, t, dev, map));
+	check_list("tensor map", map, t->rank, want);
+}
+
+START_TEST(vectors_to_dev_matrix_and_maps)
+{
+	const struct operator *o = &operators[_i];
+	const struct ap_step step = AP_STEP_DEFAULT;
+	struct ap_bound b = bind(o);
+	struct ap_placement p;
+	struct ap_dev_matrix dev;
+	int32_t count[AP_MAX_FACTOR];
+	const char *why = "accepted";
+	bool legal = ap_space_from_strategy(&ctx, &b, o->ndev, &step, o->n, o->rank, o->cut, count,
+		&why);
+
+	ck_assert_str_eq(why, o->why ? o->why : "accepted");
+	ck_assert_int_eq(legal, !o->why);
+	if (!legal)
+		return;
+	ap_placement_make(&b, count, o->ndev, &p);
+	ck_assert_int_eq(p.left, o->left);
+	ap_dev_matrix_standard(&p, &dev);
+	check_list("dev_matrix", dev.axis, dev.n, o->dev);
+	for (int i = 0; i < o->nin; i++)
+		check_map(&p, &b.in[i], &dev, o->in_map[i]);
+	check_map(&p, &b.out[0], &dev, o->out_map);
+}
+END_TEST
+
+/* What is offered for an operator is what its vectors may say: out and in again. */
+START_TEST(offered_candidates_are_accepted)
+{
+	const struct operator *o = &operators[_i];
+	const struct ap_step step = AP_STEP_DEFAULT;
+	struct ap_bound b = bind(o);
+	struct ap_space s;
+
+	ap_space_make(&ctx, &b, 48, &step, &s);
+	ck_assert_uint_gt(s.n, 1);
+	for (uint32_t i = 0; i < s.n; i++) {
+		struct ap_placement p;
+		uint8_t rank[MAX_IN];
+		int32_t cut[MAX_IN][AP_MAX_RANK], count[AP_MAX_FACTOR];
+		const char *why;
+		uint32_t n;
+
+		ap_placement_make(&b, &s.count[i * s.nfactor], 48, &p);
+		n = ap_space_to_strategy(&p, rank, cut, MAX_IN);
+		REQUIRE(n == o->n);
+		REQUIRE(ap_space_from_strategy(&ctx, &b, 48, &step, n, rank,
+			(const int32_t(*)[AP_MAX_RANK])cut, count, &why));
+		REQUIRE(!memcmp(count, &s.count[i * s.nfactor], s.nfactor * sizeof *count));
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const int rows = sizeof operators / sizeof *operators;
+	TCase *tc = tcase_create("operators");
+	Suite *s = suite_create("shard");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, vectors_to_dev_matrix_and_maps, 0, rows);
+	tcase_add_loop_test(tc, offered_candidates_are_accepted, 0, rows);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
