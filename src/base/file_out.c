@@ -187,8 +187,8 @@ static int create_temp(struct output *out)
 	return EEXIST;
 }
 
-/* Gives the old target, if any, a second name, so that a failing commit can bring it back. Where the
- * file system has no hard links the commit goes on without. */
+/* Gives the old target, if any, a second name, so that a failing commit can bring it back. Where
+ * the file system has no hard links the commit goes on without. */
 static void save_target(struct output *out)
 {
 	for (uint64_t i = 0; i < TEMP_TRIES && !out->has_saved; i++) {

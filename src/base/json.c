@@ -94,7 +94,7 @@ static void walk_tree(struct walk *w, const cJSON *item)
 	assert(i == w->scan->values.n);
 }
 
-/* All memory is taken before cJSON allocates, so that nothing of its leaks when the arena is out. */
+/* All memory is taken before cJSON allocates: nothing of its leaks when the arena runs out. */
 static enum ap_status build_tree(struct ap_ctx *ctx, struct ap_json *doc,
 	const struct ap_jscan *scan)
 {
@@ -243,6 +243,7 @@ enum ap_status ap_json_parse(struct ap_ctx *ctx, const char *file, const char *t
 	mark = ap_arena_mark(ctx->scratch);
 	st = parse_text(ctx, doc, flags);
 	ap_arena_release(ctx->scratch, mark);
-	*out = doc;
+	if (st == AP_OK)
+		*out = doc;
 	return st;
 }

@@ -2,8 +2,8 @@
 /*
  * JSON in (through cJSON, caged in json.c behind a strict RFC 8259 pre-scan) and JSON out (streamed).
  *
- * Reading knows for every value its place in the text, so that any error can be located:
- * parse cost O(bytes); locating one error O(bytes).
+ * Reading knows for every value its place in the text, so that any error can be located: parsing
+ * costs O(bytes), locating an error O(depth).
  */
 #ifndef AP_BASE_JSON_H
 #define AP_BASE_JSON_H
@@ -27,7 +27,8 @@ enum { AP_JSON_TRAILING_COMMA = 1 }; /* a trailing comma is a warning, not an er
  * Parses text[0..len) (need not be NUL-terminated; copied). AP_SYNTAX with line and column for
  * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning); AP_MEANING for duplicate keys
  * (naming both lines), \u0000 in a string, and numbers that are not finite; AP_LIMIT for nesting
- * deeper than 256. file is what messages call it (copied).
+ * deeper than 256 and for more than 2^23 values. file is what messages call it (copied). *out is set
+ * on AP_OK only; the document lives in the run arena, which must not be the scratch arena.
  */
 enum ap_status ap_json_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	unsigned flags, struct ap_json **out);
@@ -36,7 +37,7 @@ const struct ap_jv *ap_json_root(const struct ap_json *doc);
 const char *ap_json_file(const struct ap_json *doc);
 
 enum ap_jtype ap_jv_type(const struct ap_jv *v);
-size_t ap_jv_count(const struct ap_jv *v); /* elements or members; O(n) */
+size_t ap_jv_count(const struct ap_jv *v); /* elements or members; O(1) */
 const struct ap_jv *ap_jv_first(const struct ap_jv *v); /* NULL when empty or no container */
 const struct ap_jv *ap_jv_next(const struct ap_jv *v); /* NULL after the last */
 const char *ap_jv_key(const struct ap_jv *v); /* of a member; NULL in an array */

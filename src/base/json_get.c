@@ -51,7 +51,8 @@ static int64_t read_exponent(const char *s)
 static struct decimal read_decimal(const char *token)
 {
 	struct decimal d = {.negative = *token == '-'};
-	int64_t after_last = 0, fraction = 0; /* digits behind the last one that is no zero; the point */
+	int64_t after_last = 0; /* digits behind the last that is not zero */
+	int64_t fraction = 0; /* digits behind the point */
 	bool point = false;
 	const char *s = token + d.negative;
 
@@ -117,8 +118,8 @@ static const char *describe(struct ap_ctx *ctx, const struct ap_json *doc, const
 	if (v->type != AP_JNUMBER)
 		return names[v->type];
 	n = strspn(token, "+-.0123456789eE");
-	return ap_arena_printf(ctx->scratch, "the number %.*s%s", n > TOKEN_CHARS ? TOKEN_CHARS : (int)n,
-		token, n > TOKEN_CHARS ? "..." : "");
+	return ap_arena_printf(ctx->scratch, "the number %.*s%s",
+		n > TOKEN_CHARS ? TOKEN_CHARS : (int)n, token, n > TOKEN_CHARS ? "..." : "");
 }
 
 static enum ap_status wrong_type(struct ap_ctx *ctx, const struct ap_json *doc,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The strict pre-scan of JSON text: grammar of RFC 8259, UTF-8, nesting, without recursion. It makes
- * no tree; it records where each value begins, in document order. Private to base/json*.c.
+ * The strict pre-scan of JSON text: grammar of RFC 8259, UTF-8, nesting, without recursion. It
+ * makes no tree; it records where each value begins, in document order. Private to base/json*.c.
  */
 #ifndef AP_BASE_JSON_SCAN_H
 #define AP_BASE_JSON_SCAN_H

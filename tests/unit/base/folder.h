@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 struct folder {
 	char path[64];
 	int before; /* the working directory it came from */
@@ -115,6 +117,22 @@ static inline void stream_restore(int stream, int old)
 {
 	dup2(old, stream);
 	close(old);
+}
+
+static inline void write_text(struct ap_outputs *o, size_t id, const char *text)
+{
+	ap_outputs_write(o, id, text, strlen(text));
+}
+
+/* Stages text for path. */
+static inline enum ap_status stage(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
+	const char *text)
+{
+	size_t id;
+
+	AP_TRY(ap_outputs_open(ctx, o, path, &id));
+	write_text(o, id, text);
+	return AP_OK;
 }
 
 #endif

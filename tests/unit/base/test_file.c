@@ -2,8 +2,6 @@
 /* Reading whole files, and the small questions about paths. */
 #include "folder.h"
 
-#include "base/file.h"
-
 enum { MAX = 1000 };
 
 static enum ap_status read_text(struct ap_ctx *ctx, const char *path, char **text, size_t *len)

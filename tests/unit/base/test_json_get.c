@@ -193,9 +193,11 @@ START_TEST(messages_about_members)
 		{INT, "s", "g.json:1:7: /s: expected an integer, got a string [key-type]"},
 		{INT, "t", "g.json:1:38: /t: expected an integer, got a boolean [key-type]"},
 		{INT, "x", "g.json:1:28: /x: expected an integer, got the number 2.5 [key-type]"},
-		{INT, "i", "g.json:1:20: /i: expected an integer from 1 to 4, got the number 5 [key-range]"},
+		{INT, "i",
+			"g.json:1:20: /i: expected an integer from 1 to 4, got the number 5 [key-range]"},
 		{NUM, "s", "g.json:1:7: /s: expected a number, got a string [key-type]"},
-		{NUM, "x", "g.json:1:28: /x: expected a number from 0 to 1, got the number 2.5 [key-range]"},
+		{NUM, "x",
+			"g.json:1:28: /x: expected a number from 0 to 1, got the number 2.5 [key-range]"},
 		{ARR, "o", "g.json:2:23: /o: expected an array, got an object [key-type]"},
 		{OBJ, "a", "g.json:2:7: /a: expected an object, got an array [key-type]"},
 		{OPT_STR, "n", "g.json:2:38: /n: expected a string, got null [key-type]"},
@@ -302,10 +304,12 @@ START_TEST(lists_of_integers)
 	ck_assert_int_eq(ap_json_ints(&ctx, doc, root, 1, 9, &v, &n), AP_MEANING);
 	ck_assert_str_eq(messages(&ctx),
 		"autopar-plan: error: g.json:2:15: /bad/2: expected an integer, got a string [key-type]\n"
-		"autopar-plan: error: g.json:2:32: /low/1: expected at least 1, got the number 0 [key-range]\n"
+		"autopar-plan: error: g.json:2:32: /low/1: expected at least 1, got the number 0 "
+		"[key-range]\n"
 		"autopar-plan: error: g.json:2:48: /huge/1: expected an integer from 1 to "
 		"9223372036854775807, got the number 9223372036854775808 [key-range]\n"
-		"autopar-plan: error: g.json:1:1: expected an array of integers, got an object [key-type]\n");
+		"autopar-plan: error: g.json:1:1: expected an array of integers, got an object "
+		"[key-type]\n");
 	ctx_destroy(&ctx);
 }
 END_TEST

@@ -63,8 +63,8 @@ START_TEST(every_bit_flip)
 }
 END_TEST
 
-/* A second reader of the same grammar, by recursive descent: returns the end of the value at s, NULL
- * where there is none. */
+/* A second reader of the same grammar, by recursive descent: returns the end of the value at s,
+ * NULL where there is none. */
 static const char *reference_value(const char *s, const char *end, int depth);
 
 static const char *reference_blanks(const char *s, const char *end)

@@ -250,7 +250,8 @@ static const struct refused refuses[] = {
 	/* duplicate keys */
 	{TEXT("{\"a\":1,\n\"a\":1}"), AP_MEANING,
 		"2:1: /a: duplicate key \"a\"; it is already on line 1 [key-duplicate]"},
-	{TEXT("{\"a\":1,\n\n\"\\u0061\":2}"), AP_MEANING, "3:1: /a: duplicate key \"a\"; it is already"},
+	{TEXT("{\"a\":1,\n\n\"\\u0061\":2}"), AP_MEANING,
+		"3:1: /a: duplicate key \"a\"; it is already on line 1"},
 	{TEXT("[{},\n{\"x\":\n{\"b\":1,\"c\":1,\n\"b\":2}}]"), AP_MEANING,
 		"4:1: /1/x/b: duplicate key \"b\"; it is already on line 3"},
 	{TEXT("{\"\":1,\"\":2}"), AP_MEANING, "1:7: /: duplicate key \"\"; it is already on line 1"},
@@ -352,7 +353,8 @@ START_TEST(rank_table_of_the_lab_form)
 		"            \"server_id\": \"10.*.*.*\",\n"
 		"            \"device\": [\n"
 		"                {\"device_id\": \"0\",\"device_ip\": \"192.1.27.6\",\"rank_id\": \"0\"},\n"
-		"                {\"device_id\": \"1\",\"device_ip\": \"192.2.27.6\",\"rank_id\": \"1\"}],\n"
+		"                {\"device_id\": \"1\",\"device_ip\": \"192.2.27.6\",\"rank_id\": \"1\"}"
+		"],\n"
 		"             \"host_nic_ip\": \"reserve\"\n"
 		"        },\n"
 		"    ],\n"
@@ -380,7 +382,7 @@ END_TEST
 START_TEST(the_tree_holds_what_the_text_says)
 {
 	static const char text[] = "{\"n\": null, \"t\": true, \"f\": false, \"x\": -2.5e-3,\n"
-		"\"s\": \"\\u00e4\\ud83d\\ude00\\n\\\"\\\\\\/\", \"l\": [1, [2, []], 3], \"o\": {\"k\": {}}}";
+		"\"s\": \"\\u00e4\\ud83d\\ude00\\n\\\"\\\\\\/\",\n\"l\": [1, [2, []], 3], \"o\": {\"k\": {}}}";
 	struct ap_ctx ctx = ctx_create(false);
 	const struct ap_jv *root, *v;
 	struct ap_json *doc;

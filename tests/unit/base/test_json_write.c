@@ -106,10 +106,11 @@ START_TEST(scalars)
 	ap_jw_num(&w, 9007199254740993.0);
 	ap_jw_int(&w, 9007199254740993);
 	ap_jw_bool(&w, true);
+	ap_jw_raw(&w, "{\"raw\":[]}");
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
 	ck_assert_str_eq(out.s,
-		"[null,null,null,1e+300,9007199254740992,9007199254740993,true]\n");
+		"[null,null,null,1e+300,9007199254740992,9007199254740993,true,{\"raw\":[]}]\n");
 	ctx_destroy(&ctx);
 }
 END_TEST
