@@ -46,8 +46,8 @@ size_t ap_diag_count(const struct ap_diag *d, enum ap_level level);
 enum ap_status ap_diag_status(const struct ap_diag *d);
 
 /* All messages of at least level `least`, one a line, in the order they came:
- * "autopar-plan: error: FILE:LINE:COL: /pointer (operator "NAME"): text [check]"; errors first up to
- * max_errors, then "autopar-plan: error: and N more". */
+ * "autopar-plan: error: FILE:LINE:COL: /pointer (operator "NAME"): text [check]"; of each level
+ * at most max_errors, and at the end "autopar-plan: error: and N more" for the rest. */
 void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
 	struct ap_str *out);
 

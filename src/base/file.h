@@ -2,7 +2,8 @@
 /*
  * Files in whole, files out all or nothing. Outputs of a run are staged beside their targets
  * (".NAME.XXXXXX", O_EXCL, mode 0666 & ~umask), and renamed together in a fixed order at commit;
- * a symbolic link's target is replaced, the link stays.
+ * a symbolic link's target is replaced, the link stays. Devices, FIFOs and whatever standard output
+ * already is (also as /dev/stdout) are no such files: they are written through at commit.
  */
 #ifndef AP_BASE_FILE_H
 #define AP_BASE_FILE_H
@@ -15,9 +16,9 @@
 
 #define AP_FILE_MAX_BYTES ((size_t)64 << 20) /* default limit of an input */
 
-/* Reads a regular file (or standard input for "-") into the run arena, NUL-terminated. AP_IO when it
- * cannot be read or is no regular file (never blocks on a FIFO), AP_LIMIT above max bytes (checked
- * before reading), AP_SYNTAX when empty. */
+/* Reads a regular file (or standard input for "-") into the run arena, NUL-terminated. AP_IO when
+ * it cannot be read or is no regular file (never blocks on a FIFO), AP_LIMIT above max bytes
+ * (checked before reading), AP_SYNTAX when empty. */
 enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
 	size_t *len);
 
@@ -35,7 +36,7 @@ struct ap_outputs; /* the outputs of one run */
 struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx);
 
 /* Stages path; *id numbers the output. AP_IO with a message where the folder cannot take it;
- * AP_USAGE for a directory. "-" is standard output, written at commit, before the renames. */
+ * AP_USAGE for a directory and for the target of an earlier output. "-" is standard output, written at commit, before the renames. */
 enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
 	size_t *id);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON in (through cJSON, caged in json.c behind a strict RFC 8259 pre-scan) and JSON out (streamed).
+ * JSON in (through cJSON, caged in json.c behind a strict RFC 8259 pre-scan) and out (streamed).
  *
  * Reading knows for every value its place in the text, so that any error can be located: parsing
  * costs O(bytes), locating an error O(depth).
@@ -27,8 +27,8 @@ enum { AP_JSON_TRAILING_COMMA = 1 }; /* a trailing comma is a warning, not an er
  * Parses text[0..len) (need not be NUL-terminated; copied). AP_SYNTAX with line and column for
  * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning); AP_MEANING for duplicate keys
  * (naming both lines), \u0000 in a string, and numbers that are not finite; AP_LIMIT for nesting
- * deeper than 256 and for more than 2^23 values. file is what messages call it (copied). *out is set
- * on AP_OK only; the document lives in the run arena, which must not be the scratch arena.
+ * deeper than 256 and for more than 2^23 values. file is what messages call it (copied). *out is
+ * set on AP_OK only; the document lives in the run arena, which must not be the scratch arena.
  */
 enum ap_status ap_json_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	unsigned flags, struct ap_json **out);
@@ -87,7 +87,7 @@ enum ap_status ap_json_ints(struct ap_ctx *ctx, const struct ap_json *doc, const
 	int64_t lo, int64_t hi, int64_t **r, size_t *n);
 
 /* Warns [key-unknown] of members of obj that are not in known (NULL-terminated), with the nearest
- * known key where the spelling is close. Returns what the sink says (AP_OK, or strict AP_MEANING). */
+ * known key where the spelling is close. Returns what the sink says (AP_OK; strict: AP_MEANING). */
 enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
 	const char *const *known);
 

@@ -26,7 +26,7 @@ bool ap_parse_double(const char *s, double *r);
  * fraction is allowed before a unit ("1.5GB"). false on anything else, negative or > 2^62. */
 bool ap_parse_bytes(const char *s, int64_t *r);
 
-/* Ascending prime factors with multiplicity, at most 63; returns their number. n >= 1. O(sqrt n). */
+/* Ascending prime factors with multiplicity, at most 63; returns how many. n >= 1. O(sqrt n). */
 size_t ap_primes(int64_t n, int64_t primes[63]);
 
 /* Ascending divisors of n into out (capacity cap); returns their number. n >= 1. O(sqrt n). */

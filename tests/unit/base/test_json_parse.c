@@ -382,7 +382,8 @@ END_TEST
 START_TEST(the_tree_holds_what_the_text_says)
 {
 	static const char text[] = "{\"n\": null, \"t\": true, \"f\": false, \"x\": -2.5e-3,\n"
-		"\"s\": \"\\u00e4\\ud83d\\ude00\\n\\\"\\\\\\/\",\n\"l\": [1, [2, []], 3], \"o\": {\"k\": {}}}";
+		"\"s\": \"\\u00e4\\ud83d\\ude00\\n\\\"\\\\\\/\",\n"
+		"\"l\": [1, [2, []], 3], \"o\": {\"k\": {}}}";
 	struct ap_ctx ctx = ctx_create(false);
 	const struct ap_jv *root, *v;
 	struct ap_json *doc;
