@@ -68,8 +68,8 @@ void make_bound(struct made *m, const char *rule, const char *lengths, const cha
 
 	memset(m, 0, sizeof *m);
 	m->row = (struct ap_op_row){.name = "Made", .rule = rule, .when = "", .save = "",
-		.grad = "", .types = "", .dev = "", .left = left, .legal = "", .strategy = "", .doc = "",
-		.source = ""};
+		.grad = "", .types = "", .dev = "", .left = left, .legal = "", .strategy = "",
+		.doc = "", .source = ""};
 	m->b.row = &m->row;
 	read_lengths(&m->b, lengths);
 	m->b.in = t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the vectors that shard() takes to dev_matrix and tensor_map, for rows of the operator table. */
+/* From the vectors that shard() takes to dev_matrix and tensor_map, for rows of ops.def. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
