@@ -9,7 +9,7 @@
 
 void ap_check_graph_empty(struct ap_load *l)
 {
-	if (l->nodes.n == 0)
+	if (l->nodes.n == 0 && !l->incomplete)
 		ap_load_say(l, AP_CHECK_GRAPH_EMPTY,
 			ap_jv_get(ap_json_root(l->doc), "operators"), NULL,
 			"there are no operators");
@@ -154,6 +154,8 @@ void ap_check_edge_known(struct ap_load *l)
 			if (n->in[k] != AP_NONE)
 				continue;
 			n->sound = false;
+			if (l->incomplete)
+				continue;
 			ap_load_say(l, AP_CHECK_EDGE_KNOWN,
 				ap_load_element(ap_jv_get(n->at, "inputs"), n->slot[k]), n->n.name,
 				"no tensor \"%s\"", ap_load_name(l, n->operand[k]));
@@ -163,11 +165,7 @@ void ap_check_edge_known(struct ap_load *l)
 
 void ap_check_output_known(struct ap_load *l)
 {
-	if (l->outputs.n == 0 && !(l->failed & UINT64_C(1) << AP_CHECK_KEY_TYPE) &&
-		l->status == AP_OK)
-		ap_load_say(l, AP_CHECK_OUTPUT_KNOWN, ap_jv_get(ap_json_root(l->doc), "outputs"),
-			NULL, "there are no outputs");
-	for (size_t i = 0; i < l->outputs.n; i++)
+	for (size_t i = 0; i < l->outputs.n && !l->incomplete; i++)
 		if (ap_load_tensor(l, ap_jv_str(l->outputs.v[i])) == AP_NONE)
 			ap_load_say(l, AP_CHECK_OUTPUT_KNOWN, l->outputs.v[i], NULL,
 				"no tensor \"%s\"", ap_load_name(l, ap_jv_str(l->outputs.v[i])));

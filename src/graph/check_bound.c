@@ -12,10 +12,11 @@
 /* Shape that vector k of a strategy is about; NULL: an empty vector is due. */
 static const struct ap_operand *strategy_operand(const struct ap_bound *b, uint32_t k)
 {
-	char letter = b->row->strategy[2 * k];
+	char letter;
 
 	if (!*b->row->strategy)
 		return &b->in[k];
+	letter = b->row->strategy[2 * k];
 	if (letter == '-')
 		return NULL;
 	return letter >= 'o' ? &b->out[letter - 'o'] : &b->in[letter - 'a'];
@@ -130,22 +131,30 @@ void ap_check_tensor_unused(struct ap_load *l)
 	ap_arena_release(l->ctx->scratch, mark);
 }
 
-void ap_check_operator_unused(struct ap_load *l)
+/* Bits of operators whose results lead to an output. */
+static bool *mark_reached(struct ap_load *l)
 {
-	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
-	bool *used = mark_used(l);
+	bool *used = mark_used(l), *reached = AP_NEW_N(l->ctx->scratch, bool, l->nodes.n);
 
 	for (size_t i = l->nodes.n; i-- > 0;) {
 		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
-		bool any = !n->out;
 
 		for (uint16_t k = 0; k < n->nout; k++)
-			any |= used[n->out[k]];
-		for (uint16_t k = 0; any && k < n->nin; k++)
+			reached[l->order[i]] |= used[n->out[k]];
+		for (uint16_t k = 0; reached[l->order[i]] && k < n->nin; k++)
 			used[n->in[k]] = true;
-		if (!any)
-			ap_load_say(l, AP_CHECK_OPERATOR_UNUSED, n->at, n->n.name,
-				"no output of the graph depends on the operator");
 	}
+	return reached;
+}
+
+void ap_check_operator_unused(struct ap_load *l)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	const bool *reached = mark_reached(l);
+
+	for (size_t i = 0; i < l->nodes.n; i++)
+		if (!reached[i])
+			ap_load_say(l, AP_CHECK_OPERATOR_UNUSED, l->nodes.v[i].at,
+				l->nodes.v[i].n.name, "no output of the graph depends on the operator");
 	ap_arena_release(l->ctx->scratch, mark);
 }

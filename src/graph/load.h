@@ -40,6 +40,7 @@ struct ap_load {
 	enum ap_status status; /* of the first finding that stops us */
 	uint64_t failed; /* checks that reported, by bit */
 	uint32_t found; /* findings so far */
+	bool incomplete; /* a tensor may be missing because its declaration could not be read */
 	struct {
 		struct ap_raw_tensor *v;
 		size_t n, cap;

@@ -164,11 +164,13 @@ void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tenso
 
 	t.t = (struct ap_tensor){.name = "", .kind = kind, .comm_fusion = -1, .producer = node,
 		.result = result};
-	if (!ap_load_ok(l, ap_json_get_str(l->ctx, l->doc, v, "name", &t.t.name)))
+	if (!ap_load_ok(l, ap_json_get_str(l->ctx, l->doc, v, "name", &t.t.name))) {
 		t.sound = false;
-	else if (!*t.t.name)
+		l->incomplete = true;
+	} else if (!*t.t.name) {
 		ap_load_say(l, AP_CHECK_NAME_EMPTY, ap_jv_get(v, "name"), NULL,
 			"the name of a tensor is empty");
+	}
 	if (ap_jv_type(v) == AP_JOBJECT) {
 		ap_load_ok(l, known_keys(l, v, kind));
 		read_shape(l, v, required, &t);
@@ -190,7 +192,8 @@ static void read_list(struct ap_load *l, const struct ap_jv *root, const char *k
 {
 	const struct ap_jv *arr = NULL;
 
-	ap_load_ok(l, ap_json_opt_arr(l->ctx, l->doc, root, key, &arr));
+	if (!ap_load_ok(l, ap_json_opt_arr(l->ctx, l->doc, root, key, &arr)))
+		l->incomplete = true;
 	for (const struct ap_jv *v = arr ? ap_jv_first(arr) : NULL; v; v = ap_jv_next(v))
 		ap_load_read_tensor(l, v, kind, AP_NONE, 0);
 }
@@ -199,8 +202,11 @@ static void read_outputs(struct ap_load *l, const struct ap_jv *root)
 {
 	const struct ap_jv *arr = NULL;
 
-	ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, root, "outputs", &arr));
-	for (const struct ap_jv *v = arr ? ap_jv_first(arr) : NULL; v; v = ap_jv_next(v)) {
+	if (!ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, root, "outputs", &arr)))
+		return;
+	if (!ap_jv_first(arr))
+		ap_load_say(l, AP_CHECK_OUTPUT_KNOWN, arr, NULL, "there are no outputs");
+	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v)) {
 		if (ap_jv_type(v) == AP_JSTRING)
 			AP_PUSH(l->ctx->arena, l->outputs, v);
 		else
@@ -214,7 +220,7 @@ static void read_operators(struct ap_load *l, const struct ap_jv *root)
 	const struct ap_jv *arr = NULL;
 
 	if (!ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, root, "operators", &arr)))
-		l->failed |= UINT64_C(1) << AP_CHECK_KEY_MISSING;
+		l->incomplete = true;
 	for (const struct ap_jv *v = arr ? ap_jv_first(arr) : NULL; v; v = ap_jv_next(v))
 		ap_load_read_op(l, v);
 }

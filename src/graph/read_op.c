@@ -48,7 +48,6 @@ static void read_results(struct ap_load *l, const struct ap_jv *arr, struct ap_r
 	if (count == 0 || count > MAX_OPERANDS) {
 		ap_load_say(l, AP_CHECK_OPERATOR_OUTPUTS, arr, n->n.name,
 			"%zu results are declared; 1 to %d are expected", count, MAX_OPERANDS);
-		n->sound = false;
 		return;
 	}
 	n->out = AP_NEW_N(l->ctx->arena, ap_id, count);
@@ -145,8 +144,10 @@ static void read_lists(struct ap_load *l, const struct ap_jv *v, struct ap_raw_n
 		n->sound = false;
 	if (ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, v, "outputs", &out)))
 		read_results(l, out, n);
-	else
+	if (!n->out) {
 		n->sound = false;
+		l->incomplete = true;
+	}
 	if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "attrs", &attrs)))
 		n->sound = false;
 	if (attrs)
@@ -170,6 +171,8 @@ void ap_load_read_op(struct ap_load *l, const struct ap_jv *v)
 		ap_load_ok(l, ap_json_known(ctx, l->doc, v, op_keys));
 		read_lists(l, v, &n);
 		read_options(l, v, &n.n);
+	} else {
+		l->incomplete = true;
 	}
 	if (!n.n.cell)
 		n.n.cell = ap_graph_cell(ctx, n.n.name);

@@ -31,6 +31,7 @@ struct ap_binding {
 	const struct ap_bind_in *in;
 	struct ap_rule rule;
 	enum ap_bind_stage stage;
+	unsigned passed; /* conditions of the row that hold */
 	struct ap_bind_fault fault;
 	uint8_t base_rank; /* dimensions of "*" and "[axis]", broadcast over the operands */
 	int64_t base[AP_MAX_RANK];

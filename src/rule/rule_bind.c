@@ -528,11 +528,15 @@ static void finish(const struct ap_binding *b, struct ap_bound *out)
 	out->out = b->bout;
 }
 
+static bool further(const struct ap_binding *x, const struct ap_binding *y)
+{
+	return x->stage != y->stage ? x->stage > y->stage : x->passed > y->passed;
+}
+
 enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
 	struct ap_bind_fault *fault)
 {
-	enum ap_bind_stage best = AP_STAGE_WHEN;
-	bool any = false;
+	struct ap_binding best = {.stage = AP_STAGE_WHEN};
 
 	*fault = (struct ap_bind_fault){"operator-known", "the type is unknown", -1};
 	for (size_t i = 0; ap_op_at(i); i++) {
@@ -544,11 +548,9 @@ enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, str
 			finish(&b, out);
 			return AP_OK;
 		}
-		if (!any || b.stage > best) {
-			*fault = b.fault;
-			best = b.stage;
-		}
-		any = true;
+		if (!best.row || further(&b, &best))
+			best = b;
+		*fault = best.fault;
 	}
 	return AP_MEANING;
 }

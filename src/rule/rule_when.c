@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
-
 /* Is value one of the words of list, which are parted by '|'? */
 static bool listed(const char *list, size_t len, const char *value)
 {
@@ -42,26 +40,63 @@ static bool is_set(const struct ap_attrs *attrs, const char *name)
 	return a && (a->type == AP_ATTR_BOOL || a->type == AP_ATTR_INT ? a->i != 0 : true);
 }
 
-/* One condition, text[0..len): attr, !attr, attr=v|w, attr?=v, outputs=n. */
-static bool holds(const struct ap_bind_in *in, const char *text, size_t len)
+struct condition { /* attr, !attr, attr=v|w, attr?=v, outputs=n */
+	char name[32];
+	bool negated, or_missing;
+	const char *values; /* NULL: attr or !attr */
+	size_t len; /* of values */
+};
+
+static struct condition read_condition(const char *text, size_t len)
 {
 	const char *eq = memchr(text, '=', len);
-	char name[32], buf[32];
-	bool negated = *text == '!';
+	struct condition c = {.negated = *text == '!', .values = eq ? eq + 1 : NULL};
 	size_t n = eq ? (size_t)(eq - text) : len;
-	bool missing_ok = eq && n > 0 && text[n - 1] == '?';
-	size_t vlen = eq ? len - n - 1 : 0;
 
-	snprintf(name, sizeof name, "%.*s", (int)(n - negated - missing_ok), text + negated);
-	if (!eq)
-		return is_set(in->attrs, name) != negated;
-	if (strcmp(name, "outputs") == 0) {
-		snprintf(buf, sizeof buf, "%d", in->nout ? in->nout : 1);
-		return listed(eq + 1, vlen, buf);
-	}
-	if (missing_ok && !ap_attr_get(in->attrs, name))
+	c.or_missing = eq && text[n - 1] == '?';
+	c.len = eq ? len - n - 1 : 0;
+	snprintf(c.name, sizeof c.name, "%.*s", (int)(n - c.negated - c.or_missing),
+		text + c.negated);
+	return c;
+}
+
+static bool is_outputs(const struct condition *c)
+{
+	return strcmp(c->name, "outputs") == 0;
+}
+
+static const char *value_for(const struct ap_bind_in *in, const struct condition *c, char buf[32])
+{
+	if (!is_outputs(c))
+		return value_of(in->attrs, c->name, buf);
+	snprintf(buf, 32, "%d", in->nout ? in->nout : 1);
+	return buf;
+}
+
+static bool holds(const struct ap_bind_in *in, const struct condition *c)
+{
+	char buf[32];
+
+	if (!c->values)
+		return is_set(in->attrs, c->name) != c->negated;
+	if (c->or_missing && !ap_attr_get(in->attrs, c->name))
 		return true;
-	return listed(eq + 1, vlen, value_of(in->attrs, name, buf));
+	return listed(c->values, c->len, value_for(in, c, buf));
+}
+
+static bool refuse(struct ap_binding *b, const struct condition *c)
+{
+	char buf[32];
+
+	if (is_outputs(c))
+		return ap_bind_fail(b, "operator-outputs", -1,
+			"%s results are declared; %.*s is expected", value_for(b->in, c, buf),
+			(int)c->len, c->values);
+	if (!c->values)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute %s must %sbe set", c->name,
+			c->negated ? "not " : "");
+	return ap_bind_fail(b, "operator-attr", -1, "attribute %s is %s; %.*s is expected", c->name,
+		value_for(b->in, c, buf), (int)c->len, c->values);
 }
 
 bool ap_bind_when(struct ap_binding *b)
@@ -71,10 +106,11 @@ bool ap_bind_when(struct ap_binding *b)
 	while (*p) {
 		const char *amp = strstr(p, " & ");
 		size_t len = amp ? (size_t)(amp - p) : strlen(p);
+		struct condition c = read_condition(p, len);
 
-		if (!holds(b->in, p, len))
-			return ap_bind_fail(b, "operator-attr", -1, "%s is supported with %s only",
-				b->row->name, b->row->when);
+		if (!holds(b->in, &c))
+			return refuse(b, &c);
+		b->passed++;
 		p += len + (amp ? 3 : 0);
 	}
 	return true;

@@ -11,6 +11,40 @@
 
 struct ap_ctx ctx;
 
+const char fixture_mlp[] =
+	"{\"schema\": \"autopar-graph/1\", \"name\": \"mlp\", \"optimizer\": \"sgd\",\n"
+	" \"inputs\": [{\"name\": \"x\", \"shape\": [32,1,28,28], \"dtype\": \"float32\","
+	"   \"batch_dim\": 0},\n"
+	"  {\"name\": \"y\", \"shape\": [32,1], \"dtype\": \"float32\", \"batch_dim\": 0}],\n"
+	" \"parameters\": [{\"name\": \"layer1.weight\", \"shape\": [512,784],"
+	"   \"dtype\": \"float32\", \"comm_fusion\": 2},\n"
+	"  {\"name\": \"layer1.bias\", \"shape\": [512], \"dtype\": \"float32\","
+	"   \"trainable\": false},\n"
+	"  {\"name\": \"layer2.weight\", \"shape\": [1,512], \"dtype\": \"float32\","
+	"   \"layerwise_parallel\": true, \"parallel_optimizer\": false}],\n"
+	" \"operators\": [\n"
+	"  {\"name\": \"" FIXTURE_SCOPE "flatten-Flatten/Flatten-op0\", \"type\": \"Flatten\","
+	"   \"inputs\": [\"x\"], \"outputs\": [{\"name\": \"flat\"}]},\n"
+	"  {\"name\": \"" FIXTURE_SCOPE "layer1-Dense/MatMul-op0\", \"type\": \"MatMul\","
+	"   \"inputs\": [\"flat\", \"layer1.weight\"], \"outputs\": [{\"name\": \"h\","
+	"   \"shape\": [32,512], \"dtype\": \"float32\"}], \"attrs\": {\"transpose_b\": true},"
+	"   \"in_strategy\": [[2,1],[4,1]], \"stage\": 1, \"fusion\": 3,"
+	"   \"time_s\": {\"forward\": 0.5, \"backward\": 1.0, \"share\": 0.25}},\n"
+	"  {\"name\": \"" FIXTURE_SCOPE "layer1-Dense/BiasAdd-op0\", \"type\": \"BiasAdd\","
+	"   \"inputs\": [\"h\", \"layer1.bias\"], \"outputs\": [{\"name\": \"hb\"}]},\n"
+	"  {\"name\": \"" FIXTURE_SCOPE "relu1-ReLU/ReLU-op0\", \"type\": \"ReLU\", \"inputs\": [\"hb\"],"
+	"   \"outputs\": [{\"name\": \"r\"}], \"recompute\": true, \"cell\": \"given\"},\n"
+	"  {\"name\": \"" FIXTURE_SCOPE "layer2-Dense/MatMul-op1\", \"type\": \"MatMul\","
+	"   \"inputs\": [\"r\", \"layer2.weight\"], \"outputs\": [{\"name\": \"out\"}],"
+	"   \"attrs\": {\"transpose_b\": true}},\n"
+	"  {\"name\": \"sub\", \"type\": \"Sub\", \"inputs\": [\"out\", \"y\"],"
+	"   \"outputs\": [{\"name\": \"d\"}]},\n"
+	"  {\"name\": \"abs\", \"type\": \"Abs\", \"inputs\": [\"d\"],"
+	"   \"outputs\": [{\"name\": \"a\"}]},\n"
+	"  {\"name\": \"mean\", \"type\": \"ReduceMean\", \"inputs\": [\"a\"],"
+	"   \"outputs\": [{\"name\": \"loss\", \"shape\": []}], \"attrs\": {\"axis\": []}}],\n"
+	" \"outputs\": [\"loss\"]}";
+
 void fixture_setup(void)
 {
 	ctx = (struct ap_ctx){.jobs = 1};

@@ -5,6 +5,10 @@
 #include "base/ctx.h"
 #include "graph/graph.h"
 
+/* A two-layer perceptron with a mean-absolute-error loss; every optional key is used. */
+#define FIXTURE_SCOPE "Default/network-WithLossCell/_backbone-Network/"
+extern const char fixture_mlp[];
+
 extern struct ap_ctx ctx; /* set up and torn down by the checked fixture */
 
 void fixture_setup(void);

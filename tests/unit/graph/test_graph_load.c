@@ -7,45 +7,11 @@
 #include "base/diag.h"
 #include "graph_fixture.h"
 
-/* The network of a two-layer perceptron with a mean-absolute-error loss. */
-#define SCOPE "Default/network-WithLossCell/_backbone-Network/"
-static const char mlp[] =
-	"{\"schema\": \"autopar-graph/1\", \"name\": \"mlp\", \"optimizer\": \"sgd\",\n"
-	" \"inputs\": [{\"name\": \"x\", \"shape\": [32,1,28,28], \"dtype\": \"float32\","
-	"   \"batch_dim\": 0},\n"
-	"  {\"name\": \"y\", \"shape\": [32,1], \"dtype\": \"float32\", \"batch_dim\": 0}],\n"
-	" \"parameters\": [{\"name\": \"layer1.weight\", \"shape\": [512,784],"
-	"   \"dtype\": \"float32\", \"comm_fusion\": 2},\n"
-	"  {\"name\": \"layer1.bias\", \"shape\": [512], \"dtype\": \"float32\","
-	"   \"trainable\": false},\n"
-	"  {\"name\": \"layer2.weight\", \"shape\": [1,512], \"dtype\": \"float32\","
-	"   \"layerwise_parallel\": true, \"parallel_optimizer\": false}],\n"
-	" \"operators\": [\n"
-	"  {\"name\": \"" SCOPE "flatten-Flatten/Flatten-op0\", \"type\": \"Flatten\","
-	"   \"inputs\": [\"x\"], \"outputs\": [{\"name\": \"flat\"}]},\n"
-	"  {\"name\": \"" SCOPE "layer1-Dense/MatMul-op0\", \"type\": \"MatMul\","
-	"   \"inputs\": [\"flat\", \"layer1.weight\"], \"outputs\": [{\"name\": \"h\","
-	"   \"shape\": [32,512], \"dtype\": \"float32\"}], \"attrs\": {\"transpose_b\": true},"
-	"   \"in_strategy\": [[2,1],[4,1]], \"stage\": 1, \"fusion\": 3,"
-	"   \"time_s\": {\"forward\": 0.5, \"backward\": 1.0, \"share\": 0.25}},\n"
-	"  {\"name\": \"" SCOPE "layer1-Dense/BiasAdd-op0\", \"type\": \"BiasAdd\","
-	"   \"inputs\": [\"h\", \"layer1.bias\"], \"outputs\": [{\"name\": \"hb\"}]},\n"
-	"  {\"name\": \"" SCOPE "relu1-ReLU/ReLU-op0\", \"type\": \"ReLU\", \"inputs\": [\"hb\"],"
-	"   \"outputs\": [{\"name\": \"r\"}], \"recompute\": true, \"cell\": \"given\"},\n"
-	"  {\"name\": \"" SCOPE "layer2-Dense/MatMul-op1\", \"type\": \"MatMul\","
-	"   \"inputs\": [\"r\", \"layer2.weight\"], \"outputs\": [{\"name\": \"out\"}],"
-	"   \"attrs\": {\"transpose_b\": true}},\n"
-	"  {\"name\": \"sub\", \"type\": \"Sub\", \"inputs\": [\"out\", \"y\"],"
-	"   \"outputs\": [{\"name\": \"d\"}]},\n"
-	"  {\"name\": \"abs\", \"type\": \"Abs\", \"inputs\": [\"d\"],"
-	"   \"outputs\": [{\"name\": \"a\"}]},\n"
-	"  {\"name\": \"mean\", \"type\": \"ReduceMean\", \"inputs\": [\"a\"],"
-	"   \"outputs\": [{\"name\": \"loss\", \"shape\": []}], \"attrs\": {\"axis\": []}}],\n"
-	" \"outputs\": [\"loss\"]}";
+#define SCOPE FIXTURE_SCOPE
 
 START_TEST(everything_in_the_file_is_in_the_graph)
 {
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 	const struct ap_node *n = node_of(g, SCOPE "layer1-Dense/MatMul-op0");
 	const struct ap_node *r = node_of(g, SCOPE "relu1-ReLU/ReLU-op0");
 	const struct ap_tensor *w = tensor_of(g, "layer1.weight");
@@ -87,7 +53,7 @@ END_TEST
 
 START_TEST(shapes_are_inferred)
 {
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 
 	ck_assert_str_eq(shape_of(g, "flat"), "[32,784]");
 	ck_assert_str_eq(shape_of(g, "h"), "[32,512]");
@@ -98,7 +64,7 @@ END_TEST
 
 START_TEST(producers_and_uses_agree)
 {
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 
 	for (ap_id t = 0; t < g->ntensor; t++) {
 		const struct ap_tensor *x = &g->tensor[t];
@@ -117,7 +83,7 @@ END_TEST
 START_TEST(gradients_flow_between_parameters_and_loss)
 {
 	static const struct ap_graph_params inference = {.inference = true};
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 
 	ck_assert(tensor_of(g, "layer1.weight")->needs_grad);
 	ck_assert(!tensor_of(g, "layer1.bias")->needs_grad);
@@ -127,7 +93,7 @@ START_TEST(gradients_flow_between_parameters_and_loss)
 	ck_assert(tensor_of(g, "loss")->needs_grad);
 	ck_assert(!node_of(g, SCOPE "flatten-Flatten/Flatten-op0")->backward);
 	ck_assert(node_of(g, SCOPE "layer1-Dense/MatMul-op0")->backward);
-	ck_assert_int_eq(load_text(mlp, &inference, &g), AP_OK);
+	ck_assert_int_eq(load_text(fixture_mlp, &inference, &g), AP_OK);
 	ck_assert(!tensor_of(g, "h")->needs_grad);
 	ck_assert(!node_of(g, "mean")->backward);
 }
@@ -135,7 +101,7 @@ END_TEST
 
 START_TEST(checkpoint_keys)
 {
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 	ap_id i = (ap_id)(node_of(g, SCOPE "layer1-Dense/MatMul-op0") - g->node);
 	ap_id bias = (ap_id)(node_of(g, SCOPE "layer1-Dense/BiasAdd-op0") - g->node);
 
@@ -156,7 +122,7 @@ static bool has_batch(const struct ap_node *n, char letter)
 
 START_TEST(batch_is_marked_along_the_graph)
 {
-	const struct ap_graph *g = load_ok(mlp);
+	const struct ap_graph *g = load_ok(fixture_mlp);
 
 	ck_assert_int_eq(tensor_of(g, "x")->batch, 1);
 	ck_assert_int_eq(tensor_of(g, "flat")->batch, 1);
@@ -176,7 +142,7 @@ START_TEST(batch_is_rescaled)
 	const struct ap_graph_params params = {.batch = 48};
 	const struct ap_graph *g;
 
-	ck_assert_msg(load_text(mlp, &params, &g) == AP_OK, "%s", messages());
+	ck_assert_msg(load_text(fixture_mlp, &params, &g) == AP_OK, "%s", messages());
 	ck_assert_int_eq(g->batch, 48);
 	ck_assert_str_eq(shape_of(g, "x"), "[48,1,28,28]");
 	ck_assert_str_eq(shape_of(g, "y"), "[48,1]");

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/bad/graph: every named check has a file NAME.json (and NAME-2.json ..) that trips exactly it. */
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "graph_fixture.h"
+
+#define DIR_BAD AP_SOURCE_DIR "/tests/bad/graph/"
+
+static const struct bad {
+	const char *file; /* without .json */
+	enum ap_status status;
+	const char *pointer; /* of the first finding; "" the document */
+} files[] = {
+	{"attr-type", AP_MEANING, "/operators/0/attrs/transpose_b"},
+	{"attr-type-2", AP_MEANING, "/operators/1/attrs/axis"},
+	{"attr-type-3", AP_MEANING, "/operators/0/attrs/transpose_b"},
+	{"attr-unknown", AP_OK, "/operators/0/attrs/transposed_b"},
+	{"batch-dim", AP_MEANING, "/inputs/0/batch_dim"},
+	{"batch-dim-2", AP_MEANING, "/inputs/1/batch_dim"},
+	{"batch-mixed", AP_OK, "/operators/1"},
+	{"batch-mixed-2", AP_OK, "/operators/1"},
+	{"batch-mixed-3", AP_OK, "/operators/1"},
+	{"batch-scale", AP_USAGE, ""},
+	{"batch-scale-2", AP_USAGE, "/operators/1"},
+	{"batch-scale-3", AP_USAGE, "/operators/1"},
+	{"dtype-known", AP_MEANING, "/inputs/0/dtype"},
+	{"dtype-known-2", AP_MEANING, "/operators/0/outputs/0/dtype"},
+	{"edge-cycle", AP_MEANING, "/operators/1"},
+	{"edge-cycle-2", AP_MEANING, "/operators/1"},
+	{"edge-cycle-3", AP_MEANING, "/operators/2"},
+	{"edge-known", AP_MEANING, "/operators/0/inputs/1"},
+	{"graph-empty", AP_MEANING, "/operators"},
+	{"graph-size", AP_MEANING, ""},
+	{"key-missing", AP_MEANING, ""},
+	{"key-missing-2", AP_MEANING, "/operators/0"},
+	{"key-missing-3", AP_MEANING, "/inputs/0"},
+	{"key-missing-4", AP_MEANING, "/operators/0/outputs/0"},
+	{"key-missing-5", AP_MEANING, ""},
+	{"key-missing-6", AP_MEANING, "/operators/0/time_s"},
+	{"key-missing-7", AP_MEANING, ""},
+	{"key-missing-8", AP_MEANING, "/operators/0"},
+	{"key-range", AP_MEANING, "/inputs/0/batch_dim"},
+	{"key-range-2", AP_MEANING, "/operators/0/stage"},
+	{"key-range-3", AP_MEANING, "/operators/0/time_s/share"},
+	{"key-range-4", AP_MEANING, "/inputs/0/shape/0"},
+	{"key-type", AP_MEANING, ""},
+	{"key-type-2", AP_MEANING, ""},
+	{"key-type-3", AP_MEANING, ""},
+	{"key-type-4", AP_MEANING, "/inputs/0/shape/0"},
+	{"key-type-5", AP_MEANING, "/inputs/0/shape/0"},
+	{"key-type-6", AP_MEANING, "/inputs/0/shape/0"},
+	{"key-type-7", AP_MEANING, "/operators/0/inputs/1"},
+	{"key-type-8", AP_MEANING, "/operators/0/in_strategy/0"},
+	{"key-type-9", AP_MEANING, "/outputs/0"},
+	{"key-type-10", AP_MEANING, "/operators/1"},
+	{"key-type-11", AP_MEANING, "/operators/0/recompute"},
+	{"key-unknown", AP_OK, "/operators/0/input"},
+	{"key-unknown-2", AP_OK, "/optimiser"},
+	{"key-unknown-3", AP_OK, "/parameters/0/trainible"},
+	{"loss", AP_OK, "/outputs/0"},
+	{"name-empty", AP_MEANING, "/inputs/1/name"},
+	{"name-empty-2", AP_MEANING, "/operators/0/name"},
+	{"operator-attr", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-2", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-3", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-4", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-5", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-6", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-7", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-8", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-9", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-10", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-11", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-12", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-13", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-14", AP_MEANING, "/operators/0"},
+	{"operator-attr-15", AP_MEANING, "/operators/0"},
+	{"operator-dtype", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-dtype-2", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-dtype-3", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-dtype-4", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-dtype-5", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-inputs", AP_MEANING, "/operators/0"},
+	{"operator-inputs-2", AP_MEANING, "/operators/0"},
+	{"operator-inputs-3", AP_MEANING, "/operators/0"},
+	{"operator-known", AP_MEANING, "/operators/0/type"},
+	{"operator-known-2", AP_MEANING, "/operators/0/type"},
+	{"operator-known-3", AP_MEANING, "/operators/0/type"},
+	{"operator-outputs", AP_MEANING, "/operators/0"},
+	{"operator-outputs-2", AP_MEANING, "/operators/1/outputs"},
+	{"operator-rank", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-rank-2", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-rank-3", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-rank-4", AP_MEANING, "/operators/0"},
+	{"operator-rank-5", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape-2", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape-3", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape-4", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape-5", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape-6", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape-7", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-unique", AP_MEANING, "/operators/1/name"},
+	{"operator-unused", AP_OK, "/operators/2"},
+	{"output-dtype", AP_MEANING, "/operators/0/outputs/0/dtype"},
+	{"output-dtype-2", AP_MEANING, "/operators/0/outputs/0/dtype"},
+	{"output-known", AP_MEANING, "/outputs/0"},
+	{"output-known-2", AP_MEANING, "/outputs"},
+	{"output-shape", AP_MEANING, "/operators/0/outputs/0/shape"},
+	{"output-shape-2", AP_MEANING, "/operators/1/outputs/0/shape"},
+	{"param-flag", AP_MEANING, "/operators/0/outputs/0/trainable"},
+	{"param-flag-2", AP_MEANING, "/inputs/0/comm_fusion"},
+	{"pin-length", AP_MEANING, "/operators/0/in_strategy"},
+	{"pin-length-2", AP_MEANING, "/operators/0/in_strategy/1"},
+	{"pin-length-3", AP_MEANING, "/operators/0/in_strategy"},
+	{"pin-length-4", AP_MEANING, "/operators/0/in_strategy"},
+	{"pin-value", AP_MEANING, "/operators/0/in_strategy/0/0"},
+	{"pin-value-2", AP_MEANING, "/operators/0/in_strategy/0/0"},
+	{"schema", AP_MEANING, "/schema"},
+	{"schema-2", AP_MEANING, ""},
+	{"schema-3", AP_MEANING, ""},
+	{"shape-extent", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-2", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-3", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-4", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-5", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-6", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-extent-7", AP_MEANING, "/inputs/0/shape/1"},
+	{"shape-rank", AP_MEANING, "/inputs/0/shape"},
+	{"shape-rank-2", AP_MEANING, "/operators/0/outputs/0/shape"},
+	{"shape-size", AP_MEANING, "/inputs/0/shape"},
+	{"shape-size-2", AP_MEANING, "/operators/0"},
+	{"shape-size-3", AP_MEANING, "/inputs/0/shape"},
+	{"tensor-unique", AP_MEANING, "/parameters/1/name"},
+	{"tensor-unique-2", AP_MEANING, "/operators/1/outputs/0/name"},
+	{"tensor-unused", AP_OK, "/parameters/1"},
+};
+
+/* Extra condition of the load that the file is about. */
+static struct ap_graph_params params_for(const char *file)
+{
+	struct ap_graph_params p = {0};
+
+	if (strncmp(file, "batch-scale", 11) == 0)
+		p.batch = strcmp(file, "batch-scale-3") == 0 ? 3 : 6;
+	return p;
+}
+
+/* "shape-rank" of "shape-rank-2". */
+static void check_name(const char *file, char *name, size_t size)
+{
+	size_t n = strlen(file);
+
+	while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9')
+		n--;
+	if (n < strlen(file) && n > 0 && file[n - 1] == '-')
+		n--;
+	else
+		n = strlen(file);
+	snprintf(name, size, "%.*s", (int)n, file);
+}
+
+static enum ap_status load_file(const char *file, const struct ap_graph **g)
+{
+	const char *path = ap_arena_printf(ctx.arena, DIR_BAD "%s.json", file);
+	struct ap_graph_params params = params_for(file);
+	struct ap_json *doc;
+	char *text;
+	size_t len;
+
+	ck_assert_int_eq(ap_file_read(&ctx, path, AP_FILE_MAX_BYTES, &text, &len), AP_OK);
+	ck_assert_int_eq(ap_json_parse(&ctx, "bad.json", text, len, 0, &doc), AP_OK);
+	return ap_graph_load(&ctx, doc, "", &params, g);
+}
+
+/* The pointer of the first message, as it is printed: "error: FILE:LINE:COL: /pointer (..": */
+static const char *first_pointer(void)
+{
+	const char *p = strstr(messages(), "bad.json:"), *end;
+
+	ck_assert_ptr_nonnull(p);
+	p = strchr(p, ' ') + 1;
+	if (*p != '/')
+		return "";
+	end = p + strcspn(p, ": ");
+	return ap_arena_strndup(ctx.arena, p, (size_t)(end - p));
+}
+
+START_TEST(exactly_this_check_speaks)
+{
+	const struct bad *f = &files[_i];
+	const struct ap_graph *g;
+	enum ap_level level;
+	const char *check, *text;
+	char name[64];
+
+	check_name(f->file, name, sizeof name);
+	ck_assert_int_eq(load_file(f->file, &g), f->status);
+	ck_assert_ptr_nonnull(ap_diag_text(ctx.diag, 0, &level, &check));
+	for (size_t i = 0; (text = ap_diag_text(ctx.diag, i, &level, &check)); i++)
+		ck_assert_msg(check && strcmp(check, name) == 0, "%s: %s", f->file, text);
+	ck_assert_str_eq(first_pointer(), f->pointer);
+	ck_assert_int_eq(f->status == AP_OK, ap_diag_count(ctx.diag, AP_ERROR) == 0);
+}
+END_TEST
+
+START_TEST(warnings_are_errors_of_a_strict_sink)
+{
+	const struct bad *f = &files[_i];
+	const struct ap_graph *g;
+	bool warns;
+
+	if (f->status != AP_OK)
+		return;
+	load_file(f->file, &g);
+	warns = ap_diag_count(ctx.diag, AP_WARNING) > 0;
+	ctx.diag = ap_diag_create(ctx.arena, true);
+	ck_assert_int_eq(load_file(f->file, &g), warns ? AP_MEANING : AP_OK);
+}
+END_TEST
+
+static bool listed(const char *file)
+{
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (strcmp(files[i].file, file) == 0)
+			return true;
+	return false;
+}
+
+START_TEST(every_file_is_listed)
+{
+	DIR *dir = opendir(DIR_BAD);
+	struct dirent *e;
+	size_t n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((e = readdir(dir))) {
+		char name[256];
+		const char *dot = strstr(e->d_name, ".json");
+
+		if (!dot)
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)(dot - e->d_name), e->d_name);
+		ck_assert_msg(listed(name), "%s is not in the table", e->d_name);
+		n++;
+	}
+	closedir(dir);
+	ck_assert_uint_eq(n, sizeof files / sizeof *files);
+}
+END_TEST
+
+START_TEST(every_check_has_a_file)
+{
+	const char *name, *text;
+
+	for (size_t i = 0; (name = ap_graph_check_at(i, &text)); i++) {
+		ck_assert_msg(listed(name), "no bad file for %s", name);
+		ck_assert_uint_gt(strlen(text), 0);
+	}
+}
+END_TEST
+
+/* Words that the message of a file must have. */
+static const struct {
+	const char *file, *words;
+} texts[] = {
+	{"schema-2", "looks like a rank table"},
+	{"schema", "supported: autopar-graph/1"},
+	{"shape-extent-2", "is -1; dynamic shapes are not supported"},
+	{"operator-known-2", "did you mean \"MatMul\""},
+	{"attr-unknown", "did you mean \"transpose_b\""},
+	{"key-unknown-2", "\"optimizer\""},
+	{"edge-known", "(operator \"mm\"): no tensor \"v\""},
+	{"edge-cycle", "cycle: self -> self "},
+	{"edge-cycle-2", "cycle: p -> q -> p "},
+	{"edge-cycle-3", "n8 -> n9 -> ... (20 operators)"},
+	{"tensor-unique-2", "result of operator \"mm\" too"},
+	{"operator-shape", "dimension 0 of operand 1 is 5, dimension 1 of operand 0 is 6"},
+	{"operator-attr", "attribute axis is 2; with 2 dimensions -2..1 is allowed"},
+	{"operator-attr-11", "attribute input_layout is TND; BSH is expected"},
+	{"operator-dtype", "operand 1 is float32; float16 is expected"},
+	{"output-shape", "declared as [4, 3]; [4, 2] is inferred"},
+	{"pin-value-2", "dimension 0 of length 4 cannot be cut in 8 equal parts"},
+	{"batch-scale-3", "the batch of 4 cannot be changed to 3"},
+};
+
+START_TEST(messages_say_what_is_wrong)
+{
+	const struct ap_graph *g;
+
+	load_file(texts[_i].file, &g);
+	ck_assert_msg(strstr(messages(), texts[_i].words), "%s", messages());
+}
+END_TEST
+
+int main(void)
+{
+	int n = (int)(sizeof files / sizeof *files);
+	Suite *s = suite_create("graph_check");
+	TCase *t = tcase_create("graph_check");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(t, exactly_this_check_speaks, 0, n);
+	tcase_add_loop_test(t, warnings_are_errors_of_a_strict_sink, 0, n);
+	tcase_add_loop_test(t, messages_say_what_is_wrong, 0,
+		(int)(sizeof texts / sizeof *texts));
+	tcase_add_test(t, every_file_is_listed);
+	tcase_add_test(t, every_check_has_a_file);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
