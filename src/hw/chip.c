@@ -249,12 +249,11 @@ enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
 	static const char *const known[] = {"schema", "name", "gradient_exposed",
-		"overlap_slowdown", "recompute_flash", "master_bytes", "gradient_bytes",
+		"overlap_slowdown", "master_bytes", "gradient_bytes",
 		"context_bytes", "comm_buffer_bytes", "sources", NULL};
 	const struct slot slots[] = {
 		{"gradient_exposed", 0, 1, &out->gradient_exposed},
 		{"overlap_slowdown", 1, 100, &out->overlap_slowdown},
-		{"recompute_flash", 0, 100, &out->recompute_flash},
 	};
 	const int64_t limit = (int64_t)1 << 50;
 	const struct ap_jv *root, *sources = NULL;

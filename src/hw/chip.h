@@ -61,7 +61,6 @@ struct ap_software { /* how frameworks behave, apart from the machine */
 	const char *file, *sha256;
 	double gradient_exposed; /* part of the gradient exchange that the additive objective charges */
 	double overlap_slowdown; /* >= 1: compute time factor while a collective runs beside it */
-	double recompute_flash; /* unused by kernels that say their own backward factor */
 	int master_bytes; /* per element of a 16-bit trainable parameter: full-precision copy */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */
 	int64_t context_bytes; /* runtime, library workspaces */
