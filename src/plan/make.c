@@ -127,7 +127,8 @@ static void parameter(const struct building *b, ap_id tensor, struct ap_plan_par
 	*out = (struct ap_plan_param){.tensor = tensor, .node = node, .operand = operand,
 		.layout = op->in[operand]};
 	ap_dev_matrix_standard(&op->place, &out->dev);
-	ap_tensor_map(&op->place, o, &out->dev, out->map);
+	if (!ap_tensor_map(&op->place, o, &out->dev, out->map))
+		ap_layout_dev_matrix(&out->layout, b->p->machine->ndev, &out->dev, out->map);
 	ap_layout_slice(&out->layout, t->shape.dim, out->slice);
 	ap_opt_shard_make(&b->p->task[node], (int)operand, &op->place, b->p->step, &out->shard);
 	gradient_group(op, operand, &out->gradient);

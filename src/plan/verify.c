@@ -47,15 +47,16 @@ static bool layout_agrees(const struct ap_placement *pl, const struct ap_operand
 	int32_t map[AP_MAX_RANK];
 
 	ap_dev_matrix_standard(pl, &dev);
-	ap_tensor_map(pl, o, &dev, map);
+	if (!ap_tensor_map(pl, o, &dev, map))
+		ap_layout_dev_matrix(l, pl->ndev, &dev, map);
 	for (int i = 0; i < n; i++) {
 		int64_t rank = rank_at(pl->ndev, i);
 
 		for (int d = 0; d < o->rank; d++) {
 			int64_t part = l->dim[d].cut > 1 ? rank / l->dim[d].stride % l->dim[d].cut : 0;
-			int64_t outer = map[d] < 0 ? 0 : coordinate(&dev, rank, map[d]);
+			int64_t said = map[d] < 0 ? 0 : coordinate(&dev, rank, map[d]);
 
-			if (o->dim[d].n <= 1 && part != outer)
+			if (part != said)
 				return false;
 		}
 	}
