@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The picture of a plan file: the same as that of the plan it was written from. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "emit/picture.h"
+#include "emit/terms.h"
+
+enum { MAX_CUT = 64 }; /* factors or dimensions read of an operator */
+
+struct file {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	struct ap_pic_builder b;
+	struct ap_map *oper; /* names of operators: ids are nodes */
+	struct ap_map *made; /* names of tensors that operators make: ids into maker */
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} maker, slot; /* slot: edge of each operand of each operator, counted through */
+	uint32_t *first; /* operator -> its first slot */
+};
+
+static enum ap_status fault(struct file *f, const struct ap_jv *v, const char *text)
+{
+	return ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, "plan-file", "%s", text);
+}
+
+static enum ap_status need(struct file *f, const struct ap_jv *v, enum ap_jtype type)
+{
+	if (ap_jv_type(v) == type)
+		return AP_OK;
+	return fault(f, v, type == AP_JOBJECT ? "expected an object" : "expected a string");
+}
+
+static enum ap_status get_num(struct file *f, const struct ap_jv *obj, const char *key, double *r)
+{
+	return ap_json_get_num(f->ctx, f->doc, obj, key, 0, 1e300, r);
+}
+
+static enum ap_status read_time(struct file *f, const struct ap_jv *oper, double *time_s)
+{
+	const struct ap_jv *cost;
+	struct ap_op_cost c = {0};
+
+	AP_TRY(ap_json_get_obj(f->ctx, f->doc, oper, "cost", &cost));
+	AP_TRY(get_num(f, cost, "forward_s", &c.forward_s));
+	AP_TRY(get_num(f, cost, "backward_s", &c.backward_s));
+	AP_TRY(get_num(f, cost, "forward_communication_s", &c.forward_comm_s));
+	AP_TRY(get_num(f, cost, "backward_communication_s", &c.backward_comm_s));
+	AP_TRY(get_num(f, cost, "gradient_s", &c.gradient_s));
+	AP_TRY(get_num(f, cost, "optimizer_s", &c.optimizer_s));
+	AP_TRY(get_num(f, cost, "input_s", &c.input_s));
+	*time_s = ap_plan_op_time_s(&c);
+	return AP_OK;
+}
+
+static enum ap_status read_factors(struct file *f, const struct ap_jv *oper, int *n,
+	int64_t parts[MAX_CUT], bool batch[MAX_CUT])
+{
+	const struct ap_jv *list;
+
+	*n = 0;
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "factors", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		if (*n == MAX_CUT)
+			return fault(f, v, "too many factors");
+		AP_TRY(need(f, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "parts", 1, AP_MAX_DEVICES, &parts[*n]));
+		batch[*n] = false;
+		AP_TRY(ap_json_opt_bool(f->ctx, f->doc, v, "batch", &batch[*n]));
+		(*n)++;
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_cut(struct file *f, const struct ap_jv *oper, struct ap_pic_node *node)
+{
+	const struct ap_jv *results, *first;
+	int64_t parts[MAX_CUT], *cut = NULL;
+	bool batch[MAX_CUT];
+	size_t rank = 0;
+	int n;
+
+	AP_TRY(read_factors(f, oper, &n, parts, batch));
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "out_strategy", &results));
+	first = ap_jv_first(results);
+	if (first && ap_jv_type(first) != AP_JARRAY)
+		return fault(f, first, "expected an array");
+	if (first)
+		AP_TRY(ap_json_ints(f->ctx, f->doc, first, 1, AP_MAX_DEVICES, &cut, &rank));
+	if (rank > MAX_CUT)
+		return fault(f, first, "too many dimensions");
+	ap_pic_set_cut(f->ctx, node, n, parts, batch, (int)rank, cut);
+	return AP_OK;
+}
+
+static enum ap_status read_outputs(struct file *f, const struct ap_jv *oper, uint32_t node)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "outputs", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		bool fresh;
+
+		AP_TRY(need(f, v, AP_JSTRING));
+		ap_map_put_str(f->made, ap_jv_str(v), &fresh);
+		if (!fresh)
+			return fault(f, v, "two operators make this tensor");
+		AP_PUSH(f->ctx->scratch, f->maker, node);
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
+{
+	struct ap_pic_node node = {.cut = ""};
+	uint32_t index = (uint32_t)f->b.nodes.n;
+	bool fresh;
+
+	AP_TRY(need(f, oper, AP_JOBJECT));
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "name", &node.name));
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "type", &node.type));
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "cell", &node.cell));
+	AP_TRY(read_time(f, oper, &node.time_s));
+	AP_TRY(read_cut(f, oper, &node));
+	AP_TRY(read_outputs(f, oper, index));
+	ap_map_put_str(f->oper, node.name, &fresh);
+	if (!fresh)
+		return fault(f, oper, "an operator of this name is there already");
+	AP_PUSH(f->ctx->arena, f->b.nodes, node);
+	return AP_OK;
+}
+
+/* Operands that neither an operator makes nor the graph is given are parameters and constants. */
+static enum ap_status read_edges(struct file *f, const struct ap_jv *oper, uint32_t node,
+	const struct ap_map *inputs)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "inputs", &list));
+	f->first[node] = (uint32_t)f->slot.n;
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		struct ap_pic_edge edge = {.to = node, .moves = ""};
+		uint32_t index = (uint32_t)f->b.edges.n;
+		ap_id id;
+
+		AP_TRY(need(f, v, AP_JSTRING));
+		edge.tensor = ap_jv_str(v);
+		id = ap_map_get_str(f->made, edge.tensor);
+		if (id == AP_NONE && ap_map_get_str(inputs, edge.tensor) == AP_NONE) {
+			AP_PUSH(f->ctx->scratch, f->slot, UINT32_MAX);
+			continue;
+		}
+		edge.from = id != AP_NONE ? f->maker.v[id] : ap_pic_add_input(&f->b, edge.tensor);
+		AP_PUSH(f->ctx->scratch, f->slot, index);
+		AP_PUSH(f->ctx->arena, f->b.edges, edge);
+	}
+	f->first[node + 1] = (uint32_t)f->slot.n;
+	return AP_OK;
+}
+
+static enum ap_status read_operators(struct file *f, const struct ap_jv *root,
+	const struct ap_map *inputs)
+{
+	const struct ap_jv *list;
+	uint32_t node = 0;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, root, "operators", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		AP_TRY(read_operator(f, v));
+	f->first = AP_NEW_N(f->ctx->scratch, uint32_t, f->b.nodes.n + 1);
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		AP_TRY(read_edges(f, v, node++, inputs));
+	return AP_OK;
+}
+
+static enum ap_status read_steps(struct file *f, const struct ap_jv *move,
+	struct ap_pic_edge *edge)
+{
+	const struct ap_jv *list;
+	const char **kind;
+	int64_t bytes;
+	size_t n = 0;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, move, "steps", &list));
+	kind = AP_NEW_N(f->ctx->scratch, const char *, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(need(f, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "kind", &kind[n++]));
+	}
+	AP_TRY(ap_json_get_int(f->ctx, f->doc, move, "bytes", 0, INT64_MAX, &bytes));
+	AP_TRY(get_num(f, move, "time_s", &edge->time_s));
+	edge->moves = ap_pic_moves(f->ctx, n, kind, bytes, edge->time_s);
+	return AP_OK;
+}
+
+static enum ap_status read_moves(struct file *f, const struct ap_jv *root)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, root, "redistributions", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		const char *name;
+		int64_t operand;
+		uint32_t slot;
+		ap_id to;
+
+		AP_TRY(need(f, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "to", &name));
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "operand", 0, UINT16_MAX, &operand));
+		to = ap_map_get_str(f->oper, name);
+		if (to == AP_NONE)
+			return fault(f, v, "\"to\" is no operator of this plan");
+		slot = f->first[to] + (uint32_t)operand;
+		if (slot >= f->first[to + 1] || f->slot.v[slot] == UINT32_MAX)
+			return fault(f, v, "\"operand\" is no operand that an operator or input makes");
+		AP_TRY(read_steps(f, v, &f->b.edges.v[f->slot.v[slot]]));
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_title(struct file *f, const struct ap_jv *root,
+	const struct ap_jv *graph, const char **title)
+{
+	const struct ap_jv *machine, *prediction;
+	const char *name, *chip;
+	int64_t devices;
+	double step_s;
+
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, graph, "name", &name));
+	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "machine", &machine));
+	AP_TRY(ap_json_get_int(f->ctx, f->doc, machine, "devices", 1, AP_MAX_DEVICES, &devices));
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, machine, "chip", &chip));
+	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "prediction", &prediction));
+	AP_TRY(get_num(f, prediction, "step_time_s", &step_s));
+	*title = ap_pic_title(f->ctx, name, devices, chip, step_s);
+	return AP_OK;
+}
+
+static enum ap_status read_inputs(struct file *f, const struct ap_jv *graph, struct ap_map *inputs)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, graph, "inputs", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(need(f, v, AP_JSTRING));
+		ap_map_put_str(inputs, ap_jv_str(v), NULL);
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_plan(struct file *f, struct ap_picture *out)
+{
+	const struct ap_jv *root = ap_json_root(f->doc), *graph;
+	struct ap_map *inputs = ap_map_create(f->ctx->scratch);
+	const char *schema, *title;
+
+	AP_TRY(need(f, root, AP_JOBJECT));
+	AP_TRY(ap_json_get_str(f->ctx, f->doc, root, "schema", &schema));
+	if (strcmp(schema, "autopar-plan/1") != 0)
+		return fault(f, ap_jv_get(root, "schema"), "expected \"autopar-plan/1\"");
+	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "graph", &graph));
+	AP_TRY(read_title(f, root, graph, &title));
+	AP_TRY(read_inputs(f, graph, inputs));
+	AP_TRY(read_operators(f, root, inputs));
+	AP_TRY(read_moves(f, root));
+	ap_pic_finish(&f->b, title, out);
+	return AP_OK;
+}
+
+enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
+	struct ap_picture *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct file f = {.ctx = ctx, .doc = plan_doc, .b = {.ctx = ctx}};
+	enum ap_status st;
+
+	f.oper = ap_map_create(ctx->scratch);
+	f.made = ap_map_create(ctx->scratch);
+	st = read_plan(&f, out);
+	ap_arena_release(ctx->scratch, mark);
+	return st;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures: DOT text, hostile names, rendering by a child process. */
+#include <fcntl.h>
+#include <graphviz/cgraph.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "emit/emit.h"
+#include "emit_test.h"
+
+static const char *dot_of(struct ap_ctx *ctx, const struct ap_picture *pic)
+{
+	const char *text;
+	size_t len;
+
+	ck_assert_int_eq(ap_emit_dot(ctx, pic, &text, &len), AP_OK);
+	ck_assert_uint_eq(strlen(text), len);
+	return text;
+}
+
+static const struct ap_pic_node small_nodes[] = {
+	{"Default/a-A/MatMul-op0", "MatMul", "a", "2x4", AP_PIC_BOTH, 2e-6},
+	{"add", "Add", "a", "8x1", AP_PIC_BATCH, 1e-6},
+	{"x", "Input", "", "", AP_PIC_NONE, 0},
+};
+static const struct ap_pic_edge small_edges[] = {
+	{2, 0, "x", "", 0},
+	{0, 1, "h", "AllGather 2.00 MiB 14.0 us", 14e-6},
+};
+static const struct ap_picture small = {"net on 8 x chip", 3, small_nodes, 2, small_edges};
+
+START_TEST(text_of_a_small_picture)
+{
+	struct ap_ctx ctx = new_ctx();
+	const char *text = dot_of(&ctx, &small);
+	static const char *const parts[] = {
+		"digraph plan {\n",
+		"label=\"net on 8 x chip\\n\"",
+		"linelength=0",
+		"\tsubgraph cluster_0 {\n",
+		"label=\"a (2)\"",
+		"n0\t[fillcolor=\"#e69f00\",\n",
+		"label=\"MatMul\\nMatMul-op0\\nbatch+model 2x4\\n2.00 us\",\n\t\t\tpenwidth=5.0,",
+		"tooltip=\"operator Default/a-A/MatMul-op0\"];",
+		"label=\"Add\\nadd\\nbatch 8x1\\n1.00 us\",\n\t\t\tpenwidth=3.0",
+		"n0 -> n1\t[color=\"#d55e00\",\n\t\tlabel=\"AllGather 2.00 MiB 14.0 us\",\n",
+		"penwidth=5.0,\n\t\ttooltip=\"tensor h\"];",
+		"label=\"Input\\nx\"",
+		"n2 -> n0\t[tooltip=\"tensor x\"];",
+		"subgraph cluster_legend {",
+	};
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		ck_assert_msg(strstr(text, parts[i]), "no \"%s\" in:\n%s", parts[i], text);
+	ck_assert_str_eq(dot_of(&ctx, &small), text);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* ---- hostile names ---- */
+
+/* What a name is made of, and how that is shown. */
+static const struct token {
+	const char *raw, *shown;
+} tokens[] = {
+	{"\"", "\""}, {"\\", "\\"}, {"\n", "\n"}, {"\t", "\t"}, {"\x1b", "\\x1b"}, {"\x01", "\\x01"},
+	{"\r", "\\x0d"}, {"\x7f", "\\x7f"}, {"\xC2\x85", "\\x85"}, {"\xE2\x80\xAE", "\\u202e"},
+	{"\xE2\x81\xA9", "\\u2069"}, {"\xEF\xBF\xBE", "\\ufffe"}, {"<b>", "<b>"},
+	{"<TABLE>", "<TABLE>"}, {"&quot;", "&quot;"}, {"\\N\\G", "\\N\\G"}, {"\"];evil[", "\"];evil["},
+	{"];}", "];}"}, {"//", "//"}, {"/*", "/*"}, {"#", "#"}, {"\xC3\xA9", "\xC3\xA9"},
+	{"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"}, {"\xD7\x90\xD7\x91", "\xD7\x90\xD7\x91"},
+	{"\xE2\x82\xAC", "\xE2\x82\xAC"}, {"-", "-"}, {".", "."}, {"0", "0"}, {"%s%n", "%s%n"},
+	{"{|}", "{|}"}, {" ", " "}, {"node", "node"}, {"$(touch P)", "$(touch P)"}, {"../x", "../x"},
+	{"\\l", "\\l"}, {"\\\"", "\\\""}, {"x", "x"},
+};
+
+enum { HOSTILE = 2000 };
+
+struct hostile {
+	struct ap_pic_node node[HOSTILE];
+	struct ap_pic_edge edge[HOSTILE];
+	const char *shown[HOSTILE];
+};
+
+static void make_hostile(struct ap_ctx *ctx, uint64_t *random, struct hostile *h)
+{
+	for (uint32_t i = 0; i < HOSTILE; i++) {
+		struct ap_str raw = new_str(ctx), shown = new_str(ctx);
+
+		for (uint64_t n = next_random(random) % 6 + 1; n; n--) {
+			const struct token *t =
+				&tokens[next_random(random) % (sizeof tokens / sizeof *tokens)];
+
+			ap_str_add(&raw, t->raw);
+			ap_str_add(&shown, t->shown);
+		}
+		h->node[i] = (struct ap_pic_node){.name = raw.s, .type = raw.s, .cut = "",
+			.cell = i % 3 ? raw.s : "same"};
+		h->edge[i] = (struct ap_pic_edge){.from = i, .to = (i + 7) % HOSTILE,
+			.tensor = raw.s, .moves = i % 2 ? raw.s : ""};
+		h->shown[i] = shown.s;
+	}
+}
+
+/* A label as Graphviz would show it. */
+static const char *unescape(struct ap_ctx *ctx, const char *s)
+{
+	struct ap_str out = new_str(ctx);
+
+	for (; *s; s++) {
+		if (*s != '\\') {
+			ap_str_addc(&out, *s);
+			continue;
+		}
+		s++;
+		ck_assert_msg(*s == '\\' || *s == 'n', "stray backslash before '%c'", *s);
+		ap_str_addc(&out, *s == 'n' ? '\n' : '\\');
+	}
+	return out.s;
+}
+
+static void check_hostile(struct ap_ctx *ctx, const char *text, const struct hostile *h)
+{
+	Agraph_t *g = agmemread(text);
+	char key[] = "label", tip[] = "tooltip";
+	uint32_t edges = 0;
+
+	ck_assert_ptr_nonnull(g);
+	ck_assert_int_eq(agnnodes(g), HOSTILE + 4 * (h->node[0].cls != AP_PIC_NONE));
+	for (uint32_t i = 0; i < HOSTILE; i++) {
+		char *id = ap_arena_printf(ctx->arena, "n%" PRIu32, i);
+		Agnode_t *n = agnode(g, id, 0);
+
+		ck_assert_ptr_nonnull(n);
+		ck_assert_str_eq(unescape(ctx, agget(n, key)),
+			ap_arena_printf(ctx->arena, "%s\n%s", h->shown[i], h->shown[i]));
+		ck_assert_str_eq(unescape(ctx, agget(n, tip)),
+			ap_arena_printf(ctx->arena, "operator %s", h->shown[i]));
+		for (Agedge_t *e = agfstout(g, n); e; e = agnxtout(g, e), edges++)
+			ck_assert_str_eq(unescape(ctx, agget(e, tip)),
+				ap_arena_printf(ctx->arena, "tensor %s", h->shown[i]));
+	}
+	ck_assert_uint_eq(edges, HOSTILE);
+	agclose(g);
+}
+
+static bool has_dot(void)
+{
+	return system("command -v dot >/dev/null 2>&1") == 0;
+}
+
+/* Through the program itself, which reads and writes again. */
+static const char *canonical(struct ap_ctx *ctx, const char *text)
+{
+	char path[] = "/tmp/ap_test_XXXXXX", buf[4096];
+	struct ap_str out = new_str(ctx);
+	int fd = mkstemp(path);
+	FILE *pipe;
+	size_t n;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	pipe = popen(ap_arena_printf(ctx->arena, "dot -Tcanon %s", path), "r");
+	ck_assert_ptr_nonnull(pipe);
+	while ((n = fread(buf, 1, sizeof buf, pipe)) > 0)
+		ap_str_addn(&out, buf, n);
+	ck_assert_int_eq(pclose(pipe), 0);
+	unlink(path);
+	return out.s;
+}
+
+START_TEST(hostile_names_survive)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct hostile *h = AP_NEW(ctx.arena, struct hostile);
+	uint64_t random = seed_of_run();
+	struct ap_picture pic = {"\\\"]", HOSTILE, h->node, HOSTILE, h->edge};
+	const char *text;
+
+	make_hostile(&ctx, &random, h);
+	for (uint32_t i = 1; i < HOSTILE; i += 2) /* moves are our own words */
+		h->edge[i].moves = "AllGather";
+	text = dot_of(&ctx, &pic);
+	check_hostile(&ctx, text, h);
+	if (has_dot())
+		check_hostile(&ctx, canonical(&ctx, text), h);
+	free_ctx(&ctx);
+}
+END_TEST
+
+START_TEST(names_longer_than_a_line)
+{
+	char name[2001];
+	struct ap_pic_node node = {.name = name, .type = "T", .cell = "", .cut = ""};
+	struct ap_picture pic = {"t", 1, &node, 0, NULL};
+	struct ap_ctx ctx = new_ctx();
+
+	memset(name, '/', sizeof name - 1);
+	for (size_t i = 0; i < sizeof name - 1; i += 3)
+		name[i] = 'a';
+	name[sizeof name - 1] = '\0';
+	ck_assert_ptr_nonnull(strstr(dot_of(&ctx, &pic), name));
+	free_ctx(&ctx);
+}
+END_TEST
+
+START_TEST(an_empty_picture)
+{
+	struct ap_picture pic = {.title = ""};
+	struct ap_ctx ctx = new_ctx();
+
+	ck_assert_ptr_null(strstr(dot_of(&ctx, &pic), "n0"));
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* A result that all layers read must not bind them together. */
+START_TEST(hubs_do_not_pull)
+{
+	enum { USERS = 12 };
+	struct ap_pic_node node[USERS + 1];
+	struct ap_pic_edge edge[USERS];
+	struct ap_picture pic = {"t", USERS + 1, node, USERS, edge};
+	struct ap_ctx ctx = new_ctx();
+	int slack = 0;
+
+	for (uint32_t i = 0; i <= USERS; i++)
+		node[i] = (struct ap_pic_node){.name = "n", .type = "T", .cell = "", .cut = ""};
+	for (uint32_t i = 0; i < USERS; i++)
+		edge[i] = (struct ap_pic_edge){.from = 0, .to = i + 1, .tensor = "t", .moves = ""};
+	for (const char *s = dot_of(&ctx, &pic); (s = strstr(s, "constraint=false")); s++)
+		slack++;
+	ck_assert_int_eq(slack, USERS - 8);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* ---- rendering ---- */
+
+static int open_files(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void check_nothing_left(int files)
+{
+	ck_assert_int_eq(open_files(), files);
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static const struct rendered {
+	const char *format, *begins;
+} formats[] = {{"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF"}};
+
+START_TEST(rendered)
+{
+	const struct rendered *r = &formats[_i];
+	struct ap_ctx ctx = new_ctx();
+	const char *text = dot_of(&ctx, &small), *bytes;
+	int files = open_files();
+	size_t len;
+
+	if (has_dot()) {
+		ck_assert_int_eq(ap_emit_rendered(&ctx, text, strlen(text), r->format, &bytes, &len),
+			AP_OK);
+		ck_assert_uint_gt(len, 100);
+		ck_assert_mem_eq(bytes, r->begins, strlen(r->begins));
+		check_nothing_left(files);
+	}
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* Makes dir the PATH; the old one is given back by a second call. */
+static const char *swap_path(struct ap_ctx *ctx, const char *dir)
+{
+	const char *old = ap_arena_strdup(ctx->arena, getenv("PATH"));
+
+	setenv("PATH", dir, 1);
+	return old;
+}
+
+/* Stand-ins for dot, first on the PATH. */
+static const struct stand_in {
+	const char *script;
+	enum ap_status st;
+	const char *says;
+} stand_ins[] = {
+	{NULL, AP_IO, "no program dot on the PATH"},
+	{"exit 0", AP_IO, "without a word"},
+	{"echo no fonts >&2; echo more >&2; exit 3", AP_IO, "the program dot failed: no fonts"},
+	{"kill -9 $$", AP_IO, "ended by a signal"},
+	{"exec <&-; echo picture; exec >&- 2>&-; exit 0", AP_OK, NULL},
+	{"i=0; while [ $i -lt 20000 ]; do echo 0123456789 >&2; i=$((i+1)); done; cat", AP_OK, NULL},
+	{"echo \"$1\"", AP_OK, NULL},
+};
+
+START_TEST(programs_that_misbehave)
+{
+	const struct stand_in *s = &stand_ins[_i];
+	struct ap_ctx ctx = new_ctx();
+	char dir[] = "/tmp/ap_test_XXXXXX", *text = ap_arena_alloc(ctx.arena, 1, 1 << 20);
+	const char *path, *bytes, *old_path;
+	int files = open_files();
+	size_t len;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	path = ap_arena_printf(ctx.arena, "%s/dot", dir);
+	if (s->script) {
+		FILE *f = fopen(path, "w");
+
+		fprintf(f, "#!/bin/sh\nPATH=/usr/bin:/bin\n%s\n", s->script);
+		fclose(f);
+		chmod(path, 0700);
+	}
+	old_path = swap_path(&ctx, dir);
+	signal(SIGPIPE, SIG_DFL); /* a write to a closed pipe would end this test */
+	memset(text, '#', (1 << 20) - 1);
+	ck_assert_int_eq(ap_emit_rendered(&ctx, text, strlen(text), "svg", &bytes, &len), s->st);
+	if (s->says)
+		ck_assert_msg(strstr(last_message(&ctx, NULL), s->says), "%s",
+			last_message(&ctx, NULL));
+	check_nothing_left(files);
+	swap_path(&ctx, old_path);
+	if (s->script)
+		unlink(path);
+	rmdir(dir);
+	free_ctx(&ctx);
+}
+END_TEST
+
+static volatile sig_atomic_t stop_flag;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	stop_flag = 1;
+}
+
+START_TEST(told_to_stop)
+{
+	char dir[] = "/tmp/ap_test_XXXXXX";
+	struct ap_ctx ctx = new_ctx();
+	const char *path, *bytes, *old_path;
+	int files = open_files();
+	size_t len;
+	FILE *f;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	path = ap_arena_printf(ctx.arena, "%s/dot", dir);
+	f = fopen(path, "w");
+	fprintf(f, "#!/bin/sh\nexec /bin/sleep 1000\n");
+	fclose(f);
+	chmod(path, 0700);
+	old_path = swap_path(&ctx, dir);
+	stop_flag = 0;
+	ctx.stop = &stop_flag;
+	signal(SIGALRM, on_alarm);
+	alarm(1);
+	ck_assert_int_eq(ap_emit_rendered(&ctx, "x", 1, "svg", &bytes, &len), AP_STOPPED);
+	check_nothing_left(files);
+	swap_path(&ctx, old_path);
+	unlink(path);
+	rmdir(dir);
+	free_ctx(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		rendered,
+		programs_that_misbehave,
+		text_of_a_small_picture,
+		hostile_names_survive,
+		names_longer_than_a_line,
+		an_empty_picture,
+		hubs_do_not_pull,
+		told_to_stop,
+	};
+	const int loops[sizeof tests / sizeof *tests] = {sizeof formats / sizeof *formats,
+		sizeof stand_ins / sizeof *stand_ins};
+
+	return run_tests("dot", tests, loops, sizeof tests / sizeof *tests);
+}
