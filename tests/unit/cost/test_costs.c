@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Seconds and bytes against figures worked out by hand from the profile's numbers. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "cost/cost.h"
+#include "cost/kernel.h"
+#include "fixture.h"
+
+#define GRAPH \
+	"{'schema':'autopar-graph/1','name':'pair'," \
+	"'inputs':[{'name':'x','shape':[4096,1024],'dtype':'float16','batch_dim':0}]," \
+	"'parameters':[{'name':'b0','shape':[1024],'dtype':'float16'}," \
+	"{'name':'w','shape':[1024,2048],'dtype':'float16'}," \
+	"{'name':'v','shape':[2048,1024],'dtype':'float16'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]}," \
+	"{'name':'up','type':'MatMul','inputs':['x0','w'],'outputs':[{'name':'h'}]}," \
+	"{'name':'act','type':'ReLU','inputs':['h'],'outputs':[{'name':'r'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['r','v'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* Figures of the a100-80 profile: 5 us a kernel, 30 us a collective, 312 TF * 0.87 with half extents
+ * 144, 144, 112, 2039 GB/s * 0.75, NVLink 300 GB/s * 0.76 with 3.4 us a hop. */
+#define FORWARD 2.642978791629826e-05 /* 5 us + 2 (2048+144)(1024+144)(1024+112) / 271.44 TF */
+#define BACKWARD 5.314157571470675e-05 /* the same for (2048, 1024, 1024) and (1024, 1024, 2048) */
+#define GRADIENT 5.51960701754386e-05 /* 30 us + 2 (3.4 us + 4 MiB / 2 / 228 GB/s) */
+#define OPTIMIZER 2.5570397253555664e-05 /* 5 us + 2^20 * 30 B / 1529.25 GB/s */
+#define GATHER0 9.198821052631578e-05 /* 30 us + 2 * 3.4 us + 3/4 * 16 MiB / 228 GB/s */
+#define GATHER1 0.00014587172466723453 /* and two copies of 16 MiB */
+#define SLICE 1.0485439267614845e-05 /* 5 us + 2 * 4 MiB / 1529.25 GB/s */
+#define PAD 1.871359816903711e-05 /* 5 us + (16 + 4) MiB / 1529.25 GB/s */
+#define ALLTOALL 6.448249189919379e-05 /* 30 us + 3 (3.4 us + 1 MiB / 228 GB/s), and a copy of 4 MiB */
+
+static void near(double got, double want)
+{
+	ck_assert_msg(fabs(got - want) <= 1e-12 * fabs(want), "got %.17g, want %.17g", got, want);
+}
+
+static void price(struct fixture *f, const char *name, const char *cut, struct ap_op_cost *c)
+{
+	struct ap_pricer *pr = ap_pricer_create(f->ctx.arena, f->machine, &f->step);
+	ap_id node = fixture_node(f, name);
+	int32_t count[AP_MAX_FACTOR];
+	const struct ap_task *tasks;
+	struct ap_placement p;
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	fixture_counts(f, node, cut, count);
+	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
+	ap_op_cost_make(pr, &tasks[node], &p, c);
+}
+
+START_TEST(product)
+{
+	struct fixture f;
+	struct ap_op_cost c;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, GRAPH);
+	price(&f, "up", "m=2 n=2", &c);
+	near(c.forward_s, FORWARD);
+	near(c.backward_s, BACKWARD);
+	near(c.gradient_s, GRADIENT);
+	near(c.optimizer_s, OPTIMIZER);
+	ck_assert_double_eq(c.forward_comm_s, 0);
+	ck_assert_double_eq(c.backward_comm_s, 0);
+	ck_assert_int_eq(c.weight_bytes, 2097152);
+	ck_assert_int_eq(c.gradient_bytes, 2097152);
+	ck_assert_int_eq(c.optimizer_bytes, 12582912);
+	/* h is not kept (ReLU keeps its own result); gradients of x0 and h: 4 MiB + 4 MiB. */
+	ck_assert_int_eq(c.activation_bytes, 0);
+	ck_assert_int_eq(c.temporary_bytes, 8388608);
+	fixture_close(&f);
+}
+END_TEST
+
+START_TEST(kept_once)
+{
+	struct fixture f;
+	struct ap_op_cost c;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, GRAPH);
+	/* x0 is needed for the gradient of w: charged to Add, its producer. */
+	price(&f, "add", "A=4", &c);
+	ck_assert_int_eq(c.activation_bytes, 1024 * 1024 * 2);
+	/* ReLU keeps its result; the product that follows keeps the same tensor: once. */
+	price(&f, "act", "A=4", &c);
+	ck_assert_int_eq(c.activation_bytes, 1024 * 2048 * 2);
+	price(&f, "loss", "A=4", &c);
+	ck_assert_int_eq(c.activation_bytes, 0);
+	f.step.in_flight = 3;
+	price(&f, "act", "A=4", &c);
+	ck_assert_int_eq(c.activation_bytes, 3 * 1024 * 2048 * 2);
+	f.step.in_flight = 1;
+	f.step.micro_batches = 4;
+	price(&f, "act", "A=4", &c);
+	ck_assert_int_eq(c.activation_bytes, 1024 * 2048 * 2 / 4);
+	fixture_close(&f);
+}
+END_TEST
+
+START_TEST(inference)
+{
+	struct fixture f;
+	struct ap_op_cost c;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	f.step.training = false;
+	f.step.optimizer = NULL;
+	fixture_graph(&f, GRAPH);
+	price(&f, "up", "m=2 n=2", &c);
+	near(c.forward_s, FORWARD);
+	ck_assert_double_eq(c.backward_s + c.gradient_s + c.optimizer_s, 0);
+	ck_assert_int_eq(c.gradient_bytes + c.optimizer_bytes + c.activation_bytes, 0);
+	fixture_close(&f);
+}
+END_TEST
+
+static void move(struct fixture *f, bool grad, enum ap_executor executor, int32_t a0, int32_t a1,
+	int32_t b0, int32_t b1, struct ap_move_cost *c)
+{
+	struct ap_flow flow = {.rank = 2, .dtype = AP_FLOAT16, .grad = grad, .kept = true,
+		.size = {4096, 2048}};
+	struct ap_layout a = {.rank = 2, .dim = {{a0, a0 > 1}, {a1, a1 > 1}}};
+	struct ap_layout b = {.rank = 2, .dim = {{b0, b0 > 1}, {b1, b1 > 1}}};
+
+	f->step.executor = executor;
+	ap_move_cost_make(ap_pricer_create(f->ctx.arena, f->machine, &f->step), &flow, &a, &b, c);
+}
+
+START_TEST(redistribution)
+{
+	struct fixture f;
+	struct ap_move_cost c;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	move(&f, true, AP_EXECUTOR_MINDSPORE, 4, 1, 4, 1, &c);
+	ck_assert_double_eq(c.forward_s + c.backward_s, 0);
+	ck_assert_int_eq(c.kept_bytes, 0);
+	/* AllGather, its adjoint a ReduceScatter of the same volume. */
+	move(&f, true, AP_EXECUTOR_MINDSPORE, 4, 1, 1, 1, &c);
+	near(c.forward_s, GATHER0);
+	near(c.backward_s, GATHER0);
+	ck_assert_int_eq(c.bytes, 3 * 4096 * 2048 * 2 / 4);
+	ck_assert_int_eq(c.kept_bytes, 4096 * 2048 * 2);
+	/* Beyond the first dimension: Split and Concat follow. */
+	move(&f, false, AP_EXECUTOR_MINDSPORE, 1, 4, 1, 1, &c);
+	near(c.forward_s, GATHER1);
+	ck_assert_double_eq(c.backward_s, 0);
+	/* A slice is local; its adjoint pads with zeros, in the generic convention it gathers. */
+	move(&f, true, AP_EXECUTOR_MINDSPORE, 1, 1, 4, 1, &c);
+	near(c.forward_s, SLICE);
+	near(c.backward_s, PAD);
+	ck_assert_int_eq(c.bytes, 0);
+	move(&f, true, AP_EXECUTOR_GENERIC, 1, 1, 4, 1, &c);
+	near(c.forward_s, SLICE);
+	near(c.backward_s, GATHER0);
+	move(&f, true, AP_EXECUTOR_MINDSPORE, 4, 1, 1, 4, &c);
+	near(c.forward_s, ALLTOALL);
+	near(c.backward_s, ALLTOALL);
+	fixture_close(&f);
+}
+END_TEST
+
+/* The kernel law: halves at the half extents, memory-bound when thin. */
+START_TEST(kernels)
+{
+	struct fixture f;
+	struct ap_kernel k = {.unit = AP_OP_CUBE, .dtype = AP_FLOAT16, .gemm = true, .b = 1,
+		.m = 144, .n = 1e6, .k = 1e6};
+	double slow, ideal;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	slow = ap_kernel_time_s(f.machine->chip, &k) - 5e-6;
+	ideal = 2 * 144e12 / (312e12 * 0.87);
+	ck_assert(slow / ideal > 2 && slow / ideal < 2.001);
+	k = (struct ap_kernel){.unit = AP_OP_VECTOR, .dtype = AP_FLOAT16, .flops = 1, .bytes = 2039e6};
+	near(ap_kernel_time_s(f.machine->chip, &k), 5e-6 + 1e-3 / 0.75);
+	k.unit = AP_OP_VIEW;
+	ck_assert_double_eq(ap_kernel_time_s(f.machine->chip, &k), 0);
+	fixture_close(&f);
+}
+END_TEST
+
+static void shard_of(struct fixture *f, const char *cut, int64_t size, struct ap_opt_shard *s)
+{
+	ap_id node = fixture_node(f, "up");
+	int32_t count[AP_MAX_FACTOR];
+	const struct ap_task *tasks;
+	struct ap_placement p;
+
+	f->step.optimizer_sharding = true;
+	f->step.shard_size = size;
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	fixture_counts(f, node, cut, count);
+	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
+	ap_opt_shard_make(&tasks[node], 1, &p, &f->step, s);
+}
+
+/* Formats 1.5: G = [0,8,16,24] with size 2 gives [0,8], [16,24]; step 8. */
+START_TEST(optimizer_shards)
+{
+	struct fixture f;
+	struct ap_opt_shard s;
+	int64_t ranks[4];
+
+	fixture_open(&f, 32, 8, "a100-80");
+	fixture_graph(&f, GRAPH);
+	shard_of(&f, "m=4 n=8", -1, &s);
+	ck_assert_int_eq(s.shards, 4);
+	ck_assert_int_eq(s.weight_step, 8);
+	ck_assert_int_eq(s.weight_size, -1);
+	shard_of(&f, "m=4 n=8", 2, &s);
+	ck_assert_int_eq(s.shards, 2);
+	ck_assert_int_eq(s.weight_step, 8);
+	ck_assert_int_eq(s.weight_size, 2);
+	ap_axes_group(&s.group, 0, ranks);
+	ck_assert(ranks[0] == 0 && ranks[1] == 8);
+	ap_axes_group(&s.group, 16, ranks);
+	ck_assert(ranks[0] == 16 && ranks[1] == 24);
+	shard_of(&f, "m=4 n=8", 8, &s);
+	ck_assert_int_eq(s.weight_size, 4);
+	shard_of(&f, "n=32", -1, &s);
+	ck_assert_int_eq(s.shards, 1);
+	ck_assert_int_eq(s.weight_step + s.weight_size, 0);
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("costs");
+	TCase *tc = tcase_create("by hand");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_test(tc, product);
+	tcase_add_test(tc, kept_once);
+	tcase_add_test(tc, inference);
+	tcase_add_test(tc, redistribution);
+	tcase_add_test(tc, kernels);
+	tcase_add_test(tc, optimizer_shards);
+	suite_add_tcase(s, tc);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
