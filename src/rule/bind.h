@@ -58,6 +58,12 @@ bool ap_bind_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t si
 /* "[2, 3]" in the run arena. */
 const char *ap_bind_shape(struct ap_binding *b, const int64_t *dim, uint8_t rank);
 
+/* rule_match.c: operands against the row's text: base, lengths, factors. */
+bool ap_bind_match(struct ap_binding *b);
+
+/* rule_match.c: dimensions of operands and results, once matched. */
+void ap_bind_build(struct ap_binding *b);
+
 /* rule_when.c: do the row's conditions hold? */
 bool ap_bind_when(struct ap_binding *b);
 

@@ -4,7 +4,7 @@
  * is derived (legality, slices, FLOPs, communication, gradient exchange, dev_matrix, tensor_map,
  * memory). The notation is described in man autopar-rules(7):
  *
- *   mk,kn->mn   letters are factors; the same letter has the same length; "," operands, "->" results
+ *   mk,kn->mn   letters are factors, the same letter has the same length; "->" before the results
  *   x!          frozen, may not be cut          x@   looked-up: cut by masking, no part of the work
  *   *           all dimensions not otherwise named, right-aligned, numpy broadcasting
  *   [axis]      the dimensions that attribute `axis` names, where it names them; [axis!] frozen
@@ -67,8 +67,8 @@ struct ap_op_row {
 /* Row i in table order; NULL past the end. */
 const struct ap_op_row *ap_op_at(size_t i);
 
-/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest (may
- * be NULL) is then the closest known name, or NULL. */
+/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest
+ * (which may be NULL) is then the closest known name, or NULL. */
 const char *ap_op_canonical(const char *type, const char **nearest);
 
 /* Alias row i: old name and what it means now; false past the end. */
@@ -166,8 +166,8 @@ struct ap_bind_fault {
 
 /*
  * Binds the first fitting row: infers result shapes (out->out[].size, dtype); whether they agree
- * with the declared ones is the caller's question. AP_MEANING and *fault when no row fits (the fault
- * of the row that came furthest); nothing goes to the sink. O(rows + rank^2) per operator.
+ * with the declared ones is the caller's question. AP_MEANING and *fault when no row fits (that of
+ * the row that came furthest); nothing goes to the sink. O(rows + rank^2) per operator.
  */
 enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
 	struct ap_bind_fault *fault);

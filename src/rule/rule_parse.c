@@ -4,15 +4,17 @@
 #include <string.h>
 
 struct cursor {
-	const char *begin, *p;
-	const char *wrong; /* first mistake, NULL while there is none */
+	const char *p;
+	const char *wrong, *at; /* first mistake and its place, NULL while there is none */
 	struct ap_rule *r;
 };
 
 static bool fail(struct cursor *c, const char *wrong)
 {
-	if (!c->wrong)
+	if (!c->wrong) {
 		c->wrong = wrong;
+		c->at = c->p;
+	}
 	return false;
 }
 
@@ -274,7 +276,7 @@ static bool results_are_known(struct cursor *c)
 
 const char *ap_rule_parse(const char *text, struct ap_rule *r, size_t *at)
 {
-	struct cursor c = {.begin = text, .p = text, .r = r};
+	struct cursor c = {.p = text, .r = r};
 
 	memset(r, 0, sizeof *r);
 	if (accept(&c, '='))
@@ -283,6 +285,6 @@ const char *ap_rule_parse(const char *text, struct ap_rule *r, size_t *at)
 		results_are_known(&c);
 	if (!c.wrong && *c.p)
 		fail(&c, "nothing more may follow");
-	*at = (size_t)(c.p - c.begin);
+	*at = (size_t)((c.wrong ? c.at : c.p) - text);
 	return c.wrong;
 }

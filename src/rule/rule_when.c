@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* Is value one of the words of list, which are parted by '|'? */
 static bool listed(const char *list, size_t len, const char *value)
 {
@@ -84,19 +86,34 @@ static bool holds(const struct ap_bind_in *in, const struct condition *c)
 	return listed(c->values, c->len, value_for(in, c, buf));
 }
 
+/* "a|b" as "a or b". */
+static const char *alternatives(struct ap_binding *b, const struct condition *c)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, b->ctx->arena);
+	for (size_t i = 0; i < c->len; i++) {
+		if (c->values[i] == '|')
+			ap_str_add(&s, " or ");
+		else
+			ap_str_addc(&s, c->values[i]);
+	}
+	return s.s;
+}
+
 static bool refuse(struct ap_binding *b, const struct condition *c)
 {
 	char buf[32];
 
 	if (is_outputs(c))
 		return ap_bind_fail(b, "operator-outputs", -1,
-			"%s results are declared; %.*s is expected", value_for(b->in, c, buf),
-			(int)c->len, c->values);
+			"%s results are declared; %s is expected", value_for(b->in, c, buf),
+			alternatives(b, c));
 	if (!c->values)
 		return ap_bind_fail(b, "operator-attr", -1, "attribute %s must %sbe set", c->name,
 			c->negated ? "not " : "");
-	return ap_bind_fail(b, "operator-attr", -1, "attribute %s is %s; %.*s is expected", c->name,
-		value_for(b->in, c, buf), (int)c->len, c->values);
+	return ap_bind_fail(b, "operator-attr", -1, "attribute %s is %s; %s is expected", c->name,
+		value_for(b->in, c, buf), alternatives(b, c));
 }
 
 bool ap_bind_when(struct ap_binding *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/bad/graph: every named check has a file NAME.json (and NAME-2.json ..) that trips exactly it. */
+/* tests/bad/graph: every check has a file NAME.json (and NAME-2.json ..) that trips just it. */
 #include <check.h>
 #include <dirent.h>
 #include <stdio.h>

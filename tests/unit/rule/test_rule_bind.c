@@ -180,6 +180,227 @@ START_TEST(samples_bind_as_written)
 }
 END_TEST
 
+/* Forms of attention: layout, causal or not, mask, number of results. */
+struct attention {
+	const char *shapes, *attrs;
+	double flops;
+};
+
+static const struct attention attentions[] = {
+	{"float16[2,128,64] float16[2,256,16] float16[2,256,16] - - - uint8[2048,2048]",
+		"head_num=4 sparse_mode=3", 2},
+	{"float16[2,128,64] float16[2,256,16] float16[2,256,16] - - - uint8[2048,2048]",
+		"head_num=4 sparse_mode=4", 4},
+	{"float16[2,128,64] float16[2,256,16] float16[2,256,16] - - - bool[2,4,128,256]",
+		"head_num=4", 4},
+	{"float16[2,128,64] float16[2,256,16] float16[2,256,16] - - - bool[128,256]",
+		"head_num=4 sparse_mode=1", 4},
+	{"float16[2,4,128,16] float16[2,2,256,16] float16[2,2,256,16] - - - uint8[2048,2048]",
+		"input_layout=BNSD sparse_mode=2", 2},
+	{"float16[2,4,128,16] float16[2,2,256,16] float16[2,2,256,16] - - - uint8[2048,2048]",
+		"input_layout=BNSD head_num=4 sparse_mode=4", 4},
+	{"float16[2,4,128,16] float16[2,2,256,16] float16[2,2,256,16] - - - bool[1,1,128,256]",
+		"input_layout=BNSD head_num=4", 4},
+	{"float16[2,4,128,16] float16[2,2,256,16] float16[2,2,256,16] - - - bool[128,256]",
+		"input_layout=BNSD head_num=4", 4},
+};
+
+START_TEST(attention_in_all_forms)
+{
+	const struct attention *a = &attentions[_i / 2];
+	bool four = _i % 2;
+	struct ap_bound b = bind_ok("FlashAttentionScore", a->shapes, a->attrs,
+		four ? "? ? ? ?" : "?");
+	const struct ap_operand *o = &b.out[four ? 3 : 0];
+
+	ck_assert_double_eq(b.flops, a->flops);
+	ck_assert_double_eq(b.row->backward, 2.5);
+	ck_assert_uint_eq(b.nout, four ? 4 : 3);
+	ck_assert_int_eq(o->rank, b.in[0].rank);
+	ck_assert_mem_eq(o->size, b.in[0].size, sizeof o->size);
+	ck_assert(o->saved);
+	ck_assert(b.in[2].differentiable && !b.in[3].differentiable);
+}
+END_TEST
+
+/* Element-wise rows share two rules; any shapes do for them. */
+static bool bind_family(const struct ap_op_row *row)
+{
+	bool two = strcmp(row->rule, "*,*->*") == 0;
+	const char *t = *row->types == 'b' ? "bool" : "float32";
+	char shapes[64];
+
+	if (!two && strcmp(row->rule, "*->*") != 0)
+		return false;
+	snprintf(shapes, sizeof shapes, "%s[8,6]%s%s%s", t, two ? " " : "", two ? t : "",
+		two ? "[6]" : "");
+	ck_assert_ptr_eq(bind_ok(row->name, shapes, strcmp(row->name, "Cast") == 0 ?
+		"dst_type=float16" : "", "").row, row);
+	return true;
+}
+
+static bool bind_sample(const struct ap_op_row *row)
+{
+	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+		if (strcmp(samples[i].type, row->name) == 0 && bind_ok(row->name,
+			samples[i].shapes, samples[i].attrs, samples[i].declared).row == row)
+			return true;
+	for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++)
+		if (strcmp(row->name, "FlashAttentionScore") == 0 &&
+			bind_ok(row->name, attentions[i / 2].shapes, attentions[i / 2].attrs,
+				i % 2 ? "? ? ? ?" : "?").row == row)
+			return true;
+	return false;
+}
+
+START_TEST(every_row_binds_to_a_sample)
+{
+	const struct ap_op_row *row;
+
+	for (size_t i = 0; (row = ap_op_at(i)); i++)
+		ck_assert_msg(bind_family(row) || bind_sample(row), "%s \"%s\" (%s) has no sample",
+			row->name, row->rule, row->when);
+}
+END_TEST
+
+/* Which operands and results are kept, which operands gradients flow into. */
+static const struct {
+	const char *type, *shapes, *attrs, *kept, *grad;
+} flows[] = {
+	{"MatMul", "float16[4,6] float16[6,2]", "", "ab", "ab"},
+	{"Add", "float16[4,6] float16[6]", "", "", "ab"},
+	{"RealDiv", "float16[4,6] float16[6]", "", "bo", "ab"},
+	{"Equal", "float16[4,6] float16[6]", "", "", ""},
+	{"Mul", "int32[4,6] int32[6]", "", "ab", ""},
+	{"ReLU", "float16[4]", "", "o", "a"},
+	{"GeLU", "float16[4]", "", "a", "a"},
+	{"Softmax", "float16[4]", "", "o", "a"},
+	{"LayerNorm", "float16[4,6] float16[6] float16[6]", "", "abpq", "abc"},
+	{"Dropout", "float16[4]", "", "p", "a"},
+	{"Gather", "float32[4,6] int32[3]", "", "b", "a"},
+	{"OneHot", "int32[3]", "depth=4", "", ""},
+	{"Floor", "float32[3]", "", "", ""},
+	{"SoftmaxCrossEntropyWithLogits", "float32[3,4] float32[3,4]", "", "p", "a"},
+	{"FlashAttentionScore", "float16[2,8,4] float16[2,8,4] float16[2,8,4] - - - bool[8,8]",
+		"head_num=2", "abcdopq", "abc"},
+};
+
+START_TEST(what_is_kept_and_where_gradients_flow)
+{
+	struct ap_bound b = bind_ok(flows[_i].type, flows[_i].shapes, flows[_i].attrs, "");
+	char kept[16] = "", grad[16] = "";
+
+	for (uint16_t k = 0; k < b.nin; k++) {
+		if (b.in[k].saved)
+			kept[strlen(kept)] = (char)('a' + k);
+		if (b.in[k].differentiable)
+			grad[strlen(grad)] = (char)('a' + k);
+	}
+	for (uint16_t k = 0; k < b.nout; k++)
+		if (b.out[k].saved)
+			kept[strlen(kept)] = (char)('o' + k);
+	ck_assert_str_eq(kept, flows[_i].kept);
+	ck_assert_str_eq(grad, flows[_i].grad);
+}
+END_TEST
+
+static const struct {
+	const char *type, *shapes, *attrs, *declared;
+	const char *check, *words;
+	int operand;
+} faults[] = {
+	{"NoSuch", "", "", "", "operator-known", "unknown", -1},
+	{"MatMul", "float32[4,6]", "", "", "operator-inputs", "needs 2 operands; 1 are given", -1},
+	{"MatMul", "- float32[4,6]", "", "", "operator-inputs", "needs 2", -1},
+	{"ReLU", "float32[4] float32[4]", "", "", "operator-inputs", "at most 1", -1},
+	{"ReLU", "float32[4]", "", "? ?", "operator-outputs", "1 results; 2 are declared", -1},
+	{"FlashAttentionScore", "float16[2,8,4] float16[2,8,4] float16[2,8,4]", "head_num=2",
+		"? ?", "operator-outputs", "2 results are declared; 1 is expected", -1},
+	{"MatMul", "float32[6] float32[6,2]", "", "", "operator-rank",
+		"operand 0 has shape [6]; MatMul needs 2 dimensions there", 0},
+	{"BatchMatMul", "float32[4,6] float32[6]", "", "", "operator-rank", "at least 2", 1},
+	{"MatMul", "float32[4,6] float32[6,2]", "transpose_a=true", "", "operator-shape",
+		"dimension 0 of operand 1 is 6, dimension 0 of operand 0 is 4", 1},
+	{"MatMul", "float32[4,3] float32[6,2]", "", "", "operator-shape", "do not fit", 1},
+	{"BiasAdd", "float32[4,3] float32[4]", "", "", "operator-shape", "do not fit", 1},
+	{"BiasAdd", "float32[4,3] float32[3]", "data_format=ND", "", "operator-attr",
+		"attribute data_format is ND; NCHW or NCDHW is expected", -1},
+	{"Add", "float32[2,3] float32[2]", "", "", "operator-shape",
+		"dimension 0 of operand 1 is 2, another operand has 3 there", 1},
+	{"LogicalAnd", "bool[2] float32[2]", "", "", "operator-dtype", "bool is expected", 1},
+	{"Softmax", "float32[]", "", "", "operator-attr", "attribute axis is -1", -1},
+	{"LayerNorm", "float32[2,3] float32[3] float32[3]", "begin_norm_axis=2", "",
+		"operator-attr", "attribute begin_norm_axis is 2", -1},
+	{"LayerNorm", "float32[2,3] float32[3] float32[2,3]", "", "", "operator-rank",
+		"operand 2 has shape [2, 3]; 1 dimensions are expected", 2},
+	{"Transpose", "float32[2,3]", "perm=0,2", "", "operator-attr", "attribute perm is 2", -1},
+	{"Gather", "float32[4,6,2,2] int32[3]", "", "", "operator-rank", "operand 0", 0},
+	{"Gather", "float32[4,6] int32[3]", "batch_dims=1", "", "operator-attr", "0 is expected",
+		-1},
+	{"OneHot", "int32[4]", "", "", "operator-attr", "attribute depth is missing", -1},
+	{"OneHot", "int32[4]", "depth=3 axis=0", "", "operator-attr", "axis is 0; -1", -1},
+	{"Reshape", "float32[4,6]", "shape=5,-1", "", "operator-shape", "cannot be shaped", 0},
+	{"Reshape", "float32[4,6]", "shape=1,1,1,1,1,1,1,1,24", "", "operator-attr",
+		"more than 8 values", -1},
+	{"Reshape", "float32[4,6]", "", "float32[5,5]", "operator-shape", "another number", 0},
+	{"FlashAttentionScore", "float16[2,8,64] float16[2,8,24] float16[2,8,24]", "head_num=4", "",
+		"operator-shape", "dimension 2 of operand 0 is 64, dimension 2 of operand 1 is 24", 0},
+	{"FlashAttentionScore", "float16[2,8,64] float16[2,8,64] float16[2,9,64]", "head_num=4", "",
+		"operator-shape", "dimension 1 of operand 2 is 9", 2},
+	{"FlashAttentionScore", "float16[2,8,64] float16[2,8,64] float16[2,8,64] - - - bool[9,8]",
+		"head_num=4", "", "operator-shape", "dimension 0 of operand 3 is 9", 3},
+	{"FlashAttentionScore", "float16[2,8,64] float16[2,8,64] float16[2,8,64]", "head_num=0",
+		"", "operator-attr", "head_num must be at least 1", -1},
+	{"Cast", "float16[2]", "", "", "operator-attr", "attribute dst_type is missing", -1},
+};
+
+START_TEST(faults_name_check_operand_and_sizes)
+{
+	struct ap_bind_fault f = bind_bad(faults[_i].type, faults[_i].shapes, faults[_i].attrs,
+		faults[_i].declared);
+
+	ck_assert_msg(strstr(f.text, faults[_i].words), "%s", f.text);
+	ck_assert_str_eq(f.check, faults[_i].check);
+	ck_assert_int_eq(f.operand, faults[_i].operand);
+}
+END_TEST
+
+START_TEST(repeats_go_left_where_a_vocabulary_is_cut)
+{
+	struct ap_bound g = bind_ok("Gather", "float32[50,10] int32[8]", "", "");
+	struct ap_bound m = bind_ok("MatMul", "float32[50,10] float32[10,8]", "", "");
+
+	ck_assert_uint_eq(g.left, 1); /* v is the first factor */
+	ck_assert_int_eq(g.factor[0].letter, 'v');
+	ck_assert_uint_eq(g.factor[0].flags, AP_FACTOR_LOOKUP);
+	ck_assert_uint_eq(m.left, 0);
+}
+END_TEST
+
+START_TEST(reductions_tell_how_parts_combine)
+{
+	ck_assert_int_eq(bind_ok("ReduceSum", "float32[8]", "", "").row->reduce, AP_REDUCE_SUM);
+	ck_assert_int_eq(bind_ok("ReduceMean", "float32[8]", "", "").row->reduce, AP_REDUCE_MEAN);
+	ck_assert_int_eq(bind_ok("ReduceMax", "float32[8]", "", "").row->reduce, AP_REDUCE_MAX);
+	ck_assert_int_eq(bind_ok("ReduceMin", "float32[8]", "", "").row->reduce, AP_REDUCE_MIN);
+	ck_assert_int_eq(bind_ok("ReduceProd", "float32[8]", "", "").row->reduce, AP_REDUCE_PROD);
+}
+END_TEST
+
+START_TEST(types_of_results_that_the_file_may_choose)
+{
+	struct ap_bound n = bind_ok("LayerNorm", "bfloat16[4,6] float32[6] float32[6]", "",
+		"bfloat16[4,6] bfloat16[4,1] float32[4,1]");
+	struct ap_bound d = bind_ok("Dropout", "float16[4]", "", "float16[4] float16[4]");
+	struct ap_bound o = bind_ok("OneHot", "int32[4]", "depth=2", "");
+
+	ck_assert_int_eq(n.out[1].dtype, AP_BFLOAT16);
+	ck_assert_int_eq(n.out[2].dtype, AP_FLOAT32);
+	ck_assert_int_eq(d.out[1].dtype, AP_FLOAT16);
+	ck_assert_int_eq(o.out[0].dtype, AP_FLOAT32);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("rule_bind");
@@ -190,6 +411,16 @@ int main(void)
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, samples_bind_as_written, 0,
 		(int)(sizeof samples / sizeof *samples));
+	tcase_add_loop_test(t, attention_in_all_forms, 0,
+		(int)(2 * sizeof attentions / sizeof *attentions));
+	tcase_add_test(t, every_row_binds_to_a_sample);
+	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
+		(int)(sizeof flows / sizeof *flows));
+	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
+		(int)(sizeof faults / sizeof *faults));
+	tcase_add_test(t, repeats_go_left_where_a_vocabulary_is_cut);
+	tcase_add_test(t, reductions_tell_how_parts_combine);
+	tcase_add_test(t, types_of_results_that_the_file_may_choose);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

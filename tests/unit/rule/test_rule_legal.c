@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conditions beyond single factors, names of operators and attributes. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rule_fixture.h"
+
+/* counts: by letter, "v4 A2"; factors not named are not cut. */
+static bool is_legal(const struct ap_bound *b, const char *counts, int64_t ndev)
+{
+	int32_t count[AP_MAX_FACTOR];
+
+	for (uint8_t f = 0; f < b->nfactor; f++) {
+		const char *p = strchr(counts, b->factor[f].letter);
+
+		count[f] = p ? (int32_t)strtol(p + 1, NULL, 10) : 1;
+	}
+	return ap_rule_legal(b, count, ndev);
+}
+
+static const struct {
+	const char *counts;
+	int64_t ndev;
+	bool legal;
+} lookups[] = { /* table v d, indices A B C */
+	{"", 8, true},
+	{"A2 B2 d2", 8, true}, /* vocabulary whole: anything */
+	{"C8", 8, true},
+	{"v8", 8, true},
+	{"v4", 8, true}, /* repeats are allowed with whole rows */
+	{"v4 d2", 8, true},
+	{"v2 d2", 8, false}, /* rows cut: no repeats */
+	{"v4 A2", 8, true}, /* batch and vocabulary: no repeats */
+	{"v2 A2", 8, false},
+	{"v2 A2 B2", 8, true},
+	{"v2 B4", 8, true},
+	{"v2 A2 C2", 8, false}, /* the first two dimensions only */
+	{"v2 A2 d2", 8, false}, /* whole rows only */
+};
+
+START_TEST(vocabulary_cuts)
+{
+	struct ap_bound b = bind_ok("Gather", "float32[64,16] int32[8,8,8]", "", "");
+
+	ck_assert_int_eq(is_legal(&b, lookups[_i].counts, lookups[_i].ndev), lookups[_i].legal);
+}
+END_TEST
+
+START_TEST(depth_of_one_hot)
+{
+	struct ap_bound v = bind_ok("OneHot", "int32[8]", "depth=16", "");
+	struct ap_bound m = bind_ok("OneHot", "int32[8,8]", "depth=16", "");
+
+	ck_assert(is_legal(&v, "A2 d4", 8));
+	ck_assert(is_legal(&m, "A8", 8));
+	ck_assert(!is_legal(&m, "A4 B2", 8));
+	ck_assert(!is_legal(&m, "d2", 8));
+}
+END_TEST
+
+START_TEST(grouped_heads)
+{
+	struct ap_bound g = bind_ok("FlashAttentionScore",
+		"float16[2,8,64] float16[2,8,16] float16[2,8,16]", "head_num=8", "");
+	struct ap_bound one = bind_ok("FlashAttentionScore",
+		"float16[2,8,64] float16[2,8,8] float16[2,8,8]", "head_num=8", "");
+
+	ck_assert_str_eq(ap_rule_text(&ctx, &g), "[b s (n g d!)], [b t! (n d!)], [b t! (n d!)] -> "
+		"[b s (n g d!)], [b (n g) s 8], [b (n g) s 8]; b=2 s=8 n=2 g=4 d=8 t=8");
+	ck_assert(is_legal(&g, "b2 n2", 8));
+	ck_assert(!is_legal(&g, "n2 g2", 8));
+	ck_assert(is_legal(&one, "g8", 8));
+}
+END_TEST
+
+START_TEST(operators_without_a_condition)
+{
+	struct ap_bound b = bind_ok("MatMul", "float32[8,8] float32[8,8]", "", "");
+
+	ck_assert(is_legal(&b, "m2 k2 n2", 8));
+}
+END_TEST
+
+/* Every condition that a row names exists: asking for it does not stop the program. */
+START_TEST(every_condition_exists)
+{
+	const struct ap_op_row *row;
+	const int32_t ones[AP_MAX_FACTOR] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	struct ap_operand o[8] = {{0}};
+
+	for (size_t i = 0; (row = ap_op_at(i)); i++) {
+		struct ap_bound b = {.row = row, .in = o, .out = o};
+
+		ck_assert(ap_rule_legal(&b, ones, 1));
+	}
+}
+END_TEST
+
+START_TEST(names_and_aliases)
+{
+	const char *old, *now, *nearest = NULL;
+
+	ck_assert_str_eq(ap_op_canonical("MatMul", NULL), "MatMul");
+	ck_assert_str_eq(ap_op_canonical("TensorAdd", NULL), "Add");
+	ck_assert_str_eq(ap_op_canonical("GatherV2", NULL), "Gather");
+	ck_assert_str_eq(ap_op_canonical("Gelu", NULL), "GeLU");
+	for (size_t i = 0; ap_op_alias_at(i, &old, &now); i++) {
+		ck_assert_str_eq(ap_op_canonical(now, NULL), now);
+		ck_assert_str_eq(ap_op_canonical(old, NULL), now);
+	}
+	ck_assert_ptr_null(ap_op_canonical("matmul", &nearest));
+	ck_assert_str_eq(nearest, "MatMul");
+	ck_assert_ptr_null(ap_op_canonical("LayerNrom", &nearest));
+	ck_assert_str_eq(nearest, "LayerNorm");
+	ck_assert_ptr_null(ap_op_canonical("Add2", &nearest));
+	ck_assert_str_eq(nearest, "Add");
+	nearest = "left alone";
+	ck_assert_ptr_null(ap_op_canonical("Frobnicate", &nearest));
+	ck_assert_ptr_null(nearest);
+}
+END_TEST
+
+START_TEST(attributes)
+{
+	static const int64_t one[] = {7}, two[] = {1, 2};
+	const struct ap_attr v[] = {
+		{.name = "axis", .type = AP_ATTR_INTS, .list = one, .n = 1},
+		{.name = "perm", .type = AP_ATTR_INTS, .list = two, .n = 2},
+		{.name = "depth", .type = AP_ATTR_INT, .i = 3},
+		{.name = "keep_dims", .type = AP_ATTR_BOOL, .i = 1},
+		{.name = "dst_type", .type = AP_ATTR_STRING, .s = "int8"},
+	};
+	const struct ap_attrs a = {5, v};
+	enum ap_attr_type type;
+
+	ck_assert_int_eq(ap_attr_int(&a, "axis", -1), 7);
+	ck_assert_int_eq(ap_attr_int(&a, "perm", -1), -1); /* not one number */
+	ck_assert_int_eq(ap_attr_int(&a, "depth", -1), 3);
+	ck_assert_int_eq(ap_attr_int(&a, "shape", -5), -5);
+	ck_assert(ap_attr_bool(&a, "keep_dims", false));
+	ck_assert(ap_attr_bool(&a, "transpose_a", true));
+	ck_assert_str_eq(ap_attr_str(&a, "dst_type", "x"), "int8");
+	ck_assert_str_eq(ap_attr_str(&a, "depth", "x"), "x");
+	ck_assert(ap_attr_known("begin_norm_axis", &type));
+	ck_assert_int_eq(type, AP_ATTR_INT);
+	ck_assert(!ap_attr_known("Axis", &type));
+	for (size_t i = 1; ap_attr_at(i); i++)
+		ck_assert_int_lt(strcmp(ap_attr_at(i - 1), ap_attr_at(i)), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rule_legal");
+	TCase *t = tcase_create("rule_legal");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)(sizeof lookups / sizeof *lookups));
+	tcase_add_test(t, depth_of_one_hot);
+	tcase_add_test(t, grouped_heads);
+	tcase_add_test(t, operators_without_a_condition);
+	tcase_add_test(t, every_condition_exists);
+	tcase_add_test(t, names_and_aliases);
+	tcase_add_test(t, attributes);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
