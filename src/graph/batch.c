@@ -84,12 +84,13 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
 	uint32_t factors = batch_factors(l, n);
-	bool lost = false;
+	bool lost = false, inherited = false;
 
 	for (uint16_t k = 0; k < n->nin; k++) {
 		const struct ap_tensor *t = &l->tensors.v[n->in[k]].t;
 		const struct ap_operand *o = &b->in[k];
 
+		inherited |= t->batch & (t->batch - 1);
 		if (headed_dims(o, factors) & ~t->batch)
 			say_mixed(l, n, "the batch meets a dimension of", t->name);
 		for (uint8_t i = 0; i < o->rank; i++)
@@ -99,7 +100,7 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 		lost |= factors >> f & 1 && b->factor[f].flags & AP_FACTOR_FROZEN;
 	if (lost)
 		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
-	if (factors & (factors - 1))
+	if (factors & (factors - 1) && !inherited)
 		say_mixed(l, n, "two dimensions carry the batch", NULL);
 }
 

@@ -288,6 +288,8 @@ static const struct {
 	{"operator-dtype", "operand 1 is float32; float16 is expected"},
 	{"output-shape", "declared as [4, 3]; [4, 2] is inferred"},
 	{"pin-value-2", "dimension 0 of length 4 cannot be cut in 8 equal parts"},
+	{"batch-mixed", "(operator \"gram\"): two dimensions carry the batch; micro-batches would "
+		"change the result [batch-mixed]\n"},
 	{"batch-scale-3", "the batch of 4 cannot be changed to 3"},
 };
 
