@@ -7,13 +7,18 @@
 #include "emit/terms.h"
 #include "shard/space.h"
 
-void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
+static void write_ints(struct ap_jw *w, const int32_t *v, size_t n)
 {
-	ap_jw_key(w, key);
 	ap_jw_arr_flat(w);
 	for (size_t i = 0; i < n; i++)
 		ap_jw_int(w, v[i]);
 	ap_jw_end(w);
+}
+
+void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
+{
+	ap_jw_key(w, key);
+	write_ints(w, v, n);
 }
 
 /* Member i, in ascending order, of the group of rank 0: strides descend, so this is i written in the
@@ -62,20 +67,6 @@ static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id 
 	ap_jw_end(&pw->w);
 }
 
-static void write_vectors(struct ap_jw *w, const char *key, uint32_t n, const uint8_t *rank,
-	const int32_t (*v)[AP_MAX_RANK])
-{
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < n; i++) {
-		ap_jw_arr_flat(w);
-		for (int d = 0; d < rank[i]; d++)
-			ap_jw_int(w, v[i][d]);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-}
-
 static void write_in_strategy(struct ap_plan_writer *pw, const struct ap_placement *place)
 {
 	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
@@ -84,36 +75,76 @@ static void write_in_strategy(struct ap_plan_writer *pw, const struct ap_placeme
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
 	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
 
-	write_vectors(&pw->w, "in_strategy", n, rank, (const int32_t(*)[AP_MAX_RANK])cut);
+	ap_jw_key(&pw->w, "in_strategy");
+	ap_jw_arr_flat(&pw->w);
+	for (uint32_t i = 0; i < n; i++)
+		write_ints(&pw->w, cut[i], rank[i]);
+	ap_jw_end(&pw->w);
 	ap_arena_release(pw->scratch, mark);
 }
 
-/* One vector per operand or result, by whatever fill makes of it. */
-typedef void fill_fn(const struct ap_placement *place, const struct ap_operand *t,
-	int32_t v[AP_MAX_RANK]);
-
-static void write_each(struct ap_plan_writer *pw, const char *key, const struct ap_placement *place,
-	const struct ap_operand *t, uint16_t n, fill_fn *fill)
+static void write_out_strategy(struct ap_jw *w, const struct ap_placement *place)
 {
-	struct ap_mark mark = ap_arena_mark(pw->scratch);
-	uint8_t *rank = AP_NEW_N(pw->scratch, uint8_t, n);
-	int32_t(*v)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, n, sizeof *v);
+	ap_jw_key(w, "out_strategy");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < place->bound->nout; i++) {
+		const struct ap_operand *t = &place->bound->out[i];
+		int32_t cut[AP_MAX_RANK];
 
-	for (int i = 0; i < n; i++) {
-		rank[i] = t[i].rank;
-		fill(place, &t[i], v[i]);
+		ap_strategy_vector(place, t, cut);
+		write_ints(w, cut, t->rank);
 	}
-	write_vectors(&pw->w, key, n, rank, (const int32_t(*)[AP_MAX_RANK])v);
-	ap_arena_release(pw->scratch, mark);
+	ap_jw_end(w);
 }
 
-static void fill_map(const struct ap_placement *place, const struct ap_operand *t,
-	int32_t v[AP_MAX_RANK])
+/* The axes of a dimension that several factors cut, outermost first; returns their number. */
+static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix *dev,
+	const struct ap_dim *dim, int32_t axes[AP_MAX_DIM_FACTOR])
+{
+	int n = 0;
+
+	for (int i = 0; i < dim->n; i++) {
+		struct ap_operand alone = {.rank = 1, .dim = {{1, {dim->factor[i]}}}};
+		int32_t map[AP_MAX_RANK];
+
+		if (place->count[dim->factor[i]] <= 1)
+			continue;
+		ap_tensor_map(place, &alone, dev, map);
+		axes[n++] = map[0];
+	}
+	return n;
+}
+
+/* A dimension that several axes cut has a list of them in its place. */
+static void write_map(struct ap_jw *w, const struct ap_placement *place,
+	const struct ap_dev_matrix *dev, const struct ap_operand *t)
+{
+	int32_t map[AP_MAX_RANK], axes[AP_MAX_DIM_FACTOR];
+
+	ap_tensor_map(place, t, dev, map);
+	ap_jw_arr_flat(w);
+	for (int d = 0; d < t->rank; d++) {
+		int n = cut_axes(place, dev, &t->dim[d], axes);
+
+		if (n > 1)
+			write_ints(w, axes, (size_t)n);
+		else
+			ap_jw_int(w, map[d]);
+	}
+	ap_jw_end(w);
+}
+
+static void write_maps(struct ap_jw *w, const char *key, const struct ap_placement *place,
+	const struct ap_operand *t, uint16_t n)
 {
 	struct ap_dev_matrix dev;
 
 	ap_dev_matrix_raw(place, &dev);
-	ap_tensor_map(place, t, &dev, v);
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n; i++)
+		write_map(w, place, &dev, &t[i]);
+	ap_jw_end(w);
 }
 
 /* Slices of one micro-batch: what a rank holds while it computes. */
@@ -224,11 +255,11 @@ static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *pla
 	struct ap_dev_matrix dev;
 
 	write_in_strategy(pw, place);
-	write_each(pw, "out_strategy", place, b->out, b->nout, ap_strategy_vector);
+	write_out_strategy(&pw->w, place);
 	ap_dev_matrix_raw(place, &dev);
 	ap_plan_write_kint32s(&pw->w, "dev_matrix", dev.axis, (size_t)dev.n);
-	write_each(pw, "in_tensor_map", place, b->in, b->nin, fill_map);
-	write_each(pw, "out_tensor_map", place, b->out, b->nout, fill_map);
+	write_maps(&pw->w, "in_tensor_map", place, b->in, b->nin);
+	write_maps(&pw->w, "out_tensor_map", place, b->out, b->nout);
 	ap_jw_kint(&pw->w, "repeated", place->repeat);
 	write_factors(&pw->w, place);
 }
@@ -280,7 +311,7 @@ static void write_layout(struct ap_jw *w, const char *key, const struct ap_layou
 	ap_jw_end(w);
 }
 
-/* "outer" and "concat_outer": how many parts the dimension already stands in, before its own. */
+/* A step sees a dimension of the slice as (outer, parts, inner): see shard/reshard.h. */
 static void write_step(struct ap_jw *w, const struct ap_reshard_step *s, int bytes)
 {
 	ap_jw_obj_flat(w);
