@@ -35,7 +35,8 @@ plan() {
   shift
   "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt" --plan-out "$name.plan.json" \
     --dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
-  "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json"
+  "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json" \
+    2>>"$name.err"
   "$bin" solve "$name.problem.json" --write-lp "$name.lp" >"$name.solution.json"
 }
 
