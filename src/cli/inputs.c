@@ -182,6 +182,8 @@ static void echo_settings(struct ap_run *run, struct ap_inputs *in)
 	uint32_t n = 0;
 
 	o.device_num = in->topo->ndev;
+	if (strcmp(in->topo->form, "given") != 0)
+		o.devices_per_server = 0;
 	o.chip = in->chip->name;
 	o.software = in->step.software->name;
 	o.memory = in->request.capacity_bytes;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -234,7 +233,7 @@ const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,
 		return text;
 	ap_str_init(&s, arena);
 	ap_jw_str_init(&w, &s, 0);
-	ap_jw_str(&w, row->type == AP_OPT_CHOICE ? text : ap_file_base(text));
+	ap_jw_str(&w, text);
 	return s.s;
 }
 

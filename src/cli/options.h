@@ -144,8 +144,7 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 bool ap_option_set(struct ap_arena *arena, const struct ap_option *row, struct ap_options *o,
 	const char *text, enum ap_origin origin, const char **why);
 
-/* The value of a field as text, and as JSON text (files by their base names); NULL and "null" where
- * it is not given. */
+/* The value of a field as text, and as JSON text; NULL and "null" where it is not given. */
 const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
 	const struct ap_options *o);
 const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,

@@ -72,10 +72,11 @@ static const struct ap_option *find_letter(char letter)
 	return NULL;
 }
 
-/* Keeps the nearer of *best and candidate to word. */
+/* Keeps the nearer of *best and candidate to word; the beginning of a name is near to it. */
 static void consider(const char *word, const char *candidate, const char **best, int *distance)
 {
-	int d = ap_str_distance(word, candidate, *distance - 1);
+	bool begins = strlen(word) > 3 && !strncmp(word, candidate, strlen(word));
+	int d = begins ? 3 : ap_str_distance(word, candidate, *distance - 1);
 
 	if (d < *distance) {
 		*distance = d;
