@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <math.h>
 
 #include "problem/problem.h"
+
+static const char *const outcome_name[] = {
+	[AP_OUT_OPTIMAL] = "optimal",
+	[AP_OUT_FEASIBLE] = "feasible",
+	[AP_OUT_INFEASIBLE] = "infeasible",
+	[AP_OUT_LIMIT] = "stopped",
+};
 
 static const struct ap_problem *as_given(const struct ap_problem *p)
 {
@@ -80,22 +86,6 @@ void ap_problem_write_json(const struct ap_problem *problem, ap_write_fn *write,
 	ap_jw_finish(&w);
 }
 
-static const char *outcome_name(enum ap_outcome outcome)
-{
-	switch (outcome) {
-	case AP_OUT_OPTIMAL:
-		return "optimal";
-	case AP_OUT_FEASIBLE:
-		return "feasible";
-	case AP_OUT_INFEASIBLE:
-		return "infeasible";
-	case AP_OUT_LIMIT:
-		return "stopped";
-	}
-	assert(!"an outcome");
-	return "";
-}
-
 /* A bound in the numbers as given: each of them was rounded by at most half a quantum. */
 static double given_bound(const struct ap_problem *p, const struct ap_choice *c, double objective)
 {
@@ -137,7 +127,7 @@ void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_jw_obj(&w);
 	ap_jw_kstr(&w, "schema", "autopar-solution/1");
 	ap_jw_kstr(&w, "engine", c->engine);
-	ap_jw_kstr(&w, "status", outcome_name(c->outcome));
+	ap_jw_kstr(&w, "status", outcome_name[c->outcome]);
 	if (c->pick)
 		write_found(&w, p, c);
 	else

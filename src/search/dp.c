@@ -18,7 +18,7 @@
 #include "search/prune.h"
 #include "search/support.h"
 
-enum { POLISH_PASSES = 100, HASTY_PASSES = 2, PRUNE_GAIN = 4 };
+enum { POLISH_PASSES = 100, HASTY_PASSES = 2, PRUNE_GAIN = 4, EVALUATIONS = 10 };
 
 #define MAX_TUPLES ((uint64_t)1 << 26) /* of ties that are sorted out */
 
@@ -76,10 +76,11 @@ static void plan(struct dp *d)
 
 static bool worth_pruning(const struct dp *d)
 {
-	return d->options->prune == AP_DP_PRUNE_ALWAYS ||
-		(d->options->prune == AP_DP_PRUNE_AUTO &&
-			((double)d->elim->work > PRUNE_GAIN * ap_prune_price(d->p) ||
-				d->elim->split));
+	double evaluations = d->p->memory_limit == AP_NO_LIMIT ? 1 : EVALUATIONS;
+	if (d->options->prune != AP_DP_PRUNE_AUTO)
+		return d->options->prune == AP_DP_PRUNE_ALWAYS;
+	return d->elim->split ||
+		evaluations * (double)d->elim->work > PRUNE_GAIN * ap_prune_price(d->p);
 }
 
 /* Sets compact and plans it. False when a node has no candidate left: answered. */

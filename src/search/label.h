@@ -5,9 +5,9 @@
  * beats in both. A label whose price (cost + price * memory) is so far above the least one of its
  * group that no completion stays within the threshold is dropped.
  *
- * With `ties`, a label is dropped only for one that is also lexicographically smaller; then the result
- * is the lexicographically smallest optimum. That this is enough follows by exchange: the best label
- * of a group does not depend on what is chosen outside of it.
+ * With `ties`, the result is the lexicographically smallest optimum: see label_front.h for what is
+ * dropped then. It may be, by exchange: given the choice for a group's scope, the order of two labels
+ * of it does not depend on what is chosen elsewhere.
  */
 #ifndef AP_SEARCH_LABEL_H
 #define AP_SEARCH_LABEL_H

@@ -10,7 +10,10 @@
 #include "search/label.h"
 #include "search/support.h"
 
-#define FIRST_STEP 0.0005 /* of the bound: where the target starts */
+#define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
+#define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */
+
+#define MAX_TIE_WORK (UINT64_C(1) << 26) /* of finding the smallest optimum once one is known */
 
 enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* with what growing arrays leave behind */
 
@@ -69,6 +72,8 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 		return AP_LABEL_NONE;
 	}
 	if (work_left(l, &job.max_work)) {
+		if (ties && (job.max_work == 0 || job.max_work > MAX_TIE_WORK))
+			job.max_work = MAX_TIE_WORK;
 		job.support = ap_support_make(l->ctx, l->e, l->value, l->least, job.threshold,
 			table_bytes(l->budget) / BYTES_PER_TUPLE);
 		if (job.support) {
@@ -105,9 +110,7 @@ static void settle_ties(struct limited *l, uint32_t *pick)
 static void raise_target(struct limited *l, uint32_t *pick)
 {
 	double bound = l->out->bound, q = l->p->quantum;
-	double step = FIRST_STEP * fabs(bound);
-	if (l->cost < INFINITY && step < FIRST_STEP * (l->cost - bound))
-		step = FIRST_STEP * (l->cost - bound); /* a bound near 0 says nothing of the scale */
+	double step = fmin(FIRST_STEP * fabs(bound), (l->cost - bound) / FIRST_PART);
 	step = step > q ? step : q;
 	for (;; step *= 2) {
 		double target = floor((bound + step) / q) * q;
