@@ -36,7 +36,8 @@ struct ap_outputs; /* the outputs of one run */
 struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx);
 
 /* Stages path; *id numbers the output. AP_IO with a message where the folder cannot take it;
- * AP_USAGE for a directory and for the target of an earlier output. "-" is standard output, written at commit, before the renames. */
+ * AP_USAGE for a directory and for the target of an earlier output. "-" is standard output, written at
+ * commit, before the renames. */
 enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
 	size_t *id);
 
