@@ -26,6 +26,7 @@ outputs() {
       --micro-batches 4 --enable-parallel-optimizer
     plan odd "$root/models/multiple_mix.json" --chip a100-80 --device-num 6 \
       --batch 96 --executor generic
+    "$bin" solve odd.problem.json --write-lp odd.lp --write-wcsp odd.wcsp >odd.again.json
   )
 }
 
@@ -37,7 +38,7 @@ plan() {
     --dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
   "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json" \
     2>>"$name.err"
-  "$bin" solve "$name.problem.json" --write-lp "$name.lp" >"$name.solution.json"
+  "$bin" solve "$name.problem.json" >"$name.solution.json"
 }
 
 status=0
