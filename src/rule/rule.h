@@ -125,6 +125,7 @@ struct ap_operand { /* operand or result */
 	enum ap_dtype dtype;
 	bool saved; /* kept for backward */
 	bool differentiable; /* operand that a gradient flows into (operands only) */
+	bool constant; /* result of fixed extents: a place that no operand enters */
 	uint32_t factors; /* mask of all factors in dim[] */
 	int64_t size[AP_MAX_RANK]; /* whole extents */
 	struct ap_dim dim[AP_MAX_RANK];

@@ -95,6 +95,15 @@ static bool check_counts(struct ap_binding *b)
 	return true;
 }
 
+/* All its extents stand in the rule: nothing is computed into it. */
+static bool is_constant(const struct ap_tensor_rule *t)
+{
+	for (uint8_t i = 0; i < t->nterm; i++)
+		if (t->term[i].kind != AP_TERM_FIXED)
+			return false;
+	return t->nterm > 0;
+}
+
 static void mark_tensors(struct ap_binding *b)
 {
 	const struct ap_op_row *row = b->row;
@@ -108,8 +117,10 @@ static void mark_tensors(struct ap_binding *b)
 		o->saved = strchr(row->save, letter);
 		o->differentiable = wanted && ap_dtype_is_float(o->dtype);
 	}
-	for (unsigned i = 0; i < b->nout; i++)
+	for (unsigned i = 0; i < b->nout; i++) {
 		b->bout[i].saved = strchr(row->save, (int)('o' + i));
+		b->bout[i].constant = !b->rule.expander.len && is_constant(&b->rule.out[i]);
+	}
 	for (unsigned t = 0; t < b->in->nin + (unsigned)b->nout; t++) {
 		struct ap_operand *o = t < b->in->nin ? &b->bin[t] : &b->bout[t - b->in->nin];
 

@@ -176,6 +176,28 @@ START_TEST(three_consumers)
 }
 END_TEST
 
+#define FLASH \
+	"{'schema':'autopar-graph/1','name':'flash'," \
+	"'inputs':[{'name':'x','shape':[4,8,16],'dtype':'float16','batch_dim':0}]," \
+	"'parameters':[{'name':'p','shape':[16],'dtype':'float16'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','p'],'outputs':[{'name':'q'}]}," \
+	"{'name':'fa','type':'FlashAttentionScore','inputs':['q','q','q']," \
+	"'outputs':[{'name':'m'},{'name':'s'},{'name':'u'},{'name':'o'}]," \
+	"'attrs':{'head_num':4,'input_layout':'BSH','sparse_mode':2}}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['o'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* Heads are independent; a cut sequence makes the gradients of keys and values partial. The third
+ * result is a place holder of one element, and is not reduced. */
+START_TEST(attention)
+{
+	expect(FLASH, "fa", "n=4", false, "", "");
+	expect(FLASH, "fa", "s=4", false, "",
+		"backward AllReduce 1024 {0,1,2,3}; backward AllReduce 1024 {0,1,2,3}");
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("comms");
@@ -190,6 +212,7 @@ int main(void)
 	tcase_add_test(tc, vocabulary_cut);
 	tcase_add_test(tc, layer_norm_parameters);
 	tcase_add_test(tc, three_consumers);
+	tcase_add_test(tc, attention);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
