@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/cmd.h"

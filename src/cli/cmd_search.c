@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
-
 #include "base/diag.h"
 #include "base/num.h"
 #include "cli/cmd.h"

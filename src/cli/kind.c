@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/str.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 

@@ -156,7 +156,7 @@ const char *ap_option_path(const struct ap_option *row, const struct ap_options 
 void ap_options_init(struct ap_options *o);
 
 struct ap_cli {
-	const struct ap_command *command; /* NULL: none was named (--help, --version) */
+	const struct ap_command *command; /* NULL: none was named (--help, --version, --print-config) */
 	struct ap_options opt;
 	size_t narg;
 	const char *const *arg; /* of the command */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +195,12 @@ static void find_command(struct parser *p, const char *word)
 		FAULT(p, "unknown command %s; see --help", word);
 }
 
+/* Is the program asked about itself instead of told to do something? */
+static bool answers(const struct ap_options *o)
+{
+	return o->help || o->version || o->print_config;
+}
+
 /* All words: options anywhere, until "--". */
 static void parse_words(struct parser *p)
 {
@@ -218,7 +223,7 @@ static void parse_words(struct parser *p)
 		} else
 			arg[p->cli->narg++] = word;
 	}
-	if (!named && !p->cli->opt.help && !p->cli->opt.version)
+	if (!named && !answers(&p->cli->opt))
 		FAULT(p, "no command; see --help");
 }
 
@@ -269,7 +274,7 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 	if (out->opt.config)
 		AP_TRY(ap_config_load(ctx, out->opt.config, out));
 	from_environment(&out->opt);
-	if (out->command && !out->opt.help && !out->opt.version && !out->opt.print_config)
+	if (out->command && !answers(&out->opt))
 		check_args(&p);
 	return ap_diag_status(ctx->diag);
 }
