@@ -38,7 +38,8 @@ struct ap_ckpt {
 };
 
 /* From a plan: items of operators with a trainable parameter (no Reshape), layouts of all their
- * parameters and of the optimizer's states ("moments.<param>"; accu_grads.<param> with micro-batches). */
+ * trainable parameters and of the optimizer's states ("moments.<param>"; accu_grads.<param> with
+ * micro-batches). Frozen parameters are left out, as MindSpore 2.x does. */
 void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out);
 
 /* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there): to be called
@@ -59,8 +60,9 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
 	struct ap_ckpt *c);
 
 /* Counts per node ([nnode], rows NULL where the checkpoint says nothing) of a checkpoint for a
- * graph on ndev devices. AP_MEANING: keys that match no operator (first 10 named), strategies that
- * are illegal, other device count. */
+ * graph on ndev devices. AP_MEANING: keys that match no operator and operators with a parameter
+ * that are missing (first 10 named), strategies that are illegal, other device count, several
+ * stages. */
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
 

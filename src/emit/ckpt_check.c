@@ -44,7 +44,8 @@ static void check_vector(struct check *k, const struct ap_ckpt_item *item, uint3
 
 	if (vec->n > AP_MAX_RANK)
 		fault(k, "ckpt-strategy",
-			"strategy \"%s\": vector %" PRIu32 " has %" PRIu32 " dimensions; at most %d",
+			"strategy \"%s\": vector %" PRIu32 " has %" PRIu32
+			" dimensions; at most %d",
 			safe(k, item->node_name), v, vec->n, AP_MAX_RANK);
 	for (uint32_t i = 0; i < vec->n && i < AP_MAX_RANK; i++)
 		if (vec->v[i] < 1 || vec->v[i] > AP_MAX_DEVICES)
@@ -192,7 +193,8 @@ static void check_layouts(struct check *k)
 			devices = product;
 		} else if (product != devices) {
 			fault(k, "ckpt-devices",
-				"layout \"%s\" is for %" PRId64 " devices, layout \"%s\" for %" PRId64,
+				"layout \"%s\" is for %" PRId64
+				" devices, layout \"%s\" for %" PRId64,
 				safe(k, first->param_name), devices, safe(k, l->param_name),
 				product);
 		}
@@ -280,8 +282,8 @@ enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *by
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL, "empty");
 	if (is_json && !json)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
-			"is JSON, but its name does not end in .json, so MindSpore would take it for "
-			"protobuf");
+			"is JSON, but its name does not end in .json, so MindSpore would take it "
+			"for protobuf");
 	if (json)
 		AP_TRY(ap_ckpt_json_parse(ctx, file, bytes, len, out));
 	else

@@ -248,8 +248,8 @@ static enum ap_status check_kind(struct reader *r, const struct ap_jv *root)
 		if (ap_jv_get(root, others[i]))
 			return ap_json_report(r->ctx, r->doc, root, AP_ERROR, AP_MEANING, NULL,
 				"ckpt-kind",
-				"is an operator-strategy file (sharding propagation), not a strategy "
-				"checkpoint");
+				"is an operator-strategy file (sharding propagation), not a "
+				"strategy checkpoint");
 	return AP_OK;
 }
 

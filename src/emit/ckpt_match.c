@@ -138,8 +138,8 @@ struct match {
 	const int32_t **counts;
 };
 
-/* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but none can be
- * loaded. */
+/* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but cannot
+ * load them. */
 static bool is_pinned(const struct ap_node *node)
 {
 	return node->param != AP_NONE && node->bound.row->unit != AP_OP_VIEW;

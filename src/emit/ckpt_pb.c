@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protobuf form of the strategy checkpoint, and the cage of protobuf-c. Before protobuf-c reads a
- * file, a walk along the schema's descriptors checks what it takes in silence: required fields by
+ * The protobuf form of the strategy checkpoint, and the cage of protobuf-c. Before protobuf-c reads
+ * a file, a walk along the schema's descriptors checks what it takes in silence: required fields by
  * name, strings that are no UTF-8 or hold a NUL, lengths, field number 0. It also says where.
  */
 #include <inttypes.h>
@@ -433,7 +433,8 @@ enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char
 	AP_TRY(walk_message(&w, &mindspore__straspb__parallel_strategy_map__descriptor, 0, len));
 	if (w.unknown)
 		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, NULL,
-			"%zu fields that a strategy checkpoint does not have are ignored", w.unknown);
+			"%zu fields that a strategy checkpoint does not have are ignored",
+			w.unknown);
 	st = unpack(&w, len, out);
 	ap_arena_release(ctx->scratch, mark);
 	return st;

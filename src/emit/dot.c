@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "emit/dot_text.h"
 #include "emit/emit.h"
+#include "emit/terms.h"
 
 /* An operator whose result more operators read than this is kept from pulling them together. */
 enum { MANY_USERS = 8 };
@@ -35,7 +36,7 @@ struct host {
 	struct ap_arena *arena;
 };
 
-/* Memory from an arena: cgraph does not look whether an allocation failed, an arena does not fail. */
+/* Memory from an arena, which does not fail: cgraph does not look whether an allocation did. */
 static void *mem_open(Agdisc_t *disc)
 {
 	return ((struct host *)disc)->arena;
@@ -81,13 +82,10 @@ static int in_none(void *in, char *buf, int size)
 	return 0;
 }
 
-/* Where cgraph's messages go while a picture is made: its callback knows no user. */
-static _Thread_local struct ap_str *complaint;
-
-static int complain(char *text)
+/* cgraph's callback for messages knows no user, so that there were any is all that can be known. */
+static int swallow(char *text)
 {
-	if (complaint)
-		ap_str_add(complaint, text);
+	(void)text;
 	return 0;
 }
 
@@ -182,7 +180,7 @@ static void set_label(struct drawing *d, Agnode_t *n, const struct ap_pic_node *
 	ap_str_init(&text, d->ctx->scratch);
 	ap_dot_add_name(&text, node->type);
 	ap_str_add(&text, "\\n");
-	ap_dot_add_name(&text, ap_dot_short_name(node->name));
+	ap_dot_add_name(&text, ap_short_name(node->name));
 	add_cut(&text, node);
 	if (node->time_s > 0)
 		ap_str_addf(&text, "\\n%s", ap_format_seconds(node->time_s, buf));
@@ -210,6 +208,19 @@ static void draw_nodes(struct drawing *d)
 	}
 }
 
+/* The blank in front keeps the text off the line, and makes cgraph quote it. */
+static void set_moves(struct drawing *d, Agedge_t *e, const struct ap_pic_edge *edge)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, d->ctx->scratch);
+	ap_str_addc(&text, ' ');
+	ap_dot_add_name(&text, edge->moves);
+	set(e, "label", text.s);
+	set(e, "color", MOVE_COLOR);
+	set_width(e, edge->time_s, d->longest_edge_s);
+}
+
 static void draw_edges(struct drawing *d)
 {
 	for (uint32_t i = 0; i < d->pic->nedge; i++) {
@@ -217,11 +228,8 @@ static void draw_edges(struct drawing *d)
 		Agedge_t *e = agedge(d->g, d->node[edge->from], d->node[edge->to], NULL, 1);
 
 		set_tooltip(d, e, "tensor", edge->tensor);
-		if (*edge->moves) {
-			set(e, "label", edge->moves);
-			set(e, "color", MOVE_COLOR);
-			set_width(e, edge->time_s, d->longest_edge_s);
-		}
+		if (*edge->moves)
+			set_moves(d, e, edge);
 		if (d->degree[edge->from]++ >= MANY_USERS)
 			set(e, "constraint", "false");
 	}
@@ -333,21 +341,19 @@ enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic, con
 	size_t *len)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	agusererrf before = agseterrf(complain);
-	struct ap_str out, said;
+	agusererrf before = agseterrf(swallow);
+	struct ap_str out;
 	int failed;
 
 	ap_str_init(&out, ctx->arena);
-	ap_str_init(&said, ctx->arena);
-	complaint = &said;
-	failed = draw_to(ctx, pic, &out);
-	complaint = NULL;
+	agreseterrors();
+	failed = draw_to(ctx, pic, &out) || agerrors();
 	agseterrf(before);
 	ap_arena_release(ctx->scratch, mark);
 	*text = out.s;
 	*len = out.len;
-	if (!failed && !said.len)
+	if (!failed)
 		return AP_OK;
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_INTERNAL, NULL, NULL, "cgraph: %s",
-		said.len ? said.s : "the picture could not be written");
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INTERNAL, NULL, NULL,
+		"cgraph could not make the picture");
 }

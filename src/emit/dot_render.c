@@ -46,8 +46,8 @@ static void shut_all(struct child *c)
 	}
 }
 
-/* A pair of sockets, not inherited and above the standard streams. Sockets and not pipes, for a write
- * to a reader that has gone need not raise a signal. */
+/* A pair of sockets, not inherited and above the standard streams. Sockets and not pipes, for a
+ * write to a reader that has gone need not raise a signal. */
 static bool open_pair(int pair[2])
 {
 	int raw[2];
@@ -194,12 +194,12 @@ static enum ap_status run(struct child *c, const char *option)
 	status = reap(c);
 	if (!done)
 		return AP_STOPPED;
-	if (status || !c->picture.len) {
-		c->said.s[strcspn(c->said.s, "\n")] = '\0';
-		return fault(c, "the program dot failed",
-			*c->said.s ? c->said.s : status < 0 ? "ended by a signal" : "without a word");
-	}
-	return AP_OK;
+	if (!status && c->picture.len)
+		return AP_OK;
+	c->said.s[strcspn(c->said.s, "\n")] = '\0';
+	if (!*c->said.s)
+		ap_str_add(&c->said, status < 0 ? "ended by a signal" : "without a word");
+	return fault(c, "the program dot failed", c->said.s);
 }
 
 enum ap_status ap_emit_rendered(struct ap_ctx *ctx, const char *dot, size_t len, const char *format,

@@ -38,11 +38,3 @@ void ap_dot_add_name(struct ap_str *out, const char *name)
 			ap_str_addc(out, *name);
 	}
 }
-
-const char *ap_dot_short_name(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-	bool scope = !strncmp(name, "Default/", 8);
-
-	return scope && slash[1] ? slash + 1 : name;
-}

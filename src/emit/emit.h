@@ -23,10 +23,15 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 struct ap_pic_node {
 	const char *name, *type; /* of a graph input: the tensor, "Input" */
 	const char *cell; /* cluster; "" none */
-	const char *cut; /* "2x4" per output dimension, ", partial over 2" where the rest of the parts
-	                    is summed up; "" unknown */
-	/* what is cut: nothing, the batch, other dimensions, both */
-	enum ap_pic_class { AP_PIC_NONE, AP_PIC_WHOLE, AP_PIC_BATCH, AP_PIC_MODEL, AP_PIC_BOTH } cls;
+	const char *cut; /* "2x4" per output dimension, ", partial over 2" where the rest of the
+	                    parts is summed up; "" unknown */
+	enum ap_pic_class {
+		AP_PIC_NONE, /* unknown */
+		AP_PIC_WHOLE, /* nothing is cut */
+		AP_PIC_BATCH, /* what carries the batch is cut */
+		AP_PIC_MODEL, /* other dimensions are cut */
+		AP_PIC_BOTH
+	} cls;
 	double time_s; /* per step, 0 unknown */
 };
 struct ap_pic_edge {
@@ -49,18 +54,19 @@ enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan
 
 /*
  * DOT through cgraph: our own ids (n17), names only in labels (escaped, always quoted), clusters by
- * cell, colour by what is cut, redistributions as edge labels, legend. The text is made in memory (run
- * arena). Not to be called by two threads at once: cgraph has global state.
+ * cell, colour by what is cut, redistributions as edge labels, legend. The text is made in memory
+ * (run arena). Not to be called by two threads at once: cgraph has global state.
  *
- * In a label a name stands as it is, but for control and bidi characters, which are shown as \x1b or
- * \u202e; of a full scope name of MindSpore ("Default/..") only the last part is shown, the tooltip
- * holds all of it.
+ * In a label a name stands as it is, but for control and bidi characters, which are shown as \x1b
+ * or \u202e; of a full scope name of MindSpore ("Default/..") only the last part is shown, the
+ * tooltip holds all of it.
  */
 enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic, const char **text,
 	size_t *len);
 
 /* Renders DOT text with Graphviz' dot (searched on PATH, no shell) to "svg", "png" or "pdf"; AP_IO
- * when it is absent or fails, AP_STOPPED when the run is stopped meanwhile. Bytes into the run arena. */
+ * when it is absent or fails, AP_STOPPED when the run is stopped meanwhile. Bytes into the run
+ * arena. */
 enum ap_status ap_emit_rendered(struct ap_ctx *ctx, const char *dot, size_t len, const char *format,
 	const char **bytes, size_t *nbytes);
 

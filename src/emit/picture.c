@@ -86,8 +86,8 @@ const char *ap_pic_title(struct ap_ctx *ctx, const char *graph, int64_t devices,
 {
 	char buf[32];
 
-	return ap_arena_printf(ctx->arena, "%s on %" PRId64 " x %s: %s a step", graph, devices, chip,
-		ap_format_seconds(step_time_s, buf));
+	return ap_arena_printf(ctx->arena, "%s on %" PRId64 " x %s: %s a step", graph, devices,
+		chip, ap_format_seconds(step_time_s, buf));
 }
 
 static void add_operators(struct ap_pic_builder *b, const struct ap_graph *g)
@@ -109,8 +109,8 @@ static void add_edge(struct ap_pic_builder *b, const struct ap_tensor *t, uint32
 	AP_PUSH(b->ctx->arena, b->edges, edge);
 }
 
-/* One edge per operand that is no parameter; *slot (NULL: not wanted) maps the operands of all nodes,
- * counted through, to edges. */
+/* One edge per operand that is no parameter; *slot (NULL: not wanted) maps the operands of all
+ * nodes, counted through, to edges. */
 static void add_edges(struct ap_pic_builder *b, const struct ap_graph *g, uint32_t *slot)
 {
 	for (ap_id i = 0; i < g->nnode; i++)
@@ -180,11 +180,12 @@ static void set_moves(struct ap_pic_builder *b, const struct ap_plan *p)
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out)
 {
 	struct ap_pic_builder b = {.ctx = ctx};
+	const char *title = ap_pic_title(ctx, p->graph->name, p->machine->ndev,
+		p->machine->chip->name, p->prediction.step_time_s);
 
 	add_operators(&b, p->graph);
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		set_operator(ctx, &p->op[i], &b.nodes.v[i]);
 	set_moves(&b, p);
-	ap_pic_finish(&b, ap_pic_title(ctx, p->graph->name, p->machine->ndev, p->machine->chip->name,
-				  p->prediction.step_time_s), out);
+	ap_pic_finish(&b, title, out);
 }

@@ -24,8 +24,8 @@ void ap_pic_finish(struct ap_pic_builder *b, const char *title, struct ap_pictur
  * picture. Returns its index. */
 uint32_t ap_pic_add_input(struct ap_pic_builder *b, const char *tensor);
 
-/* How an operator is cut: of its factors the parts and whether they carry the batch (n of them), and
- * the parts of the first result's dimensions (rank of them). */
+/* How an operator is cut: of its factors the parts and whether they carry the batch (n of them),
+ * and the parts of the first result's dimensions (rank of them). */
 void ap_pic_set_cut(struct ap_ctx *ctx, struct ap_pic_node *node, int n, const int64_t *parts,
 	const bool *batch, int rank, const int64_t *cut);
 

@@ -25,7 +25,8 @@ struct file {
 
 static enum ap_status fault(struct file *f, const struct ap_jv *v, const char *text)
 {
-	return ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, "plan-file", "%s", text);
+	return ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, "plan-file", "%s",
+		text);
 }
 
 static enum ap_status need(struct file *f, const struct ap_jv *v, enum ap_jtype type)
@@ -216,7 +217,7 @@ static enum ap_status read_moves(struct file *f, const struct ap_jv *root)
 			return fault(f, v, "\"to\" is no operator of this plan");
 		slot = f->first[to] + (uint32_t)operand;
 		if (slot >= f->first[to + 1] || f->slot.v[slot] == UINT32_MAX)
-			return fault(f, v, "\"operand\" is no operand that an operator or input makes");
+			return fault(f, v, "\"operand\" is nothing that could be redistributed");
 		AP_TRY(read_steps(f, v, &f->b.edges.v[f->slot.v[slot]]));
 	}
 	return AP_OK;

@@ -270,7 +270,7 @@ static void write_event(struct ap_jw *w, const struct ap_event *e)
 	ap_jw_end(w);
 }
 
-/* What runs is named by its index in "operators", in their "communications", in "redistributions". */
+/* What runs is named by its index in "operators", their "communications" or "redistributions". */
 static void write_schedule(struct ap_plan_writer *pw)
 {
 	struct ap_jw *w = &pw->w;

@@ -93,10 +93,12 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 	char buf[32];
 
 	ap_str_addf(out, "%-18s%10s", "objective", ap_format_seconds(s->objective_s, buf));
-	if (s->status != AP_PLAN_GIVEN) {
-		ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
-		add_percent(out, s->gap, 1);
+	if (s->status == AP_PLAN_GIVEN) {
+		ap_str_add(out, " (given)\n");
+		return;
 	}
+	ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
+	add_percent(out, s->gap, 1);
 	ap_str_addf(out, " (%s, %s%s)\n", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
 }
@@ -187,9 +189,11 @@ static void add_operators(struct ap_str *out, const struct ap_plan *p, struct ap
 		const struct ap_plan_op *op = &p->op[t.index[i]];
 
 		ap_str_addf(out, "%10s  ", ap_format_seconds(t.time_s[i], buf));
-		ap_str_addf(out, "%-10s  %-20s  %s\n",
-			n->bound.nout ? cut_text(out->arena, &op->out[0]) : "", n->type,
-			ap_diag_name(names, n->name));
+		ap_str_addf(out, "%-10s  %-20s  ",
+			n->bound.nout ? cut_text(out->arena, &op->out[0]) : "", n->type);
+		if (*n->cell)
+			ap_str_addf(out, "%s/", ap_diag_name(names, n->cell));
+		ap_str_addf(out, "%s\n", ap_diag_name(names, ap_short_name(n->name)));
 	}
 }
 
@@ -228,8 +232,8 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 	for (uint32_t i = 0; i < p->nbaseline; i++)
 		add_baseline(out, p, &p->baseline[i]);
 	line(out, "checkpoint",
-		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)", pinned,
-		p->graph->nnode - pinned);
+		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
+		pinned, p->graph->nnode - pinned);
 	add_operators(out, p, names);
 	add_moves(out, p, names);
 }

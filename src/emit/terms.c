@@ -2,6 +2,7 @@
 #include "emit/terms.h"
 
 #include <assert.h>
+#include <string.h>
 
 const char *ap_plan_status_name(enum ap_plan_status st)
 {
@@ -26,6 +27,14 @@ const char *ap_move_name(enum ap_move m)
 		break;
 	}
 	return "Slice";
+}
+
+const char *ap_short_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	bool scope = !strncmp(name, "Default/", 8);
+
+	return scope && slash[1] ? slash + 1 : name;
 }
 
 struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i)

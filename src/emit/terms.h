@@ -8,6 +8,10 @@
 const char *ap_plan_status_name(enum ap_plan_status st); /* "optimal", ... */
 const char *ap_move_name(enum ap_move m); /* "Slice", or the collective as MindSpore names it */
 
+/* The part of an operator's name that is shown where its cell is known: of a full scope name of
+ * MindSpore ("Default/..") the last one. */
+const char *ap_short_name(const char *name);
+
 #define AP_MEMORY_KINDS 7
 
 struct ap_memory_kind {

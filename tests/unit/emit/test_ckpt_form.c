@@ -6,10 +6,11 @@
 #include "emit/ckpt.h"
 #include "emit_test.h"
 
-#define VEC(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__}}
+#define VEC(...) \
+	{sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__}}
 #define MINUS_ONE "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"
 
-/* MatMul x[128,64] . w[64,32] cut ((2,2),(2,1)) on 8 devices, optimizer shards over all replicas. */
+/* MatMul x[128,64] . w[64,32] cut ((2,2),(2,1)) on 8 devices, optimizer shards on all replicas. */
 static const struct ap_ckpt_vec worked_strategy[] = {VEC(2, 2), VEC(2, 1)};
 static const struct ap_ckpt_item worked_item = {"MatMul_net.fc1.weight", 0, 2, worked_strategy};
 static const struct ap_ckpt_vec worked_map = VEC(1, -1);
@@ -24,7 +25,12 @@ static const struct ap_ckpt_layout worked_layout = {
 	.has_shape = true,
 };
 static const struct ap_ckpt worked = {
-	.current_stage = 1, .nitem = 1, .item = &worked_item, .nlayout = 1, .layout = &worked_layout};
+	.current_stage = 1,
+	.nitem = 1,
+	.item = &worked_item,
+	.nlayout = 1,
+	.layout = &worked_layout,
+};
 
 static const char worked_pb[] =
 	"\x08\x01"
@@ -36,8 +42,9 @@ static const char worked_pb[] =
 
 static const char worked_json[] =
 	"{\"current_stage\":1,\"parallel_layout_item\":{\"net.fc1.weight\":{\"dev_matrix\":[2,2,2],"
-	"\"field\":0,\"opt_weight_shard_size\":-1,\"opt_weight_shard_step\":1,\"tensor_map\":[1,-1],"
-	"\"tensor_shape\":[64,32]}},\"parallel_strategy_item\":{\"MatMul_net.fc1.weight\":{"
+	"\"field\":0,\"opt_weight_shard_size\":-1,\"opt_weight_shard_step\":1,"
+	"\"tensor_map\":[1,-1],\"tensor_shape\":[64,32]}},"
+	"\"parallel_strategy_item\":{\"MatMul_net.fc1.weight\":{"
 	"\"parallel_strategy\":[[2,2],[2,1]],\"stage\":0}}}\n";
 
 static struct ap_str as_pb(struct ap_ctx *ctx, const struct ap_ckpt *c)
@@ -82,7 +89,8 @@ START_TEST(nothing_to_save)
 	struct ap_ckpt empty = {.current_stage = 1}, back;
 
 	ck_assert_str_eq(as_json(&ctx, &empty).s,
-		"{\"current_stage\":1,\"parallel_layout_item\":{},\"parallel_strategy_item\":{}}\n");
+		"{\"current_stage\":1,\"parallel_layout_item\":{},"
+		"\"parallel_strategy_item\":{}}\n");
 	ck_assert_uint_eq(as_pb(&ctx, &empty).len, 2);
 	ck_assert_int_eq(ap_ckpt_read(&ctx, "a", "\x08\x01", 2, false, &back), AP_OK);
 	ck_assert_uint_eq(back.nitem + back.nlayout, 0);
@@ -145,7 +153,8 @@ START_TEST(round_trip_of_everything)
 	const struct ap_ckpt_item items[] = {{"Gather_a", 3, 3, many}, {"Mul_\xC3\xA9\"\\", 3}};
 	const struct ap_ckpt_vec maps[] = {VEC(0, 2, -1), {0, NULL}};
 	const struct ap_ckpt_layout layouts[] = {
-		{"3-a", VEC(2, 4, 2), 1, &maps[0], VEC(30, 70), VEC(0, 30), 39, 0, 0, VEC(2, 2, 9), true},
+		{"3-a", VEC(2, 4, 2), 1, &maps[0], VEC(30, 70), VEC(0, 30), 39, 0, 0, VEC(2, 2, 9),
+			true},
 		{"3-b", VEC(16), 1, &maps[1], {0}, {0}, 0, 2, 4, {0}, true},
 	};
 	const struct ap_ckpt c = {"x", 7, 2, items, 2, layouts};
@@ -256,35 +265,37 @@ static const struct bad {
 	PB("\x08\x01\x1A\x09\x0A\x01p\x12\x04\x28\x00\x30\x00", AP_SYNTAX,
 		"required opt_weight_shard_size"),
 #define LAYOUT(members) \
-	"{\"current_stage\":1,\"parallel_strategy_item\":{},\"parallel_layout_item\":{\"p\":{" members \
-	"}}}"
+	"{\"current_stage\":1,\"parallel_strategy_item\":{},\"parallel_layout_item\":" \
+	"{\"p\":{" members "}}}"
 #define REST ",\"field\":0,\"opt_weight_shard_step\":0,\"opt_weight_shard_size\":0"
 	JSON("{}", AP_MEANING, "current_stage"),
 	JSON("[]", AP_MEANING, "object"),
-	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{}}", AP_MEANING, "parallel_layout_item"),
+	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{}}", AP_MEANING,
+		"parallel_layout_item"),
 	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{\"m\":{\"stage\":-1,"
 	     "\"parallel_strategy\":[]}},\"parallel_layout_item\":{}}", AP_MEANING, ""),
 	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{\"m\":{\"stage\":0,"
 	     "\"parallel_strategy\":[[1],2]}},\"parallel_layout_item\":{}}", AP_MEANING, "array"),
 	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{\"m\":{\"stage\":0,"
 	     "\"parallel_strategy\":[[1.5]]}},\"parallel_layout_item\":{}}", AP_MEANING, "1.5"),
-	JSON("{\"current_stage\":0,\"parallel_strategy_item\":{},\"parallel_out_strategy_item\":{}}",
-		AP_MEANING, "operator-strategy file"),
+	JSON("{\"current_stage\":0,\"parallel_strategy_item\":{},"
+	     "\"parallel_out_strategy_item\":{}}", AP_MEANING, "operator-strategy file"),
 	JSON(LAYOUT("\"dev_matrix\":[8],\"tensor_map\":[0]"), AP_MEANING, "field"),
 	JSON(LAYOUT("\"dev_matrix\":[],\"tensor_map\":[-1]" REST), AP_MEANING, "0 axes"),
 	JSON(LAYOUT("\"dev_matrix\":[2,0],\"tensor_map\":[-1]" REST), AP_MEANING, "size 0"),
-	JSON(LAYOUT("\"dev_matrix\":[2097152],\"tensor_map\":[-1]" REST), AP_MEANING, "more than 1048576"),
+	JSON(LAYOUT("\"dev_matrix\":[2097152],\"tensor_map\":[-1]" REST), AP_MEANING,
+		"more than 1048576"),
 	JSON(LAYOUT("\"dev_matrix\":[4294967295,4294967295,4294967295],\"tensor_map\":[-1]" REST),
 		AP_MEANING, "more than 1048576"),
 	JSON(LAYOUT("\"dev_matrix\":[2,2],\"tensor_map\":[2]" REST), AP_MEANING, "names axis 2"),
 	JSON(LAYOUT("\"dev_matrix\":[2,2],\"tensor_map\":[-2]" REST), AP_MEANING, "names axis -2"),
 	JSON(LAYOUT("\"dev_matrix\":[2,2],\"tensor_map\":[1,1]" REST), AP_MEANING, "axis 1 twice"),
-	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"tensor_shape\":[4,4]" REST), AP_MEANING,
-		"1 entries for a tensor_shape of 2"),
+	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"tensor_shape\":[4,4]" REST),
+		AP_MEANING, "1 entries for a tensor_shape of 2"),
 	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"tensor_shape\":[5]" REST), AP_MEANING,
 		"2 parts of dimension 0, which is 5"),
-	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"param_split_shape\":[5]" REST), AP_MEANING,
-		"1 values of param_split_shape, 0 of indices_offset"),
+	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"param_split_shape\":[5]" REST),
+		AP_MEANING, "1 values of param_split_shape, 0 of indices_offset"),
 	JSON(LAYOUT("\"dev_matrix\":[2],\"tensor_map\":[0],\"field\":0,\"opt_weight_shard_step\":1,"
 		    "\"opt_weight_shard_size\":0"), AP_MEANING, "do not go together"),
 	JSON("{\"current_stage\":1,\"parallel_strategy_item\":{},\"parallel_layout_item\":{"
@@ -352,7 +363,8 @@ END_TEST
 
 START_TEST(packed_numbers_are_read)
 {
-	static const char text[] = "\x08\x01\x12\x0F\x0A\x01m\x12\x0A\x08\x00\x12\x06\x0A\x04\x08\x01\x80\x02";
+	static const char text[] =
+		"\x08\x01\x12\x0F\x0A\x01m\x12\x0A\x08\x00\x12\x06\x0A\x04\x08\x01\x80\x02";
 	struct ap_ctx ctx = new_ctx();
 	struct ap_ckpt c;
 
@@ -399,11 +411,14 @@ END_TEST
 START_TEST(protoc_reads_it)
 {
 	static const char expected[] =
-		"current_stage: 1\nparallel_strategy_item {\n  node_name: \"MatMul_net.fc1.weight\"\n"
+		"current_stage: 1\nparallel_strategy_item {\n"
+		"  node_name: \"MatMul_net.fc1.weight\"\n"
 		"  parallel_strategys {\n    stage: 0\n    parallel_strategy {\n      dim: 2\n"
-		"      dim: 2\n    }\n    parallel_strategy {\n      dim: 2\n      dim: 1\n    }\n  }\n}\n"
+		"      dim: 2\n    }\n    parallel_strategy {\n"
+		"      dim: 2\n      dim: 1\n    }\n  }\n}\n"
 		"parallel_layout_item {\n  param_name: \"net.fc1.weight\"\n  parallel_layouts {\n"
-		"    dev_matrix {\n      dim: 2\n      dim: 2\n      dim: 2\n    }\n    tensor_map {\n"
+		"    dev_matrix {\n      dim: 2\n      dim: 2\n      dim: 2\n    }\n"
+		"    tensor_map {\n"
 		"      dim: 1\n      dim: -1\n    }\n    param_split_shape {\n    }\n"
 		"    indices_offset {\n    }\n    field: 0\n    opt_weight_shard_step: 1\n"
 		"    opt_weight_shard_size: -1\n  }\n}\n";

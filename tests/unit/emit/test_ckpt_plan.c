@@ -84,7 +84,8 @@ START_TEST(worked_example_of_the_format)
 			"\"net.fc1.bias\":%s,\"net.fc1.weight\":%s},"
 			"\"parallel_strategy_item\":{"
 			"\"BiasAdd_net.fc1.bias\":{\"parallel_strategy\":[[1,1],[1]],\"stage\":0},"
-			"\"MatMul_net.fc1.weight\":{\"parallel_strategy\":[[2,2],[2,1]],\"stage\":0}}}\n",
+			"\"MatMul_net.fc1.weight\":"
+			"{\"parallel_strategy\":[[2,2],[2,1]],\"stage\":0}}}\n",
 			bias, weight, bias, weight));
 	fixture_close(&f);
 }
@@ -224,6 +225,8 @@ static const struct ap_ckpt_vec odd_cut[] = {{2, odd}, {2, two}}, short_cut[] = 
 	good_mul[] = {{2, one}, {2, one}}, good_bias[] = {{2, one}, {1, one}};
 static const struct ap_ckpt_vec map_none = {1, (const int64_t[]){-1}};
 
+#define BIAS {"BiasAdd_net.fc1.bias", 0, 2, good_bias}
+
 /* What does not fit the graph or the machine, each with what the message says. */
 static const struct misfit {
 	struct ap_ckpt_item item[3];
@@ -231,18 +234,18 @@ static const struct misfit {
 	int64_t devices; /* of the layout; 0: no layout */
 	const char *says;
 } misfits[] = {
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}}, 1, 0,
+	{{BIAS}, 1, 0,
 		"holds 1 of 2 operators with a parameter; missing: \"mul\""},
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}, {"MatMul_net.fc1.weight", 0, 2, good_mul},
+	{{BIAS, {"MatMul_net.fc1.weight", 0, 2, good_mul},
 		 {"MatMul_other", 0, 2, good_mul}}, 3, 0,
 		"no operator of the graph graph.json matches \"MatMul_other\""},
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}, {"MatMul_net.fc1.weight", 0, 2, odd_cut}}, 2, 0,
+	{{BIAS, {"MatMul_net.fc1.weight", 0, 2, odd_cut}}, 2, 0,
 		"strategy \"MatMul_net.fc1.weight\": "},
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}, {"MatMul_net.fc1.weight", 0, 1, short_cut}}, 2, 0,
+	{{BIAS, {"MatMul_net.fc1.weight", 0, 1, short_cut}}, 2, 0,
 		"strategy \"MatMul_net.fc1.weight\": "},
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}, {"MatMul_net.fc1.weight", 1, 2, good_mul}}, 2, 0,
+	{{BIAS, {"MatMul_net.fc1.weight", 1, 2, good_mul}}, 2, 0,
 		"several pipeline stages (0 and 1)"},
-	{{{"BiasAdd_net.fc1.bias", 0, 2, good_bias}, {"MatMul_net.fc1.weight", 0, 2, good_mul}}, 2, 4,
+	{{BIAS, {"MatMul_net.fc1.weight", 0, 2, good_mul}}, 2, 4,
 		"made for 4 devices (layout \"net.fc1.bias\"); the machine has 8"},
 };
 
@@ -260,7 +263,8 @@ START_TEST(misfit)
 	open_net(&f, &plan);
 	ck_assert_int_eq(ap_ckpt_counts(&f.ctx, &c, f.graph, 8, &f.step, &counts), AP_MEANING);
 	ck_assert_uint_eq(ap_diag_count(f.ctx.diag, AP_ERROR), 1);
-	ck_assert_msg(strstr(last_message(&f.ctx, NULL), m->says), "%s", last_message(&f.ctx, NULL));
+	ck_assert_msg(strstr(last_message(&f.ctx, NULL), m->says), "%s",
+		last_message(&f.ctx, NULL));
 	fixture_close(&f);
 }
 END_TEST
@@ -302,10 +306,12 @@ START_TEST(shapes_that_do_not_fit)
 	static const int64_t three[] = {3};
 	const struct ap_ckpt_vec map2 = {2, cut};
 	const struct ap_ckpt_layout layouts[] = {
-		{.param_name = "net.fc1.bias", .dev_matrix = {1, vec4}, .nmap = 1, .tensor_map = &map2},
+		{.param_name = "net.fc1.bias", .dev_matrix = {1, vec4}, .nmap = 1,
+			.tensor_map = &map2},
 		{.param_name = "net.fc1.weight", .dev_matrix = {1, three}, .nmap = 1,
 			.tensor_map = &map2},
-		{.param_name = "moments.who", .dev_matrix = {1, vec4}, .nmap = 1, .tensor_map = &map2},
+		{.param_name = "moments.who", .dev_matrix = {1, vec4}, .nmap = 1,
+			.tensor_map = &map2},
 		{.param_name = "0-moments.net.fc1.weight", .dev_matrix = {1, vec4}, .nmap = 1,
 			.tensor_map = &map2},
 	};

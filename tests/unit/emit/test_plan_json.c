@@ -6,7 +6,7 @@
 #include "emit_test.h"
 #include "fixture.h"
 
-/* Two products, the first cut by columns and the second by rows, then a loss that wants the batch. */
+/* Two products, the first cut by columns and the second by rows, then a loss cut by the batch. */
 #define PAIR \
 	"{'schema':'autopar-graph/1','name':'pair'," \
 	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
@@ -16,8 +16,10 @@
 	"'operators':[" \
 	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]," \
 	"'cell':'a \\\"b'}," \
-	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}],'cell':'mlp'}," \
-	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}],'cell':'mlp'}," \
+	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}]," \
+	"'cell':'mlp'}," \
+	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}]," \
+	"'cell':'mlp'}," \
 	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
 	"'outputs':['l']}"
 
@@ -78,7 +80,8 @@ static const struct ap_jv *at(const struct made *m, const char *path)
 	for (; *key; key = *end ? end + 1 : end) {
 		end = key + strcspn(key, "/");
 		if (ap_jv_type(v) == AP_JOBJECT) {
-			v = ap_jv_get(v, ap_arena_strndup(m->f.ctx.arena, key, (size_t)(end - key)));
+			v = ap_jv_get(v,
+				ap_arena_strndup(m->f.ctx.arena, key, (size_t)(end - key)));
 		} else {
 			long i = strtol(key, NULL, 10);
 
@@ -149,9 +152,9 @@ static void check_keys(struct made *m, const char *path, const char *const *keys
 
 START_TEST(keys_in_their_order)
 {
-	static const char *const root[] = {"schema", "tool", "inputs", "settings", "graph", "machine",
-		"search", "prediction", "baselines", "stages", "operators", "redistributions",
-		"parameters", "fusion", "schedule", NULL};
+	static const char *const root[] = {"schema", "tool", "inputs", "settings", "graph",
+		"machine", "search", "prediction", "baselines", "stages", "operators",
+		"redistributions", "parameters", "fusion", "schedule", NULL};
 	static const char *const search[] = {"mode", "status", "complete", "objective_s",
 		"lower_bound_s", "gap", "work", NULL};
 	static const char *const prediction[] = {"step_time_s", "compute_s", "communication_s",
@@ -161,9 +164,9 @@ START_TEST(keys_in_their_order)
 		"in_checkpoint", "given", "in_strategy", "out_strategy", "dev_matrix",
 		"in_tensor_map", "out_tensor_map", "repeated", "factors", "recompute", "in_slice",
 		"out_slice", "cost", "memory", "communications", NULL};
-	static const char *const param[] = {"name", "dtype", "trainable", "dev_matrix", "tensor_map",
-		"tensor_shape", "slice_shape", "opt_weight_shard_step", "opt_weight_shard_size",
-		"optimizer_shards", "gradient_group", NULL};
+	static const char *const param[] = {"name", "dtype", "trainable", "dev_matrix",
+		"tensor_map", "tensor_shape", "slice_shape", "opt_weight_shard_step",
+		"opt_weight_shard_size", "optimizer_shards", "gradient_group", NULL};
 	struct made m;
 
 	make(&m, 1);
@@ -188,8 +191,8 @@ static const struct expected {
 		  "\"outputs\":[\"l\"]}"},
 	{"machine/devices", "8"},
 	{"machine/servers", "2"},
-	{"baselines/0", "{\"name\":\"data parallel\",\"step_time_s\":0.003,\"memory_bytes\":1048576,"
-			"\"fits\":true}"},
+	{"baselines/0", "{\"name\":\"data parallel\",\"step_time_s\":0.003,"
+			"\"memory_bytes\":1048576,\"fits\":true}"},
 	{"baselines/1", "{\"name\":\"other\",\"not_applicable\":\"no batch\"}"},
 	{"stages/0/ranks", "[0,1,2,3,4,5,6,7]"},
 	{"operators/0/cell", "\"a \\\"b\""},
@@ -264,7 +267,8 @@ START_TEST(numbers_are_exact)
 	make(&m, 1);
 	ck_assert(ap_jv_double(at(&m, "search/objective_s")) == m.plan.search.objective_s);
 	ck_assert(ap_jv_double(at(&m, "prediction/step_time_s")) == m.plan.prediction.step_time_s);
-	ck_assert(ap_jv_double(at(&m, "operators/1/cost/forward_s")) == m.plan.op[1].cost.forward_s);
+	ck_assert(
+		ap_jv_double(at(&m, "operators/1/cost/forward_s")) == m.plan.op[1].cost.forward_s);
 	ck_assert_uint_eq(ap_jv_count(at(&m, "schedule")), m.plan.nevent);
 	ck_assert_uint_eq(ap_jv_count(at(&m, "redistributions")), m.plan.nmove);
 	ck_assert_uint_eq(ap_jv_count(at(&m, "parameters")), 3);
@@ -336,7 +340,8 @@ static const struct spoilt {
 	{"autopar-plan/1", "autopar-plan/9", "expected \"autopar-plan/1\""},
 	{"\n \"graph\": {", "\n \"Graph\": {", "graph"},
 	{"\"to\": \"loss\"", "\"to\": \"lost\"", "no operator of this plan"},
-	{"\"operand\": 0,\n   \"tensor\": \"y\"", "\"operand\": 7,\n   \"tensor\": \"y\"", "operand"},
+	{"\"operand\": 0,\n   \"tensor\": \"y\"", "\"operand\": 7,\n   \"tensor\": \"y\"",
+		"operand"},
 	{"\"name\": \"up\"", "\"name\": \"down\"", "there already"},
 	{"\"outputs\": [\"h\"]", "\"outputs\": [\"x0\"]", "two operators make"},
 	{"\"parts\": 2", "\"parts\": 0", ""},
@@ -377,9 +382,11 @@ static void set_figures(struct made *m)
 
 	ck_assert_uint_eq(m->plan.nmove, 2);
 	for (int i = 0; i < 4; i++)
-		op[i].cost = (struct ap_op_cost){.forward_s = 1e-3 * i, .gradient_s = i == 1 ? 3e-3 : 0};
+		op[i].cost = (struct ap_op_cost){.forward_s = 1e-3 * i};
+	op[1].cost.gradient_s = 3e-3;
 	move[0].cost = (struct ap_move_cost){0};
-	move[1].cost = (struct ap_move_cost){.forward_s = 2e-6, .backward_s = 1e-6, .bytes = 3 << 20};
+	move[1].cost =
+		(struct ap_move_cost){.forward_s = 2e-6, .backward_s = 1e-6, .bytes = 3 << 20};
 	m->plan.op = op;
 	m->plan.move = move;
 	m->plan.capacity_bytes = INT64_C(4) << 30;
@@ -397,7 +404,8 @@ START_TEST(summary_for_people)
 	static const char text[] =
 		"graph             pair: 4 operators, 3 parameters in use\n"
 		"devices           8 x ascend910a on 2 servers\n"
-		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % (dynamic_programming, feasible)\n"
+		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % "
+		"(dynamic_programming, feasible)\n"
 		"step time            2.00 ms, 8000.0 samples/s\n"
 		"  compute            1.00 ms\n"
 		"  communication       700 us\n"
@@ -410,9 +418,9 @@ START_TEST(summary_for_people)
 		"other                      -  no batch\n"
 		"checkpoint        pins 3 operators; 1 it cannot pin (no trainable parameter)\n"
 		"\nmost expensive operators, time per step:\n"
-		"   4.00 ms  [2,4]       MatMul                up\n"
+		"   4.00 ms  [2,4]       MatMul                mlp/up\n"
 		"   3.00 ms  []          ReduceMean            loss\n"
-		"   2.00 ms  [2,1]       MatMul                down\n"
+		"   2.00 ms  [2,1]       MatMul                mlp/down\n"
 		"\nmost expensive redistributions, time per step:\n"
 		"   3.00 us  [2,1]       -> [8,1]         3.00 MiB  y\n";
 	struct ap_str s;
