@@ -78,8 +78,10 @@ enum ap_status ap_problem_load(struct ap_ctx *ctx, const struct ap_json *doc,
 void ap_problem_write_json(const struct ap_problem *p, ap_write_fn *write, void *user);
 
 /* The same problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
- * variables) and for weighted-constraint solvers (toulbar2 .wcsp, integer quanta; the header line is
- * exact; a memory limit is not expressible there and is refused by the caller). */
+ * variables y_<edge>_<row>_<col>; where all costs are below 1 they are multiplied by a power of two,
+ * which the first line and the name of the objective state) and for weighted-constraint solvers
+ * (toulbar2 .wcsp: cost = (optimum + offset) * quantum, both in the name on the header line; a memory
+ * limit is not expressible there and is refused by the caller). */
 void ap_problem_write_lp(const struct ap_problem *p, ap_write_fn *write, void *user);
 void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user);
 

@@ -12,6 +12,7 @@ struct out {
 	ap_write_fn *write;
 	void *user;
 	int terms; /* on the present line of an LP */
+	int scale; /* costs of an LP are multiplied by 2^scale */
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct out *o, const char *fmt, ...)
@@ -35,6 +36,9 @@ static int64_t entry_memory(const struct ap_pmatrix *m, uint32_t r, uint32_t c)
 }
 
 /* ---- CPLEX LP ---- */
+
+#define X_NAME "x_%" PRIu32 "_%" PRIu32
+#define Y_NAME "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32
 
 /* Readers of LP limit the length of a line. */
 static void next_term(struct out *o)
@@ -66,6 +70,32 @@ static bool matters(const struct ap_pmatrix *m)
 	return false;
 }
 
+static double max_cost(const double *cost, size_t n)
+{
+	double most = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (cost[i] < INFINITY && fabs(cost[i]) > most)
+			most = fabs(cost[i]);
+	}
+	return most;
+}
+
+/* Solvers take reduced costs below some 1e-7 for nothing, so costs of less than 1 are all multiplied
+ * by the power of two that brings the largest up to about a million. */
+static int scale_of(const struct ap_problem *p)
+{
+	double most = 0;
+	int exponent;
+	for (uint32_t i = 0; i < p->n; i++)
+		most = fmax(most, max_cost(p->node[i].cost, p->node[i].k));
+	for (uint32_t i = 0; i < p->nmatrix; i++) {
+		const struct ap_pmatrix *m = &p->matrix[i];
+		most = fmax(most, max_cost(m->cost, (size_t)m->rows * m->cols));
+	}
+	frexp(most, &exponent);
+	return most > 0 && most < 1 ? 20 - exponent : 0;
+}
+
 typedef void edge_fn(struct out *o, const struct ap_problem *p, uint32_t edge);
 
 static void each_edge(struct out *o, const struct ap_problem *p, edge_fn *fn)
@@ -83,18 +113,22 @@ static void lp_edge_cost(struct out *o, const struct ap_problem *p, uint32_t edg
 		for (uint32_t c = 0; c < m->cols; c++) {
 			double cost = entry(m, r, c);
 			if (cost != 0 && cost < INFINITY)
-				put_term(o, cost, "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32, edge, r, c);
+				put_term(o, ldexp(cost, o->scale), Y_NAME, edge, r, c);
 		}
 	}
 }
 
 static void lp_objective(struct out *o, const struct ap_problem *p)
 {
-	put(o, "Minimize\n cost:");
+	if (o->scale)
+		put(o, "\\ costs are multiplied by 2^%d\nMinimize\n cost_times_2_to_%d:", o->scale,
+			o->scale);
+	else
+		put(o, "Minimize\n cost:");
 	for (uint32_t i = 0; i < p->n; i++) {
 		for (uint32_t c = 0; c < p->node[i].k; c++) {
 			double cost = p->node[i].cost[c];
-			put_term(o, cost < INFINITY ? cost : 0, "x_%" PRIu32 "_%" PRIu32, i, c);
+			put_term(o, cost < INFINITY ? ldexp(cost, o->scale) : 0, X_NAME, i, c);
 		}
 	}
 	each_edge(o, p, lp_edge_cost);
@@ -107,7 +141,7 @@ static void lp_one_each(struct out *o, const struct ap_problem *p)
 		o->terms = 0;
 		put(o, " one_%" PRIu32 ":", i);
 		for (uint32_t c = 0; c < p->node[i].k; c++)
-			put_term(o, 1, "x_%" PRIu32 "_%" PRIu32, i, c);
+			put_term(o, 1, X_NAME, i, c);
 		put(o, " = 1\n");
 	}
 }
@@ -122,9 +156,9 @@ static void lp_rows(struct out *o, const struct ap_problem *p, uint32_t edge)
 		put(o, " row_%" PRIu32 "_%" PRIu32 ":", edge, r);
 		for (uint32_t c = 0; c < m->cols; c++) {
 			if (entry(m, r, c) < INFINITY)
-				put_term(o, 1, "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32, edge, r, c);
+				put_term(o, 1, Y_NAME, edge, r, c);
 		}
-		put_term(o, -1, "x_%" PRIu32 "_%" PRIu32, e->u, r);
+		put_term(o, -1, X_NAME, e->u, r);
 		put(o, " = 0\n");
 	}
 }
@@ -138,9 +172,9 @@ static void lp_cols(struct out *o, const struct ap_problem *p, uint32_t edge)
 		put(o, " col_%" PRIu32 "_%" PRIu32 ":", edge, c);
 		for (uint32_t r = 0; r < m->rows; r++) {
 			if (entry(m, r, c) < INFINITY)
-				put_term(o, 1, "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32, edge, r, c);
+				put_term(o, 1, Y_NAME, edge, r, c);
 		}
-		put_term(o, -1, "x_%" PRIu32 "_%" PRIu32, e->v, c);
+		put_term(o, -1, X_NAME, e->v, c);
 		put(o, " = 0\n");
 	}
 }
@@ -152,8 +186,7 @@ static void lp_edge_memory(struct out *o, const struct ap_problem *p, uint32_t e
 		for (uint32_t c = 0; c < m->cols; c++) {
 			int64_t memory = entry_memory(m, r, c);
 			if (memory != 0 && entry(m, r, c) < INFINITY)
-				put_term(o, (double)memory, "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32, edge, r,
-					c);
+				put_term(o, (double)memory, Y_NAME, edge, r, c);
 		}
 	}
 }
@@ -167,7 +200,7 @@ static void lp_memory(struct out *o, const struct ap_problem *p)
 	for (uint32_t i = 0; i < p->n; i++) {
 		for (uint32_t c = 0; c < p->node[i].k; c++) {
 			int64_t memory = p->node[i].memory ? p->node[i].memory[c] : 0;
-			put_term(o, (double)memory, "x_%" PRIu32 "_%" PRIu32, i, c);
+			put_term(o, (double)memory, X_NAME, i, c);
 		}
 	}
 	each_edge(o, p, lp_edge_memory);
@@ -180,7 +213,7 @@ static void lp_forbidden(struct out *o, const struct ap_problem *p)
 	for (uint32_t i = 0; i < p->n; i++) {
 		for (uint32_t c = 0; c < p->node[i].k; c++) {
 			if (p->node[i].cost[c] == INFINITY)
-				put(o, " x_%" PRIu32 "_%" PRIu32 " = 0\n", i, c);
+				put(o, " " X_NAME " = 0\n", i, c);
 		}
 	}
 }
@@ -191,7 +224,7 @@ static void lp_binaries(struct out *o, const struct ap_problem *p)
 	for (uint32_t i = 0; i < p->n; i++) {
 		for (uint32_t c = 0; c < p->node[i].k; c++) {
 			if (p->node[i].cost[c] < INFINITY)
-				put(o, " x_%" PRIu32 "_%" PRIu32 "\n", i, c);
+				put(o, " " X_NAME "\n", i, c);
 		}
 	}
 	put(o, "End\n");
@@ -200,7 +233,7 @@ static void lp_binaries(struct out *o, const struct ap_problem *p)
 void ap_problem_write_lp(const struct ap_problem *problem, ap_write_fn *write, void *user)
 {
 	const struct ap_problem *p = problem->given ? problem->given : problem;
-	struct out o = {write, user, 0};
+	struct out o = {write, user, 0, scale_of(p)};
 	lp_objective(&o, p);
 	lp_one_each(&o, p);
 	each_edge(&o, p, lp_rows);
@@ -264,8 +297,8 @@ static int64_t wcsp_header(struct out *o, const struct ap_problem *p)
 			widest = p->node[i].k;
 	}
 	char number[32];
-	put(o, "autopar:quantum=%s:offset=%" PRId64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRId64 "\n",
-		ap_format_double(p->quantum, number), offset, p->n, widest, functions, top);
+	put(o, "autopar:quantum=%s:offset=%" PRId64, ap_format_double(p->quantum, number), offset);
+	put(o, " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRId64 "\n", p->n, widest, functions, top);
 	for (uint32_t i = 0; i < p->n; i++)
 		put(o, "%s%" PRIu32, i ? " " : "", p->node[i].k);
 	put(o, "\n");
@@ -305,7 +338,7 @@ static void wcsp_edge(struct out *o, const struct ap_problem *p, uint32_t edge, 
 
 void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user)
 {
-	struct out o = {write, user, 0};
+	struct out o = {write, user, 0, 0};
 	int64_t top = wcsp_header(&o, p);
 	for (uint32_t i = 0; i < p->n; i++)
 		wcsp_node(&o, p, i, top);

@@ -35,8 +35,8 @@ static enum ap_status array_of(struct loader *l, const struct ap_jv *obj, const 
 {
 	AP_TRY(ap_json_get_arr(l->ctx, l->doc, obj, key, arr));
 	if (ap_jv_count(*arr) != want)
-		return FAULT(l, *arr, name, "problem-size", "%s has %zu elements; expected %zu", key,
-			ap_jv_count(*arr), want);
+		return FAULT(l, *arr, name, "problem-size", "%s has %zu elements; expected %zu",
+			key, ap_jv_count(*arr), want);
 	return AP_OK;
 }
 
@@ -78,7 +78,8 @@ static enum ap_status read_memory(struct loader *l, const struct ap_jv *obj, con
 	return AP_OK;
 }
 
-/* next[c][f]: a candidate of this node, or -1. Only recursive search uses it; here it is checked. */
+/* next[c][f]: a candidate of this node, or -1. Only recursive search uses it; here it is checked.
+ * */
 static enum ap_status check_next(struct loader *l, const struct ap_jv *obj, const char *name,
 	uint32_t k)
 {
@@ -90,10 +91,12 @@ static enum ap_status check_next(struct loader *l, const struct ap_jv *obj, cons
 	for (const struct ap_jv *row = ap_jv_first(arr); row; row = ap_jv_next(row)) {
 		if (ap_jv_type(row) != AP_JARRAY || ap_jv_count(row) != factors)
 			return FAULT(l, row, name, "problem-size",
-				"next is one array per candidate, all of one length (%zu)", factors);
+				"next is one array per candidate, all of one length (%zu)",
+				factors);
 		for (const struct ap_jv *v = ap_jv_first(row); v; v = ap_jv_next(v)) {
 			int64_t c;
-			if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(l->doc, v, &c) || c < -1 || c >= k)
+			if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(l->doc, v, &c) || c < -1 ||
+				c >= k)
 				return FAULT(l, v, name, "problem-index",
 					"next names a candidate, 0 to %" PRIu32 ", or -1", k - 1);
 		}
@@ -113,7 +116,8 @@ static enum ap_status read_node(struct loader *l, const struct ap_jv *v, struct 
 	AP_TRY(ap_json_get_arr(l->ctx, l->doc, v, "cost", &cost));
 	size_t k = ap_jv_count(cost);
 	if (k < 1 || k > UINT32_MAX / 2)
-		return FAULT(l, cost, node->name, "problem-size", "a node has at least one candidate");
+		return FAULT(l, cost, node->name, "problem-size",
+			"a node has at least one candidate");
 	node->k = (uint32_t)k;
 	AP_TRY(read_costs(l, cost, node->name, k, &node->cost));
 	AP_TRY(read_memory(l, v, node->name, k, &node->memory));
@@ -213,7 +217,8 @@ static bool matrix_equal(const struct ap_pmatrix *a, const struct ap_pmatrix *b)
 		(!a->memory || memcmp(a->memory, b->memory, cells * sizeof *a->memory) == 0);
 }
 
-/* Edges with equal content get one matrix. Of two contents with one hash the later stays unshared. */
+/* Edges with equal content get one matrix. Of two contents with one hash the later stays unshared.
+ * */
 static void share_matrices(struct loader *l)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -270,14 +275,16 @@ static bool memory_fits(struct loader *l)
 
 static enum ap_status read_head(struct loader *l, const struct ap_jv *root, int64_t *limit)
 {
-	static const char *const known[] = {"schema", "memory_limit", "nodes", "edges", "matrices", NULL};
+	static const char *const known[] = {"schema", "memory_limit", "nodes", "edges", "matrices",
+		NULL};
 	const char *schema;
 	if (ap_jv_type(root) != AP_JOBJECT)
 		return FAULT(l, root, NULL, "key-type", "a problem is an object");
 	AP_TRY(ap_json_get_str(l->ctx, l->doc, root, "schema", &schema));
 	if (strcmp(schema, SCHEMA) != 0)
 		return FAULT(l, ap_jv_get(root, "schema"), NULL, "schema-known",
-			"schema is \"%s\"; expected \"" SCHEMA "\"", ap_diag_name(l->ctx->diag, schema));
+			"schema is \"%s\"; expected \"" SCHEMA "\"",
+			ap_diag_name(l->ctx->diag, schema));
 	AP_TRY(ap_json_known(l->ctx, l->doc, root, known));
 	*limit = AP_NO_LIMIT;
 	const struct ap_jv *v = ap_jv_get(root, "memory_limit");
@@ -296,7 +303,8 @@ enum ap_status ap_problem_load(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(read_lists(&l));
 	share_matrices(&l);
 	if (!memory_fits(&l))
-		return FAULT(&l, root, NULL, "problem-range", "memory adds up to more than 2^53 bytes");
+		return FAULT(&l, root, NULL, "problem-range",
+			"memory adds up to more than 2^53 bytes");
 	struct ap_problem *p = AP_NEW(ctx->arena, struct ap_problem);
 	*p = (struct ap_problem){
 		.n = l.n, .node = l.node,

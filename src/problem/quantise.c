@@ -93,7 +93,7 @@ bool ap_problem_quantise(struct ap_ctx *ctx, struct ap_problem *p)
 	double total = total_bound(ctx, p);
 	if (!(total < DBL_MAX / 2))
 		return false;
-	int exponent; /* total < 2^exponent: at most 2^52 quanta, and as many are left for rounding */
+	int exponent; /* total < 2^exponent: at most 2^52 quanta; as many are left for rounding */
 	frexp(total, &exponent);
 	double least = ldexp(1, exponent > -1021 ? exponent - 52 : -1073);
 	double q = total > 0 ? common_quantum(p, ldexp(1, exponent), least) : 1;

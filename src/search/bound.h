@@ -11,7 +11,8 @@ double ap_bound_plain(const struct ap_problem *p);
 /* The choice of a run that found nothing: LIMIT with the plain bound. */
 void ap_choice_none(const struct ap_problem *p, const char *engine, struct ap_choice *out);
 
-/* Makes out the choice of pick (kept), with its cost and memory; OPTIMAL when bound reaches cost. */
+/* Makes out the choice of pick (kept), with its cost and memory; OPTIMAL when bound reaches cost.
+ * */
 void ap_choice_found(const struct ap_problem *p, uint32_t *pick, double bound,
 	struct ap_choice *out);
 

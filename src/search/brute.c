@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exhaustive search, the oracle of the others: visits every pick in lexicographic order, so that the
- * first of equal cost is the smallest. No bound, no pruning. O(product of k * degree).
+ * Exhaustive search, the oracle of the others: visits every pick in lexicographic order, so that
+ * the first of equal cost is the smallest. No bound, no pruning. O(product of k * degree).
  */
 #include <math.h>
 #include <string.h>

@@ -120,7 +120,8 @@ static struct ap_pmatrix cut_matrix(struct maker *m, const struct ap_pedge *e)
 	int64_t *memory = by_memory ? AP_NEW_N(m->ctx->scratch, int64_t, cells) : NULL;
 	for (uint32_t i = 0; i < r->n; i++) {
 		for (uint32_t j = 0; j < c->n; j++) {
-			size_t from = (size_t)r->c[i] * x->cols + c->c[j], to = (size_t)i * c->n + j;
+			size_t from = (size_t)r->c[i] * x->cols + c->c[j];
+			size_t to = (size_t)i * c->n + j;
 			cost[to] = x->cost[from];
 			if (by_memory)
 				memory[to] = x->memory[from];

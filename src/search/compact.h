@@ -30,8 +30,8 @@ struct ap_domain *ap_domain_all(struct ap_ctx *ctx, const struct ap_problem *p);
 /* Is a node left without candidates? */
 bool ap_domain_empty(const struct ap_problem *p, const struct ap_domain *d);
 
-/* In scratch; nothing is copied of a problem that loses nothing. O(size of what is left). Every domain
- * has a candidate. */
+/* In scratch; nothing is copied of a problem that loses nothing. O(size of what is left). Every
+ * domain has a candidate. */
 const struct ap_compact *ap_compact_make(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_domain *domain);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact variable elimination. The straight way: drop what cannot win, plan the elimination, evaluate
- * it, read off the lexicographically smallest optimum. With a memory limit that this pick breaks:
- * limit.c.
+ * Exact variable elimination. The straight way: drop what cannot win, plan the elimination,
+ * evaluate it, read off the lexicographically smallest optimum. With a memory limit that this pick
+ * breaks: limit.c.
  */
 #include "search/dp.h"
 

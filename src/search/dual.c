@@ -34,7 +34,8 @@ static double total_at(struct ap_ctx *ctx, const struct ap_problem *p, double pr
 	double *most = AP_NEW_N(ctx->scratch, double, p->nmatrix);
 	double sum = 0;
 	for (uint32_t i = 0; i < p->nmatrix; i++)
-		most[i] = largest(p->matrix[i].cost, p->matrix[i].memory, cells(&p->matrix[i]), price);
+		most[i] = largest(p->matrix[i].cost, p->matrix[i].memory, cells(&p->matrix[i]),
+			price);
 	for (uint32_t i = 0; i < p->n; i++)
 		sum += largest(p->node[i].cost, p->node[i].memory, p->node[i].k, price);
 	for (uint32_t i = 0; i < p->nedge; i++)
@@ -44,8 +45,9 @@ static double total_at(struct ap_ctx *ctx, const struct ap_problem *p, double pr
 }
 
 /*
- * Rounded down even though the sum itself is rounded: a total is less than 2^52 quanta, so that each
- * of the two operations is off by at most half a quantum, and one quantum is given away for both.
+ * Rounded down even though the sum itself is rounded: a total is less than 2^52 quanta, so that
+ * each of the two operations is off by at most half a quantum, and one quantum is given away for
+ * both.
  */
 static double *priced(struct ap_ctx *ctx, const double *cost, const int64_t *memory, size_t n,
 	const struct ap_priced *at)
@@ -71,7 +73,8 @@ void ap_priced_make(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap
 	for (uint32_t i = 0; i < e->ntable; i++) {
 		ap_id a = e->table[i].a;
 		if (e->table[i].kind == AP_ET_NODE)
-			node[a].cost = priced(ctx, p->node[a].cost, p->node[a].memory, node[a].k, out);
+			node[a].cost = priced(ctx, p->node[a].cost, p->node[a].memory, node[a].k,
+				out);
 		else if ((e->table[i].kind == AP_ET_MATRIX || e->table[i].kind == AP_ET_FLIPPED) &&
 			matrix[a].cost == p->matrix[a].cost)
 			matrix[a].cost = priced(ctx, p->matrix[a].cost, p->matrix[a].memory,
@@ -82,7 +85,8 @@ void ap_priced_make(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap
 }
 
 /* Memory in the place of cost; what is forbidden stays so. */
-static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int64_t *memory, size_t n)
+static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int64_t *memory,
+	size_t n)
 {
 	double *out = ap_arena_alloc_raw(ctx->scratch, n, sizeof *out);
 	for (size_t i = 0; i < n; i++)

@@ -12,8 +12,8 @@
 
 /*
  * The numbers of p at a price: every entry is cost + price * memory rounded down to a multiple of
- * `quantum`, a power of two for which all totals are exact; so sums never exceed the true ones. Only
- * the nodes and matrices that the plan reads are filled.
+ * `quantum`, a power of two for which all totals are exact; so sums never exceed the true ones.
+ * Only the nodes and matrices that the plan reads are filled.
  */
 struct ap_priced {
 	struct ap_problem p;
@@ -33,9 +33,9 @@ struct ap_dual {
 	uint64_t work;
 };
 
-/* Finds the best price of p, whose least cost without the limit is `least`, by a pick that does not
- * fit (`pick`, cost `least` unless the plan is split). Uses at most max_work (0: no limit). Result in
- * scratch. */
+/* Finds the best price of p, whose least cost without the limit is `least`, by a pick that does
+ * not fit (`pick`, cost `least` unless the plan is split). Uses at most max_work (0: no limit).
+ * Result in scratch. */
 void ap_dual_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
 	double least, const uint32_t *pick, uint64_t max_work, struct ap_dual *out);
 

@@ -4,10 +4,10 @@
  * alone, that says which nodes go in which order and which eliminations are the same one; and its
  * evaluation, which may be repeated with other numbers of the same shape (ap_elim_eval).
  *
- * A factor is a table of costs over a set of nodes (its scope, ascending). Eliminating v replaces all
- * factors that hold v by one over their other nodes: its entry is the least sum over v's candidates.
- * Tables are named by how they come about, so equal ids mean equal numbers: a thousand equal layers
- * share their eliminations.
+ * A factor is a table of costs over a set of nodes (its scope, ascending). Eliminating v replaces
+ * all factors that hold v by one over their other nodes: its entry is the least sum over v's
+ * candidates. Tables are named by how they come about, so equal ids mean equal numbers: a thousand
+ * equal layers share their eliminations.
  */
 #ifndef AP_SEARCH_ELIM_H
 #define AP_SEARCH_ELIM_H
@@ -90,10 +90,10 @@ const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *
 	const struct ap_elim_options *options);
 
 /*
- * Evaluates the plan with the numbers of p (of the shape it was planned for; nodes and matrices that
- * were equal then are equal now). value[ntable] is filled with tables in scratch or borrowed from p.
- * *least is the least cost of all picks (of a split plan: a lower bound), INFINITY when all are
- * forbidden. False when told to stop.
+ * Evaluates the plan with the numbers of p (of the shape it was planned for; nodes and matrices
+ * that were equal then are equal now). value[ntable] is filled with tables in scratch or borrowed
+ * from p. *least is the least cost of all picks (of a split plan: a lower bound), INFINITY when
+ * all are forbidden. False when told to stop.
  */
 bool ap_elim_eval(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
 	const double **value, double *least);

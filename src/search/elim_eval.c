@@ -8,7 +8,8 @@
 
 enum { MAX_WIDTH = 64 };
 
-/* An input of a reduction, seen along the axes of the clique: element strides, 0 where it lacks one. */
+/* An input of a reduction, seen along the axes of the clique: element strides, 0 where it lacks
+ * one. */
 struct view {
 	const double *value;
 	size_t stride[MAX_WIDTH];
@@ -143,7 +144,8 @@ static struct operand make_operand(struct job *j, bool with_col, uint32_t row, u
 	}
 	/* Columns of the right operand are added to in bulk, so they must lie together. */
 	if (n == 1 && (!with_col || along(only, col) == 1))
-		return (struct operand){only->value + only->offset, along(only, row), along(only, col)};
+		return (struct operand){only->value + only->offset, along(only, row),
+			along(only, col)};
 	memset(sum, 0, extent(j->r, row) * extent(j->r, col) * sizeof *sum);
 	for (uint32_t i = 0; i < j->r->ninput; i++) {
 		if (holds(&j->r->input[i], j->col) == with_col)

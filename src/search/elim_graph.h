@@ -27,11 +27,11 @@ struct ap_egraph {
 	struct { bool *v; size_t n, cap; } alive; /* by factor */
 	struct { ap_id *v; size_t n, cap; } at_scope; /* the latest factor over it */
 	struct { struct ap_elink *v; size_t n, cap; } link;
-	struct { ap_id *v; size_t n, cap; } done; /* by signature: its table, AP_NONE before it is needed */
+	struct { ap_id *v; size_t n, cap; } done; /* by signature: its table; AP_NONE: not made */
 	struct { struct ap_estep *v; size_t n, cap; } step;
 	struct { ap_id *v; size_t n, cap; } list; /* factors of the node at hand */
 	struct { ap_id *v; size_t n, cap; } clique; /* its nodes, ascending */
-	struct { struct ap_einput *v; size_t n, cap; } input; /* the factors, seen from the clique */
+	struct { struct ap_einput *v; size_t n, cap; } input; /* factors seen from the clique */
 	struct { uint64_t *v; size_t n, cap; } key; /* of a look-up */
 	ap_id *head; /* by node, into link */
 	uint32_t *mark, stamp; /* by node: seen in the gathering at hand */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In which order to eliminate. Nodes with equal signatures form a class: eliminating one of them
- * gives the result for all. The class of least price goes next, as a whole: taking a node changes the
- * signatures of its neighbours, so an independent set of the class is eliminated in one round.
+ * gives the result for all. The class of least price goes next, as a whole: taking a node changes
+ * the signatures of its neighbours, so an independent set of the class is eliminated in one round.
  *
- * The price of a class is its work, or its work divided by the number of nodes that share it. By the
- * former, a chain is eaten from its ends, cheap steps that are all different. By the latter, in equal
- * layers every second node goes at once, all the same step, and ends and other unique nodes go last.
- * Neither is best always; a plan costs little, so both are made.
+ * The price of a class is its work, or its work divided by the number of nodes that share it. By
+ * the former, a chain is eaten from its ends, cheap steps that are all different. By the latter,
+ * in equal layers every second node goes at once, all the same step, and ends and other unique
+ * nodes go last. Neither is best always; a plan costs little, so both are made.
  */
 #include <assert.h>
 #include <math.h>

@@ -18,8 +18,8 @@ struct ap_engine {
 	const char *help; /* one line */
 	unsigned flags;
 	/* Fills *out (pick in the run arena). Polls ctx->stop. Ties: lexicographically smallest. */
-	void (*solve)(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
-		struct ap_choice *out);
+	void (*solve)(struct ap_ctx *ctx, const struct ap_problem *p,
+		const struct ap_budget *budget, struct ap_choice *out);
 };
 
 /* The engine of that name, or NULL. */

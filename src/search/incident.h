@@ -7,7 +7,7 @@
 
 struct ap_incident {
 	const ap_id *first; /* [n + 1] */
-	const ap_id *edge; /* those of node v: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
+	const ap_id *edge; /* of node v: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
 };
 
 /* In scratch. O(n + edges). */

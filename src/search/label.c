@@ -92,7 +92,8 @@ static struct ap_lrange join(struct run *r, uint32_t step, uint32_t child, struc
 static void list_children(struct run *r, uint32_t step)
 {
 	r->child.n = 0;
-	for (uint32_t c = ap_lfront_child(&r->f, step); c != AP_NONE; c = r->job->support->step[c].sibling)
+	for (uint32_t c = ap_lfront_child(&r->f, step); c != AP_NONE;
+		c = r->job->support->step[c].sibling)
 		AP_PUSH(r->ctx->scratch, r->child, c);
 }
 
@@ -101,6 +102,12 @@ static double least_below(const struct run *r, uint32_t step, uint32_t group)
 {
 	size_t cell = r->job->support->step[step].group.v[group].cell;
 	return r->job->value[r->job->e->step[step].result][cell];
+}
+
+/* The group of a child that tuple t of its parent implies. */
+static uint32_t implied(const struct run *r, uint32_t child, uint32_t t)
+{
+	return r->job->support->step[child].link[t];
 }
 
 /* The labels of tuple t, whose choice is in r->pick. */
@@ -112,14 +119,14 @@ static struct ap_lrange tuple_labels(struct run *r, uint32_t step, uint32_t t)
 	double least = tuple->through - s->group.v[tuple->group].through +
 		least_below(r, step, tuple->group);
 	for (size_t i = 0; i < r->child.n; i++)
-		least -= least_below(r, r->child.v[i], r->job->support->step[r->child.v[i]].link[t]);
+		least -= least_below(r, r->child.v[i], implied(r, r->child.v[i], t));
 	own.excess = own.cost + r->job->priced->price * (double)own.memory - least;
 	AP_PUSH(r->ctx->scratch, r->f.pool, own);
 	struct ap_lrange labels = {(uint32_t)r->f.pool.n - 1, 1};
 	double slack = r->job->threshold - tuple->through + r->margin;
 	for (size_t i = r->child.n; i-- > 0 && labels.count;) {
 		uint32_t c = r->child.v[i];
-		labels = join(r, step, c, labels, r->of[c][r->job->support->step[c].link[t]], slack);
+		labels = join(r, step, c, labels, r->of[c][implied(r, c, t)], slack);
 	}
 	return labels;
 }

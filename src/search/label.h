@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exact optimum under a memory limit, within a support. Every group of the support gets its
- * labels: pairs of cost and memory that the nodes below its scope can have, none of which another one
- * beats in both. A label whose price (cost + price * memory) is so far above the least one of its
- * group that no completion stays within the threshold is dropped.
+ * labels: pairs of cost and memory that the nodes below its scope can have, none of which another
+ * one beats in both. A label whose price (cost + price * memory) is so far above the least one of
+ * its group that no completion stays within the threshold is dropped.
  *
  * With `ties`, the result is the lexicographically smallest optimum: see label_front.h for what is
- * dropped then. It may be, by exchange: given the choice for a group's scope, the order of two labels
- * of it does not depend on what is chosen elsewhere.
+ * dropped then. It may be, by exchange: given the choice for a group's scope, the order of two
+ * labels of it does not depend on what is chosen elsewhere.
  */
 #ifndef AP_SEARCH_LABEL_H
 #define AP_SEARCH_LABEL_H

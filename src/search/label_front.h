@@ -32,11 +32,12 @@ struct ap_lpair {
 };
 
 /*
- * The front: of labels of one step, made of the same children, those that no other one makes useless,
- * by ascending cost, then descending memory (which makes memory descend all along). A label makes useless what needs no less memory and costs more, or,
- * at equal cost: without ties, what needs no less memory; with ties, only what is lexicographically
- * larger as well. (A cheaper one that fits wherever the dearer does keeps it out of any optimum; among
- * equals the smaller one may need more memory and still fit.)
+ * The front: of labels of one step, made of the same children, those that no other one makes
+ * useless, by ascending cost, then descending memory (which makes memory descend all along). A
+ * label makes useless what needs no less memory and costs more, or, at equal cost: without ties,
+ * what needs no less memory; with ties, only what is lexicographically larger as well. (A cheaper
+ * one that fits wherever the dearer does keeps it out of any optimum; among equals the smaller one
+ * may need more memory and still fit.)
  */
 struct ap_lfront {
 	struct ap_arena *arena;
@@ -58,7 +59,8 @@ void ap_lfront_start(struct ap_lfront *f, uint32_t step, uint32_t child);
 /* Takes a label in unless it is useless, and, in time, out what it makes so. O(log) on average. */
 void ap_lfront_add(struct ap_lfront *f, struct ap_label l);
 
-/* Is a, a label of the front's step, the better answer: cheaper, or with ties as cheap and smaller? */
+/* Is a, a label of the front's step, the better answer: cheaper, or with ties as cheap and
+ * smaller? */
 bool ap_lfront_prefer(struct ap_lfront *f, const struct ap_label *a, const struct ap_label *b);
 
 /* Moves the front to the pool, least excess first. */

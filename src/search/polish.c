@@ -65,7 +65,7 @@ static bool improve(struct polish *s, ap_id v)
 	uint32_t now = s->pick[v], best = now;
 	weigh(s, v);
 	int64_t others = s->memory - s->value[now].memory;
-	int64_t room = s->p->memory_limit == AP_NO_LIMIT ? AP_NO_LIMIT : s->p->memory_limit - others;
+	int64_t limit = s->p->memory_limit, room = limit == AP_NO_LIMIT ? limit : limit - others;
 	for (uint32_t c = 0; c < s->p->node[v].k; c++) {
 		if (better(&s->value[c], &s->value[best], room))
 			best = c;

@@ -57,7 +57,8 @@ static int by_words(const void *a, const void *b)
 	return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* The key of v: its costs and domain, and for each edge the matrix, its side and the domain beyond. */
+/* The key of v: its costs and domain, and for each edge the matrix, its side and the domain
+ * beyond. */
 static void make_key(struct pruner *r, ap_id v, const ap_id *set)
 {
 	const struct ap_pnode *node = &r->p->node[v];
@@ -196,7 +197,8 @@ static bool beaten(struct pruner *r, const double *own, const int64_t *memory, u
 }
 
 /* Marks what goes; true when something does. */
-static bool judge(struct pruner *r, const double *own, const int64_t *memory, uint32_t n, bool *gone)
+static bool judge(struct pruner *r, const double *own, const int64_t *memory, uint32_t n,
+	bool *gone)
 {
 	bool any = false;
 	for (uint32_t c = 0; c < n; c++)

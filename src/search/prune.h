@@ -2,17 +2,18 @@
 /*
  * Candidates that cannot be in the lexicographically smallest optimum.
  *
- * Candidate c of a node is removed when another one, d, costs no more whatever the neighbours choose:
+ * Candidate c of a node is removed when another one, d, costs no more whatever the neighbours
+ * choose:
  *
  *   gain = cost(c) - cost(d) + sum over edges of the least of (edge(c, y) - edge(d, y)) >= 0,
  *
- * y running over the neighbour's candidates that c may meet, the like holds for memory where there is
- * a limit, and either gain > 0 or d < c. This loses nothing: let x be the lexicographically smallest
- * optimum. If x chose c, then x with d in its place would be a pick that fits as well and is cheaper,
- * or as cheap and lexicographically smaller: a contradiction. So x avoids every removed candidate, in
- * whatever order and however many are removed, and y need only run over candidates that are left.
- * Not all of a node's candidates can go: along a cycle of removals the gains would add up to at most
- * 0, so all are 0, and the indices would fall all the way round.
+ * y running over the neighbour's candidates that c may meet, the like holds for memory where there
+ * is a limit, and either gain > 0 or d < c. This loses nothing: let x be the lexicographically
+ * smallest optimum. If x chose c, then x with d in its place would be a pick that fits as well and
+ * is cheaper, or as cheap and lexicographically smaller: a contradiction. So x avoids every
+ * removed candidate, in whatever order and however many are removed, and y need only run over
+ * candidates that are left. Not all of a node's candidates can go: along a cycle of removals the
+ * gains would add up to at most 0, so all are 0, and the indices would fall all the way round.
  *
  * Also removed is a candidate that some neighbour's candidates all forbid.
  */

@@ -34,7 +34,8 @@ static void link_steps(struct maker *m)
 			if (later < step[i].parent)
 				step[i].parent = later;
 		}
-		uint32_t *list = step[i].parent == AP_NONE ? &m->s->root : &step[step[i].parent].child;
+		uint32_t up = step[i].parent;
+		uint32_t *list = up == AP_NONE ? &m->s->root : &step[up].child;
 		step[i].sibling = *list;
 		*list = i;
 	}
@@ -105,7 +106,8 @@ static double least_of(const double *v, uint32_t n)
 	return least;
 }
 
-/* The group costs what its best tuple does; another tuple costs more by the difference of the two. */
+/* The group costs what its best tuple does; another tuple costs more by the difference of the two.
+ * */
 static void make_tuples(struct maker *m, uint32_t i)
 {
 	const struct ap_estep *s = &m->e->step[i];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which choices matter: the part of an evaluated elimination that picks of at most a given cost pass
- * through. With the least cost as threshold it is the set of all optima.
+ * Which choices matter: the part of an evaluated elimination that picks of at most a given cost
+ * pass through. With the least cost as threshold it is the set of all optima.
  *
- * The steps of a plan that is not split form a forest: the parent of a step is that of the first node
- * of its scope to be eliminated later; a clique is a step's scope and its node. Top down, a group is a
- * choice for a scope, a tuple one for a clique; `through` is the least cost of all picks that agree
- * with the tuple. A tuple is in the support when that does not exceed the threshold, so every tuple of
- * it extends to a pick that is within the threshold, up and down.
+ * The steps of a plan that is not split form a forest: the parent of a step is that of the first
+ * node of its scope to be eliminated later; a clique is a step's scope and its node. Top down, a
+ * group is a choice for a scope, a tuple one for a clique; `through` is the least cost of all
+ * picks that agree with the tuple. A tuple is in the support when that does not exceed the
+ * threshold, so every tuple of it extends to a pick that is within the threshold, up and down.
  */
 #ifndef AP_SEARCH_SUPPORT_H
 #define AP_SEARCH_SUPPORT_H
@@ -50,9 +50,9 @@ void ap_support_decode(const struct ap_elim *e, const struct ap_estep *s, size_t
 	uint32_t *pick);
 
 /*
- * The lexicographically smallest pick of a support whose threshold was the least cost: node by node,
- * takes the smallest candidate that is left and removes, up and down the forest, the tuples that no
- * longer extend to an optimum. Each tuple is removed once: O(tuples * children).
+ * The lexicographically smallest pick of a support whose threshold was the least cost: node by
+ * node, takes the smallest candidate that is left and removes, up and down the forest, the tuples
+ * that no longer extend to an optimum. Each tuple is removed once: O(tuples * children).
  */
 void ap_support_first(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_support *s,
 	uint32_t *pick);

@@ -42,8 +42,8 @@ static void compare(struct ap_ctx *ctx, const struct ap_problem *p, uint64_t i, 
 		CASE_FAILS(ctx, p, i, "%s: pick given or not", name);
 	for (uint32_t v = 0; want->pick && v < p->n; v++) {
 		if (want->pick[v] != got->pick[v])
-			CASE_FAILS(ctx, p, i, "%s: node %" PRIu32 " is %" PRIu32 ", expected %" PRIu32,
-				name, v, got->pick[v], want->pick[v]);
+			CASE_FAILS(ctx, p, i, "%s: node %u is %u, expected %u", name, v,
+				got->pick[v], want->pick[v]);
 	}
 	ck_assert_int_eq(want->memory, got->memory);
 }
