@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strategy checkpoint of real plans, and checkpoints held against a graph. */
+#include "base/file.h"
 #include "emit/ckpt.h"
 #include "emit_test.h"
 #include "fixture.h"
+#include "shard/space.h"
 
 /* The worked example of the format, with a bias and a second, frozen product behind it. */
 #define NET \
@@ -358,11 +360,75 @@ START_TEST(names_with_a_dash)
 }
 END_TEST
 
+/* Random candidates of every operator of real models: what the checkpoint pins comes back, and both
+ * forms say the same. */
+static const char *const models[] = {"multiple_mix", "gpt3_1.3b"};
+
+static const int32_t *random_candidate(struct fixture *f, ap_id node, uint64_t *random)
+{
+	struct ap_space space;
+
+	ap_space_make(&f->ctx, &f->graph->node[node].bound, f->machine->ndev, &f->step, &space);
+	return &space.count[next_random(random) % space.n * space.nfactor];
+}
+
+static void check_counts(struct fixture *f, const struct ap_plan *p, const struct ap_ckpt *c,
+	const int32_t *const *expected)
+{
+	const int32_t *const *counts;
+
+	ck_assert_int_eq(ap_ckpt_counts(&f->ctx, c, f->graph, f->machine->ndev, &f->step, &counts),
+		AP_OK);
+	for (ap_id i = 0; i < f->graph->nnode; i++) {
+		size_t bytes = f->graph->node[i].bound.nfactor * sizeof(int32_t);
+
+		ck_assert_int_eq(counts[i] != NULL, p->op[i].in_checkpoint);
+		if (counts[i])
+			ck_assert_mem_eq(counts[i], expected[i], bytes);
+	}
+}
+
+START_TEST(random_candidates_come_back)
+{
+	uint64_t random = seed_of_run();
+	struct ap_ckpt c, from_pb, from_json;
+	const int32_t **counts;
+	struct ap_plan plan;
+	struct fixture f;
+	struct ap_str pb;
+	const char *json;
+	char *text;
+	size_t len;
+
+	fixture_open(&f, 16, 8, "ascend910b3");
+	ck_assert_int_eq(ap_file_read(&f.ctx,
+		ap_arena_printf(f.ctx.arena, AP_SOURCE_ROOT "/models/%s.json", models[_i]),
+		AP_FILE_MAX_BYTES, &text, &len), AP_OK);
+	fixture_graph(&f, text);
+	counts = AP_NEW_N(f.ctx.arena, const int32_t *, f.graph->nnode);
+	for (ap_id i = 0; i < f.graph->nnode; i++)
+		counts[i] = random_candidate(&f, i, &random);
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 34, &plan);
+	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	check_counts(&f, &plan, &c, counts);
+	pb = pb_of(&f, &c);
+	ck_assert_int_eq(ap_ckpt_read(&f.ctx, "a", pb.s, pb.len, false, &from_pb), AP_OK);
+	check_counts(&f, &plan, &from_pb, counts);
+	ck_assert_int_eq(ap_ckpt_add_shapes(&f.ctx, f.graph, &from_pb), AP_OK);
+	json = json_of(&f, &from_pb);
+	ck_assert_str_eq(json, json_of(&f, &c));
+	ck_assert_int_eq(ap_ckpt_read(&f.ctx, "a", json, strlen(json), true, &from_json), AP_OK);
+	ck_assert_mem_eq(pb_of(&f, &from_json).s, pb.s, pb.len);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		layouts_of_the_weight,
 		misfit,
+		random_candidates_come_back,
 		worked_example_of_the_format,
 		keys_and_their_order,
 		protobuf_to_json_and_back_is_the_same,
@@ -372,7 +438,7 @@ int main(void)
 		names_with_a_dash,
 	};
 	const int loops[sizeof tests / sizeof *tests] = {sizeof worked / sizeof *worked,
-		sizeof misfits / sizeof *misfits};
+		sizeof misfits / sizeof *misfits, sizeof models / sizeof *models};
 
 	return run_tests("ckpt_plan", tests, loops, sizeof tests / sizeof *tests);
 }
