@@ -18,9 +18,8 @@
 #include "search/prune.h"
 #include "search/support.h"
 
-enum { POLISH_PASSES = 100, HASTY_PASSES = 2, PRUNE_GAIN = 4, EVALUATIONS = 10 };
-
-#define MAX_TUPLES ((uint64_t)1 << 26) /* of ties that are sorted out */
+enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
+enum { PRUNE_GAIN = 4, EVALUATIONS = 10 };
 
 struct dp {
 	struct ap_ctx *ctx;
@@ -63,10 +62,15 @@ static void answer_hastily(struct dp *d)
 	answer(d, rest, ap_bound_plain(d->p));
 }
 
+static size_t table_bytes(const struct dp *d)
+{
+	return d->budget->table_bytes ? d->budget->table_bytes : (size_t)1 << 30;
+}
+
 static void plan(struct dp *d)
 {
 	struct ap_elim_options options = {
-		.table_bytes = d->budget->table_bytes ? d->budget->table_bytes : (size_t)1 << 30,
+		.table_bytes = table_bytes(d),
 		.work = d->budget->work,
 		.by_memory = d->p->memory_limit != AP_NO_LIMIT,
 		.no_share = d->options->no_share,
@@ -114,7 +118,8 @@ static uint32_t *unlimited_pick(struct dp *d)
 	struct ap_mark mark = ap_arena_mark(d->ctx->scratch);
 	const struct ap_support *s = NULL;
 	if (!d->elim->split)
-		s = ap_support_make(d->ctx, d->elim, d->value, d->least, d->least, MAX_TUPLES);
+		s = ap_support_make(d->ctx, d->elim, d->value, d->least, d->least,
+			table_bytes(d) / BYTES_PER_TUPLE);
 	if (s) {
 		d->out->work += s->ntuple;
 		ap_support_first(d->ctx, d->elim, s, pick);

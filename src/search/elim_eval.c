@@ -6,7 +6,7 @@
 #include "search/elim.h"
 #include "search/minplus.h"
 
-enum { MAX_WIDTH = 64 };
+enum { MAX_WIDTH = 64, PART = 1 << 26 /* steps of a product between two polls */ };
 
 /* An input of a reduction, seen along the axes of the clique: element strides, 0 where it lacks
  * one. */
@@ -154,7 +154,19 @@ static struct operand make_operand(struct job *j, bool with_col, uint32_t row, u
 	return (struct operand){sum, extent(j->r, col), 1};
 }
 
-static void product(struct job *j)
+/* In parts small enough to poll in between. */
+static void run_product(struct ap_ctx *ctx, struct ap_minplus m)
+{
+	size_t rows = m.rows, part = PART / (m.k * m.cols) + 1;
+	for (size_t r = 0; r < rows && !ap_ctx_stopped(ctx); r += part) {
+		m.rows = rows - r < part ? rows - r : part;
+		ap_minplus(&m);
+		m.a += part * m.a_row;
+		m.out += part * m.out_row;
+	}
+}
+
+static void product(struct ap_ctx *ctx, struct job *j)
 {
 	const struct ap_reduction *r = j->r;
 	struct operand left = make_operand(j, false, j->row, r->at, j->left);
@@ -168,7 +180,7 @@ static void product(struct job *j)
 		.b = right.value, .b_x = right.row,
 		.out = out, .out_row = j->row == NO_AXIS ? 0 : j->out_stride[j->row],
 	};
-	ap_minplus(&m);
+	run_product(ctx, m);
 }
 
 /* Steps the outer axes; false after the last place. */
@@ -204,11 +216,11 @@ static bool reduce(struct ap_ctx *ctx, const struct ap_reduction *r, const doubl
 	j->right = ap_arena_alloc_raw(ctx->scratch, k * extent(r, j->col), sizeof(double));
 	bool more = true;
 	while (more && !ap_ctx_stopped(ctx)) {
-		product(j);
+		product(ctx, j);
 		more = advance(j);
 	}
 	ap_arena_release(ctx->scratch, mark);
-	return !more;
+	return !more && !ap_ctx_stopped(ctx);
 }
 
 static const double *flipped(struct ap_ctx *ctx, const struct ap_pmatrix *m)

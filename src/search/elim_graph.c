@@ -91,6 +91,7 @@ static void add_factor(struct ap_egraph *g, ap_id table, uint32_t nscope, const 
 		struct ap_elink link = {id, g->head[scope[i]]};
 		g->head[scope[i]] = (ap_id)g->link.n;
 		AP_PUSH(arena(g), g->link, link);
+		g->degree[scope[i]]++;
 	}
 }
 
@@ -112,6 +113,7 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 	g->signatures = ap_map_create(ctx->scratch);
 	g->k = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	g->head = AP_NEW_N(ctx->scratch, ap_id, p->n);
+	g->degree = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	g->mark = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	for (ap_id v = 0; v < p->n; v++) {
 		g->k[v] = p->node[v].k;
@@ -178,14 +180,6 @@ static bool gather(struct ap_egraph *g, ap_id v, double cap, double *cells)
 	}
 	sort_clique(g);
 	return true;
-}
-
-uint32_t ap_egraph_degree(struct ap_egraph *g, ap_id v, uint32_t most)
-{
-	uint32_t n = 0;
-	for (ap_id at = g->head[v]; at != AP_NONE && n < most; at = g->link.v[at].next)
-		n += g->alive.v[g->link.v[at].factor];
-	return n;
 }
 
 /* ---- eliminations ---- */
@@ -266,6 +260,14 @@ static ap_id reduce(struct ap_egraph *g, ap_id v, size_t cells)
 	return derived_table(g, AP_ET_REDUCED, (ap_id)g->reduction.n - 1, 0, cells);
 }
 
+static void retire(struct ap_egraph *g, ap_id factor)
+{
+	const struct ap_efactor *f = &g->factor.v[factor];
+	g->alive.v[factor] = false;
+	for (uint32_t i = 0; i < f->nscope; i++)
+		g->degree[f->scope[i]]--;
+}
+
 /* Replaces the factors of list, whose nodes are the clique, by one without v. */
 static void step(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
 {
@@ -282,7 +284,7 @@ static void step(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
 	if (g->done.v[signature] == AP_NONE)
 		g->done.v[signature] = reduce(g, v, cells);
 	for (size_t i = 0; i < n; i++)
-		g->alive.v[list[i]] = false;
+		retire(g, list[i]);
 	struct ap_estep s = {
 		.node = v,
 		.nscope = nscope, .scope = scope,

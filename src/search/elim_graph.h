@@ -34,6 +34,7 @@ struct ap_egraph {
 	struct { struct ap_einput *v; size_t n, cap; } input; /* factors seen from the clique */
 	struct { uint64_t *v; size_t n, cap; } key; /* of a look-up */
 	ap_id *head; /* by node, into link */
+	uint32_t *degree; /* by node: live factors */
 	uint32_t *mark, stamp; /* by node: seen in the gathering at hand */
 	double work, cells;
 	bool split;
@@ -51,8 +52,5 @@ ap_id ap_egraph_signature(struct ap_egraph *g, ap_id v, double *work);
  * are returned in g->clique (v among them). */
 void ap_egraph_eliminate(struct ap_egraph *g, ap_id v);
 void ap_egraph_split(struct ap_egraph *g, ap_id v);
-
-/* Live factors of v, at most `most`. */
-uint32_t ap_egraph_degree(struct ap_egraph *g, ap_id v, uint32_t most);
 
 #endif

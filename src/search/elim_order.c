@@ -164,11 +164,8 @@ static void split_one(struct order *o)
 	ap_id best = AP_NONE;
 	uint32_t least = UINT32_MAX;
 	for (ap_id v = 0; v < o->g->p->n; v++) {
-		if (o->gone[v])
-			continue;
-		uint32_t degree = ap_egraph_degree(o->g, v, least);
-		if (degree < least) {
-			least = degree;
+		if (!o->gone[v] && o->g->degree[v] < least) {
+			least = o->g->degree[v];
 			best = v;
 		}
 	}

@@ -65,8 +65,8 @@ static struct ap_label own_label(const struct run *r, uint32_t step)
 
 static bool spent(const struct run *r)
 {
-	return r->f.pool.n > r->job->max_labels ||
-		(r->job->max_work && r->f.work > r->job->max_work);
+	return r->f.pool.n + r->f.front.n + r->f.fresh.n > r->job->max_labels ||
+		(r->job->max_work && r->f.work > r->job->max_work) || ap_ctx_stopped(r->ctx);
 }
 
 /* Every label of a, of a step, with every one of b, of its child, as far as their excess is at most
@@ -157,7 +157,7 @@ static bool make_steps(struct run *r)
 		list_children(r, i);
 		for (size_t g = 0; g < s->group.n; g++) {
 			r->of[i][g] = group_labels(r, i, &s->group.v[g]);
-			if (spent(r) || ap_ctx_stopped(r->ctx))
+			if (spent(r))
 				return false;
 		}
 	}
