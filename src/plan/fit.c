@@ -12,7 +12,8 @@
 /*
  * An interval of sizes [size[lo], size[hi]] that the largest temporary may have. Its relaxation
  * forbids candidates above size[hi] but charges only size[lo]; a choice of the relaxation that really
- * fits is the interval's optimum, else the interval is halved. With lo == hi it always fits.
+ * fits is the interval's optimum, else the interval is cut below the choice's own temporary. With
+ * lo == hi it always fits.
  */
 struct interval {
 	size_t lo, hi;
@@ -71,6 +72,38 @@ static void collect_sizes(struct fitting *f)
 		if (m == 0 || f->size[i] != f->size[m - 1])
 			f->size[m++] = f->size[i];
 	f->nsize = m;
+}
+
+/* Index of a size that occurs. */
+static size_t index_of(const struct fitting *f, int64_t size)
+{
+	size_t lo = 0, hi = f->nsize - 1;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->size[mid] < size)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* No choice has a smaller temporary than the operator that can do with least needs. */
+static int64_t least_temporary(const struct ap_table *t)
+{
+	int64_t most = 0;
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		int64_t least = t->cls[c].temporary[0];
+
+		for (uint32_t i = 1; i < t->cls[c].k; i++)
+			if (t->cls[c].temporary[i] < least)
+				least = t->cls[c].temporary[i];
+		most = least > most ? least : most;
+	}
+	return most;
 }
 
 /* The table's problem without candidates of temporaries above most, under a limit. */
@@ -141,8 +174,8 @@ static void solve_interval(struct fitting *f, struct interval v)
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	int64_t limit = f->limit - f->size[v.lo];
 	struct ap_problem p = restricted(f, f->size[v.hi], limit > 0 ? limit : 0);
-	size_t mid = v.lo + (v.hi - v.lo) / 2;
 	struct ap_choice c = {0};
+	size_t own;
 	bool fits;
 
 	f->engine->solve(f->ctx, &p, f->budget, &c);
@@ -152,18 +185,18 @@ static void solve_interval(struct fitting *f, struct interval v)
 		note_infeasible(f, &c, f->size[v.lo]);
 		return;
 	}
-	fits = found(&c) && limit >= 0 &&
-		c.memory + ap_fit_temporary_bytes(f->t, c.pick) <= f->limit;
+	own = found(&c) ? index_of(f, ap_fit_temporary_bytes(f->t, c.pick)) : v.lo;
+	fits = found(&c) && limit >= 0 && c.memory + f->size[own] <= f->limit;
 	if (fits && (!found(&f->best) || c.cost < f->best.cost))
 		f->best = c;
 	if (fits && c.outcome == AP_OUT_OPTIMAL)
 		return;
-	if (v.lo == v.hi || !found(&c)) {
+	if (fits || own == v.lo) {
 		f->closed_bound = fmin(f->closed_bound, c.lower_bound);
 		return;
 	}
-	push(f, v.lo, mid, c.lower_bound);
-	push(f, mid + 1, v.hi, c.lower_bound);
+	push(f, v.lo, own - 1, c.lower_bound);
+	push(f, own, v.hi, c.lower_bound);
 }
 
 static double open_bound(const struct fitting *f)
@@ -201,7 +234,7 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 		.best.outcome = AP_OUT_LIMIT};
 
 	collect_sizes(&f);
-	push(&f, 0, f.nsize - 1, 0);
+	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, 0);
 	for (int i = 0; i < MOST_SOLVES && f.open.n > 0 && !ap_ctx_stopped(ctx); i++) {
 		struct interval v = pop(&f);
 
