@@ -15,6 +15,8 @@
 
 #define MAX_TIE_WORK (UINT64_C(1) << 26) /* of finding the smallest optimum once one is known */
 
+enum { LABEL_WORK = 128 }; /* inner steps of a table that take as long as one of the labels */
+
 enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* with what growing arrays leave behind */
 
 struct limited {
@@ -72,13 +74,15 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 		return AP_LABEL_NONE;
 	}
 	if (work_left(l, &job.max_work)) {
+		if (job.max_work)
+			job.max_work = job.max_work / LABEL_WORK + 1;
 		if (ties && (job.max_work == 0 || job.max_work > MAX_TIE_WORK))
 			job.max_work = MAX_TIE_WORK;
 		job.support = ap_support_make(l->ctx, l->e, l->value, l->least, job.threshold,
 			table_bytes(l->budget) / BYTES_PER_TUPLE);
 		if (job.support) {
 			end = ap_label_solve(l->ctx, &job, pick);
-			l->out->work += job.work + job.support->ntuple;
+			l->out->work += job.work * LABEL_WORK + job.support->ntuple;
 		}
 	}
 	ap_arena_release(l->ctx->scratch, mark);
