@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), valgrind
-# over the unit tests, and damaged inputs for a program with sanitizers. The last line is "N passed,
-# N failed".
+# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), whole runs
+# under valgrind, and damaged inputs for a program with sanitizers. The last line is "N passed, N
+# failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -30,10 +30,24 @@ single() { # WHAT COMMAND...
   fi
 }
 
-suite() { # DIR [MESON_TEST_OPTION]...
-  dir=$1
-  shift
-  meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 0 "$@" </dev/null
+# watched ARGUMENT...: a run under valgrind, with the status that it would have without.
+watched() {
+  valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+    build-gcc/src/cli/autopar-plan "$@"
+}
+
+watched_runs() {
+  watched search models/multiple_mix.json models/topo/ascend910_8p.json -o "$work/mix.ckpt" \
+    --plan-out "$work/mix.plan.json" --problem-out "$work/mix.problem.json" \
+    --dot-out "$work/mix.svg" &&
+    watched evaluate models/multiple_mix.json models/topo/ascend910_8p.json \
+      --strategy "$work/mix.ckpt" &&
+    watched render "$work/mix.plan.json" --dot-out "$work/again.dot" &&
+    watched convert "$work/mix.ckpt" "$work/mix.json" --graph models/multiple_mix.json &&
+    watched solve "$work/mix.problem.json" --write-lp "$work/mix.lp" &&
+    watched check "$work"/*.json "$work/mix.ckpt" &&
+    watched search models/gpt3_13b_flash.json --device-num 64 --chip ascend910b --memory 30GB \
+      --micro-batches 8 --enable-parallel-optimizer --jobs 2 --json
 }
 
 # survives FILE COMMAND...: the program runs COMMAND on damaged copies of FILE and must each time
@@ -62,19 +76,17 @@ survives() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-single "gcc build" build_setup build-gcc gcc -Dbuildtype=release -Dwerror=true
-single "gcc build" ninja -C build-gcc
-single "sanitizer build" build_setup build-asan gcc -Dbuildtype=debugoptimized \
+single "build-gcc is configured" build_setup build-gcc gcc -Dbuildtype=release -Dwerror=true
+single "build-gcc is built" ninja -C build-gcc
+single "build-asan is configured" build_setup build-asan gcc -Dbuildtype=debugoptimized \
   -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false -Dwerror=true
-single "sanitizer build" ninja -C build-asan
+single "build-asan is built" ninja -C build-asan
 
-export CK_FORK=no
-single "valgrind over the unit tests" suite build-gcc --suite unit \
-  --wrapper "valgrind -q --error-exitcode=99 --leak-check=full \
-  --errors-for-leak-kinds=definite,indirect"
-AP_CASES=${AP_CASES:-100000}
-export AP_CASES
-single "$AP_CASES cases of each property" suite build-gcc --suite prop
+single "whole runs under valgrind" watched_runs
+rm "$work"/*
+export AP_CASES="${AP_CASES:-100000}"
+single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
+  --print-errorlogs --timeout-multiplier 0 --suite prop
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 build-asan/src/cli/autopar-plan search models/multiple_mix.json models/topo/ascend910_8p.json -q \
