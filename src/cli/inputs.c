@@ -213,7 +213,7 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 		.capacity_bytes = o->memory ? o->memory : in->chip->usable_bytes,
 		.search_mode = ap_choices_search_mode((size_t)o->search_mode),
 		.budget = {
-			.work = (uint64_t)o->work_limit,
+			.work = o->work_limit ? (uint64_t)o->work_limit : AP_DEFAULT_WORK,
 			.table_bytes = (size_t)o->planner_memory,
 			.gap = o->gap / 100,
 		},

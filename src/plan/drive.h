@@ -9,6 +9,8 @@
 #include "plan/plan.h"
 #include "search/engine.h"
 
+#define AP_DEFAULT_WORK (UINT64_C(1) << 32) /* of a search, where the user gives no limit */
+
 struct ap_request {
 	const struct ap_graph *graph;
 	const struct ap_machine *machine;
