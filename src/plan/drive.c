@@ -66,10 +66,6 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		return AP_OK;
 	if (found(c) && c->memory + ap_fit_temporary_bytes(*table, c->pick) <= limit)
 		return AP_OK;
-	if (ap_ctx_stopped(ctx)) {
-		c->outcome = AP_OUT_LIMIT;
-		return AP_OK;
-	}
 	AP_TRY(make_table(ctx, rq, true, NULL, table));
 	ap_fit(ctx, *table, engine, &rq->budget, limit, c);
 	return AP_OK;
@@ -157,7 +153,7 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 {
 	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
 	struct ap_plan *dp = data_parallel(ctx, rq, b);
-	bool stopped = ap_ctx_stopped(ctx) != 0;
+	bool stopped = ap_ctx_stopped(ctx) && c->outcome != AP_OUT_OPTIMAL;
 
 	if (dp && !is_consistent(dp)) {
 		b->applicable = false;
@@ -169,8 +165,9 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 			rq->capacity_bytes, out);
 	else if (!dp || !b->fits)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
-			"a limit was hit before any plan was found; raise --work-limit, --time-limit "
-			"or --planner-memory");
+			stopped ? "stopped before any plan was found"
+				: "the work limit was hit before any plan was found; raise "
+				  "--work-limit or --planner-memory");
 	if (dp && b->fits &&
 		(!found(c) || dp->prediction.step_time_s < out->prediction.step_time_s))
 		*out = *dp;

@@ -235,9 +235,12 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 
 	collect_sizes(&f);
 	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, 0);
-	for (int i = 0; i < MOST_SOLVES && f.open.n > 0 && !ap_ctx_stopped(ctx); i++) {
-		struct interval v = pop(&f);
+	for (int i = 0; i < MOST_SOLVES && f.open.n > 0; i++) {
+		struct interval v;
 
+		if (i > 0 && ap_ctx_stopped(ctx)) /* once told to stop, a hasty answer is enough */
+			break;
+		v = pop(&f);
 		if (found(&f.best) && v.bound >= f.best.cost)
 			break;
 		solve_interval(&f, v);
