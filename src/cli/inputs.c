@@ -35,6 +35,7 @@ enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_js
 {
 	const struct ap_graph_params params = {
 		.batch = run->opt->batch,
+		.micro_batches = run->opt->micro_batches,
 		.inference = run->opt->run_phase == AP_RUN_INFERENCE,
 	};
 	struct ap_input in;

@@ -119,6 +119,6 @@ void ap_load_mark_batch(struct ap_load *l)
 
 void ap_load_judge_batch(struct ap_load *l)
 {
-	for (size_t i = 0; i < l->nodes.n; i++)
+	for (size_t i = 0; l->params->micro_batches > 1 && i < l->nodes.n; i++)
 		judge_node(l, &l->nodes.v[l->order[i]]);
 }

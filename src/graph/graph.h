@@ -81,6 +81,7 @@ struct ap_graph {
  */
 struct ap_graph_params {
 	int64_t batch; /* 0: as in the file */
+	int64_t micro_batches; /* above 1: notes say where they would change the result */
 	bool inference; /* --run-phase inference: nothing needs a gradient */
 };
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,

@@ -146,7 +146,7 @@ static const struct bad {
 /* Extra condition of the load that the file is about. */
 static struct ap_graph_params params_for(const char *file)
 {
-	struct ap_graph_params p = {0};
+	struct ap_graph_params p = {.micro_batches = 2};
 
 	if (strncmp(file, "batch-scale", 11) == 0)
 		p.batch = strcmp(file, "batch-scale-3") == 0 ? 3 : 6;

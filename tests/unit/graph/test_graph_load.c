@@ -217,7 +217,7 @@ START_TEST(batch_that_cannot_be_scaled)
 		" \"dtype\": \"float16\"}], \"operators\": ["
 		OP("a", "Add", "[\"x\",\"w\"]", T("a"), "") ","
 		OP("s", "ReduceSum", "[\"a\"]", T("s"), "") "], \"outputs\": [\"s\"]}";
-	const struct ap_graph_params params = {.batch = 8};
+	const struct ap_graph_params params = {.batch = 8}, micro = {.micro_batches = 2};
 	const struct ap_graph *g;
 	const char *check;
 	enum ap_level level;
@@ -228,6 +228,8 @@ START_TEST(batch_that_cannot_be_scaled)
 	fixture_teardown();
 	fixture_setup();
 	ck_assert_int_eq(load_text(tied, NULL, &g), AP_OK);
+	ck_assert_ptr_null(ap_diag_text(ctx.diag, 0, &level, &check));
+	ck_assert_int_eq(load_text(tied, &micro, &g), AP_OK);
 	ck_assert_str_eq(ap_diag_text(ctx.diag, 0, &level, &check), "the batch meets a dimension "
 		"of w; micro-batches would change the result");
 	ck_assert_str_eq(check, "batch-mixed");
