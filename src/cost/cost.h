@@ -79,6 +79,10 @@ struct ap_op_cost {
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);
 
+/* Part of the gradient exchange that the additive objective charges: it can hide behind the backward
+ * pass of the last micro-batch only, 1 - (1 - gradient_exposed) / micro_batches. */
+double ap_gradient_exposed(const struct ap_step *step);
+
 /* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
  * of the gradient exchange. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);

@@ -315,12 +315,17 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	memory(&x);
 }
 
+double ap_gradient_exposed(const struct ap_step *step)
+{
+	double hidden = step->software ? 1 - step->software->gradient_exposed : 0;
+
+	return 1 - hidden / (double)step->micro_batches;
+}
+
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
-	double exposed = step->software ? step->software->gradient_exposed : 1;
-
 	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
-		c->input_s + c->optimizer_s + exposed * c->gradient_s);
+		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s);
 }
 
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c)

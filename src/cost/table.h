@@ -15,7 +15,7 @@ struct ap_table_class { /* one per distinct operator */
 	uint32_t before; /* candidates before */
 	uint8_t nfactor;
 	const int32_t *count; /* [k][nfactor] */
-	const double *cost; /* [k] objective share, quantised */
+	const double *cost; /* [k] objective share, quantised; INFINITY: forbidden */
 	const int64_t *memory; /* [k] */
 	const int64_t *temporary; /* [k] */
 };

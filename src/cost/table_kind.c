@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -77,6 +78,20 @@ static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 
+/* Does candidate c hold a parameter that the operator reads twice in one layout? */
+static bool holds_alike(const struct ap_kind *kd, uint32_t c)
+{
+	for (uint16_t i = 0; i < kd->task->bound->nin; i++) {
+		const struct ap_task_operand *o = &kd->task->in[i];
+		const struct ap_slot *own = &kd->in[i], *twin = &kd->in[o->twin];
+
+		if (o->kind == AP_TENSOR_PARAM &&
+			!ap_layout_equal(&own->layout[own->of[c]], &twin->layout[twin->of[c]]))
+			return false;
+	}
+	return true;
+}
+
 static void price_kind(void *user, size_t i, int worker)
 {
 	struct ap_making *mk = user;
@@ -88,7 +103,7 @@ static void price_kind(void *user, size_t i, int worker)
 
 		ap_kind_placement(mk, kd, c, &p);
 		ap_op_cost_make(mk->worker[worker].pricer, kd->task, &p, &oc);
-		kd->cost[c] = ap_op_cost_total_s(&oc, mk->step);
+		kd->cost[c] = holds_alike(kd, c) ? ap_op_cost_total_s(&oc, mk->step) : INFINITY;
 		kd->memory[c] = ap_op_cost_memory_bytes(&oc);
 		kd->temporary[c] = oc.temporary_bytes;
 	}

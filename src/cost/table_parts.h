@@ -26,7 +26,7 @@ struct ap_kind {
 	struct ap_space space;
 	struct ap_slot *in, *out; /* [nin], [nout] */
 	struct ap_slot strategy; /* .of: id of the strategy vectors; .layout is NULL */
-	double *cost; /* [k] */
+	double *cost; /* [k] INFINITY: a parameter read twice would lie in two layouts */
 	int64_t *memory, *temporary; /* [k] */
 };
 

@@ -42,6 +42,8 @@ static void fill_operand(const struct ap_graph *g, const struct ap_step *step, a
 	o->kind = t->kind;
 	o->dtype = t->shape.dtype;
 	o->batch = t->batch;
+	while (n->in[o->twin] != n->in[i])
+		o->twin++;
 	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
 	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
 	o->owner = t->nuse > 0 && t->use[0].node == node && t->use[0].operand == i;
@@ -164,7 +166,7 @@ static void sign_use(struct ap_str *s, const struct ap_task *t)
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
-			o->shardable, o->kept, o->batch, (uint8_t)o->dtype};
+			o->shardable, o->kept, o->twin, o->batch, (uint8_t)o->dtype};
 
 		sign_bytes(s, flags, sizeof flags);
 	}

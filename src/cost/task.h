@@ -16,6 +16,7 @@ struct ap_task_operand {
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
 	bool kept; /* must be there in the backward pass, in this operator's layout */
+	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
 	enum ap_dtype dtype;
 };

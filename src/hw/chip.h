@@ -59,7 +59,7 @@ struct ap_chip {
 struct ap_software { /* how frameworks behave, apart from the machine */
 	const char *name;
 	const char *file, *sha256;
-	double gradient_exposed; /* part of the gradient exchange that the additive objective charges */
+	double gradient_exposed; /* part of the gradient exchange that outlasts the backward pass beside it */
 	double overlap_slowdown; /* >= 1: compute time factor while a collective runs beside it */
 	int master_bytes; /* per element of a 16-bit trainable parameter: full-precision copy */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */

@@ -52,7 +52,8 @@ static bool found(const struct ap_choice *c)
 
 /*
  * First without the memory limit: when that optimum fits, it is the answer. Else again on a table
- * that was pruned with an eye on memory.
+ * that was pruned with an eye on memory. Where the search is stopped or spent before it found a plan
+ * that fits, one of little memory is better than none.
  */
 static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_table **table, struct ap_choice *c)
@@ -66,8 +67,15 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		return AP_OK;
 	if (found(c) && c->memory + ap_fit_temporary_bytes(*table, c->pick) <= limit)
 		return AP_OK;
+	if (ap_ctx_stopped(ctx)) {
+		if (!ap_fit_lean(ctx, *table, engine, limit, c))
+			c->outcome = AP_OUT_LIMIT;
+		return AP_OK;
+	}
 	AP_TRY(make_table(ctx, rq, true, NULL, table));
 	ap_fit(ctx, *table, engine, &rq->budget, limit, c);
+	if (c->outcome == AP_OUT_LIMIT)
+		ap_fit_lean(ctx, *table, engine, limit, c);
 	return AP_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 
 #define MOST_SOLVES 48
+#define LEAN_WORK (UINT64_C(1) << 27) /* some tenths of a second */
 
 /*
  * An interval of sizes [size[lo], size[hi]] that the largest temporary may have. Its relaxation
@@ -247,4 +248,60 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 	}
 	conclude(&f, out);
 	ap_arena_release(ctx->scratch, mark);
+}
+
+/* The table's problem with memory in the place of cost. */
+static struct ap_problem memory_as_cost(struct ap_ctx *ctx, const struct ap_table *t)
+{
+	struct ap_problem p = *t->problem;
+	struct ap_pnode *node = AP_NEW_N(ctx->scratch, struct ap_pnode, p.n);
+	struct ap_pmatrix *matrix = AP_NEW_N(ctx->scratch, struct ap_pmatrix, p.nmatrix);
+	double **of_class = AP_NEW_N(ctx->scratch, double *, t->nclass);
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		of_class[c] = AP_NEW_N(ctx->scratch, double, t->cls[c].k);
+		for (uint32_t i = 0; i < t->cls[c].k; i++)
+			of_class[c][i] = (double)t->cls[c].memory[i];
+	}
+	for (uint32_t i = 0; i < p.n; i++)
+		node[i] = (struct ap_pnode){.name = p.node[i].name, .k = p.node[i].k,
+			.cost = of_class[t->class_of[i]]};
+	for (uint32_t m = 0; m < p.nmatrix; m++) {
+		size_t cells = (size_t)p.matrix[m].rows * p.matrix[m].cols;
+		double *cost = AP_NEW_N(ctx->scratch, double, cells);
+
+		for (size_t i = 0; i < cells; i++)
+			cost[i] = isinf(p.matrix[m].cost[i]) ? INFINITY
+				: p.matrix[m].memory ? (double)p.matrix[m].memory[i] : 0;
+		matrix[m] = (struct ap_pmatrix){.rows = p.matrix[m].rows, .cols = p.matrix[m].cols,
+			.cost = cost};
+	}
+	p.node = node;
+	p.matrix = matrix;
+	p.quantum = 1;
+	return p;
+}
+
+bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	int64_t limit_bytes, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_ctx unhurried = *ctx;
+	struct ap_budget budget = {.work = LEAN_WORK};
+	struct ap_problem p = memory_as_cost(ctx, t);
+	struct ap_choice c = {0};
+	double bound = out->lower_bound;
+
+	unhurried.stop = NULL;
+	engine->solve(&unhurried, &p, &budget, &c);
+	ap_arena_release(ctx->scratch, mark);
+	if (!found(&c) || ap_problem_memory(t->problem, c.pick) +
+			ap_fit_temporary_bytes(t, c.pick) > limit_bytes)
+		return false;
+	*out = c;
+	out->outcome = AP_OUT_FEASIBLE;
+	out->cost = ap_problem_cost(t->problem, c.pick);
+	out->memory = ap_problem_memory(t->problem, c.pick);
+	out->lower_bound = bound;
+	return true;
 }

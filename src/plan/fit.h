@@ -6,6 +6,8 @@
 #ifndef AP_PLAN_FIT_H
 #define AP_PLAN_FIT_H
 
+#include <stdbool.h>
+
 #include "cost/table.h"
 #include "search/engine.h"
 
@@ -16,6 +18,14 @@
  */
 void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out);
+
+/*
+ * A choice with little memory, in little time and whatever ctx's stop flag says: the fallback of a
+ * search that was stopped. False when it does not fit limit_bytes either. Fills *out as FEASIBLE with
+ * the lower bound that it holds.
+ */
+bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	int64_t limit_bytes, struct ap_choice *out);
 
 /* Largest temporary of a pick. */
 int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick);

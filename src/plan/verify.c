@@ -85,19 +85,45 @@ static bool same_slice(const struct ap_layout *l, int64_t a, int64_t b)
 	return true;
 }
 
-/* The gradient exchange of the mindspore convention runs over exactly the ranks that hold the same
- * slice as rank 0: counted over all ranks. */
-static bool mirror_agrees(const struct ap_plan *p, const struct ap_plan_param *q)
+static bool is_repeat(const struct ap_placement *p, int64_t rank)
 {
-	int64_t holders = 0;
+	return p->repeat > 1 && rank / p->repeat_stride % p->repeat != 0;
+}
 
-	for (int64_t r = 0; r < p->machine->ndev; r++)
-		holders += same_slice(&q->layout, 0, r);
-	if (holders != ap_axes_size(&q->shard.replicas))
+/* Is the group of rank 0 exactly the ranks that hold the slice of rank 0, with the operator's
+ * repeats or without? Found by looking at all ranks. */
+static bool is_group_of_holders(struct ap_ctx *ctx, const struct ap_axes *group,
+	const struct ap_layout *l, const struct ap_placement *p, bool repeats)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	int64_t n = ap_axes_size(group), found = 0;
+	int64_t *rank = AP_NEW_N(ctx->scratch, int64_t, n);
+
+	ap_axes_group(group, 0, rank);
+	for (int64_t r = 0; r < p->ndev; r++)
+		if (same_slice(l, 0, r) && (repeats || !is_repeat(p, r))) {
+			if (found == n || rank[found] != r)
+				break;
+			found++;
+		}
+	ap_arena_release(ctx->scratch, mark);
+	return found == n;
+}
+
+/* Gradients are exchanged over all ranks that hold the slice; in the generic convention repeats
+ * have the same gradient already. */
+static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
+	const struct ap_plan_param *q)
+{
+	const struct ap_task_operand *in = &p->task[q->node].in[q->operand];
+	const struct ap_placement *place = &p->op[q->node].place;
+
+	if (!is_group_of_holders(ctx, &q->shard.replicas, &q->layout, place, true))
 		return false;
-	return p->step->executor != AP_EXECUTOR_MINDSPORE || !p->task[q->node].backward ||
-		!p->task[q->node].in[q->operand].grad ||
-		ap_axes_size(&q->gradient) == holders;
+	if (!in->grad)
+		return q->gradient.n == 0;
+	return is_group_of_holders(ctx, &q->gradient, &q->layout, place,
+		p->step->executor == AP_EXECUTOR_MINDSPORE);
 }
 
 static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *p)
@@ -126,7 +152,7 @@ static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan 
 				    &p->op[t->use[u].node].in[t->use[u].operand]))
 				return wrong(ctx, p, t->use[u].node,
 					"two users of a parameter hold it in different layouts");
-		if (!mirror_agrees(p, q))
+		if (!exchange_agrees(ctx, p, q))
 			return wrong(ctx, p, q->node, "gradient group and holders disagree");
 	}
 	return AP_OK;
