@@ -20,7 +20,7 @@ static enum ap_status check_graph(struct ap_run *run, const struct ap_known *fil
 	const struct ap_graph_params params = {.micro_batches = 2}; /* every finding */
 	const struct ap_graph *g;
 
-	AP_TRY(ap_graph_load(&run->ctx, file->doc, file->in.sha256, &params, &g));
+	AP_TRY(ap_graph_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &params, &g));
 	ap_str_addf(what, "%" PRIu32 " operators, %" PRId64 " parameter elements", g->nnode,
 		g->parameters);
 	return AP_OK;
@@ -32,7 +32,7 @@ static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known
 	const struct ap_topo *topo;
 	const struct ap_chip *chip = NULL;
 
-	AP_TRY(ap_topo_load(&run->ctx, file->doc, file->in.sha256, &topo));
+	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &topo));
 	if (*topo->chip_info)
 		AP_TRY(ap_chip_by_info(&run->ctx, topo->chip_info, &chip));
 	if (chip && chip->hccl_910)

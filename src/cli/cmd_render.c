@@ -20,7 +20,7 @@ static enum ap_status make_picture(struct ap_run *run, const struct ap_known *fi
 			&(struct ap_where){.file = file->in.path}, NULL,
 			"is %s; expected a plan or an operator graph", ap_kind_text(file->kind));
 	AP_TRY(ap_graph_load(&run->ctx, file->doc,
-		ap_arena_strdup(run->ctx.arena, file->in.sha256), &params, &g));
+		ap_input_sha256(run, &file->in), &params, &g));
 	ap_picture_of_graph(&run->ctx, g, pic);
 	return AP_OK;
 }

@@ -19,9 +19,15 @@
 enum ap_status ap_input_read(struct ap_run *run, const char *path, struct ap_input *out)
 {
 	*out = (struct ap_input){.path = strcmp(path, "-") ? path : "standard input"};
-	AP_TRY(ap_file_read(&run->ctx, path, (size_t)run->opt->max_input, &out->text, &out->len));
-	ap_sha256_hex(out->text, out->len, out->sha256);
-	return AP_OK;
+	return ap_file_read(&run->ctx, path, (size_t)run->opt->max_input, &out->text, &out->len);
+}
+
+const char *ap_input_sha256(struct ap_run *run, const struct ap_input *in)
+{
+	char *hex = ap_arena_alloc(run->ctx.arena, 65, 1);
+
+	ap_sha256_hex(in->text, in->len, hex);
+	return hex;
 }
 
 enum ap_status ap_input_json(struct ap_run *run, const struct ap_input *in, unsigned flags,
@@ -45,7 +51,7 @@ enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_js
 	AP_TRY(ap_input_json(run, &in, 0, &parsed));
 	if (doc)
 		*doc = parsed;
-	return ap_graph_load(&run->ctx, parsed, ap_arena_strdup(run->ctx.arena, in.sha256), &params,
+	return ap_graph_load(&run->ctx, parsed, ap_input_sha256(run, &in), &params,
 		out);
 }
 
@@ -57,7 +63,7 @@ static enum ap_status read_rank_table(struct ap_run *run, const char *path,
 
 	AP_TRY(ap_input_read(run, path, &in));
 	AP_TRY(ap_input_json(run, &in, AP_JSON_TRAILING_COMMA, &doc));
-	return ap_topo_load(&run->ctx, doc, ap_arena_strdup(run->ctx.arena, in.sha256), out);
+	return ap_topo_load(&run->ctx, doc, ap_input_sha256(run, &in), out);
 }
 
 /* The rank table that is an argument, else that of the environment, else --device-num. */

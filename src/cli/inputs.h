@@ -13,9 +13,11 @@ struct ap_input {
 	const char *path;
 	char *text;
 	size_t len;
-	char sha256[65];
 };
 enum ap_status ap_input_read(struct ap_run *run, const char *path, struct ap_input *out);
+
+/* SHA-256 of what was read, in hexadecimal, in the run arena. */
+const char *ap_input_sha256(struct ap_run *run, const struct ap_input *in);
 
 /* The document in it; flags as of ap_json_parse(). */
 enum ap_status ap_input_json(struct ap_run *run, const struct ap_input *in, unsigned flags,
