@@ -50,6 +50,11 @@ struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user
 	return a;
 }
 
+struct ap_arena *ap_arena_create_like(const struct ap_arena *a)
+{
+	return ap_arena_create(a->budget, a->oom, a->user);
+}
+
 static void chunk_free(struct ap_arena *a, struct chunk *c)
 {
 	a->bytes -= sizeof *c + c->size;

@@ -18,6 +18,9 @@ typedef void ap_oom_fn(void *user, size_t wanted);
  * oom NULL: a line on stderr and abort(). */
 struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user);
 
+/* A new empty arena with the budget and the hook of another, for a thread of its own. */
+struct ap_arena *ap_arena_create_like(const struct ap_arena *a);
+
 /* Frees everything; accepts NULL. */
 void ap_arena_destroy(struct ap_arena *a);
 

@@ -113,6 +113,27 @@ START_TEST(budget_is_kept_and_its_end_reported)
 }
 END_TEST
 
+START_TEST(another_like_it_keeps_budget_and_hook)
+{
+	static struct oom oom;
+	struct ap_arena *a = ap_arena_create(100000, on_oom, &oom);
+	struct ap_arena *volatile like;
+	volatile size_t count = 0;
+
+	ap_arena_alloc(a, 1, 50000);
+	like = ap_arena_create_like(a);
+	ck_assert_uint_eq(ap_arena_bytes(like), 0);
+	if (!setjmp(oom.jump)) {
+		for (;; count = count + 1)
+			ap_arena_alloc(like, 1, 1000);
+	}
+	ck_assert_uint_ge(count, 95);
+	ck_assert_uint_le(ap_arena_bytes(like), 100000);
+	ap_arena_destroy(like);
+	ap_arena_destroy(a);
+}
+END_TEST
+
 START_TEST(overflowing_size_is_out_of_memory)
 {
 	static struct oom oom;
@@ -159,6 +180,7 @@ int main(void)
 		release_gives_back_what_came_after_the_mark,
 		release_to_empty_then_zeroed_again,
 		budget_is_kept_and_its_end_reported,
+		another_like_it_keeps_budget_and_hook,
 		overflowing_size_is_out_of_memory,
 		vector_grows_and_keeps_its_values,
 	};
