@@ -117,7 +117,7 @@ static void open_workers(struct ap_making *mk)
 {
 	mk->worker = AP_NEW_N(mk->ctx->arena, struct ap_worker, mk->ctx->jobs);
 	for (int w = 0; w < mk->ctx->jobs; w++) {
-		mk->worker[w].arena = ap_arena_create(0, NULL, NULL);
+		mk->worker[w].arena = ap_arena_create_like(mk->ctx->arena);
 		mk->worker[w].pricer = ap_pricer_create(mk->worker[w].arena, mk->m, mk->step);
 	}
 }
