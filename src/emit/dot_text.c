@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* dot reads at most 16384 bytes between two quotes. Two names may stand there, and cgraph doubles
+ * them when they are nothing but quotes. */
+enum { NAME_BYTES = 3000 };
+
 /* Length of the character at s that must not stand in a picture as it is, 0 when it may; *code is
  * its number. SVG forbids control characters; bidi controls turn around what follows them. */
 static size_t hidden(const unsigned char *s, unsigned *code)
@@ -21,12 +25,22 @@ static size_t hidden(const unsigned char *s, unsigned *code)
 		(*code >= 0xFFFE && *code <= 0xFFFF) ? 3 : 0;
 }
 
+static bool inside_character(char c)
+{
+	return ((unsigned char)c & 0xC0) == 0x80;
+}
+
 void ap_dot_add_name(struct ap_str *out, const char *name)
 {
+	size_t before = out->len;
 	unsigned code;
 	size_t len;
 
 	for (; *name; name += len ? len : 1) {
+		if (out->len - before >= NAME_BYTES && !inside_character(*name)) {
+			ap_str_add(out, "...");
+			return;
+		}
 		len = *name == '\n' ? 0 : hidden((const unsigned char *)name, &code);
 		if (*name == '\n')
 			ap_str_add(out, "\\n");

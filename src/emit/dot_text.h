@@ -7,7 +7,8 @@
 
 /*
  * Appends a name (UTF-8) for a label or tooltip: the backslash doubled, a newline as \n; control
- * and bidi characters become visible, as \x1b or \u202e. Quotes are left to cgraph.
+ * and bidi characters become visible, as \x1b or \u202e; cut to 3000 bytes with "...", for dot does
+ * not read longer ones. Quotes are left to cgraph.
  */
 void ap_dot_add_name(struct ap_str *out, const char *name);
 

@@ -213,6 +213,29 @@ START_TEST(names_longer_than_a_line)
 }
 END_TEST
 
+START_TEST(names_that_dot_would_not_read)
+{
+	static char name[70001], type[70001];
+	struct ap_pic_node node = {.name = name, .type = type, .cell = "", .cut = ""};
+	struct ap_picture pic = {name, 1, &node, 0, NULL};
+	struct ap_ctx ctx = new_ctx();
+	const char *text, *label;
+	size_t bad;
+
+	memset(type, '"', sizeof type - 1);
+	memset(name, 'x', sizeof name - 1);
+	for (size_t i = 1; i + 1 < sizeof name - 1; i += 2) /* a cut at an even byte would split one */
+		memcpy(name + i, "\xC3\xA9", 2);
+	text = dot_of(&ctx, &pic);
+	ck_assert(ap_str_utf8(text, strlen(text), &bad));
+	ck_assert_ptr_nonnull(strstr(text, "\xC3\xA9..."));
+	label = strstr(text, "label=\"\\\"\\\"");
+	ck_assert_ptr_nonnull(label);
+	ck_assert_uint_lt(strcspn(label, "\n"), 16384);
+	free_ctx(&ctx);
+}
+END_TEST
+
 START_TEST(an_empty_picture)
 {
 	struct ap_picture pic = {.title = ""};
@@ -387,6 +410,7 @@ int main(void)
 		text_of_a_small_picture,
 		hostile_names_survive,
 		names_longer_than_a_line,
+		names_that_dot_would_not_read,
 		an_empty_picture,
 		hubs_do_not_pull,
 		told_to_stop,
