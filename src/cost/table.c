@@ -155,13 +155,3 @@ const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)
 
 	return cls->count + (size_t)c * cls->nfactor;
 }
-
-uint32_t ap_table_find(const struct ap_table *t, ap_id node, const int32_t *count)
-{
-	const struct ap_table_class *cls = &t->cls[t->class_of[node]];
-
-	for (uint32_t c = 0; c < cls->k; c++)
-		if (memcmp(ap_table_counts(t, node, c), count, cls->nfactor * sizeof *count) == 0)
-			return c;
-	return UINT32_MAX;
-}

@@ -46,7 +46,4 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);
 
-/* Candidate of node i with these counts, or UINT32_MAX (pruned or none). */
-uint32_t ap_table_find(const struct ap_table *t, ap_id node, const int32_t *count);
-
 #endif

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "plan/fit.h"
+#include "plan/pins.h"
 
 #define AUTO_ENGINE "dynamic_programming"
 
@@ -38,9 +39,11 @@ static enum ap_status make_table(struct ap_ctx *ctx, const struct ap_request *rq
 enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_problem **out)
 {
+	const int32_t *const *fixed;
 	const struct ap_table *t;
 
-	AP_TRY(make_table(ctx, rq, false, NULL, &t));
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, NULL, &fixed));
+	AP_TRY(make_table(ctx, rq, false, fixed, &t));
 	*out = t->problem;
 	return AP_OK;
 }
@@ -56,12 +59,12 @@ static bool found(const struct ap_choice *c)
  * that fits, one of little memory is better than none.
  */
 static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_table **table, struct ap_choice *c)
+	const int32_t *const *fixed, const struct ap_table **table, struct ap_choice *c)
 {
 	const struct ap_engine *engine = engine_of(rq);
 	int64_t limit = limit_of(rq);
 
-	AP_TRY(make_table(ctx, rq, false, NULL, table));
+	AP_TRY(make_table(ctx, rq, false, fixed, table));
 	engine->solve(ctx, (*table)->problem, &rq->budget, c);
 	if (c->outcome == AP_OUT_INFEASIBLE)
 		return AP_OK;
@@ -72,7 +75,7 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 			c->outcome = AP_OUT_LIMIT;
 		return AP_OK;
 	}
-	AP_TRY(make_table(ctx, rq, true, NULL, table));
+	AP_TRY(make_table(ctx, rq, true, fixed, table));
 	ap_fit(ctx, *table, engine, &rq->budget, limit, c);
 	if (c->outcome == AP_OUT_LIMIT)
 		ap_fit_lean(ctx, *table, engine, limit, c);
@@ -97,7 +100,8 @@ static enum ap_status infeasible(struct ap_ctx *ctx, const struct ap_request *rq
 
 	if (c->least_memory < 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
-			"no strategy fits: the operators that share a parameter have no cut in common");
+			"no strategy fits: the operators that share a parameter, and what is given for "
+			"them, have no cut in common");
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 		"no strategy fits the memory: at least %s are needed on each of %u devices, %s are "
 		"usable, %s are short; more devices, --enable-parallel-optimizer, more "
@@ -121,15 +125,31 @@ static void state(const struct ap_choice *c, bool stopped, struct ap_plan *p)
 						       : AP_PLAN_FEASIBLE;
 }
 
+static void mark_fixed(struct ap_ctx *ctx, const int32_t *const *fixed, struct ap_plan *p)
+{
+	struct ap_plan_op *op;
+
+	if (!fixed)
+		return;
+	op = ap_arena_memdup(ctx->arena, p->op, p->graph->nnode * sizeof *op);
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		op[i].fixed = fixed[i] != NULL;
+	p->op = op;
+}
+
 /* The data-parallel plan; NULL and an entry that says why when there is none. */
 static struct ap_plan *data_parallel(struct ap_ctx *ctx, const struct ap_request *rq,
-	struct ap_baseline *b)
+	const int32_t *const *fixed, struct ap_baseline *b)
 {
 	struct ap_plan *p;
 	const int32_t *const *counts;
 
 	*b = (struct ap_baseline){.name = "data parallel"};
 	counts = ap_baseline_data_parallel(ctx, rq->graph, rq->machine->ndev, rq->step, &b->why_not);
+	if (counts && !ap_pins_hold(rq->graph, fixed, counts)) {
+		b->why_not = "an in_strategy of the graph says otherwise";
+		return NULL;
+	}
 	if (!counts)
 		return NULL;
 	p = AP_NEW(ctx->arena, struct ap_plan);
@@ -157,10 +177,11 @@ static bool is_consistent(const struct ap_plan *p)
 
 /* Every outcome is compared with data parallel by simulation, the authority on time. */
 static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_table *t, struct ap_choice *c, struct ap_plan *out)
+	const int32_t *const *fixed, const struct ap_table *t, struct ap_choice *c,
+	struct ap_plan *out)
 {
 	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
-	struct ap_plan *dp = data_parallel(ctx, rq, b);
+	struct ap_plan *dp = data_parallel(ctx, rq, fixed, b);
 	bool stopped = ap_ctx_stopped(ctx) && c->outcome != AP_OUT_OPTIMAL;
 
 	if (dp && !is_consistent(dp)) {
@@ -179,6 +200,7 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (dp && b->fits &&
 		(!found(c) || dp->prediction.step_time_s < out->prediction.step_time_s))
 		*out = *dp;
+	mark_fixed(ctx, fixed, out);
 	state(c, stopped, out);
 	out->nbaseline = 1;
 	out->baseline = b;
@@ -191,15 +213,17 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
 	const struct ap_problem **problem)
 {
+	const int32_t *const *fixed;
 	struct ap_choice c = {0};
 	const struct ap_table *t;
 
-	AP_TRY(choose(ctx, rq, &t, &c));
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, NULL, &fixed));
+	AP_TRY(choose(ctx, rq, fixed, &t, &c));
 	if (problem)
 		*problem = t->problem;
 	if (c.outcome == AP_OUT_INFEASIBLE)
 		return infeasible(ctx, rq, &c);
-	return finish(ctx, rq, t, &c, out);
+	return finish(ctx, rq, fixed, t, &c, out);
 }
 
 static enum ap_status complete(struct ap_ctx *ctx, const struct ap_request *rq,
@@ -224,15 +248,12 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 {
 	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
 	const int32_t *const *counts = NULL;
-	struct ap_plan_op *op;
 
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, fixed, &fixed));
 	AP_TRY(complete(ctx, rq, fixed, &counts));
 	ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts, rq->capacity_bytes, out);
-	op = ap_arena_memdup(ctx->arena, out->op, rq->graph->nnode * sizeof *op);
-	for (ap_id i = 0; i < rq->graph->nnode; i++)
-		op[i].fixed = fixed[i] != NULL;
-	out->op = op;
-	data_parallel(ctx, rq, b);
+	mark_fixed(ctx, fixed, out);
+	data_parallel(ctx, rq, NULL, b);
 	out->search.mode = "given";
 	out->search.status = AP_PLAN_GIVEN;
 	out->search.complete = true;

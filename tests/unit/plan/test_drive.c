@@ -172,6 +172,45 @@ START_TEST(tied)
 }
 END_TEST
 
+#define PINNED(pin) \
+	"{'schema':'autopar-graph/1','name':'pinned'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w','shape':[8,32],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'up','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'h'}]," \
+	"'in_strategy':" pin "}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['h'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+START_TEST(pins)
+{
+	struct fixture f;
+	struct ap_request rq;
+	struct ap_plan plan;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, PINNED("[[2,1],[1,2]]"));
+	rq = request(&f, INT64_C(1) << 40, true);
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &plan, NULL), AP_OK);
+	ck_assert_int_eq(plan.op[0].place.count[0], 2);
+	ck_assert_int_eq(plan.op[0].place.count[1], 1);
+	ck_assert_int_eq(plan.op[0].place.count[2], 2);
+	ck_assert(plan.op[0].fixed && !plan.op[1].fixed);
+	ck_assert(!plan.baseline[0].applicable);
+	fixture_close(&f);
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, PINNED("[[2,2],[1,2]]")); /* k is cut differently in the two operands */
+	rq = request(&f, INT64_C(1) << 40, true);
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &plan, NULL), AP_MEANING);
+	fixture_close(&f);
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, PINNED("[[8,1],[1,1]]")); /* more parts than devices */
+	rq = request(&f, INT64_C(1) << 40, true);
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &plan, NULL), AP_MEANING);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("drive");
@@ -182,6 +221,7 @@ int main(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_test(tc, mlp);
 	tcase_add_test(tc, tied);
+	tcase_add_test(tc, pins);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
