@@ -51,6 +51,5 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));
 	AP_TRY(warn_of_memory(run, &plan));
 	ap_run_phase(run, "writing");
-	AP_TRY(ap_out_plan(run, &plan, NULL));
-	return ap_out_commit(run);
+	return ap_out_plan(run, &plan, NULL);
 }

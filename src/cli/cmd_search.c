@@ -48,7 +48,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	struct ap_inputs in;
 	struct ap_plan plan;
 	const struct ap_problem *problem = NULL;
-	enum ap_status st;
+	enum ap_status st, written;
 
 	if (run->opt->time_limit > 0)
 		ap_stop_after(run->opt->time_limit);
@@ -61,7 +61,6 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	ap_run_phase(run, "writing");
-	AP_TRY(ap_out_plan(run, &plan, problem));
-	AP_TRY(ap_out_commit(run));
-	return st;
+	written = ap_out_plan(run, &plan, problem);
+	return written == AP_OK ? st : written;
 }

@@ -224,21 +224,23 @@ static enum ap_status stage_strategy(struct ap_run *run, const char *path, const
 	return AP_OK;
 }
 
+static void add_text(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
 /* The summary goes to standard error when a file takes standard output. */
 static enum ap_status stage_summary(struct ap_run *run, const struct made *m, bool taken)
 {
 	struct ap_str text;
-	struct ap_output_sink sink;
 
 	if (run->opt->quiet && !run->opt->json)
 		return AP_OK;
 	ap_str_init(&text, run->ctx.arena);
-	if (run->opt->json && !taken) {
-		AP_TRY(ap_out_open(run, "-", &sink));
-		ap_emit_summary_json(m->plan, ap_output_write_fn, &sink);
-		return AP_OK;
-	}
-	ap_emit_summary(m->plan, &text);
+	if (run->opt->json)
+		ap_emit_summary_json(m->plan, add_text, &text);
+	else
+		ap_emit_summary(m->plan, &text);
 	if (taken) {
 		fputs(text.s, stderr);
 		return AP_OK;
@@ -246,8 +248,16 @@ static enum ap_status stage_summary(struct ap_run *run, const struct made *m, bo
 	return ap_out_text(run, text.s, text.len);
 }
 
-enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
-	const struct ap_problem *problem)
+/* A picture that takes too long when we are told to stop is no reason to lose the plan. */
+static enum ap_status leave_out(struct ap_run *run, const char *path)
+{
+	struct ap_where where = {.file = path};
+
+	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &where, NULL,
+		"is left out: the run was stopped while it was drawn");
+}
+
+static enum ap_status stage_plan_files(struct ap_run *run, const struct made *m)
 {
 	static const struct {
 		enum ap_opt_id id;
@@ -258,17 +268,34 @@ enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
 		{AP_OPT_plan_out, stage_plan},
 		{AP_OPT_strategy_ckpt_save_file, stage_strategy},
 	};
-	const struct made m = {plan, problem};
+	enum ap_status outcome = AP_OK;
 	bool taken = false;
 
 	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
 		const char *path = ap_option_path(ap_option_at(writers[i].id), run->opt);
+		enum ap_status st = path ? writers[i].stage(run, path, m) : AP_OK;
 
-		if (path)
-			AP_TRY(writers[i].stage(run, path, &m));
 		taken |= path && !strcmp(path, "-");
+		if (st == AP_STOPPED) {
+			outcome = AP_STOPPED;
+			st = leave_out(run, path);
+		}
+		AP_TRY(st);
 	}
-	return stage_summary(run, &m, taken);
+	AP_TRY(stage_summary(run, m, taken));
+	return outcome;
+}
+
+enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
+	const struct ap_problem *problem)
+{
+	const struct made m = {plan, problem};
+	enum ap_status st = stage_plan_files(run, &m);
+
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	AP_TRY(ap_out_commit(run));
+	return st;
 }
 
 enum ap_status ap_out_commit(struct ap_run *run)

@@ -28,7 +28,9 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len);
 /* Stages a picture: DOT, or what the suffix of path says. */
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic);
 
-/* Stages summary and files of a finished plan. problem: the table, needed for --problem-out only. */
+/* Writes summary and files of a finished plan, all or none. problem: the table, needed for
+ * --problem-out only. AP_STOPPED: all but the picture, which was being drawn when we were told to
+ * stop. */
 enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
 	const struct ap_problem *problem);
 

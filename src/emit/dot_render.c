@@ -23,6 +23,7 @@ enum { OURS, THEIRS, STOP_POLL_MS = 50, MAX_SAID = 4096 };
 
 struct child {
 	struct ap_ctx *ctx;
+	bool stopped_before; /* what is asked for after a stop (the best plan so far) is still made */
 	pid_t pid;
 	int in[2], out[2], err[2]; /* [OURS], [THEIRS]; -1 closed */
 	const char *left; /* of the input */
@@ -127,12 +128,14 @@ static void drain(int *fd, struct ap_str *into, size_t most)
 		shut(fd);
 }
 
-/* Until the child has closed its ends; false when we are told to stop meanwhile. What is asked for
- * after a stop (the best plan so far) is still made. */
+static bool told_to_stop(const struct child *c)
+{
+	return ap_ctx_stopped(c->ctx) && !c->stopped_before;
+}
+
+/* Until the child has closed its ends; false when we are told to stop meanwhile. */
 static bool talk(struct child *c)
 {
-	bool stopped_before = ap_ctx_stopped(c->ctx);
-
 	while (c->out[OURS] >= 0 || c->err[OURS] >= 0) {
 		struct pollfd fds[] = {
 			{.fd = c->in[OURS], .events = POLLOUT},
@@ -140,7 +143,7 @@ static bool talk(struct child *c)
 			{.fd = c->err[OURS], .events = POLLIN},
 		};
 
-		if (ap_ctx_stopped(c->ctx) && !stopped_before)
+		if (told_to_stop(c))
 			return false;
 		if (poll(fds, 3, STOP_POLL_MS) <= 0)
 			continue;
@@ -192,7 +195,7 @@ static enum ap_status run(struct child *c, const char *option)
 		kill(c->pid, SIGKILL);
 	shut_all(c);
 	status = reap(c);
-	if (!done)
+	if (!done || (status < 0 && told_to_stop(c))) /* ^C on a terminal ends the child as well */
 		return AP_STOPPED;
 	if (!status && c->picture.len)
 		return AP_OK;
@@ -205,8 +208,8 @@ static enum ap_status run(struct child *c, const char *option)
 enum ap_status ap_emit_rendered(struct ap_ctx *ctx, const char *dot, size_t len, const char *format,
 	const char **bytes, size_t *nbytes)
 {
-	struct child c = {.ctx = ctx, .in = {-1, -1}, .out = {-1, -1}, .err = {-1, -1},
-		.left = dot, .nleft = len};
+	struct child c = {.ctx = ctx, .stopped_before = ap_ctx_stopped(ctx), .in = {-1, -1},
+		.out = {-1, -1}, .err = {-1, -1}, .left = dot, .nleft = len};
 	enum ap_status st;
 
 	assert(!strcmp(format, "svg") || !strcmp(format, "png") || !strcmp(format, "pdf"));
