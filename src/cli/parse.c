@@ -71,11 +71,14 @@ static const struct ap_option *find_letter(char letter)
 	return NULL;
 }
 
-/* Keeps the nearer of *best and candidate to word; the beginning of a name is near to it. */
+/* Keeps the nearer of *best and candidate to word. The beginning of a name is near to it, the
+ * nearer the less is missing. */
 static void consider(const char *word, const char *candidate, const char **best, int *distance)
 {
-	bool begins = strlen(word) > 3 && !strncmp(word, candidate, strlen(word));
-	int d = begins ? 3 : ap_str_distance(word, candidate, *distance - 1);
+	size_t len = strlen(word);
+	bool begins = len > 3 && !strncmp(word, candidate, len);
+	int d = begins ? 1 + (int)(strlen(candidate) - len) / 8
+		       : ap_str_distance(word, candidate, *distance - 1);
 
 	if (d < *distance) {
 		*distance = d;
@@ -83,12 +86,20 @@ static void consider(const char *word, const char *candidate, const char **best,
 	}
 }
 
+/* From this distance on no name is near to word: about a third of its letters, dashes aside. */
+static int far_from(const char *word)
+{
+	size_t letters = strlen(word + strspn(word, "-"));
+
+	return letters < 3 ? 2 : letters < 9 ? 3 : 4;
+}
+
 static void unknown_option(struct parser *p, const char *word, size_t len)
 {
 	struct ap_arena *arena = p->ctx->arena;
 	char *name = ap_arena_strndup(arena, word, len);
 	const char *best = NULL;
-	int distance = 4;
+	int distance = far_from(name);
 
 	for (int i = 0; i < AP_OPT_COUNT; i++) {
 		const struct ap_option *row = ap_option_at(i);
@@ -180,7 +191,7 @@ static void parse_letters(struct parser *p, const char *word)
 static void find_command(struct parser *p, const char *word)
 {
 	const char *best = NULL;
-	int distance = 4;
+	int distance = far_from(word);
 
 	for (size_t i = 0; i < AP_CMD_COUNT; i++) {
 		if (!strcmp(commands[i].name, word)) {
@@ -190,9 +201,9 @@ static void find_command(struct parser *p, const char *word)
 		consider(word, commands[i].name, &best, &distance);
 	}
 	if (best)
-		FAULT(p, "unknown command %s; did you mean %s?", word, best);
+		FAULT(p, "unknown command \"%s\"; did you mean %s?", word, best);
 	else
-		FAULT(p, "unknown command %s; see --help", word);
+		FAULT(p, "unknown command \"%s\"; see --help", word);
 }
 
 /* Is the program asked about itself instead of told to do something? */
