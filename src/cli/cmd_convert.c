@@ -34,8 +34,7 @@ static enum ap_status convert_strategy(struct ap_run *run, const struct ap_known
 
 	AP_TRY(ap_ckpt_read(&run->ctx, file->in.path, file->in.text, file->in.len, file->json,
 		&ckpt));
-	if (json)
-		AP_TRY(add_shapes(run, file, &ckpt));
+	AP_TRY(json ? add_shapes(run, file, &ckpt) : ap_out_check_binary(run, to));
 	AP_TRY(ap_out_open(run, to, &sink));
 	if (json)
 		ap_ckpt_write_json(&ckpt, ap_output_write_fn, &sink);

@@ -120,18 +120,22 @@ static void check_names(struct ap_run *run, const struct paths *in, const struct
 				"standard input can be only one input");
 }
 
+enum ap_status ap_out_check_binary(struct ap_run *run, const char *path)
+{
+	if (strcmp(path, "-") != 0 || !isatty(STDOUT_FILENO))
+		return AP_OK;
+	return fault(run, AP_USAGE, path, "a terminal is no place for protobuf");
+}
+
 enum ap_status ap_out_check(struct ap_run *run, const char *further)
 {
 	struct paths in = {0}, out = {0};
-	const char *binary = run->opt->strategy_ckpt_save_file;
 
 	collect_inputs(run, further, &in);
 	collect_outputs(run, further, &out);
 	check_names(run, &in, &out);
-	if (further && !binary)
-		binary = further;
-	if (binary && !strcmp(binary, "-") && isatty(STDOUT_FILENO))
-		(void)fault(run, AP_USAGE, "-", "a terminal is no place for protobuf");
+	if (run->opt->strategy_ckpt_save_file)
+		(void)ap_out_check_binary(run, run->opt->strategy_ckpt_save_file);
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	for (size_t i = 0; i < out.n; i++)
 		(void)check_target(run, out.v[i]);

@@ -16,6 +16,9 @@ struct ap_run;
  */
 enum ap_status ap_out_check(struct ap_run *run, const char *further);
 
+/* AP_USAGE when path is standard output and that is a terminal. */
+enum ap_status ap_out_check_binary(struct ap_run *run, const char *path);
+
 /* Is this the name of a strategy checkpoint in JSON? As MindSpore decides. */
 bool ap_out_is_json(const char *path);
 
