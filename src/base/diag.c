@@ -93,13 +93,23 @@ static void add_safe(struct ap_str *b, const char *raw, size_t most)
 	}
 }
 
-const char *ap_diag_name(struct ap_diag *d, const char *raw)
+static const char *safe(struct ap_diag *d, const char *raw, size_t most)
 {
 	struct ap_str b;
 
 	ap_str_init(&b, d->arena);
-	add_safe(&b, raw, NAME_CHARS);
+	add_safe(&b, raw, most);
 	return b.s;
+}
+
+const char *ap_diag_name(struct ap_diag *d, const char *raw)
+{
+	return safe(d, raw, NAME_CHARS);
+}
+
+const char *ap_diag_path(struct ap_diag *d, const char *raw)
+{
+	return safe(d, raw, POINTER_CHARS);
 }
 
 static const char *place_text(struct ap_diag *d, const struct ap_where *w)

@@ -40,6 +40,9 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
  * (\n, \x1b, \u202e), cut to 80 characters with "...". Kept in the sink's arena. */
 const char *ap_diag_name(struct ap_diag *d, const char *raw);
 
+/* Names of files: the same, but cut to 400 characters only, as where a message says where it is. */
+const char *ap_diag_path(struct ap_diag *d, const char *raw);
+
 size_t ap_diag_count(const struct ap_diag *d, enum ap_level level);
 
 /* Status of the first error, AP_OK where there is none. */

@@ -93,11 +93,12 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 {
 	struct ap_rank_table table = {
 		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = ""};
+	const struct ap_jv *version = ap_jv_get(table.root, "version");
 	const struct ap_rank_form *form = NULL;
 
 	AP_TRY(find_form(ctx, doc, &form));
 	if (!form->parse)
-		return ap_json_report(ctx, doc, ap_jv_get(table.root, "version"), AP_ERROR,
+		return ap_json_report(ctx, doc, version ? version : table.root, AP_ERROR,
 			AP_MEANING, NULL, "form-read",
 			"rank tables of form %s are not read; those of the forms %s are",
 			form->name, form_names(ctx, true));

@@ -154,6 +154,8 @@ START_TEST(names_are_cut)
 		memcpy(raw + 2 * i, "\xC3\xA4", 3);
 	snprintf(want, sizeof want, "%.160s...", raw);
 	ck_assert_str_eq(ap_diag_name(ctx.diag, raw), want);
+	ck_assert_str_eq(ap_diag_path(ctx.diag, raw), raw); /* of files less so */
+	ck_assert_str_eq(ap_diag_path(ctx.diag, "a\nb"), "a\\nb");
 	ctx_destroy(&ctx);
 }
 END_TEST
