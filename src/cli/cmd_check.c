@@ -118,7 +118,7 @@ static void check_file(struct ap_run *run, const char *path, struct ap_str *repo
 		st = checks[file.kind](run, &file, &what);
 	errors = ap_diag_count(diag, AP_ERROR) - errors;
 	warnings = ap_diag_count(diag, AP_WARNING) - warnings;
-	ap_str_addf(report, "%s: ", ap_diag_name(diag, path));
+	ap_str_addf(report, "%s: ", ap_diag_path(diag, path));
 	if (st == AP_OK)
 		ap_str_addf(report, "%s (%s): ", ap_kind_text(file.kind), ap_diag_name(diag, what.s));
 	if (errors || warnings)

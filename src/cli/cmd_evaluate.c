@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "base/diag.h"
 #include "base/num.h"
 #include "cli/cmd.h"
 #include "cli/inputs.h"
+#include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
@@ -14,10 +17,11 @@ static enum ap_status read_strategy(struct ap_run *run, const struct ap_inputs *
 	const char *path = run->opt->strategy;
 	struct ap_input file;
 	struct ap_ckpt ckpt;
+	bool json;
 
 	AP_TRY(ap_input_read(run, path, &file));
-	AP_TRY(ap_ckpt_read(&run->ctx, file.path, file.text, file.len, ap_out_is_json(path),
-		&ckpt));
+	json = strcmp(path, "-") ? ap_out_is_json(path) : ap_kind_is_json(&file);
+	AP_TRY(ap_ckpt_read(&run->ctx, file.path, file.text, file.len, json, &ckpt));
 	return ap_ckpt_counts(&run->ctx, &ckpt, in->graph, in->machine->ndev, &in->step, counts);
 }
 

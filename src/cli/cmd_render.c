@@ -15,6 +15,10 @@ static enum ap_status make_picture(struct ap_run *run, const struct ap_known *fi
 
 	if (file->kind == AP_KIND_PLAN)
 		return ap_picture_of_file(&run->ctx, file->doc, pic);
+	if (file->kind == AP_KIND_STRATEGY && !file->json)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_SYNTAX,
+			&(struct ap_where){.file = file->in.path}, NULL,
+			"is not JSON; expected a plan or an operator graph");
 	if (file->kind != AP_KIND_GRAPH)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
 			&(struct ap_where){.file = file->in.path}, NULL,

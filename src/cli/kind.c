@@ -68,22 +68,24 @@ static enum ap_kind guess(struct ap_run *run, const struct ap_input *in)
 	return st == AP_OK ? kind_of(ap_json_root(doc)) : AP_KIND_COUNT;
 }
 
-static bool looks_like_json(const struct ap_input *in)
+bool ap_kind_is_json(const struct ap_input *in)
 {
 	const char *s = in->text, *end = in->text + in->len;
 
+	if (in->len >= 2 && (!memcmp(s, "\xff\xfe", 2) || !memcmp(s, "\xfe\xff", 2)))
+		return true;
 	if (in->len >= 3 && !memcmp(s, "\xef\xbb\xbf", 3))
 		s += 3;
 	while (s < end && strchr(" \t\r\n", *s) && *s)
 		s++;
-	return s < end && (*s == '{' || *s == '[');
+	return s == end || *s == '{' || *s == '[';
 }
 
 enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out)
 {
 	*out = (struct ap_known){.kind = AP_KIND_STRATEGY};
 	AP_TRY(ap_input_read(run, path, &out->in));
-	if (!looks_like_json(&out->in) && !ap_out_is_json(path))
+	if (!ap_kind_is_json(&out->in) && !ap_out_is_json(path))
 		return AP_OK;
 	out->kind = guess(run, &out->in);
 	out->json = true;
@@ -93,7 +95,8 @@ enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_know
 		out->kind == AP_KIND_RANK_TABLE ? AP_JSON_TRAILING_COMMA : 0, &out->doc));
 	if (out->kind != AP_KIND_COUNT)
 		return AP_OK;
-	return ap_json_report(&run->ctx, out->doc, NULL, AP_ERROR, AP_MEANING, NULL, "kind-known",
-		"is no kind of file that is known; expected an operator graph, a rank table, a "
-		"chip or software profile, a plan, a search problem or a strategy checkpoint");
+	return ap_json_report(&run->ctx, out->doc, ap_json_root(out->doc), AP_ERROR, AP_MEANING, NULL,
+		"kind-known", "this is no kind of file that is known; expected an operator graph, a "
+		"rank table, a chip or software profile, a plan, a search problem or a strategy "
+		"checkpoint");
 }

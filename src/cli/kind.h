@@ -23,6 +23,10 @@ struct ap_known {
 	bool json; /* a strategy checkpoint in its JSON form */
 };
 
+/* Is it meant as JSON, well-formed or not? No protobuf checkpoint begins with a brace or the mark
+ * of UTF-16, or is nothing but blanks. */
+bool ap_kind_is_json(const struct ap_input *in);
+
 /* "an operator graph", for messages. */
 const char *ap_kind_text(enum ap_kind k);
 
