@@ -210,7 +210,7 @@ static enum ap_status stage_plan(struct ap_run *run, const char *path, const str
 	struct ap_output_sink sink;
 
 	AP_TRY(ap_out_open(run, path, &sink));
-	ap_emit_plan_json(m->plan, ap_output_write_fn, &sink);
+	ap_emit_plan_json(&run->ctx, m->plan, ap_output_write_fn, &sink);
 	return AP_OK;
 }
 

@@ -8,7 +8,7 @@
 struct ap_str;
 
 /* Plan JSON, autopar-plan/1 (contract section 5). Streamed; O(plan). */
-void ap_emit_plan_json(const struct ap_plan *p, ap_write_fn *write, void *user);
+void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user);
 
 /* The summary for people (devices, search status, objective and bound, step time, memory against
  * capacity by kind, gain over the baselines, operators the checkpoint does not pin, the most

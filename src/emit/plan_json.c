@@ -318,11 +318,12 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_jw_finish(w);
 }
 
-void ap_emit_plan_json(const struct ap_plan *p, ap_write_fn *write, void *user)
+void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user)
 {
-	struct ap_plan_writer pw = {.p = p, .scratch = ap_arena_create(0, NULL, NULL)};
+	struct ap_plan_writer pw = {.p = p, .scratch = ctx->scratch};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
 	ap_jw_init(&pw.w, write, user, 1);
 	write_plan(&pw);
-	ap_arena_destroy(pw.scratch);
+	ap_arena_release(ctx->scratch, mark);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan as JSON, the summary in both forms, and the picture of a plan file. */
 #include <locale.h>
+#include <setjmp.h>
 
 #include "emit/emit.h"
 #include "emit_test.h"
@@ -65,7 +66,7 @@ static void make(struct made *m, int64_t micro_batches)
 	m->plan.nbaseline = 2;
 	m->plan.baseline = baselines;
 	s = new_str(&m->f.ctx);
-	ap_emit_plan_json(&m->plan, to_str, &s);
+	ap_emit_plan_json(&m->f.ctx, &m->plan, to_str, &s);
 	m->text = s.s;
 	ck_assert_int_eq(ap_json_parse(&m->f.ctx, "p", s.s, s.len, 0, &m->doc), AP_OK);
 	m->root = ap_json_root(m->doc);
@@ -480,6 +481,35 @@ START_TEST(no_locale_in_the_text)
 }
 END_TEST
 
+static void on_oom(void *user, size_t wanted)
+{
+	(void)wanted;
+	longjmp(*(jmp_buf *)user, 1);
+}
+
+/* The writer allocates where the run does, and so ends as the run ends when memory is short. */
+START_TEST(out_of_memory_is_the_runs)
+{
+	static jmp_buf full;
+	static struct made m;
+	struct ap_ctx ctx;
+	volatile bool ended = false;
+
+	make(&m, 1);
+	ctx = m.f.ctx;
+	ctx.scratch = ap_arena_create(64, on_oom, &full);
+	if (!setjmp(full)) {
+		struct ap_str s = new_str(&ctx);
+
+		ap_emit_plan_json(&ctx, &m.plan, to_str, &s);
+		ended = true;
+	}
+	ck_assert(!ended);
+	ap_arena_destroy(ctx.scratch);
+	fixture_close(&m.f);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -493,6 +523,7 @@ int main(void)
 		summary_for_people,
 		summary_for_programs,
 		no_locale_in_the_text,
+		out_of_memory_is_the_runs,
 	};
 	const int loops[sizeof tests / sizeof *tests] = {sizeof expected / sizeof *expected,
 		sizeof spoilt / sizeof *spoilt};
