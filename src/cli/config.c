@@ -89,8 +89,8 @@ enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cl
 	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &len));
 	AP_TRY(ap_json_parse(ctx, path, text, len, 0, &doc));
 	if (ap_jv_type(ap_json_root(doc)) != AP_JOBJECT)
-		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "key-type",
-			"expected an object of settings");
+		return ap_json_report(ctx, doc, ap_json_root(doc), AP_ERROR, AP_MEANING, NULL,
+			"key-type", "expected an object of settings");
 	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
 		set_member(ctx, doc, v, cli);
 	return ap_diag_status(ctx->diag);
