@@ -88,6 +88,7 @@ static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *
 	struct ap_ckpt c;
 
 	AP_TRY(ap_ckpt_read(&run->ctx, file->in.path, file->in.text, file->in.len, file->json, &c));
+	AP_TRY(ap_ckpt_check_empty(&run->ctx, file->in.path, &c));
 	ap_str_addf(what, "%s, %" PRIu32 " operators, %" PRIu32 " parameters",
 		file->json ? "JSON" : "protobuf", c.nitem, c.nlayout);
 	return AP_OK;

@@ -20,10 +20,15 @@ struct paths {
 	size_t n, cap;
 };
 
+static const char *shown(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard output";
+}
+
 static enum ap_status fault(struct ap_run *run, enum ap_status st, const char *path,
 	const char *text)
 {
-	struct ap_where where = {.file = strcmp(path, "-") ? path : "standard output"};
+	struct ap_where where = {.file = shown(path)};
 
 	return ap_diag_add(run->ctx.diag, AP_ERROR, st, &where, NULL, "%s", text);
 }
@@ -221,6 +226,7 @@ static enum ap_status stage_strategy(struct ap_run *run, const char *path, const
 
 	AP_TRY(ap_out_open(run, path, &sink));
 	ap_ckpt_of_plan(&run->ctx, m->plan, &ckpt);
+	AP_TRY(ap_ckpt_check_empty(&run->ctx, shown(path), &ckpt));
 	if (ap_out_is_json(path))
 		ap_ckpt_write_json(&ckpt, ap_output_write_fn, &sink);
 	else

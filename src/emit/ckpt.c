@@ -171,6 +171,16 @@ void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt
 	};
 }
 
+enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c)
+{
+	struct ap_where where = {.file = file};
+
+	if (c->nitem && c->nlayout)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-empty",
+		"holds no operator with a trainable parameter; MindSpore's tools refuse such a file");
+}
+
 enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
 {
 	enum ap_status st = AP_OK;
