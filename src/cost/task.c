@@ -46,7 +46,7 @@ static void fill_operand(const struct ap_graph *g, const struct ap_step *step, a
 		o->twin++;
 	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
 	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
-	o->owner = t->nuse > 0 && t->use[0].node == node && t->use[0].operand == i;
+	o->owner = t->owner.node == node && t->owner.operand == i;
 	o->shardable = o->trainable && t->parallel_optimizer &&
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
 }

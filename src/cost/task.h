@@ -12,7 +12,7 @@
 struct ap_task_operand {
 	enum ap_tensor_kind kind;
 	bool grad; /* a gradient flows to it: it costs backward work and communication */
-	bool owner; /* parameter that is charged here (its first user) */
+	bool owner; /* parameter or constant that is charged here */
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
 	bool kept; /* must be there in the backward pass, in this operator's layout */

@@ -119,8 +119,8 @@ static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct
 static void parameter(const struct building *b, ap_id tensor, struct ap_plan_param *out)
 {
 	const struct ap_tensor *t = &b->p->graph->tensor[tensor];
-	ap_id node = t->use[0].node;
-	uint32_t operand = t->use[0].operand;
+	ap_id node = t->owner.node;
+	uint32_t operand = t->owner.operand;
 	const struct ap_plan_op *op = &b->op[node];
 	const struct ap_operand *o = &op->place.bound->in[operand];
 

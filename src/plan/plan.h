@@ -36,7 +36,7 @@ struct ap_plan_move { /* one per edge whose layouts differ */
 };
 
 struct ap_plan_param { /* one per parameter in use, in graph order */
-	ap_id tensor, node; /* node: first user */
+	ap_id tensor, node; /* node: its owner, which is charged */
 	uint32_t operand;
 	struct ap_layout layout;
 	struct ap_dev_matrix dev; /* standardised */
