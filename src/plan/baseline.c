@@ -30,6 +30,7 @@ const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct
 {
 	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
 	int32_t parts;
+	ap_id node;
 
 	if (g->batch == 0) {
 		*why = "no graph input has a batch dimension";
@@ -47,5 +48,6 @@ const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct
 			g->node[i].name, reason);
 		return NULL;
 	}
-	return counts;
+	*why = ap_plan_conflict(ctx, g, ndev, counts, &node);
+	return *why ? NULL : counts;
 }

@@ -44,9 +44,16 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 	const int32_t *const *fixed, struct ap_plan *out);
 
 /* Counts of the data-parallel baseline: every factor that carries the batch cut by the largest
- * divisor of ndev that divides it, the rest repeated. NULL and *why when the graph has no batch. */
+ * divisor of ndev that divides it, the rest repeated. NULL and *why when the graph has no batch, or
+ * when these counts are no plan. */
 const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const char **why);
+
+/* What makes legal counts no plan: users of one parameter that would hold it in different layouts,
+ * operators of one checkpoint key with different strategies. NULL where nothing does, else what, in
+ * words, and *node is the later one of the two. O(operands). */
+const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const int32_t *const *counts, ap_id *node);
 
 /* Recomputes legality, layouts, groups (by enumerating ranks), objective and memory of a finished
  * plan from the rules and compares. AP_INTERNAL with a message on any difference. */

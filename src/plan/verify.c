@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trusts nothing that the search used: legality of every cut from the rules, every layout against the
- * dev_matrix and tensor_map that will be written, rank by rank; every group by enumerating ranks;
- * cost and memory by a fresh pricer.
+ * counts and against the dev_matrix and tensor_map that will be written, rank by rank; every group by
+ * enumerating ranks; cost and memory by a fresh pricer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,7 @@ static int64_t coordinate(const struct ap_dev_matrix *dev, int64_t rank, int32_t
 	return rank / stride % dev->axis[dev->n - 1 - from_right];
 }
 
+/* Rank number i of those checked. */
 static int64_t rank_at(int64_t ndev, int i)
 {
 	if (ndev <= RANKS_CHECKED)
@@ -39,28 +40,64 @@ static int64_t rank_at(int64_t ndev, int i)
 	return i == RANKS_CHECKED - 1 ? ndev - 1 : ndev / RANKS_CHECKED * i + i % 7;
 }
 
-static bool layout_agrees(const struct ap_placement *pl, const struct ap_operand *o,
+/* The part of dimension d that a rank holds, as the layout has it. */
+static int64_t part_of(const struct ap_layout *l, int d, int64_t rank)
+{
+	return l->dim[d].cut > 1 ? rank / l->dim[d].stride % l->dim[d].cut : 0;
+}
+
+/* The same from the counts of the dimension's factors, outermost first. */
+static int64_t part_meant(const struct ap_placement *p, const struct ap_dim *dim, int64_t rank)
+{
+	const struct ap_bound *b = p->bound;
+	int64_t part = 0;
+
+	for (int i = 0; i < dim->n; i++) {
+		int64_t count = p->count[dim->factor[i]], stride = p->left ? 1 : p->repeat;
+
+		for (int j = b->ndev; b->dev[--j] != dim->factor[i];)
+			stride *= p->count[b->dev[j]];
+		part = part * count + rank / stride % count;
+	}
+	return part;
+}
+
+static bool layout_is_meant(const struct ap_placement *p, const struct ap_operand *o,
 	const struct ap_layout *l)
 {
-	int n = (int)(pl->ndev < RANKS_CHECKED ? pl->ndev : RANKS_CHECKED);
+	for (int i = 0; i < RANKS_CHECKED && i < p->ndev; i++)
+		for (int d = 0; d < o->rank; d++) {
+			int64_t rank = rank_at(p->ndev, i);
+
+			if (part_of(l, d, rank) != part_meant(p, &o->dim[d], rank))
+				return false;
+		}
+	return true;
+}
+
+static bool layout_is_said(const struct ap_placement *p, const struct ap_operand *o,
+	const struct ap_layout *l)
+{
 	struct ap_dev_matrix dev;
 	int32_t map[AP_MAX_RANK];
 
-	ap_dev_matrix_standard(pl, &dev);
-	if (!ap_tensor_map(pl, o, &dev, map))
-		ap_layout_dev_matrix(l, pl->ndev, &dev, map);
-	for (int i = 0; i < n; i++) {
-		int64_t rank = rank_at(pl->ndev, i);
-
+	ap_dev_matrix_standard(p, &dev);
+	if (!ap_tensor_map(p, o, &dev, map))
+		ap_layout_dev_matrix(l, p->ndev, &dev, map);
+	for (int i = 0; i < RANKS_CHECKED && i < p->ndev; i++)
 		for (int d = 0; d < o->rank; d++) {
-			int64_t part = l->dim[d].cut > 1 ? rank / l->dim[d].stride % l->dim[d].cut : 0;
-			int64_t said = map[d] < 0 ? 0 : coordinate(&dev, rank, map[d]);
+			int64_t rank = rank_at(p->ndev, i);
 
-			if (part != said)
+			if (part_of(l, d, rank) != (map[d] < 0 ? 0 : coordinate(&dev, rank, map[d])))
 				return false;
 		}
-	}
 	return true;
+}
+
+static bool layout_agrees(const struct ap_placement *p, const struct ap_operand *o,
+	const struct ap_layout *l)
+{
+	return layout_is_meant(p, o, l) && layout_is_said(p, o, l);
 }
 
 static bool layouts_agree(const struct ap_plan_op *op)
@@ -79,8 +116,7 @@ static bool layouts_agree(const struct ap_plan_op *op)
 static bool same_slice(const struct ap_layout *l, int64_t a, int64_t b)
 {
 	for (int d = 0; d < l->rank; d++)
-		if (l->dim[d].cut > 1 &&
-			a / l->dim[d].stride % l->dim[d].cut != b / l->dim[d].stride % l->dim[d].cut)
+		if (part_of(l, d, a) != part_of(l, d, b))
 			return false;
 	return true;
 }
@@ -98,16 +134,14 @@ static bool is_group_of_holders(struct ap_ctx *ctx, const struct ap_axes *group,
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	int64_t n = ap_axes_size(group), found = 0;
 	int64_t *rank = AP_NEW_N(ctx->scratch, int64_t, n);
+	bool same = true;
 
 	ap_axes_group(group, 0, rank);
-	for (int64_t r = 0; r < p->ndev; r++)
-		if (same_slice(l, 0, r) && (repeats || !is_repeat(p, r))) {
-			if (found == n || rank[found] != r)
-				break;
-			found++;
-		}
+	for (int64_t r = 0; r < p->ndev && same; r++)
+		if (same_slice(l, 0, r) && (repeats || !is_repeat(p, r)))
+			same = found < n && rank[found++] == r;
 	ap_arena_release(ctx->scratch, mark);
-	return found == n;
+	return same && found == n;
 }
 
 /* Gradients are exchanged over all ranks that hold the slice; in the generic convention repeats
@@ -126,6 +160,16 @@ static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 		p->step->executor == AP_EXECUTOR_MINDSPORE);
 }
 
+static bool placement_agrees(const struct ap_placement *p)
+{
+	size_t bytes = p->bound->nfactor * sizeof *p->stride;
+	struct ap_placement again;
+
+	ap_placement_make(p->bound, p->count, p->ndev, &again);
+	return memcmp(p->stride, again.stride, bytes) == 0 && p->repeat == again.repeat &&
+		p->repeat_stride == again.repeat_stride && p->left == again.left;
+}
+
 static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
@@ -135,39 +179,46 @@ static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *
 		if (!ap_space_legal(ctx, op->place.bound, op->place.count, p->machine->ndev, p->step,
 			    &why))
 			return wrong(ctx, p, i, why);
+		if (!placement_agrees(&op->place))
+			return wrong(ctx, p, i, "dev_matrix and counts disagree");
 		if (!layouts_agree(op))
 			return wrong(ctx, p, i, "layout and tensor_map disagree");
 	}
 	return AP_OK;
 }
 
+static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		counts[i] = p->op[i].place.count;
+	return counts;
+}
+
 static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan *p)
 {
-	for (uint32_t i = 0; i < p->nparam; i++) {
-		const struct ap_plan_param *q = &p->param[i];
-		const struct ap_tensor *t = &p->graph->tensor[q->tensor];
+	ap_id node = AP_NONE;
+	const char *conflict =
+		ap_plan_conflict(ctx, p->graph, p->machine->ndev, counts_of(ctx, p), &node);
 
-		for (uint32_t u = 0; u < t->nuse; u++)
-			if (!ap_layout_equal(&q->layout,
-				    &p->op[t->use[u].node].in[t->use[u].operand]))
-				return wrong(ctx, p, t->use[u].node,
-					"two users of a parameter hold it in different layouts");
-		if (!exchange_agrees(ctx, p, q))
-			return wrong(ctx, p, q->node, "gradient group and holders disagree");
-	}
+	if (conflict)
+		return wrong(ctx, p, node, conflict);
+	for (uint32_t i = 0; i < p->nparam; i++)
+		if (!exchange_agrees(ctx, p, &p->param[i]))
+			return wrong(ctx, p, p->param[i].node,
+				"gradient group and holders disagree");
 	return AP_OK;
 }
 
 /* Objective and memory afresh: a second plan made from the bare counts. */
 static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 {
-	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
 	struct ap_plan *again = AP_NEW(ctx->arena, struct ap_plan);
 	struct ap_memory memory;
 
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		counts[i] = p->op[i].place.count;
-	ap_plan_make(ctx, p->graph, p->machine, p->step, counts, p->capacity_bytes, again);
+	ap_plan_make(ctx, p->graph, p->machine, p->step, counts_of(ctx, p), p->capacity_bytes,
+		again);
 	ap_plan_memory(again, &memory);
 	if (ap_plan_objective_s(again) != p->search.objective_s)
 		return wrong(ctx, p, AP_NONE, "the objective does not add up");
