@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fits.sh PLANNER: the tables of docs/what-fits.md: each bundled model on five machines, with the
+# default settings and with those that save memory.
+set -eu
+
+if [ $# -ne 1 ]; then
+  echo "usage: fits.sh PLANNER" >&2
+  exit 2
+fi
+planner=$1
+models=$(dirname "$0")/../models
+err=$(mktemp)
+trap 'rm -f "$err"' EXIT
+unset RANK_TABLE_FILE
+
+# found: from the summary, the step time and the memory of a device.
+found() {
+  awk '
+    /^step time / { sub(/,/, "", $4); time = $3 " " $4 }
+    /^memory / { memory = $2 " " $3 }
+    END { printf " %s, %s |", time, memory }'
+}
+
+cell() { # MODEL SEARCH_ARGUMENT...
+  graph=$models/$1.json
+  shift
+  if summary=$("$planner" search "$graph" "$@" 2>"$err"); then
+    printf '%s\n' "$summary" | found
+  elif short=$(sed -n 's/.* \([^ ]* [KMGT]iB\) are short;.*/\1/p' "$err") && [ -n "$short" ]; then
+    printf ' **%s short** |' "$short"
+  else
+    cat "$err" >&2
+    exit 1
+  fi
+}
+
+table() { # [SEARCH_ARGUMENT]...
+  printf '| model | 8 Ascend 910A | 16 Ascend 910A | 64 Ascend 910B3 | 64 A100 | 6 A100, batch 96 |\n'
+  printf '| --- | ---: | ---: | ---: | ---: | ---: |\n'
+  for model in multiple_mix gpt3_1.3b gpt3_13b gpt3_13b_flash; do
+    # shellcheck disable=SC2016 # backquotes of Markdown
+    printf '| `%s` |' $model
+    cell $model "$models/topo/ascend910_8p.json" "$@"
+    cell $model "$models/topo/ascend910_16p.json" --chip ascend910a "$@"
+    cell $model --device-num 64 --devices-per-server 8 --chip ascend910b "$@"
+    cell $model --device-num 64 --devices-per-server 8 --chip a100-80 "$@"
+    cell $model --device-num 6 --chip a100-80 --batch 96 "$@"
+    printf '\n'
+  done
+}
+
+table
+echo
+table --micro-batches 8 --enable-parallel-optimizer
