@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/run.h"
+#include "cli/stop.h"
 #include "emit/ckpt.h"
 
 struct paths {
@@ -169,19 +170,26 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len)
 	return AP_OK;
 }
 
-enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
+/* What dot is to make of a picture of this name, by its suffix; NULL: it stays DOT. */
+static const char *format_of(struct ap_run *run, const char *path)
 {
 	static const char *const formats[] = {"svg", "png", "pdf"};
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (ap_file_suffix(path, ap_arena_printf(run->ctx.arena, ".%s", formats[i])))
+			return formats[i];
+	return NULL;
+}
+
+enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
+{
+	const char *format = format_of(run, path), *text;
 	struct ap_output_sink sink;
-	const char *text;
 	size_t len;
 
 	AP_TRY(ap_emit_dot(&run->ctx, pic, &text, &len));
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (ap_file_suffix(path, ap_arena_printf(run->ctx.arena, ".%s", formats[i]))) {
-			AP_TRY(ap_emit_rendered(&run->ctx, text, len, formats[i], &text, &len));
-			break;
-		}
+	if (format)
+		AP_TRY(ap_emit_rendered(&run->ctx, text, len, format, &text, &len));
 	AP_TRY(ap_out_open(run, path, &sink));
 	ap_output_write_fn(&sink, text, len);
 	return AP_OK;
@@ -193,10 +201,13 @@ struct made {
 	const struct ap_problem *problem;
 };
 
+/* dot may take seconds: a time limit, which is one of the search, leaves them to it, a signal not. */
 static enum ap_status stage_picture(struct ap_run *run, const char *path, const struct made *m)
 {
 	struct ap_picture pic;
 
+	if (format_of(run, path) && ap_stop_signal())
+		return AP_STOPPED;
 	ap_picture_of_plan(&run->ctx, m->plan, &pic);
 	return ap_out_picture(run, path, &pic);
 }
@@ -264,7 +275,7 @@ static enum ap_status leave_out(struct ap_run *run, const char *path)
 	struct ap_where where = {.file = path};
 
 	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &where, NULL,
-		"is left out: the run was stopped while it was drawn");
+		"is left out, for the run was stopped; `autopar-plan render` draws it from the plan");
 }
 
 static enum ap_status stage_plan_files(struct ap_run *run, const struct made *m)
