@@ -161,20 +161,6 @@ static struct ap_plan *data_parallel(struct ap_ctx *ctx, const struct ap_request
 	return p;
 }
 
-/* Shared parameters may be cut apart by the plain batch cut: then it is no plan. */
-static bool is_consistent(const struct ap_plan *p)
-{
-	for (uint32_t i = 0; i < p->nparam; i++) {
-		const struct ap_tensor *t = &p->graph->tensor[p->param[i].tensor];
-
-		for (uint32_t u = 0; u < t->nuse; u++)
-			if (!ap_layout_equal(&p->param[i].layout,
-				    &p->op[t->use[u].node].in[t->use[u].operand]))
-				return false;
-	}
-	return true;
-}
-
 /* Every outcome is compared with data parallel by simulation, the authority on time. */
 static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table *t, struct ap_choice *c,
@@ -184,11 +170,6 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 	struct ap_plan *dp = data_parallel(ctx, rq, fixed, b);
 	bool stopped = ap_ctx_stopped(ctx) && c->outcome != AP_OUT_OPTIMAL;
 
-	if (dp && !is_consistent(dp)) {
-		b->applicable = false;
-		b->why_not = "users of a shared parameter would hold it in different layouts";
-		dp = NULL;
-	}
 	if (found(c))
 		ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts_of(ctx, t, c->pick),
 			rq->capacity_bytes, out);

@@ -174,11 +174,16 @@ static void solve_interval(struct fitting *f, struct interval v)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	int64_t limit = f->limit - f->size[v.lo];
-	struct ap_problem p = restricted(f, f->size[v.hi], limit > 0 ? limit : 0);
 	struct ap_choice c = {0};
+	struct ap_problem p;
 	size_t own;
 	bool fits;
 
+	if (limit < 0) { /* the temporary alone is too large */
+		note_infeasible(f, &c, f->size[v.lo]);
+		return;
+	}
+	p = restricted(f, f->size[v.hi], limit);
 	f->engine->solve(f->ctx, &p, f->budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
@@ -187,7 +192,7 @@ static void solve_interval(struct fitting *f, struct interval v)
 		return;
 	}
 	own = found(&c) ? index_of(f, ap_fit_temporary_bytes(f->t, c.pick)) : v.lo;
-	fits = found(&c) && limit >= 0 && c.memory + f->size[own] <= f->limit;
+	fits = found(&c) && c.memory + f->size[own] <= f->limit;
 	if (fits && (!found(&f->best) || c.cost < f->best.cost))
 		f->best = c;
 	if (fits && c.outcome == AP_OUT_OPTIMAL)
