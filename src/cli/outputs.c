@@ -250,23 +250,13 @@ static void add_text(void *user, const char *bytes, size_t len)
 	ap_str_addn(user, bytes, len);
 }
 
-/* The summary goes to standard error when a file takes standard output. */
-static enum ap_status stage_summary(struct ap_run *run, const struct made *m, bool taken)
+static void summarize(struct ap_run *run, const struct ap_plan *plan, struct ap_str *text)
 {
-	struct ap_str text;
-
-	if (run->opt->quiet && !run->opt->json)
-		return AP_OK;
-	ap_str_init(&text, run->ctx.arena);
+	ap_str_init(text, run->ctx.arena);
 	if (run->opt->json)
-		ap_emit_summary_json(m->plan, add_text, &text);
-	else
-		ap_emit_summary(m->plan, &text);
-	if (taken) {
-		fputs(text.s, stderr);
-		return AP_OK;
-	}
-	return ap_out_text(run, text.s, text.len);
+		ap_emit_summary_json(plan, add_text, text);
+	else if (!run->opt->quiet)
+		ap_emit_summary(plan, text);
 }
 
 /* A picture that takes too long when we are told to stop is no reason to lose the plan. */
@@ -278,7 +268,8 @@ static enum ap_status leave_out(struct ap_run *run, const char *path)
 		"is left out, for the run was stopped; `autopar-plan render` draws it from the plan");
 }
 
-static enum ap_status stage_plan_files(struct ap_run *run, const struct made *m)
+/* *taken: one of the files is standard output. */
+static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool *taken)
 {
 	static const struct {
 		enum ap_opt_id id;
@@ -290,20 +281,18 @@ static enum ap_status stage_plan_files(struct ap_run *run, const struct made *m)
 		{AP_OPT_strategy_ckpt_save_file, stage_strategy},
 	};
 	enum ap_status outcome = AP_OK;
-	bool taken = false;
 
 	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
 		const char *path = ap_option_path(ap_option_at(writers[i].id), run->opt);
 		enum ap_status st = path ? writers[i].stage(run, path, m) : AP_OK;
 
-		taken |= path && !strcmp(path, "-");
+		*taken |= path && !strcmp(path, "-");
 		if (st == AP_STOPPED) {
 			outcome = AP_STOPPED;
 			st = leave_out(run, path);
 		}
 		AP_TRY(st);
 	}
-	AP_TRY(stage_summary(run, m, taken));
 	return outcome;
 }
 
@@ -311,11 +300,18 @@ enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
 	const struct ap_problem *problem)
 {
 	const struct made m = {plan, problem};
-	enum ap_status st = stage_plan_files(run, &m);
+	struct ap_str summary;
+	bool taken = false;
+	enum ap_status st = stage_files(run, &m, &taken);
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
+	summarize(run, plan, &summary);
+	if (!taken && summary.len)
+		AP_TRY(ap_out_text(run, summary.s, summary.len));
 	AP_TRY(ap_out_commit(run));
+	if (taken)
+		fputs(summary.s, stderr);
 	return st;
 }
 
