@@ -19,7 +19,7 @@ static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 	d->out[d->n++] = (struct ap_comm){
 		.phase = phase, .kind = kind, .axes = *axes, .bytes = bytes, .operand = operand,
 		.result = result,
-		.reduce = operand < 0 ? d->t->bound->row->reduce : AP_REDUCE_SUM,
+		.reduce = phase == AP_PHASE_FORWARD ? d->t->bound->row->reduce : AP_REDUCE_SUM,
 	};
 }
 

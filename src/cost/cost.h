@@ -31,7 +31,7 @@ struct ap_comm {
 	int64_t bytes; /* of the buffer, as ap_coll_time_s() takes it */
 	int operand; /* index of the operand whose gradient it is; -1: a result's */
 	int result; /* index of the result; -1: an operand's */
-	enum ap_reduction reduce;
+	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */
 };
 
 #define AP_MAX_COMMS 32
@@ -86,6 +86,9 @@ double ap_gradient_exposed(const struct ap_step *step);
 /* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
  * of the gradient exchange. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
+
+/* The part of the gradient exchange that the objective leaves out, quantised. */
+double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 
 /* weight + gradient + optimizer + activation. */
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c);

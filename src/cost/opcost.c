@@ -328,6 +328,11 @@ double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step
 		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s);
 }
 
+double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step)
+{
+	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s);
+}
+
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c)
 {
 	return c->weight_bytes + c->gradient_bytes + c->optimizer_bytes + c->activation_bytes;

@@ -18,6 +18,7 @@ static void fill_class(const struct ap_making *mk, const struct ap_class *c,
 	double *cost = AP_NEW_N(mk->ctx->arena, double, c->k);
 	int64_t *memory = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
 	int64_t *temporary = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
+	double *hidden = AP_NEW_N(mk->ctx->arena, double, c->k);
 
 	for (uint32_t i = 0; i < c->k; i++) {
 		uint32_t j = c->candidate[i];
@@ -26,9 +27,10 @@ static void fill_class(const struct ap_making *mk, const struct ap_class *c,
 		cost[i] = kd->cost[j];
 		memory[i] = kd->memory[j];
 		temporary[i] = kd->temporary[j];
+		hidden[i] = kd->hidden[j];
 	}
 	*out = (struct ap_table_class){.k = c->k, .before = kd->k, .nfactor = nf, .count = count,
-		.cost = cost, .memory = memory, .temporary = temporary};
+		.cost = cost, .hidden = hidden, .memory = memory, .temporary = temporary};
 }
 
 static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, struct ap_pmatrix *out)

@@ -16,6 +16,7 @@ struct ap_table_class { /* one per distinct operator */
 	uint8_t nfactor;
 	const int32_t *count; /* [k][nfactor] */
 	const double *cost; /* [k] objective share, quantised; INFINITY: forbidden */
+	const double *hidden; /* [k] gradient exchange that the objective takes for hidden, quantised */
 	const int64_t *memory; /* [k] */
 	const int64_t *temporary; /* [k] */
 };

@@ -106,6 +106,7 @@ static void price_kind(void *user, size_t i, int worker)
 		kd->cost[c] = holds_alike(kd, c) ? ap_op_cost_total_s(&oc, mk->step) : INFINITY;
 		kd->memory[c] = ap_op_cost_memory_bytes(&oc);
 		kd->temporary[c] = oc.temporary_bytes;
+		kd->hidden[c] = ap_op_cost_hidden_s(&oc, mk->step);
 	}
 }
 
@@ -125,6 +126,7 @@ static void add_kind(struct ap_making *mk, ap_id node)
 	kd.cost = AP_NEW_N(mk->ctx->arena, double, kd.k);
 	kd.memory = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
 	kd.temporary = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
+	kd.hidden = AP_NEW_N(mk->ctx->arena, double, kd.k);
 	fill_slots(mk, &kd);
 	AP_PUSH(mk->ctx->arena, mk->kinds, kd);
 }

@@ -27,6 +27,7 @@ struct ap_kind {
 	struct ap_slot *in, *out; /* [nin], [nout] */
 	struct ap_slot strategy; /* .of: id of the strategy vectors; .layout is NULL */
 	double *cost; /* [k] INFINITY: a parameter read twice would lie in two layouts */
+	double *hidden; /* [k] see struct ap_table_class */
 	int64_t *memory, *temporary; /* [k] */
 };
 
