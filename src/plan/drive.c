@@ -10,6 +10,7 @@
 #include "plan/pins.h"
 
 #define AUTO_ENGINE "dynamic_programming"
+#define POOR 1.5 /* times the bound: a plan of little memory may well be better */
 
 static const struct ap_engine *engine_of(const struct ap_request *rq)
 {
@@ -53,6 +54,23 @@ static bool found(const struct ap_choice *c)
 	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
 }
 
+/* Where nothing or little was found: a plan of little memory, from either table. */
+static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *plain,
+	const struct ap_table **table, struct ap_choice *c)
+{
+	struct ap_choice other = {.outcome = AP_OUT_LIMIT, .lower_bound = c->lower_bound};
+
+	if (found(c) && c->cost <= POOR * c->lower_bound)
+		return;
+	ap_fit_lean(ctx, *table, engine_of(rq), limit_of(rq), c);
+	if (*table == plain || !ap_fit_lean(ctx, plain, engine_of(rq), limit_of(rq), &other) ||
+		(found(c) && c->cost <= other.cost))
+		return;
+	other.work += c->work;
+	*c = other;
+	*table = plain;
+}
+
 /*
  * First without the memory limit: when that optimum fits, it is the answer. Else again on a table
  * that was pruned with an eye on memory. Where the search is stopped or spent before it found a plan
@@ -62,6 +80,8 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table **table, struct ap_choice *c)
 {
 	const struct ap_engine *engine = engine_of(rq);
+	struct ap_budget budget = rq->budget;
+	const struct ap_table *plain;
 	int64_t limit = limit_of(rq);
 
 	AP_TRY(make_table(ctx, rq, false, fixed, table));
@@ -71,14 +91,17 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (found(c) && c->memory + ap_fit_temporary_bytes(*table, c->pick) <= limit)
 		return AP_OK;
 	if (ap_ctx_stopped(ctx)) {
-		if (!ap_fit_lean(ctx, *table, engine, limit, c))
-			c->outcome = AP_OUT_LIMIT;
+		c->outcome = AP_OUT_LIMIT;
+		fall_back(ctx, rq, *table, table, c);
 		return AP_OK;
 	}
+	plain = *table;
+	if (budget.work > 0)
+		budget.work = budget.work > c->work ? budget.work - c->work : 1;
 	AP_TRY(make_table(ctx, rq, true, fixed, table));
-	ap_fit(ctx, *table, engine, &rq->budget, limit, c);
-	if (c->outcome == AP_OUT_LIMIT)
-		ap_fit_lean(ctx, *table, engine, limit, c);
+	ap_fit(ctx, *table, engine, &budget, limit, c);
+	if (c->outcome != AP_OUT_INFEASIBLE)
+		fall_back(ctx, rq, plain, table, c);
 	return AP_OK;
 }
 
@@ -118,6 +141,8 @@ static enum ap_status infeasible(struct ap_ctx *ctx, const struct ap_request *rq
 	const struct ap_choice *c)
 {
 	const struct ap_step *step = rq->step;
+	uint32_t ndev = rq->machine->ndev;
+	bool shards = ndev > 1 && step->training && !step->optimizer_sharding;
 	char need[32], have[32], lack[32];
 	int64_t taken = rq->capacity_bytes - limit_of(rq), least = c->least_memory + taken;
 
@@ -126,13 +151,12 @@ static enum ap_status infeasible(struct ap_ctx *ctx, const struct ap_request *rq
 			"no strategy fits: the operators that share a parameter, and what is given for "
 			"them, have no cut in common");
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
-		"no strategy fits the memory: at least %s are needed on each of %u devices, %s are "
-		"usable, %s are short; more devices,%s more --micro-batches or a smaller --batch "
-		"would help",
-		ap_format_bytes(least, need), rq->machine->ndev,
+		"no strategy fits the memory: at least %s are needed on %s%u device%s, %s are usable, "
+		"%s are short; more devices,%s more --micro-batches or a smaller --batch would help",
+		ap_format_bytes(least, need), ndev > 1 ? "each of " : "", ndev, ndev > 1 ? "s" : "",
 		ap_format_bytes(rq->capacity_bytes, have),
 		ap_format_bytes(least - rq->capacity_bytes, lack),
-		step->training && !step->optimizer_sharding ? " --enable-parallel-optimizer," : "");
+		shards ? " --enable-parallel-optimizer," : "");
 }
 
 static void state(const struct ap_choice *c, bool stopped, struct ap_plan *p)
@@ -222,7 +246,9 @@ static enum ap_status finish(struct ap_ctx *ctx, const struct ap_request *rq,
 	struct ap_baseline *b = AP_NEW(ctx->arena, struct ap_baseline);
 	struct ap_plan *dp = data_parallel(ctx, rq, fixed, b);
 	bool stopped = ap_ctx_stopped(ctx) && c->outcome != AP_OUT_OPTIMAL;
-	struct ap_plan *second = found(c) && !ap_ctx_stopped(ctx) ? cautious(ctx, rq, t) : NULL;
+	struct ap_plan *second = c->outcome == AP_OUT_OPTIMAL && !ap_ctx_stopped(ctx)
+		? cautious(ctx, rq, t)
+		: NULL;
 
 	if (found(c))
 		ap_plan_make(ctx, rq->graph, rq->machine, rq->step, counts_of(ctx, t, c->pick),

@@ -170,11 +170,22 @@ static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_
 		f->least_memory = need;
 }
 
+/* Is there work left of the budget? *left is what the next solve may take. */
+static bool work_left(const struct fitting *f, struct ap_budget *left)
+{
+	*left = *f->budget;
+	if (f->budget->work == 0)
+		return true;
+	left->work = f->work < f->budget->work ? f->budget->work - f->work : 1;
+	return f->work < f->budget->work;
+}
+
 static void solve_interval(struct fitting *f, struct interval v)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	int64_t limit = f->limit - f->size[v.lo];
 	struct ap_choice c = {0};
+	struct ap_budget budget;
 	struct ap_problem p;
 	size_t own;
 	bool fits;
@@ -184,7 +195,8 @@ static void solve_interval(struct fitting *f, struct interval v)
 		return;
 	}
 	p = restricted(f, f->size[v.hi], limit);
-	f->engine->solve(f->ctx, &p, f->budget, &c);
+	work_left(f, &budget);
+	f->engine->solve(f->ctx, &p, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
 	if (c.outcome == AP_OUT_INFEASIBLE) {
@@ -242,9 +254,11 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 	collect_sizes(&f);
 	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, 0);
 	for (int i = 0; i < MOST_SOLVES && f.open.n > 0; i++) {
+		struct ap_budget left;
 		struct interval v;
 
-		if (i > 0 && ap_ctx_stopped(ctx)) /* once told to stop, a hasty answer is enough */
+		/* Once told to stop or spent, one hasty answer is enough. */
+		if (i > 0 && (ap_ctx_stopped(ctx) || !work_left(&f, &left)))
 			break;
 		v = pop(&f);
 		if (found(&f.best) && v.bound >= f.best.cost)
@@ -295,7 +309,7 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 	struct ap_budget budget = {.work = LEAN_WORK};
 	struct ap_problem p = memory_as_cost(ctx, t);
 	struct ap_choice c = {0};
-	double bound = out->lower_bound;
+	double bound = out->lower_bound, cost;
 
 	unhurried.stop = NULL;
 	engine->solve(&unhurried, &p, &budget, &c);
@@ -303,9 +317,13 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 	if (!found(&c) || ap_problem_memory(t->problem, c.pick) +
 			ap_fit_temporary_bytes(t, c.pick) > limit_bytes)
 		return false;
+	cost = ap_problem_cost(t->problem, c.pick);
+	if (found(out) && out->cost <= cost)
+		return true;
+	c.work += out->work;
 	*out = c;
 	out->outcome = AP_OUT_FEASIBLE;
-	out->cost = ap_problem_cost(t->problem, c.pick);
+	out->cost = cost;
 	out->memory = ap_problem_memory(t->problem, c.pick);
 	out->lower_bound = bound;
 	return true;

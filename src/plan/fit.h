@@ -21,8 +21,8 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 
 /*
  * A choice with little memory, in little time and whatever ctx's stop flag says: the fallback of a
- * search that was stopped. False when it does not fit limit_bytes either. Fills *out as FEASIBLE with
- * the lower bound that it holds.
+ * search that was stopped. False when it does not fit limit_bytes either. Replaces *out where that
+ * holds no choice or a dearer one; its lower bound stays.
  */
 bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	int64_t limit_bytes, struct ap_choice *out);

@@ -6,5 +6,5 @@ set -eu
 cd "$1"
 command -v shellcheck > /dev/null || exit 77
 # SC2016: awk and sed programs hold $ inside single quotes
-find tools tests .ci -name '*.sh' -o -path '.ci/run' | LC_ALL=C sort |
+find bench tools tests .ci -name '*.sh' -o -path '.ci/run' | LC_ALL=C sort |
   xargs shellcheck -x -e SC2016
