@@ -68,7 +68,8 @@ static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file
 	struct ap_picture pic;
 
 	AP_TRY(ap_picture_of_file(&run->ctx, file->doc, &pic));
-	ap_str_addf(what, "%" PRIu32 " operators", pic.nnode);
+	ap_str_addf(what, "%zu operators",
+		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
 	return AP_OK;
 }
 
