@@ -43,6 +43,7 @@ struct oracle {
 	uint32_t at[8];
 	const int32_t *counts[8];
 	double best; /* objective of the best combination that fits */
+	double step_s; /* the longest simulated step of the best combinations */
 	int64_t least; /* memory of the smallest one */
 	int64_t most; /* memory of the best one without a limit */
 };
@@ -73,9 +74,12 @@ static void weigh(struct oracle *o, int64_t capacity)
 
 		if (m.total < o->least)
 			o->least = m.total;
+		if (m.total <= capacity && objective == o->best)
+			o->step_s = fmax(o->step_s, p.prediction.step_time_s);
 		if (m.total <= capacity && objective < o->best) {
 			o->best = objective;
 			o->most = m.total;
+			o->step_s = p.prediction.step_time_s;
 		}
 	}
 	ap_arena_release(o->f->ctx.arena, mark);
@@ -112,8 +116,10 @@ static struct ap_request request(struct fixture *f, int64_t capacity, bool prune
 		.capacity_bytes = capacity, .search_mode = "auto", .prune = prune};
 }
 
-static void compare(struct fixture *f, int64_t capacity, double best)
+static void compare(struct fixture *f, int64_t capacity, const struct oracle *o)
 {
+	double best = o->best;
+
 	for (int prune = 0; prune < 2; prune++) {
 		struct ap_request rq = request(f, capacity, prune);
 		struct ap_plan plan;
@@ -126,6 +132,7 @@ static void compare(struct fixture *f, int64_t capacity, double best)
 		ck_assert_int_eq(st, AP_OK);
 		ck_assert_double_eq(plan.search.lower_bound_s, best);
 		ck_assert_double_ge(plan.search.objective_s, best);
+		ck_assert_double_le(plan.prediction.step_time_s, o->step_s);
 		ck_assert_int_le(plan.prediction.memory.total, capacity);
 		if (plan.search.status == AP_PLAN_OPTIMAL)
 			ck_assert_double_eq(plan.search.objective_s, best);
@@ -146,13 +153,13 @@ static void against_oracle(const char *graph, int64_t ndev, int64_t per_server,
 	f.step.micro_batches = micro;
 	fixture_graph(&f, graph);
 	enumerate(&o, unlimited);
-	compare(&f, unlimited, o.best);
+	compare(&f, unlimited, &o);
 	top = o.most;
 	for (int i = 0; i <= 4; i++) {
 		int64_t capacity = o.least + (top - o.least) * i / 5 - (i == 0);
 
 		enumerate(&o, capacity);
-		compare(&f, capacity, o.best);
+		compare(&f, capacity, &o);
 	}
 	fixture_close(&f);
 }
