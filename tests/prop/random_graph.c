@@ -190,6 +190,16 @@ static uint32_t operand(struct maker *m, char type, int rank, const int64_t *dim
 	return add_parameter(m, type, rank, full);
 }
 
+/* Tensors that grow again and again would become too large for any graph. */
+static bool is_huge(const int64_t *dim, int rank)
+{
+	double elements = 1;
+
+	for (int d = 0; d < rank; d++)
+		elements *= (double)dim[d];
+	return elements > 0x1p40;
+}
+
 static bool product(struct maker *m, const char *type, int lo, int hi)
 {
 	uint32_t x = pick(m, true, lo, hi), in[2];
@@ -210,6 +220,8 @@ static bool product(struct maker *m, const char *type, int lo, int hi)
 	in[1] = operand(m, t.type, r, dim);
 	dim[r - 2] = t.dim[r - 2 + ta];
 	dim[r - 1] = m->tensor[in[1]].dim[r - 1 - tb];
+	if (is_huge(dim, r))
+		return false;
 	return add_op(m, type,
 		ap_arena_printf(m->ctx->arena, "\"transpose_a\":%s,\"transpose_b\":%s",
 			ta ? "true" : "false", tb ? "true" : "false"),
