@@ -88,7 +88,8 @@ static void parameter_links(struct ap_making *mk, struct ap_map *seen, const str
 	}
 }
 
-/* Operators of one type with one first parameter share a checkpoint key, and so their strategy. */
+/* Operators of one type with one first parameter share a checkpoint key, and so their strategy, where
+ * they take the same form of it. */
 static void key_links(struct ap_making *mk, struct ap_map *seen)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
@@ -96,7 +97,7 @@ static void key_links(struct ap_making *mk, struct ap_map *seen)
 	ap_id *first = AP_NEW_N(mk->ctx->scratch, ap_id, mk->g->nnode);
 
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		const char *name = ap_node_key(mk->ctx, mk->g, i);
+		const char *name = ap_task_tie(mk->ctx, mk->g, i);
 		struct bond_key key;
 		bool fresh;
 		ap_id id;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "shard/space.h"
 
 /* Work on a graph's tasks: what is kept, tensor by tensor. */
 struct keeping {
@@ -120,6 +121,29 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		keep_of_node(&k, i);
 	ap_arena_release(ctx->scratch, mark);
 	*out = k.task;
+}
+
+const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
+{
+	enum { most = 32 };
+	const char *key = ap_node_key(ctx, g, node);
+	int32_t ones[AP_MAX_FACTOR], cut[most][AP_MAX_RANK];
+	uint8_t rank[most];
+	struct ap_placement p;
+	struct ap_str s;
+	uint32_t n;
+
+	if (!key)
+		return NULL;
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		ones[f] = 1;
+	ap_placement_make(&g->node[node].bound, ones, 1, &p);
+	n = ap_space_to_strategy(&p, rank, cut, most);
+	ap_str_init(&s, ctx->scratch);
+	ap_str_add(&s, key);
+	for (uint32_t i = 0; i < n && i < most; i++)
+		ap_str_addf(&s, " %d", rank[i]);
+	return s.s;
 }
 
 static void sign_bytes(struct ap_str *s, const void *p, size_t len)

@@ -45,6 +45,13 @@ struct ap_task {
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out);
 
+/*
+ * Operators with equal ties must have equal strategies: they share a checkpoint key and take vectors
+ * of the same lengths. (With other lengths no strategy could be equal; such a pair cannot be told
+ * apart in a checkpoint, see ap_ckpt_check_names().) NULL when the operator has no key. In scratch.
+ */
+const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node);
+
 /* Bytes that are equal exactly for tasks of equal content; for interning. */
 const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len);
 

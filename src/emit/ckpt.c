@@ -181,6 +181,36 @@ enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const s
 		"holds no operator with a trainable parameter; MindSpore's tools refuse such a file");
 }
 
+/* Two operators of one key with strategies of different form cannot both be loaded. */
+static enum ap_status check_keys(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *keys = ap_map_create(ctx->scratch);
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, g->nnode);
+	enum ap_status st = AP_OK;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct ap_where where = {.file = g->file, .oper = g->node[i].name};
+		const char *key = ap_node_key(ctx, g, i);
+		bool fresh;
+		ap_id id;
+
+		if (!key)
+			continue;
+		id = ap_map_put_str(keys, key, &fresh);
+		if (fresh)
+			first[id] = i;
+		else if (strcmp(ap_task_tie(ctx, g, first[id]), ap_task_tie(ctx, g, i)) != 0)
+			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-key",
+				"it shares the checkpoint key \"%s\" with operator \"%s\", whose strategy "
+				"has vectors of other lengths; a strategy checkpoint cannot hold both",
+				ap_diag_name(ctx->diag, key),
+				ap_diag_name(ctx->diag, g->node[first[id]].name));
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return st;
+}
+
 enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
 {
 	enum ap_status st = AP_OK;
@@ -195,5 +225,5 @@ enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
 				"names of a strategy checkpoint into stage and parameter",
 				ap_diag_name(ctx->diag, t->name));
 	}
-	return st;
+	return st == AP_OK ? check_keys(ctx, g) : st;
 }

@@ -42,8 +42,9 @@ struct ap_ckpt {
  * micro-batches). Frozen parameters are left out, as MindSpore 2.x does. */
 void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out);
 
-/* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there): to be called
- * before the search when a checkpoint is asked for. */
+/* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there), or two operators
+ * of one key take strategies of different form: to be called before the search when a checkpoint is
+ * asked for. */
 enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g);
 
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user);

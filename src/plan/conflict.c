@@ -67,7 +67,7 @@ static bool keys_agree(const struct choice *c, ap_id *node)
 	bool agree = true;
 
 	for (ap_id i = 0; i < c->g->nnode && agree; i++) {
-		const char *key = ap_node_key(c->ctx, c->g, i);
+		const char *key = ap_task_tie(c->ctx, c->g, i);
 		bool fresh;
 		ap_id id;
 

@@ -164,7 +164,7 @@ static void state(const struct ap_choice *c, bool stopped, struct ap_plan *p)
 	struct ap_search_info *s = &p->search;
 
 	s->mode = c->engine;
-	s->lower_bound_s = fmin(c->lower_bound, s->objective_s);
+	s->lower_bound_s = c->lower_bound;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->work = c->work;
 	s->complete = !stopped;

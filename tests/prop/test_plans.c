@@ -199,7 +199,7 @@ static void checkpoint(struct trial *t)
 	const int32_t *const *counts = trial_counts(t);
 	struct ap_plan p;
 
-	if (!find_best(t, &p))
+	if (!find_best(t, &p) || ap_ckpt_check_names(&t->f.ctx, t->f.graph) != AP_OK)
 		return;
 	round_trip(t, &p, false);
 	if (counts) {
