@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "emit/dot_text.h"
 #include "emit/emit.h"
 #include "emit/terms.h"
@@ -34,6 +35,13 @@ static const struct look {
 struct host {
 	Agdisc_t disc; /* first: cgraph hands it back */
 	struct ap_arena *arena;
+	Agraph_t *g;
+	struct ap_map *names;
+	struct { /* the names by id, as strings of cgraph's own: it looks at what stands before them */
+		char **v;
+		size_t n, cap;
+	} known;
+	IDTYPE nameless;
 };
 
 /* Memory from an arena, which does not fail: cgraph does not look whether an allocation did. */
@@ -60,6 +68,69 @@ static void mem_free(void *arena, void *p)
 {
 	(void)arena;
 	(void)p;
+}
+
+/*
+ * Ids in order of appearance, even for names, odd for what has none: cgraph writes subgraphs in the
+ * order of their ids, and its own ids are addresses.
+ */
+static void *id_open(Agraph_t *g, Agdisc_t *disc)
+{
+	((struct host *)disc)->g = g;
+	return disc;
+}
+
+static long id_map(void *state, int kind, char *name, IDTYPE *id, int create)
+{
+	struct host *h = state;
+	bool fresh = false;
+	ap_id known;
+
+	(void)kind;
+	if (!name) {
+		*id = 2 * h->nameless++ + 1;
+		return 1;
+	}
+	known = create ? ap_map_put_str(h->names, name, &fresh) : ap_map_get_str(h->names, name);
+	if (fresh)
+		AP_PUSH(h->arena, h->known, agstrdup(h->g, name));
+	*id = 2 * (IDTYPE)known + 2;
+	return known != AP_NONE;
+}
+
+static long id_alloc(void *state, int kind, IDTYPE id)
+{
+	(void)state;
+	(void)kind;
+	(void)id;
+	return 0;
+}
+
+static void id_free(void *state, int kind, IDTYPE id)
+{
+	(void)state;
+	(void)kind;
+	(void)id;
+}
+
+static char *id_print(void *state, int kind, IDTYPE id)
+{
+	struct host *h = state;
+
+	(void)kind;
+	return id % 2 ? NULL : h->known.v[id / 2 - 1];
+}
+
+static void id_close(void *state)
+{
+	(void)state;
+}
+
+static void id_register(void *state, int kind, void *object)
+{
+	(void)state;
+	(void)kind;
+	(void)object;
 }
 
 static int out_put(void *out, const char *text)
@@ -327,7 +398,9 @@ static int draw_to(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_s
 {
 	Agmemdisc_t mem = {mem_open, mem_alloc, mem_resize, mem_free, NULL};
 	Agiodisc_t io = {in_none, out_put, out_flush};
-	struct host host = {.disc = {&mem, &AgIdDisc, &io}, .arena = ctx->scratch};
+	Agiddisc_t id = {id_open, id_map, id_alloc, id_free, id_print, id_close, id_register};
+	struct host host = {.disc = {&mem, &id, &io}, .arena = ctx->scratch,
+		.names = ap_map_create(ctx->scratch)};
 	struct drawing d = {.ctx = ctx, .pic = pic};
 	int failed;
 
