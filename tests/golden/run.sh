@@ -5,6 +5,7 @@
 #   cmd           shell commands; PROGRAM is on the path as autopar-plan
 #   out err exit  what they must print and end with
 #   files/        files that must then be there, whole; no others may have come or changed
+#   needs         shell commands; where they fail, the machine lacks something and the case is left out
 #   others        inputs, copied to the scratch folder that the commands run in
 # In cmd, `try COMMAND...` shows a command, all that it prints, and its exit code; $models and $source
 # are folders of the source. AP_UPDATE=1 rewrites the expectations.
@@ -34,7 +35,7 @@ failed=0
 ran=0
 
 inputs() { # CASE: its input files
-  (cd "$1" && find . ! -name . -prune ! -name cmd ! -name out ! -name err ! -name exit \
+  (cd "$1" && find . ! -name . -prune ! -name cmd ! -name needs ! -name out ! -name err ! -name exit \
     ! -name files | LC_ALL=C sort)
 }
 
@@ -76,6 +77,10 @@ fi
 for name in "$@"; do
   case=$group/$name
   [ -f "$case/cmd" ] || continue
+  if [ -f "$case/needs" ] && ! sh "$case/needs" </dev/null >/dev/null 2>&1; then
+    echo "left out: $name"
+    continue
+  fi
   ran=$((ran + 1))
   run "$case"
   if [ -n "${AP_UPDATE:-}" ]; then
