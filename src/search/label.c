@@ -18,7 +18,7 @@ struct run {
 	uint32_t *pick; /* scratch */
 	struct { uint32_t *v; size_t n, cap; } child; /* of the step at hand */
 	struct ap_labels all; /* of the group at hand */
-	struct { struct reading *v; size_t n, cap; } todo;
+	struct { struct reading *v; size_t n, cap; } pending;
 	double margin; /* for the rounding of excess */
 };
 
@@ -200,14 +200,14 @@ static uint32_t best_label(struct run *r, struct ap_lrange top)
 static void read_off(struct run *r, uint32_t label, uint32_t *pick)
 {
 	struct reading top = {r->job->e->nstep, label};
-	AP_PUSH(r->ctx->scratch, r->todo, top);
-	while (r->todo.n) {
-		struct reading at = r->todo.v[--r->todo.n];
+	AP_PUSH(r->ctx->scratch, r->pending, top);
+	while (r->pending.n) {
+		struct reading at = r->pending.v[--r->pending.n];
 		const struct ap_label *l = &r->f.pool.v[at.label];
 		for (uint32_t c = ap_lfront_child(&r->f, at.step); c != AP_NONE;
 			c = r->job->support->step[c].sibling) {
 			struct reading below = {c, l->right};
-			AP_PUSH(r->ctx->scratch, r->todo, below);
+			AP_PUSH(r->ctx->scratch, r->pending, below);
 			l = &r->f.pool.v[l->left];
 		}
 		if (at.step < r->job->e->nstep)

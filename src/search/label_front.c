@@ -24,7 +24,7 @@ static struct chains walk(struct ap_lfront *f, uint32_t child, struct chains at)
 	for (; child != AP_NONE; child = f->support->step[child].sibling) {
 		struct ap_lpair below = {child, at.a->right, at.b->right};
 		if (below.a != below.b)
-			AP_PUSH(f->arena, f->todo, below);
+			AP_PUSH(f->arena, f->pending, below);
 		at.a = &f->pool.v[at.a->left];
 		at.b = &f->pool.v[at.b->left];
 	}
@@ -45,9 +45,9 @@ static bool lex_less(struct ap_lfront *f, const struct ap_label *a, const struct
 			first = f->e->step[step].node;
 			less = end.a->right < end.b->right;
 		}
-		if (!f->todo.n)
+		if (!f->pending.n)
 			return less;
-		struct ap_lpair next = f->todo.v[--f->todo.n];
+		struct ap_lpair next = f->pending.v[--f->pending.n];
 		step = next.step;
 		end = walk(f, f->support->step[step].child,
 			(struct chains){&f->pool.v[next.a], &f->pool.v[next.b]});

@@ -50,7 +50,7 @@ struct ap_lfront {
 	struct ap_labels fresh; /* waiting to be merged with the front */
 	struct ap_labels merged, level; /* scratch of that */
 	uint32_t step, child; /* what the front is of: made of the children from `child` on */
-	struct { struct ap_lpair *v; size_t n, cap; } todo;
+	struct { struct ap_lpair *v; size_t n, cap; } pending;
 };
 
 /* Starts an empty front of labels of step made of its children from `child` on. */
