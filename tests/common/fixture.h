@@ -8,6 +8,20 @@
 #include "shard/layout.h"
 #include "shard/step.h"
 
+/* Two products, one after the other; x0 = x + b0 so that gradients reach the first product's input. */
+#define FIXTURE_PAIR \
+	"{'schema':'autopar-graph/1','name':'pair'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'b0','shape':[8],'dtype':'float32'}," \
+	"{'name':'w1','shape':[8,32],'dtype':'float32'}," \
+	"{'name':'w2','shape':[32,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]}," \
+	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
 struct fixture {
 	struct ap_ctx ctx;
 	struct ap_step step;

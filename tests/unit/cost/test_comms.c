@@ -9,20 +9,6 @@
 #include "cost/cost.h"
 #include "fixture.h"
 
-/* x0 = x + b0 so that gradients reach the first product's input. */
-#define PAIR \
-	"{'schema':'autopar-graph/1','name':'pair'," \
-	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
-	"'parameters':[{'name':'b0','shape':[8],'dtype':'float32'}," \
-	"{'name':'w1','shape':[8,32],'dtype':'float32'}," \
-	"{'name':'w2','shape':[32,8],'dtype':'float32'}]," \
-	"'operators':[" \
-	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]}," \
-	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}]}," \
-	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}]}," \
-	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
-	"'outputs':['l']}"
-
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
 
 /* "forward AllReduce 512 {0,1,2,3}; ..." */
@@ -72,8 +58,8 @@ static void expect(const char *graph, const char *node, const char *cut, bool sh
 
 START_TEST(column_then_row)
 {
-	expect(PAIR, "up", "n=4", false, "", "backward AllReduce 512 {0,1,2,3}");
-	expect(PAIR, "down", "k=4", false,
+	expect(FIXTURE_PAIR, "up", "n=4", false, "", "backward AllReduce 512 {0,1,2,3}");
+	expect(FIXTURE_PAIR, "down", "k=4", false,
 		"forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
 		"forward AllReduce 512 {0,1,2,3}");
 }
@@ -81,33 +67,33 @@ END_TEST
 
 START_TEST(data_parallel)
 {
-	expect(PAIR, "up", "m=4", false, "gradient AllReduce 1024 {0,1,2,3}",
+	expect(FIXTURE_PAIR, "up", "m=4", false, "gradient AllReduce 1024 {0,1,2,3}",
 		"gradient AllReduce 1024 {0,1,2,3}");
-	expect(PAIR, "add", "A=4", false, "gradient AllReduce 32 {0,1,2,3}",
+	expect(FIXTURE_PAIR, "add", "A=4", false, "gradient AllReduce 32 {0,1,2,3}",
 		"gradient AllReduce 32 {0,1,2,3}");
 	/* Two parts and a repeat on the right: MindSpore mirrors over the repeat as well. */
-	expect(PAIR, "up", "m=2", false, "gradient AllReduce 1024 {0,1,2,3}",
+	expect(FIXTURE_PAIR, "up", "m=2", false, "gradient AllReduce 1024 {0,1,2,3}",
 		"gradient AllReduce 1024 {0,2}");
-	expect(PAIR, "up", "m=2 n=2", false, "gradient AllReduce 512 {0,2}",
+	expect(FIXTURE_PAIR, "up", "m=2 n=2", false, "gradient AllReduce 512 {0,2}",
 		"backward AllReduce 256 {0,1}; gradient AllReduce 512 {0,2}");
 }
 END_TEST
 
 START_TEST(optimizer_sharding)
 {
-	expect(PAIR, "up", "m=4", true,
+	expect(FIXTURE_PAIR, "up", "m=4", true,
 		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}",
 		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}");
 	/* 32 bytes are below the threshold. */
-	expect(PAIR, "add", "A=4", true, "gradient AllReduce 32 {0,1,2,3}",
+	expect(FIXTURE_PAIR, "add", "A=4", true, "gradient AllReduce 32 {0,1,2,3}",
 		"gradient AllReduce 32 {0,1,2,3}");
-	expect(PAIR, "up", "n=4", true, "", "backward AllReduce 512 {0,1,2,3}");
+	expect(FIXTURE_PAIR, "up", "n=4", true, "", "backward AllReduce 512 {0,1,2,3}");
 }
 END_TEST
 
 START_TEST(reduction)
 {
-	expect(PAIR, "loss", "A=4", false,
+	expect(FIXTURE_PAIR, "loss", "A=4", false,
 		"forward AllReduce 4 {0,1,2,3}; backward AllReduce 4 {0,1,2,3}",
 		"forward AllReduce 4 {0,1,2,3}");
 }

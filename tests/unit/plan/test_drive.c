@@ -11,19 +11,6 @@
 #include "plan/drive.h"
 #include "shard/space.h"
 
-#define MLP \
-	"{'schema':'autopar-graph/1','name':'mlp'," \
-	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
-	"'parameters':[{'name':'b0','shape':[8],'dtype':'float32'}," \
-	"{'name':'w1','shape':[8,32],'dtype':'float32'}," \
-	"{'name':'w2','shape':[32,8],'dtype':'float32'}]," \
-	"'operators':[" \
-	"{'name':'add','type':'Add','inputs':['x','b0'],'outputs':[{'name':'x0'}]}," \
-	"{'name':'up','type':'MatMul','inputs':['x0','w1'],'outputs':[{'name':'h'}]}," \
-	"{'name':'down','type':'MatMul','inputs':['h','w2'],'outputs':[{'name':'y'}]}," \
-	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
-	"'outputs':['l']}"
-
 /* One table for look-up and product: equal layouts are forced. */
 #define TIED \
 	"{'schema':'autopar-graph/1','name':'tied'," \
@@ -166,9 +153,9 @@ static void against_oracle(const char *graph, int64_t ndev, int64_t per_server,
 
 START_TEST(mlp)
 {
-	against_oracle(MLP, 2, 2, AP_EXECUTOR_MINDSPORE, false, 1);
-	against_oracle(MLP, 4, 2, AP_EXECUTOR_MINDSPORE, true, 1);
-	against_oracle(MLP, 4, 4, AP_EXECUTOR_GENERIC, false, 2);
+	against_oracle(FIXTURE_PAIR, 2, 2, AP_EXECUTOR_MINDSPORE, false, 1);
+	against_oracle(FIXTURE_PAIR, 4, 2, AP_EXECUTOR_MINDSPORE, true, 1);
+	against_oracle(FIXTURE_PAIR, 4, 4, AP_EXECUTOR_GENERIC, false, 2);
 }
 END_TEST
 
