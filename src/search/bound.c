@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/arena.h"
+
 static double least(const double *v, size_t n)
 {
 	double low = INFINITY;
@@ -11,25 +13,28 @@ static double least(const double *v, size_t n)
 	return low;
 }
 
-double ap_bound_plain(const struct ap_problem *p)
+double ap_bound_plain(struct ap_ctx *ctx, const struct ap_problem *p)
 {
-	double sum = 0;
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	double *low = AP_NEW_N(ctx->scratch, double, p->nmatrix), sum = 0;
+	for (uint32_t i = 0; i < p->nmatrix; i++)
+		low[i] = least(p->matrix[i].cost, (size_t)p->matrix[i].rows * p->matrix[i].cols);
 	for (uint32_t i = 0; i < p->n; i++)
 		sum += least(p->node[i].cost, p->node[i].k);
-	for (uint32_t i = 0; i < p->nedge; i++) {
-		const struct ap_pmatrix *m = &p->matrix[p->edge[i].matrix];
-		sum += least(m->cost, (size_t)m->rows * m->cols);
-	}
+	for (uint32_t i = 0; i < p->nedge; i++)
+		sum += low[p->edge[i].matrix];
+	ap_arena_release(ctx->scratch, mark);
 	return sum;
 }
 
-void ap_choice_none(const struct ap_problem *p, const char *engine, struct ap_choice *out)
+void ap_choice_none(struct ap_ctx *ctx, const struct ap_problem *p, const char *engine,
+	struct ap_choice *out)
 {
 	*out = (struct ap_choice){
 		.outcome = AP_OUT_LIMIT,
 		.engine = engine,
 		.cost = INFINITY,
-		.lower_bound = ap_bound_plain(p),
+		.lower_bound = ap_bound_plain(ctx, p),
 		.least_memory = -1,
 	};
 }

@@ -6,10 +6,11 @@
 #include "problem/problem.h"
 
 /* The sum of the least cost of every node and edge: no pick costs less. O(size of the table). */
-double ap_bound_plain(const struct ap_problem *p);
+double ap_bound_plain(struct ap_ctx *ctx, const struct ap_problem *p);
 
 /* The choice of a run that found nothing: LIMIT with the plain bound. */
-void ap_choice_none(const struct ap_problem *p, const char *engine, struct ap_choice *out);
+void ap_choice_none(struct ap_ctx *ctx, const struct ap_problem *p, const char *engine,
+	struct ap_choice *out);
 
 /* Makes out the choice of pick (kept), with its cost and memory; OPTIMAL when bound reaches cost.
  * */

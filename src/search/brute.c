@@ -118,7 +118,7 @@ static bool affordable(const struct ap_problem *p, uint64_t work)
 void ap_brute_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	struct ap_choice *out)
 {
-	ap_choice_none(p, "brute_force", out);
+	ap_choice_none(ctx, p, "brute_force", out);
 	if (!affordable(p, budget->work))
 		return;
 	uint32_t *best = AP_NEW_N(ctx->arena, uint32_t, p->n);

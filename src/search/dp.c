@@ -59,7 +59,7 @@ static void answer_hastily(struct dp *d)
 {
 	uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
 	ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
-	answer(d, rest, ap_bound_plain(d->p));
+	answer(d, rest, ap_bound_plain(d->ctx, d->p));
 }
 
 static size_t table_bytes(const struct dp *d)
@@ -176,7 +176,7 @@ void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct dp d = {.ctx = ctx, .whole = p, .budget = budget, .options = options, .out = out};
-	ap_choice_none(p, "dynamic_programming", out);
+	ap_choice_none(ctx, p, "dynamic_programming", out);
 	solve(&d);
 	ap_arena_release(ctx->scratch, mark);
 }
