@@ -2,7 +2,7 @@
 # Sourced by the other scripts: Debian packages, and packages_need to have them there.
 # shellcheck shell=sh disable=SC2034 # the lists are for those who source this
 
-packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz-dev libmd-dev
+packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz-dev nettle-dev
   libprotobuf-c-dev protobuf-c-compiler"
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang mandoc protobuf-compiler shellcheck"

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -94,7 +95,33 @@ static void walk_tree(struct walk *w, const cJSON *item)
 	assert(i == w->scan->values.n);
 }
 
-/* All memory is taken before cJSON allocates: nothing of its leaks when the arena runs out. */
+/* cJSON's nodes live in this arena while it is set: none is freed one by one. The hooks have no
+ * argument to hand it over in; without it they are malloc and free. */
+static _Thread_local struct ap_arena *nodes;
+
+static void *take(size_t bytes)
+{
+	return nodes ? ap_arena_alloc_raw(nodes, bytes, 1) : malloc(bytes);
+}
+
+static void drop(void *p)
+{
+	if (!nodes)
+		free(p);
+}
+
+static cJSON *parse_nodes(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	cJSON_Hooks ours = {take, drop};
+	cJSON *tree;
+
+	nodes = ctx->scratch;
+	cJSON_InitHooks(&ours);
+	tree = cJSON_ParseWithLengthOpts(doc->text, doc->len + 1, NULL, 1);
+	nodes = NULL;
+	return tree;
+}
+
 static enum ap_status build_tree(struct ap_ctx *ctx, struct ap_json *doc,
 	const struct ap_jscan *scan)
 {
@@ -104,12 +131,9 @@ static enum ap_status build_tree(struct ap_ctx *ctx, struct ap_json *doc,
 	doc->nvalue = scan->values.n;
 	doc->values = ap_arena_alloc_raw(ctx->arena, doc->nvalue, sizeof *doc->values);
 	w.strings = ap_arena_alloc_raw(ctx->arena, scan->string_bytes, 1);
-	tree = cJSON_ParseWithLengthOpts(doc->text, doc->len + 1, NULL, 1);
-	if (!tree)
-		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_LIMIT, NULL, NULL,
-			"%zu values do not fit into memory", doc->nvalue);
+	tree = parse_nodes(ctx, doc);
+	assert(tree); /* the scanner found it sound, and scratch never lacks room */
 	walk_tree(&w, tree);
-	cJSON_Delete(tree);
 	return AP_OK;
 }
 

@@ -14,14 +14,25 @@
 
 enum { BLOCK = 4096 };
 
+/* Characters, not bytes: those inside a character do not count. */
+static uint32_t count_chars(const char *s, size_t len)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xC0) != 0x80;
+	return n;
+}
+
 static void place_advance(struct ap_json_place *place, const char *s, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] == '\n')
-			*place = (struct ap_json_place){.line = place->line + 1, .col = 1};
-		else if (((unsigned char)s[i] & 0xC0) != 0x80) /* not inside a character */
-			place->col++;
+	const char *end = s + len, *line;
+
+	while ((line = memchr(s, '\n', (size_t)(end - s))) != NULL) {
+		*place = (struct ap_json_place){.line = place->line + 1, .col = 1};
+		s = line + 1;
 	}
+	place->col += count_chars(s, (size_t)(end - s));
 }
 
 void ap_json_place_index(struct ap_ctx *ctx, struct ap_json *doc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 through libmd. */
+/* SHA-256 through nettle. */
 #ifndef AP_BASE_SHA256_H
 #define AP_BASE_SHA256_H
 

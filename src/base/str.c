@@ -150,12 +150,30 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 	return len;
 }
 
+/* Bytes below 0x80 at the start, in whole words. */
+static size_t ascii_len(const unsigned char *u, size_t len)
+{
+	size_t i = 0;
+
+	for (uint64_t word; i + sizeof word <= len; i += sizeof word) {
+		memcpy(&word, u + i, sizeof word);
+		if (word & UINT64_C(0x8080808080808080))
+			break;
+	}
+	return i;
+}
+
 bool ap_str_utf8(const char *s, size_t len, size_t *bad)
 {
 	const unsigned char *u = (const unsigned char *)s;
 
 	for (size_t i = 0; i < len;) {
-		size_t n = utf8_len(u + i, len - i);
+		size_t n = ascii_len(u + i, len - i);
+
+		i += n;
+		if (i == len)
+			break;
+		n = utf8_len(u + i, len - i);
 
 		if (!n) {
 			*bad = i;

@@ -34,6 +34,16 @@ const struct ap_op_row *ap_op_at(size_t i)
 	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
 }
 
+const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *type)
+{
+	const struct ap_op_row *end = rows + sizeof rows / sizeof *rows;
+
+	for (const struct ap_op_row *r = after ? after + 1 : rows; r < end; r++)
+		if (*r->name == *type && strcmp(r->name, type) == 0)
+			return r;
+	return NULL;
+}
+
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 {
 	if (i >= sizeof aliases / sizeof *aliases)
@@ -82,9 +92,10 @@ static const char *find_nearest(const char *type)
 
 const char *ap_op_canonical(const char *type, const char **nearest)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, type) == 0)
-			return rows[i].name;
+	const struct ap_op_row *row = ap_op_next(NULL, type);
+
+	if (row)
+		return row->name;
 	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
 		if (strcmp(aliases[i].old, type) == 0)
 			return aliases[i].now;

@@ -67,6 +67,9 @@ struct ap_op_row {
 /* Row i in table order; NULL past the end. */
 const struct ap_op_row *ap_op_at(size_t i);
 
+/* The next row of this type after the given one; NULL: the first. NULL when there is none. */
+const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *type);
+
 /* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest
  * (which may be NULL) is then the closest known name, or NULL. */
 const char *ap_op_canonical(const char *type, const char **nearest);

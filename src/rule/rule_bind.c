@@ -211,12 +211,9 @@ enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, str
 	struct ap_binding best = {.stage = AP_STAGE_WHEN};
 
 	*fault = (struct ap_bind_fault){"operator-known", "the type is unknown", -1};
-	for (size_t i = 0; ap_op_at(i); i++) {
-		struct ap_binding b;
+	for (const struct ap_op_row *r = NULL; (r = ap_op_next(r, in->type)) != NULL;) {
+		struct ap_binding b = {.ctx = ctx, .row = r, .in = in};
 
-		if (strcmp(ap_op_at(i)->name, in->type) != 0)
-			continue;
-		b = (struct ap_binding){.ctx = ctx, .row = ap_op_at(i), .in = in};
 		if (try_row(&b)) {
 			finish(&b, out);
 			return AP_OK;
