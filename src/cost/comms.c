@@ -39,7 +39,7 @@ static void results(struct deriving *d)
 	for (int o = 0; o < b->nout; o++) {
 		int64_t bytes = ap_local_bytes(&b->out[o], d->t->out[o].batch, d->p, d->step);
 
-		if (b->out[o].constant || !lacking(d, &b->out[o], &axes))
+		if (b->out[o].silent || !lacking(d, &b->out[o], &axes))
 			continue;
 		add(d, AP_PHASE_FORWARD, AP_COLL_ALLREDUCE, &axes, bytes, -1, o);
 		if (adjoint && d->t->out[o].grad)

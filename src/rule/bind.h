@@ -5,7 +5,6 @@
 
 #include "rule/notation.h"
 
-#define AP_NO_FACTOR UINT8_MAX
 #define AP_LETTERS 26
 
 /* How far a row came before it failed; the furthest row's fault is the one told. */
@@ -40,6 +39,7 @@ struct ap_binding {
 	struct ap_positions axis[AP_MAX_RULE_AXIS];
 	int64_t length[AP_LETTERS]; /* of letter factors, 0 unknown */
 	uint8_t letter_factor[AP_LETTERS];
+	char window_letter[AP_MAX_WINDOW]; /* factor of bound.window[] */
 	uint16_t nout; /* results that get bound */
 	struct ap_bound bound;
 	struct ap_operand *bin, *bout;
@@ -72,6 +72,9 @@ bool ap_bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank);
 
 /* rule_solve.c: lengths of letters from operand shapes and attributes. */
 bool ap_bind_lengths(struct ap_binding *b);
+
+/* rule_window.c: windows of the row by the attributes; lengths of kernel and result letters. */
+bool ap_bind_windows(struct ap_binding *b);
 
 /* rule_type.c: checks operand types, sets result types. */
 bool ap_bind_types(struct ap_binding *b);

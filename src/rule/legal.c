@@ -62,6 +62,64 @@ static bool grouped_heads(const struct ap_bound *b, const int32_t *count, int64_
 	return true;
 }
 
+static bool fits(const struct ap_halo *h, int64_t slice)
+{
+	return h->before >= 0 && h->before <= slice && h->after >= 0 && h->after <= slice;
+}
+
+/* Every part has whole windows of its own: nothing is exchanged. */
+static bool whole_windows(const struct ap_window *w, int64_t parts)
+{
+	return w->kernel <= w->stride && w->before + w->after == 0 &&
+		w->size / parts % w->stride == 0;
+}
+
+/* Windows reach into the next part, no further. Halos grow or shrink evenly from part to part, so
+ * that the ends of the row of parts decide. */
+static bool near_halos(const struct ap_window *w, int64_t parts)
+{
+	const int64_t part[] = {0, parts > 2, parts - 1 - (parts > 2), parts - 1};
+	int64_t padded = w->size + w->before + w->after;
+
+	if (w->inside || w->kernel <= w->stride || (padded - w->kernel) % w->stride != 0)
+		return false;
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+		struct ap_halo h = ap_window_halo(w, parts, part[i]);
+
+		if (!fits(&h, w->size / parts))
+			return false;
+	}
+	return (w->count * w->stride - w->size) % parts == 0;
+}
+
+static bool cut_windows(const struct ap_bound *b, const int32_t *count, bool halos)
+{
+	for (uint8_t i = 0; i < b->nwindow; i++) {
+		const struct ap_window *w = &b->window[i];
+		int64_t parts = w->factor == AP_NO_FACTOR ? 1 : count[w->factor];
+
+		if (parts == 1)
+			continue;
+		if (w->size % parts != 0 || w->count % parts != 0)
+			return false;
+		if (!whole_windows(w, parts) && !(halos && near_halos(w, parts)))
+			return false;
+	}
+	return true;
+}
+
+static bool convolution(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+{
+	(void)ndev;
+	return cut_windows(b, count, true);
+}
+
+static bool pooling(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+{
+	(void)ndev;
+	return cut_windows(b, count, false);
+}
+
 static const struct {
 	const char *name;
 	bool (*legal)(const struct ap_bound *b, const int32_t *count, int64_t ndev);
@@ -69,7 +127,19 @@ static const struct {
 	{"gather", gather},
 	{"onehot", onehot},
 	{"grouped-heads", grouped_heads},
+	{"convolution", convolution},
+	{"pooling", pooling},
 };
+
+bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask)
+{
+	uint32_t lacks = mask & ~b->out[o].factors;
+
+	for (uint16_t r = 0; r < b->nout && lacks && !b->out[o].silent; r++)
+		if (b->out[r].factors & lacks)
+			return true;
+	return false;
+}
 
 bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev)
 {

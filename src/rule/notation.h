@@ -10,7 +10,7 @@
 #include "rule/rule.h"
 
 #define AP_MAX_RULE_OPERAND 8
-#define AP_MAX_RULE_RESULT 4
+#define AP_MAX_RULE_RESULT 5
 #define AP_MAX_RULE_AXIS 3
 #define AP_MAX_RULE_EQUATION 2
 
@@ -28,6 +28,7 @@ struct ap_term {
 	uint8_t n; /* FACTOR: letters */
 	char letter[AP_MAX_DIM_FACTOR];
 	bool broadcast; /* FACTOR: length one is allowed too */
+	char window; /* FACTOR: letter of the windows that slide over the dimension, 0 none */
 	uint8_t axis; /* AXIS: index into ap_rule.axis */
 	int64_t length; /* FIXED */
 };
@@ -60,8 +61,9 @@ struct ap_equation {
 struct ap_rule {
 	struct ap_name expander; /* len 0: none */
 	uint8_t nrequired, nin, nout;
+	uint8_t nmade; /* results that are computed; those behind them follow from them */
 	uint8_t naxis, nequation;
-	uint32_t frozen, lookup; /* letters a = bit 0 .. z */
+	uint32_t frozen, lookup, window; /* letters a = bit 0 .. z */
 	struct ap_tensor_rule in[AP_MAX_RULE_OPERAND], out[AP_MAX_RULE_RESULT];
 	struct ap_axis_rule axis[AP_MAX_RULE_AXIS];
 	struct ap_equation equation[AP_MAX_RULE_EQUATION];

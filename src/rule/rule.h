@@ -14,7 +14,10 @@
  *   [1]         after "*": length one at the named dimensions
  *   8           a dimension of that length, never cut    .  a dimension of any length, never cut
  *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
- *   ?           operand that is never cut, any shape      ;  optional operands follow
+ *   h~r         windows of length r slide over the operand's dimension, h of them: the factor is
+ *               h, r is no factor but a length; attributes say how they lie (struct ap_window)
+ *   ?           operand that is never cut, any shape      ()  a scalar
+ *   ;           optional operands follow; results that follow from those before it
  *   : ab=name   at the end: the product of factors a and b is the value of attribute `name`
  *   =name       rule made by the expander `name` from shapes and attributes
  *
@@ -128,11 +131,34 @@ struct ap_operand { /* operand or result */
 	enum ap_dtype dtype;
 	bool saved; /* kept for backward */
 	bool differentiable; /* operand that a gradient flows into (operands only) */
-	bool constant; /* result of fixed extents: a place that no operand enters */
+	bool silent; /* result that brings no collective: no operand enters it (fixed extents), or
+	              * it follows from other results */
 	uint32_t factors; /* mask of all factors in dim[] */
 	int64_t size[AP_MAX_RANK]; /* whole extents */
 	struct ap_dim dim[AP_MAX_RANK];
 };
+
+#define AP_MAX_WINDOW 3
+#define AP_NO_FACTOR UINT8_MAX
+
+/* A dimension of an operand that windows slide over (convolution, pooling). */
+struct ap_window {
+	uint8_t operand, dim;
+	uint8_t factor; /* the number of windows; AP_NO_FACTOR where there is only one */
+	bool inside; /* pad_mode valid: windows lie inside, a rest of the operand may be left out */
+	int64_t size, count; /* length of the dimension; number of windows */
+	int64_t kernel, stride; /* kernel: from first to last element, dilation applied */
+	int64_t before, after; /* padding */
+};
+
+/* Elements of the neighbours that a part's windows reach into. */
+struct ap_halo {
+	int64_t before, after;
+};
+
+/* Halo of part `part` of `parts`, which divides both lengths; without the padding at the ends.
+ * Negative where the windows do not even reach to the end of the part. */
+struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part);
 
 /* A rule bound to one operator. Immutable, plain data; in the run arena. */
 struct ap_bound {
@@ -142,7 +168,9 @@ struct ap_bound {
 	uint8_t ndev; /* factors in dev_matrix order (all of them, each once) */
 	uint8_t dev[AP_MAX_FACTOR];
 	uint32_t left; /* repeats go left when one of these factors is cut; UINT32_MAX: always */
-	double flops; /* row's flops, attributes applied */
+	double flops; /* row's flops, times the elements of a window */
+	uint8_t nwindow;
+	struct ap_window window[AP_MAX_WINDOW];
 	uint16_t nin, nout;
 	const struct ap_operand *in; /* [nin] */
 	const struct ap_operand *out; /* [nout]: the declared ones, then those kept for backward */
@@ -178,6 +206,10 @@ enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, str
 
 /* The row's extra condition: may these counts stand on ndev devices? true where it has none. */
 bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev);
+
+/* Is result o only a step on the way to another one: does it lack factors of mask that another
+ * result has? The statistics of a normalisation, for one, when the batch is cut. */
+bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);
 
 /* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
 const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);

@@ -119,7 +119,8 @@ static void mark_tensors(struct ap_binding *b)
 	}
 	for (unsigned i = 0; i < b->nout; i++) {
 		b->bout[i].saved = strchr(row->save, (int)('o' + i));
-		b->bout[i].constant = !b->rule.expander.len && is_constant(&b->rule.out[i]);
+		b->bout[i].silent = !b->rule.expander.len &&
+			(i >= b->rule.nmade || is_constant(&b->rule.out[i]));
 	}
 	for (unsigned t = 0; t < b->in->nin + (unsigned)b->nout; t++) {
 		struct ap_operand *o = t < b->in->nin ? &b->bin[t] : &b->bout[t - b->in->nin];
@@ -162,6 +163,7 @@ static bool try_row(struct ap_binding *b)
 
 	assert(!wrong);
 	(void)wrong;
+	b->bound.flops = b->row->flops;
 	b->stage = AP_STAGE_WHEN;
 	if (!ap_bind_when(b))
 		return false;
@@ -193,7 +195,6 @@ static void finish(const struct ap_binding *b, struct ap_bound *out)
 {
 	*out = b->bound;
 	out->row = b->row;
-	out->flops = b->row->flops;
 	out->nin = b->in->nin;
 	out->nout = b->nout;
 	out->in = b->bin;

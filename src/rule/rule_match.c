@@ -221,6 +221,21 @@ static bool match_named(struct ap_binding *b, unsigned i)
 	return true;
 }
 
+static bool match_fixed(struct ap_binding *b, unsigned i)
+{
+	const struct ap_tensor_rule *t = operand_rule(b, i);
+	const struct ap_shape *s = &b->in->in[i];
+	struct place p[AP_MAX_RANK];
+	uint8_t n = t->whole ? 0 : places(b, t, s->rank, p);
+
+	for (uint8_t k = 0; k < n; k++)
+		if (p[k].term && p[k].term->kind == AP_TERM_FIXED && s->dim[k] != p[k].term->length)
+			return ap_bind_fail(b, "operator-shape", (int)i,
+				"dimension %d of operand %u is %" PRId64 "; %" PRId64
+				" is expected", k, i, s->dim[k], p[k].term->length);
+	return true;
+}
+
 static bool add_base_factors(struct ap_binding *b)
 {
 	for (uint8_t i = 0; i < b->base_rank; i++) {
@@ -242,7 +257,7 @@ static bool add_letter_factor(struct ap_binding *b, char letter)
 		flags |= AP_FACTOR_FROZEN;
 	if (b->rule.lookup >> l & 1)
 		flags |= AP_FACTOR_LOOKUP;
-	if (b->length[l] <= 1 || b->letter_factor[l] != AP_NO_FACTOR)
+	if (b->length[l] <= 1 || b->letter_factor[l] != AP_NO_FACTOR || b->rule.window >> l & 1)
 		return true;
 	return ap_bind_factor(b, letter, flags, b->length[l], &b->letter_factor[l]);
 }
@@ -332,7 +347,7 @@ bool ap_bind_match(struct ap_binding *b)
 	if (!match_base(b) || !ap_bind_lengths(b))
 		return false;
 	for (unsigned i = 0; i < b->in->nin; i++)
-		if (!match_named(b, i))
+		if (!match_named(b, i) || !match_fixed(b, i))
 			return false;
 	return add_all_factors(b);
 }
@@ -343,4 +358,6 @@ void ap_bind_build(struct ap_binding *b)
 		build_tensor(b, operand_rule(b, i), &b->in->in[i], &b->bin[i]);
 	for (unsigned i = 0; i < b->nout; i++)
 		build_tensor(b, &b->rule.out[i], NULL, &b->bout[i]);
+	for (uint8_t w = 0; w < b->bound.nwindow; w++)
+		b->bound.window[w].factor = b->letter_factor[b->window_letter[w] - 'a'];
 }

@@ -141,6 +141,18 @@ static bool bracket(struct cursor *c, struct ap_term *t, bool result)
 	return accept(c, ']') || fail(c, "\"]\" must follow");
 }
 
+/* The letter behind "~". */
+static bool window(struct cursor *c, struct ap_term *t, bool result)
+{
+	if (result || t->n != 1)
+		return fail(c, "windows slide over one factor of an operand");
+	if (!is_letter(*c->p))
+		return fail(c, "a letter must follow");
+	t->window = *c->p++;
+	c->r->window |= UINT32_C(1) << (t->window - 'a');
+	return true;
+}
+
 static bool term(struct cursor *c, struct ap_tensor_rule *t, struct ap_term *x, bool result)
 {
 	if (accept(c, '*')) {
@@ -157,6 +169,8 @@ static bool term(struct cursor *c, struct ap_tensor_rule *t, struct ap_term *x, 
 		x->length = number(c);
 	} else if (factors(c, x)) {
 		x->broadcast = accept(c, '^');
+		if (accept(c, '~'))
+			return window(c, x, result);
 	}
 	return !c->wrong;
 }
@@ -171,6 +185,10 @@ static bool tensor(struct cursor *c, struct ap_tensor_rule *t, bool result)
 	if (accept(c, '?')) {
 		t->whole = true;
 		return !result || fail(c, "a result cannot be \"?\"");
+	}
+	if (c->p[0] == '(' && c->p[1] == ')') {
+		c->p += 2;
+		return true;
 	}
 	while (!ends_tensor(*c->p)) {
 		if (t->nterm == AP_MAX_RANK)
@@ -203,6 +221,7 @@ static bool operands(struct cursor *c)
 static bool results(struct cursor *c)
 {
 	struct ap_rule *r = c->r;
+	bool follows = false;
 
 	if (!accept(c, '-') || !accept(c, '>'))
 		return fail(c, "\"->\" must follow");
@@ -211,7 +230,11 @@ static bool results(struct cursor *c)
 			return fail(c, "too many results");
 		if (!tensor(c, &r->out[r->nout++], true))
 			return false;
-	} while (accept(c, ','));
+		r->nmade = (uint8_t)(r->nmade + !follows);
+		if (*c->p == ';' && follows)
+			return fail(c, "\";\" stands twice");
+		follows |= *c->p == ';';
+	} while (accept(c, ',') || accept(c, ';'));
 	return true;
 }
 

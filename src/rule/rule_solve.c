@@ -88,7 +88,7 @@ static void collect_operand(const struct ap_binding *b, unsigned i, struct produ
 			dim += spread;
 			continue;
 		}
-		if (x->kind != AP_TERM_FACTOR || (x->broadcast && s->dim[dim] == 1))
+		if (x->kind != AP_TERM_FACTOR || x->window || (x->broadcast && s->dim[dim] == 1))
 			continue;
 		p->v[p->n++] = (struct product){mask_of(x->letter, x->n), s->dim[dim], (int)i, dim};
 	}
@@ -144,5 +144,5 @@ bool ap_bind_lengths(struct ap_binding *b)
 	for (uint8_t i = 0; i < b->rule.nequation; i++)
 		if (!collect_equation(b, &b->rule.equation[i], &p))
 			return false;
-	return solve(b, &p) && check_known(b);
+	return solve(b, &p) && ap_bind_windows(b) && check_known(b);
 }

@@ -15,6 +15,15 @@ static void add_factor(struct ap_str *s, const struct ap_factor *f)
 		ap_str_addc(s, '@');
 }
 
+/* Length of the windows that slide over a dimension of an operand, 0 none. */
+static int64_t window_of(const struct ap_bound *b, uint16_t operand, uint8_t dim)
+{
+	for (uint8_t w = 0; w < b->nwindow; w++)
+		if (b->window[w].operand == operand && b->window[w].dim == dim)
+			return b->window[w].kernel;
+	return 0;
+}
+
 static void add_dim(struct ap_str *s, const struct ap_bound *b, const struct ap_dim *d,
 	int64_t size)
 {
@@ -40,6 +49,8 @@ static void add_tensors(struct ap_str *s, const struct ap_bound *b, const struct
 			if (i > 0)
 				ap_str_addc(s, ' ');
 			add_dim(s, b, &o[t].dim[i], o[t].size[i]);
+			if (o == b->in && window_of(b, t, i))
+				ap_str_addf(s, "~%" PRId64, window_of(b, t, i));
 		}
 		ap_str_addc(s, ']');
 	}

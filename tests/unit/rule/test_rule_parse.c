@@ -73,6 +73,21 @@ START_TEST(terms_are_read)
 }
 END_TEST
 
+START_TEST(windows_and_results_are_read)
+{
+	struct ap_rule r;
+	size_t at;
+
+	ck_assert_ptr_null(ap_rule_parse("nh~rc,cr->nh,();n,n", &r, &at));
+	ck_assert_int_eq(r.in[0].term[1].window, 'r');
+	ck_assert_int_eq(r.in[0].term[0].window, 0);
+	ck_assert_uint_eq(r.window, UINT32_C(1) << ('r' - 'a'));
+	ck_assert_uint_eq(r.nout, 4);
+	ck_assert_uint_eq(r.nmade, 2);
+	ck_assert_uint_eq(r.out[1].nterm, 0);
+}
+END_TEST
+
 static const struct {
 	const char *text, *wrong;
 	size_t at;
@@ -97,7 +112,12 @@ static const struct {
 	{"abcdefghi->a", "too many dimensions", 8},
 	{"(abcdefg)->a", "too many factors in one dimension", 7},
 	{"a,a,a,a,a,a,a,a,a->a", "too many operands", 16},
-	{"a->a,a,a,a,a", "too many results", 11},
+	{"a->a,a,a,a,a,a", "too many results", 13},
+	{"a->a;a;a", "\";\" stands twice", 6},
+	{"h~->h", "a letter must follow", 2},
+	{"(ab)~r->a", "windows slide over one factor of an operand", 5},
+	{"h->h~r", "windows slide over one factor of an operand", 5},
+	{"b()->b", "a composed dimension needs two factors", 3},
 	{"a->ab : b", "a factor letter must follow", 9},
 	{"a->ab : b=", "a name must follow", 10},
 	{"a->a x", "nothing more may follow", 5},
@@ -127,6 +147,7 @@ int main(void)
 	tcase_add_test(t, every_row_parses);
 	tcase_add_test(t, columns_fit_the_rule);
 	tcase_add_test(t, terms_are_read);
+	tcase_add_test(t, windows_and_results_are_read);
 	tcase_add_loop_test(t, mistakes_are_told_where_they_are, 0,
 		(int)(sizeof bad / sizeof *bad));
 	suite_add_tcase(s, t);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows of convolutions and poolings: how many there are, and what parts of them need. */
+#include "rule/bind.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum pad_mode { PAD_VALID, PAD_SAME, PAD_GIVEN };
+
+/* A dimension that windows slide over, before its lengths are known. */
+struct sliding {
+	const struct ap_term *term;
+	unsigned operand;
+	int dim;
+	int number, total; /* first, second .. of all of the operator */
+	enum pad_mode mode;
+};
+
+/* MindSpore writes these words in either case. word is in small letters. */
+static bool is_word(const char *s, const char *word)
+{
+	while (*s && (*s == *word || (*s >= 'A' && *s <= 'Z' && *s - 'A' + 'a' == *word))) {
+		s++;
+		word++;
+	}
+	return !*s && !*word;
+}
+
+static bool read_mode(struct ap_binding *b, enum pad_mode *mode)
+{
+	static const char *const words[] = {
+		[PAD_VALID] = "valid", [PAD_SAME] = "same", [PAD_GIVEN] = "pad"};
+	const char *s = ap_attr_str(b->in->attrs, "pad_mode", words[PAD_VALID]);
+
+	for (int m = PAD_VALID; m <= PAD_GIVEN; m++)
+		if (is_word(s, words[m])) {
+			*mode = (enum pad_mode)m;
+			return true;
+		}
+	return ap_bind_fail(b, "operator-attr", -1,
+		"attribute pad_mode is \"%s\"; valid, same or pad is expected", s);
+}
+
+static uint32_t values_of(const struct ap_attr *a, const int64_t **v)
+{
+	*v = a->type == AP_ATTR_INTS ? a->list : &a->i;
+	return a->type == AP_ATTR_INTS ? a->n : 1;
+}
+
+/* A value for all such dimensions, for each, or for these behind those of batch and channels. */
+static bool read_value(struct ap_binding *b, const struct sliding *s, const char *name,
+	int64_t otherwise, int64_t *out)
+{
+	const struct ap_attr *a = ap_attr_get(b->in->attrs, name);
+	const int64_t *v;
+	uint32_t n, total = (uint32_t)s->total, skip;
+
+	*out = otherwise;
+	if (!a)
+		return true;
+	n = values_of(a, &v);
+	if (n != 1 && n != total && n != total + 2)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute %s has %" PRIu32 " values; 1, %" PRIu32 " or %" PRIu32
+			" are expected", name, n, total, total + 2);
+	skip = n == total + 2 ? 2 : 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i] < 1 || v[i] > INT32_MAX || (i < skip && v[i] != 1))
+			return ap_bind_fail(b, "operator-attr", -1,
+				"attribute %s has %" PRId64 " at %" PRIu32 "; %s is expected", name,
+				v[i], i, i < skip ? "1" : "at least 1");
+	*out = n == 1 ? v[0] : v[skip + (uint32_t)s->number];
+	return true;
+}
+
+static bool read_kernel(struct ap_binding *b, const struct sliding *s)
+{
+	int64_t *length = &b->length[s->term->window - 'a'], value;
+
+	if (!read_value(b, s, "kernel_size", *length, &value))
+		return false;
+	if (value < 1)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute kernel_size is missing");
+	if (*length && *length != value)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute kernel_size is %" PRId64 "; the weight has a kernel of %" PRId64,
+			value, *length);
+	*length = value;
+	return true;
+}
+
+/* Given padding: one value, or one for each end of each dimension. */
+static bool read_pads(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
+{
+	const struct ap_attr *a = ap_attr_get(b->in->attrs, "pad");
+	const int64_t *v;
+	uint32_t n, ends = 2 * (uint32_t)s->total, at = 2 * (uint32_t)s->number;
+
+	if (!a)
+		return true;
+	n = values_of(a, &v);
+	if (n != 1 && n != ends)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute pad has %" PRIu32 " values; 1 or %" PRIu32 " are expected", n,
+			ends);
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i] < 0 || v[i] > INT32_MAX || (v[i] > 0 && s->mode != PAD_GIVEN))
+			return ap_bind_fail(b, "operator-attr", -1,
+				"attribute pad has %" PRId64 " at %" PRIu32 "; %s is expected",
+				v[i], i, s->mode == PAD_GIVEN ? "at least 0"
+				: "0 without pad_mode \"pad\"");
+	w->before = n == 1 ? v[0] : v[at];
+	w->after = n == 1 ? v[0] : v[at + 1];
+	return true;
+}
+
+/* As many windows as strides; what they need beyond the operand is padded, the odd one behind. */
+static void pad_same(struct ap_window *w)
+{
+	int64_t need;
+
+	w->count = (w->size - 1) / w->stride + 1;
+	need = (w->count - 1) * w->stride + w->kernel - w->size;
+	if (need > 0) {
+		w->before = need / 2;
+		w->after = need - need / 2;
+	}
+}
+
+static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mode mode)
+{
+	int64_t padded = w->size + w->before + w->after;
+
+	if (mode == PAD_SAME) {
+		pad_same(w);
+		return true;
+	}
+	if (padded < w->kernel)
+		return ap_bind_fail(b, "operator-shape", w->operand,
+			"dimension %d of operand %d is %" PRId64 "; with its padding it is shorter "
+			"than the window of %" PRId64, w->dim, w->operand, w->size, w->kernel);
+	w->count = (padded - w->kernel) / w->stride + 1;
+	return true;
+}
+
+static bool slide(struct ap_binding *b, const struct sliding *s)
+{
+	const struct ap_attrs *attrs = b->in->attrs;
+	const char *stride = ap_attr_get(attrs, "strides") ? "strides" : "stride";
+	struct ap_window w = {.operand = (uint8_t)s->operand, .dim = (uint8_t)s->dim,
+		.factor = AP_NO_FACTOR, .inside = s->mode == PAD_VALID,
+		.size = b->in->in[s->operand].dim[s->dim]};
+	int64_t elements, dilation;
+
+	if (!read_kernel(b, s) || !read_value(b, s, stride, 1, &w.stride) ||
+		!read_value(b, s, "dilation", 1, &dilation) || !read_pads(b, s, &w))
+		return false;
+	elements = b->length[s->term->window - 'a'];
+	w.kernel = (elements - 1) * dilation + 1;
+	if (!count_windows(b, &w, s->mode))
+		return false;
+	b->length[s->term->letter[0] - 'a'] = w.count;
+	b->bound.flops *= (double)elements;
+	b->window_letter[b->bound.nwindow] = s->term->letter[0];
+	b->bound.window[b->bound.nwindow++] = w;
+	return true;
+}
+
+/* The row's dimensions with windows. They have no "*" before them: place is dimension. */
+static int find_sliding(const struct ap_binding *b, struct sliding v[AP_MAX_WINDOW])
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < b->in->nin; i++) {
+		const struct ap_tensor_rule *t = &b->rule.in[ap_bind_slot(b, i)];
+
+		for (int k = 0; k < t->nterm; k++)
+			if (t->term[k].window) {
+				assert(n < AP_MAX_WINDOW);
+				v[n] = (struct sliding){&t->term[k], i, k, n, 0, PAD_VALID};
+				n++;
+			}
+	}
+	return n;
+}
+
+bool ap_bind_windows(struct ap_binding *b)
+{
+	struct sliding v[AP_MAX_WINDOW];
+	int n = find_sliding(b, v);
+	enum pad_mode mode = PAD_VALID;
+
+	if (n > 0 && !read_mode(b, &mode))
+		return false;
+	for (int i = 0; i < n; i++) {
+		v[i].total = n;
+		v[i].mode = mode;
+		if (!slide(b, &v[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Part p of P holds elements p size/P .. (p + 1) size/P - 1 and makes windows p count/P ..
+ * (p + 1) count/P - 1, of which window i reads i stride - before .. + kernel - 1.
+ */
+struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part)
+{
+	int64_t slice = w->size / parts, made = w->count / parts;
+	int64_t first = part * made * w->stride - w->before;
+	int64_t last = ((part + 1) * made - 1) * w->stride - w->before + w->kernel - 1;
+
+	return (struct ap_halo){
+		.before = part == 0 ? 0 : part * slice - first,
+		.after = part == parts - 1 ? 0 : last - ((part + 1) * slice - 1),
+	};
+}
