@@ -45,8 +45,7 @@ const char *ap_choices_run_phase(size_t i)
 
 const char *ap_choices_search_mode(size_t i)
 {
-	static const char *const later[] = {"!recursive_programming", "!integer_programming",
-		"!sharding_propagation", NULL};
+	static const char *const later[] = {"!recursive_programming", "!integer_programming", NULL};
 	size_t engines = 0;
 
 	if (!i)

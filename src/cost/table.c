@@ -94,7 +94,8 @@ static const struct ap_problem *make_problem(const struct ap_making *mk,
 		const struct ap_table_class *c = &cls[mk->class_of[i]];
 
 		node[i] = (struct ap_pnode){.name = mk->g->node[i].name, .k = c->k, .cost = c->cost,
-			.memory = c->memory};
+			.memory = c->memory,
+			.fixed = mk->params->fixed && mk->params->fixed[i]};
 	}
 	p->n = mk->g->nnode;
 	p->node = node;

@@ -23,6 +23,7 @@ struct ap_pnode {
 	uint32_t k; /* candidates, >= 1 */
 	const double *cost; /* [k], INFINITY: forbidden; may be negative in foreign problems */
 	const int64_t *memory; /* [k] bytes, NULL: all 0; may be negative in foreign problems */
+	bool fixed; /* decided by the user: sharding_propagation starts there */
 };
 
 struct ap_pmatrix { /* row-major, rows: candidates of u, cols: candidates of v */

@@ -106,7 +106,7 @@ static enum ap_status check_next(struct loader *l, const struct ap_jv *obj, cons
 
 static enum ap_status read_node(struct loader *l, const struct ap_jv *v, struct ap_pnode *node)
 {
-	static const char *const known[] = {"name", "cost", "memory", "next", NULL};
+	static const char *const known[] = {"name", "cost", "memory", "fixed", "next", NULL};
 	const struct ap_jv *cost;
 	if (ap_jv_type(v) != AP_JOBJECT)
 		return FAULT(l, v, NULL, "key-type", "a node is an object");
@@ -121,6 +121,7 @@ static enum ap_status read_node(struct loader *l, const struct ap_jv *v, struct 
 	node->k = (uint32_t)k;
 	AP_TRY(read_costs(l, cost, node->name, k, &node->cost));
 	AP_TRY(read_memory(l, v, node->name, k, &node->memory));
+	AP_TRY(ap_json_opt_bool(l->ctx, l->doc, v, "fixed", &node->fixed));
 	return check_next(l, v, node->name, node->k);
 }
 

@@ -31,6 +31,8 @@ static void write_node(struct ap_jw *w, const struct ap_pnode *node)
 	write_costs(w, node->cost, node->k);
 	if (node->memory)
 		ap_jw_kints(w, "memory", node->memory, node->k);
+	if (node->fixed)
+		ap_jw_kbool(w, "fixed", true);
 	ap_jw_end(w);
 }
 

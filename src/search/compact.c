@@ -84,7 +84,8 @@ static void keep(struct maker *m, struct ap_pnode *rest, ap_id v, ap_id place)
 			memory[i] = node->memory[d->c[i]];
 		m->memory[place] = memory;
 	}
-	rest[place] = (struct ap_pnode){node->name, d->n, cost, m->memory[place]};
+	rest[place] = (struct ap_pnode){.name = node->name, .k = d->n, .cost = cost,
+		.memory = m->memory[place]};
 }
 
 /* Of an edge at least one end of which is settled. */

@@ -80,7 +80,8 @@ static void make_nodes(struct maker *m, uint32_t n, bool alike)
 			continue;
 		}
 		uint32_t k = random_k(m);
-		m->node[i] = (struct ap_pnode){"node", k, random_costs(m, k), random_memory(m, k)};
+		m->node[i] = (struct ap_pnode){.name = "node", .k = k,
+			.cost = random_costs(m, k), .memory = random_memory(m, k)};
 	}
 }
 

@@ -115,8 +115,37 @@ START_TEST(any_budget_is_sound)
 }
 END_TEST
 
+/* Propagation from a random node or from none: what it finds is allowed, and without a memory limit
+ * it nearly always finds something. */
+START_TEST(propagation_is_sound)
+{
+	uint64_t seed = random_seed() + 2, n = case_count(), possible = 0, found = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct ap_ctx ctx = ctx_create(false);
+		struct ap_problem p = *random_problem(&ctx, &seed, MAX_N);
+		struct ap_pnode *node = ap_arena_memdup(ctx.arena, p.node, p.n * sizeof *node);
+		struct ap_choice want, got;
+		if (p.n > 0 && i % 2)
+			node[random_below(&seed, p.n)].fixed = true;
+		p.node = node;
+		ap_engine_find("brute_force")->solve(&ctx, &p, &(struct ap_budget){0}, &want);
+		ap_engine_find("sharding_propagation")
+			->solve(&ctx, &p, &(struct ap_budget){0}, &got);
+		check_sound(&ctx, &p, i, &want, &got);
+		if (p.memory_limit == AP_NO_LIMIT && want.pick) {
+			possible++;
+			found += got.pick != NULL;
+		}
+		ctx_destroy(&ctx);
+	}
+	printf("propagation: %" PRIu64 " of %" PRIu64 " found\n", found, possible);
+	ck_assert_uint_ge(found, possible - possible / 20);
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *const tests[] = {dynamic_programming_is_brute_force, any_budget_is_sound};
+	const TTest *const tests[] = {dynamic_programming_is_brute_force, any_budget_is_sound,
+		propagation_is_sound};
 	return RUN_TESTS("engines", tests);
 }

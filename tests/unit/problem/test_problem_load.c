@@ -6,7 +6,7 @@
 #define HEAD "{'schema': 'autopar-problem/1', "
 
 static const char example[] = HEAD "'memory_limit': 7, 'nodes': ["
-	"{'name': 'a', 'cost': [1.0, 2.5], 'memory': [4, 2]},"
+	"{'name': 'a', 'cost': [1.0, 2.5], 'memory': [4, 2], 'fixed': true},"
 	"{'name': 'b', 'cost': [0, null, 3]}],"
 	"'edges': [{'from': 0, 'to': 1, 'matrix': 0}],"
 	"'matrices': [{'rows': 2, 'cols': 3, 'cost': [0, 1, 2, null, 4, 5],"
@@ -22,6 +22,8 @@ START_TEST(every_field_is_read)
 	ck_assert_double_eq(p->node[0].cost[1], 2.5);
 	ck_assert_int_eq(p->node[0].memory[1], 2);
 	ck_assert_ptr_null(p->node[1].memory);
+	ck_assert(p->node[0].fixed);
+	ck_assert(!p->node[1].fixed);
 	ck_assert(isinf(p->node[1].cost[1]));
 	ck_assert_uint_eq(p->nedge, 1);
 	ck_assert_uint_eq(p->edge[0].v, 1);

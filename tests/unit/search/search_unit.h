@@ -29,7 +29,8 @@ static inline struct table *table_create(struct ap_ctx *ctx)
 static inline ap_id table_node(struct table *t, uint32_t k, const double *cost,
 	const int64_t *memory)
 {
-	t->node[t->p.n] = (struct ap_pnode){"node", k, cost, memory};
+	t->node[t->p.n] = (struct ap_pnode){.name = "node", .k = k, .cost = cost,
+		.memory = memory};
 	return t->p.n++;
 }
 
