@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE /* madvise() */
+
 #include "base/arena.h"
 
 #include <assert.h>
@@ -8,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 1 << 20 };
+enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { SPARE_MAX = 32 << 20 };
 
 struct chunk {
 	struct chunk *prev;
@@ -19,7 +23,8 @@ struct chunk {
 
 struct ap_arena {
 	struct chunk *last; /* NULL: empty */
-	struct chunk *spare; /* kept by release, so that mark and release in a loop stay cheap */
+	struct chunk *spare; /* kept by release: fresh pages cost more than their use */
+	size_t spare_bytes;
 	size_t bytes, budget; /* held now; 0: no limit */
 	ap_oom_fn *oom;
 	void *user;
@@ -63,9 +68,13 @@ static void chunk_free(struct ap_arena *a, struct chunk *c)
 
 static void spare_drop(struct ap_arena *a)
 {
-	if (a->spare)
-		chunk_free(a, a->spare);
-	a->spare = NULL;
+	while (a->spare) {
+		struct chunk *c = a->spare;
+
+		a->spare = c->prev;
+		chunk_free(a, c);
+	}
+	a->spare_bytes = 0;
 }
 
 void ap_arena_destroy(struct ap_arena *a)
@@ -86,6 +95,9 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 		size = CHUNK_MAX;
 	if (size < need)
 		size = need;
+	if (size >= HUGE_PAGE && size < SIZE_MAX - 2 * HUGE_PAGE)
+		size = ((size + sizeof(struct chunk) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1)) -
+			sizeof(struct chunk);
 	if (a->budget) {
 		size_t left = a->budget > a->bytes ? a->budget - a->bytes : 0;
 
@@ -96,18 +108,36 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 	return size >= need ? size : 0;
 }
 
+/* Whole huge pages are asked for as such: thousands of page faults cost more than what is done
+ * with the pages. */
+static void *chunk_pages(size_t bytes)
+{
+	void *p;
+
+	if (bytes % HUGE_PAGE != 0)
+		return malloc(bytes);
+	p = aligned_alloc(HUGE_PAGE, bytes);
+#ifdef MADV_HUGEPAGE
+	if (p)
+		(void)madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+	return p;
+}
+
 static void chunk_add(struct ap_arena *a, size_t need)
 {
 	struct chunk *c = a->spare;
 
 	if (c && c->size >= need) {
-		a->spare = NULL;
+		a->spare = c->prev;
+		a->spare_bytes -= c->size;
 	} else {
 		size_t size;
 
-		spare_drop(a);
+		if (a->budget)
+			spare_drop(a);
 		size = chunk_size(a, need);
-		c = size ? malloc(sizeof *c + size) : NULL;
+		c = size ? chunk_pages(sizeof *c + size) : NULL;
 		if (!c)
 			out_of_memory(a->oom, a->user, need);
 		c->size = size;
@@ -192,9 +222,11 @@ void ap_arena_release(struct ap_arena *a, struct ap_mark m)
 
 		assert(c); /* the mark is of this arena and not yet released itself */
 		a->last = c->prev;
-		if (c->size <= CHUNK_MAX && (!a->spare || a->spare->size < c->size)) {
-			spare_drop(a);
+		if (a->spare_bytes + c->size <= SPARE_MAX &&
+			(!a->spare || a->spare->size <= c->size)) {
+			c->prev = a->spare;
 			a->spare = c;
+			a->spare_bytes += c->size;
 		} else {
 			chunk_free(a, c);
 		}

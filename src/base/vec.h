@@ -2,6 +2,7 @@
 /*
  * Growable arrays on an arena:  struct { ap_id *v; size_t n, cap; } ids = {0};
  * AP_PUSH(arena, ids, x) appends; growth doubles, the old block stays in the arena.
+ * AP_RESERVE(arena, ids, n) makes room for n in all at once, where that many are expected.
  */
 #ifndef AP_BASE_VEC_H
 #define AP_BASE_VEC_H
@@ -11,6 +12,12 @@
 struct ap_arena;
 
 void *ap_vec_grow(struct ap_arena *arena, void *old, size_t n, size_t *cap, size_t size);
+
+void *ap_vec_reserve(struct ap_arena *arena, void *old, size_t n, size_t *cap, size_t size,
+	size_t wanted);
+
+#define AP_RESERVE(arena, vec, wanted) \
+	((vec).v = ap_vec_reserve((arena), (vec).v, (vec).n, &(vec).cap, sizeof *(vec).v, (wanted)))
 
 #define AP_PUSH(arena, vec, x) \
 	do { \

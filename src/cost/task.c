@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "shard/space.h"
 
@@ -126,39 +127,47 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
 {
 	enum { most = 32 };
-	const char *key = ap_node_key(ctx, g, node);
+	const struct ap_node *node_of = &g->node[node];
 	int32_t ones[AP_MAX_FACTOR], cut[most][AP_MAX_RANK];
 	uint8_t rank[most];
 	struct ap_placement p;
 	struct ap_str s;
 	uint32_t n;
 
-	if (!key)
+	if (node_of->param == AP_NONE)
 		return NULL;
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
-	ap_placement_make(&g->node[node].bound, ones, 1, &p);
+	ap_placement_make(&node_of->bound, ones, 1, &p);
 	n = ap_space_to_strategy(&p, rank, cut, most);
 	ap_str_init(&s, ctx->scratch);
-	ap_str_add(&s, key);
 	for (uint32_t i = 0; i < n && i < most; i++)
-		ap_str_addf(&s, " %d", rank[i]);
+		ap_str_addc(&s, (char)('0' + rank[i]));
+	ap_str_addc(&s, ' ');
+	ap_str_add(&s, node_of->type);
+	ap_str_addc(&s, ' ');
+	ap_str_add(&s, g->tensor[node_of->param].name);
 	return s.s;
 }
 
-static void sign_bytes(struct ap_str *s, const void *p, size_t len)
+/* Where the next byte of a signature goes; there is room for all of it. */
+struct signing {
+	char *at;
+};
+
+#define SIGN(s, x) ((s)->at = (char *)memcpy((s)->at, &(x), sizeof(x)) + sizeof(x))
+
+static void sign_bytes(struct signing *s, const void *p, size_t len)
 {
-	ap_str_addn(s, p, len);
+	memcpy(s->at, p, len);
+	s->at += len;
 }
 
-#define SIGN(s, x) sign_bytes((s), &(x), sizeof(x))
-
-static void sign_operand(struct ap_str *s, const struct ap_operand *o)
+static void sign_operand(struct signing *s, const struct ap_operand *o)
 {
-	SIGN(s, o->rank);
-	SIGN(s, o->dtype);
-	SIGN(s, o->saved);
-	SIGN(s, o->differentiable);
+	const uint8_t head[] = {o->rank, (uint8_t)o->dtype, o->saved, o->differentiable, o->silent};
+
+	SIGN(s, head);
 	for (int d = 0; d < o->rank; d++) {
 		SIGN(s, o->size[d]);
 		SIGN(s, o->dim[d].n);
@@ -166,7 +175,15 @@ static void sign_operand(struct ap_str *s, const struct ap_operand *o)
 	}
 }
 
-static void sign_bound(struct ap_str *s, const struct ap_bound *b)
+static void sign_window(struct signing *s, const struct ap_window *w)
+{
+	const int64_t all[] = {w->operand, w->dim, w->factor, w->inside, w->size, w->count, w->kernel,
+		w->stride, w->before, w->after};
+
+	SIGN(s, all);
+}
+
+static void sign_bound(struct signing *s, const struct ap_bound *b)
 {
 	SIGN(s, b->row);
 	SIGN(s, b->nfactor);
@@ -174,6 +191,8 @@ static void sign_bound(struct ap_str *s, const struct ap_bound *b)
 		SIGN(s, b->factor[f].flags);
 		SIGN(s, b->factor[f].size);
 	}
+	for (int w = 0; w < b->nwindow; w++)
+		sign_window(s, &b->window[w]);
 	sign_bytes(s, b->dev, b->ndev);
 	SIGN(s, b->left);
 	SIGN(s, b->flops);
@@ -185,34 +204,53 @@ static void sign_bound(struct ap_str *s, const struct ap_bound *b)
 		sign_operand(s, &b->out[o]);
 }
 
-static void sign_use(struct ap_str *s, const struct ap_task *t)
+static void sign_use(struct signing *s, const struct ap_task *t)
 {
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->kept, o->twin, o->batch, (uint8_t)o->dtype};
 
-		sign_bytes(s, flags, sizeof flags);
+		SIGN(s, flags);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].grad, t->out[r].batch,
 			t->out[r].nuse > 0};
 
-		sign_bytes(s, flags, sizeof flags);
+		SIGN(s, flags);
 	}
 }
 
 const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len)
 {
-	struct ap_str s;
+	const struct ap_bound *b = t->bound;
+	size_t most = sizeof *t + 2 * sizeof *b +
+		(b->nin + b->nout) * (sizeof *b->in + sizeof *t->in + sizeof *t->out);
+	char *signature = ap_arena_alloc_raw(ctx->scratch, most, 1);
+	struct signing s = {signature};
 
-	ap_str_init(&s, ctx->scratch);
-	sign_bound(&s, t->bound);
+	sign_bound(&s, b);
 	SIGN(&s, t->backward);
 	SIGN(&s, t->measured);
 	SIGN(&s, t->measured_forward_s);
 	SIGN(&s, t->measured_backward_s);
 	sign_use(&s, t);
-	*len = s.len;
-	return s.s;
+	*len = (size_t)(s.at - signature);
+	return signature;
+}
+
+const uint32_t *ap_task_classes(struct ap_ctx *ctx, const struct ap_task *task, uint32_t n)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint32_t *class_of = AP_NEW_N(ctx->arena, uint32_t, n);
+	struct ap_map *seen = ap_map_create(ctx->arena);
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t len;
+		const void *signature = ap_task_signature(ctx, &task[i], &len);
+
+		class_of[i] = ap_map_put(seen, signature, len, NULL);
+		ap_arena_release(ctx->scratch, mark);
+	}
+	return class_of;
 }

@@ -55,4 +55,8 @@ const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 /* Bytes that are equal exactly for tasks of equal content; for interning. */
 const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len);
 
+/* The class of each of n tasks, numbered by first occurrence; equal classes have equal signatures. In
+ * the run arena. */
+const uint32_t *ap_task_classes(struct ap_ctx *ctx, const struct ap_task *task, uint32_t n);
+
 #endif

@@ -209,7 +209,7 @@ static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
 	ap_jw_end(w);
 }
 
-static void write_comm(struct ap_plan_writer *pw, const struct ap_plan_comm *c)
+static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_comm *c)
 {
 	static const char *const phases[] = {
 		[AP_PHASE_FORWARD] = "forward",
@@ -224,6 +224,7 @@ static void write_comm(struct ap_plan_writer *pw, const struct ap_plan_comm *c)
 		[AP_REDUCE_MIN] = "min",
 		[AP_REDUCE_PROD] = "prod",
 	};
+	const struct ap_graph *g = pw->p->graph;
 	bool result = c->comm.result >= 0;
 	struct ap_jw *w = &pw->w;
 
@@ -232,7 +233,7 @@ static void write_comm(struct ap_plan_writer *pw, const struct ap_plan_comm *c)
 	ap_jw_kstr(w, "kind", ap_coll_name(c->comm.kind));
 	ap_jw_kstr(w, "reduce", reductions[c->comm.reduce]);
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
-	ap_jw_kstr(w, "tensor", pw->p->graph->tensor[c->tensor].name);
+	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
 	ap_plan_write_group(w, &c->comm.axes);
 	ap_jw_kstr(w, "algorithm", c->algorithm ? c->algorithm : "");
@@ -240,12 +241,12 @@ static void write_comm(struct ap_plan_writer *pw, const struct ap_plan_comm *c)
 	ap_jw_end(w);
 }
 
-static void write_comms(struct ap_plan_writer *pw, const struct ap_plan_op *op)
+static void write_comms(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_op *op)
 {
 	ap_jw_key(&pw->w, "communications");
 	ap_jw_arr(&pw->w);
 	for (uint32_t i = 0; i < op->ncomm; i++)
-		write_comm(pw, &op->comm[i]);
+		write_comm(pw, node, &op->comm[i]);
 	ap_jw_end(&pw->w);
 }
 
@@ -284,7 +285,7 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
 	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
 	write_cost(w, &op->cost);
-	write_comms(pw, op);
+	write_comms(pw, i, op);
 	ap_jw_end(w);
 }
 

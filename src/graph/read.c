@@ -194,7 +194,10 @@ static void read_list(struct ap_load *l, const struct ap_jv *root, const char *k
 
 	if (!ap_load_ok(l, ap_json_opt_arr(l->ctx, l->doc, root, key, &arr)))
 		l->incomplete = true;
-	for (const struct ap_jv *v = arr ? ap_jv_first(arr) : NULL; v; v = ap_jv_next(v))
+	if (!arr)
+		return;
+	AP_RESERVE(l->ctx->arena, l->tensors, l->tensors.n + ap_jv_count(arr));
+	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
 		ap_load_read_tensor(l, v, kind, AP_NONE, 0);
 }
 
@@ -221,7 +224,11 @@ static void read_operators(struct ap_load *l, const struct ap_jv *root)
 
 	if (!ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, root, "operators", &arr)))
 		l->incomplete = true;
-	for (const struct ap_jv *v = arr ? ap_jv_first(arr) : NULL; v; v = ap_jv_next(v))
+	if (!arr)
+		return;
+	AP_RESERVE(l->ctx->arena, l->nodes, ap_jv_count(arr));
+	AP_RESERVE(l->ctx->arena, l->tensors, l->tensors.n + ap_jv_count(arr));
+	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
 		ap_load_read_op(l, v);
 }
 

@@ -1,27 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "plan/drive.h"
 
-struct building {
+struct ap_plan_maker {
 	struct ap_ctx *ctx;
-	struct ap_plan *p;
-	struct ap_pricer *pr;
-	struct ap_plan_op *op;
+	struct ap_plan blank;
+	struct ap_pricer *pricer;
+	const uint32_t *class_of; /* [nnode] */
+	struct ap_map *op_ids, *move_ids;
+	struct {
+		struct ap_plan_op *v;
+		size_t n, cap;
+	} ops; /* by op_ids */
 	struct {
 		struct ap_plan_move *v;
 		size_t n, cap;
-	} moves;
+	} moves; /* by move_ids */
 };
 
-static void layouts(struct building *b, struct ap_plan_op *op)
+struct op_key {
+	uint32_t class;
+	int32_t count[AP_MAX_FACTOR];
+};
+
+struct move_key { /* without padding */
+	int64_t size[AP_MAX_RANK];
+	struct ap_layout a, b;
+	uint8_t rank, dtype, grad, kept, spare[4];
+};
+
+static void layouts(struct ap_arena *arena, struct ap_plan_op *op)
 {
 	const struct ap_bound *bound = op->place.bound;
-	struct ap_layout *in = AP_NEW_N(b->ctx->arena, struct ap_layout, bound->nin);
-	struct ap_layout *out = AP_NEW_N(b->ctx->arena, struct ap_layout, bound->nout);
+	struct ap_layout *in = AP_NEW_N(arena, struct ap_layout, bound->nin);
+	struct ap_layout *out = AP_NEW_N(arena, struct ap_layout, bound->nout);
 
 	for (int i = 0; i < bound->nin; i++)
 		ap_layout_make(&op->place, &bound->in[i], &in[i]);
@@ -31,79 +49,119 @@ static void layouts(struct building *b, struct ap_plan_op *op)
 	op->out = out;
 }
 
-static void comms(struct building *b, ap_id node, struct ap_plan_op *op)
+static void comms(struct ap_plan_maker *k, ap_id node, struct ap_plan_op *op)
 {
-	const struct ap_node *n = &b->p->graph->node[node];
 	struct ap_comm found[AP_MAX_COMMS];
-	int count = ap_comms_derive(&b->p->task[node], &op->place, b->p->step, found);
-	struct ap_plan_comm *list = AP_NEW_N(b->ctx->arena, struct ap_plan_comm, count);
+	int count = ap_comms_derive(&k->blank.task[node], &op->place, k->blank.step, found);
+	struct ap_plan_comm *list = AP_NEW_N(k->ctx->arena, struct ap_plan_comm, count);
 
 	for (int i = 0; i < count; i++) {
 		list[i].comm = found[i];
-		list[i].tensor = found[i].operand >= 0 ? n->in[found[i].operand]
-						       : n->out[found[i].result];
-		list[i].time_s = ap_comm_time_s(b->pr, &found[i], &list[i].algorithm);
+		list[i].time_s = ap_comm_time_s(k->pricer, &found[i], &list[i].algorithm);
 	}
 	op->ncomm = (uint32_t)count;
 	op->comm = list;
 }
 
-static void operators(struct building *b, const int32_t *const *counts)
+static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count)
 {
-	const struct ap_graph *g = b->p->graph;
+	const struct ap_node *n = &k->blank.graph->node[node];
+	struct ap_plan_op op = {0};
 
-	b->op = AP_NEW_N(b->ctx->arena, struct ap_plan_op, g->nnode);
+	ap_placement_make(&n->bound, count, k->blank.machine->ndev, &op.place);
+	ap_op_cost_make(k->pricer, &k->blank.task[node], &op.place, &op.cost);
+	layouts(k->ctx->arena, &op);
+	comms(k, node, &op);
+	AP_PUSH(k->ctx->arena, k->ops, op);
+}
+
+static void operators(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan_op *op)
+{
+	const struct ap_graph *g = k->blank.graph;
+
 	for (ap_id i = 0; i < g->nnode; i++) {
-		struct ap_plan_op *op = &b->op[i];
+		const struct ap_bound *b = &g->node[i].bound;
+		struct op_key key = {.class = k->class_of[i]};
+		bool fresh;
+		ap_id id;
 
-		ap_placement_make(&g->node[i].bound, counts[i], b->p->machine->ndev, &op->place);
-		ap_op_cost_make(b->pr, &b->p->task[i], &op->place, &op->cost);
-		layouts(b, op);
-		comms(b, i, op);
-		op->in_checkpoint = g->node[i].param != AP_NONE &&
-			g->node[i].bound.row->unit != AP_OP_VIEW;
+		memcpy(key.count, counts[i], b->nfactor * sizeof *key.count);
+		id = ap_map_put(k->op_ids, &key, offsetof(struct op_key, count[b->nfactor]), &fresh);
+		if (fresh)
+			price_op(k, i, counts[i]);
+		op[i] = k->ops.v[id];
+		op[i].place.bound = b;
+		op[i].in_checkpoint = g->node[i].param != AP_NONE && b->row->unit != AP_OP_VIEW;
 	}
-	b->p->op = b->op;
 }
 
-static void move(struct building *b, ap_id to, uint32_t operand, ap_id from,
-	const struct ap_layout *a)
+static void price_move(struct ap_plan_maker *k, const struct ap_flow *flow, const struct ap_layout *a,
+	const struct ap_layout *b)
 {
-	const struct ap_graph *g = b->p->graph;
-	struct ap_plan_move m = {.tensor = g->node[to].in[operand], .from = from, .to = to,
-		.operand = operand, .a = *a, .b = b->op[to].in[operand]};
+	struct ap_plan_move m = {.a = *a, .b = *b};
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	struct ap_flow flow;
 
-	ap_flow_make(g, b->p->task, to, operand, b->p->step, &flow);
-	m.nstep = ap_reshard(a, &m.b, flow.size, b->p->machine->ndev, steps);
-	if (m.nstep == 0)
-		return;
-	m.step = ap_arena_memdup(b->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
-	ap_move_cost_make(b->pr, &flow, a, &m.b, &m.cost);
-	AP_PUSH(b->ctx->arena, b->moves, m);
+	m.nstep = ap_reshard(a, b, flow->size, k->blank.machine->ndev, steps);
+	m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
+	ap_move_cost_make(k->pricer, flow, a, b, &m.cost);
+	AP_PUSH(k->ctx->arena, k->moves, m);
 }
 
-static void redistributions(struct building *b)
+/* A redistribution on the way to an operand; nstep 0: none. */
+static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
+	const struct ap_layout *a, const struct ap_layout *b)
 {
-	const struct ap_graph *g = b->p->graph;
+	struct move_key key = {.a = *a, .b = *b};
+	struct ap_flow flow;
+	bool fresh;
+	ap_id id;
 
-	for (ap_id v = 0; v < g->nnode; v++) {
+	if (ap_layout_equal(a, b))
+		return (struct ap_plan_move){0};
+	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
+	memcpy(key.size, flow.size, sizeof key.size);
+	key.rank = flow.rank;
+	key.dtype = (uint8_t)flow.dtype;
+	key.grad = flow.grad;
+	key.kept = flow.kept;
+	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
+	if (fresh)
+		price_move(k, &flow, a, b);
+	return k->moves.v[id];
+}
+
+static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
+{
+	const struct ap_graph *g = p->graph;
+	struct {
+		struct ap_plan_move *v;
+		size_t n, cap;
+	} moves = {0};
+
+	for (ap_id v = 0; v < g->nnode; v++)
 		for (uint32_t i = 0; i < g->node[v].bound.nin; i++) {
-			const struct ap_tensor *t = &g->tensor[g->node[v].in[i]];
-			struct ap_layout input;
+			ap_id tensor = g->node[v].in[i];
+			const struct ap_tensor *t = &g->tensor[tensor];
+			struct ap_layout a = {0};
+			struct ap_plan_move m;
 
-			if (t->kind == AP_TENSOR_ACT) {
-				move(b, v, i, t->producer, &b->op[t->producer].out[t->result]);
-			} else if (t->kind == AP_TENSOR_INPUT) {
-				ap_input_layout(&t->shape, t->batch, b->p->machine->ndev,
-					b->p->step, &input);
-				move(b, v, i, AP_NONE, &input);
-			}
+			if (t->kind == AP_TENSOR_ACT)
+				a = p->op[t->producer].out[t->result];
+			else if (t->kind == AP_TENSOR_INPUT)
+				ap_input_layout(&t->shape, t->batch, p->machine->ndev, p->step, &a);
+			else
+				continue;
+			m = move(k, v, i, &a, &p->op[v].in[i]);
+			if (m.nstep == 0)
+				continue;
+			m.tensor = tensor;
+			m.from = t->kind == AP_TENSOR_ACT ? t->producer : AP_NONE;
+			m.to = v;
+			m.operand = i;
+			AP_PUSH(k->ctx->arena, moves, m);
 		}
-	}
-	b->p->nmove = (uint32_t)b->moves.n;
-	b->p->move = b->moves.v;
+	p->nmove = (uint32_t)moves.n;
+	p->move = moves.v;
 }
 
 static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct ap_axes *out)
@@ -116,53 +174,80 @@ static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct
 				ap_axes_add(out, op->comm[i].comm.axes.axis[x]);
 }
 
-static void parameter(const struct building *b, ap_id tensor, struct ap_plan_param *out)
+static void parameter(const struct ap_plan *p, ap_id tensor, struct ap_plan_param *out)
 {
-	const struct ap_tensor *t = &b->p->graph->tensor[tensor];
+	const struct ap_tensor *t = &p->graph->tensor[tensor];
 	ap_id node = t->owner.node;
 	uint32_t operand = t->owner.operand;
-	const struct ap_plan_op *op = &b->op[node];
+	const struct ap_plan_op *op = &p->op[node];
 	const struct ap_operand *o = &op->place.bound->in[operand];
 
 	*out = (struct ap_plan_param){.tensor = tensor, .node = node, .operand = operand,
 		.layout = op->in[operand]};
 	ap_dev_matrix_standard(&op->place, &out->dev);
 	if (!ap_tensor_map(&op->place, o, &out->dev, out->map))
-		ap_layout_dev_matrix(&out->layout, b->p->machine->ndev, &out->dev, out->map);
+		ap_layout_dev_matrix(&out->layout, p->machine->ndev, &out->dev, out->map);
 	ap_layout_slice(&out->layout, t->shape.dim, out->slice);
-	ap_opt_shard_make(&b->p->task[node], (int)operand, &op->place, b->p->step, &out->shard);
+	ap_opt_shard_make(&p->task[node], (int)operand, &op->place, p->step, &out->shard);
 	gradient_group(op, operand, &out->gradient);
 }
 
-static void parameters(struct building *b)
+void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
 {
-	const struct ap_graph *g = b->p->graph;
-	struct ap_plan_param *list = AP_NEW_N(b->ctx->arena, struct ap_plan_param, g->ntensor);
+	const struct ap_graph *g = p->graph;
+	struct ap_plan_param *list;
 	uint32_t n = 0;
 
 	for (ap_id t = 0; t < g->ntensor; t++)
+		n += g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0;
+	list = AP_NEW_N(ctx->arena, struct ap_plan_param, n);
+	p->nparam = 0;
+	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
-			parameter(b, t, &list[n++]);
-	b->p->nparam = n;
-	b->p->param = list;
+			parameter(p, t, &list[p->nparam++]);
+	p->param = list;
+}
+
+struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, int64_t capacity_bytes)
+{
+	struct ap_plan_maker *k = AP_NEW(ctx->arena, struct ap_plan_maker);
+
+	k->ctx = ctx;
+	k->blank = (struct ap_plan){.graph = g, .machine = m, .step = step,
+		.capacity_bytes = capacity_bytes};
+	k->pricer = ap_pricer_create(ctx->arena, m, step);
+	ap_tasks_make(ctx, g, step, &k->blank.task);
+	k->class_of = ap_task_classes(ctx, k->blank.task, g->nnode);
+	k->op_ids = ap_map_create(ctx->arena);
+	k->move_ids = ap_map_create(ctx->arena);
+	return k;
+}
+
+void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+{
+	struct ap_plan_op *op = ap_arena_alloc_raw(k->ctx->arena, k->blank.graph->nnode, sizeof *op);
+
+	*out = k->blank;
+	operators(k, counts, op);
+	out->op = op;
+	redistributions(k, out);
+	ap_simulate(k->ctx, out);
+	ap_plan_memory(out, &out->prediction.memory);
+	out->search.objective_s = ap_plan_objective_s(out);
 }
 
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t *const *counts, int64_t capacity_bytes,
 	struct ap_plan *out)
 {
-	struct building b = {.ctx = ctx, .p = out};
+	ap_plan_sketch(ap_plan_maker_create(ctx, g, m, step, capacity_bytes), counts, out);
+	ap_plan_add_params(ctx, out);
+}
 
-	*out = (struct ap_plan){.graph = g, .machine = m, .step = step,
-		.capacity_bytes = capacity_bytes};
-	b.pr = ap_pricer_create(ctx->arena, m, step);
-	ap_tasks_make(ctx, g, step, &out->task);
-	operators(&b, counts);
-	redistributions(&b);
-	parameters(&b);
-	ap_simulate(ctx, out);
-	ap_plan_memory(out, &out->prediction.memory);
-	out->search.objective_s = ap_plan_objective_s(out);
+ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c)
+{
+	return c->operand >= 0 ? g->node[node].in[c->operand] : g->node[node].out[c->result];
 }
 
 double ap_plan_objective_s(const struct ap_plan *p)

@@ -10,7 +10,6 @@
 
 struct ap_plan_comm {
 	struct ap_comm comm;
-	ap_id tensor; /* concerned */
 	double time_s; /* of one execution */
 	const char *algorithm; /* "ring", "tree", "hierarchical" */
 };
@@ -121,13 +120,30 @@ struct ap_plan {
 };
 
 /*
- * Builds a plan from counts per node (counts[node][factor], legal): placements, layouts, costs,
- * collectives, redistributions, parameters, memory, schedule and simulated prediction. Straight from
- * the rules, not from the table. O(operands).
+ * Makes plans of one graph on one machine. Straight from the rules, not from the table; what is
+ * equal, operator and cut or redistribution, is priced once for all plans of a maker.
  */
+struct ap_plan_maker;
+struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, int64_t capacity_bytes);
+
+/*
+ * A plan from counts per node (counts[node][factor], legal): placements, layouts, costs, collectives,
+ * redistributions, memory, schedule and simulated prediction; all but its parameters, so that plans
+ * can be compared. O(operands).
+ */
+void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, struct ap_plan *out);
+
+/* Adds the parameters: the plan is then complete. */
+void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p);
+
+/* A complete plan, by a maker of its own. */
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t *const *counts, int64_t capacity_bytes,
 	struct ap_plan *out);
+
+/* The tensor that a collective of node's operator is about. */
+ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c);
 
 /* Additive objective of a plan: operators' shares and redistributions, quantised, straight sums. */
 double ap_plan_objective_s(const struct ap_plan *p);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "plan/drive.h"
 #include "shard/space.h"
@@ -152,6 +153,8 @@ static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_task_operand *in = &p->task[q->node].in[q->operand];
 	const struct ap_placement *place = &p->op[q->node].place;
 
+	if (!ap_layout_equal(&q->layout, &p->op[q->node].in[q->operand]))
+		return false;
 	if (!is_group_of_holders(ctx, &q->shard.replicas, &q->layout, place, true))
 		return false;
 	if (!in->grad)
@@ -170,19 +173,56 @@ static bool placement_agrees(const struct ap_placement *p)
 		p->repeat_stride == again.repeat_stride && p->left == again.left;
 }
 
-static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *p)
+static enum ap_status check_operator(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i)
 {
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		const struct ap_plan_op *op = &p->op[i];
-		const char *why;
+	const struct ap_plan_op *op = &p->op[i];
+	const char *why;
 
-		if (!ap_space_legal(ctx, op->place.bound, op->place.count, p->machine->ndev, p->step,
-			    &why))
-			return wrong(ctx, p, i, why);
-		if (!placement_agrees(&op->place))
-			return wrong(ctx, p, i, "dev_matrix and counts disagree");
-		if (!layouts_agree(op))
-			return wrong(ctx, p, i, "layout and tensor_map disagree");
+	if (!ap_space_legal(ctx, op->place.bound, op->place.count, p->machine->ndev, p->step, &why))
+		return wrong(ctx, p, i, why);
+	if (!placement_agrees(&op->place))
+		return wrong(ctx, p, i, "dev_matrix and counts disagree");
+	if (!layouts_agree(op))
+		return wrong(ctx, p, i, "layout and tensor_map disagree");
+	return AP_OK;
+}
+
+/* Operators of one class and cut, of which one was checked. */
+static bool is_alike(const struct ap_plan_op *a, const struct ap_plan_op *b)
+{
+	const struct ap_bound *bound = a->place.bound;
+
+	return memcmp(a->place.stride, b->place.stride, bound->nfactor * sizeof *a->place.stride) ==
+			0 &&
+		a->place.repeat == b->place.repeat &&
+		a->place.repeat_stride == b->place.repeat_stride && a->place.left == b->place.left &&
+		memcmp(a->in, b->in, bound->nin * sizeof *a->in) == 0 &&
+		memcmp(a->out, b->out, bound->nout * sizeof *a->out) == 0;
+}
+
+/* Each distinct operator and cut is checked; the others are compared with that. first[i]: the first
+ * one like operator i. */
+static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *p, ap_id *first)
+{
+	const uint32_t *class_of = ap_task_classes(ctx, p->task, p->graph->nnode);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	ap_id *node = AP_NEW_N(ctx->scratch, ap_id, p->graph->nnode);
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		const struct ap_placement *place = &p->op[i].place;
+		uint32_t key[1 + AP_MAX_FACTOR] = {class_of[i]};
+		bool fresh;
+		ap_id id;
+
+		memcpy(key + 1, place->count, place->bound->nfactor * sizeof *key);
+		id = ap_map_put(seen, key, (1 + place->bound->nfactor) * sizeof *key, &fresh);
+		if (fresh) {
+			node[id] = i;
+			AP_TRY(check_operator(ctx, p, i));
+		}
+		first[i] = node[id];
+		if (!is_alike(&p->op[i], &p->op[first[i]]))
+			return wrong(ctx, p, i, "equal operators have different layouts");
 	}
 	return AP_OK;
 }
@@ -196,18 +236,35 @@ static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_plan 
 	return counts;
 }
 
-static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan *p)
+/* Was a parameter with this exchange, held by such an operator, checked already? */
+static bool was_checked(const struct ap_plan_param *q, const struct ap_plan_param *before)
 {
+	return before && q->operand == before->operand &&
+		ap_layout_equal(&q->layout, &before->layout) &&
+		ap_axes_equal(&q->gradient, &before->gradient) &&
+		ap_axes_equal(&q->shard.replicas, &before->shard.replicas);
+}
+
+static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan *p,
+	const ap_id *first)
+{
+	const struct ap_plan_param **before =
+		AP_NEW_N(ctx->scratch, const struct ap_plan_param *, p->graph->nnode);
 	ap_id node = AP_NONE;
 	const char *conflict =
 		ap_plan_conflict(ctx, p->graph, p->machine->ndev, counts_of(ctx, p), &node);
 
 	if (conflict)
 		return wrong(ctx, p, node, conflict);
-	for (uint32_t i = 0; i < p->nparam; i++)
-		if (!exchange_agrees(ctx, p, &p->param[i]))
-			return wrong(ctx, p, p->param[i].node,
-				"gradient group and holders disagree");
+	for (uint32_t i = 0; i < p->nparam; i++) {
+		const struct ap_plan_param *q = &p->param[i];
+
+		if (was_checked(q, before[first[q->node]]))
+			continue;
+		if (!exchange_agrees(ctx, p, q))
+			return wrong(ctx, p, q->node, "gradient group and holders disagree");
+		before[first[q->node]] = q;
+	}
 	return AP_OK;
 }
 
@@ -217,8 +274,8 @@ static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 	struct ap_plan *again = AP_NEW(ctx->arena, struct ap_plan);
 	struct ap_memory memory;
 
-	ap_plan_make(ctx, p->graph, p->machine, p->step, counts_of(ctx, p), p->capacity_bytes,
-		again);
+	ap_plan_sketch(ap_plan_maker_create(ctx, p->graph, p->machine, p->step, p->capacity_bytes),
+		counts_of(ctx, p), again);
 	ap_plan_memory(again, &memory);
 	if (ap_plan_objective_s(again) != p->search.objective_s)
 		return wrong(ctx, p, AP_NONE, "the objective does not add up");
@@ -231,9 +288,19 @@ static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 	return AP_OK;
 }
 
+static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, p->graph->nnode);
+
+	AP_TRY(check_operators(ctx, p, first));
+	return check_parameters(ctx, p, first);
+}
+
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p)
 {
-	AP_TRY(check_operators(ctx, p));
-	AP_TRY(check_parameters(ctx, p));
-	return check_sums(ctx, p);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	enum ap_status st = check_parts(ctx, p);
+
+	ap_arena_release(ctx->scratch, mark);
+	return st == AP_OK ? check_sums(ctx, p) : st;
 }

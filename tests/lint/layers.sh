@@ -25,7 +25,8 @@ cli cli emit plan search cost shard graph hw rule problem base autopar
 # Foreign header: the one file that may include it.
 cages='
 cJSON.h src/base/json.c
-sha2.h src/base/sha256.c
+nettle/base16.h src/base/sha256.c
+nettle/sha2.h src/base/sha256.c
 graphviz/cgraph.h src/emit/dot.c
 node_strategy.pb-c.h src/emit/ckpt_pb.c
 protobuf-c/protobuf-c.h src/emit/ckpt_pb.c
@@ -33,7 +34,7 @@ protobuf-c/protobuf-c.h src/emit/ckpt_pb.c
 
 system='arpa/inet.h assert.h ctype.h errno.h fcntl.h float.h inttypes.h langinfo.h limits.h locale.h
 math.h netinet/in.h poll.h pthread.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
-stdio.h stdlib.h stdnoreturn.h string.h strings.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h
+stdio.h stdlib.h stdnoreturn.h string.h strings.h sys/mman.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h
 sys/wait.h time.h unistd.h'
 
 find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
