@@ -30,10 +30,41 @@ static bool lacking(const struct deriving *d, const struct ap_operand *o, struct
 	return axes->n > 0;
 }
 
+/* Before the operator, and back after its gradient. */
+static void halos(struct deriving *d)
+{
+	struct ap_exchange exchange[AP_MAX_WINDOW];
+	int64_t copy_bytes;
+	int n = ap_halo_exchanges(d->t, d->p, d->step, exchange, &copy_bytes);
+
+	for (int i = 0; i < n; i++) {
+		const struct ap_exchange *e = &exchange[i];
+		struct ap_axes axes;
+
+		ap_placement_axes(d->p, 1u << e->factor, false, &axes);
+		add(d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
+		if (d->t->in[e->operand].grad)
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
+				e->bytes, e->operand, -1);
+	}
+}
+
+/* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
+ * collectives are taken, or inside the operator from a result that was made with it? */
+static bool comes_back(const struct deriving *d, int o)
+{
+	const struct ap_bound *b = d->t->bound;
+	bool inner = ap_rule_is_inner(b, (unsigned)o, ap_cut_mask(d->p));
+	bool back = d->t->out[o].grad && d->step->executor == AP_EXECUTOR_MINDSPORE;
+
+	for (int r = 0; inner && r < b->nout; r++)
+		back |= d->t->out[r].grad;
+	return back;
+}
+
 static void results(struct deriving *d)
 {
 	const struct ap_bound *b = d->t->bound;
-	bool adjoint = d->t->backward && d->step->executor == AP_EXECUTOR_MINDSPORE;
 	struct ap_axes axes;
 
 	for (int o = 0; o < b->nout; o++) {
@@ -42,7 +73,7 @@ static void results(struct deriving *d)
 		if (b->out[o].silent || !lacking(d, &b->out[o], &axes))
 			continue;
 		add(d, AP_PHASE_FORWARD, AP_COLL_ALLREDUCE, &axes, bytes, -1, o);
-		if (adjoint && d->t->out[o].grad)
+		if (comes_back(d, o))
 			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_ALLREDUCE), &axes, bytes,
 				-1, o);
 	}
@@ -126,6 +157,7 @@ int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 {
 	struct deriving d = {.t = t, .p = p, .step = step, .out = out};
 
+	halos(&d);
 	results(&d);
 	operand_gradients(&d);
 	for (int i = 0; i < t->bound->nin; i++)

@@ -3,8 +3,8 @@
 #ifndef AP_COST_LOCAL_H
 #define AP_COST_LOCAL_H
 
+#include "cost/task.h"
 #include "shard/layout.h"
-#include "shard/step.h"
 
 /* Factors cut in more than one part. */
 uint32_t ap_cut_mask(const struct ap_placement *p);
@@ -18,6 +18,20 @@ int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct a
 /* Extent of factor f on one rank in one micro-batch. */
 double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
 	const struct ap_step *step);
+
+/* An exchange of halos along one dimension, between each rank and those with the parts beside it. */
+struct ap_exchange {
+	int operand, factor;
+	int64_t bytes; /* the most that one rank sends or receives, both sides together */
+};
+
+/*
+ * Exchanges of an operator whose windows slide over a cut dimension, one dimension after the other:
+ * a later one passes on what an earlier one brought, and so the corners. *copy_bytes: the operand's
+ * slice with its halo, 0 without one. Returns their number.
+ */
+int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_exchange out[AP_MAX_WINDOW], int64_t *copy_bytes);
 
 /* Bytes per element of a parameter's gradient on the wire, and in memory. */
 int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step);

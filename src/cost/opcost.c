@@ -14,6 +14,8 @@ struct pricing {
 	const struct ap_bound *b;
 	const struct ap_placement *p;
 	struct ap_op_cost *c;
+	int halo_operand; /* that windows slide over */
+	int64_t halo_bytes; /* its slice with the halo, 0: there is none */
 };
 
 static double in_bytes(const struct pricing *x, int i)
@@ -81,7 +83,7 @@ static void gemm_shape(const struct pricing *x, struct ap_kernel *k)
 	k->b = extent_of(x, a & w & o);
 	k->m = extent_of(x, a & o & ~w);
 	k->n = extent_of(x, w & o & ~a);
-	k->k = extent_of(x, a & w & ~o);
+	k->k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
 }
 
 static double forward_bytes(const struct pricing *x)
@@ -105,12 +107,21 @@ static struct ap_kernel kernel_of(const struct pricing *x)
 	return k;
 }
 
+/* The operand with its halo is put together in one place, and its gradient taken apart again. */
+static double halo_copy_s(const struct pricing *x)
+{
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = arithmetic(x->b),
+		.bytes = 2 * (double)x->halo_bytes};
+
+	return ap_kernel_time_s(x->chip, &k);
+}
+
 static double forward_s(const struct pricing *x)
 {
 	struct ap_kernel k = kernel_of(x);
 
 	k.bytes = forward_bytes(x);
-	return ap_kernel_time_s(x->chip, &k);
+	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
 
 /* Gradients of a product: dA = dC B' (m x k over n), dB = A' dC (k x n over m). */
@@ -161,15 +172,17 @@ static double gradients_part(const struct pricing *x)
 static double backward_s(const struct pricing *x)
 {
 	struct ap_kernel k;
+	double copy_s;
 
 	if (!x->t->backward)
 		return 0;
+	copy_s = x->halo_bytes > 0 && x->t->in[x->halo_operand].grad ? halo_copy_s(x) : 0;
 	if (is_gemm(x->b))
-		return gemm_backward_s(x);
+		return gemm_backward_s(x) + copy_s;
 	k = kernel_of(x);
 	k.flops *= x->b->row->backward * gradients_part(x);
 	k.bytes = backward_bytes(x);
-	return ap_kernel_time_s(x->chip, &k);
+	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }
 
 /* Times that the user measured on one device replace ours, scaled by the work left here. */
@@ -269,10 +282,25 @@ static void input(struct pricing *x, int i)
 	x->c->input_s += cost.forward_s;
 }
 
+/* The copy with the halo is what the backward pass reads. */
+static void halo_memory(struct pricing *x, double *forward, double *backward)
+{
+	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
+
+	if (in->kept)
+		x->c->activation_bytes += x->halo_bytes * x->step->in_flight;
+	else
+		*forward += (double)x->halo_bytes;
+	if (in->grad)
+		*backward += (double)x->halo_bytes;
+}
+
 static void memory(struct pricing *x)
 {
 	double forward = 0, backward = 0;
 
+	if (x->halo_bytes > 0)
+		halo_memory(x, &forward, &backward);
 	for (int o = 0; o < x->b->nout; o++) {
 		if (x->t->out[o].kept)
 			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->step->in_flight;
@@ -301,7 +329,11 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	struct pricing x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
 		.step = ap_pricer_step(pr), .t = t, .b = t->bound, .p = p, .c = out};
 
+	struct ap_exchange exchange[AP_MAX_WINDOW];
+
 	*out = (struct ap_op_cost){0};
+	if (ap_halo_exchanges(t, p, x.step, exchange, &x.halo_bytes) > 0)
+		x.halo_operand = exchange[0].operand;
 	kernels(&x);
 	communication(&x);
 	for (int i = 0; i < x.b->nin; i++) {

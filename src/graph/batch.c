@@ -98,6 +98,11 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 	}
 	for (uint8_t f = 0; f < b->nfactor; f++)
 		lost |= factors >> f & 1 && b->factor[f].flags & AP_FACTOR_FROZEN;
+	for (uint16_t k = 0; k < b->nout; k++)
+		if (ap_rule_is_inner(b, k, factors)) {
+			say_mixed(l, n, "samples of the batch meet in a statistic", NULL);
+			break;
+		}
 	if (lost)
 		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
 	if (factors & (factors - 1) && !inherited)

@@ -163,6 +163,31 @@ static double pairwise_s(const struct call *x)
 	return total;
 }
 
+/* Of a mesh's links a rank uses those to its two neighbours. */
+static double neighbours_Bps(const struct call *x, int l)
+{
+	double links = x->s->few[l] - 1;
+
+	return x->m->level[l].kind == AP_LINK_MESH && links > 2 ? rank_Bps(x, l) * 2 / links
+								  : rank_Bps(x, l);
+}
+
+/* Each rank sends to both sides at once; where a sub-block holds several members, only one of a
+ * rank's neighbours is in another. The slowest level decides. */
+static double neighbours_s(const struct call *x)
+{
+	double worst = 0;
+
+	for (int l = 0; l < x->m->nlevel; l++) {
+		double crossing_bytes = x->s->members[l] > 1 ? x->bytes / 2 : x->bytes;
+		double t = x->m->level[l].latency_s + crossing_bytes / neighbours_Bps(x, l);
+
+		if (x->s->fan[l] > 1 && t > worst)
+			worst = t;
+	}
+	return worst;
+}
+
 struct algorithm {
 	const char *name;
 	double (*time_s)(const struct call *x);
@@ -178,10 +203,17 @@ static double best_s(const struct call *x, const char **name)
 	static const struct algorithm exchange[] = {
 		{"pairwise", pairwise_s},
 	};
-	bool all_to_all = x->coll == AP_COLL_ALLTOALL;
-	const struct algorithm *a = all_to_all ? exchange : spread;
-	int n = all_to_all ? 1 : 3;
+	static const struct algorithm sides[] = {
+		{"neighbours", neighbours_s},
+	};
+	const struct algorithm *a = spread;
+	int n = 3;
 	double best = -1;
+
+	if (x->coll == AP_COLL_ALLTOALL || x->coll == AP_COLL_NEIGHBOREXCHANGE) {
+		a = x->coll == AP_COLL_ALLTOALL ? exchange : sides;
+		n = 1;
+	}
 
 	for (int i = 0; i < n; i++) {
 		double t = a[i].time_s(x);

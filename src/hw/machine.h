@@ -93,7 +93,8 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c); /* what autodiff makes of it */
 
 /*
  * Seconds of one collective over every group of the set at once. bytes: the size of the whole buffer
- * on one rank, that is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather.
+ * on one rank, that is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather;
+ * of NeighborExchange what one rank sends to the ranks before and after it together.
  * Best of ring, tree and hierarchical (costmodel-facts section 4), per link level with alpha-beta;
  * *algorithm (may be NULL) names the winner. 0 for groups of one. Monotone in bytes.
  */

@@ -97,6 +97,7 @@ static void forward(struct running *r, ap_id node)
 
 	for (uint32_t i = 0; i < n->bound.nin; i++)
 		at = fmax(at, operand_ready(r, node, i));
+	at = collectives(r, node, AP_PHASE_FORWARD, false, at);
 	at = kernel(r, AP_EVENT_FORWARD, node, r->p->op[node].cost.forward_s * r->per_micro, at);
 	at = collectives(r, node, AP_PHASE_FORWARD, true, at);
 	for (uint32_t o = 0; o < n->bound.nout; o++)

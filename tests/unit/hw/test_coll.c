@@ -153,6 +153,22 @@ START_TEST(all_to_all_is_pairwise)
 }
 END_TEST
 
+/* A part sends to both sides at once: over two of a mesh's links, or over one to the next server. */
+START_TEST(neighbours_use_their_own_links)
+{
+	const struct ap_machine *m = make_machine(16, 8, "ascend910b3");
+	const double S = 1 << 28, fixed = 10e-6, a = 0.5e-6, link = 0.7 * 28e9, nic = 0.7 * 25e9;
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_NEIGHBOREXCHANGE, 1, 2, S), fixed + a + S / link);
+	ck_assert_str_eq(winner, "neighbours");
+	ASSERT_CLOSE(time_s(m, AP_COLL_NEIGHBOREXCHANGE, 1, 4, S), fixed + a + S / (2 * link));
+	ASSERT_CLOSE(time_s(m, AP_COLL_NEIGHBOREXCHANGE, 1, 8, S), fixed + a + S / (2 * link));
+	/* two servers: rank 7 has one of its neighbours on the other one */
+	ASSERT_CLOSE(time_s(m, AP_COLL_NEIGHBOREXCHANGE, 1, 16, S), fixed + 1.5e-6 + S / 2 / nic);
+	ASSERT_CLOSE(time_s(m, AP_COLL_NEIGHBOREXCHANGE, 8, 2, S), fixed + 1.5e-6 + S / nic);
+}
+END_TEST
+
 START_TEST(near_beats_far)
 {
 	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
@@ -250,6 +266,7 @@ static void add(TCase *t)
 	tcase_add_test(t, cards_follow_members);
 	tcase_add_test(t, a_bus_is_shared_by_all_its_ranks);
 	tcase_add_test(t, all_to_all_is_pairwise);
+	tcase_add_test(t, neighbours_use_their_own_links);
 	tcase_add_test(t, near_beats_far);
 	tcase_add_test(t, unaligned_groups_pay_for_the_slowest);
 	tcase_add_test(t, order_of_ranks_matters_by_place_only);
