@@ -35,10 +35,14 @@ static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known
 	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &topo));
 	if (*topo->chip_info)
 		AP_TRY(ap_chip_by_info(&run->ctx, topo->chip_info, &chip));
-	if (chip && chip->hccl_910)
-		AP_TRY(ap_topo_check_910(&run->ctx, topo, !run->opt->hccl_rules));
+	if (chip)
+		AP_TRY(ap_hccl_check(&run->ctx, topo, chip->hccl, !run->opt->hccl_rules));
 	ap_str_addf(what, "form %s, devices %" PRIu32 ", servers %" PRIu32, topo->form, topo->ndev,
 		topo->nserver);
+	if (topo->pod.n)
+		ap_str_addf(what, ", super pods %" PRIu32, topo->pod.n);
+	if (topo->cluster.n)
+		ap_str_addf(what, ", clusters %" PRIu32, topo->cluster.n);
 	return AP_OK;
 }
 

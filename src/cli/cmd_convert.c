@@ -50,6 +50,7 @@ static enum ap_status convert_rank_table(struct ap_run *run, const struct ap_kno
 	struct ap_output_sink sink;
 
 	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &topo));
+	AP_TRY(ap_topo_write_losses(&run->ctx, file->doc, topo));
 	AP_TRY(ap_out_open(run, to, &sink));
 	ap_topo_write(topo, ap_output_write_fn, &sink);
 	return AP_OK;

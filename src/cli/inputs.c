@@ -115,8 +115,7 @@ static enum ap_status load_machine(struct ap_run *run, struct ap_inputs *in)
 {
 	AP_TRY(load_topo(run, &in->topo));
 	AP_TRY(load_chip(run, in->topo, &in->chip));
-	if (in->chip->hccl_910)
-		AP_TRY(ap_topo_check_910(&run->ctx, in->topo, !run->opt->hccl_rules));
+	AP_TRY(ap_hccl_check(&run->ctx, in->topo, in->chip->hccl, !run->opt->hccl_rules));
 	return ap_machine_make(&run->ctx, in->topo, in->chip, &in->machine);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/topo.h"
 
 static const double most = 1e24; /* above any real figure, and far from overflow in products */
 
@@ -17,6 +18,13 @@ static const struct {
 	{"mesh", AP_LINK_MESH},
 	{"bus", AP_LINK_BUS},
 	{"nic", AP_LINK_NIC},
+};
+
+static const char *const withins[] = {
+	[AP_WITHIN_SERVER] = "server",
+	[AP_WITHIN_POD] = "pod",
+	[AP_WITHIN_CLUSTER] = "cluster",
+	[AP_WITHIN_MACHINE] = "machine",
 };
 
 /* A number of an object that has its place in a structure. */
@@ -148,17 +156,63 @@ static enum ap_status get_kind(
 		"link-kind", "kind \"%s\"; expected switch, mesh, bus or nic", kind);
 }
 
+/* Where it is not said, a level with a span is within servers, and one without joins all. */
+static enum ap_status get_within(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, struct ap_link_level *out)
+{
+	const char *within = NULL;
+	int64_t span = 0;
+
+	AP_TRY(ap_json_opt_int(ctx, doc, obj, "span", 2, AP_MAX_DEVICES, &span));
+	AP_TRY(ap_json_opt_str(ctx, doc, obj, "within", &within));
+	out->span = (uint32_t)span;
+	out->within = span ? AP_WITHIN_SERVER : AP_WITHIN_MACHINE;
+	for (int i = 0; within && i <= AP_WITHIN_MACHINE; i++)
+		if (strcmp(within, withins[i]) == 0 && (!span || i == AP_WITHIN_SERVER)) {
+			out->within = (enum ap_within)i;
+			return AP_OK;
+		}
+	if (!within)
+		return AP_OK;
+	return ap_json_report(ctx, doc, ap_jv_get(obj, "within"), AP_ERROR, AP_MEANING, NULL,
+		"link-within", "within \"%s\"; expected server, or without a span also pod, cluster "
+		"or machine", within);
+}
+
+static enum ap_status get_links(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, struct ap_link_level *out)
+{
+	const struct ap_jv *list = NULL;
+	double *links;
+
+	AP_TRY(ap_json_opt_arr(ctx, doc, obj, "links", &list));
+	if (!list)
+		return AP_OK;
+	if (out->kind != AP_LINK_MESH || !ap_jv_first(list))
+		return ap_json_report(ctx, doc, list, AP_ERROR, AP_MEANING, NULL, "key-range",
+			"links are those of a mesh, for groups of 2, 3 and more ranks");
+	out->links = links = AP_NEW_N(ctx->arena, double, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		double n = ap_jv_type(v) == AP_JNUMBER ? ap_jv_double(v) : 0;
+
+		if (!(n > 0 && n <= AP_MAX_DEVICES && (!out->nlinks || n >= links[out->nlinks - 1])))
+			return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-range",
+				"links are numbers above 0 that do not fall");
+		links[out->nlinks++] = n;
+	}
+	return AP_OK;
+}
+
 static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
 {
-	static const char *const known[] = {
-		"name", "kind", "span", "bandwidth_Bps", "latency_s", "efficiency", NULL};
+	static const char *const known[] = {"name", "kind", "within", "span", "links",
+		"bandwidth_Bps", "latency_s", "efficiency", NULL};
 	const struct slot slots[] = {
 		{"bandwidth_Bps", 1, most, &out->bandwidth_Bps},
 		{"latency_s", 0, 1, &out->latency_s},
 		{"efficiency", 1e-6, 1, &out->efficiency},
 	};
-	int64_t span = 0;
 
 	if (ap_jv_type(obj) != AP_JOBJECT)
 		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
@@ -166,24 +220,25 @@ static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(ap_json_known(ctx, doc, obj, known));
 	AP_TRY(ap_json_get_str(ctx, doc, obj, "name", &out->name));
 	AP_TRY(get_kind(ctx, doc, obj, &out->kind));
-	AP_TRY(ap_json_opt_int(ctx, doc, obj, "span", 2, 1 << 20, &span));
-	out->span = (uint32_t)span;
+	AP_TRY(get_within(ctx, doc, obj, out));
+	AP_TRY(get_links(ctx, doc, obj, out));
 	return GET_NUMBERS(ctx, doc, obj, slots);
 }
 
-/* Blocks nest: each span is a multiple of the one before, and only the last level has none. */
-static bool spans_nest(const struct ap_chip *chip)
+/* Is each block of b made of whole blocks of a? */
+static bool nests(const struct ap_link_level *a, const struct ap_link_level *b)
 {
-	uint32_t inner = 1;
+	if (a->within != b->within)
+		return a->within < b->within;
+	return a->span && (!b->span || (b->span > a->span && b->span % a->span == 0));
+}
 
-	for (int l = 0; l + 1 < chip->nlevel; l++) {
-		uint32_t span = chip->level[l].span;
-
-		if (span <= inner || span % inner)
+static bool levels_nest(const struct ap_chip *chip)
+{
+	for (int l = 0; l + 1 < chip->nlevel; l++)
+		if (!nests(&chip->level[l], &chip->level[l + 1]))
 			return false;
-		inner = span;
-	}
-	return chip->level[chip->nlevel - 1].span == 0;
+	return chip->level[chip->nlevel - 1].within == AP_WITHIN_MACHINE;
 }
 
 static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
@@ -194,15 +249,15 @@ static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
 
 	AP_TRY(ap_json_get_arr(ctx, doc, root, "levels", &levels));
 	n = ap_jv_count(levels);
-	if (n < 1 || n > AP_MAX_LEVELS)
+	if (n < 1 || n >= AP_MAX_LEVELS)
 		return ap_json_report(ctx, doc, levels, AP_ERROR, AP_MEANING, NULL, "key-range",
-			"%zu levels; expected 1 to %d, inner to outer", n, AP_MAX_LEVELS);
+			"%zu levels; expected 1 to %d, inner to outer", n, AP_MAX_LEVELS - 1);
 	for (const struct ap_jv *v = ap_jv_first(levels); v; v = ap_jv_next(v))
 		AP_TRY(get_level(ctx, doc, v, &out->level[out->nlevel++]));
-	if (!spans_nest(out))
+	if (!levels_nest(out))
 		return ap_json_report(ctx, doc, levels, AP_ERROR, AP_MEANING, NULL, "level-nesting",
-			"each level's span must be a multiple of the one before, and the last "
-			"level has none");
+			"each level must hold whole blocks of the one before, and the last the "
+			"whole machine");
 	return AP_OK;
 }
 
@@ -226,10 +281,31 @@ static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
+/* How servers are built, where no rank table says, and whose rules hold on them. */
+static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_chip *out)
+{
+	out->hccl = "";
+	AP_TRY(ap_json_get_int(ctx, doc, root, "devices_per_server", 1, AP_MAX_DEVICES,
+		&out->server_devices));
+	AP_TRY(ap_json_opt_int(
+		ctx, doc, root, "devices_per_pod", 1, AP_MAX_DEVICES, &out->pod_devices));
+	if (out->pod_devices % out->server_devices)
+		return ap_json_report(ctx, doc, ap_jv_get(root, "devices_per_pod"), AP_ERROR,
+			AP_MEANING, NULL, "key-range",
+			"devices_per_pod must be a multiple of devices_per_server");
+	AP_TRY(ap_json_opt_str(ctx, doc, root, "hccl", &out->hccl));
+	if (*out->hccl && !ap_hccl_known(out->hccl))
+		return ap_json_report(ctx, doc, ap_jv_get(root, "hccl"), AP_ERROR, AP_MEANING, NULL,
+			"hccl-family", "hccl \"%s\"; expected 910, 910b or 910_93", out->hccl);
+	return AP_OK;
+}
+
 enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out)
 {
 	static const char *const known[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
-		"efficiency", "matmul_half", "memory", "levels", "hccl_910", "sources", NULL};
+		"efficiency", "matmul_half", "memory", "levels", "devices_per_server",
+		"devices_per_pod", "hccl", "sources", NULL};
 	const struct ap_jv *root, *sources = NULL;
 
 	*out = (struct ap_chip){.file = ap_json_file(doc), .sha256 = ""};
@@ -242,7 +318,7 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	AP_TRY(get_speeds(ctx, doc, root, out));
 	AP_TRY(get_memory(ctx, doc, root, out));
 	AP_TRY(get_levels(ctx, doc, root, out));
-	return ap_json_opt_bool(ctx, doc, root, "hccl_910", &out->hccl_910);
+	return get_server(ctx, doc, root, out);
 }
 
 enum ap_status ap_software_parse(

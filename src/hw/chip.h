@@ -18,19 +18,29 @@ enum ap_unit { AP_UNIT_CUBE, AP_UNIT_VECTOR, AP_UNIT_MEMORY, AP_UNIT_COUNT };
 
 enum ap_link { /* how ranks at one level share bandwidth */
 	AP_LINK_SWITCH, /* each rank has bandwidth_Bps whatever the group */
-	AP_LINK_MESH, /* a link of bandwidth_Bps to each of the block's other ranks: a group of g
-	                 ranks uses g - 1 of them */
+	AP_LINK_MESH, /* links of bandwidth_Bps each: a group of g ranks uses g - 1 of them, or as many
+	                 as the profile says */
 	AP_LINK_BUS, /* the block's ranks share bandwidth_Bps */
 	AP_LINK_NIC /* one network card of bandwidth_Bps per rank; g ranks of a server in a group
 	               drive g cards, concurrent groups share them */
 };
 
-#define AP_MAX_LEVELS 6
+enum ap_within { /* what a block of a level stays inside of */
+	AP_WITHIN_SERVER,
+	AP_WITHIN_POD, /* a super pod; the server where there is none */
+	AP_WITHIN_CLUSTER, /* a site; the machine where there is only one */
+	AP_WITHIN_MACHINE
+};
+
+#define AP_MAX_LEVELS 7 /* six of a profile, and one between clusters */
 
 struct ap_link_level {
 	const char *name; /* "hccs", "pcie", "roce", "nvlink", ... */
 	enum ap_link kind;
-	uint32_t span; /* ranks that one block of this level holds; 0: the whole machine */
+	enum ap_within within;
+	uint32_t span; /* devices of a server that one block holds; 0: all of what it is within */
+	const double *links; /* mesh: those that a group of 2, 3, ... ranks uses; NULL: g - 1 */
+	int nlinks; /* a larger group uses as many as the last */
 	double bandwidth_Bps; /* per direction, see kind */
 	double latency_s; /* per step between neighbours */
 	double efficiency; /* reachable part of the bandwidth, (0, 1] */
@@ -51,9 +61,11 @@ struct ap_chip {
 	double collective_fixed_s; /* start of any collective call */
 	int nlevel; /* inner to outer; the last spans the machine */
 	struct ap_link_level level[AP_MAX_LEVELS];
-	bool hccl_910; /* the card-count and 0-3/4-7 rules of Ascend 910 servers hold */
+	int64_t server_devices; /* of a server, where no rank table says */
+	int64_t pod_devices; /* of a super pod, likewise; 0: there are none */
+	const char *hccl; /* family whose rules of HCCL hold, see ap_hccl_check(); "" none */
 	int nalias;
-	const char *const *alias; /* further names, rank-table chip_info values included */
+	const char *const *alias; /* further names, rank-table chip_info values included; lower case */
 };
 
 struct ap_software { /* how frameworks behave, apart from the machine */
@@ -67,8 +79,8 @@ struct ap_software { /* how frameworks behave, apart from the machine */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 };
 
-/* The built-in profile of that name or alias, or, where name ends in ".json", the file. Unknown:
- * AP_USAGE with the list of names and the nearest one. */
+/* The built-in profile of that name or alias, in capitals or not, or, where name ends in ".json", the
+ * file. Unknown: AP_USAGE with the list of names and the nearest one. */
 enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap_chip **out);
 enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
 	const struct ap_software **out);

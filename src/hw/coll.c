@@ -37,6 +37,16 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
+/* Links that each of n ranks of a mesh uses. */
+static double mesh_links(const struct ap_link_level *level, uint32_t n)
+{
+	int last = level->nlinks - 1, i = (int)n - 2;
+
+	if (!level->nlinks)
+		return n - 1;
+	return level->links[i < 0 ? 0 : i > last ? last : i];
+}
+
 /* What one rank can send across level l while every group of the machine does the same. */
 static double rank_Bps(const struct call *x, int l)
 {
@@ -48,7 +58,7 @@ static double rank_Bps(const struct call *x, int l)
 	case AP_LINK_NIC:
 		break;
 	case AP_LINK_MESH:
-		Bps *= x->s->few[l] - 1;
+		Bps *= mesh_links(level, x->s->few[l]);
 		break;
 	case AP_LINK_BUS:
 		Bps /= x->m->ranks[l];

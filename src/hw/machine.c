@@ -2,39 +2,38 @@
 #include "hw/machine.h"
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/map.h"
 #include "base/num.h"
 
-/* Where a rank stands in its server: its device, or where unknown its place among those there. */
-static uint32_t *local_ids(struct ap_arena *arena, const struct ap_topo *topo)
+/* The unit that blocks of a level lie in, of those that hold a server. */
+static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint32_t server)
 {
-	uint32_t *local = AP_NEW_N(arena, uint32_t, topo->ndev);
-	uint32_t *seen = AP_NEW_N(arena, uint32_t, topo->nserver);
-
-	for (uint32_t r = 0; r < topo->ndev; r++) {
-		const struct ap_place *p = &topo->place[r];
-		uint32_t place = seen[p->server]++;
-
-		local[r] = p->device_id >= 0 ? (uint32_t)p->device_id : place;
+	switch (within) {
+	case AP_WITHIN_SERVER:
+		return server;
+	case AP_WITHIN_POD:
+		return topo->pod.n ? topo->pod.of[server] : server;
+	case AP_WITHIN_CLUSTER:
+		return topo->cluster.n ? topo->cluster.of[server] : 0;
+	case AP_WITHIN_MACHINE:
+		break;
 	}
-	return local;
+	return 0;
 }
 
-/* Numbers the blocks of level l, whose span is devices of a server (0: all ranks). */
+/* Numbers the blocks of level l. */
 static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const uint32_t *local)
 {
-	uint32_t span = m->level[l].span;
+	const struct ap_link_level *level = &m->level[l];
 	uint32_t *block = AP_NEW_N(ctx->arena, uint32_t, m->ndev);
 	struct ap_map *ids = ap_map_create(ctx->scratch);
 	uint32_t *held = AP_NEW_N(ctx->scratch, uint32_t, m->ndev);
 
 	for (uint32_t r = 0; r < m->ndev; r++) {
-		uint32_t key[2] = {0, 0};
+		uint32_t key[2] = {unit_of(m->topo, level->within, m->topo->place[r].server),
+			level->span ? local[r] / level->span : 0};
 
-		if (span) {
-			key[0] = m->topo->place[r].server;
-			key[1] = local[r] / span;
-		}
 		block[r] = ap_map_put(ids, key, sizeof key, NULL);
 		if (++held[block[r]] > m->ranks[l])
 			m->ranks[l] = held[block[r]];
@@ -49,21 +48,59 @@ static bool joins(const struct ap_machine *m, int l)
 	return m->nblock[l] < (l ? m->nblock[l - 1] : m->ndev);
 }
 
-static void make_levels(struct ap_ctx *ctx, struct ap_machine *m)
+static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
+	const uint32_t *local)
+{
+	int l = m->nlevel;
+
+	m->level[l] = *level;
+	m->ranks[l] = 0;
+	make_blocks(ctx, m, l, local);
+	if (joins(m, l))
+		m->nlevel++;
+}
+
+static bool names_link(const struct ap_chip *chip, enum ap_within within)
+{
+	for (int l = 0; l < chip->nlevel; l++)
+		if (chip->level[l].within == within)
+			return true;
+	return false;
+}
+
+static enum ap_status remark(
+	struct ap_ctx *ctx, const struct ap_topo *topo, const char *check, const char *text)
+{
+	struct ap_where where = {.file = *topo->name ? topo->name : NULL};
+
+	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, check, "%s", text);
+}
+
+/* Links between clusters are those between servers where the profile does not name them. */
+static enum ap_status make_levels(struct ap_ctx *ctx, struct ap_machine *m)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	const uint32_t *local = local_ids(ctx->scratch, m->topo);
+	const uint32_t *local = ap_topo_local_ids(ctx->scratch, m->topo);
+	const struct ap_chip *chip = m->chip;
+	struct ap_link_level last = chip->level[chip->nlevel - 1];
 
-	for (int c = 0; c < m->chip->nlevel; c++) {
-		int l = m->nlevel;
-
-		m->level[l] = m->chip->level[c];
-		m->ranks[l] = 0;
-		make_blocks(ctx, m, l, local);
-		if (joins(m, l))
-			m->nlevel++;
+	for (int c = 0; c + 1 < chip->nlevel; c++)
+		add_level(ctx, m, &chip->level[c], local);
+	if (m->topo->cluster.n > 1 && !names_link(chip, AP_WITHIN_CLUSTER)) {
+		last.within = AP_WITHIN_CLUSTER;
+		add_level(ctx, m, &last, local);
+		last.within = AP_WITHIN_MACHINE;
+		last.name = "cluster";
+		AP_TRY(remark(ctx, m->topo, "cluster-level",
+			"the network between clusters is taken for that between servers"));
 	}
+	add_level(ctx, m, &last, local);
+	if (m->topo->pod.n && !names_link(chip, AP_WITHIN_POD))
+		AP_TRY(remark(ctx, m->topo, "pod-level",
+			ap_arena_printf(ctx->scratch, "%s has no links of super pods; servers are "
+				"joined by %s", chip->name, last.name)));
 	ap_arena_release(ctx->scratch, mark);
+	return AP_OK;
 }
 
 static bool is_regular(const struct ap_machine *m)
@@ -144,7 +181,7 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 	m->chip = chip;
 	m->topo = topo;
 	m->ndev = topo->ndev;
-	make_levels(ctx, m);
+	AP_TRY(make_levels(ctx, m));
 	m->regular = is_regular(m);
 	make_axes(m);
 	*out = m;

@@ -53,7 +53,8 @@ struct ap_machine {
 };
 
 /* Joins topology and chip. Levels whose blocks hold one rank each, or that no block leaves, drop out.
- * Devices of a server fall into a chip's inner blocks by device_id / span. O(ndev levels). */
+ * Devices of a server fall into a chip's inner blocks by device_id / span. Clusters are a level of
+ * their own, also where the chip names no link between them. O(ndev levels). */
 enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 	const struct ap_chip *chip, const struct ap_machine **out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding profiles by name: those built in, and files. */
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -74,7 +75,7 @@ static enum ap_status file_source(struct ap_ctx *ctx, const char *path, struct s
 static bool has_alias(const struct ap_chip *chip, const char *name)
 {
 	for (int i = 0; i < chip->nalias; i++)
-		if (strcmp(chip->alias[i], name) == 0)
+		if (strcasecmp(chip->alias[i], name) == 0)
 			return true;
 	return false;
 }
@@ -122,7 +123,7 @@ enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap
 	}
 	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
 		AP_TRY(load_chip(ctx, builtin_source(ctx, b), out));
-		if (strcmp(b->name, name) == 0 || has_alias(*out, name))
+		if (strcasecmp(b->name, name) == 0 || has_alias(*out, name))
 			return AP_OK;
 		consider(&near, b->name);
 		for (int i = 0; i < (*out)->nalias; i++)
@@ -153,7 +154,7 @@ enum ap_status ap_chip_by_info(
 {
 	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
 		AP_TRY(load_chip(ctx, builtin_source(ctx, b), out));
-		if (has_alias(*out, chip_info))
+		if (strcasecmp(b->name, chip_info) == 0 || has_alias(*out, chip_info))
 			return AP_OK;
 	}
 	*out = NULL;

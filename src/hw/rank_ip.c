@@ -90,7 +90,7 @@ void ap_rank_table_check_ips(struct ap_rank_table *t)
 
 	for (size_t i = 0; i < t->cards.n; i++)
 		check_card(&x, &t->cards.v[i]);
-	if (x.missing && t->servers.n > 1)
+	if (x.missing && t->needs_ips)
 		ap_rank_table_warn(t, t->root, "device-ip",
 			"%zu of %zu devices have no device_ip; HCCL needs one between servers",
 			x.missing, t->cards.n);

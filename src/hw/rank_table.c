@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-enum { SERVER_ID_BYTES = 64 };
+enum { NAME_BYTES = 64 };
 
 static void note_status(struct ap_rank_table *t, enum ap_status st)
 {
@@ -54,7 +54,7 @@ void ap_rank_table_warn(
 	va_end(ap);
 }
 
-static void remark(
+void ap_rank_table_note(
 	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *text)
 {
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_NOTE, AP_OK, NULL, check, "%s", text));
@@ -111,44 +111,79 @@ void ap_rank_table_count(struct ap_rank_table *t, const struct ap_jv *obj, const
 			"%s is %" PRId64 ", but there are %zu %s", key, said, n, what);
 }
 
-const char *ap_rank_table_server_id(struct ap_rank_table *t, const struct ap_jv *obj)
+const char *ap_rank_table_name(
+	struct ap_rank_table *t, const struct ap_jv *obj, const char *key, const char *check)
 {
-	const struct ap_jv *v = ap_jv_get(obj, "server_id");
-	const char *id = "";
+	const struct ap_jv *v = ap_jv_get(obj, key);
+	const char *name = "";
 	int64_t n;
 
 	if (!v) {
-		ap_rank_table_fault(t, obj, "key-missing", "no \"server_id\"");
+		ap_rank_table_fault(t, obj, "key-missing", "no \"%s\"", key);
 		return NULL;
 	}
 	if (ap_jv_type(v) == AP_JSTRING)
-		id = ap_jv_str(v);
+		name = ap_jv_str(v);
 	else if (ap_jv_int(t->doc, v, &n))
-		id = ap_arena_printf(t->ctx->arena, "%" PRId64, n);
-	if (!*id || strlen(id) > SERVER_ID_BYTES) {
-		ap_rank_table_fault(t, v, "server-id",
-			"server_id must be a string of 1 to %d bytes", SERVER_ID_BYTES);
+		name = ap_arena_printf(t->ctx->arena, "%" PRId64, n);
+	if (!*name || strlen(name) > NAME_BYTES) {
+		ap_rank_table_fault(t, v, check, "%s must be a string of 1 to %d bytes", key,
+			NAME_BYTES);
 		return NULL;
 	}
-	return id;
+	return name;
 }
 
-void ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
+const char *ap_rank_table_text(struct ap_rank_table *t, const struct ap_jv *obj, const char *key)
+{
+	const struct ap_jv *v = ap_jv_get(obj, key);
+
+	if (!v)
+		return "";
+	if (ap_jv_type(v) == AP_JSTRING)
+		return ap_jv_str(v);
+	ap_rank_table_fault(t, v, "key-type", "%s must be a string", key);
+	return "";
+}
+
+bool ap_rank_table_is_object(struct ap_rank_table *t, const struct ap_jv *v, const char *what)
+{
+	if (ap_jv_type(v) == AP_JOBJECT)
+		return true;
+	ap_rank_table_fault(t, v, "key-type", "%s must be an object", what);
+	return false;
+}
+
+void ap_rank_table_check_status(struct ap_rank_table *t)
+{
+	const char *status = ap_rank_table_text(t, t->root, "status");
+
+	if (strcmp(status, "completed") != 0)
+		ap_rank_table_warn(t, *status ? ap_jv_get(t->root, "status") : t->root,
+			"status-completed", "status \"%s\"; HCCL waits until it is \"completed\"",
+			ap_diag_name(t->ctx->diag, status));
+}
+
+struct ap_card *ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
 	const struct ap_jv *ranked, uint32_t server)
 {
-	const int64_t last_id = t->job_wide_ids ? AP_MAX_DEVICES - 1 : 15;
-	struct ap_card c = {.server = server, .ip = "", .at = device};
+	struct ap_card c = {.server = server, .super_device_id = -1, .ip = "", .at = device};
 	const struct ap_jv *ip = ap_jv_get(device, "device_ip");
 	bool good = true;
 
-	good &= ap_rank_table_int(t, device, "device_id", 0, last_id, false, &c.device_id);
-	good &= ap_rank_table_int(t, ranked, "rank_id", 0, AP_MAX_DEVICES - 1, false, &c.rank);
+	good &= ap_rank_table_int(
+		t, device, "device_id", 0, t->last_device_id, false, &c.device_id);
+	if (ranked)
+		good &= ap_rank_table_int(
+			t, ranked, "rank_id", 0, AP_MAX_DEVICES - 1, false, &c.rank);
 	if (ip && ap_jv_type(ip) != AP_JSTRING)
 		ap_rank_table_fault(t, ip, "key-type", "device_ip must be a string");
 	else if (ip)
 		c.ip = ap_jv_str(ip);
-	if (good)
-		AP_PUSH(t->ctx->arena, t->cards, c);
+	if (!good)
+		return NULL;
+	AP_PUSH(t->ctx->arena, t->cards, c);
+	return &t->cards.v[t->cards.n - 1];
 }
 
 /* Says where the first of two stands that must differ. */
@@ -156,7 +191,7 @@ static void clash(struct ap_rank_table *t, const struct ap_card *first,
 	const struct ap_card *second, const char *check, const char *text)
 {
 	ap_rank_table_fault(t, second->at, check, "%s", text);
-	remark(t, first->at, check, "it is first here");
+	ap_rank_table_note(t, first->at, check, "it is first here");
 }
 
 /* The card of each rank, where ranks are 0..n-1 (one beyond leaves a gap below). */
@@ -214,31 +249,63 @@ static void check_device_ids(struct ap_rank_table *t)
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
+/* Numbers devices in their super pods where the table does not. */
+static void number_in_pods(struct ap_rank_table *t, struct ap_topo *topo, struct ap_place *place)
+{
+	int64_t *n = AP_NEW_N(t->ctx->arena, int64_t, topo->pod.n);
+
+	for (uint32_t r = 0; r < topo->ndev; r++) {
+		uint32_t pod = topo->pod.of[place[r].server];
+
+		if (place[r].super_device_id < 0)
+			place[r].super_device_id = n[pod]++;
+	}
+}
+
 /* Servers in order of their lowest ranks. */
 static void place_ranks(
 	struct ap_rank_table *t, const struct ap_card *const *card, struct ap_topo *topo)
 {
 	struct ap_place *place = AP_NEW_N(t->ctx->arena, struct ap_place, topo->ndev);
 	const char **server = AP_NEW_N(t->ctx->arena, const char *, t->servers.n);
-	uint32_t *number =
-		AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n); /* 1 and up; 0: none yet */
+	uint32_t *number = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n);
 
+	for (size_t s = 0; s < t->servers.n; s++)
+		number[s] = AP_NONE;
 	for (uint32_t r = 0; r < topo->ndev; r++) {
 		uint32_t s = card[r]->server;
 
-		if (!number[s]) {
-			server[topo->nserver++] = t->servers.v[s];
-			number[s] = topo->nserver;
+		if (number[s] == AP_NONE) {
+			server[topo->nserver] = t->servers.v[s];
+			number[s] = topo->nserver++;
 		}
 		place[r] = (struct ap_place){
-			.server = number[s] - 1,
+			.server = number[s],
 			.device_id = (int32_t)card[r]->device_id,
+			.super_device_id = card[r]->super_device_id,
 			.device_ip = card[r]->ip,
 		};
 	}
 	topo->place = place;
 	topo->server = server;
 	topo->first = ap_topo_link(t->ctx, place, topo->ndev, topo->nserver);
+	ap_rank_table_place_tier(t, &t->pod, number, topo, &topo->pod);
+	ap_rank_table_place_tier(t, &t->cluster, number, topo, &topo->cluster);
+	if (topo->pod.n)
+		number_in_pods(t, topo, place);
+}
+
+/* Are the ids of the devices of a job over several clusters numbers in the job, or in servers? */
+static bool ids_are_job_wide(struct ap_rank_table *t)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ap_map *seen = ap_map_create(t->ctx->scratch);
+	bool fresh = t->job_wide_ids && t->servers.n > 1;
+
+	for (size_t i = 0; i < t->cards.n && fresh; i++)
+		ap_map_put(seen, &t->cards.v[i].device_id, sizeof t->cards.v[i].device_id, &fresh);
+	ap_arena_release(t->ctx->scratch, mark);
+	return fresh;
 }
 
 /* What is legal, but worth a word. */
@@ -261,11 +328,12 @@ static void remark_shape(struct ap_rank_table *t, const struct ap_topo *topo)
 		ap_rank_table_warn(t, t->root, "server-equal",
 			"the servers do not hold equal numbers of cards");
 	if (changes >= topo->nserver)
-		remark(t, t->root, "rank-contiguous",
+		ap_rank_table_note(t, t->root, "rank-contiguous",
 			"the ranks of a server do not follow one another; groups are priced as "
 			"they lie");
 	if (topo->ndev > AP_MINDSPORE_DEVICES)
-		remark(t, t->root, "device-limit", "MindSpore itself runs at most 4096 devices");
+		ap_rank_table_note(t, t->root, "device-limit",
+			"MindSpore itself runs at most 4096 devices");
 }
 
 enum ap_status ap_rank_table_finish(
@@ -288,6 +356,7 @@ enum ap_status ap_rank_table_finish(
 		.form = t->form,
 		.chip_info = t->chip_info,
 		.ndev = (uint32_t)t->cards.n,
+		.job_wide_ids = ids_are_job_wide(t),
 	};
 	place_ranks(t, card, topo);
 	remark_shape(t, topo);

@@ -7,15 +7,24 @@
 #ifndef AP_HW_RANK_TABLE_H
 #define AP_HW_RANK_TABLE_H
 
+#include "base/map.h"
 #include "hw/topo.h"
 
 #define AP_MINDSPORE_DEVICES 4096 /* the most that MindSpore itself runs */
 
 struct ap_card {
 	int64_t rank, device_id;
+	int64_t super_device_id; /* -1: none */
 	uint32_t server;        /* index into the table's servers */
 	const char *ip;         /* as written; "" where there is none */
 	const struct ap_jv *at; /* where messages about it point to */
+};
+
+/* Super pods or clusters, while they are read. */
+struct ap_rank_tier {
+	const char **v; /* ids */
+	size_t n, cap;
+	uint32_t *of; /* [servers] index, AP_NONE before it is known; NULL: the table has no tier */
 };
 
 struct ap_rank_table {
@@ -23,6 +32,8 @@ struct ap_rank_table {
 	const struct ap_json *doc;
 	const struct ap_jv *root;
 	const char *form, *chip_info;
+	int64_t last_device_id;
+	bool needs_ips;        /* its devices have addresses, and the network is used */
 	bool job_wide_ids;     /* device_id may count over the whole job */
 	enum ap_status status; /* of the first fault; reading goes on to find the others */
 	struct {
@@ -33,17 +44,22 @@ struct ap_rank_table {
 		const char **v; /* ids */
 		size_t n, cap;
 	} servers;
+	struct ap_rank_tier pod, cluster;
 };
 
 /* A form: recognised by its version (NULL: it has none), a key that it has and one that it lacks.
- * parse NULL: known by name only. */
+ * parse NULL: known by name only, and why_not says why. */
 struct ap_rank_form {
 	const char *name, *version, *has, *lacks;
 	void (*parse)(struct ap_rank_table *t);
+	const char *why_not;
 };
 
 void ap_rank_table_parse_lab(struct ap_rank_table *t);
+void ap_rank_table_parse_cloud(struct ap_rank_table *t);
 void ap_rank_table_parse_1_0(struct ap_rank_table *t);
+void ap_rank_table_parse_1_2(struct ap_rank_table *t);
+void ap_rank_table_parse_2_0(struct ap_rank_table *t);
 
 /* Reports a fault at v and notes it in t->status. */
 void ap_rank_table_fault(struct ap_rank_table *t, const struct ap_jv *v, const char *check,
@@ -67,16 +83,43 @@ const struct ap_jv *ap_rank_table_list(
 void ap_rank_table_count(struct ap_rank_table *t, const struct ap_jv *obj, const char *key,
 	size_t n, const char *what);
 
-/* Server id of obj, 1 to 64 bytes, an integer as its digits; NULL, with a report, where missing. */
-const char *ap_rank_table_server_id(struct ap_rank_table *t, const struct ap_jv *obj);
+/* The member `key` of obj as a name of 1 to 64 bytes, an integer as its digits; NULL, with a report
+ * by `check`, where it is none. */
+const char *ap_rank_table_name(
+	struct ap_rank_table *t, const struct ap_jv *obj, const char *key, const char *check);
 
-/* Adds a card: device_id and device_ip of device, rank_id of ranked. */
-void ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
+/* A string member that may be missing; "" then. */
+const char *ap_rank_table_text(struct ap_rank_table *t, const struct ap_jv *obj, const char *key);
+
+/* Is v an object? Reports where it is not. */
+bool ap_rank_table_is_object(struct ap_rank_table *t, const struct ap_jv *v, const char *what);
+
+/* Warns where the table is not "completed". */
+void ap_rank_table_check_status(struct ap_rank_table *t);
+
+/* Adds a card: device_id and device_ip of device, rank_id of ranked (NULL: given later). */
+struct ap_card *ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
 	const struct ap_jv *ranked, uint32_t server);
+
+/*
+ * Reads super_pod_list (if asked) and cluster_list, where the table has them: objects with a name and a
+ * server_list of names that are in ids, where the id of a name is the number of its server. Every
+ * server must be in one of them, and in one only.
+ */
+void ap_rank_table_tiers(struct ap_rank_table *t, const struct ap_map *ids, bool with_pods);
+
+/* Brings the pods or clusters that were read into the order of ranks; number: the index that each
+ * server of the table has in topo. */
+void ap_rank_table_place_tier(struct ap_rank_table *t, const struct ap_rank_tier *tier,
+	const uint32_t *number, const struct ap_topo *topo, struct ap_tier *out);
 
 /* Checks that every form shares, then the topology. */
 enum ap_status ap_rank_table_finish(
 	struct ap_rank_table *t, const char *sha256, const struct ap_topo **out);
+
+/* Reports what is merely noteworthy. */
+void ap_rank_table_note(
+	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *text);
 
 /* Checks of the device addresses: present, IP, unique, equal in number and family. */
 void ap_rank_table_check_ips(struct ap_rank_table *t);
@@ -84,5 +127,8 @@ void ap_rank_table_check_ips(struct ap_rank_table *t);
 /* Links the places of each server (next), and returns the lowest rank on each. */
 const uint32_t *ap_topo_link(
 	struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev, uint32_t nserver);
+
+/* Makes first and next of a tier from of. */
+void ap_topo_link_tier(struct ap_ctx *ctx, struct ap_tier *tier, uint32_t nserver);
 
 #endif

@@ -2,7 +2,6 @@
 #include "hw/topo.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,12 +9,12 @@
 #include "hw/rank_table.h"
 
 static const struct ap_rank_form forms[] = {
-	{"lab", NULL, "deploy_mode", NULL, ap_rank_table_parse_lab},
-	{"cloud", NULL, "group_list", "deploy_mode", NULL},
-	{"1.0", "1.0", NULL, NULL, ap_rank_table_parse_1_0},
-	{"1.1", "1.1", NULL, NULL, NULL},
-	{"1.2", "1.2", NULL, NULL, NULL},
-	{"2.0", "2.0", NULL, NULL, NULL},
+	{"lab", NULL, "deploy_mode", NULL, ap_rank_table_parse_lab, NULL},
+	{"cloud", NULL, "group_list", "deploy_mode", ap_rank_table_parse_cloud, NULL},
+	{"1.0", "1.0", NULL, NULL, ap_rank_table_parse_1_0, NULL},
+	{"1.1", "1.1", NULL, NULL, NULL, "it describes jobs of CPUs beside devices"},
+	{"1.2", "1.2", NULL, NULL, ap_rank_table_parse_1_2, NULL},
+	{"2.0", "2.0", NULL, NULL, ap_rank_table_parse_2_0, NULL},
 };
 
 enum { NFORM = sizeof forms / sizeof *forms };
@@ -92,7 +91,8 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 	const struct ap_topo **out)
 {
 	struct ap_rank_table table = {
-		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = ""};
+		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = "",
+		.last_device_id = AP_LAST_DEVICE_ID};
 	const struct ap_jv *version = ap_jv_get(table.root, "version");
 	const struct ap_rank_form *form = NULL;
 
@@ -100,8 +100,8 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 	if (!form->parse)
 		return ap_json_report(ctx, doc, version ? version : table.root, AP_ERROR,
 			AP_MEANING, NULL, "form-read",
-			"rank tables of form %s are not read; those of the forms %s are",
-			form->name, form_names(ctx, true));
+			"rank tables of form %s are not read: %s; those of the forms %s are",
+			form->name, form->why_not, form_names(ctx, true));
 	table.form = form->name;
 	form->parse(&table);
 	AP_TRY(table.status);
@@ -120,6 +120,21 @@ const uint32_t *ap_topo_link(
 		first[place[r].server] = r;
 	}
 	return first;
+}
+
+void ap_topo_link_tier(struct ap_ctx *ctx, struct ap_tier *tier, uint32_t nserver)
+{
+	uint32_t *first = AP_NEW_N(ctx->arena, uint32_t, tier->n);
+	uint32_t *next = AP_NEW_N(ctx->arena, uint32_t, nserver);
+
+	for (uint32_t i = 0; i < tier->n; i++)
+		first[i] = AP_NONE;
+	for (uint32_t s = nserver; s-- > 0;) {
+		next[s] = first[tier->of[s]];
+		first[tier->of[s]] = s;
+	}
+	tier->first = first;
+	tier->next = next;
 }
 
 enum ap_status ap_topo_make(
@@ -153,6 +168,7 @@ enum ap_status ap_topo_make(
 		place[r] = (struct ap_place){
 			.server = (uint32_t)(r / per_server),
 			.device_id = (int32_t)(r % per_server),
+			.super_device_id = -1,
 			.device_ip = "",
 		};
 	topo->server = server = AP_NEW_N(ctx->arena, const char *, topo->nserver);
@@ -163,48 +179,59 @@ enum ap_status ap_topo_make(
 	return AP_OK;
 }
 
-/* Integers of form 1.0 are strings. */
-static void write_int(struct ap_jw *w, const char *key, int64_t v)
+enum ap_status ap_topo_make_pods(struct ap_ctx *ctx, const struct ap_topo *t, int64_t per_pod,
+	const struct ap_topo **out)
 {
-	char digits[24];
+	struct ap_topo *topo = AP_NEW(ctx->arena, struct ap_topo);
+	struct ap_place *place = AP_NEW_N(ctx->arena, struct ap_place, t->ndev);
+	uint32_t *of = AP_NEW_N(ctx->arena, uint32_t, t->nserver);
+	const char **id;
 
-	snprintf(digits, sizeof digits, "%" PRId64, v);
-	ap_jw_kstr(w, key, digits);
-}
+	*topo = *t;
+	for (uint32_t r = 0; r < t->ndev; r++) {
+		uint32_t pod = (uint32_t)(r / per_pod);
 
-static void write_server(struct ap_jw *w, const struct ap_topo *t, uint32_t s)
-{
-	ap_jw_obj(w);
-	ap_jw_kstr(w, "server_id", t->server[s]);
-	ap_jw_key(w, "device");
-	ap_jw_arr(w);
-	for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next) {
-		ap_jw_obj_flat(w);
-		write_int(w, "device_id", t->place[r].device_id);
-		if (*t->place[r].device_ip)
-			ap_jw_kstr(w, "device_ip", t->place[r].device_ip);
-		write_int(w, "rank_id", r);
-		ap_jw_end(w);
+		place[r] = t->place[r];
+		place[r].super_device_id = r % per_pod;
+		if (r == t->first[place[r].server])
+			of[place[r].server] = pod;
+		else if (of[place[r].server] != pod)
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "device-count",
+				"super pods of %" PRId64 " devices do not hold whole servers",
+				per_pod);
+		topo->pod.n = pod + 1;
 	}
-	ap_jw_end(w);
-	ap_jw_kstr(w, "host_nic_ip", "reserve");
-	ap_jw_end(w);
+	topo->place = place;
+	topo->pod.of = of;
+	topo->pod.id = id = AP_NEW_N(ctx->arena, const char *, topo->pod.n);
+	for (uint32_t p = 0; p < topo->pod.n; p++)
+		id[p] = ap_arena_printf(ctx->arena, "pod_%" PRIu32, p);
+	ap_topo_link_tier(ctx, &topo->pod, t->nserver);
+	*out = topo;
+	return AP_OK;
 }
 
-void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
+uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t)
 {
-	struct ap_jw w;
+	uint32_t *local = AP_NEW_N(arena, uint32_t, t->ndev);
+	uint32_t *seen = AP_NEW_N(arena, uint32_t, t->nserver); /* ranks met, or the lowest id */
 
-	ap_jw_init(&w, write, user, 2);
-	ap_jw_obj(&w);
-	ap_jw_kstr(&w, "version", "1.0");
-	write_int(&w, "server_count", t->nserver);
-	ap_jw_key(&w, "server_list");
-	ap_jw_arr(&w);
-	for (uint32_t s = 0; s < t->nserver; s++)
-		write_server(&w, t, s);
-	ap_jw_end(&w);
-	ap_jw_kstr(&w, "status", "completed");
-	ap_jw_end(&w);
-	ap_jw_finish(&w);
+	for (uint32_t s = 0; s < t->nserver && t->job_wide_ids; s++)
+		seen[s] = UINT32_MAX;
+	for (uint32_t r = 0; r < t->ndev && t->job_wide_ids; r++) {
+		uint32_t *least = &seen[t->place[r].server], id = (uint32_t)t->place[r].device_id;
+
+		*least = id < *least ? id : *least;
+	}
+	for (uint32_t r = 0; r < t->ndev; r++) {
+		const struct ap_place *p = &t->place[r];
+
+		if (t->job_wide_ids)
+			local[r] = (uint32_t)p->device_id - seen[p->server];
+		else if (p->device_id >= 0)
+			local[r] = (uint32_t)p->device_id;
+		else
+			local[r] = seen[p->server]++;
+	}
+	return local;
 }

@@ -10,12 +10,23 @@
 #include "base/json.h"
 
 #define AP_MAX_DEVICES (1 << 20)
+#define AP_LAST_DEVICE_ID 15 /* in a server, as HCCL counts */
 
 struct ap_place { /* of one rank */
 	uint32_t server; /* index, in order of the lowest rank on it */
-	int32_t device_id; /* physical id in the server; -1 unknown */
+	int32_t device_id; /* as written; -1 unknown */
+	int64_t super_device_id; /* in its super pod; -1 where there are none */
 	const char *device_ip; /* as written, may be "" */
 	uint32_t next; /* the next rank on the same server; AP_NONE after the last */
+};
+
+/* Sets of servers: super pods, or clusters. A server is in one, and each holds some. */
+struct ap_tier {
+	uint32_t n; /* 0: the machine has none */
+	const char *const *id; /* [n], in order of the lowest rank in each */
+	const uint32_t *of; /* [nserver] index */
+	const uint32_t *first; /* [n] first server of each */
+	const uint32_t *next; /* [nserver] the next server of the same; AP_NONE after the last */
 };
 
 struct ap_topo {
@@ -28,9 +39,12 @@ struct ap_topo {
 	const char *const *server; /* [nserver] ids */
 	const uint32_t *first; /* [nserver] lowest rank on each */
 	const struct ap_place *place; /* [ndev] by rank */
+	struct ap_tier pod; /* super pods: servers joined by more than the network */
+	struct ap_tier cluster; /* sites of a job over several; a super pod lies in one */
+	bool job_wide_ids; /* device_id counts over the whole job, not in the server */
 };
 
-/* Reads any known form (a row {name, recognise, parse} each); the order of entries never matters.
+/* Reads any known form, a row {name, recognise, parse} each; the order of entries never matters.
  * Located messages for everything that is wrong (reliability.md section 2 D). An unknown form says
  * which are known; an operator graph given by mistake is recognised and named. */
 enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
@@ -41,11 +55,27 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server,
 	const struct ap_topo **out);
 
-/* Writes the table in form 1.0 (device_ip "" is left out). For `convert`. */
+/* The same servers, joined to super pods of per_pod devices each (the last may hold fewer); AP_USAGE
+ * where servers do not fit in evenly. */
+enum ap_status ap_topo_make_pods(struct ap_ctx *ctx, const struct ap_topo *t, int64_t per_pod,
+	const struct ap_topo **out);
+
+/* Number of a rank's device in its server from 0, also where ids count over the whole job; the
+ * place among the server's ranks where ids are unknown. [ndev], in arena. */
+uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t);
+
+/* Writes the table in the form that it needs: 1.2 where there are super pods, else 1.0. What is
+ * "" or unknown is left out. */
 void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user);
 
-/* The HCCL rules of an Ascend 910 (formats 2.7): 1, 2, 4, 8 cards on one server, 8 n over n servers,
- * ids 0..7, 2-card pairs inside 0-3 or 4-7, the eight legal sets of 4. as_warning: `--no-hccl-rules`. */
-enum ap_status ap_topo_check_910(struct ap_ctx *ctx, const struct ap_topo *t, bool as_warning);
+/* Warns of what ap_topo_write() cannot keep of the table that t was loaded from. */
+enum ap_status ap_topo_write_losses(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t);
+
+/* Rules of HCCL for the devices of a job, a row for each family of chips (formats 2.7): "910", "910b",
+ * "910_93". as_warning: `--no-hccl-rules`. A family without rules holds none. */
+enum ap_status ap_hccl_check(
+	struct ap_ctx *ctx, const struct ap_topo *t, const char *family, bool as_warning);
+bool ap_hccl_known(const char *family);
 
 #endif

@@ -28,7 +28,8 @@ run() { # [OPTION]: searches with the bad file in its place
   if [ "$kind" = graph ]; then
     set -- "$bad" --device-num 8 --chip a100-80 "$@"
   else
-    set -- "$source/models/multiple_mix.json" "$bad" --chip ascend910a "$@"
+    grep -q '"chip_info"' "$bad" || set -- --chip ascend910a "$@"
+    set -- "$source/models/multiple_mix.json" "$bad" "$@"
   fi
   "$program" search "$@" -o "$work/out/net.ckpt" --plan-out "$work/out/plan.json" --quiet=false \
     --max-errors 1000 > "$work/stdout" 2> "$work/err" < /dev/null

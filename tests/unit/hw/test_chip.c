@@ -14,29 +14,89 @@ START_TEST(built_in_chips_hold_the_published_figures)
 {
 	static const struct {
 		const char *name;
-		double cube_fp16, cube_bf16, memory_Bps, outer_Bps;
-		int64_t bytes;
+		double fp16, bf16, fp32, memory_Bps, inner_Bps, outer_Bps; /* TF and GB/s */
+		double gb; /* of memory */
 		int nlevel;
-		bool hccl;
+		const char *hccl;
 	} rows[] = {
-		{"ascend910a", 256e12, 0, 1.2e12, 12.5e9, 34359738368, 3, true},
-		{"ascend910b3", 313e12, 294.9e12, 1759218604441.6, 25e9, 68719476736, 2, false},
-		{"a100-80", 312e12, 312e12, 2.039e12, 25e9, 85899345920, 2, false},
+		{"ascend910a", 256, 0, 128, 1200, 30, 12.5, 34.359738368, 3, "910"},
+		{"ascend910b1", 376, 353.9, 99.5, 1759.2186044416, 28, 25, 68.719476736, 2, "910b"},
+		{"ascend910b3", 313, 294.9, 83, 1759.2186044416, 28, 25, 68.719476736, 2, "910b"},
+		{"ascend910b4-1", 280, 245.8, 75, 1759.2186044416, 28, 25, 68.719476736, 2, "910b"},
+		{"ascend910b4-pcie", 280, 245.8, 75, 879.6093022208, 64, 25, 34.359738368, 2, "910b"},
+		{"ascend910c", 376, 353.9, 99.5, 1759.2186044416, 224, 24.5, 68.719476736, 4, "910_93"},
+		{"ascend910c-560", 280, 245.8, 75, 1759.2186044416, 224, 24.5, 68.719476736, 4, "910_93"},
+		{"v100-16", 125, 0, 15.7, 900, 25, 6.25, 17.179869184, 2, ""},
+		{"v100-32", 125, 0, 15.7, 900, 25, 6.25, 34.359738368, 2, ""},
+		{"a100-40", 312, 312, 156, 1555, 300, 25, 42.94967296, 2, ""},
+		{"a100-80", 312, 312, 156, 2039, 300, 25, 85.899345920, 2, ""},
+		{"a800-80", 312, 312, 156, 2039, 200, 25, 85.899345920, 2, ""},
+		{"h100-80", 989, 989, 494.5, 3350, 450, 50, 85.899345920, 2, ""},
+		{"h800-80", 989, 989, 494.5, 3350, 200, 50, 85.899345920, 2, ""},
+		{"h200-141", 989, 989, 494.5, 4800, 450, 50, 141, 2, ""},
+		{"b200-180", 2250, 2250, 1125, 8000, 900, 50, 180, 2, ""},
+		{"gb200-186", 2500, 2500, 1250, 8000, 900, 50, 186, 2, ""},
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct ap_chip *c = get_chip(rows[i].name);
 
 		ck_assert_str_eq(c->name, rows[i].name);
-		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_FLOAT16], rows[i].cube_fp16);
-		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_BFLOAT16], rows[i].cube_bf16);
-		ck_assert_double_eq(c->memory_Bps, rows[i].memory_Bps);
-		ck_assert_int_eq(c->memory_bytes, rows[i].bytes);
-		ck_assert_int_le(c->usable_bytes, c->memory_bytes);
+		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_FLOAT16], rows[i].fp16 * 1e12);
+		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_BFLOAT16], rows[i].bf16 * 1e12);
+		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_FLOAT32], rows[i].fp32 * 1e12);
+		ck_assert_double_eq_tol(c->memory_Bps, rows[i].memory_Bps * 1e9, 1);
+		ck_assert_double_eq_tol((double)c->memory_bytes, rows[i].gb * 1e9, 1);
+		ck_assert_int_lt(c->usable_bytes, c->memory_bytes);
+		ck_assert_int_gt(c->usable_bytes, c->memory_bytes / 10 * 9);
 		ck_assert_int_eq(c->nlevel, rows[i].nlevel);
-		ck_assert_double_eq(c->level[c->nlevel - 1].bandwidth_Bps, rows[i].outer_Bps);
+		ck_assert_double_eq(c->level[0].bandwidth_Bps, rows[i].inner_Bps * 1e9);
+		ck_assert_double_eq(c->level[c->nlevel - 1].bandwidth_Bps, rows[i].outer_Bps * 1e9);
 		ck_assert_int_eq(c->level[c->nlevel - 1].kind, AP_LINK_NIC);
-		ck_assert_int_eq(c->hccl_910, rows[i].hccl);
+		ck_assert_str_eq(c->hccl, rows[i].hccl);
+		ck_assert_str_eq(ap_chip_at(i, NULL), c->name);
+	}
+	ck_assert_ptr_null(ap_chip_at(sizeof rows / sizeof *rows, NULL));
+}
+END_TEST
+
+/* What people and rank tables call them. */
+START_TEST(names_that_are_typed)
+{
+	static const char *const rows[][2] = {
+		{"910", "ascend910a"}, {"910A", "ascend910a"}, {"Ascend910", "ascend910a"},
+		{"910B1", "ascend910b1"}, {"910b2", "ascend910b1"}, {"Ascend910B2C", "ascend910b1"},
+		{"910B", "ascend910b3"}, {"910b3", "ascend910b3"}, {"Ascend910B", "ascend910b3"},
+		{"Ascend910B4", "ascend910b4-pcie"}, {"910b4-1", "ascend910b4-1"},
+		{"910C", "ascend910c"}, {"910_93", "ascend910c"}, {"V100", "v100-32"},
+		{"A100", "a100-80"}, {"a800", "a800-80"}, {"H100", "h100-80"}, {"h800", "h800-80"},
+		{"H200", "h200-141"}, {"B200", "b200-180"}, {"GB200", "gb200-186"},
+		{"H100-SXM5-80GB", "h100-80"},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct ap_chip *by_info = NULL;
+
+		ck_assert_str_eq(get_chip(rows[i][0])->name, rows[i][1]);
+		ck_assert_int_eq(ap_chip_by_info(&ctx, rows[i][0], &by_info), AP_OK);
+		ck_assert_str_eq(by_info->name, rows[i][1]);
+	}
+}
+END_TEST
+
+START_TEST(no_name_means_two_chips)
+{
+	const char *each, *other;
+
+	for (size_t i = 0; (each = ap_chip_at(i, NULL)); i++) {
+		const struct ap_chip *chip = get_chip(each);
+
+		ck_assert_str_eq(chip->name, each);
+		for (int a = 0; a < chip->nalias; a++)
+			ck_assert_str_eq(get_chip(chip->alias[a])->name, each);
+		for (size_t k = 0; (other = ap_chip_at(k, NULL)); k++)
+			for (int a = 0; a < chip->nalias; a++)
+				ck_assert_str_ne(chip->alias[a], other);
 	}
 }
 END_TEST
@@ -62,7 +122,7 @@ START_TEST(an_unknown_chip_names_all_and_the_nearest)
 
 	ck_assert_int_eq(ap_chip_get(&ctx, "ascend910d", &c), AP_USAGE);
 	text = ap_diag_text(ctx.diag, 0, NULL, NULL);
-	ck_assert_ptr_nonnull(strstr(text, "ascend910a, ascend910b3, a100-80"));
+	ck_assert_ptr_nonnull(strstr(text, "ascend910a, ascend910b1, ascend910b3"));
 	ck_assert_ptr_nonnull(strstr(text, "did you mean \"ascend910"));
 	ck_assert_int_eq(ap_chip_get(&ctx, "tpu", &c), AP_USAGE);
 	ck_assert_ptr_null(strstr(ap_diag_text(ctx.diag, 1, NULL, NULL), "did you mean"));
@@ -151,9 +211,7 @@ START_TEST(every_number_has_its_source)
 		check_sources(b);
 	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++, n++)
 		check_sources(b);
-	ck_assert_int_eq(n, 5);
-	ck_assert_str_eq(ap_chip_at(0, NULL), "ascend910a");
-	ck_assert_ptr_null(ap_chip_at(3, NULL));
+	ck_assert_int_eq(n, 17 + 2);
 }
 END_TEST
 
@@ -195,12 +253,27 @@ START_TEST(bad_profiles_are_refused_by_name)
 		{"\"span\": 8, ", "", "level-nesting"},
 		{"\"kind\": \"nic\"", "\"kind\": \"nic\", \"span\": 12", "level-nesting"},
 		{"\"bandwidth_Bps\": 28e9, ", "", "key-missing"},
-		{"\"hccl_910\": false", "\"hccl_910\": 0", "key-type"},
+		{"\"within\": \"pod\"", "\"within\": \"rack\"", "link-within"},
+		{"\"span\": 8,", "\"span\": 8, \"within\": \"pod\",", "link-within"},
+		{"\"within\": \"pod\", ", "", "level-nesting"},
+		{"\"within\": \"pod\", ", "\"within\": \"machine\", ", "level-nesting"},
+		{"\"span\": 8,", "\"span\": 8, \"links\": [],", "key-range"},
+		{"\"span\": 8,", "\"span\": 8, \"links\": [2, 1],", "key-range"},
+		{"\"span\": 8,", "\"span\": 8, \"links\": [1, \"2\"],", "key-range"},
+		{"\"span\": 8,", "\"span\": 8, \"links\": [0],", "key-range"},
+		{"\"kind\": \"nic\"", "\"kind\": \"nic\", \"links\": [1]", "key-range"},
+		{"\"hccl\": \"910b\"", "\"hccl\": true", "key-type"},
+		{"\"hccl\": \"910b\"", "\"hccl\": \"950\"", "hccl-family"},
+		{"\"devices_per_server\": 8,", "", "key-missing"},
+		{"\"devices_per_server\": 8", "\"devices_per_server\": 0", "key-range"},
+		{"\"devices_per_pod\": 768", "\"devices_per_pod\": 770", "key-range"},
 		{"[\"ascend910b\", ", "[1, ", "key-type"},
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const char *text = edited("ascend910b3", rows[i].from, rows[i].to);
+		bool pod = strstr(rows[i].from, "pod") != NULL;
+		const char *text = edited(
+			pod ? "ascend910c" : "ascend910b3", rows[i].from, rows[i].to);
 		int before = said(AP_ERROR, rows[i].check);
 		struct ap_json *doc;
 		struct ap_chip chip;
@@ -216,7 +289,7 @@ END_TEST
 
 START_TEST(an_unknown_key_is_a_warning)
 {
-	const char *text = edited("a100-80", "\"hccl_910\"", "\"hcl_910\"");
+	const char *text = edited("ascend910a", "\"hccl\"", "\"hcl\"");
 	struct ap_json *doc;
 	struct ap_chip chip;
 
@@ -289,6 +362,8 @@ static void add(TCase *t)
 {
 	tcase_add_test(t, built_in_chips_hold_the_published_figures);
 	tcase_add_test(t, chips_are_found_by_name_and_alias);
+	tcase_add_test(t, names_that_are_typed);
+	tcase_add_test(t, no_name_means_two_chips);
 	tcase_add_test(t, an_unknown_chip_names_all_and_the_nearest);
 	tcase_add_test(t, software_profiles);
 	tcase_add_test(t, every_number_has_its_source);

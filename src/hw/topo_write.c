@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rank tables out. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "hw/topo.h"
+
+/* Integers of versions 1.0 and 1.2 are strings. */
+static void write_int(struct ap_jw *w, const char *key, int64_t v)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%" PRId64, v);
+	ap_jw_kstr(w, key, digits);
+}
+
+static void write_device(struct ap_jw *w, const struct ap_topo *t, uint32_t rank)
+{
+	const struct ap_place *p = &t->place[rank];
+
+	ap_jw_obj_flat(w);
+	write_int(w, "device_id", p->device_id);
+	if (t->pod.n)
+		write_int(w, "super_device_id", p->super_device_id);
+	if (*p->device_ip)
+		ap_jw_kstr(w, "device_ip", p->device_ip);
+	write_int(w, "rank_id", rank);
+	ap_jw_end(w);
+}
+
+static void write_server(struct ap_jw *w, const struct ap_topo *t, uint32_t s)
+{
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "server_id", t->server[s]);
+	ap_jw_key(w, "device");
+	ap_jw_arr(w);
+	for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next)
+		write_device(w, t, r);
+	ap_jw_end(w);
+	ap_jw_kstr(w, "host_nic_ip", "reserve");
+	ap_jw_end(w);
+}
+
+static void write_tier(struct ap_jw *w, const struct ap_topo *t, const struct ap_tier *tier,
+	const char *list, const char *id)
+{
+	if (!tier->n)
+		return;
+	ap_jw_key(w, list);
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < tier->n; i++) {
+		ap_jw_obj(w);
+		ap_jw_kstr(w, id, tier->id[i]);
+		ap_jw_key(w, "server_list");
+		ap_jw_arr(w);
+		for (uint32_t s = tier->first[i]; s != AP_NONE; s = tier->next[s]) {
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "server_id", t->server[s]);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
+{
+	struct ap_jw w;
+
+	ap_jw_init(&w, write, user, 2);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "version", t->pod.n ? "1.2" : "1.0");
+	if (*t->chip_info)
+		ap_jw_kstr(&w, "chip_info", t->chip_info);
+	write_int(&w, "server_count", t->nserver);
+	ap_jw_key(&w, "server_list");
+	ap_jw_arr(&w);
+	for (uint32_t s = 0; s < t->nserver; s++)
+		write_server(&w, t, s);
+	ap_jw_end(&w);
+	write_tier(&w, t, &t->pod, "super_pod_list", "super_pod_id");
+	write_tier(&w, t, &t->cluster, "cluster_list", "cluster_id");
+	ap_jw_kstr(&w, "status", "completed");
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+/* What a table may say of a machine that the planner has no use for. */
+static const char *const lost_keys[] = {"host_ip", "server_ip", "container_ip", "pod_ip",
+	"hardware_type", "device_port", "host_port", "backup_device_ip", "backup_device_port", "dpu_ip",
+	"eid", "numa_id", "network_type", "az_id", "region_id", "pod_name", "rank_addr_list",
+	"net_attr"};
+
+enum { NLOST = sizeof lost_keys / sizeof *lost_keys };
+
+static void mark_lost(const struct ap_jv *v, bool lost[NLOST])
+{
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		for (int i = 0; ap_jv_key(m) && i < NLOST; i++)
+			lost[i] |= strcmp(ap_jv_key(m), lost_keys[i]) == 0;
+		mark_lost(m, lost);
+	}
+}
+
+/* Device ids of version 1.0 are those of a server, unless there is a cluster_list. */
+static bool ids_fit(const struct ap_topo *t)
+{
+	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
+		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
+			return false;
+	return true;
+}
+
+enum ap_status ap_topo_write_losses(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t)
+{
+	bool lost[NLOST] = {false};
+	struct ap_str keys;
+
+	if (!ids_fit(t))
+		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
+			"a device_id is above %d, which version 1.0 does not have",
+			AP_LAST_DEVICE_ID);
+	mark_lost(ap_json_root(doc), lost);
+	ap_str_init(&keys, ctx->arena);
+	for (int i = 0; i < NLOST; i++)
+		if (lost[i])
+			ap_str_addf(&keys, "%s%s", keys.len ? ", " : "", lost_keys[i]);
+	if (!keys.len)
+		return AP_OK;
+	return ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-lost",
+		"not kept, for the planner has no use for it: %s", keys.s);
+}
