@@ -6,8 +6,6 @@
 #include "base/vec.h"
 #include "graph/load.h"
 
-enum { MAX_OPERANDS = 64 };
-
 static const char *const op_keys[] = {"name", "type", "inputs", "outputs", "attrs", "cell",
 	"in_strategy", "out_strategy", "stage", "recompute", "cross_batch", "fusion", "time_s",
 	NULL};
@@ -18,9 +16,9 @@ static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_
 	size_t count = ap_jv_count(arr), at = 0;
 	bool sound = true;
 
-	if (count > MAX_OPERANDS) {
+	if (count > AP_MAX_OPERAND) {
 		ap_load_say(l, AP_CHECK_OPERATOR_INPUTS, arr, n->n.name,
-			"%zu operands; at most %d are supported", count, MAX_OPERANDS);
+			"%zu operands; at most %d are supported", count, AP_MAX_OPERAND);
 		return false;
 	}
 	n->operand = AP_NEW_N(l->ctx->arena, const char *, count);
@@ -45,9 +43,9 @@ static void read_results(struct ap_load *l, const struct ap_jv *arr, struct ap_r
 {
 	size_t count = ap_jv_count(arr);
 
-	if (count == 0 || count > MAX_OPERANDS) {
+	if (count == 0 || count > AP_MAX_OPERAND) {
 		ap_load_say(l, AP_CHECK_OPERATOR_OUTPUTS, arr, n->n.name,
-			"%zu results are declared; 1 to %d are expected", count, MAX_OPERANDS);
+			"%zu results are declared; 1 to %d are expected", count, AP_MAX_OPERAND);
 		return;
 	}
 	n->out = AP_NEW_N(l->ctx->arena, ap_id, count);

@@ -79,7 +79,10 @@ bool ap_bind_windows(struct ap_binding *b);
 /* rule_type.c: checks operand types, sets result types. */
 bool ap_bind_types(struct ap_binding *b);
 
-/* rule_shape.c: dimensions of a rule made by an expander. */
+/* rule_expand.c: numbers of operands and results of a rule made by an expander. */
+void ap_bind_expand_counts(struct ap_binding *b);
+
+/* rule_expand.c: dimensions of a rule made by an expander. */
 bool ap_bind_expand(struct ap_binding *b);
 
 /* Shape that result i was declared with; NULL when it was not. */

@@ -27,18 +27,30 @@ static int64_t parts(const struct ap_operand *o, const int32_t *count, uint8_t f
 	return n;
 }
 
+/* The operand of a look-up that is no table. */
+static const struct ap_operand *indices_of(const struct ap_bound *b)
+{
+	uint32_t lookup = 0;
+
+	for (uint8_t f = 0; f < b->nfactor; f++)
+		if (b->factor[f].flags & AP_FACTOR_LOOKUP)
+			lookup |= UINT32_C(1) << f;
+	return b->in[1].factors & lookup ? &b->in[0] : &b->in[1];
+}
+
 /* With a cut vocabulary: whole indices, the row cut only where nothing is repeated; or the first
  * two dimensions of the indices cut, whole rows and nothing repeated. */
 static bool gather(const struct ap_bound *b, const int32_t *count, int64_t ndev)
 {
 	int64_t v = count_of(b, count, 'v'), d = count_of(b, count, 'd');
-	int64_t indices = parts(&b->in[1], count, 0);
+	const struct ap_operand *index = indices_of(b);
+	int64_t indices = parts(index, count, 0);
 
 	if (v == 1)
 		return true;
 	if (indices == 1)
 		return d == 1 || v * d == ndev;
-	return d == 1 && parts(&b->in[1], count, 2) == 1 && v * indices == ndev;
+	return d == 1 && parts(index, count, 2) == 1 && v * indices == ndev;
 }
 
 /* The depth may be cut for a vector of indices; otherwise only the first dimension. */

@@ -47,7 +47,7 @@ struct ap_name { /* part of a row's text, not NUL-terminated */
 
 struct ap_axis_rule {
 	struct ap_name attr;
-	bool frozen, to_end, has_default;
+	bool frozen, single, to_end, has_default;
 	bool reorder; /* named by a result only: its dimensions in the attribute's order */
 	int64_t otherwise; /* when the attribute is missing and has_default */
 };
@@ -60,7 +60,7 @@ struct ap_equation {
 
 struct ap_rule {
 	struct ap_name expander; /* len 0: none */
-	uint8_t nrequired, nin, nout;
+	uint16_t nrequired, nin, nout; /* of an expander: nin and nout are the most there may be */
 	uint8_t nmade; /* results that are computed; those behind them follow from them */
 	uint8_t naxis, nequation;
 	uint32_t frozen, lookup, window; /* letters a = bit 0 .. z */

@@ -10,7 +10,7 @@
  *   [axis]      the dimensions that attribute `axis` names, where it names them; [axis!] frozen
  *   [perm]      after "->*": results are the operand's dimensions reordered by `perm`
  *   [axis=-1]   the same, -1 where the attribute is missing (without "=": all dimensions);
- *   [axis=1..]  from the dimension that the attribute names to the last
+ *   [axis=1..]  from the dimension that the attribute names to the last; [axis.]: just one
  *   [1]         after "*": length one at the named dimensions
  *   8           a dimension of that length, never cut    .  a dimension of any length, never cut
  *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
@@ -19,7 +19,7 @@
  *   ?           operand that is never cut, any shape      ()  a scalar
  *   ;           optional operands follow; results that follow from those before it
  *   : ab=name   at the end: the product of factors a and b is the value of attribute `name`
- *   =name       rule made by the expander `name` from shapes and attributes
+ *   =name       rule made by the expander `name` from shapes and attributes (expand.h)
  *
  * A row is parsed once and bound to an operator's shapes and attributes: struct ap_bound.
  */
@@ -35,6 +35,7 @@
 #define AP_MAX_RANK 8 /* of a tensor */
 #define AP_MAX_FACTOR 16 /* of an operator */
 #define AP_MAX_DIM_FACTOR 6 /* composed into one dimension */
+#define AP_MAX_OPERAND 256 /* operands, and results, of an operator */
 
 enum ap_op_unit {
 	AP_OP_CUBE, /* matrix unit */

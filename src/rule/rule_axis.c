@@ -63,9 +63,6 @@ static bool extend(struct ap_binding *b, const struct ap_axis_rule *a, struct ap
 {
 	uint8_t first = p->v[0];
 
-	if (p->n != 1)
-		return ap_bind_fail(b, "operator-attr", -1, "attribute %.*s must be one number",
-			(int)a->attr.len, a->attr.s);
 	for (uint8_t i = (uint8_t)(first + 1); i < rank; i++)
 		if (!add(b, a->attr, p, i, rank))
 			return false;
@@ -94,6 +91,11 @@ bool ap_bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 		return check_order(b, a, p, rank);
 	if (all && a->has_default && !add(b, a->attr, p, a->otherwise, rank))
 		return false;
+	if ((a->single || a->to_end) && p->n != 1)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute %.*s must be one number",
+			(int)a->attr.len, a->attr.s);
+	if (a->single)
+		return true;
 	if (a->to_end)
 		return extend(b, a, p, rank);
 	return !all || a->has_default || add_rest(b, a, p, rank);

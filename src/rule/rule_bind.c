@@ -71,20 +71,25 @@ static uint16_t kept_results(const char *save)
 	return n;
 }
 
+/* Slots ascend: the required operands are there when the last of them stands in its place. */
+static bool required_given(const struct ap_binding *b)
+{
+	unsigned n = b->rule.nrequired;
+
+	return n == 0 || (b->in->nin >= n && ap_bind_slot(b, n - 1) == n - 1);
+}
+
 static bool check_counts(struct ap_binding *b)
 {
 	const struct ap_rule *r = &b->rule;
-	uint32_t given = 0, required = (UINT32_C(1) << r->nrequired) - 1;
 	uint16_t said = b->in->nout ? b->in->nout : 1, kept = kept_results(b->row->save);
 
-	for (unsigned i = 0; i < b->in->nin; i++) {
+	for (unsigned i = 0; i < b->in->nin; i++)
 		if (ap_bind_slot(b, i) >= r->nin)
 			return ap_bind_fail(b, "operator-inputs", -1,
 				"%s takes at most %d operands; operand %u is too much",
 				b->row->name, r->nin, ap_bind_slot(b, i));
-		given |= UINT32_C(1) << ap_bind_slot(b, i);
-	}
-	if (required & ~given)
+	if (!required_given(b))
 		return ap_bind_fail(b, "operator-inputs", -1,
 			"%s needs %d operands; %u are given", b->row->name, r->nrequired,
 			b->in->nin);
@@ -104,21 +109,29 @@ static bool is_constant(const struct ap_tensor_rule *t)
 	return t->nterm > 0;
 }
 
+/* Is operand i ('a') or result i ('o') among the letters? Those that no letter is left for are not. */
+static bool has_letter(const char *list, char first, unsigned i)
+{
+	unsigned letters = first == 'a' ? 'o' - 'a' : 'z' - 'o' + 1;
+
+	return i < letters && strchr(list, first + (int)i);
+}
+
 static void mark_tensors(struct ap_binding *b)
 {
 	const struct ap_op_row *row = b->row;
 
 	for (unsigned i = 0; i < b->in->nin; i++) {
 		struct ap_operand *o = &b->bin[i];
-		char letter = (char)('a' + ap_bind_slot(b, i));
-		bool wanted = *row->grad == '*' || strchr(row->grad, letter);
+		unsigned slot = ap_bind_slot(b, i);
+		bool wanted = *row->grad == '*' || has_letter(row->grad, 'a', slot);
 
 		o->dtype = b->in->in[i].dtype;
-		o->saved = strchr(row->save, letter);
+		o->saved = has_letter(row->save, 'a', slot);
 		o->differentiable = wanted && ap_dtype_is_float(o->dtype);
 	}
 	for (unsigned i = 0; i < b->nout; i++) {
-		b->bout[i].saved = strchr(row->save, (int)('o' + i));
+		b->bout[i].saved = has_letter(row->save, 'o', i);
 		b->bout[i].silent = !b->rule.expander.len &&
 			(i >= b->rule.nmade || is_constant(&b->rule.out[i]));
 	}
@@ -169,7 +182,7 @@ static bool try_row(struct ap_binding *b)
 		return false;
 	b->stage = AP_STAGE_COUNT;
 	if (b->rule.expander.len)
-		b->rule.nin = b->rule.nrequired = b->rule.nout = 1;
+		ap_bind_expand_counts(b);
 	if (!check_counts(b))
 		return false;
 	b->bin = AP_NEW_N(b->ctx->arena, struct ap_operand, b->in->nin);

@@ -104,7 +104,7 @@ static bool same_name(struct ap_name a, struct ap_name b)
 	return a.len == b.len && memcmp(a.s, b.s, a.len) == 0;
 }
 
-/* "name", "name=-1", "name=1.." and "!" before the closing bracket. */
+/* "name", "name=-1", "name.", "name=1.." and "!" before the closing bracket. */
 static bool axis(struct cursor *c, struct ap_term *t, bool result)
 {
 	struct ap_axis_rule a = {.attr = word(c), .reorder = result};
@@ -116,8 +116,10 @@ static bool axis(struct cursor *c, struct ap_term *t, bool result)
 		a.has_default = true;
 		a.otherwise = minus ? -number(c) : number(c);
 	}
-	if (accept(c, '.'))
-		a.to_end = accept(c, '.') || fail(c, "\"..\" must be two dots");
+	if (accept(c, '.')) {
+		a.to_end = accept(c, '.');
+		a.single = !a.to_end;
+	}
 	a.frozen = accept(c, '!');
 	if (!accept(c, ']'))
 		return fail(c, "\"]\" must follow");

@@ -7,9 +7,8 @@
  * prefix products of both sides form one chain of divisors, its quotients are the group's factors
  * ([6, 4] -> [2, 3, 4]); where they do not ([6, 4] -> [8, 3]) no dimension of it can be cut.
  */
-#include "rule/bind.h"
+#include "rule/expand.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -174,47 +173,29 @@ static bool expand_to(struct ap_binding *b, int64_t total)
 		start(out->size, out->dim, out->rank));
 }
 
-static bool reshape(struct ap_binding *b, int64_t total)
+static bool count_elements(struct ap_binding *b, int64_t *total)
 {
-	return wanted_shape(b, total, &b->bout[0]) && expand_to(b, total);
+	return ap_product(b->bin[0].size, b->bin[0].rank, total) ||
+		ap_bind_fail(b, "operator-shape", 0, "the element count overflows");
 }
 
-static bool flatten(struct ap_binding *b, int64_t total)
+bool ap_expand_reshape(struct ap_binding *b)
+{
+	int64_t total;
+
+	return count_elements(b, &total) && wanted_shape(b, total, &b->bout[0]) &&
+		expand_to(b, total);
+}
+
+bool ap_expand_flatten(struct ap_binding *b)
 {
 	struct ap_operand *out = &b->bout[0];
+	int64_t total;
 
-	if (b->bin[0].rank == 0)
-		return ap_bind_fail(b, "operator-rank", 0,
-			"operand 0 has no dimension; Flatten needs at least 1");
+	if (!ap_expand_rank(b, 0, 1) || !count_elements(b, &total))
+		return false;
 	out->rank = 2;
 	out->size[0] = b->bin[0].size[0];
 	out->size[1] = total / out->size[0];
 	return expand_to(b, total);
-}
-
-static const struct {
-	const char *name;
-	bool (*expand)(struct ap_binding *b, int64_t total);
-} expanders[] = {
-	{"reshape", reshape},
-	{"flatten", flatten},
-};
-
-bool ap_bind_expand(struct ap_binding *b)
-{
-	const struct ap_shape *s = &b->in->in[0];
-	struct ap_name name = b->rule.expander;
-	size_t i = 0;
-	int64_t total;
-
-	b->bin[0].rank = s->rank;
-	memcpy(b->bin[0].size, s->dim, sizeof s->dim);
-	if (!ap_product(s->dim, s->rank, &total))
-		return ap_bind_fail(b, "operator-shape", 0, "the element count overflows");
-	while (strlen(expanders[i].name) != name.len ||
-		memcmp(expanders[i].name, name.s, name.len) != 0) {
-		i++;
-		assert(i < sizeof expanders / sizeof *expanders);
-	}
-	return expanders[i].expand(b, total);
 }

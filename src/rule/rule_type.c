@@ -3,7 +3,9 @@
  * Element types of a row, "operands:results", one letter each:
  *   operands: T one type for all T, R the same and floating, f floating, i integer, b bool, x any
  *   results:  T, R that type, b bool, f floating (float32 unless declared),
- *             m any (uint8 unless declared), C the one that attribute dst_type names
+ *             i integer (int32 unless declared), m any (uint8 unless declared),
+ *             C the one that attribute dst_type names
+ * The last letter goes for all that follow.
  */
 #include "rule/bind.h"
 
@@ -20,10 +22,17 @@ static bool type_fault(struct ap_binding *b, unsigned i, const char *wanted)
 		ap_dtype_name(b->in->in[i].dtype), wanted);
 }
 
+static char code_at(const char *codes, unsigned i)
+{
+	unsigned n = (unsigned)strcspn(codes, ":");
+
+	return codes[i < n ? i : n - 1];
+}
+
 static bool check_operand(struct ap_binding *b, unsigned i, enum ap_dtype *common)
 {
 	enum ap_dtype t = b->in->in[i].dtype;
-	char code = b->row->types[ap_bind_slot(b, i)];
+	char code = code_at(b->row->types, ap_bind_slot(b, i));
 
 	if (code == 'f' && !ap_dtype_is_float(t))
 		return type_fault(b, i, "a floating type");
@@ -67,6 +76,8 @@ static bool set_result(struct ap_binding *b, unsigned i, char code, enum ap_dtyp
 		*t = AP_BOOL;
 	else if (code == 'm')
 		*t = said != AP_DTYPE_COUNT ? said : AP_UINT8;
+	else if (code == 'i')
+		*t = said != AP_DTYPE_COUNT && is_integer(said) ? said : AP_INT32;
 	else if (code == 'f' || common == AP_DTYPE_COUNT)
 		*t = said != AP_DTYPE_COUNT && ap_dtype_is_float(said) ? said : AP_FLOAT32;
 	else
@@ -83,7 +94,7 @@ bool ap_bind_types(struct ap_binding *b)
 		if (!check_operand(b, i, &common))
 			return false;
 	for (unsigned i = 0; i < b->nout; i++)
-		if (!set_result(b, i, results[i], common))
+		if (!set_result(b, i, code_at(results, i), common))
 			return false;
 	return true;
 }

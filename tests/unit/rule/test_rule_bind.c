@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "move_samples.h"
 #include "rule_fixture.h"
 
 /* What an operator must bind to: text of ap_rule_text(), result types, dev_matrix order. */
@@ -295,6 +296,11 @@ static bool bind_sample(const struct ap_op_row *row)
 	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
 		if (strcmp(samples[i].type, row->name) == 0 && bind_ok(row->name,
 			samples[i].shapes, samples[i].attrs, samples[i].declared).row == row)
+			return true;
+	for (size_t i = 0; i < move_nsample; i++)
+		if (strcmp(move_samples[i].type, row->name) == 0 && bind_ok(row->name,
+			move_samples[i].shapes, move_samples[i].attrs,
+			move_samples[i].declared).row == row)
 			return true;
 	for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++)
 		if (strcmp(row->name, "FlashAttentionScore") == 0 &&

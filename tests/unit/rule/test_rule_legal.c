@@ -47,6 +47,15 @@ START_TEST(vocabulary_cuts)
 }
 END_TEST
 
+/* The same where the table comes second. */
+START_TEST(vocabulary_cuts_of_an_embedding)
+{
+	struct ap_bound b = bind_ok("Embedding", "int32[8,8,8] float32[64,16]", "", "");
+
+	ck_assert_int_eq(is_legal(&b, lookups[_i].counts, lookups[_i].ndev), lookups[_i].legal);
+}
+END_TEST
+
 START_TEST(depth_of_one_hot)
 {
 	struct ap_bound v = bind_ok("OneHot", "int32[8]", "depth=16", "");
@@ -159,6 +168,8 @@ int main(void)
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)(sizeof lookups / sizeof *lookups));
+	tcase_add_loop_test(t, vocabulary_cuts_of_an_embedding, 0,
+		(int)(sizeof lookups / sizeof *lookups));
 	tcase_add_test(t, depth_of_one_hot);
 	tcase_add_test(t, grouped_heads);
 	tcase_add_test(t, operators_without_a_condition);

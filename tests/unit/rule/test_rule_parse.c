@@ -31,10 +31,13 @@ START_TEST(columns_fit_the_rule)
 		size_t at;
 
 		ap_rule_parse(row->rule, &r, &at);
-		if (r.expander.len)
-			r.nin = r.nout = 1;
-		ck_assert_msg(colon && colon - row->types == r.nin &&
-			strlen(colon + 1) == r.nout, "types of %s", row->name);
+		ck_assert_msg(colon > row->types && colon[1], "types of %s", row->name);
+		if (r.expander.len) { /* numbers by the operator */
+			r.nin = (uint16_t)(colon - row->types);
+			r.nout = (uint16_t)strlen(colon + 1);
+		}
+		ck_assert_msg(colon - row->types == r.nin && strlen(colon + 1) == r.nout,
+			"types of %s", row->name);
 		for (const char *p = row->save; *p; p++)
 			ck_assert_msg(*p >= 'o' ? *p - 'o' < r.nout : *p - 'a' < r.nin,
 				"save of %s", row->name);
@@ -68,8 +71,23 @@ START_TEST(terms_are_read)
 	ck_assert_int_eq(r.out[0].term[1].kind, AP_TERM_AXIS);
 	ck_assert(r.axis[0].has_default && r.axis[0].to_end && r.axis[0].frozen);
 	ck_assert_int_eq(r.axis[0].otherwise, -1);
+	ck_assert(!r.axis[0].single);
 	ck_assert_uint_eq(r.equation[0].n, 2);
 	ck_assert_int_eq(strncmp(r.equation[0].attr.s, "head_num", r.equation[0].attr.len), 0);
+}
+END_TEST
+
+START_TEST(one_dimension_is_read)
+{
+	struct ap_rule r;
+	size_t at;
+
+	ck_assert_ptr_null(ap_rule_parse("*[axis.!]->*[axis]", &r, &at));
+	ck_assert(r.axis[0].single && r.axis[0].frozen && !r.axis[0].to_end);
+	ck_assert(!r.axis[0].has_default && !r.axis[0].reorder);
+	ck_assert_ptr_null(ap_rule_parse("*[axis=-2.]->*[1]", &r, &at));
+	ck_assert(r.axis[0].single && !r.axis[0].frozen);
+	ck_assert_int_eq(r.axis[0].otherwise, -2);
 }
 END_TEST
 
@@ -106,7 +124,7 @@ static const struct {
 	{"*[Axis]->*", "a name must follow", 2},
 	{"*[axis->*", "\"]\" must follow", 6},
 	{"*[axis=]->*", "a number must follow", 7},
-	{"*[axis=1.]->*", "\"..\" must be two dots", 9},
+	{"*[axis=1...]->*", "\"]\" must follow", 10},
 	{"*[axis]->*[1", "\"]\" must follow", 12},
 	{"a;b;c->a", "\";\" stands twice", 3},
 	{"abcdefghi->a", "too many dimensions", 8},
@@ -147,6 +165,7 @@ int main(void)
 	tcase_add_test(t, every_row_parses);
 	tcase_add_test(t, columns_fit_the_rule);
 	tcase_add_test(t, terms_are_read);
+	tcase_add_test(t, one_dimension_is_read);
 	tcase_add_test(t, windows_and_results_are_read);
 	tcase_add_loop_test(t, mistakes_are_told_where_they_are, 0,
 		(int)(sizeof bad / sizeof *bad));

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many tensors to one and one to many: the dimension along which they are joined stays whole. */
+#include <inttypes.h>
+
+#include "base/num.h"
+#include "rule/expand.h"
+
+/* All operands have the factors of the first one but in the dimensions of `whole`. */
+static bool join(struct ap_binding *b, uint32_t whole, uint8_t id[AP_MAX_RANK])
+{
+	for (unsigned i = 1; i < b->in->nin; i++)
+		if (!ap_expand_same(b, i, whole))
+			return false;
+	if (!ap_expand_dims(b, &b->bin[0], whole, id))
+		return false;
+	for (unsigned i = 1; i < b->in->nin; i++)
+		for (uint8_t k = 0; k < b->bin[i].rank; k++)
+			ap_expand_put(&b->bin[i].dim[k], id[k]);
+	return true;
+}
+
+bool ap_expand_concat(struct ap_binding *b)
+{
+	const struct ap_operand *first = &b->bin[0];
+	uint8_t axis, id[AP_MAX_RANK];
+	int64_t sum = 0;
+
+	if (!ap_expand_rank(b, 0, 1) || !ap_expand_axis(b, "axis", 0, first->rank, &axis) ||
+		!join(b, UINT32_C(1) << axis, id))
+		return false;
+	for (unsigned i = 0; i < b->in->nin; i++)
+		if (!ap_add(sum, b->bin[i].size[axis], &sum))
+			return ap_bind_fail(b, "operator-shape", (int)i,
+				"dimension %d of the result overflows", axis);
+	for (uint8_t k = 0; k < first->rank; k++)
+		if (!ap_expand_add(b, &b->bout[0], k == axis ? sum : first->size[k], id[k]))
+			return false;
+	return true;
+}
+
+bool ap_expand_stack(struct ap_binding *b)
+{
+	const struct ap_operand *first = &b->bin[0];
+	uint8_t axis, id[AP_MAX_RANK];
+
+	if (!ap_expand_axis(b, "axis", 0, (uint8_t)(first->rank + 1), &axis) || !join(b, 0, id))
+		return false;
+	for (uint8_t k = 0; k <= first->rank; k++) {
+		if (k == axis && !ap_expand_add(b, &b->bout[0], b->in->nin, AP_NO_FACTOR))
+			return false;
+		if (k < first->rank && !ap_expand_add(b, &b->bout[0], first->size[k], id[k]))
+			return false;
+	}
+	return true;
+}
+
+bool ap_expand_alike(struct ap_binding *b)
+{
+	uint8_t id[AP_MAX_RANK];
+
+	if (!join(b, 0, id))
+		return false;
+	for (uint8_t k = 0; k < b->bin[0].rank; k++)
+		if (!ap_expand_add(b, &b->bout[0], b->bin[0].size[k], id[k]))
+			return false;
+	return true;
+}
+
+/* How a dimension is split: part i has length each, or what a list says; -1 there: the rest. */
+struct parts {
+	const char *attr; /* that says so */
+	uint8_t axis;
+	int64_t n, each;
+	const int64_t *list; /* [n]; NULL: all of `each`, the last one what is left */
+};
+
+static int64_t part_length(const struct parts *p, int64_t total, int64_t i)
+{
+	int64_t known = 0;
+
+	if (!p->list)
+		return i < p->n - 1 ? p->each : total - i * p->each;
+	for (int64_t k = 0; p->list[i] < 0 && k < p->n; k++)
+		known += p->list[k] < 0 ? 0 : p->list[k];
+	return p->list[i] < 0 ? total - known : p->list[i];
+}
+
+static bool check_list(struct ap_binding *b, const struct parts *p, int64_t total)
+{
+	int64_t sum = 0;
+	int open = 0;
+
+	for (int64_t i = 0; i < p->n; i++) {
+		open += p->list[i] == -1;
+		if (p->list[i] == -1 && open == 1)
+			continue;
+		if (p->list[i] < 1 || !ap_add(sum, p->list[i], &sum))
+			return ap_bind_fail(b, "operator-attr", -1,
+				"attribute %s has %" PRId64 " at %" PRId64
+				"; a length or one -1 is expected", p->attr, p->list[i], i);
+	}
+	if (open ? sum < total : sum == total)
+		return true;
+	return ap_bind_fail(b, "operator-shape", 0,
+		"dimension %d of operand 0 is %" PRId64 "; attribute %s adds up to %" PRId64,
+		p->axis, total, p->attr, sum);
+}
+
+static bool split(struct ap_binding *b, const struct parts *p)
+{
+	struct ap_operand *in = &b->bin[0];
+	uint8_t id[AP_MAX_RANK];
+
+	if (p->n != b->nout)
+		return ap_bind_fail(b, "operator-outputs", -1,
+			"%d results are declared; by attribute %s there are %" PRId64, b->nout,
+			p->attr, p->n);
+	if (!ap_expand_dims(b, in, UINT32_C(1) << p->axis, id))
+		return false;
+	for (uint16_t i = 0; i < b->nout; i++) {
+		struct ap_operand *out = &b->bout[i];
+
+		for (uint8_t k = 0; k < in->rank; k++)
+			if (!ap_expand_add(b, out, k == p->axis
+				? part_length(p, in->size[k], i) : in->size[k], id[k]))
+				return false;
+	}
+	return true;
+}
+
+bool ap_expand_split(struct ap_binding *b)
+{
+	struct parts p = {.attr = "output_num"};
+	int64_t total;
+
+	if (!ap_expand_rank(b, 0, 1) || !ap_expand_axis(b, "axis", 0, b->bin[0].rank, &p.axis))
+		return false;
+	p.n = ap_attr_int(b->in->attrs, p.attr, 1);
+	total = b->bin[0].size[p.axis];
+	if (p.n < 1)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute output_num is %" PRId64 "; at least 1 is expected", p.n);
+	if (total % p.n != 0)
+		return ap_bind_fail(b, "operator-shape", 0, "dimension %d of operand 0 is %" PRId64
+			"; it cannot be split in %" PRId64 " equal parts", p.axis, total, p.n);
+	p.each = total / p.n;
+	return split(b, &p);
+}
+
+/* SplitV and SplitWithSize: the same with other names. */
+bool ap_expand_split_sizes(struct ap_binding *b)
+{
+	bool v = ap_attr_get(b->in->attrs, "size_splits");
+	struct parts p = {.attr = v ? "size_splits" : "split_sizes"};
+	const struct ap_attr *a = ap_expand_list(b, p.attr);
+	int64_t said;
+
+	if (!a || !ap_expand_rank(b, 0, 1) ||
+		!ap_expand_axis(b, v ? "split_dim" : "dim", 0, b->bin[0].rank, &p.axis))
+		return false;
+	p.list = a->list;
+	p.n = a->n;
+	said = ap_attr_int(b->in->attrs, "num_split", p.n);
+	if (said != p.n)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute num_split is %" PRId64
+			"; attribute %s has %" PRId64 " values", said, p.attr, p.n);
+	return check_list(b, &p, b->bin[0].size[p.axis]) && split(b, &p);
+}
+
+bool ap_expand_split_chunks(struct ap_binding *b)
+{
+	struct parts p = {.attr = "split_size"};
+	int64_t total;
+
+	if (!ap_expand_list(b, p.attr) || !ap_expand_rank(b, 0, 1) ||
+		!ap_expand_axis(b, "dim", 0, b->bin[0].rank, &p.axis))
+		return false;
+	p.each = ap_attr_int(b->in->attrs, p.attr, 0);
+	if (p.each < 1)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute split_size is %" PRId64 "; at least 1 is expected", p.each);
+	total = b->bin[0].size[p.axis];
+	p.n = total / p.each + (total % p.each != 0);
+	return split(b, &p);
+}

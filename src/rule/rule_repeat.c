@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dimensions added, dropped and repeated. */
+#include <inttypes.h>
+
+#include "base/num.h"
+#include "rule/expand.h"
+
+bool ap_expand_new_dim(struct ap_binding *b)
+{
+	struct ap_operand *in = &b->bin[0];
+	uint8_t axis, id[AP_MAX_RANK];
+
+	if (!ap_expand_list(b, "axis") ||
+		!ap_expand_axis(b, "axis", 0, (uint8_t)(in->rank + 1), &axis) ||
+		!ap_expand_dims(b, in, 0, id))
+		return false;
+	for (uint8_t k = 0; k <= in->rank; k++) {
+		if (k == axis && !ap_expand_add(b, &b->bout[0], 1, AP_NO_FACTOR))
+			return false;
+		if (k < in->rank && !ap_expand_add(b, &b->bout[0], in->size[k], id[k]))
+			return false;
+	}
+	return true;
+}
+
+/* The dimensions that go: those that axis names, or all of length one. */
+static bool squeezed(struct ap_binding *b, uint32_t *mask)
+{
+	const struct ap_attr *a = ap_attr_get(b->in->attrs, "axis");
+	const struct ap_operand *in = &b->bin[0];
+
+	*mask = 0;
+	for (uint8_t k = 0; k < in->rank && (!a || a->n == 0); k++)
+		*mask |= (uint32_t)(in->size[k] == 1) << k;
+	for (uint32_t i = 0; a && i < a->n; i++) {
+		int64_t v = a->list[i], at = v < 0 ? v + in->rank : v;
+
+		if (at < 0 || at >= in->rank)
+			return ap_bind_fail(b, "operator-attr", -1, "attribute axis is %" PRId64
+				"; with %d dimensions %d..%d is allowed", v, in->rank, -in->rank,
+				in->rank - 1);
+		if (in->size[at] != 1)
+			return ap_bind_fail(b, "operator-shape", 0, "dimension %" PRId64
+				" of operand 0 is %" PRId64 "; only a length of 1 can be dropped",
+				at, in->size[at]);
+		*mask |= UINT32_C(1) << at;
+	}
+	return true;
+}
+
+bool ap_expand_squeeze(struct ap_binding *b)
+{
+	struct ap_operand *in = &b->bin[0];
+	uint8_t id[AP_MAX_RANK];
+	uint32_t gone;
+
+	if (!squeezed(b, &gone) || !ap_expand_dims(b, in, gone, id))
+		return false;
+	for (uint8_t k = 0; k < in->rank; k++)
+		if (!(gone >> k & 1) && !ap_expand_add(b, &b->bout[0], in->size[k], id[k]))
+			return false;
+	return true;
+}
+
+/* A list for the dimensions of the result, of which the operand has the last ones. */
+static const struct ap_attr *per_dim(struct ap_binding *b, const char *name)
+{
+	const struct ap_attr *a = ap_expand_list(b, name);
+	uint8_t rank = b->bin[0].rank;
+
+	if (a && (a->n < rank || a->n > AP_MAX_RANK)) {
+		ap_bind_fail(b, "operator-attr", -1, "attribute %s has %" PRIu32
+			" values; with %d dimensions %d..%d are allowed", name, a->n, rank, rank,
+			AP_MAX_RANK);
+		return NULL;
+	}
+	return a;
+}
+
+/* Length of dimension k of the result; have: that of the operand, 0 where it has none. */
+static bool broadcast_length(struct ap_binding *b, const struct ap_attr *a, uint8_t k,
+	int64_t have, int64_t *want)
+{
+	*want = a->list[k] == -1 && have ? have : a->list[k];
+	if (*want < 1)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute shape has %" PRId64 " at %d; a length%s is expected", a->list[k],
+			k, have ? " or -1" : "");
+	return have <= 1 || have == *want || ap_bind_fail(b, "operator-shape", 0,
+		"dimension %d of operand 0 is %" PRId64 "; it cannot become %" PRId64,
+		k - (int)a->n + b->bin[0].rank, have, *want);
+}
+
+/* Repeated dimensions are made as a whole on every device. */
+bool ap_expand_broadcast(struct ap_binding *b)
+{
+	const struct ap_attr *a = per_dim(b, "shape");
+	struct ap_operand *in = &b->bin[0];
+	uint8_t id[AP_MAX_RANK];
+
+	if (!a || !ap_expand_dims(b, in, 0, id))
+		return false;
+	for (uint8_t k = 0; k < a->n; k++) {
+		int d = k - (int)a->n + in->rank;
+		int64_t want;
+
+		if (!broadcast_length(b, a, k, d < 0 ? 0 : in->size[d], &want) ||
+			!ap_expand_add(b, &b->bout[0], want, d < 0 ? AP_NO_FACTOR : id[d]))
+			return false;
+	}
+	return true;
+}
+
+/* Dimension k of the result: n copies of dimension d of the operand, which then stays whole. */
+static bool tile_dim(struct ap_binding *b, uint8_t k, int64_t n, int d)
+{
+	struct ap_operand *in = &b->bin[0], *out = &b->bout[0];
+	int64_t have = d < 0 ? 1 : in->size[d], size;
+	uint8_t copies, inner;
+
+	if (n < 1 || !ap_mul(n, have, &size))
+		return ap_bind_fail(b, "operator-attr", -1, "attribute multiples has %" PRId64
+			" at %d; a number of at least 1 is expected", n, k);
+	if (!ap_expand_factor(b, (char)('A' + k), 0, n, &copies) ||
+		!ap_expand_factor(b, (char)(n > 1 ? 'a' + k : 'A' + k),
+			n > 1 ? AP_FACTOR_FROZEN : 0, have, &inner) ||
+		!ap_expand_add(b, out, size, copies))
+		return false;
+	ap_expand_put(&out->dim[k], inner);
+	if (d >= 0)
+		ap_expand_put(&in->dim[d], inner);
+	return true;
+}
+
+bool ap_expand_tile(struct ap_binding *b)
+{
+	const struct ap_attr *a = per_dim(b, "multiples");
+
+	for (uint8_t k = 0; a && k < a->n; k++)
+		if (!tile_dim(b, k, a->list[k], k - (int)a->n + b->bin[0].rank))
+			return false;
+	return a;
+}
+
+bool ap_expand_repeat(struct ap_binding *b)
+{
+	struct ap_operand *in = &b->bin[0];
+	int64_t n = ap_attr_int(b->in->attrs, "rep", 1), size;
+	uint8_t axis, id[AP_MAX_RANK];
+
+	if (!ap_expand_list(b, "rep") || !ap_expand_rank(b, 0, 1) ||
+		!ap_expand_axis(b, "axis", 0, in->rank, &axis))
+		return false;
+	if (n < 1 || !ap_mul(n, in->size[axis], &size))
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute rep is %" PRId64 "; a number of at least 1 is expected", n);
+	if (!ap_expand_dims(b, in, n > 1 ? UINT32_C(1) << axis : 0, id))
+		return false;
+	for (uint8_t k = 0; k < in->rank; k++)
+		if (!ap_expand_add(b, &b->bout[0], k == axis ? size : in->size[k], id[k]))
+			return false;
+	return true;
+}
