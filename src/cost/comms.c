@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
-
 #include "cost/cost.h"
 #include "cost/local.h"
 
@@ -8,19 +6,20 @@ struct deriving {
 	const struct ap_task *t;
 	const struct ap_placement *p;
 	const struct ap_step *step;
-	struct ap_comm *out;
-	int n;
+	void (*take)(void *user, const struct ap_comm *c);
+	void *user;
 };
 
 static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 	const struct ap_axes *axes, int64_t bytes, int operand, int result)
 {
-	assert(d->n < AP_MAX_COMMS);
-	d->out[d->n++] = (struct ap_comm){
+	const struct ap_comm c = {
 		.phase = phase, .kind = kind, .axes = *axes, .bytes = bytes, .operand = operand,
 		.result = result,
 		.reduce = phase == AP_PHASE_FORWARD ? d->t->bound->row->reduce : AP_REDUCE_SUM,
 	};
+
+	d->take(d->user, &c);
 }
 
 /* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
@@ -152,10 +151,10 @@ static void parameter(struct deriving *d, int i)
 		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &axes, bytes, i, -1);
 }
 
-int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
-	const struct ap_step *step, struct ap_comm out[AP_MAX_COMMS])
+void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user)
 {
-	struct deriving d = {.t = t, .p = p, .step = step, .out = out};
+	struct deriving d = {.t = t, .p = p, .step = step, .take = take, .user = user};
 
 	halos(&d);
 	results(&d);
@@ -163,5 +162,4 @@ int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	for (int i = 0; i < t->bound->nin; i++)
 		if (t->in[i].trainable && t->in[i].owner && t->in[i].grad)
 			parameter(&d, i);
-	return d.n;
 }

@@ -34,8 +34,6 @@ struct ap_comm {
 	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */
 };
 
-#define AP_MAX_COMMS 32
-
 /*
  * All collectives of an operator under a placement, derived from its rule:
  *   forward   AllReduce of a result over the split factors that it lacks;
@@ -44,10 +42,10 @@ struct ap_comm {
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
  *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter, and
  *             an AllGather of the weight (phase OPTIMIZER).
- * Returns their number (<= AP_MAX_COMMS). Pure.
+ * take() gets them one by one, in this order; its argument lives as long as the call. Pure.
  */
-int ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
-	const struct ap_step *step, struct ap_comm out[AP_MAX_COMMS]);
+void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
 
 /* Time of a collective over one axis; remembers what it was asked before. */
 double ap_axis_time_s(struct ap_pricer *pr, enum ap_coll c, const struct ap_axis *axis, double bytes);

@@ -201,29 +201,24 @@ static void kernels(struct pricing *x)
 	x->c->backward_s = x->t->backward ? x->t->measured_backward_s * share : 0;
 }
 
-static void communication(struct pricing *x)
+static void communicate(void *user, const struct ap_comm *comm)
 {
-	struct ap_comm comms[AP_MAX_COMMS];
-	int n = ap_comms_derive(x->t, x->p, x->step, comms);
-	double times = (double)x->step->micro_batches;
+	const struct pricing *x = user;
+	double s = ap_comm_time_s(x->pr, comm, NULL), times = (double)x->step->micro_batches;
 
-	for (int i = 0; i < n; i++) {
-		double s = ap_comm_time_s(x->pr, &comms[i], NULL);
-
-		switch (comms[i].phase) {
-		case AP_PHASE_FORWARD:
-			x->c->forward_comm_s += times * s;
-			break;
-		case AP_PHASE_BACKWARD:
-			x->c->backward_comm_s += times * s;
-			break;
-		case AP_PHASE_GRADIENT:
-			x->c->gradient_s += s;
-			break;
-		case AP_PHASE_OPTIMIZER:
-			x->c->optimizer_s += s;
-			break;
-		}
+	switch (comm->phase) {
+	case AP_PHASE_FORWARD:
+		x->c->forward_comm_s += times * s;
+		break;
+	case AP_PHASE_BACKWARD:
+		x->c->backward_comm_s += times * s;
+		break;
+	case AP_PHASE_GRADIENT:
+		x->c->gradient_s += s;
+		break;
+	case AP_PHASE_OPTIMIZER:
+		x->c->optimizer_s += s;
+		break;
 	}
 }
 
@@ -335,7 +330,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	if (ap_halo_exchanges(t, p, x.step, exchange, &x.halo_bytes) > 0)
 		x.halo_operand = exchange[0].operand;
 	kernels(&x);
-	communication(&x);
+	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
 			parameter(&x, i);

@@ -49,18 +49,30 @@ static void layouts(struct ap_arena *arena, struct ap_plan_op *op)
 	op->out = out;
 }
 
+struct listing {
+	struct ap_plan_maker *k;
+	struct {
+		struct ap_plan_comm *v;
+		size_t n, cap;
+	} comms;
+};
+
+static void list_comm(void *user, const struct ap_comm *c)
+{
+	struct listing *l = user;
+	struct ap_plan_comm x = {.comm = *c};
+
+	x.time_s = ap_comm_time_s(l->k->pricer, c, &x.algorithm);
+	AP_PUSH(l->k->ctx->arena, l->comms, x);
+}
+
 static void comms(struct ap_plan_maker *k, ap_id node, struct ap_plan_op *op)
 {
-	struct ap_comm found[AP_MAX_COMMS];
-	int count = ap_comms_derive(&k->blank.task[node], &op->place, k->blank.step, found);
-	struct ap_plan_comm *list = AP_NEW_N(k->ctx->arena, struct ap_plan_comm, count);
+	struct listing l = {.k = k};
 
-	for (int i = 0; i < count; i++) {
-		list[i].comm = found[i];
-		list[i].time_s = ap_comm_time_s(k->pricer, &found[i], &list[i].algorithm);
-	}
-	op->ncomm = (uint32_t)count;
-	op->comm = list;
+	ap_comms_derive(&k->blank.task[node], &op->place, k->blank.step, list_comm, &l);
+	op->ncomm = (uint32_t)l.comms.n;
+	op->comm = l.comms.v;
 }
 
 static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count)

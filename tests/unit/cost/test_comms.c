@@ -11,32 +11,33 @@
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
 
+static void write_comm(void *user, const struct ap_comm *c)
+{
+	int64_t ranks[64], size = ap_axes_size(&c->axes);
+	struct ap_str *s = user;
+
+	ap_axes_group(&c->axes, 0, ranks);
+	ap_str_addf(s, "%s%s %s %lld {", s->len ? "; " : "", phases[c->phase],
+		ap_coll_name(c->kind), (long long)c->bytes);
+	for (int64_t r = 0; r < size; r++)
+		ap_str_addf(s, "%s%lld", r ? "," : "", (long long)ranks[r]);
+	ap_str_addc(s, '}');
+}
+
 /* "forward AllReduce 512 {0,1,2,3}; ..." */
 static const char *derived(struct fixture *f, const char *name, const char *cut)
 {
 	ap_id node = fixture_node(f, name);
-	struct ap_comm comms[AP_MAX_COMMS];
 	int32_t count[AP_MAX_FACTOR];
 	const struct ap_task *tasks;
 	struct ap_placement p;
 	struct ap_str s;
-	int n;
 
 	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
 	fixture_counts(f, node, cut, count);
 	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
-	n = ap_comms_derive(&tasks[node], &p, &f->step, comms);
 	ap_str_init(&s, f->ctx.arena);
-	for (int i = 0; i < n; i++) {
-		int64_t ranks[64], size = ap_axes_size(&comms[i].axes);
-
-		ap_axes_group(&comms[i].axes, 0, ranks);
-		ap_str_addf(&s, "%s%s %s %lld {", i ? "; " : "", phases[comms[i].phase],
-			ap_coll_name(comms[i].kind), (long long)comms[i].bytes);
-		for (int64_t r = 0; r < size; r++)
-			ap_str_addf(&s, "%s%lld", r ? "," : "", (long long)ranks[r]);
-		ap_str_addc(&s, '}');
-	}
+	ap_comms_derive(&tasks[node], &p, &f->step, write_comm, &s);
 	return s.s;
 }
 
