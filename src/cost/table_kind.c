@@ -20,10 +20,13 @@ uint32_t ap_kind_strategy(const struct ap_making *mk, const struct ap_kind *kd, 
 {
 	uint8_t rank[AP_MAX_STRATEGY];
 	struct ap_placement p;
+	uint32_t n;
 
 	memset(cut, 0, AP_MAX_STRATEGY * sizeof *cut);
 	ap_kind_placement(mk, kd, c, &p);
-	return ap_space_to_strategy(&p, rank, cut, AP_MAX_STRATEGY);
+	n = ap_space_to_strategy(&p, rank, cut, AP_MAX_STRATEGY);
+	/* Of more operands all are cut alike: the first ones speak for the others. */
+	return n < AP_MAX_STRATEGY ? n : AP_MAX_STRATEGY;
 }
 
 /* Layouts of one operand or result over all candidates, equal ones shared. */

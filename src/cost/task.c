@@ -126,7 +126,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 
 const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
 {
-	enum { most = 32 };
+	enum { most = AP_MAX_OPERAND };
 	const struct ap_node *node_of = &g->node[node];
 	int32_t ones[AP_MAX_FACTOR], cut[most][AP_MAX_RANK];
 	uint8_t rank[most];
