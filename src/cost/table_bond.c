@@ -43,77 +43,20 @@ static ap_id intern_bond(struct ap_making *mk, struct ap_map *seen, const struct
 	return id;
 }
 
-static void add_link(struct ap_making *mk, struct ap_map *seen, struct bond_key *key, ap_id u, ap_id v)
+static void add_link(struct ap_making *mk, struct ap_map *seen, const struct ap_joint *link)
 {
-	struct ap_tie link = {.u = u, .v = v};
+	struct ap_tie tie = {.u = link->u, .v = link->v};
+	struct bond_key key;
 
-	key->kind_u = mk->kind_of[u];
-	key->kind_v = mk->kind_of[v];
-	link.bond = intern_bond(mk, seen, key);
-	AP_PUSH(mk->ctx->arena, mk->links, link);
-}
-
-static void flow_links(struct ap_making *mk, struct ap_map *seen, ap_id v)
-{
-	const struct ap_node *n = &mk->g->node[v];
-
-	for (uint32_t i = 0; i < n->bound.nin; i++) {
-		const struct ap_tensor *t = &mk->g->tensor[n->in[i]];
-		struct bond_key key;
-
-		if (t->kind != AP_TENSOR_ACT)
-			continue;
-		memset(&key, 0, sizeof key);
-		key.type = AP_BOND_FLOW;
-		key.slot_u = t->result;
-		key.slot_v = i;
-		ap_flow_make(mk->g, mk->task, v, i, mk->step, &key.flow);
-		add_link(mk, seen, &key, t->producer, v);
-	}
-}
-
-/* All users of one parameter hold it in one layout: each is tied to the first. */
-static void parameter_links(struct ap_making *mk, struct ap_map *seen, const struct ap_tensor *t)
-{
-	for (uint32_t u = 1; u < t->nuse; u++) {
-		struct bond_key key;
-
-		if (t->use[u].node == t->use[0].node)
-			continue;
-		memset(&key, 0, sizeof key);
-		key.type = AP_BOND_LAYOUT;
-		key.slot_u = t->use[0].operand;
-		key.slot_v = t->use[u].operand;
-		add_link(mk, seen, &key, t->use[0].node, t->use[u].node);
-	}
-}
-
-/* Operators of one type with one first parameter share a checkpoint key, and so their strategy, where
- * they take the same form of it. */
-static void key_links(struct ap_making *mk, struct ap_map *seen)
-{
-	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
-	struct ap_map *keys = ap_map_create(mk->ctx->scratch);
-	ap_id *first = AP_NEW_N(mk->ctx->scratch, ap_id, mk->g->nnode);
-
-	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		const char *name = ap_task_tie(mk->ctx, mk->g, i);
-		struct bond_key key;
-		bool fresh;
-		ap_id id;
-
-		if (!name)
-			continue;
-		id = ap_map_put_str(keys, name, &fresh);
-		if (fresh) {
-			first[id] = i;
-			continue;
-		}
-		memset(&key, 0, sizeof key);
-		key.type = AP_BOND_STRATEGY;
-		add_link(mk, seen, &key, first[id], i);
-	}
-	ap_arena_release(mk->ctx->scratch, mark);
+	memset(&key, 0, sizeof key);
+	key.type = (uint32_t)link->type;
+	key.kind_u = mk->kind_of[link->u];
+	key.slot_u = link->slot_u;
+	key.kind_v = mk->kind_of[link->v];
+	key.slot_v = link->slot_v;
+	key.flow = link->flow;
+	tie.bond = intern_bond(mk, seen, &key);
+	AP_PUSH(mk->ctx->arena, mk->links, tie);
 }
 
 static void price_flow(const struct ap_making *mk, struct ap_bond *b, int worker)
@@ -202,13 +145,11 @@ static enum ap_status allocate(struct ap_making *mk)
 enum ap_status ap_table_bonds(struct ap_making *mk)
 {
 	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+	const struct ap_joint *link;
+	uint32_t n = ap_joints_make(mk->ctx, mk->g, mk->task, mk->step, &link);
 
-	for (ap_id v = 0; v < mk->g->nnode; v++)
-		flow_links(mk, seen, v);
-	for (ap_id t = 0; t < mk->g->ntensor; t++)
-		if (mk->g->tensor[t].kind == AP_TENSOR_PARAM)
-			parameter_links(mk, seen, &mk->g->tensor[t]);
-	key_links(mk, seen);
+	for (uint32_t i = 0; i < n; i++)
+		add_link(mk, seen, &link[i]);
 	AP_TRY(allocate(mk));
 	ap_par_for(mk->ctx->jobs, mk->bonds.n, price_bond, mk);
 	return AP_OK;

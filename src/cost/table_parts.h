@@ -10,6 +10,7 @@
 #ifndef AP_COST_TABLE_PARTS_H
 #define AP_COST_TABLE_PARTS_H
 
+#include "cost/joint.h"
 #include "cost/table.h"
 
 struct ap_map;
@@ -29,12 +30,6 @@ struct ap_kind {
 	double *cost; /* [k] INFINITY: a parameter read twice would lie in two layouts */
 	double *hidden; /* [k] see struct ap_table_class */
 	int64_t *memory, *temporary; /* [k] */
-};
-
-enum ap_bond_type {
-	AP_BOND_FLOW, /* a tensor flows: redistribution */
-	AP_BOND_LAYOUT, /* two users of one parameter: equal layouts */
-	AP_BOND_STRATEGY /* two users of one checkpoint key: equal strategies */
 };
 
 struct ap_bond { /* between two kinds; row: layouts of u's slot, column: of v's */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/joint.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+struct joining {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	const struct ap_task *task;
+	const struct ap_step *step;
+	struct {
+		struct ap_joint *v;
+		size_t n, cap;
+	} joints;
+};
+
+static void add(struct joining *k, const struct ap_joint *j)
+{
+	AP_PUSH(k->ctx->arena, k->joints, *j);
+}
+
+static void flows_to(struct joining *k, ap_id v)
+{
+	const struct ap_node *n = &k->g->node[v];
+
+	for (uint32_t i = 0; i < n->bound.nin; i++) {
+		const struct ap_tensor *t = &k->g->tensor[n->in[i]];
+		struct ap_joint j;
+
+		if (t->kind != AP_TENSOR_ACT)
+			continue;
+		memset(&j, 0, sizeof j);
+		j.u = t->producer;
+		j.v = v;
+		j.type = AP_BOND_FLOW;
+		j.slot_u = t->result;
+		j.slot_v = i;
+		ap_flow_make(k->g, k->task, v, i, k->step, &j.flow);
+		add(k, &j);
+	}
+}
+
+/* All users of one parameter hold it in one layout. */
+static void users_of(struct joining *k, const struct ap_tensor *t)
+{
+	for (uint32_t u = 1; u < t->nuse; u++) {
+		struct ap_joint j;
+
+		if (t->use[u].node == t->use[0].node)
+			continue;
+		memset(&j, 0, sizeof j);
+		j.u = t->use[0].node;
+		j.v = t->use[u].node;
+		j.type = AP_BOND_LAYOUT;
+		j.slot_u = t->use[0].operand;
+		j.slot_v = t->use[u].operand;
+		add(k, &j);
+	}
+}
+
+/* Only operators that share a parameter may share a key. */
+static bool may_be_tied(const struct ap_graph *g, ap_id node)
+{
+	ap_id param = g->node[node].param;
+
+	return param != AP_NONE && g->tensor[param].nuse > 1;
+}
+
+/* Operators of one type with one first parameter share a checkpoint key, and so their strategy, where
+ * they take the same form of it. */
+static void users_of_keys(struct joining *k)
+{
+	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
+	struct ap_map *keys = ap_map_create(k->ctx->scratch);
+	ap_id *first = AP_NEW_N(k->ctx->scratch, ap_id, k->g->nnode);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const char *name = may_be_tied(k->g, i) ? ap_task_tie(k->ctx, k->g, i) : NULL;
+		struct ap_joint j;
+		bool fresh;
+		ap_id id;
+
+		if (!name)
+			continue;
+		id = ap_map_put_str(keys, name, &fresh);
+		if (fresh) {
+			first[id] = i;
+			continue;
+		}
+		memset(&j, 0, sizeof j);
+		j.u = first[id];
+		j.v = i;
+		j.type = AP_BOND_STRATEGY;
+		add(k, &j);
+	}
+	ap_arena_release(k->ctx->scratch, mark);
+}
+
+uint32_t ap_joints_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
+	const struct ap_step *step, const struct ap_joint **out)
+{
+	struct joining k = {.ctx = ctx, .g = g, .task = task, .step = step};
+
+	for (ap_id v = 0; v < g->nnode; v++)
+		flows_to(&k, v);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].kind == AP_TENSOR_PARAM)
+			users_of(&k, &g->tensor[t]);
+	users_of_keys(&k);
+	*out = k.joints.v;
+	return (uint32_t)k.joints.n;
+}

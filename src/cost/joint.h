@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which operators a choice of cuts joins, and how: the edges of the search's problem. */
+#ifndef AP_COST_JOINT_H
+#define AP_COST_JOINT_H
+
+#include "cost/cost.h"
+
+enum ap_bond_type {
+	AP_BOND_FLOW, /* a tensor flows: redistribution */
+	AP_BOND_LAYOUT, /* two users of one parameter: equal layouts */
+	AP_BOND_STRATEGY /* two users of one checkpoint key: equal strategies */
+};
+
+struct ap_joint {
+	ap_id u, v; /* nodes; of a flow, producer and consumer */
+	enum ap_bond_type type;
+	uint32_t slot_u; /* FLOW: result of u; LAYOUT: operand of u; STRATEGY: 0 */
+	uint32_t slot_v; /* FLOW, LAYOUT: operand of v; STRATEGY: 0 */
+	struct ap_flow flow; /* FLOW: what flows; else zeroes */
+};
+
+/*
+ * All joints of a graph, in the run arena: flows by consumer and operand; each further user of a
+ * parameter to the first one; each further operator of a tie (ap_task_tie) to the first one.
+ * O(operands).
+ */
+uint32_t ap_joints_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
+	const struct ap_step *step, const struct ap_joint **out);
+
+#endif

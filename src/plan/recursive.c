@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/recursive.h"
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "cost/lazy.h"
+#include "search/rec.h"
+
+static struct ap_rec_list list_of(struct ap_lazy_list l)
+{
+	return (struct ap_rec_list){l.n, l.state};
+}
+
+static uint32_t start(void *self, uint32_t cls)
+{
+	return ap_lazy_start(self, cls);
+}
+
+static struct ap_rec_list further(void *self, uint32_t cls, uint32_t state, int32_t prime)
+{
+	return list_of(ap_lazy_further(self, cls, state, prime));
+}
+
+static struct ap_rec_list beside(void *self, uint32_t cls, uint32_t state)
+{
+	return list_of(ap_lazy_beside(self, cls, state));
+}
+
+static struct ap_rec_list matching(void *self, uint32_t edge_cls, bool of_v, uint32_t other)
+{
+	return list_of(ap_lazy_matching(self, edge_cls, of_v, other));
+}
+
+static struct ap_rec_price node(void *self, uint32_t cls, uint32_t state)
+{
+	const struct ap_lazy_state *s = ap_lazy_state(self, cls, state);
+
+	return (struct ap_rec_price){s->cost_s, s->memory, s->temporary};
+}
+
+static struct ap_rec_price pair(void *self, uint32_t edge_cls, uint32_t u, uint32_t v)
+{
+	struct ap_lazy_move m = ap_lazy_move(self, edge_cls, u, v);
+
+	return (struct ap_rec_price){m.cost_s, m.kept_bytes, 0};
+}
+
+static const struct ap_rec_edge *edges_of(struct ap_ctx *ctx, const struct ap_lazy *l, uint32_t *n)
+{
+	const struct ap_lazy_link *link;
+	struct ap_rec_edge *edge;
+
+	*n = ap_lazy_links(l, &link);
+	edge = AP_NEW_N(ctx->scratch, struct ap_rec_edge, *n);
+	for (uint32_t i = 0; i < *n; i++)
+		edge[i] = (struct ap_rec_edge){link[i].u, link[i].v, link[i].bond, link[i].strict};
+	return edge;
+}
+
+static const int32_t *primes_of(struct ap_ctx *ctx, const struct ap_machine *m)
+{
+	int32_t *prime = AP_NEW_N(ctx->scratch, int32_t, m->naxis);
+
+	for (int i = 0; i < m->naxis; i++)
+		prime[i] = m->axis[i].size;
+	return prime;
+}
+
+static void fill(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_lazy *l,
+	const struct ap_rec_result *found, struct ap_recursive *out)
+{
+	const uint32_t *cls = ap_lazy_classes(l);
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		counts[i] = ap_arena_memdup(ctx->arena,
+			ap_lazy_state(l, cls[i], found->pick[i])->count,
+			AP_MAX_FACTOR * sizeof **counts);
+	*out = (struct ap_recursive){.counts = counts, .allowed = found->allowed,
+		.fits = found->fits, .objective_s = found->s,
+		.memory_bytes = found->bytes + found->temporary, .work = found->work};
+}
+
+void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step, const int32_t *const *fixed, int64_t limit_bytes,
+	struct ap_recursive *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_lazy *l = ap_lazy_create(ctx, g, m, step, fixed);
+	const struct ap_rec_limits limits = {.bytes = limit_bytes};
+	struct ap_rec_view view = {.self = l, .n = g->nnode, .cls = ap_lazy_classes(l),
+		.quantum = AP_QUANTUM_S,
+		.nlevel = (uint32_t)m->naxis, .prime = primes_of(ctx, m), .start = start,
+		.further = further, .beside = beside, .matching = matching, .node = node,
+		.pair = pair};
+	struct ap_rec_result found;
+
+	view.edge = edges_of(ctx, l, &view.nedge);
+	ap_rec_solve(ctx, &view, &limits, &found);
+	fill(ctx, g, l, &found, out);
+	ap_lazy_destroy(l);
+	ap_arena_release(ctx->scratch, mark);
+}

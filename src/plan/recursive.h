@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recursive_programming on a graph: the double recursion of search/rec.h on costs that are priced when
+ * asked for, so that time does not depend on how many candidates there are. */
+#ifndef AP_PLAN_RECURSIVE_H
+#define AP_PLAN_RECURSIVE_H
+
+#include "graph/graph.h"
+#include "hw/machine.h"
+#include "shard/step.h"
+
+struct ap_recursive {
+	const int32_t *const *counts; /* [nnode][AP_MAX_FACTOR], legal; in the run arena */
+	bool allowed; /* ties hold: always, but for what is fixed */
+	bool fits; /* the limit; where not, nothing is proven */
+	double objective_s; /* of counts, as ap_plan_objective_s() has it */
+	int64_t memory_bytes; /* kept and largest temporary */
+	double lower_bound_s; /* no plan's objective is below it; 0 where none is known */
+	uint64_t work;
+};
+
+/*
+ * fixed: counts that operators are fixed to, rows may be NULL; may be NULL. limit_bytes: for what is
+ * kept and the largest temporary, AP_NO_LIMIT none. Stopped early, it returns what it stands at.
+ */
+void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step, const int32_t *const *fixed, int64_t limit_bytes,
+	struct ap_recursive *out);
+
+#endif

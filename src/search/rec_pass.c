@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "search/rec_parts.h"
+
+struct set { /* the states that a node decides between */
+	uint32_t n;
+	uint32_t *state; /* the present one first */
+	double *cost;
+};
+
+struct ids { /* by id in a map */
+	uint32_t *v;
+	size_t n, cap;
+};
+
+struct pass {
+	struct ap_rec *r;
+	struct ap_arena *a;
+	int32_t prime;
+	bool backward;
+	struct ap_map *sets; /* by class and state */
+	struct {
+		struct set *v;
+		size_t n, cap;
+	} set;
+	struct ap_map *vectors; /* a number for each state of a set, the least is 0 */
+	struct ap_map *messages, *rests, *decisions;
+	struct ids message, rest, decision;
+	uint32_t *set_of; /* [n] */
+	uint32_t *rest_of; /* [n] vector: what states cost by themselves and in all that comes later */
+	uint32_t *share; /* [n] neighbours before it */
+	uint32_t *key;
+	double *sum;
+	uint32_t room; /* of sum */
+};
+
+static bool is_later(const struct pass *p, ap_id u, ap_id other)
+{
+	return p->backward ? other < u : other > u;
+}
+
+static ap_id nth(const struct pass *p, uint32_t i)
+{
+	return p->backward ? p->r->view->n - 1 - i : i;
+}
+
+static struct set make_set(struct pass *p, uint32_t cls, uint32_t state)
+{
+	const struct ap_rec_view *v = p->r->view;
+	struct ap_rec_list list = p->prime ? v->further(v->self, cls, state, p->prime)
+					   : v->beside(v->self, cls, state);
+	struct set s = {.n = list.n + 1, .state = AP_NEW_N(p->a, uint32_t, list.n + 1),
+		.cost = AP_NEW_N(p->a, double, list.n + 1)};
+
+	s.state[0] = state;
+	if (list.n > 0)
+		memcpy(s.state + 1, list.state, list.n * sizeof *list.state);
+	for (uint32_t i = 0; i < s.n; i++)
+		s.cost[i] = ap_rec_charge(p->r, v->node(v->self, cls, s.state[i]));
+	p->r->work += s.n;
+	return s;
+}
+
+static uint32_t set_of(struct pass *p, ap_id u)
+{
+	const uint32_t key[] = {p->r->view->cls[u], p->r->pick[u]};
+	bool fresh;
+	ap_id id = ap_map_put(p->sets, key, sizeof key, &fresh);
+
+	if (fresh) {
+		struct set s = make_set(p, key[0], key[1]);
+
+		AP_PUSH(p->a, p->set, s);
+	}
+	return id;
+}
+
+static const double *vector(const struct pass *p, uint32_t id)
+{
+	return (const double *)(const void *)ap_map_key(p->vectors, id, NULL);
+}
+
+/* Only differences count; equal ones get one id. */
+static uint32_t intern(struct pass *p, double *v, uint32_t n)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < n; i++)
+		least = v[i] < least ? v[i] : least;
+	for (uint32_t i = 0; i < n && least < INFINITY; i++)
+		v[i] -= least;
+	return ap_map_put(p->vectors, v, n * sizeof *v, NULL);
+}
+
+static double *room_for(struct pass *p, uint32_t n)
+{
+	if (n > p->room) {
+		p->sum = AP_NEW_N(p->a, double, 2 * n);
+		p->room = 2 * n;
+	}
+	return p->sum;
+}
+
+static double shared(const struct pass *p, double cost, uint32_t share)
+{
+	double q = p->r->view->quantum;
+
+	return share > 1 && cost < INFINITY ? rint(cost / share / q) * q : cost;
+}
+
+/* What each state of u costs over this edge and beyond. */
+static uint32_t send(struct pass *p, ap_id u, const struct ap_rec_side *side)
+{
+	ap_id w = side->other;
+	const struct set *to = &p->set.v[p->set_of[u]], *from = &p->set.v[p->set_of[w]];
+	const double *rest = vector(p, p->rest_of[w]);
+	double *out = AP_NEW_N(p->a, double, to->n + from->n), *part = out + to->n;
+
+	for (uint32_t i = 0; i < from->n; i++)
+		part[i] = shared(p, rest[i], p->share[w]);
+	for (uint32_t t = 0; t < to->n; t++) {
+		out[t] = INFINITY;
+		for (uint32_t s = 0; s < from->n; s++) {
+			double cost = part[s] +
+				ap_rec_charge(p->r, ap_rec_pair(p->r, side, to->state[t],
+							     from->state[s]));
+
+			out[t] = cost < out[t] ? cost : out[t];
+		}
+	}
+	return intern(p, out, to->n);
+}
+
+static uint32_t message(struct pass *p, ap_id u, const struct ap_rec_side *side)
+{
+	ap_id w = side->other;
+	const uint32_t key[] = {side->cls << 1 | side->is_v, p->set_of[u], p->set_of[w],
+		p->rest_of[w], p->share[w]};
+	bool fresh;
+	ap_id id = ap_map_put(p->messages, key, sizeof key, &fresh);
+
+	if (fresh)
+		AP_PUSH(p->a, p->message, send(p, u, side));
+	return p->message.v[id];
+}
+
+static uint32_t add_up(struct pass *p, ap_id u)
+{
+	const struct set *set = &p->set.v[p->set_of[u]];
+	double *sum = room_for(p, set->n);
+
+	memcpy(sum, set->cost, set->n * sizeof *sum);
+	for (uint32_t s = p->r->first[u]; s < p->r->first[u + 1]; s++) {
+		const struct ap_rec_side *side = &p->r->side[s];
+		const double *m;
+
+		if (!is_later(p, u, side->other))
+			continue;
+		m = vector(p, message(p, u, side));
+		for (uint32_t i = 0; i < set->n; i++)
+			sum[i] += m[i];
+	}
+	return intern(p, sum, set->n);
+}
+
+static uint32_t rest_of(struct pass *p, ap_id u)
+{
+	const struct ap_rec *r = p->r;
+	uint32_t *k = p->key;
+	bool fresh;
+	ap_id id;
+
+	*k++ = p->set_of[u];
+	for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
+		ap_id w = r->side[s].other;
+
+		if (!is_later(p, u, w))
+			continue;
+		*k++ = r->side[s].cls << 1 | r->side[s].is_v;
+		*k++ = p->set_of[w];
+		*k++ = p->rest_of[w];
+		*k++ = p->share[w];
+	}
+	id = ap_map_put(p->rests, p->key, (size_t)(k - p->key) * sizeof *k, &fresh);
+	if (fresh)
+		AP_PUSH(p->a, p->rest, add_up(p, u));
+	return p->rest.v[id];
+}
+
+/* The cheapest of the set, given the nodes before. */
+static uint32_t cheapest(struct pass *p, ap_id u)
+{
+	struct ap_rec *r = p->r;
+	const struct set *set = &p->set.v[p->set_of[u]];
+	const double *rest = vector(p, p->rest_of[u]);
+	struct ap_rec_score least = {UINT32_MAX, INFINITY, 0};
+	uint32_t best = set->state[0];
+
+	for (uint32_t i = 0; i < set->n; i++) {
+		struct ap_rec_score score = {0};
+
+		ap_rec_add(&score, r, (struct ap_rec_price){.s = rest[i]});
+		for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
+			const struct ap_rec_side *side = &r->side[s];
+
+			if (!is_later(p, u, side->other))
+				ap_rec_add(&score, r, ap_rec_pair(r, side, set->state[i],
+							      r->pick[side->other]));
+		}
+		if (ap_rec_less(&score, &least)) {
+			least = score;
+			best = set->state[i];
+		}
+	}
+	return best;
+}
+
+static uint32_t decide(struct pass *p, ap_id u)
+{
+	const struct ap_rec *r = p->r;
+	uint32_t *k = p->key;
+	bool fresh;
+	ap_id id;
+
+	*k++ = p->set_of[u];
+	*k++ = p->rest_of[u];
+	for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
+		ap_id w = r->side[s].other;
+
+		if (is_later(p, u, w))
+			continue;
+		*k++ = r->side[s].cls << 1 | r->side[s].is_v;
+		*k++ = r->pick[w];
+	}
+	id = ap_map_put(p->decisions, p->key, (size_t)(k - p->key) * sizeof *k, &fresh);
+	if (fresh)
+		AP_PUSH(p->a, p->decision, cheapest(p, u));
+	return p->decision.v[id];
+}
+
+/* Where a tie does not hold, its whole group stays as it was. */
+static void mend(struct ap_rec *r)
+{
+	const struct ap_rec_view *v = r->view;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	bool *torn = AP_NEW_N(r->ctx->scratch, bool, v->n), any = false;
+
+	for (uint32_t i = 0; i < v->nedge; i++) {
+		const struct ap_rec_edge *e = &v->edge[i];
+
+		if (e->strict && !(v->pair(v->self, e->cls, r->pick[e->u], r->pick[e->v]).s < INFINITY))
+			any = torn[r->group[e->u]] = true;
+	}
+	for (ap_id u = 0; any && u < v->n; u++)
+		if (torn[r->group[u]])
+			r->pick[u] = r->before[u];
+	ap_arena_release(r->ctx->scratch, mark);
+}
+
+static void open(struct pass *p)
+{
+	const struct ap_rec *r = p->r;
+	uint32_t n = r->view->n, most = 0;
+
+	p->a = r->ctx->scratch;
+	p->sets = ap_map_create(p->a);
+	p->vectors = ap_map_create(p->a);
+	p->messages = ap_map_create(p->a);
+	p->rests = ap_map_create(p->a);
+	p->decisions = ap_map_create(p->a);
+	p->set_of = AP_NEW_N(p->a, uint32_t, n);
+	p->rest_of = AP_NEW_N(p->a, uint32_t, n);
+	p->share = AP_NEW_N(p->a, uint32_t, n);
+	for (ap_id u = 0; u < n; u++) {
+		for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++)
+			p->share[u] += !is_later(p, u, r->side[s].other);
+		if (r->first[u + 1] - r->first[u] > most)
+			most = r->first[u + 1] - r->first[u];
+	}
+	p->key = AP_NEW_N(p->a, uint32_t, 2 + 4 * (size_t)most);
+}
+
+static void decide_all(struct pass *p)
+{
+	struct ap_rec *r = p->r;
+	uint32_t n = r->view->n;
+
+	for (uint32_t i = n; i-- > 0;) {
+		ap_id u = nth(p, i);
+
+		p->set_of[u] = set_of(p, u);
+		p->rest_of[u] = rest_of(p, u);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		ap_id u = nth(p, i);
+
+		r->pick[u] = decide(p, u);
+	}
+}
+
+bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward)
+{
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct pass p = {.r = r, .prime = prime, .backward = backward};
+	struct ap_rec_score was = ap_rec_total(r, NULL), is;
+	size_t bytes = r->view->n * sizeof *r->pick;
+	bool moved;
+
+	open(&p);
+	memcpy(r->before, r->pick, bytes);
+	decide_all(&p);
+	ap_arena_release(r->ctx->scratch, mark);
+	mend(r);
+	is = ap_rec_total(r, NULL);
+	moved = ap_rec_less(&is, &was);
+	if (!moved)
+		memcpy(r->pick, r->before, bytes);
+	return moved;
+}
