@@ -166,21 +166,45 @@ static bool scale(const struct ap_load *l, struct ap_shape *s, uint8_t mask, int
 	return true;
 }
 
-/* A shape that stands in an attribute follows the result's new extents; a -1 stays. */
-static void scale_attr(struct ap_load *l, struct ap_raw_node *n, const struct ap_shape *s)
-{
-	const struct ap_attr *a = ap_attr_get(&n->n.attrs, "shape");
-	struct ap_attr *copy;
-	int64_t *list;
+/* Lists of which an element that belongs to a dimension of the batch grows with it. */
+static const struct {
+	const char *name;
+	bool operand; /* dimensions of the first operand, else of the first result */
+} batch_lists[] = {
+	{"shape", false},
+	{"size", false},
+	{"multiples", false},
+	{"begin", true},
+	{"end", true},
+};
 
-	if (!a || a->type != AP_ATTR_INTS || a->n != s->rank)
-		return;
-	copy = ap_arena_memdup(l->ctx->arena, n->n.attrs.v, n->n.attrs.n * sizeof *copy);
-	list = AP_NEW_N(l->ctx->arena, int64_t, a->n);
+static void scale_list(struct ap_load *l, struct ap_raw_node *n, const struct ap_attr *a,
+	uint8_t mask, int64_t batch)
+{
+	struct ap_attr *copy = ap_arena_memdup(l->ctx->arena, n->n.attrs.v,
+		n->n.attrs.n * sizeof *copy);
+	int64_t *list = ap_arena_memdup(l->ctx->arena, a->list, a->n * sizeof *list), v;
+
 	for (uint32_t i = 0; i < a->n; i++)
-		list[i] = a->list[i] < 0 ? a->list[i] : s->dim[i];
+		if (mask >> i & 1 && list[i] > 0 && ap_mul(list[i], batch, &v))
+			list[i] = v / l->batch;
 	copy[a - n->n.attrs.v].list = list;
 	n->n.attrs.v = copy;
+}
+
+static void scale_attrs(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
+{
+	bool moved = ap_attr_int(&n->n.attrs, "ellipsis_mask", 0) ||
+		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
+
+	for (size_t i = 0; i < sizeof batch_lists / sizeof *batch_lists; i++) {
+		const struct ap_attr *a = ap_attr_get(&n->n.attrs, batch_lists[i].name);
+		bool operand = batch_lists[i].operand;
+		const struct ap_tensor *t = &l->tensors.v[operand ? n->in[0] : n->out[0]].t;
+
+		if (a && a->type == AP_ATTR_INTS && a->n <= t->shape.rank && !(operand && moved))
+			scale_list(l, n, a, t->batch, batch);
+	}
 }
 
 static void say_no_scale(struct ap_load *l, const struct ap_raw_node *n, int64_t batch,
@@ -204,7 +228,7 @@ static bool rebind(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 			return false;
 		}
 	}
-	scale_attr(l, n, &l->tensors.v[n->out[0]].said);
+	scale_attrs(l, n, batch);
 	if (bind(l, n, &fault) != AP_OK) {
 		say_no_scale(l, n, batch, fault.text);
 		return false;

@@ -209,6 +209,37 @@ START_TEST(batch_is_rescaled_through_reshapes)
 }
 END_TEST
 
+/* Lists of operators that grow with the batch: copies, lengths, ends. */
+static const char listed[] = HEAD
+	"\"inputs\": [{\"name\": \"x\", \"shape\": [4,6,10], \"dtype\": \"float16\","
+	" \"batch_dim\": 0}],"
+	"\"parameters\": [{\"name\": \"w\", \"shape\": [1,1,10], \"dtype\": \"float16\"}],"
+	"\"operators\": ["
+	OP("tile", "Tile", "[\"w\"]", T("token"), "\"multiples\": [4, 1, 1]") ","
+	OP("cat", "Concat", "[\"token\",\"x\"]", T("longer"), "\"axis\": 1") ","
+	OP("cut", "Slice", "[\"longer\"]", T("part"),
+		"\"begin\": [0, 2, 0], \"size\": [4, 3, 10]") ","
+	OP("first", "StridedSlice", "[\"part\"]", T("row"), "\"begin\": [0, 0],"
+		"\"end\": [4, 1], \"strides\": [1, 1], \"shrink_axis_mask\": 2") ","
+	OP("sum", "ReduceSum", "[\"row\"]", T("loss"), "") "],"
+	"\"outputs\": [\"loss\"]}";
+
+START_TEST(batch_is_rescaled_in_lists)
+{
+	const struct ap_graph_params params = {.batch = 12};
+	const struct ap_graph *g;
+
+	ck_assert_msg(load_text(listed, &params, &g) == AP_OK, "%s", messages());
+	ck_assert_str_eq(shape_of(g, "token"), "[12,1,10]");
+	ck_assert_str_eq(shape_of(g, "longer"), "[12,7,10]");
+	ck_assert_str_eq(shape_of(g, "part"), "[12,3,10]");
+	ck_assert_str_eq(shape_of(g, "row"), "[12,10]");
+	ck_assert_int_eq(ap_attr_get(&node_of(g, "tile")->attrs, "multiples")->list[0], 12);
+	ck_assert_int_eq(ap_attr_get(&node_of(g, "cut")->attrs, "begin")->list[1], 2);
+	ck_assert_int_eq(ap_attr_get(&node_of(g, "first")->attrs, "end")->list[1], 1);
+}
+END_TEST
+
 START_TEST(batch_that_cannot_be_scaled)
 {
 	static const char tied[] = HEAD
@@ -333,6 +364,7 @@ int main(void)
 	tcase_add_test(t, batch_is_rescaled);
 	tcase_add_test(t, batch_follows_reshapes);
 	tcase_add_test(t, batch_is_rescaled_through_reshapes);
+	tcase_add_test(t, batch_is_rescaled_in_lists);
 	tcase_add_test(t, batch_that_cannot_be_scaled);
 	tcase_add_test(t, results_kept_for_backward_become_tensors);
 	tcase_add_test(t, optional_operands_may_be_null);
