@@ -34,22 +34,30 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
+/* Eight bytes, the lowest first whatever the machine; compilers make one load of it. */
+static uint64_t word_of(const unsigned char *s)
+{
+	return (uint64_t)s[0] | (uint64_t)s[1] << 8 | (uint64_t)s[2] << 16 | (uint64_t)s[3] << 24 |
+		(uint64_t)s[4] << 32 | (uint64_t)s[5] << 40 | (uint64_t)s[6] << 48 |
+		(uint64_t)s[7] << 56;
+}
+
+static uint64_t step(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * UINT64_C(0xD6E8FEB86659FD93);
+	return h ^ h >> 32;
+}
+
 uint64_t ap_hash(const void *p, size_t len, uint64_t seed)
 {
 	const unsigned char *s = p;
-	uint64_t h = mix(seed ^ (uint64_t)len * UINT64_C(0x9E3779B97F4A7C15));
+	uint64_t h = mix(seed ^ (uint64_t)len * UINT64_C(0x9E3779B97F4A7C15)), rest = 0;
 
-	while (len) {
-		size_t n = len < 8 ? len : 8;
-		uint64_t word = 0;
-
-		for (size_t i = 0; i < n; i++)
-			word |= (uint64_t)s[i] << 8 * i;
-		h = mix(h ^ word) + UINT64_C(0x9E3779B97F4A7C15);
-		s += n;
-		len -= n;
-	}
-	return mix(h);
+	for (; len >= 8; s += 8, len -= 8)
+		h = step(h, word_of(s));
+	for (size_t i = 0; i < len; i++)
+		rest |= (uint64_t)s[i] << 8 * i;
+	return mix(len ? step(h, rest) : h);
 }
 
 static ap_id *slots_create(struct ap_arena *arena, size_t n)

@@ -114,6 +114,7 @@ enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, cons
 	size_t errors = ap_diag_count(ctx->diag, AP_ERROR);
 
 	l.names = ap_map_create(ctx->arena);
+	l.bound_ids = ap_map_create(ctx->arena);
 	if (ap_load_read(&l))
 		judge(&l, errors);
 	if (l.status == AP_OK)

@@ -54,6 +54,11 @@ struct ap_load {
 		size_t n, cap;
 	} outputs; /* strings */
 	struct ap_map *names; /* of tensors */
+	struct ap_map *bound_ids; /* operators bound so far, by all that decides a binding */
+	struct {
+		struct ap_bound *v;
+		size_t n, cap;
+	} bounds; /* by bound_ids */
 	ap_id *by_name; /* tensor of a name's id: the first that bears it */
 	ap_id *order; /* nodes in topological order; NULL while there is a cycle */
 	const char *name, *optimizer;
