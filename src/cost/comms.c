@@ -49,12 +49,14 @@ static void halos(struct deriving *d)
 }
 
 /* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
- * collectives are taken, or inside the operator from a result that was made with it? */
+ * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
+ * operator from a result that was made with it? */
 static bool comes_back(const struct deriving *d, int o)
 {
 	const struct ap_bound *b = d->t->bound;
 	bool inner = ap_rule_is_inner(b, (unsigned)o, ap_cut_mask(d->p));
-	bool back = d->t->out[o].grad && d->step->executor == AP_EXECUTOR_MINDSPORE;
+	bool dealt = o == 0 && b->dealt;
+	bool back = d->t->out[o].grad && (dealt || d->step->executor == AP_EXECUTOR_MINDSPORE);
 
 	for (int r = 0; inner && r < b->nout; r++)
 		back |= d->t->out[r].grad;
@@ -67,14 +69,15 @@ static void results(struct deriving *d)
 	struct ap_axes axes;
 
 	for (int o = 0; o < b->nout; o++) {
-		int64_t bytes = ap_local_bytes(&b->out[o], d->t->out[o].batch, d->p, d->step);
+		bool dealt = o == 0 && b->dealt;
+		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
+		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
 
 		if (b->out[o].silent || !lacking(d, &b->out[o], &axes))
 			continue;
-		add(d, AP_PHASE_FORWARD, AP_COLL_ALLREDUCE, &axes, bytes, -1, o);
+		add(d, AP_PHASE_FORWARD, kind, &axes, bytes, -1, o);
 		if (comes_back(d, o))
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_ALLREDUCE), &axes, bytes,
-				-1, o);
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes, bytes, -1, o);
 	}
 }
 

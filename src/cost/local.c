@@ -36,6 +36,17 @@ int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct a
 	return ap_local_elements(o, batch, p, step) * ap_dtype_bytes(o->dtype);
 }
 
+int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
+	const struct ap_placement *p, const struct ap_step *step)
+{
+	int64_t bytes = ap_local_bytes(&b->out[result], batch, p, step);
+
+	for (int f = 0; result == 0 && f < b->nfactor; f++)
+		if (b->dealt >> f & 1)
+			bytes *= p->count[f];
+	return bytes;
+}
+
 double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
 	const struct ap_step *step)
 {

@@ -28,6 +28,11 @@ static double out_bytes(const struct pricing *x, int o)
 	return (double)ap_local_bytes(&x->b->out[o], x->t->out[o].batch, x->p, x->step);
 }
 
+static double computed_bytes(const struct pricing *x, int o)
+{
+	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step);
+}
+
 static double extent_of(const struct pricing *x, uint32_t mask)
 {
 	double n = 1;
@@ -91,7 +96,7 @@ static double forward_bytes(const struct pricing *x)
 	double bytes = 0, results = 0;
 
 	for (int o = 0; o < x->b->nout; o++)
-		results += out_bytes(x, o);
+		results += computed_bytes(x, o);
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += is_looked_up(x, i) ? results : in_bytes(x, i);
 	return bytes + results;
@@ -130,7 +135,7 @@ static double gemm_backward_s(const struct pricing *x)
 	struct ap_kernel k = kernel_of(x), d;
 	double time_s = 0;
 
-	k.bytes = in_bytes(x, 0) + in_bytes(x, 1) + out_bytes(x, 0);
+	k.bytes = in_bytes(x, 0) + in_bytes(x, 1) + computed_bytes(x, 0);
 	if (x->t->in[0].grad) {
 		d = k;
 		d.n = k.k;
@@ -152,7 +157,7 @@ static double backward_bytes(const struct pricing *x)
 	double bytes = 0;
 
 	for (int o = 0; o < x->b->nout; o++)
-		bytes += out_bytes(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
+		bytes += computed_bytes(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += in_bytes(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
 	return bytes;
@@ -303,6 +308,10 @@ static void memory(struct pricing *x)
 			forward += out_bytes(x, o);
 		if (x->t->out[o].grad)
 			backward += out_bytes(x, o);
+		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
+			forward += computed_bytes(x, o);
+			backward += x->t->out[o].grad ? computed_bytes(x, o) : 0;
+		}
 	}
 	for (int i = 0; i < x->b->nin; i++) {
 		enum ap_tensor_kind kind = x->t->in[i].kind;

@@ -72,6 +72,8 @@ static void place_nodes(struct finish *f)
 		f->node[i].in = renumber(f, n->in, n->nin);
 		f->node[i].out = renumber(f, n->out, n->n.bound.nout);
 		f->node[i].param = first_param(f, &f->node[i]);
+		if (ap_pin_deals(&f->node[i]))
+			ap_rule_deal(f->l->ctx, &f->node[i].bound);
 	}
 }
 

@@ -125,7 +125,10 @@ void ap_graph_mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_
 /* cell.c: "_backbone.layer1" of a full scope name. */
 const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope);
 
-/* check.c, check_bound.c: the functions of checks.def. */
+/* check_pin.c: does out_strategy ask for the partial sums to be dealt? Requires a checked pin. */
+bool ap_pin_deals(const struct ap_node *n);
+
+/* check.c, check_bound.c, check_pin.c: the functions of checks.def. */
 void ap_check_graph_empty(struct ap_load *l);
 void ap_check_tensor_unique(struct ap_load *l);
 void ap_check_operator_unique(struct ap_load *l);
@@ -136,6 +139,7 @@ void ap_check_edge_known(struct ap_load *l);
 void ap_check_output_known(struct ap_load *l);
 void ap_check_pin_length(struct ap_load *l);
 void ap_check_pin_value(struct ap_load *l);
+void ap_check_pin_out(struct ap_load *l);
 void ap_check_graph_size(struct ap_load *l);
 void ap_check_tensor_unused(struct ap_load *l);
 void ap_check_operator_unused(struct ap_load *l);

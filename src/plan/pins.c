@@ -29,15 +29,6 @@ static enum ap_status pin_counts(struct ap_ctx *ctx, const struct ap_graph *g, a
 		"in_strategy is not possible on %lld devices: %s", (long long)ndev, why);
 }
 
-static void warn_out_strategy(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
-{
-	const struct ap_where where = {.file = g->file, .oper = g->node[node].name};
-
-	if (g->node[node].out_pin.n > 0)
-		ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "pin-out",
-			"out_strategy is not planned with; the result lies as the operator's rule says");
-}
-
 enum ap_status ap_pins_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t *const *given, const int32_t *const **out)
 {
@@ -48,7 +39,6 @@ enum ap_status ap_pins_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_
 	for (ap_id i = 0; i < g->nnode; i++) {
 		enum ap_status st = AP_OK;
 
-		warn_out_strategy(ctx, g, i);
 		if (g->node[i].in_pin.n > 0)
 			st = pin_counts(ctx, g, i, ndev, step, &fixed[i]);
 		else if (given)

@@ -14,9 +14,11 @@ static const struct ap_op_row rows[] = {
 	{#name, rule, when, flops, backward, AP_OP_##unit, save, grad, types, dev, left, \
 		AP_REDUCE_##reduce, legal, strategy, doc, source},
 #define ALIAS(old, now)
+#define DEAL(name, factor)
 #include "rule/ops.def"
 #undef OP
 #undef ALIAS
+#undef DEAL
 };
 
 static const struct {
@@ -24,9 +26,11 @@ static const struct {
 } aliases[] = {
 #define OP(...)
 #define ALIAS(old, now) {#old, #now},
+#define DEAL(name, factor)
 #include "rule/ops.def"
 #undef OP
 #undef ALIAS
+#undef DEAL
 };
 
 const struct ap_op_row *ap_op_at(size_t i)

@@ -169,6 +169,8 @@ struct ap_bound {
 	uint8_t ndev; /* factors in dev_matrix order (all of them, each once) */
 	uint8_t dev[AP_MAX_FACTOR];
 	uint32_t left; /* repeats go left when one of these factors is cut; UINT32_MAX: always */
+	uint32_t dealt; /* factors whose partial sums are dealt along dimension 0 of result 0: named
+	                 * last in it, though no part of its length, and not in its `factors` */
 	double flops; /* row's flops, times the elements of a window */
 	uint8_t nwindow;
 	struct ap_window window[AP_MAX_WINDOW];
@@ -211,6 +213,13 @@ bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev)
 /* Is result o only a step on the way to another one: does it lack factors of mask that another
  * result has? The statistics of a normalisation, for one, when the batch is cut. */
 bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);
+
+/* The factor whose partial sums an out_strategy may deal along the first dimension of result 0; -1
+ * where the operator takes no out_strategy. */
+int ap_rule_deal_factor(const struct ap_bound *b);
+
+/* Deals them: b->dealt. Requires that there is such a factor and that nothing is dealt yet. */
+void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b);
 
 /* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
 const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);

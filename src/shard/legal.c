@@ -89,7 +89,7 @@ static bool dim_fits(const struct candidate *c, const struct ap_dim *dim)
 
 		if (c->count[f] == 1)
 			continue;
-		if (!is_interval(c, dim, i))
+		if (!(c->b->dealt >> f & 1) && !is_interval(c, dim, i))
 			return false;
 		if (last >= 0 && next_cut(c, last) != f)
 			return SAY(c, "factors %c and %c of one dimension are not adjacent in the "
@@ -109,6 +109,24 @@ static bool dims_fit(const struct candidate *c, uint16_t n, const struct ap_oper
 	return true;
 }
 
+/* What is dealt along the first dimension of the result makes equal parts of it. */
+static bool deal_fits(const struct candidate *c)
+{
+	const struct ap_dim *dim = &c->b->out[0].dim[0];
+	int64_t extent, parts = 1;
+
+	if (!c->b->dealt)
+		return true;
+	extent = ap_factor_extent(c->b, dim->factor[0], c->step);
+	for (int i = 0; i < dim->n; i++)
+		parts *= c->count[dim->factor[i]];
+	if (extent % parts)
+		return SAY(c, "the result's first dimension of length %" PRId64
+			      " cannot be dealt in %" PRId64 " equal parts",
+			extent, parts);
+	return true;
+}
+
 bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
 	int64_t ndev, const struct ap_step *step, const char **why)
 {
@@ -118,7 +136,7 @@ bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t 
 		if (!factor_fits(&c, f))
 			return false;
 	if (!devices_suffice(&c, ndev) || !dims_fit(&c, b->nin, b->in) ||
-		!dims_fit(&c, b->nout, b->out))
+		!dims_fit(&c, b->nout, b->out) || !deal_fits(&c))
 		return false;
 	if (!ap_rule_legal(b, count, ndev))
 		return SAY(&c, "%s does not allow this combination of cuts (%s)", b->row->name,

@@ -61,7 +61,9 @@ static void note_composed(struct walk *w, uint16_t n, const struct ap_operand *t
 
 			w->composed = w->composed || dim->n > 1;
 			for (int i = 0; i < dim->n; i++) {
-				w->outer[dim->factor[i]] |= outer;
+				bool dealt = w->b->dealt >> dim->factor[i] & 1;
+
+				w->outer[dim->factor[i]] |= dealt ? 0 : outer;
 				outer |= 1u << dim->factor[i];
 			}
 		}
@@ -77,6 +79,17 @@ static bool have_layouts(const struct ap_placement *p, uint16_t n, const struct 
 	return true;
 }
 
+static bool deals_evenly(const struct walk *w)
+{
+	const struct ap_dim *dim = &w->b->out[0].dim[0];
+	int64_t rest = w->extent[dim->factor[0]];
+
+	for (int i = 0; i < dim->n; rest /= w->count[dim->factor[i++]])
+		if (rest % w->count[dim->factor[i]])
+			return false;
+	return true;
+}
+
 static bool composition_fits(const struct walk *w)
 {
 	struct ap_placement p;
@@ -85,6 +98,8 @@ static bool composition_fits(const struct walk *w)
 		for (int o = 0; w->count[f] > 1 && o < w->b->nfactor; o++)
 			if (w->outer[f] >> o & 1 && w->count[o] != w->extent[o])
 				return false;
+	if (w->b->dealt && !deals_evenly(w))
+		return false;
 	ap_placement_make(w->b, w->count, w->ndev, &p);
 	return have_layouts(&p, w->b->nin, w->b->in) && have_layouts(&p, w->b->nout, w->b->out);
 }

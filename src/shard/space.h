@@ -4,7 +4,8 @@
  *   - a count divides the factor's extent (of a micro-batch, for factors that carry the batch);
  *   - frozen factors are not cut; the product of counts divides ndev (the rest repeats);
  *   - inside a composed dimension an inner factor is cut only where all outer ones are cut wholly;
- *   - every operand and result has a layout; the row's extra condition holds.
+ *   - every operand and result has a layout; the row's extra condition holds;
+ *   - what is dealt along the first dimension of the result (out_strategy) divides it.
  * In descending lexicographic order of the counts in dev order: cutting the first factor (mostly
  * the batch) comes first, everything repeated last.
  */

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "shard/space.h"
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
 
@@ -63,6 +64,75 @@ START_TEST(column_then_row)
 	expect(FIXTURE_PAIR, "down", "k=4", false,
 		"forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
 		"forward AllReduce 512 {0,1,2,3}");
+}
+END_TEST
+
+/* A product and a look-up whose partial sums are dealt along dimension 0; pinned so for 4 devices. */
+#define DEALT \
+	"{'schema':'autopar-graph/1','name':'dealt'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}," \
+	"{'name':'ids','shape':[16],'dtype':'int32','batch_dim':0}]," \
+	"'parameters':[{'name':'b','shape':[8],'dtype':'float32'}," \
+	"{'name':'w','shape':[8,32],'dtype':'float32'}," \
+	"{'name':'table','shape':[64,32],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','b'],'outputs':[{'name':'x0'}]}," \
+	"{'name':'mm','type':'MatMul','inputs':['x0','w'],'outputs':[{'name':'y'}]," \
+	"'in_strategy':[[1,4],[4,1]],'out_strategy':[[4,1]]}," \
+	"{'name':'look','type':'Gather','inputs':['table','ids'],'outputs':[{'name':'e'}]," \
+	"'in_strategy':[[4,1],[1]],'out_strategy':[[4,1]]}," \
+	"{'name':'sum','type':'Add','inputs':['y','e'],'outputs':[{'name':'s'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['s'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* The sizes are those of the whole buffer: an AllReduce would move twice as much. Nobody needs an
+ * exchange of the weight's gradient: every rank has rows of its own. */
+START_TEST(dealt_sums)
+{
+	expect(DEALT, "mm", "k=4", false,
+		"forward ReduceScatter 2048 {0,1,2,3}; backward AllGather 2048 {0,1,2,3}",
+		"forward ReduceScatter 2048 {0,1,2,3}; backward AllGather 2048 {0,1,2,3}");
+	expect(DEALT, "mm", "m=2 k=2", false,
+		"forward ReduceScatter 1024 {0,1}; backward AllGather 1024 {0,1}; "
+		"gradient AllReduce 512 {0,2}",
+		"forward ReduceScatter 1024 {0,1}; backward AllGather 1024 {0,1}; "
+		"gradient AllReduce 512 {0,2}");
+	expect(DEALT, "look", "v=4", false,
+		"forward ReduceScatter 2048 {0,1,2,3}; backward AllGather 2048 {0,1,2,3}",
+		"forward ReduceScatter 2048 {0,1,2,3}; backward AllGather 2048 {0,1,2,3}");
+	/* Without a cut of what is summed there is nothing to deal. */
+	expect(DEALT, "mm", "m=4", false, "gradient AllReduce 1024 {0,1,2,3}",
+		"gradient AllReduce 1024 {0,1,2,3}");
+}
+END_TEST
+
+START_TEST(dealt_results_lie_in_parts)
+{
+	struct ap_layout plain = {.rank = 2, .dim = {{4, 1}, {1, 0}}}, l;
+	int32_t count[AP_MAX_FACTOR];
+	struct ap_placement p;
+	struct ap_op_cost c;
+	struct fixture f;
+	const struct ap_task *tasks;
+	const char *why;
+	ap_id mm;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, DEALT);
+	mm = fixture_node(&f, "mm");
+	fixture_counts(&f, mm, "k=4", count);
+	ap_placement_make(&f.graph->node[mm].bound, count, 4, &p);
+	ck_assert(ap_layout_make(&p, &f.graph->node[mm].bound.out[0], &l));
+	ck_assert(ap_layout_equal(&l, &plain));
+	ap_tasks_make(&f.ctx, f.graph, &f.step, &tasks);
+	ap_op_cost_make(ap_pricer_create(f.ctx.arena, f.machine, &f.step), &tasks[mm], &p, &c);
+	/* Backward: the gradient of this rank's part, all of it once gathered, that of x0's slice. */
+	ck_assert_int_eq(c.temporary_bytes, 512 + 2048 + 128);
+	f.step.micro_batches = 8; /* two rows each: no four parts */
+	ck_assert(!ap_space_legal(&f.ctx, &f.graph->node[mm].bound, count, 4, &f.step, &why));
+	ck_assert_str_eq(why, "the result's first dimension of length 2 cannot be dealt in 4 equal "
+		"parts");
+	fixture_close(&f);
 }
 END_TEST
 
@@ -193,6 +263,8 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tc, column_then_row);
+	tcase_add_test(tc, dealt_sums);
+	tcase_add_test(tc, dealt_results_lie_in_parts);
 	tcase_add_test(tc, data_parallel);
 	tcase_add_test(tc, optimizer_sharding);
 	tcase_add_test(tc, reduction);
