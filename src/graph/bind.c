@@ -19,6 +19,71 @@ static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)
 	return true;
 }
 
+#define KEY(key, x) ap_str_addn((key), (const char *)&(x), sizeof(x))
+
+static void key_attr(struct ap_str *key, const struct ap_attr *a)
+{
+	ap_str_addn(key, a->name, strlen(a->name) + 1);
+	switch (a->type) {
+	case AP_ATTR_STRING:
+		ap_str_addn(key, a->s, strlen(a->s) + 1);
+		break;
+	case AP_ATTR_INTS:
+		KEY(key, a->n);
+		ap_str_addn(key, (const char *)a->list, a->n * sizeof *a->list);
+		break;
+	case AP_ATTR_FLOAT:
+		KEY(key, a->f);
+		break;
+	default:
+		KEY(key, a->i);
+	}
+}
+
+static void key_shapes(struct ap_str *key, const struct ap_shape *s, uint16_t n)
+{
+	KEY(key, n);
+	for (uint16_t i = 0; i < n; i++) {
+		const uint8_t head[] = {s[i].rank, (uint8_t)s[i].dtype};
+
+		KEY(key, head);
+		if (s[i].rank <= AP_MAX_RANK)
+			ap_str_addn(key, (const char *)s[i].dim, s[i].rank * sizeof *s[i].dim);
+	}
+}
+
+/* All that a binding depends on, as bytes. In scratch. */
+static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
+{
+	struct ap_str key;
+
+	ap_str_init(&key, l->ctx->scratch);
+	ap_str_addn(&key, want->type, strlen(want->type) + 1);
+	key_shapes(&key, want->in, want->nin);
+	key_shapes(&key, want->declared, want->nout);
+	ap_str_addn(&key, (const char *)want->slot, want->nin);
+	for (uint32_t i = 0; i < want->attrs->n; i++)
+		key_attr(&key, &want->attrs->v[i]);
+	return key;
+}
+
+/* Equal operators are bound once; what the rule makes of their tensors is shared. */
+static enum ap_status bind_once(struct ap_load *l, const struct ap_bind_in *want,
+	struct ap_bound *out, struct ap_bind_fault *fault)
+{
+	struct ap_str key = key_of(l, want);
+	ap_id id = ap_map_get(l->bound_ids, key.s, key.len);
+
+	if (id != AP_NONE) {
+		*out = l->bounds.v[id];
+		return AP_OK;
+	}
+	AP_TRY(ap_rule_bind(l->ctx, want, out, fault));
+	ap_map_put(l->bound_ids, key.s, key.len, NULL);
+	AP_PUSH(l->ctx->arena, l->bounds, *out);
+	return AP_OK;
+}
+
 /* Binds node n to the shapes that its operands have now. O(1) in the size of the graph. */
 static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_bind_fault *fault)
 {
@@ -32,7 +97,7 @@ static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_b
 		in[k] = l->tensors.v[n->in[k]].t.shape;
 	for (uint16_t k = 0; k < n->nout; k++)
 		said[k] = l->tensors.v[n->out[k]].said;
-	st = ap_rule_bind(l->ctx, &want, &n->n.bound, fault);
+	st = bind_once(l, &want, &n->n.bound, fault);
 	ap_arena_release(l->ctx->scratch, mark);
 	return st;
 }
