@@ -124,6 +124,10 @@ enum ap_status ap_topo_write_losses(
 		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
 			"a device_id is above %d, which version 1.0 does not have",
 			AP_LAST_DEVICE_ID);
+	if (t->pod.n && ap_jv_get(ap_json_root(doc), "rank_list"))
+		AP_TRY(ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-made",
+			"super_device_id counts the devices of each super pod; version 2.0 has "
+			"none"));
 	mark_lost(ap_json_root(doc), lost);
 	ap_str_init(&keys, ctx->arena);
 	for (int i = 0; i < NLOST; i++)

@@ -39,6 +39,40 @@ static inline int said(enum ap_level level, const char *check)
 	return n;
 }
 
+/* A rank table from text. */
+static inline enum ap_status load(const char *text, const struct ap_topo **out)
+{
+	struct ap_json *doc;
+
+	AP_TRY(ap_json_parse(&ctx, "dir/table.json", text, strlen(text), AP_JSON_TRAILING_COMMA,
+		&doc));
+	return ap_topo_load(&ctx, doc, "0123", out);
+}
+
+static inline void assert_same(const struct ap_topo *a, const struct ap_topo *b)
+{
+	ck_assert_uint_eq(a->ndev, b->ndev);
+	ck_assert_uint_eq(a->nserver, b->nserver);
+	ck_assert_uint_eq(a->pod.n, b->pod.n);
+	ck_assert_uint_eq(a->cluster.n, b->cluster.n);
+	ck_assert_str_eq(a->chip_info, b->chip_info);
+	ck_assert_int_eq(a->job_wide_ids, b->job_wide_ids);
+	for (uint32_t s = 0; s < a->nserver; s++) {
+		ck_assert_str_eq(a->server[s], b->server[s]);
+		if (a->pod.n)
+			ck_assert_str_eq(a->pod.id[a->pod.of[s]], b->pod.id[b->pod.of[s]]);
+		if (a->cluster.n)
+			ck_assert_str_eq(
+				a->cluster.id[a->cluster.of[s]], b->cluster.id[b->cluster.of[s]]);
+	}
+	for (uint32_t r = 0; r < a->ndev; r++) {
+		ck_assert_uint_eq(a->place[r].server, b->place[r].server);
+		ck_assert_int_eq(a->place[r].device_id, b->place[r].device_id);
+		ck_assert_int_eq(a->place[r].super_device_id, b->place[r].super_device_id);
+		ck_assert_str_eq(a->place[r].device_ip, b->place[r].device_ip);
+	}
+}
+
 static inline const struct ap_topo *make_topo(int64_t ndev, int64_t per_server)
 {
 	const struct ap_topo *topo = NULL;

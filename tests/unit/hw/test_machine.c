@@ -196,6 +196,113 @@ START_TEST(levels_in_use)
 }
 END_TEST
 
+/* Super pods of the chip's kind of server, with links of their own. */
+START_TEST(levels_of_super_pods)
+{
+	static const struct {
+		const char *chip;
+		int64_t ndev, per_server, per_pod; /* 0: none */
+		int nlevel;
+		const char *name[4];
+		uint32_t ranks[4];
+		int notes;
+	} rows[] = {
+		{"ascend910c", 64, 16, 0, 3, {"sio", "hccs", "roce"}, {2, 16, 64}, 0},
+		{"ascend910c", 64, 16, 32, 4, {"sio", "hccs", "pod", "roce"}, {2, 16, 32, 64}, 0},
+		{"ascend910c", 64, 16, 768, 3, {"sio", "hccs", "pod"}, {2, 16, 64}, 0},
+		{"ascend910c", 64, 16, 16, 3, {"sio", "hccs", "roce"}, {2, 16, 64}, 0},
+		{"gb200-186", 144, 4, 72, 2, {"nvlink", "ib"}, {72, 144}, 0},
+		{"gb200-186", 144, 4, 0, 2, {"nvlink", "ib"}, {4, 144}, 0},
+		{"gb200-186", 144, 72, 0, 2, {"nvlink", "ib"}, {72, 144}, 0},
+		{"ascend910b3", 64, 8, 32, 2, {"hccs", "roce"}, {8, 64}, 1},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct ap_topo *topo = make_topo(rows[i].ndev, rows[i].per_server);
+		const struct ap_machine *m = NULL;
+
+		ctx.diag = ap_diag_create(ctx.arena, false);
+		if (rows[i].per_pod)
+			ck_assert_int_eq(
+				ap_topo_make_pods(&ctx, topo, rows[i].per_pod, &topo), AP_OK);
+		ck_assert_int_eq(ap_machine_make(&ctx, topo, get_chip(rows[i].chip), &m), AP_OK);
+		ck_assert_int_eq(m->nlevel, rows[i].nlevel);
+		ck_assert(m->regular);
+		for (int l = 0; l < m->nlevel; l++) {
+			ck_assert_str_eq(m->level[l].name, rows[i].name[l]);
+			ck_assert_uint_eq(m->ranks[l], rows[i].ranks[l]);
+		}
+		ck_assert_int_eq(said(AP_NOTE, "pod-level"), rows[i].notes);
+	}
+}
+END_TEST
+
+/* Sites of `servers` servers of eight each. */
+static const struct ap_topo *sites_topo(uint32_t nsite, uint32_t servers)
+{
+	struct ap_topo *topo = AP_NEW(ctx.arena, struct ap_topo);
+	uint32_t *of = AP_NEW_N(ctx.arena, uint32_t, nsite * servers);
+	static const char *const id[] = {"a", "b", "c", "d"};
+
+	*topo = *make_topo(nsite * servers * 8, 8);
+	for (uint32_t s = 0; s < topo->nserver; s++)
+		of[s] = s / servers;
+	topo->cluster = (struct ap_tier){.n = nsite, .id = id, .of = of};
+	return topo;
+}
+
+START_TEST(clusters_are_a_level)
+{
+	static const uint32_t ranks[] = {8, 32, 128};
+	const struct ap_machine *m = NULL;
+
+	ck_assert_int_eq(
+		ap_machine_make(&ctx, sites_topo(4, 4), get_chip("ascend910b3"), &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 3);
+	ck_assert_mem_eq(m->ranks, ranks, sizeof ranks);
+	ck_assert_str_eq(m->level[1].name, "roce");
+	ck_assert_str_eq(m->level[2].name, "cluster");
+	ck_assert_double_eq(m->level[2].bandwidth_Bps, m->level[1].bandwidth_Bps);
+	ck_assert_int_eq(m->axis[0].level, 2);
+	ck_assert_int_eq(m->axis[1].level, 2);
+	ck_assert_int_eq(m->axis[2].level, 1);
+	ck_assert_int_eq(said(AP_NOTE, "cluster-level"), 1);
+
+	/* one site is no level, and sites of one server are not joined inside */
+	ck_assert_int_eq(
+		ap_machine_make(&ctx, sites_topo(1, 4), get_chip("ascend910b3"), &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 2);
+	ck_assert_int_eq(said(AP_NOTE, "cluster-level"), 1);
+	ck_assert_int_eq(
+		ap_machine_make(&ctx, sites_topo(4, 1), get_chip("ascend910b3"), &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 2);
+	ck_assert_str_eq(m->level[1].name, "cluster");
+}
+END_TEST
+
+/* A profile may say what joins clusters. */
+START_TEST(a_link_between_clusters)
+{
+	struct ap_chip chip = *get_chip("a100-80");
+	const struct ap_machine *m = NULL;
+
+	chip.level[2] = chip.level[1];
+	chip.level[1].within = AP_WITHIN_CLUSTER;
+	chip.level[2].name = "wan";
+	chip.level[2].bandwidth_Bps = 1e9;
+	chip.nlevel = 3;
+	ck_assert_int_eq(ap_machine_make(&ctx, sites_topo(2, 2), &chip, &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 3);
+	ck_assert_str_eq(m->level[2].name, "wan");
+	ck_assert_uint_eq(m->ranks[1], 16);
+	ck_assert_int_eq(said(AP_NOTE, NULL), 0);
+	/* and without clusters there is nothing for it to join */
+	ck_assert_int_eq(ap_machine_make(&ctx, make_topo(32, 8), &chip, &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 2);
+	ck_assert_str_eq(m->level[1].name, "ib");
+}
+END_TEST
+
 START_TEST(prime_axes)
 {
 	static const struct {
@@ -379,6 +486,9 @@ static void add(TCase *t)
 	tcase_add_test(t, groups_ascend);
 	tcase_add_test(t, axes_equal_their_enumeration);
 	tcase_add_test(t, levels_in_use);
+	tcase_add_test(t, levels_of_super_pods);
+	tcase_add_test(t, clusters_are_a_level);
+	tcase_add_test(t, a_link_between_clusters);
 	tcase_add_test(t, prime_axes);
 	tcase_add_test(t, interleaved_servers);
 	tcase_add_test(t, group_shapes_equal_their_enumeration);

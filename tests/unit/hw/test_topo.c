@@ -8,16 +8,6 @@
 #include "base/str.h"
 #include "hw_test.h"
 
-/* A table from text. */
-static enum ap_status load(const char *text, const struct ap_topo **out)
-{
-	struct ap_json *doc;
-
-	AP_TRY(ap_json_parse(&ctx, "dir/table.json", text, strlen(text), AP_JSON_TRAILING_COMMA,
-		&doc));
-	return ap_topo_load(&ctx, doc, "0123", out);
-}
-
 static enum ap_status load_file(const char *name, const struct ap_topo **out)
 {
 	char *text;
@@ -336,19 +326,6 @@ START_TEST(strict_refuses_what_is_odd)
 }
 END_TEST
 
-static void assert_same(const struct ap_topo *a, const struct ap_topo *b)
-{
-	ck_assert_uint_eq(a->ndev, b->ndev);
-	ck_assert_uint_eq(a->nserver, b->nserver);
-	for (uint32_t s = 0; s < a->nserver; s++)
-		ck_assert_str_eq(a->server[s], b->server[s]);
-	for (uint32_t r = 0; r < a->ndev; r++) {
-		ck_assert_uint_eq(a->place[r].server, b->place[r].server);
-		ck_assert_int_eq(a->place[r].device_id, b->place[r].device_id);
-		ck_assert_str_eq(a->place[r].device_ip, b->place[r].device_ip);
-	}
-}
-
 static void append(void *str, const char *bytes, size_t len)
 {
 	ap_str_addn(str, bytes, len);
@@ -400,62 +377,6 @@ START_TEST(made_topologies)
 	ck_assert_int_eq(ap_topo_make(&ctx, -1, 8, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, 8, 0, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, INT64_MAX, INT64_MAX, &t), AP_USAGE);
-}
-END_TEST
-
-START_TEST(counts_that_hccl_takes_on_910)
-{
-	static const struct {
-		int64_t ndev, per_server;
-		bool legal;
-	} rows[] = {
-		{1, 8, true}, {2, 8, true}, {3, 8, false}, {4, 8, true}, {5, 8, false}, {6, 8, false},
-		{7, 8, false}, {8, 8, true}, {9, 9, false}, {12, 12, false}, {16, 16, false},
-		{16, 8, true}, {24, 8, true}, {1000, 8, true}, {4096, 8, true}, {12, 8, false},
-		{13, 8, false}, {8, 4, false}, {4, 2, false}, {2, 1, false},
-	};
-
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct ap_topo *t = make_topo(rows[i].ndev, rows[i].per_server);
-
-		ctx.diag = ap_diag_create(ctx.arena, false);
-		ck_assert_msg((ap_hccl_check(&ctx, t, "910", false) == AP_OK) == rows[i].legal,
-			"%" PRId64 " cards, %" PRId64 " a server", rows[i].ndev, rows[i].per_server);
-		ck_assert_int_eq(said(AP_ERROR, "hccl-cards") > 0, !rows[i].legal);
-		ck_assert_int_eq(ap_hccl_check(&ctx, t, "910", true), AP_OK);
-		ck_assert_int_eq(said(AP_WARNING, "hccl-cards") > 0, !rows[i].legal);
-	}
-}
-END_TEST
-
-/* All 28 pairs and 70 fours of a server. */
-START_TEST(sets_that_hccl_takes_on_910)
-{
-	int pairs = 0, fours = 0;
-
-	for (unsigned ids = 0; ids < 256; ids++) {
-		struct ap_place place[8] = {{0}};
-		uint32_t n = 0, first = 0;
-		static const char *const server[] = {"a"};
-		struct ap_topo t = {
-			.name = "", .nserver = 1, .server = server, .first = &first, .place = place};
-
-		for (int id = 0; id < 8; id++)
-			if (ids >> id & 1) {
-				place[n] = (struct ap_place){.device_id = id, .next = n + 1};
-				n++;
-			}
-		if (n != 2 && n != 4)
-			continue;
-		place[n - 1].next = AP_NONE;
-		t.ndev = n;
-		if (ap_hccl_check(&ctx, &t, "910", false) == AP_OK)
-			*(n == 2 ? &pairs : &fours) += 1;
-		if (ids == 0x33 || ids == 0x55 || ids == 0x99 || ids == 0x66 || ids == 0xAA || ids == 0xCC)
-			ck_assert_int_eq(ap_hccl_check(&ctx, &t, "910", false), AP_OK);
-	}
-	ck_assert_int_eq(pairs, 12); /* six in each group */
-	ck_assert_int_eq(fours, 8);
 }
 END_TEST
 
@@ -521,8 +442,6 @@ static void add(TCase *t)
 	tcase_add_test(t, strict_refuses_what_is_odd);
 	tcase_add_test(t, written_tables_read_back);
 	tcase_add_test(t, made_topologies);
-	tcase_add_test(t, counts_that_hccl_takes_on_910);
-	tcase_add_test(t, sets_that_hccl_takes_on_910);
 	tcase_add_test(t, large_tables);
 }
 
