@@ -234,17 +234,18 @@ static bool scale(const struct ap_load *l, struct ap_shape *s, uint8_t mask, int
 /* Lists of which an element that belongs to a dimension of the batch grows with it. */
 static const struct {
 	const char *name;
-	bool operand; /* dimensions of the first operand, else of the first result */
+	enum { OF_OPERAND, OF_RESULT, OF_GROWTH } of; /* the first one's dimensions; those of the
+						       * result that the operand does not have */
 } batch_lists[] = {
-	{"shape", false},
-	{"size", false},
-	{"multiples", false},
-	{"begin", true},
-	{"end", true},
+	{"shape", OF_RESULT},
+	{"size", OF_RESULT},
+	{"multiples", OF_GROWTH},
+	{"begin", OF_OPERAND},
+	{"end", OF_OPERAND},
 };
 
 static void scale_list(struct ap_load *l, struct ap_raw_node *n, const struct ap_attr *a,
-	uint8_t mask, int64_t batch)
+	uint32_t mask, int64_t batch)
 {
 	struct ap_attr *copy = ap_arena_memdup(l->ctx->arena, n->n.attrs.v,
 		n->n.attrs.n * sizeof *copy);
@@ -259,16 +260,21 @@ static void scale_list(struct ap_load *l, struct ap_raw_node *n, const struct ap
 
 static void scale_attrs(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 {
+	const struct ap_tensor *in = &l->tensors.v[n->in[0]].t, *out = &l->tensors.v[n->out[0]].t;
 	bool moved = ap_attr_int(&n->n.attrs, "ellipsis_mask", 0) ||
 		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
+	int added = out->shape.rank - in->shape.rank;
 
 	for (size_t i = 0; i < sizeof batch_lists / sizeof *batch_lists; i++) {
 		const struct ap_attr *a = ap_attr_get(&n->n.attrs, batch_lists[i].name);
-		bool operand = batch_lists[i].operand;
-		const struct ap_tensor *t = &l->tensors.v[operand ? n->in[0] : n->out[0]].t;
+		bool operand = batch_lists[i].of == OF_OPERAND;
+		uint32_t mask = operand ? in->batch : out->batch;
 
-		if (a && a->type == AP_ATTR_INTS && a->n <= t->shape.rank && !(operand && moved))
-			scale_list(l, n, a, t->batch, batch);
+		if (batch_lists[i].of == OF_GROWTH && added >= 0)
+			mask &= ~((uint32_t)in->batch << added);
+		if (a && a->type == AP_ATTR_INTS && !(operand && moved) &&
+			a->n <= (operand ? in : out)->shape.rank)
+			scale_list(l, n, a, mask, batch);
 	}
 }
 

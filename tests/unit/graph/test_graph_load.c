@@ -217,7 +217,8 @@ static const char listed[] = HEAD
 	"\"operators\": ["
 	OP("tile", "Tile", "[\"w\"]", T("token"), "\"multiples\": [4, 1, 1]") ","
 	OP("cat", "Concat", "[\"token\",\"x\"]", T("longer"), "\"axis\": 1") ","
-	OP("cut", "Slice", "[\"longer\"]", T("part"),
+	OP("twice", "Tile", "[\"longer\"]", T("wider"), "\"multiples\": [1, 1, 2]") ","
+	OP("cut", "Slice", "[\"wider\"]", T("part"),
 		"\"begin\": [0, 2, 0], \"size\": [4, 3, 10]") ","
 	OP("first", "StridedSlice", "[\"part\"]", T("row"), "\"begin\": [0, 0],"
 		"\"end\": [4, 1], \"strides\": [1, 1], \"shrink_axis_mask\": 2") ","
@@ -232,6 +233,7 @@ START_TEST(batch_is_rescaled_in_lists)
 	ck_assert_msg(load_text(listed, &params, &g) == AP_OK, "%s", messages());
 	ck_assert_str_eq(shape_of(g, "token"), "[12,1,10]");
 	ck_assert_str_eq(shape_of(g, "longer"), "[12,7,10]");
+	ck_assert_str_eq(shape_of(g, "wider"), "[12,7,20]");
 	ck_assert_str_eq(shape_of(g, "part"), "[12,3,10]");
 	ck_assert_str_eq(shape_of(g, "row"), "[12,10]");
 	ck_assert_int_eq(ap_attr_get(&node_of(g, "tile")->attrs, "multiples")->list[0], 12);
