@@ -98,6 +98,20 @@ static int32_t all_of(const struct found *f, const struct places *p, int from, i
 	return (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / p->parts[to], p->parts[from]);
 }
 
+/* Two factors cut further at once: where one alone does not pay. */
+static void pairs(struct found *f, const struct places *p, int32_t by)
+{
+	int32_t count[AP_MAX_FACTOR + 1];
+
+	for (int a = 0; a < p->n - 1; a++)
+		for (int b = 0; b < a; b++) {
+			memcpy(count, p->parts, sizeof count);
+			count[a] *= by;
+			count[b] *= by;
+			offer(f, count);
+		}
+}
+
 static void find_beside(struct found *f, const int32_t *count)
 {
 	const struct ap_lazy *l = f->l;
@@ -120,6 +134,9 @@ static void find_beside(struct found *f, const int32_t *count)
 			if (all > 1)
 				shift(f, &p, from, to, all);
 		}
+	for (int i = 0; i < l->nprime; i++)
+		if (rest % ((int64_t)l->prime[i] * l->prime[i]) == 0)
+			pairs(f, &p, l->prime[i]);
 }
 
 struct ap_lazy_list ap_lazy_beside(struct ap_lazy *l, uint32_t cls, uint32_t state)

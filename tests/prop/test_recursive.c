@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The double recursion on random graphs, held against the rules, and against the exact engine. */
+#include <math.h>
+
+#include "plan/recursive.h"
+#include "trial.h"
+#include "unit.h"
+
+enum { OPERATORS = 14, DEVICES = 16, CASES = 300, LIMITS = 3 };
+
+static void recursion(struct trial *t, const int32_t *const *fixed, int64_t limit,
+	struct ap_recursive *out)
+{
+	ap_plan_recursive(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed, limit, out);
+}
+
+/* What it says of its counts is so. */
+static void sound(struct trial *t, const struct ap_recursive *r)
+{
+	const struct ap_graph *g = t->f.graph;
+	const char *why;
+	struct ap_plan p;
+	ap_id node;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		REQUIRE(t, ap_space_legal(&t->f.ctx, &g->node[i].bound, r->counts[i],
+				   t->f.machine->ndev, &t->f.step, &why), "%s: %s", g->node[i].name, why);
+	why = ap_plan_conflict(&t->f.ctx, g, t->f.machine->ndev, r->counts, &node);
+	REQUIRE(t, r->allowed == !why, "%s", why ? why : "no conflict");
+	if (!r->allowed)
+		return;
+	trial_plan(t, r->counts, &p);
+	REQUIRE(t, r->objective_s == ap_plan_objective_s(&p), "%.17g, the plan's is %.17g",
+		r->objective_s, ap_plan_objective_s(&p));
+	REQUIRE(t, r->memory_bytes == p.prediction.memory.total - t->taken_bytes,
+		"%" PRId64 " bytes, the plan needs %" PRId64, r->memory_bytes,
+		p.prediction.memory.total - t->taken_bytes);
+	REQUIRE(t, r->lower_bound_s <= r->objective_s, "%.17g", r->lower_bound_s);
+}
+
+static struct { /* gaps to the optimum, of all cases */
+	double v[10000];
+	size_t n;
+} gaps;
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void add_gap(double gap)
+{
+	if (gaps.n < sizeof gaps.v / sizeof *gaps.v)
+		gaps.v[gaps.n++] = gap;
+}
+
+static void report_gaps(const char *what, double median, double tenth)
+{
+	double m, t;
+
+	if (gaps.n < 100)
+		return;
+	qsort(gaps.v, gaps.n, sizeof *gaps.v, compare);
+	m = gaps.v[gaps.n / 2];
+	t = gaps.v[gaps.n * 9 / 10];
+	printf("%s: gap to the optimum in %zu cases: median %.2f %%, 90 %% below %.2f %%, at most "
+	       "%.2f %%\n", what, gaps.n, 100 * m, 100 * t, 100 * gaps.v[gaps.n - 1]);
+	ck_assert_double_le(m, median);
+	ck_assert_double_le(t, tenth);
+}
+
+static void unlimited(struct trial *t)
+{
+	struct ap_recursive r;
+	struct ap_plan best;
+
+	recursion(t, NULL, AP_NO_LIMIT, &r);
+	sound(t, &r);
+	REQUIRE(t, r.allowed && r.fits, "without limits and fixed operators");
+	REQUIRE(t, trial_search(t, NO_MEMORY_LIMIT, "dynamic_programming", true, &best) == AP_OK,
+		"the recursion found a plan");
+	REQUIRE(t, r.objective_s >= best.search.lower_bound_s, "%.17g is below %.17g",
+		r.objective_s, best.search.lower_bound_s);
+	REQUIRE(t, r.lower_bound_s <= best.search.lower_bound_s, "bound %.17g is above %.17g",
+		r.lower_bound_s, best.search.lower_bound_s);
+	t->telling = t->f.machine->ndev > 1;
+	if (t->telling)
+		add_gap(r.objective_s / best.search.lower_bound_s - 1);
+}
+
+START_TEST(recursion_is_sound_and_near)
+{
+	gaps.n = 0;
+	trial_each(CASES, OPERATORS, DEVICES, unlimited);
+	report_gaps("recursion", 0.001, 0.02);
+}
+END_TEST
+
+static void fix_some(struct trial *t, const int32_t *const *counts, const int32_t **fixed)
+{
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		fixed[i] = random_below(&t->random, 3) == 0 ? counts[i] : NULL;
+}
+
+static void pinned(struct trial *t)
+{
+	const int32_t *const *counts = trial_counts(t);
+	const int32_t **fixed = AP_NEW_N(t->f.ctx.arena, const int32_t *, t->f.graph->nnode);
+	struct ap_request rq = {.graph = t->f.graph, .machine = t->f.machine, .step = &t->f.step,
+		.capacity_bytes = NO_MEMORY_LIMIT, .search_mode = "dynamic_programming",
+		.prune = true};
+	struct ap_recursive r;
+	struct ap_plan best;
+
+	if (!counts)
+		return;
+	fix_some(t, counts, fixed);
+	recursion(t, fixed, AP_NO_LIMIT, &r);
+	sound(t, &r);
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		for (int f = 0; fixed[i] && f < t->f.graph->node[i].bound.nfactor; f++) {
+			REQUIRE(t, r.counts[i][f] == fixed[i][f], "%s is fixed",
+				t->f.graph->node[i].name);
+			t->telling |= fixed[i][f] > 1;
+		}
+	REQUIRE(t, ap_drive_evaluate(&t->f.ctx, &rq, fixed, &best) == AP_OK, "completing");
+	if (!r.allowed)
+		return;
+	REQUIRE(t, r.objective_s >= best.search.objective_s, "%.17g is below %.17g", r.objective_s,
+		best.search.objective_s);
+	add_gap(r.objective_s / best.search.objective_s - 1);
+}
+
+START_TEST(what_is_fixed_stays)
+{
+	gaps.n = 0;
+	trial_each(CASES, OPERATORS, DEVICES, pinned);
+	report_gaps("recursion with fixed operators", 0.001, 0.05);
+}
+END_TEST
+
+static void limited(struct trial *t)
+{
+	struct ap_recursive free, r;
+	struct ap_plan best, plan;
+
+	recursion(t, NULL, AP_NO_LIMIT, &free);
+	trial_plan(t, free.counts, &plan);
+	for (int i = 0; i < LIMITS; i++) {
+		int64_t capacity = trial_capacity(t, &plan), limit = capacity - t->taken_bytes;
+		enum ap_status st = trial_search(t, capacity, "dynamic_programming", true, &best);
+
+		recursion(t, NULL, limit, &r);
+		sound(t, &r);
+		REQUIRE(t, r.fits == (r.memory_bytes <= limit), "%" PRId64 " of %" PRId64 " bytes",
+			r.memory_bytes, limit);
+		REQUIRE(t, st == AP_OK || !r.fits, "proven not to fit");
+		if (st != AP_OK)
+			continue;
+		t->telling = true;
+		REQUIRE(t, !r.fits || r.objective_s >= best.search.lower_bound_s,
+			"%.17g is below %.17g", r.objective_s, best.search.lower_bound_s);
+		add_gap(r.fits ? r.objective_s / best.search.lower_bound_s - 1 : INFINITY);
+	}
+}
+
+START_TEST(memory_limit_is_kept)
+{
+	gaps.n = 0;
+	trial_each(CASES, OPERATORS, DEVICES, limited);
+	report_gaps("recursion with a memory limit", 0.05, INFINITY);
+}
+END_TEST
+
+static void same_again(struct trial *t)
+{
+	struct ap_recursive a, b;
+	int64_t limit;
+
+	recursion(t, NULL, AP_NO_LIMIT, &a);
+	limit = (int64_t)random_below(&t->random, (uint64_t)a.memory_bytes + 1);
+	recursion(t, NULL, limit, &a);
+	t->f.ctx.jobs = 8;
+	ap_arena_alloc(t->f.ctx.scratch, 1, 1 + random_below(&t->random, 100000));
+	recursion(t, NULL, limit, &b);
+	REQUIRE(t, a.objective_s == b.objective_s && a.memory_bytes == b.memory_bytes &&
+			a.work == b.work && a.fits == b.fits, "figures");
+	for (ap_id i = 0; i < t->f.graph->nnode; i++) {
+		const struct ap_bound *bound = &t->f.graph->node[i].bound;
+
+		REQUIRE(t, memcmp(a.counts[i], b.counts[i], bound->nfactor * sizeof(int32_t)) == 0,
+			"%s", t->f.graph->node[i].name);
+		for (int f = 0; f < bound->nfactor; f++)
+			t->telling |= a.counts[i][f] > 1;
+	}
+}
+
+START_TEST(result_is_the_same_again)
+{
+	trial_each(CASES, OPERATORS, DEVICES, same_again);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {recursion_is_sound_and_near, what_is_fixed_stays,
+		memory_limit_is_kept, result_is_the_same_again};
+
+	return RUN_TESTS("recursive", tests);
+}
