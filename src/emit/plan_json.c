@@ -180,8 +180,12 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 		ap_jw_kstr(w, "name", b->name);
 		if (b->applicable) {
 			ap_jw_knum(w, "step_time_s", b->step_time_s);
+			ap_jw_knum(w, "objective_s", b->objective_s);
 			ap_jw_kint(w, "memory_bytes", b->memory_bytes);
 			ap_jw_kbool(w, "fits", b->fits);
+			if (pw->p->search.lower_bound_s > 0)
+				ap_jw_knum(w, "gap",
+					b->objective_s / pw->p->search.lower_bound_s - 1);
 		} else {
 			ap_jw_kstr(w, "not_applicable", b->why_not ? b->why_not : "");
 		}

@@ -154,8 +154,12 @@ static void add_baseline(struct ap_str *out, const struct ap_plan *p, const stru
 		add_tenths(out, b->step_time_s / p->prediction.step_time_s);
 		ap_str_add(out, " times the plan's, ");
 	}
-	ap_str_addf(out, "%s%s\n", ap_format_bytes(b->memory_bytes, buf),
+	ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
 		b->fits ? "" : " (does not fit)");
+	if (b->fits && p->search.lower_bound_s > 0)
+		ap_str_addf(out, ", %.1f %% above the bound",
+			100 * (b->objective_s / p->search.lower_bound_s - 1));
+	ap_str_addc(out, '\n');
 }
 
 static void add_cut(struct ap_str *out, const struct ap_layout *l)

@@ -19,6 +19,8 @@ struct ap_request {
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
 	bool prune; /* normally true */
+	const int32_t *const *given; /* counts that are fixed beside the graph's pins, [node][factor], rows
+	                              * may be NULL; may be NULL */
 	uint32_t nsetting; /* echoed in the plan */
 	const struct ap_setting *setting;
 };
@@ -38,7 +40,7 @@ enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 
 /*
  * Evaluates given counts ([node][factor]; rows may be NULL: those operators are completed by the
- * cheapest choice given the fixed ones). A plan above the memory capacity is still returned (AP_OK).
+ * best choice given the fixed ones). A plan above the memory capacity is still returned (AP_OK).
  */
 enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, struct ap_plan *out);

@@ -65,7 +65,7 @@ struct ap_baseline {
 	const char *name; /* "data parallel" */
 	bool applicable;
 	const char *why_not; /* when not applicable */
-	double step_time_s;
+	double step_time_s, objective_s;
 	int64_t memory_bytes;
 	bool fits;
 };

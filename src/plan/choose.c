@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/choose.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "plan/fit.h"
+
+#define AUTO_ENGINE "dynamic_programming"
+#define POOR 1.5 /* times the bound: a plan of little memory may well be better */
+
+const struct ap_engine *ap_choose_engine(const struct ap_request *rq)
+{
+	return ap_engine_find(strcmp(rq->search_mode, "auto") == 0 ? AUTO_ENGINE : rq->search_mode);
+}
+
+int64_t ap_choose_limit_bytes(const struct ap_request *rq)
+{
+	const struct ap_software *sw = rq->step->software;
+	int64_t taken = sw ? sw->context_bytes : 0;
+
+	if (sw && rq->machine->ndev > 1)
+		taken += sw->comm_buffer_bytes;
+	return rq->capacity_bytes - taken;
+}
+
+enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq, bool by_memory,
+	const int32_t *const *fixed, const struct ap_table **out)
+{
+	struct ap_table_params params = {.prune = rq->prune, .by_memory = by_memory, .fixed = fixed,
+		.budget_bytes = rq->budget.table_bytes};
+
+	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
+}
+
+bool ap_chosen_any(const struct ap_chosen *c)
+{
+	return c->choice.outcome == AP_OUT_OPTIMAL || c->choice.outcome == AP_OUT_FEASIBLE;
+}
+
+const int32_t *const *ap_chosen_counts(struct ap_ctx *ctx, const struct ap_table *t,
+	const uint32_t *pick)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, t->graph->nnode);
+
+	for (ap_id i = 0; i < t->graph->nnode; i++)
+		counts[i] = ap_table_counts(t, i, pick[i]);
+	return counts;
+}
+
+static bool fits(const struct ap_chosen *c, int64_t limit)
+{
+	return c->choice.memory + ap_fit_temporary_bytes(c->table, c->choice.pick) <= limit;
+}
+
+/* Where nothing or little was found: a plan of little memory, from either table. */
+static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const struct ap_table *plain, struct ap_chosen *c)
+{
+	struct ap_choice other = {.outcome = AP_OUT_LIMIT, .lower_bound = c->choice.lower_bound};
+	int64_t limit = ap_choose_limit_bytes(rq);
+
+	if (ap_chosen_any(c) && c->choice.cost <= POOR * c->choice.lower_bound)
+		return;
+	ap_fit_lean(ctx, c->table, engine, limit, &c->choice);
+	if (c->table == plain || !ap_fit_lean(ctx, plain, engine, limit, &other) ||
+		(ap_chosen_any(c) && c->choice.cost <= other.cost))
+		return;
+	other.work += c->choice.work;
+	c->choice = other;
+	c->table = plain;
+}
+
+/* Again, on a table that was pruned with an eye on memory. */
+static enum ap_status choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *c)
+{
+	const struct ap_table *plain = c->table;
+	struct ap_budget budget = rq->budget;
+
+	if (budget.work > 0)
+		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
+	AP_TRY(ap_choose_table(ctx, rq, true, fixed, &c->table));
+	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
+	if (c->choice.outcome != AP_OUT_INFEASIBLE)
+		fall_back(ctx, rq, engine, plain, c);
+	return AP_OK;
+}
+
+/*
+ * First without the memory limit: when that optimum fits, it is the answer. Where the search is
+ * stopped or spent before it found a plan that fits, one of little memory is better than none.
+ */
+enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *c)
+{
+	*c = (struct ap_chosen){0};
+	AP_TRY(ap_choose_table(ctx, rq, false, fixed, &c->table));
+	engine->solve(ctx, c->table->problem, &rq->budget, &c->choice);
+	if (c->choice.outcome == AP_OUT_INFEASIBLE)
+		return AP_OK;
+	if (ap_chosen_any(c) && fits(c, ap_choose_limit_bytes(rq)))
+		return AP_OK;
+	if (ap_ctx_stopped(ctx)) {
+		c->choice.outcome = AP_OUT_LIMIT;
+		fall_back(ctx, rq, engine, c->table, c);
+		return AP_OK;
+	}
+	if (engine->flags & AP_ENGINE_MEMORY)
+		return choose_limited(ctx, rq, engine, fixed, c);
+	c->choice.outcome = AP_OUT_LIMIT;
+	return AP_OK;
+}
+
+enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_choice *c)
+{
+	const struct ap_step *step = rq->step;
+	uint32_t ndev = rq->machine->ndev;
+	bool shards = ndev > 1 && step->training && !step->optimizer_sharding;
+	char need[32], have[32], lack[32];
+	int64_t taken = rq->capacity_bytes - ap_choose_limit_bytes(rq);
+	int64_t least = c->least_memory + taken;
+
+	if (c->least_memory < 0)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
+			"no strategy fits: the operators that share a parameter, and what is given for "
+			"them, have no cut in common");
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+		"no strategy fits the memory: at least %s are needed on %s%u device%s, %s are usable, "
+		"%s are short; more devices,%s more --micro-batches or a smaller --batch would help",
+		ap_format_bytes(least, need), ndev > 1 ? "each of " : "", ndev, ndev > 1 ? "s" : "",
+		ap_format_bytes(rq->capacity_bytes, have),
+		ap_format_bytes(least - rq->capacity_bytes, lack),
+		shards ? " --enable-parallel-optimizer," : "");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's choice, from a table of costs, with an eye on the memory of a device. */
+#ifndef AP_PLAN_CHOOSE_H
+#define AP_PLAN_CHOOSE_H
+
+#include "plan/drive.h"
+
+struct ap_chosen {
+	const struct ap_table *table; /* that was searched */
+	struct ap_choice choice;
+};
+
+/* Was any choice found? */
+bool ap_chosen_any(const struct ap_chosen *c);
+
+/* Counts per node of a pick of the table; in the run arena. */
+const int32_t *const *ap_chosen_counts(struct ap_ctx *ctx, const struct ap_table *t,
+	const uint32_t *pick);
+
+/* The engine that a request names. */
+const struct ap_engine *ap_choose_engine(const struct ap_request *rq);
+
+/* What the plan itself may use of a device. */
+int64_t ap_choose_limit_bytes(const struct ap_request *rq);
+
+enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq, bool by_memory,
+	const int32_t *const *fixed, const struct ap_table **out);
+
+/*
+ * The engine's choice that fits the memory, some operators fixed. AP_OK with any outcome; AP_LIMIT,
+ * with a message, where the table would be too large.
+ */
+enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *out);
+
+/* Says why a choice is infeasible: what is short and by how much. AP_INFEASIBLE. */
+enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_choice *c);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/rival.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "plan/choose.h"
+#include "plan/recursive.h"
+
+#define DOUBT 0.01 /* of a simulated time */
+
+void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
+{
+	*r = (struct ap_rivals){.ctx = ctx};
+	r->maker = ap_plan_maker_create(ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
+}
+
+static bool fits(const struct ap_plan *p)
+{
+	return p->prediction.memory.total <= p->capacity_bytes;
+}
+
+static bool is_faster(const struct ap_plan *a, const struct ap_plan *b)
+{
+	return a->prediction.step_time_s < b->prediction.step_time_s;
+}
+
+static struct ap_baseline *add_baseline(struct ap_rivals *r, const char *name)
+{
+	struct ap_baseline *b = &r->baseline[r->nbaseline++];
+
+	assert(r->nbaseline <= AP_MAX_BASELINES);
+	*b = (struct ap_baseline){.name = name};
+	return b;
+}
+
+void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why)
+{
+	add_baseline(r, name)->why_not = why;
+}
+
+struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts)
+{
+	struct ap_rival *v = &r->v[r->n++];
+	struct ap_baseline *b;
+
+	assert(r->n <= AP_MAX_RIVALS);
+	ap_plan_sketch(r->maker, counts, &v->plan);
+	if (!name)
+		return v;
+	b = add_baseline(r, name);
+	b->applicable = true;
+	b->step_time_s = v->plan.prediction.step_time_s;
+	b->objective_s = v->plan.search.objective_s;
+	b->memory_bytes = v->plan.prediction.memory.total;
+	b->fits = fits(&v->plan);
+	return v;
+}
+
+bool ap_rival_fits(const struct ap_rivals *r)
+{
+	for (int i = 0; i < r->n; i++)
+		if (fits(&r->v[i].plan))
+			return true;
+	return false;
+}
+
+/* What is not fixed is cut by the batch; NULL where that is no plan. */
+static const int32_t *const *batch_counts(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed)
+{
+	const char *why;
+	ap_id node;
+	const int32_t *const *all = ap_baseline_data_parallel(r->ctx, rq->graph, rq->machine->ndev,
+		rq->step, &why);
+	const int32_t **counts;
+
+	if (!all)
+		return NULL;
+	counts = AP_NEW_N(r->ctx->arena, const int32_t *, rq->graph->nnode);
+	for (ap_id i = 0; i < rq->graph->nnode; i++)
+		counts[i] = fixed && fixed[i] ? fixed[i] : all[i];
+	return ap_plan_conflict(r->ctx, rq->graph, rq->machine->ndev, counts, &node) ? NULL : counts;
+}
+
+static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_t *const *fixed,
+	struct ap_chosen *c)
+{
+	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+
+	c->choice.outcome = AP_OUT_LIMIT;
+	if (ap_choose(ctx, rq, exact, fixed, c) != AP_OK)
+		return false;
+	if (c->choice.outcome == AP_OUT_INFEASIBLE && c->choice.least_memory >= 0)
+		exact->solve(ctx, c->table->problem, &rq->budget, &c->choice);
+	return ap_chosen_any(c);
+}
+
+/* The exact engine's completion: within the memory, else without regard to it; the recursion's
+ * where that is too much work. */
+static enum ap_status complete_additive(struct ap_ctx *ctx, const struct ap_request *asked,
+	const int32_t *const *fixed, const int32_t *const **counts)
+{
+	struct ap_ctx quiet = *ctx;
+	struct ap_request rq = *asked;
+	struct ap_recursive recursion;
+	struct ap_chosen c = {0};
+
+	quiet.diag = ap_diag_create(ctx->arena, false);
+	rq.budget = (struct ap_budget){.work = AP_DEFAULT_WORK,
+		.table_bytes = asked->budget.table_bytes};
+	if (choose(&quiet, &rq, fixed, &c)) {
+		*counts = ap_chosen_counts(ctx, c.table, c.choice.pick);
+		return AP_OK;
+	}
+	if (c.choice.outcome == AP_OUT_INFEASIBLE)
+		return ap_choose_infeasible(ctx, &rq, &c.choice);
+	ap_plan_recursive(ctx, rq.graph, rq.machine, rq.step, fixed, ap_choose_limit_bytes(&rq),
+		&recursion);
+	*counts = recursion.counts;
+	return recursion.allowed ? AP_OK
+		: ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"a limit was hit before the strategy was completed");
+}
+
+/* The plan, or that in which all but what is fixed is cut by the batch, where that is faster. */
+static const struct ap_plan *or_by_batch(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_plan *plan)
+{
+	const int32_t *const *counts = batch_counts(r, rq, fixed);
+	struct ap_plan *other;
+
+	if (!counts)
+		return plan;
+	other = AP_NEW(r->ctx->arena, struct ap_plan);
+	ap_plan_sketch(r->maker, counts, other);
+	return fits(other) && (!fits(plan) || is_faster(other, plan)) ? other : plan;
+}
+
+enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_plan **out)
+{
+	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
+	const int32_t *const *counts;
+
+	AP_TRY(complete_additive(r->ctx, rq, fixed, &counts));
+	ap_plan_sketch(r->maker, counts, plan);
+	*out = or_by_batch(r, rq, fixed, plan);
+	return AP_OK;
+}
+
+/* Counts of the operators that a checkpoint holds and of those that are fixed anyway; *open: are
+ * there others? */
+static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_plan *p,
+	const int32_t *const *fixed, bool *open)
+{
+	const int32_t **counts = AP_NEW_N(r->ctx->arena, const int32_t *, p->graph->nnode);
+
+	*open = false;
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		if (fixed && fixed[i])
+			counts[i] = fixed[i];
+		else if (p->op[i].in_checkpoint)
+			counts[i] = p->op[i].place.count;
+		*open |= !counts[i];
+	}
+	return counts;
+}
+
+/* The plan as its checkpoint tells it; itself where that needs no completion or has none. */
+static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_rival *v)
+{
+	const struct ap_plan *completed;
+	bool open;
+	const int32_t *const *counts = held_counts(r, &v->plan, fixed, &open);
+
+	if (!open)
+		return &v->plan;
+	if (v->optimal)
+		return or_by_batch(r, rq, counts, &v->plan);
+	return ap_rival_complete(r, rq, counts, &completed) == AP_OK ? completed : &v->plan;
+}
+
+/* Simulated time, of a proven optimum with the benefit of the doubt. */
+static double standing_s(const struct ap_rival *v, const struct ap_plan *p)
+{
+	return p->prediction.step_time_s * (v->optimal ? 1 - DOUBT : 1);
+}
+
+/* The best that fits and was not taken yet. */
+static int next_best(const struct ap_rivals *r, const bool *taken)
+{
+	int best = -1;
+
+	for (int i = 0; i < r->n; i++)
+		if (!taken[i] && fits(&r->v[i].plan) &&
+			(best < 0 || standing_s(&r->v[i], &r->v[i].plan) <
+					standing_s(&r->v[best], &r->v[best].plan)))
+			best = i;
+	return best;
+}
+
+/* In order of their standing, until what is left cannot be better than what was told. */
+static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed)
+{
+	const struct ap_plan *best = NULL;
+	bool taken[AP_MAX_RIVALS] = {false};
+	double best_s = INFINITY;
+
+	for (int i; (i = next_best(r, taken)) >= 0; taken[i] = true) {
+		const struct ap_plan *told;
+
+		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s)
+			break;
+		told = as_told(r, rq, fixed, &r->v[i]);
+		if (fits(told) && standing_s(&r->v[i], told) < best_s) {
+			best = told;
+			best_s = standing_s(&r->v[i], told);
+		}
+	}
+	return best;
+}
+
+const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, bool complete)
+{
+	bool none[AP_MAX_RIVALS] = {false};
+	int first = next_best(r, none);
+	const struct ap_plan *best = complete ? best_told(r, rq, fixed)
+		: first >= 0                      ? &r->v[first].plan
+						  : NULL;
+
+	for (int i = 0; i < r->n; i++) {
+		const struct ap_plan *told = &r->v[i].plan;
+
+		if (!r->v[i].baseline || !fits(told) || (best && !is_faster(told, best)))
+			continue;
+		if (complete)
+			told = as_told(r, rq, fixed, &r->v[i]);
+		if (fits(told))
+			best = told;
+	}
+	return best;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans that compete: each is simulated, the fastest that fits the memory is taken; but a proven
+ * optimum of the objective gives way only to what is faster by more than the simulation can tell, or
+ * to data parallel, which no plan may be slower than. What is taken is what its checkpoint stands for: MindSpore's files name only the operators that have parameters, so
+ * the others must be what ap_rival_complete() makes of those, here and in `evaluate`.
+ */
+#ifndef AP_PLAN_RIVAL_H
+#define AP_PLAN_RIVAL_H
+
+#include "plan/drive.h"
+
+#define AP_MAX_RIVALS 6
+#define AP_MAX_BASELINES 2
+
+struct ap_rival {
+	struct ap_plan plan; /* a sketch */
+	bool optimal; /* its objective is proven: completing it anew would give it again */
+	bool baseline; /* no plan may be slower */
+};
+
+struct ap_rivals {
+	struct ap_ctx *ctx;
+	struct ap_plan_maker *maker;
+	int n;
+	struct ap_rival v[AP_MAX_RIVALS];
+	uint32_t nbaseline;
+	struct ap_baseline baseline[AP_MAX_BASELINES];
+};
+
+void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq);
+
+/* Adds the plan of counts, as a baseline too where it has a name. Returns it. */
+struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts);
+
+/* Adds a baseline that there is none of, and why. */
+void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why);
+
+/* Does any plan fit the memory? */
+bool ap_rival_fits(const struct ap_rivals *r);
+
+/*
+ * The plan that some fixed operators stand for: the others as the exact engine completes them within
+ * the memory, or cut by the batch where that is faster; above the memory where nothing fits.
+ * AP_INFEASIBLE, with a message, when what is fixed leaves no plan.
+ */
+enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_plan **out);
+
+/* The fastest plan that fits, completed from what a checkpoint holds of it (unless !complete, for
+ * want of time); NULL: none fits. Of equals the one added first. */
+const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, bool complete);
+
+#endif
