@@ -10,7 +10,7 @@
 
 #define F32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_FLOAT32, {__VA_ARGS__}}
 #define I32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_INT32, {__VA_ARGS__}}
-#define MAX_IN 3
+#define MAX_IN 5
 
 struct operator {
 	const char *type;
@@ -75,6 +75,32 @@ static const struct operator operators[] = {
 		{F32(2, 16, 64), F32(2, 16, 64), F32(2, 16, 64)}, 8,
 		3, {3, 3, 3}, {{2, 2, 2}, {2, 1, 2}, {2, 1, 2}},
 		"2 2 2", {"2 1 0", "2 -1 0", "2 -1 0"}, "2 1 0"},
+	/* [N,Ci,H,W,Co]; kernel dimensions have no axis */
+	{"Conv2D", {{"pad_mode", AP_ATTR_STRING, .s = "same"}}, 2, {F32(8, 4, 16, 16), F32(8, 4, 3, 3)},
+		16, 2, {4, 4}, {{2, 2, 2, 1}, {2, 2, 1, 1}},
+		"2 2 2 2", {"3 2 1 -1", "0 2 -1 -1"}, "3 0 1 -1"},
+	{"Conv2D", {{"pad_mode", AP_ATTR_STRING, .s = "same"}}, 2, {F32(8, 4, 16, 16), F32(8, 4, 3, 3)},
+		16, 2, {4, 4}, {{1, 1, 4, 4}, {1, 1, 1, 1}},
+		"4 4", {"-1 -1 1 0", "-1 -1 -1 -1"}, "-1 -1 1 0"},
+	{"Conv2D", {{"pad_mode", AP_ATTR_STRING, .s = "same"}}, 2, {F32(8, 4, 16, 16), F32(8, 4, 3, 3)},
+		16, 2, {4, 4}, {{1, 1, 1, 1}, {1, 1, 3, 1}},
+		.why = "vector 1, dimension 2: 3 parts, but it may not be cut"},
+	{"Conv2D", {{"pad_mode", AP_ATTR_STRING, .s = "valid"}}, 2, {F32(8, 4, 18, 18), F32(8, 4, 3, 3)},
+		16, 2, {4, 4}, {{1, 1, 2, 1}, {1, 1, 1, 1}},
+		.why = "Conv2D does not allow this combination of cuts (convolution)"},
+	{"Conv2D", {{"group", AP_ATTR_INT, .i = 2}}, 2, {F32(8, 4, 16, 16), F32(8, 2, 3, 3)},
+		16, 2, {4, 4}, {{1, 2, 1, 1}, {2, 1, 1, 1}},
+		.why = "factor g may not be cut"},
+	{"BatchNorm", {{"is_training", AP_ATTR_BOOL, .i = 1}}, 5,
+		{F32(8, 4, 16, 16), F32(4), F32(4), F32(4), F32(4)},
+		16, 5, {4, 1, 1, 1, 1}, {{4, 2, 1, 2}, {2}, {2}, {2}, {2}},
+		"4 2 2", {"2 1 -1 0", "1", "1", "1", "1"}, "2 1 -1 0"},
+	{"RmsNorm", .nin = 2, .in = {F32(8, 16, 32), F32(32)}, .ndev = 8,
+		.n = 2, .rank = {3, 1}, .cut = {{4, 2, 1}, {1}},
+		.dev = "4 2", .in_map = {"1 0 -1", "-1"}, .out_map = "1 0 -1"},
+	{"SparseSoftmaxCrossEntropyWithLogits", .nin = 2, .in = {F32(32, 100), I32(32)},
+		.ndev = 8, .n = 2, .rank = {2, 1}, .cut = {{8, 1}, {8}},
+		.dev = "8", .in_map = {"0 -1", "0"}, .out_map = ""},
 };
 
 static struct ap_ctx ctx;
