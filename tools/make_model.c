@@ -14,57 +14,79 @@
 enum { EXIT_USAGE = 2, EXIT_IO = 6 };
 
 struct options {
-	struct model_gpt_params gpt;
+	struct model_params params;
 	const char *attention, *dtype;
 };
 
-enum kind { SIZE, TEXT, FRACTION };
+enum value { SIZE, TEXT, SHARE, FACTOR };
 
 static const struct option {
 	const char *name;
-	enum kind kind;
+	enum value value;
+	uint32_t bit; /* of the models that take it; 0: all do */
 	size_t offset; /* in struct options */
-	bool mix; /* multiple_mix takes it too */
 	const char *help;
 } options[] = {
-	{"--name", TEXT, offsetof(struct options, gpt.name), true, "what the graph is called"},
-	{"--batch", SIZE, offsetof(struct options, gpt.batch), true, "samples of a step"},
-	{"--layers", SIZE, offsetof(struct options, gpt.layers), false, "transformer blocks"},
-	{"--hidden", SIZE, offsetof(struct options, gpt.hidden), false, "units of a layer"},
-	{"--heads", SIZE, offsetof(struct options, gpt.heads), false, "of the attention"},
-	{"--sequence", SIZE, offsetof(struct options, gpt.sequence), false, "tokens of a sample"},
-	{"--vocabulary", SIZE, offsetof(struct options, gpt.vocabulary), false, "rows of the table"},
-	{"--attention", TEXT, offsetof(struct options, attention), false, "small or flash"},
-	{"--dtype", TEXT, offsetof(struct options, dtype), false, "float16, bfloat16 or float32"},
-	{"--dropout", FRACTION, offsetof(struct options, gpt.dropout), false, "0 leaves it out"},
+#define PARAM(field) offsetof(struct options, params.field)
+	{"--name", TEXT, 0, PARAM(name), "what the graph is called"},
+	{"--batch", SIZE, 0, PARAM(batch), "samples of a step"},
+	{"--layers", SIZE, MODEL_LAYERS, PARAM(layers), "blocks"},
+	{"--hidden", SIZE, MODEL_HIDDEN, PARAM(hidden), "units of a layer or row"},
+	{"--heads", SIZE, MODEL_HEADS, PARAM(heads), "of the attention"},
+	{"--kv-heads", SIZE, MODEL_KV_HEADS, PARAM(kv_heads), "of keys and values"},
+	{"--inner", SIZE, MODEL_INNER, PARAM(inner), "units of the feed-forward part"},
+	{"--sequence", SIZE, MODEL_SEQUENCE, PARAM(sequence), "tokens of a sample"},
+	{"--vocabulary", SIZE, MODEL_VOCABULARY, PARAM(vocabulary), "rows of the table"},
+	{"--classes", SIZE, MODEL_CLASSES, PARAM(classes), "results of the classifier"},
+	{"--experts", SIZE, MODEL_EXPERTS, PARAM(experts), "of a block"},
+	{"--active", SIZE, MODEL_ACTIVE, PARAM(active), "experts of a token"},
+	{"--capacity", FACTOR, MODEL_CAPACITY, PARAM(capacity), "room of an expert / its share"},
+	{"--attention", TEXT, MODEL_ATTENTION, offsetof(struct options, attention),
+		"small or flash"},
+	{"--dtype", TEXT, MODEL_DTYPE, offsetof(struct options, dtype),
+		"float16, bfloat16 or float32"},
+	{"--dropout", SHARE, MODEL_DROPOUT, PARAM(dropout), "0 leaves it out"},
+#undef PARAM
 };
 enum { NOPTION = sizeof options / sizeof *options };
 
-static _Noreturn void usage(const char *what, const char *name)
+static bool takes(const struct model_kind *kind, const struct option *row)
+{
+	return !row->bit || (kind->takes & row->bit);
+}
+
+/* The options of a model, or all models. */
+static _Noreturn void usage(const struct model_kind *kind, const char *what, const char *name)
 {
 	if (what)
 		fprintf(stderr, "make_model: %s: %s\n", name, what);
-	fputs("usage: make_model multiple_mix|gpt3 [OPTION VALUE]...\n", stderr);
-	for (size_t i = 0; i < NOPTION; i++)
-		fprintf(stderr, "  %-13s %s%s\n", options[i].name, options[i].help,
-			options[i].mix ? "" : " (gpt3)");
+	fputs("usage: make_model MODEL [OPTION VALUE]...\n", stderr);
+	for (size_t i = 0; !kind && model_kind_at(i); i++)
+		fprintf(stderr, "  %s\n", model_kind_at(i)->name);
+	for (size_t i = 0; kind && i < NOPTION; i++)
+		if (takes(kind, &options[i]))
+			fprintf(stderr, "  %-13s %s\n", options[i].name, options[i].help);
 	exit(EXIT_USAGE);
 }
 
-static void set(struct options *o, const struct option *row, const char *value)
+static void set(struct options *o, const struct model_kind *kind, const struct option *row,
+	const char *value)
 {
 	void *at = (char *)o + row->offset;
-	double fraction;
+	double number;
 
-	switch (row->kind) {
+	switch (row->value) {
 	case SIZE:
-		if (!ap_parse_int(value, 1, 1 << 24, at))
-			usage("a whole number from 1 to 16777216 is expected", row->name);
+		if (!ap_parse_int(value, 1, 1 << 28, at))
+			usage(kind, "a whole number from 1 to 268435456 is expected", row->name);
 		break;
-	case FRACTION:
-		if (!ap_parse_double(value, &fraction) || fraction < 0 || fraction >= 1)
-			usage("a number from 0 to below 1 is expected", row->name);
-		memcpy(at, &fraction, sizeof fraction);
+	case SHARE:
+	case FACTOR:
+		if (!ap_parse_double(value, &number) || number < 0 ||
+			(row->value == SHARE ? number >= 1 : number == 0 || number > 1000))
+			usage(kind, row->value == SHARE ? "a number from 0 to below 1 is expected" :
+				"a number above 0, at most 1000, is expected", row->name);
+		memcpy(at, &number, sizeof number);
 		break;
 	case TEXT:
 		memcpy(at, &value, sizeof value);
@@ -72,36 +94,44 @@ static void set(struct options *o, const struct option *row, const char *value)
 	}
 }
 
-static void parse(struct options *o, bool mix, int argc, char **argv)
+static void parse(struct options *o, const struct model_kind *kind, int argc, char **argv)
 {
 	for (int i = 2; i < argc; i += 2) {
 		size_t k = 0;
 
 		while (k < NOPTION && strcmp(argv[i], options[k].name) != 0)
 			k++;
-		if (k == NOPTION || (mix && !options[k].mix))
-			usage("no such option for this model", argv[i]);
+		if (k == NOPTION || !takes(kind, &options[k]))
+			usage(kind, "no such option for this model", argv[i]);
 		if (i + 1 == argc)
-			usage("needs a value", argv[i]);
-		set(o, &options[k], argv[i + 1]);
+			usage(kind, "needs a value", argv[i]);
+		set(o, kind, &options[k], argv[i + 1]);
 	}
 }
 
-static void check_gpt(struct options *o)
+/* What options say in words, and what does not go together. */
+static void settle(struct options *o, const struct model_kind *kind)
 {
-	struct model_gpt_params *p = &o->gpt;
-	bool small = !strcmp(o->attention, "small");
+	struct model_params *p = &o->params;
 
-	p->flash = !strcmp(o->attention, "flash");
-	p->dtype = ap_dtype_find(o->dtype);
-	if (!small && !p->flash)
-		usage("small or flash is expected", "--attention");
-	if (p->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(p->dtype))
-		usage("a floating type is expected", "--dtype");
-	if (p->hidden % p->heads)
-		usage("must divide --hidden", "--heads");
+	if (o->attention) {
+		p->flash = !strcmp(o->attention, "flash");
+		if (!p->flash && strcmp(o->attention, "small") != 0)
+			usage(kind, "small or flash is expected", "--attention");
+	}
+	if (o->dtype) {
+		p->dtype = ap_dtype_find(o->dtype);
+		if (p->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(p->dtype))
+			usage(kind, "a floating type is expected", "--dtype");
+	}
+	if ((kind->takes & MODEL_HEADS) && p->hidden % p->heads)
+		usage(kind, "must divide --hidden", "--heads");
+	if ((kind->takes & MODEL_KV_HEADS) && (p->heads % p->kv_heads || p->hidden / p->heads % 2))
+		usage(kind, "must divide --heads, and the size of a head be even", "--kv-heads");
+	if (p->active > p->experts)
+		usage(kind, "more than --experts", "--active");
 	if (p->layers > 1000)
-		usage("at most 1000 are possible", "--layers");
+		usage(kind, "at most 1000 are possible", "--layers");
 }
 
 static void write_out(void *user, const char *bytes, size_t len)
@@ -111,23 +141,18 @@ static void write_out(void *user, const char *bytes, size_t len)
 
 int main(int argc, char **argv)
 {
-	struct options o = {
-		.gpt = {.layers = 24, .hidden = 2048, .heads = 16, .sequence = 2048,
-			.vocabulary = 50304},
-		.attention = "small", .dtype = "float16"};
-	bool mix = argc > 1 && !strcmp(argv[1], "multiple_mix");
+	const struct model_kind *kind = argc < 2 ? NULL : model_kind_find(argv[1]);
+	struct options o = {0};
 	struct ap_arena *arena;
-	const struct model *m;
 
-	if (argc < 2 || (!mix && strcmp(argv[1], "gpt3") != 0))
-		usage(NULL, NULL);
-	o.gpt.name = argv[1];
-	o.gpt.batch = mix ? 32 : 64;
-	parse(&o, mix, argc, argv);
-	check_gpt(&o);
+	if (!kind)
+		usage(NULL, argc < 2 ? NULL : "no such model", argv[1]);
+	o.params = kind->standard;
+	o.params.name = kind->name;
+	parse(&o, kind, argc, argv);
+	settle(&o, kind);
 	arena = ap_arena_create(0, NULL, NULL);
-	m = mix ? model_multiple_mix(arena, o.gpt.name, o.gpt.batch) : model_gpt(arena, &o.gpt);
-	model_write(m, write_out, stdout);
+	model_write(kind->make(arena, &o.params), write_out, stdout);
 	ap_arena_destroy(arena);
 	if (ferror(stdout) | fflush(stdout)) {
 		perror("make_model: standard output");

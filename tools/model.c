@@ -13,6 +13,7 @@ enum { MAX_TENSORS = 1 << 17, MAX_OPS = 1 << 16 };
 struct tensor {
 	const char *name;
 	enum { INPUT, PARAM, CONST, RESULT } kind;
+	bool learned;
 	struct ap_shape shape;
 };
 
@@ -25,7 +26,7 @@ struct node {
 struct model {
 	struct ap_arena *arena;
 	const char *name, *optimizer, *prefix;
-	struct ap_map *names; /* of tensors */
+	struct ap_map *names; /* of tensors, under the tensors' ids */
 	struct ap_map *kinds; /* "SCOPE/TYPE" */
 	uint32_t *numbers; /* [kinds] operators so far */
 	struct tensor *tensor;
@@ -61,13 +62,15 @@ void model_prefix(struct model *m, const char *prefix)
 
 static ap_id add_tensor(struct model *m, const char *name, int kind, struct ap_shape shape)
 {
+	struct tensor *t = &m->tensor[m->ntensor];
 	bool fresh;
 
 	ap_map_put_str(m->names, name, &fresh);
 	assert(fresh && m->ntensor < MAX_TENSORS);
-	m->tensor[m->ntensor].name = name;
-	m->tensor[m->ntensor].kind = kind;
-	m->tensor[m->ntensor].shape = shape;
+	t->name = name;
+	t->kind = kind;
+	t->learned = kind == PARAM;
+	t->shape = shape;
 	return m->ntensor++;
 }
 
@@ -81,9 +84,35 @@ ap_id model_param(struct model *m, const char *name, struct ap_shape shape)
 	return add_tensor(m, name, PARAM, shape);
 }
 
+ap_id model_state(struct model *m, const char *name, struct ap_shape shape)
+{
+	ap_id id = add_tensor(m, name, PARAM, shape);
+
+	m->tensor[id].learned = false;
+	return id;
+}
+
 ap_id model_const(struct model *m, const char *name, struct ap_shape shape)
 {
 	return add_tensor(m, name, CONST, shape);
+}
+
+ap_id model_number(struct model *m, const char *name, enum ap_dtype dtype)
+{
+	ap_id id = ap_map_get_str(m->names, name);
+
+	if (id == AP_NONE)
+		return model_const(m, name, model_scalar(dtype));
+	assert(m->tensor[id].kind == CONST && m->tensor[id].shape.dtype == dtype);
+	return id;
+}
+
+ap_id model_find(const struct model *m, const char *name)
+{
+	ap_id id = ap_map_get_str(m->names, name);
+
+	assert(id != AP_NONE);
+	return id;
 }
 
 struct ap_shape model_shape(const struct model *m, ap_id tensor)
@@ -102,7 +131,7 @@ int64_t model_parameters(const struct model *m)
 
 		for (int i = 0; i < s->rank; i++)
 			elements *= s->dim[i];
-		sum += m->tensor[t].kind == PARAM ? elements : 0;
+		sum += m->tensor[t].learned ? elements : 0;
 	}
 	return sum;
 }
@@ -149,6 +178,14 @@ ap_id model_op(struct model *m, const struct model_op *op)
 	return n->first;
 }
 
+ap_id model_op_one(struct model *m, struct model_op op, const char *name, struct ap_shape shape)
+{
+	op.nout = 1;
+	op.out[0].name = name;
+	op.out[0].shape = shape;
+	return model_op(m, &op);
+}
+
 struct ap_shape model_shape_of(enum ap_dtype dtype, size_t rank, const int64_t *dim)
 {
 	struct ap_shape s = {.rank = (uint8_t)rank, .dtype = dtype};
@@ -172,6 +209,8 @@ static void write_tensor(struct ap_jw *w, const struct tensor *t)
 	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
 	if (t->kind == INPUT)
 		ap_jw_kint(w, "batch_dim", 0);
+	if (t->kind == PARAM && !t->learned)
+		ap_jw_kbool(w, "trainable", false);
 	ap_jw_end(w);
 }
 

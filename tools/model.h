@@ -24,14 +24,17 @@ void model_prefix(struct model *m, const char *prefix);
 /* Tensors; each returns an id. Dimension 0 of an input carries the batch. */
 ap_id model_input(struct model *m, const char *name, struct ap_shape shape);
 ap_id model_param(struct model *m, const char *name, struct ap_shape shape);
+ap_id model_state(struct model *m, const char *name, struct ap_shape shape); /* not learned */
 ap_id model_const(struct model *m, const char *name, struct ap_shape shape);
+ap_id model_number(struct model *m, const char *name, enum ap_dtype dtype); /* scalar, one a name */
 
+ap_id model_find(const struct model *m, const char *name); /* a tensor that there is */
 struct ap_shape model_shape(const struct model *m, ap_id tensor);
-int64_t model_parameters(const struct model *m); /* elements of all parameters */
+int64_t model_parameters(const struct model *m); /* elements of all parameters that are learned */
 uint32_t model_operators(const struct model *m);
 
 #define MODEL_MAX_IN 8
-#define MODEL_MAX_OUT 4
+#define MODEL_MAX_OUT 5
 #define MODEL_MAX_ATTR 6
 
 struct model_op {
@@ -47,46 +50,23 @@ struct model_op {
 	bool recompute;
 };
 
+#define MODEL_INT(key, v) {.name = (key), .type = AP_ATTR_INT, .i = (v)}
+#define MODEL_FLAG(key, v) {.name = (key), .type = AP_ATTR_BOOL, .i = (v)}
+#define MODEL_REAL(key, v) {.name = (key), .type = AP_ATTR_FLOAT, .f = (v)}
+#define MODEL_TEXT(key, v) {.name = (key), .type = AP_ATTR_STRING, .s = (v)}
+#define MODEL_INTS(key, v, count) {.name = (key), .type = AP_ATTR_INTS, .list = (v), .n = (count)}
+
 /* Adds an operator; the id of its first result, further ones follow. */
 ap_id model_op(struct model *m, const struct model_op *op);
+
+/* Adds an operator that lacks only its single result. */
+ap_id model_op_one(struct model *m, struct model_op op, const char *name, struct ap_shape shape);
 
 /* "SCOPE/CELL" in the arena. */
 const char *model_scope(struct model *m, const char *scope, const char *cell);
 
 /* "PREFIX.NAME" in the arena. */
 const char *model_name(struct model *m, const char *prefix, const char *name);
-
-/*
- * Operators that occur again and again. scope, then operands, then the name of the result.
- * The shape given to model_reshape() is written with -1 for dimension 0, which carries the batch.
- */
-ap_id model_unary(struct model *m, const char *scope, const char *type, ap_id x, const char *name);
-ap_id model_binary(struct model *m, const char *scope, const char *type, ap_id x, ap_id y,
-	const char *name);
-ap_id model_cast(struct model *m, const char *scope, ap_id x, enum ap_dtype to, const char *name);
-ap_id model_reshape(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
-	const char *name);
-ap_id model_transpose(struct model *m, const char *scope, ap_id x, const int64_t perm[],
-	const char *name);
-ap_id model_gather(struct model *m, const char *scope, ap_id table, ap_id indices,
-	const char *name);
-ap_id model_softmax(struct model *m, const char *scope, ap_id x, const char *name);
-ap_id model_dropout(struct model *m, const char *scope, ap_id x, double keep, const char *name);
-
-/* x w^T on the last two dimensions: MatMul for matrices, BatchMatMul above. */
-ap_id model_matmul(struct model *m, const char *scope, ap_id x, ap_id w, bool transpose_w,
-	const char *name);
-
-/* Over the last n dimensions. */
-ap_id model_reduce(struct model *m, const char *scope, const char *type, ap_id x, int n,
-	bool keep_dims, const char *name);
-
-/* Cells with parameters of their own: nn.Dense (MatMul and BiasAdd; weight [out,in], bias [out]) and
- * nn.LayerNorm (gamma, beta). param: prefix of the parameters' names. */
-ap_id model_dense(struct model *m, const char *scope, const char *param, ap_id x, int64_t out,
-	const char *name);
-ap_id model_layer_norm(struct model *m, const char *scope, const char *param, ap_id x,
-	const char *name);
 
 /* Writes autopar-graph/1, one tensor or operator a line. outputs: the last result added. */
 void model_write(const struct model *m, ap_write_fn *write, void *user);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/models.h"
 
+#include "tools/model_ops.h"
+
 #define NET "Default/network-WithLossCell/_backbone-Network/"
 #define LOSS "Default/network-WithLossCell/_loss_fn-MAELoss"
 
@@ -8,23 +10,20 @@ enum { PIXELS = 28, HIDDEN = 512 };
 
 static ap_id relu(struct model *m, const char *scope, ap_id x, const char *name)
 {
-	struct model_op op = {.scope = scope, .type = "ReLU", .nin = 1, .in = {x}, .nout = 1,
+	struct model_op op = {.scope = scope, .type = "ReLU", .nin = 1, .in = {x},
 		.recompute = true};
 
-	op.out[0].name = name;
-	op.out[0].shape = model_shape(m, x);
-	return model_op(m, &op);
+	return model_op_one(m, op, name, model_shape(m, x));
 }
 
 static ap_id flatten(struct model *m, ap_id x)
 {
 	struct ap_shape s = model_shape(m, x);
 	struct model_op op = {.scope = NET "flatten-Flatten", .type = "Flatten", .nin = 1,
-		.in = {x}, .nout = 1};
+		.in = {x}};
 
-	op.out[0].name = "flat";
-	op.out[0].shape = MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]);
-	return model_op(m, &op);
+	return model_op_one(m, op, "flat",
+		MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1] * s.dim[2] * s.dim[3]));
 }
 
 /* nn.MAELoss: the mean of weight * |logits - labels|, its weight the constant one. */
@@ -39,11 +38,11 @@ static void mean_absolute_error(struct model *m, ap_id logits, ap_id labels)
 	model_reduce(m, LOSS, "ReduceMean", weighted, 2, false, "loss");
 }
 
-struct model *model_multiple_mix(struct ap_arena *arena, const char *name, int64_t batch)
+struct model *model_multiple_mix(struct ap_arena *arena, const struct model_params *p)
 {
-	struct model *m = model_create(arena, name, "sgd");
-	ap_id x = model_input(m, "x", MODEL_SHAPE(AP_FLOAT32, batch, 1, PIXELS, PIXELS));
-	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, batch));
+	struct model *m = model_create(arena, p->name, "sgd");
+	ap_id x = model_input(m, "x", MODEL_SHAPE(AP_FLOAT32, p->batch, 1, PIXELS, PIXELS));
+	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, p->batch));
 	ap_id h = flatten(m, x);
 
 	h = model_dense(m, NET "layer1-Dense", "layer1", h, HIDDEN, "h1");

@@ -5,6 +5,54 @@
 
 #include "tools/model.h"
 
+/* Dimensions; a model reads those that model_kind.takes names. */
+struct model_params {
+	const char *name;
+	int64_t batch; /* samples of a step, over all devices */
+	int64_t layers, hidden;
+	int64_t heads, kv_heads; /* of the queries; of keys and values */
+	int64_t inner; /* units of the feed-forward part */
+	int64_t sequence, vocabulary, classes;
+	int64_t experts, active; /* of a layer; of them a token's */
+	double capacity; /* tokens that an expert has room for / its fair share */
+	bool flash; /* FlashAttentionScore instead of small operators */
+	enum ap_dtype dtype; /* of parameters and activations; the loss is in float32 */
+	double dropout; /* 0: no Dropout operators */
+};
+
+/* A bit for every option of make_model but --name and --batch, which all models take. */
+enum {
+	MODEL_LAYERS = 1 << 0,
+	MODEL_HIDDEN = 1 << 1,
+	MODEL_HEADS = 1 << 2,
+	MODEL_KV_HEADS = 1 << 3,
+	MODEL_INNER = 1 << 4,
+	MODEL_SEQUENCE = 1 << 5,
+	MODEL_VOCABULARY = 1 << 6,
+	MODEL_CLASSES = 1 << 7,
+	MODEL_EXPERTS = 1 << 8,
+	MODEL_ACTIVE = 1 << 9,
+	MODEL_CAPACITY = 1 << 10,
+	MODEL_ATTENTION = 1 << 11,
+	MODEL_DTYPE = 1 << 12,
+	MODEL_DROPOUT = 1 << 13
+};
+
+typedef struct model *model_make_fn(struct ap_arena *arena, const struct model_params *params);
+
+struct model_kind {
+	const char *name;
+	model_make_fn *make;
+	uint32_t takes; /* MODEL_... */
+	struct model_params standard; /* without options; the name is the kind's */
+};
+
+/* Kind i; NULL past the end. */
+const struct model_kind *model_kind_at(size_t i);
+
+/* NULL: unknown. */
+const struct model_kind *model_kind_find(const char *name);
+
 /*
  * The network of MindSpore's multiple_mix sample: Flatten, three Dense layers 784-512-512-1 with
  * ReLU between them, nn.MAELoss; SGD; both ReLU recomputed.
@@ -13,19 +61,51 @@
  * subtracts [batch] from [batch, 1]: broadcasting gives [batch, batch], and that is what the sample
  * computes. The graph keeps it.
  */
-struct model *model_multiple_mix(struct ap_arena *arena, const char *name, int64_t batch);
+model_make_fn model_multiple_mix;
+
+/*
+ * ResNet-50 for images of 224x224, stride in the 3x3 convolutions, and MindSpore's expanded cross
+ * entropy; momentum. Parameters: 23,508,032 + 2049 classes.
+ */
+model_make_fn model_resnet50;
+
+/*
+ * Wide&Deep over 39 fields: tables of V rows with one column (wide) and with h (deep), dense layers
+ * 39 h - 1024 - 512 - 256 - 128 - 1. Parameters: V (h + 1) + 39 h * 1024 + 690,178.
+ */
+model_make_fn model_wide_deep;
 
 /*
  * GPT-3: learned positions, L pre-norm blocks of h hidden units, head tied to the word embedding.
  * Parameters: 12 L h^2 + 13 L h + (V + s) h + 2 h.
  */
-struct model_gpt_params {
-	const char *name;
-	int64_t layers, hidden, heads, sequence, vocabulary, batch;
-	bool flash; /* FlashAttentionScore instead of small operators */
-	enum ap_dtype dtype; /* of parameters and activations; the loss is in float32 */
-	double dropout; /* 0: no Dropout operators; FlashAttentionScore gets none inside */
-};
-struct model *model_gpt(struct ap_arena *arena, const struct model_gpt_params *params);
+model_make_fn model_gpt;
+
+/*
+ * BERT with both heads of its pre-training, the word head tied to the embedding. Parameters of the
+ * encoder with its pooler: 12 L h^2 + 13 L h + (V + s + 2) h + 2 h + h^2 + h; of the heads:
+ * h^2 + 3 h + V and 2 h + 2.
+ */
+model_make_fn model_bert;
+
+/*
+ * ViT with patches of 16x16 of images of 224x224 and a class token. Parameters:
+ * 12 L h^2 + 13 L h + 768 h + h + h + 197 h + 2 h + (h + 1) classes.
+ */
+model_make_fn model_vit;
+
+/*
+ * Llama: rotary positions, L blocks with RmsNorm, n heads of queries in g groups that share a head
+ * of keys and values, SwiGLU of f units, head of its own. Parameters:
+ * L (2 h^2 + 2 h^2 g / n + 3 h f + 2 h) + 2 V h + h.
+ */
+model_make_fn model_llama;
+
+/*
+ * Mixtral: Llama with e experts in place of the feed-forward part and a router. Each sample is a
+ * group that shares the experts' room. Parameters:
+ * L (2 h^2 + 2 h^2 g / n + 3 e h f + e h + 2 h) + 2 V h + h.
+ */
+model_make_fn model_mixtral;
 
 #endif

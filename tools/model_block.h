@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of transformers. */
+#ifndef AP_TOOLS_MODEL_BLOCK_H
+#define AP_TOOLS_MODEL_BLOCK_H
+
+#include "tools/model_ops.h"
+
+/* Attention of query, key and value; operands that are AP_NONE are left out. */
+struct model_attention {
+	int64_t heads; /* of the queries */
+	int64_t size; /* of a head */
+	bool causal;
+	double dropout; /* of the probabilities; the fused kernel gets none inside */
+	ap_id scale; /* a number, for small operators */
+	ap_id mask; /* small operators: added to the scores */
+};
+
+/*
+ * The constants of a: scale and, when causal, the mask. Small operators add a mask of [1,1,s,s]; the
+ * fused kernel scales by itself and, being told that the mask is causal, takes a compressed one
+ * of fixed size.
+ */
+void model_attention_constants(struct model *m, struct model_attention *a, bool fused,
+	int64_t sequence, enum ap_dtype dtype);
+
+/* softmax(q k^T * scale + mask) v; operands and the result are [B,N,S,D]. */
+ap_id model_attend(struct model *m, const char *scope, const struct model_attention *a, ap_id q,
+	ap_id k, ap_id v);
+
+/* The same by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
+ap_id model_attend_fused(struct model *m, const char *scope, const struct model_attention *a,
+	ap_id q, ap_id k, ap_id v);
+
+/* [B,S,N,D] <-> [B,N,S,D] */
+ap_id model_swap_heads(struct model *m, const char *scope, ap_id x, const char *name);
+
+/*
+ * Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value and a
+ * feed-forward part four times as wide, GeLU between; both have biases and a layer norm, before
+ * them or behind the sum.
+ */
+struct model_encoder {
+	struct model *m;
+	int64_t batch, sequence, hidden;
+	enum ap_dtype dtype;
+	bool fused, post_norm;
+	double dropout;
+	struct model_attention attention;
+};
+
+/* A row per token, and the tensor that has the batch as a dimension of its own. */
+struct ap_shape model_encoder_rows(const struct model_encoder *e);
+struct ap_shape model_encoder_tokens(const struct model_encoder *e);
+
+/* x if there is no dropout. */
+ap_id model_encoder_dropout(const struct model_encoder *e, const char *scope, ap_id x,
+	const char *name);
+
+/* Block number of scope "SCOPE/NUMBER-TransformerEncoderLayer", parameters "PARAM.NUMBER.". x and
+ * the result: model_encoder_tokens(). Leaves the prefix of names empty. */
+ap_id model_encoder_block(const struct model_encoder *e, const char *scope, const char *param,
+	int64_t number, ap_id x);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/models.h"
+
+#include "base/arena.h"
+#include "tools/model_ops.h"
+
+#define NET "Default/network-WithLossCell/_backbone-ResNet"
+#define LOSS "Default/network-WithLossCell/_loss_fn-SoftmaxCrossEntropyExpand"
+
+enum { IMAGE = 224, STAGES = 4, EXPANSION = 4 };
+
+/* A cell of a network that bears its parameters' names. */
+struct place {
+	struct model *m;
+	const char *scope, *param; /* of the enclosing cell; "" */
+};
+
+static const char *scope_of(const struct place *p, const char *cell, const char *class)
+{
+	return ap_arena_printf(model_arena(p->m), "%s/%s-%s", p->scope, cell, class);
+}
+
+static const char *param_of(const struct place *p, const char *cell, const char *name)
+{
+	return ap_arena_printf(model_arena(p->m), "%s%s.%s", p->param, cell, name);
+}
+
+/* Results: one element for each step over the height and width, edges padded. */
+static ap_id conv(const struct place *p, const char *cell, ap_id x, int64_t out, int64_t kernel,
+	int64_t stride)
+{
+	struct model *m = p->m;
+	struct ap_shape s = model_shape(m, x);
+	ap_id w = model_param(m, param_of(p, cell, "weight"),
+		MODEL_SHAPE(s.dtype, out, s.dim[1], kernel, kernel));
+	int64_t *sizes = AP_NEW_N(model_arena(m), int64_t, 4);
+	struct model_op op = {.scope = scope_of(p, cell, "Conv2d"), .type = "Conv2D", .nin = 2,
+		.in = {x, w}, .nattr = 3, .attr = {MODEL_INTS("kernel_size", sizes, 2),
+			MODEL_INTS("stride", sizes + 2, 2), MODEL_TEXT("pad_mode", "same")}};
+
+	sizes[0] = sizes[1] = kernel;
+	sizes[2] = sizes[3] = stride;
+	return model_op_one(m, op, cell, MODEL_SHAPE(s.dtype, s.dim[0], out,
+		(s.dim[2] + stride - 1) / stride, (s.dim[3] + stride - 1) / stride));
+}
+
+/* Results: the normalised tensor, new moving averages, statistics for the backward pass. */
+static ap_id batch_norm(const struct place *p, const char *cell, ap_id x)
+{
+	struct model *m = p->m;
+	struct ap_shape s = model_shape(m, x), one = MODEL_SHAPE(s.dtype, s.dim[1]);
+	ap_id gamma = model_param(m, param_of(p, cell, "gamma"), one);
+	ap_id beta = model_param(m, param_of(p, cell, "beta"), one);
+	ap_id mean = model_state(m, param_of(p, cell, "moving_mean"), one);
+	ap_id variance = model_state(m, param_of(p, cell, "moving_variance"), one);
+	struct model_op op = {.scope = scope_of(p, cell, "BatchNorm2d"), .type = "BatchNorm",
+		.nin = 5, .in = {x, gamma, beta, mean, variance}, .nout = 5,
+		.out = {{cell, s}, {model_name(m, cell, "mean"), one},
+			{model_name(m, cell, "variance"), one},
+			{model_name(m, cell, "saved_mean"), one},
+			{model_name(m, cell, "saved_variance"), one}},
+		.nattr = 3, .attr = {MODEL_FLAG("is_training", true), MODEL_REAL("epsilon", 1e-4),
+			MODEL_REAL("momentum", 0.1)}};
+
+	return model_op(m, &op);
+}
+
+static ap_id relu(const struct place *p, ap_id x, const char *name)
+{
+	return model_unary(p->m, scope_of(p, "relu", "ReLU"), "ReLU", x, name);
+}
+
+/* What the block's result is added to, where its shape differs from x. */
+static ap_id shortcut(const struct place *block, ap_id x, int64_t out, int64_t stride)
+{
+	struct model *m = block->m;
+	struct place p = {m, scope_of(block, "down_sample_layer", "SequentialCell"),
+		ap_arena_printf(model_arena(m), "%sdown_sample_layer.", block->param)};
+
+	return batch_norm(&p, "1", conv(&p, "0", x, out, 1, stride));
+}
+
+/* 1x1, 3x3 with the stride, 1x1 to the full number of channels. */
+static ap_id residual(const struct place *p, ap_id x, int64_t width, int64_t stride)
+{
+	struct model *m = p->m;
+	int64_t out = width * EXPANSION;
+	ap_id y = relu(p, batch_norm(p, "bn1", conv(p, "conv1", x, width, 1, 1)), "relu1");
+
+	y = relu(p, batch_norm(p, "bn2", conv(p, "conv2", y, width, 3, stride)), "relu2");
+	y = batch_norm(p, "bn3", conv(p, "conv3", y, out, 1, 1));
+	if (stride != 1 || model_shape(m, x).dim[1] != out)
+		x = shortcut(p, x, out, stride);
+	return relu(p, model_binary(m, p->scope, "Add", y, x, "sum"), "relu3");
+}
+
+static ap_id stage(struct model *m, int number, int blocks, ap_id x)
+{
+	struct ap_arena *arena = model_arena(m);
+
+	for (int i = 0; i < blocks; i++) {
+		const char *name = ap_arena_printf(arena, "layer%d.%d.", number, i);
+		struct place p = {m, ap_arena_printf(arena,
+			NET "/layer%d-SequentialCell/%d-ResidualBlock", number, i), name};
+
+		model_prefix(m, name);
+		x = residual(&p, x, INT64_C(64) << (number - 1), i == 0 && number > 1 ? 2 : 1);
+	}
+	model_prefix(m, "");
+	return x;
+}
+
+static ap_id max_pool(const struct place *p, ap_id x)
+{
+	static const int64_t size[] = {3, 3}, stride[] = {2, 2};
+	struct ap_shape s = model_shape(p->m, x);
+	struct model_op op = {.scope = scope_of(p, "maxpool", "MaxPool2d"), .type = "MaxPool",
+		.nin = 1, .in = {x}, .nattr = 3, .attr = {MODEL_INTS("kernel_size", size, 2),
+			MODEL_INTS("strides", stride, 2), MODEL_TEXT("pad_mode", "same")}};
+
+	return model_op_one(p->m, op, "maxpool", MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1],
+		(s.dim[2] + 1) / 2, (s.dim[3] + 1) / 2));
+}
+
+struct model *model_resnet50(struct ap_arena *arena, const struct model_params *params)
+{
+	static const int blocks[STAGES] = {3, 4, 6, 3};
+	struct model *m = model_create(arena, params->name, "momentum");
+	struct place net = {m, NET, ""};
+	ap_id image = model_input(m, "image",
+		MODEL_SHAPE(AP_FLOAT32, params->batch, 3, IMAGE, IMAGE));
+	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, params->batch));
+	ap_id x = relu(&net, batch_norm(&net, "bn1", conv(&net, "conv1", image, 64, 7, 2)), "relu");
+	struct model_op flatten = {.scope = NET "/flatten-Flatten", .type = "Flatten", .nin = 1};
+
+	x = max_pool(&net, x);
+	for (int i = 0; i < STAGES; i++)
+		x = stage(m, i + 1, blocks[i], x);
+	x = model_reduce(m, NET, "ReduceMean", x, 2, true, "mean");
+	flatten.in[0] = x;
+	x = model_op_one(m, flatten, "features",
+		MODEL_SHAPE(AP_FLOAT32, params->batch, model_shape(m, x).dim[1]));
+	x = model_dense(m, NET "/end_point-Dense", "end_point", x, params->classes, "logits");
+	x = model_cross_entropy(m, LOSS, x, labels);
+	model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	return m;
+}
