@@ -66,23 +66,38 @@ static enum ap_status read_rank_table(struct ap_run *run, const char *path,
 	return ap_topo_load(&run->ctx, doc, ap_input_sha256(run, &in), out);
 }
 
-/* The rank table that is an argument, else that of the environment, else --device-num. */
-static enum ap_status load_topo(struct ap_run *run, const struct ap_topo **out)
+/* The rank table that is an argument, else that of the environment; NULL where there is none. */
+static const char *rank_table_path(struct ap_run *run)
 {
 	const char *path = run->cli->narg > 1 ? run->cli->arg[1] : getenv("RANK_TABLE_FILE");
-	const struct ap_options *o = run->opt;
 
-	if (!path || !*path) {
-		if (o->device_num)
-			return ap_topo_make(&run->ctx, o->device_num, o->devices_per_server, out);
-		return FAULT(run, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
-			"use --device-num");
-	}
+	return path && *path ? path : NULL;
+}
+
+static enum ap_status load_topo(struct ap_run *run, const char *path, const struct ap_topo **out)
+{
+	int64_t devices = run->opt->device_num;
+
 	AP_TRY(read_rank_table(run, path, out));
-	if (o->device_num && o->device_num != (*out)->ndev)
+	if (devices && devices != (*out)->ndev)
 		return FAULT(run, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
-			" devices", o->device_num, path, (*out)->ndev);
+			" devices", devices, path, (*out)->ndev);
 	return AP_OK;
+}
+
+/* The machine of --device-num: servers and super pods as the options say, else as the chip has them,
+ * where these fit together. */
+static enum ap_status make_topo(struct ap_run *run, const struct ap_chip *chip,
+	const struct ap_topo **out)
+{
+	const struct ap_options *o = run->opt;
+	int64_t server = o->devices_per_server ? o->devices_per_server : chip->server_devices;
+	int64_t pod = o->devices_per_pod;
+
+	if (!pod && chip->pod_devices % server == 0)
+		pod = chip->pod_devices;
+	AP_TRY(ap_topo_make(&run->ctx, o->device_num, server, out));
+	return pod ? ap_topo_make_pods(&run->ctx, *out, pod, out) : AP_OK;
 }
 
 static enum ap_status no_chip(struct ap_run *run, const char *chip_info)
@@ -100,21 +115,29 @@ static enum ap_status no_chip(struct ap_run *run, const char *chip_info)
 		names.s);
 }
 
-static enum ap_status load_chip(struct ap_run *run, const struct ap_topo *topo,
+static enum ap_status load_chip(struct ap_run *run, const char *chip_info,
 	const struct ap_chip **out)
 {
 	if (run->opt->chip)
 		return ap_chip_get(&run->ctx, run->opt->chip, out);
 	*out = NULL;
-	if (*topo->chip_info)
-		AP_TRY(ap_chip_by_info(&run->ctx, topo->chip_info, out));
-	return *out ? AP_OK : no_chip(run, topo->chip_info);
+	if (*chip_info)
+		AP_TRY(ap_chip_by_info(&run->ctx, chip_info, out));
+	return *out ? AP_OK : no_chip(run, chip_info);
 }
 
 static enum ap_status load_machine(struct ap_run *run, struct ap_inputs *in)
 {
-	AP_TRY(load_topo(run, &in->topo));
-	AP_TRY(load_chip(run, in->topo, &in->chip));
+	const char *path = rank_table_path(run);
+
+	if (path)
+		AP_TRY(load_topo(run, path, &in->topo));
+	else if (!run->opt->device_num)
+		return FAULT(run, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
+			"use --device-num");
+	AP_TRY(load_chip(run, path ? in->topo->chip_info : "", &in->chip));
+	if (!path)
+		AP_TRY(make_topo(run, in->chip, &in->topo));
 	AP_TRY(ap_hccl_check(&run->ctx, in->topo, in->chip->hccl, !run->opt->hccl_rules));
 	return ap_machine_make(&run->ctx, in->topo, in->chip, &in->machine);
 }
@@ -205,7 +228,11 @@ static void echo_settings(struct ap_run *run, struct ap_inputs *in)
 
 	o.device_num = in->topo->ndev;
 	if (strcmp(in->topo->form, "given") != 0)
-		o.devices_per_server = 0;
+		o.devices_per_server = o.devices_per_pod = 0;
+	else if (!o.devices_per_server)
+		o.devices_per_server = in->chip->server_devices;
+	if (in->topo->pod.n && !o.devices_per_pod && strcmp(in->topo->form, "given") == 0)
+		o.devices_per_pod = in->chip->pod_devices;
 	o.chip = in->chip->name;
 	o.software = in->step.software->name;
 	o.memory = in->request.capacity_bytes;
