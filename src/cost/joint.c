@@ -5,23 +5,15 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/vec.h"
 
 struct joining {
 	struct ap_ctx *ctx;
 	const struct ap_graph *g;
 	const struct ap_task *task;
 	const struct ap_step *step;
-	struct {
-		struct ap_joint *v;
-		size_t n, cap;
-	} joints;
+	ap_joint_fn *fn;
+	void *user;
 };
-
-static void add(struct joining *k, const struct ap_joint *j)
-{
-	AP_PUSH(k->ctx->arena, k->joints, *j);
-}
 
 static void flows_to(struct joining *k, ap_id v)
 {
@@ -40,7 +32,7 @@ static void flows_to(struct joining *k, ap_id v)
 		j.slot_u = t->result;
 		j.slot_v = i;
 		ap_flow_make(k->g, k->task, v, i, k->step, &j.flow);
-		add(k, &j);
+		k->fn(k->user, &j);
 	}
 }
 
@@ -58,7 +50,7 @@ static void users_of(struct joining *k, const struct ap_tensor *t)
 		j.type = AP_BOND_LAYOUT;
 		j.slot_u = t->use[0].operand;
 		j.slot_v = t->use[u].operand;
-		add(k, &j);
+		k->fn(k->user, &j);
 	}
 }
 
@@ -95,15 +87,15 @@ static void users_of_keys(struct joining *k)
 		j.u = first[id];
 		j.v = i;
 		j.type = AP_BOND_STRATEGY;
-		add(k, &j);
+		k->fn(k->user, &j);
 	}
 	ap_arena_release(k->ctx->scratch, mark);
 }
 
-uint32_t ap_joints_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
-	const struct ap_step *step, const struct ap_joint **out)
+void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
+	const struct ap_step *step, ap_joint_fn *fn, void *user)
 {
-	struct joining k = {.ctx = ctx, .g = g, .task = task, .step = step};
+	struct joining k = {.ctx = ctx, .g = g, .task = task, .step = step, .fn = fn, .user = user};
 
 	for (ap_id v = 0; v < g->nnode; v++)
 		flows_to(&k, v);
@@ -111,6 +103,4 @@ uint32_t ap_joints_make(struct ap_ctx *ctx, const struct ap_graph *g, const stru
 		if (g->tensor[t].kind == AP_TENSOR_PARAM)
 			users_of(&k, &g->tensor[t]);
 	users_of_keys(&k);
-	*out = k.joints.v;
-	return (uint32_t)k.joints.n;
 }

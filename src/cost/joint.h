@@ -19,12 +19,14 @@ struct ap_joint {
 	struct ap_flow flow; /* FLOW: what flows; else zeroes */
 };
 
+/* May not keep anything in scratch. */
+typedef void ap_joint_fn(void *user, const struct ap_joint *joint);
+
 /*
- * All joints of a graph, in the run arena: flows by consumer and operand; each further user of a
- * parameter to the first one; each further operator of a tie (ap_task_tie) to the first one.
- * O(operands).
+ * Calls fn for every joint of a graph: flows by consumer and operand; each further user of a parameter
+ * and the first one; each further operator of a tie (ap_task_tie) and the first one. O(operands).
  */
-uint32_t ap_joints_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
-	const struct ap_step *step, const struct ap_joint **out);
+void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
+	const struct ap_step *step, ap_joint_fn *fn, void *user);
 
 #endif

@@ -179,8 +179,8 @@ const uint32_t *ap_lazy_classes(const struct ap_lazy *l)
 
 uint32_t ap_lazy_links(const struct ap_lazy *l, const struct ap_lazy_link **out)
 {
-	*out = l->link;
-	return l->nlink;
+	*out = l->links.v;
+	return (uint32_t)l->links.n;
 }
 
 /* The task's signature, and for a fixed node its counts. */
@@ -229,21 +229,24 @@ static struct ap_lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *lin
 	return b;
 }
 
-static void make_bonds(struct ap_lazy *l, const struct ap_joint *link)
+struct linking {
+	struct ap_lazy *l;
+	struct ap_map *bonds; /* by content */
+};
+
+static void add_link(void *user, const struct ap_joint *j)
 {
-	struct ap_map *seen = ap_map_create(l->arena);
+	struct linking *k = user;
+	struct ap_lazy *l = k->l;
+	struct ap_lazy_bond b = bond_of(l, j);
+	const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow};
+	struct ap_lazy_link link = {.u = j->u, .v = j->v, .strict = b.type != AP_BOND_FLOW};
+	bool fresh;
 
-	l->link = AP_NEW_N(l->arena, struct ap_lazy_link, l->nlink);
-	for (uint32_t i = 0; i < l->nlink; i++) {
-		struct ap_lazy_bond b = bond_of(l, &link[i]);
-		const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow};
-		bool fresh;
-		ap_id id = ap_map_put(seen, key, sizeof key, &fresh);
-
-		if (fresh)
-			AP_PUSH(l->arena, l->bonds, b);
-		l->link[i] = (struct ap_lazy_link){link[i].u, link[i].v, id, b.type != AP_BOND_FLOW};
-	}
+	link.bond = ap_map_put(k->bonds, key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(l->arena, l->bonds, b);
+	AP_PUSH(l->arena, l->links, link);
 }
 
 static void find_primes(struct ap_lazy *l)
@@ -261,8 +264,8 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 {
 	struct ap_arena *arena = ap_arena_create_like(ctx->arena);
 	struct ap_lazy *l = AP_NEW(arena, struct ap_lazy);
+	struct linking k = {.l = l};
 	const struct ap_task *task;
-	const struct ap_joint *link;
 
 	*l = (struct ap_lazy){.ctx = *ctx, .arena = arena, .m = m, .step = step};
 	l->ctx.arena = arena;
@@ -275,8 +278,8 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	find_primes(l);
 	ap_tasks_make(&l->ctx, g, step, &task);
 	make_classes(l, g, task, fixed);
-	l->nlink = ap_joints_make(&l->ctx, g, task, step, &link);
-	make_bonds(l, link);
+	k.bonds = ap_map_create(arena);
+	ap_joints_each(&l->ctx, g, task, step, add_link, &k);
 	return l;
 }
 

@@ -55,8 +55,10 @@ struct ap_lazy {
 		struct ap_lazy_class *v;
 		size_t n, cap;
 	} classes;
-	struct ap_lazy_link *link;
-	uint32_t nlink;
+	struct {
+		struct ap_lazy_link *v;
+		size_t n, cap;
+	} links;
 	struct {
 		struct ap_lazy_bond *v;
 		size_t n, cap;

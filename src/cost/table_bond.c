@@ -43,8 +43,15 @@ static ap_id intern_bond(struct ap_making *mk, struct ap_map *seen, const struct
 	return id;
 }
 
-static void add_link(struct ap_making *mk, struct ap_map *seen, const struct ap_joint *link)
+struct linking {
+	struct ap_making *mk;
+	struct ap_map *seen; /* bonds by key */
+};
+
+static void add_link(void *user, const struct ap_joint *link)
 {
+	struct linking *k = user;
+	struct ap_making *mk = k->mk;
 	struct ap_tie tie = {.u = link->u, .v = link->v};
 	struct bond_key key;
 
@@ -55,7 +62,7 @@ static void add_link(struct ap_making *mk, struct ap_map *seen, const struct ap_
 	key.kind_v = mk->kind_of[link->v];
 	key.slot_v = link->slot_v;
 	key.flow = link->flow;
-	tie.bond = intern_bond(mk, seen, &key);
+	tie.bond = intern_bond(mk, k->seen, &key);
 	AP_PUSH(mk->ctx->arena, mk->links, tie);
 }
 
@@ -144,12 +151,9 @@ static enum ap_status allocate(struct ap_making *mk)
 
 enum ap_status ap_table_bonds(struct ap_making *mk)
 {
-	struct ap_map *seen = ap_map_create(mk->ctx->arena);
-	const struct ap_joint *link;
-	uint32_t n = ap_joints_make(mk->ctx, mk->g, mk->task, mk->step, &link);
+	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
 
-	for (uint32_t i = 0; i < n; i++)
-		add_link(mk, seen, &link[i]);
+	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
 	AP_TRY(allocate(mk));
 	ap_par_for(mk->ctx->jobs, mk->bonds.n, price_bond, mk);
 	return AP_OK;

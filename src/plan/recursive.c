@@ -2,6 +2,7 @@
 #include "plan/recursive.h"
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "cost/lazy.h"
 #include "search/rec.h"
@@ -66,19 +67,27 @@ static const int32_t *primes_of(struct ap_ctx *ctx, const struct ap_machine *m)
 	return prime;
 }
 
-static void fill(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_lazy *l,
-	const struct ap_rec_result *found, struct ap_recursive *out)
+/* Nodes of one class in one state share their counts. */
+static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_lazy *l, uint32_t n,
+	const uint32_t *pick)
 {
 	const uint32_t *cls = ap_lazy_classes(l);
-	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, n);
+	const int32_t **shared = AP_NEW_N(ctx->scratch, const int32_t *, n);
 
-	for (ap_id i = 0; i < g->nnode; i++)
-		counts[i] = ap_arena_memdup(ctx->arena,
-			ap_lazy_state(l, cls[i], found->pick[i])->count,
-			AP_MAX_FACTOR * sizeof **counts);
-	*out = (struct ap_recursive){.counts = counts, .allowed = found->allowed,
-		.fits = found->fits, .objective_s = found->s,
-		.memory_bytes = found->bytes + found->temporary, .work = found->work};
+	for (ap_id i = 0; i < n; i++) {
+		const uint32_t key[] = {cls[i], pick[i]};
+		bool fresh;
+		ap_id id = ap_map_put(seen, key, sizeof key, &fresh);
+
+		if (fresh)
+			shared[id] = ap_arena_memdup(ctx->arena,
+				ap_lazy_state(l, cls[i], pick[i])->count,
+				AP_MAX_FACTOR * sizeof **shared);
+		counts[i] = shared[id];
+	}
+	return counts;
 }
 
 void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
@@ -97,7 +106,9 @@ void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 
 	view.edge = edges_of(ctx, l, &view.nedge);
 	ap_rec_solve(ctx, &view, &limits, &found);
-	fill(ctx, g, l, &found, out);
+	*out = (struct ap_recursive){.counts = counts_of(ctx, l, g->nnode, found.pick),
+		.allowed = found.allowed, .fits = found.fits, .objective_s = found.s,
+		.memory_bytes = found.bytes + found.temporary, .work = found.work};
 	ap_lazy_destroy(l);
 	ap_arena_release(ctx->scratch, mark);
 }

@@ -63,11 +63,15 @@ void ap_rec_open(struct ap_rec *r, struct ap_ctx *ctx, const struct ap_rec_view 
 	join_groups(r);
 	r->pick = AP_NEW_N(a, uint32_t, view->n);
 	r->before = AP_NEW_N(a, uint32_t, view->n);
+	r->set_of = AP_NEW_N(a, uint32_t, view->n);
+	r->rest_of = AP_NEW_N(a, uint32_t, view->n);
+	r->share = AP_NEW_N(a, uint32_t, view->n);
+	r->torn = AP_NEW_N(a, bool, view->n);
 	r->dirty = AP_NEW_N(a, bool, view->n);
 	for (ap_id i = 0; i < view->n; i++)
 		if (r->first[i + 1] - r->first[i] > most)
 			most = r->first[i + 1] - r->first[i];
-	r->key = AP_NEW_N(a, uint32_t, 2 + 3 * (size_t)most);
+	r->key = AP_NEW_N(a, uint32_t, 2 + 4 * (size_t)most);
 }
 
 /* Nodes that ties lead to from those that cannot move, in the order of reaching them. */

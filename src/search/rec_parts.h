@@ -44,6 +44,10 @@ struct ap_rec {
 		size_t n, cap;
 	} answer; /* by id in memo */
 	uint32_t *key; /* surroundings in words */
+	uint32_t *set_of; /* [n] of a pass: what it decides between */
+	uint32_t *rest_of; /* [n] vector: what its states cost by themselves and in all that comes later */
+	uint32_t *share; /* [n] neighbours before it */
+	bool *torn; /* [n] group with a broken tie */
 	bool *dirty; /* [n] something around changed since the node was looked at */
 	uint64_t work, most_work;
 };

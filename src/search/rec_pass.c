@@ -31,10 +31,6 @@ struct pass {
 	struct ap_map *vectors; /* a number for each state of a set, the least is 0 */
 	struct ap_map *messages, *rests, *decisions;
 	struct ids message, rest, decision;
-	uint32_t *set_of; /* [n] */
-	uint32_t *rest_of; /* [n] vector: what states cost by themselves and in all that comes later */
-	uint32_t *share; /* [n] neighbours before it */
-	uint32_t *key;
 	double *sum;
 	uint32_t room; /* of sum */
 };
@@ -117,12 +113,12 @@ static double shared(const struct pass *p, double cost, uint32_t share)
 static uint32_t send(struct pass *p, ap_id u, const struct ap_rec_side *side)
 {
 	ap_id w = side->other;
-	const struct set *to = &p->set.v[p->set_of[u]], *from = &p->set.v[p->set_of[w]];
-	const double *rest = vector(p, p->rest_of[w]);
+	const struct set *to = &p->set.v[p->r->set_of[u]], *from = &p->set.v[p->r->set_of[w]];
+	const double *rest = vector(p, p->r->rest_of[w]);
 	double *out = AP_NEW_N(p->a, double, to->n + from->n), *part = out + to->n;
 
 	for (uint32_t i = 0; i < from->n; i++)
-		part[i] = shared(p, rest[i], p->share[w]);
+		part[i] = shared(p, rest[i], p->r->share[w]);
 	for (uint32_t t = 0; t < to->n; t++) {
 		out[t] = INFINITY;
 		for (uint32_t s = 0; s < from->n; s++) {
@@ -139,8 +135,8 @@ static uint32_t send(struct pass *p, ap_id u, const struct ap_rec_side *side)
 static uint32_t message(struct pass *p, ap_id u, const struct ap_rec_side *side)
 {
 	ap_id w = side->other;
-	const uint32_t key[] = {side->cls << 1 | side->is_v, p->set_of[u], p->set_of[w],
-		p->rest_of[w], p->share[w]};
+	const uint32_t key[] = {side->cls << 1 | side->is_v, p->r->set_of[u], p->r->set_of[w],
+		p->r->rest_of[w], p->r->share[w]};
 	bool fresh;
 	ap_id id = ap_map_put(p->messages, key, sizeof key, &fresh);
 
@@ -151,7 +147,7 @@ static uint32_t message(struct pass *p, ap_id u, const struct ap_rec_side *side)
 
 static uint32_t add_up(struct pass *p, ap_id u)
 {
-	const struct set *set = &p->set.v[p->set_of[u]];
+	const struct set *set = &p->set.v[p->r->set_of[u]];
 	double *sum = room_for(p, set->n);
 
 	memcpy(sum, set->cost, set->n * sizeof *sum);
@@ -171,22 +167,22 @@ static uint32_t add_up(struct pass *p, ap_id u)
 static uint32_t rest_of(struct pass *p, ap_id u)
 {
 	const struct ap_rec *r = p->r;
-	uint32_t *k = p->key;
+	uint32_t *k = p->r->key;
 	bool fresh;
 	ap_id id;
 
-	*k++ = p->set_of[u];
+	*k++ = p->r->set_of[u];
 	for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
 		ap_id w = r->side[s].other;
 
 		if (!is_later(p, u, w))
 			continue;
 		*k++ = r->side[s].cls << 1 | r->side[s].is_v;
-		*k++ = p->set_of[w];
-		*k++ = p->rest_of[w];
-		*k++ = p->share[w];
+		*k++ = p->r->set_of[w];
+		*k++ = p->r->rest_of[w];
+		*k++ = p->r->share[w];
 	}
-	id = ap_map_put(p->rests, p->key, (size_t)(k - p->key) * sizeof *k, &fresh);
+	id = ap_map_put(p->rests, p->r->key, (size_t)(k - p->r->key) * sizeof *k, &fresh);
 	if (fresh)
 		AP_PUSH(p->a, p->rest, add_up(p, u));
 	return p->rest.v[id];
@@ -196,8 +192,8 @@ static uint32_t rest_of(struct pass *p, ap_id u)
 static uint32_t cheapest(struct pass *p, ap_id u)
 {
 	struct ap_rec *r = p->r;
-	const struct set *set = &p->set.v[p->set_of[u]];
-	const double *rest = vector(p, p->rest_of[u]);
+	const struct set *set = &p->set.v[p->r->set_of[u]];
+	const double *rest = vector(p, p->r->rest_of[u]);
 	struct ap_rec_score least = {UINT32_MAX, INFINITY, 0};
 	uint32_t best = set->state[0];
 
@@ -223,12 +219,12 @@ static uint32_t cheapest(struct pass *p, ap_id u)
 static uint32_t decide(struct pass *p, ap_id u)
 {
 	const struct ap_rec *r = p->r;
-	uint32_t *k = p->key;
+	uint32_t *k = p->r->key;
 	bool fresh;
 	ap_id id;
 
-	*k++ = p->set_of[u];
-	*k++ = p->rest_of[u];
+	*k++ = p->r->set_of[u];
+	*k++ = p->r->rest_of[u];
 	for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
 		ap_id w = r->side[s].other;
 
@@ -237,7 +233,7 @@ static uint32_t decide(struct pass *p, ap_id u)
 		*k++ = r->side[s].cls << 1 | r->side[s].is_v;
 		*k++ = r->pick[w];
 	}
-	id = ap_map_put(p->decisions, p->key, (size_t)(k - p->key) * sizeof *k, &fresh);
+	id = ap_map_put(p->decisions, p->r->key, (size_t)(k - p->r->key) * sizeof *k, &fresh);
 	if (fresh)
 		AP_PUSH(p->a, p->decision, cheapest(p, u));
 	return p->decision.v[id];
@@ -247,25 +243,23 @@ static uint32_t decide(struct pass *p, ap_id u)
 static void mend(struct ap_rec *r)
 {
 	const struct ap_rec_view *v = r->view;
-	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	bool *torn = AP_NEW_N(r->ctx->scratch, bool, v->n), any = false;
+	bool any = false;
 
+	memset(r->torn, 0, v->n * sizeof *r->torn);
 	for (uint32_t i = 0; i < v->nedge; i++) {
 		const struct ap_rec_edge *e = &v->edge[i];
 
 		if (e->strict && !(v->pair(v->self, e->cls, r->pick[e->u], r->pick[e->v]).s < INFINITY))
-			any = torn[r->group[e->u]] = true;
+			any = r->torn[r->group[e->u]] = true;
 	}
 	for (ap_id u = 0; any && u < v->n; u++)
-		if (torn[r->group[u]])
+		if (r->torn[r->group[u]])
 			r->pick[u] = r->before[u];
-	ap_arena_release(r->ctx->scratch, mark);
 }
 
 static void open(struct pass *p)
 {
-	const struct ap_rec *r = p->r;
-	uint32_t n = r->view->n, most = 0;
+	struct ap_rec *r = p->r;
 
 	p->a = r->ctx->scratch;
 	p->sets = ap_map_create(p->a);
@@ -273,16 +267,11 @@ static void open(struct pass *p)
 	p->messages = ap_map_create(p->a);
 	p->rests = ap_map_create(p->a);
 	p->decisions = ap_map_create(p->a);
-	p->set_of = AP_NEW_N(p->a, uint32_t, n);
-	p->rest_of = AP_NEW_N(p->a, uint32_t, n);
-	p->share = AP_NEW_N(p->a, uint32_t, n);
-	for (ap_id u = 0; u < n; u++) {
+	for (ap_id u = 0; u < r->view->n; u++) {
+		r->share[u] = 0;
 		for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++)
-			p->share[u] += !is_later(p, u, r->side[s].other);
-		if (r->first[u + 1] - r->first[u] > most)
-			most = r->first[u + 1] - r->first[u];
+			r->share[u] += !is_later(p, u, r->side[s].other);
 	}
-	p->key = AP_NEW_N(p->a, uint32_t, 2 + 4 * (size_t)most);
 }
 
 static void decide_all(struct pass *p)
@@ -293,8 +282,8 @@ static void decide_all(struct pass *p)
 	for (uint32_t i = n; i-- > 0;) {
 		ap_id u = nth(p, i);
 
-		p->set_of[u] = set_of(p, u);
-		p->rest_of[u] = rest_of(p, u);
+		p->r->set_of[u] = set_of(p, u);
+		p->r->rest_of[u] = rest_of(p, u);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		ap_id u = nth(p, i);
