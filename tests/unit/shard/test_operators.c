@@ -10,6 +10,9 @@
 
 #define F32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_FLOAT32, {__VA_ARGS__}}
 #define I32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_INT32, {__VA_ARGS__}}
+#define BOOL(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_BOOL, {__VA_ARGS__}}
+#define INTS(name, ...) {name, AP_ATTR_INTS, .list = (const int64_t[]){__VA_ARGS__}, \
+	.n = sizeof(int64_t[]){__VA_ARGS__} / 8}
 #define MAX_IN 5
 
 struct operator {
@@ -101,6 +104,77 @@ static const struct operator operators[] = {
 	{"SparseSoftmaxCrossEntropyWithLogits", .nin = 2, .in = {F32(32, 100), I32(32)},
 		.ndev = 8, .n = 2, .rank = {2, 1}, .cut = {{8, 1}, {8}},
 		.dev = "8", .in_map = {"0 -1", "0"}, .out_map = ""},
+	/* eight heads of keys for eight queries each: parts of whole heads of keys */
+	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 64}}, 3,
+		{F32(2, 16, 8192), F32(2, 16, 1024), F32(2, 16, 1024)}, 16,
+		3, {3, 3, 3}, {{2, 1, 8}, {2, 1, 8}, {2, 1, 8}},
+		"2 8", {"1 -1 0", "1 -1 0", "1 -1 0"}, "1 -1 0"},
+	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 64}}, 3,
+		{F32(2, 16, 8192), F32(2, 16, 1024), F32(2, 16, 1024)}, 16,
+		3, {3, 3, 3}, {{1, 1, 16}, {1, 1, 8}, {1, 1, 8}},
+		.why = "FlashAttentionScore does not allow this combination of cuts "
+			"(grouped-heads)"},
+	/* joined and split dimensions stay whole */
+	{"Concat", {INTS("axis", 1)}, 2, {F32(8, 1, 64), F32(8, 196, 64)}, 16,
+		2, {3, 3}, {{4, 1, 2}, {4, 1, 2}},
+		"4 2 2", {"2 -1 1", "2 -1 1"}, "2 -1 1"},
+	{"Concat", {INTS("axis", 1)}, 2, {F32(8, 1, 64), F32(8, 196, 64)}, 16,
+		2, {3, 3}, {{4, 1, 2}, {4, 1, 1}},
+		.why = "vector 1, dimension 2: factor C is cut in 1 parts here and in 2 elsewhere"},
+	{"Concat", {INTS("axis", 1)}, 2, {F32(8, 4, 64), F32(8, 4, 64)}, 16,
+		2, {3, 3}, {{1, 4, 1}, {1, 4, 1}},
+		.why = "vector 0, dimension 1: 4 parts, but it may not be cut"},
+	{"Stack", {INTS("axis", 1)}, 3, {F32(8, 6), F32(8, 6), F32(8, 6)}, 8,
+		3, {2, 2, 2}, {{4, 2}, {4, 2}, {4, 2}},
+		"4 2", {"1 0", "1 0", "1 0"}, "1 -1 0"},
+	{"AddN", .nin = 3, .in = {F32(8, 6), F32(8, 6), F32(8, 6)}, .ndev = 8,
+		.n = 3, .rank = {2, 2, 2}, .cut = {{4, 1}, {4, 1}, {4, 1}},
+		.dev = "4 2", .in_map = {"1 -1", "1 -1", "1 -1"}, .out_map = "1 -1"},
+	{"SplitTensor", {{"split_size", AP_ATTR_INT, .i = 6}}, 1, {F32(6, 64)}, 8,
+		1, {2}, {{1, 8}}, "8", {"-1 0"}, "-1 0"},
+	/* parts of a tensor: a dimension that is not taken as a whole is not cut */
+	{"StridedSlice", {INTS("begin", 0, 0), INTS("end", 8, 1),
+		{"shrink_axis_mask", AP_ATTR_INT, .i = 2}}, 1, {F32(8, 197, 64)}, 8,
+		1, {3}, {{4, 1, 2}}, "4 2", {"1 -1 0"}, "1 0"},
+	{"StridedSlice", {INTS("begin", 0, 0), INTS("end", 8, 4),
+		{"new_axis_mask", AP_ATTR_INT, .i = 1}}, 1, {F32(8, 64)}, 8,
+		1, {2}, {{2, 4}},
+		.why = "vector 0, dimension 0: 2 parts, but it may not be cut"},
+	{"Slice", {INTS("begin", 0, 8), INTS("size", 16, 8)}, 1, {F32(16, 32)}, 8,
+		1, {2}, {{8, 1}}, "8", {"0 -1"}, "0 -1"},
+	/* the vector of a tiling is for the copies and for what is not copied */
+	{"Tile", {INTS("multiples", 8, 1, 1)}, 1, {F32(1, 4, 64)}, 16,
+		1, {3}, {{4, 1, 2}}, "4 2 2", {"-1 -1 1"}, "2 -1 1"},
+	{"Tile", {INTS("multiples", 4, 2)}, 1, {F32(8)}, 8,
+		1, {2}, {{4, 2}}, "4 2", {"-1"}, "1 0"},
+	{"Tile", {INTS("multiples", 2)}, 1, {F32(8)}, 4,
+		1, {1}, {{4}}, .why = "factor a may not be cut"},
+	{"BroadcastTo", {INTS("shape", 8, -1, 64)}, 1, {F32(4, 1)}, 8,
+		1, {2}, {{4, 1}}, "4 2", {"1 -1"}, "-1 1 -1"},
+	{"BroadcastTo", {INTS("shape", 8, -1, 64)}, 1, {F32(4, 1)}, 8,
+		1, {2}, {{4, 2}}, .why = "vector 0, dimension 1: 2 parts, but it may not be cut"},
+	{"ExpandDims", {INTS("axis", 1)}, 1, {F32(8, 64)}, 8,
+		1, {2}, {{4, 2}}, "4 2", {"1 0"}, "1 -1 0"},
+	{"Squeeze", {INTS("axis", 1)}, 1, {F32(8, 1, 64)}, 8,
+		1, {3}, {{4, 1, 2}}, "4 2", {"1 -1 0"}, "1 0"},
+	{"Transpose", {INTS("perm", 1, 0)}, 1, {F32(8, 64)}, 8,
+		1, {2}, {{4, 2}}, "4 2", {"1 0"}, "0 1"},
+	{"Select", .nin = 3, .in = {BOOL(16, 1), F32(16, 32), F32(1, 32)}, .ndev = 8,
+		.n = 3, .rank = {2, 2, 2}, .cut = {{4, 1}, {4, 2}, {1, 2}},
+		.dev = "4 2", .in_map = {"1 -1", "1 0", "-1 0"}, .out_map = "1 0"},
+	{"TopK", {{"k", AP_ATTR_INT, .i = 2}}, 1, {F32(16, 32)}, 8,
+		1, {2}, {{8, 1}}, "8", {"0 -1"}, "0 -1"},
+	{"TopK", {{"k", AP_ATTR_INT, .i = 2}}, 1, {F32(16, 32)}, 8,
+		1, {2}, {{4, 2}}, .why = "factor B may not be cut"},
+	{"CumSum", {INTS("axis", 0)}, 1, {F32(16, 32)}, 8,
+		1, {2}, {{1, 8}}, "8", {"-1 0"}, "-1 0"},
+	{"GatherD", {INTS("dim", 1)}, 2, {F32(16, 32, 4), I32(16, 2, 4)}, 8,
+		2, {3, 3}, {{4, 1, 2}, {4, 1, 2}}, "4 2", {"1 -1 0", "1 -1 0"}, "1 -1 0"},
+	{"Embedding", .nin = 2, .in = {I32(16, 8), F32(100, 64)}, .ndev = 8,
+		.n = 2, .rank = {2, 2}, .cut = {{1, 1}, {4, 1}},
+		.dev = "2 4", .in_map = {"-1 -1", "0 -1"}, .out_map = "-1 -1 -1", .left = true},
+	{"UnsortedSegmentSum", {{"num_segments", AP_ATTR_INT, .i = 4}}, 2,
+		{F32(16, 32), I32(16)}, 8, 2, {2, 1}, {{4, 2}, {4}}, "4 2", {"1 0", "1"}, "-1 0"},
 };
 
 static struct ap_ctx ctx;
