@@ -27,6 +27,7 @@ static const struct bad {
 	{"batch-mixed", AP_OK, "/operators/1"},
 	{"batch-mixed-2", AP_OK, "/operators/1"},
 	{"batch-mixed-3", AP_OK, "/operators/1"},
+	{"batch-mixed-4", AP_OK, "/operators/1"},
 	{"batch-scale", AP_USAGE, ""},
 	{"batch-scale-2", AP_USAGE, "/operators/1"},
 	{"batch-scale-3", AP_USAGE, "/operators/1"},
@@ -82,6 +83,8 @@ static const struct bad {
 	{"operator-attr-13", AP_MEANING, "/operators/0/attrs"},
 	{"operator-attr-14", AP_MEANING, "/operators/0"},
 	{"operator-attr-15", AP_MEANING, "/operators/0"},
+	{"operator-attr-16", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr-17", AP_MEANING, "/operators/1/attrs"},
 	{"operator-dtype", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-dtype-2", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-dtype-3", AP_MEANING, "/operators/0/inputs/0"},
@@ -107,6 +110,7 @@ static const struct bad {
 	{"operator-shape-5", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-shape-6", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-shape-7", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape-8", AP_MEANING, "/operators/0/inputs/0"},
 	{"operator-unique", AP_MEANING, "/operators/1/name"},
 	{"operator-unused", AP_OK, "/operators/2"},
 	{"output-dtype", AP_MEANING, "/operators/0/outputs/0/dtype"},
@@ -297,6 +301,11 @@ static const struct {
 	{"pin-value-2", "dimension 0 of length 4 cannot be cut in 8 equal parts"},
 	{"batch-mixed", "(operator \"gram\"): two dimensions carry the batch; micro-batches would "
 		"change the result [batch-mixed]\n"},
+	{"batch-mixed-4", "(operator \"bn\"): samples of the batch meet in a statistic; micro-batches "
+		"would change the result [batch-mixed]\n"},
+	{"operator-attr-16", "attribute pad has 2 at 0; 0 without pad_mode \"pad\" is expected"},
+	{"operator-shape-8", "dimension 2 of operand 0 is 8; with its padding it is shorter than the "
+		"window of 9"},
 	{"batch-scale-3", "the batch of 4 cannot be changed to 3"},
 };
 
