@@ -50,6 +50,7 @@ bool ap_expand_alike(struct ap_binding *b);
 bool ap_expand_split(struct ap_binding *b);
 bool ap_expand_split_sizes(struct ap_binding *b);
 bool ap_expand_split_chunks(struct ap_binding *b);
+bool ap_expand_halves(struct ap_binding *b);
 
 /* rule_slice.c */
 bool ap_expand_slice(struct ap_binding *b);

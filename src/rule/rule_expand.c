@@ -19,6 +19,7 @@ static const struct expander {
 	{"split", 1, 1, AP_MAX_OPERAND, ap_expand_split},
 	{"split_sizes", 1, 1, AP_MAX_OPERAND, ap_expand_split_sizes},
 	{"split_chunks", 1, 1, AP_MAX_OPERAND, ap_expand_split_chunks},
+	{"halves", 1, 1, 1, ap_expand_halves},
 	{"slice", 1, 1, 1, ap_expand_slice},
 	{"strided", 1, 1, 1, ap_expand_strided},
 	{"new_dim", 1, 1, 1, ap_expand_new_dim},

@@ -183,3 +183,28 @@ bool ap_expand_split_chunks(struct ap_binding *b)
 	p.n = total / p.each + (total % p.each != 0);
 	return split(b, &p);
 }
+
+/* The two halves of a dimension made one. It stays whole; its factor has the length of a half, as
+ * that is the work. */
+bool ap_expand_halves(struct ap_binding *b)
+{
+	struct ap_operand *in = &b->bin[0];
+	uint8_t axis, id;
+
+	if (!ap_expand_rank(b, 0, 1) || !ap_expand_axis(b, "dim", -1, in->rank, &axis))
+		return false;
+	if (in->size[axis] % 2 != 0)
+		return ap_bind_fail(b, "operator-shape", 0,
+			"dimension %d of operand 0 is %" PRId64 "; it has no two halves", axis,
+			in->size[axis]);
+	for (uint8_t k = 0; k < in->rank; k++) {
+		int64_t size = k == axis ? in->size[k] / 2 : in->size[k];
+
+		if (!ap_expand_factor(b, (char)('A' + k), k == axis ? AP_FACTOR_FROZEN : 0, size,
+			    &id) ||
+			!ap_expand_add(b, &b->bout[0], size, id))
+			return false;
+		ap_expand_put(&in->dim[k], id);
+	}
+	return true;
+}
