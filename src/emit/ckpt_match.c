@@ -142,7 +142,7 @@ struct match {
  * load them. */
 static bool is_pinned(const struct ap_node *node)
 {
-	return node->param != AP_NONE && node->bound.row->unit != AP_OP_VIEW;
+	return node->param != AP_NONE && ap_op_has_strategy(node->bound.row);
 }
 
 /* Which item speaks for each node. */

@@ -103,7 +103,7 @@ static void operators(struct ap_plan_maker *k, const int32_t *const *counts, str
 			price_op(k, i, counts[i]);
 		op[i] = k->ops.v[id];
 		op[i].place.bound = b;
-		op[i].in_checkpoint = g->node[i].param != AP_NONE && b->row->unit != AP_OP_VIEW;
+		op[i].in_checkpoint = g->node[i].param != AP_NONE && ap_op_has_strategy(b->row);
 	}
 }
 

@@ -48,6 +48,11 @@ const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *ty
 	return NULL;
 }
 
+bool ap_op_has_strategy(const struct ap_op_row *row)
+{
+	return strcmp(row->source, "reshape_info.cc") != 0;
+}
+
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 {
 	if (i >= sizeof aliases / sizeof *aliases)

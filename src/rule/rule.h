@@ -41,7 +41,7 @@ enum ap_op_unit {
 	AP_OP_CUBE, /* matrix unit */
 	AP_OP_VECTOR,
 	AP_OP_MEMORY, /* moves bytes only */
-	AP_OP_VIEW /* neither computes nor moves: Reshape, Flatten */
+	AP_OP_VIEW /* neither computes nor moves: Reshape, Flatten, ExpandDims, Squeeze */
 };
 enum ap_reduction { AP_REDUCE_SUM, AP_REDUCE_MEAN, AP_REDUCE_MAX, AP_REDUCE_MIN, AP_REDUCE_PROD };
 
@@ -77,6 +77,10 @@ const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *ty
 /* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest
  * (which may be NULL) is then the closest known name, or NULL. */
 const char *ap_op_canonical(const char *type, const char **nearest);
+
+/* Does MindSpore keep a strategy for such operators? Those that take their operand's layout as it
+ * comes and leave the change to the redistribution, Reshape and Flatten, have none. */
+bool ap_op_has_strategy(const struct ap_op_row *row);
 
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);

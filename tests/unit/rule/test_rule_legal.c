@@ -130,6 +130,15 @@ START_TEST(names_and_aliases)
 }
 END_TEST
 
+START_TEST(what_has_no_strategy)
+{
+	ck_assert(!ap_op_has_strategy(bind_ok("Reshape", "float32[4,2]", "shape=8", "").row));
+	ck_assert(!ap_op_has_strategy(bind_ok("Flatten", "float32[4,2]", "", "").row));
+	ck_assert(ap_op_has_strategy(bind_ok("ExpandDims", "float32[4]", "axis=0", "").row));
+	ck_assert(ap_op_has_strategy(bind_ok("Transpose", "float32[4]", "perm=0", "").row));
+}
+END_TEST
+
 START_TEST(attributes)
 {
 	static const int64_t one[] = {7}, two[] = {1, 2};
@@ -175,6 +184,7 @@ int main(void)
 	tcase_add_test(t, operators_without_a_condition);
 	tcase_add_test(t, every_condition_exists);
 	tcase_add_test(t, names_and_aliases);
+	tcase_add_test(t, what_has_no_strategy);
 	tcase_add_test(t, attributes);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
