@@ -171,10 +171,10 @@ END_TEST
 
 START_TEST(near_beats_far)
 {
-	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
+	const char *chip;
 
-	for (int i = 0; i < 3; i++) {
-		const struct ap_machine *m = make_machine(64, 8, chips[i]);
+	for (size_t i = 0; (chip = ap_chip_at(i, NULL)); i++) {
+		const struct ap_machine *m = make_machine(64, 8, chip);
 
 		for (int c = 0; c < AP_COLL_COUNT; c++)
 			for (double bytes = 1; bytes < 1e10; bytes *= 10)
@@ -231,11 +231,12 @@ END_TEST
 
 START_TEST(time_is_positive_finite_and_grows)
 {
-	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
+	static const char *const chips[] = {
+		"ascend910a", "ascend910b3", "ascend910c", "v100-32", "a100-80", "gb200-186"};
 	static const int64_t devices[][2] = {
 		{8, 8}, {6, 4}, {64, 8}, {1000, 8}, {30, 5}, {65536, 8}};
 
-	for (int i = 0; i < 3 * 6; i++) {
+	for (int i = 0; i < 6 * 6; i++) {
 		const int64_t *d = devices[i % 6];
 		const struct ap_machine *m = make_machine(d[0], d[1], chips[i / 6]);
 
