@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/bad/graph: every check has a file NAME.json (and NAME-2.json ..) that trips just it. */
+/* tests/bad/graph: every check has a file NAME.json (and NAME-2.json, NAME.variant.json ..) that
+ * trips just it. */
 #include <check.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -152,6 +153,48 @@ static const struct bad {
 	{"tensor-unique", AP_MEANING, "/parameters/1/name"},
 	{"tensor-unique-2", AP_MEANING, "/operators/1/outputs/0/name"},
 	{"tensor-unused", AP_OK, "/parameters/1"},
+	{"operator-attr.argmaxwithvalue-axes", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.broadcastto-new", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.broadcastto-rank", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.concat-axis", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.concat-two-axes", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.cumsum-no-axis", AP_MEANING, "/operators/0"},
+	{"operator-attr.expanddims-axis", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.gatherd-no-dim", AP_MEANING, "/operators/0"},
+	{"operator-attr.repeatelements-none", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.slice-short", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.slice-size", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.split-none", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.splittensor-size", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.splitv-count", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.stack-axis", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.strided-ellipses", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.strided-index", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.strided-no-end", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.strided-stride", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.tile-none", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.tile-short", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.topk-too-many", AP_MEANING, "/operators/0/attrs"},
+	{"operator-dtype.concat-types", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-dtype.select-condition", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-inputs.concat-left-out", AP_MEANING, "/operators/0"},
+	{"operator-inputs.concat-none", AP_MEANING, "/operators/0"},
+	{"operator-outputs.split-too-few", AP_MEANING, "/operators/0"},
+	{"operator-outputs.topk-third", AP_MEANING, "/operators/0"},
+	{"operator-rank.concat-ranks", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-rank.expanddims-rank", AP_MEANING, "/operators/0"},
+	{"operator-rank.maskedfill-value", AP_MEANING, "/operators/0/inputs/2"},
+	{"operator-shape.addn-lengths", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.broadcastto-length", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.concat-lengths", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.gatherd-lengths", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.gathernd-points", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.segments-lengths", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.split-uneven", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.splitv-sum", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.squeeze-length", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.stack-lengths", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.strided-empty", AP_MEANING, "/operators/0/inputs/0"},
 };
 
 /* Extra condition of the load that the file is about. */
@@ -164,17 +207,17 @@ static struct ap_graph_params params_for(const char *file)
 	return p;
 }
 
-/* "shape-rank" of "shape-rank-2". */
+/* "shape-rank" of "shape-rank-2" and of "shape-rank.variant". */
 static void check_name(const char *file, char *name, size_t size)
 {
-	size_t n = strlen(file);
+	size_t all = strcspn(file, "."), n = all;
 
 	while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9')
 		n--;
-	if (n < strlen(file) && n > 0 && file[n - 1] == '-')
+	if (n < all && n > 0 && file[n - 1] == '-')
 		n--;
 	else
-		n = strlen(file);
+		n = all;
 	snprintf(name, size, "%.*s", (int)n, file);
 }
 
