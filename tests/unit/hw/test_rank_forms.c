@@ -353,6 +353,31 @@ START_TEST(what_is_not_kept_is_told)
 }
 END_TEST
 
+/* Two servers of one super pod, with numbers that a real machine gave them. */
+START_TEST(a_table_from_a_log)
+{
+	static const char text[] =
+		"{\"version\": \"1.2\", \"server_count\": \"2\", \"status\": \"completed\","
+		"\"server_list\": [{\"device\": [{\"device_id\": \"3\", \"device_ip\": \"192.23.3.196\","
+		"\"super_device_id\": \"98369551\", \"rank_id\": \"0\"}], \"server_id\": \"172.22.0.188\"},"
+		"{\"device\": [{\"device_id\": \"3\", \"device_ip\": \"192.45.3.196\","
+		"\"super_device_id\": \"190644239\", \"rank_id\": \"1\"}], \"server_id\": \"172.22.0.212\"}],"
+		"\"super_pod_list\": [{\"super_pod_id\": \"11\", \"server_list\": ["
+		"{\"server_id\": \"172.22.0.188\"}, {\"server_id\": \"172.22.0.212\"}]}]}";
+	const struct ap_topo *t = NULL;
+	const struct ap_machine *m = NULL;
+
+	ck_assert_int_eq(load(text, &t), AP_OK);
+	ck_assert_int_eq(t->place[1].super_device_id, 190644239);
+	ck_assert_str_eq(t->pod.id[0], "11");
+	ck_assert_int_eq(ap_hccl_check(&ctx, t, "910_93", false), AP_OK);
+	ck_assert_int_eq(ap_machine_make(&ctx, t, get_chip("910C"), &m), AP_OK);
+	ck_assert_int_eq(m->nlevel, 1);
+	ck_assert_str_eq(m->level[0].name, "pod");
+	ck_assert_ptr_null(ap_diag_text(ctx.diag, 0, NULL, NULL));
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_test(t, cloud_ranks_follow_names_and_devices);
@@ -367,6 +392,7 @@ static void add(TCase *t)
 	tcase_add_test(t, made_super_pods);
 	tcase_add_test(t, every_form_is_kept);
 	tcase_add_test(t, what_is_not_kept_is_told);
+	tcase_add_test(t, a_table_from_a_log);
 }
 
 int main(void)
