@@ -30,8 +30,8 @@ const char *ap_choices_executor(size_t i)
 
 const char *ap_choices_parallel_mode(size_t i)
 {
-	static const char *const names[] = {"auto_parallel", "data_parallel", "!stand_alone",
-		"!hybrid_parallel", "!semi_auto_parallel", NULL};
+	static const char *const names[] = {"auto_parallel", "data_parallel", "semi_auto_parallel",
+		"!stand_alone", "!hybrid_parallel", NULL};
 
 	return pick(names, i);
 }

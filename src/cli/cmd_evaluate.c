@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "base/diag.h"
 #include "base/num.h"
 #include "cli/cmd.h"
 #include "cli/inputs.h"
-#include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
-#include "emit/ckpt.h"
-
-static enum ap_status read_strategy(struct ap_run *run, const struct ap_inputs *in,
-	const int32_t *const **counts)
-{
-	const char *path = run->opt->strategy;
-	struct ap_input file;
-	struct ap_ckpt ckpt;
-	bool json;
-
-	AP_TRY(ap_input_read(run, path, &file));
-	json = strcmp(path, "-") ? ap_out_is_json(path) : ap_kind_is_json(&file);
-	AP_TRY(ap_ckpt_read(&run->ctx, file.path, file.text, file.len, json, &ckpt));
-	return ap_ckpt_counts(&run->ctx, &ckpt, in->graph, in->machine->ndev, &in->step, counts);
-}
 
 static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *plan)
 {
@@ -48,8 +30,7 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 			"evaluate: no strategy; expected --strategy FILE");
 	AP_TRY(ap_out_check(run, NULL));
 	AP_TRY(ap_inputs_load(run, &in));
-	ap_run_phase(run, "reading the strategy");
-	AP_TRY(read_strategy(run, &in, &counts));
+	AP_TRY(ap_input_strategy(run, &in, run->opt->strategy, true, &counts));
 	ap_run_phase(run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));

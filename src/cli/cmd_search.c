@@ -7,26 +7,49 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "emit/ckpt.h"
+#include "plan/complete.h"
+#include "plan/pins.h"
 
-/* Cuts the batch and nothing else, without a search. */
+/* A plan that was not searched: its own counts, priced and held against the memory. */
+static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
+	const int32_t *const *counts, struct ap_plan *plan, const struct ap_problem **problem)
+{
+	char need[32], have[32];
+
+	AP_TRY(ap_drive_evaluate(&run->ctx, &in->request, counts, plan));
+	if (plan->prediction.memory.total > plan->capacity_bytes)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, NULL,
+			"%s needs %s on a device that has %s",
+			ap_choices_parallel_mode((size_t)run->opt->parallel_mode),
+			ap_format_bytes(plan->prediction.memory.total, need),
+			ap_format_bytes(plan->capacity_bytes, have));
+	return run->opt->problem_out ? ap_drive_table(&run->ctx, &in->request, problem) : AP_OK;
+}
+
+/* Cuts the batch and nothing else. */
 static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inputs *in,
 	struct ap_plan *plan, const struct ap_problem **problem)
 {
 	const char *why;
 	const int32_t *const *counts = ap_baseline_data_parallel(&run->ctx, in->graph,
 		in->machine->ndev, &in->step, &why);
-	char need[32], have[32];
 
 	if (!counts)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--parallel-mode data_parallel: %s", why);
-	AP_TRY(ap_drive_evaluate(&run->ctx, &in->request, counts, plan));
-	if (plan->prediction.memory.total > plan->capacity_bytes)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, NULL,
-			"data parallel needs %s on a device that has %s",
-			ap_format_bytes(plan->prediction.memory.total, need),
-			ap_format_bytes(plan->capacity_bytes, have));
-	return run->opt->problem_out ? ap_drive_table(&run->ctx, &in->request, problem) : AP_OK;
+	return plan_given(run, in, counts, plan, problem);
+}
+
+/* Takes what is given and cuts the rest by MindSpore's fixed rule. */
+static enum ap_status plan_semi_auto(struct ap_run *run, const struct ap_inputs *in,
+	struct ap_plan *plan, const struct ap_problem **problem)
+{
+	const int32_t *const *fixed, *const *counts;
+
+	AP_TRY(ap_pins_make(&run->ctx, in->graph, in->machine->ndev, &in->step, in->request.given,
+		&fixed));
+	AP_TRY(ap_complete_batch(&run->ctx, in->graph, in->machine->ndev, &in->step, fixed, &counts));
+	return plan_given(run, in, counts, plan, problem);
 }
 
 static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
@@ -38,9 +61,24 @@ static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
 			"--time-limit 0 leaves no time for a plan");
 	ap_stop_arm();
-	if (o->parallel_mode == AP_MODE_DATA_PARALLEL)
+	switch (o->parallel_mode) {
+	case AP_MODE_DATA_PARALLEL:
 		return plan_data_parallel(run, in, plan, problem);
-	return ap_drive_search(&run->ctx, &in->request, plan, problem);
+	case AP_MODE_SEMI_AUTO_PARALLEL:
+		return plan_semi_auto(run, in, plan, problem);
+	default:
+		return ap_drive_search(&run->ctx, &in->request, plan, problem);
+	}
+}
+
+static enum ap_status check_options(struct ap_run *run)
+{
+	const struct ap_options *o = run->opt;
+
+	if (o->strategy_ckpt_load_file && o->parallel_mode == AP_MODE_DATA_PARALLEL)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--strategy-ckpt-load-file: --parallel-mode data_parallel takes no strategies");
+	return AP_OK;
 }
 
 enum ap_status ap_cmd_search(struct ap_run *run)
@@ -52,8 +90,12 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 
 	if (run->opt->time_limit > 0)
 		ap_stop_after(run->opt->time_limit);
+	AP_TRY(check_options(run));
 	AP_TRY(ap_out_check(run, NULL));
 	AP_TRY(ap_inputs_load(run, &in));
+	if (run->opt->strategy_ckpt_load_file)
+		AP_TRY(ap_input_strategy(run, &in, run->opt->strategy_ckpt_load_file, false,
+			&in.request.given));
 	if (run->opt->strategy_ckpt_save_file)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
 	ap_run_phase(run, "searching");

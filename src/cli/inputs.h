@@ -40,4 +40,9 @@ struct ap_inputs {
 /* Reads all that the arguments and settings name, and fits it together. */
 enum ap_status ap_inputs_load(struct ap_run *run, struct ap_inputs *out);
 
+/* Counts per operator of a strategy checkpoint, for inputs that were loaded. whole: it must name every
+ * operator with a parameter and no other. */
+enum ap_status ap_input_strategy(struct ap_run *run, const struct ap_inputs *in, const char *path,
+	bool whole, const int32_t *const **counts);
+
 #endif

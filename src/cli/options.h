@@ -109,7 +109,7 @@ ap_choice_fn ap_choices_color, ap_choices_executor, ap_choices_optimizer, ap_cho
 
 /* Indices into the lists of choices.c. */
 enum { AP_COLOR_AUTO, AP_COLOR_ALWAYS, AP_COLOR_NEVER };
-enum { AP_MODE_AUTO_PARALLEL, AP_MODE_DATA_PARALLEL };
+enum { AP_MODE_AUTO_PARALLEL, AP_MODE_DATA_PARALLEL, AP_MODE_SEMI_AUTO_PARALLEL };
 enum { AP_RUN_TRAINING, AP_RUN_INFERENCE };
 
 struct ap_option { /* a row of options.def */

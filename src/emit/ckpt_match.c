@@ -136,6 +136,8 @@ struct match {
 	const struct ap_step *step;
 	const uint32_t *item_of; /* [nnode], UINT32_MAX: none */
 	const int32_t **counts;
+	enum ap_level level; /* of messages about operators that file and graph do not share */
+	uint32_t nmatched; /* operators that an item speaks for */
 };
 
 /* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but cannot
@@ -164,8 +166,10 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		if (id == AP_NONE)
 			continue;
 		used[item[id]] = true;
-		if (is_pinned(&m->g->node[i]))
+		if (is_pinned(&m->g->node[i])) {
 			item_of[i] = item[id];
+			m->nmatched++;
+		}
 	}
 	names_init(m->ctx, &extra);
 	for (uint32_t i = 0; i < m->c->nitem; i++)
@@ -174,7 +178,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	m->item_of = item_of;
 	if (!extra.n)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
 		names_text(&extra));
 }
@@ -196,7 +200,7 @@ static enum ap_status check_whole(struct match *m)
 	}
 	if (!missing.n)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
 		expected - missing.n, expected, names_text(&missing));
 }
@@ -274,20 +278,48 @@ static enum ap_status fill_all(struct match *m)
 	return st;
 }
 
-enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
-	int64_t ndev, const struct ap_step *step, const int32_t *const **out)
+static enum ap_status check_any(struct match *m)
 {
-	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step};
-	enum ap_status found[5];
+	struct ap_where where = {.file = m->c->file};
 
-	m.counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
-	found[0] = check_stage(&m);
-	found[1] = check_devices(&m);
-	found[2] = join(&m, AP_NEW_N(ctx->arena, uint32_t, g->nnode));
-	found[3] = check_whole(&m);
-	found[4] = found[1] == AP_OK ? fill_all(&m) : AP_OK;
-	*out = m.counts;
+	if (m->nmatched > 0)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+		"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
+}
+
+static enum ap_status match_all(struct match *m, const int32_t *const **out)
+{
+	enum ap_status found[6];
+
+	m->counts = AP_NEW_N(m->ctx->arena, const int32_t *, m->g->nnode);
+	found[0] = check_stage(m);
+	found[1] = check_devices(m);
+	found[2] = join(m, AP_NEW_N(m->ctx->arena, uint32_t, m->g->nnode));
+	found[3] = check_whole(m);
+	found[4] = m->level == AP_ERROR ? AP_OK : check_any(m);
+	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
+	*out = m->counts;
 	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
 		AP_TRY(found[i]);
 	return AP_OK;
+}
+
+enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const int32_t *const **out)
+{
+	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step,
+		.level = AP_ERROR};
+
+	return match_all(&m, out);
+}
+
+enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,
+	const struct ap_graph *g, int64_t ndev, const struct ap_step *step,
+	const int32_t *const **out)
+{
+	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step,
+		.level = AP_WARNING};
+
+	return match_all(&m, out);
 }

@@ -31,17 +31,30 @@ static bool same_layout(const struct choice *c, const struct ap_use *a, const st
 		ap_layout_make(&pb, &pb.bound->in[b->operand], &lb) && ap_layout_equal(&la, &lb);
 }
 
+/* Does every user that is decided hold the parameter as the first of them does? */
+static bool users_agree(const struct choice *c, const struct ap_tensor *t, ap_id *node)
+{
+	const struct ap_use *first = NULL;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		if (!c->counts[t->use[u].node])
+			continue;
+		if (!first)
+			first = &t->use[u];
+		else if (!same_layout(c, first, &t->use[u])) {
+			*node = t->use[u].node;
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool parameters_agree(const struct choice *c, ap_id *node)
 {
-	for (ap_id i = 0; i < c->g->ntensor; i++) {
-		const struct ap_tensor *t = &c->g->tensor[i];
-
-		for (uint32_t u = 1; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++)
-			if (!same_layout(c, &t->use[0], &t->use[u])) {
-				*node = t->use[u].node;
-				return false;
-			}
-	}
+	for (ap_id i = 0; i < c->g->ntensor; i++)
+		if (c->g->tensor[i].kind == AP_TENSOR_PARAM &&
+			!users_agree(c, &c->g->tensor[i], node))
+			return false;
 	return true;
 }
 
@@ -71,7 +84,7 @@ static bool keys_agree(const struct choice *c, ap_id *node)
 		bool fresh;
 		ap_id id;
 
-		if (!key)
+		if (!key || !c->counts[i])
 			continue;
 		id = ap_map_put_str(keys, key, &fresh);
 		if (fresh)

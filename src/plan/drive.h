@@ -52,8 +52,8 @@ const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct
 	int64_t ndev, const struct ap_step *step, const char **why);
 
 /* What makes legal counts no plan: users of one parameter that would hold it in different layouts,
- * operators of one checkpoint key with different strategies. NULL where nothing does, else what, in
- * words, and *node is the later one of the two. O(operands). */
+ * operators of one checkpoint key with different strategies. Rows may be NULL: not decided. NULL where
+ * nothing does, else what, in words, and *node is the later one of the two. O(operands). */
 const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const int32_t *const *counts, ap_id *node);
 

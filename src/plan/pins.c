@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "plan/drive.h"
 #include "shard/space.h"
 
 static enum ap_status pin_counts(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node,
@@ -29,6 +30,21 @@ static enum ap_status pin_counts(struct ap_ctx *ctx, const struct ap_graph *g, a
 		"in_strategy is not possible on %lld devices: %s", (long long)ndev, why);
 }
 
+static enum ap_status check_together(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const int32_t *const *fixed)
+{
+	struct ap_where where = {.file = g->file};
+	const char *conflict;
+	ap_id node;
+
+	conflict = ap_plan_conflict(ctx, g, ndev, fixed, &node);
+	if (!conflict)
+		return AP_OK;
+	where.oper = g->node[node].name;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, &where, "pin-conflict",
+		"the strategies that are given cannot stand together: %s", conflict);
+}
+
 enum ap_status ap_pins_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t *const *given, const int32_t *const **out)
 {
@@ -47,7 +63,7 @@ enum ap_status ap_pins_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_
 		worst = worst == AP_OK ? st : worst;
 	}
 	*out = any ? fixed : NULL;
-	return worst;
+	return worst == AP_OK && any ? check_together(ctx, g, ndev, fixed) : worst;
 }
 
 bool ap_pins_hold(const struct ap_graph *g, const int32_t *const *fixed,

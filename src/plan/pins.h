@@ -8,7 +8,8 @@
 /*
  * Counts per node ([nnode], rows NULL where nothing is fixed) of the graph's pins, over those of
  * `given` (may be NULL), which they win over as MindSpore's do. *out is NULL when nothing is fixed at
- * all. AP_MEANING naming operator and reason when a pin is no legal strategy on ndev devices.
+ * all. AP_MEANING naming operator and reason when a pin is no legal strategy on ndev devices,
+ * AP_INFEASIBLE when what is given cannot stand together (ap_plan_conflict()).
  */
 enum ap_status ap_pins_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t *const *given, const int32_t *const **out);
