@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/arena.h"
 #include "tools/model_llama.h"
 
 /* Places of an expert in each sample. */
@@ -83,37 +84,33 @@ static ap_id seat(const struct llama *l, const char *scope, ap_id mask)
 	return model_binary(m, scope, "Mul", place, kept, "dispatch");
 }
 
+/* A product for each expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. */
 static ap_id expert_product(const struct llama *l, const char *scope, const char *param,
 	const char *cell, ap_id x, int64_t out, const char *name)
 {
 	struct model *m = l->m;
 	struct ap_shape s = model_shape(m, x);
 	ap_id w = model_param(m, model_name(m, model_name(m, param, cell), "weight"),
-		MODEL_SHAPE(s.dtype, s.dim[0], s.dim[2], out));
+		MODEL_SHAPE(s.dtype, s.dim[1], s.dim[3], out));
 
-	return model_matmul(m, scope, x, w, false, name);
+	return model_matmul(m, model_scope(m, scope, ap_arena_printf(model_arena(m), "%s-Linear",
+		cell)), x, w, false, name);
 }
 
-/* SwiGLU of each expert, on the tokens of all samples: [B,E*C,H]. */
+/* SwiGLU of each expert on the tokens that take its places: [B,E*C,H]. */
 static ap_id experts(const struct llama *l, const char *scope, const char *param, ap_id x)
 {
-	static const int64_t swapped[] = {1, 0, 2, 3};
 	const struct model_params *p = l->p;
 	struct model *m = l->m;
 	int64_t b = p->batch, e = p->experts, c = room(p), h = p->hidden;
 	ap_id y, z;
 
-	x = model_reshape(m, scope, x, MODEL_SHAPE(p->dtype, b, e, c, h), "seats");
-	x = model_transpose(m, scope, x, swapped, "seats.expert");
-	x = model_reshape_batch(m, scope, x, MODEL_SHAPE(p->dtype, e, b * c, h), 1, "seats.rows");
+	x = model_reshape(m, scope, x, MODEL_SHAPE(p->dtype, b, e, c, h), "places.tokens");
 	y = expert_product(l, scope, param, "w1", x, p->inner, "gate");
 	z = expert_product(l, scope, param, "w3", x, p->inner, "wide");
-	y = model_unary(m, scope, "SiLU", y, "gate.silu");
+	y = model_unary(m, model_scope(m, scope, "w1-Linear"), "SiLU", y, "gate.silu");
 	y = model_binary(m, scope, "Mul", z, y, "gated");
-	y = expert_product(l, scope, param, "w2", y, h, "answers.rows");
-	y = model_reshape_batch(m, scope, y, MODEL_SHAPE(p->dtype, e, b, c, h), 1,
-		"answers.expert");
-	y = model_transpose(m, scope, y, swapped, "answers.sample");
+	y = expert_product(l, scope, param, "w2", y, h, "narrow");
 	return model_reshape(m, scope, y, MODEL_SHAPE(p->dtype, b, e * c, h), "answers");
 }
 

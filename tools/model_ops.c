@@ -72,22 +72,16 @@ static int64_t elements(struct ap_shape s)
 	return n;
 }
 
-ap_id model_reshape_batch(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
-	int batch, const char *name)
+ap_id model_reshape(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
+	const char *name)
 {
 	struct ap_shape to = shape;
 	struct model_op op = {.scope = scope, .type = "Reshape", .nin = 1, .in = {x}, .nattr = 1};
 
 	assert(shape.rank && elements(shape) == elements(model_shape(m, x)));
-	to.dim[batch] = -1;
+	to.dim[0] = -1;
 	op.attr[0] = (struct ap_attr)MODEL_INTS("shape", keep(m, to.dim, to.rank), to.rank);
 	return model_op_one(m, op, name, shape);
-}
-
-ap_id model_reshape(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
-	const char *name)
-{
-	return model_reshape_batch(m, scope, x, shape, 0, name);
 }
 
 ap_id model_transpose(struct model *m, const char *scope, ap_id x, const int64_t perm[],
@@ -223,10 +217,12 @@ ap_id model_matmul(struct model *m, const char *scope, ap_id x, ap_id w, bool tr
 	struct model_op op = {.scope = scope, .type = s.rank == 2 ? "MatMul" : "BatchMatMul",
 		.nin = 2, .in = {x, w}, .nattr = transpose_w,
 		.attr = {MODEL_FLAG("transpose_b", true)}};
-	int k = s.rank - 1;
+	int in = t.rank - (transpose_w ? 1 : 2), out = t.rank - (transpose_w ? 2 : 1);
 
-	assert(s.rank >= 2 && s.rank == t.rank && s.dim[k] == t.dim[transpose_w ? k : k - 1]);
-	s.dim[k] = t.dim[transpose_w ? k - 1 : k];
+	assert(t.rank >= 2 && s.rank >= t.rank && s.dim[s.rank - 1] == t.dim[in]);
+	for (int i = 3; i <= t.rank; i++)
+		assert(s.dim[s.rank - i] == t.dim[t.rank - i]);
+	s.dim[s.rank - 1] = t.dim[out];
 	return model_op_one(m, op, name, s);
 }
 

@@ -17,11 +17,9 @@ ap_id model_less(struct model *m, const char *scope, ap_id x, ap_id y, const cha
 
 ap_id model_cast(struct model *m, const char *scope, ap_id x, enum ap_dtype to, const char *name);
 
-/* The batch is in dimension 0, or in `batch`, of the given shape and written as -1. */
+/* Dimension 0 of the given shape carries the batch and is written as -1. */
 ap_id model_reshape(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
 	const char *name);
-ap_id model_reshape_batch(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
-	int batch, const char *name);
 
 ap_id model_transpose(struct model *m, const char *scope, ap_id x, const int64_t perm[],
 	const char *name);
@@ -48,7 +46,8 @@ ap_id model_repeat(struct model *m, const char *scope, ap_id x, int axis, int64_
 ap_id model_concat(struct model *m, const char *scope, ap_id x, ap_id y, int axis,
 	const char *name);
 
-/* x w or x w^T on the last two dimensions: MatMul for matrices, BatchMatMul above. */
+/* x w or x w^T on the last two dimensions: MatMul for matrices, BatchMatMul above, where w may lack
+ * outer dimensions. */
 ap_id model_matmul(struct model *m, const char *scope, ap_id x, ap_id w, bool transpose_w,
 	const char *name);
 
