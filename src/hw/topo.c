@@ -12,7 +12,7 @@ static const struct ap_rank_form forms[] = {
 	{"lab", NULL, "deploy_mode", NULL, ap_rank_table_parse_lab, NULL},
 	{"cloud", NULL, "group_list", "deploy_mode", ap_rank_table_parse_cloud, NULL},
 	{"1.0", "1.0", NULL, NULL, ap_rank_table_parse_1_0, NULL},
-	{"1.1", "1.1", NULL, NULL, NULL, "it describes jobs of CPUs beside devices"},
+	{"1.1", "1.1", NULL, NULL, NULL, "they describe jobs of CPUs beside devices"},
 	{"1.2", "1.2", NULL, NULL, ap_rank_table_parse_1_2, NULL},
 	{"2.0", "2.0", NULL, NULL, ap_rank_table_parse_2_0, NULL},
 };

@@ -267,7 +267,7 @@ START_TEST(messages_say_where_and_what)
 	ctx.diag = ap_diag_create(ctx.arena, false);
 	ck_assert_int_eq(load_file("form-read.1.1.json", &t), AP_MEANING);
 	ck_assert_str_eq(ap_diag_text(ctx.diag, 0, NULL, NULL),
-		"rank tables of form 1.1 are not read: it describes jobs of CPUs beside devices; "
+		"rank tables of form 1.1 are not read: they describe jobs of CPUs beside devices; "
 		"those of the forms lab, cloud, 1.0, 1.2, 2.0 are");
 
 	ctx.diag = ap_diag_create(ctx.arena, false);
