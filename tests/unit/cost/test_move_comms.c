@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives of operators that move, join and choose. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rule/move_made.h"
+#include "base/arena.h"
+#include "base/str.h"
+#include "cost/cost.h"
+#include "fixture.h"
+
+enum { ROUNDS = 50 };
+
+struct told {
+	struct ap_str s;
+	int n;
+};
+
+static void tell(void *user, const struct ap_comm *c)
+{
+	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+	static const char *const reduced[] = {"", " mean", " max", " min", " prod"};
+	int64_t ranks[64], size = ap_axes_size(&c->axes);
+	struct told *t = user;
+
+	ap_axes_group(&c->axes, 0, ranks);
+	ap_str_addf(&t->s, "%s%s %s%s %lld {", t->n++ ? "; " : "", phases[c->phase],
+		ap_coll_name(c->kind), reduced[c->reduce], (long long)c->bytes);
+	for (int64_t r = 0; r < size; r++)
+		ap_str_addf(&t->s, "%s%lld", r ? "," : "", (long long)ranks[r]);
+	ap_str_addc(&t->s, '}');
+}
+
+static struct told derived(struct fixture *f, const char *name, const char *cut)
+{
+	ap_id node = fixture_node(f, name);
+	int32_t count[AP_MAX_FACTOR];
+	const struct ap_task *tasks;
+	struct ap_placement p;
+	struct told t = {.n = 0};
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	fixture_counts(f, node, cut, count);
+	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
+	ap_str_init(&t.s, f->ctx.arena);
+	ap_comms_derive(&tasks[node], &p, &f->step, tell, &t);
+	return t;
+}
+
+/* A class token before patches, rows of a table, a choice between the two and what is made of it. */
+#define GRAPH \
+	"{'schema':'autopar-graph/1','name':'moves'," \
+	"'inputs':[{'name':'x','shape':[8,3,16],'dtype':'float32','batch_dim':0}," \
+	"{'name':'ids','shape':[8,4],'dtype':'int32','batch_dim':0}," \
+	"{'name':'mask','shape':[8,4,1],'dtype':'bool','batch_dim':0}]," \
+	"'parameters':[{'name':'cls','shape':[1,1,16],'dtype':'float32'}," \
+	"{'name':'sep','shape':[1,1,16],'dtype':'float32'}," \
+	"{'name':'scale','shape':[1,3,16],'dtype':'float32'}," \
+	"{'name':'table','shape':[64,16],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'broadcast','type':'BroadcastTo','inputs':['cls'],'outputs':[{'name':'c'}]," \
+	"'attrs':{'shape':[8,1,16]}}," \
+	"{'name':'tile','type':'Tile','inputs':['sep'],'outputs':[{'name':'s'}]," \
+	"'attrs':{'multiples':[8,4,1]}}," \
+	"{'name':'mul','type':'Mul','inputs':['x','scale'],'outputs':[{'name':'xs'}]}," \
+	"{'name':'concat','type':'Concat','inputs':['c','xs'],'outputs':[{'name':'t'}]," \
+	"'attrs':{'axis':1}}," \
+	"{'name':'embedding','type':'Embedding','inputs':['ids','table']," \
+	"'outputs':[{'name':'e'}]}," \
+	"{'name':'select','type':'Select','inputs':['mask','t','e'],'outputs':[{'name':'m'}]}," \
+	"{'name':'addn','type':'AddN','inputs':['m','s','t'],'outputs':[{'name':'a'}]}," \
+	"{'name':'split','type':'Split','inputs':['a'],'outputs':[{'name':'l'},{'name':'r'}]," \
+	"'attrs':{'axis':1,'output_num':2}}," \
+	"{'name':'first','type':'StridedSlice','inputs':['l'],'outputs':[{'name':'f'}]," \
+	"'attrs':{'begin':[0,0],'end':[8,1],'shrink_axis_mask':2}}," \
+	"{'name':'segments','type':'UnsortedSegmentSum','inputs':['a','ids']," \
+	"'outputs':[{'name':'g'}],'attrs':{'num_segments':5}}," \
+	"{'name':'best','type':'TopK','inputs':['r'],'outputs':[{'name':'v'},{'name':'i'}]," \
+	"'attrs':{'k':2}}," \
+	"{'name':'finite','type':'IsFinite','inputs':['f'],'outputs':[{'name':'n'}]}," \
+	"{'name':'any','type':'ReduceAny','inputs':['n'],'outputs':[{'name':'o'}]}," \
+	"{'name':'norm','type':'L2Loss','inputs':['f'],'outputs':[{'name':'q'}]}," \
+	"{'name':'sum1','type':'ReduceSum','inputs':['g'],'outputs':[{'name':'g1'}]}," \
+	"{'name':'sum2','type':'ReduceSum','inputs':['v'],'outputs':[{'name':'v1'}]}," \
+	"{'name':'loss','type':'AddN','inputs':['q','g1','v1'],'outputs':[{'name':'l1'}]}]," \
+	"'outputs':['l1','o']}"
+
+static const struct {
+	const char *node, *cut, *mindspore, *generic;
+} cases[] = {
+	/* What was made of one token for all samples adds up to the token's gradient. */
+	{"broadcast", "", "gradient AllReduce 64 {0,1,2,3}", ""},
+	{"broadcast", "C=4", "", ""},
+	{"broadcast", "C=2", "gradient AllReduce 32 {0,1}", ""},
+	{"tile", "A=4", "gradient AllReduce 64 {0,1,2,3}", "gradient AllReduce 64 {0,1,2,3}"},
+	{"tile", "A=2 C=2", "gradient AllReduce 32 {0,2}", "gradient AllReduce 32 {0,2}"},
+	{"concat", "A=4", "", ""},
+	{"concat", "A=2 C=2", "", ""},
+	{"addn", "A=4", "", ""},
+	{"split", "A=2 C=2", "", ""},
+	{"first", "A=4", "", ""},
+	{"best", "A=2 B=2", "", ""},
+	{"select", "A=4", "", ""},
+	{"embedding", "v=4",
+		"forward AllReduce 2048 {0,1,2,3}; backward AllReduce 2048 {0,1,2,3}",
+		"forward AllReduce 2048 {0,1,2,3}"},
+	{"embedding", "A=4", "gradient AllReduce 4096 {0,1,2,3}",
+		"gradient AllReduce 4096 {0,1,2,3}"},
+	{"segments", "A=4", "forward AllReduce 320 {0,1,2,3}; backward AllReduce 320 {0,1,2,3}",
+		"forward AllReduce 320 {0,1,2,3}"},
+	{"segments", "B=2 C=2", "forward AllReduce 160 {0,2}; backward AllReduce 160 {0,2}",
+		"forward AllReduce 160 {0,2}"},
+	{"segments", "C=4", "", ""},
+	{"any", "A=4", "forward AllReduce max 1 {0,1,2,3}", "forward AllReduce max 1 {0,1,2,3}"},
+	{"norm", "A=2 B=2", "forward AllReduce 4 {0,1,2,3}; backward AllReduce 4 {0,1,2,3}",
+		"forward AllReduce 4 {0,1,2,3}"},
+};
+
+START_TEST(collectives_of_movements)
+{
+	for (int e = 0; e < 2; e++) {
+		struct fixture f;
+
+		fixture_open(&f, 4, 4, "a100-80");
+		f.step.executor = e ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+		fixture_graph(&f, GRAPH);
+		ck_assert_str_eq(derived(&f, cases[_i].node, cases[_i].cut).s.s,
+			e ? cases[_i].generic : cases[_i].mindspore);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
+/* An operator of n parameters: a collective for each. */
+static const char *many(struct fixture *f, int n)
+{
+	struct ap_str params, names;
+
+	ap_str_init(&params, f->ctx.arena);
+	ap_str_init(&names, f->ctx.arena);
+	for (int i = 0; i < n; i++) {
+		ap_str_addf(&params, "%s{'name':'p%d','shape':[4,6],'dtype':'float32'}",
+			i ? "," : "", i);
+		ap_str_addf(&names, "%s'p%d'", i ? "," : "", i);
+	}
+	return ap_arena_printf(f->ctx.arena, "{'schema':'autopar-graph/1','name':'many',"
+		"'inputs':[],'parameters':[%s],'operators':[{'name':'all','type':'AddN',"
+		"'inputs':[%s],'outputs':[{'name':'a'}]},{'name':'loss','type':'ReduceSum',"
+		"'inputs':['a'],'outputs':[{'name':'l'}]}],'outputs':['l']}", params.s, names.s);
+}
+
+START_TEST(as_many_collectives_as_operands)
+{
+	struct fixture f;
+	struct told t;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, many(&f, 200));
+	t = derived(&f, "all", "A=4");
+	ck_assert_int_eq(t.n, 200);
+	ck_assert_int_eq(strncmp(t.s.s, "gradient AllReduce 24 {0,1}; gradient", 37), 0);
+	ck_assert_int_eq(derived(&f, "all", "A=4 B=2").n, 0);
+	fixture_close(&f);
+}
+END_TEST
+
+/* A task of activations with every gradient there can be. */
+static struct ap_task task_of(struct fixture *f, const struct ap_bound *b)
+{
+	struct ap_task_operand *in = AP_NEW_N(f->ctx.arena, struct ap_task_operand, b->nin);
+	struct ap_task_result *out = AP_NEW_N(f->ctx.arena, struct ap_task_result, b->nout);
+
+	for (uint16_t i = 0; i < b->nin; i++) {
+		in[i].kind = AP_TENSOR_ACT;
+		in[i].grad = b->in[i].differentiable;
+		in[i].twin = (uint8_t)i;
+	}
+	for (uint16_t i = 0; i < b->nout; i++)
+		out[i].grad = ap_dtype_is_float(b->out[i].dtype);
+	return (struct ap_task){.bound = b, .backward = true, .in = in, .out = out};
+}
+
+/* Nothing is exchanged where nothing is cut, nor where every tensor has all cut factors. */
+START_TEST(nothing_cut_nothing_exchanged)
+{
+	const char *seed = getenv("AP_SEED");
+	struct made m = {.rng = (seed ? strtoull(seed, NULL, 10) | 1 : 20261121)};
+	struct fixture f;
+
+	if (_i == 0)
+		printf("AP_SEED=%llu\n", (unsigned long long)m.rng);
+	fixture_open(&f, 8, 8, "a100-80");
+	for (int round = 0; round < 2 * ROUNDS; round++) {
+		const int32_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+		struct told t = {.n = 0};
+		struct ap_bind_fault fault;
+		struct ap_placement p;
+		struct ap_bind_in want;
+		struct ap_bound b;
+		struct ap_task task;
+
+		made_make(&m, &made_kinds[_i]);
+		want = (struct ap_bind_in){.type = m.type, .attrs = &m.attrs, .nin = m.nin,
+			.nout = m.nout, .in = m.in};
+		ck_assert_int_eq(ap_rule_bind(&f.ctx, &want, &b, &fault), AP_OK);
+		f.step.executor = round % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+		ap_str_init(&t.s, f.ctx.arena);
+		task = task_of(&f, &b);
+		ap_placement_make(&b, ones, 8, &p);
+		ap_comms_derive(&task, &p, &f.step, tell, &t);
+		ck_assert_str_eq(t.s.s, "");
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("move_comms");
+	TCase *t = tcase_create("move_comms");
+	SRunner *r;
+	int failed;
+
+	tcase_add_loop_test(t, collectives_of_movements, 0,
+		(int)(sizeof cases / sizeof *cases));
+	tcase_add_test(t, as_many_collectives_as_operands);
+	tcase_add_loop_test(t, nothing_cut_nothing_exchanged, 0, (int)made_nkind);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
