@@ -23,7 +23,18 @@ static uint32_t heads(const struct ap_operand *o, uint8_t dims)
 	return mask;
 }
 
-static uint32_t batch_factors(const struct ap_load *l, const struct ap_raw_node *n)
+static uint32_t factors_with(const struct ap_bound *b, uint8_t flag)
+{
+	uint32_t mask = 0;
+
+	for (uint8_t f = 0; f < b->nfactor; f++)
+		if (b->factor[f].flags & flag)
+			mask |= UINT32_C(1) << f;
+	return mask;
+}
+
+/* Factors that the tensors' marks are on; mixed ones may be among them. */
+static uint32_t marked_factors(const struct ap_load *l, const struct ap_raw_node *n)
 {
 	uint32_t mask = 0;
 
@@ -32,6 +43,11 @@ static uint32_t batch_factors(const struct ap_load *l, const struct ap_raw_node 
 	for (uint16_t k = 0; k < n->n.bound.nout; k++)
 		mask |= heads(&n->n.bound.out[k], l->tensors.v[n->out[k]].t.batch);
 	return mask;
+}
+
+static uint32_t batch_factors(const struct ap_load *l, const struct ap_raw_node *n)
+{
+	return marked_factors(l, n) & ~factors_with(&n->n.bound, AP_FACTOR_MIXED);
 }
 
 static uint8_t headed_dims(const struct ap_operand *o, uint32_t factors)
@@ -58,12 +74,14 @@ static bool mark_tensor(struct ap_tensor *t, const struct ap_operand *o, uint32_
 static bool mark_node(struct ap_load *l, struct ap_raw_node *n)
 {
 	struct ap_bound *b = &n->n.bound;
-	uint32_t factors = batch_factors(l, n);
+	uint32_t factors = batch_factors(l, n), mixed = marked_factors(l, n) & ~factors;
 	bool changed = false;
 
 	for (uint8_t f = 0; f < b->nfactor; f++)
 		if (factors >> f & 1)
 			b->factor[f].flags |= AP_FACTOR_BATCH;
+		else if (mixed >> f & 1)
+			b->factor[f].flags |= AP_FACTOR_FROZEN; /* its length is not the batch's */
 	for (uint16_t k = 0; k < b->nin; k++)
 		changed |= mark_tensor(&l->tensors.v[n->in[k]].t, &b->in[k], factors);
 	for (uint16_t k = 0; k < b->nout; k++)
@@ -96,8 +114,7 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 		for (uint8_t i = 0; i < o->rank; i++)
 			lost |= t->batch >> i & 1 && o->dim[i].n == 0 && o->size[i] > 1;
 	}
-	for (uint8_t f = 0; f < b->nfactor; f++)
-		lost |= factors >> f & 1 && b->factor[f].flags & AP_FACTOR_FROZEN;
+	lost |= marked_factors(l, n) & factors_with(b, AP_FACTOR_FROZEN);
 	for (uint16_t k = 0; k < b->nout; k++)
 		if (ap_rule_is_inner(b, k, factors)) {
 			say_mixed(l, n, "samples of the batch meet in a statistic", NULL);

@@ -118,7 +118,13 @@ struct ap_shape {
 	int64_t dim[AP_MAX_RANK];
 };
 
-enum { AP_FACTOR_FROZEN = 1, AP_FACTOR_LOOKUP = 2, AP_FACTOR_BATCH = 4 };
+enum {
+	AP_FACTOR_FROZEN = 1,
+	AP_FACTOR_LOOKUP = 2,
+	AP_FACTOR_BATCH = 4,
+	AP_FACTOR_MIXED = 8 /* several of the operand's elements enter one of the result's (windows,
+			     * halves): it never carries the batch */
+};
 
 struct ap_factor {
 	char letter; /* of the row; dimensions of * get upper-case letters A, B, .. from the left */

@@ -199,9 +199,9 @@ bool ap_expand_halves(struct ap_binding *b)
 			in->size[axis]);
 	for (uint8_t k = 0; k < in->rank; k++) {
 		int64_t size = k == axis ? in->size[k] / 2 : in->size[k];
+		uint8_t flags = k == axis ? AP_FACTOR_FROZEN | AP_FACTOR_MIXED : 0;
 
-		if (!ap_expand_factor(b, (char)('A' + k), k == axis ? AP_FACTOR_FROZEN : 0, size,
-			    &id) ||
+		if (!ap_expand_factor(b, (char)('A' + k), flags, size, &id) ||
 			!ap_expand_add(b, &b->bout[0], size, id))
 			return false;
 		ap_expand_put(&in->dim[k], id);

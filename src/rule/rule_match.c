@@ -358,6 +358,11 @@ void ap_bind_build(struct ap_binding *b)
 		build_tensor(b, operand_rule(b, i), &b->in->in[i], &b->bin[i]);
 	for (unsigned i = 0; i < b->nout; i++)
 		build_tensor(b, &b->rule.out[i], NULL, &b->bout[i]);
-	for (uint8_t w = 0; w < b->bound.nwindow; w++)
-		b->bound.window[w].factor = b->letter_factor[b->window_letter[w] - 'a'];
+	for (uint8_t w = 0; w < b->bound.nwindow; w++) {
+		uint8_t f = b->letter_factor[b->window_letter[w] - 'a'];
+
+		b->bound.window[w].factor = f;
+		if (f != AP_NO_FACTOR)
+			b->bound.factor[f].flags |= AP_FACTOR_MIXED;
+	}
 }

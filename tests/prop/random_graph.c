@@ -1,51 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "random_graph.h"
+#include "random_maker.h"
 
-#include "unit.h"
-
-enum { MAX_TENSORS = 128, MAX_OPS = 24, RANK = 4 };
-
-#define NONE UINT32_MAX
-
-struct tensor {
-	char type; /* f: float32, h: float16, i: int32 */
-	bool parameter; /* or constant */
-	int rank;
-	int64_t dim[RANK];
-	uint32_t uses;
-};
-
-struct maker {
-	struct ap_ctx *ctx;
-	uint64_t *seed;
-	int64_t batch, wide;
-	uint32_t base; /* tensors before it are of another part */
-	uint32_t ntensor, nop;
-	struct tensor tensor[MAX_TENSORS];
-	const char *op[MAX_OPS];
-	struct ap_str inputs, parameters, constants;
-};
-
-static uint32_t below(struct maker *m, uint64_t n)
+uint32_t maker_below(struct maker *m, uint64_t n)
 {
 	return (uint32_t)random_below(m->seed, n);
 }
 
-static bool one_in(struct maker *m, uint32_t n)
+bool maker_one_in(struct maker *m, uint32_t n)
 {
-	return below(m, n) == 0;
+	return maker_below(m, n) == 0;
 }
 
-static int64_t small_length(struct maker *m)
+int64_t maker_small_length(struct maker *m)
 {
 	static const int64_t lengths[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24};
 
-	return lengths[below(m, sizeof lengths / sizeof *lengths)];
+	return lengths[maker_below(m, sizeof lengths / sizeof *lengths)];
 }
 
 static int64_t feature_length(struct maker *m)
 {
-	return small_length(m) * m->wide;
+	return maker_small_length(m) * m->wide;
 }
 
 static bool is_real(const struct tensor *t)
@@ -53,7 +28,7 @@ static bool is_real(const struct tensor *t)
 	return t->type != 'i';
 }
 
-static uint32_t add_tensor(struct maker *m, char type, int rank, const int64_t *dim)
+uint32_t maker_add_tensor(struct maker *m, char type, int rank, const int64_t *dim)
 {
 	struct tensor *t = &m->tensor[m->ntensor];
 
@@ -64,11 +39,11 @@ static uint32_t add_tensor(struct maker *m, char type, int rank, const int64_t *
 	return m->ntensor++;
 }
 
-static uint32_t add_like(struct maker *m, uint32_t x)
+uint32_t maker_add_like(struct maker *m, uint32_t x)
 {
 	struct tensor t = m->tensor[x];
 
-	return add_tensor(m, t.type, t.rank, t.dim);
+	return maker_add_tensor(m, t.type, t.rank, t.dim);
 }
 
 static void write_dims(struct ap_str *s, const int64_t *dim, int n)
@@ -92,9 +67,9 @@ static void declare(struct maker *m, struct ap_str *list, uint32_t id, const cha
 	ap_str_addf(list, "%s}", more);
 }
 
-static uint32_t add_input(struct maker *m, char type, int rank, const int64_t *dim)
+uint32_t maker_add_input(struct maker *m, char type, int rank, const int64_t *dim)
 {
-	uint32_t id = add_tensor(m, type, rank, dim);
+	uint32_t id = maker_add_tensor(m, type, rank, dim);
 
 	declare(m, &m->inputs, id, dim[0] == m->batch ? ",\"batch_dim\":0" : "");
 	return id;
@@ -102,16 +77,16 @@ static uint32_t add_input(struct maker *m, char type, int rank, const int64_t *d
 
 static uint32_t add_parameter(struct maker *m, char type, int rank, const int64_t *dim)
 {
-	uint32_t id = add_tensor(m, type, rank, dim);
+	uint32_t id = maker_add_tensor(m, type, rank, dim);
 
 	m->tensor[id].parameter = true;
-	if (one_in(m, 10))
+	if (maker_one_in(m, 10))
 		declare(m, &m->constants, id, "");
-	else if (one_in(m, 8))
+	else if (maker_one_in(m, 8))
 		declare(m, &m->parameters, id, ",\"trainable\":false");
 	else
 		declare(m, &m->parameters, id,
-			one_in(m, 8) ? ",\"parallel_optimizer\":false" : "");
+			maker_one_in(m, 8) ? ",\"parallel_optimizer\":false" : "");
 	return id;
 }
 
@@ -128,8 +103,7 @@ static void write_operands(struct maker *m, struct ap_str *s, const uint32_t *in
 	}
 }
 
-/* Results are ids from `first` on; some with their shape, which is then checked when loaded. */
-static bool add_op(struct maker *m, const char *type, const char *attrs, const uint32_t *in, int nin,
+bool maker_add_op(struct maker *m, const char *type, const char *attrs, const uint32_t *in, int nin,
 	uint32_t first)
 {
 	struct ap_str s;
@@ -141,7 +115,7 @@ static bool add_op(struct maker *m, const char *type, const char *attrs, const u
 	ap_str_addf(&s, "],\"attrs\":{%s},\"outputs\":[", attrs);
 	for (uint32_t o = first; o < m->ntensor; o++) {
 		ap_str_addf(&s, "%s{\"name\":\"t%u\"", o > first ? "," : "", o);
-		if (one_in(m, 2)) {
+		if (maker_one_in(m, 2)) {
 			ap_str_addc(&s, ',');
 			write_type(&s, &m->tensor[o]);
 		}
@@ -152,15 +126,14 @@ static bool add_op(struct maker *m, const char *type, const char *attrs, const u
 	return true;
 }
 
-/* A tensor of this part, the young ones more likely; NONE when none was met. */
-static uint32_t pick(struct maker *m, bool real, int lo, int hi)
+uint32_t maker_pick(struct maker *m, bool real, int lo, int hi)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		uint32_t id = m->ntensor - 1 - below(m, 1 + below(m, m->ntensor - m->base));
+		uint32_t id = m->ntensor - 1 - maker_below(m, 1 + maker_below(m, m->ntensor - m->base));
 		const struct tensor *t = &m->tensor[id];
 
 		if (is_real(t) == real && t->rank >= lo && t->rank <= hi &&
-			(!t->parameter || one_in(m, 8)))
+			(!t->parameter || maker_one_in(m, 8)))
 			return id;
 	}
 	return NONE;
@@ -176,13 +149,12 @@ static bool has_shape(const struct tensor *t, char type, int rank, const int64_t
 	return true;
 }
 
-/* A tensor of this shape, 0 standing for any length: one that is there, or a new parameter. */
-static uint32_t operand(struct maker *m, char type, int rank, const int64_t *dim)
+uint32_t maker_operand(struct maker *m, char type, int rank, const int64_t *dim)
 {
-	uint32_t start = m->base + below(m, m->ntensor - m->base);
+	uint32_t start = m->base + maker_below(m, m->ntensor - m->base);
 	int64_t full[RANK];
 
-	for (uint32_t id = start; id < m->ntensor && !one_in(m, 3); id++)
+	for (uint32_t id = start; id < m->ntensor && !maker_one_in(m, 3); id++)
 		if (has_shape(&m->tensor[id], type, rank, dim))
 			return id;
 	for (int d = 0; d < rank; d++)
@@ -202,8 +174,8 @@ static bool is_huge(const int64_t *dim, int rank)
 
 static bool product(struct maker *m, const char *type, int lo, int hi)
 {
-	uint32_t x = pick(m, true, lo, hi), in[2];
-	bool ta = one_in(m, 4), tb = one_in(m, 2);
+	uint32_t x = maker_pick(m, true, lo, hi), in[2];
+	bool ta = maker_one_in(m, 4), tb = maker_one_in(m, 2);
 	int64_t dim[RANK];
 	struct tensor t;
 	int r;
@@ -217,15 +189,15 @@ static bool product(struct maker *m, const char *type, int lo, int hi)
 	dim[r - 2 + tb] = t.dim[r - 1 - ta];
 	dim[r - 1 - tb] = 0;
 	in[0] = x;
-	in[1] = operand(m, t.type, r, dim);
+	in[1] = maker_operand(m, t.type, r, dim);
 	dim[r - 2] = t.dim[r - 2 + ta];
 	dim[r - 1] = m->tensor[in[1]].dim[r - 1 - tb];
 	if (is_huge(dim, r))
 		return false;
-	return add_op(m, type,
+	return maker_add_op(m, type,
 		ap_arena_printf(m->ctx->arena, "\"transpose_a\":%s,\"transpose_b\":%s",
 			ta ? "true" : "false", tb ? "true" : "false"),
-		in, 2, add_tensor(m, t.type, r, dim));
+		in, 2, maker_add_tensor(m, t.type, r, dim));
 }
 
 static bool matmul(struct maker *m)
@@ -240,18 +212,18 @@ static bool batch_matmul(struct maker *m)
 
 static bool bias_add(struct maker *m)
 {
-	uint32_t x = pick(m, true, 2, 4), in[2];
+	uint32_t x = maker_pick(m, true, 2, 4), in[2];
 
 	if (x == NONE)
 		return false;
 	in[0] = x;
-	in[1] = operand(m, m->tensor[x].type, 1, &m->tensor[x].dim[1]);
-	return add_op(m, "BiasAdd", "", in, 2, add_like(m, x));
+	in[1] = maker_operand(m, m->tensor[x].type, 1, &m->tensor[x].dim[1]);
+	return maker_add_op(m, "BiasAdd", "", in, 2, maker_add_like(m, x));
 }
 
 static bool binary(struct maker *m)
 {
-	uint32_t x = pick(m, true, 0, 4), in[2];
+	uint32_t x = maker_pick(m, true, 0, 4), in[2];
 	int64_t dim[RANK];
 	struct tensor t;
 	int r;
@@ -259,73 +231,73 @@ static bool binary(struct maker *m)
 	if (x == NONE)
 		return false;
 	t = m->tensor[x];
-	r = one_in(m, 2) ? t.rank : (int)below(m, (uint64_t)t.rank + 1);
+	r = maker_one_in(m, 2) ? t.rank : (int)maker_below(m, (uint64_t)t.rank + 1);
 	for (int d = 0; d < r; d++)
-		dim[d] = one_in(m, 6) ? 1 : t.dim[t.rank - r + d];
+		dim[d] = maker_one_in(m, 6) ? 1 : t.dim[t.rank - r + d];
 	in[0] = in[1] = x;
-	in[below(m, 2)] = operand(m, t.type, r, dim);
-	return add_op(m, one_in(m, 2) ? "Add" : "Mul", "", in, 2, add_like(m, x));
+	in[maker_below(m, 2)] = maker_operand(m, t.type, r, dim);
+	return maker_add_op(m, maker_one_in(m, 2) ? "Add" : "Mul", "", in, 2, maker_add_like(m, x));
 }
 
 static bool unary(struct maker *m)
 {
 	static const char *const types[] = {"ReLU", "GeLU", "Tanh"};
-	uint32_t x = pick(m, true, 0, 4);
+	uint32_t x = maker_pick(m, true, 0, 4);
 
-	return x != NONE && add_op(m, types[below(m, 3)], "", &x, 1, add_like(m, x));
+	return x != NONE && maker_add_op(m, types[maker_below(m, 3)], "", &x, 1, maker_add_like(m, x));
 }
 
 static bool cast(struct maker *m)
 {
-	uint32_t x = pick(m, !one_in(m, 4), 0, 4), y;
+	uint32_t x = maker_pick(m, !maker_one_in(m, 4), 0, 4), y;
 
 	if (x == NONE)
 		return false;
-	y = add_like(m, x);
+	y = maker_add_like(m, x);
 	m->tensor[y].type = m->tensor[x].type == 'f' ? 'h' : 'f';
-	return add_op(m, "Cast",
+	return maker_add_op(m, "Cast",
 		m->tensor[y].type == 'f' ? "\"dst_type\":\"float32\"" : "\"dst_type\":\"float16\"",
 		&x, 1, y);
 }
 
 static bool softmax(struct maker *m)
 {
-	uint32_t x = pick(m, true, 1, 4);
+	uint32_t x = maker_pick(m, true, 1, 4);
 
 	if (x == NONE)
 		return false;
-	return add_op(m, "Softmax",
-		one_in(m, 2) ? "" : ap_arena_printf(m->ctx->arena, "\"axis\":%u",
-					    below(m, (uint64_t)m->tensor[x].rank)),
-		&x, 1, add_like(m, x));
+	return maker_add_op(m, "Softmax",
+		maker_one_in(m, 2) ? "" : ap_arena_printf(m->ctx->arena, "\"axis\":%u",
+					    maker_below(m, (uint64_t)m->tensor[x].rank)),
+		&x, 1, maker_add_like(m, x));
 }
 
 static bool dropout(struct maker *m)
 {
-	uint32_t x = pick(m, true, 1, 4);
+	uint32_t x = maker_pick(m, true, 1, 4);
 
-	return x != NONE && add_op(m, "Dropout", "\"keep_prob\":0.9", &x, 1, add_like(m, x));
+	return x != NONE && maker_add_op(m, "Dropout", "\"keep_prob\":0.9", &x, 1, maker_add_like(m, x));
 }
 
 static bool layer_norm(struct maker *m)
 {
-	uint32_t x = pick(m, true, 2, 4), in[3], first;
+	uint32_t x = maker_pick(m, true, 2, 4), in[3], first;
 	struct tensor t;
 	int axis;
 
 	if (x == NONE)
 		return false;
 	t = m->tensor[x];
-	axis = 1 + (int)below(m, (uint64_t)t.rank - 1);
+	axis = 1 + (int)maker_below(m, (uint64_t)t.rank - 1);
 	in[0] = x;
-	in[1] = operand(m, 'f', t.rank - axis, t.dim + axis);
-	in[2] = operand(m, 'f', t.rank - axis, t.dim + axis);
-	first = add_like(m, x);
+	in[1] = maker_operand(m, 'f', t.rank - axis, t.dim + axis);
+	in[2] = maker_operand(m, 'f', t.rank - axis, t.dim + axis);
+	first = maker_add_like(m, x);
 	for (int d = axis; d < t.rank; d++)
 		t.dim[d] = 1;
 	for (int i = 0; i < 2; i++)
-		add_tensor(m, 'f', t.rank, t.dim);
-	return add_op(m, "LayerNorm",
+		maker_add_tensor(m, 'f', t.rank, t.dim);
+	return maker_add_op(m, "LayerNorm",
 		ap_arena_printf(m->ctx->arena, "\"begin_norm_axis\":%d,\"begin_params_axis\":%d",
 			axis, axis),
 		in, 3, first);
@@ -346,21 +318,21 @@ static bool reduce_over(struct maker *m, uint32_t x, uint32_t axes, bool keep)
 			out.dim[out.rank++] = axes >> d & 1 ? 1 : t.dim[d];
 	}
 	ap_str_addc(&attrs, ']');
-	return add_op(m, types[below(m, 3)], attrs.s, &x, 1,
-		add_tensor(m, out.type, out.rank, out.dim));
+	return maker_add_op(m, types[maker_below(m, 3)], attrs.s, &x, 1,
+		maker_add_tensor(m, out.type, out.rank, out.dim));
 }
 
 static bool reduce(struct maker *m)
 {
-	uint32_t x = pick(m, true, 1, 4);
+	uint32_t x = maker_pick(m, true, 1, 4);
 
 	return x != NONE && reduce_over(m, x,
-		1 + below(m, (UINT64_C(1) << m->tensor[x].rank) - 1), one_in(m, 2));
+		1 + maker_below(m, (UINT64_C(1) << m->tensor[x].rank) - 1), maker_one_in(m, 2));
 }
 
 static int64_t random_divisor(struct maker *m, int64_t n)
 {
-	int64_t d = small_length(m);
+	int64_t d = maker_small_length(m);
 
 	while (n % d)
 		d = d % 2 ? 1 : d / 2;
@@ -370,7 +342,7 @@ static int64_t random_divisor(struct maker *m, int64_t n)
 /* Two neighbours become one, one becomes two, or two become other two. */
 static bool reshape(struct maker *m)
 {
-	uint32_t x = pick(m, true, 1, 4);
+	uint32_t x = maker_pick(m, true, 1, 4);
 	struct tensor t, out;
 	struct ap_str attrs;
 	int at;
@@ -379,9 +351,9 @@ static bool reshape(struct maker *m)
 	if (x == NONE)
 		return false;
 	t = m->tensor[x];
-	at = (int)below(m, (uint64_t)t.rank);
+	at = (int)maker_below(m, (uint64_t)t.rank);
 	merge = at + 1 < t.rank;
-	split = !merge || one_in(m, 3);
+	split = !merge || maker_one_in(m, 3);
 	if (t.rank == RANK && split && !merge)
 		return false;
 	out = (struct tensor){.type = t.type};
@@ -405,12 +377,12 @@ static bool reshape(struct maker *m)
 	ap_str_add(&attrs, "\"shape\":[");
 	write_dims(&attrs, out.dim, out.rank);
 	ap_str_addc(&attrs, ']');
-	return add_op(m, "Reshape", attrs.s, &x, 1, add_tensor(m, t.type, out.rank, out.dim));
+	return maker_add_op(m, "Reshape", attrs.s, &x, 1, maker_add_tensor(m, t.type, out.rank, out.dim));
 }
 
 static bool flatten(struct maker *m)
 {
-	uint32_t x = pick(m, true, 2, 4);
+	uint32_t x = maker_pick(m, true, 2, 4);
 	int64_t dim[2] = {0, 1};
 
 	if (x == NONE)
@@ -418,12 +390,12 @@ static bool flatten(struct maker *m)
 	dim[0] = m->tensor[x].dim[0];
 	for (int d = 1; d < m->tensor[x].rank; d++)
 		dim[1] *= m->tensor[x].dim[d];
-	return add_op(m, "Flatten", "", &x, 1, add_tensor(m, m->tensor[x].type, 2, dim));
+	return maker_add_op(m, "Flatten", "", &x, 1, maker_add_tensor(m, m->tensor[x].type, 2, dim));
 }
 
 static bool transpose(struct maker *m)
 {
-	uint32_t x = pick(m, true, 2, 4);
+	uint32_t x = maker_pick(m, true, 2, 4);
 	int64_t perm[RANK] = {0, 1, 2, 3}, dim[RANK];
 	struct ap_str attrs;
 	struct tensor t;
@@ -432,7 +404,7 @@ static bool transpose(struct maker *m)
 		return false;
 	t = m->tensor[x];
 	for (int d = t.rank - 1; d > 0; d--) {
-		uint32_t other = below(m, (uint64_t)d + 1);
+		uint32_t other = maker_below(m, (uint64_t)d + 1);
 		int64_t swap = perm[d];
 
 		perm[d] = perm[other];
@@ -444,61 +416,61 @@ static bool transpose(struct maker *m)
 	ap_str_add(&attrs, "\"perm\":[");
 	write_dims(&attrs, perm, t.rank);
 	ap_str_addc(&attrs, ']');
-	return add_op(m, "Transpose", attrs.s, &x, 1, add_tensor(m, t.type, t.rank, dim));
+	return maker_add_op(m, "Transpose", attrs.s, &x, 1, maker_add_tensor(m, t.type, t.rank, dim));
 }
 
 static uint32_t indices(struct maker *m)
 {
-	uint32_t ids = pick(m, false, 1, 2);
-	int64_t dim[2] = {m->batch, small_length(m)};
+	uint32_t ids = maker_pick(m, false, 1, 2);
+	int64_t dim[2] = {m->batch, maker_small_length(m)};
 
-	return ids == NONE ? add_input(m, 'i', 1 + (int)below(m, 2), dim) : ids;
+	return ids == NONE ? maker_add_input(m, 'i', 1 + (int)maker_below(m, 2), dim) : ids;
 }
 
 static bool gather(struct maker *m)
 {
 	uint32_t ids = indices(m), in[2];
-	int rank = one_in(m, 3) ? 1 : 2, r = m->tensor[ids].rank;
+	int rank = maker_one_in(m, 3) ? 1 : 2, r = m->tensor[ids].rank;
 	int64_t any[2] = {0, 0}, dim[RANK];
 
-	in[0] = operand(m, one_in(m, 4) ? 'h' : 'f', rank, any);
+	in[0] = maker_operand(m, maker_one_in(m, 4) ? 'h' : 'f', rank, any);
 	in[1] = ids;
 	for (int d = 0; d < r; d++)
 		dim[d] = m->tensor[ids].dim[d];
 	if (rank == 2)
 		dim[r++] = m->tensor[in[0]].dim[1];
-	return add_op(m, "Gather", "", in, 2, add_tensor(m, m->tensor[in[0]].type, r, dim));
+	return maker_add_op(m, "Gather", "", in, 2, maker_add_tensor(m, m->tensor[in[0]].type, r, dim));
 }
 
 static bool one_hot(struct maker *m)
 {
-	uint32_t in[3] = {indices(m), operand(m, 'f', 0, NULL), operand(m, 'f', 0, NULL)};
+	uint32_t in[3] = {indices(m), maker_operand(m, 'f', 0, NULL), maker_operand(m, 'f', 0, NULL)};
 	struct tensor t = m->tensor[in[0]];
 
-	t.dim[t.rank] = small_length(m);
-	return add_op(m, "OneHot",
+	t.dim[t.rank] = maker_small_length(m);
+	return maker_add_op(m, "OneHot",
 		ap_arena_printf(m->ctx->arena, "\"depth\":%" PRId64, t.dim[t.rank]), in, 3,
-		add_tensor(m, 'f', t.rank + 1, t.dim));
+		maker_add_tensor(m, 'f', t.rank + 1, t.dim));
 }
 
 static bool cross_entropy(struct maker *m)
 {
-	uint32_t x = pick(m, true, 2, 2), in[2], first;
+	uint32_t x = maker_pick(m, true, 2, 2), in[2], first;
 
 	if (x == NONE)
 		return false;
 	in[0] = x;
-	in[1] = one_in(m, 2) ? operand(m, m->tensor[x].type, 2, m->tensor[x].dim)
-			     : add_input(m, m->tensor[x].type, 2, m->tensor[x].dim);
-	first = add_tensor(m, m->tensor[x].type, 1, m->tensor[x].dim);
-	add_like(m, x);
-	return add_op(m, "SoftmaxCrossEntropyWithLogits", "", in, 2, first);
+	in[1] = maker_one_in(m, 2) ? maker_operand(m, m->tensor[x].type, 2, m->tensor[x].dim)
+			     : maker_add_input(m, m->tensor[x].type, 2, m->tensor[x].dim);
+	first = maker_add_tensor(m, m->tensor[x].type, 1, m->tensor[x].dim);
+	maker_add_like(m, x);
+	return maker_add_op(m, "SoftmaxCrossEntropyWithLogits", "", in, 2, first);
 }
 
 /* BSH with fewer heads of keys than of queries in some, or BNSD. */
 static bool attention(struct maker *m)
 {
-	uint32_t x = pick(m, true, 3, 4), in[3];
+	uint32_t x = maker_pick(m, true, 3, 4), in[3];
 	struct tensor t;
 	int64_t heads, groups = 1;
 
@@ -507,40 +479,41 @@ static bool attention(struct maker *m)
 	t = m->tensor[x];
 	heads = t.rank == 4 ? t.dim[1] : random_divisor(m, t.dim[2]);
 	in[0] = x;
-	if (t.rank == 3 && one_in(m, 2))
+	if (t.rank == 3 && maker_one_in(m, 2))
 		groups = random_divisor(m, heads);
 	t.dim[2] = t.rank == 3 ? t.dim[2] / groups : 0;
-	if (t.rank == 3 && one_in(m, 2))
+	if (t.rank == 3 && maker_one_in(m, 2))
 		t.dim[1] = 0;
-	in[1] = operand(m, t.type, t.rank, t.dim);
-	in[2] = operand(m, t.type, t.rank, m->tensor[in[1]].dim);
-	return add_op(m, "FlashAttentionScore",
+	in[1] = maker_operand(m, t.type, t.rank, t.dim);
+	in[2] = maker_operand(m, t.type, t.rank, m->tensor[in[1]].dim);
+	return maker_add_op(m, "FlashAttentionScore",
 		ap_arena_printf(m->ctx->arena, "\"head_num\":%" PRId64 ",\"input_layout\":\"%s\"",
 			heads, t.rank == 4 ? "BNSD" : "BSH"),
-		in, 3, add_like(m, x));
+		in, 3, maker_add_like(m, x));
 }
 
 static bool (*const operators[])(struct maker *m) = {matmul, matmul, matmul, batch_matmul,
 	bias_add, binary, binary, unary, cast, softmax, dropout, layer_norm, reduce, reshape, reshape,
-	flatten, transpose, gather, one_hot, cross_entropy, attention};
+	flatten, transpose, gather, one_hot, cross_entropy, attention, random_conv, random_conv,
+	random_pool, random_batch_norm, random_rms_norm, random_sparse_loss};
 
 /* One part, with a loss or without; AP_NONE without. */
 static uint32_t add_part(struct maker *m, uint32_t nop)
 {
 	int64_t dim[RANK] = {m->batch};
-	int rank = 2 + (int)below(m, 2);
+	int rank = 2 + (int)maker_below(m, 2);
 	uint32_t end = m->nop + nop, x = NONE;
 
 	for (int d = 1; d < rank; d++)
-		dim[d] = d < rank - 1 ? small_length(m) : feature_length(m);
+		dim[d] = d < rank - 1 ? maker_small_length(m) : feature_length(m);
 	m->base = m->ntensor;
-	add_input(m, one_in(m, 8) ? 'h' : 'f', rank, dim);
+	maker_add_input(m, maker_one_in(m, 8) ? 'h' : 'f', rank, dim);
 	while (m->nop < end)
-		operators[below(m, sizeof operators / sizeof *operators)](m);
+		operators[maker_below(m, sizeof operators / sizeof *operators)](m);
 	for (uint32_t id = m->base; id < m->ntensor; id++)
 		if (is_real(&m->tensor[id]) && !m->tensor[id].parameter && !m->tensor[id].uses)
 			x = id;
-	if (x == NONE || one_in(m, 10))
+	if (x == NONE || maker_one_in(m, 10))
 		return NONE;
 	reduce_over(m, x, (1u << m->tensor[x].rank) - 1, false);
 	return m->ntensor - 1;
@@ -573,13 +546,13 @@ void random_graph(struct ap_ctx *ctx, uint64_t *seed, uint32_t most, struct rand
 
 	m->ctx = ctx;
 	m->seed = seed;
-	m->batch = small_length(m);
-	m->wide = (int64_t[]){1, 16, 256}[below(m, 3)];
+	m->batch = maker_small_length(m);
+	m->wide = (int64_t[]){1, 16, 256}[maker_below(m, 3)];
 	ap_str_init(&m->inputs, ctx->arena);
 	ap_str_init(&m->parameters, ctx->arena);
 	ap_str_init(&m->constants, ctx->arena);
-	nop = 2 + below(m, most - 2);
-	if (nop > 4 && one_in(m, 3)) {
+	nop = 2 + maker_below(m, most - 2);
+	if (nop > 4 && maker_one_in(m, 3)) {
 		add_part(m, nop / 2 - 1);
 		nop -= nop / 2;
 	}

@@ -13,7 +13,7 @@ struct random_graph {
 
 /*
  * At most `most` (>= 3) operators: products, broadcasts, norms, reductions, reshapes that merge and
- * split, look-ups, attention; tensors with several consumers and without, parameters with several
+ * split, look-ups, attention, convolutions and poolings; tensors with several consumers and without, parameters with several
  * users or frozen, parts that do not hang together, with a scalar loss as a rule. Lengths are
  * products of 2, 3 and 5, in some graphs with features long enough that cutting pays. In the arena
  * of ctx.

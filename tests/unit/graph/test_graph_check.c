@@ -29,6 +29,7 @@ static const struct bad {
 	{"batch-mixed-2", AP_OK, "/operators/1"},
 	{"batch-mixed-3", AP_OK, "/operators/1"},
 	{"batch-mixed-4", AP_OK, "/operators/1"},
+	{"batch-mixed-5", AP_OK, "/operators/1"},
 	{"batch-scale", AP_USAGE, ""},
 	{"batch-scale-2", AP_USAGE, "/operators/1"},
 	{"batch-scale-3", AP_USAGE, "/operators/1"},
@@ -346,6 +347,7 @@ static const struct {
 		"change the result [batch-mixed]\n"},
 	{"batch-mixed-4", "(operator \"bn\"): samples of the batch meet in a statistic; micro-batches "
 		"would change the result [batch-mixed]\n"},
+	{"batch-mixed-5", "(operator \"conv\"): the batch is in a dimension that stays whole"},
 	{"operator-attr-16", "attribute pad has 2 at 0; 0 without pad_mode \"pad\" is expected"},
 	{"operator-shape-8", "dimension 2 of operand 0 is 8; with its padding it is shorter than the "
 		"window of 9"},
