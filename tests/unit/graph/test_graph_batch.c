@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The batch through operators that join, repeat, slice and choose. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "graph_fixture.h"
+
+/* x: samples of 3 rows; w: a parameter of one row. Operators of a case stand between. */
+#define BEFORE \
+	"{\"schema\": \"autopar-graph/1\", \"name\": \"batch\", \"inputs\": [" \
+	"{\"name\": \"x\", \"shape\": [8,3,4], \"dtype\": \"float32\", \"batch_dim\": 0}]," \
+	"\"parameters\": [{\"name\": \"w\", \"shape\": [1,1,4], \"dtype\": \"float32\"}]," \
+	"\"operators\": ["
+#define OP(name, type, inputs, out, attrs) \
+	"{\"name\": \"" name "\", \"type\": \"" type "\", \"inputs\": [" inputs "], \"outputs\": [" \
+	out "], \"attrs\": {" attrs "}},"
+#define R(name) "{\"name\": \"" name "\"}"
+#define AFTER(last) \
+	"{\"name\": \"end\", \"type\": \"ReduceSum\", \"inputs\": [\"" last "\"]," \
+	"\"outputs\": [{\"name\": \"loss\"}]}], \"outputs\": [\"loss\"]}"
+
+static const struct {
+	const char *json;
+	const char *marks; /* "tensor=dims tensor=dims": dims that carry the batch, "-" none */
+	const char *note; /* of micro-batches: words of it, NULL none */
+} cases[] = {
+	/* A token for every sample, however it is made: the batch is found by what it is joined to. */
+	{BEFORE OP("rep", "BroadcastTo", "\"w\"", R("c"), "\"shape\": [8, 1, 4]")
+		OP("join", "Concat", "\"c\", \"x\"", R("t"), "\"axis\": 1") AFTER("t"),
+		"c=0 t=0 w=-", NULL},
+	{BEFORE OP("rep", "Tile", "\"w\"", R("c"), "\"multiples\": [8, 1, 1]")
+		OP("join", "Concat", "\"c\", \"x\"", R("t"), "\"axis\": 1") AFTER("t"),
+		"c=0 t=0 w=-", NULL},
+	/* Samples joined to samples: a micro-batch of one half would meet the other half. */
+	{BEFORE OP("neg", "Neg", "\"x\"", R("n"), "")
+		OP("join", "Concat", "\"n\", \"x\"", R("t"), "\"axis\": 0") AFTER("t"),
+		"n=0 t=-", "the batch is in a dimension that stays whole"},
+	{BEFORE OP("cut", "Split", "\"x\"", R("l") "," R("r"), "\"axis\": 0, \"output_num\": 2")
+		OP("add", "Add", "\"l\", \"r\"", R("t"), "") AFTER("t"),
+		"l=- r=- t=-", "the batch is in a dimension that stays whole"},
+	{BEFORE OP("cut", "Split", "\"x\"", R("l") "," R("r"), "\"axis\": 2, \"output_num\": 2")
+		OP("add", "AddN", "\"l\", \"r\", \"l\"", R("t"), "") AFTER("t"),
+		"l=0 r=0 t=0", NULL},
+	{BEFORE OP("first", "StridedSlice", "\"x\"", R("f"), "\"begin\": [0, 0], \"end\": [8, 1],"
+		"\"shrink_axis_mask\": 2") AFTER("f"), "f=0", NULL},
+	{BEFORE OP("row", "StridedSlice", "\"x\"", R("f"), "\"begin\": [0], \"end\": [1],"
+		"\"shrink_axis_mask\": 1") AFTER("f"),
+		"f=-", "the batch is in a dimension that stays whole"},
+	{BEFORE OP("new", "ExpandDims", "\"x\"", R("e"), "\"axis\": 0")
+		OP("old", "Squeeze", "\"e\"", R("s"), "\"axis\": 0")
+		OP("two", "Stack", "\"s\", \"x\"", R("t"), "\"axis\": 0") AFTER("t"),
+		"e=1 s=0 t=1", NULL},
+	{BEFORE OP("turn", "Transpose", "\"x\"", R("p"), "\"perm\": [1, 2, 0]")
+		OP("run", "CumSum", "\"p\"", R("c"), "\"axis\": 0")
+		OP("best", "TopK", "\"c\"", R("v") "," R("i"), "\"k\": 2") AFTER("v"),
+		"p=2 c=2", "the batch is in a dimension that stays whole"},
+	{BEFORE OP("best", "TopK", "\"x\"", R("v") "," R("i"), "\"k\": 2")
+		OP("pick", "GatherD", "\"x\", \"i\"", R("g"), "\"dim\": 2")
+		OP("less", "Less", "\"v\", \"g\"", R("m"), "")
+		OP("or", "Select", "\"m\", \"v\", \"g\"", R("s"), "") AFTER("s"),
+		"v=0 i=0 g=0 m=0 s=0", NULL},
+	/* Copies of samples: the batch is inside, behind the copies. */
+	{BEFORE OP("rep", "BroadcastTo", "\"x\"", R("c"), "\"shape\": [2, 8, 3, 4]") AFTER("c"),
+		"c=1", NULL},
+};
+
+static void check_marks(const struct ap_graph *g, const char *p)
+{
+	while (*p) {
+		size_t n = strcspn(p, "=");
+		const struct ap_tensor *t = tensor_of(g, ap_arena_strndup(ctx.arena, p, n));
+		unsigned want = 0;
+
+		for (p += n + 1; *p && *p != ' '; p++)
+			want |= *p == '-' ? 0 : 1u << (*p - '0');
+		ck_assert_msg(t->batch == want, "%s carries the batch in %x", t->name, t->batch);
+		p += *p == ' ';
+	}
+}
+
+START_TEST(marks_and_notes)
+{
+	const struct ap_graph_params params = {.micro_batches = 2};
+	const struct ap_graph *g;
+
+	ck_assert_msg(load_text(cases[_i].json, &params, &g) == AP_OK, "%s", messages());
+	check_marks(g, cases[_i].marks);
+	if (cases[_i].note)
+		ck_assert_msg(strstr(messages(), cases[_i].note), "%s", messages());
+	else
+		ck_assert_msg(!strstr(messages(), "batch-mixed"), "%s", messages());
+}
+END_TEST
+
+/* Whatever keeps the batch can be scaled: three times the samples, the rest as it was. */
+START_TEST(what_keeps_the_batch_scales)
+{
+	const struct ap_graph_params params = {.batch = 24};
+	const struct ap_graph *g;
+
+	if (cases[_i].note)
+		return;
+	ck_assert_msg(load_text(cases[_i].json, &params, &g) == AP_OK, "%s", messages());
+	for (uint32_t t = 0; t < g->ntensor; t++)
+		for (uint8_t d = 0; d < g->tensor[t].shape.rank; d++)
+			ck_assert_msg((g->tensor[t].shape.dim[d] == 24) ==
+				(g->tensor[t].batch >> d & 1), "dimension %d of %s", d,
+				g->tensor[t].name);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("graph_batch");
+	TCase *t = tcase_create("graph_batch");
+	SRunner *r;
+	int n = (int)(sizeof cases / sizeof *cases), failed;
+
+	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(t, marks_and_notes, 0, n);
+	tcase_add_loop_test(t, what_keeps_the_batch_scales, 0, n);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
