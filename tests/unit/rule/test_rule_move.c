@@ -308,6 +308,34 @@ START_TEST(as_many_results_as_there_may_be)
 }
 END_TEST
 
+/* Grouped queries with small operators: what makes every head of the keys eight. The cut of the
+ * eight heads of the keys goes through all of them, unchanged. */
+static const struct {
+	const char *type, *shapes, *attrs;
+	int in, out; /* dimensions of the heads */
+} heads[] = {
+	{"Reshape", "float16[2,16,512]", "shape=2,16,8,64", 2, 2},
+	{"Transpose", "float16[2,16,8,64]", "perm=0,2,1,3", 2, 1},
+	{"Concat", "float16[2,8,16,32] float16[2,8,16,32]", "axis=-1", 1, 1},
+	{"ExpandDims", "float16[2,8,16,64]", "axis=2", 1, 1},
+	{"BroadcastTo", "float16[2,8,1,16,64]", "shape=2,8,8,16,64", 1, 1},
+	{"Tile", "float16[2,8,1,16,64]", "multiples=1,1,8,1,1", 1, 1},
+	{"Reshape", "float16[2,8,8,16,64]", "shape=2,64,16,64", 1, 1},
+	{"StridedSlice", "float16[2,64,16,64]", "begin=0,0,0,0 end=2,64,8,64", 1, 1},
+};
+
+START_TEST(heads_stay_cut)
+{
+	struct ap_bound b = bind_ok(heads[_i].type, heads[_i].shapes, heads[_i].attrs, "");
+	const struct ap_dim *in = &b.in[0].dim[heads[_i].in], *out = &b.out[0].dim[heads[_i].out];
+
+	ck_assert(in->n > 0 && out->n > 0);
+	ck_assert_int_eq(in->factor[0], out->factor[0]);
+	ck_assert_int_eq(b.factor[in->factor[0]].size % 8, 0);
+	ck_assert(!(b.factor[in->factor[0]].flags & AP_FACTOR_FROZEN));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("rule_move");
@@ -321,6 +349,7 @@ int main(void)
 		(int)(sizeof faults / sizeof *faults));
 	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
 		(int)(sizeof flows / sizeof *flows));
+	tcase_add_loop_test(t, heads_stay_cut, 0, (int)(sizeof heads / sizeof *heads));
 	tcase_add_test(t, as_many_operands_as_there_may_be);
 	tcase_add_test(t, as_many_results_as_there_may_be);
 	suite_add_tcase(s, t);
