@@ -261,8 +261,9 @@ START_TEST(other_json)
 		"{\"version\": \"2.0\", \"rank_list\": [{\"level_list\": [{}]}]}",
 		"{\"version\": \"2.0\", \"rank_list\": [null]}", "{\"version\": \"2.0\"}",
 		"{\"deploy_mode\": \"lab\"}", "{\"group_list\": [{\"instance_list\": [7]}]}",
-		"{\"group_list\": 7}", "{\"deploy_mode\": {}, \"group_list\": [{\"instance_list\":"
-		"[{\"devices\": [[]], \"server_id\": []}]}]}",
+		"{\"group_list\": 7}",
+		"{\"group_list\": [{\"instance_list\": [{\"devices\": [[]], \"server_id\": []}]}]}",
+		"{\"deploy_mode\": {}, \"group_list\": [{\"instance_list\": [{\"devices\": 1}]}]}",
 		"{\"version\": \"1.0\", \"cluster_list\": [0], \"server_list\": [0]}"};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
