@@ -15,6 +15,16 @@
 
 #define FAULT(run, st, ...) ap_diag_add((run)->ctx.diag, AP_ERROR, st, NULL, NULL, __VA_ARGS__)
 
+static enum ap_status check_next(struct ap_run *run, const struct ap_problem *p, const char *engine)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->node[i].k > 1 && !p->node[i].next)
+			return FAULT(run, AP_USAGE, "--search-mode %s needs \"next\" of every node, "
+				"and node %" PRIu32 " (\"%s\") has none", engine, i,
+				ap_diag_name(run->ctx.diag, p->node[i].name));
+	return AP_OK;
+}
+
 /* The engine that --search-mode names; auto is the first row that can do it all. */
 static enum ap_status choose_engine(struct ap_run *run, const struct ap_problem *p,
 	const struct ap_engine **out)
@@ -27,10 +37,10 @@ static enum ap_status choose_engine(struct ap_run *run, const struct ap_problem 
 		if ((ap_engine_at(i)->flags & (needed | AP_ENGINE_EXACT)) ==
 			(needed | AP_ENGINE_EXACT))
 			*out = ap_engine_at(i);
-	if ((*out)->flags & needed || !needed)
-		return AP_OK;
-	return FAULT(run, AP_USAGE, "--search-mode %s cannot honour the problem's memory limit",
-		name);
+	if (needed && !((*out)->flags & needed))
+		return FAULT(run, AP_USAGE,
+			"--search-mode %s cannot honour the problem's memory limit", name);
+	return (*out)->flags & AP_ENGINE_NEXT ? check_next(run, p, name) : AP_OK;
 }
 
 static enum ap_status write_problem(struct ap_run *run, const struct ap_problem *p)

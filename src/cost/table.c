@@ -94,7 +94,7 @@ static const struct ap_problem *make_problem(const struct ap_making *mk,
 		const struct ap_table_class *c = &cls[mk->class_of[i]];
 
 		node[i] = (struct ap_pnode){.name = mk->g->node[i].name, .k = c->k, .cost = c->cost,
-			.memory = c->memory,
+			.memory = c->memory, .nway = c->nway, .next = c->next,
 			.fixed = mk->params->fixed && mk->params->fixed[i]};
 	}
 	p->n = mk->g->nnode;
@@ -109,8 +109,10 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 {
 	struct ap_table_class *cls = AP_NEW_N(mk->ctx->arena, struct ap_table_class, mk->classes.n);
 
-	for (size_t i = 0; i < mk->classes.n; i++)
+	for (size_t i = 0; i < mk->classes.n; i++) {
 		fill_class(mk, &mk->classes.v[i], &cls[i]);
+		ap_table_next(mk, &cls[i]);
+	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
 		.cls = cls, .problem = make_problem(mk, cls)};

@@ -19,6 +19,9 @@ struct ap_table_class { /* one per distinct operator */
 	const double *hidden; /* [k] gradient exchange that the objective takes for hidden, quantised */
 	const int64_t *memory; /* [k] */
 	const int64_t *temporary; /* [k] */
+	uint32_t nway; /* for each prime of the number of devices, ascending, the factors */
+	const int32_t *next; /* [k][nway] the candidate with that factor cut by that prime further, -1
+	                        where there is none among those left */
 };
 
 struct ap_table {

@@ -95,4 +95,7 @@ void ap_table_kinds(struct ap_making *mk);
 enum ap_status ap_table_bonds(struct ap_making *mk);
 void ap_table_classes(struct ap_making *mk);
 
+/* Fills nway and next. */
+void ap_table_next(const struct ap_making *mk, struct ap_table_class *c);
+
 #endif

@@ -24,6 +24,8 @@ struct ap_pnode {
 	const double *cost; /* [k], INFINITY: forbidden; may be negative in foreign problems */
 	const int64_t *memory; /* [k] bytes, NULL: all 0; may be negative in foreign problems */
 	bool fixed; /* decided by the user: sharding_propagation starts there */
+	uint32_t nway; /* in which a candidate may be cut one prime further */
+	const int32_t *next; /* [k * nway] the candidate that this gives, -1 none; NULL: not given */
 };
 
 struct ap_pmatrix { /* row-major, rows: candidates of u, cols: candidates of v */

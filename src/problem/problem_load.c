@@ -10,6 +10,7 @@
 #include "problem/quantise.h"
 
 #define SCHEMA "autopar-problem/1"
+#define MAX_WAYS 4096 /* factors times primes */
 #define MAX_BYTES ((int64_t)1 << 53) /* sums of memory are exact in a double, too */
 
 struct loader {
@@ -78,28 +79,39 @@ static enum ap_status read_memory(struct loader *l, const struct ap_jv *obj, con
 	return AP_OK;
 }
 
-/* next[c][f]: a candidate of this node, or -1. Only recursive search uses it; here it is checked.
- * */
-static enum ap_status check_next(struct loader *l, const struct ap_jv *obj, const char *name,
-	uint32_t k)
+/* One candidate's row of next. */
+static enum ap_status read_ways(struct loader *l, const struct ap_jv *row, const char *name,
+	uint32_t k, int32_t *next)
+{
+	for (const struct ap_jv *v = ap_jv_first(row); v; v = ap_jv_next(v)) {
+		int64_t c;
+		if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(l->doc, v, &c) || c < -1 || c >= k)
+			return FAULT(l, v, name, "problem-index",
+				"next names a candidate, 0 to %" PRIu32 ", or -1", k - 1);
+		*next++ = (int32_t)c;
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_next(struct loader *l, const struct ap_jv *obj, struct ap_pnode *node)
 {
 	const struct ap_jv *arr;
 	if (!ap_jv_get(obj, "next"))
 		return AP_OK;
-	AP_TRY(array_of(l, obj, "next", name, k, &arr));
-	size_t factors = ap_jv_first(arr) ? ap_jv_count(ap_jv_first(arr)) : 0;
-	for (const struct ap_jv *row = ap_jv_first(arr); row; row = ap_jv_next(row)) {
-		if (ap_jv_type(row) != AP_JARRAY || ap_jv_count(row) != factors)
-			return FAULT(l, row, name, "problem-size",
-				"next is one array per candidate, all of one length (%zu)",
-				factors);
-		for (const struct ap_jv *v = ap_jv_first(row); v; v = ap_jv_next(v)) {
-			int64_t c;
-			if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(l->doc, v, &c) || c < -1 ||
-				c >= k)
-				return FAULT(l, v, name, "problem-index",
-					"next names a candidate, 0 to %" PRIu32 ", or -1", k - 1);
-		}
+	AP_TRY(array_of(l, obj, "next", node->name, node->k, &arr));
+	const struct ap_jv *row = ap_jv_first(arr);
+	size_t ways = ap_jv_type(row) == AP_JARRAY ? ap_jv_count(row) : 0;
+	if (ways > MAX_WAYS)
+		return FAULT(l, row, node->name, "problem-size",
+			"next knows %zu ways to cut further; at most %d are possible", ways, MAX_WAYS);
+	int32_t *next = AP_NEW_N(l->ctx->arena, int32_t, node->k * ways + 1);
+	node->nway = (uint32_t)ways;
+	node->next = next;
+	for (; row; row = ap_jv_next(row), next += ways) {
+		if (ap_jv_type(row) != AP_JARRAY || ap_jv_count(row) != ways)
+			return FAULT(l, row, node->name, "problem-size",
+				"next is one array per candidate, all of one length (%zu)", ways);
+		AP_TRY(read_ways(l, row, node->name, node->k, next));
 	}
 	return AP_OK;
 }
@@ -122,7 +134,7 @@ static enum ap_status read_node(struct loader *l, const struct ap_jv *v, struct 
 	AP_TRY(read_costs(l, cost, node->name, k, &node->cost));
 	AP_TRY(read_memory(l, v, node->name, k, &node->memory));
 	AP_TRY(ap_json_opt_bool(l->ctx, l->doc, v, "fixed", &node->fixed));
-	return check_next(l, v, node->name, node->k);
+	return read_next(l, v, node);
 }
 
 static enum ap_status read_matrix(struct loader *l, const struct ap_jv *v, struct ap_pmatrix *m)

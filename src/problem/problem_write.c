@@ -24,6 +24,19 @@ static void write_costs(struct ap_jw *w, const double *cost, size_t n)
 	ap_jw_end(w);
 }
 
+static void write_next(struct ap_jw *w, const struct ap_pnode *node)
+{
+	ap_jw_key(w, "next");
+	ap_jw_arr_flat(w);
+	for (uint32_t c = 0; c < node->k; c++) {
+		ap_jw_arr_flat(w);
+		for (uint32_t i = 0; i < node->nway; i++)
+			ap_jw_int(w, node->next[(size_t)c * node->nway + i]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
 static void write_node(struct ap_jw *w, const struct ap_pnode *node)
 {
 	ap_jw_obj_flat(w);
@@ -33,6 +46,8 @@ static void write_node(struct ap_jw *w, const struct ap_pnode *node)
 		ap_jw_kints(w, "memory", node->memory, node->k);
 	if (node->fixed)
 		ap_jw_kbool(w, "fixed", true);
+	if (node->next)
+		write_next(w, node);
 	ap_jw_end(w);
 }
 

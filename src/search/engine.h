@@ -11,7 +11,11 @@ struct ap_budget {
 	double gap; /* stop when cost <= lower_bound * (1 + gap) is proven; 0: only exact */
 };
 
-enum { AP_ENGINE_EXACT = 1, AP_ENGINE_MEMORY = 2 /* honours memory_limit itself */ };
+enum {
+	AP_ENGINE_EXACT = 1,
+	AP_ENGINE_MEMORY = 2, /* honours memory_limit itself */
+	AP_ENGINE_NEXT = 4 /* needs `next` of every node that has a choice */
+};
 
 struct ap_engine {
 	const char *name; /* as in --search-mode */

@@ -2,13 +2,14 @@
 #include "search/rec.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "problem/problem.h"
 #include "search/rec_parts.h"
 
-enum { CAPS = 3, STEPS = 12, OCTAVES = 20, SQUEEZES = 4, POLL = 256 };
+enum { STEPS = 12, OCTAVES = 20, SQUEEZES = 16, LARGE = 8, POLL = 256 };
 
 struct solving {
 	struct ap_rec r;
@@ -30,11 +31,11 @@ static struct figures measure(struct solving *s)
 {
 	struct figures f;
 
-	double lambda = s->r.lambda;
+	struct ap_rec_rates rates = s->r.rates;
 
-	s->r.lambda = 0;
+	s->r.rates = (struct ap_rec_rates){0};
 	f.sum = ap_rec_total(&s->r, &f.temporary);
-	s->r.lambda = lambda;
+	s->r.rates = rates;
 	f.fits = f.sum.forbidden == 0 &&
 		(s->limit == AP_NO_LIMIT || f.sum.bytes + f.temporary <= s->limit);
 	return f;
@@ -62,28 +63,14 @@ static void keep(struct solving *s, const struct figures *f)
 	}
 }
 
-static struct figures run(struct solving *s, double lambda, int64_t cap)
+static struct figures run(struct solving *s, double byte, double over, int64_t cap)
 {
 	struct figures f;
 
-	ap_rec_run(&s->r, lambda, cap);
+	ap_rec_run(&s->r, (struct ap_rec_rates){byte, over, cap});
 	f = measure(s);
 	keep(s, &f);
 	return f;
-}
-
-/* Halves the interval of log lambda so often; hi is a value at which it fits. */
-static void bisect(struct solving *s, double lo, double hi, int64_t cap)
-{
-	for (int i = 0; i < STEPS && !ap_rec_spent(&s->r); i++) {
-		double mid = sqrt(lo * hi);
-		struct figures f = run(s, mid, cap);
-
-		if (f.fits)
-			hi = mid;
-		else
-			lo = mid;
-	}
 }
 
 /* Changes single nodes where that is cheaper and still fits: the price of bytes, which is the same
@@ -127,7 +114,7 @@ static void squeeze(struct solving *s)
 	bool moved = true;
 
 	memcpy(r->pick, s->best, r->view->n * sizeof *r->pick);
-	r->lambda = 0;
+	r->rates = (struct ap_rec_rates){0};
 	for (int pass = 0; pass < SQUEEZES && moved; pass++) {
 		moved = false;
 		f = measure(s);
@@ -141,22 +128,52 @@ static void squeeze(struct solving *s)
 	keep(s, &f);
 }
 
-/* The limit does not hold for the fastest pick: bytes get a price. Where even a high one does not
- * help, it is the temporaries: those that the leanest pick leaves no room for are priced, too. */
-static void fit(struct solving *s, struct figures fastest)
+/* Bytes get a price: so high that the limit holds, if it can, then lower, halving the interval of its
+ * logarithm. */
+static void price_bytes(struct solving *s, double scale, int64_t cap)
 {
-	double scale = fastest.sum.cost / (double)(fastest.sum.bytes + fastest.temporary + 1);
-	int64_t cap = s->limit;
+	double lo = ldexp(scale, -OCTAVES), hi = ldexp(scale, OCTAVES), most = hi;
 
-	for (int i = 0; i < CAPS && !ap_rec_spent(&s->r); i++) {
-		struct figures lean = run(s, ldexp(scale, OCTAVES), cap);
+	if (!run(s, hi, most, cap).fits)
+		return;
+	for (int i = 0; i < STEPS && !ap_rec_spent(&s->r); i++) {
+		double mid = sqrt(lo * hi);
 
-		if (lean.fits) {
-			bisect(s, ldexp(scale, -OCTAVES), ldexp(scale, OCTAVES), cap);
-			return;
-		}
-		cap = s->limit > lean.sum.bytes ? s->limit - lean.sum.bytes : 0;
+		if (run(s, mid, most, cap).fits)
+			hi = mid;
+		else
+			lo = mid;
 	}
+}
+
+/* Seconds a byte, roughly, whatever the sign of the costs. */
+static double exchange_rate(struct solving *s, const struct figures *fastest)
+{
+	struct figures start;
+
+	ap_rec_reset(&s->r);
+	start = measure(s);
+	return (fabs(start.sum.cost) + fabs(fastest->sum.cost) + s->r.view->quantum) /
+		((double)llabs(fastest->sum.bytes) + (double)fastest->temporary + 1);
+}
+
+/* The fastest pick does not keep to the limit. What adds up has one price; the largest temporary,
+ * where it is a good part of the limit, is also tried below caps: only what is above them matters. */
+static void fit(struct solving *s, const struct figures *fastest)
+{
+	double scale = exchange_rate(s, fastest);
+	int64_t cap[] = {s->limit, fastest->temporary / 2, fastest->temporary / 4};
+	int ncap = fastest->temporary > s->limit / LARGE ? 3 : 1;
+	struct figures f;
+
+	for (int i = 0; i < ncap && !ap_rec_spent(&s->r); i++)
+		if (cap[i] <= s->limit && !run(s, 0, ldexp(scale, OCTAVES), cap[i]).fits)
+			price_bytes(s, scale, cap[i]);
+	if (s->best || ap_rec_spent(&s->r))
+		return;
+	f = run(s, ldexp(scale, OCTAVES), ldexp(scale, OCTAVES), s->limit);
+	if (s->limit > f.sum.bytes)
+		price_bytes(s, scale, s->limit - f.sum.bytes);
 }
 
 static void report(struct solving *s, struct ap_rec_result *out)
@@ -179,9 +196,9 @@ void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 
 	s.r.most_work = limits->work;
 	ap_rec_open(&s.r, ctx, view);
-	f = run(&s, 0, 0);
+	f = run(&s, 0, 0, 0);
 	if (!f.fits && f.sum.forbidden == 0) {
-		fit(&s, f);
+		fit(&s, &f);
 		if (s.best)
 			squeeze(&s);
 	}

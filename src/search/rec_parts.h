@@ -36,8 +36,11 @@ struct ap_rec {
 	ap_id *group; /* [n] lowest node that it is tied to, over others or not */
 	uint32_t *pick; /* [n] */
 	uint32_t *before; /* [n] */
-	double lambda; /* seconds a byte */
-	int64_t cap; /* temporaries above it count as bytes */
+	struct ap_rec_rates {
+		double byte; /* seconds */
+		double over; /* of a temporary above cap, a byte */
+		int64_t cap;
+	} rates;
 	struct ap_map *memo; /* decisions of sweeps by surroundings */
 	struct {
 		uint32_t *v;
@@ -88,6 +91,6 @@ bool ap_rec_spent(const struct ap_rec *r);
 bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward);
 
 /* One run, from the start, until nothing improves. */
-void ap_rec_run(struct ap_rec *r, double lambda, int64_t cap);
+void ap_rec_run(struct ap_rec *r, struct ap_rec_rates rates);
 
 #endif

@@ -104,12 +104,11 @@ static void cut_levels(struct ap_rec *r)
 			moved = ap_rec_pass(r, v->prime[l], false);
 }
 
-void ap_rec_run(struct ap_rec *r, double lambda, int64_t cap)
+void ap_rec_run(struct ap_rec *r, struct ap_rec_rates rates)
 {
 	int still = 0;
 
-	r->lambda = lambda;
-	r->cap = cap;
+	r->rates = rates;
 	ap_rec_reset(r);
 	cut_levels(r);
 	for (int i = 0; i < PASSES && still < 2 && !ap_rec_spent(r); i++)

@@ -5,12 +5,12 @@
 
 double ap_rec_charge(const struct ap_rec *r, struct ap_rec_price p)
 {
-	int64_t over = p.temporary > r->cap ? p.temporary - r->cap : 0;
+	int64_t over = p.temporary > r->rates.cap ? p.temporary - r->rates.cap : 0;
 	double q = r->view->quantum;
 
-	if (r->lambda == 0 || p.bytes + over == 0)
+	if (r->rates.over == 0)
 		return p.s;
-	return p.s + rint(r->lambda * (double)(p.bytes + over) / q) * q;
+	return p.s + rint((r->rates.byte * (double)p.bytes + r->rates.over * (double)over) / q) * q;
 }
 
 void ap_rec_add(struct ap_rec_score *score, const struct ap_rec *r, struct ap_rec_price p)

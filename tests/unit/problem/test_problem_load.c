@@ -92,8 +92,16 @@ END_TEST
 START_TEST(a_node_may_list_its_finer_cuts)
 {
 	struct ap_ctx ctx = ctx_create(true);
-	load_problem(&ctx, HEAD "'memory_limit': null, 'nodes': [{'name': 'a', 'cost': [1, 2, 3],"
-		"'next': [[1, 2], [-1, -1], [-1, -1]]}], 'edges': [], 'matrices': []}");
+	const struct ap_problem *p = load_problem(&ctx, HEAD "'memory_limit': null, 'nodes': ["
+		"{'name': 'a', 'cost': [1, 2, 3], 'next': [[1, 2], [-1, -1], [-1, 0]]},"
+		"{'name': 'b', 'cost': [1], 'next': [[]]}, {'name': 'c', 'cost': [1]}],"
+		"'edges': [], 'matrices': []}");
+	static const int32_t next[] = {1, 2, -1, -1, -1, 0};
+	ck_assert_uint_eq(p->node[0].nway, 2);
+	ck_assert_mem_eq(p->node[0].next, next, sizeof next);
+	ck_assert_uint_eq(p->node[1].nway, 0);
+	ck_assert_ptr_nonnull(p->node[1].next);
+	ck_assert_ptr_null(p->node[2].next);
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -134,6 +142,12 @@ static const struct {
 		"/nodes/0/next"},
 	{HEAD NODES("{'name': 'a', 'cost': [1, 2], 'next': [[1], []]}"), "problem-size",
 		"/nodes/0/next/1"},
+	{HEAD NODES("{'name': 'a', 'cost': [1, 2], 'next': [1, -1]}"), "problem-size",
+		"/nodes/0/next/0"},
+	{HEAD NODES("{'name': 'a', 'cost': [1, 2], 'next': [[1], [-2]]}"), "problem-index",
+		"/nodes/0/next/1/0"},
+	{HEAD NODES("{'name': 'a', 'cost': [1, 2], 'next': [[1], [0.5]]}"), "problem-index",
+		"/nodes/0/next/1/0"},
 	{HEAD NODES("{'name': 'a', 'cost': [1, 2], 'next': [[1], [2]]}"), "problem-index",
 		"/nodes/0/next/1/0"},
 	{HEAD NODES("{'name': 'a', 'cost': [1e308]}, {'name': 'b', 'cost': [1e308]}"),

@@ -4,7 +4,7 @@
 #include "problem_unit.h"
 
 static const char small[] = "{'schema': 'autopar-problem/1', 'memory_limit': 7, 'nodes': ["
-	"{'name': 'a', 'cost': [1.5, 0], 'memory': [4, 2]}, {'name': 'b', 'cost': [-2, null],"
+	"{'name': 'a', 'cost': [1.5, 0], 'memory': [4, 2], 'next': [[1, -1], [-1, -1]]}, {'name': 'b', 'cost': [-2, null],"
 	"'fixed': true}],"
 	"'edges': [{'from': 1, 'to': 0, 'matrix': 0}],"
 	"'matrices': [{'rows': 2, 'cols': 2, 'cost': [0, 3, null, 1], 'memory': [0, 1, 0, 0]}]}";
@@ -21,6 +21,7 @@ START_TEST(json_comes_back_as_it_was)
 	ck_assert_str_eq(a, b);
 	ck_assert_str_eq(text, written(&ctx, q, ap_problem_write_json));
 	ck_contains(text, "{\"name\": \"b\", \"cost\": [-2, null], \"fixed\": true}");
+	ck_contains(text, "\"memory\": [4, 2], \"next\": [[1, -1], [-1, -1]]}");
 	ck_contains(text, "{\"from\": 1, \"to\": 0, \"matrix\": 0}");
 	ctx_destroy(&ctx);
 }
