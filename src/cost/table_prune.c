@@ -19,7 +19,8 @@
 #include "base/vec.h"
 #include "cost/table_parts.h"
 
-#define ROUNDS 3 /* each sees the survivors of the one before */
+#define ROUNDS 2 /* each sees the survivors of the one before */
+#define CHAMPIONS 16 /* cheapest survivors, that others are tested against: the rest beat few */
 
 struct side { /* one edge seen from a node */
 	ap_id bond;
@@ -216,7 +217,7 @@ struct round {
 	} duties;
 };
 
-/* Survivors of one class; cheapest first, each is tested against those already kept. */
+/* Survivors of one class; cheapest first, each is tested against the first of those kept. */
 static void prune(void *user, size_t i, int worker)
 {
 	struct round *r = user;
@@ -233,11 +234,11 @@ static void prune(void *user, size_t i, int worker)
 		order[c] = (struct ranked){kd->cost[d->old->candidate[c]], d->old->candidate[c]};
 	qsort(order, d->old->k, sizeof *order, compare_ranked);
 	for (uint32_t c = 0; c < d->old->k; c++) {
-		uint32_t j = 0;
+		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
 
-		while (j < d->kept && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))
+		while (j < most && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))
 			j++;
-		if (j == d->kept)
+		if (j == most)
 			d->keep[d->kept++] = order[c].candidate;
 	}
 	qsort(d->keep, d->kept, sizeof *d->keep, compare_ids);
