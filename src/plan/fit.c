@@ -184,22 +184,19 @@ static void solve_interval(struct fitting *f, struct interval v)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	int64_t limit = f->limit - f->size[v.lo];
+	bool hopeless = limit < 0; /* the temporary alone is too large: only the need is asked for */
 	struct ap_choice c = {0};
 	struct ap_budget budget;
 	struct ap_problem p;
 	size_t own;
 	bool fits;
 
-	if (limit < 0) { /* the temporary alone is too large */
-		note_infeasible(f, &c, f->size[v.lo]);
-		return;
-	}
-	p = restricted(f, f->size[v.hi], limit);
+	p = restricted(f, f->size[v.hi], hopeless ? 0 : limit);
 	work_left(f, &budget);
 	f->engine->solve(f->ctx, &p, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
-	if (c.outcome == AP_OUT_INFEASIBLE) {
+	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
 		note_infeasible(f, &c, f->size[v.lo]);
 		return;
 	}
