@@ -20,6 +20,13 @@ const char *ap_choices_color(size_t i)
 	return pick(names, i);
 }
 
+const char *ap_choices_detail(size_t i)
+{
+	static const char *const names[] = {"fold", "full", NULL}; /* enum ap_pic_detail */
+
+	return pick(names, i);
+}
+
 const char *ap_choices_executor(size_t i)
 {
 	static const char *const names[] = {"mindspore", "generic", "!mindspore-semi-auto",
@@ -45,7 +52,7 @@ const char *ap_choices_run_phase(size_t i)
 
 const char *ap_choices_search_mode(size_t i)
 {
-	static const char *const later[] = {"!recursive_programming", "!integer_programming", NULL};
+	static const char *const later[] = {"!integer_programming", NULL};
 	size_t engines = 0;
 
 	if (!i)

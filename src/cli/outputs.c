@@ -2,6 +2,7 @@
 #include "cli/outputs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "emit/ckpt.h"
+
+enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 
 struct paths {
 	const char **v;
@@ -185,9 +188,15 @@ enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct
 {
 	const char *format = format_of(run, path), *text;
 	struct ap_output_sink sink;
+	uint32_t nbox;
 	size_t len;
 
-	AP_TRY(ap_emit_dot(&run->ctx, pic, &text, &len));
+	AP_TRY(ap_emit_dot(&run->ctx, pic, (enum ap_pic_detail)run->opt->detail, &text, &len,
+		&nbox));
+	if (format && nbox > MANY_BOXES)
+		AP_TRY(ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, NULL, NULL,
+			"the picture has %" PRIu32 " boxes: dot may take minutes; --detail fold "
+			"draws at most %d", nbox, AP_PIC_MOST_BOXES));
 	if (format)
 		AP_TRY(ap_emit_rendered(&run->ctx, text, len, format, &text, &len));
 	AP_TRY(ap_out_open(run, path, &sink));

@@ -18,18 +18,6 @@
 /* An operator whose result more operators read than this is kept from pulling them together. */
 enum { MANY_USERS = 8 };
 
-/* Colours that people who see no red or no green tell apart too (Okabe and Ito, 2008). */
-static const struct look {
-	const char *word, *fill, *legend;
-} looks[] = {
-	[AP_PIC_NONE] = {"", "#ffffff", ""},
-	[AP_PIC_WHOLE] = {"whole", "#dddddd", "nothing is cut"},
-	[AP_PIC_BATCH] = {"batch", "#56b4e9", "the batch is cut"},
-	[AP_PIC_MODEL] = {"model", "#f0e442", "other dimensions are cut"},
-	[AP_PIC_BOTH] = {"batch+model", "#e69f00", "batch and other dimensions are cut"},
-};
-#define MOVE_COLOR "#d55e00"
-
 /* ---- what cgraph asks of its host ---- */
 
 struct host {
@@ -164,11 +152,12 @@ static int swallow(char *text)
 
 struct drawing {
 	struct ap_ctx *ctx;
-	const struct ap_picture *pic;
+	const struct ap_pic_view *view;
 	Agraph_t *g;
 	Agnode_t **node;
-	uint32_t *degree; /* edges drawn from each node */
-	double longest_node_s, longest_edge_s;
+	Agraph_t **frame;
+	uint32_t *degree; /* edges drawn from each box */
+	double longest_box_s, longest_line_s;
 };
 
 /* cgraph takes char *, and changes nothing. */
@@ -182,35 +171,48 @@ static void set(void *object, const char *key, const char *value)
 	agset(object, mutable(key), mutable(value));
 }
 
-static void declare(struct drawing *d, int kind, const char *key, const char *value)
-{
-	agattr(d->g, kind, mutable(key), mutable(value));
-}
+static const struct attribute {
+	int kind;
+	const char *key, *value;
+} attributes[] = {
+	{AGRAPH, "label", ""},
+	{AGRAPH, "labelloc", "t"},
+	{AGRAPH, "fontname", "Helvetica"},
+	{AGRAPH, "linelength", "0"},
+	{AGRAPH, "style", "rounded"},
+	{AGRAPH, "color", "#999999"},
+	{AGRAPH, "penwidth", "1.0"},
+	{AGRAPH, "labeljust", "l"},
+	{AGRAPH, "ranksep", "0.3"},
+	{AGRAPH, "nodesep", "0.2"},
+	{AGNODE, "label", ""},
+	{AGNODE, "tooltip", ""},
+	{AGNODE, "shape", "box"},
+	{AGNODE, "style", "filled"},
+	{AGNODE, "color", "#333333"},
+	{AGNODE, "fillcolor", "#ffffff"},
+	{AGNODE, "fontname", "Helvetica"},
+	{AGNODE, "fontsize", "10"},
+	{AGNODE, "penwidth", "1.0"},
+	{AGNODE, "height", "0.3"},
+	{AGNODE, "margin", "0.08,0.04"},
+	{AGEDGE, "label", ""},
+	{AGEDGE, "tooltip", ""},
+	{AGEDGE, "style", ""},
+	{AGEDGE, "color", "#666666"},
+	{AGEDGE, "fontcolor", AP_DOT_MOVE_COLOR},
+	{AGEDGE, "fontname", "Helvetica"},
+	{AGEDGE, "fontsize", "9"},
+	{AGEDGE, "penwidth", "1.0"},
+	{AGEDGE, "arrowsize", "0.7"},
+	{AGEDGE, "constraint", "true"},
+};
 
-static void declare_all(struct drawing *d)
+static void declare_all(Agraph_t *g)
 {
-	declare(d, AGRAPH, "label", "");
-	declare(d, AGRAPH, "labelloc", "t");
-	declare(d, AGRAPH, "fontname", "Helvetica");
-	declare(d, AGRAPH, "linelength", "0");
-	declare(d, AGRAPH, "style", "rounded");
-	declare(d, AGRAPH, "color", "#999999");
-	declare(d, AGNODE, "label", "");
-	declare(d, AGNODE, "tooltip", "");
-	declare(d, AGNODE, "shape", "box");
-	declare(d, AGNODE, "style", "filled");
-	declare(d, AGNODE, "fillcolor", "#ffffff");
-	declare(d, AGNODE, "fontname", "Helvetica");
-	declare(d, AGNODE, "fontsize", "10");
-	declare(d, AGNODE, "penwidth", "1.0");
-	declare(d, AGEDGE, "label", "");
-	declare(d, AGEDGE, "tooltip", "");
-	declare(d, AGEDGE, "color", "#666666");
-	declare(d, AGEDGE, "fontcolor", MOVE_COLOR);
-	declare(d, AGEDGE, "fontname", "Helvetica");
-	declare(d, AGEDGE, "fontsize", "9");
-	declare(d, AGEDGE, "penwidth", "1.0");
-	declare(d, AGEDGE, "constraint", "true");
+	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+		agattr(g, attributes[i].kind, mutable(attributes[i].key),
+			mutable(attributes[i].value));
 }
 
 /* From 1.0 to 5.0 points by the part of the longest time. */
@@ -223,185 +225,153 @@ static void set_width(void *object, double time_s, double longest_s)
 	set(object, "penwidth", text);
 }
 
-static void set_tooltip(struct drawing *d, void *object, const char *kind, const char *name)
+static void add_id(char id[24], const char *prefix, uint32_t i)
 {
-	struct ap_str text;
-
-	ap_str_init(&text, d->ctx->scratch);
-	ap_str_addf(&text, "%s ", kind); /* the blank makes cgraph quote it */
-	ap_dot_add_name(&text, name);
-	set(object, "tooltip", text.s);
+	snprintf(id, 24, "%s%" PRIu32, prefix, i);
 }
 
-static void add_cut(struct ap_str *text, const struct ap_pic_node *node)
+/* Outer ones first. */
+static void draw_frames(struct drawing *d)
 {
-	if (node->cls == AP_PIC_NONE)
+	const struct ap_pic_view *v = d->view;
+
+	for (uint32_t i = 0; i < v->nframe; i++) {
+		uint32_t parent = v->frame[i].parent;
+		struct ap_str label;
+		char id[24];
+		bool loop;
+
+		add_id(id, "cluster_", i);
+		ap_str_init(&label, d->ctx->scratch);
+		ap_dot_add_frame(&label, v, &v->frame[i]);
+		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
+		set(d->frame[i], "label", label.s);
+		loop = v->frame[i].loop != AP_NONE; /* all set, for a frame inherits of that around it */
+		set(d->frame[i], "color", loop ? "#000000" : "#999999");
+		set(d->frame[i], "penwidth", loop ? "2.0" : "1.0");
+		set(d->frame[i], "style", loop ? "rounded,dashed" : "rounded");
+	}
+}
+
+static void set_look(struct drawing *d, Agnode_t *n, const struct ap_pic_box *box)
+{
+	set(n, "fillcolor", ap_dot_look(ap_dot_class(d->view, box))->fill);
+	if (box->kind == AP_BOX_NOTE) {
+		set(n, "shape", "note");
+		set(n, "color", "#777777");
 		return;
-	ap_str_addf(text, "\\n%s", looks[node->cls].word);
-	if (*node->cut && node->cls != AP_PIC_WHOLE)
-		ap_str_addf(text, " %s", node->cut);
+	}
+	if (box->kind == AP_BOX_GROUP)
+		set(n, "shape", "box3d");
+	set_width(n, box->time_s, d->longest_box_s);
+	if (box->nrank)
+		set(n, "color", AP_DOT_RANK_COLOR);
 }
 
-/* At least two lines, so that cgraph always quotes it. */
-static void set_label(struct drawing *d, Agnode_t *n, const struct ap_pic_node *node)
+static void draw_boxes(struct drawing *d)
 {
-	struct ap_str text;
-	char buf[32];
+	const struct ap_pic_view *v = d->view;
 
-	ap_str_init(&text, d->ctx->scratch);
-	ap_dot_add_name(&text, node->type);
-	ap_str_add(&text, "\\n");
-	ap_dot_add_name(&text, ap_short_name(node->name));
-	add_cut(&text, node);
-	if (node->time_s > 0)
-		ap_str_addf(&text, "\\n%s", ap_format_seconds(node->time_s, buf));
-	set(n, "label", text.s);
-}
+	for (uint32_t i = 0; i < v->nbox; i++) {
+		const struct ap_pic_box *box = &v->box[i];
+		struct ap_str text;
+		char id[24];
 
-static Agnode_t *add_node(struct drawing *d, char prefix, uint32_t i)
-{
-	char id[16];
-
-	snprintf(id, sizeof id, "%c%" PRIu32, prefix, i);
-	return agnode(d->g, id, 1);
-}
-
-static void draw_nodes(struct drawing *d)
-{
-	for (uint32_t i = 0; i < d->pic->nnode; i++) {
-		const struct ap_pic_node *node = &d->pic->node[i];
-		Agnode_t *n = d->node[i] = add_node(d, 'n', i);
-
-		set_label(d, n, node);
-		set_tooltip(d, n, "operator", node->name);
-		set(n, "fillcolor", looks[node->cls].fill);
-		set_width(n, node->time_s, d->longest_node_s);
+		add_id(id, "n", i);
+		d->node[i] = agnode(d->g, id, 1);
+		ap_str_init(&text, d->ctx->scratch);
+		ap_dot_add_box(&text, v, box);
+		set(d->node[i], "label", text.s);
+		ap_str_init(&text, d->ctx->scratch);
+		ap_dot_add_box_tip(&text, v, box);
+		set(d->node[i], "tooltip", text.s);
+		set_look(d, d->node[i], box);
+		if (box->frame != AP_NONE)
+			agsubnode(d->frame[box->frame], d->node[i], 1);
 	}
 }
 
-/* The blank in front keeps the text off the line, and makes cgraph quote it. */
-static void set_moves(struct drawing *d, Agedge_t *e, const struct ap_pic_edge *edge)
+static void set_line(struct drawing *d, Agedge_t *e, const struct ap_pic_line *line)
 {
 	struct ap_str text;
 
 	ap_str_init(&text, d->ctx->scratch);
-	ap_str_addc(&text, ' ');
-	ap_dot_add_name(&text, edge->moves);
+	ap_dot_add_line(&text, line);
 	set(e, "label", text.s);
-	set(e, "color", MOVE_COLOR);
-	set_width(e, edge->time_s, d->longest_edge_s);
+	ap_str_init(&text, d->ctx->scratch);
+	ap_str_add(&text, "tensor "); /* the blank makes cgraph quote it */
+	ap_dot_add_name(&text, line->first->tensor);
+	set(e, "tooltip", text.s);
+	if (line->moved.n) {
+		set(e, "color", AP_DOT_MOVE_COLOR);
+		set_width(e, line->moved.time_s, d->longest_line_s);
+	}
+	if (line->again) {
+		set(e, "style", "dashed");
+		set(e, "fontcolor", line->moved.n ? AP_DOT_MOVE_COLOR : "#333333");
+	}
 }
 
-static void draw_edges(struct drawing *d)
+static void draw_lines(struct drawing *d)
 {
-	for (uint32_t i = 0; i < d->pic->nedge; i++) {
-		const struct ap_pic_edge *edge = &d->pic->edge[i];
-		Agedge_t *e = agedge(d->g, d->node[edge->from], d->node[edge->to], NULL, 1);
+	for (uint32_t i = 0; i < d->view->nline; i++) {
+		const struct ap_pic_line *line = &d->view->line[i];
+		Agedge_t *e = agedge(d->g, d->node[line->from], d->node[line->to], NULL, 1);
 
-		set_tooltip(d, e, "tensor", edge->tensor);
-		if (*edge->moves)
-			set_moves(d, e, edge);
-		if (d->degree[edge->from]++ >= MANY_USERS)
+		set_line(d, e, line);
+		if (line->again || d->degree[line->from]++ >= MANY_USERS)
 			set(e, "constraint", "false");
-	}
-}
-
-static Agraph_t *add_cluster(struct drawing *d, const char *id, const char *label)
-{
-	Agraph_t *cluster = agsubg(d->g, mutable(id), 1);
-
-	set(cluster, "label", label);
-	return cluster;
-}
-
-static Agraph_t *add_cell(struct drawing *d, uint32_t i, const char *cell, uint32_t operators)
-{
-	struct ap_str label;
-	char id[24];
-
-	snprintf(id, sizeof id, "cluster_%" PRIu32, i);
-	ap_str_init(&label, d->ctx->scratch);
-	ap_dot_add_name(&label, cell);
-	ap_str_addf(&label, " (%" PRIu32 ")", operators); /* the blank makes cgraph quote it */
-	return add_cluster(d, id, label.s);
-}
-
-/* A frame around the operators of each cell that has several. */
-static void draw_cells(struct drawing *d)
-{
-	struct ap_map *cells = ap_map_create(d->ctx->scratch);
-	uint32_t *size = AP_NEW_N(d->ctx->scratch, uint32_t, d->pic->nnode);
-	ap_id *cell = AP_NEW_N(d->ctx->scratch, ap_id, d->pic->nnode);
-	Agraph_t **frame;
-
-	for (uint32_t i = 0; i < d->pic->nnode; i++) {
-		cell[i] = AP_NONE;
-		if (*d->pic->node[i].cell)
-			size[cell[i] = ap_map_put_str(cells, d->pic->node[i].cell, NULL)]++;
-	}
-	frame = AP_NEW_N(d->ctx->scratch, Agraph_t *, ap_map_size(cells));
-	for (uint32_t i = 0; i < d->pic->nnode; i++) {
-		ap_id c = cell[i];
-
-		if (c == AP_NONE || size[c] < 2)
-			continue;
-		if (!frame[c])
-			frame[c] = add_cell(d, c, d->pic->node[i].cell, size[c]);
-		agsubnode(frame[c], d->node[i], 1);
 	}
 }
 
 static void draw_legend(struct drawing *d)
 {
-	uint32_t seen = 0;
-	Agraph_t *frame;
+	struct ap_str text;
+	char *label;
+	Agnode_t *n;
 
-	for (uint32_t i = 0; i < d->pic->nnode; i++)
-		seen |= UINT32_C(1) << d->pic->node[i].cls;
-	if (!(seen & ~(UINT32_C(1) << AP_PIC_NONE)))
+	if (!d->view->nbox)
 		return;
-	frame = add_cluster(d, "cluster_legend", "legend: border and line by time per step");
-	for (uint32_t c = AP_PIC_WHOLE; c <= AP_PIC_BOTH; c++) {
-		Agnode_t *n = add_node(d, 'l', c);
-		struct ap_str label;
-
-		ap_str_init(&label, d->ctx->scratch);
-		ap_str_addf(&label, "%s\\n%s", looks[c].word, looks[c].legend);
-		set(n, "label", label.s);
-		set(n, "fillcolor", looks[c].fill);
-		agsubnode(frame, n, 1);
-	}
+	ap_str_init(&text, d->ctx->scratch);
+	ap_dot_add_legend(&text, d->view);
+	label = agstrdup_html(d->g, text.s);
+	n = agnode(d->g, mutable("legend"), 1);
+	set(n, "label", label);
+	set(n, "shape", "plain");
+	set(n, "tooltip", "the legend");
 }
 
 static void draw(struct drawing *d)
 {
+	const struct ap_pic_view *v = d->view;
 	struct ap_str title;
 
-	for (uint32_t i = 0; i < d->pic->nnode; i++)
-		d->longest_node_s = fmax(d->longest_node_s, d->pic->node[i].time_s);
-	for (uint32_t i = 0; i < d->pic->nedge; i++)
-		d->longest_edge_s = fmax(d->longest_edge_s, d->pic->edge[i].time_s);
-	d->node = AP_NEW_N(d->ctx->scratch, Agnode_t *, d->pic->nnode);
-	d->degree = AP_NEW_N(d->ctx->scratch, uint32_t, d->pic->nnode);
-	declare_all(d);
+	for (uint32_t i = 0; i < v->nbox; i++)
+		d->longest_box_s = fmax(d->longest_box_s, v->box[i].time_s);
+	for (uint32_t i = 0; i < v->nline; i++)
+		d->longest_line_s = fmax(d->longest_line_s, v->line[i].moved.time_s);
+	d->node = AP_NEW_N(d->ctx->scratch, Agnode_t *, v->nbox);
+	d->frame = AP_NEW_N(d->ctx->scratch, Agraph_t *, v->nframe);
+	d->degree = AP_NEW_N(d->ctx->scratch, uint32_t, v->nbox);
+	declare_all(d->g);
 	ap_str_init(&title, d->ctx->scratch);
-	ap_dot_add_name(&title, d->pic->title);
+	ap_dot_add_name(&title, v->pic->title);
 	ap_str_add(&title, "\\n"); /* makes cgraph quote it */
 	set(d->g, "label", title.s);
-	draw_nodes(d);
-	draw_cells(d);
-	draw_edges(d);
+	draw_frames(d);
+	draw_boxes(d);
+	draw_lines(d);
 	draw_legend(d);
 }
 
-static int draw_to(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_str *out)
+static int draw_to(struct ap_ctx *ctx, const struct ap_pic_view *view, struct ap_str *out)
 {
 	Agmemdisc_t mem = {mem_open, mem_alloc, mem_resize, mem_free, NULL};
 	Agiodisc_t io = {in_none, out_put, out_flush};
 	Agiddisc_t id = {id_open, id_map, id_alloc, id_free, id_print, id_close, id_register};
 	struct host host = {.disc = {&mem, &id, &io}, .arena = ctx->scratch,
 		.names = ap_map_create(ctx->scratch)};
-	struct drawing d = {.ctx = ctx, .pic = pic};
+	struct drawing d = {.ctx = ctx, .view = view};
 	int failed;
 
 	d.g = agopen(mutable("plan"), Agdirected, &host.disc);
@@ -410,17 +380,20 @@ static int draw_to(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_s
 	return agclose(d.g) | failed;
 }
 
-enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic, const char **text,
-	size_t *len)
+enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic,
+	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	agusererrf before = agseterrf(swallow);
+	struct ap_pic_view view;
 	struct ap_str out;
 	int failed;
 
+	ap_pic_view_make(ctx, pic, detail, &view);
+	*nbox = view.nbox;
 	ap_str_init(&out, ctx->arena);
 	agreseterrors();
-	failed = draw_to(ctx, pic, &out) || agerrors();
+	failed = draw_to(ctx, &view, &out) || agerrors();
 	agseterrf(before);
 	ap_arena_release(ctx->scratch, mark);
 	*text = out.s;

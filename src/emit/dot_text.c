@@ -52,3 +52,20 @@ void ap_dot_add_name(struct ap_str *out, const char *name)
 			ap_str_addc(out, *name);
 	}
 }
+
+void ap_dot_add_html(struct ap_str *out, const char *name)
+{
+	unsigned code;
+
+	for (size_t len; *name; name += len ? len : 1) {
+		len = *name == '\n' ? 0 : hidden((const unsigned char *)name, &code);
+		if (len)
+			ap_str_addf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+		else if (*name == '\n')
+			ap_str_add(out, "<BR ALIGN=\"LEFT\"/>");
+		else if (strchr("<>&\"", *name))
+			ap_str_addf(out, "&#%d;", *name);
+		else
+			ap_str_addc(out, *name);
+	}
+}

@@ -20,11 +20,20 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
  * What a picture shows, apart from where it comes from: a plan in memory, a plan file or a bare
  * graph. Names are raw; the DOT writer makes them safe.
  */
+enum ap_pic_kind {
+	AP_PIC_OPERATOR,
+	AP_PIC_INPUT, /* of the graph; a node of its own for each use */
+	AP_PIC_SHARED /* parameter or constant that several operators read; likewise */
+};
 struct ap_pic_node {
-	const char *name, *type; /* of a graph input: the tensor, "Input" */
-	const char *cell; /* cluster; "" none */
-	const char *cut; /* "2x4" per output dimension, ", partial over 2" where the rest of the
-	                    parts is summed up; "" unknown */
+	const char *name, *type; /* of an input or shared tensor: the tensor, "Input" */
+	const char *cell; /* cluster, "a.b.c" nested; "" none */
+	const char *cut; /* "8x1, 1x4 to 8x4": operands and first result, ", partial over 2" where
+	                    the rest of the parts is summed up; "" unknown */
+	const char *slice; /* of the first result on one rank ("16x2048x640"); "" unknown */
+	const char *comms; /* collectives, a line each: "AllReduce of 8, 2.00 MiB"; "" none */
+	const char *key; /* operators of equal keys differ in names and wiring only */
+	enum ap_pic_kind kind;
 	enum ap_pic_class {
 		AP_PIC_NONE, /* unknown */
 		AP_PIC_WHOLE, /* nothing is cut */
@@ -32,37 +41,45 @@ struct ap_pic_node {
 		AP_PIC_MODEL, /* other dimensions are cut */
 		AP_PIC_BOTH
 	} cls;
+	uint32_t ncomm;
 	double time_s; /* per step, 0 unknown */
 };
 struct ap_pic_edge {
 	uint32_t from, to; /* nodes */
 	const char *tensor;
 	const char *moves; /* "AllGather 2.0 MiB 14.0 us", "" when nothing is redistributed */
+	int64_t bytes; /* of the redistribution, and its time per step */
 	double time_s;
 };
 struct ap_picture {
 	const char *title;
-	uint32_t nnode;
+	const char *facts; /* lines for the legend: time, memory, machine, status; "" none */
+	uint32_t nnode, noperator; /* the first nodes are the operators */
 	const struct ap_pic_node *node;
 	uint32_t nedge;
-	const struct ap_pic_edge *edge;
+	const struct ap_pic_edge *edge; /* those to one operator in the order of its operands */
 };
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out);
 void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out);
 enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
 	struct ap_picture *out);
 
+/* FOLD draws repeated layers once and at most AP_PIC_MOST_BOXES boxes, FULL every operator. */
+enum ap_pic_detail { AP_PIC_FOLD, AP_PIC_FULL };
+enum { AP_PIC_MOST_BOXES = 80 };
+
 /*
  * DOT through cgraph: our own ids (n17), names only in labels (escaped, always quoted), clusters by
- * cell, colour by what is cut, redistributions as edge labels, legend. The text is made in memory
- * (run arena). Not to be called by two threads at once: cgraph has global state.
+ * cell and repetition, colour by what is cut, redistributions as edge labels, legend. The text is
+ * made in memory (run arena). Not to be called by two threads at once: cgraph has global state.
+ * *nbox: boxes drawn.
  *
  * In a label a name stands as it is, but for control and bidi characters, which are shown as \x1b
  * or \u202e; of a full scope name of MindSpore ("Default/..") only the last part is shown, the
  * tooltip holds all of it.
  */
-enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic, const char **text,
-	size_t *len);
+enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic,
+	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox);
 
 /* Renders DOT text with Graphviz' dot (searched on PATH, no shell) to "svg", "png" or "pdf"; AP_IO
  * when it is absent or fails, AP_STOPPED when the run is stopped meanwhile. Bytes into the run

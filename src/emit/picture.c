@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of plans and graphs in memory. */
+/* The texts of pictures, wherever they come from. */
 #include "emit/picture.h"
 
 #include <inttypes.h>
@@ -9,59 +9,157 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "emit/terms.h"
 
-void ap_pic_finish(struct ap_pic_builder *b, const char *title, struct ap_picture *out)
+enum { MOST_VECTORS = 3 }; /* of the operands that are shown */
+
+void ap_pic_finish(struct ap_pic_builder *b, const char *title, const char *facts,
+	struct ap_picture *out)
 {
 	*out = (struct ap_picture){
 		.title = title,
+		.facts = facts,
 		.nnode = (uint32_t)b->nodes.n,
 		.node = b->nodes.v,
 		.nedge = (uint32_t)b->edges.n,
 		.edge = b->edges.v,
 	};
+	while (out->noperator < out->nnode && out->node[out->noperator].kind == AP_PIC_OPERATOR)
+		out->noperator++;
 }
 
-uint32_t ap_pic_add_input(struct ap_pic_builder *b, const char *tensor)
+uint32_t ap_pic_add_input(struct ap_pic_builder *b, enum ap_pic_kind kind, const char *tensor)
 {
-	struct ap_pic_node node = {.name = tensor, .type = "Input", .cell = "", .cut = ""};
+	struct ap_pic_node node = {.name = tensor, .kind = kind, .cell = "", .cut = "", .slice = "",
+		.comms = "", .key = ""};
 
+	node.type = kind == AP_PIC_INPUT ? "Input" : "Shared";
 	AP_PUSH(b->ctx->arena, b->nodes, node);
 	return (uint32_t)b->nodes.n - 1;
 }
 
-static enum ap_pic_class class_of(int n, const int64_t *parts, const bool *batch)
+static enum ap_pic_class class_of(const struct ap_pic_cuts *c)
 {
 	bool cut_batch = false, cut_model = false;
 
-	for (int i = 0; i < n; i++) {
-		cut_batch |= parts[i] > 1 && batch[i];
-		cut_model |= parts[i] > 1 && !batch[i];
+	for (int i = 0; i < c->nfactor; i++) {
+		cut_batch |= c->factor[i].parts > 1 && c->factor[i].batch;
+		cut_model |= c->factor[i].parts > 1 && !c->factor[i].batch;
 	}
 	if (cut_batch)
 		return cut_model ? AP_PIC_BOTH : AP_PIC_BATCH;
 	return cut_model ? AP_PIC_MODEL : AP_PIC_WHOLE;
 }
 
-/* Products, for a file may hold anything; false on overflow. */
-static bool product(int n, const int64_t *v, int64_t *r)
+static void add_vector(struct ap_str *text, const struct ap_pic_vector *v)
 {
-	return ap_product(v, (size_t)n, r) && *r > 0;
+	for (size_t d = 0; d < v->rank; d++)
+		ap_str_addf(text, "%s%" PRId64, d ? "x" : "", v->v[d]);
 }
 
-void ap_pic_set_cut(struct ap_ctx *ctx, struct ap_pic_node *node, int n, const int64_t *parts,
-	const bool *batch, int rank, const int64_t *cut)
+/* Over how many parts the first result is summed up; 1: it is not. A file may hold anything. */
+static int64_t partial_over(const struct ap_pic_cuts *c)
 {
+	int64_t all = 1, shown;
+	bool ok = ap_product(c->out.v, c->out.rank, &shown) && shown > 0;
+
+	for (int i = 0; ok && i < c->nfactor; i++)
+		ok = ap_mul(all, c->factor[i].parts, &all);
+	return ok && !(all % shown) ? all / shown : 1;
+}
+
+/* "8x1, 1x4 to 8x4, partial over 2" */
+static const char *cut_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
+{
+	int64_t partial = partial_over(c);
 	struct ap_str text;
-	int64_t all, shown;
+	uint32_t shown = 0;
 
 	ap_str_init(&text, ctx->arena);
-	for (int d = 0; d < rank; d++)
-		ap_str_addf(&text, "%s%" PRId64, d ? "x" : "", cut[d]);
-	if (product(n, parts, &all) && product(rank, cut, &shown) && all > shown && !(all % shown))
-		ap_str_addf(&text, "%spartial over %" PRId64, rank ? ", " : "", all / shown);
-	node->cut = text.s;
-	node->cls = class_of(n, parts, batch);
+	for (uint32_t i = 0; i < c->nin && shown < MOST_VECTORS; i++)
+		if (c->in[i].rank) {
+			ap_str_add(&text, shown++ ? ", " : "");
+			add_vector(&text, &c->in[i]);
+		}
+	if (text.len && c->out.rank)
+		ap_str_add(&text, " to ");
+	add_vector(&text, &c->out);
+	if (partial > 1)
+		ap_str_addf(&text, "%spartial over %" PRId64, text.len ? ", " : "", partial);
+	return text.s;
+}
+
+static bool same_group(const struct ap_pic_comm *a, const struct ap_pic_comm *b)
+{
+	return !strcmp(a->phase, b->phase) && !strcmp(a->kind, b->kind) && a->ranks == b->ranks;
+}
+
+/* Collectives of one kind over groups of one size are shown as one. */
+static const char *comms_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
+{
+	struct ap_str text;
+	char buf[32];
+
+	ap_str_init(&text, ctx->arena);
+	for (uint32_t i = 0; i < c->ncomm; i++) {
+		const struct ap_pic_comm *comm = &c->comm[i];
+		int64_t bytes = comm->bytes;
+
+		if (i && same_group(comm, comm - 1))
+			continue;
+		for (uint32_t k = i + 1; k < c->ncomm && same_group(comm, &c->comm[k]); k++)
+			if (!ap_add(bytes, c->comm[k].bytes, &bytes))
+				bytes = INT64_MAX;
+		ap_str_addf(&text, "%s%s%s%s of %" PRId64 ", %s", text.len ? "\n" : "",
+			strcmp(comm->phase, "forward") != 0 ? comm->phase : "",
+			strcmp(comm->phase, "forward") != 0 ? " " : "", comm->kind, comm->ranks,
+			ap_format_bytes(bytes, buf));
+	}
+	return text.s;
+}
+
+static const char *slice_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	if (c->nslice && c->slice[0].rank) {
+		ap_str_add(&text, "slice ");
+		add_vector(&text, &c->slice[0]);
+	}
+	return text.s;
+}
+
+static const char *key_of(struct ap_ctx *ctx, const char *type, const struct ap_pic_cuts *c)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	ap_str_add(&text, type);
+	for (int i = 0; i < c->nfactor; i++)
+		ap_str_addf(&text, " %" PRId64 "/%" PRId64 "/%" PRId64, c->factor[i].size,
+			c->factor[i].parts, c->factor[i].stride);
+	for (uint32_t i = 0; i < c->nin; i++) {
+		ap_str_addc(&text, ',');
+		add_vector(&text, &c->in[i]);
+	}
+	for (uint32_t i = 0; i < c->nslice; i++) {
+		ap_str_addc(&text, ';');
+		add_vector(&text, &c->slice[i]);
+	}
+	for (uint32_t i = 0; i < c->ncomm; i++)
+		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, c->comm[i].phase, c->comm[i].kind,
+			c->comm[i].ranks, c->comm[i].bytes);
+	return text.s;
+}
+
+void ap_pic_set_cuts(struct ap_ctx *ctx, struct ap_pic_node *node, const struct ap_pic_cuts *cuts)
+{
+	node->cls = class_of(cuts);
+	node->cut = cut_text(ctx, cuts);
+	node->slice = slice_text(ctx, cuts);
+	node->comms = comms_text(ctx, cuts);
+	node->ncomm = cuts->ncomm;
+	node->key = key_of(ctx, node->type, cuts);
 }
 
 const char *ap_pic_moves(struct ap_ctx *ctx, size_t n, const char *const *kind, int64_t bytes,
@@ -90,102 +188,32 @@ const char *ap_pic_title(struct ap_ctx *ctx, const char *graph, int64_t devices,
 		chip, ap_format_seconds(step_time_s, buf));
 }
 
-static void add_operators(struct ap_pic_builder *b, const struct ap_graph *g)
+static void add_seconds(struct ap_str *text, const char *what, double s)
 {
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const struct ap_node *n = &g->node[i];
-		struct ap_pic_node node = {
-			.name = n->name, .type = n->type, .cell = n->cell, .cut = ""};
+	char buf[32];
 
-		AP_PUSH(b->ctx->arena, b->nodes, node);
-	}
+	ap_str_addf(text, "%s%s", what, ap_format_seconds(s, buf));
 }
 
-static void add_edge(struct ap_pic_builder *b, const struct ap_tensor *t, uint32_t to)
+const char *ap_pic_facts_text(struct ap_ctx *ctx, const struct ap_pic_facts *f)
 {
-	struct ap_pic_edge edge = {.to = to, .tensor = t->name, .moves = ""};
+	char used[32], capacity[32];
+	struct ap_str text;
 
-	edge.from = t->kind == AP_TENSOR_ACT ? t->producer : ap_pic_add_input(b, t->name);
-	AP_PUSH(b->ctx->arena, b->edges, edge);
-}
-
-/* One edge per operand that is no parameter; *slot (NULL: not wanted) maps the operands of all
- * nodes, counted through, to edges. */
-static void add_edges(struct ap_pic_builder *b, const struct ap_graph *g, uint32_t *slot)
-{
-	for (ap_id i = 0; i < g->nnode; i++)
-		for (uint32_t j = 0; j < g->node[i].bound.nin; j++) {
-			const struct ap_tensor *t = &g->tensor[g->node[i].in[j]];
-
-			if (slot)
-				*slot++ = (uint32_t)b->edges.n;
-			if (t->kind == AP_TENSOR_ACT || t->kind == AP_TENSOR_INPUT)
-				add_edge(b, t, i);
-		}
-}
-
-void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out)
-{
-	struct ap_pic_builder b = {.ctx = ctx};
-
-	add_operators(&b, g);
-	add_edges(&b, g, NULL);
-	ap_pic_finish(&b, g->name, out);
-}
-
-static void set_operator(struct ap_ctx *ctx, const struct ap_plan_op *op, struct ap_pic_node *node)
-{
-	const struct ap_bound *bound = op->place.bound;
-	int64_t parts[AP_MAX_FACTOR], cut[AP_MAX_RANK];
-	bool batch[AP_MAX_FACTOR];
-	int rank = bound->nout ? op->out[0].rank : 0;
-
-	for (int f = 0; f < bound->nfactor; f++) {
-		parts[f] = op->place.count[f];
-		batch[f] = bound->factor[f].flags & AP_FACTOR_BATCH;
-	}
-	for (int d = 0; d < rank; d++)
-		cut[d] = op->out[0].dim[d].cut;
-	ap_pic_set_cut(ctx, node, bound->nfactor, parts, batch, rank, cut);
-	node->time_s = ap_plan_op_time_s(&op->cost);
-}
-
-static void set_move(struct ap_ctx *ctx, const struct ap_plan_move *m, struct ap_pic_edge *edge)
-{
-	const char *kind[AP_RESHARD_MAX];
-
-	for (int i = 0; i < m->nstep; i++)
-		kind[i] = ap_move_name(m->step[i].move);
-	edge->time_s = ap_plan_move_time_s(m);
-	edge->moves = ap_pic_moves(ctx, (size_t)m->nstep, kind, m->cost.bytes, edge->time_s);
-}
-
-static void set_moves(struct ap_pic_builder *b, const struct ap_plan *p)
-{
-	struct ap_mark mark = ap_arena_mark(b->ctx->scratch);
-	uint32_t *first = AP_NEW_N(b->ctx->scratch, uint32_t, p->graph->nnode + 1), *slot;
-
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		first[i + 1] = first[i] + p->graph->node[i].bound.nin;
-	slot = AP_NEW_N(b->ctx->scratch, uint32_t, first[p->graph->nnode]);
-	add_edges(b, p->graph, slot);
-	for (uint32_t i = 0; i < p->nmove; i++) {
-		const struct ap_plan_move *m = &p->move[i];
-
-		set_move(b->ctx, m, &b->edges.v[slot[first[m->to] + m->operand]]);
-	}
-	ap_arena_release(b->ctx->scratch, mark);
-}
-
-void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out)
-{
-	struct ap_pic_builder b = {.ctx = ctx};
-	const char *title = ap_pic_title(ctx, p->graph->name, p->machine->ndev,
-		p->machine->chip->name, p->prediction.step_time_s);
-
-	add_operators(&b, p->graph);
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		set_operator(ctx, &p->op[i], &b.nodes.v[i]);
-	set_moves(&b, p);
-	ap_pic_finish(&b, title, out);
+	ap_str_init(&text, ctx->arena);
+	add_seconds(&text, "step ", f->step_time_s);
+	add_seconds(&text, ": kernels ", f->compute_s);
+	add_seconds(&text, ", communication ", f->communication_s);
+	add_seconds(&text, ", of which not hidden ", f->exposed_communication_s);
+	ap_str_addf(&text, "\nmemory %s of %s a device", ap_format_bytes(f->memory_bytes, used),
+		ap_format_bytes(f->capacity_bytes, capacity));
+	ap_str_addf(&text, "\n%" PRId64 " device%s in %" PRId64 " server%s", f->devices,
+		f->devices > 1 ? "s" : "", f->servers, f->servers > 1 ? "s" : "");
+	if (f->batch > 0)
+		ap_str_addf(&text, ", batch %" PRId64 ", %.1f samples/s", f->batch,
+			f->samples_per_s);
+	ap_str_addf(&text, "\n%s: %s", f->mode, f->status);
+	if (f->gap > 0)
+		ap_str_addf(&text, ", at most %.2f%% from the best", 100 * f->gap);
+	return text.s;
 }

@@ -8,7 +8,7 @@
 #include "emit/picture.h"
 #include "emit/terms.h"
 
-enum { MAX_CUT = 64 }; /* factors or dimensions read of an operator */
+#define SEVERAL UINT32_MAX
 
 struct file {
 	struct ap_ctx *ctx;
@@ -16,10 +16,12 @@ struct file {
 	struct ap_pic_builder b;
 	struct ap_map *oper; /* names of operators: ids are nodes */
 	struct ap_map *made; /* names of tensors that operators make: ids into maker */
+	struct ap_map *read; /* names of tensors that operators read: ids into reader */
 	struct {
 		uint32_t *v;
 		size_t n, cap;
-	} maker, slot; /* slot: edge of each operand of each operator, counted through */
+	} maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand of each operator,
+	                          counted through */
 	uint32_t *first; /* operator -> its first slot */
 };
 
@@ -33,7 +35,8 @@ static enum ap_status need(struct file *f, const struct ap_jv *v, enum ap_jtype 
 {
 	if (ap_jv_type(v) == type)
 		return AP_OK;
-	return fault(f, v, type == AP_JOBJECT ? "expected an object" : "expected a string");
+	return fault(f, v, type == AP_JOBJECT ? "expected an object" :
+		type == AP_JARRAY ? "expected an array" : "expected a string");
 }
 
 static enum ap_status get_num(struct file *f, const struct ap_jv *obj, const char *key, double *r)
@@ -58,43 +61,100 @@ static enum ap_status read_time(struct file *f, const struct ap_jv *oper, double
 	return AP_OK;
 }
 
-static enum ap_status read_factors(struct file *f, const struct ap_jv *oper, int *n,
-	int64_t parts[MAX_CUT], bool batch[MAX_CUT])
+static enum ap_status read_factors(struct file *f, const struct ap_jv *oper,
+	struct ap_pic_cuts *cuts)
 {
 	const struct ap_jv *list;
+	struct ap_pic_factor *factor;
 
-	*n = 0;
 	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "factors", &list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		if (*n == MAX_CUT)
-			return fault(f, v, "too many factors");
+	cuts->factor = factor = AP_NEW_N(f->ctx->scratch, struct ap_pic_factor, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), factor++) {
 		AP_TRY(need(f, v, AP_JOBJECT));
-		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "parts", 1, AP_MAX_DEVICES, &parts[*n]));
-		batch[*n] = false;
-		AP_TRY(ap_json_opt_bool(f->ctx, f->doc, v, "batch", &batch[*n]));
-		(*n)++;
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "size", 1, INT64_MAX, &factor->size));
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "parts", 1, AP_MAX_DEVICES,
+			&factor->parts));
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "stride", 0, AP_MAX_DEVICES,
+			&factor->stride));
+		AP_TRY(ap_json_opt_bool(f->ctx, f->doc, v, "batch", &factor->batch));
+		cuts->nfactor++;
 	}
 	return AP_OK;
 }
 
-static enum ap_status read_cut(struct file *f, const struct ap_jv *oper, struct ap_pic_node *node)
+/* A list of lists of integers from 1. */
+static enum ap_status read_vectors(struct file *f, const struct ap_jv *oper, const char *key,
+	int64_t most, uint32_t *n, const struct ap_pic_vector **out)
 {
-	const struct ap_jv *results, *first;
-	int64_t parts[MAX_CUT], *cut = NULL;
-	bool batch[MAX_CUT];
-	size_t rank = 0;
-	int n;
+	struct ap_pic_vector *vector;
+	const struct ap_jv *list;
 
-	AP_TRY(read_factors(f, oper, &n, parts, batch));
-	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "out_strategy", &results));
-	first = ap_jv_first(results);
-	if (first && ap_jv_type(first) != AP_JARRAY)
-		return fault(f, first, "expected an array");
-	if (first)
-		AP_TRY(ap_json_ints(f->ctx, f->doc, first, 1, AP_MAX_DEVICES, &cut, &rank));
-	if (rank > MAX_CUT)
-		return fault(f, first, "too many dimensions");
-	ap_pic_set_cut(f->ctx, node, n, parts, batch, (int)rank, cut);
+	*n = 0;
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, key, &list));
+	*out = vector = AP_NEW_N(f->ctx->scratch, struct ap_pic_vector, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), (*n)++) {
+		int64_t *ints;
+
+		AP_TRY(need(f, v, AP_JARRAY));
+		AP_TRY(ap_json_ints(f->ctx, f->doc, v, 1, most, &ints, &vector[*n].rank));
+		vector[*n].v = ints;
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struct ap_pic_cuts *cuts)
+{
+	const struct ap_jv *list, *ranks;
+	struct ap_pic_comm *comm;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "communications", &list));
+	cuts->comm = comm = AP_NEW_N(f->ctx->scratch, struct ap_pic_comm, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), comm++) {
+		AP_TRY(need(f, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "phase", &comm->phase));
+		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "kind", &comm->kind));
+		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "bytes", 0, INT64_MAX, &comm->bytes));
+		AP_TRY(ap_json_get_arr(f->ctx, f->doc, v, "ranks", &ranks));
+		comm->ranks = (int64_t)ap_jv_count(ranks);
+		cuts->ncomm++;
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_cuts(struct file *f, const struct ap_jv *oper, struct ap_pic_node *node)
+{
+	const struct ap_pic_vector *out;
+	struct ap_pic_cuts cuts = {0};
+	uint32_t nout;
+
+	AP_TRY(read_factors(f, oper, &cuts));
+	AP_TRY(read_vectors(f, oper, "in_strategy", AP_MAX_DEVICES, &cuts.nin, &cuts.in));
+	AP_TRY(read_vectors(f, oper, "out_strategy", AP_MAX_DEVICES, &nout, &out));
+	if (nout)
+		cuts.out = out[0];
+	AP_TRY(read_vectors(f, oper, "out_slice", INT64_MAX, &cuts.nslice, &cuts.slice));
+	AP_TRY(read_comms(f, oper, &cuts));
+	ap_pic_set_cuts(f->ctx, node, &cuts);
+	return AP_OK;
+}
+
+/* Which tensors do several operators read? */
+static enum ap_status read_users(struct file *f, const struct ap_jv *oper, uint32_t node)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "inputs", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		bool fresh;
+		ap_id id;
+
+		AP_TRY(need(f, v, AP_JSTRING));
+		id = ap_map_put_str(f->read, ap_jv_str(v), &fresh);
+		if (fresh)
+			AP_PUSH(f->ctx->scratch, f->reader, node);
+		if (f->reader.v[id] != node)
+			f->reader.v[id] = SEVERAL;
+	}
 	return AP_OK;
 }
 
@@ -117,7 +177,7 @@ static enum ap_status read_outputs(struct file *f, const struct ap_jv *oper, uin
 
 static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
 {
-	struct ap_pic_node node = {.cut = ""};
+	struct ap_pic_node node = {.kind = AP_PIC_OPERATOR};
 	uint32_t index = (uint32_t)f->b.nodes.n;
 	bool fresh;
 
@@ -126,8 +186,9 @@ static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "type", &node.type));
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "cell", &node.cell));
 	AP_TRY(read_time(f, oper, &node.time_s));
-	AP_TRY(read_cut(f, oper, &node));
+	AP_TRY(read_cuts(f, oper, &node));
 	AP_TRY(read_outputs(f, oper, index));
+	AP_TRY(read_users(f, oper, index));
 	ap_map_put_str(f->oper, node.name, &fresh);
 	if (!fresh)
 		return fault(f, oper, "an operator of this name is there already");
@@ -135,7 +196,24 @@ static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
 	return AP_OK;
 }
 
-/* Operands that neither an operator makes nor the graph is given are parameters and constants. */
+/* Operands that neither an operator makes nor the graph is given are parameters and constants:
+ * drawn where several operators read them. False: not drawn. */
+static bool find_source(struct file *f, const struct ap_map *inputs, const char *tensor,
+	uint32_t *from)
+{
+	ap_id id = ap_map_get_str(f->made, tensor);
+
+	if (id != AP_NONE)
+		*from = f->maker.v[id];
+	else if (ap_map_get_str(inputs, tensor) != AP_NONE)
+		*from = ap_pic_add_input(&f->b, AP_PIC_INPUT, tensor);
+	else if (f->reader.v[ap_map_get_str(f->read, tensor)] == SEVERAL)
+		*from = ap_pic_add_input(&f->b, AP_PIC_SHARED, tensor);
+	else
+		return false;
+	return true;
+}
+
 static enum ap_status read_edges(struct file *f, const struct ap_jv *oper, uint32_t node,
 	const struct ap_map *inputs)
 {
@@ -144,20 +222,13 @@ static enum ap_status read_edges(struct file *f, const struct ap_jv *oper, uint3
 	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "inputs", &list));
 	f->first[node] = (uint32_t)f->slot.n;
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		struct ap_pic_edge edge = {.to = node, .moves = ""};
-		uint32_t index = (uint32_t)f->b.edges.n;
-		ap_id id;
+		struct ap_pic_edge edge = {.to = node, .tensor = ap_jv_str(v), .moves = ""};
+		bool drawn = find_source(f, inputs, edge.tensor, &edge.from);
+		uint32_t index = drawn ? (uint32_t)f->b.edges.n : UINT32_MAX;
 
-		AP_TRY(need(f, v, AP_JSTRING));
-		edge.tensor = ap_jv_str(v);
-		id = ap_map_get_str(f->made, edge.tensor);
-		if (id == AP_NONE && ap_map_get_str(inputs, edge.tensor) == AP_NONE) {
-			AP_PUSH(f->ctx->scratch, f->slot, UINT32_MAX);
-			continue;
-		}
-		edge.from = id != AP_NONE ? f->maker.v[id] : ap_pic_add_input(&f->b, edge.tensor);
 		AP_PUSH(f->ctx->scratch, f->slot, index);
-		AP_PUSH(f->ctx->arena, f->b.edges, edge);
+		if (drawn)
+			AP_PUSH(f->ctx->arena, f->b.edges, edge);
 	}
 	f->first[node + 1] = (uint32_t)f->slot.n;
 	return AP_OK;
@@ -183,7 +254,6 @@ static enum ap_status read_steps(struct file *f, const struct ap_jv *move,
 {
 	const struct ap_jv *list;
 	const char **kind;
-	int64_t bytes;
 	size_t n = 0;
 
 	AP_TRY(ap_json_get_arr(f->ctx, f->doc, move, "steps", &list));
@@ -192,9 +262,10 @@ static enum ap_status read_steps(struct file *f, const struct ap_jv *move,
 		AP_TRY(need(f, v, AP_JOBJECT));
 		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "kind", &kind[n++]));
 	}
-	AP_TRY(ap_json_get_int(f->ctx, f->doc, move, "bytes", 0, INT64_MAX, &bytes));
+	AP_TRY(ap_json_get_int(f->ctx, f->doc, move, "bytes", 0, INT64_MAX,
+		&edge->bytes));
 	AP_TRY(get_num(f, move, "time_s", &edge->time_s));
-	edge->moves = ap_pic_moves(f->ctx, n, kind, bytes, edge->time_s);
+	edge->moves = ap_pic_moves(f->ctx, n, kind, edge->bytes, edge->time_s);
 	return AP_OK;
 }
 
@@ -223,21 +294,52 @@ static enum ap_status read_moves(struct file *f, const struct ap_jv *root)
 	return AP_OK;
 }
 
-static enum ap_status read_title(struct file *f, const struct ap_jv *root,
-	const struct ap_jv *graph, const char **title)
+static enum ap_status read_times(struct file *f, const struct ap_jv *root,
+	struct ap_pic_facts *facts)
 {
-	const struct ap_jv *machine, *prediction;
-	const char *name, *chip;
-	int64_t devices;
-	double step_s;
+	const struct ap_jv *prediction, *list, *search;
+	struct ap_ctx *ctx = f->ctx;
 
-	AP_TRY(ap_json_get_str(f->ctx, f->doc, graph, "name", &name));
-	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "machine", &machine));
-	AP_TRY(ap_json_get_int(f->ctx, f->doc, machine, "devices", 1, AP_MAX_DEVICES, &devices));
-	AP_TRY(ap_json_get_str(f->ctx, f->doc, machine, "chip", &chip));
-	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "prediction", &prediction));
-	AP_TRY(get_num(f, prediction, "step_time_s", &step_s));
-	*title = ap_pic_title(f->ctx, name, devices, chip, step_s);
+	AP_TRY(ap_json_get_obj(ctx, f->doc, root, "prediction", &prediction));
+	AP_TRY(get_num(f, prediction, "step_time_s", &facts->step_time_s));
+	AP_TRY(get_num(f, prediction, "compute_s", &facts->compute_s));
+	AP_TRY(get_num(f, prediction, "communication_s", &facts->communication_s));
+	AP_TRY(get_num(f, prediction, "exposed_communication_s", &facts->exposed_communication_s));
+	AP_TRY(get_num(f, prediction, "tokens_or_samples_per_s", &facts->samples_per_s));
+	AP_TRY(ap_json_get_arr(ctx, f->doc, prediction, "memory", &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		int64_t bytes;
+
+		AP_TRY(need(f, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_int(ctx, f->doc, v, "total_bytes", 0, INT64_MAX, &bytes));
+		if (bytes > facts->memory_bytes)
+			facts->memory_bytes = bytes;
+	}
+	AP_TRY(ap_json_get_obj(ctx, f->doc, root, "search", &search));
+	AP_TRY(ap_json_get_str(ctx, f->doc, search, "mode", &facts->mode));
+	AP_TRY(ap_json_get_str(ctx, f->doc, search, "status", &facts->status));
+	return get_num(f, search, "gap", &facts->gap);
+}
+
+static enum ap_status read_title(struct file *f, const struct ap_jv *root,
+	const struct ap_jv *graph, const char **title, const char **text)
+{
+	struct ap_pic_facts facts = {0};
+	const struct ap_jv *machine;
+	struct ap_ctx *ctx = f->ctx;
+	const char *name, *chip;
+
+	AP_TRY(ap_json_get_str(ctx, f->doc, graph, "name", &name));
+	AP_TRY(ap_json_get_int(ctx, f->doc, graph, "batch", 0, INT64_MAX, &facts.batch));
+	AP_TRY(ap_json_get_obj(ctx, f->doc, root, "machine", &machine));
+	AP_TRY(ap_json_get_int(ctx, f->doc, machine, "devices", 1, AP_MAX_DEVICES, &facts.devices));
+	AP_TRY(ap_json_get_int(ctx, f->doc, machine, "servers", 0, AP_MAX_DEVICES, &facts.servers));
+	AP_TRY(ap_json_get_str(ctx, f->doc, machine, "chip", &chip));
+	AP_TRY(ap_json_get_int(ctx, f->doc, machine, "capacity_bytes", 0, INT64_MAX,
+		&facts.capacity_bytes));
+	AP_TRY(read_times(f, root, &facts));
+	*title = ap_pic_title(ctx, name, facts.devices, chip, facts.step_time_s);
+	*text = ap_pic_facts_text(ctx, &facts);
 	return AP_OK;
 }
 
@@ -257,18 +359,18 @@ static enum ap_status read_plan(struct file *f, struct ap_picture *out)
 {
 	const struct ap_jv *root = ap_json_root(f->doc), *graph;
 	struct ap_map *inputs = ap_map_create(f->ctx->scratch);
-	const char *schema, *title;
+	const char *schema, *title, *facts;
 
 	AP_TRY(need(f, root, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, root, "schema", &schema));
 	if (strcmp(schema, "autopar-plan/1") != 0)
 		return fault(f, ap_jv_get(root, "schema"), "expected \"autopar-plan/1\"");
 	AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, "graph", &graph));
-	AP_TRY(read_title(f, root, graph, &title));
+	AP_TRY(read_title(f, root, graph, &title, &facts));
 	AP_TRY(read_inputs(f, graph, inputs));
 	AP_TRY(read_operators(f, root, inputs));
 	AP_TRY(read_moves(f, root));
-	ap_pic_finish(&f->b, title, out);
+	ap_pic_finish(&f->b, title, facts, out);
 	return AP_OK;
 }
 
@@ -281,6 +383,7 @@ enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan
 
 	f.oper = ap_map_create(ctx->scratch);
 	f.made = ap_map_create(ctx->scratch);
+	f.read = ap_map_create(ctx->scratch);
 	st = read_plan(&f, out);
 	ap_arena_release(ctx->scratch, mark);
 	return st;

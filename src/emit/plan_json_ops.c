@@ -147,7 +147,6 @@ static void write_maps(struct ap_jw *w, const char *key, const struct ap_placeme
 	ap_jw_end(w);
 }
 
-/* Slices of one micro-batch: what a rank holds while it computes. */
 static void write_slices(struct ap_plan_writer *pw, const char *key, const struct ap_layout *layout,
 	const ap_id *tensor, uint16_t n)
 {
@@ -157,12 +156,9 @@ static void write_slices(struct ap_plan_writer *pw, const char *key, const struc
 	ap_jw_arr_flat(w);
 	for (int i = 0; i < n; i++) {
 		const struct ap_tensor *t = &pw->p->graph->tensor[tensor[i]];
-		int64_t size[AP_MAX_RANK], slice[AP_MAX_RANK];
+		int64_t slice[AP_MAX_RANK];
 
-		for (int d = 0; d < t->shape.rank; d++)
-			size[d] = t->batch >> d & 1 ? t->shape.dim[d] / pw->p->step->micro_batches
-						    : t->shape.dim[d];
-		ap_layout_slice(&layout[i], size, slice);
+		ap_plan_slice(pw->p, t, &layout[i], slice);
 		ap_jw_ints(w, slice, t->shape.rank);
 	}
 	ap_jw_end(w);
@@ -211,12 +207,6 @@ static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
 
 static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_comm *c)
 {
-	static const char *const phases[] = {
-		[AP_PHASE_FORWARD] = "forward",
-		[AP_PHASE_BACKWARD] = "backward",
-		[AP_PHASE_GRADIENT] = "gradient",
-		[AP_PHASE_OPTIMIZER] = "optimizer",
-	};
 	static const char *const reductions[] = {
 		[AP_REDUCE_SUM] = "sum",
 		[AP_REDUCE_MEAN] = "mean",
@@ -229,7 +219,7 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	struct ap_jw *w = &pw->w;
 
 	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "phase", phases[c->comm.phase]);
+	ap_jw_kstr(w, "phase", ap_phase_name(c->comm.phase));
 	ap_jw_kstr(w, "kind", ap_coll_name(c->comm.kind));
 	ap_jw_kstr(w, "reduce", reductions[c->comm.reduce]);
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);

@@ -29,6 +29,29 @@ const char *ap_move_name(enum ap_move m)
 	return "Slice";
 }
 
+const char *ap_phase_name(enum ap_phase phase)
+{
+	static const char *const names[] = {
+		[AP_PHASE_FORWARD] = "forward",
+		[AP_PHASE_BACKWARD] = "backward",
+		[AP_PHASE_GRADIENT] = "gradient",
+		[AP_PHASE_OPTIMIZER] = "optimizer",
+	};
+
+	return names[phase];
+}
+
+void ap_plan_slice(const struct ap_plan *p, const struct ap_tensor *t, const struct ap_layout *l,
+	int64_t slice[AP_MAX_RANK])
+{
+	int64_t size[AP_MAX_RANK];
+
+	for (int d = 0; d < t->shape.rank; d++)
+		size[d] = t->batch >> d & 1 ? t->shape.dim[d] / p->step->micro_batches :
+			t->shape.dim[d];
+	ap_layout_slice(l, size, slice);
+}
+
 const char *ap_short_name(const char *name)
 {
 	const char *slash = strrchr(name, '/');

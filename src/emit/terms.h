@@ -8,6 +8,12 @@
 const char *ap_plan_status_name(enum ap_plan_status st); /* "optimal", ... */
 const char *ap_move_name(enum ap_move m); /* "Slice", or the collective as MindSpore names it */
 
+const char *ap_phase_name(enum ap_phase phase); /* "forward", ... */
+
+/* The slice of a tensor of one micro-batch: what a rank holds while it computes. */
+void ap_plan_slice(const struct ap_plan *p, const struct ap_tensor *t, const struct ap_layout *l,
+	int64_t slice[AP_MAX_RANK]);
+
 /* The part of an operator's name that is shown where its cell is known: of a full scope name of
  * MindSpore ("Default/..") the last one. */
 const char *ap_short_name(const char *name);

@@ -292,6 +292,7 @@ END_TEST
 START_TEST(picture_of_the_file_is_that_of_the_plan)
 {
 	struct ap_picture of_plan, of_file;
+	uint32_t boxes, same;
 	const char *a, *b;
 	struct made m;
 	size_t na, nb;
@@ -307,9 +308,14 @@ START_TEST(picture_of_the_file_is_that_of_the_plan)
 	ck_assert_str_eq(of_plan.node[4].name, "x");
 	ck_assert_str_eq(of_plan.node[4].type, "Input");
 	ck_assert_ptr_nonnull(strstr(of_plan.edge[3].moves, "Slice"));
-	ck_assert_int_eq(ap_emit_dot(&m.f.ctx, &of_plan, &a, &na), AP_OK);
-	ck_assert_int_eq(ap_emit_dot(&m.f.ctx, &of_file, &b, &nb), AP_OK);
-	ck_assert_str_eq(a, b);
+	ck_assert_str_eq(of_plan.node[0].key, of_file.node[0].key);
+	for (int detail = AP_PIC_FOLD; detail <= AP_PIC_FULL; detail++) {
+		ck_assert_int_eq(ap_emit_dot(&m.f.ctx, &of_plan, detail, &a, &na, &boxes), AP_OK);
+		ck_assert_int_eq(ap_emit_dot(&m.f.ctx, &of_file, detail, &b, &nb, &same), AP_OK);
+		ck_assert_str_eq(a, b);
+		ck_assert_uint_eq(boxes, 5);
+		ck_assert_uint_eq(same, 5);
+	}
 	fixture_close(&m.f);
 }
 END_TEST
