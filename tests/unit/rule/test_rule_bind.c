@@ -107,6 +107,10 @@ static const struct sample {
 	{"Conv2D", "float16[8,32,12,10] float16[64,16,3,1]", "group=2 dilation=3,1", "",
 		"[n (g! c!) h~7 w~1], [(g! d!) c! 3 1] -> [n (g! d!) h w]; "
 		"n=8 g=2 c=16 h=6 w=10 d=32", "float16[8,64,6,10]", "ngchwd"},
+	{"Conv3D", "float16[2,3,16,56,58] float16[64,3,3,5,5]", "pad_mode=pad pad=1,1,2,2,0,1 "
+		"stride=1,1,1,2,2", "",
+		"[n c d~3 h~5 w!~5], [e c 3 5 5] -> [n e d h w!]; n=2 c=3 d=16 h=28 w=28 e=64",
+		"float16[2,64,16,28,28]", "ncdhwe"},
 	{"MaxPool", "float32[32,64,112,112]", "kernel_size=3 strides=2 pad_mode=same", "",
 		"[n c h~3 w~3] -> [n c h w]; n=32 c=64 h=56 w=56", "float32[32,64,56,56]", "nchw"},
 	{"AvgPool", "float16[8,16,7,9]", "kernel_size=7,9 strides=1,1,1,1 pad_mode=VALID", "",

@@ -136,6 +136,7 @@ static const struct {
 	{"Conv2D", "float32[8,4,12,12] float32[8,4,5,5]", "pad_mode=pad", "h2;h4", "h3;h8"},
 	/* a window over padding alone */
 	{"Conv2D", "float32[8,4,1,4] float32[8,4,1,3]", "pad_mode=pad pad=2,1,1,1", "w2;w4", "h2;h4"},
+	{"Conv3D", "float32[8,4,8,8,8] float32[8,4,3,5,3]", "pad_mode=same", "d8;d4 h4;h2", "h8"},
 	{"MaxPool", "float32[8,4,112,112]", "kernel_size=2 strides=2", "n8 c4;h2;h8;h56 w56", "h16"},
 	{"MaxPool", "float32[8,4,112,112]", "kernel_size=3 strides=2 pad_mode=same", "n8 c4",
 		"h2;w2"},
