@@ -59,7 +59,8 @@ uint32_t ap_lazy_start(struct ap_lazy *l, uint32_t cls);
 /* One factor cut `prime` times further, a state per factor that allows it; none of a fixed class. */
 struct ap_lazy_list ap_lazy_further(struct ap_lazy *l, uint32_t cls, uint32_t state, int32_t prime);
 
-/* One prime, or all there is, moved from a factor or the repeat to another of them. */
+/* One prime, or all there is, moved from a factor or the repeat to another of them; two factors cut a
+ * prime further; nothing cut, or a single factor as far as it goes. */
 struct ap_lazy_list ap_lazy_beside(struct ap_lazy *l, uint32_t cls, uint32_t state);
 
 /* The states of u (or of v) that a strict bond allows beside this state of the other. Enumerates the

@@ -112,6 +112,23 @@ static void pairs(struct found *f, const struct places *p, int32_t by)
 		}
 }
 
+/* Nothing cut, or one factor as far as it goes: wherever one is, a way back. */
+static void corners(struct found *f, const struct ap_bound *b)
+{
+	int32_t count[AP_MAX_FACTOR];
+
+	for (int i = 0; i < AP_MAX_FACTOR; i++)
+		count[i] = 1;
+	offer(f, count);
+	for (int i = 0; i < b->ndev; i++) {
+		int to = b->dev[i];
+
+		count[to] = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step), f->l->m->ndev);
+		offer(f, count);
+		count[to] = 1;
+	}
+}
+
 static void find_beside(struct found *f, const int32_t *count)
 {
 	const struct ap_lazy *l = f->l;
@@ -137,6 +154,7 @@ static void find_beside(struct found *f, const int32_t *count)
 	for (int i = 0; i < l->nprime; i++)
 		if (rest % ((int64_t)l->prime[i] * l->prime[i]) == 0)
 			pairs(f, &p, l->prime[i]);
+	corners(f, b);
 }
 
 struct ap_lazy_list ap_lazy_beside(struct ap_lazy *l, uint32_t cls, uint32_t state)

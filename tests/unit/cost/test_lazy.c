@@ -156,9 +156,9 @@ static void fixture_find(struct both *b, ap_id node, const char *text, uint32_t 
 START_TEST(what_lies_beside)
 {
 	static const char *const near[] = {"m=2", "m=6", "m=4 n=3", "m=6 n=2", "m=12", "m=4 k=3",
-		"m=6 k=2", "m=2 n=2", "n=6", "k=6", "m=3 n=2", "k=2 m=6", ""};
+		"m=6 k=2", "m=2 n=2", "n=6", "k=6", "m=3 n=2", "k=2 m=6", "", "n=12", "k=12", "n=4 k=3"};
 	static const bool is_beside[] = {true, false, false, true, true, false, true, false, true,
-		true, true, true, true};
+		true, true, true, true, true, true, false};
 	uint32_t from, to;
 	struct both b;
 	ap_id head;
