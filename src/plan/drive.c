@@ -122,7 +122,12 @@ static enum ap_status add_engine(struct driving *d)
 	return AP_OK;
 }
 
-/* The recursion proves nothing: where it found nothing that fits, an exact engine has to. */
+static const char *mode_of(const struct driving *d)
+{
+	return d->recursion_only ? RECURSION : ap_choose_engine(d->rq)->name;
+}
+
+/* What is not exact proves nothing: where it found nothing that fits, an exact engine has to. */
 static enum ap_status add_proof(struct driving *d)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
@@ -136,8 +141,8 @@ static enum ap_status add_proof(struct driving *d)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	if (!ap_chosen_any(c))
 		return AP_OK;
-	ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "recursion-fits",
-		RECURSION " found no plan that fits the memory; the plan is one of %s",
+	ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "mode-fits",
+		"%s found no plan that fits the memory; the plan is one of %s", mode_of(d),
 		exact->name);
 	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	return AP_OK;
@@ -155,14 +160,14 @@ static enum ap_status gather_rivals(struct driving *d)
 		AP_TRY(add_engine(d));
 	add_recursion(d);
 	add_data_parallel(d);
-	return d->recursion_only ? add_proof(d) : AP_OK;
+	return exact ? AP_OK : add_proof(d);
 }
 
 static void state(const struct driving *d, bool stopped, struct ap_plan *p)
 {
 	struct ap_search_info *s = &p->search;
 
-	s->mode = d->recursion_only ? RECURSION : ap_choose_engine(d->rq)->name;
+	s->mode = mode_of(d);
 	s->lower_bound_s = d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->work = d->work;

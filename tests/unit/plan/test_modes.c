@@ -373,6 +373,40 @@ START_TEST(the_graph_wins_over_what_is_given)
 }
 END_TEST
 
+static bool was_noted(struct fixture *f, const char *name)
+{
+	enum ap_level level;
+	const char *check;
+	bool found = false;
+
+	for (size_t i = 0; ap_diag_text(f->ctx.diag, i, &level, &check); i++)
+		found |= check && strcmp(check, name) == 0;
+	return found;
+}
+
+/* Propagation does not look at memory. One byte less than its plan needs: the exact engine's. */
+START_TEST(what_does_not_fit_is_left_to_the_exact_engine)
+{
+	struct ap_plan wide, narrow;
+	struct ap_request rq;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, layer);
+	rq = (struct ap_request){.graph = f.graph, .machine = f.machine, .step = &f.step,
+		.capacity_bytes = INT64_C(1) << 40, .search_mode = "sharding_propagation",
+		.prune = true};
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &wide, NULL), AP_OK);
+	ck_assert(!was_noted(&f, "mode-fits"));
+	rq.capacity_bytes = wide.prediction.memory.total - 1;
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &narrow, NULL), AP_OK);
+	ck_assert(was_noted(&f, "mode-fits"));
+	ck_assert_int_le(narrow.prediction.memory.total, rq.capacity_bytes);
+	ck_assert_str_eq(narrow.search.mode, "sharding_propagation");
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("modes");
@@ -390,6 +424,7 @@ int main(void)
 	tcase_add_test(tc, which_strategies_may_be_given);
 	tcase_add_test(tc, given_strategies_that_differ_along_an_edge);
 	tcase_add_test(tc, the_graph_wins_over_what_is_given);
+	tcase_add_test(tc, what_does_not_fit_is_left_to_the_exact_engine);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
