@@ -495,7 +495,8 @@ static bool attention(struct maker *m)
 static bool (*const operators[])(struct maker *m) = {matmul, matmul, matmul, batch_matmul,
 	bias_add, binary, binary, unary, cast, softmax, dropout, layer_norm, reduce, reshape, reshape,
 	flatten, transpose, gather, one_hot, cross_entropy, attention, random_conv, random_conv,
-	random_pool, random_batch_norm, random_rms_norm, random_sparse_loss};
+	random_pool, random_batch_norm, random_rms_norm, random_sparse_loss, random_concat,
+	random_joined, random_split, random_slice, random_new_dim, random_repeat, random_choice};
 
 /* One part, with a loss or without; AP_NONE without. */
 static uint32_t add_part(struct maker *m, uint32_t nop)

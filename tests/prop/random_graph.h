@@ -13,10 +13,10 @@ struct random_graph {
 
 /*
  * At most `most` (>= 3) operators: products, broadcasts, norms, reductions, reshapes that merge and
- * split, look-ups, attention, convolutions and poolings; tensors with several consumers and without,
- * parameters with several users or frozen, parts that do not hang together, with a scalar loss as a
- * rule. Lengths are products of 2, 3 and 5, in some graphs with features long enough that cutting
- * pays. In the arena of ctx.
+ * split, look-ups, attention, convolutions and poolings, joins, slices and repeats; tensors with
+ * several consumers and without, parameters with several users or frozen, parts that do not hang
+ * together, with a scalar loss as a rule. Lengths are products of 2, 3 and 5, in some graphs with
+ * features long enough that cutting pays. In the arena of ctx.
  */
 void random_graph(struct ap_ctx *ctx, uint64_t *seed, uint32_t most, struct random_graph *out);
 

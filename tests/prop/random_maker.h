@@ -54,4 +54,13 @@ bool random_batch_norm(struct maker *m);
 bool random_rms_norm(struct maker *m);
 bool random_sparse_loss(struct maker *m);
 
+/* Movements. */
+bool random_concat(struct maker *m);
+bool random_joined(struct maker *m);
+bool random_split(struct maker *m);
+bool random_slice(struct maker *m);
+bool random_new_dim(struct maker *m);
+bool random_repeat(struct maker *m);
+bool random_choice(struct maker *m);
+
 #endif
