@@ -158,8 +158,8 @@ static enum ap_status gather_rivals(struct driving *d)
 		d->lower_bound_s = d->recursion.lower_bound_s;
 	else
 		AP_TRY(add_engine(d));
-	add_recursion(d);
 	add_data_parallel(d);
+	add_recursion(d);
 	return exact ? AP_OK : add_proof(d);
 }
 

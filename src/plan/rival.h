@@ -2,8 +2,9 @@
 /*
  * Plans that compete: each is simulated, the fastest that fits the memory is taken; but a proven
  * optimum of the objective gives way only to what is faster by more than the simulation can tell, or
- * to data parallel, which no plan may be slower than. What is taken is what its checkpoint stands for: MindSpore's files name only the operators that have parameters, so
- * the others must be what ap_rival_complete() makes of those, here and in `evaluate`.
+ * to data parallel, which no plan may be slower than. What is taken is what its checkpoint stands
+ * for: MindSpore's files name only the operators that have parameters, so the others must be what
+ * ap_rival_complete() makes of those, here and in `evaluate`.
  */
 #ifndef AP_PLAN_RIVAL_H
 #define AP_PLAN_RIVAL_H

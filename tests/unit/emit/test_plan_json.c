@@ -27,8 +27,8 @@
 static const struct ap_setting settings[] = {
 	{"parallel-mode", "\"auto_parallel\""}, {"device-num", "8"}, {"full-batch", "false"}};
 static const struct ap_baseline baselines[] = {
-	{.name = "data parallel", .applicable = true, .step_time_s = 0.003, .memory_bytes = 1 << 20,
-		.fits = true},
+	{.name = "data parallel", .applicable = true, .step_time_s = 0.003,
+		.objective_s = 0.0018, .memory_bytes = 1 << 20, .fits = true},
 	{.name = "other", .why_not = "no batch"},
 };
 
@@ -193,7 +193,7 @@ static const struct expected {
 	{"machine/devices", "8"},
 	{"machine/servers", "2"},
 	{"baselines/0", "{\"name\":\"data parallel\",\"step_time_s\":0.003,"
-			"\"memory_bytes\":1048576,\"fits\":true}"},
+			"\"objective_s\":0.0018,\"memory_bytes\":1048576,\"fits\":true}"},
 	{"baselines/1", "{\"name\":\"other\",\"not_applicable\":\"no batch\"}"},
 	{"stages/0/ranks", "[0,1,2,3,4,5,6,7]"},
 	{"operators/0/cell", "\"a \\\"b\""},
@@ -421,7 +421,7 @@ START_TEST(summary_for_people)
 		"memory              1.50 GiB of 4.00 GiB usable on a device, 37.5 %\n"
 		"  weights           1.00 GiB\n"
 		"  activations        512 MiB\n"
-		"data parallel        3.00 ms, 1.5 times the plan's, 1.00 MiB\n"
+		"data parallel        3.00 ms, 1.5 times the plan's, 1.00 MiB, 50.0 % above the bound\n"
 		"other                      -  no batch\n"
 		"checkpoint        pins 3 operators; 1 it cannot pin (no trainable parameter)\n"
 		"\nmost expensive operators, time per step:\n"
