@@ -140,6 +140,7 @@ void ap_check_output_known(struct ap_load *l);
 void ap_check_pin_length(struct ap_load *l);
 void ap_check_pin_value(struct ap_load *l);
 void ap_check_pin_out(struct ap_load *l);
+void ap_check_pin_view(struct ap_load *l);
 void ap_check_graph_size(struct ap_load *l);
 void ap_check_tensor_unused(struct ap_load *l);
 void ap_check_operator_unused(struct ap_load *l);

@@ -136,6 +136,7 @@ static const struct bad {
 	{"pin-value-2", AP_MEANING, "/operators/0/in_strategy/0/0"},
 	{"pin-value-3", AP_MEANING, "/operators/0/out_strategy/0/0"},
 	{"pin-value-4", AP_MEANING, "/operators/0/out_strategy/0/0"},
+	{"pin-view", AP_OK, "/operators/1/in_strategy"},
 	{"schema", AP_MEANING, "/schema"},
 	{"schema-2", AP_MEANING, ""},
 	{"schema-3", AP_MEANING, ""},
