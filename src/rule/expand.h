@@ -47,6 +47,7 @@ bool ap_expand_flatten(struct ap_binding *b);
 bool ap_expand_concat(struct ap_binding *b);
 bool ap_expand_stack(struct ap_binding *b);
 bool ap_expand_alike(struct ap_binding *b);
+bool ap_expand_sums(struct ap_binding *b);
 bool ap_expand_split(struct ap_binding *b);
 bool ap_expand_split_sizes(struct ap_binding *b);
 bool ap_expand_split_chunks(struct ap_binding *b);

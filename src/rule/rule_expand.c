@@ -16,6 +16,7 @@ static const struct expander {
 	{"concat", 1, AP_MAX_OPERAND, 1, ap_expand_concat},
 	{"stack", 1, AP_MAX_OPERAND, 1, ap_expand_stack},
 	{"alike", 1, AP_MAX_OPERAND, 1, ap_expand_alike},
+	{"sums", 2, 2, 2, ap_expand_sums},
 	{"split", 1, 1, AP_MAX_OPERAND, ap_expand_split},
 	{"split_sizes", 1, 1, AP_MAX_OPERAND, ap_expand_split_sizes},
 	{"split_chunks", 1, 1, AP_MAX_OPERAND, ap_expand_split_chunks},

@@ -66,6 +66,13 @@ bool ap_expand_alike(struct ap_binding *b)
 	return true;
 }
 
+bool ap_expand_sums(struct ap_binding *b)
+{
+	uint8_t id[AP_MAX_RANK];
+
+	return join(b, 0, id); /* the results are scalars */
+}
+
 /* How a dimension is split: part i has length each, or what a list says; -1 there: the rest. */
 struct parts {
 	const char *attr; /* that says so */

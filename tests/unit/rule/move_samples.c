@@ -126,6 +126,8 @@ const struct move_sample move_samples[] = {
 	{"MeanExt", "float32[4,8]", "", "", "[A B] -> []; A=4 B=8", "float32[]", "AB"},
 	{"MeanExt", "float32[4,8]", "dim=-1 keepdim=true", "",
 		"[A B] -> [A 1]; A=4 B=8", "float32[4,1]", "AB"},
+	{"SquareSumAll", "float32[4,6] float32[4,6]", "", "? ?",
+		"[A B], [A B] -> [], []; A=4 B=6", "float32[] float32[]", "AB"},
 	{"L2Loss", "float32[4,6]", "", "", "[A B] -> []; A=4 B=6", "float32[]", "AB"},
 };
 
