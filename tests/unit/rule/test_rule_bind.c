@@ -263,6 +263,22 @@ static const struct attention attentions[] = {
 		"input_layout=BNSD head_num=4", 4},
 	{"float16[2,4,128,16] float16[2,2,256,16] float16[2,2,256,16] - - - bool[128,256]",
 		"input_layout=BNSD head_num=4", 4},
+	{"float16[128,2,64] float16[256,2,16] float16[256,2,16] - - - uint8[2048,2048]",
+		"input_layout=SBH head_num=4 sparse_mode=3", 2},
+	{"float16[128,2,64] float16[256,2,16] float16[256,2,16] - - - uint8[2048,2048]",
+		"input_layout=SBH head_num=4 sparse_mode=4", 4},
+	{"float16[128,2,64] float16[256,2,16] float16[256,2,16] - - - bool[2,4,128,256]",
+		"input_layout=SBH head_num=4", 4},
+	{"float16[128,2,64] float16[256,2,16] float16[256,2,16] - - - bool[128,256]",
+		"input_layout=SBH head_num=4 sparse_mode=1", 4},
+	{"float16[2,128,4,16] float16[2,256,2,16] float16[2,256,2,16] - - - uint8[2048,2048]",
+		"input_layout=BSND head_num=4 sparse_mode=3", 2},
+	{"float16[2,128,4,16] float16[2,256,2,16] float16[2,256,2,16] - - - uint8[2048,2048]",
+		"input_layout=BSND head_num=4 sparse_mode=4", 4},
+	{"float16[2,128,4,16] float16[2,256,2,16] float16[2,256,2,16] - - - bool[2,4,128,256]",
+		"input_layout=BSND head_num=4", 4},
+	{"float16[2,128,4,16] float16[2,256,2,16] float16[2,256,2,16] - - - bool[128,256]",
+		"input_layout=BSND head_num=4 sparse_mode=1", 4},
 };
 
 START_TEST(attention_in_all_forms)

@@ -114,6 +114,17 @@ static const struct operator operators[] = {
 		3, {3, 3, 3}, {{1, 1, 16}, {1, 1, 8}, {1, 1, 8}},
 		.why = "FlashAttentionScore does not allow this combination of cuts "
 			"(grouped-heads)"},
+	/* the order of the axes follows the layout */
+	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 8},
+		{"input_layout", AP_ATTR_STRING, .s = "SBH"}}, 3,
+		{F32(16, 4, 64), F32(16, 4, 64), F32(16, 4, 64)}, 16,
+		3, {3, 3, 3}, {{2, 4, 2}, {1, 4, 2}, {1, 4, 2}},
+		"2 4 2", {"2 1 0", "-1 1 0", "-1 1 0"}, "2 1 0"},
+	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 8},
+		{"input_layout", AP_ATTR_STRING, .s = "BSND"}}, 3,
+		{F32(4, 16, 8, 8), F32(4, 16, 8, 8), F32(4, 16, 8, 8)}, 16,
+		3, {4, 4, 4}, {{4, 2, 2, 1}, {4, 1, 2, 1}, {4, 1, 2, 1}},
+		"4 2 2", {"2 1 0 -1", "2 -1 0 -1", "2 -1 0 -1"}, "2 1 0 -1"},
 	/* joined and split dimensions stay whole */
 	{"Concat", {INTS("axis", 1)}, 2, {F32(8, 1, 64), F32(8, 196, 64)}, 16,
 		2, {3, 3}, {{4, 1, 2}, {4, 1, 2}},
