@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # fits.sh PLANNER: the tables of docs/what-fits.md: each bundled model on five machines, with the
-# default settings and with those that save memory.
+# default settings and with those that save memory; the large ones in more micro-batches.
 set -eu
 
 if [ $# -ne 1 ]; then
@@ -38,7 +38,8 @@ cell() { # MODEL SEARCH_ARGUMENT...
 table() { # [SEARCH_ARGUMENT]...
   printf '| model | 8 Ascend 910A | 16 Ascend 910A | 64 Ascend 910B3 | 64 A100 | 6 A100, batch 96 |\n'
   printf '| --- | ---: | ---: | ---: | ---: | ---: |\n'
-  for model in multiple_mix gpt3_1.3b gpt3_13b gpt3_13b_flash; do
+  for model in multiple_mix resnet50 resnet50_imagenet wide_deep wide_deep_large bert_large vit_l \
+    gpt3_1.3b gpt3_13b gpt3_13b_flash gpt3_175b llama2_7b llama2_70b mixtral_8x7b; do
     # shellcheck disable=SC2016 # backquotes of Markdown
     printf '| `%s` |' $model
     cell $model "$models/topo/ascend910_8p.json" "$@"
@@ -50,6 +51,22 @@ table() { # [SEARCH_ARGUMENT]...
   done
 }
 
+more() { # MODEL MICRO_BATCHES
+  # shellcheck disable=SC2016 # backquotes of Markdown
+  printf '| `%s` | %d |' "$1" "$2"
+  for chip in ascend910b a100-80; do
+    cell "$1" --device-num 64 --devices-per-server 8 --chip $chip --micro-batches "$2" \
+      --enable-parallel-optimizer
+  done
+  printf '\n'
+}
+
 table
 echo
 table --micro-batches 8 --enable-parallel-optimizer
+echo
+printf '| model | micro-batches | 64 Ascend 910B3 | 64 A100 |\n| --- | ---: | ---: | ---: |\n'
+more llama2_7b 32
+more mixtral_8x7b 64
+more llama2_70b 256
+more gpt3_175b 1536
