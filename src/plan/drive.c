@@ -10,6 +10,7 @@
 #include "plan/rival.h"
 
 #define RECURSION "recursive_programming"
+#define WORTH_CAUTION 1.05 /* simulated time over objective */
 
 struct driving {
 	struct ap_ctx *ctx;
@@ -79,11 +80,34 @@ static void run_recursion(struct driving *d)
 	d->work += d->recursion.work;
 }
 
+/* The recursion with the whole gradient exchange charged. */
+static void add_cautious_recursion(struct driving *d)
+{
+	const struct ap_request *rq = d->rq;
+	struct ap_software software = *rq->step->software;
+	struct ap_step step = *rq->step;
+	struct ap_recursive r;
+
+	software.gradient_exposed = 1;
+	step.software = &software;
+	ap_plan_recursive(d->ctx, rq->graph, rq->machine, &step, d->fixed, ap_choose_limit_bytes(rq),
+		&r);
+	d->work += r.work;
+	if (r.allowed)
+		ap_rival_add(&d->rivals, NULL, r.counts);
+}
+
 static void add_recursion(struct driving *d)
 {
-	if (d->recursion.allowed)
-		ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion",
-			d->recursion.counts);
+	const struct ap_plan *p;
+
+	if (!d->recursion.allowed)
+		return;
+	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
+		->plan;
+	if (d->recursion_only && d->rq->step->software &&
+		p->prediction.step_time_s > WORTH_CAUTION * p->search.objective_s)
+		add_cautious_recursion(d);
 }
 
 static void add_data_parallel(struct driving *d)
