@@ -144,15 +144,14 @@ static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t
 static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
 {
 	const uint32_t key[] = {flow, a, b};
-	bool fresh;
-	ap_id id;
+	struct ap_lazy_remembered *r;
 
 	if (a == b)
 		return (struct ap_lazy_move){0, 0};
-	id = ap_map_put(l->moves, key, sizeof key, &fresh);
-	if (fresh)
-		AP_PUSH(l->arena, l->move, price_flow(l, flow, a, b));
-	return l->move.v[id];
+	r = &l->moves[ap_hash(key, sizeof key, 0) & (AP_LAZY_MOVES - 1)];
+	if (r->flow != flow || r->a != a || r->b != b)
+		*r = (struct ap_lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
+	return r->move;
 }
 
 struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, uint32_t b)
@@ -273,7 +272,7 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	l->flows = ap_map_create(arena);
 	l->layouts = ap_map_create(arena);
 	l->strategies = ap_map_create(arena);
-	l->moves = ap_map_create(arena);
+	l->moves = AP_NEW_N(arena, struct ap_lazy_remembered, AP_LAZY_MOVES);
 	l->matches = ap_map_create(arena);
 	find_primes(l);
 	ap_tasks_make(&l->ctx, g, step, &task);

@@ -5,6 +5,7 @@
 
 #include "cost/lazy.h"
 
+#define AP_LAZY_MOVES (1 << 15)
 #define AP_LAZY_PRIMES 8 /* different ones that divide a number up to 2^20 */
 
 struct ap_map;
@@ -42,6 +43,11 @@ struct ap_lazy_bond {
 	uint32_t flow; /* id */
 };
 
+struct ap_lazy_remembered {
+	uint32_t flow, a, b; /* a and b differ where it is in use */
+	struct ap_lazy_move move;
+};
+
 struct ap_lazy {
 	struct ap_ctx ctx; /* whose arena and scratch are the run's */
 	struct ap_arena *arena; /* own */
@@ -64,11 +70,7 @@ struct ap_lazy {
 		size_t n, cap;
 	} bonds;
 	struct ap_map *flows, *layouts, *strategies; /* by content */
-	struct ap_map *moves; /* by flow and two layouts */
-	struct {
-		struct ap_lazy_move *v;
-		size_t n, cap;
-	} move;
+	struct ap_lazy_remembered *moves; /* [AP_LAZY_MOVES] the last that was asked for, by hash */
 	struct ap_map *matches;
 	struct {
 		struct ap_lazy_list *v;

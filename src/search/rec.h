@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The double recursion of recursive_programming: over the levels of the machine, outermost first,
- * and at each level over the operators, by falling work. At a level every node may be cut once
- * further, by the level's prime, in the way that is cheapest beside its neighbours as they are; those
- * that have not had their turn are expected to answer in the way that suits them. Then single nodes,
- * and what is tied together, are moved while that pays.
+ * and at each level over the operators. At a level every node may be cut once further, by the
+ * level's prime, or stay; messages from the last node to the first say what each of these states
+ * would cost there and beyond, then the nodes decide from the first to the last. Afterwards the
+ * same is done with the states beside the present ones, in either direction, and nodes are moved
+ * one at a time, until nothing improves.
  *
- * Nothing here enumerates the states of a node: it sees only those that the view offers. Decisions
- * are remembered by what they depend on, so that repeated layers cost a look-up each.
+ * Nothing here enumerates the states of a node: it sees only those that the view offers. Messages
+ * and decisions are remembered by what they depend on, so that repeated layers cost look-ups.
  */
 #ifndef AP_SEARCH_REC_H
 #define AP_SEARCH_REC_H
@@ -42,6 +43,7 @@ struct ap_rec_view {
 	const uint32_t *cls; /* [n] nodes of one class have the same states and prices */
 	const struct ap_rec_edge *edge; /* [nedge] */
 	double quantum; /* every finite price is a multiple of it */
+	bool negative; /* a pair may have a negative price, in seconds or bytes */
 	uint32_t nlevel;
 	const int32_t *prime; /* [nlevel] that further() takes */
 	uint32_t (*start)(void *self, uint32_t cls); /* nothing is cut */
@@ -69,10 +71,10 @@ struct ap_rec_result {
 };
 
 /*
- * With a limit, time + lambda * bytes is minimised for a fixed number of values of lambda; where
- * nothing fits, the result is the leanest found, which proves nothing. Polls ctx's stop flag. About
- * O(levels * ways^2 * (n + edges)) for the first of each kind of surroundings, and O(levels * (n +
- * edges)) look-ups.
+ * With a limit, bytes have a price, and a fixed number of prices is tried; where nothing fits, the
+ * result is the leanest found, which proves nothing. Polls ctx's stop flag. O((levels + passes) *
+ * (n + edges)) look-ups, and for each kind of surroundings at most the square of the states that are
+ * open to a node.
  */
 void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 	const struct ap_rec_limits *limits, struct ap_rec_result *out);

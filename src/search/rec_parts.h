@@ -47,6 +47,7 @@ struct ap_rec {
 		size_t n, cap;
 	} answer; /* by id in memo */
 	uint32_t *key; /* surroundings in words */
+	struct ap_rec_pass *pass;
 	uint32_t *set_of; /* [n] of a pass: what it decides between */
 	uint32_t *rest_of; /* [n] vector: what its states cost by themselves and in all that comes later */
 	uint32_t *share; /* [n] neighbours before it */
@@ -89,6 +90,9 @@ bool ap_rec_spent(const struct ap_rec *r);
  * moved.
  */
 bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward);
+
+/* Once in a run: passes remember what they found as long as its rates hold. In scratch. */
+void ap_rec_open_passes(struct ap_rec *r);
 
 /* One run, from the start, until nothing improves. */
 void ap_rec_run(struct ap_rec *r, struct ap_rec_rates rates);

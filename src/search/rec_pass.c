@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -18,12 +19,17 @@ struct ids { /* by id in a map */
 	size_t n, cap;
 };
 
-struct pass {
+struct part { /* of what comes later, a state of its node */
+	double cost;
+	uint32_t state;
+};
+
+struct ap_rec_pass { /* what passes of one run remember */
 	struct ap_rec *r;
 	struct ap_arena *a;
 	int32_t prime;
 	bool backward;
-	struct ap_map *sets; /* by class and state */
+	struct ap_map *sets; /* by class, state and prime */
 	struct {
 		struct set *v;
 		size_t n, cap;
@@ -33,19 +39,21 @@ struct pass {
 	struct ids message, rest, decision;
 	double *sum;
 	uint32_t room; /* of sum */
+	struct part *part;
+	uint32_t parts; /* room of part */
 };
 
-static bool is_later(const struct pass *p, ap_id u, ap_id other)
+static bool is_later(const struct ap_rec_pass *p, ap_id u, ap_id other)
 {
 	return p->backward ? other < u : other > u;
 }
 
-static ap_id nth(const struct pass *p, uint32_t i)
+static ap_id nth(const struct ap_rec_pass *p, uint32_t i)
 {
 	return p->backward ? p->r->view->n - 1 - i : i;
 }
 
-static struct set make_set(struct pass *p, uint32_t cls, uint32_t state)
+static struct set make_set(struct ap_rec_pass *p, uint32_t cls, uint32_t state)
 {
 	const struct ap_rec_view *v = p->r->view;
 	struct ap_rec_list list = p->prime ? v->further(v->self, cls, state, p->prime)
@@ -62,9 +70,9 @@ static struct set make_set(struct pass *p, uint32_t cls, uint32_t state)
 	return s;
 }
 
-static uint32_t set_of(struct pass *p, ap_id u)
+static uint32_t set_of(struct ap_rec_pass *p, ap_id u)
 {
-	const uint32_t key[] = {p->r->view->cls[u], p->r->pick[u]};
+	const uint32_t key[] = {p->r->view->cls[u], p->r->pick[u], (uint32_t)p->prime};
 	bool fresh;
 	ap_id id = ap_map_put(p->sets, key, sizeof key, &fresh);
 
@@ -76,13 +84,13 @@ static uint32_t set_of(struct pass *p, ap_id u)
 	return id;
 }
 
-static const double *vector(const struct pass *p, uint32_t id)
+static const double *vector(const struct ap_rec_pass *p, uint32_t id)
 {
 	return (const double *)(const void *)ap_map_key(p->vectors, id, NULL);
 }
 
 /* Only differences count; equal ones get one id. */
-static uint32_t intern(struct pass *p, double *v, uint32_t n)
+static uint32_t intern(struct ap_rec_pass *p, double *v, uint32_t n)
 {
 	double least = INFINITY;
 
@@ -93,7 +101,7 @@ static uint32_t intern(struct pass *p, double *v, uint32_t n)
 	return ap_map_put(p->vectors, v, n * sizeof *v, NULL);
 }
 
-static double *room_for(struct pass *p, uint32_t n)
+static double *room_for(struct ap_rec_pass *p, uint32_t n)
 {
 	if (n > p->room) {
 		p->sum = AP_NEW_N(p->a, double, 2 * n);
@@ -102,29 +110,53 @@ static double *room_for(struct pass *p, uint32_t n)
 	return p->sum;
 }
 
-static double shared(const struct pass *p, double cost, uint32_t share)
+static double shared(const struct ap_rec_pass *p, double cost, uint32_t share)
 {
 	double q = p->r->view->quantum;
 
 	return share > 1 && cost < INFINITY ? rint(cost / share / q) * q : cost;
 }
 
-/* What each state of u costs over this edge and beyond. */
-static uint32_t send(struct pass *p, ap_id u, const struct ap_rec_side *side)
+static int compare_parts(const void *a, const void *b)
 {
-	ap_id w = side->other;
-	const struct set *to = &p->set.v[p->r->set_of[u]], *from = &p->set.v[p->r->set_of[w]];
-	const double *rest = vector(p, p->r->rest_of[w]);
-	double *out = AP_NEW_N(p->a, double, to->n + from->n), *part = out + to->n;
+	const struct part *x = a, *y = b;
 
-	for (uint32_t i = 0; i < from->n; i++)
-		part[i] = shared(p, rest[i], p->r->share[w]);
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return x->state < y->state ? -1 : x->state > y->state;
+}
+
+/* The rests of w, shared out, the cheapest first. */
+static const struct part *sorted_parts(struct ap_rec_pass *p, ap_id w)
+{
+	const struct set *set = &p->set.v[p->r->set_of[w]];
+	const double *rest = vector(p, p->r->rest_of[w]);
+
+	if (set->n > p->parts) {
+		p->part = AP_NEW_N(p->a, struct part, 2 * set->n);
+		p->parts = 2 * set->n;
+	}
+	for (uint32_t i = 0; i < set->n; i++)
+		p->part[i] = (struct part){shared(p, rest[i], p->r->share[w]), set->state[i]};
+	qsort(p->part, set->n, sizeof *p->part, compare_parts);
+	return p->part;
+}
+
+/* What each state of u costs over this edge and beyond. */
+static uint32_t send(struct ap_rec_pass *p, ap_id u, const struct ap_rec_side *side)
+{
+	const struct set *to = &p->set.v[p->r->set_of[u]];
+	uint32_t n = p->set.v[p->r->set_of[side->other]].n;
+	const struct part *part = sorted_parts(p, side->other);
+	bool all = p->r->view->negative;
+	double *out = room_for(p, to->n);
+
 	for (uint32_t t = 0; t < to->n; t++) {
 		out[t] = INFINITY;
-		for (uint32_t s = 0; s < from->n; s++) {
-			double cost = part[s] +
+		for (uint32_t s = 0; s < n && (all || part[s].cost < out[t]); s++) {
+			double cost = part[s].cost +
 				ap_rec_charge(p->r, ap_rec_pair(p->r, side, to->state[t],
-							     from->state[s]));
+							     part[s].state));
 
 			out[t] = cost < out[t] ? cost : out[t];
 		}
@@ -132,7 +164,7 @@ static uint32_t send(struct pass *p, ap_id u, const struct ap_rec_side *side)
 	return intern(p, out, to->n);
 }
 
-static uint32_t message(struct pass *p, ap_id u, const struct ap_rec_side *side)
+static uint32_t message(struct ap_rec_pass *p, ap_id u, const struct ap_rec_side *side)
 {
 	ap_id w = side->other;
 	const uint32_t key[] = {side->cls << 1 | side->is_v, p->r->set_of[u], p->r->set_of[w],
@@ -145,10 +177,10 @@ static uint32_t message(struct pass *p, ap_id u, const struct ap_rec_side *side)
 	return p->message.v[id];
 }
 
-static uint32_t add_up(struct pass *p, ap_id u)
+static uint32_t add_up(struct ap_rec_pass *p, ap_id u)
 {
 	const struct set *set = &p->set.v[p->r->set_of[u]];
-	double *sum = room_for(p, set->n);
+	double *sum = AP_NEW_N(p->a, double, set->n);
 
 	memcpy(sum, set->cost, set->n * sizeof *sum);
 	for (uint32_t s = p->r->first[u]; s < p->r->first[u + 1]; s++) {
@@ -164,7 +196,7 @@ static uint32_t add_up(struct pass *p, ap_id u)
 	return intern(p, sum, set->n);
 }
 
-static uint32_t rest_of(struct pass *p, ap_id u)
+static uint32_t rest_of(struct ap_rec_pass *p, ap_id u)
 {
 	const struct ap_rec *r = p->r;
 	uint32_t *k = p->r->key;
@@ -189,7 +221,7 @@ static uint32_t rest_of(struct pass *p, ap_id u)
 }
 
 /* The cheapest of the set, given the nodes before. */
-static uint32_t cheapest(struct pass *p, ap_id u)
+static uint32_t cheapest(struct ap_rec_pass *p, ap_id u)
 {
 	struct ap_rec *r = p->r;
 	const struct set *set = &p->set.v[p->r->set_of[u]];
@@ -204,9 +236,12 @@ static uint32_t cheapest(struct pass *p, ap_id u)
 		for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++) {
 			const struct ap_rec_side *side = &r->side[s];
 
-			if (!is_later(p, u, side->other))
-				ap_rec_add(&score, r, ap_rec_pair(r, side, set->state[i],
-							      r->pick[side->other]));
+			if (is_later(p, u, side->other))
+				continue;
+			if (!r->view->negative && !ap_rec_less(&score, &least))
+				break;
+			ap_rec_add(&score, r,
+				ap_rec_pair(r, side, set->state[i], r->pick[side->other]));
 		}
 		if (ap_rec_less(&score, &least)) {
 			least = score;
@@ -216,7 +251,7 @@ static uint32_t cheapest(struct pass *p, ap_id u)
 	return best;
 }
 
-static uint32_t decide(struct pass *p, ap_id u)
+static uint32_t decide(struct ap_rec_pass *p, ap_id u)
 {
 	const struct ap_rec *r = p->r;
 	uint32_t *k = p->r->key;
@@ -257,16 +292,20 @@ static void mend(struct ap_rec *r)
 			r->pick[u] = r->before[u];
 }
 
-static void open(struct pass *p)
+void ap_rec_open_passes(struct ap_rec *r)
+{
+	struct ap_arena *a = r->ctx->scratch;
+
+	r->pass = AP_NEW(a, struct ap_rec_pass);
+	*r->pass = (struct ap_rec_pass){.r = r, .a = a, .sets = ap_map_create(a),
+		.vectors = ap_map_create(a), .messages = ap_map_create(a),
+		.rests = ap_map_create(a), .decisions = ap_map_create(a)};
+}
+
+static void count_shares(struct ap_rec_pass *p)
 {
 	struct ap_rec *r = p->r;
 
-	p->a = r->ctx->scratch;
-	p->sets = ap_map_create(p->a);
-	p->vectors = ap_map_create(p->a);
-	p->messages = ap_map_create(p->a);
-	p->rests = ap_map_create(p->a);
-	p->decisions = ap_map_create(p->a);
 	for (ap_id u = 0; u < r->view->n; u++) {
 		r->share[u] = 0;
 		for (uint32_t s = r->first[u]; s < r->first[u + 1]; s++)
@@ -274,7 +313,7 @@ static void open(struct pass *p)
 	}
 }
 
-static void decide_all(struct pass *p)
+static void decide_all(struct ap_rec_pass *p)
 {
 	struct ap_rec *r = p->r;
 	uint32_t n = r->view->n;
@@ -294,16 +333,15 @@ static void decide_all(struct pass *p)
 
 bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward)
 {
-	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	struct pass p = {.r = r, .prime = prime, .backward = backward};
 	struct ap_rec_score was = ap_rec_total(r, NULL), is;
 	size_t bytes = r->view->n * sizeof *r->pick;
 	bool moved;
 
-	open(&p);
+	r->pass->prime = prime;
+	r->pass->backward = backward;
+	count_shares(r->pass);
 	memcpy(r->before, r->pick, bytes);
-	decide_all(&p);
-	ap_arena_release(r->ctx->scratch, mark);
+	decide_all(r->pass);
 	mend(r);
 	is = ap_rec_total(r, NULL);
 	moved = ap_rec_less(&is, &was);

@@ -106,11 +106,14 @@ static void cut_levels(struct ap_rec *r)
 
 void ap_rec_run(struct ap_rec *r, struct ap_rec_rates rates)
 {
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 	int still = 0;
 
 	r->rates = rates;
 	ap_rec_reset(r);
+	ap_rec_open_passes(r);
 	cut_levels(r);
 	for (int i = 0; i < PASSES && still < 2 && !ap_rec_spent(r); i++)
 		still = ap_rec_pass(r, 0, i % 2 == 0) || sweep(r) ? 0 : still + 1;
+	ap_arena_release(r->ctx->scratch, mark);
 }

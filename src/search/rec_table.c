@@ -112,6 +112,18 @@ static bool forbids(const struct ap_pmatrix *m)
 	return false;
 }
 
+static bool has_negative(const struct ap_problem *p)
+{
+	for (uint32_t i = 0; i < p->nmatrix; i++) {
+		const struct ap_pmatrix *m = &p->matrix[i];
+
+		for (size_t j = 0; j < (size_t)m->rows * m->cols; j++)
+			if (m->cost[j] < 0 || (m->memory && m->memory[j] < 0))
+				return true;
+	}
+	return false;
+}
+
 static void make_edges(struct table *t)
 {
 	bool *strict = AP_NEW_N(t->arena, bool, t->p->nmatrix);
@@ -231,7 +243,8 @@ static void search(struct ap_ctx *ctx, struct table *t, const struct ap_budget *
 	const struct ap_rec_limits limits = {t->p->memory_limit, budget->work};
 	int32_t prime[LEVELS];
 	const struct ap_rec_view view = {.self = t, .n = t->p->n, .nedge = t->p->nedge,
-		.cls = t->cls, .edge = t->edge, .quantum = t->p->quantum, .nlevel = LEVELS,
+		.cls = t->cls, .edge = t->edge, .quantum = t->p->quantum, .negative = has_negative(t->p),
+		.nlevel = LEVELS,
 		.prime = prime, .start = start, .further = further, .beside = beside,
 		.matching = matching, .node = node, .pair = pair};
 
