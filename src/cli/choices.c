@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 #include "cost/optimizer.h"
+#include "emit/diff.h"
 #include "search/engine.h"
 
 /* Name i of a NULL-terminated list; NULL past its end. */
@@ -33,6 +34,13 @@ const char *ap_choices_executor(size_t i)
 		"!mindspore-sharding-propagation", NULL};
 
 	return pick(names, i);
+}
+
+const char *ap_choices_format(size_t i)
+{
+	const struct ap_diff_writer *row = ap_diff_writer_at(i);
+
+	return row ? row->name : NULL;
 }
 
 const char *ap_choices_parallel_mode(size_t i)

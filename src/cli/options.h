@@ -46,6 +46,7 @@ enum {
 	AP_FOR_CHECKER = 1 << AP_CMD_check,
 	AP_FOR_RENDERER = 1 << AP_CMD_render,
 	AP_FOR_CONVERTER = 1 << AP_CMD_convert,
+	AP_FOR_DIFFER = 1 << AP_CMD_diff,
 	AP_FOR_SOLVER = 1 << AP_CMD_solve,
 	AP_FOR_EVERY = (1 << AP_CMD_COUNT) - 1
 };
@@ -104,8 +105,8 @@ struct ap_options {
 
 /* Name i of a CHOICE, NULL past the end. A name with '!' before it is known but cannot be had. */
 typedef const char *ap_choice_fn(size_t i);
-ap_choice_fn ap_choices_color, ap_choices_detail, ap_choices_executor, ap_choices_optimizer,
-	ap_choices_parallel_mode, ap_choices_run_phase, ap_choices_search_mode;
+ap_choice_fn ap_choices_color, ap_choices_detail, ap_choices_executor, ap_choices_format,
+	ap_choices_optimizer, ap_choices_parallel_mode, ap_choices_run_phase, ap_choices_search_mode;
 
 /* Indices into the lists of choices.c. */
 enum { AP_COLOR_AUTO, AP_COLOR_ALWAYS, AP_COLOR_NEVER };

@@ -25,4 +25,9 @@ int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
 /* "net.fc1.weight" in "0-net.fc1.weight", as a merged file has it: the name behind the stage. */
 const char *ap_ckpt_bare_name(const char *param_name);
 
+/* Prefix i of the names of states that MindSpore clones from a parameter ("moments"), NULL past the
+ * last; and the parameter in the name of such a state, NULL where the prefix is another. */
+const char *ap_ckpt_state_prefix(size_t i, char buf[32]);
+const char *ap_ckpt_state_source(const char *name, const char *prefix);
+
 #endif

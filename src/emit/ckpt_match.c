@@ -48,8 +48,23 @@ static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap
 	return m;
 }
 
-/* The name behind prefix and a dot; NULL when the name does not begin so. */
-static const char *strip(const char *name, const char *prefix)
+const char *ap_ckpt_state_prefix(size_t i, char buf[32])
+{
+	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
+	const struct ap_optimizer *o;
+
+	if (i < sizeof others / sizeof *others)
+		return others[i];
+	i -= sizeof others / sizeof *others;
+	for (size_t row = 0; (o = ap_optimizer_at(row)); row++) {
+		if (i < (size_t)o->nstate)
+			return ap_optimizer_prefix(o, (int)i, buf);
+		i -= (size_t)o->nstate;
+	}
+	return NULL;
+}
+
+const char *ap_ckpt_state_source(const char *name, const char *prefix)
 {
 	size_t len = strlen(prefix);
 
@@ -59,21 +74,13 @@ static const char *strip(const char *name, const char *prefix)
 /* The parameter that a layout is of or, an optimizer's state, was cloned from. */
 static ap_id find_param(const struct ap_map *params, const char *layout_name)
 {
-	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
-	const char *name = ap_ckpt_bare_name(layout_name), *source;
-	const struct ap_optimizer *o;
+	const char *name = ap_ckpt_bare_name(layout_name), *prefix, *source;
 	ap_id id = ap_map_get_str(params, name);
+	char buf[32];
 
-	for (size_t i = 0; id == AP_NONE && i < sizeof others / sizeof *others; i++)
-		if ((source = strip(name, others[i])))
+	for (size_t i = 0; id == AP_NONE && (prefix = ap_ckpt_state_prefix(i, buf)); i++)
+		if ((source = ap_ckpt_state_source(name, prefix)))
 			id = ap_map_get_str(params, source);
-	for (size_t i = 0; (o = ap_optimizer_at(i)); i++)
-		for (int s = 0; id == AP_NONE && s < o->nstate; s++) {
-			char prefix[32];
-
-			if ((source = strip(name, ap_optimizer_prefix(o, s, prefix))))
-				id = ap_map_get_str(params, source);
-		}
 	return id;
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/kind.h"
+#include "cli/outputs.h"
+#include "cli/run.h"
+#include "emit/ckpt.h"
+#include "emit/diff.h"
+
+static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_saved *out)
+{
+	struct ap_known file;
+	struct ap_ckpt ckpt;
+
+	AP_TRY(ap_kind_read(run, path, &file));
+	if (file.kind == AP_KIND_PLAN)
+		return ap_saved_of_plan(&run->ctx, file.doc, out);
+	if (file.kind != AP_KIND_STRATEGY)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = file.in.path}, NULL,
+			"is %s; expected a plan or a strategy checkpoint", ap_kind_text(file.kind));
+	AP_TRY(ap_ckpt_read(&run->ctx, file.in.path, file.in.text, file.in.len, file.json, &ckpt));
+	ap_saved_of_ckpt(&run->ctx, &ckpt, out);
+	return AP_OK;
+}
+
+/* The writer that --format or --json names. */
+static enum ap_status choose_writer(struct ap_run *run, const struct ap_diff_writer **out)
+{
+	const struct ap_options *o = run->opt;
+	size_t i = (size_t)o->format;
+
+	*out = ap_diff_writer_at(i);
+	if (!o->json || !strcmp((*out)->name, "json"))
+		return AP_OK;
+	if (o->origin[AP_OPT_format] == AP_FROM_OPTION)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--json and --format %s contradict each other", (*out)->name);
+	for (i = 0; strcmp(ap_diff_writer_at(i)->name, "json") != 0; i++)
+		;
+	*out = ap_diff_writer_at(i);
+	return AP_OK;
+}
+
+static enum ap_status print(struct ap_run *run, const struct ap_diff *d,
+	const struct ap_diff_writer *writer)
+{
+	const struct ap_diff_style style = {.color = run->opt->color == AP_COLOR_ALWAYS ||
+		(run->opt->color == AP_COLOR_AUTO && isatty(STDOUT_FILENO))};
+	struct ap_str text;
+
+	ap_str_init(&text, run->ctx.arena);
+	writer->write(&run->ctx, d, &style, &text);
+	return ap_stdout_write(&run->ctx, text.s, text.len);
+}
+
+enum ap_status ap_cmd_diff(struct ap_run *run)
+{
+	const struct ap_diff_writer *writer;
+	struct ap_saved was, is;
+	struct ap_diff d;
+
+	AP_TRY(choose_writer(run, &writer));
+	AP_TRY(ap_out_check(run, NULL));
+	ap_run_phase(run, "reading");
+	AP_TRY(read_side(run, run->cli->arg[0], &was));
+	AP_TRY(read_side(run, run->cli->arg[1], &is));
+	ap_run_phase(run, "comparing");
+	ap_diff_make(&run->ctx, &was, &is, &d);
+	if (!run->opt->quiet)
+		AP_TRY(print(run, &d, writer));
+	AP_TRY(ap_diag_status(run->ctx.diag));
+	return d.equal ? AP_OK : AP_DIFFERS;
+}
