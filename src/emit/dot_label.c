@@ -101,6 +101,23 @@ static void add_ranks(struct ap_str *out, const struct ap_pic_box *box)
 		ap_str_addf(out, "#%u ", (unsigned)box->rank[i]);
 }
 
+/* The cell, as far as no frame says it, and the name. */
+static void add_place(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box,
+	const struct ap_pic_node *node)
+{
+	const char *path = box->frame == AP_NONE ? "" : v->frame[box->frame].path;
+	size_t len = strlen(path);
+	const char *rest = node->cell + len;
+
+	ap_str_add(out, "\\n");
+	if (ap_short_name(node->name) != node->name && !strncmp(node->cell, path, len) && *rest &&
+		(!len || *rest == '.')) {
+		ap_dot_add_name(out, rest + (len > 0));
+		ap_str_addc(out, '/');
+	}
+	ap_dot_add_name(out, ap_short_name(node->name));
+}
+
 /* The cut of the first of a chain, which works, the slice of the last. */
 static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
 	const struct ap_pic_box *box)
@@ -110,7 +127,7 @@ static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
 
 	add_ranks(out, box);
 	add_types(out, v, box);
-	add_line_of(out, ap_short_name(first->name));
+	add_place(out, v, box, first);
 	add_cut(out, first, ap_dot_class(v, box));
 	if (*last->slice)
 		add_line_of(out, last->slice);
@@ -210,22 +227,24 @@ void ap_dot_add_line(struct ap_str *out, const struct ap_pic_line *line)
 		ap_str_addf(out, " x %" PRIu32, line->moved.n);
 }
 
+/* Lines end in \l: they begin at the left. */
 void ap_dot_add_frame(struct ap_str *out, const struct ap_pic_view *v,
 	const struct ap_pic_frame *frame)
 {
+	uint32_t copies = frame->loop == AP_NONE ? 1 : v->fold.loop[frame->loop].copies;
 	char buf[32];
 
 	ap_dot_add_name(out, frame->label);
 	if (frame->loop == AP_NONE) {
 		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank: for quotes */
-	} else {
-		uint32_t copies = v->fold.loop[frame->loop].copies;
-
-		ap_str_addf(out, "\\n%" PRIu32 " operators each", frame->operators / copies);
-		if (frame->time_s > 0) {
-			ap_str_addf(out, ", %s", ap_format_seconds(frame->time_s / copies, buf));
-			ap_str_addf(out, " x %" PRIu32, copies);
-			add_share(out, v, frame->time_s);
-		}
+		return;
 	}
+	ap_str_addf(out, "\\l%" PRIu32 " operators each", frame->operators);
+	if (frame->time_s > 0) {
+		ap_str_addf(out, ", %s x %" PRIu32,
+			ap_format_seconds(frame->time_s / (frame->all / frame->operators), buf),
+			copies);
+		add_share(out, v, frame->time_s);
+	}
+	ap_str_add(out, "\\l");
 }

@@ -139,33 +139,62 @@ static struct found copies_at(const struct ap_pic_run *run, const struct start *
 	return c;
 }
 
-/* The best of the copies that begin less than a period after the first ones from q on: the most, and
- * then those whose beginning lies least deep inside cells. */
-static bool best_copies(const struct folder *f, const struct ap_pic_run *run,
-	const struct start *start, uint32_t floor, uint32_t q, struct found *best)
+/* The first item from q on where copies begin, past the end of the run when none do. */
+static uint32_t first_copies(const struct ap_pic_run *run, const struct start *start, uint32_t floor,
+	uint32_t q)
 {
-	uint32_t best_depth = 0, last = run->end;
+	while (q <= run->end && copies_at(run, start, floor, q).copies < 2)
+		q++;
+	return q;
+}
 
-	best->copies = 1;
-	for (; q <= last; q++) {
-		struct found c = copies_at(run, start, floor, q);
-		uint32_t depth = depth_before(f, q);
+/* Does a begin less deep inside cells, or have more copies, or fewer results that reach into it, or
+ * does it begin earlier? */
+static bool is_better(const struct folder *f, const struct found *a, const struct found *b)
+{
+	uint32_t depth_a = depth_before(f, a->begin), depth_b = depth_before(f, b->begin);
 
-		if (best->copies == 1 && c.copies > 1 && q + run->period < last)
-			last = q + run->period - 1;
-		if (c.copies > best->copies ||
-			(c.copies == best->copies && c.copies > 1 && depth < best_depth)) {
-			*best = c;
-			best_depth = depth;
-		}
+	if (depth_a != depth_b)
+		return depth_a < depth_b;
+	if (a->copies != b->copies)
+		return a->copies > b->copies;
+	if (f->wire.across[a->begin] != f->wire.across[b->begin])
+		return f->wire.across[a->begin] < f->wire.across[b->begin];
+	return a->begin < b->begin;
+}
+
+/* The best of the copies that begin less than a period after q: of the most, or one less, for whole
+ * layers and single ones tell more than copies that begin within layers. */
+static struct found best_copies(const struct folder *f, const struct ap_pic_run *run,
+	const struct start *start, uint32_t floor, uint32_t q)
+{
+	uint32_t last = q + run->period < run->end ? q + run->period - 1 : run->end, most = 0;
+	struct found best = {0};
+
+	for (uint32_t i = q; i <= last; i++) {
+		uint32_t copies = copies_at(run, start, floor, i).copies;
+
+		most = copies > most ? copies : most;
 	}
-	return best->copies > 1;
+	for (uint32_t i = q; i <= last; i++) {
+		struct found c = copies_at(run, start, floor, i);
+
+		if (c.copies >= 2 && c.copies + 1 >= most &&
+			(!best.copies || is_better(f, &c, &best)))
+			best = c;
+	}
+	return best;
 }
 
 static bool worth_it(const struct folder *f, struct found *c)
 {
-	c->chained = ap_pic_wire_chained(&f->wire, c->begin, c->period, c->copies);
-	return (uint64_t)(c->copies - 1) * c->period >= LEAST_SAVED &&
+	enum ap_pic_link link = ap_pic_wire_link(&f->wire, c->begin, c->period, c->copies);
+	uint64_t drawn = 0;
+
+	for (uint32_t i = 0; i < c->period; i++)
+		drawn += f->wire.item[c->begin + i].drawn;
+	c->chained = link == AP_LINK_CHAIN;
+	return (c->copies - 1) * drawn >= LEAST_SAVED && link != AP_LINK_FAR &&
 		(c->chained || c->copies >= LEAST_ASIDE);
 }
 
@@ -175,9 +204,10 @@ static uint32_t search_run(struct folder *f, struct ap_pic_run *run, uint32_t fl
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	struct start *start = make_starts(f, run);
 	uint32_t q = run->begin > floor ? run->begin : floor;
-	struct found copies;
 
-	while (q <= run->end && best_copies(f, run, start, floor, q, &copies)) {
+	while ((q = first_copies(run, start, floor, q)) <= run->end) {
+		struct found copies = best_copies(f, run, start, floor, q);
+
 		q = copies.begin + copies.copies * copies.period;
 		if (worth_it(f, &copies)) {
 			f->found.v[f->found.n++] = copies;
@@ -293,6 +323,7 @@ static struct ap_pic_item make_loop(struct folder *f, const struct found *c)
 
 	for (uint32_t i = 0; i < c->period; i++) {
 		loop.length += body[i].length;
+		item.drawn += body[i].drawn;
 		if (body[i].loop != AP_NONE)
 			f->loops.v[body[i].loop].parent = item.loop;
 	}

@@ -231,13 +231,21 @@ static void name_frames(struct framer *f)
 /* Operators and time, of the frames within too. */
 static void sum_up(struct ap_pic_heads *h)
 {
+	const struct ap_pic_fold *fold = h->fold;
+
 	for (uint32_t i = 0; i < h->pic->noperator; i++) {
-		uint32_t frame = h->frame[ap_pic_head(h, h->fold->stand[i])];
+		uint32_t frame = h->frame[ap_pic_head(h, fold->stand[i])];
 
 		for (; frame != AP_NONE; frame = h->tree[frame].parent) {
-			h->tree[frame].operators++;
+			h->tree[frame].all++;
 			h->tree[frame].time_s += h->pic->node[i].time_s;
 		}
+	}
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		h->tree[k].operators = h->tree[k].all;
+		for (uint32_t up = k; up != AP_NONE; up = h->tree[up].parent)
+			if (h->tree[up].loop != AP_NONE)
+				h->tree[k].operators /= fold->loop[h->tree[up].loop].copies;
 	}
 }
 

@@ -105,7 +105,7 @@ static uint32_t list_choices(const struct shrinker *s, struct choice *choice)
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < h->nframe; k++) {
-		double hidden = s->timed ? h->tree[k].time_s : h->tree[k].operators;
+		double hidden = s->timed ? h->tree[k].time_s : h->tree[k].all;
 
 		if (!s->gone[k] && s->boxes[k] > 1)
 			choice[n++] = (struct choice){hidden / (s->boxes[k] - 1), k, s->boxes[k]};

@@ -52,8 +52,9 @@ struct ap_pic_frame {
 	uint32_t loop; /* of the fold; AP_NONE: a cell */
 	const char *path; /* cell */
 	const char *label;
-	uint32_t operators; /* all copies */
-	double time_s;
+	uint32_t operators; /* of one copy of the loops around it and of its own */
+	uint32_t all; /* operators in all copies */
+	double time_s; /* all copies */
 };
 
 struct ap_pic_view {

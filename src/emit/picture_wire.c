@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emit/picture_wire.h"
 
+#include <string.h>
+
 #include "base/arena.h"
+
+static void count_across(struct ap_pic_wire *w)
+{
+	memset(w->last_user, 0, w->pic->noperator * sizeof *w->last_user);
+	memset(w->across, 0, (w->nitem + 2) * sizeof *w->across);
+	for (uint32_t e = 0; e < w->pic->nedge; e++) {
+		uint32_t from = w->pic->edge[e].from, user = w->item_of[w->pic->edge[e].to];
+
+		if (from < w->pic->noperator && user > w->last_user[from])
+			w->last_user[from] = user;
+	}
+	for (uint32_t i = 0; i < w->pic->noperator; i++)
+		if (w->last_user[i] > w->item_of[i]) {
+			w->across[w->item_of[i] + 1]++;
+			w->across[w->last_user[i] + 1]--;
+		}
+	for (uint32_t i = 0; i < w->nitem; i++)
+		w->across[i + 1] += w->across[i];
+}
 
 void ap_pic_wire_index(struct ap_pic_wire *w)
 {
 	for (uint32_t i = 0; i < w->nitem; i++)
 		for (uint32_t k = 0; k < w->item[i].length; k++)
 			w->item_of[w->item[i].first + k] = i;
+	count_across(w);
 }
 
 /* The edges of each operator, in their order. */
@@ -41,12 +63,14 @@ void ap_pic_wire_init(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 {
 	*w = (struct ap_pic_wire){.pic = pic, .nitem = pic->noperator};
 	w->item = AP_NEW_N(ctx->scratch, struct ap_pic_item, pic->noperator);
-	w->item_of = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator);
+	w->item_of = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 1);
+	w->last_user = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 1);
+	w->across = AP_NEW_N(ctx->scratch, int32_t, pic->noperator + 2);
 	for (uint32_t i = 0; i < pic->noperator; i++) {
 		const char *key = ap_arena_printf(ctx->scratch, "o%s", pic->node[i].key);
 		ap_id sig = ap_map_put_str(sigs, key, NULL);
 
-		w->item[i] = (struct ap_pic_item){i, 1, sig, AP_NONE};
+		w->item[i] = (struct ap_pic_item){i, 1, 1, sig, AP_NONE};
 	}
 	ap_pic_wire_index(w);
 	sort_edges(ctx, w);
@@ -115,19 +139,23 @@ void ap_pic_wire_run(const struct ap_pic_wire *w, struct ap_pic_run *run)
 	}
 }
 
-bool ap_pic_wire_chained(const struct ap_pic_wire *w, uint32_t begin, uint32_t period,
+enum ap_pic_link ap_pic_wire_link(const struct ap_pic_wire *w, uint32_t begin, uint32_t period,
 	uint32_t copies)
 {
 	uint32_t last = begin + (copies - 1) * period;
 	const struct ap_pic_item *item = &w->item[last];
 	const struct ap_pic_item *end = &w->item[last + period - 1];
+	enum ap_pic_link link = AP_LINK_NONE;
 
 	for (uint32_t k = w->first_in[item->first]; k < w->first_in[end->first + end->length]; k++) {
 		uint32_t from = w->pic->edge[w->in[k]].from;
 
-		if (from < w->pic->noperator && w->item_of[from] >= last - period &&
-			w->item_of[from] < last)
-			return true;
+		if (from >= w->pic->noperator || w->item_of[from] < begin ||
+			w->item_of[from] >= last)
+			continue;
+		if (w->item_of[from] < last - period)
+			return AP_LINK_FAR;
+		link = AP_LINK_CHAIN;
 	}
-	return false;
+	return link;
 }

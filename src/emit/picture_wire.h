@@ -9,6 +9,7 @@
 
 struct ap_pic_item { /* an operator, or a loop of them */
 	uint32_t first, length; /* operators, all copies */
+	uint32_t drawn; /* operators of which a box is drawn */
 	ap_id sig; /* equal: equal in all but names and what is read from outside */
 	uint32_t loop; /* AP_NONE: an operator */
 };
@@ -18,6 +19,8 @@ struct ap_pic_wire {
 	uint32_t nitem;
 	struct ap_pic_item *item;
 	uint32_t *item_of; /* operator -> item */
+	uint32_t *last_user; /* operator -> last item that reads of it */
+	int32_t *across; /* item -> operators before it that are read from it on */
 	const uint32_t *first_in; /* [noperator + 1] into in */
 	const uint32_t *in; /* edges by consumer */
 	const ap_id *moves; /* edge -> its redistribution as a number */
@@ -46,8 +49,13 @@ void ap_pic_wire_index(struct ap_pic_wire *w);
 /* Compares the pairs of a run; pair must hold end - begin. O(operands). */
 void ap_pic_wire_run(const struct ap_pic_wire *w, struct ap_pic_run *run);
 
-/* Does the last of these copies read anything that the one before it made? */
-bool ap_pic_wire_chained(const struct ap_pic_wire *w, uint32_t begin, uint32_t period,
+/* What the last of these copies reads of the others. */
+enum ap_pic_link {
+	AP_LINK_NONE, /* nothing: they stand side by side */
+	AP_LINK_CHAIN, /* of the one before it */
+	AP_LINK_FAR /* of one further back */
+};
+enum ap_pic_link ap_pic_wire_link(const struct ap_pic_wire *w, uint32_t begin, uint32_t period,
 	uint32_t copies);
 
 #endif
