@@ -115,7 +115,7 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
-		.cls = cls, .problem = make_problem(mk, cls)};
+		.cls = cls, .problem = make_problem(mk, cls), .making = mk};
 }
 
 static void open_workers(struct ap_making *mk)
@@ -133,25 +133,48 @@ static void close_workers(struct ap_making *mk)
 		ap_arena_destroy(mk->worker[w].arena);
 }
 
+static const struct ap_table *finish(struct ap_making *mk)
+{
+	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
+
+	ap_table_classes(mk);
+	make_table(mk, t);
+	return t;
+}
+
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out)
 {
-	struct ap_making mk = {.ctx = ctx, .params = params, .g = g, .m = m, .step = step};
-	struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
+	struct ap_making *mk = AP_NEW(ctx->arena, struct ap_making);
 	enum ap_status st;
 
-	open_workers(&mk);
-	ap_tasks_make(ctx, g, step, &mk.task);
-	ap_table_kinds(&mk);
-	st = ap_table_bonds(&mk);
-	if (st == AP_OK) {
-		ap_table_classes(&mk);
-		make_table(&mk, t);
-		*out = t;
-	}
-	close_workers(&mk);
+	*mk = (struct ap_making){.ctx = ctx, .params = ap_arena_memdup(ctx->arena, params,
+		sizeof *params), .g = g, .m = m, .step = step};
+	open_workers(mk);
+	ap_tasks_make(ctx, g, step, &mk->task);
+	ap_table_kinds(mk);
+	st = ap_table_bonds(mk);
+	if (st == AP_OK)
+		*out = finish(mk);
+	close_workers(mk);
 	return st;
+}
+
+const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
+{
+	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
+	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
+	const struct ap_table *again;
+
+	params->by_memory = true;
+	mk->ctx = ctx;
+	mk->params = params;
+	mk->classes = (struct ap_class_list){0};
+	open_workers(mk);
+	again = finish(mk);
+	close_workers(mk);
+	return again;
 }
 
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)

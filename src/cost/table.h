@@ -33,6 +33,7 @@ struct ap_table {
 	uint32_t nclass;
 	const struct ap_table_class *cls;
 	const struct ap_problem *problem; /* node i = graph node i */
+	const struct ap_making *making; /* of table.c */
 };
 
 struct ap_table_params {
@@ -46,6 +47,10 @@ struct ap_table_params {
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);
+
+/* The same table, pruned so that it does not cost memory either: for problems with a limit. Its prices
+ * are those of t. */
+const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);

@@ -9,6 +9,8 @@
 #include "base/vec.h"
 #include "cost/table_parts.h"
 
+#define SHARE 20000 /* pairs of layouts: some milliseconds */
+
 struct bond_key { /* equal bytes: equal bond */
 	uint32_t type, kind_u, slot_u, kind_v, slot_v;
 	uint32_t pad;
@@ -66,9 +68,10 @@ static void add_link(void *user, const struct ap_joint *link)
 	AP_PUSH(mk->ctx->arena, mk->links, tie);
 }
 
-static void price_flow(const struct ap_making *mk, struct ap_bond *b, int worker)
+static void price_flow(const struct ap_making *mk, struct ap_bond *b, uint32_t first, uint32_t end,
+	int worker)
 {
-	for (uint32_t r = 0; r < b->u.nlayout; r++) {
+	for (uint32_t r = first; r < end; r++) {
 		for (uint32_t c = 0; c < b->v.nlayout; c++) {
 			size_t at = (size_t)r * b->v.nlayout + c;
 			struct ap_move_cost mc;
@@ -109,22 +112,61 @@ static void price_strategy(const struct ap_making *mk, struct ap_bond *b)
 	}
 }
 
-static void price_bond(void *user, size_t i, int worker)
-{
-	struct ap_making *mk = user;
-	struct ap_bond *b = &mk->bonds.v[i];
+/* Some rows of a bond: what one thread prices at a time. */
+struct share {
+	struct ap_bond *bond;
+	uint32_t first, end;
+};
 
-	switch (b->type) {
+struct sharing {
+	const struct ap_making *mk;
+	struct {
+		struct share *v;
+		size_t n, cap;
+	} shares;
+};
+
+static void price_share(void *user, size_t i, int worker)
+{
+	const struct sharing *all = user;
+	const struct share *s = &all->shares.v[i];
+
+	switch (s->bond->type) {
 	case AP_BOND_FLOW:
-		price_flow(mk, b, worker);
+		price_flow(all->mk, s->bond, s->first, s->end, worker);
 		break;
 	case AP_BOND_LAYOUT:
-		price_layout(b);
+		price_layout(s->bond);
 		break;
 	case AP_BOND_STRATEGY:
-		price_strategy(mk, b);
+		price_strategy(all->mk, s->bond);
 		break;
 	}
+}
+
+/* Flows in parts of about SHARE pairs, other bonds whole. */
+static void share_out(struct sharing *all, struct ap_bond *b)
+{
+	uint32_t rows = b->type == AP_BOND_FLOW ? SHARE / (b->v.nlayout + 1) + 1 : UINT32_MAX;
+
+	for (uint32_t r = 0; r < b->u.nlayout; r += rows) {
+		uint32_t end = rows < b->u.nlayout - r ? r + rows : b->u.nlayout;
+
+		AP_PUSH(all->mk->ctx->scratch, all->shares, ((struct share){b, r, end}));
+		if (end == b->u.nlayout)
+			break;
+	}
+}
+
+static void price_bonds(const struct ap_making *mk)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	struct sharing all = {.mk = mk};
+
+	for (size_t i = 0; i < mk->bonds.n; i++)
+		share_out(&all, &mk->bonds.v[i]);
+	ap_par_for(mk->ctx->jobs, all.shares.n, price_share, &all);
+	ap_arena_release(mk->ctx->scratch, mark);
 }
 
 static enum ap_status allocate(struct ap_making *mk)
@@ -155,6 +197,6 @@ enum ap_status ap_table_bonds(struct ap_making *mk)
 
 	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
 	AP_TRY(allocate(mk));
-	ap_par_for(mk->ctx->jobs, mk->bonds.n, price_bond, mk);
+	price_bonds(mk);
 	return AP_OK;
 }

@@ -25,10 +25,10 @@ int64_t ap_choose_limit_bytes(const struct ap_request *rq)
 	return rq->capacity_bytes - taken;
 }
 
-enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq, bool by_memory,
+enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table **out)
 {
-	struct ap_table_params params = {.prune = rq->prune, .by_memory = by_memory, .fixed = fixed,
+	struct ap_table_params params = {.prune = rq->prune, .fixed = fixed,
 		.budget_bytes = rq->budget.table_bytes};
 
 	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
@@ -73,19 +73,18 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 }
 
 /* Again, on a table that was pruned with an eye on memory. */
-static enum ap_status choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *c)
+static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, struct ap_chosen *c)
 {
 	const struct ap_table *plain = c->table;
 	struct ap_budget budget = rq->budget;
 
 	if (budget.work > 0)
 		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
-	AP_TRY(ap_choose_table(ctx, rq, true, fixed, &c->table));
+	c->table = ap_table_by_memory(ctx, plain);
 	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
 	if (c->choice.outcome != AP_OUT_INFEASIBLE)
 		fall_back(ctx, rq, engine, plain, c);
-	return AP_OK;
 }
 
 /*
@@ -96,7 +95,7 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *c)
 {
 	*c = (struct ap_chosen){0};
-	AP_TRY(ap_choose_table(ctx, rq, false, fixed, &c->table));
+	AP_TRY(ap_choose_table(ctx, rq, fixed, &c->table));
 	engine->solve(ctx, c->table->problem, &rq->budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return AP_OK;
@@ -108,8 +107,9 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		return AP_OK;
 	}
 	if (engine->flags & AP_ENGINE_MEMORY)
-		return choose_limited(ctx, rq, engine, fixed, c);
-	c->choice.outcome = AP_OUT_LIMIT;
+		choose_limited(ctx, rq, engine, c);
+	else
+		c->choice.outcome = AP_OUT_LIMIT;
 	return AP_OK;
 }
 

@@ -23,7 +23,7 @@ const struct ap_engine *ap_choose_engine(const struct ap_request *rq);
 /* What the plan itself may use of a device. */
 int64_t ap_choose_limit_bytes(const struct ap_request *rq);
 
-enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq, bool by_memory,
+enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table **out);
 
 /*

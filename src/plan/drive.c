@@ -31,7 +31,7 @@ enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_table *t;
 
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &fixed));
-	AP_TRY(ap_choose_table(ctx, rq, false, fixed, &t));
+	AP_TRY(ap_choose_table(ctx, rq, fixed, &t));
 	*out = t->problem;
 	return AP_OK;
 }

@@ -80,11 +80,13 @@ static void plan(struct dp *d)
 
 static bool worth_pruning(const struct dp *d)
 {
+	double price = ap_prune_price(d->p);
 	double evaluations = d->p->memory_limit == AP_NO_LIMIT ? 1 : EVALUATIONS;
 	if (d->options->prune != AP_DP_PRUNE_AUTO)
 		return d->options->prune == AP_DP_PRUNE_ALWAYS;
-	return d->elim->split ||
-		evaluations * (double)d->elim->work > PRUNE_GAIN * ap_prune_price(d->p);
+	if (d->budget->work && price > (double)d->budget->work)
+		return false;
+	return d->elim->split || evaluations * (double)d->elim->work > PRUNE_GAIN * price;
 }
 
 /* Sets compact and plans it. False when a node has no candidate left: answered. */
