@@ -5,6 +5,8 @@
 #include "base/arena.h"
 #include "emit/picture_frame.h"
 
+enum { MOST_CHAINED = 6 }; /* operators in a chain */
+
 void ap_pic_heads_make(struct ap_ctx *ctx, const struct ap_picture *pic,
 	const struct ap_pic_fold *fold, struct ap_pic_heads *h)
 {
@@ -84,16 +86,20 @@ void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_
 {
 	uint32_t n = h->pic->noperator;
 	struct degree *d = AP_NEW_N(ctx->scratch, struct degree, n);
+	uint32_t *joined = AP_NEW_N(ctx->scratch, uint32_t, n);
 
 	for (uint32_t i = 0; i < n; i++)
 		d[i].from = AP_NONE;
 	for (uint32_t e = 0; e < h->pic->nedge; e++)
 		add_edge(h, &h->pic->edge[e], d);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t from = d[i].from;
+		uint32_t from = d[i].from, head;
 
-		if (h->fold->stand[i] == i && from < i && !d[i].moved && d[from].users == 1 &&
-			!rank[i] && is_small(h->pic->node[i].type))
-			ap_pic_heads_join(h, ap_pic_head(h, from), i);
+		if (h->fold->stand[i] != i || from >= i || d[i].moved || d[from].users > 1 ||
+			rank[i] || !is_small(h->pic->node[i].type))
+			continue;
+		head = ap_pic_head(h, from);
+		if (++joined[head] < MOST_CHAINED)
+			ap_pic_heads_join(h, head, i);
 	}
 }

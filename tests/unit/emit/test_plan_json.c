@@ -302,9 +302,9 @@ START_TEST(picture_of_the_file_is_that_of_the_plan)
 	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, m.doc, &of_file), AP_OK);
 	ck_assert_uint_eq(of_plan.nnode, 5);
 	ck_assert_uint_eq(of_plan.nedge, 4);
-	ck_assert_str_eq(of_plan.node[1].cut, "2x4");
+	ck_assert_str_eq(of_plan.node[1].cut, "2x1, 1x4 to 2x4");
 	ck_assert_int_eq(of_plan.node[1].cls, AP_PIC_BOTH);
-	ck_assert_str_eq(of_plan.node[2].cut, "2x1, partial over 4");
+	ck_assert_str_eq(of_plan.node[2].cut, "2x4, 4x1 to 2x1, partial over 4");
 	ck_assert_str_eq(of_plan.node[4].name, "x");
 	ck_assert_str_eq(of_plan.node[4].type, "Input");
 	ck_assert_ptr_nonnull(strstr(of_plan.edge[3].moves, "Slice"));
