@@ -10,7 +10,7 @@
 #include "plan/rival.h"
 
 #define RECURSION "recursive_programming"
-#define WORTH_CAUTION 1.05 /* simulated time over objective */
+#define WORTH_CAUTION 1.25 /* simulated time over objective */
 
 struct driving {
 	struct ap_ctx *ctx;
@@ -179,7 +179,8 @@ static enum ap_status gather_rivals(struct driving *d)
 	if (exact || d->recursion_only)
 		run_recursion(d);
 	if (d->recursion_only)
-		d->lower_bound_s = d->recursion.lower_bound_s;
+		d->lower_bound_s = ap_plan_lower_bound_s(d->ctx, d->rq->graph, d->rq->machine,
+			d->rq->step, d->fixed);
 	else
 		AP_TRY(add_engine(d));
 	add_data_parallel(d);

@@ -51,6 +51,12 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const char **why);
 
+/* No plan's objective is below it: the sum of what each operator costs at least, redistribution left
+ * out, and 0 for those that come after some hundred thousand candidates. O(candidates of all distinct
+ * operators). */
+double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed);
+
 /* What makes legal counts no plan: users of one parameter that would hold it in different layouts,
  * operators of one checkpoint key with different strategies. Rows may be NULL: not decided. NULL where
  * nothing does, else what, in words, and *node is the later one of the two. O(operands). */

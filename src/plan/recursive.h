@@ -14,7 +14,6 @@ struct ap_recursive {
 	bool fits; /* the limit; where not, nothing is proven */
 	double objective_s; /* of counts, as ap_plan_objective_s() has it */
 	int64_t memory_bytes; /* kept and largest temporary */
-	double lower_bound_s; /* no plan's objective is below it; 0 where none is known */
 	uint64_t work;
 };
 

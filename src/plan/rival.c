@@ -143,7 +143,7 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	const int32_t *const *fixed, const struct ap_plan **out)
 {
 	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
-	const int32_t *const *counts;
+	const int32_t *const *counts = NULL;
 
 	AP_TRY(complete_additive(r->ctx, rq, fixed, &counts));
 	ap_plan_sketch(r->maker, counts, plan);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "plan/drive.h"
+#include "shard/space.h"
+
+#define MOST_PRICED 100000 /* candidates: some tenths of a second */
+
+struct lower {
+	struct ap_ctx *ctx;
+	struct ap_pricer *pricer;
+	const struct ap_machine *m;
+	const struct ap_step *step;
+	uint64_t priced;
+};
+
+static double price(struct lower *l, const struct ap_task *t, const int32_t *count)
+{
+	struct ap_placement p;
+	struct ap_op_cost cost;
+
+	l->priced++;
+	ap_placement_make(t->bound, count, l->m->ndev, &p);
+	ap_op_cost_make(l->pricer, t, &p, &cost);
+	return ap_op_cost_total_s(&cost, l->step);
+}
+
+static double least_of(struct lower *l, const struct ap_task *t)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct ap_ctx local = *l->ctx;
+	double least = INFINITY;
+	struct ap_space space;
+
+	local.arena = l->ctx->scratch;
+	ap_space_make(&local, t->bound, l->m->ndev, l->step, &space);
+	for (uint32_t c = 0; c < space.n; c++)
+		least = fmin(least, price(l, t, &space.count[(size_t)c * space.nfactor]));
+	ap_arena_release(l->ctx->scratch, mark);
+	return least;
+}
+
+double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed)
+{
+	struct lower l = {.ctx = ctx, .m = m, .step = step};
+	const struct ap_task *task;
+	const uint32_t *class_of;
+	double *least, sum = 0;
+
+	l.pricer = ap_pricer_create(ctx->arena, m, step);
+	ap_tasks_make(ctx, g, step, &task);
+	class_of = ap_task_classes(ctx, task, g->nnode);
+	least = AP_NEW_N(ctx->arena, double, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		least[i] = -1;
+	for (ap_id i = 0; i < g->nnode && !ap_ctx_stopped(ctx); i++) {
+		double *of_class = &least[class_of[i]];
+
+		if (fixed && fixed[i]) {
+			sum += price(&l, &task[i], fixed[i]);
+			continue;
+		}
+		if (*of_class < 0)
+			*of_class = l.priced < MOST_PRICED ? least_of(&l, &task[i]) : 0;
+		sum += *of_class;
+	}
+	return sum;
+}
