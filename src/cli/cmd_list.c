@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/models.h"
 #include "cli/run.h"
 #include "cost/optimizer.h"
 #include "hw/builtin.h"
@@ -150,6 +151,7 @@ static const struct {
 } topics[] = {
 	{"chips", list_chips},
 	{"engines", list_engines},
+	{"models", ap_models_text},
 	{"operators", list_operators},
 	{"optimizers", list_optimizers},
 	{"settings", list_settings},
@@ -174,6 +176,6 @@ enum ap_status ap_cmd_list(struct ap_run *run)
 			topic);
 	}
 	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-		"list: \"%s\" is not accepted; expected one of chips, engines, operators, optimizers, "
-		"settings, software", topic);
+		"list: \"%s\" is not accepted; expected one of chips, engines, models, operators, "
+		"optimizers, settings, software", topic);
 }

@@ -143,7 +143,9 @@ static void program_help(bool brief, struct ap_str *out)
 	add_options(out, AP_FOR_EVERY, false);
 	ap_str_add(out, "\nEnvironment:\n");
 	entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
-	entry(out, "NO_COLOR", "when set and not empty, messages have no colour");
+	entry(out, "AUTOPAR_PLAN_MODELS", "folder of the bundled models, where it is not the one that "
+		"they were installed in");
+	entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
 	add_exit_status(out);
 }
 

@@ -10,7 +10,7 @@
 # In cmd, `try COMMAND...` shows a command, all that it prints, and its exit code; $models and $source
 # are folders of the source. AP_UPDATE=1 rewrites the expectations.
 set -u
-unset RANK_TABLE_FILE NO_COLOR
+unset RANK_TABLE_FILE NO_COLOR AUTOPAR_PLAN_MODELS
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 source=$(cd "$2" && pwd)
 models=$source/models
