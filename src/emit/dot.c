@@ -15,9 +15,6 @@
 #include "emit/emit.h"
 #include "emit/terms.h"
 
-/* An operator whose result more operators read than this is kept from pulling them together. */
-enum { MANY_USERS = 8 };
-
 /* ---- what cgraph asks of its host ---- */
 
 struct host {
@@ -156,7 +153,6 @@ struct drawing {
 	Agraph_t *g;
 	Agnode_t **node;
 	Agraph_t **frame;
-	uint32_t *degree; /* edges drawn from each box */
 	double longest_box_s, longest_line_s;
 };
 
@@ -319,7 +315,7 @@ static void draw_lines(struct drawing *d)
 		Agedge_t *e = agedge(d->g, d->node[line->from], d->node[line->to], NULL, 1);
 
 		set_line(d, e, line);
-		if (line->again || d->degree[line->from]++ >= MANY_USERS)
+		if (line->again)
 			set(e, "constraint", "false");
 	}
 }
@@ -352,7 +348,6 @@ static void draw(struct drawing *d)
 		d->longest_line_s = fmax(d->longest_line_s, v->line[i].moved.time_s);
 	d->node = AP_NEW_N(d->ctx->scratch, Agnode_t *, v->nbox);
 	d->frame = AP_NEW_N(d->ctx->scratch, Agraph_t *, v->nframe);
-	d->degree = AP_NEW_N(d->ctx->scratch, uint32_t, v->nbox);
 	declare_all(d->g);
 	ap_str_init(&title, d->ctx->scratch);
 	ap_dot_add_name(&title, v->pic->title);

@@ -175,6 +175,8 @@ static void add_note(struct ap_str *out, const struct ap_pic_view *v, const stru
 {
 	const struct ap_pic_node *node = &v->pic->node[*box->member];
 
+	if (node->kind == AP_PIC_OPERATOR)
+		ap_str_add(out, "from ");
 	ap_dot_add_name(out, node->type);
 	add_line_of(out, ap_short_name(node->name));
 	if (box->operators > 1)
@@ -202,7 +204,7 @@ void ap_dot_add_box_tip(struct ap_str *out, const struct ap_pic_view *v,
 {
 	const struct ap_pic_node *node = &v->pic->node[*box->member];
 
-	ap_str_add(out, box->kind == AP_BOX_NOTE ? "tensor " : "operator ");
+	ap_str_add(out, node->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
 	ap_dot_add_name(out, node->name);
 	if (box->operators > 1)
 		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);

@@ -15,6 +15,9 @@ enum { MANY_BOXES = 40 };
 /* Inputs of an operator that each have a note; those after them share one. */
 enum { MANY_NOTES = 8 };
 
+/* A box that more boxes read of than this is tied to the first; the others have a note. */
+enum { MANY_USERS = 8 };
+
 struct viewer {
 	struct ap_ctx *ctx;
 	struct ap_pic_view *v;
@@ -30,6 +33,7 @@ struct viewer {
 		struct ap_pic_box *v;
 		size_t n, cap;
 	} note;
+	const uint32_t *only; /* [nbox] the one box that may be tied to it, AP_NONE: all */
 };
 
 struct spent {
@@ -175,6 +179,11 @@ static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place, const s
 	return w->v->nbox + id;
 }
 
+static bool is_far(const struct viewer *w, uint32_t from, uint32_t to)
+{
+	return from != to && w->only && w->only[from] != AP_NONE && w->only[from] != to;
+}
+
 /* operand: number among the edges of the operator. */
 static void add_edge(struct viewer *w, const uint32_t *box_of, uint32_t operand,
 	const struct ap_pic_edge *e)
@@ -183,7 +192,7 @@ static void add_edge(struct viewer *w, const uint32_t *box_of, uint32_t operand,
 	uint32_t to = box_of[e->to], from;
 	bool again = false;
 
-	if (e->from >= v->pic->noperator) {
+	if (e->from >= v->pic->noperator || is_far(w, box_of[e->from], to)) {
 		from = find_note(w, to, v->fold.stand[e->to] * UINT32_C(16) +
 			(operand < MANY_NOTES ? operand : MANY_NOTES), e);
 	} else {
@@ -209,6 +218,28 @@ static void make_lines(struct viewer *w, const uint32_t *box_of)
 		add_edge(w, box_of, operand[pic->edge[e].to]++, &pic->edge[e]);
 }
 
+/* Who is read by so many that lines to all would knot the picture? NULL: nobody. */
+static const uint32_t *find_hubs(const struct viewer *w)
+{
+	uint32_t n = w->v->nbox, *only = AP_NEW_N(w->ctx->scratch, uint32_t, n);
+	uint32_t *users = AP_NEW_N(w->ctx->scratch, uint32_t, n);
+	bool any = false;
+
+	memset(only, 0xFF, n * sizeof *only);
+	for (size_t i = w->line.n; i-- > 0;) {
+		const struct ap_pic_line *line = &w->line.v[i];
+
+		if (line->from >= n || line->again)
+			continue;
+		any |= ++users[line->from] > MANY_USERS;
+		only[line->from] = line->to;
+	}
+	for (uint32_t b = 0; b < n; b++)
+		if (users[b] <= MANY_USERS)
+			only[b] = AP_NONE;
+	return any ? only : NULL;
+}
+
 static void append_notes(struct viewer *w)
 {
 	struct ap_pic_view *v = w->v;
@@ -232,7 +263,14 @@ static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
 	w->v->nbox = 0;
 	number_boxes(w, h, box_of);
 	fill_boxes(w, box_of);
+	w->only = NULL;
 	make_lines(w, box_of);
+	w->only = find_hubs(w);
+	if (w->only) {
+		for (uint32_t b = 0; b < w->v->nbox; b++)
+			w->v->box[b].inside = (struct ap_pic_moved){0};
+		make_lines(w, box_of);
+	}
 	append_notes(w);
 	w->v->box_of = box_of;
 	w->v->nframe = h->nframe;

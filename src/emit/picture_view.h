@@ -15,7 +15,8 @@ enum ap_pic_box_kind {
 	AP_BOX_OPERATOR, /* one operator, in each copy of the loops it is in */
 	AP_BOX_CHAIN, /* operators each of which feeds the next alone */
 	AP_BOX_GROUP, /* the operators of a frame, or neighbours */
-	AP_BOX_NOTE /* inputs or shared tensors that one box reads */
+	AP_BOX_NOTE /* inputs, shared tensors or results that one box reads, where lines would be too
+	               long or too many */
 };
 
 struct ap_pic_moved { /* redistributions */
