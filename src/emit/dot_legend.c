@@ -66,7 +66,8 @@ static void add_marks(struct ap_str *out, const struct ap_pic_view *v)
 	if (m.groups)
 		add_row(out, plain, "3D box", "operators of a cell or in a row, in one box");
 	if (m.notes)
-		add_row(out, plain, "note", "input, shared tensor or much-read result, drawn where it is read");
+		add_row(out, plain, "note",
+			"input, shared tensor or much-read result, drawn where it is read");
 }
 
 void ap_dot_add_legend(struct ap_str *out, const struct ap_pic_view *v)

@@ -93,6 +93,20 @@ static bool same_group(const struct ap_pic_comm *a, const struct ap_pic_comm *b)
 	return !strcmp(a->phase, b->phase) && !strcmp(a->kind, b->kind) && a->ranks == b->ranks;
 }
 
+/* Bytes of this collective and of those of its kind after it; -1 when it is not the first. */
+static int64_t bytes_of_kind(const struct ap_pic_cuts *c, uint32_t i)
+{
+	int64_t bytes = c->comm[i].bytes;
+
+	for (uint32_t k = 0; k < i; k++)
+		if (same_group(&c->comm[k], &c->comm[i]))
+			return -1;
+	for (uint32_t k = i + 1; k < c->ncomm; k++)
+		if (same_group(&c->comm[k], &c->comm[i]) && !ap_add(bytes, c->comm[k].bytes, &bytes))
+			return INT64_MAX;
+	return bytes;
+}
+
 /* Collectives of one kind over groups of one size are shown as one. */
 static const char *comms_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
 {
@@ -102,17 +116,13 @@ static const char *comms_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
 	ap_str_init(&text, ctx->arena);
 	for (uint32_t i = 0; i < c->ncomm; i++) {
 		const struct ap_pic_comm *comm = &c->comm[i];
-		int64_t bytes = comm->bytes;
+		bool forward = !strcmp(comm->phase, "forward");
+		int64_t bytes = bytes_of_kind(c, i);
 
-		if (i && same_group(comm, comm - 1))
-			continue;
-		for (uint32_t k = i + 1; k < c->ncomm && same_group(comm, &c->comm[k]); k++)
-			if (!ap_add(bytes, c->comm[k].bytes, &bytes))
-				bytes = INT64_MAX;
-		ap_str_addf(&text, "%s%s%s%s of %" PRId64 ", %s", text.len ? "\n" : "",
-			strcmp(comm->phase, "forward") != 0 ? comm->phase : "",
-			strcmp(comm->phase, "forward") != 0 ? " " : "", comm->kind, comm->ranks,
-			ap_format_bytes(bytes, buf));
+		if (bytes >= 0)
+			ap_str_addf(&text, "%s%s%s%s of %" PRId64 ", %s", text.len ? "\n" : "",
+				forward ? "" : comm->phase, forward ? "" : " ", comm->kind,
+				comm->ranks, ap_format_bytes(bytes, buf));
 	}
 	return text.s;
 }

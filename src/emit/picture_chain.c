@@ -62,7 +62,7 @@ static void add_edge(const struct ap_pic_heads *h, const struct ap_pic_edge *e, 
 	d[from].user = to;
 }
 
-/* Rules as "*->*", "b*x,x->b*x": the result is as the first operand, and every dimension is free. */
+/* Rules as "*->*", "b*x,x->b*x": the result is as the first operand, every dimension is free. */
 static bool by_element(const char *rule)
 {
 	size_t first = strcspn(rule, ",-");

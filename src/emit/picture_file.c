@@ -10,6 +10,8 @@
 
 #define SEVERAL UINT32_MAX
 
+enum { MOST_COMMS = 1024 }; /* read of an operator */
+
 struct file {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
@@ -110,6 +112,8 @@ static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struc
 	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "communications", &list));
 	cuts->comm = comm = AP_NEW_N(f->ctx->scratch, struct ap_pic_comm, ap_jv_count(list));
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), comm++) {
+		if (cuts->ncomm == MOST_COMMS)
+			return fault(f, v, "too many collectives");
 		AP_TRY(need(f, v, AP_JOBJECT));
 		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "phase", &comm->phase));
 		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "kind", &comm->kind));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Innermost repetition first: what repeats becomes one item of a shorter list, until nothing repeats.
- * The list is searched for windows of 1, 2, 4, .. items that come again after p items, p between one
- * and two windows; from there a run of equal items p apart is as long as it can be, and the wiring
- * says which part of it is copies.
+ * Innermost repetition first: what repeats becomes one item of a shorter list, until nothing
+ * repeats. The list is searched for windows of 1, 2, 4, .. items that come again after p items, p
+ * between one and two windows; from there a run of equal items p apart is as long as it can be, and
+ * the wiring says which part of it is copies.
  */
 #include "emit/picture_fold.h"
 
@@ -121,8 +121,8 @@ static struct start *make_starts(const struct folder *f, struct ap_pic_run *run)
 }
 
 /* The copies when the second (or the first) begins at item q. */
-static struct found copies_at(const struct ap_pic_run *run, const struct start *start, uint32_t floor,
-	uint32_t q)
+static struct found copies_at(const struct ap_pic_run *run, const struct start *start,
+	uint32_t floor, uint32_t q)
 {
 	const struct start *at = &start[q - run->begin];
 	uint32_t p = run->period, least = at->least > floor ? at->least : floor;
@@ -140,8 +140,8 @@ static struct found copies_at(const struct ap_pic_run *run, const struct start *
 }
 
 /* The first item from q on where copies begin, past the end of the run when none do. */
-static uint32_t first_copies(const struct ap_pic_run *run, const struct start *start, uint32_t floor,
-	uint32_t q)
+static uint32_t first_copies(const struct ap_pic_run *run, const struct start *start,
+	uint32_t floor, uint32_t q)
 {
 	while (q <= run->end && copies_at(run, start, floor, q).copies < 2)
 		q++;
@@ -237,7 +237,8 @@ static uint32_t try_period(struct folder *f, uint32_t i, uint32_t p, uint32_t fl
 }
 
 /* The next place of each window, AP_NONE where there is none. */
-static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_t nid, uint32_t *next)
+static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_t nid,
+	uint32_t *next)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	uint32_t *last = AP_NEW_N(ctx->scratch, uint32_t, nid);
@@ -352,7 +353,7 @@ static void shorten(struct folder *f)
 	ap_pic_wire_index(&f->wire);
 }
 
-/* Loops that are drawn, in the order parents first: those of other copies than the first are not. */
+/* Loops that are drawn, parents first: those of other copies than the first are not. */
 static void keep_drawn(struct folder *f, struct ap_pic_fold *out)
 {
 	uint32_t n = (uint32_t)f->loops.n, *place = AP_NEW_N(f->ctx->scratch, uint32_t, n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repetition in a picture: stretches of operators that come several times in a row, equal in all but
- * names. Private to emit/picture_*.c.
+ * Repetition in a picture: stretches of operators that come several times in a row, equal in all
+ * but names. Private to emit/picture_*.c.
  *
- * Copies are equal when their operators have equal keys one by one, and every operand comes from the
- * same place: inside the copy, from the copy before, from the same operator outside, or from an
- * input. What the first copy takes from the copy before may come from anywhere before the loop, with
- * any redistribution. Copies that read nothing of each other count from four on.
+ * Copies are equal when their operators have equal keys one by one, and every operand comes from
+ * the same place: inside the copy, from the copy before, from the same operator outside, or from an
+ * input. What the first copy takes from the copy before may come from anywhere before the loop,
+ * with any redistribution. Copies that read nothing of each other count from four on.
  */
 #ifndef AP_EMIT_PICTURE_FOLD_H
 #define AP_EMIT_PICTURE_FOLD_H

@@ -66,7 +66,8 @@ static void measure_loops(struct framer *f)
 
 /* A cell that is left and entered again is framed again: frames are stretches of an order in which
  * everything comes after what it reads, so that no two of them read of each other. */
-static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const char *cell, size_t len)
+static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const char *cell,
+	size_t len)
 {
 	const struct ap_pic_frame frame = {.parent = parent, .loop = loop,
 		.path = ap_arena_strndup(f->ctx->scratch, cell, len)};
@@ -88,7 +89,8 @@ static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const ch
 }
 
 /* The frames of the parts of a cell between byte from and byte to. */
-static uint32_t enter_parts(struct framer *f, uint32_t frame, const char *cell, size_t from, size_t to)
+static uint32_t enter_parts(struct framer *f, uint32_t frame, const char *cell, size_t from,
+	size_t to)
 {
 	for (size_t i = from ? from + 1 : 0; i <= to && to > from; i++)
 		if (i == to || cell[i] == '.')

@@ -36,8 +36,8 @@ void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_
 /* Frames for cells that have several boxes, nested, and for loops. O(operators * depth). */
 void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h);
 
-/* Frames become boxes, those first that save most boxes for the time they hide; where that hides too
- * much, neighbours join. At most so many boxes (>= 1) are left. */
+/* Frames become boxes, those first that save most boxes for the time they hide; where that hides
+ * too much, neighbours join. At most so many boxes (>= 1) are left. */
 void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t most);
 
 #endif

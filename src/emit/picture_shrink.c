@@ -116,7 +116,7 @@ static uint32_t list_choices(const struct shrinker *s, struct choice *choice)
 }
 
 /*
- * Collapses frames in order until one comes up that has changed since; false when none was collapsed.
+ * Collapses frames in order until one comes up that has changed since; false when none was.
  * One that holds most of what would still be shown is none to collapse.
  */
 static bool collapse_some(struct shrinker *s, struct choice *choice, uint32_t most)

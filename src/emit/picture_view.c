@@ -161,7 +161,8 @@ static void add_line(struct viewer *w, uint32_t from, uint32_t to, bool again,
 
 /* A note for each place that an operator reads inputs at, one for all places of a group. place:
  * number of the edge, of the operator that is drawn. */
-static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place, const struct ap_pic_edge *e)
+static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place,
+	const struct ap_pic_edge *e)
 {
 	const struct ap_pic_box *box = &w->v->box[to];
 	const uint32_t key[2] = {to, box->kind == AP_BOX_GROUP ? AP_NONE : place};

@@ -304,8 +304,13 @@ START_TEST(an_empty_picture)
 {
 	struct ap_picture pic = {.title = "", .facts = ""};
 	struct ap_ctx ctx = new_ctx();
+	const char *text;
+	uint32_t nbox;
+	size_t len;
 
 	ck_assert_ptr_null(strstr(dot_of(&ctx, &pic), "n0"));
+	ck_assert_int_eq(ap_emit_dot(&ctx, &pic, AP_PIC_FOLD, &text, &len, &nbox), AP_OK);
+	ck_assert_uint_eq(nbox, 0);
 	free_ctx(&ctx);
 }
 END_TEST
