@@ -110,13 +110,14 @@ static void add_recursion(struct driving *d)
 		add_cautious_recursion(d);
 }
 
-static void add_data_parallel(struct driving *d)
+/* pinned: what it must keep to, to be comparable. */
+static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 {
 	const char *why = "";
 	const int32_t *const *counts = ap_baseline_data_parallel(d->ctx, d->rq->graph,
 		d->rq->machine->ndev, d->rq->step, &why);
 
-	if (counts && !ap_pins_hold(d->rq->graph, d->fixed, counts)) {
+	if (counts && !ap_pins_hold(d->rq->graph, pinned, counts)) {
 		why = "a given strategy says otherwise";
 		counts = NULL;
 	}
@@ -183,7 +184,7 @@ static enum ap_status gather_rivals(struct driving *d)
 			d->rq->step, d->fixed);
 	else
 		AP_TRY(add_engine(d));
-	add_data_parallel(d);
+	add_data_parallel(d, d->fixed);
 	add_recursion(d);
 	return exact ? AP_OK : add_proof(d);
 }
@@ -262,12 +263,14 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 	const int32_t *const *given, struct ap_plan *out)
 {
 	struct driving d = {.ctx = ctx, .rq = rq};
+	const int32_t *const *pinned;
 	const struct ap_plan *best;
 
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, given, &d.fixed));
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, NULL, &pinned));
 	ap_rivals_init(&d.rivals, ctx, rq);
 	AP_TRY(ap_rival_complete(&d.rivals, rq, d.fixed, &best));
-	add_data_parallel(&d);
+	add_data_parallel(&d, pinned);
 	AP_TRY(finish(&d, best, out));
 	out->search = (struct ap_search_info){.mode = "given", .status = AP_PLAN_GIVEN,
 		.complete = true, .objective_s = best->search.objective_s};
