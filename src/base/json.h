@@ -105,6 +105,8 @@ struct ap_jw {
 	int depth;
 	uint64_t object, comma, flat; /* bit per level */
 	bool have_key;
+	size_t len; /* of what is yet to be handed to `write`: nothing after a whole value */
+	char buf[1024];
 };
 
 void ap_jw_init(struct ap_jw *w, ap_write_fn *write, void *user, int indent);

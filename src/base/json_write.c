@@ -2,19 +2,41 @@
 #include "base/json.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/num.h"
 #include "base/str.h"
 
 enum { MAX_DEPTH = 64 };
 
-static void put(struct ap_jw *w, const char *s)
+static void flush(struct ap_jw *w)
 {
-	w->write(w->user, s, strlen(s));
+	if (w->len)
+		w->write(w->user, w->buf, w->len);
+	w->len = 0;
+}
+
+static void put(struct ap_jw *w, const char *s, size_t len)
+{
+	if (len > sizeof w->buf - w->len) {
+		flush(w);
+		if (len > sizeof w->buf) {
+			w->write(w->user, s, len);
+			return;
+		}
+	}
+	memcpy(w->buf + w->len, s, len);
+	w->len += len;
+}
+
+static void put_char(struct ap_jw *w, char c)
+{
+	if (w->len == sizeof w->buf)
+		flush(w);
+	w->buf[w->len++] = c;
 }
 
 static uint64_t top(const struct ap_jw *w)
@@ -27,11 +49,11 @@ static void new_line(struct ap_jw *w, int depth)
 	static const char blanks[] = "                                ";
 	int left = depth * w->indent;
 
-	put(w, "\n");
+	put_char(w, '\n');
 	while (left > 0) {
 		int n = left < (int)sizeof blanks - 1 ? left : (int)sizeof blanks - 1;
 
-		w->write(w->user, blanks, (size_t)n);
+		put(w, blanks, (size_t)n);
 		left -= n;
 	}
 }
@@ -47,11 +69,11 @@ static void begin_item(struct ap_jw *w)
 	bool follows = w->comma & top(w);
 
 	if (follows)
-		put(w, ",");
+		put_char(w, ',');
 	if (!on_one_line(w))
 		new_line(w, w->depth);
 	else if (follows && w->indent)
-		put(w, " ");
+		put_char(w, ' ');
 	w->comma |= top(w);
 }
 
@@ -65,46 +87,59 @@ static void begin_value(struct ap_jw *w)
 	w->have_key = false;
 }
 
+/* Nothing stays behind when the outermost value is whole. */
+static void end_value(struct ap_jw *w)
+{
+	if (!w->depth)
+		flush(w);
+}
+
+static void put_value(struct ap_jw *w, const char *text)
+{
+	begin_value(w);
+	put(w, text, strlen(text));
+	end_value(w);
+}
+
 static void put_escaped(struct ap_jw *w, unsigned char c)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
 	const char *at = strchr(from, c);
 	char text[8];
+	int len;
 
 	if (at)
-		snprintf(text, sizeof text, "\\%c", to[at - from]);
+		len = snprintf(text, sizeof text, "\\%c", to[at - from]);
 	else
-		snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
-	put(w, text);
+		len = snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
+	put(w, text, (size_t)len);
 }
 
 static void put_string(struct ap_jw *w, const char *s)
 {
 	const char *plain = s;
 
-	put(w, "\"");
+	put_char(w, '"');
 	for (; *s; s++) {
 		if ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
 			continue;
-		w->write(w->user, plain, (size_t)(s - plain));
+		put(w, plain, (size_t)(s - plain));
 		put_escaped(w, (unsigned char)*s);
 		plain = s + 1;
 	}
-	w->write(w->user, plain, (size_t)(s - plain));
-	put(w, "\"");
-}
-
-static void put_int(struct ap_jw *w, int64_t v)
-{
-	char text[24];
-
-	snprintf(text, sizeof text, "%" PRId64, v);
-	put(w, text);
+	put(w, plain, (size_t)(s - plain));
+	put_char(w, '"');
 }
 
 void ap_jw_init(struct ap_jw *w, ap_write_fn *write, void *user, int indent)
 {
-	*w = (struct ap_jw){.write = write, .user = user, .indent = indent};
+	w->write = write;
+	w->user = user;
+	w->indent = indent;
+	w->depth = 0;
+	w->object = w->comma = w->flat = 0;
+	w->have_key = false;
+	w->len = 0;
 }
 
 static void write_to_str(void *user, const char *bytes, size_t len)
@@ -126,7 +161,7 @@ static void open_container(struct ap_jw *w, bool object, bool flat)
 	w->object = object ? w->object | top(w) : w->object & ~top(w);
 	w->flat = flat ? w->flat | top(w) : w->flat & ~top(w);
 	w->comma &= ~top(w);
-	put(w, object ? "{" : "[");
+	put_char(w, object ? '{' : '[');
 }
 
 void ap_jw_obj(struct ap_jw *w)
@@ -154,8 +189,9 @@ void ap_jw_end(struct ap_jw *w)
 	assert(w->depth && !w->have_key);
 	if (w->comma & top(w) && !on_one_line(w))
 		new_line(w, w->depth - 1);
-	put(w, w->object & top(w) ? "}" : "]");
+	put_char(w, w->object & top(w) ? '}' : ']');
 	w->depth--;
+	end_value(w);
 }
 
 void ap_jw_key(struct ap_jw *w, const char *key)
@@ -163,7 +199,9 @@ void ap_jw_key(struct ap_jw *w, const char *key)
 	assert(w->depth && w->object & top(w) && !w->have_key);
 	begin_item(w);
 	put_string(w, key);
-	put(w, w->indent ? ": " : ":");
+	put_char(w, ':');
+	if (w->indent)
+		put_char(w, ' ');
 	w->have_key = true;
 }
 
@@ -171,38 +209,38 @@ void ap_jw_str(struct ap_jw *w, const char *s)
 {
 	begin_value(w);
 	put_string(w, s);
+	end_value(w);
 }
 
 void ap_jw_int(struct ap_jw *w, int64_t v)
 {
+	char text[24];
+
 	begin_value(w);
-	put_int(w, v);
+	put(w, text, ap_decimal_int(v, text));
+	end_value(w);
 }
 
 void ap_jw_num(struct ap_jw *w, double v)
 {
 	char text[32];
 
-	begin_value(w);
-	put(w, isfinite(v) ? ap_format_double(v, text) : "null");
+	put_value(w, isfinite(v) ? ap_format_double(v, text) : "null");
 }
 
 void ap_jw_bool(struct ap_jw *w, bool v)
 {
-	begin_value(w);
-	put(w, v ? "true" : "false");
+	put_value(w, v ? "true" : "false");
 }
 
 void ap_jw_null(struct ap_jw *w)
 {
-	begin_value(w);
-	put(w, "null");
+	put_value(w, "null");
 }
 
 void ap_jw_raw(struct ap_jw *w, const char *json)
 {
-	begin_value(w);
-	put(w, json);
+	put_value(w, json);
 }
 
 void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n)
@@ -246,5 +284,6 @@ void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n)
 void ap_jw_finish(struct ap_jw *w)
 {
 	assert(!w->depth && !w->have_key);
-	put(w, "\n");
+	put_char(w, '\n');
+	flush(w);
 }

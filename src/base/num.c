@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
+
 bool ap_mul(int64_t a, int64_t b, int64_t *r)
 {
 	int64_t product;
@@ -246,6 +248,8 @@ size_t ap_divisors(int64_t n, int64_t *out, size_t cap)
 const char *ap_format_double(double v, char buf[32])
 {
 	assert(isfinite(v));
+	if (ap_decimal_double(v, buf))
+		return buf;
 	for (int precision = 15; precision <= 17; precision++) {
 		c_format(buf, 'g', precision, v, "");
 		if (c_strtod(buf, NULL) == v)

@@ -266,6 +266,34 @@ START_TEST(format_double_reads_back)
 }
 END_TEST
 
+/* Numbers of the sizes that plans are full of, against printf. */
+START_TEST(format_double_as_printf)
+{
+	uint64_t state = random_seed();
+	char buf[32], expected[32];
+
+	for (int i = 0; i < 100000; i++) {
+		uint64_t r = random_next(&state);
+		double v = ldexp((double)(r >> 11), -(int)(r % 90)); /* all 53 bits */
+
+		if (i % 3 == 1) /* short ones */
+			v = (double)(r % 1000000) / pow(10, (double)(r >> 32 & 15));
+		if (i % 3 == 2) /* next to powers of two and ten */
+			v = nextafter(i % 2 ? ldexp(1, (int)(r % 70) - 35) :
+					pow(10, (double)(r % 25) - 10), r & 64 ? 0 : 1e30);
+		if (r & 128)
+			v = -v;
+		for (int precision = 15; precision <= 17; precision++) {
+			snprintf(expected, sizeof expected, "%.*g", precision, v);
+			if (strtod(expected, NULL) == v)
+				break;
+		}
+		if (strcmp(ap_format_double(v, buf), expected) != 0)
+			ck_abort_msg("%a is written %s, expected %s", v, buf, expected);
+	}
+}
+END_TEST
+
 /* Where this locale is not installed the test still shows the C locale. */
 START_TEST(no_locale_reaches_numbers)
 {
@@ -358,6 +386,7 @@ int main(void)
 		divisors,
 		format_double,
 		format_double_reads_back,
+		format_double_as_printf,
 		no_locale_reaches_numbers,
 		format_for_people,
 		quantise,

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A double is m 2^e with an integer m, and m 2^e 10^k = m 5^k / 2^s with s = -(e + k). With k such
+ * that this has 17 digits before the point, m 5^k is an integer of two words for all sizes of
+ * interest. So its digits, what rounding them takes away, and whether the rounded number still
+ * reads back (it is nearer to v than half the distance to v's neighbours, 5^k / 2) are all exact.
+ */
+#include "base/decimal.h"
+
+#include <string.h>
+
+enum { DIGITS = 17, MANTISSA_BITS = 52, EXPONENT_BIAS = 1075, MOST_K = 27, MOST_S = 60 };
+
+#define TEN_16 UINT64_C(10000000000000000)
+#define TEN_17 UINT64_C(100000000000000000)
+
+struct scaled { /* (digits + rest / 2^s) 10^-k */
+	uint64_t digits, rest, five; /* five: 5^k */
+	int k, s;
+};
+
+size_t ap_decimal_int(int64_t v, char buf[24])
+{
+	uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
+	char text[24], *at = text + sizeof text;
+	size_t len;
+
+	*--at = '\0';
+	do
+		*--at = (char)('0' + left % 10);
+	while (left /= 10);
+	if (v < 0)
+		*--at = '-';
+	len = (size_t)(text + sizeof text - at) - 1;
+	memcpy(buf, at, len + 1);
+	return len;
+}
+
+/* m 5^k, shifted right by s. */
+static void scale(uint64_t m, struct scaled *d)
+{
+	uint64_t a = m >> 32, b = m & UINT32_MAX, c = d->five >> 32, e = d->five & UINT32_MAX;
+	uint64_t low = b * e, mid = a * e + (low >> 32), high = a * c;
+	uint64_t cross = b * c + (mid & UINT32_MAX);
+
+	high += (mid >> 32) + (cross >> 32);
+	low = cross << 32 | (low & UINT32_MAX);
+	d->digits = high << (64 - d->s) | low >> d->s;
+	d->rest = low & ((UINT64_C(1) << d->s) - 1);
+}
+
+static uint64_t power_of_five(int k)
+{
+	uint64_t five = 1;
+
+	for (; k > 0; k--)
+		five *= 5;
+	return five;
+}
+
+/* Scales m 2^e to 17 digits. */
+static bool find_digits(uint64_t m, int e, struct scaled *d)
+{
+	/* 78913 / 2^18 is log10 2: of v, or one less; a negative number is not shifted */
+	int power = (int)(((int64_t)(e + MANTISSA_BITS) * 78913 + ((int64_t)1 << 40)) >> 18) -
+		(1 << 22);
+
+	for (d->k = DIGITS - 1 - power;; d->k--) {
+		d->s = -(e + d->k);
+		if (d->k < 1 || d->k > MOST_K || d->s < 1 || d->s > MOST_S)
+			return false;
+		d->five = power_of_five(d->k);
+		scale(m, d);
+		if (d->digits < TEN_17)
+			return d->digits >= TEN_16;
+	}
+}
+
+/* Rounds to a multiple of unit, half to even. Does that read back? */
+static bool round_digits(const struct scaled *d, uint64_t unit, uint64_t *out)
+{
+	uint64_t down = d->digits / unit * unit, over = d->digits - down, away;
+	uint64_t half = unit == 1 ? UINT64_C(1) << (d->s - 1) : unit / 2;
+	uint64_t had = unit == 1 ? d->rest : over;
+	bool tie = had == half && (unit == 1 || !d->rest);
+	bool up = tie ? down / unit % 2 : had >= half;
+
+	*out = up ? down + unit : down;
+	away = up ? unit - over : over;
+	if (away > (d->five / 2 >> d->s) + 1) /* and the shift below might overflow */
+		return false;
+	away <<= d->s;
+	return (up ? away - d->rest : away + d->rest) <= d->five / 2;
+}
+
+/* The first `precision` of 17 digits as %g puts them: without zeros at the end. */
+static void put_digits(uint64_t digits, int power, int precision, char *buf)
+{
+	char text[24];
+	size_t n = ap_decimal_int((int64_t)digits, text);
+	bool scientific = power < -4 || power >= precision;
+	size_t whole = scientific ? 1 : power < 0 ? 0 : (size_t)power + 1;
+
+	while (n > 1 && text[n - 1] == '0')
+		n--;
+	if (!whole) {
+		memcpy(buf, "0.000", 6);
+		buf += 1 - power;
+	}
+	for (size_t i = 0; i < n || i < whole; i++) {
+		if (i == whole && i)
+			*buf++ = '.';
+		*buf++ = i < n ? text[i] : '0';
+	}
+	if (scientific) {
+		*buf++ = 'e';
+		*buf++ = power < 0 ? '-' : '+';
+		power = power < 0 ? -power : power;
+		*buf++ = (char)('0' + power / 10);
+		*buf++ = (char)('0' + power % 10);
+	}
+	*buf = '\0';
+}
+
+static bool put_fraction(double v, char *buf)
+{
+	uint64_t bits, digits, unit = 100;
+	int precision = 15;
+	struct scaled d;
+
+	memcpy(&bits, &v, sizeof bits);
+	if (!(bits << (64 - MANTISSA_BITS)))
+		return false; /* its neighbour below is nearer */
+	if (!find_digits((bits & ((UINT64_C(1) << MANTISSA_BITS) - 1)) |
+			UINT64_C(1) << MANTISSA_BITS, (int)(bits >> MANTISSA_BITS) - EXPONENT_BIAS, &d))
+		return false;
+	while (!round_digits(&d, unit, &digits) && unit > 1) {
+		unit /= 10;
+		precision++;
+	}
+	if (digits == TEN_17) {
+		digits = TEN_16;
+		d.k--;
+	}
+	put_digits(digits, DIGITS - 1 - d.k, precision, buf);
+	return true;
+}
+
+bool ap_decimal_double(double v, char buf[32])
+{
+	double size = v < 0 ? -v : v;
+
+	if (!(size >= 1e-10 && size < 1e15)) {
+		if (v != 0 || 1 / v < 0)
+			return false;
+		memcpy(buf, "0", 2);
+		return true;
+	}
+	if (size == (double)(int64_t)size) {
+		ap_decimal_int((int64_t)v, buf);
+		return true;
+	}
+	if (!put_fraction(size, buf + (v < 0)))
+		return false;
+	if (v < 0)
+		*buf = '-';
+	return true;
+}
