@@ -77,8 +77,8 @@ static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str 
 	(void)run;
 	for (size_t i = 0; (o = ap_optimizer_at(i)); i++)
 		if (!name || !strcmp(name, o->name)) {
-			ap_str_addf(out, "%-22s %d states of %d bytes an element: %s\n", o->name,
-				o->nstate, o->state_bytes, o->prefixes);
+			ap_str_addf(out, "%-22s %d state%s of %d bytes an element: %s\n", o->name,
+				o->nstate, o->nstate == 1 ? "" : "s", o->state_bytes, o->prefixes);
 			found = true;
 		}
 	return found;
@@ -130,11 +130,10 @@ static void show_operator(const struct ap_op_row *row, struct ap_str *out)
 
 static bool list_operators(struct ap_run *run, const char *name, struct ap_str *out)
 {
-	const char *canonical = name ? ap_op_canonical(name, NULL) : NULL;
+	const char *near = NULL, *canonical = name ? ap_op_canonical(name, &near) : NULL;
 	const struct ap_op_row *row;
 	const char *last = "";
 
-	(void)run;
 	for (size_t i = 0; (row = ap_op_at(i)); i++) {
 		if (canonical && !strcmp(row->name, canonical))
 			show_operator(row, out);
@@ -142,6 +141,9 @@ static bool list_operators(struct ap_run *run, const char *name, struct ap_str *
 			ap_str_addf(out, "%-32s %s\n", row->name, row->doc);
 		last = row->name;
 	}
+	if (name && !canonical && near)
+		ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"there is no operator \"%s\"; did you mean \"%s\"?", name, near);
 	return !name || canonical;
 }
 

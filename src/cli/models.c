@@ -41,7 +41,8 @@ static enum ap_status read_names(struct ap_run *run, struct names *out)
 
 	if (!dir)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_IO, &where, NULL,
-			"cannot open: %s; the bundled models should be there", strerror(errno));
+			"cannot open: %s; the bundled models should be there, or where "
+			"AUTOPAR_PLAN_MODELS says", strerror(errno));
 	while ((entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name);
 

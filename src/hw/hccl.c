@@ -68,7 +68,8 @@ static void fault_ids(const struct server *s, const char *check, const char *rul
 static void fault_cards(const struct server *s, const char *rule)
 {
 	fault(s, "hccl-cards",
-		ap_arena_printf(s->x->ctx->arena, "%" PRIu32 " cards; %s", s->cards, rule));
+		ap_arena_printf(s->x->ctx->arena, "%" PRIu32 " card%s; %s", s->cards,
+			s->cards == 1 ? "" : "s", rule));
 }
 
 /* ---- Ascend 910: two groups of four ---- */
