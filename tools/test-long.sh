@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), whole runs
-# under valgrind, and damaged inputs for a program with sanitizers. The last line is "N passed, N
-# failed".
+# test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
+# of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a program with
+# sanitizers. The last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -46,6 +46,7 @@ watched_runs() {
     watched convert "$work/mix.ckpt" "$work/mix.json" --graph models/multiple_mix.json &&
     watched solve "$work/mix.problem.json" --write-lp "$work/mix.lp" &&
     watched check "$work"/*.json "$work/mix.ckpt" &&
+    watched diff "$work/mix.plan.json" "$work/mix.ckpt" &&
     watched search models/gpt3_13b_flash.json --device-num 64 --chip ascend910b --memory 30GB \
       --micro-batches 8 --enable-parallel-optimizer --jobs 2 --json
 }
@@ -85,6 +86,10 @@ single "build-asan is built" ninja -C build-asan
 single "whole runs under valgrind" watched_runs
 rm "$work"/*
 export AP_CASES="${AP_CASES:-100000}"
+for devices in 8 16 64; do
+  single "checkpoints stand for their plans on $devices devices" \
+    sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"
+done
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop
 
@@ -99,6 +104,8 @@ for file in models/multiple_mix.json models/topo/ascend910_8p.json models/topo/a
 done
 single "$mutants damaged graphs, searched" survives models/multiple_mix.json search \
   --device-num 8 --chip ascend910a
+single "$mutants damaged plans, compared" survives "$work/kept/mix.plan.json" diff \
+  tests/golden/cli/diff/old.json
 single "$mutants damaged problems, solved" survives "$work/kept/mix.problem.json" solve
 
 echo
