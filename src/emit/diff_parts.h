@@ -66,6 +66,16 @@ struct ap_diff_table {
 	const struct ap_diff_row *row;
 };
 
+/* A value of JSON without its quotes or outer brackets; "" of NULL. */
+const char *ap_diff_plain(struct ap_ctx *ctx, const char *json);
+const char *ap_diff_bytes(struct ap_ctx *ctx, int64_t bytes); /* "1.50 GiB" */
+const char *ap_diff_change(struct ap_ctx *ctx, double was, double is); /* "-2.6 %"; "" of nothing */
+const char *ap_diff_label(struct ap_ctx *ctx, const char *key); /* "compute" of "compute_s" */
+
+/* Both values of a figure with their units, so that what differs looks different. */
+void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
+	const char **is);
+
 struct ap_diff_show {
 	const char *headline;
 	uint32_t ntable;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A comparison as tables for people. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "emit/diff_parts.h"
@@ -32,109 +30,9 @@ static void end_table(struct rows *rows, struct tables *out, struct ap_diff_tabl
 	*rows = (struct rows){.ctx = rows->ctx};
 }
 
-/* A value of JSON as people write it. */
-static const char *plain(struct ap_ctx *ctx, const char *json)
-{
-	size_t len;
-
-	if (!json)
-		return "";
-	if (!strcmp(json, "null"))
-		return "none";
-	len = strlen(json);
-	if (*json == '"' && !strchr(json, '\\'))
-		return ap_arena_strndup(ctx->arena, json + 1, len - 2);
-	if (!strncmp(json, "[[", 2))
-		return ap_arena_strndup(ctx->arena, json + 1, len - 2);
-	return json;
-}
-
-static const char *bytes_text(struct ap_ctx *ctx, int64_t bytes)
-{
-	char buf[32];
-
-	return ap_arena_strdup(ctx->arena, ap_format_bytes(bytes, buf));
-}
-
 static const char *count_text(struct ap_ctx *ctx, int64_t n)
 {
 	return ap_arena_printf(ctx->arena, "%" PRId64, n);
-}
-
-/* "-2.6 %"; "" where there is nothing to be compared with. */
-static const char *change_text(struct ap_ctx *ctx, double was, double is)
-{
-	double percent = 100 * (is / was - 1);
-	int64_t tenths;
-
-	if (!(was > 0) || !isfinite(percent))
-		return "";
-	tenths = llrint(fmax(-1e15, fmin(1e15, percent)) * 10);
-	return ap_arena_printf(ctx->arena, "%c%" PRId64 ".%" PRId64 " %%",
-		percent < 0 ? '-' : '+', (tenths < 0 ? -tenths : tenths) / 10,
-		(tenths < 0 ? -tenths : tenths) % 10);
-}
-
-static bool ends_in(const char *s, const char *end)
-{
-	return ap_file_suffix(s, end);
-}
-
-/* A number with the unit that its key says. */
-static const char *number_text(struct ap_ctx *ctx, const char *key, double v)
-{
-	char buf[32];
-
-	if (ends_in(key, "_bytes") && fabs(v) < 0x1p62)
-		return bytes_text(ctx, (int64_t)v);
-	if (ends_in(key, "_Bps"))
-		return ap_arena_printf(ctx->arena, "%s GB/s", ap_format_double(v / 1e9, buf));
-	if (ends_in(key, "_s") && !ends_in(key, "_per_s"))
-		return ap_arena_strdup(ctx->arena, ap_format_seconds(v, buf));
-	if (!strcmp(key, "gap"))
-		return ap_arena_printf(ctx->arena, "%s %%",
-			ap_format_double(rint(1e4 * v) / 100, buf));
-	if (ends_in(key, "_per_s") && fabs(v) < 1e12)
-		v = rint(10 * v) / 10;
-	return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
-}
-
-/* "exposed communication" of "exposed_communication_s". */
-static const char *label_of(struct ap_ctx *ctx, const char *key)
-{
-	static const char *const units[] = {"_bytes", "_Bps", "_s"};
-	char *label = ap_arena_strdup(ctx->arena, key);
-
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (ends_in(label, units[i]) && !ends_in(label, "_per_s"))
-			label[strlen(label) - strlen(units[i])] = '\0';
-	for (char *c = label; *c; c++)
-		if (*c == '_' || *c == '.')
-			*c = ' ';
-	return label;
-}
-
-static const char *value_text(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char *json,
-	double number)
-{
-	const char *text = plain(ctx, json);
-
-	if (!json || isnan(number))
-		return !strcmp(f->section, "inputs") && strlen(text) == 64
-			? ap_arena_strndup(ctx->arena, text, 12)
-			: text;
-	return strcmp(f->section, "settings") ? number_text(ctx, f->key, number) : json;
-}
-
-static void figure_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
-	const char **is)
-{
-	*was = value_text(ctx, f, f->was, f->was_number);
-	*is = value_text(ctx, f, f->is, f->is_number);
-	if (f->changed && f->was && f->is && !strcmp(*was, *is)) {
-		*was = plain(ctx, f->was);
-		*is = plain(ctx, f->is);
-	}
 }
 
 static void add_figures(struct rows *rows, const struct ap_diff *d, const char *section,
@@ -149,11 +47,11 @@ static void add_figures(struct rows *rows, const struct ap_diff *d, const char *
 
 		if (!f->changed || strcmp(f->section, section) != 0)
 			continue;
-		row.cell[0] = label_of(ctx, f->key);
+		row.cell[0] = ap_diff_label(ctx, f->key);
 		if (named)
 			row.cell[0] = ap_arena_printf(ctx->arena, "%s: %s", section, row.cell[0]);
-		figure_texts(ctx, f, &row.cell[1], &row.cell[2]);
-		row.cell[3] = change_text(ctx, f->was_number, f->is_number);
+		ap_diff_texts(ctx, f, &row.cell[1], &row.cell[2]);
+		row.cell[3] = ap_diff_change(ctx, f->was_number, f->is_number);
 		AP_PUSH(ctx->arena, *rows, row);
 	}
 }
@@ -206,7 +104,7 @@ static void add_value(struct ap_ctx *ctx, struct ap_str *s, const struct ap_diff
 		ap_str_add(s, "; ");
 	if (*name->text)
 		ap_str_addf(s, "%s ", name->text);
-	ap_str_add(s, plain(ctx, json));
+	ap_str_add(s, ap_diff_plain(ctx, json));
 }
 
 /* What its fields were and are, those that say nothing of their own left out. */
@@ -308,7 +206,7 @@ static const char *move_bytes(struct ap_ctx *ctx, const struct ap_diff_line *l, 
 		if (l->field[i].field != AP_SAVED_BYTES || !json)
 			continue;
 		if (ap_parse_int(json, 0, INT64_MAX, &bytes) && ap_mul(bytes, l->n, &bytes))
-			return bytes_text(ctx, bytes);
+			return ap_diff_bytes(ctx, bytes);
 	}
 	return "";
 }
@@ -347,8 +245,8 @@ static struct ap_diff_row flow_row(struct ap_ctx *ctx, const struct ap_diff_flow
 	row.cell[1] = f->phase;
 	row.cell[2] = count_text(ctx, f->was.count);
 	row.cell[3] = count_text(ctx, f->is.count);
-	row.cell[4] = bytes_text(ctx, f->was.bytes);
-	row.cell[5] = bytes_text(ctx, f->is.bytes);
+	row.cell[4] = ap_diff_bytes(ctx, f->was.bytes);
+	row.cell[5] = ap_diff_bytes(ctx, f->is.bytes);
 	return row;
 }
 
@@ -385,8 +283,8 @@ static void add_headline(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_
 
 	if (!f || !f->was || !f->is)
 		return;
-	figure_texts(ctx, f, &was, &is);
-	change = change_text(ctx, f->was_number, f->is_number);
+	ap_diff_texts(ctx, f, &was, &is);
+	change = ap_diff_change(ctx, f->was_number, f->is_number);
 	ap_str_addf(s, "%s%s %s", s->len ? ", " : "", text, was);
 	if (f->changed)
 		ap_str_addf(s, " -> %s%s%s%s", is, *change ? " (" : "", change,

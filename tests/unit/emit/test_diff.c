@@ -265,10 +265,33 @@ START_TEST(test_figures)
 	text = write_as(&ctx, &d, "text", false);
 	/* what would look equal is shown in full */
 	ck_assert_ptr_nonnull(strstr(text, "p.json -> p.json\n"
-		"step time 1.52 s -> 1.48 s (-2.6 %), memory 1073741824 -> 1073741825 (+0.0 %), "
+		"step time 1.52 s -> 1.48 s (-2.6 %), memory 1073741824 B -> 1073741825 B (+0.0 %), "
 		"operators changed: 0 of 0\n"));
 	ck_assert_ptr_nonnull(strstr(text, "settings: memory  none -> 5"));
 	ck_assert_ptr_nonnull(strstr(text, "settings: new             [20,35]"));
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* Figures that no plan has are shown, too. */
+START_TEST(test_odd_figures)
+{
+	static const char *const odd[] = {"-1", "0", "1e308", "-1e308", "1e-300", "9223372036854775807"};
+	struct ap_ctx ctx = new_ctx();
+	struct ap_json *doc;
+	struct ap_diff d;
+	const char *text;
+
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+		struct plan_spec a = {.settings = "\"gap\":0"}, b = a;
+
+		b.step_time_s = b.total_bytes = b.work = odd[i];
+		compare(&ctx, &a, &b, &d);
+		ck_assert(!d.equal);
+		ck_assert_ptr_nonnull(strstr(write_as(&ctx, &d, "text", false), "step time 1.50 s -> "));
+		text = write_as(&ctx, &d, "json", false);
+		ck_assert_int_eq(ap_json_parse(&ctx, "d", text, strlen(text), 0, &doc), AP_OK);
+	}
 	free_ctx(&ctx);
 }
 END_TEST
@@ -389,7 +412,7 @@ int main(void)
 {
 	const TTest *const tests[] = {test_equal, test_layers_are_joined, test_new_and_gone,
 		test_renamed, test_collectives, test_moved_collective, test_redistributions,
-		test_parameters, test_figures, test_checkpoints, test_state_apart,
+		test_parameters, test_figures, test_odd_figures, test_checkpoints, test_state_apart,
 		test_plan_and_checkpoint};
 
 	return run_tests("diff", tests, NULL, sizeof tests / sizeof *tests);
