@@ -12,7 +12,7 @@
 
 /* A plan that was not searched: its own counts, priced and held against the memory. */
 static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
-	const int32_t *const *counts, struct ap_plan *plan, const struct ap_problem **problem)
+	const int32_t *const *counts, struct ap_plan *plan)
 {
 	char need[32], have[32];
 
@@ -23,12 +23,12 @@ static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
 			ap_choices_parallel_mode((size_t)run->opt->parallel_mode),
 			ap_format_bytes(plan->prediction.memory.total, need),
 			ap_format_bytes(plan->capacity_bytes, have));
-	return run->opt->problem_out ? ap_drive_table(&run->ctx, &in->request, problem) : AP_OK;
+	return AP_OK;
 }
 
 /* Cuts the batch and nothing else. */
 static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inputs *in,
-	struct ap_plan *plan, const struct ap_problem **problem)
+	struct ap_plan *plan)
 {
 	const char *why;
 	const int32_t *const *counts = ap_baseline_data_parallel(&run->ctx, in->graph,
@@ -37,19 +37,19 @@ static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inp
 	if (!counts)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--parallel-mode data_parallel: %s", why);
-	return plan_given(run, in, counts, plan, problem);
+	return plan_given(run, in, counts, plan);
 }
 
 /* Takes what is given and cuts the rest by MindSpore's fixed rule. */
 static enum ap_status plan_semi_auto(struct ap_run *run, const struct ap_inputs *in,
-	struct ap_plan *plan, const struct ap_problem **problem)
+	struct ap_plan *plan)
 {
 	const int32_t *const *fixed, *const *counts;
 
 	AP_TRY(ap_pins_make(&run->ctx, in->graph, in->machine->ndev, &in->step, in->request.given,
 		&fixed));
 	AP_TRY(ap_complete_batch(&run->ctx, in->graph, in->machine->ndev, &in->step, fixed, &counts));
-	return plan_given(run, in, counts, plan, problem);
+	return plan_given(run, in, counts, plan);
 }
 
 static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
@@ -63,9 +63,9 @@ static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
 	ap_stop_arm();
 	switch (o->parallel_mode) {
 	case AP_MODE_DATA_PARALLEL:
-		return plan_data_parallel(run, in, plan, problem);
+		return plan_data_parallel(run, in, plan);
 	case AP_MODE_SEMI_AUTO_PARALLEL:
-		return plan_semi_auto(run, in, plan, problem);
+		return plan_semi_auto(run, in, plan);
 	default:
 		return ap_drive_search(&run->ctx, &in->request, plan, problem);
 	}
@@ -102,6 +102,8 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	st = plan_it(run, &in, &plan, &problem);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
+	if (run->opt->problem_out && !problem && st == AP_OK) /* what needed no table has one, too */
+		AP_TRY(ap_drive_table(&run->ctx, &in.request, &problem));
 	ap_run_phase(run, "writing");
 	written = ap_out_plan(run, &plan, problem);
 	return written == AP_OK ? st : written;

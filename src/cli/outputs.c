@@ -207,7 +207,7 @@ enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct
 /* What a search or an evaluation made. */
 struct made {
 	const struct ap_plan *plan;
-	const struct ap_problem *problem;
+	const struct ap_problem *problem; /* NULL: the search was stopped before there was one */
 };
 
 /* dot may take seconds: a time limit, which is one of the search, leaves them to it, a signal not. */
@@ -225,6 +225,8 @@ static enum ap_status stage_problem(struct ap_run *run, const char *path, const 
 {
 	struct ap_output_sink sink;
 
+	if (!m->problem)
+		return AP_STOPPED;
 	AP_TRY(ap_out_open(run, path, &sink));
 	ap_problem_write_json(m->problem, ap_output_write_fn, &sink);
 	return AP_OK;
@@ -268,13 +270,13 @@ static void summarize(struct ap_run *run, const struct ap_plan *plan, struct ap_
 		ap_emit_summary(plan, text);
 }
 
-/* A picture that takes too long when we are told to stop is no reason to lose the plan. */
-static enum ap_status leave_out(struct ap_run *run, const char *path)
+/* What takes too long when we are told to stop is no reason to lose the plan. */
+static enum ap_status leave_out(struct ap_run *run, const char *path, const char *hint)
 {
 	struct ap_where where = {.file = path};
 
 	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &where, NULL,
-		"is left out, for the run was stopped; `autopar-plan render` draws it from the plan");
+		"is left out, for the run was stopped%s", hint);
 }
 
 /* *taken: one of the files is standard output. */
@@ -283,11 +285,12 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 	static const struct {
 		enum ap_opt_id id;
 		enum ap_status (*stage)(struct ap_run *, const char *, const struct made *);
+		const char *hint; /* where it is left out */
 	} writers[] = { /* in the order in which they are put in place */
-		{AP_OPT_dot_out, stage_picture},
-		{AP_OPT_problem_out, stage_problem},
-		{AP_OPT_plan_out, stage_plan},
-		{AP_OPT_strategy_ckpt_save_file, stage_strategy},
+		{AP_OPT_dot_out, stage_picture, "; `autopar-plan render` draws it from the plan"},
+		{AP_OPT_problem_out, stage_problem, ""},
+		{AP_OPT_plan_out, stage_plan, ""},
+		{AP_OPT_strategy_ckpt_save_file, stage_strategy, ""},
 	};
 	enum ap_status outcome = AP_OK;
 
@@ -298,7 +301,7 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 		*taken |= path && !strcmp(path, "-");
 		if (st == AP_STOPPED) {
 			outcome = AP_STOPPED;
-			st = leave_out(run, path);
+			st = leave_out(run, path, writers[i].hint);
 		}
 		AP_TRY(st);
 	}
