@@ -27,6 +27,23 @@ outputs() {
     plan odd "$root/models/multiple_mix.json" --chip a100-80 --device-num 6 \
       --batch 96 --executor generic
     "$bin" solve odd.problem.json --write-lp odd.lp --write-wcsp odd.wcsp >odd.again.json
+    plan recursion "$root/models/gpt3_1.3b.json" --chip ascend910c --device-num 24 \
+      --micro-batches 4 --enable-parallel-optimizer --search-mode recursive_programming
+    plan tight "$root/models/multiple_mix.json" --chip h100-80 --device-num 16 --memory 913MB \
+      --search-mode recursive_programming
+    plan propagation "$root/models/resnet50.json" "$root/models/topo/ascend910_16p.json" \
+      --chip ascend910a --search-mode sharding_propagation
+    plan semi "$root/models/wide_deep.json" --chip ascend910b --device-num 16 \
+      --parallel-mode semi_auto_parallel
+    plan batch "$root/models/resnet50.json" --chip ascend910b --device-num 16 \
+      --parallel-mode data_parallel
+    plan loaded "$root/models/gpt3_1.3b.json" --chip ascend910b --device-num 32 \
+      --strategy-ckpt-load-file gpt.ckpt
+    pictures gpt
+    pictures propagation
+    differences gpt.plan.json loaded.plan.json
+    differences mix.ckpt odd.ckpt.json
+    differences propagation.plan.json batch.ckpt
   )
 }
 
@@ -38,7 +55,21 @@ plan() {
     --dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
   "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json" \
     2>>"$name.err"
-  "$bin" solve "$name.problem.json" >"$name.solution.json"
+  if [ -e "$name.problem.json" ]; then # some modes make no table
+    "$bin" solve "$name.problem.json" >"$name.solution.json"
+  fi
+}
+
+pictures() { # NAME
+  for detail in fold full; do
+    "$bin" render "$1.plan.json" --dot-out "$1.$detail.dot" --detail $detail
+  done
+}
+
+differences() { # OLD NEW
+  for form in text json markdown; do
+    "$bin" diff "$1" "$2" --format $form >"$1.$2.$form" || [ $? -eq 1 ]
+  done
 }
 
 status=0
