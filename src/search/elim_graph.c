@@ -10,6 +10,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+enum { FEW = 32 };
+
 static struct ap_arena *arena(const struct ap_egraph *g)
 {
 	return g->ctx->scratch;
@@ -115,6 +117,7 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 	g->head = AP_NEW_N(ctx->scratch, ap_id, p->n);
 	g->degree = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	g->mark = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	g->place = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	for (ap_id v = 0; v < p->n; v++) {
 		g->k[v] = p->node[v].k;
 		g->head[v] = AP_NONE;
@@ -125,12 +128,6 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 }
 
 /* ---- cliques ---- */
-
-static int by_id(const void *a, const void *b)
-{
-	ap_id x = *(const ap_id *)a, y = *(const ap_id *)b;
-	return (x > y) - (x < y);
-}
 
 static void start_clique(struct ap_egraph *g, ap_id v)
 {
@@ -155,9 +152,34 @@ static double join(struct ap_egraph *g, const struct ap_efactor *f)
 	return grow;
 }
 
+static int by_id(const void *a, const void *b)
+{
+	ap_id x = *(const ap_id *)a, y = *(const ap_id *)b;
+	return (x > y) - (x < y);
+}
+
+/* Few as most cliques have of them are sorted by insertion. */
+static void sort_ids(ap_id *v, size_t n)
+{
+	if (n > FEW) {
+		qsort(v, n, sizeof *v, by_id);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		ap_id id = v[i];
+		size_t j = i;
+		for (; j > 0 && v[j - 1] > id; j--)
+			v[j] = v[j - 1];
+		v[j] = id;
+	}
+}
+
 static void sort_clique(struct ap_egraph *g)
 {
-	qsort(g->clique.v, g->clique.n, sizeof *g->clique.v, by_id);
+	ap_id *v = g->clique.v;
+	sort_ids(v, g->clique.n);
+	for (size_t i = 0; i < g->clique.n; i++)
+		g->place[v[i]] = (uint32_t)i;
 }
 
 /* Fills list and clique with what v is joined to; false as soon as the cells exceed cap. */
@@ -184,22 +206,12 @@ static bool gather(struct ap_egraph *g, ap_id v, double cap, double *cells)
 
 /* ---- eliminations ---- */
 
-static int by_mask(const void *a, const void *b)
+static bool input_before(struct ap_einput a, struct ap_einput b)
 {
-	const struct ap_einput *x = a, *y = b;
-	if (x->mask != y->mask)
-		return x->mask < y->mask ? -1 : 1;
-	return (x->table > y->table) - (x->table < y->table);
+	return a.mask != b.mask ? a.mask < b.mask : a.table < b.table;
 }
 
-static uint32_t place(const struct ap_egraph *g, ap_id v)
-{
-	const ap_id *at = bsearch(&v, g->clique.v, g->clique.n, sizeof v, by_id);
-	assert(at);
-	return (uint32_t)(at - g->clique.v);
-}
-
-/* Fills g->input with the factors of list, their nodes as places in the clique. */
+/* Fills g->input with the factors of list, their nodes as places in the clique, sorted. */
 static void make_inputs(struct ap_egraph *g, const ap_id *list, size_t n)
 {
 	g->input.n = 0;
@@ -207,10 +219,14 @@ static void make_inputs(struct ap_egraph *g, const ap_id *list, size_t n)
 		const struct ap_efactor *f = &g->factor.v[list[i]];
 		struct ap_einput input = {0, f->table};
 		for (uint32_t j = 0; j < f->nscope; j++)
-			input.mask |= UINT64_C(1) << place(g, f->scope[j]);
+			input.mask |= UINT64_C(1) << g->place[f->scope[j]];
 		AP_PUSH(arena(g), g->input, input);
+		struct ap_einput *in = g->input.v;
+		size_t j = i;
+		for (; j > 0 && input_before(input, in[j - 1]); j--)
+			in[j] = in[j - 1];
+		in[j] = input;
 	}
-	qsort(g->input.v, n, sizeof *g->input.v, by_mask);
 }
 
 /* Index into done of eliminating v, of the clique, from the factors of list. */
@@ -218,7 +234,7 @@ static ap_id sign(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
 {
 	make_inputs(g, list, n);
 	g->key.n = 0;
-	AP_PUSH(arena(g), g->key, place(g, v));
+	AP_PUSH(arena(g), g->key, g->place[v]);
 	if (!g->share)
 		AP_PUSH(arena(g), g->key, v);
 	for (size_t i = 0; i < n; i++) {
@@ -250,7 +266,7 @@ static ap_id reduce(struct ap_egraph *g, ap_id v, size_t cells)
 		dim[i] = g->k[g->clique.v[i]];
 	struct ap_reduction r = {
 		.width = width,
-		.at = place(g, v),
+		.at = g->place[v],
 		.dim = dim,
 		.ninput = (uint32_t)g->input.n,
 		.input = ap_arena_memdup(arena(g), g->input.v, g->input.n * sizeof *g->input.v),
@@ -268,10 +284,10 @@ static void retire(struct ap_egraph *g, ap_id factor)
 		g->degree[f->scope[i]]--;
 }
 
-/* Replaces the factors of list, whose nodes are the clique, by one without v. */
-static void step(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
+/* Replaces the factors of list, whose nodes are the clique and whose elimination has this
+ * signature, by one without v. */
+static void step(struct ap_egraph *g, ap_id v, ap_id signature, const ap_id *list, size_t n)
 {
-	ap_id signature = sign(g, v, list, n);
 	size_t cells = 1;
 	uint32_t nscope = 0;
 	ap_id *scope = AP_NEW_N(arena(g), ap_id, g->clique.n);
@@ -281,8 +297,10 @@ static void step(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
 			cells *= g->k[g->clique.v[i]];
 		}
 	}
-	if (g->done.v[signature] == AP_NONE)
+	if (g->done.v[signature] == AP_NONE) {
+		make_inputs(g, list, n);
 		g->done.v[signature] = reduce(g, v, cells);
+	}
 	for (size_t i = 0; i < n; i++)
 		retire(g, list[i]);
 	struct ap_estep s = {
@@ -296,13 +314,13 @@ static void step(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
 		add_factor(g, s.result, nscope, scope);
 }
 
-void ap_egraph_eliminate(struct ap_egraph *g, ap_id v)
+void ap_egraph_eliminate(struct ap_egraph *g, ap_id v, ap_id signature)
 {
 	double cells;
 	bool whole = gather(g, v, INFINITY, &cells);
 	assert(whole && cells <= g->cap);
 	(void)whole;
-	step(g, v, g->list.v, g->list.n);
+	step(g, v, signature, g->list.v, g->list.n);
 }
 
 /* Makes the clique that of v and as many of the factors as the cap allows, from the front of list;
@@ -337,7 +355,7 @@ void ap_egraph_split(struct ap_egraph *g, ap_id v)
 	ap_id *clique = ap_arena_memdup(arena(g), g->clique.v, nclique * sizeof *clique);
 	for (size_t done = 0; done < n;) {
 		size_t part = take_part(g, v, list + done, n - done);
-		step(g, v, list + done, part);
+		step(g, v, sign(g, v, list + done, part), list + done, part);
 		done += part;
 	}
 	g->split = true;

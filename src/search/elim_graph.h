@@ -36,6 +36,7 @@ struct ap_egraph {
 	ap_id *head; /* by node, into link */
 	uint32_t *degree; /* by node: live factors */
 	uint32_t *mark, stamp; /* by node: seen in the gathering at hand */
+	uint32_t *place; /* by node: in the clique, if it is there */
 	double work, cells;
 	bool split;
 };
@@ -48,9 +49,9 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
  * result would exceed the cap. */
 ap_id ap_egraph_signature(struct ap_egraph *g, ap_id v, double *work);
 
-/* Eliminates v as a whole, or in parts that each keep to the cap. The nodes that were joined to v
- * are returned in g->clique (v among them). */
-void ap_egraph_eliminate(struct ap_egraph *g, ap_id v);
+/* Eliminates v as a whole, its present signature being known, or in parts that each keep to the cap.
+ * The nodes that were joined to v are returned in g->clique (v among them). */
+void ap_egraph_eliminate(struct ap_egraph *g, ap_id v, ap_id signature);
 void ap_egraph_split(struct ap_egraph *g, ap_id v);
 
 #endif

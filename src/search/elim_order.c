@@ -151,7 +151,7 @@ static void eliminate_class(struct order *o, ap_id c)
 	for (size_t i = 0; i < n; i++) {
 		if (o->gone[member[i]] || o->class_of[member[i]] != c)
 			continue;
-		ap_egraph_eliminate(o->g, member[i]);
+		ap_egraph_eliminate(o->g, member[i], c);
 		update(o, member[i]);
 	}
 	if (o->class.v[c].count)
@@ -173,7 +173,8 @@ static void split_one(struct order *o)
 	update(o, best);
 }
 
-static void eliminate_all(struct ap_egraph *g, bool amortise)
+/* Gives up as soon as the work is that of the rival (INFINITY: never). */
+static bool eliminate_all(struct ap_egraph *g, bool amortise, double rival_work)
 {
 	struct ap_arena *arena = g->ctx->scratch;
 	uint32_t n = g->p->n;
@@ -186,25 +187,29 @@ static void eliminate_all(struct ap_egraph *g, bool amortise)
 		classify(&o, v);
 	while (o.left) {
 		ap_id c;
+		if (g->work >= rival_work)
+			return false;
 		if (next_class(&o, &c))
 			eliminate_class(&o, c);
 		else
 			split_one(&o);
 	}
+	return true;
 }
 
 struct attempt {
 	double cap; /* cells of one table */
 	bool amortise;
+	double rival_work; /* at which it is not wanted any more */
 };
 
+/* NULL when it is not wanted. */
 static struct ap_egraph *try_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options, struct attempt a)
 {
 	struct ap_egraph *g = AP_NEW(ctx->scratch, struct ap_egraph);
 	ap_egraph_init(g, ctx, p, options, a.cap);
-	eliminate_all(g, a.amortise);
-	return g;
+	return eliminate_all(g, a.amortise, a.rival_work) ? g : NULL;
 }
 
 static bool fits(const struct ap_egraph *g, const struct ap_elim_options *options)
@@ -248,20 +253,31 @@ static double least_cap(const struct ap_problem *p)
 	return k;
 }
 
+/* Both orders, the better one; where equal layers make eliminations the same one, that in rounds
+ * soon shows that the other need not be followed to its end. */
+static const struct ap_egraph *best_plan(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_elim_options *options, double cap)
+{
+	struct ap_egraph *rounds = NULL, *plain;
+	struct attempt a = {cap, true, INFINITY};
+	if (!options->no_share)
+		rounds = try_plan(ctx, p, options, a);
+	if (rounds && !rounds->split && fits(rounds, options))
+		a.rival_work = rounds->work;
+	a.amortise = false;
+	plain = try_plan(ctx, p, options, a);
+	return plain && (!rounds || better(plain, rounds, options)) ? plain : rounds;
+}
+
 const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	double least = least_cap(p);
-	struct attempt a = {(double)options->table_bytes / sizeof(double), false};
-	a.cap = a.cap > least ? a.cap : least;
-	for (;; a.cap = a.cap / 8 > least ? a.cap / 8 : least) {
-		a.amortise = false;
-		struct ap_egraph *plain = try_plan(ctx, p, options, a);
-		a.amortise = true;
-		struct ap_egraph *rounds = options->no_share ? plain : try_plan(ctx, p, options, a);
-		struct ap_egraph *best = better(plain, rounds, options) ? plain : rounds;
-		if (fits(best, options) || a.cap <= least)
+	double least = least_cap(p), cap = (double)options->table_bytes / sizeof(double);
+	cap = cap > least ? cap : least;
+	for (;; cap = cap / 8 > least ? cap / 8 : least) {
+		const struct ap_egraph *best = best_plan(ctx, p, options, cap);
+		if (fits(best, options) || cap <= least)
 			return finish(ctx, best);
 		ap_arena_release(ctx->scratch, mark);
 	}
