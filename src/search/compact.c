@@ -30,6 +30,17 @@ bool ap_domain_empty(const struct ap_problem *p, const struct ap_domain *d)
 	return false;
 }
 
+struct list { /* what the candidates of a node that are left cost */
+	const double *cost;
+	const int64_t *memory;
+};
+
+struct list_key { /* without padding */
+	struct list of;
+	uint32_t k;
+	ap_id set;
+};
+
 struct maker {
 	struct ap_ctx *ctx;
 	const struct ap_problem *p;
@@ -39,7 +50,10 @@ struct maker {
 	ap_id *place; /* of a node in the rest, AP_NONE: settled */
 	ap_id *set; /* number of a node's domain among the distinct ones */
 	struct ap_map *cuts; /* matrix and the two domains -> matrix of the rest */
-	double **cost; /* by node of the rest */
+	struct ap_map *list_ids; /* nodes that share their lists share what is cut of them */
+	struct { struct list *v; size_t n, cap; } list;
+	struct ap_pnode *rest;
+	double **cost; /* by node of the rest: its own, with edges folded into it; NULL: none are */
 	int64_t **memory;
 	struct { struct ap_pedge *v; size_t n, cap; } edge;
 	struct { struct ap_pmatrix *v; size_t n, cap; } matrix;
@@ -68,24 +82,49 @@ static void settle(struct maker *m, ap_id v)
 	m->out->memory += m->by_memory && node->memory ? node->memory[c] : 0;
 }
 
-static void keep(struct maker *m, struct ap_pnode *rest, ap_id v, ap_id place)
+static struct list cut_list(struct maker *m, ap_id v)
 {
 	const struct ap_pnode *node = &m->p->node[v];
 	const struct ap_domain *d = &m->d[v];
+	struct list l = {node->cost, m->by_memory ? node->memory : NULL};
+	double *cost;
+	int64_t *memory;
+	if (whole(m, v) && (l.memory || !m->by_memory))
+		return l;
+	cost = ap_arena_alloc_raw(m->ctx->scratch, d->n, sizeof *cost);
+	memory = m->by_memory ? AP_NEW_N(m->ctx->scratch, int64_t, d->n) : NULL;
+	for (uint32_t i = 0; i < d->n; i++)
+		cost[i] = l.cost[d->c[i]];
+	for (uint32_t i = 0; l.memory && i < d->n; i++)
+		memory[i] = l.memory[d->c[i]];
+	return (struct list){cost, memory};
+}
+
+static void keep(struct maker *m, ap_id v, ap_id place)
+{
+	const struct ap_pnode *node = &m->p->node[v];
+	struct list_key key = {{node->cost, node->memory}, node->k, m->set[v]};
+	bool fresh;
+	ap_id id = ap_map_put(m->list_ids, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(m->ctx->scratch, m->list, cut_list(m, v));
 	m->place[v] = place;
 	m->out->node[place] = v;
-	double *cost = ap_arena_alloc_raw(m->ctx->scratch, d->n, sizeof *cost);
-	for (uint32_t i = 0; i < d->n; i++)
-		cost[i] = node->cost[d->c[i]];
-	m->cost[place] = cost;
-	if (m->by_memory) {
-		int64_t *memory = AP_NEW_N(m->ctx->scratch, int64_t, d->n);
-		for (uint32_t i = 0; node->memory && i < d->n; i++)
-			memory[i] = node->memory[d->c[i]];
-		m->memory[place] = memory;
-	}
-	rest[place] = (struct ap_pnode){.name = node->name, .k = d->n, .cost = cost,
-		.memory = m->memory[place]};
+	m->rest[place] = (struct ap_pnode){.name = node->name, .k = m->d[v].n,
+		.cost = m->list.v[id].cost, .memory = m->list.v[id].memory};
+}
+
+/* From now on the lists of this node of the rest are its own. */
+static void own_lists(struct maker *m, ap_id place)
+{
+	struct ap_pnode *node = &m->rest[place];
+	if (m->cost[place])
+		return;
+	node->cost = m->cost[place] =
+		ap_arena_memdup(m->ctx->scratch, node->cost, node->k * sizeof *node->cost);
+	if (m->by_memory)
+		node->memory = m->memory[place] = ap_arena_memdup(m->ctx->scratch, node->memory,
+			node->k * sizeof *node->memory);
 }
 
 /* Of an edge at least one end of which is settled. */
@@ -93,6 +132,8 @@ static void fold_edge(struct maker *m, const struct ap_pedge *e)
 {
 	const struct ap_pmatrix *x = &m->p->matrix[e->matrix];
 	ap_id u = m->place[e->u], v = m->place[e->v], open = u != AP_NONE ? u : v;
+	if (open != AP_NONE)
+		own_lists(m, open);
 	for (uint32_t i = 0; i < m->d[e->u].n; i++) {
 		for (uint32_t j = 0; j < m->d[e->v].n; j++) {
 			size_t at = (size_t)m->d[e->u].c[i] * x->cols + m->d[e->v].c[j];
@@ -150,12 +191,12 @@ static uint32_t count_open(const struct ap_problem *p, const struct ap_domain *d
 	return n;
 }
 
-static void cut_nodes(struct maker *m, struct ap_pnode *rest)
+static void cut_nodes(struct maker *m)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < m->p->n; i++) {
 		if (m->d[i].n > 1)
-			keep(m, rest, i, n++);
+			keep(m, i, n++);
 		else
 			settle(m, i);
 	}
@@ -178,20 +219,21 @@ const struct ap_compact *ap_compact_make(struct ap_ctx *ctx, const struct ap_pro
 	struct ap_arena *arena = ctx->scratch;
 	struct maker m = {.ctx = ctx, .p = p, .d = domain};
 	uint32_t n = count_open(p, domain);
-	struct ap_pnode *rest = AP_NEW_N(arena, struct ap_pnode, n);
 	m.out = AP_NEW(arena, struct ap_compact);
 	m.out->node = AP_NEW_N(arena, ap_id, n);
 	m.out->domain = domain;
 	m.by_memory = p->memory_limit != AP_NO_LIMIT;
 	m.place = AP_NEW_N(arena, ap_id, p->n);
+	m.rest = AP_NEW_N(arena, struct ap_pnode, n);
 	m.cost = AP_NEW_N(arena, double *, n);
 	m.memory = AP_NEW_N(arena, int64_t *, n);
 	m.cuts = ap_map_create(arena);
+	m.list_ids = ap_map_create(arena);
 	number_domains(&m);
-	cut_nodes(&m, rest);
+	cut_nodes(&m);
 	cut_edges(&m);
 	m.out->p = (struct ap_problem){
-		.n = n, .node = rest,
+		.n = n, .node = m.rest,
 		.nedge = (uint32_t)m.edge.n, .edge = m.edge.v,
 		.nmatrix = (uint32_t)m.matrix.n, .matrix = m.matrix.v,
 		.memory_limit = m.by_memory ? p->memory_limit - m.out->memory : AP_NO_LIMIT,

@@ -40,10 +40,9 @@ static void add_words(struct ap_egraph *g, const void *p, size_t n)
 	}
 }
 
-static ap_id node_table(struct ap_egraph *g, ap_id v, bool by_memory)
+static ap_id table_of_costs(struct ap_egraph *g, ap_id v, bool with_memory)
 {
 	const struct ap_pnode *node = &g->p->node[v];
-	bool with_memory = by_memory && node->memory;
 	g->key.n = 0;
 	AP_PUSH(arena(g), g->key, (uint64_t)AP_ET_NODE << 32 | node->k);
 	AP_PUSH(arena(g), g->key, with_memory);
@@ -51,6 +50,25 @@ static ap_id node_table(struct ap_egraph *g, ap_id v, bool by_memory)
 	if (with_memory)
 		add_words(g, node->memory, node->k);
 	return intern(g, (struct ap_etable){AP_ET_NODE, v, 0, node->k});
+}
+
+/* Nodes that share their lists are known by these. */
+static ap_id node_table(struct ap_egraph *g, ap_id v, bool by_memory)
+{
+	const struct ap_pnode *node = &g->p->node[v];
+	struct { /* without padding */
+		const double *cost;
+		const int64_t *memory;
+		uint64_t k;
+	} key = {node->cost, by_memory ? node->memory : NULL, node->k};
+	bool fresh;
+	ap_id id;
+	if (!g->share)
+		return table_of_costs(g, v, key.memory);
+	id = ap_map_put(g->lists, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(arena(g), g->table_of, table_of_costs(g, v, key.memory));
+	return g->table_of.v[id];
 }
 
 static ap_id derived_table(struct ap_egraph *g, enum ap_etable_kind kind, ap_id a, ap_id b,
@@ -111,6 +129,7 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 {
 	*g = (struct ap_egraph){.ctx = ctx, .p = p, .share = !options->no_share, .cap = cap};
 	g->symbols = ap_map_create(ctx->scratch);
+	g->lists = ap_map_create(ctx->scratch);
 	g->scopes = ap_map_create(ctx->scratch);
 	g->signatures = ap_map_create(ctx->scratch);
 	g->k = AP_NEW_N(ctx->scratch, uint32_t, p->n);

@@ -18,10 +18,12 @@ struct ap_egraph {
 	double cap; /* cells a table may have */
 	uint32_t *k;
 	struct ap_map *symbols; /* how a table comes about -> table */
+	struct ap_map *lists; /* a node's lists, by address -> index into table_of */
 	struct ap_map *scopes; /* scope -> index into at_scope */
 	struct ap_map *signatures; /* of eliminations -> index into done */
 	uint64_t serial; /* keeps signatures apart when nothing is shared */
 	struct { struct ap_etable *v; size_t n, cap; } table;
+	struct { ap_id *v; size_t n, cap; } table_of;
 	struct { struct ap_reduction *v; size_t n, cap; } reduction;
 	struct { struct ap_efactor *v; size_t n, cap; } factor;
 	struct { bool *v; size_t n, cap; } alive; /* by factor */
