@@ -161,20 +161,55 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	return st;
 }
 
-const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
+/* A table of the same prices with other candidates left. */
+static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t, bool by_memory,
+	const uint32_t *only)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
 	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
-	const struct ap_table *again;
+	const struct ap_table *made;
 
-	params->by_memory = true;
+	params->by_memory = by_memory;
 	mk->ctx = ctx;
 	mk->params = params;
+	mk->only = only;
 	mk->classes = (struct ap_class_list){0};
 	open_workers(mk);
-	again = finish(mk);
+	made = finish(mk);
 	close_workers(mk);
-	return again;
+	return made;
+}
+
+const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
+{
+	return again(ctx, t, true, t->making->only);
+}
+
+/* AP_NONE: the kind has no such candidate. */
+static uint32_t find_candidate(const struct ap_kind *kd, const int32_t *count)
+{
+	size_t bytes = kd->space.nfactor * sizeof *count;
+
+	for (uint32_t c = 0; c < kd->k; c++)
+		if (memcmp(kd->space.count + (size_t)c * kd->space.nfactor, count, bytes) == 0)
+			return c;
+	return AP_NONE;
+}
+
+const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,
+	const int32_t *const *fixed)
+{
+	const struct ap_making *mk = t->making;
+	uint32_t *only = AP_NEW_N(ctx->arena, uint32_t, mk->g->nnode);
+
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		const struct ap_kind *kd = &mk->kinds.v[mk->kind_of[i]];
+
+		only[i] = fixed[i] ? find_candidate(kd, fixed[i]) : AP_NONE;
+		if (fixed[i] && only[i] == AP_NONE)
+			return NULL;
+	}
+	return again(ctx, t, false, only);
 }
 
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)

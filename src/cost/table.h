@@ -52,6 +52,11 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
  * are those of t. */
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
+/* The table in which some nodes are fixed to counts (rows NULL: not), at the prices of t, which must not
+ * be narrowed itself; NULL where t has no such candidate. */
+const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,
+	const int32_t *const *fixed);
+
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);
 

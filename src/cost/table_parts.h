@@ -70,6 +70,8 @@ struct ap_making {
 		struct ap_tie *v;
 		size_t n, cap;
 	} links;
+	const uint32_t *only; /* [nnode] candidate of the kind that a node is left; AP_NONE: all of
+			       * them; NULL: for all nodes */
 	uint32_t *class_of; /* [nnode] */
 	struct ap_class_list {
 		struct ap_class {

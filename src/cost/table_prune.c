@@ -296,18 +296,38 @@ static bool prune_round(struct ap_making *mk)
 	return dropped;
 }
 
+static void first_class(struct ap_making *mk, ap_id node)
+{
+	uint32_t kind = mk->kind_of[node];
+	uint32_t only = mk->only ? mk->only[node] : AP_NONE;
+	struct ap_class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1};
+	uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
+
+	for (uint32_t j = 0; j < c.k; j++)
+		candidate[j] = only == AP_NONE ? j : only;
+	c.candidate = candidate;
+	AP_PUSH(mk->ctx->arena, mk->classes, c);
+}
+
+/* Nodes of one kind, and of one candidate where that was fixed later on. */
+static void first_classes(struct ap_making *mk)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+
+	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
+		bool fresh;
+
+		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
+		if (fresh)
+			first_class(mk, i);
+	}
+}
+
 void ap_table_classes(struct ap_making *mk)
 {
-	mk->class_of = mk->kind_of;
-	for (uint32_t i = 0; i < mk->kinds.n; i++) {
-		struct ap_class c = {.kind = i, .k = mk->kinds.v[i].k};
-		uint32_t *all = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
-
-		for (uint32_t j = 0; j < c.k; j++)
-			all[j] = j;
-		c.candidate = all;
-		AP_PUSH(mk->ctx->arena, mk->classes, c);
-	}
+	first_classes(mk);
 	for (int r = 0; mk->params->prune && r < ROUNDS; r++)
 		if (!prune_round(mk))
 			break;

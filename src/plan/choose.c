@@ -54,6 +54,35 @@ static bool fits(const struct ap_chosen *c, int64_t limit)
 	return c->choice.memory + ap_fit_temporary_bytes(c->table, c->choice.pick) <= limit;
 }
 
+/* Candidate of node i with these counts; where it was pruned, the cheapest one. */
+static uint32_t candidate_of(const struct ap_table *t, ap_id i, const int32_t *count)
+{
+	const struct ap_table_class *cls = &t->cls[t->class_of[i]];
+	uint32_t best = 0;
+
+	for (uint32_t c = 0; c < cls->k; c++) {
+		if (memcmp(cls->count + (size_t)c * cls->nfactor, count,
+			    cls->nfactor * sizeof *count) == 0)
+			return c;
+		if (cls->cost[c] < cls->cost[best])
+			best = c;
+	}
+	return best;
+}
+
+static const uint32_t *start_of(struct ap_ctx *ctx, const struct ap_table *t,
+	const int32_t *const *counts)
+{
+	uint32_t *pick;
+
+	if (!counts)
+		return NULL;
+	pick = AP_NEW_N(ctx->arena, uint32_t, t->graph->nnode);
+	for (ap_id i = 0; i < t->graph->nnode; i++)
+		pick[i] = candidate_of(t, i, counts[i]);
+	return pick;
+}
+
 /* Where nothing or little was found: a plan of little memory, from either table. */
 static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const struct ap_table *plain, struct ap_chosen *c)
@@ -72,9 +101,9 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	c->table = plain;
 }
 
-/* Again, on a table that was pruned with an eye on memory. */
+/* On a table that was pruned with an eye on memory. */
 static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, struct ap_chosen *c)
+	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
 	const struct ap_table *plain = c->table;
 	struct ap_budget budget = rq->budget;
@@ -82,34 +111,49 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (budget.work > 0)
 		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
 	c->table = ap_table_by_memory(ctx, plain);
+	budget.start[0] = start_of(ctx, c->table, start);
 	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
 	if (c->choice.outcome != AP_OUT_INFEASIBLE)
 		fall_back(ctx, rq, engine, plain, c);
 }
 
-/*
- * First without the memory limit: when that optimum fits, it is the answer. Where the search is
- * stopped or spent before it found a plan that fits, one of little memory is better than none.
- */
-enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *c)
+/* Without regard to the memory. True: that is the answer. */
+static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, struct ap_chosen *c)
 {
-	*c = (struct ap_chosen){0};
-	AP_TRY(ap_choose_table(ctx, rq, fixed, &c->table));
 	engine->solve(ctx, c->table->problem, &rq->budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
-		return AP_OK;
+		return true;
 	if (ap_chosen_any(c) && fits(c, ap_choose_limit_bytes(rq)))
-		return AP_OK;
-	if (ap_ctx_stopped(ctx)) {
-		c->choice.outcome = AP_OUT_LIMIT;
-		fall_back(ctx, rq, engine, c->table, c);
+		return true;
+	if (engine->flags & AP_ENGINE_MEMORY && !ap_ctx_stopped(ctx))
+		return false;
+	c->choice.outcome = AP_OUT_LIMIT;
+	return true;
+}
+
+/*
+ * First without the memory limit, unless the plan to start from says that it binds: when that
+ * optimum fits, it is the answer. Where the search is stopped or spent before it found a plan that
+ * fits, one of little memory is better than none.
+ */
+enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
+	struct ap_chosen *c)
+{
+	bool binds = hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
+
+	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name};
+	if (hints && hints->wider && fixed)
+		c->table = ap_table_narrow(ctx, hints->wider, fixed);
+	if (!c->table)
+		AP_TRY(ap_choose_table(ctx, rq, fixed, &c->table));
+	if (!binds && choose_unlimited(ctx, rq, engine, c)) {
+		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c))
+			fall_back(ctx, rq, engine, c->table, c);
 		return AP_OK;
 	}
-	if (engine->flags & AP_ENGINE_MEMORY)
-		choose_limited(ctx, rq, engine, c);
-	else
-		c->choice.outcome = AP_OUT_LIMIT;
+	choose_limited(ctx, rq, engine, hints ? hints->start : NULL, c);
 	return AP_OK;
 }
 

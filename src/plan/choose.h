@@ -26,12 +26,20 @@ int64_t ap_choose_limit_bytes(const struct ap_request *rq);
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table **out);
 
+/* What is known before a search. */
+struct ap_hints {
+	const struct ap_table *wider; /* of the same request with no more fixed: its prices can be used */
+	const int32_t *const *start; /* counts of a plan to start from */
+	bool limit_binds; /* the memory limit is expected to bind */
+};
+
 /*
- * The engine's choice that fits the memory, some operators fixed. AP_OK with any outcome; AP_LIMIT,
- * with a message, where the table would be too large.
+ * The engine's choice that fits the memory, some operators fixed. hints, and what is in it, may be
+ * NULL. AP_OK with any outcome; AP_LIMIT, with a message, where the table would be too large.
  */
 enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, const int32_t *const *fixed, struct ap_chosen *out);
+	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
+	struct ap_chosen *out);
 
 /* Says why a choice is infeasible: what is short and by how much. AP_INFEASIBLE. */
 enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,

@@ -18,6 +18,7 @@ struct driving {
 	const int32_t *const *fixed; /* by the graph and the request; NULL: nothing is */
 	bool recursion_only;
 	struct ap_recursive recursion;
+	struct ap_hints hints;
 	struct ap_chosen chosen; /* by the engine; table NULL: it did not run */
 	struct ap_rivals rivals;
 	double lower_bound_s;
@@ -73,11 +74,23 @@ static void add_cautious(struct driving *d)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
+/* The recursion, within the memory limit where that binds. */
 static void run_recursion(struct driving *d)
 {
-	ap_plan_recursive(d->ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed,
-		ap_choose_limit_bytes(d->rq), &d->recursion);
+	const struct ap_request *rq = d->rq;
+	int64_t limit = ap_choose_limit_bytes(rq);
+
+	ap_plan_recursive(d->ctx, rq->graph, rq->machine, rq->step, d->fixed, AP_NO_LIMIT,
+		&d->recursion);
 	d->work += d->recursion.work;
+	d->hints.limit_binds = d->recursion.memory_bytes > limit;
+	if (d->hints.limit_binds) {
+		ap_plan_recursive(d->ctx, rq->graph, rq->machine, rq->step, d->fixed, limit,
+			&d->recursion);
+		d->work += d->recursion.work;
+	}
+	if (d->recursion.allowed)
+		d->hints.start = d->recursion.counts;
 }
 
 /* The recursion with the whole gradient exchange charged. */
@@ -133,7 +146,7 @@ static enum ap_status add_engine(struct driving *d)
 	struct ap_chosen *c = &d->chosen;
 	bool optimal;
 
-	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, c));
+	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints, c));
 	d->work += c->choice.work;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
@@ -160,7 +173,7 @@ static enum ap_status add_proof(struct driving *d)
 
 	if (ap_rival_fits(&d->rivals) || ap_ctx_stopped(d->ctx))
 		return AP_OK;
-	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, c));
+	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, NULL, c));
 	d->work += c->choice.work;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
@@ -232,7 +245,10 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 {
 	bool stopped = ap_ctx_stopped(d->ctx) && d->chosen.choice.outcome != AP_OUT_OPTIMAL;
-	const struct ap_plan *best = ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
+	const struct ap_plan *best;
+
+	d->rivals.table = d->chosen.table;
+	best = ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
 
 	if (!best)
 		return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",

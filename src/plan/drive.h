@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 #include "search/engine.h"
 
-#define AP_DEFAULT_WORK (UINT64_C(1) << 32) /* of a search, where the user gives no limit */
+#define AP_DEFAULT_WORK (UINT64_C(1) << 35) /* of a search, where the user gives no limit */
 
 struct ap_request {
 	const struct ap_graph *graph;
@@ -68,8 +68,8 @@ const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p);
 
 /* Discrete-event simulation of one step on one stage: a compute and a communication stream, gradient
- * exchange beside the rest of the backward pass, then the optimizer. Fills events (in ctx's arena)
- * and times of the prediction. O(operators + collectives + redistributions). */
+ * exchange beside the rest of the backward pass, then the optimizer. Fills the times of the
+ * prediction. O(operators + collectives + redistributions). */
 void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
 
 #endif

@@ -6,8 +6,10 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "search/bound.h"
 
 #define MOST_SOLVES 48
+#define LEAST_PART 32 /* of the budget: with less another solve would not get far */
 #define LEAN_WORK (UINT64_C(1) << 27) /* some tenths of a second */
 
 /*
@@ -34,6 +36,7 @@ struct fitting {
 		size_t n, cap;
 	} open;
 	struct ap_choice best; /* OPTIMAL or FEASIBLE once found */
+	const uint32_t *last; /* pick found, whether it fits or not */
 	double closed_bound; /* least bound of intervals given up undecided */
 	int64_t least_memory;
 	uint64_t work;
@@ -138,7 +141,8 @@ static void push(struct fitting *f, size_t lo, size_t hi, double bound)
 	AP_PUSH(f->ctx->arena, f->open, v);
 }
 
-/* The open interval of least bound, the one of small temporaries among equals. */
+/* The open interval of least bound; among equals that of large temporaries, which as a rule holds
+ * what fits. */
 static struct interval pop(struct fitting *f)
 {
 	size_t best = 0;
@@ -147,7 +151,7 @@ static struct interval pop(struct fitting *f)
 	for (size_t i = 1; i < f->open.n; i++)
 		if (f->open.v[i].bound < f->open.v[best].bound ||
 			(f->open.v[i].bound == f->open.v[best].bound &&
-				f->open.v[i].lo < f->open.v[best].lo))
+				f->open.v[i].lo > f->open.v[best].lo))
 			best = i;
 	v = f->open.v[best];
 	f->open.v[best] = f->open.v[--f->open.n];
@@ -177,7 +181,7 @@ static bool work_left(const struct fitting *f, struct ap_budget *left)
 	if (f->budget->work == 0)
 		return true;
 	left->work = f->work < f->budget->work ? f->budget->work - f->work : 1;
-	return f->work < f->budget->work;
+	return left->work > f->budget->work / LEAST_PART;
 }
 
 static void solve_interval(struct fitting *f, struct interval v)
@@ -193,6 +197,7 @@ static void solve_interval(struct fitting *f, struct interval v)
 
 	p = restricted(f, f->size[v.hi], hopeless ? 0 : limit);
 	work_left(f, &budget);
+	budget.start[budget.start[0] ? 1 : 0] = f->last;
 	f->engine->solve(f->ctx, &p, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
@@ -200,6 +205,9 @@ static void solve_interval(struct fitting *f, struct interval v)
 		note_infeasible(f, &c, f->size[v.lo]);
 		return;
 	}
+	c.lower_bound = fmax(c.lower_bound, v.bound);
+	if (found(&c))
+		f->last = c.pick;
 	own = found(&c) ? index_of(f, ap_fit_temporary_bytes(f->t, c.pick)) : v.lo;
 	fits = found(&c) && c.memory + f->size[own] <= f->limit;
 	if (fits && (!found(&f->best) || c.cost < f->best.cost))
@@ -249,7 +257,7 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 		.best.outcome = AP_OUT_LIMIT};
 
 	collect_sizes(&f);
-	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, 0);
+	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, ap_bound_plain(ctx, t->problem));
 	for (int i = 0; i < MOST_SOLVES && f.open.n > 0; i++) {
 		struct ap_budget left;
 		struct interval v;

@@ -86,12 +86,11 @@ static const int32_t *const *batch_counts(struct ap_rivals *r, const struct ap_r
 }
 
 static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_t *const *fixed,
-	struct ap_chosen *c)
+	const struct ap_table *wider, struct ap_chosen *c)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
 
-	c->choice.outcome = AP_OUT_LIMIT;
-	if (ap_choose(ctx, rq, exact, fixed, c) != AP_OK)
+	if (ap_choose(ctx, rq, exact, fixed, &(struct ap_hints){.wider = wider}, c) != AP_OK)
 		return false;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE && c->choice.least_memory >= 0)
 		exact->solve(ctx, c->table->problem, &rq->budget, &c->choice);
@@ -100,9 +99,10 @@ static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_
 
 /* The exact engine's completion: within the memory, else without regard to it; the recursion's
  * where that is too much work. */
-static enum ap_status complete_additive(struct ap_ctx *ctx, const struct ap_request *asked,
+static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_request *asked,
 	const int32_t *const *fixed, const int32_t *const **counts)
 {
+	struct ap_ctx *ctx = r->ctx;
 	struct ap_ctx quiet = *ctx;
 	struct ap_request rq = *asked;
 	struct ap_recursive recursion;
@@ -111,7 +111,7 @@ static enum ap_status complete_additive(struct ap_ctx *ctx, const struct ap_requ
 	quiet.diag = ap_diag_create(ctx->arena, false);
 	rq.budget = (struct ap_budget){.work = AP_DEFAULT_WORK,
 		.table_bytes = asked->budget.table_bytes};
-	if (choose(&quiet, &rq, fixed, &c)) {
+	if (choose(&quiet, &rq, fixed, r->table, &c)) {
 		*counts = ap_chosen_counts(ctx, c.table, c.choice.pick);
 		return AP_OK;
 	}
@@ -145,7 +145,7 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
 	const int32_t *const *counts = NULL;
 
-	AP_TRY(complete_additive(r->ctx, rq, fixed, &counts));
+	AP_TRY(complete_additive(r, rq, fixed, &counts));
 	ap_plan_sketch(r->maker, counts, plan);
 	*out = or_by_batch(r, rq, fixed, plan);
 	return AP_OK;

@@ -23,6 +23,7 @@ struct ap_rival {
 struct ap_rivals {
 	struct ap_ctx *ctx;
 	struct ap_plan_maker *maker;
+	const struct ap_table *table; /* whose prices completion can use; NULL: none */
 	int n;
 	struct ap_rival v[AP_MAX_RIVALS];
 	uint32_t nbaseline;

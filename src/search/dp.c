@@ -19,7 +19,7 @@
 #include "search/support.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
-enum { PRUNE_GAIN = 4, EVALUATIONS = 10 };
+enum { PRUNE_GAIN = 4, EVALUATIONS = 4 };
 
 struct dp {
 	struct ap_ctx *ctx;
@@ -134,10 +134,31 @@ static uint32_t *unlimited_pick(struct dp *d)
 	return pick;
 }
 
+/* Of the rest; a candidate that is gone is replaced by the first one left. */
+static const uint32_t *start_of(struct dp *d, const uint32_t *start)
+{
+	uint32_t *pick;
+	if (!start)
+		return NULL;
+	pick = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+	for (uint32_t i = 0; i < d->p->n; i++) {
+		const struct ap_domain *left = &d->compact->domain[d->compact->node[i]];
+		uint32_t wanted = start[d->compact->node[i]];
+		for (uint32_t c = 0; c < left->n; c++)
+			if (left->c[c] == wanted)
+				pick[i] = c;
+	}
+	ap_polish(d->ctx, d->p, HASTY_PASSES, pick);
+	return pick;
+}
+
 static void solve_limited(struct dp *d, const uint32_t *pick)
 {
 	struct ap_limited limited = {.work = d->out->work};
-	ap_limit_solve(d->ctx, d->p, d->elim, d->budget, d->least, pick, &limited);
+	struct ap_budget budget = *d->budget;
+	for (int i = 0; i < 2; i++)
+		budget.start[i] = start_of(d, d->budget->start[i]);
+	ap_limit_solve(d->ctx, d->p, d->elim, &budget, d->least, pick, &limited);
 	d->out->work = limited.work;
 	if (limited.infeasible)
 		answer_infeasible(d, limited.least_memory == AP_NO_LIMIT ? -1 :

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "search/polish.h"
+#include "search/splice.h"
 
 enum { MAX_PRICES = 64, POLISH_PASSES = 8 };
 
@@ -94,7 +95,7 @@ static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int6
 	return out;
 }
 
-static struct ap_problem memory_problem(struct ap_ctx *ctx, const struct ap_problem *p)
+struct ap_problem ap_memory_problem(struct ap_ctx *ctx, const struct ap_problem *p)
 {
 	struct ap_problem q = *p;
 	struct ap_pnode *node = ap_arena_memdup(ctx->scratch, p->node, p->n * sizeof *node);
@@ -115,6 +116,7 @@ static struct ap_problem memory_problem(struct ap_ctx *ctx, const struct ap_prob
 struct line { /* of a pick: what it costs at a price */
 	double cost;
 	int64_t memory;
+	uint32_t *pick; /* in scratch */
 };
 
 struct search {
@@ -157,14 +159,20 @@ static bool evaluate(struct search *s, const struct ap_problem *q, double *least
 	return done;
 }
 
-/* The bound that `least` at a price gives: less the price of the limit, down by what the three
- * roundings may have added, then up to the next cost there can be. */
-static double bound_at(const struct ap_problem *p, const struct ap_priced *at, double least)
+/* Less the price of the limit, down by what the three roundings may have added, then up to the next
+ * cost there can be. */
+double ap_priced_bound(const struct ap_problem *p, const struct ap_priced *at, double least)
 {
 	double rent = at->price * (double)p->memory_limit;
 	double bound = least - rent;
 	bound -= at->quantum + 0x1p-51 * (fabs(rent) + fabs(bound));
 	return ceil(bound / p->quantum) * p->quantum;
+}
+
+static struct line line_of(struct search *s, const uint32_t *pick)
+{
+	return (struct line){ap_problem_cost(s->p, pick), ap_problem_memory(s->p, pick),
+		ap_arena_memdup(s->ctx->scratch, pick, s->p->n * sizeof *pick)};
 }
 
 static bool try_price(struct search *s, double price, struct line *line)
@@ -177,19 +185,19 @@ static bool try_price(struct search *s, double price, struct line *line)
 	ap_arena_release(s->ctx->scratch, mark);
 	if (!done)
 		return false;
-	double bound = bound_at(s->p, &at, least);
+	double bound = ap_priced_bound(s->p, &at, least);
 	if (bound > s->out->bound) {
 		s->out->bound = bound;
 		s->out->price = price;
 	}
-	*line = (struct line){ap_problem_cost(s->p, s->pick), ap_problem_memory(s->p, s->pick)};
+	*line = line_of(s, s->pick);
 	return true;
 }
 
 static bool least_memory(struct search *s, struct line *line)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct ap_problem q = memory_problem(s->ctx, s->p);
+	struct ap_problem q = ap_memory_problem(s->ctx, s->p);
 	double least;
 	bool done = evaluate(s, &q, &least);
 	ap_arena_release(s->ctx->scratch, mark);
@@ -197,8 +205,14 @@ static bool least_memory(struct search *s, struct line *line)
 		return false;
 	s->out->least_memory = (int64_t)least;
 	s->out->infeasible = s->out->least_memory > s->p->memory_limit;
-	*line = (struct line){ap_problem_cost(s->p, s->pick), ap_problem_memory(s->p, s->pick)};
+	*line = line_of(s, s->pick);
 	return true;
+}
+
+static void offer_splice(struct search *s, const struct line *over, const struct line *fit)
+{
+	if (ap_splice(s->ctx, s->p, over->pick, fit->pick, s->pick))
+		offer(s, s->pick);
 }
 
 /* over: memory above the limit; fit: below. Each new line replaces one of them. */
@@ -214,8 +228,10 @@ static bool close_in(struct search *s, struct line over, struct line fit)
 		offer(s, s->pick);
 		double here = line.cost + price * (double)line.memory;
 		double there = over.cost + price * (double)over.memory;
-		if (!(here < there - 0x1p-40 * fabs(there)))
+		if (!(here < there - 0x1p-40 * fabs(there))) {
+			offer_splice(s, &over, &fit);
 			return true;
+		}
 		if (line.memory > s->p->memory_limit)
 			over = line;
 		else
@@ -233,7 +249,7 @@ void ap_dual_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_
 	s.pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	s.polished = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	out->pick = NULL;
-	struct line fit, over = {ap_problem_cost(p, pick), ap_problem_memory(p, pick)};
+	struct line fit, over = line_of(&s, pick);
 	if (!least_memory(&s, &fit)) {
 		out->stopped = true;
 		return;

@@ -23,6 +23,12 @@ struct ap_priced {
 void ap_priced_make(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
 	double price, struct ap_priced *out);
 
+/* The bound of the constrained optimum that the least of all picks at a price gives. */
+double ap_priced_bound(const struct ap_problem *p, const struct ap_priced *at, double least);
+
+/* p with memory in the place of cost; what is forbidden stays so. In scratch. */
+struct ap_problem ap_memory_problem(struct ap_ctx *ctx, const struct ap_problem *p);
+
 struct ap_dual {
 	bool stopped; /* told to, or out of work, before the best price was known */
 	bool infeasible; /* proven: no pick fits */

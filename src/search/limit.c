@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "search/dual.h"
+#include "search/focus.h"
 #include "search/label.h"
 #include "search/support.h"
 
@@ -15,7 +16,11 @@
 
 #define MAX_TIE_WORK (UINT64_C(1) << 26) /* of finding the smallest optimum once one is known */
 
-enum { LABEL_WORK = 128 }; /* inner steps of a table that take as long as one of the labels */
+#define FOCUS_WORK (UINT64_C(1) << 26) /* of an evaluation that is worth saving */
+
+enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of the labels */
+
+enum { LABELS_NEED = 4 }; /* evaluations that must be left to try labels of a large problem */
 
 enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* with what growing arrays leave behind */
 
@@ -170,7 +175,12 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct
 	*out = (struct ap_limited){.bound = least, .least_memory = AP_NO_LIMIT, .work = out->work};
 	if (!work_left(&l, &left))
 		return;
-	ap_dual_solve(ctx, e, p, least, pick, left, &dual);
+	if (e->work >= FOCUS_WORK && !e->split)
+		ap_focus_solve(ctx, e, p, least, pick,
+			&(struct ap_budget){.work = left, .table_bytes = budget->table_bytes,
+				.start = {budget->start[0], budget->start[1]}}, &dual);
+	else
+		ap_dual_solve(ctx, e, p, least, pick, left, &dual);
 	out->work += dual.work;
 	out->bound = dual.bound;
 	if (dual.infeasible) {
@@ -182,5 +192,7 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct
 		take(&l, dual.pick);
 	if (dual.stopped || e->split || (budget->gap > 0 && close_enough(&l)))
 		return;
+	if (e->work >= FOCUS_WORK && work_left(&l, &left) && left && left / LABELS_NEED < e->work)
+		return; /* labels of so large a problem would not end */
 	search_labels(&l, dual.price);
 }

@@ -19,7 +19,7 @@ struct ap_limited {
 };
 
 /* p: with a limit, every k >= 2, planned in e. least: of its picks without the limit; pick: one
- * that attains it (unless e is split) and does not fit. */
+ * that attains it (unless e is split) and does not fit. budget->start are picks of p. */
 void ap_limit_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_elim *e,
 	const struct ap_budget *budget, double least, const uint32_t *pick,
 	struct ap_limited *out);
