@@ -145,6 +145,7 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
 {
 	const struct ap_graph *g = p->graph;
+	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
 	struct {
 		struct ap_plan_move *v;
 		size_t n, cap;
@@ -170,10 +171,11 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
 			m.from = t->kind == AP_TENSOR_ACT ? t->producer : AP_NONE;
 			m.to = v;
 			m.operand = i;
-			AP_PUSH(k->ctx->arena, moves, m);
+			AP_PUSH(k->ctx->scratch, moves, m);
 		}
 	p->nmove = (uint32_t)moves.n;
-	p->move = moves.v;
+	p->move = ap_arena_memdup(k->ctx->arena, moves.v, moves.n * sizeof *moves.v);
+	ap_arena_release(k->ctx->scratch, mark);
 }
 
 static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct ap_axes *out)
@@ -218,6 +220,7 @@ void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
 			parameter(p, t, &list[p->nparam++]);
 	p->param = list;
+	ap_plan_add_schedule(ctx, p);
 }
 
 struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_graph *g,
@@ -236,7 +239,7 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 	return k;
 }
 
-void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
 {
 	struct ap_plan_op *op = ap_arena_alloc_raw(k->ctx->arena, k->blank.graph->nnode, sizeof *op);
 
@@ -244,9 +247,14 @@ void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struc
 	operators(k, counts, op);
 	out->op = op;
 	redistributions(k, out);
-	ap_simulate(k->ctx, out);
 	ap_plan_memory(out, &out->prediction.memory);
 	out->search.objective_s = ap_plan_objective_s(out);
+}
+
+void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+{
+	ap_plan_price(k, counts, out);
+	ap_simulate(k->ctx, out);
 }
 
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,

@@ -129,13 +129,18 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 
 /*
  * A plan from counts per node (counts[node][factor], legal): placements, layouts, costs, collectives,
- * redistributions, memory, schedule and simulated prediction; all but its parameters, so that plans
- * can be compared. O(operands).
+ * redistributions, objective and memory. O(operands).
  */
+void ap_plan_price(struct ap_plan_maker *maker, const int32_t *const *counts, struct ap_plan *out);
+
+/* That and the simulated times: all but parameters and schedule, so that plans can be compared. */
 void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, struct ap_plan *out);
 
-/* Adds the parameters: the plan is then complete. */
+/* Adds parameters and schedule: the plan is then complete. */
 void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p);
+
+/* The schedule alone; simulates once more. */
+void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p);
 
 /* A complete plan, by a maker of its own. */
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,

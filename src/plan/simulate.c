@@ -199,14 +199,14 @@ static void predict(const struct running *r, double alike, double before_s, doub
 	out->samples_per_s = (double)r->p->graph->batch / out->step_time_s;
 }
 
-void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
+static void simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct event_list *events,
+	struct ap_prediction *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct running r = {.ctx = ctx, .p = p, .per_micro = 1.0 / (double)p->step->micro_batches,
 		.slowdown = p->step->software ? p->step->software->overlap_slowdown : 1};
 	double alike = (double)(p->step->micro_batches - 1);
 	double before_s = 0, compute_s = 0, communication_s = 0, last, optimizer_s;
-	struct event_list events = {0};
 
 	r.ready = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
 	index_moves(&r);
@@ -216,11 +216,25 @@ void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
 		communication_s = alike * r.communication_s;
 	}
 	r.last = true;
-	r.events = &events;
+	r.events = events;
 	last = micro_batch(&r);
 	optimizer_s = optimizer_step(&r, fmax(last, r.gradient));
-	predict(&r, alike, before_s, last, compute_s, communication_s, optimizer_s, &p->prediction);
+	predict(&r, alike, before_s, last, compute_s, communication_s, optimizer_s, out);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
+{
+	simulate(ctx, p, NULL, &p->prediction);
+}
+
+void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p)
+{
+	struct event_list events = {0};
+	struct ap_prediction again;
+
+	AP_RESERVE(ctx->arena, events, 3 * (size_t)p->graph->nnode + 2 * (size_t)p->nmove);
+	simulate(ctx, p, &events, &again);
 	p->nevent = (uint32_t)events.n;
 	p->event = events.v;
-	ap_arena_release(ctx->scratch, mark);
 }

@@ -274,7 +274,7 @@ static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 	struct ap_plan *again = AP_NEW(ctx->arena, struct ap_plan);
 	struct ap_memory memory;
 
-	ap_plan_sketch(ap_plan_maker_create(ctx, p->graph, p->machine, p->step, p->capacity_bytes),
+	ap_plan_price(ap_plan_maker_create(ctx, p->graph, p->machine, p->step, p->capacity_bytes),
 		counts_of(ctx, p), again);
 	ap_plan_memory(again, &memory);
 	if (ap_plan_objective_s(again) != p->search.objective_s)
