@@ -3,7 +3,7 @@
 # shellcheck shell=sh disable=SC2034 # the lists are for those who source this
 
 packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz-dev nettle-dev
-  libprotobuf-c-dev protobuf-c-compiler"
+  libprotobuf-c-dev protobuf-c-compiler libglpk-dev"
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang mandoc protobuf-compiler shellcheck"
 packages_test_long="$packages_test valgrind"

@@ -27,6 +27,7 @@ cages='
 cJSON.h src/base/json.c
 nettle/base16.h src/base/sha256.c
 nettle/sha2.h src/base/sha256.c
+glpk.h src/search/glpk_cage.c
 graphviz/cgraph.h src/emit/dot.c
 node_strategy.pb-c.h src/emit/ckpt_pb.c
 protobuf-c/protobuf-c.h src/emit/ckpt_pb.c

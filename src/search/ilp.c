@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Branch and bound on the linear relaxation, which GLPK solves. It shares no idea with elimination,
+ * and so can be held against it; and it is exact: relaxations give advice only (ilp_relax.c), every
+ * bound and every pick is computed from the table's own numbers.
+ *
+ * Runs in a child process, which is killed when ctx is told to stop; what it had told by then is the
+ * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. Where even the reduced
+ * problem's relaxation would be too large for the budget, it is not built: what is known stands.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "search/bound.h"
+#include "search/engines.h"
+#include "search/ilp_parts.h"
+#include "search/polish.h"
+
+#define MOST_BYTES 0x1p30 /* where the budget does not say */
+
+enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32 };
+
+struct report { /* then the pick */
+	double bound, cost;
+	uint64_t work;
+	bool closed; /* nothing is better than the pick */
+};
+
+struct job { /* handed to the child */
+	const struct ap_problem *p;
+	const struct ap_budget *budget;
+	const uint32_t *start; /* a pick that is allowed; NULL: none */
+	size_t bytes; /* of a report */
+};
+
+struct search {
+	struct ap_ilp ilp;
+	size_t bytes;
+	double bound; /* of the whole, as long as the search runs */
+	double open; /* least bound of what was left undecided */
+	bool branched;
+};
+
+/* Of the matrices, one for each edge. */
+static double cells_of(const struct ap_problem *p)
+{
+	double cells = 0;
+
+	for (uint32_t e = 0; e < p->nedge; e++)
+		cells += (double)p->node[p->edge[e].u].k * p->node[p->edge[e].v].k;
+	return cells;
+}
+
+static void tell(struct search *s, bool closed)
+{
+	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
+	unsigned char *bytes = AP_NEW_N(s->ilp.ctx->scratch, unsigned char, s->bytes);
+	struct report r = {s->bound, s->ilp.cost, s->ilp.work, closed};
+
+	memcpy(bytes, &r, sizeof r);
+	memcpy(bytes + sizeof r, s->ilp.best, s->ilp.whole->n * sizeof *s->ilp.best);
+	ap_child_report(s->ilp.child, bytes);
+	ap_arena_release(s->ilp.ctx->scratch, mark);
+}
+
+static bool close_enough(const struct search *s)
+{
+	return s->ilp.cost <= s->bound + s->ilp.budget->gap * fabs(s->bound);
+}
+
+static bool finished(const struct search *s)
+{
+	const struct ap_budget *b = s->ilp.budget;
+
+	return (b->work && s->ilp.work >= b->work) || (b->gap > 0 && close_enough(s));
+}
+
+/* What is new about the whole is told at once: the process may not live long. */
+static void note(struct search *s, const struct ap_ilp_sub *sub, double cost_before)
+{
+	bool raised = !s->branched && sub->bound > s->bound;
+
+	if (raised)
+		s->bound = sub->bound;
+	if (raised || s->ilp.cost < cost_before)
+		tell(s, false);
+}
+
+/* All picks of a sub-problem. Candidates of one node are tried one after the other, each in a
+ * sub-problem of its own, so recursion is not deeper than there are nodes. */
+static void explore(struct search *s, struct ap_ilp_sub sub)
+{
+	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
+
+	while (ap_ilp_reduce(&s->ilp, &sub)) {
+		double cost = s->ilp.cost;
+		struct ap_ilp_sub one;
+		enum ap_ilp_told told;
+		uint32_t i = 0, c = 0;
+
+		if (sub.p.n == 0) {
+			ap_ilp_try(&s->ilp, &sub, NULL);
+			note(s, &sub, cost);
+			break;
+		}
+		if (finished(s)) {
+			s->open = fmin(s->open, sub.bound);
+			break;
+		}
+		told = ap_ilp_relax(&s->ilp, &sub, &i, &c);
+		note(s, &sub, cost);
+		if (told == AP_ILP_TOO_LARGE)
+			s->open = fmin(s->open, sub.bound);
+		if (told == AP_ILP_CLOSED || told == AP_ILP_TOO_LARGE)
+			break;
+		if (told == AP_ILP_SMALLER)
+			continue;
+		s->branched = true;
+		one = sub;
+		one.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, true);
+		explore(s, one);
+		sub.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, false);
+	}
+	ap_arena_release(s->ilp.ctx->scratch, mark);
+}
+
+static void run(struct ap_ctx *ctx, const struct ap_child *child, void *user)
+{
+	const struct job *job = user;
+	struct ap_ilp_sub whole;
+	struct search s = {.bytes = job->bytes, .bound = ap_bound_plain(ctx, job->p),
+		.open = INFINITY,
+		.ilp = {.ctx = ctx, .child = child, .whole = job->p, .budget = job->budget,
+			.best = AP_NEW_N(ctx->arena, uint32_t, job->p->n), .cost = INFINITY}};
+
+	if (job->start) {
+		memcpy(s.ilp.best, job->start, job->p->n * sizeof *job->start);
+		s.ilp.cost = ap_problem_cost(job->p, job->start);
+	}
+	ap_ilp_open(&s.ilp, &whole);
+	explore(&s, whole);
+	s.bound = fmin(s.open, s.ilp.cost);
+	tell(&s, s.open >= s.ilp.cost);
+}
+
+double ap_ilp_room(const struct ap_budget *budget)
+{
+	return budget->table_bytes ? (double)budget->table_bytes : MOST_BYTES;
+}
+
+static bool allowed(const struct ap_problem *p, const uint32_t *pick)
+{
+	return ap_problem_cost(p, pick) < INFINITY && ap_problem_memory(p, pick) <= p->memory_limit;
+}
+
+/* A pick to start from, where one is easily had. */
+static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p)
+{
+	uint32_t *pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+
+	ap_polish(ctx, p, POLISH_PASSES, pick);
+	return allowed(p, pick) ? pick : NULL;
+}
+
+/* What the child found. Its word is taken for bounds, which are its own arithmetic, but not for
+ * picks. */
+static void believe(struct ap_ctx *ctx, const struct ap_problem *p, const unsigned char *bytes,
+	struct ap_choice *out)
+{
+	struct report r;
+	uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+
+	memcpy(&r, bytes, sizeof r);
+	memcpy(pick, bytes + sizeof r, p->n * sizeof *pick);
+	out->work = r.work;
+	out->lower_bound = fmax(out->lower_bound, r.bound);
+	if (r.cost < INFINITY && allowed(p, pick))
+		ap_choice_found(p, pick, r.closed ? r.cost : out->lower_bound, out);
+	else if (r.closed) {
+		out->outcome = AP_OUT_INFEASIBLE;
+		out->lower_bound = INFINITY;
+	}
+}
+
+static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	const uint32_t *start, struct ap_choice *out)
+{
+	struct job job = {p, budget, start, sizeof(struct report) + p->n * sizeof *start};
+	unsigned char *bytes = AP_NEW_N(ctx->scratch, unsigned char, job.bytes);
+	struct report none = {.bound = out->lower_bound, .cost = INFINITY};
+
+	memcpy(bytes, &none, sizeof none);
+	if (start) {
+		none.cost = ap_problem_cost(p, start);
+		memcpy(bytes, &none, sizeof none);
+		memcpy(bytes + sizeof none, start, p->n * sizeof *start);
+	}
+	ap_child_run(ctx, run, &job, bytes, job.bytes);
+	believe(ctx, p, bytes, out);
+}
+
+static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int64_t *memory, size_t n)
+{
+	double *out = AP_NEW_N(ctx->scratch, double, n);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = cost[i] < INFINITY ? memory ? (double)memory[i] : 0 : INFINITY;
+	return out;
+}
+
+/* The least memory that any pick takes, or a bound of it, with memory in the place of cost; -1: there
+ * is no pick. */
+static int64_t least_memory(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget)
+{
+	struct ap_pnode *node = ap_arena_memdup(ctx->scratch, p->node, p->n * sizeof *node);
+	struct ap_pmatrix *matrix = ap_arena_memdup(ctx->scratch, p->matrix, p->nmatrix * sizeof *matrix);
+	struct ap_problem bytes = *p;
+	struct ap_choice c;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		node[i].cost = memory_as_cost(ctx, node[i].cost, node[i].memory, node[i].k);
+	for (uint32_t m = 0; m < p->nmatrix; m++)
+		matrix[m].cost = memory_as_cost(ctx, matrix[m].cost, matrix[m].memory,
+			(size_t)matrix[m].rows * matrix[m].cols);
+	bytes.node = node;
+	bytes.matrix = matrix;
+	bytes.memory_limit = AP_NO_LIMIT;
+	bytes.quantum = 1;
+	ap_choice_none(ctx, &bytes, "integer_programming", &c);
+	solve(ctx, &bytes, budget, some_pick(ctx, &bytes), &c);
+	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound;
+}
+
+void ap_ilp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ap_choice_none(ctx, p, "integer_programming", out);
+	if (cells_of(p) * BYTES_PER_CELL <= ap_ilp_room(budget))
+		solve(ctx, p, budget, budget->known ? budget->known : some_pick(ctx, p), out);
+	if (out->outcome == AP_OUT_INFEASIBLE && p->memory_limit != AP_NO_LIMIT)
+		out->least_memory = least_memory(ctx, p, budget);
+	ap_arena_release(ctx->scratch, mark);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of ilp.c. Sub-problems are problems whose costs were moved about between nodes and edges:
+ * every pick costs the same as before, but for a constant. Costs are multiples of `grain`, a part of
+ * the quantum for which sums stay exact, so that nothing is lost on the way.
+ *
+ *   ilp.c         the search, in a child process
+ *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
+ *   ilp_relax.c   what its linear relaxation tells
+ */
+#ifndef AP_SEARCH_ILP_PARTS_H
+#define AP_SEARCH_ILP_PARTS_H
+
+#include "search/child.h"
+#include "search/compact.h"
+#include "search/engine.h"
+
+struct ap_ilp_level { /* how picks of a sub-problem become picks of the whole */
+	const struct ap_ilp_level *up; /* NULL: the whole */
+	const struct ap_compact *compact;
+	const struct ap_problem *of; /* of what it is the rest */
+};
+
+struct ap_ilp_sub {
+	struct ap_problem p; /* one matrix an edge, in scratch */
+	const struct ap_ilp_level *level;
+	double constant; /* a pick of p costs that more in the whole */
+	double bound; /* of all its picks, in the whole; a multiple of the quantum */
+};
+
+struct ap_ilp {
+	struct ap_ctx *ctx;
+	const struct ap_child *child;
+	const struct ap_problem *whole;
+	const struct ap_budget *budget;
+	double grain;
+	uint32_t *best; /* [n] pick of the whole */
+	double cost; /* of best; INFINITY: none */
+	uint64_t work;
+};
+
+/* Bytes that a table or a relaxation may take. */
+double ap_ilp_room(const struct ap_budget *budget);
+
+/* Can no pick that costs as much as this, or more, be better than the best? */
+bool ap_ilp_beaten(const struct ap_ilp *s, double cost);
+
+/* Is v, a multiple of the grain, small enough for sums to be exact? */
+bool ap_ilp_exact(const struct ap_ilp *s, double v);
+
+/* The whole without parallel edges, a matrix for each edge; and the grain. */
+void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub);
+
+/*
+ * Moves the least cost of each row and column of an edge to its ends and that of each node to the
+ * constant; drops candidates and pairs that are forbidden, do not fit or are beaten, nodes that are
+ * decided by that, and edges that make no difference, until nothing changes. False: no pick is left.
+ */
+bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub);
+
+/* The same candidates of p with node i restricted to candidate c, or without it. */
+struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint32_t i, uint32_t c,
+	bool in);
+
+/* Holds a pick of the sub-problem against the best. */
+void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *pick);
+
+enum ap_ilp_told {
+	AP_ILP_TOO_LARGE, /* nothing was done */
+	AP_ILP_CLOSED, /* no pick of the sub-problem is better than the best */
+	AP_ILP_SMALLER, /* so much became clear that it is worth being looked at again */
+	AP_ILP_SAME
+};
+
+/*
+ * Solves the relaxation of a reduced sub-problem, at least one node of which is left. Its multipliers
+ * become costs (rounded, so whatever they are worth, picks keep their cost); raises its bound,
+ * drops what is beaten, and names a node and a candidate to branch on.
+ */
+enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t *node,
+	uint32_t *candidate);
+
+#endif
