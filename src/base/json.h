@@ -131,4 +131,13 @@ void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n); 
 void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n);
 void ap_jw_finish(struct ap_jw *w); /* balanced; ends with a newline */
 
+/*
+ * Text that occurs again and again need be made only once: a fork of w writes further members (or
+ * elements) of the innermost container of w onto a string, and ends as balanced as it began; join
+ * puts such text into w, or into another writer that stands at the like place.
+ */
+void ap_jw_fork(struct ap_jw *fork, const struct ap_jw *w, struct ap_str *out);
+void ap_jw_fork_end(struct ap_jw *fork);
+void ap_jw_join(struct ap_jw *w, const char *text, size_t len);
+
 #endif

@@ -281,6 +281,29 @@ void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n)
 	ap_jw_ints(w, v, n);
 }
 
+void ap_jw_fork(struct ap_jw *fork, const struct ap_jw *w, struct ap_str *out)
+{
+	assert(w->depth && !w->have_key);
+	ap_jw_str_init(fork, out, w->indent);
+	fork->depth = w->depth;
+	fork->object = w->object;
+	fork->comma = w->comma;
+	fork->flat = w->flat;
+}
+
+void ap_jw_fork_end(struct ap_jw *fork)
+{
+	assert(fork->depth && !fork->have_key);
+	flush(fork);
+}
+
+void ap_jw_join(struct ap_jw *w, const char *text, size_t len)
+{
+	assert(w->depth && !w->have_key);
+	put(w, text, len);
+	w->comma |= top(w);
+}
+
 void ap_jw_finish(struct ap_jw *w)
 {
 	assert(!w->depth && !w->have_key);

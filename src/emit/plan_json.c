@@ -6,6 +6,7 @@
 
 #include "autopar/version.h"
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "emit/emit.h"
@@ -206,7 +207,7 @@ static void write_stages(struct ap_plan_writer *pw)
 	ap_jw_arr(w);
 	ap_jw_obj(w);
 	ap_jw_kint(w, "id", 0);
-	ap_plan_write_group(w, &all);
+	ap_plan_write_group(pw, &all);
 	ap_jw_kint(w, "operators", p->graph->nnode);
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
 	ap_jw_kint(w, "memory_bytes", p->prediction.memory.total);
@@ -233,7 +234,7 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_key(w, "gradient_group");
 	if (param->gradient.n) {
 		ap_jw_obj(w);
-		ap_plan_write_group(w, &param->gradient);
+		ap_plan_write_group(pw, &param->gradient);
 		ap_jw_end(w);
 	} else {
 		ap_jw_null(w);
@@ -324,9 +325,11 @@ static void write_plan(struct ap_plan_writer *pw)
 
 void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user)
 {
-	struct ap_plan_writer pw = {.p = p, .scratch = ctx->scratch};
+	struct ap_plan_writer pw = {.p = p, .arena = ctx->arena, .scratch = ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
+	pw.group_ids = ap_map_create(ctx->arena);
+	pw.cut_ids = ap_map_create(ctx->arena);
 	ap_jw_init(&pw.w, write, user, 1);
 	write_plan(&pw);
 	ap_arena_release(ctx->scratch, mark);

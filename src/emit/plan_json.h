@@ -5,10 +5,22 @@
 
 #include "plan/plan.h"
 
+struct ap_map;
+
+struct ap_plan_text { /* that is written more than once */
+	const char *s;
+	size_t len;
+};
+
 struct ap_plan_writer {
 	struct ap_jw w;
 	const struct ap_plan *p;
-	struct ap_arena *scratch;
+	struct ap_arena *arena, *scratch;
+	struct ap_map *group_ids, *cut_ids; /* axes of groups; operators and their cuts */
+	struct {
+		struct ap_plan_text *v;
+		size_t n, cap;
+	} groups, cuts; /* by these ids */
 };
 
 /* Members of the plan, each with its key. */
@@ -20,8 +32,8 @@ void ap_plan_write_operators(struct ap_plan_writer *pw);
 void ap_plan_write_moves(struct ap_plan_writer *pw);
 
 /* Members "axes" ([stride, size], outermost first) and "ranks" (of the group that rank 0 is in, all
- * of them) of the current object. O(ranks). */
-void ap_plan_write_group(struct ap_jw *w, const struct ap_axes *axes);
+ * of them) of the current object. */
+void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes);
 
 void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n);
 

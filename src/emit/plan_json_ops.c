@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
 #include "emit/plan_json.h"
 #include "emit/terms.h"
 #include "shard/space.h"
@@ -42,20 +45,37 @@ static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
 	ap_jw_end(w);
 }
 
-void ap_plan_write_group(struct ap_jw *w, const struct ap_axes *axes)
+static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, const struct ap_axes *axes)
 {
 	int64_t n = ap_axes_size(axes);
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, pw->arena);
+	ap_jw_str_init(&w, &text, pw->w.indent);
+	ap_jw_arr_flat(&w);
+	for (int64_t i = 0; i < n; i++)
+		ap_jw_int(&w, member(axes, i));
+	ap_jw_end(&w);
+	return (struct ap_plan_text){text.s, text.len};
+}
+
+void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes)
+{
+	struct ap_jw *w = &pw->w;
+	bool fresh;
+	ap_id id;
 
 	ap_jw_key(w, "axes");
 	ap_jw_arr_flat(w);
 	for (int i = 0; i < axes->n; i++)
 		write_axis(w, &axes->axis[i]);
 	ap_jw_end(w);
+	id = ap_map_put(pw->group_ids, axes->axis, (size_t)axes->n * sizeof *axes->axis, &fresh);
+	if (fresh)
+		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, axes));
 	ap_jw_key(w, "ranks");
-	ap_jw_arr_flat(w);
-	for (int64_t i = 0; i < n; i++)
-		ap_jw_int(w, member(axes, i));
-	ap_jw_end(w);
+	ap_jw_raw(w, pw->groups.v[id].s);
 }
 
 static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint16_t n)
@@ -225,7 +245,7 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
 	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
-	ap_plan_write_group(w, &c->comm.axes);
+	ap_plan_write_group(pw, &c->comm.axes);
 	ap_jw_kstr(w, "algorithm", c->algorithm ? c->algorithm : "");
 	ap_jw_knum(w, "time_s", c->time_s);
 	ap_jw_end(w);
@@ -255,6 +275,58 @@ static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *pla
 	write_factors(&pw->w, place);
 }
 
+static void write_alike(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+
+	ap_jw_kbool(&pw->w, "in_checkpoint", op->in_checkpoint);
+	ap_jw_kbool(&pw->w, "given", op->fixed);
+	write_cuts(pw, &op->place);
+	ap_jw_kbool(&pw->w, "recompute", n->recompute == 1);
+	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
+	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
+	write_cost(&pw->w, &op->cost);
+}
+
+static struct ap_plan_text text_of_alike(struct ap_plan_writer *pw, ap_id i)
+{
+	struct ap_plan_writer fork = {.p = pw->p, .scratch = pw->scratch};
+	struct ap_str text;
+
+	ap_str_init(&text, pw->arena);
+	ap_jw_fork(&fork.w, &pw->w, &text);
+	write_alike(&fork, i);
+	ap_jw_fork_end(&fork.w);
+	return (struct ap_plan_text){text.s, text.len};
+}
+
+/* Operators of one class with one cut share their layouts, and are told in the same words. */
+static void write_once(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+	struct {
+		const struct ap_layout *in;
+		bool in_checkpoint, fixed, recompute;
+		char letter[AP_MAX_FACTOR];
+	} key;
+	bool fresh;
+	ap_id id;
+
+	memset(&key, 0, sizeof key);
+	key.in = op->in;
+	key.in_checkpoint = op->in_checkpoint;
+	key.fixed = op->fixed;
+	key.recompute = n->recompute == 1;
+	for (int f = 0; f < AP_MAX_FACTOR && f < n->bound.nfactor; f++)
+		key.letter[f] = n->bound.factor[f].letter;
+	id = ap_map_put(pw->cut_ids, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(pw->arena, pw->cuts, text_of_alike(pw, i));
+	ap_jw_join(&pw->w, pw->cuts.v[id].s, pw->cuts.v[id].len);
+}
+
 static void write_operator(struct ap_plan_writer *pw, ap_id i)
 {
 	const struct ap_node *n = &pw->p->graph->node[i];
@@ -268,13 +340,7 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_kint(w, "stage", 0);
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
-	ap_jw_kbool(w, "in_checkpoint", op->in_checkpoint);
-	ap_jw_kbool(w, "given", op->fixed);
-	write_cuts(pw, &op->place);
-	ap_jw_kbool(w, "recompute", n->recompute == 1);
-	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
-	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
-	write_cost(w, &op->cost);
+	write_once(pw, i);
 	write_comms(pw, i, op);
 	ap_jw_end(w);
 }

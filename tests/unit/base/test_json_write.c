@@ -146,6 +146,41 @@ START_TEST(strings_are_escaped)
 }
 END_TEST
 
+/* Members written apart and put in where they would stand, twice. */
+START_TEST(forks)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_str out, part;
+	struct ap_jw w, fork;
+
+	ap_str_init(&out, ctx.arena);
+	ap_str_init(&part, ctx.arena);
+	ap_jw_str_init(&w, &out, 1);
+	ap_jw_arr(&w);
+	for (int i = 0; i < 2; i++) {
+		ap_jw_obj(&w);
+		ap_jw_kint(&w, "i", i);
+		if (i == 0) {
+			ap_jw_fork(&fork, &w, &part);
+			ap_jw_kstr(&fork, "s", "t");
+			ap_jw_kints(&fork, "v", (int64_t[]){1, 2}, 2);
+			ap_jw_fork_end(&fork);
+		}
+		ap_jw_join(&w, part.s, part.len);
+		ap_jw_kbool(&w, "last", i == 1);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	ck_assert_str_eq(out.s,
+		"[\n"
+		" {\n  \"i\": 0,\n  \"s\": \"t\",\n  \"v\": [1, 2],\n  \"last\": false\n },\n"
+		" {\n  \"i\": 1,\n  \"s\": \"t\",\n  \"v\": [1, 2],\n  \"last\": true\n }\n"
+		"]\n");
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 START_TEST(sixty_four_levels)
 {
 	struct ap_ctx ctx = ctx_create(false);
@@ -295,6 +330,7 @@ int main(void)
 		compact,
 		scalars,
 		strings_are_escaped,
+		forks,
 		sixty_four_levels,
 		what_is_written_is_read,
 	};
