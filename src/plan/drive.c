@@ -10,7 +10,7 @@
 #include "plan/rival.h"
 
 #define RECURSION "recursive_programming"
-#define WORTH_CAUTION 1.25 /* simulated time over objective */
+#define LARGE 4096 /* operators: a second search takes long enough to be worth a doubt */
 
 struct driving {
 	struct ap_ctx *ctx;
@@ -57,6 +57,14 @@ static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_tab
 	}
 	p.node = node;
 	return p;
+}
+
+/* Does simulation say that more of the gradient exchange shows than the objective charges? */
+static bool worth_caution(const struct ap_plan *p)
+{
+	double doubt = p->graph->nnode > LARGE ? 0.25 : 0.01;
+
+	return p->prediction.step_time_s > (1 + doubt) * p->search.objective_s;
 }
 
 /*
@@ -119,7 +127,7 @@ static void add_recursion(struct driving *d)
 	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
 		->plan;
 	if (d->recursion_only && d->rq->step->software &&
-		p->prediction.step_time_s > WORTH_CAUTION * p->search.objective_s)
+		worth_caution(p))
 		add_cautious_recursion(d);
 }
 
@@ -144,18 +152,18 @@ static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 static enum ap_status add_engine(struct driving *d)
 {
 	struct ap_chosen *c = &d->chosen;
-	bool optimal;
+	struct ap_rival *v;
 
 	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints, c));
 	d->work += c->choice.work;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	d->lower_bound_s = c->choice.lower_bound;
-	optimal = c->choice.outcome == AP_OUT_OPTIMAL;
-	if (ap_chosen_any(c))
-		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick))
-			->optimal = optimal;
-	if (optimal && !ap_ctx_stopped(d->ctx))
+	if (!ap_chosen_any(c))
+		return AP_OK;
+	v = ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
+	v->optimal = c->choice.outcome == AP_OUT_OPTIMAL;
+	if (v->optimal && !ap_ctx_stopped(d->ctx) && worth_caution(&v->plan))
 		add_cautious(d);
 	return AP_OK;
 }
