@@ -69,11 +69,30 @@ static bool spent(const struct run *r)
 		(r->job->max_work && r->f.work > r->job->max_work) || ap_ctx_stopped(r->ctx);
 }
 
+/* One label with every one of b: all are as good as before, and in the same order. */
+static struct ap_lrange extend(struct run *r, uint32_t a, struct ap_lrange b, double slack)
+{
+	struct ap_lrange out = {(uint32_t)r->f.pool.n, 0};
+	struct ap_label x = r->f.pool.v[a];
+	for (uint32_t j = b.first; j < b.first + b.count; j++) {
+		struct ap_label y = r->f.pool.v[j];
+		r->f.work++;
+		if (x.excess + y.excess > slack)
+			break;
+		AP_PUSH(r->ctx->scratch, r->f.pool, ((struct ap_label){x.cost + y.cost,
+			x.memory + y.memory, x.excess + y.excess, a, j}));
+		out.count++;
+	}
+	return out;
+}
+
 /* Every label of a, of a step, with every one of b, of its child, as far as their excess is at most
  * slack. */
 static struct ap_lrange join(struct run *r, uint32_t step, uint32_t child, struct ap_lrange a,
 	struct ap_lrange b, double slack)
 {
+	if (a.count == 1)
+		return extend(r, a.first, b, slack);
 	ap_lfront_start(&r->f, step, child);
 	for (uint32_t i = a.first; i < a.first + a.count && !spent(r); i++) {
 		struct ap_label x = r->f.pool.v[i];
@@ -137,6 +156,10 @@ static struct ap_lrange group_labels(struct run *r, uint32_t step, const struct 
 	const struct ap_estep *e = &r->job->e->step[step];
 	r->all.n = 0;
 	ap_support_decode(r->job->e, e, group->cell, r->pick);
+	if (group->count == 1) {
+		r->pick[e->node] = s->tuple.v[group->first].x;
+		return tuple_labels(r, step, group->first);
+	}
 	for (uint32_t t = group->first; t < group->first + group->count; t++) {
 		r->pick[e->node] = s->tuple.v[t].x;
 		struct ap_lrange labels = tuple_labels(r, step, t);
