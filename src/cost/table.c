@@ -133,11 +133,14 @@ static void close_workers(struct ap_making *mk)
 		ap_arena_destroy(mk->worker[w].arena);
 }
 
+/* NULL when told to stop. */
 static const struct ap_table *finish(struct ap_making *mk)
 {
 	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
 
 	ap_table_classes(mk);
+	if (ap_ctx_stopped(mk->ctx))
+		return NULL;
 	make_table(mk, t);
 	return t;
 }
@@ -155,10 +158,9 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	ap_tasks_make(ctx, g, step, &mk->task);
 	ap_table_kinds(mk);
 	st = ap_table_bonds(mk);
-	if (st == AP_OK)
-		*out = finish(mk);
+	*out = st == AP_OK ? finish(mk) : NULL;
 	close_workers(mk);
-	return st;
+	return st == AP_OK && !*out ? AP_STOPPED : st;
 }
 
 /* A table of the same prices with other candidates left. */

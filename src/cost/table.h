@@ -43,17 +43,18 @@ struct ap_table_params {
 	size_t budget_bytes; /* of matrices; 0: 2 GiB */
 };
 
-/* AP_LIMIT when the matrices would exceed the budget (computed before they are built). */
+/* AP_LIMIT when the matrices would exceed the budget (computed before they are built); AP_STOPPED,
+ * without a message, when told to. */
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);
 
 /* The same table, pruned so that it does not cost memory either: for problems with a limit. Its prices
- * are those of t. */
+ * are those of t. NULL when told to stop. */
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
 /* The table in which some nodes are fixed to counts (rows NULL: not), at the prices of t, which must not
- * be narrowed itself; NULL where t has no such candidate. */
+ * be narrowed itself; NULL where t has no such candidate, or when told to stop. */
 const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,
 	const int32_t *const *fixed);
 

@@ -131,6 +131,8 @@ static void price_share(void *user, size_t i, int worker)
 	const struct sharing *all = user;
 	const struct share *s = &all->shares.v[i];
 
+	if (ap_ctx_stopped(all->mk->ctx))
+		return;
 	switch (s->bond->type) {
 	case AP_BOND_FLOW:
 		price_flow(all->mk, s->bond, s->first, s->end, worker);
@@ -198,5 +200,5 @@ enum ap_status ap_table_bonds(struct ap_making *mk)
 	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
 	AP_TRY(allocate(mk));
 	price_bonds(mk);
-	return AP_OK;
+	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
 }

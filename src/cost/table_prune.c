@@ -328,7 +328,7 @@ static void first_classes(struct ap_making *mk)
 void ap_table_classes(struct ap_making *mk)
 {
 	first_classes(mk);
-	for (int r = 0; mk->params->prune && r < ROUNDS; r++)
+	for (int r = 0; mk->params->prune && r < ROUNDS && !ap_ctx_stopped(mk->ctx); r++)
 		if (!prune_round(mk))
 			break;
 }

@@ -111,9 +111,14 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (budget.work > 0)
 		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
 	c->table = ap_table_by_memory(ctx, plain);
+	if (!c->table) {
+		c->table = plain;
+		c->choice.outcome = AP_OUT_LIMIT;
+		return;
+	}
 	budget.start[0] = start_of(ctx, c->table, start);
 	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
-	if (c->choice.outcome != AP_OUT_INFEASIBLE)
+	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)))
 		fall_back(ctx, rq, engine, plain, c);
 }
 
@@ -146,10 +151,14 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name};
 	if (hints && hints->wider && fixed)
 		c->table = ap_table_narrow(ctx, hints->wider, fixed);
-	if (!c->table)
-		AP_TRY(ap_choose_table(ctx, rq, fixed, &c->table));
+	if (!c->table) {
+		enum ap_status st = ap_choose_table(ctx, rq, fixed, &c->table);
+
+		if (st != AP_OK)
+			return st == AP_STOPPED ? AP_OK : st;
+	}
 	if (!binds && choose_unlimited(ctx, rq, engine, c)) {
-		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c))
+		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !(hints && hints->start))
 			fall_back(ctx, rq, engine, c->table, c);
 		return AP_OK;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "plan/certify.h"
 #include "plan/choose.h"
 #include "plan/pins.h"
 #include "plan/recursive.h"
@@ -82,21 +83,26 @@ static void add_cautious(struct driving *d)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
-/* The recursion, within the memory limit where that binds. */
-static void run_recursion(struct driving *d)
+static void recur(struct driving *d, struct ap_ctx *ctx, int64_t limit)
 {
-	const struct ap_request *rq = d->rq;
-	int64_t limit = ap_choose_limit_bytes(rq);
-
-	ap_plan_recursive(d->ctx, rq->graph, rq->machine, rq->step, d->fixed, AP_NO_LIMIT,
+	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, limit,
 		&d->recursion);
 	d->work += d->recursion.work;
+}
+
+/* The recursion, within the memory limit where that binds. So that there is a plan whatever happens,
+ * it is not stopped, unless the network is so large that this would be felt. */
+static void run_recursion(struct driving *d)
+{
+	int64_t limit = ap_choose_limit_bytes(d->rq);
+	struct ap_ctx unhurried = *d->ctx;
+
+	if (d->rq->graph->nnode <= LARGE)
+		unhurried.stop = NULL;
+	recur(d, &unhurried, AP_NO_LIMIT);
 	d->hints.limit_binds = d->recursion.memory_bytes > limit;
-	if (d->hints.limit_binds) {
-		ap_plan_recursive(d->ctx, rq->graph, rq->machine, rq->step, d->fixed, limit,
-			&d->recursion);
-		d->work += d->recursion.work;
-	}
+	if (d->hints.limit_binds)
+		recur(d, &unhurried, limit);
 	if (d->recursion.allowed)
 		d->hints.start = d->recursion.counts;
 }
@@ -148,6 +154,15 @@ static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 		ap_rival_absent(&d->rivals, "data parallel", why);
 }
 
+/* Where no table was searched. */
+static double lower_bound_s(const struct driving *d)
+{
+	struct ap_ctx unhurried = *d->ctx;
+
+	unhurried.stop = NULL;
+	return ap_plan_lower_bound_s(&unhurried, d->rq->graph, d->rq->machine, d->rq->step, d->fixed);
+}
+
 /* The engine's choice. AP_INFEASIBLE, with a message, where there is none. */
 static enum ap_status add_engine(struct driving *d)
 {
@@ -156,9 +171,12 @@ static enum ap_status add_engine(struct driving *d)
 
 	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints, c));
 	d->work += c->choice.work;
+	AP_TRY(ap_certify(d->ctx, d->rq, c));
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	d->lower_bound_s = c->choice.lower_bound;
+	if (!c->table)
+		d->lower_bound_s = lower_bound_s(d);
 	if (!ap_chosen_any(c))
 		return AP_OK;
 	v = ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
@@ -201,8 +219,7 @@ static enum ap_status gather_rivals(struct driving *d)
 	if (exact || d->recursion_only)
 		run_recursion(d);
 	if (d->recursion_only)
-		d->lower_bound_s = ap_plan_lower_bound_s(d->ctx, d->rq->graph, d->rq->machine,
-			d->rq->step, d->fixed);
+		d->lower_bound_s = lower_bound_s(d);
 	else
 		AP_TRY(add_engine(d));
 	add_data_parallel(d, d->fixed);
@@ -218,6 +235,7 @@ static void state(const struct driving *d, bool stopped, struct ap_plan *p)
 	s->lower_bound_s = d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->work = d->work;
+	s->certificate = d->chosen.choice.certificate;
 	s->complete = !stopped;
 	s->status = stopped                            ? AP_PLAN_STOPPED
 		: s->objective_s <= s->lower_bound_s ? AP_PLAN_OPTIMAL

@@ -19,6 +19,7 @@ struct ap_request {
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
 	bool prune; /* normally true */
+	bool certify; /* a second engine has to find the same; the build has one (plan/certify.h) */
 	const int32_t *const *given; /* counts that are fixed beside the graph's pins, [node][factor], rows
 	                              * may be NULL; may be NULL */
 	uint32_t nsetting; /* echoed in the plan */

@@ -94,6 +94,7 @@ struct ap_search_info {
 	bool complete;
 	double objective_s, lower_bound_s, gap;
 	uint64_t work;
+	const struct ap_certificate *certificate; /* NULL: none was asked for */
 };
 
 struct ap_plan {
