@@ -131,19 +131,26 @@ static void add_view(double *sum, const struct view *v, uint32_t row, uint32_t c
 	}
 }
 
+/* The input that is an operand alone; NULL: there are several or none. */
+static const struct view *only_view(const struct job *j, bool with_col)
+{
+	const struct view *only = NULL;
+	for (uint32_t i = 0; i < j->r->ninput; i++) {
+		if (holds(&j->r->input[i], j->col) != with_col)
+			continue;
+		if (only)
+			return NULL;
+		only = &j->view[i];
+	}
+	return only;
+}
+
 static struct operand make_operand(struct job *j, bool with_col, uint32_t row, uint32_t col,
 	double *sum)
 {
-	const struct view *only = NULL;
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < j->r->ninput; i++) {
-		if (holds(&j->r->input[i], j->col) == with_col) {
-			only = &j->view[i];
-			n++;
-		}
-	}
+	const struct view *only = only_view(j, with_col);
 	/* Columns of the right operand are added to in bulk, so they must lie together. */
-	if (n == 1 && (!with_col || along(only, col) == 1))
+	if (only && (!with_col || along(only, col) == 1))
 		return (struct operand){only->value + only->offset, along(only, row),
 			along(only, col)};
 	memset(sum, 0, extent(j->r, row) * extent(j->r, col) * sizeof *sum);
@@ -166,14 +173,30 @@ static void run_product(struct ap_ctx *ctx, struct ap_minplus m)
 	}
 }
 
+/* One row and a single right operand that lies the other way round: false where it is not so. */
+static bool row_product(const struct job *j, struct operand left, double *out)
+{
+	const struct ap_reduction *r = j->r;
+	const struct view *right = only_view(j, true);
+	if (!right || j->row != NO_AXIS || j->col == NO_AXIS || left.col != 1 ||
+		along(right, r->at) != 1)
+		return false;
+	ap_minplus_row(r->dim[r->at], extent(r, j->col), left.value, right->value + right->offset,
+		along(right, j->col), out);
+	return true;
+}
+
 static void product(struct ap_ctx *ctx, struct job *j)
 {
 	const struct ap_reduction *r = j->r;
 	struct operand left = make_operand(j, false, j->row, r->at, j->left);
-	struct operand right = make_operand(j, true, r->at, j->col, j->right);
+	struct operand right;
 	double *out = j->out;
 	for (uint32_t i = 0; i < j->nouter; i++)
 		out += j->at[i] * j->out_stride[j->outer[i]];
+	if (row_product(j, left, out))
+		return;
+	right = make_operand(j, true, r->at, j->col, j->right);
 	struct ap_minplus m = {
 		.rows = extent(r, j->row), .k = r->dim[r->at], .cols = extent(r, j->col),
 		.a = left.value, .a_row = left.row, .a_x = left.col,
@@ -277,6 +300,18 @@ bool ap_elim_eval(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_p
 	return true;
 }
 
+/* Most factors lie along the node. */
+static void add_along(size_t k, double *restrict cost, const double *restrict at, size_t stride)
+{
+	if (stride == 1) {
+		for (size_t x = 0; x < k; x++)
+			cost[x] += at[x];
+	} else {
+		for (size_t x = 0; x < k; x++)
+			cost[x] += at[x * stride];
+	}
+}
+
 void ap_elim_costs(const struct ap_elim *e, const double *const *value, const struct ap_estep *s,
 	const uint32_t *pick, double *cost)
 {
@@ -291,8 +326,7 @@ void ap_elim_costs(const struct ap_elim *e, const double *const *value, const st
 				at += stride * pick[f->scope[a]];
 			stride *= e->k[f->scope[a]];
 		}
-		for (uint32_t x = 0; x < e->k[s->node]; x++)
-			cost[x] += at[x * own];
+		add_along(e->k[s->node], cost, at, own);
 	}
 }
 

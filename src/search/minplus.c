@@ -40,6 +40,31 @@ static void clear(const struct ap_minplus *m)
 	}
 }
 
+static double least_sum(size_t k, const double *a, const double *b)
+{
+	double s = INFINITY, t = INFINITY, u = INFINITY, v = INFINITY;
+	size_t x = 0;
+	for (; x + 4 <= k; x += 4) {
+		double p = a[x] + b[x], q = a[x + 1] + b[x + 1];
+		double r = a[x + 2] + b[x + 2], w = a[x + 3] + b[x + 3];
+		s = p < s ? p : s;
+		t = q < t ? q : t;
+		u = r < u ? r : u;
+		v = w < v ? w : v;
+	}
+	for (; x < k; x++)
+		s = a[x] + b[x] < s ? a[x] + b[x] : s;
+	s = t < s ? t : s;
+	u = v < u ? v : u;
+	return u < s ? u : s;
+}
+
+void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row, double *out)
+{
+	for (size_t c = 0; c < cols; c++)
+		out[c] = least_sum(k, a, b + c * b_row);
+}
+
 void ap_minplus(const struct ap_minplus *m)
 {
 	clear(m);
