@@ -132,8 +132,7 @@ static void add_recursion(struct driving *d)
 		return;
 	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
 		->plan;
-	if (d->recursion_only && d->rq->step->software &&
-		worth_caution(p))
+	if (d->rq->step->software && worth_caution(p))
 		add_cautious_recursion(d);
 }
 
@@ -171,9 +170,10 @@ static enum ap_status add_engine(struct driving *d)
 
 	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints, c));
 	d->work += c->choice.work;
-	AP_TRY(ap_certify(d->ctx, d->rq, c));
-	if (c->choice.outcome == AP_OUT_INFEASIBLE)
+	if (c->choice.outcome == AP_OUT_INFEASIBLE) {
+		AP_TRY(ap_certify(d->ctx, d->rq, c));
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
+	}
 	d->lower_bound_s = c->choice.lower_bound;
 	if (!c->table)
 		d->lower_bound_s = lower_bound_s(d);
@@ -235,7 +235,6 @@ static void state(const struct driving *d, bool stopped, struct ap_plan *p)
 	s->lower_bound_s = d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->work = d->work;
-	s->certificate = d->chosen.choice.certificate;
 	s->complete = !stopped;
 	s->status = stopped                            ? AP_PLAN_STOPPED
 		: s->objective_s <= s->lower_bound_s ? AP_PLAN_OPTIMAL
@@ -284,6 +283,9 @@ static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 	AP_TRY(finish(d, best, out));
 	state(d, stopped, out);
 	AP_TRY(ap_verify(d->ctx, out));
+	if (!stopped) /* last: it may take what is left of the time */
+		AP_TRY(ap_certify(d->ctx, d->rq, &d->chosen));
+	out->search.certificate = d->chosen.choice.certificate;
 	return stopped ? AP_STOPPED : AP_OK;
 }
 
