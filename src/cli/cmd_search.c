@@ -7,6 +7,7 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "emit/ckpt.h"
+#include "plan/certify.h"
 #include "plan/complete.h"
 #include "plan/pins.h"
 
@@ -78,7 +79,12 @@ static enum ap_status check_options(struct ap_run *run)
 	if (o->strategy_ckpt_load_file && o->parallel_mode == AP_MODE_DATA_PARALLEL)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--strategy-ckpt-load-file: --parallel-mode data_parallel takes no strategies");
-	return AP_OK;
+	if (o->certify && o->parallel_mode != AP_MODE_AUTO_PARALLEL)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--certify: --parallel-mode %s searches nothing",
+			ap_choices_parallel_mode((size_t)o->parallel_mode));
+	return o->certify
+		? ap_certify_check(&run->ctx, ap_choices_search_mode((size_t)o->search_mode)) : AP_OK;
 }
 
 enum ap_status ap_cmd_search(struct ap_run *run)

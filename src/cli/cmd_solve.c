@@ -10,6 +10,7 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
+#include "plan/certify.h"
 #include "problem/problem.h"
 #include "search/engine.h"
 
@@ -123,6 +124,13 @@ static enum ap_status report(struct ap_run *run, const struct ap_problem *p,
 	return st;
 }
 
+static enum ap_status certify(struct ap_run *run, const struct ap_problem *p,
+	const struct ap_budget *budget, struct ap_choice *choice)
+{
+	ap_run_phase(run, "certifying");
+	return ap_certify_problem(&run->ctx, p, budget, choice);
+}
+
 enum ap_status ap_cmd_solve(struct ap_run *run)
 {
 	const struct ap_options *o = run->opt;
@@ -138,6 +146,8 @@ enum ap_status ap_cmd_solve(struct ap_run *run)
 	if (o->time_limit > 0)
 		ap_stop_after(o->time_limit);
 	AP_TRY(ap_out_check(run, NULL));
+	if (o->certify)
+		AP_TRY(ap_certify_check(&run->ctx, ap_choices_search_mode((size_t)o->search_mode)));
 	ap_run_phase(run, "reading");
 	AP_TRY(read_problem(run, &p));
 	AP_TRY(choose_engine(run, p, &engine));
@@ -147,5 +157,7 @@ enum ap_status ap_cmd_solve(struct ap_run *run)
 	ap_run_phase(run, "solving");
 	ap_stop_arm();
 	engine->solve(&run->ctx, p, &budget, &choice);
+	if (o->certify)
+		AP_TRY(certify(run, p, &budget, &choice));
 	return report(run, p, &choice);
 }

@@ -267,6 +267,7 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 			.gap = o->gap / 100,
 		},
 		.prune = o->prune,
+		.certify = o->certify,
 	};
 	echo_settings(run, in);
 }

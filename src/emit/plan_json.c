@@ -120,6 +120,17 @@ void ap_plan_write_machine(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+static void write_certificate(struct ap_jw *w, const struct ap_certificate *c)
+{
+	ap_jw_key(w, "certificate");
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "engine", c->engine);
+	ap_jw_kstr(w, "status", c->proven ? "agrees" : "open");
+	ap_jw_knum(w, "lower_bound_s", c->lower_bound);
+	ap_jw_kint(w, "work", (int64_t)c->work);
+	ap_jw_end(w);
+}
+
 void ap_plan_write_search(struct ap_plan_writer *pw)
 {
 	const struct ap_search_info *s = &pw->p->search;
@@ -134,6 +145,8 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "lower_bound_s", s->lower_bound_s);
 	ap_jw_knum(w, "gap", s->gap);
 	ap_jw_kint(w, "work", (int64_t)s->work);
+	if (s->certificate)
+		write_certificate(w, s->certificate);
 	ap_jw_end(w);
 }
 

@@ -87,6 +87,19 @@ static void line_seconds(struct ap_str *out, const char *name, double s)
 	line(out, name, "%10s", ap_format_seconds(s, buf));
 }
 
+static void add_certificate(struct ap_str *out, const struct ap_search_info *s)
+{
+	const struct ap_certificate *c = s->certificate;
+	char buf[32];
+
+	ap_str_addf(out, "%-18s", "certificate");
+	if (c->proven)
+		ap_str_addf(out, "%s finds the same optimum\n", c->engine);
+	else
+		ap_str_addf(out, "none within the limit; %s proves a bound of %s\n", c->engine,
+			ap_format_seconds(c->lower_bound, buf));
+}
+
 static void add_search(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_search_info *s = &p->search;
@@ -101,6 +114,8 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 	add_percent(out, s->gap, 1);
 	ap_str_addf(out, " (%s, %s%s)\n", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
+	if (s->certificate)
+		add_certificate(out, s);
 }
 
 static void add_times(struct ap_str *out, const struct ap_plan *p)

@@ -60,6 +60,13 @@ enum ap_outcome { /* what an engine found; not an error */
 	AP_OUT_LIMIT /* a limit was hit before any pick was found; lower_bound holds */
 };
 
+struct ap_certificate { /* what a second engine says of a choice that does not contradict it */
+	const char *engine;
+	bool proven; /* the same optimum, or that there is no pick */
+	double lower_bound; /* as far as it came */
+	uint64_t work;
+};
+
 struct ap_choice {
 	enum ap_outcome outcome;
 	const char *engine;
@@ -69,6 +76,7 @@ struct ap_choice {
 	int64_t memory; /* of pick */
 	int64_t least_memory; /* with INFEASIBLE by memory: the least any pick needs, else -1 */
 	uint64_t work; /* deterministic count of inner steps */
+	const struct ap_certificate *certificate; /* NULL: none was asked for */
 };
 
 /* Cost and memory of a pick, straight from the table: O(n + edges). INFINITY when forbidden. */

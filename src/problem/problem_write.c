@@ -136,6 +136,20 @@ static void write_not_found(struct ap_jw *w, const struct ap_problem *p, const s
 	ap_jw_null(w);
 }
 
+static void write_certificate(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
+{
+	const struct ap_certificate *x = c->certificate;
+	struct ap_choice proven = {.outcome = AP_OUT_FEASIBLE, .lower_bound = x->lower_bound};
+
+	ap_jw_key(w, "certificate");
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "engine", x->engine);
+	ap_jw_kstr(w, "status", x->proven ? "agrees" : "open");
+	ap_jw_knum(w, "lower_bound", x->proven && c->pick ? ap_problem_cost(as_given(p), c->pick)
+		: given_bound(p, &proven, INFINITY));
+	ap_jw_end(w);
+}
+
 void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_write_fn *write, void *user)
 {
@@ -149,6 +163,8 @@ void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 		write_found(&w, p, c);
 	else
 		write_not_found(&w, p, c);
+	if (c->certificate)
+		write_certificate(&w, p, c);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
 }

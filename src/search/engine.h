@@ -9,7 +9,6 @@ struct ap_budget {
 	uint64_t work; /* inner steps, 0: no limit; deterministic */
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
 	double gap; /* stop when cost <= lower_bound * (1 + gap) is proven; 0: only exact */
-	const uint32_t *known; /* an allowed pick, which integer_programming starts from; NULL: none */
 	const uint32_t *start[2]; /* [n] picks to start from, good or bad; NULL: none */
 };
 

@@ -155,13 +155,19 @@ static bool allowed(const struct ap_problem *p, const uint32_t *pick)
 	return ap_problem_cost(p, pick) < INFINITY && ap_problem_memory(p, pick) <= p->memory_limit;
 }
 
-/* A pick to start from, where one is easily had. */
-static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p)
+/* The best of those to start from and of one that is easily had; NULL where none is allowed. */
+static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget)
 {
-	uint32_t *pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	uint32_t *easy = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	const uint32_t *pick[] = {easy, budget->start[0], budget->start[1]}, *best = NULL;
 
-	ap_polish(ctx, p, POLISH_PASSES, pick);
-	return allowed(p, pick) ? pick : NULL;
+	ap_polish(ctx, p, POLISH_PASSES, easy);
+	for (size_t i = 0; i < sizeof pick / sizeof *pick; i++)
+		if (pick[i] && allowed(p, pick[i]) &&
+			(!best || ap_problem_cost(p, pick[i]) < ap_problem_cost(p, best)))
+			best = pick[i];
+	return best;
 }
 
 /* What the child found. Its word is taken for bounds, which are its own arithmetic, but not for
@@ -185,18 +191,18 @@ static void believe(struct ap_ctx *ctx, const struct ap_problem *p, const unsign
 }
 
 static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
-	const uint32_t *start, struct ap_choice *out)
+	struct ap_choice *out)
 {
+	const uint32_t *start = some_pick(ctx, p, budget);
 	struct job job = {p, budget, start, sizeof(struct report) + p->n * sizeof *start};
 	unsigned char *bytes = AP_NEW_N(ctx->scratch, unsigned char, job.bytes);
 	struct report none = {.bound = out->lower_bound, .cost = INFINITY};
 
-	memcpy(bytes, &none, sizeof none);
 	if (start) {
 		none.cost = ap_problem_cost(p, start);
-		memcpy(bytes, &none, sizeof none);
 		memcpy(bytes + sizeof none, start, p->n * sizeof *start);
 	}
+	memcpy(bytes, &none, sizeof none);
 	ap_child_run(ctx, run, &job, bytes, job.bytes);
 	believe(ctx, p, bytes, out);
 }
@@ -230,7 +236,7 @@ static int64_t least_memory(struct ap_ctx *ctx, const struct ap_problem *p,
 	bytes.memory_limit = AP_NO_LIMIT;
 	bytes.quantum = 1;
 	ap_choice_none(ctx, &bytes, "integer_programming", &c);
-	solve(ctx, &bytes, budget, some_pick(ctx, &bytes), &c);
+	solve(ctx, &bytes, budget, &c);
 	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound;
 }
 
@@ -240,7 +246,7 @@ void ap_ilp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	ap_choice_none(ctx, p, "integer_programming", out);
 	if (cells_of(p) * BYTES_PER_CELL <= ap_ilp_room(budget))
-		solve(ctx, p, budget, budget->known ? budget->known : some_pick(ctx, p), out);
+		solve(ctx, p, budget, out);
 	if (out->outcome == AP_OUT_INFEASIBLE && p->memory_limit != AP_NO_LIMIT)
 		out->least_memory = least_memory(ctx, p, budget);
 	ap_arena_release(ctx->scratch, mark);
