@@ -132,8 +132,7 @@ static void add_recursion(struct driving *d)
 		return;
 	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
 		->plan;
-	if (d->recursion_only && d->rq->step->software &&
-		worth_caution(p))
+	if (d->rq->step->software && worth_caution(p))
 		add_cautious_recursion(d);
 }
 
