@@ -121,24 +121,12 @@ static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt
 	return m;
 }
 
-struct sink {
-	ProtobufCBuffer base;
-	ap_write_fn *write;
-	void *user;
-};
-
-static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
-{
-	struct sink *sink = (struct sink *)buffer;
-
-	sink->write(sink->user, (const char *)data, len);
-}
-
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct sink sink = {.base = {append}, .write = write, .user = user};
 	pb_map map;
+	uint8_t *bytes;
+	size_t len;
 
 	mindspore__straspb__parallel_strategy_map__init(&map);
 	map.current_stage = c->current_stage;
@@ -150,7 +138,11 @@ void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *
 	map.parallel_layout_item = AP_NEW_N(ctx->scratch, pb_layout_item *, c->nlayout);
 	for (uint32_t i = 0; i < c->nlayout; i++)
 		map.parallel_layout_item[i] = make_layout_item(ctx->scratch, &c->layout[i]);
-	mindspore__straspb__parallel_strategy_map__pack_to_buffer(&map, &sink.base);
+	/* onto a buffer of its own kind, protobuf-c would size each message once per level */
+	bytes = ap_arena_alloc_raw(ctx->scratch,
+		mindspore__straspb__parallel_strategy_map__get_packed_size(&map), 1);
+	len = mindspore__straspb__parallel_strategy_map__pack(&map, bytes);
+	write(user, (const char *)bytes, len);
 	ap_arena_release(ctx->scratch, mark);
 }
 
