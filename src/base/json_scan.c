@@ -21,6 +21,7 @@ struct scanner {
 	struct ap_arena *arena;
 	char *s;
 	size_t len, at;
+	size_t most; /* values */
 	bool trailing_commas;
 	enum ap_status status;
 	int depth;
@@ -255,9 +256,9 @@ static bool item(struct scanner *sc)
 	skip_blanks(sc);
 	if (level && level->object && !member_key(sc, &value.key))
 		return false;
-	if (index == AP_JSCAN_VALUES)
-		return fault(sc, AP_LIMIT, sc->at, "more than %d values in one file",
-			AP_JSCAN_VALUES);
+	if (index == sc->most)
+		return fault(sc, AP_LIMIT, sc->at, "more than %zu values in a file of %zu bytes",
+			sc->most, sc->len);
 	value.offset = (uint32_t)sc->at;
 	AP_PUSH(sc->arena, sc->out->values, value);
 	c = peek(sc);
@@ -351,6 +352,7 @@ enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, char 
 	bool trailing_commas)
 {
 	struct scanner sc = {.out = scan, .arena = arena, .s = text, .len = len,
+		.most = len / 8 > AP_JSCAN_VALUES ? len / 8 : AP_JSCAN_VALUES,
 		.trailing_commas = trailing_commas};
 	size_t bad;
 

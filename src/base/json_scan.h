@@ -16,7 +16,8 @@ struct ap_arena;
 
 enum {
 	AP_JSCAN_DEPTH = 256, /* containers inside each other */
-	AP_JSCAN_VALUES = 1 << 23, /* in one document: bounds the memory of the tree */
+	AP_JSCAN_VALUES = 1 << 23, /* in one document, or one in eight bytes where that is more: bounds
+	                            * the memory of the tree */
 	AP_JSCAN_FINDINGS = 20, /* of one kind; later ones are not recorded */
 };
 
