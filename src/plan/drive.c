@@ -269,7 +269,8 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 /* Every plan that was found and data parallel are compared by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 {
-	bool stopped = ap_ctx_stopped(d->ctx) && d->chosen.choice.outcome != AP_OUT_OPTIMAL;
+	bool proven = !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
+	bool stopped = ap_ctx_stopped(d->ctx) && !proven;
 	const struct ap_plan *best;
 
 	d->rivals.table = d->chosen.table;
