@@ -81,7 +81,7 @@ END_TEST
 START_TEST(any_budget_is_sound)
 {
 	static const struct ap_budget budgets[] = {{.work = 1}, {.work = 300}, {.gap = 0.1},
-		{.table_bytes = 20000}};
+		{.table_bytes = 1000}};
 	uint64_t seed = random_seed() + 6, n = case_count() / 3, exact = 0, none = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct ap_ctx ctx = ctx_create(false);
