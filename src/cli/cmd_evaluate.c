@@ -6,6 +6,8 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
+#include "plan/complete.h"
+#include "plan/pins.h"
 
 static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *plan)
 {
@@ -17,6 +19,21 @@ static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *p
 		"this strategy needs %s on a device that has %s",
 		ap_format_bytes(plan->prediction.memory.total, need),
 		ap_format_bytes(plan->capacity_bytes, have));
+}
+
+/* What the strategy does not name is completed as its mode says; rows that stay NULL by cost. */
+static enum ap_status complete(struct ap_run *run, const struct ap_inputs *in,
+	const int32_t *const **counts)
+{
+	int64_t ndev = in->machine->ndev;
+
+	if (run->opt->parallel_mode == AP_MODE_DATA_PARALLEL)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--parallel-mode data_parallel takes no strategy");
+	if (run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL)
+		return AP_OK;
+	AP_TRY(ap_pins_make(&run->ctx, in->graph, ndev, &in->step, *counts, counts));
+	return ap_complete_batch(&run->ctx, in->graph, ndev, &in->step, *counts, counts);
 }
 
 enum ap_status ap_cmd_evaluate(struct ap_run *run)
@@ -31,6 +48,7 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 	AP_TRY(ap_out_check(run, NULL));
 	AP_TRY(ap_inputs_load(run, &in));
 	AP_TRY(ap_input_strategy(run, &in, run->opt->strategy, true, &counts));
+	AP_TRY(complete(run, &in, &counts));
 	ap_run_phase(run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));
