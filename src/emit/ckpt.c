@@ -96,6 +96,12 @@ static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
 		add_clone(ctx, out, &layout, "accu_grads");
 }
 
+/* At most. */
+static size_t layouts_each(const struct ap_plan *p)
+{
+	return 2 + (p->step->optimizer ? (size_t)p->step->optimizer->nstate : 0);
+}
+
 static int by_node_name(const void *a, const void *b)
 {
 	const struct ap_ckpt_item *x = a, *y = b;
@@ -154,6 +160,7 @@ void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt
 	const bool *saved = find_saved(ctx, p);
 
 	add_items(ctx, p, &items);
+	AP_RESERVE(ctx->arena, layouts, (size_t)p->nparam * layouts_each(p));
 	if (items.n)
 		qsort(items.v, items.n, sizeof *items.v, by_node_name);
 	for (uint32_t i = 0; i < p->nparam; i++)

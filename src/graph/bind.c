@@ -161,7 +161,7 @@ static ap_id add_hidden(struct ap_load *l, ap_id node, uint32_t result)
 		name = ap_arena_printf(l->ctx->arena, "%s'", name);
 	t.t = (struct ap_tensor){.name = name, .kind = AP_TENSOR_ACT, .comm_fusion = -1,
 		.producer = node, .result = result};
-	AP_PUSH(l->ctx->arena, l->tensors, t);
+	AP_PUSH(l->ctx->scratch, l->tensors, t);
 	return (ap_id)(l->tensors.n - 1);
 }
 

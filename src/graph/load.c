@@ -107,24 +107,31 @@ static void judge(struct ap_load *l, size_t errors)
 		ap_load_check(l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
 }
 
+static void load(struct ap_load *l)
+{
+	size_t errors = ap_diag_count(l->ctx->diag, AP_ERROR);
+
+	l->names = ap_map_create(l->ctx->arena);
+	l->bound_ids = ap_map_create(l->ctx->arena);
+	if (ap_load_read(l))
+		judge(l, errors);
+	if (l->status == AP_OK)
+		ap_load_mark_batch(l);
+	if (l->status == AP_OK && l->params->batch > 0)
+		ap_load_rescale(l, l->params->batch);
+	if (l->status == AP_OK)
+		ap_load_judge_batch(l);
+}
+
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out)
 {
 	struct ap_load l = {.ctx = ctx, .doc = doc, .params = params, .name = "", .optimizer = ""};
-	size_t errors = ap_diag_count(ctx->diag, AP_ERROR);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
-	l.names = ap_map_create(ctx->arena);
-	l.bound_ids = ap_map_create(ctx->arena);
-	if (ap_load_read(&l))
-		judge(&l, errors);
+	load(&l);
 	if (l.status == AP_OK)
-		ap_load_mark_batch(&l);
-	if (l.status == AP_OK && params->batch > 0)
-		ap_load_rescale(&l, params->batch);
-	if (l.status == AP_OK)
-		ap_load_judge_batch(&l);
-	if (l.status != AP_OK)
-		return l.status;
-	*out = ap_load_finish(&l, sha256);
+		*out = ap_load_finish(&l, sha256);
+	ap_arena_release(ctx->scratch, mark);
 	return l.status;
 }

@@ -41,7 +41,7 @@ struct ap_load {
 	uint64_t failed; /* checks that reported, by bit */
 	uint32_t found; /* findings so far */
 	bool incomplete; /* a tensor may be missing because its declaration could not be read */
-	struct {
+	struct { /* these two in scratch, until the graph is finished */
 		struct ap_raw_tensor *v;
 		size_t n, cap;
 	} tensors;

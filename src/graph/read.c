@@ -184,7 +184,7 @@ void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tenso
 	t.t.shape = t.said;
 	if (!t.sound)
 		t.t.shape.rank = AP_RANK_UNKNOWN;
-	AP_PUSH(l->ctx->arena, l->tensors, t);
+	AP_PUSH(l->ctx->scratch, l->tensors, t);
 }
 
 static void read_list(struct ap_load *l, const struct ap_jv *root, const char *key,
@@ -196,7 +196,6 @@ static void read_list(struct ap_load *l, const struct ap_jv *root, const char *k
 		l->incomplete = true;
 	if (!arr)
 		return;
-	AP_RESERVE(l->ctx->arena, l->tensors, l->tensors.n + ap_jv_count(arr));
 	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
 		ap_load_read_tensor(l, v, kind, AP_NONE, 0);
 }
@@ -226,10 +225,23 @@ static void read_operators(struct ap_load *l, const struct ap_jv *root)
 		l->incomplete = true;
 	if (!arr)
 		return;
-	AP_RESERVE(l->ctx->arena, l->nodes, ap_jv_count(arr));
-	AP_RESERVE(l->ctx->arena, l->tensors, l->tensors.n + ap_jv_count(arr));
 	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
 		ap_load_read_op(l, v);
+}
+
+static size_t count(const struct ap_jv *root, const char *key)
+{
+	const struct ap_jv *arr = ap_jv_get(root, key);
+
+	return arr ? ap_jv_count(arr) : 0;
+}
+
+/* Room for what most graphs have: one result an operator. */
+static void reserve(struct ap_load *l, const struct ap_jv *root)
+{
+	AP_RESERVE(l->ctx->scratch, l->nodes, count(root, "operators"));
+	AP_RESERVE(l->ctx->scratch, l->tensors, count(root, "inputs") +
+		count(root, "parameters") + count(root, "constants") + count(root, "operators"));
 }
 
 bool ap_load_read(struct ap_load *l)
@@ -246,6 +258,7 @@ bool ap_load_read(struct ap_load *l)
 	l->name = ap_json_file(l->doc);
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "name", &l->name));
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "optimizer", &l->optimizer));
+	reserve(l, root);
 	read_list(l, root, "inputs", AP_TENSOR_INPUT);
 	read_list(l, root, "parameters", AP_TENSOR_PARAM);
 	read_list(l, root, "constants", AP_TENSOR_CONST);

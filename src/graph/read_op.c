@@ -174,5 +174,5 @@ void ap_load_read_op(struct ap_load *l, const struct ap_jv *v)
 	}
 	if (!n.n.cell)
 		n.n.cell = ap_graph_cell(ctx, n.n.name);
-	AP_PUSH(ctx->arena, l->nodes, n);
+	AP_PUSH(ctx->scratch, l->nodes, n);
 }
