@@ -54,11 +54,11 @@ measure() {
     runs=$((runs - 1))
     status=0
     # shellcheck disable=SC2016,SC2086 # for the inner shell; words
-    $cores /usr/bin/time -q -o "$work/time" -f '%e %M' sh -c '
+    $cores /usr/bin/time -q -o "$work/time" -f '%e %M' timeout 600 sh -c '
       repeats=$1
       shift
       while [ "$repeats" -gt 0 ]; do
-        timeout 600 "$@" -q >/dev/null || exit
+        "$@" -q >/dev/null || exit
         repeats=$((repeats - 1))
       done' sh "$repeats" "$planner" "$@" 2>"$work/messages" || status=$?
     tail -n 1 "$work/time" | awk -v status="$status" -v repeats="$repeats" \
