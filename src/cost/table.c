@@ -9,6 +9,8 @@
 #include "base/vec.h"
 #include "cost/table_parts.h"
 
+#define WORTH_THREADS 30000 /* prices: some milliseconds, a thread takes a tenth of one to start */
+
 static void fill_class(const struct ap_making *mk, const struct ap_class *c,
 	struct ap_table_class *out)
 {
@@ -123,8 +125,21 @@ static void open_workers(struct ap_making *mk)
 	mk->worker = AP_NEW_N(mk->ctx->arena, struct ap_worker, mk->ctx->jobs);
 	for (int w = 0; w < mk->ctx->jobs; w++) {
 		mk->worker[w].arena = ap_arena_create_like(mk->ctx->arena);
-		mk->worker[w].pricer = ap_pricer_create(mk->worker[w].arena, mk->m, mk->step);
 	}
+}
+
+struct ap_pricer *ap_worker_pricer(const struct ap_making *mk, int worker)
+{
+	struct ap_worker *w = &mk->worker[worker];
+
+	if (!w->pricer)
+		w->pricer = ap_pricer_create(w->arena, mk->m, mk->step);
+	return w->pricer;
+}
+
+int ap_making_jobs(const struct ap_making *mk, size_t work)
+{
+	return work < WORTH_THREADS ? 1 : mk->ctx->jobs;
 }
 
 static void close_workers(struct ap_making *mk)

@@ -71,12 +71,14 @@ static void add_link(void *user, const struct ap_joint *link)
 static void price_flow(const struct ap_making *mk, struct ap_bond *b, uint32_t first, uint32_t end,
 	int worker)
 {
+	struct ap_pricer *pricer = ap_worker_pricer(mk, worker);
+
 	for (uint32_t r = first; r < end; r++) {
 		for (uint32_t c = 0; c < b->v.nlayout; c++) {
 			size_t at = (size_t)r * b->v.nlayout + c;
 			struct ap_move_cost mc;
 
-			ap_move_cost_make(mk->worker[worker].pricer, &b->flow, &b->u.layout[r],
+			ap_move_cost_make(pricer, &b->flow, &b->u.layout[r],
 				&b->v.layout[c], &mc);
 			b->cost[at] = ap_quantise_s(mc.forward_s + mc.backward_s);
 			if (b->kept)
@@ -164,10 +166,13 @@ static void price_bonds(const struct ap_making *mk)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
 	struct sharing all = {.mk = mk};
+	size_t pairs = 0;
 
-	for (size_t i = 0; i < mk->bonds.n; i++)
+	for (size_t i = 0; i < mk->bonds.n; i++) {
 		share_out(&all, &mk->bonds.v[i]);
-	ap_par_for(mk->ctx->jobs, all.shares.n, price_share, &all);
+		pairs += (size_t)mk->bonds.v[i].u.nlayout * mk->bonds.v[i].v.nlayout;
+	}
+	ap_par_for(ap_making_jobs(mk, pairs), all.shares.n, price_share, &all);
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 

@@ -105,7 +105,7 @@ static void price_kind(void *user, size_t i, int worker)
 		struct ap_op_cost oc;
 
 		ap_kind_placement(mk, kd, c, &p);
-		ap_op_cost_make(mk->worker[worker].pricer, kd->task, &p, &oc);
+		ap_op_cost_make(ap_worker_pricer(mk, worker), kd->task, &p, &oc);
 		kd->cost[c] = holds_alike(kd, c) ? ap_op_cost_total_s(&oc, mk->step) : INFINITY;
 		kd->memory[c] = ap_op_cost_memory_bytes(&oc);
 		kd->temporary[c] = oc.temporary_bytes;
@@ -151,6 +151,7 @@ static ap_id intern(struct ap_making *mk, struct ap_map *seen, ap_id node, bool 
 void ap_table_kinds(struct ap_making *mk)
 {
 	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+	size_t candidates = 0;
 
 	mk->kind_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
@@ -162,5 +163,7 @@ void ap_table_kinds(struct ap_making *mk)
 		if (fresh)
 			add_kind(mk, i);
 	}
-	ap_par_for(mk->ctx->jobs, mk->kinds.n, price_kind, mk);
+	for (size_t i = 0; i < mk->kinds.n; i++)
+		candidates += mk->kinds.v[i].k;
+	ap_par_for(ap_making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
 }

@@ -85,6 +85,12 @@ struct ap_making {
 
 #define AP_MAX_STRATEGY 32 /* vectors in one strategy */
 
+/* The pricer of a worker, made when it is first asked for. */
+struct ap_pricer *ap_worker_pricer(const struct ap_making *mk, int worker);
+
+/* Threads that are worth starting for so many prices. */
+int ap_making_jobs(const struct ap_making *mk, size_t work);
+
 /* Placement of candidate c of a kind. */
 void ap_kind_placement(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
 	struct ap_placement *out);

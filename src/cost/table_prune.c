@@ -277,12 +277,15 @@ static bool prune_round(struct ap_making *mk)
 	struct round r = {.mk = mk};
 	struct ap_class_list next = {0};
 	struct node_sides sides;
+	size_t tests = 0;
 	uint32_t *class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	bool dropped = false;
 
 	collect_sides(mk, &sides);
 	assign(&r, &sides, class_of);
-	ap_par_for(mk->ctx->jobs, r.duties.n, prune, &r);
+	for (size_t i = 0; i < r.duties.n; i++)
+		tests += (size_t)r.duties.v[i].old->k * CHAMPIONS;
+	ap_par_for(ap_making_jobs(mk, tests), r.duties.n, prune, &r);
 	for (size_t i = 0; i < r.duties.n; i++) {
 		const struct duty *d = &r.duties.v[i];
 		struct ap_class c = {d->old->kind, d->kept, d->keep};

@@ -19,7 +19,7 @@
 #include "search/support.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
-enum { PRUNE_GAIN = 4, EVALUATIONS = 4 };
+enum { PRUNE_GAIN = 4, PRUNE_PART = 8, EVALUATIONS = 4 };
 
 struct dp {
 	struct ap_ctx *ctx;
@@ -84,7 +84,7 @@ static bool worth_pruning(const struct dp *d)
 	double evaluations = d->p->memory_limit == AP_NO_LIMIT ? 1 : EVALUATIONS;
 	if (d->options->prune != AP_DP_PRUNE_AUTO)
 		return d->options->prune == AP_DP_PRUNE_ALWAYS;
-	if (d->budget->work && price > (double)d->budget->work)
+	if (d->budget->work && price > (double)d->budget->work / PRUNE_PART)
 		return false;
 	return d->elim->split || evaluations * (double)d->elim->work > PRUNE_GAIN * price;
 }
