@@ -184,6 +184,18 @@ static const char *format_of(struct ap_run *run, const char *path)
 	return NULL;
 }
 
+/* A name that looks like a picture of a kind that is not drawn would hold text. */
+static enum ap_status warn_of_suffix(struct ap_run *run, const char *path)
+{
+	static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".ps", ".eps", ".svgz"};
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (ap_file_suffix(path, others[i]))
+			return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, NULL, "picture-suffix",
+				"%s: written as DOT; only .svg, .png and .pdf are drawn", path);
+	return AP_OK;
+}
+
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
 {
 	const char *format = format_of(run, path), *text;
@@ -191,6 +203,7 @@ enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct
 	uint32_t nbox;
 	size_t len;
 
+	AP_TRY(warn_of_suffix(run, path));
 	AP_TRY(ap_emit_dot(&run->ctx, pic, (enum ap_pic_detail)run->opt->detail, &text, &len,
 		&nbox));
 	if (format && nbox > MANY_BOXES)
