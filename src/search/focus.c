@@ -209,7 +209,8 @@ static void search_few(struct focus *f)
 	ap_arena_release(f->ctx->scratch, mark);
 }
 
-static bool focus(struct focus *f)
+/* Ends early where work or time runs out: the best price so far still bounds. */
+static void focus(struct focus *f)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
@@ -223,7 +224,6 @@ static bool focus(struct focus *f)
 			break;
 	}
 	search_few(f);
-	return true;
 }
 
 void ap_focus_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
@@ -246,7 +246,7 @@ void ap_focus_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap
 	if (!least_memory(&f))
 		out->stopped = true;
 	else if (!out->infeasible)
-		out->stopped = !focus(&f);
+		focus(&f);
 	if (!(out->cost < INFINITY))
 		out->pick = NULL;
 }
