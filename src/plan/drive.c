@@ -199,7 +199,7 @@ static enum ap_status add_proof(struct driving *d)
 
 	if (ap_rival_fits(&d->rivals) || ap_ctx_stopped(d->ctx))
 		return AP_OK;
-	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, NULL, c));
+	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, &d->hints, c));
 	d->work += c->choice.work;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);

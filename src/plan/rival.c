@@ -241,7 +241,7 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 			continue;
 		if (complete)
 			told = as_told(r, rq, fixed, &r->v[i]);
-		if (fits(told))
+		if (fits(told) && (!best || is_faster(told, best)))
 			best = told;
 	}
 	return best;
