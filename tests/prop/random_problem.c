@@ -10,7 +10,7 @@
 enum { MAX_EDGES = 32 };
 
 enum cost_style { TIES, SIGNED, FRACTIONS, WIDE, COST_STYLES };
-enum shape { TREE, RING, STAR, TRIANGLES, DENSE, SPARSE, LAYERS, SHAPES };
+enum shape { TREE, SERIES_PARALLEL, RING, STAR, TRIANGLES, DENSE, SPARSE, LAYERS, SHAPES };
 
 struct maker {
 	struct ap_ctx *ctx;
@@ -110,10 +110,29 @@ static void join(struct maker *m, uint32_t a, uint32_t b, bool alike)
 		join(m, a, b, alike);
 }
 
+/* Node after node comes into a way between two others, or makes one more beside it. */
+static void make_series_parallel(struct maker *m, uint32_t n)
+{
+	uint32_t way[MAX_EDGES][2] = {{0, 1}}, ways = n > 1;
+	for (uint32_t i = 2; i < n && ways + 2 <= MAX_EDGES; i++) {
+		uint32_t at = below(m, ways), u = way[at][0], v = way[at][1];
+		if (below(m, 2))
+			at = ways++;
+		way[at][0] = u;
+		way[at][1] = i;
+		way[ways][0] = i;
+		way[ways++][1] = v;
+	}
+	for (uint32_t i = 0; i < ways; i++)
+		join(m, way[i][0], way[i][1], false);
+}
+
 static void make_edges(struct maker *m, uint32_t n, enum shape shape)
 {
 	for (uint32_t i = 1; i < n; i++) {
 		switch (shape) {
+		case SERIES_PARALLEL:
+			break;
 		case TREE:
 			join(m, below(m, i), i, false);
 			break;
@@ -136,6 +155,8 @@ static void make_edges(struct maker *m, uint32_t n, enum shape shape)
 			}
 		}
 	}
+	if (shape == SERIES_PARALLEL)
+		make_series_parallel(m, n);
 	if (shape == RING && n > 2)
 		join(m, 0, n - 1, false);
 }

@@ -6,10 +6,11 @@
 #include "problem/problem.h"
 
 /*
- * A problem of at most max_n nodes with 1 to 4 candidates: trees, rings, stars, triangles, dense
- * and sparse, in parts, with parallel edges; costs with many ties or without, negative ones,
- * forbidden nodes and pairs; matrices shared between edges, equal layers; in half of them memory
- * of nodes and edges and a limit that some picks keep to and some do not. In the arena of ctx.
+ * A problem of at most max_n nodes with 1 to 4 candidates: trees, series-parallel, rings, stars,
+ * triangles, dense and sparse, in parts, with parallel edges; costs with many ties or without,
+ * negative ones, forbidden nodes and pairs; matrices shared between edges, equal layers; in half of
+ * them memory of nodes and edges and a limit that some picks keep to and some do not. In the arena
+ * of ctx.
  */
 const struct ap_problem *random_problem(struct ap_ctx *ctx, uint64_t *seed, uint32_t max_n);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* integer_programming against brute force and elimination, on random tables of every shape. */
+/* Brute force, elimination and integer programming against each other, on random tables of every shape. */
 #include <math.h>
 
+#include "exact_cost.h"
 #include "random_problem.h"
 #include "search/engine.h"
 #include "unit.h"
 
-enum { MAX_N = 7, LARGER_N = 14 };
+enum { MAX_N = 8, LARGER_N = 14 };
 
 static uint64_t case_count(void)
 {
@@ -42,7 +43,22 @@ static void compare(struct ap_ctx *ctx, const struct ap_problem *p, uint64_t i,
 			ap_problem_cost(p, got->pick), ap_problem_memory(p, got->pick));
 }
 
-START_TEST(integer_programming_is_brute_force)
+/* What the choice says of itself is what its pick really costs, in whole numbers. */
+static void recompute(struct ap_ctx *ctx, const struct ap_problem *p, uint64_t i,
+	const struct ap_choice *c)
+{
+	struct exact_cost real;
+	if (!c->pick)
+		return;
+	if (!exact_cost_of(p, c->pick, &real) || real.quanta != exact_quanta(p, c->cost) ||
+		real.quanta != exact_quanta(p, c->lower_bound) || real.bytes != c->memory ||
+		real.bytes > p->memory_limit)
+		CASE_FAILS(ctx, p, i, "%s: cost %.17g, memory %" PRId64 "; really %" PRId64
+			" quanta and %" PRId64, c->engine, c->cost, c->memory, real.quanta,
+			real.bytes);
+}
+
+START_TEST(brute_force_dynamic_and_integer_programming_agree)
 {
 	uint64_t seed = random_seed() + 4, n = case_count(), infeasible = 0, limited = 0;
 	struct ap_budget budget = {0};
@@ -50,8 +66,13 @@ START_TEST(integer_programming_is_brute_force)
 		struct ap_ctx ctx = ctx_create(false);
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		struct ap_choice want = solved(&ctx, "brute_force", p, &budget);
-		struct ap_choice got = solved(&ctx, "integer_programming", p, &budget);
-		compare(&ctx, p, i, &want, &got);
+		struct ap_choice dynamic = solved(&ctx, "dynamic_programming", p, &budget);
+		struct ap_choice integer = solved(&ctx, "integer_programming", p, &budget);
+		compare(&ctx, p, i, &want, &dynamic);
+		compare(&ctx, p, i, &want, &integer);
+		recompute(&ctx, p, i, &want);
+		recompute(&ctx, p, i, &dynamic);
+		recompute(&ctx, p, i, &integer);
 		infeasible += want.outcome == AP_OUT_INFEASIBLE;
 		limited += p->memory_limit != AP_NO_LIMIT;
 		ctx_destroy(&ctx);
@@ -113,7 +134,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {integer_programming_is_brute_force,
+	const TTest *const tests[] = {brute_force_dynamic_and_integer_programming_agree,
 		integer_programming_is_dynamic_programming, any_budget_is_sound};
 	return RUN_TESTS("integer programming", tests);
 }
