@@ -20,6 +20,8 @@ struct ap_ctx {
 	struct ap_diag *diag; /* where messages go */
 	int jobs; /* threads that may be used, >= 1; never changes a result */
 	const volatile sig_atomic_t *stop; /* non-zero: stop soon; NULL: never */
+	void (*phase)(void *user, const char *name); /* told what begins; NULL: nobody asks */
+	void *phase_user;
 };
 
 /* Leave the function with the status of x unless it is AP_OK. */
@@ -33,6 +35,14 @@ struct ap_ctx {
 static inline int ap_ctx_stopped(const struct ap_ctx *ctx)
 {
 	return ctx->stop && *ctx->stop;
+}
+
+/* Tells the caller what begins now, in words of static storage, and so what has ended. Never from a
+ * thread of its own. */
+static inline void ap_ctx_phase(const struct ap_ctx *ctx, const char *name)
+{
+	if (ctx->phase)
+		ctx->phase(ctx->phase_user, name);
 }
 
 #endif

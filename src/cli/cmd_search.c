@@ -104,7 +104,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 			&in.request.given));
 	if (run->opt->strategy_ckpt_save_file)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
-	ap_run_phase(run, "searching");
+	ap_run_phase(run, "planning");
 	st = plan_it(run, &in, &plan, &problem);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;

@@ -34,6 +34,11 @@ static int default_jobs(void)
 	return n < 1 ? 1 : n > 256 ? 256 : (int)n;
 }
 
+static void on_phase(void *user, const char *name)
+{
+	ap_run_phase(user, name);
+}
+
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 {
 	const struct ap_options *o = &cli->opt;
@@ -45,6 +50,8 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.diag = ap_diag_create(run->ctx.arena, o->strict);
 	run->ctx.jobs = o->jobs ? (int)o->jobs : default_jobs();
 	run->ctx.stop = ap_stop_flag();
+	run->ctx.phase = on_phase;
+	run->ctx.phase_user = run;
 }
 
 static double seconds_since(const struct timespec *start)
@@ -58,14 +65,16 @@ static double seconds_since(const struct timespec *start)
 
 static void end_phase(struct ap_run *run)
 {
-	char buf[32];
+	char time[32], size[32];
 
 	if (run->phase_shown)
 		fputs("\r\033[K", stderr);
 	run->phase_shown = false;
 	if (run->phase && run->opt->verbose)
-		fprintf(stderr, "autopar-plan: %s: %s\n", run->phase,
-			ap_format_seconds(seconds_since(&run->phase_start), buf));
+		fprintf(stderr, "autopar-plan: %s: %s, %s held\n", run->phase,
+			ap_format_seconds(seconds_since(&run->phase_start), time),
+			ap_format_bytes((int64_t)(ap_arena_bytes(run->ctx.arena) +
+				ap_arena_bytes(run->ctx.scratch)), size));
 	run->phase = NULL;
 }
 
@@ -73,6 +82,8 @@ void ap_run_phase(struct ap_run *run, const char *phase)
 {
 	const struct ap_options *o = run->opt;
 
+	if (phase && run->phase && !strcmp(phase, run->phase))
+		return;
 	end_phase(run);
 	if (!phase)
 		return;

@@ -153,6 +153,7 @@ static const struct ap_table *finish(struct ap_making *mk)
 {
 	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
 
+	ap_ctx_phase(mk->ctx, "pruning candidates");
 	ap_table_classes(mk);
 	if (ap_ctx_stopped(mk->ctx))
 		return NULL;
@@ -170,6 +171,7 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	*mk = (struct ap_making){.ctx = ctx, .params = ap_arena_memdup(ctx->arena, params,
 		sizeof *params), .g = g, .m = m, .step = step};
 	open_workers(mk);
+	ap_ctx_phase(ctx, "pricing operators");
 	ap_tasks_make(ctx, g, step, &mk->task);
 	ap_table_kinds(mk);
 	st = ap_table_bonds(mk);

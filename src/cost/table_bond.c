@@ -207,3 +207,4 @@ enum ap_status ap_table_bonds(struct ap_making *mk)
 	price_bonds(mk);
 	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
 }
+	ap_ctx_phase(mk->ctx, "pricing redistributions");

@@ -92,6 +92,7 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 
 	if (ap_chosen_any(c) && c->choice.cost <= POOR * c->choice.lower_bound)
 		return;
+	ap_ctx_phase(ctx, "searching for little memory");
 	ap_fit_lean(ctx, c->table, engine, limit, &c->choice);
 	if (c->table == plain || !ap_fit_lean(ctx, plain, engine, limit, &other) ||
 		(ap_chosen_any(c) && c->choice.cost <= other.cost))
@@ -117,6 +118,7 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 		return;
 	}
 	budget.start[0] = start_of(ctx, c->table, start);
+	ap_ctx_phase(ctx, "searching within the memory");
 	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
 	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)))
 		fall_back(ctx, rq, engine, plain, c);
@@ -126,6 +128,7 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, struct ap_chosen *c)
 {
+	ap_ctx_phase(ctx, "searching");
 	engine->solve(ctx, c->table->problem, &rq->budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return true;

@@ -83,6 +83,7 @@ static void add_cautious(struct driving *d)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
+	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
 static void recur(struct driving *d, struct ap_ctx *ctx, int64_t limit)
 {
 	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, limit,
@@ -260,6 +261,7 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	ap_plan_add_params(d->ctx, out);
 	out->nbaseline = d->rivals.nbaseline;
 	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
+	ap_ctx_phase(d->ctx, "scheduling");
 		d->rivals.nbaseline * sizeof *out->baseline);
 	out->nsetting = d->rq->nsetting;
 	out->setting = d->rq->setting;

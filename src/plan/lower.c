@@ -50,6 +50,7 @@ double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	const uint32_t *class_of;
 	double *least, sum = 0;
 
+	ap_ctx_phase(ctx, "bounding");
 	l.pricer = ap_pricer_create(ctx->arena, m, step);
 	ap_tasks_make(ctx, g, step, &task);
 	class_of = ap_task_classes(ctx, task, g->nnode);

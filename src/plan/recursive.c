@@ -104,6 +104,7 @@ void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		.pair = pair};
 	struct ap_rec_result found;
 
+	ap_ctx_phase(ctx, "recursion");
 	view.edge = edges_of(ctx, l, &view.nedge);
 	ap_rec_solve(ctx, &view, &limits, &found);
 	*out = (struct ap_recursive){.counts = counts_of(ctx, l, g->nnode, found.pick),

@@ -47,6 +47,7 @@ struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32
 	struct ap_baseline *b;
 
 	assert(r->n <= AP_MAX_RIVALS);
+	ap_ctx_phase(r->ctx, "simulation");
 	ap_plan_sketch(r->maker, counts, &v->plan);
 	if (!name)
 		return v;
@@ -146,6 +147,7 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	const int32_t *const *counts = NULL;
 
 	AP_TRY(complete_additive(r, rq, fixed, &counts));
+	ap_ctx_phase(r->ctx, "simulation");
 	ap_plan_sketch(r->maker, counts, plan);
 	*out = or_by_batch(r, rq, fixed, plan);
 	return AP_OK;

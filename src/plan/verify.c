@@ -301,6 +301,8 @@ enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p)
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	enum ap_status st = check_parts(ctx, p);
 
+	ap_ctx_phase(ctx, "verification");
+	st = check_parts(ctx, p);
 	ap_arena_release(ctx->scratch, mark);
 	return st == AP_OK ? check_sums(ctx, p) : st;
 }
