@@ -41,10 +41,11 @@ struct ap_table_params {
 	bool by_memory; /* pruning must also not cost memory: for problems with a limit */
 	const int32_t *const *fixed; /* [nnode] counts a node is fixed to, or NULL; may be NULL */
 	size_t budget_bytes; /* of matrices; 0: 2 GiB */
+	uint64_t work; /* that pricing may take, in inner steps of a search; 0: no limit */
 };
 
-/* AP_LIMIT when the matrices would exceed the budget (computed before they are built); AP_STOPPED,
- * without a message, when told to. */
+/* AP_LIMIT, with a warning, when the prices would exceed the budget or the work, which is known before
+ * any is made; AP_STOPPED, without a message, when told to. */
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);

@@ -10,6 +10,7 @@
 #include "cost/table_parts.h"
 
 #define SHARE 20000 /* pairs of layouts: some milliseconds */
+#define PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
 
 struct bond_key { /* equal bytes: equal bond */
 	uint32_t type, kind_u, slot_u, kind_v, slot_v;
@@ -176,35 +177,52 @@ static void price_bonds(const struct ap_making *mk)
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 
-static enum ap_status allocate(struct ap_making *mk)
+static size_t pairs_of(const struct ap_bond *b)
 {
-	size_t budget = mk->params->budget_bytes ? mk->params->budget_bytes : (size_t)2 << 30;
-	size_t total = 0;
+	return (size_t)b->u.nlayout * b->v.nlayout;
+}
+
+/* Are the prices of all pairs of layouts within the limits? */
+static enum ap_status check_size(const struct ap_making *mk)
+{
+	const struct ap_table_params *params = mk->params;
+	size_t budget = params->budget_bytes ? params->budget_bytes : (size_t)2 << 30;
+	size_t pairs = 0, bytes = 0;
 
 	for (size_t i = 0; i < mk->bonds.n; i++) {
-		struct ap_bond *b = &mk->bonds.v[i];
-		size_t cells = (size_t)b->u.nlayout * b->v.nlayout;
+		const struct ap_bond *b = &mk->bonds.v[i];
 
-		total += cells * (sizeof(double) + (b->flow.kept ? sizeof(int64_t) : 0));
-		if (total > budget)
-			return ap_diag_add(mk->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "table-size",
-				"the cost table of redistributions would exceed %zu MiB; "
-				"fewer devices, or a larger --planner-memory",
-				budget >> 20);
-		b->cost = ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *b->cost);
-		if (b->flow.kept)
-			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, cells);
+		pairs += pairs_of(b);
+		bytes += pairs_of(b) * (sizeof(double) + (b->flow.kept ? sizeof(int64_t) : 0));
 	}
-	return AP_OK;
+	if (bytes <= budget && (params->work == 0 || pairs <= params->work / PRICE_WORK))
+		return AP_OK;
+	ap_diag_add(mk->ctx->diag, AP_WARNING, AP_LIMIT, NULL, "table-size",
+		"a search of the whole table would have to price %zu pairs of layouts, %zu MiB: more "
+		"than %s allows",
+		pairs, bytes >> 20, bytes > budget ? "--planner-memory" : "--work-limit");
+	return AP_LIMIT;
+}
+
+static void allocate(struct ap_making *mk)
+{
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		struct ap_bond *b = &mk->bonds.v[i];
+
+		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
+		if (b->flow.kept)
+			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
+	}
 }
 
 enum ap_status ap_table_bonds(struct ap_making *mk)
 {
 	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
 
+	ap_ctx_phase(mk->ctx, "pricing redistributions");
 	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
-	AP_TRY(allocate(mk));
+	AP_TRY(check_size(mk));
+	allocate(mk);
 	price_bonds(mk);
 	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
 }
-	ap_ctx_phase(mk->ctx, "pricing redistributions");

@@ -96,6 +96,12 @@ enum ap_status ap_certify(struct ap_ctx *ctx, const struct ap_request *rq, struc
 
 	if (!rq->certify || ap_ctx_stopped(ctx))
 		return AP_OK;
+	if (!c->table) {
+		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "certify",
+			"no certificate: there is no table to search");
+		return AP_OK;
+	}
+	ap_ctx_phase(ctx, "certifying");
 	ap_fit(ctx, c->table, ap_certify_engine(), &own, ap_choose_limit_bytes(rq), &other);
 	return conclude(ctx, &c->choice, &other);
 }

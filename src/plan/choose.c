@@ -29,7 +29,7 @@ enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_table **out)
 {
 	struct ap_table_params params = {.prune = rq->prune, .fixed = fixed,
-		.budget_bytes = rq->budget.table_bytes};
+		.budget_bytes = rq->budget.table_bytes, .work = rq->budget.work};
 
 	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
 }
@@ -158,7 +158,7 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		enum ap_status st = ap_choose_table(ctx, rq, fixed, &c->table);
 
 		if (st != AP_OK)
-			return st == AP_STOPPED ? AP_OK : st;
+			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
 	}
 	if (!binds && choose_unlimited(ctx, rq, engine, c)) {
 		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !(hints && hints->start))

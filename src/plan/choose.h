@@ -35,8 +35,8 @@ struct ap_hints {
 
 /*
  * The engine's choice that fits the memory, some operators fixed. hints, and what is in it, may be
- * NULL. AP_OK with any outcome (table NULL: told to stop before there was one); AP_LIMIT, with a
- * message, where the table would be too large.
+ * NULL. AP_OK with any outcome (table NULL: told to stop before there was one, or it would be too
+ * large, of which there is a warning then).
  */
 enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,

@@ -31,11 +31,16 @@ enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 {
 	const int32_t *const *fixed;
 	const struct ap_table *t;
+	enum ap_status st;
 
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &fixed));
-	AP_TRY(ap_choose_table(ctx, rq, fixed, &t));
-	*out = t->problem;
-	return AP_OK;
+	st = ap_choose_table(ctx, rq, fixed, &t);
+	if (st == AP_LIMIT)
+		ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"no table can be made within the limits");
+	if (st == AP_OK)
+		*out = t->problem;
+	return st;
 }
 
 /* The table's problem with the whole gradient exchange charged. */
@@ -78,12 +83,12 @@ static void add_cautious(struct driving *d)
 	struct ap_problem p = exposed_problem(d->ctx, t);
 	struct ap_choice c = {0};
 
+	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
 	ap_choose_engine(d->rq)->solve(d->ctx, &p, &d->rq->budget, &c);
 	if (c.outcome == AP_OUT_OPTIMAL || c.outcome == AP_OUT_FEASIBLE)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
-	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
 static void recur(struct driving *d, struct ap_ctx *ctx, int64_t limit)
 {
 	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, limit,
@@ -256,12 +261,12 @@ static void mark_fixed(struct ap_ctx *ctx, const int32_t *const *fixed, struct a
 
 static enum ap_status finish(struct driving *d, const struct ap_plan *best, struct ap_plan *out)
 {
+	ap_ctx_phase(d->ctx, "scheduling");
 	*out = *best;
 	mark_fixed(d->ctx, d->fixed, out);
 	ap_plan_add_params(d->ctx, out);
 	out->nbaseline = d->rivals.nbaseline;
 	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
-	ap_ctx_phase(d->ctx, "scheduling");
 		d->rivals.nbaseline * sizeof *out->baseline);
 	out->nsetting = d->rq->nsetting;
 	out->setting = d->rq->setting;
