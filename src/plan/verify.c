@@ -299,7 +299,7 @@ static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_plan *p)
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	enum ap_status st = check_parts(ctx, p);
+	enum ap_status st;
 
 	ap_ctx_phase(ctx, "verification");
 	st = check_parts(ctx, p);
