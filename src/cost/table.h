@@ -33,6 +33,7 @@ struct ap_table {
 	uint32_t nclass;
 	const struct ap_table_class *cls;
 	const struct ap_problem *problem; /* node i = graph node i */
+	double least_s; /* what the nodes cost at least, redistribution left out: a bound */
 	const struct ap_making *making; /* of table.c */
 };
 
@@ -44,8 +45,9 @@ struct ap_table_params {
 	uint64_t work; /* that pricing may take, in inner steps of a search; 0: no limit */
 };
 
-/* AP_LIMIT, with a warning, when the prices would exceed the budget or the work, which is known before
- * any is made; AP_STOPPED, without a message, when told to. */
+/* AP_LIMIT, with a warning, when the prices of redistributions would exceed the budget or the work,
+ * which is known before any is made: *out has only least_s then. AP_STOPPED, without a message, when
+ * told to. */
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);

@@ -157,6 +157,10 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (!c->table) {
 		enum ap_status st = ap_choose_table(ctx, rq, fixed, &c->table);
 
+		if (st == AP_LIMIT) {
+			c->choice.lower_bound = c->table->least_s;
+			c->table = NULL;
+		}
 		if (st != AP_OK)
 			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
 	}

@@ -181,7 +181,7 @@ static enum ap_status add_engine(struct driving *d)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	}
 	d->lower_bound_s = c->choice.lower_bound;
-	if (!c->table)
+	if (!c->table && !(c->choice.lower_bound > 0))
 		d->lower_bound_s = lower_bound_s(d);
 	if (!ap_chosen_any(c))
 		return AP_OK;

@@ -6,7 +6,7 @@
 #include "plan/drive.h"
 #include "shard/space.h"
 
-#define MOST_PRICED 100000 /* candidates: some tenths of a second */
+#define MOST_PRICED 1000000 /* candidates: about a second */
 
 struct lower {
 	struct ap_ctx *ctx;
