@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Branch and bound on the linear relaxation, which GLPK solves. It shares no idea with elimination,
- * and so can be held against it; and it is exact: relaxations give advice only (ilp_relax.c), every
- * bound and every pick is computed from the table's own numbers.
+ * Branch and bound on the linear relaxation: on what sweeps find of it (ilp_ascend.c) and, where that
+ * pays, on all of it, which GLPK solves (ilp_relax.c). It shares no idea with elimination, and so can
+ * be held against it; and it is exact: relaxations give advice only, every bound and every pick is
+ * computed from the table's own numbers.
  *
  * Runs in a child process, which is killed when ctx is told to stop; what it had told by then is the
- * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. Where even the reduced
- * problem's relaxation would be too large for the budget, it is not built: what is known stands.
+ * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large
+ * for the budget is not built: what is known stands.
  */
 
 #include <math.h>
@@ -20,7 +21,7 @@
 
 #define MOST_BYTES 0x1p30 /* where the budget does not say */
 
-enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32 };
+enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8 };
 
 struct report { /* then the pick */
 	double bound, cost;
@@ -40,6 +41,8 @@ struct search {
 	size_t bytes;
 	double bound; /* of the whole, as long as the search runs */
 	double open; /* least bound of what was left undecided */
+	double told; /* cost of the pick told last */
+	double bytes_open; /* of the sub-problems that are being explored */
 	bool branched;
 };
 
@@ -62,6 +65,7 @@ static void tell(struct search *s, bool closed)
 	memcpy(bytes, &r, sizeof r);
 	memcpy(bytes + sizeof r, s->ilp.best, s->ilp.whole->n * sizeof *s->ilp.best);
 	ap_child_report(s->ilp.child, bytes);
+	s->told = s->ilp.cost;
 	ap_arena_release(s->ilp.ctx->scratch, mark);
 }
 
@@ -78,14 +82,82 @@ static bool finished(const struct search *s)
 }
 
 /* What is new about the whole is told at once: the process may not live long. */
-static void note(struct search *s, const struct ap_ilp_sub *sub, double cost_before)
+static void note(struct search *s, const struct ap_ilp_sub *sub)
 {
 	bool raised = !s->branched && sub->bound > s->bound;
 
 	if (raised)
 		s->bound = sub->bound;
-	if (raised || s->ilp.cost < cost_before)
+	if (raised || s->ilp.cost < s->told)
 		tell(s, false);
+}
+
+static uint64_t candidates_of(const struct ap_problem *p)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		sum += p->node[i].k;
+	return sum;
+}
+
+/* Makes a sub-problem as small as can be had without a linear program. False: nothing is left. */
+static bool tighten(struct search *s, struct ap_ilp_sub *sub)
+{
+	uint64_t before;
+
+	if (!ap_ilp_reduce(&s->ilp, sub))
+		return false;
+	do {
+		before = candidates_of(&sub->p);
+		if (before == 0)
+			return true;
+		ap_ilp_ascend(&s->ilp, sub);
+		if (!ap_ilp_reduce(&s->ilp, sub))
+			return false;
+	} while (candidates_of(&sub->p) < before - before / FEWER_PART);
+	return true;
+}
+
+/* Can it be branched on without a relaxation? */
+static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
+{
+	return sub->p.memory_limit == AP_NO_LIMIT &&
+		s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
+}
+
+enum next { DONE, AGAIN, BRANCH };
+
+static enum next give_up(struct search *s, const struct ap_ilp_sub *sub)
+{
+	s->open = fmin(s->open, sub->bound);
+	return DONE;
+}
+
+/* What is to be done about a tightened sub-problem; where to branch. */
+static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, uint32_t *candidate)
+{
+	if (sub->p.n == 0) {
+		ap_ilp_try(&s->ilp, sub, NULL);
+		return DONE;
+	}
+	note(s, sub);
+	if (finished(s))
+		return give_up(s, sub);
+	switch (ap_ilp_relax(&s->ilp, sub, node, candidate)) {
+	case AP_ILP_CLOSED:
+		return DONE;
+	case AP_ILP_SMALLER:
+		return AGAIN;
+	case AP_ILP_SAME:
+		return BRANCH;
+	case AP_ILP_TOO_LARGE:
+		break;
+	}
+	if (!can_guess(s, sub))
+		return give_up(s, sub);
+	ap_ilp_guess(&s->ilp, sub, node, candidate);
+	return BRANCH;
 }
 
 /* All picks of a sub-problem. Candidates of one node are tried one after the other, each in a
@@ -94,33 +166,24 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 {
 	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
 
-	while (ap_ilp_reduce(&s->ilp, &sub)) {
-		double cost = s->ilp.cost;
+	while (tighten(s, &sub)) {
+		double bytes = cells_of(&sub.p) * BYTES_PER_CELL;
 		struct ap_ilp_sub one;
-		enum ap_ilp_told told;
 		uint32_t i = 0, c = 0;
+		enum next next = look(s, &sub, &i, &c);
 
-		if (sub.p.n == 0) {
-			ap_ilp_try(&s->ilp, &sub, NULL);
-			note(s, &sub, cost);
+		note(s, &sub);
+		if (next == DONE)
 			break;
-		}
-		if (finished(s)) {
-			s->open = fmin(s->open, sub.bound);
-			break;
-		}
-		told = ap_ilp_relax(&s->ilp, &sub, &i, &c);
-		note(s, &sub, cost);
-		if (told == AP_ILP_TOO_LARGE)
-			s->open = fmin(s->open, sub.bound);
-		if (told == AP_ILP_CLOSED || told == AP_ILP_TOO_LARGE)
-			break;
-		if (told == AP_ILP_SMALLER)
+		if (next == AGAIN)
 			continue;
 		s->branched = true;
+		s->bytes_open += bytes;
 		one = sub;
+		one.own = false;
 		one.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, true);
 		explore(s, one);
+		s->bytes_open -= bytes;
 		sub.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, false);
 	}
 	ap_arena_release(s->ilp.ctx->scratch, mark);
@@ -139,6 +202,7 @@ static void run(struct ap_ctx *ctx, const struct ap_child *child, void *user)
 		memcpy(s.ilp.best, job->start, job->p->n * sizeof *job->start);
 		s.ilp.cost = ap_problem_cost(job->p, job->start);
 	}
+	s.told = s.ilp.cost;
 	ap_ilp_open(&s.ilp, &whole);
 	explore(&s, whole);
 	s.bound = fmin(s.open, s.ilp.cost);

@@ -6,6 +6,7 @@
  *
  *   ilp.c         the search, in a child process
  *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
+ *   ilp_ascend.c  a bound nearly as good as the program's, by moving costs along
  *   ilp_relax.c   what its linear relaxation tells
  */
 #ifndef AP_SEARCH_ILP_PARTS_H
@@ -23,6 +24,7 @@ struct ap_ilp_level { /* how picks of a sub-problem become picks of the whole */
 
 struct ap_ilp_sub {
 	struct ap_problem p; /* one matrix an edge, in scratch */
+	bool own; /* nobody else sees these costs: they may be changed in place */
 	const struct ap_ilp_level *level;
 	double constant; /* a pick of p costs that more in the whole */
 	double bound; /* of all its picks, in the whole; a multiple of the quantum */
@@ -37,6 +39,7 @@ struct ap_ilp {
 	uint32_t *best; /* [n] pick of the whole */
 	double cost; /* of best; INFINITY: none */
 	uint64_t work;
+	uint64_t relaxing; /* of it, in linear programs */
 };
 
 /* Bytes that a table or a relaxation may take. */
@@ -58,6 +61,20 @@ void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub);
  */
 bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
+/*
+ * Moves costs along the edges of a reduced sub-problem, over and over, so that the constant rises as
+ * long as it does by much; drops candidates that are beaten on the way, and holds a pick against the
+ * best. To be reduced again.
+ */
+void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub);
+
+/*
+ * One node after the other takes what is cheapest after those before it: holds that pick against the
+ * best, and names the node that had to pay most, and its candidate, to branch on.
+ */
+void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
+	uint32_t *candidate);
+
 /* The same candidates of p with node i restricted to candidate c, or without it. */
 struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint32_t i, uint32_t c,
 	bool in);
@@ -66,7 +83,8 @@ struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint3
 void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *pick);
 
 enum ap_ilp_told {
-	AP_ILP_TOO_LARGE, /* nothing was done */
+	AP_ILP_TOO_LARGE, /* nothing was done: it would take more memory than there is, or more
+			   * work than all before */
 	AP_ILP_CLOSED, /* no pick of the sub-problem is better than the best */
 	AP_ILP_SMALLER, /* so much became clear that it is worth being looked at again */
 	AP_ILP_SAME

@@ -122,7 +122,13 @@ void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub)
 	sub->p.matrix = w.matrix;
 }
 
-/* Copies of all costs, to be changed. */
+static double *own_costs(const struct reduction *r, const double *cost, size_t n)
+{
+	return r->sub->own ? (double *)cost
+		: ap_arena_memdup(r->s->ctx->scratch, cost, n * sizeof *cost);
+}
+
+/* Costs of its own, to be changed. */
 static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	struct ap_arena *arena = s->ctx->scratch;
@@ -134,14 +140,13 @@ static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 	*r = (struct reduction){.s = s, .sub = sub, .cost = AP_NEW_N(arena, double *, p->n),
 		.pair = AP_NEW_N(arena, double *, p->nedge), .degree = AP_NEW_N(arena, uint32_t, p->n)};
 	for (uint32_t i = 0; i < p->n; i++)
-		node[i].cost = r->cost[i] =
-			ap_arena_memdup(arena, node[i].cost, node[i].k * sizeof(double));
+		node[i].cost = r->cost[i] = own_costs(r, node[i].cost, node[i].k);
 	for (uint32_t e = 0; e < p->nedge; e++) {
 		matrix[e] = p->matrix[edge[e].matrix];
-		matrix[e].cost = r->pair[e] = ap_arena_memdup(arena, matrix[e].cost,
-			cells(&matrix[e]) * sizeof(double));
+		matrix[e].cost = r->pair[e] = own_costs(r, matrix[e].cost, cells(&matrix[e]));
 		edge[e].matrix = e;
 	}
+	sub->own = true;
 	p->node = node;
 	p->edge = edge;
 	p->matrix = matrix;

@@ -157,6 +157,17 @@ static void build(struct relaxation *r, struct ap_ilp *s, struct ap_ilp_sub *sub
 		add_edge(r, e);
 }
 
+/* Without a memory limit, whose price only relaxations tell, they may take half of all work. */
+static bool too_dear(const struct ap_ilp *s, const struct ap_problem *p)
+{
+	double rows = p->n;
+
+	for (uint32_t e = 0; e < p->nedge; e++)
+		rows += p->node[p->edge[e].u].k + p->node[p->edge[e].v].k;
+	return p->memory_limit == AP_NO_LIMIT && (double)s->relaxing +
+		rows * rows * STEPS_PER_ROW > (double)(s->work - s->relaxing);
+}
+
 static bool wanted(void *user)
 {
 	return ap_child_wanted(user);
@@ -183,6 +194,7 @@ static enum ap_lp_end solve(struct relaxation *r)
 	r->dual = AP_NEW_N(s->ctx->scratch, double, lp.nrow);
 	end = ap_lp_solve(&lp, &limits, r->x, r->dual, &iterations);
 	s->work += (iterations + 1) * lp.nrow * STEPS_PER_ROW;
+	s->relaxing += (iterations + 1) * lp.nrow * STEPS_PER_ROW;
 	if (r->limit != SIZE_MAX && r->dual[r->limit] < 0)
 		r->price = -r->dual[r->limit] * r->unit / r->heft;
 	return end;
@@ -197,13 +209,14 @@ static double carried(const struct relaxation *r, size_t row)
 }
 
 /* Would moving an edge's multipliers keep all numbers exact? */
-static bool movable(const struct relaxation *r, uint32_t e, double *const *cost)
+static bool movable(const struct relaxation *r, uint32_t e)
 {
-	const struct ap_pedge *x = &r->sub->p.edge[e];
-	const struct ap_pmatrix *m = &r->sub->p.matrix[x->matrix];
+	const struct ap_problem *p = &r->sub->p;
+	const struct ap_pedge *x = &p->edge[e];
+	const struct ap_pmatrix *m = &p->matrix[x->matrix];
 
 	for (uint32_t a = 0; a < m->rows + m->cols; a++) {
-		double to = a < m->rows ? cost[x->u][a] : cost[x->v][a - m->rows];
+		double to = a < m->rows ? p->node[x->u].cost[a] : p->node[x->v].cost[a - m->rows];
 
 		if (!ap_ilp_exact(r->s, 4 * carried(r, r->from[e] + a)) ||
 			!ap_ilp_exact(r->s, to + carried(r, r->from[e] + a)))
@@ -215,55 +228,37 @@ static bool movable(const struct relaxation *r, uint32_t e, double *const *cost)
 	return true;
 }
 
-static void move_edge(const struct relaxation *r, uint32_t e, double **cost, double *pair)
+static void move_edge(const struct relaxation *r, uint32_t e)
 {
-	const struct ap_pedge *x = &r->sub->p.edge[e];
-	uint32_t rows = r->sub->p.node[x->u].k, cols = r->sub->p.node[x->v].k;
+	const struct ap_problem *p = &r->sub->p;
+	const struct ap_pedge *x = &p->edge[e];
+	const struct ap_pmatrix *m = &p->matrix[x->matrix];
+	double *pair = (double *)m->cost, *to[] = {(double *)p->node[x->u].cost,
+		(double *)p->node[x->v].cost};
 
-	if (!movable(r, e, cost))
+	if (!movable(r, e))
 		return;
-	for (uint32_t a = 0; a < rows; a++) {
+	for (uint32_t a = 0; a < m->rows; a++) {
 		double by = carried(r, r->from[e] + a);
 
-		cost[x->u][a] += by;
-		for (uint32_t b = 0; b < cols; b++)
-			pair[(size_t)a * cols + b] -= by;
+		to[0][a] += by;
+		for (uint32_t b = 0; b < m->cols; b++)
+			pair[(size_t)a * m->cols + b] -= by;
 	}
-	for (uint32_t b = 0; b < cols; b++) {
-		double by = carried(r, r->from[e] + rows + b);
+	for (uint32_t b = 0; b < m->cols; b++) {
+		double by = carried(r, r->from[e] + m->rows + b);
 
-		cost[x->v][b] += by;
-		for (uint32_t a = 0; a < rows; a++)
-			pair[(size_t)a * cols + b] -= by;
+		to[1][b] += by;
+		for (uint32_t a = 0; a < m->rows; a++)
+			pair[(size_t)a * m->cols + b] -= by;
 	}
 }
 
-struct priced { /* costs of our own, to be changed */
-	double **cost, **pair;
-};
-
-/* Moves costs along the multipliers; sub's are then those. */
-static void move_costs(struct relaxation *r, struct priced *out)
+/* Moves costs along the multipliers, in place. */
+static void move_costs(const struct relaxation *r)
 {
-	struct ap_problem *p = &r->sub->p;
-	struct ap_arena *arena = r->s->ctx->scratch;
-	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
-	struct ap_pmatrix *matrix = ap_arena_memdup(arena, p->matrix, p->nmatrix * sizeof *matrix);
-
-	out->cost = AP_NEW_N(arena, double *, p->n);
-	out->pair = AP_NEW_N(arena, double *, p->nmatrix);
-	for (uint32_t i = 0; i < p->n; i++)
-		node[i].cost = out->cost[i] =
-			ap_arena_memdup(arena, node[i].cost, node[i].k * sizeof(double));
-	for (uint32_t e = 0; e < p->nedge; e++) {
-		ap_id m = p->edge[e].matrix;
-
-		matrix[m].cost = out->pair[m] =
-			ap_arena_memdup(arena, matrix[m].cost, cells(&matrix[m]) * sizeof(double));
-		move_edge(r, e, out->cost, out->pair[m]);
-	}
-	p->node = node;
-	p->matrix = matrix;
+	for (uint32_t e = 0; e < r->sub->p.nedge; e++)
+		move_edge(r, e);
 }
 
 /* Cost and rent of memory, at most as much as it really is. */
@@ -310,10 +305,10 @@ static double bound_of(const struct relaxation *r)
 }
 
 /* Forbids what is beaten, given the bound of all; how many there were. */
-static size_t drop(const struct relaxation *r, double bound, double *cost, const int64_t *memory,
+static size_t drop(const struct relaxation *r, double bound, const double *from, const int64_t *memory,
 	size_t n)
 {
-	double least = least_rented(r, cost, memory, n);
+	double least = least_rented(r, from, memory, n), *cost = (double *)from;
 	size_t dropped = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -327,19 +322,19 @@ static size_t drop(const struct relaxation *r, double bound, double *cost, const
 	return dropped;
 }
 
-static bool drop_beaten(const struct relaxation *r, double bound, const struct priced *own)
+static bool drop_beaten(const struct relaxation *r, double bound)
 {
 	const struct ap_problem *p = &r->sub->p;
 	size_t dropped = 0, all = 0;
 
 	for (uint32_t i = 0; i < p->n; i++) {
-		dropped += drop(r, bound, own->cost[i], p->node[i].memory, p->node[i].k);
+		dropped += drop(r, bound, p->node[i].cost, p->node[i].memory, p->node[i].k);
 		all += p->node[i].k;
 	}
 	for (uint32_t e = 0; e < p->nedge; e++) {
-		ap_id m = p->edge[e].matrix;
+		const struct ap_pmatrix *m = &p->matrix[p->edge[e].matrix];
 
-		drop(r, bound, own->pair[m], p->matrix[m].memory, cells(&p->matrix[m]));
+		drop(r, bound, m->cost, m->memory, cells(m));
 	}
 	return dropped * DROPPED_PART > all;
 }
@@ -400,7 +395,6 @@ static bool too_heavy(struct ap_ilp *s, const struct ap_ilp_sub *sub)
 	struct ap_ilp_sub heavy = {.p = *p};
 	struct ap_ilp bytes = *s;
 	struct relaxation r;
-	struct priced own;
 
 	for (uint32_t i = 0; i < p->n; i++)
 		node[i].cost = memory_as_cost(arena, node[i].cost, node[i].memory, node[i].k);
@@ -414,7 +408,8 @@ static bool too_heavy(struct ap_ilp *s, const struct ap_ilp_sub *sub)
 	build(&r, &bytes, &heavy);
 	solve(&r);
 	s->work = bytes.work;
-	move_costs(&r, &own);
+	s->relaxing = bytes.relaxing;
+	move_costs(&r);
 	return bound_of(&r) > (double)p->memory_limit;
 }
 
@@ -422,12 +417,11 @@ enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t
 	uint32_t *candidate)
 {
 	struct relaxation r;
-	struct priced own;
 	enum ap_lp_end end;
 	double bound, q = s->whole->quantum;
 	bool fewer;
 
-	if (cells_left(&sub->p) * BYTES_PER_CELL > ap_ilp_room(s->budget))
+	if (too_dear(s, &sub->p) || cells_left(&sub->p) * BYTES_PER_CELL > ap_ilp_room(s->budget))
 		return AP_ILP_TOO_LARGE;
 	build(&r, s, sub);
 	end = solve(&r);
@@ -435,13 +429,13 @@ enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t
 		return AP_ILP_CLOSED;
 	try_rounded(&r);
 	choose_branch(&r, node, candidate);
-	move_costs(&r, &own);
+	move_costs(&r);
 	bound = bound_of(&r);
 	if (ceil(bound / q) * q > sub->bound)
 		sub->bound = ceil(bound / q) * q;
 	if (ap_ilp_beaten(s, sub->bound))
 		return AP_ILP_CLOSED;
-	fewer = drop_beaten(&r, bound, &own);
+	fewer = drop_beaten(&r, bound);
 	return fewer || (end == AP_LP_OPTIMAL && largest_cost(&sub->p) < PRECISE * r.most)
 		? AP_ILP_SMALLER : AP_ILP_SAME;
 }

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Raises the bound by sweeps over the nodes, forth and back: each takes what its edges from behind can
+ * spare and hands what it then has, in equal shares, to those ahead, for the next nodes to take. After
+ * each step nothing is negative, and every pick still costs the same; so the constant is a bound, and
+ * a candidate that lifts it to the cost of the best pick is out. (The sequential message passing of
+ * Kolmogorov's TRW-S, in whole grains.) On a tree that finds the optimum, elsewhere nearly what the
+ * linear relaxation would, in a thousandth of the time.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "search/ilp_parts.h"
+#include "search/incident.h"
+#include "search/polish.h"
+
+enum { MOST_SWEEPS = 2000, PATIENCE = 8, LITTLE_PART = 512, LANES = 8, POLISH_PASSES = 8 };
+
+struct ascent {
+	struct ap_ilp *s;
+	const struct ap_problem *p;
+	struct ap_incident at;
+	double **cost; /* [n] of nodes */
+	double **taken[2]; /* [nedge] from rows and columns; -INFINITY: out */
+	uint32_t *shares; /* [n] */
+	double *least; /* of some candidates */
+	double constant;
+	bool alive; /* a pick may be left, and numbers are exact */
+};
+
+static size_t cells(const struct ap_pmatrix *m)
+{
+	return (size_t)m->rows * m->cols;
+}
+
+static bool is_negative(const double *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i] < 0)
+			return true;
+	return false;
+}
+
+static bool any_negative(const struct ap_problem *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (is_negative(p->node[i].cost, p->node[i].k))
+			return true;
+	for (uint32_t e = 0; e < p->nedge; e++)
+		if (is_negative(p->matrix[p->edge[e].matrix].cost,
+				cells(&p->matrix[p->edge[e].matrix])))
+			return true;
+	return false;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* The least of v[i] - less[i]. */
+static double least_difference(const double *v, const double *less, uint32_t n)
+{
+	double lane[LANES], least = INFINITY;
+	uint32_t i = 0;
+
+	for (uint32_t j = 0; j < LANES; j++)
+		lane[j] = INFINITY;
+	for (; i + LANES <= n; i += LANES)
+		for (uint32_t j = 0; j < LANES; j++)
+			lane[j] = smaller(v[i + j] - less[i + j], lane[j]);
+	for (; i < n; i++)
+		least = smaller(v[i] - less[i], least);
+	for (uint32_t j = 0; j < LANES; j++)
+		least = smaller(lane[j], least);
+	return least;
+}
+
+/* What is least in each row (side 0) or column (side 1) of an edge, less what the others took. */
+static void find_least(const struct ascent *a, uint32_t e, int side)
+{
+	const struct ap_pmatrix *m = &a->p->matrix[a->p->edge[e].matrix];
+	const double *other = a->taken[!side][e];
+
+	for (uint32_t r = 0; side == 0 && r < m->rows; r++)
+		a->least[r] = least_difference(m->cost + (size_t)r * m->cols, other, m->cols);
+	for (uint32_t c = 0; side == 1 && c < m->cols; c++)
+		a->least[c] = INFINITY;
+	for (uint32_t r = 0; side == 1 && r < m->rows; r++)
+		for (uint32_t c = 0; c < m->cols; c++)
+			a->least[c] = smaller(m->cost[(size_t)r * m->cols + c] - other[r],
+				a->least[c]);
+}
+
+static int side_of(const struct ascent *a, uint32_t e, uint32_t i)
+{
+	return a->p->edge[e].v == i;
+}
+
+static bool is_ahead(const struct ascent *a, uint32_t e, uint32_t i, bool forth)
+{
+	const struct ap_pedge *x = &a->p->edge[e];
+
+	return ((x->u == i ? x->v : x->u) > i) == forth;
+}
+
+static void take(struct ascent *a, uint32_t e, uint32_t i)
+{
+	int side = side_of(a, e, i);
+	double *own = a->taken[side][e];
+
+	find_least(a, e, side);
+	for (uint32_t c = 0; c < a->p->node[i].k; c++) {
+		if (a->cost[i][c] == INFINITY)
+			continue;
+		a->cost[i][c] += a->least[c] - own[c];
+		own[c] = a->least[c] < INFINITY ? a->least[c] : -INFINITY;
+		a->alive &= a->cost[i][c] == INFINITY ||
+			(ap_ilp_exact(a->s, 4 * own[c]) && ap_ilp_exact(a->s, 4 * a->cost[i][c]));
+	}
+}
+
+static void give(struct ascent *a, uint32_t e, uint32_t i)
+{
+	double *own = a->taken[side_of(a, e, i)][e];
+
+	for (uint32_t c = 0; c < a->p->node[i].k; c++)
+		if (a->cost[i][c] < INFINITY)
+			own[c] -= a->least[c];
+}
+
+static void leave_out(struct ascent *a, uint32_t i, uint32_t c)
+{
+	a->cost[i][c] = INFINITY;
+	for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++)
+		a->taken[side_of(a, a->at.edge[j], i)][a->at.edge[j]][c] = -INFINITY;
+}
+
+/* Moves the least cost of a node to the constant, and leaves out what is beaten. */
+static void settle(struct ascent *a, uint32_t i)
+{
+	double *cost = a->cost[i], least = INFINITY;
+	uint32_t k = a->p->node[i].k;
+
+	for (uint32_t c = 0; c < k; c++)
+		least = smaller(cost[c], least);
+	a->alive &= least < INFINITY && ap_ilp_exact(a->s, 4 * (a->constant + least));
+	if (least == INFINITY)
+		a->constant = INFINITY;
+	if (!a->alive)
+		return;
+	a->constant += least;
+	for (uint32_t c = 0; c < k; c++) {
+		cost[c] -= least;
+		if (cost[c] == INFINITY || ap_ilp_beaten(a->s, a->constant + cost[c]))
+			leave_out(a, i, c);
+	}
+}
+
+/* An equal share of each cost, in whole grains: least. The rest of all shares but `ahead` stays. */
+static void share_out(struct ascent *a, uint32_t i, uint32_t ahead)
+{
+	double g = a->s->grain, parts = a->shares[i];
+
+	for (uint32_t c = 0; c < a->p->node[i].k; c++) {
+		double share = floor(a->cost[i][c] / (parts * g)) * g;
+
+		if (a->cost[i][c] == INFINITY)
+			continue;
+		if (share * parts > a->cost[i][c])
+			share -= g;
+		a->least[c] = share;
+		a->cost[i][c] -= share * ahead;
+	}
+}
+
+static void visit(struct ascent *a, uint32_t i, bool forth)
+{
+	uint32_t ahead = 0;
+
+	for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++) {
+		if (is_ahead(a, a->at.edge[j], i, forth))
+			ahead++;
+		else if (a->alive)
+			take(a, a->at.edge[j], i);
+	}
+	if (a->alive)
+		settle(a, i);
+	if (!a->alive || !ahead)
+		return;
+	share_out(a, i, ahead);
+	for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++)
+		if (is_ahead(a, a->at.edge[j], i, forth))
+			give(a, a->at.edge[j], i);
+}
+
+static void sweep(struct ascent *a)
+{
+	for (uint32_t i = 0; i < a->p->n && a->alive; i++)
+		visit(a, i, true);
+	for (uint32_t i = a->p->n; i-- > 0 && a->alive;)
+		visit(a, i, false);
+}
+
+static void begin(struct ascent *a, struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	const struct ap_problem *p = &sub->p;
+	uint32_t most = 0;
+
+	*a = (struct ascent){.s = s, .p = p, .at = ap_incident_make(s->ctx, p),
+		.cost = AP_NEW_N(arena, double *, p->n), .shares = AP_NEW_N(arena, uint32_t, p->n),
+		.constant = sub->constant, .alive = true};
+	for (int side = 0; side < 2; side++) {
+		a->taken[side] = AP_NEW_N(arena, double *, p->nedge);
+		for (uint32_t e = 0; e < p->nedge; e++)
+			a->taken[side][e] = AP_NEW_N(arena, double,
+				p->node[side ? p->edge[e].v : p->edge[e].u].k);
+	}
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t degree = a->at.first[i + 1] - a->at.first[i], forth = 0;
+
+		for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++)
+			forth += is_ahead(a, a->at.edge[j], i, true);
+		a->shares[i] = forth > degree - forth ? forth : degree - forth;
+		a->cost[i] = (double *)p->node[i].cost;
+		most = p->node[i].k > most ? p->node[i].k : most;
+	}
+	a->least = AP_NEW_N(arena, double, most);
+}
+
+/* What was taken is taken off the pairs. */
+static void end(struct ascent *a, struct ap_ilp_sub *sub)
+{
+	sub->constant = a->constant;
+	for (uint32_t e = 0; e < a->p->nedge; e++) {
+		const struct ap_pmatrix *m = &a->p->matrix[a->p->edge[e].matrix];
+		double *pair = (double *)m->cost;
+
+		for (uint32_t r = 0; r < m->rows; r++)
+			for (uint32_t c = 0; c < m->cols; c++)
+				pair[(size_t)r * m->cols + c] -= a->taken[0][e][r] + a->taken[1][e][c];
+	}
+}
+
+/* Cost of candidate c of node i and of its edges from before, given what those chose. */
+static double cost_after(const struct ap_problem *p, const struct ap_incident *at, uint32_t i,
+	uint32_t c, const uint32_t *pick)
+{
+	double sum = p->node[i].cost[c];
+
+	for (ap_id j = at->first[i]; j < at->first[i + 1]; j++) {
+		const struct ap_pedge *x = &p->edge[at->edge[j]];
+		const struct ap_pmatrix *m = &p->matrix[x->matrix];
+
+		if (x->u == i && x->v < i)
+			sum += m->cost[(size_t)c * m->cols + pick[x->v]];
+		if (x->v == i && x->u < i)
+			sum += m->cost[(size_t)pick[x->u] * m->cols + c];
+	}
+	return sum;
+}
+
+void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
+	uint32_t *candidate)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ap_incident at = ap_incident_make(s->ctx, &sub->p);
+	uint32_t *pick = AP_NEW_N(s->ctx->scratch, uint32_t, sub->p.n);
+	double most = -1;
+
+	for (uint32_t i = 0; i < sub->p.n; i++) {
+		double least = INFINITY;
+
+		for (uint32_t c = 0; c < sub->p.node[i].k; c++) {
+			double cost = cost_after(&sub->p, &at, i, c, pick);
+
+			pick[i] = cost < least ? c : pick[i];
+			least = smaller(cost, least);
+		}
+		if (least > most) {
+			most = least;
+			*node = i;
+			*candidate = pick[i];
+		}
+	}
+	ap_ilp_try(s, sub, pick);
+	ap_polish(s->ctx, &sub->p, POLISH_PASSES, pick);
+	ap_ilp_try(s, sub, pick);
+	ap_arena_release(s->ctx->scratch, mark);
+}
+
+static double cells_of(const struct ap_problem *p)
+{
+	double sum = 0;
+
+	for (uint32_t e = 0; e < p->nedge; e++)
+		sum += (double)cells(&p->matrix[p->edge[e].matrix]);
+	return sum;
+}
+
+/* Has the bound risen so little that another sweep is not worth it? */
+static bool is_little(const struct ascent *a, double rise)
+{
+	double missing = a->s->cost < INFINITY ? a->s->cost - a->constant : fabs(a->constant);
+
+	return rise * LITTLE_PART < missing;
+}
+
+void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ascent a;
+	uint32_t node, candidate;
+	int idle = 0;
+
+	if (any_negative(&sub->p))
+		return;
+	begin(&a, s, sub);
+	for (int i = 0; i < MOST_SWEEPS && idle < PATIENCE && a.alive; i++) {
+		double before = a.constant;
+
+		if (!ap_child_wanted(s->child))
+			break;
+		sweep(&a);
+		s->work += 2 * (uint64_t)cells_of(&sub->p);
+		idle = is_little(&a, a.constant - before) ? idle + 1 : 0;
+		if (ap_ilp_beaten(s, a.constant))
+			break;
+	}
+	end(&a, sub);
+	if (a.alive)
+		ap_ilp_guess(s, sub, &node, &candidate);
+	ap_arena_release(s->ctx->scratch, mark);
+}
