@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { FEW_BYTES = 128 << 10 }; /* fewer page faults than one huge page costs */
 enum { SPARE_MAX = 32 << 20 };
 
 struct chunk {
@@ -37,7 +38,7 @@ static void die(void *user, size_t wanted)
 	abort();
 }
 
-static _Noreturn void out_of_memory(ap_oom_fn *oom, void *user, size_t wanted)
+static _Noreturn __attribute__((noinline)) void out_of_memory(ap_oom_fn *oom, void *user, size_t wanted)
 {
 	oom(user, wanted);
 	abort();
@@ -95,7 +96,9 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 		size = CHUNK_MAX;
 	if (size < need)
 		size = need;
-	if (size >= HUGE_PAGE && size < SIZE_MAX - 2 * HUGE_PAGE)
+	if (a->bytes >= FEW_BYTES && size <= HUGE_PAGE - sizeof(struct chunk))
+		size = HUGE_PAGE - sizeof(struct chunk);
+	else if (size >= HUGE_PAGE && size < SIZE_MAX - 2 * HUGE_PAGE)
 		size = ((size + sizeof(struct chunk) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1)) -
 			sizeof(struct chunk);
 	if (a->budget) {
@@ -124,7 +127,8 @@ static void *chunk_pages(size_t bytes)
 	return p;
 }
 
-static void chunk_add(struct ap_arena *a, size_t need)
+/* Seldom, and not to burden the path that is often. */
+static __attribute__((noinline)) void chunk_add(struct ap_arena *a, size_t need)
 {
 	struct chunk *c = a->spare;
 
