@@ -15,7 +15,8 @@
 
 enum { MAX_REPORTS = 20, FEW_KEYS = 8 };
 
-/* The tree of cJSON walked beside the array of values. */
+/* The tree of cJSON walked beside the array of values. cJSON copies each number, asks for the locale
+ * and has strtod read it; of most numbers the scanner knows the value already. */
 struct walk {
 	struct ap_json *doc;
 	const struct ap_jscan *scan;
@@ -36,20 +37,27 @@ static const char *keep_string(struct walk *w, const char *s)
 
 static void fill_value(struct walk *w, struct ap_jv *v, const cJSON *item)
 {
-	if (cJSON_IsString(item)) {
+	switch (item->type & 0xFF) { /* the rest of it are flags */
+	case cJSON_String:
 		v->type = AP_JSTRING;
 		v->u.string = keep_string(w, item->valuestring);
-	} else if (cJSON_IsNumber(item)) {
+		break;
+	case cJSON_Number:
 		v->type = AP_JNUMBER;
 		v->u.number = item->valuedouble;
-	} else if (cJSON_IsArray(item)) {
+		break;
+	case cJSON_Array:
 		v->type = AP_JARRAY;
-	} else if (cJSON_IsObject(item)) {
+		break;
+	case cJSON_Object:
 		v->type = AP_JOBJECT;
-	} else if (cJSON_IsBool(item)) {
+		break;
+	case cJSON_True:
+	case cJSON_False:
 		v->type = AP_JBOOL;
 		v->u.flag = cJSON_IsTrue(item);
-	} else {
+		break;
+	default:
 		assert(cJSON_IsNull(item));
 		v->type = AP_JNULL;
 	}
@@ -57,11 +65,11 @@ static void fill_value(struct walk *w, struct ap_jv *v, const cJSON *item)
 
 static void add_value(struct walk *w, size_t i, const cJSON *item)
 {
+	const struct ap_jscan_value *scanned = &w->scan->values.v[i];
 	struct ap_jv *v = &w->doc->values[i];
 
 	assert(i < w->scan->values.n);
-	*v = (struct ap_jv){.offset = w->scan->values.v[i].offset,
-		.key_offset = w->scan->values.v[i].key};
+	*v = (struct ap_jv){.offset = scanned->offset, .key_offset = scanned->key};
 	if (w->depth) {
 		struct ap_jv *container = &w->doc->values[w->index[w->depth - 1]];
 
@@ -70,7 +78,12 @@ static void add_value(struct walk *w, size_t i, const cJSON *item)
 		if (container->type == AP_JOBJECT)
 			v->key = keep_string(w, item->string);
 	}
-	fill_value(w, v, item);
+	if (isnan(scanned->number)) {
+		fill_value(w, v, item);
+	} else {
+		v->type = AP_JNUMBER;
+		v->u.number = scanned->number;
+	}
 	w->index[w->depth] = i;
 }
 
@@ -110,14 +123,14 @@ static void drop(void *p)
 		free(p);
 }
 
-static cJSON *parse_nodes(struct ap_ctx *ctx, const struct ap_json *doc)
+static cJSON *parse_nodes(struct ap_ctx *ctx, const struct ap_jscan *scan)
 {
 	cJSON_Hooks ours = {take, drop};
 	cJSON *tree;
 
 	nodes = ctx->scratch;
 	cJSON_InitHooks(&ours);
-	tree = cJSON_ParseWithLengthOpts(doc->text, doc->len + 1, NULL, 1);
+	tree = cJSON_ParseWithLengthOpts(scan->bare, scan->bare_len + 1, NULL, 1);
 	nodes = NULL;
 	return tree;
 }
@@ -131,7 +144,7 @@ static enum ap_status build_tree(struct ap_ctx *ctx, struct ap_json *doc,
 	doc->nvalue = scan->values.n;
 	doc->values = ap_arena_alloc_raw(ctx->arena, doc->nvalue, sizeof *doc->values);
 	w.strings = ap_arena_alloc_raw(ctx->arena, scan->string_bytes, 1);
-	tree = parse_nodes(ctx, doc);
+	tree = parse_nodes(ctx, scan);
 	assert(tree); /* the scanner found it sound, and scratch never lacks room */
 	walk_tree(&w, tree);
 	return AP_OK;
@@ -176,7 +189,7 @@ static bool all_differ(const struct ap_jv *obj)
 {
 	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
 		for (const struct ap_jv *w = ap_jv_next(v); w; w = ap_jv_next(w))
-			if (!strcmp(v->key, w->key))
+			if (*v->key == *w->key && !strcmp(v->key, w->key))
 				return false;
 	return true;
 }

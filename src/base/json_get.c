@@ -362,7 +362,7 @@ static const char *nearest(const char *key, const char *const *known)
 
 static bool is_known(const char *key, const char *const *known)
 {
-	while (*known && strcmp(*known, key))
+	while (*known && (**known != *key || strcmp(*known, key) != 0))
 		known++;
 	return *known;
 }

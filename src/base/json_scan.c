@@ -2,13 +2,17 @@
 #include "base/json_scan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/decimal.h"
 #include "base/str.h"
 #include "base/vec.h"
+
+enum { MOST_DIGITS = 19 }; /* of a number, that 64 bits can hold */
 
 struct level {
 	bool object;
@@ -19,8 +23,9 @@ struct level {
 struct scanner {
 	struct ap_jscan *out;
 	struct ap_arena *arena;
-	char *s;
+	const char *s;
 	size_t len, at;
+	size_t copied; /* of s; the rest goes to `bare` as it is until something is replaced */
 	size_t most; /* values */
 	bool trailing_commas;
 	enum ap_status status;
@@ -42,10 +47,10 @@ static bool __attribute__((format(printf, 4, 5))) fault(struct scanner *sc, enum
 	return false;
 }
 
-/* The character at the cursor; -1 at the end. */
+/* The character at the cursor; NUL at the end. */
 static int peek(const struct scanner *sc)
 {
-	return sc->at < sc->len ? (unsigned char)sc->s[sc->at] : -1;
+	return (unsigned char)sc->s[sc->at];
 }
 
 static bool accept(struct scanner *sc, int c)
@@ -58,10 +63,24 @@ static bool accept(struct scanner *sc, int c)
 
 static void skip_blanks(struct scanner *sc)
 {
-	int c;
+	const char *s = sc->s + sc->at;
 
-	while ((c = peek(sc)) == ' ' || c == '\t' || c == '\n' || c == '\r')
-		sc->at++;
+	while (*s == ' ' || *s == '\t' || *s == '\n' || *s == '\r')
+		s++;
+	sc->at = (size_t)(s - sc->s);
+}
+
+/* Puts text, which must not be longer, into `bare` for what stands from start to end. */
+static void replace(struct scanner *sc, size_t start, size_t end, const char *text, size_t len)
+{
+	char *to = sc->out->bare + sc->out->bare_len;
+	size_t before = start - sc->copied;
+
+	assert(len <= end - start);
+	memcpy(to, sc->s + sc->copied, before);
+	memcpy(to + before, text, len);
+	sc->out->bare_len += before + len;
+	sc->copied = end;
 }
 
 /* What people write who think of another notation. */
@@ -89,7 +108,7 @@ static bool unexpected(struct scanner *sc, const char *expected)
 {
 	int c = peek(sc);
 
-	if (c < 0)
+	if (sc->at == sc->len)
 		return fault(sc, AP_SYNTAX, sc->at, "expected %s, got the end of the file", expected);
 	if (c <= ' ' || c >= 0x7F)
 		return fault(sc, AP_SYNTAX, sc->at, "expected %s, got the byte 0x%02x", expected,
@@ -102,34 +121,78 @@ static bool is_digit(int c)
 	return c >= '0' && c <= '9';
 }
 
-static bool digits(struct scanner *sc, const char *expected)
+/* A number as far as it was read: digits 10^power, if they are at most MOST_DIGITS. */
+struct number {
+	uint64_t digits;
+	int ndigit; /* from the first that is not 0 */
+	int64_t power;
+};
+
+static bool digits(struct scanner *sc, struct number *n, const char *expected)
 {
-	if (!is_digit(peek(sc)))
+	const char *s = sc->s + sc->at, *first;
+
+	if (!is_digit(*s))
 		return unexpected(sc, expected);
-	while (is_digit(peek(sc)))
-		sc->at++;
+	if (!n->ndigit)
+		while (*s == '0')
+			s++;
+	for (first = s; is_digit(*s); s++)
+		n->digits = n->digits * 10 + (uint64_t)(*s - '0');
+	n->ndigit += s - first > MOST_DIGITS ? MOST_DIGITS + 1 : (int)(s - first);
+	sc->at = (size_t)(s - sc->s);
 	return true;
 }
 
-static bool number(struct scanner *sc)
+static bool fraction(struct scanner *sc, struct number *n)
 {
 	size_t start = sc->at;
 
-	accept(sc, '-');
+	if (!digits(sc, n, "a digit after the point"))
+		return false;
+	n->power = -(int64_t)(sc->at - start);
+	return true;
+}
+
+static bool exponent(struct scanner *sc, struct number *n)
+{
+	struct number e = {0};
+	bool negative = accept(sc, '-');
+
+	if (!negative)
+		accept(sc, '+');
+	if (!digits(sc, &e, "a digit of the exponent"))
+		return false;
+	if (e.ndigit > 10)
+		e.digits = UINT64_C(1) << 40; /* beyond any length of a text */
+	n->power += negative ? -(int64_t)e.digits : (int64_t)e.digits;
+	return true;
+}
+
+/* *value is that of the number where it was replaced, else NaN. */
+static bool number(struct scanner *sc, double *value)
+{
+	static const char known[] = "null";
+	size_t start = sc->at;
+	bool negative = accept(sc, '-');
+	struct number n = {0};
+
 	if (accept(sc, '0')) {
 		if (is_digit(peek(sc)))
 			return fault(sc, AP_SYNTAX, start, "number with a leading zero");
-	} else if (!digits(sc, "a digit")) {
+	} else if (!digits(sc, &n, "a digit")) {
 		return false;
 	}
-	if (accept(sc, '.') && !digits(sc, "a digit after the point"))
+	if (accept(sc, '.') && !fraction(sc, &n))
 		return false;
-	if (accept(sc, 'e') || accept(sc, 'E')) {
-		if (!accept(sc, '-'))
-			accept(sc, '+');
-		if (!digits(sc, "a digit of the exponent"))
-			return false;
-	}
+	if ((accept(sc, 'e') || accept(sc, 'E')) && !exponent(sc, &n))
+		return false;
+	if (sc->at - start < strlen(known) || n.ndigit > MOST_DIGITS ||
+		!ap_decimal_value(n.digits, n.power, value))
+		return true;
+	if (negative)
+		*value = -*value;
+	replace(sc, start, sc->at, known, strlen(known));
 	return true;
 }
 
@@ -142,7 +205,7 @@ static bool hex4(struct scanner *sc, unsigned *code)
 
 		if (is_digit(c))
 			*code = *code << 4 | (unsigned)(c - '0');
-		else if (low >= 'a' && low <= 'f' && c > 0)
+		else if (low >= 'a' && low <= 'f')
 			*code = *code << 4 | (unsigned)(low - 'a' + 10);
 		else
 			return unexpected(sc, "four hexadecimal digits after \\u");
@@ -173,10 +236,33 @@ static bool escape(struct scanner *sc, bool *nul)
 	size_t start = sc->at - 1;
 	int c = peek(sc);
 
-	if (c <= 0 || !strchr("\"\\/bfnrtu", c))
+	if (!c || !strchr("\"\\/bfnrtu", c))
 		return unexpected(sc, "one of \" \\ / b f n r t u after a backslash");
 	sc->at++;
 	return c != 'u' || unicode_escape(sc, start, nul);
+}
+
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+#define TOP_BITS (EACH_BYTE << 7)
+
+/* Has the word a byte below n <= 128? */
+static uint64_t has_below(uint64_t word, unsigned n)
+{
+	return (word - EACH_BYTE * n) & ~word & TOP_BITS;
+}
+
+/* The next quote, backslash or control character; the NUL at end is one. */
+static const char *skip_plain(const char *s, const char *end)
+{
+	for (uint64_t word; (size_t)(end - s) >= sizeof word; s += sizeof word) {
+		memcpy(&word, s, sizeof word);
+		if (has_below(word, ' ') | has_below(word ^ EACH_BYTE * '"', 1) |
+			has_below(word ^ EACH_BYTE * '\\', 1))
+			break;
+	}
+	while ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
+		s++;
+	return s;
 }
 
 /* A string, its quote at the cursor; it belongs to the value with index `value`. */
@@ -185,17 +271,18 @@ static bool string(struct scanner *sc, size_t value, bool in_key)
 	struct ap_jscan *out = sc->out;
 	size_t start = sc->at++;
 	bool nul = false;
-	int c;
 
-	while (!accept(sc, '"')) {
-		c = peek(sc);
-		if (c < 0)
+	for (;;) {
+		sc->at = (size_t)(skip_plain(sc->s + sc->at, sc->s + sc->len) - sc->s);
+		if (accept(sc, '"'))
+			break;
+		if (sc->at == sc->len)
 			return fault(sc, AP_SYNTAX, start, "string without an end");
-		if (c < ' ')
+		if (!accept(sc, '\\'))
 			return fault(sc, AP_SYNTAX, sc->at,
-				"control character 0x%02x in a string; it must be escaped", (unsigned)c);
-		sc->at++;
-		if (c == '\\' && !escape(sc, &nul))
+				"control character 0x%02x in a string; it must be escaped",
+				(unsigned)peek(sc));
+		if (!escape(sc, &nul))
 			return false;
 	}
 	out->string_bytes += sc->at - start - 1;
@@ -249,7 +336,7 @@ static bool open_container(struct scanner *sc)
 static bool item(struct scanner *sc)
 {
 	struct level *level = sc->depth ? &sc->levels[sc->depth - 1] : NULL;
-	struct ap_jscan_value value = {.key = level ? level->count++ : 0};
+	struct ap_jscan_value value = {.key = level ? level->count++ : 0, .number = NAN};
 	size_t index = sc->out->values.n;
 	int c;
 
@@ -266,7 +353,7 @@ static bool item(struct scanner *sc)
 		return open_container(sc);
 	if (c == '"')
 		return string(sc, index, false);
-	return c == '-' || is_digit(c) ? number(sc) : literal(sc);
+	return c == '-' || is_digit(c) ? number(sc, &sc->out->values.v[index].number) : literal(sc);
 }
 
 /* Does the innermost container end here? */
@@ -283,7 +370,7 @@ static bool trailing_comma(struct scanner *sc, size_t offset)
 
 	if (!sc->trailing_commas)
 		return fault(sc, AP_SYNTAX, offset, "trailing comma");
-	sc->s[offset] = ' ';
+	replace(sc, offset, offset + 1, " ", 1);
 	if (out->ncomma < AP_JSCAN_FINDINGS)
 		out->commas[out->ncomma++] = (uint32_t)offset;
 	return true;
@@ -335,7 +422,11 @@ static bool document(struct scanner *sc)
 			return false;
 	}
 	skip_blanks(sc);
-	return sc->at == sc->len || unexpected(sc, "the end of the file");
+	if (sc->at != sc->len)
+		return unexpected(sc, "the end of the file");
+	replace(sc, sc->len, sc->len, "", 0);
+	sc->out->bare[sc->out->bare_len] = '\0';
+	return true;
 }
 
 /* Text of two-byte units: every other byte of its beginning is zero, or it says so itself. */
@@ -348,16 +439,16 @@ static bool looks_like_utf16(const char *text, size_t len)
 	return (u[0] == 0xFF && u[1] == 0xFE) || (u[0] == 0xFE && u[1] == 0xFF) || !u[0] != !u[1];
 }
 
-enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, char *text, size_t len,
-	bool trailing_commas)
+enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, const char *text,
+	size_t len, bool trailing_commas)
 {
 	struct scanner sc = {.out = scan, .arena = arena, .s = text, .len = len,
 		.most = len / 8 > AP_JSCAN_VALUES ? len / 8 : AP_JSCAN_VALUES,
 		.trailing_commas = trailing_commas};
 	size_t bad;
 
-	assert(len < UINT32_MAX);
-	*scan = (struct ap_jscan){0};
+	assert(len < UINT32_MAX && !text[len]);
+	*scan = (struct ap_jscan){.bare = ap_arena_alloc_raw(arena, len + 1, 1)};
 	if (looks_like_utf16(text, len))
 		fault(&sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
 	else if (!ap_str_utf8(text, len, &bad))

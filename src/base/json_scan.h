@@ -25,6 +25,7 @@ enum {
  * its index in the array. */
 struct ap_jscan_value {
 	uint32_t offset, key;
+	double number; /* that a null in `bare` stands for; NaN: the value is as it is there */
 };
 
 /* A \u0000, which a C string cannot hold: in the value itself, or in its key. */
@@ -39,6 +40,9 @@ struct ap_jscan {
 		size_t n, cap;
 	} values;
 	size_t string_bytes; /* enough for all strings and keys, decoded, each with its NUL */
+	char *bare; /* the text as a parser shall see it, NUL-terminated: without trailing commas,
+	             * and with null for numbers of which the value is known already */
+	size_t bare_len; /* without the NUL */
 
 	bool byte_order_mark;
 	uint32_t commas[AP_JSCAN_FINDINGS]; /* offsets of trailing commas */
@@ -51,11 +55,10 @@ struct ap_jscan {
 };
 
 /*
- * Scans text[0..len), len < UINT32_MAX. Trailing commas are overwritten with blanks where
- * trailing_commas allows them. AP_SYNTAX or AP_LIMIT with fault set. Values are kept in arena.
- * O(len).
+ * Scans text[0..len), len < UINT32_MAX; text[len] is NUL. AP_SYNTAX or AP_LIMIT with fault set.
+ * Values and bare are kept in arena. O(len).
  */
-enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, char *text, size_t len,
-	bool trailing_commas);
+enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, const char *text,
+	size_t len, bool trailing_commas);
 
 #endif

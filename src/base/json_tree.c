@@ -175,7 +175,7 @@ const struct ap_jv *ap_jv_get(const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *v = obj->type == AP_JOBJECT ? ap_jv_first(obj) : NULL;
 
-	while (v && strcmp(v->key, key))
+	while (v && (*v->key != *key || strcmp(v->key, key) != 0))
 		v = ap_jv_next(v);
 	return v;
 }

@@ -29,7 +29,7 @@ struct ap_json_place {
 
 struct ap_json {
 	const char *file;
-	char *text;
+	const char *text; /* NUL-terminated */
 	size_t len;
 	struct ap_json_place *blocks; /* of every 4096th byte */
 	struct ap_jv *values;

@@ -424,6 +424,36 @@ START_TEST(the_tree_holds_what_the_text_says)
 }
 END_TEST
 
+/* To the last bit, whichever of two ways a number is read, and what stands behind it. */
+START_TEST(numbers_are_what_strtod_reads)
+{
+	static const char *const texts[] = {"7", "-7", "42", "1024", "-0", "-0.0", "0.0e5", "0.5",
+		"4.599996827892028e-07", "0.0007610590000695083", "-2.5E+03", "1e22", "1e23", "1e-27",
+		"1e-28", "9007199254740993", "9007199254740992.99", "9223372036854775807",
+		"9223372036854775808", "18446744073709551616", "0.1000000000000000055511151231257827",
+		"0.000000000000000000000000000000000001234567890123456789",
+		"2.2250738585072011e-308", "4.9e-324", "1.7976931348623157e308", "1e-99999999999",
+		"0e99999999999", "123456789e-00000000000000000000000000004"};
+	struct ap_ctx ctx = ctx_create(false);
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		double expected = strtod(texts[i], NULL), v;
+		struct ap_json *doc;
+		char text[256];
+		int len = snprintf(text, sizeof text, "[%s,{\"k\":%s }, %s]", texts[i], texts[i],
+			texts[i]);
+
+		ck_assert_int_eq(parse(&ctx, text, (size_t)len, 0, &doc), AP_OK);
+		for (const struct ap_jv *e = ap_jv_first(ap_json_root(doc)); e; e = ap_jv_next(e)) {
+			v = ap_jv_double(ap_jv_type(e) == AP_JOBJECT ? ap_jv_get(e, "k") : e);
+			if (memcmp(&v, &expected, sizeof v) != 0)
+				ck_abort_msg("%s is read as %a", texts[i], v);
+		}
+	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 START_TEST(keys_that_differ_in_case_are_different)
 {
 	struct ap_ctx ctx = ctx_create(false);
@@ -460,6 +490,7 @@ int main(void)
 		strict_sink_refuses_trailing_commas,
 		rank_table_of_the_lab_form,
 		the_tree_holds_what_the_text_says,
+		numbers_are_what_strtod_reads,
 		keys_that_differ_in_case_are_different,
 		several_findings_are_all_reported,
 	};
