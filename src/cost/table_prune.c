@@ -20,6 +20,7 @@
 #include "cost/table_parts.h"
 
 #define ROUNDS 2 /* each sees the survivors of the one before */
+#define LOOK 16 /* layouts of a neighbour that are compared at a time: most times the first few decide */
 #define CHAMPIONS 16 /* cheapest survivors, that others are tested against: the rest beat few */
 
 struct side { /* one edge seen from a node */
@@ -114,6 +115,24 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 	}
 }
 
+/* The most by which n numbers rise from cf to ct. Where cf is infinite the difference is -INFINITY or no
+ * number, which is not larger than anything. */
+static double most_rise(size_t n, const double *cf, const double *ct)
+{
+	double s = -INFINITY, t = -INFINITY;
+	size_t x = 0;
+
+	for (; x + 2 <= n; x += 2) {
+		double p = ct[x] - cf[x], q = ct[x + 1] - cf[x + 1];
+
+		s = p > s ? p : s;
+		t = q > t ? q : t;
+	}
+	if (x < n)
+		s = ct[x] - cf[x] > s ? ct[x] - cf[x] : s;
+	return t > s ? t : s;
+}
+
 /* The most by which layout `to` makes this edge worse than layout `from`, whatever the neighbour
  * chose; anything above `enough` may be returned instead of a larger value. */
 static double worse(const struct edge *e, uint32_t from, uint32_t to, double enough)
@@ -121,10 +140,11 @@ static double worse(const struct edge *e, uint32_t from, uint32_t to, double eno
 	const double *cf = e->cost + (size_t)from * e->nother, *ct = e->cost + (size_t)to * e->nother;
 	double most = -INFINITY;
 
-	for (uint32_t x = 0; x < e->nother && most <= enough; x++) {
-		double d = cf[x] < INFINITY ? ct[x] - cf[x] : -INFINITY;
+	for (size_t x = 0; x < e->nother && most <= enough; x += LOOK) {
+		size_t n = e->nother - x < LOOK ? e->nother - x : LOOK;
+		double rise = most_rise(n, cf + x, ct + x);
 
-		most = d > most ? d : most;
+		most = rise > most ? rise : most;
 	}
 	return most;
 }
