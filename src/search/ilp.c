@@ -189,22 +189,40 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 	ap_arena_release(s->ilp.ctx->scratch, mark);
 }
 
+/* Too large a problem is sifted only. */
+static void explore_all(struct search *s)
+{
+	struct ap_ilp_sub sub = {.p = *s->ilp.whole, .bound = s->bound};
+	uint64_t before;
+
+	do {
+		before = candidates_of(&sub.p);
+		if (!ap_ilp_sift(&s->ilp, &sub))
+			return;
+		note(s, &sub);
+	} while (candidates_of(&sub.p) < before - before / FEWER_PART);
+	if (cells_of(&sub.p) * BYTES_PER_CELL > ap_ilp_room(s->ilp.budget)) {
+		give_up(s, &sub);
+		return;
+	}
+	ap_ilp_unfold(&s->ilp, &sub);
+	explore(s, sub);
+}
+
 static void run(struct ap_ctx *ctx, const struct ap_child *child, void *user)
 {
 	const struct job *job = user;
-	struct ap_ilp_sub whole;
 	struct search s = {.bytes = job->bytes, .bound = ap_bound_plain(ctx, job->p),
-		.open = INFINITY,
+		.open = INFINITY, .told = INFINITY,
 		.ilp = {.ctx = ctx, .child = child, .whole = job->p, .budget = job->budget,
 			.best = AP_NEW_N(ctx->arena, uint32_t, job->p->n), .cost = INFINITY}};
 
 	if (job->start) {
 		memcpy(s.ilp.best, job->start, job->p->n * sizeof *job->start);
-		s.ilp.cost = ap_problem_cost(job->p, job->start);
+		s.ilp.cost = s.told = ap_problem_cost(job->p, job->start);
 	}
-	s.told = s.ilp.cost;
-	ap_ilp_open(&s.ilp, &whole);
-	explore(&s, whole);
+	ap_ilp_open(&s.ilp);
+	explore_all(&s);
 	s.bound = fmin(s.open, s.ilp.cost);
 	tell(&s, s.open >= s.ilp.cost);
 }
@@ -309,8 +327,7 @@ void ap_ilp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	ap_choice_none(ctx, p, "integer_programming", out);
-	if (cells_of(p) * BYTES_PER_CELL <= ap_ilp_room(budget))
-		solve(ctx, p, budget, out);
+	solve(ctx, p, budget, out);
 	if (out->outcome == AP_OUT_INFEASIBLE && p->memory_limit != AP_NO_LIMIT)
 		out->least_memory = least_memory(ctx, p, budget);
 	ap_arena_release(ctx->scratch, mark);

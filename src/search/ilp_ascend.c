@@ -15,17 +15,20 @@
 #include "search/incident.h"
 #include "search/polish.h"
 
-enum { MOST_SWEEPS = 2000, PATIENCE = 8, LITTLE_PART = 512, LANES = 8, POLISH_PASSES = 8 };
+enum { MOST_SWEEPS = 2000, PATIENCE = 8, LITTLE_PART = 512, LEFT_PART = 4, LANES = 8 };
+enum { POLISH_PASSES = 8 };
 
 struct ascent {
 	struct ap_ilp *s;
 	const struct ap_problem *p;
 	struct ap_incident at;
 	double **cost; /* [n] of nodes */
+	bool **out; /* [n] candidates that were left out */
 	double **taken[2]; /* [nedge] from rows and columns; -INFINITY: out */
 	uint32_t *shares; /* [n] */
 	double *least; /* of some candidates */
 	double constant;
+	uint64_t left; /* candidates */
 	bool alive; /* a pick may be left, and numbers are exact */
 };
 
@@ -47,9 +50,8 @@ static bool any_negative(const struct ap_problem *p)
 	for (uint32_t i = 0; i < p->n; i++)
 		if (is_negative(p->node[i].cost, p->node[i].k))
 			return true;
-	for (uint32_t e = 0; e < p->nedge; e++)
-		if (is_negative(p->matrix[p->edge[e].matrix].cost,
-				cells(&p->matrix[p->edge[e].matrix])))
+	for (uint32_t m = 0; m < p->nmatrix; m++)
+		if (is_negative(p->matrix[m].cost, cells(&p->matrix[m])))
 			return true;
 	return false;
 }
@@ -133,6 +135,8 @@ static void give(struct ascent *a, uint32_t e, uint32_t i)
 static void leave_out(struct ascent *a, uint32_t i, uint32_t c)
 {
 	a->cost[i][c] = INFINITY;
+	a->out[i][c] = true;
+	a->left--;
 	for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++)
 		a->taken[side_of(a, a->at.edge[j], i)][a->at.edge[j]][c] = -INFINITY;
 }
@@ -153,7 +157,8 @@ static void settle(struct ascent *a, uint32_t i)
 	a->constant += least;
 	for (uint32_t c = 0; c < k; c++) {
 		cost[c] -= least;
-		if (cost[c] == INFINITY || ap_ilp_beaten(a->s, a->constant + cost[c]))
+		if (!a->out[i][c] && (cost[c] == INFINITY ||
+			ap_ilp_beaten(a->s, a->constant + cost[c])))
 			leave_out(a, i, c);
 	}
 }
@@ -203,15 +208,15 @@ static void sweep(struct ascent *a)
 		visit(a, i, false);
 }
 
-static void begin(struct ascent *a, struct ap_ilp *s, struct ap_ilp_sub *sub)
+static void begin(struct ascent *a, struct ap_ilp *s, const struct ap_ilp_sub *sub)
 {
 	struct ap_arena *arena = s->ctx->scratch;
 	const struct ap_problem *p = &sub->p;
 	uint32_t most = 0;
 
 	*a = (struct ascent){.s = s, .p = p, .at = ap_incident_make(s->ctx, p),
-		.cost = AP_NEW_N(arena, double *, p->n), .shares = AP_NEW_N(arena, uint32_t, p->n),
-		.constant = sub->constant, .alive = true};
+		.cost = AP_NEW_N(arena, double *, p->n), .out = AP_NEW_N(arena, bool *, p->n),
+		.shares = AP_NEW_N(arena, uint32_t, p->n), .constant = sub->constant, .alive = true};
 	for (int side = 0; side < 2; side++) {
 		a->taken[side] = AP_NEW_N(arena, double *, p->nedge);
 		for (uint32_t e = 0; e < p->nedge; e++)
@@ -224,14 +229,17 @@ static void begin(struct ascent *a, struct ap_ilp *s, struct ap_ilp_sub *sub)
 		for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++)
 			forth += is_ahead(a, a->at.edge[j], i, true);
 		a->shares[i] = forth > degree - forth ? forth : degree - forth;
-		a->cost[i] = (double *)p->node[i].cost;
+		a->cost[i] = sub->own ? (double *)p->node[i].cost
+			: ap_arena_memdup(arena, p->node[i].cost, p->node[i].k * sizeof(double));
+		a->out[i] = AP_NEW_N(arena, bool, p->node[i].k);
+		a->left += p->node[i].k;
 		most = p->node[i].k > most ? p->node[i].k : most;
 	}
 	a->least = AP_NEW_N(arena, double, most);
 }
 
 /* What was taken is taken off the pairs. */
-static void end(struct ascent *a, struct ap_ilp_sub *sub)
+static void keep_moves(const struct ascent *a, struct ap_ilp_sub *sub)
 {
 	sub->constant = a->constant;
 	for (uint32_t e = 0; e < a->p->nedge; e++) {
@@ -244,37 +252,52 @@ static void end(struct ascent *a, struct ap_ilp_sub *sub)
 	}
 }
 
-/* Cost of candidate c of node i and of its edges from before, given what those chose. */
-static double cost_after(const struct ap_problem *p, const struct ap_incident *at, uint32_t i,
-	uint32_t c, const uint32_t *pick)
+/* Others see these pairs: the costs stay as they were, but for what is out. */
+static void keep_outs(const struct ascent *a, struct ap_ilp_sub *sub)
 {
-	double sum = p->node[i].cost[c];
+	struct ap_arena *arena = a->s->ctx->scratch;
+	struct ap_pnode *node = ap_arena_memdup(arena, sub->p.node, sub->p.n * sizeof *node);
 
-	for (ap_id j = at->first[i]; j < at->first[i + 1]; j++) {
-		const struct ap_pedge *x = &p->edge[at->edge[j]];
-		const struct ap_pmatrix *m = &p->matrix[x->matrix];
+	for (uint32_t i = 0; i < sub->p.n; i++) {
+		for (uint32_t c = 0; c < node[i].k; c++)
+			if (a->cost[i][c] < INFINITY)
+				a->cost[i][c] = node[i].cost[c];
+		node[i].cost = a->cost[i];
+	}
+	sub->p.node = node;
+}
 
-		if (x->u == i && x->v < i)
-			sum += m->cost[(size_t)c * m->cols + pick[x->v]];
-		if (x->v == i && x->u < i)
-			sum += m->cost[(size_t)pick[x->u] * m->cols + c];
+/* Cost of candidate c of node i and of its edges from before, given what those chose. */
+static double cost_after(const struct ascent *a, uint32_t i, uint32_t c, const uint32_t *pick)
+{
+	double sum = a->cost[i][c];
+
+	for (ap_id j = a->at.first[i]; j < a->at.first[i + 1]; j++) {
+		uint32_t e = a->at.edge[j];
+		const struct ap_pedge *x = &a->p->edge[e];
+		const struct ap_pmatrix *m = &a->p->matrix[x->matrix];
+		uint32_t row = x->u == i ? c : pick[x->u], col = x->v == i ? c : pick[x->v];
+
+		if (!is_ahead(a, e, i, true))
+			sum += m->cost[(size_t)row * m->cols + col] -
+				(a->taken[0][e][row] + a->taken[1][e][col]);
 	}
 	return sum;
 }
 
-void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
+/* One node after the other takes what is cheapest: the last sweep back has told it what is ahead. The
+ * one that had to pay most, and what it took. */
+static void guess(const struct ascent *a, const struct ap_ilp_sub *sub, uint32_t *node,
 	uint32_t *candidate)
 {
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct ap_incident at = ap_incident_make(s->ctx, &sub->p);
-	uint32_t *pick = AP_NEW_N(s->ctx->scratch, uint32_t, sub->p.n);
+	uint32_t *pick = AP_NEW_N(a->s->ctx->scratch, uint32_t, a->p->n);
 	double most = -1;
 
-	for (uint32_t i = 0; i < sub->p.n; i++) {
+	for (uint32_t i = 0; i < a->p->n; i++) {
 		double least = INFINITY;
 
-		for (uint32_t c = 0; c < sub->p.node[i].k; c++) {
-			double cost = cost_after(&sub->p, &at, i, c, pick);
+		for (uint32_t c = 0; c < a->p->node[i].k; c++) {
+			double cost = cost_after(a, i, c, pick);
 
 			pick[i] = cost < least ? c : pick[i];
 			least = smaller(cost, least);
@@ -285,9 +308,19 @@ void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node
 			*candidate = pick[i];
 		}
 	}
-	ap_ilp_try(s, sub, pick);
-	ap_polish(s->ctx, &sub->p, POLISH_PASSES, pick);
-	ap_ilp_try(s, sub, pick);
+	ap_ilp_try(a->s, sub, pick);
+	ap_polish(a->s->ctx, a->p, POLISH_PASSES, pick);
+	ap_ilp_try(a->s, sub, pick);
+}
+
+void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
+	uint32_t *candidate)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ascent a;
+
+	begin(&a, s, sub);
+	guess(&a, sub, node, candidate);
 	ap_arena_release(s->ctx->scratch, mark);
 }
 
@@ -308,29 +341,41 @@ static bool is_little(const struct ascent *a, double rise)
 	return rise * LITTLE_PART < missing;
 }
 
+static void sweep_on(struct ascent *a)
+{
+	uint64_t enough = a->left / LEFT_PART;
+	double price = 2 * cells_of(a->p);
+	int idle = 0;
+
+	for (int i = 0; i < MOST_SWEEPS && idle < PATIENCE; i++) {
+		double before = a->constant;
+
+		if (!a->alive || a->left < enough || !ap_child_wanted(a->s->child))
+			return;
+		sweep(a);
+		a->s->work += (uint64_t)price;
+		idle = is_little(a, a->constant - before) ? idle + 1 : 0;
+	}
+}
+
 void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct ascent a;
+	double q = s->whole->quantum;
 	uint32_t node, candidate;
-	int idle = 0;
+	struct ascent a;
 
 	if (any_negative(&sub->p))
 		return;
 	begin(&a, s, sub);
-	for (int i = 0; i < MOST_SWEEPS && idle < PATIENCE && a.alive; i++) {
-		double before = a.constant;
-
-		if (!ap_child_wanted(s->child))
-			break;
-		sweep(&a);
-		s->work += 2 * (uint64_t)cells_of(&sub->p);
-		idle = is_little(&a, a.constant - before) ? idle + 1 : 0;
-		if (ap_ilp_beaten(s, a.constant))
-			break;
-	}
-	end(&a, sub);
+	sweep_on(&a);
 	if (a.alive)
-		ap_ilp_guess(s, sub, &node, &candidate);
-	ap_arena_release(s->ctx->scratch, mark);
+		guess(&a, sub, &node, &candidate);
+	sub->bound = fmax(sub->bound, ceil(a.constant / q) * q);
+	if (sub->own)
+		keep_moves(&a, sub);
+	else
+		keep_outs(&a, sub);
+	if (sub->own)
+		ap_arena_release(s->ctx->scratch, mark);
 }

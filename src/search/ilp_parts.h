@@ -23,7 +23,7 @@ struct ap_ilp_level { /* how picks of a sub-problem become picks of the whole */
 };
 
 struct ap_ilp_sub {
-	struct ap_problem p; /* one matrix an edge, in scratch */
+	struct ap_problem p; /* in scratch */
 	bool own; /* nobody else sees these costs: they may be changed in place */
 	const struct ap_ilp_level *level;
 	double constant; /* a pick of p costs that more in the whole */
@@ -51,8 +51,15 @@ bool ap_ilp_beaten(const struct ap_ilp *s, double cost);
 /* Is v, a multiple of the grain, small enough for sums to be exact? */
 bool ap_ilp_exact(const struct ap_ilp *s, double v);
 
-/* The whole without parallel edges, a matrix for each edge; and the grain. */
-void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub);
+/* Finds the grain. */
+void ap_ilp_open(struct ap_ilp *s);
+
+/* Of a problem whose edges share matrices, drops candidates that are beaten, costs staying where they
+ * are. False: no pick is left that is better than the best. */
+bool ap_ilp_sift(struct ap_ilp *s, struct ap_ilp_sub *sub);
+
+/* Without parallel edges, and with a matrix for each edge, as all that follows asks for. */
+void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
 /*
  * Moves the least cost of each row and column of an edge to its ends and that of each node to the
@@ -62,9 +69,10 @@ void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub);
 bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
 /*
- * Moves costs along the edges of a reduced sub-problem, over and over, so that the constant rises as
- * long as it does by much; drops candidates that are beaten on the way, and holds a pick against the
- * best. To be reduced again.
+ * Moves costs along the edges, over and over, so that the constant rises as long as it does by much;
+ * drops candidates that are beaten on the way, and holds a pick against the best. Without effect where
+ * costs are negative, as none are of what was reduced. Ends early when there is much to be left out
+ * of the problem. Only where costs are the sub-problem's own they stay moved.
  */
 void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub);
 

@@ -93,9 +93,14 @@ static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v
 	w->matrix[i] = (struct ap_pmatrix){rows, cols, w->cost[i], w->memory ? w->memory[i] : NULL};
 }
 
-void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub)
+void ap_ilp_open(struct ap_ilp *s)
 {
-	const struct ap_problem *p = s->whole;
+	s->grain = grain_of(s->whole);
+}
+
+void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	const struct ap_problem *p = &sub->p;
 	struct ap_arena *arena = s->ctx->scratch;
 	struct ap_map *ends = ap_map_create(arena);
 	struct merging w = {.p = p,
@@ -105,8 +110,6 @@ void ap_ilp_open(struct ap_ilp *s, struct ap_ilp_sub *sub)
 		.memory = p->memory_limit == AP_NO_LIMIT ? NULL
 			: AP_NEW_N(arena, int64_t *, p->nedge)};
 
-	s->grain = grain_of(p);
-	*sub = (struct ap_ilp_sub){.p = *p, .bound = -INFINITY};
 	for (uint32_t e = 0; e < p->nedge; e++) {
 		const struct ap_pedge *x = &p->edge[e];
 		ap_id key[2] = {x->u < x->v ? x->u : x->v, x->u < x->v ? x->v : x->u};
@@ -314,14 +317,13 @@ static bool is_smaller(const struct ap_problem *p, const struct ap_domain *d)
 	return false;
 }
 
-static void compact(struct reduction *r, const struct ap_domain *d)
+static void compact(struct ap_ilp *s, struct ap_ilp_sub *sub, const struct ap_domain *d)
 {
-	struct ap_ilp_sub *sub = r->sub;
-	struct ap_arena *arena = r->s->ctx->scratch;
+	struct ap_arena *arena = s->ctx->scratch;
 	struct ap_ilp_level *level = AP_NEW(arena, struct ap_ilp_level);
 	struct ap_problem *of = ap_arena_memdup(arena, &sub->p, sizeof sub->p);
 
-	*level = (struct ap_ilp_level){sub->level, ap_compact_make(r->s->ctx, of, d), of};
+	*level = (struct ap_ilp_level){sub->level, ap_compact_make(s->ctx, of, d), of};
 	sub->level = level;
 	sub->constant += level->compact->cost;
 	sub->p = level->compact->p;
@@ -353,7 +355,7 @@ static bool reduce_once(struct reduction *r)
 	if (ap_domain_empty(p, d))
 		return false;
 	if (is_smaller(p, d)) {
-		compact(r, d);
+		compact(r->s, r->sub, d);
 		r->changed = true;
 	}
 	return true;
@@ -370,6 +372,19 @@ bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub)
 		raise_bound(s, sub);
 	} while (r.changed && sub->p.n > 0);
 	return sub->constant < INFINITY && (sub->p.n > 0 || sub->p.memory_limit >= 0);
+}
+
+bool ap_ilp_sift(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	const struct ap_domain *d;
+
+	ap_ilp_ascend(s, sub);
+	d = ap_domain_all(s->ctx, &sub->p);
+	if (ap_ilp_beaten(s, sub->bound) || ap_domain_empty(&sub->p, d))
+		return false;
+	if (is_smaller(&sub->p, d))
+		compact(s, sub, d);
+	return true;
 }
 
 struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint32_t i, uint32_t c,
