@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
-enum { FIRST_SLOTS = 16 };
+enum { FIRST_SLOTS = 16, MANY_BYTES = 64 };
 
 struct entry {
 	const char *key;
@@ -34,12 +34,29 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-/* Eight bytes, the lowest first whatever the machine; compilers make one load of it. */
-static uint64_t word_of(const unsigned char *s)
+/* n <= 8 bytes, the lowest first whatever the machine; one load where that is its own order. */
+static inline uint64_t word_of(const unsigned char *s, int n)
 {
-	return (uint64_t)s[0] | (uint64_t)s[1] << 8 | (uint64_t)s[2] << 16 | (uint64_t)s[3] << 24 |
-		(uint64_t)s[4] << 32 | (uint64_t)s[5] << 40 | (uint64_t)s[6] << 48 |
-		(uint64_t)s[7] << 56;
+	static const union {
+		uint16_t number;
+		unsigned char first;
+	} one = {1};
+	uint64_t word = 0;
+
+	if (one.first)
+		memcpy(&word, s, (size_t)n);
+	else
+		for (int i = 0; i < n; i++)
+			word |= (uint64_t)s[i] << 8 * i;
+	return word;
+}
+
+/* len <= 8 bytes, loaded in one or two pieces that may overlap. */
+static uint64_t short_word(const unsigned char *s, size_t len)
+{
+	if (len >= 4)
+		return word_of(s, 4) | word_of(s + len - 4, 4) << 32;
+	return len ? (uint64_t)s[0] | (uint64_t)s[len / 2] << 8 | (uint64_t)s[len - 1] << 16 : 0;
 }
 
 static uint64_t step(uint64_t h, uint64_t word)
@@ -51,13 +68,28 @@ static uint64_t step(uint64_t h, uint64_t word)
 uint64_t ap_hash(const void *p, size_t len, uint64_t seed)
 {
 	const unsigned char *s = p;
-	uint64_t h = mix(seed ^ (uint64_t)len * UINT64_C(0x9E3779B97F4A7C15)), rest = 0;
+	uint64_t h = seed ^ (uint64_t)len * UINT64_C(0x9E3779B97F4A7C15);
 
-	for (; len >= 8; s += 8, len -= 8)
-		h = step(h, word_of(s));
-	for (size_t i = 0; i < len; i++)
-		rest |= (uint64_t)s[i] << 8 * i;
-	return mix(len ? step(h, rest) : h);
+	if (len <= 8)
+		return mix(step(h, short_word(s, len)));
+	for (size_t i = 0; i + 8 < len; i += 8)
+		h = step(h, word_of(s + i, 8));
+	return mix(step(h, word_of(s + len - 8, 8)));
+}
+
+/* memcmp() is a call, for which most keys are too short. */
+static bool same_bytes(const void *a, const void *b, size_t len)
+{
+	const unsigned char *s = a, *t = b;
+
+	if (len <= 8)
+		return short_word(s, len) == short_word(t, len);
+	if (len > MANY_BYTES)
+		return !memcmp(s, t, len);
+	for (size_t i = 0; i + 8 < len; i += 8)
+		if (word_of(s + i, 8) != word_of(t + i, 8))
+			return false;
+	return word_of(s + len - 8, 8) == word_of(t + len - 8, 8);
 }
 
 static ap_id *slots_create(struct ap_arena *arena, size_t n)
@@ -85,7 +117,7 @@ static size_t find_slot(const struct ap_map *m, const void *key, size_t len, uin
 	for (; m->slots[at] != AP_NONE; at = (at + 1) & (m->nslot - 1)) {
 		const struct entry *e = &m->entries.v[m->slots[at]];
 
-		if (e->hash == hash && e->len == len && (!len || !memcmp(e->key, key, len)))
+		if (e->hash == hash && e->len == len && same_bytes(e->key, key, len))
 			break;
 	}
 	return at;
