@@ -449,6 +449,7 @@ enum ap_status ap_jscan_run(struct ap_jscan *scan, struct ap_arena *arena, const
 
 	assert(len < UINT32_MAX && !text[len]);
 	*scan = (struct ap_jscan){.bare = ap_arena_alloc_raw(arena, len + 1, 1)};
+	AP_RESERVE(arena, scan->values, len / 12 + 8); /* what graphs and tables have */
 	if (looks_like_utf16(text, len))
 		fault(&sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
 	else if (!ap_str_utf8(text, len, &bad))
