@@ -74,7 +74,7 @@ static inline void put_file(const char *path, const char *text)
 	ck_assert_int_eq(fclose(f), 0);
 }
 
-/* Up to a megabyte of a file's text, NULL where there is no such file; the caller frees it. */
+/* Up to four megabytes of a file's text, NULL where there is no such file; the caller frees it. */
 static inline char *get_file(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -82,8 +82,8 @@ static inline char *get_file(const char *path)
 
 	if (!f)
 		return NULL;
-	text = calloc(1, (1 << 20) + 1);
-	ck_assert_uint_le(fread(text, 1, 1 << 20, f), 1 << 20);
+	text = calloc(1, (4 << 20) + 1);
+	ck_assert_uint_le(fread(text, 1, 4 << 20, f), 4 << 20);
 	fclose(f);
 	return text;
 }
