@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "emit/picture.h"
 #include "emit/terms.h"
@@ -104,9 +105,23 @@ static enum ap_status read_vectors(struct file *f, const struct ap_jv *oper, con
 	return AP_OK;
 }
 
+/* How many ranks the group of a collective has, by its axes: pairs of stride and size. */
+static enum ap_status count_ranks(struct file *f, const struct ap_jv *comm, int64_t *ranks)
+{
+	const struct ap_pic_vector *axis;
+	uint32_t n;
+
+	*ranks = 1;
+	AP_TRY(read_vectors(f, comm, "axes", AP_MAX_DEVICES, &n, &axis));
+	for (uint32_t i = 0; i < n; i++)
+		if (axis[i].rank != 2 || !ap_mul(*ranks, axis[i].v[1], ranks))
+			return fault(f, ap_jv_get(comm, "axes"), "expected pairs of stride and size");
+	return AP_OK;
+}
+
 static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struct ap_pic_cuts *cuts)
 {
-	const struct ap_jv *list, *ranks;
+	const struct ap_jv *list;
 	struct ap_pic_comm *comm;
 
 	AP_TRY(ap_json_get_arr(f->ctx, f->doc, oper, "communications", &list));
@@ -118,8 +133,7 @@ static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struc
 		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "phase", &comm->phase));
 		AP_TRY(ap_json_get_str(f->ctx, f->doc, v, "kind", &comm->kind));
 		AP_TRY(ap_json_get_int(f->ctx, f->doc, v, "bytes", 0, INT64_MAX, &comm->bytes));
-		AP_TRY(ap_json_get_arr(f->ctx, f->doc, v, "ranks", &ranks));
-		comm->ranks = (int64_t)ap_jv_count(ranks);
+		AP_TRY(count_ranks(f, v, &comm->ranks));
 		cuts->ncomm++;
 	}
 	return AP_OK;

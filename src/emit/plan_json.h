@@ -31,8 +31,8 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw);
 void ap_plan_write_operators(struct ap_plan_writer *pw);
 void ap_plan_write_moves(struct ap_plan_writer *pw);
 
-/* Members "axes" ([stride, size], outermost first) and "ranks" (of the group that rank 0 is in, all
- * of them) of the current object. */
+/* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one
+ * that rank 0 is in, all of them) of the current object. */
 void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes);
 
 void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n);

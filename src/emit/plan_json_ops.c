@@ -10,6 +10,8 @@
 #include "emit/terms.h"
 #include "shard/space.h"
 
+#define MOST_RANKS 1024 /* of a group that are listed: with all, a plan could have gigabytes of them */
+
 static void write_ints(struct ap_jw *w, const int32_t *v, size_t n)
 {
 	ap_jw_arr_flat(w);
@@ -71,6 +73,8 @@ void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes)
 	for (int i = 0; i < axes->n; i++)
 		write_axis(w, &axes->axis[i]);
 	ap_jw_end(w);
+	if (ap_axes_size(axes) > MOST_RANKS)
+		return;
 	id = ap_map_put(pw->group_ids, axes->axis, (size_t)axes->n * sizeof *axes->axis, &fresh);
 	if (fresh)
 		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, axes));
