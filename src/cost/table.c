@@ -193,7 +193,7 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	ap_ctx_phase(ctx, "pricing operators");
 	ap_tasks_make(ctx, g, step, &mk->task);
 	ap_table_kinds(mk);
-	st = ap_table_bonds(mk);
+	st = ap_ctx_stopped(ctx) ? AP_STOPPED : ap_table_bonds(mk);
 	*out = st == AP_OK ? finish(mk) : NULL;
 	close_workers(mk);
 	if (st == AP_LIMIT) {

@@ -100,7 +100,7 @@ static void price_kind(void *user, size_t i, int worker)
 	struct ap_making *mk = user;
 	struct ap_kind *kd = &mk->kinds.v[i];
 
-	for (uint32_t c = 0; c < kd->k; c++) {
+	for (uint32_t c = 0; c < kd->k && !ap_ctx_stopped(mk->ctx); c++) {
 		struct ap_placement p;
 		struct ap_op_cost oc;
 
@@ -154,7 +154,7 @@ void ap_table_kinds(struct ap_making *mk)
 	size_t candidates = 0;
 
 	mk->kind_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
-	for (ap_id i = 0; i < mk->g->nnode; i++) {
+	for (ap_id i = 0; i < mk->g->nnode && !ap_ctx_stopped(mk->ctx); i++) {
 		struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
 		bool fresh;
 

@@ -99,6 +99,7 @@ void ap_kind_placement(const struct ap_making *mk, const struct ap_kind *kd, uin
 uint32_t ap_kind_strategy(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
 	int32_t cut[AP_MAX_STRATEGY][AP_MAX_RANK]);
 
+/* Unfinished when told to stop. */
 void ap_table_kinds(struct ap_making *mk);
 enum ap_status ap_table_bonds(struct ap_making *mk);
 void ap_table_classes(struct ap_making *mk);

@@ -253,7 +253,7 @@ static void prune(void *user, size_t i, int worker)
 	for (uint32_t c = 0; c < d->old->k; c++)
 		order[c] = (struct ranked){kd->cost[d->old->candidate[c]], d->old->candidate[c]};
 	qsort(order, d->old->k, sizeof *order, compare_ranked);
-	for (uint32_t c = 0; c < d->old->k; c++) {
+	for (uint32_t c = 0; c < d->old->k && !ap_ctx_stopped(mk->ctx); c++) {
 		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
 
 		while (j < most && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))

@@ -152,6 +152,8 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	bool binds = hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
 
 	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name};
+	if (hints && hints->start && ap_ctx_stopped(ctx))
+		return AP_OK;
 	if (hints && hints->wider && fixed)
 		c->table = ap_table_narrow(ctx, hints->wider, fixed);
 	if (!c->table) {

@@ -89,15 +89,15 @@ static void add_cautious(struct driving *d)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
-static void recur(struct driving *d, struct ap_ctx *ctx, int64_t limit)
+static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits limits)
 {
-	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, limit,
+	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, &limits,
 		&d->recursion);
 	d->work += d->recursion.work;
 }
 
 /* The recursion, within the memory limit where that binds. So that there is a plan whatever happens,
- * it is not stopped, unless the network is so large that this would be felt. */
+ * it is stopped only where the network is so large that it would be felt, or when a plan fits. */
 static void run_recursion(struct driving *d)
 {
 	int64_t limit = ap_choose_limit_bytes(d->rq);
@@ -105,10 +105,10 @@ static void run_recursion(struct driving *d)
 
 	if (d->rq->graph->nnode <= LARGE)
 		unhurried.stop = NULL;
-	recur(d, &unhurried, AP_NO_LIMIT);
+	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
 	d->hints.limit_binds = d->recursion.memory_bytes > limit;
 	if (d->hints.limit_binds)
-		recur(d, &unhurried, limit);
+		recur(d, d->ctx, (struct ap_rec_limits){.bytes = limit, .insist = true});
 	if (d->recursion.allowed)
 		d->hints.start = d->recursion.counts;
 }
@@ -123,8 +123,8 @@ static void add_cautious_recursion(struct driving *d)
 
 	software.gradient_exposed = 1;
 	step.software = &software;
-	ap_plan_recursive(d->ctx, rq->graph, rq->machine, &step, d->fixed, ap_choose_limit_bytes(rq),
-		&r);
+	ap_plan_recursive(d->ctx, rq->graph, rq->machine, &step, d->fixed,
+		&(struct ap_rec_limits){.bytes = ap_choose_limit_bytes(rq)}, &r);
 	d->work += r.work;
 	if (r.allowed)
 		ap_rival_add(&d->rivals, NULL, r.counts);
@@ -138,7 +138,7 @@ static void add_recursion(struct driving *d)
 		return;
 	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
 		->plan;
-	if (d->rq->step->software && worth_caution(p))
+	if (d->rq->step->software && !ap_ctx_stopped(d->ctx) && worth_caution(p))
 		add_cautious_recursion(d);
 }
 
@@ -159,7 +159,7 @@ static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 		ap_rival_absent(&d->rivals, "data parallel", why);
 }
 
-/* Where no table was searched. */
+/* Where the search has none. */
 static double lower_bound_s(const struct driving *d)
 {
 	struct ap_ctx unhurried = *d->ctx;
@@ -181,7 +181,7 @@ static enum ap_status add_engine(struct driving *d)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	}
 	d->lower_bound_s = c->choice.lower_bound;
-	if (!c->table && !(c->choice.lower_bound > 0))
+	if (!(c->choice.lower_bound > 0)) /* the engine has none, or was stopped before it had */
 		d->lower_bound_s = lower_bound_s(d);
 	if (!ap_chosen_any(c))
 		return AP_OK;

@@ -5,7 +5,6 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "cost/lazy.h"
-#include "search/rec.h"
 
 static struct ap_rec_list list_of(struct ap_lazy_list l)
 {
@@ -91,12 +90,11 @@ static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_lazy 
 }
 
 void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
-	const struct ap_step *step, const int32_t *const *fixed, int64_t limit_bytes,
+	const struct ap_step *step, const int32_t *const *fixed, const struct ap_rec_limits *limits,
 	struct ap_recursive *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_lazy *l = ap_lazy_create(ctx, g, m, step, fixed);
-	const struct ap_rec_limits limits = {.bytes = limit_bytes};
 	struct ap_rec_view view = {.self = l, .n = g->nnode, .cls = ap_lazy_classes(l),
 		.quantum = AP_QUANTUM_S,
 		.nlevel = (uint32_t)m->naxis, .prime = primes_of(ctx, m), .start = start,
@@ -106,7 +104,7 @@ void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 
 	ap_ctx_phase(ctx, "recursion");
 	view.edge = edges_of(ctx, l, &view.nedge);
-	ap_rec_solve(ctx, &view, &limits, &found);
+	ap_rec_solve(ctx, &view, limits, &found);
 	*out = (struct ap_recursive){.counts = counts_of(ctx, l, g->nnode, found.pick),
 		.allowed = found.allowed, .fits = found.fits, .objective_s = found.s,
 		.memory_bytes = found.bytes + found.temporary, .work = found.work};

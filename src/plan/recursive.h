@@ -6,6 +6,7 @@
 
 #include "graph/graph.h"
 #include "hw/machine.h"
+#include "search/rec.h"
 #include "shard/step.h"
 
 struct ap_recursive {
@@ -18,11 +19,11 @@ struct ap_recursive {
 };
 
 /*
- * fixed: counts that operators are fixed to, rows may be NULL; may be NULL. limit_bytes: for what is
- * kept and the largest temporary, AP_NO_LIMIT none. Stopped early, it returns what it stands at.
+ * fixed: counts that operators are fixed to, rows may be NULL; may be NULL. limits->bytes is for what is
+ * kept and the largest temporary. Stopped early, it returns what it stands at.
  */
 void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
-	const struct ap_step *step, const int32_t *const *fixed, int64_t limit_bytes,
+	const struct ap_step *step, const int32_t *const *fixed, const struct ap_rec_limits *limits,
 	struct ap_recursive *out);
 
 #endif

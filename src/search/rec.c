@@ -10,6 +10,7 @@
 #include "search/rec_parts.h"
 
 enum { STEPS = 12, OCTAVES = 20, SQUEEZES = 16, LARGE = 8, POLL = 256 };
+enum { MOST = 1 << 22, ENOUGH = 1 << 20 }; /* work after which stopping is heeded: nothing fits, or some */
 
 struct solving {
 	struct ap_rec r;
@@ -54,6 +55,8 @@ static void keep(struct solving *s, const struct figures *f)
 	if (f->fits && (!s->best || f->sum.cost < s->best_s)) {
 		s->best = copy(s);
 		s->best_s = f->sum.cost;
+		if (s->r.patience > ENOUGH)
+			s->r.patience = ENOUGH;
 	}
 	if (!s->leanest || f->sum.forbidden < s->forbidden ||
 		(f->sum.forbidden == s->forbidden && need < s->least)) {
@@ -198,6 +201,7 @@ void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 	ap_rec_open(&s.r, ctx, view);
 	f = run(&s, 0, 0, 0);
 	if (!f.fits && f.sum.forbidden == 0) {
+		s.r.patience = limits->insist ? MOST : 0;
 		fit(&s, &f);
 		if (s.best)
 			squeeze(&s);

@@ -54,6 +54,7 @@ struct ap_rec {
 	bool *torn; /* [n] group with a broken tie */
 	bool *dirty; /* [n] something around changed since the node was looked at */
 	uint64_t work, most_work;
+	uint64_t patience; /* work up to which it does not stop when it is told to */
 };
 
 /* In ctx's scratch. */

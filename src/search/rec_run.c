@@ -10,7 +10,8 @@ enum { SWEEPS = 16, PASSES = 12, POLL = 1024 };
 
 bool ap_rec_spent(const struct ap_rec *r)
 {
-	return ap_ctx_stopped(r->ctx) || (r->most_work > 0 && r->work > r->most_work);
+	return (ap_ctx_stopped(r->ctx) && r->work >= r->patience) ||
+		(r->most_work > 0 && r->work > r->most_work);
 }
 
 /* All that the decision on u depends on. */

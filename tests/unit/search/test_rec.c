@@ -352,12 +352,44 @@ START_TEST(the_largest_temporary_counts)
 }
 END_TEST
 
+/* Cut further a node takes more seconds and fewer bytes: where nothing is cut little fits. */
+static struct ap_rec_price lean_price(void *self, uint32_t cls, uint32_t state)
+{
+	(void)self;
+	(void)cls;
+	return (struct ap_rec_price){state, 8 - (int64_t)state, 0};
+}
+
+START_TEST(it_stops_when_something_fits)
+{
+	static const uint32_t cls[2] = {0, 0};
+	static const int32_t prime[8] = {2, 2, 2, 2, 2, 2, 2, 2};
+	static const struct ap_rec_view view = {.n = 2, .cls = cls, .quantum = 1, .nlevel = 8,
+		.prime = prime, .start = zero, .further = one_more, .beside = around,
+		.node = lean_price};
+	struct ap_ctx ctx = ctx_create(false);
+	volatile sig_atomic_t stop = 1;
+	struct ap_rec_result r;
+
+	ctx.stop = &stop;
+	ap_rec_solve(&ctx, &view, &(struct ap_rec_limits){.bytes = 3}, &r);
+	ck_assert(r.allowed && !r.fits);
+	ap_rec_solve(&ctx, &view, &(struct ap_rec_limits){.bytes = 3, .insist = true}, &r);
+	ck_assert(r.allowed && r.fits);
+	ck_assert_int_le(r.bytes, 3);
+	ap_rec_solve(&ctx, &view, &(struct ap_rec_limits){.bytes = -1, .insist = true}, &r);
+	ck_assert(r.allowed && !r.fits);
+	ck_assert_int_eq(r.bytes, 0); /* the leanest */
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {each_level_takes_the_cheapest_way, a_level_may_repeat,
 		operators_decide_together, ties_hold, what_is_tied_to_a_fixed_node_follows,
 		candidates_that_nothing_leads_to, memory_goes_where_it_pays, everything_forbidden,
 		chains_are_exact, repeated_nodes_cost_look_ups, stopping_leaves_a_pick,
-		the_largest_temporary_counts};
+		the_largest_temporary_counts, it_stops_when_something_fits};
 	return RUN_TESTS("rec", tests);
 }
