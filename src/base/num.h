@@ -16,6 +16,12 @@ bool ap_product(const int64_t *v, size_t n, int64_t *r);
 
 int64_t ap_gcd(int64_t a, int64_t b);
 
+/* Number of the lowest bit that is set; v > 0. */
+static inline int ap_lowest_bit(uint64_t v)
+{
+	return __builtin_ctzll(v);
+}
+
 /* The whole text is a decimal integer in [lo, hi] (no sign unless lo < 0, no blanks). */
 bool ap_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *r);
 

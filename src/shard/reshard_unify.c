@@ -2,6 +2,9 @@
 #include "shard/reshard_unify.h"
 
 #include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
 
 /* A tensor dimension that lies differently in the two layouts. */
 struct change {
@@ -12,40 +15,17 @@ struct change {
 struct changes {
 	int n;
 	struct change v[AP_MAX_RANK];
-	bool binary; /* all cuts and strides are powers of two */
 };
 
 static void find_changes(const struct ap_layout *a, const struct ap_layout *b, struct changes *out)
 {
-	int32_t other = 0;
-
 	out->n = 0;
 	for (int d = 0; d < a->rank; d++) {
 		const struct ap_cut_dim x = a->dim[d], y = b->dim[d];
 
-		if (x.cut == y.cut && x.stride == y.stride)
-			continue;
-		out->v[out->n++] = (struct change){{x, y}, (uint8_t)d};
-		other |= (x.cut & (x.cut - 1)) | (y.cut & (y.cut - 1));
-		other |= (x.stride & (x.stride - 1)) | (y.stride & (y.stride - 1));
+		if (x.cut != y.cut || x.stride != y.stride)
+			out->v[out->n++] = (struct change){{x, y}, (uint8_t)d};
 	}
-	out->binary = !other;
-}
-
-/* Stride of the part of an axis that ends with this prefix product; 0 where it does not reach. */
-static int32_t stride_at(const struct ap_cut_dim *axis, int32_t product)
-{
-	return product > axis->cut ? 0 : axis->stride * (axis->cut / product);
-}
-
-/* Adds the sub-dimension of a change between two prefix products of its parts. */
-static void add_sub(struct ap_unified *u, const struct change *c, int32_t outer, int32_t product)
-{
-	assert(u->n < AP_MAX_SUBS);
-	u->sub[u->n++] = (struct ap_sub){.size = product / outer,
-		.in = stride_at(&c->side[0], product),
-		.out = stride_at(&c->side[1], product),
-		.dim = c->dim};
 }
 
 struct chain { /* numbers that divide one another, ascending */
@@ -128,86 +108,167 @@ static bool refine(struct boundaries *b, const struct changes *changes)
 	return true;
 }
 
-static bool unify_any(const struct changes *changes, struct ap_unified *out)
+/* The part of an axis that ends with this prefix product, as a bit; 0 where it does not reach. */
+static uint32_t axis_at(const struct chain *dev, const struct ap_cut_dim *axis, int32_t product)
 {
-	struct boundaries b;
+	int number = 0;
+
+	if (product > axis->cut)
+		return 0;
+	while (dev->v[number] != axis->stride * (axis->cut / product))
+		number++;
+	return 1u << number;
+}
+
+static void add_sub(struct ap_unified *u, int32_t size, uint32_t in, uint32_t out, uint32_t dim)
+{
+	assert(u->n < AP_MAX_SUBS);
+	u->sub[u->n++] = (struct ap_sub){size, in, out, dim};
+	u->in |= in;
+	u->out |= out;
+}
+
+static bool unify_any(const struct ap_layout *a, const struct ap_layout *b, struct ap_unified *out)
+{
+	struct boundaries bs;
+	struct changes changes;
 	int before;
 
-	if (!outer_boundaries(&b, changes))
+	find_changes(a, b, &changes);
+	if (!outer_boundaries(&bs, &changes))
 		return false;
 	do {
-		before = b.dev.n;
-		if (!refine(&b, changes))
+		before = bs.dev.n;
+		if (!refine(&bs, &changes))
 			return false;
-	} while (b.dev.n > before);
-	for (int i = 0; i < changes->n; i++) {
+	} while (bs.dev.n > before);
+	for (int i = 0; i < changes.n; i++) {
+		const struct change *c = &changes.v[i];
 		int32_t outer = 1;
 
-		for (int k = 0; k < b.parts[i].n; k++) {
-			add_sub(out, &changes->v[i], outer, b.parts[i].v[k]);
-			outer = b.parts[i].v[k];
+		for (int k = 0; k < bs.parts[i].n; k++) {
+			int32_t product = bs.parts[i].v[k];
+
+			add_sub(out, product / outer, axis_at(&bs.dev, &c->side[0], product),
+				axis_at(&bs.dev, &c->side[1], product), c->dim);
+			outer = product;
 		}
 	}
+	memcpy(out->own_stride, bs.dev.v, (size_t)bs.dev.n * sizeof *out->own_stride);
+	out->stride = out->own_stride;
 	return true;
 }
 
 /*
- * The same for powers of two, several times as fast: they always divide one another, and a set of
- * them is an integer, their sum. Boundaries of axes are counted from the outermost rank here: the
- * parts of an axis that starts at s have theirs at s times their prefix products.
+ * The same for powers of two, many times as fast: they always divide one another, and a set of them is an
+ * integer. The prefix products of a dimension are the boundaries of an axis that cuts it, shifted to where
+ * that starts.
  */
-static void unify_binary(const struct changes *changes, struct ap_unified *out)
+struct pair {
+	const struct ap_reshard_axis *a, *b; /* of one dimension */
+	uint32_t parts; /* prefix products */
+	uint32_t dim;
+};
+
+static int find_pairs(const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct pair *out)
 {
-	const uint32_t ranks = 1u << 30; /* any power of two that no stride exceeds */
-	uint32_t start[2 * AP_MAX_RANK], cut[2 * AP_MAX_RANK], parts[AP_MAX_RANK] = {0};
-	uint32_t dev = 0, before;
+	int n = 0;
 
-	for (int i = 0; i < 2 * changes->n; i++) {
-		const struct ap_cut_dim *axis = &changes->v[i / 2].side[i % 2];
+	for (int d = 0; d < a->layout.rank; d++) {
+		const struct ap_reshard_axis *x = &a->dim[d], *y = &b->dim[d];
 
-		cut[i] = (uint32_t)axis->cut;
-		start[i] = axis->cut > 1 ? ranks / (uint32_t)(axis->stride * axis->cut) : 1;
-		parts[i / 2] |= cut[i] & ~1u;
-		dev |= start[i] | start[i] * cut[i];
+		if (x->ends == y->ends)
+			continue;
+		out[n++] = (struct pair){x, y, (x->ends >> x->start | y->ends >> y->start) & ~1u,
+			(uint32_t)d};
 	}
-	do {
-		before = dev;
-		for (int i = 0; i < 2 * changes->n; i++) {
-			uint32_t inside = dev & (start[i] * cut[i] - 1) & ~(2 * start[i] - 1);
-
-			if (inside)
-				parts[i / 2] |= inside / start[i];
-		}
-		for (int i = 0; i < 2 * changes->n; i++)
-			dev |= (parts[i / 2] & (cut[i] - 1)) * start[i];
-	} while (dev != before);
-	for (int i = 0; i < changes->n; i++) {
-		uint32_t outer = 1, rest = parts[i];
-
-		for (; rest; rest &= rest - 1) {
-			uint32_t product = rest & ~(rest - 1);
-
-			add_sub(out, &changes->v[i], (int32_t)outer, (int32_t)product);
-			outer = product;
-		}
-	}
+	return n;
 }
 
-bool ap_reshard_unify(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
+/* Where an axis is divided its dimension is, and the other way round. Returns where axes begin and
+ * end. */
+static uint32_t divide(struct pair *v, int n)
+{
+	uint32_t dev = 0, before;
+
+	for (int i = 0; i < n; i++)
+		dev |= v[i].a->ends | v[i].b->ends;
+	do {
+		before = dev;
+		for (struct pair *p = v; p < v + n; p++) {
+			const struct ap_reshard_axis *a = p->a, *b = p->b;
+			uint32_t parts = p->parts | (dev & a->inside) >> a->start |
+				(dev & b->inside) >> b->start;
+
+			dev |= (parts << a->start & a->inside) | (parts << b->start & b->inside);
+			p->parts = parts;
+		}
+	} while (dev != before);
+	return dev;
+}
+
+/* The bit of an axis is where it ends. */
+static struct ap_sub *add_subs(struct ap_sub *sub, const struct pair *p)
+{
+	const struct ap_reshard_axis a = *p->a, b = *p->b;
+	int outer = 0;
+
+	for (uint32_t rest = p->parts; rest; rest &= rest - 1) {
+		uint32_t product = rest & -rest;
+		int log = ap_lowest_bit(rest);
+
+		*sub++ = (struct ap_sub){1 << (log - outer), product << a.start & a.parts,
+			product << b.start & b.parts, p->dim};
+		outer = log;
+	}
+	return sub;
+}
+
+static void unify_binary(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
 	struct ap_unified *out)
 {
-	struct changes changes;
-	int first = 0;
+	static const int32_t stride[] = {1 << 20, 1 << 19, 1 << 18, 1 << 17, 1 << 16, 1 << 15, 1 << 14,
+		1 << 13, 1 << 12, 1 << 11, 1 << 10, 1 << 9, 1 << 8, 1 << 7, 1 << 6, 1 << 5, 1 << 4,
+		1 << 3, 1 << 2, 1 << 1, 1};
+	struct pair pairs[AP_MAX_RANK];
+	int n = find_pairs(a, b, pairs);
+	struct ap_sub *sub = out->sub;
+	uint32_t from = 0, to = 0, dev;
 
+	static_assert(sizeof stride / sizeof *stride == AP_MAX_CHAIN, "a stride for each boundary");
+	dev = divide(pairs, n);
+	for (int i = 0; i < n; i++) {
+		sub = add_subs(sub, &pairs[i]);
+		from |= dev & pairs[i].a->parts;
+		to |= dev & pairs[i].b->parts;
+	}
+	out->n = (int)(sub - out->sub);
+	out->in = from;
+	out->out = to;
+	assert(out->n <= AP_MAX_SUBS);
+	out->stride = stride;
+}
+
+/* Is every dimension that lies differently cut by powers of two? */
+static bool is_binary(const struct ap_reshard_end *a, const struct ap_reshard_end *b)
+{
+	for (uint32_t rest = a->other | b->other; rest; rest &= rest - 1) {
+		int d = ap_lowest_bit(rest);
+
+		if (a->layout.dim[d].cut != b->layout.dim[d].cut ||
+			a->layout.dim[d].stride != b->layout.dim[d].stride)
+			return false;
+	}
+	return true;
+}
+
+bool ap_reshard_unify(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
+	struct ap_unified *out)
+{
 	out->n = 0;
-	find_changes(a, b, &changes);
-	if (changes.binary)
-		unify_binary(&changes, out);
-	else if (!unify_any(&changes, out))
-		return false;
-	while (first < a->rank && size[first] == 1)
-		first++;
-	if (out->n)
-		out->sub[0].first = out->sub[0].dim == first;
+	out->in = out->out = 0;
+	if (!is_binary(a, b))
+		return unify_any(&a->layout, &b->layout, out);
+	unify_binary(a, b, out);
 	return true;
 }

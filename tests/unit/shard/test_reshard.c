@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "shard/reshard.h"
 #include "shard/reshard_unify.h"
 #include "virtual.h"
@@ -108,42 +109,72 @@ START_TEST(worked_examples)
 }
 END_TEST
 
-/* Formats 5.1: dev [8,4], map [1,0], over [4,2,2,2] becomes map [3,2,1,0]. */
-START_TEST(unified_shape_and_device_matrix)
+static void unify(const struct ap_layout *a, const struct ap_layout *b, int64_t ndev,
+	struct ap_unified *u)
+{
+	static const int64_t size[AP_MAX_RANK] = {512, 1024};
+	struct ap_reshard_end from, to;
+
+	ap_reshard_end_make(a, size, ndev, &from);
+	ap_reshard_end_make(b, size, ndev, &to);
+	ck_assert(ap_reshard_unify(&from, &to, u));
+}
+
+/* Stride of an axis, 0 none. */
+static int32_t stride_of(const struct ap_unified *u, uint32_t axis)
+{
+	return axis ? u->stride[ap_lowest_bit(axis)] : 0;
+}
+
+/* Formats 5.1: dev [8,4], map [1,0], over [4,2,2,2] becomes map [3,2,1,0]; times: of all strides. */
+static void check_unified(int32_t times)
 {
 	static const int32_t in[] = {8, 4, 2, 1}, out[] = {8, 0, 2, 0}, size[] = {4, 2, 2, 2};
-	struct ap_layout a = layout(2, (const int32_t[]){8, 4, 4, 1});
-	struct ap_layout b = layout(2, (const int32_t[]){4, 8, 2, 2});
+	struct ap_layout a = layout(2, (const int32_t[]){8, 4 * times, 4, times});
+	struct ap_layout b = layout(2, (const int32_t[]){4, 8 * times, 2, 2 * times});
 	struct ap_unified u;
 
-	ck_assert(ap_reshard_unify(&a, &b, (const int64_t[]){512, 1024}, &u));
+	unify(&a, &b, 32 * times, &u);
 	ck_assert_int_eq(u.n, 4);
 	for (int i = 0; i < 4; i++) {
-		ck_assert_int_eq(u.sub[i].in, in[i]);
-		ck_assert_int_eq(u.sub[i].out, out[i]);
+		ck_assert_int_eq(stride_of(&u, u.sub[i].in), in[i] * times);
+		ck_assert_int_eq(stride_of(&u, u.sub[i].out), out[i] * times);
 		ck_assert_int_eq(u.sub[i].size, size[i]);
 		ck_assert_int_eq(u.sub[i].dim, i / 2);
-		ck_assert_int_eq(u.sub[i].first, i == 0);
 	}
+	ck_assert_int_eq(u.in, u.sub[0].in | u.sub[1].in | u.sub[2].in | u.sub[3].in);
+	ck_assert_int_eq(u.out, u.sub[0].out | u.sub[2].out);
+}
+
+START_TEST(unified_shape_and_device_matrix)
+{
+	check_unified(1);
+	check_unified(3);
 }
 END_TEST
 
 /* Dimension 1 cut in 2 and 4 divides b's axis 1x4 at 2; that divides a's axis 1x8 of dimension 0
  * there too; and that b's axis 8x8 at 16. */
-START_TEST(unification_runs_until_it_is_stable)
+static void check_stable(int32_t times)
 {
 	static const int32_t in[] = {4, 2, 1, 16, 0}, out[] = {32, 16, 8, 2, 1};
-	struct ap_layout a = layout(2, (const int32_t[]){8, 1, 2, 16});
-	struct ap_layout b = layout(2, (const int32_t[]){8, 8, 4, 1});
+	struct ap_layout a = layout(2, (const int32_t[]){8, times, 2, 16 * times});
+	struct ap_layout b = layout(2, (const int32_t[]){8, 8 * times, 4, times});
 	struct ap_unified u;
 
-	ck_assert(ap_reshard_unify(&a, &b, (const int64_t[]){8, 4}, &u));
+	unify(&a, &b, 64 * times, &u);
 	ck_assert_int_eq(u.n, 5);
 	for (int i = 0; i < 5; i++) {
-		ck_assert_int_eq(u.sub[i].in, in[i]);
-		ck_assert_int_eq(u.sub[i].out, out[i]);
+		ck_assert_int_eq(stride_of(&u, u.sub[i].in), in[i] * times);
+		ck_assert_int_eq(stride_of(&u, u.sub[i].out), out[i] * times);
 		ck_assert_int_eq(u.sub[i].size, 2);
 	}
+}
+
+START_TEST(unification_runs_until_it_is_stable)
+{
+	check_stable(1);
+	check_stable(5);
 }
 END_TEST
 
@@ -239,6 +270,135 @@ START_TEST(powers_of_two_take_a_short_cut_to_the_same_steps)
 }
 END_TEST
 
+/* The passes of formats 5.2, word for word, to compare the steps with. */
+struct plain {
+	struct ap_unified u;
+	uint32_t axis[AP_MAX_SUBS]; /* that cuts each sub-dimension now */
+	struct ap_reshard_step steps[AP_RESHARD_MAX];
+	int n;
+};
+
+static void plain_step(struct plain *p, enum ap_move move, uint32_t axis, int dim, int concat)
+{
+	REQUIRE(p->n < AP_RESHARD_MAX);
+	p->steps[p->n++] = (struct ap_reshard_step){.move = move,
+		.axis = {stride_of(&p->u, axis), p->u.sub[dim].size},
+		.dim = (uint8_t)p->u.sub[dim].dim, .concat = (uint8_t)p->u.sub[concat].dim,
+		.first = p->u.sub[0].dim == 0 && (move == AP_MOVE_GATHER ? dim == 0 :
+			move == AP_MOVE_ALLTOALL && concat == 0)};
+	if (move != AP_MOVE_ALLTOALL)
+		p->steps[p->n - 1].concat = 0;
+}
+
+static int plain_holder(const struct plain *p, uint32_t axis)
+{
+	for (int k = 0; k < p->u.n; k++)
+		if (p->axis[k] == axis)
+			return k;
+	return -1;
+}
+
+static bool plain_wanted(const struct plain *p, uint32_t axis)
+{
+	for (int k = 0; k < p->u.n; k++)
+		if (p->u.sub[k].out == axis)
+			return true;
+	return false;
+}
+
+/* SPLIT where the axis is free, PERMUTE where another has it; true when any was done. */
+static bool plain_pass(struct plain *p, enum ap_move move)
+{
+	int before = p->n;
+
+	for (int k = 0; k < p->u.n; k++) {
+		uint32_t out = p->u.sub[k].out;
+		int from = plain_holder(p, out);
+
+		if (p->axis[k] || !out || (from >= 0) != (move == AP_MOVE_ALLTOALL))
+			continue;
+		plain_step(p, move, out, k, from < 0 ? 0 : from);
+		p->axis[k] = out;
+		if (from >= 0)
+			p->axis[from] = 0;
+	}
+	return p->n > before;
+}
+
+static bool plain_concat(struct plain *p, bool any)
+{
+	int before = p->n;
+
+	for (int k = 0; k < p->u.n && !(any && p->n > before); k++) {
+		uint32_t in = p->axis[k];
+
+		if (!in || in == p->u.sub[k].out || (!any && plain_wanted(p, in)))
+			continue;
+		plain_step(p, AP_MOVE_GATHER, in, k, 0);
+		p->axis[k] = 0;
+	}
+	return p->n > before;
+}
+
+static void plain_infer(struct plain *p)
+{
+	bool done;
+
+	for (int k = 0; k < p->u.n; k++)
+		p->axis[k] = p->u.sub[k].in;
+	do {
+		int before = p->n, round;
+
+		do {
+			round = p->n;
+			plain_pass(p, AP_MOVE_SLICE);
+			while (plain_pass(p, AP_MOVE_ALLTOALL))
+				;
+		} while (p->n > round);
+		plain_concat(p, false);
+		if (p->n == before)
+			plain_concat(p, true);
+		done = p->n == before;
+	} while (!done);
+}
+
+START_TEST(steps_are_those_of_the_passes)
+{
+	static const int64_t ndevs[] = {64, 1024, 65536, 48, 1000, 1296};
+	uint64_t seed = random_seed("steps_are_those_of_the_passes");
+	int unified = 0;
+
+	for (int round = 0; round < 20000; round++) {
+		int64_t ndev = ndevs[random_next(&seed) % 6], size[AP_MAX_RANK];
+		int rank = 1 + (int)(random_next(&seed) % 6), n;
+		struct ap_layout a = virtual_random_layout(rank, ndev, &seed);
+		struct ap_layout b = virtual_random_layout(rank, ndev, &seed);
+		struct ap_reshard_step steps[AP_RESHARD_MAX];
+		struct ap_reshard_end from, to;
+		struct plain p = {.n = 0};
+
+		virtual_sizes(&a, &b, ~0, size);
+		ap_reshard_end_make(&a, size, ndev, &from);
+		ap_reshard_end_make(&b, size, ndev, &to);
+		if (!ap_reshard_unify(&from, &to, &p.u))
+			continue;
+		unified++;
+		plain_infer(&p);
+		n = ap_reshard_moves(&from, &to, steps);
+		REQUIRE(n == p.n);
+		for (int i = 0; i < n; i++) {
+			REQUIRE(steps[i].move == p.steps[i].move);
+			REQUIRE(steps[i].axis.stride == p.steps[i].axis.stride);
+			REQUIRE(steps[i].axis.size == p.steps[i].axis.size);
+			REQUIRE(steps[i].dim == p.steps[i].dim);
+			REQUIRE(steps[i].concat == p.steps[i].concat);
+			REQUIRE(steps[i].first == p.steps[i].first);
+		}
+	}
+	REQUIRE(unified > 5000);
+}
+END_TEST
+
 /* On 2^20 devices, without executing them: bounds of the fixed-size arrays, sizes, last slice. */
 START_TEST(largest_machines_stay_within_bounds)
 {
@@ -277,6 +437,7 @@ int main(void)
 	tcase_add_loop_test(tc, all_pairs_of_layouts_arrive, 0, 12);
 	tcase_add_test(tc, random_pairs_of_layouts_arrive);
 	tcase_add_test(tc, powers_of_two_take_a_short_cut_to_the_same_steps);
+	tcase_add_test(tc, steps_are_those_of_the_passes);
 	tcase_add_test(tc, largest_machines_stay_within_bounds);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
