@@ -105,7 +105,9 @@ static void axes_without(const struct ap_axes *all, const struct ap_axes *part, 
 		for (int j = part->n; j-- > 0;) {
 			int32_t plo = part->axis[j].stride, phi = plo * part->axis[j].size;
 
-			if (plo < lo || phi > hi)
+			plo = plo < lo ? lo : plo;
+			phi = phi > hi ? hi : phi;
+			if (plo >= phi)
 				continue;
 			if (plo > lo)
 				ap_axes_add(out, (struct ap_axis){lo, plo / lo});
@@ -116,42 +118,50 @@ static void axes_without(const struct ap_axes *all, const struct ap_axes *part, 
 	}
 }
 
-static void sharded_gradient(struct deriving *d, int i, const struct ap_opt_shard *s,
+/*
+ * A gradient that is partial over some axes becomes the sum, on each rank of that part of it which is
+ * updated there: dealt where all ranks that share the update take part in the sum, else whole for
+ * those that do and in parts for the others.
+ */
+static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	const struct ap_axes *partial, int64_t bytes)
 {
-	const struct ap_operand *o = &d->t->bound->in[i];
-	struct ap_axes rest;
+	struct ap_axes inside, outside;
 
-	if (d->step->executor == AP_EXECUTOR_GENERIC) {
-		if (partial->n > 0)
-			add(d, AP_PHASE_GRADIENT, AP_COLL_REDUCESCATTER, partial, bytes, i, -1);
-	} else {
-		add(d, AP_PHASE_GRADIENT, AP_COLL_REDUCESCATTER, &s->group, bytes, i, -1);
-		axes_without(&s->replicas, &s->group, &rest);
-		if (rest.n > 0)
-			add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &rest, bytes / s->shards, i, -1);
-	}
-	add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group,
-		ap_local_bytes(o, 0, d->p, d->step), i, -1);
+	axes_without(partial, &s->group, &outside);
+	axes_without(partial, &outside, &inside);
+	if (inside.n > 0)
+		add(d, AP_PHASE_GRADIENT, ap_axes_size(&inside) == s->shards
+			? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE, &inside, bytes, i, -1);
+	if (outside.n > 0)
+		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &outside, bytes / s->shards, i, -1);
 }
 
+/*
+ * mindspore: the gradients of all uses are added up, then mirrored over all holders. generic: those of
+ * a use are partial over the axes that the use is cut over and the parameter is not; another use may
+ * have others, so each is exchanged before they are added.
+ */
 static void parameter(struct deriving *d, int i)
 {
 	const struct ap_operand *o = &d->t->bound->in[i];
 	int64_t bytes = ap_local_elements(o, 0, d->p, d->step) *
 		ap_gradient_wire_bytes(o->dtype, d->step);
+	bool mirrored = d->step->executor == AP_EXECUTOR_MINDSPORE, owner = d->t->in[i].owner;
 	struct ap_opt_shard shard;
 	struct ap_axes axes;
 
-	if (d->step->executor == AP_EXECUTOR_GENERIC)
-		lacking(d, o, &axes);
-	else
+	if (mirrored && !owner)
+		return;
+	if (mirrored)
 		ap_placement_replicas(d->p, o, &axes);
+	else
+		lacking(d, o, &axes);
 	ap_opt_shard_make(d->t, i, d->p, d->step, &shard);
-	if (shard.shards > 1)
-		sharded_gradient(d, i, &shard, &axes, bytes);
-	else if (axes.n > 0)
-		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &axes, bytes, i, -1);
+	exchange(d, i, &shard, &axes, bytes);
+	if (owner && shard.shards > 1)
+		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &shard.group,
+			ap_local_bytes(o, 0, d->p, d->step), i, -1);
 }
 
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
@@ -163,6 +173,6 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	results(&d);
 	operand_gradients(&d);
 	for (int i = 0; i < t->bound->nin; i++)
-		if (t->in[i].trainable && t->in[i].owner && t->in[i].grad)
+		if (t->in[i].trainable && t->in[i].grad)
 			parameter(&d, i);
 }

@@ -162,6 +162,67 @@ START_TEST(optimizer_sharding)
 }
 END_TEST
 
+/* Sharding by two of four ranks, or by all where only some have parts of the gradient. */
+static void expect_shard_of(int64_t size, const char *cut, const char *mindspore, const char *generic)
+{
+	for (int e = 0; e < 2; e++) {
+		struct fixture f;
+
+		fixture_open(&f, 4, 4, "a100-80");
+		f.step.executor = e ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+		f.step.optimizer_sharding = true;
+		f.step.shard_size = size;
+		f.step.shard_threshold_bytes = 1024;
+		fixture_graph(&f, FIXTURE_PAIR);
+		ck_assert_str_eq(derived(&f, "up", cut), e ? generic : mindspore);
+		fixture_close(&f);
+	}
+}
+
+START_TEST(sharding_by_some)
+{
+	/* The ranks that deal the update are neighbours; the others hold the same shards. */
+	expect_shard_of(2, "m=4",
+		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
+		"optimizer AllGather 1024 {0,1}",
+		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
+		"optimizer AllGather 1024 {0,1}");
+	/* Two parts of the rows, repeated by neighbours: those have the same gradient in the generic
+	 * convention, and update a part each. */
+	expect_shard_of(2, "m=2",
+		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
+		"optimizer AllGather 1024 {0,1}",
+		"gradient AllReduce 512 {0,2}; optimizer AllGather 1024 {0,1}");
+	/* All four deal the update, two have parts of the gradient: the sum is needed whole. */
+	expect_shard_of(-1, "m=2",
+		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}",
+		"gradient AllReduce 1024 {0,2}; optimizer AllGather 1024 {0,1,2,3}");
+}
+END_TEST
+
+#define TIED \
+	"{'schema':'autopar-graph/1','name':'tied'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w','shape':[8,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'first','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'y'}]}," \
+	"{'name':'second','type':'MatMul','inputs':['y','w'],'outputs':[{'name':'z'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* The sum of all uses is mirrored over all holders, once; in the generic convention each use sums what
+ * it has parts of: with two parts of the rows, repeated, one of them. */
+START_TEST(shared_parameter)
+{
+	expect(TIED, "first", "m=4", false, "gradient AllReduce 256 {0,1,2,3}",
+		"gradient AllReduce 256 {0,1,2,3}");
+	expect(TIED, "second", "m=4", false, "", "gradient AllReduce 256 {0,1,2,3}");
+	expect(TIED, "first", "m=2", false, "gradient AllReduce 256 {0,1,2,3}",
+		"gradient AllReduce 256 {0,2}");
+	expect(TIED, "second", "m=2", false, "", "gradient AllReduce 256 {0,2}");
+}
+END_TEST
+
 START_TEST(reduction)
 {
 	expect(FIXTURE_PAIR, "loss", "A=4", false,
@@ -267,6 +328,8 @@ int main(void)
 	tcase_add_test(tc, dealt_results_lie_in_parts);
 	tcase_add_test(tc, data_parallel);
 	tcase_add_test(tc, optimizer_sharding);
+	tcase_add_test(tc, sharding_by_some);
+	tcase_add_test(tc, shared_parameter);
 	tcase_add_test(tc, reduction);
 	tcase_add_test(tc, vocabulary_cut);
 	tcase_add_test(tc, layer_norm_parameters);
