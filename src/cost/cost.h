@@ -48,9 +48,6 @@ struct ap_comm {
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
 
-/* Time of a collective over one axis; remembers what it was asked before. */
-double ap_axis_time_s(struct ap_pricer *pr, enum ap_coll c, const struct ap_axis *axis, double bytes);
-
 double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
 
 /* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: not applied. */
@@ -113,6 +110,10 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
  * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a. */
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, struct ap_move_cost *out);
+
+/* The same between two ends of the flow's tensor, for many pairs of few layouts. */
+void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
+	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
 
 /* The layout in which a graph input arrives: full_batch: whole; else its batch dimension cut by the
  * largest divisor of ndev that divides it, repeats left (VirtualDataset). */

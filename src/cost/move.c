@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/move.h"
+
 #include "base/num.h"
-#include "cost/cost.h"
 #include "cost/kernel.h"
 
 /* A local copy of so many bytes, read and written. */
@@ -9,6 +10,13 @@ static double copy_s(const struct ap_chip *chip, double bytes)
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT32, .bytes = 2 * bytes};
 
 	return ap_kernel_time_s(chip, &k);
+}
+
+static double coll_s(struct ap_pricer *pr, enum ap_coll c, struct ap_axis axis, double bytes)
+{
+	struct ap_axes axes = {.n = 1, .axis = {axis}};
+
+	return ap_coll_time_s(ap_pricer_machine(pr), c, ap_pricer_group(pr, &axes), bytes, NULL);
 }
 
 /*
@@ -26,11 +34,11 @@ static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, doub
 	case AP_MOVE_SLICE:
 		return copy_s(chip, adjoint ? (before + after) / 2 : after);
 	case AP_MOVE_GATHER:
-		return ap_axis_time_s(pr, adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER,
-			       &s->axis, after) +
+		return coll_s(pr, adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER,
+			       s->axis, after) +
 			(s->first ? 0 : 2 * copy_s(chip, after));
 	case AP_MOVE_ALLTOALL:
-		return ap_axis_time_s(pr, AP_COLL_ALLTOALL, &s->axis, before) + copy_s(chip, before);
+		return coll_s(pr, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
 	}
 	return 0;
 }
@@ -48,49 +56,55 @@ static int64_t step_bytes(const struct ap_reshard_step *s, int dtype_bytes)
 	return 0;
 }
 
-static double steps_s(struct ap_pricer *pr, const struct ap_reshard_step *steps, int n,
-	double dtype_bytes, bool adjoint)
+void ap_step_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
+	struct ap_steps_cost *out)
 {
-	double sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += step_s(pr, &steps[i], dtype_bytes, adjoint);
-	return sum;
+	out->forward_s = step_s(pr, s, dtype_bytes, false);
+	out->adjoint_s = step_s(pr, s, dtype_bytes, true);
+	out->bytes = step_bytes(s, dtype_bytes);
 }
 
-static double backward_s(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
-	const struct ap_layout *b, const struct ap_reshard_step *steps, int n)
+static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
+	const struct ap_reshard_end *b, int dtype_bytes)
 {
-	struct ap_reshard_step back[AP_RESHARD_MAX];
-	double bytes = ap_dtype_bytes(f->dtype);
-	int m;
+	struct ap_reshard_step steps[AP_RESHARD_MAX];
+	struct ap_steps_cost back;
 
-	if (!f->grad)
-		return 0;
-	if (ap_pricer_step(pr)->executor == AP_EXECUTOR_MINDSPORE)
-		return steps_s(pr, steps, n, bytes, true);
-	m = ap_reshard(b, a, f->size, ap_pricer_machine(pr)->ndev, back);
-	return steps_s(pr, back, m, bytes, false);
+	ap_steps_cost_make(pr, steps, ap_reshard_moves(b, a, steps), dtype_bytes, &back);
+	return back.forward_s;
+}
+
+void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
+	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
+{
+	const struct ap_step *step = ap_pricer_step(pr);
+	struct ap_reshard_step steps[AP_RESHARD_MAX];
+	int n = ap_reshard_moves(a, b, steps), bytes = ap_dtype_bytes(f->dtype);
+	double times = (double)step->micro_batches;
+	struct ap_steps_cost sum;
+
+	*out = (struct ap_move_cost){0};
+	if (n == 0)
+		return;
+	ap_steps_cost_make(pr, steps, n, bytes, &sum);
+	out->forward_s = times * sum.forward_s;
+	if (f->grad)
+		out->backward_s = times * (step->executor == AP_EXECUTOR_MINDSPORE ?
+			sum.adjoint_s : back_s(pr, a, b, bytes));
+	out->bytes = sum.bytes;
+	if (f->kept)
+		out->kept_bytes = steps[n - 1].after * bytes * step->in_flight;
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, struct ap_move_cost *out)
 {
-	const struct ap_step *step = ap_pricer_step(pr);
-	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int bytes = ap_dtype_bytes(f->dtype);
-	int n = ap_reshard(a, b, f->size, ap_pricer_machine(pr)->ndev, steps);
-	double times = (double)step->micro_batches;
+	int64_t ndev = ap_pricer_machine(pr)->ndev;
+	struct ap_reshard_end from, to;
 
-	*out = (struct ap_move_cost){0};
-	if (n == 0)
-		return;
-	out->forward_s = times * steps_s(pr, steps, n, bytes, false);
-	out->backward_s = times * backward_s(pr, f, a, b, steps, n);
-	for (int i = 0; i < n; i++)
-		out->bytes += step_bytes(&steps[i], bytes);
-	if (f->kept)
-		out->kept_bytes = steps[n - 1].after * bytes * step->in_flight;
+	ap_reshard_end_make(a, f->size, ndev, &from);
+	ap_reshard_end_make(b, f->size, ndev, &to);
+	ap_move_cost_between(pr, f, &from, &to, out);
 }
 
 void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,

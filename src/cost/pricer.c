@@ -2,16 +2,16 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "cost/cost.h"
+#include "cost/move.h"
 
 #define DIRECT_SLOTS 1024 /* power of two; a machine has at most a few hundred single axes */
-#define TIME_SLOTS 4096 /* power of two; axes times sizes of the slices of a tensor */
+#define STEP_SLOTS 4096 /* power of two; moves by axes by sizes of a tensor's slices */
 
-/* The last time asked for of this collective, axis and size. */
+/* The last step of its slot that was priced. */
 struct remembered {
-	struct ap_axis axis;
-	enum ap_coll coll;
-	double bytes, time_s;
+	int64_t before; /* elements */
+	uint64_t signature; /* 0: none */
+	struct ap_steps_cost cost;
 };
 
 struct ap_pricer {
@@ -24,7 +24,7 @@ struct ap_pricer {
 		size_t n, cap;
 	} groups;
 	const struct ap_group *direct[DIRECT_SLOTS]; /* single axes, by stride and size */
-	struct remembered time[TIME_SLOTS];
+	struct remembered step_cost[STEP_SLOTS];
 };
 
 struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
@@ -82,25 +82,38 @@ double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char 
 		(double)c->bytes, algorithm);
 }
 
-static uint32_t time_slot(enum ap_coll c, const struct ap_axis *axis, double bytes)
+/* What the price of a step depends on besides the elements; never 0. */
+static uint64_t signature(const struct ap_reshard_step *s, int dtype_bytes)
 {
-	uint64_t h = (uint64_t)bytes * UINT64_C(0x9e3779b97f4a7c15);
-
-	h ^= ((uint64_t)axis->stride << 26 ^ (uint64_t)axis->size << 3 ^ (uint64_t)c) *
-		UINT64_C(0xff51afd7ed558ccd);
-	return (uint32_t)(h >> 40) & (TIME_SLOTS - 1);
+	return (uint64_t)s->axis.stride << 40 | (uint64_t)s->axis.size << 16 |
+		(uint64_t)dtype_bytes << 8 | (uint64_t)s->first << 4 | (uint64_t)s->move;
 }
 
-double ap_axis_time_s(struct ap_pricer *pr, enum ap_coll c, const struct ap_axis *axis, double bytes)
+static uint32_t step_slot(int64_t before, uint64_t sig)
 {
-	struct remembered *r = &pr->time[time_slot(c, axis, bytes)];
-	struct ap_axes axes = {.n = 1};
+	uint64_t h = (uint64_t)before * UINT64_C(0x9e3779b97f4a7c15) ^
+		sig * UINT64_C(0xff51afd7ed558ccd);
 
-	if (r->axis.stride == axis->stride && r->axis.size == axis->size && r->coll == c &&
-		r->bytes == bytes)
-		return r->time_s;
-	axes.axis[0] = *axis;
-	*r = (struct remembered){*axis, c, bytes,
-		ap_coll_time_s(pr->machine, c, ap_pricer_group(pr, &axes), bytes, NULL)};
-	return r->time_s;
+	return (uint32_t)(h >> 40) & (STEP_SLOTS - 1);
+}
+
+void ap_steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *steps, int n,
+	int dtype_bytes, struct ap_steps_cost *out)
+{
+	struct ap_steps_cost sum = {0};
+
+	for (int i = 0; i < n; i++) {
+		const struct ap_reshard_step *s = &steps[i];
+		uint64_t sig = signature(s, dtype_bytes);
+		struct remembered *r = &pr->step_cost[step_slot(s->before, sig)];
+
+		if (r->before != s->before || r->signature != sig) {
+			*r = (struct remembered){.before = s->before, .signature = sig};
+			ap_step_cost_make(pr, s, dtype_bytes, &r->cost);
+		}
+		sum.forward_s += r->cost.forward_s;
+		sum.adjoint_s += r->cost.adjoint_s;
+		sum.bytes += r->cost.bytes;
+	}
+	*out = sum;
 }

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Redistributions cost what their steps cost, whatever was priced before them; and the table has just
+ * these prices. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "../shard/virtual.h"
+#include "base/arena.h"
+#include "base/num.h"
+#include "cost/joint.h"
+#include "cost/kernel.h"
+#include "cost/table.h"
+#include "fixture.h"
+
+static double copy_s(const struct ap_chip *chip, double bytes)
+{
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT32, .bytes = 2 * bytes};
+
+	return ap_kernel_time_s(chip, &k);
+}
+
+static double coll_s(struct fixture *f, enum ap_coll c, struct ap_axis axis, double bytes)
+{
+	struct ap_mark mark = ap_arena_mark(f->ctx.scratch);
+	struct ap_axes axes = {1, {axis}};
+	struct ap_group group;
+	double s;
+
+	ap_group_make(f->ctx.scratch, f->machine, &axes, &group);
+	s = ap_coll_time_s(f->machine, c, &group, bytes, NULL);
+	ap_arena_release(f->ctx.scratch, mark);
+	return s;
+}
+
+static double step_s(struct fixture *f, const struct ap_reshard_step *s, double bytes, bool adjoint)
+{
+	const struct ap_chip *chip = f->machine->chip;
+	double before = (double)s->before * bytes, after = (double)s->after * bytes;
+
+	if (s->move == AP_MOVE_SLICE)
+		return copy_s(chip, adjoint ? (before + after) / 2 : after);
+	if (s->move == AP_MOVE_ALLTOALL)
+		return coll_s(f, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
+	return coll_s(f, adjoint ? AP_COLL_REDUCESCATTER : AP_COLL_ALLGATHER, s->axis, after) +
+		(s->first ? 0 : 2 * copy_s(chip, after));
+}
+
+/* The same, step by step, nothing remembered. */
+static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
+	const struct ap_layout *a, const struct ap_layout *b)
+{
+	struct ap_reshard_step there[AP_RESHARD_MAX], back[AP_RESHARD_MAX];
+	int n = ap_reshard(a, b, flow->size, f->machine->ndev, there);
+	int m = ap_reshard(b, a, flow->size, f->machine->ndev, back);
+	int bytes = ap_dtype_bytes(flow->dtype);
+	struct ap_move_cost c = {0};
+
+	for (int i = 0; i < n; i++) {
+		const struct ap_reshard_step *s = &there[i];
+
+		c.forward_s += step_s(f, s, bytes, false);
+		if (s->move == AP_MOVE_GATHER)
+			c.bytes += (s->after - s->before) * bytes;
+		if (s->move == AP_MOVE_ALLTOALL)
+			c.bytes += s->before / s->axis.size * (s->axis.size - 1) * bytes;
+		if (flow->kept)
+			c.kept_bytes = s->after * bytes * f->step.in_flight;
+		if (flow->grad && f->step.executor == AP_EXECUTOR_MINDSPORE)
+			c.backward_s += step_s(f, s, bytes, true);
+	}
+	for (int i = 0; i < m && flow->grad && f->step.executor == AP_EXECUTOR_GENERIC; i++)
+		c.backward_s += step_s(f, &back[i], bytes, false);
+	c.forward_s *= (double)f->step.micro_batches;
+	c.backward_s *= (double)f->step.micro_batches;
+	return c;
+}
+
+static void check_same(const struct ap_move_cost *got, const struct ap_move_cost *want)
+{
+	REQUIRE(got->forward_s == want->forward_s);
+	REQUIRE(got->backward_s == want->backward_s);
+	REQUIRE(got->kept_bytes == want->kept_bytes);
+	REQUIRE(got->bytes == want->bytes);
+}
+
+static const struct machine {
+	int64_t ndev, per_server;
+	const char *chip;
+} machines[] = {
+	{64, 8, "a100-80"},
+	{1024, 16, "ascend910a"},
+	{48, 6, "ascend910b"},
+	{1000, 8, "a100-80"},
+};
+
+/* One pricer for all, so that it forgets and confuses what it can. */
+START_TEST(moves_cost_what_their_steps_cost)
+{
+	static const enum ap_dtype dtypes[] = {AP_FLOAT16, AP_FLOAT32, AP_INT8};
+	const struct machine *m = &machines[_i / 2];
+	uint64_t seed = random_seed("moves_cost_what_their_steps_cost");
+	struct ap_pricer *pricer;
+	struct fixture f;
+
+	fixture_open(&f, m->ndev, m->per_server, m->chip);
+	f.step.executor = _i % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+	f.step.micro_batches = 3;
+	f.step.in_flight = 2;
+	pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+	for (int round = 0; round < 5000; round++) {
+		struct ap_flow flow = {.rank = (uint8_t)(1 + random_next(&seed) % 4),
+			.dtype = dtypes[random_next(&seed) % 3], .grad = random_next(&seed) % 4,
+			.kept = random_next(&seed) % 2};
+		struct ap_layout a = virtual_random_layout(flow.rank, m->ndev, &seed);
+		struct ap_layout b = virtual_random_layout(flow.rank, m->ndev, &seed);
+		struct ap_reshard_end from, to;
+		struct ap_move_cost got, want;
+
+		virtual_sizes(&a, &b, (int)(random_next(&seed) % 16), flow.size);
+		if (random_next(&seed) % 8 == 0)
+			flow.size[flow.rank - 1]++; /* parts are not all equal */
+		want = plain(&f, &flow, &a, &b);
+		ap_move_cost_make(pricer, &flow, &a, &b, &got);
+		check_same(&got, &want);
+		ap_reshard_end_make(&a, flow.size, m->ndev, &from);
+		ap_reshard_end_make(&b, flow.size, m->ndev, &to);
+		ap_move_cost_between(pricer, &flow, &from, &to, &got);
+		check_same(&got, &want);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+/* A tensor with several users, two of them of one kind, one that keeps it and one that does not. */
+#define GRAPH \
+	"{'schema':'autopar-graph/1','name':'shared'," \
+	"'inputs':[{'name':'x','shape':[24,16,48],'dtype':'float16','batch_dim':0}]," \
+	"'parameters':[{'name':'b','shape':[48],'dtype':'float16'}," \
+	"{'name':'w','shape':[24,48,48],'dtype':'float16'}]," \
+	"'operators':[" \
+	"{'name':'in','type':'Add','inputs':['x','b'],'outputs':[{'name':'e'}]}," \
+	"{'name':'act','type':'ReLU','inputs':['e'],'outputs':[{'name':'r'}]}," \
+	"{'name':'soft','type':'Softmax','inputs':['r'],'outputs':[{'name':'s'}]}," \
+	"{'name':'mix','type':'BatchMatMul','inputs':['s','w'],'outputs':[{'name':'m'}]}," \
+	"{'name':'one','type':'Add','inputs':['m','e'],'outputs':[{'name':'o'}]}," \
+	"{'name':'two','type':'Mul','inputs':['o','r'],'outputs':[{'name':'t'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['t'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+struct checking {
+	struct fixture *f;
+	const struct ap_table *t;
+	uint32_t edge;
+	size_t kept;
+};
+
+static void layout_of(const struct checking *k, ap_id node, bool result, uint32_t slot, uint32_t c,
+	struct ap_layout *out)
+{
+	const struct ap_bound *b = &k->f->graph->node[node].bound;
+	struct ap_placement p;
+
+	*out = (struct ap_layout){0};
+	ap_placement_make(b, ap_table_counts(k->t, node, c), k->f->machine->ndev, &p);
+	REQUIRE(ap_layout_make(&p, result ? &b->out[slot] : &b->in[slot], out));
+}
+
+static void check_edge(void *user, const struct ap_joint *j)
+{
+	struct checking *k = user;
+	const struct ap_pmatrix *m = &k->t->problem->matrix[k->t->problem->edge[k->edge++].matrix];
+
+	REQUIRE(j->type == AP_BOND_FLOW);
+	for (uint32_t r = 0; r < m->rows; r++)
+		for (uint32_t c = 0; c < m->cols; c++) {
+			struct ap_layout a, b;
+			struct ap_move_cost want;
+			size_t at = (size_t)r * m->cols + c;
+
+			layout_of(k, j->u, true, j->slot_u, r, &a);
+			layout_of(k, j->v, false, j->slot_v, c, &b);
+			want = plain(k->f, &j->flow, &a, &b);
+			REQUIRE(m->cost[at] == ap_quantise_s(want.forward_s + want.backward_s));
+			REQUIRE((m->memory ? m->memory[at] : 0) == want.kept_bytes);
+			k->kept += want.kept_bytes > 0;
+		}
+}
+
+START_TEST(the_table_has_these_prices)
+{
+	const struct ap_table_params params = {0};
+	struct checking k = {0};
+	struct fixture f;
+
+	fixture_open(&f, _i ? 12 : 8, 4, "a100-80");
+	f.ctx.jobs = 2;
+	fixture_graph(&f, GRAPH);
+	k.f = &f;
+	ck_assert_int_eq(ap_table_make(&f.ctx, f.graph, f.machine, &f.step, &params, &k.t), AP_OK);
+	ap_joints_each(&f.ctx, f.graph, k.t->task, &f.step, check_edge, &k);
+	ck_assert_uint_eq(k.edge, k.t->problem->nedge);
+	ck_assert_uint_gt(k.kept, 100);
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("moves");
+	Suite *s = suite_create("cost");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_loop_test(tc, moves_cost_what_their_steps_cost, 0,
+		2 * sizeof machines / sizeof *machines);
+	tcase_add_loop_test(tc, the_table_has_these_prices, 0, 2);
+	tcase_set_timeout(tc, 60);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
