@@ -7,9 +7,8 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
-#include "cost/table_parts.h"
+#include "cost/table_flow.h"
 
-#define SHARE 20000 /* pairs of layouts: some milliseconds */
 #define PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
 
 struct bond_key { /* equal bytes: equal bond */
@@ -69,25 +68,6 @@ static void add_link(void *user, const struct ap_joint *link)
 	AP_PUSH(mk->ctx->arena, mk->links, tie);
 }
 
-static void price_flow(const struct ap_making *mk, struct ap_bond *b, uint32_t first, uint32_t end,
-	int worker)
-{
-	struct ap_pricer *pricer = ap_worker_pricer(mk, worker);
-
-	for (uint32_t r = first; r < end; r++) {
-		for (uint32_t c = 0; c < b->v.nlayout; c++) {
-			size_t at = (size_t)r * b->v.nlayout + c;
-			struct ap_move_cost mc;
-
-			ap_move_cost_make(pricer, &b->flow, &b->u.layout[r],
-				&b->v.layout[c], &mc);
-			b->cost[at] = ap_quantise_s(mc.forward_s + mc.backward_s);
-			if (b->kept)
-				b->kept[at] = mc.kept_bytes;
-		}
-	}
-}
-
 static void price_layout(struct ap_bond *b)
 {
 	for (uint32_t r = 0; r < b->u.nlayout; r++)
@@ -115,66 +95,16 @@ static void price_strategy(const struct ap_making *mk, struct ap_bond *b)
 	}
 }
 
-/* Some rows of a bond: what one thread prices at a time. */
-struct share {
-	struct ap_bond *bond;
-	uint32_t first, end;
-};
-
-struct sharing {
-	const struct ap_making *mk;
-	struct {
-		struct share *v;
-		size_t n, cap;
-	} shares;
-};
-
-static void price_share(void *user, size_t i, int worker)
+static void price_rule(void *user, size_t i, int worker)
 {
-	const struct sharing *all = user;
-	const struct share *s = &all->shares.v[i];
+	const struct ap_making *mk = user;
+	struct ap_bond *b = &mk->bonds.v[i];
 
-	if (ap_ctx_stopped(all->mk->ctx))
-		return;
-	switch (s->bond->type) {
-	case AP_BOND_FLOW:
-		price_flow(all->mk, s->bond, s->first, s->end, worker);
-		break;
-	case AP_BOND_LAYOUT:
-		price_layout(s->bond);
-		break;
-	case AP_BOND_STRATEGY:
-		price_strategy(all->mk, s->bond);
-		break;
-	}
-}
-
-/* Flows in parts of about SHARE pairs, other bonds whole. */
-static void share_out(struct sharing *all, struct ap_bond *b)
-{
-	uint32_t rows = b->type == AP_BOND_FLOW ? SHARE / (b->v.nlayout + 1) + 1 : UINT32_MAX;
-
-	for (uint32_t r = 0; r < b->u.nlayout; r += rows) {
-		uint32_t end = rows < b->u.nlayout - r ? r + rows : b->u.nlayout;
-
-		AP_PUSH(all->mk->ctx->scratch, all->shares, ((struct share){b, r, end}));
-		if (end == b->u.nlayout)
-			break;
-	}
-}
-
-static void price_bonds(const struct ap_making *mk)
-{
-	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
-	struct sharing all = {.mk = mk};
-	size_t pairs = 0;
-
-	for (size_t i = 0; i < mk->bonds.n; i++) {
-		share_out(&all, &mk->bonds.v[i]);
-		pairs += (size_t)mk->bonds.v[i].u.nlayout * mk->bonds.v[i].v.nlayout;
-	}
-	ap_par_for(ap_making_jobs(mk, pairs), all.shares.n, price_share, &all);
-	ap_arena_release(mk->ctx->scratch, mark);
+	(void)worker;
+	if (b->type == AP_BOND_LAYOUT)
+		price_layout(b);
+	else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx))
+		price_strategy(mk, b);
 }
 
 static size_t pairs_of(const struct ap_bond *b)
@@ -215,6 +145,16 @@ static void allocate(struct ap_making *mk)
 	}
 }
 
+static void price_rules(struct ap_making *mk)
+{
+	size_t pairs = 0;
+
+	for (size_t i = 0; i < mk->bonds.n; i++)
+		if (mk->bonds.v[i].type != AP_BOND_FLOW)
+			pairs += pairs_of(&mk->bonds.v[i]);
+	ap_par_for(ap_making_jobs(mk, pairs), mk->bonds.n, price_rule, mk);
+}
+
 enum ap_status ap_table_bonds(struct ap_making *mk)
 {
 	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
@@ -223,6 +163,7 @@ enum ap_status ap_table_bonds(struct ap_making *mk)
 	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
 	AP_TRY(check_size(mk));
 	allocate(mk);
-	price_bonds(mk);
+	ap_table_flows(mk);
+	price_rules(mk);
 	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
 }
