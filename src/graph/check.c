@@ -124,6 +124,20 @@ void ap_check_batch_dim(struct ap_load *l)
 	}
 }
 
+static void say_unknown(struct ap_load *l, const struct ap_raw_node *n, const char *near)
+{
+	const char *reason = ap_op_unsupported(n->n.type), *type = ap_load_name(l, n->n.type);
+	const struct ap_jv *at = ap_jv_get(n->at, "type");
+
+	if (reason)
+		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, at, n->n.name,
+			"operator type \"%s\" is known but not planned with: %s", type, reason);
+	else
+		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, at, n->n.name,
+			"operator type \"%s\" is unknown%s%s%s", type,
+			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 void ap_check_operator_known(struct ap_load *l)
 {
 	for (size_t i = 0; i < l->nodes.n; i++) {
@@ -138,9 +152,7 @@ void ap_check_operator_known(struct ap_load *l)
 			continue;
 		}
 		n->sound = false;
-		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, ap_jv_get(n->at, "type"), n->n.name,
-			"operator type \"%s\" is unknown%s%s%s", ap_load_name(l, n->n.type),
-			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+		say_unknown(l, n, near);
 	}
 }
 

@@ -13,24 +13,21 @@ static const struct ap_op_row rows[] = {
 	strategy, doc, source) \
 	{#name, rule, when, flops, backward, AP_OP_##unit, save, grad, types, dev, left, \
 		AP_REDUCE_##reduce, legal, strategy, doc, source},
-#define ALIAS(old, now)
-#define DEAL(name, factor)
 #include "rule/ops.def"
-#undef OP
-#undef ALIAS
-#undef DEAL
 };
 
 static const struct {
 	const char *old, *now;
 } aliases[] = {
-#define OP(...)
 #define ALIAS(old, now) {#old, #now},
-#define DEAL(name, factor)
 #include "rule/ops.def"
-#undef OP
-#undef ALIAS
-#undef DEAL
+};
+
+static const struct {
+	const char *name, *reason;
+} unsupported[] = {
+#define KNOWN(name, reason) {#name, reason},
+#include "rule/ops.def"
 };
 
 const struct ap_op_row *ap_op_at(size_t i)
@@ -60,6 +57,23 @@ bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 	*old_name = aliases[i].old;
 	*canonical = aliases[i].now;
 	return true;
+}
+
+bool ap_op_unsupported_at(size_t i, const char **type, const char **reason)
+{
+	if (i >= sizeof unsupported / sizeof *unsupported)
+		return false;
+	*type = unsupported[i].name;
+	*reason = unsupported[i].reason;
+	return true;
+}
+
+const char *ap_op_unsupported(const char *type)
+{
+	for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+		if (strcmp(unsupported[i].name, type) == 0)
+			return unsupported[i].reason;
+	return NULL;
 }
 
 /* Lower-case copy, cut to size: wrong case costs nothing when names are compared. */

@@ -85,6 +85,12 @@ bool ap_op_has_strategy(const struct ap_op_row *row);
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 
+/* Why no rule is known for a type that MindSpore has; NULL for any other type. */
+const char *ap_op_unsupported(const char *type);
+
+/* Type i of those, and why; false past the end. */
+bool ap_op_unsupported_at(size_t i, const char **type, const char **reason);
+
 enum ap_attr_type { AP_ATTR_INT, AP_ATTR_FLOAT, AP_ATTR_BOOL, AP_ATTR_STRING, AP_ATTR_INTS };
 
 struct ap_attr {

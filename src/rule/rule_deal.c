@@ -8,13 +8,8 @@ static const struct {
 	const char *name;
 	char letter;
 } rows[] = {
-#define OP(...)
-#define ALIAS(old, now)
 #define DEAL(name, factor) {#name, factor},
 #include "rule/ops.def"
-#undef OP
-#undef ALIAS
-#undef DEAL
 };
 
 int ap_rule_deal_factor(const struct ap_bound *b)
