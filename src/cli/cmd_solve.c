@@ -138,6 +138,7 @@ enum ap_status ap_cmd_solve(struct ap_run *run)
 		.work = (uint64_t)o->work_limit,
 		.table_bytes = (size_t)o->planner_memory,
 		.gap = o->gap / 100,
+		.no_fold = !o->fold,
 	};
 	const struct ap_engine *engine;
 	const struct ap_problem *p;

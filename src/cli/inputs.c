@@ -265,6 +265,7 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 			.work = o->work_limit ? (uint64_t)o->work_limit : AP_DEFAULT_WORK,
 			.table_bytes = (size_t)o->planner_memory,
 			.gap = o->gap / 100,
+			.no_fold = !o->fold,
 		},
 		.prune = o->prune,
 		.certify = o->certify,

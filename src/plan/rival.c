@@ -111,7 +111,7 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 
 	quiet.diag = ap_diag_create(ctx->arena, false);
 	rq.budget = (struct ap_budget){.work = AP_DEFAULT_WORK,
-		.table_bytes = asked->budget.table_bytes};
+		.table_bytes = asked->budget.table_bytes, .no_fold = asked->budget.no_fold};
 	if (choose(&quiet, &rq, fixed, r->table, &c)) {
 		*counts = ap_chosen_counts(ctx, c.table, c.choice.pick);
 		return AP_OK;

@@ -207,6 +207,6 @@ void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
 void ap_dp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	struct ap_choice *out)
 {
-	struct ap_dp_options options = {AP_DP_PRUNE_AUTO, false};
+	struct ap_dp_options options = {AP_DP_PRUNE_AUTO, budget->no_fold};
 	ap_dp_solve_with(ctx, p, budget, &options, out);
 }

@@ -10,6 +10,7 @@ struct ap_budget {
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
 	double gap; /* stop when cost <= lower_bound * (1 + gap) is proven; 0: only exact */
 	const uint32_t *start[2]; /* [n] picks to start from, good or bad; NULL: none */
+	bool no_fold; /* what repeats is solved each time; the answer is the same */
 };
 
 enum {

@@ -17,7 +17,7 @@ static void append(void *user, const char *bytes, size_t len)
 
 static enum ap_status search(struct trial *t, int64_t capacity, struct ap_plan *out)
 {
-	return trial_search(t, capacity, "auto", true, out);
+	return trial_search(t, capacity, "auto", PRUNED | FOLDED, out);
 }
 
 /* The optimum without a memory limit. False where operators with one checkpoint key can have no
@@ -41,31 +41,36 @@ static void same_outcome(struct trial *t, int64_t capacity, const char *what, en
 			a->search.lower_bound_s, b->search.lower_bound_s);
 }
 
-static enum ap_status pruned_or_not(struct trial *t, int64_t capacity, struct ap_plan *out)
+static enum ap_status short_or_not(struct trial *t, int64_t capacity, struct ap_plan *out)
 {
-	struct ap_plan whole;
-	enum ap_status sw = trial_search(t, capacity, "auto", false, &whole);
-	enum ap_status sp = search(t, capacity, out);
+	static const int other[] = {0, PRUNED, FOLDED};
+	enum ap_status st = search(t, capacity, out);
 
-	same_outcome(t, capacity, "pruned and not", sp, out, sw, &whole);
-	return sp;
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+		struct ap_plan longer;
+		enum ap_status sl = trial_search(t, capacity, "auto", other[i], &longer);
+
+		same_outcome(t, capacity, "with all short cuts and not", st, out, sl, &longer);
+		REQUIRE(t, st != AP_OK || longer.search.status == out->search.status, "status");
+	}
+	return st;
 }
 
-static void pruning(struct trial *t)
+static void short_cuts(struct trial *t)
 {
 	struct ap_plan p, limited;
 
 	if (!find_best(t, &p))
 		return;
-	pruned_or_not(t, NO_MEMORY_LIMIT, &p);
+	short_or_not(t, NO_MEMORY_LIMIT, &p);
 	for (int i = 0; i < LIMITS; i++)
-		if (pruned_or_not(t, trial_capacity(t, &p), &limited) == AP_OK)
+		if (short_or_not(t, trial_capacity(t, &p), &limited) == AP_OK)
 			t->telling |= limited.search.lower_bound_s > p.search.lower_bound_s;
 }
 
-START_TEST(pruning_keeps_the_optimum)
+START_TEST(short_cuts_keep_the_optimum)
 {
-	trial_each(300, OPERATORS, DEVICES, pruning);
+	trial_each(300, OPERATORS, DEVICES, short_cuts);
 }
 END_TEST
 
@@ -125,8 +130,8 @@ static void brute_force(struct trial *t)
 		return;
 	t->telling = true;
 	for (int i = 0; i < LIMITS; i++) {
-		sa = trial_search(t, capacity, "dynamic_programming", true, &a);
-		sb = trial_search(t, capacity, "brute_force", false, &b);
+		sa = trial_search(t, capacity, "dynamic_programming", PRUNED | FOLDED, &a);
+		sb = trial_search(t, capacity, "brute_force", 0, &b);
 		same_outcome(t, capacity, "two engines", sa, &a, sb, &b);
 		capacity = trial_capacity(t, &best);
 	}
@@ -471,7 +476,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {pruning_keeps_the_optimum, no_plan_is_below_the_bound,
+	const TTest *const tests[] = {short_cuts_keep_the_optimum, no_plan_is_below_the_bound,
 		engines_agree, checkpoint_comes_back, order_of_operators_does_not_matter,
 		threads_change_nothing, more_memory_is_never_worse, verifier_sees_what_is_false,
 		weights_do_not_depend_on_micro_batches, one_device_is_silent};

@@ -165,7 +165,8 @@ static void limited(struct trial *t)
 	trial_plan(t, free.counts, &plan);
 	for (int i = 0; i < LIMITS; i++) {
 		int64_t capacity = trial_capacity(t, &plan), limit = capacity - t->taken_bytes;
-		enum ap_status st = trial_search(t, capacity, "dynamic_programming", true, &best);
+		enum ap_status st = trial_search(t, capacity, "dynamic_programming", PRUNED | FOLDED,
+			&best);
 
 		recursion(t, NULL, limit, &r);
 		sound(t, &r);

@@ -140,11 +140,12 @@ void trial_close(struct trial *t)
 	fixture_close(&t->f);
 }
 
-enum ap_status trial_search(struct trial *t, int64_t capacity_bytes, const char *mode, bool prune,
+enum ap_status trial_search(struct trial *t, int64_t capacity_bytes, const char *mode, int short_cuts,
 	struct ap_plan *out)
 {
 	struct ap_request rq = {.graph = t->f.graph, .machine = t->f.machine, .step = &t->f.step,
-		.capacity_bytes = capacity_bytes, .search_mode = mode, .prune = prune};
+		.capacity_bytes = capacity_bytes, .search_mode = mode, .prune = short_cuts & PRUNED,
+		.budget.no_fold = !(short_cuts & FOLDED)};
 	enum ap_status st = ap_drive_search(&t->f.ctx, &rq, out, NULL);
 
 	REQUIRE(t, st == AP_OK || st == AP_INFEASIBLE, "%s", ap_status_text(st));

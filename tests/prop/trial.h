@@ -35,8 +35,10 @@ void trial_fail(const struct trial *t, const char *fmt, ...)
 			trial_fail((t), #condition ": " __VA_ARGS__); \
 	} while (0)
 
+enum { PRUNED = 1, FOLDED = 2 }; /* short cuts of a search */
+
 /* Searches; AP_OK or AP_INFEASIBLE, anything else fails the test. */
-enum ap_status trial_search(struct trial *t, int64_t capacity_bytes, const char *mode, bool prune,
+enum ap_status trial_search(struct trial *t, int64_t capacity_bytes, const char *mode, int short_cuts,
 	struct ap_plan *out);
 
 /* Random legal counts that users of a parameter agree on; NULL where no agreement was found. */
