@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults put in on purpose, and what was covered. See exec.h. */
+#ifndef AP_TEST_EXEC_FAULT_H
+#define AP_TEST_EXEC_FAULT_H
+
+#include "program.h"
+
+/* ---- faults*.c ---------------------------------------------------------------------------------- */
+
+struct ex_comms {
+	uint32_t n;
+	struct ap_comm v[EX_MAX_COMM];
+};
+
+/* A fault breaks what passes one of these hooks; false: nothing here to break. */
+struct ex_fault {
+	const char *name, *what;
+	const char *types; /* operator types or graphs it is tried on, "A B C" */
+	bool (*bound)(struct ex_world *w, struct ap_bound *b, struct ap_op_row *row); /* before counts */
+	bool (*place)(struct ex_world *w, struct ap_placement *p);
+	bool (*layout)(struct ex_world *w, const struct ex_oper *o, struct ap_layout *in,
+		struct ap_layout *out);
+	bool (*comms)(struct ex_world *w, const struct ex_oper *o, struct ex_comms *c);
+	bool (*box)(struct ex_world *w, const char *type, unsigned slot, int64_t rank, struct ex_box *b);
+	bool (*halo)(struct ex_world *w, int64_t parts, int64_t part, int64_t *before, int64_t *after);
+	bool (*group)(struct ex_world *w, int64_t rank, int64_t n, int64_t *ranks);
+	bool (*steps)(struct ex_world *w, int n, struct ap_reshard_step *s);
+	bool (*seed)(struct ex_world *w, uint64_t *seed); /* gradient of the loss */
+	bool (*program)(struct ex_world *w, struct ex_program *p);
+	bool (*text)(struct ex_world *w, struct ap_str *plan_file);
+	bool (*ckpt)(struct ex_world *w, struct ap_str *checkpoint);
+};
+const struct ex_fault *ex_fault_at(size_t i); /* NULL past the end */
+
+/* ---- coverage.c --------------------------------------------------------------------------------- */
+
+/* docs/operators.md: a line per type of ex_catalogue_at(): row, rule, communication, source,
+ * samples, strategies executed; the unsupported with their reason; faults injected and caught. */
+struct ex_catalogue {
+	const char *type;
+	const char *section; /* "4.2", "4.3", "1.x" */
+	const char *canonical; /* of an alias, else NULL */
+	const char *why_not; /* NULL: supported */
+};
+const struct ex_catalogue *ex_catalogue_at(size_t i);
+void ex_coverage_write(struct ap_str *out, const struct ex_tally *tally, size_t n, uint32_t faults,
+	uint32_t caught);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernel.h"
+
+/* A line for each file kern_*.c. */
+static const struct ex_kernel *const families[] = {
+	NULL,
+};
+
+const struct ex_kernel *ex_kernel_at(size_t i)
+{
+	for (size_t f = 0; families[f]; f++)
+		for (const struct ex_kernel *k = families[f]; k->type; k++)
+			if (i-- == 0)
+				return k;
+	return NULL;
+}
+
+const struct ex_kernel *ex_kernel_find(const char *type)
+{
+	const struct ex_kernel *k;
+
+	for (size_t i = 0; (k = ex_kernel_at(i)); i++)
+		if (strcmp(k->type, type) == 0)
+			return k;
+	return NULL;
+}

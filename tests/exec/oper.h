@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operator on all ranks. See exec.h. */
+#ifndef AP_TEST_EXEC_OPER_H
+#define AP_TEST_EXEC_OPER_H
+
+#include "kernel.h"
+
+/* ---- halo.c ---- */
+
+/* halo.c: rows that part `part` of `parts` needs of its neighbours, by formats 4.2 for convolutions
+ * and from the definition for transposed ones; not by ap_window_halo(). */
+struct ex_slide {
+	int64_t in, out, kernel, stride, before, after; /* of a dimension; kernel dilated */
+	bool transposed;
+};
+bool ex_slide_of(const struct ex_job *j, int window, struct ex_slide *out, int *dim);
+void ex_halo(const struct ex_slide *s, int64_t parts, int64_t part, int64_t *before, int64_t *after);
+
+/* ---- oper.c, oper_back.c: an operator on all ranks ------------------------------------------- */
+
+struct ex_oper { /* as the planner says it; the only thing that is known of the cut */
+	const char *type;
+	const struct ap_attrs *attrs;
+	uint16_t nin, nout;
+	const uint8_t *slot;
+	const struct ap_shape *in_shape, *out_shape; /* whole, of one micro-batch */
+	const struct ap_layout *in, *out; /* [nin], [nout] */
+	uint32_t ncomm;
+	const struct ap_comm *comm; /* in the planner's order */
+	const bool *in_grad; /* [nin] a gradient is wanted */
+	const bool *out_grad; /* [nout] a gradient comes */
+	const bool *in_differentiable; /* [nin] by the row */
+};
+
+struct ex_run; /* an execution between forward and backward */
+
+/* Runs halos, stage 0, reductions of statistics, stage 1, reductions and scatters of results. */
+struct ex_run *ex_forward(struct ex_world *w, const struct ex_oper *o, const struct ex_shards *in,
+	struct ex_shards *out);
+/* Runs the adjoints of what forward ran, where the planner has a collective for it, then those of
+ * operands. dout: in the convention of w->executor. din: likewise, zeroes where none is wanted. */
+void ex_backward(struct ex_world *w, struct ex_run *r, const struct ex_shards *dout,
+	struct ex_shards *din);
+
+/* Gradient exchange and update of one parameter: the GRADIENT and OPTIMIZER collectives of operand
+ * i, weight := weight - 3 gradient on the part that is updated here. */
+void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
+	struct ex_shards *grad);
+void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, const struct ex_shards *grad, struct ex_shards *weight);
+
+/* The same operator on one rank, without collectives: the truth. */
+struct ex_truth {
+	struct ex_tensor *in, *out, *din, *dout;
+};
+bool ex_truth_of(struct ap_ctx *ctx, const struct ex_sample *s, const struct ap_bound *b,
+	struct ex_truth *out);
+
+/* ---- rows.c: every row, every legal strategy -------------------------------------------------- */
+
+struct ex_case { /* a bound sample with its task, for one executor */
+	const struct ex_sample *sample;
+	struct ap_bound bound;
+	struct ap_task task; /* operands are activations or owned parameters, as drawn */
+	struct ap_step step;
+	struct ex_truth truth;
+};
+
+/* An ex_oper from counts: layouts by dev_matrix and tensor_map as they are written (compared with
+ * ap_layout_make()), collectives by ap_comms_derive(). */
+struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, const int32_t *count);
+bool ex_case_make(struct ap_ctx *ctx, const struct ex_sample *s, enum ap_executor e,
+	struct ex_case *out); /* false: the row does not bind, told as trouble by the caller */
+/* NULL, or what differs: results, statistics, gradients of operands, of parameters after exchange. */
+const char *ex_case_run(struct ex_world *w, const struct ex_case *c, const int32_t *count);
+
+struct ex_tally { /* of one operator type */
+	const char *type;
+	uint32_t samples, strategies, sampled, runs, collectives;
+};
+/* Runs all of a type; the first difference ends the test with a text that repeats it. */
+struct ex_tally ex_rows_run(const struct ex_kernel *k, uint64_t seed, uint32_t samples,
+	const int64_t *ndev, size_t nndev);
+
+/* Axes that some tensor of the operator is cut over and operand i is not, from the layouts alone:
+ * over these its gradient is partial. */
+void ex_lacking(const struct ex_oper *o, int operand, struct ap_axes *out);
+
+#endif
