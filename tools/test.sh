@@ -59,7 +59,7 @@ build() { # DIR COMPILER [MESON_OPTION]...
 }
 
 if build build-gcc gcc -Dbuildtype=release; then
-  suites build-gcc --suite lint --suite unit --suite prop --suite golden
+  suites build-gcc --suite lint --suite unit --suite prop --suite exec --suite golden
 fi
 if build build-clang clang -Dbuildtype=debug -Dbench=false; then
   suites build-clang --suite unit --suite golden
@@ -69,7 +69,7 @@ export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if build build-asan gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
   -Db_lundef=false -Dbench=false; then
-  suites build-asan --timeout-multiplier 4 --suite unit --suite prop --suite golden
+  suites build-asan --timeout-multiplier 4 --suite unit --suite prop --suite exec --suite golden
 fi
 
 echo
