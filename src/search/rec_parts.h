@@ -88,9 +88,9 @@ bool ap_rec_spent(const struct ap_rec *r);
  * shared out where several nodes ask; then, from the first to the last, each node takes what is
  * cheapest given those before it. Exact on trees whose nodes have one neighbour before them, else a
  * good guess; never dearer than before. backward: the nodes in reverse order. True where something
- * moved.
+ * moved. *total is that of the pick, before and afterwards.
  */
-bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward);
+bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward, struct ap_rec_score *total);
 
 /* Once in a run: passes remember what they found as long as its rates hold. In scratch. */
 void ap_rec_open_passes(struct ap_rec *r);

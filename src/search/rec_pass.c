@@ -331,11 +331,10 @@ static void decide_all(struct ap_rec_pass *p)
 	}
 }
 
-bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward)
+bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward, struct ap_rec_score *total)
 {
-	struct ap_rec_score was = ap_rec_total(r, NULL), is;
+	struct ap_rec_score is;
 	size_t bytes = r->view->n * sizeof *r->pick;
-	bool moved;
 
 	r->pass->prime = prime;
 	r->pass->backward = backward;
@@ -343,9 +342,13 @@ bool ap_rec_pass(struct ap_rec *r, int32_t prime, bool backward)
 	memcpy(r->before, r->pick, bytes);
 	decide_all(r->pass);
 	mend(r);
+	if (!memcmp(r->pick, r->before, bytes))
+		return false;
 	is = ap_rec_total(r, NULL);
-	moved = ap_rec_less(&is, &was);
-	if (!moved)
-		memcpy(r->pick, r->before, bytes);
-	return moved;
+	if (ap_rec_less(&is, total)) {
+		*total = is;
+		return true;
+	}
+	memcpy(r->pick, r->before, bytes);
+	return false;
 }

@@ -95,26 +95,35 @@ static bool sweep(struct ap_rec *r)
 }
 
 /* A level that moved nothing would do so again. */
-static void cut_levels(struct ap_rec *r)
+static void cut_levels(struct ap_rec *r, struct ap_rec_score *total)
 {
 	const struct ap_rec_view *v = r->view;
 	bool moved = true;
 
 	for (uint32_t l = 0; l < v->nlevel && !ap_rec_spent(r); l++)
 		if (moved || v->prime[l] != v->prime[l - 1])
-			moved = ap_rec_pass(r, v->prime[l], false);
+			moved = ap_rec_pass(r, v->prime[l], false, total);
 }
 
 void ap_rec_run(struct ap_rec *r, struct ap_rec_rates rates)
 {
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct ap_rec_score total;
 	int still = 0;
 
 	r->rates = rates;
 	ap_rec_reset(r);
 	ap_rec_open_passes(r);
-	cut_levels(r);
-	for (int i = 0; i < PASSES && still < 2 && !ap_rec_spent(r); i++)
-		still = ap_rec_pass(r, 0, i % 2 == 0) || sweep(r) ? 0 : still + 1;
+	total = ap_rec_total(r, NULL);
+	cut_levels(r, &total);
+	for (int i = 0; i < PASSES && still < 2 && !ap_rec_spent(r); i++) {
+		bool moved = ap_rec_pass(r, 0, i % 2 == 0, &total);
+
+		if (!moved && sweep(r)) {
+			moved = true;
+			total = ap_rec_total(r, NULL);
+		}
+		still = moved ? 0 : still + 1;
+	}
 	ap_arena_release(r->ctx->scratch, mark);
 }
