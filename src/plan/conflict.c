@@ -71,22 +71,33 @@ static bool same_strategy(const struct choice *c, ap_id a, ap_id b)
 		memcmp(ra, rb, sizeof ra) == 0 && memcmp(ca, cb, sizeof ca) == 0;
 }
 
+/* [ntensor] operators that are named after this parameter. In scratch. */
+static const uint32_t *count_named(const struct choice *c)
+{
+	uint32_t *named = AP_NEW_N(c->ctx->scratch, uint32_t, c->g->ntensor);
+
+	for (ap_id i = 0; i < c->g->nnode; i++)
+		if (c->g->node[i].param != AP_NONE)
+			named[c->g->node[i].param]++;
+	return named;
+}
+
 /* Does every operator have the strategy of the first one of its key? */
 static bool keys_agree(const struct choice *c, ap_id *node)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
 	struct ap_map *keys = ap_map_create(c->ctx->scratch);
 	ap_id *first = AP_NEW_N(c->ctx->scratch, ap_id, c->g->nnode);
+	const uint32_t *named = count_named(c);
 	bool agree = true;
 
 	for (ap_id i = 0; i < c->g->nnode && agree; i++) {
-		const char *key = ap_task_tie(c->ctx, c->g, i);
+		ap_id param = c->g->node[i].param, id;
 		bool fresh;
-		ap_id id;
 
-		if (!key || !c->counts[i])
+		if (param == AP_NONE || named[param] < 2 || !c->counts[i])
 			continue;
-		id = ap_map_put_str(keys, key, &fresh);
+		id = ap_map_put_str(keys, ap_task_tie(c->ctx, c->g, i), &fresh);
 		if (fresh)
 			first[id] = i;
 		agree = fresh || same_strategy(c, first[id], i);
