@@ -3,10 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "search/bound.h"
+#include "search/compact.h"
+#include "search/narrow.h"
 
 #define MOST_SOLVES 48
 #define LEAST_PART 32 /* of the budget: with less another solve would not get far */
@@ -31,6 +34,7 @@ struct fitting {
 	int64_t limit;
 	int64_t *size; /* distinct temporaries, ascending */
 	size_t nsize;
+	const struct ap_domain *domain; /* candidates that an acceptable pick may choose; NULL: all */
 	struct {
 		struct interval *v;
 		size_t n, cap;
@@ -110,6 +114,23 @@ static int64_t least_temporary(const struct ap_table *t)
 	return most;
 }
 
+/* The candidates of temporaries up to most. */
+static struct ap_domain *domain_below(const struct fitting *f, int64_t most)
+{
+	const struct ap_table *t = f->t;
+	struct ap_domain *d = AP_NEW_N(f->ctx->scratch, struct ap_domain, t->problem->n);
+
+	for (uint32_t i = 0; i < t->problem->n; i++) {
+		const struct ap_domain *all = &f->domain[i];
+
+		d[i].c = AP_NEW_N(f->ctx->scratch, uint32_t, all->n);
+		for (uint32_t c = 0; c < all->n; c++)
+			if (t->cls[t->class_of[i]].temporary[all->c[c]] <= most)
+				d[i].c[d[i].n++] = all->c[c];
+	}
+	return d;
+}
+
 /* The table's problem without candidates of temporaries above most, under a limit. */
 static struct ap_problem restricted(const struct fitting *f, int64_t most, int64_t limit)
 {
@@ -134,10 +155,8 @@ static struct ap_problem restricted(const struct fitting *f, int64_t most, int64
 	return p;
 }
 
-static void push(struct fitting *f, size_t lo, size_t hi, double bound)
+static void push(struct fitting *f, struct interval v)
 {
-	struct interval v = {lo, hi, bound};
-
 	AP_PUSH(f->ctx->arena, f->open, v);
 }
 
@@ -184,6 +203,27 @@ static bool work_left(const struct fitting *f, struct ap_budget *left)
 	return left->work > f->budget->work / LEAST_PART;
 }
 
+/* The relaxation of sizes up to most. */
+static void solve(struct fitting *f, int64_t most, int64_t limit, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_problem p;
+	struct ap_domain *d;
+
+	if (!f->domain) {
+		p = restricted(f, most, limit);
+		f->engine->solve(f->ctx, &p, budget, out);
+		return;
+	}
+	p = *f->t->problem;
+	p.memory_limit = limit;
+	d = domain_below(f, most);
+	if (ap_domain_empty(&p, d))
+		*out = (struct ap_choice){.outcome = AP_OUT_INFEASIBLE, .least_memory = -1};
+	else
+		ap_engine_solve_within(f->ctx, f->engine, &p, d, budget, out);
+}
+
 static void solve_interval(struct fitting *f, struct interval v)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
@@ -191,14 +231,12 @@ static void solve_interval(struct fitting *f, struct interval v)
 	bool hopeless = limit < 0; /* the temporary alone is too large: only the need is asked for */
 	struct ap_choice c = {0};
 	struct ap_budget budget;
-	struct ap_problem p;
 	size_t own;
 	bool fits;
 
-	p = restricted(f, f->size[v.hi], hopeless ? 0 : limit);
 	work_left(f, &budget);
 	budget.start[budget.start[0] ? 1 : 0] = f->last;
-	f->engine->solve(f->ctx, &p, &budget, &c);
+	solve(f, f->size[v.hi], hopeless ? 0 : limit, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
 	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
@@ -218,8 +256,8 @@ static void solve_interval(struct fitting *f, struct interval v)
 		f->closed_bound = fmin(f->closed_bound, c.lower_bound);
 		return;
 	}
-	push(f, v.lo, own - 1, c.lower_bound);
-	push(f, own, v.hi, c.lower_bound);
+	push(f, (struct interval){v.lo, own - 1, c.lower_bound});
+	push(f, (struct interval){own, v.hi, c.lower_bound});
 }
 
 static double open_bound(const struct fitting *f)
@@ -248,6 +286,88 @@ static void conclude(const struct fitting *f, struct ap_choice *out)
 	out->lower_bound = fmin(bound, out->cost);
 }
 
+/* Cuts intervals until the best pick is proven, or the budget is spent. */
+static void cut_intervals(struct fitting *f)
+{
+	for (int i = 0; i < MOST_SOLVES && f->open.n > 0; i++) {
+		struct ap_budget left;
+		struct interval v;
+
+		/* Once told to stop or spent, one hasty answer is enough. */
+		if (i > 0 && (ap_ctx_stopped(f->ctx) || !work_left(f, &left)))
+			break;
+		v = pop(f);
+		if (found(&f->best) && v.bound >= f->best.cost)
+			break;
+		solve_interval(f, v);
+	}
+}
+
+/* The best pick of few candidates, as far as the work goes. */
+static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
+	uint32_t *pick, uint64_t *work)
+{
+	const struct fitting *whole = user;
+	struct ap_budget budget = *whole->budget;
+	struct fitting f = *whole;
+
+	f.ctx = ctx;
+	budget.work = max_work;
+	budget.start[0] = budget.start[1] = NULL;
+	f.budget = &budget;
+	f.domain = few;
+	f.work = 0;
+	push(&f, (struct interval){0, f.nsize - 1, -INFINITY});
+	cut_intervals(&f);
+	*work += f.work;
+	if (found(&f.best))
+		memcpy(pick, f.best.pick, f.t->problem->n * sizeof *pick);
+	return found(&f.best);
+}
+
+static bool fits(const struct fitting *f, const uint32_t *pick)
+{
+	return ap_problem_memory(f->t->problem, pick) + ap_fit_temporary_bytes(f->t, pick) <= f->limit;
+}
+
+/*
+ * Of a large table, drops what no pick that is as good as one known can choose, whatever the
+ * temporaries, so that the intervals are cut on what is left. f->last: the best pick known.
+ */
+static void narrow(struct fitting *f, struct interval *all)
+{
+	struct ap_problem p = *f->t->problem;
+	struct ap_budget budget = *f->budget;
+	struct ap_narrow_job job = {.p = &p, .budget = &budget, .best_of = best_of_few, .user = f};
+	struct ap_narrowed out;
+
+	p.memory_limit = f->limit - f->size[all->lo];
+	if (p.memory_limit < 0 || !(f->engine->flags & AP_ENGINE_NARROW))
+		return;
+	budget.start[1] = NULL;
+	if (budget.start[0] && !fits(f, budget.start[0]))
+		budget.start[0] = NULL;
+	ap_narrow(f->ctx, &job, &out);
+	f->work += out.work;
+	f->domain = out.domain;
+	f->last = out.pick;
+	if (out.infeasible)
+		f->least_memory = out.least_memory + f->size[all->lo];
+	all->bound = fmax(all->bound, out.infeasible ? INFINITY : out.bound);
+}
+
+/* The pick that narrowing began with, where nothing better was found in time. */
+static void keep_first(struct fitting *f, const uint32_t *first)
+{
+	double cost = first ? ap_problem_cost(f->t->problem, first) : INFINITY;
+
+	if (!first || (found(&f->best) && f->best.cost <= cost))
+		return;
+	f->best = (struct ap_choice){.outcome = AP_OUT_FEASIBLE, .cost = cost,
+		.pick = ap_arena_memdup(f->ctx->arena, first, f->t->problem->n * sizeof *first),
+		.memory = ap_problem_memory(f->t->problem, first)};
+}
+
 void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out)
 {
@@ -255,21 +375,18 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 	struct fitting f = {.ctx = ctx, .t = t, .engine = engine, .budget = budget,
 		.limit = limit_bytes, .closed_bound = INFINITY, .least_memory = -1,
 		.best.outcome = AP_OUT_LIMIT};
+	struct interval all = {.bound = ap_bound_plain(ctx, t->problem)};
+	const uint32_t *first;
 
 	collect_sizes(&f);
-	push(&f, index_of(&f, least_temporary(t)), f.nsize - 1, ap_bound_plain(ctx, t->problem));
-	for (int i = 0; i < MOST_SOLVES && f.open.n > 0; i++) {
-		struct ap_budget left;
-		struct interval v;
-
-		/* Once told to stop or spent, one hasty answer is enough. */
-		if (i > 0 && (ap_ctx_stopped(ctx) || !work_left(&f, &left)))
-			break;
-		v = pop(&f);
-		if (found(&f.best) && v.bound >= f.best.cost)
-			break;
-		solve_interval(&f, v);
-	}
+	all.lo = index_of(&f, least_temporary(t));
+	all.hi = f.nsize - 1;
+	narrow(&f, &all);
+	first = f.last;
+	if (all.bound < INFINITY)
+		push(&f, all);
+	cut_intervals(&f);
+	keep_first(&f, first);
 	conclude(&f, out);
 	ap_arena_release(ctx->scratch, mark);
 }

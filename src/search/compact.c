@@ -250,3 +250,19 @@ void ap_compact_expand(const struct ap_compact *c, const struct ap_problem *whol
 	for (uint32_t i = 0; i < c->p.n; i++)
 		pick[c->node[i]] = c->domain[c->node[i]].c[rest[i]];
 }
+
+/* The place of a candidate in the domain, 0 where it is gone. */
+static uint32_t find(const struct ap_domain *d, uint32_t candidate)
+{
+	for (uint32_t i = 0; i < d->n; i++) {
+		if (d->c[i] == candidate)
+			return i;
+	}
+	return 0;
+}
+
+void ap_compact_narrow(const struct ap_compact *c, const uint32_t *pick, uint32_t *rest)
+{
+	for (uint32_t i = 0; i < c->p.n; i++)
+		rest[i] = find(&c->domain[c->node[i]], pick[c->node[i]]);
+}

@@ -39,4 +39,8 @@ const struct ap_compact *ap_compact_make(struct ap_ctx *ctx, const struct ap_pro
 void ap_compact_expand(const struct ap_compact *c, const struct ap_problem *whole,
 	const uint32_t *rest, uint32_t *pick);
 
+/* The pick of the rest that is like one of the whole; a candidate that is gone is replaced by the
+ * first one left. */
+void ap_compact_narrow(const struct ap_compact *c, const uint32_t *pick, uint32_t *rest);
+
 #endif

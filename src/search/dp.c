@@ -141,13 +141,7 @@ static const uint32_t *start_of(struct dp *d, const uint32_t *start)
 	if (!start)
 		return NULL;
 	pick = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
-	for (uint32_t i = 0; i < d->p->n; i++) {
-		const struct ap_domain *left = &d->compact->domain[d->compact->node[i]];
-		uint32_t wanted = start[d->compact->node[i]];
-		for (uint32_t c = 0; c < left->n; c++)
-			if (left->c[c] == wanted)
-				pick[i] = c;
-	}
+	ap_compact_narrow(d->compact, start, pick);
 	ap_polish(d->ctx, d->p, HASTY_PASSES, pick);
 	return pick;
 }
@@ -158,7 +152,8 @@ static void solve_limited(struct dp *d, const uint32_t *pick)
 	struct ap_budget budget = *d->budget;
 	for (int i = 0; i < 2; i++)
 		budget.start[i] = start_of(d, d->budget->start[i]);
-	ap_limit_solve(d->ctx, d->p, d->elim, &budget, d->least, pick, &limited);
+	ap_limit_solve(d->ctx, &(struct ap_limit_job){.p = d->p, .e = d->elim, .budget = &budget,
+		.room = d->value, .least = d->least, .pick = pick}, &limited);
 	d->out->work = limited.work;
 	if (limited.infeasible)
 		answer_infeasible(d, limited.least_memory == AP_NO_LIMIT ? -1 :
@@ -177,7 +172,7 @@ static void solve(struct dp *d)
 {
 	if (!prepare_pruned(d))
 		return;
-	d->value = AP_NEW_N(d->ctx->scratch, const double *, d->elim->ntable);
+	d->value = ap_elim_room(d->ctx, d->elim);
 	if (!affordable(d) || !ap_elim_eval(d->ctx, d->elim, d->p, d->value, &d->least)) {
 		answer_hastily(d);
 		return;

@@ -10,109 +10,6 @@
 
 enum { MAX_PRICES = 64, POLISH_PASSES = 8 };
 
-/* ---- numbers at a price ---- */
-
-static double largest(const double *cost, const int64_t *memory, size_t n, double price)
-{
-	double most = 0;
-	for (size_t i = 0; i < n; i++) {
-		double v = fabs(cost[i]) + (memory ? price * fabs((double)memory[i]) : 0);
-		if (v < INFINITY && v > most)
-			most = v;
-	}
-	return most;
-}
-
-static size_t cells(const struct ap_pmatrix *m)
-{
-	return (size_t)m->rows * m->cols;
-}
-
-/* No total at this price is larger, up to the rounding of this sum. */
-static double total_at(struct ap_ctx *ctx, const struct ap_problem *p, double price)
-{
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	double *most = AP_NEW_N(ctx->scratch, double, p->nmatrix);
-	double sum = 0;
-	for (uint32_t i = 0; i < p->nmatrix; i++)
-		most[i] = largest(p->matrix[i].cost, p->matrix[i].memory, cells(&p->matrix[i]),
-			price);
-	for (uint32_t i = 0; i < p->n; i++)
-		sum += largest(p->node[i].cost, p->node[i].memory, p->node[i].k, price);
-	for (uint32_t i = 0; i < p->nedge; i++)
-		sum += most[p->edge[i].matrix];
-	ap_arena_release(ctx->scratch, mark);
-	return sum;
-}
-
-/*
- * Rounded down even though the sum itself is rounded: a total is less than 2^52 quanta, so that
- * each of the two operations is off by at most half a quantum, and one quantum is given away for
- * both.
- */
-static double *priced(struct ap_ctx *ctx, const double *cost, const int64_t *memory, size_t n,
-	const struct ap_priced *at)
-{
-	double *out = ap_arena_alloc_raw(ctx->scratch, n, sizeof *out);
-	for (size_t i = 0; i < n; i++) {
-		double extra = memory ? at->price * (double)memory[i] : 0;
-		double v = floor((cost[i] + extra) / at->quantum);
-		out[i] = (extra == 0 ? v : v - 1) * at->quantum;
-	}
-	return out;
-}
-
-void ap_priced_make(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
-	double price, struct ap_priced *out)
-{
-	int exponent;
-	frexp(total_at(ctx, p, price), &exponent);
-	*out = (struct ap_priced){*p, price, ldexp(1, exponent > -1020 ? exponent - 52 : -1072)};
-	struct ap_pnode *node = ap_arena_memdup(ctx->scratch, p->node, p->n * sizeof *node);
-	struct ap_pmatrix *matrix =
-		ap_arena_memdup(ctx->scratch, p->matrix, p->nmatrix * sizeof *matrix);
-	for (uint32_t i = 0; i < e->ntable; i++) {
-		ap_id a = e->table[i].a;
-		if (e->table[i].kind == AP_ET_NODE)
-			node[a].cost = priced(ctx, p->node[a].cost, p->node[a].memory, node[a].k,
-				out);
-		else if ((e->table[i].kind == AP_ET_MATRIX || e->table[i].kind == AP_ET_FLIPPED) &&
-			matrix[a].cost == p->matrix[a].cost)
-			matrix[a].cost = priced(ctx, p->matrix[a].cost, p->matrix[a].memory,
-				cells(&matrix[a]), out);
-	}
-	out->p.node = node;
-	out->p.matrix = matrix;
-}
-
-/* Memory in the place of cost; what is forbidden stays so. */
-static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int64_t *memory,
-	size_t n)
-{
-	double *out = ap_arena_alloc_raw(ctx->scratch, n, sizeof *out);
-	for (size_t i = 0; i < n; i++)
-		out[i] = cost[i] < INFINITY ? (memory ? (double)memory[i] : 0) : INFINITY;
-	return out;
-}
-
-struct ap_problem ap_memory_problem(struct ap_ctx *ctx, const struct ap_problem *p)
-{
-	struct ap_problem q = *p;
-	struct ap_pnode *node = ap_arena_memdup(ctx->scratch, p->node, p->n * sizeof *node);
-	struct ap_pmatrix *matrix =
-		ap_arena_memdup(ctx->scratch, p->matrix, p->nmatrix * sizeof *matrix);
-	for (uint32_t i = 0; i < p->n; i++)
-		node[i].cost = memory_as_cost(ctx, node[i].cost, node[i].memory, node[i].k);
-	for (uint32_t i = 0; i < p->nmatrix; i++)
-		matrix[i].cost = memory_as_cost(ctx, matrix[i].cost, matrix[i].memory,
-			cells(&matrix[i]));
-	q.node = node;
-	q.matrix = matrix;
-	return q;
-}
-
-/* ---- the search for the price ---- */
-
 struct line { /* of a pick: what it costs at a price */
 	double cost;
 	int64_t memory;
@@ -121,10 +18,9 @@ struct line { /* of a pick: what it costs at a price */
 
 struct search {
 	struct ap_ctx *ctx;
-	const struct ap_elim *e;
+	struct ap_pricing *g;
 	const struct ap_problem *p;
 	uint64_t max_work;
-	const double **value;
 	uint32_t *pick, *polished;
 	struct ap_dual *out;
 };
@@ -145,28 +41,13 @@ static void offer(struct search *s, const uint32_t *pick)
 	s->polished = old ? old : AP_NEW_N(s->ctx->scratch, uint32_t, s->p->n);
 }
 
-/* Evaluates q; *least and s->pick. False when there is no time or work left for it. */
-static bool evaluate(struct search *s, const struct ap_problem *q, double *least)
+/* Counts an evaluation; false when there is no work left for it. */
+static bool spend(struct search *s)
 {
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	if (s->max_work && s->out->work + s->e->work > s->max_work)
+	if (s->max_work && s->out->work + s->g->e->work > s->max_work)
 		return false;
-	s->out->work += s->e->work;
-	bool done = ap_elim_eval(s->ctx, s->e, q, s->value, least);
-	if (done && *least < INFINITY)
-		ap_elim_pick(s->ctx, s->e, s->value, s->pick);
-	ap_arena_release(s->ctx->scratch, mark);
-	return done;
-}
-
-/* Less the price of the limit, down by what the three roundings may have added, then up to the next
- * cost there can be. */
-double ap_priced_bound(const struct ap_problem *p, const struct ap_priced *at, double least)
-{
-	double rent = at->price * (double)p->memory_limit;
-	double bound = least - rent;
-	bound -= at->quantum + 0x1p-51 * (fabs(rent) + fabs(bound));
-	return ceil(bound / p->quantum) * p->quantum;
+	s->out->work += s->g->e->work;
+	return true;
 }
 
 static struct line line_of(struct search *s, const uint32_t *pick)
@@ -177,34 +58,25 @@ static struct line line_of(struct search *s, const uint32_t *pick)
 
 static bool try_price(struct search *s, double price, struct line *line)
 {
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct ap_priced at;
-	double least;
-	ap_priced_make(s->ctx, s->e, s->p, price, &at);
-	bool done = evaluate(s, &at.p, &least);
-	ap_arena_release(s->ctx->scratch, mark);
-	if (!done)
+	if (!spend(s) || !ap_pricing_at(s->ctx, s->g, price))
 		return false;
-	double bound = ap_priced_bound(s->p, &at, least);
+	double bound = ap_pricing_bound(s->g);
 	if (bound > s->out->bound) {
 		s->out->bound = bound;
 		s->out->price = price;
 	}
+	ap_elim_pick(s->ctx, s->g->e, s->g->value, s->pick);
 	*line = line_of(s, s->pick);
 	return true;
 }
 
 static bool least_memory(struct search *s, struct line *line)
 {
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct ap_problem q = ap_memory_problem(s->ctx, s->p);
-	double least;
-	bool done = evaluate(s, &q, &least);
-	ap_arena_release(s->ctx->scratch, mark);
-	if (!done)
+	if (!spend(s) || !ap_pricing_memory(s->ctx, s->g))
 		return false;
-	s->out->least_memory = (int64_t)least;
+	s->out->least_memory = (int64_t)s->g->least;
 	s->out->infeasible = s->out->least_memory > s->p->memory_limit;
+	ap_elim_pick(s->ctx, s->g->e, s->g->value, s->pick);
 	*line = line_of(s, s->pick);
 	return true;
 }
@@ -240,12 +112,12 @@ static bool close_in(struct search *s, struct line over, struct line fit)
 	return true;
 }
 
-void ap_dual_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
-	double least, const uint32_t *pick, uint64_t max_work, struct ap_dual *out)
+void ap_dual_solve(struct ap_ctx *ctx, struct ap_pricing *g, double least, const uint32_t *pick,
+	uint64_t max_work, struct ap_dual *out)
 {
+	const struct ap_problem *p = g->p;
+	struct search s = {ctx, g, p, max_work, .out = out};
 	*out = (struct ap_dual){.bound = least, .cost = INFINITY};
-	struct search s = {ctx, e, p, max_work, .out = out};
-	s.value = AP_NEW_N(ctx->scratch, const double *, e->ntable);
 	s.pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	s.polished = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	out->pick = NULL;

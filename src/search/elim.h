@@ -66,6 +66,7 @@ struct ap_elim {
 	uint32_t nreduction;
 	const struct ap_reduction *reduction;
 	const struct ap_efactor *factor;
+	const ap_id *own; /* [n] table of the node's costs */
 	uint32_t nstep;
 	const struct ap_estep *step; /* in order of elimination; steps of one node are neighbours */
 	bool split; /* some node was eliminated in parts: the result is a lower bound only */
@@ -89,10 +90,13 @@ struct ap_elim_options {
 const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options);
 
+/* Room for the tables of an evaluation, [ntable], in scratch; the next evaluation can use it again. */
+const double **ap_elim_room(struct ap_ctx *ctx, const struct ap_elim *e);
+
 /*
  * Evaluates the plan with the numbers of p (of the shape it was planned for; nodes and matrices
- * that were equal then are equal now). value[ntable] is filled with tables in scratch or borrowed
- * from p. *least is the least cost of all picks (of a split plan: a lower bound), INFINITY when
+ * that were equal then are equal now). value is room of the plan; what is not made is borrowed from p.
+ * *least is the least cost of all picks (of a split plan: a lower bound), INFINITY when
  * all are forbidden. False when told to stop.
  */
 bool ap_elim_eval(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-enum { FEW = 32 };
+enum { FEW = 32, SAMPLES = 16 };
 
 static struct ap_arena *arena(const struct ap_egraph *g)
 {
@@ -115,13 +115,58 @@ static void add_factor(struct ap_egraph *g, ap_id table, uint32_t nscope, const 
 	}
 }
 
+static bool same_words(const void *a, const void *b, size_t n)
+{
+	return a == b || (a && b && memcmp(a, b, n * sizeof(uint64_t)) == 0);
+}
+
+static bool same_matrix(const struct ap_pmatrix *a, const struct ap_pmatrix *b, bool by_memory)
+{
+	size_t cells = (size_t)a->rows * a->cols;
+	return a->rows == b->rows && a->cols == b->cols && same_words(a->cost, b->cost, cells) &&
+		(!by_memory || same_words(a->memory, b->memory, cells));
+}
+
+/* What tells most matrices apart: their shape and a few of their numbers. */
+static void sample_matrix(struct ap_egraph *g, const struct ap_pmatrix *m)
+{
+	size_t cells = (size_t)m->rows * m->cols, part = cells / SAMPLES + 1;
+	g->key.n = 0;
+	AP_PUSH(arena(g), g->key, (uint64_t)m->rows << 32 | m->cols);
+	for (size_t i = 0; i < cells; i += part)
+		add_words(g, m->cost + i, 1);
+}
+
+/* Compares each matrix with those of the same sample, of which the latest leads to the others. */
+static void find_like(struct ap_egraph *g, bool by_memory)
+{
+	struct ap_map *samples = ap_map_create(arena(g));
+	ap_id *latest = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	ap_id *other = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	g->like = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	for (ap_id i = 0; i < g->p->nmatrix; i++) {
+		const struct ap_pmatrix *m = &g->p->matrix[i];
+		bool fresh;
+		sample_matrix(g, m);
+		ap_id slot = ap_map_put(samples, g->key.v, g->key.n * sizeof *g->key.v, &fresh);
+		ap_id like = fresh ? AP_NONE : latest[slot];
+		while (like != AP_NONE && !same_matrix(m, &g->p->matrix[like], by_memory))
+			like = other[like];
+		g->like[i] = like == AP_NONE ? i : like;
+		if (like != AP_NONE)
+			continue;
+		other[i] = fresh ? AP_NONE : latest[slot];
+		latest[slot] = i;
+	}
+}
+
 static void add_edge(struct ap_egraph *g, const struct ap_pedge *e)
 {
 	bool flip = e->u > e->v;
 	ap_id scope[2] = {flip ? e->v : e->u, flip ? e->u : e->v};
 	size_t cells = (size_t)g->k[e->u] * g->k[e->v];
-	add_factor(g, derived_table(g, flip ? AP_ET_FLIPPED : AP_ET_MATRIX, e->matrix, 0, cells), 2,
-		scope);
+	add_factor(g, derived_table(g, flip ? AP_ET_FLIPPED : AP_ET_MATRIX, g->like[e->matrix], 0,
+		cells), 2, scope);
 }
 
 void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_problem *p,
@@ -133,6 +178,7 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 	g->scopes = ap_map_create(ctx->scratch);
 	g->signatures = ap_map_create(ctx->scratch);
 	g->k = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	g->own = AP_NEW_N(ctx->scratch, ap_id, p->n);
 	g->head = AP_NEW_N(ctx->scratch, ap_id, p->n);
 	g->degree = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	g->mark = AP_NEW_N(ctx->scratch, uint32_t, p->n);
@@ -140,8 +186,10 @@ void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_pro
 	for (ap_id v = 0; v < p->n; v++) {
 		g->k[v] = p->node[v].k;
 		g->head[v] = AP_NONE;
-		add_factor(g, node_table(g, v, options->by_memory), 1, &v);
+		g->own[v] = node_table(g, v, options->by_memory);
+		add_factor(g, g->own[v], 1, &v);
 	}
+	find_like(g, options->by_memory);
 	for (uint32_t i = 0; i < p->nedge; i++)
 		add_edge(g, &p->edge[i]);
 }

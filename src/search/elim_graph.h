@@ -17,6 +17,7 @@ struct ap_egraph {
 	bool share;
 	double cap; /* cells a table may have */
 	uint32_t *k;
+	ap_id *like; /* by matrix: the first one of equal content */
 	struct ap_map *symbols; /* how a table comes about -> table */
 	struct ap_map *lists; /* a node's lists, by address -> index into table_of */
 	struct ap_map *scopes; /* scope -> index into at_scope */
@@ -35,6 +36,7 @@ struct ap_egraph {
 	struct { ap_id *v; size_t n, cap; } clique; /* its nodes, ascending */
 	struct { struct ap_einput *v; size_t n, cap; } input; /* factors seen from the clique */
 	struct { uint64_t *v; size_t n, cap; } key; /* of a look-up */
+	ap_id *own; /* by node: table of its costs */
 	ap_id *head; /* by node, into link */
 	uint32_t *degree; /* by node: live factors */
 	uint32_t *mark, stamp; /* by node: seen in the gathering at hand */

@@ -235,7 +235,7 @@ static const struct ap_elim *finish(struct ap_ctx *ctx, const struct ap_egraph *
 		.n = g->p->n, .k = g->k,
 		.ntable = (uint32_t)g->table.n, .table = g->table.v,
 		.nreduction = (uint32_t)g->reduction.n, .reduction = g->reduction.v,
-		.factor = g->factor.v,
+		.factor = g->factor.v, .own = g->own,
 		.nstep = (uint32_t)g->step.n, .step = g->step.v,
 		.split = g->split,
 		.work = g->work < 0x1p63 ? (uint64_t)g->work : UINT64_MAX,

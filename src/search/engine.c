@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+#include "search/compact.h"
 #include "search/engines.h"
 
 static const struct ap_engine engines[] = {
@@ -23,4 +25,30 @@ const struct ap_engine *ap_engine_find(const char *name)
 			return &engines[i];
 	}
 	return NULL;
+}
+
+void ap_engine_solve_within(struct ap_ctx *ctx, const struct ap_engine *engine,
+	const struct ap_problem *p, const struct ap_domain *domain, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const struct ap_compact *rest = ap_compact_make(ctx, p, domain);
+	struct ap_budget own = *budget;
+	for (int s = 0; s < 2 && budget->start[s]; s++) {
+		uint32_t *start = AP_NEW_N(ctx->scratch, uint32_t, rest->p.n);
+		ap_compact_narrow(rest, budget->start[s], start);
+		own.start[s] = start;
+	}
+	engine->solve(ctx, &rest->p, &own, out);
+	out->lower_bound += rest->cost;
+	if (out->least_memory >= 0)
+		out->least_memory += rest->memory;
+	if (out->pick) {
+		uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+		ap_compact_expand(rest, p, out->pick, pick);
+		out->pick = pick;
+		out->cost = ap_problem_cost(p, pick);
+		out->memory = ap_problem_memory(p, pick);
+	}
+	ap_arena_release(ctx->scratch, mark);
 }

@@ -5,6 +5,8 @@
 
 #include "problem/problem.h"
 
+struct ap_domain;
+
 struct ap_budget {
 	uint64_t work; /* inner steps, 0: no limit; deterministic */
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
@@ -16,7 +18,8 @@ struct ap_budget {
 enum {
 	AP_ENGINE_EXACT = 1,
 	AP_ENGINE_MEMORY = 2, /* honours memory_limit itself */
-	AP_ENGINE_NEXT = 4 /* needs `next` of every node that has a choice */
+	AP_ENGINE_NEXT = 4, /* needs `next` of every node that has a choice */
+	AP_ENGINE_NARROW = 8 /* may be given what ap_narrow() leaves; the others share nothing with it */
 };
 
 struct ap_engine {
@@ -30,6 +33,12 @@ struct ap_engine {
 
 /* The engine of that name, or NULL. */
 const struct ap_engine *ap_engine_find(const char *name);
+
+/* Solves p with some of the candidates of each node (at least one), by a problem of its own: the choice
+ * is one of p, its bound one of these candidates. */
+void ap_engine_solve_within(struct ap_ctx *ctx, const struct ap_engine *engine,
+	const struct ap_problem *p, const struct ap_domain *domain, const struct ap_budget *budget,
+	struct ap_choice *out);
 
 /* Row i of the table in order, NULL past the end. */
 const struct ap_engine *ap_engine_at(size_t i);

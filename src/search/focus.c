@@ -5,25 +5,28 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "search/compact.h"
-#include "search/limit.h"
 #include "search/support.h"
 
 #define ROUNDS 8
 #define NEAR 1e-4 /* of the least: how far above it picks give their candidates */
 #define CLOSE 1e-6 /* of the bound: what is not worth another round */
 #define MAX_TUPLES (UINT64_C(1) << 22)
+#define NEAR_BOUND 0x1p-8
 
 struct focus {
 	struct ap_ctx *ctx;
-	const struct ap_elim *e;
+	const struct ap_focus_job *job;
 	const struct ap_problem *p;
-	const struct ap_budget *left;
+	const struct ap_elim *e;
 	bool **used; /* [n][k] candidates in focus */
-	const double **value;
 	uint32_t *pick;
 	struct ap_dual *out;
 };
+
+bool ap_focus_near(const struct ap_dual *dual)
+{
+	return dual->cost - dual->bound <= NEAR_BOUND * fabs(dual->bound);
+}
 
 static void use_pick(struct focus *f, const uint32_t *pick)
 {
@@ -32,10 +35,11 @@ static void use_pick(struct focus *f, const uint32_t *pick)
 }
 
 /* What picks within the threshold choose; all that is known of them where they are too many. */
-static void use_near(struct focus *f, double least)
+static void use_near(struct focus *f)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
-	const struct ap_support *s = ap_support_make(f->ctx, f->e, f->value, least,
+	double least = f->job->g->least;
+	const struct ap_support *s = ap_support_make(f->ctx, f->e, f->job->g->value, least,
 		least + NEAR * fabs(least), MAX_TUPLES);
 
 	for (uint32_t i = 0; s && i < f->e->nstep; i++)
@@ -59,27 +63,22 @@ static struct ap_domain *domain(struct focus *f)
 
 static bool affordable(const struct focus *f, uint64_t work)
 {
-	return f->left->work == 0 || f->out->work + work <= f->left->work;
+	return f->job->left->work == 0 || f->out->work + work <= f->job->left->work;
 }
 
-/* The whole at a price: f->value, and a pick that is least there. */
-static bool evaluate(struct focus *f, const struct ap_problem *q, double *least)
+/* What is left of the budget, 0: no limit. */
+static uint64_t work_left(const struct focus *f)
 {
-	if (!affordable(f, f->e->work))
-		return false;
-	f->out->work += f->e->work;
-	if (!ap_elim_eval(f->ctx, f->e, q, f->value, least))
-		return false;
-	ap_elim_pick(f->ctx, f->e, f->value, f->pick);
-	use_pick(f, f->pick);
-	return true;
+	uint64_t all = f->job->left->work;
+
+	return all == 0 ? 0 : all > f->out->work ? all - f->out->work : 1;
 }
 
-static void offer(struct focus *f, const uint32_t *pick)
+static void take(struct focus *f, const uint32_t *pick)
 {
 	double cost = ap_problem_cost(f->p, pick);
 
-	if (ap_problem_memory(f->p, pick) > f->p->memory_limit || !(cost < f->out->cost))
+	if (!(cost < f->out->cost))
 		return;
 	memcpy(f->out->pick, pick, f->p->n * sizeof *pick);
 	f->out->cost = cost;
@@ -88,131 +87,89 @@ static void offer(struct focus *f, const uint32_t *pick)
 /* The least memory of all picks. */
 static bool least_memory(struct focus *f)
 {
-	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
-	struct ap_problem q = ap_memory_problem(f->ctx, f->p);
-	double least;
-	bool done = evaluate(f, &q, &least);
-
-	ap_arena_release(f->ctx->scratch, mark);
-	if (!done)
+	if (!affordable(f, f->e->work) || !ap_pricing_memory(f->ctx, f->job->g))
 		return false;
-	f->out->least_memory = (int64_t)least;
+	f->out->work += f->e->work;
+	ap_elim_pick(f->ctx, f->e, f->job->g->value, f->pick);
+	use_pick(f, f->pick);
+	f->out->least_memory = (int64_t)f->job->g->least;
 	f->out->infeasible = f->out->least_memory > f->p->memory_limit;
-	offer(f, f->pick);
 	return true;
 }
 
 /* The whole at the price: a bound, and more candidates. */
 static bool widen(struct focus *f, double price)
 {
-	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
-	struct ap_priced at;
-	double least, bound;
-	bool done;
+	struct ap_pricing *g = f->job->g;
+	double bound;
 
-	ap_priced_make(f->ctx, f->e, f->p, price, &at);
-	done = evaluate(f, &at.p, &least);
-	if (done) {
-		use_near(f, least);
-		bound = ap_priced_bound(f->p, &at, least);
-		if (bound > f->out->bound) {
-			f->out->bound = bound;
-			f->out->price = price;
-		}
-		offer(f, f->pick);
+	if (!affordable(f, f->e->work) || !ap_pricing_at(f->ctx, g, price))
+		return false;
+	f->out->work += f->e->work;
+	ap_elim_pick(f->ctx, f->e, g->value, f->pick);
+	use_pick(f, f->pick);
+	use_near(f);
+	bound = ap_pricing_bound(g);
+	if (bound > f->out->bound) {
+		f->out->bound = bound;
+		f->out->price = price;
 	}
-	ap_arena_release(f->ctx->scratch, mark);
-	return done;
+	return true;
 }
 
 /* The few candidates as a problem, planned; NULL where nothing is left to choose. */
 static const struct ap_elim *plan_few(struct focus *f, const struct ap_compact *few)
 {
-	struct ap_elim_options options = {.table_bytes = f->left->table_bytes
-			? f->left->table_bytes : (size_t)1 << 30,
-		.by_memory = true};
+	size_t table_bytes = f->job->left->table_bytes;
+	struct ap_elim_options options = {.by_memory = true, .no_share = f->job->left->no_fold,
+		.table_bytes = table_bytes ? table_bytes : (size_t)1 << 30};
 	const struct ap_elim *e = few->p.n ? ap_elim_plan(f->ctx, &few->p, &options) : NULL;
 
 	return e && !e->split && affordable(f, e->work) ? e : NULL;
 }
 
-/* The few candidates, planned and evaluated without the limit. */
-struct few {
-	const struct ap_compact *compact;
-	const struct ap_elim *e;
-	double least;
-	uint32_t *pick; /* that attains it */
-	struct ap_budget left;
-};
-
-static bool open_few(struct focus *f, struct few *few)
-{
-	const double **value;
-
-	few->compact = ap_compact_make(f->ctx, f->p, domain(f));
-	few->e = plan_few(f, few->compact);
-	if (!few->e)
-		return false;
-	value = AP_NEW_N(f->ctx->scratch, const double *, few->e->ntable);
-	few->pick = AP_NEW_N(f->ctx->scratch, uint32_t, few->compact->p.n);
-	f->out->work += few->e->work;
-	if (!ap_elim_eval(f->ctx, few->e, &few->compact->p, value, &few->least))
-		return false;
-	ap_elim_pick(f->ctx, few->e, value, few->pick);
-	few->left = (struct ap_budget){.work = f->left->work, .table_bytes = f->left->table_bytes};
-	if (few->left.work)
-		few->left.work = few->left.work > f->out->work ? few->left.work - f->out->work : 1;
-	return true;
-}
-
-static void offer_few(struct focus *f, const struct few *few, const uint32_t *pick)
-{
-	uint32_t *whole = AP_NEW_N(f->ctx->scratch, uint32_t, f->p->n);
-
-	ap_compact_expand(few->compact, f->p, pick, whole);
-	offer(f, whole);
-}
-
 /* The best price among the few, and the bound that it gives there. */
 static bool price_few(struct focus *f, double *price, double *bound)
 {
-	struct few few;
+	const struct ap_compact *few = ap_compact_make(f->ctx, f->p, domain(f));
+	const struct ap_elim *e = plan_few(f, few);
+	struct ap_pricing g;
 	struct ap_dual dual;
+	uint32_t *pick;
+	double least;
 
-	if (!open_few(f, &few))
+	if (!e)
 		return false;
-	ap_dual_solve(f->ctx, few.e, &few.compact->p, few.least, few.pick, few.left.work, &dual);
+	ap_pricing_open(f->ctx, e, &few->p, ap_elim_room(f->ctx, e), &g);
+	pick = AP_NEW_N(f->ctx->scratch, uint32_t, few->p.n);
+	f->out->work += e->work;
+	if (!ap_elim_eval(f->ctx, e, &few->p, g.value, &least))
+		return false;
+	ap_elim_pick(f->ctx, e, g.value, pick);
+	ap_dual_solve(f->ctx, &g, least, pick, work_left(f), &dual);
 	f->out->work += dual.work;
-	if (dual.pick)
-		offer_few(f, &few, dual.pick);
 	*price = dual.price;
-	*bound = dual.bound + few.compact->cost;
+	*bound = dual.bound + few->cost;
 	return !dual.stopped && !dual.infeasible;
 }
 
-/* The optimum among the few: no proof, but as a rule the optimum of all or near it. */
+/* The best among the few: no proof, but as a rule the optimum of all or near it. */
 static void search_few(struct focus *f)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
-	struct few few;
+	uint64_t most = work_left(f);
 
-	if (open_few(f, &few)) {
-		struct ap_limited found = {.work = 0};
-
-		if (few.left.work > f->e->work)
-			few.left.work = f->e->work;
-		ap_limit_solve(f->ctx, &few.compact->p, few.e, &few.left, few.least, few.pick, &found);
-		f->out->work += found.work;
-		if (found.pick)
-			offer_few(f, &few, found.pick);
-	}
+	if (most == 0 || most > f->e->work)
+		most = f->e->work;
+	if (f->job->best_of(f->ctx, f->job->user, domain(f), most, f->pick, &f->out->work))
+		take(f, f->pick);
 	ap_arena_release(f->ctx->scratch, mark);
 }
 
 /* Ends early where work or time runs out: the best price so far still bounds. */
 static void focus(struct focus *f)
 {
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS && !ap_focus_near(f->out); i++) {
 		struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 		double price, bound;
 		bool done = price_few(f, &price, &bound);
@@ -220,30 +177,35 @@ static void focus(struct focus *f)
 		ap_arena_release(f->ctx->scratch, mark);
 		if (!done || !widen(f, price))
 			break;
+		search_few(f);
 		if (bound - f->out->bound <= CLOSE * fabs(bound))
 			break;
 	}
-	search_few(f);
 }
 
-void ap_focus_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
-	double least, const uint32_t *pick, const struct ap_budget *left, struct ap_dual *out)
+/* What is known from the start. */
+static void begin(struct focus *f)
 {
-	struct focus f = {.ctx = ctx, .e = e, .p = p, .left = left, .out = out};
-
-	*out = (struct ap_dual){.bound = least, .cost = INFINITY};
-	out->pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
-	f.used = AP_NEW_N(ctx->scratch, bool *, p->n);
-	for (uint32_t i = 0; i < p->n; i++)
-		f.used[i] = AP_NEW_N(ctx->scratch, bool, p->node[i].k);
-	f.value = AP_NEW_N(ctx->scratch, const double *, e->ntable);
-	f.pick = AP_NEW_N(ctx->scratch, uint32_t, p->n);
-	use_pick(&f, pick);
-	for (int i = 0; i < 2 && left->start[i]; i++) {
-		use_pick(&f, left->start[i]);
-		offer(&f, left->start[i]);
+	use_pick(f, f->job->pick);
+	for (int i = 0; i < 2 && f->job->left->start[i]; i++) {
+		use_pick(f, f->job->left->start[i]);
+		if (ap_problem_memory(f->p, f->job->left->start[i]) <= f->p->memory_limit)
+			take(f, f->job->left->start[i]);
 	}
-	if (!least_memory(&f))
+}
+
+void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct ap_dual *out)
+{
+	struct focus f = {.ctx = ctx, .job = job, .p = job->g->p, .e = job->g->e, .out = out};
+
+	*out = (struct ap_dual){.bound = job->least, .cost = INFINITY, .least_memory = AP_NO_LIMIT};
+	out->pick = AP_NEW_N(ctx->scratch, uint32_t, f.p->n);
+	f.used = AP_NEW_N(ctx->scratch, bool *, f.p->n);
+	for (uint32_t i = 0; i < f.p->n; i++)
+		f.used[i] = AP_NEW_N(ctx->scratch, bool, f.p->node[i].k);
+	f.pick = AP_NEW_N(ctx->scratch, uint32_t, f.p->n);
+	begin(&f);
+	if (!(out->cost < INFINITY) && !least_memory(&f))
 		out->stopped = true;
 	else if (!out->infeasible)
 		focus(&f);

@@ -2,18 +2,32 @@
 /*
  * The best price of a large problem, found on few of its candidates. The dual is solved on the
  * candidates that some picks use; the whole problem is evaluated at the price found, which gives a
- * bound, and the candidates of its picks near the least join, until they no longer lower it. A
- * handful of evaluations of the whole do what takes ten or twenty without.
+ * bound, and the candidates of its picks near the least join, until they no longer lower it or the best
+ * pick of the few is near the bound. A handful of evaluations of the whole do what takes ten or twenty
+ * without.
  */
 #ifndef AP_SEARCH_FOCUS_H
 #define AP_SEARCH_FOCUS_H
 
 #include "search/dual.h"
-#include "search/engine.h"
+#include "search/narrow.h"
 
-/* As ap_dual_solve(), with the better pick that an exact search among the few candidates finds.
- * e is not split. */
-void ap_focus_solve(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
-	double least, const uint32_t *pick, const struct ap_budget *left, struct ap_dual *out);
+#define AP_LARGE_WORK (UINT64_C(1) << 26) /* of an evaluation that is worth saving */
+
+struct ap_focus_job {
+	struct ap_pricing *g; /* not split */
+	const struct ap_budget *left; /* start: picks that fit are taken for acceptable */
+	double least; /* of picks without the limit */
+	const uint32_t *pick; /* attains it */
+	ap_few_fn *best_of;
+	void *user;
+};
+
+/* As ap_dual_solve(), with the better pick that best_of finds; least_memory is AP_NO_LIMIT where it was
+ * not asked for, because a pick that fits was given. */
+void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct ap_dual *out);
+
+/* Is the pick found so near the bound that dropping what is dearer pays? */
+bool ap_focus_near(const struct ap_dual *dual);
 
 #endif

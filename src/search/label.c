@@ -135,14 +135,13 @@ static struct ap_lrange tuple_labels(struct run *r, uint32_t step, uint32_t t)
 	const struct ap_sstep *s = &r->job->support->step[step];
 	const struct ap_stuple *tuple = &s->tuple.v[t];
 	struct ap_label own = own_label(r, step);
-	double least = tuple->through - s->group.v[tuple->group].through +
-		least_below(r, step, tuple->group);
+	double least = least_below(r, step, tuple->group);
 	for (size_t i = 0; i < r->child.n; i++)
 		least -= least_below(r, r->child.v[i], implied(r, r->child.v[i], t));
 	own.excess = own.cost + r->job->priced->price * (double)own.memory - least;
 	AP_PUSH(r->ctx->scratch, r->f.pool, own);
 	struct ap_lrange labels = {(uint32_t)r->f.pool.n - 1, 1};
-	double slack = r->job->threshold - tuple->through + r->margin;
+	double slack = r->job->threshold - s->group.v[tuple->group].through + r->margin;
 	for (size_t i = r->child.n; i-- > 0 && labels.count;) {
 		uint32_t c = r->child.v[i];
 		labels = join(r, step, c, labels, r->of[c][implied(r, c, t)], slack);

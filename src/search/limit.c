@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "search/compact.h"
 #include "search/dual.h"
+#include "search/elim_adjoint.h"
 #include "search/focus.h"
 #include "search/label.h"
 #include "search/support.h"
@@ -14,11 +16,13 @@
 #define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
 #define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */
 
-#define MAX_TIE_WORK (UINT64_C(1) << 26) /* of finding the smallest optimum once one is known */
-
-#define FOCUS_WORK (UINT64_C(1) << 26) /* of an evaluation that is worth saving */
+#define MAX_TIE_WORK (UINT64_C(1) << 18) /* of finding the smallest optimum once one is known */
 
 enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of the labels */
+
+#define WORTH 0x1p-6 /* of the bound: how near the best pick of a large problem must be to drop others */
+
+enum { DROP_PART = 8 }; /* of the candidates that must go */
 
 enum { LABELS_NEED = 4 }; /* evaluations that must be left to try labels of a large problem */
 
@@ -29,9 +33,7 @@ struct limited {
 	const struct ap_problem *p;
 	const struct ap_elim *e;
 	const struct ap_budget *budget;
-	struct ap_priced priced;
-	const double **value;
-	double least; /* of priced.p */
+	struct ap_pricing g;
 	struct ap_limited *out;
 	double cost; /* of out->pick, INFINITY: none */
 };
@@ -53,28 +55,20 @@ static bool work_left(const struct limited *l, uint64_t *left)
 	return true;
 }
 
-/* The priced total that a pick of at most `target` that fits can have, rounded up. */
-static double threshold_of(const struct limited *l, double target)
-{
-	double rent = l->priced.price * (double)l->p->memory_limit;
-	double sum = target + rent;
-	return sum + l->priced.quantum + 0x1p-51 * (fabs(rent) + fabs(sum));
-}
-
 /* Looks for the cheapest pick of at most target; ties: for the lexicographically smallest one. */
 static enum ap_label_end look(struct limited *l, double target, bool ties, uint32_t *pick)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_label_job job = {
-		.e = l->e, .p = l->p, .priced = &l->priced,
-		.value = l->value, .least = l->least,
-		.threshold = threshold_of(l, target), .ties = ties,
+		.e = l->e, .p = l->p, .priced = &l->g.at,
+		.value = l->g.value, .least = l->g.least,
+		.threshold = ap_pricing_threshold(&l->g, target), .ties = ties,
 		.max_labels = table_bytes(l->budget) / BYTES_PER_LABEL,
 	};
 	enum ap_label_end end = AP_LABEL_LIMIT;
 	if (job.max_labels > UINT32_MAX / 2)
 		job.max_labels = UINT32_MAX / 2;
-	if (job.threshold < l->least) { /* rounding aside, the target is below the bound */
+	if (job.threshold < l->g.least) { /* rounding aside, the target is below the bound */
 		ap_arena_release(l->ctx->scratch, mark);
 		return AP_LABEL_NONE;
 	}
@@ -83,7 +77,7 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 			job.max_work = job.max_work / LABEL_WORK + 1;
 		if (ties && (job.max_work == 0 || job.max_work > MAX_TIE_WORK))
 			job.max_work = MAX_TIE_WORK;
-		job.support = ap_support_make(l->ctx, l->e, l->value, l->least, job.threshold,
+		job.support = ap_support_make(l->ctx, l->e, l->g.value, l->g.least, job.threshold,
 			table_bytes(l->budget) / BYTES_PER_TUPLE);
 		if (job.support) {
 			end = ap_label_solve(l->ctx, &job, pick);
@@ -98,7 +92,7 @@ static void take(struct limited *l, const uint32_t *pick)
 {
 	if (!l->out->pick)
 		l->out->pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
-	memcpy(l->out->pick, pick, l->p->n * sizeof *pick);
+	memmove(l->out->pick, pick, l->p->n * sizeof *pick);
 	l->cost = ap_problem_cost(l->p, pick);
 }
 
@@ -145,54 +139,154 @@ static void raise_target(struct limited *l, uint32_t *pick)
 static bool price_tables(struct limited *l, double price)
 {
 	uint64_t left;
+	if (l->g.at.price == price)
+		return true;
 	if (!work_left(l, &left) || (left && left < l->e->work))
 		return false;
-	ap_priced_make(l->ctx, l->e, l->p, price, &l->priced);
-	l->value = AP_NEW_N(l->ctx->scratch, const double *, l->e->ntable);
 	l->out->work += l->e->work;
-	return ap_elim_eval(l->ctx, l->e, &l->priced.p, l->value, &l->least);
+	return ap_pricing_at(l->ctx, &l->g, price);
 }
 
-static void search_labels(struct limited *l, double price)
+static void search_labels(struct limited *l)
 {
 	uint32_t *pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
-	if (!price_tables(l, price))
-		return;
+	uint64_t left;
+	if (l->e->work >= AP_LARGE_WORK && work_left(l, &left) && left && left / LABELS_NEED < l->e->work)
+		return; /* labels of so large a problem would not end */
 	if (l->out->bound >= l->cost)
 		settle_ties(l, pick);
 	else
 		raise_target(l, pick);
 }
 
-void ap_limit_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_elim *e,
-	const struct ap_budget *budget, double least, const uint32_t *pick,
-	struct ap_limited *out)
+/* ---- dropping candidates ---- */
+
+struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g, double cost,
+	uint64_t *work)
 {
-	struct limited l = {.ctx = ctx, .p = p, .e = e, .budget = budget, .out = out,
+	const struct ap_problem *p = g->p;
+	struct ap_domain *d = AP_NEW_N(ctx->scratch, struct ap_domain, p->n);
+	double **least_with = AP_NEW_N(ctx->scratch, double *, g->e->ntable);
+	struct ap_mark mark;
+	for (uint32_t i = 0; i < p->n; i++)
+		d[i].c = AP_NEW_N(ctx->scratch, uint32_t, p->node[i].k);
+	mark = ap_arena_mark(ctx->scratch);
+	if (!ap_elim_least_with(ctx, g->e, g->value, g->least, ap_pricing_threshold(g, cost), least_with,
+		work))
+		return NULL;
+	for (uint32_t i = 0; i < p->n; i++)
+		for (uint32_t c = 0; c < p->node[i].k; c++)
+			if (least_with[g->e->own[i]][c] < INFINITY)
+				d[i].c[d[i].n++] = c;
+	ap_arena_release(ctx->scratch, mark);
+	return d;
+}
+
+bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound)
+{
+	return cost < INFINITY &&
+		(g->e->work < AP_LARGE_WORK || cost - bound <= WORTH * fabs(bound));
+}
+
+/* Are so many candidates gone that what is left should be solved anew? */
+static bool much_smaller(const struct ap_problem *p, const struct ap_domain *d)
+{
+	uint64_t before = 0, left = 0;
+	for (uint32_t i = 0; i < p->n; i++) {
+		before += p->node[i].k - 1;
+		left += d[i].n - 1;
+	}
+	return before - left > before / DROP_PART;
+}
+
+static const struct ap_engine *dynamic_programming(void)
+{
+	return ap_engine_find("dynamic_programming");
+}
+
+/* Drops candidates and solves what is left; false where too few of them go. */
+static bool search_rest(struct limited *l)
+{
+	struct ap_budget budget = *l->budget;
+	struct ap_domain *d;
+	struct ap_choice c;
+	if (!ap_limit_worth(&l->g, l->cost, l->out->bound) || !work_left(l, &budget.work))
+		return false;
+	d = ap_limit_narrow(l->ctx, &l->g, l->cost, &l->out->work);
+	if (!d || !much_smaller(l->p, d) || !work_left(l, &budget.work))
+		return false;
+	budget.start[0] = l->out->pick;
+	budget.start[1] = NULL;
+	ap_engine_solve_within(l->ctx, dynamic_programming(), l->p, d, &budget, &c);
+	l->out->work += c.work;
+	if (c.pick && (c.cost < l->cost || (c.cost == l->cost && c.outcome == AP_OUT_OPTIMAL)))
+		take(l, c.pick);
+	l->out->bound = fmax(l->out->bound, fmin(c.lower_bound, l->cost));
+	return true;
+}
+
+/* ---- the whole ---- */
+
+static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
+	uint32_t *pick, uint64_t *work)
+{
+	const struct limited *l = user;
+	struct ap_budget budget = *l->budget;
+	struct ap_choice c;
+	budget.work = max_work;
+	budget.gap = 0;
+	budget.start[0] = budget.start[1] = NULL;
+	ap_engine_solve_within(ctx, dynamic_programming(), l->p, few, &budget, &c);
+	*work += c.work;
+	if (c.pick)
+		memcpy(pick, c.pick, l->p->n * sizeof *pick);
+	return c.pick;
+}
+
+static void search_price(struct limited *l, const struct ap_limit_job *job, uint64_t left,
+	struct ap_dual *out)
+{
+	struct ap_budget budget = *l->budget;
+	struct ap_focus_job focus = {.g = &l->g, .left = &budget, .least = job->least, .pick = job->pick,
+		.best_of = best_of_few, .user = l};
+	budget.work = left;
+	if (l->e->work >= AP_LARGE_WORK && !l->e->split)
+		ap_focus_solve(l->ctx, &focus, out);
+	else
+		ap_dual_solve(l->ctx, &l->g, job->least, job->pick, left, out);
+	l->out->work += out->work;
+	l->out->bound = out->bound;
+	if (out->pick)
+		take(l, out->pick);
+}
+
+static void take_start(struct limited *l)
+{
+	for (int i = 0; i < 2 && l->budget->start[i]; i++)
+		if (ap_problem_memory(l->p, l->budget->start[i]) <= l->p->memory_limit &&
+			ap_problem_cost(l->p, l->budget->start[i]) < l->cost)
+			take(l, l->budget->start[i]);
+}
+
+void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct ap_limited *out)
+{
+	struct limited l = {.ctx = ctx, .p = job->p, .e = job->e, .budget = job->budget, .out = out,
 		.cost = INFINITY};
 	struct ap_dual dual;
 	uint64_t left;
-	*out = (struct ap_limited){.bound = least, .least_memory = AP_NO_LIMIT, .work = out->work};
+	*out = (struct ap_limited){.bound = job->least, .least_memory = AP_NO_LIMIT, .work = out->work};
 	if (!work_left(&l, &left))
 		return;
-	if (e->work >= FOCUS_WORK && !e->split)
-		ap_focus_solve(ctx, e, p, least, pick,
-			&(struct ap_budget){.work = left, .table_bytes = budget->table_bytes,
-				.start = {budget->start[0], budget->start[1]}}, &dual);
-	else
-		ap_dual_solve(ctx, e, p, least, pick, left, &dual);
-	out->work += dual.work;
-	out->bound = dual.bound;
+	ap_pricing_open(ctx, job->e, job->p, job->room, &l.g);
+	search_price(&l, job, left, &dual);
 	if (dual.infeasible) {
 		out->infeasible = true;
-		out->least_memory = e->split ? AP_NO_LIMIT : dual.least_memory;
+		out->least_memory = job->e->split ? AP_NO_LIMIT : dual.least_memory;
 		return;
 	}
-	if (dual.pick)
-		take(&l, dual.pick);
-	if (dual.stopped || e->split || (budget->gap > 0 && close_enough(&l)))
+	take_start(&l);
+	if (dual.stopped || job->e->split || (l.budget->gap > 0 && close_enough(&l)))
 		return;
-	if (e->work >= FOCUS_WORK && work_left(&l, &left) && left && left / LABELS_NEED < e->work)
-		return; /* labels of so large a problem would not end */
-	search_labels(&l, dual.price);
+	if (price_tables(&l, dual.price) && !search_rest(&l))
+		search_labels(&l);
 }

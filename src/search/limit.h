@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The optimum under a memory limit: the best price gives a bound, and labels within a support look
- * for a pick below a target that rises from the bound until there is one. That one is the optimum,
- * for the support of a target holds every pick that fits and costs no more.
+ * The optimum under a memory limit. The best price gives a bound; candidates of which no pick is as
+ * cheap as the best one known are dropped, and what is left is solved anew, until nothing drops any
+ * more. Then labels within a support look for a pick below a target that rises from the bound until
+ * there is one. That one is the optimum, for the support of a target holds every pick that fits and
+ * costs no more.
  */
 #ifndef AP_SEARCH_LIMIT_H
 #define AP_SEARCH_LIMIT_H
 
-#include "search/elim.h"
+#include "search/compact.h"
 #include "search/engine.h"
+#include "search/pricing.h"
+
+struct ap_limit_job {
+	const struct ap_problem *p; /* with a limit, every k >= 2 */
+	const struct ap_elim *e; /* its plan */
+	const struct ap_budget *budget; /* start: picks of p */
+	const double **room; /* of e */
+	double least; /* of the picks of p without the limit */
+	const uint32_t *pick; /* attains it (unless e is split) and does not fit */
+};
 
 struct ap_limited {
 	bool infeasible;
@@ -18,10 +30,16 @@ struct ap_limited {
 	uint64_t work; /* counted up */
 };
 
-/* p: with a limit, every k >= 2, planned in e. least: of its picks without the limit; pick: one
- * that attains it (unless e is split) and does not fit. budget->start are picks of p. */
-void ap_limit_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_elim *e,
-	const struct ap_budget *budget, double least, const uint32_t *pick,
-	struct ap_limited *out);
+void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct ap_limited *out);
+
+/* Is it worth the time to drop what is dearer than a pick of this cost? */
+bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound);
+
+/*
+ * The candidates of the nodes of g->p that a pick of at most `cost` that fits can choose, as the latest
+ * price tells; in scratch. The same for equal nodes. NULL when told to stop. *work is counted up.
+ */
+struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g, double cost,
+	uint64_t *work);
 
 #endif

@@ -2,6 +2,11 @@
 #include "search/minplus.h"
 
 #include <math.h>
+#include <stdint.h>
+
+#include "base/par.h"
+
+#define PART (UINT64_C(1) << 22) /* steps of what a thread takes at a time, and between two polls */
 
 /*
  * Four values of x at a time for all rows: four rows of b stay in the first cache, and each element
@@ -82,4 +87,31 @@ void ap_minplus(const struct ap_minplus *m)
 		for (size_t r = 0; r < m->rows; r++)
 			add_one(m->cols, m->out + r * m->out_row, b, a[r * m->a_row]);
 	}
+}
+
+struct parts { /* of a product, by rows */
+	struct ap_ctx *ctx;
+	const struct ap_minplus *whole;
+	size_t rows; /* of each but the last */
+};
+
+static void make_part(void *user, size_t i, int worker)
+{
+	const struct parts *parts = user;
+	struct ap_minplus m = *parts->whole;
+	size_t first = i * parts->rows;
+	(void)worker;
+	if (ap_ctx_stopped(parts->ctx))
+		return;
+	m.a += first * m.a_row;
+	m.out += first * m.out_row;
+	m.rows = m.rows - first < parts->rows ? m.rows - first : parts->rows;
+	ap_minplus(&m);
+}
+
+void ap_minplus_parts(struct ap_ctx *ctx, const struct ap_minplus *m)
+{
+	struct parts parts = {ctx, m, PART / (m->k * m->cols) + 1};
+	size_t n = (m->rows + parts.rows - 1) / parts.rows;
+	ap_par_for(n > 1 ? ctx->jobs : 1, n, make_part, &parts);
 }

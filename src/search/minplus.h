@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "base/ctx.h"
+
 /* out[r][c] = min over x in [0, k) of a[r][x] + b[x][c], for r in [0, rows), c in [0, cols).
  * Columns of b and out are contiguous; the other strides are in elements. k >= 1.
  * O(rows * k * cols), about two steps a cycle with SSE2. */
@@ -19,6 +21,9 @@ struct ap_minplus {
 };
 
 void ap_minplus(const struct ap_minplus *m);
+
+/* The same on ctx->jobs threads where it is large; incomplete when told to stop. */
+void ap_minplus_parts(struct ap_ctx *ctx, const struct ap_minplus *m);
 
 /* out[c] = min over x in [0, k) of a[x] + b[c][x], for c in [0, cols): one row, b the other way round.
  * The elements of a and of the rows of b are contiguous. k >= 1. */

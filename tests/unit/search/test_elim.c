@@ -37,6 +37,26 @@ START_TEST(min_plus_is_what_it_says)
 }
 END_TEST
 
+START_TEST(a_large_product_is_made_in_parts)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	uint64_t seed = random_seed();
+	size_t rows = 300, k = 150, cols = 200;
+	double *whole = AP_NEW_N(ctx.arena, double, rows * cols);
+	double *parts = AP_NEW_N(ctx.arena, double, rows * cols);
+	struct ap_minplus m = {.rows = rows, .k = k, .cols = cols,
+		.a = random_costs(&ctx, &seed, rows * k, 1000000), .a_row = k, .a_x = 1,
+		.b = random_costs(&ctx, &seed, k * cols, 1000000), .b_x = cols,
+		.out = whole, .out_row = cols};
+	ctx.jobs = 3;
+	ap_minplus(&m);
+	m.out = parts;
+	ap_minplus_parts(&ctx, &m);
+	ck_assert_mem_eq(whole, parts, rows * cols * sizeof *whole);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 static struct table *chain(struct ap_ctx *ctx, uint32_t n, uint32_t k)
 {
 	struct table *t = table_create(ctx);
@@ -86,6 +106,27 @@ START_TEST(equal_layers_are_eliminated_once)
 	ck_assert_uint_eq(single->nreduction, 1000);
 	ck_assert_uint_eq(single->work, 999 * 16 * 16 + 16 + 999 * 16); /* from the ends, sums */
 	ck_assert_uint_lt(shared->work, single->work / 2);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+START_TEST(matrices_of_equal_content_are_one)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_elim_options options = {.table_bytes = 1 << 30};
+	struct table *one = chain(&ctx, 1000, 16), *two = chain(&ctx, 1000, 16);
+	double *cost = ap_arena_memdup(ctx.arena, two->matrix[0].cost, 256 * sizeof(double));
+	int64_t *memory = AP_NEW_N(ctx.arena, int64_t, 256);
+	ap_id copy = table_matrix(two, 16, 16, cost, memory);
+	uint64_t work = ap_elim_plan(&ctx, &one->p, &options)->work;
+	for (uint32_t i = 0; i < two->p.nedge; i += 1 + i % 4)
+		two->edge[i].matrix = copy;
+	ck_assert_uint_eq(ap_elim_plan(&ctx, &two->p, &options)->work, work);
+	options.by_memory = true; /* one has no memory */
+	ck_assert_uint_gt(ap_elim_plan(&ctx, &two->p, &options)->work, work);
+	options.by_memory = false;
+	cost[77]++; /* which no sample looks at */
+	ck_assert_uint_gt(ap_elim_plan(&ctx, &two->p, &options)->work, work);
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -245,7 +286,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {min_plus_is_what_it_says, equal_layers_are_eliminated_once,
+	const TTest *const tests[] = {min_plus_is_what_it_says, a_large_product_is_made_in_parts,
+		matrices_of_equal_content_are_one, equal_layers_are_eliminated_once,
 		a_long_chain, a_star_of_a_thousand, pruning_keeps_the_smallest_of_equals,
 		pruning_minds_memory_under_a_limit, a_settled_node_becomes_cost_of_its_neighbour,
 		polishing_repairs_and_improves, equal_layers_under_a_limit};
