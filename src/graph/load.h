@@ -97,8 +97,8 @@ void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tenso
 /* read_op.c: one operator. */
 void ap_load_read_op(struct ap_load *l, const struct ap_jv *v);
 
-/* read_attr.c: attributes of an operator. */
-struct ap_attrs ap_load_read_attrs(struct ap_load *l, const struct ap_jv *obj, const char *oper);
+/* read_attr.c: attributes of an operator, whose name and type are there. */
+void ap_load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct ap_node *op);
 
 /* order.c: topological order into l->order, or the shortest cycle that is found. */
 void ap_check_edge_cycle(struct ap_load *l);

@@ -149,7 +149,7 @@ static void read_lists(struct ap_load *l, const struct ap_jv *v, struct ap_raw_n
 	if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "attrs", &attrs)))
 		n->sound = false;
 	if (attrs)
-		n->n.attrs = ap_load_read_attrs(l, attrs, n->n.name);
+		ap_load_read_attrs(l, attrs, &n->n);
 }
 
 void ap_load_read_op(struct ap_load *l, const struct ap_jv *v)

@@ -1,31 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rule/rule.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static const struct {
+static const struct declared {
 	const char *name;
 	enum ap_attr_type type;
-} known[] = {
+} declared[] = {
 #define ATTR(name, type) {#name, AP_ATTR_##type},
 #include "rule/attrs.def"
-#undef ATTR
 };
 
-bool ap_attr_known(const char *name, enum ap_attr_type *type)
+static const struct {
+	const char *operators, *name;
+	enum ap_attr_type type;
+} others[] = {
+#define ATTR_OF(operators, name, type) {operators, #name, AP_ATTR_##type},
+#include "rule/attrs.def"
+};
+
+static const struct {
+	const char *operators, *old, *now;
+} aliases[] = {
+#define ATTR_ALIAS(operators, old, now) {operators, #old, #now},
+#include "rule/attrs.def"
+};
+
+static const struct {
+	const char *operators, *name, *harmless, *reason;
+} refused[] = {
+#define ATTR_REFUSED(operators, name, harmless, reason) {operators, #name, harmless, reason},
+#include "rule/attrs.def"
+};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+/* Is op a word of the list? An empty list has all operators. */
+static bool concerns(const char *operators, const char *op)
 {
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		if (strcmp(known[i].name, name) == 0) {
-			*type = known[i].type;
+	size_t n = strlen(op);
+
+	for (const char *p = operators; *p; p += strcspn(p, " "), p += *p == ' ')
+		if (strcspn(p, " ") == n && memcmp(p, op, n) == 0)
 			return true;
-		}
-	}
-	return false;
+	return !*operators;
+}
+
+static const char *current_name(const char *op, const char *name)
+{
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (strcmp(aliases[i].old, name) == 0 && concerns(aliases[i].operators, op))
+			return aliases[i].now;
+	return name;
+}
+
+static int compare(const void *name, const void *row)
+{
+	return strcmp(name, ((const struct declared *)row)->name);
+}
+
+const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *type)
+{
+	const struct declared *d = bsearch(current_name(op, name), declared, COUNT(declared),
+		sizeof *declared, compare);
+
+	if (!d)
+		return NULL;
+	*type = d->type;
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (strcmp(others[i].name, d->name) == 0 && concerns(others[i].operators, op))
+			*type = others[i].type;
+	return d->name;
 }
 
 const char *ap_attr_at(size_t i)
 {
-	return i < sizeof known / sizeof *known ? known[i].name : NULL;
+	return i < COUNT(declared) ? declared[i].name : NULL;
+}
+
+bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias)
+{
+	if (i >= COUNT(aliases))
+		return false;
+	*alias = (struct ap_attr_alias){aliases[i].operators, aliases[i].old, aliases[i].now};
+	return true;
+}
+
+static bool is_harmless(const struct ap_attr *a, const char *value)
+{
+	switch (a->type) {
+	case AP_ATTR_STRING:
+		return strcmp(a->s, value) == 0;
+	case AP_ATTR_FLOAT:
+		return a->f == strtod(value, NULL);
+	case AP_ATTR_INT:
+	case AP_ATTR_BOOL:
+		return a->i == strtoll(value, NULL, 10);
+	default:
+		return false;
+	}
+}
+
+bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why)
+{
+	for (size_t i = 0; i < COUNT(refused); i++) {
+		if (strcmp(refused[i].name, a->name) != 0 || !concerns(refused[i].operators, op) ||
+			is_harmless(a, refused[i].harmless))
+			continue;
+		*why = (struct ap_attr_refusal){refused[i].harmless, refused[i].reason};
+		return true;
+	}
+	return false;
 }
 
 const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name)

@@ -91,7 +91,16 @@ const char *ap_op_unsupported(const char *type);
 /* Type i of those, and why; false past the end. */
 bool ap_op_unsupported_at(size_t i, const char **type, const char **reason);
 
-enum ap_attr_type { AP_ATTR_INT, AP_ATTR_FLOAT, AP_ATTR_BOOL, AP_ATTR_STRING, AP_ATTR_INTS };
+enum ap_attr_type {
+	AP_ATTR_INT,
+	AP_ATTR_FLOAT,
+	AP_ATTR_BOOL,
+	AP_ATTR_STRING,
+	AP_ATTR_INTS, /* or one INT */
+	AP_ATTR_PAIR, /* as declared: INTS, or two lists of as many; as a value: INTS, one behind
+		       * the other */
+	AP_ATTR_ANY /* whatever it is, the value is not kept */
+};
 
 struct ap_attr {
 	const char *name;
@@ -107,11 +116,28 @@ struct ap_attrs {
 	const struct ap_attr *v;
 };
 
-/* Declared attributes (attrs.def): name and type, INTS also accepts one INT. False when unknown. */
-bool ap_attr_known(const char *name, enum ap_attr_type *type);
+/* What attribute `name` of operators of type op ("" where that does not matter) is called now, and
+ * its type; NULL when no such attribute is declared (attrs.def). */
+const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *type);
 
 /* Name of declared attribute i; NULL past the end. */
 const char *ap_attr_at(size_t i);
+
+struct ap_attr_alias {
+	const char *operators; /* types parted by blanks; "" all */
+	const char *old, *now;
+};
+
+/* Alias i of attributes; false past the end. */
+bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias);
+
+struct ap_attr_refusal {
+	const char *allowed; /* the value that changes nothing; "" none */
+	const char *reason; /* what another one does */
+};
+
+/* Does this attribute make an operator compute what no rule says? */
+bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why);
 
 const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name);
 int64_t ap_attr_int(const struct ap_attrs *a, const char *name, int64_t otherwise);

@@ -219,12 +219,52 @@ static bool further(const struct ap_binding *x, const struct ap_binding *y)
 	return x->stage != y->stage ? x->stage > y->stage : x->passed > y->passed;
 }
 
+static const char *value_text(struct ap_ctx *ctx, const struct ap_attr *a)
+{
+	switch (a->type) {
+	case AP_ATTR_STRING:
+		return a->s;
+	case AP_ATTR_FLOAT:
+		return ap_arena_printf(ctx->arena, "%g", a->f);
+	case AP_ATTR_BOOL:
+		return a->i ? "true" : "false";
+	case AP_ATTR_INT:
+		return ap_arena_printf(ctx->arena, "%" PRId64, a->i);
+	default:
+		return "set";
+	}
+}
+
+/* Attributes that would make it another operator. */
+static bool attrs_are_planned(struct ap_ctx *ctx, const struct ap_bind_in *in,
+	struct ap_bind_fault *fault)
+{
+	for (uint32_t i = 0; i < in->attrs->n; i++) {
+		const struct ap_attr *a = &in->attrs->v[i];
+		struct ap_attr_refusal why;
+
+		if (!ap_attr_refused(in->type, a, &why))
+			continue;
+		if (a->type == AP_ATTR_BOOL)
+			why.allowed = "false";
+		*fault = (struct ap_bind_fault){"operator-attr",
+			ap_arena_printf(ctx->arena,
+				"attribute %s is %s: %s, which is not planned with%s%s%s", a->name,
+				value_text(ctx, a), why.reason, *why.allowed ? "; " : "",
+				why.allowed, *why.allowed ? " is allowed" : ""), -1};
+		return false;
+	}
+	return true;
+}
+
 enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
 	struct ap_bind_fault *fault)
 {
 	struct ap_binding best = {.stage = AP_STAGE_WHEN};
 
 	*fault = (struct ap_bind_fault){"operator-known", "the type is unknown", -1};
+	if (!attrs_are_planned(ctx, in, fault))
+		return AP_MEANING;
 	for (const struct ap_op_row *r = NULL; (r = ap_op_next(r, in->type)) != NULL;) {
 		struct ap_binding b = {.ctx = ctx, .row = r, .in = in};
 

@@ -198,6 +198,17 @@ static const struct bad {
 	{"operator-shape.squeeze-length", AP_MEANING, "/operators/0/inputs/0"},
 	{"operator-shape.stack-lengths", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-shape.strided-empty", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-attr.refused-group-size", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-mode", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-manual-split", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-skip-redistribution", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-ring-attention", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-flash-sp", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-ceil-mode", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.refused-max-norm", AP_MEANING, "/operators/0/attrs"},
+	{"attr-type-4", AP_MEANING, "/operators/0/attrs/dims"},
+	{"attr-type-5", AP_MEANING, "/operators/0/attrs/axes"},
+	{"attr-unknown-2", AP_OK, "/operators/0/attrs/dims"},
 };
 
 /* Extra condition of the load that the file is about. */
@@ -355,6 +366,24 @@ static const struct {
 	{"operator-shape-8", "dimension 2 of operand 0 is 8; with its padding it is shorter than the "
 		"window of 9"},
 	{"batch-scale-3", "the batch of 4 cannot be changed to 3"},
+	{"operator-attr.refused-group-size",
+		"attribute group_size is 2: it restricts the statistics to a part of the devices, "
+		"which is not planned with; 0 is allowed"},
+	{"operator-attr.refused-mode",
+		"attribute mode is 0: it asks for another function than the convolution"},
+	{"operator-attr.refused-manual-split",
+		"attribute manual_split is set: it cuts a table in unequal parts, which is not "
+		"planned with ["},
+	{"operator-attr.refused-skip-redistribution",
+		"is true: each device would take from its own part alone, which is not planned "
+		"with; false is allowed"},
+	{"operator-attr.refused-ring-attention", "attribute enable_ring_attention is true"},
+	{"operator-attr.refused-flash-sp", "attribute enable_flash_sp is true"},
+	{"operator-attr.refused-ceil-mode", "attribute ceil_mode is true"},
+	{"operator-attr.refused-max-norm", "attribute max_norm is 1.5: the table"},
+	{"attr-type-4", "attribute multiples is given twice"},
+	{"attr-type-5", "an integer, an array of integers or two of one length"},
+	{"attr-unknown-2", "attribute \"dims\" is unknown"},
 };
 
 START_TEST(messages_say_what_is_wrong)

@@ -209,6 +209,27 @@ START_TEST(batch_is_rescaled_through_reshapes)
 }
 END_TEST
 
+/* Other names of attributes, and two lists as one. */
+START_TEST(attributes_as_written)
+{
+	const struct ap_graph *g = load_ok(HEAD
+		"\"inputs\": [{\"name\": \"x\", \"shape\": [4,6], \"dtype\": \"float16\"}],"
+		"\"operators\": ["
+		OP("a", "Transpose", "[\"x\"]", T("a"), "\"input_perm\": [1,0]") ","
+		OP("b", "ReduceSum", "[\"a\"]", T("b"),
+			"\"axes\": [[1,2],[3,0]], \"means\": [0.5]") "],"
+		"\"outputs\": [\"b\"]}");
+	const struct ap_attr *axes = ap_attr_get(&node_of(g, "b")->attrs, "axes");
+
+	ck_assert_str_eq(shape_of(g, "a"), "[6,4]");
+	ck_assert_int_eq(axes->type, AP_ATTR_INTS);
+	ck_assert_uint_eq(axes->n, 4);
+	ck_assert_int_eq(axes->list[1], 2);
+	ck_assert_int_eq(axes->list[2], 3);
+	ck_assert_int_eq(ap_attr_get(&node_of(g, "b")->attrs, "means")->type, AP_ATTR_ANY);
+}
+END_TEST
+
 /* Lists of operators that grow with the batch: copies, lengths, ends. */
 static const char listed[] = HEAD
 	"\"inputs\": [{\"name\": \"x\", \"shape\": [4,6,10], \"dtype\": \"float16\","
@@ -366,6 +387,7 @@ int main(void)
 	tcase_add_test(t, batch_is_rescaled);
 	tcase_add_test(t, batch_follows_reshapes);
 	tcase_add_test(t, batch_is_rescaled_through_reshapes);
+	tcase_add_test(t, attributes_as_written);
 	tcase_add_test(t, batch_is_rescaled_in_lists);
 	tcase_add_test(t, batch_that_cannot_be_scaled);
 	tcase_add_test(t, results_kept_for_backward_become_tensors);

@@ -22,7 +22,7 @@ static void set(struct made *m, const char *name, int64_t v)
 	struct ap_attr *a = &m->attr[m->attrs.n];
 	enum ap_attr_type type;
 
-	ck_assert(ap_attr_known(name, &type));
+	ck_assert_ptr_nonnull(ap_attr_find("", name, &type));
 	m->list[m->attrs.n][0] = v;
 	*a = (struct ap_attr){.name = name, .type = type, .i = v, .n = 1,
 		.list = m->list[m->attrs.n]};

@@ -87,6 +87,8 @@ static void read_value(const char **p, struct ap_attr *a)
 		a->s = read_word(p, " ");
 	} else if (a->type == AP_ATTR_BOOL) {
 		a->i = strcmp(read_word(p, " "), "true") == 0;
+	} else if (a->type == AP_ATTR_FLOAT) {
+		a->f = strtod(read_word(p, " "), NULL);
 	} else if (a->type == AP_ATTR_INT) {
 		a->i = read_int(p);
 	} else {
@@ -99,15 +101,17 @@ static void read_value(const char **p, struct ap_attr *a)
 	}
 }
 
-static uint32_t read_attrs(const char *p, struct ap_attr *v)
+static uint32_t read_attrs(const char *type, const char *p, struct ap_attr *v)
 {
 	uint32_t n = 0;
 
 	while (*p) {
 		struct ap_attr *a = &v[n++];
+		enum ap_attr_type kind;
 
-		*a = (struct ap_attr){.name = read_word(&p, "=")};
-		ck_assert(ap_attr_known(a->name, &a->type));
+		*a = (struct ap_attr){.name = ap_attr_find(type, read_word(&p, "="), &kind)};
+		ck_assert_ptr_nonnull(a->name);
+		a->type = kind;
 		p++;
 		read_value(&p, a);
 		while (*p == ' ')
@@ -122,7 +126,7 @@ enum ap_status bind_text(const char *type, const char *shapes, const char *attrs
 	struct ap_shape in[16], out[16];
 	uint8_t slot[16], ignored[16];
 	struct ap_attr v[8];
-	struct ap_attrs a = {read_attrs(attrs, v), v};
+	struct ap_attrs a = {read_attrs(type, attrs, v), v};
 	uint16_t nin = read_shapes(shapes, in, slot), nout = read_shapes(declared, out, ignored);
 	struct ap_bind_in want = {type, &a, nin, nout, in, slot, out};
 

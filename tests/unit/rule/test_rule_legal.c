@@ -160,11 +160,41 @@ START_TEST(attributes)
 	ck_assert(ap_attr_bool(&a, "transpose_a", true));
 	ck_assert_str_eq(ap_attr_str(&a, "dst_type", "x"), "int8");
 	ck_assert_str_eq(ap_attr_str(&a, "depth", "x"), "x");
-	ck_assert(ap_attr_known("begin_norm_axis", &type));
+	ck_assert_str_eq(ap_attr_find("LayerNorm", "begin_norm_axis", &type), "begin_norm_axis");
 	ck_assert_int_eq(type, AP_ATTR_INT);
-	ck_assert(!ap_attr_known("Axis", &type));
+	ck_assert_ptr_null(ap_attr_find("", "Axis", &type));
 	for (size_t i = 1; ap_attr_at(i); i++)
 		ck_assert_int_lt(strcmp(ap_attr_at(i - 1), ap_attr_at(i)), 0);
+}
+END_TEST
+
+START_TEST(attributes_of_operators)
+{
+	enum ap_attr_type type;
+
+	ck_assert_str_eq(ap_attr_find("Conv2D", "format", &type), "data_format");
+	ck_assert_str_eq(ap_attr_find("Conv2D", "groups", &type), "group");
+	ck_assert_str_eq(ap_attr_find("Tile", "dims", &type), "multiples");
+	ck_assert_ptr_null(ap_attr_find("Til", "dims", &type));
+	ck_assert_str_eq(ap_attr_find("Conv2D", "mode", &type), "mode");
+	ck_assert_int_eq(type, AP_ATTR_INT);
+	ck_assert_str_eq(ap_attr_find("PadV3", "mode", &type), "mode");
+	ck_assert_int_eq(type, AP_ATTR_STRING);
+	ck_assert_str_eq(ap_attr_find("IOU", "mode", &type), "mode");
+	ck_assert_int_eq(type, AP_ATTR_STRING);
+}
+END_TEST
+
+/* Every alias leads to a declared name, and is one for its operators only. */
+START_TEST(aliases_of_attributes)
+{
+	struct ap_attr_alias a;
+	enum ap_attr_type type;
+
+	for (size_t i = 0; ap_attr_alias_at(i, &a); i++) {
+		ck_assert_str_eq(ap_attr_find("", a.now, &type), a.now);
+		ck_assert_int_eq(ap_attr_find("NoSuch", a.old, &type) != NULL, !*a.operators);
+	}
 }
 END_TEST
 
@@ -186,6 +216,8 @@ int main(void)
 	tcase_add_test(t, names_and_aliases);
 	tcase_add_test(t, what_has_no_strategy);
 	tcase_add_test(t, attributes);
+	tcase_add_test(t, attributes_of_operators);
+	tcase_add_test(t, aliases_of_attributes);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
