@@ -13,6 +13,8 @@
 #include "cli/run.h"
 #include "cost/optimizer.h"
 
+#define TABLES 4 /* that a search holds at once, beside graph and plan, as a rule */
+
 #define FAULT(run, ...) \
 	ap_diag_add((run)->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
 
@@ -263,7 +265,7 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 		.search_mode = ap_choices_search_mode((size_t)o->search_mode),
 		.budget = {
 			.work = o->work_limit ? (uint64_t)o->work_limit : AP_DEFAULT_WORK,
-			.table_bytes = (size_t)o->planner_memory,
+			.table_bytes = (size_t)o->planner_memory / TABLES,
 			.gap = o->gap / 100,
 			.no_fold = !o->fold,
 		},

@@ -46,7 +46,7 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 
 	*run = (struct ap_run){.cli = cli, .opt = o};
 	run->ctx.arena = ap_arena_create(budget, ap_run_out_of_memory, run);
-	run->ctx.scratch = ap_arena_create(budget, ap_run_out_of_memory, run);
+	run->ctx.scratch = ap_arena_create_like(run->ctx.arena);
 	run->ctx.diag = ap_diag_create(run->ctx.arena, o->strict);
 	run->ctx.jobs = o->jobs ? (int)o->jobs : default_jobs();
 	run->ctx.stop = ap_stop_flag();
