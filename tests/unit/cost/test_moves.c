@@ -131,6 +131,28 @@ START_TEST(moves_cost_what_their_steps_cost)
 }
 END_TEST
 
+/* More sizes than any pricer remembers. */
+START_TEST(sizes_are_told_apart)
+{
+	struct ap_layout a = {.rank = 1, .dim = {{8, 1}}}, b = {.rank = 1, .dim = {{1, 0}}};
+	struct ap_flow flow = {.rank = 1, .dtype = AP_FLOAT32, .grad = true, .kept = true};
+	struct ap_pricer *pricer;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+	for (int64_t parts = 1; parts < 20000; parts++) {
+		struct ap_move_cost got, want;
+
+		flow.size[0] = 8 * parts;
+		want = plain(&f, &flow, &a, &b);
+		ap_move_cost_make(pricer, &flow, &a, &b, &got);
+		check_same(&got, &want);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
 /* A tensor with several users, two of them of one kind, one that keeps it and one that does not. */
 #define GRAPH \
 	"{'schema':'autopar-graph/1','name':'shared'," \
@@ -213,6 +235,7 @@ int main(void)
 
 	tcase_add_loop_test(tc, moves_cost_what_their_steps_cost, 0,
 		2 * sizeof machines / sizeof *machines);
+	tcase_add_test(tc, sizes_are_told_apart);
 	tcase_add_loop_test(tc, the_table_has_these_prices, 0, 2);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
