@@ -104,6 +104,9 @@ static void add_attr_text(struct ap_str *text, const struct ap_attr *a)
 	case AP_ATTR_BOOL:
 		ap_str_addf(text, "%" PRId64, a->i);
 		break;
+	case AP_ATTR_PAIR:
+	case AP_ATTR_ANY:
+		break;
 	}
 }
 
