@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
-#include "cost/table_flow.h"
+#include "cost/table_parts.h"
 
 #define PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
 

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
-#include "cost/table_flow.h"
+#include "cost/table_parts.h"
 
 #define SHARE 20000 /* prices that one thread makes at a time: a millisecond or two */
 

@@ -3,7 +3,7 @@
  * Making the table, in parts. Private to this layer.
  *
  *   kind   distinct operator: candidates, layouts of its tensors, costs   (table_kind.c)
- *   bond   distinct edge between two kinds: cost of each pair of layouts   (table_bond.c)
+ *   bond   distinct edge between two kinds: cost of each pair of layouts   (table_bond.c, table_flow.c)
  *   class  distinct (kind, bonds around it): candidates left after pruning (table_prune.c)
  *   then nodes, edges and matrices of the problem                          (table.c)
  */
@@ -102,6 +102,7 @@ uint32_t ap_kind_strategy(const struct ap_making *mk, const struct ap_kind *kd, 
 /* Unfinished when told to stop. */
 void ap_table_kinds(struct ap_making *mk);
 enum ap_status ap_table_bonds(struct ap_making *mk);
+void ap_table_flows(const struct ap_making *mk); /* cost and kept of bonds along which tensors flow */
 void ap_table_classes(struct ap_making *mk);
 
 /* Fills nway and next. */
