@@ -241,7 +241,11 @@ static void write_attr(struct ap_jw *w, const struct ap_attr *a)
 		ap_jw_str(w, a->s);
 		break;
 	case AP_ATTR_INTS:
+	case AP_ATTR_PAIR:
 		ap_jw_ints(w, a->list, a->n);
+		break;
+	case AP_ATTR_ANY:
+		ap_jw_null(w);
 		break;
 	}
 }

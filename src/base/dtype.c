@@ -36,3 +36,8 @@ bool ap_dtype_is_float(enum ap_dtype t)
 {
 	return rows[t].real;
 }
+
+bool ap_dtype_is_complex(enum ap_dtype t)
+{
+	return t == AP_COMPLEX64 || t == AP_COMPLEX128;
+}

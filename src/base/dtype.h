@@ -19,7 +19,9 @@
 	X(FLOAT16, "float16", 2, true) \
 	X(BFLOAT16, "bfloat16", 2, true) \
 	X(FLOAT32, "float32", 4, true) \
-	X(FLOAT64, "float64", 8, true)
+	X(FLOAT64, "float64", 8, true) \
+	X(COMPLEX64, "complex64", 8, true) \
+	X(COMPLEX128, "complex128", 16, true)
 
 enum ap_dtype {
 #define AP_DTYPE_ENUM(id, name, bytes, real) AP_##id,
@@ -33,6 +35,10 @@ enum ap_dtype ap_dtype_find(const char *name);
 
 const char *ap_dtype_name(enum ap_dtype t);
 int ap_dtype_bytes(enum ap_dtype t);
+
+/* Does it carry gradients: is it floating or complex? */
 bool ap_dtype_is_float(enum ap_dtype t);
+
+bool ap_dtype_is_complex(enum ap_dtype t);
 
 #endif

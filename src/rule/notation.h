@@ -9,7 +9,7 @@
 
 #include "rule/rule.h"
 
-#define AP_MAX_RULE_OPERAND 8
+#define AP_MAX_RULE_OPERAND 26
 #define AP_MAX_RULE_RESULT 5
 #define AP_MAX_RULE_AXIS 3
 #define AP_MAX_RULE_EQUATION 2

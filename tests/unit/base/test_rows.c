@@ -34,6 +34,10 @@ START_TEST(element_types)
 	ck_assert_int_eq(ap_dtype_bytes(AP_INT64), 8);
 	ck_assert(ap_dtype_is_float(AP_FLOAT64));
 	ck_assert(!ap_dtype_is_float(AP_INT32));
+	ck_assert_int_eq(ap_dtype_bytes(AP_COMPLEX64), 8);
+	ck_assert_int_eq(ap_dtype_bytes(AP_COMPLEX128), 16);
+	ck_assert(ap_dtype_is_float(AP_COMPLEX64) && ap_dtype_is_complex(AP_COMPLEX64));
+	ck_assert(!ap_dtype_is_complex(AP_FLOAT64));
 	for (int t = 0; t < AP_DTYPE_COUNT; t++)
 		ck_assert_int_eq(ap_dtype_find(ap_dtype_name((enum ap_dtype)t)), t);
 }

@@ -129,7 +129,7 @@ static const struct {
 	{"a;b;c->a", "\";\" stands twice", 3},
 	{"abcdefghi->a", "too many dimensions", 8},
 	{"(abcdefg)->a", "too many factors in one dimension", 7},
-	{"a,a,a,a,a,a,a,a,a->a", "too many operands", 16},
+	{"a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a->a", "too many operands", 52},
 	{"a->a,a,a,a,a,a", "too many results", 13},
 	{"a->a;a;a", "\";\" stands twice", 6},
 	{"h~->h", "a letter must follow", 2},
