@@ -29,7 +29,7 @@ void ap_run_out_of_memory(void *user, size_t wanted)
 
 static int default_jobs(void)
 {
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	long n = ap_run_processors();
 
 	return n < 1 ? 1 : n > 256 ? 256 : (int)n;
 }

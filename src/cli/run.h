@@ -21,6 +21,9 @@ struct ap_run {
 /* Arenas, sink and stop flag as the settings want them. */
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli);
 
+/* Processors that this process may run on; below 1 where that cannot be known. */
+long ap_run_processors(void);
+
 /* Starts a phase, unless it is the one that runs: --verbose prints each with its time and the memory
  * that is held at its end, a terminal shows the one that runs. NULL ends the last. */
 void ap_run_phase(struct ap_run *run, const char *phase);
