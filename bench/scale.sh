@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# scale.sh BUILD [cases|curves|counts]: how time and memory of whole runs grow, on two cores.
+# scale.sh BUILD [cases|curves|counts|phases]: how time and memory of whole runs grow, on two cores.
 #   cases   cases with an aim each: median and least time of five runs, most memory
 #   curves  operators and devices by powers of ten and eight, and the exponents between them
 #   counts  instructions (millions) by phase, which no other load disturbs; needs valgrind
+#   phases  seconds and MiB held by phase, as --verbose tells them; the inner steps of the search
 # Without the second argument: cases and curves. BUILD is a release build with -Dbench=true. Files are
 # written to memory where the system has /dev/shm: a disk's time is not ours.
 set -eu
 
 if [ $# -lt 1 ]; then
-  echo "usage: scale.sh BUILD [cases|curves|counts]" >&2
+  echo "usage: scale.sh BUILD [cases|curves|counts|phases]" >&2
   exit 2
 fi
 build=$(cd "$1" && pwd)
@@ -247,15 +248,54 @@ counts() {
   count "96 layers, different, 8" search "$work/differ96.json" --device-num 8 $machine
 }
 
+# phase TEXT ARGUMENT...: the phases of one run, those of one name together, and its work.
+phase() {
+  echo "$1"
+  shift
+  status=0
+  # shellcheck disable=SC2086 # words
+  $cores "$planner" "$@" -v --max-input 1GB -o "$out/net.ckpt" --plan-out "$out/plan.json" \
+    >/dev/null 2>"$work/messages" || status=$?
+  sed -nE 's/^autopar-plan: (.*): ([0-9.]+) ([mun]?)s, ([0-9.]+) ([KMG]?)i?B held$/\2 \3 \4 \5 \1/p' \
+    "$work/messages" | sed -E 's/^([0-9.]+)  /\1 - /; s/^([0-9.]+ . [0-9.]+)  /\1 - /' | awk '
+    BEGIN { unit["-"] = 1; unit["m"] = 1e-3; unit["u"] = 1e-6; unit["n"] = 1e-9
+      size["-"] = 1 / 1048576; size["K"] = 1 / 1024; size["M"] = 1; size["G"] = 1024 }
+    { s = $1 * unit[$2]; held = $3 * size[$4]; $1 = $2 = $3 = $4 = ""; sub(/^ */, "")
+      if (!($0 in seconds)) name[++n] = $0
+      seconds[$0] += s; all += s
+      if (held > most[$0]) most[$0] = held; if (held > peak) peak = held }
+    END {
+      for (i = 1; i <= n; i++) printf "  %-44s %9.3f s %7d MiB\n", name[i], seconds[name[i]], most[name[i]]
+      printf "  %-44s %9.3f s %7d MiB\n", "all", all, peak }'
+  sed -n 's/^  "work": \([0-9]*\),*$/  work \1/p' "$out/plan.json"
+  [ "$status" -eq 0 ] || echo "  exit $status"
+}
+
+phases() {
+  graph chain10000 chain 10000
+  graph layers1000 transformer 1000
+  graph differ96 transformer 96 different
+  # shellcheck disable=SC2086 # words
+  {
+    phase "chain of 10,000, 1,024 devices" search "$work/chain10000.json" --device-num 1024 $machine
+    phase "transformer of 1,000 layers, 8 devices" search "$work/layers1000.json" \
+      --device-num 8 $machine
+    phase "96 different layers, 8 devices" search "$work/differ96.json" --device-num 8 $machine
+    phase "GPT-3 175B, 1,024 devices, 80 GB" search models/gpt3_175b.json --device-num 1024 \
+      --devices-per-server 8 --chip a100-80 --batch 1536 --micro-batches 12 \
+      --enable-parallel-optimizer
+  }
+}
+
 sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort | uniq -c
 case $what in
-cases | curves | counts) $what ;;
+cases | curves | counts | phases) $what ;;
 all)
   cases
   curves
   ;;
 *)
-  echo "scale.sh: $what: cases, curves or counts is expected" >&2
+  echo "scale.sh: $what: cases, curves, counts or phases is expected" >&2
   exit 2
   ;;
 esac
