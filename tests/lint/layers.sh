@@ -34,7 +34,7 @@ protobuf-c/protobuf-c.h src/emit/ckpt_pb.c
 '
 
 system='arpa/inet.h assert.h ctype.h dirent.h errno.h fcntl.h float.h inttypes.h langinfo.h limits.h locale.h
-math.h netinet/in.h poll.h pthread.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
+math.h netinet/in.h poll.h pthread.h sched.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
 stdio.h stdlib.h stdnoreturn.h string.h strings.h sys/mman.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h
 sys/wait.h time.h unistd.h'
 
