@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 20 };
 enum { FEW_BYTES = 128 << 10 }; /* fewer page faults than one huge page costs */
-enum { SPARE_MAX = 32 << 20 };
+enum { SPARE_MAX = 32 << 20, SPARE_PART = 16 };
 
 struct chunk {
 	struct chunk *prev;
@@ -22,12 +23,18 @@ struct chunk {
 	alignas(ALIGN) unsigned char data[];
 };
 
+struct pool { /* of all arenas that share a budget */
+	size_t budget; /* 0: no limit */
+	atomic_size_t bytes; /* held now */
+};
+
 struct ap_arena {
 	struct chunk *last; /* NULL: empty */
 	struct chunk *spare; /* kept by release, the largest first: fresh pages cost more than their use */
 	size_t spare_bytes;
 	struct ap_arena *like; /* gets what this one held; NULL: none */
-	size_t bytes, budget; /* held now; 0: no limit */
+	size_t bytes; /* held now */
+	struct pool own, *pool;
 	ap_oom_fn *oom;
 	void *user;
 };
@@ -45,7 +52,8 @@ static _Noreturn __attribute__((noinline)) void out_of_memory(ap_oom_fn *oom, vo
 	abort();
 }
 
-struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user)
+/* pool NULL: its own. */
+static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn *oom, void *user)
 {
 	struct ap_arena *a = malloc(sizeof *a);
 
@@ -53,13 +61,20 @@ struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user
 		oom = die;
 	if (!a)
 		out_of_memory(oom, user, sizeof *a);
-	*a = (struct ap_arena){.budget = budget_bytes, .oom = oom, .user = user};
+	*a = (struct ap_arena){.own.budget = budget_bytes, .oom = oom, .user = user};
+	a->pool = pool ? pool : &a->own;
 	return a;
+}
+
+struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user)
+{
+	return create(NULL, budget_bytes, oom, user);
 }
 
 static void chunk_free(struct ap_arena *a, struct chunk *c)
 {
 	a->bytes -= sizeof *c + c->size;
+	atomic_fetch_sub_explicit(&a->pool->bytes, sizeof *c + c->size, memory_order_relaxed);
 	free(c);
 }
 
@@ -74,12 +89,20 @@ static void spare_drop(struct ap_arena *a)
 	a->spare_bytes = 0;
 }
 
+/* What one arena keeps is no longer there for the others of its budget. */
+static size_t spare_max(const struct ap_arena *a)
+{
+	size_t part = a->pool->budget / SPARE_PART;
+
+	return part && part < SPARE_MAX ? part : SPARE_MAX;
+}
+
 /* Keeps a chunk that nobody uses, or frees it where there is enough to spare. */
 static void spare_keep(struct ap_arena *a, struct chunk *c)
 {
 	struct chunk **at = &a->spare;
 
-	if (a->spare_bytes + c->size > SPARE_MAX) {
+	if (a->spare_bytes + c->size > spare_max(a)) {
 		chunk_free(a, c);
 		return;
 	}
@@ -100,7 +123,7 @@ static struct chunk *spare_take(struct ap_arena *a)
 	return c;
 }
 
-/* Hands the largest chunk to spare over to another arena. */
+/* Hands the largest chunk to spare over to another arena of the pool. */
 static void spare_give(struct ap_arena *from, struct ap_arena *to)
 {
 	struct chunk *c = spare_take(from);
@@ -112,7 +135,7 @@ static void spare_give(struct ap_arena *from, struct ap_arena *to)
 
 struct ap_arena *ap_arena_create_like(struct ap_arena *a)
 {
-	struct ap_arena *other = ap_arena_create(a->budget, a->oom, a->user);
+	struct ap_arena *other = create(a->pool, 0, a->oom, a->user);
 
 	other->like = a;
 	if (a->spare)
@@ -131,6 +154,15 @@ void ap_arena_destroy(struct ap_arena *a)
 	free(a);
 }
 
+/* Data that the budget has room for in one more chunk. */
+static size_t room(const struct ap_arena *a)
+{
+	size_t held = atomic_load_explicit(&a->pool->bytes, memory_order_relaxed) +
+		sizeof(struct chunk);
+
+	return a->pool->budget > held ? a->pool->budget - held : 0;
+}
+
 /* How large the data of a new chunk for need bytes should be; 0: the budget does not allow it. */
 static size_t chunk_size(const struct ap_arena *a, size_t need)
 {
@@ -145,13 +177,8 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 	else if (size >= HUGE_PAGE && size < SIZE_MAX - 2 * HUGE_PAGE)
 		size = ((size + sizeof(struct chunk) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1)) -
 			sizeof(struct chunk);
-	if (a->budget) {
-		size_t left = a->budget > a->bytes ? a->budget - a->bytes : 0;
-
-		left = left > sizeof(struct chunk) ? left - sizeof(struct chunk) : 0;
-		if (size > left)
-			size = left;
-	}
+	if (a->pool->budget && size > room(a))
+		size = room(a);
 	return size >= need ? size : 0;
 }
 
@@ -181,7 +208,7 @@ static __attribute__((noinline)) void chunk_add(struct ap_arena *a, size_t need)
 	} else {
 		size_t size;
 
-		if (a->budget)
+		if (a->pool->budget)
 			spare_drop(a);
 		size = chunk_size(a, need);
 		c = size ? chunk_pages(sizeof *c + size) : NULL;
@@ -189,6 +216,8 @@ static __attribute__((noinline)) void chunk_add(struct ap_arena *a, size_t need)
 			out_of_memory(a->oom, a->user, need);
 		c->size = size;
 		a->bytes += sizeof *c + size;
+		atomic_fetch_add_explicit(&a->pool->bytes, sizeof *c + size,
+			memory_order_relaxed);
 	}
 	c->used = 0;
 	c->prev = a->last;

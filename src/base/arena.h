@@ -18,9 +18,10 @@ typedef void ap_oom_fn(void *user, size_t wanted);
  * oom NULL: a line on stderr and abort(). */
 struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user);
 
-/* A new empty arena with the budget and the hook of another, for a thread of its own. It is created
- * and destroyed where the other is in use, and before that is destroyed: what the one held and needs
- * no more the other uses again. */
+/* A new empty arena with the hook of another, which outlives it. They share the budget: what all of them
+ * hold together counts; threads that come to its end at once may go beyond it by a chunk each. What
+ * the one held and needs no more the other uses again; so it is created and destroyed where the
+ * other is in use. */
 struct ap_arena *ap_arena_create_like(struct ap_arena *a);
 
 /* Frees everything; accepts NULL. */
