@@ -118,16 +118,36 @@ static void axes_without(const struct ap_axes *all, const struct ap_axes *part, 
 	}
 }
 
+/* Can ranks be numbered so that the axes of both are digits of the number? */
+static bool compatible(const struct ap_axes *a, const struct ap_axes *b)
+{
+	for (int i = 0; i < a->n; i++)
+		for (int j = 0; j < b->n; j++) {
+			int32_t x[2] = {a->axis[i].stride, a->axis[i].stride * a->axis[i].size};
+			int32_t y[2] = {b->axis[j].stride, b->axis[j].stride * b->axis[j].size};
+
+			for (int k = 0; k < 4; k++)
+				if (x[k / 2] % y[k % 2] != 0 && y[k % 2] % x[k / 2] != 0)
+					return false;
+		}
+	return true;
+}
+
 /*
  * A gradient that is partial over some axes becomes the sum, on each rank of that part of it which is
  * updated there: dealt where all ranks that share the update take part in the sum, else whole for
- * those that do and in parts for the others.
+ * those that do and in parts for the others. Whole for all where those that share the update, a chunk
+ * of the holders of some size, lie across the axes.
  */
 static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	const struct ap_axes *partial, int64_t bytes)
 {
 	struct ap_axes inside, outside;
 
+	if (!compatible(partial, &s->group)) {
+		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, partial, bytes, i, -1);
+		return;
+	}
 	axes_without(partial, &s->group, &outside);
 	axes_without(partial, &outside, &inside);
 	if (inside.n > 0)

@@ -163,12 +163,13 @@ START_TEST(optimizer_sharding)
 END_TEST
 
 /* Sharding by two of four ranks, or by all where only some have parts of the gradient. */
-static void expect_shard_of(int64_t size, const char *cut, const char *mindspore, const char *generic)
+static void expect_shard_of(int64_t ndev, int64_t size, const char *cut, const char *mindspore,
+	const char *generic)
 {
 	for (int e = 0; e < 2; e++) {
 		struct fixture f;
 
-		fixture_open(&f, 4, 4, "a100-80");
+		fixture_open(&f, ndev, ndev, "a100-80");
 		f.step.executor = e ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 		f.step.optimizer_sharding = true;
 		f.step.shard_size = size;
@@ -182,21 +183,27 @@ static void expect_shard_of(int64_t size, const char *cut, const char *mindspore
 START_TEST(sharding_by_some)
 {
 	/* The ranks that deal the update are neighbours; the others hold the same shards. */
-	expect_shard_of(2, "m=4",
+	expect_shard_of(4, 2, "m=4",
 		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
 		"optimizer AllGather 1024 {0,1}",
 		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
 		"optimizer AllGather 1024 {0,1}");
 	/* Two parts of the rows, repeated by neighbours: those have the same gradient in the generic
 	 * convention, and update a part each. */
-	expect_shard_of(2, "m=2",
+	expect_shard_of(4, 2, "m=2",
 		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2}; "
 		"optimizer AllGather 1024 {0,1}",
 		"gradient AllReduce 512 {0,2}; optimizer AllGather 1024 {0,1}");
 	/* All four deal the update, two have parts of the gradient: the sum is needed whole. */
-	expect_shard_of(-1, "m=2",
+	expect_shard_of(4, -1, "m=2",
 		"gradient ReduceScatter 1024 {0,1,2,3}; optimizer AllGather 1024 {0,1,2,3}",
 		"gradient AllReduce 1024 {0,2}; optimizer AllGather 1024 {0,1,2,3}");
+	/* Pairs of neighbours deal the update; of the two with parts of a sum, three ranks apart, one has
+	 * an even number and one an odd one: they update different rows, so both need all. */
+	expect_shard_of(6, 2, "m=2",
+		"gradient ReduceScatter 1024 {0,1}; gradient AllReduce 512 {0,2,4}; "
+		"optimizer AllGather 1024 {0,1}",
+		"gradient AllReduce 1024 {0,3}; optimizer AllGather 1024 {0,1}");
 }
 END_TEST
 
