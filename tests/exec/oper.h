@@ -42,45 +42,79 @@ struct ex_run *ex_forward(struct ex_world *w, const struct ex_oper *o, const str
 void ex_backward(struct ex_world *w, struct ex_run *r, const struct ex_shards *dout,
 	struct ex_shards *din);
 
-/* Gradient exchange and update of one parameter: the GRADIENT and OPTIMIZER collectives of operand
- * i, weight := weight - 3 gradient on the part that is updated here. */
+/* The GRADIENT collectives of a parameter: what is left is the gradient of the rows that the rank
+ * updates, all of its slice without an optimizer shard. Rows are taken out of a gradient that is whole
+ * where they are needed: before the ranks that do not share the update are asked, and at the end. */
 void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
-	struct ex_shards *grad);
+	const struct ap_opt_shard *shard, struct ex_shards *grad);
+/* weight := weight - 3 gradient on the rows that are updated here, and the OPTIMIZER collectives. */
 void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
 	const struct ap_opt_shard *shard, const struct ex_shards *grad, struct ex_shards *weight);
 
-/* The same operator on one rank, without collectives: the truth. */
-struct ex_truth {
-	struct ex_tensor *in, *out, *din, *dout;
-};
-bool ex_truth_of(struct ap_ctx *ctx, const struct ex_sample *s, const struct ap_bound *b,
-	struct ex_truth *out);
+/* ---- rows_oper.c: one operator, its truth and its tasks ----------------------------------------- */
 
-/* ---- rows.c: every row, every legal strategy -------------------------------------------------- */
+/* The same operator on one rank, without collectives. */
+struct ex_truth {
+	struct ex_tensor in[EX_MAX_IN], out[EX_MAX_OUT], din[EX_MAX_IN], dout[EX_MAX_OUT];
+	bool out_grad[EX_MAX_OUT]; /* a gradient comes */
+};
 
 struct ex_case { /* a bound sample with its task, for one executor */
 	const struct ex_sample *sample;
+	const struct ex_kernel *kernel;
 	struct ap_bound bound;
+	struct ap_shape out_shape[EX_MAX_OUT];
 	struct ap_task task; /* operands are activations or owned parameters, as drawn */
+	struct ap_task_operand in[EX_MAX_IN];
+	struct ap_task_result out[EX_MAX_OUT];
+	bool in_grad[EX_MAX_IN], in_differentiable[EX_MAX_IN];
 	struct ap_step step;
 	struct ex_truth truth;
 };
 
-/* An ex_oper from counts: layouts by dev_matrix and tensor_map as they are written (compared with
- * ap_layout_make()), collectives by ap_comms_derive(). */
-struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, const int32_t *count);
-bool ex_case_make(struct ap_ctx *ctx, const struct ex_sample *s, enum ap_executor e,
-	struct ex_case *out); /* false: the row does not bind, told as trouble by the caller */
-/* NULL, or what differs: results, statistics, gradients of operands, of parameters after exchange. */
+enum ex_tasks { /* what operands may be */
+	EX_ACTIVATIONS,
+	EX_PARAMETERS, /* some are */
+	EX_SHARDED, /* some are, with optimizer sharding */
+	EX_NTASKS
+};
+
+/* Binds a sample and works out its truth, in ctx's arena. False, with trouble, where the row does not
+ * bind or says another thing than the definition of which operands have gradients. */
+bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case *out);
+/* The same with its partial sums dealt by an out_strategy; false where there is none. */
+bool ex_case_deal(struct ex_world *w, struct ex_case *c);
+/* Draws which operands are parameters, and how the optimizer is sharded, for w's executor. */
+void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c);
+
+/* An ex_oper from counts: layouts by dev_matrix and tensor_map as they are written, which must agree
+ * with ap_layout_make(); collectives by ap_comms_derive(). */
+struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, const int32_t *count,
+	struct ap_placement *p);
+
+/* ---- rows.c: every row, every legal strategy -------------------------------------------------- */
+
+/* NULL, or what differs: results, statistics, gradients of operands, of parameters after exchange,
+ * updated parameters. */
 const char *ex_case_run(struct ex_world *w, const struct ex_case *c, const int32_t *count);
 
 struct ex_tally { /* of one operator type */
 	const char *type;
-	uint32_t samples, strategies, sampled, runs, collectives;
+	uint32_t samples, strategies, runs; /* strategies: legal ones, of which so many runs were made */
+	uint64_t collectives;
+	const char *difference; /* with all that repeats it; NULL: none */
 };
-/* Runs all of a type; the first difference ends the test with a text that repeats it. */
-struct ex_tally ex_rows_run(const struct ex_kernel *k, uint64_t seed, uint32_t samples,
-	const int64_t *ndev, size_t nndev);
+struct ex_effort {
+	uint32_t samples; /* of a type */
+	uint32_t strategies; /* at most, of a sample on so many devices; more are sampled */
+	const int64_t *ndev;
+	size_t nndev;
+};
+/* Runs all of a type, up to the first difference. */
+struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint64_t seed,
+	const struct ex_effort *effort);
+
+/* ---- exchange.c ---- */
 
 /* Axes that some tensor of the operator is cut over and operand i is not, from the layouts alone:
  * over these its gradient is partial. */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of parameters: exchanged between those who hold a slice, and the update. */
+#include <inttypes.h>
+
+#include "base/arena.h"
+#include "oper.h"
+
+/* Which of the rows' parts is updated on rank r: by its place in the group of the shard. */
+static int64_t place_of(struct ex_world *w, const struct ap_opt_shard *shard, int64_t r)
+{
+	int64_t group[EX_MAX_DEV], n = ex_group(w, &shard->group, r, group), own = 0;
+
+	while (own < n - 1 && group[own] != r)
+		own++;
+	return own;
+}
+
+static struct ex_tensor own_rows(struct ex_world *w, const struct ap_opt_shard *shard,
+	const struct ex_tensor *slice, int64_t r)
+{
+	struct ex_box b = slice->box;
+	struct ex_tensor part;
+
+	if (shard->shards > 1 && b.rank > 0) {
+		b.size[0] /= shard->shards;
+		b.first[0] += place_of(w, shard, r) * b.size[0];
+	}
+	part = ex_tensor_new(w->ctx->scratch, &b);
+	ex_cut_out(slice, &part);
+	return part;
+}
+
+/* An AllReduce between ranks that update the same rows takes no more than these. */
+static bool have_same_rows(struct ex_world *w, const struct ap_axes *axes,
+	const struct ap_opt_shard *shard)
+{
+	for (int64_t r = 0; r < w->ndev; r++) {
+		int64_t group[EX_MAX_DEV], n = ex_group(w, axes, r, group);
+
+		for (int64_t k = 0; k < n; k++)
+			if (place_of(w, shard, group[k]) != place_of(w, shard, r))
+				return false;
+	}
+	return true;
+}
+
+static void keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, struct ex_shards *grad)
+{
+	struct ex_shards own = ex_shards_new(w->ctx->scratch, w->ndev);
+
+	for (int64_t r = 0; r < w->ndev; r++)
+		own.of[r] = own_rows(w, shard, &grad->of[r], r);
+	*grad = own;
+}
+
+void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, struct ex_shards *grad)
+{
+	enum ap_dtype t = o->in_shape[operand].dtype;
+	bool whole = shard->shards > 1;
+
+	for (uint32_t i = 0; i < o->ncomm; i++) {
+		const struct ap_comm *c = &o->comm[i];
+
+		if (c->phase != AP_PHASE_GRADIENT || c->operand != operand)
+			continue;
+		if (whole && c->kind == AP_COLL_ALLREDUCE && have_same_rows(w, &c->axes, shard)) {
+			keep_own_rows(w, shard, grad);
+			whole = false;
+		}
+		ex_check_bytes(w, c, ex_count(&grad->of[0].box), t);
+		if (c->kind == AP_COLL_ALLREDUCE) {
+			ex_all_reduce(w, &c->axes, AP_REDUCE_SUM, grad);
+		} else if (c->kind == AP_COLL_REDUCESCATTER && grad->of[0].box.rank > 0) {
+			ex_reduce_scatter(w, &c->axes, 0, grad);
+			whole = false;
+		} else {
+			ex_trouble(w, "%s of a parameter's gradient", ap_coll_name(c->kind));
+		}
+	}
+	if (whole)
+		keep_own_rows(w, shard, grad);
+}
+
+void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, const struct ex_shards *grad, struct ex_shards *weight)
+{
+	struct ex_shards part = ex_shards_new(w->ctx->scratch, w->ndev);
+
+	for (int64_t r = 0; r < w->ndev; r++) {
+		const struct ex_tensor *g = &grad->of[r];
+
+		part.of[r] = own_rows(w, shard, &weight->of[r], r);
+		if (ex_count(&g->box) != ex_count(&part.of[r].box)) {
+			ex_trouble(w, "rank %" PRId64 " has a gradient of %" PRId64
+				" elements and updates %" PRId64, r, ex_count(&g->box),
+				ex_count(&part.of[r].box));
+			return;
+		}
+		for (int64_t i = 0; i < ex_count(&g->box); i++)
+			part.of[r].v[i] = ex_sub(part.of[r].v[i], ex_mul(3, g->v[i]));
+	}
+	for (uint32_t i = 0; i < o->ncomm; i++) {
+		const struct ap_comm *c = &o->comm[i];
+
+		if (c->phase != AP_PHASE_OPTIMIZER || c->operand != operand)
+			continue;
+		if (c->kind != AP_COLL_ALLGATHER || part.of[0].box.rank == 0) {
+			ex_trouble(w, "%s of an updated weight", ap_coll_name(c->kind));
+			continue;
+		}
+		ex_all_gather(w, &c->axes, 0, &part);
+		ex_check_bytes(w, c, ex_count(&part.of[0].box), part.of[0].box.dtype);
+	}
+	*weight = part;
+}
+
+struct bounds { /* where runs of ranks begin and end, ascending */
+	int n;
+	int64_t at[2 * AP_MAX_RANK * (EX_MAX_IN + EX_MAX_OUT) + 1];
+};
+
+static void note(struct bounds *b, int64_t v)
+{
+	int i = b->n;
+
+	while (i > 0 && b->at[i - 1] > v)
+		i--;
+	if (i > 0 && b->at[i - 1] == v)
+		return;
+	for (int k = b->n++; k > i; k--)
+		b->at[k] = b->at[k - 1];
+	b->at[i] = v;
+}
+
+static void note_layout(struct bounds *b, const struct ap_layout *l)
+{
+	for (int d = 0; d < l->rank; d++)
+		if (l->dim[d].cut > 1) {
+			note(b, l->dim[d].stride);
+			note(b, (int64_t)l->dim[d].stride * l->dim[d].cut);
+		}
+}
+
+/* Is a dimension cut over the ranks between two neighbouring bounds? */
+static bool covers(const struct ap_layout *l, int64_t from)
+{
+	for (int d = 0; d < l->rank; d++)
+		if (l->dim[d].cut > 1 && l->dim[d].stride <= from &&
+			from < (int64_t)l->dim[d].stride * l->dim[d].cut)
+			return true;
+	return false;
+}
+
+void ex_lacking(const struct ex_oper *o, int operand, struct ap_axes *out)
+{
+	struct bounds b = {0};
+
+	*out = (struct ap_axes){0};
+	for (int i = 0; i < o->nin; i++)
+		note_layout(&b, &o->in[i]);
+	for (int i = 0; i < o->nout; i++)
+		note_layout(&b, &o->out[i]);
+	for (int k = 0; k + 1 < b.n; k++) {
+		bool any = false;
+
+		for (int i = 0; i < o->nin; i++)
+			any |= covers(&o->in[i], b.at[k]);
+		for (int i = 0; i < o->nout; i++)
+			any |= covers(&o->out[i], b.at[k]);
+		if (any && !covers(&o->in[operand], b.at[k]))
+			ap_axes_add(out, (struct ap_axis){(int32_t)b.at[k],
+				(int32_t)(b.at[k + 1] / b.at[k])});
+	}
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every operator type of the table, every legal strategy, both executors: results, gradients and
+ * updated parameters on virtual ranks are those of one rank.
+ *
+ * Usage: test_rows PART PARTS   every PARTS-th type
+ *        test_rows TYPE         one type; with AP_SEED: again
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "oper.h"
+
+static const int64_t devices[] = {1, 2, 4, 6, 8, 12};
+
+struct part {
+	const char *type; /* the only one, or NULL */
+	unsigned long part, parts;
+};
+
+struct sum {
+	uint32_t types, covered, strategies, runs, failed;
+	uint64_t collectives;
+};
+
+static void run_type(struct ap_ctx *ctx, const char *type, uint64_t seed,
+	const struct ex_effort *effort, struct sum *sum)
+{
+	const struct ex_kernel *k = ex_kernel_find(type);
+	struct ex_tally t;
+
+	sum->types++;
+	if (!k) {
+		printf("no kernel: %s\n", type);
+		return;
+	}
+	t = ex_rows_run(ctx, k, seed, effort);
+	sum->covered++;
+	sum->strategies += t.strategies;
+	sum->runs += t.runs;
+	sum->collectives += t.collectives;
+	if (!t.difference)
+		return;
+	sum->failed++;
+	printf("%s differs: %s\n  repeat: AP_SEED=%" PRIu64 " test_rows %s\n", type, t.difference,
+		seed, type);
+}
+
+/* Types stand together in the table; is this the first row of one, and in the part? */
+static bool is_ours(const struct part *part, const struct ap_op_row *row, unsigned long *number)
+{
+	if (ap_op_next(NULL, row->name) != row)
+		return false;
+	if (part->type)
+		return strcmp(part->type, row->name) == 0;
+	return (*number)++ % part->parts == part->part;
+}
+
+int main(int argc, char **argv)
+{
+	struct part part = {.type = argc == 2 ? argv[1] : NULL, .parts = 1};
+	struct ap_ctx ctx = {.arena = ap_arena_create(0, NULL, NULL), .jobs = 1};
+	uint64_t seed = ex_seed("test_rows");
+	uint32_t most = (uint32_t)ex_cases(1000) / 5;
+	struct ex_effort effort = {.samples = 2, .strategies = most ? most : 1, .ndev = devices,
+		.nndev = sizeof devices / sizeof *devices};
+	struct sum sum = {0};
+	unsigned long number = 0;
+	const struct ap_op_row *row;
+
+	if (argc == 3) {
+		part.part = strtoul(argv[1], NULL, 10);
+		part.parts = strtoul(argv[2], NULL, 10);
+	}
+	for (size_t i = 0; (row = ap_op_at(i)); i++)
+		if (is_ours(&part, row, &number))
+			run_type(&ctx, row->name, seed, &effort, &sum);
+	printf("%" PRIu32 " of %" PRIu32 " types, %" PRIu32 " legal strategies, %" PRIu32 " runs, %" PRIu64
+		" collectives; %" PRIu32 " types differ\n", sum.covered, sum.types, sum.strategies, sum.runs,
+		sum.collectives, sum.failed);
+	ap_arena_destroy(ctx.arena);
+	return sum.failed || (part.type && !sum.covered) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
