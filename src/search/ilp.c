@@ -122,8 +122,7 @@ static bool tighten(struct search *s, struct ap_ilp_sub *sub)
 /* Can it be branched on without a relaxation? */
 static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
 {
-	return sub->p.memory_limit == AP_NO_LIMIT &&
-		s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
+	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
 }
 
 enum next { DONE, AGAIN, BRANCH };
@@ -195,12 +194,15 @@ static void explore_all(struct search *s)
 	struct ap_ilp_sub sub = {.p = *s->ilp.whole, .bound = s->bound};
 	uint64_t before;
 
+	if (sub.p.memory_limit != AP_NO_LIMIT && ap_ilp_too_heavy(&s->ilp, &sub))
+		return;
 	do {
 		before = candidates_of(&sub.p);
 		if (!ap_ilp_sift(&s->ilp, &sub))
 			return;
 		note(s, &sub);
-	} while (candidates_of(&sub.p) < before - before / FEWER_PART);
+	} while (candidates_of(&sub.p) < before - before / FEWER_PART ||
+		(sub.p.n > 0 && sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp)));
 	if (cells_of(&sub.p) * BYTES_PER_CELL > ap_ilp_room(s->ilp.budget)) {
 		give_up(s, &sub);
 		return;
@@ -289,34 +291,14 @@ static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 	believe(ctx, p, bytes, out);
 }
 
-static double *memory_as_cost(struct ap_ctx *ctx, const double *cost, const int64_t *memory, size_t n)
-{
-	double *out = AP_NEW_N(ctx->scratch, double, n);
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = cost[i] < INFINITY ? memory ? (double)memory[i] : 0 : INFINITY;
-	return out;
-}
-
 /* The least memory that any pick takes, or a bound of it, with memory in the place of cost; -1: there
  * is no pick. */
 static int64_t least_memory(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_budget *budget)
 {
-	struct ap_pnode *node = ap_arena_memdup(ctx->scratch, p->node, p->n * sizeof *node);
-	struct ap_pmatrix *matrix = ap_arena_memdup(ctx->scratch, p->matrix, p->nmatrix * sizeof *matrix);
-	struct ap_problem bytes = *p;
+	struct ap_problem bytes = ap_ilp_memory(ctx->scratch, p);
 	struct ap_choice c;
 
-	for (uint32_t i = 0; i < p->n; i++)
-		node[i].cost = memory_as_cost(ctx, node[i].cost, node[i].memory, node[i].k);
-	for (uint32_t m = 0; m < p->nmatrix; m++)
-		matrix[m].cost = memory_as_cost(ctx, matrix[m].cost, matrix[m].memory,
-			(size_t)matrix[m].rows * matrix[m].cols);
-	bytes.node = node;
-	bytes.matrix = matrix;
-	bytes.memory_limit = AP_NO_LIMIT;
-	bytes.quantum = 1;
 	ap_choice_none(ctx, &bytes, "integer_programming", &c);
 	solve(ctx, &bytes, budget, &c);
 	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound;

@@ -16,7 +16,7 @@
 #include "search/polish.h"
 
 enum { MOST_SWEEPS = 2000, PATIENCE = 8, LITTLE_PART = 512, LEFT_PART = 4, LANES = 8 };
-enum { POLISH_PASSES = 8 };
+enum { HASTY_PATIENCE = 2, HASTY_PART = 64, POLISH_PASSES = 8 }; /* while looking for the price */
 
 struct ascent {
 	struct ap_ilp *s;
@@ -27,6 +27,7 @@ struct ascent {
 	double **taken[2]; /* [nedge] from rows and columns; -INFINITY: out */
 	uint32_t *shares; /* [n] */
 	double *least; /* of some candidates */
+	double *moved; /* [n] from the node to the constant */
 	double constant;
 	uint64_t left; /* candidates */
 	bool alive; /* a pick may be left, and numbers are exact */
@@ -141,8 +142,8 @@ static void leave_out(struct ascent *a, uint32_t i, uint32_t c)
 		a->taken[side_of(a, a->at.edge[j], i)][a->at.edge[j]][c] = -INFINITY;
 }
 
-/* Moves the least cost of a node to the constant, and leaves out what is beaten. */
-static void settle(struct ascent *a, uint32_t i)
+/* Moves the least cost of a node to the constant. */
+static void lower(struct ascent *a, uint32_t i)
 {
 	double *cost = a->cost[i], least = INFINITY;
 	uint32_t k = a->p->node[i].k;
@@ -155,12 +156,33 @@ static void settle(struct ascent *a, uint32_t i)
 	if (!a->alive)
 		return;
 	a->constant += least;
-	for (uint32_t c = 0; c < k; c++) {
+	a->moved[i] += least;
+	for (uint32_t c = 0; c < k; c++)
 		cost[c] -= least;
+}
+
+/* The same, and leaves out what is beaten. */
+static void settle(struct ascent *a, uint32_t i)
+{
+	const double *cost = a->cost[i];
+
+	lower(a, i);
+	for (uint32_t c = 0; c < a->p->node[i].k && a->alive; c++)
 		if (!a->out[i][c] && (cost[c] == INFINITY ||
 			ap_ilp_beaten(a->s, a->constant + cost[c])))
 			leave_out(a, i, c);
+}
+
+/* Makes all costs at least 0; until then the constant is no bound. False: numbers are too large. */
+static bool lift(struct ascent *a)
+{
+	for (uint32_t e = 0; e < a->p->nedge && a->alive; e++) {
+		take(a, e, a->p->edge[e].u);
+		take(a, e, a->p->edge[e].v);
 	}
+	for (uint32_t i = 0; i < a->p->n && a->alive; i++)
+		lower(a, i);
+	return a->alive || a->constant == INFINITY;
 }
 
 /* An equal share of each cost, in whole grains: least. The rest of all shares but `ahead` stays. */
@@ -216,7 +238,8 @@ static void begin(struct ascent *a, struct ap_ilp *s, const struct ap_ilp_sub *s
 
 	*a = (struct ascent){.s = s, .p = p, .at = ap_incident_make(s->ctx, p),
 		.cost = AP_NEW_N(arena, double *, p->n), .out = AP_NEW_N(arena, bool *, p->n),
-		.shares = AP_NEW_N(arena, uint32_t, p->n), .constant = sub->constant, .alive = true};
+		.shares = AP_NEW_N(arena, uint32_t, p->n),
+		.moved = AP_NEW_N(arena, double, p->n), .constant = sub->constant, .alive = true};
 	for (int side = 0; side < 2; side++) {
 		a->taken[side] = AP_NEW_N(arena, double *, p->nedge);
 		for (uint32_t e = 0; e < p->nedge; e++)
@@ -238,12 +261,23 @@ static void begin(struct ascent *a, struct ap_ilp *s, const struct ap_ilp_sub *s
 	a->least = AP_NEW_N(arena, double, most);
 }
 
-/* What was taken is taken off the pairs. */
+/* What was taken is taken off the pairs. Where memory was charged, nodes have what is left, without the
+ * rent; nothing has gone to the constant then. */
 static void keep_moves(const struct ascent *a, struct ap_ilp_sub *sub)
 {
-	sub->constant = a->constant;
+	bool charged = sub->p.memory_limit != AP_NO_LIMIT;
+
+	if (!charged)
+		sub->constant = a->constant;
+	for (uint32_t i = 0; i < a->p->n && charged; i++) {
+		double *cost = (double *)sub->p.node[i].cost;
+
+		for (uint32_t c = 0; c < a->p->node[i].k; c++)
+			if (cost[c] < INFINITY)
+				cost[c] += a->cost[i][c] + a->moved[i] - a->p->node[i].cost[c];
+	}
 	for (uint32_t e = 0; e < a->p->nedge; e++) {
-		const struct ap_pmatrix *m = &a->p->matrix[a->p->edge[e].matrix];
+		const struct ap_pmatrix *m = &sub->p.matrix[sub->p.edge[e].matrix];
 		double *pair = (double *)m->cost;
 
 		for (uint32_t r = 0; r < m->rows; r++)
@@ -252,19 +286,13 @@ static void keep_moves(const struct ascent *a, struct ap_ilp_sub *sub)
 	}
 }
 
-/* Others see these pairs: the costs stay as they were, but for what is out. */
-static void keep_outs(const struct ascent *a, struct ap_ilp_sub *sub)
+/* Others see these costs: they stay as they were, but for what is out. */
+static void keep_outs(const struct ascent *a, double *const *cost)
 {
-	struct ap_arena *arena = a->s->ctx->scratch;
-	struct ap_pnode *node = ap_arena_memdup(arena, sub->p.node, sub->p.n * sizeof *node);
-
-	for (uint32_t i = 0; i < sub->p.n; i++) {
-		for (uint32_t c = 0; c < node[i].k; c++)
-			if (a->cost[i][c] < INFINITY)
-				a->cost[i][c] = node[i].cost[c];
-		node[i].cost = a->cost[i];
-	}
-	sub->p.node = node;
+	for (uint32_t i = 0; i < a->p->n; i++)
+		for (uint32_t c = 0; c < a->p->node[i].k; c++)
+			if (a->cost[i][c] == INFINITY)
+				cost[i][c] = INFINITY;
 }
 
 /* Cost of candidate c of node i and of its edges from before, given what those chose. */
@@ -286,12 +314,13 @@ static double cost_after(const struct ascent *a, uint32_t i, uint32_t c, const u
 }
 
 /* One node after the other takes what is cheapest: the last sweep back has told it what is ahead. The
- * one that had to pay most, and what it took. */
-static void guess(const struct ascent *a, const struct ap_ilp_sub *sub, uint32_t *node,
+ * one that had to pay most, and what it took. Does the pick fit? */
+static bool guess(const struct ascent *a, const struct ap_ilp_sub *sub, uint32_t *node,
 	uint32_t *candidate)
 {
 	uint32_t *pick = AP_NEW_N(a->s->ctx->scratch, uint32_t, a->p->n);
 	double most = -1;
+	bool fits;
 
 	for (uint32_t i = 0; i < a->p->n; i++) {
 		double least = INFINITY;
@@ -308,9 +337,22 @@ static void guess(const struct ascent *a, const struct ap_ilp_sub *sub, uint32_t
 			*candidate = pick[i];
 		}
 	}
+	fits = ap_problem_memory(&sub->p, pick) <= sub->p.memory_limit;
 	ap_ilp_try(a->s, sub, pick);
-	ap_polish(a->s->ctx, a->p, POLISH_PASSES, pick);
+	ap_polish(a->s->ctx, &sub->p, POLISH_PASSES, pick);
 	ap_ilp_try(a->s, sub, pick);
+	return fits;
+}
+
+/* The sub-problem at a price, if it has a limit. False: that cannot be done. */
+static bool begin_at(struct ascent *a, struct ap_ilp *s, const struct ap_ilp_sub *sub, double price)
+{
+	struct ap_ilp_sub *charged = ap_arena_memdup(s->ctx->scratch, sub, sizeof *sub);
+
+	if (sub->p.memory_limit != AP_NO_LIMIT && !ap_ilp_charge(s, sub, price, charged))
+		return false;
+	begin(a, s, charged);
+	return !any_negative(&charged->p) || (!charged->own && lift(a));
 }
 
 void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
@@ -319,8 +361,8 @@ void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	struct ascent a;
 
-	begin(&a, s, sub);
-	guess(&a, sub, node, candidate);
+	if (begin_at(&a, s, sub, ap_ilp_price(s, sub)))
+		guess(&a, sub, node, candidate);
 	ap_arena_release(s->ctx->scratch, mark);
 }
 
@@ -333,49 +375,112 @@ static double cells_of(const struct ap_problem *p)
 	return sum;
 }
 
-/* Has the bound risen so little that another sweep is not worth it? */
-static bool is_little(const struct ascent *a, double rise)
+/* Has the bound risen by less than one of so many parts of what is missing? */
+static bool is_little(const struct ascent *a, double rise, int parts)
 {
 	double missing = a->s->cost < INFINITY ? a->s->cost - a->constant : fabs(a->constant);
 
-	return rise * LITTLE_PART < missing;
+	return rise * parts < missing;
 }
 
-static void sweep_on(struct ascent *a)
+static bool is_over(const struct ascent *a)
+{
+	const struct ap_ilp *s = a->s;
+
+	return !a->alive || (s->budget->work && s->work >= s->budget->work) ||
+		!ap_child_wanted(s->child);
+}
+
+static void sweep_on(struct ascent *a, bool hasty)
 {
 	uint64_t enough = a->left / LEFT_PART;
 	double price = 2 * cells_of(a->p);
 	int idle = 0;
 
-	for (int i = 0; i < MOST_SWEEPS && idle < PATIENCE; i++) {
+	for (int i = 0; i < MOST_SWEEPS && idle < (hasty ? HASTY_PATIENCE : PATIENCE); i++) {
 		double before = a->constant;
 
-		if (!a->alive || a->left < enough || !ap_child_wanted(a->s->child))
+		if (a->left < enough || is_over(a))
 			return;
 		sweep(a);
 		a->s->work += (uint64_t)price;
-		idle = is_little(a, a->constant - before) ? idle + 1 : 0;
+		idle = is_little(a, a->constant - before, hasty ? HASTY_PART : LITTLE_PART)
+			? idle + 1 : 0;
 	}
+}
+
+/* Copies of the costs of nodes, made those of the sub-problem; all other costs are still seen by
+ * others. */
+static double **own_nodes(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_pnode *node = ap_arena_memdup(arena, sub->p.node, sub->p.n * sizeof *node);
+	double **cost = AP_NEW_N(arena, double *, sub->p.n);
+
+	for (uint32_t i = 0; i < sub->p.n; i++)
+		node[i].cost = cost[i] =
+			ap_arena_memdup(arena, node[i].cost, node[i].k * sizeof **cost);
+	sub->p.node = node;
+	return cost;
+}
+
+/* Sweeps, and keeps what came of it. The constant that was reached; does the pick fit? */
+static double ascend(struct ascent *a, struct ap_ilp_sub *sub, double *const *shared, bool hasty,
+	bool *fits)
+{
+	double q = a->s->whole->quantum;
+	uint32_t node, candidate;
+
+	sweep_on(a, hasty);
+	if (a->alive)
+		*fits = guess(a, sub, &node, &candidate);
+	sub->bound = fmax(sub->bound, ceil(a->constant / q) * q);
+	if (sub->own)
+		keep_moves(a, sub);
+	else
+		keep_outs(a, shared);
+	return a->constant;
 }
 
 void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
+	double **shared = sub->own ? NULL : own_nodes(s, sub);
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	double q = s->whole->quantum;
-	uint32_t node, candidate;
+	bool limited = sub->p.memory_limit != AP_NO_LIMIT, fits = true;
+	double price = limited ? ap_ilp_price(s, sub) : 0, bound = -INFINITY;
 	struct ascent a;
 
-	if (any_negative(&sub->p))
-		return;
-	begin(&a, s, sub);
-	sweep_on(&a);
-	if (a.alive)
-		guess(&a, sub, &node, &candidate);
-	sub->bound = fmax(sub->bound, ceil(a.constant / q) * q);
-	if (sub->own)
-		keep_moves(&a, sub);
-	else
-		keep_outs(&a, sub);
-	if (sub->own)
-		ap_arena_release(s->ctx->scratch, mark);
+	if (begin_at(&a, s, sub, price))
+		bound = ascend(&a, sub, shared, limited && !ap_ilp_price_found(s), &fits);
+	if (limited)
+		ap_ilp_price_tried(s, price, bound, fits);
+	ap_arena_release(s->ctx->scratch, mark);
+}
+
+bool ap_ilp_too_heavy(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	double **cost = own_nodes(s, sub);
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ap_ilp_sub bytes = {.p = ap_ilp_memory(s->ctx->scratch, &sub->p)};
+	struct ap_problem unit = {.quantum = 1};
+	struct ap_ilp heavy = *s;
+	uint32_t node, candidate;
+	struct ascent a;
+	bool fits = true;
+
+	heavy.whole = &unit;
+	heavy.grain = 1;
+	heavy.cost = (double)sub->p.memory_limit + 1;
+	begin(&a, &heavy, &bytes);
+	if (lift(&a)) {
+		sweep_on(&a, true);
+		fits = a.constant <= (double)sub->p.memory_limit;
+		a.s = s;
+		if (a.alive && fits)
+			guess(&a, sub, &node, &candidate);
+		keep_outs(&a, cost);
+	}
+	s->work = heavy.work;
+	ap_arena_release(s->ctx->scratch, mark);
+	return !fits;
 }

@@ -6,6 +6,7 @@
  *
  *   ilp.c         the search, in a child process
  *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
+ *   ilp_price.c   the price of memory
  *   ilp_ascend.c  a bound nearly as good as the program's, by moving costs along
  *   ilp_relax.c   what its linear relaxation tells
  */
@@ -30,6 +31,12 @@ struct ap_ilp_sub {
 	double bound; /* of all its picks, in the whole; a multiple of the quantum */
 };
 
+struct ap_ilp_price { /* of a byte */
+	double low, high; /* at which picks are too large, and fit */
+	double best, bound;
+	int tries;
+};
+
 struct ap_ilp {
 	struct ap_ctx *ctx;
 	const struct ap_child *child;
@@ -40,6 +47,7 @@ struct ap_ilp {
 	double cost; /* of best; INFINITY: none */
 	uint64_t work;
 	uint64_t relaxing; /* of it, in linear programs */
+	struct ap_ilp_price price;
 };
 
 /* Bytes that a table or a relaxation may take. */
@@ -61,20 +69,43 @@ bool ap_ilp_sift(struct ap_ilp *s, struct ap_ilp_sub *sub);
 /* Without parallel edges, and with a matrix for each edge, as all that follows asks for. */
 void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
+/* cost and the rent of memory, which is at most as much as it really is. */
+double ap_ilp_rented(const struct ap_ilp *s, double price, double cost, int64_t memory);
+
+/* The sub-problem without its limit, memory charged at a price, and the limit refunded; others see its
+ * costs. False: numbers would be too large. */
+bool ap_ilp_charge(const struct ap_ilp *s, const struct ap_ilp_sub *sub, double price,
+	struct ap_ilp_sub *out);
+
+/* p with memory in the place of cost, and without a limit. */
+struct ap_problem ap_ilp_memory(struct ap_arena *arena, const struct ap_problem *p);
+
+/* The price to try next, or the best once it is found. */
+double ap_ilp_price(const struct ap_ilp *s, const struct ap_ilp_sub *sub);
+bool ap_ilp_price_found(const struct ap_ilp *s);
+
+/* What came of a price: a bound, and whether the pick that goes with it fits. */
+void ap_ilp_price_tried(struct ap_ilp *s, double price, double bound, bool fits);
+
 /*
  * Moves the least cost of each row and column of an edge to its ends and that of each node to the
  * constant; drops candidates and pairs that are forbidden, do not fit or are beaten, nodes that are
- * decided by that, and edges that make no difference, until nothing changes. False: no pick is left.
+ * decided by that, and edges that make no difference, until nothing changes. Under a memory limit costs
+ * stay where they are (moved by a sweep at some price). False: no pick is left.
  */
 bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
 /*
  * Moves costs along the edges, over and over, so that the constant rises as long as it does by much;
- * drops candidates that are beaten on the way, and holds a pick against the best. Without effect where
- * costs are negative, as none are of what was reduced. Ends early when there is much to be left out
- * of the problem. Only where costs are the sub-problem's own they stay moved.
+ * drops candidates that are beaten on the way, and holds a pick against the best. Ends early when there
+ * is much to be left out of the problem. Under a memory limit all this is done at a price of memory,
+ * another one each time until the best is found. Only where costs are the sub-problem's own they stay
+ * moved.
  */
 void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub);
+
+/* Is it proven that no pick of a problem with a memory limit fits? Drops candidates that do not. */
+bool ap_ilp_too_heavy(struct ap_ilp *s, struct ap_ilp_sub *sub);
 
 /*
  * One node after the other takes what is cheapest after those before it: holds that pick against the

@@ -252,8 +252,10 @@ static bool weigh(struct reduction *r)
 	if (least > p->memory_limit)
 		return false;
 	room = p->memory_limit - least;
-	if (most <= p->memory_limit)
+	if (most <= p->memory_limit) {
 		p->memory_limit = AP_NO_LIMIT;
+		r->changed = true;
+	}
 	for (uint32_t i = 0; i < p->n; i++)
 		drop_heavy(r, r->cost[i], p->node[i].memory, p->node[i].k, room);
 	for (uint32_t e = 0; e < p->nedge; e++)
@@ -329,11 +331,21 @@ static void compact(struct ap_ilp *s, struct ap_ilp_sub *sub, const struct ap_do
 	sub->p = level->compact->p;
 }
 
-static void raise_bound(const struct ap_ilp *s, struct ap_ilp_sub *sub)
+/* Makes all costs at least 0: then the constant is a bound. */
+static bool reduce_costs(struct reduction *r)
 {
-	double q = s->whole->quantum, bound = ceil(sub->constant / q) * q;
+	const struct ap_problem *p = &r->sub->p;
+	double q = r->s->whole->quantum;
 
-	sub->bound = bound > sub->bound ? bound : sub->bound;
+	move_minima(r);
+	if (!(r->sub->constant < INFINITY) || ap_ilp_beaten(r->s, r->sub->constant))
+		return false;
+	r->sub->bound = fmax(r->sub->bound, ceil(r->sub->constant / q) * q);
+	for (uint32_t i = 0; i < p->n; i++)
+		drop_beaten(r, r->cost[i], p->node[i].k);
+	for (uint32_t e = 0; e < p->nedge; e++)
+		drop_beaten(r, r->pair[e], cells(&p->matrix[e]));
+	return true;
 }
 
 static bool reduce_once(struct reduction *r)
@@ -341,13 +353,8 @@ static bool reduce_once(struct reduction *r)
 	const struct ap_problem *p = &r->sub->p;
 	const struct ap_domain *d;
 
-	move_minima(r);
-	if (!(r->sub->constant < INFINITY) || ap_ilp_beaten(r->s, r->sub->constant))
+	if (p->memory_limit == AP_NO_LIMIT && !reduce_costs(r))
 		return false;
-	for (uint32_t i = 0; i < p->n; i++)
-		drop_beaten(r, r->cost[i], p->node[i].k);
-	for (uint32_t e = 0; e < p->nedge; e++)
-		drop_beaten(r, r->pair[e], cells(&p->matrix[e]));
 	if (!weigh(r))
 		return false;
 	drop_dull(r);
@@ -369,7 +376,6 @@ bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub)
 		begin(&r, s, sub);
 		if (!reduce_once(&r))
 			return false;
-		raise_bound(s, sub);
 	} while (r.changed && sub->p.n > 0);
 	return sub->constant < INFINITY && (sub->p.n > 0 || sub->p.memory_limit >= 0);
 }

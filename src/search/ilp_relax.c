@@ -157,15 +157,14 @@ static void build(struct relaxation *r, struct ap_ilp *s, struct ap_ilp_sub *sub
 		add_edge(r, e);
 }
 
-/* Without a memory limit, whose price only relaxations tell, they may take half of all work. */
+/* Relaxations may take half of all work. */
 static bool too_dear(const struct ap_ilp *s, const struct ap_problem *p)
 {
 	double rows = p->n;
 
 	for (uint32_t e = 0; e < p->nedge; e++)
 		rows += p->node[p->edge[e].u].k + p->node[p->edge[e].v].k;
-	return p->memory_limit == AP_NO_LIMIT && (double)s->relaxing +
-		rows * rows * STEPS_PER_ROW > (double)(s->work - s->relaxing);
+	return (double)s->relaxing + rows * rows * STEPS_PER_ROW > (double)(s->work - s->relaxing);
 }
 
 static bool wanted(void *user)
@@ -261,21 +260,13 @@ static void move_costs(const struct relaxation *r)
 		move_edge(r, e);
 }
 
-/* Cost and rent of memory, at most as much as it really is. */
-static double rented(const struct relaxation *r, double cost, int64_t memory)
-{
-	double rent = r->price * (double)memory / r->s->grain;
-
-	return cost + floor(rent - fabs(rent) * 0x1p-50) * r->s->grain;
-}
-
 static double least_rented(const struct relaxation *r, const double *cost, const int64_t *memory,
 	size_t n)
 {
 	double least = INFINITY;
 
 	for (size_t i = 0; i < n; i++) {
-		double v = rented(r, cost[i], memory ? memory[i] : 0);
+		double v = ap_ilp_rented(r->s, r->price, cost[i], memory ? memory[i] : 0);
 
 		least = v < least ? v : least;
 	}
@@ -290,7 +281,7 @@ static double bound_of(const struct relaxation *r)
 	bool exact = true;
 
 	if (r->limit != SIZE_MAX && r->price > 0)
-		sum += rented(r, 0, -p->memory_limit);
+		sum += ap_ilp_rented(r->s, r->price, 0, -p->memory_limit);
 	for (uint32_t i = 0; i < p->n && exact; i++) {
 		sum += least_rented(r, p->node[i].cost, p->node[i].memory, p->node[i].k);
 		exact = ap_ilp_exact(r->s, sum) || sum == INFINITY;
@@ -312,7 +303,7 @@ static size_t drop(const struct relaxation *r, double bound, const double *from,
 	size_t dropped = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		double more = rented(r, cost[i], memory ? memory[i] : 0) - least;
+		double more = ap_ilp_rented(r->s, r->price, cost[i], memory ? memory[i] : 0) - least;
 
 		if (cost[i] < INFINITY && ap_ilp_beaten(r->s, bound + more)) {
 			cost[i] = INFINITY;
@@ -375,42 +366,20 @@ static void choose_branch(const struct relaxation *r, uint32_t *node, uint32_t *
 	}
 }
 
-static double *memory_as_cost(struct ap_arena *arena, const double *cost, const int64_t *memory,
-	size_t n)
-{
-	double *out = AP_NEW_N(arena, double, n);
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = cost[i] < INFINITY ? memory ? (double)memory[i] : 0 : INFINITY;
-	return out;
-}
-
 /* Is it proven that no pick fits the limit? By a relaxation that has memory in the place of cost. */
 static bool too_heavy(struct ap_ilp *s, const struct ap_ilp_sub *sub)
 {
-	const struct ap_problem *p = &sub->p;
-	struct ap_arena *arena = s->ctx->scratch;
-	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
-	struct ap_pmatrix *matrix = ap_arena_memdup(arena, p->matrix, p->nmatrix * sizeof *matrix);
-	struct ap_ilp_sub heavy = {.p = *p};
+	struct ap_ilp_sub heavy = {.p = ap_ilp_memory(s->ctx->scratch, &sub->p)};
 	struct ap_ilp bytes = *s;
 	struct relaxation r;
 
-	for (uint32_t i = 0; i < p->n; i++)
-		node[i].cost = memory_as_cost(arena, node[i].cost, node[i].memory, node[i].k);
-	for (uint32_t m = 0; m < p->nmatrix; m++)
-		matrix[m].cost = memory_as_cost(arena, matrix[m].cost, matrix[m].memory,
-			cells(&matrix[m]));
-	heavy.p.node = node;
-	heavy.p.matrix = matrix;
-	heavy.p.memory_limit = AP_NO_LIMIT;
 	bytes.grain = 1;
 	build(&r, &bytes, &heavy);
 	solve(&r);
 	s->work = bytes.work;
 	s->relaxing = bytes.relaxing;
 	move_costs(&r);
-	return bound_of(&r) > (double)p->memory_limit;
+	return bound_of(&r) > (double)sub->p.memory_limit;
 }
 
 enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t *node,

@@ -103,7 +103,7 @@ START_TEST(any_budget_is_sound)
 {
 	static const struct ap_budget budgets[] = {{.work = 1}, {.work = 300}, {.gap = 0.1},
 		{.table_bytes = 1000}};
-	uint64_t seed = random_seed() + 6, n = case_count() / 3, exact = 0, none = 0;
+	uint64_t seed = random_seed() + 6, n = case_count() / 3, exact = 0, open = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
@@ -113,13 +113,14 @@ START_TEST(any_budget_is_sound)
 			budget.start[0] = i % 2 ? want.pick : NULL;
 			struct ap_choice got = solved(&ctx, "integer_programming", p, &budget);
 			if (got.outcome == AP_OUT_OPTIMAL || got.outcome == AP_OUT_INFEASIBLE) {
-				ck_assert_int_le(got.least_memory, want.least_memory);
+				ck_assert(want.least_memory < 0 ||
+					got.least_memory <= want.least_memory);
 				got.least_memory = want.least_memory;
 				compare(&ctx, p, i, &want, &got);
 				exact++;
 				continue;
 			}
-			none += got.outcome == AP_OUT_LIMIT;
+			open++;
 			if (got.lower_bound > want.cost || (got.pick && got.cost < want.cost))
 				CASE_FAILS(&ctx, p, i, "bound %.17g, pick %.17g; the optimum is %.17g",
 					got.lower_bound, got.cost, want.cost);
@@ -127,8 +128,8 @@ START_TEST(any_budget_is_sound)
 		}
 		ctx_destroy(&ctx);
 	}
-	printf("%" PRIu64 " exact, %" PRIu64 " without a pick\n", exact, none);
-	ck_assert(n < 100 || (exact > 0 && none > 0));
+	printf("%" PRIu64 " exact, %" PRIu64 " open\n", exact, open);
+	ck_assert(n < 100 || (exact > 0 && open > 0));
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "problem/quantise.h"
 #include "search/child.h"
 #include "search_unit.h"
 
@@ -84,6 +85,27 @@ START_TEST(a_quantum_decides)
 	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
 	ck_assert_double_eq(c.cost, want.cost);
 	ck_assert_double_eq(c.cost, 4 * large + 12);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* Numbers that fill a double's 53 bits leave no room to move them about. */
+START_TEST(numbers_that_cannot_be_moved)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct table *t = table_create(&ctx);
+	static const double own[] = {-18735.3, 23031, -27515.3};
+	static const double pair[] = {-24410, 20574.800000000003, 35273.600000000006, -21655.9,
+		-18323.8, -15088.8, 24663.800000000003, 44444.2, -20135.1};
+	table_node(t, 3, own, NULL);
+	table_node(t, 3, own, NULL);
+	table_edge(t, 0, 1, table_matrix(t, 3, 3, pair, NULL));
+	ck_assert(ap_problem_quantise(&ctx, &t->p));
+	struct ap_choice c = solve(&ctx, ENGINE, &t->p);
+	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
+	ck_assert_uint_eq(c.pick[0], 2);
+	ck_assert_uint_eq(c.pick[1], 2);
+	ck_assert_double_eq_tol(c.cost, -75165.7, 1e-9);
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -211,6 +233,6 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {halves_are_no_choice, a_knapsack, a_quantum_decides,
-		nothing_fits, a_size_too_large_is_not_built, it_stops_when_told_to, a_child_reports};
+		numbers_that_cannot_be_moved, nothing_fits, a_size_too_large_is_not_built, it_stops_when_told_to, a_child_reports};
 	return RUN_TESTS("integer programming", tests);
 }
