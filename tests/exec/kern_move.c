@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that join, split, repeat and reorder: from where each element of a result is taken. */
+#include <string.h>
+
+#include "kern_parts.h"
+#include "make_parts.h"
+
+static void concat_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
+{
+	int axis = ex_axis(j, "axis", 0, j->out[r].box.rank);
+	unsigned i = 0;
+
+	(void)at;
+	while (i + 1 < j->nin && s->at[axis] >= j->in[i].box.size[axis])
+		s->at[axis] -= j->in[i++].box.size[axis];
+	s->t = &j->in[i];
+}
+
+static void stack_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
+{
+	int rank = j->out[r].box.rank, n = 0;
+	int axis = ex_axis(j, ex_ends(j, "Ext") ? "dim" : "axis", 0, rank);
+
+	s->t = &j->in[at[axis] < j->nin ? at[axis] : 0];
+	for (int d = 0; d < rank; d++)
+		if (d != axis)
+			s->at[n++] = at[d];
+}
+
+static void split_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
+{
+	const char *name = strcmp(j->type, "Split") == 0 ? "axis"
+		: strcmp(j->type, "SplitV") == 0 ? "split_dim" : "dim";
+	int axis = ex_axis(j, name, 0, j->in[0].box.rank);
+
+	(void)at;
+	for (unsigned i = 0; i < r; i++)
+		s->at[axis] += j->out[i].box.size[axis];
+}
+
+/* The same elements in the same order. */
+static bool view(const struct ex_job *j)
+{
+	int64_t n = ex_count(&j->in[0].box);
+
+	if (n != ex_count(&j->out[0].box))
+		return false;
+	memcpy(j->out[0].id, j->in[0].id, (size_t)n * sizeof *j->in[0].id);
+	return true;
+}
+
+static void broadcast_from(const struct ex_job *j, unsigned r, const int64_t *at,
+	struct ex_source *s)
+{
+	const struct ex_box *in = &j->in[0].box;
+
+	for (int d = 0; d < in->rank; d++)
+		s->at[d] = in->size[d] == 1 ? 0 : at[j->out[r].box.rank - in->rank + d];
+}
+
+static void tile_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
+{
+	const struct ex_box *in = &j->in[0].box;
+
+	for (int d = 0; d < in->rank; d++)
+		s->at[d] = at[j->out[r].box.rank - in->rank + d] % in->size[d];
+}
+
+static void repeat_from(const struct ex_job *j, unsigned r, const int64_t *at,
+	struct ex_source *s)
+{
+	(void)r;
+	(void)at;
+	s->at[ex_axis(j, "axis", 0, j->in[0].box.rank)] /= ap_attr_int(j->attrs, "rep", 1);
+}
+
+static void transpose_from(const struct ex_job *j, unsigned r, const int64_t *at,
+	struct ex_source *s)
+{
+	int rank = j->out[r].box.rank;
+
+	for (int d = 0; d < rank; d++) {
+		int64_t p = ex_listed(j, "perm", (unsigned)d);
+
+		s->at[p < 0 ? p + rank : p] = at[d];
+	}
+}
+
+static void reverse_from(const struct ex_job *j, unsigned r, const int64_t *at,
+	struct ex_source *s)
+{
+	const struct ex_box *in = &j->in[0].box;
+	uint32_t mask = 0;
+
+	(void)r;
+	(void)at;
+	ex_axes(j, "axis", in->rank, false, &mask);
+	for (int d = 0; d < in->rank; d++)
+		if (mask >> d & 1)
+			s->at[d] = in->size[d] - 1 - s->at[d];
+}
+
+EX_CARRY(concat)
+EX_CARRY(stack)
+EX_CARRY(split)
+EX_CARRY(broadcast)
+EX_CARRY(tile)
+EX_CARRY(repeat)
+EX_CARRY(transpose)
+EX_CARRY(reverse)
+
+const struct ex_kernel ex_kernels_move[] = {
+	{.type = "Reshape", .forward = view, .make = ex_make_reshape},
+	{.type = "Flatten", .forward = view, .make = ex_make_unary},
+	{.type = "ExpandDims", .forward = view, .make = ex_make_new_dim},
+	{.type = "Squeeze", .forward = view, .make = ex_make_squeeze},
+	{.type = "Transpose", .forward = transpose, .make = ex_make_transpose},
+	{.type = "ReverseV2", .forward = reverse, .make = ex_make_reverse},
+	{.type = "Concat", .forward = concat, .make = ex_make_concat},
+	{.type = "Stack", .forward = stack, .make = ex_make_stack},
+	{.type = "Split", .forward = split, .make = ex_make_split},
+	{.type = "SplitV", .forward = split, .make = ex_make_split_sizes},
+	{.type = "SplitWithSize", .forward = split, .make = ex_make_split_sizes},
+	{.type = "SplitTensor", .forward = split, .make = ex_make_split_chunks},
+	{.type = "BroadcastTo", .forward = broadcast, .make = ex_make_broadcast},
+	{.type = "RepeatElements", .forward = repeat, .make = ex_make_repeat},
+	{.type = "Tile", .forward = tile, .make = ex_make_tile},
+	{0}
+};

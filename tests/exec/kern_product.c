@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of matrices, plain and batched, with all transpositions. */
+#include <string.h>
+
+#include "kern_parts.h"
+#include "make_parts.h"
+
+/* A matrix in the last two dimensions, seen as rows x columns. */
+struct matrix {
+	const struct ex_value *t;
+	bool transposed;
+};
+
+static int64_t rows(const struct matrix *m)
+{
+	const struct ex_box *b = &m->t->box;
+
+	return b->size[b->rank - (m->transposed ? 1 : 2)];
+}
+
+static int64_t columns(const struct matrix *m)
+{
+	const struct ex_box *b = &m->t->box;
+
+	return b->size[b->rank - (m->transposed ? 2 : 1)];
+}
+
+/* Element (row, column) of the matrix that belongs to element `at` of the result. */
+static ex_id element(const struct matrix *m, const int64_t *at, int rank, int64_t row,
+	int64_t column)
+{
+	int64_t own[AP_MAX_RANK];
+
+	memcpy(own, at, sizeof own);
+	own[rank - 2] = m->transposed ? column : row;
+	own[rank - 1] = m->transposed ? row : column;
+	return ex_get_broadcast(m->t, own, rank);
+}
+
+static bool batches_fit(const struct ex_box *b, const struct ex_box *out)
+{
+	for (int d = 0; d < b->rank - 2; d++)
+		if (b->size[d] != 1 && b->size[d] != out->size[d + out->rank - b->rank])
+			return false;
+	return b->rank >= 2 && b->rank <= out->rank;
+}
+
+static bool fits(const struct matrix *a, const struct matrix *b, const struct ex_box *out)
+{
+	return batches_fit(&a->t->box, out) && batches_fit(&b->t->box, out) &&
+		columns(a) == rows(b) && rows(a) == out->size[out->rank - 2] &&
+		columns(b) == out->size[out->rank - 1];
+}
+
+static bool product(const struct ex_job *j)
+{
+	struct matrix a = {&j->in[0], ap_attr_bool(j->attrs, "transpose_a", false)};
+	struct matrix b = {&j->in[1], ap_attr_bool(j->attrs, "transpose_b", false)};
+	int64_t at[AP_MAX_RANK] = {0};
+	struct ex_value *out = &j->out[0];
+	int rank = out->box.rank;
+
+	if (!fits(&a, &b, &out->box))
+		return false;
+	do {
+		int64_t row = at[rank - 2], column = at[rank - 1];
+		ex_id sum = 0;
+
+		for (int64_t k = 0; k < columns(&a); k++)
+			sum = ex_mad(j->tape, sum, element(&a, at, rank, row, k),
+				element(&b, at, rank, k, column));
+		ex_put(out, at, sum);
+	} while (ex_step(&out->box, at));
+	return true;
+}
+
+const struct ex_kernel ex_kernels_product[] = {
+	{.type = "MatMul", .forward = product, .make = ex_make_product},
+	{.type = "MatMulExt", .forward = product, .make = ex_make_product},
+	{.type = "BatchMatMul", .forward = product, .make = ex_make_products},
+	{.type = "BatchMatMulExt", .forward = product, .make = ex_make_products},
+	{0}
+};

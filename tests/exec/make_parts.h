@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What random operators are made of. */
+#ifndef AP_TEST_EXEC_MAKE_PARTS_H
+#define AP_TEST_EXEC_MAKE_PARTS_H
+
+#include "kernel.h"
+
+/* A number below n; true once in n. */
+int64_t ex_draw(struct ex_sample *s, int64_t n);
+bool ex_once_in(struct ex_sample *s, int64_t n);
+
+/* Random extents of together at most `most` elements. */
+void ex_draw_shape(struct ex_sample *s, uint8_t rank, int64_t most, int64_t *size);
+/* An operand of 1 to `rank` random dimensions. */
+unsigned ex_add_any(struct ex_sample *s, const char *dtype, uint8_t rank);
+/* An operand with the extents of operand i. */
+unsigned ex_add_alike(struct ex_sample *s, const char *dtype, unsigned i);
+/* One that broadcasts against operand i: some dimensions of length one, the first ones left out. */
+unsigned ex_add_narrow(struct ex_sample *s, const char *dtype, unsigned i);
+
+/* A dimension out of rank, named from the front or from the back; which one. */
+int ex_add_axis(struct ex_sample *s, const char *name, int rank);
+/* An attribute of one number; axis and dim are lists elsewhere, and so here. */
+void ex_add_number(struct ex_sample *s, const char *name, int64_t v);
+/* Now and then, so that a missing attribute is met too. */
+void ex_add_flag(struct ex_sample *s, const char *name);
+
+/* make_elem.c */
+ex_make_fn ex_make_unary, ex_make_logic, ex_make_integer, ex_make_cast, ex_make_halves;
+ex_make_fn ex_make_binary, ex_make_scaled, ex_make_order, ex_make_bits, ex_make_store,
+	ex_make_compare, ex_make_logics, ex_make_many, ex_make_pair, ex_make_select, ex_make_fill,
+	ex_make_three, ex_make_bias, ex_make_slope;
+/* make_product.c */
+ex_make_fn ex_make_product, ex_make_products;
+/* make_reduce.c */
+ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_running, ex_make_sort;
+/* make_move.c, make_slice.c */
+ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
+	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
+	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided;
+
+#endif
