@@ -21,7 +21,7 @@
 
 #define MOST_BYTES 0x1p30 /* where the budget does not say */
 
-enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8 };
+enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8, MOST_ROOMS = 4 };
 
 struct report { /* then the pick */
 	double bound, cost;
@@ -125,6 +125,13 @@ static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
 	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
 }
 
+/* What was left of sub-problems is given back when all of their candidates are done: too late? */
+static bool no_room(const struct search *s)
+{
+	return (double)ap_arena_bytes(s->ilp.ctx->scratch) >
+		MOST_ROOMS * ap_ilp_room(s->ilp.budget);
+}
+
 enum next { DONE, AGAIN, BRANCH };
 
 static enum next give_up(struct search *s, const struct ap_ilp_sub *sub)
@@ -141,7 +148,7 @@ static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, 
 		return DONE;
 	}
 	note(s, sub);
-	if (finished(s))
+	if (finished(s) || no_room(s))
 		return give_up(s, sub);
 	switch (ap_ilp_relax(&s->ilp, sub, node, candidate)) {
 	case AP_ILP_CLOSED:
