@@ -23,20 +23,9 @@ static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int
 	return true;
 }
 
-/* As ap_space_legal() says; what it would say in words is not wanted. */
 static bool legal(struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
 {
-	struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
-	struct ap_ctx silent = l->ctx;
-	const char *why;
-	bool is;
-
-	if (!divides(l, b, count))
-		return false;
-	silent.arena = l->ctx.scratch;
-	is = ap_space_legal(&silent, b, count, l->m->ndev, l->step, &why);
-	ap_arena_release(l->ctx.scratch, mark);
-	return is;
+	return divides(l, b, count) && ap_space_legal(&l->ctx, b, count, l->m->ndev, l->step, NULL);
 }
 
 static uint32_t layout_id(struct ap_lazy *l, const struct ap_placement *p,

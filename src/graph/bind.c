@@ -98,6 +98,7 @@ static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_b
 	for (uint16_t k = 0; k < n->nout; k++)
 		said[k] = l->tensors.v[n->out[k]].said;
 	st = bind_once(l, &want, &n->n.bound, fault);
+	n->n.bound.name = n->operand;
 	ap_arena_release(l->ctx->scratch, mark);
 	return st;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/str.h"
 #include "graph/load.h"
 
@@ -26,6 +27,19 @@ static uint32_t strategy_length(const struct ap_bound *b)
 	return n ? (uint32_t)(n / 2 + 1) : b->nin;
 }
 
+/* "input 1 ("w")", "result 0": what vector k of a strategy is about. */
+static const char *vector_text(struct ap_load *l, const struct ap_node *n, const struct ap_operand *o)
+{
+	const struct ap_bound *b = &n->bound;
+
+	if (!o)
+		return "what the vector stands for";
+	if (o >= b->out && o < b->out + b->nout)
+		return ap_arena_printf(l->ctx->arena, "result %td", o - b->out);
+	return ap_arena_printf(l->ctx->arena, "input %td (\"%s\")", o - b->in,
+		ap_load_name(l, b->name[o - b->in]));
+}
+
 static bool is_bound(const struct ap_raw_node *n)
 {
 	return n->n.bound.row != NULL;
@@ -39,7 +53,8 @@ static void vector_length(struct ap_load *l, const struct ap_raw_node *n, const 
 
 	if (pin->v[k].rank != rank)
 		ap_load_say(l, AP_CHECK_PIN_LENGTH, ap_load_element(at, k), n->n.name,
-			"%d numbers; %d dimensions are to be cut", pin->v[k].rank, rank);
+			"%d numbers; %s has %d dimensions", pin->v[k].rank,
+			vector_text(l, &n->n, o), rank);
 }
 
 static bool vectors_wanted(struct ap_load *l, const struct ap_raw_node *n, const struct ap_jv *at,
@@ -47,7 +62,7 @@ static bool vectors_wanted(struct ap_load *l, const struct ap_raw_node *n, const
 {
 	if (given != wanted)
 		ap_load_say(l, AP_CHECK_PIN_LENGTH, at, n->n.name,
-			"%" PRIu32 " vectors; %" PRIu32 " are expected", given, wanted);
+			"%" PRIu32 " vectors; %s takes %" PRIu32, given, n->n.type, wanted);
 	return given == wanted;
 }
 
@@ -89,12 +104,14 @@ static void vector_value(struct ap_load *l, const struct ap_raw_node *n, const s
 
 		if (cut < 1)
 			ap_load_say(l, AP_CHECK_PIN_VALUE, ap_load_element(at, i), n->n.name,
-				"dimension %d is to be cut in %" PRId32 "; at least 1 is expected",
-				i, cut);
+				"%s, dimension %d of length %" PRId64 ": %" PRId32
+				" parts; at least 1 is needed", vector_text(l, &n->n, o), i,
+				o->size[i], cut);
 		else if (o->size[i] % cut != 0)
 			ap_load_say(l, AP_CHECK_PIN_VALUE, ap_load_element(at, i), n->n.name,
-				"dimension %d of length %" PRId64 " cannot be cut in %" PRId32
-				" equal parts", i, o->size[i], cut);
+				"%s, dimension %d of length %" PRId64 ": %" PRId32
+				" parts; divisors of the length are allowed",
+				vector_text(l, &n->n, o), i, o->size[i], cut);
 	}
 }
 

@@ -35,14 +35,13 @@ static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, in
 {
 	int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 	int f = batch_factor(b);
-	const char *why;
 
 	for (int i = 0; i < AP_MAX_FACTOR; i++)
 		count[i] = 1;
 	if (f < 0)
 		return count;
 	count[f] = parts_of(b, f, ndev, step);
-	if (!ap_space_legal(ctx, b, count, ndev, step, &why))
+	if (!ap_space_legal(ctx, b, count, ndev, step, NULL))
 		count[f] = 1;
 	return count;
 }

@@ -8,70 +8,137 @@
 #include <assert.h>
 #include <string.h>
 
-static int64_t count_of(const struct ap_bound *b, const int32_t *count, char letter)
+/* A vector of counts on its way through a condition. */
+struct cut {
+	const struct ap_bound *b;
+	const int32_t *count;
+	int64_t ndev;
+	struct ap_legal_why *why;
+};
+
+static int factor_of(const struct ap_bound *b, char letter)
 {
 	for (uint8_t f = 0; f < b->nfactor; f++)
 		if (b->factor[f].letter == letter)
-			return count[f];
-	return 1;
+			return f;
+	return -1;
+}
+
+static int64_t count_of(const struct cut *c, char letter)
+{
+	int f = factor_of(c->b, letter);
+
+	return f < 0 ? 1 : c->count[f];
+}
+
+static int64_t dim_parts(const struct cut *c, const struct ap_operand *o, uint8_t dim)
+{
+	int64_t n = 1;
+
+	for (uint8_t k = 0; k < o->dim[dim].n; k++)
+		n *= c->count[o->dim[dim].factor[k]];
+	return n;
 }
 
 /* Parts that dimensions first..rank-1 of an operand are cut in. */
-static int64_t parts(const struct ap_operand *o, const int32_t *count, uint8_t first)
+static int64_t parts(const struct cut *c, const struct ap_operand *o, uint8_t first)
 {
 	int64_t n = 1;
 
 	for (uint8_t i = first; i < o->rank; i++)
-		for (uint8_t k = 0; k < o->dim[i].n; k++)
-			n *= count[o->dim[i].factor[k]];
+		n *= dim_parts(c, o, i);
 	return n;
 }
 
-/* The operand of a look-up that is no table. */
-static const struct ap_operand *indices_of(const struct ap_bound *b)
+/* Dimension dim of t is what is in the way. */
+static bool refuse(const struct cut *c, const struct ap_operand *t, uint8_t dim,
+	const char *allowed)
 {
-	uint32_t lookup = 0;
-
-	for (uint8_t f = 0; f < b->nfactor; f++)
-		if (b->factor[f].flags & AP_FACTOR_LOOKUP)
-			lookup |= UINT32_C(1) << f;
-	return b->in[1].factors & lookup ? &b->in[0] : &b->in[1];
+	*c->why = (struct ap_legal_why){t, dim, dim_parts(c, t, dim), allowed};
+	return false;
 }
 
-/* With a cut vocabulary: whole indices, the row cut only where nothing is repeated; or the first
- * two dimensions of the indices cut, whole rows and nothing repeated. */
-static bool gather(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+/* The first cut dimension of t from `first` on is. Requires that there is one. */
+static bool refuse_from(const struct cut *c, const struct ap_operand *t, uint8_t first,
+	const char *allowed)
 {
-	int64_t v = count_of(b, count, 'v'), d = count_of(b, count, 'd');
-	const struct ap_operand *index = indices_of(b);
-	int64_t indices = parts(index, count, 0);
+	while (dim_parts(c, t, first) == 1)
+		first++;
+	return refuse(c, t, first, allowed);
+}
 
-	if (v == 1)
+/* The dimension of t that has factor f is. */
+static bool refuse_factor(const struct cut *c, const struct ap_operand *t, int f,
+	const char *allowed)
+{
+	for (uint8_t i = 0; i < t->rank; i++)
+		for (uint8_t k = 0; k < t->dim[i].n; k++)
+			if (t->dim[i].factor[k] == f)
+				return refuse(c, t, i, allowed);
+	assert(false);
+	return false;
+}
+
+/*
+ * A look-up with a cut vocabulary: whole indices, the row cut only where nothing is repeated; or
+ * the first two dimensions of the indices cut, whole rows and nothing repeated.
+ */
+static bool gather(const struct cut *c)
+{
+	int v = factor_of(c->b, 'v'), d = factor_of(c->b, 'd');
+	int64_t rows = count_of(c, 'v'), row = count_of(c, 'd'), indices;
+	const struct ap_operand *table, *index;
+
+	if (rows == 1)
 		return true;
+	table = c->b->in[0].factors >> v & 1 ? &c->b->in[0] : &c->b->in[1];
+	index = table == c->b->in ? &c->b->in[1] : &c->b->in[0];
+	indices = parts(c, index, 0);
 	if (indices == 1)
-		return d == 1 || v * d == ndev;
-	return d == 1 && parts(index, count, 2) == 1 && v * indices == ndev;
+		return row == 1 || rows * row == c->ndev || refuse_factor(c, table, d,
+			"with a cut vocabulary 1 is allowed, or what leaves no device over");
+	if (row > 1)
+		return refuse_factor(c, table, d,
+			"with a cut vocabulary and cut indices 1 is allowed");
+	if (parts(c, index, 2) > 1)
+		return refuse_from(c, index, 2,
+			"with a cut vocabulary 1 is allowed but in the indices' first two "
+			"dimensions");
+	return rows * indices == c->ndev || refuse_factor(c, table, v,
+		"with cut indices 1 is allowed, or what leaves no device over");
 }
 
 /* The depth may be cut for a vector of indices; otherwise only the first dimension. */
-static bool onehot(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+static bool onehot(const struct cut *c)
 {
-	(void)ndev;
-	return b->in[0].rank == 1 ||
-		(count_of(b, count, 'd') == 1 && parts(&b->in[0], count, 1) == 1);
+	static const char allowed[] = "with indices of several dimensions 1 is allowed but in the "
+		"first";
+
+	if (c->b->in[0].rank == 1)
+		return true;
+	if (count_of(c, 'd') > 1)
+		return refuse_factor(c, &c->b->out[0], factor_of(c->b, 'd'), allowed);
+	return parts(c, &c->b->in[0], 1) == 1 || refuse_from(c, &c->b->in[0], 1, allowed);
 }
 
 /* Queries that share a head of the keys are parted only where there is a single such head: the
  * keys and values are then whole on every part. */
-static bool grouped_heads(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+static bool grouped_heads(const struct cut *c)
 {
-	(void)ndev;
-	if (count_of(b, count, 'g') == 1)
-		return true;
-	for (uint8_t f = 0; f < b->nfactor; f++)
-		if (b->factor[f].letter == 'n')
-			return false;
-	return true;
+	int g = factor_of(c->b, 'g');
+
+	return g < 0 || c->count[g] == 1 || factor_of(c->b, 'n') < 0 ||
+		refuse_factor(c, &c->b->in[0], g,
+			"parts that no head of keys and values is divided between are allowed");
+}
+
+/* Dimension 0 in as many parts as there are devices, or not at all. */
+static bool batch_parallel(const struct cut *c)
+{
+	int b = factor_of(c->b, 'b');
+
+	return b < 0 || c->count[b] == 1 || c->count[b] == c->ndev ||
+		refuse_factor(c, &c->b->in[0], b, "1 or the number of devices is allowed");
 }
 
 static bool fits(const struct ap_halo *h, int64_t slice)
@@ -80,65 +147,68 @@ static bool fits(const struct ap_halo *h, int64_t slice)
 }
 
 /* Every part has whole windows of its own: nothing is exchanged. */
-static bool whole_windows(const struct ap_window *w, int64_t parts)
+static bool whole_windows(const struct ap_window *w, int64_t n)
 {
-	return w->kernel <= w->stride && w->before + w->after == 0 &&
-		w->size / parts % w->stride == 0;
+	return w->kernel <= w->stride && w->before + w->after == 0 && w->size / n % w->stride == 0;
 }
 
 /* Windows reach into the next part, no further. Halos grow or shrink evenly from part to part, so
  * that the ends of the row of parts decide. */
-static bool near_halos(const struct ap_window *w, int64_t parts)
+static bool near_halos(const struct ap_window *w, int64_t n)
 {
-	const int64_t part[] = {0, parts > 2, parts - 1 - (parts > 2), parts - 1};
+	const int64_t part[] = {0, n > 2, n - 1 - (n > 2), n - 1};
 	int64_t padded = w->size + w->before + w->after;
 
 	if (w->inside || w->kernel <= w->stride || (padded - w->kernel) % w->stride != 0)
 		return false;
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-		struct ap_halo h = ap_window_halo(w, parts, part[i]);
+		struct ap_halo h = ap_window_halo(w, n, part[i]);
 
-		if (!fits(&h, w->size / parts))
+		if (!fits(&h, w->size / n))
 			return false;
 	}
-	return (w->count * w->stride - w->size) % parts == 0;
+	return (w->count * w->stride - w->size) % n == 0;
 }
 
-static bool cut_windows(const struct ap_bound *b, const int32_t *count, bool halos)
+static bool cut_windows(const struct cut *c, bool halos)
 {
-	for (uint8_t i = 0; i < b->nwindow; i++) {
-		const struct ap_window *w = &b->window[i];
-		int64_t parts = w->factor == AP_NO_FACTOR ? 1 : count[w->factor];
+	for (uint8_t i = 0; i < c->b->nwindow; i++) {
+		const struct ap_window *w = &c->b->window[i];
+		const struct ap_operand *t = &c->b->in[w->operand];
+		int64_t n = w->factor == AP_NO_FACTOR ? 1 : c->count[w->factor];
 
-		if (parts == 1)
+		if (n == 1)
 			continue;
-		if (w->size % parts != 0 || w->count % parts != 0)
-			return false;
-		if (!whole_windows(w, parts) && !(halos && near_halos(w, parts)))
-			return false;
+		if (w->size % n != 0 || w->count % n != 0)
+			return refuse(c, t, w->dim,
+				"divisors of its length and of the number of windows are allowed");
+		if (!whole_windows(w, n) && !(halos && near_halos(w, n)))
+			return refuse(c, t, w->dim, halos ?
+				"parts with windows of their own, or with windows that reach into the "
+				"next part alone, are allowed" :
+				"parts with windows of their own are allowed");
 	}
 	return true;
 }
 
-static bool convolution(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+static bool convolution(const struct cut *c)
 {
-	(void)ndev;
-	return cut_windows(b, count, true);
+	return cut_windows(c, true);
 }
 
-static bool pooling(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+static bool pooling(const struct cut *c)
 {
-	(void)ndev;
-	return cut_windows(b, count, false);
+	return cut_windows(c, false);
 }
 
 static const struct {
 	const char *name;
-	bool (*legal)(const struct ap_bound *b, const int32_t *count, int64_t ndev);
+	bool (*legal)(const struct cut *c);
 } conditions[] = {
 	{"gather", gather},
 	{"onehot", onehot},
 	{"grouped-heads", grouped_heads},
+	{"batch-parallel", batch_parallel},
 	{"convolution", convolution},
 	{"pooling", pooling},
 };
@@ -153,8 +223,11 @@ bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask)
 	return false;
 }
 
-bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev)
+bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
+	struct ap_legal_why *why)
 {
+	struct ap_legal_why ignored;
+	const struct cut c = {b, count, ndev, why ? why : &ignored};
 	size_t i = 0;
 
 	if (!*b->row->legal)
@@ -163,5 +236,5 @@ bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev)
 		i++;
 		assert(i < sizeof conditions / sizeof *conditions);
 	}
-	return conditions[i].legal(b, count, ndev);
+	return conditions[i].legal(&c);
 }

@@ -219,6 +219,7 @@ struct ap_bound {
 	uint16_t nin, nout;
 	const struct ap_operand *in; /* [nin] */
 	const struct ap_operand *out; /* [nout]: the declared ones, then those kept for backward */
+	const char *const *name; /* [nin] the operands' names, for messages; NULL: not known */
 };
 
 #define AP_RANK_UNKNOWN UINT8_MAX /* rank of a shape that was not declared */
@@ -249,8 +250,18 @@ struct ap_bind_fault {
 enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
 	struct ap_bind_fault *fault);
 
-/* The row's extra condition: may these counts stand on ndev devices? true where it has none. */
-bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev);
+/* What a condition refuses: so many parts of a dimension. */
+struct ap_legal_why {
+	const struct ap_operand *tensor; /* of the bound's in or out */
+	uint8_t dim;
+	int64_t parts;
+	const char *allowed; /* "with cut indices 1 is allowed" */
+};
+
+/* The row's extra condition: may these counts stand on ndev devices? true where it has none; where
+ * not, *why says what is in the way (why may be NULL). */
+bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
+	struct ap_legal_why *why);
 
 /* Is result o only a step on the way to another one: does it lack factors of mask that another
  * result has? The statistics of a normalisation, for one, when the batch is cut. */

@@ -6,45 +6,77 @@
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "base/str.h"
+#include "shard/refusal.h"
 #include "shard/space.h"
 
 struct candidate {
 	struct ap_ctx *ctx;
 	const struct ap_bound *b;
 	const int32_t *count;
+	int64_t ndev;
 	const struct ap_step *step;
-	const char **why;
+	const char **why; /* NULL: no words are wanted */
 };
 
-#define SAY(c, ...) (*(c)->why = ap_arena_printf((c)->ctx->arena, __VA_ARGS__), false)
+#define SAY(c, ...) \
+	((c)->why ? *(c)->why = ap_arena_printf((c)->ctx->arena, __VA_ARGS__), false : false)
+
+static const char *place(const struct candidate *c, const struct ap_operand *t, int dim)
+{
+	return ap_cut_place(c->ctx, c->b, t, dim, c->step);
+}
+
+/* A factor is refused; `allowed` ends the sentence. */
+static bool refuse_factor(const struct candidate *c, int f, const char *allowed)
+{
+	const struct ap_operand *t;
+	int dim = 0;
+
+	if (!c->why)
+		return false;
+	t = ap_cut_along(c->b, f, &dim);
+	if (t->dim[dim].n == 1)
+		return SAY(c, "%s: %" PRId32 " parts; %s", place(c, t, dim), c->count[f], allowed);
+	return SAY(c, "%s: %" PRId32 " parts of its factor of %" PRId64 "; %s", place(c, t, dim),
+		c->count[f], c->b->factor[f].size, allowed);
+}
 
 static bool factor_fits(const struct candidate *c, int f)
 {
-	const struct ap_factor *factor = &c->b->factor[f];
 	int64_t extent = ap_factor_extent(c->b, f, c->step);
 	int32_t count = c->count[f];
 
 	if (count == 1)
 		return true;
 	if (count < 1)
-		return SAY(c, "factor %c: %" PRId32 " parts, at least 1 is needed", factor->letter,
-			count);
-	if (factor->flags & AP_FACTOR_FROZEN)
-		return SAY(c, "factor %c may not be cut", factor->letter);
+		return refuse_factor(c, f, "at least 1 is needed");
+	if (c->b->factor[f].flags & AP_FACTOR_FROZEN)
+		return refuse_factor(c, f, "1 is allowed");
 	if (extent % count)
-		return SAY(c, "factor %c of length %" PRId64 " cannot be cut in %" PRId32
-			      " equal parts",
-			factor->letter, extent, count);
+		return refuse_factor(c, f, c->why ? ap_cut_allowed(c->ctx, extent, c->ndev) : "");
 	return true;
 }
 
-static bool devices_suffice(const struct candidate *c, int64_t ndev)
+static const char *all_parts(const struct candidate *c)
 {
-	int64_t rest = ndev;
+	struct ap_str s;
+
+	ap_str_init(&s, c->ctx->arena);
+	for (int f = 0; f < c->b->nfactor; f++)
+		if (c->count[f] > 1)
+			ap_str_addf(&s, "%s%" PRId32, s.len ? " x " : "", c->count[f]);
+	return s.s;
+}
+
+static bool devices_suffice(const struct candidate *c)
+{
+	int64_t rest = c->ndev;
 
 	for (int f = 0; f < c->b->nfactor; f++) {
 		if (rest % c->count[f])
-			return SAY(c, "the parts do not divide the %" PRId64 " devices", ndev);
+			return SAY(c, "%s parts; a divisor of the %" PRId64 " devices is allowed",
+				all_parts(c), c->ndev);
 		rest /= c->count[f];
 	}
 	return true;
@@ -64,24 +96,26 @@ static int next_cut(const struct candidate *c, int f)
 }
 
 /* On each rank the dimension stays one interval. */
-static bool is_interval(const struct candidate *c, const struct ap_dim *dim, int inner)
+static bool is_interval(const struct candidate *c, const struct ap_operand *t, int d, int inner)
 {
-	const struct ap_factor *factor = c->b->factor;
+	const struct ap_dim *dim = &t->dim[d];
 
 	for (int i = 0; i < inner; i++) {
 		int f = dim->factor[i];
 
 		if (c->count[f] != ap_factor_extent(c->b, f, c->step))
-			return SAY(c,
-				"factor %c is cut, so factor %c outside it must be cut wholly",
-				factor[dim->factor[inner]].letter, factor[f].letter);
+			return SAY(c, "%s: %" PRId32 " parts of its factor of %" PRId64
+				"; 1 is allowed unless its factor of %" PRId64 " outside that is cut "
+				"wholly", place(c, t, d), c->count[dim->factor[inner]],
+				c->b->factor[dim->factor[inner]].size, c->b->factor[f].size);
 	}
 	return true;
 }
 
 /* And its part number is a coordinate of the ranks along one axis. */
-static bool dim_fits(const struct candidate *c, const struct ap_dim *dim)
+static bool dim_fits(const struct candidate *c, const struct ap_operand *t, int d)
 {
+	const struct ap_dim *dim = &t->dim[d];
 	int last = -1;
 
 	for (int i = 0; i < dim->n; i++) {
@@ -89,12 +123,13 @@ static bool dim_fits(const struct candidate *c, const struct ap_dim *dim)
 
 		if (c->count[f] == 1)
 			continue;
-		if (!(c->b->dealt >> f & 1) && !is_interval(c, dim, i))
+		if (!(c->b->dealt >> f & 1) && !is_interval(c, t, d, i))
 			return false;
 		if (last >= 0 && next_cut(c, last) != f)
-			return SAY(c, "factors %c and %c of one dimension are not adjacent in the "
-				      "dev_matrix",
-				c->b->factor[last].letter, c->b->factor[f].letter);
+			return SAY(c, "%s: its factors of %" PRId64 " and %" PRId64
+				" are both cut, and no neighbours in the dev_matrix; one of them is "
+				"allowed", place(c, t, d), c->b->factor[last].size,
+				c->b->factor[f].size);
 		last = f;
 	}
 	return true;
@@ -104,7 +139,7 @@ static bool dims_fit(const struct candidate *c, uint16_t n, const struct ap_oper
 {
 	for (uint16_t i = 0; i < n; i++)
 		for (int d = 0; d < t[i].rank; d++)
-			if (!dim_fits(c, &t[i].dim[d]))
+			if (!dim_fits(c, &t[i], d))
 				return false;
 	return true;
 }
@@ -121,25 +156,29 @@ static bool deal_fits(const struct candidate *c)
 	for (int i = 0; i < dim->n; i++)
 		parts *= c->count[dim->factor[i]];
 	if (extent % parts)
-		return SAY(c, "the result's first dimension of length %" PRId64
-			      " cannot be dealt in %" PRId64 " equal parts",
-			extent, parts);
+		return SAY(c, "%s: %" PRId64 " parts with those of the sum dealt; %s",
+			place(c, &c->b->out[0], 0), parts, ap_cut_allowed(c->ctx, extent, c->ndev));
 	return true;
+}
+
+static bool condition_holds(const struct candidate *c)
+{
+	struct ap_legal_why why;
+
+	if (ap_rule_legal(c->b, c->count, c->ndev, &why))
+		return true;
+	return SAY(c, "%s: %" PRId64 " parts; %s", place(c, why.tensor, why.dim),
+		why.parts, why.allowed);
 }
 
 bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
 	int64_t ndev, const struct ap_step *step, const char **why)
 {
-	struct candidate c = {ctx, b, count, step, why};
+	const struct candidate c = {ctx, b, count, ndev, step, why};
 
 	for (int f = 0; f < b->nfactor; f++)
 		if (!factor_fits(&c, f))
 			return false;
-	if (!devices_suffice(&c, ndev) || !dims_fit(&c, b->nin, b->in) ||
-		!dims_fit(&c, b->nout, b->out) || !deal_fits(&c))
-		return false;
-	if (!ap_rule_legal(b, count, ndev))
-		return SAY(&c, "%s does not allow this combination of cuts (%s)", b->row->name,
-			b->row->legal);
-	return true;
+	return devices_suffice(&c) && dims_fit(&c, b->nin, b->in) && dims_fit(&c, b->nout, b->out) &&
+		deal_fits(&c) && condition_holds(&c);
 }

@@ -108,7 +108,7 @@ static void take(struct walk *w)
 {
 	if (w->composed && !composition_fits(w))
 		return;
-	if (!ap_rule_legal(w->b, w->count, w->ndev))
+	if (!ap_rule_legal(w->b, w->count, w->ndev, NULL))
 		return;
 	for (int f = 0; f < w->b->nfactor; f++)
 		AP_PUSH(w->ctx->scratch, w->found, w->count[f]);

@@ -32,7 +32,7 @@ void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 
 /* Are these counts legal? The same rules, for one vector, written independently of the
- * enumeration; on false *why is one line of text (in ctx's arena). */
+ * enumeration; on false *why is one line of text (in ctx's arena; why may be NULL). */
 bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
 	int64_t ndev, const struct ap_step *step, const char **why);
 

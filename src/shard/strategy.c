@@ -4,8 +4,8 @@
 #include <stdarg.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "base/str.h"
+#include "shard/refusal.h"
 #include "shard/space.h"
 
 /*
@@ -71,7 +71,8 @@ static bool refuse(struct reader *r, const char *fmt, ...)
 	va_list ap;
 
 	ap_str_init(&s, r->ctx->arena);
-	ap_str_addf(&s, "vector %" PRIu32 ", dimension %d: ", r->vector, r->dim);
+	ap_str_addf(&s, "%s: ", ap_cut_place(r->ctx, r->b, vector_tensor(r->b, r->vector), r->dim,
+		r->step));
 	va_start(ap, fmt);
 	ap_str_vaddf(&s, fmt, ap);
 	va_end(ap);
@@ -91,19 +92,6 @@ static int64_t dim_length(const struct reader *r, const struct ap_operand *t, in
 	return length;
 }
 
-/* "1, 2, 4": the parts that a dimension of this length may be cut in on the reader's devices. */
-static const char *allowed(const struct reader *r, int64_t length)
-{
-	int64_t list[256];
-	size_t n = ap_divisors(ap_gcd(length, r->ndev), list, 256);
-	struct ap_str s;
-
-	ap_str_init(&s, r->ctx->arena);
-	for (size_t i = 0; i < n && i < 256; i++)
-		ap_str_addf(&s, i ? ", %" PRId64 : "%" PRId64, list[i]);
-	return s.s;
-}
-
 static bool is_power_of_two(int64_t v)
 {
 	return v > 0 && !(v & (v - 1));
@@ -116,26 +104,38 @@ static bool value_fits(struct reader *r, const struct ap_operand *t, int32_t par
 	if (parts == 1)
 		return true;
 	if (parts < 1)
-		return refuse(r, "%" PRId32 " parts, at least 1 is needed", parts);
+		return refuse(r, "%" PRId32 " parts; at least 1 is needed", parts);
 	if (!t->dim[r->dim].n)
-		return refuse(r, "%" PRId32 " parts, but it may not be cut", parts);
+		return refuse(r, "%" PRId32 " parts; 1 is allowed", parts);
 	if (length % parts)
-		return refuse(r, "length %" PRId64 " cannot be cut in %" PRId32
-				 " equal parts (allowed: %s)",
-			length, parts, allowed(r, length));
+		return refuse(r, "%" PRId32 " parts; %s", parts,
+			ap_cut_allowed(r->ctx, length, r->ndev));
 	if (is_power_of_two(r->ndev) && !is_power_of_two(parts))
 		return refuse(r, "%" PRId32 " parts are no power of two, which %" PRId64
-				 " devices need (allowed: %s)",
-			parts, r->ndev, allowed(r, length));
+				 " devices need; %s",
+			parts, r->ndev, ap_cut_allowed(r->ctx, length, r->ndev));
 	return true;
+}
+
+/* The first dimension read that has factor f. */
+static const char *first_place(struct reader *r, int f)
+{
+	for (uint32_t v = 0; v <= r->vector; v++) {
+		const struct ap_operand *t = vector_tensor(r->b, v);
+
+		for (int d = 0; t && d < t->rank; d++)
+			for (int i = 0; i < t->dim[d].n; i++)
+				if (t->dim[d].factor[i] == f)
+					return ap_cut_place(r->ctx, r->b, t, d, r->step);
+	}
+	return "";
 }
 
 static bool set_count(struct reader *r, int f, int32_t parts)
 {
 	if (r->known >> f & 1 && r->count[f] != parts)
-		return refuse(r, "factor %c is cut in %" PRId32 " parts here and in %" PRId32
-				 " elsewhere",
-			r->b->factor[f].letter, parts, r->count[f]);
+		return refuse(r, "%" PRId32 " parts; %" PRId32 " are allowed, as many as of %s", parts,
+			r->count[f], first_place(r, f));
 	r->count[f] = parts;
 	r->known |= 1u << f;
 	return true;
@@ -151,8 +151,8 @@ static bool spread(struct reader *r, const struct ap_dim *dim, int32_t parts)
 		int64_t take = rest < extent ? rest : extent;
 
 		if (extent % take || rest % take)
-			return refuse(r, "%" PRId32 " parts would cut across factor %c of length %"
-				PRId64, parts, r->b->factor[dim->factor[i]].letter, extent);
+			return refuse(r, "%" PRId32 " parts would cut across its factor of %" PRId64,
+				parts, r->b->factor[dim->factor[i]].size);
 		if (!set_count(r, dim->factor[i], (int32_t)take))
 			return false;
 		rest /= take;
@@ -167,8 +167,8 @@ static bool read_vector(struct reader *r, int rank, const int32_t *cut)
 
 	if (rank != want) {
 		*r->why = ap_arena_printf(r->ctx->arena,
-			"vector %" PRIu32 " has %d values for %d dimensions", r->vector, rank,
-			want);
+			"vector %" PRIu32 " has %d values; %s has %d dimensions", r->vector, rank,
+			t ? ap_cut_tensor(r->ctx, r->b, t) : "what it stands for", want);
 		return false;
 	}
 	for (r->dim = 0; r->dim < want; r->dim++)
@@ -187,7 +187,7 @@ bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		count[f] = 1;
 	if (n != vectors(b)) {
-		*why = ap_arena_printf(ctx->arena, "%" PRIu32 " vectors, but %s takes %" PRIu32, n,
+		*why = ap_arena_printf(ctx->arena, "%" PRIu32 " vectors; %s takes %" PRIu32, n,
 			b->row->name, vectors(b));
 		return false;
 	}

@@ -356,7 +356,9 @@ static const struct {
 	{"operator-attr-11", "attribute input_layout is TND; BSH is expected"},
 	{"operator-dtype", "operand 1 is float32; float16 is expected"},
 	{"output-shape", "declared as [4, 3]; [4, 2] is inferred"},
-	{"pin-value-2", "dimension 0 of length 4 cannot be cut in 8 equal parts"},
+	{"pin-length-2", "(operator \"mm\"): 1 numbers; input 1 (\"w\") has 2 dimensions"},
+	{"pin-value", "(operator \"mm\"): input 0 (\"x\"), dimension 0 of length 4: 0 parts; at least"},
+	{"pin-value-2", "input 0 (\"x\"), dimension 0 of length 4: 8 parts; divisors of the length"},
 	{"batch-mixed", "(operator \"gram\"): two dimensions carry the batch; micro-batches would "
 		"change the result [batch-mixed]\n"},
 	{"batch-mixed-4", "(operator \"bn\"): samples of the batch meet in a statistic; micro-batches "

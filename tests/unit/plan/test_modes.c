@@ -297,15 +297,15 @@ START_TEST(which_strategies_may_be_given)
 		{12, PINNED(",'in_strategy':[[6,1],[1,1]]"), NULL},
 		{24, PINNED(",'in_strategy':[[4,1],[1,6]]"), NULL},
 		{12, PINNED(",'in_strategy':[[4,2],[2,2]]"),
-			NOT "12 devices: the parts do not divide the 12 devices"},
+			NOT "12 devices: 4 x 2 x 2 parts; a divisor of the 12 devices is allowed"},
 		{8, PINNED(",'in_strategy':[[3,1],[1,1]]"),
-			NOT "8 devices: vector 0, dimension 0: 3 parts are no power of two, which 8 "
-			    "devices need (allowed: 1, 2, 4, 8)"},
+			NOT "8 devices: input 0 (\"x\"), dimension 0 of length 24: 3 parts are no "
+			    "power of two, which 8 devices need; 1, 2, 4, 8 are allowed"},
 		{8, PINNED(",'in_strategy':[[2,2],[4,1]]"),
-			NOT "8 devices: vector 1, dimension 0: factor k is cut in 4 parts here and in 2 "
-			    "elsewhere"},
+			NOT "8 devices: input 1 (\"w\"), dimension 0 of length 60: 4 parts; 2 are "
+			    "allowed, as many as of input 0 (\"x\"), dimension 1 of length 60"},
 		{4, PINNED(",'in_strategy':[[8,1],[1,1]]"),
-			NOT "4 devices: the parts do not divide the 4 devices"},
+			NOT "4 devices: 8 parts; a divisor of the 4 devices is allowed"},
 		{8, PINNED(",'in_strategy':[[4,2],[2,1]],'out_strategy':[[8,1]]"), NULL},
 		{8, PINNED(",'in_strategy':[[4,2],[2,1]],'out_strategy':[[4,1]]"), NULL},
 	};

@@ -187,7 +187,7 @@ static bool one_round(struct made *m, const struct made_kind *kind)
 			in[i].v[k] = made_draw(m, 100);
 	ck_assert(job_run(&(struct job){m->type, &m->attrs, b.nin, m->nout, in, out}));
 	parts = draw_counts(m, &b, count);
-	if (parts == 1 || !ap_rule_legal(&b, count, parts))
+	if (parts == 1 || !ap_rule_legal(&b, count, parts, NULL))
 		return false;
 	compare(&b, &(struct job){m->type, &m->attrs, b.nin, m->nout, in, out}, count);
 	return true;

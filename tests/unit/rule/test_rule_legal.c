@@ -16,7 +16,7 @@ static bool is_legal(const struct ap_bound *b, const char *counts, int64_t ndev)
 
 		count[f] = p ? (int32_t)strtol(p + 1, NULL, 10) : 1;
 	}
-	return ap_rule_legal(b, count, ndev);
+	return ap_rule_legal(b, count, ndev, NULL);
 }
 
 static const struct {
@@ -101,7 +101,7 @@ START_TEST(every_condition_exists)
 	for (size_t i = 0; (row = ap_op_at(i)); i++) {
 		struct ap_bound b = {.row = row, .in = o, .out = o};
 
-		ck_assert(ap_rule_legal(&b, ones, 1));
+		ck_assert(ap_rule_legal(&b, ones, 1, NULL));
 	}
 }
 END_TEST

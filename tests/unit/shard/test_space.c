@@ -335,34 +335,38 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-	{"mk,kn->mn", "m128 k64 n32", 8, 1, {2}, {{2, 2}}, "1 vectors, but Made takes 2"},
+	{"mk,kn->mn", "m128 k64 n32", 8, 1, {2}, {{2, 2}}, "1 vectors; Made takes 2"},
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 3}, {{2, 2}, {2, 1, 1}},
-		"vector 1 has 3 values for 2 dimensions"},
+		"vector 1 has 3 values; input 1 has 2 dimensions"},
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 2}, {{2, 0}, {2, 1}},
-		"vector 0, dimension 1: 0 parts, at least 1 is needed"},
+		"input 0, dimension 1 of length 64: 0 parts; at least 1 is needed"},
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 2}, {{-2, 1}, {1, 1}},
-		"vector 0, dimension 0: -2 parts, at least 1 is needed"},
+		"input 0, dimension 0 of length 128: -2 parts; at least 1 is needed"},
 	{"mk,kn->mn", "m128 k60 n32", 16, 2, {2, 2}, {{2, 8}, {8, 1}},
-		"vector 0, dimension 1: length 60 cannot be cut in 8 equal parts "
-		"(allowed: 1, 2, 4)"},
+		"input 0, dimension 1 of length 60: 8 parts; 1, 2, 4 are allowed"},
 	{"mk,kn->mn", "m128 k60 n32", 16, 2, {2, 2}, {{1, 3}, {3, 1}},
-		"vector 0, dimension 1: 3 parts are no power of two, which 16 devices need "
-		"(allowed: 1, 2, 4)"},
+		"input 0, dimension 1 of length 60: 3 parts are no power of two, which "
+		"16 devices need; 1, 2, 4 are allowed"},
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 2}, {{2, 2}, {4, 1}},
-		"vector 1, dimension 0: factor k is cut in 4 parts here and in 2 elsewhere"},
+		"input 1, dimension 0 of length 64: 4 parts; 2 are allowed, as many as "
+		"of input 0, dimension 1 of length 64"},
 	{"mk,kn->mn", "m128 k64 n32", 8, 2, {2, 2}, {{4, 2}, {2, 2}},
-		"the parts do not divide the 8 devices"},
+		"4 x 2 x 2 parts; a divisor of the 8 devices is allowed"},
 	{"mk,kn->mn", "m27 k64 n32", 6, 2, {2, 2}, {{9, 1}, {1, 1}},
-		"the parts do not divide the 6 devices"},
-	{"bh,h->bh", "b128 h64!", 8, 2, {2, 1}, {{4, 2}, {2}}, "factor h may not be cut"},
+		"9 parts; a divisor of the 6 devices is allowed"},
+	{"bh,h->bh", "b128 h64!", 8, 2, {2, 1}, {{4, 2}, {2}},
+		"input 0, dimension 1 of length 64: 2 parts; 1 is allowed"},
 	{"bh,1h->bh", "b128 h64", 8, 2, {2, 2}, {{4, 2}, {2, 2}},
-		"vector 1, dimension 0: 2 parts, but it may not be cut"},
+		"input 1, dimension 0 of length 1: 2 parts; 1 is allowed"},
 	{"(bs)h->bsh", "b2 s6 h4", 12, 1, {2}, {{3, 1}},
-		"vector 0, dimension 0: 3 parts would cut across factor b of length 2"},
+		"input 0, dimension 0 of length 12 = 2 x 6: 3 parts would cut across "
+		"its factor of 2"},
 	{"bsh->(bs)h", "b2 s6 h4", 12, 1, {3}, {{1, 3, 1}},
-		"factor s is cut, so factor b outside it must be cut wholly"},
+		"result 0, dimension 0 of length 12 = 2 x 6: 3 parts of its factor of "
+		"6; 1 is allowed unless its factor of 2 outside that is cut wholly"},
 	{"bsh->(bh)s", "b2 s6 h4", 24, 1, {3}, {{2, 3, 2}},
-		"factors b and h of one dimension are not adjacent in the dev_matrix"},
+		"result 0, dimension 0 of length 8 = 2 x 4: its factors of 2 and 4 are "
+		"both cut, and no neighbours in the dev_matrix; one of them is allowed"},
 };
 
 START_TEST(wrong_strategies_are_refused_with_the_reason)
@@ -393,8 +397,8 @@ START_TEST(strategies_are_of_the_micro_batch)
 	step.micro_batches = 4;
 	ck_assert(!ap_space_from_strategy(&ctx, &m.b, 8, &step, 1, rank,
 		(const int32_t(*)[AP_MAX_RANK])cut, count, &why));
-	ck_assert_str_eq(why, "vector 0, dimension 0: length 4 cannot be cut in 8 equal parts "
-			      "(allowed: 1, 2, 4)");
+	ck_assert_str_eq(why, "input 0, dimension 0 of length 16 (4 in a micro-batch): 8 parts; "
+		"1, 2, 4 are allowed");
 }
 END_TEST
 
@@ -406,9 +410,9 @@ START_TEST(illegal_counts_are_named)
 	make_bound(&m, "mk,kn->mn", "m12 k8 n8", "");
 	ck_assert(ap_space_legal(&ctx, &m.b, (int32_t[]){3, 4, 2}, 24, &whole_step, &why));
 	ck_assert(!ap_space_legal(&ctx, &m.b, (int32_t[]){1, 0, 1}, 24, &whole_step, &why));
-	ck_assert_str_eq(why, "factor k: 0 parts, at least 1 is needed");
+	ck_assert_str_eq(why, "input 0, dimension 1 of length 8: 0 parts; at least 1 is needed");
 	ck_assert(!ap_space_legal(&ctx, &m.b, (int32_t[]){1, 3, 1}, 24, &whole_step, &why));
-	ck_assert_str_eq(why, "factor k of length 8 cannot be cut in 3 equal parts");
+	ck_assert_str_eq(why, "input 0, dimension 1 of length 8: 3 parts; 1, 2, 4, 8 are allowed");
 }
 END_TEST
 
