@@ -211,8 +211,12 @@ int64_t ex_exchange(struct ex_world *w, const struct ap_axes *axes, int dim, con
 int64_t ex_exchange_back(struct ex_world *w, const struct ap_axes *axes, int dim,
 	const int64_t *before, const int64_t *after, struct ex_shards *s);
 
-/* steps.c: a redistribution, forward, and the adjoint of its steps. Boxes are those of layouts. */
-void ex_move(struct ex_world *w, const struct ap_reshard_step *steps, int n, struct ex_shards *s);
-void ex_move_back(struct ex_world *w, const struct ap_reshard_step *steps, int n, struct ex_shards *s);
+/* steps.c: a redistribution to layout b; returns the elements that a rank gets from others. Steps whose
+ * numbers of elements are not those of the slices are trouble. */
+int64_t ex_move(struct ex_world *w, const struct ap_reshard_step *steps, int n,
+	const struct ap_layout *b, struct ex_shards *s);
+/* The adjoint of steps that came from layout a: parts that add up become parts that add up. */
+void ex_move_back(struct ex_world *w, const struct ap_reshard_step *steps, int n,
+	const struct ap_layout *a, struct ex_shards *g);
 
 #endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Redistributions carried out on virtual ranks, between all layouts that the axes of small meshes
+ * give: every rank ends with its slice, gradients come back, and what is charged is what ran.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "exec.h"
+#include "fixture.h"
+
+enum { MOST_LAYOUTS = 1000, MOST_PAIRS = 4000 };
+
+static const struct mesh {
+	int n, size[3];
+} meshes[] = {{3, {2, 2, 2}}, {2, {4, 2}}, {3, {3, 2, 2}}, {3, {2, 3, 2}}};
+
+struct pair { /* a redistribution that is tried */
+	struct ex_world *w;
+	struct ap_pricer *pricer;
+	struct ap_layout a, b;
+	struct ap_shape shape;
+	struct ap_reshard_step step[AP_RESHARD_MAX];
+	int nstep;
+	struct ex_tensor x, g; /* values and gradients of the whole */
+};
+
+static int64_t ranks_of(const struct mesh *m)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < m->n; i++)
+		n *= m->size[i];
+	return n;
+}
+
+/* Nothing, or neighbouring axes of the mesh: what may cut a dimension. */
+static int cuts_of(const struct mesh *m, struct ap_cut_dim *out)
+{
+	int n = 0;
+
+	out[n++] = (struct ap_cut_dim){1, 0};
+	for (int i = 0; i < m->n; i++) {
+		int32_t cut = 1;
+
+		for (int k = i; k < m->n; k++) {
+			int32_t stride = 1;
+
+			cut *= m->size[k];
+			for (int j = k + 1; j < m->n; j++)
+				stride *= m->size[j];
+			out[n++] = (struct ap_cut_dim){cut, stride};
+		}
+	}
+	return n;
+}
+
+static bool apart(const struct ap_cut_dim *x, const struct ap_cut_dim *y)
+{
+	return x->cut == 1 || y->cut == 1 || x->stride >= y->stride * y->cut ||
+		y->stride >= x->stride * x->cut;
+}
+
+static bool is_layout(const struct ap_layout *l)
+{
+	for (int d = 0; d < l->rank; d++)
+		for (int e = 0; e < d; e++)
+			if (!apart(&l->dim[d], &l->dim[e]))
+				return false;
+	return true;
+}
+
+static int layouts_of(const struct mesh *m, int rank, struct ap_layout *out)
+{
+	struct ap_cut_dim cut[8];
+	int ncut = cuts_of(m, cut), n = 0, at[AP_MAX_RANK] = {0}, d;
+
+	do {
+		struct ap_layout l = {.rank = rank};
+
+		for (d = 0; d < rank; d++)
+			l.dim[d] = cut[at[d]];
+		if (is_layout(&l)) {
+			ck_assert_int_lt(n, MOST_LAYOUTS);
+			out[n++] = l;
+		}
+		for (d = 0; d < rank && ++at[d] == ncut; d++)
+			at[d] = 0;
+	} while (d < rank);
+	return n;
+}
+
+/* Extents that both layouts divide, now and then more than that. */
+static void draw(struct pair *p)
+{
+	struct ex_box b;
+
+	p->shape = (struct ap_shape){.rank = (uint8_t)p->a.rank,
+		.dtype = ex_below(&p->w->rng, 2) ? AP_FLOAT32 : AP_FLOAT16};
+	for (int d = 0; d < p->a.rank; d++) {
+		int64_t x = p->a.dim[d].cut, y = p->b.dim[d].cut;
+
+		p->shape.dim[d] = x / ap_gcd(x, y) * y * (ex_below(&p->w->rng, 4) ? 1 : 2);
+	}
+	b = ex_box_whole(&p->shape);
+	p->x = ex_tensor_new(p->w->ctx->scratch, &b);
+	p->g = ex_tensor_new(p->w->ctx->scratch, &b);
+	for (int64_t i = 0; i < ex_count(&b); i++) {
+		p->x.v[i] = ex_hash(ex_next(&p->w->rng), 0);
+		p->g.v[i] = ex_hash(ex_next(&p->w->rng), 0);
+	}
+	p->nstep = ap_reshard(&p->a, &p->b, p->shape.dim, p->w->ndev, p->step);
+}
+
+static void give_up(const struct pair *p, const char *what, const char *why)
+{
+	char text[2][128] = {"", ""};
+
+	for (int k = 0; k < 2; k++)
+		for (int d = 0; d < p->a.rank; d++) {
+			const struct ap_cut_dim *c = k ? &p->b.dim[d] : &p->a.dim[d];
+			size_t len = strlen(text[k]);
+
+			snprintf(text[k] + len, sizeof text[k] - len, " %" PRId32 "x%" PRId32 " of %"
+				PRId64, c->cut, c->stride, p->shape.dim[d]);
+		}
+	ck_abort_msg("%s: %s\n%" PRId64 " ranks,%s to%s", what, why, p->w->ndev, text[0], text[1]);
+}
+
+static void must_be(const struct pair *p, const char *what, const struct ex_shards *got,
+	const struct ex_tensor *want, const struct ap_layout *l, enum ex_holds holds)
+{
+	const char *why = p->w->trouble;
+
+	if (!why)
+		why = ex_differs(p->w->ctx, got, want, l, holds);
+	if (why)
+		give_up(p, what, why);
+}
+
+/* The steps that the cost model walks are those that the plan lists. */
+static void charged_steps(const struct pair *p)
+{
+	struct ap_reshard_end from, to;
+	struct ap_reshard_step charged[AP_RESHARD_MAX];
+
+	ap_reshard_end_make(&p->a, p->shape.dim, p->w->ndev, &from);
+	ap_reshard_end_make(&p->b, p->shape.dim, p->w->ndev, &to);
+	if (ap_reshard_moves(&from, &to, charged) != p->nstep)
+		give_up(p, "charged", "another number of steps");
+	for (int i = 0; i < p->nstep; i++) {
+		const struct ap_reshard_step *x = &charged[i], *y = &p->step[i];
+
+		if (x->move != y->move || x->dim != y->dim || x->concat != y->concat ||
+			x->axis.stride != y->axis.stride || x->axis.size != y->axis.size ||
+			x->before != y->before || x->after != y->after || x->first != y->first)
+			give_up(p, "charged", "another step");
+	}
+}
+
+static void charged_bytes(const struct pair *p, int64_t got)
+{
+	struct ap_flow flow = {.rank = p->shape.rank, .dtype = p->shape.dtype};
+	struct ap_move_cost cost;
+
+	memcpy(flow.size, p->shape.dim, sizeof flow.size);
+	ap_move_cost_make(p->pricer, &flow, &p->a, &p->b, &cost);
+	if (cost.bytes != got * ap_dtype_bytes(p->shape.dtype))
+		give_up(p, "charged", "other bytes than are sent");
+}
+
+static uint64_t inner_product(const struct ex_shards *x, const struct ex_shards *y)
+{
+	uint64_t sum = 0;
+
+	for (int64_t r = 0; r < x->ndev; r++)
+		for (int64_t i = 0; i < ex_count(&x->of[r].box); i++)
+			sum = ex_add(sum, ex_mul(x->of[r].v[i], y->of[r].v[i]));
+	return sum;
+}
+
+/* Numbers that no rank shares with another: an adjoint is one for all of them. */
+static struct ex_shards any_like(struct ex_world *w, const struct ex_tensor *whole,
+	const struct ap_layout *l)
+{
+	struct ex_shards s = ex_cut(w->ctx->scratch, whole, l, w->ndev);
+
+	for (int64_t r = 0; r < s.ndev; r++)
+		for (int64_t i = 0; i < ex_count(&s.of[r].box); i++)
+			s.of[r].v[i] = ex_hash(ex_next(&w->rng), 0);
+	return s;
+}
+
+/* <steps(x), g> = <x, adjoint(g)>, and parts of a gradient stay parts of it. */
+static void adjoint(const struct pair *p)
+{
+	struct ex_world *w = p->w;
+	struct ex_shards x = any_like(w, &p->x, &p->a), moved = x;
+	struct ex_shards g = any_like(w, &p->g, &p->b), back = g;
+	struct ex_shards parts = ex_deal_partial(w->ctx->scratch, &p->g, &p->b, w->ndev, &w->rng);
+
+	ex_move(w, p->step, p->nstep, &p->b, &moved);
+	ex_move_back(w, p->step, p->nstep, &p->a, &back);
+	if (inner_product(&moved, &g) != inner_product(&x, &back))
+		give_up(p, "adjoint", "it is none");
+	ex_move_back(w, p->step, p->nstep, &p->a, &parts);
+	must_be(p, "gradient in parts", &parts, &p->g, &p->a, EX_SUM);
+}
+
+static void try_pair(struct pair *p)
+{
+	struct ap_arena *scratch = p->w->ctx->scratch;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	struct ap_reshard_step back[AP_RESHARD_MAX];
+	struct ex_shards s;
+	int n;
+
+	draw(p);
+	charged_steps(p);
+	s = ex_cut(scratch, &p->x, &p->a, p->w->ndev);
+	charged_bytes(p, ex_move(p->w, p->step, p->nstep, &p->b, &s));
+	must_be(p, "forward", &s, &p->x, &p->b, EX_EVERY);
+	adjoint(p);
+	s = ex_cut(scratch, &p->g, &p->b, p->w->ndev);
+	n = ap_reshard(&p->b, &p->a, p->shape.dim, p->w->ndev, back);
+	ex_move(p->w, back, n, &p->a, &s);
+	must_be(p, "gradient that is whole", &s, &p->g, &p->a, EX_EVERY);
+	ap_arena_release(scratch, mark);
+}
+
+/* All ordered pairs, or so many of them. */
+static uint64_t try_rank(struct pair *p, const struct mesh *m, int rank, uint64_t most)
+{
+	static struct ap_layout all[MOST_LAYOUTS];
+	uint64_t n = (uint64_t)layouts_of(m, rank, all), tried = n * n < most ? n * n : most;
+
+	for (uint64_t i = 0; i < tried; i++) {
+		uint64_t at = tried == n * n ? i : ex_hash(ex_next(&p->w->rng), 0) % (n * n);
+
+		p->a = all[at / n];
+		p->b = all[at % n];
+		try_pair(p);
+	}
+	return tried;
+}
+
+START_TEST(redistributions_arrive_and_come_back)
+{
+	const struct mesh *m = &meshes[_i];
+	uint64_t most = ex_cases(MOST_PAIRS), tried = 0;
+	struct fixture f;
+	struct ex_world w = {.ctx = &f.ctx, .ndev = ranks_of(m)};
+	struct pair p = {.w = &w};
+
+	w.rng = ex_seed("redistributions_arrive_and_come_back");
+	fixture_open(&f, w.ndev, w.ndev, "ascend910b");
+	p.pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+	for (int rank = 1; rank <= 4; rank++)
+		tried += try_rank(&p, m, rank, most);
+	printf("%" PRId64 " ranks: %" PRIu64 " redistributions, %" PRIu64 " collectives\n", w.ndev,
+		tried, w.ncollective);
+	ck_assert_uint_gt(w.ncollective, tried / 2);
+	fixture_close(&f);
+}
+END_TEST
+
+/* A step that is charged for other slices, or cannot be, is seen. */
+START_TEST(false_steps_are_seen)
+{
+	const struct ap_layout a = {.rank = 1, .dim = {{4, 1}}}, b = {.rank = 1, .dim = {{1, 0}}};
+	const struct ap_shape shape = {.rank = 1, .dtype = AP_FLOAT32, .dim = {8}};
+	struct ex_box whole = ex_box_whole(&shape);
+	struct fixture f;
+	struct ex_world w = {.ctx = &f.ctx, .ndev = 4};
+	struct ap_reshard_step step[AP_RESHARD_MAX], other;
+	struct ex_tensor x;
+	struct ex_shards s;
+
+	fixture_open(&f, 4, 4, "ascend910b");
+	x = ex_tensor_new(f.ctx.arena, &whole);
+	for (uint64_t i = 0; i < 8; i++)
+		x.v[i] = i;
+	ck_assert_int_eq(ap_reshard(&a, &b, shape.dim, 4, step), 1);
+	s = ex_cut(f.ctx.arena, &x, &a, 4);
+	ck_assert_int_eq(ex_move(&w, step, 1, &b, &s), 6);
+	ck_assert_uint_eq(s.of[3].v[5], 5);
+	ck_assert_ptr_null(w.trouble);
+	other = step[0];
+	other.after = 4;
+	s = ex_cut(f.ctx.arena, &x, &a, 4);
+	ex_move(&w, &other, 1, &b, &s);
+	ck_assert_str_eq(w.trouble,
+		"a step from 2 to 8 elements is charged as one from 2 to 4");
+	w.trouble = NULL;
+	other = step[0];
+	other.outer = 2;
+	s = ex_cut(f.ctx.arena, &x, &a, 4);
+	ex_move(&w, &other, 1, &b, &s);
+	ck_assert_ptr_nonnull(ex_differs(&f.ctx, &s, &x, &b, EX_EVERY));
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("reshard");
+	Suite *s = suite_create("exec");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_loop_test(tc, redistributions_arrive_and_come_back, 0,
+		sizeof meshes / sizeof *meshes);
+	tcase_add_test(tc, false_steps_are_seen);
+	tcase_set_timeout(tc, 120);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
