@@ -313,6 +313,7 @@ static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *
 
 	f.ctx = ctx;
 	budget.work = max_work;
+	budget.gap = AP_ANY_OPTIMUM;
 	budget.start[0] = budget.start[1] = NULL;
 	f.budget = &budget;
 	f.domain = few;
@@ -338,7 +339,8 @@ static void narrow(struct fitting *f, struct interval *all)
 {
 	struct ap_problem p = *f->t->problem;
 	struct ap_budget budget = *f->budget;
-	struct ap_narrow_job job = {.p = &p, .budget = &budget, .best_of = best_of_few, .user = f};
+	struct ap_narrow_job job = {.p = &p, .budget = &budget, .least_work = AP_LARGE_WORK,
+		.best_of = best_of_few, .user = f};
 	struct ap_narrowed out;
 
 	p.memory_limit = f->limit - f->size[all->lo];

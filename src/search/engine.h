@@ -7,6 +7,8 @@
 
 struct ap_domain;
 
+#define AP_ANY_OPTIMUM 0x1p-45 /* as a gap: an optimum, but of several it need not be the smallest */
+
 struct ap_budget {
 	uint64_t work; /* inner steps, 0: no limit; deterministic */
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */

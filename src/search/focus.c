@@ -166,6 +166,14 @@ static void search_few(struct focus *f)
 	ap_arena_release(f->ctx->scratch, mark);
 }
 
+/* Where no other price is known: the one at which memory up to the limit costs what the time does. */
+static bool widen_blindly(struct focus *f)
+{
+	double limit = (double)f->p->memory_limit;
+
+	return limit > 0 && widen(f, fabs(f->out->cost) / limit);
+}
+
 /* Ends early where work or time runs out: the best price so far still bounds. */
 static void focus(struct focus *f)
 {
@@ -186,7 +194,8 @@ static void focus(struct focus *f)
 /* What is known from the start. */
 static void begin(struct focus *f)
 {
-	use_pick(f, f->job->pick);
+	if (f->job->pick)
+		use_pick(f, f->job->pick);
 	for (int i = 0; i < 2 && f->job->left->start[i]; i++) {
 		use_pick(f, f->job->left->start[i]);
 		if (ap_problem_memory(f->p, f->job->left->start[i]) <= f->p->memory_limit)
@@ -207,7 +216,7 @@ void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct a
 	begin(&f);
 	if (!(out->cost < INFINITY) && !least_memory(&f))
 		out->stopped = true;
-	else if (!out->infeasible)
+	else if (!out->infeasible && (job->pick || widen_blindly(&f)))
 		focus(&f);
 	if (!(out->cost < INFINITY))
 		out->pick = NULL;

@@ -12,13 +12,11 @@
 #include "search/dual.h"
 #include "search/narrow.h"
 
-#define AP_LARGE_WORK (UINT64_C(1) << 26) /* of an evaluation that is worth saving */
-
 struct ap_focus_job {
 	struct ap_pricing *g; /* not split */
 	const struct ap_budget *left; /* start: picks that fit are taken for acceptable */
-	double least; /* of picks without the limit */
-	const uint32_t *pick; /* attains it */
+	double least; /* of picks without the limit, -INFINITY: not known */
+	const uint32_t *pick; /* attains it; NULL: not known, then a pick to start from fits */
 	ap_few_fn *best_of;
 	void *user;
 };

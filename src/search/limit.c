@@ -16,7 +16,7 @@
 #define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
 #define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */
 
-#define MAX_TIE_WORK (UINT64_C(1) << 18) /* of finding the smallest optimum once one is known */
+#define MAX_TIE_WORK (UINT64_C(1) << 21) /* of finding the smallest optimum once one is known */
 
 enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of the labels */
 
@@ -102,10 +102,10 @@ static bool close_enough(const struct limited *l)
 		l->cost <= l->out->bound + l->budget->gap * fabs(l->out->bound);
 }
 
-/* The pick is an optimum: makes it the smallest of those, if there are not too many. */
+/* The pick is an optimum: makes it the smallest of those, if there are not too many and it matters. */
 static void settle_ties(struct limited *l, uint32_t *pick)
 {
-	if (look(l, l->cost, true, pick) == AP_LABEL_FOUND)
+	if (l->budget->gap == 0 && look(l, l->cost, true, pick) == AP_LABEL_FOUND)
 		take(l, pick);
 }
 
@@ -234,7 +234,7 @@ static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *
 	struct ap_budget budget = *l->budget;
 	struct ap_choice c;
 	budget.work = max_work;
-	budget.gap = 0;
+	budget.gap = AP_ANY_OPTIMUM;
 	budget.start[0] = budget.start[1] = NULL;
 	ap_engine_solve_within(ctx, dynamic_programming(), l->p, few, &budget, &c);
 	*work += c.work;

@@ -14,9 +14,12 @@
 typedef bool ap_few_fn(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
 	uint32_t *pick, uint64_t *work);
 
+#define AP_LARGE_WORK (UINT64_C(1) << 26) /* of an evaluation that is worth saving */
+
 struct ap_narrow_job {
 	const struct ap_problem *p; /* with a limit */
 	const struct ap_budget *budget; /* start: acceptable picks */
+	uint64_t least_work; /* of an evaluation: what takes less is left as it is */
 	ap_few_fn *best_of; /* domains and pick are those of p */
 	void *user;
 };
@@ -32,7 +35,7 @@ struct ap_narrowed {
 	uint64_t work;
 };
 
-/* In scratch. What is small is left as it is: an engine solves it at once. */
+/* Results in the run arena. */
 void ap_narrow(struct ap_ctx *ctx, const struct ap_narrow_job *job, struct ap_narrowed *out);
 
 #endif

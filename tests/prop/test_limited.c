@@ -10,6 +10,7 @@
 #include "search/elim_adjoint.h"
 #include "search/focus.h"
 #include "search/limit.h"
+#include "search/narrow.h"
 #include "search/splice.h"
 #include "unit.h"
 
@@ -218,6 +219,81 @@ START_TEST(no_pick_that_is_as_cheap_is_dropped)
 }
 END_TEST
 
+/* What the caller of ap_narrow() accepts. */
+static bool acceptable(const struct ap_problem *p, const uint32_t *pick)
+{
+	uint32_t sum = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		sum += pick[i];
+	return sum % 3 != 1 && ap_problem_memory(p, pick) <= p->memory_limit &&
+		ap_problem_cost(p, pick) < INFINITY;
+}
+
+static bool acceptable_best(struct ap_ctx *ctx, void *user, const struct ap_domain *few,
+	uint64_t max_work, uint32_t *out, uint64_t *work)
+{
+	const struct ap_problem *p = user;
+	uint32_t pick[MAX_N] = {0};
+	double best = INFINITY;
+	(void)ctx;
+	(void)max_work;
+	do {
+		bool in = acceptable(p, pick) && ap_problem_cost(p, pick) < best;
+		for (uint32_t v = 0; v < p->n; v++)
+			in = in && holds(&few[v], pick[v]);
+		if (!in)
+			continue;
+		best = ap_problem_cost(p, pick);
+		memcpy(out, pick, p->n * sizeof *pick);
+	} while (next_pick(p, pick));
+	++*work;
+	return best < INFINITY;
+}
+
+/* What is left of p holds every pick as good as the one found. */
+static void check_narrowed(const struct ap_problem *p, const struct ap_narrowed *out)
+{
+	uint32_t pick[MAX_N] = {0};
+	do {
+		if (ap_problem_memory(p, pick) <= p->memory_limit)
+			ck_assert(ap_problem_cost(p, pick) >= out->bound);
+		if (!out->domain || !acceptable(p, pick) || ap_problem_cost(p, pick) > out->cost)
+			continue;
+		for (uint32_t v = 0; v < p->n; v++)
+			ck_assert(holds(&out->domain[v], pick[v]));
+	} while (next_pick(p, pick));
+	if (!out->pick)
+		return;
+	ck_assert(acceptable(p, out->pick));
+	ck_assert(ap_problem_cost(p, out->pick) == out->cost);
+}
+
+START_TEST(narrowing_keeps_what_is_acceptable)
+{
+	uint64_t seed = random_seed(), n = case_count() / 4, narrowed = 0, from_start = 0;
+	for (uint64_t i = 0; i < n; i++) {
+		struct ap_ctx ctx = ctx_create(false);
+		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
+		struct ap_budget budget = {0};
+		uint32_t start[MAX_N] = {0};
+		struct ap_narrowed out;
+		if (p->memory_limit != AP_NO_LIMIT) {
+			for (uint32_t v = 0; v < p->n; v++)
+				start[v] = (uint32_t)random_below(&seed, p->node[v].k);
+			budget.start[0] = acceptable(p, start) ? start : NULL;
+			ap_narrow(&ctx, &(struct ap_narrow_job){.p = p, .budget = &budget,
+				.best_of = acceptable_best, .user = (void *)p}, &out);
+			check_narrowed(p, &out);
+			narrowed += out.domain != NULL;
+			from_start += out.domain && budget.start[0];
+		}
+		ctx_destroy(&ctx);
+	}
+	ck_assert_uint_gt(narrowed, n / 20);
+	ck_assert_uint_gt(from_start, n / 40);
+}
+END_TEST
+
 static void random_pick(const struct ap_problem *p, uint64_t *seed, uint32_t *pick)
 {
 	for (uint32_t i = 0; i < p->n; i++)
@@ -266,6 +342,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		the_price_of_few_candidates_is_that_of_all, what_a_candidate_costs_at_least,
-		no_pick_that_is_as_cheap_is_dropped, a_splice_is_the_best_seam};
+		no_pick_that_is_as_cheap_is_dropped, narrowing_keeps_what_is_acceptable,
+		a_splice_is_the_best_seam};
 	return RUN_TESTS("limited", tests);
 }
