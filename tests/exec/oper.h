@@ -92,6 +92,12 @@ void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c);
 struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, const int32_t *count,
 	struct ap_placement *p);
 
+/* ---- rows_json.c ---- */
+
+/* The sample as a graph file of one operator: trouble where the loader refuses it, or binds it in
+ * another way. */
+void ex_sample_load(struct ex_world *w, const struct ex_sample *s, const struct ap_bound *b);
+
 /* ---- rows.c: every row, every legal strategy -------------------------------------------------- */
 
 /* NULL, or what differs: results, statistics, gradients of operands, of parameters after exchange,

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "fault.h"
 
-enum { MOST_ELEMENTS = 4096, MOST_NODES = 120000 };
+enum { MOST_ELEMENTS = 4096 };
 
 static uint64_t draw(uint64_t *rng, enum ex_draw how, int64_t limit)
 {
@@ -103,7 +103,8 @@ static void find_truth(struct ex_world *w, struct ex_case *c)
 	o.out = uncut(kept.arena, o.nout);
 	for (int i = 0; i < o.nin; i++) {
 		c->truth.in[i] = draw_operand(kept.arena, c->sample, i, &w->rng);
-		assert(ex_count(&c->truth.in[i].box) <= MOST_ELEMENTS);
+		if (ex_count(&c->truth.in[i].box) > MOST_ELEMENTS)
+			ex_trouble(w, "operand %d of more than %d elements", i, MOST_ELEMENTS);
 		in[i] = (struct ex_shards){1, &c->truth.in[i]};
 	}
 	draw_gradients(kept.arena, c, &w->rng);
@@ -155,6 +156,7 @@ bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case 
 		memcpy(out->out_shape[i].dim, o->size, sizeof o->size);
 	}
 	check_gradients(w, out);
+	ex_sample_load(w, s, &out->bound);
 	find_truth(w, out);
 	if (w->fault && w->fault->bound) {
 		struct ap_op_row *row = ap_arena_memdup(w->ctx->arena, out->bound.row, sizeof *row);
