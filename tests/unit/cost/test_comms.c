@@ -130,8 +130,8 @@ START_TEST(dealt_results_lie_in_parts)
 	ck_assert_int_eq(c.temporary_bytes, 512 + 2048 + 128);
 	f.step.micro_batches = 8; /* two rows each: no four parts */
 	ck_assert(!ap_space_legal(&f.ctx, &f.graph->node[mm].bound, count, 4, &f.step, &why));
-	ck_assert_str_eq(why, "the result's first dimension of length 2 cannot be dealt in 4 equal "
-		"parts");
+	ck_assert_str_eq(why, "result 0, dimension 0 of length 16 = 16 x 8 (2 in a micro-batch): 4 parts with those "
+		"of the sum dealt; 1, 2 are allowed");
 	fixture_close(&f);
 }
 END_TEST
