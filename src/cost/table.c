@@ -226,7 +226,7 @@ static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t
 
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
 {
-	return again(ctx, t, true, t->making->only);
+	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only);
 }
 
 /* AP_NONE: the kind has no such candidate. */

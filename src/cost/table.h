@@ -52,8 +52,8 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);
 
-/* The same table, pruned so that it does not cost memory either: for problems with a limit. Its prices
- * are those of t. NULL when told to stop. */
+/* The same table, pruned so that it does not cost memory either, t itself where it is so: for problems
+ * with a limit. Its prices are those of t. NULL when told to stop. */
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
 /* The table in which some nodes are fixed to counts (rows NULL: not), at the prices of t, which must not

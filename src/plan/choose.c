@@ -26,9 +26,9 @@ int64_t ap_choose_limit_bytes(const struct ap_request *rq)
 }
 
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_table **out)
+	const int32_t *const *fixed, bool by_memory, const struct ap_table **out)
 {
-	struct ap_table_params params = {.prune = rq->prune, .fixed = fixed,
+	struct ap_table_params params = {.prune = rq->prune, .fixed = fixed, .by_memory = by_memory,
 		.budget_bytes = rq->budget.table_bytes, .work = rq->budget.work};
 
 	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
@@ -102,7 +102,7 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	c->table = plain;
 }
 
-/* On a table that was pruned with an eye on memory. */
+/* On a table that is pruned with an eye on memory, if need be made from the one at hand. */
 static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
@@ -157,7 +157,7 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	if (hints && hints->wider && fixed)
 		c->table = ap_table_narrow(ctx, hints->wider, fixed);
 	if (!c->table) {
-		enum ap_status st = ap_choose_table(ctx, rq, fixed, &c->table);
+		enum ap_status st = ap_choose_table(ctx, rq, fixed, binds, &c->table);
 
 		if (st == AP_LIMIT) {
 			c->choice.lower_bound = c->table->least_s;

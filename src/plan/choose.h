@@ -23,8 +23,9 @@ const struct ap_engine *ap_choose_engine(const struct ap_request *rq);
 /* What the plan itself may use of a device. */
 int64_t ap_choose_limit_bytes(const struct ap_request *rq);
 
+/* by_memory: for a search with a limit. As ap_table_make(). */
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_table **out);
+	const int32_t *const *fixed, bool by_memory, const struct ap_table **out);
 
 /* What is known before a search. */
 struct ap_hints {

@@ -34,7 +34,7 @@ enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	enum ap_status st;
 
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &fixed));
-	st = ap_choose_table(ctx, rq, fixed, &t);
+	st = ap_choose_table(ctx, rq, fixed, false, &t);
 	if (st == AP_LIMIT)
 		ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
 			"no table can be made within the limits");
