@@ -38,5 +38,7 @@ ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_runnin
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
 	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided;
+/* make_attn.c */
+ex_make_fn ex_make_flash, ex_make_rotary;
 
 #endif
