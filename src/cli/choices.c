@@ -70,6 +70,13 @@ const char *ap_choices_search_mode(size_t i)
 	return i <= engines ? ap_engine_at(i - 1)->name : pick(later, i - 1 - engines);
 }
 
+const char *ap_choices_unknown_operators(size_t i)
+{
+	static const char *const names[] = {"error", "batch-parallel", NULL};
+
+	return pick(names, i);
+}
+
 const char *ap_choices_optimizer(size_t i)
 {
 	const struct ap_optimizer *row = ap_optimizer_at(i);

@@ -17,7 +17,10 @@ typedef enum ap_status check_fn(struct ap_run *run, const struct ap_known *file,
 static enum ap_status check_graph(struct ap_run *run, const struct ap_known *file,
 	struct ap_str *what)
 {
-	const struct ap_graph_params params = {.micro_batches = 2}; /* every finding */
+	const struct ap_graph_params params = {
+		.micro_batches = 2, /* every finding */
+		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
 	const struct ap_graph *g;
 
 	AP_TRY(ap_graph_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &params, &g));

@@ -10,7 +10,9 @@
 static enum ap_status make_picture(struct ap_run *run, const struct ap_known *file,
 	struct ap_picture *pic)
 {
-	const struct ap_graph_params params = {0};
+	const struct ap_graph_params params = {
+		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
 	const struct ap_graph *g;
 
 	if (file->kind == AP_KIND_PLAN)

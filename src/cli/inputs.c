@@ -45,6 +45,7 @@ enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_js
 		.batch = run->opt->batch,
 		.micro_batches = run->opt->micro_batches,
 		.inference = run->opt->run_phase == AP_RUN_INFERENCE,
+		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	struct ap_input in;
 	struct ap_json *parsed;

@@ -106,12 +106,14 @@ struct ap_options {
 /* Name i of a CHOICE, NULL past the end. A name with '!' before it is known but cannot be had. */
 typedef const char *ap_choice_fn(size_t i);
 ap_choice_fn ap_choices_color, ap_choices_detail, ap_choices_executor, ap_choices_format,
-	ap_choices_optimizer, ap_choices_parallel_mode, ap_choices_run_phase, ap_choices_search_mode;
+	ap_choices_optimizer, ap_choices_parallel_mode, ap_choices_run_phase, ap_choices_search_mode,
+	ap_choices_unknown_operators;
 
 /* Indices into the lists of choices.c. */
 enum { AP_COLOR_AUTO, AP_COLOR_ALWAYS, AP_COLOR_NEVER };
 enum { AP_MODE_AUTO_PARALLEL, AP_MODE_DATA_PARALLEL, AP_MODE_SEMI_AUTO_PARALLEL };
 enum { AP_RUN_TRAINING, AP_RUN_INFERENCE };
+enum { AP_UNKNOWN_ERROR, AP_UNKNOWN_BATCH_PARALLEL };
 
 struct ap_option { /* a row of options.def */
 	const char *key; /* in a config file */

@@ -90,7 +90,7 @@ static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_b
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_shape *in = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nin);
 	struct ap_shape *said = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nout);
-	struct ap_bind_in want = {n->n.type, &n->n.attrs, n->nin, n->nout, in, n->slot, said};
+	struct ap_bind_in want = {n->rows, &n->n.attrs, n->nin, n->nout, in, n->slot, said};
 	enum ap_status st;
 
 	for (uint16_t k = 0; k < n->nin; k++)

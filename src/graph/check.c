@@ -131,28 +131,50 @@ static void say_unknown(struct ap_load *l, const struct ap_raw_node *n, const ch
 
 	if (reason)
 		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, at, n->n.name,
-			"operator type \"%s\" is known but not planned with: %s", type, reason);
+			"operator type \"%s\" is known but not planned with: %s; --unknown-operators "
+			"batch-parallel takes it for an unknown one", type, reason);
+	else if (near)
+		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, at, n->n.name,
+			"operator type \"%s\" is unknown; did you mean \"%s\"?", type, near);
 	else
 		ap_load_say(l, AP_CHECK_OPERATOR_KNOWN, at, n->n.name,
-			"operator type \"%s\" is unknown%s%s%s", type,
-			near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+			"operator type \"%s\" is unknown; --unknown-operators batch-parallel plans with "
+			"it as MindSpore does", type);
+}
+
+/* Once for each type: what it is planned as. */
+static void say_assumed(struct ap_load *l, const struct ap_raw_node *n, struct ap_map *told)
+{
+	bool fresh;
+
+	ap_map_put_str(told, n->n.type, &fresh);
+	if (fresh)
+		ap_load_say(l, AP_CHECK_OPERATOR_ASSUMED, ap_jv_get(n->at, "type"), n->n.name,
+			"no rule is known for operator type \"%s\"; it is planned with as MindSpore "
+			"does: dimension 0 of all inputs and results is cut among all devices, or "
+			"nothing is", ap_load_name(l, n->n.type));
 }
 
 void ap_check_operator_known(struct ap_load *l)
 {
+	struct ap_map *told = ap_map_create(l->ctx->arena);
+
 	for (size_t i = 0; i < l->nodes.n; i++) {
 		struct ap_raw_node *n = &l->nodes.v[i];
-		const char *near = NULL, *type;
+		const char *near = NULL;
 
 		if (!*n->n.type && !n->sound)
 			continue;
-		type = ap_op_canonical(n->n.type, &near);
-		if (type) {
-			n->n.type = type;
-			continue;
+		n->rows = ap_op_canonical(n->n.type, &near);
+		if (n->rows) {
+			n->n.type = n->rows;
+		} else if (l->params && l->params->unknown_batch_parallel) {
+			n->rows = AP_OP_UNKNOWN;
+			say_assumed(l, n, told);
+		} else {
+			n->sound = false;
+			say_unknown(l, n, near);
 		}
-		n->sound = false;
-		say_unknown(l, n, near);
 	}
 }
 

@@ -44,7 +44,7 @@ struct ap_pin { /* in_strategy: one vector per strategy operand */
 
 struct ap_node {
 	const char *name; /* full scope name */
-	const char *type; /* canonical */
+	const char *type; /* canonical; as in the file where it is unknown */
 	const char *cell; /* given or derived from the scope name; may be "" */
 	struct ap_attrs attrs;
 	struct ap_bound bound;
@@ -86,6 +86,8 @@ struct ap_graph_params {
 	int64_t batch; /* 0: as in the file */
 	int64_t micro_batches; /* above 1: notes say where they would change the result */
 	bool inference; /* --run-phase inference: nothing needs a gradient */
+	bool unknown_batch_parallel; /* operators of unknown types are no error: dimension 0 of all
+	                              * that goes in and comes out, or nothing, is cut */
 };
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out);

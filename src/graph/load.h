@@ -25,6 +25,7 @@ struct ap_raw_tensor {
 
 struct ap_raw_node {
 	struct ap_node n; /* bound.row NULL: not bound */
+	const char *rows; /* type whose rows it is bound to */
 	const struct ap_jv *at;
 	uint16_t nin, nout; /* operands given, results declared */
 	const char **operand; /* [nin] names */

@@ -70,4 +70,10 @@ bool ap_expand_gather_dim(struct ap_binding *b);
 bool ap_expand_gather_points(struct ap_binding *b);
 bool ap_expand_segments(struct ap_binding *b);
 
+/* rule_whole.c */
+bool ap_expand_whole(struct ap_binding *b);
+bool ap_expand_batch(struct ap_binding *b);
+bool ap_expand_dataset(struct ap_binding *b);
+bool ap_expand_fill(struct ap_binding *b);
+
 #endif

@@ -85,6 +85,8 @@ bool ap_op_has_strategy(const struct ap_op_row *row);
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 
+#define AP_OP_UNKNOWN "BatchParallel" /* whose rows an operator of unknown type may be bound to */
+
 /* Why no rule is known for a type that MindSpore has; NULL for any other type. */
 const char *ap_op_unsupported(const char *type);
 

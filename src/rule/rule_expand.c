@@ -10,6 +10,7 @@ static const struct expander {
 	uint16_t least, most; /* operands */
 	uint16_t results; /* at most */
 	bool (*expand)(struct ap_binding *b);
+	bool gaps; /* any operand may be left out */
 } expanders[] = {
 	{"reshape", 1, 1, 1, ap_expand_reshape},
 	{"flatten", 1, 1, 1, ap_expand_flatten},
@@ -32,6 +33,10 @@ static const struct expander {
 	{"gather_dim", 2, 2, 1, ap_expand_gather_dim},
 	{"gather_points", 2, 2, 1, ap_expand_gather_points},
 	{"segments", 2, 2, 1, ap_expand_segments},
+	{"whole", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_whole, true},
+	{"batch", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_batch, true},
+	{"dataset", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_dataset, false},
+	{"fill", 0, 4, 1, ap_expand_fill, true},
 };
 
 static const struct expander *find(struct ap_name name)
@@ -46,7 +51,7 @@ static const struct expander *find(struct ap_name name)
 	return &expanders[i];
 }
 
-/* Of a list of operands none may be left out. */
+/* Of a list of operands none may be left out, unless gaps are allowed. */
 void ap_bind_expand_counts(struct ap_binding *b)
 {
 	const struct expander *e = find(b->rule.expander);
@@ -54,7 +59,7 @@ void ap_bind_expand_counts(struct ap_binding *b)
 
 	b->rule.nin = e->most;
 	b->rule.nout = e->results;
-	b->rule.nrequired = last > e->least && last <= e->most ? (uint16_t)last : e->least;
+	b->rule.nrequired = !e->gaps && last > e->least && last <= e->most ? (uint16_t)last : e->least;
 }
 
 bool ap_bind_expand(struct ap_binding *b)

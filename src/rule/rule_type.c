@@ -7,7 +7,7 @@
  *             i integer (int32 unless attribute output_type or the declaration says otherwise),
  *             m any (uint8 unless declared), C the one that attribute dst_type names,
  *             D the one that attribute dtype or output_type names, T's where there is none,
- *             c complex, r real, each as wide as operand 0
+ *             c complex, r real, each as wide as operand 0, = that of the operand of that number
  * The last letter goes for all that follow.
  */
 #include "rule/bind.h"
@@ -142,6 +142,11 @@ static bool set_result(struct ap_binding *b, unsigned i, char code, enum ap_dtyp
 		return true;
 	case 'm':
 		*t = said != AP_DTYPE_COUNT ? said : AP_UINT8;
+		return true;
+	case '=':
+		if (i >= b->in->nin)
+			return set_result(b, i, 'm', common);
+		*t = b->in->in[i].dtype;
 		return true;
 	case 'c':
 		*t = is_double(b) ? AP_COMPLEX128 : AP_COMPLEX64;

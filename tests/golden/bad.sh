@@ -24,6 +24,7 @@ fail() { # WHAT
 run() { # [OPTION]: searches with the bad file in its place
   rm -rf "$work/out"
   mkdir "$work/out"
+  [ "$check" != operator-assumed ] || set -- --unknown-operators batch-parallel "$@"
   [ "$check" != batch-mixed ] || set -- --micro-batches 2 "$@"
   if [ "$kind" = graph ]; then
     set -- "$bad" --device-num 8 --chip a100-80 "$@"

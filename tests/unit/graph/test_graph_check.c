@@ -70,6 +70,7 @@ static const struct bad {
 	{"loss", AP_OK, "/outputs/0"},
 	{"name-empty", AP_MEANING, "/inputs/1/name"},
 	{"name-empty-2", AP_MEANING, "/operators/0/name"},
+	{"operator-assumed", AP_OK, "/operators/0/type"},
 	{"operator-attr", AP_MEANING, "/operators/0/attrs"},
 	{"operator-attr-2", AP_MEANING, "/operators/0/attrs"},
 	{"operator-attr-3", AP_MEANING, "/operators/0/attrs"},
@@ -218,6 +219,7 @@ static struct ap_graph_params params_for(const char *file)
 
 	if (strncmp(file, "batch-scale", 11) == 0)
 		p.batch = strcmp(file, "batch-scale-3") == 0 ? 3 : 6;
+	p.unknown_batch_parallel = strncmp(file, "operator-assumed", 16) == 0;
 	return p;
 }
 
@@ -343,6 +345,7 @@ static const struct {
 	{"schema", "supported: autopar-graph/1"},
 	{"shape-extent-2", "is -1; dynamic shapes are not supported"},
 	{"operator-known-2", "did you mean \"MatMul\""},
+	{"operator-assumed", "(operator \"mm\"): no rule is known for operator type \"Foo\"; it"},
 	{"operator-known-4", "operator type \"Custom\" is known but not planned with: its kernel"},
 	{"attr-unknown", "did you mean \"transpose_b\""},
 	{"key-unknown-2", "\"optimizer\""},

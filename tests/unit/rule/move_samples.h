@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators that move, join and choose must bind to, shared by several tests. */
+/* What operators must bind to, shared by several tests; a list for each family. */
 #ifndef AP_TEST_MOVE_SAMPLES_H
 #define AP_TEST_MOVE_SAMPLES_H
 
@@ -12,7 +12,11 @@ struct move_sample {
 	const char *dev; /* letters in dev_matrix order */
 };
 
-extern const struct move_sample move_samples[];
-extern const size_t move_nsample;
+extern const struct move_sample move_samples[], other_samples[];
+extern const size_t move_nsample, other_nsample;
+
+/* samples.c: sample i of all lists, NULL past the end; and how many there are. */
+const struct move_sample *sample_at(size_t i);
+size_t sample_count(void);
 
 #endif

@@ -317,14 +317,15 @@ static bool bind_family(const struct ap_op_row *row)
 
 static bool bind_sample(const struct ap_op_row *row)
 {
+	const struct move_sample *s;
+
 	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
 		if (strcmp(samples[i].type, row->name) == 0 && bind_ok(row->name,
 			samples[i].shapes, samples[i].attrs, samples[i].declared).row == row)
 			return true;
-	for (size_t i = 0; i < move_nsample; i++)
-		if (strcmp(move_samples[i].type, row->name) == 0 && bind_ok(row->name,
-			move_samples[i].shapes, move_samples[i].attrs,
-			move_samples[i].declared).row == row)
+	for (size_t i = 0; (s = sample_at(i)); i++)
+		if (strcmp(s->type, row->name) == 0 &&
+			bind_ok(row->name, s->shapes, s->attrs, s->declared).row == row)
 			return true;
 	for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++)
 		if (strcmp(row->name, "FlashAttentionScore") == 0 &&

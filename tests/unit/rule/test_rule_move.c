@@ -26,7 +26,7 @@ static const char *results_text(const struct ap_bound *b)
 
 START_TEST(samples_bind_as_written)
 {
-	const struct move_sample *s = &move_samples[_i];
+	const struct move_sample *s = sample_at((size_t)_i);
 	struct ap_bound b = bind_ok(s->type, s->shapes, s->attrs, s->declared);
 	char dev[AP_MAX_FACTOR + 1] = "";
 
@@ -344,7 +344,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, samples_bind_as_written, 0, (int)move_nsample);
+	tcase_add_loop_test(t, samples_bind_as_written, 0, (int)sample_count());
 	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
 		(int)(sizeof faults / sizeof *faults));
 	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,

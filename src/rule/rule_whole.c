@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators whose inside is not known: cut along the batch, or not at all; tensors from nothing. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "rule/expand.h"
+
+/* The results have the shapes and types that they are declared with. */
+static bool take_declared(struct ap_binding *b)
+{
+	for (uint16_t i = 0; i < b->nout; i++) {
+		const struct ap_shape *said = ap_bind_declared(b, i);
+
+		if (!said || said->dtype == AP_DTYPE_COUNT)
+			return ap_bind_fail(b, "operator-outputs", -1,
+				"shape and type of result %u do not follow from the operands; they must "
+				"be declared", i);
+		b->bout[i].rank = said->rank;
+		memcpy(b->bout[i].size, said->dim, sizeof said->dim);
+	}
+	return true;
+}
+
+/* Operands, then results. */
+static struct ap_operand *tensor_at(struct ap_binding *b, unsigned i)
+{
+	return i < b->in->nin ? &b->bin[i] : &b->bout[i - b->in->nin];
+}
+
+static unsigned tensor_count(const struct ap_binding *b)
+{
+	return b->in->nin + (unsigned)b->nout;
+}
+
+/* Work for each element of the largest tensor; a factor of this size is a part of it. */
+static void count_elements(struct ap_binding *b, int64_t size)
+{
+	double most = 1;
+
+	for (unsigned i = 0; i < tensor_count(b); i++) {
+		const struct ap_operand *o = tensor_at(b, i);
+		double n = 1;
+
+		for (uint8_t k = 0; k < o->rank; k++)
+			n *= (double)o->size[k];
+		most = n > most ? n : most;
+	}
+	b->bound.flops *= most / (double)size;
+}
+
+bool ap_expand_whole(struct ap_binding *b)
+{
+	if (!take_declared(b))
+		return false;
+	count_elements(b, 1);
+	return true;
+}
+
+/* Is dimension 0 of o one that the samples lie along? Scalars and lengths of one stay whole where
+ * that is allowed. */
+static bool has_samples(const struct ap_operand *o)
+{
+	return o->rank > 0 && o->size[0] > 1;
+}
+
+/* One factor b, the samples, along dimension 0 of every tensor that has some. Where the lengths
+ * differ it is what divides them all, and a part has as many times more of the longer ones. */
+static bool cut_samples(struct ap_binding *b)
+{
+	int64_t size = 0;
+	uint8_t flags = 0, id;
+
+	for (unsigned i = 0; i < tensor_count(b); i++) {
+		const struct ap_operand *o = tensor_at(b, i);
+
+		if (!has_samples(o))
+			continue;
+		flags = size && o->size[0] != size ? AP_FACTOR_MIXED : flags;
+		size = ap_gcd(size, o->size[0]);
+	}
+	if (!ap_expand_factor(b, 'b', flags, size ? size : 1, &id))
+		return false;
+	for (unsigned i = 0; i < tensor_count(b); i++)
+		if (has_samples(tensor_at(b, i)))
+			ap_expand_put(&tensor_at(b, i)->dim[0], id);
+	count_elements(b, size ? size : 1);
+	return true;
+}
+
+/* All that go in and come out have samples, or nothing is cut. */
+bool ap_expand_batch(struct ap_binding *b)
+{
+	if (!take_declared(b))
+		return false;
+	for (unsigned i = 0; i < tensor_count(b); i++)
+		if (!has_samples(tensor_at(b, i))) {
+			count_elements(b, 1);
+			return true;
+		}
+	return cut_samples(b);
+}
+
+/* What is read is handed on as it is, or the results are what is read. */
+bool ap_expand_dataset(struct ap_binding *b)
+{
+	if (b->in->nin > 0 && b->nout > b->in->nin)
+		return ap_bind_fail(b, "operator-outputs", -1,
+			"%d results are declared; %s has one for each of its %d operands", b->nout,
+			b->row->name, b->in->nin);
+	if (b->in->nin == 0 && !take_declared(b))
+		return false;
+	for (uint16_t i = 0; b->in->nin > 0 && i < b->nout; i++) {
+		b->bout[i].rank = b->bin[i].rank;
+		memcpy(b->bout[i].size, b->bin[i].size, sizeof b->bin[i].size);
+	}
+	return cut_samples(b);
+}
+
+/* A tensor of numbers that follow from their places: attribute shape, or as declared. */
+bool ap_expand_fill(struct ap_binding *b)
+{
+	const struct ap_attr *a = ap_attr_get(b->in->attrs, "shape");
+	struct ap_operand *out = &b->bout[0];
+	uint8_t id[AP_MAX_RANK];
+
+	if (!a)
+		return take_declared(b) && ap_expand_dims(b, out, 0, id);
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->list[i] < 1)
+			return ap_bind_fail(b, "operator-attr", -1, "attribute shape has %" PRId64
+				" at %" PRIu32 "; at least 1 is expected", a->list[i], i);
+		else if (!ap_expand_add(b, out, a->list[i], AP_NO_FACTOR))
+			return false;
+	return ap_expand_dims(b, out, 0, id);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "move_samples.h"
+
+static const struct {
+	const struct move_sample *v;
+	const size_t *n;
+} sets[] = {
+	{move_samples, &move_nsample},
+	{other_samples, &other_nsample},
+};
+
+const struct move_sample *sample_at(size_t i)
+{
+	for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+		if (i < *sets[k].n)
+			return &sets[k].v[i];
+		i -= *sets[k].n;
+	}
+	return NULL;
+}
+
+size_t sample_count(void)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+		n += *sets[k].n;
+	return n;
+}
