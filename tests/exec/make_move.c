@@ -51,7 +51,8 @@ void ex_make_split_sizes(struct ex_sample *s)
 	s->nout = (uint16_t)(1 + ex_draw(s, 4));
 	for (int i = 0; i < s->nout; i++)
 		sum += length[i] = ex_length(s);
-	s->in[0].dim[axis] = sum;
+	for (int d = 0; d < s->in[0].rank; d++)
+		s->in[0].dim[d] = d == axis ? sum : 1 + s->in[0].dim[d] / 2;
 	open = ex_draw(s, s->nout + 1);
 	if (open < s->nout)
 		length[open] = -1;

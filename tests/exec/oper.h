@@ -108,10 +108,11 @@ struct ex_tally { /* of one operator type */
 	const char *type;
 	uint32_t samples, strategies, runs; /* strategies: legal ones, of which so many runs were made */
 	uint64_t collectives;
+	uint64_t rows, met; /* of the table with this type, a bit each; those that samples were bound by */
 	const char *difference; /* with all that repeats it; NULL: none */
 };
 struct ex_effort {
-	uint32_t samples; /* of a type */
+	uint32_t samples; /* of a type; more until each of its rows was met, as far as possible */
 	uint32_t strategies; /* at most, of a sample on so many devices; more are sampled */
 	const int64_t *ndev;
 	size_t nndev;

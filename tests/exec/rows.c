@@ -195,6 +195,28 @@ static bool run_space(struct rows *r, int64_t ndev)
 	return true;
 }
 
+/* The bit of a row among those of its type. */
+static uint64_t bit_of(const char *type, const struct ap_op_row *row)
+{
+	uint64_t bit = 1;
+
+	for (const struct ap_op_row *o = ap_op_next(NULL, type); o && o != row; o = ap_op_next(o, type))
+		bit <<= 1;
+	return bit;
+}
+
+/* Would it be bound by a row that none before it was? */
+static bool is_news(struct rows *r, const struct ex_sample *s)
+{
+	struct ap_bind_in in = {.type = s->type, .attrs = &s->attrs, .nin = s->nin, .nout = s->nout,
+		.in = s->in, .slot = s->slot, .declared = s->nout ? s->declared : NULL};
+	struct ap_bind_fault fault;
+	struct ap_bound b;
+
+	return ap_rule_bind(r->w.ctx, &in, &b, &fault) == AP_OK &&
+		!(r->tally->met & bit_of(s->type, b.row));
+}
+
 static bool run_sample(struct rows *r, const struct ex_sample *s)
 {
 	r->w.trouble = NULL;
@@ -205,12 +227,39 @@ static bool run_sample(struct rows *r, const struct ex_sample *s)
 			ex_sample_text(r->w.ctx, s));
 		return false;
 	}
+	r->tally->met |= bit_of(s->type, r->c.bound.row);
 	do {
 		for (size_t i = 0; i < r->effort->nndev; i++)
 			if (!run_space(r, r->effort->ndev[i]))
 				return false;
 	} while (!r->c.bound.dealt && ex_case_deal(&r->w, &r->c));
 	return true;
+}
+
+/* Samples of a type, ordered ones with and without ties; after the first ones only those that are
+ * bound by other rows. */
+static bool run_type(struct rows *r, const struct ex_kernel *k, uint64_t seed)
+{
+	enum { MOST = 200 };
+	uint32_t each = k->ordered ? 2 : 1, first = r->effort->samples * each;
+	bool good = true;
+
+	for (uint32_t i = 0; good && i < MOST; i++) {
+		struct ap_mark mark = ap_arena_mark(r->w.ctx->arena);
+		struct ex_sample s;
+
+		if (i >= first && r->tally->met == r->tally->rows)
+			break;
+		r->seed = 1 + ex_hash(seed ^ ex_hash_text(k->type), i / each) / 2;
+		ex_sample_begin(&s, k->type, r->seed);
+		s.ties = i % each;
+		k->make(&s);
+		if (i < first || is_news(r, &s))
+			good = run_sample(r, &s);
+		if (good)
+			ap_arena_release(r->w.ctx->arena, mark);
+	}
+	return good;
 }
 
 struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint64_t seed,
@@ -220,23 +269,11 @@ struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint6
 	struct ap_ctx own = {.arena = ap_arena_create_like(ctx->arena),
 		.scratch = ap_arena_create_like(ctx->arena), .jobs = 1};
 	struct rows r = {.w = {.ctx = &own}, .effort = effort, .tally = &tally};
-	uint32_t each = k->ordered ? 2 : 1; /* with and without ties */
-	bool good = true;
 
 	own.diag = ap_diag_create(own.arena, false);
-	for (uint32_t i = 0; good && i < effort->samples * each; i++) {
-		struct ap_mark mark = ap_arena_mark(own.arena);
-		struct ex_sample s;
-
-		r.seed = 1 + ex_hash(seed ^ ex_hash_text(k->type), i / each) / 2;
-		ex_sample_begin(&s, k->type, r.seed);
-		s.ties = i % each;
-		k->make(&s);
-		good = run_sample(&r, &s);
-		if (!good)
-			tally.difference = ap_arena_strdup(ctx->arena, tally.difference);
-		ap_arena_release(own.arena, mark);
-	}
+	tally.rows = bit_of(k->type, NULL) - 1;
+	if (!run_type(&r, k, seed))
+		tally.difference = ap_arena_strdup(ctx->arena, tally.difference);
 	tally.collectives = r.w.ncollective;
 	ap_arena_destroy(own.scratch);
 	ap_arena_destroy(own.arena);

@@ -22,9 +22,23 @@ struct part {
 };
 
 struct sum {
-	uint32_t types, covered, strategies, runs, failed;
+	uint32_t types, covered, rows, met, strategies, runs, failed;
 	uint64_t collectives;
 };
+
+static void say_rows(const struct ex_tally *t, struct sum *sum)
+{
+	uint64_t bit = 1;
+
+	for (const struct ap_op_row *o = ap_op_next(NULL, t->type); o; o = ap_op_next(o, t->type)) {
+		sum->rows++;
+		if (t->met & bit)
+			sum->met++;
+		else if (!t->difference)
+			printf("no sample: %s, %s, when \"%s\"\n", t->type, o->rule, o->when);
+		bit <<= 1;
+	}
+}
 
 static void run_type(struct ap_ctx *ctx, const char *type, uint64_t seed,
 	const struct ex_effort *effort, struct sum *sum)
@@ -42,6 +56,7 @@ static void run_type(struct ap_ctx *ctx, const char *type, uint64_t seed,
 	sum->strategies += t.strategies;
 	sum->runs += t.runs;
 	sum->collectives += t.collectives;
+	say_rows(&t, sum);
 	if (!t.difference)
 		return;
 	sum->failed++;
@@ -78,8 +93,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; (row = ap_op_at(i)); i++)
 		if (is_ours(&part, row, &number))
 			run_type(&ctx, row->name, seed, &effort, &sum);
-	printf("%" PRIu32 " of %" PRIu32 " types, %" PRIu32 " legal strategies, %" PRIu32 " runs, %" PRIu64
-		" collectives; %" PRIu32 " types differ\n", sum.covered, sum.types, sum.strategies, sum.runs,
+	printf("%" PRIu32 " of %" PRIu32 " types, %" PRIu32 " of their %" PRIu32 " rows, %" PRIu32
+		" legal strategies, %" PRIu32 " runs, %" PRIu64 " collectives; %" PRIu32
+		" types differ\n", sum.covered, sum.types, sum.met, sum.rows, sum.strategies, sum.runs,
 		sum.collectives, sum.failed);
 	ap_arena_destroy(ctx.arena);
 	return sum.failed || (part.type && !sum.covered) ? EXIT_FAILURE : EXIT_SUCCESS;
