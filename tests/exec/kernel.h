@@ -75,6 +75,7 @@ struct ex_kernel { /* a row per operator type */
 	int stages; /* 2: results named in `inner` are statistics that stage 1 needs */
 	uint32_t inner; /* mask of results */
 	uint32_t no_grad; /* mask of operand slots without a gradient by definition */
+	const char *no_grad_if; /* attribute that, set, leaves no operand a gradient; NULL: none */
 	uint32_t opaque; /* mask of results whose values are not compared (softmax_out) */
 	bool ordered; /* the result depends on order: drawn with and without ties */
 };

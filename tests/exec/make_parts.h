@@ -40,5 +40,15 @@ ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose,
 	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided;
 /* make_attn.c */
 ex_make_fn ex_make_flash, ex_make_rotary;
+/* make_norm.c, make_loss.c */
+ex_make_fn ex_make_softmax, ex_make_l2_normalize, ex_make_layer_norm, ex_make_rms_norm,
+	ex_make_group_norm, ex_make_batch_norm;
+ex_make_fn ex_make_loss_by_labels, ex_make_loss_by_classes, ex_make_loss_of_each,
+	ex_make_dropout;
+/* make_window.c */
+ex_make_fn ex_make_convolution, ex_make_pooling;
+/* make_index.c */
+ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
+	ex_make_one_hot, ex_make_top, ex_make_segments;
 
 #endif

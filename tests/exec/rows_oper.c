@@ -123,9 +123,12 @@ static void find_truth(struct ex_world *w, struct ex_case *c)
 /* Has the row the gradients of the definition? */
 static void check_gradients(struct ex_world *w, struct ex_case *c)
 {
+	const char *flag = c->kernel->no_grad_if;
+	bool none = flag && ap_attr_bool(&c->sample->attrs, flag, false);
+
 	for (int i = 0; i < c->bound.nin; i++) {
 		bool defined = ap_dtype_is_float(c->sample->in[i].dtype) &&
-			!(c->kernel->no_grad >> c->sample->slot[i] & 1);
+			!(c->kernel->no_grad >> c->sample->slot[i] & 1) && !none;
 
 		c->in_differentiable[i] = c->bound.in[i].differentiable;
 		c->in_grad[i] = c->in_differentiable[i];

@@ -118,7 +118,7 @@ static const struct sample {
 	{"SparseSoftmaxCrossEntropyWithLogits", "float32[32,1001] int32[32]", "", "",
 		"[b c!], [b] -> []; b=32 c=1001", "float32[]", "bc"},
 	{"SparseSoftmaxCrossEntropyWithLogits", "float32[32,1001] int64[32]", "is_grad=true", "",
-		"[b c!], [b] -> [b c!]; b=32 c=1001", "float32[32,1001]", "bc"},
+		"[b! c!], [b!] -> [b! c!]; b=32 c=1001", "float32[32,1001]", "bc"},
 	{"PReLU", "float16[8,64,7] float16[64]", "", "",
 		"[b c A], [c] -> [b c A]; b=8 c=64 A=7", "float16[8,64,7]", "bcA"},
 	{"PReLU", "float16[8,64,7] float16[1]", "", "",
