@@ -3,7 +3,7 @@
  * Expanders: rules that no text can state, because which dimension is which factor follows from
  * shapes and attributes ("=concat"). Several operators may share one. An expander finds the ranks
  * and extents of the operands in b->bin, sets those of the results in b->bout, and gives both their
- * factors; what does not fit it tells through ap_bind_fail().
+ * factors; what does not fit it tells through ap_bind_fail(). They are listed in expanders.def.
  */
 #ifndef AP_RULE_EXPAND_H
 #define AP_RULE_EXPAND_H
@@ -39,41 +39,19 @@ bool ap_expand_same(struct ap_binding *b, unsigned i, uint32_t except);
 /* Operand i has at least this many dimensions. */
 bool ap_expand_rank(struct ap_binding *b, unsigned i, uint8_t least);
 
-/* rule_shape.c */
-bool ap_expand_reshape(struct ap_binding *b);
-bool ap_expand_flatten(struct ap_binding *b);
+/* A row of expanders.def. */
+struct ap_expander {
+	const char *name;
+	uint16_t least, most; /* operands */
+	uint16_t results; /* at most */
+	bool gaps;
+	const char *attrs, *lacks, *says;
+};
 
-/* rule_join.c */
-bool ap_expand_concat(struct ap_binding *b);
-bool ap_expand_stack(struct ap_binding *b);
-bool ap_expand_alike(struct ap_binding *b);
-bool ap_expand_sums(struct ap_binding *b);
-bool ap_expand_split(struct ap_binding *b);
-bool ap_expand_split_sizes(struct ap_binding *b);
-bool ap_expand_split_chunks(struct ap_binding *b);
-bool ap_expand_halves(struct ap_binding *b);
+/* Requires that there is one of that name. */
+const struct ap_expander *ap_expander_find(struct ap_name name);
 
-/* rule_slice.c */
-bool ap_expand_slice(struct ap_binding *b);
-bool ap_expand_strided(struct ap_binding *b);
-
-/* rule_repeat.c */
-bool ap_expand_new_dim(struct ap_binding *b);
-bool ap_expand_squeeze(struct ap_binding *b);
-bool ap_expand_broadcast(struct ap_binding *b);
-bool ap_expand_tile(struct ap_binding *b);
-bool ap_expand_repeat(struct ap_binding *b);
-
-/* rule_pick.c */
-bool ap_expand_topk(struct ap_binding *b);
-bool ap_expand_gather_dim(struct ap_binding *b);
-bool ap_expand_gather_points(struct ap_binding *b);
-bool ap_expand_segments(struct ap_binding *b);
-
-/* rule_whole.c */
-bool ap_expand_whole(struct ap_binding *b);
-bool ap_expand_batch(struct ap_binding *b);
-bool ap_expand_dataset(struct ap_binding *b);
-bool ap_expand_fill(struct ap_binding *b);
+#define EXPANDER(name, ...) bool ap_expand_##name(struct ap_binding *b);
+#include "rule/expanders.def"
 
 #endif

@@ -6,55 +6,35 @@
 #include <string.h>
 
 static const struct expander {
-	const char *name;
-	uint16_t least, most; /* operands */
-	uint16_t results; /* at most */
+	struct ap_expander e;
 	bool (*expand)(struct ap_binding *b);
-	bool gaps; /* any operand may be left out */
 } expanders[] = {
-	{"reshape", 1, 1, 1, ap_expand_reshape},
-	{"flatten", 1, 1, 1, ap_expand_flatten},
-	{"concat", 1, AP_MAX_OPERAND, 1, ap_expand_concat},
-	{"stack", 1, AP_MAX_OPERAND, 1, ap_expand_stack},
-	{"alike", 1, AP_MAX_OPERAND, 1, ap_expand_alike},
-	{"sums", 2, 2, 2, ap_expand_sums},
-	{"split", 1, 1, AP_MAX_OPERAND, ap_expand_split},
-	{"split_sizes", 1, 1, AP_MAX_OPERAND, ap_expand_split_sizes},
-	{"split_chunks", 1, 1, AP_MAX_OPERAND, ap_expand_split_chunks},
-	{"halves", 1, 1, 1, ap_expand_halves},
-	{"slice", 1, 1, 1, ap_expand_slice},
-	{"strided", 1, 1, 1, ap_expand_strided},
-	{"new_dim", 1, 1, 1, ap_expand_new_dim},
-	{"squeeze", 1, 1, 1, ap_expand_squeeze},
-	{"broadcast", 1, 1, 1, ap_expand_broadcast},
-	{"tile", 1, 1, 1, ap_expand_tile},
-	{"repeat", 1, 1, 1, ap_expand_repeat},
-	{"topk", 1, 1, 2, ap_expand_topk},
-	{"gather_dim", 2, 2, 1, ap_expand_gather_dim},
-	{"gather_points", 2, 2, 1, ap_expand_gather_points},
-	{"segments", 2, 2, 1, ap_expand_segments},
-	{"whole", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_whole, true},
-	{"batch", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_batch, true},
-	{"dataset", 0, AP_MAX_OPERAND, AP_MAX_OPERAND, ap_expand_dataset, false},
-	{"fill", 0, 4, 1, ap_expand_fill, true},
+#define EXPANDER(name, least, most, results, gaps, attrs, lacks, says) \
+	{{#name, least, most, results, gaps, attrs, lacks, says}, ap_expand_##name},
+#include "rule/expanders.def"
 };
 
 static const struct expander *find(struct ap_name name)
 {
 	size_t i = 0;
 
-	while (strlen(expanders[i].name) != name.len ||
-		memcmp(expanders[i].name, name.s, name.len) != 0) {
+	while (strlen(expanders[i].e.name) != name.len ||
+		memcmp(expanders[i].e.name, name.s, name.len) != 0) {
 		i++;
 		assert(i < sizeof expanders / sizeof *expanders);
 	}
 	return &expanders[i];
 }
 
+const struct ap_expander *ap_expander_find(struct ap_name name)
+{
+	return &find(name)->e;
+}
+
 /* Of a list of operands none may be left out, unless gaps are allowed. */
 void ap_bind_expand_counts(struct ap_binding *b)
 {
-	const struct expander *e = find(b->rule.expander);
+	const struct ap_expander *e = &find(b->rule.expander)->e;
 	unsigned last = b->in->nin ? ap_bind_slot(b, b->in->nin - 1u) + 1 : 0;
 
 	b->rule.nin = e->most;
