@@ -59,18 +59,40 @@ static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, stru
 	*out = (struct ap_pmatrix){.rows = cu->k, .cols = cv->k, .cost = cost, .memory = memory};
 }
 
+/* Classes with equal candidates left have equal numbers. [classes], in scratch. */
+static const uint32_t *number_lists(const struct ap_making *mk)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	uint32_t *list = AP_NEW_N(mk->ctx->scratch, uint32_t, mk->classes.n);
+
+	for (size_t i = 0; i < mk->classes.n; i++) {
+		const struct ap_class *c = &mk->classes.v[i];
+		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, (size_t)c->k + 1, sizeof *key);
+		bool fresh;
+
+		key[0] = c->kind;
+		if (c->k > 0)
+			memcpy(key + 1, c->candidate, c->k * sizeof *key);
+		list[i] = ap_map_put(seen, key, ((size_t)c->k + 1) * sizeof *key, &fresh);
+	}
+	return list;
+}
+
+/* Ends early when told to stop. */
 static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
 {
-	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	const uint32_t *list = number_lists(mk);
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
 	struct ap_pedge *edge = AP_NEW_N(mk->ctx->arena, struct ap_pedge, mk->links.n);
 	struct {
 		struct ap_pmatrix *v;
 		size_t n, cap;
 	} matrices = {0};
 
-	for (size_t i = 0; i < mk->links.n; i++) {
+	for (size_t i = 0; i < mk->links.n && !ap_ctx_stopped(mk->ctx); i++) {
 		const struct ap_tie *l = &mk->links.v[i];
-		uint32_t key[] = {l->bond, mk->class_of[l->u], mk->class_of[l->v]};
+		uint32_t key[] = {l->bond, list[mk->class_of[l->u]], list[mk->class_of[l->v]]};
 		bool fresh;
 
 		edge[i] = (struct ap_pedge){l->u, l->v, ap_map_put(seen, key, sizeof key, &fresh)};
@@ -85,6 +107,7 @@ static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
 	p->edge = edge;
 	p->nmatrix = (uint32_t)matrices.n;
 	p->matrix = matrices.v;
+	ap_arena_release(mk->ctx->scratch, mark);
 }
 
 static const struct ap_problem *make_problem(const struct ap_making *mk,
@@ -177,7 +200,7 @@ static const struct ap_table *finish(struct ap_making *mk)
 	if (ap_ctx_stopped(mk->ctx))
 		return NULL;
 	make_table(mk, t);
-	return t;
+	return ap_ctx_stopped(mk->ctx) ? NULL : t;
 }
 
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
