@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of operators that move, join and choose. */
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rule/move_made.h"
 #include "base/arena.h"
 #include "base/str.h"
 #include "cost/cost.h"
 #include "fixture.h"
-
-enum { ROUNDS = 50 };
 
 struct told {
 	struct ap_str s;
@@ -166,56 +162,6 @@ START_TEST(as_many_collectives_as_operands)
 }
 END_TEST
 
-/* A task of activations with every gradient there can be. */
-static struct ap_task task_of(struct fixture *f, const struct ap_bound *b)
-{
-	struct ap_task_operand *in = AP_NEW_N(f->ctx.arena, struct ap_task_operand, b->nin);
-	struct ap_task_result *out = AP_NEW_N(f->ctx.arena, struct ap_task_result, b->nout);
-
-	for (uint16_t i = 0; i < b->nin; i++) {
-		in[i].kind = AP_TENSOR_ACT;
-		in[i].grad = b->in[i].differentiable;
-		in[i].twin = (uint8_t)i;
-	}
-	for (uint16_t i = 0; i < b->nout; i++)
-		out[i].grad = ap_dtype_is_float(b->out[i].dtype);
-	return (struct ap_task){.bound = b, .backward = true, .in = in, .out = out};
-}
-
-/* Nothing is exchanged where nothing is cut, nor where every tensor has all cut factors. */
-START_TEST(nothing_cut_nothing_exchanged)
-{
-	const char *seed = getenv("AP_SEED");
-	struct made m = {.rng = (seed ? strtoull(seed, NULL, 10) | 1 : 20261121)};
-	struct fixture f;
-
-	if (_i == 0)
-		printf("AP_SEED=%llu\n", (unsigned long long)m.rng);
-	fixture_open(&f, 8, 8, "a100-80");
-	for (int round = 0; round < 2 * ROUNDS; round++) {
-		const int32_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-		struct told t = {.n = 0};
-		struct ap_bind_fault fault;
-		struct ap_placement p;
-		struct ap_bind_in want;
-		struct ap_bound b;
-		struct ap_task task;
-
-		made_make(&m, &made_kinds[_i]);
-		want = (struct ap_bind_in){.type = m.type, .attrs = &m.attrs, .nin = m.nin,
-			.nout = m.nout, .in = m.in};
-		ck_assert_int_eq(ap_rule_bind(&f.ctx, &want, &b, &fault), AP_OK);
-		f.step.executor = round % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
-		ap_str_init(&t.s, f.ctx.arena);
-		task = task_of(&f, &b);
-		ap_placement_make(&b, ones, 8, &p);
-		ap_comms_derive(&task, &p, &f.step, tell, &t);
-		ck_assert_str_eq(t.s.s, "");
-	}
-	fixture_close(&f);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("move_comms");
@@ -226,7 +172,6 @@ int main(void)
 	tcase_add_loop_test(t, collectives_of_movements, 0,
 		(int)(sizeof cases / sizeof *cases));
 	tcase_add_test(t, as_many_collectives_as_operands);
-	tcase_add_loop_test(t, nothing_cut_nothing_exchanged, 0, (int)made_nkind);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
