@@ -79,9 +79,9 @@ int main(int argc, char **argv)
 	struct part part = {.type = argc == 2 ? argv[1] : NULL, .parts = 1};
 	struct ap_ctx ctx = {.arena = ap_arena_create(0, NULL, NULL), .jobs = 1};
 	uint64_t seed = ex_seed("test_rows");
-	uint32_t most = (uint32_t)ex_cases(1000) / 5;
-	struct ex_effort effort = {.samples = 2, .strategies = most ? most : 1, .ndev = devices,
-		.nndev = sizeof devices / sizeof *devices};
+	uint32_t cases = (uint32_t)ex_cases(1000);
+	struct ex_effort effort = {.samples = 1 + cases / 250, .strategies = 1 + cases / 5,
+		.ndev = devices, .nndev = sizeof devices / sizeof *devices};
 	struct sum sum = {0};
 	unsigned long number = 0;
 	const struct ap_op_row *row;
