@@ -38,6 +38,8 @@ ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_runnin
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
 	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided;
+/* make_whole.c */
+ex_make_fn ex_make_batches;
 /* make_attn.c */
 ex_make_fn ex_make_flash, ex_make_rotary;
 /* make_norm.c, make_loss.c */
@@ -50,5 +52,10 @@ ex_make_fn ex_make_convolution, ex_make_pooling;
 /* make_index.c */
 ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
 	ex_make_one_hot, ex_make_top, ex_make_segments;
+/* make_scatter.c */
+ex_make_fn ex_make_scatter_rows, ex_make_scatter_points, ex_make_index, ex_make_top_along;
+/* make_boxes.c */
+ex_make_fn ex_make_boxes, ex_make_crop, ex_make_align, ex_make_grid, ex_make_divergence,
+	ex_make_dropout_ext, ex_make_dropout_mask, ex_make_mask;
 
 #endif

@@ -15,7 +15,7 @@
 
 static const struct ex_kernel *const families[] = {
 	ex_kernels_elem, ex_kernels_binary, ex_kernels_product, ex_kernels_reduce,
-	ex_kernels_running, ex_kernels_move, ex_kernels_slice,
+	ex_kernels_running, ex_kernels_move, ex_kernels_slice, ex_kernels_whole,
 };
 
 struct trial {
@@ -114,7 +114,8 @@ static void draw(struct trial *t)
 	}
 	for (unsigned r = 0; r < t->nout; r++) {
 		t->weight[r] = AP_NEW_N(ctx.scratch, uint64_t, elements(&t->bound.out[r]));
-		for (int64_t k = 0; k < elements(&t->bound.out[r]); k++)
+		for (int64_t k = 0; k < elements(&t->bound.out[r]) &&
+			ap_dtype_is_float(t->bound.out[r].dtype); k++)
 			t->weight[r][k] = ex_next(&t->sample.rng) >> 4;
 	}
 }
