@@ -31,7 +31,7 @@ static void add_scales(struct ex_sample *s, int first, int n)
 void ex_make_layer_norm(struct ex_sample *s)
 {
 	int64_t size[AP_MAX_RANK] = {0};
-	uint8_t rank = (uint8_t)(2 + ex_draw(s, 3));
+	uint8_t rank = (uint8_t)(2 + ex_draw(s, 4));
 	int params = 1;
 
 	ex_draw_shape(s, rank, 600, size);
@@ -57,7 +57,7 @@ void ex_make_group_norm(struct ex_sample *s)
 {
 	static const int64_t groups[] = {1, 2, 3};
 	int64_t size[AP_MAX_RANK] = {0}, n = groups[ex_draw(s, 3)];
-	uint8_t rank = (uint8_t)(2 + ex_draw(s, 3));
+	uint8_t rank = (uint8_t)(2 + ex_draw(s, 4));
 
 	ex_draw_shape(s, rank, 250, size);
 	size[1] *= n;

@@ -240,7 +240,7 @@ static bool run_sample(struct rows *r, const struct ex_sample *s)
  * bound by other rows. */
 static bool run_type(struct rows *r, const struct ex_kernel *k, uint64_t seed)
 {
-	enum { MOST = 200 };
+	enum { MOST = 2000 };
 	uint32_t each = k->ordered ? 2 : 1, first = r->effort->samples * each;
 	bool good = true;
 
