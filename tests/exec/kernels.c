@@ -9,10 +9,6 @@ static const struct ex_kernel *const families[] = {
 	ex_kernels_move, ex_kernels_slice, ex_kernels_whole,
 	ex_kernels_norm, ex_kernels_window, ex_kernels_index, ex_kernels_choose, ex_kernels_loss,
 	ex_kernels_attn,
-	ex_kernels_gather,
-	ex_kernels_scatter,
-	ex_kernels_drop,
-	ex_kernels_boxes,
 	NULL,
 };
 

@@ -52,10 +52,5 @@ ex_make_fn ex_make_convolution, ex_make_pooling;
 /* make_index.c */
 ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
 	ex_make_one_hot, ex_make_top, ex_make_segments;
-/* make_scatter.c */
-ex_make_fn ex_make_scatter_rows, ex_make_scatter_points, ex_make_index, ex_make_top_along;
-/* make_boxes.c */
-ex_make_fn ex_make_boxes, ex_make_crop, ex_make_align, ex_make_grid, ex_make_divergence,
-	ex_make_dropout_ext, ex_make_dropout_mask, ex_make_mask;
 
 #endif
