@@ -104,6 +104,45 @@ static void forward(struct running *r, ap_id node)
 		r->ready[n->out[o]] = at;
 }
 
+/* The first user of a tensor that sends a gradient: the last one to run back. */
+static ap_id last_to_run_back(const struct running *r, const struct ap_tensor *t)
+{
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (r->p->task[t->use[u].node].in[t->use[u].operand].grad)
+			return t->use[u].node;
+	return AP_NONE;
+}
+
+/* mindspore: the gradient of a parameter goes out, by its owner, when all users have sent theirs. */
+static void mirror(struct running *r, ap_id node, uint32_t i, double at)
+{
+	const struct ap_tensor *t = &r->p->graph->tensor[r->p->graph->node[node].in[i]];
+	const struct ap_plan_op *owner;
+
+	if (t->owner.node == AP_NONE || r->p->task[node].in[i].twin != i ||
+		last_to_run_back(r, t) != node)
+		return;
+	owner = &r->p->op[t->owner.node];
+	for (uint32_t c = 0; c < owner->ncomm; c++)
+		if (owner->comm[c].comm.phase == AP_PHASE_GRADIENT &&
+			owner->comm[c].comm.operand == (int)t->owner.operand)
+			at = collective(r, &r->gradient, AP_EVENT_COMM, t->owner.node, c,
+				owner->comm[c].time_s, at);
+}
+
+static void exchange(struct running *r, ap_id node, double at)
+{
+	const struct ap_task *t = &r->p->task[node];
+
+	if (r->p->step->executor == AP_EXECUTOR_GENERIC) {
+		collectives(r, node, AP_PHASE_GRADIENT, false, at);
+		return;
+	}
+	for (uint32_t i = 0; i < t->bound->nin; i++)
+		if (t->in[i].trainable && t->in[i].grad)
+			mirror(r, node, i, at);
+}
+
 /* The gradient of operand i goes back to its producer, against the redistribution. */
 static void send_back(struct running *r, ap_id node, uint32_t i, double at)
 {
@@ -129,7 +168,7 @@ static void backward(struct running *r, ap_id node)
 	at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
 	at = kernel(r, AP_EVENT_BACKWARD, node, r->p->op[node].cost.backward_s * r->per_micro, at);
 	if (r->last)
-		collectives(r, node, AP_PHASE_GRADIENT, false, at);
+		exchange(r, node, at);
 	at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
 	for (uint32_t i = 0; i < n->bound.nin; i++)
 		if (t->in[i].grad && t->in[i].kind == AP_TENSOR_ACT)

@@ -203,6 +203,53 @@ START_TEST(micro_batches)
 }
 END_TEST
 
+/* The product's gradient of w is there before that of the operator that made `scaled` from it. */
+#define SHARED \
+	"{'schema':'autopar-graph/1','name':'shared'," \
+	"'inputs':[{'name':'x','shape':[64,512],'dtype':'float16','batch_dim':0}]," \
+	"'parameters':[{'name':'w','shape':[512,512],'dtype':'float16'}," \
+	"{'name':'b','shape':[512],'dtype':'float16'}]," \
+	"'operators':[" \
+	"{'name':'scale','type':'Mul','inputs':['w','b'],'outputs':[{'name':'scaled'}]}," \
+	"{'name':'lift','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'h'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['h','scaled'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+START_TEST(a_shared_gradient_goes_out_after_its_last_use)
+{
+	struct fixture f;
+	struct ap_plan p;
+	const int32_t *counts[4];
+	int32_t ones[AP_MAX_FACTOR];
+	double start = -1, end = -1;
+	ap_id scale, lift;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, SHARED);
+	scale = fixture_node(&f, "scale");
+	lift = fixture_node(&f, "lift");
+	for (int i = 0; i < AP_MAX_FACTOR; i++)
+		ones[i] = 1;
+	for (int i = 0; i < 4; i++)
+		counts[i] = ones;
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 40, &p);
+	ck_assert_uint_eq(f.graph->tensor[f.graph->node[lift].in[1]].owner.node, lift);
+	ck_assert_uint_lt(scale, lift);
+	for (uint32_t i = 0; i < p.nevent; i++) {
+		const struct ap_event *e = &p.event[i];
+
+		if (e->kind == AP_EVENT_BACKWARD && e->index == scale)
+			end = e->end_s;
+		if (e->kind == AP_EVENT_COMM && e->index == lift)
+			start = e->start_s;
+	}
+	ck_assert_double_gt(end, 0);
+	ck_assert_double_ge(start, end);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("simulate");
@@ -214,6 +261,7 @@ int main(void)
 	tcase_add_test(tc, events);
 	tcase_add_test(tc, exchange_is_exposed_at_the_end);
 	tcase_add_test(tc, micro_batches);
+	tcase_add_test(tc, a_shared_gradient_goes_out_after_its_last_use);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
