@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/models.h"
@@ -10,7 +9,7 @@
 #include "cost/optimizer.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
-#include "rule/rule.h"
+#include "rule/describe.h"
 #include "search/engine.h"
 
 /* Lists all (name NULL), or shows the one of that name; false where there is none. */
@@ -92,59 +91,36 @@ static bool list_settings(struct ap_run *run, const char *name, struct ap_str *o
 	return out->len > before;
 }
 
-static const char *unit_text(enum ap_op_unit unit)
+/* Also those of which only the name is known. */
+static void list_all_operators(struct ap_str *out)
 {
-	switch (unit) {
-	case AP_OP_CUBE:
-		return "matrix unit";
-	case AP_OP_VECTOR:
-		return "vector unit";
-	case AP_OP_MEMORY:
-		return "memory only";
-	case AP_OP_VIEW:
-		break;
+	const struct ap_op_row *row;
+	const char *last = "", *type, *reason;
+
+	for (size_t i = 0; (row = ap_op_at(i)); i++) {
+		if (strcmp(row->name, last) != 0)
+			ap_str_addf(out, "%-34s %s\n", row->name, row->doc);
+		last = row->name;
 	}
-	return "no work";
-}
-
-static void show_operator(const struct ap_op_row *row, struct ap_str *out)
-{
-	char flops[32], backward[32];
-
-	ap_str_addf(out, "%s: %s\n  rule      %s\n", row->name, row->doc, row->rule);
-	if (*row->when)
-		ap_str_addf(out, "  when      %s\n", row->when);
-	ap_str_addf(out, "  work      %s FLOPs a point on the %s, backward %s times as much\n",
-		ap_format_double(row->flops, flops), unit_text(row->unit),
-		ap_format_double(row->backward, backward));
-	if (*row->save)
-		ap_str_addf(out, "  saved     %s\n", row->save);
-	if (*row->dev)
-		ap_str_addf(out, "  dev       %s\n", row->dev);
-	if (*row->left)
-		ap_str_addf(out, "  left      %s\n", row->left);
-	if (*row->legal)
-		ap_str_addf(out, "  legal     %s\n", row->legal);
-	ap_str_addf(out, "  source    %s\n", row->source);
+	for (size_t i = 0; ap_op_unsupported_at(i, &type, &reason); i++)
+		ap_str_addf(out, "%-34s not planned with: %s\n", type, reason);
 }
 
 static bool list_operators(struct ap_run *run, const char *name, struct ap_str *out)
 {
-	const char *near = NULL, *canonical = name ? ap_op_canonical(name, &near) : NULL;
-	const struct ap_op_row *row;
-	const char *last = "";
+	const char *near = NULL, *type = name ? ap_op_canonical(name, &near) : NULL;
 
-	for (size_t i = 0; (row = ap_op_at(i)); i++) {
-		if (canonical && !strcmp(row->name, canonical))
-			show_operator(row, out);
-		else if (!name && strcmp(row->name, last) != 0)
-			ap_str_addf(out, "%-32s %s\n", row->name, row->doc);
-		last = row->name;
-	}
-	if (name && !canonical && near)
+	if (!name)
+		list_all_operators(out);
+	else if (type)
+		ap_op_describe(type, out);
+	else if (ap_op_unsupported(name))
+		ap_str_addf(out, "%s: known, but not planned with: %s\n", name,
+			ap_op_unsupported(name));
+	else if (near)
 		ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"there is no operator \"%s\"; did you mean \"%s\"?", name, near);
-	return !name || canonical;
+	return !name || type || ap_op_unsupported(name);
 }
 
 static const struct {

@@ -36,8 +36,7 @@ static const struct {
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Is op a word of the list? An empty list has all operators. */
-static bool concerns(const char *operators, const char *op)
+bool ap_attr_concerns(const char *operators, const char *op)
 {
 	size_t n = strlen(op);
 
@@ -50,7 +49,7 @@ static bool concerns(const char *operators, const char *op)
 static const char *current_name(const char *op, const char *name)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++)
-		if (strcmp(aliases[i].old, name) == 0 && concerns(aliases[i].operators, op))
+		if (strcmp(aliases[i].old, name) == 0 && ap_attr_concerns(aliases[i].operators, op))
 			return aliases[i].now;
 	return name;
 }
@@ -69,7 +68,7 @@ const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *ty
 		return NULL;
 	*type = d->type;
 	for (size_t i = 0; i < COUNT(others); i++)
-		if (strcmp(others[i].name, d->name) == 0 && concerns(others[i].operators, op))
+		if (strcmp(others[i].name, d->name) == 0 && ap_attr_concerns(others[i].operators, op))
 			*type = others[i].type;
 	return d->name;
 }
@@ -84,6 +83,17 @@ bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias)
 	if (i >= COUNT(aliases))
 		return false;
 	*alias = (struct ap_attr_alias){aliases[i].operators, aliases[i].old, aliases[i].now};
+	return true;
+}
+
+bool ap_attr_refusal_at(size_t i, const char **operators, const char **name,
+	struct ap_attr_refusal *refusal)
+{
+	if (i >= COUNT(refused))
+		return false;
+	*operators = refused[i].operators;
+	*name = refused[i].name;
+	*refusal = (struct ap_attr_refusal){refused[i].harmless, refused[i].reason};
 	return true;
 }
 
@@ -105,7 +115,7 @@ static bool is_harmless(const struct ap_attr *a, const char *value)
 bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why)
 {
 	for (size_t i = 0; i < COUNT(refused); i++) {
-		if (strcmp(refused[i].name, a->name) != 0 || !concerns(refused[i].operators, op) ||
+		if (strcmp(refused[i].name, a->name) != 0 || !ap_attr_concerns(refused[i].operators, op) ||
 			is_harmless(a, refused[i].harmless))
 			continue;
 		*why = (struct ap_attr_refusal){refused[i].harmless, refused[i].reason};

@@ -204,14 +204,36 @@ static bool pooling(const struct cut *c)
 static const struct {
 	const char *name;
 	bool (*legal)(const struct cut *c);
+	const char *says;
 } conditions[] = {
-	{"gather", gather},
-	{"onehot", onehot},
-	{"grouped-heads", grouped_heads},
-	{"batch-parallel", batch_parallel},
-	{"convolution", convolution},
-	{"pooling", pooling},
+	{"gather", gather, "with a cut vocabulary whole indices, rows cut only where no device is left "
+		"over; or the first two dimensions of the indices cut, whole rows and no device left over"},
+	{"onehot", onehot, "with indices of several dimensions only the first is cut"},
+	{"grouped-heads", grouped_heads, "queries that share a head of the keys are parted only where "
+		"there is a single such head"},
+	{"batch-parallel", batch_parallel, "dimension 0 is cut in as many parts as there are devices, or "
+		"not at all"},
+	{"convolution", convolution, "parts divide the length and the number of windows, and have whole "
+		"windows of their own or windows that reach into the next part alone"},
+	{"pooling", pooling, "parts divide the length and the number of windows, and have whole windows of "
+		"their own"},
 };
+
+static size_t find(const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(conditions[i].name, name) != 0) {
+		i++;
+		assert(i < sizeof conditions / sizeof *conditions);
+	}
+	return i;
+}
+
+const char *ap_legal_says(const char *name)
+{
+	return conditions[find(name)].says;
+}
 
 bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask)
 {
@@ -228,13 +250,6 @@ bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 {
 	struct ap_legal_why ignored;
 	const struct cut c = {b, count, ndev, why ? why : &ignored};
-	size_t i = 0;
 
-	if (!*b->row->legal)
-		return true;
-	while (strcmp(conditions[i].name, b->row->legal) != 0) {
-		i++;
-		assert(i < sizeof conditions / sizeof *conditions);
-	}
-	return conditions[i].legal(&c);
+	return !*b->row->legal || conditions[find(b->row->legal)].legal(&c);
 }

@@ -45,6 +45,23 @@ const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *ty
 	return NULL;
 }
 
+const char *ap_op_family(const struct ap_op_row *row)
+{
+	static const char *const names[] = { /* NULL for a row */
+#define OP(...) NULL,
+#define FAMILY(name) name,
+#include "rule/ops.def"
+	};
+	const char *family = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i <= (size_t)(row - rows); at++) {
+		family = names[at] ? names[at] : family;
+		i += !names[at];
+	}
+	return family;
+}
+
 bool ap_op_has_strategy(const struct ap_op_row *row)
 {
 	return strcmp(row->source, "reshape_info.cc") != 0;

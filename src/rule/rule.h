@@ -74,6 +74,9 @@ const struct ap_op_row *ap_op_at(size_t i);
 /* The next row of this type after the given one; NULL: the first. NULL when there is none. */
 const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *type);
 
+/* What family a row of the table is of: "matrix products". */
+const char *ap_op_family(const struct ap_op_row *row);
+
 /* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest
  * (which may be NULL) is then the closest known name, or NULL. */
 const char *ap_op_canonical(const char *type, const char **nearest);
@@ -137,6 +140,13 @@ struct ap_attr_refusal {
 	const char *allowed; /* the value that changes nothing; "" none */
 	const char *reason; /* what another one does */
 };
+
+/* Refusal i: of which operators' attributes (as in ap_attr_alias); false past the end. */
+bool ap_attr_refusal_at(size_t i, const char **operators, const char **name,
+	struct ap_attr_refusal *refusal);
+
+/* Is op a word of such a list of types? An empty list has all. */
+bool ap_attr_concerns(const char *operators, const char *op);
 
 /* Does this attribute make an operator compute what no rule says? */
 bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why);
@@ -272,6 +282,12 @@ bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);
 /* The factor whose partial sums an out_strategy may deal along the first dimension of result 0; -1
  * where the operator takes no out_strategy. */
 int ap_rule_deal_factor(const struct ap_bound *b);
+
+/* Its letter, by the row; 0 where there is none. */
+char ap_op_deal_letter(const struct ap_op_row *row);
+
+/* What a condition of column `legal` asks for, in words. */
+const char *ap_legal_says(const char *name);
 
 /* Deals them: b->dealt. Requires that there is such a factor and that nothing is dealt yet. */
 void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b);

@@ -12,15 +12,20 @@ static const struct {
 #include "rule/ops.def"
 };
 
+char ap_op_deal_letter(const struct ap_op_row *row)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].name, row->name) == 0)
+			return rows[i].letter;
+	return 0;
+}
+
 int ap_rule_deal_factor(const struct ap_bound *b)
 {
-	size_t i = 0;
+	char letter = ap_op_deal_letter(b->row);
 
-	while (i < sizeof rows / sizeof *rows && strcmp(rows[i].name, b->row->name) != 0)
-		i++;
-	for (uint8_t f = 0; i < sizeof rows / sizeof *rows && f < b->nfactor; f++)
-		if (b->factor[f].letter == rows[i].letter && b->out[0].rank > 0 &&
-			b->out[0].dim[0].n == 1)
+	for (uint8_t f = 0; letter && f < b->nfactor; f++)
+		if (b->factor[f].letter == letter && b->out[0].rank > 0 && b->out[0].dim[0].n == 1)
 			return f;
 	return -1;
 }
