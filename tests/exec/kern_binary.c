@@ -152,6 +152,34 @@ static ex_id between_at(const struct ex_job *j, unsigned r, const int64_t *at)
 		ex_minus(j->tape, ex_operand(j, 1, at), x));
 }
 
+/* Rounded it has no gradient. */
+static ex_id divided_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	bool rounded = ap_attr_get(j->attrs, "rounding_mode");
+
+	return rounded ? terrace_at(j, r, at) : quotient_at(j, r, at);
+}
+
+static ex_id copied_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	(void)r;
+	return ex_operand(j, 1, at);
+}
+
+/* x + value y z */
+static ex_id sum_of_product_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	ex_id y = ex_scale(j->tape, ex_operand(j, 1, at), factor(j, "value"));
+
+	(void)r;
+	return ex_mad(j->tape, ex_operand(j, 0, at), y, ex_operand(j, 2, at));
+}
+
+static ex_id solid_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	return ex_fn2(j->tape, "third", surface_at(j, r, at), ex_operand(j, 2, at));
+}
+
 EX_EACH(surface)
 EX_EACH(terrace)
 EX_EACH(sum)
@@ -167,6 +195,33 @@ EX_EACH(total)
 EX_EACH(choice)
 EX_EACH(filled)
 EX_EACH(between)
+EX_EACH(divided)
+EX_EACH(copied)
+EX_EACH(sum_of_product)
+EX_EACH(solid)
+
+/* Rows of x that the attribute names are replaced, or changed by those of v. */
+static bool change_rows(const struct ex_job *j)
+{
+	const struct ex_value *x = &j->in[0], *v = &j->in[1];
+	const struct ap_attr *a = ap_attr_get(j->attrs, "indices");
+	int64_t size = ex_count(&x->box) / x->box.size[0];
+
+	if (ex_count(&x->box) != ex_count(&j->out[0].box) || a->n != v->box.size[0] ||
+		ex_count(&v->box) != a->n * size)
+		return false;
+	memcpy(j->out[0].id, x->id, (size_t)ex_count(&x->box) * sizeof *x->id);
+	for (int64_t k = 0; k < a->n * size; k++) {
+		int64_t row = a->list[k / size];
+		ex_id *to = &j->out[0].id[row * size + k % size];
+
+		if (row >= x->box.size[0])
+			return false;
+		*to = ex_ends(j, "Add") ? ex_plus(j->tape, *to, v->id[k])
+			: ex_ends(j, "Sub") ? ex_minus(j->tape, *to, v->id[k]) : v->id[k];
+	}
+	return true;
+}
 
 /* Dimension of the operand that has the channels. */
 static int channel(const struct ex_job *j)
@@ -213,18 +268,27 @@ const struct ex_kernel ex_kernels_binary[] = {
 	{.type = "SubExt", .forward = difference, .make = ex_make_scaled},
 	ORDER("Maximum", larger), ORDER("Minimum", smaller),
 	SMOOTH("FloorMod"), SMOOTH("TruncateMod"), SMOOTH("Mod"), SMOOTH("Pow"), SMOOTH("Xlogy"),
-	SMOOTH("Atan2"), SMOOTH("Hypot"),
+	SMOOTH("Atan2"), SMOOTH("Hypot"), SMOOTH("FmodTensor"), SMOOTH("RemainderTensorTensor"),
+	SMOOTH("Igamma"), SMOOTH("Igammac"), SMOOTH("Zeta"), SMOOTH("Polar"),
 	LEVEL("FloorDiv"), LEVEL("TruncateDiv"), LEVEL("NextAfter"),
 	BITS("Gcd"), BITS("LeftShift"), BITS("RightShift"), BITS("BitwiseAnd"), BITS("BitwiseOr"),
 	BITS("BitwiseXor"),
 	STORE("Assign"), STORE("AssignAdd"), STORE("AssignSub"),
 	COMPARE("Equal"), COMPARE("NotEqual"), COMPARE("Greater"), COMPARE("GreaterEqual"),
 	COMPARE("Less"), COMPARE("LessEqual"), COMPARE("IsClose"),
+	COMPARE("ApproximateEqual"),
 	LOGIC("LogicalAnd"), LOGIC("LogicalOr"),
 	{.type = "AddN", .forward = total, .make = ex_make_many},
 	{.type = "Select", .forward = choice, .make = ex_make_select, .no_grad = 1},
 	{.type = "MaskedFill", .forward = filled, .make = ex_make_fill, .no_grad = 2},
 	{.type = "Lerp", .forward = between, .make = ex_make_three},
+	{.type = "AddcmulExt", .forward = sum_of_product, .make = ex_make_scaled_three},
+	{.type = "Betainc", .forward = solid, .make = ex_make_three},
+	{.type = "DivMod", .forward = divided, .make = ex_make_divided},
+	{.type = "InplaceCopy", .forward = copied, .make = ex_make_copy},
+	{.type = "InplaceAdd", .forward = change_rows, .make = ex_make_rows},
+	{.type = "InplaceSub", .forward = change_rows, .make = ex_make_rows},
+	{.type = "InplaceUpdate", .forward = change_rows, .make = ex_make_rows},
 	{.type = "BiasAdd", .forward = per_channel, .make = ex_make_bias},
 	{.type = "PReLU", .forward = per_channel, .make = ex_make_slope},
 	{0}

@@ -84,6 +84,22 @@ EX_EACH(one)
 EX_EACH(property)
 EX_EACH(not)
 
+/* The curve and where it rises. */
+static bool masked(const struct ex_job *j)
+{
+	int64_t at[AP_MAX_RANK] = {0};
+
+	for (unsigned r = 0; r < j->nout; r++)
+		if (ex_count(&j->out[r].box) != ex_count(&j->in[0].box))
+			return false;
+	do {
+		ex_put(&j->out[0], at, curve_at(j, 0, at));
+		if (j->nout > 1)
+			ex_put(&j->out[1], at, property_at(j, 0, at));
+	} while (ex_step(&j->in[0].box, at));
+	return true;
+}
+
 /* Product of the curve of one half and the other half. */
 static bool halves(const struct ex_job *j)
 {
@@ -130,5 +146,10 @@ const struct ex_kernel ex_kernels_elem[] = {
 	{.type = "Invert", .forward = level, .make = ex_make_integer, .no_grad = 1},
 	{.type = "Cast", .forward = same, .make = ex_make_cast},
 	{.type = "Swiglu", .forward = halves, .make = ex_make_halves},
+	CURVE("Activation"), CURVE("ClampScalar"), CURVE("FmodScalar"), CURVE("Muls"),
+	CURVE("RemainderTensorScalar"), CURVE("RemainderScalarTensor"), CURVE("NanToNum"),
+	EXACT("AShardIdentity", same),
+	{.type = "PopulationCount", .forward = level, .make = ex_make_integer, .no_grad = 1},
+	{.type = "ReLUV2", .forward = masked, .make = ex_make_masked},
 	{0}
 };

@@ -100,7 +100,66 @@ static void reverse_from(const struct ex_job *j, unsigned r, const int64_t *at,
 			s->at[d] = in->size[d] - 1 - s->at[d];
 }
 
+/* Rolled by half of the length, rounded down for FFTShift, up for its inverse. */
+static void shift_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
+{
+	const struct ex_box *in = &j->in[0].box;
+	uint32_t mask = 0;
+
+	(void)r;
+	ex_axes(j, "dim", in->rank, true, &mask);
+	for (int d = 0; d < in->rank; d++) {
+		int64_t n = in->size[d], half = ex_begins(j, "I") ? (n + 1) / 2 : n / 2;
+
+		if (mask >> d & 1)
+			s->at[d] = (at[d] + n - half) % n;
+	}
+}
+
+/* How often element i is repeated. */
+static int64_t times(const struct ex_job *j, int64_t i)
+{
+	const struct ap_attr *a = ap_attr_get(j->attrs, "repeats");
+
+	if (j->nin > 1)
+		return (int64_t)ex_value_of(j->tape,
+			j->in[1].id[ex_count(&j->in[1].box) == 1 ? 0 : i]);
+	return a->type != AP_ATTR_INTS ? a->i : a->list[a->n == 1 ? 0 : i];
+}
+
+/* Element k of the repeated ones: which of the n it is; the last one fills up what is left. */
+static int64_t repeated(const struct ex_job *j, int64_t n, int64_t k)
+{
+	int64_t i = 0;
+
+	while (i < n - 1 && k >= times(j, i))
+		k -= times(j, i++);
+	return i;
+}
+
+/* Without a dimension all elements are one line. */
+static bool repeat_each(const struct ex_job *j)
+{
+	const struct ex_value *in = &j->in[0];
+	bool line = !ap_attr_get(j->attrs, "dim");
+	int axis = ex_axis(j, "dim", 0, in->box.rank);
+	int64_t at[AP_MAX_RANK] = {0}, own[AP_MAX_RANK];
+	int64_t n = line ? ex_count(&in->box) : in->box.size[axis];
+
+	if (j->out[0].box.rank != (line ? 1 : in->box.rank))
+		return false;
+	do {
+		int64_t i = repeated(j, n, at[line ? 0 : axis]);
+
+		memcpy(own, at, sizeof own);
+		own[axis] = i;
+		ex_put(&j->out[0], at, line ? in->id[i] : ex_get(in, own));
+	} while (ex_step(&j->out[0].box, at));
+	return true;
+}
+
 EX_CARRY(concat)
+EX_CARRY(shift)
 EX_CARRY(stack)
 EX_CARRY(split)
 EX_CARRY(broadcast)
@@ -125,5 +184,12 @@ const struct ex_kernel ex_kernels_move[] = {
 	{.type = "BroadcastTo", .forward = broadcast, .make = ex_make_broadcast},
 	{.type = "RepeatElements", .forward = repeat, .make = ex_make_repeat},
 	{.type = "Tile", .forward = tile, .make = ex_make_tile},
+	{.type = "StackExt", .forward = stack, .make = ex_make_stack},
+	{.type = "FFTShift", .forward = shift, .make = ex_make_shift},
+	{.type = "IFFTShift", .forward = shift, .make = ex_make_shift},
+	{.type = "RepeatInterleave", .forward = repeat_each, .make = ex_make_repeats},
+	{.type = "RepeatInterleaveInt", .forward = repeat_each, .make = ex_make_repeats},
+	{.type = "RepeatInterleaveTensor", .forward = repeat_each, .make = ex_make_repeat_by,
+		.no_grad = 2},
 	{0}
 };

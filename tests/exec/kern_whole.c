@@ -82,8 +82,18 @@ static bool by_line(const struct ex_job *j)
 	return make_parts(j, alone ? 1 : common_lines(j));
 }
 
+static bool by_matrix(const struct ex_job *j)
+{
+	return make_parts(j, j->in[0].box.rank > 2 ? common_lines(j) : 1);
+}
+
 const struct ex_kernel ex_kernels_whole[] = {
 	{.type = "BatchParallel", .forward = by_line, .make = ex_make_batches},
 	{.type = "StandAlone", .forward = as_whole, .make = ex_make_batches},
+	{.type = "LstsqV2", .forward = by_matrix, .make = ex_make_matrices},
+	{.type = "Unique", .forward = as_whole, .make = ex_make_everything},
+	{.type = "RandomChoiceWithMask", .forward = as_whole, .make = ex_make_everything},
+	{.type = "UniformCandidateSampler", .forward = as_whole, .make = ex_make_everything},
+	{.type = "Gamma", .forward = as_whole, .make = ex_make_everything},
 	{0}
 };

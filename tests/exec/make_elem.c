@@ -33,6 +33,12 @@ void ex_make_integer(struct ex_sample *s)
 	ex_add_any(s, "int32", 3);
 }
 
+void ex_make_masked(struct ex_sample *s)
+{
+	ex_make_unary(s);
+	s->nout = 2;
+}
+
 void ex_make_cast(struct ex_sample *s)
 {
 	static const char *const types[] = {"float32", "float16", "bfloat16", "int32", "int64"};
@@ -80,6 +86,37 @@ void ex_make_scaled(struct ex_sample *s)
 	add_two(s, "float32");
 	if (!ex_once_in(s, 3))
 		ex_add_float(s, "alpha", (double)ex_draw(s, 5) - 2);
+}
+
+void ex_make_divided(struct ex_sample *s)
+{
+	ex_make_binary(s);
+	if (ex_once_in(s, 2))
+		ex_add_text(s, "rounding_mode", ex_once_in(s, 2) ? "floor" : "trunc");
+}
+
+void ex_make_copy(struct ex_sample *s)
+{
+	ex_add_any(s, "float32", 3);
+	ex_add_narrow(s, "float32", 0);
+}
+
+/* Some rows, each once. */
+void ex_make_rows(struct ex_sample *s)
+{
+	int64_t row[32], first, n = 0;
+	unsigned v;
+
+	ex_make_unary(s);
+	first = s->in[0].dim[0] > 32 ? s->in[0].dim[0] - 32 : 0;
+	for (int64_t i = first; i < s->in[0].dim[0]; i++)
+		if (n < 2 * AP_MAX_RANK && ex_once_in(s, 2))
+			row[n++] = i;
+	if (n == 0)
+		row[n++] = 0;
+	ex_add_list(s, "indices", (uint32_t)n, row);
+	v = ex_add_alike(s, ap_dtype_name(s->in[0].dtype), 0);
+	s->in[v].dim[0] = n;
 }
 
 void ex_make_order(struct ex_sample *s)
@@ -146,6 +183,13 @@ void ex_make_three(struct ex_sample *s)
 	ex_add_any(s, "float32", 3);
 	ex_add_narrow(s, "float32", 0);
 	ex_add_narrow(s, "float32", 0);
+}
+
+void ex_make_scaled_three(struct ex_sample *s)
+{
+	ex_make_three(s);
+	if (!ex_once_in(s, 3))
+		ex_add_float(s, "value", (double)ex_draw(s, 5) - 2);
 }
 
 static void add_channels(struct ex_sample *s, uint8_t least, int from_end)

@@ -173,3 +173,42 @@ void ex_make_tile(struct ex_sample *s)
 		multiples[i] = copies[ex_draw(s, 5)];
 	ex_add_list(s, "multiples", n, multiples);
 }
+
+/* Some dimensions; all where none is named. */
+void ex_make_shift(struct ex_sample *s)
+{
+	int64_t dim[AP_MAX_RANK];
+	uint32_t n = 0;
+
+	add_one(s);
+	for (int d = 0; d < s->in[0].rank; d++)
+		if (ex_once_in(s, 2))
+			dim[n++] = ex_once_in(s, 2) ? d : d - s->in[0].rank;
+	if (n)
+		ex_add_list(s, "dim", n, dim);
+}
+
+/* All elements as often, along a dimension or all in one line. */
+void ex_make_repeats(struct ex_sample *s)
+{
+	add_one(s);
+	if (!ex_once_in(s, 3))
+		ex_add_axis(s, "dim", s->in[0].rank);
+	ex_add_number(s, "repeats", 1 + ex_draw(s, 3));
+}
+
+/* How often is an operand: the extents of the result must be said. */
+void ex_make_repeat_by(struct ex_sample *s)
+{
+	int64_t one = 1;
+	unsigned by;
+	int axis;
+
+	add_one(s);
+	axis = ex_add_axis(s, "dim", s->in[0].rank);
+	by = ex_add_in(s, "int32", 1, ex_once_in(s, 2) ? &one : &s->in[0].dim[axis]);
+	s->draw[by] = EX_DRAW_SMALL;
+	s->nout = 1;
+	s->declared[0] = s->in[0];
+	s->declared[0].dim[axis] = ex_length(s);
+}

@@ -26,10 +26,12 @@ void ex_add_number(struct ex_sample *s, const char *name, int64_t v);
 void ex_add_flag(struct ex_sample *s, const char *name);
 
 /* make_elem.c */
-ex_make_fn ex_make_unary, ex_make_logic, ex_make_integer, ex_make_cast, ex_make_halves;
+ex_make_fn ex_make_unary, ex_make_logic, ex_make_integer, ex_make_cast, ex_make_halves,
+	ex_make_masked;
 ex_make_fn ex_make_binary, ex_make_scaled, ex_make_order, ex_make_bits, ex_make_store,
 	ex_make_compare, ex_make_logics, ex_make_many, ex_make_pair, ex_make_select, ex_make_fill,
-	ex_make_three, ex_make_bias, ex_make_slope;
+	ex_make_three, ex_make_bias, ex_make_slope, ex_make_divided, ex_make_copy,
+	ex_make_scaled_three, ex_make_rows;
 /* make_product.c */
 ex_make_fn ex_make_product, ex_make_products;
 /* make_reduce.c */
@@ -37,9 +39,14 @@ ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_runnin
 /* make_move.c, make_slice.c */
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
-	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided;
+	ex_make_broadcast, ex_make_repeat, ex_make_tile, ex_make_slice, ex_make_strided,
+	ex_make_slice_one, ex_make_pad, ex_make_triangle, ex_make_diagonal, ex_make_shift,
+	ex_make_repeats, ex_make_repeat_by;
 /* make_whole.c */
-ex_make_fn ex_make_batches;
+ex_make_fn ex_make_batches, ex_make_everything, ex_make_matrices, ex_make_systems,
+	ex_make_valid;
+/* make_fill.c */
+ex_make_fn ex_make_line, ex_make_constant, ex_make_dataset;
 /* make_attn.c */
 ex_make_fn ex_make_flash, ex_make_rotary;
 /* make_norm.c, make_loss.c */

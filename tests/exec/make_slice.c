@@ -103,3 +103,72 @@ void ex_make_strided(struct ex_sample *s)
 	add_mask(s, "new_axis_mask", p.added);
 	add_mask(s, "shrink_axis_mask", p.shrunk);
 }
+
+/* start:end:step of one dimension, not empty, each end counted from the front or the back. */
+void ex_make_slice_one(struct ex_sample *s)
+{
+	bool whole;
+	int64_t n, from, to;
+
+	ex_add_any(s, "float32", 3);
+	n = s->in[0].dim[ex_add_axis(s, "dim", s->in[0].rank)];
+	whole = ex_once_in(s, 3);
+	from = whole ? 0 : ex_draw(s, n);
+	to = whole ? n : from + 1 + ex_draw(s, n - from);
+	ex_add_int(s, "start", ex_once_in(s, 2) ? from : from - n);
+	ex_add_int(s, "end", to == n || ex_once_in(s, 2) ? to : to - n);
+	ex_add_int(s, "step", whole ? 1 : 1 + ex_draw(s, 3));
+}
+
+/* Rows before and behind, the last dimension first; reflected ones must be inside. */
+void ex_make_pad(struct ex_sample *s)
+{
+	static const char *const modes[] = {"constant", "edge", "circular", "reflect"};
+	int64_t mode = ex_draw(s, 4), rows[2 * AP_MAX_RANK];
+	uint32_t n;
+
+	ex_add_any(s, "float32", 3);
+	n = 1 + (uint32_t)ex_draw(s, s->in[0].rank);
+	for (uint32_t k = 0; k < n; k++) {
+		int64_t most = mode == 0 ? 3 : s->in[0].dim[s->in[0].rank - 1 - k];
+		bool none = ex_once_in(s, 2);
+
+		rows[2 * k] = none ? 0 : ex_draw(s, most);
+		rows[2 * k + 1] = none ? 0 : ex_draw(s, most);
+	}
+	ex_add_list(s, "paddings", 2 * n, rows);
+	if (mode > 0 || ex_once_in(s, 2))
+		ex_add_text(s, "mode", modes[mode]);
+	if (mode == 0 && ex_once_in(s, 2))
+		ex_add_in(s, "float32", 0, NULL);
+}
+
+static void add_matrices(struct ex_sample *s)
+{
+	uint8_t rank = (uint8_t)(2 + ex_draw(s, 3));
+	int64_t size[AP_MAX_RANK] = {0};
+
+	ex_draw_shape(s, rank, 600, size);
+	ex_add_in(s, "float32", rank, size);
+}
+
+void ex_make_triangle(struct ex_sample *s)
+{
+	add_matrices(s);
+	if (!ex_once_in(s, 3))
+		ex_add_int(s, "diagonal", ex_draw(s, 5) - 2);
+}
+
+void ex_make_diagonal(struct ex_sample *s)
+{
+	int rank, row;
+
+	add_matrices(s);
+	rank = s->in[0].rank;
+	if (ex_once_in(s, 2))
+		ex_add_int(s, "offset", ex_draw(s, 5) - 2);
+	if (ex_once_in(s, 3))
+		return;
+	row = ex_add_axis(s, "axis1", rank);
+	ex_add_int(s, "axis2", (row + 1 + ex_draw(s, rank - 1)) % rank);
+}

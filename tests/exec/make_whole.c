@@ -44,3 +44,57 @@ void ex_make_batches(struct ex_sample *s)
 	for (int r = 0; r < s->nout; r++)
 		s->declared[r] = odd == 3 + r ? alone(s) : with_lines(s, n);
 }
+
+/* Anything in, anything out. */
+void ex_make_everything(struct ex_sample *s)
+{
+	ex_add_any(s, any_type(s), 2);
+	s->nout = (uint16_t)(1 + ex_draw(s, 2));
+	for (int r = 0; r < s->nout; r++)
+		s->declared[r] = with_lines(s, ex_length(s));
+}
+
+/* A batch of matrices n x n and as many right sides, or one of each. */
+static void add_systems(struct ex_sample *s, int64_t rows, int64_t columns)
+{
+	int64_t batch = ex_length(s), k = 1 + ex_draw(s, 3);
+	bool many = !ex_once_in(s, 3);
+	int64_t a[] = {batch, rows, columns}, b[] = {batch, rows, k};
+	uint8_t rank = many ? 3 : 2;
+
+	ex_add_in(s, "float32", rank, a + !many);
+	ex_add_in(s, "float32", rank, b + !many);
+}
+
+void ex_make_systems(struct ex_sample *s)
+{
+	int64_t n = 2 * (1 + ex_draw(s, 3));
+
+	add_systems(s, n, n);
+	ex_add_flag(s, "lower");
+	ex_add_flag(s, "unit_diagonal");
+	s->nout = 1;
+	s->declared[0] = s->in[1];
+}
+
+void ex_make_matrices(struct ex_sample *s)
+{
+	int64_t rows = 2 * (1 + ex_draw(s, 3)), columns = 1 + ex_draw(s, 4);
+	uint8_t at;
+
+	add_systems(s, rows, columns);
+	at = (uint8_t)(s->in[0].rank - 2);
+	s->nout = 1;
+	s->declared[0] = s->in[1];
+	s->declared[0].dim[at] = columns;
+}
+
+void ex_make_valid(struct ex_sample *s)
+{
+	int64_t n = ex_length(s);
+
+	s->draw[ex_add_in(s, "float16", 2, (int64_t[]){n, 4})] = EX_DRAW_SMALL;
+	s->draw[ex_add_in(s, "float16", 1, (int64_t[]){3})] = EX_DRAW_SMALL;
+	s->nout = 1;
+	s->declared[0] = (struct ap_shape){1, AP_BOOL, {n}};
+}
