@@ -91,7 +91,7 @@ for devices in 8 16 64; do
     sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"
 done
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
-  --print-errorlogs --timeout-multiplier 0 --suite prop
+  --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 build-asan/src/cli/autopar-plan search models/multiple_mix.json models/topo/ascend910_8p.json -q \
