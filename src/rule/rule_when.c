@@ -42,7 +42,7 @@ static bool is_set(const struct ap_attrs *attrs, const char *name)
 	return a && (a->type == AP_ATTR_BOOL || a->type == AP_ATTR_INT ? a->i != 0 : true);
 }
 
-struct condition { /* attr, !attr, attr=v|w, attr?=v, outputs=n */
+struct condition { /* attr, !attr, attr=v|w, attr?=v, outputs=n, given=a|b, absent=a|b */
 	char name[32];
 	bool negated, or_missing;
 	const char *values; /* NULL: attr or !attr */
@@ -67,6 +67,18 @@ static bool is_outputs(const struct condition *c)
 	return strcmp(c->name, "outputs") == 0;
 }
 
+/* Is one of the listed operands there? */
+static bool is_given(const struct ap_bind_in *in, const struct condition *c)
+{
+	for (uint16_t i = 0; i < in->nin; i++) {
+		const char letter[] = {(char)('a' + (in->slot ? in->slot[i] : i)), '\0'};
+
+		if (listed(c->values, c->len, letter))
+			return true;
+	}
+	return false;
+}
+
 static const char *value_for(const struct ap_bind_in *in, const struct condition *c, char buf[32])
 {
 	if (!is_outputs(c))
@@ -81,6 +93,8 @@ static bool holds(const struct ap_bind_in *in, const struct condition *c)
 
 	if (!c->values)
 		return is_set(in->attrs, c->name) != c->negated;
+	if (strcmp(c->name, "given") == 0 || strcmp(c->name, "absent") == 0)
+		return is_given(in, c) == (*c->name == 'g');
 	if (c->or_missing && !ap_attr_get(in->attrs, c->name))
 		return true;
 	return listed(c->values, c->len, value_for(in, c, buf));
@@ -105,6 +119,9 @@ static bool refuse(struct ap_binding *b, const struct condition *c)
 {
 	char buf[32];
 
+	if (strcmp(c->name, "given") == 0 || strcmp(c->name, "absent") == 0)
+		return ap_bind_fail(b, "operator-inputs", -1, "operand %s must be %s",
+			alternatives(b, c), *c->name == 'g' ? "given" : "left out");
 	if (is_outputs(c))
 		return ap_bind_fail(b, "operator-outputs", -1,
 			"%s results are declared; %s is expected", value_for(b->in, c, buf),

@@ -86,6 +86,7 @@ const struct ex_kernel *ex_kernel_find(const char *type);
 
 /* The rows of kern_elem.c, kern_product.c, ..; each ends with a row without a type. */
 extern const struct ex_kernel ex_kernels_elem[], ex_kernels_binary[], ex_kernels_product[],
+	ex_kernels_dot[],
 	ex_kernels_reduce[], ex_kernels_running[],
 	ex_kernels_norm[], ex_kernels_window[], ex_kernels_move[], ex_kernels_slice[],
 	ex_kernels_index[], ex_kernels_scatter[], ex_kernels_choose[], ex_kernels_attn[],

@@ -33,7 +33,11 @@ ex_make_fn ex_make_binary, ex_make_scaled, ex_make_order, ex_make_bits, ex_make_
 	ex_make_three, ex_make_bias, ex_make_slope, ex_make_divided, ex_make_copy,
 	ex_make_scaled_three, ex_make_rows;
 /* make_product.c */
-ex_make_fn ex_make_product, ex_make_products;
+ex_make_fn ex_make_product, ex_make_products, ex_make_product_ext, ex_make_quantised,
+	ex_make_quantised_weight;
+/* make_dot.c */
+ex_make_fn ex_make_tensor_dot, ex_make_outer, ex_make_distances, ex_make_square, ex_make_grouped,
+	ex_make_feed_forward;
 /* make_reduce.c */
 ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_running, ex_make_sort;
 /* make_move.c, make_slice.c */

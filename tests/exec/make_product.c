@@ -3,7 +3,7 @@
 #include "make_parts.h"
 
 /* Rows x columns, or the other way round where the attribute is drawn true. */
-static void add_matrix(struct ex_sample *s, const char *flag, uint8_t batches,
+static void add_typed(struct ex_sample *s, const char *dtype, const char *flag, uint8_t batches,
 	const int64_t *batch, int64_t rows, int64_t columns)
 {
 	bool turned = flag && ex_once_in(s, 2);
@@ -15,7 +15,13 @@ static void add_matrix(struct ex_sample *s, const char *flag, uint8_t batches,
 	size[batches + 1] = turned ? rows : columns;
 	if (flag && (turned || ex_once_in(s, 2)))
 		ex_add_bool(s, flag, turned);
-	ex_add_in(s, "float32", (uint8_t)(batches + 2), size);
+	ex_add_in(s, dtype, (uint8_t)(batches + 2), size);
+}
+
+static void add_matrix(struct ex_sample *s, const char *flag, uint8_t batches,
+	const int64_t *batch, int64_t rows, int64_t columns)
+{
+	add_typed(s, "float32", flag, batches, batch, rows, columns);
 }
 
 static bool has_flags(const struct ex_sample *s)
@@ -55,4 +61,57 @@ void ex_make_products(struct ex_sample *s)
 		size[n], size[n + 1]);
 	add_matrix(s, flags ? "transpose_b" : NULL, (uint8_t)(n - gone[1]), batch[1] + gone[1],
 		size[n + 1], size[n + 2]);
+}
+
+/* Of matrices, or of batches that broadcast. */
+void ex_make_product_ext(struct ex_sample *s)
+{
+	if (ex_once_in(s, 2))
+		ex_make_product(s);
+	else
+		ex_make_products(s);
+}
+
+/* A vector of n numbers, or one, or none. */
+static void add_channels(struct ex_sample *s, int64_t n, bool must)
+{
+	if (!must && ex_once_in(s, 2))
+		ex_skip_in(s);
+	else
+		ex_add_in(s, "float32", 1, ex_once_in(s, 4) ? (const int64_t[]){1} : &n);
+}
+
+/* Scale; offset, bias and scale of rows, none of them for half. */
+void ex_make_quantised(struct ex_sample *s)
+{
+	int64_t size[4];
+
+	ex_draw_shape(s, 4, 4000, size);
+	add_typed(s, "int8", "transpose_x1", 1, size, size[1], size[2]);
+	add_typed(s, "int8", "transpose_x2", 1, size, size[2], size[3]);
+	add_channels(s, size[3], true);
+	if (ex_once_in(s, 2)) {
+		ex_skip_in(s);
+		ex_skip_in(s);
+	} else {
+		add_channels(s, size[3], false);
+		add_channels(s, size[3], false);
+	}
+	add_channels(s, size[1], false);
+	ex_add_text(s, "dtype", "float16");
+}
+
+void ex_make_quantised_weight(struct ex_sample *s)
+{
+	int64_t size[4];
+
+	ex_draw_shape(s, 4, 1500, size);
+	add_typed(s, "float16", "transpose_x", 1, size, size[1], size[2]);
+	add_typed(s, "int8", "transpose_weight", 0, NULL, size[2], size[3]);
+	add_channels(s, size[3], true);
+	add_channels(s, size[3], false);
+	if (ex_once_in(s, 2))
+		return;
+	for (int i = 0; i < 3; i++)
+		add_channels(s, size[3], false);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms, losses, windows, look-ups and choices against numbers worked out by hand. */
+/* Norms, losses, windows, look-ups, choices and other products against numbers worked out by hand. */
 #include "pinned.h"
 
 #define SUM "(exp(1)+exp(2))"
@@ -85,6 +85,21 @@ static const struct ex_pinned pinned[] = {
 	{"UnsortedSegmentProd", "num_segments=2", "[3] 2 3 5; [3] 0 0 0", "[2] 30 1", "[3] 15 10 6"},
 	{"UnsortedSegmentMax", "num_segments=2", "[3] 2 5 3; [3] 1 1 1", "[2] 0 5", "[3] 0 2 0"},
 	{"UnsortedSegmentMin", "num_segments=2", "[3] 2 5 3; [3] 1 1 1", "[2] -1 2", "[3] 2 0 0"},
+
+	{"TensorDot", "axes=[1]", "[2,2] 1 2 3 4; [2] 5 6", "[2] 17 39", "[2,2] 5 6 10 12; [2] 7 10"},
+	{"TensorDot", "axes=[0,1,-1,0]", "[2,2] 1 2 3 4; [2,2] 5 6 7 8", "[] 69",
+		"[2,2] 5 7 6 8; [2,2] 1 3 2 4"},
+	{"Outer", "", "[2] 1 2; [2] 3 4", "[2,2] 3 4 6 8", "[2] 11 25; [2] 7 10"},
+	{"Cdist", "", "[1,2] 1 2; [1,2] 4 6", "[1,1] root(25)",
+		"[1,2] -6*root'(25) -8*root'(25); [1,2] 6*root'(25) 8*root'(25)"},
+	{"QuantBatchMatmul", "", "[1,2] 1 2; [2,1] 3 4; [1] 5; [1] 6; [1] 7; [1] 2", "[1,1] 186", ""},
+	{"WeightQuantBatchMatmul", "transpose_x=1",
+		"[2,1] 1 2; [2,1] 3 4; [1] 5; [1] 1; [1] 2; [1] 3; [1] 4", "[1,1] 147", ""},
+	{"GroupedMatmul", "", "[3,1] 1 2 3; [2,1,1] 10 100; [2,1] 1 2; [2,1] 1 2; [2,1] 0 5; [2,1] 1 1; "
+		"[2,1] 0 0; [2] 1 3", "[3,1] 11 409 609", "[3,1] 10 400 600; [2,1,1] 1 26; [2,1] 1 10"},
+	{"FFN", "", "[1,1] 2; [1,1] 3; [1,1] 5", "[1,1] 5*activation(6)", ""},
+	{"FFN", "", "[3,1] 1 2 3; [2,1,1] 1 10; [2,1,1] 3 4; [2] 1 2; [2,1] 0 7; [2,1] 5 6",
+		"[3,1] 5+3*activation(1) 6+4*activation(27) 6+4*activation(37)", ""},
 };
 
 int main(void)

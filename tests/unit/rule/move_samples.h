@@ -12,8 +12,9 @@ struct move_sample {
 	const char *dev; /* letters in dev_matrix order */
 };
 
-extern const struct move_sample move_samples[], other_samples[];
-extern const size_t move_nsample, other_nsample;
+extern const struct move_sample move_samples[], other_samples[],
+	product_samples[];
+extern const size_t move_nsample, other_nsample, product_nsample;
 
 /* samples.c: sample i of all lists, NULL past the end; and how many there are. */
 const struct move_sample *sample_at(size_t i);

@@ -7,6 +7,7 @@ static const struct {
 } sets[] = {
 	{move_samples, &move_nsample},
 	{other_samples, &other_nsample},
+	{product_samples, &product_nsample},
 };
 
 const struct move_sample *sample_at(size_t i)
