@@ -52,12 +52,12 @@ static struct ex_tensor draw_operand(struct ap_arena *a, const struct ex_sample 
 	return t;
 }
 
-/* The first result always, others now and then; never those that are not compared. */
+/* The first result always, others mostly; never those that are not compared. */
 static void draw_gradients(struct ap_arena *a, struct ex_case *c, uint64_t *rng)
 {
 	for (int i = 0; i < c->bound.nout; i++) {
 		struct ex_box b = ex_box_whole(&c->out_shape[i]);
-		bool some = i == 0 || ex_below(rng, 2);
+		bool some = i == 0 || ex_below(rng, 4) > 0;
 
 		c->truth.dout[i] = ex_tensor_new(a, &b);
 		c->truth.out_grad[i] = some && ap_dtype_is_float(b.dtype) &&
@@ -181,6 +181,7 @@ bool ex_case_deal(struct ex_world *w, struct ex_case *c)
 void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c)
 {
 	static const int64_t sizes[] = {-1, 2, 4};
+	bool any = false;
 
 	c->step = (struct ap_step)AP_STEP_DEFAULT;
 	c->step.executor = w->executor;
@@ -193,14 +194,16 @@ void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c)
 		bool param = grad && tasks != EX_ACTIVATIONS && ex_below(&w->rng, 3) > 0;
 
 		c->in_grad[i] = grad && (param || ex_below(&w->rng, 8) > 0);
+		any |= c->in_grad[i];
 		c->in[i] = (struct ap_task_operand){
 			.kind = param ? AP_TENSOR_PARAM : AP_TENSOR_ACT, .grad = c->in_grad[i],
 			.owner = param, .trainable = param, .shardable = param, .twin = (uint8_t)i,
 			.dtype = c->bound.in[i].dtype};
 	}
 	for (int i = 0; i < c->bound.nout; i++)
-		c->out[i] = (struct ap_task_result){.nuse = 1, .grad = c->truth.out_grad[i]};
-	c->task = (struct ap_task){.bound = &c->bound, .backward = true, .in = c->in, .out = c->out};
+		c->out[i] = (struct ap_task_result){
+			.nuse = 1, .grad = any && c->truth.out_grad[i]};
+	c->task = (struct ap_task){.bound = &c->bound, .backward = any, .in = c->in, .out = c->out};
 }
 
 /* The axes that cut a dimension, by the numbers that are written: one, or a list. */
