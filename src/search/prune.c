@@ -222,25 +222,36 @@ static void shrink(struct pruner *r, struct ap_domain *d, const bool *gone)
 	*d = left;
 }
 
-/* The domain of v after one judgement; the old one where nothing goes. */
-static struct ap_domain judged(struct pruner *r, ap_id v)
+/* Marks what goes of the domain of v; true when something does. */
+static bool judge_node(struct pruner *r, ap_id v, bool *gone)
 {
-	struct ap_domain d = r->d[v];
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	const struct ap_domain *d = &r->d[v];
 	const struct ap_pnode *node = &r->p->node[v];
-	double *own = AP_NEW_N(r->ctx->scratch, double, d.n);
-	int64_t *memory = r->by_memory && node->memory ? AP_NEW_N(r->ctx->scratch, int64_t, d.n)
+	double *own = AP_NEW_N(r->ctx->scratch, double, d->n);
+	int64_t *memory = r->by_memory && node->memory ? AP_NEW_N(r->ctx->scratch, int64_t, d->n)
 						       : NULL;
-	bool *gone = AP_NEW_N(r->ctx->scratch, bool, d.n);
-	for (uint32_t i = 0; i < d.n; i++) {
-		own[i] = node->cost[d.c[i]];
+	bool any;
+	for (uint32_t i = 0; i < d->n; i++) {
+		own[i] = node->cost[d->c[i]];
 		if (memory)
-			memory[i] = node->memory[d.c[i]];
+			memory[i] = node->memory[d->c[i]];
 	}
 	r->nside = r->at.first[v + 1] - r->at.first[v];
 	r->side = AP_NEW_N(r->ctx->scratch, struct side, r->nside);
 	for (uint32_t i = 0; i < r->nside; i++)
 		fill_side(r, &r->side[i], v, &r->p->edge[r->at.edge[r->at.first[v] + i]]);
-	if (judge(r, own, memory, d.n, gone))
+	any = judge(r, own, memory, d->n, gone);
+	ap_arena_release(r->ctx->scratch, mark);
+	return any;
+}
+
+/* The domain of v after one judgement; the old one where nothing goes. */
+static struct ap_domain judged(struct pruner *r, ap_id v)
+{
+	struct ap_domain d = r->d[v];
+	bool *gone = AP_NEW_N(r->ctx->scratch, bool, d.n);
+	if (judge_node(r, v, gone))
 		shrink(r, &d, gone);
 	return d;
 }
