@@ -7,7 +7,7 @@
  *   ilp.c         the search, in a child process
  *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
  *   ilp_price.c   the price of memory
- *   ilp_ascend.c  a bound nearly as good as the program's, by moving costs along
+ *   ilp_ascend.c  a bound nearly as good as the program's, by sweeps (sweep.h)
  *   ilp_relax.c   what its linear relaxation tells
  */
 #ifndef AP_SEARCH_ILP_PARTS_H

@@ -5,8 +5,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "search/ilp_parts.h"
-
-enum { GRAINS = 8, EXACT_BITS = 51 };
+#include "search/sweep.h"
 
 struct reduction {
 	struct ap_ilp *s;
@@ -30,32 +29,6 @@ bool ap_ilp_exact(const struct ap_ilp *s, double v)
 static size_t cells(const struct ap_pmatrix *m)
 {
 	return (size_t)m->rows * m->cols;
-}
-
-static double largest(const double *v, size_t n)
-{
-	double most = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (v[i] < INFINITY && fabs(v[i]) > most)
-			most = fabs(v[i]);
-	return most;
-}
-
-static double grain_of(const struct ap_problem *p)
-{
-	double total = 0, grain = p->quantum;
-
-	for (uint32_t i = 0; i < p->n; i++)
-		total += largest(p->node[i].cost, p->node[i].k);
-	for (uint32_t e = 0; e < p->nedge; e++) {
-		const struct ap_pmatrix *m = &p->matrix[p->edge[e].matrix];
-
-		total += largest(m->cost, cells(m));
-	}
-	for (int i = 0; i < GRAINS && total < ldexp(grain, EXACT_BITS); i++)
-		grain /= 2;
-	return grain;
 }
 
 struct merging { /* parallel edges become one, from the smaller node to the larger */
@@ -95,7 +68,7 @@ static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v
 
 void ap_ilp_open(struct ap_ilp *s)
 {
-	s->grain = grain_of(s->whole);
+	s->grain = ap_sweep_grain(s->whole);
 }
 
 void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub)
