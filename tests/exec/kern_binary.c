@@ -180,6 +180,19 @@ static ex_id solid_at(const struct ex_job *j, unsigned r, const int64_t *at)
 	return ex_fn2(j->tape, "third", surface_at(j, r, at), ex_operand(j, 2, at));
 }
 
+/* The operator's further numbers enter each element. */
+static ex_id disturbed_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	ex_id sum = 0, v;
+
+	(void)r;
+	for (unsigned i = 1; i < j->nin; i++)
+		sum = ex_plus(j->tape, sum, ex_operand(j, i, at));
+	v = ex_fn2(j->tape, j->type, ex_operand(j, 0, at), sum);
+	return ex_leaf(j->tape, ex_value_of(j->tape, v));
+}
+
+EX_EACH(disturbed)
 EX_EACH(surface)
 EX_EACH(terrace)
 EX_EACH(sum)
@@ -269,7 +282,7 @@ const struct ex_kernel ex_kernels_binary[] = {
 	ORDER("Maximum", larger), ORDER("Minimum", smaller),
 	SMOOTH("FloorMod"), SMOOTH("TruncateMod"), SMOOTH("Mod"), SMOOTH("Pow"), SMOOTH("Xlogy"),
 	SMOOTH("Atan2"), SMOOTH("Hypot"), SMOOTH("FmodTensor"), SMOOTH("RemainderTensorTensor"),
-	SMOOTH("Igamma"), SMOOTH("Igammac"), SMOOTH("Zeta"), SMOOTH("Polar"),
+	SMOOTH("Igamma"), SMOOTH("Igammac"),
 	LEVEL("FloorDiv"), LEVEL("TruncateDiv"), LEVEL("NextAfter"),
 	BITS("Gcd"), BITS("LeftShift"), BITS("RightShift"), BITS("BitwiseAnd"), BITS("BitwiseOr"),
 	BITS("BitwiseXor"),
@@ -283,12 +296,16 @@ const struct ex_kernel ex_kernels_binary[] = {
 	{.type = "MaskedFill", .forward = filled, .make = ex_make_fill, .no_grad = 2},
 	{.type = "Lerp", .forward = between, .make = ex_make_three},
 	{.type = "AddcmulExt", .forward = sum_of_product, .make = ex_make_scaled_three},
-	{.type = "Betainc", .forward = solid, .make = ex_make_three},
+	{.type = "Betainc", .forward = solid, .make = ex_make_three, .no_grad = 3},
+	{.type = "Zeta", .forward = surface, .make = ex_make_binary, .no_grad = 1},
+	{.type = "Polar", .forward = surface, .make = ex_make_real_pair},
+	{.type = "GenerateEodMaskV2", .forward = disturbed, .make = ex_make_faulty,
+		.no_grad = 31},
 	{.type = "DivMod", .forward = divided, .make = ex_make_divided},
-	{.type = "InplaceCopy", .forward = copied, .make = ex_make_copy},
-	{.type = "InplaceAdd", .forward = change_rows, .make = ex_make_rows},
-	{.type = "InplaceSub", .forward = change_rows, .make = ex_make_rows},
-	{.type = "InplaceUpdate", .forward = change_rows, .make = ex_make_rows},
+	{.type = "InplaceCopy", .forward = copied, .make = ex_make_copy, .no_grad = 3},
+	{.type = "InplaceAdd", .forward = change_rows, .make = ex_make_rows, .no_grad = 3},
+	{.type = "InplaceSub", .forward = change_rows, .make = ex_make_rows, .no_grad = 3},
+	{.type = "InplaceUpdate", .forward = change_rows, .make = ex_make_rows, .no_grad = 3},
 	{.type = "BiasAdd", .forward = per_channel, .make = ex_make_bias},
 	{.type = "PReLU", .forward = per_channel, .make = ex_make_slope},
 	{0}

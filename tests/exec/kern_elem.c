@@ -148,7 +148,7 @@ const struct ex_kernel ex_kernels_elem[] = {
 	{.type = "Swiglu", .forward = halves, .make = ex_make_halves},
 	CURVE("Activation"), CURVE("ClampScalar"), CURVE("FmodScalar"), CURVE("Muls"),
 	CURVE("RemainderTensorScalar"), CURVE("RemainderScalarTensor"), CURVE("NanToNum"),
-	EXACT("AShardIdentity", same),
+	EXACT("AShardIdentity", same), BARE("VirtualOutput", same),
 	{.type = "PopulationCount", .forward = level, .make = ex_make_integer, .no_grad = 1},
 	{.type = "ReLUV2", .forward = masked, .make = ex_make_masked},
 	{0}

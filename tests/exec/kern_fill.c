@@ -40,11 +40,12 @@ static bool line(const struct ex_job *j)
 	return b->rank == 1;
 }
 
+/* The last operand, everywhere. */
 static bool constant(const struct ex_job *j)
 {
 	for (int64_t k = 0; k < ex_count(&j->out[0].box); k++)
-		j->out[0].id[k] = j->in[0].id[0];
-	return ex_count(&j->in[0].box) == 1;
+		j->out[0].id[k] = j->in[j->nin - 1].id[0];
+	return ex_count(&j->in[j->nin - 1].box) == 1;
 }
 
 /* Operands as they are; without operands numbers by place. */
@@ -122,8 +123,9 @@ static bool check_boxes(const struct ex_job *j)
 
 const struct ex_kernel ex_kernels_fill[] = {
 	LINE("Arange"), LINE("Range"), LINE("LinSpace"), LINE("LinSpaceExt"),
-	{.type = "FillV2", .forward = constant, .make = ex_make_constant},
-	{.type = "VirtualDataset", .forward = read_in, .make = ex_make_dataset},
+	{.type = "FillV2", .forward = constant, .make = ex_make_constant, .no_grad = 3},
+	{.type = "VirtualDataset", .forward = read_in, .make = ex_make_dataset,
+		.no_grad = UINT32_MAX},
 	{.type = "GetNext", .forward = read_in, .make = ex_make_dataset},
 	{.type = "SolveTriangular", .forward = solve, .make = ex_make_systems},
 	{.type = "CheckValid", .forward = check_boxes, .make = ex_make_valid, .no_grad = 3},

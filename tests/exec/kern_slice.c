@@ -84,7 +84,7 @@ static int64_t continued(const char *mode, int64_t i, int64_t n)
 	return -1;
 }
 
-/* Rows before dimension d, of `given` dimensions that are padded, the last one first. */
+/* Rows before dimension d; the last dimension comes first. */
 static int64_t rows_before(const struct ex_job *j, int d)
 {
 	const struct ap_attr *a = ap_attr_get(j->attrs, "paddings");
@@ -97,7 +97,7 @@ static int64_t rows_before(const struct ex_job *j, int d)
 static ex_id padded_at(const struct ex_job *j, const int64_t *at)
 {
 	const char *mode = ap_attr_str(j->attrs, "mode", "constant");
-	const struct ex_value *fill = ex_in(j, 1);
+	const struct ex_value *fill = ex_in(j, 2);
 	int64_t own[AP_MAX_RANK];
 
 	for (int d = 0; d < j->in[0].box.rank; d++) {
@@ -161,7 +161,7 @@ const struct ex_kernel ex_kernels_slice[] = {
 	{.type = "Slice", .forward = slice, .make = ex_make_slice},
 	{.type = "StridedSlice", .forward = strided, .make = ex_make_strided},
 	{.type = "SliceExt", .forward = slice_one, .make = ex_make_slice_one},
-	{.type = "PadV3", .forward = pad, .make = ex_make_pad},
+	{.type = "PadV3", .forward = pad, .make = ex_make_pad, .no_grad = 6},
 	{.type = "Tril", .forward = triangle, .make = ex_make_triangle},
 	{.type = "Triu", .forward = triangle, .make = ex_make_triangle},
 	{.type = "TraceV2", .forward = trace, .make = ex_make_diagonal},

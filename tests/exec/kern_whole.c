@@ -91,9 +91,10 @@ const struct ex_kernel ex_kernels_whole[] = {
 	{.type = "BatchParallel", .forward = by_line, .make = ex_make_batches},
 	{.type = "StandAlone", .forward = as_whole, .make = ex_make_batches},
 	{.type = "LstsqV2", .forward = by_matrix, .make = ex_make_matrices},
-	{.type = "Unique", .forward = as_whole, .make = ex_make_everything},
-	{.type = "RandomChoiceWithMask", .forward = as_whole, .make = ex_make_everything},
-	{.type = "UniformCandidateSampler", .forward = as_whole, .make = ex_make_everything},
-	{.type = "Gamma", .forward = as_whole, .make = ex_make_everything},
+	{.type = "Unique", .forward = as_whole, .make = ex_make_unique, .no_grad = 1},
+	{.type = "RandomChoiceWithMask", .forward = as_whole, .make = ex_make_choice, .no_grad = 1},
+	{.type = "UniformCandidateSampler", .forward = as_whole, .make = ex_make_sampler,
+		.no_grad = 1},
+	{.type = "Gamma", .forward = as_whole, .make = ex_make_gamma, .no_grad = 7},
 	{0}
 };

@@ -130,6 +130,21 @@ void ex_make_bits(struct ex_sample *s)
 	add_two(s, "int32");
 }
 
+void ex_make_faulty(struct ex_sample *s)
+{
+	int64_t n = ex_draw(s, 5);
+
+	ex_make_unary(s);
+	for (int64_t i = 0; i < n; i++)
+		ex_add_in(s, "int64", 0, NULL);
+}
+
+void ex_make_real_pair(struct ex_sample *s)
+{
+	ex_add_any(s, "float32", 3);
+	ex_add_alike(s, "float32", 0);
+}
+
 void ex_make_store(struct ex_sample *s)
 {
 	ex_make_unary(s);

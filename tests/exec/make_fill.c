@@ -20,14 +20,21 @@ void ex_make_line(struct ex_sample *s)
 	s->declared[0] = (struct ap_shape){1, AP_FLOAT32, {n}};
 }
 
+/* A shape, which may be left out, and a number. */
 void ex_make_constant(struct ex_sample *s)
 {
 	int64_t size[AP_MAX_RANK] = {0};
 	uint8_t rank = (uint8_t)(1 + ex_draw(s, 3));
+	int64_t rank_of = rank;
 
 	ex_draw_shape(s, rank, 600, size);
-	ex_add_list(s, "shape", rank, size);
+	if (ex_once_in(s, 2))
+		ex_skip_in(s);
+	else
+		ex_add_in(s, "int64", 1, &rank_of);
 	ex_add_in(s, "float32", 0, NULL);
+	s->nout = 1;
+	s->declared[0] = (struct ap_shape){rank, AP_FLOAT32, {size[0], size[1], size[2]}};
 }
 
 /* Samples along dimension 0 of what is read; GetNext has no operands. */

@@ -188,13 +188,32 @@ void ex_make_shift(struct ex_sample *s)
 		ex_add_list(s, "dim", n, dim);
 }
 
-/* All elements as often, along a dimension or all in one line. */
+/* Each once but the last one, in whose place the first one is twice. */
+static void swap_for_one(int64_t *often, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		often[i] = 1 + (n > 1 && i == 0) - (n > 1 && i == n - 1);
+}
+
+/* All elements as often, or each as often as it is said; along a dimension or all in one line. */
 void ex_make_repeats(struct ex_sample *s)
 {
+	int64_t often[2 * AP_MAX_RANK] = {0}, n;
+
 	add_one(s);
-	if (!ex_once_in(s, 3))
-		ex_add_axis(s, "dim", s->in[0].rank);
-	ex_add_number(s, "repeats", 1 + ex_draw(s, 3));
+	if (ex_once_in(s, 3)) {
+		ex_add_int(s, "repeats", 1 + ex_draw(s, 3));
+		return;
+	}
+	n = s->in[0].dim[ex_add_axis(s, "dim", s->in[0].rank)];
+	for (int64_t i = 0; i < n && n <= 2 * AP_MAX_RANK; i++)
+		often[i] = i ? ex_draw(s, 3) : 1;
+	if (n <= 2 * AP_MAX_RANK && ex_once_in(s, 3))
+		swap_for_one(often, n);
+	if (n <= 2 * AP_MAX_RANK && strcmp(s->type, "RepeatInterleave") == 0 && ex_once_in(s, 2))
+		ex_add_list(s, "repeats", (uint32_t)n, often);
+	else
+		ex_add_int(s, "repeats", 1 + ex_draw(s, 3));
 }
 
 /* How often is an operand: the extents of the result must be said. */

@@ -31,7 +31,8 @@ ex_make_fn ex_make_unary, ex_make_logic, ex_make_integer, ex_make_cast, ex_make_
 ex_make_fn ex_make_binary, ex_make_scaled, ex_make_order, ex_make_bits, ex_make_store,
 	ex_make_compare, ex_make_logics, ex_make_many, ex_make_pair, ex_make_select, ex_make_fill,
 	ex_make_three, ex_make_bias, ex_make_slope, ex_make_divided, ex_make_copy,
-	ex_make_scaled_three, ex_make_rows;
+	ex_make_scaled_three, ex_make_rows, ex_make_real_pair,
+	ex_make_faulty;
 /* make_product.c */
 ex_make_fn ex_make_product, ex_make_products, ex_make_product_ext, ex_make_quantised,
 	ex_make_quantised_weight;
@@ -47,8 +48,8 @@ ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose,
 	ex_make_slice_one, ex_make_pad, ex_make_triangle, ex_make_diagonal, ex_make_shift,
 	ex_make_repeats, ex_make_repeat_by;
 /* make_whole.c */
-ex_make_fn ex_make_batches, ex_make_everything, ex_make_matrices, ex_make_systems,
-	ex_make_valid;
+ex_make_fn ex_make_batches, ex_make_unique, ex_make_choice, ex_make_sampler, ex_make_gamma,
+	ex_make_matrices, ex_make_systems, ex_make_valid;
 /* make_fill.c */
 ex_make_fn ex_make_line, ex_make_constant, ex_make_dataset;
 /* make_attn.c */

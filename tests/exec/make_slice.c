@@ -139,8 +139,10 @@ void ex_make_pad(struct ex_sample *s)
 	ex_add_list(s, "paddings", 2 * n, rows);
 	if (mode > 0 || ex_once_in(s, 2))
 		ex_add_text(s, "mode", modes[mode]);
-	if (mode == 0 && ex_once_in(s, 2))
-		ex_add_in(s, "float32", 0, NULL);
+	if (mode > 0 || ex_once_in(s, 2))
+		return;
+	ex_skip_in(s);
+	ex_add_in(s, "float32", 0, NULL);
 }
 
 static void add_matrices(struct ex_sample *s)

@@ -45,13 +45,57 @@ void ex_make_batches(struct ex_sample *s)
 		s->declared[r] = odd == 3 + r ? alone(s) : with_lines(s, n);
 }
 
-/* Anything in, anything out. */
-void ex_make_everything(struct ex_sample *s)
+static struct ap_shape declared(const char *dtype, uint8_t rank, int64_t n, int64_t m)
 {
-	ex_add_any(s, any_type(s), 2);
-	s->nout = (uint16_t)(1 + ex_draw(s, 2));
-	for (int r = 0; r < s->nout; r++)
-		s->declared[r] = with_lines(s, ex_length(s));
+	return (struct ap_shape){rank, ap_dtype_find(dtype), {n, m}};
+}
+
+/* As many different elements as there happen to be, and a place among them for each. */
+void ex_make_unique(struct ex_sample *s)
+{
+	int64_t n = 4 * ex_length(s);
+	const char *type = any_type(s);
+
+	ex_add_in(s, type, 1, &n);
+	s->nout = 2;
+	s->declared[0] = declared(type, 1, n / 2, 0);
+	s->declared[1] = declared("int32", 1, n, 0);
+}
+
+void ex_make_choice(struct ex_sample *s)
+{
+	int64_t count = ex_length(s);
+
+	s->draw[ex_add_any(s, "bool", 3)] = EX_DRAW_BOOL;
+	ex_add_int(s, "count", count);
+	s->nout = 2;
+	s->declared[0] = declared("int32", 2, count, s->in[0].rank);
+	s->declared[1] = declared("bool", 1, count, 0);
+}
+
+void ex_make_sampler(struct ex_sample *s)
+{
+	int64_t size[] = {ex_length(s), 1 + ex_draw(s, 3)}, drawn = ex_length(s);
+
+	ex_add_in(s, "int64", 2, size);
+	ex_add_int(s, "num_true", size[1]);
+	ex_add_int(s, "num_sampled", drawn);
+	s->nout = 3;
+	s->declared[0] = declared("int64", 1, drawn, 0);
+	s->declared[1] = declared("float32", 2, size[0], size[1]);
+	s->declared[2] = declared("float32", 1, drawn, 0);
+}
+
+/* Operands: a shape, and two numbers. */
+void ex_make_gamma(struct ex_sample *s)
+{
+	int64_t two = 2;
+
+	ex_add_in(s, "int32", 1, &two);
+	ex_add_in(s, "float32", 0, NULL);
+	ex_add_in(s, "float32", 0, NULL);
+	s->nout = 1;
+	s->declared[0] = declared("float32", 2, ex_length(s), ex_length(s));
 }
 
 /* A batch of matrices n x n and as many right sides, or one of each. */

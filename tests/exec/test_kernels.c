@@ -220,7 +220,7 @@ static uint64_t by_differences(const struct trial *t, int degree)
 static int degree_of(const struct trial *t)
 {
 	static const char *const quotients[] = {"Div", "RealDiv", "DivNoNan", "Xdivy",
-		"Reciprocal", "Inv"};
+		"Reciprocal", "Inv", "DivMod", "SolveTriangular"};
 
 	for (size_t i = 0; i < sizeof quotients / sizeof *quotients; i++)
 		if (strcmp(t->sample.type, quotients[i]) == 0)
