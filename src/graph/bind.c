@@ -261,7 +261,8 @@ static void scale_list(struct ap_load *l, struct ap_raw_node *n, const struct ap
 
 static void scale_attrs(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 {
-	const struct ap_tensor *in = &l->tensors.v[n->in[0]].t, *out = &l->tensors.v[n->out[0]].t;
+	const struct ap_tensor *out = &l->tensors.v[n->out[0]].t;
+	const struct ap_tensor *in = n->nin ? &l->tensors.v[n->in[0]].t : out;
 	bool moved = ap_attr_int(&n->n.attrs, "ellipsis_mask", 0) ||
 		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
 	int added = out->shape.rank - in->shape.rank;

@@ -43,7 +43,8 @@ bool ap_expand_stack(struct ap_binding *b)
 	const struct ap_operand *first = &b->bin[0];
 	uint8_t axis, id[AP_MAX_RANK];
 
-	if (!ap_expand_axis(b, "axis", 0, (uint8_t)(first->rank + 1), &axis) || !join(b, 0, id))
+	if (!ap_expand_axis(b, ap_attr_get(b->in->attrs, "dim") ? "dim" : "axis", 0,
+		(uint8_t)(first->rank + 1), &axis) || !join(b, 0, id))
 		return false;
 	for (uint8_t k = 0; k <= first->rank; k++) {
 		if (k == axis && !ap_expand_add(b, &b->bout[0], b->in->nin, AP_NO_FACTOR))
@@ -62,6 +63,39 @@ bool ap_expand_alike(struct ap_binding *b)
 		return false;
 	for (uint8_t k = 0; k < b->bin[0].rank; k++)
 		if (!ap_expand_add(b, &b->bout[0], b->bin[0].size[k], id[k]))
+			return false;
+	return true;
+}
+
+/* Two operands of one shape. */
+bool ap_expand_pair(struct ap_binding *b)
+{
+	return ap_expand_alike(b);
+}
+
+/* Operand 1 goes into operand 0, broadcast to its shape. */
+bool ap_expand_onto(struct ap_binding *b)
+{
+	struct ap_operand *x = &b->bin[0], *y = &b->bin[1];
+	int less = x->rank - y->rank;
+	uint8_t id[AP_MAX_RANK];
+
+	if (less < 0)
+		return ap_bind_fail(b, "operator-rank", 1, "operand 1 has shape %s, operand 0 has %s; at "
+			"most %d dimensions are expected", ap_bind_shape(b, y->size, y->rank),
+			ap_bind_shape(b, x->size, x->rank), x->rank);
+	if (!ap_expand_dims(b, x, 0, id))
+		return false;
+	for (uint8_t k = 0; k < y->rank; k++) {
+		if (y->size[k] != 1 && y->size[k] != x->size[k + less])
+			return ap_bind_fail(b, "operator-shape", 1, "dimension %d of operand 1 is %"
+				PRId64 "; 1 or %" PRId64 " is expected", k, y->size[k],
+				x->size[k + less]);
+		if (y->size[k] != 1)
+			ap_expand_put(&y->dim[k], id[k + less]);
+	}
+	for (uint8_t k = 0; k < x->rank; k++)
+		if (!ap_expand_add(b, &b->bout[0], x->size[k], id[k]))
 			return false;
 	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dimensions added, dropped and repeated. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "rule/expand.h"
@@ -142,22 +143,78 @@ bool ap_expand_tile(struct ap_binding *b)
 	return a;
 }
 
-bool ap_expand_repeat(struct ap_binding *b)
+/* Length of a dimension whose elements are repeated: each as often as one number says, or each as
+ * often as its own. */
+static bool repeated_length(struct ap_binding *b, const struct ap_attr *a, int64_t have, int64_t *size)
+{
+	int64_t once = ap_attr_int(b->in->attrs, a->name, 1);
+
+	if (a->type != AP_ATTR_INTS || a->n == 1)
+		return (once >= 1 && ap_mul(once, have, size)) || ap_bind_fail(b, "operator-attr", -1,
+			"attribute %s is %" PRId64 "; a number of at least 1 is expected", a->name, once);
+	if (a->n != (uint64_t)have)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute %s has %" PRIu32
+			" values; 1 or %" PRId64 " are expected", a->name, a->n, have);
+	*size = 0;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->list[i] < 0 || !ap_add(*size, a->list[i], size))
+			return ap_bind_fail(b, "operator-attr", -1, "attribute %s has %" PRId64
+				" at %" PRIu32 "; at least 0 is expected", a->name, a->list[i], i);
+	return *size > 0 || ap_bind_fail(b, "operator-attr", -1,
+		"attribute %s has no number above 0", a->name);
+}
+
+/* The result has the operand's dimensions, the repeated one with its new length. */
+static bool repeat_along(struct ap_binding *b, uint8_t axis, int64_t size)
 {
 	struct ap_operand *in = &b->bin[0];
-	int64_t n = ap_attr_int(b->in->attrs, "rep", 1), size;
-	uint8_t axis, id[AP_MAX_RANK];
+	uint8_t id[AP_MAX_RANK];
 
-	if (!ap_expand_list(b, "rep") || !ap_expand_rank(b, 0, 1) ||
-		!ap_expand_axis(b, "axis", 0, in->rank, &axis))
-		return false;
-	if (n < 1 || !ap_mul(n, in->size[axis], &size))
-		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute rep is %" PRId64 "; a number of at least 1 is expected", n);
-	if (!ap_expand_dims(b, in, n > 1 ? UINT32_C(1) << axis : 0, id))
+	if (!ap_expand_dims(b, in, size != in->size[axis] ? UINT32_C(1) << axis : 0, id))
 		return false;
 	for (uint8_t k = 0; k < in->rank; k++)
 		if (!ap_expand_add(b, &b->bout[0], k == axis ? size : in->size[k], id[k]))
 			return false;
 	return true;
+}
+
+bool ap_expand_repeat(struct ap_binding *b)
+{
+	const char *name = ap_attr_get(b->in->attrs, "repeats") ? "repeats" : "rep";
+	const char *dim = ap_attr_get(b->in->attrs, "dim") ? "dim" : "axis";
+	const struct ap_attr *a = ap_expand_list(b, name);
+	const struct ap_operand *in = &b->bin[0];
+	int64_t size, all;
+	uint8_t axis;
+
+	if (!a || !ap_expand_rank(b, 0, 1))
+		return false;
+	if (strcmp(name, "rep") == 0 || ap_attr_get(b->in->attrs, dim))
+		return ap_expand_axis(b, dim, 0, in->rank, &axis) &&
+			repeated_length(b, a, in->size[axis], &size) && repeat_along(b, axis, size);
+	return (ap_product(in->size, in->rank, &all) || ap_bind_fail(b, "operator-shape", 0,
+		"the result's length overflows")) && repeated_length(b, a, all, &size) &&
+		ap_expand_add(b, &b->bout[0], size, AP_NO_FACTOR);
+}
+
+/* As often as a tensor says: the length is the declared one. */
+bool ap_expand_repeat_by(struct ap_binding *b)
+{
+	const struct ap_shape *said = ap_bind_declared(b, 0);
+	const struct ap_operand *in = &b->bin[0];
+	uint8_t axis;
+
+	if (!ap_expand_rank(b, 0, 1))
+		return false;
+	if (!said)
+		return ap_bind_fail(b, "operator-outputs", -1, "the length of the result does not follow "
+			"from the shapes of the operands; it must be declared");
+	if (!ap_attr_get(b->in->attrs, "dim"))
+		return said->rank == 1 ? ap_expand_add(b, &b->bout[0], said->dim[0], AP_NO_FACTOR) :
+			ap_bind_fail(b, "operator-outputs", -1, "without attribute dim the result has 1 "
+				"dimension; %d are declared", said->rank);
+	return ap_expand_axis(b, "dim", 0, in->rank, &axis) &&
+		(said->rank == in->rank || ap_bind_fail(b, "operator-outputs", -1,
+			"the result has %d dimensions; %d are declared", in->rank, said->rank)) &&
+		repeat_along(b, axis, said->dim[axis]);
 }

@@ -54,6 +54,64 @@ bool ap_expand_slice(struct ap_binding *b)
 	return true;
 }
 
+/* A place along a dimension of length n, counted from the end where negative, kept inside. */
+static int64_t clamp(int64_t at, int64_t n)
+{
+	at = at < 0 ? at + n : at;
+	return at < 0 ? 0 : at > n ? n : at;
+}
+
+/* Every step-th element from start to end of one dimension. */
+bool ap_expand_slice_one(struct ap_binding *b)
+{
+	const struct ap_operand *in = &b->bin[0];
+	int64_t start, end, step, have;
+	uint8_t dim;
+
+	if (!ap_expand_rank(b, 0, 1) || !ap_expand_axis(b, "dim", 0, in->rank, &dim))
+		return false;
+	have = in->size[dim];
+	if (!ap_expand_number(b, "start", 0, &start) || !ap_expand_number(b, "end", have, &end) ||
+		!ap_expand_number(b, "step", 1, &step))
+		return false;
+	if (step < 1)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute step is %" PRId64 "; at least 1 is expected", step);
+	start = clamp(start, have);
+	end = clamp(end, have);
+	if (end <= start)
+		return ap_bind_fail(b, "operator-attr", -1, "attributes start and end leave nothing of "
+			"dimension %d of length %" PRId64, dim, have);
+	for (uint8_t d = 0; d < in->rank; d++)
+		if (d == dim && (end - start < have || step > 1)
+			? !ap_expand_add(b, &b->bout[0], (end - start - 1) / step + 1, AP_NO_FACTOR)
+			: !take_whole(b, d))
+			return false;
+	return true;
+}
+
+/* The sums of diagonals through two dimensions, which stay whole. */
+bool ap_expand_trace(struct ap_binding *b)
+{
+	struct ap_operand *in = &b->bin[0];
+	uint8_t first, second, id[AP_MAX_RANK];
+	uint32_t whole;
+
+	if (!ap_expand_rank(b, 0, 2) || !ap_expand_axis(b, "axis1", 1, in->rank, &first) ||
+		!ap_expand_axis(b, "axis2", 0, in->rank, &second))
+		return false;
+	if (first == second)
+		return ap_bind_fail(b, "operator-attr", -1, "attributes axis1 and axis2 both name "
+			"dimension %d; two dimensions are expected", first);
+	whole = UINT32_C(1) << first | UINT32_C(1) << second;
+	if (!ap_expand_dims(b, in, whole, id))
+		return false;
+	for (uint8_t d = 0; d < in->rank; d++)
+		if (!(whole >> d & 1) && !ap_expand_add(b, &b->bout[0], in->size[d], id[d]))
+			return false;
+	return true;
+}
+
 enum { MAX_SPEC = 2 * AP_MAX_RANK }; /* as many new dimensions as old ones */
 
 /* Attributes of a strided slice: entry i speaks of a dimension as the masks' bits i say. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators whose inside is not known: cut along the batch, or not at all; tensors from nothing. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -117,20 +116,10 @@ bool ap_expand_dataset(struct ap_binding *b)
 	return cut_samples(b);
 }
 
-/* A tensor of numbers that follow from their places: attribute shape, or as declared. */
+/* A tensor of numbers that follow from their places. */
 bool ap_expand_fill(struct ap_binding *b)
 {
-	const struct ap_attr *a = ap_attr_get(b->in->attrs, "shape");
-	struct ap_operand *out = &b->bout[0];
 	uint8_t id[AP_MAX_RANK];
 
-	if (!a)
-		return take_declared(b) && ap_expand_dims(b, out, 0, id);
-	for (uint32_t i = 0; i < a->n; i++)
-		if (a->list[i] < 1)
-			return ap_bind_fail(b, "operator-attr", -1, "attribute shape has %" PRId64
-				" at %" PRIu32 "; at least 1 is expected", a->list[i], i);
-		else if (!ap_expand_add(b, out, a->list[i], AP_NO_FACTOR))
-			return false;
-	return ap_expand_dims(b, out, 0, id);
+	return take_declared(b) && ap_expand_dims(b, &b->bout[0], 0, id);
 }

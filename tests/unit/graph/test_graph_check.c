@@ -356,7 +356,7 @@ static const struct {
 	{"tensor-unique-2", "result of operator \"mm\" too"},
 	{"operator-shape", "dimension 0 of operand 1 is 5, dimension 1 of operand 0 is 6"},
 	{"operator-attr", "attribute axis is 2; with 2 dimensions -2..1 is allowed"},
-	{"operator-attr-11", "attribute input_layout is TND; BSH is expected"},
+	{"operator-attr-11", "attribute input_layout is NTD; BSH is expected"},
 	{"operator-dtype", "operand 1 is float32; float16 is expected"},
 	{"output-shape", "declared as [4, 3]; [4, 2] is inferred"},
 	{"pin-length-2", "(operator \"mm\"): 1 numbers; input 1 (\"w\") has 2 dimensions"},

@@ -12,9 +12,14 @@ struct move_sample {
 	const char *dev; /* letters in dev_matrix order */
 };
 
-extern const struct move_sample move_samples[], other_samples[],
-	product_samples[];
-extern const size_t move_nsample, other_nsample, product_nsample;
+extern const struct move_sample math_samples[];
+extern const struct move_sample move_samples[];
+extern const struct move_sample other_samples[];
+extern const struct move_sample product_samples[];
+extern const size_t math_nsample;
+extern const size_t move_nsample;
+extern const size_t other_nsample;
+extern const size_t product_nsample;
 
 /* samples.c: sample i of all lists, NULL past the end; and how many there are. */
 const struct move_sample *sample_at(size_t i);

@@ -5,6 +5,7 @@ static const struct {
 	const struct move_sample *v;
 	const size_t *n;
 } sets[] = {
+	{math_samples, &math_nsample},
 	{move_samples, &move_nsample},
 	{other_samples, &other_nsample},
 	{product_samples, &product_nsample},

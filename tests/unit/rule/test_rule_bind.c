@@ -279,6 +279,18 @@ static const struct attention attentions[] = {
 		"input_layout=BSND head_num=4", 4},
 	{"float16[2,128,4,16] float16[2,256,2,16] float16[2,256,2,16] - - - bool[128,256]",
 		"input_layout=BSND head_num=4 sparse_mode=1", 4},
+	{"float16[128,4,16] float16[256,2,16] float16[256,2,16]",
+		"input_layout=TND head_num=4 sparse_mode=3", 2},
+	{"float16[128,4,16] float16[256,2,16] float16[256,2,16]",
+		"input_layout=TND head_num=4 sparse_mode=4", 4},
+	{"float16[128,4,16] float16[256,2,16] float16[256,2,16]",
+		"input_layout=TND head_num=4", 4},
+	{"float16[128,64] float16[256,32] float16[256,32]",
+		"input_layout=TH head_num=4 sparse_mode=3", 2},
+	{"float16[128,64] float16[256,32] float16[256,32]",
+		"input_layout=TH head_num=4 sparse_mode=4", 4},
+	{"float16[128,64] float16[256,32] float16[256,32]",
+		"input_layout=TH head_num=4", 4},
 };
 
 START_TEST(attention_in_all_forms)
@@ -303,7 +315,7 @@ END_TEST
 static bool bind_family(const struct ap_op_row *row)
 {
 	bool two = strcmp(row->rule, "*,*->*") == 0;
-	const char *t = *row->types == 'b' ? "bool" : "float32";
+	const char *t = *row->types == 'b' ? "bool" : *row->types == 'i' ? "int32" : "float32";
 	char shapes[64];
 
 	if (!two && strcmp(row->rule, "*->*") != 0)
