@@ -21,16 +21,28 @@ struct ex_fault {
 	bool (*layout)(struct ex_world *w, const struct ex_oper *o, struct ap_layout *in,
 		struct ap_layout *out);
 	bool (*comms)(struct ex_world *w, const struct ex_oper *o, struct ex_comms *c);
+	/* slot: of an operand, or EX_MAX_IN and the number of a result */
 	bool (*box)(struct ex_world *w, const char *type, unsigned slot, int64_t rank, struct ex_box *b);
 	bool (*halo)(struct ex_world *w, int64_t parts, int64_t part, int64_t *before, int64_t *after);
 	bool (*group)(struct ex_world *w, int64_t rank, int64_t n, int64_t *ranks);
-	bool (*steps)(struct ex_world *w, int n, struct ap_reshard_step *s);
+	bool (*steps)(struct ex_world *w, int *n, struct ap_reshard_step *s);
 	bool (*seed)(struct ex_world *w, uint64_t *seed); /* gradient of the loss */
 	bool (*program)(struct ex_world *w, struct ex_program *p);
 	bool (*text)(struct ex_world *w, struct ap_str *plan_file);
 	bool (*ckpt)(struct ex_world *w, struct ap_str *checkpoint);
 };
 const struct ex_fault *ex_fault_at(size_t i); /* NULL past the end */
+
+struct ex_fault_tally { /* of one fault */
+	uint32_t enough; /* runs of a type with the fault at work, when some are caught */
+	uint32_t runs, applied, caught; /* it found something to break; that made a difference */
+	const char *first; /* the first difference that it made */
+	const char *missed; /* a type or graph on which it passed whenever it applied; NULL: none */
+	const char *unsound; /* what differs without it; NULL: nothing */
+};
+/* Puts a fault into operators, redistributions or plans of what it names, until it has been at work
+ * often enough. */
+struct ex_fault_tally ex_fault_try(struct ap_ctx *ctx, const struct ex_fault *f, uint64_t seed);
 
 /* ---- coverage.c --------------------------------------------------------------------------------- */
 

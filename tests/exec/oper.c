@@ -156,6 +156,9 @@ static void lay_out_results(struct ex_world *w, struct ex_run *r)
 				b.size[0] *= dealt;
 				b.first[0] -= b.first[0] % b.size[0];
 			}
+			if (w->fault && w->fault->box)
+				w->faulted |= w->fault->box(w, o->type, EX_MAX_IN + (unsigned)i, d,
+					&b);
 			r->rank[d].out[i] = new_value(w, &b);
 		}
 	}

@@ -121,6 +121,12 @@ struct ex_effort {
 struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint64_t seed,
 	const struct ex_effort *effort);
 
+/* ---- placed.c ---- */
+
+/* Does it lie where MindSpore places an operator of its type and strategy? true where that is not
+ * known of the type. */
+bool ex_is_placed(const struct ex_oper *o, int64_t ndev);
+
 /* ---- exchange.c ---- */
 
 /* Axes that some tensor of the operator is cut over and operand i is not, from the layouts alone:

@@ -138,6 +138,17 @@ static void check_gradients(struct ex_world *w, struct ex_case *c)
 	}
 }
 
+static void break_rule(struct ex_world *w, struct ex_case *c)
+{
+	struct ap_op_row *row;
+
+	if (!w->fault || !w->fault->bound)
+		return;
+	row = ap_arena_memdup(w->ctx->arena, c->bound.row, sizeof *row);
+	c->bound.row = row;
+	w->faulted |= w->fault->bound(w, &c->bound, row);
+}
+
 bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case *out)
 {
 	struct ap_bind_in in = {.type = s->type, .attrs = &s->attrs, .nin = s->nin, .nout = s->nout,
@@ -158,15 +169,10 @@ bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case 
 		out->out_shape[i] = (struct ap_shape){.rank = o->rank, .dtype = o->dtype};
 		memcpy(out->out_shape[i].dim, o->size, sizeof o->size);
 	}
-	check_gradients(w, out);
 	ex_sample_load(w, s, &out->bound);
+	break_rule(w, out);
+	check_gradients(w, out);
 	find_truth(w, out);
-	if (w->fault && w->fault->bound) {
-		struct ap_op_row *row = ap_arena_memdup(w->ctx->arena, out->bound.row, sizeof *row);
-
-		out->bound.row = row;
-		w->faulted |= w->fault->bound(w, &out->bound, row);
-	}
 	return !w->trouble;
 }
 
@@ -290,5 +296,7 @@ struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, co
 	if (w->fault && w->fault->comms)
 		w->faulted |= w->fault->comms(w, &o, comms);
 	o.ncomm = comms->n;
+	if (!ex_is_placed(&o, w->ndev))
+		ex_trouble(w, "it does not lie where MindSpore places it");
 	return o;
 }

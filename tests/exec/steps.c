@@ -154,7 +154,7 @@ static int all_steps(struct ex_world *w, const struct ap_reshard_step *steps, in
 	assert(n <= AP_RESHARD_MAX);
 	memcpy(out, steps, (size_t)n * sizeof *steps);
 	if (w->fault && w->fault->steps && n > 0)
-		w->faulted |= w->fault->steps(w, n, out);
+		w->faulted |= w->fault->steps(w, &n, out);
 	return n;
 }
 
