@@ -13,60 +13,109 @@ struct ex_program_move {
 	struct ap_layout a, b;
 	int nstep;
 	const struct ap_reshard_step *step;
+	int64_t bytes; /* that are charged for, forward, one micro-batch */
 };
 
 struct ex_program_param {
 	ap_id tensor;
 	struct ap_layout layout;
-	struct ap_opt_shard shard; /* shards, weight_step, weight_size, groups */
+	struct ap_opt_shard shard; /* shards, weight_step, weight_size, group */
+	struct ap_axes gradient; /* ranks that the gradient is said to be exchanged between */
 };
 
 struct ex_program {
 	const struct ap_graph *graph;
+	const struct ap_task *task; /* [graph->nnode] */
 	struct ap_step step;
 	int64_t ndev;
 	struct ex_oper *oper; /* [graph->nnode] */
 	uint32_t nmove;
-	const struct ex_program_move *move; /* ascending (node, operand) */
+	struct ex_program_move *move; /* ascending (node, operand) */
 	uint32_t nparam;
-	const struct ex_program_param *param;
+	struct ex_program_param *param; /* ascending tensor */
 };
 
-/* From the plan in memory; from the plan file (tests' own reader on base/json.h, beside
- * ap_saved_of_plan(), which must accept it); from a checkpoint in either form, which gives the
- * strategies of operators with parameters and the layouts of parameters, completed by evaluation. */
+/* What graph and step alone say: types, extents of a micro-batch, which gradients come and go. The
+ * graph leaves no operand out but the last ones. */
+void ex_program_begin(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	int64_t ndev, struct ex_program *out);
+
+/* From the plan in memory. */
 void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_program *out);
-enum ap_status ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
+
+/* From the plan file, by a reader of its own; where the file says one thing twice, both must agree. NULL,
+ * or what cannot be. ap_saved_of_plan() must accept the file, too. */
+const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	const struct ap_graph *g, const struct ap_step *step, struct ex_program *out);
-enum ap_status ex_program_of_ckpt(struct ap_ctx *ctx, const char *bytes, size_t len, bool json,
+
+/* From a strategy checkpoint in either form, which gives the strategies of operators with parameters and
+ * the layouts of parameters and optimizer states; completed by evaluation. NULL, or what cannot be. */
+const char *ex_program_of_ckpt(struct ap_ctx *ctx, const char *bytes, size_t len, bool json,
 	const struct ap_graph *g, const struct ap_machine *m, const struct ap_step *step,
 	struct ex_program *out);
-/* The file's schedule: every event after what it needs, nothing missing, nothing twice. NULL, or what
- * is wrong. */
-const char *ex_schedule_wrong(struct ap_ctx *ctx, const char *text, size_t len,
-	const struct ex_program *p);
+
+/* The shard that the checkpoint's two numbers mean for a parameter of this layout (formats 1.5); false
+ * where they mean none. */
+bool ex_shard_of(const struct ap_shape *shape, const struct ap_layout *l, int64_t ndev, int64_t step,
+	int64_t size, struct ap_opt_shard *out);
+
+const struct ex_program_param *ex_program_param_of(const struct ex_program *p, ap_id tensor);
+const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_id node,
+	uint32_t operand);
+
 /* NULL, or what differs between two programs that should say the same. */
 const char *ex_program_differs(struct ap_ctx *ctx, const struct ex_program *a,
 	const struct ex_program *b);
 
-/* ---- graph_run.c, graph_back.c, truth.c -------------------------------------------------------- */
+/* schedule.c: the file's schedule: every event after what it needs, nothing missing, nothing twice, one
+ * thing at a time. NULL, or what is wrong. */
+const char *ex_schedule_wrong(struct ap_ctx *ctx, const char *text, size_t len,
+	const struct ex_program *p);
+
+/* ---- truth.c, graph_run.c, graph_back.c -------------------------------------------------------- */
 
 struct ex_values { /* by tensor id, of one micro-batch; v NULL where there is none */
 	struct ex_tensor *value, *grad;
+	struct ex_tensor *start; /* gradients of outputs, where they begin */
 };
-/* Values of inputs, parameters and constants by name and seed; integer tensors within the limits
- * that their consumers' kernels state; then the whole graph, one micro-batch after the other. */
-void ex_graph_truth(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
-	struct ex_values *batch, struct ex_tensor *param_grad, struct ex_tensor *new_param);
-/* Runs a program and compares: outputs, every activation's gradient (EX_EVERY or EX_SUM), gradients
- * of parameters after the exchange, updated parameters. NULL, or what differs first. */
-const char *ex_program_run(struct ex_world *w, const struct ex_program *p);
+
+/* A step of a graph on one rank, without collectives. */
+struct ex_graph_truth {
+	const struct ap_graph *graph;
+	int64_t nbatch;
+	struct ex_values *batch; /* [nbatch] micro-batches */
+	struct ex_tensor *param_grad, *new_param; /* by tensor id; v NULL: not trained */
+};
+
+/* The first operator type of the graph that has no kernel yet; NULL: all have. */
+const char *ex_graph_lacks(const struct ap_graph *g);
+
+/* Values of inputs, parameters and constants by name and seed, integers within the limits that the
+ * kernels of their users state; then the whole graph, one micro-batch after the other. Gradients start
+ * at the loss, or at all outputs with numbers that are drawn. False, with trouble, where a kernel
+ * cannot be carried out. */
+bool ex_graph_truth_make(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
+	uint64_t seed, struct ex_graph_truth *out);
+
+/* Runs a program and compares: every result and its gradient where it arises (EX_EVERY or EX_SUM),
+ * gradients of parameters after the exchange, updated parameters. NULL, or what differs first. */
+const char *ex_program_run(struct ex_world *w, const struct ex_program *p,
+	const struct ex_graph_truth *truth);
+
+/* counts.c: random legal counts, [nnode][nfactor], that keep to the graph's pins and that users of one
+ * parameter and operators of one checkpoint key agree on. NULL where none were found. */
+struct ex_choice; /* the candidates of all operators */
+struct ex_choice *ex_choice_make(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step);
+const int32_t *const *ex_choice_draw(struct ap_ctx *ctx, const struct ex_choice *c, uint64_t *rng);
+double ex_choice_picks(const struct ex_choice *c); /* how many picks there are */
 
 /* graphs.c: texts of the sample graphs, autopar-graph/1 with ' for ". */
 struct ex_graph_sample {
 	const char *name, *text;
+	bool pinned; /* operators have strategies */
+	const char *must; /* step of redistributions that the pins lead to; NULL: none */
 };
-extern const struct ex_graph_sample ex_graphs[];
-extern const size_t ex_ngraph;
+const struct ex_graph_sample *ex_graph_at(size_t i); /* NULL past the end */
 
 #endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program on all ranks: gradients back through operators and redistributions, exchange, update. */
+#include <inttypes.h>
+
+#include "base/arena.h"
+#include "fault.h"
+#include "graph_parts.h"
+
+static enum ex_holds holds(const struct ex_graph_run *r)
+{
+	return r->w->executor == AP_EXECUTOR_MINDSPORE ? EX_SUM : EX_EVERY;
+}
+
+static void add_to(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x)
+{
+	if (!sum->of)
+		*sum = ex_like(r->w->ctx->scratch, x);
+	ex_accumulate(sum, x);
+}
+
+static int64_t holders_of(const struct ap_layout *l, int64_t ndev)
+{
+	return ndev / ap_layout_parts(l);
+}
+
+/* Each rank differentiates its own copy of the loss: mindspore divides by their number. */
+static struct ex_shards at_loss(struct ex_graph_run *r, const struct ex_tensor *dy,
+	const struct ap_layout *l)
+{
+	struct ex_shards s = ex_cut(r->w->ctx->scratch, dy, l, r->w->ndev);
+	uint64_t one = holds(r) == EX_SUM ? ex_inverse((uint64_t)holders_of(l, r->w->ndev)) : 1;
+
+	if (r->w->fault && r->w->fault->seed)
+		r->w->faulted |= r->w->fault->seed(r->w, &one);
+	for (int64_t d = 0; d < s.ndev; d++)
+		for (int64_t i = 0; i < ex_count(&s.of[d].box); i++)
+			s.of[d].v[i] = ex_mul(s.of[d].v[i], one);
+	return s;
+}
+
+/* Gradients of outputs: of the loss, or, without one, numbers that were drawn. */
+static void start_gradients(struct ex_graph_run *r)
+{
+	const struct ap_graph *g = r->p->graph;
+	const struct ex_tensor *start = r->truth->batch[r->batch].start;
+
+	for (uint32_t i = 0; i < g->noutput; i++) {
+		ap_id out = g->output[i];
+		const struct ap_tensor *t = &g->tensor[out];
+		const struct ap_layout *l;
+		struct ex_shards s;
+
+		if (!start[out].v)
+			continue;
+		l = &r->p->oper[t->producer].out[t->result];
+		if (g->loss == out)
+			s = at_loss(r, &start[out], l);
+		else if (holds(r) == EX_SUM)
+			s = ex_deal_partial(r->w->ctx->scratch, &start[out], l, r->w->ndev, &r->w->rng);
+		else
+			s = ex_cut(r->w->ctx->scratch, &start[out], l, r->w->ndev);
+		add_to(r, &r->grad[out], &s);
+	}
+}
+
+/* Against the redistribution: the adjoints of its steps, or another one the other way. */
+static void send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
+{
+	const struct ex_program_move *m = ex_program_move_to(r->p, node, (uint32_t)i);
+	struct ap_reshard_step back[AP_RESHARD_MAX];
+	int n;
+
+	if (m && holds(r) == EX_SUM) {
+		ex_move_back(r->w, m->step, m->nstep, &m->a, g);
+	} else if (m) {
+		n = ap_reshard(&m->b, &m->a, r->p->oper[node].in_shape[i].dim, r->w->ndev, back);
+		ex_move(r->w, back, n, &m->a, g);
+	}
+}
+
+static void backward(struct ex_graph_run *r, ap_id node)
+{
+	const struct ap_graph *g = r->p->graph;
+	const struct ap_node *n = &g->node[node];
+	const struct ex_oper *o = &r->p->oper[node];
+	struct ex_shards din[EX_MAX_IN], dout[EX_MAX_OUT];
+
+	for (int i = 0; i < o->nout; i++) {
+		if (!r->grad[n->out[i]].of)
+			r->grad[n->out[i]] = ex_like(r->w->ctx->scratch, &r->value[n->out[i]]);
+		dout[i] = r->grad[n->out[i]];
+		if (o->out_grad[i])
+			ex_graph_compare(r, "gradient", n->out[i], &dout[i],
+				&r->truth->batch[r->batch].grad[n->out[i]], &o->out[i], holds(r));
+	}
+	ex_backward(r->w, r->run[node], dout, din);
+	for (int i = 0; i < o->nin; i++) {
+		enum ap_tensor_kind kind = g->tensor[n->in[i]].kind;
+
+		if (!o->in_grad[i])
+			continue;
+		if (kind == AP_TENSOR_ACT) {
+			send_back(r, node, i, &din[i]);
+			add_to(r, &r->grad[n->in[i]], &din[i]);
+		} else if (kind == AP_TENSOR_PARAM) {
+			add_to(r, &r->use_grad[node][i], &din[i]);
+		}
+	}
+}
+
+void ex_graph_backward(struct ex_graph_run *r)
+{
+	start_gradients(r);
+	for (ap_id i = r->p->graph->nnode; i-- > 0 && !ex_graph_failed(r);)
+		if (r->p->task[i].backward) {
+			backward(r, i);
+			if (r->w->trouble && !r->why)
+				r->why = ap_arena_printf(r->w->ctx->arena, "backward of %s: %s",
+					r->p->graph->node[i].name, r->w->trouble);
+		}
+}
+
+/* Collectives of the update that no rule of the convention asks for. */
+static void check_exchange(struct ex_graph_run *r, const struct ap_use *use, bool owner)
+{
+	const struct ex_oper *o = &r->p->oper[use->node];
+
+	for (uint32_t i = 0; i < o->ncomm; i++)
+		if (o->comm[i].operand == (int)use->operand && !owner &&
+			(o->comm[i].phase == AP_PHASE_OPTIMIZER || (holds(r) == EX_SUM &&
+				o->comm[i].phase == AP_PHASE_GRADIENT)))
+			ex_trouble(r->w, "%s exchanges a parameter that is not its own",
+				r->p->graph->node[use->node].name);
+}
+
+/* mindspore: the gradients of all uses are added up, then exchanged by the owner. generic: each use
+ * exchanges its own, then they are added. */
+static struct ex_shards exchanged(struct ex_graph_run *r, const struct ap_tensor *t,
+	const struct ap_opt_shard *shard)
+{
+	struct ex_shards sum = {0};
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_use *use = &t->use[u];
+		struct ex_shards *own = &r->use_grad[use->node][use->operand];
+
+		check_exchange(r, use, use->node == t->owner.node && use->operand == t->owner.operand);
+		if (!own->of)
+			continue;
+		if (holds(r) == EX_EVERY)
+			ex_exchange_gradient(r->w, &r->p->oper[use->node], (int)use->operand, shard, own);
+		add_to(r, &sum, own);
+	}
+	if (holds(r) == EX_SUM && sum.of)
+		ex_exchange_gradient(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, shard,
+			&sum);
+	return sum;
+}
+
+static void update(struct ex_graph_run *r, const struct ex_program_param *param)
+{
+	const struct ap_tensor *t = &r->p->graph->tensor[param->tensor];
+	const struct ex_tensor *want = &r->truth->param_grad[param->tensor];
+	struct ex_shards grad, weight;
+
+	if (!want->v || !t->trainable)
+		return;
+	grad = exchanged(r, t, &param->shard);
+	if (!grad.of) {
+		ex_trouble(r->w, "\"%s\" has no gradient", t->name);
+		return;
+	}
+	if (param->shard.shards == 1)
+		ex_graph_compare(r, "exchanged gradient", param->tensor, &grad, want, &param->layout,
+			EX_EVERY);
+	weight = ex_cut(r->w->ctx->scratch, &r->truth->batch[0].value[param->tensor], &param->layout,
+		r->w->ndev);
+	ex_update(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, &param->shard, &grad,
+		&weight);
+	ex_graph_compare(r, "update", param->tensor, &weight, &r->truth->new_param[param->tensor],
+		&param->layout, EX_EVERY);
+}
+
+void ex_graph_update(struct ex_graph_run *r)
+{
+	uint32_t trained = 0, listed = 0;
+
+	for (ap_id t = 0; t < r->p->graph->ntensor; t++)
+		trained += r->truth->new_param[t].v != NULL;
+	for (uint32_t i = 0; i < r->p->nparam && !ex_graph_failed(r); i++) {
+		listed += r->truth->new_param[r->p->param[i].tensor].v != NULL;
+		update(r, &r->p->param[i]);
+	}
+	if (listed != trained && !ex_graph_failed(r))
+		ex_trouble(r->w, "%" PRIu32 " of %" PRIu32 " trained parameters are updated", listed,
+			trained);
+}

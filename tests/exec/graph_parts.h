@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program while it runs. Shared by graph_*.c. */
+#ifndef AP_TEST_EXEC_GRAPH_PARTS_H
+#define AP_TEST_EXEC_GRAPH_PARTS_H
+
+#include "program.h"
+
+struct ex_graph_run {
+	struct ex_world *w;
+	const struct ex_program *p;
+	const struct ex_graph_truth *truth;
+	int64_t batch; /* micro-batch */
+	struct ex_run **run; /* [nnode] */
+	struct ex_shards *value, *grad; /* by tensor; as their producer has them; of NULL: none */
+	struct ex_shards **use_grad; /* [nnode][nin] of parameters, of all micro-batches */
+	const char *why; /* the first difference; NULL: none */
+};
+
+/* Holds shards against the truth; the first difference is kept. what: "result", "gradient". */
+void ex_graph_compare(struct ex_graph_run *r, const char *what, ap_id tensor, const struct ex_shards *got,
+	const struct ex_tensor *want, const struct ap_layout *l, enum ex_holds holds);
+
+/* Anything found yet? */
+bool ex_graph_failed(struct ex_graph_run *r);
+
+/* graph_back.c: gradients of a micro-batch; and, after all of them, exchange and update. */
+void ex_graph_backward(struct ex_graph_run *r);
+void ex_graph_update(struct ex_graph_run *r);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs: what they begin with, from a plan in memory, and whether two are the same. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "program.h"
+
+static struct ap_shape shape_of(const struct ap_tensor *t, const struct ap_step *step)
+{
+	struct ap_shape s = t->shape;
+
+	for (int d = 0; d < s.rank; d++)
+		if (t->batch >> d & 1)
+			s.dim[d] /= step->micro_batches;
+	return s;
+}
+
+static const struct ap_shape *shapes_of(struct ap_ctx *ctx, const struct ap_graph *g, const ap_id *tensor,
+	uint16_t n, const struct ap_step *step)
+{
+	struct ap_shape *s = AP_NEW_N(ctx->arena, struct ap_shape, n);
+
+	for (int i = 0; i < n; i++)
+		s[i] = shape_of(&g->tensor[tensor[i]], step);
+	return s;
+}
+
+static struct ex_oper begin_oper(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node,
+	const struct ap_task *task, const struct ap_step *step)
+{
+	const struct ap_node *n = &g->node[node];
+	uint16_t nin = n->bound.nin, nout = n->bound.nout;
+	struct ex_oper o = {.type = n->type, .attrs = &n->attrs, .nin = nin, .nout = nout};
+	uint8_t *slot = AP_NEW_N(ctx->arena, uint8_t, nin);
+	bool *in_grad = AP_NEW_N(ctx->arena, bool, nin), *out_grad = AP_NEW_N(ctx->arena, bool, nout);
+	bool *differentiable = AP_NEW_N(ctx->arena, bool, nin);
+
+	for (int i = 0; i < nin; i++) {
+		slot[i] = (uint8_t)i;
+		in_grad[i] = task->in[i].grad;
+		differentiable[i] = n->bound.in[i].differentiable;
+	}
+	for (int i = 0; i < nout; i++)
+		out_grad[i] = task->out[i].grad;
+	o.slot = slot;
+	o.in_grad = in_grad;
+	o.out_grad = out_grad;
+	o.in_differentiable = differentiable;
+	o.in_shape = shapes_of(ctx, g, n->in, nin, step);
+	o.out_shape = shapes_of(ctx, g, n->out, nout, step);
+	return o;
+}
+
+void ex_program_begin(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	int64_t ndev, struct ex_program *out)
+{
+	*out = (struct ex_program){.graph = g, .step = *step, .ndev = ndev};
+	ap_tasks_make(ctx, g, step, &out->task);
+	out->oper = AP_NEW_N(ctx->arena, struct ex_oper, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		out->oper[i] = begin_oper(ctx, g, i, &out->task[i], step);
+}
+
+static void take_oper(struct ap_ctx *ctx, const struct ap_plan_op *op, struct ex_oper *o)
+{
+	struct ap_comm *comm = AP_NEW_N(ctx->arena, struct ap_comm, op->ncomm);
+
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		comm[i] = op->comm[i].comm;
+	o->comm = comm;
+	o->ncomm = op->ncomm;
+	o->in = op->in;
+	o->out = op->out;
+}
+
+void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_program *out)
+{
+	ex_program_begin(ctx, p->graph, p->step, p->machine->ndev, out);
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		take_oper(ctx, &p->op[i], &out->oper[i]);
+	out->nmove = p->nmove;
+	out->move = AP_NEW_N(ctx->arena, struct ex_program_move, p->nmove);
+	for (uint32_t i = 0; i < p->nmove; i++) {
+		const struct ap_plan_move *m = &p->move[i];
+
+		out->move[i] = (struct ex_program_move){.node = m->to, .operand = m->operand, .a = m->a,
+			.b = m->b, .nstep = m->nstep, .step = m->step, .bytes = m->cost.bytes};
+	}
+	out->nparam = p->nparam;
+	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
+	for (uint32_t i = 0; i < p->nparam; i++)
+		out->param[i] = (struct ex_program_param){.tensor = p->param[i].tensor,
+			.layout = p->param[i].layout, .shard = p->param[i].shard,
+			.gradient = p->param[i].gradient};
+}
+
+const struct ex_program_param *ex_program_param_of(const struct ex_program *p, ap_id tensor)
+{
+	for (uint32_t i = 0; i < p->nparam; i++)
+		if (p->param[i].tensor == tensor)
+			return &p->param[i];
+	return NULL;
+}
+
+const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_id node,
+	uint32_t operand)
+{
+	for (uint32_t i = 0; i < p->nmove; i++)
+		if (p->move[i].node == node && p->move[i].operand == operand)
+			return &p->move[i];
+	return NULL;
+}
+
+static bool same_comm(const struct ap_comm *a, const struct ap_comm *b)
+{
+	return a->phase == b->phase && a->kind == b->kind && ap_axes_equal(&a->axes, &b->axes) &&
+		a->bytes == b->bytes && a->operand == b->operand && a->result == b->result &&
+		a->reduce == b->reduce;
+}
+
+static const char *oper_differs(const struct ex_oper *a, const struct ex_oper *b)
+{
+	for (int i = 0; i < a->nin; i++)
+		if (!ap_layout_equal(&a->in[i], &b->in[i]))
+			return "layout of an operand";
+	for (int i = 0; i < a->nout; i++)
+		if (!ap_layout_equal(&a->out[i], &b->out[i]))
+			return "layout of a result";
+	if (a->ncomm != b->ncomm)
+		return "number of collectives";
+	for (uint32_t i = 0; i < a->ncomm; i++)
+		if (!same_comm(&a->comm[i], &b->comm[i]))
+			return "a collective";
+	return NULL;
+}
+
+static bool same_step(const struct ap_reshard_step *a, const struct ap_reshard_step *b)
+{
+	bool twice = a->move == AP_MOVE_ALLTOALL;
+
+	return a->move == b->move && a->axis.stride == b->axis.stride && a->axis.size == b->axis.size &&
+		a->dim == b->dim && a->outer == b->outer && a->before == b->before &&
+		a->after == b->after &&
+		(!twice || (a->concat == b->concat && a->concat_outer == b->concat_outer));
+}
+
+static bool same_move(const struct ex_program_move *a, const struct ex_program_move *b)
+{
+	if (a->node != b->node || a->operand != b->operand || !ap_layout_equal(&a->a, &b->a) ||
+		!ap_layout_equal(&a->b, &b->b) || a->nstep != b->nstep || a->bytes != b->bytes)
+		return false;
+	for (int i = 0; i < a->nstep; i++)
+		if (!same_step(&a->step[i], &b->step[i]))
+			return false;
+	return true;
+}
+
+static bool same_param(const struct ex_program_param *a, const struct ex_program_param *b)
+{
+	return a->tensor == b->tensor && ap_layout_equal(&a->layout, &b->layout) &&
+		a->shard.shards == b->shard.shards && a->shard.weight_step == b->shard.weight_step &&
+		a->shard.weight_size == b->shard.weight_size &&
+		(a->shard.shards == 1 || ap_axes_equal(&a->shard.group, &b->shard.group)) &&
+		ap_axes_equal(&a->gradient, &b->gradient);
+}
+
+const char *ex_program_differs(struct ap_ctx *ctx, const struct ex_program *a,
+	const struct ex_program *b)
+{
+	for (ap_id i = 0; i < a->graph->nnode; i++) {
+		const char *what = oper_differs(&a->oper[i], &b->oper[i]);
+
+		if (what)
+			return ap_arena_printf(ctx->arena, "%s of %s", what, a->graph->node[i].name);
+	}
+	if (a->nmove != b->nmove || a->nparam != b->nparam)
+		return "number of redistributions or parameters";
+	for (uint32_t i = 0; i < a->nmove; i++)
+		if (!same_move(&a->move[i], &b->move[i]))
+			return ap_arena_printf(ctx->arena, "redistribution to %s",
+				a->graph->node[a->move[i].node].name);
+	for (uint32_t i = 0; i < a->nparam; i++)
+		if (!same_param(&a->param[i], &b->param[i]))
+			return ap_arena_printf(ctx->arena, "parameter %s",
+				a->graph->tensor[a->param[i].tensor].name);
+	return NULL;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program from the plan file: operators, redistributions and parameters. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "emit/plan_read.h"
+#include "program_read.h"
+
+static void read_names(struct ex_reader *r, const struct ap_jv *obj, const char *key,
+	const struct ap_graph *g, const ap_id *tensor, uint16_t n)
+{
+	const struct ap_jv *names = ex_read(r, obj, key, AP_JARRAY), *v = ex_first(names);
+
+	ex_read_count(r, names, n);
+	for (int i = 0; v && !r->why; v = ap_jv_next(v), i++)
+		if (ap_jv_type(v) != AP_JSTRING || strcmp(ap_jv_str(v), g->tensor[tensor[i]].name) != 0)
+			ex_read_fault(r, "%s %d is another tensor", key, i);
+}
+
+/* tensor_map and slice of operands or results. */
+static const struct ap_layout *read_layouts(struct ex_reader *r, const struct ap_jv *obj, bool in,
+	const struct ex_matrix *m, const struct ap_shape *shape, uint16_t n)
+{
+	const struct ap_jv *maps = ex_read(r, obj, in ? "in_tensor_map" : "out_tensor_map", AP_JARRAY);
+	const struct ap_jv *slices = ex_read(r, obj, in ? "in_slice" : "out_slice", AP_JARRAY);
+	const struct ap_jv *map = ex_first(maps), *slice = ex_first(slices);
+	struct ap_layout *l = AP_NEW_N(r->ctx->arena, struct ap_layout, n);
+
+	ex_read_count(r, maps, n);
+	ex_read_count(r, slices, n);
+	for (int i = 0; i < n && !r->why; i++) {
+		ex_read_map(r, map, m, shape[i].rank, &l[i]);
+		ex_read_slice(r, slice, &shape[i], &l[i]);
+		map = ap_jv_next(map);
+		slice = ap_jv_next(slice);
+	}
+	return l;
+}
+
+/* Vectors of a strategy; their number. */
+static int read_vectors(struct ex_reader *r, const struct ap_jv *obj, const char *key,
+	uint8_t rank[], int32_t cut[][AP_MAX_RANK], int most)
+{
+	int n = 0;
+
+	for (const struct ap_jv *v = ex_first(ex_read(r, obj, key, AP_JARRAY)); v; v = ap_jv_next(v)) {
+		int64_t x[AP_MAX_RANK];
+
+		if (n == most) {
+			ex_read_fault(r, "%s has too many vectors", key);
+			break;
+		}
+		rank[n] = (uint8_t)ex_read_ints(r, v, x, AP_MAX_RANK);
+		for (int d = 0; d < rank[n]; d++)
+			cut[n][d] = (int32_t)x[d];
+		n++;
+	}
+	return n;
+}
+
+/* in_strategy must lead to the counts that the factors are said to have, out_strategy to the results'
+ * layouts. */
+static void read_strategies(struct ex_reader *r, const struct ap_jv *obj, const struct ap_node *n,
+	const struct ex_oper *o, const struct ap_step *step, int64_t ndev)
+{
+	enum { MOST = 2 * EX_MAX_IN };
+	const struct ap_jv *factor = ex_first(ex_read(r, obj, "factors", AP_JARRAY));
+	uint8_t rank[MOST];
+	int32_t cut[MOST][AP_MAX_RANK], count[AP_MAX_FACTOR];
+	const char *why;
+	int nin = read_vectors(r, obj, "in_strategy", rank, cut, MOST);
+
+	if (r->why || !ap_op_has_strategy(n->bound.row))
+		return;
+	if (!ap_space_from_strategy(r->ctx, &n->bound, ndev, step, (uint32_t)nin, rank,
+		    (const int32_t(*)[AP_MAX_RANK])cut, count, &why)) {
+		ex_read_fault(r, "in_strategy: %s", why);
+		return;
+	}
+	for (int f = 0; factor && f < n->bound.nfactor; f++, factor = ap_jv_next(factor))
+		if (ex_read_int(r, factor, "parts") != count[f])
+			ex_read_fault(r, "in_strategy is not that of the factors");
+	if (read_vectors(r, obj, "out_strategy", rank, cut, MOST) != o->nout)
+		ex_read_fault(r, "out_strategy has another number of vectors");
+	for (int i = 0; i < o->nout && !r->why; i++)
+		for (int d = 0; d < o->out_shape[i].rank; d++)
+			if (cut[i][d] != o->out[i].dim[d].cut)
+				ex_read_fault(r, "out_strategy of result %d", i);
+}
+
+static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
+	const struct ap_node *n, int64_t ndev)
+{
+	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", NULL};
+	static const char *const kinds[] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll",
+		"NeighborExchange", NULL};
+	static const char *const reductions[] = {"sum", "mean", "max", "min", "prod", NULL};
+	bool of_result = ap_jv_get(obj, "result") != NULL;
+	int64_t i = ex_read_int(r, obj, of_result ? "result" : "operand");
+	struct ap_comm c = {.phase = (enum ap_phase)ex_read_word(r, obj, "phase", phases),
+		.kind = (enum ap_coll)ex_read_word(r, obj, "kind", kinds),
+		.reduce = (enum ap_reduction)ex_read_word(r, obj, "reduce", reductions),
+		.bytes = ex_read_int(r, obj, "bytes"), .operand = of_result ? -1 : (int)i,
+		.result = of_result ? (int)i : -1};
+
+	ex_read_group(r, obj, ndev, &c.axes);
+	if (i < 0 || i >= (of_result ? n->bound.nout : n->bound.nin))
+		ex_read_fault(r, "a collective of no tensor");
+	else if (strcmp(ex_read_str(r, obj, "tensor"),
+			 g->tensor[of_result ? n->out[i] : n->in[i]].name) != 0)
+		ex_read_fault(r, "a collective of another tensor than it names");
+	return c;
+}
+
+static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
+	const struct ap_node *n, int64_t ndev, struct ex_oper *o)
+{
+	const struct ap_jv *list = ex_read(r, obj, "communications", AP_JARRAY), *v = ex_first(list);
+	struct ap_comm *c = AP_NEW_N(r->ctx->arena, struct ap_comm, list ? ap_jv_count(list) : 0);
+
+	o->comm = c;
+	for (o->ncomm = 0; v && !r->why; v = ap_jv_next(v))
+		c[o->ncomm++] = read_comm(r, v, g, n, ndev);
+}
+
+static void read_operator(struct ex_reader *r, const struct ap_jv *obj, struct ex_program *p, ap_id i)
+{
+	const struct ap_graph *g = p->graph;
+	const struct ap_node *n = &g->node[i];
+	struct ex_oper *o = &p->oper[i];
+	struct ex_matrix m;
+
+	r->about = n->name;
+	if (strcmp(ex_read_str(r, obj, "name"), n->name) != 0 ||
+		strcmp(ex_read_str(r, obj, "type"), n->type) != 0)
+		ex_read_fault(r, "another operator is in its place");
+	read_names(r, obj, "inputs", g, n->in, o->nin);
+	read_names(r, obj, "outputs", g, n->out, o->nout);
+	ex_read_matrix(r, obj, p->ndev, &m);
+	if (r->why)
+		return;
+	o->in = read_layouts(r, obj, true, &m, o->in_shape, o->nin);
+	o->out = read_layouts(r, obj, false, &m, o->out_shape, o->nout);
+	read_strategies(r, obj, n, o, &p->step, p->ndev);
+	read_comms(r, obj, g, n, p->ndev, o);
+}
+
+static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv *obj, int bytes)
+{
+	static const char *const kinds[] = {"Slice", "AllGather", "AlltoAll", NULL};
+	struct ap_reshard_step s = {.move = (enum ap_move)ex_read_word(r, obj, "kind", kinds),
+		.dim = (uint8_t)ex_read_int(r, obj, "dim"),
+		.outer = (int32_t)ex_read_int(r, obj, "outer"),
+		.axis = ex_read_axis(r, ex_read(r, obj, "axis", AP_JARRAY)),
+		.before = ex_read_int(r, obj, "bytes_before") / bytes,
+		.after = ex_read_int(r, obj, "bytes_after") / bytes};
+
+	if (s.move == AP_MOVE_ALLTOALL) {
+		s.concat = (uint8_t)ex_read_int(r, obj, "concat_dim");
+		s.concat_outer = (int32_t)ex_read_int(r, obj, "concat_outer");
+	}
+	return s;
+}
+
+static void read_steps(struct ex_reader *r, const struct ap_jv *obj, int bytes,
+	struct ex_program_move *m)
+{
+	const struct ap_jv *list = ex_read(r, obj, "steps", AP_JARRAY), *v = ex_first(list);
+	struct ap_reshard_step *s;
+
+	if (!list || ap_jv_count(list) > AP_RESHARD_MAX) {
+		ex_read_fault(r, "too many steps");
+		return;
+	}
+	s = AP_NEW_N(r->ctx->arena, struct ap_reshard_step, ap_jv_count(list));
+	m->step = s;
+	for (; v && !r->why; v = ap_jv_next(v))
+		s[m->nstep++] = read_step(r, v, bytes);
+}
+
+static ap_id node_of(struct ex_reader *r, const struct ap_graph *g, const char *name)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (strcmp(g->node[i].name, name) == 0)
+			return i;
+	ex_read_fault(r, "no operator \"%s\"", name);
+	return 0;
+}
+
+static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv *obj,
+	const struct ex_program *p)
+{
+	const struct ap_graph *g = p->graph;
+	struct ex_program_move m = {.node = node_of(r, g, ex_read_str(r, obj, "to"))};
+	int64_t operand = ex_read_int(r, obj, "operand");
+	const struct ap_node *n = &g->node[m.node];
+	const struct ap_jv *from = ap_jv_get(obj, "from");
+	const struct ap_tensor *t;
+
+	if (operand < 0 || operand >= n->bound.nin) {
+		ex_read_fault(r, "to no operand of %s", n->name);
+		return m;
+	}
+	m.operand = (uint32_t)operand;
+	t = &g->tensor[n->in[operand]];
+	if (strcmp(ex_read_str(r, obj, "tensor"), t->name) != 0 || !from ||
+		(ap_jv_type(from) == AP_JNULL) != (t->kind == AP_TENSOR_INPUT) ||
+		(ap_jv_type(from) == AP_JSTRING &&
+			strcmp(ap_jv_str(from), g->node[t->producer].name) != 0))
+		ex_read_fault(r, "to %s: it is of another tensor", n->name);
+	ex_read_layout(r, ex_read(r, obj, "from_layout", AP_JARRAY), t->shape.rank, &m.a);
+	ex_read_layout(r, ex_read(r, obj, "to_layout", AP_JARRAY), t->shape.rank, &m.b);
+	read_steps(r, obj, ap_dtype_bytes(t->shape.dtype), &m);
+	m.bytes = ex_read_int(r, obj, "bytes");
+	return m;
+}
+
+/* The gradients' group in words of the collectives of its owner. */
+static void check_gradient(struct ex_reader *r, const struct ex_program *p, const struct ap_use *owner,
+	const struct ap_axes *said)
+{
+	const struct ex_oper *o = &p->oper[owner->node];
+	struct ap_axes all = {0};
+
+	for (uint32_t i = 0; i < o->ncomm; i++)
+		for (int k = 0; o->comm[i].phase == AP_PHASE_GRADIENT &&
+			o->comm[i].operand == (int)owner->operand && k < o->comm[i].axes.n; k++)
+			ap_axes_add(&all, o->comm[i].axes.axis[k]);
+	if (!ap_axes_equal(&all, said))
+		ex_read_fault(r, "gradient_group is not that of its collectives");
+}
+
+static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struct ex_program *p,
+	struct ex_program_param *out)
+{
+	const struct ap_tensor *t = &p->graph->tensor[out->tensor];
+	const struct ap_jv *group = ap_jv_get(obj, "gradient_group");
+	int64_t shape[AP_MAX_RANK];
+	struct ex_matrix m;
+
+	r->about = t->name;
+	if (strcmp(ex_read_str(r, obj, "name"), t->name) != 0 ||
+		strcmp(ex_read_str(r, obj, "dtype"), ap_dtype_name(t->shape.dtype)) != 0)
+		ex_read_fault(r, "another parameter is in its place");
+	ex_read_matrix(r, obj, p->ndev, &m);
+	ex_read_map(r, ex_read(r, obj, "tensor_map", AP_JARRAY), &m, t->shape.rank, &out->layout);
+	ex_read_slice(r, ex_read(r, obj, "slice_shape", AP_JARRAY), &t->shape, &out->layout);
+	if (ex_read_ints(r, ex_read(r, obj, "tensor_shape", AP_JARRAY), shape, AP_MAX_RANK) !=
+			t->shape.rank || memcmp(shape, t->shape.dim, t->shape.rank * sizeof *shape) != 0)
+		ex_read_fault(r, "tensor_shape");
+	if (r->why)
+		return;
+	if (!ex_shard_of(&t->shape, &out->layout, p->ndev,
+		    ex_read_int(r, obj, "opt_weight_shard_step"),
+		    ex_read_int(r, obj, "opt_weight_shard_size"), &out->shard))
+		ex_read_fault(r, "opt_weight_shard_step and _size mean no shard");
+	if (ex_read_int(r, obj, "optimizer_shards") != out->shard.shards)
+		ex_read_fault(r, "optimizer_shards");
+	if (group && ap_jv_type(group) == AP_JOBJECT)
+		ex_read_group(r, group, p->ndev, &out->gradient);
+	check_gradient(r, p, &t->owner, &out->gradient);
+}
+
+static void read_params(struct ex_reader *r, const struct ap_jv *root, struct ex_program *p)
+{
+	const struct ap_graph *g = p->graph;
+	const struct ap_jv *list = ex_read(r, root, "parameters", AP_JARRAY), *v = ex_first(list);
+
+	p->param = AP_NEW_N(r->ctx->arena, struct ex_program_param, g->ntensor);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
+			p->param[p->nparam++].tensor = t;
+	ex_read_count(r, list, p->nparam);
+	for (uint32_t i = 0; v && !r->why; v = ap_jv_next(v), i++)
+		read_param(r, v, p, &p->param[i]);
+}
+
+static void read_moves(struct ex_reader *r, const struct ap_jv *root, struct ex_program *p)
+{
+	const struct ap_jv *list = ex_read(r, root, "redistributions", AP_JARRAY), *v = ex_first(list);
+
+	r->about = "redistributions";
+	p->move = AP_NEW_N(r->ctx->arena, struct ex_program_move, list ? ap_jv_count(list) : 0);
+	for (; v && !r->why; v = ap_jv_next(v)) {
+		struct ex_program_move m = read_move(r, v, p);
+
+		if (!r->why && ex_program_move_to(p, m.node, m.operand))
+			ex_read_fault(r, "two of one operand");
+		p->move[p->nmove++] = m;
+	}
+}
+
+const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
+	const struct ap_graph *g, const struct ap_step *step, struct ex_program *out)
+{
+	const struct ap_jv *root, *list, *v;
+	struct ap_saved saved;
+	struct ex_reader r;
+	int64_t ndev;
+
+	if (!ex_read_open(&r, ctx, text, len))
+		return r.why;
+	root = ap_json_root(r.doc);
+	ndev = ex_read_int(&r, ex_read(&r, root, "machine", AP_JOBJECT), "devices");
+	if (ap_saved_of_plan(ctx, r.doc, &saved) != AP_OK || saved.nop != g->nnode)
+		ex_read_fault(&r, "ap_saved_of_plan() does not accept it");
+	if (ndev < 1 || ndev > EX_MAX_DEV)
+		ex_read_fault(&r, "%" PRId64 " devices", ndev);
+	if (r.why)
+		return r.why;
+	ex_program_begin(ctx, g, step, ndev, out);
+	list = ex_read(&r, root, "operators", AP_JARRAY);
+	ex_read_count(&r, list, g->nnode);
+	v = ex_first(list);
+	for (ap_id i = 0; v && !r.why; v = ap_jv_next(v), i++)
+		read_operator(&r, v, out, i);
+	read_moves(&r, root, out);
+	read_params(&r, root, out);
+	return r.why;
+}
