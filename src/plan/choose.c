@@ -126,10 +126,13 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 
 /* Without regard to the memory. True: that is the answer. */
 static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, struct ap_chosen *c)
+	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
+	struct ap_budget budget = rq->budget;
+
+	budget.start[0] = start_of(ctx, c->table, start);
 	ap_ctx_phase(ctx, "searching");
-	engine->solve(ctx, c->table->problem, &rq->budget, &c->choice);
+	engine->solve(ctx, c->table->problem, &budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return true;
 	if (ap_chosen_any(c) && fits(c, ap_choose_limit_bytes(rq)))
@@ -149,10 +152,11 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
 	struct ap_chosen *c)
 {
+	const int32_t *const *start = hints ? hints->start : NULL;
 	bool binds = hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
 
 	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name};
-	if (hints && hints->start && ap_ctx_stopped(ctx))
+	if (start && ap_ctx_stopped(ctx))
 		return AP_OK;
 	if (hints && hints->wider && fixed)
 		c->table = ap_table_narrow(ctx, hints->wider, fixed);
@@ -166,12 +170,12 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		if (st != AP_OK)
 			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
 	}
-	if (!binds && choose_unlimited(ctx, rq, engine, c)) {
-		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !(hints && hints->start))
+	if (!binds && choose_unlimited(ctx, rq, engine, start, c)) {
+		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !start)
 			fall_back(ctx, rq, engine, c->table, c);
 		return AP_OK;
 	}
-	choose_limited(ctx, rq, engine, hints ? hints->start : NULL, c);
+	choose_limited(ctx, rq, engine, start, c);
 	return AP_OK;
 }
 

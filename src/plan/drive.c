@@ -81,10 +81,12 @@ static void add_cautious(struct driving *d)
 {
 	const struct ap_table *t = d->chosen.table;
 	struct ap_problem p = exposed_problem(d->ctx, t);
+	struct ap_budget budget = d->rq->budget;
 	struct ap_choice c = {0};
 
+	budget.start[0] = d->chosen.choice.pick;
 	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
-	ap_choose_engine(d->rq)->solve(d->ctx, &p, &d->rq->budget, &c);
+	ap_choose_engine(d->rq)->solve(d->ctx, &p, &budget, &c);
 	if (c.outcome == AP_OUT_OPTIMAL || c.outcome == AP_OUT_FEASIBLE)
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact variable elimination. The straight way: drop what cannot win, plan the elimination,
+ * Exact variable elimination. The straight way: drop what cannot win (of a large problem what sweeps
+ * find dearer than a known pick, sift.h; then what is dominated, prune.h), plan the elimination,
  * evaluate it, read off the lexicographically smallest optimum. With a memory limit that this pick
  * breaks: limit.c.
  */
 #include "search/dp.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "search/bound.h"
@@ -14,12 +16,16 @@
 #include "search/elim.h"
 #include "search/engines.h"
 #include "search/limit.h"
+#include "search/narrow.h"
 #include "search/polish.h"
 #include "search/prune.h"
+#include "search/sift.h"
 #include "search/support.h"
+#include "search/sweep.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
 enum { PRUNE_GAIN = 4, PRUNE_PART = 8, EVALUATIONS = 4 };
+enum { SIFT_GAIN = 16, SIFT_PART = 8 };
 
 struct dp {
 	struct ap_ctx *ctx;
@@ -32,6 +38,7 @@ struct dp {
 	const struct ap_elim *elim;
 	const double **value;
 	double least; /* cost of p, or a bound of it */
+	struct ap_sifted sifted; /* of whole; domain NULL: it was not sifted */
 };
 
 static void answer_infeasible(struct dp *d, int64_t least_memory)
@@ -41,12 +48,22 @@ static void answer_infeasible(struct dp *d, int64_t least_memory)
 	d->out->least_memory = least_memory;
 }
 
+/* What sifting found where elimination found less. The smallest optimum stays. */
+static void better_of_sifted(const struct dp *d, double *bound, uint32_t *pick)
+{
+	*bound = fmax(*bound, d->sifted.bound);
+	if (d->sifted.cost < ap_problem_cost(d->whole, pick))
+		memcpy(pick, d->sifted.pick, d->whole->n * sizeof *pick);
+}
+
 /* Answers with a pick of the rest, when it is one that is allowed, and a bound of the rest. */
 static void answer(struct dp *d, const uint32_t *rest, double bound)
 {
 	uint32_t *pick = AP_NEW_N(d->ctx->arena, uint32_t, d->whole->n);
 	double whole_bound = bound + d->compact->cost;
 	ap_compact_expand(d->compact, d->whole, rest, pick);
+	if (d->sifted.domain)
+		better_of_sifted(d, &whole_bound, pick);
 	if (ap_problem_cost(d->whole, pick) < INFINITY &&
 		ap_problem_memory(d->whole, pick) <= d->whole->memory_limit)
 		ap_choice_found(d->whole, pick, whole_bound, d->out);
@@ -102,11 +119,51 @@ static bool prepare(struct dp *d, struct ap_domain *domain)
 	return true;
 }
 
+/* Is it a problem that sifting may make much easier? */
+static bool worth_sifting(const struct dp *d)
+{
+	if (d->whole->memory_limit != AP_NO_LIMIT)
+		return false;
+	if (d->options->prune != AP_DP_PRUNE_AUTO)
+		return d->options->prune == AP_DP_PRUNE_ALWAYS;
+	return d->elim->split || (d->elim->work >= AP_LARGE_WORK &&
+		(double)d->elim->work > SIFT_GAIN * ap_sweep_price(d->p));
+}
+
+/* The best of those to start from and of one that is easily had. */
+static uint32_t *some_pick(struct dp *d)
+{
+	uint32_t *best = AP_NEW_N(d->ctx->scratch, uint32_t, d->whole->n);
+	ap_polish(d->ctx, d->whole, POLISH_PASSES, best);
+	for (int i = 0; i < 2; i++) {
+		const uint32_t *start = d->budget->start[i];
+		if (start && ap_problem_cost(d->whole, start) < ap_problem_cost(d->whole, best))
+			memcpy(best, start, d->whole->n * sizeof *best);
+	}
+	return best;
+}
+
+/* What is left of the domains; they stay where no pick is known. */
+static struct ap_domain *sift(struct dp *d, struct ap_domain *domain)
+{
+	uint64_t most = d->elim->split ? d->budget->work / 2 : d->elim->work / SIFT_PART;
+	const uint32_t *pick = some_pick(d);
+	if (!(ap_problem_cost(d->whole, pick) < INFINITY))
+		return domain;
+	ap_sift(d->ctx, d->whole, pick, most, &d->sifted, &d->out->work);
+	return d->sifted.domain;
+}
+
 static bool prepare_pruned(struct dp *d)
 {
 	struct ap_domain *domain = ap_domain_all(d->ctx, d->whole);
 	if (!prepare(d, domain))
 		return false;
+	if (worth_sifting(d)) {
+		domain = sift(d, domain);
+		if (!prepare(d, domain))
+			return false;
+	}
 	if (!worth_pruning(d))
 		return true;
 	ap_prune(d->ctx, d->whole, domain, &d->out->work);

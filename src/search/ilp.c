@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Branch and bound on the linear relaxation: on what sweeps find of it (ilp_ascend.c) and, where that
- * pays, on all of it, which GLPK solves (ilp_relax.c). It shares no idea with elimination, and so can
- * be held against it; and it is exact: relaxations give advice only, every bound and every pick is
- * computed from the table's own numbers.
+ * pays, on all of it, which GLPK solves (ilp_relax.c). It shares nothing with elimination but the sweeps
+ * (sweep.h), and so can be held against it; and it is exact: relaxations give advice only, every bound
+ * and every pick is computed from the table's own numbers.
  *
  * Runs in a child process, which is killed when ctx is told to stop; what it had told by then is the
  * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large
