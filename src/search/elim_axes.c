@@ -107,6 +107,27 @@ bool ap_eaxes_advance(struct ap_eaxes *a)
 	return false;
 }
 
+size_t ap_eaxes_places(const struct ap_eaxes *a)
+{
+	size_t n = 1;
+	for (uint32_t i = 0; i < a->nouter; i++)
+		n *= a->r->dim[a->outer[i]];
+	return n;
+}
+
+void ap_eaxes_go_to(struct ap_eaxes *a, size_t place)
+{
+	for (uint32_t k = 0; k < a->r->ninput; k++)
+		a->view[k].offset = 0;
+	for (uint32_t i = a->nouter; i-- > 0;) {
+		uint32_t axis = a->outer[i];
+		a->at[i] = place % a->r->dim[axis];
+		place /= a->r->dim[axis];
+		for (uint32_t k = 0; k < a->r->ninput; k++)
+			a->view[k].offset += a->at[i] * a->view[k].stride[axis];
+	}
+}
+
 size_t ap_eaxes_out(const struct ap_eaxes *a)
 {
 	size_t out = 0;

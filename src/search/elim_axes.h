@@ -38,6 +38,10 @@ struct ap_eaxes *ap_eaxes_make(struct ap_ctx *ctx, const struct ap_reduction *r,
 /* Steps to the next outer place; false after the last. */
 bool ap_eaxes_advance(struct ap_eaxes *a);
 
+/* How many outer places there are, and to the one of a number, from any. */
+size_t ap_eaxes_places(const struct ap_eaxes *a);
+void ap_eaxes_go_to(struct ap_eaxes *a, size_t place);
+
 /* Where the result of the outer place begins. */
 size_t ap_eaxes_out(const struct ap_eaxes *a);
 

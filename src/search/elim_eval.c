@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/par.h"
 #include "search/elim.h"
 #include "search/elim_axes.h"
 #include "search/minplus.h"
 
-enum { TILE = 16 };
+enum { TILE = 16, SHARES = 8 /* of the outer places, for each thread */ };
+
+#define WORTH_THREADS 3e7 /* steps of a reduction: some ten milliseconds */
 
 struct job {
 	struct ap_ctx *ctx;
@@ -98,23 +101,63 @@ static void product(const struct job *j)
 	ap_minplus_parts(j->ctx, &m);
 }
 
-static bool reduce(struct ap_ctx *ctx, const struct ap_reduction *r, const double *const *value,
-	double *out)
+static struct job make_job(struct ap_ctx *ctx, const struct ap_reduction *r,
+	const double *const *value, double *out)
 {
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct job j = {.ctx = ctx, .axes = ap_eaxes_make(ctx, r, value), .out = out};
 	size_t k = r->dim[r->at];
-	bool more = true;
 	j.left = ap_arena_alloc_raw(ctx->scratch, k * ap_eaxes_extent(j.axes, j.axes->row),
 		sizeof(double));
 	j.right = ap_arena_alloc_raw(ctx->scratch, k * ap_eaxes_extent(j.axes, j.axes->col),
 		sizeof(double));
-	while (more && !ap_ctx_stopped(ctx)) {
-		product(&j);
-		more = ap_eaxes_advance(j.axes);
+	return j;
+}
+
+struct sharing { /* of the outer places of a reduction, consecutive ones */
+	struct job *job; /* by worker */
+	size_t places, part;
+};
+
+static void reduce_share(void *user, size_t share, int worker)
+{
+	const struct sharing *s = user;
+	const struct job *j = &s->job[worker];
+	size_t first = share * s->part;
+	size_t n = s->places - first < s->part ? s->places - first : s->part;
+	ap_eaxes_go_to(j->axes, first);
+	for (; n > 0 && !ap_ctx_stopped(j->ctx); n--) {
+		product(j);
+		ap_eaxes_advance(j->axes);
 	}
+}
+
+static double steps_of(const struct ap_reduction *r)
+{
+	double steps = 1;
+	for (uint32_t i = 0; i < r->width; i++)
+		steps *= r->dim[i];
+	return steps;
+}
+
+/* By several threads where that is worth it: of few places each product is shared out, else they are. */
+static bool reduce(struct ap_ctx *ctx, const struct ap_reduction *r, const double *const *value,
+	double *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_ctx alone = *ctx;
+	struct job first = make_job(ctx, r, value, out);
+	struct sharing s = {.job = &first, .places = ap_eaxes_places(first.axes)};
+	int jobs = steps_of(r) < WORTH_THREADS || s.places / SHARES < (size_t)ctx->jobs ? 1
+		: ctx->jobs;
+	s.part = jobs == 1 ? s.places : s.places / (SHARES * (size_t)jobs) + 1;
+	alone.jobs = 1;
+	if (jobs > 1)
+		s.job = AP_NEW_N(ctx->scratch, struct job, jobs);
+	for (int w = 0; w < jobs && jobs > 1; w++)
+		s.job[w] = make_job(&alone, r, value, out);
+	ap_par_for(jobs, (s.places + s.part - 1) / s.part, reduce_share, &s);
 	ap_arena_release(ctx->scratch, mark);
-	return !more && !ap_ctx_stopped(ctx);
+	return !ap_ctx_stopped(ctx);
 }
 
 static void flip(const struct ap_pmatrix *m, double *out)

@@ -57,6 +57,36 @@ START_TEST(a_large_product_is_made_in_parts)
 }
 END_TEST
 
+/* A clique of four: its first reduction has 80 outer places and more steps than one thread should do. */
+START_TEST(many_threads_evaluate_like_one)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	uint64_t seed = random_seed();
+	struct table *t = table_create(&ctx);
+	const struct ap_elim *e;
+	const double **value[2];
+	double least[2];
+	uint32_t k = 80;
+	for (int i = 0; i < 4; i++)
+		table_node(t, k, random_costs(&ctx, &seed, k, 1000), NULL);
+	for (ap_id u = 0; u < 4; u++)
+		for (ap_id v = u + 1; v < 4; v++)
+			table_edge(t, u, v, table_matrix(t, k, k,
+				random_costs(&ctx, &seed, (size_t)k * k, 1000000), NULL));
+	e = ap_elim_plan(&ctx, &t->p, &(struct ap_elim_options){.table_bytes = 1 << 24});
+	ck_assert(!e->split);
+	for (int i = 0; i < 2; i++) {
+		ctx.jobs = i ? 3 : 1;
+		value[i] = ap_elim_room(&ctx, e);
+		ck_assert(ap_elim_eval(&ctx, e, &t->p, value[i], &least[i]));
+	}
+	ck_assert_double_eq(least[0], least[1]);
+	for (uint32_t i = 0; i < e->ntable; i++)
+		ck_assert_mem_eq(value[0][i], value[1][i], e->table[i].cells * sizeof(double));
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 static struct table *chain(struct ap_ctx *ctx, uint32_t n, uint32_t k)
 {
 	struct table *t = table_create(ctx);
@@ -287,6 +317,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {min_plus_is_what_it_says, a_large_product_is_made_in_parts,
+		many_threads_evaluate_like_one,
 		matrices_of_equal_content_are_one, equal_layers_are_eliminated_once,
 		a_long_chain, a_star_of_a_thousand, pruning_keeps_the_smallest_of_equals,
 		pruning_minds_memory_under_a_limit, a_settled_node_becomes_cost_of_its_neighbour,
