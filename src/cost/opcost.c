@@ -59,10 +59,10 @@ static double points_of(const struct pricing *x)
 	return extent_of(x, ((1u << x->b->nfactor) - 1) & ~lookup_mask(x->b));
 }
 
-/* A table that is looked up is read where rows are taken, not as a whole. */
+/* A table that is looked up is read where rows are taken; matrices that rows are parted to as a whole. */
 static bool is_looked_up(const struct pricing *x, int i)
 {
-	return (x->b->in[i].factors & lookup_mask(x->b)) != 0;
+	return x->b->row->unit == AP_OP_MEMORY && (x->b->in[i].factors & lookup_mask(x->b)) != 0;
 }
 
 /* The arithmetic's type: that of the first floating operand. */

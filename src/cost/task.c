@@ -177,8 +177,8 @@ static void sign_operand(struct signing *s, const struct ap_operand *o)
 
 static void sign_window(struct signing *s, const struct ap_window *w)
 {
-	const int64_t all[] = {w->operand, w->dim, w->factor, w->inside, w->size, w->count, w->kernel,
-		w->stride, w->before, w->after};
+	const int64_t all[] = {w->operand, w->dim, w->factor, w->inside, w->transposed, w->size,
+		w->count, w->kernel, w->stride, w->before, w->after};
 
 	SIGN(s, all);
 }

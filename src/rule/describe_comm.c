@@ -126,7 +126,7 @@ static void add_halos(const struct ap_rule *r, bool any, struct ap_str *out)
 	ap_describe_label(out, any ? NULL : "forward");
 	ap_str_add(out, "NeighborExchange of operand 0 along ");
 	for (uint8_t k = 0; k < r->in[0].nterm; k++)
-		if (r->in[0].term[k].window) {
+		if (r->in[0].term[k].window || r->out[0].term[k].window) {
 			ap_str_addf(out, "%s%c", comma, r->in[0].term[k].letter[0]);
 			comma = ", ";
 		}

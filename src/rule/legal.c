@@ -149,7 +149,9 @@ static bool fits(const struct ap_halo *h, int64_t slice)
 /* Every part has whole windows of its own: nothing is exchanged. */
 static bool whole_windows(const struct ap_window *w, int64_t n)
 {
-	return w->kernel <= w->stride && w->before + w->after == 0 && w->size / n % w->stride == 0;
+	bool even = w->transposed ? w->count == w->size * w->stride : w->size / n % w->stride == 0;
+
+	return w->kernel <= w->stride && w->before + w->after == 0 && even;
 }
 
 /* Windows reach into the next part, no further. Halos grow or shrink evenly from part to part, so
@@ -157,7 +159,7 @@ static bool whole_windows(const struct ap_window *w, int64_t n)
 static bool near_halos(const struct ap_window *w, int64_t n)
 {
 	const int64_t part[] = {0, n > 2, n - 1 - (n > 2), n - 1};
-	int64_t padded = w->size + w->before + w->after;
+	int64_t padded = (w->transposed ? w->count : w->size) + w->before + w->after;
 
 	if (w->inside || w->kernel <= w->stride || (padded - w->kernel) % w->stride != 0)
 		return false;
@@ -167,7 +169,8 @@ static bool near_halos(const struct ap_window *w, int64_t n)
 		if (!fits(&h, w->size / n))
 			return false;
 	}
-	return (w->count * w->stride - w->size) % n == 0;
+	return w->transposed ? w->count / n % w->stride == 0
+		: (w->count * w->stride - w->size) % n == 0;
 }
 
 static bool cut_windows(const struct cut *c, bool halos)

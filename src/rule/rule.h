@@ -15,7 +15,8 @@
  *   8           a dimension of that length, never cut    .  a dimension of any length, never cut
  *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
  *   h~r         windows of length r slide over the operand's dimension, h of them: the factor is
- *               h, r is no factor but a length; attributes say how they lie (struct ap_window)
+ *               h, r is no factor but a length; attributes say how they lie (struct ap_window).
+ *               Of a result: windows of length r lie over it, one for each of h
  *   ?           operand that is never cut, any shape      ()  a scalar
  *   ;           optional operands follow; results that follow from those before it
  *   : ab=name   at the end: the product of factors a and b is the value of attribute `name`
@@ -197,12 +198,15 @@ struct ap_operand { /* operand or result */
 #define AP_MAX_WINDOW 3
 #define AP_NO_FACTOR UINT8_MAX
 
-/* A dimension of an operand that windows slide over (convolution, pooling). */
+/* A dimension of an operand that windows slide over (convolution, pooling); transposed: that makes
+ * windows in the result (gradient of a convolution), an element each. */
 struct ap_window {
 	uint8_t operand, dim;
 	uint8_t factor; /* the number of windows; AP_NO_FACTOR where there is only one */
 	bool inside; /* pad_mode valid: windows lie inside, a rest of the operand may be left out */
-	int64_t size, count; /* length of the dimension; number of windows */
+	bool transposed;
+	int64_t size, count; /* lengths of the dimension and of the result's; the latter, transposed
+	                      * the former, is the number of windows */
 	int64_t kernel, stride; /* kernel: from first to last element, dilation applied */
 	int64_t before, after; /* padding */
 };
@@ -213,7 +217,8 @@ struct ap_halo {
 };
 
 /* Halo of part `part` of `parts`, which divides both lengths; without the padding at the ends.
- * Negative where the windows do not even reach to the end of the part. */
+ * Negative where the windows do not even reach to the end of the part. Transposed: of the elements
+ * whose windows reach into the part of the result. */
 struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part);
 
 /* A rule bound to one operator. Immutable, plain data; in the run arena. */

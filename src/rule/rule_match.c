@@ -304,6 +304,9 @@ static int64_t place_size(const struct ap_binding *b, const struct place *p)
 		return p->unit ? 1 : b->base[p->pos];
 	if (p->term->kind == AP_TERM_FIXED)
 		return p->term->length;
+	for (uint8_t w = 0; p->term->window && w < b->bound.nwindow; w++)
+		if (b->window_letter[w] == p->term->letter[0])
+			return b->bound.window[w].count;
 	for (uint8_t i = 0; i < p->term->n; i++)
 		size *= b->length[p->term->letter[i] - 'a'];
 	return size;

@@ -144,10 +144,10 @@ static bool bracket(struct cursor *c, struct ap_term *t, bool result)
 }
 
 /* The letter behind "~". */
-static bool window(struct cursor *c, struct ap_term *t, bool result)
+static bool window(struct cursor *c, struct ap_term *t)
 {
-	if (result || t->n != 1)
-		return fail(c, "windows slide over one factor of an operand");
+	if (t->n != 1)
+		return fail(c, "windows slide over one factor");
 	if (!is_letter(*c->p))
 		return fail(c, "a letter must follow");
 	t->window = *c->p++;
@@ -172,7 +172,7 @@ static bool term(struct cursor *c, struct ap_tensor_rule *t, struct ap_term *x, 
 	} else if (factors(c, x)) {
 		x->broadcast = accept(c, '^');
 		if (accept(c, '~'))
-			return window(c, x, result);
+			return window(c, x);
 	}
 	return !c->wrong;
 }

@@ -15,11 +15,12 @@ static void add_factor(struct ap_str *s, const struct ap_factor *f)
 		ap_str_addc(s, '@');
 }
 
-/* Length of the windows that slide over a dimension of an operand, 0 none. */
-static int64_t window_of(const struct ap_bound *b, uint16_t operand, uint8_t dim)
+/* Length of the windows over a dimension of an operand, or of the result, 0 none. */
+static int64_t window_of(const struct ap_bound *b, bool result, uint16_t tensor, uint8_t dim)
 {
 	for (uint8_t w = 0; w < b->nwindow; w++)
-		if (b->window[w].operand == operand && b->window[w].dim == dim)
+		if (b->window[w].operand == tensor && b->window[w].dim == dim &&
+			b->window[w].transposed == result)
 			return b->window[w].kernel;
 	return 0;
 }
@@ -49,8 +50,8 @@ static void add_tensors(struct ap_str *s, const struct ap_bound *b, const struct
 			if (i > 0)
 				ap_str_addc(s, ' ');
 			add_dim(s, b, &o[t].dim[i], o[t].size[i]);
-			if (o == b->in && window_of(b, t, i))
-				ap_str_addf(s, "~%" PRId64, window_of(b, t, i));
+			if (window_of(b, o == b->out, t, i))
+				ap_str_addf(s, "~%" PRId64, window_of(b, o == b->out, t, i));
 		}
 		ap_str_addc(s, ']');
 	}

@@ -11,6 +11,7 @@ enum pad_mode { PAD_VALID, PAD_SAME, PAD_GIVEN };
 /* A dimension that windows slide over, before its lengths are known. */
 struct sliding {
 	const struct ap_term *term;
+	bool transposed; /* the term is of the result, at place dim there */
 	unsigned operand;
 	int dim;
 	int number, total; /* first, second .. of all of the operator */
@@ -27,11 +28,18 @@ static bool is_word(const char *s, const char *word)
 	return !*s && !*word;
 }
 
+/* Is the row of the operators that are padded by numbers alone: as many as dimensions, too? */
+static bool is_padded_by_numbers(const struct ap_binding *b)
+{
+	return strstr(b->row->when, "pad_mode?=pad");
+}
+
 static bool read_mode(struct ap_binding *b, enum pad_mode *mode)
 {
 	static const char *const words[] = {
 		[PAD_VALID] = "valid", [PAD_SAME] = "same", [PAD_GIVEN] = "pad"};
-	const char *s = ap_attr_str(b->in->attrs, "pad_mode", words[PAD_VALID]);
+	const char *s = ap_attr_str(b->in->attrs, "pad_mode",
+		words[is_padded_by_numbers(b) ? PAD_GIVEN : PAD_VALID]);
 
 	for (int m = PAD_VALID; m <= PAD_GIVEN; m++)
 		if (is_word(s, words[m])) {
@@ -95,23 +103,24 @@ static bool read_pads(struct ap_binding *b, const struct sliding *s, struct ap_w
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "pad");
 	const int64_t *v;
-	uint32_t n, ends = 2 * (uint32_t)s->total, at = 2 * (uint32_t)s->number;
+	uint32_t n, total = (uint32_t)s->total, at = (uint32_t)s->number;
+	bool sides = is_padded_by_numbers(b);
 
 	if (!a)
 		return true;
 	n = values_of(a, &v);
-	if (n != 1 && n != ends)
+	if (n != 1 && n != (sides ? total : 2 * total))
 		return ap_bind_fail(b, "operator-attr", -1,
 			"attribute pad has %" PRIu32 " values; 1 or %" PRIu32 " are expected", n,
-			ends);
+			sides ? total : 2 * total);
 	for (uint32_t i = 0; i < n; i++)
 		if (v[i] < 0 || v[i] > INT32_MAX || (v[i] > 0 && s->mode != PAD_GIVEN))
 			return ap_bind_fail(b, "operator-attr", -1,
 				"attribute pad has %" PRId64 " at %" PRIu32 "; %s is expected",
 				v[i], i, s->mode == PAD_GIVEN ? "at least 0"
 				: "0 without pad_mode \"pad\"");
-	w->before = n == 1 ? v[0] : v[at];
-	w->after = n == 1 ? v[0] : v[at + 1];
+	w->before = n == 1 ? v[0] : n == total ? v[at] : v[2 * at];
+	w->after = n <= total ? w->before : v[2 * at + 1];
 	return true;
 }
 
@@ -144,6 +153,44 @@ static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mo
 	return true;
 }
 
+/* Length that the attribute input_size says the result has, or by the windows without a rest. */
+static bool read_length(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
+{
+	const struct ap_attr *a = ap_attr_get(b->in->attrs, "input_size");
+	uint32_t rank = b->rule.out[0].nterm;
+	const int64_t *v;
+
+	if (!a) {
+		w->size = s->mode == PAD_SAME ? w->count * w->stride
+			: (w->count - 1) * w->stride + w->kernel - w->before - w->after;
+		return w->size > 0 || ap_bind_fail(b, "operator-attr", -1,
+			"attribute pad leaves nothing of dimension %d of the result", s->dim);
+	}
+	if (values_of(a, &v) != rank || v[s->dim] < 1)
+		return ap_bind_fail(b, "operator-attr", -1,
+			"attribute input_size is not the %" PRIu32 " lengths of the result", rank);
+	w->size = v[s->dim];
+	return true;
+}
+
+/* The windows of the convolution that this is the transposed one of: as many as the operand is long. */
+static bool transpose(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
+{
+	int64_t elements = w->size;
+
+	w->count = elements;
+	if (!read_length(b, s, w) || !count_windows(b, w, s->mode))
+		return false;
+	if (w->count != elements)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute input_size has %" PRId64
+			" at %d; windows over that are %" PRId64 ", operand 0 has %" PRId64,
+			w->size, s->dim, w->count, elements);
+	w->transposed = true;
+	w->count = w->size;
+	w->size = elements;
+	return true;
+}
+
 static bool slide(struct ap_binding *b, const struct sliding *s)
 {
 	const struct ap_attrs *attrs = b->in->attrs;
@@ -158,31 +205,37 @@ static bool slide(struct ap_binding *b, const struct sliding *s)
 		return false;
 	elements = b->length[s->term->window - 'a'];
 	w.kernel = (elements - 1) * dilation + 1;
-	if (!count_windows(b, &w, s->mode))
+	if (s->transposed ? !transpose(b, s, &w) : !count_windows(b, &w, s->mode))
 		return false;
-	b->length[s->term->letter[0] - 'a'] = w.count;
+	b->length[s->term->letter[0] - 'a'] = s->transposed ? w.size : w.count;
 	b->bound.flops *= (double)elements;
 	b->window_letter[b->bound.nwindow] = s->term->letter[0];
 	b->bound.window[b->bound.nwindow++] = w;
 	return true;
 }
 
-/* The row's dimensions with windows. They have no "*" before them: place is dimension. */
+static int add_sliding(const struct ap_tensor_rule *t, unsigned operand, bool transposed, int n,
+	struct sliding v[AP_MAX_WINDOW])
+{
+	for (int k = 0; k < t->nterm; k++)
+		if (t->term[k].window) {
+			assert(n < AP_MAX_WINDOW);
+			v[n] = (struct sliding){.term = &t->term[k], .transposed = transposed,
+				.operand = operand, .dim = k, .number = n};
+			n++;
+		}
+	return n;
+}
+
+/* The row's dimensions with windows. They have no "*" before them: place is dimension, and those of
+ * a result stand at the same place of operand 0. */
 static int find_sliding(const struct ap_binding *b, struct sliding v[AP_MAX_WINDOW])
 {
 	int n = 0;
 
-	for (unsigned i = 0; i < b->in->nin; i++) {
-		const struct ap_tensor_rule *t = &b->rule.in[ap_bind_slot(b, i)];
-
-		for (int k = 0; k < t->nterm; k++)
-			if (t->term[k].window) {
-				assert(n < AP_MAX_WINDOW);
-				v[n] = (struct sliding){&t->term[k], i, k, n, 0, PAD_VALID};
-				n++;
-			}
-	}
-	return n;
+	for (unsigned i = 0; i < b->in->nin; i++)
+		n = add_sliding(&b->rule.in[ap_bind_slot(b, i)], i, false, n, v);
+	return add_sliding(&b->rule.out[0], 0, true, n, v);
 }
 
 bool ap_bind_windows(struct ap_binding *b)
@@ -202,15 +255,26 @@ bool ap_bind_windows(struct ap_binding *b)
 	return true;
 }
 
+static int64_t floor_over(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
 /*
  * Part p of P holds elements p size/P .. (p + 1) size/P - 1 and makes windows p count/P ..
  * (p + 1) count/P - 1, of which window i reads i stride - before .. + kernel - 1.
+ * Transposed: element i makes i stride - before .. + kernel - 1 of the result.
  */
 struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part)
 {
 	int64_t slice = w->size / parts, made = w->count / parts;
 	int64_t first = part * made * w->stride - w->before;
 	int64_t last = ((part + 1) * made - 1) * w->stride - w->before + w->kernel - 1;
+
+	if (w->transposed) {
+		first = floor_over(part * made + w->before - w->kernel + w->stride, w->stride);
+		last = floor_over((part + 1) * made - 1 + w->before, w->stride);
+	}
 
 	return (struct ap_halo){
 		.before = part == 0 ? 0 : part * slice - first,

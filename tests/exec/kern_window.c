@@ -91,6 +91,38 @@ static bool convolution(const struct ex_job *j)
 	return true;
 }
 
+/* An element of the operand spreads over a window of the result. */
+static void spread(const struct sliding *s, const int64_t *at)
+{
+	const struct ex_value *x = &s->j->in[0], *w = &s->j->in[1];
+	struct ex_value *out = &s->j->out[0];
+	struct ex_box inner = window_box(s, w->box.size[1]);
+	int64_t in[AP_MAX_RANK] = {0}, to[AP_MAX_RANK] = {at[0]}, by[AP_MAX_RANK] = {at[1]};
+
+	do {
+		memcpy(by + 1, in, (AP_MAX_RANK - 1) * sizeof *by);
+		to[1] = in[0];
+		if (reach(s, &out->box, at + FIRST, in + 1, to + FIRST))
+			ex_put(out, to, ex_mad(s->j->tape, ex_get(out, to), ex_get(x, at),
+				ex_get(w, by)));
+	} while (ex_step(&inner, in));
+}
+
+static bool transposed(const struct ex_job *j)
+{
+	const struct ex_box *x = &j->in[0].box, *w = &j->in[1].box, *out = &j->out[0].box;
+	int64_t at[AP_MAX_RANK] = {0};
+	struct sliding s;
+
+	if (!read_sliding(j, &j->in[1], &s) || x->size[1] != w->size[0] ||
+		out->size[1] != w->size[1] || x->size[0] != out->size[0])
+		return false;
+	do
+		spread(&s, at);
+	while (ex_step(x, at));
+	return true;
+}
+
 static ex_id larger(const struct ex_job *j, ex_id a, ex_id b)
 {
 	return ex_less(j->tape, a, b) ? b : a;
@@ -141,9 +173,13 @@ static bool pooling(const struct ex_job *j)
 #define CONV(name) {.type = name, .forward = convolution, .make = ex_make_convolution}
 #define MAX_POOL(name) \
 	{.type = name, .forward = pooling, .make = ex_make_pooling, .ordered = true}
+#define TRANSPOSED(name) {.type = name, .forward = transposed, .make = ex_make_transposed}
 #define MEAN_POOL(name) {.type = name, .forward = pooling, .make = ex_make_pooling}
 
 const struct ex_kernel ex_kernels_window[] = {
-	CONV("Conv2D"), CONV("Conv3D"), MAX_POOL("MaxPool"), MEAN_POOL("AvgPool"),
+	CONV("Conv2D"), CONV("Conv3D"), CONV("Conv2DExt"), CONV("Convolution"),
+	TRANSPOSED("Conv2DTranspose"), TRANSPOSED("Conv2DBackpropInput"),
+	MAX_POOL("MaxPool"), MAX_POOL("MaxPoolV2"), MAX_POOL("MaxPool3D"),
+	MEAN_POOL("AvgPool"), MEAN_POOL("AvgPool3D"),
 	{0}
 };

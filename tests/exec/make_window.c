@@ -15,6 +15,12 @@ struct slides {
 	struct slide v[AP_MAX_WINDOW];
 };
 
+/* The newer ones are padded by numbers alone, both ends alike. */
+static bool has_mode(const struct ex_sample *s)
+{
+	return strcmp(s->type, "Conv2DExt") != 0 && strcmp(s->type, "Convolution") != 0;
+}
+
 /* Half of them so that the operand is as many strides long as there are windows. */
 static void draw_padding(struct ex_sample *s, struct slide *v)
 {
@@ -27,6 +33,8 @@ static void draw_padding(struct ex_sample *s, struct slide *v)
 		v->before = ex_draw(s, span);
 		v->after = ex_draw(s, span);
 	}
+	if (!has_mode(s))
+		v->after = v->before;
 	v->in = (v->count - 1) * v->stride + span - v->before - v->after;
 	if (v->in < 1) {
 		v->before = v->after = 0;
@@ -57,7 +65,7 @@ static void draw_slides(struct ex_sample *s, int n, bool given, bool dilated, st
 	static const int64_t most[2][AP_MAX_WINDOW] = {{24, 6}, {12, 4, 2}};
 
 	w->n = n;
-	w->mode = (int)ex_draw(s, given ? 3 : 2);
+	w->mode = has_mode(s) ? (int)ex_draw(s, given ? 3 : 2) : GIVEN;
 	for (int k = 0; k < n; k++)
 		draw_slide(s, n, w->mode, most[n - 2][k], dilated, &w->v[k]);
 	if (ex_once_in(s, 2) && n > 1) { /* the long one at another place */
@@ -89,23 +97,25 @@ static void add_slides(struct ex_sample *s, const struct slides *w, bool kernel,
 {
 	static const char *const modes[][2] = {{"valid", "VALID"}, {"same", "SAME"}, {"pad", "PAD"}};
 	int64_t sizes[AP_MAX_WINDOW], strides[AP_MAX_WINDOW], dilations[AP_MAX_WINDOW];
-	int64_t ends[2 * AP_MAX_WINDOW];
+	int64_t ends[2 * AP_MAX_WINDOW], befores[AP_MAX_WINDOW];
 
 	for (int k = 0; k < w->n; k++) {
 		sizes[k] = w->v[k].kernel;
 		strides[k] = w->v[k].stride;
 		dilations[k] = w->v[k].dilation;
-		ends[2 * k] = w->v[k].before;
+		befores[k] = ends[2 * k] = w->v[k].before;
 		ends[2 * k + 1] = w->v[k].after;
 	}
-	if (w->mode != VALID || !ex_once_in(s, 3))
+	if (has_mode(s) && (w->mode != VALID || !ex_once_in(s, 3)))
 		ex_add_text(s, "pad_mode", modes[w->mode][ex_draw(s, 2)]);
 	add_values(s, ex_once_in(s, 2) ? "strides" : "stride", w->n, strides);
 	if (dilated)
 		add_values(s, "dilation", w->n, dilations);
 	if (kernel)
 		add_values(s, "kernel_size", w->n, sizes);
-	if (w->mode == GIVEN)
+	if (!has_mode(s))
+		ex_add_list(s, "pad", befores[0] == befores[1] ? 1 : 2, befores);
+	else if (w->mode == GIVEN)
 		ex_add_list(s, "pad", 2 * (uint32_t)w->n, ends);
 }
 
@@ -168,6 +178,30 @@ void ex_make_convolution(struct ex_sample *s)
 	add_slides(s, &w, ex_once_in(s, 2), true);
 	if (groups > 1 || ex_once_in(s, 2))
 		ex_add_int(s, "group", groups);
+	if (!has_mode(s) && ex_once_in(s, 2))
+		ex_add_in(s, "float32", 1, s->in[1].dim);
+}
+
+/* The operand is what a convolution makes, and the result as long as what that slides over. */
+void ex_make_transposed(struct ex_sample *s)
+{
+	int64_t points, elements, size[3], length[4]; /* batch, channels: operand, result */
+	struct slides w, made;
+
+	draw_slides(s, 2, true, true, &w);
+	sizes_of(&w, &points, &elements);
+	ex_draw_shape(s, 3, room(24000 / points, 3000 / elements), size);
+	made = w;
+	for (int k = 0; k < 2; k++)
+		made.v[k].in = w.v[k].count;
+	add_operand(s, size[0], size[1], &made);
+	add_weight(s, size[1], size[2], &w);
+	add_slides(s, &w, ex_once_in(s, 2), true);
+	length[0] = size[0];
+	length[1] = size[2];
+	length[2] = w.v[0].in;
+	length[3] = w.v[1].in;
+	ex_add_list(s, "input_size", 4, length);
 }
 
 void ex_make_pooling(struct ex_sample *s)

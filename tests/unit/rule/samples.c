@@ -9,6 +9,7 @@ static const struct {
 	{move_samples, &move_nsample},
 	{other_samples, &other_nsample},
 	{product_samples, &product_nsample},
+	{window_samples, &window_nsample},
 };
 
 const struct move_sample *sample_at(size_t i)

@@ -103,6 +103,9 @@ START_TEST(windows_and_results_are_read)
 	ck_assert_uint_eq(r.nout, 4);
 	ck_assert_uint_eq(r.nmade, 2);
 	ck_assert_uint_eq(r.out[1].nterm, 0);
+	ck_assert_ptr_null(ap_rule_parse("nh,cr->nch~r", &r, &at));
+	ck_assert_int_eq(r.out[0].term[2].window, 'r');
+	ck_assert_uint_eq(r.window, UINT32_C(1) << ('r' - 'a'));
 }
 END_TEST
 
@@ -133,8 +136,8 @@ static const struct {
 	{"a->a,a,a,a,a,a", "too many results", 13},
 	{"a->a;a;a", "\";\" stands twice", 6},
 	{"h~->h", "a letter must follow", 2},
-	{"(ab)~r->a", "windows slide over one factor of an operand", 5},
-	{"h->h~r", "windows slide over one factor of an operand", 5},
+	{"(ab)~r->a", "windows slide over one factor", 5},
+	{"a,b->(ab)~r", "windows slide over one factor", 10},
 	{"b()->b", "a composed dimension needs two factors", 3},
 	{"a->ab : b", "a factor letter must follow", 9},
 	{"a->ab : b=", "a name must follow", 10},

@@ -142,6 +142,18 @@ static const struct {
 		"h2;w2"},
 	{"AvgPool", "float32[8,4,9,112]", "kernel_size=3,2 strides=3,2 pad_mode=same", "h3 w7",
 		"h9"},
+	{"MaxPool3D", "float32[8,4,8,8,8]", "kernel_size=3 strides=1 pad_mode=same", "n8;d8 h4",
+		"h16"},
+	/* windows over the result: halos of 1 and of 1 behind alone */
+	{"Conv2DTranspose", "float32[8,4,8,8] float32[4,6,4,3]",
+		"stride=2 pad_mode=pad pad=1,1,1,0", "n8 d4 c2;h2;h8;w2;w8 h2", "h16"},
+	{"Conv2DTranspose", "float32[8,4,8,8] float32[4,6,2,2]", "stride=2", "h2;h8 w8", "h16"},
+	{"Conv2DTranspose", "float32[8,4,8,8] float32[4,6,3,3]", "stride=2", "n2", "h2"},
+	{"Conv2DTranspose", "float32[8,4,8,8] float32[4,6,1,1]", "stride=2", "n2", "h2"},
+	{"Conv2DBackpropInput", "float32[8,4,8,8] float32[4,6,1,1]",
+		"stride=2 input_size=8,6,16,15", "h2", "w2"},
+	/* halos of 2 and a slice of 1 */
+	{"Conv2DBackpropInput", "float32[8,4,8,8] float32[4,6,5,5]", "pad_mode=same", "h2;h4", "h8"},
 };
 
 START_TEST(cuts_of_windows)
@@ -196,6 +208,10 @@ START_TEST(halos_by_hand)
 	b = bind_ok("Conv2D", "float32[8,4,12,8] float32[8,4,5,3]", "pad_mode=pad pad=0,0,1,1", "");
 	expect_halos(&b.window[0], 4, "0+3 1+2 2+1 3+0");
 	expect_halos(&b.window[1], 4, "0+1 1+1 1+1 1+0");
+	b = bind_ok("Conv2DTranspose", "float32[8,4,8,8] float32[4,6,4,3]",
+		"stride=2 pad_mode=pad pad=1,1,1,0", "");
+	expect_halos(&b.window[0], 4, "0+1 1+1 1+1 1+0");
+	expect_halos(&b.window[1], 2, "0+1 0+0");
 	b = bind_ok("Conv2D", "float32[8,4,56,56] float32[8,4,1,1]", "stride=2 pad_mode=same", "");
 	expect_halos(&b.window[0], 2, "0+-1 0+0"); /* the odd row is not needed */
 	b = bind_ok("Conv2D", "float32[8,4,8,8] float32[8,4,3,3]", "pad_mode=same dilation=2", "");
