@@ -25,10 +25,9 @@ const struct ex_kernel *ex_kernel_at(size_t i)
 
 const struct ex_kernel *ex_kernel_find(const char *type)
 {
-	const struct ex_kernel *k;
-
-	for (size_t i = 0; (k = ex_kernel_at(i)); i++)
-		if (strcmp(k->type, type) == 0)
-			return k;
+	for (size_t f = 0; families[f]; f++)
+		for (const struct ex_kernel *k = families[f]; k->type; k++)
+			if (strcmp(k->type, type) == 0)
+				return k;
 	return NULL;
 }
