@@ -233,6 +233,10 @@ void ap_check_pin_view(struct ap_load *l)
 	for (size_t i = 0; i < l->nodes.n; i++) {
 		const struct ap_raw_node *n = &l->nodes.v[i];
 
+		if (is_bound(n) && n->n.in_pin.n > 0 && ap_op_follows(n->n.bound.row))
+			ap_load_say(l, AP_CHECK_PIN_VIEW, ap_jv_get(n->at, "in_strategy"),
+				n->n.name, "MindSpore's searches give %s the layout of its producer, "
+				"whatever its in_strategy; it is planned with all the same", n->n.type);
 		if (is_bound(n) && n->n.in_pin.n > 0 && !ap_op_has_strategy(n->n.bound.row))
 			ap_load_say(l, AP_CHECK_PIN_VIEW, ap_jv_get(n->at, "in_strategy"),
 				n->n.name, "MindSpore refuses an in_strategy of %s, which follows its "

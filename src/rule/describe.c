@@ -145,7 +145,8 @@ static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
 	if (!ap_op_has_strategy(row))
 		ap_str_add(out, "takes no strategy: the operator follows its neighbours");
 	else if (!*row->strategy)
-		ap_str_add(out, "a vector for each operand");
+		ap_str_addf(out, "a vector for each operand%s", ap_op_follows(row) ?
+			"; searches of MindSpore give it its producer's layout all the same" : "");
 	for (const char *p = row->strategy; *p; p += p[1] ? 2 : 1) {
 		ap_str_add(out, p > row->strategy ? ", " : "");
 		if (*p == '-')

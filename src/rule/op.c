@@ -67,6 +67,19 @@ bool ap_op_has_strategy(const struct ap_op_row *row)
 	return strcmp(row->source, "reshape_info.cc") != 0;
 }
 
+bool ap_op_follows(const struct ap_op_row *row)
+{
+	static const char *const names[] = {
+#define FOLLOWS(name) #name,
+#include "rule/ops.def"
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], row->name) == 0)
+			return true;
+	return false;
+}
+
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 {
 	if (i >= sizeof aliases / sizeof *aliases)

@@ -87,6 +87,10 @@ const char *ap_op_canonical(const char *type, const char **nearest);
  * comes and leave the change to the redistribution, Reshape and Flatten, have none. */
 bool ap_op_has_strategy(const struct ap_op_row *row);
 
+/* Do MindSpore's searches give such operators the layout of their producer, whatever strategy they
+ * have? */
+bool ap_op_follows(const struct ap_op_row *row);
+
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 

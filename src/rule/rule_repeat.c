@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dimensions added, dropped and repeated. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "rule/expand.h"
@@ -180,16 +179,18 @@ static bool repeat_along(struct ap_binding *b, uint8_t axis, int64_t size)
 
 bool ap_expand_repeat(struct ap_binding *b)
 {
-	const char *name = ap_attr_get(b->in->attrs, "repeats") ? "repeats" : "rep";
+	const struct ap_attr *rep = ap_attr_get(b->in->attrs, "rep");
+	const struct ap_attr *a = rep ? rep : ap_attr_get(b->in->attrs, "repeats");
 	const char *dim = ap_attr_get(b->in->attrs, "dim") ? "dim" : "axis";
-	const struct ap_attr *a = ap_expand_list(b, name);
 	const struct ap_operand *in = &b->bin[0];
 	int64_t size, all;
 	uint8_t axis;
 
-	if (!a || !ap_expand_rank(b, 0, 1))
+	if (!a)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute rep or repeats is missing");
+	if (!ap_expand_rank(b, 0, 1))
 		return false;
-	if (strcmp(name, "rep") == 0 || ap_attr_get(b->in->attrs, dim))
+	if (rep || ap_attr_get(b->in->attrs, dim))
 		return ap_expand_axis(b, dim, 0, in->rank, &axis) &&
 			repeated_length(b, a, in->size[axis], &size) && repeat_along(b, axis, size);
 	return (ap_product(in->size, in->rank, &all) || ap_bind_fail(b, "operator-shape", 0,

@@ -47,6 +47,8 @@ static const struct {
 	{"Embedding", "the repetition last, but first where v is cut\n"},
 	{"Tile", "\n  shard()      a vector for result 0\n"},
 	{"Reshape", "\n  shard()      takes no strategy: the operator follows its neighbours\n"},
+	{"Cast", "\n  shard()      a vector for each operand; searches of MindSpore give it its "
+		"producer's layout all the same\n"},
 	{"Equal", "\n  types        one type -> bool\n"},
 	{"Equal", "\n  backward     none\n"},
 	{"BatchParallel", "\n  condition    batch-parallel: dimension 0 is cut in as many parts as there "

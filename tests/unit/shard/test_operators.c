@@ -28,6 +28,8 @@ struct operator {
 	const char *in_map[MAX_IN], *out_map;
 	bool left;
 	const char *why; /* refused, if so */
+	uint16_t nout; /* declared */
+	struct ap_shape out[MAX_IN];
 };
 
 static const struct operator operators[] = {
@@ -118,6 +120,40 @@ static const struct operator operators[] = {
 		3, {3, 3, 3}, {{1, 1, 16}, {1, 1, 8}, {1, 1, 8}},
 		.why = "input 0, dimension 2 of length 8192 = 8 x 8 x 128: 16 parts; parts "
 			"that no head of keys and values is divided between are allowed"},
+	/* the batch among all devices, or not at all */
+	{"SolveTriangular", .nin = 2, .in = {F32(48, 4, 4), F32(48, 4, 2)}, .nout = 1,
+		.out = {F32(48, 4, 2)}, .ndev = 8,
+		.n = 2, .rank = {3, 3}, .cut = {{8, 1, 1}, {8, 1, 1}},
+		.dev = "8", .in_map = {"0 -1 -1", "0 -1 -1"}, .out_map = "0 -1 -1"},
+	{"SolveTriangular", .nin = 2, .in = {F32(48, 4, 4), F32(48, 4, 2)}, .nout = 1,
+		.out = {F32(48, 4, 2)}, .ndev = 8,
+		.n = 2, .rank = {3, 3}, .cut = {{2, 1, 1}, {2, 1, 1}},
+		.why = "input 0, dimension 0 of length 48: 2 parts; 1 or the number of devices is "
+			"allowed"},
+	{"SolveTriangular", .nin = 2, .in = {F32(48, 4, 4), F32(48, 4, 2)}, .nout = 1,
+		.out = {F32(48, 4, 2)}, .ndev = 8,
+		.n = 2, .rank = {3, 3}, .cut = {{8, 1, 1}, {1, 1, 1}},
+		.why = "input 1, dimension 0 of length 48: 1 parts; 8 are allowed, as many as of input "
+			"0, dimension 0 of length 48"},
+	{"VirtualDataset", .nin = 2, .in = {F32(48, 4), I32(48)}, .nout = 2,
+		.out = {F32(48, 4), I32(48)}, .ndev = 8,
+		.n = 2, .rank = {2, 1}, .cut = {{8, 1}, {8}},
+		.dev = "8", .in_map = {"0 -1", "0"}, .out_map = "0 -1"},
+	/* where each number stands in the result decides what it is */
+	{"LinSpace", .nin = 1, .in = {{0, AP_FLOAT32, {0}}}, .nout = 1, .out = {F32(16)}, .ndev = 8,
+		.n = 1, .rank = {1}, .cut = {{4}}, .dev = "4 2", .in_map = {""}, .out_map = "1"},
+	{"PadV3", {INTS("paddings", 1, 1)}, 1, {F32(16, 6)}, 8,
+		1, {2}, {{4, 1}}, "4 2", {"1 -1"}, "1 -1"},
+	{"PadV3", {INTS("paddings", 1, 1)}, 1, {F32(16, 6)}, 8,
+		1, {2}, {{4, 2}}, .why = "input 0, dimension 1 of length 6: 2 parts; 1 is allowed"},
+	{"Tril", .nin = 1, .in = {F32(16, 6, 6)}, .ndev = 8,
+		.n = 1, .rank = {3}, .cut = {{8, 1, 1}}, .dev = "8", .in_map = {"0 -1 -1"},
+		.out_map = "0 -1 -1"},
+	{"InplaceUpdate", {INTS("indices", 1, 3)}, 2, {F32(16, 6), F32(2, 6)}, 4,
+		2, {2, 2}, {{1, 2}, {1, 2}}, "2 2", {"-1 1", "-1 1"}, "-1 1"},
+	{"InplaceUpdate", {INTS("indices", 1, 3)}, 2, {F32(16, 6), F32(2, 6)}, 4,
+		2, {2, 2}, {{2, 1}, {1, 1}},
+		.why = "input 0, dimension 0 of length 16: 2 parts; 1 is allowed"},
 	/* the order of the axes follows the layout */
 	{"FlashAttentionScore", {{"head_num", AP_ATTR_INT, .i = 8},
 		{"input_layout", AP_ATTR_STRING, .s = "SBH"}}, 3,
@@ -210,7 +246,8 @@ static void teardown(void)
 static struct ap_bound bind(const struct operator *o)
 {
 	struct ap_attrs attrs = {.v = o->attr};
-	struct ap_bind_in in = {.type = o->type, .attrs = &attrs, .nin = o->nin, .in = o->in};
+	struct ap_bind_in in = {.type = o->type, .attrs = &attrs, .nin = o->nin, .in = o->in,
+		.nout = o->nout, .declared = o->nout ? o->out : NULL};
 	struct ap_bind_fault fault;
 	struct ap_bound b;
 
