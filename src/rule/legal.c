@@ -132,13 +132,26 @@ static bool grouped_heads(const struct cut *c)
 			"parts that no head of keys and values is divided between are allowed");
 }
 
+/* The first operand, or else result, that has factor f; there is one. */
+static const struct ap_operand *first_with(const struct ap_bound *b, int f)
+{
+	for (uint16_t i = 0; i < b->nin; i++)
+		if (b->in[i].factors >> f & 1)
+			return &b->in[i];
+	for (uint16_t i = 0; i < b->nout; i++)
+		if (b->out[i].factors >> f & 1)
+			return &b->out[i];
+	assert(false);
+	return NULL;
+}
+
 /* Dimension 0 in as many parts as there are devices, or not at all. */
 static bool batch_parallel(const struct cut *c)
 {
 	int b = factor_of(c->b, 'b');
 
 	return b < 0 || c->count[b] == 1 || c->count[b] == c->ndev ||
-		refuse_factor(c, &c->b->in[0], b, "1 or the number of devices is allowed");
+		refuse_factor(c, first_with(c->b, b), b, "1 or the number of devices is allowed");
 }
 
 static bool fits(const struct ap_halo *h, int64_t slice)

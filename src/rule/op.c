@@ -64,7 +64,8 @@ const char *ap_op_family(const struct ap_op_row *row)
 
 bool ap_op_has_strategy(const struct ap_op_row *row)
 {
-	return strcmp(row->source, "reshape_info.cc") != 0;
+	return strcmp(row->source, "reshape_info.cc") != 0 &&
+		strcmp(row->source, "get_next_info.cc") != 0;
 }
 
 bool ap_op_follows(const struct ap_op_row *row)

@@ -84,7 +84,8 @@ const char *ap_op_family(const struct ap_op_row *row);
 const char *ap_op_canonical(const char *type, const char **nearest);
 
 /* Does MindSpore keep a strategy for such operators? Those that take their operand's layout as it
- * comes and leave the change to the redistribution, Reshape and Flatten, have none. */
+ * comes and leave the change to the redistribution, Reshape and Flatten, have none, nor has GetNext,
+ * which has no operand. */
 bool ap_op_has_strategy(const struct ap_op_row *row);
 
 /* Do MindSpore's searches give such operators the layout of their producer, whatever strategy they

@@ -132,8 +132,8 @@ static void mark_tensors(struct ap_binding *b)
 	}
 	for (unsigned i = 0; i < b->nout; i++) {
 		b->bout[i].saved = has_letter(row->save, 'o', i);
-		b->bout[i].silent = !b->rule.expander.len &&
-			(i >= b->rule.nmade || is_constant(&b->rule.out[i]));
+		if (!b->rule.expander.len)
+			b->bout[i].silent = i >= b->rule.nmade || is_constant(&b->rule.out[i]);
 	}
 	for (unsigned t = 0; t < b->in->nin + (unsigned)b->nout; t++) {
 		struct ap_operand *o = t < b->in->nin ? &b->bin[t] : &b->bout[t - b->in->nin];

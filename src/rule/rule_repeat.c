@@ -163,13 +163,22 @@ static bool repeated_length(struct ap_binding *b, const struct ap_attr *a, int64
 		"attribute %s has no number above 0", a->name);
 }
 
+/* Is every element there once, so that nothing changes? Lengths do not tell: 2, 1, 0 of three. */
+static bool all_once(const struct ap_attr *a)
+{
+	for (uint32_t i = 0; a->type == AP_ATTR_INTS && i < a->n; i++)
+		if (a->list[i] != 1)
+			return false;
+	return a->type == AP_ATTR_INTS || a->i == 1;
+}
+
 /* The result has the operand's dimensions, the repeated one with its new length. */
-static bool repeat_along(struct ap_binding *b, uint8_t axis, int64_t size)
+static bool repeat_along(struct ap_binding *b, uint8_t axis, int64_t size, bool once)
 {
 	struct ap_operand *in = &b->bin[0];
 	uint8_t id[AP_MAX_RANK];
 
-	if (!ap_expand_dims(b, in, size != in->size[axis] ? UINT32_C(1) << axis : 0, id))
+	if (!ap_expand_dims(b, in, once ? 0 : UINT32_C(1) << axis, id))
 		return false;
 	for (uint8_t k = 0; k < in->rank; k++)
 		if (!ap_expand_add(b, &b->bout[0], k == axis ? size : in->size[k], id[k]))
@@ -192,7 +201,8 @@ bool ap_expand_repeat(struct ap_binding *b)
 		return false;
 	if (rep || ap_attr_get(b->in->attrs, dim))
 		return ap_expand_axis(b, dim, 0, in->rank, &axis) &&
-			repeated_length(b, a, in->size[axis], &size) && repeat_along(b, axis, size);
+			repeated_length(b, a, in->size[axis], &size) &&
+			repeat_along(b, axis, size, all_once(a));
 	return (ap_product(in->size, in->rank, &all) || ap_bind_fail(b, "operator-shape", 0,
 		"the result's length overflows")) && repeated_length(b, a, all, &size) &&
 		ap_expand_add(b, &b->bout[0], size, AP_NO_FACTOR);
@@ -217,5 +227,5 @@ bool ap_expand_repeat_by(struct ap_binding *b)
 	return ap_expand_axis(b, "dim", 0, in->rank, &axis) &&
 		(said->rank == in->rank || ap_bind_fail(b, "operator-outputs", -1,
 			"the result has %d dimensions; %d are declared", in->rank, said->rank)) &&
-		repeat_along(b, axis, said->dim[axis]);
+		repeat_along(b, axis, said->dim[axis], false);
 }

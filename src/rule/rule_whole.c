@@ -100,6 +100,12 @@ bool ap_expand_batch(struct ap_binding *b)
 	return cut_samples(b);
 }
 
+/* A single matrix is no batch of anything. */
+bool ap_expand_matrices(struct ap_binding *b)
+{
+	return b->bin[0].rank > 2 ? ap_expand_batch(b) : ap_expand_whole(b);
+}
+
 /* What is read is handed on as it is, or the results are what is read. */
 bool ap_expand_dataset(struct ap_binding *b)
 {
@@ -113,6 +119,8 @@ bool ap_expand_dataset(struct ap_binding *b)
 		b->bout[i].rank = b->bin[i].rank;
 		memcpy(b->bout[i].size, b->bin[i].size, sizeof b->bin[i].size);
 	}
+	for (uint16_t i = 0; i < b->nout; i++)
+		b->bout[i].silent = true; /* nothing of the others enters it */
 	return cut_samples(b);
 }
 

@@ -83,6 +83,21 @@ START_TEST(grouped_heads)
 }
 END_TEST
 
+/* Also where the first operand is a number, and where there is no operand. */
+START_TEST(samples_in_as_many_parts_as_devices)
+{
+	struct ap_bound number = bind_ok("VirtualDataset", "float32[] float32[8,2]", "", "? ?");
+	struct ap_bound none = bind_ok("GetNext", "", "", "float32[] int32[8]");
+
+	ck_assert(is_legal(&number, "b4", 4));
+	ck_assert(!is_legal(&number, "b2", 4));
+	ck_assert(number.out[0].silent);
+	ck_assert(is_legal(&none, "b4", 4));
+	ck_assert(!is_legal(&none, "b2", 4));
+	ck_assert(none.out[0].silent);
+}
+END_TEST
+
 START_TEST(operators_without_a_condition)
 {
 	struct ap_bound b = bind_ok("MatMul", "float32[8,8] float32[8,8]", "", "");
@@ -134,6 +149,7 @@ START_TEST(what_has_no_strategy)
 {
 	ck_assert(!ap_op_has_strategy(bind_ok("Reshape", "float32[4,2]", "shape=8", "").row));
 	ck_assert(!ap_op_has_strategy(bind_ok("Flatten", "float32[4,2]", "", "").row));
+	ck_assert(!ap_op_has_strategy(bind_ok("GetNext", "", "", "float32[8]").row));
 	ck_assert(ap_op_has_strategy(bind_ok("ExpandDims", "float32[4]", "axis=0", "").row));
 	ck_assert(ap_op_has_strategy(bind_ok("Transpose", "float32[4]", "perm=0", "").row));
 }
@@ -210,6 +226,7 @@ int main(void)
 	tcase_add_loop_test(t, vocabulary_cuts_of_an_embedding, 0,
 		(int)(sizeof lookups / sizeof *lookups));
 	tcase_add_test(t, depth_of_one_hot);
+	tcase_add_test(t, samples_in_as_many_parts_as_devices);
 	tcase_add_test(t, grouped_heads);
 	tcase_add_test(t, operators_without_a_condition);
 	tcase_add_test(t, every_condition_exists);
