@@ -52,8 +52,8 @@ struct ap_op_row {
 	const char *name; /* MindSpore primitive, 2.x spelling */
 	const char *rule;
 	const char *when; /* conditions joined by " & ": attr, !attr, attr=v|w, attr?=v (or missing),
-			   * outputs=n, given=a|b (one of these operands is there), absent=a|b (none
-			   * is); "" always */
+			   * attr? (missing, or an empty list), outputs=n, given=a|b (one of
+			   * these operands is there), absent=a|b (none is); "" always */
 	double flops; /* forward, per point of the iteration space (looked-up factors left out) */
 	double backward; /* backward FLOPs / forward FLOPs when every differentiable operand needs one */
 	enum ap_op_unit unit;

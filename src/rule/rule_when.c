@@ -42,10 +42,10 @@ static bool is_set(const struct ap_attrs *attrs, const char *name)
 	return a && (a->type == AP_ATTR_BOOL || a->type == AP_ATTR_INT ? a->i != 0 : true);
 }
 
-struct condition { /* attr, !attr, attr=v|w, attr?=v, outputs=n, given=a|b, absent=a|b */
+struct condition { /* attr, !attr, attr=v|w, attr?=v, attr?, outputs=n, given=a|b, absent=a|b */
 	char name[32];
 	bool negated, or_missing;
-	const char *values; /* NULL: attr or !attr */
+	const char *values; /* NULL: attr, !attr or attr? */
 	size_t len; /* of values */
 };
 
@@ -55,7 +55,7 @@ static struct condition read_condition(const char *text, size_t len)
 	struct condition c = {.negated = *text == '!', .values = eq ? eq + 1 : NULL};
 	size_t n = eq ? (size_t)(eq - text) : len;
 
-	c.or_missing = eq && text[n - 1] == '?';
+	c.or_missing = text[n - 1] == '?';
 	c.len = eq ? len - n - 1 : 0;
 	snprintf(c.name, sizeof c.name, "%.*s", (int)(n - c.negated - c.or_missing),
 		text + c.negated);
@@ -79,6 +79,13 @@ static bool is_given(const struct ap_bind_in *in, const struct condition *c)
 	return false;
 }
 
+static bool is_unnamed(const struct ap_attrs *attrs, const char *name)
+{
+	const struct ap_attr *a = ap_attr_get(attrs, name);
+
+	return !a || (a->type == AP_ATTR_INTS && a->n == 0);
+}
+
 static const char *value_for(const struct ap_bind_in *in, const struct condition *c, char buf[32])
 {
 	if (!is_outputs(c))
@@ -91,6 +98,8 @@ static bool holds(const struct ap_bind_in *in, const struct condition *c)
 {
 	char buf[32];
 
+	if (!c->values && c->or_missing)
+		return is_unnamed(in->attrs, c->name);
 	if (!c->values)
 		return is_set(in->attrs, c->name) != c->negated;
 	if (strcmp(c->name, "given") == 0 || strcmp(c->name, "absent") == 0)
@@ -128,7 +137,7 @@ static bool refuse(struct ap_binding *b, const struct condition *c)
 			alternatives(b, c));
 	if (!c->values)
 		return ap_bind_fail(b, "operator-attr", -1, "attribute %s must %sbe set", c->name,
-			c->negated ? "not " : "");
+			c->negated || c->or_missing ? "not " : "");
 	return ap_bind_fail(b, "operator-attr", -1, "attribute %s is %s; %s is expected", c->name,
 		value_for(b->in, c, buf), alternatives(b, c));
 }

@@ -184,8 +184,9 @@ const struct ex_kernel ex_kernels_reduce[] = {
 	REDUCE("ReduceSum"), REDUCE("ReduceMean"), REDUCE("ReduceProd"), REDUCE("SumExt"),
 	REDUCE("MeanExt"), ORDER("ReduceMax"), ORDER("ReduceMin"), LOGIC("ReduceAll"),
 	LOGIC("ReduceAny"),
+	{.type = "Max", .forward = reduce, .make = ex_make_largest, .ordered = true},
 	{.type = "L2Loss", .forward = half_square_sum, .make = ex_make_unary},
 	{.type = "SquareSumAll", .forward = square_sums, .make = ex_make_pair},
-	EXTREME("ArgMaxWithValue"), EXTREME("ArgMinWithValue"), PLACE("Argmax"), PLACE("Argmin"),
+	EXTREME("ArgMaxWithValue"), EXTREME("ArgMinWithValue"), EXTREME("MaxDim"), PLACE("Argmax"), PLACE("Argmin"),
 	{0}
 };

@@ -140,5 +140,7 @@ const struct ex_kernel ex_kernels_running[] = {
 	{.type = "Cummax", .forward = running_extreme, .make = ex_make_running, .ordered = true},
 	{.type = "Cummin", .forward = running_extreme, .make = ex_make_running, .ordered = true},
 	{.type = "Sort", .forward = sorting, .make = ex_make_sort, .ordered = true},
+	{.type = "CumsumExt", .forward = running, .make = ex_make_running},
+	{.type = "SortExt", .forward = sorting, .make = ex_make_sort, .ordered = true},
 	{0}
 };

@@ -40,7 +40,8 @@ ex_make_fn ex_make_product, ex_make_products, ex_make_product_ext, ex_make_quant
 ex_make_fn ex_make_tensor_dot, ex_make_outer, ex_make_distances, ex_make_square, ex_make_grouped,
 	ex_make_feed_forward;
 /* make_reduce.c */
-ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_extreme, ex_make_running, ex_make_sort;
+ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_largest, ex_make_extreme,
+	ex_make_running, ex_make_sort;
 /* make_move.c, make_slice.c */
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,

@@ -41,11 +41,21 @@ static void add_reduced(struct ex_sample *s, const char *dtype)
 	ex_add_any(s, dtype, 4);
 	add_axes(s, ext ? "dim" : "axis", s->in[0].rank);
 	ex_add_flag(s, ext ? "keepdim" : "keep_dims");
+	if (ext && ex_once_in(s, 4))
+		ex_add_text(s, "dtype", "float16");
+	if (strcmp(s->type, "ReduceSum") == 0)
+		ex_add_flag(s, "skip_mode");
 }
 
 void ex_make_reduce(struct ex_sample *s)
 {
 	add_reduced(s, "float32");
+	tie(s);
+}
+
+void ex_make_largest(struct ex_sample *s)
+{
+	ex_add_any(s, "float32", 4);
 	tie(s);
 }
 
@@ -65,6 +75,8 @@ void ex_make_extreme(struct ex_sample *s)
 		ex_add_axis(s, dim ? "dim" : "axis", s->in[0].rank);
 	if (dim || valued)
 		ex_add_flag(s, dim ? "keepdim" : "keep_dims");
+	else if (ex_once_in(s, 2))
+		ex_add_text(s, "output_type", "int64");
 	s->nout = dim || valued ? 2 : 1;
 	tie(s);
 }

@@ -8,6 +8,7 @@ static const struct {
 	{math_samples, &math_nsample},
 	{move_samples, &move_nsample},
 	{other_samples, &other_nsample},
+	{reduce_samples, &reduce_nsample},
 	{product_samples, &product_nsample},
 	{window_samples, &window_nsample},
 };

@@ -318,7 +318,7 @@ static bool bind_family(const struct ap_op_row *row)
 	const char *t = *row->types == 'b' ? "bool" : *row->types == 'i' ? "int32" : "float32";
 	char shapes[64];
 
-	if (!two && strcmp(row->rule, "*->*") != 0)
+	if (*row->when || (!two && strcmp(row->rule, "*->*") != 0))
 		return false;
 	snprintf(shapes, sizeof shapes, "%s[8,6]%s%s%s", t, two ? " " : "", two ? t : "",
 		two ? "[6]" : "");
