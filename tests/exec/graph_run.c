@@ -21,9 +21,12 @@ void ex_graph_compare(struct ex_graph_run *r, const char *what, ap_id tensor, co
 
 	if (!how)
 		how = ex_differs(r->w->ctx, got, want, l, holds);
-	if (how && !r->why)
-		r->why = ap_arena_printf(r->w->ctx->arena, "%s of \"%s\", micro-batch %" PRId64 ": %s",
-			what, name, r->batch, how);
+	if (!how || r->why)
+		return;
+	r->why = r->batch == r->truth->nbatch
+		? ap_arena_printf(r->w->ctx->arena, "%s of \"%s\": %s", what, name, how)
+		: ap_arena_printf(r->w->ctx->arena, "%s of \"%s\", micro-batch %" PRId64 ": %s", what,
+			name, r->batch, how);
 }
 
 /* Inputs come whole, or with their batch cut between as many ranks as divide it, repeats outside. */

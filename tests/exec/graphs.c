@@ -134,15 +134,15 @@ static const char flash[] = GRAPH("flash",
 		"," RESULT(name ".mean") "," RESULT(name ".variance") "," RESULT(name ".saved_mean") "," \
 		RESULT(name ".saved_variance") "],'attrs':{'is_training':true}}")
 #define NORM_PARAMETERS(of) \
-	TENSOR(of ".gamma", "4") AND TENSOR(of ".beta", "4") AND \
-	"{'name':'" of ".mean','shape':[4],'dtype':'float32','trainable':false}" AND \
-	"{'name':'" of ".variance','shape':[4],'dtype':'float32','trainable':false}"
+	TENSOR(of ".gamma", "2") AND TENSOR(of ".beta", "2") AND \
+	"{'name':'" of ".mean','shape':[2],'dtype':'float32','trainable':false}" AND \
+	"{'name':'" of ".variance','shape':[2],'dtype':'float32','trainable':false}"
 
 /* A residual block: halos, strides, statistics over the batch, pooling, a loss of labels. */
 static const char residual[] = GRAPH("residual",
 	INPUT("x", "4,2,12,12") AND LABEL("label", "4"),
-	TENSOR("c1", "4,2,3,3") AND NORM_PARAMETERS("n1") AND TENSOR("c2", "4,4,3,3") AND
-	TENSOR("c3", "4,2,1,1") AND TENSOR("w", "6,4"), "",
+	TENSOR("c1", "2,2,3,3") AND NORM_PARAMETERS("n1") AND TENSOR("c2", "2,2,3,3") AND
+	TENSOR("c3", "2,2,1,1") AND TENSOR("w", "6,2"), "",
 	CONV("'x','c1'", "y1", "3", "1") AND
 	NORM("y1", "y2", "n1") AND
 	OP("ReLU", "'y2'", "y3") AND
@@ -256,14 +256,17 @@ static const char five[] = GRAPH("five",
 	OP("BatchMatMul", "'s2','u5'", "s3") AND
 	OP("BatchMatMul", "'s3','u4'", "y"), "y','s2");
 
-/* A parameter that a product and an element-wise operator use: in the generic convention each is partial
- * over ranks of its own. */
+/* Parameters that a product and an element-wise operator use: in the generic convention each use is
+ * partial over ranks of its own. The product is the owner of one, the other of the other. */
 static const char twice[] = GRAPH("twice",
-	INPUT("x", "24,8"), TENSOR("w", "8,8") AND TENSOR("b", "8"), "",
-	OP("Mul", "'w','b'", "scaled") AND
+	INPUT("x", "24,8"), TENSOR("w", "8,8") AND TENSOR("v", "8,8") AND TENSOR("b", "8"), "",
+	OP("Mul", "'w','b'", "w.scaled") AND
 	OP("MatMul", "'x','w'", "h") AND
-	OP("MatMul", "'h','scaled'", "o") AND
-	OP("ReLU", "'o'", "act") AND
+	OP("MatMul", "'h','w.scaled'", "o") AND
+	OP("Mul", "'v','b'", "a.scaled") AND
+	OP("MatMul", "'o','v'", "q") AND
+	OP("MatMul", "'q','a.scaled'", "r") AND
+	OP("ReLU", "'r'", "act") AND
 	MEAN_OF("'act'", "loss"), "loss");
 
 /* Operators that read one tensor, and one parameter, twice. */
@@ -299,13 +302,13 @@ static const struct ex_graph_sample graphs[] = {
 	{"five", five, false, NULL},
 	{"experts", experts, true, "AlltoAll"},
 	{"twice", twice, false, NULL},
-	{"same", same, false, NULL},
-	{"odd", odd, false, NULL},
 	{"dealt", dealt, true, NULL},
-	{"transformer", transformer, false, NULL},
+	{"odd", odd, false, NULL},
 	{"residual", residual, false, NULL},
-	{"strides", strides, false, NULL},
+	{"transformer", transformer, false, NULL},
 	{"tied", tied, false, NULL},
+	{"strides", strides, false, NULL},
+	{"same", same, false, NULL},
 	{"vocabulary", vocabulary, true, NULL},
 	{"flash", flash, false, NULL},
 	{"routed", routed, true, NULL},
