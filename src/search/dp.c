@@ -24,7 +24,7 @@
 #include "search/sweep.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
-enum { PRUNE_GAIN = 4, PRUNE_PART = 8, EVALUATIONS = 4 };
+enum { PRUNE_GAIN = 32, PRUNE_PART = 8, EVALUATIONS = 4 };
 enum { SIFT_GAIN = 16, SIFT_PART = 8 };
 
 struct dp {
