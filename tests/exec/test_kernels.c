@@ -251,7 +251,7 @@ static const char *one(struct trial *t)
 START_TEST(gradients_are_those_of_the_results)
 {
 	for (const struct ex_kernel *k = families[_i]; k->type; k++)
-		for (uint64_t i = 0; i < samples && ap_op_next(NULL, k->type); i++) {
+		for (uint64_t i = 0; i < samples; i++) {
 			struct ap_mark mark = ap_arena_mark(ctx.scratch);
 			struct trial t = {.kernel = k};
 			const char *why;
