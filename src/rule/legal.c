@@ -108,6 +108,19 @@ static bool gather(const struct cut *c)
 		"with cut indices 1 is allowed, or what leaves no device over");
 }
 
+/* A matrix with cut rows: whole indices and columns. */
+static bool gather_axis1(const struct cut *c)
+{
+	int d = factor_of(c->b, 'd');
+
+	if (count_of(c, 'v') == 1)
+		return true;
+	if (parts(c, &c->b->in[1], 0) > 1)
+		return refuse_from(c, &c->b->in[1], 0, "with a cut vocabulary 1 is allowed");
+	return d < 0 || c->count[d] == 1 || refuse_factor(c, &c->b->in[0], d,
+		"with a cut vocabulary 1 is allowed");
+}
+
 /* The depth may be cut for a vector of indices; otherwise only the first dimension. */
 static bool onehot(const struct cut *c)
 {
@@ -224,6 +237,7 @@ static const struct {
 } conditions[] = {
 	{"gather", gather, "with a cut vocabulary whole indices, rows cut only where no device is left "
 		"over; or the first two dimensions of the indices cut, whole rows and no device left over"},
+	{"gather-axis1", gather_axis1, "with a cut axis whole indices and whole other dimensions"},
 	{"onehot", onehot, "with indices of several dimensions only the first is cut"},
 	{"grouped-heads", grouped_heads, "queries that share a head of the keys are parted only where "
 		"there is a single such head"},

@@ -12,7 +12,7 @@
  *   [axis=-1]   the same, -1 where the attribute is missing (without "=": all dimensions);
  *   [axis=1..]  from the dimension that the attribute names to the last; [axis.]: just one
  *   [1]         after "*": length one at the named dimensions
- *   8           a dimension of that length, never cut    .  a dimension of any length, never cut
+ *   8           a length of one digit, never cut         .  a dimension of any length, never cut
  *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
  *   h~r         windows of length r slide over the operand's dimension, h of them: the factor is
  *               h, r is no factor but a length; attributes say how they lie (struct ap_window).

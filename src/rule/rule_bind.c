@@ -141,6 +141,8 @@ static void mark_tensors(struct ap_binding *b)
 		for (uint8_t i = 0; i < o->rank; i++)
 			for (uint8_t k = 0; k < o->dim[i].n; k++)
 				o->factors |= UINT32_C(1) << o->dim[i].factor[k];
+		if (o == b->bout)
+			o->factors &= ~b->bound.dealt;
 	}
 }
 

@@ -168,7 +168,7 @@ static bool term(struct cursor *c, struct ap_tensor_rule *t, struct ap_term *x, 
 		x->kind = AP_TERM_ANY;
 	} else if (is_digit(*c->p)) {
 		x->kind = AP_TERM_FIXED;
-		x->length = number(c);
+		x->length = *c->p++ - '0';
 	} else if (factors(c, x)) {
 		x->broadcast = accept(c, '^');
 		if (accept(c, '~'))

@@ -28,9 +28,12 @@ static bool listed(const char *list, size_t len, const char *value)
 static const char *value_of(const struct ap_attrs *attrs, const char *name, char buf[32])
 {
 	const char *s = ap_attr_str(attrs, name, NULL);
+	const struct ap_attr *a = ap_attr_get(attrs, name);
 
 	if (s)
 		return s;
+	if (a && a->type == AP_ATTR_INTS && a->n != 1)
+		return "a list";
 	snprintf(buf, 32, "%" PRId64, ap_attr_int(attrs, name, 0));
 	return buf;
 }

@@ -173,3 +173,24 @@ bool ex_attend(const struct ex_attention *a)
 			}
 	return true;
 }
+
+bool ex_in_reach(const struct ex_job *j, int64_t queries, int64_t keys, int64_t i, int64_t t,
+	bool masked)
+{
+	int64_t pre = ap_attr_int(j->attrs, "pre_tokens", INT32_MAX);
+	int64_t next = ap_attr_int(j->attrs, "next_tokens", INT32_MAX);
+	int64_t shift = keys - queries;
+
+	switch (ap_attr_int(j->attrs, "sparse_mode", 0)) {
+	case 0:
+		return !masked || (t >= i - pre && t <= i + next);
+	case 1:
+		return true;
+	case 2:
+		return t <= i;
+	case 3:
+		return t <= i + shift;
+	default:
+		return t >= i + shift - pre && t <= i + shift + next;
+	}
+}

@@ -36,6 +36,11 @@ struct ex_attention {
 /* Fills out. False where the heads of queries are not a multiple of those of keys. */
 bool ex_attend(const struct ex_attention *a);
 
+/* Is key t in reach of query i by sparse_mode and the tokens before and behind, both counted in
+ * sequences of these lengths? masked: an operand masks as well. */
+bool ex_in_reach(const struct ex_job *j, int64_t queries, int64_t keys, int64_t i, int64_t t,
+	bool masked);
+
 /* An attribute as a number of the field; exact where it is a fraction of 1024. */
 uint64_t ex_fraction(const struct ex_job *j, const char *name, double otherwise);
 

@@ -46,27 +46,6 @@ static struct sequence sequence_of(const struct ex_attention *a, int64_t place)
 	return s;
 }
 
-/* Is key t in reach of query i, both counted in their sequence? */
-static bool in_reach(const struct ex_job *j, const struct sequence *s, int64_t i, int64_t t, bool masked)
-{
-	int64_t pre = ap_attr_int(j->attrs, "pre_tokens", INT32_MAX);
-	int64_t next = ap_attr_int(j->attrs, "next_tokens", INT32_MAX);
-	int64_t shift = s->keys - s->queries;
-
-	switch (ap_attr_int(j->attrs, "sparse_mode", 0)) {
-	case 0:
-		return !masked || (t >= i - pre && t <= i + next);
-	case 1:
-		return true;
-	case 2:
-		return t <= i;
-	case 3:
-		return t <= i + shift;
-	default:
-		return t >= i + shift - pre && t <= i + shift + next;
-	}
-}
-
 /* Element [b, n, i, t] of what has a dimension for the last of these, whole or of length one. */
 static ex_id at_score(const struct ex_value *v, int64_t b, int64_t n, int64_t i, int64_t t)
 {
@@ -85,7 +64,7 @@ static bool sees(const struct ex_attention *a, int64_t b, int64_t n, int64_t i, 
 
 	place -= s.query;
 	t -= s.key;
-	if (t < 0 || t >= s.keys || !in_reach(a->j, &s, place, t, mask))
+	if (t < 0 || t >= s.keys || !ex_in_reach(a->j, s.queries, s.keys, place, t, mask))
 		return false;
 	i = packed ? place : i;
 	b = packed ? s.number : b;

@@ -202,21 +202,26 @@ static int64_t limit_points(const struct ap_node *n, unsigned slot)
 
 static int64_t limit_depth(const struct ap_node *n, unsigned slot)
 {
-	return slot == 0 ? ap_attr_int(&n->attrs, "depth", 1) : 0;
+	int64_t classes = ap_attr_int(&n->attrs, "num_classes", 1);
+
+	return slot == 0 ? ap_attr_int(&n->attrs, "depth", classes) : 0;
 }
 
 #define LOOKUP(name) {.type = name, .forward = gather, .make = ex_make_gather, \
 	.limit = limit_rows, .no_grad = 1 << 1}
 
+#define ONE_HOT(name) {.type = name, .forward = one_hot, .make = ex_make_one_hot, \
+	.limit = limit_depth, .no_grad = 7}
+
 const struct ex_kernel ex_kernels_index[] = {
 	LOOKUP("Gather"), LOOKUP("SparseGatherV2"), LOOKUP("EmbeddingLookup"),
+	LOOKUP("IndexSelect"),
 	{.type = "Embedding", .forward = embedding, .make = ex_make_embedding,
 		.limit = limit_embedding, .no_grad = 1},
 	{.type = "GatherD", .forward = gather_along, .make = ex_make_gather_along,
 		.limit = limit_along, .no_grad = 1 << 1},
 	{.type = "GatherNd", .forward = gather_points, .make = ex_make_gather_points,
 		.limit = limit_points, .no_grad = 1 << 1},
-	{.type = "OneHot", .forward = one_hot, .make = ex_make_one_hot, .limit = limit_depth,
-		.no_grad = 7},
+	ONE_HOT("OneHot"), ONE_HOT("OneHotExt"),
 	{0}
 };

@@ -93,6 +93,7 @@ extern const struct ex_kernel ex_kernels_elem[], ex_kernels_binary[], ex_kernels
 	ex_kernels_infer[], ex_kernels_moe[], ex_kernels_loss[], ex_kernels_spectrum[],
 	ex_kernels_quant[], ex_kernels_misc[], ex_kernels_whole[],
 	ex_kernels_fill[];
+extern const struct ex_kernel ex_kernels_gather[], ex_kernels_drop[], ex_kernels_boxes[], ex_kernels_cache[];
 
 /* ---- sample.c, make_*.c: random operators --------------------------------------------------- */
 

@@ -141,6 +141,113 @@ void ex_make_flash(struct ex_sample *s)
 	s->nout = ex_once_in(s, 2) ? 1 : 4;
 }
 
+static void index_below(struct ex_sample *s, int64_t limit)
+{
+	s->draw[s->nin - 1] = EX_DRAW_INDEX;
+	s->limit[s->nin - 1] = limit;
+}
+
+/* Lengths of each batch, or one of all. */
+static void add_lengths(struct ex_sample *s, int64_t batches, int64_t most)
+{
+	bool wanted = ex_once_in(s, 2);
+
+	add_optional(s, "int64", wanted, 1, (int64_t[]){one_or(s, batches)});
+	if (wanted)
+		index_below(s, most + 1);
+}
+
+/* A mask of queries and keys, with or without batches in front; one of fixed size with a mode. */
+static void add_infer_mask(struct ex_sample *s, const struct extents *x, int64_t mode)
+{
+	int64_t forms[][4] = {{x->s, x->t}, {one_or(s, x->b), x->s, x->t},
+		{one_or(s, x->b), 1, x->s, x->t}};
+	int64_t form = ex_draw(s, 3);
+
+	if (mode > 1)
+		add_optional(s, "bool", true, 2, (int64_t[]){4, 4});
+	else
+		add_optional(s, "bool", ex_once_in(s, 2), (uint8_t)(2 + form), forms[form]);
+	if (s->in[s->nin - 1].dtype == AP_BOOL)
+		s->draw[s->nin - 1] = EX_DRAW_BOOL;
+}
+
+static void add_infer_attrs(struct ex_sample *s, const struct extents *x, const char *layout)
+{
+	ex_add_int(s, "num_heads", x->n * x->g);
+	if (ex_once_in(s, 2))
+		ex_add_int(s, "num_key_value_heads", x->n);
+	if (strcmp(layout, "BSH") != 0 || ex_once_in(s, 2))
+		ex_add_text(s, "input_layout", layout);
+	ex_add_float(s, "scale_value", 0.5);
+}
+
+void ex_make_prompt(struct ex_sample *s)
+{
+	static const char *const layouts[] = {"BSH", "BNSD", "BSND"};
+	bool fused = *s->type == 'F';
+	struct extents x = draw_extents(s);
+	const char *layout = layouts[ex_draw(s, fused ? 3 : 2)];
+	int64_t mode = ex_draw(s, 5), shift[] = {one_or(s, x.b), one_or(s, x.n * x.g), x.s, x.t};
+
+	for (int i = 0; i < 3; i++)
+		add_heads(s, layout, &x, i > 0);
+	if (fused)
+		add_optional(s, "float16", ex_once_in(s, 2), 4, shift);
+	add_infer_mask(s, &x, mode);
+	add_lengths(s, x.b, x.s);
+	add_lengths(s, x.b, x.t);
+	if (!fused)
+		add_optional(s, "float16", ex_once_in(s, 2), 4, shift);
+	ex_add_int(s, "sparse_mode", mode);
+	if (mode == 4) {
+		ex_add_int(s, "pre_tokens", 1 + ex_draw(s, 3));
+		ex_add_int(s, "next_tokens", ex_draw(s, 2));
+	}
+	add_infer_attrs(s, &x, layout);
+	s->nout = fused && ex_once_in(s, 2) ? 2 : 1;
+}
+
+void ex_make_incre(struct ex_sample *s)
+{
+	struct extents x = draw_extents(s);
+	const char *layout = ex_once_in(s, 2) ? "BSH" : "BNSD";
+	int64_t form = ex_draw(s, 3), mask[4] = {one_or(s, x.b), 1, 1, x.t};
+
+	x.s = 1;
+	mask[1 + form] = x.t;
+	for (int i = 0; i < 3; i++)
+		add_heads(s, layout, &x, i > 0);
+	add_optional(s, "bool", ex_once_in(s, 2), (uint8_t)(2 + form), mask);
+	if (s->in[s->nin - 1].dtype == AP_BOOL)
+		s->draw[s->nin - 1] = EX_DRAW_BOOL;
+	add_lengths(s, x.b, x.t);
+	add_optional(s, "float16", ex_once_in(s, 2), 4,
+		(int64_t[]){one_or(s, x.b), one_or(s, x.n * x.g), 1, x.t});
+	add_infer_attrs(s, &x, layout);
+}
+
+/* Blocks of two rows. */
+void ex_make_paged(struct ex_sample *s)
+{
+	struct extents x = draw_extents(s);
+	int64_t blocks = 1 + ex_draw(s, 6), each = 1 + ex_draw(s, 3);
+
+	x.s = 1 + ex_draw(s, 2);
+	add_heads(s, "BSH", &x, false);
+	for (int i = 0; i < 2; i++)
+		ex_add_in(s, "float16", 4, (int64_t[]){blocks, 2, x.n, x.d});
+	ex_add_in(s, "int32", 2, (int64_t[]){x.b, each});
+	index_below(s, blocks);
+	ex_add_in(s, "int32", 1, (int64_t[]){x.b});
+	index_below(s, 2 * each + 1);
+	if (strcmp(s->type, "PagedAttentionMask") == 0)
+		ex_add_in(s, "float16", 4, (int64_t[]){one_or(s, x.b), one_or(s, x.n * x.g), x.s,
+			2 * each});
+	ex_add_int(s, "head_num", x.n * x.g);
+	ex_add_int(s, "kv_head_num", x.n);
+}
+
 /* An even last dimension; cosines and sines may repeat over the others. */
 void ex_make_rotary(struct ex_sample *s)
 {

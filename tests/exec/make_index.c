@@ -18,22 +18,28 @@ static unsigned add_index(struct ex_sample *s, uint8_t rank, const int64_t *size
 	return i;
 }
 
-/* Tables of up to three dimensions, of EmbeddingLookup up to two. */
+/* Tables of up to four dimensions, looked up in along any; some dimensions may be the indices', too. */
 void ex_make_gather(struct ex_sample *s)
 {
-	bool sparse = strcmp(s->type, "SparseGatherV2") == 0;
+	bool select = strcmp(s->type, "IndexSelect") == 0;
 	bool lookup = strcmp(s->type, "EmbeddingLookup") == 0;
-	uint8_t rank = sparse ? 2 : (uint8_t)(1 + ex_draw(s, lookup ? 2 : 3));
-	uint8_t found = (uint8_t)(1 + ex_draw(s, 3));
-	int64_t size[6];
+	uint8_t rank = (uint8_t)(1 + ex_draw(s, 4)), batch = 0;
+	uint8_t found = (uint8_t)(1 + (select ? 0 : ex_draw(s, 3)));
+	uint8_t axis = (uint8_t)(lookup || ex_once_in(s, 2) ? 0 : ex_draw(s, rank));
+	int64_t size[8];
 
-	ex_draw_shape(s, (uint8_t)(rank + found), 1000, size);
+	ex_draw_shape(s, (uint8_t)(rank + found), 400, size);
+	if (axis > 0 && !select && ex_once_in(s, 2))
+		batch = (uint8_t)(1 + ex_draw(s, axis < found ? axis : found));
+	memcpy(size + rank, size, batch * sizeof *size);
 	ex_add_in(s, "float32", rank, size);
-	add_index(s, found, size + rank, size[0]);
+	add_index(s, found, size + rank, size[axis]);
 	if (lookup)
 		ex_add_int(s, "offset", ex_draw(s, 3));
-	else if (ex_once_in(s, 2))
-		ex_add_number(s, "axis", 0);
+	else if (axis > 0 || ex_once_in(s, 2))
+		ex_add_number(s, "axis", ex_once_in(s, 2) ? axis : axis - rank);
+	if (batch > 0)
+		ex_add_int(s, "batch_dims", batch);
 }
 
 void ex_make_embedding(struct ex_sample *s)
@@ -87,9 +93,9 @@ void ex_make_one_hot(struct ex_sample *s)
 		ex_add_in(s, "float32", 0, NULL);
 		ex_add_in(s, "float32", 0, NULL);
 	}
-	ex_add_int(s, "depth", size[0]);
+	ex_add_int(s, strcmp(s->type, "OneHot") == 0 ? "depth" : "num_classes", size[0]);
 	if (ex_once_in(s, 2))
-		ex_add_number(s, "axis", -1);
+		ex_add_number(s, "axis", ex_draw(s, rank + 2) - 1);
 }
 
 void ex_make_top(struct ex_sample *s)

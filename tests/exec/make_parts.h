@@ -53,8 +53,6 @@ ex_make_fn ex_make_batches, ex_make_unique, ex_make_choice, ex_make_sampler, ex_
 	ex_make_matrices, ex_make_systems, ex_make_valid;
 /* make_fill.c */
 ex_make_fn ex_make_line, ex_make_constant, ex_make_dataset;
-/* make_attn.c */
-ex_make_fn ex_make_flash, ex_make_rotary;
 /* make_norm.c, make_loss.c */
 ex_make_fn ex_make_softmax, ex_make_l2_normalize, ex_make_layer_norm, ex_make_rms_norm,
 	ex_make_group_norm, ex_make_batch_norm;
@@ -65,5 +63,16 @@ ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling;
 /* make_index.c */
 ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
 	ex_make_one_hot, ex_make_top, ex_make_segments;
+/* make_attn.c */
+ex_make_fn ex_make_flash, ex_make_rotary, ex_make_prompt, ex_make_incre, ex_make_paged;
+/* make_scatter.c */
+ex_make_fn ex_make_scatter_rows, ex_make_scatter_points, ex_make_index, ex_make_top_along;
+/* make_boxes.c */
+ex_make_fn ex_make_boxes, ex_make_crop, ex_make_align, ex_make_grid, ex_make_divergence,
+	ex_make_dropout_ext, ex_make_dropout_mask, ex_make_mask;
+/* make_cache.c */
+ex_make_fn ex_make_reshape_and_cache, ex_make_cache, ex_make_places, ex_make_wkv,
+	ex_make_moe_init, ex_make_moe_gating, ex_make_expert_tokens, ex_make_moe_finalize,
+	ex_make_route;
 
 #endif

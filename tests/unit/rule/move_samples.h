@@ -24,6 +24,8 @@ extern const size_t other_nsample;
 extern const size_t reduce_nsample;
 extern const size_t product_nsample;
 extern const size_t window_nsample;
+extern const struct move_sample look_samples[], attention_samples[];
+extern const size_t look_nsample, attention_nsample;
 
 /* samples.c: sample i of all lists, NULL past the end; and how many there are. */
 const struct move_sample *sample_at(size_t i);

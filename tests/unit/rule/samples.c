@@ -11,6 +11,8 @@ static const struct {
 	{reduce_samples, &reduce_nsample},
 	{product_samples, &product_nsample},
 	{window_samples, &window_nsample},
+	{look_samples, &look_nsample},
+	{attention_samples, &attention_nsample},
 };
 
 const struct move_sample *sample_at(size_t i)

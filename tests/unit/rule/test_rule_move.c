@@ -247,7 +247,7 @@ static const struct {
 		"operand 2 has shape [4]; MaskedFill needs 0 dimensions there", 2},
 	{"TopK", "float32[4,6]", "", "", "operator-attr", "attribute k is missing", -1},
 	{"TopK", "float32[4,6]", "k=7", "? ?", "operator-attr",
-		"attribute k is 7; of a last dimension of 6 1..6 can be taken", -1},
+		"attribute k is 7; of a dimension of 6 1..6 can be taken", -1},
 	{"TopK", "float32[]", "k=1", "? ?", "operator-rank", "at least 1 dimensions", 0},
 	{"TopK", "float32[4]", "k=1", "? ? ?", "operator-outputs",
 		"TopK has 2 results; 3 are declared", -1},
