@@ -7,15 +7,17 @@
 static const struct {
 	const char *name;
 	char letter;
+	bool any; /* of a rule with "*", too */
 } rows[] = {
-#define DEAL(name, factor) {#name, factor},
+#define DEAL(name, factor, any) {#name, factor, any},
 #include "rule/ops.def"
 };
 
 char ap_op_deal_letter(const struct ap_op_row *row)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, row->name) == 0)
+		if (strcmp(rows[i].name, row->name) == 0 &&
+			(rows[i].any || !strchr(row->rule, '*')))
 			return rows[i].letter;
 	return 0;
 }

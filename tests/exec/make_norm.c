@@ -49,7 +49,7 @@ void ex_make_layer_norm(struct ex_sample *s)
 void ex_make_rms_norm(struct ex_sample *s)
 {
 	ex_add_any(s, "float32", 4);
-	add_scales(s, s->in[0].rank - 1, 1);
+	add_scales(s, s->in[0].rank - 1 - (int)ex_draw(s, s->in[0].rank < 3 ? s->in[0].rank : 3), 1);
 	s->nout = 2;
 }
 
@@ -62,8 +62,11 @@ void ex_make_group_norm(struct ex_sample *s)
 	ex_draw_shape(s, rank, 250, size);
 	size[1] *= n;
 	ex_add_in(s, "float32", rank, size);
-	ex_add_in(s, "float32", 1, size + 1);
-	ex_add_in(s, "float32", 1, size + 1);
+	for (int i = 0; i < 2; i++)
+		if (ex_once_in(s, 3))
+			ex_skip_in(s);
+		else
+			ex_add_in(s, "float32", 1, size + 1);
 	ex_add_int(s, "num_groups", n);
 	s->nout = 3;
 }

@@ -14,12 +14,14 @@ struct move_sample {
 
 extern const struct move_sample math_samples[];
 extern const struct move_sample move_samples[];
+extern const struct move_sample norm_samples[];
 extern const struct move_sample other_samples[];
 extern const struct move_sample product_samples[];
 extern const struct move_sample reduce_samples[];
 extern const struct move_sample window_samples[];
 extern const size_t math_nsample;
 extern const size_t move_nsample;
+extern const size_t norm_nsample;
 extern const size_t other_nsample;
 extern const size_t reduce_nsample;
 extern const size_t product_nsample;

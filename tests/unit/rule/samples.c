@@ -7,6 +7,7 @@ static const struct {
 } sets[] = {
 	{math_samples, &math_nsample},
 	{move_samples, &move_nsample},
+	{norm_samples, &norm_nsample},
 	{other_samples, &other_nsample},
 	{reduce_samples, &reduce_nsample},
 	{product_samples, &product_nsample},
