@@ -60,6 +60,16 @@ static uint8_t headed_dims(const struct ap_operand *o, uint32_t factors)
 	return mask;
 }
 
+/* Is one of the factors inside a dimension that another one heads? */
+static bool is_buried(const struct ap_operand *o, uint32_t factors)
+{
+	for (uint8_t i = 0; i < o->rank; i++)
+		for (uint8_t k = 1; k < o->dim[i].n; k++)
+			if (factors >> o->dim[i].factor[k] & 1 && !(factors >> o->dim[i].factor[0] & 1))
+				return true;
+	return false;
+}
+
 static bool mark_tensor(struct ap_tensor *t, const struct ap_operand *o, uint32_t factors)
 {
 	uint8_t mask = headed_dims(o, factors);
@@ -102,13 +112,14 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
 	uint32_t factors = batch_factors(l, n);
-	bool lost = false, inherited = false;
+	bool lost = false, inherited = false, buried = false;
 
 	for (uint16_t k = 0; k < n->nin; k++) {
 		const struct ap_tensor *t = &l->tensors.v[n->in[k]].t;
 		const struct ap_operand *o = &b->in[k];
 
 		inherited |= t->batch & (t->batch - 1);
+		buried |= is_buried(o, factors);
 		if (headed_dims(o, factors) & ~t->batch)
 			say_mixed(l, n, "the batch meets a dimension of", t->name);
 		for (uint8_t i = 0; i < o->rank; i++)
@@ -116,12 +127,16 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 	}
 	lost |= marked_factors(l, n) & factors_with(b, AP_FACTOR_FROZEN);
 	for (uint16_t k = 0; k < b->nout; k++)
+		buried |= is_buried(&b->out[k], factors);
+	for (uint16_t k = 0; k < b->nout; k++)
 		if (ap_rule_is_inner(b, k, factors)) {
 			say_mixed(l, n, "samples of the batch meet in a statistic", NULL);
 			break;
 		}
 	if (lost)
 		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
+	if (buried)
+		say_mixed(l, n, "the batch is inside a dimension, not outermost in it", NULL);
 	if (factors & (factors - 1) && !inherited)
 		say_mixed(l, n, "two dimensions carry the batch", NULL);
 }

@@ -30,6 +30,7 @@ static const struct bad {
 	{"batch-mixed-3", AP_OK, "/operators/1"},
 	{"batch-mixed-4", AP_OK, "/operators/1"},
 	{"batch-mixed-5", AP_OK, "/operators/1"},
+	{"batch-mixed-6", AP_OK, "/operators/1"},
 	{"batch-scale", AP_USAGE, ""},
 	{"batch-scale-2", AP_USAGE, "/operators/1"},
 	{"batch-scale-3", AP_USAGE, "/operators/1"},
@@ -383,6 +384,8 @@ static const struct {
 	{"pin-value-2", "input 0 (\"x\"), dimension 0 of length 4: 8 parts; divisors of the length"},
 	{"batch-mixed", "(operator \"gram\"): two dimensions carry the batch; micro-batches would "
 		"change the result [batch-mixed]\n"},
+	{"batch-mixed-6", "(operator \"rows\"): the batch is inside a dimension, not outermost in it; "
+		"micro-batches would change the result [batch-mixed]\n"},
 	{"batch-mixed-4", "(operator \"bn\"): samples of the batch meet in a statistic; micro-batches "
 		"would change the result [batch-mixed]\n"},
 	{"batch-mixed-5", "(operator \"conv\"): the batch is in a dimension that stays whole"},
