@@ -42,6 +42,8 @@ ex_make_fn ex_make_tensor_dot, ex_make_outer, ex_make_distances, ex_make_square,
 /* make_reduce.c */
 ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_largest, ex_make_extreme,
 	ex_make_running, ex_make_sort;
+/* make_spectrum.c */
+ex_make_fn ex_make_spectrum;
 /* make_move.c, make_slice.c */
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
