@@ -32,7 +32,7 @@
 #include "shard/reshard.h"
 #include "shard/space.h"
 
-#define EX_MAX_DEV 16
+#define EX_MAX_DEV 64
 #define EX_MAX_IN 24 /* operands of one sample or operator */
 #define EX_MAX_OUT 16
 #define EX_MAX_COMM 64

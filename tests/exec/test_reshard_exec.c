@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Redistributions carried out on virtual ranks, between all layouts that the axes of small meshes
- * give: every rank ends with its slice, gradients come back, and what is charged is what ran.
+ * Redistributions carried out on virtual ranks, between all layouts that the axes of small meshes give,
+ * and between random ones on up to 64 ranks: every rank ends with its slice, gradients come back, and
+ * what is charged is what ran.
  */
 #include <check.h>
 #include <inttypes.h>
@@ -16,9 +17,23 @@
 
 enum { MOST_LAYOUTS = 1000, MOST_PAIRS = 4000 };
 
-static const struct mesh {
+struct mesh {
 	int n, size[3];
-} meshes[] = {{3, {2, 2, 2}}, {2, {4, 2}}, {3, {3, 2, 2}}, {3, {2, 3, 2}}};
+};
+
+/* From layouts of one to layouts of the other: where they differ, axes begin and end in different
+ * places. */
+static const struct mesh_pair {
+	struct mesh a, b;
+} meshes[] = {
+	{{3, {2, 2, 2}}, {3, {2, 2, 2}}},
+	{{2, {4, 2}}, {2, {4, 2}}},
+	{{3, {3, 2, 2}}, {3, {3, 2, 2}}},
+	{{3, {2, 3, 2}}, {3, {2, 3, 2}}},
+	{{3, {3, 2, 2}}, {3, {2, 3, 2}}},
+	{{3, {2, 2, 3}}, {3, {3, 2, 2}}},
+	{{2, {2, 3}}, {2, {3, 2}}},
+};
 
 struct pair { /* a redistribution that is tried */
 	struct ex_world *w;
@@ -234,16 +249,17 @@ static void try_pair(struct pair *p)
 }
 
 /* All ordered pairs, or so many of them. */
-static uint64_t try_rank(struct pair *p, const struct mesh *m, int rank, uint64_t most)
+static uint64_t try_rank(struct pair *p, const struct mesh_pair *m, int rank, uint64_t most)
 {
-	static struct ap_layout all[MOST_LAYOUTS];
-	uint64_t n = (uint64_t)layouts_of(m, rank, all), tried = n * n < most ? n * n : most;
+	static struct ap_layout from[MOST_LAYOUTS], to[MOST_LAYOUTS];
+	uint64_t nfrom = (uint64_t)layouts_of(&m->a, rank, from);
+	uint64_t all = nfrom * (uint64_t)layouts_of(&m->b, rank, to), tried = all < most ? all : most;
 
 	for (uint64_t i = 0; i < tried; i++) {
-		uint64_t at = tried == n * n ? i : ex_hash(ex_next(&p->w->rng), 0) % (n * n);
+		uint64_t at = tried == all ? i : ex_hash(ex_next(&p->w->rng), 0) % all;
 
-		p->a = all[at / n];
-		p->b = all[at % n];
+		p->a = from[at % nfrom];
+		p->b = to[at / nfrom];
 		try_pair(p);
 	}
 	return tried;
@@ -251,10 +267,10 @@ static uint64_t try_rank(struct pair *p, const struct mesh *m, int rank, uint64_
 
 START_TEST(redistributions_arrive_and_come_back)
 {
-	const struct mesh *m = &meshes[_i];
+	const struct mesh_pair *m = &meshes[_i];
 	uint64_t most = ex_cases(MOST_PAIRS), tried = 0;
 	struct fixture f;
-	struct ex_world w = {.ctx = &f.ctx, .ndev = ranks_of(m)};
+	struct ex_world w = {.ctx = &f.ctx, .ndev = ranks_of(&m->a)};
 	struct pair p = {.w = &w};
 
 	w.rng = ex_seed("redistributions_arrive_and_come_back");
@@ -265,6 +281,50 @@ START_TEST(redistributions_arrive_and_come_back)
 	printf("%" PRId64 " ranks: %" PRIu64 " redistributions, %" PRIu64 " collectives\n", w.ndev,
 		tried, w.ncollective);
 	ck_assert_uint_gt(w.ncollective, tried / 2);
+	fixture_close(&f);
+}
+END_TEST
+
+/* Any cuts of 2, 3 and more parts, one behind the other, each of some dimension or of none. */
+static struct ap_layout random_layout(struct ex_world *w, int rank)
+{
+	struct ap_layout l = {.rank = rank};
+	int32_t stride = 1;
+
+	for (int d = 0; d < rank; d++)
+		l.dim[d].cut = 1;
+	while (stride < w->ndev) {
+		int32_t cut = 2 + (int32_t)ex_below(&w->rng, (uint32_t)(w->ndev / stride) - 1);
+		struct ap_cut_dim *dim = &l.dim[ex_below(&w->rng, (uint32_t)rank)];
+
+		if (w->ndev / stride % cut != 0)
+			continue;
+		if (dim->cut == 1 && ex_below(&w->rng, 4))
+			*dim = (struct ap_cut_dim){cut, stride};
+		stride *= cut;
+	}
+	return l;
+}
+
+START_TEST(random_redistributions_arrive_and_come_back)
+{
+	static const int64_t ndevs[] = {16, 24, 36, 64};
+	uint64_t most = ex_cases(300);
+	struct fixture f;
+	struct ex_world w = {.ctx = &f.ctx, .ndev = ndevs[_i]};
+	struct pair p = {.w = &w};
+
+	w.rng = ex_seed("random_redistributions_arrive_and_come_back");
+	fixture_open(&f, w.ndev, 4, "ascend910b");
+	p.pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+	for (uint64_t i = 0; i < most; i++) {
+		int rank = 1 + (int)ex_below(&w.rng, 4);
+
+		p.a = random_layout(&w, rank);
+		p.b = random_layout(&w, rank);
+		try_pair(&p);
+	}
+	ck_assert_uint_gt(w.ncollective, most / 2);
 	fixture_close(&f);
 }
 END_TEST
@@ -315,6 +375,7 @@ int main(void)
 
 	tcase_add_loop_test(tc, redistributions_arrive_and_come_back, 0,
 		sizeof meshes / sizeof *meshes);
+	tcase_add_loop_test(tc, random_redistributions_arrive_and_come_back, 0, 4);
 	tcase_add_test(tc, false_steps_are_seen);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);

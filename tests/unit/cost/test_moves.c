@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "../shard/virtual.h"
+#include "../shard/layouts.h"
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/joint.h"
@@ -111,12 +111,12 @@ START_TEST(moves_cost_what_their_steps_cost)
 		struct ap_flow flow = {.rank = (uint8_t)(1 + random_next(&seed) % 4),
 			.dtype = dtypes[random_next(&seed) % 3], .grad = random_next(&seed) % 4,
 			.kept = random_next(&seed) % 2};
-		struct ap_layout a = virtual_random_layout(flow.rank, m->ndev, &seed);
-		struct ap_layout b = virtual_random_layout(flow.rank, m->ndev, &seed);
+		struct ap_layout a = layouts_random(flow.rank, m->ndev, &seed);
+		struct ap_layout b = layouts_random(flow.rank, m->ndev, &seed);
 		struct ap_reshard_end from, to;
 		struct ap_move_cost got, want;
 
-		virtual_sizes(&a, &b, (int)(random_next(&seed) % 16), flow.size);
+		layouts_sizes(&a, &b, (int)(random_next(&seed) % 16), flow.size);
 		if (random_next(&seed) % 8 == 0)
 			flow.size[flow.rank - 1]++; /* parts are not all equal */
 		want = plain(&f, &flow, &a, &b);
