@@ -26,7 +26,8 @@ static bool add(struct ap_binding *b, struct ap_name attr, struct ap_positions *
 	at = (uint8_t)(v < 0 ? v + rank : v);
 	if (p->mask >> at & 1)
 		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute %.*s names dimension %d twice", (int)attr.len, attr.s, at);
+			"attribute %.*s names dimension %d twice; once is allowed",
+			(int)attr.len, attr.s, at);
 	p->mask |= UINT32_C(1) << at;
 	p->v[p->n++] = at;
 	return true;
@@ -40,7 +41,7 @@ static bool add_list(struct ap_binding *b, const struct ap_axis_rule *a, struct 
 
 	if (n > rank)
 		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute %.*s has %" PRIu32 " values; there are %d dimensions",
+			"attribute %.*s has %" PRIu32 " values; at most %d are expected",
 			(int)a->attr.len, a->attr.s, n, rank);
 	for (uint32_t i = 0; i < n; i++)
 		if (!add(b, a->attr, p, v[i], rank))

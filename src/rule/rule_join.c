@@ -73,6 +73,36 @@ bool ap_expand_pair(struct ap_binding *b)
 	return ap_expand_alike(b);
 }
 
+static bool are_rows(struct ap_binding *b, const struct ap_attr *rows)
+{
+	int64_t have = b->bin[0].size[0], n = b->bin[1].size[0];
+
+	if (n != rows->n)
+		return ap_bind_fail(b, "operator-shape", 1, "dimension 0 of operand 1 is %" PRId64
+			"; attribute %s has %" PRIu32 " values, as many are expected", n, rows->name,
+			rows->n);
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (rows->list[i] < 0 || rows->list[i] >= have)
+			return ap_bind_fail(b, "operator-attr", -1, "attribute %s has %" PRId64 " at %"
+				PRIu32 "; for a length of %" PRId64 " 0..%" PRId64 " is allowed",
+				rows->name, rows->list[i], i, have, have - 1);
+	return true;
+}
+
+/* Operand 1 goes into rows of operand 0, which are on every device. */
+bool ap_expand_into_rows(struct ap_binding *b)
+{
+	const struct ap_attr *rows = ap_expand_list(b, "indices");
+	uint8_t id[AP_MAX_RANK];
+
+	if (!rows || !ap_expand_rank(b, 0, 1) || !join(b, 1, id) || !are_rows(b, rows))
+		return false;
+	for (uint8_t k = 0; k < b->bin[0].rank; k++)
+		if (!ap_expand_add(b, &b->bout[0], b->bin[0].size[k], id[k]))
+			return false;
+	return true;
+}
+
 /* Operand 1 goes into operand 0, broadcast to its shape. */
 bool ap_expand_onto(struct ap_binding *b)
 {
@@ -143,8 +173,8 @@ static bool check_list(struct ap_binding *b, const struct parts *p, int64_t tota
 	if (open ? sum < total : sum == total)
 		return true;
 	return ap_bind_fail(b, "operator-shape", 0,
-		"dimension %d of operand 0 is %" PRId64 "; attribute %s adds up to %" PRId64,
-		p->axis, total, p->attr, sum);
+		"dimension %d of operand 0 is %" PRId64 "; attribute %s adds up to %" PRId64
+		", %s is expected", p->axis, total, p->attr, sum, open ? "less" : "as much");
 }
 
 static bool split(struct ap_binding *b, const struct parts *p)
@@ -154,7 +184,7 @@ static bool split(struct ap_binding *b, const struct parts *p)
 
 	if (p->n != b->nout)
 		return ap_bind_fail(b, "operator-outputs", -1,
-			"%d results are declared; by attribute %s there are %" PRId64, b->nout,
+			"%d results are declared; by attribute %s %" PRId64 " are expected", b->nout,
 			p->attr, p->n);
 	if (!ap_expand_dims(b, in, UINT32_C(1) << p->axis, id))
 		return false;
@@ -183,7 +213,8 @@ bool ap_expand_split(struct ap_binding *b)
 			"attribute output_num is %" PRId64 "; at least 1 is expected", p.n);
 	if (total % p.n != 0)
 		return ap_bind_fail(b, "operator-shape", 0, "dimension %d of operand 0 is %" PRId64
-			"; it cannot be split in %" PRId64 " equal parts", p.axis, total, p.n);
+			"; a multiple of attribute %s, %" PRId64 ", is expected", p.axis, total,
+			p.attr, p.n);
 	p.each = total / p.n;
 	return split(b, &p);
 }

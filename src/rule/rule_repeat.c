@@ -41,7 +41,7 @@ static bool squeezed(struct ap_binding *b, uint32_t *mask)
 				in->rank - 1);
 		if (in->size[at] != 1)
 			return ap_bind_fail(b, "operator-shape", 0, "dimension %" PRId64
-				" of operand 0 is %" PRId64 "; only a length of 1 can be dropped",
+				" of operand 0 is %" PRId64 "; 1 is expected where it is dropped",
 				at, in->size[at]);
 		*mask |= UINT32_C(1) << at;
 	}
@@ -87,8 +87,8 @@ static bool broadcast_length(struct ap_binding *b, const struct ap_attr *a, uint
 			"attribute shape has %" PRId64 " at %d; a length%s is expected", a->list[k],
 			k, have ? " or -1" : "");
 	return have <= 1 || have == *want || ap_bind_fail(b, "operator-shape", 0,
-		"dimension %d of operand 0 is %" PRId64 "; it cannot become %" PRId64,
-		k - (int)a->n + b->bin[0].rank, have, *want);
+		"dimension %d of operand 0 is %" PRId64 "; 1 or, by attribute %s, %" PRId64
+		" is expected", k - (int)a->n + b->bin[0].rank, have, a->name, *want);
 }
 
 /* Repeated dimensions are made as a whole on every device. */

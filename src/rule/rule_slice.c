@@ -81,7 +81,7 @@ bool ap_expand_slice_one(struct ap_binding *b)
 	end = clamp(end, have);
 	if (end <= start)
 		return ap_bind_fail(b, "operator-attr", -1, "attributes start and end leave nothing of "
-			"dimension %d of length %" PRId64, dim, have);
+			"dimension %d of length %" PRId64 "; at least one element is expected", dim, have);
 	for (uint8_t d = 0; d < in->rank; d++)
 		if (d == dim && (end - start < have || step > 1)
 			? !ap_expand_add(b, &b->bout[0], (end - start - 1) / step + 1, AP_NO_FACTOR)
@@ -191,7 +191,8 @@ static bool take_range(struct ap_binding *b, struct strided *s, uint8_t i)
 	to = s->end_mask >> i & 1 ? (step > 0 ? have : -1) : bound(s->end->list[i], have, step);
 	if ((to - from) * sign < 1)
 		return ap_bind_fail(b, "operator-shape", 0, "of dimension %d of operand 0, "
-			"length %" PRId64 ", nothing is taken", s->d, have);
+			"length %" PRId64 ", nothing is taken; at least one element is expected", s->d,
+			have);
 	if (step == 1 && to - from == have)
 		return take_whole(b, s->d++);
 	s->d++;
@@ -227,8 +228,8 @@ bool ap_expand_strided(struct ap_binding *b)
 	for (uint8_t i = 0; i < s.n; i++)
 		others -= !((s.ellipsis | s.new_axis) >> i & 1);
 	if (others < 0)
-		return ap_bind_fail(b, "operator-attr", -1, "attribute begin has %" PRIu32
-			" values for %d dimensions", s.begin->n, rank);
+		return ap_bind_fail(b, "operator-attr", -1, "attribute begin is for %d "
+			"dimensions; at most %d are expected", rank - others, rank);
 	for (uint8_t i = 0; i < s.n; i++)
 		if (!take_entry(b, &s, i, others))
 			return false;

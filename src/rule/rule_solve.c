@@ -12,7 +12,7 @@
 struct product {
 	uint32_t mask; /* letters */
 	int64_t value;
-	int operand, dim; /* where it is said; operand -1: by an attribute */
+	int operand, dim; /* where it is said; operand -1: by the attribute of equation dim */
 };
 
 struct products {
@@ -29,17 +29,27 @@ static uint32_t mask_of(const char *letter, uint8_t n)
 	return mask;
 }
 
+static bool disagree_with(struct ap_binding *b, const struct ap_name *attr, const struct product *y)
+{
+	if (y->operand < 0)
+		return ap_bind_fail(b, "operator-attr", -1, "attribute %.*s is %" PRId64
+			"; what goes with the other attributes is expected", (int)attr->len, attr->s,
+			ap_bind_attr(b, *attr)->i);
+	return ap_bind_fail(b, "operator-shape", y->operand, "dimension %d of operand %d is %" PRId64
+		"; what goes with attribute %.*s of %" PRId64 " is expected", y->dim, y->operand,
+		b->in->in[y->operand].dim[y->dim], (int)attr->len, attr->s,
+		ap_bind_attr(b, *attr)->i);
+}
+
 static bool disagree(struct ap_binding *b, const struct product *x, const struct product *y)
 {
-	if (x->operand < 0)
-		return ap_bind_fail(b, "operator-shape", y->operand,
-			"dimension %d of operand %d does not fit the attributes", y->dim,
-			y->operand);
-	if (y->operand < 0)
+	if (y->operand < 0 && x->operand >= 0)
 		return disagree(b, y, x);
+	if (x->operand < 0)
+		return disagree_with(b, &b->rule.equation[x->dim].attr, y);
 	return ap_bind_fail(b, "operator-shape", y->operand,
 		"dimension %d of operand %d is %" PRId64 ", dimension %d of operand %d is %" PRId64
-		"; they do not fit", y->dim, y->operand,
+		"; equal lengths of what they share are expected", y->dim, y->operand,
 		b->in->in[y->operand].dim[y->dim], x->dim, x->operand,
 		b->in->in[x->operand].dim[x->dim]);
 }
@@ -103,7 +113,8 @@ static bool collect_equation(struct ap_binding *b, const struct ap_equation *e, 
 	if (attr->i < 1)
 		return ap_bind_fail(b, "operator-attr", -1, "attribute %.*s must be at least 1",
 			(int)e->attr.len, e->attr.s);
-	p->v[p->n++] = (struct product){mask_of(e->letter, e->n), attr->i, -1, 0};
+	p->v[p->n++] = (struct product){mask_of(e->letter, e->n), attr->i, -1,
+		(int)(e - b->rule.equation)};
 	return true;
 }
 

@@ -65,7 +65,7 @@ static bool named_type(struct ap_binding *b, const char *attr, const char *name,
 {
 	*t = ap_dtype_find(name);
 	return *t != AP_DTYPE_COUNT || ap_bind_fail(b, "operator-attr", -1,
-		"attribute %s is \"%s\", no known type", attr, name);
+		"attribute %s is \"%s\"; a known element type is expected", attr, name);
 }
 
 static bool cast_type(struct ap_binding *b, enum ap_dtype *t)

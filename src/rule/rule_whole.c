@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators whose inside is not known: cut along the batch, or not at all; tensors from nothing. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -100,10 +101,54 @@ bool ap_expand_batch(struct ap_binding *b)
 	return cut_samples(b);
 }
 
+/* Has dimension d of operand 1 the length of operand 0's? */
+static bool same_length(struct ap_binding *b, uint8_t d)
+{
+	return b->bin[1].size[d] == b->bin[0].size[d] || ap_bind_fail(b, "operator-shape", 1,
+		"dimension %d of operand 1 is %" PRId64 ", that of operand 0 is %" PRId64
+		"; equal lengths are expected", d, b->bin[1].size[d], b->bin[0].size[d]);
+}
+
+/* Right sides of systems of equations: matrices, or vectors, with a row for each row of operand 0. */
+static bool are_right_sides(struct ap_binding *b)
+{
+	uint8_t rank = b->bin[0].rank;
+
+	if (!ap_expand_rank(b, 0, 2))
+		return false;
+	if (b->bin[1].rank != rank && b->bin[1].rank != rank - 1)
+		return ap_bind_fail(b, "operator-rank", 1, "operand 1 has %d dimensions; %d or %d are "
+			"expected", b->bin[1].rank, rank - 1, rank);
+	for (uint8_t d = 0; d < rank - 1; d++)
+		if (!same_length(b, d))
+			return false;
+	return true;
+}
+
+/* Their solutions, with a row for each column of operand 0. */
+static bool are_solutions(struct ap_binding *b)
+{
+	const struct ap_operand *a = &b->bin[0], *y = &b->bin[1], *x = &b->bout[0];
+	uint8_t rank = a->rank;
+
+	for (uint8_t d = 0; d < y->rank && x->rank == y->rank; d++) {
+		int64_t want = d == rank - 2 ? a->size[rank - 1] : y->size[d];
+
+		if (x->size[d] != want)
+			return ap_bind_fail(b, "operator-shape", 0, "with operands of %s and %s, "
+				"dimension %d of result 0 is declared as %" PRId64 "; %" PRId64
+				" is expected", ap_bind_shape(b, a->size, rank),
+				ap_bind_shape(b, y->size, y->rank), d, x->size[d], want);
+	}
+	return x->rank == y->rank || ap_bind_fail(b, "operator-rank", 1,
+		"operand 1 has %d dimensions; %d, as many as result 0, are expected", y->rank, x->rank);
+}
+
 /* A single matrix is no batch of anything. */
 bool ap_expand_matrices(struct ap_binding *b)
 {
-	return b->bin[0].rank > 2 ? ap_expand_batch(b) : ap_expand_whole(b);
+	return are_right_sides(b) &&
+		(b->bin[0].rank > 2 ? ap_expand_batch(b) : ap_expand_whole(b)) && are_solutions(b);
 }
 
 /* What is read is handed on as it is, or the results are what is read. */
@@ -124,10 +169,25 @@ bool ap_expand_dataset(struct ap_binding *b)
 	return cut_samples(b);
 }
 
+/* Numbers that say what is made; the first operand may be its shape. */
+static bool are_numbers(struct ap_binding *b)
+{
+	for (unsigned i = 0; i < b->in->nin; i++) {
+		const struct ap_operand *o = &b->bin[i];
+		bool shape = ap_bind_slot(b, i) == 0 && o->rank == 1 && o->size[0] == b->bout[0].rank;
+
+		if (!shape && (o->rank > 1 || (o->rank == 1 && o->size[0] != 1)))
+			return ap_bind_fail(b, "operator-rank", (int)i,
+				"operand %u has shape %s; one number is expected", i,
+				ap_bind_shape(b, o->size, o->rank));
+	}
+	return true;
+}
+
 /* A tensor of numbers that follow from their places. */
 bool ap_expand_fill(struct ap_binding *b)
 {
 	uint8_t id[AP_MAX_RANK];
 
-	return take_declared(b) && ap_expand_dims(b, &b->bout[0], 0, id);
+	return take_declared(b) && are_numbers(b) && ap_expand_dims(b, &b->bout[0], 0, id);
 }

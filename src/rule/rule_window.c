@@ -147,8 +147,9 @@ static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mo
 	}
 	if (padded < w->kernel)
 		return ap_bind_fail(b, "operator-shape", w->operand,
-			"dimension %d of operand %d is %" PRId64 "; with its padding it is shorter "
-			"than the window of %" PRId64, w->dim, w->operand, w->size, w->kernel);
+			"dimension %d of operand %d is %" PRId64 ", %" PRId64 " with its padding; at "
+			"least the window, %" PRId64 ", is expected", w->dim, w->operand, w->size,
+			padded, w->kernel);
 	w->count = (padded - w->kernel) / w->stride + 1;
 	return true;
 }
@@ -168,7 +169,8 @@ static bool read_length(struct ap_binding *b, const struct sliding *s, struct ap
 	}
 	if (values_of(a, &v) != rank || v[s->dim] < 1)
 		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute input_size is not the %" PRIu32 " lengths of the result", rank);
+			"attribute input_size has other than %" PRIu32 " lengths; those of the result are "
+			"expected", rank);
 	w->size = v[s->dim];
 	return true;
 }

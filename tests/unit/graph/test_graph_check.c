@@ -398,8 +398,8 @@ static const struct {
 		"would change the result [batch-mixed]\n"},
 	{"batch-mixed-5", "(operator \"conv\"): the batch is in a dimension that stays whole"},
 	{"operator-attr-16", "attribute pad has 2 at 0; 0 without pad_mode \"pad\" is expected"},
-	{"operator-shape-8", "dimension 2 of operand 0 is 8; with its padding it is shorter than the "
-		"window of 9"},
+	{"operator-shape-8", "dimension 2 of operand 0 is 8, 8 with its padding; at least the "
+		"window, 9, is expected (\"x\")"},
 	{"batch-scale-3", "the batch of 4 cannot be changed to 3"},
 	{"operator-attr.refused-group-size",
 		"attribute group_size is 2: it restricts the statistics to a part of the devices, "

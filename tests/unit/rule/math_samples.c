@@ -24,11 +24,11 @@ const struct move_sample math_samples[] = {
 	{"InplaceCopy", "float32[2,4,6] float32[4,1]", "", "",
 		"[A B C], [B 1] -> [A B C]; A=2 B=4 C=6", "float32[2,4,6]", "ABC"},
 	{"InplaceAdd", "float32[8,6] float32[2,6]", "indices=1,3", "",
-		"[v! A], [2 A] -> [v! A]; v=8 A=6", "float32[8,6]", "vA"},
-	{"InplaceSub", "float32[8] float32[2]", "indices=0,7", "", "[v!], [2] -> [v!]; v=8",
-		"float32[8]", "v"},
+		"[8 B], [2 B] -> [8 B]; B=6", "float32[8,6]", "B"},
+	{"InplaceSub", "float32[8] float32[2]", "indices=0,7", "", "[8], [2] -> [8]",
+		"float32[8]", ""},
 	{"InplaceUpdate", "float16[8,4,6] float16[1,4,6]", "indices=5", "",
-		"[v! A B], [1 A B] -> [v! A B]; v=8 A=4 B=6", "float16[8,4,6]", "vAB"},
+		"[8 B C], [1 B C] -> [8 B C]; B=4 C=6", "float16[8,4,6]", "BC"},
 };
 
 const size_t math_nsample = sizeof math_samples / sizeof *math_samples;
