@@ -296,15 +296,55 @@ static const char odd[] = GRAPH("odd",
 	OP_WITH("ReduceSum", "'scaled'", "sums", "'axis':[1],'keep_dims':false") AND
 	MEAN_OF("'sums'", "loss"), "loss");
 
+#define HALF(name, shape) "{'name':'" name "','shape':[" shape "],'dtype':'float16'}"
+
+/* Half precision, with a cast on the way and a loss in full; a table that is not trained, and one that no
+ * optimizer shard may take. */
+static const char half[] = GRAPH("half",
+	"{'name':'x','shape':[24,8],'dtype':'float16','batch_dim':0}" AND LABEL("ids", "24"),
+	HALF("w1", "12,8") AND HALF("b1", "12") AND HALF("w2", "8,12") AND
+	"{'name':'table','shape':[12,8],'dtype':'float16','trainable':false}" AND
+	"{'name':'g','shape':[8],'dtype':'float32','parallel_optimizer':false}", "",
+	LINEAR("'x','w1'", "h") AND
+	OP("BiasAdd", "'h','b1'", "h.sum") AND
+	OP("Sigmoid", "'h.sum'", "h.act") AND
+	LINEAR("'h.act','w2'", "o") AND
+	OP_WITH("Gather", "'table','ids'", "e", "'axis':0") AND
+	OP("Mul", "'o','e'", "oe") AND
+	OP_WITH("Cast", "'oe'", "wide", "'dst_type':'float32'") AND
+	OP("Mul", "'wide','g'", "scaled") AND
+	OP_WITH("ReduceSum", "'scaled'", "sums", "'axis':[1],'keep_dims':false") AND
+	MEAN_OF("'sums'", "loss"), "loss");
+
+/* Several results, of which one is not used and one is used twice, and what puts tensors together. */
+static const char branches[] = GRAPH("branches",
+	INPUT("x", "12,6,8"), TENSOR("b", "8") AND TENSOR("c", "6,4") AND TENSOR("w", "8,4"), "",
+	OP("Add", "'x','b'", "e") AND
+	OPER("Split", "'e'", "left", "," RESULT("right") "],'attrs':{'axis':2,'output_num':2}}") AND
+	OPER("Split", "'left'", "l1", "," RESULT("l2") "," RESULT("l3")
+		"],'attrs':{'axis':1,'output_num':3}}") AND
+	OP("Mul", "'right','c'", "r") AND
+	OP_WITH("Concat", "'l1','r','l1'", "wide", "'axis':1") AND
+	OP_WITH("StridedSlice", "'wide'", "some",
+		"'begin':[0,1,0],'end':[12,7,4],'strides':[1,1,1],'begin_mask':5,'end_mask':5") AND
+	OP_WITH("Stack", "'some','r'", "two", "'axis':1") AND
+	OP_WITH("ReduceMax", "'two'", "most", "'axis':[1],'keep_dims':false") AND
+	OP("BatchMatMul", "'e','w'", "p") AND
+	OP("Maximum", "'most','p'", "m") AND
+	OP_WITH("Tile", "'m'", "tiled", "'multiples':[1,2,1]") AND
+	MEAN_OF("'tiled'", "loss"), "loss");
+
 static const struct ex_graph_sample graphs[] = {
 	{"mlp", mlp, false, NULL},
 	{"attention", attention, false, NULL},
 	{"five", five, false, NULL},
 	{"experts", experts, true, "AlltoAll"},
 	{"twice", twice, false, NULL},
+	{"half", half, false, NULL},
 	{"dealt", dealt, true, NULL},
 	{"odd", odd, false, NULL},
 	{"residual", residual, false, NULL},
+	{"branches", branches, false, NULL},
 	{"transformer", transformer, false, NULL},
 	{"tied", tied, false, NULL},
 	{"strides", strides, false, NULL},
