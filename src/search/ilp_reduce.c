@@ -68,7 +68,7 @@ static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v
 
 void ap_ilp_open(struct ap_ilp *s)
 {
-	s->grain = ap_sweep_grain(s->whole);
+	s->grain = ap_sweep_grain(s->ctx, s->whole);
 }
 
 void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub)

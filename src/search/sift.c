@@ -191,7 +191,7 @@ void ap_sift(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *pic
 	struct ap_sifted *out, uint64_t *work)
 {
 	struct sifting s = {.ctx = ctx, .p = p, .max_work = max_work, .work = work, .out = out,
-		.grain = ap_sweep_grain(p)};
+		.grain = ap_sweep_grain(ctx, p)};
 
 	*out = (struct ap_sifted){.domain = ap_domain_all(ctx, p),
 		.pick = ap_arena_memdup(ctx->scratch, pick, p->n * sizeof *pick),

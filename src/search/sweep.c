@@ -28,19 +28,21 @@ static double largest(const double *v, size_t n)
 	return most;
 }
 
-double ap_sweep_grain(const struct ap_problem *p)
+double ap_sweep_grain(struct ap_ctx *ctx, const struct ap_problem *p)
 {
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	double *most = AP_NEW_N(ctx->scratch, double, p->nmatrix);
 	double total = 0, grain = p->quantum;
 
+	for (uint32_t m = 0; m < p->nmatrix; m++)
+		most[m] = largest(p->matrix[m].cost, cells(&p->matrix[m]));
 	for (uint32_t i = 0; i < p->n; i++)
 		total += largest(p->node[i].cost, p->node[i].k);
-	for (uint32_t e = 0; e < p->nedge; e++) {
-		const struct ap_pmatrix *m = &p->matrix[p->edge[e].matrix];
-
-		total += largest(m->cost, cells(m));
-	}
+	for (uint32_t e = 0; e < p->nedge; e++)
+		total += most[p->edge[e].matrix];
 	for (int i = 0; i < GRAINS && total < ldexp(grain, EXACT_BITS); i++)
 		grain /= 2;
+	ap_arena_release(ctx->scratch, mark);
 	return grain;
 }
 
@@ -69,19 +71,19 @@ static double smaller(double a, double b)
 }
 
 /* The least of v[i] - less[i]. */
-static double least_difference(const double *v, const double *less, uint32_t n)
+static double least_difference(const double *v, const double *less, size_t n)
 {
 	double lane[LANES], least = INFINITY;
-	uint32_t i = 0;
+	size_t i = 0;
 
-	for (uint32_t j = 0; j < LANES; j++)
+	for (size_t j = 0; j < LANES; j++)
 		lane[j] = INFINITY;
 	for (; i + LANES <= n; i += LANES)
-		for (uint32_t j = 0; j < LANES; j++)
+		for (size_t j = 0; j < LANES; j++)
 			lane[j] = smaller(v[i + j] - less[i + j], lane[j]);
 	for (; i < n; i++)
 		least = smaller(v[i] - less[i], least);
-	for (uint32_t j = 0; j < LANES; j++)
+	for (size_t j = 0; j < LANES; j++)
 		least = smaller(lane[j], least);
 	return least;
 }
@@ -90,16 +92,18 @@ static double least_difference(const double *v, const double *less, uint32_t n)
 static void find_least(const struct ap_sweep *s, uint32_t e, int side)
 {
 	const struct ap_pmatrix *m = &s->p->matrix[s->p->edge[e].matrix];
-	const double *other = s->taken[!side][e];
+	const double *other = s->taken[!side][e], *row = m->cost;
+	size_t cols = m->cols;
+	double *least = s->least;
 
-	for (uint32_t r = 0; side == 0 && r < m->rows; r++)
-		s->least[r] = least_difference(m->cost + (size_t)r * m->cols, other, m->cols);
-	for (uint32_t c = 0; side == 1 && c < m->cols; c++)
-		s->least[c] = INFINITY;
-	for (uint32_t r = 0; side == 1 && r < m->rows; r++)
-		for (uint32_t c = 0; c < m->cols; c++)
-			s->least[c] = smaller(m->cost[(size_t)r * m->cols + c] - other[r],
-				s->least[c]);
+	for (size_t c = 0; side == 1 && c < cols; c++)
+		least[c] = INFINITY;
+	for (uint32_t r = 0; r < m->rows; r++, row += cols) {
+		if (side == 0)
+			least[r] = least_difference(row, other, cols);
+		for (size_t c = 0; side == 1 && c < cols; c++)
+			least[c] = smaller(row[c] - other[r], least[c]);
+	}
 }
 
 static int side_of(const struct ap_sweep *s, uint32_t e, uint32_t i)

@@ -49,7 +49,7 @@ struct ap_sweep_effort {
 };
 
 /* A part of the quantum, or all of it, for which sums of the costs of p stay exact. */
-double ap_sweep_grain(const struct ap_problem *p);
+double ap_sweep_grain(struct ap_ctx *ctx, const struct ap_problem *p);
 
 /* False: some cost is negative, and moving them about until none is makes numbers too large. Then the
  * sweep is good for nothing. */

@@ -88,7 +88,7 @@ START_TEST(no_pick_that_is_wanted_is_lost)
 		struct ap_ctx ctx = ctx_create(false);
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		double least = least_cost(&ctx, p), slack = i % 3 == 0 ? 0 : i % 3 == 1 ? 0.1 : 1;
-		struct ap_sweep_job job = {.p = p, .grain = ap_sweep_grain(p),
+		struct ap_sweep_job job = {.p = p, .grain = ap_sweep_grain(&ctx, p),
 			.most = least + floor(slack * fabs(least) / p->quantum) * p->quantum};
 		struct ap_sweep s;
 		if (least < INFINITY && ap_sweep_open(&ctx, &job, &s)) {
