@@ -9,7 +9,7 @@ static const struct ex_kernel *const families[] = {
 	ex_kernels_move, ex_kernels_slice, ex_kernels_whole,
 	ex_kernels_fill,
 	ex_kernels_norm, ex_kernels_window, ex_kernels_index, ex_kernels_choose, ex_kernels_loss,
-	ex_kernels_dot,
+	ex_kernels_dot, ex_kernels_quant,
 	ex_kernels_attn, ex_kernels_gather, ex_kernels_scatter, ex_kernels_drop, ex_kernels_boxes,
 	ex_kernels_infer, ex_kernels_cache, ex_kernels_moe,
 	NULL,

@@ -11,6 +11,7 @@ static const struct {
 	{other_samples, &other_nsample},
 	{reduce_samples, &reduce_nsample},
 	{product_samples, &product_nsample},
+	{quant_samples, &quant_nsample},
 	{window_samples, &window_nsample},
 	{look_samples, &look_nsample},
 	{attention_samples, &attention_nsample},
