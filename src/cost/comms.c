@@ -63,11 +63,33 @@ static bool comes_back(const struct deriving *d, int o)
 	return back;
 }
 
+/* Is every dimension whole but the first, of which each device has a part? */
+static bool is_data_parallel(const struct ap_placement *p, const struct ap_operand *o)
+{
+	const struct ap_dim *first = &o->dim[0];
+	int64_t parts = 1;
+
+	for (uint8_t k = 0; o->rank > 0 && k < first->n; k++)
+		parts *= p->count[first->factor[k]];
+	return parts == p->ndev;
+}
+
+/* Does each device go on with the reduction of its own part? */
+static bool stays_in_parts(const struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+
+	return d->t->cross_batch &&
+		(b->row->reduce != AP_REDUCE_MEAN || is_data_parallel(d->p, &b->in[0]));
+}
+
 static void results(struct deriving *d)
 {
 	const struct ap_bound *b = d->t->bound;
 	struct ap_axes axes;
 
+	if (stays_in_parts(d))
+		return;
 	for (int o = 0; o < b->nout; o++) {
 		bool dealt = o == 0 && b->dealt;
 		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;

@@ -60,6 +60,8 @@ static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
 
 	t->bound = &n->bound;
 	t->backward = step->training && n->backward;
+	t->cross_batch = ap_op_takes_cross_batch(n->bound.row) &&
+		(n->cross_batch || ap_attr_bool(&n->attrs, "cross_batch", false));
 	t->measured = n->measured;
 	if (n->measured) {
 		t->measured_forward_s = n->measured_forward_s / n->measured_share;
@@ -231,6 +233,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 
 	sign_bound(&s, b);
 	SIGN(&s, t->backward);
+	SIGN(&s, t->cross_batch);
 	SIGN(&s, t->measured);
 	SIGN(&s, t->measured_forward_s);
 	SIGN(&s, t->measured_backward_s);

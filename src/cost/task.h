@@ -30,6 +30,7 @@ struct ap_task_result {
 struct ap_task {
 	const struct ap_bound *bound;
 	bool backward;
+	bool cross_batch; /* a reduction whose parts may stay as they are */
 	bool measured;
 	double measured_forward_s, measured_backward_s; /* of the whole operator on one device */
 	const struct ap_task_operand *in; /* [bound->nin] */

@@ -88,6 +88,8 @@ static void row_attrs(struct words *w, const struct ap_op_row *row)
 		add_words(w, "kernel_size stride strides dilation pad_mode pad");
 	if (r.expander.len)
 		add_words(w, ap_expander_find(r.expander)->attrs);
+	if (ap_op_takes_cross_batch(row))
+		add_words(w, "cross_batch");
 	type_attrs(w, row->types);
 }
 

@@ -30,6 +30,11 @@ static const struct {
 #include "rule/ops.def"
 };
 
+static const char *const cross_batch[] = {
+#define CROSS_BATCH(name) #name,
+#include "rule/ops.def"
+};
+
 const struct ap_op_row *ap_op_at(size_t i)
 {
 	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
@@ -77,6 +82,14 @@ bool ap_op_follows(const struct ap_op_row *row)
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], row->name) == 0)
+			return true;
+	return false;
+}
+
+bool ap_op_takes_cross_batch(const struct ap_op_row *row)
+{
+	for (size_t i = 0; i < sizeof cross_batch / sizeof *cross_batch; i++)
+		if (strcmp(cross_batch[i], row->name) == 0)
 			return true;
 	return false;
 }

@@ -92,6 +92,9 @@ bool ap_op_has_strategy(const struct ap_op_row *row);
  * have? */
 bool ap_op_follows(const struct ap_op_row *row);
 
+/* May attribute cross_batch leave its partial results as they are on each device? */
+bool ap_op_takes_cross_batch(const struct ap_op_row *row);
+
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 

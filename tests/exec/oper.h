@@ -121,6 +121,14 @@ struct ex_effort {
 struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint64_t seed,
 	const struct ex_effort *effort);
 
+/* ---- parts.c ---- */
+
+/* Is it a reduction whose result is, by definition, that of each device's own part? */
+bool ex_stays_in_parts(const struct ex_oper *o, int64_t ndev);
+/* NULL, or what differs from the same reduction of each part by itself; back: of gradients, too. */
+const char *ex_run_parts(struct ex_world *w, const struct ex_oper *o, const struct ex_shards *in,
+	const struct ex_tensor *dout, bool back);
+
 /* ---- placed.c ---- */
 
 /* Does it lie where MindSpore places an operator of its type and strategy? true where that is not

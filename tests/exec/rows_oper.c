@@ -209,7 +209,8 @@ void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c)
 	for (int i = 0; i < c->bound.nout; i++)
 		c->out[i] = (struct ap_task_result){
 			.nuse = 1, .grad = any && c->truth.out_grad[i]};
-	c->task = (struct ap_task){.bound = &c->bound, .backward = any, .in = c->in, .out = c->out};
+	c->task = (struct ap_task){.bound = &c->bound, .backward = any, .in = c->in, .out = c->out,
+		.cross_batch = ap_attr_bool(&c->sample->attrs, "cross_batch", false)};
 }
 
 /* The axes that cut a dimension, by the numbers that are written: one, or a list. */

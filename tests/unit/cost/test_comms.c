@@ -301,6 +301,48 @@ START_TEST(three_consumers)
 }
 END_TEST
 
+/* A sum and a mean over the batch, marked by the key and by the attribute. */
+#define CROSS_BATCH(key, attr) \
+	"{'schema':'autopar-graph/1','name':'cross'," \
+	"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'p','shape':[8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'add','type':'Add','inputs':['x','p'],'outputs':[{'name':'y'}]," key "}," \
+	"{'name':'sum','type':'ReduceSum','inputs':['y'],'outputs':[{'name':'s'}]," key "," \
+	"'attrs':{'axis':0" attr "}}," \
+	"{'name':'mean','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'m'}]," key "," \
+	"'attrs':{'axis':0" attr "}}," \
+	"{'name':'both','type':'Mul','inputs':['s','m'],'outputs':[{'name':'b'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['b'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+#define SUMMED(ranks) "forward AllReduce 32 {" ranks "}"
+#define SUMMED_BACK(ranks) SUMMED(ranks) "; backward AllReduce 32 {" ranks "}"
+
+START_TEST(parts_of_the_batch)
+{
+	static const char *const marked[] = {CROSS_BATCH("'cross_batch':true", ""),
+		CROSS_BATCH("'cross_batch':false", ",'cross_batch':true")};
+	static const char plain[] = CROSS_BATCH("'cross_batch':false", "");
+
+	expect(plain, "sum", "A=4", false, SUMMED_BACK("0,1,2,3"), SUMMED("0,1,2,3"));
+	expect(plain, "mean", "A=4", false, SUMMED_BACK("0,1,2,3"), SUMMED("0,1,2,3"));
+	for (int i = 0; i < 2; i++) {
+		expect(marked[i], "sum", "A=4", false, "", "");
+		expect(marked[i], "sum", "A=2", false, "", "");
+		expect(marked[i], "mean", "A=4", false, "", "");
+		/* Not the batch alone, or not among all. */
+		expect(marked[i], "mean", "A=2", false, SUMMED_BACK("0,2"), SUMMED("0,2"));
+		expect(marked[i], "mean", "A=2 B=2", false,
+			"forward AllReduce 16 {0,2}; backward AllReduce 16 {0,2}",
+			"forward AllReduce 16 {0,2}");
+	}
+	/* No reduction: its parameter's gradient is exchanged as ever. */
+	expect(marked[0], "add", "A=4", false, "gradient AllReduce 32 {0,1,2,3}",
+		"gradient AllReduce 32 {0,1,2,3}");
+}
+END_TEST
+
 #define FLASH \
 	"{'schema':'autopar-graph/1','name':'flash'," \
 	"'inputs':[{'name':'x','shape':[4,8,16],'dtype':'float16','batch_dim':0}]," \
@@ -341,6 +383,7 @@ int main(void)
 	tcase_add_test(tc, vocabulary_cut);
 	tcase_add_test(tc, layer_norm_parameters);
 	tcase_add_test(tc, three_consumers);
+	tcase_add_test(tc, parts_of_the_batch);
 	tcase_add_test(tc, attention);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);

@@ -38,8 +38,11 @@ static const struct {
 		"devices\n"},
 	{"BatchNorm", "AllReduce (sum) of result 1 over b, *\n"},
 	{"LayerNorm", "of the gradient of operand 1 over *; operand 2 over *\n"},
-	{"ReduceMax", "AllReduce (maximum) of result 0 over [axis]\n"},
-	{"ReduceMean", "AllReduce (sum, divided by the parts) of result 0 over [axis]\n"},
+	{"ReduceMax", "AllReduce (maximum) of result 0 over [axis]\n"
+		"               none with cross_batch\n"},
+	{"ReduceMax", "\n  attributes   keep_dims, axis, cross_batch\n"},
+	{"ReduceMean", "AllReduce (sum, divided by the parts) of result 0 over [axis]\n"
+		"               none with cross_batch where the batch alone is cut, among all devices\n"},
 	{"SquareSumAll", "AllReduce (sum) of the results over all cut dimensions\n"},
 	{"MaxPool", "\n  forward      NeighborExchange of operand 0 along h, w, where windows reach into "
 		"the next part\n"},
