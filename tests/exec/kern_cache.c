@@ -110,7 +110,7 @@ static void recur(const struct ex_job *j, int64_t b, int64_t c)
 		j->out[0].id[at] = ex_over(t, ex_mad(t, sum, own, v), ex_plus(t, weights, own));
 		sum = ex_mad(t, ex_times(t, sum, decay), weight, v);
 		weights = ex_plus(t, ex_times(t, weights, decay), weight);
-		most = ex_fn2(t, "most", most, k);
+		most = ex_plus(t, ex_fn1(t, "most", most), k);
 	}
 	j->out[1].id[state] = sum;
 	j->out[2].id[state] = weights;

@@ -116,13 +116,21 @@ static uint64_t read_sum(const char **p)
 	return v;
 }
 
-static uint16_t read_tensors(const char *p, struct ex_tensor *t)
+/* slot: operands of the definition that they are; NULL where none is left out. */
+static uint16_t read_tensors(const char *p, struct ex_tensor *t, uint8_t *slot)
 {
 	uint16_t n = 0;
+	uint8_t place = 0;
 
-	for (; *p; p += strspn(p, "; ")) {
+	for (; *p; p += strspn(p, "; "), place++) {
 		struct ap_shape s = {.dtype = AP_FLOAT32};
 
+		if (*p == '-' && slot) {
+			p++;
+			continue;
+		}
+		if (slot)
+			slot[n] = place;
 		s.rank = (uint8_t)read_list(&p, s.dim);
 		t[n] = (struct ex_tensor){.box = ex_box_whole(&s)};
 		t[n] = ex_tensor_new(ctx.arena, &t[n].box);
@@ -209,12 +217,10 @@ START_TEST(numbers_are_as_worked_out)
 	ex_sample_begin(&s, c->type, 1);
 	read_attrs(c->attrs, &s);
 	ex_tape_init(&tape, ctx.arena);
-	j.nin = read_tensors(c->in, x);
-	for (uint8_t i = 0; i < j.nin; i++) {
+	j.nin = read_tensors(c->in, x, s.slot);
+	for (uint8_t i = 0; i < j.nin; i++)
 		in[i] = on_tape(&tape, &x[i]);
-		s.slot[i] = i;
-	}
-	j.nout = read_tensors(c->out, y);
+	j.nout = read_tensors(c->out, y, NULL);
 	for (int i = 0; i < j.nout; i++)
 		out[i] = (struct ex_value){y[i].box,
 			AP_NEW_N(ctx.arena, ex_id, ex_count(&y[i].box))};
@@ -226,7 +232,7 @@ START_TEST(numbers_are_as_worked_out)
 			ex_tape_seed(&tape, out[i].id[e], (uint64_t)e + 1);
 		}
 	ex_tape_back(&tape, 1, tape.n);
-	n = read_tensors(c->grad, dx);
+	n = read_tensors(c->grad, dx, NULL);
 	for (unsigned i = 0; i < n; i++)
 		for (int64_t e = 0; e < ex_count(&dx[i].box); e++)
 			check(c, "gradient", i, e, ex_tape_grad(&tape, in[i].id[e]), dx[i].v[e]);

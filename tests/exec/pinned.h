@@ -7,7 +7,7 @@
 
 /*
  * attrs: "name=number", "name=[list]" or "name=word", joined by blanks. Tensors are
- * "[2,3] 1 2 3 4 5 6", joined by "; "; a number is a sum of products of integers, of sums in brackets,
+ * "[2,3] 1 2 3 4 5 6", joined by "; ", "-" an operand that is left out; a number is a sum of products of integers, of sums in brackets,
  * of curves and of their slopes, without blanks: "3/2+2*rsqrt'(5)". grad: of the first operands.
  */
 struct ex_pinned {
