@@ -61,7 +61,8 @@ ex_make_fn ex_make_softmax, ex_make_l2_normalize, ex_make_layer_norm, ex_make_rm
 ex_make_fn ex_make_loss_by_labels, ex_make_loss_by_classes, ex_make_loss_of_each,
 	ex_make_dropout;
 /* make_window.c */
-ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling;
+ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling,
+	ex_make_resized;
 /* make_index.c */
 ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
 	ex_make_one_hot, ex_make_top, ex_make_segments;

@@ -44,6 +44,10 @@ const struct move_sample window_samples[] = {
 		"stride=2 pad_mode=same input_size=2,3,15,12", "",
 		"[n d h w], [d c 3 3] -> [n c h~3 w~3]; n=2 d=4 h=8 w=6 c=3", "float16[2,3,15,12]",
 		"ndhwc"},
+	{"ResizeBilinearV2", "float32[2,3,8,6]", "size=16,9 align_corners=true", "",
+		"[A B 8 6] -> [A B 16 9]; A=2 B=3", "float32[2,3,16,9]", "AB"},
+	{"ResizeNearestNeighbor", "float32[2,3,8,6]", "size=4,3", "",
+		"[A B 8 6] -> [A B 4 3]; A=2 B=3", "float32[2,3,4,3]", "AB"},
 };
 
 const size_t window_nsample = sizeof window_samples / sizeof *window_samples;
