@@ -22,7 +22,8 @@ static bool read_dim(struct ap_binding *b, struct pairs *p, unsigned operand, in
 	v += v < 0 ? rank : 0;
 	if (p->mask[operand] >> v & 1)
 		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute axes names dimension %" PRId64 " of operand %u twice", v, operand);
+			"attribute axes names dimension %" PRId64 " of operand %u twice; "
+			"once is allowed", v, operand);
 	p->mask[operand] |= UINT32_C(1) << v;
 	p->by[operand][p->n] = (uint8_t)v;
 	return true;

@@ -141,6 +141,12 @@ bool ap_expand_segments(struct ap_binding *b)
 	return true;
 }
 
+static bool has_rank(struct ap_binding *b, unsigned i, uint8_t rank)
+{
+	return b->bin[i].rank == rank || ap_bind_fail(b, "operator-rank", (int)i,
+		"operand %u has %d dimensions; %d are expected", i, b->bin[i].rank, rank);
+}
+
 /* CropAndResize: pictures [B, H, W, C] stay whole, each box makes one of crop_size. */
 bool ap_expand_crop(struct ap_binding *b)
 {
@@ -153,10 +159,8 @@ bool ap_expand_crop(struct ap_binding *b)
 	if (size->n != 2 || size->list[0] < 1 || size->list[1] < 1)
 		return ap_bind_fail(b, "operator-attr", -1,
 			"attribute crop_size must be a height and a width of at least 1");
-	if (x->rank != 4 || box->rank != 2 || of->rank != 1)
-		return ap_bind_fail(b, "operator-rank", -1,
-			"%s takes pictures of 4 dimensions, boxes of 2 and their pictures of 1",
-			b->row->name);
+	if (!has_rank(b, 0, 4) || !has_rank(b, 1, 2) || !has_rank(b, 2, 1))
+		return false;
 	if (box->size[1] != 4 || box->size[0] != of->size[0])
 		return ap_bind_fail(b, "operator-shape", 1,
 			"operand 1 has shape %s; [%" PRId64 ", 4] is expected",

@@ -44,7 +44,8 @@ static bool add_dim(struct ap_binding *b, struct transform *t, const char *name,
 	v += v < 0 ? rank : 0;
 	if (t->mask >> v & 1)
 		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute %s names dimension %" PRId64 " twice", name, v);
+			"attribute %s names dimension %" PRId64 " twice; once is allowed", name,
+			v);
 	t->mask |= UINT32_C(1) << v;
 	t->dim[t->n++] = (uint8_t)v;
 	return true;

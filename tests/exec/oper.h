@@ -94,6 +94,11 @@ struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, co
 
 /* ---- rows_json.c ---- */
 
+/* The text of a graph file with the sample as its only operator, "op", of inputs "x0", "x1" ..; pin: its
+ * in_strategy, NULL none. */
+void ex_sample_write(struct ap_ctx *ctx, const struct ex_sample *s, const struct ap_pin *pin,
+	struct ap_str *out);
+
 /* The sample as a graph file of one operator: trouble where the loader refuses it, or binds it in
  * another way. */
 void ex_sample_load(struct ex_world *w, const struct ex_sample *s, const struct ap_bound *b);

@@ -17,34 +17,45 @@
 static const struct placed {
 	const char *type;
 	const char *with; /* attribute that must be set; NULL: the row holds where none before does */
+	const char *without; /* attributes that must be missing or 0, parted by blanks; NULL: none */
 	const char *order;
 	bool left; /* repeats go left where the first dimension of operand 0 is cut */
 } rows[] = {
-	{"MatMul", "transpose_a", "a1 a2 o1", false},
-	{"MatMul", NULL, "a2 a1 o1", false},
-	{"BatchMatMul", "transpose_a", "o: a1 a2 o1", false},
-	{"BatchMatMul", NULL, "o: a2 a1 o1", false},
-	{"Conv2D", NULL, "a4 a3 o2 o1 o3", false},
-	{"Gather", NULL, "b* a*", true},
-	{"FlashAttentionScore", NULL, "a*", false},
-	{"BatchNorm", NULL, "a*", false},
-	{"LayerNorm", NULL, "a*", false},
-	{"RmsNorm", NULL, "a*", false},
-	{"BiasAdd", NULL, "a*", false},
-	{"Add", NULL, "o*", false},
-	{"Mul", NULL, "o*", false},
-	{"ReLU", NULL, "a*", false},
-	{"Softmax", NULL, "a*", false},
-	{"Transpose", NULL, "a*", false},
-	{"ReduceSum", NULL, "a*", false},
-	{"SoftmaxCrossEntropyWithLogits", NULL, "a*", false},
+	{"MatMul", "transpose_a", NULL, "a1 a2 o1", false},
+	{"MatMul", NULL, NULL, "a2 a1 o1", false},
+	{"BatchMatMul", "transpose_a", NULL, "o: a1 a2 o1", false},
+	{"BatchMatMul", NULL, NULL, "o: a2 a1 o1", false},
+	{"Conv2D", NULL, NULL, "a4 a3 o2 o1 o3", false},
+	{"Gather", NULL, "axis batch_dims", "b* a*", true},
+	{"FlashAttentionScore", NULL, NULL, "a*", false},
+	{"BatchNorm", NULL, NULL, "a*", false},
+	{"LayerNorm", NULL, NULL, "a*", false},
+	{"RmsNorm", NULL, NULL, "a*", false},
+	{"BiasAdd", NULL, NULL, "a*", false},
+	{"Add", NULL, NULL, "o*", false},
+	{"Mul", NULL, NULL, "o*", false},
+	{"ReLU", NULL, NULL, "a*", false},
+	{"Softmax", NULL, NULL, "a*", false},
+	{"Transpose", NULL, NULL, "a*", false},
+	{"ReduceSum", NULL, NULL, "a*", false},
+	{"SoftmaxCrossEntropyWithLogits", NULL, NULL, "a*", false},
 };
+
+static bool is_without(const struct ap_attrs *attrs, const char *names)
+{
+	for (uint32_t i = 0; i < attrs->n && names; i++)
+		if (ap_attr_int(attrs, attrs->v[i].name, 0) != 0 &&
+			strstr(names, attrs->v[i].name))
+			return false;
+	return true;
+}
 
 static const struct placed *row_of(const struct ex_oper *o)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (strcmp(rows[i].type, o->type) == 0 &&
-			(!rows[i].with || ap_attr_bool(o->attrs, rows[i].with, false)))
+			(!rows[i].with || ap_attr_bool(o->attrs, rows[i].with, false)) &&
+			is_without(o->attrs, rows[i].without))
 			return &rows[i];
 	return NULL;
 }

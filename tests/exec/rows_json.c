@@ -56,7 +56,21 @@ static void write_operands(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_
 	ap_jw_end(w);
 }
 
-static void write_operator(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sample *s)
+static void write_strategy(struct ap_jw *w, const struct ap_pin *pin)
+{
+	ap_jw_key(w, "in_strategy");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < pin->n; i++) {
+		ap_jw_arr(w);
+		for (int d = 0; d < pin->v[i].rank; d++)
+			ap_jw_int(w, pin->v[i].cut[d]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_operator(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sample *s,
+	const struct ap_pin *pin)
 {
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "name", "op");
@@ -67,6 +81,8 @@ static void write_operator(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_
 	for (uint32_t i = 0; i < s->attrs.n; i++)
 		write_attr(w, &s->attrs.v[i]);
 	ap_jw_end(w);
+	if (pin)
+		write_strategy(w, pin);
 	ap_jw_key(w, "outputs");
 	ap_jw_arr(w);
 	for (int i = 0; i < (s->nout ? s->nout : 1); i++) {
@@ -82,7 +98,8 @@ static void write_operator(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_
 	ap_jw_end(w);
 }
 
-static void write_graph(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sample *s)
+static void write_graph(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sample *s,
+	const struct ap_pin *pin)
 {
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "schema", "autopar-graph/1");
@@ -101,7 +118,7 @@ static void write_graph(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sam
 	ap_jw_end(w);
 	ap_jw_key(w, "operators");
 	ap_jw_arr(w);
-	write_operator(ctx, w, s);
+	write_operator(ctx, w, s, pin);
 	ap_jw_end(w);
 	ap_jw_key(w, "outputs");
 	ap_jw_arr(w);
@@ -109,6 +126,15 @@ static void write_graph(struct ap_ctx *ctx, struct ap_jw *w, const struct ex_sam
 	ap_jw_end(w);
 	ap_jw_end(w);
 	ap_jw_finish(w);
+}
+
+void ex_sample_write(struct ap_ctx *ctx, const struct ex_sample *s, const struct ap_pin *pin,
+	struct ap_str *out)
+{
+	struct ap_jw w;
+
+	ap_jw_str_init(&w, out, 0);
+	write_graph(ctx, &w, s, pin);
 }
 
 static bool same_tensor(const struct ap_operand *a, const struct ap_operand *b)
@@ -143,12 +169,10 @@ void ex_sample_load(struct ex_world *w, const struct ex_sample *s, const struct 
 	const struct ap_graph *g;
 	struct ap_json *doc;
 	struct ap_str text;
-	struct ap_jw jw;
 
 	ctx.diag = ap_diag_create(ctx.arena, false);
 	ap_str_init(&text, ctx.arena);
-	ap_jw_str_init(&jw, &text, 0);
-	write_graph(&ctx, &jw, s);
+	ex_sample_write(&ctx, s, NULL, &text);
 	if (ap_json_parse(&ctx, "sample.json", text.s, text.len, 0, &doc) != AP_OK ||
 		ap_graph_load(&ctx, doc, "", &params, &g) != AP_OK) {
 		struct ap_str said;

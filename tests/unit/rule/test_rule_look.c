@@ -82,8 +82,7 @@ static const struct fault faults[] = {
 		"operator-attr", "attribute crop_size must be a height and a width of at least 1", -1},
 	{"CropAndResize", "float32[2,9,7] float32[8,4] int32[8]", "crop_size=3,5", "",
 		"operator-rank",
-		"CropAndResize takes pictures of 4 dimensions, boxes of 2 and their pictures "
-			"of 1", -1},
+		"operand 0 has 3 dimensions; 4 are expected", 0},
 	{"CropAndResize", "float32[2,9,7,6] float32[8,4] int32[7]", "crop_size=3,5", "",
 		"operator-shape", "operand 1 has shape [8, 4]; [7, 4] is expected", 1},
 	{"ROIAlign", "float32[2,6,9,7] float32[8,5]", "pooled_height=3", "", "operator-attr",
