@@ -176,28 +176,3 @@ bool ap_expand_crop(struct ap_binding *b)
 		ap_expand_add(b, out, size->list[1], AP_NO_FACTOR) &&
 		ap_expand_add(b, out, x->size[3], c);
 }
-
-/* Pictures made larger or smaller: each element may come of the whole picture. */
-bool ap_expand_resize(struct ap_binding *b)
-{
-	struct ap_operand *x = &b->bin[0], *out = &b->bout[0];
-	const struct ap_attr *size = ap_expand_list(b, "size");
-	uint8_t id[AP_MAX_RANK];
-
-	if (!size)
-		return false;
-	if (size->n != 2 || size->list[0] < 1 || size->list[1] < 1)
-		return ap_bind_fail(b, "operator-attr", -1,
-			"attribute size must be a height and a width of at least 1");
-	if (x->rank != 4)
-		return ap_bind_fail(b, "operator-rank", 0,
-			"operand 0 has shape %s; %s needs 4 dimensions there",
-			ap_bind_shape(b, x->size, x->rank), b->row->name);
-	if (!ap_expand_dims(b, x, 0xc, id))
-		return false;
-	b->bound.flops *= (double)size->list[0] * (double)size->list[1];
-	return ap_expand_add(b, out, x->size[0], id[0]) &&
-		ap_expand_add(b, out, x->size[1], id[1]) &&
-		ap_expand_add(b, out, size->list[0], AP_NO_FACTOR) &&
-		ap_expand_add(b, out, size->list[1], AP_NO_FACTOR);
-}

@@ -170,29 +170,6 @@ static bool pooling(const struct ex_job *j)
 	return true;
 }
 
-/* Stands for any way to make pictures of another size. */
-static bool resize(const struct ex_job *j)
-{
-	const struct ex_box *x = &j->in[0].box, *out = &j->out[0].box;
-	struct ex_box picture = {.rank = 2, .size = {x->size[2], x->size[3]}};
-	int64_t at[AP_MAX_RANK] = {0};
-
-	if (x->size[0] != out->size[0] || x->size[1] != out->size[1])
-		return false;
-	do {
-		int64_t from[AP_MAX_RANK] = {at[0], at[1]};
-		uint64_t seed = ex_hash(ex_hash_text(j->type), (uint64_t)(at[2] * out->size[3] + at[3]));
-		ex_id sum = 0;
-
-		do
-			sum = ex_plus(j->tape, sum, ex_scale(j->tape, ex_get(&j->in[0], from),
-				ex_hash(seed, (uint64_t)ex_at(&picture, from + FIRST))));
-		while (ex_step(&picture, from + FIRST));
-		ex_put(&j->out[0], at, sum);
-	} while (ex_step(out, at));
-	return true;
-}
-
 #define CONV(name) {.type = name, .forward = convolution, .make = ex_make_convolution}
 #define MAX_POOL(name) \
 	{.type = name, .forward = pooling, .make = ex_make_pooling, .ordered = true}
@@ -204,7 +181,5 @@ const struct ex_kernel ex_kernels_window[] = {
 	TRANSPOSED("Conv2DTranspose"), TRANSPOSED("Conv2DBackpropInput"),
 	MAX_POOL("MaxPool"), MAX_POOL("MaxPoolV2"), MAX_POOL("MaxPool3D"),
 	MEAN_POOL("AvgPool"), MEAN_POOL("AvgPool3D"),
-	{.type = "ResizeBilinearV2", .forward = resize, .make = ex_make_resized},
-	{.type = "ResizeNearestNeighbor", .forward = resize, .make = ex_make_resized},
 	{0}
 };

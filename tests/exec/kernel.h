@@ -90,7 +90,7 @@ extern const struct ex_kernel ex_kernels_elem[], ex_kernels_binary[], ex_kernels
 	ex_kernels_reduce[], ex_kernels_running[],
 	ex_kernels_norm[], ex_kernels_window[], ex_kernels_move[], ex_kernels_slice[],
 	ex_kernels_index[], ex_kernels_scatter[], ex_kernels_choose[], ex_kernels_attn[],
-	ex_kernels_infer[], ex_kernels_moe[], ex_kernels_loss[], ex_kernels_spectrum[],
+	ex_kernels_infer[], ex_kernels_moe[], ex_kernels_loss[], ex_kernels_spectrum[], ex_kernels_resize[],
 	ex_kernels_quant[], ex_kernels_misc[], ex_kernels_whole[],
 	ex_kernels_fill[];
 extern const struct ex_kernel ex_kernels_gather[], ex_kernels_drop[], ex_kernels_boxes[], ex_kernels_cache[];

@@ -5,7 +5,8 @@
 
 /* A line for each file kern_*.c. */
 static const struct ex_kernel *const families[] = {
-	ex_kernels_elem, ex_kernels_binary, ex_kernels_product, ex_kernels_reduce, ex_kernels_running, ex_kernels_spectrum,
+	ex_kernels_elem, ex_kernels_binary, ex_kernels_product, ex_kernels_reduce, ex_kernels_running,
+	ex_kernels_spectrum, ex_kernels_resize,
 	ex_kernels_move, ex_kernels_slice, ex_kernels_whole,
 	ex_kernels_fill,
 	ex_kernels_norm, ex_kernels_window, ex_kernels_index, ex_kernels_choose, ex_kernels_loss,

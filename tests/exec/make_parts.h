@@ -44,6 +44,8 @@ ex_make_fn ex_make_reduce, ex_make_reduce_logic, ex_make_largest, ex_make_extrem
 	ex_make_running, ex_make_sort;
 /* make_spectrum.c */
 ex_make_fn ex_make_spectrum;
+/* make_resize.c */
+ex_make_fn ex_make_resize;
 /* make_move.c, make_slice.c */
 ex_make_fn ex_make_reshape, ex_make_new_dim, ex_make_squeeze, ex_make_transpose, ex_make_reverse,
 	ex_make_concat, ex_make_stack, ex_make_split, ex_make_split_sizes, ex_make_split_chunks,
@@ -61,8 +63,7 @@ ex_make_fn ex_make_softmax, ex_make_l2_normalize, ex_make_layer_norm, ex_make_rm
 ex_make_fn ex_make_loss_by_labels, ex_make_loss_by_classes, ex_make_loss_of_each,
 	ex_make_dropout;
 /* make_window.c */
-ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling,
-	ex_make_resized;
+ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling;
 /* make_index.c */
 ex_make_fn ex_make_gather, ex_make_embedding, ex_make_gather_along, ex_make_gather_points,
 	ex_make_one_hot, ex_make_top, ex_make_segments;

@@ -221,12 +221,3 @@ void ex_make_pooling(struct ex_sample *s)
 	add_operand(s, size[0], size[1], &w);
 	add_slides(s, &w, true, false);
 }
-
-void ex_make_resized(struct ex_sample *s)
-{
-	int64_t size[4], length[2] = {1 + ex_draw(s, 6), 1 + ex_draw(s, 6)};
-
-	ex_draw_shape(s, 4, 400, size);
-	ex_add_in(s, "float32", 4, size);
-	ex_add_list(s, "size", 2, length);
-}

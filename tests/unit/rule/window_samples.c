@@ -48,6 +48,10 @@ const struct move_sample window_samples[] = {
 		"[A B 8 6] -> [A B 16 9]; A=2 B=3", "float32[2,3,16,9]", "AB"},
 	{"ResizeNearestNeighbor", "float32[2,3,8,6]", "size=4,3", "",
 		"[A B 8 6] -> [A B 4 3]; A=2 B=3", "float32[2,3,4,3]", "AB"},
+	{"ResizeBilinearV2", "float16[4,3,8,6]", "size=5,7", "",
+		"[A B 8 6] -> [A B 5 7]; A=4 B=3", "float16[4,3,5,7]", "AB"},
+	{"ResizeNearestNeighbor", "uint8[4,3,8,6] int32[2]", "", "uint8[4,3,2,2]",
+		"[A B 8 6], [2] -> [A B 2 2]; A=4 B=3", "uint8[4,3,2,2]", "AB"},
 };
 
 const size_t window_nsample = sizeof window_samples / sizeof *window_samples;
