@@ -24,9 +24,9 @@
 #include "program.h"
 #include "search/engine.h"
 
-enum { SETTINGS = 9 };
-
 static const int64_t devices[] = {2, 4, 6, 8, 12};
+
+enum { SETTINGS = 9, KINDS = SETTINGS * sizeof devices / sizeof *devices };
 
 struct game { /* a graph on so many devices, in steps of one kind */
 	struct fixture f;
@@ -312,7 +312,7 @@ static bool try_devices(struct game *g, int64_t ndev, uint32_t cases)
 	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
 	fixture_graph(&g->f, g->sample->text);
 	for (int k = 0; k < SETTINGS && good; k++)
-		good = try_setting(g, k, (cases + SETTINGS - 1) / SETTINGS, k % 4 == (int)(ndev / 2 % 4));
+		good = try_setting(g, k, (cases + KINDS - 1) / KINDS, k % 4 == (int)(ndev / 2 % 4));
 	fixture_close(&g->f);
 	return good;
 }
@@ -345,7 +345,7 @@ static struct { /* graphs that are asked for */
 START_TEST(graphs_are_those_of_one_rank)
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
-	uint32_t cases = (uint32_t)ex_cases(160) / 5;
+	uint32_t cases = (uint32_t)ex_cases(900) / 5;
 
 	if (asked.name ? strcmp(s->name, asked.name) == 0 : (unsigned long)_i % asked.parts == asked.part)
 		ck_assert(try_graph(s, ex_seed(s->name), cases));
