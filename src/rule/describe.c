@@ -258,7 +258,7 @@ static void show_letters(struct ap_str *out, const struct ap_rule *r)
 			comma = ", ";
 		}
 	for (int i = 0; i < AP_LETTERS; i++)
-		if (r->lookup >> i & 1) {
+		if ((r->lookup & ~r->frozen) >> i & 1) {
 			ap_describe_label(out, "masked");
 			ap_str_addf(out, "%c: a part gives zero for what it does not hold", 'a' + i);
 		}

@@ -168,6 +168,7 @@ bool ap_expand_crop(struct ap_binding *b)
 	if (!ap_expand_factor(b, 'n', 0, of->size[0], &n) ||
 		!ap_expand_factor(b, 'c', 0, x->size[3], &c))
 		return false;
+	b->bound.flops *= (double)size->list[0] * (double)size->list[1];
 	ap_expand_put(&x->dim[3], c);
 	ap_expand_put(&box->dim[0], n);
 	ap_expand_put(&of->dim[0], n);

@@ -63,18 +63,19 @@ const struct move_sample attention_samples[] = {
 	{"PagedAttention",
 		"float16[2,1,24] float16[9,16,2,4] float16[9,16,2,4] int32[2,3] int32[2]",
 		"head_num=6 kv_head_num=2", "",
-		"[b 1 (n g d!)], [9 16 n d!], [9 16 n d!], [b 3], [b] -> [b 1 (n g d!)]; b=2 "
-			"n=2 g=3 d=4", "float16[2,1,24]", "bngd"},
+		"[b 1 (n g d!)], [x!@ y! n d!], [x!@ y! n d!], [b m!], [b] -> [b 1 (n g d!)]; "
+			"b=2 n=2 g=3 d=4 x=9 y=16 m=3", "float16[2,1,24]", "bngdxym"},
 	{"PagedAttentionMask",
 		"float16[2,1,24] float16[9,16,2,4] float16[9,16,2,4] int32[2,3] int32[2] "
 			"float16[2,6,1,48]", "head_num=6 kv_head_num=2", "",
-		"[b 1 (n g d!)], [9 16 n d!], [9 16 n d!], [b 3], [b], [b (n g) 1 48] -> [b 1 "
-			"(n g d!)]; b=2 n=2 g=3 d=4", "float16[2,1,24]", "bngd"},
+		"[b 1 (n g d!)], [x!@ y! n d!], [x!@ y! n d!], [b m!], [b], [b (n g) 1 48] -> "
+			"[b 1 (n g d!)]; b=2 n=2 g=3 d=4 x=9 y=16 m=3", "float16[2,1,24]",
+		"bngdxym"},
 	{"ReshapeAndCache",
 		"float16[2,3,8] float16[2,3,8] float16[9,16,2,4] float16[9,16,2,4] int32[6]", "",
 		"",
-		"[b! s! (n d!)], [b! s! (n d!)], [9 16 n d!], [9 16 n d!], [6] -> [b! s! (n "
-			"d!)]; b=2 s=3 n=2 d=4", "float16[2,3,8]", "bsnd"},
+		"[b! s! (n d!)], [b! s! (n d!)], [x!@ y!@ n d!], [x!@ y!@ n d!], [(b! s!)] -> "
+			"[b! s! (n d!)]; b=2 s=3 n=2 d=4 x=9 y=16", "float16[2,3,8]", "bsndxy"},
 	{"KVCacheMgr", "float16[2,6,8,4] float16[2,6,1,4] int32[1]", "", "",
 		"[b n s! d!], [b n 1 d!], [1] -> [b n s! d!]; b=2 n=6 s=8 d=4",
 		"float16[2,6,8,4]", "bnsd"},

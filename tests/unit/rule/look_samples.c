@@ -126,13 +126,13 @@ const struct move_sample look_samples[] = {
 	{"MoeFinalizeRouting",
 		"float16[16,6] float16[8,6] - float16[4,6] float16[8,2] int32[16] int32[8,2]", "",
 		"",
-		"[x! h], [n! h], [e! h], [n! k!], [x!], [n! k!] -> [n! h]; x=16 h=6 n=8 e=4 k=2",
-		"float16[8,6]", "xhnek"},
+		"[(n! k!) h], [n! h], [e!@ h], [n! k!], [(n! k!)], [n! k!] -> [n! h]; n=8 k=2 "
+			"h=6 e=4", "float16[8,6]", "nkhe"},
 	{"TopKRouter", "int32[4,8,2]", "capacity=3 expert_num=5", "? ?",
-		"[b s! k!] -> [b e! c!], [b s! k!]; b=4 s=8 k=2 e=5 c=3",
+		"[b s! k!] -> [b e!@ c!@], [b s! k!]; b=4 s=8 k=2 e=5 c=3",
 		"int32[4,5,3] int32[4,8,2]", "bskec"},
 	{"TopPRouter", "int32[4,8,2] float32[4,8,2]", "capacity=3 expert_num=5 threshold=0.3",
-		"? ?", "[b s! k!], [b s! k!] -> [b e! c!], [b s! k!]; b=4 s=8 k=2 e=5 c=3",
+		"? ?", "[b s! k!], [b s! k!] -> [b e!@ c!@], [b s! k!]; b=4 s=8 k=2 e=5 c=3",
 		"int32[4,5,3] int32[4,8,2]", "bskec"},
 };
 
