@@ -48,13 +48,35 @@ static void halos(struct deriving *d)
 	}
 }
 
+/* Is result o a statistic that another result is made with, once the batch is cut? */
+static bool is_statistic(const struct ap_bound *b, int o)
+{
+	uint32_t free = 0;
+
+	for (int f = 0; f < b->nfactor; f++)
+		if (!(b->factor[f].flags & AP_FACTOR_FROZEN))
+			free |= 1u << f;
+	return ap_rule_is_inner(b, (unsigned)o, free);
+}
+
+/* Axes over which result o is partial. MindSpore adds up statistics over all that share the channels,
+ * those that repeat the work among them, and divides by their number. */
+static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
+{
+	const struct ap_bound *b = d->t->bound;
+	bool repeats = d->step->executor == AP_EXECUTOR_MINDSPORE && is_statistic(b, o);
+
+	ap_placement_axes(d->p, ap_cut_mask(d->p) & ~b->out[o].factors, repeats, axes);
+	return axes->n > 0;
+}
+
 /* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
  * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
  * operator from a result that was made with it? */
 static bool comes_back(const struct deriving *d, int o)
 {
 	const struct ap_bound *b = d->t->bound;
-	bool inner = ap_rule_is_inner(b, (unsigned)o, ap_cut_mask(d->p));
+	bool inner = is_statistic(b, o);
 	bool dealt = o == 0 && b->dealt;
 	bool back = d->t->out[o].grad && (dealt || d->step->executor == AP_EXECUTOR_MINDSPORE);
 
@@ -95,7 +117,7 @@ static void results(struct deriving *d)
 		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
 		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
 
-		if (b->out[o].silent || !lacking(d, &b->out[o], &axes))
+		if (b->out[o].silent || !partial(d, o, &axes))
 			continue;
 		add(d, AP_PHASE_FORWARD, kind, &axes, bytes, -1, o);
 		if (comes_back(d, o))

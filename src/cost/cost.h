@@ -38,6 +38,7 @@ struct ap_comm {
  * All collectives of an operator under a placement, derived from its rule:
  *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter where its
  *             partial sums are dealt (the AllGather of its gradient then goes with it);
+ *             mindspore: of a statistic that another result is made with over repeats, too;
  *             nothing where cross_batch leaves each device the reduction of its own part;
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
  *             gradient over the split factors that the operand lacks;

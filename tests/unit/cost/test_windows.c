@@ -118,8 +118,8 @@ START_TEST(channels_of_a_convolution)
 }
 END_TEST
 
-/* Mean and variance of 128 channels; on the way back the two sums that the gradient needs. The
- * moving averages are no trainable parameters. */
+/* Mean and variance of 128 channels, in MindSpore over repeats, too; on the way back the two sums that
+ * the gradient needs. The moving averages are no trainable parameters. */
 START_TEST(statistics_over_the_cut_batch)
 {
 	const char *cut = "forward AllReduce 512 4x1; backward AllReduce 512 4x1; "
@@ -129,6 +129,15 @@ START_TEST(statistics_over_the_cut_batch)
 
 	expect(NET("true"), "bn", "b=4", cut, cut);
 	expect(NET("true"), "bn", "b=2 A=2", cut, cut);
+	expect(NET("true"), "bn", "b=2", cut,
+		"forward AllReduce 512 2x2; backward AllReduce 512 2x2; "
+		"forward AllReduce 512 2x2; backward AllReduce 512 2x2; "
+		"gradient AllReduce 512 2x2; gradient AllReduce 512 2x2");
+	expect(NET("true"), "bn", "c=2",
+		"forward AllReduce 256 2x1; backward AllReduce 256 2x1; "
+		"forward AllReduce 256 2x1; backward AllReduce 256 2x1; "
+		"gradient AllReduce 256 2x1; gradient AllReduce 256 2x1", "");
+	expect(NET("true"), "bn", "", cut, "");
 	expect(NET("true"), "bn", "c=4", "", "");
 	expect(NET("false"), "bn", "b=4", parameters, parameters);
 	expect(NET("false"), "bn", "c=4", "", "");
