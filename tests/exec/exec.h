@@ -77,6 +77,7 @@ uint64_t ex_hash(uint64_t seed, uint64_t i); /* a number below p; fixed for ever
 uint64_t ex_hash_text(const char *s);
 
 /* Random numbers, the same everywhere (xorshift64*); AP_SEED, printed by ex_seed(). */
+#define EX_USUAL_SEED 20240229
 uint64_t ex_seed(const char *test);
 uint64_t ex_next(uint64_t *state);
 uint32_t ex_below(uint64_t *state, uint32_t n);

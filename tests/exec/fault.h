@@ -44,18 +44,23 @@ struct ex_fault_tally { /* of one fault */
  * often enough. */
 struct ex_fault_tally ex_fault_try(struct ap_ctx *ctx, const struct ex_fault *f, uint64_t seed);
 
-/* ---- coverage.c --------------------------------------------------------------------------------- */
+/* ---- catalogue.c -------------------------------------------------------------------------------- */
 
-/* docs/operators.md: a line per type of ex_catalogue_at(): row, rule, communication, source,
- * samples, strategies executed; the unsupported with their reason; faults injected and caught. */
 struct ex_catalogue {
 	const char *type;
 	const char *section; /* "4.2", "4.3", "1.x" */
-	const char *canonical; /* of an alias, else NULL */
-	const char *why_not; /* NULL: supported */
+	const char *canonical; /* type whose rows it has; NULL: none */
+	const char *why_not; /* NULL: no reason against it is known */
 };
-const struct ex_catalogue *ex_catalogue_at(size_t i);
-void ex_coverage_write(struct ap_str *out, const struct ex_tally *tally, size_t n, uint32_t faults,
-	uint32_t caught);
+
+/* Type i that MindSpore has; false past the end. */
+bool ex_catalogue_at(size_t i, struct ex_catalogue *out);
+
+/* ---- coverage.c --------------------------------------------------------------------------------- */
+
+/* docs/operators.md: how many types of each section are covered; a line per type of the catalogue with
+ * rule, communication, source, strategies that are executed and faults that are put in, or the reason
+ * why it is not planned with. Samples are those of the seed. */
+void ex_coverage_write(struct ap_ctx *ctx, uint64_t seed, struct ap_str *out);
 
 #endif

@@ -57,7 +57,7 @@ uint64_t ex_hash_text(const char *s)
 uint64_t ex_seed(const char *test)
 {
 	const char *text = getenv("AP_SEED");
-	uint64_t seed = text ? strtoull(text, NULL, 0) : 20240229;
+	uint64_t seed = text ? strtoull(text, NULL, 0) : EX_USUAL_SEED;
 
 	printf("%s: AP_SEED=%" PRIu64 "\n", test, seed);
 	return seed ? seed : 1;

@@ -112,6 +112,7 @@ const char *ex_case_run(struct ex_world *w, const struct ex_case *c, const int32
 struct ex_tally { /* of one operator type */
 	const char *type;
 	uint32_t samples, strategies, runs; /* strategies: legal ones, of which so many runs were made */
+	uint32_t executed; /* strategies that were run, or would be */
 	uint64_t collectives;
 	uint64_t rows, met; /* of the table with this type, a bit each; those that samples were bound by */
 	const char *difference; /* with all that repeats it; NULL: none */
@@ -121,6 +122,7 @@ struct ex_effort {
 	uint32_t strategies; /* at most, of a sample on so many devices; more are sampled */
 	const int64_t *ndev;
 	size_t nndev;
+	bool dry; /* nothing is run, only counted */
 };
 /* Runs all of a type, up to the first difference. */
 struct ex_tally ex_rows_run(struct ap_ctx *ctx, const struct ex_kernel *k, uint64_t seed,

@@ -185,8 +185,9 @@ static bool run_space(struct rows *r, int64_t ndev)
 	ap_space_make(r->w.ctx, &r->c.bound, ndev, &step, &space);
 	r->tally->strategies += space.n;
 	n = space.n < most ? space.n : most;
+	r->tally->executed += n;
 	offset = (uint32_t)(ex_hash(r->seed, (uint64_t)ndev) % space.n);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && !r->effort->dry; i++) {
 		uint32_t at = (offset + (uint32_t)((uint64_t)i * space.n / n)) % space.n;
 		const int32_t *count = space.count + (size_t)at * space.nfactor;
 		enum ex_tasks tasks = (enum ex_tasks)((at + (uint32_t)ndev / 2) % EX_NTASKS);
