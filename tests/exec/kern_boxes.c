@@ -11,7 +11,8 @@ static bool encode(const struct ex_job *j)
 	const struct ex_value *a = &j->in[0], *b = &j->in[1];
 	int64_t n = a->box.size[0];
 
-	if (a->box.size[1] != 4 || b->box.size[0] != n || j->out[0].box.size[0] != n)
+	if (a->box.size[1] != 4 || b->box.size[1] != 4 || b->box.size[0] != n ||
+		ex_count(&j->out[0].box) != 4 * n)
 		return false;
 	for (int64_t i = 0; i < 4 * n; i++) {
 		int64_t next = i / 4 * 4 + (i + 1) % 4;
@@ -28,7 +29,8 @@ static bool common(const struct ex_job *j)
 	const struct ex_box *out = &j->out[0].box;
 	int64_t n = j->in[0].box.size[0];
 
-	if (out->size[0] != j->in[1].box.size[0] || out->size[1] != n)
+	if (out->size[0] != j->in[1].box.size[0] || out->size[1] != n || j->in[0].box.size[1] != 4 ||
+		j->in[1].box.size[1] != 4)
 		return false;
 	for (int64_t i = 0; i < out->size[0] * n; i++) {
 		ex_id sum = 0;
@@ -77,7 +79,8 @@ static bool crop(const struct ex_job *j)
 	struct ex_value *out = &j->out[0];
 	int64_t at[AP_MAX_RANK] = {0};
 
-	if (out->box.size[0] != box->box.size[0] || out->box.size[3] != j->in[0].box.size[3])
+	if (out->box.size[0] != box->box.size[0] || out->box.size[3] != j->in[0].box.size[3] ||
+		box->box.size[1] != 4 || j->in[2].box.size[0] != box->box.size[0])
 		return false;
 	do {
 		const ex_id *b = box->id + 4 * at[0];
@@ -99,7 +102,8 @@ static bool align(const struct ex_job *j)
 	struct ex_value *out = &j->out[0];
 	int64_t at[AP_MAX_RANK] = {0};
 
-	if (out->box.size[0] != j->in[1].box.size[0] || out->box.size[1] != j->in[0].box.size[1])
+	if (out->box.size[0] != j->in[1].box.size[0] || j->in[1].box.size[1] != 5 ||
+		out->box.size[1] != j->in[0].box.size[1])
 		return false;
 	do {
 		const ex_id *b = j->in[1].id + 5 * at[0];
