@@ -57,6 +57,33 @@ bool ap_expand_whole(struct ap_binding *b)
 	return true;
 }
 
+/* Two numbers for each channel of operand 0: what they become, all of it must tell. */
+bool ap_expand_channel_range(struct ap_binding *b)
+{
+	const struct ap_operand *x = &b->bin[0];
+	uint8_t axis;
+
+	if (!ap_expand_axis(b, "channel_axis", 1, x->rank, &axis))
+		return false;
+	for (unsigned i = 1; i < 3; i++) {
+		const struct ap_operand *o = &b->bin[i];
+
+		if (o->rank != 1)
+			return ap_bind_fail(b, "operator-rank", (int)i,
+				"operand %u has shape %s; 1 dimension is expected", i,
+				ap_bind_shape(b, o->size, o->rank));
+		if (o->size[0] != x->size[axis])
+			return ap_bind_fail(b, "operator-shape", (int)i, "dimension 0 of operand %u is %"
+				PRId64 "; %" PRId64 ", the length of dimension %d of operand 0, is expected",
+				i, o->size[0], x->size[axis], axis);
+	}
+	for (uint16_t i = 0; i < b->nout; i++)
+		if (!ap_expand_add(b, &b->bout[i], x->size[axis], AP_NO_FACTOR))
+			return false;
+	count_elements(b, 1);
+	return true;
+}
+
 /* Is dimension 0 of o one that the samples lie along? Scalars and lengths of one stay whole where
  * that is allowed. */
 static bool has_samples(const struct ap_operand *o)

@@ -80,6 +80,10 @@ static bool range(const struct ex_job *j)
 	int axis = channels ? channel_axis(j) : 0;
 
 	for (unsigned r = 0; r < j->nout; r++)
+		if (j->in[r + 1].box.size[0] != (channels ? x->size[axis] : 1) ||
+			j->out[r].box.size[0] != j->in[r + 1].box.size[0])
+			return false;
+	for (unsigned r = 0; r < j->nout; r++)
 		for (int64_t c = 0; c < j->out[r].box.size[0]; c++) {
 			int64_t at[AP_MAX_RANK] = {0};
 			ex_id v = j->in[r + 1].id[c];

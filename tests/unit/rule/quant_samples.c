@@ -20,7 +20,9 @@ const struct move_sample quant_samples[] = {
 	{"MinMaxUpdatePerLayer", "float32[8,6] float32[1] float32[1]", "", "? ?",
 		"[8 6], [1], [1] -> [1], [1]", "float32[1] float32[1]", ""},
 	{"MinMaxUpdatePerChannel", "float32[8,6] float32[6] float32[6]", "", "? ?",
-		"[8 6], [c!], [c!] -> [c!], [c!]; c=6", "float32[6] float32[6]", "c"},
+		"[8 6], [6], [6] -> [6], [6]", "float32[6] float32[6]", ""},
+	{"MinMaxUpdatePerChannel", "float32[8,6] float32[8] float32[8]", "channel_axis=0", "? ?",
+		"[8 6], [8], [8] -> [8], [8]", "float32[8] float32[8]", ""},
 };
 
 const size_t quant_nsample = sizeof quant_samples / sizeof *quant_samples;
