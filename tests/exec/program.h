@@ -115,6 +115,8 @@ struct ex_graph_sample {
 	const char *name, *text;
 	bool pinned; /* operators have strategies */
 	const char *must; /* step of redistributions that the pins lead to; NULL: none */
+	bool random; /* it may be one that its own numbers cannot go through (an index out of range), or
+	              * two operators share a checkpoint key that cannot hold both: no difference then */
 };
 const struct ex_graph_sample *ex_graph_at(size_t i); /* NULL past the end */
 

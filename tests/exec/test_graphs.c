@@ -14,295 +14,13 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/str.h"
-#include "cost/optimizer.h"
-#include "emit/ckpt.h"
-#include "emit/emit.h"
-#include "fixture.h"
-#include "plan/complete.h"
-#include "plan/drive.h"
-#include "program.h"
-#include "search/engine.h"
+#include "game.h"
 
 static const int64_t devices[] = {2, 4, 6, 8, 12};
 
-enum { SETTINGS = 9, KINDS = SETTINGS * sizeof devices / sizeof *devices };
+enum { KINDS = EX_SETTINGS * sizeof devices / sizeof *devices };
 
-struct game { /* a graph on so many devices, in steps of one kind */
-	struct fixture f;
-	struct ex_world w;
-	const struct ex_graph_sample *sample;
-	uint64_t seed;
-	struct ex_choice *choice;
-	struct ex_graph_truth truth;
-	const char *how; /* where the plan comes from */
-	uint32_t plans, runs;
-	bool failed;
-};
-
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
-static void describe_step(const struct game *g, struct ap_str *s)
-{
-	const struct ap_step *step = &g->f.step;
-
-	ap_str_addf(s, "%" PRIu32 " devices, %s%s, %" PRId64 " micro-batches, %s batch, shards %s of %" PRId64
-		", gradients %s, %s", g->f.machine->ndev,
-		step->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
-		step->training ? "" : " inference", step->micro_batches,
-		step->full_batch ? "full" : "cut", step->optimizer_sharding ? "on" : "off",
-		step->shard_size, step->gradient_fp32_sync ? "in float32" : "as they are", g->how);
-}
-
-static void complain(struct game *g, const struct ap_plan *p, const char *why)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, g->f.ctx.arena);
-	ap_str_addf(&s, "%s: %s\n  ", g->sample->name, why);
-	describe_step(g, &s);
-	for (ap_id i = 0; p && i < p->graph->nnode; i++) {
-		const struct ap_placement *place = &p->op[i].place;
-
-		ap_str_addf(&s, "\n  %s", p->graph->node[i].name);
-		for (int f = 0; f < place->bound->nfactor; f++)
-			ap_str_addf(&s, " %c=%" PRId32, place->bound->factor[f].letter, place->count[f]);
-	}
-	ap_diag_render(g->f.ctx.diag, AP_ERROR, 5, &s);
-	printf("%s\n  repeat: AP_SEED=%" PRIu64 " test_graphs %s\n", s.s, g->seed, g->sample->name);
-	fflush(stdout); /* a failed test's process leaves it behind */
-	g->failed = true;
-}
-
-static const char *run(struct game *g, const struct ex_program *p)
-{
-	struct ap_mark mark = ap_arena_mark(g->f.ctx.scratch);
-	const char *why;
-
-	g->runs++;
-	g->w.trouble = NULL;
-	why = ex_program_run(&g->w, p, &g->truth);
-	ap_arena_release(g->f.ctx.scratch, mark);
-	return why;
-}
-
-/* In memory, and as the plan file says it. */
-static const char *through_file(struct game *g, const struct ap_plan *p)
-{
-	struct ap_ctx *ctx = &g->f.ctx;
-	struct ex_program direct, read;
-	struct ap_str text;
-	const char *why;
-
-	ap_str_init(&text, ctx->arena);
-	ap_emit_plan_json(ctx, p, append, &text);
-	ex_program_of_plan(ctx, p, &direct);
-	why = ex_program_of_file(ctx, text.s, text.len, p->graph, p->step, &read);
-	if (why)
-		return ap_arena_printf(ctx->arena, "the plan file: %s", why);
-	why = ex_program_differs(ctx, &direct, &read);
-	if (why)
-		return ap_arena_printf(ctx->arena, "the plan file has another %s", why);
-	why = ex_schedule_wrong(ctx, text.s, text.len, &read);
-	if (why)
-		return ap_arena_printf(ctx->arena, "the schedule: %s", why);
-	return run(g, &read);
-}
-
-/* Operators that the checkpoint pins must be cut as they were. */
-static const char *pinned_differs(const struct ap_plan *p, const struct ex_program *read)
-{
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		const struct ex_oper *o = &read->oper[i];
-
-		if (p->op[i].in_checkpoint &&
-			(memcmp(o->in, p->op[i].in, o->nin * sizeof *o->in) != 0 ||
-				memcmp(o->out, p->op[i].out, o->nout * sizeof *o->out) != 0))
-			return p->graph->node[i].name;
-	}
-	return NULL;
-}
-
-/* What operators with parameters do, as the checkpoint says it; the rest is completed. */
-static const char *through_ckpt(struct game *g, const struct ap_plan *p, bool json)
-{
-	struct ap_ctx *ctx = &g->f.ctx;
-	struct ex_program read;
-	struct ap_ckpt ckpt;
-	struct ap_str bytes;
-	const char *why;
-
-	if (ap_ckpt_check_names(ctx, p->graph) != AP_OK)
-		return "its names fit in no checkpoint";
-	ap_ckpt_of_plan(ctx, p, &ckpt);
-	ap_str_init(&bytes, ctx->arena);
-	if (json)
-		ap_ckpt_write_json(&ckpt, append, &bytes);
-	else
-		ap_ckpt_write_pb(ctx, &ckpt, append, &bytes);
-	why = ex_program_of_ckpt(ctx, bytes.s, bytes.len, json, p->graph, p->machine, p->step, &read);
-	if (!why)
-		why = pinned_differs(p, &read);
-	if (!why)
-		why = run(g, &read);
-	return why ? ap_arena_printf(ctx->arena, "%s checkpoint: %s", json ? "JSON" : "binary", why) : NULL;
-}
-
-/* A plan as its file says it, now and then as its checkpoint does. */
-static bool try_plan(struct game *g, const struct ap_plan *p)
-{
-	struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
-	const char *why = through_file(g, p);
-
-	if (!why && g->plans % 4 == 0)
-		why = through_ckpt(g, p, g->plans % 8 == 0);
-	g->plans++;
-	if (why)
-		complain(g, p, why);
-	else
-		ap_arena_release(g->f.ctx.arena, mark);
-	return !why;
-}
-
-static bool try_random(struct game *g, uint32_t n)
-{
-	g->how = "at random";
-	for (uint32_t i = 0; i < n; i++) {
-		struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
-		const int32_t *const *counts = ex_choice_draw(&g->f.ctx, g->choice, &g->w.rng);
-		struct ap_plan p;
-
-		if (counts) {
-			ap_plan_make(&g->f.ctx, g->f.graph, g->f.machine, &g->f.step, counts,
-				INT64_C(1) << 60, &p);
-			p.search.mode = "given";
-			p.search.status = AP_PLAN_GIVEN;
-			if (!try_plan(g, &p))
-				return false;
-		}
-		ap_arena_release(g->f.ctx.arena, mark);
-	}
-	return true;
-}
-
-static struct ap_request request(const struct game *g, const char *mode)
-{
-	return (struct ap_request){.graph = g->f.graph, .machine = g->f.machine, .step = &g->f.step,
-		.capacity_bytes = INT64_C(1) << 60, .search_mode = mode, .prune = true};
-}
-
-/* Is there a step of the kind that the graph is about? */
-static bool has_step(const struct ap_plan *p, const char *name)
-{
-	bool wanted = strcmp(name, "AlltoAll") == 0;
-
-	for (uint32_t m = 0; m < p->nmove; m++)
-		for (int i = 0; i < p->move[m].nstep; i++)
-			if (wanted && p->move[m].step[i].move == AP_MOVE_ALLTOALL)
-				return true;
-	return false;
-}
-
-static bool try_engine(struct game *g, const char *name)
-{
-	struct ap_request rq = request(g, name);
-	struct ap_plan p;
-
-	g->how = name;
-	if (ap_drive_search(&g->f.ctx, &rq, &p, NULL) != AP_OK) {
-		complain(g, NULL, "no plan is found");
-		return false;
-	}
-	if (g->sample->must && !has_step(&p, g->sample->must)) {
-		complain(g, &p, "lacks what its pins must lead to");
-		return false;
-	}
-	return try_plan(g, &p);
-}
-
-static bool try_engines(struct game *g)
-{
-	const struct ap_engine *e;
-
-	for (size_t i = 0; (e = ap_engine_at(i)); i++)
-		if ((strcmp(e->name, "brute_force") != 0 || ex_choice_picks(g->choice) < 20000) &&
-			!try_engine(g, e->name))
-			return false;
-	return true;
-}
-
-/* Rows that are given, the rest by cost. */
-static bool try_given(struct game *g, const char *how, const int32_t *const *counts)
-{
-	struct ap_request rq = request(g, "auto");
-	struct ap_plan p;
-
-	g->how = how;
-	if (ap_drive_evaluate(&g->f.ctx, &rq, counts, &p) == AP_OK)
-		return try_plan(g, &p);
-	complain(g, NULL, "cannot be evaluated");
-	return false;
-}
-
-/* MindSpore's semi-automatic mode, and data parallel. */
-static bool try_fixed(struct game *g)
-{
-	const int32_t *const *counts;
-	const char *why;
-
-	if (ap_complete_batch(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, NULL, &counts) == AP_OK &&
-		!g->sample->pinned && !try_given(g, "completed by rule", counts))
-		return false;
-	counts = ap_baseline_data_parallel(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &why);
-	return !counts || g->sample->pinned || try_given(g, "data parallel", counts);
-}
-
-/* Setting k of a step: each kind of gradients with all else; at last without training. */
-static void set_step(struct game *g, int k)
-{
-	static const int64_t sizes[] = {-1, 2, 4};
-	struct ap_step *s = &g->f.step;
-
-	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
-	s->micro_batches = 1 + k / 2 % 2;
-	s->in_flight = 1;
-	s->optimizer_sharding = k / 4 % 2;
-	s->shard_threshold_bytes = 0;
-	s->shard_size = sizes[ex_below(&g->w.rng, 3)];
-	s->full_batch = ex_below(&g->w.rng, 3) == 0;
-	s->gradient_fp32_sync = ex_below(&g->w.rng, 2);
-	s->training = k < 8;
-	s->optimizer = s->training ? ap_optimizer_find(ex_below(&g->w.rng, 2) ? "adam" : "sgd") : NULL;
-}
-
-static bool try_setting(struct game *g, int k, uint32_t cases, bool engines)
-{
-	struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
-	bool good;
-
-	set_step(g, k);
-	g->how = "at all";
-	g->w.trouble = NULL;
-	g->choice = ex_choice_make(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step);
-	good = ex_graph_truth_make(&g->w, g->f.graph, &g->f.step, g->seed, &g->truth);
-	if (!good)
-		complain(g, NULL, g->w.trouble);
-	else if (!g->choice) {
-		complain(g, NULL, "its pins cannot be kept");
-		good = false;
-	} else {
-		good = try_random(g, cases) &&
-			(!engines || (try_engines(g) && try_fixed(g)));
-	}
-	if (good)
-		ap_arena_release(g->f.ctx.arena, mark);
-	return good;
-}
-
-static bool try_devices(struct game *g, int64_t ndev, uint32_t cases)
+static bool try_devices(struct ex_game *g, int64_t ndev, uint32_t cases)
 {
 	bool good = true;
 
@@ -311,8 +29,8 @@ static bool try_devices(struct game *g, int64_t ndev, uint32_t cases)
 	g->w.ndev = ndev;
 	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
 	fixture_graph(&g->f, g->sample->text);
-	for (int k = 0; k < SETTINGS && good; k++)
-		good = try_setting(g, k, (cases + KINDS - 1) / KINDS, k % 4 == (int)(ndev / 2 % 4));
+	for (int k = 0; k < EX_SETTINGS && good; k++)
+		good = ex_game_play(g, k, (cases + KINDS - 1) / KINDS, k % 4 == (int)(ndev / 2 % 4));
 	fixture_close(&g->f);
 	return good;
 }
@@ -320,9 +38,12 @@ static bool try_devices(struct game *g, int64_t ndev, uint32_t cases)
 /* False where something differs. */
 static bool try_graph(const struct ex_graph_sample *sample, uint64_t seed, uint32_t cases)
 {
-	struct game g = {.sample = sample, .seed = seed};
+	struct ex_game g = {.sample = sample, .seed = seed};
+	char repeat[64];
 	const char *lacks;
 
+	snprintf(repeat, sizeof repeat, "test_graphs %s", sample->name);
+	g.repeat = repeat;
 	fixture_open(&g.f, 2, 4, "ascend910b");
 	fixture_graph(&g.f, sample->text);
 	lacks = ex_graph_lacks(g.f.graph);

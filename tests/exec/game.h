@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A graph on virtual ranks, under many plans. Shared by the tests of graphs. */
+#ifndef AP_TEST_EXEC_GAME_H
+#define AP_TEST_EXEC_GAME_H
+
+#include "fixture.h"
+#include "program.h"
+
+struct ex_game { /* a graph on so many devices, in steps of one kind */
+	struct fixture f;
+	struct ex_world w;
+	const struct ex_graph_sample *sample;
+	uint64_t seed;
+	const char *repeat; /* command that does */
+	struct ex_choice *choice;
+	struct ex_graph_truth truth;
+	const char *how; /* where the plan comes from */
+	uint32_t plans, runs;
+	bool failed;
+};
+
+enum { EX_SETTINGS = 9 };
+
+/*
+ * Setting k of the step: each kind of gradients with all else; the last one without training. So many
+ * random plans of the graph, and, where asked, those of the engines, MindSpore's rule and data parallel;
+ * each as its plan file says it, now and then as its checkpoint does. What differs is printed with
+ * all that repeats it.
+ */
+bool ex_game_play(struct ex_game *g, int k, uint32_t plans, bool engines);
+
+#endif
