@@ -53,7 +53,7 @@ static uint32_t faults_of(const char *type)
 	return n;
 }
 
-/* "AllReduce (sum) of result 0 over k": what the first row that exchanges something does forward. */
+/* "AllReduce (sum) of result 0 over k": of the first row that exchanges something. */
 static const char *communication(struct ap_ctx *ctx, const char *type)
 {
 	static const char label[] = "  forward      ";

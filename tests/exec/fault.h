@@ -16,6 +16,7 @@ struct ex_comms {
 struct ex_fault {
 	const char *name, *what;
 	const char *types; /* operator types or graphs it is tried on, "A B C" */
+	bool relaxes; /* all it does is to allow more strategies */
 	bool (*bound)(struct ex_world *w, struct ap_bound *b, struct ap_op_row *row); /* before counts */
 	bool (*place)(struct ex_world *w, struct ap_placement *p);
 	bool (*layout)(struct ex_world *w, const struct ex_oper *o, struct ap_layout *in,

@@ -7,7 +7,8 @@
 
 enum { TRIES = 40 };
 
-/* Some of the axes of a mesh of 2 x 2 x 2 or 2 x 3 x 2, each on a dimension, neighbours also on one. */
+/* Some of the axes of a mesh of 2 x 2 x 2 or 2 x 3 x 2, each on a dimension; neighbours may share
+ * one. */
 static struct ap_layout draw_layout(struct ex_world *w, int rank)
 {
 	int32_t stride = 1, size[3] = {2, w->ndev == 12 ? 3 : 2, 2};

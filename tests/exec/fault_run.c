@@ -8,7 +8,7 @@
 #include "faults.h"
 
 enum {
-	SAMPLES = 60, /* of a type, at most */
+	SAMPLES = 300, /* of a type, at most */
 	AT_MOST = 200, /* runs of a type with the fault at work */
 	STRATEGIES = 12 /* of a sample on so many devices */
 };
@@ -16,7 +16,7 @@ enum {
 const struct ex_fault *ex_fault_at(size_t i)
 {
 	static const struct ex_fault *const files[] = {ex_faults_comm, ex_faults_gradient,
-		ex_faults_rule, ex_faults_place, ex_faults_move};
+		ex_faults_rule, ex_faults_place, ex_faults_move, ex_faults_program};
 
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
 		for (const struct ex_fault *f = files[k]; f->name; f++)
@@ -99,28 +99,26 @@ static bool enough(const struct ex_fault_tally *t)
 	return (t->caught && t->applied >= t->enough) || t->applied >= AT_MOST || t->unsound;
 }
 
-/* Strategies that only the fault allows, where there are such. */
+/* Strategies out of all; of a fault that allows more, those that it allows. */
 static void run_space(struct trial *t, int64_t ndev, uint64_t seed)
 {
 	struct ap_step step = AP_STEP_DEFAULT;
 	struct ap_space space;
-	uint32_t first = 0, tried = 0;
+	uint32_t tried = 0;
 	bool *legal;
 
 	t->w.ndev = ndev;
 	ap_space_make(t->w.ctx, &t->broken.bound, ndev, &step, &space);
 	legal = AP_NEW_N(t->w.ctx->arena, bool, space.n);
-	for (uint32_t i = 0; i < space.n; i++) {
+	for (uint32_t i = 0; i < space.n; i++)
 		legal[i] = ap_space_legal(t->w.ctx, &t->sound.bound,
 			space.count + (size_t)i * space.nfactor, ndev, &step, NULL);
-		first += !legal[i];
-	}
 	for (uint32_t i = 0; i < space.n && tried < STRATEGIES && !enough(t->t); i++) {
 		uint32_t at = (uint32_t)((i * UINT64_C(7919) + seed) % space.n);
 		const int32_t *count = space.count + (size_t)at * space.nfactor;
 		const struct ap_bound *b = &t->broken.bound;
 
-		if ((first && legal[at]) || !divides(b->in, b->nin, count) ||
+		if ((t->f->relaxes && legal[at]) || !divides(b->in, b->nin, count) ||
 			!divides(b->out, b->nout, count))
 			continue;
 		run_both(t, count, legal[at], seed + i);
@@ -212,6 +210,8 @@ struct ex_fault_tally ex_fault_try(struct ap_ctx *ctx, const struct ex_fault *f,
 		own.diag = ap_diag_create(own.arena, false);
 		if (strcmp(type, "redistribution") == 0)
 			ex_fault_move(&own, f, seed, &of_type);
+		else if (ex_graph_find(type))
+			ex_fault_graph(&own, f, ex_graph_find(type), seed, &of_type);
 		else
 			run_type(&own, f, type, seed, &of_type);
 		add(ctx, type, &of_type, &t);

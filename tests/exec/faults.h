@@ -7,7 +7,7 @@
 
 /* Each ends with a row without a name. */
 extern const struct ex_fault ex_faults_comm[], ex_faults_gradient[], ex_faults_rule[],
-	ex_faults_place[], ex_faults_move[];
+	ex_faults_place[], ex_faults_move[], ex_faults_program[];
 
 /* ---- faults_parts.c ---- */
 
@@ -40,5 +40,9 @@ bool ex_fault_no_halo(struct ex_world *w, const struct ex_oper *o, struct ex_com
 void ex_fault_note(struct ex_fault_tally *t, const char *why, bool with, bool faulted);
 void ex_fault_move(struct ap_ctx *ctx, const struct ex_fault *f, uint64_t seed,
 	struct ex_fault_tally *t);
+/* NULL where no graph has this name. */
+const struct ex_graph_sample *ex_graph_find(const char *name);
+void ex_fault_graph(struct ap_ctx *ctx, const struct ex_fault *f,
+	const struct ex_graph_sample *sample, uint64_t seed, struct ex_fault_tally *t);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "faults.h"
 
-struct ap_comm *ex_nth_comm(struct ex_comms *c, enum ap_phase phase, enum ap_coll kind, enum ex_of of,
-	int n)
+struct ap_comm *ex_nth_comm(struct ex_comms *c, enum ap_phase phase, enum ap_coll kind,
+	enum ex_of of, int n)
 {
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->v[i].phase == phase && c->v[i].kind == kind &&

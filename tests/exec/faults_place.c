@@ -207,8 +207,8 @@ GROUP(one_is_missing)
 
 /* ---- places and halos ---- */
 
-#define BOX(name) static bool name(struct ex_world *w, const char *type, unsigned slot, int64_t rank, \
-	struct ex_box *b)
+#define BOX(name) static bool name(struct ex_world *w, const char *type, unsigned slot, \
+	int64_t rank, struct ex_box *b)
 
 /* As if the slice were the first one. */
 BOX(from_the_first)
