@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Padding: a dimension that gets longer or shorter stays whole. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "rule/expand.h"
@@ -10,6 +11,20 @@ static void pads_of(const struct ap_attr *a, bool pairs, uint32_t d, int64_t *be
 {
 	*before = a->list[pairs ? 2 * d : d];
 	*after = a->list[pairs ? 2 * d + 1 : d + a->n / 2];
+}
+
+/* A mirror shows all but the edge, and a ring goes round once. */
+static bool check_copies(struct ap_binding *b, uint8_t k, int64_t before, int64_t after)
+{
+	const char *mode = ap_attr_str(b->in->attrs, "mode", "constant");
+	int64_t size = b->bin[0].size[k], most = before > after ? before : after;
+	int64_t allowed = strcmp(mode, "reflect") == 0 ? size - 1 : size;
+
+	if ((strcmp(mode, "reflect") != 0 && strcmp(mode, "circular") != 0) || most <= allowed)
+		return true;
+	return ap_bind_fail(b, "operator-attr", -1, "attribute paddings has %" PRId64
+		" for dimension %d of length %" PRId64 "; with mode \"%s\" at most %" PRId64
+		" is allowed", most, k, size, mode, allowed);
 }
 
 /* The last dimension's padding comes first. */
@@ -37,6 +52,8 @@ bool ap_expand_pad(struct ap_binding *b)
 				" and %" PRId64 " for dimension %d of length %" PRId64
 				"; at least one element must be left", before, after, k,
 				in->size[k]);
+		if (!check_copies(b, k, before, after))
+			return false;
 		if (before == 0 && after == 0 &&
 			!ap_expand_factor(b, (char)('A' + k), 0, in->size[k], &id))
 			return false;

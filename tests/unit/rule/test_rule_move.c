@@ -70,6 +70,10 @@ static const struct {
 		"with 2 dimensions an even number from 2 to 4 is allowed", -1},
 	{"PadV3", "float32[4,6]", "paddings=1,1,1,1,1,1", "", "operator-attr",
 		"attribute paddings has 6 values", -1},
+	{"PadV3", "float32[4,6]", "paddings=6,0 mode=reflect", "", "operator-attr", "attribute paddings "
+		"has 6 for dimension 1 of length 6; with mode \"reflect\" at most 5 is allowed", -1},
+	{"PadV3", "float32[4,6]", "paddings=0,0,0,5 mode=circular", "", "operator-attr", "with mode "
+		"\"circular\" at most 4 is allowed", -1},
 	{"PadV3", "float32[4,6]", "paddings=0,0,-3,-1", "", "operator-attr", "attribute paddings has -3 "
 		"and -1 for dimension 0 of length 4; at least one element must be left", -1},
 	{"RepeatInterleave", "float32[4,6]", "dim=0", "", "operator-attr",
