@@ -181,6 +181,22 @@ static const struct bad {
 	{"operator-rank.minmax-matrix", AP_MEANING, "/operators/0/inputs/2"},
 	{"operator-dtype.quant-int", AP_MEANING, "/operators/0/inputs/0"},
 	{"operator-dtype.antiquant-float", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-attr.cropandresize-size", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.gather-batch-dims", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.indexselect-axis", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.kldivloss-reduction", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.onehotext-classes", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.topkext-k", AP_MEANING, "/operators/0/attrs"},
+	{"operator-attr.topkrouter-experts", AP_MEANING, "/operators/0/attrs"},
+	{"operator-outputs.moeinitrouting", AP_MEANING, "/operators/0"},
+	{"operator-rank.index-many", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-rank.kldivloss-shape", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.flashattentionscore-packed-heads", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.gather-batch", AP_MEANING, "/operators/0/inputs/1"},
+	{"operator-shape.increflashattention-queries", AP_MEANING, "/operators/0/inputs/0"},
+	{"operator-shape.pagedattention-lengths", AP_MEANING, "/operators/0/inputs/4"},
+	{"operator-shape.scatteradd-updates", AP_MEANING, "/operators/0/inputs/2"},
+	{"operator-shape.tensorscatteradd-points", AP_MEANING, "/operators/0/inputs/1"},
 	{"operator-attr.fft-dim", AP_MEANING, "/operators/0/attrs"},
 	{"operator-attr.fft-dims", AP_MEANING, "/operators/0/attrs"},
 	{"operator-attr.fft2-twice", AP_MEANING, "/operators/0/attrs"},
@@ -344,6 +360,20 @@ static bool listed(const char *file)
 	return false;
 }
 
+/* Some checks need devices: those of whole runs meet them. */
+static bool is_of_graphs(const char *file)
+{
+	const char *name, *text;
+
+	for (size_t i = 0; (name = ap_graph_check_at(i, &text)); i++) {
+		size_t n = strlen(name);
+
+		if (strncmp(file, name, n) == 0 && strchr("-.", file[n]))
+			return true;
+	}
+	return false;
+}
+
 START_TEST(every_file_is_listed)
 {
 	DIR *dir = opendir(DIR_BAD);
@@ -358,6 +388,8 @@ START_TEST(every_file_is_listed)
 		if (!dot)
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)(dot - e->d_name), e->d_name);
+		if (!is_of_graphs(name))
+			continue;
 		ck_assert_msg(listed(name), "%s is not in the table", e->d_name);
 		n++;
 	}
