@@ -45,7 +45,7 @@ static void add_reduced(struct ex_sample *s, const char *dtype)
 		ex_add_text(s, "dtype", "float16");
 	if (strcmp(s->type, "ReduceSum") == 0)
 		ex_add_flag(s, "skip_mode");
-	if (ex_once_in(s, 4))
+	if (ex_once_in(s, 2))
 		ex_add_bool(s, "cross_batch", true);
 }
 
