@@ -66,7 +66,7 @@ static struct { /* graphs that are asked for */
 START_TEST(graphs_are_those_of_one_rank)
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
-	uint32_t cases = (uint32_t)ex_cases(900) / 5;
+	uint32_t cases = (uint32_t)ex_cases(675) / 5;
 
 	if (asked.name ? strcmp(s->name, asked.name) == 0 : (unsigned long)_i % asked.parts == asked.part)
 		ck_assert(try_graph(s, ex_seed(s->name), cases));
