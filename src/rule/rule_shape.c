@@ -135,7 +135,7 @@ static bool read_shape(struct ap_binding *b, const struct ap_attr *a, int64_t to
 		return true;
 	dim[open] = total % known == 0 ? total / known : 0;
 	return dim[open] > 0 || ap_bind_fail(b, "operator-shape", 0,
-		"%" PRId64 " elements cannot be shaped as %s", total,
+		"%" PRId64 " elements cannot be shaped as %s; as many are expected", total,
 		ap_bind_shape(b, a->list, (uint8_t)a->n));
 }
 

@@ -180,19 +180,6 @@ static ex_id solid_at(const struct ex_job *j, unsigned r, const int64_t *at)
 	return ex_fn2(j->tape, "third", surface_at(j, r, at), ex_operand(j, 2, at));
 }
 
-/* The operator's further numbers enter each element. */
-static ex_id disturbed_at(const struct ex_job *j, unsigned r, const int64_t *at)
-{
-	ex_id sum = 0, v;
-
-	(void)r;
-	for (unsigned i = 1; i < j->nin; i++)
-		sum = ex_plus(j->tape, sum, ex_operand(j, i, at));
-	v = ex_fn2(j->tape, j->type, ex_operand(j, 0, at), sum);
-	return ex_leaf(j->tape, ex_value_of(j->tape, v));
-}
-
-EX_EACH(disturbed)
 EX_EACH(surface)
 EX_EACH(terrace)
 EX_EACH(sum)
@@ -271,6 +258,23 @@ static bool per_channel(const struct ex_job *j)
 #define LOGIC(name) {.type = name, .forward = verdict, .make = ex_make_logics, .no_grad = 3}
 #define ORDER(name, how) \
 	{.type = name, .forward = how, .make = ex_make_order, .ordered = true}
+
+/* All of the operator's further numbers, however many there are, enter each element. */
+static bool disturbed(const struct ex_job *j)
+{
+	const struct ex_value *x = &j->in[0];
+	ex_id sum = 0;
+
+	if (ex_count(&x->box) != ex_count(&j->out[0].box))
+		return false;
+	for (unsigned i = 1; i < j->nin; i++)
+		for (int64_t k = 0; k < ex_count(&j->in[i].box); k++)
+			sum = ex_plus(j->tape, sum, j->in[i].id[k]);
+	for (int64_t k = 0; k < ex_count(&x->box); k++)
+		j->out[0].id[k] = ex_leaf(j->tape,
+			ex_value_of(j->tape, ex_fn2(j->tape, j->type, x->id[k], sum)));
+	return true;
+}
 
 const struct ex_kernel ex_kernels_binary[] = {
 	EXACT("Add", sum), EXACT("Sub", difference), EXACT("Mul", product),

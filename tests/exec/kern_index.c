@@ -49,7 +49,8 @@ static ex_id found_at(const struct ex_job *j, const struct lookup *l, const int6
 	for (int d = 0; d < l->index->box.rank; d++)
 		which[d] = at[d < l->batch ? d : d - l->batch + l->axis];
 	for (int d = 0; d < t->rank; d++)
-		own[d] = at[d < l->axis ? d : d - 1 + found];
+		if (d != l->axis)
+			own[d] = at[d < l->axis ? d : d - 1 + found];
 	i = index_at(j, l->index, which);
 	own[l->axis] = i - l->offset - t->first[l->axis];
 	if (own[l->axis] < 0 || own[l->axis] >= t->size[l->axis])
