@@ -77,3 +77,8 @@ for model in gpt3_13b gpt3_13b_flash; do
 done
 row 50 solve "$work/chain_alike.json"
 row 5 solve "$work/chain.json"
+for memory in "" "--memory 9999GB"; do
+  # shellcheck disable=SC2086 # words
+  plan 1 models/gpt3_175b.json --device-num 1024 --devices-per-server 8 --chip a100-80 --batch 1536 \
+    --micro-batches 12 --enable-parallel-optimizer $memory
+done
