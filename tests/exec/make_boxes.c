@@ -23,10 +23,10 @@ static int64_t little(struct ex_sample *s)
 void ex_make_crop(struct ex_sample *s)
 {
 	int64_t n = ex_length(s), size[] = {little(s), little(s)};
+	int64_t pictures[] = {little(s), 3, 2, little(s)};
 	unsigned of;
 
-	ex_add_in(s, ex_once_in(s, 2) ? "float16" : "float32", 4,
-		(int64_t[]){little(s), 3, 2, little(s)});
+	ex_add_in(s, ex_once_in(s, 2) ? "float16" : "float32", 4, pictures);
 	ex_add_in(s, "float32", 2, (int64_t[]){n, 4});
 	of = ex_add_in(s, "int32", 1, &n);
 	s->draw[of] = EX_DRAW_INDEX;

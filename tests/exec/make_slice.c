@@ -52,7 +52,8 @@ static void add_range(struct ex_sample *s, struct spec *p, int64_t n)
 		entry(p, 7, -7, ex_once_in(s, 2) ? 1 : -step);
 		break;
 	default: /* the whole, in one way of several */
-		entry(p, ex_once_in(s, 2) ? 0 : -n - ex_draw(s, 3), n + ex_draw(s, 3), 1);
+		to = n + ex_draw(s, 3);
+		entry(p, ex_once_in(s, 2) ? 0 : -n - ex_draw(s, 3), to, 1);
 	}
 }
 

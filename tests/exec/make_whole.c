@@ -89,13 +89,13 @@ void ex_make_sampler(struct ex_sample *s)
 /* Operands: a shape, and two numbers. */
 void ex_make_gamma(struct ex_sample *s)
 {
-	int64_t two = 2;
+	int64_t two = 2, columns = ex_length(s);
 
 	ex_add_in(s, "int32", 1, &two);
 	ex_add_in(s, "float32", 0, NULL);
 	ex_add_in(s, "float32", 0, NULL);
 	s->nout = 1;
-	s->declared[0] = declared("float32", 2, ex_length(s), ex_length(s));
+	s->declared[0] = declared("float32", 2, ex_length(s), columns);
 }
 
 /* A batch of matrices n x n and as many right sides, or one of each. */
