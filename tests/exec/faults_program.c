@@ -174,7 +174,7 @@ static bool put(char *at, long v)
 	size_t n = strspn(at, "-0123456789");
 
 	for (size_t i = n; i-- > 0; v /= 10)
-		at[i] = v || i == n - 1 ? (char)('0' + v % 10) : ' ';
+		at[i] = (char)(v || i == n - 1 ? '0' + v % 10 : ' ');
 	return v == 0;
 }
 
