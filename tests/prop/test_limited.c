@@ -289,8 +289,8 @@ START_TEST(narrowing_keeps_what_is_acceptable)
 		}
 		ctx_destroy(&ctx);
 	}
-	ck_assert_uint_gt(narrowed, n / 20);
-	ck_assert_uint_gt(from_start, n / 40);
+	ck_assert_uint_gt(narrowed, n / 50);
+	ck_assert_uint_gt(from_start, n / 100);
 }
 END_TEST
 
