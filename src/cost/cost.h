@@ -32,6 +32,8 @@ struct ap_comm {
 	int operand; /* index of the operand whose gradient it is; -1: a result's */
 	int result; /* index of the result; -1: an operand's */
 	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */
+	int32_t from_stage, to_stage; /* of AP_COLL_SEND, which has no axes: every rank of one stage sends to
+	                                 its counterpart in the other; else 0 */
 };
 
 /*
@@ -69,7 +71,9 @@ struct ap_op_cost {
 	double optimizer_s; /* update and weight gathering */
 	double input_s; /* graph inputs brought into the layout wanted */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
+	int64_t gathered_bytes; /* whole copies of dealt weights, where they live through the step */
 	int64_t activation_bytes; /* kept, all micro-batches in flight */
+	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
 };
 
@@ -88,8 +92,10 @@ double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step
 /* The part of the gradient exchange that the objective leaves out, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 
-/* weight + gradient + optimizer + activation. */
-int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c);
+/* weight + gathered + gradient + optimizer + activation, and the operator's part of what recomputing
+ * brings back: of several sets of which one at a time is there each is charged an equal part, which is
+ * exact where they are alike and never too much. */
+int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 /* What is redistributed along an edge. Equal flows have equal costs. */
 struct ap_flow {
@@ -97,6 +103,8 @@ struct ap_flow {
 	enum ap_dtype dtype;
 	bool grad; /* a gradient comes back */
 	bool kept; /* the consumer keeps its copy for the backward pass */
+	bool once; /* once a step, not once a micro-batch */
+	int64_t in_flight; /* copies of it that are held at once, where it is kept */
 	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
 };
 struct ap_move_cost {

@@ -68,7 +68,7 @@ static struct ap_lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 	e->strategy = AP_NONE;
 	e->pub = (struct ap_lazy_state){.count = counts,
 		.cost_s = holds_alike(t, e->layout) ? ap_op_cost_total_s(&oc, l->step) : INFINITY,
-		.memory = ap_op_cost_memory_bytes(&oc), .temporary = oc.temporary_bytes};
+		.memory = ap_op_cost_memory_bytes(&oc, t), .temporary = oc.temporary_bytes};
 	return e;
 }
 

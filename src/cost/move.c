@@ -80,7 +80,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_step *step = ap_pricer_step(pr);
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	int n = ap_reshard_moves(a, b, steps), bytes = ap_dtype_bytes(f->dtype);
-	double times = (double)step->micro_batches;
+	double times = f->once ? 1 : (double)step->micro_batches;
 	struct ap_steps_cost sum;
 
 	*out = (struct ap_move_cost){0};
@@ -93,7 +93,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 			sum.adjoint_s : back_s(pr, a, b, bytes));
 	out->bytes = sum.bytes;
 	if (f->kept)
-		out->kept_bytes = steps[n - 1].after * bytes * step->in_flight;
+		out->kept_bytes = steps[n - 1].after * bytes * f->in_flight;
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
@@ -114,7 +114,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	const struct ap_task_operand *in = &tasks[node].in[operand];
 
 	*out = (struct ap_flow){.rank = t->shape.rank, .dtype = t->shape.dtype, .grad = in->grad,
-		.kept = in->kept};
+		.kept = in->kept, .once = tasks[node].once, .in_flight = tasks[node].in_flight};
 	for (int d = 0; d < t->shape.rank; d++) {
 		out->size[d] = t->shape.dim[d];
 		if (t->batch >> d & 1)

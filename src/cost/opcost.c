@@ -288,7 +288,7 @@ static void halo_memory(struct pricing *x, double *forward, double *backward)
 	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
 
 	if (in->kept)
-		x->c->activation_bytes += x->halo_bytes * x->step->in_flight;
+		x->c->activation_bytes += x->halo_bytes * x->t->in_flight;
 	else
 		*forward += (double)x->halo_bytes;
 	if (in->grad)
@@ -303,7 +303,7 @@ static void memory(struct pricing *x)
 		halo_memory(x, &forward, &backward);
 	for (int o = 0; o < x->b->nout; o++) {
 		if (x->t->out[o].kept)
-			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->step->in_flight;
+			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->t->in_flight;
 		else
 			forward += out_bytes(x, o);
 		if (x->t->out[o].grad)
@@ -317,7 +317,7 @@ static void memory(struct pricing *x)
 		enum ap_tensor_kind kind = x->t->in[i].kind;
 
 		if (kind == AP_TENSOR_INPUT && x->t->in[i].kept)
-			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->step->in_flight;
+			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->t->in_flight;
 		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)
 			forward += in_bytes(x, i);
 		if (kind == AP_TENSOR_ACT && x->t->in[i].grad)
@@ -369,7 +369,10 @@ double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *ste
 	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s);
 }
 
-int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c)
+int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t)
 {
-	return c->weight_bytes + c->gradient_bytes + c->optimizer_bytes + c->activation_bytes;
+	int64_t again = t->recomputed ? c->recompute_bytes / t->recompute_sets : 0;
+
+	return c->weight_bytes + c->gathered_bytes + c->gradient_bytes + c->optimizer_bytes +
+		c->activation_bytes + again;
 }

@@ -107,7 +107,7 @@ static void price_kind(void *user, size_t i, int worker)
 		ap_kind_placement(mk, kd, c, &p);
 		ap_op_cost_make(ap_worker_pricer(mk, worker), kd->task, &p, &oc);
 		kd->cost[c] = holds_alike(kd, c) ? ap_op_cost_total_s(&oc, mk->step) : INFINITY;
-		kd->memory[c] = ap_op_cost_memory_bytes(&oc);
+		kd->memory[c] = ap_op_cost_memory_bytes(&oc, kd->task);
 		kd->temporary[c] = oc.temporary_bytes;
 		kd->hidden[c] = ap_op_cost_hidden_s(&oc, mk->step);
 	}

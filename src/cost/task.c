@@ -60,6 +60,12 @@ static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
 
 	t->bound = &n->bound;
 	t->backward = step->training && n->backward;
+	t->once = n->once;
+	t->stage = n->peer < 0 ? 0 : n->stage;
+	t->peer = n->peer;
+	t->in_flight = n->once || !step->pipe ? 1
+		: ap_step_in_flight(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
+	t->recompute_set = AP_NONE;
 	t->cross_batch = ap_op_takes_cross_batch(n->bound.row) &&
 		(n->cross_batch || ap_attr_bool(&n->attrs, "cross_batch", false));
 	t->measured = n->measured;
@@ -233,6 +239,12 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 
 	sign_bound(&s, b);
 	SIGN(&s, t->backward);
+	SIGN(&s, t->once);
+	SIGN(&s, t->stage);
+	SIGN(&s, t->peer);
+	SIGN(&s, t->in_flight);
+	SIGN(&s, t->recomputed);
+	SIGN(&s, t->recompute_sets);
 	SIGN(&s, t->cross_batch);
 	SIGN(&s, t->measured);
 	SIGN(&s, t->measured_forward_s);

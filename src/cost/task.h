@@ -30,6 +30,14 @@ struct ap_task_result {
 struct ap_task {
 	const struct ap_bound *bound;
 	bool backward;
+	bool once; /* runs once a step, not once a micro-batch */
+	int32_t stage, peer; /* of a Send or Receive; both 0 and -1 for all others, so that equal operators
+	                        of different stages are one class */
+	int64_t in_flight; /* micro-batches whose kept activations are held at once */
+	bool recomputed; /* runs again before the backward pass; what it makes is not kept */
+	uint32_t recompute_sets; /* sets that are recomputed one at a time in its stage: the additive memory
+	                            charges each with its part of one; 0 unless recomputed */
+	uint32_t recompute_set; /* which one: not part of the signature; AP_NONE unless recomputed */
 	bool cross_batch; /* a reduction whose parts may stay as they are */
 	bool measured;
 	double measured_forward_s, measured_backward_s; /* of the whole operator on one device */

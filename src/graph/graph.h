@@ -50,9 +50,12 @@ struct ap_node {
 	struct ap_bound bound;
 	const ap_id *in, *out; /* tensors, bound.nin and bound.nout of them */
 	ap_id param; /* first trainable parameter operand; AP_NONE: not in the checkpoint */
-	int32_t stage; /* -1 not given */
-	int8_t recompute; /* -1 not given, 0, 1 */
+	int32_t peer; /* of a Send the stage that receives, of a Receive the one that sends; else -1 */
+	int32_t stage, segment; /* of a pipeline: as given, -1 not given; in a staged graph (graph/staged.h)
+	                           as resolved, 0 without a pipeline */
+	int8_t recompute; /* -1 not given, 0, 1: of the primitive; cells come in struct ap_cell */
 	bool cross_batch;
+	bool once; /* runs once a step, not once a micro-batch: a Send or Receive of a parameter */
 	int32_t fusion; /* -1 not given */
 	struct ap_pin in_pin, out_pin;
 	bool backward; /* has any backward work */

@@ -127,6 +127,7 @@ static void read_options(struct ap_load *l, const struct ap_jv *v, struct ap_nod
 	ap_load_ok(l, ap_json_opt_bool(l->ctx, l->doc, v, "cross_batch", &n->cross_batch));
 	n->recompute = (int8_t)(ap_jv_get(v, "recompute") ? recompute : -1);
 	n->stage = (int32_t)stage;
+	n->segment = n->peer = -1;
 	n->fusion = (int32_t)fusion;
 	n->in_pin = read_pin(l, v, "in_strategy", n->name);
 	n->out_pin = read_pin(l, v, "out_strategy", n->name);

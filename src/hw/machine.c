@@ -180,7 +180,8 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 
 	m->chip = chip;
 	m->topo = topo;
-	m->ndev = topo->ndev;
+	m->ndev = m->total = topo->ndev;
+	m->nstage = 1;
 	AP_TRY(make_levels(ctx, m));
 	m->regular = is_regular(m);
 	make_axes(m);

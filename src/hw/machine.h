@@ -40,10 +40,12 @@ struct ap_prime_axis {
 struct ap_machine {
 	const struct ap_chip *chip;
 	const struct ap_topo *topo;
-	uint32_t ndev; /* of one stage */
+	uint32_t ndev; /* devices of one pipeline stage: what dev_matrix is about */
+	uint32_t nstage; /* stage s has ranks [s * ndev, (s + 1) * ndev) */
+	uint32_t total; /* nstage * ndev */
 	int nlevel; /* link levels really in use, inner to outer */
 	struct ap_link_level level[AP_MAX_LEVELS];
-	const uint32_t *block[AP_MAX_LEVELS]; /* [ndev] block of a rank at this level, numbered by
+	const uint32_t *block[AP_MAX_LEVELS]; /* [total] block of a rank at this level, numbered by
 	                                         lowest rank */
 	uint32_t nblock[AP_MAX_LEVELS];
 	uint32_t ranks[AP_MAX_LEVELS]; /* most ranks that a block of this level holds */
@@ -57,6 +59,15 @@ struct ap_machine {
  * their own, also where the chip names no link between them. O(ndev levels). */
 enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 	const struct ap_chip *chip, const struct ap_machine **out);
+
+/* The same machine, its ranks dealt to nstage stages of equal size, which must divide them. Groups of
+ * axes are then those of every stage; where the stages lie differently, the slowest decides. */
+void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const struct ap_machine **out);
+
+/* Seconds in which every rank of stage `from` sends bytes to its counterpart in stage `to`, all at
+ * once; the slowest pair decides. 0 where from equals to or bytes are 0. O(ndev levels). */
+double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, double bytes);
 
 /*
  * How the groups of an axes set lie on the machine. Unaligned groups differ from one another: all

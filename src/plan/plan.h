@@ -46,8 +46,33 @@ struct ap_plan_param { /* one per parameter in use, in graph order */
 };
 
 struct ap_memory { /* bytes on one rank, by kind */
-	int64_t weights, gradients, optimizer, activations, temporary, context, buffers;
+	int64_t weights; /* parameters and constants, dealt where the optimizer is sharded */
+	int64_t gathered; /* whole copies of dealt weights that live through the step */
+	int64_t gradients, optimizer;
+	int64_t activations; /* kept, all micro-batches in flight */
+	int64_t recompute; /* largest set of activations that is computed again at once */
+	int64_t temporary, context, buffers;
 	int64_t total;
+};
+
+struct ap_plan_stage { /* one per pipeline stage; ranks [first_rank, first_rank + machine->ndev) */
+	int64_t first_rank;
+	uint32_t noperator;
+	int64_t in_flight; /* micro-batches of which activations are held, the most of its segments */
+	struct ap_memory memory; /* additive: what the limit is about */
+	int64_t peak_bytes; /* by liveness, simulated; at most memory.total */
+	double forward_s, backward_s; /* simulated, of one micro-batch, all segments */
+	double idle_s; /* neither computing nor waiting for its own communication, start to end */
+};
+
+struct ap_bucket { /* collectives of gradients or weights that run as one */
+	enum ap_coll kind;
+	int32_t stage;
+	struct ap_axes axes;
+	int64_t bytes;
+	double time_s;
+	uint32_t n;
+	const ap_id *tensor; /* parameters, in the order of running */
 };
 
 struct ap_prediction { /* simulated */
@@ -58,7 +83,7 @@ struct ap_prediction { /* simulated */
 	double bubble_s; /* pipeline */
 	double optimizer_s;
 	double samples_per_s; /* batch / step time; 0 without a batch */
-	struct ap_memory memory;
+	struct ap_memory memory; /* of the stage that needs most */
 };
 
 struct ap_baseline {
@@ -98,7 +123,7 @@ struct ap_search_info {
 };
 
 struct ap_plan {
-	const struct ap_graph *graph;
+	const struct ap_graph *graph; /* staged, where there are several stages */
 	const struct ap_machine *machine;
 	const struct ap_step *step;
 	const struct ap_task *task;
@@ -107,8 +132,13 @@ struct ap_plan {
 	const struct ap_plan_move *move;
 	uint32_t nparam;
 	const struct ap_plan_param *param;
+	uint32_t nbucket;
+	const struct ap_bucket *bucket;
 	uint32_t nevent;
 	const struct ap_event *event;
+	uint32_t nstage;
+	const struct ap_plan_stage *stage; /* [nstage], at least one */
+	const struct ap_timeline *timeline; /* of the passes, plan/schedule.h */
 	int64_t capacity_bytes; /* usable memory of a device */
 	struct ap_search_info search;
 	struct ap_prediction prediction;

@@ -18,25 +18,70 @@ enum ap_executor { /* who runs the plan: whose gradient convention holds */
 	AP_EXECUTOR_GENERIC /* Megatron's mathematics: gradients are summed where they arise */
 };
 
+enum ap_recompute { /* what is computed again for the backward pass, beside the graph's flags */
+	AP_RECOMPUTE_NONE,
+	AP_RECOMPUTE_SELECTIVE, /* the core of attention: products of activations and what is between */
+	AP_RECOMPUTE_FULL /* all but the inputs of the repeated layers */
+};
+
+struct ap_scheduler; /* plan/schedule.h */
+
+/* The pipeline that a step runs in. A part is a segment (model chunk) of a stage: stage * nsegment +
+ * segment. */
+struct ap_pipe {
+	int32_t nstage, nsegment; /* >= 1 */
+	const struct ap_scheduler *scheduler;
+	const int64_t *in_flight; /* [nstage * nsegment] micro-batches whose activations the part holds
+	                             at once */
+};
+
+struct ap_fusion { /* how the collectives of one kind are put together */
+	enum ap_fusion_mode {
+		AP_FUSION_OFF, /* each on its own */
+		AP_FUSION_SIZE, /* buckets of up to bytes */
+		AP_FUSION_INDEX /* cut before these positions, in the order in which gradients are ready */
+	} mode;
+	int64_t bytes;
+	uint32_t nindex;
+	const int64_t *index; /* ascending, above 0 */
+};
+
 struct ap_step {
 	int64_t micro_batches; /* >= 1; the batch runs in so many parts, gradients are kept */
-	int64_t in_flight; /* micro-batches whose activations are held at once, >= 1 */
+	const struct ap_pipe *pipe; /* NULL: one stage, one micro-batch in flight */
 	bool training; /* false: --run-phase inference */
 	enum ap_executor executor;
 	bool full_batch; /* inputs arrive whole on every rank, else cut by the batch */
 	bool optimizer_sharding; /* --enable-parallel-optimizer */
 	int64_t shard_threshold_bytes; /* smaller parameters stay whole */
 	int64_t shard_size; /* ranks an optimizer shard is dealt to; -1: all that hold the slice */
+	int optimizer_level; /* 1: weights and states are dealt; 2: gradients too; 3: weights are gathered
+	                        anew for each use */
 	bool gradient_fp32_sync; /* 16-bit gradients travel as float32 */
+	bool gradients_mean; /* summed gradients are divided by the size of their group */
+	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */
+	enum ap_recompute recompute;
+	struct ap_fusion allreduce, allgather, reducescatter;
 	const struct ap_optimizer *optimizer; /* NULL: none (inference) */
 	const struct ap_software *software;
 };
 
+#define AP_FUSION_BYTES (INT64_C(64) << 20) /* MindSpore's default bucket */
+
 #define AP_STEP_DEFAULT \
 	{ \
-		.micro_batches = 1, .in_flight = 1, .training = true, \
-		.executor = AP_EXECUTOR_MINDSPORE, .shard_threshold_bytes = 64 << 10, \
-		.shard_size = -1, .gradient_fp32_sync = true \
+		.micro_batches = 1, .training = true, .executor = AP_EXECUTOR_MINDSPORE, \
+		.shard_threshold_bytes = 64 << 10, .shard_size = -1, .optimizer_level = 1, \
+		.gradient_fp32_sync = true, .alltoall = true, \
+		.allreduce = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES}, \
+		.allgather = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES}, \
+		.reducescatter = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES} \
 	}
+
+/* Micro-batches of a node of this stage and segment whose activations are held at once. */
+static inline int64_t ap_step_in_flight(const struct ap_step *step, int32_t stage, int32_t segment)
+{
+	return step->pipe ? step->pipe->in_flight[stage * step->pipe->nsegment + segment] : 1;
+}
 
 #endif

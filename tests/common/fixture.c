@@ -41,6 +41,13 @@ void fixture_open(struct fixture *f, int64_t ndev, int64_t per_server, const cha
 	fail_on_messages(f);
 }
 
+void fixture_in_flight(struct fixture *f, int64_t n)
+{
+	f->in_flight = n;
+	f->pipe = (struct ap_pipe){.nstage = 1, .nsegment = 1, .in_flight = &f->in_flight};
+	f->step.pipe = &f->pipe;
+}
+
 void fixture_close(struct fixture *f)
 {
 	ap_arena_destroy(f->ctx.scratch);

@@ -25,6 +25,8 @@
 struct fixture {
 	struct ap_ctx ctx;
 	struct ap_step step;
+	struct ap_pipe pipe; /* of one stage, where fixture_in_flight() was called */
+	int64_t in_flight;
 	const struct ap_machine *machine;
 	const struct ap_graph *graph;
 };
@@ -33,6 +35,9 @@ struct fixture {
  * software profile "mindspore", optimizer adam. Fails the test when anything is reported. */
 void fixture_open(struct fixture *f, int64_t ndev, int64_t per_server, const char *chip);
 void fixture_close(struct fixture *f);
+
+/* So many micro-batches are in flight. */
+void fixture_in_flight(struct fixture *f, int64_t n);
 
 /* Loads a graph from JSON text in which ' stands for ". Fails the test on any error. */
 void fixture_graph(struct fixture *f, const char *text);

@@ -106,7 +106,6 @@ static void set_step(struct ap_step *s, int k)
 {
 	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	s->micro_batches = 1 + k / 2 % 2;
-	s->in_flight = 1;
 	s->optimizer_sharding = k / 4 % 2;
 	s->shard_threshold_bytes = 0;
 	s->full_batch = k % 3 == 0;

@@ -242,7 +242,6 @@ static void set_step(struct ex_game *g, int k)
 
 	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	s->micro_batches = 1 + k / 2 % 2;
-	s->in_flight = 1;
 	s->optimizer_sharding = k / 4 % 2;
 	s->shard_threshold_bytes = 0;
 	s->shard_size = sizes[ex_below(&g->w.rng, 3)];

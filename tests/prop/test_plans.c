@@ -438,7 +438,8 @@ static void micro_batches(struct trial *t)
 	t->telling = true;
 	trial_plan(t, counts, &p);
 	ap_plan_memory(&p, &two);
-	t->f.step.micro_batches = t->f.step.in_flight = 1;
+	t->f.step.micro_batches = 1;
+	fixture_in_flight(&t->f, 1);
 	trial_plan(t, counts, &p);
 	ap_plan_memory(&p, &one);
 	REQUIRE(t, one.weights == two.weights, "%" PRId64 " or %" PRId64, one.weights, two.weights);

@@ -81,7 +81,7 @@ static void random_micro_batches(struct trial *t)
 				return;
 		}
 	t->f.step.micro_batches = CHOOSE(t, 1, 2);
-	t->f.step.in_flight = CHOOSE(t, 1, t->f.step.micro_batches);
+	fixture_in_flight(&t->f, CHOOSE(t, 1, t->f.step.micro_batches));
 }
 
 static void make_spaces(struct trial *t)
@@ -102,7 +102,7 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, shards %s of %" PRId64
 		" from %" PRId64 " bytes, gradients %s", ndev, chip, per_server,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
-		s->training ? s->optimizer->name : "inference", s->micro_batches, s->in_flight,
+		s->training ? s->optimizer->name : "inference", s->micro_batches, ap_step_in_flight(s, 0, 0),
 		s->full_batch ? "full" : "cut", s->optimizer_sharding ? "on" : "off", s->shard_size,
 		s->shard_threshold_bytes, s->gradient_fp32_sync ? "in float32" : "as they are");
 }

@@ -93,10 +93,10 @@ START_TEST(kept_once)
 	ck_assert_int_eq(c.activation_bytes, 1024 * 2048 * 2);
 	price(&f, "loss", "A=4", &c);
 	ck_assert_int_eq(c.activation_bytes, 0);
-	f.step.in_flight = 3;
+	fixture_in_flight(&f, 3);
 	price(&f, "act", "A=4", &c);
 	ck_assert_int_eq(c.activation_bytes, 3 * 1024 * 2048 * 2);
-	f.step.in_flight = 1;
+	fixture_in_flight(&f, 1);
 	f.step.micro_batches = 4;
 	price(&f, "act", "A=4", &c);
 	ck_assert_int_eq(c.activation_bytes, 1024 * 2048 * 2 / 4);
@@ -124,7 +124,7 @@ END_TEST
 static void move(struct fixture *f, bool grad, enum ap_executor executor, int32_t a0, int32_t a1,
 	int32_t b0, int32_t b1, struct ap_move_cost *c)
 {
-	struct ap_flow flow = {.rank = 2, .dtype = AP_FLOAT16, .grad = grad, .kept = true,
+	struct ap_flow flow = {.rank = 2, .dtype = AP_FLOAT16, .grad = grad, .kept = true, .in_flight = 1,
 		.size = {4096, 2048}};
 	struct ap_layout a = {.rank = 2, .dim = {{a0, a0 > 1}, {a1, a1 > 1}}};
 	struct ap_layout b = {.rank = 2, .dim = {{b0, b0 > 1}, {b1, b1 > 1}}};

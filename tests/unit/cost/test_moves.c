@@ -64,7 +64,7 @@ static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
 		if (s->move == AP_MOVE_ALLTOALL)
 			c.bytes += s->before / s->axis.size * (s->axis.size - 1) * bytes;
 		if (flow->kept)
-			c.kept_bytes = s->after * bytes * f->step.in_flight;
+			c.kept_bytes = s->after * bytes * flow->in_flight;
 		if (flow->grad && f->step.executor == AP_EXECUTOR_MINDSPORE)
 			c.backward_s += step_s(f, s, bytes, true);
 	}
@@ -105,12 +105,12 @@ START_TEST(moves_cost_what_their_steps_cost)
 	fixture_open(&f, m->ndev, m->per_server, m->chip);
 	f.step.executor = _i % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	f.step.micro_batches = 3;
-	f.step.in_flight = 2;
+	fixture_in_flight(&f, 2);
 	pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
 	for (int round = 0; round < 5000; round++) {
 		struct ap_flow flow = {.rank = (uint8_t)(1 + random_next(&seed) % 4),
 			.dtype = dtypes[random_next(&seed) % 3], .grad = random_next(&seed) % 4,
-			.kept = random_next(&seed) % 2};
+			.kept = random_next(&seed) % 2, .in_flight = 2};
 		struct ap_layout a = layouts_random(flow.rank, m->ndev, &seed);
 		struct ap_layout b = layouts_random(flow.rank, m->ndev, &seed);
 		struct ap_reshard_end from, to;
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(sizes_are_told_apart)
 {
 	struct ap_layout a = {.rank = 1, .dim = {{8, 1}}}, b = {.rank = 1, .dim = {{1, 0}}};
-	struct ap_flow flow = {.rank = 1, .dtype = AP_FLOAT32, .grad = true, .kept = true};
+	struct ap_flow flow = {.rank = 1, .dtype = AP_FLOAT32, .grad = true, .kept = true, .in_flight = 1};
 	struct ap_pricer *pricer;
 	struct fixture f;
 
