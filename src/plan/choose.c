@@ -20,7 +20,7 @@ int64_t ap_choose_limit_bytes(const struct ap_request *rq)
 	const struct ap_software *sw = rq->step->software;
 	int64_t taken = sw ? sw->context_bytes : 0;
 
-	if (sw && rq->machine->ndev > 1)
+	if (sw && rq->machine->total > 1)
 		taken += sw->comm_buffer_bytes;
 	return rq->capacity_bytes - taken;
 }

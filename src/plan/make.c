@@ -247,7 +247,7 @@ void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct
 	operators(k, counts, op);
 	out->op = op;
 	redistributions(k, out);
-	ap_plan_memory(out, &out->prediction.memory);
+	ap_plan_stages(k->ctx, out);
 	out->search.objective_s = ap_plan_objective_s(out);
 }
 
@@ -280,27 +280,4 @@ double ap_plan_objective_s(const struct ap_plan *p)
 		if (p->move[i].from != AP_NONE)
 			sum += ap_quantise_s(p->move[i].cost.forward_s + p->move[i].cost.backward_s);
 	return sum;
-}
-
-void ap_plan_memory(const struct ap_plan *p, struct ap_memory *out)
-{
-	const struct ap_software *sw = p->step->software;
-
-	*out = (struct ap_memory){.context = sw ? sw->context_bytes : 0,
-		.buffers = sw && p->machine->ndev > 1 ? sw->comm_buffer_bytes : 0};
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		const struct ap_op_cost *c = &p->op[i].cost;
-
-		out->weights += c->weight_bytes;
-		out->gradients += c->gradient_bytes;
-		out->optimizer += c->optimizer_bytes;
-		out->activations += c->activation_bytes;
-		if (c->temporary_bytes > out->temporary)
-			out->temporary = c->temporary_bytes;
-	}
-	for (uint32_t i = 0; i < p->nmove; i++)
-		if (p->move[i].from != AP_NONE)
-			out->activations += p->move[i].cost.kept_bytes;
-	out->total = out->weights + out->gradients + out->optimizer + out->activations +
-		out->temporary + out->context + out->buffers;
 }

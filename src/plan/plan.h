@@ -184,7 +184,8 @@ ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_
 /* Additive objective of a plan: operators' shares and redistributions, quantised, straight sums. */
 double ap_plan_objective_s(const struct ap_plan *p);
 
-/* Additive memory: static + kept + largest temporary + context and buffers. */
-void ap_plan_memory(const struct ap_plan *p, struct ap_memory *out);
+/* Fills stage and prediction.memory: additive memory of each stage, static + kept + largest set of
+ * recomputed activations + largest temporary + context and buffers. Times and peaks are simulated. */
+void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p);
 
 #endif

@@ -272,16 +272,15 @@ static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan 
 static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_plan *again = AP_NEW(ctx->arena, struct ap_plan);
-	struct ap_memory memory;
+	const struct ap_memory *memory = &again->prediction.memory;
 
 	ap_plan_price(ap_plan_maker_create(ctx, p->graph, p->machine, p->step, p->capacity_bytes),
 		counts_of(ctx, p), again);
-	ap_plan_memory(again, &memory);
 	if (ap_plan_objective_s(again) != p->search.objective_s)
 		return wrong(ctx, p, AP_NONE, "the objective does not add up");
-	if (memcmp(&memory, &p->prediction.memory, sizeof memory) != 0)
+	if (memcmp(memory, &p->prediction.memory, sizeof *memory) != 0)
 		return wrong(ctx, p, AP_NONE, "the memory does not add up");
-	if (p->search.status != AP_PLAN_GIVEN && memory.total > p->capacity_bytes)
+	if (p->search.status != AP_PLAN_GIVEN && memory->total > p->capacity_bytes)
 		return wrong(ctx, p, AP_NONE, "the plan does not fit its memory limit");
 	if (p->search.status != AP_PLAN_GIVEN && p->search.objective_s < p->search.lower_bound_s)
 		return wrong(ctx, p, AP_NONE, "the objective is below its bound");

@@ -437,11 +437,11 @@ static void micro_batches(struct trial *t)
 		return;
 	t->telling = true;
 	trial_plan(t, counts, &p);
-	ap_plan_memory(&p, &two);
+	two = p.prediction.memory;
 	t->f.step.micro_batches = 1;
 	fixture_in_flight(&t->f, 1);
 	trial_plan(t, counts, &p);
-	ap_plan_memory(&p, &one);
+	one = p.prediction.memory;
 	REQUIRE(t, one.weights == two.weights, "%" PRId64 " or %" PRId64, one.weights, two.weights);
 	REQUIRE(t, one.gradients == two.gradients && one.optimizer == two.optimizer, "states");
 }

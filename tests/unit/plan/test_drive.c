@@ -55,7 +55,7 @@ static void weigh(struct oracle *o, int64_t capacity)
 	struct ap_plan p;
 
 	ap_plan_make(&o->f->ctx, o->f->graph, o->f->machine, &o->f->step, o->counts, capacity, &p);
-	ap_plan_memory(&p, &m);
+	m = p.prediction.memory;
 	if (ties_hold(&p)) {
 		double objective = ap_plan_objective_s(&p);
 
