@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "hw/machine.h"
+#include "hw/link.h"
 
 static const struct {
 	const char *name;
@@ -47,10 +47,8 @@ static double mesh_links(const struct ap_link_level *level, uint32_t n)
 	return level->links[i < 0 ? 0 : i > last ? last : i];
 }
 
-/* What one rank can send across level l while every group of the machine does the same. */
-static double rank_Bps(const struct call *x, int l)
+double ap_link_rank_Bps(const struct ap_link_level *level, uint32_t members, uint32_t sharers)
 {
-	const struct ap_link_level *level = &x->m->level[l];
 	double Bps = level->bandwidth_Bps * level->efficiency;
 
 	switch (level->kind) {
@@ -58,13 +56,19 @@ static double rank_Bps(const struct call *x, int l)
 	case AP_LINK_NIC:
 		break;
 	case AP_LINK_MESH:
-		Bps *= mesh_links(level, x->s->few[l]);
+		Bps *= mesh_links(level, members);
 		break;
 	case AP_LINK_BUS:
-		Bps /= x->m->ranks[l];
+		Bps /= sharers;
 		break;
 	}
 	return Bps;
+}
+
+/* What one rank can send across level l while every group of the machine does the same. */
+static double rank_Bps(const struct call *x, int l)
+{
+	return ap_link_rank_Bps(&x->m->level[l], x->s->few[l], x->m->ranks[l]);
 }
 
 /* Flow of a ring through all ranks of a group: it crosses a level once per sub-block, there over

@@ -130,7 +130,7 @@ static bool leads_group(const struct ap_axes *axes, int64_t rank)
 	return true;
 }
 
-/* Distinct shapes of all groups; the first `cap` go to out. Returns how many there are. */
+/* Distinct shapes of all groups of all stages; the first `cap` go to out. Returns how many there are. */
 static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 	const struct ap_axes *axes, struct ap_group_shape *out, size_t cap)
 {
@@ -141,7 +141,7 @@ static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 	uint32_t group = 0;
 
 	census_init(arena, m, census);
-	for (int64_t r = 0; r < m->ndev; r++) {
+	for (int64_t r = 0; r < m->total; r++) {
 		if (!leads_group(axes, r))
 			continue;
 		ap_axes_group(axes, r, ranks);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hw/machine.h"
 
+#include <assert.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/map.h"
@@ -26,11 +28,11 @@ static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint3
 static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const uint32_t *local)
 {
 	const struct ap_link_level *level = &m->level[l];
-	uint32_t *block = AP_NEW_N(ctx->arena, uint32_t, m->ndev);
+	uint32_t *block = AP_NEW_N(ctx->arena, uint32_t, m->total);
 	struct ap_map *ids = ap_map_create(ctx->scratch);
-	uint32_t *held = AP_NEW_N(ctx->scratch, uint32_t, m->ndev);
+	uint32_t *held = AP_NEW_N(ctx->scratch, uint32_t, m->total);
 
-	for (uint32_t r = 0; r < m->ndev; r++) {
+	for (uint32_t r = 0; r < m->total; r++) {
 		uint32_t key[2] = {unit_of(m->topo, level->within, m->topo->place[r].server),
 			level->span ? local[r] / level->span : 0};
 
@@ -45,7 +47,7 @@ static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const u
 /* Does a block of level l join several of the blocks (or ranks) inside it? */
 static bool joins(const struct ap_machine *m, int l)
 {
-	return m->nblock[l] < (l ? m->nblock[l - 1] : m->ndev);
+	return m->nblock[l] < (l ? m->nblock[l - 1] : m->total);
 }
 
 static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
@@ -106,11 +108,14 @@ static enum ap_status make_levels(struct ap_ctx *ctx, struct ap_machine *m)
 static bool is_regular(const struct ap_machine *m)
 {
 	for (int l = 0; l < m->nlevel; l++)
-		for (uint32_t r = 0; r < m->ndev; r++)
+		for (uint32_t r = 0; r < m->total; r++)
 			if (m->block[l][r] != r / m->ranks[l])
 				return false;
 	for (int l = 0; l < m->nlevel; l++)
-		if (m->ndev % m->ranks[l] || (l && m->ranks[l] % m->ranks[l - 1]))
+		if (m->total % m->ranks[l] || (l && m->ranks[l] % m->ranks[l - 1]))
+			return false;
+	for (int l = 0; l < m->nlevel; l++)
+		if (m->ndev % m->ranks[l] && m->ranks[l] % m->ndev)
 			return false;
 	return true;
 }
@@ -124,9 +129,9 @@ static int axis_level(const struct ap_machine *m, struct ap_prime_axis axis)
 		const uint32_t *block = m->block[l];
 		uint32_t r = 0;
 
-		while (r < m->ndev && block[r] == block[r - r / stride % size * stride])
+		while (r < m->total && block[r] == block[r - r / stride % size * stride])
 			r++;
-		if (r == m->ndev)
+		if (r == m->total)
 			return l;
 	}
 	return m->nlevel - 1;
@@ -158,12 +163,12 @@ static void reverse_axes(struct ap_machine *m)
 	}
 }
 
-/* On a regular machine no axis crosses the border of a block; else the primes of the rank count. */
+/* On a regular machine no axis crosses the border of a block; else the primes of a stage's ranks. */
 static void make_axes(struct ap_machine *m)
 {
 	uint32_t stride = 1;
 
-	for (int l = 0; m->regular && l < m->nlevel; l++) {
+	for (int l = 0; m->regular && l < m->nlevel && m->ranks[l] <= m->ndev; l++) {
 		add_primes(m, m->ranks[l] / stride, stride);
 		stride = m->ranks[l];
 	}
@@ -187,4 +192,19 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 	make_axes(m);
 	*out = m;
 	return AP_OK;
+}
+
+void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const struct ap_machine **out)
+{
+	struct ap_machine *staged = AP_NEW(ctx->arena, struct ap_machine);
+
+	assert(nstage >= 1 && m->total % nstage == 0);
+	*staged = *m;
+	staged->nstage = nstage;
+	staged->ndev = m->total / nstage;
+	staged->naxis = 0;
+	staged->regular = is_regular(staged);
+	make_axes(staged);
+	*out = staged;
 }

@@ -49,7 +49,8 @@ struct ap_machine {
 	                                         lowest rank */
 	uint32_t nblock[AP_MAX_LEVELS];
 	uint32_t ranks[AP_MAX_LEVELS]; /* most ranks that a block of this level holds */
-	bool regular; /* every block at each level holds the same number of consecutive ranks */
+	bool regular; /* every block at each level holds the same number of consecutive ranks, and every
+	               * stage lies on the blocks alike */
 	int naxis;
 	struct ap_prime_axis axis[AP_MAX_AXES];
 };
