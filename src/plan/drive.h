@@ -7,6 +7,7 @@
 #define AP_PLAN_DRIVE_H
 
 #include "plan/plan.h"
+#include "plan/simulate.h"
 #include "search/engine.h"
 
 #define AP_DEFAULT_WORK (UINT64_C(1) << 35) /* of a search, where the user gives no limit */
@@ -67,10 +68,5 @@ const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64
 /* Recomputes legality, layouts, groups (by enumerating ranks), objective and memory of a finished
  * plan from the rules and compares. AP_INTERNAL with a message on any difference. */
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p);
-
-/* Discrete-event simulation of one step on one stage: a compute and a communication stream, gradient
- * exchange beside the rest of the backward pass, then the optimizer. Fills the times of the
- * prediction. O(operators + collectives + redistributions). */
-void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
 
 #endif

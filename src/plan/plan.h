@@ -73,15 +73,21 @@ struct ap_bucket { /* collectives of gradients or weights that run as one */
 	double time_s;
 	uint32_t n;
 	const ap_id *tensor; /* parameters, in the order of running */
+	const struct ap_bucket_part { /* [n] and their collectives: which one of the node's */
+		ap_id node;
+		uint32_t comm;
+	} *part;
 };
 
-struct ap_prediction { /* simulated */
+/* Simulated. Seconds of a device, mean over the stages, so that step = compute + exposed communication +
+ * bubble + optimizer. */
+struct ap_prediction {
 	double step_time_s;
-	double compute_s; /* kernels */
-	double communication_s; /* all collectives */
+	double compute_s; /* kernels, what is recomputed among them */
+	double communication_s; /* all collectives of the passes and of the gradient exchange */
 	double exposed_communication_s; /* the part that nothing hides */
-	double bubble_s; /* pipeline */
-	double optimizer_s;
+	double bubble_s; /* the stages wait for one another, and for what is sent between them */
+	double optimizer_s; /* updates, and the gathering of weights */
 	double samples_per_s; /* batch / step time; 0 without a batch */
 	struct ap_memory memory; /* of the stage that needs most */
 };
@@ -103,14 +109,21 @@ enum ap_event_kind {
 	AP_EVENT_COMM,
 	AP_EVENT_MOVE,
 	AP_EVENT_MOVE_BACK,
-	AP_EVENT_OPTIMIZER
+	AP_EVENT_OPTIMIZER,
+	/* Only in the trace (plan/simulate.h): */
+	AP_EVENT_AGAIN, /* a kernel of the forward pass that is recomputed */
+	AP_EVENT_WEIGHT, /* the gradients of weights, where they have a pass of their own */
+	AP_EVENT_BUCKET, /* index: of the bucket */
+	AP_EVENT_SEND /* to another stage; index, sub: the parts it goes from and to */
 };
 
-struct ap_event { /* of the schedule: the last micro-batch and the optimizer step, by start per stream */
+/* Of the schedule: the last micro-batch and the optimizer step of each stage, by start per stream. A
+ * bucket's time is shared out among its collectives by their bytes. */
+struct ap_event {
 	enum ap_event_kind kind;
 	uint32_t index; /* node; index of the redistribution for MOVE and MOVE_BACK */
 	uint32_t sub; /* COMM: which of the node's collectives */
-	double start_s, end_s; /* from the start of that micro-batch */
+	double start_s, end_s; /* from the start of the first of that stage's passes over it */
 };
 
 struct ap_search_info {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Discrete-event simulation of one optimizer step, the authority on its time and its peak memory.
+ *
+ * Each part (segment of a stage) is simulated operator by operator, one pass at a time: forward,
+ * backward, and where the scheduler splits the backward pass the gradients of weights apart. A stage
+ * has a compute stream, a stream of the collectives that computation waits for, and one of the
+ * gradient exchange, which runs in buckets beside the last backward pass of a part and what follows it.
+ * Where there are several parts, the scheduler lays the passes out (plan/schedule.h), and tensors
+ * travel on links between the stages. After its last pass and its exchange a stage updates.
+ */
+#ifndef AP_PLAN_SIMULATE_H
+#define AP_PLAN_SIMULATE_H
+
+#include "plan/plan.h"
+
+/* Fills buckets, timeline, the times of the prediction, and times and peak of the stages. O(operators +
+ * collectives + redistributions + slots). */
+void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
+
+enum ap_stream {
+	AP_STREAM_COMPUTE,
+	AP_STREAM_COMMUNICATION, /* that computation waits for */
+	AP_STREAM_GRADIENT, /* the exchange of gradients, and the weights that are gathered afterwards */
+	AP_STREAM_LINK /* to another stage; one stream for each */
+};
+
+struct ap_trace_event {
+	int32_t stage; /* of LINK: the sender */
+	int32_t peer; /* of LINK: the stage that receives; else -1 */
+	enum ap_stream stream;
+	enum ap_event_kind kind;
+	uint32_t index, sub; /* as in struct ap_event */
+	int32_t micro, segment; /* -1: of no micro-batch, of no one segment */
+	double start_s, end_s; /* from the start of the step */
+};
+
+struct ap_trace_memory { /* of one rank of the stage, from then on */
+	int32_t stage;
+	double at_s;
+	int64_t bytes;
+};
+
+struct ap_trace_take {
+	void (*event)(void *user, const struct ap_trace_event *e);
+	void (*memory)(void *user, const struct ap_trace_memory *m); /* may be NULL */
+};
+
+/*
+ * The whole step of a simulated plan, in order of start; what starts at once by stage, then stream.
+ * Events of one stream of a stage do not overlap. Memory samples come in order of time, between the
+ * events. O(events * stages).
+ */
+void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_trace_take *take,
+	void *user);
+
+#endif
