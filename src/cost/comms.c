@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "cost/cost.h"
 #include "cost/local.h"
 
@@ -228,6 +230,27 @@ static void parameter(struct deriving *d, int i)
 			ap_local_bytes(o, 0, d->p, d->step), i, -1);
 }
 
+/* To the stage that waits for it; the gradient comes back. */
+static void sends(struct deriving *d)
+{
+	const struct ap_task *t = d->t;
+	struct ap_comm c = {.kind = AP_COLL_SEND, .operand = -1, .reduce = AP_REDUCE_SUM};
+
+	if (t->peer < 0 || strcmp(t->bound->row->name, "Send") != 0)
+		return;
+	c.bytes = ap_local_bytes(&t->bound->out[0], t->out[0].batch, d->p, d->step);
+	c.phase = AP_PHASE_FORWARD;
+	c.from_stage = t->stage;
+	c.to_stage = t->peer;
+	d->take(d->user, &c);
+	if (!t->out[0].grad)
+		return;
+	c.phase = AP_PHASE_BACKWARD;
+	c.from_stage = t->peer;
+	c.to_stage = t->stage;
+	d->take(d->user, &c);
+}
+
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user)
 {
@@ -235,6 +258,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 
 	halos(&d);
 	results(&d);
+	sends(&d);
 	operand_gradients(&d);
 	for (int i = 0; i < t->bound->nin; i++)
 		if (t->in[i].trainable && t->in[i].grad)

@@ -42,6 +42,7 @@ struct ap_comm {
  *             partial sums are dealt (the AllGather of its gradient then goes with it);
  *             mindspore: of a statistic that another result is made with over repeats, too;
  *             nothing where cross_batch leaves each device the reduction of its own part;
+ *             Send of a result that another stage waits for, and backward of its gradient;
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
  *             gradient over the split factors that the operand lacks;
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,

@@ -209,7 +209,8 @@ static void kernels(struct pricing *x)
 static void communicate(void *user, const struct ap_comm *comm)
 {
 	const struct pricing *x = user;
-	double s = ap_comm_time_s(x->pr, comm, NULL), times = (double)x->step->micro_batches;
+	double s = ap_comm_time_s(x->pr, comm, NULL);
+	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
 	switch (comm->phase) {
 	case AP_PHASE_FORWARD:

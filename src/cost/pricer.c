@@ -78,6 +78,12 @@ const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes
 
 double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm)
 {
+	if (c->kind == AP_COLL_SEND) {
+		if (algorithm)
+			*algorithm = "point to point";
+		return ap_send_time_s(pr->machine, (uint32_t)c->from_stage, (uint32_t)c->to_stage,
+			(double)c->bytes);
+	}
 	return ap_coll_time_s(pr->machine, c->kind, ap_pricer_group(pr, &c->axes),
 		(double)c->bytes, algorithm);
 }
