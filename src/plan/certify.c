@@ -102,6 +102,7 @@ enum ap_status ap_certify(struct ap_ctx *ctx, const struct ap_request *rq, struc
 		return AP_OK;
 	}
 	ap_ctx_phase(ctx, "certifying");
-	ap_fit(ctx, c->table, ap_certify_engine(), &own, ap_choose_limit_bytes(rq), &other);
+	ap_fit_staged(ctx, c->table, ap_certify_engine(), &own, ap_choose_limit_bytes(rq), false,
+		&other);
 	return conclude(ctx, &c->choice, &other);
 }

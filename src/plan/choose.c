@@ -49,9 +49,9 @@ const int32_t *const *ap_chosen_counts(struct ap_ctx *ctx, const struct ap_table
 	return counts;
 }
 
-static bool fits(const struct ap_chosen *c, int64_t limit)
+static bool fits(struct ap_ctx *ctx, const struct ap_chosen *c, int64_t limit)
 {
-	return c->choice.memory + ap_fit_temporary_bytes(c->table, c->choice.pick) <= limit;
+	return ap_fit_need_bytes(ctx, c->table, c->choice.pick) <= limit;
 }
 
 /* Candidate of node i with these counts; where it was pruned, the cheapest one. */
@@ -119,7 +119,7 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	}
 	budget.start[0] = start_of(ctx, c->table, start);
 	ap_ctx_phase(ctx, "searching within the memory");
-	ap_fit(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), &c->choice);
+	ap_fit_staged(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), true, &c->choice);
 	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)))
 		fall_back(ctx, rq, engine, plain, c);
 }
@@ -135,7 +135,7 @@ static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	engine->solve(ctx, c->table->problem, &budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return true;
-	if (ap_chosen_any(c) && fits(c, ap_choose_limit_bytes(rq)))
+	if (ap_chosen_any(c) && fits(ctx, c, ap_choose_limit_bytes(rq)))
 		return true;
 	if (engine->flags & AP_ENGINE_MEMORY && !ap_ctx_stopped(ctx))
 		return false;

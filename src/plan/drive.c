@@ -11,6 +11,7 @@
 #include "plan/rival.h"
 
 #define RECURSION "recursive_programming"
+#define MOST_TRIES 4
 #define LARGE 4096 /* operators: a second search takes long enough to be worth a doubt */
 
 struct driving {
@@ -98,6 +99,18 @@ static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits li
 	d->work += d->recursion.work;
 }
 
+/* Does the recursion's plan need more than a device has? Of several stages the recursion knows the sum
+ * only. */
+static bool exceeds(struct driving *d)
+{
+	struct ap_plan p;
+
+	if (d->rq->machine->nstage == 1)
+		return d->recursion.memory_bytes > ap_choose_limit_bytes(d->rq);
+	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
+	return p.prediction.memory.total > d->rq->capacity_bytes;
+}
+
 /* The recursion, within the memory limit where that binds. So that there is a plan whatever happens,
  * it is stopped only where the network is so large that it would be felt, or when a plan fits. */
 static void run_recursion(struct driving *d)
@@ -108,9 +121,10 @@ static void run_recursion(struct driving *d)
 	if (d->rq->graph->nnode <= LARGE)
 		unhurried.stop = NULL;
 	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
-	d->hints.limit_binds = d->recursion.memory_bytes > limit;
+	d->hints.limit_binds = exceeds(d);
 	if (d->hints.limit_binds)
-		recur(d, d->ctx, (struct ap_rec_limits){.bytes = limit, .insist = true});
+		recur(d, d->ctx, (struct ap_rec_limits){.bytes = limit * d->rq->machine->nstage,
+			.insist = true});
 	if (d->recursion.allowed)
 		d->hints.start = d->recursion.counts;
 }
@@ -170,14 +184,51 @@ static double lower_bound_s(const struct driving *d)
 	return ap_plan_lower_bound_s(&unhurried, d->rq->graph, d->rq->machine, d->rq->step, d->fixed);
 }
 
+/* What a choice needs beyond the memory, 0 or more. The search charges each set of operators that are
+ * recomputed together with a part of one set; where they differ, the largest needs more. */
+static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c)
+{
+	struct ap_plan p;
+	int64_t more;
+
+	if (!ap_chosen_any(c))
+		return 0;
+	ap_plan_price(d->rivals.maker, ap_chosen_counts(d->ctx, c->table, c->choice.pick), &p);
+	more = p.prediction.memory.total - d->rq->capacity_bytes;
+	return more > 0 ? more : 0;
+}
+
+/* The engine's choice; where it does not really fit, that within less. The first one's bound holds. */
+static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *engine)
+{
+	struct ap_chosen *c = &d->chosen;
+	struct ap_request rq = *d->rq;
+	double bound_s = 0;
+	int64_t more;
+
+	AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
+	d->work += c->choice.work;
+	bound_s = c->choice.lower_bound;
+	for (int i = 0; i < MOST_TRIES && (more = excess_bytes(d, c)) > 0; i++) {
+		rq.capacity_bytes -= more;
+		AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
+		d->work += c->choice.work;
+		c->choice.lower_bound = bound_s;
+		if (c->choice.outcome == AP_OUT_OPTIMAL && c->choice.cost > bound_s)
+			c->choice.outcome = AP_OUT_FEASIBLE;
+		if (c->choice.outcome == AP_OUT_INFEASIBLE)
+			c->choice.outcome = AP_OUT_LIMIT;
+	}
+	return AP_OK;
+}
+
 /* The engine's choice. AP_INFEASIBLE, with a message, where there is none. */
 static enum ap_status add_engine(struct driving *d)
 {
 	struct ap_chosen *c = &d->chosen;
 	struct ap_rival *v;
 
-	AP_TRY(ap_choose(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints, c));
-	d->work += c->choice.work;
+	AP_TRY(choose_fitting(d, ap_choose_engine(d->rq)));
 	if (c->choice.outcome == AP_OUT_INFEASIBLE) {
 		AP_TRY(ap_certify(d->ctx, d->rq, c));
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);

@@ -57,7 +57,7 @@ int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick)
 {
 	int64_t most = 0;
 
-	for (ap_id i = 0; i < t->graph->nnode; i++) {
+	for (ap_id i = 0; i < t->problem->n; i++) {
 		int64_t bytes = t->cls[t->class_of[i]].temporary[pick[i]];
 
 		most = bytes > most ? bytes : most;
@@ -438,8 +438,7 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 	unhurried.stop = NULL;
 	engine->solve(&unhurried, &p, &budget, &c);
 	ap_arena_release(ctx->scratch, mark);
-	if (!found(&c) || ap_problem_memory(t->problem, c.pick) +
-			ap_fit_temporary_bytes(t, c.pick) > limit_bytes)
+	if (!found(&c) || ap_fit_need_bytes(ctx, t, c.pick) > limit_bytes)
 		return false;
 	cost = ap_problem_cost(t->problem, c.pick);
 	if (found(out) && out->cost <= cost)

@@ -27,6 +27,18 @@ void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine
 bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	int64_t limit_bytes, struct ap_choice *out);
 
+/*
+ * The same where the limit holds for each pipeline stage, of which there may be one. Of several, first
+ * all without the limit (unless it is known to bind); else each stage within it, without the edges
+ * between stages, which gives a bound; then each again with its neighbours as they are, while that
+ * gains. The choice's memory is that of the stage that needs most, temporary included.
+ */
+void ap_fit_staged(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, int64_t limit_bytes, bool binds, struct ap_choice *out);
+
+/* Memory of a pick, temporary included, on the stage that needs most. O(nodes + edges). */
+int64_t ap_fit_need_bytes(struct ap_ctx *ctx, const struct ap_table *t, const uint32_t *pick);
+
 /* Largest temporary of a pick. */
 int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick);
 
