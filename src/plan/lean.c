@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/lean.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "plan/choose.h"
+#include "plan/fit.h"
+#include "plan/pins.h"
+#include "plan/recursive.h"
+
+#define MOST_NAMED 3
+
+struct leaning {
+	struct ap_ctx ctx; /* that says nothing */
+	const struct ap_request *rq;
+	const int32_t *const *fixed;
+	struct ap_plan_maker *maker;
+	struct ap_plan *best; /* graph NULL: none yet */
+};
+
+/* True: it fits. */
+static bool weigh(struct leaning *l, const int32_t *const *counts)
+{
+	struct ap_plan p;
+
+	ap_plan_price(l->maker, counts, &p);
+	if (!l->best->graph || p.prediction.memory.total < l->best->prediction.memory.total)
+		*l->best = p;
+	return p.prediction.memory.total <= l->rq->capacity_bytes;
+}
+
+static bool try_recursion(struct leaning *l)
+{
+	const struct ap_request *rq = l->rq;
+	struct ap_rec_limits limits = {.insist = true,
+		.bytes = ap_choose_limit_bytes(rq) * rq->machine->nstage};
+	struct ap_recursive r;
+
+	ap_plan_recursive(&l->ctx, rq->graph, rq->machine, rq->step, l->fixed, &limits, &r);
+	return r.allowed && weigh(l, r.counts);
+}
+
+static bool try_exact(struct leaning *l)
+{
+	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	struct ap_choice c = {.outcome = AP_OUT_LIMIT};
+	const struct ap_table *t;
+
+	if (ap_ctx_stopped(&l->ctx) ||
+		ap_choose_table(&l->ctx, l->rq, l->fixed, true, &t) != AP_OK)
+		return false;
+	return ap_fit_lean(&l->ctx, t, exact, INT64_MAX, &c) &&
+		weigh(l, ap_chosen_counts(&l->ctx, t, c.pick));
+}
+
+bool ap_plan_lean(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out)
+{
+	struct leaning l = {.ctx = *ctx, .rq = rq, .best = out};
+
+	*out = (struct ap_plan){0};
+	l.ctx.diag = ap_diag_create(ctx->arena, false);
+	if (ap_pins_make(&l.ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &l.fixed) != AP_OK)
+		return false;
+	l.maker = ap_plan_maker_create(&l.ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
+	return try_recursion(&l) || try_exact(&l);
+}
+
+struct share {
+	const char *name;
+	int64_t bytes;
+	uint32_t order;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct share *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void add_shares(struct ap_str *s, struct share *v, size_t n, const char *quote)
+{
+	char text[32];
+
+	qsort(v, n, sizeof *v, by_bytes);
+	for (size_t i = 0; i < n && i < MOST_NAMED && v[i].bytes > 0; i++)
+		ap_str_addf(s, "%s%s%s%s %s", i ? ", " : "", quote, v[i].name, quote,
+			ap_format_bytes(v[i].bytes, text));
+}
+
+static void add_kinds(struct ap_str *s, const struct ap_memory *m)
+{
+	struct share v[] = {{"weights", m->weights, 0}, {"gathered weights", m->gathered, 1},
+		{"gradients", m->gradients, 2}, {"optimizer states", m->optimizer, 3},
+		{"activations", m->activations, 4}, {"recomputed activations", m->recompute, 5},
+		{"temporary", m->temporary, 6}, {"context", m->context, 7}, {"buffers", m->buffers, 8}};
+
+	add_shares(s, v, sizeof v / sizeof *v, "");
+}
+
+static uint32_t worst_stage(const struct ap_plan *p)
+{
+	uint32_t worst = 0;
+
+	for (uint32_t s = 1; s < p->nstage; s++)
+		if (p->stage[s].memory.total > p->stage[worst].memory.total)
+			worst = s;
+	return worst;
+}
+
+const char *ap_plan_contributors(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	uint32_t worst = worst_stage(p), n = 0;
+	struct share *v = AP_NEW_N(ctx->arena, struct share, p->graph->nnode);
+	struct ap_str s;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (p->nstage == 1 || p->graph->node[i].stage == (int32_t)worst)
+			v[n++] = (struct share){ap_diag_name(ctx->diag, p->graph->node[i].name),
+				ap_op_cost_memory_bytes(&p->op[i].cost, &p->task[i]), i};
+	ap_str_init(&s, ctx->arena);
+	add_kinds(&s, &p->stage[worst].memory);
+	ap_str_add(&s, "; of operators ");
+	add_shares(&s, v, n, "\"");
+	return s.s;
+}
