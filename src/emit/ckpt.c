@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "emit/ckpt_form.h"
+#include "emit/terms.h"
 #include "shard/space.h"
 
 struct items {
@@ -36,6 +38,17 @@ static bool is_trained(const struct ap_tensor *t)
 	return t->kind == AP_TENSOR_PARAM && t->trainable;
 }
 
+/* One stage of a plan. */
+struct part {
+	const struct ap_plan *p;
+	int32_t stage;
+};
+
+static bool is_saved(const struct part *part, ap_id node)
+{
+	return part->p->op[node].in_checkpoint && ap_plan_op_stage(part->p, node) == part->stage;
+}
+
 static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node)
 {
 	const struct ap_placement *place = &p->op[node].place;
@@ -50,7 +63,11 @@ static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct ap_plan *p
 		strategy[i] = make_vec(ctx, cut[i], rank[i]);
 	ap_arena_release(ctx->scratch, mark);
 	return (struct ap_ckpt_item){
-		.node_name = ap_node_key(ctx, p->graph, node), .n = n, .strategy = strategy};
+		.node_name = ap_node_key(ctx, p->graph, node),
+		.stage = (uint32_t)ap_plan_op_stage(p, node),
+		.n = n,
+		.strategy = strategy,
+	};
 }
 
 static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_plan *p,
@@ -81,7 +98,8 @@ static void add_clone(struct ap_ctx *ctx, struct layouts *out, const struct ap_c
 	AP_PUSH(ctx->arena, *out, clone);
 }
 
-/* The optimizer's states and the gradients that micro-batches accumulate lie as their parameter. */
+/* The optimizer's states and the gradients that micro-batches accumulate, as in every pipeline, lie as
+ * their parameter. */
 static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_plan_param *param, struct layouts *out)
 {
@@ -92,14 +110,8 @@ static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
 	AP_PUSH(ctx->arena, *out, layout);
 	for (int i = 0; optimizer && i < optimizer->nstate; i++)
 		add_clone(ctx, out, &layout, ap_optimizer_prefix(optimizer, i, prefix));
-	if (p->step->training && p->step->micro_batches > 1)
+	if (p->step->training && (p->step->micro_batches > 1 || p->nstage > 1))
 		add_clone(ctx, out, &layout, "accu_grads");
-}
-
-/* At most. */
-static size_t layouts_each(const struct ap_plan *p)
-{
-	return 2 + (p->step->optimizer ? (size_t)p->step->optimizer->nstate : 0);
 }
 
 static int by_node_name(const void *a, const void *b)
@@ -116,33 +128,34 @@ static int by_param_name(const void *a, const void *b)
 	return strcmp(x->param_name, y->param_name);
 }
 
-/* Marks the parameters that the operators in the checkpoint use. */
-static bool *find_saved(struct ap_ctx *ctx, const struct ap_plan *p)
+/* Marks the parameters that the operators in the file use. */
+static bool *find_saved(struct ap_ctx *ctx, const struct part *part)
 {
-	bool *saved = AP_NEW_N(ctx->scratch, bool, p->graph->ntensor);
+	const struct ap_graph *g = part->p->graph;
+	bool *saved = AP_NEW_N(ctx->scratch, bool, g->ntensor);
 
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		const struct ap_node *node = &p->graph->node[i];
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *node = &g->node[i];
 
-		for (uint32_t j = 0; p->op[i].in_checkpoint && j < node->bound.nin; j++)
-			saved[node->in[j]] = is_trained(&p->graph->tensor[node->in[j]]);
+		for (uint32_t j = 0; is_saved(part, i) && j < node->bound.nin; j++)
+			saved[node->in[j]] = is_trained(&g->tensor[node->in[j]]);
 	}
 	return saved;
 }
 
 /* Of operators with the same key the last one speaks, as in MindSpore. */
-static void add_items(struct ap_ctx *ctx, const struct ap_plan *p, struct items *out)
+static void add_items(struct ap_ctx *ctx, const struct part *part, struct items *out)
 {
 	struct ap_map *keys = ap_map_create(ctx->scratch);
 
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
+	for (ap_id i = 0; i < part->p->graph->nnode; i++) {
 		struct ap_ckpt_item item;
 		bool fresh;
 		ap_id id;
 
-		if (!p->op[i].in_checkpoint)
+		if (!is_saved(part, i))
 			continue;
-		item = make_item(ctx, p, i);
+		item = make_item(ctx, part->p, i);
 		assert(item.node_name);
 		id = ap_map_put_str(keys, item.node_name, &fresh);
 		if (fresh)
@@ -152,19 +165,19 @@ static void add_items(struct ap_ctx *ctx, const struct ap_plan *p, struct items 
 	}
 }
 
-void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out)
+void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, struct ap_ckpt *out)
 {
+	const struct part part = {p, stage};
 	struct items items = {0};
 	struct layouts layouts = {0};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	const bool *saved = find_saved(ctx, p);
+	const bool *saved = find_saved(ctx, &part);
 
-	add_items(ctx, p, &items);
-	AP_RESERVE(ctx->arena, layouts, (size_t)p->nparam * layouts_each(p));
+	add_items(ctx, &part, &items);
 	if (items.n)
 		qsort(items.v, items.n, sizeof *items.v, by_node_name);
 	for (uint32_t i = 0; i < p->nparam; i++)
-		if (saved[p->param[i].tensor])
+		if (saved[p->param[i].tensor] && ap_plan_op_stage(p, p->param[i].node) == stage)
 			add_layouts(ctx, p, &p->param[i], &layouts);
 	ap_arena_release(ctx->scratch, mark);
 	if (layouts.n)
@@ -176,6 +189,20 @@ void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt
 		.nlayout = (uint32_t)layouts.n,
 		.layout = layouts.v,
 	};
+}
+
+void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out)
+{
+	struct ap_ckpt *stage;
+
+	if (p->nstage == 1) {
+		ap_ckpt_of_stage(ctx, p, 0, out);
+		return;
+	}
+	stage = AP_NEW_N(ctx->arena, struct ap_ckpt, p->nstage);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		ap_ckpt_of_stage(ctx, p, (int32_t)s, &stage[s]);
+	ap_ckpt_join(ctx, p->nstage, stage, out);
 }
 
 enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c)

@@ -37,10 +37,30 @@ struct ap_ckpt {
 	const struct ap_ckpt_layout *layout; /* sorted by param_name, bytewise */
 };
 
-/* From a plan: items of operators with a trainable parameter (no Reshape), layouts of all their
- * trainable parameters and of the optimizer's states ("moments.<param>"; accu_grads.<param> with
- * micro-batches). Frozen parameters are left out, as MindSpore 2.x does. */
+/* The file of one pipeline stage: items of its operators with a trainable parameter (no Reshape),
+ * layouts of all their trainable parameters that the stage owns and of the optimizer's states
+ * ("moments.<param>"; accu_grads.<param> with micro-batches or a pipeline). Frozen parameters are left
+ * out, as MindSpore 2.x does. */
+void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, struct ap_ckpt *out);
+
+/* The file of the whole plan: of several stages it is the merged one. */
 void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out);
+
+/*
+ * The merged file of stage files, as merge_pipeline_strategys() writes it: items of all stages, names
+ * of layouts behind their stage ("1-net.w"). Files of one stage that say the same count once, for each
+ * rank may have written its own. AP_MEANING: two files of one stage differ, one is merged already or
+ * empty, the stages are not 0 to n - 1.
+ */
+enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *part,
+	struct ap_ckpt *out);
+
+/* Is it a merged file? */
+bool ap_ckpt_is_merged(const struct ap_ckpt *c);
+
+/* The stage files of a merged file, [*n]. AP_MEANING: its stages are not 0 to n - 1, or one is empty. */
+enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t *n,
+	struct ap_ckpt **out);
 
 /* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there), or two operators
  * of one key take strategies of different form: to be called before the search when a checkpoint is
@@ -64,9 +84,10 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
 	struct ap_ckpt *c);
 
 /* Counts per node ([nnode], rows NULL where the checkpoint says nothing) of a checkpoint for a
- * graph on ndev devices. AP_MEANING: keys that match no operator and operators with a parameter
- * that are missing (first 10 named), strategies that are illegal, other device count, several
- * stages. */
+ * graph on ndev devices a stage. AP_MEANING: keys that match no operator and operators with a parameter
+ * that are missing (first 10 named), strategies that are illegal, other device count, stages that are
+ * not those of the step's pipeline, an operator in another stage than the graph has it in (where it
+ * has one). */
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
 

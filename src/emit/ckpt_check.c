@@ -216,49 +216,55 @@ static int by_param_name(const void *a, const void *b)
 	return strcmp(x->param_name, y->param_name);
 }
 
-/* Equal names of items are as they should be where a merged file holds several stages. */
-static void sort(struct check *k)
+void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c)
 {
-	struct ap_arena *a = k->ctx->arena;
-	struct ap_ckpt *c = k->c;
-	struct ap_ckpt_item *item = ap_arena_memdup(a, c->item, c->nitem * sizeof *item);
-	struct ap_ckpt_layout *layout = ap_arena_memdup(a, c->layout, c->nlayout * sizeof *layout);
+	struct ap_ckpt_item *item = ap_arena_memdup(ctx->arena, c->item, c->nitem * sizeof *item);
+	struct ap_ckpt_layout *layout =
+		ap_arena_memdup(ctx->arena, c->layout, c->nlayout * sizeof *layout);
 
 	if (c->nitem)
 		qsort(item, c->nitem, sizeof *item, by_node_name);
 	if (c->nlayout)
 		qsort(layout, c->nlayout, sizeof *layout, by_param_name);
-	for (uint32_t i = 1; i < c->nitem; i++)
-		if (!by_node_name(&item[i - 1], &item[i]))
-			fault(k, "ckpt-duplicate", "strategy \"%s\" is there twice",
-				safe(k, item[i].node_name));
-	for (uint32_t i = 1; i < c->nlayout; i++)
-		if (!by_param_name(&layout[i - 1], &layout[i]))
-			fault(k, "ckpt-duplicate", "layout \"%s\" is there twice",
-				safe(k, layout[i].param_name));
 	c->item = item;
 	c->layout = layout;
+}
+
+/* Equal names of items are as they should be where a merged file holds several stages. */
+static void check_doubles(struct check *k)
+{
+	const struct ap_ckpt *c = k->c;
+
+	for (uint32_t i = 1; i < c->nitem; i++)
+		if (!by_node_name(&c->item[i - 1], &c->item[i]))
+			fault(k, "ckpt-duplicate", "strategy \"%s\" is there twice",
+				safe(k, c->item[i].node_name));
+	for (uint32_t i = 1; i < c->nlayout; i++)
+		if (!by_param_name(&c->layout[i - 1], &c->layout[i]))
+			fault(k, "ckpt-duplicate", "layout \"%s\" is there twice",
+				safe(k, c->layout[i].param_name));
 }
 
 enum ap_status ap_ckpt_settle(struct ap_ctx *ctx, struct ap_ckpt *c)
 {
 	struct check k = {.ctx = ctx, .c = c};
 
-	sort(&k);
+	ap_ckpt_sort(ctx, c);
+	check_doubles(&k);
 	if (c->current_stage > INT32_MAX)
 		fault(&k, "ckpt-stage", "current_stage %" PRIu32 " is out of range",
 			c->current_stage);
 	for (uint32_t i = 0; i < c->nitem; i++)
 		check_item(&k, &c->item[i]);
 	check_layouts(&k);
-	return k.st;
+	return k.st == AP_OK ? ap_ckpt_check_merged(ctx, c) : k.st;
 }
 
 const char *ap_ckpt_bare_name(const char *param_name)
 {
-	size_t digits = strspn(param_name, "0123456789");
+	uint32_t stage;
 
-	return digits && param_name[digits] == '-' ? param_name + digits + 1 : param_name;
+	return ap_ckpt_name_stage(param_name, &stage) ? strchr(param_name, '-') + 1 : param_name;
 }
 
 bool ap_ckpt_looks_like_json(const char *bytes, size_t len)

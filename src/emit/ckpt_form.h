@@ -22,6 +22,22 @@ enum ap_status ap_ckpt_settle(struct ap_ctx *ctx, struct ap_ckpt *c);
 uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l);
 int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
 
+/* Items by name and stage, layouts by name. */
+void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
+
+/* AP_MEANING where some layouts name their stage and others do not, or where none does and there are
+ * several. */
+enum ap_status ap_ckpt_check_merged(struct ap_ctx *ctx, const struct ap_ckpt *c);
+
+/* Joins the files of stages 0 to n - 1, in this order, none of them merged. */
+void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out);
+
+/* The stages that a file speaks of, ascending, in scratch. */
+uint32_t ap_ckpt_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t **out);
+
+/* The stage before a name of a merged file; false where there is none. */
+bool ap_ckpt_name_stage(const char *param_name, uint32_t *stage);
+
 /* "net.fc1.weight" in "0-net.fc1.weight", as a merged file has it: the name behind the stage. */
 const char *ap_ckpt_bare_name(const char *param_name);
 

@@ -145,6 +145,8 @@ struct match {
 	const int32_t **counts;
 	enum ap_level level; /* of messages about operators that file and graph do not share */
 	uint32_t nmatched; /* operators that an item speaks for */
+	uint32_t nstage; /* of the step's pipeline */
+	enum ap_status misplaced; /* an operator is in another stage than its item */
 };
 
 /* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but cannot
@@ -154,17 +156,39 @@ static bool is_pinned(const struct ap_node *node)
 	return node->param != AP_NONE && ap_op_has_strategy(node->bound.row);
 }
 
+/* Among the items of a key, which stand together, that of the node's stage; where no stage was given
+ * to it, the first. UINT32_MAX after a message. */
+static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
+{
+	const struct ap_ckpt_item *item = m->c->item;
+	int32_t stage = m->nstage > 1 ? m->g->node[node].stage : -1;
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+
+	for (uint32_t i = first;
+		i < m->c->nitem && !strcmp(item[i].node_name, item[first].node_name); i++)
+		if (stage < 0 || item[i].stage == (uint32_t)stage)
+			return i;
+	m->misplaced = ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+		"is in stage %" PRId32 ", strategy \"%s\" in stage %" PRIu32, stage,
+		ap_diag_name(m->ctx->diag, item[first].node_name), item[first].stage);
+	return UINT32_MAX;
+}
+
 /* Which item speaks for each node. */
 static enum ap_status join(struct match *m, uint32_t *item_of)
 {
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
-	uint32_t *item = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
-	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem);
+	uint32_t *first = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
+	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem), fresh;
 	struct ap_where where = {.file = m->c->file};
 	struct names extra;
 
-	for (uint32_t i = 0; i < m->c->nitem; i++)
-		item[ap_map_put_str(keys, m->c->item[i].node_name, NULL)] = i;
+	for (uint32_t i = 0; i < m->c->nitem; i++) {
+		ap_id id = ap_map_put_str(keys, m->c->item[i].node_name, &fresh);
+
+		if (fresh)
+			first[id] = i;
+	}
 	for (ap_id i = 0; i < m->g->nnode; i++) {
 		const char *key = ap_node_key(m->ctx, m->g, i);
 		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
@@ -172,19 +196,19 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		item_of[i] = UINT32_MAX;
 		if (id == AP_NONE)
 			continue;
-		used[item[id]] = true;
+		used[id] = true;
 		if (is_pinned(&m->g->node[i])) {
-			item_of[i] = item[id];
+			item_of[i] = item_for(m, i, first[id]);
 			m->nmatched++;
 		}
 	}
 	names_init(m->ctx, &extra);
 	for (uint32_t i = 0; i < m->c->nitem; i++)
-		if (!used[item[ap_map_get_str(keys, m->c->item[i].node_name)]])
+		if (!used[ap_map_get_str(keys, m->c->item[i].node_name)])
 			names_add(m->ctx, &extra, m->c->item[i].node_name);
 	m->item_of = item_of;
-	if (!extra.n)
-		return AP_OK;
+	if (m->misplaced != AP_OK || !extra.n)
+		return m->misplaced;
 	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
 		names_text(&extra));
@@ -205,24 +229,30 @@ static enum ap_status check_whole(struct match *m)
 		if (m->item_of[i] == UINT32_MAX)
 			names_add(m->ctx, &missing, m->g->node[i].name);
 	}
-	if (!missing.n)
+	if (!missing.n || m->misplaced != AP_OK)
 		return AP_OK;
 	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
 		expected - missing.n, expected, names_text(&missing));
 }
 
-static enum ap_status check_stage(struct match *m)
+/* A whole file is of all stages, another one of some of them. */
+static enum ap_status check_stages(struct match *m)
 {
 	struct ap_where where = {.file = m->c->file};
+	const uint32_t *stage;
+	uint32_t n = ap_ckpt_stages(m->ctx, m->c, &stage);
+	uint32_t last = n ? stage[n - 1] : 0;
 
-	for (uint32_t i = 1; i < m->c->nitem; i++)
-		if (m->c->item[i].stage != m->c->item[0].stage)
-			return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
-				"holds several pipeline stages (%" PRIu32 " and %" PRIu32
-				"); one is expected",
-				m->c->item[0].stage, m->c->item[i].stage);
-	return AP_OK;
+	if (!n || (last < m->nstage && (n == m->nstage || m->level != AP_ERROR)))
+		return AP_OK;
+	if (n > 1 && m->nstage == 1)
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+			"holds several pipeline stages (%" PRIu32 " and %" PRIu32
+			"); one is expected", stage[0], stage[1]);
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+		"holds %" PRIu32 " pipeline stage%s, %sstage %" PRIu32 "; expected all of %" PRIu32
+		", from 0 on", n, n == 1 ? "" : "s", n == 1 ? "" : "the last one ", last, m->nstage);
 }
 
 static enum ap_status check_devices(struct match *m)
@@ -236,8 +266,9 @@ static enum ap_status check_devices(struct match *m)
 		if (ap_product(l->dev_matrix.v, l->dev_matrix.n, &devices) && devices == m->ndev)
 			continue;
 		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-devices",
-			"made for %" PRId64 " devices (layout \"%s\"); the machine has %" PRId64,
-			devices, ap_diag_name(m->ctx->diag, l->param_name), m->ndev);
+			"made for %" PRId64 " devices (layout \"%s\"); %s has %" PRId64,
+			devices, ap_diag_name(m->ctx->diag, l->param_name),
+			m->nstage > 1 ? "a pipeline stage" : "the machine", m->ndev);
 	}
 	return AP_OK;
 }
@@ -299,8 +330,9 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 {
 	enum ap_status found[6];
 
+	m->nstage = m->step->pipe ? (uint32_t)m->step->pipe->nstage : 1;
 	m->counts = AP_NEW_N(m->ctx->arena, const int32_t *, m->g->nnode);
-	found[0] = check_stage(m);
+	found[0] = check_stages(m);
 	found[1] = check_devices(m);
 	found[2] = join(m, AP_NEW_N(m->ctx->arena, uint32_t, m->g->nnode));
 	found[3] = check_whole(m);

@@ -5,6 +5,7 @@
  * name, strings that are no UTF-8 or hold a NUL, lengths, field number 0. It also says where.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -121,6 +122,44 @@ static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt
 	return m;
 }
 
+static int by_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt_item *x = a, *y = b;
+	int order = (x->stage > y->stage) - (x->stage < y->stage);
+
+	return order ? order : strcmp(x->node_name, y->node_name);
+}
+
+static int by_name_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt_layout *x = a, *y = b;
+	uint32_t s = 0, t = 0;
+	bool one = ap_ckpt_name_stage(x->param_name, &s), two = ap_ckpt_name_stage(y->param_name, &t);
+
+	return one && two && s != t ? (s > t) - (s < t) : strcmp(x->param_name, y->param_name);
+}
+
+/* The messages of a merged file are those of the first stage, then those of the next one. */
+static void fill_map(struct ap_arena *a, const struct ap_ckpt *c, pb_map *map)
+{
+	struct ap_ckpt_item *item = ap_arena_memdup(a, c->item, c->nitem * sizeof *item);
+	struct ap_ckpt_layout *layout = ap_arena_memdup(a, c->layout, c->nlayout * sizeof *layout);
+
+	if (c->nitem)
+		qsort(item, c->nitem, sizeof *item, by_stage);
+	if (c->nlayout)
+		qsort(layout, c->nlayout, sizeof *layout, by_name_stage);
+	map->current_stage = c->current_stage;
+	map->n_parallel_strategy_item = c->nitem;
+	map->parallel_strategy_item = AP_NEW_N(a, pb_item *, c->nitem);
+	for (uint32_t i = 0; i < c->nitem; i++)
+		map->parallel_strategy_item[i] = make_item(a, &item[i]);
+	map->n_parallel_layout_item = c->nlayout;
+	map->parallel_layout_item = AP_NEW_N(a, pb_layout_item *, c->nlayout);
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		map->parallel_layout_item[i] = make_layout_item(a, &layout[i]);
+}
+
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -129,15 +168,7 @@ void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *
 	size_t len;
 
 	mindspore__straspb__parallel_strategy_map__init(&map);
-	map.current_stage = c->current_stage;
-	map.n_parallel_strategy_item = c->nitem;
-	map.parallel_strategy_item = AP_NEW_N(ctx->scratch, pb_item *, c->nitem);
-	for (uint32_t i = 0; i < c->nitem; i++)
-		map.parallel_strategy_item[i] = make_item(ctx->scratch, &c->item[i]);
-	map.n_parallel_layout_item = c->nlayout;
-	map.parallel_layout_item = AP_NEW_N(ctx->scratch, pb_layout_item *, c->nlayout);
-	for (uint32_t i = 0; i < c->nlayout; i++)
-		map.parallel_layout_item[i] = make_layout_item(ctx->scratch, &c->layout[i]);
+	fill_map(ctx->scratch, c, &map);
 	/* onto a buffer of its own kind, protobuf-c would size each message once per level */
 	bytes = ap_arena_alloc_raw(ctx->scratch,
 		mindspore__straspb__parallel_strategy_map__get_packed_size(&map), 1);

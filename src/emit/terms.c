@@ -76,6 +76,11 @@ struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i)
 	return kinds[i];
 }
 
+int32_t ap_plan_op_stage(const struct ap_plan *p, ap_id node)
+{
+	return p->nstage > 1 ? p->graph->node[node].stage : 0;
+}
+
 uint32_t ap_plan_pinned(const struct ap_plan *p)
 {
 	uint32_t n = 0;

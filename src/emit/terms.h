@@ -27,6 +27,9 @@ struct ap_memory_kind {
 };
 struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i); /* i < AP_MEMORY_KINDS */
 
+/* The pipeline stage of an operator; 0 without a pipeline. */
+int32_t ap_plan_op_stage(const struct ap_plan *p, ap_id node);
+
 /* Operators that the strategy checkpoint pins. */
 uint32_t ap_plan_pinned(const struct ap_plan *p);
 
