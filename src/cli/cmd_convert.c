@@ -13,7 +13,7 @@ static enum ap_status add_shapes(struct ap_run *run, const struct ap_known *file
 	const struct ap_graph *g;
 
 	if (run->opt->graph) {
-		AP_TRY(ap_input_graph(run, run->opt->graph, NULL, &g));
+		AP_TRY(ap_input_graph(run, run->opt->graph, &g));
 		return ap_ckpt_add_shapes(&run->ctx, g, ckpt);
 	}
 	for (uint32_t i = 0; i < ckpt->nlayout; i++)

@@ -38,7 +38,7 @@ enum ap_status ap_input_json(struct ap_run *run, const struct ap_input *in, unsi
 	return ap_json_parse(&run->ctx, in->path, in->text, in->len, flags, out);
 }
 
-enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_json **doc,
+static enum ap_status load_graph(struct ap_run *run, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph **out)
 {
 	const struct ap_graph_params params = {
@@ -47,15 +47,28 @@ enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_js
 		.inference = run->opt->run_phase == AP_RUN_INFERENCE,
 		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
+
+	return ap_graph_load(&run->ctx, doc, sha256, &params, out);
+}
+
+static enum ap_status read_graph(struct ap_run *run, const char *path, struct ap_json **doc,
+	const char **sha256)
+{
 	struct ap_input in;
-	struct ap_json *parsed;
 
 	AP_TRY(ap_input_read(run, path, &in));
-	AP_TRY(ap_input_json(run, &in, 0, &parsed));
-	if (doc)
-		*doc = parsed;
-	return ap_graph_load(&run->ctx, parsed, ap_input_sha256(run, &in), &params,
-		out);
+	AP_TRY(ap_input_json(run, &in, 0, doc));
+	*sha256 = ap_input_sha256(run, &in);
+	return AP_OK;
+}
+
+enum ap_status ap_input_graph(struct ap_run *run, const char *path, const struct ap_graph **out)
+{
+	struct ap_json *doc;
+	const char *sha256;
+
+	AP_TRY(read_graph(run, path, &doc, &sha256));
+	return load_graph(run, doc, sha256, out);
 }
 
 static enum ap_status read_rank_table(struct ap_run *run, const char *path,
@@ -77,14 +90,13 @@ static const char *rank_table_path(struct ap_run *run)
 	return path && *path ? path : NULL;
 }
 
-static enum ap_status load_topo(struct ap_run *run, const char *path, const struct ap_topo **out)
+static enum ap_status check_devices(struct ap_run *run, const struct ap_topo *table)
 {
 	int64_t devices = run->opt->device_num;
 
-	AP_TRY(read_rank_table(run, path, out));
-	if (devices && devices != (*out)->ndev)
+	if (devices && devices != table->ndev)
 		return FAULT(run, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
-			" devices", devices, path, (*out)->ndev);
+			" devices", devices, rank_table_path(run), table->ndev);
 	return AP_OK;
 }
 
@@ -129,97 +141,20 @@ static enum ap_status load_chip(struct ap_run *run, const char *chip_info,
 	return *out ? AP_OK : no_chip(run, chip_info);
 }
 
-static enum ap_status load_machine(struct ap_run *run, struct ap_inputs *in)
+static enum ap_status load_machine(struct ap_run *run, const struct ap_sources *src,
+	struct ap_inputs *in)
 {
-	const char *path = rank_table_path(run);
-
-	if (path)
-		AP_TRY(load_topo(run, path, &in->topo));
+	in->topo = src->table;
+	if (src->table)
+		AP_TRY(check_devices(run, src->table));
 	else if (!run->opt->device_num)
 		return FAULT(run, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
 			"use --device-num");
-	AP_TRY(load_chip(run, path ? in->topo->chip_info : "", &in->chip));
-	if (!path)
+	AP_TRY(load_chip(run, src->table ? src->table->chip_info : "", &in->chip));
+	if (!src->table)
 		AP_TRY(make_topo(run, in->chip, &in->topo));
 	AP_TRY(ap_hccl_check(&run->ctx, in->topo, in->chip->hccl, !run->opt->hccl_rules));
 	return ap_machine_make(&run->ctx, in->topo, in->chip, &in->machine);
-}
-
-static enum ap_status unknown_optimizer(struct ap_run *run, const struct ap_json *doc,
-	const char *name)
-{
-	return ap_json_report(&run->ctx, doc, ap_jv_get(ap_json_root(doc), "optimizer"), AP_ERROR,
-		AP_MEANING, NULL, "optimizer-known", "unknown optimizer \"%s\"; expected %s",
-		ap_diag_name(run->ctx.diag, name),
-		ap_option_expects(run->ctx.arena, ap_option_at(AP_OPT_optimizer)));
-}
-
-static enum ap_status load_optimizer(struct ap_run *run, const struct ap_json *doc,
-	const struct ap_graph *g, const struct ap_optimizer **out)
-{
-	static const char usual[] = "adam_weight_decay";
-
-	if (run->opt->optimizer >= 0) {
-		*out = ap_optimizer_at((size_t)run->opt->optimizer);
-		return AP_OK;
-	}
-	if (*g->optimizer) {
-		*out = ap_optimizer_find(g->optimizer);
-		return *out ? AP_OK : unknown_optimizer(run, doc, g->optimizer);
-	}
-	*out = ap_optimizer_find(usual);
-	return ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, NULL,
-		"neither --optimizer nor the graph names an optimizer; %s is assumed", usual);
-}
-
-/* Behind a Reshape the batch may be one of two dimensions it was split in: that one is divided. */
-static enum ap_status check_micro_extents(struct ap_run *run, const struct ap_graph *g, int64_t parts)
-{
-	for (ap_id i = 0; i < g->nnode; i++)
-		for (int f = 0; f < g->node[i].bound.nfactor; f++) {
-			const struct ap_factor *factor = &g->node[i].bound.factor[f];
-
-			if (factor->flags & AP_FACTOR_BATCH && factor->size % parts)
-				return FAULT(run, "--micro-batches %" PRId64 " does not divide the "
-					"length of %" PRId64 " that carries the batch in operator \"%s\"",
-					parts, factor->size,
-					ap_diag_name(run->ctx.diag, g->node[i].name));
-		}
-	return AP_OK;
-}
-
-static enum ap_status check_micro_batches(struct ap_run *run, const struct ap_graph *g)
-{
-	int64_t parts = run->opt->micro_batches;
-
-	if (parts == 1)
-		return AP_OK;
-	if (!g->batch)
-		return FAULT(run, "--micro-batches %" PRId64 ": no input of %s has a batch_dim", parts,
-			g->file);
-	if (g->batch % parts)
-		return FAULT(run, "--micro-batches %" PRId64 " does not divide the batch of %" PRId64,
-			parts, g->batch);
-	return check_micro_extents(run, g, parts);
-}
-
-static enum ap_status make_step(struct ap_run *run, const struct ap_json *doc,
-	const struct ap_graph *g, struct ap_step *step)
-{
-	const struct ap_options *o = run->opt;
-	const char *executor = ap_choices_executor((size_t)o->executor);
-
-	*step = (struct ap_step)AP_STEP_DEFAULT;
-	step->micro_batches = o->micro_batches;
-	step->training = o->run_phase == AP_RUN_TRAINING;
-	step->executor = (enum ap_executor)o->executor;
-	step->full_batch = o->full_batch;
-	step->optimizer_sharding = o->enable_parallel_optimizer;
-	step->gradient_fp32_sync = o->gradient_fp32_sync;
-	if (step->training)
-		AP_TRY(load_optimizer(run, doc, g, &step->optimizer));
-	AP_TRY(check_micro_batches(run, g));
-	return ap_software_get(&run->ctx, o->software ? o->software : executor, &step->software);
 }
 
 /* The settings that decide the result, as they took effect. */
@@ -276,16 +211,33 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 	echo_settings(run, in);
 }
 
-enum ap_status ap_inputs_load(struct ap_run *run, struct ap_inputs *out)
+enum ap_status ap_sources_read(struct ap_run *run, struct ap_sources *out)
 {
-	struct ap_json *doc;
+	const char *table = rank_table_path(run);
 
-	*out = (struct ap_inputs){0};
+	*out = (struct ap_sources){0};
 	ap_run_phase(run, "reading the graph");
-	AP_TRY(ap_input_graph(run, run->cli->arg[0], &doc, &out->graph));
+	AP_TRY(read_graph(run, run->cli->arg[0], &out->graph, &out->sha256));
 	ap_run_phase(run, "reading the machine");
-	AP_TRY(load_machine(run, out));
-	AP_TRY(make_step(run, doc, out->graph, &out->step));
+	return table ? read_rank_table(run, table, &out->table) : AP_OK;
+}
+
+enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, struct ap_inputs *out)
+{
+	*out = (struct ap_inputs){0};
+	ap_run_phase(run, "checking the graph");
+	AP_TRY(load_graph(run, src->graph, src->sha256, &out->graph));
+	ap_run_phase(run, "making the machine");
+	AP_TRY(load_machine(run, src, out));
+	AP_TRY(ap_input_step(run, src->graph, out->graph, &out->step));
 	make_request(run, out);
 	return ap_diag_status(run->ctx.diag);
+}
+
+enum ap_status ap_inputs_load(struct ap_run *run, struct ap_inputs *out)
+{
+	struct ap_sources src;
+
+	AP_TRY(ap_sources_read(run, &src));
+	return ap_inputs_make(run, &src, out);
 }

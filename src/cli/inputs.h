@@ -23,9 +23,8 @@ const char *ap_input_sha256(struct ap_run *run, const struct ap_input *in);
 enum ap_status ap_input_json(struct ap_run *run, const struct ap_input *in, unsigned flags,
 	struct ap_json **out);
 
-/* An operator graph as --batch and --run-phase want it. *doc may be NULL. */
-enum ap_status ap_input_graph(struct ap_run *run, const char *path, struct ap_json **doc,
-	const struct ap_graph **out);
+/* An operator graph as --batch and --run-phase want it. */
+enum ap_status ap_input_graph(struct ap_run *run, const char *path, const struct ap_graph **out);
 
 /* Graph, machine and step of `search` and `evaluate`. */
 struct ap_inputs {
@@ -37,8 +36,23 @@ struct ap_inputs {
 	struct ap_request request; /* ready for the driver */
 };
 
-/* Reads all that the arguments and settings name, and fits it together. */
+/* What the arguments name, read once: inputs can be made of it under other settings again. */
+struct ap_sources {
+	struct ap_json *graph;
+	const char *sha256; /* of the graph */
+	const struct ap_topo *table; /* NULL: no rank table */
+};
+enum ap_status ap_sources_read(struct ap_run *run, struct ap_sources *out);
+
+/* Fits sources and settings together. */
+enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, struct ap_inputs *out);
+
+/* Both. */
 enum ap_status ap_inputs_load(struct ap_run *run, struct ap_inputs *out);
+
+/* The step that the settings describe, of a graph and the file that it is from. */
+enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc, const struct ap_graph *g,
+	struct ap_step *out);
 
 /* Counts per operator of a strategy checkpoint, for inputs that were loaded. whole: it must name every
  * operator with a parameter and no other. */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The step that the settings describe. */
+#include <inttypes.h>
+
+#include "base/diag.h"
+#include "cli/inputs.h"
+#include "cli/run.h"
+#include "cost/optimizer.h"
+
+#define FAULT(run, ...) \
+	ap_diag_add((run)->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
+
+static enum ap_status unknown_optimizer(struct ap_run *run, const struct ap_json *doc,
+	const char *name)
+{
+	return ap_json_report(&run->ctx, doc, ap_jv_get(ap_json_root(doc), "optimizer"), AP_ERROR,
+		AP_MEANING, NULL, "optimizer-known", "unknown optimizer \"%s\"; expected %s",
+		ap_diag_name(run->ctx.diag, name),
+		ap_option_expects(run->ctx.arena, ap_option_at(AP_OPT_optimizer)));
+}
+
+static enum ap_status load_optimizer(struct ap_run *run, const struct ap_json *doc,
+	const struct ap_graph *g, const struct ap_optimizer **out)
+{
+	static const char usual[] = "adam_weight_decay";
+
+	if (run->opt->optimizer >= 0) {
+		*out = ap_optimizer_at((size_t)run->opt->optimizer);
+		return AP_OK;
+	}
+	if (*g->optimizer) {
+		*out = ap_optimizer_find(g->optimizer);
+		return *out ? AP_OK : unknown_optimizer(run, doc, g->optimizer);
+	}
+	*out = ap_optimizer_find(usual);
+	return ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, NULL,
+		"neither --optimizer nor the graph names an optimizer; %s is assumed", usual);
+}
+
+/* Behind a Reshape the batch may be one of two dimensions it was split in: that one is divided. */
+static enum ap_status check_micro_extents(struct ap_run *run, const struct ap_graph *g, int64_t parts)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (int f = 0; f < g->node[i].bound.nfactor; f++) {
+			const struct ap_factor *factor = &g->node[i].bound.factor[f];
+
+			if (factor->flags & AP_FACTOR_BATCH && factor->size % parts)
+				return FAULT(run, "--micro-batches %" PRId64 " does not divide the "
+					"length of %" PRId64 " that carries the batch in operator \"%s\"",
+					parts, factor->size,
+					ap_diag_name(run->ctx.diag, g->node[i].name));
+		}
+	return AP_OK;
+}
+
+static enum ap_status check_micro_batches(struct ap_run *run, const struct ap_graph *g)
+{
+	int64_t parts = run->opt->micro_batches;
+
+	if (parts == 1)
+		return AP_OK;
+	if (!g->batch)
+		return FAULT(run, "--micro-batches %" PRId64 ": no input of %s has a batch_dim", parts,
+			g->file);
+	if (g->batch % parts)
+		return FAULT(run, "--micro-batches %" PRId64 " does not divide the batch of %" PRId64,
+			parts, g->batch);
+	return check_micro_extents(run, g, parts);
+}
+
+enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc,
+	const struct ap_graph *g, struct ap_step *step)
+{
+	const struct ap_options *o = run->opt;
+	const char *executor = ap_choices_executor((size_t)o->executor);
+
+	*step = (struct ap_step)AP_STEP_DEFAULT;
+	step->micro_batches = o->micro_batches;
+	step->training = o->run_phase == AP_RUN_TRAINING;
+	step->executor = (enum ap_executor)o->executor;
+	step->full_batch = o->full_batch;
+	step->optimizer_sharding = o->enable_parallel_optimizer;
+	step->gradient_fp32_sync = o->gradient_fp32_sync;
+	if (step->training)
+		AP_TRY(load_optimizer(run, doc, g, &step->optimizer));
+	AP_TRY(check_micro_batches(run, g));
+	return ap_software_get(&run->ctx, o->software ? o->software : executor, &step->software);
+}
