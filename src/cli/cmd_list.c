@@ -98,7 +98,7 @@ static void list_all_operators(struct ap_str *out)
 	const char *last = "", *type, *reason;
 
 	for (size_t i = 0; (row = ap_op_at(i)); i++) {
-		if (strcmp(row->name, last) != 0)
+		if (strcmp(row->name, last) != 0 && !ap_op_unsupported(row->name))
 			ap_str_addf(out, "%-34s %s\n", row->name, row->doc);
 		last = row->name;
 	}

@@ -11,6 +11,7 @@ static enum ap_unit unit_of(enum ap_op_unit unit)
 		[AP_OP_VECTOR] = AP_UNIT_VECTOR,
 		[AP_OP_MEMORY] = AP_UNIT_MEMORY,
 		[AP_OP_VIEW] = AP_UNIT_MEMORY,
+		[AP_OP_LINK] = AP_UNIT_MEMORY,
 	};
 
 	return of[unit];
@@ -48,7 +49,7 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 	double memory_s = k->bytes / (chip->memory_Bps * chip->memory_efficiency);
 	double time_s;
 
-	if (k->unit == AP_OP_VIEW)
+	if (k->unit == AP_OP_VIEW || k->unit == AP_OP_LINK)
 		return 0;
 	time_s = chip->fixed_s[unit_of(k->unit)] + fmax(compute_s(chip, k), memory_s);
 	assert(isfinite(time_s));

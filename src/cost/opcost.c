@@ -324,7 +324,7 @@ static void memory(struct pricing *x)
 		if (kind == AP_TENSOR_ACT && x->t->in[i].grad)
 			backward += in_bytes(x, i);
 	}
-	if (x->b->row->unit != AP_OP_VIEW)
+	if (x->b->row->unit != AP_OP_VIEW && x->b->row->unit != AP_OP_LINK)
 		x->c->temporary_bytes = (int64_t)fmax(forward, backward);
 }
 

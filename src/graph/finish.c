@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "graph/index.h"
 #include "graph/load.h"
 
 struct finish {
@@ -77,80 +78,6 @@ static void place_nodes(struct finish *f)
 	}
 }
 
-/* Uses of all tensors in one array, ascending by node and operand. O(nodes + slots). */
-static void place_uses(struct finish *f)
-{
-	struct ap_use *use, **at;
-	size_t total = 0;
-
-	for (uint32_t i = 0; i < f->g->nnode; i++) {
-		total += f->node[i].bound.nin;
-		for (uint16_t k = 0; k < f->node[i].bound.nin; k++)
-			f->tensor[f->node[i].in[k]].nuse++;
-	}
-	use = AP_NEW_N(f->l->ctx->arena, struct ap_use, total);
-	at = AP_NEW_N(f->l->ctx->scratch, struct ap_use *, f->g->ntensor);
-	for (uint32_t t = 0; t < f->g->ntensor; t++) {
-		f->tensor[t].use = at[t] = use;
-		use += f->tensor[t].nuse;
-	}
-	for (uint32_t i = 0; i < f->g->nnode; i++)
-		for (uint16_t k = 0; k < f->node[i].bound.nin; k++)
-			*at[f->node[i].in[k]]++ = (struct ap_use){i, k};
-}
-
-/* Operators on the longest way from the inputs to each node. */
-static uint32_t *make_depths(const struct finish *f)
-{
-	uint32_t *depth = AP_NEW_N(f->l->ctx->scratch, uint32_t, f->g->nnode);
-
-	for (ap_id i = 0; i < f->g->nnode; i++)
-		for (uint16_t k = 0; k < f->node[i].bound.nin; k++) {
-			ap_id from = f->tensor[f->node[i].in[k]].producer;
-
-			if (from != AP_NONE && depth[from] >= depth[i])
-				depth[i] = depth[from] + 1;
-		}
-	return depth;
-}
-
-static bool gives_gradient(const struct finish *f, const struct ap_use *u)
-{
-	const struct ap_node *n = &f->node[u->node];
-
-	return n->backward && n->bound.in[u->operand].differentiable &&
-		f->tensor[n->in[u->operand]].needs_grad;
-}
-
-/* Nothing here may depend on the order of the file. */
-static bool owns_before(const struct finish *f, const uint32_t *depth, const struct ap_use *a,
-	const struct ap_use *b)
-{
-	bool ga = gives_gradient(f, a), gb = gives_gradient(f, b);
-
-	if (ga != gb)
-		return ga;
-	if (depth[a->node] != depth[b->node])
-		return depth[a->node] < depth[b->node];
-	if (a->node != b->node)
-		return strcmp(f->node[a->node].name, f->node[b->node].name) < 0;
-	return a->operand < b->operand;
-}
-
-static void place_owners(struct finish *f)
-{
-	const uint32_t *depth = make_depths(f);
-
-	for (uint32_t i = 0; i < f->g->ntensor; i++) {
-		struct ap_tensor *t = &f->tensor[i];
-
-		t->owner = (struct ap_use){AP_NONE, 0};
-		for (uint32_t u = 0; u < t->nuse; u++)
-			if (u == 0 || owns_before(f, depth, &t->use[u], &t->owner))
-				t->owner = t->use[u];
-	}
-}
-
 static int64_t elements(const struct ap_tensor *t)
 {
 	int64_t n = 0;
@@ -202,10 +129,8 @@ const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256)
 		.node = f.node, .batch = l->batch};
 	place_tensors(&f);
 	place_nodes(&f);
-	place_uses(&f);
 	place_ends(&f);
-	ap_graph_mark_grad(l->ctx, f.g, f.tensor, f.node, l->params->inference);
-	place_owners(&f);
+	ap_graph_index(l->ctx, f.g, f.tensor, f.node, l->params->inference);
 	ap_arena_release(l->ctx->scratch, mark);
 	return f.g;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where gradients flow: forward from trainable parameters, backward from the loss, and both. */
 #include "base/arena.h"
-#include "graph/load.h"
+#include "graph/index.h"
 
 /* depends[t]: t depends on a trainable parameter through differentiable operands. */
 static void mark_forward(const struct ap_graph *g, bool *depends)

@@ -31,7 +31,8 @@ struct ap_tensor {
 	const struct ap_use *use; /* ascending (node, operand) */
 	struct ap_use owner; /* the use that stands for all where something is counted once: of those
 	                        that give a gradient, or else of all, the one nearest to the inputs,
-	                        then by name; node AP_NONE without uses */
+	                        then by name; a Send only where nobody else can; node AP_NONE without
+	                        uses */
 };
 
 struct ap_pin { /* in_strategy: one vector per strategy operand */

@@ -119,10 +119,6 @@ void ap_load_judge_batch(struct ap_load *l);
 /* finish.c: the immutable graph. */
 const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256);
 
-/* grad.c: which tensors need a gradient, which operators have backward work. */
-void ap_graph_mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
-	struct ap_node *node, bool inference);
-
 /* cell.c: "_backbone.layer1" of a full scope name. */
 const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope);
 

@@ -219,6 +219,7 @@ static const char *const units[] = {
 	[AP_OP_VECTOR] = "on the vector unit",
 	[AP_OP_MEMORY] = "beside the bytes moved",
 	[AP_OP_VIEW] = "and no bytes moved",
+	[AP_OP_LINK] = "between two stages",
 };
 
 static void show_work(struct ap_str *out, const struct ap_op_row *row)

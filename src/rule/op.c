@@ -151,7 +151,8 @@ static const char *find_nearest(const char *type)
 	int best = (int)MIN(len / 3, 3) + 1; /* further away is no misspelling */
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		closer(rows[i].name, type, &best, &nearest);
+		if (rows[i].unit != AP_OP_LINK)
+			closer(rows[i].name, type, &best, &nearest);
 	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
 		closer(aliases[i].old, type, &best, &nearest);
 	return nearest;
@@ -161,7 +162,7 @@ const char *ap_op_canonical(const char *type, const char **nearest)
 {
 	const struct ap_op_row *row = ap_op_next(NULL, type);
 
-	if (row)
+	if (row && !ap_op_unsupported(type))
 		return row->name;
 	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
 		if (strcmp(aliases[i].old, type) == 0)

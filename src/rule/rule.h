@@ -42,7 +42,8 @@ enum ap_op_unit {
 	AP_OP_CUBE, /* matrix unit */
 	AP_OP_VECTOR,
 	AP_OP_MEMORY, /* moves bytes only */
-	AP_OP_VIEW /* neither computes nor moves: Reshape, Flatten, ExpandDims, Squeeze */
+	AP_OP_VIEW, /* neither computes nor moves: Reshape, Flatten, ExpandDims, Squeeze */
+	AP_OP_LINK /* Send, Receive: no kernel either, but the result is another tensor */
 };
 enum ap_reduction { AP_REDUCE_SUM, AP_REDUCE_MEAN, AP_REDUCE_MAX, AP_REDUCE_MIN, AP_REDUCE_PROD };
 
@@ -79,8 +80,9 @@ const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *ty
 /* What family a row of the table is of: "matrix products". */
 const char *ap_op_family(const struct ap_op_row *row);
 
-/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown. *nearest
- * (which may be NULL) is then the closest known name, or NULL. */
+/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown, or refused in
+ * users' graphs (ap_op_unsupported). *nearest (which may be NULL) is then the closest known name, or
+ * NULL. */
 const char *ap_op_canonical(const char *type, const char **nearest);
 
 /* Does MindSpore keep a strategy for such operators? Those that take their operand's layout as it
@@ -100,7 +102,8 @@ bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 
 #define AP_OP_UNKNOWN "BatchParallel" /* whose rows an operator of unknown type may be bound to */
 
-/* Why no rule is known for a type that MindSpore has; NULL for any other type. */
+/* Why no graph of a user's may have a type that MindSpore has: no rule is known for it, or only plans
+ * have it (whose rows are in the table then). NULL for any other type. */
 const char *ap_op_unsupported(const char *type);
 
 /* Type i of those, and why; false past the end. */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/index.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+
+struct index {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	struct ap_tensor *tensor;
+	const struct ap_node *node;
+};
+
+/* Uses of all tensors in one array, ascending by node and operand. O(nodes + slots). */
+static void place_uses(const struct index *x)
+{
+	struct ap_use *use, **at;
+	size_t total = 0;
+
+	for (uint32_t i = 0; i < x->g->nnode; i++) {
+		total += x->node[i].bound.nin;
+		for (uint16_t k = 0; k < x->node[i].bound.nin; k++)
+			x->tensor[x->node[i].in[k]].nuse++;
+	}
+	use = AP_NEW_N(x->ctx->arena, struct ap_use, total);
+	at = AP_NEW_N(x->ctx->scratch, struct ap_use *, x->g->ntensor);
+	for (uint32_t t = 0; t < x->g->ntensor; t++) {
+		x->tensor[t].use = at[t] = use;
+		use += x->tensor[t].nuse;
+	}
+	for (uint32_t i = 0; i < x->g->nnode; i++)
+		for (uint16_t k = 0; k < x->node[i].bound.nin; k++)
+			*at[x->node[i].in[k]]++ = (struct ap_use){i, k};
+}
+
+/* Operators on the longest way from the inputs to each node. */
+static uint32_t *make_depths(const struct index *x)
+{
+	uint32_t *depth = AP_NEW_N(x->ctx->scratch, uint32_t, x->g->nnode);
+
+	for (ap_id i = 0; i < x->g->nnode; i++)
+		for (uint16_t k = 0; k < x->node[i].bound.nin; k++) {
+			ap_id from = x->tensor[x->node[i].in[k]].producer;
+
+			if (from != AP_NONE && depth[from] >= depth[i])
+				depth[i] = depth[from] + 1;
+		}
+	return depth;
+}
+
+static bool gives_gradient(const struct index *x, const struct ap_use *u)
+{
+	const struct ap_node *n = &x->node[u->node];
+
+	return n->backward && n->bound.in[u->operand].differentiable &&
+		x->tensor[n->in[u->operand]].needs_grad;
+}
+
+static bool is_link(const struct index *x, const struct ap_use *u)
+{
+	return x->node[u->node].bound.row->unit == AP_OP_LINK;
+}
+
+/* Nothing here may depend on the order of the file. */
+static bool owns_before(const struct index *x, const uint32_t *depth, const struct ap_use *a,
+	const struct ap_use *b)
+{
+	bool ga = gives_gradient(x, a), gb = gives_gradient(x, b);
+
+	if (ga != gb)
+		return ga;
+	if (is_link(x, a) != is_link(x, b))
+		return is_link(x, b);
+	if (depth[a->node] != depth[b->node])
+		return depth[a->node] < depth[b->node];
+	if (a->node != b->node)
+		return strcmp(x->node[a->node].name, x->node[b->node].name) < 0;
+	return a->operand < b->operand;
+}
+
+static void place_owners(const struct index *x)
+{
+	const uint32_t *depth = make_depths(x);
+
+	for (uint32_t i = 0; i < x->g->ntensor; i++) {
+		struct ap_tensor *t = &x->tensor[i];
+
+		t->owner = (struct ap_use){AP_NONE, 0};
+		for (uint32_t u = 0; u < t->nuse; u++)
+			if (u == 0 || owns_before(x, depth, &t->use[u], &t->owner))
+				t->owner = t->use[u];
+	}
+}
+
+void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
+	struct ap_node *node, bool inference)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const struct index x = {ctx, g, tensor, node};
+
+	place_uses(&x);
+	ap_graph_mark_grad(ctx, g, tensor, node, inference);
+	place_owners(&x);
+	ap_arena_release(ctx->scratch, mark);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/staged.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "graph/index.h"
+
+/* A tensor where it is used away from home: received, or, of a constant, there anew. */
+struct copy {
+	ap_id of; /* tensor of the old graph */
+	int32_t home, part; /* parts that it leaves and that use it */
+	uint32_t before; /* the copy of the same tensor made before this one, or AP_NONE */
+	uint32_t leaves_next; /* the next one that leaves the same part, or AP_NONE */
+	ap_id send, receive; /* nodes; AP_NONE of a constant */
+	ap_id id; /* tensor that the users read */
+};
+
+struct staging {
+	struct ap_ctx *ctx;
+	const struct ap_graph *old;
+	const struct ap_spot *spot; /* [old->nnode] */
+	struct ap_graph *g;
+	struct ap_tensor *tensor;
+	struct ap_node *node;
+	uint32_t npart;
+	struct ap_spot *at; /* [npart] */
+	ap_id *order; /* old nodes, part by part */
+	uint32_t *first; /* [npart + 1] in order */
+	int32_t *home; /* [old->ntensor] part that has it; -1 not known yet */
+	uint32_t *last; /* [old->ntensor] copy made last, or AP_NONE */
+	struct {
+		struct copy *v;
+		size_t n, cap;
+	} copies; /* ascending part */
+	ap_id *tensor_id, *node_id; /* of the old graph's */
+	struct ap_map *taken; /* the user's names that look like ours */
+};
+
+static void order_parts(struct staging *s)
+{
+	const struct ap_graph *g = s->old;
+	uint32_t *next;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if ((uint32_t)s->spot[i].part >= s->npart)
+			s->npart = (uint32_t)s->spot[i].part + 1;
+	s->at = AP_NEW_N(s->ctx->scratch, struct ap_spot, s->npart);
+	s->first = AP_NEW_N(s->ctx->scratch, uint32_t, s->npart + 1);
+	s->order = AP_NEW_N(s->ctx->scratch, ap_id, g->nnode);
+	next = AP_NEW_N(s->ctx->scratch, uint32_t, s->npart + 1);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		s->at[s->spot[i].part] = s->spot[i];
+		s->first[s->spot[i].part + 1]++;
+	}
+	for (uint32_t p = 0; p < s->npart; p++)
+		next[p + 1] = s->first[p + 1] += s->first[p];
+	for (ap_id i = 0; i < g->nnode; i++)
+		s->order[next[s->spot[i].part]++] = i;
+}
+
+/* Must a node of this part take a copy? Of an intermediate result one for each part, of what lies in
+ * memory one for each stage. */
+static bool is_away(const struct staging *s, ap_id tensor, int32_t part)
+{
+	int32_t home = s->home[tensor];
+
+	switch (s->old->tensor[tensor].kind) {
+	case AP_TENSOR_ACT:
+		return part != home;
+	case AP_TENSOR_PARAM:
+	case AP_TENSOR_CONST:
+		return s->at[part].stage != s->at[home].stage;
+	case AP_TENSOR_INPUT:
+		break;
+	}
+	return false;
+}
+
+static struct copy *find_copy(const struct staging *s, ap_id tensor, int32_t part)
+{
+	bool act = s->old->tensor[tensor].kind == AP_TENSOR_ACT;
+	uint32_t c = s->last[tensor];
+
+	while (c != AP_NONE && (act ? s->copies.v[c].part != part
+			: s->at[s->copies.v[c].part].stage != s->at[part].stage))
+		c = s->copies.v[c].before;
+	return c == AP_NONE ? NULL : &s->copies.v[c];
+}
+
+static void add_copy(struct staging *s, ap_id tensor, int32_t part)
+{
+	struct copy c = {.of = tensor, .home = s->home[tensor], .part = part,
+		.before = s->last[tensor], .send = AP_NONE, .receive = AP_NONE, .id = AP_NONE};
+
+	assert(c.home < part);
+	s->last[tensor] = (uint32_t)s->copies.n;
+	AP_PUSH(s->ctx->scratch, s->copies, c);
+}
+
+static void find_copies(struct staging *s)
+{
+	const struct ap_graph *g = s->old;
+
+	s->home = AP_NEW_N(s->ctx->scratch, int32_t, g->ntensor);
+	s->last = AP_NEW_N(s->ctx->scratch, uint32_t, g->ntensor);
+	for (ap_id t = 0; t < g->ntensor; t++) {
+		s->last[t] = AP_NONE;
+		s->home[t] = g->tensor[t].producer == AP_NONE ? -1
+			: s->spot[g->tensor[t].producer].part;
+	}
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &g->node[s->order[i]];
+		int32_t part = s->spot[s->order[i]].part;
+
+		for (uint16_t k = 0; k < n->bound.nin; k++) {
+			if (s->home[n->in[k]] < 0)
+				s->home[n->in[k]] = part;
+			if (is_away(s, n->in[k], part) && !find_copy(s, n->in[k], part))
+				add_copy(s, n->in[k], part);
+		}
+	}
+}
+
+static bool is_sent(const struct staging *s, const struct copy *c)
+{
+	return s->old->tensor[c->of].kind != AP_TENSOR_CONST;
+}
+
+/* Copies that leave each part, the first one of each. */
+static uint32_t *list_leaving(struct staging *s)
+{
+	uint32_t *head = AP_NEW_N(s->ctx->scratch, uint32_t, s->npart);
+
+	for (uint32_t p = 0; p < s->npart; p++)
+		head[p] = AP_NONE;
+	for (uint32_t i = (uint32_t)s->copies.n; i-- > 0;) {
+		struct copy *c = &s->copies.v[i];
+
+		if (!is_sent(s, c))
+			continue;
+		c->leaves_next = head[c->home];
+		head[c->home] = i;
+	}
+	return head;
+}
+
+/* Receives, the part's own operators, Sends. */
+static void number_nodes(struct staging *s)
+{
+	const uint32_t *leaving = list_leaving(s);
+	size_t c = 0;
+	ap_id id = 0;
+
+	for (uint32_t p = 0; p < s->npart; p++) {
+		for (; c < s->copies.n && s->copies.v[c].part == (int32_t)p; c++)
+			if (is_sent(s, &s->copies.v[c]))
+				s->copies.v[c].receive = id++;
+		for (uint32_t i = s->first[p]; i < s->first[p + 1]; i++)
+			s->node_id[s->order[i]] = id++;
+		for (uint32_t i = leaving[p]; i != AP_NONE; i = s->copies.v[i].leaves_next)
+			s->copies.v[i].send = id++;
+	}
+	s->g->nnode = id;
+}
+
+static ap_id place_tensor(struct staging *s, const struct ap_tensor *t)
+{
+	s->tensor[s->g->ntensor] = *t;
+	s->tensor[s->g->ntensor].nuse = 0;
+	return s->g->ntensor++;
+}
+
+/* All that no operator makes; the rest follows node by node. */
+static void place_sources(struct staging *s)
+{
+	for (ap_id t = 0; t < s->old->ntensor; t++)
+		if (s->old->tensor[t].kind != AP_TENSOR_ACT)
+			s->tensor_id[t] = place_tensor(s, &s->old->tensor[t]);
+	for (size_t c = 0; c < s->copies.n; c++)
+		if (s->copies.v[c].receive == AP_NONE)
+			s->copies.v[c].id = place_tensor(s, &s->old->tensor[s->copies.v[c].of]);
+}
+
+static void note_taken(struct staging *s, const char *name)
+{
+	if (strncmp(name, "Send/", 5) == 0 || strncmp(name, "Receive/", 8) == 0)
+		ap_map_put_str(s->taken, name, NULL);
+}
+
+static void note_names(struct staging *s)
+{
+	s->taken = ap_map_create(s->ctx->scratch);
+	for (ap_id t = 0; t < s->old->ntensor; t++)
+		note_taken(s, s->old->tensor[t].name);
+	for (ap_id i = 0; i < s->old->nnode; i++)
+		note_taken(s, s->old->node[i].name);
+}
+
+static const char *link_name(struct staging *s, const struct copy *c, const char *type)
+{
+	const struct ap_spot *a = &s->at[c->home], *b = &s->at[c->part];
+	const char *name = ap_arena_printf(s->ctx->arena, "%s/%s/%" PRId32 ".%" PRId32 "->%" PRId32 ".%"
+		PRId32, type, s->old->tensor[c->of].name, a->stage, a->segment, b->stage, b->segment);
+
+	while (ap_map_get_str(s->taken, name) != AP_NONE)
+		name = ap_arena_printf(s->ctx->arena, "%s'", name);
+	return name;
+}
+
+static void bind_link(struct staging *s, const struct ap_tensor *t, struct ap_node *n)
+{
+	const struct ap_bind_in in = {.type = n->type, .attrs = &n->attrs, .nin = 1, .nout = 1,
+		.in = &t->shape};
+	struct ap_bind_fault fault;
+	enum ap_status st = ap_rule_bind(s->ctx, &in, &n->bound, &fault);
+
+	assert(st == AP_OK);
+	(void)st;
+	for (int d = 0; d < t->shape.rank; d++)
+		if (t->batch >> d & 1 && n->bound.in[0].dim[d].n > 0)
+			n->bound.factor[n->bound.in[0].dim[d].factor[0]].flags |= AP_FACTOR_BATCH;
+}
+
+/* A Send or Receive, node id, of what tensor `from` holds; returns its result. */
+static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const char *type, ap_id from)
+{
+	const struct ap_tensor *t = &s->old->tensor[c->of];
+	int32_t own = id == c->send ? c->home : c->part, other = own == c->home ? c->part : c->home;
+	ap_id *slot = AP_NEW_N(s->ctx->arena, ap_id, 2);
+	struct ap_node *n = &s->node[id];
+	struct ap_tensor result = {.kind = AP_TENSOR_ACT, .shape = t->shape, .batch = t->batch,
+		.comm_fusion = -1, .producer = id};
+
+	*n = (struct ap_node){.name = link_name(s, c, type), .type = type, .cell = "",
+		.param = AP_NONE, .peer = s->at[other].stage, .stage = s->at[own].stage,
+		.segment = s->at[own].segment, .recompute = -1, .fusion = -1, .measured_share = 1,
+		.once = t->kind == AP_TENSOR_PARAM};
+	bind_link(s, t, n);
+	result.name = n->name;
+	slot[0] = from;
+	slot[1] = place_tensor(s, &result);
+	n->in = slot;
+	n->out = slot + 1;
+	return slot[1];
+}
+
+/* The tensor that a node of this part reads for a tensor of the old graph. */
+static ap_id there(const struct staging *s, ap_id tensor, int32_t part)
+{
+	return is_away(s, tensor, part) ? find_copy(s, tensor, part)->id : s->tensor_id[tensor];
+}
+
+static void place_node(struct staging *s, ap_id i)
+{
+	const struct ap_node *old = &s->old->node[i];
+	struct ap_node *n = &s->node[s->node_id[i]];
+	ap_id *in = AP_NEW_N(s->ctx->arena, ap_id, old->bound.nin);
+	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, old->bound.nout);
+
+	*n = *old;
+	n->stage = s->spot[i].stage;
+	n->segment = s->spot[i].segment;
+	n->in = in;
+	n->out = out;
+	n->param = old->param == AP_NONE ? AP_NONE : s->tensor_id[old->param];
+	for (uint16_t k = 0; k < old->bound.nin; k++)
+		in[k] = there(s, old->in[k], s->spot[i].part);
+	for (uint16_t k = 0; k < old->bound.nout; k++) {
+		out[k] = s->tensor_id[old->out[k]] = place_tensor(s, &s->old->tensor[old->out[k]]);
+		s->tensor[out[k]].producer = s->node_id[i];
+	}
+}
+
+/* In the order of their ids, so that results are numbered like their makers. */
+static void place_nodes(struct staging *s)
+{
+	struct copy **of = AP_NEW_N(s->ctx->scratch, struct copy *, s->g->nnode);
+	ap_id *old = AP_NEW_N(s->ctx->scratch, ap_id, s->g->nnode);
+	ap_id *sent = AP_NEW_N(s->ctx->scratch, ap_id, s->copies.n);
+
+	for (ap_id i = 0; i < s->old->nnode; i++)
+		old[s->node_id[i]] = i;
+	for (size_t c = 0; c < s->copies.n; c++)
+		if (s->copies.v[c].send != AP_NONE)
+			of[s->copies.v[c].send] = of[s->copies.v[c].receive] = &s->copies.v[c];
+	for (ap_id id = 0; id < s->g->nnode; id++) {
+		struct copy *c = of[id];
+
+		if (!c)
+			place_node(s, old[id]);
+		else if (c->send == id)
+			sent[c - s->copies.v] = place_link(s, c, id, "Send", s->tensor_id[c->of]);
+		else
+			c->id = place_link(s, c, id, "Receive", sent[c - s->copies.v]);
+	}
+}
+
+static const ap_id *renumber(const struct staging *s, const ap_id *old, uint32_t n)
+{
+	ap_id *v = AP_NEW_N(s->ctx->arena, ap_id, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = s->tensor_id[old[i]];
+	return v;
+}
+
+static bool wants_gradients(const struct ap_graph *g)
+{
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].needs_grad)
+			return true;
+	return false;
+}
+
+static void finish(struct staging *s)
+{
+	struct ap_graph *g = s->g;
+
+	g->tensor = s->tensor;
+	g->node = s->node;
+	g->input = renumber(s, s->old->input, s->old->ninput);
+	g->output = renumber(s, s->old->output, s->old->noutput);
+	if (g->loss != AP_NONE)
+		g->loss = s->tensor_id[g->loss];
+	ap_graph_index(s->ctx, g, s->tensor, s->node, !wants_gradients(s->old));
+}
+
+void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_spot *spot,
+	const struct ap_graph **out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct staging s = {.ctx = ctx, .old = g, .spot = spot};
+
+	s.g = AP_NEW(ctx->arena, struct ap_graph);
+	*s.g = *g;
+	s.g->ntensor = 0;
+	s.tensor_id = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
+	s.node_id = AP_NEW_N(ctx->scratch, ap_id, g->nnode);
+	order_parts(&s);
+	find_copies(&s);
+	s.tensor = AP_NEW_N(ctx->arena, struct ap_tensor, g->ntensor + 2 * s.copies.n);
+	s.node = AP_NEW_N(ctx->arena, struct ap_node, g->nnode + 2 * s.copies.n);
+	number_nodes(&s);
+	place_sources(&s);
+	note_names(&s);
+	place_nodes(&s);
+	finish(&s);
+	ap_arena_release(ctx->scratch, mark);
+	*out = s.g;
+}
