@@ -12,13 +12,18 @@ struct deriving {
 	void *user;
 };
 
+static bool runs_forward(enum ap_phase phase)
+{
+	return phase == AP_PHASE_FORWARD || phase == AP_PHASE_RECOMPUTE;
+}
+
 static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 	const struct ap_axes *axes, int64_t bytes, int operand, int result)
 {
 	const struct ap_comm c = {
 		.phase = phase, .kind = kind, .axes = *axes, .bytes = bytes, .operand = operand,
 		.result = result,
-		.reduce = phase == AP_PHASE_FORWARD ? d->t->bound->row->reduce : AP_REDUCE_SUM,
+		.reduce = runs_forward(phase) ? d->t->bound->row->reduce : AP_REDUCE_SUM,
 	};
 
 	d->take(d->user, &c);
@@ -44,6 +49,9 @@ static void halos(struct deriving *d)
 
 		ap_placement_axes(d->p, 1u << e->factor, false, &axes);
 		add(d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
+		if (d->t->in[e->operand].again)
+			add(d, AP_PHASE_RECOMPUTE, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes,
+				e->operand, -1);
 		if (d->t->in[e->operand].grad)
 			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
 				e->bytes, e->operand, -1);
@@ -122,6 +130,8 @@ static void results(struct deriving *d)
 		if (b->out[o].silent || !partial(d, o, &axes))
 			continue;
 		add(d, AP_PHASE_FORWARD, kind, &axes, bytes, -1, o);
+		if (d->t->recomputed && !d->t->keep_comm)
+			add(d, AP_PHASE_RECOMPUTE, kind, &axes, bytes, -1, o);
 		if (comes_back(d, o))
 			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes, bytes, -1, o);
 	}

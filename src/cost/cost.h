@@ -22,9 +22,16 @@ const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p);
 const struct ap_step *ap_pricer_step(const struct ap_pricer *p);
 
 /* A collective that an operator brings with it. */
-enum ap_phase { AP_PHASE_FORWARD, AP_PHASE_BACKWARD, AP_PHASE_GRADIENT, AP_PHASE_OPTIMIZER };
+enum ap_phase {
+	AP_PHASE_FORWARD,
+	AP_PHASE_BACKWARD,
+	AP_PHASE_GRADIENT,
+	AP_PHASE_OPTIMIZER,
+	AP_PHASE_RECOMPUTE
+};
 struct ap_comm {
-	enum ap_phase phase; /* GRADIENT: once a step, may overlap the backward pass; OPTIMIZER: weights
+	enum ap_phase phase; /* RECOMPUTE: in the backward pass, with the operator's second forward run;
+	                        GRADIENT: once a step, may overlap the backward pass; OPTIMIZER: weights
 	                        gathered after the update */
 	enum ap_coll kind;
 	struct ap_axes axes;
@@ -43,6 +50,7 @@ struct ap_comm {
  *             mindspore: of a statistic that another result is made with over repeats, too;
  *             nothing where cross_batch leaves each device the reduction of its own part;
  *             Send of a result that another stage waits for, and backward of its gradient;
+ *   recompute those of the forward pass once more, of an operator that is computed again;
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
  *             gradient over the split factors that the operand lacks;
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
@@ -66,8 +74,10 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	const struct ap_step *step, struct ap_opt_shard *out);
 
 struct ap_op_cost {
-	double forward_s, backward_s; /* kernels */
-	double forward_comm_s, backward_comm_s;
+	double forward_s, backward_s; /* kernels; backward_s has the second forward run of what is
+	                                 recomputed */
+	double recompute_s; /* that run's part of backward_s */
+	double forward_comm_s, backward_comm_s; /* the latter with that run's collectives */
 	double gradient_s; /* gradient exchange, before overlap */
 	double optimizer_s; /* update and weight gathering */
 	double input_s; /* graph inputs brought into the layout wanted */
@@ -103,14 +113,17 @@ struct ap_flow {
 	uint8_t rank;
 	enum ap_dtype dtype;
 	bool grad; /* a gradient comes back */
-	bool kept; /* the consumer keeps its copy for the backward pass */
+	bool kept; /* the consumer needs its copy in the backward pass */
+	bool again; /* and has it made anew for that, not held */
 	bool once; /* once a step, not once a micro-batch */
-	int64_t in_flight; /* copies of it that are held at once, where it is kept */
+	uint32_t sets; /* recomputed one at a time, each charged with a part; where it is made anew */
+	int64_t in_flight; /* copies of it that are held at once, where it is kept and not made anew */
 	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
 };
 struct ap_move_cost {
-	double forward_s, backward_s; /* per step */
-	int64_t kept_bytes; /* of the redistributed copy, 0 when the layouts are equal or not kept */
+	double forward_s, backward_s; /* per step; backward_s with the way there again */
+	int64_t kept_bytes; /* of the redistributed copy, 0 when the layouts are equal or not kept; of one
+	                       that is made anew the edge's part of what recomputing brings back */
 	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
 };
 

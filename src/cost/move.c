@@ -91,9 +91,12 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->grad)
 		out->backward_s = times * (step->executor == AP_EXECUTOR_MINDSPORE ?
 			sum.adjoint_s : back_s(pr, a, b, bytes));
+	if (f->again)
+		out->backward_s += out->forward_s;
 	out->bytes = sum.bytes;
 	if (f->kept)
-		out->kept_bytes = steps[n - 1].after * bytes * f->in_flight;
+		out->kept_bytes = f->again ? steps[n - 1].after * bytes / f->sets
+					   : steps[n - 1].after * bytes * f->in_flight;
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
@@ -114,7 +117,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	const struct ap_task_operand *in = &tasks[node].in[operand];
 
 	*out = (struct ap_flow){.rank = t->shape.rank, .dtype = t->shape.dtype, .grad = in->grad,
-		.kept = in->kept, .once = tasks[node].once, .in_flight = tasks[node].in_flight};
+		.kept = in->kept, .again = in->again, .once = tasks[node].once,
+		.sets = tasks[node].recompute_sets, .in_flight = tasks[node].in_flight};
 	for (int d = 0; d < t->shape.rank; d++) {
 		out->size[d] = t->shape.dim[d];
 		if (t->batch >> d & 1)

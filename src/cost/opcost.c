@@ -16,6 +16,7 @@ struct pricing {
 	struct ap_op_cost *c;
 	int halo_operand; /* that windows slide over */
 	int64_t halo_bytes; /* its slice with the halo, 0: there is none */
+	bool keeps_results; /* which communication gave, rather than make them again */
 };
 
 static double in_bytes(const struct pricing *x, int i)
@@ -193,7 +194,7 @@ static double backward_s(const struct pricing *x)
 /* Times that the user measured on one device replace ours, scaled by the work left here. */
 static void kernels(struct pricing *x)
 {
-	double times = (double)x->step->micro_batches, share = 1;
+	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = 1;
 
 	if (!x->t->measured) {
 		x->c->forward_s = times * forward_s(x);
@@ -206,16 +207,31 @@ static void kernels(struct pricing *x)
 	x->c->backward_s = x->t->backward ? x->t->measured_backward_s * share : 0;
 }
 
+/* Once the collectives are known. The copy with a halo is put together again for the kernel, or for the
+ * backward pass alone. */
+static void run_again(struct pricing *x)
+{
+	double times = x->t->once ? 1 : (double)x->step->micro_batches;
+
+	if (x->t->recomputed && !x->keeps_results)
+		x->c->recompute_s = x->c->forward_s;
+	else if (x->halo_bytes > 0 && x->t->in[x->halo_operand].again && !x->t->measured)
+		x->c->recompute_s = times * halo_copy_s(x);
+	x->c->backward_s += x->c->recompute_s;
+}
+
 static void communicate(void *user, const struct ap_comm *comm)
 {
-	const struct pricing *x = user;
+	struct pricing *x = user;
 	double s = ap_comm_time_s(x->pr, comm, NULL);
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
 	switch (comm->phase) {
 	case AP_PHASE_FORWARD:
 		x->c->forward_comm_s += times * s;
+		x->keeps_results |= x->t->recomputed && x->t->keep_comm && comm->result >= 0;
 		break;
+	case AP_PHASE_RECOMPUTE:
 	case AP_PHASE_BACKWARD:
 		x->c->backward_comm_s += times * s;
 		break;
@@ -288,7 +304,9 @@ static void halo_memory(struct pricing *x, double *forward, double *backward)
 {
 	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
 
-	if (in->kept)
+	if (in->again)
+		x->c->recompute_bytes += x->halo_bytes;
+	else if (in->kept)
 		x->c->activation_bytes += x->halo_bytes * x->t->in_flight;
 	else
 		*forward += (double)x->halo_bytes;
@@ -303,10 +321,12 @@ static void memory(struct pricing *x)
 	if (x->halo_bytes > 0)
 		halo_memory(x, &forward, &backward);
 	for (int o = 0; o < x->b->nout; o++) {
-		if (x->t->out[o].kept)
+		if (x->t->out[o].kept || (x->t->out[o].needed && x->keeps_results))
 			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->t->in_flight;
 		else
 			forward += out_bytes(x, o);
+		if (x->t->out[o].again && !x->keeps_results)
+			x->c->recompute_bytes += (int64_t)out_bytes(x, o);
 		if (x->t->out[o].grad)
 			backward += out_bytes(x, o);
 		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
@@ -341,6 +361,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		x.halo_operand = exchange[0].operand;
 	kernels(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
+	run_again(&x);
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
 			parameter(&x, i);
@@ -372,7 +393,7 @@ double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *ste
 
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t)
 {
-	int64_t again = t->recomputed ? c->recompute_bytes / t->recompute_sets : 0;
+	int64_t again = t->recompute_sets > 0 ? c->recompute_bytes / t->recompute_sets : 0;
 
 	return c->weight_bytes + c->gathered_bytes + c->gradient_bytes + c->optimizer_bytes +
 		c->activation_bytes + again;

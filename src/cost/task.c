@@ -6,34 +6,15 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "cost/recompute.h"
 #include "shard/space.h"
 
-/* Work on a graph's tasks: what is kept, tensor by tensor. */
-struct keeping {
+struct filling {
 	const struct ap_graph *g;
 	struct ap_task *task;
 	struct ap_task_operand **in; /* [nnode] mutable views of task[].in */
 	struct ap_task_result **out;
-	bool *kept; /* [ntensor] */
 };
-
-static bool is_view(const struct ap_bound *b)
-{
-	return b->row->unit == AP_OP_VIEW;
-}
-
-/* An operand of a product (several operands saved) is needed for the other's gradient only. */
-static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
-{
-	const struct ap_bound *b = t->bound;
-	bool product = false, another = false;
-
-	for (uint16_t j = 0; j < b->nin; j++) {
-		product |= j != i && b->in[j].saved;
-		another |= j != i && in[j].grad;
-	}
-	return !product || another;
-}
 
 static void fill_operand(const struct ap_graph *g, const struct ap_step *step, ap_id node,
 	uint16_t i, struct ap_task_operand *o)
@@ -53,7 +34,7 @@ static void fill_operand(const struct ap_graph *g, const struct ap_step *step, a
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
 }
 
-static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
+static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 {
 	const struct ap_node *n = &k->g->node[node];
 	struct ap_task *t = &k->task[node];
@@ -65,7 +46,6 @@ static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
 	t->peer = n->peer;
 	t->in_flight = n->once || !step->pipe ? 1
 		: ap_step_in_flight(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
-	t->recompute_set = AP_NONE;
 	t->cross_batch = ap_op_takes_cross_batch(n->bound.row) &&
 		(n->cross_batch || ap_attr_bool(&n->attrs, "cross_batch", false));
 	t->measured = n->measured;
@@ -84,39 +64,17 @@ static void fill_task(struct keeping *k, const struct ap_step *step, ap_id node)
 	}
 }
 
-/* Consumers come before producers (reverse topological order), so kept[] of results is final. */
-static void keep_of_node(struct keeping *k, ap_id node)
-{
-	const struct ap_node *n = &k->g->node[node];
-	struct ap_task *t = &k->task[node];
-	bool view = is_view(t->bound), view_kept = false;
-
-	for (uint16_t o = 0; o < n->bound.nout; o++) {
-		bool kept = k->kept[n->out[o]] || (t->backward && n->bound.out[o].saved);
-
-		view_kept |= view && kept;
-		k->out[node][o].kept = kept && !view;
-	}
-	for (uint16_t i = 0; i < n->bound.nin; i++) {
-		struct ap_task_operand *in = &k->in[node][i];
-		bool saved = t->backward && n->bound.in[i].saved &&
-			saved_for_another(t, k->in[node], i);
-
-		in->kept = saved || (view && view_kept);
-		k->kept[n->in[i]] |= in->kept;
-	}
-}
-
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct keeping k = {.g = g};
+	struct ap_again *again = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	struct filling k = {.g = g};
 
 	k.task = AP_NEW_N(ctx->arena, struct ap_task, g->nnode);
 	k.in = AP_NEW_N(ctx->scratch, struct ap_task_operand *, g->nnode);
 	k.out = AP_NEW_N(ctx->scratch, struct ap_task_result *, g->nnode);
-	k.kept = AP_NEW_N(ctx->scratch, bool, g->ntensor);
+	ap_recompute_mark(ctx, g, step, again);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
 
@@ -124,10 +82,10 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		k.out[i] = AP_NEW_N(ctx->arena, struct ap_task_result, b->nout);
 		k.task[i].in = k.in[i];
 		k.task[i].out = k.out[i];
+		k.task[i].keep_comm = again[i].keep_comm;
 		fill_task(&k, step, i);
 	}
-	for (ap_id i = g->nnode; i-- > 0;)
-		keep_of_node(&k, i);
+	ap_keep(ctx, g, again, k.task, k.in, k.out);
 	ap_arena_release(ctx->scratch, mark);
 	*out = k.task;
 }
@@ -217,13 +175,13 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
-			o->shardable, o->kept, o->twin, o->batch, (uint8_t)o->dtype};
+			o->shardable, o->kept, o->again, o->twin, o->batch, (uint8_t)o->dtype};
 
 		SIGN(s, flags);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
-		const uint8_t flags[] = {t->out[r].kept, t->out[r].grad, t->out[r].batch,
-			t->out[r].nuse > 0};
+		const uint8_t flags[] = {t->out[r].kept, t->out[r].again, t->out[r].needed,
+			t->out[r].grad, t->out[r].batch, t->out[r].nuse > 0};
 
 		SIGN(s, flags);
 	}
@@ -244,6 +202,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->peer);
 	SIGN(&s, t->in_flight);
 	SIGN(&s, t->recomputed);
+	SIGN(&s, t->keep_comm);
 	SIGN(&s, t->recompute_sets);
 	SIGN(&s, t->cross_batch);
 	SIGN(&s, t->measured);

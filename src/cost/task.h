@@ -16,13 +16,17 @@ struct ap_task_operand {
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
 	bool kept; /* must be there in the backward pass, in this operator's layout */
+	bool again; /* and is brought into it anew for that, not held */
 	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
 	enum ap_dtype dtype;
 };
 struct ap_task_result {
 	uint32_t nuse;
-	bool kept; /* charged to this operator: its own backward pass or a consumer's needs it */
+	bool kept; /* held, and charged to this operator: its own backward pass or a consumer's needs it,
+	              or an operator that is recomputed */
+	bool again; /* a backward pass needs it, and recomputing brings it back */
+	bool needed; /* that, or only another recomputed operator reads it */
 	bool grad;
 	uint8_t batch;
 };
@@ -35,9 +39,11 @@ struct ap_task {
 	                        of different stages are one class */
 	int64_t in_flight; /* micro-batches whose kept activations are held at once */
 	bool recomputed; /* runs again before the backward pass; what it makes is not kept */
+	bool keep_comm; /* but what its forward communication gives is, where it has some */
 	uint32_t recompute_sets; /* sets that are recomputed one at a time in its stage: the additive memory
-	                            charges each with its part of one; 0 unless recomputed */
-	uint32_t recompute_set; /* which one: not part of the signature; AP_NONE unless recomputed */
+	                            charges each with its part of one; 0 unless it is in one */
+	uint32_t recompute_set; /* which one: not part of the signature; AP_NONE unless it is recomputed or
+	                           brings an operand into its layout again */
 	bool cross_batch; /* a reduction whose parts may stay as they are */
 	bool measured;
 	double measured_forward_s, measured_backward_s; /* of the whole operator on one device */
@@ -48,8 +54,8 @@ struct ap_task {
 /*
  * Tasks of all nodes of a graph, [g->nnode], in the run arena. A tensor is kept when an operator's
  * backward pass needs it (row's save column; an operand of a product only for the other operand's
- * gradient). Views (Reshape) keep nothing themselves: what is kept of their result is kept of their
- * operand. O(operands).
+ * gradient), or when it is needed to make again what recomputed operators do not keep. Views (Reshape)
+ * keep nothing themselves: what is kept of their result is kept of their operand. O(operands).
  */
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out);

@@ -36,6 +36,7 @@ const char *ap_phase_name(enum ap_phase phase)
 		[AP_PHASE_BACKWARD] = "backward",
 		[AP_PHASE_GRADIENT] = "gradient",
 		[AP_PHASE_OPTIMIZER] = "optimizer",
+		[AP_PHASE_RECOMPUTE] = "recompute",
 	};
 
 	return names[phase];

@@ -13,7 +13,7 @@ static uint32_t count_sets(const struct ap_plan *p)
 	uint32_t n = 0;
 
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		if (p->task[i].recomputed && p->task[i].recompute_set >= n)
+		if (p->task[i].recompute_set != AP_NONE && p->task[i].recompute_set >= n)
 			n = p->task[i].recompute_set + 1;
 	return n;
 }
@@ -29,7 +29,7 @@ static void add_recompute(struct ap_arena *scratch, const struct ap_plan *p,
 		struct ap_memory *m = &stage[stage_of(p, i)].memory;
 		int64_t *set;
 
-		if (!p->task[i].recomputed)
+		if (p->task[i].recompute_set == AP_NONE)
 			continue;
 		set = &bytes[p->task[i].recompute_set];
 		*set += p->op[i].cost.recompute_bytes;

@@ -92,7 +92,8 @@ static void read_strategies(struct ex_reader *r, const struct ap_jv *obj, const 
 static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
 	const struct ap_node *n, int64_t ndev)
 {
-	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", NULL};
+	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer",
+		"recompute", NULL};
 	static const char *const kinds[] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll",
 		"NeighborExchange", NULL};
 	static const char *const reductions[] = {"sum", "mean", "max", "min", "prod", NULL};

@@ -104,7 +104,7 @@ static const char *round_trip(struct ap_ctx *ctx, const struct ex_case *c, const
 
 static void add_comms(struct ap_str *s, const struct ex_oper *o)
 {
-	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
 
 	for (uint32_t i = 0; i < o->ncomm; i++) {
 		const struct ap_comm *c = &o->comm[i];

@@ -10,7 +10,7 @@
 #include "fixture.h"
 #include "shard/space.h"
 
-static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
 
 static void write_comm(void *user, const struct ap_comm *c)
 {

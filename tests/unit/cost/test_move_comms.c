@@ -16,7 +16,7 @@ struct told {
 
 static void tell(void *user, const struct ap_comm *c)
 {
-	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
 	static const char *const reduced[] = {"", " mean", " max", " min", " prod"};
 	int64_t ranks[64], size = ap_axes_size(&c->axes);
 	struct told *t = user;

@@ -29,7 +29,7 @@
 	"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}]}]," \
 	"'outputs':['l']}"
 
-static const char *const phases[] = {"forward", "backward", "gradient", "optimizer"};
+static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
 
 /* Counts and placement of an operator, and its task. */
 static const struct ap_task *place(struct fixture *f, const char *name, const char *cut,

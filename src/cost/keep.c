@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/map.h"
+#include "cost/recompute.h"
+
+struct keeping {
+	const struct ap_graph *g;
+	const struct ap_again *mark;
+	struct ap_task *task;
+	struct ap_task_operand *const *in;
+	struct ap_task_result *const *out;
+	bool *saved; /* [ntensor] a backward pass reads it */
+	bool *reread; /* [ntensor] an operator that is computed again reads it */
+};
+
+static bool is_view(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_VIEW;
+}
+
+/* An operand of a product (several operands saved) is needed for the other's gradient only. */
+static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
+{
+	const struct ap_bound *b = t->bound;
+	bool product = false, another = false;
+
+	for (uint16_t j = 0; j < b->nin; j++) {
+		product |= j != i && b->in[j].saved;
+		another |= j != i && in[j].grad;
+	}
+	return !product || another;
+}
+
+static void results_of(struct keeping *k, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+	struct ap_task *t = &k->task[node];
+	bool marked = k->mark[node].group != AP_NONE && !is_view(t->bound);
+
+	for (uint16_t o = 0; o < n->bound.nout; o++) {
+		struct ap_task_result *r = &k->out[node][o];
+		bool saved = k->saved[n->out[o]] || (t->backward && n->bound.out[o].saved);
+		bool needed = saved || k->reread[n->out[o]];
+
+		r->kept = needed && !marked && !is_view(t->bound);
+		r->again = saved && marked;
+		r->needed = needed && marked;
+		t->recomputed |= r->needed;
+	}
+}
+
+static void operands_of(struct keeping *k, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+	const struct ap_task *t = &k->task[node];
+	bool anew = k->mark[node].group != AP_NONE && !k->mark[node].keep_comm;
+	bool view_saved = is_view(t->bound) && k->saved[n->out[0]];
+	bool view_reread = is_view(t->bound) && k->reread[n->out[0]];
+
+	for (uint16_t i = 0; i < n->bound.nin; i++) {
+		struct ap_task_operand *in = &k->in[node][i];
+		bool saved = view_saved || (t->backward && n->bound.in[i].saved &&
+			saved_for_another(t, k->in[node], i));
+		bool reread = view_reread || t->recomputed;
+
+		in->kept = saved || reread;
+		in->again = in->kept && anew;
+		k->saved[n->in[i]] |= saved;
+		k->reread[n->in[i]] |= reread;
+	}
+}
+
+static ap_id root_of(ap_id *up, ap_id node)
+{
+	while (up[node] != node)
+		node = up[node] = up[up[node]];
+	return node;
+}
+
+/* The one nearer to the inputs stands for both. */
+static void unite(ap_id *up, ap_id a, ap_id b)
+{
+	a = root_of(up, a);
+	b = root_of(up, b);
+	up[a > b ? a : b] = a < b ? a : b;
+}
+
+static bool is_member(const struct keeping *k, ap_id node)
+{
+	bool member = k->task[node].recomputed;
+
+	for (uint16_t i = 0; i < k->g->node[node].bound.nin; i++)
+		member |= k->in[node][i].again;
+	return member;
+}
+
+/* Together are computed again: a group's operators in one part of a pipeline, and those of which one
+ * reads what another has to make anew. */
+static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
+{
+	struct ap_map *groups = ap_map_create(ctx->scratch);
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, k->g->nnode);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+		const int64_t key[] = {k->mark[i].group, n->stage, n->segment};
+		bool fresh;
+		ap_id id;
+
+		up[i] = i;
+		if (!is_member(k, i))
+			continue;
+		id = ap_map_put(groups, key, sizeof key, &fresh);
+		if (fresh)
+			first[id] = i;
+		unite(up, first[id], i);
+		for (uint16_t x = 0; x < n->bound.nin; x++) {
+			ap_id from = k->g->tensor[n->in[x]].producer;
+
+			if (from != AP_NONE && is_member(k, from))
+				unite(up, from, i);
+		}
+	}
+}
+
+static void number_sets(struct ap_ctx *ctx, const struct keeping *k)
+{
+	uint32_t nnode = k->g->nnode, n = 0;
+	ap_id *up = AP_NEW_N(ctx->scratch, ap_id, nnode);
+	struct ap_map *stages = ap_map_create(ctx->scratch);
+	uint32_t *sets = AP_NEW_N(ctx->scratch, uint32_t, nnode); /* of a stage */
+
+	join_sets(ctx, k, up);
+	for (ap_id i = 0; i < nnode; i++) {
+		const struct ap_node *node = &k->g->node[i];
+		ap_id stage = ap_map_put(stages, &node->stage, sizeof node->stage, NULL);
+
+		k->task[i].recompute_set = AP_NONE;
+		if (!is_member(k, i))
+			continue;
+		if (up[i] == i) {
+			k->task[i].recompute_set = n++;
+			sets[stage]++;
+		} else {
+			k->task[i].recompute_set = k->task[root_of(up, i)].recompute_set;
+		}
+	}
+	for (ap_id i = 0; i < nnode; i++)
+		if (k->task[i].recompute_set != AP_NONE)
+			k->task[i].recompute_sets = sets[ap_map_put(stages,
+				&k->g->node[i].stage, sizeof k->g->node[i].stage, NULL)];
+}
+
+void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_again *mark,
+	struct ap_task *task, struct ap_task_operand *const *in, struct ap_task_result *const *out)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	struct keeping k = {g, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
+		AP_NEW_N(ctx->scratch, bool, g->ntensor)};
+
+	/* Consumers before producers, so that what is known of a result is final. */
+	for (ap_id i = g->nnode; i-- > 0;) {
+		results_of(&k, i);
+		operands_of(&k, i);
+	}
+	number_sets(ctx, &k);
+	ap_arena_release(ctx->scratch, scratch);
+}

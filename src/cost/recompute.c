@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/recompute.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+
+struct marking {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	struct ap_again *mark;
+};
+
+static bool is_view(const struct ap_node *n)
+{
+	return n->bound.row->unit == AP_OP_VIEW;
+}
+
+/* Those of which results leave their group, by themselves or through a view. */
+static void drop_leaving(struct marking *k, const ap_id *group)
+{
+	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
+	bool *leaves = AP_NEW_N(k->ctx->scratch, bool, k->g->nnode);
+
+	for (ap_id i = k->g->nnode; i-- > 0;) {
+		const struct ap_node *n = &k->g->node[i];
+
+		for (uint16_t o = 0; o < n->bound.nout; o++) {
+			const struct ap_tensor *t = &k->g->tensor[n->out[o]];
+
+			for (uint32_t u = 0; u < t->nuse; u++) {
+				ap_id user = t->use[u].node;
+
+				leaves[i] |= group[user] != group[i] ||
+					(leaves[user] && is_view(&k->g->node[user]));
+			}
+		}
+		if (group[i] != AP_NONE && !leaves[i] && k->mark[i].group == AP_NONE)
+			k->mark[i].group = group[i];
+	}
+	ap_arena_release(k->ctx->scratch, scratch);
+}
+
+/* Layers: a part of a cell's name that is a number, and what comes before it. */
+struct layers {
+	struct ap_map *names, *parents; /* "blocks.3", "blocks" */
+	uint32_t *parent; /* [layer] */
+	uint64_t *content; /* [layer] hash of the operators' types, in order */
+	bool *repeated; /* [parent] */
+};
+
+/* Length of the name up to the next part that is a number; 0: there is none. *from: where to go on. */
+static size_t next_layer(const char *cell, size_t *from)
+{
+	while (cell[*from]) {
+		size_t start = *from, len = strcspn(cell + start, "."), end = start + len;
+
+		*from = end + (cell[end] == '.');
+		if (len > 0 && strspn(cell + start, "0123456789") == len)
+			return end;
+	}
+	return 0;
+}
+
+static size_t parent_of(const char *cell, size_t end)
+{
+	while (end > 0 && cell[end - 1] != '.')
+		end--;
+	return end;
+}
+
+static size_t count_layers(const struct ap_graph *g)
+{
+	size_t n = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (size_t at = 0; next_layer(g->node[i].cell, &at) > 0;)
+			n++;
+	return n;
+}
+
+static void read_layers(const struct ap_graph *g, struct layers *l)
+{
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const char *cell = g->node[i].cell, *type = g->node[i].type;
+
+		for (size_t at = 0, end; (end = next_layer(cell, &at)) > 0;) {
+			ap_id id = ap_map_put(l->names, cell, end, NULL);
+
+			l->parent[id] = ap_map_put(l->parents, cell, parent_of(cell, end), NULL);
+			l->content[id] = ap_hash(type, strlen(type), l->content[id]);
+		}
+	}
+}
+
+static void find_repeated(struct ap_ctx *ctx, struct layers *l)
+{
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+
+	for (uint32_t i = 0; i < ap_map_size(l->names); i++) {
+		const uint64_t key[] = {l->parent[i], l->content[i]};
+		bool fresh;
+
+		ap_map_put(seen, key, sizeof key, &fresh);
+		l->repeated[l->parent[i]] |= !fresh;
+	}
+}
+
+/* The outermost repeated layer that a cell is in; groups are numbered after those of primitives. */
+static ap_id layer_of(const struct ap_graph *g, const struct layers *l, const char *cell)
+{
+	for (size_t at = 0, end; (end = next_layer(cell, &at)) > 0;) {
+		ap_id id = ap_map_get(l->names, cell, end);
+
+		if (l->repeated[l->parent[id]])
+			return g->nnode + id;
+	}
+	return AP_NONE;
+}
+
+static void mark_layers(struct marking *k)
+{
+	struct ap_arena *scratch = k->ctx->scratch;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	size_t most = count_layers(k->g);
+	struct layers l = {ap_map_create(scratch), ap_map_create(scratch),
+		AP_NEW_N(scratch, uint32_t, most), AP_NEW_N(scratch, uint64_t, most),
+		AP_NEW_N(scratch, bool, most)};
+	ap_id *group = AP_NEW_N(scratch, ap_id, k->g->nnode);
+
+	read_layers(k->g, &l);
+	find_repeated(k->ctx, &l);
+	for (ap_id i = 0; i < k->g->nnode; i++)
+		group[i] = layer_of(k->g, &l, k->g->node[i].cell);
+	drop_leaving(k, group);
+	ap_arena_release(scratch, mark);
+}
+
+/* Tensors that depend on an input of the graph: not weights, nor what is made of weights alone. */
+static bool *find_data(const struct marking *k)
+{
+	bool *data = AP_NEW_N(k->ctx->scratch, bool, k->g->ntensor);
+
+	for (ap_id t = 0; t < k->g->ntensor; t++)
+		data[t] = k->g->tensor[t].kind == AP_TENSOR_INPUT;
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+		bool any = false;
+
+		for (uint16_t x = 0; x < n->bound.nin; x++)
+			any |= data[n->in[x]];
+		for (uint16_t o = 0; o < n->bound.nout; o++)
+			data[n->out[o]] = any;
+	}
+	return data;
+}
+
+struct core {
+	bool product; /* of two activations */
+	bool weight; /* a weight enters, or it is the end of a part of a pipeline */
+	bool after, before; /* one, with no weight between */
+};
+
+static struct core core_of(const struct marking *k, const bool *data, const struct ap_node *n)
+{
+	struct core c = {.product = n->bound.row->unit == AP_OP_CUBE && n->bound.nin == 2,
+		.weight = n->peer >= 0};
+
+	for (uint16_t x = 0; x < n->bound.nin; x++) {
+		const struct ap_tensor *t = &k->g->tensor[n->in[x]];
+
+		c.product &= data[n->in[x]] && t->needs_grad;
+		c.weight |= !data[n->in[x]] && t->needs_grad;
+	}
+	return c;
+}
+
+static bool before_product(const struct marking *k, const struct core *core, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+
+	for (uint16_t o = 0; o < n->bound.nout; o++) {
+		const struct ap_tensor *t = &k->g->tensor[n->out[o]];
+
+		for (uint32_t u = 0; u < t->nuse; u++) {
+			const struct core *c = &core[t->use[u].node];
+
+			if (c->product || (c->before && !c->weight))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool after_product(const struct marking *k, const struct core *core, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+
+	for (uint16_t x = 0; x < n->bound.nin; x++) {
+		ap_id from = k->g->tensor[n->in[x]].producer;
+
+		if (from != AP_NONE && (core[from].product || core[from].after))
+			return true;
+	}
+	return false;
+}
+
+static void mark_cores(struct marking *k)
+{
+	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
+	const bool *data = find_data(k);
+	struct core *core = AP_NEW_N(k->ctx->scratch, struct core, k->g->nnode);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		core[i] = core_of(k, data, &k->g->node[i]);
+		core[i].after = !core[i].product && !core[i].weight && after_product(k, core, i);
+	}
+	for (ap_id i = k->g->nnode; i-- > 0;) {
+		core[i].before = before_product(k, core, i);
+		if (core[i].before && (core[i].product || core[i].after) &&
+			k->mark[i].group == AP_NONE)
+			k->mark[i].group = i;
+	}
+	ap_arena_release(k->ctx->scratch, scratch);
+}
+
+/* What a primitive says of itself comes before all else: AP_NONE is left for those that say nothing. */
+static void obey_primitives(struct marking *k)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+
+		if (n->recompute == 1)
+			k->mark[i].group = i;
+		if (n->recompute == 0 || n->peer >= 0)
+			k->mark[i].group = AP_NONE;
+	}
+}
+
+static void mark_views(struct marking *k)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+		ap_id from = is_view(n) ? k->g->tensor[n->in[0]].producer : AP_NONE;
+
+		if (from != AP_NONE && k->mark[from].group != AP_NONE)
+			k->mark[i] = k->mark[from];
+	}
+}
+
+void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	struct ap_again *mark)
+{
+	struct marking k = {ctx, g, mark};
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		mark[i] = (struct ap_again){.group = AP_NONE};
+	if (!step->training)
+		return;
+	if (step->recompute == AP_RECOMPUTE_FULL)
+		mark_layers(&k);
+	if (step->recompute == AP_RECOMPUTE_SELECTIVE)
+		mark_cores(&k);
+	obey_primitives(&k);
+	mark_views(&k);
+}
