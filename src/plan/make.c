@@ -31,8 +31,10 @@ struct op_key {
 
 struct move_key { /* without padding */
 	int64_t size[AP_MAX_RANK];
+	int64_t in_flight;
 	struct ap_layout a, b;
-	uint8_t rank, dtype, grad, kept, spare[4];
+	uint32_t sets;
+	uint8_t rank, dtype, grad, kept, again, once, spare[6];
 };
 
 static void layouts(struct ap_arena *arena, struct ap_plan_op *op)
@@ -136,6 +138,10 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.dtype = (uint8_t)flow.dtype;
 	key.grad = flow.grad;
 	key.kept = flow.kept;
+	key.again = flow.again;
+	key.once = flow.once;
+	key.sets = flow.sets;
+	key.in_flight = flow.in_flight;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh)
 		price_move(k, &flow, a, b);
