@@ -17,6 +17,7 @@ const struct ap_diff_name ap_diff_op_names[AP_SAVED_OP_FIELDS] = {
 		1 << AP_SAVED_TYPE | 1 << AP_SAVED_IN_STRATEGY | 1 << AP_SAVED_OUT_STRATEGY,
 		false},
 	[AP_SAVED_STAGE] = {"stage", "stage", 0, false},
+	[AP_SAVED_SEGMENT] = {"segment", "segment", 0, false},
 	[AP_SAVED_RECOMPUTE] = {"recompute", "recompute", 0, false},
 };
 
@@ -36,6 +37,7 @@ const struct ap_diff_name ap_diff_param_names[AP_SAVED_PARAM_FIELDS] = {
 		false},
 	[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", "optimizer shard size",
 		1 << AP_SAVED_SHARDS, false},
+	[AP_SAVED_PARAM_STAGE] = {"stage", "stage", 0, false},
 	[AP_SAVED_STATES] = {"states", "states", 0, true},
 	[AP_SAVED_FIELD] = {"field", "field", 0, false},
 	[AP_SAVED_SPLIT_SHAPE] = {"param_split_shape", "split shape", 0, false},

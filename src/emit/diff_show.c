@@ -65,13 +65,14 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct tab
 {
 	static const struct {
 		const char *title;
-		const char *section[5];
+		const char *section[6];
 	} groups[] = {
 		{"prediction", {"prediction"}},
 		{"memory of a device", {"memory"}},
+		{"stages", {"stages"}},
 		{"search", {"search"}},
 		{"baselines", {"baselines"}},
-		{"made from", {"graph", "machine", "settings", "inputs", "tool"}},
+		{"made from", {"pipeline", "graph", "machine", "settings", "inputs", "tool"}},
 	};
 
 	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
@@ -80,7 +81,7 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct tab
 		bool several = groups[i].section[1];
 
 		t.title = groups[i].title;
-		for (int s = 0; s < 5 && groups[i].section[s]; s++)
+		for (int s = 0; s < 6 && groups[i].section[s]; s++)
 			add_figures(&rows, d, groups[i].section[s], several);
 		end_table(&rows, out, t);
 	}

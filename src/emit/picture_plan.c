@@ -224,7 +224,7 @@ static void set_moves(struct ap_pic_builder *b, const struct ap_plan *p)
 static const char *facts_of(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	const struct ap_pic_facts facts = {
-		.devices = p->machine->ndev,
+		.devices = p->machine->total,
 		.servers = p->machine->topo->nserver,
 		.batch = p->graph->batch,
 		.memory_bytes = p->prediction.memory.total,
@@ -245,7 +245,7 @@ static const char *facts_of(struct ap_ctx *ctx, const struct ap_plan *p)
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out)
 {
 	struct ap_pic_builder b = {.ctx = ctx};
-	const char *title = ap_pic_title(ctx, p->graph->name, p->machine->ndev,
+	const char *title = ap_pic_title(ctx, p->graph->name, p->machine->total,
 		p->machine->chip->name, p->prediction.step_time_s);
 
 	add_operators(&b, p->graph);

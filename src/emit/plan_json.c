@@ -98,7 +98,7 @@ void ap_plan_write_machine(struct ap_plan_writer *pw)
 
 	ap_jw_key(w, "machine");
 	ap_jw_obj(w);
-	ap_jw_kint(w, "devices", m->ndev);
+	ap_jw_kint(w, "devices", m->total);
 	ap_jw_kint(w, "servers", m->topo->nserver);
 	ap_jw_kstr(w, "chip", m->chip->name);
 	ap_jw_kint(w, "capacity_bytes", pw->p->capacity_bytes);
@@ -150,16 +150,6 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-static void write_memory(struct ap_jw *w, const struct ap_memory *m)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kint(w, "stage", 0);
-	for (int i = 0; i < AP_MEMORY_KINDS; i++)
-		ap_jw_kint(w, ap_memory_kind(m, i).key, ap_memory_kind(m, i).bytes);
-	ap_jw_kint(w, "total_bytes", m->total);
-	ap_jw_end(w);
-}
-
 void ap_plan_write_prediction(struct ap_plan_writer *pw)
 {
 	const struct ap_prediction *p = &pw->p->prediction;
@@ -174,10 +164,7 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "bubble_s", p->bubble_s);
 	ap_jw_knum(w, "optimizer_s", p->optimizer_s);
 	ap_jw_knum(w, "tokens_or_samples_per_s", p->samples_per_s);
-	ap_jw_key(w, "memory");
-	ap_jw_arr(w);
-	write_memory(w, &p->memory);
-	ap_jw_end(w);
+	ap_plan_write_memory(pw);
 	ap_jw_end(w);
 }
 
@@ -208,33 +195,15 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-static void write_stages(struct ap_plan_writer *pw)
-{
-	const struct ap_plan *p = pw->p;
-	struct ap_axes all = {0};
-	struct ap_jw *w = &pw->w;
-
-	if (p->machine->ndev > 1)
-		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
-	ap_jw_key(w, "stages");
-	ap_jw_arr(w);
-	ap_jw_obj(w);
-	ap_jw_kint(w, "id", 0);
-	ap_plan_write_group(pw, &all);
-	ap_jw_kint(w, "operators", p->graph->nnode);
-	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
-	ap_jw_kint(w, "memory_bytes", p->prediction.memory.total);
-	ap_jw_end(w);
-	ap_jw_end(w);
-}
-
 static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *param)
 {
 	const struct ap_tensor *t = &pw->p->graph->tensor[param->tensor];
+	int32_t stage = ap_plan_op_stage(pw->p, param->node);
 	struct ap_jw *w = &pw->w;
 
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "name", t->name);
+	ap_jw_kint(w, "stage", stage);
 	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
 	ap_jw_kbool(w, "trainable", t->trainable);
 	ap_plan_write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
@@ -247,7 +216,7 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_key(w, "gradient_group");
 	if (param->gradient.n) {
 		ap_jw_obj(w);
-		ap_plan_write_group(pw, &param->gradient);
+		ap_plan_write_group(pw, stage, &param->gradient);
 		ap_jw_end(w);
 	} else {
 		ap_jw_null(w);
@@ -266,7 +235,7 @@ static void write_params(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-static void write_event(struct ap_jw *w, const struct ap_event *e)
+static void write_event(struct ap_jw *w, const struct ap_plan *p, const struct ap_event *e)
 {
 	static const char *const names[] = {
 		[AP_EVENT_FORWARD] = "forward",
@@ -280,6 +249,7 @@ static void write_event(struct ap_jw *w, const struct ap_event *e)
 
 	ap_jw_obj_flat(w);
 	ap_jw_kstr(w, "event", names[e->kind]);
+	ap_jw_kint(w, "stage", ap_plan_op_stage(p, move ? p->move[e->index].to : e->index));
 	ap_jw_kint(w, move ? "redistribution" : "operator", e->index);
 	if (e->kind == AP_EVENT_COMM)
 		ap_jw_kint(w, "communication", e->sub);
@@ -296,7 +266,7 @@ static void write_schedule(struct ap_plan_writer *pw)
 	ap_jw_key(w, "schedule");
 	ap_jw_arr(w);
 	for (uint32_t i = 0; i < pw->p->nevent; i++)
-		write_event(w, &pw->p->event[i]);
+		write_event(w, pw->p, &pw->p->event[i]);
 	ap_jw_end(w);
 }
 
@@ -324,13 +294,12 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_plan_write_search(pw);
 	ap_plan_write_prediction(pw);
 	ap_plan_write_baselines(pw);
-	write_stages(pw);
+	ap_plan_write_pipeline(pw);
+	ap_plan_write_stages(pw);
 	ap_plan_write_operators(pw);
 	ap_plan_write_moves(pw);
 	write_params(pw);
-	ap_jw_key(w, "fusion"); /* every gradient is exchanged on its own */
-	ap_jw_arr_flat(w);
-	ap_jw_end(w);
+	ap_plan_write_fusion(pw);
 	write_schedule(pw);
 	ap_jw_end(w);
 	ap_jw_finish(w);

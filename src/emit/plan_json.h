@@ -16,7 +16,7 @@ struct ap_plan_writer {
 	struct ap_jw w;
 	const struct ap_plan *p;
 	struct ap_arena *arena, *scratch;
-	struct ap_map *group_ids, *cut_ids; /* axes of groups; operators and their cuts */
+	struct ap_map *group_ids, *cut_ids; /* stages and axes of groups; operators and their cuts */
 	struct {
 		struct ap_plan_text *v;
 		size_t n, cap;
@@ -30,10 +30,14 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw);
 void ap_plan_write_baselines(struct ap_plan_writer *pw);
 void ap_plan_write_operators(struct ap_plan_writer *pw);
 void ap_plan_write_moves(struct ap_plan_writer *pw);
+void ap_plan_write_pipeline(struct ap_plan_writer *pw);
+void ap_plan_write_memory(struct ap_plan_writer *pw); /* of each stage, by kind */
+void ap_plan_write_stages(struct ap_plan_writer *pw);
+void ap_plan_write_fusion(struct ap_plan_writer *pw);
 
 /* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one
- * that rank 0 is in, all of them) of the current object. */
-void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes);
+ * that the first rank of the stage is in, all of them) of the current object. */
+void ap_plan_write_group(struct ap_plan_writer *pw, int32_t stage, const struct ap_axes *axes);
 
 void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n);
 

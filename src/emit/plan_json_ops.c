@@ -26,7 +26,7 @@ void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, s
 	write_ints(w, v, n);
 }
 
-/* Member i, in ascending order, of the group of rank 0: strides descend, so this is i written in
+/* Member i, in ascending order, of the group of the stage's first rank: strides descend, so this is i written in
  * the axes' sizes. */
 static int64_t member(const struct ap_axes *axes, int64_t i)
 {
@@ -47,9 +47,10 @@ static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
 	ap_jw_end(w);
 }
 
-static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, const struct ap_axes *axes)
+static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, int32_t stage,
+	const struct ap_axes *axes)
 {
-	int64_t n = ap_axes_size(axes);
+	int64_t n = ap_axes_size(axes), first = pw->p->stage[stage].first_rank;
 	struct ap_str text;
 	struct ap_jw w;
 
@@ -57,29 +58,56 @@ static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, const struct
 	ap_jw_str_init(&w, &text, pw->w.indent);
 	ap_jw_arr_flat(&w);
 	for (int64_t i = 0; i < n; i++)
-		ap_jw_int(&w, member(axes, i));
+		ap_jw_int(&w, first + member(axes, i));
 	ap_jw_end(&w);
 	return (struct ap_plan_text){text.s, text.len};
 }
 
-void ap_plan_write_group(struct ap_plan_writer *pw, const struct ap_axes *axes)
+static void write_axes(struct ap_jw *w, const struct ap_axes *axes)
 {
-	struct ap_jw *w = &pw->w;
-	bool fresh;
-	ap_id id;
-
 	ap_jw_key(w, "axes");
 	ap_jw_arr_flat(w);
 	for (int i = 0; i < axes->n; i++)
 		write_axis(w, &axes->axis[i]);
 	ap_jw_end(w);
+}
+
+void ap_plan_write_group(struct ap_plan_writer *pw, int32_t stage, const struct ap_axes *axes)
+{
+	struct {
+		int32_t stage;
+		struct ap_axis axis[AP_MAX_AXES];
+	} key;
+	size_t bytes = (size_t)axes->n * sizeof *axes->axis;
+	bool fresh;
+	ap_id id;
+
+	write_axes(&pw->w, axes);
 	if (ap_axes_size(axes) > MOST_RANKS)
 		return;
-	id = ap_map_put(pw->group_ids, axes->axis, (size_t)axes->n * sizeof *axes->axis, &fresh);
+	key.stage = stage;
+	memcpy(key.axis, axes->axis, bytes);
+	id = ap_map_put(pw->group_ids, &key, sizeof key.stage + bytes, &fresh);
 	if (fresh)
-		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, axes));
-	ap_jw_key(w, "ranks");
-	ap_jw_raw(w, pw->groups.v[id].s);
+		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, stage, axes));
+	ap_jw_key(&pw->w, "ranks");
+	ap_jw_raw(&pw->w, pw->groups.v[id].s);
+}
+
+/* Every rank of one stage and its counterpart in the other are such a pair. */
+static void write_pair(struct ap_plan_writer *pw, const struct ap_comm *c)
+{
+	const struct ap_plan_stage *stage = pw->p->stage;
+	int32_t low = c->from_stage < c->to_stage ? c->from_stage : c->to_stage;
+	int32_t high = c->from_stage < c->to_stage ? c->to_stage : c->from_stage;
+	int64_t distance = stage[high].first_rank - stage[low].first_rank;
+	struct ap_axes pair = {0};
+
+	ap_jw_kint(&pw->w, "from_stage", c->from_stage);
+	ap_jw_kint(&pw->w, "to_stage", c->to_stage);
+	if (distance)
+		ap_axes_add(&pair, (struct ap_axis){(int32_t)distance, 2});
+	ap_plan_write_group(pw, low, &pair);
 }
 
 static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint16_t n)
@@ -225,6 +253,8 @@ static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
 	ap_jw_kint(w, "gradients_bytes", c->gradient_bytes);
 	ap_jw_kint(w, "optimizer_bytes", c->optimizer_bytes);
 	ap_jw_kint(w, "activations_bytes", c->activation_bytes);
+	ap_jw_kint(w, "gathered_bytes", c->gathered_bytes);
+	ap_jw_kint(w, "recompute_bytes", c->recompute_bytes);
 	ap_jw_kint(w, "temporary_bytes", c->temporary_bytes);
 	ap_jw_end(w);
 }
@@ -249,7 +279,10 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
 	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
-	ap_plan_write_group(pw, &c->comm.axes);
+	if (c->comm.kind == AP_COLL_SEND)
+		write_pair(pw, &c->comm);
+	else
+		ap_plan_write_group(pw, ap_plan_op_stage(pw->p, node), &c->comm.axes);
 	ap_jw_kstr(w, "algorithm", c->algorithm ? c->algorithm : "");
 	ap_jw_knum(w, "time_s", c->time_s);
 	ap_jw_end(w);
@@ -287,7 +320,7 @@ static void write_alike(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_kbool(&pw->w, "in_checkpoint", op->in_checkpoint);
 	ap_jw_kbool(&pw->w, "given", op->fixed);
 	write_cuts(pw, &op->place);
-	ap_jw_kbool(&pw->w, "recompute", n->recompute == 1);
+	ap_jw_kbool(&pw->w, "recompute", pw->p->task[i].recomputed);
 	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
 	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
 	write_cost(&pw->w, &op->cost);
@@ -322,7 +355,7 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 	key.in = op->in;
 	key.in_checkpoint = op->in_checkpoint;
 	key.fixed = op->fixed;
-	key.recompute = n->recompute == 1;
+	key.recompute = pw->p->task[i].recomputed;
 	for (int f = 0; f < AP_MAX_FACTOR && f < n->bound.nfactor; f++)
 		key.letter[f] = n->bound.factor[f].letter;
 	id = ap_map_put(pw->cut_ids, &key, sizeof key, &fresh);
@@ -341,7 +374,10 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_kstr(w, "name", n->name);
 	ap_jw_kstr(w, "type", n->type);
 	ap_jw_kstr(w, "cell", n->cell);
-	ap_jw_kint(w, "stage", 0);
+	ap_jw_kint(w, "stage", ap_plan_op_stage(pw->p, i));
+	ap_jw_kint(w, "segment", ap_plan_op_segment(pw->p, i));
+	if (n->once)
+		ap_jw_kbool(w, "once", true);
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
 	write_once(pw, i);

@@ -209,16 +209,48 @@ static enum ap_status read_memory(struct ap_plan_reader *r, const struct ap_jv *
 	return AP_OK;
 }
 
+/* What a plan of one stage says of it, it says of the whole elsewhere. */
+static enum ap_status read_stage(struct ap_plan_reader *r, const struct ap_jv *v, bool several)
+{
+	const char *prefix;
+	int64_t id;
+
+	AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "micro_batches", 1, INT32_MAX,
+		&r->micro_batches));
+	if (!several)
+		return AP_OK;
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "id", 0, INT32_MAX, &id));
+	prefix = ap_arena_printf(r->ctx->arena, "stage %" PRId64, id);
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m))
+		if (ap_jv_type(m) == AP_JNUMBER && strcmp(ap_jv_key(m), "id") != 0)
+			AP_TRY(add_fact(r, "stages", prefix, ap_jv_key(m), m));
+	return AP_OK;
+}
+
 static enum ap_status read_stages(struct ap_plan_reader *r, const struct ap_jv *root)
 {
-	const struct ap_jv *stages, *first;
+	const struct ap_jv *stages;
+	bool several;
 
 	AP_TRY(ap_plan_read_member(r, root, "stages", AP_JARRAY, &stages));
-	first = ap_jv_first(stages);
-	if (!first)
+	several = ap_jv_count(stages) > 1;
+	if (!ap_jv_first(stages))
 		return ap_plan_read_fault(r, stages, "expected a stage at least");
-	return ap_json_get_int(r->ctx, r->doc, first, "micro_batches", 1, INT32_MAX,
-		&r->micro_batches);
+	for (const struct ap_jv *v = ap_jv_first(stages); v; v = ap_jv_next(v))
+		AP_TRY(read_stage(r, v, several));
+	return AP_OK;
+}
+
+/* Plans without one say null, those of before nothing. */
+static enum ap_status read_pipeline(struct ap_plan_reader *r, const struct ap_jv *root)
+{
+	const struct ap_jv *pipe = ap_jv_get(root, "pipeline");
+
+	if (!pipe || ap_jv_type(pipe) == AP_JNULL)
+		return AP_OK;
+	AP_TRY(ap_plan_read_type(r, pipe, AP_JOBJECT));
+	return add_facts(r, "pipeline", "", pipe, "");
 }
 
 static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *root)
@@ -238,6 +270,7 @@ static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *r
 	AP_TRY(read_memory(r, ap_jv_get(section, "memory")));
 	AP_TRY(ap_plan_read_member(r, root, "baselines", AP_JARRAY, &list));
 	AP_TRY(read_named(r, "baselines", list));
+	AP_TRY(read_pipeline(r, root));
 	return read_stages(r, root);
 }
 

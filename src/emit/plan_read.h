@@ -26,6 +26,7 @@ enum ap_saved_op_field {
 	AP_SAVED_OUT_STRATEGY,
 	AP_SAVED_STRIDES, /* of the factors' axes */
 	AP_SAVED_STAGE,
+	AP_SAVED_SEGMENT, /* of the stage */
 	AP_SAVED_RECOMPUTE,
 	AP_SAVED_OP_FIELDS
 };
@@ -41,6 +42,7 @@ enum ap_saved_param_field {
 	AP_SAVED_SHARDS, /* of the optimizer */
 	AP_SAVED_SHARD_STEP,
 	AP_SAVED_SHARD_SIZE,
+	AP_SAVED_PARAM_STAGE,
 	AP_SAVED_STATES, /* prefixes of the optimizer's states that lie as the parameter */
 	AP_SAVED_FIELD, /* these three of a checkpoint only */
 	AP_SAVED_SPLIT_SHAPE,

@@ -209,9 +209,23 @@ void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sav
 struct params_of {
 	struct ap_ctx *ctx;
 	const struct ap_saved *plan;
+	bool stages; /* several: names of a merged file begin with theirs */
 	const struct ap_map *names; /* ids are indices of the plan's parameters */
 	bool *used;
 };
+
+static const char *behind_stage(struct ap_ctx *ctx, const char *stage, const char *name)
+{
+	return ap_arena_printf(ctx->arena, "%s-%s", stage, name);
+}
+
+static bool plan_has_stages(const struct ap_saved *plan)
+{
+	for (uint32_t i = 1; i < plan->nop; i++)
+		if (strcmp(plan->op[i].field[AP_SAVED_STAGE], plan->op[0].field[AP_SAVED_STAGE]) != 0)
+			return true;
+	return false;
+}
 
 /* The checkpoint key of an operator, "<type>_<first parameter that is trained>". */
 static const char *key_of(struct params_of *p, const struct ap_saved_op *op)
@@ -227,7 +241,9 @@ static const char *key_of(struct params_of *p, const struct ap_saved_op *op)
 		if (!key)
 			key = ap_arena_printf(p->ctx->arena, "%s_%s", op->type, op->in[i]);
 	}
-	return key ? key : op->name;
+	if (!key)
+		key = op->name;
+	return p->stages ? behind_stage(p->ctx, op->field[AP_SAVED_STAGE], key) : key;
 }
 
 /* Of operators with the same key the last one speaks, as in MindSpore. */
@@ -267,6 +283,9 @@ static void reduce_params(struct params_of *p, struct ap_saved *out)
 		param.field[AP_SAVED_DTYPE] = NULL;
 		param.field[AP_SAVED_TRAINABLE] = NULL;
 		param.field[AP_SAVED_SHARDS] = NULL;
+		if (p->stages && param.field[AP_SAVED_PARAM_STAGE])
+			param.name = behind_stage(p->ctx, param.field[AP_SAVED_PARAM_STAGE], param.name);
+		param.field[AP_SAVED_PARAM_STAGE] = NULL;
 		all[out->nparam++] = param;
 	}
 	out->param = all;
@@ -289,7 +308,8 @@ void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *names = ap_map_create(ctx->scratch);
-	struct params_of p = {.ctx = ctx, .plan = plan, .names = names};
+	struct params_of p = {.ctx = ctx, .plan = plan, .names = names,
+		.stages = plan_has_stages(plan)};
 
 	p.used = AP_NEW_N(ctx->scratch, bool, plan->nparam);
 	for (uint32_t i = 0; i < plan->nparam; i++)

@@ -13,6 +13,7 @@
 struct field {
 	const char *key;
 	enum ap_jtype type;
+	bool optional; /* plans of before have none */
 };
 
 static enum ap_status read_fields(struct ap_plan_reader *r, const struct ap_jv *obj,
@@ -21,7 +22,7 @@ static enum ap_status read_fields(struct ap_plan_reader *r, const struct ap_jv *
 	const struct ap_jv *v;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!known[i].key)
+		if (!known[i].key || (known[i].optional && !ap_jv_get(obj, known[i].key)))
 			continue;
 		AP_TRY(ap_plan_read_member(r, obj, known[i].key, known[i].type, &v));
 		AP_TRY(ap_plan_read_json(r, v, &field[i]));
@@ -76,26 +77,27 @@ static enum ap_status read_group(struct ap_plan_reader *r, const struct ap_jv *o
 }
 
 /* What happens in each micro-batch happens so often in a step. */
-static enum ap_status per_step(struct ap_plan_reader *r, const struct ap_jv *v, const char *phase,
+static enum ap_status per_step(struct ap_plan_reader *r, const struct ap_jv *v, bool each,
 	int64_t *count, int64_t *bytes)
 {
-	bool each = strcmp(phase, "gradient") != 0 && strcmp(phase, "optimizer") != 0;
-
 	*count = each ? r->micro_batches : 1;
 	if (!ap_mul(*bytes, *count, bytes))
 		return ap_plan_read_fault(r, v, "expected fewer bytes");
 	return AP_OK;
 }
 
-static enum ap_status read_comm(struct ap_plan_reader *r, const struct ap_jv *v,
+static enum ap_status read_comm(struct ap_plan_reader *r, const struct ap_jv *v, bool once,
 	struct ap_saved_comm *c)
 {
+	bool each;
+
 	AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "phase", &c->phase));
 	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &c->bytes));
 	AP_TRY(read_group(r, v, &c->ranks));
-	return per_step(r, v, c->phase, &c->count, &c->bytes);
+	each = !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
+	return per_step(r, v, each, &c->count, &c->bytes);
 }
 
 static enum ap_status read_comms(struct ap_plan_reader *r, const struct ap_jv *oper,
@@ -103,12 +105,14 @@ static enum ap_status read_comms(struct ap_plan_reader *r, const struct ap_jv *o
 {
 	struct ap_saved_comm *comm;
 	const struct ap_jv *list;
+	bool once = false;
 
+	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, oper, "once", &once));
 	AP_TRY(ap_plan_read_member(r, oper, "communications", AP_JARRAY, &list));
 	comm = AP_NEW_N(r->ctx->arena, struct ap_saved_comm, ap_jv_count(list));
 	op->comm = comm;
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
-		AP_TRY(read_comm(r, v, &comm[op->ncomm++]));
+		AP_TRY(read_comm(r, v, once, &comm[op->ncomm++]));
 	return AP_OK;
 }
 
@@ -141,11 +145,12 @@ static const char *label_of(struct ap_ctx *ctx, const char *name, const char *ce
 static enum ap_status read_operator(struct ap_plan_reader *r, const struct ap_jv *v)
 {
 	static const struct field fields[AP_SAVED_OP_FIELDS] = {
-		[AP_SAVED_TYPE] = {"type", AP_JSTRING},
-		[AP_SAVED_IN_STRATEGY] = {"in_strategy", AP_JARRAY},
-		[AP_SAVED_OUT_STRATEGY] = {"out_strategy", AP_JARRAY},
-		[AP_SAVED_STAGE] = {"stage", AP_JNUMBER},
-		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL},
+		[AP_SAVED_TYPE] = {"type", AP_JSTRING, false},
+		[AP_SAVED_IN_STRATEGY] = {"in_strategy", AP_JARRAY, false},
+		[AP_SAVED_OUT_STRATEGY] = {"out_strategy", AP_JARRAY, false},
+		[AP_SAVED_STAGE] = {"stage", AP_JNUMBER, false},
+		[AP_SAVED_SEGMENT] = {"segment", AP_JNUMBER, true},
+		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL, false},
 	};
 	struct ap_saved_op op = {0};
 	const struct ap_jv *pinned;
@@ -210,8 +215,8 @@ static enum ap_status read_steps(struct ap_plan_reader *r, const struct ap_jv *m
 static enum ap_status read_move(struct ap_plan_reader *r, const struct ap_jv *v)
 {
 	static const struct field fields[AP_SAVED_MOVE_FIELDS] = {
-		[AP_SAVED_FROM_LAYOUT] = {"from_layout", AP_JARRAY},
-		[AP_SAVED_TO_LAYOUT] = {"to_layout", AP_JARRAY},
+		[AP_SAVED_FROM_LAYOUT] = {"from_layout", AP_JARRAY, false},
+		[AP_SAVED_TO_LAYOUT] = {"to_layout", AP_JARRAY, false},
 	};
 	struct ap_saved_move m = {0};
 	const struct ap_jv *to;
@@ -226,7 +231,7 @@ static enum ap_status read_move(struct ap_plan_reader *r, const struct ap_jv *v)
 	if (m.operand >= r->ops.v[m.to].nin)
 		return ap_plan_read_fault(r, v, "\"operand\" is none of this operator");
 	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &bytes));
-	AP_TRY(per_step(r, v, "forward", &count, &bytes));
+	AP_TRY(per_step(r, v, true, &count, &bytes));
 	AP_TRY(read_steps(r, v, &m.field[AP_SAVED_STEPS]));
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_MOVE_FIELDS, m.field));
 	m.field[AP_SAVED_BYTES] = ap_arena_printf(r->ctx->arena, "%" PRId64, bytes);
@@ -280,15 +285,16 @@ static enum ap_status read_parts(struct ap_plan_reader *r, const struct ap_jv *v
 static enum ap_status read_param(struct ap_plan_reader *r, const struct ap_jv *v)
 {
 	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
-		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING},
-		[AP_SAVED_TRAINABLE] = {"trainable", AP_JBOOL},
-		[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", AP_JARRAY},
-		[AP_SAVED_SLICE_SHAPE] = {"slice_shape", AP_JARRAY},
-		[AP_SAVED_DEV_MATRIX] = {"dev_matrix", AP_JARRAY},
-		[AP_SAVED_TENSOR_MAP] = {"tensor_map", AP_JARRAY},
-		[AP_SAVED_SHARDS] = {"optimizer_shards", AP_JNUMBER},
-		[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", AP_JNUMBER},
-		[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", AP_JNUMBER},
+		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING, false},
+		[AP_SAVED_TRAINABLE] = {"trainable", AP_JBOOL, false},
+		[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", AP_JARRAY, false},
+		[AP_SAVED_SLICE_SHAPE] = {"slice_shape", AP_JARRAY, false},
+		[AP_SAVED_DEV_MATRIX] = {"dev_matrix", AP_JARRAY, false},
+		[AP_SAVED_TENSOR_MAP] = {"tensor_map", AP_JARRAY, false},
+		[AP_SAVED_SHARDS] = {"optimizer_shards", AP_JNUMBER, false},
+		[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", AP_JNUMBER, false},
+		[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", AP_JNUMBER, false},
+		[AP_SAVED_PARAM_STAGE] = {"stage", AP_JNUMBER, true},
 	};
 	struct ap_saved_param p = {0};
 

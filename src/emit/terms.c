@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "plan/schedule.h"
+
 const char *ap_plan_status_name(enum ap_plan_status st)
 {
 	static const char *const names[] = {
@@ -65,9 +67,11 @@ struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i)
 {
 	const struct ap_memory_kind kinds[AP_MEMORY_KINDS] = {
 		{"weights_bytes", "weights", m->weights},
+		{"gathered_bytes", "gathered", m->gathered},
 		{"gradients_bytes", "gradients", m->gradients},
 		{"optimizer_bytes", "optimizer", m->optimizer},
 		{"activations_bytes", "activations", m->activations},
+		{"recompute_bytes", "recompute", m->recompute},
 		{"temporary_bytes", "temporary", m->temporary},
 		{"context_bytes", "context", m->context},
 		{"buffers_bytes", "buffers", m->buffers},
@@ -80,6 +84,18 @@ struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i)
 int32_t ap_plan_op_stage(const struct ap_plan *p, ap_id node)
 {
 	return p->nstage > 1 ? p->graph->node[node].stage : 0;
+}
+
+int32_t ap_plan_op_segment(const struct ap_plan *p, ap_id node)
+{
+	return p->nstage > 1 ? p->graph->node[node].segment : 0;
+}
+
+const char *ap_plan_scheduler(const struct ap_plan *p)
+{
+	const struct ap_pipe *pipe = p->step->pipe;
+
+	return p->nstage > 1 && pipe->scheduler ? pipe->scheduler->name : "";
 }
 
 uint32_t ap_plan_pinned(const struct ap_plan *p)

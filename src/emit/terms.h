@@ -18,7 +18,7 @@ void ap_plan_slice(const struct ap_plan *p, const struct ap_tensor *t, const str
  * MindSpore ("Default/..") the last one. */
 const char *ap_short_name(const char *name);
 
-#define AP_MEMORY_KINDS 7
+#define AP_MEMORY_KINDS 9
 
 struct ap_memory_kind {
 	const char *key; /* "weights_bytes" */
@@ -27,8 +27,11 @@ struct ap_memory_kind {
 };
 struct ap_memory_kind ap_memory_kind(const struct ap_memory *m, int i); /* i < AP_MEMORY_KINDS */
 
-/* The pipeline stage of an operator; 0 without a pipeline. */
+/* The pipeline stage of an operator, and its segment there; 0 without a pipeline. */
 int32_t ap_plan_op_stage(const struct ap_plan *p, ap_id node);
+int32_t ap_plan_op_segment(const struct ap_plan *p, ap_id node);
+
+const char *ap_plan_scheduler(const struct ap_plan *p); /* "1f1b"; "" without a pipeline */
 
 /* Operators that the strategy checkpoint pins. */
 uint32_t ap_plan_pinned(const struct ap_plan *p);

@@ -5,7 +5,9 @@
 
 #include "emit_test.h"
 #include "fixture.h"
+#include "graph/staged.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 #define PIPE_NET \
 	"{'schema':'autopar-graph/1','name':'pipe'," \
@@ -14,13 +16,10 @@
 	"{'name':'fc1.bias','shape':[16],'dtype':'float32'}," \
 	"{'name':'fc2.weight','shape':[16,8],'dtype':'float32'}]," \
 	"'operators':[" \
-	"{'name':'up','type':'MatMul','inputs':['x','fc1.weight'],'outputs':[{'name':'h'}]," \
-	"'stage':0}," \
-	"{'name':'bias','type':'BiasAdd','inputs':['h','fc1.bias'],'outputs':[{'name':'i'}]," \
-	"'stage':0}," \
-	"{'name':'down','type':'MatMul','inputs':['i','fc2.weight'],'outputs':[{'name':'y'}]," \
-	"'stage':1}," \
-	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}],'stage':1}]," \
+	"{'name':'up','type':'MatMul','inputs':['x','fc1.weight'],'outputs':[{'name':'h'}]}," \
+	"{'name':'bias','type':'BiasAdd','inputs':['h','fc1.bias'],'outputs':[{'name':'i'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['i','fc2.weight'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
 	"'outputs':['l']}"
 
 static inline const int32_t *pipe_counts(struct fixture *f, ap_id node, const char *text)
@@ -29,6 +28,17 @@ static inline const int32_t *pipe_counts(struct fixture *f, ap_id node, const ch
 
 	fixture_counts(f, node, text, count);
 	return count;
+}
+
+/* The graph with up and bias in stage 0, the others in stage 1. */
+static inline void pipe_graph(struct fixture *f)
+{
+	struct ap_spot *spot;
+
+	fixture_graph(f, PIPE_NET);
+	spot = AP_NEW_N(f->ctx.arena, struct ap_spot, f->graph->nnode);
+	spot[fixture_node(f, "down")] = spot[fixture_node(f, "loss")] = (struct ap_spot){1, 0, 1};
+	ap_graph_staged(&f->ctx, f->graph, spot, &f->graph);
 }
 
 /* momentum, four micro-batches, of which two are in flight in the first stage; up is cut 2 x 2, down
@@ -40,11 +50,12 @@ static inline void open_pipe(struct fixture *f, struct ap_plan *out)
 
 	fixture_open(f, 8, 8, "ascend910a");
 	ap_machine_staged(&f->ctx, f->machine, 2, &f->machine);
-	f->pipe = (struct ap_pipe){.nstage = 2, .nsegment = 1, .in_flight = in_flight};
+	f->pipe = (struct ap_pipe){.nstage = 2, .nsegment = 1,
+		.scheduler = ap_scheduler_find("1f1b"), .in_flight = in_flight};
 	f->step.pipe = &f->pipe;
 	f->step.micro_batches = 4;
 	f->step.optimizer = ap_optimizer_find("momentum");
-	fixture_graph(f, PIPE_NET);
+	pipe_graph(f);
 	counts = AP_NEW_N(f->ctx.arena, const int32_t *, f->graph->nnode);
 	for (ap_id i = 0; i < f->graph->nnode; i++)
 		counts[i] = pipe_counts(f, i, "");

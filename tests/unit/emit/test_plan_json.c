@@ -6,6 +6,7 @@
 #include "emit/emit.h"
 #include "emit_test.h"
 #include "fixture.h"
+#include "json_at.h"
 
 /* Two products, the first cut by columns and the second by rows, then a loss cut by the batch. */
 #define PAIR \
@@ -72,74 +73,16 @@ static void make(struct made *m, int64_t micro_batches)
 	m->root = ap_json_root(m->doc);
 }
 
-/* The value at a path like "operators/1/name". */
 static const struct ap_jv *at(const struct made *m, const char *path)
 {
-	const struct ap_jv *v = m->root;
-	char *key = ap_arena_strdup(m->f.ctx.arena, path), *end;
+	struct ap_ctx ctx = m->f.ctx;
 
-	for (; *key; key = *end ? end + 1 : end) {
-		end = key + strcspn(key, "/");
-		if (ap_jv_type(v) == AP_JOBJECT) {
-			v = ap_jv_get(v,
-				ap_arena_strndup(m->f.ctx.arena, key, (size_t)(end - key)));
-		} else {
-			long i = strtol(key, NULL, 10);
-
-			for (v = ap_jv_first(v); v && i; i--)
-				v = ap_jv_next(v);
-		}
-		ck_assert_msg(v != NULL, "no %s", path);
-	}
-	return v;
-}
-
-/* The value's own text in compact form. */
-static void compact(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v)
-{
-	bool object = ap_jv_type(v) == AP_JOBJECT;
-	int64_t i;
-
-	switch (ap_jv_type(v)) {
-	case AP_JNULL:
-		ap_jw_null(w);
-		return;
-	case AP_JBOOL:
-		ap_jw_bool(w, ap_jv_bool(v));
-		return;
-	case AP_JSTRING:
-		ap_jw_str(w, ap_jv_str(v));
-		return;
-	case AP_JNUMBER:
-		if (ap_jv_int(doc, v, &i))
-			ap_jw_int(w, i);
-		else
-			ap_jw_num(w, ap_jv_double(v));
-		return;
-	case AP_JARRAY:
-	case AP_JOBJECT:
-		break;
-	}
-	if (object)
-		ap_jw_obj(w);
-	else
-		ap_jw_arr(w);
-	for (v = ap_jv_first(v); v; v = ap_jv_next(v)) {
-		if (object)
-			ap_jw_key(w, ap_jv_key(v));
-		compact(w, doc, v);
-	}
-	ap_jw_end(w);
+	return json_at(&ctx, m->doc, path);
 }
 
 static const char *text_at(struct made *m, const char *path)
 {
-	struct ap_str s = new_str(&m->f.ctx);
-	struct ap_jw w;
-
-	ap_jw_str_init(&w, &s, 0);
-	compact(&w, m->doc, at(m, path));
-	return s.s;
+	return json_text_at(&m->f.ctx, m->doc, path);
 }
 
 static void check_keys(struct made *m, const char *path, const char *const *keys)
@@ -154,18 +97,18 @@ static void check_keys(struct made *m, const char *path, const char *const *keys
 START_TEST(keys_in_their_order)
 {
 	static const char *const root[] = {"schema", "tool", "inputs", "settings", "graph",
-		"machine", "search", "prediction", "baselines", "stages", "operators",
-		"redistributions", "parameters", "fusion", "schedule", NULL};
+		"machine", "search", "prediction", "baselines", "pipeline", "stages",
+		"operators", "redistributions", "parameters", "fusion", "schedule", NULL};
 	static const char *const search[] = {"mode", "status", "complete", "objective_s",
 		"lower_bound_s", "gap", "work", NULL};
 	static const char *const prediction[] = {"step_time_s", "compute_s", "communication_s",
 		"exposed_communication_s", "bubble_s", "optimizer_s", "tokens_or_samples_per_s",
 		"memory", NULL};
-	static const char *const oper[] = {"name", "type", "cell", "stage", "inputs", "outputs",
+	static const char *const oper[] = {"name", "type", "cell", "stage", "segment", "inputs", "outputs",
 		"in_checkpoint", "given", "in_strategy", "out_strategy", "dev_matrix",
 		"in_tensor_map", "out_tensor_map", "repeated", "factors", "recompute", "in_slice",
 		"out_slice", "cost", "memory", "communications", NULL};
-	static const char *const param[] = {"name", "dtype", "trainable", "dev_matrix",
+	static const char *const param[] = {"name", "stage", "dtype", "trainable", "dev_matrix",
 		"tensor_map", "tensor_shape", "slice_shape", "opt_weight_shard_step",
 		"opt_weight_shard_size", "optimizer_shards", "gradient_group", NULL};
 	struct made m;
@@ -195,7 +138,10 @@ static const struct expected {
 	{"baselines/0", "{\"name\":\"data parallel\",\"step_time_s\":0.003,"
 			"\"objective_s\":0.0018,\"memory_bytes\":1048576,\"fits\":true}"},
 	{"baselines/1", "{\"name\":\"other\",\"not_applicable\":\"no batch\"}"},
+	{"pipeline", "null"},
 	{"stages/0/ranks", "[0,1,2,3,4,5,6,7]"},
+	{"stages/0/operators", "4"},
+	{"stages/0/in_flight", "1"},
 	{"operators/0/cell", "\"a \\\"b\""},
 	{"operators/1/inputs", "[\"x0\",\"w1\"]"},
 	{"operators/1/outputs", "[\"h\"]"},

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan file of a pipeline, and what is read back from it. */
+#include "emit/ckpt.h"
+#include "emit/diff.h"
+#include "emit/emit.h"
+#include "json_at.h"
+#include "pipe_test.h"
+
+struct made {
+	struct fixture f;
+	struct ap_plan plan;
+	struct ap_json *doc;
+};
+
+/* Beside what the simulation found, a bucket and slots whose numbers are known. */
+static void add_known(struct made *m)
+{
+	static const ap_id tensors[] = {0};
+	static struct ap_bucket bucket = {.kind = AP_COLL_ALLREDUCE, .stage = 1,
+		.axes = {1, {{1, 4}}}, .bytes = 512, .time_s = 0.5, .n = 1, .tensor = tensors};
+	static const uint32_t first[] = {0, 1, 3};
+	static const struct ap_slot_time slots[] = {{{AP_PASS_FORWARD, 0, 0}, 0, 1},
+		{{AP_PASS_FORWARD, 0, 0}, 1, 2}, {{AP_PASS_BACKWARD, 0, 0}, 2, 4.5}};
+	static const struct ap_timeline timeline = {.nstage = 2, .first = first, .slot = slots,
+		.end_s = 4.5};
+
+	m->plan.nbucket = 1;
+	m->plan.bucket = &bucket;
+	m->plan.timeline = &timeline;
+}
+
+static void write_file(struct made *m)
+{
+	struct ap_str s = new_str(&m->f.ctx);
+
+	ap_emit_plan_json(&m->f.ctx, &m->plan, to_str, &s);
+	ck_assert_int_eq(ap_json_parse(&m->f.ctx, "p.json", s.s, s.len, 0, &m->doc), AP_OK);
+}
+
+static void make(struct made *m)
+{
+	open_pipe(&m->f, &m->plan);
+	add_known(m);
+	m->plan.search.mode = "given";
+	write_file(m);
+}
+
+/* "operators/3" of the operator of this name. */
+static const char *path_of(struct made *m, const char *list, const char *name, const char *rest)
+{
+	const struct ap_jv *v = ap_jv_first(json_at(&m->f.ctx, m->doc, list));
+
+	for (int i = 0; v; v = ap_jv_next(v), i++)
+		if (!strcmp(ap_jv_str(ap_jv_get(v, "name")), name))
+			return ap_arena_printf(m->f.ctx.arena, "%s/%d/%s", list, i, rest);
+	ck_abort_msg("no %s", name);
+	return NULL;
+}
+
+static const struct {
+	const char *list, *name, *path, *text;
+} values[] = {
+	{NULL, NULL, "machine/devices", "8"},
+	{NULL, NULL, "pipeline", "{\"stages\":2,\"segments\":1,\"devices_per_stage\":4,"
+		"\"micro_batches\":4,\"scheduler\":\"1f1b\"}"},
+	{NULL, NULL, "stages/0/first_rank", "0"},
+	{NULL, NULL, "stages/1/first_rank", "4"},
+	{NULL, NULL, "stages/1/ranks", "[4,5,6,7]"},
+	{NULL, NULL, "stages/0/operators", "3"},
+	{NULL, NULL, "stages/1/operators", "3"},
+	{NULL, NULL, "stages/0/in_flight", "2"},
+	{NULL, NULL, "stages/1/in_flight", "1"},
+	{NULL, NULL, "stages/1/slots/1", "{\"pass\":\"backward\",\"segment\":0,\"micro_batch\":0,"
+		"\"start_s\":2,\"end_s\":4.5}"},
+	{NULL, NULL, "prediction/memory/1/stage", "1"},
+	{NULL, NULL, "fusion/0/ranks", "[4,5,6,7]"},
+	{NULL, NULL, "fusion/0/bytes", "512"},
+	{"operators", "up", "stage", "0"},
+	{"operators", "down", "stage", "1"},
+	{"operators", "down", "segment", "0"},
+	{"operators", "Send/i/0.0->1.0", "communications/0/kind", "\"Send\""},
+	{"operators", "Send/i/0.0->1.0", "communications/0/from_stage", "0"},
+	{"operators", "Send/i/0.0->1.0", "communications/0/to_stage", "1"},
+	{"operators", "Send/i/0.0->1.0", "communications/0/ranks", "[0,4]"},
+	{"operators", "Send/i/0.0->1.0", "communications/0/axes", "[[4,2]]"},
+	/* 16 of 64 rows of 16 columns in float32, whole on every rank */
+	{"operators", "Send/i/0.0->1.0", "communications/0/bytes", "1024"},
+	{"operators", "Send/i/0.0->1.0", "in_checkpoint", "false"},
+	{"parameters", "fc1.weight", "stage", "0"},
+	{"parameters", "fc2.weight", "stage", "1"},
+	{"parameters", "fc1.weight", "gradient_group/ranks", "[0,2]"},
+	{"parameters", "fc2.weight", "gradient_group/ranks", "[4,5,6,7]"},
+};
+
+START_TEST(value)
+{
+	struct made m;
+	const char *path;
+
+	make(&m);
+	path = values[_i].list ? path_of(&m, values[_i].list, values[_i].name, values[_i].path)
+		: values[_i].path;
+	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, path), values[_i].text);
+	fixture_close(&m.f);
+}
+END_TEST
+
+/* Memory of a stage is told by kind, and adds up. */
+START_TEST(memory_of_each_stage_adds_up)
+{
+	struct made m;
+
+	make(&m);
+	for (int s = 0; s < 2; s++) {
+		const struct ap_jv *stage = json_at(&m.f.ctx, m.doc,
+			ap_arena_printf(m.f.ctx.arena, "prediction/memory/%d", s));
+		double sum = 0, total = 0;
+
+		for (const struct ap_jv *v = ap_jv_first(stage); v; v = ap_jv_next(v))
+			if (!strcmp(ap_jv_key(v), "total_bytes"))
+				total = ap_jv_double(v);
+			else if (strcmp(ap_jv_key(v), "stage") != 0)
+				sum += ap_jv_double(v);
+		ck_assert_double_eq(sum, total);
+		ck_assert_double_eq(total, (double)m.plan.stage[s].memory.total);
+	}
+	fixture_close(&m.f);
+}
+END_TEST
+
+START_TEST(events_name_their_stage)
+{
+	const struct ap_jv *list;
+	struct made m;
+	int events[2] = {0};
+
+	make(&m);
+	list = json_at(&m.f.ctx, m.doc, "schedule");
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		const struct ap_jv *node = ap_jv_get(v, "operator");
+		int64_t stage, index;
+
+		ck_assert(ap_jv_int(m.doc, ap_jv_get(v, "stage"), &stage));
+		if (!node)
+			continue;
+		ck_assert(ap_jv_int(m.doc, node, &index));
+		ck_assert_int_eq(stage, m.plan.graph->node[index].stage);
+		events[stage]++;
+	}
+	ck_assert_int_gt(events[0], 0);
+	ck_assert_int_gt(events[1], 0);
+	fixture_close(&m.f);
+}
+END_TEST
+
+static struct ap_saved read_plan(struct made *m)
+{
+	struct ap_saved saved;
+
+	ck_assert_int_eq(ap_saved_of_plan(&m->f.ctx, m->doc, &saved), AP_OK);
+	return saved;
+}
+
+static const struct ap_diff_figure *figure(const struct ap_diff *d, const char *section,
+	const char *key)
+{
+	const struct ap_diff_figure *f = ap_diff_figure(d, section, key);
+
+	ck_assert_msg(f != NULL, "no %s %s", section, key);
+	return f;
+}
+
+START_TEST(plans_of_pipelines_are_compared)
+{
+	struct ap_plan_stage stage[2];
+	struct ap_saved was, is;
+	struct made a, b;
+	struct ap_diff d;
+
+	make(&a);
+	make(&b);
+	was = read_plan(&a);
+	ap_diff_make(&a.f.ctx, &was, &was, &d);
+	ck_assert(d.equal);
+	memcpy(stage, b.plan.stage, sizeof stage);
+	stage[1].in_flight = 2;
+	b.plan.stage = stage;
+	b.f.pipe.nsegment = 3;
+	write_file(&b);
+	is = read_plan(&b);
+	ap_diff_make(&a.f.ctx, &was, &is, &d);
+	ck_assert(!d.equal);
+	ck_assert(figure(&d, "stages", "stage 1.in_flight")->changed);
+	ck_assert_double_eq(figure(&d, "stages", "stage 1.in_flight")->is_number, 2);
+	ck_assert(!figure(&d, "stages", "stage 0.in_flight")->changed);
+	ck_assert(figure(&d, "pipeline", "segments")->changed);
+	ck_assert_uint_eq(d.operators.n, 0);
+	fixture_close(&a.f);
+	fixture_close(&b.f);
+}
+END_TEST
+
+START_TEST(a_plan_and_its_merged_checkpoint_are_equal)
+{
+	struct ap_saved plan, ckpt;
+	struct ap_ckpt c;
+	struct ap_diff d;
+	struct made m;
+
+	make(&m);
+	plan = read_plan(&m);
+	ap_ckpt_of_plan(&m.f.ctx, &m.plan, &c);
+	ap_saved_of_ckpt(&m.f.ctx, &c, &ckpt);
+	ap_diff_make(&m.f.ctx, &plan, &ckpt, &d);
+	for (uint32_t i = 0; i < d.operators.n; i++)
+		ck_assert_str_eq(d.operators.v[i].label, "");
+	for (uint32_t i = 0; i < d.parameters.n; i++)
+		ck_assert_str_eq(d.parameters.v[i].label, "");
+	fixture_close(&m.f);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		value,
+		memory_of_each_stage_adds_up,
+		events_name_their_stage,
+		plans_of_pipelines_are_compared,
+		a_plan_and_its_merged_checkpoint_are_equal,
+	};
+	const int loops[sizeof tests / sizeof *tests] = {sizeof values / sizeof *values};
+
+	return run_tests("plan_stages", tests, loops, sizeof tests / sizeof *tests);
+}
