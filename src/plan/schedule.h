@@ -7,6 +7,7 @@
 #define AP_PLAN_SCHEDULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/ctx.h"
@@ -31,24 +32,27 @@ struct ap_scheduler { /* a row of schedulers.def */
 	bool vee; /* the second of two segments goes back through the stages: the last stage has the two
 	             innermost parts */
 	int least_segments, most_segments; /* that it can run; most 0: any number */
-	/* The slots of a stage in order, [passes * segments * micro], into arena. */
+	/* The slots of a stage in order, [passes * segments * micro], into arena. O(slots). */
 	struct ap_slot *(*order)(struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage,
 		int32_t nmicro);
-	const char *(*refuses)(int32_t nstage, int32_t nsegment, int64_t nmicro); /* why it cannot run, with
-	                                                                            what is needed; NULL: it can */
+	/* Why it cannot run so many micro-batches, with what is needed; NULL: it can. */
+	const char *(*refuses)(int32_t nstage, int32_t nsegment, int64_t nmicro);
 };
 
 /* Row i; NULL past the end. */
 const struct ap_scheduler *ap_scheduler_at(size_t i);
 const struct ap_scheduler *ap_scheduler_find(const char *name);
 
+/* Slots of a stage. */
+size_t ap_schedule_slots(const struct ap_scheduler *s, int32_t nsegment, int64_t nmicro);
+
 /* Stage and segment of part p (in the order of the data) of nstage * nsegment, and back. */
 void ap_schedule_spot(const struct ap_scheduler *s, int32_t nstage, int32_t part, int32_t *stage,
 	int32_t *segment);
 int32_t ap_schedule_part(const struct ap_scheduler *s, int32_t nstage, int32_t stage, int32_t segment);
 
-/* Fills in_flight of struct ap_pipe from the orders: for each part the most micro-batches that have
- * gone forward and not yet back (for the weights too, where that is apart). */
+/* Fills struct ap_pipe; in_flight from the orders: of each segment of a stage the most micro-batches
+ * that have gone forward and not yet back (for the weights too, where that is apart). O(slots). */
 void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage, int32_t nsegment,
 	int64_t nmicro, struct ap_pipe *out);
 
@@ -58,15 +62,15 @@ struct ap_pass_times {
 	double send_s; /* of the results, to the part that takes them; 0 for the last part */
 	double send_back_s; /* of their gradients, from there */
 	double last_backward_s; /* of the slot that finishes the part's backward pass over the last
-	                           micro-batch it runs, where gradients are exchanged beside it */
+	                           micro-batch that it runs, instead of backward_s or, where the
+	                           scheduler splits, of weight_s: gradients are exchanged beside it */
 };
 
 struct ap_slot_time {
 	struct ap_slot slot;
 	double start_s, end_s;
 };
-struct ap_send_time { /* on the link between two stages, one direction; sends of one link and direction
-                       * do not overlap */
+struct ap_send_time { /* from stage to stage; the sends from one to the other do not overlap */
 	int32_t from_part, to_part; /* to < from: a gradient */
 	int32_t micro;
 	double start_s, end_s;
@@ -76,14 +80,17 @@ struct ap_timeline {
 	const uint32_t *first; /* [nstage + 1] slots of a stage are slot[first[s]] .. */
 	const struct ap_slot_time *slot;
 	uint32_t nsend;
-	const struct ap_send_time *send; /* by start, then link */
+	const struct ap_send_time *send; /* by start, then parts; none between parts of one stage, nor
+	                                    those that take no time */
 	double end_s; /* of the last slot */
 };
 
 /* When everything runs: a slot starts when its stage is free and what it needs has arrived (forward:
- * the results of the part before; backward: its own forward pass and the gradient of the part after).
- * time[part]. Into arena. O(slots). */
-void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmicro,
+ * the results of the part before; backward: its own forward pass and the gradient of the part after;
+ * weight: its own backward pass). Sends go out in the order in which they are ready. Without
+ * training there are forward passes only. time[part], in the order of the data. Into arena.
+ * O(slots), and O(n log n) for the order of n sends. */
+void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmicro, bool training,
 	const struct ap_pass_times *time, struct ap_timeline *out);
 
 #endif

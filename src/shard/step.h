@@ -26,13 +26,12 @@ enum ap_recompute { /* what is computed again for the backward pass, beside the 
 
 struct ap_scheduler; /* plan/schedule.h */
 
-/* The pipeline that a step runs in. A part is a segment (model chunk) of a stage: stage * nsegment +
- * segment. */
+/* The pipeline that a step runs in. A part is a segment (model chunk) of a stage. */
 struct ap_pipe {
 	int32_t nstage, nsegment; /* >= 1 */
 	const struct ap_scheduler *scheduler;
-	const int64_t *in_flight; /* [nstage * nsegment] micro-batches whose activations the part holds
-	                             at once */
+	const int64_t *in_flight; /* [stage * nsegment + segment] micro-batches whose activations the
+	                             part holds at once */
 };
 
 struct ap_fusion { /* how the collectives of one kind are put together */
