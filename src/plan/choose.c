@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/choose.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -182,10 +184,8 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_choice *c)
 {
-	const struct ap_step *step = rq->step;
-	uint32_t ndev = rq->machine->ndev;
-	bool shards = ndev > 1 && step->training && !step->optimizer_sharding;
-	char need[32], have[32], lack[32];
+	uint32_t ndev = rq->machine->ndev, nstage = rq->machine->nstage;
+	char need[32], have[32], lack[32], where[64];
 	int64_t taken = rq->capacity_bytes - ap_choose_limit_bytes(rq);
 	int64_t least = c->least_memory + taken;
 
@@ -193,11 +193,10 @@ enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request 
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
 			"no strategy fits: the operators that share a parameter, and what is given for "
 			"them, have no cut in common");
+	snprintf(where, sizeof where, "%s%" PRIu32 " device%s%s", ndev > 1 ? "each of " : "", ndev,
+		ndev > 1 ? "s" : "", nstage > 1 ? " of a pipeline stage" : "");
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
-		"no strategy fits the memory: at least %s are needed on %s%u device%s, %s are usable, "
-		"%s are short; more devices,%s more --micro-batches or a smaller --batch would help",
-		ap_format_bytes(least, need), ndev > 1 ? "each of " : "", ndev, ndev > 1 ? "s" : "",
-		ap_format_bytes(rq->capacity_bytes, have),
-		ap_format_bytes(least - rq->capacity_bytes, lack),
-		shards ? " --enable-parallel-optimizer," : "");
+		"no strategy fits the memory: at least %s are needed on %s, %s are usable, %s are short",
+		ap_format_bytes(least, need), where, ap_format_bytes(rq->capacity_bytes, have),
+		ap_format_bytes(least - rq->capacity_bytes, lack));
 }

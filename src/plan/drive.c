@@ -71,7 +71,9 @@ static bool worth_caution(const struct ap_plan *p)
 {
 	double doubt = p->graph->nnode > LARGE ? 0.25 : 0.01;
 
-	return p->prediction.step_time_s > (1 + doubt) * p->search.objective_s;
+	double busy_s = p->search.objective_s / p->nstage;
+
+	return p->prediction.step_time_s - p->prediction.bubble_s > (1 + doubt) * busy_s;
 }
 
 /*
