@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/cell.h"
+
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
-#include "graph/load.h"
+
+enum { MOST_MEANT = 3 };
 
 static const char *next_part(const char *part)
 {
@@ -34,4 +38,80 @@ const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope)
 		ap_str_addn(&cell, part, strcspn(part, "-/"));
 	}
 	return cell.s;
+}
+
+/* Length of the cell around the one that these characters name; 0: there is none. */
+static size_t around(const char *cell, size_t len)
+{
+	while (len > 0 && cell[len - 1] != '.')
+		len--;
+	return len > 0 ? len - 1 : 0;
+}
+
+void ap_cell_note(struct ap_map *cells, const char *cell)
+{
+	bool fresh = true;
+
+	for (size_t len = strlen(cell); fresh && len > 0; len = around(cell, len))
+		ap_map_put(cells, cell, len, &fresh);
+}
+
+static ap_id find(const struct ap_map *named, const char *cell, size_t len)
+{
+	ap_id id = AP_NONE;
+
+	for (; id == AP_NONE && len > 0; len = around(cell, len))
+		id = ap_map_get(named, cell, len);
+	return id;
+}
+
+ap_id ap_cell_find(const struct ap_map *named, const char *cell)
+{
+	return find(named, cell, strlen(cell));
+}
+
+ap_id ap_cell_around(const struct ap_map *named, const char *cell)
+{
+	return find(named, cell, around(cell, strlen(cell)));
+}
+
+/* Mostly it is a wrapping cell that was forgotten, or that is not there. */
+static bool ends_with(const char *cell, const char *name)
+{
+	size_t n = strlen(cell), k = strlen(name);
+
+	return n > k && cell[n - k - 1] == '.' && strcmp(cell + n - k, name) == 0;
+}
+
+/* 0: the same but for what is in front of it. */
+static int distance(const char *cell, const char *name, int most)
+{
+	return ends_with(cell, name) || ends_with(name, cell) ? 0 : ap_str_distance(cell, name, most);
+}
+
+const char *ap_cell_meant(struct ap_ctx *ctx, const struct ap_map *cells, const char *name)
+{
+	int least = (int)(strlen(name) / 3) + 1, nmeant = 0;
+	const char *meant[MOST_MEANT] = {NULL};
+	struct ap_str s;
+
+	for (ap_id i = 0; i < ap_map_size(cells); i++) {
+		const char *cell = ap_map_key(cells, i, NULL);
+		int d = distance(cell, name, least);
+
+		if (d > least || (d == least && nmeant == 0))
+			continue;
+		if (d < least)
+			nmeant = 0;
+		least = d;
+		if (nmeant < MOST_MEANT)
+			meant[nmeant++] = cell;
+	}
+	ap_str_init(&s, ctx->arena);
+	for (int i = 0; i < nmeant; i++)
+		ap_str_addf(&s, "%s\"%s\"", i == 0 ? "; did you mean " : i + 1 < nmeant ? ", " : " or ",
+			ap_diag_name(ctx->diag, meant[i]));
+	if (nmeant > 0)
+		ap_str_addc(&s, '?');
+	return s.s;
 }

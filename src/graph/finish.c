@@ -131,6 +131,7 @@ const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256)
 	place_nodes(&f);
 	place_ends(&f);
 	ap_graph_index(l->ctx, f.g, f.tensor, f.node, l->params->inference);
+	ap_load_place_cells(l, f.g, f.tensor, f.node);
 	ap_arena_release(l->ctx->scratch, mark);
 	return f.g;
 }

@@ -43,6 +43,20 @@ struct ap_pin { /* in_strategy: one vector per strategy operand */
 	} *v;
 };
 
+/* What is said of a cell and all in it, as MindSpore's Cell has it. What is said of a cell inside it, or of
+ * an operator or parameter itself, goes before. */
+struct ap_cell {
+	const char *name; /* "_backbone.layer1": all operators whose cell this is, or begins with this and
+	                     a dot */
+	int32_t stage, segment; /* -1 not given */
+	int8_t recompute; /* -1 not given, 0, 1: Cell.recompute(), with these arguments */
+	bool mp_comm_recompute; /* and communication of tensor parallelism */
+	bool parallel_optimizer_comm_recompute; /* and gathering of dealt weights */
+	bool recompute_slice_activation; /* what is kept is cut between the ranks */
+	int32_t comm_fusion; /* of the parameters that are first used in it; -1 not given */
+	ap_id parent; /* the innermost other one that it is in; AP_NONE */
+};
+
 struct ap_node {
 	const char *name; /* full scope name */
 	const char *type; /* canonical; as in the file where it is unknown */
@@ -55,6 +69,8 @@ struct ap_node {
 	int32_t stage, segment; /* of a pipeline: as given, -1 not given; in a staged graph (graph/staged.h)
 	                           as resolved, 0 without a pipeline */
 	int8_t recompute; /* -1 not given, 0, 1: of the primitive; cells come in struct ap_cell */
+	ap_id in_cell; /* the innermost of the graph's cells that it is in; AP_NONE */
+	ap_id recompute_cell; /* the innermost that says anything of recompute, where that says 1; AP_NONE */
 	bool cross_batch;
 	bool once; /* runs once a step, not once a micro-batch: a Send or Receive of a parameter */
 	int32_t fusion; /* -1 not given */
@@ -72,6 +88,8 @@ struct ap_graph {
 	uint32_t ntensor, nnode;
 	const struct ap_tensor *tensor;
 	const struct ap_node *node; /* topological order */
+	uint32_t ncell;
+	const struct ap_cell *cell; /* those of which something is said, file order */
 	uint32_t ninput, noutput;
 	const ap_id *input; /* tensors of kind INPUT, file order */
 	const ap_id *output;

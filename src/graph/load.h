@@ -4,6 +4,7 @@
 #define AP_GRAPH_LOAD_H
 
 #include "base/map.h"
+#include "graph/cell.h"
 #include "graph/graph.h"
 
 #define AP_MAX_ELEMENTS (INT64_C(1) << 53) /* of a tensor: exact as a double */
@@ -34,6 +35,11 @@ struct ap_raw_node {
 	bool sound;
 };
 
+struct ap_raw_cell {
+	struct ap_cell c;
+	const struct ap_jv *at;
+};
+
 struct ap_load {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
@@ -54,6 +60,10 @@ struct ap_load {
 		const struct ap_jv **v;
 		size_t n, cap;
 	} outputs; /* strings */
+	struct {
+		struct ap_raw_cell *v;
+		size_t n, cap;
+	} cells;
 	struct ap_map *names; /* of tensors */
 	struct ap_map *bound_ids; /* operators bound so far, by all that decides a binding */
 	struct {
@@ -101,6 +111,13 @@ void ap_load_read_op(struct ap_load *l, const struct ap_jv *v);
 /* read_attr.c: attributes of an operator, whose name and type are there. */
 void ap_load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct ap_node *op);
 
+/* read_cell.c: what is said of cells. */
+void ap_load_read_cells(struct ap_load *l, const struct ap_jv *root);
+
+/* read_cell.c: which cells operators are in, what follows from it; g is complete but for that. */
+void ap_load_place_cells(struct ap_load *l, struct ap_graph *g, struct ap_tensor *tensor,
+	struct ap_node *node);
+
 /* order.c: topological order into l->order, or the shortest cycle that is found. */
 void ap_check_edge_cycle(struct ap_load *l);
 
@@ -119,19 +136,18 @@ void ap_load_judge_batch(struct ap_load *l);
 /* finish.c: the immutable graph. */
 const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256);
 
-/* cell.c: "_backbone.layer1" of a full scope name. */
-const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope);
-
 /* check_pin.c: does out_strategy ask for the partial sums to be dealt? Requires a checked pin. */
 bool ap_pin_deals(const struct ap_node *n);
 
-/* check.c, check_bound.c, check_pin.c: the functions of checks.def. */
+/* check.c, check_bound.c, check_pin.c, read_cell.c: the functions of checks.def. */
 void ap_check_graph_empty(struct ap_load *l);
 void ap_check_tensor_unique(struct ap_load *l);
 void ap_check_operator_unique(struct ap_load *l);
 void ap_check_shape_size(struct ap_load *l);
 void ap_check_batch_dim(struct ap_load *l);
 void ap_check_operator_known(struct ap_load *l);
+void ap_check_cell_unique(struct ap_load *l);
+void ap_check_cell_known(struct ap_load *l);
 void ap_check_edge_known(struct ap_load *l);
 void ap_check_output_known(struct ap_load *l);
 void ap_check_pin_length(struct ap_load *l);

@@ -12,7 +12,7 @@
 #define MAX_EXTENT INT32_MAX
 
 static const char *const top_keys[] = {"schema", "name", "inputs", "parameters", "constants",
-	"operators", "outputs", "optimizer", NULL};
+	"operators", "outputs", "cells", "optimizer", NULL};
 
 /* What another kind of file has at its top. */
 static const struct {
@@ -264,5 +264,6 @@ bool ap_load_read(struct ap_load *l)
 	read_list(l, root, "constants", AP_TENSOR_CONST);
 	read_operators(l, root);
 	read_outputs(l, root);
+	ap_load_read_cells(l, root);
 	return true;
 }

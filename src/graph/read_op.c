@@ -7,7 +7,7 @@
 #include "graph/load.h"
 
 static const char *const op_keys[] = {"name", "type", "inputs", "outputs", "attrs", "cell",
-	"in_strategy", "out_strategy", "stage", "recompute", "cross_batch", "fusion", "time_s",
+	"in_strategy", "out_strategy", "stage", "segment", "recompute", "cross_batch", "fusion", "time_s",
 	NULL};
 
 /* Names of the operands; null stands for an optional one left out. */
@@ -117,17 +117,20 @@ static void read_time(struct ap_load *l, const struct ap_jv *op, struct ap_node 
 
 static void read_options(struct ap_load *l, const struct ap_jv *v, struct ap_node *n)
 {
-	int64_t stage = -1, fusion = -1;
+	int64_t stage = -1, segment = -1, fusion = -1;
 	bool recompute = false;
 
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, v, "cell", &n->cell));
 	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "stage", 0, INT32_MAX, &stage));
+	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "segment", 0, INT32_MAX, &segment));
 	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "fusion", 0, INT32_MAX, &fusion));
 	ap_load_ok(l, ap_json_opt_bool(l->ctx, l->doc, v, "recompute", &recompute));
 	ap_load_ok(l, ap_json_opt_bool(l->ctx, l->doc, v, "cross_batch", &n->cross_batch));
 	n->recompute = (int8_t)(ap_jv_get(v, "recompute") ? recompute : -1);
 	n->stage = (int32_t)stage;
-	n->segment = n->peer = -1;
+	n->segment = (int32_t)segment;
+	n->peer = -1;
+	n->in_cell = n->recompute_cell = AP_NONE;
 	n->fusion = (int32_t)fusion;
 	n->in_pin = read_pin(l, v, "in_strategy", n->name);
 	n->out_pin = read_pin(l, v, "out_strategy", n->name);

@@ -233,15 +233,20 @@ static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const
 	int32_t own = id == c->send ? c->home : c->part, other = own == c->home ? c->part : c->home;
 	ap_id *slot = AP_NEW_N(s->ctx->arena, ap_id, 2);
 	struct ap_node *n = &s->node[id];
-	struct ap_tensor result = {.kind = AP_TENSOR_ACT, .shape = t->shape, .batch = t->batch,
-		.comm_fusion = -1, .producer = id};
+	struct ap_tensor result = *t;
 
 	*n = (struct ap_node){.name = link_name(s, c, type), .type = type, .cell = "",
 		.param = AP_NONE, .peer = s->at[other].stage, .stage = s->at[own].stage,
-		.segment = s->at[own].segment, .recompute = -1, .fusion = -1, .measured_share = 1,
+		.segment = s->at[own].segment, .recompute = -1,
+		.in_cell = AP_NONE, .recompute_cell = AP_NONE, .fusion = -1, .measured_share = 1,
 		.once = t->kind == AP_TENSOR_PARAM};
 	bind_link(s, t, n);
 	result.name = n->name;
+	result.kind = AP_TENSOR_ACT;
+	result.trainable = result.layerwise_parallel = result.parallel_optimizer = false;
+	result.comm_fusion = -1;
+	result.producer = id;
+	result.result = 0;
 	slot[0] = from;
 	slot[1] = place_tensor(s, &result);
 	n->in = slot;
