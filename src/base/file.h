@@ -31,6 +31,12 @@ bool ap_file_same(const char *a, const char *b);
 /* Does path end in suffix (case-sensitive, whole)? */
 bool ap_file_suffix(const char *path, const char *suffix);
 
+bool ap_file_is_folder(const char *path);
+
+/* Names in a folder but those that begin with a dot, in bytewise order. AP_IO. */
+enum ap_status ap_folder_names(struct ap_ctx *ctx, const char *path, size_t *n,
+	const char *const **out);
+
 struct ap_outputs; /* the outputs of one run */
 
 struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx);
@@ -40,6 +46,13 @@ struct ap_outputs *ap_outputs_create(struct ap_ctx *ctx);
  * commit, before the renames. */
 enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
 	size_t *id);
+
+/* Makes a folder for outputs, where there is none yet; it goes again where nothing is committed into it.
+ * AP_IO where it cannot be made, AP_USAGE where path is something else. */
+enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
+
+/* A file that is to go when the outputs are put in place, in its turn among them. */
+enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
 
 /* Buffered write to output id; errors are kept until commit. user of ap_outputs_writer. */
 void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t len);

@@ -27,6 +27,7 @@ struct output {
 	int fd; /* of the staged file or the device; -1: closed */
 	int error; /* errno of the first failure, 0: none */
 	bool through; /* not staged */
+	bool removal; /* nothing takes the target's place */
 	struct ap_str bytes; /* through: all of them; staged: those not yet written */
 
 	/* staged only */
@@ -45,6 +46,10 @@ struct ap_outputs {
 		struct output *v;
 		size_t n, cap;
 	} outs;
+	struct {
+		const char **v;
+		size_t n, cap;
+	} made; /* folders */
 };
 
 static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
@@ -212,15 +217,12 @@ static bool is_taken(const struct ap_outputs *o, const struct output *out)
 	return false;
 }
 
-/* Stages a regular target, which may not exist yet. */
-static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
+/* Finds out where a regular target lies, which may not exist yet. */
+static enum ap_status locate(struct ap_outputs *o, struct output *out)
 {
 	struct ap_arena *arena = o->ctx->arena;
-	int error = follow_links(arena, out->path, &out->target);
 	struct stat st;
 
-	if (error)
-		return io_error(o->ctx, out->path, error);
 	out->folder = folder_of(arena, out->target);
 	if (stat(out->folder, &st))
 		return io_error(o->ctx, out->path, errno);
@@ -230,7 +232,17 @@ static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
 		return usage_error(o->ctx, out->path, "two outputs have this name");
 	out->temp = side_name(arena, out);
 	out->saved = side_name(arena, out);
-	AP_PUSH(arena, o->outs, *out); /* known before the file exists, so that discard finds it */
+	return AP_OK;
+}
+
+static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
+{
+	int error = follow_links(o->ctx->arena, out->path, &out->target);
+
+	if (error)
+		return io_error(o->ctx, out->path, error);
+	AP_TRY(locate(o, out));
+	AP_PUSH(o->ctx->arena, o->outs, *out); /* before the file exists, so that discard finds it */
 	error = create_temp(&o->outs.v[o->outs.n - 1]);
 	return error ? io_error(o->ctx, out->path, error) : AP_OK;
 }
@@ -303,6 +315,33 @@ enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const c
 	return open_staged(o, &out);
 }
 
+enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
+{
+	const char *kept = ap_arena_strdup(ctx->arena, path);
+	struct stat st;
+
+	if (!mkdir(path, 0777)) {
+		AP_PUSH(ctx->arena, o->made, kept);
+		return AP_OK;
+	}
+	if (errno != EEXIST)
+		return io_error(ctx, kept, errno);
+	if (stat(path, &st) || !S_ISDIR(st.st_mode))
+		return usage_error(ctx, kept, "is no folder");
+	return AP_OK;
+}
+
+enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
+{
+	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1, .removal = true};
+
+	ap_str_init(&out.bytes, ctx->arena);
+	out.target = out.path; /* a link goes itself, not what it leads to */
+	AP_TRY(locate(o, &out));
+	AP_PUSH(ctx->arena, o->outs, out);
+	return AP_OK;
+}
+
 static void flush(struct output *out)
 {
 	if (!out->error)
@@ -351,6 +390,8 @@ static void close_output(struct output *out)
 /* The bytes of a staged file are on the disk afterwards, or out->error says why not. */
 static void finish_staged(struct output *out)
 {
+	if (out->removal)
+		return;
 	flush(out);
 	if (!out->error)
 		out->error = sync_fd(out->fd);
@@ -363,8 +404,28 @@ static void finish_through(struct output *out)
 	close_output(out);
 }
 
+/* Gives the target its other name, under which it waits until the commit cannot fail any more. */
+static void set_aside(struct output *out)
+{
+	struct stat st;
+
+	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
+		choose_name(out->saved, i);
+		if (!lstat(out->saved, &st))
+			continue;
+		out->error = rename_file(out->target, out->saved);
+		out->renamed = out->has_saved = !out->error;
+		return;
+	}
+	out->error = EEXIST;
+}
+
 static void rename_staged(struct output *out)
 {
+	if (out->removal) {
+		set_aside(out);
+		return;
+	}
 	save_target(out);
 	out->error = rename_file(out->temp, out->target);
 	if (out->error)
@@ -454,8 +515,10 @@ void ap_outputs_discard(struct ap_outputs *o)
 			unlink(out->saved);
 		out->has_temp = out->has_saved = false;
 	}
+	for (size_t i = 0; o && i < o->made.n; i++)
+		rmdir(o->made.v[i]); /* stays where files were put in */
 	if (o)
-		o->outs.n = 0;
+		o->outs.n = o->made.n = 0;
 }
 
 enum ap_status ap_stdout_write(struct ap_ctx *ctx, const char *bytes, size_t len)

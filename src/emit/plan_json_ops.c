@@ -26,8 +26,8 @@ void ap_plan_write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, s
 	write_ints(w, v, n);
 }
 
-/* Member i, in ascending order, of the group of the stage's first rank: strides descend, so this is i written in
- * the axes' sizes. */
+/* Member i, in ascending order, of the group of a stage's first rank, counted from there: strides
+ * descend, so this is i written in the axes' sizes. */
 static int64_t member(const struct ap_axes *axes, int64_t i)
 {
 	int64_t rank = 0;
