@@ -37,22 +37,6 @@ static enum ap_status load_optimizer(struct ap_run *run, const struct ap_json *d
 		"neither --optimizer nor the graph names an optimizer; %s is assumed", usual);
 }
 
-/* Behind a Reshape the batch may be one of two dimensions it was split in: that one is divided. */
-static enum ap_status check_micro_extents(struct ap_run *run, const struct ap_graph *g, int64_t parts)
-{
-	for (ap_id i = 0; i < g->nnode; i++)
-		for (int f = 0; f < g->node[i].bound.nfactor; f++) {
-			const struct ap_factor *factor = &g->node[i].bound.factor[f];
-
-			if (factor->flags & AP_FACTOR_BATCH && factor->size % parts)
-				return FAULT(run, "--micro-batches %" PRId64 " does not divide the "
-					"length of %" PRId64 " that carries the batch in operator \"%s\"",
-					parts, factor->size,
-					ap_diag_name(run->ctx.diag, g->node[i].name));
-		}
-	return AP_OK;
-}
-
 static enum ap_status check_micro_batches(struct ap_run *run, const struct ap_graph *g)
 {
 	int64_t parts = run->opt->micro_batches;
@@ -65,7 +49,7 @@ static enum ap_status check_micro_batches(struct ap_run *run, const struct ap_gr
 	if (g->batch % parts)
 		return FAULT(run, "--micro-batches %" PRId64 " does not divide the batch of %" PRId64,
 			parts, g->batch);
-	return check_micro_extents(run, g, parts);
+	return AP_OK;
 }
 
 enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which dimensions carry the batch. It starts at batch_dim of the inputs and follows the factors of
- * the bound rules: a factor carries it when it heads a dimension that does (the outermost of a
- * composed one: batch before sequence), and a dimension when the factor that heads it does. It also
- * goes back to what an operator combines with the batch: labels are of the batch, whether the file
- * says so or not. Parameters and constants never carry it.
+ * Which dimensions carry the batch, and at what place. It starts at batch_dim of the inputs and follows
+ * the factors of the bound rules: from a dimension to the factor that its place is in, and from a factor
+ * to all dimensions that it is part of; through views as the elements follow one another. It also goes
+ * back to what an operator combines with the batch: labels are of the batch, whether the file says so or
+ * not. Parameters and constants never carry it.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,14 +13,100 @@
 
 enum { MOST_PASSES = 8 }; /* there and back; one is enough but for the oddest graphs */
 
-static uint32_t heads(const struct ap_operand *o, uint8_t dims)
-{
-	uint32_t mask = 0;
+/* What an operator's factors carry. */
+struct carried {
+	int64_t outer[AP_MAX_FACTOR]; /* place of the batch in a factor, as in ap_tensor; 0 none */
+	uint32_t factors;             /* those that carry it; mixed ones may be among them */
+	bool clash;                   /* one carries it at two places */
+};
 
-	for (uint8_t i = 0; i < o->rank; i++)
-		if (dims >> i & 1 && o->dim[i].n > 0)
-			mask |= UINT32_C(1) << o->dim[i].factor[0];
-	return mask;
+static bool is_view(const struct ap_raw_node *n)
+{
+	return n->n.bound.row->unit == AP_OP_VIEW && n->n.bound.nin == 1 && n->n.bound.nout == 1;
+}
+
+static bool can_carry(const struct ap_tensor *t)
+{
+	return t->kind != AP_TENSOR_PARAM && t->kind != AP_TENSOR_CONST;
+}
+
+static struct ap_tensor *operand(struct ap_load *l, const struct ap_raw_node *n, int k)
+{
+	return &l->tensors.v[n->in[k]].t;
+}
+
+static struct ap_tensor *result(struct ap_load *l, const struct ap_raw_node *n, int k)
+{
+	return &l->tensors.v[n->out[k]].t;
+}
+
+static bool mark(struct ap_tensor *t, uint8_t dim, int64_t outer)
+{
+	if (!can_carry(t) || t->batch >> dim & 1)
+		return false;
+	t->batch |= (uint8_t)(1 << dim);
+	t->batch_outer[dim] = outer;
+	return true;
+}
+
+/*
+ * Is place `outer` within a part of this length, of which there are `before`? Then *inside is the place
+ * in the part, 0 where it falls between its elements. A part of one element holds no place, but that of
+ * a batch of one sample.
+ */
+static bool is_within(const struct ap_load *l, int64_t outer, int64_t before, int64_t length,
+	int64_t *inside)
+{
+	if (outer >= before * length && !(l->batch == 1 && length == 1 && outer == before))
+		return false;
+	*inside = outer % before == 0 && length % (outer / before) == 0 ? outer / before : 0;
+	return true;
+}
+
+/* The factor of a dimension that a place is in, and the place in it; -1 where there is none. */
+static int factor_at(const struct ap_load *l, const struct ap_bound *b, const struct ap_dim *dim,
+	int64_t outer, int64_t *inside)
+{
+	int64_t before = 1;
+
+	for (uint8_t k = 0; k < dim->n; k++) {
+		int f = dim->factor[k];
+
+		if (is_within(l, outer, before, b->factor[f].size, inside))
+			return *inside > 0 ? f : -1;
+		before *= b->factor[f].size;
+	}
+	return -1;
+}
+
+static void carry(const struct ap_load *l, const struct ap_bound *b, const struct ap_operand *o,
+	const struct ap_tensor *t, struct carried *c)
+{
+	for (uint8_t d = 0; d < o->rank; d++) {
+		int64_t inside;
+		int f = t->batch >> d & 1
+			? factor_at(l, b, &o->dim[d], t->batch_outer[d], &inside) : -1;
+
+		if (f < 0)
+			continue;
+		c->clash |= c->factors >> f & 1 && c->outer[f] != inside;
+		if (!(c->factors >> f & 1))
+			c->outer[f] = inside;
+		c->factors |= UINT32_C(1) << f;
+	}
+}
+
+/* What the marks of all its tensors are on. */
+static struct carried carried_by(struct ap_load *l, const struct ap_raw_node *n)
+{
+	const struct ap_bound *b = &n->n.bound;
+	struct carried c = {.factors = 0};
+
+	for (uint16_t k = 0; k < b->nin; k++)
+		carry(l, b, &b->in[k], operand(l, n, k), &c);
+	for (uint16_t k = 0; k < b->nout; k++)
+		carry(l, b, &b->out[k], result(l, n, k), &c);
+	return c;
 }
 
 static uint32_t factors_with(const struct ap_bound *b, uint8_t flag)
@@ -33,69 +119,100 @@ static uint32_t factors_with(const struct ap_bound *b, uint8_t flag)
 	return mask;
 }
 
-/* Factors that the tensors' marks are on; mixed ones may be among them. */
-static uint32_t marked_factors(const struct ap_load *l, const struct ap_raw_node *n)
+/* Place of the batch in a dimension by its factors; 0 none, and *n how many of them carry it. */
+static int64_t place_in(const struct ap_bound *b, const struct ap_dim *dim, const struct carried *c,
+	uint32_t factors, int *n)
 {
-	uint32_t mask = 0;
+	int64_t before = 1, place = 0;
 
-	for (uint16_t k = 0; k < n->n.bound.nin; k++)
-		mask |= heads(&n->n.bound.in[k], l->tensors.v[n->in[k]].t.batch);
-	for (uint16_t k = 0; k < n->n.bound.nout; k++)
-		mask |= heads(&n->n.bound.out[k], l->tensors.v[n->out[k]].t.batch);
-	return mask;
+	*n = 0;
+	for (uint8_t k = 0; k < dim->n; k++) {
+		int f = dim->factor[k];
+
+		if (factors >> f & 1 && (*n)++ == 0)
+			place = before * c->outer[f];
+		before *= b->dealt >> f & 1 ? 1 : b->factor[f].size;
+	}
+	return place;
 }
 
-static uint32_t batch_factors(const struct ap_load *l, const struct ap_raw_node *n)
+static bool mark_tensor(struct ap_tensor *t, const struct ap_bound *b, const struct ap_operand *o,
+	const struct carried *c, uint32_t factors)
 {
-	return marked_factors(l, n) & ~factors_with(&n->n.bound, AP_FACTOR_MIXED);
+	bool changed = false;
+	int n;
+
+	for (uint8_t d = 0; d < o->rank; d++) {
+		int64_t place = place_in(b, &o->dim[d], c, factors, &n);
+
+		changed |= place > 0 && mark(t, d, place);
+	}
+	return changed;
 }
 
-static uint8_t headed_dims(const struct ap_operand *o, uint32_t factors)
+/* The dimension of t that a place among all elements is in; -1 where there is none. */
+static int dim_at(const struct ap_load *l, const struct ap_operand *t, int64_t outer, int64_t *inside)
 {
-	uint8_t mask = 0;
+	int64_t before = 1;
 
-	for (uint8_t i = 0; i < o->rank; i++)
-		if (o->dim[i].n > 0 && factors >> o->dim[i].factor[0] & 1)
-			mask |= (uint8_t)(1 << i);
-	return mask;
+	for (int d = 0; d < t->rank; d++) {
+		if (is_within(l, outer, before, t->size[d], inside))
+			return *inside > 0 ? d : -1;
+		before *= t->size[d];
+	}
+	return -1;
 }
 
-/* Is one of the factors inside a dimension that another one heads? */
-static bool is_buried(const struct ap_operand *o, uint32_t factors)
+/* The place of dimension d's batch among all elements of t. */
+static int64_t flat_place(const struct ap_tensor *t, const struct ap_operand *o, uint8_t d)
 {
-	for (uint8_t i = 0; i < o->rank; i++)
-		for (uint8_t k = 1; k < o->dim[i].n; k++)
-			if (factors >> o->dim[i].factor[k] & 1 && !(factors >> o->dim[i].factor[0] & 1))
-				return true;
-	return false;
+	int64_t place = t->batch_outer[d];
+
+	for (uint8_t i = 0; i < d; i++)
+		place *= o->size[i];
+	return place;
 }
 
-static bool mark_tensor(struct ap_tensor *t, const struct ap_operand *o, uint32_t factors)
+static bool mark_through(const struct ap_load *l, const struct ap_tensor *from,
+	const struct ap_operand *a, struct ap_tensor *to, const struct ap_operand *b)
 {
-	uint8_t mask = headed_dims(o, factors);
+	bool changed = false;
+	int64_t inside;
 
-	if (t->kind == AP_TENSOR_PARAM || t->kind == AP_TENSOR_CONST || !(mask & ~t->batch))
-		return false;
-	t->batch |= mask;
-	return true;
+	for (uint8_t d = 0; d < a->rank; d++) {
+		int at = from->batch >> d & 1 ? dim_at(l, b, flat_place(from, a, d), &inside) : -1;
+
+		changed |= at >= 0 && mark(to, (uint8_t)at, inside);
+	}
+	return changed;
+}
+
+static bool mark_view(struct ap_load *l, struct ap_raw_node *n)
+{
+	const struct ap_operand *a = &n->n.bound.in[0], *b = &n->n.bound.out[0];
+	struct ap_tensor *in = operand(l, n, 0), *out = result(l, n, 0);
+	bool there = mark_through(l, in, a, out, b);
+
+	return mark_through(l, out, b, in, a) || there;
 }
 
 /* Spreads marks among the operator's operands and results; true when one was new. */
 static bool mark_node(struct ap_load *l, struct ap_raw_node *n)
 {
 	struct ap_bound *b = &n->n.bound;
-	uint32_t factors = batch_factors(l, n), mixed = marked_factors(l, n) & ~factors;
-	bool changed = false;
+	bool changed = is_view(n) && mark_view(l, n);
+	struct carried c = carried_by(l, n);
+	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
 
 	for (uint8_t f = 0; f < b->nfactor; f++)
 		if (factors >> f & 1)
 			b->factor[f].flags |= AP_FACTOR_BATCH;
-		else if (mixed >> f & 1)
+		else if (c.factors >> f & 1)
 			b->factor[f].flags |= AP_FACTOR_FROZEN; /* its length is not the batch's */
 	for (uint16_t k = 0; k < b->nin; k++)
-		changed |= mark_tensor(&l->tensors.v[n->in[k]].t, &b->in[k], factors);
+		changed |= mark_tensor(operand(l, n, k), b, &b->in[k], &c, factors);
 	for (uint16_t k = 0; k < b->nout; k++)
-		changed |= mark_tensor(&l->tensors.v[n->out[k]].t, &b->out[k], factors);
+		changed |= mark_tensor(result(l, n, k), b, &b->out[k], &c, factors);
 	return changed;
 }
 
@@ -107,38 +224,124 @@ static void say_mixed(struct ap_load *l, const struct ap_raw_node *n, const char
 		tensor ? ap_load_name(l, tensor) : "");
 }
 
+/* Is the batch in a dimension of t that no factor of the operator is in? */
+static bool is_lost(const struct ap_load *l, const struct ap_bound *b, const struct ap_operand *o,
+	const struct ap_tensor *t)
+{
+	int64_t inside;
+
+	for (uint8_t d = 0; d < o->rank; d++)
+		if (t->batch >> d & 1 && o->size[d] > 1 &&
+			factor_at(l, b, &o->dim[d], t->batch_outer[d], &inside) < 0)
+			return true;
+	return false;
+}
+
+/* Does a dimension of t carry the batch by the factors, but not by its mark, or twice? */
+static bool is_at_odds(const struct ap_bound *b, const struct ap_operand *o, const struct ap_tensor *t,
+	const struct carried *c, uint32_t factors)
+{
+	for (uint8_t d = 0; d < o->rank; d++) {
+		int n;
+		int64_t place = place_in(b, &o->dim[d], c, factors, &n);
+
+		if (place > 0 && (n > 1 || !(t->batch >> d & 1)))
+			return true;
+	}
+	return false;
+}
+
+static void judge_operands(struct ap_load *l, const struct ap_raw_node *n, const struct carried *c,
+	uint32_t factors)
+{
+	const struct ap_bound *b = &n->n.bound;
+	bool lost = (c->factors & factors_with(b, AP_FACTOR_FROZEN)) != 0, inherited = false;
+
+	for (uint16_t k = 0; k < n->nin; k++) {
+		const struct ap_tensor *t = operand(l, n, k);
+
+		inherited |= t->batch & (t->batch - 1);
+		if (is_at_odds(b, &b->in[k], t, c, factors))
+			say_mixed(l, n, "the batch meets a dimension of", t->name);
+		lost |= !is_view(n) && is_lost(l, b, &b->in[k], t);
+	}
+	if (lost)
+		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
+	if (factors & (factors - 1) && !inherited)
+		say_mixed(l, n, "two dimensions carry the batch", NULL);
+}
+
 /* Where a micro-batch would not compute what the whole batch does. */
 static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
-	uint32_t factors = batch_factors(l, n);
-	bool lost = false, inherited = false, buried = false;
+	struct carried c = carried_by(l, n);
+	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
 
-	for (uint16_t k = 0; k < n->nin; k++) {
-		const struct ap_tensor *t = &l->tensors.v[n->in[k]].t;
-		const struct ap_operand *o = &b->in[k];
-
-		inherited |= t->batch & (t->batch - 1);
-		buried |= is_buried(o, factors);
-		if (headed_dims(o, factors) & ~t->batch)
-			say_mixed(l, n, "the batch meets a dimension of", t->name);
-		for (uint8_t i = 0; i < o->rank; i++)
-			lost |= t->batch >> i & 1 && o->dim[i].n == 0 && o->size[i] > 1;
-	}
-	lost |= marked_factors(l, n) & factors_with(b, AP_FACTOR_FROZEN);
-	for (uint16_t k = 0; k < b->nout; k++)
-		buried |= is_buried(&b->out[k], factors);
+	judge_operands(l, n, &c, factors);
+	if (c.clash)
+		say_mixed(l, n, "the batch lies in another order in one of its tensors", NULL);
 	for (uint16_t k = 0; k < b->nout; k++)
 		if (ap_rule_is_inner(b, k, factors)) {
 			say_mixed(l, n, "samples of the batch meet in a statistic", NULL);
-			break;
+			return;
 		}
-	if (lost)
-		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
-	if (buried)
-		say_mixed(l, n, "the batch is inside a dimension, not outermost in it", NULL);
-	if (factors & (factors - 1) && !inherited)
-		say_mixed(l, n, "two dimensions carry the batch", NULL);
+}
+
+static bool say_undivided(struct ap_load *l, const struct ap_raw_node *n, int64_t length)
+{
+	ap_load_say(l, AP_CHECK_BATCH_PARTS, n->at, n->n.name,
+		"%" PRId64 " micro-batches do not divide the length of %" PRId64
+		" that carries the batch", l->params->micro_batches, length);
+	return false;
+}
+
+/* Is there a whole number of elements for each micro-batch in every dimension of the batch? */
+static bool divides_tensor(struct ap_load *l, const struct ap_raw_node *n, const struct ap_tensor *t)
+{
+	for (uint8_t d = 0; d < t->shape.rank; d++)
+		if (t->batch >> d & 1 &&
+			t->shape.dim[d] / t->batch_outer[d] % l->params->micro_batches)
+			return say_undivided(l, n, t->shape.dim[d] / t->batch_outer[d]);
+	return true;
+}
+
+static bool divides_factors(struct ap_load *l, const struct ap_raw_node *n)
+{
+	const struct ap_bound *b = &n->n.bound;
+	struct carried c = carried_by(l, n);
+	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
+
+	for (uint8_t f = 0; f < b->nfactor; f++)
+		if (factors >> f & 1 && b->factor[f].size / c.outer[f] % l->params->micro_batches)
+			return say_undivided(l, n, b->factor[f].size / c.outer[f]);
+	return true;
+}
+
+/* Does what a view makes of a micro-batch lie in one dimension? */
+static bool divides_view(struct ap_load *l, const struct ap_raw_node *n)
+{
+	const struct ap_operand *a = &n->n.bound.in[0], *b = &n->n.bound.out[0];
+	const struct ap_tensor *in = operand(l, n, 0);
+	int64_t inside;
+
+	for (uint8_t d = 0; d < a->rank; d++)
+		if (in->batch >> d & 1 && a->size[d] > 1 &&
+			dim_at(l, b, flat_place(in, a, d), &inside) < 0) {
+			ap_load_say(l, AP_CHECK_BATCH_PARTS, n->at, n->n.name,
+				"the samples of a micro-batch are in no one dimension of the result");
+			return false;
+		}
+	return true;
+}
+
+/* Can the operator run on a micro-batch? What is said of the first that cannot holds for those behind. */
+static bool divides_node(struct ap_load *l, const struct ap_raw_node *n)
+{
+	for (uint16_t k = 0; k < n->n.bound.nout; k++)
+		if (!divides_tensor(l, n, result(l, n, k)))
+			return false;
+	return divides_factors(l, n) && (!is_view(n) || divides_view(l, n));
 }
 
 void ap_load_mark_batch(struct ap_load *l)
@@ -156,6 +359,11 @@ void ap_load_mark_batch(struct ap_load *l)
 
 void ap_load_judge_batch(struct ap_load *l)
 {
-	for (size_t i = 0; l->params->micro_batches > 1 && i < l->nodes.n; i++)
+	int64_t parts = l->params->micro_batches;
+	bool divides = l->batch > 0 && parts > 0 && l->batch % parts == 0;
+
+	for (size_t i = 0; parts > 1 && i < l->nodes.n; i++)
 		judge_node(l, &l->nodes.v[l->order[i]]);
+	for (size_t i = 0; parts > 1 && i < l->nodes.n && divides; i++)
+		divides = divides_node(l, &l->nodes.v[l->order[i]]);
 }

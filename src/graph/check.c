@@ -110,6 +110,7 @@ void ap_check_batch_dim(struct ap_load *l)
 			continue;
 		n = t->said.dim[t->batch_dim];
 		t->t.batch = (uint8_t)(1 << t->batch_dim);
+		t->t.batch_outer[t->batch_dim] = 1;
 		if (l->batch == 0 || n < l->batch)
 			l->batch = n;
 	}

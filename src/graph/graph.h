@@ -22,6 +22,10 @@ struct ap_tensor {
 	enum ap_tensor_kind kind;
 	struct ap_shape shape; /* of the whole step */
 	uint8_t batch; /* mask of dimensions that carry the batch */
+	int64_t batch_outer[AP_MAX_RANK]; /* of such a dimension its place: so many parts of the
+	                                     dimension are before that of the batch. 1: it is the
+	                                     outermost, as in [batch * tokens]; tokens in [tokens *
+	                                     batch] */
 	bool needs_grad; /* trainable parameter, or activation on a path from one to the loss */
 	bool trainable, layerwise_parallel, parallel_optimizer; /* parameters */
 	int32_t comm_fusion; /* -1 not given */
@@ -106,7 +110,8 @@ struct ap_graph {
  */
 struct ap_graph_params {
 	int64_t batch; /* 0: as in the file */
-	int64_t micro_batches; /* above 1: notes say where they would change the result */
+	int64_t micro_batches; /* above 1: notes say where they would change the result, errors where
+	                        * a length of the batch cannot be divided */
 	bool inference; /* --run-phase inference: nothing needs a gradient */
 	bool unknown_batch_parallel; /* operators of unknown types are no error: dimension 0 of all
 	                              * that goes in and comes out, or nothing, is cut */

@@ -54,7 +54,8 @@ const char *ap_load_name(struct ap_load *l, const char *raw)
 void ap_load_say(struct ap_load *l, enum ap_check c, const struct ap_jv *at, const char *oper,
 	const char *fmt, ...)
 {
-	enum ap_status st = c == AP_CHECK_BATCH_SCALE ? AP_USAGE : AP_MEANING;
+	bool asked = c == AP_CHECK_BATCH_SCALE || c == AP_CHECK_BATCH_PARTS;
+	enum ap_status st = asked ? AP_USAGE : AP_MEANING;
 	struct ap_where where = {.file = ap_json_file(l->doc), .oper = oper};
 	char text[1024];
 	va_list ap;

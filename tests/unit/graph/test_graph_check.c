@@ -30,7 +30,9 @@ static const struct bad {
 	{"batch-mixed-3", AP_OK, "/operators/1"},
 	{"batch-mixed-4", AP_OK, "/operators/1"},
 	{"batch-mixed-5", AP_OK, "/operators/1"},
-	{"batch-mixed-6", AP_OK, "/operators/1"},
+	{"batch-mixed-6", AP_OK, "/operators/3"},
+	{"batch-parts", AP_USAGE, "/operators/1"},
+	{"batch-parts-2", AP_USAGE, "/operators/1"},
 	{"batch-scale", AP_USAGE, ""},
 	{"batch-scale-2", AP_USAGE, "/operators/1"},
 	{"batch-scale-3", AP_USAGE, "/operators/1"},
@@ -448,8 +450,12 @@ static const struct {
 	{"pin-value-2", "input 0 (\"x\"), dimension 0 of length 4: 8 parts; divisors of the length"},
 	{"batch-mixed", "(operator \"gram\"): two dimensions carry the batch; micro-batches would "
 		"change the result [batch-mixed]\n"},
-	{"batch-mixed-6", "(operator \"rows\"): the batch is inside a dimension, not outermost in it; "
+	{"batch-mixed-6", "(operator \"add\"): the batch lies in another order in one of its tensors; "
 		"micro-batches would change the result [batch-mixed]\n"},
+	{"batch-parts", "(operator \"thirds\"): 2 micro-batches do not divide the length of 3 that "
+		"carries the batch [batch-parts]\n"},
+	{"batch-parts-2", "(operator \"halves\"): the samples of a micro-batch are in no one dimension "
+		"of the result [batch-parts]\n"},
 	{"batch-mixed-4", "(operator \"bn\"): samples of the batch meet in a statistic; micro-batches "
 		"would change the result [batch-mixed]\n"},
 	{"batch-mixed-5", "(operator \"conv\"): the batch is in a dimension that stays whole"},
