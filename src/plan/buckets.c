@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/buckets.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cost/local.h"
+
+struct member {
+	ap_id tensor, node;
+	uint32_t comm;
+	uint32_t bucket;
+};
+
+struct bucket_key { /* without padding */
+	struct ap_axes axes;
+	int32_t kind, stage, dtype, number, cut, alone;
+};
+
+struct bucketing {
+	struct ap_ctx *ctx;
+	const struct ap_plan *p;
+	const struct ap_plan_index *x;
+	struct ap_map *keys;
+	struct {
+		uint32_t *v; /* the bucket that is open for a key */
+		size_t n, cap;
+	} open;
+	struct {
+		struct ap_bucket *v;
+		size_t n, cap;
+	} buckets;
+	struct {
+		struct member *v;
+		size_t n, cap;
+	} members;
+	int64_t *met; /* [nstage] AllReduces so far: positions of AP_FUSION_INDEX */
+};
+
+static bool is_ascend(const struct ap_plan *p)
+{
+	return p->machine->chip->hccl[0] != '\0';
+}
+
+/* -1: not given. */
+static int32_t number_of(const struct ap_plan *p, const struct ap_tensor *t)
+{
+	if (!is_ascend(p))
+		return -1;
+	return t->comm_fusion >= 0 ? t->comm_fusion : p->graph->node[t->owner.node].fusion;
+}
+
+static bool users_agree(const struct ap_graph *g, const struct ap_tensor *t)
+{
+	const struct ap_tensor *first = NULL;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_node *n = &g->node[t->use[u].node];
+		const struct ap_tensor *result;
+
+		if (n->bound.nout == 0)
+			continue;
+		result = &g->tensor[n->out[0]];
+		first = first ? first : result;
+		if (result->shape.dtype != first->shape.dtype)
+			return false;
+	}
+	return true;
+}
+
+static const struct ap_fusion *fusion_of(const struct ap_step *step, enum ap_coll kind)
+{
+	static const struct ap_fusion none = {.mode = AP_FUSION_OFF};
+
+	switch (kind) {
+	case AP_COLL_ALLREDUCE:
+		return &step->allreduce;
+	case AP_COLL_REDUCESCATTER:
+		return &step->reducescatter;
+	case AP_COLL_ALLGATHER:
+		return &step->allgather;
+	default:
+		return &none;
+	}
+}
+
+static int32_t cut_of(const struct ap_fusion *f, int64_t position)
+{
+	uint32_t n = 0;
+
+	while (f->mode == AP_FUSION_INDEX && n < f->nindex && f->index[n] <= position)
+		n++;
+	return (int32_t)n;
+}
+
+static enum ap_dtype wire_type(const struct bucketing *b, const struct ap_tensor *t,
+	enum ap_phase phase)
+{
+	bool widened = phase == AP_PHASE_GRADIENT &&
+		ap_gradient_wire_bytes(t->shape.dtype, b->p->step) != ap_dtype_bytes(t->shape.dtype);
+
+	return widened ? AP_FLOAT32 : t->shape.dtype;
+}
+
+static void make_key(struct bucketing *b, const struct ap_comm *c, const struct ap_tensor *t,
+	int32_t stage, struct bucket_key *key)
+{
+	const struct ap_fusion *f = fusion_of(b->p->step, c->kind);
+	int32_t number = number_of(b->p, t);
+
+	memset(key, 0, sizeof *key);
+	key->axes.n = c->axes.n;
+	memcpy(key->axes.axis, c->axes.axis, (size_t)c->axes.n * sizeof *c->axes.axis);
+	key->kind = (int32_t)c->kind;
+	key->stage = stage;
+	key->dtype = (int32_t)wire_type(b, t, c->phase);
+	key->number = number < 0 ? 1 : number;
+	if (c->kind == AP_COLL_ALLREDUCE)
+		key->cut = cut_of(f, b->met[stage]++);
+	if (f->mode == AP_FUSION_OFF || key->number == 0 || !users_agree(b->p->graph, t))
+		key->alone = 1 + (int32_t)b->members.n;
+}
+
+static void put(struct bucketing *b, ap_id node, uint32_t comm)
+{
+	const struct ap_comm *c = &b->p->op[node].comm[comm].comm;
+	ap_id tensor = ap_plan_comm_tensor(b->p->graph, node, c);
+	const struct ap_fusion *f = fusion_of(b->p->step, c->kind);
+	int32_t stage = b->x->stage[b->x->part_of[node]];
+	struct bucket_key key;
+	struct ap_bucket *to;
+	bool fresh;
+	ap_id id;
+
+	make_key(b, c, &b->p->graph->tensor[tensor], stage, &key);
+	id = ap_map_put(b->keys, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(b->ctx->scratch, b->open, AP_NONE);
+	to = fresh ? NULL : &b->buckets.v[b->open.v[id]];
+	if (!to || (f->mode == AP_FUSION_SIZE && to->bytes + c->bytes > f->bytes)) {
+		struct ap_bucket opened = {.kind = c->kind, .stage = stage, .axes = c->axes};
+
+		b->open.v[id] = (uint32_t)b->buckets.n;
+		AP_PUSH(b->ctx->scratch, b->buckets, opened);
+		to = &b->buckets.v[b->open.v[id]];
+	}
+	to->bytes += c->bytes;
+	to->n++;
+	AP_PUSH(b->ctx->scratch, b->members, ((struct member){tensor, node, comm, b->open.v[id]}));
+}
+
+/* Gradients as they become ready: the last part's first, and in each the last operator's. */
+static void put_gradients(struct bucketing *b)
+{
+	const struct ap_plan_index *x = b->x;
+
+	for (uint32_t k = x->first[x->npart]; k-- > 0;) {
+		ap_id node = x->node[k];
+
+		for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
+			put(b, x->gradient[i].node, x->gradient[i].comm);
+	}
+}
+
+static void put_weights(struct bucketing *b)
+{
+	for (ap_id i = 0; i < b->p->graph->nnode; i++)
+		for (uint32_t c = 0; c < b->p->op[i].ncomm; c++)
+			if (b->p->op[i].comm[c].comm.phase == AP_PHASE_OPTIMIZER)
+				put(b, i, c);
+}
+
+/* Numbers the buckets by their last members; returns the new number of each. */
+static const uint32_t *number_buckets(struct bucketing *b)
+{
+	struct ap_arena *scratch = b->ctx->scratch;
+	uint32_t *of = AP_NEW_N(scratch, uint32_t, b->buckets.n);
+	uint32_t *left = AP_NEW_N(scratch, uint32_t, b->buckets.n), n = 0;
+
+	for (size_t i = 0; i < b->buckets.n; i++)
+		left[i] = b->buckets.v[i].n;
+	for (size_t i = 0; i < b->members.n; i++)
+		if (--left[b->members.v[i].bucket] == 0)
+			of[b->members.v[i].bucket] = n++;
+	return of;
+}
+
+static void price(struct ap_pricer *pricer, const struct ap_plan *p, struct ap_bucket *b)
+{
+	const struct ap_plan_comm *c = &p->op[b->part->node].comm[b->part->comm];
+	struct ap_comm all = c->comm;
+
+	all.bytes = b->bytes;
+	b->time_s = b->n == 1 ? c->time_s : ap_comm_time_s(pricer, &all, NULL);
+}
+
+static struct ap_bucket *finish(struct bucketing *b)
+{
+	struct ap_arena *arena = b->ctx->arena;
+	struct ap_bucket *out = AP_NEW_N(arena, struct ap_bucket, b->buckets.n);
+	ap_id *tensor = AP_NEW_N(arena, ap_id, b->members.n), **tensors;
+	struct ap_bucket_part *part = AP_NEW_N(arena, struct ap_bucket_part, b->members.n), **parts;
+	const uint32_t *number = number_buckets(b);
+	struct ap_pricer *pricer = NULL;
+
+	tensors = AP_NEW_N(b->ctx->scratch, ap_id *, b->buckets.n);
+	parts = AP_NEW_N(b->ctx->scratch, struct ap_bucket_part *, b->buckets.n);
+	for (size_t i = 0; i < b->buckets.n; i++) {
+		struct ap_bucket *to = &out[number[i]];
+
+		*to = b->buckets.v[i];
+		to->tensor = tensors[i] = tensor;
+		to->part = parts[i] = part;
+		tensor += to->n;
+		part += to->n;
+	}
+	for (size_t i = 0; i < b->members.n; i++) {
+		const struct member *m = &b->members.v[i];
+
+		*tensors[m->bucket]++ = m->tensor;
+		*parts[m->bucket]++ = (struct ap_bucket_part){m->node, m->comm};
+	}
+	for (size_t i = 0; i < b->buckets.n; i++) {
+		if (out[i].n > 1 && !pricer)
+			pricer = ap_pricer_create(b->ctx->scratch, b->p->machine, b->p->step);
+		price(pricer, b->p, &out[i]);
+	}
+	for (size_t i = 0; i < b->members.n; i++)
+		b->members.v[i].bucket = number[b->members.v[i].bucket];
+	return out;
+}
+
+void ap_buckets_make(struct ap_ctx *ctx, struct ap_plan *p, const struct ap_plan_index *x,
+	const uint32_t **of)
+{
+	struct bucketing b = {.ctx = ctx, .p = p, .x = x, .keys = ap_map_create(ctx->scratch),
+		.met = AP_NEW_N(ctx->scratch, int64_t, x->nstage)};
+	uint32_t *bucket_of, at = 0;
+
+	bucket_of = AP_NEW_N(ctx->scratch, uint32_t, x->first_gradient[p->graph->nnode]);
+	put_gradients(&b);
+	put_weights(&b);
+	p->bucket = finish(&b);
+	p->nbucket = (uint32_t)b.buckets.n;
+	for (uint32_t k = x->first[x->npart]; k-- > 0;) {
+		ap_id node = x->node[k];
+
+		for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
+			bucket_of[i] = b.members.v[at++].bucket;
+	}
+	*of = bucket_of;
+}
+
+static void explain_numbers(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const struct ap_graph *g = p->graph;
+	bool given = false;
+
+	for (ap_id t = 0; t < g->ntensor; t++)
+		given |= g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].comm_fusion >= 0;
+	for (ap_id i = 0; i < g->nnode; i++)
+		given |= g->node[i].fusion >= 0;
+	if (given && !is_ascend(p))
+		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "fusion",
+			"fusion and comm_fusion are without effect: %s is no Ascend processor",
+			ap_diag_name(ctx->diag, p->machine->chip->name));
+}
+
+void ap_buckets_explain(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const struct ap_graph *g = p->graph;
+
+	explain_numbers(ctx, p);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].trainable &&
+			g->tensor[t].comm_fusion > 0 && !users_agree(g, &g->tensor[t]))
+			ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "fusion",
+				"parameter \"%s\" has comm_fusion %d, but its users compute in "
+				"different types: its gradient is exchanged alone",
+				ap_diag_name(ctx->diag, g->tensor[t].name), g->tensor[t].comm_fusion);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/live.h"
+
+#include "base/arena.h"
+
+/* Who reads a tensor's values in the backward pass: nodes, AP_NONE where there is none. The backward pass
+ * runs from high to low. */
+struct readers {
+	ap_id first, last; /* in the pass for activations, or in the whole one */
+	ap_id last_late; /* in the pass for weights */
+};
+
+struct living {
+	const struct ap_plan_index *x;
+	const struct ap_plan *p;
+	int64_t *kept, *again, *freed, *freed_late, *rest, *fixed;
+	double *share;
+	struct readers *of; /* [ntensor] */
+	ap_id *needed; /* [nnode] the first that reads what the node made */
+};
+
+static const struct readers nobody = {AP_NONE, AP_NONE, AP_NONE};
+
+static void join(struct readers *a, const struct readers *b)
+{
+	if (b->first != AP_NONE && (a->first == AP_NONE || b->first > a->first))
+		a->first = b->first;
+	if (b->last < a->last)
+		a->last = b->last;
+	if (b->last_late < a->last_late)
+		a->last_late = b->last_late;
+}
+
+static bool is_parameter(const struct living *l, ap_id node, uint32_t i)
+{
+	const struct ap_tensor *t = &l->p->graph->tensor[l->p->graph->node[node].in[i]];
+
+	return t->kind == AP_TENSOR_PARAM ||
+		(t->kind == AP_TENSOR_ACT && l->p->task[t->producer].once);
+}
+
+static double weight_share(const struct living *l, ap_id node)
+{
+	const struct ap_task *t = &l->p->task[node];
+	int wanted = 0, weights = 0;
+
+	for (uint32_t i = 0; t->backward && i < t->bound->nin; i++) {
+		wanted += t->in[i].grad;
+		weights += t->in[i].grad && is_parameter(l, node, i);
+	}
+	if (weights == 0 || (weights < wanted && t->bound->row->unit != AP_OP_CUBE))
+		return 0;
+	return (double)weights / wanted;
+}
+
+static struct readers self(const struct living *l, ap_id node)
+{
+	return (struct readers){node, node, l->share[node] > 0 ? node : AP_NONE};
+}
+
+static bool is_view(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_VIEW;
+}
+
+/* Does the operator hold something that only its own backward pass reads: a result, an input of the
+ * graph, an operand with its halo? */
+static bool reads_its_own(const struct ap_task *t)
+{
+	for (int o = 0; o < t->bound->nout; o++)
+		if (t->bound->out[o].saved)
+			return true;
+	for (int i = 0; i < t->bound->nin; i++)
+		if (t->in[i].kept && (t->in[i].kind == AP_TENSOR_INPUT || t->bound->nwindow > 0))
+			return true;
+	return false;
+}
+
+/* Bytes that the forward pass of a node allocates (or its recomputation) go when their readers ran. */
+static void free_after(struct living *l, ap_id node, int64_t bytes, const struct readers *r)
+{
+	if (r->last_late != AP_NONE)
+		l->freed_late[r->last_late] += bytes;
+	else if (r->last != AP_NONE)
+		l->freed[r->last] += bytes;
+	else
+		l->rest[l->x->part_of[node]] += bytes;
+}
+
+/* Is what moves to the operand made once a step? */
+static bool is_once(const struct living *l, const struct ap_plan_move *move)
+{
+	return move->from != AP_NONE && l->p->task[move->from].once;
+}
+
+/* The copies that redistributions to the node's operands leave, or that are made anew. */
+static void copies(struct living *l, ap_id node, const struct readers *r)
+{
+	const struct ap_task *t = &l->p->task[node];
+	const struct readers early = {r->first, r->last, AP_NONE};
+
+	for (uint32_t m = l->x->first_move[node]; m < l->x->first_move[node + 1]; m++) {
+		const struct ap_plan_move *move = &l->p->move[m];
+		bool again = t->in[move->operand].again;
+		int64_t bytes = again ? move->cost.kept_bytes * t->recompute_sets
+			: move->cost.kept_bytes / t->in_flight;
+
+		if (move->from == AP_NONE || bytes == 0)
+			continue;
+		if (is_once(l, move)) {
+			l->fixed[l->x->stage[l->x->part_of[node]]] += move->cost.kept_bytes;
+			continue;
+		}
+		*(again ? &l->again[node] : &l->kept[node]) += bytes;
+		free_after(l, node, bytes, again ? &early : r);
+	}
+}
+
+/* What a node makes itself, or again. */
+static void results(struct living *l, ap_id node, const struct readers *r)
+{
+	const struct ap_task *t = &l->p->task[node];
+	const struct ap_op_cost *c = &l->p->op[node].cost;
+	const struct readers early = {r->first, r->last, AP_NONE};
+	int64_t bytes = c->activation_bytes / t->in_flight;
+
+	if (t->once) {
+		l->fixed[l->x->stage[l->x->part_of[node]]] += c->activation_bytes;
+		return;
+	}
+	l->kept[node] += bytes;
+	free_after(l, node, bytes, r);
+	if (r->last == AP_NONE)
+		return;
+	l->again[node] += c->recompute_bytes;
+	free_after(l, node, c->recompute_bytes, &early);
+}
+
+/* Users come before producers, so readers of results are final. */
+static void live_of_node(struct living *l, ap_id node)
+{
+	const struct ap_node *n = &l->p->graph->node[node];
+	const struct ap_task *t = &l->p->task[node];
+	struct readers of_results = nobody, mine = self(l, node);
+	const struct readers *of_operands;
+
+	for (uint32_t o = 0; o < n->bound.nout; o++)
+		join(&of_results, &l->of[n->out[o]]);
+	of_operands = is_view(t->bound) ? &of_results : &mine;
+	for (uint32_t i = 0; i < n->bound.nin; i++) {
+		if (!t->in[i].kept)
+			continue;
+		join(&l->of[n->in[i]], of_operands);
+		if (t->in[i].again)
+			l->needed[node] = of_operands->first;
+	}
+	copies(l, node, of_operands);
+	if (t->backward && !is_view(t->bound) && reads_its_own(t))
+		join(&of_results, &mine);
+	results(l, node, &of_results);
+	if (t->recomputed && (l->needed[node] == AP_NONE || l->needed[node] < of_results.first))
+		l->needed[node] = of_results.first;
+}
+
+static uint32_t count_sets(const struct ap_plan *p)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (p->task[i].recompute_set != AP_NONE && p->task[i].recompute_set >= n)
+			n = p->task[i].recompute_set + 1;
+	return n;
+}
+
+/* Sets by part: a set of operators that lies in two is recomputed in each on its own. */
+static uint32_t number_sets(struct ap_arena *scratch, const struct ap_plan_index *x, uint32_t *set_of)
+{
+	uint32_t given = count_sets(x->p), n = 0;
+	uint32_t *number = AP_NEW_N(scratch, uint32_t, given);
+	int32_t *part = AP_NEW_N(scratch, int32_t, given);
+
+	for (uint32_t s = 0; s < given; s++)
+		part[s] = -1;
+	for (uint32_t k = 0; k < x->first[x->npart]; k++) {
+		ap_id node = x->node[k];
+		uint32_t s = x->p->task[node].recompute_set;
+
+		set_of[node] = AP_NONE;
+		if (s == AP_NONE)
+			continue;
+		if (part[s] != x->part_of[node])
+			number[s] = n++;
+		part[s] = x->part_of[node];
+		set_of[node] = number[s];
+	}
+	return n;
+}
+
+static void make_sets(struct ap_arena *scratch, const struct living *l, struct ap_live *out)
+{
+	uint32_t nnode = l->p->graph->nnode, *set_of = AP_NEW_N(scratch, uint32_t, nnode);
+	uint32_t n = number_sets(scratch, l->x, set_of), *at, *first, *next, *head;
+	ap_id *node, *when;
+
+	first = AP_NEW_N(scratch, uint32_t, n + 1);
+	at = AP_NEW_N(scratch, uint32_t, n + 1);
+	next = AP_NEW_N(scratch, uint32_t, n);
+	when = AP_NEW_N(scratch, ap_id, n);
+	head = AP_NEW_N(scratch, uint32_t, nnode);
+	for (ap_id i = 0; i < nnode; i++) {
+		head[i] = AP_NONE;
+		if (set_of[i] != AP_NONE)
+			first[set_of[i] + 1]++;
+	}
+	for (uint32_t s = 0; s < n; s++) {
+		first[s + 1] += first[s];
+		at[s] = first[s];
+		when[s] = AP_NONE;
+	}
+	node = AP_NEW_N(scratch, ap_id, first[n]);
+	for (ap_id i = 0; i < nnode; i++) {
+		uint32_t s = set_of[i];
+
+		if (s == AP_NONE)
+			continue;
+		node[at[s]++] = i;
+		if (l->needed[i] != AP_NONE && (when[s] == AP_NONE || l->needed[i] > when[s]))
+			when[s] = l->needed[i];
+	}
+	for (uint32_t s = n; s-- > 0;) {
+		if (when[s] == AP_NONE)
+			continue;
+		next[s] = head[when[s]];
+		head[when[s]] = s;
+	}
+	out->nset = n;
+	out->set_first = first;
+	out->set_node = node;
+	out->sets_at = head;
+	out->next_set = next;
+}
+
+ap_id ap_live_root(const struct ap_graph *g, ap_id tensor)
+{
+	ap_id from = g->tensor[tensor].producer;
+
+	while (from != AP_NONE && is_view(&g->node[from].bound)) {
+		tensor = g->node[from].in[0];
+		from = g->tensor[tensor].producer;
+	}
+	return tensor;
+}
+
+void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out)
+{
+	struct ap_arena *scratch = ctx->scratch;
+	uint32_t n = x->p->graph->nnode;
+	struct living l = {.x = x, .p = x->p,
+		.kept = AP_NEW_N(scratch, int64_t, n),
+		.again = AP_NEW_N(scratch, int64_t, n),
+		.freed = AP_NEW_N(scratch, int64_t, n),
+		.freed_late = AP_NEW_N(scratch, int64_t, n),
+		.rest = AP_NEW_N(scratch, int64_t, x->npart),
+		.fixed = AP_NEW_N(scratch, int64_t, x->nstage),
+		.share = AP_NEW_N(scratch, double, n),
+		.of = AP_NEW_N(scratch, struct readers, x->p->graph->ntensor),
+		.needed = AP_NEW_N(scratch, ap_id, n),
+	};
+
+	for (ap_id t = 0; t < x->p->graph->ntensor; t++)
+		l.of[t] = nobody;
+	for (ap_id i = n; i-- > 0;) {
+		l.needed[i] = AP_NONE;
+		if (splits)
+			l.share[i] = weight_share(&l, i);
+		live_of_node(&l, i);
+	}
+	*out = (struct ap_live){.kept = l.kept, .again = l.again, .freed = l.freed,
+		.freed_late = l.freed_late, .rest = l.rest, .weight_share = l.share, .fixed = l.fixed};
+	make_sets(scratch, &l, out);
+}

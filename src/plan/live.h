@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Liveness of kept activations: what each node's pass over a micro-batch allocates and frees, in bytes
+ * on one rank. A node's results are kept until the last operator whose backward pass reads them has
+ * run; where weights have a pass of their own, those that a gradient of weights reads until that. What
+ * is recomputed comes back, set by set, before the first operator that reads something of the set, and
+ * goes when all have read it; where weights have a pass of their own, before that.
+ */
+#ifndef AP_PLAN_LIVE_H
+#define AP_PLAN_LIVE_H
+
+#include "plan/index.h"
+
+struct ap_live {
+	const int64_t *kept; /* [nnode] allocated by the forward pass */
+	const int64_t *again; /* [nnode] allocated when it is recomputed */
+	const int64_t *freed; /* [nnode] after its backward pass */
+	const int64_t *freed_late; /* [nnode] after its pass for weights */
+	const int64_t *rest; /* [npart] that nothing reads: freed at the end of the backward pass */
+	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights:
+	                               of a product the part of its operands with a gradient that are
+	                               parameters, of others all where all of them are, else nothing; 0
+	                               where the scheduler does not split */
+	uint32_t nset; /* what is recomputed together, of one part each */
+	const uint32_t *set_first; /* [nset + 1] nodes of a set are set_node[set_first[set]] .., ascending */
+	const ap_id *set_node;
+	const uint32_t *sets_at; /* [nnode] the first set that is recomputed before its backward pass, or
+	                            AP_NONE */
+	const uint32_t *next_set; /* [nset] another one there, or AP_NONE */
+	const int64_t *fixed; /* [nstage] activations that live through the step: made once of weights */
+};
+
+/* The tensor that a view, or a view of a view, shows. */
+ap_id ap_live_root(const struct ap_graph *g, ap_id tensor);
+
+/* In scratch. O(operands + redistributions). */
+void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/slot.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+
+/* A pass under way. */
+struct running {
+	struct ap_slot_maker *m;
+	struct ap_slot_run *run;
+	int32_t part;
+	bool last;
+	double compute, comm, gradient; /* when each stream is free */
+	int64_t held; /* beyond what was held at the start */
+};
+
+static void record(struct running *r, enum ap_stream stream, enum ap_event_kind kind, uint32_t index,
+	uint32_t sub, double start, double end)
+{
+	struct ap_slot_event e = {stream, kind, index, sub, start, end};
+
+	if (r->m->record)
+		AP_PUSH(r->m->ctx->scratch, r->run->events, e);
+}
+
+static void sample(struct running *r, double at, int64_t bytes)
+{
+	struct ap_slot_sample s = {at, bytes};
+
+	if (bytes > r->run->most_bytes)
+		r->run->most_bytes = bytes;
+	if (r->m->record)
+		AP_PUSH(r->m->ctx->scratch, r->run->samples, s);
+}
+
+/* A kernel of `work` seconds on the compute stream, slower while gradients are on their way. It
+ * allocates at its start, with its temporaries, and frees at its end. */
+static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, double work, double from,
+	int64_t allocated, int64_t freed)
+{
+	double start = fmax(r->compute, from), beside, end;
+
+	beside = fmin(work * r->m->slowdown, fmax(0, r->gradient - start));
+	end = start + beside + (work - beside / r->m->slowdown);
+	r->compute = end;
+	r->run->compute_s += end - start;
+	record(r, AP_STREAM_COMPUTE, kind, node, 0, start, end);
+	r->held += allocated;
+	sample(r, start, r->held + r->m->p->op[node].cost.temporary_bytes);
+	r->held -= freed;
+	sample(r, end, r->held);
+	return end;
+}
+
+static double collective(struct running *r, enum ap_event_kind kind, uint32_t index, uint32_t sub,
+	double time_s, double from)
+{
+	double start = fmax(r->comm, from);
+
+	r->comm = start + time_s;
+	r->run->communication_s += time_s;
+	record(r, AP_STREAM_COMMUNICATION, kind, index, sub, start, r->comm);
+	return r->comm;
+}
+
+/* Runs the node's collectives of a phase one after another; of results, or of operands. */
+static double collectives(struct running *r, ap_id node, enum ap_phase phase, bool of_results,
+	double from)
+{
+	const struct ap_plan_op *op = &r->m->p->op[node];
+
+	for (uint32_t i = 0; i < op->ncomm; i++) {
+		const struct ap_comm *c = &op->comm[i].comm;
+
+		if (c->phase == phase && c->kind != AP_COLL_SEND && (c->result >= 0) == of_results)
+			from = collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, from);
+	}
+	return from;
+}
+
+enum way { THERE, BACK, AGAIN };
+
+/* Of one micro-batch. The way there again is part of what the way back costs. */
+static double move_s(const struct running *r, const struct ap_plan_move *move, enum way way)
+{
+	const struct ap_move_cost *c = &move->cost;
+	bool again = r->m->p->task[move->to].in[move->operand].again;
+
+	switch (way) {
+	case THERE:
+		return c->forward_s * r->m->per_micro;
+	case BACK:
+		return (again ? c->backward_s - c->forward_s : c->backward_s) * r->m->per_micro;
+	case AGAIN:
+		break;
+	}
+	return again ? c->forward_s * r->m->per_micro : 0;
+}
+
+/* The redistributions to operand i. */
+static double moves(struct running *r, ap_id node, uint32_t i, enum way way, double at)
+{
+	const struct ap_plan_index *x = r->m->x;
+
+	for (uint32_t k = x->first_move[node]; k < x->first_move[node + 1]; k++)
+		if (x->p->move[k].operand == i)
+			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
+				move_s(r, &x->p->move[k], way), at);
+	return at;
+}
+
+static void forward(struct running *r, ap_id node)
+{
+	const struct ap_node *n = &r->m->p->graph->node[node];
+	double at = 0;
+
+	for (uint32_t i = 0; i < n->bound.nin; i++)
+		at = fmax(at, moves(r, node, i, THERE, r->m->ready[n->in[i]]));
+	at = collectives(r, node, AP_PHASE_FORWARD, false, at);
+	at = kernel(r, AP_EVENT_FORWARD, node, r->m->p->op[node].cost.forward_s * r->m->per_micro, at,
+		r->m->live->kept[node], 0);
+	at = collectives(r, node, AP_PHASE_FORWARD, true, at);
+	for (uint32_t o = 0; o < n->bound.nout; o++)
+		r->m->ready[n->out[o]] = at;
+}
+
+static double *again_at(const struct running *r, ap_id tensor)
+{
+	return &r->m->again[ap_live_root(r->m->p->graph, tensor)];
+}
+
+/* What a set brings back of a node: operands in their layouts, and results. */
+static void again(struct running *r, ap_id node)
+{
+	const struct ap_node *n = &r->m->p->graph->node[node];
+	const struct ap_task *t = &r->m->p->task[node];
+	double work = r->m->p->op[node].cost.recompute_s * r->m->per_micro, at = 0;
+
+	for (uint32_t i = 0; i < n->bound.nin; i++) {
+		double *ready = again_at(r, n->in[i]);
+
+		if (t->in[i].again)
+			*ready = moves(r, node, i, AGAIN, *ready);
+		at = fmax(at, *ready);
+	}
+	at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
+	if (work > 0)
+		at = kernel(r, AP_EVENT_AGAIN, node, work, at, r->m->live->again[node], 0);
+	else
+		r->held += r->m->live->again[node];
+	at = collectives(r, node, AP_PHASE_RECOMPUTE, true, at);
+	for (uint32_t o = 0; o < n->bound.nout; o++)
+		*again_at(r, n->out[o]) = at;
+}
+
+static void complete(struct running *r, uint32_t gradient, double at);
+
+/* All gradients of a bucket are there. */
+static void launch(struct running *r, uint32_t bucket)
+{
+	struct ap_slot_maker *m = r->m;
+
+	r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->p->bucket[bucket].time_s;
+	AP_PUSH(m->ctx->scratch, m->launched, bucket);
+	for (uint32_t k = m->bucket_first[bucket]; k < m->bucket_first[bucket + 1]; k++) {
+		uint32_t next = m->bucket_gradient[k] + 1;
+
+		if (next < m->x->first_gradient[m->p->graph->nnode] && m->x->gradient[next].chained)
+			complete(r, next, r->gradient);
+	}
+}
+
+static void complete(struct running *r, uint32_t gradient, double at)
+{
+	struct ap_slot_maker *m = r->m;
+	uint32_t bucket = m->bucket_of[gradient];
+
+	m->gradient_ready[gradient] = at;
+	m->gradient_part[gradient] = r->part;
+	if (m->bucket_part[bucket] != r->part)
+		m->bucket_ready[bucket] = at;
+	m->bucket_part[bucket] = r->part;
+	m->bucket_ready[bucket] = fmax(m->bucket_ready[bucket], at);
+	if (--m->bucket_left[bucket] == 0)
+		launch(r, bucket);
+}
+
+static void exchange(struct running *r, ap_id node, double at)
+{
+	const struct ap_plan_index *x = r->m->x;
+
+	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
+		if (!x->gradient[i].chained)
+			complete(r, i, at);
+}
+
+/* When all that the backward pass of a node reads is there: gradients of its results, and what was
+ * computed again. */
+static double backward_ready(const struct running *r, ap_id node)
+{
+	const struct ap_node *n = &r->m->p->graph->node[node];
+	double at = 0;
+
+	for (uint32_t o = 0; o < n->bound.nout; o++)
+		at = fmax(at, fmax(r->m->ready[n->out[o]], *again_at(r, n->out[o])));
+	for (uint32_t i = 0; i < n->bound.nin; i++)
+		if (r->m->p->task[node].in[i].kept)
+			at = fmax(at, *again_at(r, n->in[i]));
+	return at;
+}
+
+/* Kernels of the gradients of one micro-batch. */
+static double backward_s(const struct running *r, ap_id node)
+{
+	const struct ap_op_cost *c = &r->m->p->op[node].cost;
+
+	return (c->backward_s - c->recompute_s) * r->m->per_micro;
+}
+
+static void run_back(struct running *r, ap_id node)
+{
+	const struct ap_node *n = &r->m->p->graph->node[node];
+	const struct ap_task *t = &r->m->p->task[node];
+	double share = r->m->live->weight_share[node];
+	double at = collectives(r, node, AP_PHASE_BACKWARD, true, backward_ready(r, node));
+
+	if (share < 1)
+		at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0,
+			r->m->live->freed[node]);
+	else
+		r->held -= r->m->live->freed[node];
+	if (r->last)
+		exchange(r, node, at);
+	at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
+	for (uint32_t i = 0; i < n->bound.nin; i++)
+		if (t->in[i].grad && t->in[i].kind == AP_TENSOR_ACT)
+			r->m->ready[n->in[i]] = fmax(r->m->ready[n->in[i]], moves(r, node, i, BACK, at));
+}
+
+static void backward(struct running *r, ap_id node)
+{
+	const struct ap_live *live = r->m->live;
+
+	for (uint32_t s = live->sets_at[node]; s != AP_NONE; s = live->next_set[s])
+		for (uint32_t k = live->set_first[s]; k < live->set_first[s + 1]; k++)
+			again(r, live->set_node[k]);
+	if (r->m->p->task[node].backward)
+		run_back(r, node);
+	else
+		r->held -= live->freed[node];
+}
+
+/* The gradients of weights, where they have a pass of their own. */
+static void weights(struct running *r, ap_id node)
+{
+	double share = r->m->live->weight_share[node], at = 0;
+
+	if (share > 0)
+		at = kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
+			r->m->live->freed_late[node]);
+	if (r->last)
+		exchange(r, node, at);
+}
+
+/* A pass over the part's nodes that run with every micro-batch. */
+static void each(struct running *r, bool back, void (*run)(struct running *r, ap_id node))
+{
+	const struct ap_plan_index *x = r->m->x;
+	uint32_t lo = x->first[r->part], n = x->first[r->part + 1] - lo;
+
+	for (uint32_t k = 0; k < n; k++) {
+		ap_id node = x->node[lo + (back ? n - 1 - k : k)];
+
+		if (!r->m->p->task[node].once)
+			run(r, node);
+	}
+}
+
+static void clear(struct running *r)
+{
+	const struct ap_plan_index *x = r->m->x;
+
+	for (uint32_t k = x->first[r->part]; k < x->first[r->part + 1]; k++) {
+		const struct ap_node *n = &x->p->graph->node[x->node[k]];
+
+		for (uint32_t o = 0; o < n->bound.nout; o++)
+			r->m->ready[n->out[o]] = r->m->again[n->out[o]] = 0;
+		for (uint32_t i = 0; i < n->bound.nin; i++)
+			r->m->ready[n->in[i]] = r->m->again[n->in[i]] = 0;
+	}
+}
+
+void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool last,
+	struct ap_slot_run *out)
+{
+	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD};
+
+	*out = (struct ap_slot_run){0};
+	clear(&r);
+	if (pass == AP_PASS_FORWARD)
+		each(&r, false, forward);
+	if (pass == AP_PASS_BACKWARD) {
+		r.last = last && !m->splits;
+		each(&r, true, backward);
+		r.held -= m->live->rest[part];
+		sample(&r, fmax(r.compute, r.comm), r.held);
+	}
+	if (pass == AP_PASS_WEIGHT)
+		each(&r, true, weights);
+	out->span_s = fmax(r.compute, r.comm);
+	out->net_bytes = r.held;
+}
+
+/* Gradients of each bucket, as they become ready. */
+static void list_buckets(struct ap_slot_maker *m)
+{
+	struct ap_arena *scratch = m->ctx->scratch;
+	uint32_t n = m->x->first_gradient[m->p->graph->nnode];
+	uint32_t *first = AP_NEW_N(scratch, uint32_t, m->p->nbucket + 1);
+	uint32_t *list = AP_NEW_N(scratch, uint32_t, n);
+
+	m->bucket_left = AP_NEW_N(scratch, uint32_t, m->p->nbucket);
+	for (uint32_t i = 0; i < n; i++) {
+		first[m->bucket_of[i] + 1]++;
+		m->bucket_left[m->bucket_of[i]]++;
+	}
+	for (uint32_t b = 0; b < m->p->nbucket; b++)
+		first[b + 1] += first[b];
+	for (uint32_t i = n; i-- > 0;)
+		list[first[m->bucket_of[i] + 1] - m->bucket_left[m->bucket_of[i]]--] = i;
+	for (uint32_t b = 0; b < m->p->nbucket; b++)
+		m->bucket_left[b] = first[b + 1] - first[b];
+	m->bucket_first = first;
+	m->bucket_gradient = list;
+}
+
+void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
+	const uint32_t *bucket_of, bool splits, bool record, struct ap_slot_maker *out)
+{
+	const struct ap_step *step = x->p->step;
+	uint32_t ngradient = x->first_gradient[x->p->graph->nnode];
+
+	*out = (struct ap_slot_maker){.ctx = ctx, .p = x->p, .x = x, .live = live,
+		.bucket_of = bucket_of, .splits = splits, .record = record,
+		.per_micro = 1.0 / (double)step->micro_batches,
+		.slowdown = step->software ? step->software->overlap_slowdown : 1};
+	out->ready = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
+	out->again = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
+	out->bucket_ready = AP_NEW_N(ctx->scratch, double, x->p->nbucket);
+	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, x->p->nbucket);
+	out->gradient_ready = AP_NEW_N(ctx->scratch, double, ngradient);
+	out->gradient_part = AP_NEW_N(ctx->scratch, int32_t, ngradient);
+	for (uint32_t b = 0; b < x->p->nbucket; b++)
+		out->bucket_part[b] = -1;
+	for (uint32_t i = 0; i < ngradient; i++)
+		out->gradient_part[i] = -1;
+	list_buckets(out);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when the
+ * compute stream is free and its operands are there; what moves or sums them takes the communication
+ * stream. The pass that finishes the part's last micro-batch exchanges gradients: a bucket goes out
+ * when its last gradient is complete and the gradient stream is free, and slows kernels beside it.
+ */
+#ifndef AP_PLAN_SLOT_H
+#define AP_PLAN_SLOT_H
+
+#include "base/vec.h"
+#include "plan/live.h"
+#include "plan/schedule.h"
+#include "plan/simulate.h"
+
+struct ap_slot_event {
+	enum ap_stream stream;
+	enum ap_event_kind kind;
+	uint32_t index, sub;
+	double start_s, end_s; /* from the start of the pass */
+};
+
+struct ap_slot_sample { /* memory from then on, beyond what was held at the start of the pass */
+	double at_s;
+	int64_t bytes;
+};
+
+struct ap_slot_run {
+	double span_s, compute_s, communication_s;
+	int64_t most_bytes; /* held at once during the pass, beyond what was at its start */
+	int64_t net_bytes; /* held after it */
+	struct {
+		struct ap_slot_event *v;
+		size_t n, cap;
+	} events; /* by start on each stream; empty unless recorded */
+	struct {
+		struct ap_slot_sample *v;
+		size_t n, cap;
+	} samples; /* by time */
+};
+
+struct ap_slot_maker {
+	struct ap_ctx *ctx;
+	const struct ap_plan *p;
+	const struct ap_plan_index *x;
+	const struct ap_live *live;
+	const uint32_t *bucket_of; /* [gradient of x] */
+	bool splits, record;
+	double per_micro; /* 1 / number of micro-batches */
+	double slowdown; /* of kernels beside a gradient exchange */
+	double *ready; /* [ntensor] the tensor is there; backward: its gradient is */
+	double *again; /* [ntensor] it is there once more */
+	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
+	uint32_t *bucket_left; /* [nbucket] gradients to be completed */
+	double *bucket_ready; /* [nbucket] in the part that was looked at last */
+	int32_t *bucket_part; /* [nbucket] that part, or -1 */
+	double *gradient_ready; /* [gradient of x] from the start of the last pass of gradient_part */
+	int32_t *gradient_part; /* -1: in no pass */
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} launched; /* buckets in the order in which they are complete */
+};
+
+void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
+	const uint32_t *bucket_of, bool splits, bool record, struct ap_slot_maker *out);
+
+/* One pass of a part. last: it exchanges gradients; asked for once per part, parts in descending order.
+ * In scratch. O(operators + collectives + redistributions of the part). */
+void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool last,
+	struct ap_slot_run *out);
+
+#endif

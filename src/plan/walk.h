@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One optimizer step, laid out: passes of every part, sends, the gradient exchange in absolute time, the
+ * optimizer. Sends of one part's results go to the next part all together, those to parts further
+ * away among them, which never makes a step shorter. What is sent once a step (a parameter that
+ * another stage uses) goes out at the start, which is put off where it would arrive too late; its
+ * gradient comes back after the last pass of the part that used it, before it is exchanged.
+ */
+#ifndef AP_PLAN_WALK_H
+#define AP_PLAN_WALK_H
+
+#include "plan/slot.h"
+
+#define AP_RUN_LAST (AP_PASS_WEIGHT + 1) /* instead of what finishes the last micro-batch */
+#define AP_RUN_COUNT (AP_RUN_LAST + 1)
+
+struct ap_walk_part {
+	struct ap_slot_run run[AP_RUN_COUNT]; /* by enum ap_pass, and AP_RUN_LAST */
+	uint32_t last_slot; /* of the timeline, that AP_RUN_LAST is; AP_NONE without training */
+};
+
+struct ap_walk_send { /* once a step */
+	int32_t from, to; /* parts; to < from: of a gradient */
+	ap_id tensor; /* the parameter */
+	double start_s, end_s;
+};
+
+struct ap_walk_stage {
+	double first_s, last_s; /* start of the first pass, end of the last */
+	double update_s, end_s; /* when the optimizer starts and ends */
+	double compute_s, communication_s, idle_s;
+	double forward_s, backward_s; /* of one micro-batch, all segments */
+	int64_t peak_bytes;
+};
+
+struct ap_walk {
+	struct ap_plan_index x;
+	struct ap_live live;
+	struct ap_slot_maker maker;
+	struct ap_timeline *timeline; /* in the run arena */
+	struct ap_walk_part *part; /* [npart] */
+	struct ap_walk_stage *stage; /* [nstage] */
+	double *last_start_s; /* [npart] of the slot that AP_RUN_LAST is */
+	double *wait_s; /* [ntensor] when the gradient that another stage sends has come */
+	double *bucket_start_s; /* [nbucket of the plan] of gradients */
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} exchange; /* buckets of gradients in the order in which they go out, of all stages */
+	struct {
+		struct ap_walk_send *v;
+		size_t n, cap;
+	} sends;
+	double end_s; /* of the step */
+};
+
+/* Fills bucket of p, too. In scratch. record: with events and samples of the passes. */
+void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_walk *out);
+
+/* The run of slot i of the timeline, on that stage. */
+const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
+	int32_t *part);
+
+/* When the last gradient of a bucket is complete, those aside that wait for another bucket: given where
+ * the last slots of the parts start, and the stage's passes end. Times of other stages less origin_s. */
+double ap_walk_ready_s(const struct ap_walk *w, uint32_t bucket, const double *last_start_s, double end_s,
+	double origin_s);
+
+/* The update of a node's parameters, without the gathering of weights. */
+double ap_walk_update_s(const struct ap_plan *p, ap_id node);
+
+/* Does the bucket gather weights after the update? */
+bool ap_walk_gathers(const struct ap_plan *p, const struct ap_bucket *b);
+
+#endif
