@@ -297,7 +297,8 @@ static void run_stage(struct walking *k, int32_t stage)
 		held += run->net_bytes;
 	}
 	s->first_s = t->first[stage] < t->first[stage + 1] ? t->slot[t->first[stage]].start_s : 0;
-	s->peak_bytes = static_bytes(&k->p->stage[stage].memory) + k->w->live.fixed[stage] + most;
+	s->fixed_bytes = static_bytes(&k->p->stage[stage].memory) + k->w->live.fixed[stage];
+	s->peak_bytes = s->fixed_bytes + most;
 }
 
 static void add_segments(const struct ap_walk *w)

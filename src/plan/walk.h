@@ -30,7 +30,7 @@ struct ap_walk_stage {
 	double update_s, end_s; /* when the optimizer starts and ends */
 	double compute_s, communication_s, idle_s;
 	double forward_s, backward_s; /* of one micro-batch, all segments */
-	int64_t peak_bytes;
+	int64_t fixed_bytes, peak_bytes; /* held all the time, and at most */
 };
 
 struct ap_walk {
@@ -50,7 +50,7 @@ struct ap_walk {
 	struct {
 		struct ap_walk_send *v;
 		size_t n, cap;
-	} sends;
+	} sends; /* of parameters, then of their gradients */
 	double end_s; /* of the step */
 };
 
