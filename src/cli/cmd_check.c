@@ -7,7 +7,7 @@
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
-#include "emit/ckpt.h"
+#include "cli/stage_files.h"
 #include "emit/emit.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
@@ -90,6 +90,21 @@ static enum ap_status check_problem(struct ap_run *run, const struct ap_known *f
 	return AP_OK;
 }
 
+/* The stages of a merged file are all there. */
+static enum ap_status describe_strategy(struct ap_run *run, const struct ap_ckpt *c,
+	struct ap_str *what)
+{
+	struct ap_ckpt *stage;
+	uint32_t n = 1;
+
+	if (ap_ckpt_is_merged(c))
+		AP_TRY(ap_ckpt_split(&run->ctx, c, &n, &stage));
+	if (n > 1)
+		ap_str_addf(what, ", pipeline stages %" PRIu32, n);
+	ap_str_addf(what, ", %" PRIu32 " operators, %" PRIu32 " parameters", c->nitem, c->nlayout);
+	return AP_OK;
+}
+
 static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *file,
 	struct ap_str *what)
 {
@@ -97,9 +112,18 @@ static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *
 
 	AP_TRY(ap_ckpt_read(&run->ctx, file->in.path, file->in.text, file->in.len, file->json, &c));
 	AP_TRY(ap_ckpt_check_empty(&run->ctx, file->in.path, &c));
-	ap_str_addf(what, "%s, %" PRIu32 " operators, %" PRIu32 " parameters",
-		file->json ? "JSON" : "protobuf", c.nitem, c.nlayout);
-	return AP_OK;
+	ap_str_add(what, file->json ? "JSON" : "protobuf");
+	return describe_strategy(run, &c, what);
+}
+
+/* The stage files of a folder, each of them and all together. */
+static enum ap_status check_folder(struct ap_run *run, const char *path, struct ap_str *what)
+{
+	struct ap_ckpt c;
+
+	AP_TRY(ap_ckpt_load(run, path, &c));
+	ap_str_add(what, "a folder");
+	return describe_strategy(run, &c, what);
 }
 
 static check_fn *const checks[AP_KIND_COUNT] = {
@@ -117,13 +141,14 @@ static void check_file(struct ap_run *run, const char *path, struct ap_str *repo
 {
 	struct ap_diag *diag = run->ctx.diag;
 	size_t errors = ap_diag_count(diag, AP_ERROR), warnings = ap_diag_count(diag, AP_WARNING);
-	struct ap_known file;
+	struct ap_known file = {.kind = AP_KIND_STRATEGY};
+	bool folder = ap_file_is_folder(path);
 	struct ap_str what;
 	enum ap_status st;
 
 	ap_str_init(&what, run->ctx.arena);
-	st = ap_kind_read(run, path, &file);
-	if (st == AP_OK)
+	st = folder ? check_folder(run, path, &what) : ap_kind_read(run, path, &file);
+	if (st == AP_OK && !folder)
 		st = checks[file.kind](run, &file, &what);
 	errors = ap_diag_count(diag, AP_ERROR) - errors;
 	warnings = ap_diag_count(diag, AP_WARNING) - warnings;

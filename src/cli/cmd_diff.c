@@ -9,7 +9,7 @@
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
-#include "emit/ckpt.h"
+#include "cli/stage_files.h"
 #include "emit/diff.h"
 
 static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_saved *out)
@@ -17,6 +17,11 @@ static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_
 	struct ap_known file;
 	struct ap_ckpt ckpt;
 
+	if (ap_file_is_folder(path)) {
+		AP_TRY(ap_ckpt_load(run, path, &ckpt));
+		ap_saved_of_ckpt(&run->ctx, &ckpt, out);
+		return AP_OK;
+	}
 	AP_TRY(ap_kind_read(run, path, &file));
 	if (file.kind == AP_KIND_PLAN)
 		return ap_saved_of_plan(&run->ctx, file.doc, out);

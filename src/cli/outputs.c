@@ -14,8 +14,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/run.h"
+#include "cli/stage_files.h"
 #include "cli/stop.h"
-#include "emit/ckpt.h"
 
 enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 
@@ -151,17 +151,49 @@ enum ap_status ap_out_check(struct ap_run *run, const char *further)
 	return ap_diag_status(run->ctx.diag);
 }
 
+enum ap_status ap_out_check_input(struct ap_run *run, const char *path)
+{
+	struct paths in = {0};
+
+	collect_inputs(run, NULL, &in);
+	for (size_t i = 0; i < in.n; i++)
+		if (same_file(run, path, in.v[i]))
+			return fault(run, AP_USAGE, path, "is also an input");
+	return AP_OK;
+}
+
+enum ap_status ap_out_check_stages(struct ap_run *run, uint32_t nstage)
+{
+	const char *path = run->opt->strategy_ckpt_save_file;
+
+	if (nstage == 1 || !path || strcmp(path, "-") != 0)
+		return AP_OK;
+	return fault(run, AP_USAGE, path, ap_arena_printf(run->ctx.arena,
+		"takes the strategy checkpoint of one pipeline stage, not of %" PRIu32
+		"; expected the name of a file", nstage));
+}
+
 bool ap_out_is_json(const char *path)
 {
 	return ap_file_suffix(path, ".json");
 }
 
-enum ap_status ap_out_open(struct ap_run *run, const char *path, struct ap_output_sink *out)
+static struct ap_outputs *outputs_of(struct ap_run *run)
 {
 	if (!run->outputs)
 		run->outputs = ap_outputs_create(&run->ctx);
-	out->o = run->outputs;
-	return ap_outputs_open(&run->ctx, run->outputs, path, &out->id);
+	return run->outputs;
+}
+
+enum ap_status ap_out_folder(struct ap_run *run, const char *path)
+{
+	return ap_outputs_folder(&run->ctx, outputs_of(run), path);
+}
+
+enum ap_status ap_out_open(struct ap_run *run, const char *path, struct ap_output_sink *out)
+{
+	out->o = outputs_of(run);
+	return ap_outputs_open(&run->ctx, out->o, path, &out->id);
 }
 
 enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len)
@@ -254,19 +286,29 @@ static enum ap_status stage_plan(struct ap_run *run, const char *path, const str
 	return AP_OK;
 }
 
+/* The stage files of a pipeline come first, the merged one last. */
+static enum ap_status stage_stages(struct ap_run *run, const char *path, const struct ap_plan *p)
+{
+	struct ap_ckpt *stage = AP_NEW_N(run->ctx.arena, struct ap_ckpt, p->nstage);
+	const char *folder = ap_ckpt_folder(run, path);
+
+	AP_TRY(ap_out_check_stages(run, p->nstage));
+	AP_TRY(ap_out_check_input(run, folder));
+	for (uint32_t s = 0; s < p->nstage; s++)
+		ap_ckpt_of_stage(&run->ctx, p, (int32_t)s, &stage[s]);
+	return ap_ckpt_stage_folder(run, folder, ap_out_is_json(path) ? ".json" : ".ckpt", p->nstage,
+		stage);
+}
+
 static enum ap_status stage_strategy(struct ap_run *run, const char *path, const struct made *m)
 {
-	struct ap_output_sink sink;
 	struct ap_ckpt ckpt;
 
-	AP_TRY(ap_out_open(run, path, &sink));
+	if (m->plan->nstage > 1)
+		AP_TRY(stage_stages(run, path, m->plan));
 	ap_ckpt_of_plan(&run->ctx, m->plan, &ckpt);
 	AP_TRY(ap_ckpt_check_empty(&run->ctx, shown(path), &ckpt));
-	if (ap_out_is_json(path))
-		ap_ckpt_write_json(&ckpt, ap_output_write_fn, &sink);
-	else
-		ap_ckpt_write_pb(&run->ctx, &ckpt, ap_output_write_fn, &sink);
-	return AP_OK;
+	return ap_ckpt_stage_file(run, path, &ckpt);
 }
 
 static void add_text(void *user, const char *bytes, size_t len)

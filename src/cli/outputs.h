@@ -19,6 +19,16 @@ enum ap_status ap_out_check(struct ap_run *run, const char *further);
 /* AP_USAGE when path is standard output and that is a terminal. */
 enum ap_status ap_out_check_binary(struct ap_run *run, const char *path);
 
+/* AP_USAGE where path is a file that the run reads: for outputs whose names the options do not tell. */
+enum ap_status ap_out_check_input(struct ap_run *run, const char *path);
+
+/* AP_USAGE where a checkpoint of so many pipeline stages cannot be written as the options say. Before any
+ * work, where the number is known. */
+enum ap_status ap_out_check_stages(struct ap_run *run, uint32_t nstage);
+
+/* Makes a folder for outputs where there is none. */
+enum ap_status ap_out_folder(struct ap_run *run, const char *path);
+
 /* Is this the name of a strategy checkpoint in JSON? As MindSpore decides. */
 bool ap_out_is_json(const char *path);
 

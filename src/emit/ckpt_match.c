@@ -146,6 +146,7 @@ struct match {
 	enum ap_level level; /* of messages about operators that file and graph do not share */
 	uint32_t nmatched; /* operators that an item speaks for */
 	uint32_t nstage; /* of the step's pipeline */
+	uint32_t nmissing; /* operators with a parameter that no item speaks for */
 	enum ap_status misplaced; /* an operator is in another stage than its item */
 };
 
@@ -229,6 +230,7 @@ static enum ap_status check_whole(struct match *m)
 		if (m->item_of[i] == UINT32_MAX)
 			names_add(m->ctx, &missing, m->g->node[i].name);
 	}
+	m->nmissing = missing.n;
 	if (!missing.n || m->misplaced != AP_OK)
 		return AP_OK;
 	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
@@ -236,15 +238,16 @@ static enum ap_status check_whole(struct match *m)
 		expected - missing.n, expected, names_text(&missing));
 }
 
-/* A whole file is of all stages, another one of some of them. */
+/* Stages beyond the pipeline's; and where operators are missing, which stages are there. */
 static enum ap_status check_stages(struct match *m)
 {
 	struct ap_where where = {.file = m->c->file};
 	const uint32_t *stage;
 	uint32_t n = ap_ckpt_stages(m->ctx, m->c, &stage);
 	uint32_t last = n ? stage[n - 1] : 0;
+	bool lacks = m->nmissing > 0 && m->level == AP_ERROR && n < m->nstage;
 
-	if (!n || (last < m->nstage && (n == m->nstage || m->level != AP_ERROR)))
+	if (!n || (last < m->nstage && !lacks))
 		return AP_OK;
 	if (n > 1 && m->nstage == 1)
 		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
@@ -332,10 +335,10 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 
 	m->nstage = m->step->pipe ? (uint32_t)m->step->pipe->nstage : 1;
 	m->counts = AP_NEW_N(m->ctx->arena, const int32_t *, m->g->nnode);
-	found[0] = check_stages(m);
+	found[0] = join(m, AP_NEW_N(m->ctx->arena, uint32_t, m->g->nnode));
 	found[1] = check_devices(m);
-	found[2] = join(m, AP_NEW_N(m->ctx->arena, uint32_t, m->g->nnode));
-	found[3] = check_whole(m);
+	found[2] = check_whole(m);
+	found[3] = check_stages(m);
 	found[4] = m->level == AP_ERROR ? AP_OK : check_any(m);
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;

@@ -172,7 +172,8 @@ static enum ap_status check_all(struct ap_ctx *ctx, const char *file, const uint
 	if (n && stage[n - 1] == n - 1)
 		return AP_OK;
 	return fault(ctx, file, "ckpt-stage", ap_arena_printf(ctx->arena,
-		"pipeline stages %s; expected all from 0 on", numbers(ctx, stage, n)));
+		"pipeline stage%s %s; expected all from 0 on", n == 1 ? "" : "s",
+		numbers(ctx, stage, n)));
 }
 
 static int by_stage(const void *a, const void *b)

@@ -372,7 +372,7 @@ START_TEST(counts_of_one_stage)
 	ck_assert_ptr_nonnull(counts[fixture_node(&f, "down")]);
 	ck_assert_ptr_null(counts[fixture_node(&f, "up")]);
 	ck_assert_int_eq(counts_of(&f, &stage[1], false, &counts), AP_MEANING);
-	ck_assert_str_eq(ap_diag_text(f.ctx.diag, 1, NULL, NULL),
+	ck_assert_str_eq(last_message(&f.ctx, NULL),
 		"holds 1 pipeline stage, stage 1; expected all of 2, from 0 on");
 	fixture_close(&f);
 }
@@ -403,7 +403,7 @@ START_TEST(stages_that_contradict_the_plan)
 	item[1].stage = misplaced[_i].second;
 	c.item = item;
 	ck_assert_int_eq(counts_of(&f, &c, false, &counts), AP_MEANING);
-	ck_assert_str_eq(ap_diag_text(f.ctx.diag, 0, NULL, NULL), misplaced[_i].says);
+	ck_assert_str_eq(last_message(&f.ctx, NULL), misplaced[_i].says);
 	fixture_close(&f);
 }
 END_TEST
