@@ -97,6 +97,12 @@ static int halvings(uint32_t n)
 	return steps;
 }
 
+/* Part of the buffer that a rank passes on in a ring. */
+static double ring_part(const struct call *x)
+{
+	return x->coll == AP_COLL_BROADCAST ? 1 : (x->size - 1) / x->size;
+}
+
 static double ring_s(const struct call *x)
 {
 	double worst = 0, steps = x->size - 1;
@@ -104,7 +110,7 @@ static double ring_s(const struct call *x)
 	for (int l = 0; l < x->m->nlevel; l++)
 		if (x->s->fan[l] > 1 && x->m->level[l].latency_s > worst)
 			worst = x->m->level[l].latency_s;
-	return colls[x->coll].passes * (steps * worst + steps / x->size * x->bytes / ring_Bps(x));
+	return colls[x->coll].passes * (steps * worst + ring_part(x) * x->bytes / ring_Bps(x));
 }
 
 /* A tree moves the whole buffer in each pass of an AllReduce; gathering and scattering by recursive
@@ -112,7 +118,7 @@ static double ring_s(const struct call *x)
 static double tree_s(const struct call *x)
 {
 	double latency = 0;
-	double part = x->coll == AP_COLL_ALLREDUCE ? 1 : (x->size - 1) / x->size;
+	double part = x->coll == AP_COLL_ALLREDUCE ? 1 : ring_part(x);
 
 	for (int l = 0; l < x->m->nlevel; l++)
 		latency += halvings(x->s->fan[l]) * x->m->level[l].latency_s;
@@ -227,6 +233,8 @@ static double best_s(const struct call *x, const char **name)
 	if (x->coll == AP_COLL_ALLTOALL || x->coll == AP_COLL_NEIGHBOREXCHANGE) {
 		a = x->coll == AP_COLL_ALLTOALL ? exchange : sides;
 		n = 1;
+	} else if (x->coll == AP_COLL_BROADCAST) {
+		n = 2; /* in pieces, along a chain or down a tree */
 	}
 
 	for (int i = 0; i < n; i++) {

@@ -40,6 +40,18 @@ START_TEST(groups_of_one_cost_nothing)
 }
 END_TEST
 
+/* The whole buffer goes once over every link of the tree: three steps deep over NVLink's 300 GB/s. */
+START_TEST(broadcast_law)
+{
+	const struct ap_machine *m = make_machine(8, 8, "a100-80");
+	const double S = 1 << 30, fixed = 30e-6, a = 3.4e-6;
+
+	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 8, S), fixed + 3 * a + S / (0.76 * 300e9));
+	ck_assert_str_eq(winner, "tree");
+	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 2, S), fixed + a + S / (0.76 * 300e9));
+}
+END_TEST
+
 /* 910B: a link of 28 GB/s to each other rank, 70 % of it reached: n ranks have n - 1 links. */
 START_TEST(full_mesh_law)
 {
@@ -261,6 +273,7 @@ static void add(TCase *t)
 {
 	tcase_add_test(t, collectives_are_rows);
 	tcase_add_test(t, groups_of_one_cost_nothing);
+	tcase_add_test(t, broadcast_law);
 	tcase_add_test(t, full_mesh_law);
 	tcase_add_test(t, a_switch_does_not_care_for_the_group);
 	tcase_add_test(t, all_reduces_as_measured);
