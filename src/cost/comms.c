@@ -29,6 +29,15 @@ static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 	d->take(d->user, &c);
 }
 
+static void add_gradient(struct deriving *d, enum ap_coll kind, const struct ap_axes *axes,
+	int64_t bytes, int operand, bool each)
+{
+	const struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = kind, .axes = *axes,
+		.bytes = bytes, .operand = operand, .result = -1, .reduce = AP_REDUCE_SUM, .each = each};
+
+	d->take(d->user, &c);
+}
+
 /* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
 static bool lacking(const struct deriving *d, const struct ap_operand *o, struct ap_axes *axes)
 {
@@ -198,19 +207,31 @@ static bool compatible(const struct ap_axes *a, const struct ap_axes *b)
 static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	const struct ap_axes *partial, int64_t bytes)
 {
+	bool each = s->gradient && d->step->micro_batches > 1;
 	struct ap_axes inside, outside;
 
 	if (!compatible(partial, &s->group)) {
-		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, partial, bytes, i, -1);
+		add_gradient(d, AP_COLL_ALLREDUCE, partial, bytes, i, each);
 		return;
 	}
 	axes_without(partial, &s->group, &outside);
 	axes_without(partial, &outside, &inside);
 	if (inside.n > 0)
-		add(d, AP_PHASE_GRADIENT, ap_axes_size(&inside) == s->shards
-			? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE, &inside, bytes, i, -1);
+		add_gradient(d, ap_axes_size(&inside) == s->shards ? AP_COLL_REDUCESCATTER
+			: AP_COLL_ALLREDUCE, &inside, bytes, i, each);
 	if (outside.n > 0)
-		add(d, AP_PHASE_GRADIENT, AP_COLL_ALLREDUCE, &outside, bytes / s->shards, i, -1);
+		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes / s->shards, i, false);
+}
+
+/* After the update. */
+static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *s)
+{
+	int64_t bytes = ap_local_bytes(&d->t->bound->in[i], 0, d->p, d->step);
+
+	if (s->shards > 1 && !s->regather)
+		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group, bytes, i, -1);
+	if (d->step->deal_whole > 0 && s->replicas.n > 0)
+		add(d, AP_PHASE_OPTIMIZER, AP_COLL_BROADCAST, &s->replicas, bytes, i, -1);
 }
 
 /*
@@ -227,7 +248,7 @@ static void parameter(struct deriving *d, int i)
 	struct ap_opt_shard shard;
 	struct ap_axes axes;
 
-	if (mirrored && !owner)
+	if (d->t->in[i].alone || (mirrored && !owner))
 		return;
 	if (mirrored)
 		ap_placement_replicas(d->p, o, &axes);
@@ -235,9 +256,27 @@ static void parameter(struct deriving *d, int i)
 		lacking(d, o, &axes);
 	ap_opt_shard_make(d->t, i, d->p, d->step, &shard);
 	exchange(d, i, &shard, &axes, bytes);
-	if (owner && shard.shards > 1)
-		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &shard.group,
-			ap_local_bytes(o, 0, d->p, d->step), i, -1);
+	if (owner)
+		return_weight(d, i, &shard);
+}
+
+/* The whole of a weight that is gathered for each use, and kept no longer. */
+static void gather_weights(struct deriving *d)
+{
+	for (int i = 0; i < d->t->bound->nin; i++) {
+		const struct ap_task_operand *in = &d->t->in[i];
+		int64_t bytes = ap_local_bytes(&d->t->bound->in[i], 0, d->p, d->step);
+		struct ap_opt_shard s;
+
+		if (!in->regather || in->twin != i)
+			continue;
+		ap_opt_shard_make(d->t, i, d->p, d->step, &s);
+		if (s.shards == 1)
+			continue;
+		add(d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
+		if (in->kept)
+			add(d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
+	}
 }
 
 /* To the stage that waits for it; the gradient comes back. */
@@ -266,6 +305,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 {
 	struct deriving d = {.t = t, .p = p, .step = step, .take = take, .user = user};
 
+	gather_weights(&d);
 	halos(&d);
 	results(&d);
 	sends(&d);

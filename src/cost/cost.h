@@ -36,6 +36,7 @@ struct ap_comm {
 	enum ap_coll kind;
 	struct ap_axes axes;
 	int64_t bytes; /* of the buffer, as ap_coll_time_s() takes it */
+	bool each; /* GRADIENT: after every micro-batch, not once a step */
 	int operand; /* index of the operand whose gradient it is; -1: a result's */
 	int result; /* index of the result; -1: an operand's */
 	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */
@@ -54,8 +55,10 @@ struct ap_comm {
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
  *             gradient over the split factors that the operand lacks;
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
- *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter, and
- *             an AllGather of the weight (phase OPTIMIZER).
+ *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
+ *             each micro-batch where gradients are kept dealt), and an AllGather of the weight (phase
+ *             OPTIMIZER; FORWARD and RECOMPUTE where it is gathered for each use); a Broadcast of the
+ *             weight where whole parameters are dealt (OPTIMIZER).
  * take() gets them one by one, in this order; its argument lives as long as the call. Pure.
  */
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
@@ -69,6 +72,8 @@ struct ap_opt_shard {
 	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size of the checkpoint */
 	struct ap_axes replicas; /* all ranks with the same slice */
 	struct ap_axes group; /* of the shard; equals replicas when shard_size is -1 */
+	bool weight, gradient; /* are these dealt, too (with the states)? */
+	bool regather; /* the weight is gathered anew for each use, not once a step */
 };
 void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_opt_shard *out);
@@ -78,7 +83,8 @@ struct ap_op_cost {
 	                                 recomputed */
 	double recompute_s; /* that run's part of backward_s */
 	double forward_comm_s, backward_comm_s; /* the latter with that run's collectives */
-	double gradient_s; /* gradient exchange, before overlap */
+	double gradient_s; /* gradient exchange at the end of the step, before overlap */
+	double gradient_each_s; /* gradient exchange after every micro-batch, all of them, likewise */
 	double optimizer_s; /* update and weight gathering */
 	double input_s; /* graph inputs brought into the layout wanted */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */

@@ -236,7 +236,10 @@ static void communicate(void *user, const struct ap_comm *comm)
 		x->c->backward_comm_s += times * s;
 		break;
 	case AP_PHASE_GRADIENT:
-		x->c->gradient_s += s;
+		if (comm->each)
+			x->c->gradient_each_s += times * s;
+		else
+			x->c->gradient_s += s;
 		break;
 	case AP_PHASE_OPTIMIZER:
 		x->c->optimizer_s += s;
@@ -244,9 +247,28 @@ static void communicate(void *user, const struct ap_comm *comm)
 	}
 }
 
+static bool has_half(enum ap_dtype t, const struct ap_step *step)
+{
+	return ap_dtype_bytes(t) == 2 && step->software;
+}
+
 static int master_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return ap_dtype_bytes(t) == 2 && step->software ? step->software->master_bytes : 0;
+	return has_half(t, step) ? step->software->master_bytes : 0;
+}
+
+static int gradient_copy_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return has_half(t, step) ? step->software->gradient_copy_bytes : 0;
+}
+
+/* A sum becomes a mean. */
+static void divide(struct pricing *x, double elements, enum ap_dtype t)
+{
+	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = t, .flops = elements,
+		.bytes = 2 * elements * ap_gradient_held_bytes(t, x->step)};
+
+	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
 }
 
 /* The update reads and writes weight, master copy and states once, and reads the gradient. */
@@ -259,23 +281,49 @@ static void update(struct pricing *x, double elements, enum ap_dtype t, int stat
 	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
 }
 
+/* Weights, and what of them and of their gradients is whole only while an operator runs. */
+static void parameter_memory(struct pricing *x, int i, int64_t elements, const struct ap_opt_shard *s)
+{
+	enum ap_dtype t = x->b->in[i].dtype;
+	int64_t weight = elements * ap_dtype_bytes(t);
+	int64_t gradient = elements * ap_gradient_held_bytes(t, x->step);
+
+	x->c->weight_bytes += s->weight ? weight / s->shards : weight;
+	if (s->weight && !s->regather)
+		x->c->gathered_bytes += weight;
+	x->c->gradient_bytes += s->gradient ? gradient / s->shards : gradient;
+}
+
+static void update_all(struct pricing *x, int i, int64_t elements, const struct ap_opt_shard *s)
+{
+	const struct ap_optimizer *opt = x->step->optimizer;
+	enum ap_dtype t = x->b->in[i].dtype;
+	int64_t dealt = elements / s->shards;
+	int states = opt ? opt->nstate * opt->state_bytes : 0;
+
+	if (x->step->gradients_mean && s->replicas.n > 0 && !x->t->in[i].alone)
+		divide(x, (double)dealt, t);
+	if (!x->t->in[i].updated)
+		return;
+	x->c->optimizer_bytes += dealt *
+		(states + master_bytes(t, x->step) + gradient_copy_bytes(t, x->step));
+	if (opt)
+		update(x, (double)dealt, t, states);
+}
+
 static void parameter(struct pricing *x, int i)
 {
 	const struct ap_operand *o = &x->b->in[i];
-	const struct ap_optimizer *opt = x->step->optimizer;
-	int64_t elements = ap_local_elements(o, 0, x->p, x->step), dealt;
-	int state_bytes = opt ? opt->nstate * opt->state_bytes : 0;
+	int64_t elements = ap_local_elements(o, 0, x->p, x->step);
 	struct ap_opt_shard shard;
 
-	x->c->weight_bytes += elements * ap_dtype_bytes(o->dtype);
-	if (!x->t->in[i].trainable || !x->t->in[i].grad)
+	if (!x->t->in[i].trainable || !x->t->in[i].grad) {
+		x->c->weight_bytes += elements * ap_dtype_bytes(o->dtype);
 		return;
+	}
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
-	dealt = elements / shard.shards;
-	x->c->gradient_bytes += elements * ap_gradient_held_bytes(o->dtype, x->step);
-	x->c->optimizer_bytes += dealt * (state_bytes + master_bytes(o->dtype, x->step));
-	if (opt)
-		update(x, (double)dealt, o->dtype, state_bytes);
+	parameter_memory(x, i, elements, &shard);
+	update_all(x, i, elements, &shard);
 }
 
 static void input(struct pricing *x, int i)
@@ -314,6 +362,25 @@ static void halo_memory(struct pricing *x, double *forward, double *backward)
 		*backward += (double)x->halo_bytes;
 }
 
+/* Of a dealt parameter: the weight gathered for this use, the gradient before it is dealt. */
+static void passing(const struct pricing *x, int i, double *forward, double *backward)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
+	enum ap_dtype t = x->b->in[i].dtype;
+	struct ap_opt_shard s;
+
+	if (!in->shardable || !in->grad || in->twin != i)
+		return;
+	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
+	if (s.regather) {
+		*forward += elements * ap_dtype_bytes(t);
+		*backward += in->kept ? elements * ap_dtype_bytes(t) : 0;
+	}
+	if (s.gradient)
+		*backward += elements * ap_gradient_held_bytes(t, x->step);
+}
+
 static void memory(struct pricing *x)
 {
 	double forward = 0, backward = 0;
@@ -337,6 +404,7 @@ static void memory(struct pricing *x)
 	for (int i = 0; i < x->b->nin; i++) {
 		enum ap_tensor_kind kind = x->t->in[i].kind;
 
+		passing(x, i, &forward, &backward);
 		if (kind == AP_TENSOR_INPUT && x->t->in[i].kept)
 			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->t->in_flight;
 		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)
@@ -373,22 +441,28 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	memory(&x);
 }
 
+/* Of an exchange after every micro-batch the same part shows each time. */
+static double hidden_part(const struct ap_step *step)
+{
+	return step->software ? 1 - step->software->gradient_exposed : 0;
+}
+
 double ap_gradient_exposed(const struct ap_step *step)
 {
-	double hidden = step->software ? 1 - step->software->gradient_exposed : 0;
-
-	return 1 - hidden / (double)step->micro_batches;
+	return 1 - hidden_part(step) / (double)step->micro_batches;
 }
 
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
 	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
-		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s);
+		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s +
+		(1 - hidden_part(step)) * c->gradient_each_s);
 }
 
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
-	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s);
+	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s +
+		hidden_part(step) * c->gradient_each_s);
 }
 
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t)

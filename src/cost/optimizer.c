@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct ap_optimizer table[] = {
-#define OPTIMIZER(name, prefixes, nstate, bytes) {name, prefixes, nstate, bytes},
+#define OPTIMIZER(name, prefixes, nstate, bytes, whole) {name, prefixes, nstate, bytes, whole},
 #include "cost/optimizer.def"
 #undef OPTIMIZER
 };

@@ -3,6 +3,7 @@
 #ifndef AP_COST_OPTIMIZER_H
 #define AP_COST_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define AP_MAX_STATES 4
@@ -12,6 +13,7 @@ struct ap_optimizer {
 	const char *prefixes; /* of the state parameters, separated by a blank */
 	int nstate;
 	int state_bytes; /* per element of each */
+	bool deals_whole; /* in data_parallel, whole parameters can be dealt to devices */
 };
 
 /* The row of that name, or NULL. */

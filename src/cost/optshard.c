@@ -66,4 +66,7 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	}
 	out->shards = ap_axes_size(&out->group);
 	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
+	out->gradient = step->optimizer_level >= 2;
+	out->regather = t->in[operand].regather;
+	out->weight = out->regather || step->executor == AP_EXECUTOR_MINDSPORE;
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "cost/dealt.h"
 #include "cost/recompute.h"
 #include "shard/space.h"
 
@@ -14,13 +15,15 @@ struct filling {
 	struct ap_task *task;
 	struct ap_task_operand **in; /* [nnode] mutable views of task[].in */
 	struct ap_task_result **out;
+	const struct ap_again *again; /* [nnode] */
+	const bool *dealt; /* [ntensor] see ap_dealt_params(); NULL: parameters are not dealt whole */
 };
 
-static void fill_operand(const struct ap_graph *g, const struct ap_step *step, ap_id node,
-	uint16_t i, struct ap_task_operand *o)
+static void fill_operand(const struct filling *k, const struct ap_step *step, ap_id node, uint16_t i)
 {
-	const struct ap_node *n = &g->node[node];
-	const struct ap_tensor *t = &g->tensor[n->in[i]];
+	struct ap_task_operand *o = &k->in[node][i];
+	const struct ap_node *n = &k->g->node[node];
+	const struct ap_tensor *t = &k->g->tensor[n->in[i]];
 
 	o->kind = t->kind;
 	o->dtype = t->shape.dtype;
@@ -30,8 +33,11 @@ static void fill_operand(const struct ap_graph *g, const struct ap_step *step, a
 	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
 	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
 	o->owner = t->owner.node == node && t->owner.operand == i;
-	o->shardable = o->trainable && t->parallel_optimizer &&
+	o->alone = o->trainable && step->layerwise && t->layerwise_parallel;
+	o->shardable = o->trainable && t->parallel_optimizer && !o->alone &&
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
+	o->regather = o->shardable && (step->optimizer_level >= 3 || k->again[node].regather);
+	o->updated = !k->dealt || k->dealt[n->in[i]];
 }
 
 static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
@@ -54,7 +60,7 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 		t->measured_backward_s = n->measured_backward_s / n->measured_share;
 	}
 	for (uint16_t i = 0; i < n->bound.nin; i++)
-		fill_operand(k->g, step, node, i, &k->in[node][i]);
+		fill_operand(k, step, node, i);
 	for (uint16_t o = 0; o < n->bound.nout; o++) {
 		const struct ap_tensor *r = &k->g->tensor[n->out[o]];
 
@@ -69,7 +75,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_again *again = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
-	struct filling k = {.g = g};
+	struct filling k = {.g = g, .again = again, .dealt = ap_dealt_params(ctx, g, step)};
 
 	k.task = AP_NEW_N(ctx->arena, struct ap_task, g->nnode);
 	k.in = AP_NEW_N(ctx->scratch, struct ap_task_operand *, g->nnode);
@@ -175,7 +181,8 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
-			o->shardable, o->kept, o->again, o->twin, o->batch, (uint8_t)o->dtype};
+			o->shardable, o->regather, o->alone, o->updated,
+			o->kept, o->again, o->twin, o->batch, (uint8_t)o->dtype};
 
 		SIGN(s, flags);
 	}

@@ -15,6 +15,9 @@ struct ap_task_operand {
 	bool owner; /* parameter or constant that is charged here */
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
+	bool regather; /* where it is dealt, it is gathered anew for each use */
+	bool alone; /* its gradient is not exchanged: each rank has a parameter of its own */
+	bool updated; /* on the rank that updates most, where whole parameters are dealt; else always */
 	bool kept; /* must be there in the backward pass, in this operator's layout */
 	bool again; /* and is brought into it anew for that, not held */
 	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */

@@ -325,7 +325,7 @@ enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
 	static const char *const known[] = {"schema", "name", "gradient_exposed",
-		"overlap_slowdown", "master_bytes", "gradient_bytes",
+		"overlap_slowdown", "master_bytes", "gradient_bytes", "gradient_copy_bytes",
 		"context_bytes", "comm_buffer_bytes", "sources", NULL};
 	const struct slot slots[] = {
 		{"gradient_exposed", 0, 1, &out->gradient_exposed},
@@ -333,7 +333,7 @@ enum ap_status ap_software_parse(
 	};
 	const int64_t limit = (int64_t)1 << 50;
 	const struct ap_jv *root, *sources = NULL;
-	int64_t master = 0, gradient = 0;
+	int64_t master = 0, gradient = 0, copy = 0;
 
 	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = ""};
 	AP_TRY(get_root(ctx, doc, "autopar-software/1", &root));
@@ -343,9 +343,11 @@ enum ap_status ap_software_parse(
 	AP_TRY(GET_NUMBERS(ctx, doc, root, slots));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
+	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
 	out->master_bytes = (int)master;
 	out->gradient_bytes = (int)gradient;
+	out->gradient_copy_bytes = (int)copy;
 	return ap_json_get_int(
 		ctx, doc, root, "comm_buffer_bytes", 0, limit, &out->comm_buffer_bytes);
 }

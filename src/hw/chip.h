@@ -75,6 +75,7 @@ struct ap_software { /* how frameworks behave, apart from the machine */
 	double overlap_slowdown; /* >= 1: compute time factor while a collective runs beside it */
 	int master_bytes; /* per element of a 16-bit trainable parameter: full-precision copy */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */
+	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 };

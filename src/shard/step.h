@@ -56,6 +56,10 @@ struct ap_step {
 	int64_t shard_size; /* ranks an optimizer shard is dealt to; -1: all that hold the slice */
 	int optimizer_level; /* 1: weights and states are dealt; 2: gradients too; 3: weights are gathered
 	                        anew for each use */
+	int64_t deal_whole; /* data_parallel's own: devices that whole parameters are dealt to, one after the
+	                       other, each of which updates and broadcasts its own; 0: not */
+	bool layerwise; /* hybrid_parallel: parameters with the flag layerwise_parallel are their ranks'
+	                   own, their gradients are not exchanged */
 	bool gradient_fp32_sync; /* 16-bit gradients travel as float32 */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */

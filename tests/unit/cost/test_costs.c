@@ -70,7 +70,7 @@ START_TEST(product)
 	ck_assert_double_eq(c.backward_comm_s, 0);
 	ck_assert_int_eq(c.weight_bytes, 2097152);
 	ck_assert_int_eq(c.gradient_bytes, 2097152);
-	ck_assert_int_eq(c.optimizer_bytes, 12582912);
+	ck_assert_int_eq(c.optimizer_bytes, 16777216);
 	/* h is not kept (ReLU keeps its own result); gradients of x0 and h: 4 MiB + 4 MiB. */
 	ck_assert_int_eq(c.activation_bytes, 0);
 	ck_assert_int_eq(c.temporary_bytes, 8388608);

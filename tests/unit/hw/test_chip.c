@@ -137,9 +137,11 @@ START_TEST(software_profiles)
 	ck_assert_str_eq(s->name, "mindspore");
 	ck_assert_str_eq(s->file, "mindspore.json");
 	ck_assert_int_eq(s->gradient_bytes, 2);
+	ck_assert_int_eq(s->gradient_copy_bytes, 4);
 	ck_assert_double_ge(s->overlap_slowdown, 1);
 	ck_assert_int_eq(ap_software_get(&ctx, "generic", &s), AP_OK);
 	ck_assert_int_eq(s->gradient_bytes, 4);
+	ck_assert_int_eq(s->gradient_copy_bytes, 0);
 	ck_assert_int_eq(s->master_bytes, 4);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
 	ck_assert_ptr_nonnull(
