@@ -61,7 +61,7 @@ static void wake(struct running *r, int32_t stage)
 static void deliver(struct running *r, enum ap_pass pass, int32_t from, int32_t to, int32_t micro,
 	double ready_s)
 {
-	double send_s = pass == AP_PASS_FORWARD ? r->time[from].send_s : r->time[from].send_back_s;
+	double send_s = pass == AP_PASS_FORWARD ? r->time[from].send_s : r->time[to].send_back_s;
 	int32_t a = stage_of(r, from), b = stage_of(r, to);
 	double *link = &r->link_free_s[a * r->pipe->nstage + b];
 
