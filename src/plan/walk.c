@@ -47,6 +47,35 @@ static double sent_s(const struct ap_plan *p, ap_id node, enum ap_phase phase)
 	return sum;
 }
 
+/* The part that receives what this node sends. */
+static int32_t receiver(const struct walking *k, ap_id node)
+{
+	const struct ap_tensor *t = &k->p->graph->tensor[k->p->graph->node[node].out[0]];
+
+	return k->w->x.part_of[t->use[0].node];
+}
+
+static bool sends_each_time(const struct walking *k, ap_id node)
+{
+	return !k->p->task[node].once && sent_s(k->p, node, AP_PHASE_FORWARD) > 0;
+}
+
+static bool sends_once(const struct walking *k, ap_id node)
+{
+	return k->p->task[node].once && sent_s(k->p, node, AP_PHASE_FORWARD) > 0;
+}
+
+/* The part whose results what the node sends goes with: on its way the last before the first link. */
+static int32_t hop_of(const struct walking *k, ap_id node)
+{
+	const int32_t *stage = k->w->x.stage;
+	int32_t part = k->w->x.part_of[node], to = receiver(k, node);
+
+	while (part + 1 < to && stage[part] == stage[part + 1])
+		part++;
+	return part;
+}
+
 static void time_passes(const struct walking *k, struct ap_pass_times *time)
 {
 	const struct ap_walk *w = k->w;
@@ -59,14 +88,13 @@ static void time_passes(const struct walking *k, struct ap_pass_times *time)
 			.weight_s = run[AP_PASS_WEIGHT].span_s,
 			.last_backward_s = run[AP_RUN_LAST].span_s};
 	}
-	for (ap_id i = 0; i < k->p->graph->nnode; i++) {
-		struct ap_pass_times *t = &time[w->x.part_of[i]];
+	for (ap_id i = 0; i < k->p->graph->nnode; i++)
+		if (sends_each_time(k, i)) {
+			int32_t hop = hop_of(k, i);
 
-		if (k->p->task[i].once)
-			continue;
-		t->send_s += sent_s(k->p, i, AP_PHASE_FORWARD);
-		t->send_back_s += sent_s(k->p, i, AP_PHASE_BACKWARD);
-	}
+			time[hop].send_s += sent_s(k->p, i, AP_PHASE_FORWARD);
+			time[hop].send_back_s += sent_s(k->p, i, AP_PHASE_BACKWARD);
+		}
 }
 
 /* Without a scheduler: each micro-batch forward and back, one after the other. */
@@ -143,20 +171,6 @@ static void shift(struct walking *k, double by)
 	t->end_s += by;
 }
 
-/* The part that receives what this node sends. */
-static int32_t receiver(const struct walking *k, ap_id node)
-{
-	const struct ap_tensor *t = &k->p->graph->tensor[k->p->graph->node[node].out[0]];
-
-	return k->w->x.part_of[t->use[0].node];
-}
-
-/* Is it the sending end of what is sent once a step? */
-static bool sends_once(const struct walking *k, ap_id node)
-{
-	return k->p->task[node].once && sent_s(k->p, node, AP_PHASE_FORWARD) > 0;
-}
-
 static double *link_between(const struct walking *k, double *link, int32_t from, int32_t to)
 {
 	return &link[k->w->x.stage[from] * k->w->x.nstage + k->w->x.stage[to]];
@@ -184,21 +198,35 @@ static double first_start(const struct walking *k, int32_t part)
 	return 0;
 }
 
-/* Parameters at the start of the step, their gradients when the part that used them is done. */
-static void send_parameters(struct walking *k)
+/* Parameters at the start of the step: before the part that uses them, and all else on their links. */
+static void send_parameters(struct walking *k, double *link)
 {
-	int32_t n = k->w->x.nstage;
-	double *link = AP_NEW_N(k->ctx->scratch, double, n * n), late = 0;
+	const struct ap_timeline *t = k->w->timeline;
+	double late = 0;
 
-	k->w->wait_s = AP_NEW_N(k->ctx->scratch, double, k->p->graph->ntensor);
 	for (ap_id i = 0; i < k->p->graph->nnode; i++)
 		if (sends_once(k, i))
 			send_once(k, link, i, k->w->x.part_of[i], receiver(k, i),
 				sent_s(k->p, i, AP_PHASE_FORWARD), 0);
 	for (size_t i = 0; i < k->w->sends.n; i++)
 		late = fmax(late, k->w->sends.v[i].end_s - first_start(k, k->w->sends.v[i].to));
+	for (uint32_t i = 0; i < t->nsend; i++)
+		late = fmax(late, *link_between(k, link, t->send[i].from_part, t->send[i].to_part) -
+			t->send[i].start_s);
 	if (late > 0)
 		shift(k, late);
+}
+
+/* Their gradients when the part that used them is done, and all else on their links. */
+static void send_gradients(struct walking *k, double *link)
+{
+	const struct ap_timeline *t = k->w->timeline;
+
+	for (uint32_t i = 0; i < t->nsend; i++) {
+		double *busy = link_between(k, link, t->send[i].from_part, t->send[i].to_part);
+
+		*busy = fmax(*busy, t->send[i].end_s);
+	}
 	for (ap_id i = 0; i < k->p->graph->nnode; i++) {
 		const struct ap_walk_send *s;
 		uint32_t last;
@@ -365,6 +393,7 @@ void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_
 {
 	struct walking k = {.ctx = ctx, .p = p, .w = w};
 	const uint32_t *bucket_of;
+	double *link;
 
 	*w = (struct ap_walk){0};
 	ap_plan_index_make(ctx, p, &w->x);
@@ -378,7 +407,10 @@ void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_
 	make_runs(&k);
 	lay_out(&k);
 	find_last_slots(&k);
-	send_parameters(&k);
+	w->wait_s = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
+	link = AP_NEW_N(ctx->scratch, double, w->x.nstage * w->x.nstage);
+	send_parameters(&k, link);
+	send_gradients(&k, link);
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		run_stage(&k, s);
 	add_segments(w);

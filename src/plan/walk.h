@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One optimizer step, laid out: passes of every part, sends, the gradient exchange in absolute time, the
- * optimizer. Sends of one part's results go to the next part all together, those to parts further
- * away among them, which never makes a step shorter. What is sent once a step (a parameter that
- * another stage uses) goes out at the start, which is put off where it would arrive too late; its
- * gradient comes back after the last pass of the part that used it, before it is exchanged.
+ * optimizer. A part's results go to the next part all together; what goes to a part further away takes
+ * its time on the first link of the way there, and its gradient on the same link, so that a step is
+ * never too short. What is sent once a step (a parameter that another stage uses) goes out at the
+ * start, and the passes are put off where it would come too late; its gradient comes back after the
+ * last pass of the part that used it, before it is exchanged.
  */
 #ifndef AP_PLAN_WALK_H
 #define AP_PLAN_WALK_H
