@@ -135,6 +135,44 @@ void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
 		t->taken_bytes += t->f.step.software->comm_buffer_bytes;
 }
 
+/* Ascending parts along the topological order, none empty. */
+static const struct ap_spot *random_spots(struct trial *t, uint32_t nstage, uint32_t nsegment)
+{
+	uint32_t left = t->f.graph->nnode, parts = nstage * nsegment, part = 0;
+	struct ap_spot *spot = AP_NEW_N(t->f.ctx.arena, struct ap_spot, left);
+
+	for (ap_id i = 0; i < t->f.graph->nnode; i++, left--) {
+		bool must = left == parts - part - 1;
+
+		if (i > 0 && part + 1 < parts && (must || one_in(t, left / (parts - part) + 1)))
+			part++;
+		spot[i] = (struct ap_spot){(int32_t)(part % nstage),
+			(int32_t)(part / nstage), (int32_t)part};
+	}
+	return spot;
+}
+
+bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment)
+{
+	const struct ap_scheduler *s = ap_scheduler_find(nsegment > 1 ? "interleaved" : "1f1b");
+	int64_t ndev = t->f.machine->ndev;
+
+	if (t->f.graph->nnode < nstage * nsegment)
+		return false;
+	if (t->f.step.micro_batches < nstage && nsegment > 1)
+		return false;
+	ap_topo_make(&t->f.ctx, ndev * nstage, ndev > 1 ? ndev / 2 : 1, &t->topo);
+	ap_machine_make(&t->f.ctx, t->topo, t->f.machine->chip, &t->f.machine);
+	ap_machine_staged(&t->f.ctx, t->f.machine, nstage, &t->f.machine);
+	ap_graph_staged(&t->f.ctx, t->f.graph, random_spots(t, nstage, nsegment), &t->f.graph);
+	ap_schedule_pipe(&t->f.ctx, s, (int32_t)nstage, (int32_t)nsegment, t->f.step.micro_batches,
+		&t->f.pipe);
+	t->f.step.pipe = &t->f.pipe;
+	t->taken_bytes = t->f.step.software->context_bytes + t->f.step.software->comm_buffer_bytes;
+	make_spaces(t);
+	return true;
+}
+
 void trial_close(struct trial *t)
 {
 	fixture_close(&t->f);

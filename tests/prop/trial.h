@@ -4,7 +4,9 @@
 #define TRIAL_H
 
 #include "fixture.h"
+#include "graph/staged.h"
 #include "plan/drive.h"
+#include "plan/schedule.h"
 #include "random_graph.h"
 #include "shard/space.h"
 
@@ -17,6 +19,7 @@ struct trial {
 	struct random_graph text;
 	const char *machine; /* in words */
 	int64_t taken_bytes; /* memory that no plan can save: context and buffers */
+	const struct ap_topo *topo; /* of a staged machine */
 	struct ap_space *space; /* [nnode] */
 	bool telling; /* set by the property where the case could have broken it */
 };
@@ -24,6 +27,10 @@ struct trial {
 /* At most `most` operators and `devices` devices. */
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices);
 void trial_close(struct trial *t);
+
+/* Cuts the graph at random places into a pipeline of so many stages, each of the machine's devices; the
+ * spaces are those of the staged graph. False: fewer operators than stages. */
+bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment);
 
 /* Aborts the test with a message, the case and its graph. */
 void trial_fail(const struct trial *t, const char *fmt, ...)

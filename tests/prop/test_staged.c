@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of pipelines: the memory limit holds for every stage. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "unit.h"
+#include "trial.h"
+
+#define MOST_COMBINATIONS 20000
+
+/* The best plan of all within a capacity, by trying each. */
+struct oracle {
+	double best_s; /* INFINITY: none fits */
+	double unlimited_s;
+};
+
+static uint64_t combinations(const struct trial *t)
+{
+	uint64_t n = 1;
+
+	for (ap_id i = 0; i < t->f.graph->nnode && n <= MOST_COMBINATIONS; i++)
+		n *= t->space[i].n;
+	return n;
+}
+
+static void weigh(struct trial *t, const int32_t *const *counts, struct ap_plan_maker *maker,
+	int64_t capacity, struct oracle *o)
+{
+	struct ap_plan p;
+	ap_id node;
+
+	if (ap_plan_conflict(&t->f.ctx, t->f.graph, t->f.machine->ndev, counts, &node))
+		return;
+	ap_plan_price(maker, counts, &p);
+	o->unlimited_s = fmin(o->unlimited_s, p.search.objective_s);
+	if (p.prediction.memory.total <= capacity)
+		o->best_s = fmin(o->best_s, p.search.objective_s);
+}
+
+static struct oracle ask(struct trial *t, int64_t capacity)
+{
+	struct ap_plan_maker *maker = ap_plan_maker_create(&t->f.ctx, t->f.graph, t->f.machine,
+		&t->f.step, capacity);
+	uint32_t n = t->f.graph->nnode, *at = AP_NEW_N(t->f.ctx.arena, uint32_t, n), i;
+	const int32_t **counts = AP_NEW_N(t->f.ctx.arena, const int32_t *, n);
+	struct oracle o = {INFINITY, INFINITY};
+
+	do {
+		for (i = 0; i < n; i++)
+			counts[i] = t->space[i].count + (size_t)at[i] * t->space[i].nfactor;
+		weigh(t, counts, maker, capacity, &o);
+		for (i = 0; i < n && ++at[i] == t->space[i].n; i++)
+			at[i] = 0;
+	} while (i < n);
+	return o;
+}
+
+static void search_agrees(struct trial *t, int64_t capacity)
+{
+	struct oracle o = ask(t, capacity);
+	struct ap_plan p;
+	enum ap_status st = trial_search(t, capacity, "dynamic_programming", PRUNED | FOLDED, &p);
+
+	REQUIRE(t, (st == AP_INFEASIBLE) == isinf(o.best_s), "%s with a best of %.17g",
+		ap_status_text(st), o.best_s);
+	if (st != AP_OK)
+		return;
+	REQUIRE(t, p.search.lower_bound_s <= o.best_s, "bound %.17g, best %.17g",
+		p.search.lower_bound_s, o.best_s);
+	REQUIRE(t, p.search.objective_s >= o.best_s, "%.17g, best %.17g", p.search.objective_s,
+		o.best_s);
+	REQUIRE(t, p.search.status != AP_PLAN_OPTIMAL || p.search.objective_s == o.best_s,
+		"%.17g is not the optimum %.17g", p.search.objective_s, o.best_s);
+	for (uint32_t s = 0; s < p.nstage; s++)
+		REQUIRE(t, p.stage[s].memory.total <= capacity, "stage %" PRIu32, s);
+}
+
+static void every_stage_fits(struct trial *t)
+{
+	const int32_t *const *counts;
+	struct ap_plan p;
+
+	if (!trial_staged(t, 2 + (uint32_t)(t->seed % 2), 1) || combinations(t) > MOST_COMBINATIONS)
+		return;
+	counts = trial_counts(t);
+	if (!counts)
+		return;
+	t->telling = true;
+	search_agrees(t, NO_MEMORY_LIMIT);
+	trial_plan(t, counts, &p);
+	search_agrees(t, trial_capacity(t, &p));
+}
+
+START_TEST(every_stage_fits_its_memory)
+{
+	trial_each(300, 4, 4, every_stage_fits);
+}
+END_TEST
+
+/* Larger ones, with segments: what is found is verified, and fits. */
+static void segments_fit(struct trial *t)
+{
+	const int32_t *const *counts;
+	struct ap_plan p, found;
+	int64_t capacity;
+
+	if (!trial_staged(t, 2, 1 + (uint32_t)(t->seed % 2)))
+		return;
+	counts = trial_counts(t);
+	if (!counts)
+		return;
+	t->telling = true;
+	trial_plan(t, counts, &p);
+	capacity = trial_capacity(t, &p);
+	if (trial_search(t, capacity, "auto", PRUNED | FOLDED, &found) != AP_OK)
+		REQUIRE(t, p.prediction.memory.total > capacity, "a random plan fits");
+	else
+		REQUIRE(t, found.prediction.memory.total <= capacity, "%" PRId64,
+			found.prediction.memory.total);
+}
+
+START_TEST(pipelines_with_segments_fit)
+{
+	trial_each(300, 12, 8, segments_fit);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {every_stage_fits_its_memory, pipelines_with_segments_fit};
+
+	return RUN_TESTS("staged", tests);
+}
