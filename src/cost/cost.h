@@ -145,9 +145,9 @@ void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const stru
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
 
-/* The layout in which a graph input arrives: full_batch: whole; else its batch dimension cut by the
- * largest divisor of ndev that divides it, repeats left (VirtualDataset). */
-void ap_input_layout(const struct ap_shape *shape, uint8_t batch, int64_t ndev,
-	const struct ap_step *step, struct ap_layout *out);
+/* The layout in which a graph input arrives: as given; else full_batch: whole; else its batch dimension
+ * cut by the largest divisor of ndev that divides it, repeats left (VirtualDataset). */
+void ap_input_layout(const struct ap_shape *shape, uint8_t batch, struct ap_arrival given,
+	int64_t ndev, const struct ap_step *step, struct ap_layout *out);
 
 #endif

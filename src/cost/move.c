@@ -126,15 +126,17 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	}
 }
 
-void ap_input_layout(const struct ap_shape *shape, uint8_t batch, int64_t ndev,
-	const struct ap_step *step, struct ap_layout *out)
+void ap_input_layout(const struct ap_shape *shape, uint8_t batch, struct ap_arrival given,
+	int64_t ndev, const struct ap_step *step, struct ap_layout *out)
 {
 	int64_t extent, parts;
 
 	*out = (struct ap_layout){.rank = shape->rank};
 	for (int d = 0; d < shape->rank; d++)
 		out->dim[d].cut = 1;
-	for (int d = 0; d < shape->rank; d++) {
+	if (given.cut > 1)
+		out->dim[given.dim] = (struct ap_cut_dim){given.cut, given.stride};
+	for (int d = 0; d < shape->rank && given.cut == 0; d++) {
 		if (step->full_batch || !(batch >> d & 1))
 			continue;
 		extent = shape->dim[d] / step->micro_batches;

@@ -340,7 +340,7 @@ static void input(struct pricing *x, int i)
 		if (x->t->in[i].batch >> d & 1)
 			flow.size[d] /= x->step->micro_batches;
 	}
-	ap_input_layout(&shape, x->t->in[i].batch, x->p->ndev, x->step, &from);
+	ap_input_layout(&shape, x->t->in[i].batch, x->t->in[i].arrival, x->p->ndev, x->step, &from);
 	if (!ap_layout_make(x->p, o, &to))
 		return;
 	ap_move_cost_make(x->pr, &flow, &from, &to, &cost);

@@ -70,6 +70,18 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 	}
 }
 
+/* How inputs arrive where that is given. */
+static void place_inputs(const struct ap_graph *g, const struct ap_step *step,
+	struct ap_task_operand *const *in)
+{
+	for (uint32_t i = 0; i < step->narrival && i < g->ninput; i++) {
+		const struct ap_tensor *t = &g->tensor[g->input[i]];
+
+		for (uint32_t u = 0; u < t->nuse; u++)
+			in[t->use[u].node][t->use[u].operand].arrival = step->arrival[i];
+	}
+}
+
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out)
 {
@@ -91,6 +103,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		k.task[i].keep_comm = again[i].keep_comm;
 		fill_task(&k, step, i);
 	}
+	place_inputs(g, step, k.in);
 	ap_keep(ctx, g, again, k.task, k.in, k.out);
 	ap_arena_release(ctx->scratch, mark);
 	*out = k.task;
@@ -194,6 +207,13 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	}
 }
 
+static void sign_arrivals(struct signing *s, const struct ap_task *t)
+{
+	for (int i = 0; i < t->bound->nin; i++)
+		if (t->in[i].kind == AP_TENSOR_INPUT)
+			SIGN(s, t->in[i].arrival);
+}
+
 const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len)
 {
 	const struct ap_bound *b = t->bound;
@@ -216,6 +236,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->measured_forward_s);
 	SIGN(&s, t->measured_backward_s);
 	sign_use(&s, t);
+	sign_arrivals(&s, t);
 	*len = (size_t)(s.at - signature);
 	return signature;
 }

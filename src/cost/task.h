@@ -23,6 +23,7 @@ struct ap_task_operand {
 	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
 	enum ap_dtype dtype;
+	struct ap_arrival arrival; /* of an input */
 };
 struct ap_task_result {
 	uint32_t nuse;

@@ -33,6 +33,7 @@ void ap_plan_write_moves(struct ap_plan_writer *pw);
 void ap_plan_write_pipeline(struct ap_plan_writer *pw);
 void ap_plan_write_memory(struct ap_plan_writer *pw); /* of each stage, by kind */
 void ap_plan_write_stages(struct ap_plan_writer *pw);
+void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* of the current object */
 void ap_plan_write_fusion(struct ap_plan_writer *pw);
 
 /* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one

@@ -73,19 +73,14 @@ static void write_slots(struct ap_jw *w, const struct ap_timeline *t, uint32_t s
 	ap_jw_end(w);
 }
 
-static void write_stage(struct ap_plan_writer *pw, uint32_t s)
+void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t s)
 {
 	const struct ap_plan *p = pw->p;
 	const struct ap_plan_stage *stage = &p->stage[s];
-	struct ap_axes all = {0};
 	struct ap_jw *w = &pw->w;
 
-	if (p->machine->ndev > 1)
-		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
-	ap_jw_obj(w);
 	ap_jw_kint(w, "id", s);
 	ap_jw_kint(w, "first_rank", stage->first_rank);
-	ap_plan_write_group(pw, (int32_t)s, &all);
 	ap_jw_kint(w, "operators", stage->noperator);
 	ap_jw_kint(w, "segments", p->step->pipe ? p->step->pipe->nsegment : 1);
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
@@ -95,9 +90,21 @@ static void write_stage(struct ap_plan_writer *pw, uint32_t s)
 	ap_jw_knum(w, "forward_s", stage->forward_s);
 	ap_jw_knum(w, "backward_s", stage->backward_s);
 	ap_jw_knum(w, "idle_s", stage->idle_s);
+}
+
+static void write_stage(struct ap_plan_writer *pw, uint32_t s)
+{
+	const struct ap_plan *p = pw->p;
+	struct ap_axes all = {0};
+
+	if (p->machine->ndev > 1)
+		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
+	ap_jw_obj(&pw->w);
+	ap_plan_write_stage_figures(pw, s);
+	ap_plan_write_group(pw, (int32_t)s, &all);
 	if (p->nstage > 1 && p->timeline)
-		write_slots(w, p->timeline, s);
-	ap_jw_end(w);
+		write_slots(&pw->w, p->timeline, s);
+	ap_jw_end(&pw->w);
 }
 
 void ap_plan_write_stages(struct ap_plan_writer *pw)

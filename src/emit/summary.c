@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 
 #include "base/arena.h"
@@ -8,6 +7,7 @@
 #include "base/str.h"
 #include "emit/emit.h"
 #include "emit/plan_json.h"
+#include "emit/summary_parts.h"
 #include "emit/terms.h"
 
 enum { TOP = 5 };
@@ -49,20 +49,6 @@ static void top_moves(const struct ap_plan *p, struct top *t)
 	*t = (struct top){0};
 	for (uint32_t i = 0; i < p->nmove; i++)
 		top_add(t, i, ap_plan_move_time_s(&p->move[i]));
-}
-
-/* "12.3", rounded, without the locale. */
-static void add_tenths(struct ap_str *out, double v)
-{
-	int64_t tenths = llrint(fmin(v, 1e15) * 10);
-
-	ap_str_addf(out, "%" PRId64 ".%" PRId64, tenths / 10, tenths % 10);
-}
-
-static void add_percent(struct ap_str *out, double part, double whole)
-{
-	add_tenths(out, whole > 0 ? 100 * part / whole : 0);
-	ap_str_add(out, " %");
 }
 
 /* A line "name    text" of the summary. */
@@ -111,7 +97,7 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 		return;
 	}
 	ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
-	add_percent(out, s->gap, 1);
+	ap_summary_percent(out, s->gap, 1);
 	ap_str_addf(out, " (%s, %s%s)\n", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
 	if (s->certificate)
@@ -126,7 +112,7 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addf(out, "%-18s%10s", "step time", ap_format_seconds(t->step_time_s, buf));
 	if (t->samples_per_s > 0) {
 		ap_str_add(out, ", ");
-		add_tenths(out, t->samples_per_s);
+		ap_summary_tenths(out, t->samples_per_s);
 		ap_str_add(out, " samples/s");
 	}
 	ap_str_addc(out, '\n');
@@ -143,9 +129,12 @@ static void add_memory(struct ap_str *out, const struct ap_plan *p)
 	const struct ap_memory *m = &p->prediction.memory;
 	char used[32], usable[32];
 
-	ap_str_addf(out, "%-18s%10s of %s usable on a device, ", "memory",
+	ap_str_addf(out, "%-18s%10s of %s usable on a device", "memory",
 		ap_format_bytes(m->total, used), ap_format_bytes(p->capacity_bytes, usable));
-	add_percent(out, (double)m->total, (double)p->capacity_bytes);
+	if (p->nstage > 1)
+		ap_str_addf(out, " of stage %" PRIu32, ap_summary_worst_stage(p));
+	ap_str_add(out, ", ");
+	ap_summary_percent(out, (double)m->total, (double)p->capacity_bytes);
 	ap_str_add(out, m->total > p->capacity_bytes ? ": DOES NOT FIT\n" : "\n");
 	for (int i = 0; i < AP_MEMORY_KINDS; i++) {
 		struct ap_memory_kind kind = ap_memory_kind(m, i);
@@ -154,27 +143,6 @@ static void add_memory(struct ap_str *out, const struct ap_plan *p)
 			ap_str_addf(out, "  %-16s%10s\n", kind.label,
 				ap_format_bytes(kind.bytes, used));
 	}
-}
-
-static void add_baseline(struct ap_str *out, const struct ap_plan *p, const struct ap_baseline *b)
-{
-	char buf[32];
-
-	if (!b->applicable) {
-		line(out, b->name, "%10s  %s", "-", b->why_not ? b->why_not : "");
-		return;
-	}
-	ap_str_addf(out, "%-18s%10s, ", b->name, ap_format_seconds(b->step_time_s, buf));
-	if (p->prediction.step_time_s > 0) {
-		add_tenths(out, b->step_time_s / p->prediction.step_time_s);
-		ap_str_add(out, " times the plan's, ");
-	}
-	ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
-		b->fits ? "" : " (does not fit)");
-	if (b->fits && p->search.status != AP_PLAN_GIVEN && p->search.lower_bound_s > 0)
-		ap_str_addf(out, ", %.1f %% above the bound",
-			100 * (b->objective_s / p->search.lower_bound_s - 1));
-	ap_str_addc(out, '\n');
 }
 
 static void add_cut(struct ap_str *out, const struct ap_layout *l)
@@ -243,16 +211,17 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 
 	line(out, "graph", "%s: %" PRIu32 " operators, %" PRIu32 " parameters in use",
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
-	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->ndev, m->chip->name,
+	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
 		m->topo->nserver, m->topo->nserver == 1 ? "" : "s");
+	ap_summary_pipeline(out, p);
 	add_search(out, p);
 	add_times(out, p);
 	add_memory(out, p);
-	for (uint32_t i = 0; i < p->nbaseline; i++)
-		add_baseline(out, p, &p->baseline[i]);
+	ap_summary_baselines(out, p);
 	line(out, "checkpoint",
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
 		pinned, p->graph->nnode - pinned);
+	ap_summary_stages(out, p);
 	add_operators(out, p, names);
 	add_moves(out, p, names);
 }
@@ -289,6 +258,18 @@ static void write_top(struct ap_plan_writer *pw)
 	ap_jw_end(&pw->w);
 }
 
+static void write_stages(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "stages");
+	ap_jw_arr(&pw->w);
+	for (uint32_t s = 0; s < pw->p->nstage; s++) {
+		ap_jw_obj_flat(&pw->w);
+		ap_plan_write_stage_figures(pw, s);
+		ap_jw_end(&pw->w);
+	}
+	ap_jw_end(&pw->w);
+}
+
 void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user)
 {
 	struct ap_plan_writer pw = {.p = p};
@@ -304,6 +285,8 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	ap_plan_write_machine(&pw);
 	ap_plan_write_search(&pw);
 	ap_plan_write_prediction(&pw);
+	ap_plan_write_pipeline(&pw);
+	write_stages(&pw);
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
 	ap_jw_end(&pw.w);

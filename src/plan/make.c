@@ -167,7 +167,8 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
 			if (t->kind == AP_TENSOR_ACT)
 				a = p->op[t->producer].out[t->result];
 			else if (t->kind == AP_TENSOR_INPUT)
-				ap_input_layout(&t->shape, t->batch, p->machine->ndev, p->step, &a);
+				ap_input_layout(&t->shape, t->batch, k->blank.task[v].in[i].arrival,
+					p->machine->ndev, p->step, &a);
 			else
 				continue;
 			m = move(k, v, i, &a, &p->op[v].in[i]);

@@ -45,12 +45,20 @@ struct ap_fusion { /* how the collectives of one kind are put together */
 	const int64_t *index; /* ascending, above 0 */
 };
 
+/* How an input of the graph arrives: one dimension cut, rank r has part r / stride % cut. */
+struct ap_arrival {
+	int32_t dim, cut, stride; /* cut 1: whole; 0: as the step says of all inputs */
+};
+
 struct ap_step {
 	int64_t micro_batches; /* >= 1; the batch runs in so many parts, gradients are kept */
 	const struct ap_pipe *pipe; /* NULL: one stage, one micro-batch in flight */
 	bool training; /* false: --run-phase inference */
 	enum ap_executor executor;
 	bool full_batch; /* inputs arrive whole on every rank, else cut by the batch */
+	const struct ap_arrival *arrival; /* [narrival] of each input, in the graph's order; NULL: as
+	                                     full_batch says */
+	uint32_t narrival;
 	bool optimizer_sharding; /* --enable-parallel-optimizer */
 	int64_t shard_threshold_bytes; /* smaller parameters stay whole */
 	int64_t shard_size; /* ranks an optimizer shard is dealt to; -1: all that hold the slice */

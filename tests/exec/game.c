@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "cost/optimizer.h"
 #include "emit/ckpt.h"
@@ -27,7 +28,7 @@ static void describe_step(const struct ex_game *g, struct ap_str *s)
 		", gradients %s, %s", g->f.machine->ndev,
 		step->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		step->training ? "" : " inference", step->micro_batches,
-		step->full_batch ? "full" : "cut", step->optimizer_sharding ? "on" : "off",
+		step->arrival ? "given" : step->full_batch ? "full" : "cut", step->optimizer_sharding ? "on" : "off",
 		step->shard_size, step->gradient_fp32_sync ? "in float32" : "as they are", g->how);
 }
 
@@ -235,6 +236,32 @@ static bool try_fixed(struct ex_game *g)
 	return !counts || g->sample->pinned || try_given(g, "data parallel", counts);
 }
 
+/* Now and then inputs in parts that are given: one dimension each, all in as many. */
+static void set_arrival(struct ex_game *g)
+{
+	const struct ap_graph *graph = g->f.graph;
+	struct ap_arrival *list = AP_NEW_N(g->f.ctx.arena, struct ap_arrival, graph->ninput);
+	int32_t parts = 2 + (int32_t)ex_below(&g->w.rng, 3);
+
+	g->f.step.arrival = NULL;
+	g->f.step.narrival = 0;
+	if (ex_below(&g->w.rng, 2) || g->f.machine->ndev % parts)
+		return;
+	for (uint32_t i = 0; i < graph->ninput; i++) {
+		const struct ap_tensor *t = &graph->tensor[graph->input[i]];
+		int32_t d = (int32_t)ex_below(&g->w.rng, t->shape.rank + 1u);
+		int64_t left = g->f.machine->ndev / parts;
+
+		list[i] = (struct ap_arrival){0, 1, 0};
+		if (d < t->shape.rank && t->shape.dim[d] /
+			(t->batch >> d & 1 ? g->f.step.micro_batches : 1) % parts == 0)
+			list[i] = (struct ap_arrival){d, parts,
+				(int32_t)ap_gcd(left, 1 + ex_below(&g->w.rng, 4))};
+	}
+	g->f.step.arrival = list;
+	g->f.step.narrival = graph->ninput;
+}
+
 static void set_step(struct ex_game *g, int k)
 {
 	static const int64_t sizes[] = {-1, 2, 4};
@@ -249,6 +276,7 @@ static void set_step(struct ex_game *g, int k)
 	s->gradient_fp32_sync = ex_below(&g->w.rng, 2);
 	s->training = k < 8;
 	s->optimizer = s->training ? ap_optimizer_find(ex_below(&g->w.rng, 2) ? "adam" : "sgd") : NULL;
+	set_arrival(g);
 }
 
 bool ex_game_play(struct ex_game *g, int k, uint32_t plans, bool engines)

@@ -29,17 +29,30 @@ void ex_graph_compare(struct ex_graph_run *r, const char *what, ap_id tensor, co
 			name, r->batch, how);
 }
 
-/* Inputs come whole, or with their batch cut between as many ranks as divide it, repeats outside. */
-static struct ap_layout arrival(const struct ex_program *p, const struct ap_tensor *t,
-	const struct ap_shape *shape)
+/* What the step says of this input; NULL: of all. */
+static const struct ap_arrival *said_of(const struct ex_program *p, ap_id tensor)
 {
+	for (uint32_t i = 0; i < p->step.narrival; i++)
+		if (p->graph->input[i] == tensor)
+			return &p->step.arrival[i];
+	return NULL;
+}
+
+/* Inputs come as the step says, whole, or with their batch cut between as many ranks as divide it, repeats
+ * outside. */
+static struct ap_layout arrival(const struct ex_program *p, ap_id tensor, const struct ap_shape *shape)
+{
+	const struct ap_tensor *t = &p->graph->tensor[tensor];
+	const struct ap_arrival *said = said_of(p, tensor);
 	struct ap_layout l = {.rank = shape->rank};
-	bool cut = p->step.full_batch;
+	bool cut = said || p->step.full_batch;
 
 	for (int d = 0; d < l.rank; d++) {
 		int64_t parts = ap_gcd(shape->dim[d], p->ndev);
 
 		l.dim[d].cut = 1;
+		if (said && said->cut > 1 && said->dim == d)
+			l.dim[d] = (struct ap_cut_dim){said->cut, said->stride};
 		if (cut || !(t->batch >> d & 1) || parts == 1)
 			continue;
 		l.dim[d] = (struct ap_cut_dim){(int32_t)parts, 1};
@@ -60,7 +73,7 @@ static struct ap_layout there(struct ex_graph_run *r, ap_id node, int i)
 	case AP_TENSOR_ACT:
 		return p->oper[t->producer].out[t->result];
 	case AP_TENSOR_INPUT:
-		return arrival(p, t, &p->oper[node].in_shape[i]);
+		return arrival(p, tensor, &p->oper[node].in_shape[i]);
 	case AP_TENSOR_PARAM:
 		param = ex_program_param_of(p, tensor);
 		if (param)

@@ -220,6 +220,118 @@ START_TEST(a_plan_and_its_merged_checkpoint_are_equal)
 }
 END_TEST
 
+static const struct ap_plan_stage stages[] = {
+	{0, 3, 2, {.weights = 1 << 20, .gathered = 1 << 20, .total = 2 << 20}, 1 << 20, 0.001, 0.002,
+		0.003},
+	{4, 3, 1, {.weights = 1 << 20, .recompute = 3 << 20, .total = 4 << 20}, 3 << 20, 0.0015, 0.0025,
+		0.0005},
+};
+
+static void set_figures(struct made *m)
+{
+	m->plan.stage = stages;
+	m->plan.prediction = (struct ap_prediction){.step_time_s = 0.02, .compute_s = 0.01,
+		.communication_s = 0.004, .exposed_communication_s = 0.002, .bubble_s = 0.005,
+		.optimizer_s = 0.001, .memory = stages[1].memory};
+	m->plan.search = (struct ap_search_info){.mode = "given", .status = AP_PLAN_GIVEN,
+		.complete = true, .objective_s = 0.03};
+	m->plan.capacity_bytes = 8 << 20;
+	m->plan.nmove = 0;
+	m->plan.nbaseline = 0;
+}
+
+START_TEST(summary_of_a_pipeline)
+{
+	static const char head[] =
+		"graph             pipe: 6 operators, 3 parameters in use\n"
+		"devices           8 x ascend910a on 1 server\n"
+		"pipeline          2 stages of 4 devices, 1f1b, 4 micro-batches, bubble 25.0 %\n"
+		"objective            30.0 ms (given)\n"
+		"step time            20.0 ms\n"
+		"  compute            10.0 ms\n"
+		"  communication      4.00 ms\n"
+		"    exposed          2.00 ms\n"
+		"  bubble             5.00 ms\n"
+		"  optimizer          1.00 ms\n"
+		"memory              4.00 MiB of 8.00 MiB usable on a device of stage 1, 50.0 %\n"
+		"  weights           1.00 MiB\n"
+		"  recompute         3.00 MiB\n"
+		"checkpoint        pins 3 operators; 3 it cannot pin (no trainable parameter)\n"
+		"\nstages, times of one micro-batch, idle time of the step:\n"
+		"       ranks        operators  in flight      memory        peak    forward   backward"
+		"       idle\n"
+		"    0  0-3                  3          2    2.00 MiB    1.00 MiB    1.00 ms    2.00 ms"
+		"    3.00 ms\n"
+		"    1  4-7                  3          1    4.00 MiB    3.00 MiB    1.50 ms    2.50 ms"
+		"     500 us\n\n";
+	struct ap_str s;
+	struct made m;
+
+	make(&m);
+	set_figures(&m);
+	s = new_str(&m.f.ctx);
+	ap_emit_summary(&m.plan, &s);
+	ck_assert_uint_gt(s.len, sizeof head);
+	s.s[sizeof head - 1] = '\0';
+	ck_assert_str_eq(s.s, head);
+	fixture_close(&m.f);
+}
+END_TEST
+
+START_TEST(summary_of_a_pipeline_for_programs)
+{
+	struct ap_str s;
+	struct made m;
+
+	make(&m);
+	set_figures(&m);
+	s = new_str(&m.f.ctx);
+	ap_emit_summary_json(&m.plan, to_str, &s);
+	ck_assert_int_eq(ap_json_parse(&m.f.ctx, "s", s.s, s.len, 0, &m.doc), AP_OK);
+	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, "pipeline/scheduler"), "\"1f1b\"");
+	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, "stages/1"),
+		"{\"id\":1,\"first_rank\":4,\"operators\":3,\"segments\":1,\"micro_batches\":4,"
+		"\"in_flight\":1,\"memory_bytes\":4194304,\"peak_bytes\":3145728,"
+		"\"forward_s\":0.0015,\"backward_s\":0.0025,\"idle_s\":0.0005}");
+	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, "prediction/memory/1/recompute_bytes"),
+		"3145728");
+	fixture_close(&m.f);
+}
+END_TEST
+
+/* Of many baselines the best: those that fit by time, then those that do not. */
+START_TEST(many_baselines)
+{
+	static const char lines[] =
+		"d                    2.00 ms, 0.1 times the plan's, 1.00 MiB\n"
+		"a_name_that_is_long    3.00 ms, 0.2 times the plan's, 1.00 MiB\n"
+		"a                    5.00 ms, 0.2 times the plan's, 1.00 MiB\n"
+		"g                    1.00 ms, 0.0 times the plan's, 1.00 GiB (does not fit)\n"
+		"f                    4.00 ms, 0.2 times the plan's, 1.00 GiB (does not fit)\n"
+		"                         and 2 more, which --plan-out lists\n";
+	static const struct ap_baseline baselines[] = {
+		{"a", true, NULL, 0.005, 0.005, 1 << 20, true},
+		{"b", false, "no batch", 0, 0, 0, false},
+		{"c", true, NULL, 0.006, 0.006, 1 << 30, false},
+		{"d", true, NULL, 0.002, 0.002, 1 << 20, true},
+		{"a_name_that_is_long", true, NULL, 0.003, 0.003, 1 << 20, true},
+		{"f", true, NULL, 0.004, 0.004, 1 << 30, false},
+		{"g", true, NULL, 0.001, 0.001, 1 << 30, false},
+	};
+	struct ap_str s;
+	struct made m;
+
+	make(&m);
+	set_figures(&m);
+	m.plan.nbaseline = sizeof baselines / sizeof *baselines;
+	m.plan.baseline = baselines;
+	s = new_str(&m.f.ctx);
+	ap_emit_summary(&m.plan, &s);
+	ck_assert_msg(strstr(s.s, lines) != NULL, "%s", s.s);
+	fixture_close(&m.f);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -228,6 +340,9 @@ int main(void)
 		events_name_their_stage,
 		plans_of_pipelines_are_compared,
 		a_plan_and_its_merged_checkpoint_are_equal,
+		summary_of_a_pipeline,
+		summary_of_a_pipeline_for_programs,
+		many_baselines,
 	};
 	const int loops[sizeof tests / sizeof *tests] = {sizeof values / sizeof *values};
 
