@@ -11,8 +11,8 @@
 
 #include "plan/drive.h"
 
-#define AP_MAX_RIVALS 6
-#define AP_MAX_BASELINES 2
+#define AP_MAX_RIVALS 80 /* up to 64 grids, and the search's own */
+#define AP_MAX_BASELINES 80
 
 struct ap_rival {
 	struct ap_plan plan; /* a sketch */
