@@ -67,8 +67,8 @@ static enum ap_status read_parts(struct reading *r, const struct ap_jv *list, co
 	int d = 0;
 
 	if (ap_jv_count(list) != t->shape.rank)
-		return REFUSE(r, list, "input \"%s\" has %d dimensions; so many numbers of parts are expected",
-			name_of(r, t), t->shape.rank);
+		return REFUSE(r, list, "input \"%s\" has %d dimensions; so many numbers of parts are "
+			"expected", name_of(r, t), t->shape.rank);
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), d++) {
 		int64_t parts;
 
@@ -172,8 +172,8 @@ static enum ap_status read_inputs(struct reading *r, const struct ap_jv *list, s
 		else if (ap_jv_type(v) == AP_JOBJECT)
 			AP_TRY(read_layout(r, v, t, &out[i]));
 		else
-			return REFUSE(r, v, "input \"%s\": the parts of each dimension or a Layout are expected",
-				name_of(r, t));
+			return REFUSE(r, v, "input \"%s\": the parts of each dimension or a Layout are "
+				"expected", name_of(r, t));
 	}
 	return AP_OK;
 }
