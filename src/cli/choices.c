@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "cost/optimizer.h"
 #include "emit/diff.h"
+#include "plan/schedule.h"
 #include "search/engine.h"
 
 /* Name i of a NULL-terminated list; NULL past its end. */
@@ -21,9 +22,31 @@ const char *ap_choices_color(size_t i)
 	return pick(names, i);
 }
 
+const char *ap_choices_communi(size_t i)
+{
+	static const char *const names[] = {"all_group_parallel", "same_server_group_parallel",
+		"no_group_parallel", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_context_mode(size_t i)
+{
+	static const char *const names[] = {"graph", "!pynative: nothing runs in parallel in it", NULL};
+
+	return pick(names, i);
+}
+
 const char *ap_choices_detail(size_t i)
 {
 	static const char *const names[] = {"fold", "full", NULL}; /* enum ap_pic_detail */
+
+	return pick(names, i);
+}
+
+const char *ap_choices_device_target(size_t i)
+{
+	static const char *const names[] = {"Ascend", "GPU", "CPU", NULL};
 
 	return pick(names, i);
 }
@@ -43,10 +66,52 @@ const char *ap_choices_format(size_t i)
 	return row ? row->name : NULL;
 }
 
+const char *ap_choices_fusion(size_t i)
+{
+	static const char *const names[] = {"auto", "size", "index", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_fusion_size(size_t i)
+{
+	static const char *const names[] = {"auto", "size",
+		"!index: MindSpore has it for AllReduces alone", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_optimizer_level(size_t i)
+{
+	static const char *const names[] = {"level1", "level2", "level3", NULL};
+
+	return pick(names, i);
+}
+
+const char *ap_choices_recompute(size_t i)
+{
+	static const char *const names[] = {"none", "selective", "full", NULL}; /* enum ap_recompute */
+
+	return pick(names, i);
+}
+
+const char *ap_choices_scheduler(size_t i)
+{
+#define CHUNKS ": the sequence is not cut into chunks that follow one another"
+	static const char *const others[] = {"!seqpipe" CHUNKS, "!seqvpp" CHUNKS,
+		"!seqsmartvpp" CHUNKS, NULL};
+#undef CHUNKS
+	size_t rows = 0;
+
+	while (ap_scheduler_at(rows))
+		rows++;
+	return i < rows ? ap_scheduler_at(i)->name : pick(others, i - rows);
+}
+
 const char *ap_choices_parallel_mode(size_t i)
 {
 	static const char *const names[] = {"auto_parallel", "data_parallel", "semi_auto_parallel",
-		"!stand_alone", "!hybrid_parallel", NULL};
+		"hybrid_parallel", "stand_alone", NULL};
 
 	return pick(names, i);
 }

@@ -27,9 +27,6 @@ static enum ap_status complete(struct ap_run *run, const struct ap_inputs *in,
 {
 	int64_t ndev = in->machine->ndev;
 
-	if (run->opt->parallel_mode == AP_MODE_DATA_PARALLEL)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"--parallel-mode data_parallel takes no strategy");
 	if (run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL)
 		return AP_OK;
 	AP_TRY(ap_pins_make(&run->ctx, in->graph, ndev, &in->step, *counts, counts));

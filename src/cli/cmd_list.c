@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/models.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "cost/optimizer.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
@@ -85,10 +86,8 @@ static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str 
 
 static bool list_settings(struct ap_run *run, const char *name, struct ap_str *out)
 {
-	size_t before = out->len;
-
-	ap_settings_text(run->ctx.arena, name, out);
-	return out->len > before;
+	return run->opt->json ? ap_settings_json(name, out)
+			      : ap_settings_text(run->ctx.arena, name, out);
 }
 
 /* Also those of which only the name is known. */

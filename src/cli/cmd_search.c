@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "cli/cmd.h"
@@ -27,6 +28,20 @@ static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
 	return AP_OK;
 }
 
+/* Cuts nothing, on a machine of one device. */
+static enum ap_status plan_stand_alone(struct ap_run *run, const struct ap_inputs *in,
+	struct ap_plan *plan)
+{
+	const int32_t **counts = AP_NEW_N(run->ctx.arena, const int32_t *, in->graph->nnode);
+	int32_t *whole = AP_NEW_N(run->ctx.arena, int32_t, AP_MAX_FACTOR);
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		whole[f] = 1;
+	for (ap_id i = 0; i < in->graph->nnode; i++)
+		counts[i] = whole;
+	return plan_given(run, in, counts, plan);
+}
+
 /* Cuts the batch and nothing else. */
 static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inputs *in,
 	struct ap_plan *plan)
@@ -37,7 +52,8 @@ static enum ap_status plan_data_parallel(struct ap_run *run, const struct ap_inp
 
 	if (!counts)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"--parallel-mode data_parallel: %s", why);
+			"--parallel-mode %s: %s",
+			ap_choices_parallel_mode((size_t)run->opt->parallel_mode), why);
 	return plan_given(run, in, counts, plan);
 }
 
@@ -63,7 +79,10 @@ static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
 			"--time-limit 0 leaves no time for a plan");
 	ap_stop_arm();
 	switch (o->parallel_mode) {
+	case AP_MODE_STAND_ALONE:
+		return plan_stand_alone(run, in, plan);
 	case AP_MODE_DATA_PARALLEL:
+	case AP_MODE_HYBRID_PARALLEL:
 		return plan_data_parallel(run, in, plan);
 	case AP_MODE_SEMI_AUTO_PARALLEL:
 		return plan_semi_auto(run, in, plan);
@@ -76,9 +95,6 @@ static enum ap_status check_options(struct ap_run *run)
 {
 	const struct ap_options *o = run->opt;
 
-	if (o->strategy_ckpt_load_file && o->parallel_mode == AP_MODE_DATA_PARALLEL)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"--strategy-ckpt-load-file: --parallel-mode data_parallel takes no strategies");
 	if (o->certify && o->parallel_mode != AP_MODE_AUTO_PARALLEL)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--certify: --parallel-mode %s searches nothing",

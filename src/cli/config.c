@@ -1,97 +1,291 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/config.h"
+
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "cli/options.h"
+#include "cli/spellings.h"
 
-/* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
-static const char *value_text(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jv *v, enum ap_opt_type type)
+struct reader { /* of a JSON document that holds settings */
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	struct ap_cli *cli;
+	enum ap_origin origin;
+};
+
+static void fault(const struct reader *r, const struct ap_jv *v, const char *name,
+	const char *check, const char *text)
+{
+	if (r->origin == AP_FROM_OPTION)
+		(void)ap_diag_add(r->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, text);
+	else
+		(void)ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s",
+			text);
+}
+
+static void write_value(struct ap_jw *w, const struct reader *r, const struct ap_jv *v)
+{
+	int64_t i;
+
+	switch (ap_jv_type(v)) {
+	case AP_JNULL:
+		ap_jw_null(w);
+		return;
+	case AP_JBOOL:
+		ap_jw_bool(w, ap_jv_bool(v));
+		return;
+	case AP_JNUMBER:
+		if (ap_jv_int(r->doc, v, &i))
+			ap_jw_int(w, i);
+		else
+			ap_jw_num(w, ap_jv_double(v));
+		return;
+	case AP_JSTRING:
+		ap_jw_str(w, ap_jv_str(v));
+		return;
+	case AP_JARRAY:
+		ap_jw_arr(w);
+		break;
+	case AP_JOBJECT:
+		ap_jw_obj(w);
+		break;
+	}
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		if (ap_jv_key(m))
+			ap_jw_key(w, ap_jv_key(m));
+		write_value(w, r, m);
+	}
+	ap_jw_end(w);
+}
+
+static const char *json_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+	struct ap_jw w;
+
+	ap_str_init(&s, r->ctx->arena);
+	ap_jw_str_init(&w, &s, 0);
+	write_value(&w, r, v);
+	return s.s;
+}
+
+static const char *number_text(const struct reader *r, const struct ap_jv *v, enum ap_opt_type type)
 {
 	int64_t i;
 	char buf[32];
 
+	if (type == AP_OPT_NUM)
+		return ap_arena_strdup(r->ctx->arena, ap_format_double(ap_jv_double(v), buf));
+	if (type == AP_OPT_FLAG || type > AP_OPT_CHOICE || !ap_jv_int(r->doc, v, &i))
+		return NULL;
+	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
+}
+
+/* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
+static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_opt_type type)
+{
 	switch (ap_jv_type(v)) {
 	case AP_JBOOL:
 		return type != AP_OPT_FLAG ? NULL : ap_jv_bool(v) ? "true" : "false";
 	case AP_JNUMBER:
-		if (type == AP_OPT_NUM)
-			return ap_arena_strdup(ctx->arena, ap_format_double(ap_jv_double(v), buf));
-		if ((type == AP_OPT_INT || type == AP_OPT_SIZE) && ap_jv_int(doc, v, &i))
-			return ap_arena_printf(ctx->arena, "%" PRId64, i);
-		return NULL;
+		return number_text(r, v, type);
 	case AP_JSTRING:
 		return type >= AP_OPT_SIZE ? ap_jv_str(v) : NULL;
-	case AP_JNULL:
 	case AP_JARRAY:
+		return type == AP_OPT_INTS || type == AP_OPT_LISTS ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
+		return type == AP_OPT_DICT ? json_text(r, v) : NULL;
+	case AP_JNULL:
 		break;
 	}
 	return NULL;
 }
 
-static void unknown_key(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v)
+static void set_text(const struct reader *r, const struct ap_jv *v, const struct ap_option *row,
+	const char *name, const char *text)
 {
-	const char *best = NULL;
+	struct ap_options other = r->cli->opt; /* of a command that this is none of: only checked */
+	const char *why;
+
+	if (!ap_option_give(r->ctx->arena, row, ap_cli_takes(r->cli, row) ? &r->cli->opt : &other, text,
+		    r->origin, name, &why))
+		fault(r, v, name, "key-range", why);
+}
+
+static void set_value(const struct reader *r, const struct ap_jv *v, const struct ap_option *row,
+	const char *name)
+{
+	const char *text = value_text(r, v, row->type);
+
+	if (text)
+		set_text(r, v, row, name, text);
+	else
+		fault(r, v, name, "key-type", ap_arena_printf(r->ctx->arena,
+			"wrong type of value; expected %s", ap_option_expects(r->ctx->arena, row)));
+}
+
+static const char *members_text(struct ap_arena *arena, const char *path)
+{
+	const struct ap_member_spelling *m;
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (size_t i = 0; (m = ap_member_spelling_at(i)); i++)
+		if (!strcmp(m->path, path))
+			ap_str_addf(&s, "%s%s", s.len ? ", " : "", m->key);
+	for (size_t i = 0, len = strlen(path); ap_object_spelling_at(i); i++) {
+		const char *sub = ap_object_spelling_at(i)->path;
+
+		if (!strncmp(sub, path, len) && sub[len] == '.')
+			ap_str_addf(&s, "%s%s", s.len ? ", " : "", sub + len + 1);
+	}
+	return s.s;
+}
+
+/* A member of an object. Its own object, where it is one; *path and *name are then of that. */
+static const struct ap_object_spelling *set_member(const struct reader *r, const struct ap_jv *v,
+	const char **path, const char **name)
+{
+	struct ap_arena *arena = r->ctx->arena;
+	const char *key = ap_jv_key(v);
+	const char *inner = ap_arena_printf(arena, "%s.%s", *path, key);
+	const struct ap_option *row = ap_member_spelling_of(*path, key);
+	const struct ap_object_spelling *sub = ap_object_spelling_of(inner);
+
+	if (row)
+		set_value(r, v, row, ap_arena_printf(arena, "%s.%s", *name, key));
+	else if (!sub)
+		fault(r, v, *name, "key-unknown", ap_arena_printf(arena,
+			"no member \"%s\" is known here; expected one of %s",
+			ap_diag_name(r->ctx->diag, key), members_text(arena, *path)));
+	*path = inner;
+	*name = ap_arena_printf(arena, "%s.%s", *name, key);
+	return row ? NULL : sub;
+}
+
+static void set_object(const struct reader *r, const struct ap_jv *v,
+	const struct ap_object_spelling *object, const char *name)
+{
+	const struct ap_option *also = object->also != AP_OPT_COUNT ? ap_option_at(object->also) : NULL;
+
+	if (ap_jv_type(v) == AP_JBOOL && also) {
+		set_value(r, v, also, name);
+		return;
+	}
+	if (ap_jv_type(v) != AP_JOBJECT) {
+		fault(r, v, name, "key-type", also
+			? "wrong type of value; expected an object, true or false"
+			: "wrong type of value; expected an object");
+		return;
+	}
+	if (also)
+		set_text(r, v, also, name, "true");
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		const char *path = object->path, *inner = name;
+		const struct ap_object_spelling *sub = set_member(r, m, &path, &inner);
+
+		if (sub)
+			set_object(r, m, sub, inner);
+	}
+}
+
+static void consider(const char *word, const char *candidate, const char **best, int *nearest)
+{
+	int d = ap_str_distance(word, candidate, *nearest - 1);
+
+	if (d < *nearest) {
+		*nearest = d;
+		*best = candidate;
+	}
+}
+
+static void unknown_key(const struct reader *r, const struct ap_jv *v)
+{
+	const char *best = NULL, *key = ap_jv_key(v), *alias;
+	enum ap_opt_id id;
 	int nearest = 3;
 
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		int d = ap_str_distance(ap_jv_key(v), ap_option_at(i)->key, nearest - 1);
-
-		if (d < nearest && ap_option_at(i)->group != AP_GROUP_GENERAL) {
-			nearest = d;
-			best = ap_option_at(i)->key;
-		}
-	}
-	(void)ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-unknown",
+	for (int i = 0; i < AP_OPT_COUNT; i++)
+		if (ap_option_at(i)->group != AP_GROUP_GENERAL)
+			consider(key, ap_option_at(i)->key, &best, &nearest);
+	for (size_t i = 0; (alias = ap_option_alias_at(i, &id)); i++)
+		consider(key, alias, &best, &nearest);
+	for (size_t i = 0; ap_object_spelling_at(i); i++)
+		consider(key, ap_object_spelling_at(i)->path, &best, &nearest);
+	(void)ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, "key-unknown",
 		"no such setting; %s%s%s", best ? "did you mean \"" : "see `autopar-plan list ",
 		best ? best : "settings`", best ? "\"?" : "");
 }
 
-static void set_member(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
-	struct ap_cli *cli)
+static void set_key(const struct reader *r, const struct ap_jv *v)
 {
-	const struct ap_option *row = ap_option_of_key(ap_jv_key(v));
-	struct ap_options other = cli->opt, *o;
-	const char *text, *why;
-	size_t id;
+	const char *key = ap_jv_key(v);
+	const struct ap_option *row = ap_option_of_key(key);
+	const struct ap_object_spelling *object = ap_object_spelling_of(key);
 
-	if (!row || row->group == AP_GROUP_GENERAL) {
-		unknown_key(ctx, doc, v);
-		return;
-	}
-	id = (size_t)(row - ap_option_at(0));
-	o = ap_cli_takes(cli, row) && cli->opt.origin[id] != AP_FROM_OPTION ? &cli->opt : &other;
-	if (o->origin[id] == AP_FROM_CONFIG) {
-		(void)ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-twice",
-			"the setting %s is already given under another name", row->key);
-		return;
-	}
-	text = value_text(ctx, doc, v, row->type);
-	if (!text)
-		(void)ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-type",
-			"wrong type of value; expected %s", ap_option_expects(ctx->arena, row));
-	else if (!ap_option_set(ctx->arena, row, o, text, AP_FROM_CONFIG, &why))
-		(void)ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-range", "%s",
-			why);
+	if (object && (!row || ap_jv_type(v) == AP_JOBJECT))
+		set_object(r, v, object, object->path);
+	else if (row && row->group != AP_GROUP_GENERAL)
+		set_value(r, v, row, key);
+	else
+		unknown_key(r, v);
 }
 
-enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cli *cli)
+static enum ap_status read_object(struct ap_ctx *ctx, const char *path, struct ap_json **doc)
 {
-	struct ap_json *doc;
 	char *text;
 	size_t len;
 
 	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &len));
-	AP_TRY(ap_json_parse(ctx, path, text, len, 0, &doc));
-	if (ap_jv_type(ap_json_root(doc)) != AP_JOBJECT)
-		return ap_json_report(ctx, doc, ap_json_root(doc), AP_ERROR, AP_MEANING, NULL,
+	AP_TRY(ap_json_parse(ctx, path, text, len, 0, doc));
+	if (ap_jv_type(ap_json_root(*doc)) != AP_JOBJECT)
+		return ap_json_report(ctx, *doc, ap_json_root(*doc), AP_ERROR, AP_MEANING, NULL,
 			"key-type", "expected an object of settings");
+	return AP_OK;
+}
+
+enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cli *cli)
+{
+	struct reader r = {.ctx = ctx, .cli = cli, .origin = AP_FROM_CONFIG};
+	struct ap_json *doc;
+
+	AP_TRY(read_object(ctx, path, &doc));
+	r.doc = doc;
 	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
-		set_member(ctx, doc, v, cli);
+		set_key(&r, v);
 	return ap_diag_status(ctx->diag);
+}
+
+enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct ap_cli *cli)
+{
+	static const char object[] = "parallel_speed_up";
+	struct reader r = {.ctx = ctx, .cli = cli, .origin = AP_FROM_CONFIG};
+	struct ap_json *doc;
+
+	AP_TRY(read_object(ctx, path, &doc));
+	r.doc = doc;
+	set_object(&r, ap_json_root(doc), ap_object_spelling_of(object), object);
+	return ap_diag_status(ctx->diag);
+}
+
+void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
+	const struct ap_object_spelling *object, struct ap_cli *cli)
+{
+	struct reader r = {.ctx = ctx, .cli = cli, .origin = AP_FROM_OPTION};
+	struct ap_ctx own = *ctx;
+	struct ap_json *doc;
+
+	own.diag = ap_diag_create(ctx->arena, false);
+	if (ap_json_parse(&own, name, text, strlen(text), 0, &doc) != AP_OK) {
+		fault(&r, NULL, name, "", ap_arena_printf(ctx->arena, "the value is no JSON: %s",
+			ap_diag_text(own.diag, 0, NULL, NULL)));
+		return;
+	}
+	r.doc = doc;
+	set_object(&r, ap_json_root(doc), object, name);
 }

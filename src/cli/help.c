@@ -12,10 +12,13 @@ enum { WIDTH = 80, COLUMN = 28 };
 static const char *const group_titles[] = {
 	[AP_GROUP_MACHINE] = "Machine",
 	[AP_GROUP_STEP] = "Training step",
+	[AP_GROUP_PARALLEL] = "Communication and parallel optimizer",
+	[AP_GROUP_PIPELINE] = "Pipeline",
 	[AP_GROUP_SEARCH] = "Search",
 	[AP_GROUP_OUTPUTS] = "Outputs (- is standard output)",
 	[AP_GROUP_INPUTS] = "Inputs (- is standard input)",
 	[AP_GROUP_RUN] = "Running",
+	[AP_GROUP_ACCEPTED] = "Settings of MindSpore without influence on planning",
 	[AP_GROUP_GENERAL] = "General",
 };
 
@@ -42,8 +45,7 @@ static void wrap(struct ap_str *out, const char *text, size_t at, size_t indent)
 	ap_str_addc(out, '\n');
 }
 
-/* "  LEFT      text ...", the text in its own column. */
-static void entry(struct ap_str *out, const char *left, const char *text)
+void ap_help_entry(struct ap_str *out, const char *left, const char *text)
 {
 	size_t len = strlen(left);
 
@@ -67,8 +69,7 @@ static const char *option_left(struct ap_arena *arena, const struct ap_option *r
 		row->metavar ? row->metavar : "");
 }
 
-/* Help line; in the long form with the values it takes and the default. */
-static const char *option_right(struct ap_arena *arena, const struct ap_option *row, bool brief)
+const char *ap_option_help(struct ap_arena *arena, const struct ap_option *row, bool brief)
 {
 	struct ap_str s;
 
@@ -78,7 +79,8 @@ static const char *option_right(struct ap_arena *arena, const struct ap_option *
 		return s.s;
 	}
 	ap_str_add(&s, row->help);
-	if (row->type == AP_OPT_CHOICE || row->type == AP_OPT_INT || row->type == AP_OPT_NUM)
+	if (row->type == AP_OPT_CHOICE || row->type == AP_OPT_INT || row->type == AP_OPT_NUM ||
+		row->type == AP_OPT_INTS)
 		ap_str_addf(&s, " (%s)", ap_option_expects(arena, row));
 	if (row->otherwise && strcmp(row->otherwise, "false") != 0)
 		ap_str_addf(&s, " [default: %s]", row->otherwise);
@@ -93,13 +95,14 @@ static void add_options(struct ap_str *out, unsigned commands, bool brief)
 		for (int i = 0; i < AP_OPT_COUNT; i++) {
 			const struct ap_option *row = ap_option_at(i);
 
-			if ((int)row->group != group || (row->commands & commands) != commands)
+			if ((int)row->group != group || (brief && row->idle) ||
+				(row->commands & commands) != commands)
 				continue;
 			if (!titled)
 				ap_str_addf(out, "\n%s:\n", group_titles[group]);
 			titled = true;
-			entry(out, option_left(out->arena, row),
-				option_right(out->arena, row, brief));
+			ap_help_entry(out, option_left(out->arena, row),
+				ap_option_help(out->arena, row, brief));
 		}
 	}
 }
@@ -110,7 +113,7 @@ static void add_commands(struct ap_str *out)
 	for (size_t i = 0; ap_command_at(i); i++) {
 		const struct ap_command *c = ap_command_at(i);
 
-		entry(out, c->name, c->help);
+		ap_help_entry(out, c->name, c->help);
 	}
 }
 
@@ -142,10 +145,11 @@ static void program_help(bool brief, struct ap_str *out)
 		ap_command_at(AP_CMD_check)->examples);
 	add_options(out, AP_FOR_EVERY, false);
 	ap_str_add(out, "\nEnvironment:\n");
-	entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
-	entry(out, "AUTOPAR_PLAN_MODELS", "folder of the bundled models, where it is not the one that "
+	ap_help_entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
+	ap_help_entry(out, "AUTOPAR_PLAN_MODELS",
+		"folder of the bundled models, where it is not the one that "
 		"they were installed in");
-	entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
+	ap_help_entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
 	add_exit_status(out);
 }
 
@@ -165,58 +169,4 @@ void ap_help_text(const struct ap_cli *cli, struct ap_str *out)
 		ap_str_addf(out, "\nExamples:\n%s", c->examples);
 	}
 	add_options(out, 1u << (c - ap_command_at(0)), cli->opt.brief);
-}
-
-void ap_settings_text(struct ap_arena *arena, const char *name, struct ap_str *out)
-{
-	const struct ap_option *wanted = name ? ap_option_of_key(name) : NULL;
-
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
-
-		if (row->group != AP_GROUP_GENERAL && (!name || row == wanted))
-			entry(out, row->key, option_right(arena, row, false));
-	}
-}
-
-static const char *origin_text(enum ap_origin origin)
-{
-	static const char *const texts[] = {"default", "environment", "config file", "option"};
-
-	return texts[origin];
-}
-
-static bool printed(const struct ap_cli *cli, const struct ap_option *row)
-{
-	return row->group != AP_GROUP_GENERAL && ap_cli_takes(cli, row);
-}
-
-static void print_config_json(const struct ap_cli *cli, struct ap_str *out)
-{
-	ap_str_add(out, "{\n  \"schema\": \"autopar-settings/1\"");
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
-
-		if (printed(cli, row))
-			ap_str_addf(out, ",\n  \"%s\": {\"value\": %s, \"origin\": \"%s\"}",
-				row->key, ap_option_json(out->arena, row, &cli->opt),
-				origin_text(cli->opt.origin[i]));
-	}
-	ap_str_add(out, "\n}\n");
-}
-
-void ap_print_config(const struct ap_cli *cli, struct ap_str *out)
-{
-	if (cli->opt.json) {
-		print_config_json(cli, out);
-		return;
-	}
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
-		const char *text = ap_option_text(out->arena, row, &cli->opt);
-
-		if (printed(cli, row))
-			ap_str_addf(out, "%-26s %-24s %s\n", row->key, text ? text : "-",
-				origin_text(cli->opt.origin[i]));
-	}
 }

@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "cost/optimizer.h"
 
 #define TABLES 4 /* that a search holds at once, beside graph and plan, as a rule */
@@ -144,15 +145,16 @@ static enum ap_status load_chip(struct ap_run *run, const char *chip_info,
 static enum ap_status load_machine(struct ap_run *run, const struct ap_sources *src,
 	struct ap_inputs *in)
 {
-	in->topo = src->table;
-	if (src->table)
-		AP_TRY(check_devices(run, src->table));
+	in->topo = run->opt->parallel_mode == AP_MODE_STAND_ALONE ? NULL : src->table;
+	if (in->topo)
+		AP_TRY(check_devices(run, in->topo));
 	else if (!run->opt->device_num)
 		return FAULT(run, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
 			"use --device-num");
 	AP_TRY(load_chip(run, src->table ? src->table->chip_info : "", &in->chip));
-	if (!src->table)
+	if (!in->topo)
 		AP_TRY(make_topo(run, in->chip, &in->topo));
+	AP_TRY(ap_settings_fit_devices(&run->ctx, run->opt, in->topo->ndev));
 	AP_TRY(ap_hccl_check(&run->ctx, in->topo, in->chip->hccl, !run->opt->hccl_rules));
 	return ap_machine_make(&run->ctx, in->topo, in->chip, &in->machine);
 }

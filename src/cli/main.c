@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/options.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "cli/stop.h"
 
 /* --help, --version and --print-config answer instead of the command. */

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cli/spellings.h"
 
 enum {
 	SEARCHER = AP_FOR_SEARCHER,
@@ -18,12 +19,21 @@ enum {
 	CONVERTER = AP_FOR_CONVERTER,
 	DIFFER = AP_FOR_DIFFER,
 	SOLVER = AP_FOR_SOLVER,
+	LISTER = AP_FOR_LISTER,
 	EVERY = AP_FOR_EVERY
 };
 
+enum {
+	PLAN = AP_ON_PLAN,
+	COST = AP_ON_COST,
+	MEMORY = AP_ON_MEMORY,
+	FILES = AP_ON_FILES,
+	NOTED = AP_ON_NOTED
+};
+
 static const struct ap_option rows[] = {
-#define OPTION(f, c, t, d, lo, hi, n, m, g, v, h) \
-	{#f, c, AP_OPT_##t, d, lo, hi, n, m, AP_GROUP_##g, v, h, offsetof(struct ap_options, f)},
+#define OPTION(f, c, t, d, lo, hi, n, m, g, ...) \
+	{#f, c, AP_OPT_##t, d, lo, hi, n, m, AP_GROUP_##g, __VA_ARGS__, offsetof(struct ap_options, f)},
 #define ALIAS(field, key)
 #include "cli/options.def"
 #undef OPTION
@@ -57,10 +67,23 @@ const struct ap_option *ap_option_of_key(const char *key)
 	return NULL;
 }
 
+const char *ap_option_alias_at(size_t i, enum ap_opt_id *id)
+{
+	if (i >= sizeof aliases / sizeof *aliases)
+		return NULL;
+	*id = aliases[i].id;
+	return aliases[i].key;
+}
+
 const char *ap_option_spelling(struct ap_arena *arena, const char *dashes,
 	const struct ap_option *row)
 {
-	char *name = ap_arena_printf(arena, "%s%s", dashes, row->key);
+	return ap_key_spelling(arena, dashes, row->key);
+}
+
+const char *ap_key_spelling(struct ap_arena *arena, const char *dashes, const char *key)
+{
+	char *name = ap_arena_printf(arena, "%s%s", dashes, key);
 
 	for (char *c = name; *c; c++)
 		if (*c == '_')
@@ -93,10 +116,17 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 			row->most);
 	case AP_OPT_SIZE:
 		return "a size of at least one byte, such as 64MB";
+	case AP_OPT_INTS:
+		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
+			", ascending, such as 20,35", row->least, row->most);
 	case AP_OPT_CHOICE:
 		return choices_text(arena, row->choices);
 	case AP_OPT_TEXT:
 		return "a name";
+	case AP_OPT_LISTS:
+		return "a name, or lists such as [[8,1],[8]]";
+	case AP_OPT_DICT:
+		return "the name of a file, or a JSON object";
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
 		break;
@@ -108,18 +138,21 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 static bool set_choice(struct ap_arena *arena, const struct ap_option *row, const char *text,
 	int *index, const char **why)
 {
-	const char *name;
+	const char *name, *reason;
 
 	for (size_t i = 0; (name = row->choices(i)); i++) {
+		size_t len = strcspn(name, ":");
+
 		if (!strcmp(name, text)) {
 			*index = (int)i;
 			return true;
 		}
-		if (*name == '!' && !strcmp(name + 1, text)) {
-			*why = ap_arena_printf(arena, "\"%s\" is not supported; expected %s", text,
-				ap_option_expects(arena, row));
-			return false;
-		}
+		if (*name != '!' || strlen(text) != len - 1 || strncmp(name + 1, text, len - 1) != 0)
+			continue;
+		reason = name + len;
+		*why = ap_arena_printf(arena, "\"%s\" is not supported%s; expected %s", text, reason,
+			ap_option_expects(arena, row));
+		return false;
 	}
 	return false;
 }
@@ -150,6 +183,30 @@ static bool set_size(const struct ap_option *row, const char *text, int64_t *r)
 	return true;
 }
 
+/* "20,35", with or without brackets around it; "[]" is the empty list. */
+static bool set_ints(struct ap_arena *arena, const struct ap_option *row, const char *text,
+	struct ap_ints *r)
+{
+	size_t len = strlen(text), n = 0;
+	bool boxed = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+	char *copy = ap_arena_strndup(arena, text + boxed, len - (boxed ? 2 : 0)), *at = copy;
+	int64_t *v = AP_NEW_N(arena, int64_t, len + 1);
+
+	while (*at || (!boxed && at == copy)) {
+		char *end = at + strcspn(at, ",");
+		bool more = *end;
+
+		*end = '\0';
+		if (!ap_parse_int(at, row->least, row->most, &v[n]) || (n && v[n] <= v[n - 1]) ||
+			(more && !end[1]))
+			return false;
+		n++;
+		at = end + more;
+	}
+	*r = (struct ap_ints){n, v};
+	return true;
+}
+
 static bool set_value(struct ap_arena *arena, const struct ap_option *row, void *field,
 	const char *text, const char **why)
 {
@@ -162,9 +219,13 @@ static bool set_value(struct ap_arena *arena, const struct ap_option *row, void 
 		return set_num(row, text, field);
 	case AP_OPT_SIZE:
 		return set_size(row, text, field);
+	case AP_OPT_INTS:
+		return set_ints(arena, row, text, field);
 	case AP_OPT_CHOICE:
 		return set_choice(arena, row, text, field, why);
 	case AP_OPT_TEXT:
+	case AP_OPT_LISTS:
+	case AP_OPT_DICT:
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
 		break;
@@ -174,7 +235,7 @@ static bool set_value(struct ap_arena *arena, const struct ap_option *row, void 
 }
 
 bool ap_option_set(struct ap_arena *arena, const struct ap_option *row, struct ap_options *o,
-	const char *text, enum ap_origin origin, const char **why)
+	const char *text, enum ap_origin origin, const char *name, const char **why)
 {
 	*why = NULL;
 	if (!set_value(arena, row, (char *)o + row->offset, text, why)) {
@@ -184,13 +245,50 @@ bool ap_option_set(struct ap_arena *arena, const struct ap_option *row, struct a
 		return false;
 	}
 	o->origin[row - rows] = origin;
+	o->name[row - rows] = name;
 	return true;
+}
+
+bool ap_option_give(struct ap_arena *arena, const struct ap_option *row, struct ap_options *o,
+	const char *text, enum ap_origin origin, const char *name, const char **why)
+{
+	const struct ap_value_spelling *other = ap_value_spelling_of(row, text);
+	const char *before = ap_option_text(arena, row, o), *after;
+	const struct ap_option *also = other && other->also != AP_OPT_COUNT ? &rows[other->also] : NULL;
+	struct ap_options given = *o;
+	enum ap_origin was = o->origin[row - rows];
+
+	if (!ap_option_set(arena, row, &given, other ? other->plain : text, origin, name, why))
+		return false;
+	after = ap_option_text(arena, row, &given);
+	if (was == origin && strcmp(before ? before : "", after ? after : "") != 0) {
+		*why = ap_arena_printf(arena, "\"%s\" contradicts %s, which says %s", text,
+			o->name[row - rows], before ? before : "none");
+		return false;
+	}
+	if (was < origin)
+		*o = given;
+	return !also || ap_option_give(arena, also, o, other->value, origin,
+		ap_arena_printf(arena, "%s %s", name, text), why);
 }
 
 const char *ap_option_path(const struct ap_option *row, const struct ap_options *o)
 {
-	assert(row->type >= AP_OPT_TEXT);
-	return *(const char *const *)((const char *)o + row->offset);
+	const char *text;
+
+	assert(row->type >= AP_OPT_DICT);
+	text = *(const char *const *)((const char *)o + row->offset);
+	return text && row->type == AP_OPT_DICT && *text == '{' ? NULL : text;
+}
+
+static const char *ints_text(struct ap_arena *arena, const struct ap_ints *list)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (size_t i = 0; i < list->n; i++)
+		ap_str_addf(&s, "%s%" PRId64, i ? "," : "", list->v[i]);
+	return list->n ? s.s : NULL;
 }
 
 const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
@@ -204,21 +302,25 @@ const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
 		return *(const bool *)field ? "true" : "false";
 	case AP_OPT_INT:
 	case AP_OPT_SIZE:
-		return *(const int64_t *)field
+		return *(const int64_t *)field || row->otherwise
 			? ap_arena_printf(arena, "%" PRId64, *(const int64_t *)field)
 			: NULL;
 	case AP_OPT_NUM:
 		return *(const double *)field >= 0
 			? ap_arena_strdup(arena, ap_format_double(*(const double *)field, buf))
 			: NULL;
+	case AP_OPT_INTS:
+		return ints_text(arena, field);
 	case AP_OPT_CHOICE:
 		return *(const int *)field >= 0 ? row->choices((size_t)*(const int *)field) : NULL;
 	case AP_OPT_TEXT:
+	case AP_OPT_LISTS:
+	case AP_OPT_DICT:
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
 		break;
 	}
-	return ap_option_path(row, o);
+	return *(const char *const *)field;
 }
 
 const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,
@@ -230,7 +332,11 @@ const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,
 
 	if (!text)
 		return "null";
-	if (row->type < AP_OPT_CHOICE)
+	if (row->type < AP_OPT_INTS)
+		return text;
+	if (row->type == AP_OPT_INTS)
+		return ap_arena_printf(arena, "[%s]", text);
+	if ((row->type == AP_OPT_LISTS && *text == '[') || (row->type == AP_OPT_DICT && *text == '{'))
 		return text;
 	ap_str_init(&s, arena);
 	ap_jw_str_init(&w, &s, 0);

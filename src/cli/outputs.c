@@ -49,7 +49,7 @@ static void collect_inputs(struct ap_run *run, const char *further, struct paths
 	for (int i = 0; i < AP_OPT_COUNT; i++) {
 		const struct ap_option *row = ap_option_at(i);
 
-		if (row->type == AP_OPT_INPUT && ap_option_path(row, o))
+		if ((row->type == AP_OPT_INPUT || row->type == AP_OPT_DICT) && ap_option_path(row, o))
 			AP_PUSH(run->ctx.arena, *in, ap_option_path(row, o));
 	}
 	if (o->chip)

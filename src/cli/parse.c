@@ -6,7 +6,10 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/config.h"
 #include "cli/options.h"
+#include "cli/settings.h"
+#include "cli/spellings.h"
 
 static const struct ap_command commands[] = {
 #define COMMAND(name, args, least, most, help, details, examples) \
@@ -30,7 +33,7 @@ struct parser {
 	struct ap_cli *cli;
 	int argc, at; /* at: the next word */
 	char **argv;
-	bool given[AP_OPT_COUNT];
+	const char *by[AP_OPT_COUNT]; /* key or alias that it was given by; NULL: it was not */
 };
 
 #define FAULT(p, ...) \
@@ -45,20 +48,46 @@ static bool spells(const char *name, size_t len, const char *key)
 	return !key[len];
 }
 
-/* The row of a long option; *off: it is a flag's --no- form. */
-static const struct ap_option *find_long(const char *name, size_t len, bool *off)
+/* The row of a long option and the key or alias that it spells; NULL for none. */
+static const struct ap_option *find_spelled(const char *name, size_t len, const char **key)
 {
-	*off = false;
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
+	enum ap_opt_id id;
 
-		if (spells(name, len, row->key))
-			return row;
-		if (row->type == AP_OPT_FLAG && len > 3 && !strncmp(name, "no-", 3) &&
-			spells(name + 3, len - 3, row->key)) {
-			*off = true;
-			return row;
-		}
+	for (int i = 0; i < AP_OPT_COUNT; i++)
+		if (spells(name, len, *key = ap_option_at(i)->key))
+			return ap_option_at(i);
+	for (size_t i = 0; (*key = ap_option_alias_at(i, &id)); i++)
+		if (spells(name, len, *key))
+			return ap_option_at(id);
+	return NULL;
+}
+
+/* The same; *off: it is a flag's --no- form. */
+static const struct ap_option *find_long(const char *name, size_t len, const char **key, bool *off)
+{
+	const struct ap_option *row = find_spelled(name, len, key);
+
+	*off = false;
+	if (row || len < 4 || strncmp(name, "no-", 3) != 0)
+		return row;
+	row = find_spelled(name + 3, len - 3, key);
+	*off = row && row->type == AP_OPT_FLAG;
+	return *off ? row : NULL;
+}
+
+/* The object that a long option sets the members of; *off: its --no- form. */
+static const struct ap_object_spelling *find_object(const char *name, size_t len, bool *off)
+{
+	const struct ap_object_spelling *object;
+
+	*off = false;
+	for (size_t i = 0; (object = ap_object_spelling_at(i)); i++) {
+		if (spells(name, len, object->path))
+			return object;
+		*off = object->also != AP_OPT_COUNT && len > 3 && !strncmp(name, "no-", 3) &&
+			spells(name + 3, len - 3, object->path);
+		if (*off)
+			return object;
 	}
 	return NULL;
 }
@@ -98,7 +127,8 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 {
 	struct ap_arena *arena = p->ctx->arena;
 	char *name = ap_arena_strndup(arena, word, len);
-	const char *best = NULL;
+	const char *best = NULL, *alias;
+	enum ap_opt_id id;
 	int distance = far_from(name);
 
 	for (int i = 0; i < AP_OPT_COUNT; i++) {
@@ -108,24 +138,29 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 		if (row->type == AP_OPT_FLAG)
 			consider(name, ap_option_spelling(arena, "--no-", row), &best, &distance);
 	}
+	for (size_t i = 0; (alias = ap_option_alias_at(i, &id)); i++)
+		consider(name, ap_key_spelling(arena, "--", alias), &best, &distance);
+	for (size_t i = 0; ap_object_spelling_at(i); i++)
+		consider(name, ap_key_spelling(arena, "--", ap_object_spelling_at(i)->path), &best,
+			&distance);
 	if (best)
 		FAULT(p, "unknown option %s; did you mean %s?", name, best);
 	else
 		FAULT(p, "unknown option %s; see --help", name);
 }
 
-/* Takes a value; name is the option as the user wrote it. */
-static void take(struct parser *p, const struct ap_option *row, const char *name,
+/* Takes a value; name is the option as the user wrote it, key what it spells. */
+static void take(struct parser *p, const struct ap_option *row, const char *key, const char *name,
 	const char *value)
 {
 	enum ap_opt_id id = (enum ap_opt_id)(row - ap_option_at(0));
 	const char *why;
 
-	if (p->given[id])
+	if (p->by[id] == key)
 		FAULT(p, "%s: given twice", name);
-	p->given[id] = true;
-	if (!ap_option_set(p->ctx->arena, row, &p->cli->opt, value, AP_FROM_OPTION, &why))
+	else if (!ap_option_give(p->ctx->arena, row, &p->cli->opt, value, AP_FROM_OPTION, name, &why))
 		FAULT(p, "%s: %s", name, why);
+	p->by[id] = key;
 }
 
 /* The next word as a value. A word that looks like a long option is none: --x=--y says so. */
@@ -139,22 +174,41 @@ static const char *next_value(struct parser *p)
 	return word;
 }
 
+static void parse_object(struct parser *p, const struct ap_object_spelling *object, const char *name,
+	const char *value, bool off)
+{
+	bool flag = object->also != AP_OPT_COUNT;
+
+	if (off && value)
+		FAULT(p, "%s takes no value", name);
+	else if (flag && (!value || *value != '{'))
+		take(p, ap_option_at(object->also), object->path, name,
+			off ? "false" : value ? value : "true");
+	else if (value || (value = next_value(p)))
+		ap_config_option(p->ctx, name, value, object, p->cli);
+	else
+		FAULT(p, "%s needs a value; expected a JSON object", name);
+}
+
 static void parse_long(struct parser *p, const char *word)
 {
 	size_t len = strcspn(word, "=");
-	const char *value = word[len] ? word + len + 1 : NULL;
+	const char *value = word[len] ? word + len + 1 : NULL, *key;
 	char *name = ap_arena_strndup(p->ctx->arena, word, len);
-	bool off;
-	const struct ap_option *row = find_long(word + 2, len - 2, &off);
+	bool off, off_object;
+	const struct ap_option *row = find_long(word + 2, len - 2, &key, &off);
+	const struct ap_object_spelling *object = find_object(word + 2, len - 2, &off_object);
 
-	if (!row)
+	if (object && (!row || (value && *value == '{')))
+		parse_object(p, object, name, value, off_object);
+	else if (!row)
 		unknown_option(p, word, len);
 	else if (off && value)
 		FAULT(p, "%s takes no value", name);
 	else if (row->type == AP_OPT_FLAG)
-		take(p, row, name, off ? "false" : value ? value : "true");
+		take(p, row, key, name, off ? "false" : value ? value : "true");
 	else if (value || (value = next_value(p)))
-		take(p, row, name, value);
+		take(p, row, key, name, value);
 	else
 		FAULT(p, "%s needs a value; expected %s", name,
 			ap_option_expects(p->ctx->arena, row));
@@ -175,12 +229,12 @@ static void parse_letters(struct parser *p, const char *word)
 		if (row == ap_option_at(AP_OPT_help))
 			p->cli->opt.brief = true;
 		if (row->type == AP_OPT_FLAG) {
-			take(p, row, name, "true");
+			take(p, row, row->key, name, "true");
 			continue;
 		}
 		value = c[1] ? c + 1 : next_value(p);
 		if (value)
-			take(p, row, name, value);
+			take(p, row, row->key, name, value);
 		else
 			FAULT(p, "%s needs a value; expected %s", name,
 				ap_option_expects(p->ctx->arena, row));
@@ -238,14 +292,18 @@ static void parse_words(struct parser *p)
 		FAULT(p, "no command; see --help");
 }
 
-/* Options that the command does not take. */
+/* Options that the command does not take. What another option said by the way is no fault. */
 static void check_taken(struct parser *p)
 {
-	for (int i = 0; i < AP_OPT_COUNT; i++)
-		if (p->given[i] && !ap_cli_takes(p->cli, ap_option_at(i)))
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const char *name = p->cli->opt.name[i];
+
+		if (name && !strchr(name, ' ') && !ap_cli_takes(p->cli, ap_option_at(i)))
 			FAULT(p, "%s: the command %s does not take it",
-				ap_option_spelling(p->ctx->arena, "--", ap_option_at(i)),
+				name[1] == '-' ? name
+					       : ap_option_spelling(p->ctx->arena, "--", ap_option_at(i)),
 				p->cli->command->name);
+	}
 }
 
 static void check_args(struct parser *p)
@@ -284,8 +342,13 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 	AP_TRY(ap_diag_status(ctx->diag));
 	if (out->opt.config)
 		AP_TRY(ap_config_load(ctx, out->opt.config, out));
+	if (out->opt.transformer_opt)
+		AP_TRY(ap_config_speed_up(ctx, out->opt.transformer_opt, out));
 	from_environment(&out->opt);
-	if (out->command && !answers(&out->opt))
+	AP_TRY(ap_settings_settle(ctx, out));
+	if (out->command && !answers(&out->opt)) {
 		check_args(&p);
+		AP_TRY(ap_settings_note(ctx, out));
+	}
 	return ap_diag_status(ctx->diag);
 }

@@ -5,6 +5,7 @@
 #include "base/diag.h"
 #include "cli/inputs.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "cost/optimizer.h"
 
 #define FAULT(run, ...) \
@@ -59,14 +60,11 @@ enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc,
 	const char *executor = ap_choices_executor((size_t)o->executor);
 
 	*step = (struct ap_step)AP_STEP_DEFAULT;
-	step->micro_batches = o->micro_batches;
-	step->training = o->run_phase == AP_RUN_TRAINING;
-	step->executor = (enum ap_executor)o->executor;
-	step->full_batch = o->full_batch;
-	step->optimizer_sharding = o->enable_parallel_optimizer;
-	step->gradient_fp32_sync = o->gradient_fp32_sync;
-	if (step->training)
+	ap_settings_step(run->ctx.arena, o, step);
+	if (step->training) {
 		AP_TRY(load_optimizer(run, doc, g, &step->optimizer));
+		AP_TRY(ap_settings_fit_optimizer(&run->ctx, o, step->optimizer->name));
+	}
 	AP_TRY(check_micro_batches(run, g));
 	return ap_software_get(&run->ctx, o->software ? o->software : executor, &step->software);
 }

@@ -13,9 +13,9 @@ miss() {
   status=1
 }
 
-rows() { # field and letter of the rows of options.def
-  sed -nE 's/^(FLAG|INT|NUM|SIZE|CHOICE|TEXT|INPUT|OUTPUT)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
-    src/cli/options.def
+rows() { # field and letter of the rows of options.def and what it includes
+  sed -nE 's/^(FLAG|INT|NUM|SIZE|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
+    src/cli/options.def src/cli/settings_*.def
 }
 
 count=0
@@ -33,7 +33,7 @@ while read -r field letter; do
 done <<END
 $(rows)
 END
-[ "$count" -ge 30 ] || miss "only $count rows of options.def could be read"
+[ "$count" -ge 100 ] || miss "only $count rows of options.def could be read"
 
 need() { # WHAT PATTERN, for each line of standard input
   seen=0

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings from JSON: a config file, MindSpore's parallel_speed_up.json, the value of an option. */
+#ifndef AP_CLI_CONFIG_H
+#define AP_CLI_CONFIG_H
+
+#include "cli/options.h"
+
+struct ap_object_spelling;
+
+/* Sets what the config file says wherever no option did. Settings of other commands are checked too,
+ * but left alone: one file may serve all. */
+enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cli *cli);
+
+/* The same for the file of --transformer-opt, an object of members of parallel_speed_up. */
+enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct ap_cli *cli);
+
+/* Sets what the value of an option says that is an object; name is the option as it was written. */
+void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
+	const struct ap_object_spelling *object, struct ap_cli *cli);
+
+#endif

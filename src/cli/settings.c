@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/settings.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+enum { MINDSPORE_DEVICES = 4096 }; /* that it takes at most */
+
+static bool given(const struct ap_options *o, enum ap_opt_id id)
+{
+	return o->origin[id] != AP_FROM_DEFAULT;
+}
+
+static void settle_pipeline(struct ap_options *o)
+{
+	if (!given(o, AP_OPT_pipeline_scheduler) ||
+		(o->pipeline_scheduler == AP_SCHEDULER_1F1B && o->pipeline_interleave))
+		o->pipeline_scheduler =
+			o->pipeline_interleave ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
+	if (!o->pipeline_segments)
+		o->pipeline_segments = o->pipeline_scheduler == AP_SCHEDULER_ZERO_BUBBLE_V ? 2 : 1;
+}
+
+static void settle_inputs(struct ap_options *o)
+{
+	if (o->dataset_strategy && !strcmp(o->dataset_strategy, "full_batch"))
+		o->full_batch = true;
+	if (!o->dataset_strategy)
+		o->dataset_strategy = o->full_batch ? "full_batch" : "data_parallel";
+}
+
+enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_cli *cli)
+{
+	struct ap_options *o = &cli->opt;
+
+	ap_settings_check(ctx, o);
+	AP_TRY(ap_diag_status(ctx->diag));
+	settle_pipeline(o);
+	settle_inputs(o);
+	if (!given(o, AP_OPT_optimizer_level))
+		o->optimizer_level = o->gradient_accumulation_shard ? 1 : 0;
+	if (!given(o, AP_OPT_parameter_broadcast))
+		o->parameter_broadcast = o->parallel_mode == AP_MODE_DATA_PARALLEL;
+	if (o->parallel_mode == AP_MODE_STAND_ALONE)
+		o->device_num = 1;
+	return AP_OK;
+}
+
+static enum ap_status note_idle(struct ap_ctx *ctx, const struct ap_cli *cli)
+{
+	struct ap_options usual;
+
+	ap_options_init(&usual);
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+		const char *now, *then;
+
+		if (!(row->on & AP_ON_NOTED) || !given(&cli->opt, (enum ap_opt_id)i) ||
+			!ap_cli_takes(cli, row))
+			continue;
+		now = ap_option_text(ctx->arena, row, &cli->opt);
+		then = ap_option_text(ctx->arena, row, &usual);
+		if (!then || strcmp(now, then) != 0)
+			AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, NULL,
+				"%s has no influence on planning: %s",
+				ap_settings_said(ctx, &cli->opt, (enum ap_opt_id)i), row->idle));
+	}
+	return AP_OK;
+}
+
+enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)
+{
+	const struct ap_options *o = &cli->opt;
+
+	AP_TRY(note_idle(ctx, cli));
+	if (o->device_num > MINDSPORE_DEVICES)
+		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
+			"%s %" PRId64 ": MindSpore takes at most %d devices",
+			o->name[AP_OPT_device_num], o->device_num, MINDSPORE_DEVICES));
+	if (o->micro_batches < o->pipeline_stages)
+		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
+			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "
+			"at least as many micro-batches as stages", o->micro_batches, o->pipeline_stages));
+	return AP_OK;
+}
+
+static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_options *o, int mode,
+	const struct ap_ints *config)
+{
+	struct ap_fusion f = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES};
+
+	if (!o->comm_fusion_openstate)
+		return (struct ap_fusion){.mode = AP_FUSION_OFF};
+	if (mode == AP_FUSE_SIZE)
+		f.bytes = config->v[0] << 20;
+	if (mode == AP_FUSE_INDEX)
+		f = (struct ap_fusion){.mode = AP_FUSION_INDEX, .nindex = (uint32_t)config->n,
+			.index = ap_arena_memdup(arena, config->v, config->n * sizeof *config->v)};
+	return f;
+}
+
+void ap_settings_step(struct ap_arena *arena, const struct ap_options *o, struct ap_step *step)
+{
+	const struct ap_ints *parts = &o->all_reduce_fusion_config;
+
+	step->micro_batches = o->micro_batches;
+	step->training = o->run_phase == AP_RUN_TRAINING;
+	step->executor = (enum ap_executor)o->executor;
+	step->full_batch = o->full_batch;
+	step->optimizer_sharding = o->enable_parallel_optimizer;
+	step->optimizer_level = o->optimizer_level + 1;
+	step->shard_size = o->optimizer_weight_shard_size;
+	step->shard_threshold_bytes = o->parallel_optimizer_threshold << 10;
+	step->gradient_fp32_sync = o->gradient_fp32_sync;
+	step->gradients_mean = o->gradients_mean;
+	step->alltoall = o->enable_alltoall;
+	step->recompute = (enum ap_recompute)o->recompute;
+	step->allreduce = parts->n
+		? fusion(arena, o, AP_FUSE_INDEX, parts)
+		: fusion(arena, o, o->comm_fusion_allreduce_mode, &o->comm_fusion_allreduce_config);
+	step->allgather = fusion(arena, o, o->comm_fusion_allgather_mode,
+		&o->comm_fusion_allgather_config);
+	step->reducescatter = fusion(arena, o, o->comm_fusion_reducescatter_mode,
+		&o->comm_fusion_reducescatter_config);
+}
