@@ -210,8 +210,7 @@ static bool try_engines(struct ex_game *g)
 	return true;
 }
 
-/* Rows that are given, the rest by cost. */
-static bool try_given(struct ex_game *g, const char *how, const int32_t *const *counts)
+bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *counts)
 {
 	struct ap_request rq = request(g, "auto");
 	struct ap_plan p;
@@ -230,10 +229,10 @@ static bool try_fixed(struct ex_game *g)
 	const char *why;
 
 	if (ap_complete_batch(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, NULL, &counts) == AP_OK &&
-		!g->sample->pinned && !try_given(g, "completed by rule", counts))
+		!g->sample->pinned && !ex_game_given(g, "completed by rule", counts))
 		return false;
 	counts = ap_baseline_data_parallel(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &why);
-	return !counts || g->sample->pinned || try_given(g, "data parallel", counts);
+	return !counts || g->sample->pinned || ex_game_given(g, "data parallel", counts);
 }
 
 /* Now and then inputs in parts that are given: one dimension each, all in as many. */
@@ -279,25 +278,29 @@ static void set_step(struct ex_game *g, int k)
 	set_arrival(g);
 }
 
-bool ex_game_play(struct ex_game *g, int k, uint32_t plans, bool engines)
+bool ex_game_begin(struct ex_game *g, int k)
 {
-	struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
-	bool good = false;
-
 	set_step(g, k);
 	g->how = "at all";
 	g->w.trouble = NULL;
 	g->choice = ex_choice_make(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step);
 	if (!ex_graph_truth_make(&g->w, g->f.graph, &g->f.step, g->seed, &g->truth)) {
-		good = g->sample->random;
-		if (!good)
+		if (!g->sample->random)
 			complain(g, NULL, g->w.trouble);
-	} else if (!g->choice) {
-		complain(g, NULL, "its pins cannot be kept");
-	} else {
-		good = try_random(g, plans) && (!engines || (try_engines(g) && try_fixed(g)));
+		return false;
 	}
-	if (good)
+	if (!g->choice)
+		complain(g, NULL, "its pins cannot be kept");
+	return g->choice != NULL;
+}
+
+bool ex_game_play(struct ex_game *g, int k, uint32_t plans, bool engines)
+{
+	struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
+	bool good = !ex_game_begin(g, k) ||
+		(try_random(g, plans) && (!engines || (try_engines(g) && try_fixed(g))));
+
+	if (!g->failed)
 		ap_arena_release(g->f.ctx.arena, mark);
-	return good;
+	return good && !g->failed;
 }

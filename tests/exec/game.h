@@ -29,4 +29,10 @@ enum { EX_SETTINGS = 9 };
  */
 bool ex_game_play(struct ex_game *g, int k, uint32_t plans, bool engines);
 
+/* Sets up setting k; false where nothing can be played. */
+bool ex_game_begin(struct ex_game *g, int k);
+
+/* A plan of the game that has begun: rows that are given, the rest by cost. */
+bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *counts);
+
 #endif

@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small whole graphs; operators are named after their first result. */
+/* Small whole graphs. */
+#include "graph_text.h"
 #include "program.h"
-
-#define GRAPH(name, inputs, parameters, constants, operators, output) \
-	"{'schema':'autopar-graph/1','name':'" name "','inputs':[" inputs "],'parameters':[" parameters \
-	"],'constants':[" constants "],'operators':[" operators "],'outputs':['" output "']}"
-#define TENSOR(name, shape) "{'name':'" name "','shape':[" shape "],'dtype':'float32'}"
-#define INPUT(name, shape) \
-	"{'name':'" name "','shape':[" shape "],'dtype':'float32','batch_dim':0}"
-#define LABEL(name, shape) \
-	"{'name':'" name "','shape':[" shape "],'dtype':'int32','batch_dim':0}"
-#define RESULT(name) "{'name':'" name "'}"
-#define OPER(type, in, name, more) \
-	"{'type':'" type "','inputs':[" in "],'name':'" name "','outputs':[" RESULT(name) more
-#define OP(type, in, name) OPER(type, in, name, "]}")
-#define OP_WITH(type, in, name, attrs) OPER(type, in, name, "],'attrs':{" attrs "}}")
-#define AND ","
-
-#define ROWS(in, name, width) OP_WITH("Reshape", in, name, "'shape':[-1," width "]")
-#define LINEAR(in, name) OP_WITH("MatMul", in, name, "'transpose_b':true")
-#define MEAN_OF(in, name) OP("ReduceMean", in, name)
 
 /* Two layers with their biases, as in the first seeds: data, tensor and hybrid parallel. */
 static const char mlp[] = GRAPH("mlp",

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hybrids of experts on virtual ranks: every grid of dp x cp x tp that a graph takes, with experts cut
+ * and tokens too, gives what one rank gives. With AP_SEED: again.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "game.h"
+#include "graph_text.h"
+#include "plan/hybrid.h"
+
+#define HEADS(in, name, heads) \
+	SHAPED(in, name ".split", "-1,4," heads ",2") AND \
+	OP_WITH("Transpose", "'" name ".split'", name, "'perm':[0,2,1,3]")
+#define ATTEND(q, k, v) \
+	OP_WITH("BatchMatMul", "'" q "','" k "'", "scores", "'transpose_b':true") AND \
+	OP("Mul", "'scores','scale'", "scaled") AND \
+	OP_WITH("Softmax", "'scaled'", "probs", "'axis':[-1]") AND \
+	OP("BatchMatMul", "'probs','" v "'", "context") AND \
+	OP_WITH("Transpose", "'context'", "context.split", "'perm':[0,2,1,3]") AND \
+	ROWS("'context.split'", "context.rows", "8")
+#define LOSS(logits) \
+	ROWS("'labels'", "labels.rows", "1") AND \
+	SHAPED("'labels.rows'", "labels.row", "-1") AND \
+	OP_WITH("ReduceSum", logits, "most", "'axis':[-1],'keep_dims':true") AND \
+	OP("Sub", logits ",'most'", "shifted") AND \
+	OP("Exp", "'shifted'", "exp") AND \
+	OP_WITH("ReduceSum", "'exp'", "exp.sum", "'axis':[-1],'keep_dims':true") AND \
+	OP("Div", "'exp','exp.sum'", "softmax") AND \
+	OP_WITH("OneHot", "'labels.row','on','off'", "hot", "'depth':16,'axis':-1") AND \
+	OP("Log", "'softmax'", "softmax.log") AND \
+	OP("Mul", "'softmax.log','hot'", "chosen") AND \
+	OP_WITH("ReduceSum", "'chosen'", "losses", "'axis':[-1],'keep_dims':false") AND \
+	MEAN_OF("'losses'", "loss")
+#define CONSTANTS TENSOR("scale", "") AND TENSOR("on", "") AND TENSOR("off", "")
+
+/* Texts are put together from parts, as compilers bound the length of one. */
+#define HEAD(inputs, parameters, constants) \
+	"{'schema':'autopar-graph/1','name':'hybrid','inputs':[" inputs "],'parameters':[" parameters \
+	"],'constants':[" constants "],'operators':["
+#define END "],'outputs':['loss']}"
+
+/* GPT: places, norms, biases, dropout left out, one table for words and logits. */
+static const char *const language[] = {HEAD(
+	LABEL("ids", "12,4") AND LABEL("places", "12,4") AND LABEL("labels", "12,4"),
+	TENSOR("words", "16,8") AND TENSOR("positions", "4,8") AND TENSOR("g1", "8") AND
+	TENSOR("o1", "8") AND TENSOR("wq", "8,8") AND TENSOR("bq", "8") AND TENSOR("wk", "8,8") AND
+	TENSOR("wv", "8,8") AND TENSOR("wo", "8,8") AND TENSOR("bo", "8") AND TENSOR("g2", "8") AND
+	TENSOR("o2", "8") AND TENSOR("up", "24,8") AND TENSOR("bu", "24") AND TENSOR("down", "8,24") AND
+	TENSOR("bd", "8"), CONSTANTS),
+	OP_WITH("Gather", "'words','ids'", "word", "'axis':0") AND
+	OP_WITH("Gather", "'positions','places'", "place", "'axis':0") AND
+	OP("Add", "'word','place'", "e") AND
+	LAYER_NORM("'e','g1','o1'", "e.norm") AND
+	ROWS("'e.norm'", "rows", "8") AND
+	LINEAR("'rows','wq'", "q.product") AND
+	OP("BiasAdd", "'q.product','bq'", "q.rows") AND HEADS("'q.rows'", "q", "4") AND
+	LINEAR("'rows','wk'", "k.rows") AND HEADS("'k.rows'", "k", "4") AND
+	LINEAR("'rows','wv'", "v.rows") AND HEADS("'v.rows'", "v", "4") AND
+	ATTEND("q", "k", "v") AND
+	LINEAR("'context.rows','wo'", "a.product") AND
+	OP("BiasAdd", "'a.product','bo'", "a.rows") AND
+	SHAPED("'a.rows'", "a", "-1,4,8") AND
+	OP("Add", "'e','a'", "middle") AND,
+	LAYER_NORM("'middle','g2','o2'", "middle.norm") AND
+	ROWS("'middle.norm'", "n", "8") AND
+	LINEAR("'n','up'", "u.product") AND
+	OP("BiasAdd", "'u.product','bu'", "u") AND
+	OP("GeLU", "'u'", "u.act") AND
+	LINEAR("'u.act','down'", "d.product") AND
+	OP("BiasAdd", "'d.product','bd'", "d.rows") AND
+	SHAPED("'d.rows'", "d", "-1,4,8") AND
+	OP("Add", "'middle','d'", "z") AND
+	ROWS("'z'", "z.rows", "8") AND
+	LINEAR("'z.rows','words'", "logits") AND
+	LOSS("'logits'"), END, NULL};
+
+#define REPEATED(name) \
+	SHAPED("'" name "'", name ".once", "-1,2,1,8") AND \
+	OP_WITH("Tile", "'" name ".once'", name ".copies", "'multiples':[1,1,2,1]") AND \
+	SHAPED("'" name ".copies'", name ".repeated", "-1,4,4,2")
+
+/* Llama: two heads of keys and values for four of queries, a gate, tokens in three dimensions. */
+static const char *const gated[] = {HEAD(
+	LABEL("ids", "8,4") AND LABEL("labels", "8,4"),
+	TENSOR("words", "16,8") AND TENSOR("g1", "8") AND TENSOR("wq", "8,8") AND TENSOR("wk", "4,8") AND
+	TENSOR("wv", "4,8") AND TENSOR("wo", "8,8") AND TENSOR("w1", "8,12") AND TENSOR("w3", "8,12") AND
+	TENSOR("w2", "12,8") AND TENSOR("head", "16,8"), CONSTANTS),
+	OP_WITH("Gather", "'words','ids'", "e", "'axis':0") AND
+	OPER("RmsNorm", "'e','g1'", "e.norm", "," RESULT("e.rstd") "],'attrs':{'epsilon':1e-05}}") AND
+	ROWS("'e.norm'", "rows", "8") AND
+	LINEAR("'rows','wq'", "q.rows") AND HEADS("'q.rows'", "q", "4") AND
+	LINEAR("'rows','wk'", "k.rows") AND HEADS("'k.rows'", "k", "2") AND
+	LINEAR("'rows','wv'", "v.rows") AND HEADS("'v.rows'", "v", "2") AND
+	REPEATED("k") AND REPEATED("v") AND
+	ATTEND("q", "k.repeated", "v.repeated") AND
+	LINEAR("'context.rows','wo'", "a.rows") AND
+	SHAPED("'a.rows'", "a", "-1,4,8") AND
+	OP("Add", "'e','a'", "middle") AND,
+	OP("BatchMatMul", "'middle','w1'", "gate") AND
+	OP("BatchMatMul", "'middle','w3'", "wide") AND
+	OP("SiLU", "'gate'", "gate.act") AND
+	OP("Mul", "'gate.act','wide'", "both") AND
+	OP("BatchMatMul", "'both','w2'", "d") AND
+	OP("Add", "'middle','d'", "z") AND
+	ROWS("'z'", "z.rows", "8") AND
+	LINEAR("'z.rows','head'", "logits") AND
+	LOSS("'logits'"), END, NULL};
+
+/* Experts behind a layer, whose tokens a mask deals out. */
+static const char *const mixture[] = {HEAD(
+	INPUT("x", "8,4,8") AND INPUT("deal", "8,4,8"),
+	TENSOR("w0", "8,8") AND TENSOR("w1", "4,8,12") AND TENSOR("w3", "4,8,12") AND
+	TENSOR("w2", "4,12,8") AND TENSOR("last", "8,8"), ""),
+	ROWS("'x'", "rows", "8") AND
+	LINEAR("'rows','w0'", "h") AND
+	SHAPED("'h'", "tokens", "-1,4,8") AND
+	OP_WITH("BatchMatMul", "'deal','tokens'", "dealt", "'transpose_a':true") AND
+	SHAPED("'dealt'", "sorted", "-1,4,2,8") AND
+	OP("BatchMatMul", "'sorted','w1'", "gate") AND
+	OP("BatchMatMul", "'sorted','w3'", "wide") AND
+	OP("SiLU", "'gate'", "act") AND
+	OP("Mul", "'act','wide'", "both") AND
+	OP("BatchMatMul", "'both','w2'", "down") AND
+	SHAPED("'down'", "joined", "-1,8,8") AND
+	OP("BatchMatMul", "'deal','joined'", "out") AND
+	OP("Add", "'out','tokens'", "z") AND
+	ROWS("'z'", "z.rows", "8") AND
+	LINEAR("'z.rows','last'", "y") AND
+	MEAN_OF("'y'", "loss"), END, NULL};
+
+static const struct {
+	const char *name;
+	const char *const *part; /* NULL-terminated */
+} samples[] = {{"language", language}, {"gated", gated}, {"mixture", mixture}};
+
+enum { SAMPLES = sizeof samples / sizeof *samples };
+
+/* Sample i, its text in the buffer where it is one of ours; false past the end. */
+static bool sample_at(int i, char text[8192], struct ex_graph_sample *out)
+{
+	if (i >= SAMPLES) {
+		const struct ex_graph_sample *other = ex_graph_at((size_t)(i - SAMPLES));
+
+		if (other)
+			*out = *other;
+		return other != NULL;
+	}
+	*text = '\0';
+	for (const char *const *p = samples[i].part; *p; p++)
+		strcat(text, *p);
+	*out = (struct ex_graph_sample){.name = samples[i].name, .text = text};
+	return true;
+}
+
+struct tally {
+	uint32_t taken, refused;
+};
+
+/* With sp on a graph whose sums are dealt. */
+static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tally)
+{
+	struct ap_ctx *ctx = &g->f.ctx;
+	const struct ap_graph *given = g->f.graph;
+	const char *why, *how = ap_arena_printf(ctx->arena, "tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64
+		",sp=%d", h.tp, h.cp, h.ep, h.sp);
+	const int32_t *const *counts = NULL;
+	bool good;
+
+	g->f.graph = ap_hybrid_deal(ctx, given, g->f.machine->ndev, &g->f.step, &h, &why);
+	if (g->f.graph)
+		counts = ap_hybrid_counts(ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &h, &why);
+	tally->taken += counts != NULL;
+	tally->refused += counts == NULL;
+	good = !counts || ex_game_given(g, how, counts);
+	g->f.graph = given;
+	return good;
+}
+
+static bool try_grids(struct ex_game *g, int64_t cp, int64_t ep, bool sp, struct tally *tally)
+{
+	int64_t ndev = g->f.machine->ndev;
+
+	for (int64_t tp = 1; tp <= ndev; tp++) {
+		struct ap_hybrid h = {.dp = ndev / tp / cp, .tp = tp, .pp = 1, .cp = cp, .ep = ep,
+			.vpp = 1, .sp = sp};
+
+		if (ndev % (tp * cp) == 0 && h.dp % ep == 0 && !try_hybrid(g, h, tally))
+			return false;
+	}
+	return true;
+}
+
+static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
+{
+	fixture_open(&g->f, ndev, 4, "ascend910b");
+	g->w.ctx = &g->f.ctx;
+	g->w.ndev = ndev;
+	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
+	fixture_graph(&g->f, g->sample->text);
+	for (int k = 0; k < EX_SETTINGS - 1 && !g->failed; k++) {
+		struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
+
+		if (!ex_game_begin(g, k))
+			break;
+		if (try_grids(g, 1, 1, false, tally) && try_grids(g, 1, 1, true, tally) &&
+			try_grids(g, 2, 1, k % 2, tally) && try_grids(g, 1, 2, k % 2, tally))
+			ap_arena_release(g->f.ctx.arena, mark);
+	}
+	fixture_close(&g->f);
+	return !g->failed;
+}
+
+START_TEST(hybrids_are_those_of_one_rank)
+{
+	static const int64_t devices[] = {2, 4, 6, 8};
+	char text[8192];
+	struct ex_graph_sample s;
+	struct ex_game g = {.sample = &s, .seed = ex_seed("hybrids"), .repeat = "test_hybrids"};
+	struct tally tally = {0, 0};
+
+	ck_assert(sample_at(_i, text, &s));
+	if (s.pinned)
+		return;
+	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		ck_assert(try_devices(&g, devices[i], &tally));
+	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu64 " collectives\n", s.name,
+		tally.taken, tally.refused, g.w.ncollective);
+	ck_assert_uint_gt(tally.taken, 0);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("hybrids");
+	Suite *s = suite_create("exec");
+	SRunner *sr;
+	struct ex_graph_sample sample;
+	char text[8192];
+	int n = 0, failed;
+
+	while (sample_at(n, text, &sample))
+		n++;
+	tcase_set_timeout(tc, 280);
+	tcase_add_loop_test(tc, hybrids_are_those_of_one_rank, 0, n);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
