@@ -16,6 +16,7 @@
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/stop.h"
+#include "emit/trace.h"
 
 enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 
@@ -277,6 +278,15 @@ static enum ap_status stage_problem(struct ap_run *run, const char *path, const 
 	return AP_OK;
 }
 
+static enum ap_status stage_trace(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_emit_trace(&run->ctx, m->plan, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
 static enum ap_status stage_plan(struct ap_run *run, const char *path, const struct made *m)
 {
 	struct ap_output_sink sink;
@@ -343,6 +353,7 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 		const char *hint; /* where it is left out */
 	} writers[] = { /* in the order in which they are put in place */
 		{AP_OPT_dot_out, stage_picture, "; `autopar-plan render` draws it from the plan"},
+		{AP_OPT_trace_out, stage_trace, ""},
 		{AP_OPT_problem_out, stage_problem, ""},
 		{AP_OPT_plan_out, stage_plan, ""},
 		{AP_OPT_strategy_ckpt_save_file, stage_strategy, ""},
