@@ -59,6 +59,11 @@ const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct
 double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed);
 
+/* What each operator costs at least among its candidates, redistribution left out, [g->nnode]; of those
+ * that come after some hundred thousand candidates an estimate. As above. */
+const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step);
+
 /* What makes legal counts no plan: users of one parameter that would hold it in different layouts,
  * operators of one checkpoint key with different strategies. Rows may be NULL: not decided. NULL where
  * nothing does, else what, in words, and *node is the later one of the two. O(operands). */
