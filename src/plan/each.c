@@ -152,7 +152,7 @@ static bool take_parameter(const struct merging *m, struct head *h)
 	return true;
 }
 
-static void advance(const struct merging *m, struct head *h)
+static void next(const struct merging *m, struct head *h)
 {
 	switch (h->source) {
 	case OF_COMPUTE:
@@ -173,6 +173,18 @@ static void advance(const struct merging *m, struct head *h)
 	case OF_PARAMETERS:
 		h->done = !take_parameter(m, h);
 		break;
+	}
+}
+
+/* Times that are in order stay so when the same is added to all. */
+static void advance(const struct merging *m, struct head *h)
+{
+	next(m, h);
+	if (h->source == OF_MEMORY) {
+		h->memory.at_s += m->w->late_s;
+	} else if (h->source != OF_PARAMETERS) {
+		h->event.start_s += m->w->late_s;
+		h->event.end_s += m->w->late_s;
 	}
 }
 
@@ -214,6 +226,19 @@ static int by_start(const void *x, const void *y)
 	return (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
+/* Parameters and their gradients in order, all from the start of the step. */
+static void order_parameters(struct ap_walk *w)
+{
+	for (size_t i = 0; i < w->sends.n; i++) {
+		struct ap_walk_send *s = &w->sends.v[i];
+
+		s->start_s += s->to < s->from ? w->late_s : 0;
+		s->end_s += s->to < s->from ? w->late_s : 0;
+	}
+	if (w->sends.n > 0)
+		qsort(w->sends.v, w->sends.n, sizeof *w->sends.v, by_start);
+}
+
 void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_trace_take *take,
 	void *user)
 {
@@ -224,8 +249,7 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	struct head *h;
 
 	ap_walk_make(ctx, &again, true, &w);
-	if (w.sends.n > 0)
-		qsort(w.sends.v, w.sends.n, sizeof *w.sends.v, by_start);
+	order_parameters(&w);
 	m.head = AP_NEW_N(ctx->scratch, struct head, 4 * w.x.nstage + 2);
 	for (int32_t s = 0; s < w.x.nstage; s++)
 		for (enum source k = OF_COMPUTE; k <= OF_MEMORY; k++)

@@ -13,7 +13,7 @@ struct readers {
 struct living {
 	const struct ap_plan_index *x;
 	const struct ap_plan *p;
-	int64_t *kept, *again, *freed, *freed_late, *rest, *fixed;
+	int64_t *kept, *again, *freed, *freed_again, *freed_late, *rest, *fixed;
 	double *share;
 	struct readers *of; /* [ntensor] */
 	ap_id *needed; /* [nnode] the first that reads what the node made */
@@ -93,11 +93,21 @@ static bool is_once(const struct living *l, const struct ap_plan_move *move)
 	return move->from != AP_NONE && l->p->task[move->from].once;
 }
 
+static void free_again_after(struct living *l, ap_id node, int64_t bytes, const struct readers *r)
+{
+	const struct readers early = {r->first, r->last, AP_NONE};
+
+	if (r->last == AP_NONE)
+		return;
+	l->again[node] += bytes;
+	l->freed_again[r->last] += bytes;
+	free_after(l, node, bytes, &early);
+}
+
 /* The copies that redistributions to the node's operands leave, or that are made anew. */
 static void copies(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
-	const struct readers early = {r->first, r->last, AP_NONE};
 
 	for (uint32_t m = l->x->first_move[node]; m < l->x->first_move[node + 1]; m++) {
 		const struct ap_plan_move *move = &l->p->move[m];
@@ -111,8 +121,12 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 			l->fixed[l->x->stage[l->x->part_of[node]]] += move->cost.kept_bytes;
 			continue;
 		}
-		*(again ? &l->again[node] : &l->kept[node]) += bytes;
-		free_after(l, node, bytes, again ? &early : r);
+		if (again) {
+			free_again_after(l, node, bytes, r);
+			continue;
+		}
+		l->kept[node] += bytes;
+		free_after(l, node, bytes, r);
 	}
 }
 
@@ -121,7 +135,6 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
 	const struct ap_op_cost *c = &l->p->op[node].cost;
-	const struct readers early = {r->first, r->last, AP_NONE};
 	int64_t bytes = c->activation_bytes / t->in_flight;
 
 	if (t->once) {
@@ -130,10 +143,7 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 	}
 	l->kept[node] += bytes;
 	free_after(l, node, bytes, r);
-	if (r->last == AP_NONE)
-		return;
-	l->again[node] += c->recompute_bytes;
-	free_after(l, node, c->recompute_bytes, &early);
+	free_again_after(l, node, c->recompute_bytes, r);
 }
 
 /* Users come before producers, so readers of results are final. */
@@ -251,6 +261,27 @@ ap_id ap_live_root(const struct ap_graph *g, ap_id tensor)
 	return tensor;
 }
 
+const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_plan_index *x,
+	const struct ap_live *live)
+{
+	int64_t *most = AP_NEW_N(ctx->scratch, int64_t, x->nstage);
+
+	for (int32_t part = 0; part < x->npart; part++) {
+		int64_t held = 0, *of = &most[x->stage[part]];
+
+		for (uint32_t k = x->first[part + 1]; k-- > x->first[part];) {
+			ap_id node = x->node[k];
+
+			for (uint32_t s = live->sets_at[node]; s != AP_NONE; s = live->next_set[s])
+				for (uint32_t i = live->set_first[s]; i < live->set_first[s + 1]; i++)
+					held += live->again[live->set_node[i]];
+			*of = held > *of ? held : *of;
+			held -= live->freed_again[node];
+		}
+	}
+	return most;
+}
+
 void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out)
 {
 	struct ap_arena *scratch = ctx->scratch;
@@ -259,6 +290,7 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits
 		.kept = AP_NEW_N(scratch, int64_t, n),
 		.again = AP_NEW_N(scratch, int64_t, n),
 		.freed = AP_NEW_N(scratch, int64_t, n),
+		.freed_again = AP_NEW_N(scratch, int64_t, n),
 		.freed_late = AP_NEW_N(scratch, int64_t, n),
 		.rest = AP_NEW_N(scratch, int64_t, x->npart),
 		.fixed = AP_NEW_N(scratch, int64_t, x->nstage),
@@ -276,6 +308,6 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits
 		live_of_node(&l, i);
 	}
 	*out = (struct ap_live){.kept = l.kept, .again = l.again, .freed = l.freed,
-		.freed_late = l.freed_late, .rest = l.rest, .weight_share = l.share, .fixed = l.fixed};
+		.freed_again = l.freed_again, .freed_late = l.freed_late, .rest = l.rest, .weight_share = l.share, .fixed = l.fixed};
 	make_sets(scratch, &l, out);
 }

@@ -15,6 +15,7 @@ struct ap_live {
 	const int64_t *kept; /* [nnode] allocated by the forward pass */
 	const int64_t *again; /* [nnode] allocated when it is recomputed */
 	const int64_t *freed; /* [nnode] after its backward pass */
+	const int64_t *freed_again; /* [nnode] that part of it which was recomputed */
 	const int64_t *freed_late; /* [nnode] after its pass for weights */
 	const int64_t *rest; /* [npart] that nothing reads: freed at the end of the backward pass */
 	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights:
@@ -32,6 +33,10 @@ struct ap_live {
 
 /* The tensor that a view, or a view of a view, shows. */
 ap_id ap_live_root(const struct ap_graph *g, ap_id tensor);
+
+/* The most that is there at once of what is recomputed, bytes [x->nstage], in scratch. */
+const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_plan_index *x,
+	const struct ap_live *live);
 
 /* In scratch. O(operands + redistributions). */
 void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out);

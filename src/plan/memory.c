@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a plan, additive, by stage and kind. */
 #include "base/arena.h"
-#include "plan/plan.h"
+#include "plan/live.h"
 
 static int32_t stage_of(const struct ap_plan *p, ap_id node)
 {
 	return p->machine->nstage > 1 ? p->graph->node[node].stage : 0;
 }
 
-static uint32_t count_sets(const struct ap_plan *p)
+static bool recomputes(const struct ap_plan *p)
 {
-	uint32_t n = 0;
-
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		if (p->task[i].recompute_set != AP_NONE && p->task[i].recompute_set >= n)
-			n = p->task[i].recompute_set + 1;
-	return n;
+		if (p->task[i].recompute_set != AP_NONE)
+			return true;
+	return false;
 }
 
-/* Of the sets that are recomputed one at a time, the largest of each stage. */
-static void add_recompute(struct ap_arena *scratch, const struct ap_plan *p,
-	struct ap_plan_stage *stage)
+/* Sets are recomputed one at a time, but one may be needed until the next has begun. */
+static void add_recompute(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_plan_stage *stage)
 {
-	uint32_t n = count_sets(p);
-	int64_t *bytes = AP_NEW_N(scratch, int64_t, n);
+	struct ap_plan_index index;
+	struct ap_live live;
+	const int64_t *bytes;
 
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		struct ap_memory *m = &stage[stage_of(p, i)].memory;
-		int64_t *set;
+	if (!recomputes(p))
+		return;
+	ap_plan_index_make(ctx, p, &index);
+	ap_live_make(ctx, &index, false, &live);
+	bytes = ap_live_recomputed(ctx, &index, &live);
+	for (int32_t s = 0; s < index.nstage; s++)
+		stage[s].memory.recompute = bytes[s];
+}
 
-		if (p->task[i].recompute_set == AP_NONE)
-			continue;
-		set = &bytes[p->task[i].recompute_set];
-		*set += p->op[i].cost.recompute_bytes;
-		m->recompute = *set > m->recompute ? *set : m->recompute;
-	}
+/* Does the redistribution leave a copy that is held? One that is made anew is recomputed. */
+static bool holds(const struct ap_plan *p, const struct ap_plan_move *move)
+{
+	return move->from != AP_NONE && !p->task[move->to].in[move->operand].again;
 }
 
 static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage)
@@ -53,7 +54,7 @@ static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage)
 			s->memory.temporary = c->temporary_bytes;
 	}
 	for (uint32_t i = 0; i < p->nmove; i++)
-		if (p->move[i].from != AP_NONE)
+		if (holds(p, &p->move[i]))
 			stage[stage_of(p, p->move[i].to)].memory.activations +=
 				p->move[i].cost.kept_bytes;
 }
@@ -78,7 +79,7 @@ void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p)
 	struct ap_plan_stage *stage = AP_NEW_N(ctx->arena, struct ap_plan_stage, n);
 
 	add_operators(p, stage);
-	add_recompute(ctx->scratch, p, stage);
+	add_recompute(ctx, p, stage);
 	for (uint32_t s = 0; s < n; s++) {
 		struct ap_memory *m = &stage[s].memory;
 

@@ -18,7 +18,7 @@ static void predict(const struct ap_walk *w, struct ap_prediction *out)
 {
 	double n = w->x.nstage;
 
-	out->step_time_s = w->end_s;
+	out->step_time_s = w->late_s + w->end_s;
 	out->compute_s = out->communication_s = out->bubble_s = out->optimizer_s = 0;
 	for (int32_t s = 0; s < w->x.nstage; s++) {
 		out->compute_s += w->stage[s].compute_s / n;
@@ -27,8 +27,8 @@ static void predict(const struct ap_walk *w, struct ap_prediction *out)
 		out->optimizer_s += optimizer_s(&w->stage[s]) / n;
 	}
 	out->exposed_communication_s = out->communication_s > 0
-		? fmax(0, w->end_s - out->compute_s - out->bubble_s - out->optimizer_s) : 0;
-	out->samples_per_s = (double)w->x.p->graph->batch / w->end_s;
+		? fmax(0, out->step_time_s - out->compute_s - out->bubble_s - out->optimizer_s) : 0;
+	out->samples_per_s = (double)w->x.p->graph->batch / out->step_time_s;
 }
 
 static void fill_stages(struct ap_ctx *ctx, const struct ap_walk *w, struct ap_plan *p)
@@ -44,6 +44,25 @@ static void fill_stages(struct ap_ctx *ctx, const struct ap_walk *w, struct ap_p
 	p->stage = stage;
 }
 
+static void put_off(struct ap_ctx *ctx, struct ap_timeline *t, double by)
+{
+	uint32_t n = t->first[t->nstage];
+	struct ap_slot_time *slot = ap_arena_memdup(ctx->arena, t->slot, n * sizeof *slot);
+	struct ap_send_time *send = ap_arena_memdup(ctx->arena, t->send, t->nsend * sizeof *send);
+
+	for (uint32_t i = 0; i < n; i++) {
+		slot[i].start_s += by;
+		slot[i].end_s += by;
+	}
+	for (uint32_t i = 0; i < t->nsend; i++) {
+		send[i].start_s += by;
+		send[i].end_s += by;
+	}
+	t->slot = slot;
+	t->send = send;
+	t->end_s += by;
+}
+
 void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -52,6 +71,8 @@ void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
 	ap_walk_make(ctx, p, false, &w);
 	predict(&w, &p->prediction);
 	fill_stages(ctx, &w, p);
+	if (w.late_s > 0)
+		put_off(ctx, w.timeline, w.late_s);
 	p->timeline = w.timeline;
 	ap_arena_release(ctx->scratch, mark);
 }

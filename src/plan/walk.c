@@ -151,26 +151,6 @@ static void find_last_slots(struct walking *k)
 				k->w->part[part_of_slot(&k->w->x, s, &t->slot[i].slot)].last_slot = i;
 }
 
-static void shift(struct walking *k, double by)
-{
-	struct ap_timeline *t = k->w->timeline;
-	uint32_t n = t->first[t->nstage];
-	struct ap_slot_time *slot = ap_arena_memdup(k->ctx->arena, t->slot, n * sizeof *slot);
-	struct ap_send_time *send = ap_arena_memdup(k->ctx->arena, t->send, t->nsend * sizeof *send);
-
-	for (uint32_t i = 0; i < n; i++) {
-		slot[i].start_s += by;
-		slot[i].end_s += by;
-	}
-	for (uint32_t i = 0; i < t->nsend; i++) {
-		send[i].start_s += by;
-		send[i].end_s += by;
-	}
-	t->slot = slot;
-	t->send = send;
-	t->end_s += by;
-}
-
 static double *link_between(const struct walking *k, double *link, int32_t from, int32_t to)
 {
 	return &link[k->w->x.stage[from] * k->w->x.nstage + k->w->x.stage[to]];
@@ -198,29 +178,39 @@ static double first_start(const struct walking *k, int32_t part)
 	return 0;
 }
 
+/* The passes start so late that what starts at `start` does not before `end`. */
+static void put_off(double *late, double start, double end)
+{
+	*late = fmax(*late, end - start);
+	while (*late + start < end)
+		*late = nextafter(*late, INFINITY);
+}
+
 /* Parameters at the start of the step: before the part that uses them, and all else on their links. */
 static void send_parameters(struct walking *k, double *link)
 {
 	const struct ap_timeline *t = k->w->timeline;
-	double late = 0;
+	double *late = &k->w->late_s;
 
 	for (ap_id i = 0; i < k->p->graph->nnode; i++)
 		if (sends_once(k, i))
 			send_once(k, link, i, k->w->x.part_of[i], receiver(k, i),
 				sent_s(k->p, i, AP_PHASE_FORWARD), 0);
 	for (size_t i = 0; i < k->w->sends.n; i++)
-		late = fmax(late, k->w->sends.v[i].end_s - first_start(k, k->w->sends.v[i].to));
+		put_off(late, first_start(k, k->w->sends.v[i].to), k->w->sends.v[i].end_s);
 	for (uint32_t i = 0; i < t->nsend; i++)
-		late = fmax(late, *link_between(k, link, t->send[i].from_part, t->send[i].to_part) -
-			t->send[i].start_s);
-	if (late > 0)
-		shift(k, late);
+		put_off(late, t->send[i].start_s,
+			*link_between(k, link, t->send[i].from_part, t->send[i].to_part));
 }
 
 /* Their gradients when the part that used them is done, and all else on their links. */
 static void send_gradients(struct walking *k, double *link)
 {
 	const struct ap_timeline *t = k->w->timeline;
+	int32_t n = k->w->x.nstage * k->w->x.nstage;
+
+	for (int32_t i = 0; i < n; i++)
+		link[i] = fmax(0, link[i] - k->w->late_s);
 
 	for (uint32_t i = 0; i < t->nsend; i++) {
 		double *busy = link_between(k, link, t->send[i].from_part, t->send[i].to_part);
@@ -279,8 +269,6 @@ static void exchange(struct walking *k)
 	struct ap_walk *w = k->w;
 
 	list_exchange(k);
-	for (int32_t s = 0; s < w->x.nstage; s++)
-		w->stage[s].update_s = 0;
 	for (size_t i = 0; i < w->exchange.n; i++) {
 		uint32_t b = w->exchange.v[i];
 		const struct ap_bucket *bucket = &k->p->bucket[b];
@@ -293,12 +281,19 @@ static void exchange(struct walking *k)
 	}
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->stage[s].update_s = fmax(w->stage[s].update_s, w->stage[s].last_s);
+}
+
+/* A gradient that comes from another stage may be exchanged by none. */
+static void wait_for_gradients(struct ap_walk *w)
+{
 	for (size_t i = 0; i < w->sends.n; i++) {
 		const struct ap_walk_send *send = &w->sends.v[i];
 		struct ap_walk_stage *s = &w->stage[w->x.stage[send->to]];
 
-		if (send->to < send->from)
-			s->update_s = fmax(s->update_s, send->end_s);
+		if (send->to > send->from || send->end_s <= s->update_s)
+			continue;
+		s->idle_s += send->end_s - s->update_s;
+		s->update_s = send->end_s;
 	}
 }
 
@@ -375,7 +370,7 @@ static void update(struct walking *k)
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->end_s = fmax(w->end_s, w->stage[s].end_s);
 	for (int32_t s = 0; s < w->x.nstage; s++)
-		w->stage[s].idle_s += w->end_s - w->stage[s].end_s;
+		w->stage[s].idle_s += w->late_s + (w->end_s - w->stage[s].end_s);
 }
 
 const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
@@ -419,5 +414,6 @@ void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_
 		if (w->part[i].last_slot != AP_NONE)
 			w->last_start_s[i] = w->timeline->slot[w->part[i].last_slot].start_s;
 	exchange(&k);
+	wait_for_gradients(w);
 	update(&k);
 }

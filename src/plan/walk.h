@@ -23,7 +23,7 @@ struct ap_walk_part {
 struct ap_walk_send { /* once a step */
 	int32_t from, to; /* parts; to < from: of a gradient */
 	ap_id tensor; /* the parameter */
-	double start_s, end_s;
+	double start_s, end_s; /* of a parameter from the start of the step, see late_s */
 };
 
 struct ap_walk_stage {
@@ -52,7 +52,8 @@ struct ap_walk {
 		struct ap_walk_send *v;
 		size_t n, cap;
 	} sends; /* of parameters, then of their gradients */
-	double end_s; /* of the step */
+	double late_s; /* by which the passes, and all that follows, start later than is said here */
+	double end_s; /* of the last update */
 };
 
 /* Fills bucket of p, too. In scratch. record: with events and samples of the passes. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "random_pipe.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "graph/staged.h"
+#include "plan/schedule.h"
+#include "unit.h"
+
+static uint64_t below(struct trial *t, uint64_t n)
+{
+	return random_below(&t->random, n);
+}
+
+void random_recompute(struct trial *t)
+{
+	struct ap_graph *g = ap_arena_memdup(t->f.ctx.arena, t->f.graph, sizeof *g);
+	struct ap_node *node = ap_arena_memdup(t->f.ctx.arena, g->node, g->nnode * sizeof *node);
+
+	t->f.step.recompute = (enum ap_recompute)below(t, 3);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (below(t, 3) == 0)
+			node[i].recompute = (int8_t)below(t, 2);
+	g->node = node;
+	t->f.graph = g;
+}
+
+/* The largest of a few numbers that divides all that carries the batch. */
+static int64_t micro_batches(const struct trial *t, int64_t most)
+{
+	int64_t n = most;
+
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		for (int f = 0; f < t->f.graph->node[i].bound.nfactor; f++) {
+			const struct ap_factor *factor = &t->f.graph->node[i].bound.factor[f];
+
+			while (factor->flags & AP_FACTOR_BATCH && factor->size % n != 0)
+				n--;
+		}
+	return n;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* npart - 1 different places to cut between operators. */
+static uint32_t *random_cuts(struct trial *t, uint32_t npart)
+{
+	uint32_t n = t->f.graph->nnode - 1, *cut = AP_NEW_N(t->f.ctx.arena, uint32_t, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		cut[i] = i + 1;
+	for (uint32_t i = 0; i + 1 < npart; i++) {
+		uint32_t k = i + (uint32_t)below(t, n - i), kept = cut[i];
+
+		cut[i] = cut[k];
+		cut[k] = kept;
+	}
+	qsort(cut, npart - 1, sizeof *cut, compare);
+	return cut;
+}
+
+static void stage_graph(struct trial *t, const struct ap_pipe *pipe)
+{
+	uint32_t npart = (uint32_t)(pipe->nstage * pipe->nsegment), part = 0;
+	const uint32_t *cut = random_cuts(t, npart);
+	struct ap_spot *spot = AP_NEW_N(t->f.ctx.arena, struct ap_spot, t->f.graph->nnode);
+
+	for (ap_id i = 0; i < t->f.graph->nnode; i++) {
+		part += part + 1 < npart && i == cut[part];
+		spot[i].part = (int32_t)part;
+		ap_schedule_spot(pipe->scheduler, pipe->nstage, spot[i].part, &spot[i].stage,
+			&spot[i].segment);
+	}
+	ap_graph_staged(&t->f.ctx, t->f.graph, spot, &t->f.graph);
+}
+
+static const struct ap_scheduler *random_scheduler(struct trial *t)
+{
+	size_t n = 0;
+
+	while (ap_scheduler_at(n))
+		n++;
+	return ap_scheduler_at(below(t, n));
+}
+
+static int32_t random_segments(struct trial *t, const struct ap_scheduler *s)
+{
+	int most = s->most_segments ? s->most_segments : 3;
+
+	return s->least_segments + (int32_t)below(t, (uint64_t)(most - s->least_segments + 1));
+}
+
+bool random_pipe(struct trial *t)
+{
+	const struct ap_scheduler *s = random_scheduler(t);
+	int32_t nstage = 1 + (int32_t)below(t, 4), nsegment = random_segments(t, s);
+	int64_t nmicro = micro_batches(t, 1 + (int64_t)below(t, 8));
+	struct ap_pipe *pipe = AP_NEW(t->f.ctx.arena, struct ap_pipe);
+
+	if (t->f.machine->ndev % (uint32_t)nstage != 0 || s->refuses(nstage, nsegment, nmicro) ||
+		(uint32_t)(nstage * nsegment) > t->f.graph->nnode)
+		return false;
+	ap_schedule_pipe(&t->f.ctx, s, nstage, nsegment, nmicro, pipe);
+	t->f.step.pipe = pipe;
+	t->f.step.micro_batches = nmicro;
+	ap_machine_staged(&t->f.ctx, t->f.machine, (uint32_t)nstage, &t->f.machine);
+	stage_graph(t, pipe);
+	t->space = AP_NEW_N(t->f.ctx.arena, struct ap_space, t->f.graph->nnode);
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		ap_space_make(&t->f.ctx, &t->f.graph->node[i].bound, t->f.machine->ndev, &t->f.step,
+			&t->space[i]);
+	t->machine = ap_arena_printf(t->f.ctx.arena, "%s; %s of %d stages with %d segments, %" PRId64
+		" micro-batches", t->machine, s->name, nstage, nsegment, nmicro);
+	return true;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A random pipeline out of a trial: its graph staged, its machine shared out, its step with a schedule. */
+#ifndef RANDOM_PIPE_H
+#define RANDOM_PIPE_H
+
+#include "trial.h"
+
+/* Random operators are recomputed, as a setting or by their own flags. Before random_pipe(). */
+void random_recompute(struct trial *t);
+
+/* False where the graph or the machine is too small: nothing is changed then. */
+bool random_pipe(struct trial *t);
+
+#endif
