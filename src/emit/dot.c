@@ -235,7 +235,7 @@ static void draw_frames(struct drawing *d)
 		uint32_t parent = v->frame[i].parent;
 		struct ap_str label;
 		char id[24];
-		bool loop;
+		bool loop, part;
 
 		add_id(id, "cluster_", i);
 		ap_str_init(&label, d->ctx->scratch);
@@ -243,8 +243,9 @@ static void draw_frames(struct drawing *d)
 		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
 		set(d->frame[i], "label", label.s);
 		loop = v->frame[i].loop != AP_NONE; /* all set, for a frame inherits of that around it */
-		set(d->frame[i], "color", loop ? "#000000" : "#999999");
-		set(d->frame[i], "penwidth", loop ? "2.0" : "1.0");
+		part = v->frame[i].part != NULL;
+		set(d->frame[i], "color", part ? AP_DOT_PART_COLOR : loop ? "#000000" : "#999999");
+		set(d->frame[i], "penwidth", loop || part ? "2.0" : "1.0");
 		set(d->frame[i], "style", loop ? "rounded,dashed" : "rounded");
 	}
 }
@@ -302,7 +303,7 @@ static void set_line(struct drawing *d, Agedge_t *e, const struct ap_pic_line *l
 		set(e, "color", AP_DOT_MOVE_COLOR);
 		set_width(e, line->moved.time_s, d->longest_line_s);
 	}
-	if (line->again) {
+	if (line->again || line->sent) {
 		set(e, "style", "dashed");
 		set(e, "fontcolor", line->moved.n ? AP_DOT_MOVE_COLOR : "#333333");
 	}

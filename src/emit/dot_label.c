@@ -210,12 +210,23 @@ void ap_dot_add_box_tip(struct ap_str *out, const struct ap_pic_view *v,
 		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
 }
 
+static void add_sent(struct ap_str *out, const struct ap_pic_line *line)
+{
+	char buf[32];
+
+	ap_str_addf(out, " Send %s", ap_format_bytes(line->sent_bytes, buf));
+	if (line->sent > 1)
+		ap_str_addf(out, " in %" PRIu32, line->sent);
+}
+
 /* The blank in front keeps the text off the line. */
 void ap_dot_add_line(struct ap_str *out, const struct ap_pic_line *line)
 {
 	if (line->again)
 		ap_str_add(out, " next copy");
-	if (line->again && line->moved.n)
+	if (line->sent)
+		add_sent(out, line);
+	if ((line->again || line->sent) && line->moved.n)
 		ap_str_add(out, "\\n");
 	if (!line->moved.n)
 		return;

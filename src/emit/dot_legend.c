@@ -23,7 +23,7 @@ static void add_classes(struct ap_str *out, const struct ap_pic_view *v)
 }
 
 struct marks { /* what there is to explain */
-	bool ranks, moves, again, chains, groups, notes, shares;
+	bool ranks, moves, again, sends, chains, groups, notes, shares;
 };
 
 static struct marks find_marks(const struct ap_pic_view *v)
@@ -39,6 +39,7 @@ static struct marks find_marks(const struct ap_pic_view *v)
 	}
 	for (uint32_t i = 0; i < v->nline; i++) {
 		m.again |= v->line[i].again;
+		m.sends |= v->line[i].sent > 0;
 		m.moves |= v->line[i].moved.n > 0;
 	}
 	return m;
@@ -61,6 +62,9 @@ static void add_marks(struct ap_str *out, const struct ap_pic_view *v)
 		add_row(out, plain, "x 40", "drawn once: so many equal copies in a row");
 	if (m.again)
 		add_row(out, plain, "<I>dashed</I>", "into the next copy");
+	if (m.sends)
+		add_row(out, plain, "<I>dashed, Send 2 MiB</I>",
+			"to another part of the pipeline: bytes a rank sends for one micro-batch");
 	if (m.chains)
 		add_row(out, plain, "A, B", "operators that feed one another, in one box");
 	if (m.groups)

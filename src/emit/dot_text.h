@@ -18,6 +18,7 @@ void ap_dot_add_html(struct ap_str *out, const char *name);
 
 #define AP_DOT_MOVE_COLOR "#b34700"
 #define AP_DOT_RANK_COLOR "#8b0000"
+#define AP_DOT_PART_COLOR "#0072b2"
 
 /* How operators are coloured, by enum ap_pic_class. */
 struct ap_dot_look {

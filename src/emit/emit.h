@@ -43,6 +43,7 @@ struct ap_pic_node {
 	} cls;
 	uint32_t ncomm;
 	double time_s; /* per step, 0 unknown */
+	const char *part; /* outermost cluster: "stage 0, segment 1"; NULL without a pipeline */
 };
 struct ap_pic_edge {
 	uint32_t from, to; /* nodes */
@@ -50,6 +51,8 @@ struct ap_pic_edge {
 	const char *moves; /* "AllGather 2.0 MiB 14.0 us", "" when nothing is redistributed */
 	int64_t bytes; /* of the redistribution, and its time per step */
 	double time_s;
+	bool sent; /* from a Send to its Receive */
+	int64_t sent_bytes; /* by one rank, forward, one micro-batch */
 };
 struct ap_picture {
 	const char *title;
@@ -71,7 +74,8 @@ enum { AP_PIC_MOST_BOXES = 80 };
 /*
  * DOT through cgraph: our own ids (n17), names only in labels (escaped, always quoted), clusters by
  * cell and repetition, colour by what is cut, redistributions as edge labels, legend. The text is
- * made in memory (run arena). Not to be called by two threads at once: cgraph has global state.
+ * made in memory (run arena). Pipeline stages are the outermost clusters, dashed edges lead from one to
+ * another. Not to be called by two threads at once: cgraph has global state.
  * *nbox: boxes drawn.
  *
  * In a label a name stands as it is, but for control and bidi characters, which are shown as \x1b

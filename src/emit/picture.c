@@ -139,7 +139,8 @@ static const char *slice_text(struct ap_ctx *ctx, const struct ap_pic_cuts *c)
 	return text.s;
 }
 
-static const char *key_of(struct ap_ctx *ctx, const char *type, const struct ap_pic_cuts *c)
+static const char *key_of(struct ap_ctx *ctx, const char *type, const char *part,
+	const struct ap_pic_cuts *c)
 {
 	struct ap_str text;
 
@@ -159,6 +160,8 @@ static const char *key_of(struct ap_ctx *ctx, const char *type, const struct ap_
 	for (uint32_t i = 0; i < c->ncomm; i++)
 		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, c->comm[i].phase, c->comm[i].kind,
 			c->comm[i].ranks, c->comm[i].bytes);
+	if (part)
+		ap_str_addf(&text, "@%s", part); /* no loop leads through several stages */
 	return text.s;
 }
 
@@ -169,7 +172,7 @@ void ap_pic_set_cuts(struct ap_ctx *ctx, struct ap_pic_node *node, const struct 
 	node->slice = slice_text(ctx, cuts);
 	node->comms = comms_text(ctx, cuts);
 	node->ncomm = cuts->ncomm;
-	node->key = key_of(ctx, node->type, cuts);
+	node->key = key_of(ctx, node->type, node->part, cuts);
 }
 
 const char *ap_pic_moves(struct ap_ctx *ctx, size_t n, const char *const *kind, int64_t bytes,
@@ -198,6 +201,16 @@ const char *ap_pic_title(struct ap_ctx *ctx, const char *graph, int64_t devices,
 		chip, ap_format_seconds(step_time_s, buf));
 }
 
+const char *ap_pic_part(struct ap_ctx *ctx, int64_t nstage, int64_t nsegment, int64_t stage,
+	int64_t segment)
+{
+	if (nstage <= 1)
+		return NULL;
+	if (nsegment <= 1)
+		return ap_arena_printf(ctx->arena, "stage %" PRId64, stage);
+	return ap_arena_printf(ctx->arena, "stage %" PRId64 ", segment %" PRId64, stage, segment);
+}
+
 static void add_seconds(struct ap_str *text, const char *what, double s)
 {
 	char buf[32];
@@ -219,6 +232,9 @@ const char *ap_pic_facts_text(struct ap_ctx *ctx, const struct ap_pic_facts *f)
 		ap_format_bytes(f->capacity_bytes, capacity));
 	ap_str_addf(&text, "\n%" PRId64 " device%s in %" PRId64 " server%s", f->devices,
 		f->devices > 1 ? "s" : "", f->servers, f->servers > 1 ? "s" : "");
+	if (f->stages > 1)
+		ap_str_addf(&text, ", %" PRId64 " pipeline stages, %s, %" PRId64 " micro-batch%s",
+			f->stages, f->scheduler, f->micro_batches, f->micro_batches > 1 ? "es" : "");
 	if (f->batch > 0)
 		ap_str_addf(&text, ", batch %" PRId64 ", %.1f samples/s", f->batch,
 			f->samples_per_s);

@@ -58,7 +58,13 @@ const char *ap_pic_moves(struct ap_ctx *ctx, size_t n, const char *const *kind, 
 const char *ap_pic_title(struct ap_ctx *ctx, const char *graph, int64_t devices, const char *chip,
 	double step_time_s);
 
+/* "stage 0, segment 1", into the run arena; NULL where there is one stage. */
+const char *ap_pic_part(struct ap_ctx *ctx, int64_t nstage, int64_t nsegment, int64_t stage,
+	int64_t segment);
+
 struct ap_pic_facts {
+	int64_t stages, micro_batches; /* stages 0 or 1: no pipeline */
+	const char *scheduler;
 	int64_t devices, servers, batch, memory_bytes, capacity_bytes;
 	const char *mode, *status;
 	double gap, step_time_s, compute_s, communication_s, exposed_communication_s, samples_per_s;

@@ -53,7 +53,7 @@ static void add_edge(const struct ap_pic_heads *h, const struct ap_pic_edge *e, 
 		return;
 	}
 	from = h->fold->stand[e->from];
-	d[to].moved |= *e->moves || h->fold->in[from] != h->fold->in[to] ||
+	d[to].moved |= *e->moves || e->sent || h->fold->in[from] != h->fold->in[to] ||
 		(h->fold->nloop && ap_pic_fold_again(h->fold, e->from, e->to));
 	d[to].moved |= d[to].from != AP_NONE && d[to].from != from;
 	d[to].from = from;

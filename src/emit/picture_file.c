@@ -26,6 +26,11 @@ struct file {
 	} maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand of each operator,
 	                          counted through */
 	uint32_t *first; /* operator -> its first slot */
+	int64_t nstage, nsegment;
+	struct {
+		int64_t *v;
+		size_t n, cap;
+	} sent; /* operator -> bytes that it sends forward; -1: it neither sends nor receives */
 };
 
 static enum ap_status fault(struct file *f, const struct ap_jv *v, const char *text)
@@ -139,6 +144,29 @@ static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struc
 	return AP_OK;
 }
 
+/* What a Send sends; a Receive nothing. */
+static int64_t sent_by(const struct ap_pic_node *node, const struct ap_pic_cuts *cuts)
+{
+	bool sends = !strcmp(node->type, "Send");
+
+	for (uint32_t i = 0; sends && i < cuts->ncomm; i++)
+		if (!strcmp(cuts->comm[i].kind, "Send") && !strcmp(cuts->comm[i].phase, "forward"))
+			return cuts->comm[i].bytes;
+	return sends || !strcmp(node->type, "Receive") ? 0 : -1;
+}
+
+static enum ap_status read_part(struct file *f, const struct ap_jv *oper, struct ap_pic_node *node)
+{
+	int64_t stage = 0, segment = 0;
+
+	if (f->nstage <= 1)
+		return AP_OK;
+	AP_TRY(ap_json_get_int(f->ctx, f->doc, oper, "stage", 0, f->nstage - 1, &stage));
+	AP_TRY(ap_json_get_int(f->ctx, f->doc, oper, "segment", 0, f->nsegment - 1, &segment));
+	node->part = ap_pic_part(f->ctx, f->nstage, f->nsegment, stage, segment);
+	return AP_OK;
+}
+
 static enum ap_status read_cuts(struct file *f, const struct ap_jv *oper, struct ap_pic_node *node)
 {
 	const struct ap_pic_vector *out;
@@ -153,6 +181,7 @@ static enum ap_status read_cuts(struct file *f, const struct ap_jv *oper, struct
 	AP_TRY(read_vectors(f, oper, "out_slice", INT64_MAX, &cuts.nslice, &cuts.slice));
 	AP_TRY(read_comms(f, oper, &cuts));
 	ap_pic_set_cuts(f->ctx, node, &cuts);
+	AP_PUSH(f->ctx->scratch, f->sent, sent_by(node, &cuts));
 	return AP_OK;
 }
 
@@ -203,6 +232,7 @@ static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "name", &node.name));
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "type", &node.type));
 	AP_TRY(ap_json_get_str(f->ctx, f->doc, oper, "cell", &node.cell));
+	AP_TRY(read_part(f, oper, &node));
 	AP_TRY(read_time(f, oper, &node.time_s));
 	AP_TRY(read_cuts(f, oper, &node));
 	AP_TRY(read_outputs(f, oper, index));
@@ -245,6 +275,10 @@ static enum ap_status read_edges(struct file *f, const struct ap_jv *oper, uint3
 		uint32_t index = drawn ? (uint32_t)f->b.edges.n : UINT32_MAX;
 
 		AP_PUSH(f->ctx->scratch, f->slot, index);
+		if (drawn && edge.from < f->sent.n && f->sent.v[edge.from] >= 0) {
+			edge.sent = f->sent.v[node] >= 0;
+			edge.sent_bytes = edge.sent ? f->sent.v[edge.from] : 0;
+		}
 		if (drawn)
 			AP_PUSH(f->ctx->arena, f->b.edges, edge);
 	}
@@ -339,6 +373,25 @@ static enum ap_status read_times(struct file *f, const struct ap_jv *root,
 	return get_num(f, search, "gap", &facts->gap);
 }
 
+/* Plans without one say null, those of before nothing. */
+static enum ap_status read_pipeline(struct file *f, const struct ap_jv *root,
+	struct ap_pic_facts *facts)
+{
+	const struct ap_jv *pipe = ap_jv_get(root, "pipeline");
+	struct ap_ctx *ctx = f->ctx;
+
+	if (!pipe || ap_jv_type(pipe) == AP_JNULL)
+		return AP_OK;
+	AP_TRY(need(f, pipe, AP_JOBJECT));
+	AP_TRY(ap_json_get_int(ctx, f->doc, pipe, "stages", 1, AP_MAX_DEVICES, &f->nstage));
+	AP_TRY(ap_json_get_int(ctx, f->doc, pipe, "segments", 1, INT32_MAX, &f->nsegment));
+	AP_TRY(ap_json_get_int(ctx, f->doc, pipe, "micro_batches", 1, INT64_MAX,
+		&facts->micro_batches));
+	AP_TRY(ap_json_get_str(ctx, f->doc, pipe, "scheduler", &facts->scheduler));
+	facts->stages = f->nstage;
+	return AP_OK;
+}
+
 static enum ap_status read_title(struct file *f, const struct ap_jv *root,
 	const struct ap_jv *graph, const char **title, const char **text)
 {
@@ -356,6 +409,7 @@ static enum ap_status read_title(struct file *f, const struct ap_jv *root,
 	AP_TRY(ap_json_get_int(ctx, f->doc, machine, "capacity_bytes", 0, INT64_MAX,
 		&facts.capacity_bytes));
 	AP_TRY(read_times(f, root, &facts));
+	AP_TRY(read_pipeline(f, root, &facts));
 	*title = ap_pic_title(ctx, name, facts.devices, chip, facts.step_time_s);
 	*text = ap_pic_facts_text(ctx, &facts);
 	return AP_OK;

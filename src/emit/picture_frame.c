@@ -25,6 +25,7 @@ struct framer {
 		size_t n, cap;
 	} latest;
 	uint32_t box; /* how many boxes came before */
+	uint32_t base; /* frame of the part that the operator is in, AP_NONE */
 	struct extent {
 		size_t all, first; /* bytes of the cell that all copies, that the first one has in common */
 	} *extent; /* [fold.nloop] */
@@ -66,26 +67,42 @@ static void measure_loops(struct framer *f)
 
 /* A cell that is left and entered again is framed again: frames are stretches of an order in which
  * everything comes after what it reads, so that no two of them read of each other. */
-static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const char *cell,
-	size_t len)
+static uint32_t place(struct framer *f, const struct ap_pic_frame *frame)
 {
-	const struct ap_pic_frame frame = {.parent = parent, .loop = loop,
-		.path = ap_arena_strndup(f->ctx->scratch, cell, len)};
 	const struct latest none = {AP_NONE, 0};
 	struct latest *latest;
 	bool fresh;
-	ap_id id = ap_map_put_str(f->places, ap_arena_printf(f->ctx->scratch, "%u/%u/%s",
-		(unsigned)parent, (unsigned)loop, frame.path), &fresh);
+	ap_id id = ap_map_put_str(f->places, ap_arena_printf(f->ctx->scratch, "%u/%u/%s/%s",
+		(unsigned)frame->parent, (unsigned)frame->loop, frame->part ? frame->part : "",
+		frame->path), &fresh);
 
 	if (fresh)
 		AP_PUSH(f->ctx->scratch, f->latest, none);
 	latest = &f->latest.v[id];
 	if (latest->frame == AP_NONE || latest->box + 1 < f->box) {
 		latest->frame = (uint32_t)f->frames.n;
-		AP_PUSH(f->ctx->scratch, f->frames, frame);
+		AP_PUSH(f->ctx->scratch, f->frames, *frame);
 	}
 	latest->box = f->box;
 	return latest->frame;
+}
+
+static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const char *cell,
+	size_t len)
+{
+	const struct ap_pic_frame frame = {.parent = parent, .loop = loop,
+		.path = ap_arena_strndup(f->ctx->scratch, cell, len)};
+
+	return place(f, &frame);
+}
+
+/* The frame of a part of the pipeline; AP_NONE without one. */
+static uint32_t enter_part(struct framer *f, const char *part)
+{
+	const struct ap_pic_frame frame = {.parent = AP_NONE, .loop = AP_NONE, .part = part,
+		.path = ""};
+
+	return part ? place(f, &frame) : AP_NONE;
 }
 
 /* The frames of the parts of a cell between byte from and byte to. */
@@ -106,7 +123,7 @@ static uint32_t enter_loops(struct framer *f, uint32_t loop, const char *cell, s
 
 	*from = 0;
 	if (loop == AP_NONE)
-		return AP_NONE;
+		return f->base;
 	frame = enter_loops(f, f->h->fold->loop[loop].parent, cell, from);
 	frame = enter_parts(f, frame, cell, *from, x->all);
 	*from = x->first > *from ? x->first : *from;
@@ -123,6 +140,7 @@ static void enter_all(struct framer *f)
 
 		if (h->fold->stand[i] != i || h->head[i] != i)
 			continue;
+		f->base = enter_part(f, h->pic->node[i].part);
 		h->frame[i] = enter_loops(f, h->fold->in[i], cell, &from);
 		h->frame[i] = enter_parts(f, h->frame[i], cell, from, strlen(cell));
 		f->box++;
@@ -130,9 +148,9 @@ static void enter_all(struct framer *f)
 }
 
 /* The nearest frame that is kept, from this one outwards. */
-static uint32_t kept_frame(const struct framer *f, const uint32_t *place, uint32_t frame)
+static uint32_t kept_frame(const struct framer *f, const uint32_t *kept, uint32_t frame)
 {
-	while (frame != AP_NONE && place[frame] == AP_NONE)
+	while (frame != AP_NONE && kept[frame] == AP_NONE)
 		frame = f->frames.v[frame].parent;
 	return frame;
 }
@@ -161,12 +179,13 @@ static void find_shells(const struct framer *f, const uint32_t *boxes, bool *she
 	}
 }
 
-/* A cell is framed when it has several boxes, but not all of what is around it. */
+/* A part of the pipeline is always framed; a cell when it has several boxes, but not all of what is
+ * around it. */
 static void keep_useful(struct framer *f)
 {
 	struct ap_pic_heads *h = f->h;
 	uint32_t n = (uint32_t)f->frames.n, *boxes = AP_NEW_N(f->ctx->scratch, uint32_t, n);
-	uint32_t *place = AP_NEW_N(f->ctx->scratch, uint32_t, n);
+	uint32_t *kept = AP_NEW_N(f->ctx->scratch, uint32_t, n);
 	bool *shell = AP_NEW_N(f->ctx->scratch, bool, n);
 
 	count_boxes(f, boxes);
@@ -174,21 +193,21 @@ static void keep_useful(struct framer *f)
 	h->tree = AP_NEW_N(f->ctx->scratch, struct ap_pic_frame, n);
 	for (uint32_t k = 0; k < n; k++) {
 		struct ap_pic_frame frame = f->frames.v[k];
-		uint32_t parent = kept_frame(f, place, frame.parent);
+		uint32_t parent = kept_frame(f, kept, frame.parent);
 
-		place[k] = AP_NONE;
-		if (frame.loop == AP_NONE && (shell[k] || boxes[k] < 2 ||
+		kept[k] = AP_NONE;
+		if (frame.loop == AP_NONE && !frame.part && (shell[k] || boxes[k] < 2 ||
 			boxes[k] == (parent == AP_NONE ? h->nbox : boxes[parent])))
 			continue;
-		frame.parent = parent == AP_NONE ? AP_NONE : place[parent];
-		place[k] = h->nframe;
+		frame.parent = parent == AP_NONE ? AP_NONE : kept[parent];
+		kept[k] = h->nframe;
 		h->tree[h->nframe++] = frame;
 	}
 	for (uint32_t i = 0; i < h->pic->noperator; i++)
 		if (h->fold->stand[i] == i && h->head[i] == i) {
-			uint32_t frame = kept_frame(f, place, h->frame[i]);
+			uint32_t frame = kept_frame(f, kept, h->frame[i]);
 
-			h->frame[i] = frame == AP_NONE ? AP_NONE : place[frame];
+			h->frame[i] = frame == AP_NONE ? AP_NONE : kept[frame];
 		}
 }
 
@@ -225,7 +244,7 @@ static void name_frames(struct framer *f)
 	for (uint32_t k = 0; k < f->h->nframe; k++) {
 		struct ap_pic_frame *frame = &f->h->tree[k];
 
-		frame->label = frame->loop == AP_NONE ?
+		frame->label = frame->part ? frame->part : frame->loop == AP_NONE ?
 			short_path(f->h, frame->parent, frame->path) : loop_label(f, frame);
 	}
 }

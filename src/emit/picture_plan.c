@@ -177,12 +177,19 @@ static void set_comms(struct ap_ctx *ctx, const struct ap_plan_op *op, struct ap
 	c->comm = comm;
 }
 
+static const char *part_of(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i)
+{
+	return ap_pic_part(ctx, p->nstage, p->step->pipe ? p->step->pipe->nsegment : 1,
+		ap_plan_op_stage(p, i), ap_plan_op_segment(p, i));
+}
+
 static void set_operators(struct ap_pic_builder *b, const struct ap_plan *p)
 {
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
 		struct ap_mark mark = ap_arena_mark(b->ctx->scratch);
 		struct ap_pic_cuts cuts = {0};
 
+		b->nodes.v[i].part = part_of(b->ctx, p, i);
 		set_factors(b->ctx, &p->op[i].place, &cuts);
 		set_strategy(b->ctx, &p->op[i].place, &cuts);
 		set_slices(b->ctx, p, i, &cuts);
@@ -204,6 +211,19 @@ static void set_move(struct ap_ctx *ctx, const struct ap_plan_move *m, struct ap
 	edge->moves = ap_pic_moves(ctx, (size_t)m->nstep, kind, m->cost.bytes, edge->time_s);
 }
 
+static void set_send(const struct ap_plan *p, struct ap_pic_edge *edge)
+{
+	const struct ap_plan_op *op;
+
+	if (edge->from >= p->graph->nnode || p->graph->node[edge->from].peer < 0)
+		return;
+	edge->sent = p->graph->node[edge->to].peer >= 0;
+	op = &p->op[edge->from];
+	for (uint32_t i = 0; edge->sent && i < op->ncomm; i++)
+		if (op->comm[i].comm.kind == AP_COLL_SEND && op->comm[i].comm.phase == AP_PHASE_FORWARD)
+			edge->sent_bytes = op->comm[i].comm.bytes;
+}
+
 static void set_moves(struct ap_pic_builder *b, const struct ap_plan *p)
 {
 	struct ap_mark mark = ap_arena_mark(b->ctx->scratch);
@@ -218,6 +238,8 @@ static void set_moves(struct ap_pic_builder *b, const struct ap_plan *p)
 
 		set_move(b->ctx, m, &b->edges.v[slot[first[m->to] + m->operand]]);
 	}
+	for (size_t i = 0; i < b->edges.n; i++)
+		set_send(p, &b->edges.v[i]);
 	ap_arena_release(b->ctx->scratch, mark);
 }
 
@@ -227,6 +249,9 @@ static const char *facts_of(struct ap_ctx *ctx, const struct ap_plan *p)
 		.devices = p->machine->total,
 		.servers = p->machine->topo->nserver,
 		.batch = p->graph->batch,
+		.stages = p->nstage,
+		.micro_batches = p->step->micro_batches,
+		.scheduler = ap_plan_scheduler(p),
 		.memory_bytes = p->prediction.memory.total,
 		.capacity_bytes = p->capacity_bytes,
 		.mode = p->search.mode,

@@ -152,6 +152,8 @@ static void add_line(struct viewer *w, uint32_t from, uint32_t to, bool again,
 		AP_PUSH(w->ctx->scratch, w->line, new);
 	line = &w->line.v[id];
 	line->count++;
+	line->sent += e->sent;
+	line->sent_bytes += e->sent_bytes;
 	if (*e->moves && line->moved.n && strcmp(e->moves, line->first->moves) != 0)
 		line->one_kind = false;
 	if (*e->moves && !line->moved.n)

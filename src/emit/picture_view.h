@@ -45,12 +45,15 @@ struct ap_pic_line { /* an edge between boxes */
 	bool one_kind; /* all of the redistributions have the text of the first */
 	const struct ap_pic_edge *first; /* one with a redistribution, if any has */
 	uint32_t count; /* edges it stands for */
+	uint32_t sent; /* of these lead from one part of the pipeline to another */
+	int64_t sent_bytes;
 	struct ap_pic_moved moved;
 };
 
 struct ap_pic_frame {
 	uint32_t parent; /* AP_NONE: in none */
-	uint32_t loop; /* of the fold; AP_NONE: a cell */
+	uint32_t loop; /* of the fold; AP_NONE: a cell or a part of the pipeline */
+	const char *part; /* of the pipeline; NULL: a cell or a loop */
 	const char *path; /* cell */
 	const char *label;
 	uint32_t operators; /* of one copy of the loops around it and of its own */

@@ -332,10 +332,76 @@ START_TEST(many_baselines)
 }
 END_TEST
 
+static const char *dot_of(struct made *m, const struct ap_picture *pic, enum ap_pic_detail detail)
+{
+	const char *text = NULL;
+	uint32_t nbox;
+	size_t len;
+
+	ck_assert_int_eq(ap_emit_dot(&m->f.ctx, pic, detail, &text, &len, &nbox), AP_OK);
+	return ap_arena_strndup(m->f.ctx.arena, text, len);
+}
+
+/* Each stage is a cluster, with what it holds; between them a dashed edge with the bytes. */
+START_TEST(picture_of_a_pipeline)
+{
+	struct ap_picture of_plan, of_file;
+	const char *text, *stage, *send;
+	struct made m;
+
+	make(&m);
+	ap_picture_of_plan(&m.f.ctx, &m.plan, &of_plan);
+	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, m.doc, &of_file), AP_OK);
+	text = dot_of(&m, &of_plan, _i ? AP_PIC_FULL : AP_PIC_FOLD);
+	ck_assert_str_eq(dot_of(&m, &of_file, _i ? AP_PIC_FULL : AP_PIC_FOLD), text);
+	stage = strstr(text, "label=\"stage 0 (3)\"");
+	ck_assert_msg(stage != NULL, "%s", text);
+	stage = strstr(stage, "label=\"stage 1 (3)\"");
+	ck_assert_msg(stage != NULL, "%s", text);
+	send = strstr(text, "label=\" Send 1.00 KiB\"");
+	ck_assert_msg(send != NULL && strstr(send, "style=dashed") != NULL, "%s", text);
+	ck_assert_ptr_nonnull(strstr(text, "2 pipeline stages, 1f1b, 4 micro-batches"));
+	fixture_close(&m.f);
+}
+END_TEST
+
+/* A loop is one of a stage: layers of two stages are drawn twice. */
+START_TEST(layers_are_folded_in_their_stage)
+{
+	enum { N = 24 };
+	struct ap_pic_node node[N];
+	struct ap_pic_edge edge[N - 1];
+	struct ap_picture pic = {.title = "t", .facts = "", .nnode = N, .noperator = N,
+		.node = node, .nedge = N - 1, .edge = edge};
+	const char *text;
+	struct made m;
+
+	make(&m);
+	for (uint32_t i = 0; i < N; i++) {
+		const char *part = i < N / 2 ? "stage 0" : "stage 1";
+
+		node[i] = (struct ap_pic_node){.name = ap_arena_printf(m.f.ctx.arena, "n%u", i),
+			.type = i % 2 ? "Softmax" : "MatMul", .part = part, .cut = "", .slice = "",
+			.comms = "",
+			.cell = ap_arena_printf(m.f.ctx.arena, "layers.%u", i / 2)};
+		node[i].key = ap_arena_printf(m.f.ctx.arena, "%s@%s", node[i].type, part);
+		if (i)
+			edge[i - 1] = (struct ap_pic_edge){.from = i - 1, .to = i, .tensor = "t",
+				.moves = "", .sent = i == N / 2, .sent_bytes = i == N / 2 ? 64 : 0};
+	}
+	text = dot_of(&m, &pic, AP_PIC_FOLD);
+	ck_assert_msg(strstr(text, "x 5: layers.1 to layers.5") != NULL, "%s", text);
+	ck_assert_msg(strstr(text, "x 6: layers.6 to layers.11") != NULL, "%s", text);
+	ck_assert_ptr_nonnull(strstr(text, "label=\" Send 64 B\""));
+	fixture_close(&m.f);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
 		value,
+		picture_of_a_pipeline,
 		memory_of_each_stage_adds_up,
 		events_name_their_stage,
 		plans_of_pipelines_are_compared,
@@ -343,8 +409,9 @@ int main(void)
 		summary_of_a_pipeline,
 		summary_of_a_pipeline_for_programs,
 		many_baselines,
+		layers_are_folded_in_their_stage,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof values / sizeof *values};
+	const int loops[sizeof tests / sizeof *tests] = {sizeof values / sizeof *values, 2};
 
 	return run_tests("plan_stages", tests, loops, sizeof tests / sizeof *tests);
 }
