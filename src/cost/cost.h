@@ -128,6 +128,7 @@ struct ap_flow {
 };
 struct ap_move_cost {
 	double forward_s, backward_s; /* per step; backward_s with the way there again */
+	double again_s; /* that part of backward_s */
 	int64_t kept_bytes; /* of the redistributed copy, 0 when the layouts are equal or not kept; of one
 	                       that is made anew the edge's part of what recomputing brings back */
 	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
@@ -137,7 +138,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	const struct ap_step *step, struct ap_flow *out);
 
 /* Redistribution from layout a (producer) to layout b (consumer). Backward: mindspore: the adjoint
- * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a. */
+ * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a copy
+ * that is larger than the producer's part is not held, but made anew, for the backward pass. */
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, struct ap_move_cost *out);
 

@@ -74,6 +74,14 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 	return back.forward_s;
 }
 
+/* Megatron's way: of what was gathered for a consumer its producer's part is kept, which is gathered
+ * once more for the backward pass. */
+static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
+	const struct ap_reshard_step *steps, int n)
+{
+	return f->kept && step->executor == AP_EXECUTOR_GENERIC && steps[n - 1].after > steps[0].before;
+}
+
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
 {
@@ -91,12 +99,14 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->grad)
 		out->backward_s = times * (step->executor == AP_EXECUTOR_MINDSPORE ?
 			sum.adjoint_s : back_s(pr, a, b, bytes));
-	if (f->again)
-		out->backward_s += out->forward_s;
 	out->bytes = sum.bytes;
-	if (f->kept)
-		out->kept_bytes = f->again ? steps[n - 1].after * bytes / f->sets
-					   : steps[n - 1].after * bytes * f->in_flight;
+	if (f->again)
+		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
+	else if (f->kept && !gathers_again(f, step, steps, n))
+		out->kept_bytes = steps[n - 1].after * bytes * f->in_flight;
+	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
+		out->again_s = out->forward_s;
+	out->backward_s += out->again_s;
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,

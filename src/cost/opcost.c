@@ -381,6 +381,20 @@ static void passing(const struct pricing *x, int i, double *forward, double *bac
 		*backward += elements * ap_gradient_held_bytes(t, x->step);
 }
 
+/* Is the copy that the operator uses perhaps none that is held? That depends on the producer; where each
+ * device has a part of its own, none was gathered. */
+static bool may_gather_again(const struct pricing *x, int i)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	int64_t parts = 1;
+
+	for (int f = 0; f < x->b->nfactor; f++)
+		if (x->b->in[i].factors >> f & 1)
+			parts *= x->p->count[f];
+	return x->step->executor == AP_EXECUTOR_GENERIC && in->kind == AP_TENSOR_ACT && in->kept &&
+		!in->again && parts < x->p->ndev;
+}
+
 static void memory(struct pricing *x)
 {
 	double forward = 0, backward = 0;
@@ -409,6 +423,10 @@ static void memory(struct pricing *x)
 			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->t->in_flight;
 		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)
 			forward += in_bytes(x, i);
+		if (may_gather_again(x, i)) {
+			forward += in_bytes(x, i);
+			backward += in_bytes(x, i);
+		}
 		if (kind == AP_TENSOR_ACT && x->t->in[i].grad)
 			backward += in_bytes(x, i);
 	}

@@ -17,29 +17,85 @@ static bool is_view(const struct ap_node *n)
 	return n->bound.row->unit == AP_OP_VIEW;
 }
 
-/* Those of which results leave their group, by themselves or through a view. */
-static void drop_leaving(struct marking *k, const ap_id *group)
+/* Groups of operators: 0 and up, the first operator of it, then layers; down from here, cells. */
+static ap_id group_of_cell(ap_id cell)
+{
+	return AP_NONE - 1 - cell;
+}
+
+/* Is an operator in a group, or in a cell that is in it? */
+static bool is_inside(const struct marking *k, const ap_id *group, ap_id node, ap_id of)
+{
+	if (group[node] == of)
+		return true;
+	for (ap_id c = k->g->node[node].in_cell; c != AP_NONE; c = k->g->cell[c].parent)
+		if (group_of_cell(c) == of)
+			return true;
+	return false;
+}
+
+/* Does a result leave the group, by itself or through a view? */
+static bool result_leaves(const struct marking *k, const ap_id *group, const bool *leaves, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+
+	for (uint16_t o = 0; o < n->bound.nout; o++) {
+		const struct ap_tensor *t = &k->g->tensor[n->out[o]];
+
+		for (uint32_t u = 0; u < t->nuse; u++) {
+			ap_id user = t->use[u].node;
+
+			if (!is_inside(k, group, user, group[node]) ||
+				(leaves[user] && is_view(&k->g->node[user])))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Marks all of a group but those of which results leave it, where nothing was marked before. */
+static void mark_groups(struct marking *k, const ap_id *group)
 {
 	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
 	bool *leaves = AP_NEW_N(k->ctx->scratch, bool, k->g->nnode);
 
 	for (ap_id i = k->g->nnode; i-- > 0;) {
-		const struct ap_node *n = &k->g->node[i];
-
-		for (uint16_t o = 0; o < n->bound.nout; o++) {
-			const struct ap_tensor *t = &k->g->tensor[n->out[o]];
-
-			for (uint32_t u = 0; u < t->nuse; u++) {
-				ap_id user = t->use[u].node;
-
-				leaves[i] |= group[user] != group[i] ||
-					(leaves[user] && is_view(&k->g->node[user]));
-			}
-		}
-		if (group[i] != AP_NONE && !leaves[i] && k->mark[i].group == AP_NONE)
+		if (group[i] == AP_NONE)
+			continue;
+		leaves[i] = result_leaves(k, group, leaves, i);
+		if (!leaves[i] && k->mark[i].group == AP_NONE)
 			k->mark[i].group = group[i];
 	}
 	ap_arena_release(k->ctx->scratch, scratch);
+}
+
+static void mark_cells(struct marking *k)
+{
+	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
+	ap_id *group = AP_NEW_N(k->ctx->scratch, ap_id, k->g->nnode);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		ap_id c = k->g->node[i].recompute_cell;
+
+		group[i] = c == AP_NONE ? AP_NONE : group_of_cell(c);
+		if (c == AP_NONE)
+			continue;
+		k->mark[i].keep_comm = !k->g->cell[c].mp_comm_recompute;
+		k->mark[i].regather = k->g->cell[c].parallel_optimizer_comm_recompute;
+		k->mark[i].slice = k->g->cell[c].recompute_slice_activation;
+	}
+	mark_groups(k, group);
+	ap_arena_release(k->ctx->scratch, scratch);
+}
+
+/* Does the innermost cell that says anything of it say no? */
+static bool cell_refuses(const struct ap_graph *g, const struct ap_node *n)
+{
+	ap_id c = n->in_cell;
+
+	while (c != AP_NONE && g->cell[c].recompute < 0)
+		c = g->cell[c].parent;
+	return c != AP_NONE && g->cell[c].recompute == 0;
 }
 
 /* Layers: a part of a cell's name that is a number, and what comes before it. */
@@ -133,7 +189,7 @@ static void mark_layers(struct marking *k)
 	find_repeated(k->ctx, &l);
 	for (ap_id i = 0; i < k->g->nnode; i++)
 		group[i] = layer_of(k->g, &l, k->g->node[i].cell);
-	drop_leaving(k, group);
+	mark_groups(k, group);
 	ap_arena_release(scratch, mark);
 }
 
@@ -233,7 +289,7 @@ static void obey_primitives(struct marking *k)
 
 		if (n->recompute == 1)
 			k->mark[i].group = i;
-		if (n->recompute == 0 || n->peer >= 0)
+		else if (n->recompute == 0 || n->peer >= 0 || cell_refuses(k->g, n))
 			k->mark[i].group = AP_NONE;
 	}
 }
@@ -258,6 +314,7 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		mark[i] = (struct ap_again){.group = AP_NONE};
 	if (!step->training)
 		return;
+	mark_cells(&k);
 	if (step->recompute == AP_RECOMPUTE_FULL)
 		mark_layers(&k);
 	if (step->recompute == AP_RECOMPUTE_SELECTIVE)

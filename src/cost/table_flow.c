@@ -26,7 +26,7 @@ struct layout {
 };
 
 struct tensor {
-	struct ap_flow flow; /* kept by all: bonds that do not keep it do not ask */
+	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask */
 	struct ap_map *ids; /* of layouts */
 	struct {
 		struct layout *v;
@@ -84,7 +84,7 @@ static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const stru
 	bool fresh;
 	ap_id id;
 
-	key.kept = true;
+	key.kept |= f->mk->step->executor == AP_EXECUTOR_MINDSPORE; /* for others time depends on it */
 	id = ap_map_put(seen, &key, sizeof key, &fresh);
 	if (fresh)
 		AP_PUSH(scratch, f->tensors, ((struct tensor){key, ap_map_create(scratch), {0}}));

@@ -72,6 +72,11 @@ static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
 		c.backward_s += step_s(f, &back[i], bytes, false);
 	c.forward_s *= (double)f->step.micro_batches;
 	c.backward_s *= (double)f->step.micro_batches;
+	if (flow->kept && f->step.executor == AP_EXECUTOR_GENERIC && n > 0 &&
+		there[n - 1].after > there[0].before) {
+		c.backward_s += c.forward_s;
+		c.kept_bytes = 0;
+	}
 	return c;
 }
 
