@@ -172,7 +172,7 @@ static void set_comms(struct ap_ctx *ctx, const struct ap_plan_op *op, struct ap
 	for (uint32_t i = 0; i < op->ncomm; i++)
 		comm[i] = (struct ap_pic_comm){ap_phase_name(op->comm[i].comm.phase),
 			ap_coll_name(op->comm[i].comm.kind),
-			ap_axes_size(&op->comm[i].comm.axes), op->comm[i].comm.bytes};
+			ap_plan_comm_ranks(&op->comm[i].comm), op->comm[i].comm.bytes};
 	c->ncomm = op->ncomm;
 	c->comm = comm;
 }

@@ -98,6 +98,13 @@ const char *ap_plan_scheduler(const struct ap_plan *p)
 	return p->nstage > 1 && pipe->scheduler ? pipe->scheduler->name : "";
 }
 
+int64_t ap_plan_comm_ranks(const struct ap_comm *c)
+{
+	if (c->kind == AP_COLL_SEND)
+		return c->from_stage == c->to_stage ? 1 : 2;
+	return ap_axes_size(&c->axes);
+}
+
 uint32_t ap_plan_pinned(const struct ap_plan *p)
 {
 	uint32_t n = 0;

@@ -33,6 +33,9 @@ int32_t ap_plan_op_segment(const struct ap_plan *p, ap_id node);
 
 const char *ap_plan_scheduler(const struct ap_plan *p); /* "1f1b"; "" without a pipeline */
 
+/* Ranks of a group of a collective; of a Send the pair. */
+int64_t ap_plan_comm_ranks(const struct ap_comm *c);
+
 /* Operators that the strategy checkpoint pins. */
 uint32_t ap_plan_pinned(const struct ap_plan *p);
 

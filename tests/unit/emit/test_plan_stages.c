@@ -353,13 +353,13 @@ START_TEST(picture_of_a_pipeline)
 	ap_picture_of_plan(&m.f.ctx, &m.plan, &of_plan);
 	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, m.doc, &of_file), AP_OK);
 	text = dot_of(&m, &of_plan, _i ? AP_PIC_FULL : AP_PIC_FOLD);
-	ck_assert_str_eq(dot_of(&m, &of_file, _i ? AP_PIC_FULL : AP_PIC_FOLD), text);
+	ck_assert(!strcmp(dot_of(&m, &of_file, _i ? AP_PIC_FULL : AP_PIC_FOLD), text));
 	stage = strstr(text, "label=\"stage 0 (3)\"");
-	ck_assert_msg(stage != NULL, "%s", text);
+	ck_assert_msg(stage != NULL, "%.3000s", text);
 	stage = strstr(stage, "label=\"stage 1 (3)\"");
-	ck_assert_msg(stage != NULL, "%s", text);
+	ck_assert_msg(stage != NULL, "%.3000s", text);
 	send = strstr(text, "label=\" Send 1.00 KiB\"");
-	ck_assert_msg(send != NULL && strstr(send, "style=dashed") != NULL, "%s", text);
+	ck_assert_msg(send != NULL && strstr(send, "style=dashed") != NULL, "%.3000s", text);
 	ck_assert_ptr_nonnull(strstr(text, "2 pipeline stages, 1f1b, 4 micro-batches"));
 	fixture_close(&m.f);
 }
@@ -390,8 +390,8 @@ START_TEST(layers_are_folded_in_their_stage)
 				.moves = "", .sent = i == N / 2, .sent_bytes = i == N / 2 ? 64 : 0};
 	}
 	text = dot_of(&m, &pic, AP_PIC_FOLD);
-	ck_assert_msg(strstr(text, "x 5: layers.1 to layers.5") != NULL, "%s", text);
-	ck_assert_msg(strstr(text, "x 6: layers.6 to layers.11") != NULL, "%s", text);
+	ck_assert_msg(strstr(text, "x 5: layers.1 to layers.5") != NULL, "%.3000s", text);
+	ck_assert_msg(strstr(text, "x 6: layers.6 to layers.11") != NULL, "%.3000s", text);
 	ck_assert_ptr_nonnull(strstr(text, "label=\" Send 64 B\""));
 	fixture_close(&m.f);
 }
