@@ -70,7 +70,8 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	struct ap_steps_cost back;
 
-	ap_steps_cost_make(pr, steps, ap_reshard_moves(b, a, steps), dtype_bytes, &back);
+	ap_steps_cost_make(pr, steps,
+		ap_reshard_moves(b, a, ap_pricer_step(pr)->alltoall, steps), dtype_bytes, &back);
 	return back.forward_s;
 }
 
@@ -87,7 +88,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 {
 	const struct ap_step *step = ap_pricer_step(pr);
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int n = ap_reshard_moves(a, b, steps), bytes = ap_dtype_bytes(f->dtype);
+	int n = ap_reshard_moves(a, b, step->alltoall, steps), bytes = ap_dtype_bytes(f->dtype);
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct ap_steps_cost sum;
 

@@ -115,7 +115,8 @@ static void price_move(struct ap_plan_maker *k, const struct ap_flow *flow, cons
 	struct ap_plan_move m = {.a = *a, .b = *b};
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 
-	m.nstep = ap_reshard(a, b, flow->size, k->blank.machine->ndev, steps);
+	m.nstep = ap_reshard(a, b, flow->size, k->blank.machine->ndev, k->blank.step->alltoall,
+		steps);
 	m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
 	ap_move_cost_make(k->pricer, flow, a, b, &m.cost);
 	AP_PUSH(k->ctx->arena, k->moves, m);

@@ -13,6 +13,7 @@ struct writer {
 	struct ap_unified u;
 	struct ap_reshard_step *steps;
 	int n;
+	bool alltoall; /* may be used */
 	uint32_t first; /* tensor dimension that is the first of the expanded shape */
 	int64_t elements; /* of the running slice */
 	uint64_t waiting; /* not cut, and shall be */
@@ -82,17 +83,28 @@ static void gather(struct writer *w, int k)
 	release(w, k);
 }
 
-/* Sub-dimension k takes over its axis from the one that it cuts. */
-static void permute(struct writer *w, int k)
+static void exchange(struct writer *w, int k, int from)
 {
 	const struct ap_sub *s = &w->u.sub[k];
 	struct ap_reshard_step *step = emit(w, AP_MOVE_ALLTOALL, axis_of(w, s, s->out), s->dim);
-	int from = w->holder[ap_lowest_bit(s->out)];
 
 	step->concat = (uint8_t)w->u.sub[from].dim;
 	step->first = is_first(w, from);
 	w->waiting &= ~bit(k);
 	release(w, from);
+}
+
+/* Sub-dimension k takes over its axis from the one that it cuts. */
+static void permute(struct writer *w, int k)
+{
+	int from = w->holder[ap_lowest_bit(w->u.sub[k].out)];
+
+	if (w->alltoall) {
+		exchange(w, k, from);
+	} else {
+		gather(w, from);
+		slice(w, k);
+	}
 }
 
 static void split_pass(struct writer *w)
@@ -220,11 +232,12 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 
 /* False: through the whole. */
 static bool write_steps(struct writer *w, const struct ap_reshard_end *a,
-	const struct ap_reshard_end *b, struct ap_reshard_step *steps)
+	const struct ap_reshard_end *b, bool alltoall, struct ap_reshard_step *steps)
 {
 	assert(a->layout.rank == b->layout.rank);
 	w->steps = steps;
 	w->n = 0;
+	w->alltoall = alltoall;
 	w->first = a->first;
 	w->elements = a->elements;
 	if (!ap_reshard_unify(a, b, &w->u)) {
@@ -235,12 +248,12 @@ static bool write_steps(struct writer *w, const struct ap_reshard_end *a,
 	return true;
 }
 
-int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
+int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, bool alltoall,
 	struct ap_reshard_step steps[AP_RESHARD_MAX])
 {
 	struct writer w;
 
-	write_steps(&w, a, b, steps);
+	write_steps(&w, a, b, alltoall, steps);
 	return w.n;
 }
 
@@ -290,14 +303,14 @@ static void find_outer(const struct ap_unified *u, struct ap_reshard_step *steps
 }
 
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, struct ap_reshard_step steps[AP_RESHARD_MAX])
+	int64_t ndev, bool alltoall, struct ap_reshard_step steps[AP_RESHARD_MAX])
 {
 	struct ap_reshard_end from, to;
 	struct writer w;
 
 	ap_reshard_end_make(a, size, ndev, &from);
 	ap_reshard_end_make(b, size, ndev, &to);
-	if (write_steps(&w, &from, &to, steps))
+	if (write_steps(&w, &from, &to, alltoall, steps))
 		find_outer(&w.u, steps, w.n);
 	return w.n;
 }

@@ -38,11 +38,11 @@ struct ap_reshard_step {
 
 /*
  * Steps from layout a to layout b of a tensor with these extents; returns their number, 0 when the
- * layouts are equal. Layouts whose boundaries do not divide one another: every cut dimension of a
+ * layouts are equal. Without alltoall a GATHER and a SLICE stand for each. Layouts whose boundaries do not divide one another: every cut dimension of a
  * is gathered, then b is sliced (formats 5.1 step 5). No allocation.
  */
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, struct ap_reshard_step steps[AP_RESHARD_MAX]);
+	int64_t ndev, bool alltoall, struct ap_reshard_step steps[AP_RESHARD_MAX]);
 
 /*
  * One end of redistributions of a tensor: a layout, read once where it is compared with many. Where an axis
@@ -67,7 +67,7 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 
 /* The steps between two ends of one tensor; outer and concat_outer, which no price depends on, are 1.
  * Some 0.15 us, twice that where cuts or strides are no powers of two. */
-int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
+int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, bool alltoall,
 	struct ap_reshard_step steps[AP_RESHARD_MAX]);
 
 #endif

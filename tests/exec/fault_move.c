@@ -48,7 +48,7 @@ static const char *run(struct ex_world *w, const struct ap_layout *a, const stru
 	const struct ex_tensor *x, bool back)
 {
 	struct ap_reshard_step step[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, x->box.whole, w->ndev, step);
+	int n = ap_reshard(a, b, x->box.whole, w->ndev, true, step);
 	struct ex_shards s;
 	const char *why;
 

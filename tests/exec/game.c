@@ -275,6 +275,7 @@ static void set_step(struct ex_game *g, int k)
 	s->gradient_fp32_sync = ex_below(&g->w.rng, 2);
 	s->training = k < 8;
 	s->optimizer = s->training ? ap_optimizer_find(ex_below(&g->w.rng, 2) ? "adam" : "sgd") : NULL;
+	s->alltoall = g->sample->must || ex_below(&g->w.rng, 3);
 	set_arrival(g);
 }
 

@@ -73,7 +73,8 @@ static void send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shard
 	if (m && holds(r) == EX_SUM) {
 		ex_move_back(r->w, m->step, m->nstep, &m->a, g);
 	} else if (m) {
-		n = ap_reshard(&m->b, &m->a, r->p->oper[node].in_shape[i].dim, r->w->ndev, back);
+		n = ap_reshard(&m->b, &m->a, r->p->oper[node].in_shape[i].dim, r->w->ndev,
+			r->p->step.alltoall, back);
 		ex_move(r->w, back, n, &m->a, g);
 	}
 }

@@ -129,7 +129,8 @@ static void draw(struct pair *p)
 		p->x.v[i] = ex_hash(ex_next(&p->w->rng), 0);
 		p->g.v[i] = ex_hash(ex_next(&p->w->rng), 0);
 	}
-	p->nstep = ap_reshard(&p->a, &p->b, p->shape.dim, p->w->ndev, p->step);
+	p->nstep = ap_reshard(&p->a, &p->b, p->shape.dim, p->w->ndev,
+		ap_pricer_step(p->pricer)->alltoall, p->step);
 }
 
 static void give_up(const struct pair *p, const char *what, const char *why)
@@ -166,7 +167,7 @@ static void charged_steps(const struct pair *p)
 
 	ap_reshard_end_make(&p->a, p->shape.dim, p->w->ndev, &from);
 	ap_reshard_end_make(&p->b, p->shape.dim, p->w->ndev, &to);
-	if (ap_reshard_moves(&from, &to, charged) != p->nstep)
+	if (ap_reshard_moves(&from, &to, ap_pricer_step(p->pricer)->alltoall, charged) != p->nstep)
 		give_up(p, "charged", "another number of steps");
 	for (int i = 0; i < p->nstep; i++) {
 		const struct ap_reshard_step *x = &charged[i], *y = &p->step[i];
@@ -242,7 +243,8 @@ static void try_pair(struct pair *p)
 	must_be(p, "forward", &s, &p->x, &p->b, EX_EVERY);
 	adjoint(p);
 	s = ex_cut(scratch, &p->g, &p->b, p->w->ndev);
-	n = ap_reshard(&p->b, &p->a, p->shape.dim, p->w->ndev, back);
+	n = ap_reshard(&p->b, &p->a, p->shape.dim, p->w->ndev, ap_pricer_step(p->pricer)->alltoall,
+		back);
 	ex_move(p->w, back, n, &p->a, &s);
 	must_be(p, "gradient that is whole", &s, &p->g, &p->a, EX_EVERY);
 	ap_arena_release(scratch, mark);
@@ -267,7 +269,7 @@ static uint64_t try_rank(struct pair *p, const struct mesh_pair *m, int rank, ui
 
 START_TEST(redistributions_arrive_and_come_back)
 {
-	const struct mesh_pair *m = &meshes[_i];
+	const struct mesh_pair *m = &meshes[_i / 2]; /* with AlltoAll and without */
 	uint64_t most = ex_cases(MOST_PAIRS), tried = 0;
 	struct fixture f;
 	struct ex_world w = {.ctx = &f.ctx, .ndev = ranks_of(&m->a)};
@@ -275,6 +277,7 @@ START_TEST(redistributions_arrive_and_come_back)
 
 	w.rng = ex_seed("redistributions_arrive_and_come_back");
 	fixture_open(&f, w.ndev, w.ndev, "ascend910b");
+	f.step.alltoall = _i % 2;
 	p.pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
 	for (int rank = 1; rank <= 4; rank++)
 		tried += try_rank(&p, m, rank, most);
@@ -320,6 +323,7 @@ START_TEST(random_redistributions_arrive_and_come_back)
 	for (uint64_t i = 0; i < most; i++) {
 		int rank = 1 + (int)ex_below(&w.rng, 4);
 
+		f.step.alltoall = i % 2;
 		p.a = random_layout(&w, rank);
 		p.b = random_layout(&w, rank);
 		try_pair(&p);
@@ -345,7 +349,7 @@ START_TEST(false_steps_are_seen)
 	x = ex_tensor_new(f.ctx.arena, &whole);
 	for (uint64_t i = 0; i < 8; i++)
 		x.v[i] = i;
-	ck_assert_int_eq(ap_reshard(&a, &b, shape.dim, 4, step), 1);
+	ck_assert_int_eq(ap_reshard(&a, &b, shape.dim, 4, true, step), 1);
 	s = ex_cut(f.ctx.arena, &x, &a, 4);
 	ck_assert_int_eq(ex_move(&w, step, 1, &b, &s), 6);
 	ck_assert_uint_eq(s.of[3].v[5], 5);
@@ -374,7 +378,7 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(tc, redistributions_arrive_and_come_back, 0,
-		sizeof meshes / sizeof *meshes);
+		2 * sizeof meshes / sizeof *meshes);
 	tcase_add_loop_test(tc, random_redistributions_arrive_and_come_back, 0, 4);
 	tcase_add_test(tc, false_steps_are_seen);
 	tcase_set_timeout(tc, 120);

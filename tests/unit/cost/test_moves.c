@@ -50,8 +50,8 @@ static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
 	const struct ap_layout *a, const struct ap_layout *b)
 {
 	struct ap_reshard_step there[AP_RESHARD_MAX], back[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, flow->size, f->machine->ndev, there);
-	int m = ap_reshard(b, a, flow->size, f->machine->ndev, back);
+	int n = ap_reshard(a, b, flow->size, f->machine->ndev, f->step.alltoall, there);
+	int m = ap_reshard(b, a, flow->size, f->machine->ndev, f->step.alltoall, back);
 	int bytes = ap_dtype_bytes(flow->dtype);
 	struct ap_move_cost c = {0};
 
@@ -110,6 +110,7 @@ START_TEST(moves_cost_what_their_steps_cost)
 	fixture_open(&f, m->ndev, m->per_server, m->chip);
 	f.step.executor = _i % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	f.step.micro_batches = 3;
+	f.step.alltoall = _i / 2 % 2;
 	fixture_in_flight(&f, 2);
 	pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
 	for (int round = 0; round < 5000; round++) {

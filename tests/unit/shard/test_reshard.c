@@ -38,10 +38,10 @@ static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
 }
 
 static void check_steps(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, const char *want)
+	int64_t ndev, bool alltoall, const char *want)
 {
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, size, ndev, steps);
+	int n = ap_reshard(a, b, size, ndev, alltoall, steps);
 	char text[1024] = "";
 	size_t len = 0;
 
@@ -59,7 +59,7 @@ struct example {
 	int64_t ndev;
 	int32_t a[8], b[8]; /* cut, stride of each dimension */
 	int64_t size[4];
-	const char *want;
+	const char *want, *without; /* steps, and those without AlltoAll where they are others */
 };
 
 static const struct example examples[] = {
@@ -68,28 +68,35 @@ static const struct example examples[] = {
 	/* [-1,-1] -> [1,0] */
 	{2, 8, {1, 0, 1, 0}, {2, 4, 4, 1}, {4, 8}, "slice 0 4x2; slice 1 1x4"},
 	/* [1,-1] -> [-1,1] */
-	{2, 8, {2, 4, 1, 0}, {1, 0, 2, 4}, {4, 8}, "alltoall 1>0 4x2 first"},
+	{2, 8, {2, 4, 1, 0}, {1, 0, 2, 4}, {4, 8}, "alltoall 1>0 4x2 first",
+		"gather 0 4x2 first; slice 1 4x2"},
 	/* [-1,0] -> [0,-1]: the other way round, the copies are local */
-	{2, 8, {1, 0, 4, 1}, {4, 1, 1, 0}, {4, 8}, "alltoall 0>1 1x4"},
+	{2, 8, {1, 0, 4, 1}, {4, 1, 1, 0}, {4, 8}, "alltoall 0>1 1x4",
+		"gather 1 1x4; slice 0 1x4"},
 	/* the swap, dev [2,2]: [1,0] -> [0,1] */
 	{2, 4, {2, 2, 2, 1}, {2, 1, 2, 2}, {4, 8},
-		"gather 0 2x2 first; alltoall 0>1 1x2; slice 1 2x2"},
+		"gather 0 2x2 first; alltoall 0>1 1x2; slice 1 2x2",
+		"gather 0 2x2 first; gather 1 1x2; slice 0 1x2; slice 1 2x2"},
 	/* the swap on dev [2,4] becomes one on [2,2,2] */
 	{2, 8, {2, 4, 4, 1}, {4, 1, 2, 4}, {4, 8},
-		"alltoall 0>1 1x2; gather 0 4x2 first; alltoall 0>1 2x2; slice 1 4x2"},
+		"alltoall 0>1 1x2; gather 0 4x2 first; alltoall 0>1 2x2; slice 1 4x2",
+		"gather 1 1x2; slice 0 1x2; gather 0 4x2 first; gather 1 2x2; slice 0 2x2; slice 1 4x2"},
 	/* a finer cut of the same dimension: its second sub-dimension */
 	{1, 8, {2, 4}, {8, 1}, {16}, "slice 0 1x4"},
 	{1, 8, {8, 1}, {2, 4}, {16}, "gather 0 1x4"},
 	/* the same number of parts by another axis: exchanged through the whole */
 	{1, 4, {2, 1}, {2, 2}, {4}, "gather 0 1x2 first; slice 0 2x2"},
 	/* an outer cut that appears where an inner one was */
-	{1, 4, {2, 1}, {4, 1}, {8}, "alltoall 0>0 1x2 first; slice 0 2x2"},
-	{1, 4, {4, 1}, {2, 1}, {8}, "gather 0 2x2 first; alltoall 0>0 1x2"},
+	{1, 4, {2, 1}, {4, 1}, {8}, "alltoall 0>0 1x2 first; slice 0 2x2",
+		"gather 0 1x2 first; slice 0/2 1x2; slice 0 2x2"},
+	{1, 4, {4, 1}, {2, 1}, {8}, "gather 0 2x2 first; alltoall 0>0 1x2",
+		"gather 0 2x2 first; gather 0/2 1x2; slice 0 1x2"},
 	/* leading dimensions of one do not count */
 	{2, 8, {1, 0, 2, 4}, {1, 0, 1, 0}, {1, 8}, "gather 1 4x2 first"},
 	{2, 8, {1, 0, 2, 4}, {1, 0, 1, 0}, {2, 8}, "gather 1 4x2"},
 	/* dimensions that do not change are left alone */
-	{3, 8, {2, 4, 2, 2, 1, 0}, {2, 4, 1, 0, 2, 2}, {2, 4, 6}, "alltoall 2>1 2x2"},
+	{3, 8, {2, 4, 2, 2, 1, 0}, {2, 4, 1, 0, 2, 2}, {2, 4, 6}, "alltoall 2>1 2x2",
+		"gather 1 2x2; slice 2 2x2"},
 	/* boundaries 2 and 3 of six ranks: brought together, cut anew */
 	{2, 6, {2, 1, 1, 0}, {1, 0, 3, 1}, {4, 3}, "gather 0 1x2 first; slice 1 1x3"},
 	{2, 12, {2, 6, 3, 1}, {3, 4, 2, 1}, {6, 6},
@@ -104,7 +111,8 @@ START_TEST(worked_examples)
 	const struct example *e = &examples[_i];
 	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
 
-	check_steps(&a, &b, e->size, e->ndev, e->want);
+	check_steps(&a, &b, e->size, e->ndev, true, e->want);
+	check_steps(&a, &b, e->size, e->ndev, false, e->without ? e->without : e->want);
 }
 END_TEST
 
@@ -199,7 +207,7 @@ static void check_pair(const struct ap_layout *a, const struct ap_layout *b, int
 	int n;
 
 	layouts_sizes(a, b, spare, size);
-	n = ap_reshard(a, b, size, ndev, steps);
+	n = ap_reshard(a, b, size, ndev, true, steps);
 	check_kinds(a, b, ndev, steps, n);
 }
 
@@ -234,11 +242,11 @@ START_TEST(powers_of_two_take_a_short_cut_to_the_same_steps)
 		for (int i = 0; i < 2; i++)
 			pair[i] = layouts_random(1 + round % 5, 1024, &seed);
 		layouts_sizes(&pair[0], &pair[1], 1, size);
-		n = ap_reshard(&pair[0], &pair[1], size, 1024, steps[0]);
+		n = ap_reshard(&pair[0], &pair[1], size, 1024, true, steps[0]);
 		for (int i = 0; i < 2; i++)
 			for (int d = 0; d < pair[i].rank; d++)
 				pair[i].dim[d].stride *= 3;
-		REQUIRE(ap_reshard(&pair[0], &pair[1], size, 3072, steps[1]) == n);
+		REQUIRE(ap_reshard(&pair[0], &pair[1], size, 3072, true, steps[1]) == n);
 		for (int i = 0; i < n; i++) {
 			char text[2][128];
 
@@ -259,6 +267,7 @@ struct plain {
 	uint32_t axis[AP_MAX_SUBS]; /* that cuts each sub-dimension now */
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	int n;
+	bool alltoall;
 };
 
 static void plain_step(struct plain *p, enum ap_move move, uint32_t axis, int dim, int concat)
@@ -300,7 +309,12 @@ static bool plain_pass(struct plain *p, enum ap_move move)
 
 		if (p->axis[k] || !out || (from >= 0) != (move == AP_MOVE_ALLTOALL))
 			continue;
-		plain_step(p, move, out, k, from < 0 ? 0 : from);
+		if (from >= 0 && !p->alltoall) {
+			plain_step(p, AP_MOVE_GATHER, out, from, 0);
+			plain_step(p, AP_MOVE_SLICE, out, k, 0);
+		} else {
+			plain_step(p, move, out, k, from < 0 ? 0 : from);
+		}
 		p->axis[k] = out;
 		if (from >= 0)
 			p->axis[from] = 0;
@@ -358,7 +372,7 @@ START_TEST(steps_are_those_of_the_passes)
 		struct ap_layout b = layouts_random(rank, ndev, &seed);
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
 		struct ap_reshard_end from, to;
-		struct plain p = {.n = 0};
+		struct plain p = {.alltoall = round % 2};
 
 		layouts_sizes(&a, &b, ~0, size);
 		ap_reshard_end_make(&a, size, ndev, &from);
@@ -367,7 +381,7 @@ START_TEST(steps_are_those_of_the_passes)
 			continue;
 		unified++;
 		plain_infer(&p);
-		n = ap_reshard_moves(&from, &to, steps);
+		n = ap_reshard_moves(&from, &to, p.alltoall, steps);
 		REQUIRE(n == p.n);
 		for (int i = 0; i < n; i++) {
 			REQUIRE(steps[i].move == p.steps[i].move);
@@ -396,7 +410,7 @@ START_TEST(largest_machines_stay_within_bounds)
 		int n;
 
 		layouts_sizes(&a, &b, 0, size);
-		n = ap_reshard(&a, &b, size, ndev, steps);
+		n = ap_reshard(&a, &b, size, ndev, round % 2, steps);
 		for (int d = 0; d < 8; d++)
 			slice *= size[d] / b.dim[d].cut;
 		last = n ? steps[n - 1].after : slice;
