@@ -117,12 +117,12 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 
 		if (move->from == AP_NONE || bytes == 0)
 			continue;
-		if (is_once(l, move)) {
-			l->fixed[l->x->stage[l->x->part_of[node]]] += move->cost.kept_bytes;
-			continue;
-		}
 		if (again) {
 			free_again_after(l, node, bytes, r);
+			continue;
+		}
+		if (is_once(l, move)) {
+			l->fixed[l->x->stage[l->x->part_of[node]]] += move->cost.kept_bytes;
 			continue;
 		}
 		l->kept[node] += bytes;

@@ -26,19 +26,29 @@ void random_recompute(struct trial *t)
 	t->f.graph = g;
 }
 
-/* The largest of a few numbers that divides all that carries the batch. */
-static int64_t micro_batches(const struct trial *t, int64_t most)
+static bool divides_batch(const struct trial *t, int64_t n)
 {
-	int64_t n = most;
-
 	for (ap_id i = 0; i < t->f.graph->nnode; i++)
 		for (int f = 0; f < t->f.graph->node[i].bound.nfactor; f++) {
 			const struct ap_factor *factor = &t->f.graph->node[i].bound.factor[f];
 
-			while (factor->flags & AP_FACTOR_BATCH && factor->size % n != 0)
-				n--;
+			if (factor->flags & AP_FACTOR_BATCH && factor->size % n != 0)
+				return false;
 		}
-	return n;
+	for (ap_id i = 0; i < t->f.graph->ntensor; i++)
+		for (int d = 0; d < t->f.graph->tensor[i].shape.rank; d++)
+			if (t->f.graph->tensor[i].batch >> d & 1 &&
+				t->f.graph->tensor[i].shape.dim[d] % n != 0)
+				return false;
+	return true;
+}
+
+/* The largest number, up to most, that divides all that carries the batch. */
+static int64_t micro_batches(const struct trial *t, int64_t most)
+{
+	while (!divides_batch(t, most))
+		most--;
+	return most;
 }
 
 static int compare(const void *a, const void *b)

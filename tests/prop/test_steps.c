@@ -190,6 +190,8 @@ static void check_bucket(struct watch *w, uint32_t b)
 				int64_t at = (int64_t)node * w->nmicro + m;
 				double made = fmax(w->backward[at].end, w->weight[at].end);
 
+				if (!w->p->task[node].in[t->use[u].operand].grad)
+					continue;
 				if (mirrored || node == bucket->part[i].node)
 					REQUIRE(w->t, w->bucket[b].start >= made,
 						"%s goes out early", t->name);
