@@ -221,6 +221,8 @@ static void bind_link(struct staging *s, const struct ap_tensor *t, struct ap_no
 
 	assert(st == AP_OK);
 	(void)st;
+	if (t->kind == AP_TENSOR_PARAM) /* what repeats it is the batch, which users cut outermost */
+		n->bound.left = UINT32_MAX;
 	for (int d = 0; d < t->shape.rank; d++)
 		if (t->batch >> d & 1 && n->bound.in[0].dim[d].n > 0)
 			n->bound.factor[n->bound.in[0].dim[d].factor[0]].flags |= AP_FACTOR_BATCH;
