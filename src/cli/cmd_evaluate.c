@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
+#include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "plan/complete.h"
@@ -33,19 +34,27 @@ static enum ap_status complete(struct ap_run *run, const struct ap_inputs *in,
 	return ap_complete_batch(&run->ctx, in->graph, ndev, &in->step, *counts, counts);
 }
 
+static enum ap_status given_counts(struct ap_run *run, struct ap_inputs *in,
+	const int32_t *const **counts)
+{
+	if (run->opt->hybrid)
+		return ap_pipeline_counts(run, in, counts);
+	AP_TRY(ap_input_strategy(run, in, run->opt->strategy, true, counts));
+	return complete(run, in, counts);
+}
+
 enum ap_status ap_cmd_evaluate(struct ap_run *run)
 {
 	struct ap_inputs in;
 	struct ap_plan plan;
 	const int32_t *const *counts;
 
-	if (!run->opt->strategy)
+	if (!run->opt->strategy && !run->opt->hybrid)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"evaluate: no strategy; expected --strategy FILE");
+			"evaluate: no strategy; expected --strategy FILE or --hybrid LIST");
 	AP_TRY(ap_out_check(run, NULL));
 	AP_TRY(ap_inputs_load(run, &in));
-	AP_TRY(ap_input_strategy(run, &in, run->opt->strategy, true, &counts));
-	AP_TRY(complete(run, &in, &counts));
+	AP_TRY(given_counts(run, &in, &counts));
 	ap_run_phase(run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));

@@ -5,6 +5,8 @@
 #include "cli/cmd.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
+#include "cli/pipeline.h"
+#include "cli/relax.h"
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "emit/ckpt.h"
@@ -69,8 +71,17 @@ static enum ap_status plan_semi_auto(struct ap_run *run, const struct ap_inputs 
 	return plan_given(run, in, counts, plan);
 }
 
-static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
-	struct ap_plan *plan, const struct ap_problem **problem)
+/* As the expert's list says. */
+static enum ap_status plan_hybrid(struct ap_run *run, struct ap_inputs *in, struct ap_plan *plan)
+{
+	const int32_t *const *counts;
+
+	AP_TRY(ap_pipeline_counts(run, in, &counts));
+	return plan_given(run, in, counts, plan);
+}
+
+static enum ap_status plan_it(struct ap_run *run, struct ap_inputs *in, struct ap_plan *plan,
+	const struct ap_problem **problem)
 {
 	const struct ap_options *o = run->opt;
 
@@ -78,6 +89,8 @@ static enum ap_status plan_it(struct ap_run *run, const struct ap_inputs *in,
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
 			"--time-limit 0 leaves no time for a plan");
 	ap_stop_arm();
+	if (o->hybrid)
+		return plan_hybrid(run, in, plan);
 	switch (o->parallel_mode) {
 	case AP_MODE_STAND_ALONE:
 		return plan_stand_alone(run, in, plan);
@@ -105,6 +118,7 @@ static enum ap_status check_options(struct ap_run *run)
 
 enum ap_status ap_cmd_search(struct ap_run *run)
 {
+	struct ap_sources src;
 	struct ap_inputs in;
 	struct ap_plan plan;
 	const struct ap_problem *problem = NULL;
@@ -114,7 +128,10 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 		ap_stop_after(run->opt->time_limit);
 	AP_TRY(check_options(run));
 	AP_TRY(ap_out_check(run, NULL));
-	AP_TRY(ap_inputs_load(run, &in));
+	AP_TRY(ap_sources_read(run, &src));
+	if (run->opt->min_devices)
+		return ap_relax_min_devices(run, &src);
+	AP_TRY(ap_inputs_make(run, &src, &in));
 	if (run->opt->strategy_ckpt_load_file)
 		AP_TRY(ap_input_strategy(run, &in, run->opt->strategy_ckpt_load_file, false,
 			&in.request.given));
@@ -122,6 +139,8 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
 	ap_run_phase(run, "planning");
 	st = plan_it(run, &in, &plan, &problem);
+	if (st == AP_INFEASIBLE && run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL && !run->opt->hybrid)
+		ap_relax_report(run, &src, &in);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	if (run->opt->problem_out && !problem && st == AP_OK) /* what needed no table has one, too */

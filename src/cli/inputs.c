@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cost/optimizer.h"
@@ -44,7 +45,7 @@ static enum ap_status load_graph(struct ap_run *run, const struct ap_json *doc, 
 {
 	const struct ap_graph_params params = {
 		.batch = run->opt->batch,
-		.micro_batches = run->opt->micro_batches,
+		.micro_batches = run->opt->hybrid ? 2 : run->opt->micro_batches, /* to be judged */
 		.inference = run->opt->run_phase == AP_RUN_INFERENCE,
 		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
@@ -142,6 +143,12 @@ static enum ap_status load_chip(struct ap_run *run, const char *chip_info,
 	return *out ? AP_OK : no_chip(run, chip_info);
 }
 
+enum ap_status ap_input_chip(struct ap_run *run, const struct ap_sources *src,
+	const struct ap_chip **out)
+{
+	return load_chip(run, src->table ? src->table->chip_info : "", out);
+}
+
 static enum ap_status load_machine(struct ap_run *run, const struct ap_sources *src,
 	struct ap_inputs *in)
 {
@@ -151,7 +158,7 @@ static enum ap_status load_machine(struct ap_run *run, const struct ap_sources *
 	else if (!run->opt->device_num)
 		return FAULT(run, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
 			"use --device-num");
-	AP_TRY(load_chip(run, src->table ? src->table->chip_info : "", &in->chip));
+	AP_TRY(ap_input_chip(run, src, &in->chip));
 	if (!in->topo)
 		AP_TRY(make_topo(run, in->chip, &in->topo));
 	AP_TRY(ap_settings_fit_devices(&run->ctx, run->opt, in->topo->ndev));
@@ -218,6 +225,7 @@ enum ap_status ap_sources_read(struct ap_run *run, struct ap_sources *out)
 	const char *table = rank_table_path(run);
 
 	*out = (struct ap_sources){0};
+	AP_TRY(ap_pipeline_read_config(run, &out->stage_config));
 	ap_run_phase(run, "reading the graph");
 	AP_TRY(read_graph(run, run->cli->arg[0], &out->graph, &out->sha256));
 	ap_run_phase(run, "reading the machine");
@@ -226,13 +234,19 @@ enum ap_status ap_sources_read(struct ap_run *run, struct ap_sources *out)
 
 enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, struct ap_inputs *out)
 {
+	struct ap_options o = *run->opt;
+	struct ap_run effective = *run; /* with what --hybrid says */
+
 	*out = (struct ap_inputs){0};
+	effective.opt = &o;
 	ap_run_phase(run, "checking the graph");
 	AP_TRY(load_graph(run, src->graph, src->sha256, &out->graph));
 	ap_run_phase(run, "making the machine");
 	AP_TRY(load_machine(run, src, out));
-	AP_TRY(ap_input_step(run, src->graph, out->graph, &out->step));
-	make_request(run, out);
+	AP_TRY(ap_pipeline_hybrid(run, out, &o, &out->hybrid));
+	AP_TRY(ap_input_step(&effective, src->graph, out->graph, &out->step));
+	AP_TRY(ap_pipeline_make(&effective, src, out));
+	make_request(&effective, out);
 	return ap_diag_status(run->ctx.diag);
 }
 

@@ -5,6 +5,7 @@
 
 #include "hw/machine.h"
 #include "plan/drive.h"
+#include "plan/hybrid.h"
 
 struct ap_run;
 
@@ -28,11 +29,12 @@ enum ap_status ap_input_graph(struct ap_run *run, const char *path, const struct
 
 /* Graph, machine and step of `search` and `evaluate`. */
 struct ap_inputs {
-	const struct ap_graph *graph;
+	const struct ap_graph *graph; /* staged, where there is a pipeline */
 	const struct ap_topo *topo;
 	const struct ap_chip *chip;
 	const struct ap_machine *machine;
 	struct ap_step step;
+	struct ap_hybrid hybrid; /* filled; dp 0: none is asked for */
 	struct ap_request request; /* ready for the driver */
 };
 
@@ -41,8 +43,13 @@ struct ap_sources {
 	struct ap_json *graph;
 	const char *sha256; /* of the graph */
 	const struct ap_topo *table; /* NULL: no rank table */
+	struct ap_json *stage_config; /* NULL: none */
 };
 enum ap_status ap_sources_read(struct ap_run *run, struct ap_sources *out);
+
+/* The chip that the settings or the rank table name. */
+enum ap_status ap_input_chip(struct ap_run *run, const struct ap_sources *src,
+	const struct ap_chip **out);
 
 /* Fits sources and settings together. */
 enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, struct ap_inputs *out);

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "plan/certify.h"
 #include "plan/choose.h"
-#include "plan/hybrid.h"
 #include "plan/pins.h"
 #include "plan/recursive.h"
 #include "plan/rival.h"
@@ -178,39 +177,21 @@ static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 		ap_rival_absent(&d->rivals, "data parallel", why);
 }
 
-struct gridding {
-	struct driving *d;
-	const int32_t *const *pinned;
-};
-
 /* An expert's grid is a baseline that a search must not be worse than. */
-static void add_grid(void *user, const struct ap_hybrid *h, const char *name)
-{
-	struct gridding *x = user;
-	struct driving *d = x->d;
-	const struct ap_request *rq = d->rq;
-	const char *why = "", *kept = ap_arena_strdup(d->ctx->arena, name);
-	const int32_t *const *counts;
-
-	if (ap_ctx_stopped(d->ctx) || h->tp == 1) /* that is data parallel */
-		return;
-	counts = ap_hybrid_counts(d->ctx, rq->graph, rq->machine->ndev, rq->step, h, &why);
-	if (counts && !ap_pins_hold(rq->graph, x->pinned, counts)) {
-		why = "a given strategy says otherwise";
-		counts = NULL;
-	}
-	if (counts)
-		ap_rival_add(&d->rivals, kept, counts)->baseline = true;
-	else
-		ap_rival_absent(&d->rivals, kept, why);
-}
-
 static void add_grids(struct driving *d, const int32_t *const *pinned)
 {
-	struct gridding x = {d, pinned};
+	uint32_t n;
+	const struct ap_grid *grid = ap_rival_grids(&d->rivals, d->rq, &n);
 
-	if (d->rq->graph->nnode <= LARGE)
-		ap_hybrid_grids(d->rq->machine->ndev, add_grid, &x);
+	for (uint32_t i = 0; i < n && !ap_ctx_stopped(d->ctx); i++) {
+		bool holds = grid[i].counts && ap_pins_hold(d->rq->graph, pinned, grid[i].counts);
+
+		if (holds)
+			ap_rival_add(&d->rivals, grid[i].name, grid[i].counts)->baseline = true;
+		else
+			ap_rival_absent(&d->rivals, grid[i].name, grid[i].counts
+				? "a given strategy says otherwise" : grid[i].why);
+	}
 }
 
 /* Where the search has none. */

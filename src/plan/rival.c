@@ -7,8 +7,11 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "plan/choose.h"
+#include "plan/hybrid.h"
+#include "plan/pins.h"
 #include "plan/recursive.h"
 
+#define LARGE 4096 /* operators: experts' grids are for networks that they know */
 #define DOUBT 0.01 /* of a simulated time */
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
@@ -126,11 +129,38 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 			"a limit was hit before the strategy was completed");
 }
 
-/* The plan, or that in which all but what is fixed is cut by the batch, where that is faster. */
-static const struct ap_plan *or_by_batch(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_plan *plan)
+struct gridding {
+	struct ap_rivals *r;
+	const struct ap_request *rq;
+};
+
+static void add_grid(void *user, const struct ap_hybrid *h, const char *name)
 {
-	const int32_t *const *counts = batch_counts(r, rq, fixed);
+	struct gridding *x = user;
+	struct ap_rivals *r = x->r;
+	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name)};
+
+	if (h->tp == 1 || r->ngrid == AP_MAX_GRIDS || ap_ctx_stopped(r->ctx))
+		return; /* tp=1 is data parallel */
+	g.counts = ap_hybrid_counts(r->ctx, x->rq->graph, x->rq->machine->ndev, x->rq->step, h, &g.why);
+	r->grid[r->ngrid++] = g;
+}
+
+const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_request *rq, uint32_t *n)
+{
+	struct gridding x = {r, rq};
+
+	if (!r->grids_made && rq->graph->nnode <= LARGE)
+		ap_hybrid_grids(rq->machine->ndev, add_grid, &x);
+	r->grids_made = true;
+	*n = r->ngrid;
+	return r->grid;
+}
+
+/* The plan, or that of other counts where these are faster. */
+static const struct ap_plan *or_of(struct ap_rivals *r, const int32_t *const *counts,
+	const struct ap_plan *plan)
+{
 	struct ap_plan *other;
 
 	if (!counts)
@@ -138,6 +168,20 @@ static const struct ap_plan *or_by_batch(struct ap_rivals *r, const struct ap_re
 	other = AP_NEW(r->ctx->arena, struct ap_plan);
 	ap_plan_sketch(r->maker, counts, other);
 	return fits(other) && (!fits(plan) || is_faster(other, plan)) ? other : plan;
+}
+
+/* The plan, or what is fixed with the rest as convention has it, where that is faster. */
+static const struct ap_plan *or_by_convention(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_plan *plan)
+{
+	uint32_t n;
+	const struct ap_grid *grid = ap_rival_grids(r, rq, &n);
+
+	plan = or_of(r, batch_counts(r, rq, fixed), plan);
+	for (uint32_t i = 0; i < n; i++)
+		if (grid[i].counts && ap_pins_hold(rq->graph, fixed, grid[i].counts))
+			plan = or_of(r, grid[i].counts, plan);
+	return plan;
 }
 
 enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
@@ -149,7 +193,7 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	AP_TRY(complete_additive(r, rq, fixed, &counts));
 	ap_ctx_phase(r->ctx, "simulation");
 	ap_plan_sketch(r->maker, counts, plan);
-	*out = or_by_batch(r, rq, fixed, plan);
+	*out = or_by_convention(r, rq, fixed, plan);
 	return AP_OK;
 }
 
@@ -182,7 +226,7 @@ static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_reques
 	if (!open)
 		return &v->plan;
 	if (v->optimal)
-		return or_by_batch(r, rq, counts, &v->plan);
+		return or_by_convention(r, rq, counts, &v->plan);
 	return ap_rival_complete(r, rq, counts, &completed) == AP_OK ? completed : &v->plan;
 }
 

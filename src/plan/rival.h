@@ -11,8 +11,9 @@
 
 #include "plan/drive.h"
 
-#define AP_MAX_RIVALS 80 /* up to 64 grids, and the search's own */
-#define AP_MAX_BASELINES 80
+#define AP_MAX_GRIDS 64
+#define AP_MAX_RIVALS (AP_MAX_GRIDS + 16)
+#define AP_MAX_BASELINES AP_MAX_RIVALS
 
 struct ap_rival {
 	struct ap_plan plan; /* a sketch */
@@ -20,8 +21,17 @@ struct ap_rival {
 	bool baseline; /* no plan may be slower */
 };
 
+struct ap_grid { /* an expert's dp x tp grid */
+	const char *name;
+	const int32_t *const *counts; /* NULL: there is none */
+	const char *why; /* then */
+};
+
 struct ap_rivals {
 	struct ap_ctx *ctx;
+	bool grids_made;
+	uint32_t ngrid;
+	struct ap_grid grid[AP_MAX_GRIDS];
 	struct ap_plan_maker *maker;
 	const struct ap_table *table; /* whose prices completion can use; NULL: none */
 	int n;
@@ -41,9 +51,13 @@ void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why);
 /* Does any plan fit the memory? */
 bool ap_rival_fits(const struct ap_rivals *r);
 
+/* The grids of a request, made when they are first asked for; none of a very large graph. */
+const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_request *rq, uint32_t *n);
+
 /*
  * The plan that some fixed operators stand for: the others as the exact engine completes them within
- * the memory, or cut by the batch where that is faster; above the memory where nothing fits.
+ * the memory, or cut by the batch, or as in an expert's grid that the fixed ones are of, where that is
+ * faster; above the memory where nothing fits.
  * AP_INFEASIBLE, with a message, when what is fixed leaves no plan.
  */
 enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pipeline.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "cli/run.h"
+#include "plan/stages.h"
+#include "shard/arrival.h"
+
+enum ap_status ap_pipeline_read_config(struct ap_run *run, struct ap_json **out)
+{
+	const struct ap_option *row = ap_option_at(AP_OPT_stage_config);
+	const char *text = run->opt->stage_config, *path = ap_option_path(row, run->opt);
+	struct ap_input in;
+
+	*out = NULL;
+	if (!text)
+		return AP_OK;
+	if (!path) {
+		in = (struct ap_input){.path = row->key, .len = strlen(text),
+			.text = ap_arena_strdup(run->ctx.arena, text)};
+		return ap_input_json(run, &in, 0, out);
+	}
+	AP_TRY(ap_input_read(run, path, &in));
+	return ap_input_json(run, &in, 0, out);
+}
+
+enum ap_status ap_pipeline_hybrid(struct ap_run *run, const struct ap_inputs *in, struct ap_options *o,
+	struct ap_hybrid *hybrid)
+{
+	if (!o->hybrid)
+		return AP_OK;
+	AP_TRY(ap_hybrid_parse(&run->ctx, o->hybrid, hybrid));
+	AP_TRY(ap_hybrid_fill(&run->ctx, in->machine->ndev, hybrid));
+	AP_TRY(ap_hybrid_step(&run->ctx, hybrid, in->graph->batch, &o->micro_batches));
+	o->pipeline_stages = hybrid->pp;
+	if (hybrid->vpp > 1) {
+		o->pipeline_segments = hybrid->vpp;
+		if (o->pipeline_scheduler == AP_SCHEDULER_1F1B)
+			o->pipeline_scheduler = AP_SCHEDULER_INTERLEAVED;
+	}
+	return AP_OK;
+}
+
+static enum ap_status cut(struct ap_run *run, const struct ap_sources *src,
+	const struct ap_scheduler *scheduler, struct ap_inputs *in)
+{
+	const struct ap_options *o = run->opt;
+	const struct ap_stages_request rq = {
+		.graph = in->graph,
+		.machine = in->machine,
+		.step = &in->step,
+		.scheduler = scheduler,
+		.nstage = (int32_t)o->pipeline_stages,
+		.nsegment = (int32_t)o->pipeline_segments,
+		.doc = src->stage_config,
+		.config = src->stage_config ? ap_json_root(src->stage_config) : NULL,
+	};
+	const struct ap_spot *spot;
+
+	AP_TRY(ap_stages_make(&run->ctx, &rq, &spot));
+	if (o->pipeline_stages * o->pipeline_segments > 1)
+		ap_graph_staged(&run->ctx, in->graph, spot, &in->graph);
+	return AP_OK;
+}
+
+enum ap_status ap_pipeline_make(struct ap_run *run, const struct ap_sources *src,
+	struct ap_inputs *in)
+{
+	const struct ap_options *o = run->opt;
+	int32_t nstage = (int32_t)o->pipeline_stages, nsegment = (int32_t)o->pipeline_segments;
+	const struct ap_scheduler *scheduler =
+		ap_scheduler_find(ap_choices_scheduler((size_t)o->pipeline_scheduler));
+	struct ap_pipe *pipe = AP_NEW(run->ctx.arena, struct ap_pipe);
+	const char *why = scheduler->refuses(nstage, nsegment, o->micro_batches);
+
+	if (why)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--pipeline-scheduler %s: %s", scheduler->name, why);
+	AP_TRY(ap_stages_check(&run->ctx, in->graph, in->machine->ndev, nstage, nsegment));
+	if (nstage > 1)
+		ap_machine_staged(&run->ctx, in->machine, (uint32_t)nstage, &in->machine);
+	AP_TRY(ap_arrival_parse_text(&run->ctx, "--dataset-strategy", o->dataset_strategy, in->graph,
+		in->machine->ndev, &in->step));
+	ap_schedule_pipe(&run->ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);
+	in->step.pipe = pipe;
+	return cut(run, src, scheduler, in);
+}
+
+static enum ap_status refuse(struct ap_run *run, const char *why)
+{
+	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, "hybrid", "--hybrid %s: %s",
+		run->opt->hybrid, why);
+}
+
+enum ap_status ap_pipeline_counts(struct ap_run *run, struct ap_inputs *in,
+	const int32_t *const **counts)
+{
+	const char *why = "";
+	const struct ap_graph *dealt = ap_hybrid_deal(&run->ctx, in->graph, in->machine->ndev, &in->step,
+		&in->hybrid, &why);
+
+	if (!dealt)
+		return refuse(run, why);
+	in->graph = in->request.graph = dealt;
+	*counts = ap_hybrid_counts(&run->ctx, dealt, in->machine->ndev, &in->step, &in->hybrid, &why);
+	return *counts ? AP_OK : refuse(run, why);
+}
