@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hybrids of the bundled models: which grids they take, and what goes between the ranks. */
+#include "base/file.h"
+#include "fixture.h"
+#include "plan/drive.h"
+#include "plan/hybrid.h"
+#include "shard/space.h"
+#include "unit.h"
+
+static const struct {
+	const char *name;
+	int64_t most; /* of tp on 64 devices: heads, or heads of keys for one kernel */
+	int sums; /* over 8 tp ranks, forward: two a layer, words, three of the loss; -1: not looked at */
+} models[] = {
+	{"gpt3_1.3b", 16, 24 * 2 + 1 + 3},
+	{"gpt3_13b_flash", 8, 40 * 2 + 1 + 3},
+	{"gpt3_175b", 32, 96 * 2 + 1 + 3},
+	{"llama2_7b", 32, 32 * 2 + 1 + 3},
+	{"llama2_70b", 8, 80 * 2 + 1 + 3},
+	{"mixtral_8x7b", 8, 32 * 2 + 1 + 3},
+	{"vit_l", 16, 24 * 2 + 3},
+	{"bert_large", 16, 24 * 2 + 1}, /* its words do not divide; the pooler begins one more pair */
+	{"resnet50", 64, -1},
+	{"wide_deep", 64, -1},
+	{"multiple_mix", 64, -1},
+};
+
+enum { MODELS = sizeof models / sizeof *models };
+
+static void open_model(struct fixture *f, int64_t ndev, const char *name)
+{
+	char *text;
+	size_t len;
+
+	fixture_open(f, ndev, 8, "a100-80");
+	ck_assert_int_eq(ap_file_read(&f->ctx, ap_arena_printf(f->ctx.arena, AP_SOURCE_ROOT
+		"/models/%s.json", name), AP_FILE_MAX_BYTES, &text, &len), AP_OK);
+	fixture_graph(f, text);
+}
+
+static struct ap_hybrid grid(int64_t ndev, int64_t tp, bool sp)
+{
+	return (struct ap_hybrid){.dp = ndev / tp, .tp = tp, .pp = 1, .cp = 1, .ep = 1, .vpp = 1, .sp = sp};
+}
+
+/* Legal and without conflict, or refused with a reason. */
+static bool is_taken(struct fixture *f, const struct ap_hybrid *h)
+{
+	int64_t ndev = f->machine->ndev;
+	const char *why;
+	const struct ap_graph *g = ap_hybrid_deal(&f->ctx, f->graph, ndev, &f->step, h, &why);
+	const int32_t *const *counts = g ? ap_hybrid_counts(&f->ctx, g, ndev, &f->step, h, &why) : NULL;
+	ap_id node;
+
+	ck_assert(counts || strlen(why) > 0);
+	for (ap_id i = 0; counts && i < g->nnode; i++)
+		ck_assert_msg(ap_space_legal(&f->ctx, &g->node[i].bound, counts[i], ndev, &f->step, &why),
+			"%s: %s", g->node[i].name, why);
+	ck_assert(!counts || !ap_plan_conflict(&f->ctx, g, ndev, counts, &node));
+	return counts != NULL;
+}
+
+START_TEST(grids_are_taken_or_refused)
+{
+	static const int64_t devices[] = {8, 16, 64};
+	struct fixture f;
+
+	for (int d = 0; d < 3; d++) {
+		open_model(&f, devices[d], models[_i].name);
+		for (int64_t tp = 1; tp <= devices[d]; tp *= 2) {
+			struct ap_hybrid h = grid(devices[d], tp, false), sp = grid(devices[d], tp, true);
+			bool fits = tp <= models[_i].most && f.graph->batch % h.dp == 0;
+
+			ck_assert_msg(is_taken(&f, &h) == fits, "tp=%d", (int)tp);
+			ck_assert_msg(is_taken(&f, &sp) == fits, "tp=%d, sp", (int)tp);
+		}
+		fixture_close(&f);
+	}
+}
+END_TEST
+
+static void plan_of(struct fixture *f, const int32_t *const *counts, struct ap_plan *out)
+{
+	struct ap_plan_maker *maker = ap_plan_maker_create(&f->ctx, f->graph, f->machine, &f->step,
+		INT64_C(1) << 50);
+
+	ap_plan_price(maker, counts, out);
+}
+
+START_TEST(one_part_is_data_parallel)
+{
+	struct fixture f;
+	struct ap_hybrid h = grid(8, 1, false);
+	const char *why;
+	struct ap_plan a, b;
+
+	open_model(&f, 8, models[_i].name);
+	plan_of(&f, ap_hybrid_counts(&f.ctx, f.graph, 8, &f.step, &h, &why), &a);
+	plan_of(&f, ap_baseline_data_parallel(&f.ctx, f.graph, 8, &f.step, &why), &b);
+	ck_assert(ap_plan_objective_s(&a) == ap_plan_objective_s(&b));
+	ck_assert_int_eq(a.prediction.memory.total, b.prediction.memory.total);
+	fixture_close(&f);
+}
+END_TEST
+
+/* Sums over tp ranks, or, with sp, their scatters; and redistributions but for those of graph inputs. */
+static int sums_of(const struct ap_plan *p, enum ap_coll kind, int *moves)
+{
+	int n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		for (uint32_t k = 0; k < p->op[i].ncomm; k++) {
+			const struct ap_comm *c = &p->op[i].comm[k].comm;
+
+			n += c->phase == AP_PHASE_FORWARD && c->kind == kind && c->axes.n == 1 &&
+				c->axes.axis[0].size == 8 && c->axes.axis[0].stride == 1;
+		}
+	*moves = 0;
+	for (uint32_t m = 0; m < p->nmove; m++)
+		*moves += p->move[m].from != AP_NONE &&
+			p->move[m].cost.forward_s + p->move[m].cost.backward_s > 0;
+	return n;
+}
+
+START_TEST(layers_have_two_sums)
+{
+	struct fixture f;
+	struct ap_hybrid h = grid(16, 8, false);
+	struct ap_plan p;
+	const char *why;
+	int moves;
+
+	if (models[_i].sums < 0)
+		return;
+	open_model(&f, 16, models[_i].name);
+	plan_of(&f, ap_hybrid_counts(&f.ctx, f.graph, 16, &f.step, &h, &why), &p);
+	ck_assert_int_eq(sums_of(&p, AP_COLL_ALLREDUCE, &moves), models[_i].sums);
+	ck_assert_int_eq(moves, 0);
+	fixture_close(&f);
+}
+END_TEST
+
+/* Experts change hands twice a layer, there and back. */
+START_TEST(experts_are_cut_by_ep)
+{
+	struct fixture f;
+	struct ap_hybrid h = grid(64, 4, false);
+	const int32_t *const *counts;
+	struct ap_plan p;
+	const char *why;
+	int moves, alltoall = 0;
+
+	h.ep = 8;
+	open_model(&f, 64, "mixtral_8x7b");
+	counts = ap_hybrid_counts(&f.ctx, f.graph, 64, &f.step, &h, &why);
+	ck_assert_msg(counts != NULL, "%s", why);
+	plan_of(&f, counts, &p);
+	sums_of(&p, AP_COLL_ALLREDUCE, &moves);
+	for (uint32_t m = 0; m < p.nmove; m++)
+		alltoall += p.move[m].nstep == 1 && p.move[m].step[0].move == AP_MOVE_ALLTOALL;
+	ck_assert_int_eq(moves, 2 * 32);
+	ck_assert_int_eq(alltoall, 2 * 32);
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("models");
+	Suite *s = suite_create("plan");
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 100);
+	tcase_add_loop_test(tc, grids_are_taken_or_refused, 0, MODELS);
+	tcase_add_loop_test(tc, one_part_is_data_parallel, 0, MODELS);
+	tcase_add_loop_test(tc, layers_have_two_sums, 0, MODELS);
+	tcase_add_test(tc, experts_are_cut_by_ep);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
