@@ -214,6 +214,8 @@ static void reduce(struct ex_world *w, const struct ap_comm *c, struct ex_shards
 	enum ap_dtype t = s->of[0].box.dtype;
 
 	ex_check_bytes(w, c, ex_count(&s->of[0].box), t);
+	if (c->kind == AP_COLL_SEND)
+		return; /* rank by rank to another stage, which has the same ranks here */
 	if (c->kind == AP_COLL_ALLREDUCE)
 		ex_all_reduce(w, &c->axes, c->reduce, s);
 	else if (c->kind == AP_COLL_REDUCESCATTER && s->of[0].box.rank > 0)

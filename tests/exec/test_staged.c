@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "game.h"
-#include "graph/staged.h"
 #include "random_graph.h"
+#include "stages.h"
 
 enum { OPERATORS = 14, MOST_ELEMENTS = 4000, MOST_PARTS = 8 };
 
@@ -21,41 +21,11 @@ struct trial {
 	struct fixture f;
 	struct ex_world w;
 	const struct ap_graph *g, *staged;
-	struct ap_spot *spot;
+	const struct ap_spot *spot;
 	int32_t *part; /* of the nodes of staged */
 	ap_id *old; /* tensors of g that those of staged stand for */
 	uint32_t pairs;
 };
-
-static struct ap_spot spot_of_part(int32_t part, int32_t nstage, bool vee)
-{
-	int32_t segment = part / nstage, stage = part % nstage;
-
-	return (struct ap_spot){vee && segment % 2 ? nstage - 1 - stage : stage, segment, part};
-}
-
-/* Parts ascend along every edge; some stay empty. */
-static void random_spots(struct trial *t)
-{
-	const struct ap_graph *g = t->g;
-	int32_t nstage = 1 + (int32_t)ex_below(&t->w.rng, 4), nsegment = 1 + (int32_t)ex_below(&t->w.rng, 2);
-	bool vee = nsegment == 2 && ex_below(&t->w.rng, 2);
-
-	t->spot = AP_NEW_N(t->f.ctx.arena, struct ap_spot, g->nnode);
-	for (ap_id i = 0; i < g->nnode; i++) {
-		int32_t part = 0;
-
-		for (int k = 0; k < g->node[i].bound.nin; k++) {
-			ap_id from = g->tensor[g->node[i].in[k]].producer;
-
-			if (from != AP_NONE && t->spot[from].part > part)
-				part = t->spot[from].part;
-		}
-		while (part + 1 < nstage * nsegment && ex_below(&t->w.rng, 3) == 0)
-			part++;
-		t->spot[i] = spot_of_part(part, nstage, vee);
-	}
-}
 
 static ap_id node_named(const struct ap_graph *g, const char *name)
 {
@@ -324,6 +294,7 @@ static void try_case(uint64_t seed, struct sums *sums)
 	uint64_t state = 1 + ex_hash(seed, 0) / 2;
 	struct random_graph text;
 	struct trial t = {.w.rng = 1 + ex_hash(seed, 1) / 2};
+	struct ex_pipe pipe = ex_random_pipe(&t.w.rng, 4);
 
 	fixture_open(&t.f, 2, 2, "ascend910b");
 	t.w.ctx = &t.f.ctx;
@@ -331,7 +302,7 @@ static void try_case(uint64_t seed, struct sums *sums)
 	random_graph(&t.f.ctx, &state, OPERATORS, &text);
 	fixture_graph(&t.f, text.text);
 	t.g = t.f.graph;
-	random_spots(&t);
+	t.spot = ex_random_spots(&t.f.ctx, t.g, &pipe, &t.w.rng);
 	ap_graph_staged(&t.f.ctx, t.g, t.spot, &t.staged);
 	check_staged(&t);
 	if (is_small(t.g) && !strstr(text.text, "null"))
