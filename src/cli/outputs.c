@@ -16,7 +16,9 @@
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/stop.h"
+#include "emit/groups.h"
 #include "emit/trace.h"
+#include "plan/stages.h"
 
 enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 
@@ -146,6 +148,8 @@ enum ap_status ap_out_check(struct ap_run *run, const char *further)
 	check_names(run, &in, &out);
 	if (run->opt->strategy_ckpt_save_file)
 		(void)ap_out_check_binary(run, run->opt->strategy_ckpt_save_file);
+	if (run->opt->group_ckpt_save_file)
+		(void)ap_out_check_binary(run, run->opt->group_ckpt_save_file);
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	for (size_t i = 0; i < out.n; i++)
 		(void)check_target(run, out.v[i]);
@@ -296,6 +300,29 @@ static enum ap_status stage_plan(struct ap_run *run, const char *path, const str
 	return AP_OK;
 }
 
+static enum ap_status stage_config(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+	struct ap_str text;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_str_init(&text, run->ctx.arena);
+	ap_stages_write_config(&run->ctx, m->plan->graph, &text);
+	ap_output_write_fn(&sink, text.s, text.len);
+	return AP_OK;
+}
+
+static enum ap_status stage_groups(struct ap_run *run, const char *path, const struct made *m)
+{
+	struct ap_output_sink sink;
+	struct ap_groups groups;
+
+	AP_TRY(ap_out_open(run, path, &sink));
+	ap_groups_of_plan(&run->ctx, m->plan, run->opt->global_rank, &groups);
+	ap_groups_write(&run->ctx, &groups, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
 /* The stage files of a pipeline come first, the merged one last. */
 static enum ap_status stage_stages(struct ap_run *run, const char *path, const struct ap_plan *p)
 {
@@ -356,6 +383,8 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 		{AP_OPT_trace_out, stage_trace, ""},
 		{AP_OPT_problem_out, stage_problem, ""},
 		{AP_OPT_plan_out, stage_plan, ""},
+		{AP_OPT_stage_config_out, stage_config, ""},
+		{AP_OPT_group_ckpt_save_file, stage_groups, ""},
 		{AP_OPT_strategy_ckpt_save_file, stage_strategy, ""},
 	};
 	enum ap_status outcome = AP_OK;

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "emit/ckpt_form.h"
+#include "emit/groups.h"
 #include "node_strategy.pb-c.h"
 
 typedef Mindspore__Straspb__ParallelStrategyMap pb_map;
@@ -23,6 +24,9 @@ typedef Mindspore__Straspb__DevMatrix pb_dev_matrix;
 typedef Mindspore__Straspb__TensorMap pb_tensor_map;
 typedef Mindspore__Straspb__ParamSplitShape pb_split_shape;
 typedef Mindspore__Straspb__IndicesOffset pb_offset;
+typedef Mindspore__Straspb__ParallelGroupMap pb_group_map;
+typedef Mindspore__Straspb__ParallelGroupItem pb_group;
+typedef Mindspore__Straspb__ParallelGroupRanks pb_ranks;
 
 enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
 
@@ -173,6 +177,47 @@ void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *
 	bytes = ap_arena_alloc_raw(ctx->scratch,
 		mindspore__straspb__parallel_strategy_map__get_packed_size(&map), 1);
 	len = mindspore__straspb__parallel_strategy_map__pack(&map, bytes);
+	write(user, (const char *)bytes, len);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+static pb_ranks *make_ranks(struct ap_arena *a, const int64_t *rank, uint32_t n)
+{
+	const struct ap_ckpt_vec vec = {n, rank};
+	pb_ranks *m = AP_NEW(a, pb_ranks);
+
+	mindspore__straspb__parallel_group_ranks__init(m);
+	m->n_dim = n;
+	m->dim = copy_u32(a, &vec);
+	return m;
+}
+
+static pb_group *make_group(struct ap_arena *a, const struct ap_group_ranks *group)
+{
+	pb_group *m = AP_NEW(a, pb_group);
+
+	mindspore__straspb__parallel_group_item__init(m);
+	m->group_name = ap_arena_strdup(a, group->name);
+	m->parallel_group_ranks = make_ranks(a, group->rank, group->n);
+	return m;
+}
+
+void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	pb_group_map map;
+	uint8_t *bytes;
+	size_t len;
+
+	mindspore__straspb__parallel_group_map__init(&map);
+	map.n_parallel_group_item = g->n;
+	map.parallel_group_item = AP_NEW_N(ctx->scratch, pb_group *, g->n);
+	for (uint32_t i = 0; i < g->n; i++)
+		map.parallel_group_item[i] = make_group(ctx->scratch, &g->group[i]);
+	map.ckpt_restore_rank_list = make_ranks(ctx->scratch, g->restore, g->nrestore);
+	bytes = ap_arena_alloc_raw(ctx->scratch,
+		mindspore__straspb__parallel_group_map__get_packed_size(&map), 1);
+	len = mindspore__straspb__parallel_group_map__pack(&map, bytes);
 	write(user, (const char *)bytes, len);
 	ap_arena_release(ctx->scratch, mark);
 }

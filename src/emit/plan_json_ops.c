@@ -279,6 +279,8 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
 	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
+	if (c->comm.each)
+		ap_jw_kbool(w, "each_micro_batch", true);
 	if (c->comm.kind == AP_COLL_SEND)
 		write_pair(pw, &c->comm);
 	else

@@ -89,14 +89,15 @@ static enum ap_status per_step(struct ap_plan_reader *r, const struct ap_jv *v, 
 static enum ap_status read_comm(struct ap_plan_reader *r, const struct ap_jv *v, bool once,
 	struct ap_saved_comm *c)
 {
-	bool each;
+	bool each = false;
 
 	AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "phase", &c->phase));
 	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &c->bytes));
 	AP_TRY(read_group(r, v, &c->ranks));
-	each = !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
+	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "each_micro_batch", &each));
+	each |= !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
 	return per_step(r, v, each, &c->count, &c->bytes);
 }
 

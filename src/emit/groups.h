@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The group file of one rank (formats section 1.9), as data, with its writer. */
+#ifndef AP_EMIT_GROUPS_H
+#define AP_EMIT_GROUPS_H
+
+#include "plan/plan.h"
+
+struct ap_group_ranks {
+	const char *name; /* "4-" and a number that comes from the ranks; the group of all ranks has the name
+	                     that the collective library gives it */
+	uint32_t n;
+	const int64_t *rank; /* global, ascending */
+};
+
+struct ap_groups {
+	uint32_t n;
+	const struct ap_group_ranks *group; /* in the order in which a step uses them first */
+	uint32_t nrestore;
+	const int64_t *restore; /* ranks whose checkpoints this rank may load, itself among them, ascending */
+};
+
+/* The groups that a global rank is in: of redistributions and collectives of its stage's operators, and
+ * the pairs that send from stage to stage. O(collectives of the stage * ranks of a group). */
+void ap_groups_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, int64_t rank, struct ap_groups *out);
+
+/* ParallelGroupMap, protobuf. */
+void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user);
+
+#endif
