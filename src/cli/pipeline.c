@@ -43,6 +43,15 @@ enum ap_status ap_pipeline_hybrid(struct ap_run *run, const struct ap_inputs *in
 	return AP_OK;
 }
 
+/* Stages that the graph file says, for a run that has none. */
+static bool says_stages(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (g->node[i].stage > 0 || g->node[i].segment > 0)
+			return true;
+	return false;
+}
+
 static enum ap_status cut(struct ap_run *run, const struct ap_sources *src,
 	const struct ap_scheduler *scheduler, struct ap_inputs *in)
 {
@@ -60,7 +69,7 @@ static enum ap_status cut(struct ap_run *run, const struct ap_sources *src,
 	const struct ap_spot *spot;
 
 	AP_TRY(ap_stages_make(&run->ctx, &rq, &spot));
-	if (o->pipeline_stages * o->pipeline_segments > 1)
+	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
 		ap_graph_staged(&run->ctx, in->graph, spot, &in->graph);
 	return AP_OK;
 }
