@@ -64,7 +64,9 @@ static void random_step(struct trial *t)
 	s->optimizer_sharding = one_in(t, 2);
 	s->shard_threshold_bytes = CHOOSE(t, 0, 512, 65536);
 	s->shard_size = CHOOSE(t, -1, -1, 2, 4);
+	s->optimizer_level = (int)CHOOSE(t, 1, 1, 2, 3);
 	s->gradient_fp32_sync = one_in(t, 2);
+	s->gradients_mean = one_in(t, 4);
 	s->training = !one_in(t, 10);
 	s->optimizer = s->training ? random_optimizer(t) : NULL;
 }
@@ -101,11 +103,12 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%" PRId64 " x %s, %" PRId64 " a server, %s, "
 		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, shards %s of %" PRId64
-		" from %" PRId64 " bytes, gradients %s", ndev, chip, per_server,
+		" from %" PRId64 " bytes at level %d, gradients %s", ndev, chip, per_server,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		s->training ? s->optimizer->name : "inference", s->micro_batches, ap_step_in_flight(s, 0, 0),
 		s->full_batch ? "full" : "cut", s->optimizer_sharding ? "on" : "off", s->shard_size,
-		s->shard_threshold_bytes, s->gradient_fp32_sync ? "in float32" : "as they are");
+		s->shard_threshold_bytes, s->optimizer_level,
+		s->gradient_fp32_sync ? "in float32" : "as they are");
 }
 
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
