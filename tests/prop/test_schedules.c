@@ -195,7 +195,7 @@ static uint32_t run_parcel(
 {
 	int32_t a = stage_of(t, p->from), b = stage_of(t, p->to);
 	double send_s =
-		p->pass == AP_PASS_FORWARD ? t->time[p->from].send_s : t->time[p->from].send_back_s;
+		p->pass == AP_PASS_FORWARD ? t->time[p->from].send_s : t->time[p->to].send_back_s;
 	bool sent = a != b && send_s > 0;
 
 	p->gone = true;
