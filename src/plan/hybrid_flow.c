@@ -139,6 +139,18 @@ static void note_lost(struct hybrid *s, ap_id node)
 		s->tensor[n->out[r]].lost = full ? NULL : lost;
 }
 
+/* Pieces of a dimension that came cut by tp, and was gathered, are to be cut again. */
+static void cut_pieces(struct hybrid *s, const struct ap_node *n, int operand, int result)
+{
+	const struct ap_layout *in = &s->tensor[n->in[operand]].flow;
+	struct hybrid_tensor *t = &s->tensor[n->out[result]];
+
+	for (int d = 0; d < in->rank; d++)
+		if (ap_hybrid_is_piece(&n->bound, operand, result, d) && t->flow.dim[d].cut == 1 &&
+			in->dim[d].stride < s->tp && in->dim[d].cut > 1 && t->sink[d].end == HYBRID_PAIRED)
+			t->flow.dim[d] = (struct ap_cut_dim){t->sink[d].most, s->tp / t->sink[d].most};
+}
+
 /* What users of the results should take. */
 static void hand_on(struct hybrid *s, ap_id node)
 {
@@ -154,8 +166,12 @@ static void hand_on(struct hybrid *s, ap_id node)
 		if (!columns)
 			ap_hybrid_spread(s, node, want);
 	}
-	for (int r = 0; r < n->bound.nout; r++)
+	for (int r = 0; r < n->bound.nout; r++) {
 		ap_hybrid_layout(&n->bound.out[r], want, &s->tensor[n->out[r]].flow);
+		for (int i = 0; i < n->bound.nin && s->node[node].role == HYBRID_OTHER; i++)
+			if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
+				cut_pieces(s, n, i, r);
+	}
 }
 
 static bool meets_any(const struct ap_cut_dim *want, int32_t low, int32_t high)

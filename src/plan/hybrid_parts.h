@@ -101,6 +101,9 @@ int32_t ap_hybrid_columns(const struct hybrid *s, ap_id node, int *factor, const
 
 void ap_hybrid_uncut(struct ap_cut_dim want[AP_MAX_FACTOR]);
 
+/* Is a result's dimension a piece of the operand's: shorter, but not of length one? */
+bool ap_hybrid_is_piece(const struct ap_bound *b, int operand, int result, int dim);
+
 /* Adds the ranges of a tensor's layout to those of its factors, outer factors first; the greater of two
  * cuts of a factor stays. */
 void ap_hybrid_take(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,

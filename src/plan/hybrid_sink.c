@@ -36,6 +36,31 @@ static enum hybrid_end reduced(const struct hybrid_node *h, const struct ap_boun
 	return b->row->unit == AP_OP_CUBE ? HYBRID_GATHERED : HYBRID_SUMMED;
 }
 
+/* Parts of a dimension that is put apart, as query, key and value of one product are: it is gathered
+ * before, and each piece may be cut again. */
+static struct hybrid_sink of_pieces(const struct hybrid *s, const struct ap_node *n, uint16_t operand,
+	uint8_t dim)
+{
+	struct hybrid_sink best = nowhere;
+
+	for (int r = 0; r < n->bound.nout; r++) {
+		const struct hybrid_sink *sink = &s->tensor[n->out[r]].sink[dim];
+
+		if (ap_hybrid_is_piece(&n->bound, operand, r, dim) && sink->end == HYBRID_PAIRED &&
+			sink->most > best.most)
+			best = *sink;
+	}
+	return best;
+}
+
+bool ap_hybrid_is_piece(const struct ap_bound *b, int operand, int result, int dim)
+{
+	const struct ap_operand *in = &b->in[operand], *out = &b->out[result];
+
+	return in->rank == out->rank && dim < in->rank && out->size[dim] > 1 &&
+		out->size[dim] < in->size[dim];
+}
+
 static struct hybrid_sink of_dim(const struct hybrid *s, ap_id node, uint16_t operand, uint8_t dim)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -45,10 +70,10 @@ static struct hybrid_sink of_dim(const struct hybrid *s, ap_id node, uint16_t op
 	int32_t fits;
 	int f;
 
-	if (d->n == 0)
-		return nowhere;
-	f = d->factor[0];
-	if (b->factor[f].flags & (AP_FACTOR_FROZEN | AP_FACTOR_BATCH))
+	f = d->n > 0 ? d->factor[0] : -1;
+	if (f < 0 || b->factor[f].flags & AP_FACTOR_FROZEN)
+		return of_pieces(s, n, operand, dim);
+	if (b->factor[f].flags & AP_FACTOR_BATCH)
 		return nowhere;
 	if (in_results(b, f)) {
 		sink = after(s, n, f);

@@ -112,6 +112,26 @@ static const char *const gated[] = {HEAD(
 	LINEAR("'z.rows','head'", "logits") AND
 	LOSS("'logits'"), END, NULL};
 
+/* One product for query, key and value, one for gate and width: features are put apart. */
+static const char *const fused[] = {HEAD(
+	INPUT("x", "12,4,8"),
+	TENSOR("w0", "8,8") AND TENSOR("wqkv", "24,8") AND TENSOR("wo", "8,8") AND TENSOR("w13", "24,8") AND
+	TENSOR("w2", "8,12"), TENSOR("scale", "")),
+	ROWS("'x'", "x.rows", "8") AND
+	LINEAR("'x.rows','w0'", "rows") AND
+	LINEAR("'rows','wqkv'", "qkv") AND
+	OPER("Split", "'qkv'", "q.rows", "," RESULT("k.rows") "," RESULT("v.rows")
+		"],'attrs':{'axis':1,'output_num':3}}") AND
+	HEADS("'q.rows'", "q", "4") AND HEADS("'k.rows'", "k", "4") AND HEADS("'v.rows'", "v", "4") AND
+	ATTEND("q", "k", "v") AND
+	LINEAR("'context.rows','wo'", "a") AND
+	OP("Add", "'rows','a'", "middle") AND,
+	LINEAR("'middle','w13'", "wide") AND
+	OP_WITH("Swiglu", "'wide'", "both", "'dim':-1") AND
+	LINEAR("'both','w2'", "d") AND
+	OP("Add", "'middle','d'", "z") AND
+	MEAN_OF("'z'", "loss"), END, NULL};
+
 /* Experts behind a layer, whose tokens a mask deals out. */
 static const char *const mixture[] = {HEAD(
 	INPUT("x", "8,4,8") AND INPUT("deal", "8,4,8"),
@@ -137,7 +157,8 @@ static const char *const mixture[] = {HEAD(
 static const struct {
 	const char *name;
 	const char *const *part; /* NULL-terminated */
-} samples[] = {{"language", language}, {"gated", gated}, {"mixture", mixture}};
+} samples[] = {{"language", language}, {"gated", gated}, {"fused", fused},
+	{"mixture", mixture}};
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
 

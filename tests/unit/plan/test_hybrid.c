@@ -416,6 +416,40 @@ START_TEST(megatron_sums_gradients_of_columns)
 }
 END_TEST
 
+/* Query, key and value of one product are put apart whole, and cut again by heads. */
+static const char *const fused[] = {
+	"{'schema':'autopar-graph/1','name':'fused','inputs':[{'name':'x','shape':[128,32],"
+	"'dtype':'float32','batch_dim':0}],'parameters':[" WEIGHT("g", "32") WEIGHT("o", "32")
+	WEIGHT("wqkv", "96,32") WEIGHT("wo", "32,32") "],'operators':[",
+	NORM("x", "g", "o", "rows") LINEAR("rows", "wqkv", "qkv")
+	"{'type':'Split','inputs':['qkv'],'name':'parts','outputs':[{'name':'q.rows'},{'name':'k.rows'},"
+	"{'name':'v.rows'}],'attrs':{'axis':1,'output_num':3}},"
+	HEADS("q", "4", "8") HEADS("k", "4", "8") HEADS("v", "4", "8")
+	NODE("BatchMatMul", "'q','k'", "scores", "'transpose_b':true")
+	NODE("BatchMatMul", "'scores','v'", "context", "")
+	TURN("context", "context.split") RESHAPE("context.split", "context.rows", "128,32")
+	LINEAR("context.rows", "wo", "a")
+	"{'type':'ReduceMean','inputs':['a'],'name':'loss','outputs':[{'name':'loss'}]}],"
+	"'outputs':['loss']}", NULL};
+
+START_TEST(fused_heads_are_gathered_once)
+{
+	static const char *const cuts[][2] = {{"rows", "[2,1][1][1]"}, {"qkv", "[2,1][4,1]"},
+		{"parts", "[2,1]"}, {"q.split", "[2,4]"}, {"v", "[2,1,4,1]"},
+		{"scores", "[2,4,1,1][2,4,1,1]"}, {"a", "[2,4][1,4]"}, {NULL, NULL}};
+	struct layer l;
+	struct traffic t;
+
+	open_layer(&l, fused, 8, 1, "tp=4", AP_EXECUTOR_MINDSPORE);
+	ck_assert_msg(l.counts != NULL, "%s", l.why);
+	expect_cuts(&l, cuts);
+	t = traffic_of(&l, "qkv", "a");
+	ck_assert_int_eq(t.gathers, 1); /* the pieces are cut again where they are */
+	ck_assert_int_eq(t.allreduce[0], 1);
+	fixture_close(&l.f);
+}
+END_TEST
+
 /* ---- what does not divide ------------------------------------------------------------------------ */
 
 static const struct {
@@ -573,6 +607,7 @@ int main(void)
 	tcase_add_test(tc, two_sums_forward_and_two_backward);
 	tcase_add_test(tc, sequence_parallelism_moves_as_much);
 	tcase_add_test(tc, megatron_sums_gradients_of_columns);
+	tcase_add_test(tc, fused_heads_are_gathered_once);
 	tcase_add_loop_test(tc, hybrids_are_taken_or_refused_with_a_reason, 0,
 		sizeof cases / sizeof *cases);
 	tcase_add_test(tc, words_that_do_not_divide_stay_whole);
