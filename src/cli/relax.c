@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relax.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,6 +12,8 @@
 #include "plan/lean.h"
 
 #define MOST_NAMED 3 /* relaxations */
+#define MOST_TRIES 40
+#define TRIED_OPERATORS 20000 /* fewer tries of a large network: some seconds in all */
 #define TRY_WORK (UINT64_C(1) << 31) /* of one: its table takes a second at most */
 
 /* Changes settings; false: they are so already, or that cannot be. */
@@ -21,6 +24,17 @@ static bool shard(const struct ap_inputs *in, struct ap_options *o)
 	if (o->enable_parallel_optimizer || !in->step.training || in->machine->ndev == 1)
 		return false;
 	o->enable_parallel_optimizer = true;
+	return true;
+}
+
+static bool level3(const struct ap_inputs *in, struct ap_options *o)
+{
+	enum { LEVEL3 = 2 }; /* in the list of choices.c */
+
+	if (!in->step.training || in->machine->ndev == 1 || o->optimizer_level == LEVEL3)
+		return false;
+	o->enable_parallel_optimizer = true;
+	o->optimizer_level = LEVEL3;
 	return true;
 }
 
@@ -74,10 +88,10 @@ static bool less_batch(const struct ap_inputs *in, struct ap_options *o)
 	return true;
 }
 
-enum { SHARD, SELECTIVE, FULL, MICRO, STAGES, BATCH };
+enum { SHARD, LEVEL3, SELECTIVE, FULL, MICRO, STAGES, BATCH };
 
 static apply_fn *const changes[] = {
-	[SHARD] = shard, [SELECTIVE] = selective, [FULL] = full, [MICRO] = more_micro_batches,
+	[SHARD] = shard, [LEVEL3] = level3, [SELECTIVE] = selective, [FULL] = full, [MICRO] = more_micro_batches,
 	[STAGES] = more_stages, [BATCH] = less_batch,
 };
 
@@ -88,10 +102,11 @@ static const struct way {
 	unsigned changes;
 	int repeated; /* the last one, -1: none is */
 } ways[] = {
-	{BIT(SHARD), -1}, {BIT(SELECTIVE), -1}, {BIT(MICRO), MICRO}, {BIT(FULL), -1},
+	{BIT(SHARD), -1}, {BIT(LEVEL3), -1}, {BIT(SELECTIVE), -1}, {BIT(MICRO), MICRO}, {BIT(FULL), -1},
 	{BIT(SHARD) | BIT(SELECTIVE), -1}, {BIT(SHARD) | BIT(MICRO), MICRO},
 	{BIT(SHARD) | BIT(FULL), -1}, {BIT(FULL) | BIT(MICRO), MICRO},
 	{BIT(SHARD) | BIT(FULL) | BIT(MICRO), MICRO}, {BIT(STAGES), STAGES},
+	{BIT(LEVEL3) | BIT(FULL) | BIT(MICRO), MICRO},
 	{BIT(SHARD) | BIT(FULL) | BIT(STAGES), STAGES}, {BIT(BATCH), BATCH},
 };
 
@@ -146,13 +161,14 @@ static const char *options_text(struct ap_arena *arena, const struct ap_options 
 
 /* One way, as far as it goes; true: *plan fits under *o. */
 static bool try_way(const struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
-	const struct way *w, struct ap_options *o, struct ap_plan *plan)
+	const struct way *w, int *tries, struct ap_options *o, struct ap_plan *plan)
 {
 	*o = *run->opt;
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
 		if (w->changes & BIT(i) && !changes[i](in, o))
 			return false;
-	while (!ap_ctx_stopped(&run->ctx)) {
+	while (*tries > 0 && !ap_ctx_stopped(&run->ctx)) {
+		--*tries;
 		if (fits(run, src, o, plan))
 			return true;
 		if (w->repeated < 0 || !changes[w->repeated](in, o))
@@ -174,10 +190,25 @@ static void say_contributors(struct ap_run *run, const struct ap_inputs *in)
 			ap_plan_contributors(&run->ctx, &least));
 }
 
+/* More devices of this kind, up to so many times as many. */
+static void say_devices(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in)
+{
+	enum { MOST_TIMES = 32 };
+	struct ap_devices found;
+	char need[32];
+
+	if (run->opt->hybrid || ap_relax_devices(run, src, MOST_TIMES * (int64_t)in->machine->total,
+			&found) != AP_OK || !found.fits)
+		return;
+	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"%" PRId64 " devices would do: a plan of %s", found.fits,
+		ap_format_bytes(found.memory_bytes, need));
+}
+
 void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in)
 {
 	unsigned done = 0; /* changes that fit alone need no company */
-	int named = 0;
+	int named = 0, tries = TRIED_OPERATORS / (int)(in->graph->nnode + TRIED_OPERATORS / MOST_TRIES);
 
 	say_contributors(run, in);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways && named < MOST_NAMED; i++) {
@@ -185,7 +216,7 @@ void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const str
 		struct ap_plan plan;
 		char need[32];
 
-		if (ways[i].changes & done || !try_way(run, src, in, &ways[i], &o, &plan))
+		if (ways[i].changes & done || !try_way(run, src, in, &ways[i], &tries, &o, &plan))
 			continue;
 		done |= ways[i].changes;
 		named++;
@@ -194,4 +225,5 @@ void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const str
 			options_text(run->ctx.arena, run->opt, &o),
 			ap_format_bytes(plan.prediction.memory.total, need));
 	}
+	say_devices(run, src, in);
 }

@@ -12,10 +12,22 @@
  */
 void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in);
 
+struct ap_devices {
+	int64_t fits; /* the least number that does; 0: none was found */
+	int64_t memory_bytes; /* of its plan */
+	int64_t below; /* the largest number tried below it that does not; 0: none */
+	bool proven; /* of that */
+	int64_t below_bytes; /* the smallest plan found there; 0: none */
+	int64_t server; /* devices of one */
+};
+
+/* The least number of devices of this kind, up to most, for which a plan fits under the settings as they
+ * are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers. */
+enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
+	struct ap_devices *out);
+
 /*
- * --min-devices: the least number of devices of this kind for which a plan fits under the settings as
- * they are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers.
- * Writes what was found to standard output; AP_INFEASIBLE where no number up to the most does.
+ * --min-devices: that, up to 65,536 devices, to standard output; AP_INFEASIBLE where none was found.
  */
 enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources *src);
 
