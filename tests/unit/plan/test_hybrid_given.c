@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hybrids as they are given: keys, devices, micro-batches; and the grids that a search is held against. */
+#include "plan/hybrid.h"
+#include "unit.h"
+
+static struct ap_hybrid parsed(struct ap_ctx *ctx, const char *text)
+{
+	struct ap_hybrid h;
+
+	ck_assert_msg(ap_hybrid_parse(ctx, text, &h) == AP_OK, "%s", messages(ctx));
+	return h;
+}
+
+START_TEST(keys_and_their_other_names)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h = parsed(&ctx, "dp=8,tp=4,pp=2,cp=1,ep=4,vpp=2,sp=1,mbs=3"), again;
+
+	ck_assert_int_eq(h.dp, 8);
+	ck_assert_int_eq(h.tp, 4);
+	ck_assert_int_eq(h.pp, 2);
+	ck_assert_int_eq(h.cp, 1);
+	ck_assert_int_eq(h.ep, 4);
+	ck_assert_int_eq(h.vpp, 2);
+	ck_assert_int_eq(h.mbs, 3);
+	ck_assert(h.sp && h.vocab == AP_VOCAB_AUTO);
+	again = parsed(&ctx, "use_seq_parallel=True,pp_interleave_num=2,data_parallel=8,model_parallel=4,"
+		"pipeline_stage=2,context_parallel=1,expert_parallel=4,batch_size=3");
+	ck_assert_int_eq(memcmp(&h, &again, sizeof h), 0);
+	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=True").vocab, AP_VOCAB_WHOLE);
+	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=0").vocab, AP_VOCAB_CUT);
+	ck_assert_int_eq(parsed(&ctx, "micro_batch_num=7").micro_batches, 7);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+static const struct {
+	const char *text, *says;
+} bad[] = {
+	{"", "a list of KEY=NUMBER is expected"},
+	{"dp", "\"dp\"; a list of KEY=NUMBER"},
+	{"dp=8,", "\"\"; a list of KEY=NUMBER"},
+	{"dp=8,tq=4", "\"tq\" is no key; did you mean tp?"},
+	{"model_paralel=4", "did you mean tp?"},
+	{"width=4", "\"width\" is no key; dp, tp, pp,"},
+	{"dp=0", "dp=0; a number from 1 to 1048576 is expected"},
+	{"tp=-4", "tp=-4; a number from 1"},
+	{"tp=4.5", "tp=4.5; a number from 1"},
+	{"tp=", "tp=; a number from 1"},
+	{"sp=2", "sp=2; 0 or 1 is expected"},
+	{"dp=8,dp=8", "dp is given twice"},
+	{"tp=8,model_parallel=8", "tp is given twice, the second time as model_parallel"},
+};
+
+START_TEST(what_cannot_be_read)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h;
+
+	ck_assert_int_eq(ap_hybrid_parse(&ctx, bad[_i].text, &h), AP_USAGE);
+	ck_contains(messages(&ctx), bad[_i].says);
+	ck_contains(messages(&ctx), "--hybrid");
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+START_TEST(devices_are_all_used)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h = parsed(&ctx, "tp=4,pp=2");
+
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_OK);
+	ck_assert_int_eq(h.dp, 8);
+	ck_assert_int_eq(h.cp * h.ep * h.vpp, 1);
+	h = parsed(&ctx, "dp=4,tp=4,pp=2");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "is not the number of devices, 64; dp=8 is what they leave");
+	h = parsed(&ctx, "tp=3");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "tp=3 x cp=1 x pp=1 does not divide the 64 devices");
+	h = parsed(&ctx, "tp=8,ep=3");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "ep=3; a divisor of dp=8 is expected");
+	h = parsed(&ctx, "vpp=2");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "vpp=2 without a pipeline");
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+START_TEST(micro_batches_follow_from_samples)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h = parsed(&ctx, "tp=8,mbs=2");
+	int64_t n = 1;
+
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_OK);
+	ck_assert_int_eq(ap_hybrid_step(&ctx, &h, 512, &n), AP_OK);
+	ck_assert_int_eq(n, 32);
+	h.mbs = 0;
+	n = 5;
+	ck_assert_int_eq(ap_hybrid_step(&ctx, &h, 512, &n), AP_OK);
+	ck_assert_int_eq(n, 5);
+	h.mbs = 3;
+	ck_assert_int_eq(ap_hybrid_step(&ctx, &h, 512, &n), AP_USAGE);
+	ck_contains(messages(&ctx), "dp=8 x mbs=3 does not divide the batch of 512");
+	h.mbs = 2;
+	h.micro_batches = 16;
+	ck_assert_int_eq(ap_hybrid_step(&ctx, &h, 512, &n), AP_USAGE);
+	ck_contains(messages(&ctx), "mbn=16, but a batch of 512 is 32 micro-batches");
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+static void note_grid(void *user, const struct ap_hybrid *h, const char *name)
+{
+	ap_str_addf(user, "%s(%" PRId64 ") ", name, h->dp * h->tp * h->pp * h->cp * h->ep * h->vpp);
+}
+
+START_TEST(grids_of_a_stage)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_str s;
+
+	ap_str_init(&s, ctx.arena);
+	ap_hybrid_grids(12, note_grid, &s);
+	ck_assert_str_eq(s.s, "dp=12 tp=1(12) dp=6 tp=2(12) dp=4 tp=3(12) dp=3 tp=4(12) dp=2 tp=6(12) "
+		"dp=1 tp=12(12) ");
+	ap_str_init(&s, ctx.arena);
+	ap_hybrid_grids(256, note_grid, &s);
+	ck_contains(s.s, "dp=4 tp=64(256) ");
+	ck_assert(!strstr(s.s, "tp=128"));
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("given");
+	Suite *s = suite_create("plan");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_test(tc, keys_and_their_other_names);
+	tcase_add_loop_test(tc, what_cannot_be_read, 0, sizeof bad / sizeof *bad);
+	tcase_add_test(tc, devices_are_all_used);
+	tcase_add_test(tc, micro_batches_follow_from_samples);
+	tcase_add_test(tc, grids_of_a_stage);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
