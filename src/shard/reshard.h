@@ -38,8 +38,9 @@ struct ap_reshard_step {
 
 /*
  * Steps from layout a to layout b of a tensor with these extents; returns their number, 0 when the
- * layouts are equal. Without alltoall a GATHER and a SLICE stand for each. Layouts whose boundaries do not divide one another: every cut dimension of a
- * is gathered, then b is sliced (formats 5.1 step 5). No allocation.
+ * layouts are equal. Without alltoall a GATHER and a SLICE stand for each ALLTOALL. Layouts whose
+ * boundaries do not divide one another: every cut dimension of a is gathered, then b is sliced
+ * (formats 5.1 step 5). No allocation.
  */
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
 	int64_t ndev, bool alltoall, struct ap_reshard_step steps[AP_RESHARD_MAX]);

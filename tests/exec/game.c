@@ -261,13 +261,31 @@ static void set_arrival(struct ex_game *g)
 	g->f.step.narrival = graph->ninput;
 }
 
+/* Can all that carries the batch be taken in so many parts? */
+static bool divides(const struct ap_graph *g, int64_t parts)
+{
+	for (ap_id i = 0; i < g->ntensor; i++)
+		for (int d = 0; d < g->tensor[i].shape.rank; d++)
+			if (g->tensor[i].batch >> d & 1 &&
+				g->tensor[i].shape.dim[d] / g->tensor[i].batch_outer[d] % parts)
+				return false;
+	return g->batch % parts == 0;
+}
+
+static int64_t draw_parts(struct ex_game *g)
+{
+	int64_t parts = 2 + ex_below(&g->w.rng, 3);
+
+	return !g->sample->pinned && divides(g->f.graph, parts) ? parts : 2;
+}
+
 static void set_step(struct ex_game *g, int k)
 {
 	static const int64_t sizes[] = {-1, 2, 4};
 	struct ap_step *s = &g->f.step;
 
 	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
-	s->micro_batches = 1 + k / 2 % 2;
+	s->micro_batches = k / 2 % 2 ? draw_parts(g) : 1;
 	s->optimizer_sharding = k / 4 % 2;
 	s->shard_threshold_bytes = 0;
 	s->shard_size = sizes[ex_below(&g->w.rng, 3)];

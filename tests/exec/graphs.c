@@ -338,5 +338,7 @@ static const struct ex_graph_sample graphs[] = {
 
 const struct ex_graph_sample *ex_graph_at(size_t i)
 {
-	return i < sizeof graphs / sizeof *graphs ? &graphs[i] : NULL;
+	size_t own = sizeof graphs / sizeof *graphs;
+
+	return i < own ? &graphs[i] : ex_graph_batch_at(i - own);
 }

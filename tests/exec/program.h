@@ -97,6 +97,15 @@ const char *ex_graph_lacks(const struct ap_graph *g);
 bool ex_graph_truth_make(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
 	uint64_t seed, struct ex_graph_truth *out);
 
+/* The same with a step in several micro-batches, whose inputs are the parts of those of `whole`, made with
+ * one. */
+bool ex_graph_truth_of_parts(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
+	uint64_t seed, const struct ex_graph_truth *whole, struct ex_graph_truth *out);
+
+/* Part b of so many of a whole tensor of the batch, as the graph says where the batch is in it. */
+struct ex_tensor ex_micro_part(struct ap_arena *a, const struct ap_tensor *t, const struct ex_tensor *whole,
+	int64_t parts, int64_t b);
+
 /* Runs a program and compares: every result and its gradient where it arises (EX_EVERY or EX_SUM),
  * gradients of parameters after the exchange, updated parameters. NULL, or what differs first. */
 const char *ex_program_run(struct ex_world *w, const struct ex_program *p,
@@ -119,5 +128,6 @@ struct ex_graph_sample {
 	              * two operators share a checkpoint key that cannot hold both: no difference then */
 };
 const struct ex_graph_sample *ex_graph_at(size_t i); /* NULL past the end */
+const struct ex_graph_sample *ex_graph_batch_at(size_t i); /* graphs_batch.c: the last of them */
 
 #endif

@@ -10,6 +10,7 @@ struct truth { /* in the making, on one rank */
 	struct ap_ctx ctx; /* what is made lives as long as the run */
 	struct ex_program p; /* only what it begins with */
 	uint64_t seed;
+	const struct ex_graph_truth *whole; /* whose inputs are taken apart; NULL: they are drawn */
 	struct ex_graph_truth *out;
 	struct ex_run **run; /* [nnode] of the micro-batch */
 };
@@ -61,6 +62,41 @@ static struct ex_tensor draw(struct truth *t, ap_id tensor, const struct ap_shap
 	return v;
 }
 
+struct ex_tensor ex_micro_part(struct ap_arena *a, const struct ap_tensor *t, const struct ex_tensor *whole,
+	int64_t parts, int64_t b)
+{
+	int64_t at[AP_MAX_RANK] = {0}, from[AP_MAX_RANK];
+	struct ex_box box = whole->box;
+	struct ex_tensor part;
+
+	for (int d = 0; d < box.rank; d++)
+		if (t->batch >> d & 1)
+			box.size[d] = box.whole[d] = box.size[d] / parts;
+	part = ex_tensor_new(a, &box);
+	do {
+		for (int d = 0; d < box.rank; d++) {
+			int64_t run = t->batch >> d & 1 ? box.size[d] / t->batch_outer[d] : 0;
+
+			from[d] = run ? (at[d] / run * parts + b) * run + at[d] % run : at[d];
+		}
+		part.v[ex_at(&box, at)] = whole->v[ex_at(&whole->box, from)];
+	} while (ex_step(&box, at));
+	return part;
+}
+
+/* An operand's values in a micro-batch; parameters and constants are those of the first. */
+static struct ex_tensor source(struct truth *t, ap_id tensor, const struct ap_shape *shape, int64_t batch)
+{
+	const struct ap_tensor *x = &t->p.graph->tensor[tensor];
+
+	if (x->kind != AP_TENSOR_INPUT && batch > 0)
+		return t->out->batch[0].value[tensor];
+	if (!t->whole)
+		return draw(t, tensor, shape, (uint64_t)batch);
+	return x->batch ? ex_micro_part(t->ctx.arena, x, &t->whole->batch[0].value[tensor],
+		t->out->nbatch, batch) : t->whole->batch[0].value[tensor];
+}
+
 /* Operands that no operator makes. */
 static void draw_sources(struct truth *t, int64_t batch)
 {
@@ -74,9 +110,7 @@ static void draw_sources(struct truth *t, int64_t batch)
 
 			if (kind == AP_TENSOR_ACT || v->value[tensor].v)
 				continue;
-			v->value[tensor] = kind != AP_TENSOR_INPUT && batch > 0
-				? t->out->batch[0].value[tensor]
-				: draw(t, tensor, &t->p.oper[i].in_shape[k], (uint64_t)batch);
+			v->value[tensor] = source(t, tensor, &t->p.oper[i].in_shape[k], batch);
 		}
 }
 
@@ -191,10 +225,10 @@ static void uncut(struct truth *t, ap_id node)
 	o->out = l + o->nin;
 }
 
-bool ex_graph_truth_make(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
-	uint64_t seed, struct ex_graph_truth *out)
+bool ex_graph_truth_of_parts(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
+	uint64_t seed, const struct ex_graph_truth *whole, struct ex_graph_truth *out)
 {
-	struct truth t = {.ctx = *w->ctx, .seed = seed, .out = out};
+	struct truth t = {.ctx = *w->ctx, .seed = seed, .whole = whole, .out = out};
 
 	t.ctx.scratch = w->ctx->arena;
 	t.w = (struct ex_world){.ctx = &t.ctx, .ndev = 1, .executor = step->executor};
@@ -212,4 +246,10 @@ bool ex_graph_truth_make(struct ex_world *w, const struct ap_graph *g, const str
 	if (t.w.trouble)
 		ex_trouble(w, "on one rank: %s", t.w.trouble);
 	return !t.w.trouble;
+}
+
+bool ex_graph_truth_make(struct ex_world *w, const struct ap_graph *g, const struct ap_step *step,
+	uint64_t seed, struct ex_graph_truth *out)
+{
+	return ex_graph_truth_of_parts(w, g, step, seed, NULL, out);
 }
