@@ -20,11 +20,12 @@ struct asking {
 	const struct ap_sources *src;
 	struct ap_options opt; /* device_num changes */
 	int64_t most;
+	bool prove;
 	struct ap_devices *out;
 };
 
 /* Proven where the exact search proves it. *bytes: of the plan found, or of the smallest one met. */
-static enum verdict judge(struct ap_run *quiet, struct ap_inputs *in, int64_t *bytes)
+static enum verdict judge(struct ap_run *quiet, struct ap_inputs *in, bool prove, int64_t *bytes)
 {
 	struct ap_plan plan;
 	enum ap_status st;
@@ -33,8 +34,8 @@ static enum verdict judge(struct ap_run *quiet, struct ap_inputs *in, int64_t *b
 	in->request.budget.work = TRY_WORK;
 	fits = ap_plan_lean(&quiet->ctx, &in->request, &plan);
 	*bytes = plan.graph ? plan.prediction.memory.total : 0;
-	if (fits)
-		return FITS;
+	if (fits || !prove)
+		return fits ? FITS : UNKNOWN;
 	st = ap_drive_search(&quiet->ctx, &in->request, &plan, NULL);
 	if (st == AP_OK)
 		*bytes = plan.prediction.memory.total;
@@ -50,7 +51,7 @@ static enum verdict ask(struct asking *a, int64_t devices, int64_t *bytes)
 	quiet.opt = &a->opt;
 	quiet.ctx.diag = ap_diag_create(a->run->ctx.arena, false);
 	quiet.ctx.phase = NULL;
-	return ap_inputs_make(&quiet, a->src, &in) == AP_OK ? judge(&quiet, &in, bytes) : NO_PLAN;
+	return ap_inputs_make(&quiet, a->src, &in) == AP_OK ? judge(&quiet, &in, a->prove, bytes) : NO_PLAN;
 }
 
 /* Notes the result; true: it fits. */
@@ -142,10 +143,11 @@ static int64_t server_devices(const struct asking *a, const struct ap_chip *chip
 }
 
 enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
-	struct ap_devices *out)
+	bool prove, struct ap_devices *out)
 {
 	struct ap_sources given = *src;
-	struct asking a = {.run = run, .src = src, .opt = *run->opt, .most = most, .out = out};
+	struct asking a = {.run = run, .src = src, .opt = *run->opt, .most = most,
+		.prove = prove, .out = out};
 	const struct ap_chip *chip;
 
 	*out = (struct ap_devices){0};
@@ -165,7 +167,7 @@ enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources 
 	struct ap_str out;
 
 	ap_run_phase(run, "trying numbers of devices");
-	AP_TRY(ap_relax_devices(run, src, MOST_DEVICES, &found));
+	AP_TRY(ap_relax_devices(run, src, MOST_DEVICES, true, &found));
 	if (!found.fits)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 			"no plan was found that fits on up to %d devices", MOST_DEVICES);

@@ -198,7 +198,7 @@ static void say_devices(struct ap_run *run, const struct ap_sources *src, const 
 	char need[32];
 
 	if (run->opt->hybrid || ap_relax_devices(run, src, MOST_TIMES * (int64_t)in->machine->total,
-			&found) != AP_OK || !found.fits)
+			false, &found) != AP_OK || !found.fits)
 		return;
 	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
 		"%" PRId64 " devices would do: a plan of %s", found.fits,

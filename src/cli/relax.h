@@ -22,9 +22,10 @@ struct ap_devices {
 };
 
 /* The least number of devices of this kind, up to most, for which a plan fits under the settings as they
- * are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers. */
+ * are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers. prove:
+ * where no plan is found quickly, the exact search decides. */
 enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
-	struct ap_devices *out);
+	bool prove, struct ap_devices *out);
 
 /*
  * --min-devices: that, up to 65,536 devices, to standard output; AP_INFEASIBLE where none was found.
