@@ -135,6 +135,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	if (run->opt->strategy_ckpt_load_file)
 		AP_TRY(ap_input_strategy(run, &in, run->opt->strategy_ckpt_load_file, false,
 			&in.request.given));
+	AP_TRY(ap_out_check_stages(run, in.machine->nstage));
 	if (run->opt->strategy_ckpt_save_file)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
 	ap_run_phase(run, "planning");

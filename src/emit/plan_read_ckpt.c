@@ -187,10 +187,15 @@ static void add_params(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sa
 static void add_devices(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
 {
 	struct ap_saved_fact *fact = AP_NEW(ctx->arena, struct ap_saved_fact);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const uint32_t *stage;
+	uint32_t nstage = ap_ckpt_is_merged(c) ? ap_ckpt_stages(ctx, c, &stage) : 1;
 	int64_t devices;
 
+	ap_arena_release(ctx->scratch, mark);
 	if (!c->nlayout ||
-		!ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &devices))
+		!ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &devices) ||
+		!ap_mul(devices, nstage, &devices))
 		return;
 	*fact = (struct ap_saved_fact){.section = "machine", .key = "devices",
 		.json = int_text(ctx, devices), .is_number = true, .number = (double)devices};
