@@ -52,8 +52,9 @@ enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int
 			ndevice);
 	if ((int64_t)nstage * nsegment > g->nnode)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "stage-empty",
-			"%" PRId32 " stages of %" PRId32 " segment%s need an operator each; the graph has "
-			"%" PRIu32, nstage, nsegment, nsegment > 1 ? "s" : "", g->nnode);
+			"%" PRId32 " stages%s need an operator each; the graph has %" PRIu32, nstage,
+			nsegment > 1 ? ap_arena_printf(ctx->arena, " of %" PRId32 " segments", nsegment)
+				: "", g->nnode);
 	return AP_OK;
 }
 
@@ -93,17 +94,28 @@ static struct said *said_of(struct saying *y, const char *cell)
 	return &y->said[id];
 }
 
+static enum ap_status check_cell(const struct ap_stages *s, uint32_t c)
+{
+	const struct ap_cell *cell = &s->g->cell[c];
+	const char *why = out_of_range(s, cell->stage, cell->segment);
+	struct ap_where where = {.file = s->g->file};
+
+	if (!why)
+		return AP_OK;
+	where.pointer = ap_arena_printf(s->ctx->arena, "/cells/%" PRIu32, c);
+	return ap_diag_add(s->ctx->diag, AP_ERROR, AP_MEANING, &where, "stage-range",
+		"cell \"%s\" is in %s", ap_diag_name(s->ctx->diag, cell->name), why);
+}
+
 static enum ap_status take_graph_cells(struct saying *y)
 {
 	enum ap_status st = AP_OK;
 
 	for (uint32_t c = 0; c < y->s->g->ncell; c++) {
 		const struct ap_cell *cell = &y->s->g->cell[c];
-		const char *why = out_of_range(y->s, cell->stage, cell->segment);
+		enum ap_status one = check_cell(y->s, c);
 
-		if (why)
-			st = ap_stages_fault(y->s, AP_NONE, "stage-range", "cell \"%s\" is in %s",
-				ap_diag_name(y->s->ctx->diag, cell->name), why);
+		st = st == AP_OK ? one : st;
 		if (cell->stage >= 0 || cell->segment >= 0)
 			*said_of(y, cell->name) = (struct said){cell->stage, cell->segment};
 	}

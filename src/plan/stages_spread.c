@@ -86,7 +86,9 @@ static enum ap_status place_said(struct spreading *x)
 		s->part[i] = first_said(s, i, x->least[i]);
 		if (s->part[i] == s->npart) {
 			st = say_backwards(x, i);
-			continue; /* what follows is judged by what came before */
+			x->least[i] = 0; /* told once, not again of all that follows */
+			x->why[i] = AP_NONE;
+			continue;
 		}
 		x->least[i] = s->part[i];
 		x->why[i] = i;

@@ -174,7 +174,7 @@ static const struct {
 		"expected the stage of cell \"_backbone.layer1\", an integer [key-type]"},
 	{MIX, "['_backbone.layer1']", 2, 1, "expected an object of cells and their stages [key-type]"},
 	{CELLS("{'name': '_backbone', 'stage': 4}"), NULL, 4, 1,
-		"graph.json: cell \"_backbone\" is in stage 4; --pipeline-stages 4 allows 0 to 3 [stage-range]"},
+		"graph.json: /cells/0: cell \"_backbone\" is in stage 4; --pipeline-stages 4 allows 0 to 3 [stage-range]"},
 	{CELLS("{'name': '_backbone', 'segment': 1}"), NULL, 2, 1,
 		"cell \"_backbone\" is in segment 1; 1 segment in a stage allows only 0 [stage-range]"},
 	{MIX, "{'_backbone': 0, '_loss_fn': 1}", 4, 1, "no operator is in stage 2, of 4 stages [stage-empty]"},
@@ -208,7 +208,7 @@ START_TEST(stages_and_devices)
 		{8, 2, 1, AP_OK, ""},
 		{8, 9, 1, AP_USAGE, "--pipeline-stages 9: there are 8 devices"},
 		{8, 3, 1, AP_USAGE, "--pipeline-stages 3 does not divide the 8 devices"},
-		{64, 16, 1, AP_MEANING, "16 stages of 1 segment need an operator each; the graph has 9"},
+		{64, 16, 1, AP_MEANING, "16 stages need an operator each; the graph has 9"},
 		{64, 4, 3, AP_MEANING, "4 stages of 3 segments need an operator each; the graph has 9"},
 	};
 	struct world w;
