@@ -60,7 +60,7 @@ void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t 
 struct ap_pass_times {
 	double forward_s, backward_s, weight_s; /* weight_s only where the scheduler splits, else 0 */
 	double send_s; /* of the results, to the part that takes them; 0 for the last part */
-	double send_back_s; /* of their gradients, from there */
+	double send_back_s; /* of the gradients of these results, from the part that took them */
 	double last_backward_s; /* of the slot that finishes the part's backward pass over the last
 	                           micro-batch that it runs, instead of backward_s or, where the
 	                           scheduler splits, of weight_s: gradients are exchanged beside it */

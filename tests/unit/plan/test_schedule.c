@@ -211,6 +211,23 @@ START_TEST(sends_delay)
 }
 END_TEST
 
+/* A part's times say how long its results travel, and how long their gradients come back. */
+START_TEST(gradients_come_back)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	const struct ap_pass_times time[] = {{1, 2, 0, .send_s = 0.25, .send_back_s = 0.5, 2},
+		{1, 2, 0, .send_s = 8, .send_back_s = 0.75, 2},
+		{1, 2, 0, .send_s = 16, .send_back_s = 32, 2}};
+	struct ap_pipe pipe;
+	struct ap_timeline line;
+
+	ap_schedule_pipe(&ctx, ap_scheduler_find("gpipe"), 3, 1, 1, &pipe);
+	ap_schedule_run(&ctx, &pipe, 1, true, time, &line);
+	ck_assert(line.end_s == 1 + 0.25 + 1 + 8 + 1 + 2 + 0.75 + 2 + 0.5 + 2);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* A link that is slower than the passes sets the pace. */
 START_TEST(sends_queue)
 {
@@ -335,8 +352,8 @@ int main(void)
 	const TTest *const tests[] = {gpipe_and_1f1b_fill_and_drain_once,
 		interleaving_fills_in_smaller_steps, interleaving_takes_any_number_of_micro_batches,
 		zero_bubble_leaves_no_gap, zero_bubble_with_few_micro_batches,
-		micro_batches_in_flight, interleaved_in_flight, sends_delay, sends_queue,
-		nothing_is_sent_within_a_stage, last_backward_pass, forward_alone,
+		micro_batches_in_flight, interleaved_in_flight, sends_delay, gradients_come_back,
+		sends_queue, nothing_is_sent_within_a_stage, last_backward_pass, forward_alone,
 		parts_have_places, rows};
 
 	return RUN_TESTS("schedule", tests);
