@@ -332,7 +332,7 @@ static const char *memory_is_held(const struct checking *c)
 	for (size_t i = 0; i < t->samples.n; i++) {
 		const struct trace_sample *s = &t->samples.v[i];
 
-		if (s->bytes < 0 || s->at_us < last[s->stage] - c->slack_us)
+		if (s->bytes < 0 || s->at_us < last[s->stage])
 			return FAULT(c, "stage %d: %lld bytes at %.17g us", (int)s->stage,
 				(long long)s->bytes, s->at_us);
 		last[s->stage] = s->at_us;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces of random plans, as files: read back, can the step be so? */
+#include "emit/trace.h"
+#include "random_pipe.h"
+#include "trace.h"
+#include "unit.h"
+
+static void add(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+static void traced(struct trial *t)
+{
+	const int32_t *const *counts = trial_counts(t);
+	struct ap_ctx *ctx = &t->f.ctx;
+	struct ap_plan p;
+	struct ap_str text;
+	struct trace trace;
+	const char *fault;
+
+	if (!counts)
+		return;
+	trial_plan(t, counts, &p);
+	ap_str_init(&text, ctx->arena);
+	ap_emit_trace(ctx, &p, add, &text);
+	fault = trace_read(ctx, "trace.json", text.s, text.len, &trace);
+	if (!fault)
+		fault = trace_check(ctx, &trace);
+	REQUIRE(t, !fault, "%s", fault);
+	REQUIRE(t, trace.nstage == (int64_t)p.nstage && trace.nmicro == p.step->micro_batches,
+		"another step");
+	t->telling = trace.flows.n > 0;
+}
+
+static void one_stage(struct trial *t)
+{
+	random_recompute(t);
+	traced(t);
+	t->telling = t->f.step.training;
+}
+
+static void pipelines(struct trial *t)
+{
+	random_recompute(t);
+	if (random_pipe(t))
+		traced(t);
+}
+
+START_TEST(of_one_stage)
+{
+	trial_each(200, 20, 16, one_stage);
+}
+END_TEST
+
+START_TEST(of_pipelines)
+{
+	trial_each(500, 24, 16, pipelines);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {of_one_stage, of_pipelines};
+	return RUN_TESTS("traces", tests);
+}
