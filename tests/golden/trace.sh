@@ -45,4 +45,18 @@ counted '^1 stages, 1 parts, 1 micro-batches'
 traced gpt3_1.3b --device-num 8 --chip a100-80 --micro-batches 4 --enable-parallel-optimizer
 counted '^1 stages, 1 parts, 4 micro-batches'
 traced wide_deep --device-num 8 --chip ascend910a
+pipe='--device-num 16 --chip a100-80 --micro-batches 8 --pipeline-stages 4'
+for scheduler in 1f1b gpipe; do
+  # shellcheck disable=SC2086
+  traced gpt3_1.3b $pipe --pipeline-scheduler "$scheduler"
+  counted '^4 stages, 4 parts, 8 micro-batches'
+done
+# shellcheck disable=SC2086
+traced gpt3_1.3b $pipe --pipeline-scheduler zero_bubble_v
+counted '^4 stages, 8 parts, 8 micro-batches'
+# shellcheck disable=SC2086
+traced gpt3_1.3b $pipe --pipeline-interleave --pipeline-segments 3 --recompute full
+counted '^4 stages, 12 parts, 8 micro-batches'
+traced multiple_mix --device-num 8 --chip ascend910a --pipeline-stages 2 --run-phase inference
+counted '^2 stages, 2 parts, 1 micro-batches'
 echo "$ran traces"
