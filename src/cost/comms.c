@@ -260,8 +260,20 @@ static void parameter(struct deriving *d, int i)
 		return_weight(d, i, &shard);
 }
 
+/* Of what was held in parts for this. */
+static void gather_activation(struct deriving *d, int i)
+{
+	const struct ap_operand *o = &d->t->bound->in[i];
+	uint8_t batch = d->t->in[i].batch;
+	struct ap_axes replicas;
+
+	if (ap_slice_parts(o, batch, d->p, d->step, &replicas) > 1)
+		add(d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &replicas,
+			ap_local_bytes(o, batch, d->p, d->step), i, -1);
+}
+
 /* The whole of a weight that is gathered for each use, and kept no longer. */
-static void gather_weights(struct deriving *d)
+static void gather_parts(struct deriving *d)
 {
 	for (int i = 0; i < d->t->bound->nin; i++) {
 		const struct ap_task_operand *in = &d->t->in[i];
@@ -270,6 +282,10 @@ static void gather_weights(struct deriving *d)
 
 		if (!in->regather || in->twin != i)
 			continue;
+		if (in->kind == AP_TENSOR_ACT) {
+			gather_activation(d, i);
+			continue;
+		}
 		ap_opt_shard_make(d->t, i, d->p, d->step, &s);
 		if (s.shards == 1)
 			continue;
@@ -305,7 +321,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 {
 	struct deriving d = {.t = t, .p = p, .step = step, .take = take, .user = user};
 
-	gather_weights(&d);
+	gather_parts(&d);
 	halos(&d);
 	results(&d);
 	sends(&d);

@@ -11,6 +11,7 @@ struct keeping {
 	struct ap_task_result *const *out;
 	bool *saved; /* [ntensor] a backward pass reads it */
 	bool *reread; /* [ntensor] an operator that is computed again reads it */
+	bool *whole; /* [ntensor] one of them wants it held as it is, not in parts */
 };
 
 static bool is_view(const struct ap_bound *b)
@@ -43,6 +44,7 @@ static void results_of(struct keeping *k, ap_id node)
 		bool needed = saved || k->reread[n->out[o]];
 
 		r->kept = needed && !marked && !is_view(t->bound);
+		r->sliced = r->kept && !k->whole[n->out[o]] && !(t->backward && n->bound.out[o].saved);
 		r->again = saved && marked;
 		r->needed = needed && marked;
 		t->recomputed |= r->needed;
@@ -65,8 +67,39 @@ static void operands_of(struct keeping *k, ap_id node)
 
 		in->kept = saved || reread;
 		in->again = in->kept && anew;
+		k->whole[n->in[i]] |= view_saved || view_reread ? k->whole[n->out[0]]
+			: in->kept && !(in->again && k->mark[node].slice);
 		k->saved[n->in[i]] |= saved;
 		k->reread[n->in[i]] |= reread;
+	}
+}
+
+/* The result that a tensor shows, through views; AP_NONE: one of the graph's inputs. */
+static ap_id shown_by(const struct ap_graph *g, ap_id tensor)
+{
+	while (g->tensor[tensor].producer != AP_NONE &&
+		is_view(&g->node[g->tensor[tensor].producer].bound))
+		tensor = g->node[g->tensor[tensor].producer].in[0];
+	return g->tensor[tensor].producer == AP_NONE ? AP_NONE : tensor;
+}
+
+/* Parts are gathered by the first that reads them again. */
+static void gather_parts(struct ap_ctx *ctx, const struct keeping *k)
+{
+	bool *gathered = AP_NEW_N(ctx->scratch, bool, k->g->ntensor);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+
+		for (uint16_t x = 0; x < n->bound.nin && !is_view(&n->bound); x++) {
+			ap_id t = k->in[i][x].again ? shown_by(k->g, n->in[x]) : AP_NONE;
+			const struct ap_tensor *from = t == AP_NONE ? NULL : &k->g->tensor[t];
+
+			if (!from || gathered[t] || !k->out[from->producer][from->result].sliced)
+				continue;
+			gathered[t] = true;
+			k->in[i][x].regather = true;
+		}
 	}
 }
 
@@ -156,13 +189,14 @@ void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_again
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	struct keeping k = {g, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
-		AP_NEW_N(ctx->scratch, bool, g->ntensor)};
+		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor)};
 
 	/* Consumers before producers, so that what is known of a result is final. */
 	for (ap_id i = g->nnode; i-- > 0;) {
 		results_of(&k, i);
 		operands_of(&k, i);
 	}
+	gather_parts(ctx, &k);
 	number_sets(ctx, &k);
 	ap_arena_release(ctx->scratch, scratch);
 }

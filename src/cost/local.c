@@ -30,6 +30,21 @@ int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struc
 	return n;
 }
 
+int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *replicas)
+{
+	int64_t parts, extent;
+
+	ap_placement_replicas(p, o, replicas);
+	parts = ap_axes_size(replicas);
+	if (o->rank == 0)
+		return 1;
+	extent = o->size[0] / (batch & 1 ? step->micro_batches : 1);
+	for (int i = 0; i < o->dim[0].n; i++)
+		extent /= p->count[o->dim[0].factor[i]];
+	return extent % parts == 0 ? parts : 1;
+}
+
 int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
 	const struct ap_step *step)
 {

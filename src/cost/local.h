@@ -19,6 +19,11 @@ int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct a
 int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 	const struct ap_placement *p, const struct ap_step *step);
 
+/* Parts that the devices with the same slice can hold it in, along its first dimension; 1: they cannot.
+ * *replicas: those devices. */
+int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *replicas);
+
 /* Extent of factor f on one rank in one micro-batch. */
 double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
 	const struct ap_step *step);

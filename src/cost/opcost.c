@@ -395,6 +395,16 @@ static bool may_gather_again(const struct pricing *x, int i)
 		!in->again && parts < x->p->ndev;
 }
 
+static int64_t held_bytes(const struct pricing *x, int o)
+{
+	int64_t bytes = (int64_t)out_bytes(x, o);
+	struct ap_axes replicas;
+
+	if (!x->t->out[o].sliced)
+		return bytes;
+	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
+}
+
 static void memory(struct pricing *x)
 {
 	double forward = 0, backward = 0;
@@ -403,7 +413,7 @@ static void memory(struct pricing *x)
 		halo_memory(x, &forward, &backward);
 	for (int o = 0; o < x->b->nout; o++) {
 		if (x->t->out[o].kept || (x->t->out[o].needed && x->keeps_results))
-			x->c->activation_bytes += (int64_t)out_bytes(x, o) * x->t->in_flight;
+			x->c->activation_bytes += held_bytes(x, o) * x->t->in_flight;
 		else
 			forward += out_bytes(x, o);
 		if (x->t->out[o].again && !x->keeps_results)

@@ -20,7 +20,7 @@ struct ap_again { /* of one operator */
 	ap_id group; /* those that are marked together have the same; AP_NONE: it is not marked */
 	bool keep_comm; /* what its forward communication gives is kept */
 	bool regather; /* its dealt weights are gathered anew */
-	bool slice; /* what it reads from operators that are not marked is kept in parts */
+	bool slice; /* what it reads of operators that are not marked is held in parts */
 };
 
 /* Fills mark[nnode]; views are marked where what they show is. Nothing in inference. O(operands). */
@@ -33,8 +33,8 @@ enum ap_status ap_recompute_notes(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_step *step);
 
 /*
- * What is kept and what is recomputed, given the marks: fills kept, again and needed of operands and
- * results, which are those of tasks (in[node], out[node]), and the tasks' recomputed and sets.
+ * What is kept and what is recomputed, given the marks: fills kept, again, needed and sliced of operands
+ * and results, regather of activations, which are those of tasks (in[node], out[node]), and the tasks' recomputed and sets.
  */
 void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_again *mark,
 	struct ap_task *task, struct ap_task_operand *const *in, struct ap_task_result *const *out);

@@ -200,7 +200,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		SIGN(s, flags);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
-		const uint8_t flags[] = {t->out[r].kept, t->out[r].again, t->out[r].needed,
+		const uint8_t flags[] = {t->out[r].kept, t->out[r].sliced, t->out[r].again, t->out[r].needed,
 			t->out[r].grad, t->out[r].batch, t->out[r].nuse > 0};
 
 		SIGN(s, flags);

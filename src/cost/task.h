@@ -15,7 +15,8 @@ struct ap_task_operand {
 	bool owner; /* parameter or constant that is charged here */
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
-	bool regather; /* where it is dealt, it is gathered anew for each use */
+	bool regather; /* where a parameter is dealt, it is gathered anew for each use; of an activation: it
+	                  is held in parts, which are gathered here, before what reads it runs again */
 	bool alone; /* its gradient is not exchanged: each rank has a parameter of its own */
 	bool updated; /* on the rank that updates most, where whole parameters are dealt; else always */
 	bool kept; /* must be there in the backward pass, in this operator's layout */
@@ -29,6 +30,7 @@ struct ap_task_result {
 	uint32_t nuse;
 	bool kept; /* held, and charged to this operator: its own backward pass or a consumer's needs it,
 	              or an operator that is recomputed */
+	bool sliced; /* held in parts by the devices with the same slice: only what is recomputed reads it */
 	bool again; /* a backward pass needs it, and recomputing brings it back */
 	bool needed; /* that, or only another recomputed operator reads it */
 	bool grad;

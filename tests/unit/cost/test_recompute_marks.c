@@ -217,6 +217,45 @@ START_TEST(communication_again)
 }
 END_TEST
 
+/* x0, which only the layer's first product and its Add read again, is held by four devices in parts. */
+START_TEST(inputs_in_parts)
+{
+	static const char *const graphs[] = {
+		LAYERS("", "'cells':[{'name':'net.blocks.0','recompute':true}],"),
+		LAYERS("", "'cells':[{'name':'net.blocks.0','recompute':"
+			"{'recompute_slice_activation':true}}],"),
+	};
+	struct ap_op_cost in[2], up[2];
+	struct fixture f;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	for (int i = 0; i < 2; i++) {
+		const struct ap_task *tasks;
+		int32_t count[AP_MAX_FACTOR];
+		struct ap_pricer *pr;
+		struct ap_placement p;
+		ap_id node;
+
+		fixture_graph(&f, graphs[i]);
+		pr = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+		ap_tasks_make(&f.ctx, f.graph, &f.step, &tasks);
+		node = fixture_node(&f, "in");
+		fixture_counts(&f, node, "", count);
+		ap_placement_make(tasks[node].bound, count, 4, &p);
+		ap_op_cost_make(pr, &tasks[node], &p, &in[i]);
+		node = fixture_node(&f, "up0");
+		fixture_counts(&f, node, "n=4", count);
+		ap_placement_make(tasks[node].bound, count, 4, &p);
+		ap_op_cost_make(pr, &tasks[node], &p, &up[i]);
+	}
+	ck_assert_int_eq(in[0].activation_bytes, 16 * 8 * 4);
+	ck_assert_int_eq(in[1].activation_bytes, 16 * 8 * 4 / 4);
+	ck_assert_double_eq(up[0].backward_s, up[1].backward_s);
+	ck_assert_double_gt(up[1].backward_comm_s, up[0].backward_comm_s);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("recompute marks");
@@ -230,6 +269,7 @@ int main(void)
 	tcase_add_test(tc, cores);
 	tcase_add_test(tc, costs_again);
 	tcase_add_test(tc, communication_again);
+	tcase_add_test(tc, inputs_in_parts);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
