@@ -200,11 +200,14 @@ static void exchange(struct running *r, ap_id node, double at)
 static double backward_ready(const struct running *r, ap_id node)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
+	bool some = r->m->live->nset > 0;
 	double at = 0;
 
 	for (uint32_t o = 0; o < n->bound.nout; o++)
-		at = fmax(at, fmax(r->m->ready[n->out[o]], *again_at(r, n->out[o])));
-	for (uint32_t i = 0; i < n->bound.nin; i++)
+		at = fmax(at, r->m->ready[n->out[o]]);
+	for (uint32_t o = 0; some && o < n->bound.nout; o++)
+		at = fmax(at, *again_at(r, n->out[o]));
+	for (uint32_t i = 0; some && i < n->bound.nin; i++)
 		if (r->m->p->task[node].in[i].kept)
 			at = fmax(at, *again_at(r, n->in[i]));
 	return at;

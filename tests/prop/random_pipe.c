@@ -26,6 +26,23 @@ void random_recompute(struct trial *t)
 	t->f.graph = g;
 }
 
+static struct ap_fusion random_mode(struct trial *t)
+{
+	int64_t *at = AP_NEW_N(t->f.ctx.arena, int64_t, 2);
+
+	at[0] = 1 + (int64_t)below(t, 3);
+	at[1] = at[0] + 1 + (int64_t)below(t, 3);
+	return (struct ap_fusion){.mode = (enum ap_fusion_mode)below(t, 3),
+		.bytes = INT64_C(1) << below(t, 24), .nindex = 1 + (uint32_t)below(t, 2), .index = at};
+}
+
+void random_fusion(struct trial *t)
+{
+	t->f.step.allreduce = random_mode(t);
+	t->f.step.reducescatter = random_mode(t);
+	t->f.step.allgather = random_mode(t);
+}
+
 static bool divides_batch(const struct trial *t, int64_t n)
 {
 	for (ap_id i = 0; i < t->f.graph->nnode; i++)

@@ -8,6 +8,9 @@
 /* Random operators are recomputed, as a setting or by their own flags. Before random_pipe(). */
 void random_recompute(struct trial *t);
 
+/* How gradients and weights are put together, any way there is. */
+void random_fusion(struct trial *t);
+
 /* False where the graph or the machine is too small: nothing is changed then. */
 bool random_pipe(struct trial *t);
 

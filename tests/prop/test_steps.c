@@ -251,6 +251,7 @@ static void check(struct trial *t)
 
 	if (!counts)
 		return;
+	random_fusion(t);
 	t->telling = true;
 	trial_plan(t, counts, &p);
 	watch(t, &p, &w);
