@@ -137,7 +137,8 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 			&in.request.given));
 	AP_TRY(ap_out_check_stages(run, in.machine->nstage));
 	if (run->opt->strategy_ckpt_save_file)
-		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph));
+		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph,
+			!run->opt->only_trainable_params));
 	ap_run_phase(run, "planning");
 	st = plan_it(run, &in, &plan, &problem);
 	if (st == AP_INFEASIBLE && run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL && !run->opt->hybrid)

@@ -332,7 +332,8 @@ static enum ap_status stage_stages(struct ap_run *run, const char *path, const s
 	AP_TRY(ap_out_check_stages(run, p->nstage));
 	AP_TRY(ap_out_check_input(run, folder));
 	for (uint32_t s = 0; s < p->nstage; s++)
-		ap_ckpt_of_stage(&run->ctx, p, (int32_t)s, &stage[s]);
+		ap_ckpt_of_stage(&run->ctx, p, (int32_t)s, !run->opt->only_trainable_params,
+			&stage[s]);
 	return ap_ckpt_stage_folder(run, folder, ap_out_is_json(path) ? ".json" : ".ckpt", p->nstage,
 		stage);
 }
@@ -343,7 +344,7 @@ static enum ap_status stage_strategy(struct ap_run *run, const char *path, const
 
 	if (m->plan->nstage > 1)
 		AP_TRY(stage_stages(run, path, m->plan));
-	ap_ckpt_of_plan(&run->ctx, m->plan, &ckpt);
+	ap_ckpt_of_plan(&run->ctx, m->plan, !run->opt->only_trainable_params, &ckpt);
 	AP_TRY(ap_ckpt_check_empty(&run->ctx, shown(path), &ckpt));
 	return ap_ckpt_stage_file(run, path, &ckpt);
 }

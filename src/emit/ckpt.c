@@ -32,25 +32,43 @@ static struct ap_ckpt_vec make_vec(struct ap_ctx *ctx, const int32_t *v, size_t 
 	return (struct ap_ckpt_vec){(uint32_t)n, copy};
 }
 
-/* Is this operand among those that the checkpoint knows: a parameter that is trained? */
-static bool is_trained(const struct ap_tensor *t)
+/* Is this operand among those that the checkpoint knows: a parameter that is trained, or any? */
+static bool is_known(const struct ap_tensor *t, bool frozen)
 {
-	return t->kind == AP_TENSOR_PARAM && t->trainable;
+	return t->kind == AP_TENSOR_PARAM && (t->trainable || frozen);
 }
 
 /* One stage of a plan. */
 struct part {
 	const struct ap_plan *p;
 	int32_t stage;
+	bool frozen; /* what is not trained counts, too */
 };
 
-static bool is_saved(const struct part *part, ap_id node)
+const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen)
 {
-	return part->p->op[node].in_checkpoint && ap_plan_op_stage(part->p, node) == part->stage;
+	const struct ap_node *n = &g->node[node];
+
+	for (uint32_t i = 0; i < n->bound.nin; i++)
+		if (is_known(&g->tensor[n->in[i]], frozen))
+			return ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->in[i]].name);
+	return NULL;
 }
 
-static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node)
+static bool is_saved(struct ap_ctx *ctx, const struct part *part, ap_id node)
 {
+	const struct ap_plan *p = part->p;
+
+	if (ap_plan_op_stage(p, node) != part->stage)
+		return false;
+	return p->op[node].in_checkpoint || (part->frozen &&
+		ap_op_has_strategy(p->op[node].place.bound->row) &&
+		ap_ckpt_key(ctx, p->graph, node, true));
+}
+
+static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct part *part, ap_id node)
+{
+	const struct ap_plan *p = part->p;
 	const struct ap_placement *place = &p->op[node].place;
 	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -63,7 +81,7 @@ static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct ap_plan *p
 		strategy[i] = make_vec(ctx, cut[i], rank[i]);
 	ap_arena_release(ctx->scratch, mark);
 	return (struct ap_ckpt_item){
-		.node_name = ap_node_key(ctx, p->graph, node),
+		.node_name = ap_ckpt_key(ctx, p->graph, node, part->frozen),
 		.stage = (uint32_t)ap_plan_op_stage(p, node),
 		.n = n,
 		.strategy = strategy,
@@ -104,13 +122,14 @@ static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_plan_param *param, struct layouts *out)
 {
 	struct ap_ckpt_layout layout = make_layout(ctx, p, param);
-	const struct ap_optimizer *optimizer = p->step->training ? p->step->optimizer : NULL;
+	bool trained = p->step->training && p->graph->tensor[param->tensor].trainable;
+	const struct ap_optimizer *optimizer = trained ? p->step->optimizer : NULL;
 	char prefix[32];
 
 	AP_PUSH(ctx->arena, *out, layout);
 	for (int i = 0; optimizer && i < optimizer->nstate; i++)
 		add_clone(ctx, out, &layout, ap_optimizer_prefix(optimizer, i, prefix));
-	if (p->step->training && (p->step->micro_batches > 1 || p->nstage > 1))
+	if (trained && (p->step->micro_batches > 1 || p->nstage > 1))
 		add_clone(ctx, out, &layout, "accu_grads");
 }
 
@@ -137,8 +156,10 @@ static bool *find_saved(struct ap_ctx *ctx, const struct part *part)
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *node = &g->node[i];
 
-		for (uint32_t j = 0; is_saved(part, i) && j < node->bound.nin; j++)
-			saved[node->in[j]] = is_trained(&g->tensor[node->in[j]]);
+		if (!is_saved(ctx, part, i))
+			continue;
+		for (uint32_t j = 0; j < node->bound.nin; j++)
+			saved[node->in[j]] = is_known(&g->tensor[node->in[j]], part->frozen);
 	}
 	return saved;
 }
@@ -153,9 +174,9 @@ static void add_items(struct ap_ctx *ctx, const struct part *part, struct items 
 		bool fresh;
 		ap_id id;
 
-		if (!is_saved(part, i))
+		if (!is_saved(ctx, part, i))
 			continue;
-		item = make_item(ctx, part->p, i);
+		item = make_item(ctx, part, i);
 		assert(item.node_name);
 		id = ap_map_put_str(keys, item.node_name, &fresh);
 		if (fresh)
@@ -165,9 +186,10 @@ static void add_items(struct ap_ctx *ctx, const struct part *part, struct items 
 	}
 }
 
-void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, struct ap_ckpt *out)
+void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, bool frozen,
+	struct ap_ckpt *out)
 {
-	const struct part part = {p, stage};
+	const struct part part = {p, stage, frozen};
 	struct items items = {0};
 	struct layouts layouts = {0};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -191,17 +213,17 @@ void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage
 	};
 }
 
-void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out)
+void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, struct ap_ckpt *out)
 {
 	struct ap_ckpt *stage;
 
 	if (p->nstage == 1) {
-		ap_ckpt_of_stage(ctx, p, 0, out);
+		ap_ckpt_of_stage(ctx, p, 0, frozen, out);
 		return;
 	}
 	stage = AP_NEW_N(ctx->arena, struct ap_ckpt, p->nstage);
 	for (uint32_t s = 0; s < p->nstage; s++)
-		ap_ckpt_of_stage(ctx, p, (int32_t)s, &stage[s]);
+		ap_ckpt_of_stage(ctx, p, (int32_t)s, frozen, &stage[s]);
 	ap_ckpt_join(ctx, p->nstage, stage, out);
 }
 
@@ -245,7 +267,7 @@ static enum ap_status check_keys(struct ap_ctx *ctx, const struct ap_graph *g)
 	return st;
 }
 
-enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
+enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g, bool frozen)
 {
 	enum ap_status st = AP_OK;
 
@@ -253,7 +275,7 @@ enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g)
 		const struct ap_tensor *t = &g->tensor[i];
 		struct ap_where where = {.file = g->file};
 
-		if (is_trained(t) && strchr(t->name, '-'))
+		if (is_known(t, frozen) && strchr(t->name, '-'))
 			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-dash",
 				"parameter \"%s\": its name holds '-', where MindSpore splits the "
 				"names of a strategy checkpoint into stage and parameter",

@@ -40,11 +40,12 @@ struct ap_ckpt {
 /* The file of one pipeline stage: items of its operators with a trainable parameter (no Reshape),
  * layouts of all their trainable parameters that the stage owns and of the optimizer's states
  * ("moments.<param>"; accu_grads.<param> with micro-batches or a pipeline). Frozen parameters are left
- * out, as MindSpore 2.x does. */
-void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, struct ap_ckpt *out);
+ * out, as MindSpore 2.x does, unless frozen says that they count like the others. */
+void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, bool frozen,
+	struct ap_ckpt *out);
 
 /* The file of the whole plan: of several stages it is the merged one. */
-void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_ckpt *out);
+void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, struct ap_ckpt *out);
 
 /*
  * The merged file of stage files, as merge_pipeline_strategys() writes it: items of all stages, names
@@ -65,7 +66,7 @@ enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, u
 /* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there), or two operators
  * of one key take strategies of different form: to be called before the search when a checkpoint is
  * asked for. */
-enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g);
+enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g, bool frozen);
 
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user);
 void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user);

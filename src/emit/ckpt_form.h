@@ -22,6 +22,10 @@ enum ap_status ap_ckpt_settle(struct ap_ctx *ctx, struct ap_ckpt *c);
 uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l);
 int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
 
+/* The key of an operator, "<type>_<first parameter>": the first that is trained, or with frozen the first
+ * at all; NULL when there is none. */
+const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen);
+
 /* Items by name and stage, layouts by name. */
 void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
 

@@ -175,7 +175,18 @@ static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 	return UINT32_MAX;
 }
 
-/* Which item speaks for each node. */
+/* The key that a node has in this file: where it names frozen parameters, too, the first of all. */
+static ap_id id_for(const struct match *m, const struct ap_map *keys, ap_id node)
+{
+	const char *key = ap_node_key(m->ctx, m->g, node);
+	ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
+
+	if (id == AP_NONE)
+		key = ap_ckpt_key(m->ctx, m->g, node, true);
+	return id == AP_NONE && key ? ap_map_get_str(keys, key) : id;
+}
+
+/* Which item speaks for each node. One whose parameters are all frozen is completed as ever. */
 static enum ap_status join(struct match *m, uint32_t *item_of)
 {
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
@@ -191,8 +202,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 			first[id] = i;
 	}
 	for (ap_id i = 0; i < m->g->nnode; i++) {
-		const char *key = ap_node_key(m->ctx, m->g, i);
-		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
+		ap_id id = id_for(m, keys, i);
 
 		item_of[i] = UINT32_MAX;
 		if (id == AP_NONE)

@@ -71,7 +71,7 @@ static const char *in_checkpoint(struct graph_trial *g, const struct ap_plan *p)
 	struct ap_str text;
 	const char *why;
 
-	ap_ckpt_of_plan(ctx, p, &ckpt);
+	ap_ckpt_of_plan(ctx, p, false, &ckpt);
 	ap_str_init(&text, ctx->arena);
 	ap_ckpt_write_json(&ckpt, append, &text);
 	if (g->w.fault)

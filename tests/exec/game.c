@@ -111,9 +111,9 @@ static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool
 	struct ap_str bytes;
 	const char *why;
 
-	if (ap_ckpt_check_names(ctx, p->graph) != AP_OK)
+	if (ap_ckpt_check_names(ctx, p->graph, false) != AP_OK)
 		return g->sample->random ? NULL : "its names fit in no checkpoint";
-	ap_ckpt_of_plan(ctx, p, &ckpt);
+	ap_ckpt_of_plan(ctx, p, false, &ckpt);
 	ap_str_init(&bytes, ctx->arena);
 	if (json)
 		ap_ckpt_write_json(&ckpt, append, &bytes);

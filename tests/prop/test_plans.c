@@ -149,7 +149,7 @@ static const int32_t *const *through_checkpoint(struct trial *t, const struct ap
 	const int32_t *const *counts;
 	struct ap_str s;
 
-	ap_ckpt_of_plan(&t->f.ctx, p, &written);
+	ap_ckpt_of_plan(&t->f.ctx, p, false, &written);
 	if (written.nitem == 0)
 		return NULL;
 	ap_str_init(&s, t->f.ctx.arena);
@@ -204,7 +204,7 @@ static void checkpoint(struct trial *t)
 	const int32_t *const *counts = trial_counts(t);
 	struct ap_plan p;
 
-	if (!find_best(t, &p) || ap_ckpt_check_names(&t->f.ctx, t->f.graph) != AP_OK)
+	if (!find_best(t, &p) || ap_ckpt_check_names(&t->f.ctx, t->f.graph, false) != AP_OK)
 		return;
 	round_trip(t, &p, false);
 	if (counts) {

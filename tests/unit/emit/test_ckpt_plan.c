@@ -78,7 +78,7 @@ START_TEST(worked_example_of_the_format)
 	struct fixture f;
 
 	open_net(&f, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	ck_assert_str_eq(json_of(&f, &c),
 		ap_arena_printf(f.ctx.arena,
 			"{\"current_stage\":1,\"parallel_layout_item\":{"
@@ -126,7 +126,7 @@ START_TEST(layouts_of_the_weight)
 	open_net(&f, &plan);
 	f.step.shard_size = w->shard_size;
 	make_plan(&f, cuts, 1, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	got = strstr(json_of(&f, &c), "\"net.fc1.weight\":");
 	ck_assert_ptr_nonnull(got);
 	ck_assert_msg(!strncmp(got + 17, w->weight, strlen(w->weight)), "%s", got);
@@ -162,7 +162,7 @@ START_TEST(keys_and_their_order)
 	f.step.micro_batches = 2;
 	fixture_graph(&f, graph);
 	make_plan(&f, cuts, 3, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	ck_assert_uint_eq(c.current_stage, 1);
 	ck_assert_uint_eq(c.nitem, 2);
 	ck_assert_str_eq(c.item[0].node_name, "LayerNorm_ln.gamma");
@@ -187,7 +187,7 @@ START_TEST(protobuf_to_json_and_back_is_the_same)
 	const char *json;
 
 	open_net(&f, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	pb = pb_of(&f, &c);
 	ck_assert_int_eq(ap_ckpt_read(&f.ctx, "a", pb.s, pb.len, false, &back), AP_OK);
 	ck_assert(!back.layout[0].has_shape);
@@ -211,13 +211,37 @@ START_TEST(counts_come_back)
 	ap_id mul;
 
 	open_net(&f, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	ck_assert_int_eq(ap_ckpt_counts(&f.ctx, &c, f.graph, 8, &f.step, &counts), AP_OK);
 	mul = fixture_node(&f, "mul");
 	ck_assert_mem_eq(counts[mul], plan.op[mul].place.count, 3 * sizeof(int32_t));
 	ck_assert_ptr_nonnull(counts[fixture_node(&f, "bias")]);
 	ck_assert_ptr_null(counts[fixture_node(&f, "out")]);
 	ck_assert_ptr_null(counts[fixture_node(&f, "loss")]);
+	fixture_close(&f);
+}
+END_TEST
+
+/* Where frozen parameters count, they have layouts but no states, and their operators items. */
+START_TEST(frozen_parameters_count_when_asked)
+{
+	static const char *const layouts[] = {"frozen", "moments.net.fc1.bias", "moments.net.fc1.weight",
+		"net.fc1.bias", "net.fc1.weight"};
+	const int32_t *const *counts;
+	struct ap_plan plan;
+	struct ap_ckpt c;
+	struct fixture f;
+
+	open_net(&f, &plan);
+	ap_ckpt_of_plan(&f.ctx, &plan, true, &c);
+	ck_assert_uint_eq(c.nitem, 3);
+	ck_assert_str_eq(c.item[1].node_name, "MatMul_frozen");
+	ck_assert_uint_eq(c.nlayout, 5);
+	for (uint32_t i = 0; i < 5; i++)
+		ck_assert_str_eq(c.layout[i].param_name, layouts[i]);
+	ck_assert_int_eq(ap_ckpt_counts(&f.ctx, &c, f.graph, 8, &f.step, &counts), AP_OK);
+	ck_assert_ptr_nonnull(counts[fixture_node(&f, "mul")]);
+	ck_assert_ptr_null(counts[fixture_node(&f, "out")]); /* completed, as without */
 	fixture_close(&f);
 }
 END_TEST
@@ -281,7 +305,7 @@ START_TEST(cut_files_are_found_out)
 	int borders = 0;
 
 	open_net(&f, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	c.nlayout = 0;
 	pb = pb_of(&f, &c);
 	for (size_t len = 1; len < pb.len; len++) {
@@ -351,11 +375,13 @@ START_TEST(names_with_a_dash)
 	struct fixture f;
 
 	open_net(&f, &plan);
-	ck_assert_int_eq(ap_ckpt_check_names(&f.ctx, f.graph), AP_OK);
+	ck_assert_int_eq(ap_ckpt_check_names(&f.ctx, f.graph, false), AP_OK);
 	fixture_graph(&f, graph);
-	ck_assert_int_eq(ap_ckpt_check_names(&f.ctx, f.graph), AP_MEANING);
+	ck_assert_int_eq(ap_ckpt_check_names(&f.ctx, f.graph, false), AP_MEANING);
 	ck_assert_uint_eq(ap_diag_count(f.ctx.diag, AP_ERROR), 1);
 	ck_assert_ptr_nonnull(strstr(last_message(&f.ctx, NULL), "\"my-w\""));
+	ck_assert_int_eq(ap_ckpt_check_names(&f.ctx, f.graph, true), AP_MEANING);
+	ck_assert_ptr_nonnull(strstr(last_message(&f.ctx, NULL), "\"my-frozen\""));
 	fixture_close(&f);
 }
 END_TEST
@@ -409,7 +435,7 @@ START_TEST(random_candidates_come_back)
 	for (ap_id i = 0; i < f.graph->nnode; i++)
 		counts[i] = random_candidate(&f, i, &random);
 	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 34, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	check_counts(&f, &plan, &c, counts);
 	pb = pb_of(&f, &c);
 	ck_assert_int_eq(ap_ckpt_read(&f.ctx, "a", pb.s, pb.len, false, &from_pb), AP_OK);
@@ -436,6 +462,7 @@ int main(void)
 		cut_files_are_found_out,
 		shapes_that_do_not_fit,
 		names_with_a_dash,
+		frozen_parameters_count_when_asked,
 	};
 	const int loops[sizeof tests / sizeof *tests] = {sizeof worked / sizeof *worked,
 		sizeof misfits / sizeof *misfits, sizeof models / sizeof *models};

@@ -32,7 +32,7 @@ static void open_stages(struct fixture *f, struct ap_plan *p, struct ap_ckpt sta
 {
 	open_pipe(f, p);
 	for (int32_t s = 0; s < 2; s++)
-		ap_ckpt_of_stage(&f->ctx, p, s, &stage[s]);
+		ap_ckpt_of_stage(&f->ctx, p, s, false, &stage[s]);
 }
 
 static void check_names(const struct ap_ckpt *c, size_t nitem, const char *const *item, size_t nlayout,
@@ -79,7 +79,7 @@ START_TEST(pipelines_accumulate_gradients)
 
 	open_pipe(&f, &plan);
 	f.step.micro_batches = 1;
-	ap_ckpt_of_stage(&f.ctx, &plan, 1, &c);
+	ap_ckpt_of_stage(&f.ctx, &plan, 1, false, &c);
 	ck_assert_str_eq(c.layout[0].param_name, "accu_grads.fc2.weight");
 	fixture_close(&f);
 }
@@ -166,7 +166,7 @@ START_TEST(merged_bytes_are_the_stages_concatenated)
 	for (int s = 0; s < 2; s++)
 		file[s] = pb_of(&f, &stage[s]);
 	expected = merged_by_hand(&f, file, 2);
-	ap_ckpt_of_plan(&f.ctx, &plan, &merged);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &merged);
 	got = pb_of(&f, &merged);
 	ck_assert_uint_eq(got.len, expected.len);
 	ck_assert_mem_eq(got.s, expected.s, got.len);
@@ -222,7 +222,7 @@ START_TEST(stage_files_come_back_from_both_forms)
 	uint32_t n;
 
 	open_stages(&f, &plan, stage);
-	ap_ckpt_of_plan(&f.ctx, &plan, &merged);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &merged);
 	pb = pb_of(&f, &merged);
 	from_pb = read_pb(&f, "a", &pb);
 	ck_assert(ap_ckpt_is_merged(&from_pb));
@@ -277,7 +277,7 @@ START_TEST(every_rank_may_have_written_its_file)
 	for (int i = 0; i < 4; i++)
 		part[i] = stage[i % 2];
 	ck_assert_int_eq(ap_ckpt_merge(&f.ctx, 4, part, &merged), AP_OK);
-	ap_ckpt_of_plan(&f.ctx, &plan, &once);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &once);
 	ck_assert_uint_eq(merged.nitem, 3);
 	ck_assert_str_eq(json_of(&f, &merged), json_of(&f, &once));
 	fixture_close(&f);
@@ -325,7 +325,7 @@ START_TEST(what_cannot_be_merged)
 	open_stages(&f, &plan, stage);
 	spoil(&f, unmergeable[_i].what, stage);
 	if (unmergeable[_i].what == MERGED)
-		ap_ckpt_of_plan(&f.ctx, &plan, &stage[1]);
+		ap_ckpt_of_plan(&f.ctx, &plan, false, &stage[1]);
 	ck_assert_int_eq(ap_ckpt_merge(&f.ctx, 2, stage, &merged), AP_MEANING);
 	ck_assert_uint_eq(ap_diag_count(f.ctx.diag, AP_ERROR), 1);
 	ck_assert_str_eq(last_message(&f.ctx, NULL), unmergeable[_i].says);
@@ -350,7 +350,7 @@ START_TEST(counts_come_back_from_the_merged_file)
 
 	open_pipe(&f, &plan);
 	down = fixture_node(&f, "down");
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	ck_assert_int_eq(counts_of(&f, &c, false, &counts), AP_OK);
 	for (ap_id i = 0; i < f.graph->nnode; i++)
 		ck_assert_int_eq(counts[i] != NULL, plan.op[i].in_checkpoint);
@@ -397,7 +397,7 @@ START_TEST(stages_that_contradict_the_plan)
 	struct fixture f;
 
 	open_pipe(&f, &plan);
-	ap_ckpt_of_plan(&f.ctx, &plan, &c);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &c);
 	memcpy(item, c.item, sizeof item);
 	item[0].stage = misplaced[_i].first;
 	item[1].stage = misplaced[_i].second;
@@ -417,7 +417,7 @@ START_TEST(files_that_are_half_merged)
 	struct ap_str pb;
 
 	open_stages(&f, &plan, stage);
-	ap_ckpt_of_plan(&f.ctx, &plan, &merged);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &merged);
 	memcpy(layout, merged.layout, sizeof layout);
 	layout[8].param_name = "fc2.weight";
 	merged.layout = layout;

@@ -209,7 +209,7 @@ START_TEST(a_plan_and_its_merged_checkpoint_are_equal)
 
 	make(&m);
 	plan = read_plan(&m);
-	ap_ckpt_of_plan(&m.f.ctx, &m.plan, &c);
+	ap_ckpt_of_plan(&m.f.ctx, &m.plan, false, &c);
 	ap_saved_of_ckpt(&m.f.ctx, &c, &ckpt);
 	ap_diff_make(&m.f.ctx, &plan, &ckpt, &d);
 	ck_assert_uint_eq(d.operators.of[0], 3);
