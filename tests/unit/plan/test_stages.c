@@ -8,10 +8,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "fixture.h"
-#include "plan/drive.h"
 #include "plan/stages.h"
 #include "unit.h"
 
@@ -224,94 +222,6 @@ START_TEST(stages_and_devices)
 }
 END_TEST
 
-/* Bytes that go from before operator i to it or behind it, as they are counted by hand. */
-static int64_t crossing_at(const struct ap_graph *g, ap_id i)
-{
-	int64_t bytes = 0;
-
-	for (ap_id t = 0; t < g->ntensor; t++) {
-		const struct ap_tensor *x = &g->tensor[t];
-		bool before = x->producer != AP_NONE && x->producer < i, behind = false;
-
-		for (uint32_t u = 0; u < x->nuse; u++) {
-			before |= x->kind == AP_TENSOR_PARAM && x->use[u].node < i;
-			behind |= x->use[u].node >= i;
-		}
-		bytes += before && behind ? ap_tensor_bytes(x) * (x->needs_grad ? 2 : 1) : 0;
-	}
-	return bytes;
-}
-
-struct value {
-	double most_s;
-	int64_t bytes;
-};
-
-static struct value value_of(const struct ap_graph *g, const double *least, const int32_t *part)
-{
-	struct value v = {0, 0};
-	double sum = 0;
-
-	for (ap_id i = 0; i < g->nnode; i++) {
-		bool first = i == 0 || part[i] != part[i - 1];
-
-		sum = first ? least[i] : sum + least[i];
-		v.most_s = sum > v.most_s ? sum : v.most_s;
-		v.bytes += first && i > 0 ? crossing_at(g, i) : 0;
-	}
-	return v;
-}
-
-static struct value best_cut(const struct ap_graph *g, const double *least, int32_t npart)
-{
-	struct value best = {1e30, 0};
-	int32_t part[32];
-
-	for (uint32_t mask = 0; mask < UINT32_C(1) << (g->nnode - 1); mask++) {
-		struct value v;
-
-		part[0] = 0;
-		for (ap_id i = 1; i < g->nnode; i++)
-			part[i] = part[i - 1] + (int32_t)(mask >> (i - 1) & 1);
-		if (part[g->nnode - 1] != npart - 1)
-			continue;
-		v = value_of(g, least, part);
-		if (v.most_s < best.most_s || (v.most_s == best.most_s && v.bytes < best.bytes))
-			best = v;
-	}
-	return best;
-}
-
-/* A cut of our own is as good as the best of all; segments are dealt as the schedule wants it. */
-START_TEST(an_even_cut)
-{
-	static const struct {
-		const char *scheduler;
-		int32_t nstage, nsegment;
-	} rows[] = {{"1f1b", 2, 1}, {"gpipe", 4, 1}, {"interleaved", 2, 2}, {"interleaved", 2, 4},
-		{"zero_bubble_v", 4, 2}, {"1f1b", 8, 1}};
-	const struct ap_spot *spot;
-	const double *least;
-	struct value got, best;
-	int32_t part[32];
-	struct world w;
-
-	open_world(&w, MIX, NULL, rows[_i].scheduler, rows[_i].nstage, rows[_i].nsegment);
-	ck_assert_int_eq(ap_stages_make(&w.f.ctx, &w.rq, &spot), AP_OK);
-	least = ap_plan_least_s(&w.f.ctx, w.f.graph, w.rq.machine, &w.f.step);
-	for (ap_id i = 0; i < w.f.graph->nnode; i++) {
-		part[i] = spot[i].part;
-		ck_assert_int_eq(part[i], ap_schedule_part(w.rq.scheduler, rows[_i].nstage, spot[i].stage,
-			spot[i].segment));
-	}
-	got = value_of(w.f.graph, least, part);
-	best = best_cut(w.f.graph, least, rows[_i].nstage * rows[_i].nsegment);
-	ck_assert_double_eq(got.most_s, best.most_s);
-	ck_assert_int_eq(got.bytes, best.bytes);
-	fixture_close(&w.f);
-}
-END_TEST
-
 /* What is written reads back as the same stages. */
 START_TEST(written_and_read)
 {
@@ -356,7 +266,6 @@ int main(void)
 	tcase_add_test(tc, the_turn_of_a_v);
 	tcase_add_loop_test(tc, what_cannot_be, 0, sizeof wrong / sizeof *wrong);
 	tcase_add_loop_test(tc, stages_and_devices, 0, 5);
-	tcase_add_loop_test(tc, an_even_cut, 0, 6);
 	tcase_add_loop_test(tc, written_and_read, 0, 3);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

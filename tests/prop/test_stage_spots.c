@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random graphs in random pipelines of which only some stages are said: what is said holds, nothing goes
+ * back, and what is cut by the program is as good as the best contiguous cut.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "fixture.h"
+#include "plan/drive.h"
+#include "plan/stages.h"
+#include "random_graph.h"
+#include "unit.h"
+
+enum { MANY = 20, FEW = 12, MOST_NODES = 14 };
+
+struct trial {
+	struct fixture f;
+	struct ap_graph g; /* with some stages said */
+	struct ap_node *node;
+	struct ap_stages_request rq;
+	int32_t *truth; /* [nnode] parts that there may be */
+};
+
+static uint64_t seed;
+
+static void open_case(struct trial *t, uint32_t operators, const char *scheduler, int32_t nstage,
+	int32_t nsegment)
+{
+	struct random_graph text;
+
+	memset(t, 0, sizeof *t);
+	fixture_open(&t->f, 8, 4, "ascend910b");
+	random_graph(&t->f.ctx, &seed, operators, &text);
+	fixture_graph(&t->f, text.text);
+	t->g = *t->f.graph;
+	t->node = ap_arena_memdup(t->f.ctx.arena, t->g.node, t->g.nnode * sizeof *t->node);
+	t->g.node = t->node;
+	t->rq = (struct ap_stages_request){.graph = &t->g, .step = &t->f.step, .nstage = nstage,
+		.nsegment = nsegment, .scheduler = ap_scheduler_find(scheduler)};
+	ap_machine_staged(&t->f.ctx, t->f.machine, (uint32_t)nstage, &t->rq.machine);
+}
+
+/* Parts that ascend along every edge, of which some operators tell: of all of them stage and segment. */
+static void say_some(struct trial *t, uint32_t one_in)
+{
+	t->truth = AP_NEW_N(t->f.ctx.arena, int32_t, t->g.nnode);
+	for (ap_id i = 0; i < t->g.nnode; i++) {
+		for (int k = 0; k < t->node[i].bound.nin; k++) {
+			ap_id from = t->g.tensor[t->node[i].in[k]].producer;
+
+			if (from != AP_NONE && t->truth[from] > t->truth[i])
+				t->truth[i] = t->truth[from];
+		}
+		while (t->truth[i] + 1 < t->rq.nstage * t->rq.nsegment && random_below(&seed, 3) == 0)
+			t->truth[i]++;
+		if (random_below(&seed, one_in) == 0)
+			ap_schedule_spot(t->rq.scheduler, t->rq.nstage, t->truth[i], &t->node[i].stage,
+				&t->node[i].segment);
+	}
+}
+
+static void check_spots(const struct trial *t, const struct ap_spot *spot)
+{
+	for (ap_id i = 0; i < t->g.nnode; i++) {
+		const struct ap_node *n = &t->node[i];
+
+		ck_assert_int_eq(spot[i].part, ap_schedule_part(t->rq.scheduler, t->rq.nstage,
+			spot[i].stage, spot[i].segment));
+		if (n->stage >= 0) {
+			ck_assert_int_eq(spot[i].stage, n->stage);
+			ck_assert_int_eq(spot[i].segment, n->segment);
+		}
+		for (int k = 0; k < n->bound.nin; k++) {
+			ap_id from = t->g.tensor[n->in[k]].producer;
+
+			if (from != AP_NONE)
+				ck_assert_int_le(spot[from].part, spot[i].part);
+		}
+	}
+}
+
+static bool only_empty_parts(struct trial *t)
+{
+	const char *text, *check;
+	enum ap_level level;
+
+	for (size_t i = 0; (text = ap_diag_text(t->f.ctx.diag, i, &level, &check)); i++)
+		if (level == AP_ERROR && (!check || strcmp(check, "stage-empty") != 0))
+			return false;
+	return true;
+}
+
+static const struct {
+	const char *scheduler;
+	int32_t nstage, nsegment;
+} pipes[] = {{"1f1b", 2, 1}, {"gpipe", 4, 1}, {"interleaved", 2, 2}, {"zero_bubble_v", 2, 2}, {"1f1b", 8, 1}};
+
+START_TEST(what_is_said_holds)
+{
+	uint32_t made = 0;
+
+	seed = random_seed() + (uint64_t)_i;
+	for (int round = 0; round < 80; round++) {
+		const struct ap_spot *spot;
+		struct trial t;
+
+		open_case(&t, MANY, pipes[_i].scheduler, pipes[_i].nstage, pipes[_i].nsegment);
+		say_some(&t, 1 + (uint32_t)random_below(&seed, 4));
+		if (t.g.nnode < (uint32_t)(t.rq.nstage * t.rq.nsegment)) {
+			fixture_close(&t.f);
+			continue;
+		}
+		if (ap_stages_make(&t.f.ctx, &t.rq, &spot) == AP_OK) {
+			check_spots(&t, spot);
+			made++;
+		} else {
+			ck_assert(only_empty_parts(&t));
+		}
+		fixture_close(&t.f);
+	}
+	ck_assert(pipes[_i].nstage > 4 || made > 10);
+}
+END_TEST
+
+struct value {
+	double most_s;
+	int64_t bytes;
+};
+
+/* Bytes, with gradients, of what goes over the boundary in front of operator i. */
+static int64_t crossing_at(const struct ap_graph *g, ap_id i)
+{
+	int64_t bytes = 0;
+
+	for (ap_id x = 0; x < g->ntensor; x++) {
+		const struct ap_tensor *t = &g->tensor[x];
+		bool before = t->producer != AP_NONE && t->producer < i, behind = false;
+
+		for (uint32_t u = 0; u < t->nuse; u++) {
+			before |= t->kind == AP_TENSOR_PARAM && t->use[u].node < i;
+			behind |= t->use[u].node >= i;
+		}
+		bytes += before && behind ? ap_tensor_bytes(t) * (1 + t->needs_grad) : 0;
+	}
+	return bytes;
+}
+
+static struct value value_of(const struct ap_graph *g, const double *least, const int32_t *part)
+{
+	struct value v = {0, 0};
+	double sum = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		bool first = i == 0 || part[i] != part[i - 1];
+
+		sum = first ? least[i] : sum + least[i];
+		v.most_s = sum > v.most_s ? sum : v.most_s;
+		v.bytes += first && i > 0 ? crossing_at(g, i) : 0;
+	}
+	return v;
+}
+
+static struct value best_of_all(const struct ap_graph *g, const double *least, int32_t npart)
+{
+	struct value best = {1e30, 0};
+	int32_t part[MOST_NODES];
+
+	for (uint32_t mask = 0; mask < UINT32_C(1) << (g->nnode - 1); mask++) {
+		struct value v;
+
+		part[0] = 0;
+		for (ap_id i = 1; i < g->nnode; i++)
+			part[i] = part[i - 1] + (int32_t)(mask >> (i - 1) & 1);
+		if (part[g->nnode - 1] != npart - 1)
+			continue;
+		v = value_of(g, least, part);
+		if (v.most_s < best.most_s || (v.most_s == best.most_s && v.bytes < best.bytes))
+			best = v;
+	}
+	return best;
+}
+
+START_TEST(cuts_are_the_best)
+{
+	seed = random_seed() + 100 + (uint64_t)_i;
+	for (int round = 0; round < 8; round++) {
+		int32_t part[MOST_NODES], npart = pipes[_i].nstage * pipes[_i].nsegment;
+		const struct ap_spot *spot;
+		struct value got, best;
+		const double *least;
+		struct trial t;
+
+		open_case(&t, FEW, pipes[_i].scheduler, pipes[_i].nstage, pipes[_i].nsegment);
+		if (t.g.nnode >= (uint32_t)npart && t.g.nnode <= MOST_NODES) {
+			ck_assert_int_eq(ap_stages_make(&t.f.ctx, &t.rq, &spot), AP_OK);
+			check_spots(&t, spot);
+			least = ap_plan_least_s(&t.f.ctx, &t.g, t.rq.machine, &t.f.step);
+			for (ap_id i = 0; i < t.g.nnode; i++)
+				part[i] = spot[i].part;
+			got = value_of(&t.g, least, part);
+			best = best_of_all(&t.g, least, npart);
+			ck_assert_double_eq(got.most_s, best.most_s);
+			ck_assert_int_eq(got.bytes, best.bytes);
+		}
+		fixture_close(&t.f);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("stages");
+	Suite *s = suite_create("stage spots");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_loop_test(tc, what_is_said_holds, 0, sizeof pipes / sizeof *pipes);
+	tcase_add_loop_test(tc, cuts_are_the_best, 0, sizeof pipes / sizeof *pipes);
+	tcase_set_timeout(tc, 120);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
