@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/hybrid.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -25,6 +26,7 @@ static bool batch_fits(struct hybrid *s)
 static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h)
 {
+	assert(h->dp * h->cp * h->tp == ndev && h->dp % h->ep == 0);
 	*s = (struct hybrid){.ctx = ctx, .g = g, .ndev = ndev, .step = step, .h = h,
 		.tp = (int32_t)h->tp, .cp = (int32_t)h->cp, .dp = (int32_t)h->dp,
 		.ep = (int32_t)h->ep};

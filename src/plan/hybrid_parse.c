@@ -119,9 +119,8 @@ static enum ap_status unknown(struct ap_ctx *ctx, const char *name)
 	for (int i = 0; i < KEYS; i++) {
 		int d = distance(&keys[i], name, most);
 
-		if (d <= most) {
-			best = best < 0 || d < distance(&keys[best], name, most) ? i : best;
-		}
+		if (d <= most && (best < 0 || d < distance(&keys[best], name, most)))
+			best = i;
 	}
 	if (best < 0)
 		return SAY(ctx, OPTION ": \"%s\" is no key; %s are", ap_diag_name(ctx->diag, name),

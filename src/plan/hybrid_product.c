@@ -108,6 +108,8 @@ void ap_hybrid_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	ap_hybrid_settle(s, b, want);
 	if (n->cut_table)
 		want[ap_hybrid_entries(b)] = tensor_range(s, s->tp);
+	else if (s->h->sp)
+		ap_hybrid_spread(s, node, want);
 }
 
 /* A factor of the rows takes as many of the tp parts that are left as fit behind those it has. */

@@ -224,7 +224,7 @@ static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
 	g->w.ndev = ndev;
 	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
 	fixture_graph(&g->f, g->sample->text);
-	for (int k = 0; k < EX_SETTINGS - 1 && !g->failed; k++) {
+	for (int k = 0; k < EX_SETTINGS && !g->failed; k++) {
 		struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
 
 		if (!ex_game_begin(g, k))
