@@ -308,6 +308,7 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits
 		live_of_node(&l, i);
 	}
 	*out = (struct ap_live){.kept = l.kept, .again = l.again, .freed = l.freed,
-		.freed_again = l.freed_again, .freed_late = l.freed_late, .rest = l.rest, .weight_share = l.share, .fixed = l.fixed};
+		.freed_again = l.freed_again, .freed_late = l.freed_late, .rest = l.rest,
+		.weight_share = l.share, .fixed = l.fixed};
 	make_sets(scratch, &l, out);
 }
