@@ -186,10 +186,24 @@ static void complete(struct running *r, uint32_t gradient, double at)
 		launch(r, bucket);
 }
 
+/* Gradients that are kept in parts, of a micro-batch that is not the last. */
+static void deal(struct running *r, ap_id node, double at)
+{
+	const struct ap_plan_op *op = &r->m->p->op[node];
+
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		if (op->comm[i].comm.each)
+			collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at);
+}
+
 static void exchange(struct running *r, ap_id node, double at)
 {
 	const struct ap_plan_index *x = r->m->x;
 
+	if (!r->last) {
+		deal(r, node, at);
+		return;
+	}
 	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
 		if (!x->gradient[i].chained)
 			complete(r, i, at);
@@ -226,14 +240,17 @@ static void run_back(struct running *r, ap_id node)
 	const struct ap_node *n = &r->m->p->graph->node[node];
 	const struct ap_task *t = &r->m->p->task[node];
 	double share = r->m->live->weight_share[node];
-	double at = collectives(r, node, AP_PHASE_BACKWARD, true, backward_ready(r, node));
+	double at = backward_ready(r, node);
 
+	if (t->recompute_set == AP_NONE) /* weights gathered anew */
+		at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
+	at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
 	if (share < 1)
 		at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0,
 			r->m->live->freed[node]);
 	else
 		r->held -= r->m->live->freed[node];
-	if (r->last)
+	if (!r->m->splits)
 		exchange(r, node, at);
 	at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
 	for (uint32_t i = 0; i < n->bound.nin; i++)
@@ -262,8 +279,7 @@ static void weights(struct running *r, ap_id node)
 	if (share > 0)
 		at = kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
 			r->m->live->freed_late[node]);
-	if (r->last)
-		exchange(r, node, at);
+	exchange(r, node, at);
 }
 
 /* A pass over the part's nodes that run with every micro-batch. */
