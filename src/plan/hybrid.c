@@ -47,6 +47,9 @@ static bool solve(struct hybrid *s)
 		ap_hybrid_flow(s);
 	if (!s->why && s->cp > 1 && !s->sequence_cut)
 		s->why = "nothing is looked up in a table, so that there is no sequence for cp to cut";
+	if (!s->why && s->ep > 1 && !s->experts_cut)
+		s->why = "no product has a parameter for each of several experts, so that ep above 1 cuts "
+			"nothing";
 	if (!s->why)
 		ap_hybrid_free(s);
 	return !s->why;

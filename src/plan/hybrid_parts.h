@@ -71,7 +71,7 @@ struct hybrid {
 	struct hybrid_tensor *tensor; /* [g->ntensor], in scratch like node */
 	struct hybrid_node *node; /* [g->nnode] */
 	bool *whole; /* [g->ntensor] tables that are not cut */
-	bool sequence_cut; /* some operator is cut by cp */
+	bool sequence_cut, experts_cut; /* some operator is cut by cp, by ep */
 	const char *why; /* NULL while all goes well */
 };
 
@@ -82,7 +82,8 @@ void ap_hybrid_tables(struct hybrid *s);
 void ap_hybrid_flow(struct hybrid *s);
 void ap_hybrid_free(struct hybrid *s);
 
-/* The cuts of a product with a parameter whose activations come as act; no side effects but messages. */
+/* The cuts of a product with a parameter whose activations come as act; no
+ * side effect but s->why and s->experts_cut. */
 void ap_hybrid_product(struct hybrid *s, ap_id node, const struct ap_layout *act, struct ap_cut_dim *want);
 
 /* The cuts of a look-up: its indices by batch and sequence, a cut table by its entries. */

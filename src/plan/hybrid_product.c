@@ -36,6 +36,19 @@ static bool table_allows(const struct hybrid *s, ap_id node)
 	return table == AP_NONE || !s->whole[table];
 }
 
+static void refuse_experts(struct hybrid *s, ap_id node, int f)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const struct ap_operand *weight = &b->in[s->node[node].weight];
+	int d = 0;
+
+	while (d + 1 < weight->rank && (weight->dim[d].n == 0 || weight->dim[d].factor[0] != f))
+		d++;
+	s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": %s: ep=%" PRId32 " parts; %s",
+		s->g->node[node].name, ap_cut_place(s->ctx, b, weight, d, s->step), s->ep,
+		ap_cut_allowed(s->ctx, b->factor[f].size, s->ndev));
+}
+
 /* Experts take the place of the batch on the inner ep of dp ranks. */
 static void cut_experts(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
@@ -45,11 +58,15 @@ static void cut_experts(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	for (int i = 0; i < b->ndev; i++) {
 		int f = b->dev[i];
 
-		if (!(s->node[node].experts >> f & 1) || b->factor[f].flags & AP_FACTOR_BATCH ||
-			ap_factor_extent(b, f, s->step) % s->ep)
+		if (!(s->node[node].experts >> f & 1) || b->factor[f].flags & AP_FACTOR_BATCH)
 			continue;
+		if (b->factor[f].size % s->ep) {
+			refuse_experts(s, node, f);
+			return;
+		}
 		strip_all(b, want, low, low * s->ep);
 		want[f] = (struct ap_cut_dim){s->ep, low};
+		s->experts_cut = true;
 		return;
 	}
 }

@@ -363,6 +363,7 @@ static const struct {
 	{odd_words, 8, 1, "tp=4,vocab_emb_dp=1", NULL},
 	{odd_words, 8, 1, "tp=4,vocab_emb_dp=0", "operator \"word\": the table of words has 66 entries, "
 		"which tp=4 does not divide; 1, 2 are allowed, or vocab_emb_dp=1"},
+	{gpt, 8, 1, "ep=2", "no product has a parameter for each of several experts"},
 	{gpt, 8, 8, "tp=4,cp=2", NULL}, /* one sample on a rank: tokens may be cut */
 	{gpt, 8, 4, "tp=4,cp=2", "operator \"rows\" cannot be cut by cp: result 0, dimension 0 of length "
 		"128 = 8 x 16"},

@@ -160,6 +160,9 @@ START_TEST(experts_are_cut_by_ep)
 		alltoall += p.move[m].nstep == 1 && p.move[m].step[0].move == AP_MOVE_ALLTOALL;
 	ck_assert_int_eq(moves, 2 * 32);
 	ck_assert_int_eq(alltoall, 2 * 32);
+	h.ep = 16;
+	ck_assert(!ap_hybrid_counts(&f.ctx, f.graph, 64, &f.step, &h, &why));
+	ck_contains(why, "of length 8: ep=16 parts; 1, 2, 4, 8 are allowed");
 	fixture_close(&f);
 }
 END_TEST
