@@ -17,8 +17,8 @@ enum ap_status ap_pipeline_hybrid(struct ap_run *run, const struct ap_inputs *in
 enum ap_status ap_pipeline_make(struct ap_run *run, const struct ap_sources *src,
 	struct ap_inputs *in);
 
-/* The expert's counts; AP_USAGE, told, where something does not divide. in->graph and in->request become those
- * whose sums are dealt, where the hybrid says so. */
+/* The expert's counts; AP_USAGE, told, where something does not divide. in->graph and in->request become
+ * those whose sums are dealt, where the hybrid says so. */
 enum ap_status ap_pipeline_counts(struct ap_run *run, struct ap_inputs *in,
 	const int32_t *const **counts);
 

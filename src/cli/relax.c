@@ -91,8 +91,8 @@ static bool less_batch(const struct ap_inputs *in, struct ap_options *o)
 enum { SHARD, LEVEL3, SELECTIVE, FULL, MICRO, STAGES, BATCH };
 
 static apply_fn *const changes[] = {
-	[SHARD] = shard, [LEVEL3] = level3, [SELECTIVE] = selective, [FULL] = full, [MICRO] = more_micro_batches,
-	[STAGES] = more_stages, [BATCH] = less_batch,
+	[SHARD] = shard, [LEVEL3] = level3, [SELECTIVE] = selective, [FULL] = full,
+	[MICRO] = more_micro_batches, [STAGES] = more_stages, [BATCH] = less_batch,
 };
 
 #define BIT(x) (1u << (x))
