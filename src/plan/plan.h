@@ -118,7 +118,8 @@ enum ap_event_kind {
 };
 
 /* Of the schedule: the last micro-batch and the optimizer step of each stage, by start per stream. A
- * bucket's time is shared out among its collectives by their bytes. */
+ * bucket's time is shared out among its collectives by their bytes. What is recomputed, gradients of
+ * weights that have a pass of their own and what goes between stages are in the trace only. */
 struct ap_event {
 	enum ap_event_kind kind;
 	uint32_t index; /* node; index of the redistribution for MOVE and MOVE_BACK */

@@ -115,13 +115,12 @@ static int32_t part_of(const struct ap_plan *p, ap_id node)
 		p->graph->node[node].stage, p->graph->node[node].segment);
 }
 
-/* When what `from` makes is there for `to`, a node of another part: sent there, or, where that takes no
- * time, as soon as it is made. */
-static double arrival(const struct watch *w, ap_id from, ap_id to, int64_t micro, bool back, double made)
+/* When what is made elsewhere is there for a node: sent there, or, where that takes no time, as soon as
+ * it is made. */
+static double arrival(const struct watch *w, ap_id to, int64_t micro, bool back, double made)
 {
 	const struct span *s = &w->arrived[(2 * part_of(w->p, to) + back) * w->nmicro + micro];
 
-	(void)from;
 	return s->n ? fmax(s->end, made) : made;
 }
 
@@ -139,7 +138,7 @@ static void check_forward(struct watch *w, ap_id node, int64_t micro)
 			continue;
 		made = w->forward[(int64_t)t->producer * w->nmicro + micro].end;
 		if (part_of(w->p, t->producer) != part_of(w->p, node))
-			made = arrival(w, t->producer, node, micro, false, made);
+			made = arrival(w, node, micro, false, made);
 		REQUIRE(w->t, s->start >= made, "%s runs before %s is there", n->name, t->name);
 	}
 }
@@ -167,7 +166,7 @@ static void check_backward(struct watch *w, ap_id node, int64_t micro)
 			if (!w->p->task[user].in[t->use[u].operand].grad)
 				continue;
 			if (part_of(w->p, user) != part_of(w->p, node))
-				made = arrival(w, user, node, micro, true, made);
+				made = arrival(w, node, micro, true, made);
 			REQUIRE(w->t, b->start >= made, "%s runs back before %s", n->name,
 				w->p->graph->node[user].name);
 		}
