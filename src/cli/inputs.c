@@ -245,6 +245,7 @@ enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, 
 	AP_TRY(load_machine(run, src, out));
 	AP_TRY(ap_pipeline_hybrid(run, out, &o, &out->hybrid));
 	AP_TRY(ap_input_step(&effective, src->graph, out->graph, &out->step));
+	AP_TRY(ap_settings_step_on(&run->ctx, &o, out->graph, out->topo->ndev, &out->step));
 	AP_TRY(ap_pipeline_make(&effective, src, out));
 	make_request(&effective, out);
 	return ap_diag_status(run->ctx.diag);

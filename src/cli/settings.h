@@ -4,6 +4,7 @@
 #define AP_CLI_SETTINGS_H
 
 #include "cli/options.h"
+#include "graph/graph.h"
 #include "shard/step.h"
 
 /* Reports settings that contradict each other (AP_USAGE, both named), then gives those that are not
@@ -14,13 +15,16 @@ enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_cli *cli);
  * the plan; a warning of what MindSpore would refuse. */
 enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli);
 
-/* Holds the settings against a machine of ndev devices, and against the optimizer. AP_USAGE. */
+/* Holds the settings against a machine of ndev devices. AP_USAGE. */
 enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_options *o, int64_t ndev);
-enum ap_status ap_settings_fit_optimizer(struct ap_ctx *ctx, const struct ap_options *o,
-	const char *optimizer);
 
 /* The plain assignments of settings to fields of a step. */
 void ap_settings_step(struct ap_arena *arena, const struct ap_options *o, struct ap_step *step);
+
+/* Those that need the graph and the number of devices, all stages together: how inputs arrive, and how
+ * data_parallel deals parameters. AP_USAGE where they do not fit. */
+enum ap_status ap_settings_step_on(struct ap_ctx *ctx, const struct ap_options *o,
+	const struct ap_graph *g, int64_t ndev, struct ap_step *step);
 
 /* For standard output. False: no setting has this name (NULL: all). */
 bool ap_settings_text(struct ap_arena *arena, const char *name, struct ap_str *out);

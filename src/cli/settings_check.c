@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "cli/settings.h"
+#include "cost/optimizer.h"
 
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {
@@ -95,12 +96,6 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_options *o)
 
 static const char dealing[] = "in data_parallel it takes lamb or adam_weight_decay";
 
-/* Can this optimizer update whole parameters that are dealt to the devices, as data_parallel does? */
-static bool deals_whole(const char *optimizer)
-{
-	return !strcmp(optimizer, "lamb") || !strcmp(optimizer, "adam_weight_decay");
-}
-
 /* Modes that cut the batch and nothing else, and the one that cuts nothing. */
 static void check_plain_mode(struct ap_ctx *ctx, const struct ap_options *o)
 {
@@ -123,7 +118,7 @@ static void check_plain_mode(struct ap_ctx *ctx, const struct ap_options *o)
 			"the mode keeps every parameter on every device");
 	if (o->optimizer >= 0 && o->enable_parallel_optimizer &&
 		o->parallel_mode == AP_MODE_DATA_PARALLEL &&
-		!deals_whole(ap_choices_optimizer((size_t)o->optimizer)))
+		!ap_optimizer_at((size_t)o->optimizer)->deals_whole)
 		CONTRADICT(enable_parallel_optimizer, optimizer, dealing);
 }
 
@@ -221,15 +216,4 @@ enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_optio
 			"%s: a stage has %" PRId64 " devices",
 			ap_settings_said(ctx, o, AP_OPT_optimizer_weight_shard_size), ndev / stages);
 	return ap_diag_status(ctx->diag);
-}
-
-enum ap_status ap_settings_fit_optimizer(struct ap_ctx *ctx, const struct ap_options *o,
-	const char *optimizer)
-{
-	if (!o->enable_parallel_optimizer || o->parallel_mode != AP_MODE_DATA_PARALLEL ||
-		deals_whole(optimizer))
-		return AP_OK;
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-		"%s and the optimizer %s contradict each other: %s",
-		ap_settings_said(ctx, o, AP_OPT_enable_parallel_optimizer), optimizer, dealing);
 }

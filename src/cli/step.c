@@ -61,10 +61,8 @@ enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc,
 
 	*step = (struct ap_step)AP_STEP_DEFAULT;
 	ap_settings_step(run->ctx.arena, o, step);
-	if (step->training) {
+	if (step->training)
 		AP_TRY(load_optimizer(run, doc, g, &step->optimizer));
-		AP_TRY(ap_settings_fit_optimizer(&run->ctx, o, step->optimizer->name));
-	}
 	AP_TRY(check_micro_batches(run, g));
 	return ap_software_get(&run->ctx, o->software ? o->software : executor, &step->software);
 }

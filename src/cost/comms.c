@@ -135,14 +135,17 @@ static void results(struct deriving *d)
 		bool dealt = o == 0 && b->dealt;
 		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
 		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
+		int64_t sent = ap_reduced_bytes(kind, b->out[o].dtype, bytes, d->step);
 
 		if (b->out[o].silent || !partial(d, o, &axes))
 			continue;
-		add(d, AP_PHASE_FORWARD, kind, &axes, bytes, -1, o);
+		add(d, AP_PHASE_FORWARD, kind, &axes, sent, -1, o);
 		if (d->t->recomputed && !d->t->keep_comm)
-			add(d, AP_PHASE_RECOMPUTE, kind, &axes, bytes, -1, o);
+			add(d, AP_PHASE_RECOMPUTE, kind, &axes, sent, -1, o);
 		if (comes_back(d, o))
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes, bytes, -1, o);
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes,
+				ap_reduced_bytes(ap_coll_adjoint(kind), b->out[o].dtype, bytes,
+					d->step), -1, o);
 	}
 }
 
@@ -157,7 +160,9 @@ static void operand_gradients(struct deriving *d)
 		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
 			lacking(d, &b->in[i], &axes))
 			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
-				ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step), i, -1);
+				ap_reduced_bytes(AP_COLL_ALLREDUCE, b->in[i].dtype,
+					ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step),
+					d->step), i, -1);
 }
 
 /* Axes of `all` that `part` does not hold. */

@@ -15,6 +15,34 @@ struct joining {
 	void *user;
 };
 
+bool ap_joint_leads(const struct ap_bound *b)
+{
+	const struct ap_operand *out = &b->out[0];
+
+	uint32_t there = 0;
+
+	if (b->row->unit != AP_OP_VECTOR || b->nwindow > 0 || b->nout != 1)
+		return false;
+	for (int d = 0; d < out->rank; d++)
+		for (int i = 0; i < out->dim[d].n; i++)
+			there |= 1u << out->dim[d].factor[i];
+	for (int f = 0; f < b->nfactor; f++)
+		if (!(there >> f & 1) || b->factor[f].flags & (AP_FACTOR_FROZEN | AP_FACTOR_MIXED))
+			return false;
+	return out->rank > 0;
+}
+
+static void follow(struct joining *k, const struct ap_joint *flow)
+{
+	struct ap_joint j = *flow;
+
+	if (!k->step->follow || !ap_joint_leads(&k->g->node[flow->u].bound))
+		return;
+	j.type = AP_BOND_FOLLOW;
+	memset(&j.flow, 0, sizeof j.flow);
+	k->fn(k->user, &j);
+}
+
 static void flows_to(struct joining *k, ap_id v)
 {
 	const struct ap_node *n = &k->g->node[v];
@@ -33,6 +61,7 @@ static void flows_to(struct joining *k, ap_id v)
 		j.slot_v = i;
 		ap_flow_make(k->g, k->task, v, i, k->step, &j.flow);
 		k->fn(k->user, &j);
+		follow(k, &j);
 	}
 }
 

@@ -8,22 +8,28 @@
 enum ap_bond_type {
 	AP_BOND_FLOW, /* a tensor flows: redistribution */
 	AP_BOND_LAYOUT, /* two users of one parameter: equal layouts */
+	AP_BOND_FOLLOW, /* an operator by element and one that reads its result: equal layouts */
 	AP_BOND_STRATEGY /* two users of one checkpoint key: equal strategies */
 };
 
 struct ap_joint {
 	ap_id u, v; /* nodes; of a flow, producer and consumer */
 	enum ap_bond_type type;
-	uint32_t slot_u; /* FLOW: result of u; LAYOUT: operand of u; STRATEGY: 0 */
-	uint32_t slot_v; /* FLOW, LAYOUT: operand of v; STRATEGY: 0 */
+	uint32_t slot_u; /* FLOW, FOLLOW: result of u; LAYOUT: operand of u; STRATEGY: 0 */
+	uint32_t slot_v; /* FLOW, FOLLOW, LAYOUT: operand of v; STRATEGY: 0 */
 	struct ap_flow flow; /* FLOW: what flows; else zeroes */
 };
+
+/* Does an operator compute each element of its result from those of the same place, as the element-wise
+ * ones do that elementwise_op_strategy_follow is about? */
+bool ap_joint_leads(const struct ap_bound *b);
 
 /* May not keep anything in scratch. */
 typedef void ap_joint_fn(void *user, const struct ap_joint *joint);
 
 /*
- * Calls fn for every joint of a graph: flows by consumer and operand; each further user of a parameter
+ * Calls fn for every joint of a graph: flows by consumer and operand, each with the FOLLOW that the
+ * step may ask for; each further user of a parameter
  * and the first one; each further operator of a tie (ap_task_tie) and the first one. O(operands).
  */
 void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,

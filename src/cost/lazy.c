@@ -210,10 +210,10 @@ static struct ap_lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *lin
 	struct ap_lazy_bond b = {.type = link->type, .cls_u = l->class_of[link->u],
 		.cls_v = l->class_of[link->v], .slot_u = link->slot_u, .slot_v = link->slot_v};
 
-	if (b.type == AP_BOND_FLOW) {
+	if (b.type == AP_BOND_FLOW || b.type == AP_BOND_FOLLOW)
 		b.slot_u += l->classes.v[b.cls_u].task->bound->nin;
+	if (b.type == AP_BOND_FLOW)
 		b.flow = ap_map_put(l->flows, &link->flow, sizeof link->flow, NULL);
-	}
 	return b;
 }
 

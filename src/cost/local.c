@@ -79,7 +79,14 @@ static bool is_half(enum ap_dtype t)
 
 int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return is_half(t) && step->gradient_fp32_sync ? 4 : ap_dtype_bytes(t);
+	return is_half(t) && (step->gradient_fp32_sync || step->force_fp32) ? 4 : ap_dtype_bytes(t);
+}
+
+int64_t ap_reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, const struct ap_step *step)
+{
+	bool reduces = kind == AP_COLL_ALLREDUCE || kind == AP_COLL_REDUCESCATTER;
+
+	return reduces && step->force_fp32 && is_half(t) ? 2 * bytes : bytes;
 }
 
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)

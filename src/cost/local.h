@@ -46,4 +46,7 @@ int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
 int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step);
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 
+/* Bytes that travel where `bytes` of a type go through a collective, which may reduce them. */
+int64_t ap_reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, const struct ap_step *step);
+
 #endif

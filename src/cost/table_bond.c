@@ -29,6 +29,7 @@ static ap_id intern_bond(struct ap_making *mk, struct ap_map *seen, const struct
 		return id;
 	switch (b.type) {
 	case AP_BOND_FLOW:
+	case AP_BOND_FOLLOW:
 		b.u = ku->out[key->slot_u];
 		b.v = kv->in[key->slot_v];
 		break;
@@ -101,7 +102,7 @@ static void price_rule(void *user, size_t i, int worker)
 	struct ap_bond *b = &mk->bonds.v[i];
 
 	(void)worker;
-	if (b->type == AP_BOND_LAYOUT)
+	if (b->type == AP_BOND_LAYOUT || b->type == AP_BOND_FOLLOW)
 		price_layout(b);
 	else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx))
 		price_strategy(mk, b);

@@ -100,8 +100,8 @@ static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_pla
 		.dev_matrix = make_vec(ctx, param->dev.axis, (size_t)param->dev.n),
 		.nmap = 1,
 		.tensor_map = map,
-		.weight_step = param->shard.weight_step,
-		.weight_size = param->shard.weight_size,
+		.weight_step = p->step->saved_whole ? 0 : param->shard.weight_step,
+		.weight_size = p->step->saved_whole ? 0 : param->shard.weight_size,
 		.tensor_shape = {t->shape.rank, t->shape.dim},
 		.has_shape = true,
 	};

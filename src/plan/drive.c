@@ -354,6 +354,8 @@ static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 	const struct ap_plan *best;
 
 	d->rivals.table = d->chosen.table;
+	d->rivals.fixed = d->fixed;
+	d->rivals.any = !d->chosen.table;
 	best = ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
 
 	if (!best)

@@ -6,23 +6,46 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "cost/joint.h"
 #include "plan/choose.h"
 #include "plan/hybrid.h"
 #include "plan/pins.h"
 #include "plan/recursive.h"
+#include "shard/space.h"
 
 #define LARGE 4096 /* operators: experts' grids are for networks that they know */
 #define DOUBT 0.01 /* of a simulated time */
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
 {
-	*r = (struct ap_rivals){.ctx = ctx};
+	*r = (struct ap_rivals){.ctx = ctx, .any = true};
 	r->maker = ap_plan_maker_create(ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
 }
 
 static bool fits(const struct ap_plan *p)
 {
 	return p->prediction.memory.total <= p->capacity_bytes;
+}
+
+/* Is it one that the search could have found, had it looked there? */
+static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
+{
+	if (r->any)
+		return true;
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (!(r->fixed && r->fixed[i]) && !ap_space_wanted(p->op[i].place.bound,
+			p->op[i].place.count, p->machine->ndev, p->step))
+			return false;
+	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++)
+		if (p->move[i].from != AP_NONE &&
+			ap_joint_leads(&p->graph->node[p->move[i].from].bound))
+			return false;
+	return true;
+}
+
+static bool may_be_taken(const struct ap_rivals *r, const struct ap_plan *p)
+{
+	return fits(p) && is_wanted(r, p);
 }
 
 static bool is_faster(const struct ap_plan *a, const struct ap_plan *b)
@@ -167,7 +190,7 @@ static const struct ap_plan *or_of(struct ap_rivals *r, const int32_t *const *co
 		return plan;
 	other = AP_NEW(r->ctx->arena, struct ap_plan);
 	ap_plan_sketch(r->maker, counts, other);
-	return fits(other) && (!fits(plan) || is_faster(other, plan)) ? other : plan;
+	return may_be_taken(r, other) && (!may_be_taken(r, plan) || is_faster(other, plan)) ? other : plan;
 }
 
 /* The plan, or what is fixed with the rest as convention has it, where that is faster. */
@@ -242,7 +265,7 @@ static int next_best(const struct ap_rivals *r, const bool *taken)
 	int best = -1;
 
 	for (int i = 0; i < r->n; i++)
-		if (!taken[i] && fits(&r->v[i].plan) &&
+		if (!taken[i] && may_be_taken(r, &r->v[i].plan) &&
 			(best < 0 || standing_s(&r->v[i], &r->v[i].plan) <
 					standing_s(&r->v[best], &r->v[best].plan)))
 			best = i;
@@ -263,7 +286,7 @@ static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_requ
 		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s)
 			break;
 		told = as_told(r, rq, fixed, &r->v[i]);
-		if (fits(told) && standing_s(&r->v[i], told) < best_s) {
+		if (may_be_taken(r, told) && standing_s(&r->v[i], told) < best_s) {
 			best = told;
 			best_s = standing_s(&r->v[i], told);
 		}
@@ -283,11 +306,11 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 	for (int i = 0; i < r->n; i++) {
 		const struct ap_plan *told = &r->v[i].plan;
 
-		if (!r->v[i].baseline || !fits(told) || (best && !is_faster(told, best)))
+		if (!r->v[i].baseline || !may_be_taken(r, told) || (best && !is_faster(told, best)))
 			continue;
 		if (complete)
 			told = as_told(r, rq, fixed, &r->v[i]);
-		if (fits(told) && (!best || is_faster(told, best)))
+		if (may_be_taken(r, told) && (!best || is_faster(told, best)))
 			best = told;
 	}
 	return best;

@@ -23,6 +23,7 @@ int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *
 struct walk {
 	struct ap_ctx *ctx;
 	const struct ap_bound *b;
+	const struct ap_step *step;
 	int64_t ndev;
 	int64_t extent[AP_MAX_FACTOR];
 	uint32_t outer[AP_MAX_FACTOR]; /* factors before it in a composed dimension */
@@ -108,7 +109,8 @@ static void take(struct walk *w)
 {
 	if (w->composed && !composition_fits(w))
 		return;
-	if (!ap_rule_legal(w->b, w->count, w->ndev, NULL))
+	if (!ap_rule_legal(w->b, w->count, w->ndev, NULL) ||
+		!ap_space_wanted(w->b, w->count, w->ndev, w->step))
 		return;
 	for (int f = 0; f < w->b->nfactor; f++)
 		AP_PUSH(w->ctx->scratch, w->found, w->count[f]);
@@ -158,6 +160,7 @@ void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	assert(ndev >= 1 && ndev <= AP_MAX_DEVICES && b->ndev == b->nfactor);
 	w->ctx = ctx;
 	w->b = b;
+	w->step = step;
 	w->ndev = ndev;
 	for (int f = 0; f < b->nfactor; f++) {
 		w->extent[f] = ap_factor_extent(b, f, step);

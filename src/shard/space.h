@@ -26,8 +26,8 @@ struct ap_space {
  * that micro_batches divides it. */
 int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *step);
 
-/* All candidates, into ctx's arena; the all-repeated one is always there. O(vectors whose product
- * divides ndev * factors). */
+/* All candidates that are wanted, into ctx's arena; the all-repeated one is always there. O(vectors
+ * whose product divides ndev * factors). */
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 
@@ -35,6 +35,11 @@ void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
  * enumeration; on false *why is one line of text (in ctx's arena; why may be NULL). */
 bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
 	int64_t ndev, const struct ap_step *step, const char **why);
+
+/* Is a legal vector of counts one that MindSpore's settings of the search leave (fully_use, slice_align)?
+ * What cuts nothing always is. */
+bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t ndev,
+	const struct ap_step *step);
 
 /*
  * Counts from a strategy as shard() and the checkpoint hold it: one vector per strategy operand

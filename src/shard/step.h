@@ -69,9 +69,16 @@ struct ap_step {
 	bool layerwise; /* hybrid_parallel: parameters with the flag layerwise_parallel are their ranks'
 	                   own, their gradients are not exchanged */
 	bool gradient_fp32_sync; /* 16-bit gradients travel as float32 */
+	bool force_fp32; /* so does all else that is reduced */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */
 	enum ap_recompute recompute;
+	bool fully_use; /* what is searched is cut for all devices of a stage or for none */
+	int64_t slice_align; /* the last two dimensions of a product's operands are, on each device,
+	                        multiples of it, where the operator is cut and searched; 0: any */
+	bool follow; /* an operator by element lies as those that read its result */
+	bool saved_whole; /* parameters are gathered before they are saved: the strategy checkpoint does not
+	                     tell how the optimizer deals them */
 	struct ap_fusion allreduce, allgather, reducescatter;
 	const struct ap_optimizer *optimizer; /* NULL: none (inference) */
 	const struct ap_software *software;

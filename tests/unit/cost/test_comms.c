@@ -365,6 +365,49 @@ START_TEST(attention)
 }
 END_TEST
 
+/* What is reduced travels as float32 where that is forced; float32 does anyway. */
+START_TEST(reductions_in_float32)
+{
+	static const struct {
+		const char *dtype;
+		bool force, sync;
+		const char *down, *up;
+	} rows[] = {
+		{"float16", false, false, "forward AllReduce 256 {0,1,2,3}; backward AllReduce 256 {0,1,2,3}",
+			"gradient AllReduce 512 {0,1,2,3}"},
+		{"float16", false, true, "forward AllReduce 256 {0,1,2,3}; backward AllReduce 256 {0,1,2,3}",
+			"gradient AllReduce 1024 {0,1,2,3}"},
+		{"float16", true, false, "forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
+			"gradient AllReduce 1024 {0,1,2,3}"},
+		{"float32", true, false, "forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
+			"gradient AllReduce 1024 {0,1,2,3}"},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct fixture f;
+		struct ap_str graph;
+
+		fixture_open(&f, 4, 4, "a100-80");
+		f.step.force_fp32 = rows[i].force;
+		f.step.gradient_fp32_sync = rows[i].sync;
+		ap_str_init(&graph, f.ctx.arena);
+		for (const char *at = FIXTURE_PAIR; *at;) {
+			size_t len = strlen("float32");
+
+			if (!strncmp(at, "float32", len)) {
+				ap_str_add(&graph, rows[i].dtype);
+				at += len;
+			} else
+				ap_str_addc(&graph, *at++);
+		}
+		fixture_graph(&f, graph.s);
+		ck_assert_str_eq(derived(&f, "down", "k=4"), rows[i].down);
+		ck_assert_str_eq(derived(&f, "up", "m=4"), rows[i].up);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("comms");
@@ -385,6 +428,7 @@ int main(void)
 	tcase_add_test(tc, three_consumers);
 	tcase_add_test(tc, parts_of_the_batch);
 	tcase_add_test(tc, attention);
+	tcase_add_test(tc, reductions_in_float32);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

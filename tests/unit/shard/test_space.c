@@ -416,6 +416,58 @@ START_TEST(illegal_counts_are_named)
 }
 END_TEST
 
+START_TEST(all_devices_or_none)
+{
+	static const char *const want[] = {"4 1", "2 2", "1 4", "1 1"};
+	struct ap_step step = whole_step;
+	struct made m;
+	struct ap_space s;
+
+	step.fully_use = true;
+	make_bound(&m, "mn->mn", "m8 n8", "");
+	ap_space_make(&ctx, &m.b, 4, &step, &s);
+	ck_assert_uint_eq(s.n, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		ck_assert_str_eq(candidate(&s, i), want[i]);
+	ck_assert(!ap_space_wanted(&m.b, (int32_t[]){2, 1}, 4, &step));
+	ck_assert(ap_space_legal(&ctx, &m.b, (int32_t[]){2, 1}, 4, &step, NULL)); /* when it is given */
+	ck_assert(ap_space_wanted(&m.b, (int32_t[]){2, 1}, 4, &whole_step));
+}
+END_TEST
+
+/* The last two dimensions of both operands, of a micro-batch; of products only. */
+START_TEST(slices_of_products_are_aligned)
+{
+	struct ap_step step = whole_step;
+	struct made m;
+	struct ap_space s;
+
+	step.slice_align = 16;
+	make_bound(&m, "mk,kn->mn", "m64* k32 n48", "");
+	m.row.unit = AP_OP_CUBE;
+	ap_space_make(&ctx, &m.b, 8, &step, &s);
+	ck_assert(offers(&s, "4 1 1"));
+	ck_assert(!offers(&s, "8 1 1"));
+	ck_assert(offers(&s, "4 2 1"));
+	ck_assert(!offers(&s, "1 4 1"));
+	ck_assert(!offers(&s, "1 1 2")); /* 24 */
+	ck_assert(offers(&s, "1 1 1"));
+	ck_assert_uint_eq(s.n, 6);
+	step.micro_batches = 2;
+	ap_space_make(&ctx, &m.b, 8, &step, &s);
+	ck_assert(offers(&s, "2 1 1"));
+	ck_assert(!offers(&s, "4 1 1"));
+	m.row.unit = AP_OP_VECTOR;
+	ap_space_make(&ctx, &m.b, 8, &step, &s);
+	ck_assert(offers(&s, "8 1 1"));
+	make_bound(&m, "mk,kn->mn", "m8 k8 n8", ""); /* nothing is aligned: it stays whole */
+	m.row.unit = AP_OP_CUBE;
+	step.micro_batches = 1;
+	ap_space_make(&ctx, &m.b, 8, &step, &s);
+	ck_assert_uint_eq(s.n, 1);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("space");
@@ -439,6 +491,8 @@ int main(void)
 		sizeof refusals / sizeof *refusals);
 	tcase_add_test(tc, strategies_are_of_the_micro_batch);
 	tcase_add_test(tc, illegal_counts_are_named);
+	tcase_add_test(tc, all_devices_or_none);
+	tcase_add_test(tc, slices_of_products_are_aligned);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shard/space.h"
+
+/* The length of dimension d of an operand on one device, of a micro-batch. */
+static int64_t slice_length(const struct ap_bound *b, const struct ap_dim *dim, const int32_t *count,
+	const struct ap_step *step)
+{
+	int64_t length = 1;
+
+	for (int i = 0; i < dim->n; i++)
+		length *= ap_factor_extent(b, dim->factor[i], step) / count[dim->factor[i]];
+	return length;
+}
+
+/* A product of two operands, without a window: what MindSpore aligns the slices of. */
+static bool is_product(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_CUBE && b->nwindow == 0 && b->nin == 2 && b->in[0].rank >= 2 &&
+		b->in[1].rank >= 2;
+}
+
+static bool is_aligned(const struct ap_bound *b, const int32_t *count, const struct ap_step *step)
+{
+	for (uint16_t i = 0; i < b->nin; i++)
+		for (int d = b->in[i].rank - 2; d < b->in[i].rank; d++)
+			if (slice_length(b, &b->in[i].dim[d], count, step) % step->slice_align)
+				return false;
+	return true;
+}
+
+bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t ndev,
+	const struct ap_step *step)
+{
+	int64_t parts = 1;
+
+	if (!step->fully_use && !step->slice_align)
+		return true;
+	for (int f = 0; f < b->nfactor; f++)
+		parts *= count[f];
+	if (parts == 1)
+		return true;
+	if (step->fully_use && parts != ndev)
+		return false;
+	return !step->slice_align || !is_product(b) || is_aligned(b, count, step);
+}
