@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "graph/load.h"
 
 enum { MOST_PASSES = 8 }; /* there and back; one is enough but for the oddest graphs */
@@ -288,6 +289,21 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 		}
 }
 
+/* Where what was made of all samples meets them again; of_all: tensors without the batch that were. */
+static void judge_meeting(struct ap_load *l, const struct ap_raw_node *n, bool *of_all)
+{
+	bool sample = false, all = false;
+
+	for (uint16_t k = 0; k < n->n.bound.nin; k++) {
+		sample |= operand(l, n, k)->batch != 0;
+		all |= of_all[n->in[k]];
+	}
+	for (uint16_t k = 0; k < n->n.bound.nout; k++)
+		of_all[n->out[k]] = (sample || all) && !result(l, n, k)->batch;
+	if (sample && all)
+		say_mixed(l, n, "samples meet what was made of all of them", NULL);
+}
+
 static bool say_undivided(struct ap_load *l, const struct ap_raw_node *n, int64_t length)
 {
 	ap_load_say(l, AP_CHECK_BATCH_PARTS, n->at, n->n.name,
@@ -361,9 +377,12 @@ void ap_load_judge_batch(struct ap_load *l)
 {
 	int64_t parts = l->params->micro_batches;
 	bool divides = l->batch > 0 && parts > 0 && l->batch % parts == 0;
+	bool *of_all = AP_NEW_N(l->ctx->scratch, bool, l->tensors.n);
 
-	for (size_t i = 0; parts > 1 && i < l->nodes.n; i++)
+	for (size_t i = 0; parts > 1 && i < l->nodes.n; i++) {
 		judge_node(l, &l->nodes.v[l->order[i]]);
+		judge_meeting(l, &l->nodes.v[l->order[i]], of_all);
+	}
 	for (size_t i = 0; parts > 1 && i < l->nodes.n && divides; i++)
 		divides = divides_node(l, &l->nodes.v[l->order[i]]);
 }

@@ -13,6 +13,9 @@
 #include "base/diag.h"
 #include "fixture.h"
 #include "program.h"
+#include "random_graph.h"
+
+enum { OPERATORS = 10, MOST_ELEMENTS = 6000 };
 
 struct halves { /* the same step in one part and in several */
 	struct fixture f;
@@ -168,6 +171,57 @@ START_TEST(all_of_an_inner_batch_is_tried)
 }
 END_TEST
 
+/* Small enough, no operand left out before another one, and nothing that is drawn anew for each run. */
+static bool is_fit(const struct ap_graph *g, const char *text)
+{
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (ap_tensor_bytes(&g->tensor[t]) > MOST_ELEMENTS * ap_dtype_bytes(g->tensor[t].shape.dtype))
+			return false;
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (g->node[i].bound.flops > 40 * MOST_ELEMENTS || strstr(g->node[i].type, "Drop"))
+			return false;
+	return !ex_graph_lacks(g) && !strstr(text, "null");
+}
+
+/* False where the graph is not tried. */
+static bool try_random(uint64_t seed)
+{
+	struct halves h = {.parts = 2 + (int64_t)(seed % 3)};
+	uint64_t state = 1 + ex_hash(seed, 0) / 2;
+	struct random_graph text;
+	struct ap_step step;
+	bool good;
+
+	fixture_open(&h.f, 2, 4, "ascend910b");
+	h.w = (struct ex_world){.ctx = &h.f.ctx, .ndev = 1};
+	random_graph(&h.f.ctx, &state, OPERATORS, &text);
+	step = h.f.step;
+	step.training = false;
+	good = load(&h, text.text) && is_fit(h.f.graph, text.text) &&
+		ex_graph_truth_make(&h.w, h.f.graph, &step, seed, &h.whole);
+	step.micro_batches = h.parts;
+	if (good) {
+		printf("AP_SEED=%" PRIu64 " AP_CASES=1 in %" PRId64 " parts: %s\n", seed, h.parts,
+			text.text);
+		fflush(stdout);
+		ck_assert(ex_graph_truth_of_parts(&h.w, h.f.graph, &step, seed, &h.whole, &h.micro));
+		compare_values(&h);
+	}
+	fixture_close(&h.f);
+	return good && h.compared > 0;
+}
+
+START_TEST(random_parts_are_parts_of_the_whole)
+{
+	uint64_t seed = ex_seed("random_parts_are_parts_of_the_whole"), n = ex_cases(600), tried = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		tried += try_random(seed + i);
+	printf("%" PRIu64 " of %" PRIu64 " graphs\n", tried, n);
+	ck_assert(n < 100 || tried > n / 30);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("micro");
@@ -177,6 +231,7 @@ int main(void)
 
 	tcase_add_test(tc, parts_are_parts_of_the_whole);
 	tcase_add_test(tc, all_of_an_inner_batch_is_tried);
+	tcase_add_test(tc, random_parts_are_parts_of_the_whole);
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -101,6 +101,12 @@ static const struct {
 		OP("flat", "Reshape", "\"m\"", R("f"), "\"shape\": [24, 4]")
 		OP("add", "Add", "\"r\", \"f\"", R("y"), "") AFTER("y"),
 		"r=0@3 f=0@3 m=1 w=- y=0@3", NULL},
+	/* A mean over the samples, and they themselves. */
+	{BEFORE OP("mean", "ReduceMean", "\"x\"", R("m"), "\"axis\": [0], \"keep_dims\": true")
+		OP("sub", "Sub", "\"x\", \"m\"", R("y"), "") AFTER("y"),
+		"m=- y=0", "samples meet what was made of all of them"},
+	{BEFORE OP("mean", "ReduceMean", "\"x\"", R("m"), "\"axis\": [0]")
+		OP("act", "Exp", "\"m\"", R("e"), "") AFTER("e"), "m=- e=-", NULL},
 	/* Rows in another order are other rows. */
 	{BEFORE OP("turn", "Transpose", "\"x\"", R("t"), "\"perm\": [1, 0, 2]")
 		OP("rows", "Reshape", "\"t\"", R("r"), "\"shape\": [24, 4]")
