@@ -38,6 +38,9 @@ void ap_settings_step(struct ap_arena *arena, const struct ap_options *o, struct
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;
 	step->recompute = (enum ap_recompute)o->recompute;
+	step->recompute_keeps_comm = !o->mp_comm_recompute;
+	step->recompute_regathers = o->parallel_optimizer_comm_recompute;
+	step->recompute_slices = o->recompute_slice_activation;
 	step->fully_use = o->fully_use_devices;
 	step->slice_align = o->tensor_slice_align_enable ? o->tensor_slice_align_size : 0;
 	step->follow = o->elementwise_op_strategy_follow;

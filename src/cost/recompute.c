@@ -305,6 +305,18 @@ static void mark_views(struct marking *k)
 	}
 }
 
+/* What is said for all that is recomputed, beside what cells say of theirs. */
+static void obey_step(struct marking *k, const struct ap_step *step)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		if (k->mark[i].group == AP_NONE)
+			continue;
+		k->mark[i].keep_comm |= step->recompute_keeps_comm;
+		k->mark[i].regather |= step->recompute_regathers;
+		k->mark[i].slice |= step->recompute_slices;
+	}
+}
+
 void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	struct ap_again *mark)
 {
@@ -320,5 +332,6 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	if (step->recompute == AP_RECOMPUTE_SELECTIVE)
 		mark_cores(&k);
 	obey_primitives(&k);
+	obey_step(&k, step);
 	mark_views(&k);
 }

@@ -217,6 +217,26 @@ START_TEST(communication_again)
 }
 END_TEST
 
+/* The step's own word holds for all that is recomputed, and for nothing else. */
+START_TEST(words_for_all)
+{
+	struct ap_again *mark;
+	struct fixture f;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	f.step.recompute_keeps_comm = f.step.recompute_regathers = f.step.recompute_slices = true;
+	fixture_graph(&f, LAYERS(",'recompute':true", ""));
+	mark = AP_NEW_N(f.ctx.arena, struct ap_again, f.graph->nnode);
+	ap_recompute_mark(&f.ctx, f.graph, &f.step, mark);
+	for (ap_id i = 0; i < f.graph->nnode; i++) {
+		bool is = i == fixture_node(&f, "act0");
+
+		ck_assert(mark[i].keep_comm == is && mark[i].regather == is && mark[i].slice == is);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
 /* x0, which only the layer's first product and its Add read again, is held by four devices in parts. */
 START_TEST(inputs_in_parts)
 {
@@ -270,6 +290,7 @@ int main(void)
 	tcase_add_test(tc, costs_again);
 	tcase_add_test(tc, communication_again);
 	tcase_add_test(tc, inputs_in_parts);
+	tcase_add_test(tc, words_for_all);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
