@@ -21,8 +21,10 @@ static enum ap_status answer(struct ap_run *run)
 		ap_str_add(&text, "autopar-plan " AP_VERSION "\n");
 	else if (o->print_config)
 		ap_print_config(run->cli, &text);
-	else
+	else {
+		AP_TRY(ap_settings_note(&run->ctx, run->cli));
 		return run->cli->command->run(run);
+	}
 	return ap_stdout_write(&run->ctx, text.s, text.len);
 }
 

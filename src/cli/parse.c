@@ -346,9 +346,7 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 		AP_TRY(ap_config_speed_up(ctx, out->opt.transformer_opt, out));
 	from_environment(&out->opt);
 	AP_TRY(ap_settings_settle(ctx, out));
-	if (out->command && !answers(&out->opt)) {
+	if (out->command && !answers(&out->opt))
 		check_args(&p);
-		AP_TRY(ap_settings_note(ctx, out));
-	}
 	return ap_diag_status(ctx->diag);
 }

@@ -7,8 +7,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
-enum { MINDSPORE_DEVICES = 4096 }; /* that it takes at most */
-
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {
 	return o->origin[id] != AP_FROM_DEFAULT;
@@ -76,10 +74,6 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)
 	const struct ap_options *o = &cli->opt;
 
 	AP_TRY(note_idle(ctx, cli));
-	if (o->device_num > MINDSPORE_DEVICES)
-		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
-			"%s %" PRId64 ": MindSpore takes at most %d devices",
-			o->name[AP_OPT_device_num], o->device_num, MINDSPORE_DEVICES));
 	if (o->micro_batches < o->pipeline_stages)
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "

@@ -152,8 +152,9 @@ enum ap_status ap_topo_make(
 			"%" PRId64 " devices on a server; expected 1 to %d", per_server,
 			AP_MAX_DEVICES);
 	if (ndev > AP_MINDSPORE_DEVICES)
-		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "device-limit",
-			"MindSpore itself runs at most %d devices", AP_MINDSPORE_DEVICES);
+		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "device-limit",
+			"%" PRId64 " devices; MindSpore itself runs at most %d", ndev,
+			AP_MINDSPORE_DEVICES));
 	topo = AP_NEW(ctx->arena, struct ap_topo);
 	*topo = (struct ap_topo){
 		.name = "",

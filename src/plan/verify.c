@@ -145,8 +145,8 @@ static bool is_group_of_holders(struct ap_ctx *ctx, const struct ap_axes *group,
 	return same && found == n;
 }
 
-/* Gradients are exchanged over all ranks that hold the slice; in the generic convention repeats
- * have the same gradient already. */
+/* Gradients are exchanged over all ranks that hold the slice, but for layerwise parameters; in the
+ * generic convention repeats have the same gradient already. */
 static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_plan_param *q)
 {
@@ -157,7 +157,7 @@ static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 		return false;
 	if (!is_group_of_holders(ctx, &q->shard.replicas, &q->layout, place, true))
 		return false;
-	if (!in->grad)
+	if (!in->grad || (p->step->layerwise && p->graph->tensor[q->tensor].layerwise_parallel))
 		return q->gradient.n == 0;
 	return is_group_of_holders(ctx, &q->gradient, &q->layout, place,
 		p->step->executor == AP_EXECUTOR_MINDSPORE);

@@ -371,7 +371,7 @@ START_TEST(made_topologies)
 	ck_assert_uint_eq(t->first[1], 4);
 	ck_assert_int_eq(said(AP_NOTE, NULL), 0);
 	ck_assert_uint_eq(make_topo(AP_MAX_DEVICES, 8)->nserver, AP_MAX_DEVICES / 8);
-	ck_assert_int_eq(said(AP_NOTE, "device-limit"), 1);
+	ck_assert_int_eq(said(AP_WARNING, "device-limit"), 1);
 	ck_assert_int_eq(ap_topo_make(&ctx, 0, 8, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, AP_MAX_DEVICES + 1, 8, &t), AP_USAGE);
 	ck_assert_int_eq(ap_topo_make(&ctx, -1, 8, &t), AP_USAGE);
