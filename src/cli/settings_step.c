@@ -3,6 +3,7 @@
 #include "base/diag.h"
 #include "cli/settings.h"
 #include "cost/dealt.h"
+#include "cost/recompute.h"
 #include "shard/arrival.h"
 
 static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_options *o, int mode,
@@ -79,5 +80,5 @@ enum ap_status ap_settings_step_on(struct ap_ctx *ctx, const struct ap_options *
 	if (step->training && step->optimizer_sharding && o->parallel_mode == AP_MODE_DATA_PARALLEL &&
 		ndev > 1)
 		AP_TRY(deal_whole(ctx, o, g, ndev, step));
-	return AP_OK;
+	return ap_recompute_notes(ctx, g, step);
 }
