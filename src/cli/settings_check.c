@@ -19,6 +19,8 @@ const char *ap_settings_said(struct ap_ctx *ctx, const struct ap_options *o, enu
 
 	if (!given(o, id))
 		return ap_arena_printf(ctx->arena, "%s %s (default)", row->key, text ? text : "none");
+	if (strchr(o->name[id], ' ')) /* by the way of another one's value */
+		return o->name[id];
 	if (row->type == AP_OPT_FLAG && !strncmp(o->name[id], "--", 2) && !strchr(o->name[id], '.') &&
 		(!strcmp(text, "true") || !strncmp(o->name[id], "--no-", 5)))
 		return o->name[id];
