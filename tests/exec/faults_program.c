@@ -260,10 +260,12 @@ TEXT(collective_deleted)
 
 TEXT(event_of_another)
 {
-	char *at = value_of(s, "\"event\": \"forward\", \"operator\": ", 1);
+	const char key[] = "\"operator\": ";
+	char *at = value_of(s, "\"event\": \"forward\", ", 1);
 
 	(void)w;
-	return at && put(at, 0);
+	at = at ? strstr(at, key) : NULL;
+	return at && put(at + strlen(key), 0);
 }
 
 /* [2,1] for [1,2] in a checkpoint's strategy. */
