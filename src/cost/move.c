@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cost/move.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "cost/kernel.h"
 
@@ -127,9 +129,15 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	const struct ap_tensor *t = &g->tensor[g->node[node].in[operand]];
 	const struct ap_task_operand *in = &tasks[node].in[operand];
 
-	*out = (struct ap_flow){.rank = t->shape.rank, .dtype = t->shape.dtype, .grad = in->grad,
-		.kept = in->kept, .again = in->again, .once = tasks[node].once,
-		.sets = tasks[node].recompute_sets, .in_flight = tasks[node].in_flight};
+	memset(out, 0, sizeof *out);
+	out->rank = t->shape.rank;
+	out->dtype = t->shape.dtype;
+	out->grad = in->grad;
+	out->kept = in->kept;
+	out->again = in->again;
+	out->once = tasks[node].once;
+	out->sets = tasks[node].recompute_sets;
+	out->in_flight = tasks[node].in_flight;
 	for (int d = 0; d < t->shape.rank; d++) {
 		out->size[d] = t->shape.dim[d];
 		if (t->batch >> d & 1)

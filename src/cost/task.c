@@ -26,7 +26,6 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	const struct ap_tensor *t = &k->g->tensor[n->in[i]];
 
 	o->kind = t->kind;
-	o->dtype = t->shape.dtype;
 	o->batch = t->batch;
 	while (n->in[o->twin] != n->in[i])
 		o->twin++;
@@ -64,7 +63,6 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 	for (uint16_t o = 0; o < n->bound.nout; o++) {
 		const struct ap_tensor *r = &k->g->tensor[n->out[o]];
 
-		k->out[node][o].nuse = r->nuse;
 		k->out[node][o].batch = r->batch;
 		k->out[node][o].grad = t->backward && r->needs_grad;
 	}
@@ -176,10 +174,12 @@ static void sign_bound(struct signing *s, const struct ap_bound *b)
 		SIGN(s, b->factor[f].flags);
 		SIGN(s, b->factor[f].size);
 	}
+	SIGN(s, b->nwindow);
 	for (int w = 0; w < b->nwindow; w++)
 		sign_window(s, &b->window[w]);
 	sign_bytes(s, b->dev, b->ndev);
 	SIGN(s, b->left);
+	SIGN(s, b->dealt);
 	SIGN(s, b->flops);
 	SIGN(s, b->nin);
 	SIGN(s, b->nout);
@@ -195,13 +195,13 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->alone, o->updated,
-			o->kept, o->again, o->twin, o->batch, (uint8_t)o->dtype};
+			o->kept, o->again, o->twin, o->batch};
 
 		SIGN(s, flags);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].sliced, t->out[r].again, t->out[r].needed,
-			t->out[r].grad, t->out[r].batch, t->out[r].nuse > 0};
+			t->out[r].grad, t->out[r].batch};
 
 		SIGN(s, flags);
 	}

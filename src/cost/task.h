@@ -23,11 +23,9 @@ struct ap_task_operand {
 	bool again; /* and is brought into it anew for that, not held */
 	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
-	enum ap_dtype dtype;
 	struct ap_arrival arrival; /* of an input */
 };
 struct ap_task_result {
-	uint32_t nuse;
 	bool kept; /* held, and charged to this operator: its own backward pass or a consumer's needs it,
 	              or an operator that is recomputed */
 	bool sliced; /* held in parts by the devices with the same slice: only what is recomputed reads it */

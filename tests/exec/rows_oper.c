@@ -203,12 +203,10 @@ void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c)
 		any |= c->in_grad[i];
 		c->in[i] = (struct ap_task_operand){
 			.kind = param ? AP_TENSOR_PARAM : AP_TENSOR_ACT, .grad = c->in_grad[i],
-			.owner = param, .trainable = param, .shardable = param, .twin = (uint8_t)i,
-			.dtype = c->bound.in[i].dtype};
+			.owner = param, .trainable = param, .shardable = param, .twin = (uint8_t)i};
 	}
 	for (int i = 0; i < c->bound.nout; i++)
-		c->out[i] = (struct ap_task_result){
-			.nuse = 1, .grad = any && c->truth.out_grad[i]};
+		c->out[i] = (struct ap_task_result){.grad = any && c->truth.out_grad[i]};
 	c->task = (struct ap_task){.bound = &c->bound, .backward = any, .in = c->in, .out = c->out,
 		.cross_batch = ap_attr_bool(&c->sample->attrs, "cross_batch", false)};
 }

@@ -29,9 +29,8 @@ static void open_sending(struct sending *s, const char *type, int32_t stage, int
 	s->f.step.micro_batches = 2;
 	ck_assert_int_eq(ap_rule_bind(&s->f.ctx, &in, &s->bound, &fault), AP_OK);
 	s->bound.factor[0].flags |= AP_FACTOR_BATCH;
-	s->in = (struct ap_task_operand){.kind = AP_TENSOR_ACT, .grad = true, .dtype = AP_FLOAT32,
-		.batch = 1};
-	s->out = (struct ap_task_result){.nuse = 1, .grad = true, .batch = 1};
+	s->in = (struct ap_task_operand){.kind = AP_TENSOR_ACT, .grad = true, .batch = 1};
+	s->out = (struct ap_task_result){.grad = true, .batch = 1};
 	s->task = (struct ap_task){.bound = &s->bound, .backward = true, .stage = stage, .peer = peer,
 		.in_flight = 1, .in = &s->in, .out = &s->out};
 }
