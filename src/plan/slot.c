@@ -271,15 +271,16 @@ static void backward(struct running *r, ap_id node)
 		r->held -= live->freed[node];
 }
 
-/* The gradients of weights, where they have a pass of their own. */
+/* The gradients of weights, where they have a pass of their own. What goes out has waited for all of
+ * them so far: an operator that finds none here may share its parameter with one that does. */
 static void weights(struct running *r, ap_id node)
 {
-	double share = r->m->live->weight_share[node], at = 0;
+	double share = r->m->live->weight_share[node];
 
 	if (share > 0)
-		at = kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
+		kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
 			r->m->live->freed_late[node]);
-	exchange(r, node, at);
+	exchange(r, node, r->compute);
 }
 
 /* A pass over the part's nodes that run with every micro-batch. */

@@ -263,6 +263,71 @@ START_TEST(memory_in_flight)
 }
 END_TEST
 
+/* b is read by an operator that finds its gradient in the backward pass and by one that does so in the
+ * pass for weights. */
+#define TWO_READERS \
+	"{'schema':'autopar-graph/1','name':'readers'," \
+	"'inputs':[{'name':'x','shape':[16,64],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w','shape':[64,64],'dtype':'float32'}," \
+	"{'name':'b','shape':[64],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'product','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'y'}]}," \
+	"{'name':'add','type':'BiasAdd','inputs':['y','b'],'outputs':[{'name':'z'}]}," \
+	"{'name':'part','type':'StridedSlice','inputs':['b'],'attrs':{'begin':[0],'end':[64]," \
+	"'shrink_axis_mask':0},'outputs':[{'name':'p'}]}," \
+	"{'name':'mul','type':'Mul','inputs':['z','p'],'outputs':[{'name':'u'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['u'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+struct waiting {
+	ap_id part, b;
+	const struct ap_plan *plan;
+	double weight_s, sent_s; /* the end of the last pass of part, the start of the exchange */
+};
+
+static void see_exchange(void *user, const struct ap_trace_event *e)
+{
+	struct waiting *w = user;
+
+	if (e->kind == AP_EVENT_WEIGHT && e->index == w->part)
+		w->weight_s = e->end_s;
+	if (e->kind == AP_EVENT_BUCKET && w->plan->bucket[e->index].tensor[0] == w->b)
+		w->sent_s = e->start_s;
+}
+
+START_TEST(a_gradient_waits_for_the_pass_for_weights)
+{
+	struct fixture f;
+	struct ap_pipe pipe;
+	struct waiting w = {0};
+	struct ap_trace_take take = {see_exchange, NULL};
+	struct ap_spot spot[] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 1, 1}, {0, 1, 1}};
+	struct ap_plan plan;
+	const int32_t *counts[16];
+	int32_t ones[AP_MAX_FACTOR];
+
+	fixture_open(&f, 2, 2, "a100-80");
+	ap_schedule_pipe(&f.ctx, ap_scheduler_find("zero_bubble_v"), 1, 2, 4, &pipe);
+	f.step.pipe = &pipe;
+	f.step.micro_batches = 4;
+	f.step.allreduce.mode = AP_FUSION_OFF;
+	fixture_graph(&f, TWO_READERS);
+	ap_graph_staged(&f.ctx, f.graph, spot, &f.graph);
+	for (int i = 0; i < AP_MAX_FACTOR; i++)
+		ones[i] = 1;
+	for (ap_id i = 0; i < f.graph->nnode; i++)
+		counts[i] = ones;
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 40, &plan);
+	w.plan = &plan;
+	w.part = fixture_node(&f, "part");
+	w.b = f.graph->node[w.part].in[0];
+	ap_simulate_each(&f.ctx, &plan, &take, &w);
+	ck_assert_double_gt(w.weight_s, 0);
+	ck_assert_double_ge(w.sent_s, w.weight_s);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("pipe");
@@ -276,6 +341,7 @@ int main(void)
 	tcase_add_test(tc, sends_are_waited_for);
 	tcase_add_test(tc, a_shared_weight_travels_once);
 	tcase_add_test(tc, memory_in_flight);
+	tcase_add_test(tc, a_gradient_waits_for_the_pass_for_weights);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
