@@ -82,7 +82,8 @@ uint32_t ap_lazy_find(struct ap_lazy *l, uint32_t cls, const int32_t *count)
 
 	if (!fresh)
 		return c->state_of.v[id];
-	if (legal(l, b, count)) {
+	if (legal(l, b, count) &&
+		(c->fixed || ap_space_wanted(b, count, l->m->ndev, l->step))) {
 		state = (uint32_t)c->states.n;
 		AP_PUSH(l->arena, c->states, price(l, c->task, count));
 	}

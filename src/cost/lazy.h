@@ -45,7 +45,8 @@ void ap_lazy_destroy(struct ap_lazy *l);
 const uint32_t *ap_lazy_classes(const struct ap_lazy *l); /* [nnode] */
 uint32_t ap_lazy_links(const struct ap_lazy *l, const struct ap_lazy_link **out);
 
-/* The state of these counts ([factor]); AP_NONE where they are no candidate. */
+/* The state of these counts ([factor]); AP_NONE where they are no candidate that is wanted, of a fixed
+ * class where they are not legal. */
 uint32_t ap_lazy_find(struct ap_lazy *l, uint32_t cls, const int32_t *count);
 
 const struct ap_lazy_state *ap_lazy_state(const struct ap_lazy *l, uint32_t cls, uint32_t state);
@@ -56,7 +57,9 @@ struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, u
 /* Everything repeated; of a fixed class the counts it is fixed to. */
 uint32_t ap_lazy_start(struct ap_lazy *l, uint32_t cls);
 
-/* One factor cut `prime` times further, a state per factor that allows it; none of a fixed class. */
+/* One factor cut `prime` times further, a state per factor that allows it; none of a fixed class. Where
+ * all devices are to be used (step.fully_use), also with the devices that this leaves dealt out to the
+ * factors, and so beside. */
 struct ap_lazy_list ap_lazy_further(struct ap_lazy *l, uint32_t cls, uint32_t state, int32_t prime);
 
 /* One prime, or all there is, moved from a factor or the repeat to another of them; two factors cut a

@@ -18,7 +18,7 @@ struct found { /* states, each once */
 	} list;
 };
 
-static void offer(struct found *f, const int32_t *count)
+static void offer_as_is(struct found *f, const int32_t *count)
 {
 	uint32_t s = ap_lazy_find(f->l, f->cls, count);
 
@@ -28,6 +28,38 @@ static void offer(struct found *f, const int32_t *count)
 		if (f->list.v[i] == s)
 			return;
 	AP_PUSH(f->l->arena, f->list, s);
+}
+
+/* Where all devices are to be used: the counts, and of the devices that they leave as many as they can
+ * take to one factor after the other, from each of them on. */
+static void offer_in_full(struct found *f, const int32_t *count)
+{
+	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
+	int64_t left = f->l->m->ndev;
+
+	for (int i = 0; i < b->nfactor; i++)
+		left = left % count[i] ? 1 : left / count[i];
+	for (int first = 0; left > 1 && first < b->nfactor; first++) {
+		int32_t full[AP_MAX_FACTOR];
+		int64_t rest = left;
+
+		memcpy(full, count, b->nfactor * sizeof *full);
+		for (int i = 0; i < b->nfactor; i++) {
+			int to = b->dev[(first + i) % b->nfactor];
+			int32_t more = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / full[to], rest);
+
+			full[to] *= more;
+			rest /= more;
+		}
+		offer_as_is(f, full);
+	}
+}
+
+static void offer(struct found *f, const int32_t *count)
+{
+	offer_as_is(f, count);
+	if (f->l->step->fully_use)
+		offer_in_full(f, count);
 }
 
 static struct ap_lazy_list listed(const struct found *f)

@@ -355,7 +355,7 @@ static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 
 	d->rivals.table = d->chosen.table;
 	d->rivals.fixed = d->fixed;
-	d->rivals.any = !d->chosen.table;
+	d->rivals.any = false;
 	best = ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
 
 	if (!best)

@@ -34,14 +34,11 @@ static double least_of(struct lower *l, const struct ap_task *t)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_ctx local = *l->ctx;
-	struct ap_step any = *l->step; /* the recursion keeps to no setting of the search */
 	double least = INFINITY;
 	struct ap_space space;
 
-	any.fully_use = false;
-	any.slice_align = 0;
 	local.arena = l->ctx->scratch;
-	ap_space_make(&local, t->bound, l->m->ndev, &any, &space);
+	ap_space_make(&local, t->bound, l->m->ndev, l->step, &space);
 	for (uint32_t c = 0; c < space.n; c++)
 		least = fmin(least, price(l, t, &space.count[(size_t)c * space.nfactor]));
 	ap_arena_release(l->ctx->scratch, mark);

@@ -34,7 +34,7 @@ struct ap_rivals {
 	struct ap_grid grid[AP_MAX_GRIDS];
 	struct ap_plan_maker *maker;
 	const int32_t *const *fixed; /* what the settings of the search do not ask about; may be NULL */
-	bool any; /* those settings are not asked: there is no search that could keep to them */
+	bool any; /* those settings are not asked: nothing is searched */
 	const struct ap_table *table; /* whose prices completion can use; NULL: none */
 	int n;
 	struct ap_rival v[AP_MAX_RIVALS];

@@ -2,13 +2,16 @@
 #include "shard/space.h"
 
 /* The length of dimension d of an operand on one device, of a micro-batch. */
-static int64_t slice_length(const struct ap_bound *b, const struct ap_dim *dim, const int32_t *count,
-	const struct ap_step *step)
+static int64_t slice_length(const struct ap_bound *b, const struct ap_operand *o, int d,
+	const int32_t *count, const struct ap_step *step)
 {
-	int64_t length = 1;
+	int64_t length = o->size[d];
 
-	for (int i = 0; i < dim->n; i++)
-		length *= ap_factor_extent(b, dim->factor[i], step) / count[dim->factor[i]];
+	for (int i = 0; i < o->dim[d].n; i++) {
+		uint8_t f = o->dim[d].factor[i];
+
+		length = length / b->factor[f].size * (ap_factor_extent(b, f, step) / count[f]);
+	}
 	return length;
 }
 
@@ -23,7 +26,7 @@ static bool is_aligned(const struct ap_bound *b, const int32_t *count, const str
 {
 	for (uint16_t i = 0; i < b->nin; i++)
 		for (int d = b->in[i].rank - 2; d < b->in[i].rank; d++)
-			if (slice_length(b, &b->in[i].dim[d], count, step) % step->slice_align)
+			if (slice_length(b, &b->in[i], d, count, step) % step->slice_align)
 				return false;
 	return true;
 }
