@@ -45,13 +45,26 @@ struct part {
 	bool frozen; /* what is not trained counts, too */
 };
 
+/* The tensor itself, or the parameter of another stage that it is the copy of. */
+static const struct ap_tensor *find_original(const struct ap_graph *g, ap_id tensor)
+{
+	const struct ap_tensor *t = &g->tensor[tensor];
+
+	while (t->producer != AP_NONE && g->node[t->producer].once)
+		t = &g->tensor[g->node[t->producer].in[0]];
+	return t;
+}
+
 const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen)
 {
 	const struct ap_node *n = &g->node[node];
 
-	for (uint32_t i = 0; i < n->bound.nin; i++)
-		if (is_known(&g->tensor[n->in[i]], frozen))
-			return ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->in[i]].name);
+	for (uint32_t i = 0; i < n->bound.nin; i++) {
+		const struct ap_tensor *t = find_original(g, n->in[i]);
+
+		if (is_known(t, frozen))
+			return ap_arena_printf(ctx->arena, "%s_%s", n->type, t->name);
+	}
 	return NULL;
 }
 
@@ -59,7 +72,7 @@ static bool is_saved(struct ap_ctx *ctx, const struct part *part, ap_id node)
 {
 	const struct ap_plan *p = part->p;
 
-	if (ap_plan_op_stage(p, node) != part->stage)
+	if (ap_plan_op_stage(p, node) != part->stage || p->graph->node[node].peer >= 0)
 		return false;
 	return p->op[node].in_checkpoint || (part->frozen &&
 		ap_op_has_strategy(p->op[node].place.bound->row) &&

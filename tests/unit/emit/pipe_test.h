@@ -30,12 +30,12 @@ static inline const int32_t *pipe_counts(struct fixture *f, ap_id node, const ch
 	return count;
 }
 
-/* The graph with up and bias in stage 0, the others in stage 1. */
-static inline void pipe_graph(struct fixture *f)
+/* A graph with down and loss in stage 1, the others in stage 0. */
+static inline void pipe_graph(struct fixture *f, const char *net)
 {
 	struct ap_spot *spot;
 
-	fixture_graph(f, PIPE_NET);
+	fixture_graph(f, net);
 	spot = AP_NEW_N(f->ctx.arena, struct ap_spot, f->graph->nnode);
 	spot[fixture_node(f, "down")] = spot[fixture_node(f, "loss")] = (struct ap_spot){1, 0, 1};
 	ap_graph_staged(&f->ctx, f->graph, spot, &f->graph);
@@ -43,7 +43,7 @@ static inline void pipe_graph(struct fixture *f)
 
 /* momentum, four micro-batches, of which two are in flight in the first stage; up is cut 2 x 2, down
  * by the batch. */
-static inline void open_pipe(struct fixture *f, struct ap_plan *out)
+static inline void open_pipe_of(struct fixture *f, const char *net, struct ap_plan *out)
 {
 	static const int64_t in_flight[] = {2, 1};
 	const int32_t **counts;
@@ -55,13 +55,18 @@ static inline void open_pipe(struct fixture *f, struct ap_plan *out)
 	f->step.pipe = &f->pipe;
 	f->step.micro_batches = 4;
 	f->step.optimizer = ap_optimizer_find("momentum");
-	pipe_graph(f);
+	pipe_graph(f, net);
 	counts = AP_NEW_N(f->ctx.arena, const int32_t *, f->graph->nnode);
 	for (ap_id i = 0; i < f->graph->nnode; i++)
 		counts[i] = pipe_counts(f, i, "");
 	counts[fixture_node(f, "up")] = pipe_counts(f, fixture_node(f, "up"), "m=2 n=2");
 	counts[fixture_node(f, "down")] = pipe_counts(f, fixture_node(f, "down"), "m=4");
 	ap_plan_make(&f->ctx, f->graph, f->machine, &f->step, counts, INT64_C(1) << 34, out);
+}
+
+static inline void open_pipe(struct fixture *f, struct ap_plan *out)
+{
+	open_pipe_of(f, PIPE_NET, out);
 }
 
 #endif

@@ -70,6 +70,39 @@ START_TEST(each_stage_writes_what_is_its_own)
 }
 END_TEST
 
+#define SHARED_NET(trainable) \
+	"{'schema':'autopar-graph/1','name':'shared'," \
+	"'inputs':[{'name':'x','shape':[64,32],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'table','shape':[32,16],'dtype':'float32','trainable':" trainable "}]," \
+	"'operators':[" \
+	"{'name':'up','type':'MatMul','inputs':['x','table'],'outputs':[{'name':'h'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['h','table'],'outputs':[{'name':'y'}]," \
+	"'attrs':{'transpose_b':true}}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* The operator that reads another stage's parameter keeps its strategy; the parameter is its owner's. */
+START_TEST(shared_parameters_lie_in_their_own_stage)
+{
+	static const char *const nets[] = {SHARED_NET("true"), SHARED_NET("false")};
+	static const char *const items[] = {"MatMul_table"};
+	static const char *const layouts[] = {"accu_grads.table", "moments.table", "table"};
+	bool frozen = _i;
+	struct ap_ckpt stage[2];
+	struct ap_plan plan;
+	struct fixture f;
+
+	open_pipe_of(&f, nets[_i], &plan);
+	for (int32_t s = 0; s < 2; s++)
+		ap_ckpt_of_stage(&f.ctx, &plan, s, frozen, &stage[s]);
+	check_names(&stage[0], 1, items, frozen ? 1 : 3, frozen ? layouts + 2 : layouts);
+	check_names(&stage[1], 1, items, 0, NULL);
+	ck_assert_int_eq(stage[0].item[0].strategy[0].v[0], 2);
+	ck_assert_int_eq(stage[1].item[0].strategy[0].v[0], 4);
+	fixture_close(&f);
+}
+END_TEST
+
 /* A pipeline accumulates, whatever the number of micro-batches. */
 START_TEST(pipelines_accumulate_gradients)
 {
@@ -440,6 +473,7 @@ int main(void)
 	const TTest *const tests[] = {
 		what_cannot_be_merged,
 		stages_that_contradict_the_plan,
+		shared_parameters_lie_in_their_own_stage,
 		each_stage_writes_what_is_its_own,
 		pipelines_accumulate_gradients,
 		merged_bytes_are_the_stages_concatenated,
@@ -452,7 +486,7 @@ int main(void)
 		files_that_are_half_merged,
 	};
 	const int loops[sizeof tests / sizeof *tests] = {sizeof unmergeable / sizeof *unmergeable,
-		sizeof misplaced / sizeof *misplaced};
+		sizeof misplaced / sizeof *misplaced, 2};
 
 	return run_tests("ckpt_stages", tests, loops, sizeof tests / sizeof *tests);
 }
