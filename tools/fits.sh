@@ -27,7 +27,7 @@ cell() { # MODEL SEARCH_ARGUMENT...
   shift
   if summary=$("$planner" search "$graph" "$@" 2>"$err"); then
     printf '%s\n' "$summary" | found
-  elif short=$(sed -n 's/.* \([^ ]* [KMGT]iB\) are short;.*/\1/p' "$err") && [ -n "$short" ]; then
+  elif short=$(sed -n 's/.* \([^ ]* [KMGT]iB\) are short.*/\1/p' "$err") && [ -n "$short" ]; then
     printf ' **%s short** |' "$short"
   else
     cat "$err" >&2

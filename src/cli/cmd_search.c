@@ -141,7 +141,8 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 			!run->opt->only_trainable_params));
 	ap_run_phase(run, "planning");
 	st = plan_it(run, &in, &plan, &problem);
-	if (st == AP_INFEASIBLE && run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL && !run->opt->hybrid)
+	if (st == AP_INFEASIBLE && run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL &&
+		!run->opt->hybrid && !run->opt->quiet)
 		ap_relax_report(run, &src, &in);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
