@@ -8,7 +8,7 @@ struct parting {
 	struct ap_ctx *ctx;
 	const struct ap_table *t;
 	int32_t stage;
-	const uint32_t *pick; /* NULL: edges to other stages are left out */
+	const uint32_t *pick; /* NULL: edges to other stages are left out; so are those to AP_NONE */
 	ap_id *id; /* [nodes of the whole] in the part, AP_NONE */
 	struct {
 		ap_id *v;
@@ -82,7 +82,7 @@ static void add_edge(struct parting *x, const struct ap_pedge *e)
 	bool u = is_inside(x, e->u), v = is_inside(x, e->v);
 	struct ap_pedge part;
 
-	if ((!u && !v) || (u != v && !x->pick))
+	if ((!u && !v) || (u != v && (!x->pick || x->pick[u ? e->v : e->u] == AP_NONE)))
 		return;
 	add_node(x, e->u);
 	add_node(x, e->v);

@@ -13,9 +13,9 @@ struct ap_table_part {
 
 /*
  * pick NULL: the edges to other stages are left out, so that no choice of the whole costs less there
- * than the part's optimum. Else the other ends of these edges keep their pick: they cost and hold
- * nothing, but the edges cost what they do, and what is kept of the redistributions into the stage
- * counts. O(nodes + edges + cells of the matrices that are cut).
+ * than the part's optimum. Else the other ends of these edges keep their pick (AP_NONE: the edge is left
+ * out): they cost and hold nothing, but the edges cost what they do, and what is kept of the
+ * redistributions into the stage counts. O(nodes + edges + cells of the matrices that are cut).
  */
 void ap_table_part_make(struct ap_ctx *ctx, const struct ap_table *t, int32_t stage,
 	const uint32_t *pick, struct ap_table_part *out);

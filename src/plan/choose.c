@@ -104,12 +104,23 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	c->table = plain;
 }
 
+/* A bound of all choices, which the search within the memory does not know. */
+static void raise_bound(struct ap_choice *c, double bound)
+{
+	if (c->outcome == AP_OUT_INFEASIBLE || bound <= c->lower_bound)
+		return;
+	c->lower_bound = bound;
+	if (c->outcome == AP_OUT_FEASIBLE && c->cost <= bound)
+		c->outcome = AP_OUT_OPTIMAL;
+}
+
 /* On a table that is pruned with an eye on memory, if need be made from the one at hand. */
 static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
 	const struct ap_table *plain = c->table;
 	struct ap_budget budget = rq->budget;
+	double bound = c->choice.lower_bound; /* without the limit */
 
 	if (budget.work > 0)
 		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
@@ -122,6 +133,7 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	budget.start[0] = start_of(ctx, c->table, start);
 	ap_ctx_phase(ctx, "searching within the memory");
 	ap_fit_staged(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), true, &c->choice);
+	raise_bound(&c->choice, bound);
 	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)))
 		fall_back(ctx, rq, engine, plain, c);
 }

@@ -30,8 +30,9 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 /*
  * The same where the limit holds for each pipeline stage, of which there may be one. Of several, first
  * all without the limit (unless it is known to bind); else each stage within it, without the edges
- * between stages, which gives a bound; then each again with its neighbours as they are, while that
- * gains. The choice's memory is that of the stage that needs most, temporary included.
+ * between stages, which gives a bound; where operators of different stages must have one strategy, with
+ * each of these; then each once more with its neighbours as they are. The choice's memory is that of the
+ * stage that needs most, temporary included; so is least_memory, where a stage has no choice at all.
  */
 void ap_fit_staged(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, int64_t limit_bytes, bool binds, struct ap_choice *out);

@@ -99,6 +99,38 @@ START_TEST(every_stage_fits_its_memory)
 }
 END_TEST
 
+/* One weight for products of two stages, which have to agree on a strategy; of one it is the second
+ * operand, of the other the first. */
+#define TIED \
+	"{'schema':'autopar-graph/1','name':'tied'," \
+	"'inputs':[{'name':'x','shape':[12,80],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w','shape':[192,80],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'one','type':'MatMul','inputs':['x','w'],'attrs':{'transpose_b':true}," \
+	"'outputs':[{'name':'y'}]}," \
+	"{'name':'two','type':'MatMul','inputs':['w','y']," \
+	"'attrs':{'transpose_a':true,'transpose_b':true},'outputs':[{'name':'z'}]}]," \
+	"'outputs':['z']}"
+
+static void stages_agree(struct trial *t)
+{
+	int64_t most = INT64_C(1) << 20;
+
+	t->f.step.micro_batches = 1;
+	fixture_graph(&t->f, TIED);
+	if (!trial_staged(t, 2, 1) || combinations(t) > MOST_COMBINATIONS)
+		return;
+	t->telling = t->f.graph->node[0].stage != t->f.graph->node[t->f.graph->nnode - 2].stage;
+	for (int64_t bytes = most / 64; t->telling && bytes < most; bytes += most / 64)
+		search_agrees(t, t->taken_bytes + bytes);
+}
+
+START_TEST(stages_that_share_a_weight_agree)
+{
+	trial_each(60, 4, 2, stages_agree);
+}
+END_TEST
+
 /* Larger ones, with segments: what is found is verified, and fits. */
 static void segments_fit(struct trial *t)
 {
@@ -129,7 +161,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {every_stage_fits_its_memory, pipelines_with_segments_fit};
+	const TTest *const tests[] = {every_stage_fits_its_memory,
+		stages_that_share_a_weight_agree, pipelines_with_segments_fit};
 
 	return RUN_TESTS("staged", tests);
 }
