@@ -74,6 +74,7 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)
 	const struct ap_options *o = &cli->opt;
 
 	AP_TRY(note_idle(ctx, cli));
+	AP_TRY(ap_settings_note_needs(ctx, o));
 	if (o->micro_batches < o->pipeline_stages)
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "

@@ -38,6 +38,9 @@ const char *ap_settings_said(struct ap_ctx *ctx, const struct ap_options *o, enu
 enum ap_status ap_settings_contradict(struct ap_ctx *ctx, const struct ap_options *o,
 	enum ap_opt_id a, enum ap_opt_id b, const char *why);
 
+/* For settings*.c: notes of settings that are given, but count only beside some other one. */
+enum ap_status ap_settings_note_needs(struct ap_ctx *ctx, const struct ap_options *o);
+
 /* For settings*.c: all contradictions that the settings alone show. */
 void ap_settings_check(struct ap_ctx *ctx, const struct ap_options *o);
 

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "plan/drive.h"
+#include "plan/notes.h"
 
 struct ap_plan_maker {
 	struct ap_ctx *ctx;
@@ -229,6 +230,7 @@ void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
 			parameter(p, t, &list[p->nparam++]);
 	p->param = list;
 	ap_plan_add_schedule(ctx, p);
+	ap_plan_notes(ctx, p);
 }
 
 struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_graph *g,
