@@ -382,7 +382,7 @@ int main(int argc, char **argv)
 		struct ap_arena *scratch = ap_arena_create(0, NULL, NULL);
 		struct bad b = {.ctx = {.arena = arena, .scratch = scratch, .jobs = 1}, .loud = argc > 1};
 
-		if (argc == 1 || strcmp(argv[1], k->type) == 0)
+		if (!ap_op_unsupported(k->type) && (argc == 1 || strcmp(argv[1], k->type) == 0))
 			run_type(&b, k, seed);
 		tried += b.tried;
 		refused += b.refused;
