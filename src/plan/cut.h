@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sequence cut into runs of equal weight, as far as that goes. Knows no graph; pure, deterministic. */
+/* A sequence cut into runs of equal cost, as far as that goes. Knows no graph; pure, deterministic. */
 #ifndef AP_PLAN_CUT_H
 #define AP_PLAN_CUT_H
 
 #include "base/ctx.h"
 
+#define AP_CUT_MOST (INT64_MAX / 8) /* so that all sums fit */
+
+struct ap_cut {
+	uint32_t n, parts; /* items; runs, 1..n */
+	const int64_t *weight; /* [n] */
+	const int64_t *const *crossing; /* [parts][n] [p][i]: of a cut in front of item i and of run p; that
+	                                   in front of item 0 or run 0 is not looked at */
+	int halves; /* 0, 1 or 2 of a crossing count for the run before it, and for that behind it */
+};
+
 /*
- * Cuts items 0..n-1 into `parts` runs (1..n), none of them empty: the heaviest is as light as can be;
- * of such cuts the crossings are least; of those the cuts come as early as can be. weight[i] >= 0,
- * their sum fits; crossing[i] >= 0 is what a cut in front of item i costs (crossing[0] is not looked
- * at). first[p] is the first item of run p. O(n log(sum of weights) + n parts).
+ * Cuts the items, in order, into runs, none of them empty. A run costs the weights of its items and its
+ * share of the crossings on both sides. The dearest run is as cheap as can be; of such cuts the
+ * sum of all crossings is least; of those the cuts come as early as can be. Weights and crossings
+ * are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST. first[p] is the
+ * first item of run p. O(n parts log n) at most; near even cuts, most items cannot begin most runs,
+ * and cost nothing there.
  */
-void ap_cut_even(struct ap_ctx *ctx, uint32_t n, const int64_t *weight, const int64_t *crossing,
-	uint32_t parts, uint32_t *first);
+void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first);
 
 #endif

@@ -10,8 +10,11 @@
  * the first segment that comes after what it needs.
  *
  * Where nothing is said at all, the operators are cut, in the graph's order, into contiguous parts, so
- * that the part with the highest cost costs as little as can be, then so that as few bytes as can be
- * go from one part to the next; an operator counts with what it costs at least on a stage's devices.
+ * that the part with the highest cost costs as little as can be, then so that sending takes the least
+ * time. An operator counts with what it costs at least on a stage's devices. What crosses a border
+ * counts with the time of its sends, there and of the gradient back, each device sending its share of
+ * a tensor that is cut as far as its lengths allow: for the parts on both sides half of it, or all
+ * of it, or nothing; of these three cuts the one is taken whose step the schedule says is the shortest.
  */
 #ifndef AP_PLAN_STAGES_H
 #define AP_PLAN_STAGES_H
@@ -26,7 +29,7 @@ struct ap_stages_request {
 	const struct ap_graph *graph; /* as loaded */
 	const struct ap_machine *machine; /* of the pipeline: with nstage stages */
 	const struct ap_step *step; /* operators are priced in it; its pipe does not matter */
-	const struct ap_scheduler *scheduler;
+	const struct ap_scheduler *scheduler; /* that does not refuse it */
 	int32_t nstage, nsegment; /* >= 1 */
 	const struct ap_json *doc; /* where the stage configuration is from */
 	const struct ap_jv *config; /* an object of cells and their stages; NULL: none */

@@ -5,12 +5,14 @@
  */
 #include <check.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "fixture.h"
 #include "plan/drive.h"
@@ -30,6 +32,20 @@ struct trial {
 
 static uint64_t seed;
 
+/* Has it an even batch, and wherever a length stands for it? */
+static bool can_halve(const struct ap_graph *g)
+{
+	bool even = g->batch % 2 == 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (int f = 0; f < g->node[i].bound.nfactor; f++) {
+			const struct ap_factor *factor = &g->node[i].bound.factor[f];
+
+			even &= !(factor->flags & AP_FACTOR_BATCH) || factor->size % 2 == 0;
+		}
+	return even;
+}
+
 static void open_case(struct trial *t, uint32_t operators, const char *scheduler, int32_t nstage,
 	int32_t nsegment)
 {
@@ -42,9 +58,16 @@ static void open_case(struct trial *t, uint32_t operators, const char *scheduler
 	t->g = *t->f.graph;
 	t->node = ap_arena_memdup(t->f.ctx.arena, t->g.node, t->g.nnode * sizeof *t->node);
 	t->g.node = t->node;
+	t->f.step.micro_batches = can_halve(t->f.graph) ? 2 : 1;
 	t->rq = (struct ap_stages_request){.graph = &t->g, .step = &t->f.step, .nstage = nstage,
 		.nsegment = nsegment, .scheduler = ap_scheduler_find(scheduler)};
 	ap_machine_staged(&t->f.ctx, t->f.machine, (uint32_t)nstage, &t->rq.machine);
+}
+
+static bool can_run(const struct trial *t)
+{
+	return t->g.nnode >= (uint32_t)(t->rq.nstage * t->rq.nsegment) &&
+		!t->rq.scheduler->refuses(t->rq.nstage, t->rq.nsegment, t->f.step.micro_batches);
 }
 
 /* Parts that ascend along every edge, of which some operators tell: of all of them stage and segment. */
@@ -113,7 +136,7 @@ START_TEST(what_is_said_holds)
 
 		open_case(&t, MANY, pipes[_i].scheduler, pipes[_i].nstage, pipes[_i].nsegment);
 		say_some(&t, 1 + (uint32_t)random_below(&seed, 4));
-		if (t.g.nnode < (uint32_t)(t.rq.nstage * t.rq.nsegment)) {
+		if (!can_run(&t)) {
 			fixture_close(&t.f);
 			continue;
 		}
@@ -125,92 +148,148 @@ START_TEST(what_is_said_holds)
 		}
 		fixture_close(&t.f);
 	}
-	ck_assert(pipes[_i].nstage > 4 || made > 10);
+	ck_assert(pipes[_i].nstage > 4 || made > 3);
 }
 END_TEST
 
-struct value {
-	double most_s;
-	int64_t bytes;
+struct value { /* in quanta */
+	int64_t most, sends;
 };
 
-/* Bytes, with gradients, of what goes over the boundary in front of operator i. */
-static int64_t crossing_at(const struct ap_graph *g, ap_id i)
+static int64_t quanta(double seconds)
 {
-	int64_t bytes = 0;
-
-	for (ap_id x = 0; x < g->ntensor; x++) {
-		const struct ap_tensor *t = &g->tensor[x];
-		bool before = t->producer != AP_NONE && t->producer < i, behind = false;
-
-		for (uint32_t u = 0; u < t->nuse; u++) {
-			before |= t->kind == AP_TENSOR_PARAM && t->use[u].node < i;
-			behind |= t->use[u].node >= i;
-		}
-		bytes += before && behind ? ap_tensor_bytes(t) * (1 + t->needs_grad) : 0;
-	}
-	return bytes;
+	return llround(seconds / AP_QUANTUM_S);
 }
 
-static struct value value_of(const struct ap_graph *g, const double *least, const int32_t *part)
+/* A device's share of a micro-batch, as far as each dimension can be dealt. */
+static double share_of(const struct trial *t, const struct ap_tensor *x)
+{
+	int64_t devices = t->rq.machine->ndev, elements = 1;
+
+	for (int d = 0; d < x->shape.rank; d++) {
+		int64_t length = x->shape.dim[d] / (x->batch >> d & 1 ? t->f.step.micro_batches : 1);
+
+		for (int64_t by = 2; by <= devices; by++)
+			while (devices % by == 0 && length % by == 0) {
+				length /= by;
+				devices /= by;
+			}
+		elements *= length;
+	}
+	return (double)(elements * ap_dtype_bytes(x->shape.dtype));
+}
+
+/* What goes over the boundary in front of operator i, between parts, and its gradients. */
+static int64_t sends_at(const struct trial *t, ap_id i, int32_t part)
+{
+	int32_t from, to, segment;
+	int64_t sum = 0;
+
+	ap_schedule_spot(t->rq.scheduler, t->rq.nstage, part - 1, &from, &segment);
+	ap_schedule_spot(t->rq.scheduler, t->rq.nstage, part, &to, &segment);
+	for (ap_id x = 0; x < t->g.ntensor; x++) {
+		const struct ap_tensor *v = &t->g.tensor[x];
+		bool before = v->producer != AP_NONE && v->producer < i, behind = false;
+		double s;
+
+		for (uint32_t u = 0; u < v->nuse; u++) {
+			before |= v->kind == AP_TENSOR_PARAM && v->use[u].node < i;
+			behind |= v->use[u].node >= i;
+		}
+		if (!before || !behind)
+			continue;
+		s = ap_send_time_s(t->rq.machine, (uint32_t)from, (uint32_t)to, share_of(t, v));
+		if (v->needs_grad)
+			s += ap_send_time_s(t->rq.machine, (uint32_t)to, (uint32_t)from, share_of(t, v));
+		sum += quanta(v->kind == AP_TENSOR_PARAM ? s : s * (double)t->f.step.micro_batches);
+	}
+	return sum;
+}
+
+/* sends[part * nnode + i], of which so many halves count for either part. */
+static struct value value_of(const struct trial *t, const double *least, const int64_t *sends,
+	int halves, const int32_t *part)
 {
 	struct value v = {0, 0};
-	double sum = 0;
+	int64_t sum = 0;
 
-	for (ap_id i = 0; i < g->nnode; i++) {
-		bool first = i == 0 || part[i] != part[i - 1];
+	for (ap_id i = 0; i < t->g.nnode; i++) {
+		if (i > 0 && part[i] != part[i - 1]) {
+			int64_t border = sends[(ap_id)part[i] * t->g.nnode + i], share = border / 2 * halves;
 
-		sum = first ? least[i] : sum + least[i];
-		v.most_s = sum > v.most_s ? sum : v.most_s;
-		v.bytes += first && i > 0 ? crossing_at(g, i) : 0;
+			v.most = sum + share > v.most ? sum + share : v.most;
+			v.sends += border;
+			sum = share;
+		}
+		sum += quanta(least[i]);
 	}
+	v.most = sum > v.most ? sum : v.most;
 	return v;
 }
 
-static struct value best_of_all(const struct ap_graph *g, const double *least, int32_t npart)
+static struct value best_of_all(const struct trial *t, const double *least, const int64_t *sends,
+	int halves, int32_t npart)
 {
-	struct value best = {1e30, 0};
+	struct value best = {INT64_MAX, 0};
 	int32_t part[MOST_NODES];
 
-	for (uint32_t mask = 0; mask < UINT32_C(1) << (g->nnode - 1); mask++) {
+	for (uint32_t mask = 0; mask < UINT32_C(1) << (t->g.nnode - 1); mask++) {
 		struct value v;
 
 		part[0] = 0;
-		for (ap_id i = 1; i < g->nnode; i++)
+		for (ap_id i = 1; i < t->g.nnode; i++)
 			part[i] = part[i - 1] + (int32_t)(mask >> (i - 1) & 1);
-		if (part[g->nnode - 1] != npart - 1)
+		if (part[t->g.nnode - 1] != npart - 1)
 			continue;
-		v = value_of(g, least, part);
-		if (v.most_s < best.most_s || (v.most_s == best.most_s && v.bytes < best.bytes))
+		v = value_of(t, least, sends, halves, part);
+		if (v.most < best.most || (v.most == best.most && v.sends < best.sends))
 			best = v;
 	}
 	return best;
 }
 
+/* It is the best for one of the shares of sends that may count. */
+static void check_cut(struct trial *t)
+{
+	int32_t part[MOST_NODES], npart = t->rq.nstage * t->rq.nsegment;
+	int64_t *sends = AP_NEW_N(t->f.ctx.arena, int64_t, (size_t)npart * t->g.nnode);
+	const struct ap_spot *spot;
+	const double *least;
+	bool found = false;
+
+	ck_assert_int_eq(ap_stages_make(&t->f.ctx, &t->rq, &spot), AP_OK);
+	check_spots(t, spot);
+	least = ap_plan_least_s(&t->f.ctx, &t->g, t->rq.machine, &t->f.step);
+	for (ap_id i = 0; i < t->g.nnode; i++)
+		part[i] = spot[i].part;
+	for (int32_t p = 1; p < npart; p++)
+		for (ap_id i = 1; i < t->g.nnode; i++)
+			sends[(ap_id)p * t->g.nnode + i] = sends_at(t, i, p);
+	for (int halves = 0; halves <= 2; halves++) {
+		struct value got = value_of(t, least, sends, halves, part);
+		struct value best = best_of_all(t, least, sends, halves, npart);
+
+		found |= got.most == best.most && got.sends == best.sends;
+	}
+	ck_assert(found);
+}
+
 START_TEST(cuts_are_the_best)
 {
+	uint32_t made = 0;
+
 	seed = random_seed() + 100 + (uint64_t)_i;
 	for (int round = 0; round < 8; round++) {
-		int32_t part[MOST_NODES], npart = pipes[_i].nstage * pipes[_i].nsegment;
-		const struct ap_spot *spot;
-		struct value got, best;
-		const double *least;
 		struct trial t;
 
 		open_case(&t, FEW, pipes[_i].scheduler, pipes[_i].nstage, pipes[_i].nsegment);
-		if (t.g.nnode >= (uint32_t)npart && t.g.nnode <= MOST_NODES) {
-			ck_assert_int_eq(ap_stages_make(&t.f.ctx, &t.rq, &spot), AP_OK);
-			check_spots(&t, spot);
-			least = ap_plan_least_s(&t.f.ctx, &t.g, t.rq.machine, &t.f.step);
-			for (ap_id i = 0; i < t.g.nnode; i++)
-				part[i] = spot[i].part;
-			got = value_of(&t.g, least, part);
-			best = best_of_all(&t.g, least, npart);
-			ck_assert_double_eq(got.most_s, best.most_s);
-			ck_assert_int_eq(got.bytes, best.bytes);
+		if (can_run(&t) && t.g.nnode <= MOST_NODES) {
+			check_cut(&t);
+			made++;
 		}
 		fixture_close(&t.f);
 	}
+	ck_assert_uint_gt(made, 0);
 }
 END_TEST
 

@@ -29,40 +29,40 @@ struct value {
 	int64_t most, crossing;
 };
 
-static struct value value_of(uint32_t n, const int64_t *weight, const int64_t *crossing, uint32_t parts,
-	const uint32_t *first)
+static struct value value_of(const struct ap_cut *c, const uint32_t *first)
 {
 	struct value v = {0, 0};
 
-	for (uint32_t p = 0; p < parts; p++) {
-		uint32_t end = p + 1 < parts ? first[p + 1] : n;
-		int64_t sum = 0;
+	for (uint32_t p = 0; p < c->parts; p++) {
+		uint32_t end = p + 1 < c->parts ? first[p + 1] : c->n;
+		int64_t before = p > 0 ? c->crossing[p][first[p]] : 0;
+		int64_t behind = p + 1 < c->parts ? c->crossing[p + 1][end] : 0;
+		int64_t sum = (before / 2 + behind / 2) * c->halves;
 
 		ck_assert_uint_lt(first[p], end);
 		for (uint32_t i = first[p]; i < end; i++)
-			sum += weight[i];
+			sum += c->weight[i];
 		v.most = sum > v.most ? sum : v.most;
-		v.crossing += p > 0 ? crossing[first[p]] : 0;
+		v.crossing += before;
 	}
 	return v;
 }
 
 /* All cuts in lexicographic order, the first best. */
-static struct value best_of_all(uint32_t n, const int64_t *weight, const int64_t *crossing,
-	uint32_t parts, uint32_t *best)
+static struct value best_of_all(const struct ap_cut *c, uint32_t *best)
 {
 	struct value least = {INT64_MAX, INT64_MAX};
 
-	for (uint32_t mask = 0; mask < UINT32_C(1) << (n - 1); mask++) {
+	for (uint32_t mask = 0; mask < UINT32_C(1) << (c->n - 1); mask++) {
 		uint32_t first[MOST] = {0}, p = 1;
 		struct value v;
 
-		for (uint32_t i = 1; i < n; i++)
-			if (mask >> (n - 1 - i) & 1 && p < MOST)
+		for (uint32_t i = 1; i < c->n; i++)
+			if (mask >> (c->n - 1 - i) & 1 && p < MOST)
 				first[p++] = i;
-		if (p != parts)
+		if (p != c->parts)
 			continue;
-		v = value_of(n, weight, crossing, parts, first);
+		v = value_of(c, first);
 		if (v.most > least.most || (v.most == least.most && v.crossing > least.crossing))
 			continue;
 		least = v; /* a later mask of equal value cuts earlier */
@@ -71,40 +71,76 @@ static struct value best_of_all(uint32_t n, const int64_t *weight, const int64_t
 	return least;
 }
 
+/* Some crossings depend on the run, others do not. */
 START_TEST(best_of_all_cuts)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u + (uint64_t)_i;
 
-	for (int round = 0; round < 40; round++) {
-		uint32_t n = 1 + (uint32_t)(random_next(&seed) % (MOST - 1));
-		uint32_t parts = 1 + (uint32_t)(random_next(&seed) % n), first[MOST], best[MOST];
-		int64_t weight[MOST], crossing[MOST], span = (int64_t[]){1, 3, 10, 1000}[_i % 4];
+	for (int round = 0; round < 60; round++) {
+		uint32_t n = 1 + (uint32_t)(random_next(&seed) % (MOST - 1)), first[MOST], best[MOST];
+		int64_t weight[MOST], dear[2][MOST], span = (int64_t[]){1, 3, 10, 1000}[_i % 4];
+		uint64_t crossings = (uint64_t[]){1, 4, 40, 4000}[_i / 4];
+		const int64_t *crossing[MOST];
+		const struct ap_cut cut = {n, 1 + (uint32_t)(random_next(&seed) % n), weight, crossing,
+			round % 3};
 		struct value got, least;
 
 		for (uint32_t i = 0; i < n; i++) {
 			weight[i] = (int64_t)(random_next(&seed) % (uint64_t)span);
-			crossing[i] = (int64_t)(random_next(&seed) % 4);
+			for (int k = 0; k < 2; k++)
+				dear[k][i] = (int64_t)(random_next(&seed) % crossings);
+			crossing[i] = dear[random_next(&seed) % 2];
 		}
-		ap_cut_even(&ctx, n, weight, crossing, parts, first);
-		got = value_of(n, weight, crossing, parts, first);
-		least = best_of_all(n, weight, crossing, parts, best);
+		ap_cut_even(&ctx, &cut, first);
+		got = value_of(&cut, first);
+		least = best_of_all(&cut, best);
 		ck_assert_int_eq(got.most, least.most);
 		ck_assert_int_eq(got.crossing, least.crossing);
-		ck_assert_mem_eq(first, best, parts * sizeof *first);
+		ck_assert_mem_eq(first, best, cut.parts * sizeof *first);
 	}
 }
 END_TEST
 
 START_TEST(by_hand)
 {
-	const int64_t weight[] = {4, 1, 1, 4, 1, 1}, crossing[] = {9, 5, 5, 2, 5, 5};
+	const int64_t weight[] = {4, 1, 1, 4, 1, 1}, even[] = {9, 6, 6, 2, 6, 6}, early[] = {9, 0, 4, 4, 9, 9};
+	const int64_t *const same[] = {NULL, even, even}, *const other[] = {NULL, early, even};
+	const struct {
+		uint32_t parts;
+		const int64_t *const *crossing;
+		int halves;
+		uint32_t first, second;
+	} rows[] = {
+		{2, same, 2, 3, 0}, /* 6 + 2 | 2 + 6 */
+		{3, same, 0, 2, 4}, /* 4 1 | 1 4 | 1 1: all others have a 6 */
+		{3, same, 1, 1, 3}, /* 4 + 3 | 3 + 2 + 1 | 1 + 6, before 6 + 1 | 1 + 4 + 3 | 3 + 2 */
+		{3, same, 2, 1, 3}, /* 4 + 6 | 6 + 2 + 2 | 2 + 6 */
+		{3, other, 2, 1, 3}, /* 4 + 0 | 0 + 2 + 2 | 2 + 6 */
+	};
 	uint32_t first[4];
 
-	ap_cut_even(&ctx, 6, weight, crossing, 2, first);
-	ck_assert_uint_eq(first[1], 3);
-	ap_cut_even(&ctx, 6, weight, crossing, 3, first);
-	ck_assert_uint_eq(first[1], 2); /* 4 1 | 1 4 | 1 1: all others have a 6 */
-	ck_assert_uint_eq(first[2], 4);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		ap_cut_even(&ctx, &(struct ap_cut){6, rows[i].parts, weight, rows[i].crossing,
+			rows[i].halves}, first);
+		ck_assert_uint_eq(first[1], rows[i].first);
+		ck_assert_uint_eq(rows[i].parts > 2 ? first[2] : 0, rows[i].second);
+	}
+}
+END_TEST
+
+/* A cut that would be even is not made where much goes over it. */
+START_TEST(dear_crossings)
+{
+	const int64_t weight[] = {5, 5, 5, 5}, high[] = {0, 0, 10, 10}, low[] = {0, 0, 5, 10};
+	const int64_t *const dear[] = {NULL, high}, *const even[] = {NULL, low};
+	uint32_t first[2];
+
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 2}, first);
+	ck_assert_uint_eq(first[1], 1); /* 5 | 15 before 10 + 10 | 10 + 10 */
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 1}, first);
+	ck_assert_uint_eq(first[1], 1); /* 15 | 15 as well, but more goes over it */
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, even, 1}, first);
+	ck_assert_uint_eq(first[1], 2); /* 12 | 12 */
 }
 END_TEST
 
@@ -112,7 +148,10 @@ END_TEST
 START_TEST(long_sequences)
 {
 	enum { N = 100000, PARTS = 64 };
-	int64_t *weight = AP_NEW_N(ctx.arena, int64_t, N), *crossing = AP_NEW_N(ctx.arena, int64_t, N);
+	int64_t *weight = AP_NEW_N(ctx.arena, int64_t, N), *dear = AP_NEW_N(ctx.arena, int64_t, N);
+	int64_t span = _i ? 100000000 : 1000; /* of crossings: little, or as much as a run weighs */
+	const int64_t *crossing[PARTS];
+	const struct ap_cut cut = {N, PARTS, weight, crossing, 2};
 	uint64_t seed = 88172645463325252u;
 	int64_t total = 0, heaviest = 0;
 	uint32_t first[PARTS];
@@ -120,25 +159,45 @@ START_TEST(long_sequences)
 
 	for (uint32_t i = 0; i < N; i++) {
 		weight[i] = (int64_t)(random_next(&seed) % 1000000);
-		crossing[i] = (int64_t)(random_next(&seed) % 1000);
+		dear[i] = (int64_t)(random_next(&seed) % (uint64_t)span);
 		total += weight[i];
 		heaviest = weight[i] > heaviest ? weight[i] : heaviest;
 	}
-	ap_cut_even(&ctx, N, weight, crossing, PARTS, first);
-	v = value_of(N, weight, crossing, PARTS, first);
+	for (int p = 0; p < PARTS; p++)
+		crossing[p] = dear;
+	ap_cut_even(&ctx, &cut, first);
+	v = value_of(&cut, first);
 	ck_assert_int_ge(v.most, total / PARTS);
-	ck_assert_int_le(v.most, total / PARTS + heaviest);
+	ck_assert_int_le(v.most, total / PARTS + heaviest + (_i ? span / 5 : 2 * span));
 }
 END_TEST
 
 START_TEST(nothing_weighs_anything)
 {
-	const int64_t weight[5] = {0}, crossing[] = {0, 3, 1, 2, 1};
+	const int64_t weight[5] = {0}, crossing[] = {0, 3, 1, 2, 1}, free[5] = {0};
+	const int64_t *const some[] = {NULL, crossing, crossing}, *const none[] = {NULL, free, free};
 	uint32_t first[3];
 
-	ap_cut_even(&ctx, 5, weight, crossing, 3, first);
-	ck_assert_uint_eq(first[1], 2);
-	ck_assert_uint_eq(first[2], 4);
+	for (int halves = 0; halves <= 2; halves++) {
+		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, some, halves}, first);
+		ck_assert_uint_eq(first[1], 2);
+		ck_assert_uint_eq(first[2], 4);
+		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, none, halves}, first);
+		ck_assert_uint_eq(first[1], 1);
+		ck_assert_uint_eq(first[2], 2);
+	}
+}
+END_TEST
+
+/* All that may be asked for: no sum overflows. */
+START_TEST(as_heavy_as_can_be)
+{
+	const int64_t half = AP_CUT_MOST / 2, weight[] = {half, half}, crossing[] = {0, AP_CUT_MOST};
+	const int64_t *const all[] = {NULL, crossing};
+	uint32_t first[2];
+
+	ap_cut_even(&ctx, &(struct ap_cut){2, 2, weight, all, 2}, first);
+	ck_assert_uint_eq(first[1], 1);
 }
 END_TEST
 
@@ -152,8 +211,10 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, best_of_all_cuts, 0, 16);
 	tcase_add_test(tc, by_hand);
-	tcase_add_test(tc, long_sequences);
+	tcase_add_test(tc, dear_crossings);
+	tcase_add_loop_test(tc, long_sequences, 0, 2);
 	tcase_add_test(tc, nothing_weighs_anything);
+	tcase_add_test(tc, as_heavy_as_can_be);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
