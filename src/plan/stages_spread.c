@@ -193,6 +193,7 @@ enum ap_status ap_stages_spread(struct ap_stages *s)
 	follow_users(s);
 	follow_producers(s);
 	follow_users(s);
+	follow_producers(s);
 	for (ap_id i = 0; i < s->g->nnode; i++)
 		if (s->part[i] == UNKNOWN)
 			s->part[i] = 0; /* hangs together with nothing of which anything is said */

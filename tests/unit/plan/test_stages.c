@@ -95,6 +95,17 @@ static const char *stages_of(struct world *w)
 	return s.s;
 }
 
+/* a and b are said; p is used by join, which needs b, and by other, of which nothing else tells. */
+#define OPERATOR(name, type, in, said) \
+	"{'name': '" name "', 'type': '" type "', 'inputs': [" in "]," said "'outputs': [{'name': '" name "'}]}"
+#define FORK \
+	"{'schema': 'autopar-graph/1', 'name': 'fork'," \
+	"'inputs': [{'name': 'x', 'shape': [32, 64], 'dtype': 'float32', 'batch_dim': 0}]," \
+	"'operators': [" OPERATOR("a", "ReLU", "'x'", "'stage': 0,") "," \
+	OPERATOR("b", "ReLU", "'a'", "'stage': 1,") "," OPERATOR("p", "ReLU", "'x'", "") "," \
+	OPERATOR("join", "Add", "'b', 'p'", "") "," OPERATOR("other", "ReLU", "'p'", "") "]," \
+	"'outputs': ['join', 'other']}"
+
 #define CELLS(text) HEAD "'cells': [" text "]," OPERATORS TAIL
 
 /* Of flatten, layer1, relu1, layer2, relu2, layer3, Cast, Sub, ReduceMean. */
@@ -115,6 +126,8 @@ static const struct {
 	/* what nothing is said of goes with the earliest user, else with the latest producer */
 	{MIX, "{'_backbone.relu1': 0, '_backbone.layer3': 1}", "1f1b", 2, 1, "000111111"},
 	{MIX, "{'_backbone.relu2': 1, '_backbone.flatten': 0}", "1f1b", 2, 1, "011111111"},
+	/* and once more, so that nothing goes back */
+	{FORK, NULL, "1f1b", 2, 1, "01111"},
 	/* one stage: what the graph says does not matter */
 	{CELLS("{'name': '_backbone', 'stage': 3}"), NULL, "1f1b", 1, 1, "000000000"},
 	/* segments follow from the order */
