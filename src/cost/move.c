@@ -21,12 +21,24 @@ static double coll_s(struct ap_pricer *pr, enum ap_coll c, struct ap_axis axis, 
 	return ap_coll_time_s(ap_pricer_machine(pr), c, ap_pricer_group(pr, &axes), bytes, NULL);
 }
 
+static double gather_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
+	bool adjoint)
+{
+	enum ap_coll c = adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER;
+	bool widened = c == AP_COLL_REDUCESCATTER && ap_pricer_step(pr)->force_fp32 && dtype_bytes == 2;
+	double after = (double)s->after * dtype_bytes;
+
+	return coll_s(pr, c, s->axis, widened ? 2 * after : after) +
+		(s->first ? 0 : 2 * copy_s(ap_pricer_machine(pr)->chip, after));
+}
+
 /*
  * One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, beyond the first dimension
  * followed by Split and Concat; PermuteByAxis an AlltoAll with its reordering (formats 5.2). The
- * adjoint has the same copies, AllGather becomes ReduceScatter, a slice zero padding.
+ * adjoint has the same copies, AllGather becomes ReduceScatter, a slice zero padding. Gradients are
+ * floats: two bytes that are reduced may travel as four.
  */
-static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, double dtype_bytes,
+static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
 	bool adjoint)
 {
 	const struct ap_chip *chip = ap_pricer_machine(pr)->chip;
@@ -36,9 +48,7 @@ static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, doub
 	case AP_MOVE_SLICE:
 		return copy_s(chip, adjoint ? (before + after) / 2 : after);
 	case AP_MOVE_GATHER:
-		return coll_s(pr, adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER,
-			       s->axis, after) +
-			(s->first ? 0 : 2 * copy_s(chip, after));
+		return gather_s(pr, s, dtype_bytes, adjoint);
 	case AP_MOVE_ALLTOALL:
 		return coll_s(pr, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
 	}

@@ -41,7 +41,8 @@ static double step_s(struct fixture *f, const struct ap_reshard_step *s, double 
 		return copy_s(chip, adjoint ? (before + after) / 2 : after);
 	if (s->move == AP_MOVE_ALLTOALL)
 		return coll_s(f, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
-	return coll_s(f, adjoint ? AP_COLL_REDUCESCATTER : AP_COLL_ALLGATHER, s->axis, after) +
+	return coll_s(f, adjoint ? AP_COLL_REDUCESCATTER : AP_COLL_ALLGATHER, s->axis,
+		       adjoint && f->step.force_fp32 && bytes == 2 ? 2 * after : after) +
 		(s->first ? 0 : 2 * copy_s(chip, after));
 }
 
@@ -111,6 +112,7 @@ START_TEST(moves_cost_what_their_steps_cost)
 	f.step.executor = _i % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	f.step.micro_batches = 3;
 	f.step.alltoall = _i / 2 % 2;
+	f.step.force_fp32 = _i / 4;
 	fixture_in_flight(&f, 2);
 	pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
 	for (int round = 0; round < 5000; round++) {
