@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "cost/cost.h"
@@ -405,9 +406,42 @@ static int64_t held_bytes(const struct pricing *x, int o)
 	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
 }
 
+/* A parameter that another stage owns and sends once: it is there for the whole step, and so is the sum
+ * of its gradients. */
+static bool is_received_weight(const struct ap_task *t)
+{
+	return t->once && strcmp(t->bound->row->name, "Receive") == 0;
+}
+
+static void received_weight(struct pricing *x)
+{
+	const struct ap_operand *o = &x->b->out[0];
+
+	if (!x->t->out[0].kept)
+		x->c->activation_bytes += (int64_t)out_bytes(x, 0);
+	if (x->t->out[0].grad)
+		x->c->gradient_bytes += ap_local_elements(o, 0, x->p, x->step) *
+			ap_gradient_held_bytes(o->dtype, x->step);
+}
+
+/* The whole of an operand that is held in parts, while what reads it runs again and back. */
+static int64_t whole_bytes(const struct pricing *x, int i)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	struct ap_axes replicas;
+
+	if (in->kind != AP_TENSOR_ACT || !in->regather ||
+		ap_slice_parts(&x->b->in[i], in->batch, x->p, x->step, &replicas) == 1)
+		return 0;
+	return (int64_t)in_bytes(x, i);
+}
+
 static void memory(struct pricing *x)
 {
 	double forward = 0, backward = 0;
+
+	if (is_received_weight(x->t))
+		received_weight(x);
 
 	if (x->halo_bytes > 0)
 		halo_memory(x, &forward, &backward);
@@ -429,6 +463,7 @@ static void memory(struct pricing *x)
 		enum ap_tensor_kind kind = x->t->in[i].kind;
 
 		passing(x, i, &forward, &backward);
+		x->c->recompute_bytes += whole_bytes(x, i);
 		if (kind == AP_TENSOR_INPUT && x->t->in[i].kept)
 			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->t->in_flight;
 		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)

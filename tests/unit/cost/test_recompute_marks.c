@@ -272,6 +272,8 @@ START_TEST(inputs_in_parts)
 	ck_assert_int_eq(in[1].activation_bytes, 16 * 8 * 4 / 4);
 	ck_assert_double_eq(up[0].backward_s, up[1].backward_s);
 	ck_assert_double_gt(up[1].backward_comm_s, up[0].backward_comm_s);
+	/* and the whole of it is there again beside them */
+	ck_assert_int_eq(up[1].recompute_bytes - up[0].recompute_bytes, 16 * 8 * 4);
 	fixture_close(&f);
 }
 END_TEST

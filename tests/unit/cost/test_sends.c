@@ -117,6 +117,36 @@ START_TEST(seconds_are_of_the_links)
 }
 END_TEST
 
+/* A parameter that another stage owns: there for the whole step, with the sum of its gradients, on each
+ * device its slice of 16 x 8 elements of four bytes. */
+START_TEST(received_parameters_are_held)
+{
+	struct sending s;
+	struct ap_pricer *pr;
+	struct ap_placement p;
+	struct ap_op_cost c;
+
+	open_sending(&s, "Receive", 2, 1);
+	pr = ap_pricer_create(s.f.ctx.arena, s.f.machine, &s.f.step);
+	place(&s, 1, 4, &p);
+	ap_op_cost_make(pr, &s.task, &p, &c);
+	ck_assert_int_eq(c.activation_bytes + c.gradient_bytes, 0);
+	s.out.batch = s.in.batch = 0;
+	s.task.once = true;
+	for (int kept = 0; kept < 2; kept++) {
+		s.out.kept = kept;
+		ap_op_cost_make(pr, &s.task, &p, &c);
+		ck_assert_int_eq(c.activation_bytes, 128);
+		ck_assert_int_eq(c.gradient_bytes, 128);
+	}
+	s.out.grad = false;
+	ap_op_cost_make(pr, &s.task, &p, &c);
+	ck_assert_int_eq(c.activation_bytes, 128);
+	ck_assert_int_eq(c.gradient_bytes, 0);
+	fixture_close(&s.f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("sends");
@@ -126,6 +156,7 @@ int main(void)
 
 	tcase_add_test(tc, slices_go_and_gradients_come_back);
 	tcase_add_test(tc, seconds_are_of_the_links);
+	tcase_add_test(tc, received_parameters_are_held);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
