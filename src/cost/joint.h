@@ -8,7 +8,8 @@
 enum ap_bond_type {
 	AP_BOND_FLOW, /* a tensor flows: redistribution */
 	AP_BOND_LAYOUT, /* two users of one parameter: equal layouts */
-	AP_BOND_FOLLOW, /* an operator by element and one that reads its result: equal layouts */
+	AP_BOND_FOLLOW, /* an operator by element and one that reads its result: equal layouts, unless the
+	                 * former's cut is given */
 	AP_BOND_STRATEGY /* two users of one checkpoint key: equal strategies */
 };
 
@@ -29,8 +30,8 @@ typedef void ap_joint_fn(void *user, const struct ap_joint *joint);
 
 /*
  * Calls fn for every joint of a graph: flows by consumer and operand, each with the FOLLOW that the
- * step may ask for; each further user of a parameter
- * and the first one; each further operator of a tie (ap_task_tie) and the first one. O(operands).
+ * step may ask for (what is given is the callee's to know); each further user of a parameter and the
+ * first one; each further operator of a tie (ap_task_tie) and the first one. O(operands).
  */
 void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
 	const struct ap_step *step, ap_joint_fn *fn, void *user);

@@ -232,6 +232,8 @@ static void add_link(void *user, const struct ap_joint *j)
 	struct ap_lazy_link link = {.u = j->u, .v = j->v, .strict = b.type != AP_BOND_FLOW};
 	bool fresh;
 
+	if (b.type == AP_BOND_FOLLOW && l->classes.v[b.cls_u].fixed)
+		return; /* what is given follows nobody */
 	link.bond = ap_map_put(k->bonds, key, sizeof key, &fresh);
 	if (fresh)
 		AP_PUSH(l->arena, l->bonds, b);

@@ -58,6 +58,8 @@ static void add_link(void *user, const struct ap_joint *link)
 	struct ap_tie tie = {.u = link->u, .v = link->v};
 	struct bond_key key;
 
+	if (link->type == AP_BOND_FOLLOW && mk->params->fixed && mk->params->fixed[link->u])
+		return; /* what is given follows nobody */
 	memset(&key, 0, sizeof key);
 	key.type = (uint32_t)link->type;
 	key.kind_u = mk->kind_of[link->u];

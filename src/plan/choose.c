@@ -203,8 +203,9 @@ enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request 
 
 	if (c->least_memory < 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
-			"no strategy fits: the operators that share a parameter, and what is given for "
-			"them, have no cut in common");
+			"no strategy fits: the operators that share a parameter%s, and what is given for "
+			"them, have no cut in common", rq->step->follow
+				? ", or that elementwise_op_strategy_follow ties" : "");
 	snprintf(where, sizeof where, "%s%" PRIu32 " device%s%s", ndev > 1 ? "each of " : "", ndev,
 		ndev > 1 ? "s" : "", nstage > 1 ? " of a pipeline stage" : "");
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",

@@ -36,10 +36,13 @@ static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
 		if (!(r->fixed && r->fixed[i]) && !ap_space_wanted(p->op[i].place.bound,
 			p->op[i].place.count, p->machine->ndev, p->step))
 			return false;
-	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++)
-		if (p->move[i].from != AP_NONE &&
-			ap_joint_leads(&p->graph->node[p->move[i].from].bound))
+	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++) {
+		ap_id from = p->move[i].from;
+
+		if (from != AP_NONE && !(r->fixed && r->fixed[from]) &&
+			ap_joint_leads(&p->graph->node[from].bound))
 			return false;
+	}
 	return true;
 }
 

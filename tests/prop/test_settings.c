@@ -146,6 +146,45 @@ static void both_keep_to_them(struct trial *t)
 	gaps.far += r.objective_s > 1.02 * exact.search.lower_bound_s;
 }
 
+/* What is given for an operator is neither cut otherwise nor made to follow. */
+static void given_is_left(struct trial *t)
+{
+	const int32_t *const *counts = trial_counts(t);
+	const int32_t **fixed = AP_NEW_N(t->f.ctx.arena, const int32_t *, t->f.graph->nnode);
+	const struct ap_table_params params = {.prune = true, .fixed = fixed};
+	const struct ap_table *table;
+	struct ap_choice c = {0};
+	struct ap_recursive r;
+
+	random_settings(t);
+	t->f.step.follow = true;
+	for (ap_id i = 0; counts && i < t->f.graph->nnode; i++)
+		if (ap_joint_leads(&t->f.graph->node[i].bound))
+			fixed[i] = counts[i];
+	REQUIRE(t, ap_table_make(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, &params, &table) ==
+			AP_OK, "table");
+	ap_engine_find("dynamic_programming")
+		->solve(&t->f.ctx, table->problem, &(struct ap_budget){0}, &c);
+	REQUIRE(t, !counts || c.outcome == AP_OUT_OPTIMAL, "nothing follows");
+	ap_plan_recursive(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed,
+		&(struct ap_rec_limits){.bytes = AP_NO_LIMIT}, &r);
+	REQUIRE(t, !counts || (r.allowed && r.objective_s >= c.cost), "the recursion");
+	for (ap_id i = 0; i < t->f.graph->nnode; i++) {
+		if (!fixed[i])
+			continue;
+		for (int f = 0; f < t->f.graph->node[i].bound.nfactor; f++) {
+			REQUIRE(t, r.counts[i][f] == fixed[i][f], "%s", t->f.graph->node[i].name);
+			t->telling |= fixed[i][f] > 1;
+		}
+	}
+}
+
+START_TEST(what_is_given_follows_nobody)
+{
+	trial_each(CASES, OPERATORS, DEVICES, given_is_left);
+}
+END_TEST
+
 START_TEST(plans_keep_to_the_settings)
 {
 	gaps.n = gaps.far = 0;
@@ -158,7 +197,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {all_engines_see_the_same_candidates, plans_keep_to_the_settings};
+	const TTest *const tests[] = {all_engines_see_the_same_candidates,
+		what_is_given_follows_nobody, plans_keep_to_the_settings};
 
 	return RUN_TESTS("settings", tests);
 }
