@@ -386,8 +386,8 @@ START_TEST(names_with_a_dash)
 }
 END_TEST
 
-/* Random candidates of every operator of real models, one with Casts of weights: what the checkpoint pins comes back, and both
- * forms say the same. */
+/* Random candidates of every operator of real models, one with Casts of weights: what the checkpoint
+ * pins comes back, and both forms say the same. */
 static const char *const models[] = {"multiple_mix", "gpt3_1.3b", "wide_deep"};
 
 static const int32_t *random_candidate(struct fixture *f, ap_id node, uint64_t *random)
