@@ -14,7 +14,7 @@
 #define MOST_NAMED 3 /* relaxations */
 #define MOST_TRIES 40
 #define TRIED_OPERATORS 20000 /* fewer tries of a large network: some seconds in all */
-#define TRY_WORK (UINT64_C(1) << 31) /* of one: its table takes a second at most */
+#define TRY_WORK (UINT64_C(1) << 28) /* of one: a table is made where that takes a moment */
 
 /* Changes settings; false: they are so already, or that cannot be. */
 typedef bool apply_fn(const struct ap_inputs *in, struct ap_options *o);
