@@ -45,14 +45,14 @@ struct part {
 	bool frozen; /* what is not trained counts, too */
 };
 
-/* What an operand is, seen through Cast, as MindSpore looks for it, and through the sending of a parameter
- * of another stage. */
+/* What an operand is, seen through Cast, as MindSpore looks for it, and through sending from another
+ * stage. */
 static const struct ap_tensor *find_original(const struct ap_graph *g, ap_id tensor)
 {
 	const struct ap_tensor *t = &g->tensor[tensor];
 
 	while (t->producer != AP_NONE &&
-		(g->node[t->producer].once || !strcmp(g->node[t->producer].type, "Cast")))
+		(g->node[t->producer].peer >= 0 || !strcmp(g->node[t->producer].type, "Cast")))
 		t = &g->tensor[g->node[t->producer].in[0]];
 	return t;
 }

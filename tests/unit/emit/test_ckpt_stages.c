@@ -103,6 +103,37 @@ START_TEST(shared_parameters_lie_in_their_own_stage)
 }
 END_TEST
 
+#define CAST_NET \
+	"{'schema':'autopar-graph/1','name':'cast'," \
+	"'inputs':[{'name':'x','shape':[64,32],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'in','shape':[32,16],'dtype':'float32'}," \
+	"{'name':'out','shape':[16,8],'dtype':'float16'}],'operators':[" \
+	"{'name':'up','type':'MatMul','inputs':['x','in'],'outputs':[{'name':'h'}]}," \
+	"{'name':'wide','type':'Cast','inputs':['out'],'outputs':[{'name':'w'}]," \
+	"'attrs':{'dst_type':'float32'}}," \
+	"{'name':'down','type':'MatMul','inputs':['h','w'],'outputs':[{'name':'y'}]}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
+	"'outputs':['l']}"
+
+/* A weight that is cast in one stage and used in the next. */
+START_TEST(weights_that_are_cast_before_they_are_sent)
+{
+	static const char *const items[][2] = {{"Cast_out", "MatMul_in"}, {"MatMul_out"}};
+	static const char *const layouts[] = {"accu_grads.in", "accu_grads.out", "in", "moments.in",
+		"moments.out", "out"};
+	struct ap_ckpt stage[2];
+	struct ap_plan plan;
+	struct fixture f;
+
+	open_pipe_of(&f, CAST_NET, &plan);
+	for (int32_t s = 0; s < 2; s++)
+		ap_ckpt_of_stage(&f.ctx, &plan, s, false, &stage[s]);
+	check_names(&stage[0], 2, items[0], 6, layouts);
+	check_names(&stage[1], 1, items[1], 0, NULL);
+	fixture_close(&f);
+}
+END_TEST
+
 /* A pipeline accumulates, whatever the number of micro-batches. */
 START_TEST(pipelines_accumulate_gradients)
 {
@@ -474,6 +505,7 @@ int main(void)
 		what_cannot_be_merged,
 		stages_that_contradict_the_plan,
 		shared_parameters_lie_in_their_own_stage,
+		weights_that_are_cast_before_they_are_sent,
 		each_stage_writes_what_is_its_own,
 		pipelines_accumulate_gradients,
 		merged_bytes_are_the_stages_concatenated,
