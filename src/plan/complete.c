@@ -58,7 +58,7 @@ enum ap_status ap_complete_batch(struct ap_ctx *ctx, const struct ap_graph *g, i
 
 		if (fixed && fixed[i])
 			counts[i] = fixed[i];
-		else if (ap_op_has_strategy(b->row))
+		else if (ap_op_has_strategy(b->row) && !g->node[i].once)
 			counts[i] = counts_of(ctx, b, ndev, step);
 	}
 	*out = counts;

@@ -11,8 +11,8 @@
  * dimension (of the only operand, or else of the first result) is cut by the greatest common divisor
  * of its length and the devices, nothing else is. Where that dimension may not be cut, or not so, the
  * operator stays whole (MindSpore stops at some of these). Reshape and Flatten have no strategy and
- * follow their neighbours: their rows stay NULL, to be completed by cost. Rows of `fixed` (which may be
- * NULL) stay as they are.
+ * follow their neighbours, and what sends a parameter from stage to stage its users: their rows stay
+ * NULL, to be completed by cost. Rows of `fixed` (which may be NULL) stay as they are.
  *
  * *out: [nnode], in the run arena. AP_INFEASIBLE naming the operator where this cuts a shared
  * parameter differently for two of its users: they need an in_strategy. O(operands).

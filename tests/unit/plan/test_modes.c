@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "fixture.h"
+#include "graph/staged.h"
 #include "plan/complete.h"
 #include "plan/drive.h"
 #include "plan/pins.h"
@@ -253,6 +254,26 @@ START_TEST(semi_auto_names_what_it_cannot_complete)
 }
 END_TEST
 
+/* In a pipeline the sending of a shared parameter follows those that use it. */
+START_TEST(semi_auto_leaves_sent_parameters_open)
+{
+	const int32_t *const *counts;
+	struct ap_spot spot[4] = {{0, 0, 0}, {0, 0, 0}, {1, 0, 1}, {1, 0, 1}};
+	struct fixture f;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, TIED(""));
+	ap_graph_staged(&f.ctx, f.graph, spot, &f.graph);
+	ck_assert_int_eq(complete(&f, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "look", counts[fixture_node(&f, "look")]), "[1,1][4]");
+	ck_assert_str_eq(strategy(&f, "Send/r/0.0->1.0", counts[fixture_node(&f, "Send/r/0.0->1.0")]),
+		"[4,1]");
+	ck_assert_ptr_null(counts[fixture_node(&f, "Send/table/0.0->1.0")]);
+	ck_assert_ptr_null(counts[fixture_node(&f, "Receive/table/0.0->1.0")]);
+	fixture_close(&f);
+}
+END_TEST
+
 START_TEST(given_strategies_that_exclude_each_other)
 {
 	const int32_t *const *fixed;
@@ -421,6 +442,7 @@ int main(void)
 	tcase_add_test(tc, semi_auto_cuts_the_rest_by_the_batch);
 	tcase_add_test(tc, semi_auto_by_operator);
 	tcase_add_test(tc, semi_auto_names_what_it_cannot_complete);
+	tcase_add_test(tc, semi_auto_leaves_sent_parameters_open);
 	tcase_add_test(tc, given_strategies_that_exclude_each_other);
 	tcase_add_test(tc, which_strategies_may_be_given);
 	tcase_add_test(tc, given_strategies_that_differ_along_an_edge);
