@@ -12,21 +12,32 @@
 #include "emit/ckpt.h"
 #include "plan/certify.h"
 #include "plan/complete.h"
+#include "plan/lean.h"
 #include "plan/pins.h"
+
+static enum ap_status refuse_memory(struct ap_run *run, const struct ap_plan *plan)
+{
+	int64_t bytes = plan->prediction.memory.total;
+	char need[32], have[32], lack[32];
+
+	(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+		"%s needs %s on a device that has %s, %s are short",
+		run->opt->hybrid ? "this strategy"
+				 : ap_choices_parallel_mode((size_t)run->opt->parallel_mode),
+		ap_format_bytes(bytes, need), ap_format_bytes(plan->capacity_bytes, have),
+		ap_format_bytes(bytes - plan->capacity_bytes, lack));
+	(void)ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-largest", "most of it: %s",
+		ap_plan_contributors(&run->ctx, plan));
+	return AP_INFEASIBLE;
+}
 
 /* A plan that was not searched: its own counts, priced and held against the memory. */
 static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
 	const int32_t *const *counts, struct ap_plan *plan)
 {
-	char need[32], have[32];
-
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in->request, counts, plan));
 	if (plan->prediction.memory.total > plan->capacity_bytes)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, NULL,
-			"%s needs %s on a device that has %s",
-			ap_choices_parallel_mode((size_t)run->opt->parallel_mode),
-			ap_format_bytes(plan->prediction.memory.total, need),
-			ap_format_bytes(plan->capacity_bytes, have));
+		return refuse_memory(run, plan);
 	return AP_OK;
 }
 

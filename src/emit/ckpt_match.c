@@ -286,6 +286,34 @@ static enum ap_status check_devices(struct match *m)
 	return AP_OK;
 }
 
+/* Parameters without a layout: the file was cut short, or made without. */
+static enum ap_status check_layouts(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	struct ap_map *held = ap_map_create(m->ctx->scratch);
+	struct names missing;
+	bool fresh;
+
+	names_init(m->ctx, &missing);
+	for (uint32_t i = 0; i < m->c->nlayout; i++)
+		ap_map_put_str(held, ap_ckpt_bare_name(m->c->layout[i].param_name), NULL);
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const char *name;
+
+		if (m->item_of[i] == UINT32_MAX || m->g->node[i].param == AP_NONE)
+			continue;
+		name = m->g->tensor[m->g->node[i].param].name;
+		ap_map_put_str(held, name, &fresh);
+		if (fresh)
+			names_add(m->ctx, &missing, name);
+	}
+	if (!missing.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-parameters",
+		"holds no layout of %s, which MindSpore's tools then take for whole",
+		names_text(&missing));
+}
+
 static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_ckpt_item *item)
 {
 	const struct ap_bound *b = &m->g->node[node].bound;
@@ -354,7 +382,7 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	*out = m->counts;
 	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
 		AP_TRY(found[i]);
-	return AP_OK;
+	return m->level == AP_ERROR ? check_layouts(m) : AP_OK;
 }
 
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,

@@ -106,6 +106,7 @@ seed four --pipeline-stages 4 --stage-config \
   '{"_backbone.layer1": 0, "_backbone.relu1": 1, "_backbone.layer2": 2, "_backbone.relu2": 2, "_backbone.layer3": 3}'
 ask 'four stage files' test "$(find "$work/four.stages" -type f | wc -l)" -eq 4
 layouts_hold "$work/four.stages/stage_3.ckpt" "$graph" 2 "$states"
+said four 'holds no operator with a trainable parameter; MindSpore'
 is four weights_bytes $((4 * (256 * 784 + 256))) 0
 
 # The dictionary: relu1 goes to stage 1, and with it what it reads and recomputes; stage 0 keeps only
