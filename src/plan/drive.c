@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "plan/certify.h"
 #include "plan/choose.h"
+#include "plan/lean.h"
 #include "plan/pins.h"
 #include "plan/recursive.h"
 #include "plan/rival.h"
@@ -290,6 +291,18 @@ static enum ap_status add_proof(struct driving *d)
 	return AP_OK;
 }
 
+/* Nothing that was found fits, and nothing was proven: what needs little memory. */
+static void add_lean(struct driving *d)
+{
+	struct ap_plan p;
+
+	if (ap_rival_fits(&d->rivals))
+		return;
+	ap_ctx_phase(d->ctx, "searching for little memory");
+	if (ap_plan_lean(d->ctx, d->rq, &p))
+		ap_rival_add(&d->rivals, NULL, ap_plan_counts(d->ctx, &p));
+}
+
 static enum ap_status gather_rivals(struct driving *d)
 {
 	bool exact = !d->recursion_only && ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT;
@@ -303,7 +316,10 @@ static enum ap_status gather_rivals(struct driving *d)
 	add_data_parallel(d, d->fixed);
 	add_grids(d, d->fixed);
 	add_recursion(d);
-	return exact ? AP_OK : add_proof(d);
+	if (!exact)
+		AP_TRY(add_proof(d));
+	add_lean(d);
+	return AP_OK;
 }
 
 static void state(const struct driving *d, bool stopped, struct ap_plan *p)

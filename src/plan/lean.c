@@ -13,6 +13,7 @@
 #include "plan/recursive.h"
 
 #define MOST_NAMED 3
+#define MOST_TRIES 4
 
 struct leaning {
 	struct ap_ctx ctx; /* that says nothing */
@@ -22,26 +23,36 @@ struct leaning {
 	struct ap_plan *best; /* graph NULL: none yet */
 };
 
-/* True: it fits. */
-static bool weigh(struct leaning *l, const int32_t *const *counts)
+/* What the stage that needs most has to spare; below 0: it does not fit. */
+static int64_t weigh(struct leaning *l, const int32_t *const *counts)
 {
 	struct ap_plan p;
 
 	ap_plan_price(l->maker, counts, &p);
 	if (!l->best->graph || p.prediction.memory.total < l->best->prediction.memory.total)
 		*l->best = p;
-	return p.prediction.memory.total <= l->rq->capacity_bytes;
+	return l->rq->capacity_bytes - p.prediction.memory.total;
 }
 
+/* The recursion knows what all stages need together: where one of them needs more than it has, all have
+ * to do with less, twice as much less at each try. */
 static bool try_recursion(struct leaning *l)
 {
 	const struct ap_request *rq = l->rq;
-	struct ap_rec_limits limits = {.insist = true,
-		.bytes = ap_choose_limit_bytes(rq) * rq->machine->nstage};
-	struct ap_recursive r;
+	uint32_t nstage = rq->machine->nstage;
+	struct ap_rec_limits limits = {.insist = true, .bytes = ap_choose_limit_bytes(rq) * nstage};
 
-	ap_plan_recursive(&l->ctx, rq->graph, rq->machine, rq->step, l->fixed, &limits, &r);
-	return r.allowed && weigh(l, r.counts);
+	for (int i = 0; i < MOST_TRIES; i++) {
+		struct ap_recursive r;
+		int64_t spare;
+
+		ap_plan_recursive(&l->ctx, rq->graph, rq->machine, rq->step, l->fixed, &limits, &r);
+		spare = r.allowed ? weigh(l, r.counts) : 0;
+		if (spare >= 0 || !r.fits || nstage == 1)
+			return r.allowed && spare >= 0;
+		limits.bytes = r.memory_bytes + spare * (INT64_C(1) << i);
+	}
+	return false;
 }
 
 static bool try_exact(struct leaning *l)
@@ -54,7 +65,7 @@ static bool try_exact(struct leaning *l)
 		ap_choose_table(&l->ctx, l->rq, l->fixed, true, &t) != AP_OK)
 		return false;
 	return ap_fit_lean(&l->ctx, t, exact, INT64_MAX, &c) &&
-		weigh(l, ap_chosen_counts(&l->ctx, t, c.pick));
+		weigh(l, ap_chosen_counts(&l->ctx, t, c.pick)) >= 0;
 }
 
 bool ap_plan_lean(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out)

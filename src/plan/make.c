@@ -233,6 +233,15 @@ void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
 	ap_plan_notes(ctx, p);
 }
 
+const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		counts[i] = p->op[i].place.count;
+	return counts;
+}
+
 struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, int64_t capacity_bytes)
 {

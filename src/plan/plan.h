@@ -184,6 +184,9 @@ void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, s
 /* Adds parameters and schedule: the plan is then complete. */
 void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p);
 
+/* The counts that a plan is of; they live as long as it does. */
+const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p);
+
 /* The schedule alone; simulates once more. */
 void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p);
 

@@ -227,15 +227,6 @@ static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *
 	return AP_OK;
 }
 
-static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_plan *p)
-{
-	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
-
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		counts[i] = p->op[i].place.count;
-	return counts;
-}
-
 /* Was a parameter with this exchange, held by such an operator, checked already? */
 static bool was_checked(const struct ap_plan_param *q, const struct ap_plan_param *before)
 {
@@ -252,7 +243,7 @@ static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan 
 		AP_NEW_N(ctx->scratch, const struct ap_plan_param *, p->graph->nnode);
 	ap_id node = AP_NONE;
 	const char *conflict =
-		ap_plan_conflict(ctx, p->graph, p->machine->ndev, counts_of(ctx, p), &node);
+		ap_plan_conflict(ctx, p->graph, p->machine->ndev, ap_plan_counts(ctx, p), &node);
 
 	if (conflict)
 		return wrong(ctx, p, node, conflict);
@@ -275,7 +266,7 @@ static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 	const struct ap_memory *memory = &again->prediction.memory;
 
 	ap_plan_price(ap_plan_maker_create(ctx, p->graph, p->machine, p->step, p->capacity_bytes),
-		counts_of(ctx, p), again);
+		ap_plan_counts(ctx, p), again);
 	if (ap_plan_objective_s(again) != p->search.objective_s)
 		return wrong(ctx, p, AP_NONE, "the objective does not add up");
 	if (memcmp(memory, &p->prediction.memory, sizeof *memory) != 0)

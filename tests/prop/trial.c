@@ -277,15 +277,6 @@ void trial_plan(struct trial *t, const int32_t *const *counts, struct ap_plan *o
 	ap_plan_make(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, counts, NO_MEMORY_LIMIT, out);
 }
 
-const int32_t *const *trial_counts_of(struct trial *t, const struct ap_plan *p)
-{
-	const int32_t **counts = AP_NEW_N(t->f.ctx.arena, const int32_t *, p->graph->nnode);
-
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		counts[i] = p->op[i].place.count;
-	return counts;
-}
-
 int64_t trial_capacity(struct trial *t, const struct ap_plan *p)
 {
 	int64_t need = p->prediction.memory.total - t->taken_bytes;

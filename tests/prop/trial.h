@@ -54,9 +54,6 @@ const int32_t *const *trial_counts(struct trial *t);
 /* Plan of counts, with its objective and memory. */
 void trial_plan(struct trial *t, const int32_t *const *counts, struct ap_plan *out);
 
-/* Counts of a plan. */
-const int32_t *const *trial_counts_of(struct trial *t, const struct ap_plan *p);
-
 /* A capacity at which between 0 and all of what a plan needs is there. */
 int64_t trial_capacity(struct trial *t, const struct ap_plan *p);
 
