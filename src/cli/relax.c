@@ -201,7 +201,7 @@ static void say_devices(struct ap_run *run, const struct ap_sources *src, const 
 			false, &found) != AP_OK || !found.fits)
 		return;
 	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
-		"%" PRId64 " devices would do: a plan of %s", found.fits,
+		"%" PRId64 " device%s would do: a plan of %s", found.fits, found.fits == 1 ? "" : "s",
 		ap_format_bytes(found.memory_bytes, need));
 }
 
