@@ -30,7 +30,8 @@ void fixture_open(struct fixture *f, int64_t ndev, int64_t per_server, const cha
 	memset(f, 0, sizeof *f);
 	f->ctx.arena = ap_arena_create(0, NULL, NULL);
 	f->ctx.scratch = ap_arena_create(0, NULL, NULL);
-	f->ctx.diag = ap_diag_create(f->ctx.arena, false);
+	f->said = ap_arena_create(0, NULL, NULL);
+	f->ctx.diag = ap_diag_create(f->said, false);
 	f->ctx.jobs = 1;
 	f->step = step;
 	f->step.optimizer = ap_optimizer_find("adam");
@@ -52,6 +53,7 @@ void fixture_close(struct fixture *f)
 {
 	ap_arena_destroy(f->ctx.scratch);
 	ap_arena_destroy(f->ctx.arena);
+	ap_arena_destroy(f->said);
 }
 
 void fixture_graph(struct fixture *f, const char *text)

@@ -24,6 +24,7 @@
 
 struct fixture {
 	struct ap_ctx ctx;
+	struct ap_arena *said; /* messages: they outlive what is released of ctx's arena */
 	struct ap_step step;
 	struct ap_pipe pipe; /* of one stage, where fixture_in_flight() was called */
 	int64_t in_flight;
