@@ -2,6 +2,7 @@
 #include "plan/lean.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -13,6 +14,7 @@
 #include "plan/recursive.h"
 
 #define MOST_NAMED 3
+#define MOST_LETTERS 80 /* of a name in a message, base/diag.h */
 #define MOST_TRIES 4
 
 struct leaning {
@@ -125,6 +127,15 @@ static uint32_t worst_stage(const struct ap_plan *p)
 	return worst;
 }
 
+/* A name that a message would cut at its end, which tells it from others, is that of its cell. */
+static const char *name_of(struct ap_ctx *ctx, const struct ap_node *n)
+{
+	const char *last = strrchr(n->name, '/');
+
+	return ap_diag_name(ctx->diag, strlen(n->name) > MOST_LETTERS && *n->cell && last
+		? ap_arena_printf(ctx->arena, "%s%s", n->cell, last) : n->name);
+}
+
 const char *ap_plan_contributors(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	uint32_t worst = worst_stage(p), n = 0;
@@ -133,7 +144,7 @@ const char *ap_plan_contributors(struct ap_ctx *ctx, const struct ap_plan *p)
 
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		if (p->nstage == 1 || p->graph->node[i].stage == (int32_t)worst)
-			v[n++] = (struct share){ap_diag_name(ctx->diag, p->graph->node[i].name),
+			v[n++] = (struct share){name_of(ctx, &p->graph->node[i]),
 				ap_op_cost_memory_bytes(&p->op[i].cost, &p->task[i]), i};
 	ap_str_init(&s, ctx->arena);
 	add_kinds(&s, &p->stage[worst].memory);

@@ -21,6 +21,8 @@ hopeless() { # LIMIT_IN_MIB DEVICES MODEL EXPECTED_WAY
   refused 5 ' are short [memory]' "$graph" --chip ascend910a --memory "${limit}MB" --device-num "$devices"
   ask "$3: no largest operators" grep -q 'of operators "[^"]*" [0-9.]* [KMG]iB.* \[memory-largest\]$' \
     "$work/no.err"
+  ask "$3: an operator twice" test -z "$(sed -n 's/.*; of operators \(.*\) \[memory-largest\]$/\1/p' "$work/no.err" |
+    grep -o '"[^"]*"' | sort | uniq -d)"
   ways > "$work/ways"
   ask "$3: no way $4" grep -qx -e "$4" "$work/ways"
   while read -r way; do
