@@ -94,6 +94,14 @@ $(cat "$work/layouts")"
 ask 'node names' test "$(decoded "$work/base.ckpt" | sed -n 's/^strategy \([^ ]*\) .*/\1/p' | sort)" = \
   "$(for layer in 1 2 3; do echo "BiasAdd_layer$layer.bias MatMul_layer$layer.weight"; done |
     tr ' ' '\n' | sort)"
+ask 'ranks of stage 1' grep -q '"ranks": \[4, 5, 6, 7\]' "$work/base.json"
+"$program" search "$graph" "$table" --config "$work/seed.config" -q -o "$work/merged.json" 2> "$work/no.err"
+ask 'JSON: full shapes' test "$(grep -o '"tensor_shape":\[[0-9,]*\]' "$work/merged.json" | sort | uniq -c |
+  tr -d ' \n')" = '4"tensor_shape":[1,512]4"tensor_shape":[1]4"tensor_shape":[512,512]4"tensor_shape":[512,784]8"tensor_shape":[512]'
+ask 'JSON: stages' test "$(grep -o '"[01]-layer[0-9].weight":{"dev_matrix":\[4\]' "$work/merged.json" | cut -c 2-3 |
+  tr -d '\n')" = '0-1-1-'
+"$program" convert "$work/merged.json" "$work/merged.ckpt"
+ask 'both forms say the same' cmp -s "$work/merged.ckpt" "$work/base.ckpt"
 saved() { # LABEL PARAMETER: step and size of its shard
   decoded "$work/$1.ckpt" | sed -n "s/^layout $2 .* step \(.*\)/\1/p"
 }

@@ -273,4 +273,8 @@ said infer '--gradients-mean is without effect: --run-phase inference'
 mix dealt --enable-parallel-optimizer
 said dealt 'enable_parallel_optimizer deals none of 6 parameters'
 
+whole='s/48\]/42]/; s/\[48, /[42, /; s/"weight2", "shape": \[64, 16\], "dtype": "float16"/&, "parallel_optimizer": false/'
+net whole "$whole" --parallel-mode semi_auto --enable-parallel-optimizer --parallel-optimizer-threshold 0
+said whole 'deals none of 2 parameters: 1 has a flag that keeps it whole, 1 has rows that do not divide'
+
 finish 100
