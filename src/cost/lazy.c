@@ -156,8 +156,11 @@ struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, u
 		la = l->classes.v[x->cls_u].states.v[a]->layout[x->slot_u];
 		lb = l->classes.v[x->cls_v].states.v[b]->layout[x->slot_v];
 	}
-	if (x->type == AP_BOND_FLOW)
-		return flow_move(l, x->flow, la, lb);
+	if (x->type == AP_BOND_FLOW) {
+		struct ap_lazy_move one = flow_move(l, x->flow, la, lb);
+
+		return (struct ap_lazy_move){one.cost_s, one.kept_bytes * x->copies};
+	}
 	return (struct ap_lazy_move){la == lb ? 0 : INFINITY, 0};
 }
 
@@ -213,8 +216,13 @@ static struct ap_lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *lin
 
 	if (b.type == AP_BOND_FLOW || b.type == AP_BOND_FOLLOW)
 		b.slot_u += l->classes.v[b.cls_u].task->bound->nin;
-	if (b.type == AP_BOND_FLOW)
-		b.flow = ap_map_put(l->flows, &link->flow, sizeof link->flow, NULL);
+	if (b.type == AP_BOND_FLOW) {
+		struct ap_flow one = link->flow;
+
+		b.copies = one.again ? 1 : one.in_flight;
+		one.in_flight = 1;
+		b.flow = ap_map_put(l->flows, &one, sizeof one, NULL);
+	}
 	return b;
 }
 
@@ -228,7 +236,8 @@ static void add_link(void *user, const struct ap_joint *j)
 	struct linking *k = user;
 	struct ap_lazy *l = k->l;
 	struct ap_lazy_bond b = bond_of(l, j);
-	const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow};
+	const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow,
+		(uint32_t)b.copies};
 	struct ap_lazy_link link = {.u = j->u, .v = j->v, .strict = b.type != AP_BOND_FLOW};
 	bool fresh;
 

@@ -40,7 +40,8 @@ struct ap_lazy_bond {
 	enum ap_bond_type type;
 	uint32_t cls_u, cls_v;
 	uint32_t slot_u, slot_v; /* index into the states' layouts */
-	uint32_t flow; /* id */
+	uint32_t flow; /* id, of one copy in flight */
+	int64_t copies; /* that are kept */
 };
 
 struct ap_lazy_remembered {

@@ -26,7 +26,8 @@ struct layout {
 };
 
 struct tensor {
-	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask */
+	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; one copy in
+	                        flight */
 	struct ap_map *ids; /* of layouts */
 	struct {
 		struct layout *v;
@@ -85,6 +86,7 @@ static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const stru
 	ap_id id;
 
 	key.kept |= f->mk->step->executor == AP_EXECUTOR_MINDSPORE; /* for others time depends on it */
+	key.in_flight = 1;
 	id = ap_map_put(seen, &key, sizeof key, &fresh);
 	if (fresh)
 		AP_PUSH(scratch, f->tensors, ((struct tensor){key, ap_map_create(scratch), {0}}));
@@ -153,6 +155,7 @@ static void price_layout(const struct flows *f, const struct share *s, uint32_t 
 	for (uint32_t i = t->layouts.v[from].first; i != AP_NONE; i = f->rows.v[i].next) {
 		const struct row *r = &f->rows.v[i];
 		size_t at = (size_t)r->at * r->bond->v.nlayout;
+		int64_t copies = t->flow.again ? 1 : r->bond->flow.in_flight;
 
 		for (uint32_t c = 0; c < r->bond->v.nlayout; c++, at++) {
 			struct price *p = &prices[r->column[c]];
@@ -163,7 +166,7 @@ static void price_layout(const struct flows *f, const struct share *s, uint32_t 
 			}
 			r->bond->cost[at] = p->cost;
 			if (r->bond->kept)
-				r->bond->kept[at] = p->kept;
+				r->bond->kept[at] = p->kept * copies;
 		}
 	}
 }
