@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <string.h>
-
 #include "base/num.h"
-#include "cost/cost.h"
 #include "cost/kernel.h"
 #include "cost/local.h"
+#include "cost/opcost.h"
 
-struct pricing {
-	struct ap_pricer *pr;
-	const struct ap_chip *chip;
-	const struct ap_step *step;
-	const struct ap_task *t;
-	const struct ap_bound *b;
-	const struct ap_placement *p;
-	struct ap_op_cost *c;
-	int halo_operand; /* that windows slide over */
-	int64_t halo_bytes; /* its slice with the halo, 0: there is none */
-	bool keeps_results; /* which communication gave, rather than make them again */
-};
-
-static double in_bytes(const struct pricing *x, int i)
-{
-	return (double)ap_local_bytes(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
-}
-
-static double out_bytes(const struct pricing *x, int o)
-{
-	return (double)ap_local_bytes(&x->b->out[o], x->t->out[o].batch, x->p, x->step);
-}
-
-static double computed_bytes(const struct pricing *x, int o)
-{
-	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step);
-}
-
-static double extent_of(const struct pricing *x, uint32_t mask)
+static double extent_of(const struct ap_opcost *x, uint32_t mask)
 {
 	double n = 1;
 
@@ -56,13 +25,13 @@ static uint32_t lookup_mask(const struct ap_bound *b)
 }
 
 /* Points of the iteration space on one rank; looked-up factors are no work. */
-static double points_of(const struct pricing *x)
+static double points_of(const struct ap_opcost *x)
 {
 	return extent_of(x, ((1u << x->b->nfactor) - 1) & ~lookup_mask(x->b));
 }
 
 /* A table that is looked up is read where rows are taken; matrices that rows are parted to as a whole. */
-static bool is_looked_up(const struct pricing *x, int i)
+static bool is_looked_up(const struct ap_opcost *x, int i)
 {
 	return x->b->row->unit == AP_OP_MEMORY && (x->b->in[i].factors & lookup_mask(x->b)) != 0;
 }
@@ -82,7 +51,7 @@ static bool is_gemm(const struct ap_bound *b)
 	return b->row->unit == AP_OP_CUBE && b->nin == 2;
 }
 
-static void gemm_shape(const struct pricing *x, struct ap_kernel *k)
+static void gemm_shape(const struct ap_opcost *x, struct ap_kernel *k)
 {
 	uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
 
@@ -93,18 +62,18 @@ static void gemm_shape(const struct pricing *x, struct ap_kernel *k)
 	k->k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
 }
 
-static double forward_bytes(const struct pricing *x)
+static double forward_bytes(const struct ap_opcost *x)
 {
 	double bytes = 0, results = 0;
 
 	for (int o = 0; o < x->b->nout; o++)
-		results += computed_bytes(x, o);
+		results += ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += is_looked_up(x, i) ? results : in_bytes(x, i);
+		bytes += is_looked_up(x, i) ? results : ap_opcost_in(x, i);
 	return bytes + results;
 }
 
-static struct ap_kernel kernel_of(const struct pricing *x)
+static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x->b)};
 
@@ -115,7 +84,7 @@ static struct ap_kernel kernel_of(const struct pricing *x)
 }
 
 /* The operand with its halo is put together in one place, and its gradient taken apart again. */
-static double halo_copy_s(const struct pricing *x)
+static double halo_copy_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = arithmetic(x->b),
 		.bytes = 2 * (double)x->halo_bytes};
@@ -123,7 +92,7 @@ static double halo_copy_s(const struct pricing *x)
 	return ap_kernel_time_s(x->chip, &k);
 }
 
-static double forward_s(const struct pricing *x)
+static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
 
@@ -132,12 +101,12 @@ static double forward_s(const struct pricing *x)
 }
 
 /* Gradients of a product: dA = dC B' (m x k over n), dB = A' dC (k x n over m). */
-static double gemm_backward_s(const struct pricing *x)
+static double gemm_backward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x), d;
 	double time_s = 0;
 
-	k.bytes = in_bytes(x, 0) + in_bytes(x, 1) + computed_bytes(x, 0);
+	k.bytes = ap_opcost_in(x, 0) + ap_opcost_in(x, 1) + ap_opcost_computed(x, 0);
 	if (x->t->in[0].grad) {
 		d = k;
 		d.n = k.k;
@@ -154,18 +123,18 @@ static double gemm_backward_s(const struct pricing *x)
 }
 
 /* Gradients of the results and what was saved are read, gradients of the operands written. */
-static double backward_bytes(const struct pricing *x)
+static double backward_bytes(const struct ap_opcost *x)
 {
 	double bytes = 0;
 
 	for (int o = 0; o < x->b->nout; o++)
-		bytes += computed_bytes(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
+		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += in_bytes(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
+		bytes += ap_opcost_in(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
 	return bytes;
 }
 
-static double gradients_part(const struct pricing *x)
+static double gradients_part(const struct ap_opcost *x)
 {
 	int wanted = 0, possible = 0;
 
@@ -176,7 +145,7 @@ static double gradients_part(const struct pricing *x)
 	return possible > 0 ? (double)wanted / possible : 0;
 }
 
-static double backward_s(const struct pricing *x)
+static double backward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k;
 	double copy_s;
@@ -193,7 +162,7 @@ static double backward_s(const struct pricing *x)
 }
 
 /* Times that the user measured on one device replace ours, scaled by the work left here. */
-static void kernels(struct pricing *x)
+static void kernels(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = 1;
 
@@ -210,7 +179,7 @@ static void kernels(struct pricing *x)
 
 /* Once the collectives are known. The copy with a halo is put together again for the kernel, or for the
  * backward pass alone. */
-static void run_again(struct pricing *x)
+static void run_again(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
@@ -223,7 +192,7 @@ static void run_again(struct pricing *x)
 
 static void communicate(void *user, const struct ap_comm *comm)
 {
-	struct pricing *x = user;
+	struct ap_opcost *x = user;
 	double s = ap_comm_time_s(x->pr, comm, NULL);
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
@@ -264,7 +233,7 @@ static int gradient_copy_bytes(enum ap_dtype t, const struct ap_step *step)
 }
 
 /* A sum becomes a mean. */
-static void divide(struct pricing *x, double elements, enum ap_dtype t)
+static void divide(struct ap_opcost *x, double elements, enum ap_dtype t)
 {
 	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = t, .flops = elements,
 		.bytes = 2 * elements * ap_gradient_held_bytes(t, x->step)};
@@ -273,7 +242,7 @@ static void divide(struct pricing *x, double elements, enum ap_dtype t)
 }
 
 /* The update reads and writes weight, master copy and states once, and reads the gradient. */
-static void update(struct pricing *x, double elements, enum ap_dtype t, int state_bytes)
+static void update(struct ap_opcost *x, double elements, enum ap_dtype t, int state_bytes)
 {
 	double each = ap_gradient_held_bytes(t, x->step) +
 		2 * (ap_dtype_bytes(t) + master_bytes(t, x->step) + state_bytes);
@@ -283,7 +252,7 @@ static void update(struct pricing *x, double elements, enum ap_dtype t, int stat
 }
 
 /* Weights, and what of them and of their gradients is whole only while an operator runs. */
-static void parameter_memory(struct pricing *x, int i, int64_t elements, const struct ap_opt_shard *s)
+static void parameter_memory(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
 {
 	enum ap_dtype t = x->b->in[i].dtype;
 	int64_t weight = elements * ap_dtype_bytes(t);
@@ -295,7 +264,7 @@ static void parameter_memory(struct pricing *x, int i, int64_t elements, const s
 	x->c->gradient_bytes += s->gradient ? gradient / s->shards : gradient;
 }
 
-static void update_all(struct pricing *x, int i, int64_t elements, const struct ap_opt_shard *s)
+static void update_all(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
 {
 	const struct ap_optimizer *opt = x->step->optimizer;
 	enum ap_dtype t = x->b->in[i].dtype;
@@ -312,7 +281,7 @@ static void update_all(struct pricing *x, int i, int64_t elements, const struct 
 		update(x, (double)dealt, t, states);
 }
 
-static void parameter(struct pricing *x, int i)
+static void parameter(struct ap_opcost *x, int i)
 {
 	const struct ap_operand *o = &x->b->in[i];
 	int64_t elements = ap_local_elements(o, 0, x->p, x->step);
@@ -327,7 +296,7 @@ static void parameter(struct pricing *x, int i)
 	update_all(x, i, elements, &shard);
 }
 
-static void input(struct pricing *x, int i)
+static void input(struct ap_opcost *x, int i)
 {
 	const struct ap_operand *o = &x->b->in[i];
 	struct ap_shape shape = {.rank = o->rank, .dtype = o->dtype};
@@ -348,141 +317,10 @@ static void input(struct pricing *x, int i)
 	x->c->input_s += cost.forward_s;
 }
 
-/* The copy with the halo is what the backward pass reads. */
-static void halo_memory(struct pricing *x, double *forward, double *backward)
-{
-	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
-
-	if (in->again)
-		x->c->recompute_bytes += x->halo_bytes;
-	else if (in->kept)
-		x->c->activation_bytes += x->halo_bytes * x->t->in_flight;
-	else
-		*forward += (double)x->halo_bytes;
-	if (in->grad)
-		*backward += (double)x->halo_bytes;
-}
-
-/* Of a dealt parameter: the weight gathered for this use, the gradient before it is dealt. */
-static void passing(const struct pricing *x, int i, double *forward, double *backward)
-{
-	const struct ap_task_operand *in = &x->t->in[i];
-	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
-	enum ap_dtype t = x->b->in[i].dtype;
-	struct ap_opt_shard s;
-
-	if (!in->shardable || !in->grad || in->twin != i)
-		return;
-	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
-	if (s.regather) {
-		*forward += elements * ap_dtype_bytes(t);
-		*backward += in->kept ? elements * ap_dtype_bytes(t) : 0;
-	}
-	if (s.gradient)
-		*backward += elements * ap_gradient_held_bytes(t, x->step);
-}
-
-/* Is the copy that the operator uses perhaps none that is held? That depends on the producer; where each
- * device has a part of its own, none was gathered. */
-static bool may_gather_again(const struct pricing *x, int i)
-{
-	const struct ap_task_operand *in = &x->t->in[i];
-	int64_t parts = 1;
-
-	for (int f = 0; f < x->b->nfactor; f++)
-		if (x->b->in[i].factors >> f & 1)
-			parts *= x->p->count[f];
-	return x->step->executor == AP_EXECUTOR_GENERIC && in->kind == AP_TENSOR_ACT && in->kept &&
-		!in->again && parts < x->p->ndev;
-}
-
-static int64_t held_bytes(const struct pricing *x, int o)
-{
-	int64_t bytes = (int64_t)out_bytes(x, o);
-	struct ap_axes replicas;
-
-	if (!x->t->out[o].sliced)
-		return bytes;
-	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
-}
-
-/* A parameter that another stage owns and sends once: it is there for the whole step, and so is the sum
- * of its gradients. */
-static bool is_received_weight(const struct ap_task *t)
-{
-	return t->once && strcmp(t->bound->row->name, "Receive") == 0;
-}
-
-static void received_weight(struct pricing *x)
-{
-	const struct ap_operand *o = &x->b->out[0];
-
-	if (!x->t->out[0].kept)
-		x->c->activation_bytes += (int64_t)out_bytes(x, 0);
-	if (x->t->out[0].grad)
-		x->c->gradient_bytes += ap_local_elements(o, 0, x->p, x->step) *
-			ap_gradient_held_bytes(o->dtype, x->step);
-}
-
-/* The whole of an operand that is held in parts, while what reads it runs again and back. */
-static int64_t whole_bytes(const struct pricing *x, int i)
-{
-	const struct ap_task_operand *in = &x->t->in[i];
-	struct ap_axes replicas;
-
-	if (in->kind != AP_TENSOR_ACT || !in->regather ||
-		ap_slice_parts(&x->b->in[i], in->batch, x->p, x->step, &replicas) == 1)
-		return 0;
-	return (int64_t)in_bytes(x, i);
-}
-
-static void memory(struct pricing *x)
-{
-	double forward = 0, backward = 0;
-
-	if (is_received_weight(x->t))
-		received_weight(x);
-
-	if (x->halo_bytes > 0)
-		halo_memory(x, &forward, &backward);
-	for (int o = 0; o < x->b->nout; o++) {
-		if (x->t->out[o].kept || (x->t->out[o].needed && x->keeps_results))
-			x->c->activation_bytes += held_bytes(x, o) * x->t->in_flight;
-		else
-			forward += out_bytes(x, o);
-		if (x->t->out[o].again && !x->keeps_results)
-			x->c->recompute_bytes += (int64_t)out_bytes(x, o);
-		if (x->t->out[o].grad)
-			backward += out_bytes(x, o);
-		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
-			forward += computed_bytes(x, o);
-			backward += x->t->out[o].grad ? computed_bytes(x, o) : 0;
-		}
-	}
-	for (int i = 0; i < x->b->nin; i++) {
-		enum ap_tensor_kind kind = x->t->in[i].kind;
-
-		passing(x, i, &forward, &backward);
-		x->c->recompute_bytes += whole_bytes(x, i);
-		if (kind == AP_TENSOR_INPUT && x->t->in[i].kept)
-			x->c->activation_bytes += (int64_t)in_bytes(x, i) * x->t->in_flight;
-		if ((kind == AP_TENSOR_ACT || kind == AP_TENSOR_INPUT) && !x->t->in[i].kept)
-			forward += in_bytes(x, i);
-		if (may_gather_again(x, i)) {
-			forward += in_bytes(x, i);
-			backward += in_bytes(x, i);
-		}
-		if (kind == AP_TENSOR_ACT && x->t->in[i].grad)
-			backward += in_bytes(x, i);
-	}
-	if (x->b->row->unit != AP_OP_VIEW && x->b->row->unit != AP_OP_LINK)
-		x->c->temporary_bytes = (int64_t)fmax(forward, backward);
-}
-
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out)
 {
-	struct pricing x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
+	struct ap_opcost x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
 		.step = ap_pricer_step(pr), .t = t, .b = t->bound, .p = p, .c = out};
 
 	struct ap_exchange exchange[AP_MAX_WINDOW];
@@ -499,9 +337,9 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		if (t->in[i].kind == AP_TENSOR_INPUT)
 			input(&x, i);
 		if (t->in[i].kind == AP_TENSOR_CONST && t->in[i].owner)
-			out->weight_bytes += (int64_t)in_bytes(&x, i);
+			out->weight_bytes += (int64_t)ap_opcost_in(&x, i);
 	}
-	memory(&x);
+	ap_opcost_memory(&x);
 }
 
 /* Of an exchange after every micro-batch the same part shows each time. */
