@@ -19,6 +19,9 @@ void random_recompute(struct trial *t)
 	struct ap_node *node = ap_arena_memdup(t->f.ctx.arena, g->node, g->nnode * sizeof *node);
 
 	t->f.step.recompute = (enum ap_recompute)below(t, 3);
+	t->f.step.recompute_keeps_comm = below(t, 3) == 0;
+	t->f.step.recompute_regathers = below(t, 3) == 0;
+	t->f.step.recompute_slices = below(t, 3) == 0;
 	for (ap_id i = 0; i < g->nnode; i++)
 		if (below(t, 3) == 0)
 			node[i].recompute = (int8_t)below(t, 2);
