@@ -5,16 +5,14 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cli/given.h"
 #include "cli/outputs.h"
 #include "cli/relax.h"
 #include "cli/run.h"
-#include "plan/lean.h"
+#include "cli/stop.h"
+#include "cli/trial.h"
 
 #define MOST_DEVICES 65536
-#define TRY_WORK (UINT64_C(1) << 32) /* with a proof */
-#define HASTY_WORK (UINT64_C(1) << 28)
-
-enum verdict { FITS, DOES_NOT, UNKNOWN, NO_PLAN };
 
 struct asking {
 	struct ap_run *run;
@@ -25,51 +23,22 @@ struct asking {
 	struct ap_devices *out;
 };
 
-/* Proven where the exact search proves it. *bytes: of the plan found, or of the smallest one met. */
-static enum verdict judge(struct ap_run *quiet, struct ap_inputs *in, bool prove, int64_t *bytes)
-{
-	struct ap_plan plan;
-	enum ap_status st;
-	bool fits;
-
-	in->request.budget.work = prove ? TRY_WORK : HASTY_WORK;
-	fits = ap_plan_lean(&quiet->ctx, &in->request, &plan);
-	*bytes = plan.graph ? plan.prediction.memory.total : 0;
-	if (fits || !prove)
-		return fits ? FITS : UNKNOWN;
-	st = ap_drive_search(&quiet->ctx, &in->request, &plan, NULL);
-	if (st == AP_OK)
-		*bytes = plan.prediction.memory.total;
-	return st == AP_OK ? FITS : st == AP_INFEASIBLE ? DOES_NOT : UNKNOWN;
-}
-
-static enum verdict ask(struct asking *a, int64_t devices, int64_t *bytes)
-{
-	struct ap_run quiet = *a->run;
-	struct ap_inputs in;
-
-	a->opt.device_num = devices;
-	quiet.opt = &a->opt;
-	quiet.ctx.diag = ap_diag_create(a->run->ctx.arena, false);
-	quiet.ctx.phase = NULL;
-	return ap_inputs_make(&quiet, a->src, &in) == AP_OK ? judge(&quiet, &in, a->prove, bytes) : NO_PLAN;
-}
-
-/* Notes the result; true: it fits. */
+/* Notes the result; true: it fits, or nothing ever will. */
 static bool try(struct asking *a, int64_t devices)
 {
-	int64_t bytes = 0;
-	enum verdict v = ask(a, devices, &bytes);
+	struct ap_trial t;
 
-	if (v == FITS) {
+	a->opt.device_num = devices;
+	t = ap_trial_make(a->run, a->src, &a->opt, a->prove);
+	if (t.verdict == AP_VERDICT_FITS) {
 		a->out->fits = devices;
-		a->out->memory_bytes = bytes;
-	} else if (v != NO_PLAN) {
+		a->out->memory_bytes = t.bytes;
+	} else if (t.verdict != AP_VERDICT_NO_PLAN && !ap_ctx_stopped(&a->run->ctx)) {
 		a->out->below = devices;
-		a->out->below_bytes = bytes;
-		a->out->proven = v == DOES_NOT;
+		a->out->below_bytes = t.bytes;
+		a->out->proven = t.verdict == AP_VERDICT_PROVEN_NOT;
 	}
-	return v == FITS;
+	return t.verdict == AP_VERDICT_FITS || t.hopeless;
 }
 
 /* Doubling from one device to one server to many; then between the last two numbers of servers. */
@@ -111,6 +80,7 @@ static void write_json(const struct ap_devices *d, struct ap_str *out)
 	ap_jw_kint(&w, "memory_bytes", d->memory_bytes);
 	if (d->below) {
 		ap_jw_kint(&w, "not_enough", d->below);
+		ap_jw_kint(&w, "not_enough_bytes", d->below_bytes);
 		ap_jw_kbool(&w, "proven", d->proven);
 	}
 	ap_jw_end(&w);
@@ -128,7 +98,7 @@ static void write_text(const struct ap_devices *d, struct ap_str *out)
 	ap_str_addf(out, "%" PRId64 " %s", d->below, d->proven ? "do not do: no strategy fits"
 		: "probably do not do: no plan that fits was found");
 	if (d->below_bytes)
-		ap_str_addf(out, ", the smallest plan found needs %s",
+		ap_str_addf(out, "; the smallest plan found needs %s",
 			ap_format_bytes(d->below_bytes, need));
 	ap_str_addc(out, '\n');
 }
@@ -146,20 +116,45 @@ static int64_t server_devices(const struct asking *a, const struct ap_chip *chip
 enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
 	bool prove, struct ap_devices *out)
 {
-	struct ap_sources given = *src;
+	struct ap_sources tableless = *src;
 	struct asking a = {.run = run, .src = src, .opt = *run->opt, .most = most,
 		.prove = prove, .out = out};
 	const struct ap_chip *chip;
 
 	*out = (struct ap_devices){0};
+	a.opt.min_devices = false; /* trials are plans */
 	AP_TRY(ap_input_chip(run, src, &chip));
 	out->server = a.opt.devices_per_server = server_devices(&a, chip);
+	out->usable_bytes = a.opt.memory ? a.opt.memory : chip->usable_bytes;
 	if (!a.opt.chip)
 		a.opt.chip = chip->name;
-	given.table = NULL;
-	a.src = &given;
+	tableless.table = NULL;
+	a.src = &tableless;
 	look(&a);
 	return AP_OK;
+}
+
+/* Nothing fits: why. Where no number of devices gave a plan, what one of them ends with says so. */
+static enum ap_status explain(struct ap_run *run, const struct ap_sources *src,
+	const struct ap_devices *d)
+{
+	struct ap_options o = *run->opt;
+	struct ap_run loud = *run;
+	const int32_t *const *counts;
+	struct ap_inputs in;
+	char need[32], have[32];
+
+	if (d->below)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+			"no plan was found that fits: on %" PRId64 " device%s, the most that were tried, the "
+			"smallest one needs %s, %s are usable", d->below, d->below > 1 ? "s" : "",
+			ap_format_bytes(d->below_bytes, need), ap_format_bytes(d->usable_bytes, have));
+	o.device_num = d->server;
+	loud.opt = &o;
+	AP_TRY(ap_inputs_make(&loud, src, &in));
+	AP_TRY(ap_given_counts(&loud, &in, &counts));
+	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+		"no plan was found on up to %d devices", MOST_DEVICES);
 }
 
 enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources *src)
@@ -168,10 +163,13 @@ enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources 
 	struct ap_str out;
 
 	ap_run_phase(run, "trying numbers of devices");
+	ap_stop_arm();
 	AP_TRY(ap_relax_devices(run, src, MOST_DEVICES, true, &found));
+	if (ap_ctx_stopped(&run->ctx))
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"stopped before the least number of devices was known");
 	if (!found.fits)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
-			"no plan was found that fits on up to %d devices", MOST_DEVICES);
+		return explain(run, src, &found);
 	ap_str_init(&out, run->ctx.arena);
 	if (run->opt->json)
 		write_json(&found, &out);

@@ -122,7 +122,7 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 	case AP_OPT_CHOICE:
 		return choices_text(arena, row->choices);
 	case AP_OPT_TEXT:
-		return "a name";
+		return strcmp(row->metavar, "LIST") ? "a name" : "a list such as dp=8,tp=4";
 	case AP_OPT_LISTS:
 		return "a name, or lists such as [[8,1],[8]]";
 	case AP_OPT_DICT:

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/pipeline.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "plan/stages.h"
 #include "shard/arrival.h"
 
@@ -29,18 +32,21 @@ enum ap_status ap_pipeline_read_config(struct ap_run *run, struct ap_json **out)
 enum ap_status ap_pipeline_hybrid(struct ap_run *run, const struct ap_inputs *in, struct ap_options *o,
 	struct ap_hybrid *hybrid)
 {
+	int64_t micro_batches = o->micro_batches;
+
 	if (!o->hybrid)
 		return AP_OK;
 	AP_TRY(ap_hybrid_parse(&run->ctx, o->hybrid, hybrid));
+	hybrid->pp = o->pipeline_stages;
+	hybrid->vpp = o->pipeline_segments;
 	AP_TRY(ap_hybrid_fill(&run->ctx, in->machine->ndev, hybrid));
 	AP_TRY(ap_hybrid_step(&run->ctx, hybrid, in->graph->batch, &o->micro_batches));
-	o->pipeline_stages = hybrid->pp;
-	if (hybrid->vpp > 1) {
-		o->pipeline_segments = hybrid->vpp;
-		if (o->pipeline_scheduler == AP_SCHEDULER_1F1B)
-			o->pipeline_scheduler = AP_SCHEDULER_INTERLEAVED;
-	}
-	return AP_OK;
+	if (o->micro_batches == micro_batches || o->origin[AP_OPT_micro_batches] == AP_FROM_DEFAULT)
+		return AP_OK;
+	return ap_settings_contradict(&run->ctx, run->opt, AP_OPT_hybrid, AP_OPT_micro_batches,
+		ap_arena_printf(run->ctx.arena, "dp=%" PRId64 " x mbs=%" PRId64 " of a batch of %" PRId64
+			" are %" PRId64 " micro-batches", hybrid->dp, hybrid->mbs, in->graph->batch,
+			o->micro_batches));
 }
 
 /* Stages that the graph file says, for a run that has none. */
@@ -74,6 +80,14 @@ static enum ap_status cut(struct ap_run *run, const struct ap_sources *src,
 	return AP_OK;
 }
 
+/* What makes the scheduler the one that it is. */
+static enum ap_opt_id asked_by(const struct ap_options *o)
+{
+	return o->origin[AP_OPT_pipeline_scheduler] != AP_FROM_DEFAULT ? AP_OPT_pipeline_scheduler
+		: o->pipeline_interleave ? AP_OPT_pipeline_interleave
+		: o->pipeline_segments > 1 ? AP_OPT_pipeline_segments : AP_OPT_pipeline_stages;
+}
+
 enum ap_status ap_pipeline_make(struct ap_run *run, const struct ap_sources *src,
 	struct ap_inputs *in)
 {
@@ -85,8 +99,8 @@ enum ap_status ap_pipeline_make(struct ap_run *run, const struct ap_sources *src
 	const char *why = scheduler->refuses(nstage, nsegment, o->micro_batches);
 
 	if (why)
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"--pipeline-scheduler %s: %s", scheduler->name, why);
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s %s",
+			ap_settings_said(&run->ctx, o, asked_by(o)), scheduler->name, why);
 	AP_TRY(ap_stages_check(&run->ctx, in->graph, in->machine->ndev, nstage, nsegment));
 	if (nstage > 1)
 		ap_machine_staged(&run->ctx, in->machine, (uint32_t)nstage, &in->machine);

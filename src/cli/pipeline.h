@@ -7,8 +7,9 @@
 
 struct ap_options;
 
-/* What --hybrid says of stages, segments and micro-batches, as settings: o is changed, *hybrid filled.
- * in: graph and machine are there. Nothing without --hybrid. */
+/* Fills *hybrid with stages and segments of o and what the machine leaves; o->micro_batches are then those
+ * of its mbs. AP_USAGE where these are no numbers, or contradict what is given. in: graph and machine
+ * are there. Nothing without --hybrid. */
 enum ap_status ap_pipeline_hybrid(struct ap_run *run, const struct ap_inputs *in, struct ap_options *o,
 	struct ap_hybrid *hybrid);
 

@@ -9,12 +9,22 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/run.h"
+#include "cli/trial.h"
 #include "plan/lean.h"
 
 #define MOST_NAMED 3 /* relaxations */
 #define MOST_TRIES 40
-#define TRIED_OPERATORS 20000 /* fewer tries of a large network: some seconds in all */
-#define TRY_WORK (UINT64_C(1) << 28) /* of one: a table is made where that takes a moment */
+#define MOST_TIMES 32 /* as many devices */
+#define TRIED_OPERATORS 40000 /* fewer tries of a large network: some seconds in all */
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+struct relaxing {
+	struct ap_run *run;
+	const struct ap_sources *src;
+	const struct ap_inputs *in; /* under the settings as they are */
+	struct ap_options base; /* what ways change: these, or those of a larger machine */
+	int tries; /* of ways, left */
+};
 
 /* Changes settings; false: they are so already, or that cannot be. */
 typedef bool apply_fn(const struct ap_inputs *in, struct ap_options *o);
@@ -110,33 +120,6 @@ static const struct way {
 	{BIT(SHARD) | BIT(FULL) | BIT(STAGES), STAGES}, {BIT(BATCH), BATCH},
 };
 
-/* A run that says nothing, under other settings. */
-static struct ap_run quiet_run(const struct ap_run *run, const struct ap_options *o)
-{
-	struct ap_run quiet = *run;
-
-	quiet.opt = o;
-	quiet.ctx.diag = ap_diag_create(run->ctx.arena, false);
-	quiet.ctx.phase = NULL;
-	return quiet;
-}
-
-/* Is there a plan that fits under these settings? */
-static bool fits(const struct ap_run *run, const struct ap_sources *src, const struct ap_options *o,
-	struct ap_plan *plan)
-{
-	struct ap_run quiet = quiet_run(run, o);
-	struct ap_inputs in;
-
-	if (ap_inputs_make(&quiet, src, &in) != AP_OK)
-		return false;
-	if (o->strategy_ckpt_load_file && ap_input_strategy(&quiet, &in,
-			o->strategy_ckpt_load_file, false, &in.request.given) != AP_OK)
-		return false;
-	in.request.budget.work = TRY_WORK;
-	return ap_plan_lean(&quiet.ctx, &in.request, plan);
-}
-
 /* The settings that differ, as options. */
 static const char *options_text(struct ap_arena *arena, const struct ap_options *was,
 	const struct ap_options *now)
@@ -147,7 +130,6 @@ static const char *options_text(struct ap_arena *arena, const struct ap_options 
 	for (int i = 0; i < AP_OPT_COUNT; i++) {
 		const struct ap_option *row = ap_option_at(i);
 		const char *value = ap_option_text(arena, row, now);
-
 		const char *before = ap_option_text(arena, row, was);
 
 		if (!value || (before && strcmp(value, before) == 0))
@@ -159,71 +141,183 @@ static const char *options_text(struct ap_arena *arena, const struct ap_options 
 	return s.s;
 }
 
-/* One way, as far as it goes; true: *plan fits under *o. */
-static bool try_way(const struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
-	const struct way *w, int *tries, struct ap_options *o, struct ap_plan *plan)
+/* Settings under which a plan was found, and what it needs. */
+struct found {
+	struct ap_options opt;
+	int64_t bytes;
+};
+
+/* The settings of a way, its repeated change made so many times more than once; false: that is too often,
+ * or one of them cannot be made. */
+static bool apply(const struct relaxing *r, const struct way *w, int times, struct ap_options *o)
 {
-	*o = *run->opt;
-	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-		if (w->changes & BIT(i) && !changes[i](in, o))
+	*o = r->base;
+	for (size_t i = 0; i < COUNT(changes); i++)
+		if (w->changes & BIT(i) && !changes[i](r->in, o))
 			return false;
-	while (*tries > 0 && !ap_ctx_stopped(&run->ctx)) {
-		--*tries;
-		if (fits(run, src, o, plan))
+	for (int i = 0; i < times; i++)
+		if (w->repeated < 0 || !changes[w->repeated](r->in, o))
+			return false;
+	return true;
+}
+
+static bool fits(struct relaxing *r, const struct way *w, int times, struct found *f)
+{
+	struct ap_options o;
+	struct ap_trial t;
+
+	if (ap_ctx_stopped(&r->run->ctx) || !apply(r, w, times, &o))
+		return false;
+	t = ap_trial_make(r->run, r->src, &o, false);
+	if (t.verdict == AP_VERDICT_FITS)
+		*f = (struct found){o, t.bytes};
+	return t.verdict == AP_VERDICT_FITS;
+}
+
+/* The most changes of a way that leave every device a sample of each micro-batch. */
+static int samples_left(const struct relaxing *r, const struct way *w, int most)
+{
+	int log = 0;
+
+	while (r->in->machine->ndev >> (log + 1))
+		log++;
+	return w->repeated == MICRO && log < most ? most - log : most;
+}
+
+/* The nearest settings of a way that fit: what is between none of the changes and as many as can be is
+ * halved. */
+static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
+{
+	struct ap_options o;
+	int lo = -1, hi = 0, less;
+
+	if (r->tries <= 0 || !apply(r, w, 0, &o))
+		return false;
+	r->tries--;
+	while (apply(r, w, hi + 1, &o))
+		hi++;
+	less = samples_left(r, w, hi);
+	if (!fits(r, w, hi, f) && (less == hi || !fits(r, w, hi = less, f)))
+		return false;
+	while (hi - lo > 1) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (fits(r, w, mid, f))
+			hi = mid;
+		else
+			lo = mid;
+	}
+	return true;
+}
+
+/* True: other settings can help. */
+static bool say_contributors(struct ap_run *run, const struct ap_inputs *in,
+	const int32_t *const *counts)
+{
+	struct ap_request rq = in->request;
+	struct ap_plan least;
+	const struct ap_memory *m = &least.prediction.memory;
+	char need[32];
+
+	if (counts)
+		rq.given = counts;
+	ap_plan_lean(&run->ctx, &rq, &least);
+	if (!least.graph)
+		return false;
+	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-largest", "%s needs %s: %s",
+		counts ? "it" : "the smallest plan found", ap_format_bytes(m->total, need),
+		ap_plan_contributors(&run->ctx, &least));
+	if (m->context < rq.capacity_bytes)
+		return true;
+	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"the context alone takes %s, under any settings and on any number of devices",
+		ap_format_bytes(m->context, need));
+	return false;
+}
+
+static void say(struct relaxing *r, const struct found *f)
+{
+	char need[32];
+
+	ap_diag_add(r->run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"%s would fit: a plan of %s", options_text(r->run->ctx.arena, r->run->opt, &f->opt),
+		ap_format_bytes(f->bytes, need));
+}
+
+/* How many ways were named. */
+static int say_settings(struct relaxing *r)
+{
+	unsigned done = 0; /* changes that fit alone need no company */
+	int named = 0;
+
+	for (size_t i = 0; i < COUNT(ways) && named < MOST_NAMED; i++) {
+		struct found f;
+
+		if (ways[i].changes & done || !try_way(r, &ways[i], &f))
+			continue;
+		done |= ways[i].changes;
+		done |= done & BIT(SHARD) ? BIT(LEVEL3) : 0; /* more of the same */
+		done |= done & BIT(SELECTIVE) ? BIT(FULL) : 0;
+		named++;
+		say(r, &f);
+	}
+	return named;
+}
+
+/* More devices of this kind, up to MOST_TIMES as many. True: said. */
+static bool say_devices(struct relaxing *r)
+{
+	struct ap_devices found;
+	char need[32];
+
+	if (ap_relax_devices(r->run, r->src, MOST_TIMES * (int64_t)r->in->machine->total, false,
+			&found) != AP_OK || !found.fits)
+		return false;
+	ap_diag_add(r->run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"%" PRId64 " device%s would do: a plan of %s", found.fits, found.fits > 1 ? "s" : "",
+		ap_format_bytes(found.memory_bytes, need));
+	return true;
+}
+
+/* More devices and what saves most memory beside them. True: said. */
+static bool say_both(struct relaxing *r)
+{
+	static const struct way most = {BIT(SHARD) | BIT(FULL) | BIT(MICRO), MICRO};
+	struct ap_sources machine = *r->src;
+	struct found f;
+
+	machine.table = NULL;
+	r->src = &machine;
+	r->tries = MOST_TRIES;
+	r->base.chip = r->in->chip->name;
+	for (int times = 2; times <= MOST_TIMES; times *= 2) {
+		r->base.device_num = times * (int64_t)r->in->machine->total;
+		if (try_way(r, &most, &f)) {
+			say(r, &f);
 			return true;
-		if (w->repeated < 0 || !changes[w->repeated](in, o))
-			return false;
+		}
 	}
 	return false;
 }
 
-static void say_contributors(struct ap_run *run, const struct ap_inputs *in)
+void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
+	const int32_t *const *counts)
 {
-	struct ap_plan least;
-	char need[32];
+	struct relaxing r = {run, src, in, *run->opt,
+		TRIED_OPERATORS / ((int)in->graph->nnode + TRIED_OPERATORS / MOST_TRIES)};
+	bool alone = run->opt->parallel_mode == AP_MODE_STAND_ALONE;
+	int named;
 
-	ap_plan_lean(&run->ctx, &in->request, &least);
-	if (least.graph)
-		ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-largest",
-			"the smallest plan found needs %s: %s",
-			ap_format_bytes(least.prediction.memory.total, need),
-			ap_plan_contributors(&run->ctx, &least));
-}
-
-/* More devices of this kind, up to so many times as many. */
-static void say_devices(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in)
-{
-	enum { MOST_TIMES = 32 };
-	struct ap_devices found;
-	char need[32];
-
-	if (run->opt->hybrid || ap_relax_devices(run, src, MOST_TIMES * (int64_t)in->machine->total,
-			false, &found) != AP_OK || !found.fits)
+	ap_run_phase(run, "looking for what would fit");
+	if (!say_contributors(run, in, counts))
 		return;
-	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
-		"%" PRId64 " device%s would do: a plan of %s", found.fits, found.fits == 1 ? "" : "s",
-		ap_format_bytes(found.memory_bytes, need));
-}
-
-void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in)
-{
-	unsigned done = 0; /* changes that fit alone need no company */
-	int named = 0, tries = TRIED_OPERATORS / (int)(in->graph->nnode + TRIED_OPERATORS / MOST_TRIES);
-
-	say_contributors(run, in);
-	for (size_t i = 0; i < sizeof ways / sizeof *ways && named < MOST_NAMED; i++) {
-		struct ap_options o;
-		struct ap_plan plan;
-		char need[32];
-
-		if (ways[i].changes & done || !try_way(run, src, in, &ways[i], &tries, &o, &plan))
-			continue;
-		done |= ways[i].changes;
-		named++;
-		ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
-			"%s would fit: a plan of %s",
-			options_text(run->ctx.arena, run->opt, &o),
-			ap_format_bytes(plan.prediction.memory.total, need));
+	named = say_settings(&r);
+	if (!alone) {
+		named += say_devices(&r);
+		named += !named && say_both(&r);
 	}
-	say_devices(run, src, in);
+	if (!named && !ap_ctx_stopped(&run->ctx))
+		ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+			"no other settings%s that were tried would fit",
+			alone ? "" : " and no number of devices");
 }

@@ -6,11 +6,12 @@
 #include "cli/inputs.h"
 
 /*
- * After a search that proved that nothing fits: notes that say what takes the room, and which other
- * settings would fit, nearest first, each with the memory of a plan that was found under it. in: as
- * searched.
+ * Where nothing fits: notes that say what takes the room, and which other settings would fit, nearest
+ * first, each with the memory of a plan that was found under them; how many devices would do; else what
+ * would together. in: as planned; counts: what was not searched, or NULL.
  */
-void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in);
+void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
+	const int32_t *const *counts);
 
 struct ap_devices {
 	int64_t fits; /* the least number that does; 0: none was found */
@@ -19,6 +20,7 @@ struct ap_devices {
 	bool proven; /* of that */
 	int64_t below_bytes; /* the smallest plan found there; 0: none */
 	int64_t server; /* devices of one */
+	int64_t usable_bytes; /* of a device */
 };
 
 /* The least number of devices of this kind, up to most, for which a plan fits under the settings as they
@@ -27,9 +29,8 @@ struct ap_devices {
 enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
 	bool prove, struct ap_devices *out);
 
-/*
- * --min-devices: that, up to 65,536 devices, to standard output; AP_INFEASIBLE where none was found.
- */
+/* --min-devices: that, up to 65,536 devices, to standard output. AP_INFEASIBLE where none was found,
+ * AP_LIMIT where the run was stopped. */
 enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources *src);
 
 #endif

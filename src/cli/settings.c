@@ -6,18 +6,45 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "plan/hybrid.h"
 
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {
 	return o->origin[id] != AP_FROM_DEFAULT;
 }
 
+/* What a key of --hybrid says of another setting, as if that had been given. */
+static enum ap_status imply(struct ap_ctx *ctx, struct ap_options *o, enum ap_opt_id id, const char *key,
+	int64_t value)
+{
+	const char *text = ap_arena_printf(ctx->arena, "%" PRId64, value), *why;
+	const char *name = ap_arena_printf(ctx->arena, "%s %s=%s", o->name[AP_OPT_hybrid], key, text);
+
+	if (!value || ap_option_give(ctx->arena, ap_option_at(id), o, text, o->origin[AP_OPT_hybrid], name,
+			&why))
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
+}
+
+static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_options *o)
+{
+	struct ap_hybrid h;
+
+	if (!o->hybrid)
+		return AP_OK;
+	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
+	AP_TRY(imply(ctx, o, AP_OPT_pipeline_stages, "pp", h.pp));
+	AP_TRY(imply(ctx, o, AP_OPT_pipeline_segments, "vpp", h.vpp));
+	return imply(ctx, o, AP_OPT_micro_batches, "mbn", h.micro_batches);
+}
+
 static void settle_pipeline(struct ap_options *o)
 {
+	bool several = o->pipeline_interleave || o->pipeline_segments > 1;
+
 	if (!given(o, AP_OPT_pipeline_scheduler) ||
 		(o->pipeline_scheduler == AP_SCHEDULER_1F1B && o->pipeline_interleave))
-		o->pipeline_scheduler =
-			o->pipeline_interleave ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
+		o->pipeline_scheduler = several ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
 	if (!o->pipeline_segments)
 		o->pipeline_segments = o->pipeline_scheduler == AP_SCHEDULER_ZERO_BUBBLE_V ? 2 : 1;
 }
@@ -34,6 +61,7 @@ enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_cli *cli)
 {
 	struct ap_options *o = &cli->opt;
 
+	AP_TRY(settle_hybrid(ctx, o));
 	ap_settings_check(ctx, o);
 	AP_TRY(ap_diag_status(ctx->diag));
 	settle_pipeline(o);
@@ -75,7 +103,7 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)
 
 	AP_TRY(note_idle(ctx, cli));
 	AP_TRY(ap_settings_note_needs(ctx, o));
-	if (o->micro_batches < o->pipeline_stages)
+	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || given(o, AP_OPT_micro_batches)))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "
 			"at least as many micro-batches as stages", o->micro_batches, o->pipeline_stages));

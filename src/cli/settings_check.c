@@ -57,12 +57,13 @@ static void check_inputs(struct ap_ctx *ctx, const struct ap_options *o)
 
 static void check_interleaved(struct ap_ctx *ctx, const struct ap_options *o)
 {
-	enum ap_opt_id by = o->pipeline_interleave ? AP_OPT_pipeline_interleave : AP_OPT_pipeline_scheduler;
+	enum ap_opt_id by = o->pipeline_interleave ? AP_OPT_pipeline_interleave
+		: GIVEN(pipeline_scheduler) ? AP_OPT_pipeline_scheduler : AP_OPT_pipeline_segments;
 
 	if (o->pipeline_segments < 2)
 		(void)ap_settings_contradict(ctx, o, by, AP_OPT_pipeline_segments,
 			"interleaved stages run at least two segments");
-	if (o->micro_batches < o->pipeline_stages)
+	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
 		(void)ap_settings_contradict(ctx, o, by, AP_OPT_micro_batches,
 			"interleaved stages need at least as many micro-batches as stages");
 }
@@ -91,6 +92,8 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_options *o)
 		CONTRADICT(pipeline_interleave, pipeline_scheduler, "it runs several segments of a stage");
 		return;
 	}
+	if (scheduler < 0 && o->pipeline_segments > 1)
+		scheduler = AP_SCHEDULER_INTERLEAVED;
 	if (scheduler < 0 || scheduler == AP_SCHEDULER_1F1B)
 		scheduler = o->pipeline_interleave ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
 	check_segments(ctx, o, scheduler);
@@ -186,6 +189,21 @@ static void check_optimizer(struct ap_ctx *ctx, const struct ap_options *o)
 			"gradients are dealt from level2 on");
 }
 
+/* --min-devices plans nothing. */
+static void check_min_devices(struct ap_ctx *ctx, const struct ap_options *o)
+{
+	if (!o->min_devices)
+		return;
+	if (GIVEN(device_num))
+		CONTRADICT(min_devices, device_num, "it is what is asked for");
+	if (o->parallel_mode == AP_MODE_STAND_ALONE)
+		CONTRADICT(min_devices, parallel_mode, "it is a mode of one device");
+	for (int i = 0; i < AP_OPT_COUNT; i++)
+		if (ap_option_at(i)->type == AP_OPT_OUTPUT && given(o, (enum ap_opt_id)i))
+			(void)ap_settings_contradict(ctx, o, AP_OPT_min_devices, (enum ap_opt_id)i,
+				"there is no plan to write");
+}
+
 void ap_settings_check(struct ap_ctx *ctx, const struct ap_options *o)
 {
 	check_inputs(ctx, o);
@@ -193,6 +211,7 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_options *o)
 	check_modes(ctx, o);
 	check_fusions(ctx, o);
 	check_optimizer(ctx, o);
+	check_min_devices(ctx, o);
 	if (GIVEN(global_rank) && o->device_num && o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");
 	if (GIVEN(algo_approxi_epsilon) && o->algo_approxi_epsilon <= 0)

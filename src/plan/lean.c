@@ -76,6 +76,7 @@ bool ap_plan_lean(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_pla
 
 	*out = (struct ap_plan){0};
 	l.ctx.diag = ap_diag_create(ctx->arena, false);
+	l.ctx.phase = NULL;
 	if (ap_pins_make(&l.ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &l.fixed) != AP_OK)
 		return false;
 	l.maker = ap_plan_maker_create(&l.ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
