@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a program with
+# and pipelines of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a program with
 # sanitizers. The last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -90,10 +90,13 @@ for devices in 8 16 64; do
   single "checkpoints stand for their plans on $devices devices" \
     sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"
 done
+single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopar-plan
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+single "pipelines of small models with sanitizers" sh tools/pipelines.sh \
+  build-asan/src/cli/autopar-plan multiple_mix wide_deep
 build-asan/src/cli/autopar-plan search models/multiple_mix.json models/topo/ascend910_8p.json -q \
   -o "$work/mix.ckpt" --plan-out "$work/mix.plan.json" --problem-out "$work/mix.problem.json"
 mkdir "$work/kept"
