@@ -167,12 +167,34 @@ enum ap_status ap_out_check_input(struct ap_run *run, const char *path)
 	return AP_OK;
 }
 
+/* The folder of the stage files: one that is there and takes files, or can be made. */
+static enum ap_status check_folder(struct ap_run *run, const char *path)
+{
+	struct paths out = {0};
+	struct stat st;
+
+	AP_TRY(ap_out_check_input(run, path));
+	collect_outputs(run, NULL, &out);
+	for (size_t i = 0; i < out.n; i++)
+		if (same_file(run, path, out.v[i]))
+			return fault(run, AP_USAGE, path, "is an output, and the folder of the stage files");
+	if (lstat(path, &st))
+		return AP_OK;
+	if (stat(path, &st) || !S_ISDIR(st.st_mode))
+		return fault(run, AP_USAGE, path,
+			"is no folder; the files of the pipeline stages are written into one of this name");
+	return access(path, W_OK | X_OK) ? fault(run, AP_IO, path, ap_arena_printf(run->ctx.arena,
+		"cannot write: %s", strerror(errno))) : AP_OK;
+}
+
 enum ap_status ap_out_check_stages(struct ap_run *run, uint32_t nstage)
 {
 	const char *path = run->opt->strategy_ckpt_save_file;
 
-	if (nstage == 1 || !path || strcmp(path, "-") != 0)
+	if (nstage == 1 || !path)
 		return AP_OK;
+	if (strcmp(path, "-") != 0)
+		return check_folder(run, ap_ckpt_folder(run, path));
 	return fault(run, AP_USAGE, path, ap_arena_printf(run->ctx.arena,
 		"takes the strategy checkpoint of one pipeline stage, not of %" PRIu32
 		"; expected the name of a file", nstage));
@@ -329,8 +351,6 @@ static enum ap_status stage_stages(struct ap_run *run, const char *path, const s
 	struct ap_ckpt *stage = AP_NEW_N(run->ctx.arena, struct ap_ckpt, p->nstage);
 	const char *folder = ap_ckpt_folder(run, path);
 
-	AP_TRY(ap_out_check_stages(run, p->nstage));
-	AP_TRY(ap_out_check_input(run, folder));
 	for (uint32_t s = 0; s < p->nstage; s++)
 		ap_ckpt_of_stage(&run->ctx, p, (int32_t)s, !run->opt->only_trainable_params,
 			&stage[s]);

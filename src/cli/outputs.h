@@ -22,8 +22,9 @@ enum ap_status ap_out_check_binary(struct ap_run *run, const char *path);
 /* AP_USAGE where path is a file that the run reads: for outputs whose names the options do not tell. */
 enum ap_status ap_out_check_input(struct ap_run *run, const char *path);
 
-/* AP_USAGE where a checkpoint of so many pipeline stages cannot be written as the options say. Before any
- * work, where the number is known. */
+/* AP_USAGE, AP_IO where a checkpoint of so many pipeline stages cannot be written as the options say: to
+ * standard output, or beside a folder of stage files that is none. Before any work, where the number is
+ * known. */
 enum ap_status ap_out_check_stages(struct ap_run *run, uint32_t nstage);
 
 /* Makes a folder for outputs where there is none. */
