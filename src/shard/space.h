@@ -37,7 +37,7 @@ bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t 
 	int64_t ndev, const struct ap_step *step, const char **why);
 
 /* Is a legal vector of counts one that MindSpore's settings of the search leave (fully_use, slice_align)?
- * What cuts nothing always is. */
+ * What cuts nothing always is, and all of operators that MindSpore has no strategy for. */
 bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	const struct ap_step *step);
 

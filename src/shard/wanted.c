@@ -36,8 +36,9 @@ bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t nde
 {
 	int64_t parts = 1;
 
-	if (!step->fully_use && !step->slice_align)
-		return true;
+	if ((!step->fully_use && !step->slice_align) || b->row->unit == AP_OP_LINK ||
+		!ap_op_has_strategy(b->row))
+		return true; /* there is no strategy of its own to search */
 	for (int f = 0; f < b->nfactor; f++)
 		parts *= count[f];
 	if (parts == 1)

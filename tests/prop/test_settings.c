@@ -47,13 +47,21 @@ static bool left_by_settings(const struct ap_placement *p, const struct ap_step 
 
 	for (int f = 0; f < b->nfactor; f++)
 		parts *= p->count[f];
-	if (parts == 1)
+	if (parts == 1 || b->row->unit == AP_OP_LINK || strcmp(b->row->name, "Reshape") == 0 ||
+		strcmp(b->row->name, "Flatten") == 0)
 		return true;
 	if (s->fully_use && parts < p->ndev)
 		return false;
 	return !s->slice_align || b->row->unit != AP_OP_CUBE || b->nin != 2 || b->nwindow > 0 ||
 		b->in[0].rank < 2 || b->in[1].rank < 2 ||
 		(aligned(p, &b->in[0], s) && aligned(p, &b->in[1], s));
+}
+
+/* Now and then in stages: a tensor goes from one to the other in any layout. */
+static void random_stages(struct trial *t)
+{
+	if (random_below(&t->random, 2))
+		trial_staged(t, 2, 1);
 }
 
 /* Of all that is legal, node by node, the table's candidates and the recursion's are what is left. */
@@ -63,6 +71,7 @@ static void same_candidates(struct trial *t)
 	const struct ap_table *table;
 	struct ap_lazy *lazy;
 
+	random_stages(t);
 	random_settings(t);
 	REQUIRE(t, ap_table_make(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, &params, &table) ==
 			AP_OK, "table");
@@ -156,7 +165,6 @@ static void given_is_left(struct trial *t)
 	struct ap_choice c = {0};
 	struct ap_recursive r;
 
-	random_settings(t);
 	t->f.step.follow = true;
 	for (ap_id i = 0; counts && i < t->f.graph->nnode; i++)
 		if (ap_joint_leads(&t->f.graph->node[i].bound))
