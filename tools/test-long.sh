@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# and pipelines of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a program with
-# sanitizers. The last line is "N passed, N failed".
+# and pipelines of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a
+# program with sanitizers. The last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
