@@ -19,17 +19,15 @@ static bool is_view(const struct ap_bound *b)
 	return b->row->unit == AP_OP_VIEW;
 }
 
-/* An operand of a product (several operands saved) is needed for the other's gradient only. */
+/* An operand of a product is needed for the other's gradient only. */
 static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
 {
 	const struct ap_bound *b = t->bound;
-	bool product = false, another = false;
+	bool another = !ap_op_is_product(b->row);
 
-	for (uint16_t j = 0; j < b->nin; j++) {
-		product |= j != i && b->in[j].saved;
-		another |= j != i && in[j].grad;
-	}
-	return !product || another;
+	for (uint16_t j = 0; j < b->nin; j++)
+		another |= j != i && b->in[j].saved && in[j].grad;
+	return another;
 }
 
 static void results_of(struct keeping *k, ap_id node)
@@ -44,7 +42,7 @@ static void results_of(struct keeping *k, ap_id node)
 		bool needed = saved || k->reread[n->out[o]];
 
 		r->kept = needed && !marked && !is_view(t->bound);
-		r->sliced = r->kept && !k->whole[n->out[o]] && !(t->backward && n->bound.out[o].saved);
+		r->sliced = r->kept && !t->once && !k->whole[n->out[o]] && !(t->backward && n->bound.out[o].saved);
 		r->again = saved && marked;
 		r->needed = needed && marked;
 		t->recomputed |= r->needed;
@@ -128,7 +126,7 @@ static bool is_member(const struct keeping *k, ap_id node)
 }
 
 /* Together are computed again: a group's operators in one part of a pipeline, and those of which one
- * reads what another has to make anew. */
+ * reads what another has to make anew, by itself or through a view. */
 static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 {
 	struct ap_map *groups = ap_map_create(ctx->scratch);
@@ -148,10 +146,12 @@ static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 			first[id] = i;
 		unite(up, first[id], i);
 		for (uint16_t x = 0; x < n->bound.nin; x++) {
-			ap_id from = k->g->tensor[n->in[x]].producer;
+			ap_id from = k->g->tensor[n->in[x]].producer, shown = shown_by(k->g, n->in[x]);
 
 			if (from != AP_NONE && is_member(k, from))
 				unite(up, from, i);
+			if (shown != AP_NONE && is_member(k, k->g->tensor[shown].producer))
+				unite(up, k->g->tensor[shown].producer, i);
 		}
 	}
 }

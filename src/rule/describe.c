@@ -231,6 +231,8 @@ static void show_work(struct ap_str *out, const struct ap_op_row *row)
 		ap_format_double(row->flops, flops), units[row->unit],
 		ap_format_double(row->backward, backward));
 	for (const char *p = row->save; *p; p++) {
+		if (*p == '*')
+			continue;
 		if (p == row->save)
 			ap_describe_label(out, "saved");
 		ap_str_addf(out, "%s%s %d", p > row->save ? ", " : "",

@@ -94,6 +94,11 @@ bool ap_op_takes_cross_batch(const struct ap_op_row *row)
 	return false;
 }
 
+bool ap_op_is_product(const struct ap_op_row *row)
+{
+	return strchr(row->save, '*') != NULL;
+}
+
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 {
 	if (i >= sizeof aliases / sizeof *aliases)

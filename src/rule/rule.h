@@ -58,7 +58,8 @@ struct ap_op_row {
 	double flops; /* forward, per point of the iteration space (looked-up factors left out) */
 	double backward; /* backward FLOPs / forward FLOPs when every differentiable operand needs one */
 	enum ap_op_unit unit;
-	const char *save; /* tensors kept for backward: operand letters a b c .., results o p q .. */
+	const char *save; /* tensors kept for backward: operand letters a b c .., results o p q ..; "a*b":
+			   * each only where the other has a gradient */
 	const char *grad; /* operands that gradients flow into, letters; "*": every float operand */
 	const char *types; /* element types, "operands:results"; letters in rule_type.c */
 	const char *dev; /* dev_matrix order of factor letters where it is not first appearance */
@@ -96,6 +97,9 @@ bool ap_op_follows(const struct ap_op_row *row);
 
 /* May attribute cross_batch leave its partial results as they are on each device? */
 bool ap_op_takes_cross_batch(const struct ap_op_row *row);
+
+/* Is an operand of it that is saved needed for the gradients of the others alone? */
+bool ap_op_is_product(const struct ap_op_row *row);
 
 /* Alias row i: old name and what it means now; false past the end. */
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);

@@ -56,13 +56,11 @@ static void find(struct replay *r, ap_id tensor)
  * for the gradient of the other. */
 static bool reads(const struct ap_task *t, uint16_t i)
 {
-	bool alone = true, other = false;
+	bool other = false;
 
-	for (uint16_t j = 0; j < t->bound->nin; j++) {
-		alone &= j == i || !t->bound->in[j].saved;
-		other |= j != i && t->in[j].grad;
-	}
-	return t->bound->in[i].saved && (alone || other);
+	for (uint16_t j = 0; j < t->bound->nin; j++)
+		other |= j != i && t->bound->in[j].saved && t->in[j].grad;
+	return t->bound->in[i].saved && (other || !ap_op_is_product(t->bound->row));
 }
 
 /* Marks what a backward pass reads itself; through views, what they show. */

@@ -278,6 +278,58 @@ START_TEST(inputs_in_parts)
 }
 END_TEST
 
+static const struct ap_task *task_of(struct fixture *f, const char *name)
+{
+	const struct ap_task *tasks;
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	return &tasks[fixture_node(f, name)];
+}
+
+/* A loss needs its scores for their own gradient; a product an operand only for the other's. */
+START_TEST(factors_and_others)
+{
+	struct fixture f;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	fixture_graph(&f, "{'schema':'autopar-graph/1','name':'loss',"
+		"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0},"
+		"{'name':'label','shape':[16],'dtype':'int32','batch_dim':0}],"
+		"'parameters':[{'name':'w','shape':[8,4],'dtype':'float32'}],'operators':["
+		"{'name':'head','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'scores'}]},"
+		"{'name':'loss','type':'SparseSoftmaxCrossEntropyWithLogits','inputs':['scores','label'],"
+		"'outputs':[{'name':'l'}]}],'outputs':['l']}");
+	ck_assert(task_of(&f, "loss")->in[0].kept);
+	ck_assert(task_of(&f, "head")->out[0].kept);
+	ck_assert(task_of(&f, "head")->in[0].kept);
+	ck_assert(!task_of(&f, "head")->in[1].kept);
+	fixture_close(&f);
+}
+END_TEST
+
+/* What is recomputed behind a view is recomputed with what the view shows. */
+START_TEST(sets_go_through_views)
+{
+	struct fixture f;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	fixture_graph(&f, "{'schema':'autopar-graph/1','name':'views',"
+		"'inputs':[{'name':'x','shape':[16,8],'dtype':'float32','batch_dim':0}],"
+		"'parameters':[{'name':'w','shape':[8,8],'dtype':'float32'}],'operators':["
+		"{'name':'up','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'h'}],'recompute':true},"
+		"{'name':'view','type':'Reshape','inputs':['h'],'outputs':[{'name':'v'}],"
+		"'attrs':{'shape':[128]}},"
+		"{'name':'act','type':'GeLU','inputs':['v'],'outputs':[{'name':'a'}],'recompute':true},"
+		"{'name':'again','type':'GeLU','inputs':['a'],'outputs':[{'name':'b'}]},"
+		"{'name':'loss','type':'ReduceMean','inputs':['b'],'outputs':[{'name':'l'}]}],"
+		"'outputs':['l']}");
+	ck_assert(task_of(&f, "up")->recomputed && task_of(&f, "act")->recomputed);
+	ck_assert_uint_eq(task_of(&f, "up")->recompute_set, task_of(&f, "act")->recompute_set);
+	ck_assert_uint_eq(task_of(&f, "up")->recompute_sets, 1);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("recompute marks");
@@ -293,6 +345,8 @@ int main(void)
 	tcase_add_test(tc, communication_again);
 	tcase_add_test(tc, inputs_in_parts);
 	tcase_add_test(tc, words_for_all);
+	tcase_add_test(tc, factors_and_others);
+	tcase_add_test(tc, sets_go_through_views);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
