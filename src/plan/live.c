@@ -39,6 +39,30 @@ static bool is_parameter(const struct living *l, ap_id node, uint32_t i)
 		(t->kind == AP_TENSOR_ACT && l->p->task[t->producer].once);
 }
 
+static bool is_view(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_VIEW;
+}
+
+/* Is an operand that the backward pass reads made again for it, and gone after it? */
+static bool comes_again(const struct living *l, ap_id node, uint32_t i)
+{
+	const struct ap_graph *g = l->p->graph;
+	const struct ap_task_operand *in = &l->p->task[node].in[i];
+	const struct ap_tensor *t = &g->tensor[g->node[node].in[i]];
+	bool again = in->again;
+
+	for (; t->producer != AP_NONE; t = &g->tensor[g->node[t->producer].in[0]]) {
+		const struct ap_task *from = &l->p->task[t->producer];
+
+		again |= from->out[t->result].again;
+		if (!is_view(from->bound))
+			break;
+		again |= from->in[0].again;
+	}
+	return in->kept && again;
+}
+
 static double weight_share(const struct living *l, ap_id node)
 {
 	const struct ap_task *t = &l->p->task[node];
@@ -47,6 +71,8 @@ static double weight_share(const struct living *l, ap_id node)
 	for (uint32_t i = 0; t->backward && i < t->bound->nin; i++) {
 		wanted += t->in[i].grad;
 		weights += t->in[i].grad && is_parameter(l, node, i);
+		if (comes_again(l, node, i))
+			return 0;
 	}
 	if (weights == 0 || (weights < wanted && t->bound->row->unit != AP_OP_CUBE))
 		return 0;
@@ -56,11 +82,6 @@ static double weight_share(const struct living *l, ap_id node)
 static struct readers self(const struct living *l, ap_id node)
 {
 	return (struct readers){node, node, l->share[node] > 0 ? node : AP_NONE};
-}
-
-static bool is_view(const struct ap_bound *b)
-{
-	return b->row->unit == AP_OP_VIEW;
 }
 
 /* Does the operator hold something that only its own backward pass reads: a result, an input of the

@@ -21,7 +21,8 @@ struct ap_live {
 	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights:
 	                               of a product the part of its operands with a gradient that are
 	                               parameters, of others all where all of them are, else nothing; 0
-	                               where the scheduler does not split */
+	                               where the scheduler does not split, or an operand is made again
+	                               for the backward pass */
 	uint32_t nset; /* what is recomputed together, of one part each */
 	const uint32_t *set_first; /* [nset + 1] nodes of a set are set_node[set_first[set]] .., ascending */
 	const ap_id *set_node;
