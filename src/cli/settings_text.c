@@ -62,13 +62,11 @@ static const char *influence_text(struct ap_arena *arena, const struct ap_option
 	struct ap_str s;
 
 	if (row->idle)
-		return ap_arena_printf(arena, "No influence on planning: %s.", row->idle);
+		return ap_arena_printf(arena, "No influence on planning: %s", row->idle);
 	ap_str_init(&s, arena);
 	for (size_t i = 0; i < sizeof influences / sizeof *influences; i++)
 		if (row->on & influences[i].on)
 			ap_str_addf(&s, "%s%s", s.len ? ", " : "Influences ", influences[i].name);
-	if (s.len)
-		ap_str_addc(&s, '.');
 	return s.s;
 }
 
@@ -83,9 +81,9 @@ static void add_setting(struct ap_arena *arena, enum ap_opt_id id, struct ap_str
 	ap_str_init(&text, arena);
 	ap_str_add(&text, ap_option_help(arena, row, false));
 	if (names.len)
-		ap_str_addf(&text, " Also: %s.", names.s);
+		ap_str_addf(&text, ". Also: %s", names.s);
 	if (*influence)
-		ap_str_addf(&text, " %s", influence);
+		ap_str_addf(&text, ". %s.", influence);
 	ap_help_entry(out, row->key, text.s);
 }
 
