@@ -42,7 +42,8 @@ static void results_of(struct keeping *k, ap_id node)
 		bool needed = saved || k->reread[n->out[o]];
 
 		r->kept = needed && !marked && !is_view(t->bound);
-		r->sliced = r->kept && !t->once && !k->whole[n->out[o]] && !(t->backward && n->bound.out[o].saved);
+		r->sliced = r->kept && !t->once && !k->whole[n->out[o]] &&
+			!(t->backward && n->bound.out[o].saved);
 		r->again = saved && marked;
 		r->needed = needed && marked;
 		t->recomputed |= r->needed;
