@@ -44,7 +44,7 @@ static bool have_same_rows(struct ex_world *w, const struct ap_axes *axes,
 	return true;
 }
 
-static void keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, struct ex_shards *grad)
+void ex_keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, struct ex_shards *grad)
 {
 	struct ex_shards own = ex_shards_new(w->ctx->scratch, w->ndev);
 
@@ -53,33 +53,46 @@ static void keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, 
 	*grad = own;
 }
 
-void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
-	const struct ap_opt_shard *shard, struct ex_shards *grad)
+/* Runs a collective; are rows taken out of a whole gradient before it, or by it? */
+static bool exchange_once(struct ex_world *w, const struct ap_comm *c, enum ap_dtype t,
+	const struct ap_opt_shard *shard, bool whole, struct ex_shards *grad)
 {
-	enum ap_dtype t = o->in_shape[operand].dtype;
-	bool whole = shard->shards > 1;
+	if (whole && c->kind == AP_COLL_ALLREDUCE && have_same_rows(w, &c->axes, shard)) {
+		ex_keep_own_rows(w, shard, grad);
+		whole = false;
+	}
+	ex_check_bytes(w, c, ex_count(&grad->of[0].box), t);
+	if (c->kind == AP_COLL_ALLREDUCE) {
+		ex_all_reduce(w, &c->axes, AP_REDUCE_SUM, grad);
+	} else if (c->kind == AP_COLL_REDUCESCATTER && grad->of[0].box.rank > 0) {
+		ex_reduce_scatter(w, &c->axes, 0, grad);
+		whole = false;
+	} else {
+		ex_trouble(w, "%s of a parameter's gradient", ap_coll_name(c->kind));
+	}
+	return whole;
+}
+
+void ex_exchange_gradient_when(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, enum ex_when when, struct ex_shards *grad)
+{
+	bool whole = shard->shards > 1 && when != EX_AT_THE_END;
 
 	for (uint32_t i = 0; i < o->ncomm; i++) {
 		const struct ap_comm *c = &o->comm[i];
 
-		if (c->phase != AP_PHASE_GRADIENT || c->operand != operand)
-			continue;
-		if (whole && c->kind == AP_COLL_ALLREDUCE && have_same_rows(w, &c->axes, shard)) {
-			keep_own_rows(w, shard, grad);
-			whole = false;
-		}
-		ex_check_bytes(w, c, ex_count(&grad->of[0].box), t);
-		if (c->kind == AP_COLL_ALLREDUCE) {
-			ex_all_reduce(w, &c->axes, AP_REDUCE_SUM, grad);
-		} else if (c->kind == AP_COLL_REDUCESCATTER && grad->of[0].box.rank > 0) {
-			ex_reduce_scatter(w, &c->axes, 0, grad);
-			whole = false;
-		} else {
-			ex_trouble(w, "%s of a parameter's gradient", ap_coll_name(c->kind));
-		}
+		if (c->phase == AP_PHASE_GRADIENT && c->operand == operand &&
+			(when == EX_AT_ONCE || c->each == (when == EX_EACH_TIME)))
+			whole = exchange_once(w, c, o->in_shape[operand].dtype, shard, whole, grad);
 	}
 	if (whole)
-		keep_own_rows(w, shard, grad);
+		ex_keep_own_rows(w, shard, grad);
+}
+
+void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, struct ex_shards *grad)
+{
+	ex_exchange_gradient_when(w, o, operand, shard, EX_AT_ONCE, grad);
 }
 
 void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,

@@ -5,6 +5,8 @@
 
 #include "program.h"
 
+struct ex_pipeline;
+
 /* ---- faults*.c ---------------------------------------------------------------------------------- */
 
 struct ex_comms {
@@ -31,6 +33,9 @@ struct ex_fault {
 	bool (*program)(struct ex_world *w, struct ex_program *p);
 	bool (*text)(struct ex_world *w, struct ap_str *plan_file);
 	bool (*ckpt)(struct ex_world *w, struct ap_str *checkpoint);
+	bool (*pipe)(struct ex_world *w, struct ex_pipeline *l);
+	bool (*letter)(struct ex_world *w, int64_t *to_rank); /* of a slice that goes to another stage */
+	bool (*count)(struct ex_world *w, int64_t micro, int *times); /* of a gradient, in the sum */
 };
 const struct ex_fault *ex_fault_at(size_t i); /* NULL past the end */
 

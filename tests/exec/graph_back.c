@@ -6,12 +6,12 @@
 #include "fault.h"
 #include "graph_parts.h"
 
-static enum ex_holds holds(const struct ex_graph_run *r)
+enum ex_holds ex_graph_holds(const struct ex_graph_run *r)
 {
 	return r->w->executor == AP_EXECUTOR_MINDSPORE ? EX_SUM : EX_EVERY;
 }
 
-static void add_to(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x)
+void ex_graph_add(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x)
 {
 	if (!sum->of)
 		*sum = ex_like(r->w->ctx->scratch, x);
@@ -28,7 +28,7 @@ static struct ex_shards at_loss(struct ex_graph_run *r, const struct ex_tensor *
 	const struct ap_layout *l)
 {
 	struct ex_shards s = ex_cut(r->w->ctx->scratch, dy, l, r->w->ndev);
-	uint64_t one = holds(r) == EX_SUM ? ex_inverse((uint64_t)holders_of(l, r->w->ndev)) : 1;
+	uint64_t one = ex_graph_holds(r) == EX_SUM ? ex_inverse((uint64_t)holders_of(l, r->w->ndev)) : 1;
 
 	if (r->w->fault && r->w->fault->seed)
 		r->w->faulted |= r->w->fault->seed(r->w, &one);
@@ -38,39 +38,33 @@ static struct ex_shards at_loss(struct ex_graph_run *r, const struct ex_tensor *
 	return s;
 }
 
-/* Gradients of outputs: of the loss, or, without one, numbers that were drawn. */
-static void start_gradients(struct ex_graph_run *r)
+void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out)
 {
 	const struct ap_graph *g = r->p->graph;
-	const struct ex_tensor *start = r->truth->batch[r->batch].start;
+	const struct ap_tensor *t = &g->tensor[out];
+	const struct ex_tensor *start = &r->truth->batch[r->batch].start[out];
+	const struct ap_layout *l;
+	struct ex_shards s;
 
-	for (uint32_t i = 0; i < g->noutput; i++) {
-		ap_id out = g->output[i];
-		const struct ap_tensor *t = &g->tensor[out];
-		const struct ap_layout *l;
-		struct ex_shards s;
-
-		if (!start[out].v)
-			continue;
-		l = &r->p->oper[t->producer].out[t->result];
-		if (g->loss == out)
-			s = at_loss(r, &start[out], l);
-		else if (holds(r) == EX_SUM)
-			s = ex_deal_partial(r->w->ctx->scratch, &start[out], l, r->w->ndev, &r->w->rng);
-		else
-			s = ex_cut(r->w->ctx->scratch, &start[out], l, r->w->ndev);
-		add_to(r, &r->grad[out], &s);
-	}
+	if (!start->v)
+		return;
+	l = &r->p->oper[t->producer].out[t->result];
+	if (g->loss == out)
+		s = at_loss(r, start, l);
+	else if (ex_graph_holds(r) == EX_SUM)
+		s = ex_deal_partial(r->w->ctx->scratch, start, l, r->w->ndev, &r->w->rng);
+	else
+		s = ex_cut(r->w->ctx->scratch, start, l, r->w->ndev);
+	ex_graph_add(r, &r->grad[out], &s);
 }
 
-/* Against the redistribution: the adjoints of its steps, or another one the other way. */
-static void send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
+void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
 {
 	const struct ex_program_move *m = ex_program_move_to(r->p, node, (uint32_t)i);
 	struct ap_reshard_step back[AP_RESHARD_MAX];
 	int n;
 
-	if (m && holds(r) == EX_SUM) {
+	if (m && ex_graph_holds(r) == EX_SUM) {
 		ex_move_back(r->w, m->step, m->nstep, &m->a, g);
 	} else if (m) {
 		n = ap_reshard(&m->b, &m->a, r->p->oper[node].in_shape[i].dim, r->w->ndev,
@@ -92,7 +86,7 @@ static void backward(struct ex_graph_run *r, ap_id node)
 		dout[i] = r->grad[n->out[i]];
 		if (o->out_grad[i])
 			ex_graph_compare(r, "gradient", n->out[i], &dout[i],
-				&r->truth->batch[r->batch].grad[n->out[i]], &o->out[i], holds(r));
+				&r->truth->batch[r->batch].grad[n->out[i]], &o->out[i], ex_graph_holds(r));
 	}
 	ex_backward(r->w, r->run[node], dout, din);
 	for (int i = 0; i < o->nin; i++) {
@@ -101,17 +95,18 @@ static void backward(struct ex_graph_run *r, ap_id node)
 		if (!o->in_grad[i])
 			continue;
 		if (kind == AP_TENSOR_ACT) {
-			send_back(r, node, i, &din[i]);
-			add_to(r, &r->grad[n->in[i]], &din[i]);
+			ex_graph_send_back(r, node, i, &din[i]);
+			ex_graph_add(r, &r->grad[n->in[i]], &din[i]);
 		} else if (kind == AP_TENSOR_PARAM) {
-			add_to(r, &r->use_grad[node][i], &din[i]);
+			ex_graph_add(r, &r->use_grad[node][i], &din[i]);
 		}
 	}
 }
 
 void ex_graph_backward(struct ex_graph_run *r)
 {
-	start_gradients(r);
+	for (uint32_t i = 0; i < r->p->graph->noutput; i++)
+		ex_graph_start_gradient(r, r->p->graph->output[i]);
 	for (ap_id i = r->p->graph->nnode; i-- > 0 && !ex_graph_failed(r);)
 		if (r->p->task[i].backward) {
 			backward(r, i);
@@ -128,7 +123,7 @@ static void check_exchange(struct ex_graph_run *r, const struct ap_use *use, boo
 
 	for (uint32_t i = 0; i < o->ncomm; i++)
 		if (o->comm[i].operand == (int)use->operand && !owner &&
-			(o->comm[i].phase == AP_PHASE_OPTIMIZER || (holds(r) == EX_SUM &&
+			(o->comm[i].phase == AP_PHASE_OPTIMIZER || (ex_graph_holds(r) == EX_SUM &&
 				o->comm[i].phase == AP_PHASE_GRADIENT)))
 			ex_trouble(r->w, "%s exchanges a parameter that is not its own",
 				r->p->graph->node[use->node].name);
@@ -139,6 +134,7 @@ static void check_exchange(struct ex_graph_run *r, const struct ap_use *use, boo
 static struct ex_shards exchanged(struct ex_graph_run *r, const struct ap_tensor *t,
 	const struct ap_opt_shard *shard)
 {
+	enum ex_when when = r->dealt && shard->shards > 1 ? EX_AT_THE_END : EX_AT_ONCE;
 	struct ex_shards sum = {0};
 
 	for (uint32_t u = 0; u < t->nuse; u++) {
@@ -148,13 +144,14 @@ static struct ex_shards exchanged(struct ex_graph_run *r, const struct ap_tensor
 		check_exchange(r, use, use->node == t->owner.node && use->operand == t->owner.operand);
 		if (!own->of)
 			continue;
-		if (holds(r) == EX_EVERY)
-			ex_exchange_gradient(r->w, &r->p->oper[use->node], (int)use->operand, shard, own);
-		add_to(r, &sum, own);
+		if (ex_graph_holds(r) == EX_EVERY)
+			ex_exchange_gradient_when(r->w, &r->p->oper[use->node], (int)use->operand, shard,
+				when, own);
+		ex_graph_add(r, &sum, own);
 	}
-	if (holds(r) == EX_SUM && sum.of)
-		ex_exchange_gradient(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, shard,
-			&sum);
+	if (ex_graph_holds(r) == EX_SUM && sum.of)
+		ex_exchange_gradient_when(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, shard,
+			when, &sum);
 	return sum;
 }
 
@@ -178,6 +175,8 @@ static void update(struct ex_graph_run *r, const struct ex_program_param *param)
 		r->w->ndev);
 	ex_update(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, &param->shard, &grad,
 		&weight);
+	if (r->p->task[t->owner.node].in[t->owner.operand].regather && param->shard.shards > 1)
+		ex_all_gather(r->w, &param->shard.group, 0, &weight); /* only to compare */
 	ex_graph_compare(r, "update", param->tensor, &weight, &r->truth->new_param[param->tensor],
 		&param->layout, EX_EVERY);
 }

@@ -14,6 +14,7 @@ struct ex_graph_run {
 	struct ex_shards *value, *grad; /* by tensor; as their producer has them; of NULL: none */
 	struct ex_shards **use_grad; /* [nnode][nin] of parameters, of all micro-batches */
 	const char *why; /* the first difference; NULL: none */
+	bool dealt; /* gradients that are kept in parts were dealt after every micro-batch */
 };
 
 /* Holds shards against the truth; the first difference is kept. what: "result", "gradient". */
@@ -22,6 +23,21 @@ void ex_graph_compare(struct ex_graph_run *r, const char *what, ap_id tensor, co
 
 /* Anything found yet? */
 bool ex_graph_failed(struct ex_graph_run *r);
+
+/* Moves are of operands whose producer has another layout: of no parameter, and of none twice. */
+void ex_graph_check_moves(struct ex_graph_run *r);
+
+/* An operand as the operator wants it, of the tensor that is there. */
+struct ex_shards ex_graph_operand(struct ex_graph_run *r, ap_id node, int i);
+
+/* How gradients lie on the ranks in the executor's convention. */
+enum ex_holds ex_graph_holds(const struct ex_graph_run *r);
+/* Adds to the gradient of an output, of the loss, or, without one, numbers that were drawn. */
+void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out);
+/* Against the redistribution: the adjoints of its steps, or another one the other way. */
+void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g);
+/* sum may be of nothing yet. */
+void ex_graph_add(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x);
 
 /* graph_back.c: gradients of a micro-batch; and, after all of them, exchange and update. */
 void ex_graph_backward(struct ex_graph_run *r);

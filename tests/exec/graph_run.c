@@ -86,7 +86,7 @@ static struct ap_layout there(struct ex_graph_run *r, ap_id node, int i)
 	return p->oper[node].in[i];
 }
 
-static struct ex_shards operand(struct ex_graph_run *r, ap_id node, int i)
+struct ex_shards ex_graph_operand(struct ex_graph_run *r, ap_id node, int i)
 {
 	const struct ap_graph *g = r->p->graph;
 	ap_id tensor = g->node[node].in[i];
@@ -122,7 +122,7 @@ static void forward(struct ex_graph_run *r, ap_id node)
 	struct ex_shards in[EX_MAX_IN], out[EX_MAX_OUT];
 
 	for (int i = 0; i < o->nin; i++)
-		in[i] = operand(r, node, i);
+		in[i] = ex_graph_operand(r, node, i);
 	r->run[node] = ex_forward(r->w, o, in, out);
 	for (int i = 0; i < o->nout; i++) {
 		r->value[n->out[i]] = out[i];
@@ -147,8 +147,7 @@ static void run_batch(struct ex_graph_run *r)
 		ex_graph_backward(r);
 }
 
-/* Moves are of operands whose producer has another layout: of no parameter, and of none twice. */
-static void check_moves(struct ex_graph_run *r)
+void ex_graph_check_moves(struct ex_graph_run *r)
 {
 	const struct ap_graph *g = r->p->graph;
 
@@ -176,7 +175,7 @@ const char *ex_program_run(struct ex_world *w, const struct ex_program *p,
 	r.use_grad = AP_NEW_N(w->ctx->scratch, struct ex_shards *, g->nnode);
 	for (ap_id i = 0; i < g->nnode; i++)
 		r.use_grad[i] = AP_NEW_N(w->ctx->scratch, struct ex_shards, g->node[i].bound.nin);
-	check_moves(&r);
+	ex_graph_check_moves(&r);
 	for (r.batch = 0; r.batch < truth->nbatch && !ex_graph_failed(&r); r.batch++)
 		run_batch(&r);
 	if (p->step.training && !ex_graph_failed(&r))

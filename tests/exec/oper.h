@@ -47,6 +47,15 @@ void ex_backward(struct ex_world *w, struct ex_run *r, const struct ex_shards *d
  * where they are needed: before the ranks that do not share the update are asked, and at the end. */
 void ex_exchange_gradient(struct ex_world *w, const struct ex_oper *o, int operand,
 	const struct ap_opt_shard *shard, struct ex_shards *grad);
+enum ex_when {
+	EX_AT_ONCE, /* all collectives, one after the other */
+	EX_EACH_TIME, /* those that are said to run after every micro-batch; what is left is dealt */
+	EX_AT_THE_END /* the others, of a gradient that was dealt each time */
+};
+void ex_exchange_gradient_when(struct ex_world *w, const struct ex_oper *o, int operand,
+	const struct ap_opt_shard *shard, enum ex_when when, struct ex_shards *grad);
+/* Of slices the rows that each rank updates; all without an optimizer shard. */
+void ex_keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, struct ex_shards *slices);
 /* weight := weight - 3 gradient on the rows that are updated here, and the OPTIMIZER collectives. */
 void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
 	const struct ap_opt_shard *shard, const struct ex_shards *grad, struct ex_shards *weight);

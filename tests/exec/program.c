@@ -116,7 +116,8 @@ static bool same_comm(const struct ap_comm *a, const struct ap_comm *b)
 {
 	return a->phase == b->phase && a->kind == b->kind && ap_axes_equal(&a->axes, &b->axes) &&
 		a->bytes == b->bytes && a->operand == b->operand && a->result == b->result &&
-		a->reduce == b->reduce;
+		a->reduce == b->reduce && a->each == b->each &&
+		a->from_stage == b->from_stage && a->to_stage == b->to_stage;
 }
 
 static const char *oper_differs(const struct ex_oper *a, const struct ex_oper *b)

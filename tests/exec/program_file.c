@@ -89,13 +89,41 @@ static void read_strategies(struct ex_reader *r, const struct ap_jv *obj, const 
 				ex_read_fault(r, "out_strategy of result %d", i);
 }
 
+/* The first rank of a stage and its counterpart in the other. */
+static void read_pair(struct ex_reader *r, const struct ap_jv *obj, const struct ap_node *n, int64_t ndev,
+	struct ap_comm *c)
+{
+	int64_t from = ex_read_int(r, obj, "from_stage"), to = ex_read_int(r, obj, "to_stage");
+	int64_t low = from < to ? from : to, high = from < to ? to : from;
+	struct ap_axes pair;
+
+	ex_read_group(r, obj, low * ndev, (high - low + 1) * ndev, &pair);
+	c->from_stage = (int32_t)from;
+	c->to_stage = (int32_t)to;
+	if (ap_axes_size(&pair) != (low == high ? 1 : 2) ||
+		(low != high && pair.axis[0].stride != (high - low) * ndev))
+		ex_read_fault(r, "\"ranks\" are not those of the two stages");
+	if ((n->stage != from || n->peer != to) && (n->stage != to || n->peer != from))
+		ex_read_fault(r, "it sends between other stages");
+}
+
+static bool read_flag(struct ex_reader *r, const struct ap_jv *obj, const char *key)
+{
+	return ap_jv_get(obj, key) && ap_jv_bool(ex_read(r, obj, key, AP_JBOOL));
+}
+
+static int64_t first_rank(const struct ap_node *n, int64_t ndev)
+{
+	return n->stage > 0 ? n->stage * ndev : 0;
+}
+
 static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
 	const struct ap_node *n, int64_t ndev)
 {
 	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer",
 		"recompute", NULL};
 	static const char *const kinds[] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll",
-		"NeighborExchange", NULL};
+		"NeighborExchange", "Broadcast", "Send", NULL};
 	static const char *const reductions[] = {"sum", "mean", "max", "min", "prod", NULL};
 	bool of_result = ap_jv_get(obj, "result") != NULL;
 	int64_t i = ex_read_int(r, obj, of_result ? "result" : "operand");
@@ -105,7 +133,11 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 		.bytes = ex_read_int(r, obj, "bytes"), .operand = of_result ? -1 : (int)i,
 		.result = of_result ? (int)i : -1};
 
-	ex_read_group(r, obj, ndev, &c.axes);
+	c.each = read_flag(r, obj, "each_micro_batch");
+	if (c.kind == AP_COLL_SEND)
+		read_pair(r, obj, n, ndev, &c);
+	else
+		ex_read_group(r, obj, first_rank(n, ndev), ndev, &c.axes);
 	if (i < 0 || i >= (of_result ? n->bound.nout : n->bound.nin))
 		ex_read_fault(r, "a collective of no tensor");
 	else if (strcmp(ex_read_str(r, obj, "tensor"),
@@ -259,7 +291,8 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 	if (ex_read_int(r, obj, "optimizer_shards") != out->shard.shards)
 		ex_read_fault(r, "optimizer_shards");
 	if (group && ap_jv_type(group) == AP_JOBJECT)
-		ex_read_group(r, group, p->ndev, &out->gradient);
+		ex_read_group(r, group, first_rank(&p->graph->node[t->owner.node], p->ndev), p->ndev,
+			&out->gradient);
 	check_gradient(r, p, &t->owner, &out->gradient);
 }
 
@@ -295,7 +328,7 @@ static void read_moves(struct ex_reader *r, const struct ap_jv *root, struct ex_
 const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	const struct ap_graph *g, const struct ap_step *step, struct ex_program *out)
 {
-	const struct ap_jv *root, *list, *v;
+	const struct ap_jv *root, *list, *v, *pipe;
 	struct ap_saved saved;
 	struct ex_reader r;
 	int64_t ndev;
@@ -303,7 +336,10 @@ const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	if (!ex_read_open(&r, ctx, text, len))
 		return r.why;
 	root = ap_json_root(r.doc);
+	pipe = ap_jv_get(root, "pipeline");
 	ndev = ex_read_int(&r, ex_read(&r, root, "machine", AP_JOBJECT), "devices");
+	if (pipe && ap_jv_type(pipe) == AP_JOBJECT)
+		ndev = ex_read_int(&r, pipe, "devices_per_stage");
 	if (ap_saved_of_plan(ctx, r.doc, &saved) != AP_OK || saved.nop != g->nnode)
 		ex_read_fault(&r, "ap_saved_of_plan() does not accept it");
 	if (ndev < 1 || ndev > EX_MAX_DEV)

@@ -193,13 +193,16 @@ static void check_ranks(struct ex_reader *r, const struct ap_axes *axes, const i
 		ex_read_fault(r, "too many \"ranks\"");
 }
 
-void ex_read_group(struct ex_reader *r, const struct ap_jv *obj, int64_t ndev, struct ap_axes *out)
+void ex_read_group(struct ex_reader *r, const struct ap_jv *obj, int64_t first, int64_t ndev,
+	struct ap_axes *out)
 {
 	const struct ap_jv *v = ex_first(ex_read(r, obj, "axes", AP_JARRAY));
 	int64_t ranks[EX_MAX_DEV];
 	int n = ex_read_ints(r, ex_read(r, obj, "ranks", AP_JARRAY), ranks, EX_MAX_DEV);
 
 	*out = (struct ap_axes){0};
+	for (int i = 0; i < n; i++)
+		ranks[i] -= first;
 	for (; v && !r->why; v = ap_jv_next(v))
 		ap_axes_add(out, ex_read_axis(r, v));
 	if (!r->why && ap_axes_size(out) <= EX_MAX_DEV)

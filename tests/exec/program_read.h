@@ -44,8 +44,9 @@ void ex_read_map(struct ex_reader *r, const struct ap_jv *map, const struct ex_m
 	struct ap_layout *out);
 /* [parts, stride] per dimension. */
 void ex_read_layout(struct ex_reader *r, const struct ap_jv *v, uint8_t rank, struct ap_layout *out);
-/* "axes" and "ranks" of obj, which must be the group of rank 0. */
-void ex_read_group(struct ex_reader *r, const struct ap_jv *obj, int64_t ndev, struct ap_axes *out);
+/* "axes" and "ranks" of obj, which must be the group of the first of ndev ranks. */
+void ex_read_group(struct ex_reader *r, const struct ap_jv *obj, int64_t first, int64_t ndev,
+	struct ap_axes *out);
 struct ap_axis ex_read_axis(struct ex_reader *r, const struct ap_jv *v);
 /* Extents of the slice of a tensor under a layout, as `v` lists them. */
 void ex_read_slice(struct ex_reader *r, const struct ap_jv *v, const struct ap_shape *shape,

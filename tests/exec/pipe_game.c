@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipe_game.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cost/optimizer.h"
+#include "emit/ckpt.h"
+#include "emit/emit.h"
+#include "stages.h"
+
+static void append(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+/* ---- the step ---- */
+
+/* Can all that carries the batch be taken in so many parts? */
+static bool divides(const struct ap_graph *g, int64_t parts)
+{
+	for (ap_id i = 0; i < g->ntensor; i++)
+		for (int d = 0; d < g->tensor[i].shape.rank; d++)
+			if (g->tensor[i].batch >> d & 1 &&
+				g->tensor[i].shape.dim[d] / g->tensor[i].batch_outer[d] % parts)
+				return false;
+	return parts == 1 || (g->batch > 0 && g->batch % parts == 0);
+}
+
+/* Up to 6 that the scheduler takes; 0: there are none. */
+static int64_t draw_micro(struct ex_pipe_game *p, const struct ap_scheduler *s, int32_t nstage,
+	int32_t nsegment)
+{
+	int64_t found = 0;
+	uint32_t n = 0;
+
+	for (int64_t m = 1; m <= 6; m++)
+		if (divides(p->f.graph, m) && !s->refuses(nstage, nsegment, m) && ex_below(&p->w.rng, ++n) == 0)
+			found = m;
+	return found;
+}
+
+static void draw_step(struct ex_pipe_game *p, int64_t micro)
+{
+	struct ap_step *s = &p->f.step;
+
+	s->executor = ex_below(&p->w.rng, 2) ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+	s->micro_batches = micro;
+	s->optimizer_sharding = ex_below(&p->w.rng, 2);
+	s->optimizer_level = 1 + (int)ex_below(&p->w.rng, 3);
+	s->shard_threshold_bytes = 0;
+	s->shard_size = ex_below(&p->w.rng, 2) ? 2 : -1;
+	s->full_batch = ex_below(&p->w.rng, 3) == 0;
+	s->gradient_fp32_sync = ex_below(&p->w.rng, 2);
+	s->recompute = (enum ap_recompute)ex_below(&p->w.rng, 3);
+	s->recompute_keeps_comm = ex_below(&p->w.rng, 3) == 0;
+	s->recompute_regathers = ex_below(&p->w.rng, 3) == 0;
+	s->optimizer = ap_optimizer_find("adam");
+}
+
+/* Some operators are recomputed by their own flag. */
+static void draw_flags(struct ex_pipe_game *p)
+{
+	struct ap_graph *g = ap_arena_memdup(p->f.ctx.arena, p->f.graph, sizeof *g);
+	struct ap_node *node = ap_arena_memdup(p->f.ctx.arena, g->node, g->nnode * sizeof *node);
+
+	for (ap_id i = 0; i < g->nnode && ex_below(&p->w.rng, 2); i++)
+		node[i].recompute = (int8_t)(ex_below(&p->w.rng, 3) == 0);
+	g->node = node;
+	p->f.graph = g;
+}
+
+static bool set_up(struct ex_pipe_game *p, const struct ap_scheduler *s, int32_t nstage, uint64_t seed)
+{
+	int32_t nsegment = s->most_segments == 0 ? 2 : s->most_segments;
+	struct ex_pipe pipe = {nstage, nsegment, s->vee};
+	int64_t micro = draw_micro(p, s, nstage, nsegment);
+	struct ex_graph_truth whole;
+	struct ap_step at_once;
+
+	if (micro == 0 || ex_graph_lacks(p->f.graph))
+		return false;
+	draw_step(p, micro);
+	draw_flags(p);
+	ap_schedule_pipe(&p->f.ctx, s, nstage, nsegment, micro, &p->pipe);
+	p->f.step.pipe = &p->pipe;
+	ap_graph_staged(&p->f.ctx, p->f.graph, ex_random_spots(&p->f.ctx, p->f.graph, &pipe, &p->w.rng),
+		&p->g);
+	p->choice = ex_choice_make(&p->f.ctx, p->g, p->w.ndev, &p->f.step);
+	at_once = p->f.step;
+	at_once.micro_batches = 1;
+	return p->choice && ex_graph_truth_make(&p->w, p->g, &at_once, seed, &whole) &&
+		ex_graph_truth_of_parts(&p->w, p->g, &p->f.step, seed, &whole, &p->truth);
+}
+
+bool ex_pipe_game_open(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
+	const struct ap_scheduler *scheduler, int32_t nstage, int64_t ndev, uint64_t seed)
+{
+	*p = (struct ex_pipe_game){.w = {.ndev = ndev, .rng = 1 + ex_hash(seed, 1) / 2}};
+	fixture_open(&p->f, ndev * nstage, 4, "ascend910b");
+	p->w.ctx = &p->f.ctx;
+	ap_machine_staged(&p->f.ctx, p->f.machine, (uint32_t)nstage, &p->f.machine);
+	fixture_graph(&p->f, sample->text);
+	if (set_up(p, scheduler, nstage, seed))
+		return true;
+	fixture_close(&p->f);
+	return false;
+}
+
+void ex_pipe_game_close(struct ex_pipe_game *p)
+{
+	fixture_close(&p->f);
+}
+
+bool ex_pipe_game_draw(struct ex_pipe_game *p, struct ap_plan *out)
+{
+	const int32_t *const *counts = ex_choice_draw(&p->f.ctx, p->choice, &p->w.rng);
+
+	if (!counts)
+		return false;
+	ap_plan_make(&p->f.ctx, p->g, p->f.machine, &p->f.step, counts, INT64_C(1) << 60, out);
+	out->search.mode = "given";
+	out->search.status = AP_PLAN_GIVEN;
+	return true;
+}
+
+/* ---- its runs ---- */
+
+static void complain(struct ex_pipe_game *p, const char *what, const char *why)
+{
+	const struct ap_step *s = &p->f.step;
+
+	p->why = ap_arena_printf(p->f.ctx.arena, "%s: %s\n  %s, %d stages of %d segments, %" PRId64
+		" devices each, %" PRId64 " micro-batches, %s, level %d%s, recompute %d%s%s", what, why,
+		s->pipe->scheduler->name, s->pipe->nstage, s->pipe->nsegment, p->w.ndev, s->micro_batches,
+		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
+		s->optimizer_sharding ? s->optimizer_level : 0, s->full_batch ? ", full batch" : "",
+		(int)s->recompute, s->recompute_keeps_comm ? ", keeps communication" : "",
+		s->recompute_regathers ? ", gathers again" : "");
+}
+
+static bool run(struct ex_pipe_game *p, const struct ex_pipeline *l, enum ex_pace pace, const char *what)
+{
+	struct ap_mark mark = ap_arena_mark(p->f.ctx.scratch);
+	struct ex_peaks peak[EX_MOST_STAGES];
+	const char *why;
+
+	p->w.trouble = NULL;
+	why = ex_pipeline_run(&p->w, l, &p->truth, pace, peak);
+	if (why)
+		complain(p, what, why);
+	for (int32_t s = 0; s < l->nstage && !why; s++)
+		p->again += peak[s].recompute > 0;
+	p->runs++;
+	ap_arena_release(p->f.ctx.scratch, mark);
+	return !why;
+}
+
+static bool through_file(struct ex_pipe_game *p, const struct ap_plan *plan, const struct ex_pipeline *direct)
+{
+	struct ex_pipeline read;
+	struct ap_str text;
+	const char *why;
+
+	ap_str_init(&text, p->f.ctx.arena);
+	ap_emit_plan_json(&p->f.ctx, plan, append, &text);
+	why = ex_pipeline_of_file(&p->f.ctx, text.s, text.len, p->g, &p->f.step, &read);
+	if (!why)
+		why = ex_pipeline_differs(&p->f.ctx, direct, &read);
+	if (why) {
+		complain(p, "the plan file", why);
+		return false;
+	}
+	return run(p, &read, EX_BY_TIME, "the plan file");
+}
+
+bool ex_pipe_game_play(struct ex_pipe_game *p, const struct ap_plan *plan)
+{
+	struct ex_pipeline direct;
+
+	p->plans++;
+	ex_pipeline_of_plan(&p->f.ctx, plan, &direct);
+	return run(p, &direct, EX_AS_READY, "the plan") && through_file(p, plan, &direct);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A graph as a pipeline, under many plans. Shared by the tests of pipelines. */
+#ifndef AP_TEST_EXEC_PIPE_GAME_H
+#define AP_TEST_EXEC_PIPE_GAME_H
+
+#include "fixture.h"
+#include "pipe.h"
+
+struct ex_pipe_game {
+	struct fixture f;
+	struct ex_world w;
+	struct ap_pipe pipe;
+	const struct ap_graph *g; /* staged */
+	struct ex_choice *choice;
+	struct ex_graph_truth truth;
+	uint32_t plans, runs, again; /* runs that computed something again */
+	const char *why; /* the first difference, with all that it happened with */
+};
+
+enum { EX_MOST_STAGES = 4 };
+
+/* Opens a game of a sample graph with a scheduler, on so many stages of ndev devices; the rest of the step,
+ * cuts into parts and micro-batches are drawn. False where it cannot be played: closed again. */
+bool ex_pipe_game_open(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
+	const struct ap_scheduler *scheduler, int32_t nstage, int64_t ndev, uint64_t seed);
+void ex_pipe_game_close(struct ex_pipe_game *p);
+
+/* A random plan of it; false where none is found. */
+bool ex_pipe_game_draw(struct ex_pipe_game *p, struct ap_plan *out);
+
+/* What it runs like: in memory and as its file says, by its times and as stages get ready; now and then
+ * from its checkpoint. False, with why, where something differs. */
+bool ex_pipe_game_play(struct ex_pipe_game *p, const struct ap_plan *plan);
+
+#endif

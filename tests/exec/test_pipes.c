@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pipelines on virtual ranks: stages with ranks of their own, slots in the plan's order, micro-batches,
+ * recomputing, dealt parameters. What fails names its case, whose number is added to AP_SEED.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "pipe_game.h"
+
+enum { PLANS = 2 };
+
+struct sums {
+	uint32_t games, runs, again;
+};
+
+static void play(const struct ex_graph_sample *sample, const struct ap_scheduler *s, uint64_t seed,
+	struct sums *sums)
+{
+	static const int64_t devices[] = {1, 2, 4, 6};
+	uint64_t own = seed ^ ex_hash_text(sample->name) ^ ex_hash_text(s->name);
+	struct ex_pipe_game p;
+
+	if (!ex_pipe_game_open(&p, sample, s, own & 1 ? 2 : 4, devices[own >> 1 & 3], own))
+		return;
+	for (int i = 0; i < PLANS; i++) {
+		struct ap_mark mark = ap_arena_mark(p.f.ctx.arena);
+		struct ap_plan plan;
+
+		if (ex_pipe_game_draw(&p, &plan))
+			ck_assert_msg(ex_pipe_game_play(&p, &plan), "%s: %s", sample->name, p.why);
+		ap_arena_release(p.f.ctx.arena, mark);
+	}
+	sums->games++;
+	sums->runs += p.runs;
+	sums->again += p.again;
+	ex_pipe_game_close(&p);
+}
+
+START_TEST(pipelines_are_one_rank)
+{
+	uint64_t seed = ex_seed("pipes") + (uint64_t)_i;
+	const struct ap_scheduler *s;
+	const struct ex_graph_sample *g;
+	struct sums sums = {0};
+
+	for (size_t k = 0; (s = ap_scheduler_at(k)); k++)
+		for (size_t i = 0; (g = ex_graph_at(i)); i++)
+			play(g, s, seed, &sums);
+	printf("%" PRIu32 " games, %" PRIu32 " runs, %" PRIu32 " with something computed again\n", sums.games,
+		sums.runs, sums.again);
+	ck_assert_uint_gt(sums.runs, 20);
+	ck_assert_uint_gt(sums.again, 5);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("pipes");
+	Suite *s = suite_create("exec");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_loop_test(tc, pipelines_are_one_rank, 0, (int)ex_cases(2));
+	tcase_set_timeout(tc, 300);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
