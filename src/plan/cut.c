@@ -18,6 +18,7 @@ struct cutting {
 	uint32_t n, parts;
 	int64_t *sum; /* [n + 1] weights of the items before */
 	uint32_t *low, *high; /* [parts + 1] where run p may begin; the last one: n */
+	uint32_t *vital; /* [n + 1] the first item from here on that a run may want; n: none */
 	int64_t *reached[2]; /* [n + 1] of a run and of the one before, by first item; NOWHERE */
 };
 
@@ -32,6 +33,12 @@ static int64_t crossing(const struct cutting *c, uint32_t p, uint32_t i)
 static int64_t share(const struct cutting *c, uint32_t p, uint32_t i)
 {
 	return crossing(c, p, i) / 2 * c->cut->halves;
+}
+
+/* Has run p what it wants where it begins and ends in front of these items? */
+static bool satisfied(const struct cutting *c, uint32_t p, uint32_t first, uint32_t end)
+{
+	return (p < c->cut->wanting ? c->vital[first] : first) < end;
 }
 
 /* Do so many runs of cost `most` hold so much? */
@@ -77,7 +84,7 @@ static bool reach(struct cutting *c, uint32_t p, int64_t most)
 	for (uint32_t j = c->low[p]; j <= c->high[p]; j++) {
 		int64_t cost = share(c, p, j);
 
-		for (; i < j && i <= c->high[p - 1]; i++)
+		for (; satisfied(c, p - 1, i, j) && i <= c->high[p - 1]; i++)
 			best = before[i] > best ? before[i] : best;
 		now[j] = NOWHERE;
 		if (best == NOWHERE || c->sum[j] + cost - best > most)
@@ -215,7 +222,7 @@ static void fill_layer(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, 
 	for (uint32_t i = c->high[p] + 1; i-- > low;) {
 		int64_t rest;
 
-		while (j > next_low && j > i + 1) {
+		while (j > next_low && satisfied(c, p, i, j - 1)) {
 			if (after->cost[--j - next_low] < INT64_MAX)
 				least_put(&ends, ends.rank[j - next_low], after->cost[j - next_low], j);
 		}
@@ -247,12 +254,30 @@ static void find_firsts(struct ap_ctx *ctx, struct cutting *c, int64_t most, uin
 		first[p + 1] = layer[p].next[first[p] - c->low[p]];
 }
 
+bool ap_cut_possible(const struct ap_cut *cut)
+{
+	uint32_t i = 0, found = 0;
+
+	for (; i < cut->n && found < cut->wanting; i++)
+		found += !cut->vital || cut->vital[i];
+	return found == cut->wanting && cut->n - i >= cut->parts - cut->wanting;
+}
+
+static void find_vital(struct ap_ctx *ctx, struct cutting *c)
+{
+	c->vital = AP_NEW_N(ctx->scratch, uint32_t, c->n + 1);
+	c->vital[c->n] = c->n;
+	for (uint32_t i = c->n; i-- > 0;)
+		c->vital[i] = !c->cut->vital || c->cut->vital[i] ? i : c->vital[i + 1];
+}
+
 void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct cutting c = {.cut = cut, .n = cut->n, .parts = cut->parts};
 
-	assert(c.parts >= 1 && c.parts <= c.n);
+	assert(c.parts >= 1 && c.parts <= c.n && ap_cut_possible(cut));
+	find_vital(ctx, &c);
 	c.sum = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
 	c.low = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
 	c.high = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);

@@ -3,6 +3,8 @@
 #ifndef AP_PLAN_CUT_H
 #define AP_PLAN_CUT_H
 
+#include <stdbool.h>
+
 #include "base/ctx.h"
 
 #define AP_CUT_MOST (INT64_MAX / 8) /* so that all sums fit */
@@ -13,13 +15,18 @@ struct ap_cut {
 	const int64_t *const *crossing; /* [parts][n] [p][i]: of a cut in front of item i and of run p; that
 	                                   in front of item 0 or run 0 is not looked at */
 	int halves; /* 0, 1 or 2 of a crossing count for the run before it, and for that behind it */
+	const bool *vital; /* [n] the first `wanting` runs hold such an item each; NULL: any will do */
+	uint32_t wanting;
 };
+
+/* Can the runs be as vital and wanting say? */
+bool ap_cut_possible(const struct ap_cut *cut);
 
 /*
  * Cuts the items, in order, into runs, none of them empty. A run costs the weights of its items and its
  * share of the crossings on both sides. The dearest run is as cheap as can be; of such cuts the
  * sum of all crossings is least; of those the cuts come as early as can be. Weights and crossings
- * are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST. first[p] is the
+ * are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST; the cut is possible. first[p] is the
  * first item of run p. O(n parts log n) at most; near even cuts, most items cannot begin most runs,
  * and cost nothing there.
  */

@@ -213,6 +213,24 @@ static void cut_best(struct ap_stages *s, struct ap_cut *cut, uint32_t *best)
 	}
 }
 
+/* A stage without a trainable parameter of its own has an empty strategy checkpoint, which MindSpore
+ * refuses. */
+static void want_parameters(struct ap_stages *s, struct ap_cut *cut)
+{
+	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut->n);
+
+	for (ap_id i = 0; i < cut->n; i++) {
+		const struct ap_node *n = &s->g->node[i];
+
+		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == i &&
+			ap_op_has_strategy(n->bound.row);
+	}
+	cut->vital = vital;
+	cut->wanting = (uint32_t)s->rq->nstage; /* all have their first segments first */
+	if (!ap_cut_possible(cut))
+		cut->wanting = 0;
+}
+
 void ap_stages_cut(struct ap_stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
@@ -220,6 +238,7 @@ void ap_stages_cut(struct ap_stages *s)
 
 	cut.weight = make_weights(s, NULL, cut.n);
 	cut.crossing = make_crossings(s);
+	want_parameters(s, &cut);
 	cut_best(s, &cut, first);
 	for (uint32_t p = 0; p < cut.parts; p++)
 		for (ap_id i = first[p]; i < first[p + 1]; i++)

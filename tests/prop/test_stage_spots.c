@@ -227,8 +227,24 @@ static struct value value_of(const struct trial *t, const double *least, const i
 	return v;
 }
 
+/* Has each stage a parameter of its own in its first segment? */
+static bool has_parameters(const struct trial *t, const int32_t *part)
+{
+	uint32_t having = 0;
+
+	for (ap_id i = 0; i < t->g.nnode; i++) {
+		ap_id x = t->g.node[i].param;
+
+		if (x != AP_NONE && t->g.tensor[x].owner.node == i && part[i] < t->rq.nstage &&
+			ap_op_has_strategy(t->g.node[i].bound.row))
+			having |= UINT32_C(1) << part[i];
+	}
+	return having == (UINT32_C(1) << t->rq.nstage) - 1;
+}
+
+/* Where no cut gives each stage parameters, of all of them. */
 static struct value best_of_all(const struct trial *t, const double *least, const int64_t *sends,
-	int halves, int32_t npart)
+	int halves, int32_t npart, bool any)
 {
 	struct value best = {INT64_MAX, 0};
 	int32_t part[MOST_NODES];
@@ -239,13 +255,13 @@ static struct value best_of_all(const struct trial *t, const double *least, cons
 		part[0] = 0;
 		for (ap_id i = 1; i < t->g.nnode; i++)
 			part[i] = part[i - 1] + (int32_t)(mask >> (i - 1) & 1);
-		if (part[t->g.nnode - 1] != npart - 1)
+		if (part[t->g.nnode - 1] != npart - 1 || (!any && !has_parameters(t, part)))
 			continue;
 		v = value_of(t, least, sends, halves, part);
 		if (v.most < best.most || (v.most == best.most && v.sends < best.sends))
 			best = v;
 	}
-	return best;
+	return any || best.most < INT64_MAX ? best : best_of_all(t, least, sends, halves, npart, true);
 }
 
 /* It is the best for one of the shares of sends that may count. */
@@ -267,7 +283,7 @@ static void check_cut(struct trial *t)
 			sends[(ap_id)p * t->g.nnode + i] = sends_at(t, i, p);
 	for (int halves = 0; halves <= 2; halves++) {
 		struct value got = value_of(t, least, sends, halves, part);
-		struct value best = best_of_all(t, least, sends, halves, npart);
+		struct value best = best_of_all(t, least, sends, halves, npart, false);
 
 		found |= got.most == best.most && got.sends == best.sends;
 	}

@@ -38,10 +38,15 @@ static struct value value_of(const struct ap_cut *c, const uint32_t *first)
 		int64_t before = p > 0 ? c->crossing[p][first[p]] : 0;
 		int64_t behind = p + 1 < c->parts ? c->crossing[p + 1][end] : 0;
 		int64_t sum = (before / 2 + behind / 2) * c->halves;
+		bool vital = false;
 
 		ck_assert_uint_lt(first[p], end);
-		for (uint32_t i = first[p]; i < end; i++)
+		for (uint32_t i = first[p]; i < end; i++) {
 			sum += c->weight[i];
+			vital |= c->vital && c->vital[i];
+		}
+		if (p < c->wanting && !vital)
+			return (struct value){INT64_MAX, INT64_MAX};
 		v.most = sum > v.most ? sum : v.most;
 		v.crossing += before;
 	}
@@ -81,8 +86,9 @@ START_TEST(best_of_all_cuts)
 		int64_t weight[MOST], dear[2][MOST], span = (int64_t[]){1, 3, 10, 1000}[_i % 4];
 		uint64_t crossings = (uint64_t[]){1, 4, 40, 4000}[_i / 4];
 		const int64_t *crossing[MOST];
-		const struct ap_cut cut = {n, 1 + (uint32_t)(random_next(&seed) % n), weight, crossing,
-			round % 3};
+		bool vital[MOST];
+		struct ap_cut cut = {n, 1 + (uint32_t)(random_next(&seed) % n), weight, crossing,
+			round % 3, vital, 0};
 		struct value got, least;
 
 		for (uint32_t i = 0; i < n; i++) {
@@ -90,6 +96,12 @@ START_TEST(best_of_all_cuts)
 			for (int k = 0; k < 2; k++)
 				dear[k][i] = (int64_t)(random_next(&seed) % crossings);
 			crossing[i] = dear[random_next(&seed) % 2];
+			vital[i] = random_next(&seed) % 3 != 0;
+		}
+		cut.wanting = (uint32_t)(random_next(&seed) % (cut.parts + 1));
+		if (!ap_cut_possible(&cut)) {
+			ck_assert_int_eq(best_of_all(&cut, best).most, INT64_MAX);
+			continue;
 		}
 		ap_cut_even(&ctx, &cut, first);
 		got = value_of(&cut, first);
@@ -121,7 +133,7 @@ START_TEST(by_hand)
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		ap_cut_even(&ctx, &(struct ap_cut){6, rows[i].parts, weight, rows[i].crossing,
-			rows[i].halves}, first);
+			rows[i].halves, NULL, 0}, first);
 		ck_assert_uint_eq(first[1], rows[i].first);
 		ck_assert_uint_eq(rows[i].parts > 2 ? first[2] : 0, rows[i].second);
 	}
@@ -135,11 +147,11 @@ START_TEST(dear_crossings)
 	const int64_t *const dear[] = {NULL, high}, *const even[] = {NULL, low};
 	uint32_t first[2];
 
-	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 2}, first);
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 2, NULL, 0}, first);
 	ck_assert_uint_eq(first[1], 1); /* 5 | 15 before 10 + 10 | 10 + 10 */
-	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 1}, first);
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, dear, 1, NULL, 0}, first);
 	ck_assert_uint_eq(first[1], 1); /* 15 | 15 as well, but more goes over it */
-	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, even, 1}, first);
+	ap_cut_even(&ctx, &(struct ap_cut){4, 2, weight, even, 1, NULL, 0}, first);
 	ck_assert_uint_eq(first[1], 2); /* 12 | 12 */
 }
 END_TEST
@@ -151,7 +163,7 @@ START_TEST(long_sequences)
 	int64_t *weight = AP_NEW_N(ctx.arena, int64_t, N), *dear = AP_NEW_N(ctx.arena, int64_t, N);
 	int64_t span = _i ? 100000000 : 1000; /* of crossings: little, or as much as a run weighs */
 	const int64_t *crossing[PARTS];
-	const struct ap_cut cut = {N, PARTS, weight, crossing, 2};
+	const struct ap_cut cut = {N, PARTS, weight, crossing, 2, NULL, 0};
 	uint64_t seed = 88172645463325252u;
 	int64_t total = 0, heaviest = 0;
 	uint32_t first[PARTS];
@@ -179,10 +191,10 @@ START_TEST(nothing_weighs_anything)
 	uint32_t first[3];
 
 	for (int halves = 0; halves <= 2; halves++) {
-		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, some, halves}, first);
+		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, some, halves, NULL, 0}, first);
 		ck_assert_uint_eq(first[1], 2);
 		ck_assert_uint_eq(first[2], 4);
-		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, none, halves}, first);
+		ap_cut_even(&ctx, &(struct ap_cut){5, 3, weight, none, halves, NULL, 0}, first);
 		ck_assert_uint_eq(first[1], 1);
 		ck_assert_uint_eq(first[2], 2);
 	}
@@ -196,7 +208,7 @@ START_TEST(as_heavy_as_can_be)
 	const int64_t *const all[] = {NULL, crossing};
 	uint32_t first[2];
 
-	ap_cut_even(&ctx, &(struct ap_cut){2, 2, weight, all, 2}, first);
+	ap_cut_even(&ctx, &(struct ap_cut){2, 2, weight, all, 2, NULL, 0}, first);
 	ck_assert_uint_eq(first[1], 1);
 }
 END_TEST
