@@ -89,7 +89,8 @@ struct ap_op_cost {
 	double input_s; /* graph inputs brought into the layout wanted */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
 	int64_t gathered_bytes; /* whole copies of dealt weights, where they live through the step */
-	int64_t activation_bytes; /* kept, all micro-batches in flight */
+	int64_t activation_bytes; /* kept, all micro-batches in flight, and all that is late */
+	int64_t late_bytes; /* gradients of results of one micro-batch, kept for the pass for weights */
 	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
 };

@@ -107,6 +107,8 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 			x->c->recompute_bytes += (int64_t)ap_opcost_out(x, o);
 		if (out->grad)
 			*backward += ap_opcost_out(x, o);
+		if (out->grad && x->t->late > 0)
+			x->c->late_bytes += (int64_t)ap_opcost_out(x, o);
 		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
 			*forward += ap_opcost_computed(x, o);
 			*backward += out->grad ? ap_opcost_computed(x, o) : 0;
@@ -142,6 +144,7 @@ void ap_opcost_memory(struct ap_opcost *x)
 	if (x->halo_bytes > 0)
 		halo_memory(x, &forward, &backward);
 	results(x, &forward, &backward);
+	x->c->activation_bytes += x->c->late_bytes * x->t->late;
 	for (int i = 0; i < x->b->nin; i++)
 		operand(x, i, &forward, &backward);
 	if (x->b->row->unit != AP_OP_VIEW && x->b->row->unit != AP_OP_LINK)

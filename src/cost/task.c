@@ -39,6 +39,55 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	o->updated = !k->dealt || k->dealt[n->in[i]];
 }
 
+static bool is_weight(const struct ap_graph *g, ap_id tensor)
+{
+	const struct ap_tensor *t = &g->tensor[tensor];
+
+	return t->kind == AP_TENSOR_PARAM || (t->kind == AP_TENSOR_ACT && g->node[t->producer].once);
+}
+
+/* Is an operand that the backward pass reads made again for it, and gone after it? */
+static bool comes_again(const struct filling *k, ap_id node, uint32_t i)
+{
+	const struct ap_tensor *t = &k->g->tensor[k->g->node[node].in[i]];
+	bool again = k->in[node][i].again;
+
+	for (; t->producer != AP_NONE; t = &k->g->tensor[k->g->node[t->producer].in[0]]) {
+		again |= k->out[t->producer][t->result].again;
+		if (k->g->node[t->producer].bound.row->unit != AP_OP_VIEW)
+			break;
+		again |= k->in[t->producer][0].again;
+	}
+	return k->in[node][i].kept && again;
+}
+
+static double weight_share(const struct filling *k, ap_id node)
+{
+	const struct ap_task *t = &k->task[node];
+	int wanted = 0, weights = 0;
+
+	for (uint32_t i = 0; t->backward && i < t->bound->nin; i++) {
+		wanted += k->in[node][i].grad;
+		weights += k->in[node][i].grad && is_weight(k->g, k->g->node[node].in[i]);
+		if (comes_again(k, node, i))
+			return 0;
+	}
+	if (weights == 0 || (weights < wanted && t->bound->row->unit != AP_OP_CUBE))
+		return 0;
+	return (double)weights / wanted;
+}
+
+/* What a pass for weights has to do. */
+static void fill_late(struct filling *k, const struct ap_step *step, ap_id node)
+{
+	const struct ap_node *n = &k->g->node[node];
+	struct ap_task *t = &k->task[node];
+	int64_t late = ap_step_late(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
+
+	t->weight_share = late > 0 && !n->once ? weight_share(k, node) : 0;
+	t->late = t->weight_share > 0 ? late : 0;
+}
+
 static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 {
 	const struct ap_node *n = &k->g->node[node];
@@ -103,6 +152,8 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	}
 	place_inputs(g, step, k.in);
 	ap_keep(ctx, g, again, k.task, k.in, k.out);
+	for (ap_id i = 0; i < g->nnode; i++)
+		fill_late(&k, step, i);
 	ap_arena_release(ctx->scratch, mark);
 	*out = k.task;
 }
@@ -228,6 +279,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);
 	SIGN(&s, t->in_flight);
+	SIGN(&s, t->late);
 	SIGN(&s, t->recomputed);
 	SIGN(&s, t->keep_comm);
 	SIGN(&s, t->recompute_sets);

@@ -13,7 +13,7 @@ struct readers {
 struct living {
 	const struct ap_plan_index *x;
 	const struct ap_plan *p;
-	int64_t *kept, *again, *freed, *freed_again, *freed_late, *rest, *fixed;
+	int64_t *kept, *again, *freed, *freed_again, *freed_late, *late, *rest, *fixed;
 	double *share;
 	struct readers *of; /* [ntensor] */
 	ap_id *needed; /* [nnode] the first that reads what the node made */
@@ -31,52 +31,9 @@ static void join(struct readers *a, const struct readers *b)
 		a->last_late = b->last_late;
 }
 
-static bool is_parameter(const struct living *l, ap_id node, uint32_t i)
-{
-	const struct ap_tensor *t = &l->p->graph->tensor[l->p->graph->node[node].in[i]];
-
-	return t->kind == AP_TENSOR_PARAM ||
-		(t->kind == AP_TENSOR_ACT && l->p->task[t->producer].once);
-}
-
 static bool is_view(const struct ap_bound *b)
 {
 	return b->row->unit == AP_OP_VIEW;
-}
-
-/* Is an operand that the backward pass reads made again for it, and gone after it? */
-static bool comes_again(const struct living *l, ap_id node, uint32_t i)
-{
-	const struct ap_graph *g = l->p->graph;
-	const struct ap_task_operand *in = &l->p->task[node].in[i];
-	const struct ap_tensor *t = &g->tensor[g->node[node].in[i]];
-	bool again = in->again;
-
-	for (; t->producer != AP_NONE; t = &g->tensor[g->node[t->producer].in[0]]) {
-		const struct ap_task *from = &l->p->task[t->producer];
-
-		again |= from->out[t->result].again;
-		if (!is_view(from->bound))
-			break;
-		again |= from->in[0].again;
-	}
-	return in->kept && again;
-}
-
-static double weight_share(const struct living *l, ap_id node)
-{
-	const struct ap_task *t = &l->p->task[node];
-	int wanted = 0, weights = 0;
-
-	for (uint32_t i = 0; t->backward && i < t->bound->nin; i++) {
-		wanted += t->in[i].grad;
-		weights += t->in[i].grad && is_parameter(l, node, i);
-		if (comes_again(l, node, i))
-			return 0;
-	}
-	if (weights == 0 || (weights < wanted && t->bound->row->unit != AP_OP_CUBE))
-		return 0;
-	return (double)weights / wanted;
 }
 
 static struct readers self(const struct living *l, ap_id node)
@@ -157,13 +114,14 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
 	const struct ap_op_cost *c = &l->p->op[node].cost;
-	int64_t bytes = c->activation_bytes / t->in_flight;
+	int64_t bytes = (c->activation_bytes - c->late_bytes * t->late) / t->in_flight;
 
 	if (t->once) {
 		l->fixed[l->x->stage[l->x->part_of[node]]] += c->activation_bytes;
 		return;
 	}
 	l->kept[node] += bytes;
+	l->late[node] = c->late_bytes;
 	free_after(l, node, bytes, r);
 	free_again_after(l, node, c->recompute_bytes, r);
 }
@@ -314,6 +272,7 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits
 		.freed = AP_NEW_N(scratch, int64_t, n),
 		.freed_again = AP_NEW_N(scratch, int64_t, n),
 		.freed_late = AP_NEW_N(scratch, int64_t, n),
+		.late = AP_NEW_N(scratch, int64_t, n),
 		.rest = AP_NEW_N(scratch, int64_t, x->npart),
 		.fixed = AP_NEW_N(scratch, int64_t, x->nstage),
 		.share = AP_NEW_N(scratch, double, n),
@@ -326,11 +285,11 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits
 	for (ap_id i = n; i-- > 0;) {
 		l.needed[i] = AP_NONE;
 		if (splits)
-			l.share[i] = weight_share(&l, i);
+			l.share[i] = l.p->task[i].weight_share;
 		live_of_node(&l, i);
 	}
 	*out = (struct ap_live){.kept = l.kept, .again = l.again, .freed = l.freed,
-		.freed_again = l.freed_again, .freed_late = l.freed_late, .rest = l.rest,
+		.freed_again = l.freed_again, .freed_late = l.freed_late, .late = l.late, .rest = l.rest,
 		.weight_share = l.share, .fixed = l.fixed};
 	make_sets(scratch, &l, out);
 }

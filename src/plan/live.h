@@ -17,12 +17,10 @@ struct ap_live {
 	const int64_t *freed; /* [nnode] after its backward pass */
 	const int64_t *freed_again; /* [nnode] that part of it which was recomputed */
 	const int64_t *freed_late; /* [nnode] after its pass for weights */
+	const int64_t *late; /* [nnode] gradients of its results, from its backward pass to that for weights */
 	const int64_t *rest; /* [npart] that nothing reads: freed at the end of the backward pass */
-	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights:
-	                               of a product the part of its operands with a gradient that are
-	                               parameters, of others all where all of them are, else nothing; 0
-	                               where the scheduler does not split, or an operand is made again
-	                               for the backward pass */
+	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights; 0
+	                               where the scheduler does not split */
 	uint32_t nset; /* what is recomputed together, of one part each */
 	const uint32_t *set_first; /* [nset + 1] nodes of a set are set_node[set_first[set]] .., ascending */
 	const ap_id *set_node;

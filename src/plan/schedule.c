@@ -62,9 +62,10 @@ int32_t ap_schedule_part(
 	return segment * nstage + (s->vee && segment % 2 ? nstage - 1 - stage : stage);
 }
 
-/* The most micro-batches that each segment of a stage holds: most[nsegment]. */
-static void count_in_flight(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
-	int32_t nsegment, int32_t stage, int64_t nmicro, int64_t *most)
+/* The most micro-batches that have been through one pass of each segment of a stage and not through
+ * another: most[nsegment]. */
+static void count_between(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
+	int32_t nsegment, int32_t stage, int64_t nmicro, enum ap_pass first, int64_t *most)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_slot *slot =
@@ -75,7 +76,7 @@ static void count_in_flight(struct ap_ctx *ctx, const struct ap_scheduler *s, in
 	for (size_t i = 0; i < ap_schedule_slots(s, nsegment, nmicro); i++) {
 		int64_t *h = &held[slot[i].segment];
 
-		*h += (slot[i].pass == AP_PASS_FORWARD) - (slot[i].pass == last);
+		*h += (slot[i].pass == first) - (slot[i].pass == last);
 		if (*h > most[slot[i].segment])
 			most[slot[i].segment] = *h;
 	}
@@ -85,12 +86,18 @@ static void count_in_flight(struct ap_ctx *ctx, const struct ap_scheduler *s, in
 void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
 	int32_t nsegment, int64_t nmicro, struct ap_pipe *out)
 {
-	int64_t *in_flight = AP_NEW_N(ctx->arena, int64_t, (size_t)nstage * (size_t)nsegment);
+	size_t n = (size_t)nstage * (size_t)nsegment;
+	int64_t *in_flight = AP_NEW_N(ctx->arena, int64_t, n);
+	int64_t *late = s->splits ? AP_NEW_N(ctx->arena, int64_t, n) : NULL;
 
 	assert(!s->refuses(nstage, nsegment, nmicro) && nmicro <= INT32_MAX);
-	for (int32_t stage = 0; stage < nstage; stage++)
-		count_in_flight(
-			ctx, s, nstage, nsegment, stage, nmicro, &in_flight[stage * nsegment]);
-	*out = (struct ap_pipe){
-		.nstage = nstage, .nsegment = nsegment, .scheduler = s, .in_flight = in_flight};
+	for (int32_t stage = 0; stage < nstage; stage++) {
+		count_between(ctx, s, nstage, nsegment, stage, nmicro, AP_PASS_FORWARD,
+			&in_flight[stage * nsegment]);
+		if (late)
+			count_between(ctx, s, nstage, nsegment, stage, nmicro, AP_PASS_BACKWARD,
+				&late[stage * nsegment]);
+	}
+	*out = (struct ap_pipe){.nstage = nstage, .nsegment = nsegment, .scheduler = s,
+		.in_flight = in_flight, .late = late};
 }

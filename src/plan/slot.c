@@ -241,15 +241,15 @@ static void run_back(struct running *r, ap_id node)
 	const struct ap_task *t = &r->m->p->task[node];
 	double share = r->m->live->weight_share[node];
 	double at = backward_ready(r, node);
+	int64_t freed = r->m->live->freed[node] - r->m->live->late[node];
 
 	if (t->recompute_set == AP_NONE) /* weights gathered anew */
 		at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
 	at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
 	if (share < 1)
-		at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0,
-			r->m->live->freed[node]);
+		at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0, freed);
 	else
-		r->held -= r->m->live->freed[node];
+		r->held -= freed;
 	if (!r->m->splits)
 		exchange(r, node, at);
 	at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
@@ -279,7 +279,7 @@ static void weights(struct running *r, ap_id node)
 
 	if (share > 0)
 		kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
-			r->m->live->freed_late[node]);
+			r->m->live->freed_late[node] + r->m->live->late[node]);
 	exchange(r, node, r->compute);
 }
 

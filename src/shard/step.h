@@ -32,6 +32,8 @@ struct ap_pipe {
 	const struct ap_scheduler *scheduler;
 	const int64_t *in_flight; /* [stage * nsegment + segment] micro-batches whose activations the
 	                             part holds at once */
+	const int64_t *late; /* likewise, that have run back and wait for their pass for weights; NULL:
+	                        there is none */
 };
 
 struct ap_fusion { /* how the collectives of one kind are put together */
@@ -103,6 +105,13 @@ struct ap_step {
 static inline int64_t ap_step_in_flight(const struct ap_step *step, int32_t stage, int32_t segment)
 {
 	return step->pipe ? step->pipe->in_flight[stage * step->pipe->nsegment + segment] : 1;
+}
+
+/* Micro-batches of it that wait for their pass for weights at once. */
+static inline int64_t ap_step_late(const struct ap_step *step, int32_t stage, int32_t segment)
+{
+	return step->pipe && step->pipe->late ? step->pipe->late[stage * step->pipe->nsegment + segment]
+		: 0;
 }
 
 #endif

@@ -26,6 +26,8 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, stage, true),
 	FIELD(ap_task, peer, true),
 	FIELD(ap_task, in_flight, true),
+	FIELD(ap_task, weight_share, false), /* of the simulation */
+	FIELD(ap_task, late, true),
 	FIELD(ap_task, recomputed, true),
 	FIELD(ap_task, keep_comm, true),
 	FIELD(ap_task, recompute_sets, true),

@@ -263,6 +263,29 @@ START_TEST(memory_in_flight)
 }
 END_TEST
 
+/* Of each product a pass for weights reads its operand and the gradient of its result. */
+START_TEST(gradients_wait_for_the_pass_for_weights)
+{
+	const int64_t one = BATCH / 8 * WIDTH * 4;
+	struct shape s = {"zero_bubble_v", 2, 2, 8, .forward_s = 1e-3, .backward_s = 2e-3};
+	struct chain c;
+
+	chain_open(&c, &s);
+	for (int i = 0; i < 2; i++) {
+		const int64_t *held = &c.pipe.in_flight[2 * i], *late = &c.pipe.late[2 * i];
+		const struct ap_plan_stage *stage = &c.plan.stage[i];
+
+		ck_assert_int_eq(stage->memory.activations, (held[0] + late[0] + held[1] + late[1]) * one);
+		ck_assert_int_le(stage->peak_bytes, stage->memory.total);
+	}
+	/* The first stage is fullest when the first micro-batch has run back in its second segment: four
+	 * operands, and a gradient beside them. */
+	ck_assert_int_ge(c.plan.stage[0].peak_bytes, c.plan.stage[0].memory.total -
+		c.plan.stage[0].memory.activations - c.plan.stage[0].memory.temporary + 5 * one);
+	fixture_close(&c.f);
+}
+END_TEST
+
 /* b is read by an operator that finds its gradient in the backward pass and by one that does so in the
  * pass for weights. */
 #define TWO_READERS \
@@ -341,6 +364,7 @@ int main(void)
 	tcase_add_test(tc, sends_are_waited_for);
 	tcase_add_test(tc, a_shared_weight_travels_once);
 	tcase_add_test(tc, memory_in_flight);
+	tcase_add_test(tc, gradients_wait_for_the_pass_for_weights);
 	tcase_add_test(tc, a_gradient_waits_for_the_pass_for_weights);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);

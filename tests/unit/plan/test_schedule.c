@@ -334,6 +334,26 @@ START_TEST(parts_have_places)
 }
 END_TEST
 
+/* Backward passes run ahead of those for weights only while the pipeline drains: of the second segment s
+ * and once more on stage s, of the first as many, and on while the second's are made up for. */
+START_TEST(weights_wait_while_it_drains)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_pipe pipe;
+
+	for (int32_t n = 1; n <= 6; n++) {
+		ap_schedule_pipe(&ctx, ap_scheduler_find("zero_bubble_v"), n, 2, 2 * n + 3, &pipe);
+		for (int32_t s = 0; s < n; s++) {
+			ck_assert_int_eq(pipe.late[2 * s + 1], s + 1);
+			ck_assert_int_eq(pipe.late[2 * s], 2 * s + 2 < n ? 2 * s + 2 : n);
+		}
+		ap_schedule_pipe(&ctx, ap_scheduler_find("1f1b"), n, 1, n, &pipe);
+		ck_assert_ptr_null(pipe.late);
+	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 START_TEST(rows)
 {
 	const struct ap_scheduler *x = ap_scheduler_find("interleaved");
@@ -354,7 +374,7 @@ int main(void)
 		zero_bubble_leaves_no_gap, zero_bubble_with_few_micro_batches,
 		micro_batches_in_flight, interleaved_in_flight, sends_delay, gradients_come_back,
 		sends_queue, nothing_is_sent_within_a_stage, last_backward_pass, forward_alone,
-		parts_have_places, rows};
+		parts_have_places, weights_wait_while_it_drains, rows};
 
 	return RUN_TESTS("schedule", tests);
 }
