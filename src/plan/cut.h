@@ -26,9 +26,9 @@ bool ap_cut_possible(const struct ap_cut *cut);
  * Cuts the items, in order, into runs, none of them empty. A run costs the weights of its items and its
  * share of the crossings on both sides. The dearest run is as cheap as can be; of such cuts the
  * sum of all crossings is least; of those the cuts come as early as can be. Weights and crossings
- * are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST; the cut is possible. first[p] is the
- * first item of run p. O(n parts log n) at most; near even cuts, most items cannot begin most runs,
- * and cost nothing there.
+ * are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST; the cut is possible.
+ * first[p] is the first item of run p. O(n parts log n) at most; near even cuts, most items cannot
+ * begin most runs, and cost nothing there.
  */
 void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first);
 
