@@ -26,8 +26,8 @@ struct layout {
 };
 
 struct tensor {
-	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; one copy in
-	                        flight */
+	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; of one
+	                        copy in flight */
 	struct ap_map *ids; /* of layouts */
 	struct {
 		struct layout *v;
