@@ -17,7 +17,8 @@ struct ap_live {
 	const int64_t *freed; /* [nnode] after its backward pass */
 	const int64_t *freed_again; /* [nnode] that part of it which was recomputed */
 	const int64_t *freed_late; /* [nnode] after its pass for weights */
-	const int64_t *late; /* [nnode] gradients of its results, from its backward pass to that for weights */
+	const int64_t *late; /* [nnode] gradients of its results: from its backward pass to that for
+	                        weights */
 	const int64_t *rest; /* [npart] that nothing reads: freed at the end of the backward pass */
 	const double *weight_share; /* [nnode] of its backward kernel, which runs in the pass for weights; 0
 	                               where the scheduler does not split */
