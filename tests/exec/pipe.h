@@ -41,7 +41,7 @@ struct ex_pipeline {
 
 struct ex_peaks { /* bytes on the rank of a stage that had most */
 	int64_t activations, recompute;
-	int64_t weights, gathered, gradients;
+	int64_t weights, gradients; /* of parameters, between their uses */
 };
 
 /* ---- pipe_read.c ---- */

@@ -56,6 +56,45 @@ void ex_deal_gradients(struct ex_pipe_run *p, int64_t b, int32_t stage, int32_t 
 			deal(p, b, node, i);
 }
 
+/* The largest of the sums that the users of a parameter have. */
+static int64_t gradient_bytes(const struct ex_pipe_run *p, const struct ap_tensor *t)
+{
+	int64_t most = 0;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ex_shards *s = &p->total[t->use[u].node][t->use[u].operand];
+		int64_t n = s->of ? ex_most_bytes(s) : 0;
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* A weight as it lies there between its uses. */
+static int64_t weight_bytes(struct ex_pipe_run *p, const struct ex_program_param *param)
+{
+	const struct ap_tensor *t = &p->g->tensor[param->tensor];
+	bool anew = p->task[t->owner.node].in[t->owner.operand].regather;
+	struct ex_shards s = ex_cut(p->w->ctx->scratch, &p->batch[0].truth->batch[0].value[param->tensor],
+		&param->layout, p->w->ndev);
+
+	if (p->w->executor == AP_EXECUTOR_MINDSPORE || anew)
+		ex_keep_own_rows(p->w, &param->shard, &s);
+	return ex_most_bytes(&s);
+}
+
+void ex_note_parameters(struct ex_pipe_run *p)
+{
+	for (uint32_t i = 0; i < p->l->program.nparam; i++) {
+		const struct ex_program_param *param = &p->l->program.param[i];
+		const struct ap_tensor *t = &p->g->tensor[param->tensor];
+		struct ex_peaks *peak = &p->peak[p->g->node[t->owner.node].stage];
+
+		peak->weights += weight_bytes(p, param);
+		peak->gradients += gradient_bytes(p, t);
+	}
+}
+
 /* ---- buckets ---- */
 
 struct bucket_left { /* what no collective has taken */

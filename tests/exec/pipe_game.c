@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipe_game.h"
 
+#include <check.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "cost/optimizer.h"
 #include "emit/ckpt.h"
 #include "emit/emit.h"
+#include "plan/drive.h"
 #include "stages.h"
 
 static void append(void *user, const char *bytes, size_t len)
@@ -122,6 +124,43 @@ bool ex_pipe_game_draw(struct ex_pipe_game *p, struct ap_plan *out)
 	ap_plan_make(&p->f.ctx, p->g, p->f.machine, &p->f.step, counts, INT64_C(1) << 60, out);
 	out->search.mode = "given";
 	out->search.status = AP_PLAN_GIVEN;
+	return true;
+}
+
+static struct ap_request request(const struct ex_pipe_game *p)
+{
+	return (struct ap_request){.graph = p->g, .machine = p->f.machine, .step = &p->f.step,
+		.capacity_bytes = INT64_C(1) << 60, .search_mode = "auto", .prune = true};
+}
+
+bool ex_pipe_game_search(struct ex_pipe_game *p, struct ap_plan *out)
+{
+	struct ap_request rq = request(p);
+
+	return ap_drive_search(&p->f.ctx, &rq, out, NULL) == AP_OK;
+}
+
+bool ex_pipe_game_reread(struct ex_pipe_game *p, const struct ap_plan *plan, struct ap_plan *out)
+{
+	struct ap_ctx *ctx = &p->f.ctx;
+	struct ap_request rq = request(p);
+	struct ap_ckpt part, merged, read;
+	const int32_t *const *counts;
+	struct ap_str bytes;
+
+	if (ap_ckpt_check_names(ctx, p->g, false) != AP_OK)
+		return false;
+	for (int32_t s = 0; s < p->pipe.nstage; s++) {
+		ap_ckpt_of_stage(ctx, plan, s, false, &part);
+		if (part.nitem == 0)
+			return false;
+	}
+	ap_ckpt_of_plan(ctx, plan, false, &merged);
+	ap_str_init(&bytes, ctx->arena);
+	ap_ckpt_write_json(&merged, append, &bytes);
+	ck_assert_int_eq(ap_ckpt_read(ctx, "merged.json", bytes.s, bytes.len, true, &read), AP_OK);
+	ck_assert_int_eq(ap_ckpt_counts(ctx, &read, p->g, p->w.ndev, &p->f.step, &counts), AP_OK);
+	ck_assert_int_eq(ap_drive_evaluate(ctx, &rq, counts, out), AP_OK);
 	return true;
 }
 

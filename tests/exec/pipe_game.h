@@ -28,8 +28,12 @@ void ex_pipe_game_close(struct ex_pipe_game *p);
 /* A random plan of it; false where none is found. */
 bool ex_pipe_game_draw(struct ex_pipe_game *p, struct ap_plan *out);
 
-/* What it runs like: in memory and as its file says, by its times and as stages get ready; now and then
- * from its checkpoint. False, with why, where something differs. */
+/* The best plan that a search finds; false where it finds none. */
+bool ex_pipe_game_search(struct ex_pipe_game *p, struct ap_plan *out);
+/* What the merged file of a plan's stages says of it. False where it fits in none. */
+bool ex_pipe_game_reread(struct ex_pipe_game *p, const struct ap_plan *plan, struct ap_plan *out);
+
+/* What it runs like: in memory and as its file says, by its times and as stages get ready. False, with why, where something differs. */
 bool ex_pipe_game_play(struct ex_pipe_game *p, const struct ap_plan *plan);
 
 #endif

@@ -124,6 +124,8 @@ void ex_return_weights(struct ex_pipe_run *p);
 /* After every micro-batch, where gradients are kept in parts. */
 void ex_deal_gradients(struct ex_pipe_run *p, int64_t b, int32_t stage, int32_t segment);
 void ex_deal_returned(struct ex_pipe_run *p, ap_id node);
+/* What is held of weights, and of their gradients after all micro-batches. */
+void ex_note_parameters(struct ex_pipe_run *p);
 /* Those that the plan's buckets have are exchanged, weights are updated. */
 void ex_finish(struct ex_pipe_run *p);
 

@@ -177,6 +177,13 @@ static void check_peaks(struct ex_pipe_run *p)
 		if (k->recompute > m->recompute)
 			ex_trouble(p->w, "stage %d holds %" PRId64 " recomputed bytes, %" PRId64 " are said", s,
 				k->recompute, m->recompute);
+		if (k->weights > m->weights)
+			ex_trouble(p->w, "stage %d holds %" PRId64 " bytes of weights, %" PRId64 " are said", s,
+				k->weights, m->weights);
+		if (k->gradients > m->gradients && (p->l->program.step.optimizer_level < 2 ||
+			p->l->program.step.micro_batches > 1))
+			ex_trouble(p->w, "stage %d holds %" PRId64 " bytes of gradients, %" PRId64 " are said", s,
+				k->gradients, m->gradients);
 	}
 }
 
@@ -195,6 +202,8 @@ const char *ex_pipeline_run(struct ex_world *w, const struct ex_pipeline *l,
 		ex_check_mail(&p);
 	if (!w->trouble)
 		check_done(&p);
+	if (!w->trouble)
+		ex_note_parameters(&p);
 	if (!w->trouble && l->program.step.training)
 		ex_finish(&p);
 	collect_trouble(&p, 0, NULL);

@@ -14,7 +14,7 @@
 enum { PLANS = 2 };
 
 struct sums {
-	uint32_t games, runs, again;
+	uint32_t games, runs, again, found, reread;
 };
 
 static void play(const struct ex_graph_sample *sample, const struct ap_scheduler *s, uint64_t seed,
@@ -22,16 +22,23 @@ static void play(const struct ex_graph_sample *sample, const struct ap_scheduler
 {
 	static const int64_t devices[] = {1, 2, 4, 6};
 	uint64_t own = seed ^ ex_hash_text(sample->name) ^ ex_hash_text(s->name);
+	int searched = own % 4 == 0;
 	struct ex_pipe_game p;
 
 	if (!ex_pipe_game_open(&p, sample, s, own & 1 ? 2 : 4, devices[own >> 1 & 3], own))
 		return;
-	for (int i = 0; i < PLANS; i++) {
+	for (int i = 0; i < PLANS + searched; i++) {
 		struct ap_mark mark = ap_arena_mark(p.f.ctx.arena);
-		struct ap_plan plan;
+		struct ap_plan plan, again;
+		bool made = i == PLANS ? ex_pipe_game_search(&p, &plan) : ex_pipe_game_draw(&p, &plan);
 
-		if (ex_pipe_game_draw(&p, &plan))
+		sums->found += made && i == PLANS;
+		if (made)
 			ck_assert_msg(ex_pipe_game_play(&p, &plan), "%s: %s", sample->name, p.why);
+		if (made && i == PLANS - 1 && ex_pipe_game_reread(&p, &plan, &again)) {
+			ck_assert_msg(ex_pipe_game_play(&p, &again), "%s, read back: %s", sample->name, p.why);
+			sums->reread++;
+		}
 		ap_arena_release(p.f.ctx.arena, mark);
 	}
 	sums->games++;
@@ -50,10 +57,12 @@ START_TEST(pipelines_are_one_rank)
 	for (size_t k = 0; (s = ap_scheduler_at(k)); k++)
 		for (size_t i = 0; (g = ex_graph_at(i)); i++)
 			play(g, s, seed, &sums);
-	printf("%" PRIu32 " games, %" PRIu32 " runs, %" PRIu32 " with something computed again\n", sums.games,
-		sums.runs, sums.again);
+	printf("%" PRIu32 " games, %" PRIu32 " runs, %" PRIu32 " with something computed again, %" PRIu32
+		" searched, %" PRIu32 " read back\n", sums.games, sums.runs, sums.again, sums.found, sums.reread);
 	ck_assert_uint_gt(sums.runs, 20);
 	ck_assert_uint_gt(sums.again, 5);
+	ck_assert_uint_gt(sums.found, 3);
+	ck_assert_uint_gt(sums.reread, 5);
 }
 END_TEST
 
