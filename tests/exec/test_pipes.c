@@ -73,7 +73,7 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, pipelines_are_one_rank, 0, (int)ex_cases(2));
+	tcase_add_loop_test(tc, pipelines_are_one_rank, 0, (int)((ex_cases(200) + 99) / 100));
 	tcase_set_timeout(tc, 300);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
