@@ -9,8 +9,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 for page in graph problem rank-table strategy; do
-  awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' "$man/autopar-$page.5" \
-    >"$dir/$page.json"
+  # The last literal block of a page is a whole file.
+  awk '/^\.Bd -literal/ { on = 1; text = ""; next } /^\.Ed/ { on = 0 } on { text = text $0 "\n" }
+    END { printf "%s", text }' "$man/autopar-$page.5" >"$dir/$page.json"
   "$planner" check --strict "$dir/$page.json"
 done
 "$planner" search "$dir/graph.json" "$dir/rank-table.json" --chip a100-80 -q
