@@ -14,12 +14,13 @@ rule rule base autopar
 hw hw base autopar
 problem problem base autopar
 graph graph rule base autopar
+import import graph rule base autopar
 shard shard graph hw rule base autopar
 cost cost shard graph hw rule problem base autopar
 search search problem base autopar
 plan plan search cost shard graph hw rule problem base autopar
 emit emit plan search cost shard graph hw rule problem base autopar
-cli cli emit plan search cost shard graph hw rule problem base autopar
+cli cli import emit plan search cost shard graph hw rule problem base autopar
 '
 
 # Foreign header: the one file that may include it.

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/import.h"
+
+#include "base/arena.h"
+#include "import/flat.h"
+#include "import/lower.h"
+#include "import/model.h"
+#include "import/source.h"
+
+enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
+	const struct ap_import_params *params, const struct ap_import **out)
+{
+	struct ap_import *g = AP_NEW(ctx->arena, struct ap_import);
+	struct ap_flat flat;
+	struct ap_ir ir;
+
+	AP_TRY(ap_source_check(ctx, file));
+	AP_TRY(ap_ir_parse(ctx, file, text, len, &ir));
+	AP_TRY(ap_flat_make(ctx, &ir, params, &flat));
+	AP_TRY(ap_flat_fold_micro(ctx, &flat, params->micro_batches));
+	AP_TRY(ap_lower(ctx, &flat, params, g));
+	ap_import_find_cells(ctx, g);
+	if (params->micro_batches > 1)
+		AP_TRY(ap_import_scale(ctx, g, file, params->micro_batches,
+			params->unknown_batch_parallel));
+	*out = g;
+	return AP_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A text dump of MindSpore's intermediate representation as it stands: sub-graphs of nodes, their
+ * operands, attributes and types, every node with its line. Nothing is judged here but the grammar.
+ */
+#ifndef AP_IMPORT_IR_H
+#define AP_IMPORT_IR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rule/rule.h"
+
+enum ap_ir_kind {
+	AP_IR_NONE,
+	AP_IR_BOOL,
+	AP_IR_INT,
+	AP_IR_FLOAT,
+	AP_IR_WORD, /* a string, quoted or bare; the name of an element type */
+	AP_IR_LIST, /* tuple or list */
+	AP_IR_TENSOR, /* a constant tensor */
+	AP_IR_MONAD,
+	AP_IR_OTHER, /* a dictionary, an object of Python, .. */
+	AP_IR_FUNC, /* @sub-graph */
+	AP_IR_NODE, /* %3 */
+	AP_IR_PARAM, /* %para3_name */
+	AP_IR_FREE /* $(@sub-graph:para3_name), $(@sub-graph:label) */
+};
+
+struct ap_ir_value {
+	enum ap_ir_kind kind;
+	bool bare; /* a WORD without quotes, a number without its type */
+	uint32_t n; /* of v */
+	int64_t i; /* BOOL, INT, NODE */
+	double f; /* FLOAT, INT */
+	const char *s; /* WORD, OTHER; TENSOR and scalars: the text; FUNC, PARAM, FREE: the name */
+	const char *of; /* FREE: the sub-graph; TENSOR, INT, FLOAT: the element type, "" not given */
+	const struct ap_ir_value *v; /* LIST: elements; TENSOR: lengths */
+};
+
+enum ap_ir_form {
+	AP_IR_TYPE_NULL, /* <null>: written before types were known */
+	AP_IR_TYPE_TENSOR,
+	AP_IR_TYPE_TUPLE,
+	AP_IR_TYPE_OTHER /* scalars, monads, functions */
+};
+
+struct ap_ir_type {
+	enum ap_ir_form form;
+	bool ref; /* of a parameter itself */
+	bool shaped; /* rank and dim are there */
+	uint8_t rank; /* above AP_MAX_RANK: only the rank is known */
+	enum ap_dtype dtype; /* AP_DTYPE_COUNT: not known */
+	int64_t dim[AP_MAX_RANK]; /* -1, -2: not known */
+	const char *ref_key; /* of a parameter; NULL none */
+	uint32_t n; /* of a tuple; 0 too where the text does not tell its parts */
+	const struct ap_ir_type *v;
+};
+
+struct ap_ir_attr {
+	const char *key;
+	struct ap_ir_value value;
+};
+
+struct ap_ir_attrs {
+	struct ap_ir_attr *v;
+	size_t n, cap;
+};
+
+/* The attribute of that name; NULL where there is none. */
+const struct ap_ir_value *ap_ir_attr(const struct ap_ir_attrs *attrs, const char *key);
+
+struct ap_ir_node {
+	int64_t line;
+	int64_t id; /* -1: Return */
+	const char *label; /* "" none */
+	const char *prim; /* NULL: a call of `callee`; without PrimFunc_ */
+	bool listed; /* PrimFunc_: all constants are operands */
+	bool typed; /* the line of types is there */
+	struct ap_ir_value callee; /* FUNC, NODE, PARAM, FREE */
+	uint32_t nin;
+	const struct ap_ir_value *in;
+	const struct ap_ir_type *in_type; /* [nin], where typed */
+	struct ap_ir_type out;
+	struct ap_ir_attrs prim_attrs, node_attrs, primal_attrs, derived; /* derived: {in_strategy: ..} */
+	const char *scope; /* of the comment; NULL not given */
+	bool full; /* scope is a full name */
+};
+
+struct ap_ir_param {
+	int64_t line;
+	const char *name; /* "para3_layer1.weight" */
+	struct ap_ir_type type;
+	bool has_default;
+};
+
+struct ap_ir_func {
+	int64_t line, end; /* of its first line and of its last */
+	const char *name; /* "" nodes outside of any sub-graph */
+	bool closed; /* its end is there */
+	bool keeps_output; /* output_no_recompute */
+	uint32_t nparam;
+	const char *const *param;
+	struct {
+		struct ap_ir_node *v;
+		size_t n, cap;
+	} nodes; /* ids ascend */
+};
+
+struct ap_ir {
+	const char *file;
+	bool headed; /* it begins as a dump does */
+	const char *entry; /* NULL: no header */
+	int64_t lines; /* of the file */
+	int64_t said_funcs, said_nodes; /* as the header counts; -1 not given */
+	int64_t anew; /* line where, outside of sub-graphs, numbers of nodes begin anew, and reading
+	               * ends; 0 none */
+	int64_t gap; /* line where a piece is left out by its author, "..."; 0 none */
+	struct {
+		struct ap_ir_param *v;
+		size_t n, cap;
+	} params;
+	struct {
+		struct ap_ir_func *v;
+		size_t n, cap;
+	} funcs;
+};
+
+/* Reads a dump. Faults have their line: AP_SYNTAX for what is no dump or does not follow its grammar,
+ * AP_MEANING for numbers of nodes that do not ascend, AP_LIMIT for nesting that is too deep. O(bytes). */
+enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
+	struct ap_ir *out);
+
+/* The node with that number; NULL where there is none. O(log nodes). */
+const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id);
+
+#endif

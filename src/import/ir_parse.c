@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole dump: header, parameters, sub-graphs; comments that say something. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "import/ir_read.h"
+
+struct parse {
+	struct ap_ir_read r;
+	struct ap_ir *ir;
+	struct ap_ir_func *func; /* the one that is open; NULL none */
+	bool keeps_output; /* said of the sub-graph that comes next */
+};
+
+const struct ap_ir_value *ap_ir_attr(const struct ap_ir_attrs *attrs, const char *key)
+{
+	for (size_t i = 0; i < attrs->n; i++)
+		if (!strcmp(attrs->v[i].key, key))
+			return &attrs->v[i].value;
+	return NULL;
+}
+
+const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id)
+{
+	size_t lo = 0, hi = f->nodes.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->nodes.v[mid].id == id)
+			return &f->nodes.v[mid];
+		if (f->nodes.v[mid].id >= 0 && f->nodes.v[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+static void open_func(struct parse *p, const char *name)
+{
+	struct ap_ir_func f = {.line = p->r.line, .name = name, .keeps_output = p->keeps_output};
+
+	AP_PUSH(p->r.ctx->arena, p->ir->funcs, f);
+	p->func = &p->ir->funcs.v[p->ir->funcs.n - 1];
+	p->keeps_output = false;
+}
+
+/* "subgraph @name parent: [subgraph @outer](%para1_x, %para2_y) {" */
+static bool read_func(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+	struct {
+		const char **v;
+		size_t n, cap;
+	} params = {0};
+	struct ap_ir_value v;
+
+	open_func(p, ap_ir_until(r, " ("));
+	ap_ir_blanks(r);
+	if (ap_ir_take(r, "parent:"))
+		ap_ir_pass(r, "(");
+	if (!ap_ir_need(r, "("))
+		return false;
+	while (!ap_ir_take(r, ")")) {
+		ap_ir_space(r);
+		if (params.n && ap_ir_take(r, ","))
+			ap_ir_space(r);
+		if (!ap_ir_at(r, "%para"))
+			return ap_ir_expected(r, "a parameter of the sub-graph");
+		if (!ap_ir_read_value(r, true, &v))
+			return false;
+		AP_PUSH(r->ctx->arena, params, v.s);
+		ap_ir_blanks(r);
+	}
+	p->func->nparam = (uint32_t)params.n;
+	p->func->param = params.v;
+	ap_ir_blanks(r);
+	return ap_ir_need(r, "{");
+}
+
+/* "%para1_x: <Tensor[Float32], (32, 64)>  :  has_default" */
+static bool read_param(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+	struct ap_ir_param param = {.line = r->line};
+	const char *from = ++r->p, *rest;
+
+	while (r->p < r->end && *r->p != '\n' && !ap_ir_at(r, ": <") && !ap_ir_at(r, " : <"))
+		r->p++;
+	param.name = ap_ir_copy(r, from, (size_t)(r->p - from));
+	ap_ir_blanks(r);
+	if (!ap_ir_need(r, ":") || !ap_ir_read_type(r, &param.type))
+		return false;
+	rest = ap_ir_until(r, "");
+	param.has_default = strstr(rest, "has_default") != NULL;
+	AP_PUSH(r->ctx->arena, p->ir->params, param);
+	return true;
+}
+
+static bool add_node(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+	struct ap_ir_node n;
+	const struct ap_ir_node *last;
+
+	if (!ap_ir_read_node(r, &n))
+		return false;
+	if (!p->func)
+		open_func(p, "");
+	last = p->func->nodes.n ? &p->func->nodes.v[p->func->nodes.n - 1] : NULL;
+	if (last && last->id < 0)
+		return ap_ir_fault(r, n.line, AP_MEANING, "a node behind Return");
+	if (last && n.id >= 0 && n.id <= last->id && !*p->func->name) {
+		p->ir->anew = n.line;
+		r->p = r->end;
+		return true;
+	}
+	if (last && n.id >= 0 && n.id <= last->id)
+		return ap_ir_fault(r, n.line, AP_MEANING, "%%%" PRId64 " does not come after %%%" PRId64,
+			n.id, last->id);
+	AP_PUSH(r->ctx->arena, p->func->nodes, n);
+	return true;
+}
+
+/* A number behind one of these words, with any blanks and signs between them. */
+static void note_count(const char *text, const char *word, int64_t *count)
+{
+	const char *at = strstr(text, word);
+
+	if (!at || *count >= 0)
+		return;
+	at += strlen(word);
+	at += strspn(at, "s :");
+	if (!ap_parse_int(at, 0, INT32_MAX, count))
+		*count = -1;
+}
+
+static void note_scope(struct parse *p, const char *text, const char *word, bool full)
+{
+	const char *at = strstr(text, word);
+	size_t n;
+	struct ap_ir_node *node;
+
+	if (!at || !p->func || !p->func->nodes.n)
+		return;
+	at += strlen(word);
+	n = strlen(at);
+	while (n && strchr(" )\r", at[n - 1]))
+		n--;
+	node = &p->func->nodes.v[p->func->nodes.n - 1];
+	node->scope = ap_ir_copy(&p->r, at, n);
+	node->full = full;
+}
+
+static void judge_comment(struct parse *p, const char *text)
+{
+	const char *entry;
+	size_t n = strcspn(text, "IFfSse@");
+
+	if (!strncmp(text + n, "Fullname with scope: (", 22) ||
+		!strncmp(text + n, "full_name_with_scope", 20))
+		note_scope(p, text, ": (", true);
+	else if (!strncmp(text + n, "Scope: (", 8) || !strncmp(text + n, "scope: (", 8))
+		note_scope(p, text, ": (", false);
+	if (p->func)
+		return;
+	entry = strstr(text, "IR entry");
+	if (entry && (entry = strchr(entry, '@'))) {
+		p->ir->entry = ap_ir_copy(&p->r, entry + 1, strcspn(entry + 1, " \r"));
+		p->ir->headed = true;
+	}
+	note_count(text, "Total subgraph", &p->ir->said_funcs);
+}
+
+/* A line that begins with #, or the name of an operator in old dumps. */
+static void read_comment(struct parse *p)
+{
+	struct ap_mark mark = ap_arena_mark(p->r.ctx->scratch);
+	const char *from = p->r.p;
+
+	ap_ir_pass(&p->r, "");
+	judge_comment(p, ap_arena_strndup(p->r.ctx->scratch, from, (size_t)(p->r.p - from)));
+	ap_arena_release(p->r.ctx->scratch, mark);
+}
+
+static bool in_header(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+	const char *text;
+
+	if (ap_ir_at(r, "%para"))
+		return read_param(p);
+	if (ap_ir_take(r, "subgraph @"))
+		return read_func(p);
+	if (ap_ir_at(r, "...")) {
+		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
+		return true;
+	}
+	text = ap_ir_until(r, "");
+	if (strstr(text, "output_no_recompute") && strchr(text, '1'))
+		p->keeps_output = true;
+	note_count(text, "Total number of cnodes", &p->ir->said_nodes);
+	return true;
+}
+
+/* What stands between the nodes of a sub-graph. */
+static bool in_body(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+
+	if (ap_ir_take(r, "}")) {
+		p->func->closed = true;
+		p->func->end = r->line;
+		p->func = NULL;
+		return true;
+	}
+	if (ap_ir_at(r, "...")) {
+		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
+		return true;
+	}
+	if (ap_ir_at(r, ":")) { /* further types, of the device or symbolic; names of old dumps */
+		if (ap_ir_at(r, ": full_name_with_scope"))
+			read_comment(p);
+		return true;
+	}
+	if (!*p->func->name) /* not in braces: whatever else is there has nothing to say */
+		return in_header(p);
+	return ap_ir_expected(r, "a node, a comment or \"}\"");
+}
+
+static bool read_line(struct parse *p)
+{
+	struct ap_ir_read *r = &p->r;
+
+	ap_ir_blanks(r);
+	if (r->p == r->end || *r->p == '\n')
+		return true;
+	if (*r->p == '#') {
+		read_comment(p);
+		return true;
+	}
+	if (ap_ir_at_node(r))
+		return add_node(p);
+	if (p->func && !*p->func->name && ap_ir_at(r, "subgraph @")) {
+		p->func->end = r->line;
+		p->func = NULL;
+	}
+	return p->func ? in_body(p) : in_header(p);
+}
+
+static enum ap_status check_dump(struct parse *p)
+{
+	const struct ap_ir *ir = p->ir;
+
+	if (!ir->funcs.n)
+		ap_ir_fault(&p->r, ir->lines, AP_SYNTAX, ir->headed
+			? "the dump ends before its first sub-graph"
+			: "holds no node of a MindSpore IR dump; expected a text file that begins with "
+			"\"# IR entry: @\"");
+	return p->r.status;
+}
+
+enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
+	struct ap_ir *out)
+{
+	struct parse p = {.ir = out,
+		.r = {.ctx = ctx, .file = file, .p = text, .end = text + len, .line = 1}};
+	size_t bad;
+
+	*out = (struct ap_ir){.file = file, .said_funcs = -1, .said_nodes = -1};
+	if (memchr(text, '\0', len) || !ap_str_utf8(text, len, &bad))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &(struct ap_where){.file = file},
+			NULL, "is no text in UTF-8; expected a MindSpore IR dump");
+	while (p.r.p < p.r.end && read_line(&p))
+		ap_ir_skip_line(&p.r);
+	out->lines = p.r.line;
+	if (p.func)
+		p.func->end = p.r.line;
+	return p.r.status != AP_OK ? p.r.status : check_dump(&p);
+}

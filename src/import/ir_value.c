@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constants and references: I64(-1), "NCHW", (I64(0), I64(1)), Tensor(shape=[], ..), %3, @sub-graph. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "import/ir_read.h"
+
+static bool is_number_type(const char *s)
+{
+	static const char *const head[] = {"Bool", "I", "U", "F", "BF", "Int", "UInt", "Float", "BFloat"};
+	size_t n = strcspn(s, "0123456789");
+
+	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+		if (strlen(head[i]) == n && !strncmp(s, head[i], n))
+			return s[n + strspn(s + n, "0123456789")] == '\0' && (s[n] || i == 0);
+	return false;
+}
+
+/* What a word says: a number, a truth value, none, a string. */
+static void judge_word(struct ap_ir_value *v, bool operand)
+{
+	const char *s = v->s;
+
+	v->kind = AP_IR_WORD;
+	v->of = "";
+	if (ap_parse_int(s, INT64_MIN, INT64_MAX, &v->i)) {
+		v->kind = AP_IR_INT;
+		v->f = (double)v->i;
+	} else if (ap_parse_double(s, &v->f)) {
+		v->kind = AP_IR_FLOAT;
+	} else if (!strcmp(s, "true") || !strcmp(s, "True") || !strcmp(s, "false") || !strcmp(s, "False")) {
+		v->kind = AP_IR_BOOL;
+		v->i = *s == 't' || *s == 'T';
+	} else if (!strcmp(s, "None") || !strcmp(s, "Null")) {
+		v->kind = AP_IR_NONE;
+	} else if (operand && (!strcmp(s, "U") || !strcmp(s, "IO"))) {
+		v->kind = AP_IR_MONAD;
+	}
+}
+
+static bool read_string(struct ap_ir_read *r, struct ap_ir_value *out)
+{
+	const char *from = ++r->p;
+
+	for (; r->p < r->end && *r->p != '\n'; r->p++)
+		if (*r->p == '"' && (r->p + 1 == r->end || strchr(",)}] \n", r->p[1]))) {
+			*out = (struct ap_ir_value){.kind = AP_IR_WORD, .of = "",
+				.s = ap_ir_copy(r, from, (size_t)(r->p - from))};
+			r->p++;
+			return true;
+		}
+	return ap_ir_fault(r, r->line, AP_SYNTAX, "a string that begins here does not end");
+}
+
+/* A number of its type, "I64(3)": text is "(3)". */
+static bool judge_number(struct ap_ir_read *r, const char *type, const char *text,
+	struct ap_ir_value *out)
+{
+	size_t n = strlen(text);
+
+	*out = (struct ap_ir_value){.s = ap_ir_copy(r, text + 1, n - 2)};
+	judge_word(out, false);
+	if (!strcmp(type, "Bool") && (out->kind == AP_IR_BOOL || out->kind == AP_IR_INT))
+		out->kind = AP_IR_BOOL;
+	else if (out->kind == AP_IR_WORD) /* inf, nan */
+		out->kind = AP_IR_FLOAT;
+	out->of = type;
+	return true;
+}
+
+/* "[2, 3]" behind "shape=", and the word behind "dtype=". */
+static bool read_tensor(struct ap_ir_read *r, const char *text, struct ap_ir_value *out)
+{
+	const char *shape = strstr(text, "shape="), *dtype = strstr(text, "dtype=");
+	struct ap_ir_read in = {.ctx = r->ctx, .file = r->file, .line = r->line};
+
+	*out = (struct ap_ir_value){.kind = AP_IR_TENSOR, .s = text, .of = ""};
+	if (!shape || !dtype)
+		return ap_ir_fault(r, r->line, AP_SYNTAX,
+			"a constant tensor has no shape and element type");
+	in.p = shape + strlen("shape=");
+	in.end = text + strlen(text);
+	if (!ap_ir_take(&in, "[") || !ap_ir_read_values(&in, false, ']', &out->n, &out->v)) {
+		r->status = in.status;
+		return ap_ir_fault(r, r->line, AP_SYNTAX, "the shape of a constant tensor is not understood");
+	}
+	in.p = dtype + strlen("dtype=");
+	out->of = ap_ir_until(&in, ",)");
+	return true;
+}
+
+static const char *trimmed(struct ap_ir_read *r, const char *word)
+{
+	size_t n = strlen(word);
+
+	while (n && (word[n - 1] == ' ' || word[n - 1] == '\r' || word[n - 1] == '\t'))
+		n--;
+	return ap_ir_copy(r, word, n);
+}
+
+/* A word, and what it is the head of: Bool(1), UMonad[U], Tensor(..), NameSpace[..]. */
+static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
+{
+	const char *word, *rest;
+	char next;
+
+	word = ap_ir_until(r, "([{,)]}");
+	next = r->p < r->end ? *r->p : '\0';
+	if (next == '(' || next == '[' || next == '{') {
+		if (!ap_ir_balanced(r, &rest))
+			return false;
+		if (next == '(' && !strcmp(word, "Tensor"))
+			return read_tensor(r, rest, out);
+		if (next == '(' && is_number_type(word))
+			return judge_number(r, word, rest, out);
+		*out = (struct ap_ir_value){.s = ap_arena_printf(r->ctx->arena, "%s%s", word, rest),
+			.kind = !strcmp(word, "UMonad") || !strcmp(word, "IOMonad") ? AP_IR_MONAD
+				: AP_IR_OTHER};
+		if (next == '(' || operand)
+			return true;
+		word = out->s;
+	}
+	word = trimmed(r, word);
+	if (!*word)
+		return ap_ir_expected(r, "a value");
+	*out = (struct ap_ir_value){.s = word, .bare = true};
+	judge_word(out, operand);
+	return true;
+}
+
+static bool read_list(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
+{
+	char close = *r->p == '(' ? ')' : ']';
+	bool ok;
+
+	if (r->depth == AP_IR_MOST_NESTED)
+		return ap_ir_fault(r, r->line, AP_LIMIT, "lists are nested too deep");
+	r->p++;
+	r->depth++;
+	*out = (struct ap_ir_value){.kind = AP_IR_LIST, .s = "", .of = ""};
+	ok = ap_ir_read_values(r, operand, close, &out->n, &out->v);
+	r->depth--;
+	return ok;
+}
+
+/* "%3", "%para3_name"; names end where the operand does. */
+static bool read_reference(struct ap_ir_read *r, struct ap_ir_value *out)
+{
+	*out = (struct ap_ir_value){.s = "", .of = ""};
+	r->p++;
+	if (ap_ir_at(r, "para")) {
+		out->kind = AP_IR_PARAM;
+		out->s = ap_ir_until(r, ",)(");
+		return true;
+	}
+	out->kind = AP_IR_NODE;
+	out->i = ap_ir_digits(r);
+	return out->i >= 0 || ap_ir_expected(r, "the number of a node");
+}
+
+/* "$(@sub-graph:label)" */
+static bool read_free(struct ap_ir_read *r, struct ap_ir_value *out)
+{
+	*out = (struct ap_ir_value){.kind = AP_IR_FREE};
+	if (!ap_ir_need(r, "$(@"))
+		return false;
+	out->of = ap_ir_until(r, ":)");
+	if (!ap_ir_need(r, ":"))
+		return false;
+	out->s = ap_ir_until(r, ")");
+	return ap_ir_need(r, ")");
+}
+
+static bool read_any(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
+{
+	ap_ir_space(r);
+	if (r->p == r->end)
+		return ap_ir_expected(r, "a value");
+	switch (*r->p) {
+	case '(':
+	case '[':
+		return read_list(r, operand, out);
+	case '{':
+		*out = (struct ap_ir_value){.kind = AP_IR_OTHER, .of = ""};
+		return ap_ir_balanced(r, &out->s);
+	case '"':
+		return read_string(r, out);
+	case '%':
+		return read_reference(r, out);
+	case '$':
+		return read_free(r, out);
+	case '@':
+		r->p++;
+		*out = (struct ap_ir_value){.kind = AP_IR_FUNC, .s = ap_ir_until(r, ",)("), .of = ""};
+		return true;
+	default:
+		return read_word(r, operand, out);
+	}
+}
+
+bool ap_ir_read_value(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
+{
+	if (!read_any(r, operand, out))
+		return false;
+	out->s = out->s ? out->s : "";
+	out->of = out->of ? out->of : "";
+	return true;
+}
+
+bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t *n,
+	const struct ap_ir_value **out)
+{
+	char what[] = "\",\" or \")\"";
+	struct {
+		struct ap_ir_value *v;
+		size_t n, cap;
+	} list = {0};
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+
+	what[7] = close;
+	for (;;) {
+		struct ap_ir_value v;
+
+		ap_ir_space(r);
+		if (r->p < r->end && *r->p == close)
+			break;
+		if (list.n && !ap_ir_take(r, ","))
+			return ap_ir_expected(r, what);
+		ap_ir_space(r);
+		if (r->p < r->end && *r->p == close)
+			break;
+		if (!ap_ir_read_value(r, operand, &v))
+			return false;
+		AP_PUSH(r->ctx->scratch, list, v);
+	}
+	r->p++;
+	*n = (uint32_t)list.n;
+	*out = ap_ir_keep(r, mark, list.v, list.n * sizeof *list.v);
+	return true;
+}

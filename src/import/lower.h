@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the operators of a dump to those of a graph; shared by the files lower*.c. */
+#ifndef AP_IMPORT_LOWER_H
+#define AP_IMPORT_LOWER_H
+
+#include "import/flat.h"
+#include "import/model.h"
+#include "import/prims.h"
+
+struct lower {
+	struct ap_ctx *ctx;
+	const struct ap_import_params *params;
+	const struct ap_flat *flat;
+	struct ap_import *g;
+	struct ap_prims *prims;
+	struct ap_map *tensor_names, *op_names, *bases, *constants, *unknown;
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} numbers; /* by id of bases: the next number */
+	struct {
+		ap_id *v;
+		size_t n, cap;
+	} constant_tensors; /* by id of constants */
+	ap_id *tensor; /* by id of the flat graph's tensors */
+	ap_id *learned_use; /* by the same: uses as an operand that is learned */
+};
+
+struct lower_op { /* while it is made */
+	const struct ap_flat_op *from;
+	const char *type; /* canonical; as in the dump where it is unknown */
+	bool known;
+	struct {
+		ap_id *v; /* tensors of the graph; AP_NONE: left out */
+		size_t n, cap;
+	} in;
+	struct {
+		bool *v;
+		size_t n, cap;
+	} number; /* of each operand: it is a number, which has no strategy */
+	struct {
+		struct ap_attr *v;
+		size_t n, cap;
+	} attrs;
+	struct ap_import_op out;
+};
+
+/* Reports a fault in an operator; returns AP_MEANING. */
+enum ap_status ap_lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
+	const struct ap_import_params *params, struct ap_import *g);
+
+/* lower_operand.c: operands and the attributes among them. */
+enum ap_status ap_lower_operands(struct lower *l, struct lower_op *o);
+
+/* lower_attr.c: an attribute from a constant. Constants that no rule has a name for are left out;
+ * where one is set already, the first stays. */
+enum ap_status ap_lower_attr(struct lower *l, struct lower_op *o, const char *name,
+	const struct ap_ir_value *v);
+
+/* lower_attr.c: attributes of the primitive, and marks. */
+enum ap_status ap_lower_attrs(struct lower *l, struct lower_op *o);
+
+/* lower_pin.c: in_strategy and out_strategy. */
+enum ap_status ap_lower_pins(struct lower *l, struct lower_op *o);
+
+/* lower_bind.c: does a rule fit, and do the results have the shapes that it gives? */
+enum ap_status ap_lower_bind(struct lower *l, const struct lower_op *o);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A graph that is to be written: what autopar-graph/1 holds, before it is JSON. */
+#ifndef AP_IMPORT_MODEL_H
+#define AP_IMPORT_MODEL_H
+
+#include "base/map.h"
+#include "import/import.h"
+
+struct ap_import_tensor {
+	const char *name;
+	enum ap_tensor_kind kind;
+	bool shaped; /* shape is known */
+	struct ap_shape shape;
+	bool batch; /* an INPUT whose dimension 0 is the batch */
+	bool learned; /* a PARAM */
+};
+
+struct ap_import_pin {
+	bool given;
+	uint32_t n;
+	struct {
+		uint32_t n;
+		const int64_t *v;
+	} *v;
+};
+
+struct ap_import_op {
+	int64_t line;
+	const char *name, *type;
+	const char *cell_class; /* the scope, with classes; "" none */
+	uint32_t nin, nout;
+	const ap_id *in; /* AP_NONE: left out */
+	ap_id out; /* first of nout */
+	struct ap_attrs attrs;
+	struct ap_import_pin in_pin, out_pin;
+	int64_t stage, segment, fusion; /* -1 not given */
+	int8_t recompute; /* -1 not given; of the primitive */
+	bool in_recomputed; /* in a cell that is recomputed */
+	bool keeps_comm, slices; /* arguments of that cell's recompute() */
+	bool cross_batch;
+};
+
+struct ap_import_cell { /* that is recomputed */
+	const char *name;
+	bool keeps_comm, slices;
+};
+
+struct ap_import {
+	const char *name, *optimizer; /* optimizer NULL: not told */
+	bool inference;
+	struct {
+		struct ap_import_tensor *v;
+		size_t n, cap;
+	} tensors;
+	struct {
+		struct ap_import_op *v;
+		size_t n, cap;
+	} ops;
+	struct {
+		ap_id *v;
+		size_t n, cap;
+	} outputs;
+	struct {
+		struct ap_import_cell *v;
+		size_t n, cap;
+	} cells;
+};
+
+/* cells.c: the cells that are recomputed, from the operators in them. */
+void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g);
+
+/* scale.c: all that carries the batch, times micro_batches. AP_MEANING where that cannot be. */
+enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const char *file,
+	int64_t micro_batches, bool unknown_batch_parallel);
+
+#endif

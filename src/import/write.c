@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* autopar-graph/1, a line for each tensor and operator. */
+#include "base/arena.h"
+#include "import/model.h"
+
+static void write_shape(struct ap_jw *w, const struct ap_import_tensor *t)
+{
+	if (t->shaped)
+		ap_jw_kints(w, "shape", t->shape.dim, t->shape.rank);
+	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
+}
+
+static void write_tensor(struct ap_jw *w, const struct ap_import_tensor *t)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", t->name);
+	write_shape(w, t);
+	if (t->batch)
+		ap_jw_kint(w, "batch_dim", 0);
+	if (t->kind == AP_TENSOR_PARAM && !t->learned)
+		ap_jw_kbool(w, "trainable", false);
+	ap_jw_end(w);
+}
+
+static void write_tensors(struct ap_jw *w, const struct ap_import *g, const char *key,
+	enum ap_tensor_kind kind)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (size_t i = 0; i < g->tensors.n; i++)
+		if (g->tensors.v[i].kind == kind)
+			write_tensor(w, &g->tensors.v[i]);
+	ap_jw_end(w);
+}
+
+static void write_attr(struct ap_jw *w, const struct ap_attr *a)
+{
+	switch (a->type) {
+	case AP_ATTR_BOOL:
+		ap_jw_kbool(w, a->name, a->i != 0);
+		break;
+	case AP_ATTR_INT:
+		ap_jw_kint(w, a->name, a->i);
+		break;
+	case AP_ATTR_FLOAT:
+		ap_jw_knum(w, a->name, a->f);
+		break;
+	case AP_ATTR_STRING:
+		ap_jw_kstr(w, a->name, a->s);
+		break;
+	default:
+		ap_jw_kints(w, a->name, a->list, a->n);
+	}
+}
+
+static void write_attrs(struct ap_jw *w, const struct ap_attrs *attrs)
+{
+	if (!attrs->n)
+		return;
+	ap_jw_key(w, "attrs");
+	ap_jw_obj_flat(w);
+	for (uint32_t i = 0; i < attrs->n; i++)
+		write_attr(w, &attrs->v[i]);
+	ap_jw_end(w);
+}
+
+static void write_pin(struct ap_jw *w, const char *key, const struct ap_import_pin *pin)
+{
+	if (!pin->given)
+		return;
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < pin->n; i++)
+		ap_jw_ints(w, pin->v[i].v, pin->v[i].n);
+	ap_jw_end(w);
+}
+
+static void write_ends(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
+{
+	ap_jw_key(w, "inputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < op->nin; i++) {
+		if (op->in[i] == AP_NONE)
+			ap_jw_null(w);
+		else
+			ap_jw_str(w, g->tensors.v[op->in[i]].name);
+	}
+	ap_jw_end(w);
+	ap_jw_key(w, "outputs");
+	ap_jw_arr_flat(w);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", g->tensors.v[op->out + k].name);
+		write_shape(w, &g->tensors.v[op->out + k]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
+{
+	const struct {
+		const char *key;
+		int64_t value;
+	} marks[] = {{"stage", op->stage}, {"segment", op->segment}, {"fusion", op->fusion}};
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", op->name);
+	ap_jw_kstr(w, "type", op->type);
+	write_ends(w, g, op);
+	write_attrs(w, &op->attrs);
+	write_pin(w, "in_strategy", &op->in_pin);
+	write_pin(w, "out_strategy", &op->out_pin);
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (marks[i].value >= 0)
+			ap_jw_kint(w, marks[i].key, marks[i].value);
+	if (op->recompute >= 0)
+		ap_jw_kbool(w, "recompute", op->recompute);
+	if (op->cross_batch)
+		ap_jw_kbool(w, "cross_batch", true);
+	ap_jw_end(w);
+}
+
+static void write_cell(struct ap_jw *w, const struct ap_import_cell *c)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", c->name);
+	ap_jw_key(w, "recompute");
+	if (c->keeps_comm || c->slices) {
+		ap_jw_obj_flat(w);
+		ap_jw_kbool(w, "mp_comm_recompute", !c->keeps_comm);
+		ap_jw_kbool(w, "recompute_slice_activation", c->slices);
+		ap_jw_end(w);
+	} else {
+		ap_jw_bool(w, true);
+	}
+	ap_jw_end(w);
+}
+
+static void write_cells(struct ap_jw *w, const struct ap_import *g)
+{
+	if (!g->cells.n)
+		return;
+	ap_jw_key(w, "cells");
+	ap_jw_arr(w);
+	for (size_t i = 0; i < g->cells.n; i++)
+		write_cell(w, &g->cells.v[i]);
+	ap_jw_end(w);
+}
+
+void ap_import_write(struct ap_ctx *ctx, const struct ap_import *g, ap_write_fn *write, void *user)
+{
+	struct ap_jw w;
+
+	(void)ctx;
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-graph/1");
+	ap_jw_kstr(&w, "name", g->name);
+	if (g->optimizer)
+		ap_jw_kstr(&w, "optimizer", g->optimizer);
+	write_tensors(&w, g, "inputs", AP_TENSOR_INPUT);
+	write_tensors(&w, g, "parameters", AP_TENSOR_PARAM);
+	write_tensors(&w, g, "constants", AP_TENSOR_CONST);
+	write_cells(&w, g);
+	ap_jw_key(&w, "operators");
+	ap_jw_arr(&w);
+	for (size_t i = 0; i < g->ops.n; i++)
+		write_op(&w, g, &g->ops.v[i]);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "outputs");
+	ap_jw_arr_flat(&w);
+	for (size_t i = 0; i < g->outputs.n; i++)
+		ap_jw_str(&w, g->tensors.v[g->outputs.v[i]].name);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}

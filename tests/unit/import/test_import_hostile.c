@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whatever the text is, it ends with a graph that can be loaded or with a message. AP_SEED and AP_CASES
+ * repeat or extend the replay.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "import_fixture.h"
+
+static enum ap_status status_of(const char *text, size_t len, const struct ap_import_params *params)
+{
+	const struct ap_import *g;
+
+	return ap_import_ir(&ctx, "net.ir", text, len, params, &g);
+}
+
+static void anew(void)
+{
+	fixture_teardown();
+	fixture_setup();
+}
+
+/* A dump that is cut is told as such, or read as far as it goes. */
+START_TEST(cut_anywhere)
+{
+	const struct ap_import_params whole = {.micro_batches = 1}, piece = {.micro_batches = 1, .partial = true};
+	size_t n = strlen(fixture_dump), pieces = 0;
+
+	for (size_t len = 0; len + 2 < n; len++) {
+		anew();
+		ck_assert_msg(status_of(fixture_dump, len, &whole) == AP_SYNTAX, "cut at %zu: %s", len, messages());
+		ck_assert_msg(strstr(messages(), "net.ir:") != NULL, "cut at %zu: %s", len, messages());
+		anew();
+		pieces += status_of(fixture_dump, len, &piece) == AP_OK;
+	}
+	ck_assert_uint_gt(pieces, 100);
+}
+END_TEST
+
+static uint64_t draw(uint64_t *state, uint64_t n)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return (*state * UINT64_C(2685821657736338717) >> 11) % n;
+}
+
+/* Bytes replaced, removed, doubled; lines and words that matter put in. */
+static size_t mutate(uint64_t *state, char *text, size_t len, size_t cap)
+{
+	static const char *const words[] = {"%0", "%1(x) = ", "@2_net", "call ", "(", ")", "{", "}", "\n", ",",
+		"<Tensor[Float32], (16, 8)>", "PrimFunc_", "I64(0)", "-1", "\"", "Tensor(shape=[", "$(@2_net:w)",
+		"[", "]", "primitive_attrs: {", ": ", "Return(%0)\n", "}\n", "J(@2_net)", "99999999999999999999",
+		"<null>", "(((((((("};
+	const char *word = words[draw(state, sizeof words / sizeof *words)];
+	size_t at = (size_t)draw(state, len), n = 1 + (size_t)draw(state, 40), w = strlen(word);
+
+	switch (draw(state, 4)) {
+	case 0:
+		n = n < len - at ? n : len - at;
+		memmove(text + at, text + at + n, len - at - n);
+		return len - n;
+	case 1:
+		if (at + n > len || len + n > cap)
+			return len;
+		memmove(text + at + n, text + at, len - at);
+		return len + n;
+	case 2:
+		memcpy(text + at, word, w < len - at ? w : len - at);
+		return len;
+	default:
+		if (len + w > cap)
+			return len;
+		memmove(text + at + w, text + at, len - at);
+		memcpy(text + at, word, w);
+		return len + w;
+	}
+}
+
+static void put(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+/* What is written can be read: it is JSON, and if the graph is refused, then with a message. */
+static void check_outcome(const char *text, size_t len, const struct ap_import_params *params)
+{
+	const struct ap_graph_params plain = {.unknown_batch_parallel = true};
+	const struct ap_import *g;
+	const struct ap_graph *loaded;
+	struct ap_json *doc;
+	struct ap_str s;
+	enum ap_status st = ap_import_ir(&ctx, "net.ir", text, len, params, &g);
+
+	if (st != AP_OK) {
+		ck_assert_msg(ap_diag_count(ctx.diag, AP_ERROR) > 0 && ap_diag_status(ctx.diag) == st,
+			"%d without a message for\n%.*s", st, (int)len, text);
+		return;
+	}
+	ap_str_init(&s, ctx.arena);
+	ap_import_write(&ctx, g, put, &s);
+	ck_assert_msg(ap_json_parse(&ctx, "g.json", s.s, s.len, 0, &doc) == AP_OK, "%s", messages());
+	if (ap_graph_load(&ctx, doc, "00", &plain, &loaded) != AP_OK)
+		ck_assert_uint_gt(ap_diag_count(ctx.diag, AP_ERROR), 0);
+}
+
+START_TEST(mutations)
+{
+	const char *seed = getenv("AP_SEED"), *cases = getenv("AP_CASES");
+	uint64_t state = seed ? strtoull(seed, NULL, 0) : 20240229;
+	size_t n = strlen(fixture_dump), most = cases ? strtoul(cases, NULL, 0) : 2000;
+
+	printf("AP_SEED=%" PRIu64 "\n", state);
+	for (size_t i = 0; i < most; i++) {
+		static char text[8192];
+		const struct ap_import_params params = {.micro_batches = 1 + (int64_t)draw(&state, 2),
+			.partial = draw(&state, 2), .searched = draw(&state, 2),
+			.unknown_batch_parallel = draw(&state, 2)};
+		size_t len = n;
+
+		anew();
+		memcpy(text, fixture_dump, n);
+		for (uint64_t k = 1 + draw(&state, 4); k && len; k--)
+			len = mutate(&state, text, len, sizeof text);
+		check_outcome(text, len, &params);
+	}
+}
+END_TEST
+
+/* 100,000 operators in a row. */
+static const char *long_dump(uint32_t n)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx.arena);
+	ap_str_add(&s, "# IR entry: @net\n# Total params: 1\n%para1_x: <Tensor[Float32], (16, 8)>\n\n"
+		"subgraph @net() {\n  %0(y) = PrimFunc_Exp(%para1_x)\n"
+		"      : (<Tensor[Float32], (16, 8)>) -> (<Tensor[Float32], (16, 8)>)\n");
+	for (uint32_t i = 1; i < n; i++)
+		ap_str_addf(&s, "  %%%" PRIu32 "(y) = PrimFunc_ReLU(%%%" PRIu32 ")\n"
+			"      : (<Tensor[Float32], (16, 8)>) -> (<Tensor[Float32], (16, 8)>)\n"
+			"      # Scope: (Default/network-Net/layers-CellList/%" PRIu32 "-Layer)\n", i, i - 1, i / 9);
+	ap_str_addf(&s, "  Return(%%%" PRIu32 ")\n      : (<Tensor[Float32], (16, 8)>)\n}\n", n - 1);
+	return s.s;
+}
+
+START_TEST(many_operators)
+{
+	const char *text = long_dump(100000);
+	const struct ap_import_params params = {.micro_batches = 1};
+	clock_t begin = clock();
+
+	ck_assert_msg(status_of(text, strlen(text), &params) == AP_OK, "%s", messages());
+	ck_assert_msg((double)(clock() - begin) / CLOCKS_PER_SEC < 10, "took too long");
+}
+END_TEST
+
+/* Sub-graphs that call the next one twice: 2^40 operators are a limit, not a wait. */
+START_TEST(doubling_calls)
+{
+	const struct ap_import_params params = {.micro_batches = 1};
+	struct ap_str s;
+
+	ap_str_init(&s, ctx.arena);
+	ap_str_add(&s, "# IR entry: @f0\n# Total params: 1\n%para1_x: <Tensor[Float32], (2)>\n\n");
+	for (int i = 0; i < 40; i++)
+		ap_str_addf(&s, "subgraph @f%d(%s) {\n  %%0(a) = call @f%d(%s)\n  %%1(b) = call @f%d(%%0)\n"
+			"  Return(%%1)\n}\n", i, i ? "%para9_y" : "", i + 1, i ? "%para9_y" : "%para1_x", i + 1);
+	ap_str_add(&s, "subgraph @f40(%para9_y) {\n  %0(a) = PrimFunc_Exp(%para9_y)\n"
+		"      : (<Tensor[Float32], (2)>) -> (<Tensor[Float32], (2)>)\n  Return(%0)\n}\n");
+	ck_assert_int_eq(status_of(s.s, s.len, &params), AP_LIMIT);
+	holds(messages(), "operators, those of sub-graphs counted at each call");
+}
+END_TEST
+
+/* Nesting is a limit, too. */
+START_TEST(deep_lists)
+{
+	const struct ap_import_params params = {.micro_batches = 1};
+	char deep[20001];
+	const char *text;
+
+	memset(deep, '(', sizeof deep - 1);
+	deep[sizeof deep - 1] = '\0';
+	text = edited(fixture_dump, "(I64(0), I64(1))", deep);
+	ck_assert_int_eq(status_of(text, strlen(text), &params), AP_LIMIT);
+	text = edited(fixture_dump, "<Tuple[Int64*2]", edited(deep, "((", "<Tuple[Tuple[Tuple["));
+	ck_assert_int_ne(status_of(text, strlen(text), &params), AP_OK);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("import hostile");
+	TCase *c = tcase_create("texts");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
+	tcase_set_timeout(c, 60);
+	tcase_add_test(c, cut_anywhere);
+	tcase_add_test(c, mutations);
+	tcase_add_test(c, many_operators);
+	tcase_add_test(c, doubling_calls);
+	tcase_add_test(c, deep_lists);
+	suite_add_tcase(s, c);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
