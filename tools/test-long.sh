@@ -105,6 +105,8 @@ for file in models/multiple_mix.json models/topo/ascend910_8p.json models/topo/a
   chips/ascend910b3.json "$work/kept/mix.ckpt" "$work/kept/mix.plan.json"; do
   single "$mutants damaged copies of ${file##*/}, checked" survives "$file" check
 done
+single "$mutants damaged dumps, imported" survives \
+  tests/dumps/mlp_step_auto_parallel_begin_0031.ir import
 single "$mutants damaged graphs, searched" survives models/multiple_mix.json search \
   --device-num 8 --chip ascend910a
 single "$mutants damaged plans, compared" survives "$work/kept/mix.plan.json" diff \

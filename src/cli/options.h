@@ -44,6 +44,7 @@ enum {
 	AP_FOR_EVALUATOR = 1 << AP_CMD_evaluate,
 	AP_FOR_PLANNERS = AP_FOR_SEARCHER | AP_FOR_EVALUATOR,
 	AP_FOR_CHECKER = 1 << AP_CMD_check,
+	AP_FOR_IMPORTER = 1 << AP_CMD_import,
 	AP_FOR_RENDERER = 1 << AP_CMD_render,
 	AP_FOR_CONVERTER = 1 << AP_CMD_convert,
 	AP_FOR_DIFFER = 1 << AP_CMD_diff,

@@ -92,12 +92,18 @@ static const struct ap_object_spelling *find_object(const char *name, size_t len
 	return NULL;
 }
 
-static const struct ap_option *find_letter(char letter)
+/* Of the command, where that is known already and several have the letter. */
+static const struct ap_option *find_letter(const struct parser *p, char letter)
 {
-	for (int i = 0; i < AP_OPT_COUNT; i++)
-		if (ap_option_at(i)->letter == letter)
-			return ap_option_at(i);
-	return NULL;
+	const struct ap_option *found = NULL;
+
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at(i);
+
+		if (row->letter == letter && (!found || (p->cli->command && ap_cli_takes(p->cli, row))))
+			found = row;
+	}
+	return found;
 }
 
 /* Keeps the nearer of *best and candidate to word. The beginning of a name is near to it, the
@@ -219,7 +225,7 @@ static void parse_letters(struct parser *p, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		const char *name = ap_arena_printf(p->ctx->arena, "-%c", *c);
-		const struct ap_option *row = find_letter(*c);
+		const struct ap_option *row = find_letter(p, *c);
 		const char *value = NULL;
 
 		if (!row) {
