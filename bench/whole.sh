@@ -82,3 +82,15 @@ for memory in "" "--memory 9999GB"; do
   plan 1 models/gpt3_175b.json --device-num 1024 --devices-per-server 8 --chip a100-80 --batch 1536 \
     --micro-batches 12 --enable-parallel-optimizer $memory
 done
+hybrid="dp=16,tp=8,pp=8,mbs=1"
+for list in "$hybrid" "$hybrid,vpp=2"; do
+  row 3 evaluate models/gpt3_175b.json --device-num 1024 --chip a100-80 --batch 1536 \
+    --hybrid "$list" --plan-out "$work/plan.json" -q
+done
+for scheduler in 1f1b "interleaved --pipeline-segments 2"; do
+  # shellcheck disable=SC2086 # words
+  plan 1 models/gpt3_175b.json --device-num 1024 --chip a100-80 --batch 1536 --pipeline-stages 8 \
+    --micro-batches 96 --pipeline-scheduler $scheduler
+done
+plan 1 models/gpt3_175b.json --device-num 1024 --chip a100-80 --batch 1536 --pipeline-stages 8 \
+  --micro-batches 96 --enable-parallel-optimizer

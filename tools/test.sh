@@ -59,7 +59,8 @@ build() { # DIR COMPILER [MESON_OPTION]...
 }
 
 if build build-gcc gcc -Dbuildtype=release; then
-  suites build-gcc --suite lint --suite unit --suite prop --suite exec --suite golden
+  suites build-gcc --suite lint --suite unit --suite prop --suite exec --suite golden \
+    --suite whole
 fi
 if build build-clang clang -Dbuildtype=debug -Dbench=false; then
   suites build-clang --suite unit --suite golden
