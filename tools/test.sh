@@ -63,7 +63,7 @@ if build build-gcc gcc -Dbuildtype=release; then
     --suite whole
 fi
 if build build-clang clang -Dbuildtype=debug -Dbench=false; then
-  suites build-clang --suite unit --suite golden
+  suites build-clang --suite unit
 fi
 export CK_FORK=no AP_CASES="${AP_CASES:-60}"
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
