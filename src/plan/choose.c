@@ -27,6 +27,14 @@ int64_t ap_choose_limit_bytes(const struct ap_request *rq)
 	return rq->capacity_bytes - taken;
 }
 
+int64_t ap_choose_sum_bytes(const struct ap_request *rq)
+{
+	int64_t sum = AP_NO_LIMIT;
+
+	(void)ap_mul(ap_choose_limit_bytes(rq), rq->machine->nstage, &sum);
+	return sum;
+}
+
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, bool by_memory, const struct ap_table **out)
 {

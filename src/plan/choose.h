@@ -23,6 +23,9 @@ const struct ap_engine *ap_choose_engine(const struct ap_request *rq);
 /* What the plan itself may use of a device. */
 int64_t ap_choose_limit_bytes(const struct ap_request *rq);
 
+/* The same of all stages together, which is all that the recursion knows of their memory. */
+int64_t ap_choose_sum_bytes(const struct ap_request *rq);
+
 /* by_memory: for a search with a limit. As ap_table_make(). */
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, bool by_memory, const struct ap_table **out);

@@ -67,11 +67,11 @@ static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_tab
 	return p;
 }
 
-/* Does simulation say that more of the gradient exchange shows than the objective charges? */
+/* Does simulation say that more of the gradient exchange shows than the objective charges? The objective
+ * adds up the stages, of which each is busy with its part. */
 static bool worth_caution(const struct ap_plan *p)
 {
 	double doubt = p->graph->nnode > LARGE ? 0.25 : 0.01;
-
 	double busy_s = p->search.objective_s / p->nstage;
 
 	return p->prediction.step_time_s - p->prediction.bubble_s > (1 + doubt) * busy_s;
@@ -118,7 +118,6 @@ static bool exceeds(struct driving *d)
  * it is stopped only where the network is so large that it would be felt, or when a plan fits. */
 static void run_recursion(struct driving *d)
 {
-	int64_t limit = ap_choose_limit_bytes(d->rq);
 	struct ap_ctx unhurried = *d->ctx;
 
 	if (d->rq->graph->nnode <= LARGE)
@@ -126,7 +125,7 @@ static void run_recursion(struct driving *d)
 	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
 	d->hints.limit_binds = exceeds(d);
 	if (d->hints.limit_binds)
-		recur(d, d->ctx, (struct ap_rec_limits){.bytes = limit * d->rq->machine->nstage,
+		recur(d, d->ctx, (struct ap_rec_limits){.bytes = ap_choose_sum_bytes(d->rq),
 			.insist = true});
 	if (d->recursion.allowed)
 		d->hints.start = d->recursion.counts;
@@ -143,7 +142,7 @@ static void add_cautious_recursion(struct driving *d)
 	software.gradient_exposed = 1;
 	step.software = &software;
 	ap_plan_recursive(d->ctx, rq->graph, rq->machine, &step, d->fixed,
-		&(struct ap_rec_limits){.bytes = ap_choose_limit_bytes(rq)}, &r);
+		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
 	d->work += r.work;
 	if (r.allowed)
 		ap_rival_add(&d->rivals, NULL, r.counts);

@@ -132,6 +132,7 @@ static bool solve_alone(struct staging *x, struct ap_choice *out)
 	out->lower_bound = x->bound;
 	return all;
 }
+
 /* An edge between stages that forbids: operators of one checkpoint key. */
 struct tie {
 	ap_id hub, other;

@@ -42,7 +42,7 @@ static bool try_recursion(struct leaning *l)
 {
 	const struct ap_request *rq = l->rq;
 	uint32_t nstage = rq->machine->nstage;
-	struct ap_rec_limits limits = {.insist = true, .bytes = ap_choose_limit_bytes(rq) * nstage};
+	struct ap_rec_limits limits = {.insist = true, .bytes = ap_choose_sum_bytes(rq)};
 
 	for (int i = 0; i < MOST_TRIES; i++) {
 		struct ap_recursive r;

@@ -148,7 +148,7 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 	if (c.choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(ctx, &rq, &c.choice);
 	ap_plan_recursive(ctx, rq.graph, rq.machine, rq.step, fixed,
-		&(struct ap_rec_limits){.bytes = ap_choose_limit_bytes(&rq), .insist = true}, &recursion);
+		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(&rq), .insist = true}, &recursion);
 	*counts = recursion.counts;
 	return recursion.allowed ? AP_OK
 		: ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
