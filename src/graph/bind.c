@@ -118,18 +118,6 @@ static void say_fault(struct ap_load *l, const struct ap_raw_node *n,
 	ap_load_say(l, ap_check_find(f->check), v ? v : at, n->n.name, "%s", f->text);
 }
 
-static const char *shape_text(struct ap_load *l, const int64_t *dim, uint8_t rank)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, l->ctx->arena);
-	ap_str_addc(&s, '[');
-	for (uint8_t i = 0; i < rank; i++)
-		ap_str_addf(&s, "%s%" PRId64, i ? ", " : "", dim[i]);
-	ap_str_addc(&s, ']');
-	return s.s;
-}
-
 static bool same_shape(const struct ap_shape *s, const struct ap_operand *o)
 {
 	return s->rank == o->rank && memcmp(s->dim, o->size, o->rank * sizeof *o->size) == 0;
@@ -141,8 +129,8 @@ static void compare(struct ap_load *l, const struct ap_raw_node *n, const struct
 	if (t->said.rank != AP_RANK_UNKNOWN && !same_shape(&t->said, o))
 		ap_load_say(l, AP_CHECK_OUTPUT_SHAPE, ap_jv_get(t->at, "shape"), n->n.name,
 			"result \"%s\" is declared as %s; %s is inferred",
-			ap_load_name(l, t->t.name), shape_text(l, t->said.dim, t->said.rank),
-			shape_text(l, o->size, o->rank));
+			ap_load_name(l, t->t.name), ap_shape_text(l->ctx->arena, t->said.dim, t->said.rank),
+			ap_shape_text(l->ctx->arena, o->size, o->rank));
 	if (t->said.dtype != AP_DTYPE_COUNT && t->said.dtype != o->dtype)
 		ap_load_say(l, AP_CHECK_OUTPUT_DTYPE, ap_jv_get(t->at, "dtype"), n->n.name,
 			"result \"%s\" is declared as %s; %s is inferred",
@@ -182,7 +170,7 @@ static bool is_countable(struct ap_load *l, const struct ap_raw_node *n,
 		return true;
 	ap_load_say(l, AP_CHECK_SHAPE_SIZE, n->at, n->n.name,
 		"the element count of the result %s overflows; at most 2^53 elements are supported",
-		shape_text(l, o->size, o->rank));
+		ap_shape_text(l->ctx->arena, o->size, o->rank));
 	return false;
 }
 

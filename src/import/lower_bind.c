@@ -7,29 +7,19 @@
 #include "base/str.h"
 #include "import/lower.h"
 
-static const char *shape_text(struct lower *l, const int64_t *dim, uint8_t rank)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, l->ctx->scratch);
-	ap_str_addc(&s, '[');
-	for (uint8_t i = 0; i < rank; i++)
-		ap_str_addf(&s, "%s%" PRId64, i ? "," : "", dim[i]);
-	ap_str_addc(&s, ']');
-	return s.s;
-}
-
 static enum ap_status compare(struct lower *l, const struct lower_op *o, const struct ap_bound *b)
 {
 	for (uint32_t k = 0; k < o->out.nout && k < b->nout; k++) {
 		const struct ap_import_tensor *t = &l->g->tensors.v[o->out.out + k];
 		const struct ap_operand *r = &b->out[k];
+		struct ap_arena *scratch = l->ctx->scratch;
 
 		if (t->shaped && (t->shape.rank != r->rank ||
 			memcmp(t->shape.dim, r->size, r->rank * sizeof *r->size)))
 			return ap_lower_fault(l, o->from, "output-shape",
 				"result %" PRIu32 " has the shape %s; from its operands follows %s", k,
-				shape_text(l, t->shape.dim, t->shape.rank), shape_text(l, r->size, r->rank));
+				ap_shape_text(scratch, t->shape.dim, t->shape.rank),
+				ap_shape_text(scratch, r->size, r->rank));
 		if (t->shape.dtype != r->dtype)
 			return ap_lower_fault(l, o->from, "output-dtype",
 				"result %" PRIu32 " is %s; from its operands follows %s", k,

@@ -179,6 +179,9 @@ struct ap_shape {
 	int64_t dim[AP_MAX_RANK];
 };
 
+/* "[32, 512]", kept in arena. */
+const char *ap_shape_text(struct ap_arena *arena, const int64_t *dim, uint8_t rank);
+
 enum {
 	AP_FACTOR_FROZEN = 1,
 	AP_FACTOR_LOOKUP = 2,

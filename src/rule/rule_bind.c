@@ -36,16 +36,21 @@ const struct ap_shape *ap_bind_declared(const struct ap_binding *b, unsigned i)
 	return s && i < b->in->nout && s[i].rank != AP_RANK_UNKNOWN ? &s[i] : NULL;
 }
 
-const char *ap_bind_shape(struct ap_binding *b, const int64_t *dim, uint8_t rank)
+const char *ap_shape_text(struct ap_arena *arena, const int64_t *dim, uint8_t rank)
 {
 	struct ap_str s;
 
-	ap_str_init(&s, b->ctx->arena);
+	ap_str_init(&s, arena);
 	ap_str_addc(&s, '[');
 	for (uint8_t i = 0; i < rank; i++)
 		ap_str_addf(&s, "%s%" PRId64, i ? ", " : "", dim[i]);
 	ap_str_addc(&s, ']');
 	return s.s;
+}
+
+const char *ap_bind_shape(struct ap_binding *b, const int64_t *dim, uint8_t rank)
+{
+	return ap_shape_text(b->ctx->arena, dim, rank);
 }
 
 bool ap_bind_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t size, uint8_t *id)
