@@ -23,7 +23,7 @@ static const struct {
 	{"%1(x) = PrimFunc_MatMul", "%1(x) = PrimFunc_MatMul[", AP_MEANING, "net.ir:34: MatMul[: no operator"},
 	{"-> (<Tensor[Float32], (16, 4)>)\n      # Scope: (Default/network-Net/fc-Dense)\n  %2(b)",
 		"-> (<Tensor[Float32], (16, 5)>)\n      # Scope: (Default/network-Net/fc-Dense)\n  %2(b)",
-		AP_MEANING, "net.ir:34: MatMul: result 0 has the shape [16,5]; from its operands follows [16,4]"},
+		AP_MEANING, "net.ir:34: MatMul: result 0 has the shape [16, 5]; from its operands follows [16, 4]"},
 	{"-> (<Tensor[Float32], (16, 4)>)\n      # Scope: (Default/network-Net/fc-Dense)\n  %2(b)",
 		"-> (<Tensor[Float16], (16, 4)>)\n      # Scope: (Default/network-Net/fc-Dense)\n  %2(b)",
 		AP_MEANING, "net.ir:34: MatMul: result 0 is float16; from its operands follows float32"},
