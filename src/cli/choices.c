@@ -2,6 +2,7 @@
 #include "cli/options.h"
 #include "cost/optimizer.h"
 #include "emit/diff.h"
+#include "plan/route.h"
 #include "plan/schedule.h"
 #include "search/engine.h"
 
@@ -53,10 +54,9 @@ const char *ap_choices_device_target(size_t i)
 
 const char *ap_choices_executor(size_t i)
 {
-	static const char *const names[] = {"mindspore", "generic", "!mindspore-semi-auto",
-		"!mindspore-sharding-propagation", NULL};
+	const struct ap_route *row = ap_route_at(i);
 
-	return pick(names, i);
+	return row ? row->name : NULL;
 }
 
 const char *ap_choices_format(size_t i)

@@ -206,6 +206,7 @@ static void make_request(struct ap_run *run, struct ap_inputs *in)
 		.graph = in->graph,
 		.machine = in->machine,
 		.step = &in->step,
+		.route = ap_route_at((size_t)run->opt->executor),
 		.capacity_bytes = o->memory ? o->memory : in->chip->usable_bytes,
 		.search_mode = ap_choices_search_mode((size_t)o->search_mode),
 		.budget = {

@@ -4,6 +4,7 @@
 #include "cli/settings.h"
 #include "cost/dealt.h"
 #include "cost/recompute.h"
+#include "plan/route.h"
 #include "shard/arrival.h"
 
 static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_options *o, int mode,
@@ -27,7 +28,7 @@ void ap_settings_step(struct ap_arena *arena, const struct ap_options *o, struct
 
 	step->micro_batches = o->micro_batches;
 	step->training = o->run_phase == AP_RUN_TRAINING;
-	step->executor = (enum ap_executor)o->executor;
+	step->executor = ap_route_at((size_t)o->executor)->executor;
 	step->full_batch = o->full_batch;
 	step->optimizer_sharding = o->enable_parallel_optimizer;
 	step->optimizer_level = o->optimizer_level + 1;

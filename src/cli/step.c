@@ -7,6 +7,7 @@
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cost/optimizer.h"
+#include "plan/route.h"
 
 #define FAULT(run, ...) \
 	ap_diag_add((run)->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
@@ -57,12 +58,12 @@ enum ap_status ap_input_step(struct ap_run *run, const struct ap_json *doc,
 	const struct ap_graph *g, struct ap_step *step)
 {
 	const struct ap_options *o = run->opt;
-	const char *executor = ap_choices_executor((size_t)o->executor);
+	const struct ap_route *route = ap_route_at((size_t)o->executor);
 
 	*step = (struct ap_step)AP_STEP_DEFAULT;
 	ap_settings_step(run->ctx.arena, o, step);
 	if (step->training)
 		AP_TRY(load_optimizer(run, doc, g, &step->optimizer));
 	AP_TRY(check_micro_batches(run, g));
-	return ap_software_get(&run->ctx, o->software ? o->software : executor, &step->software);
+	return ap_software_get(&run->ctx, o->software ? o->software : route->software, &step->software);
 }

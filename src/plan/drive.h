@@ -19,6 +19,7 @@ struct ap_request {
 	int64_t capacity_bytes; /* usable memory of a device (--memory, else the chip's) */
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
+	const struct ap_route *route; /* who runs the plan; NULL: as row 0 of ap_route_at() */
 	bool prune; /* normally true */
 	bool certify; /* a second engine has to find the same; the build has one (plan/certify.h) */
 	const int32_t *const *given; /* counts that are fixed beside the graph's pins, [node][factor], rows

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bundle: a folder with all that an executor needs to run a plan. Each file is a row of a table; the
+ * command line stages them.
+ */
+#ifndef AP_EMIT_BUNDLE_H
+#define AP_EMIT_BUNDLE_H
+
+#include "emit/op_strategy.h"
+#include "plan/expert.h"
+
+struct ap_bundle { /* what the files are made of */
+	const struct ap_plan *plan;
+	const struct ap_op_template *op_template; /* NULL: none was given */
+	const struct ap_expert *expert;
+	bool frozen; /* checkpoints name frozen parameters too */
+	int64_t global_rank; /* of the group file */
+};
+
+struct ap_bundle_file {
+	const char *name; /* in the folder: "settings.json", "stages/stage_0.ckpt" */
+	const char *text; /* one line: what it is for */
+	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
+	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
+};
+
+/* File i, in the order in which they are put in place; NULL past the end. */
+const struct ap_bundle_file *ap_bundle_file_at(size_t i);
+
+#endif
