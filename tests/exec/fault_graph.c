@@ -76,7 +76,8 @@ static const char *in_checkpoint(struct graph_trial *g, const struct ap_plan *p)
 	ap_ckpt_write_json(&ckpt, append, &text);
 	if (g->w.fault)
 		g->w.faulted |= g->w.fault->ckpt(&g->w, &text);
-	why = ex_program_of_ckpt(ctx, text.s, text.len, true, p->graph, p->machine, p->step, &program);
+	why = ex_program_of_ckpt(ctx, text.s, text.len, true, p->graph, p->machine, p->step, NULL,
+		&program);
 	if (!why)
 		why = pinned_differs(p, &program);
 	return why ? why : ex_program_run(&g->w, &program, &g->truth);

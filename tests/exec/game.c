@@ -102,6 +102,18 @@ static const char *pinned_differs(const struct ap_plan *p, const struct ex_progr
 	return NULL;
 }
 
+/* A route makes of a checkpoint the plan that it was written for. */
+static const char *told_differs(struct ex_game *g, const struct ap_plan *p, const struct ex_program *read)
+{
+	struct ap_ctx *ctx = &g->f.ctx;
+	struct ex_program direct;
+	const char *what;
+
+	ex_program_of_plan(ctx, p, &direct);
+	what = ex_program_differs(ctx, &direct, read);
+	return what ? ap_arena_printf(ctx->arena, "it tells another %s", what) : NULL;
+}
+
 /* What operators with parameters do, as the checkpoint says it; the rest is completed. */
 static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool json)
 {
@@ -119,10 +131,13 @@ static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool
 		ap_ckpt_write_json(&ckpt, append, &bytes);
 	else
 		ap_ckpt_write_pb(ctx, &ckpt, append, &bytes);
-	why = ex_program_of_ckpt(ctx, bytes.s, bytes.len, json, p->graph, p->machine, p->step, &read);
-	if (!why)
+	why = ex_program_of_ckpt(ctx, bytes.s, bytes.len, json, p->graph, p->machine, p->step, g->route,
+		&read);
+	if (!why && g->route)
+		why = told_differs(g, p, &read);
+	else if (!why)
 		why = pinned_differs(p, &read);
-	if (!why)
+	if (!why && !g->route)
 		why = run(g, &read);
 	return why ? ap_arena_printf(ctx->arena, "%s checkpoint: %s", json ? "JSON" : "binary", why) : NULL;
 }
@@ -133,7 +148,9 @@ static bool try_plan(struct ex_game *g, const struct ap_plan *p)
 	struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
 	const char *why = through_file(g, p);
 
-	if (!why && g->plans % 4 == 0)
+	if (!why && g->route)
+		why = through_ckpt(g, p, g->plans % 2);
+	else if (!why && g->plans % 4 == 0)
 		why = through_ckpt(g, p, g->plans % 8 == 0);
 	g->plans++;
 	if (why)
@@ -164,10 +181,16 @@ static bool try_random(struct ex_game *g, uint32_t n)
 	return true;
 }
 
-static struct ap_request request(const struct ex_game *g, const char *mode)
+bool ex_game_plan(struct ex_game *g, const char *how, const struct ap_plan *p)
+{
+	g->how = how;
+	return try_plan(g, p);
+}
+
+struct ap_request ex_game_request(const struct ex_game *g, const char *mode)
 {
 	return (struct ap_request){.graph = g->f.graph, .machine = g->f.machine, .step = &g->f.step,
-		.capacity_bytes = INT64_C(1) << 60, .search_mode = mode, .prune = true};
+		.capacity_bytes = INT64_C(1) << 60, .search_mode = mode, .route = g->route, .prune = true};
 }
 
 /* Is there a step of the kind that the graph is about? */
@@ -184,7 +207,7 @@ static bool has_step(const struct ap_plan *p, const char *name)
 
 static bool try_engine(struct ex_game *g, const char *name)
 {
-	struct ap_request rq = request(g, name);
+	struct ap_request rq = ex_game_request(g, name);
 	struct ap_plan p;
 
 	g->how = name;
@@ -212,7 +235,7 @@ static bool try_engines(struct ex_game *g)
 
 bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *counts)
 {
-	struct ap_request rq = request(g, "auto");
+	struct ap_request rq = ex_game_request(g, "auto");
 	struct ap_plan p;
 
 	g->how = how;
@@ -284,7 +307,9 @@ static void set_step(struct ex_game *g, int k)
 	static const int64_t sizes[] = {-1, 2, 4};
 	struct ap_step *s = &g->f.step;
 
-	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+	s->executor = g->route ? g->route->executor
+		: k % 2        ? AP_EXECUTOR_GENERIC
+			       : AP_EXECUTOR_MINDSPORE;
 	s->micro_batches = k / 2 % 2 ? draw_parts(g) : 1;
 	s->optimizer_sharding = k / 4 % 2;
 	s->shard_threshold_bytes = 0;

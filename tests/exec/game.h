@@ -12,6 +12,7 @@ struct ex_game { /* a graph on so many devices, in steps of one kind */
 	const struct ex_graph_sample *sample;
 	uint64_t seed;
 	const char *repeat; /* command that does */
+	const struct ap_route *route; /* that completes what a checkpoint holds; NULL: by cost */
 	struct ex_choice *choice;
 	struct ex_graph_truth truth;
 	const char *how; /* where the plan comes from */
@@ -34,5 +35,11 @@ bool ex_game_begin(struct ex_game *g, int k);
 
 /* A plan of the game that has begun: rows that are given, the rest by cost. */
 bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *counts);
+
+/* A plan that is made. Of a route its checkpoint must tell the same plan, in either form. */
+bool ex_game_plan(struct ex_game *g, const char *how, const struct ap_plan *p);
+
+/* What is asked of a search or of an evaluation, in this game. */
+struct ap_request ex_game_request(const struct ex_game *g, const char *mode);
 
 #endif

@@ -49,10 +49,11 @@ const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	const struct ap_graph *g, const struct ap_step *step, struct ex_program *out);
 
 /* From a strategy checkpoint in either form, which gives the strategies of operators with parameters and
- * the layouts of parameters and optimizer states; completed by evaluation. NULL, or what cannot be. */
+ * the layouts of parameters and optimizer states; completed by the route (NULL: by cost). NULL, or what
+ * cannot be. */
 const char *ex_program_of_ckpt(struct ap_ctx *ctx, const char *bytes, size_t len, bool json,
 	const struct ap_graph *g, const struct ap_machine *m, const struct ap_step *step,
-	struct ex_program *out);
+	const struct ap_route *route, struct ex_program *out);
 
 /* The shard that the checkpoint's two numbers mean for a parameter of this layout (formats 1.5); false
  * where they mean none. */

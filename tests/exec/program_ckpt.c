@@ -177,10 +177,10 @@ static void check_complete(struct ex_reader *r, const struct ap_ckpt *c, const s
 
 const char *ex_program_of_ckpt(struct ap_ctx *ctx, const char *bytes, size_t len, bool json,
 	const struct ap_graph *g, const struct ap_machine *m, const struct ap_step *step,
-	struct ex_program *out)
+	const struct ap_route *route, struct ex_program *out)
 {
 	struct ap_request rq = {.graph = g, .machine = m, .step = step,
-		.capacity_bytes = INT64_C(1) << 60, .search_mode = "auto", .prune = true};
+		.capacity_bytes = INT64_C(1) << 60, .search_mode = "auto", .route = route, .prune = true};
 	struct ex_reader r = {.ctx = ctx, .about = "the checkpoint"};
 	const int32_t *const *counts;
 	struct ap_ckpt c;
