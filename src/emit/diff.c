@@ -91,7 +91,7 @@ static void add_section(struct ap_diff_task *t, const char *section, const ap_id
 void ap_diff_figures(struct ap_diff_task *t, struct ap_diff *out)
 {
 	static const char *const sections[] = {"prediction", "memory", "stages", "search",
-		"baselines", "pipeline", "graph", "machine", "settings", "inputs", "tool"};
+		"route", "baselines", "pipeline", "graph", "machine", "settings", "inputs", "tool"};
 	struct ap_arena *a = t->ctx->scratch;
 	struct ap_mark mark = ap_arena_mark(a);
 	const struct ap_map *keys = index_facts(t->ctx, t->was);

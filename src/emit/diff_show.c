@@ -71,6 +71,7 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct tab
 		{"memory of a device", {"memory"}},
 		{"stages", {"stages"}},
 		{"search", {"search"}},
+		{"route", {"route"}},
 		{"baselines", {"baselines"}},
 		{"made from", {"pipeline", "graph", "machine", "settings", "inputs", "tool"}},
 	};

@@ -294,6 +294,7 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_plan_write_search(pw);
 	ap_plan_write_prediction(pw);
 	ap_plan_write_baselines(pw);
+	ap_plan_write_route(pw);
 	ap_plan_write_pipeline(pw);
 	ap_plan_write_stages(pw);
 	ap_plan_write_operators(pw);

@@ -35,6 +35,11 @@ void ap_plan_write_memory(struct ap_plan_writer *pw); /* of each stage, by kind 
 void ap_plan_write_stages(struct ap_plan_writer *pw);
 void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* of the current object */
 void ap_plan_write_fusion(struct ap_plan_writer *pw);
+void ap_plan_write_route(struct ap_plan_writer *pw);
+void ap_plan_write_route_figures(struct ap_plan_writer *pw); /* of the current object */
+
+/* A member: the vectors that shard() takes for a placement. */
+void ap_plan_write_strategy(struct ap_plan_writer *pw, const char *key, const struct ap_placement *place);
 
 /* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one
  * that the first rank of the stage is in, all of them) of the current object. */

@@ -119,7 +119,8 @@ static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id 
 	ap_jw_end(&pw->w);
 }
 
-static void write_in_strategy(struct ap_plan_writer *pw, const struct ap_placement *place)
+void ap_plan_write_strategy(struct ap_plan_writer *pw, const char *key,
+	const struct ap_placement *place)
 {
 	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
 	struct ap_mark mark = ap_arena_mark(pw->scratch);
@@ -127,7 +128,7 @@ static void write_in_strategy(struct ap_plan_writer *pw, const struct ap_placeme
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
 	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
 
-	ap_jw_key(&pw->w, "in_strategy");
+	ap_jw_key(&pw->w, key);
 	ap_jw_arr_flat(&pw->w);
 	for (uint32_t i = 0; i < n; i++)
 		write_ints(&pw->w, cut[i], rank[i]);
@@ -304,7 +305,7 @@ static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *pla
 	const struct ap_bound *b = place->bound;
 	struct ap_dev_matrix dev;
 
-	write_in_strategy(pw, place);
+	ap_plan_write_strategy(pw, "in_strategy", place);
 	write_out_strategy(&pw->w, place);
 	ap_dev_matrix_raw(place, &dev);
 	ap_plan_write_kint32s(&pw->w, "dev_matrix", dev.axis, (size_t)dev.n);

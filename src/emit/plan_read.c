@@ -253,6 +253,17 @@ static enum ap_status read_pipeline(struct ap_plan_reader *r, const struct ap_jv
 	return add_facts(r, "pipeline", "", pipe, "");
 }
 
+/* What operators it decides is told where their strategies are. */
+static enum ap_status read_route(struct ap_plan_reader *r, const struct ap_jv *root)
+{
+	const struct ap_jv *route = ap_jv_get(root, "route");
+
+	if (!route || ap_jv_type(route) == AP_JNULL)
+		return AP_OK;
+	AP_TRY(ap_plan_read_type(r, route, AP_JOBJECT));
+	return add_facts(r, "route", "", route, "differs");
+}
+
 static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *tool, *section, *list;
@@ -270,6 +281,7 @@ static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *r
 	AP_TRY(read_memory(r, ap_jv_get(section, "memory")));
 	AP_TRY(ap_plan_read_member(r, root, "baselines", AP_JARRAY, &list));
 	AP_TRY(read_named(r, "baselines", list));
+	AP_TRY(read_route(r, root));
 	AP_TRY(read_pipeline(r, root));
 	return read_stages(r, root);
 }

@@ -217,6 +217,7 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 	add_search(out, p);
 	add_times(out, p);
 	add_memory(out, p);
+	ap_summary_route(out, p);
 	ap_summary_baselines(out, p);
 	line(out, "checkpoint",
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
@@ -224,6 +225,7 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 	ap_summary_stages(out, p);
 	add_operators(out, p, names);
 	add_moves(out, p, names);
+	ap_summary_differs(out, p);
 }
 
 static void write_top(struct ap_plan_writer *pw)
@@ -270,6 +272,18 @@ static void write_stages(struct ap_plan_writer *pw)
 	ap_jw_end(&pw->w);
 }
 
+static void write_route(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "route");
+	if (!pw->p->route) {
+		ap_jw_null(&pw->w);
+		return;
+	}
+	ap_jw_obj(&pw->w);
+	ap_plan_write_route_figures(pw);
+	ap_jw_end(&pw->w);
+}
+
 void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user)
 {
 	struct ap_plan_writer pw = {.p = p};
@@ -287,6 +301,7 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	ap_plan_write_prediction(&pw);
 	ap_plan_write_pipeline(&pw);
 	write_stages(&pw);
+	write_route(&pw);
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
 	ap_jw_end(&pw.w);

@@ -21,4 +21,8 @@ uint32_t ap_summary_worst_stage(const struct ap_plan *p);
 /* The baselines, a line each: of many the best ones. */
 void ap_summary_baselines(struct ap_str *out, const struct ap_plan *p);
 
+/* A line about what the route decides, and a table of what costs most; nothing where it decides nothing. */
+void ap_summary_route(struct ap_str *out, const struct ap_plan *p);
+void ap_summary_differs(struct ap_str *out, const struct ap_plan *p);
+
 #endif

@@ -18,7 +18,9 @@
 struct driving {
 	struct ap_ctx *ctx;
 	const struct ap_request *rq;
-	const int32_t *const *fixed; /* by the graph and the request; NULL: nothing is */
+	const int32_t *const *pinned; /* by the graph and the request; NULL: nothing is */
+	const int32_t *const *fixed; /* those, and what the route fixes */
+	const struct ap_plan *free; /* where a route decides: what is best where it does not */
 	bool recursion_only;
 	struct ap_recursive recursion;
 	struct ap_hints hints;
@@ -302,7 +304,8 @@ static void add_lean(struct driving *d)
 		ap_rival_add(&d->rivals, NULL, ap_plan_counts(d->ctx, &p));
 }
 
-static enum ap_status gather_rivals(struct driving *d)
+/* What engine and recursion find of the problem with d->fixed. */
+static enum ap_status search(struct driving *d, bool with_baselines)
 {
 	bool exact = !d->recursion_only && ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT;
 
@@ -312,8 +315,10 @@ static enum ap_status gather_rivals(struct driving *d)
 		d->lower_bound_s = lower_bound_s(d);
 	else
 		AP_TRY(add_engine(d));
-	add_data_parallel(d, d->fixed);
-	add_grids(d, d->fixed);
+	if (with_baselines) {
+		add_data_parallel(d, d->fixed);
+		add_grids(d, d->fixed);
+	}
 	add_recursion(d);
 	if (!exact)
 		AP_TRY(add_proof(d));
@@ -351,7 +356,9 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 {
 	ap_ctx_phase(d->ctx, "scheduling");
 	*out = *best;
-	mark_fixed(d->ctx, d->fixed, out);
+	mark_fixed(d->ctx, d->pinned, out);
+	if (d->rq->route)
+		out->route = ap_route_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
 	ap_plan_add_params(d->ctx, out);
 	out->nbaseline = d->rivals.nbaseline;
 	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
@@ -361,23 +368,71 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	return AP_OK;
 }
 
-/* Every plan that was found and data parallel are compared by simulation, the authority on time. */
-static enum ap_status take_best(struct driving *d, struct ap_plan *out)
+static bool is_proven(const struct driving *d)
 {
-	bool proven = !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
-	bool stopped = ap_ctx_stopped(d->ctx) && !proven;
-	const struct ap_plan *best;
+	return !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
+}
 
+static const struct ap_plan *best_of(struct driving *d, bool stopped)
+{
 	d->rivals.table = d->chosen.table;
 	d->rivals.fixed = d->fixed;
 	d->rivals.any = false;
-	best = ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
+	return ap_rival_best(&d->rivals, d->rq, d->fixed, !stopped);
+}
+
+static enum ap_status no_plan(const struct driving *d, bool stopped)
+{
+	if (d->rivals.route && !stopped)
+		return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "route",
+			"no plan that was found fits the memory, or can be run, once %s has completed it",
+			d->rq->route->name);
+	return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+		stopped ? "stopped before any plan was found"
+			: "the work limit was hit before any plan was found; raise "
+			  "--work-limit or --planner-memory");
+}
+
+/* What the route fixes is searched no more: what is best with that is found anew, and its bound. */
+static enum ap_status search_fixed(struct driving *d)
+{
+	const struct ap_request *rq = d->rq;
+
+	AP_TRY(rq->route->fix(d->ctx, rq->graph, rq->machine, rq->step, d->pinned, &d->fixed));
+	d->hints = (struct ap_hints){0};
+	d->recursion = (struct ap_recursive){0};
+	return search(d, false);
+}
+
+/*
+ * A route decides some operators by itself: the best plan of all is only what it is compared with. Each
+ * plan that was found is taken as the route completes what its checkpoint holds.
+ */
+static enum ap_status search_route(struct driving *d)
+{
+	bool stopped = ap_ctx_stopped(d->ctx) && !is_proven(d);
+
+	d->free = best_of(d, stopped);
+	if (!d->free)
+		return no_plan(d, stopped);
+	for (int i = 0; i < d->rivals.n; i++)
+		d->rivals.v[i].optimal = false;
+	if (d->rq->route->fix)
+		AP_TRY(search_fixed(d));
+	for (int i = 0; i < d->rivals.n; i++)
+		d->rivals.v[i].optimal = false;
+	d->rivals.route = d->rq->route;
+	return AP_OK;
+}
+
+/* Every plan that was found and data parallel are compared by simulation, the authority on time. */
+static enum ap_status take_best(struct driving *d, struct ap_plan *out)
+{
+	bool stopped = ap_ctx_stopped(d->ctx) && !is_proven(d);
+	const struct ap_plan *best = best_of(d, stopped);
 
 	if (!best)
-		return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
-			stopped ? "stopped before any plan was found"
-				: "the work limit was hit before any plan was found; raise "
-				  "--work-limit or --planner-memory");
+		return no_plan(d, stopped);
 	AP_TRY(finish(d, best, out));
 	state(d, stopped, out);
 	AP_TRY(ap_verify(d->ctx, out));
@@ -387,18 +442,56 @@ static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 	return stopped ? AP_STOPPED : AP_OK;
 }
 
+static bool decides(const struct ap_route *route)
+{
+	return route && route->complete;
+}
+
 enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
 	const struct ap_problem **problem)
 {
 	struct driving d = {.ctx = ctx, .rq = rq,
 		.recursion_only = strcmp(rq->search_mode, RECURSION) == 0};
 
-	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.fixed));
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
+	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);
-	AP_TRY(gather_rivals(&d));
+	AP_TRY(search(&d, true));
+	if (decides(rq->route))
+		AP_TRY(search_route(&d));
 	if (problem && d.chosen.table)
 		*problem = d.chosen.table->problem;
 	return take_best(&d, out);
+}
+
+static bool has_param(const struct ap_graph *g, const struct ap_node *n)
+{
+	for (int i = 0; i < n->bound.nin; i++)
+		if (g->tensor[n->in[i]].kind == AP_TENSOR_PARAM)
+			return ap_op_has_strategy(n->bound.row);
+	return false;
+}
+
+/* Of what is given, what a checkpoint can tell and what the graph itself says. */
+static const int32_t *const *told_counts(struct driving *d, const int32_t *const *pinned)
+{
+	const struct ap_graph *g = d->rq->graph;
+	const int32_t **told = AP_NEW_N(d->ctx->arena, const int32_t *, g->nnode);
+
+	for (ap_id i = 0; d->pinned && i < g->nnode; i++)
+		if ((pinned && pinned[i]) || has_param(g, &g->node[i]))
+			told[i] = d->pinned[i];
+	return told;
+}
+
+/* What the route makes of the best that is given. */
+static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pinned,
+	const struct ap_plan **best)
+{
+	d->free = *best;
+	d->rivals.route = d->rq->route;
+	d->pinned = told_counts(d, pinned);
+	return ap_rival_routed(&d->rivals, d->ctx, d->rq, d->pinned, best);
 }
 
 enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq,
@@ -408,10 +501,13 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 	const int32_t *const *pinned;
 	const struct ap_plan *best;
 
-	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, given, &d.fixed));
+	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, given, &d.pinned));
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, NULL, &pinned));
+	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);
 	AP_TRY(ap_rival_complete(&d.rivals, rq, d.fixed, &best));
+	if (decides(rq->route))
+		AP_TRY(evaluate_route(&d, pinned, &best));
 	add_data_parallel(&d, pinned);
 	AP_TRY(finish(&d, best, out));
 	out->search = (struct ap_search_info){.mode = "given", .status = AP_PLAN_GIVEN,

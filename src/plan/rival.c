@@ -27,19 +27,27 @@ static bool fits(const struct ap_plan *p)
 	return p->prediction.memory.total <= p->capacity_bytes;
 }
 
+/* Is this operator's cut the search's to choose? */
+static bool is_asked(const struct ap_rivals *r, const struct ap_plan *p, ap_id node)
+{
+	if (r->fixed && r->fixed[node])
+		return false;
+	return !r->route || p->op[node].in_checkpoint;
+}
+
 /* Is it one that the search could have found, had it looked there? */
 static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
 {
 	if (r->any)
 		return true;
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		if (!(r->fixed && r->fixed[i]) && !ap_space_wanted(p->op[i].place.bound,
+		if (is_asked(r, p, i) && !ap_space_wanted(p->op[i].place.bound,
 			p->op[i].place.count, p->machine->ndev, p->step))
 			return false;
 	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++) {
 		ap_id from = p->move[i].from;
 
-		if (from != AP_NONE && !(r->fixed && r->fixed[from]) &&
+		if (from != AP_NONE && is_asked(r, p, from) &&
 			ap_joint_leads(&p->graph->node[from].bound))
 			return false;
 	}
@@ -241,6 +249,30 @@ static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_pl
 	return counts;
 }
 
+enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *held, const struct ap_plan **out)
+{
+	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
+	const int32_t *const *counts;
+
+	AP_TRY(r->route->complete(ctx, rq->graph, rq->machine, rq->step, held, &counts));
+	ap_plan_sketch(r->maker, counts, plan);
+	*out = plan;
+	return AP_OK;
+}
+
+/* As the route takes it; NULL where it stops at it. */
+static const struct ap_plan *as_routed(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *held)
+{
+	struct ap_ctx quiet = *r->ctx;
+	const struct ap_plan *plan;
+
+	quiet.stop = NULL;
+	quiet.diag = ap_diag_create(r->ctx->arena, false);
+	return ap_rival_routed(r, &quiet, rq, held, &plan) == AP_OK ? plan : NULL;
+}
+
 /* The plan as its checkpoint tells it; itself where that needs no completion or has none. */
 static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_rival *v)
@@ -249,6 +281,8 @@ static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_reques
 	bool open;
 	const int32_t *const *counts = held_counts(r, &v->plan, fixed, &open);
 
+	if (r->route)
+		return as_routed(r, rq, counts);
 	if (!open)
 		return &v->plan;
 	if (v->optimal)
@@ -275,9 +309,9 @@ static int next_best(const struct ap_rivals *r, const bool *taken)
 	return best;
 }
 
-/* In order of their standing, until what is left cannot be better than what was told. */
+/* In order of their standing, until what is left cannot be better than what was told; or the first. */
 static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed)
+	const int32_t *const *fixed, bool first)
 {
 	const struct ap_plan *best = NULL;
 	bool taken[AP_MAX_RIVALS] = {false};
@@ -286,10 +320,10 @@ static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_requ
 	for (int i; (i = next_best(r, taken)) >= 0; taken[i] = true) {
 		const struct ap_plan *told;
 
-		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s)
+		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s || (best && first))
 			break;
 		told = as_told(r, rq, fixed, &r->v[i]);
-		if (may_be_taken(r, told) && standing_s(&r->v[i], told) < best_s) {
+		if (told && may_be_taken(r, told) && standing_s(&r->v[i], told) < best_s) {
 			best = told;
 			best_s = standing_s(&r->v[i], told);
 		}
@@ -302,18 +336,18 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 {
 	bool none[AP_MAX_RIVALS] = {false};
 	int first = next_best(r, none);
-	const struct ap_plan *best = complete ? best_told(r, rq, fixed)
-		: first >= 0                      ? &r->v[first].plan
-						  : NULL;
+	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, !complete)
+		: first >= 0                              ? &r->v[first].plan
+							  : NULL;
 
-	for (int i = 0; i < r->n; i++) {
+	for (int i = 0; i < r->n && (complete || !r->route); i++) {
 		const struct ap_plan *told = &r->v[i].plan;
 
 		if (!r->v[i].baseline || !may_be_taken(r, told) || (best && !is_faster(told, best)))
 			continue;
 		if (complete)
 			told = as_told(r, rq, fixed, &r->v[i]);
-		if (may_be_taken(r, told) && (!best || is_faster(told, best)))
+		if (told && may_be_taken(r, told) && (!best || is_faster(told, best)))
 			best = told;
 	}
 	return best;

@@ -4,7 +4,7 @@
  * optimum of the objective gives way only to what is faster by more than the simulation can tell, or
  * to data parallel, which no plan may be slower than. What is taken is what its checkpoint stands
  * for: MindSpore's files name only the operators that have parameters, so the others must be what
- * ap_rival_complete() makes of those, here and in `evaluate`.
+ * ap_rival_complete(), or the route of the plan, makes of those, here and in `evaluate`.
  */
 #ifndef AP_PLAN_RIVAL_H
 #define AP_PLAN_RIVAL_H
@@ -12,7 +12,7 @@
 #include "plan/drive.h"
 
 #define AP_MAX_GRIDS 64
-#define AP_MAX_RIVALS (AP_MAX_GRIDS + 16)
+#define AP_MAX_RIVALS (AP_MAX_GRIDS + 24)
 #define AP_MAX_BASELINES AP_MAX_RIVALS
 
 struct ap_rival {
@@ -35,6 +35,7 @@ struct ap_rivals {
 	struct ap_plan_maker *maker;
 	const int32_t *const *fixed; /* what the settings of the search do not ask about; may be NULL */
 	bool any; /* those settings are not asked: nothing is searched */
+	const struct ap_route *route; /* that decides what a checkpoint does not hold; NULL: none does */
 	const struct ap_table *table; /* whose prices completion can use; NULL: none */
 	int n;
 	struct ap_rival v[AP_MAX_RIVALS];
@@ -65,8 +66,12 @@ const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_reques
 enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan **out);
 
+/* The plan that the rivals' route makes of what is held. AP_INFEASIBLE, told, where it stops at that. */
+enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *held, const struct ap_plan **out);
+
 /* The fastest plan that fits, completed from what a checkpoint holds of it (unless !complete, for
- * want of time); NULL: none fits. Of equals the one added first. */
+ * want of time: then of a route the first that fits); NULL: none fits. Of equals the one added first. */
 const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, bool complete);
 

@@ -286,6 +286,26 @@ static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_plan *p)
 	return check_parameters(ctx, p, first);
 }
 
+/* Is it what its route makes of what its checkpoint holds? */
+static enum ap_status check_route(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const struct ap_route *route = p->route ? p->route->route : NULL;
+	const int32_t *const *is = ap_plan_counts(ctx, p), *const *again;
+	const int32_t **held;
+
+	if (!route || !route->complete)
+		return AP_OK;
+	held = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (p->op[i].fixed || (p->op[i].in_checkpoint && p->search.status != AP_PLAN_GIVEN))
+			held[i] = is[i];
+	AP_TRY(route->complete(ctx, p->graph, p->machine, p->step, held, &again));
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (memcmp(is[i], again[i], p->graph->node[i].bound.nfactor * sizeof **is) != 0)
+			return wrong(ctx, p, i, "its route completes the plan otherwise");
+	return AP_OK;
+}
+
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -294,5 +314,7 @@ enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p)
 	ap_ctx_phase(ctx, "verification");
 	st = check_parts(ctx, p);
 	ap_arena_release(ctx->scratch, mark);
-	return st == AP_OK ? check_sums(ctx, p) : st;
+	AP_TRY(st);
+	AP_TRY(check_sums(ctx, p));
+	return check_route(ctx, p);
 }

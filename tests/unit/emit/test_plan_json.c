@@ -97,7 +97,7 @@ static void check_keys(struct made *m, const char *path, const char *const *keys
 START_TEST(keys_in_their_order)
 {
 	static const char *const root[] = {"schema", "tool", "inputs", "settings", "graph",
-		"machine", "search", "prediction", "baselines", "pipeline", "stages",
+		"machine", "search", "prediction", "baselines", "route", "pipeline", "stages",
 		"operators", "redistributions", "parameters", "fusion", "schedule", NULL};
 	static const char *const search[] = {"mode", "status", "complete", "objective_s",
 		"lower_bound_s", "gap", "work", NULL};
