@@ -32,7 +32,7 @@ static void describe_step(const struct ex_game *g, struct ap_str *s)
 		step->shard_size, step->gradient_fp32_sync ? "in float32" : "as they are", g->how);
 }
 
-static void complain(struct ex_game *g, const struct ap_plan *p, const char *why)
+void ex_game_complain(struct ex_game *g, const struct ap_plan *p, const char *why)
 {
 	struct ap_str s;
 
@@ -154,7 +154,7 @@ static bool try_plan(struct ex_game *g, const struct ap_plan *p)
 		why = through_ckpt(g, p, g->plans % 8 == 0);
 	g->plans++;
 	if (why)
-		complain(g, p, why);
+		ex_game_complain(g, p, why);
 	else
 		ap_arena_release(g->f.ctx.arena, mark);
 	return !why;
@@ -212,11 +212,11 @@ static bool try_engine(struct ex_game *g, const char *name)
 
 	g->how = name;
 	if (ap_drive_search(&g->f.ctx, &rq, &p, NULL) != AP_OK) {
-		complain(g, NULL, "no plan is found");
+		ex_game_complain(g, NULL, "no plan is found");
 		return false;
 	}
 	if (g->sample->must && !has_step(&p, g->sample->must)) {
-		complain(g, &p, "lacks what its pins must lead to");
+		ex_game_complain(g, &p, "lacks what its pins must lead to");
 		return false;
 	}
 	return try_plan(g, &p);
@@ -241,7 +241,7 @@ bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *cou
 	g->how = how;
 	if (ap_drive_evaluate(&g->f.ctx, &rq, counts, &p) == AP_OK)
 		return try_plan(g, &p);
-	complain(g, NULL, "cannot be evaluated");
+	ex_game_complain(g, NULL, "cannot be evaluated");
 	return false;
 }
 
@@ -330,11 +330,11 @@ bool ex_game_begin(struct ex_game *g, int k)
 	g->choice = ex_choice_make(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step);
 	if (!ex_graph_truth_make(&g->w, g->f.graph, &g->f.step, g->seed, &g->truth)) {
 		if (!g->sample->random)
-			complain(g, NULL, g->w.trouble);
+			ex_game_complain(g, NULL, g->w.trouble);
 		return false;
 	}
 	if (!g->choice)
-		complain(g, NULL, "its pins cannot be kept");
+		ex_game_complain(g, NULL, "its pins cannot be kept");
 	return g->choice != NULL;
 }
 

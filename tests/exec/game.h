@@ -39,6 +39,9 @@ bool ex_game_given(struct ex_game *g, const char *how, const int32_t *const *cou
 /* A plan that is made. Of a route its checkpoint must tell the same plan, in either form. */
 bool ex_game_plan(struct ex_game *g, const char *how, const struct ap_plan *p);
 
+/* Prints what is wrong, with all that repeats it; the game has failed. p may be NULL. */
+void ex_game_complain(struct ex_game *g, const struct ap_plan *p, const char *why);
+
 /* What is asked of a search or of an evaluation, in this game. */
 struct ap_request ex_game_request(const struct ex_game *g, const char *mode);
 

@@ -130,7 +130,7 @@ bool ex_pipe_game_draw(struct ex_pipe_game *p, struct ap_plan *out)
 static struct ap_request request(const struct ex_pipe_game *p)
 {
 	return (struct ap_request){.graph = p->g, .machine = p->f.machine, .step = &p->f.step,
-		.capacity_bytes = INT64_C(1) << 60, .search_mode = "auto", .prune = true};
+		.capacity_bytes = INT64_C(1) << 60, .search_mode = "auto", .route = p->route, .prune = true};
 }
 
 bool ex_pipe_game_search(struct ex_pipe_game *p, struct ap_plan *out)

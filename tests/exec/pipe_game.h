@@ -11,6 +11,7 @@ struct ex_pipe_game {
 	struct ex_world w;
 	struct ap_pipe pipe;
 	const struct ap_graph *g; /* staged */
+	const struct ap_route *route; /* of searches; NULL: none */
 	struct ex_choice *choice;
 	struct ex_graph_truth truth;
 	uint32_t plans, runs, again; /* runs that computed something again */
