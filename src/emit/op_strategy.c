@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator-strategy file of a plan. */
+#include "emit/op_strategy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "emit/op_strategy_parts.h"
+
+#define RECOMPUTED "recompute_"
+#define DATASET_CELL "-_VirtualDatasetCell/"
+
+struct line { /* of a map that no template prescribes */
+	const char *name;
+	ap_id node; /* AP_NONE: the inputs of the graph */
+};
+
+struct lines {
+	struct line *v;
+	size_t n, cap;
+};
+
+struct writing {
+	struct ap_ctx *ctx;
+	const struct ap_plan *p;
+	struct ap_jw w;
+	const struct ap_op_template *t; /* NULL: there is none */
+	struct ap_op_match match;
+};
+
+const char *ap_op_map_key(enum ap_op_map map)
+{
+	static const char *const keys[AP_OP_MAP_COUNT] = {
+		[AP_OP_LAYOUT] = "parallel_layout_value_item",
+		[AP_OP_NESTED] = "parallel_newshape_layout_value_item",
+		[AP_OP_OUT_LAYOUT] = "parallel_out_layout_value_item",
+		[AP_OP_OUT_NESTED] = "parallel_out_newshape_layout_value_item",
+		[AP_OP_OUT_STRATEGY] = "parallel_out_strategy_item",
+		[AP_OP_STRATEGY] = "parallel_strategy_item",
+	};
+
+	return keys[map];
+}
+
+/* Neither what sends between stages, which are cut later, nor casts, which take what they are given. */
+bool ap_op_is_asked(const struct ap_node *n)
+{
+	return n->peer < 0 && strcmp(n->type, "Cast") != 0;
+}
+
+bool ap_op_prim_is(const char *name, const char *prim)
+{
+	struct ap_op_spelling s = ap_op_spell(name);
+
+	return s.nprim == strlen(prim) && !strncmp(s.prim, prim, s.nprim);
+}
+
+/* MindSpore's scopes tell the cells that are recomputed. */
+static const char *full_name(struct ap_ctx *ctx, const struct ap_node *n)
+{
+	if (n->recompute_cell == AP_NONE || !strncmp(n->name, RECOMPUTED, strlen(RECOMPUTED)))
+		return n->name;
+	return ap_arena_printf(ctx->scratch, RECOMPUTED "%s", n->name);
+}
+
+/* Where the script has it in a cell of its own the scopes of all operators tell; else MindSpore puts it
+ * in, in no cell. NULL where the graph has one, or has no inputs. */
+static const char *dataset_name(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	const char *cell = NULL;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		if (!strcmp(g->node[i].type, "VirtualDataset"))
+			return NULL;
+		if (!cell && (cell = strstr(g->node[i].name, DATASET_CELL)))
+			cell = ap_arena_printf(ctx->scratch, "%.*s" DATASET_CELL AP_OP_DATASET "-op0",
+				(int)(cell - g->node[i].name), g->node[i].name);
+	}
+	if (!g->ninput)
+		return NULL;
+	return cell ? cell : "Default/" AP_OP_DATASET "-op0";
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* Does the plan say this of the operator: its operands, or the result where partial sums are dealt? */
+static bool belongs(const struct ap_plan *p, ap_id node, enum ap_op_map map)
+{
+	bool placed = node == AP_NONE && ap_op_inputs_need_layouts(p);
+
+	switch (map) {
+	case AP_OP_STRATEGY:
+		return !placed;
+	case AP_OP_LAYOUT:
+		return placed;
+	case AP_OP_OUT_STRATEGY:
+		return node != AP_NONE && p->op[node].place.bound->dealt;
+	default:
+		return false;
+	}
+}
+
+/* The lines of a map without a template, sorted. */
+static void find_lines(struct writing *x, enum ap_op_map map, struct lines *out)
+{
+	const struct ap_graph *g = x->p->graph;
+	struct line dataset = {dataset_name(x->ctx, g), AP_NONE};
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (ap_op_is_asked(&g->node[i]) && belongs(x->p, i, map)) {
+			struct line line = {full_name(x->ctx, &g->node[i]), i};
+
+			AP_PUSH(x->ctx->scratch, *out, line);
+		}
+	if (dataset.name && belongs(x->p, AP_NONE, map))
+		AP_PUSH(x->ctx->scratch, *out, dataset);
+	if (out->n)
+		qsort(out->v, out->n, sizeof *out->v, by_name);
+}
+
+static void write_result(struct writing *x, ap_id node, int64_t stage)
+{
+	const struct ap_placement *place = &x->p->op[node].place;
+	uint8_t rank = place->bound->out[0].rank;
+	int32_t cut[1][AP_MAX_RANK];
+
+	ap_strategy_vector(place, &place->bound->out[0], cut[0]);
+	ap_op_write_strategy(&x->w, &(struct ap_op_cuts){1, &rank, (const int32_t(*)[AP_MAX_RANK])cut},
+		stage);
+}
+
+/* What the plan says of an operator, or AP_NONE of the inputs, in the form of this map. */
+static void write_value(struct writing *x, ap_id node, enum ap_op_map map, int64_t stage)
+{
+	struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
+	const struct ap_plan_op *op = node == AP_NONE ? NULL : &x->p->op[node];
+	struct ap_op_cuts cuts;
+
+	if (map == AP_OP_STRATEGY) {
+		cuts = op ? ap_op_cuts_of_node(x->ctx, x->p, node) : ap_op_cuts_of_inputs(x->ctx, x->p);
+		ap_op_write_strategy(&x->w, &cuts, stage);
+	} else if (map == AP_OP_OUT_STRATEGY) {
+		write_result(x, node, stage);
+	} else if (op) {
+		bool in = map == AP_OP_LAYOUT;
+
+		ap_op_write_layouts(&x->w, &op->place, in ? op->in : op->out,
+			in ? op->place.bound->nin : 1);
+	} else {
+		ap_op_write_input_layouts(x->ctx, &x->w, x->p);
+	}
+	ap_arena_release(x->ctx->scratch, mark);
+}
+
+static void write_lines(struct writing *x, enum ap_op_map map)
+{
+	struct lines lines = {0};
+
+	find_lines(x, map, &lines);
+	if (!lines.n && map != AP_OP_STRATEGY && map != AP_OP_OUT_STRATEGY)
+		return;
+	ap_jw_key(&x->w, ap_op_map_key(map));
+	ap_jw_obj(&x->w);
+	for (size_t i = 0; i < lines.n; i++) {
+		ap_jw_key(&x->w, lines.v[i].name);
+		write_value(x, lines.v[i].node, map, 0);
+	}
+	ap_jw_end(&x->w);
+}
+
+void ap_op_strategy_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_op_template *t,
+	ap_write_fn *write, void *user)
+{
+	struct writing x = {.ctx = ctx, .p = p, .t = t};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+
+	ap_jw_init(&x.w, write, user, 1);
+	ap_jw_obj(&x.w);
+	ap_jw_kint(&x.w, "current_stage", 0);
+	for (int map = 0; map < AP_OP_MAP_COUNT; map++)
+		write_lines(&x, (enum ap_op_map)map);
+	ap_jw_end(&x.w);
+	ap_jw_finish(&x.w);
+	ap_arena_release(ctx->scratch, mark);
+}
