@@ -10,6 +10,7 @@
 #include "plan/pins.h"
 #include "plan/recursive.h"
 #include "plan/rival.h"
+#include "plan/route_improve.h"
 
 #define RECURSION "recursive_programming"
 #define MOST_TRIES 4
@@ -433,6 +434,8 @@ static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 
 	if (!best)
 		return no_plan(d, stopped);
+	if (d->rivals.route && best->search.objective_s > d->lower_bound_s)
+		best = ap_route_improve(&d->rivals, d->rq, d->fixed, best);
 	AP_TRY(finish(d, best, out));
 	state(d, stopped, out);
 	AP_TRY(ap_verify(d->ctx, out));
