@@ -33,6 +33,10 @@ bool ap_file_suffix(const char *path, const char *suffix);
 
 bool ap_file_is_folder(const char *path);
 
+/* Does the regular file path, no link, hold the very bytes of the one that fd may read? What cannot be
+ * read does not. */
+bool ap_file_holds(const char *path, int fd);
+
 /* Names in a folder but those that begin with a dot, in bytewise order. AP_IO. */
 enum ap_status ap_folder_names(struct ap_ctx *ctx, const char *path, size_t *n,
 	const char *const **out);
@@ -63,8 +67,9 @@ struct ap_output_sink {
 };
 void ap_output_write_fn(void *sink, const char *bytes, size_t len); /* an ap_write_fn */
 
-/* Flushes, fsyncs and renames all, in the order they were opened. On any failure (also of earlier
- * writes) reports AP_IO with the path, and removes every staged file: nothing is changed. */
+/* Flushes, fsyncs and renames all, in the order they were opened; a target that holds the same bytes
+ * already stays as it is, with its time and mode. On any failure (also of earlier writes) reports AP_IO
+ * with the path, and removes every staged file: nothing is changed. */
 enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o);
 
 /* Removes what is staged; no target is touched. Accepts NULL and a committed set. Async-signal

@@ -38,6 +38,7 @@ struct output {
 	char *temp; /* the staged file */
 	char *saved; /* another name of the old target while the commit can still fail */
 	bool has_temp, has_saved, renamed;
+	bool same; /* the target holds these bytes already: it stays */
 };
 
 struct ap_outputs {
@@ -181,7 +182,7 @@ static int create_temp(struct output *out)
 {
 	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
 		choose_name(out->temp, i);
-		out->fd = open_fd(out->temp, O_WRONLY | O_CREAT | O_EXCL);
+		out->fd = open_fd(out->temp, O_RDWR | O_CREAT | O_EXCL);
 		if (out->fd >= 0) {
 			out->has_temp = true;
 			return 0;
@@ -387,13 +388,16 @@ static void close_output(struct output *out)
 		out->error = errno;
 }
 
-/* The bytes of a staged file are on the disk afterwards, or out->error says why not. */
+/* The bytes of a staged file that is to be renamed are on the disk afterwards, or out->error says why
+ * not. */
 static void finish_staged(struct output *out)
 {
 	if (out->removal)
 		return;
 	flush(out);
 	if (!out->error)
+		out->same = ap_file_holds(out->target, out->fd);
+	if (!out->error && !out->same)
 		out->error = sync_fd(out->fd);
 	close_output(out);
 }
@@ -422,6 +426,8 @@ static void set_aside(struct output *out)
 
 static void rename_staged(struct output *out)
 {
+	if (out->same)
+		return;
 	if (out->removal) {
 		set_aside(out);
 		return;
@@ -436,8 +442,11 @@ static void rename_staged(struct output *out)
 
 static void sync_folder(struct output *out)
 {
-	int fd = open_fd(out->folder, O_RDONLY | O_DIRECTORY);
+	int fd;
 
+	if (out->same)
+		return;
+	fd = open_fd(out->folder, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
 		return;
