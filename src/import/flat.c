@@ -291,8 +291,13 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	const struct ap_import_params *params, struct ap_flat *out)
 {
 	struct flat e = {.ctx = ctx, .ir = ir, .flat = out, .params = params};
+	size_t nodes = 0;
 
 	*out = (struct ap_flat){.ir = ir};
+	for (size_t f = 0; f < ir->funcs.n; f++)
+		nodes += ir->funcs.v[f].nodes.n;
+	AP_RESERVE(ctx->arena, out->ops, nodes);
+	AP_RESERVE(ctx->arena, out->tensors, nodes + ir->params.n);
 	AP_TRY(ap_flat_prepare(&e));
 	AP_TRY(ap_flat_forward(&e));
 	out->inference = !e.grad;

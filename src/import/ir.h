@@ -50,9 +50,9 @@ struct ap_ir_type {
 	enum ap_ir_form form;
 	bool ref; /* of a parameter itself */
 	bool shaped; /* rank and dim are there */
-	uint8_t rank; /* above AP_MAX_RANK: only the rank is known */
+	uint8_t rank; /* above AP_MAX_RANK: only the first lengths are known */
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: not known */
-	int64_t dim[AP_MAX_RANK]; /* -1, -2: not known */
+	const int64_t *dim; /* [rank]; -1, -2: not known */
 	const char *ref_key; /* of a parameter; NULL none */
 	uint32_t n; /* of a tuple; 0 too where the text does not tell its parts */
 	const struct ap_ir_type *v;
@@ -64,8 +64,8 @@ struct ap_ir_attr {
 };
 
 struct ap_ir_attrs {
-	struct ap_ir_attr *v;
-	size_t n, cap;
+	const struct ap_ir_attr *v;
+	uint32_t n;
 };
 
 /* The attribute of that name; NULL where there is none. */
@@ -104,7 +104,7 @@ struct ap_ir_func {
 	const char *const *param;
 	struct {
 		struct ap_ir_node *v;
-		size_t n, cap;
+		size_t n;
 	} nodes; /* ids ascend */
 };
 

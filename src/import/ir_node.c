@@ -57,7 +57,10 @@ static bool read_operator(struct ap_ir_read *r, struct ap_ir_node *out)
 /* "key: value, key: value}", the brace being open. */
 static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 {
-	struct ap_ir_attrs list = {0};
+	struct {
+		struct ap_ir_attr *v;
+		size_t n, cap;
+	} list = {0};
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 
 	for (;;) {
@@ -76,7 +79,7 @@ static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 			return false;
 		AP_PUSH(r->ctx->scratch, list, a);
 	}
-	out->n = out->cap = list.n;
+	out->n = (uint32_t)list.n;
 	out->v = ap_ir_keep(r, mark, list.v, list.n * sizeof *list.v);
 	return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole dump: header, parameters, sub-graphs; comments that say something. */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,6 +14,10 @@
 struct parse {
 	struct ap_ir_read r;
 	struct ap_ir *ir;
+	struct {
+		struct ap_ir_node *v;
+		size_t n, most;
+	} nodes; /* of all sub-graphs, one after the other */
 	struct ap_ir_func *func; /* the one that is open; NULL none */
 	bool keeps_output; /* said of the sub-graph that comes next */
 };
@@ -44,7 +49,8 @@ const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id)
 
 static void open_func(struct parse *p, const char *name)
 {
-	struct ap_ir_func f = {.line = p->r.line, .name = name, .keeps_output = p->keeps_output};
+	struct ap_ir_func f = {.line = p->r.line, .name = name, .keeps_output = p->keeps_output,
+		.nodes.v = p->nodes.v + p->nodes.n};
 
 	AP_PUSH(p->r.ctx->arena, p->ir->funcs, f);
 	p->func = &p->ir->funcs.v[p->ir->funcs.n - 1];
@@ -124,7 +130,9 @@ static bool add_node(struct parse *p)
 	if (last && n.id >= 0 && n.id <= last->id)
 		return ap_ir_fault(r, n.line, AP_MEANING, "%%%" PRId64 " does not come after %%%" PRId64,
 			n.id, last->id);
-	AP_PUSH(r->ctx->arena, p->func->nodes, n);
+	assert(p->nodes.n < p->nodes.most);
+	p->nodes.v[p->nodes.n++] = n;
+	p->func->nodes.n++;
 	return true;
 }
 
@@ -266,6 +274,18 @@ static enum ap_status check_dump(struct parse *p)
 	return p->r.status;
 }
 
+/* Lines that begin as a node does: there are no more nodes than these. */
+static size_t count_nodes(struct ap_ir_read r)
+{
+	size_t n = 0;
+
+	for (; r.p < r.end; ap_ir_skip_line(&r)) {
+		ap_ir_blanks(&r);
+		n += ap_ir_at_node(&r);
+	}
+	return n;
+}
+
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	struct ap_ir *out)
 {
@@ -277,6 +297,8 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	if (memchr(text, '\0', len) || !ap_str_utf8(text, len, &bad))
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &(struct ap_where){.file = file},
 			NULL, "is no text in UTF-8; expected a MindSpore IR dump");
+	p.nodes.most = count_nodes(p.r);
+	p.nodes.v = ap_arena_alloc_raw(ctx->arena, p.nodes.most, sizeof *p.nodes.v);
 	while (p.r.p < p.r.end && read_line(&p))
 		ap_ir_skip_line(&p.r);
 	out->lines = p.r.line;

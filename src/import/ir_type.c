@@ -2,7 +2,8 @@
 /*
  * Types, as dumps since 1.1 write them: <Tensor[Float32], (32, 64)>, <Tensor[Float32]x(32, 64)>,
  * <Tensor[Float32]x[const vector][32, 64]>, <Ref[Tensor[Float32]], (8), ref_key=w>,
- * <Tuple[Tensor[Float32]*2,Int64], TupleShape((8), (8), NoShape)>, <UMonad, NoShape>, <null>.
+ * <Tuple[Tensor[Float32]*2,Int64], TupleShape((8), (8), NoShape)>, <Dynamic Tuple[element: Int64]>,
+ * <UMonad, NoShape>, <null>.
  */
 #include <string.h>
 
@@ -11,28 +12,103 @@
 #include "import/dtype.h"
 #include "import/ir_read.h"
 
-enum { MOST_ALIKE = 1 << 16 }; /* elements of a tuple */
+enum { MOST_ALIKE = 1 << 16, MOST_WORD = 24 }; /* elements of a tuple; a name of a type */
 
-static void set_shape(struct ap_ir_type *t, const struct ap_ir_value *v)
+static const char word_ends[] = "[](){}<>,* ";
+
+/* What stands here up to one of `ends`; cut where no type has so long a name. */
+static void read_word(struct ap_ir_read *r, const char *ends, char word[MOST_WORD])
 {
-	if (v->kind != AP_IR_LIST)
-		return;
-	t->shaped = true;
-	t->rank = (uint8_t)(v->n < UINT8_MAX ? v->n : UINT8_MAX);
-	for (uint32_t i = 0; i < v->n && i < AP_MAX_RANK; i++)
-		t->dim[i] = v->v[i].kind == AP_IR_INT ? v->v[i].i : -1;
+	const char *from = r->p;
+	size_t n;
+
+	ap_ir_pass(r, ends);
+	n = (size_t)(r->p - from);
+	n = n < MOST_WORD ? n : MOST_WORD - 1;
+	memcpy(word, from, n);
+	word[n] = '\0';
 }
 
-/* Shapes of a tuple's elements, where they can be matched. */
-static void set_shapes(struct ap_ir_type *t, const struct ap_ir_value *v, uint32_t n)
+/* A length; -1 where it is a name, -2 where not even the rank is known. */
+static int64_t read_length(struct ap_ir_read *r)
 {
-	struct ap_ir_type *element = (struct ap_ir_type *)t->v; /* made by us */
+	bool negative = ap_ir_take(r, "-"), told = false;
+	int64_t n = 0;
 
-	if (t->form != AP_IR_TYPE_TUPLE || n != t->n)
-		return;
-	for (uint32_t i = 0; i < n; i++)
-		if (element[i].form == AP_IR_TYPE_TENSOR)
-			set_shape(&element[i], &v[i]);
+	for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
+		n = n < INT32_MAX ? n * 10 + (*r->p - '0') : n;
+		told = true;
+	}
+	ap_ir_pass(r, ",)]");
+	return !told ? -1 : negative ? -n : n;
+}
+
+/* "(32, 64)", "[32, 64]"; t NULL: of nobody. */
+static bool read_lengths(struct ap_ir_read *r, struct ap_ir_type *t)
+{
+	int64_t dim[AP_MAX_RANK], length;
+	size_t rank = 0;
+
+	for (r->p++; !ap_ir_take(r, ")") && !ap_ir_take(r, "]"); ap_ir_blanks(r)) {
+		length = read_length(r);
+		if (rank < AP_MAX_RANK)
+			dim[rank] = length;
+		rank += rank < UINT8_MAX;
+		if (!ap_ir_take(r, ",") && !ap_ir_at(r, ")") && !ap_ir_at(r, "]"))
+			return ap_ir_expected(r, "\",\" or \")\"");
+	}
+	if (!t || t->form != AP_IR_TYPE_TENSOR)
+		return true;
+	t->shaped = true;
+	t->rank = (uint8_t)rank;
+	t->dim = ap_arena_memdup(r->ctx->arena, dim,
+		(rank < AP_MAX_RANK ? rank : AP_MAX_RANK) * sizeof *dim);
+	return true;
+}
+
+/* Over what has nothing to say, up to one of `ends`, and over what a bracket among these opens. */
+static bool pass_rest(struct ap_ir_read *r, const char *ends)
+{
+	const char *text;
+
+	ap_ir_pass(r, ends);
+	return r->p == r->end || !strchr("([{", *r->p) || ap_ir_balanced(r, &text);
+}
+
+static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *t);
+
+/* Shapes of a tuple's elements, up to what closes them. */
+static bool read_shapes(struct ap_ir_read *r, struct ap_ir_type *t)
+{
+	struct ap_ir_type *element = t && t->form == AP_IR_TYPE_TUPLE
+		? (struct ap_ir_type *)t->v : NULL; /* made by us */
+	bool ok = true;
+
+	if (r->depth == AP_IR_MOST_NESTED)
+		return ap_ir_fault(r, r->line, AP_LIMIT, "types are nested too deep");
+	r->depth++;
+	for (uint32_t i = 0; ok && !ap_ir_take(r, ")"); i++) {
+		ok = read_shape(r, element && i < t->n ? &element[i] : NULL);
+		ap_ir_blanks(r);
+		if (ok && !ap_ir_take(r, ",") && !ap_ir_at(r, ")"))
+			ok = ap_ir_expected(r, "\",\" or \")\"");
+		ap_ir_blanks(r);
+	}
+	r->depth--;
+	return ok;
+}
+
+static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *t)
+{
+	char word[MOST_WORD];
+
+	ap_ir_take(r, "[const vector]");
+	if (ap_ir_at(r, "(") || ap_ir_at(r, "["))
+		return read_lengths(r, t);
+	read_word(r, word_ends, word);
+	if (!strcmp(word, "TupleShape") || !strcmp(word, "ListShape"))
+		return ap_ir_need(r, "(") && read_shapes(r, t);
+	return pass_rest(r, ",)>([{");
 }
 
 static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out);
@@ -69,7 +145,7 @@ static bool read_elements(struct ap_ir_read *r, struct ap_ir_type *out)
 
 static bool read_inner(struct ap_ir_read *r, const char *word, struct ap_ir_type *out)
 {
-	char open = *r->p, close[2] = {open == '(' ? ')' : ']', '\0'};
+	char open = *r->p, close[2] = {open == '(' ? ')' : ']', '\0'}, element[MOST_WORD];
 	const char *text;
 
 	if (!strcmp(word, "Tensor") || !strcmp(word, "Ref")) {
@@ -79,8 +155,9 @@ static bool read_inner(struct ap_ir_read *r, const char *word, struct ap_ir_type
 				return false;
 			out->ref = true;
 		} else {
+			read_word(r, ")],>", element);
 			*out = (struct ap_ir_type){.form = AP_IR_TYPE_TENSOR,
-				.dtype = ap_import_dtype(ap_ir_until(r, ")],>"))};
+				.dtype = ap_import_dtype(element)};
 		}
 		return ap_ir_need(r, close);
 	}
@@ -91,18 +168,20 @@ static bool read_inner(struct ap_ir_read *r, const char *word, struct ap_ir_type
 	return ap_ir_balanced(r, &text);
 }
 
-/* "Tensor[Float32]", "Tuple[..]", "Func" */
+/* "Tensor[Float32]", "Tuple[..]", "Func"; a tuple of unknown length is like no tuple that can be planned. */
 static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out)
 {
-	const char *word = ap_ir_until(r, "[](){}<>,* ");
-	bool ok = true;
+	bool dynamic = ap_ir_take(r, "Dynamic "), ok = true;
+	char word[MOST_WORD];
+	const char *text;
 
+	read_word(r, word_ends, word);
 	*out = (struct ap_ir_type){.form = AP_IR_TYPE_OTHER, .dtype = AP_DTYPE_COUNT};
 	if (r->depth == AP_IR_MOST_NESTED)
 		return ap_ir_fault(r, r->line, AP_LIMIT, "types are nested too deep");
 	if (r->p < r->end && (*r->p == '[' || *r->p == '(')) {
 		r->depth++;
-		ok = read_inner(r, word, out);
+		ok = dynamic ? ap_ir_balanced(r, &text) : read_inner(r, word, out);
 		r->depth--;
 	}
 	if (ok && !*word)
@@ -110,45 +189,21 @@ static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out)
 	return ok;
 }
 
-static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *out)
-{
-	struct ap_ir_value v;
-
-	ap_ir_take(r, "[const vector]");
-	if (!ap_ir_at(r, "(") && !ap_ir_at(r, "["))
-		return true;
-	if (!ap_ir_read_value(r, false, &v))
-		return false;
-	set_shape(out, &v);
-	return true;
-}
-
 /* What follows the form: shapes, the parameter's name; the rest is nothing to us. */
 static bool read_rest(struct ap_ir_read *r, struct ap_ir_type *out)
 {
-	const struct ap_ir_value *v;
-	const char *text;
-	uint32_t n;
-
 	if (ap_ir_take(r, "x"))
 		return read_shape(r, out);
 	r->p++;
 	ap_ir_blanks(r);
-	if (ap_ir_at(r, "("))
+	if (ap_ir_at(r, "(") || ap_ir_at(r, "TupleShape(") || ap_ir_at(r, "ListShape("))
 		return read_shape(r, out);
-	if (ap_ir_take(r, "TupleShape(")) {
-		if (!ap_ir_read_values(r, false, ')', &n, &v))
-			return false;
-		set_shapes(out, v, n);
-	} else if (ap_ir_take(r, "ref_key=")) {
+	if (ap_ir_take(r, "ref_key=")) {
 		ap_ir_take(r, ":");
 		out->ref_key = ap_ir_until(r, ",>");
-	} else {
-		ap_ir_pass(r, ",>([{");
-		if (r->p < r->end && strchr("([{", *r->p))
-			return ap_ir_balanced(r, &text);
+		return true;
 	}
-	return true;
+	return pass_rest(r, ",>([{");
 }
 
 bool ap_ir_read_type(struct ap_ir_read *r, struct ap_ir_type *out)

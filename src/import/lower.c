@@ -141,17 +141,30 @@ static enum ap_status add_results(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
+/* The name that our rules have for a type; NULL where they do not know it. */
+static const char *canonical(struct lower *l, const char *prim)
+{
+	bool fresh;
+	ap_id id = ap_map_put_str(l->types, prim, &fresh);
+
+	if (fresh)
+		AP_PUSH(l->ctx->arena, l->canonical, ap_op_canonical(prim, NULL));
+	return l->canonical.v[id];
+}
+
 /* What type it is of ours. */
 static enum ap_status find_type(struct lower *l, struct lower_op *o)
 {
-	const char *prim = o->from->node->prim, *nearest = NULL, *why = ap_op_unsupported(prim);
+	const char *prim = o->from->node->prim, *nearest = NULL, *why;
 	bool fresh;
 
-	o->type = ap_op_canonical(prim, &nearest);
+	o->type = canonical(l, prim);
 	o->known = o->type != NULL;
 	if (o->known)
 		return AP_OK;
 	o->type = prim;
+	ap_op_canonical(prim, &nearest);
+	why = ap_op_unsupported(prim);
 	if (why)
 		return ap_lower_fault(l, o->from, "operator-known", "%s", why);
 	if (!l->params->unknown_batch_parallel)
@@ -281,13 +294,15 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 	struct lower l = {.ctx = ctx, .params = params, .flat = flat, .g = g,
 		.prims = ap_prims_create(ctx), .tensor_names = ap_map_create(a),
 		.op_names = ap_map_create(a), .bases = ap_map_create(a), .constants = ap_map_create(a),
-		.unknown = ap_map_create(a), .tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
+		.unknown = ap_map_create(a), .types = ap_map_create(a), .tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
 		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n)};
 	enum ap_status first = AP_OK;
 
 	memset(l.tensor, 0xff, flat->tensors.n * sizeof *l.tensor);
 	g->name = graph_name(&l);
 	g->inference = flat->inference;
+	AP_RESERVE(a, g->tensors, flat->tensors.n);
+	AP_RESERVE(a, g->ops, flat->ops.n);
 	AP_TRY(add_sources(&l));
 	for (size_t i = 0; i < flat->ops.n; i++) {
 		enum ap_status st = flat->ops.v[i].gone ? AP_OK : lower_op(&l, &flat->ops.v[i]);

@@ -13,7 +13,11 @@ struct lower {
 	const struct ap_flat *flat;
 	struct ap_import *g;
 	struct ap_prims *prims;
-	struct ap_map *tensor_names, *op_names, *bases, *constants, *unknown;
+	struct ap_map *tensor_names, *op_names, *bases, *constants, *unknown, *types;
+	struct {
+		const char **v;
+		size_t n, cap;
+	} canonical; /* by id of types, as in the dump: what it is called; NULL not known */
 	struct {
 		uint32_t *v;
 		size_t n, cap;

@@ -77,6 +77,30 @@ START_TEST(other_types)
 }
 END_TEST
 
+/* Tuples in tuples, lists, and what of them is not known before it runs. */
+START_TEST(nested_types)
+{
+	const struct ap_ir_node *n = node("%0(a) = A()\n  : () -> (<Tuple[Tuple[Tensor[Float32]*2],"
+		"List[Tensor[Int8]],Func,Tensor[Bool]], TupleShape(TupleShape((3), (4, 5)), ListShape((6)), "
+		"NoShape, ()), elements_use_flags={[const vector]{1, 1, 1, 1}}>)\n");
+	const struct ap_ir_type *t = &n->out;
+
+	ck_assert_uint_eq(t->n, 4);
+	ck_assert_uint_eq(t->v[0].n, 2);
+	ck_assert_int_eq(t->v[0].v[0].dim[0], 3);
+	ck_assert_int_eq(t->v[0].v[1].dim[1], 5);
+	ck_assert_int_eq(t->v[1].form, AP_IR_TYPE_TUPLE);
+	ck_assert_int_eq(t->v[1].v[0].dim[0], 6);
+	ck_assert_int_eq(t->v[2].form, AP_IR_TYPE_OTHER);
+	ck_assert(t->v[3].shaped && t->v[3].rank == 0);
+	t = &node("%0(a) = A()\n  : () -> (<Dynamic Tuple[element: Tensor[Float32]], (2)>)\n")->out;
+	ck_assert_int_eq(t->form, AP_IR_TYPE_OTHER);
+	t = &node("%0(a) = A()\n  : () -> (<Tensor[Float32], (s1, -2, 99999999999999999999)>)\n")->out;
+	ck_assert_uint_eq(t->rank, 3);
+	ck_assert(t->dim[0] == -1 && t->dim[1] == -2 && t->dim[2] > INT32_MAX);
+}
+END_TEST
+
 START_TEST(constants)
 {
 	const struct ap_ir_node *n = node("%7(a) = P(Bool(1), I64(-3), F32(1e-05), \"a, (b)\", (I64(0), I64(1)), (), "
@@ -163,6 +187,7 @@ int main(void)
 	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(c, tensor_types, 0, sizeof types / sizeof *types);
 	tcase_add_test(c, other_types);
+	tcase_add_test(c, nested_types);
 	tcase_add_test(c, constants);
 	tcase_add_test(c, attributes);
 	tcase_add_test(c, calls);
