@@ -7,8 +7,8 @@
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/stop.h"
-#include "plan/complete.h"
 #include "plan/pins.h"
+#include "plan/semi_auto.h"
 
 static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *plan)
 {
@@ -22,7 +22,7 @@ static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *p
 		ap_format_bytes(plan->capacity_bytes, have));
 }
 
-/* What the strategy does not name is completed as its mode says; rows that stay NULL by cost. */
+/* What the strategy does not name is completed as its mode says; in auto_parallel by cost. */
 static enum ap_status complete(struct ap_run *run, const struct ap_inputs *in,
 	const int32_t *const **counts)
 {
@@ -31,7 +31,7 @@ static enum ap_status complete(struct ap_run *run, const struct ap_inputs *in,
 	if (run->opt->parallel_mode == AP_MODE_AUTO_PARALLEL)
 		return AP_OK;
 	AP_TRY(ap_pins_make(&run->ctx, in->graph, ndev, &in->step, *counts, counts));
-	return ap_complete_batch(&run->ctx, in->graph, ndev, &in->step, *counts, counts);
+	return ap_semi_auto_complete(&run->ctx, in->graph, in->machine, &in->step, *counts, counts);
 }
 
 static enum ap_status given_counts(struct ap_run *run, struct ap_inputs *in,

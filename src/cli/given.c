@@ -6,8 +6,8 @@
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "plan/complete.h"
 #include "plan/pins.h"
+#include "plan/semi_auto.h"
 
 bool ap_given_searches(const struct ap_options *o)
 {
@@ -53,7 +53,7 @@ static enum ap_status semi_auto(struct ap_run *run, const struct ap_inputs *in,
 	const int32_t *const *fixed;
 
 	AP_TRY(ap_pins_make(&run->ctx, in->graph, ndev, &in->step, in->request.given, &fixed));
-	return ap_complete_batch(&run->ctx, in->graph, ndev, &in->step, fixed, counts);
+	return ap_semi_auto_complete(&run->ctx, in->graph, in->machine, &in->step, fixed, counts);
 }
 
 enum ap_status ap_given_counts(struct ap_run *run, struct ap_inputs *in, const int32_t *const **counts)

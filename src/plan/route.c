@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "plan/plan.h"
+#include "plan/semi_auto.h"
 
 static const struct ap_route routes[] = {
 	{"mindspore", "mindspore",
@@ -14,6 +15,9 @@ static const struct ap_route routes[] = {
 	{"generic", "generic",
 		"every operator as planned, gradients of replicated activations summed where they arise",
 		AP_EXECUTOR_GENERIC, NULL, NULL},
+	{"mindspore-semi-auto", "mindspore",
+		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
+		AP_EXECUTOR_MINDSPORE, ap_semi_auto_fix, ap_semi_auto_complete},
 };
 
 const struct ap_route *ap_route_at(size_t i)

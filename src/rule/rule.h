@@ -299,6 +299,28 @@ struct ap_legal_why {
 bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	struct ap_legal_why *why);
 
+/* Tensors that shard() takes a vector for: operands, or as the row's column `strategy` says. */
+uint32_t ap_op_vectors(const struct ap_bound *b);
+
+/* What vector v is of; NULL: it is empty. */
+const struct ap_operand *ap_op_vector(const struct ap_bound *b, uint32_t v);
+
+/*
+ * Where MindSpore's batch strategy cuts an operator that has no strategy: mask[vector] has a bit for
+ * each dimension of that vector which gets the number of parts, and may have one where the vector has
+ * no such dimension: that is then no strategy.
+ */
+enum ap_batch { /* how many parts these are, of n devices: */
+	AP_BATCH_COMMON, /* what divides n and all these dimensions; n where vectors and operands differ */
+	AP_BATCH_WHOLLY, /* n, or 1 where n does not divide dimension 0 of operand 0 */
+	AP_BATCH_SAMPLES, /* n, or 1 where n does not divide dimension 0 of operand 0 and of result 0 */
+	AP_BATCH_DATA /* n, or 1 where the data comes whole to each device */
+};
+enum ap_batch ap_op_batch_positions(const struct ap_bound *b, uint8_t *mask);
+
+/* The same as the table has it (ops.def); NULL: dimension 0 of the first operand. */
+const char *ap_op_batch_notation(const struct ap_op_row *row);
+
 /* Is result o only a step on the way to another one: does it lack factors of mask that another
  * result has? The statistics of a normalisation, for one, when the batch is cut. */
 bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);

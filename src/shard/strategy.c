@@ -8,41 +8,13 @@
 #include "shard/refusal.h"
 #include "shard/space.h"
 
-/*
- * The tensors that vectors speak of: operands, or as the row's strategy column says: "o,-,-",
- * letters as in its save column, "-" for an empty vector.
- */
-static uint32_t vectors(const struct ap_bound *b)
-{
-	uint32_t n = 1;
-
-	if (!*b->row->strategy)
-		return b->nin;
-	for (const char *c = b->row->strategy; *c; c++)
-		n += *c == ',';
-	return n;
-}
-
-/* NULL: the vector is empty. */
-static const struct ap_operand *vector_tensor(const struct ap_bound *b, uint32_t v)
-{
-	char letter;
-
-	if (!*b->row->strategy)
-		return &b->in[v];
-	letter = b->row->strategy[2 * v];
-	if (letter == '-')
-		return NULL;
-	return letter >= 'o' ? &b->out[letter - 'o'] : &b->in[letter - 'a'];
-}
-
 uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
 	int32_t cut[][AP_MAX_RANK], uint32_t cap)
 {
-	uint32_t n = vectors(p->bound);
+	uint32_t n = ap_op_vectors(p->bound);
 
 	for (uint32_t v = 0; v < n && v < cap; v++) {
-		const struct ap_operand *t = vector_tensor(p->bound, v);
+		const struct ap_operand *t = ap_op_vector(p->bound, v);
 
 		rank[v] = t ? t->rank : 0;
 		if (t)
@@ -71,7 +43,7 @@ static bool refuse(struct reader *r, const char *fmt, ...)
 	va_list ap;
 
 	ap_str_init(&s, r->ctx->arena);
-	ap_str_addf(&s, "%s: ", ap_cut_place(r->ctx, r->b, vector_tensor(r->b, r->vector), r->dim,
+	ap_str_addf(&s, "%s: ", ap_cut_place(r->ctx, r->b, ap_op_vector(r->b, r->vector), r->dim,
 		r->step));
 	va_start(ap, fmt);
 	ap_str_vaddf(&s, fmt, ap);
@@ -121,7 +93,7 @@ static bool value_fits(struct reader *r, const struct ap_operand *t, int32_t par
 static const char *first_place(struct reader *r, int f)
 {
 	for (uint32_t v = 0; v <= r->vector; v++) {
-		const struct ap_operand *t = vector_tensor(r->b, v);
+		const struct ap_operand *t = ap_op_vector(r->b, v);
 
 		for (int d = 0; t && d < t->rank; d++)
 			for (int i = 0; i < t->dim[d].n; i++)
@@ -162,7 +134,7 @@ static bool spread(struct reader *r, const struct ap_dim *dim, int32_t parts)
 
 static bool read_vector(struct reader *r, int rank, const int32_t *cut)
 {
-	const struct ap_operand *t = vector_tensor(r->b, r->vector);
+	const struct ap_operand *t = ap_op_vector(r->b, r->vector);
 	int want = t ? t->rank : 0;
 
 	if (rank != want) {
@@ -186,9 +158,9 @@ bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		count[f] = 1;
-	if (n != vectors(b)) {
+	if (n != ap_op_vectors(b)) {
 		*why = ap_arena_printf(ctx->arena, "%" PRIu32 " vectors; %s takes %" PRIu32, n,
-			b->row->name, vectors(b));
+			b->row->name, ap_op_vectors(b));
 		return false;
 	}
 	for (; r.vector < n; r.vector++)

@@ -11,8 +11,8 @@
 #include "cost/optimizer.h"
 #include "emit/ckpt.h"
 #include "emit/emit.h"
-#include "plan/complete.h"
 #include "plan/drive.h"
+#include "plan/semi_auto.h"
 #include "search/engine.h"
 
 static void append(void *user, const char *bytes, size_t len)
@@ -251,7 +251,7 @@ static bool try_fixed(struct ex_game *g)
 	const int32_t *const *counts;
 	const char *why;
 
-	if (ap_complete_batch(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, NULL, &counts) == AP_OK &&
+	if (ap_semi_auto_complete(&g->f.ctx, g->f.graph, g->f.machine, &g->f.step, NULL, &counts) == AP_OK &&
 		!g->sample->pinned && !ex_game_given(g, "completed by rule", counts))
 		return false;
 	counts = ap_baseline_data_parallel(&g->f.ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &why);
