@@ -27,8 +27,6 @@ struct writing {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
 	struct ap_jw w;
-	const struct ap_op_template *t; /* NULL: there is none */
-	struct ap_op_match match;
 };
 
 const char *ap_op_map_key(enum ap_op_map map)
@@ -49,13 +47,6 @@ const char *ap_op_map_key(enum ap_op_map map)
 bool ap_op_is_asked(const struct ap_node *n)
 {
 	return n->peer < 0 && strcmp(n->type, "Cast") != 0;
-}
-
-bool ap_op_prim_is(const char *name, const char *prim)
-{
-	struct ap_op_spelling s = ap_op_spell(name);
-
-	return s.nprim == strlen(prim) && !strncmp(s.prim, prim, s.nprim);
 }
 
 /* MindSpore's scopes tell the cells that are recomputed. */
@@ -126,41 +117,7 @@ static void find_lines(struct writing *x, enum ap_op_map map, struct lines *out)
 		qsort(out->v, out->n, sizeof *out->v, by_name);
 }
 
-static void write_result(struct writing *x, ap_id node, int64_t stage)
-{
-	const struct ap_placement *place = &x->p->op[node].place;
-	uint8_t rank = place->bound->out[0].rank;
-	int32_t cut[1][AP_MAX_RANK];
-
-	ap_strategy_vector(place, &place->bound->out[0], cut[0]);
-	ap_op_write_strategy(&x->w, &(struct ap_op_cuts){1, &rank, (const int32_t(*)[AP_MAX_RANK])cut},
-		stage);
-}
-
-/* What the plan says of an operator, or AP_NONE of the inputs, in the form of this map. */
-static void write_value(struct writing *x, ap_id node, enum ap_op_map map, int64_t stage)
-{
-	struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
-	const struct ap_plan_op *op = node == AP_NONE ? NULL : &x->p->op[node];
-	struct ap_op_cuts cuts;
-
-	if (map == AP_OP_STRATEGY) {
-		cuts = op ? ap_op_cuts_of_node(x->ctx, x->p, node) : ap_op_cuts_of_inputs(x->ctx, x->p);
-		ap_op_write_strategy(&x->w, &cuts, stage);
-	} else if (map == AP_OP_OUT_STRATEGY) {
-		write_result(x, node, stage);
-	} else if (op) {
-		bool in = map == AP_OP_LAYOUT;
-
-		ap_op_write_layouts(&x->w, &op->place, in ? op->in : op->out,
-			in ? op->place.bound->nin : 1);
-	} else {
-		ap_op_write_input_layouts(x->ctx, &x->w, x->p);
-	}
-	ap_arena_release(x->ctx->scratch, mark);
-}
-
-static void write_lines(struct writing *x, enum ap_op_map map)
+static void write_map(struct writing *x, enum ap_op_map map)
 {
 	struct lines lines = {0};
 
@@ -171,7 +128,7 @@ static void write_lines(struct writing *x, enum ap_op_map map)
 	ap_jw_obj(&x->w);
 	for (size_t i = 0; i < lines.n; i++) {
 		ap_jw_key(&x->w, lines.v[i].name);
-		write_value(x, lines.v[i].node, map, 0);
+		ap_op_write_value(x->ctx, &x->w, x->p, lines.v[i].node, map, (struct ap_op_said){.nout = 1});
 	}
 	ap_jw_end(&x->w);
 }
@@ -179,14 +136,16 @@ static void write_lines(struct writing *x, enum ap_op_map map)
 void ap_op_strategy_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_op_template *t,
 	ap_write_fn *write, void *user)
 {
-	struct writing x = {.ctx = ctx, .p = p, .t = t};
+	struct writing x = {.ctx = ctx, .p = p};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
 	ap_jw_init(&x.w, write, user, 1);
 	ap_jw_obj(&x.w);
-	ap_jw_kint(&x.w, "current_stage", 0);
-	for (int map = 0; map < AP_OP_MAP_COUNT; map++)
-		write_lines(&x, (enum ap_op_map)map);
+	ap_jw_kint(&x.w, "current_stage", t ? t->current_stage : 0);
+	if (t)
+		ap_op_fill(ctx, &x.w, p, t);
+	for (int map = 0; !t && map < AP_OP_MAP_COUNT; map++)
+		write_map(&x, (enum ap_op_map)map);
 	ap_jw_end(&x.w);
 	ap_jw_finish(&x.w);
 	ap_arena_release(ctx->scratch, mark);

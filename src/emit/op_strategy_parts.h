@@ -26,21 +26,41 @@ static inline bool ap_op_map_is_asked(enum ap_op_map map)
 
 struct ap_op_template {
 	const struct ap_json *doc;
-	const struct ap_jv *map[AP_OP_MAP_COUNT]; /* NULL: the file has no such map */
-	const struct ap_map *names; /* of the maps that are asked: their ids are dense */
-	uint32_t n; /* so many names */
-	const struct ap_jv *const *at; /* [n] what is said first of a name */
 	int64_t current_stage;
+	const struct ap_jv *map[AP_OP_MAP_COUNT]; /* NULL: the file has no such map */
+	const struct ap_map *ids; /* of the names in the maps that are asked: dense */
+	uint32_t n; /* so many names */
+	struct ap_op_name {
+		const struct ap_jv *at[AP_OP_MAP_COUNT]; /* what each map says of it; NULL: nothing */
+	} *name;
 };
 
-/* Who stands behind the names of a template. */
+/* A name by its id. */
+const char *ap_op_name_at(const struct ap_op_template *t, ap_id id);
+
+/*
+ * Who stands behind the names of a template. Scope and primitive have to be the same, but for
+ * "recompute_". The numbers are given out when a name is first asked for, so that they differ between
+ * runs: where as many operators of a scope and primitive are on both sides, they are taken in the order
+ * of their numbers; elsewhere by the same number only.
+ */
 struct ap_op_match {
 	const ap_id *node; /* [template's n] AP_NONE: no operator of the plan */
 	const bool *found; /* [graph->nnode] operators that a name was found for */
-	uint32_t renumbered; /* found by their place among those of one scope and type */
+	uint32_t renumbered; /* pairs whose numbers differ */
 };
 void ap_op_match_make(struct ap_ctx *ctx, const struct ap_op_template *t, const struct ap_graph *g,
 	struct ap_op_match *out);
+
+/* Does the template's value of such an operator stay: of Reshape, of which any will do? */
+bool ap_op_is_kept(const struct ap_node *n);
+
+/* Is this what hands the graph's inputs to the devices, as far as its value tells? */
+bool ap_op_is_dataset(struct ap_ctx *ctx, const struct ap_op_template *t, ap_id id,
+	const struct ap_plan *p);
+
+/* Has a strategy no vectors, as one has that stands beside layouts? */
+bool ap_op_says_nothing(const struct ap_jv *value);
 
 /* The strategy vectors of an operator, or of what hands the inputs of the graph to the devices. */
 struct ap_op_cuts {
@@ -53,14 +73,25 @@ struct ap_op_cuts {
 struct ap_op_cuts ap_op_cuts_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node);
 struct ap_op_cuts ap_op_cuts_of_inputs(struct ap_ctx *ctx, const struct ap_plan *p);
 
-/* {"parallel_strategy": .., "stage": ..} */
-void ap_op_write_strategy(struct ap_jw *w, const struct ap_op_cuts *c, int64_t stage);
+struct ap_op_said { /* what is taken over from a template */
+	uint32_t nout; /* results that a map of results speaks of, from the first on */
+	int64_t stage; /* of a strategy: as MindSpore has it, that of the rank that saves, mostly 0 for all */
+};
 
-/* {"0": {..}, ..}: layouts of an operator's operands or results, [n], on its dev_matrix; those of the
- * graph's inputs, on one dev_matrix wherever one can tell them all. */
-void ap_op_write_layouts(struct ap_jw *w, const struct ap_placement *place, const struct ap_layout *layout,
-	uint32_t n);
-void ap_op_write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p);
+/*
+ * What the plan says of an operator, or of AP_NONE, the inputs, in the form of this map: vectors, or on the
+ * operator's dev_matrix layouts of its operands or results. Layouts of the inputs are on one dev_matrix
+ * wherever one can tell them all. Not of nested maps.
+ */
+void ap_op_write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p, ap_id node,
+	enum ap_op_map map, struct ap_op_said said);
+
+/* The maps of a file whose names a template has. */
+void ap_op_fill(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p,
+	const struct ap_op_template *t);
+
+/* A value of a template, as it is. */
+void ap_op_copy(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
 
 /* Can no strategy say how the inputs arrive? One that does has its repeats on the left: ranks side by
  * side have different parts. */
@@ -71,13 +102,11 @@ bool ap_op_is_asked(const struct ap_node *n);
 
 #define AP_OP_DATASET "_VirtualDataset"
 
-/* The primitive of a full name, "MatMul" of ".../fc1-Dense/MatMul-op12", and what is before its number;
- * *number -1 where there is none. Of a name without "-op" all of it is scope. */
+/* The parts of a full name, "recompute_" left out: of "Default/fc1-Dense/MatMul-op12" all before "-op12",
+ * "MatMul", and 12; -1 where there is no number. */
 struct ap_op_spelling {
-	const char *scope; /* without "recompute_" at its beginning */
-	size_t nscope; /* with the primitive */
-	const char *prim;
-	size_t nprim;
+	const char *base, *prim;
+	size_t nbase, nprim;
 	int64_t number;
 };
 struct ap_op_spelling ap_op_spell(const char *name);

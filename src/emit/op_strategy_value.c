@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator-strategy file says of one operator: vectors of parts, or layouts. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,7 @@ static void write_ints(struct ap_jw *w, const int32_t *v, int n)
 	ap_jw_end(w);
 }
 
-void ap_op_write_strategy(struct ap_jw *w, const struct ap_op_cuts *c, int64_t stage)
+static void write_strategy(struct ap_jw *w, const struct ap_op_cuts *c, int64_t stage)
 {
 	ap_jw_obj_flat(w);
 	ap_jw_key(w, "parallel_strategy");
@@ -135,7 +136,7 @@ static void write_layout(struct ap_jw *w, uint32_t i, const struct ap_dev_matrix
 	ap_jw_end(w);
 }
 
-void ap_op_write_layouts(struct ap_jw *w, const struct ap_placement *place, const struct ap_layout *layout,
+static void write_layouts(struct ap_jw *w, const struct ap_placement *place, const struct ap_layout *layout,
 	uint32_t n)
 {
 	struct ap_dev_matrix dev;
@@ -181,7 +182,7 @@ static struct ap_dev_matrix common_matrix(struct ap_ctx *ctx, int64_t ndev, cons
 	return dev;
 }
 
-void ap_op_write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p)
+static void write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p)
 {
 	uint32_t n = p->graph->ninput;
 	struct ap_layout *layout = AP_NEW_N(ctx->scratch, struct ap_layout, n);
@@ -198,6 +199,103 @@ void ap_op_write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struct
 		if (!common.n)
 			ap_layout_dev_matrix(&layout[i], p->machine->ndev, &own, map);
 		write_layout(w, i, &own, &layout[i]);
+	}
+	ap_jw_end(w);
+}
+
+/* Of the first n results. */
+static void write_results(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_placement *place,
+	struct ap_op_said said)
+{
+	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, said.nout);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, said.nout, sizeof *cut);
+
+	for (uint32_t i = 0; i < said.nout; i++) {
+		rank[i] = place->bound->out[i].rank;
+		ap_strategy_vector(place, &place->bound->out[i], cut[i]);
+	}
+	write_strategy(w, &(struct ap_op_cuts){said.nout, rank, (const int32_t(*)[AP_MAX_RANK])cut},
+		said.stage);
+}
+
+static void write_operator(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p, ap_id node,
+	enum ap_op_map map, struct ap_op_said said)
+{
+	const struct ap_plan_op *op = &p->op[node];
+	struct ap_op_cuts cuts;
+
+	switch (map) {
+	case AP_OP_STRATEGY:
+		cuts = ap_op_cuts_of_node(ctx, p, node);
+		write_strategy(w, &cuts, said.stage);
+		break;
+	case AP_OP_OUT_STRATEGY:
+		write_results(ctx, w, &op->place, said);
+		break;
+	case AP_OP_LAYOUT:
+		write_layouts(w, &op->place, op->in, op->place.bound->nin);
+		break;
+	default:
+		assert(map == AP_OP_OUT_LAYOUT);
+		write_layouts(w, &op->place, op->out, said.nout);
+	}
+}
+
+void ap_op_write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p, ap_id node,
+	enum ap_op_map map, struct ap_op_said said)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_op_cuts cuts;
+
+	if (node != AP_NONE) {
+		write_operator(ctx, w, p, node, map, said);
+	} else if (map == AP_OP_STRATEGY) {
+		cuts = ap_op_cuts_of_inputs(ctx, p);
+		write_strategy(w, &cuts, said.stage);
+	} else {
+		write_input_layouts(ctx, w, p);
+	}
+	ap_arena_release(ctx->scratch, mark);
+}
+
+static void copy_plain(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v)
+{
+	int64_t i;
+
+	switch (ap_jv_type(v)) {
+	case AP_JBOOL:
+		ap_jw_bool(w, ap_jv_bool(v));
+		break;
+	case AP_JSTRING:
+		ap_jw_str(w, ap_jv_str(v));
+		break;
+	case AP_JNUMBER:
+		if (ap_jv_int(doc, v, &i))
+			ap_jw_int(w, i);
+		else
+			ap_jw_num(w, ap_jv_double(v));
+		break;
+	default:
+		ap_jw_null(w);
+	}
+}
+
+void ap_op_copy(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v)
+{
+	bool object = ap_jv_type(v) == AP_JOBJECT;
+
+	if (!object && ap_jv_type(v) != AP_JARRAY) {
+		copy_plain(w, doc, v);
+		return;
+	}
+	if (object)
+		ap_jw_obj_flat(w);
+	else
+		ap_jw_arr_flat(w);
+	for (v = ap_jv_first(v); v; v = ap_jv_next(v)) {
+		if (object)
+			ap_jw_key(w, ap_jv_key(v));
+		ap_op_copy(w, doc, v);
 	}
 	ap_jw_end(w);
 }
