@@ -32,6 +32,8 @@ struct model {
 	struct tensor *tensor;
 	struct node *node;
 	uint32_t ntensor, nnode;
+	const char *recomputed[MODEL_MAX_CELL];
+	uint32_t nrecomputed;
 };
 
 struct model *model_create(struct ap_arena *arena, const char *name, const char *optimizer)
@@ -53,6 +55,12 @@ struct model *model_create(struct ap_arena *arena, const char *name, const char 
 struct ap_arena *model_arena(struct model *m)
 {
 	return m->arena;
+}
+
+void model_recompute(struct model *m, const char *cell)
+{
+	assert(m->nrecomputed < MODEL_MAX_CELL);
+	m->recomputed[m->nrecomputed++] = cell;
 }
 
 void model_prefix(struct model *m, const char *prefix)
@@ -281,8 +289,21 @@ static void write_node(struct ap_jw *w, const struct model *m, const struct node
 		write_tensor(w, &m->tensor[n->first + i]);
 	ap_jw_end(w);
 	write_attrs(w, &n->op);
-	if (n->op.recompute)
+	ap_jw_end(w);
+}
+
+static void write_cells(struct ap_jw *w, const struct model *m)
+{
+	if (!m->nrecomputed)
+		return;
+	ap_jw_key(w, "cells");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < m->nrecomputed; i++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", m->recomputed[i]);
 		ap_jw_kbool(w, "recompute", true);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 
@@ -298,6 +319,7 @@ void model_write(const struct model *m, ap_write_fn *write, void *user)
 	write_tensors(&w, m, "inputs", INPUT);
 	write_tensors(&w, m, "parameters", PARAM);
 	write_tensors(&w, m, "constants", CONST);
+	write_cells(&w, m);
 	ap_jw_key(&w, "operators");
 	ap_jw_arr(&w);
 	for (uint32_t i = 0; i < m->nnode; i++)

@@ -33,6 +33,10 @@ struct ap_shape model_shape(const struct model *m, ap_id tensor);
 int64_t model_parameters(const struct model *m); /* elements of all parameters that are learned */
 uint32_t model_operators(const struct model *m);
 
+/* Cell.recompute() of a cell, by its path; of MODEL_MAX_CELL cells at most. */
+void model_recompute(struct model *m, const char *cell);
+
+#define MODEL_MAX_CELL 8
 #define MODEL_MAX_IN 8
 #define MODEL_MAX_OUT 5
 #define MODEL_MAX_ATTR 6
@@ -47,7 +51,6 @@ struct model_op {
 		struct ap_shape shape;
 	} out[MODEL_MAX_OUT];
 	struct ap_attr attr[MODEL_MAX_ATTR]; /* lists are borrowed */
-	bool recompute;
 };
 
 #define MODEL_INT(key, v) {.name = (key), .type = AP_ATTR_INT, .i = (v)}

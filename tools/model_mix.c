@@ -8,14 +8,6 @@
 
 enum { PIXELS = 28, HIDDEN = 512 };
 
-static ap_id relu(struct model *m, const char *scope, ap_id x, const char *name)
-{
-	struct model_op op = {.scope = scope, .type = "ReLU", .nin = 1, .in = {x},
-		.recompute = true};
-
-	return model_op_one(m, op, name, model_shape(m, x));
-}
-
 static ap_id flatten(struct model *m, ap_id x)
 {
 	struct ap_shape s = model_shape(m, x);
@@ -46,10 +38,12 @@ struct model *model_multiple_mix(struct ap_arena *arena, const struct model_para
 	ap_id h = flatten(m, x);
 
 	h = model_dense(m, NET "layer1-Dense", "layer1", h, HIDDEN, "h1");
-	h = relu(m, NET "relu1-ReLU", h, "h1.relu");
+	h = model_unary(m, NET "relu1-ReLU", "ReLU", h, "h1.relu");
 	h = model_dense(m, NET "layer2-Dense", "layer2", h, HIDDEN, "h2");
-	h = relu(m, NET "relu2-ReLU", h, "h2.relu");
+	h = model_unary(m, NET "relu2-ReLU", "ReLU", h, "h2.relu");
 	h = model_dense(m, NET "layer3-Dense", "layer3", h, 1, "logits");
 	mean_absolute_error(m, h, labels);
+	model_recompute(m, "_backbone.relu1");
+	model_recompute(m, "_backbone.relu2");
 	return m;
 }

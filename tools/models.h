@@ -55,7 +55,7 @@ const struct model_kind *model_kind_find(const char *name);
 
 /*
  * The network of MindSpore's multiple_mix sample: Flatten, three Dense layers 784-512-512-1 with
- * ReLU between them, nn.MAELoss; SGD; both ReLU recomputed.
+ * ReLU between them, nn.MAELoss; SGD; the cells of both ReLU are to be recomputed.
  *
  * The labels of the sample's data set have shape [batch] and the logits [batch, 1], so nn.MAELoss
  * subtracts [batch] from [batch, 1]: broadcasting gives [batch, batch], and that is what the sample

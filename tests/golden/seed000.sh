@@ -42,13 +42,14 @@ in_vain() { # CODE TEXT [OPTION...]
 
 seed base
 # Stage 0: layer1 in four parts, [128, 784] and [128], with two states of SGD; of two micro-batches the
-# input [8, 784], whole, and what relu1 reads, [8, 128]; relu1 recomputes as much.
+# input [8, 784], whole, and what relu1 gives, [8, 128]. Both ReLU are cells of one operator, whose output
+# is kept, so that nothing is recomputed.
 is base weights_bytes $((4 * (128 * 784 + 128))) 0
 is base gradients_bytes $((4 * (128 * 784 + 128))) 0
 is base optimizer_bytes $((8 * (128 * 784 + 128))) 0
 is base activations_bytes $((2 * 4 * (8 * 784 + 8 * 128))) 0
-is base recompute_bytes $((4 * 8 * 128)) 0
-is base recompute_bytes $((4 * 8 * 512)) 1
+is base recompute_bytes 0 0
+is base recompute_bytes 0 1
 ask 'in flight: 2 and 1' test "$(grep -o '"in_flight": [0-9]*' "$work/base.json" | tr -d '\n')" = \
   '"in_flight": 2"in_flight": 1'
 ask 'memory of 25GB' grep -q '"memory": 26843545600,' "$work/base.json"
@@ -117,8 +118,7 @@ layouts_hold "$work/four.stages/stage_3.ckpt" "$graph" 2 "$states"
 said four 'holds no operator with a trainable parameter; MindSpore'
 is four weights_bytes $((4 * (256 * 784 + 256))) 0
 
-# The dictionary: relu1 goes to stage 1, and with it what it reads and recomputes; stage 0 keeps only
-# the input.
+# The dictionary: relu1 goes to stage 1, and with it what is kept of it; stage 0 keeps only the input.
 seed moved --stage-config \
   '{"_backbone.layer1": 0, "_backbone.relu1": 1, "_backbone.layer2": 1, "_backbone.relu2": 1, "_backbone.layer3": 1}'
 is moved recompute_bytes 0 0
@@ -157,29 +157,31 @@ said one 'at least as many micro-batches as stages'
 
 # Recompute of a cell of one primitive recomputes nothing, and that is said; of the primitive it costs
 # a forward pass of it, in its stage.
-sed 's/, "recompute": true//' "$graph" > "$work/none.graph.json"
-cells='"cells": [{"name": "_backbone.relu1", "recompute": true}, {"name": "_backbone.relu2", "recompute": true}],'
-sed "s/^ \"operators\"/ $cells\n&/" "$work/none.graph.json" > "$work/cells.graph.json"
-sed '/relu2-ReLU/s/, "recompute": true//' "$graph" > "$work/relu1.graph.json"
-sed '/relu1-ReLU/s/, "recompute": true//' "$graph" > "$work/relu2.graph.json"
-for form in none cells relu1 relu2; do
+sed '/"recompute": true/d; /^ "cells"/,/^ \]/d' "$graph" > "$work/none.graph.json"
+of_primitive() { # RELU: recomputed as a primitive, beside what is on standard input
+  sed "/$1-ReLU/s/}\(,\{0,1\}\)\$/, \"recompute\": true}\1/"
+}
+of_primitive relu1 < "$work/none.graph.json" > "$work/relu1.graph.json"
+of_primitive relu2 < "$work/none.graph.json" > "$work/relu2.graph.json"
+of_primitive relu2 < "$work/relu1.graph.json" > "$work/both.graph.json"
+for form in none relu1 relu2 both; do
   plan $form "$work/$form.graph.json" "$table" --config "$work/seed.config"
   same_cuts $form base
 done
 for cell in relu1 relu2; do
-  said cells "nothing of cell \"_backbone.$cell\" is recomputed: its only operator is its output"
-  silent base "nothing of cell \"_backbone.$cell\""
+  said base "nothing of cell \"_backbone.$cell\" is recomputed: its only operator is its output"
+  silent both "nothing of cell \"_backbone.$cell\""
 done
 is none recompute_bytes 0 0
-relation cells '=' none recompute_bytes 1
-relation cells '=' none step_time_s
+relation base '=' none recompute_bytes 1
+relation base '=' none step_time_s
 is relu1 recompute_bytes $((4 * 8 * 128)) 0
 is relu1 recompute_bytes 0 1
 is relu2 recompute_bytes 0 0
 is relu2 recompute_bytes $((4 * 8 * 512)) 1
 for form in relu1 relu2; do
   relation $form '>' none compute_s
-  relation base '>' $form compute_s
+  relation both '>' $form compute_s
 done
 
 # hsdp deals nothing here, as no parameter that is large enough lies whole on two devices; that is said.

@@ -123,6 +123,7 @@ START_TEST(mix_is_the_sample)
 	ck_assert_int_eq(model_parameters(m), 665089);
 	ck_assert_uint_eq(model_operators(m), 14);
 	ck_assert_int_eq(occurrences(text, "\"recompute\": true"), 2);
+	ck_assert_ptr_nonnull(strstr(text, "{\"name\": \"_backbone.relu1\", \"recompute\": true}"));
 	ck_assert_int_eq(occurrences(text, "\"shape\": [32, 32]"), 3);
 	ck_assert_ptr_nonnull(strstr(text,
 		"\"Default/network-WithLossCell/_backbone-Network/layer1-Dense/MatMul-op0\""));
