@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Usage: dumps.sh PROGRAM SOURCE_ROOT
+# From a dump to a plan. The dump of multiple_mix gives the plans of models/multiple_mix.json on every
+# machine: the same checkpoint, byte for byte, the same figures, to the last digit, and the same strategy of
+# every operator. (Its wrappers of the network are not those that the model's names have; they are renamed.)
+# The plan of the other whole dump keeps its script's strategies, and its checkpoint stands for it.
+set -u
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset RANK_TABLE_FILE
+asked=0
+failed=0
+
+ask() { # WHAT COMMAND...: the command has to succeed
+  what=$1
+  shift
+  asked=$((asked + 1))
+  "$@" > "$work/said" 2>&1 && return
+  echo "FAILED: $what"
+  sed 's/^/  /' "$work/said"
+  failed=$((failed + 1))
+}
+
+figures() { # PLAN
+  sed -n '/^ "search": {/,/^ }/{/"objective_s"/p;/"status"/p;}
+    /^ "prediction": {/,/^ }/{/_s"/p;/_bytes"/p;}' "$1"
+}
+
+# How each operator is cut, by its whole name.
+cuts() { # PLAN
+  sed -n 's/^ *\("name": "Default[^"]*"\|"in_strategy": .*\|"out_strategy": .*\|"recompute": .*\),$/\1/p' "$1"
+}
+
+model=$source/models/multiple_mix.json
+sed 's|network-_VirtualDatasetCell/_backbone-WithLossCell|network-WithLossCell|' \
+  "$source/tests/dumps/mlp_step_auto_parallel_begin_0031.ir" > "$work/mix.ir"
+ask 'import of multiple_mix' "$program" import "$work/mix.ir" -q -o "$work/mix.json"
+
+same_plan() { # OPTION...
+  ask "dump: $*" "$program" search "$work/mix.json" "$@" -q --plan-out "$work/a.json" -o "$work/a.ckpt"
+  ask "model: $*" "$program" search "$model" "$@" -q --plan-out "$work/b.json" -o "$work/b.ckpt"
+  for plan in a b; do
+    figures "$work/$plan.json" > "$work/$plan.figures"
+    cuts "$work/$plan.json" > "$work/$plan.cuts"
+  done
+  ask "figures of $*" test "$(wc -l < "$work/a.figures")" -gt 6
+  ask "strategies of $*" test "$(wc -l < "$work/a.cuts")" -ge 28
+  ask "same figures: $*" diff "$work/a.figures" "$work/b.figures"
+  ask "same strategies: $*" diff "$work/a.cuts" "$work/b.cuts"
+  ask "same checkpoint: $*" cmp "$work/a.ckpt" "$work/b.ckpt"
+}
+same_plan "$source/models/topo/ascend910_8p.json"
+same_plan --device-num 4 --chip ascend910b
+same_plan --device-num 64 --chip ascend910b
+same_plan --device-num 8 --chip a100-80 --batch 65536
+same_plan --device-num 8 --chip ascend910b --search-mode recursive_programming --micro-batches 4
+same_plan --device-num 8 --chip ascend910b --pipeline-stages 2 --micro-batches 2 --enable-parallel-optimizer
+same_plan --device-num 8 --chip ascend910b --executor generic --recompute full
+
+# The Transformer: 47 strategies of its script are in the graph, and in the plan.
+ask 'import of a Transformer' "$program" import \
+  "$source/tests/dumps/transformer_step_parallel_begin_0052.ir" -q -o "$work/t.json"
+ask 'check' "$program" check "$work/t.json"
+ask 'pins' test "$(grep -c '"in_strategy"' "$work/t.json")" -eq 47
+set -- --device-num 8 --chip ascend910b --optimizer adam
+ask 'search' "$program" search "$work/t.json" "$@" -q --plan-out "$work/t.plan" -o "$work/t.ckpt"
+ask 'evaluate' "$program" evaluate "$work/t.json" "$@" -q --strategy "$work/t.ckpt" --plan-out "$work/u.plan"
+figures "$work/t.plan" | grep -v status > "$work/t.figures"
+figures "$work/u.plan" | grep -v status > "$work/u.figures"
+ask 'same figures when evaluated' diff "$work/t.figures" "$work/u.figures"
+cuts "$work/t.plan" > "$work/t.cuts"
+ask 'a strategy of the script is the plan' test "$(grep -A 1 '"name".*/0-TransformerLayer/mlp-MLP/fc1-Dense/MatMul-op0"' \
+  "$work/t.cuts" | tail -n 1)" = '"in_strategy": [[2, 1], [4, 1]]'
+
+echo "$asked asked, $failed failed"
+[ "$failed" -eq 0 ]
