@@ -47,7 +47,7 @@ bool ap_follow_is(const struct ap_node *n)
 	return is_view(n) || ap_op_follows(n->bound.row) || n->bound.row->unit == AP_OP_LINK;
 }
 
-/* What is behind an operator that follows is sought through it. */
+/* What is behind an operator that follows is sought through it, but not through a view. */
 static struct reader reader_of(const struct following *f, const struct ap_tensor *t)
 {
 	struct reader first = {.kind = NOBODY};
@@ -60,7 +60,7 @@ static struct reader reader_of(const struct following *f, const struct ap_tensor
 			return (struct reader){OPERATOR, t->use[u]};
 		if (!is_view(n))
 			r = f->reader[n->out[0]];
-		if (r.kind == OPERATOR || (r.kind == VIEW && t->kind != AP_TENSOR_PARAM))
+		if (r.kind == OPERATOR)
 			return r;
 		first = first.kind == NOBODY ? r : first;
 	}

@@ -14,10 +14,11 @@ bool ap_follow_is(const struct ap_node *n);
 /*
  * Decides the rows of counts ([g->nnode]) that are NULL, which must be such operators, as MindSpore
  * does. A Cast, a Send or a Receive lies as what its producer makes, those of a parameter as the first
- * of its users reads it. A Reshape leaves what its first user reads, sought depth first through what
- * follows itself, but lies as its producer where that user is a Reshape, too, and is whole where there
- * is none. Where no cut of the operator leads to that layout, the one with the least redistribution is
- * taken. Equal operators between equal layouts are decided once. O(operands) + what that takes.
+ * of its users reads it. A Reshape leaves what the first user with a strategy reads, sought depth first
+ * through Casts, Sends and Receives; where only other Reshapes read it, it lies as its producer, and it
+ * is whole where nobody does. Where no cut of the operator leads to that layout, the one with the least
+ * redistribution is taken. Equal operators between equal layouts are decided once. O(operands) + what
+ * that takes.
  */
 void ap_follow_layouts(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t **counts);

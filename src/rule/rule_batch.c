@@ -100,6 +100,23 @@ static void mark_named(const struct ap_bound *b, const char *letters, uint8_t *m
 	}
 }
 
+static int first_factor(const struct ap_operand *t)
+{
+	return t && t->rank > 0 && t->dim[0].n > 0 ? t->dim[0].factor[0] : -1;
+}
+
+/* And those that are cut along with what is marked. */
+static void mark_along(const struct ap_bound *b, uint8_t *mask)
+{
+	int f = -1;
+
+	for (uint32_t v = 0; v < ap_op_vectors(b) && f < 0; v++)
+		f = mask[v] & 1 ? first_factor(ap_op_vector(b, v)) : -1;
+	for (uint32_t v = 0; v < ap_op_vectors(b) && f >= 0; v++)
+		if (first_factor(ap_op_vector(b, v)) == f)
+			mask[v] |= 1;
+}
+
 static void mark_first(const struct ap_bound *b, uint8_t *mask)
 {
 	const struct ap_operand *t = ap_op_vectors(b) > 0 ? ap_op_vector(b, 0) : NULL;
@@ -130,6 +147,8 @@ enum ap_batch ap_op_batch_positions(const struct ap_bound *b, uint8_t *mask)
 		mark_all(b, *notation, mask);
 	else
 		mark_named(b, notation, mask);
+	if (notation && strchr(notation, '&'))
+		mark_along(b, mask);
 	if (notation && strchr(notation, '?') && !is_open(b, &b->in[0]))
 		memset(mask, 0, ap_op_vectors(b));
 	return notation ? way_of(notation) : AP_BATCH_COMMON;
