@@ -29,12 +29,14 @@ static bool is_empty(const struct ap_op_name *name, enum ap_op_map map)
 
 static struct ap_op_said taken_over(const struct filling *f, const struct ap_jv *v, enum ap_op_map map)
 {
-	const struct ap_jv *stage = ap_jv_get(v, "stage");
 	struct ap_op_said said = {0};
 
-	said.nout = (uint32_t)ap_jv_count(map == AP_OP_OUT_LAYOUT ? v : ap_jv_get(v, "parallel_strategy"));
-	if (stage)
-		ap_jv_int(f->t->doc, stage, &said.stage);
+	if (map == AP_OP_STRATEGY || map == AP_OP_OUT_STRATEGY) {
+		said.nout = (uint32_t)ap_jv_count(ap_jv_get(v, "parallel_strategy"));
+		ap_jv_int(f->t->doc, ap_jv_get(v, "stage"), &said.stage);
+	} else {
+		said.nout = (uint32_t)ap_jv_count(v);
+	}
 	return said;
 }
 
