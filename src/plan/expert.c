@@ -54,16 +54,18 @@ static bool is_decided(const struct ap_node *n)
 	return n->bound.row->unit != AP_OP_VIEW && n->peer < 0 && ap_op_has_strategy(n->bound.row);
 }
 
-static bool is_plan(const struct seeking *s, const struct ap_graph *g, const int32_t *const *counts)
+/* Operators that the plan cuts otherwise. */
+static uint32_t differing(const struct seeking *s, const struct ap_graph *g, const int32_t *const *counts)
 {
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const struct ap_node *n = &g->node[i], *own = &s->p->graph->node[i];
+	uint32_t n = 0;
 
-		if (n->bound.dealt != own->bound.dealt || (is_decided(n) &&
-			memcmp(counts[i], s->p->op[i].place.count, n->bound.nfactor * sizeof **counts)))
-			return false;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+
+		n += b->dealt != s->p->graph->node[i].bound.dealt || (is_decided(&g->node[i]) &&
+			memcmp(counts[i], s->p->op[i].place.count, b->nfactor * sizeof **counts));
 	}
-	return true;
+	return n;
 }
 
 static struct ap_expert priced(struct seeking *s, const struct ap_hybrid *h, const struct ap_graph *g,
@@ -79,6 +81,7 @@ static struct ap_expert priced(struct seeking *s, const struct ap_hybrid *h, con
 	x.step_time_s = sketch.prediction.step_time_s;
 	x.memory_bytes = sketch.prediction.memory.total;
 	x.fits = x.memory_bytes <= p->capacity_bytes;
+	x.differ = differing(s, g, counts);
 	x.loss = x.step_time_s / p->prediction.step_time_s - 1;
 	return x;
 }
@@ -88,7 +91,7 @@ static bool look_for_plan(struct seeking *s, const struct ap_hybrid *h)
 	const struct ap_graph *g;
 	const int32_t *const *counts = counts_of(s, h, &g);
 
-	if (!counts || !is_plan(s, g, counts))
+	if (!counts || differing(s, g, counts) > 0)
 		return false;
 	*s->out = priced(s, h, g, counts);
 	s->out->same = true;

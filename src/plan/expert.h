@@ -14,6 +14,7 @@ struct ap_expert {
 	                          * cut. dp 0: none fits this graph and machine */
 	const char *why_not; /* then */
 	bool same; /* the plan is this hybrid, operator by operator but for views */
+	uint32_t differ; /* operators but views that the plan cuts otherwise */
 	double step_time_s; /* simulated */
 	int64_t memory_bytes;
 	bool fits; /* the memory of a device */

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans in MindFormers' YAML and Megatron's arguments. */
+#include "../plan/expert_test.h"
+#include "emit/layers.h"
+#include "emit/mindformers.h"
+#include "emit_test.h"
+
+struct words_case {
+	struct expert_case c;
+	int64_t part[8]; /* layers of each part of the pipeline, in the order of the data; 0: cut by cost */
+	const char *yaml[16], *megatron[12]; /* what is in it */
+	const char *not_yaml[4], *not_megatron[6];
+};
+
+/* Stages of the cells PREFIX.N, so many for each part. */
+static const char *config_of(struct ap_ctx *ctx, const char *prefix, const int64_t *part, int64_t nstage)
+{
+	struct ap_str s = new_str(ctx);
+	int layer = 0;
+
+	for (int k = 0; k < 8; k++)
+		for (int64_t i = 0; i < part[k]; i++, layer++)
+			ap_str_addf(&s, "%s\"%s.%d\": %d", layer ? ", " : "{", prefix, layer, k % (int)nstage);
+	ap_str_addc(&s, '}');
+	return s.s;
+}
+
+static void recompute_all(struct fixture *f)
+{
+	f->step.recompute = AP_RECOMPUTE_FULL;
+	f->step.recompute_regathers = true;
+}
+
+static void recompute_core(struct fixture *f)
+{
+	f->step.recompute = AP_RECOMPUTE_SELECTIVE;
+	f->step.recompute_keeps_comm = true;
+}
+
+static void deal_optimizer(struct fixture *f)
+{
+	f->step.optimizer_sharding = true;
+	f->step.optimizer_level = 2;
+	f->step.shard_threshold_bytes = 128 << 10;
+	f->step.shard_size = 2;
+	f->step.full_batch = true;
+	f->step.gradients_mean = true;
+	f->step.alltoall = false;
+}
+
+static void infer(struct fixture *f)
+{
+	f->step.training = false;
+	f->step.recompute = AP_RECOMPUTE_FULL;
+}
+
+static const struct words_case cases[] = {
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 4, .hybrid = {.tp = 4, .sp = true}},
+		.yaml = {"use_parallel: True\n", "  data_parallel: 4\n", "  model_parallel: 4\n",
+			"  context_parallel: 1\n", "  expert_parallel: 1\n", "  pipeline_stage: 1\n",
+			"  micro_batch_num: 1\n", "  use_seq_parallel: True\n", "  vocab_emb_dp: False\n",
+			"  batch_size: 4\n", "  gradient_accumulation_steps: 4\n",
+			"  full_batch: False\n  dataset_strategy: [[4, 1], [4, 1], [4, 1]]\n", "    offset: 0\n",
+			"# layers: 24, the cells network.backbone.blocks.N\n", "  max_device_memory: \"1048576GB\"\n",
+			"# hybrid: dp=4,tp=4,cp=1,ep=1,pp=1,vpp=1,sp=1,mbn=4,vocab_emb_dp=0\n"},
+		.not_yaml = {"pipeline_config", "context_parallel_algo"},
+		.megatron = {"--tensor-model-parallel-size 4\n", "--pipeline-model-parallel-size 1\n",
+			"--context-parallel-size 1\n", "--sequence-parallel\n", "--micro-batch-size 4\n",
+			"--global-batch-size 64\n", "--overlap-grad-reduce\n"},
+		.not_megatron = {"--use-distributed-optimizer", "--recompute", "--expert", "stages", "layers "}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_all,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  data_parallel: 4\n", "  pipeline_stage: 2\n", "  micro_batch_num: 8\n",
+			"  batch_size: 2\n", "  gradient_accumulation_steps: 1\n", "    offset: 0\n",
+			"    pp_interleave_num: 1\n", "    pipeline_interleave: False\n",
+			"    pipeline_scheduler: \"1f1b\"\n", "  recompute: True\n", "  select_recompute: False\n",
+			"  parallel_optimizer_comm_recompute: True\n", "  mp_comm_recompute: True\n"},
+		.not_yaml = {"several parts", "of no layer"},
+		.megatron = {"--pipeline-model-parallel-size 2\n", "--recompute-granularity full\n",
+			"--recompute-method uniform\n", "--recompute-num-layers 1\n"},
+		.not_megatron = {"--decoder", "layout", "virtual"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_core,
+		.hybrid = {.tp = 2, .pp = 4}}, .part = {5, 7, 7, 5},
+		.yaml = {"    offset: [-1, 1, 1, -1]\n", "  recompute: False\n",
+			"#   left out: attention.batchmatmul, a name that others have as well",
+			"    - \"attention\\\\.softmax\\\\.softmax\"\n", "  mp_comm_recompute: False\n"},
+		.megatron = {"--decoder-first-pipeline-num-layers 5\n", "--decoder-last-pipeline-num-layers 5\n",
+			"--recompute-granularity selective\n"},
+		.not_megatron = {"layout", "uniform"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = deal_optimizer,
+		.hybrid = {.tp = 2, .pp = 4}}, .part = {6, 7, 5, 6},
+		.yaml = {"    offset: [0, 1, -1, 0]\n", "  enable_parallel_optimizer: True\n",
+			"    gradient_accumulation_shard: True\n", "    parallel_optimizer_threshold: 128\n",
+			"    optimizer_weight_shard_size: 2\n", "  full_batch: True\n", "  gradients_mean: True\n",
+			"  enable_alltoall: False\n"},
+		.not_yaml = {"dataset_strategy"},
+		.megatron = {"--pipeline-model-parallel-layout Etttttt|ttttttt|ttttt|ttttttL\n",
+			"--use-distributed-optimizer\n"},
+		.not_megatron = {"--decoder"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8,
+		.hybrid = {.tp = 4, .pp = 2, .vpp = 2, .sp = true}}, .part = {5, 6, 6, 7},
+		.yaml = {"    offset: [[-1, 0], [0, 1]]\n", "    pp_interleave_num: 2\n",
+			"    pipeline_interleave: True\n", "    pipeline_scheduler: \"1f1b\"\n"},
+		.megatron = {"--num-virtual-stages-per-pipeline-rank 2\n",
+			"--pipeline-model-parallel-layout Ettttt|tttttt|tttttt|tttttttL\n"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .scheduler = "zero_bubble_v",
+		.hybrid = {.tp = 2, .pp = 2, .vpp = 2}},
+		.yaml = {"    pipeline_scheduler: \"zero_bubble_v\"\n", "    pipeline_interleave: True\n"},
+		.megatron = {"# Megatron runs 1f1b, not zero_bubble_v\n"}},
+	{.c = {.model = "llama2_7b", .devices = 32, .micro_batches = 256,
+		.hybrid = {.tp = 4, .cp = 2, .pp = 2, .vocab = AP_VOCAB_WHOLE}}, .part = {17, 15},
+		.yaml = {"  context_parallel: 2\n", "  context_parallel_algo: colossalai_cp\n",
+			"  vocab_emb_dp: True\n", "    offset: [1, -1]\n", "  batch_size: 1\n",
+			"cells model.layers.N\n", ",vocab_emb_dp=1\n"},
+		.megatron = {"--context-parallel-size 2\n", "--cp-comm-type all_gather\n",
+			"--decoder-first-pipeline-num-layers 17\n", "# Megatron cuts the table"},
+		.not_megatron = {"--decoder-last"}},
+	{.c = {.model = "mixtral_8x7b", .devices = 32, .tune = infer, .hybrid = {.tp = 2, .ep = 8}},
+		.yaml = {"  expert_parallel: 8\n", "  recompute: False\n"},
+		.megatron = {"--expert-model-parallel-size 8\n", "--expert-tensor-parallel-size 2\n"},
+		.not_megatron = {"--overlap", "--recompute"}},
+	{.c = {.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 2}},
+		.yaml = {"  model_parallel: 2\n", "  model_config:\n    pp_interleave_num: 1\n"},
+		.not_yaml = {"offset:", "layers:"}},
+};
+
+static const char *prefix_of(const char *model)
+{
+	return strcmp(model, "gpt3_1.3b") == 0 ? "network.backbone.blocks" : "model.layers";
+}
+
+static void open_case(struct fixture *f, const struct words_case *w, struct ap_plan *p,
+	struct ap_expert *x)
+{
+	struct ap_ctx own = new_ctx(); /* the case's is made later */
+	struct expert_case c = w->c;
+	struct ap_hybrid h;
+
+	if (w->part[0])
+		c.config = config_of(&own, prefix_of(c.model), w->part, c.hybrid.pp);
+	expert_plan(f, &c, &h, p);
+	ap_expert_find(&f->ctx, p, x);
+	free_ctx(&own);
+}
+
+static void holds(const char *text, const char *const *in, size_t nin, const char *const *not_in,
+	size_t nnot)
+{
+	for (size_t i = 0; i < nin && in[i]; i++)
+		ck_assert_msg(strstr(text, in[i]) != NULL, "no %s in\n%s", in[i], text);
+	for (size_t i = 0; i < nnot && not_in[i]; i++)
+		ck_assert_msg(!strstr(text, not_in[i]), "%s in\n%s", not_in[i], text);
+}
+
+START_TEST(hybrids_are_said)
+{
+	const struct words_case *w = &cases[_i];
+	struct fixture f;
+	struct ap_plan p;
+	struct ap_expert x;
+	struct ap_str yaml, megatron;
+
+	open_case(&f, w, &p, &x);
+	ck_assert(x.same);
+	yaml = new_str(&f.ctx);
+	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	holds(yaml.s, w->yaml, 16, w->not_yaml, 4);
+	holds(yaml.s, (const char *const[]){"# The plan, which MindFormers can be told", "a loss of 0.00 %\n"}, 2,
+		(const char *const[]){"\t"}, 1);
+	megatron = new_str(&f.ctx);
+	ap_megatron_write(&f.ctx, &p, &x, to_str, &megatron);
+	holds(megatron.s, w->megatron, 12, w->not_megatron, 6);
+	fixture_close(&f);
+}
+END_TEST
+
+/* Layers that are cut by cost, anywhere: what is said adds up, and what is not exact is told. */
+START_TEST(split_layers_are_told)
+{
+	const struct expert_case c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8,
+		.hybrid = {.tp = 1, .pp = 16}};
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p;
+	struct ap_expert x;
+	struct ap_layers l;
+	struct ap_str yaml;
+	int64_t sum = 0;
+
+	expert_plan(&f, &c, &h, &p);
+	ap_expert_find(&f.ctx, &p, &x);
+	ap_layers_find(&f.ctx, &p, &l);
+	ck_assert_int_eq(l.n, 24);
+	ck_assert_ptr_nonnull(l.part);
+	for (int k = 0; k < 16; k++)
+		sum += l.part[k];
+	ck_assert_int_eq(sum, 24);
+	ck_assert_int_gt(l.nsplit, 0);
+	yaml = new_str(&f.ctx);
+	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	ck_assert_ptr_nonnull(strstr(yaml.s, " run in several parts of the pipeline; here each is where most"));
+	fixture_close(&f);
+}
+END_TEST
+
+/* A plan that no hybrid is: the loss is that of the nearest, against the plan's time. */
+START_TEST(nearest_is_said)
+{
+	const struct expert_case c = {.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 2}};
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p, q;
+	struct ap_expert x;
+	struct ap_str yaml;
+	const int32_t **counts;
+	int32_t whole[AP_MAX_FACTOR];
+	char line[160];
+
+	expert_plan(&f, &c, &h, &p);
+	counts = AP_NEW_N(f.ctx.arena, const int32_t *, p.graph->nnode);
+	for (int k = 0; k < AP_MAX_FACTOR; k++)
+		whole[k] = 1;
+	for (ap_id i = 0; i < p.graph->nnode; i++)
+		counts[i] = whole;
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 34, &q);
+	ap_expert_find(&f.ctx, &q, &x);
+	ck_assert(!x.same);
+	ck_assert_int_gt(x.differ, 0);
+	ck_assert_int_eq(x.hybrid.dp * x.hybrid.tp, 8);
+	ck_assert(x.loss == x.step_time_s / q.prediction.step_time_s - 1);
+	yaml = new_str(&f.ctx);
+	ap_mindformers_write(&f.ctx, &q, &x, to_str, &yaml);
+	snprintf(line, sizeof line, "but the hybrid that comes nearest: %u of 14 operators are cut otherwise\n",
+		x.differ);
+	ck_assert_ptr_nonnull(strstr(yaml.s, line));
+	snprintf(line, sizeof line, ": a loss of %.2f %%\n", x.loss * 100);
+	ck_assert_ptr_nonnull(strstr(yaml.s, line));
+	fixture_close(&f);
+}
+END_TEST
+
+/* Nothing but comments where there is no hybrid. */
+START_TEST(nothing_is_said)
+{
+	const struct expert_case c = {.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 2}};
+	const struct ap_expert x = {.why_not = "no\nreason"};
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p;
+	struct ap_str yaml;
+
+	expert_plan(&f, &c, &h, &p);
+	yaml = new_str(&f.ctx);
+	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	ck_assert_str_eq(yaml.s, "# Nothing of this plan can be said to MindFormers: no?reason\n");
+	fixture_close(&f);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {hybrids_are_said, split_layers_are_told, nearest_is_said, nothing_is_said};
+	const int loops[] = {sizeof cases / sizeof *cases, 0, 0, 0};
+
+	return run_tests("mindformers", tests, loops, sizeof tests / sizeof *tests);
+}
