@@ -524,7 +524,7 @@ void ap_outputs_discard(struct ap_outputs *o)
 			unlink(out->saved);
 		out->has_temp = out->has_saved = false;
 	}
-	for (size_t i = 0; o && i < o->made.n; i++)
+	for (size_t i = o ? o->made.n : 0; i-- > 0;)
 		rmdir(o->made.v[i]); /* stays where files were put in */
 	if (o)
 		o->outs.n = o->made.n = 0;
