@@ -5,6 +5,8 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/vec.h"
+#include "graph/cell.h"
 
 struct marking {
 	struct ap_ctx *ctx;
@@ -88,11 +90,12 @@ static void mark_cells(struct marking *k)
 	ap_arena_release(k->ctx->scratch, scratch);
 }
 
-/* Does the innermost cell that says anything of it say no? */
-static bool cell_refuses(const struct ap_graph *g, const struct ap_node *n)
+bool ap_recompute_refused(const struct ap_graph *g, const struct ap_node *n)
 {
 	ap_id c = n->in_cell;
 
+	if (n->recompute >= 0)
+		return n->recompute == 0;
 	while (c != AP_NONE && g->cell[c].recompute < 0)
 		c = g->cell[c].parent;
 	return c != AP_NONE && g->cell[c].recompute == 0;
@@ -175,18 +178,27 @@ static ap_id layer_of(const struct ap_graph *g, const struct layers *l, const ch
 	return AP_NONE;
 }
 
+/* On the scratch arena. */
+static struct layers find_layers(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	struct ap_arena *scratch = ctx->scratch;
+	size_t most = count_layers(g);
+	struct layers l = {ap_map_create(scratch), ap_map_create(scratch),
+		AP_NEW_N(scratch, uint32_t, most), AP_NEW_N(scratch, uint64_t, most),
+		AP_NEW_N(scratch, bool, most)};
+
+	read_layers(g, &l);
+	find_repeated(ctx, &l);
+	return l;
+}
+
 static void mark_layers(struct marking *k)
 {
 	struct ap_arena *scratch = k->ctx->scratch;
 	struct ap_mark mark = ap_arena_mark(scratch);
-	size_t most = count_layers(k->g);
-	struct layers l = {ap_map_create(scratch), ap_map_create(scratch),
-		AP_NEW_N(scratch, uint32_t, most), AP_NEW_N(scratch, uint64_t, most),
-		AP_NEW_N(scratch, bool, most)};
+	struct layers l = find_layers(k->ctx, k->g);
 	ap_id *group = AP_NEW_N(scratch, ap_id, k->g->nnode);
 
-	read_layers(k->g, &l);
-	find_repeated(k->ctx, &l);
 	for (ap_id i = 0; i < k->g->nnode; i++)
 		group[i] = layer_of(k->g, &l, k->g->node[i].cell);
 	mark_groups(k, group);
@@ -289,7 +301,7 @@ static void obey_primitives(struct marking *k)
 
 		if (n->recompute == 1)
 			k->mark[i].group = i;
-		else if (n->recompute == 0 || n->peer >= 0 || cell_refuses(k->g, n))
+		else if (n->peer >= 0 || ap_recompute_refused(k->g, n))
 			k->mark[i].group = AP_NONE;
 	}
 }
@@ -334,4 +346,85 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	obey_primitives(&k);
 	obey_step(&k, step);
 	mark_views(&k);
+}
+
+struct told {
+	struct ap_map *names;
+	struct {
+		struct ap_again_cell *v;
+		size_t n, cap;
+	} cells;
+};
+
+static void tell_cell(struct ap_ctx *ctx, const struct ap_step *step, const struct ap_cell *c,
+	struct told *out)
+{
+	ap_map_put_str(out->names, c->name, NULL);
+	AP_PUSH(ctx->arena, out->cells, ((struct ap_again_cell){
+		.name = c->name,
+		.keep_comm = step->recompute_keeps_comm || !c->mp_comm_recompute,
+		.regather = step->recompute_regathers || c->parallel_optimizer_comm_recompute,
+		.slice = step->recompute_slices || c->recompute_slice_activation,
+	}));
+}
+
+static int depth_of(const struct ap_graph *g, ap_id cell)
+{
+	int depth = 0;
+
+	while ((cell = g->cell[cell].parent) != AP_NONE)
+		depth++;
+	return depth;
+}
+
+static void tell_cells(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	struct told *out)
+{
+	int deepest = 0;
+
+	for (ap_id c = 0; c < g->ncell; c++)
+		deepest = depth_of(g, c) > deepest ? depth_of(g, c) : deepest;
+	for (int depth = deepest; depth >= 0; depth--)
+		for (ap_id c = 0; c < g->ncell; c++)
+			if (g->cell[c].recompute == 1 && depth_of(g, c) == depth)
+				tell_cell(ctx, step, &g->cell[c], out);
+}
+
+static void tell_layers(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	struct told *out)
+{
+	struct layers l = find_layers(ctx, g);
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		ap_id layer = g->node[i].peer < 0 ? layer_of(g, &l, g->node[i].cell) : AP_NONE;
+		const char *name;
+
+		if (layer == AP_NONE)
+			continue;
+		name = ap_map_key(l.names, layer - g->nnode, NULL);
+		if (ap_cell_find(out->names, name) != AP_NONE)
+			continue;
+		ap_map_put_str(out->names, name, NULL);
+		AP_PUSH(ctx->arena, out->cells, ((struct ap_again_cell){
+			.name = ap_arena_strdup(ctx->arena, name),
+			.keep_comm = step->recompute_keeps_comm,
+			.regather = step->recompute_regathers,
+			.slice = step->recompute_slices,
+		}));
+	}
+}
+
+void ap_recompute_cells(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	uint32_t *n, const struct ap_again_cell **out)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	struct told told = {.names = ap_map_create(ctx->scratch)};
+
+	if (step->training)
+		tell_cells(ctx, g, step, &told);
+	if (step->training && step->recompute == AP_RECOMPUTE_FULL)
+		tell_layers(ctx, g, step, &told);
+	*n = (uint32_t)told.cells.n;
+	*out = told.cells.v;
+	ap_arena_release(ctx->scratch, scratch);
 }
