@@ -52,4 +52,12 @@ enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request
  * of it. */
 void ap_stages_write_config(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out);
 
+/* Operators [*n], in the run arena, that such a configuration cannot place: they are in no cell of one
+ * stage, and MindSpore, which puts these with the latest of what they read, puts them into another stage
+ * than the graph has them in. */
+void ap_stages_astray(struct ap_ctx *ctx, const struct ap_graph *staged, uint32_t *n, const ap_id **out);
+
+/* Its segments in the same form: what pipeline_segment of a cell is. */
+void ap_stages_write_segments(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out);
+
 #endif
