@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bundle: a folder with all that an executor needs to run a plan. Each file is a row of a table; the
- * command line stages them.
+ * command line stages them, and the checkpoints of pipeline stages beside them (stages/stage_0.ckpt).
  */
 #ifndef AP_EMIT_BUNDLE_H
 #define AP_EMIT_BUNDLE_H
@@ -15,10 +15,12 @@ struct ap_bundle { /* what the files are made of */
 	const struct ap_expert *expert;
 	bool frozen; /* checkpoints name frozen parameters too */
 	int64_t global_rank; /* of the group file */
+	uint32_t nsetting; /* effective settings, those among them that no plan depends on */
+	const struct ap_setting *setting;
 };
 
 struct ap_bundle_file {
-	const char *name; /* in the folder: "settings.json", "stages/stage_0.ckpt" */
+	const char *name; /* in the folder: "settings.json" */
 	const char *text; /* one line: what it is for */
 	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
 	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
@@ -26,5 +28,11 @@ struct ap_bundle_file {
 
 /* File i, in the order in which they are put in place; NULL past the end. */
 const struct ap_bundle_file *ap_bundle_file_at(size_t i);
+
+#define AP_BUNDLE_STAGES "stages" /* the folder of the stage files, in it */
+
+/* A file that is in every bundle, and how it begins: what tells a folder that holds one. */
+#define AP_BUNDLE_README "README.txt"
+#define AP_BUNDLE_MARK "A bundle of autopar-plan"
 
 #endif

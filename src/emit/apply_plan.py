@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies a bundle of autopar-plan, the folder that this file is in, to a network of MindSpore.
+
+With the class AutoParallel (MindSpore 2.5 and later):
+
+    net = apply_plan.apply(net)                 # marks, wraps and configures
+    net = apply_plan.configure(train_step)      # or apart: what holds apply_plan.prepare(net)
+
+With set_auto_parallel_context():
+
+    apply_plan.set_context()
+    net = apply_plan.prepare(net)
+
+net is the network with its loss, before it is compiled and after mindspore.communication.init().
+"""
+import importlib
+import json
+import os
+
+import mindspore
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _read(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _rows(api):
+    return [row for row in _read("settings.json") if row["api"] == api]
+
+
+def _context(name):
+    return next(row["value"] for row in _rows("set_auto_parallel_context") if row["name"] == name)
+
+
+def _stage(rank):
+    """The pipeline stage of a rank; of this process, where none is given."""
+    stages = _context("pipeline_stages")
+    if stages == 1:
+        return 0
+    if rank is None:
+        rank = importlib.import_module("mindspore.communication").get_rank()
+    return rank // (_context("device_num") // stages)
+
+
+def _file(name, stage):
+    path = os.path.join(HERE, *name.format(stage=stage).split("/"))
+    if not os.path.isfile(path):
+        raise FileNotFoundError("the bundle lacks %s" % path)
+    return path
+
+
+def _layout(entry):
+    """A tuple of parts, or a Layout."""
+    if isinstance(entry, list):
+        return tuple(entry)
+    make = getattr(mindspore, "Layout", None) or importlib.import_module("mindspore.parallel").Layout
+    return make(tuple(entry["device_matrix"]), tuple(entry["alias_name"]))(*entry["tensor_map"])
+
+
+def _value(value, kind, stage):
+    """As MindSpore takes it: names of the bundle's files are paths, tuples are tuples."""
+    if isinstance(value, dict):
+        return {key: _value(part, None, stage) for key, part in value.items()}
+    if kind == "tuple":
+        return tuple(_layout(entry) for entry in value)
+    if isinstance(value, str) and value.endswith((".ckpt", ".json")):
+        return _file(value, stage)
+    return value
+
+
+def _primitives(cell, kind):
+    """The primitives of a type that a cell holds as attributes."""
+    held = list(vars(cell).values()) + list(vars(cell).get("_primitives", {}).values())
+    return list({id(p): p for p in held
+                 if type(p).__name__ == kind and callable(getattr(p, "recompute", None))}.values())
+
+
+def _check(cells, marks, placed):
+    """KeyError for what the network lacks, before anything is changed."""
+    names = [mark["cell"] for mark in marks["cells"] + marks["primitives"]]
+    names += [name for config in placed.values() for name in config]
+    missing = sorted({name for name in names if name not in cells})
+    if missing:
+        raise KeyError("the network has no cell %s; it has %s" % (
+            ", ".join(repr(name) for name in missing), ", ".join(sorted(filter(None, cells)))))
+    missing = ["%s of cell %r" % (mark["type"], mark["cell"]) for mark in marks["primitives"]
+               if not _primitives(cells[mark["cell"]], mark["type"])]
+    if missing:
+        raise KeyError("no attribute of its cell holds the primitive %s" % ", ".join(missing))
+
+
+def prepare(net):
+    """Marks what is recomputed and the stages of cells, and wraps net for its micro-batches."""
+    cells = dict(net.cells_and_names())
+    marks = _read("recompute.json")
+    placed = {}
+    if _context("pipeline_stages") > 1:
+        placed = {"pipeline_stage": _read("stage_config.json"),
+                  "pipeline_segment": _read("segment_config.json")}
+    _check(cells, marks, placed)
+    for mark in marks["primitives"]:
+        for primitive in _primitives(cells[mark["cell"]], mark["type"]):
+            primitive.recompute(mark["recompute"])
+    for mark in marks["cells"]:
+        cells[mark["cell"]].recompute(**{k: v for k, v in mark.items() if k != "cell"})
+    for attribute, config in placed.items():
+        for name, number in config.items():
+            setattr(cells[name], attribute, number)
+    try:
+        api = "mindspore.parallel.nn"
+        wrappers = importlib.import_module(api)
+    except ImportError:
+        api = "mindspore.nn"
+        wrappers = importlib.import_module(api)
+    for row in _rows(api):
+        net = getattr(wrappers, row["name"])(net, **row["value"])
+    return net
+
+
+def configure(net, rank=None):
+    """AutoParallel around net, as planned."""
+    rows = _rows("AutoParallel")
+    if not rows:
+        raise ValueError("AutoParallel does not have the mode %r; use set_context()"
+                         % _context("parallel_mode"))
+    stage = _stage(rank)
+    values = [_value(row["value"], row["type"], stage) for row in rows]
+    auto_parallel = importlib.import_module("mindspore.parallel.auto_parallel")
+    net = auto_parallel.AutoParallel(net, parallel_mode=values[0])
+    for row, value in zip(rows[1:], values[1:]):
+        method = getattr(net, row["name"])
+        if row["type"] == "none":
+            method()
+        elif row["type"] == "kwargs":
+            method(**value)
+        else:
+            method(value)
+    return net
+
+
+def set_context(rank=None):
+    """The same for all networks, by set_auto_parallel_context()."""
+    stage = _stage(rank)
+    mindspore.set_auto_parallel_context(**{
+        row["name"]: _value(row["value"], row["type"], stage)
+        for row in _rows("set_auto_parallel_context")})
+    for row in _rows("set_context"):
+        mindspore.set_context(**{row["name"]: _value(row["value"], row["type"], stage)})
+    for row in _rows("set_op_strategy_config"):
+        parallel = importlib.import_module("mindspore.parallel")
+        parallel.set_op_strategy_config(**_value(row["value"], row["type"], stage))
+
+
+def apply(net, rank=None):
+    """prepare() and configure(); where AutoParallel lacks the mode, set_context()."""
+    if _rows("AutoParallel"):
+        return configure(prepare(net), rank)
+    net = prepare(net)
+    set_context(rank)
+    return net

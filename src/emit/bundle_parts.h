@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a bundle share. Private to emit/bundle*.c. */
+#ifndef AP_EMIT_BUNDLE_PARTS_H
+#define AP_EMIT_BUNDLE_PARTS_H
+
+#include "emit/bundle.h"
+
+#define AP_BUNDLE_OPERATORS "operator_strategies.json"
+#define AP_BUNDLE_CKPT "strategy.ckpt"
+#define AP_BUNDLE_SPEED_UP "parallel_speed_up.json"
+
+/* How a plan gets into its executor. */
+struct ap_bundle_way {
+	const char *name; /* of the route, or of the parallel mode where that leaves no route */
+	const char *mode; /* parallel_mode of set_auto_parallel_context; NULL: not MindSpore */
+	const char *search; /* its search_mode; NULL: none */
+	const char *of_class; /* parallel_mode of AutoParallel; NULL: the class does not have it */
+	const char *file; /* of the bundle, that holds the strategies; NULL: none is read */
+	const char *honours; /* lines about what is taken from where */
+};
+const struct ap_bundle_way *ap_bundle_way(const struct ap_bundle *b);
+
+/* An effective setting as JSON text; NULL where it is not there. */
+const char *ap_bundle_setting(const struct ap_bundle *b, const char *name);
+
+/* Is it there, and other than that? */
+bool ap_bundle_differs(const struct ap_bundle *b, const char *name, const char *json);
+
+/* All stages together. */
+int64_t ap_bundle_devices(const struct ap_bundle *b);
+
+/* Switches of computation and communication (transformer_opt): is one of them on? */
+bool ap_bundle_speeds_up(const struct ap_bundle *b);
+
+/* The files that are made here. */
+void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
+void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
+void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
+void ap_bundle_write_readme(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
+
+#endif

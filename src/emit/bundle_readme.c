@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* README.txt: the steps for this plan, what its executor takes of it, and how to see that it did.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cost/recompute.h"
+#include "emit/bundle_parts.h"
+#include "emit/summary_parts.h"
+#include "plan/stages.h"
+
+enum { MOST_NAMES = 5 };
+
+struct readme {
+	struct ap_ctx *ctx;
+	const struct ap_bundle *b;
+	const struct ap_plan *p;
+	const struct ap_bundle_way *way;
+	struct ap_diag *names;
+	struct ap_str out;
+	int step;
+};
+
+static void heading(struct readme *r, const char *text)
+{
+	ap_str_addf(&r->out, "\n%s\n", text);
+	for (size_t i = strlen(text); i > 0; i--)
+		ap_str_addc(&r->out, '-');
+	ap_str_addc(&r->out, '\n');
+}
+
+static bool reads(const struct readme *r, const char *file)
+{
+	return r->way->file && !strcmp(r->way->file, file);
+}
+
+static int64_t stage_devices(const struct readme *r)
+{
+	return r->p->machine->ndev;
+}
+
+static void add_title(struct readme *r)
+{
+	const struct ap_plan *p = r->p;
+	char step[32], need[32], have[32];
+
+	ap_str_addf(&r->out, AP_BUNDLE_MARK ": %s on %" PRId64 " devices",
+		ap_diag_name(r->names, p->graph->name), ap_bundle_devices(r->b));
+	if (p->nstage > 1)
+		ap_str_addf(&r->out, ", %" PRIu32 " pipeline stages", p->nstage);
+	if (p->step->micro_batches > 1)
+		ap_str_addf(&r->out, ", %" PRId64 " micro-batches", p->step->micro_batches);
+	ap_str_addf(&r->out, "\n\npredicted: %s a step, %s of %s on a device\n",
+		ap_format_seconds(p->prediction.step_time_s, step),
+		ap_format_bytes(p->prediction.memory.total, need),
+		ap_format_bytes(p->capacity_bytes, have));
+	ap_str_addf(&r->out, "executor:  %s\n", r->way->name);
+	if (!p->search.complete)
+		ap_str_add(&r->out,
+			"the search was stopped early: this is the best plan until then\n");
+}
+
+static void next_step(struct readme *r, const char *text)
+{
+	ap_str_addf(&r->out, "%s%d. %s", r->step ? "\n" : "", r->step + 1, text);
+	r->step++;
+}
+
+/* Whose names the network has to have. */
+static const char *some_cell(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (g->node[i].peer < 0 && *g->node[i].cell)
+			return g->node[i].cell;
+	return NULL;
+}
+
+static void add_wrappers(struct readme *r)
+{
+	int64_t micro = r->p->step->micro_batches;
+
+	if (r->p->nstage > 1)
+		ap_str_addf(&r->out,
+			"   It is wrapped in Pipeline(net, %" PRId64 "), after the stages of its "
+			"cells are set.\n",
+			micro);
+	else if (micro > 1 && r->p->step->training)
+		ap_str_addf(&r->out, "   It is wrapped in GradAccumulation(net, %" PRId64 ").\n",
+			micro);
+}
+
+static void add_script_step(struct readme *r)
+{
+	const char *cell = some_cell(r->p->graph);
+
+	next_step(r, "In the training script, after init() and before anything is compiled:\n\n"
+		     "       import sys\n"
+		     "       sys.path.insert(0, FOLDER)\n"
+		     "       import apply_plan\n"
+		     "       net = apply_plan.apply(net)\n\n");
+	ap_str_add(&r->out, "   net is the network with its loss");
+	if (cell)
+		ap_str_addf(&r->out,
+			"; its cells are to have the names of the graph, such as\n   %s",
+			ap_diag_name(r->names, cell));
+	ap_str_add(&r->out, ". What it lacks is said before anything is changed.\n");
+	add_wrappers(r);
+	if (r->way->of_class)
+		ap_str_add(&r->out, "   With set_auto_parallel_context() in place of the class "
+				    "AutoParallel:\n\n"
+				    "       apply_plan.set_context()\n"
+				    "       net = apply_plan.prepare(net)\n");
+}
+
+static void add_rank_step(struct readme *r)
+{
+	int64_t n = stage_devices(r);
+
+	if (r->p->nstage == 1 || !reads(r, AP_BUNDLE_CKPT))
+		return;
+	next_step(r, "Each rank loads the file of its own stage; apply_plan.py picks it:\n\n");
+	for (uint32_t s = 0; s < r->p->nstage; s++)
+		ap_str_addf(&r->out,
+			"       ranks %" PRId64 " to %" PRId64 "  " AP_BUNDLE_STAGES
+			"/stage_%" PRIu32 ".ckpt\n",
+			s * n, (s + 1) * n - 1, s);
+	ap_str_addf(&r->out,
+		"\n   Where a launcher names the file: " AP_BUNDLE_STAGES
+		"/stage_$((RANK_ID / %" PRId64 ")).ckpt.\n   " AP_BUNDLE_CKPT
+		" is their merged file, for transform_checkpoints(); no rank loads it.\n",
+		n);
+}
+
+static void add_template_step(struct readme *r)
+{
+	if (!reads(r, AP_BUNDLE_OPERATORS))
+		return;
+	next_step(r, "MindSpore asks for each operator by the full name that it has in its own "
+		     "compilation.\n");
+	if (r->b->op_template) {
+		ap_str_add(&r->out, "   The names are those of the template that MindSpore saved; "
+				    "compile under "
+				    "the same settings,\n   dump variables among them.\n");
+		return;
+	}
+	ap_str_add(&r->out,
+		"   The names are those of the graph. Where MindSpore says \"Not found strategy "
+		"for X\", let it save its\n   own by one compilation with "
+		"save_operator_strategy_file(FILE), and "
+		"make this bundle again with\n   --operator-strategy-template FILE.\n");
+}
+
+static void add_check_step(struct readme *r)
+{
+	next_step(
+		r, "Check it without devices: compile with the variables below, then compare.\n\n");
+	ap_str_addf(&r->out,
+		"       export RANK_SIZE=%" PRId64 " RANK_ID=0 MS_SIMULATION_LEVEL=0\n"
+		"       export MS_DEV_SAVE_GRAPHS=1 MS_DEV_SAVE_GRAPHS_PATH=./ir\n\n",
+		ap_bundle_devices(r->b));
+	if (!r->way->file)
+		ap_str_add(&r->out, "   The collectives in NN_validate are those of plan.json.\n");
+	else if (!strcmp(r->way->of_class, "semi_auto"))
+		ap_str_add(&r->out, "   {in_strategy: ..} of every operator in step_parallel_end "
+				    "is in_strategy "
+				    "of plan.json.\n");
+	else
+		ap_str_add(&r->out,
+			"   {in_strategy: ..} of every operator in NN_pre_auto_parallel is "
+			"in_strategy of plan.json.\n");
+	if (r->p->nstage > 1)
+		ap_str_addf(&r->out,
+			"   Of each stage look at a rank: RANK_ID=0, %" PRId64 ", ..\n",
+			stage_devices(r));
+}
+
+static void add_steps(struct readme *r)
+{
+	heading(r, "Steps");
+	if (!r->way->mode) {
+		next_step(r, "plan.json is what the executor reads: in_tensor_map and dev_matrix "
+			     "of each operator,\n"
+			     "   redistributions, collectives with their groups, the schedule.\n");
+		return;
+	}
+	next_step(r, "Copy this folder to every host, to one path, FOLDER below.\n");
+	add_script_step(r);
+	add_rank_step(r);
+	add_template_step(r);
+	add_check_step(r);
+}
+
+static bool has_strategy_file(const struct readme *r)
+{
+	return reads(r, AP_BUNDLE_CKPT) || reads(r, AP_BUNDLE_OPERATORS);
+}
+
+static void add_honours(struct readme *r)
+{
+	heading(r, "What is taken of the plan");
+	ap_str_add(&r->out, r->way->honours);
+	if (!r->way->mode)
+		return;
+	ap_str_add(&r->out,
+		"Dataset, optimizer sharding, micro-batches, fusion and types of gradients: "
+		"settings.json.\nWhat is recomputed: recompute.json.\n");
+	if (r->p->nstage > 1)
+		ap_str_add(&r->out,
+			"Stages: stage_config.json; segments of a stage: segment_config.json.\n");
+}
+
+static void add_differences(struct readme *r)
+{
+	const struct ap_plan_route *route = r->p->route;
+
+	if (!route || !route->n)
+		return;
+	heading(r, "What the executor decides otherwise");
+	ap_summary_route(&r->out, r->p);
+	ap_summary_differs(&r->out, r->p);
+	ap_str_add(&r->out,
+		"\nplan.json, \"route\", lists them all. The plan is priced as it runs.\n");
+}
+
+/* Limits: each says whether it holds here. */
+
+static bool is_mode_chosen(struct readme *r)
+{
+	if (!has_strategy_file(r))
+		return false;
+	ap_str_add(&r->out,
+		"recursive_programming, MindSpore's default search_mode, reads none of these "
+		"files.");
+	return true;
+}
+
+static uint32_t count_dealt(const struct ap_graph *g)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		n += g->node[i].out_pin.n > 0;
+	return n;
+}
+
+static bool needs_out_strategy(struct readme *r)
+{
+	uint32_t n = count_dealt(r->p->graph);
+
+	if (!n || !reads(r, AP_BUNDLE_CKPT))
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
+		"hold: keep shard(in, out) in the script.",
+		n, n == 1 ? " has" : "s have");
+	return true;
+}
+
+static bool has_pins(struct readme *r)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		n += r->p->graph->node[i].in_pin.n > 0;
+	if (!n || !reads(r, AP_BUNDLE_CKPT))
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s by shard() in the script, which wins over the strategy "
+		"checkpoint; the plan keeps to it.",
+		n, n == 1 ? " is cut" : "s are cut");
+	return true;
+}
+
+static bool has_reshapes(struct readme *r)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		n += !strcmp(r->p->graph->node[i].type, "Reshape");
+	if (!n || !has_strategy_file(r))
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads "
+		"to the one its user wants.",
+		n, n == 1 ? " has" : "s have");
+	return true;
+}
+
+static bool has_no_alltoall(struct readme *r)
+{
+	if (r->p->step->alltoall || !r->way->of_class)
+		return false;
+	ap_str_add(&r->out,
+		"The plan does without AlltoAll, which AutoParallel cannot be told: use "
+		"set_context().");
+	return true;
+}
+
+static bool has_new_scheduler(struct readme *r)
+{
+	if (r->p->nstage == 1 || strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v") != 0)
+		return false;
+	ap_str_add(
+		&r->out, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
+	return true;
+}
+
+static bool saves_whole(struct readme *r)
+{
+	if (!r->p->step->optimizer_sharding || !r->p->step->saved_whole || !r->way->of_class)
+		return false;
+	ap_str_add(&r->out,
+		"Parameters that are gathered before they are saved: AutoParallel cannot be told; "
+		"use set_context().");
+	return true;
+}
+
+static bool has_loose_operators(struct readme *r)
+{
+	const ap_id *op;
+	uint32_t n;
+
+	if (r->p->nstage == 1)
+		return false;
+	ap_stages_astray(r->ctx, r->p->graph, &n, &op);
+	if (!n)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s in no cell of one stage. MindSpore puts %s into the latest "
+		"stage of\n  what %s, which is not the planned one:",
+		n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them",
+		n == 1 ? "it reads" : "they read");
+	for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
+		ap_str_addf(&r->out, "\n  %s (stage %" PRId32 ")",
+			ap_diag_path(r->names, r->p->graph->node[op[i]].name),
+			r->p->graph->node[op[i]].stage);
+	if (n > MOST_NAMES)
+		ap_str_addf(&r->out, "\n  and %" PRIu32 " more", n - MOST_NAMES);
+	return true;
+}
+
+/* What cells can say beside recompute(), a primitive cannot. */
+static bool has_plain_marks(struct readme *r)
+{
+	struct ap_mark scratch = ap_arena_mark(r->ctx->scratch);
+	const struct ap_graph *g = r->p->graph;
+	struct ap_again *mark = AP_NEW_N(r->ctx->scratch, struct ap_again, g->nnode);
+	uint32_t n = 0;
+
+	ap_recompute_mark(r->ctx, g, r->p->step, mark);
+	for (ap_id i = 0; i < g->nnode; i++)
+		n += mark[i].group < g->nnode &&
+		     (mark[i].keep_comm || mark[i].regather || mark[i].slice);
+	ap_arena_release(r->ctx->scratch, scratch);
+	if (!n || !r->way->mode)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
+		"mp_comm_recompute and the like.",
+		n, n == 1 ? " is" : "s are");
+	return true;
+}
+
+static void add_limits(struct readme *r)
+{
+	static bool (*const limits[])(struct readme *) = {is_mode_chosen, needs_out_strategy,
+		has_pins, has_reshapes, has_loose_operators, has_plain_marks, has_no_alltoall,
+		saves_whole, has_new_scheduler};
+	size_t start = r->out.len, first;
+
+	heading(r, "Limits");
+	first = r->out.len;
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		size_t len = r->out.len;
+
+		ap_str_add(&r->out, "- ");
+		if (limits[i](r)) {
+			ap_str_addc(&r->out, '\n');
+			continue;
+		}
+		r->out.len = len;
+		r->out.s[len] = '\0';
+	}
+	if (r->out.len > first)
+		return;
+	r->out.len = start;
+	r->out.s[start] = '\0';
+}
+
+static void add_files(struct readme *r)
+{
+	const struct ap_bundle_file *file;
+
+	heading(r, "Files");
+	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++)
+		if (!file->wanted || file->wanted(r->b))
+			ap_str_addf(&r->out, "%-24s  %s\n", file->name, file->text);
+	if (r->p->nstage > 1)
+		ap_str_addf(&r->out, "%-24s  strategy checkpoint of each stage\n",
+			AP_BUNDLE_STAGES "/stage_K.ckpt");
+}
+
+void ap_bundle_write_readme(
+	struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	struct readme r = {.ctx = ctx, .b = b, .p = b->plan, .way = ap_bundle_way(b)};
+
+	r.names = ap_diag_create(ctx->arena, false);
+	ap_str_init(&r.out, ctx->arena);
+	add_title(&r);
+	add_steps(&r);
+	add_honours(&r);
+	add_differences(&r);
+	add_limits(&r);
+	add_files(&r);
+	write(user, r.out.s, r.out.len);
+}

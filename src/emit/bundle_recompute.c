@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recompute.json: the calls of Cell.recompute() and Primitive.recompute() that mark what the plan
+ * recomputes. A primitive is known by its cell and its type: the graph does not tell the attribute
+ * that holds it.
+ */
+#include <string.h>
+
+#include "base/arena.h"
+#include "cost/recompute.h"
+#include "emit/bundle_parts.h"
+#include "graph/cell.h"
+
+enum call { LEFT, RECOMPUTED, KEPT }; /* nothing; recompute(True); recompute(False) */
+
+struct calls {
+	const struct ap_graph *g;
+	enum call *call; /* [nnode] of the operator itself */
+	ap_id *kind;     /* [nnode] which operators have this type in this cell */
+	ap_id nkind;
+	bool *mixed; /* [kind] they do not have the same call */
+};
+
+static enum call call_of(
+	const struct ap_graph *g, const struct ap_again *mark, const struct ap_map *cells, ap_id i)
+{
+	const struct ap_node *n = &g->node[i];
+
+	if (n->peer >= 0)
+		return LEFT;
+	if (mark[i].group != AP_NONE)
+		return mark[i].group < g->nnode ? RECOMPUTED : LEFT;
+	return ap_recompute_refused(g, n) && ap_cell_find(cells, n->cell) != AP_NONE ? KEPT : LEFT;
+}
+
+static void find_kinds(struct ap_ctx *ctx, struct calls *c)
+{
+	struct ap_map *kinds = ap_map_create(ctx->scratch);
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, c->g->nnode);
+
+	c->kind = AP_NEW_N(ctx->scratch, ap_id, c->g->nnode);
+	c->mixed = AP_NEW_N(ctx->scratch, bool, c->g->nnode);
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		const struct ap_node *n = &c->g->node[i];
+		bool fresh;
+		ap_id kind = ap_map_put_str(
+			kinds, ap_arena_printf(ctx->scratch, "%s/%s", n->cell, n->type), &fresh);
+
+		if (fresh)
+			first[kind] = i;
+		c->kind[i] = kind;
+		c->mixed[kind] |= c->call[i] != c->call[first[kind]];
+	}
+	c->nkind = (ap_id)ap_map_size(kinds);
+}
+
+static void find_calls(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
+	const struct ap_map *cells, struct calls *c)
+{
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+
+	*c = (struct calls){.g = g, .call = AP_NEW_N(ctx->scratch, enum call, g->nnode)};
+	ap_recompute_mark(ctx, g, step, mark);
+	for (ap_id i = 0; i < g->nnode; i++)
+		c->call[i] = call_of(g, mark, cells, i);
+	find_kinds(ctx, c);
+}
+
+static void write_cell(struct ap_jw *w, const struct ap_again_cell *c)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "cell", c->name);
+	ap_jw_kbool(w, "mp_comm_recompute", !c->keep_comm);
+	ap_jw_kbool(w, "parallel_optimizer_comm_recompute", c->regather);
+	ap_jw_kbool(w, "recompute_slice_activation", c->slice);
+	ap_jw_end(w);
+}
+
+/* A call for all primitives of a type in a cell, told where its first operator comes. */
+static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c)
+{
+	bool *done = AP_NEW_N(ctx->scratch, bool, c->nkind);
+
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		const struct ap_node *n = &c->g->node[i];
+
+		if (c->call[i] == LEFT || c->mixed[c->kind[i]] || done[c->kind[i]])
+			continue;
+		done[c->kind[i]] = true;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "cell", n->cell);
+		ap_jw_kstr(w, "type", n->type);
+		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
+		ap_jw_end(w);
+	}
+}
+
+static void write_rest(struct ap_jw *w, const struct calls *c)
+{
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		if (c->call[i] == LEFT || !c->mixed[c->kind[i]])
+			continue;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "operator", c->g->node[i].name);
+		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
+		ap_jw_kstr(w, "why", "operators of this type in this cell are marked differently");
+		ap_jw_end(w);
+	}
+}
+
+void ap_bundle_write_recompute(
+	struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	const struct ap_again_cell *cell;
+	struct calls calls;
+	struct ap_map *names;
+	struct ap_jw w;
+	uint32_t ncell;
+
+	ap_recompute_cells(ctx, b->plan->graph, b->plan->step, &ncell, &cell);
+	names = ap_map_create(ctx->scratch);
+	for (uint32_t i = 0; i < ncell; i++)
+		ap_map_put_str(names, cell[i].name, NULL);
+	find_calls(ctx, b->plan->graph, b->plan->step, names, &calls);
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_key(&w, "cells");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < ncell; i++)
+		write_cell(&w, &cell[i]);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "primitives");
+	ap_jw_arr(&w);
+	write_primitives(ctx, &w, &calls);
+	ap_jw_end(&w);
+	ap_jw_key(&w, "not_applicable");
+	ap_jw_arr(&w);
+	write_rest(&w, &calls);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	ap_arena_release(ctx->scratch, scratch);
+}
