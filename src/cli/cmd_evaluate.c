@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/diag.h"
 #include "base/num.h"
+#include "cli/bundle.h"
 #include "cli/cmd.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/stop.h"
+#include "emit/ckpt.h"
 #include "plan/pins.h"
 #include "plan/semi_auto.h"
 
@@ -47,18 +49,22 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 {
 	struct ap_inputs in;
 	struct ap_plan plan;
+	const struct ap_op_template *op_template;
 	const int32_t *const *counts;
 
 	if (!run->opt->strategy && !run->opt->hybrid)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"evaluate: no strategy; expected --strategy FILE or --hybrid LIST");
 	AP_TRY(ap_out_check(run, NULL));
+	AP_TRY(ap_bundle_template(run, &op_template));
 	AP_TRY(ap_inputs_load(run, &in));
+	if (run->opt->bundle)
+		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph, !run->opt->only_trainable_params));
 	AP_TRY(given_counts(run, &in, &counts));
 	ap_run_phase(run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));
 	AP_TRY(warn_of_memory(run, &plan));
 	ap_run_phase(run, "writing");
-	return ap_out_plan(run, &plan, NULL);
+	return ap_out_plan(run, &plan, NULL, op_template);
 }

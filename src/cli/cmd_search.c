@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/diag.h"
 #include "base/num.h"
+#include "cli/bundle.h"
 #include "cli/cmd.h"
 #include "cli/given.h"
 #include "cli/inputs.h"
@@ -46,6 +47,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	struct ap_inputs in;
 	struct ap_plan plan;
 	const struct ap_problem *problem = NULL;
+	const struct ap_op_template *op_template;
 	const int32_t *const *counts;
 	enum ap_status st, written;
 
@@ -53,6 +55,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 		ap_stop_after(run->opt->time_limit);
 	AP_TRY(check_options(run));
 	AP_TRY(ap_out_check(run, NULL));
+	AP_TRY(ap_bundle_template(run, &op_template));
 	AP_TRY(ap_sources_read(run, &src));
 	if (run->opt->time_limit == 0)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
@@ -62,7 +65,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	AP_TRY(ap_inputs_make(run, &src, &in));
 	AP_TRY(ap_given_counts(run, &in, &counts));
 	AP_TRY(ap_out_check_stages(run, in.machine->nstage));
-	if (run->opt->strategy_ckpt_save_file)
+	if (run->opt->strategy_ckpt_save_file || run->opt->bundle)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph,
 			!run->opt->only_trainable_params));
 	ap_run_phase(run, "planning");
@@ -76,6 +79,6 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	if (run->opt->problem_out && !problem && st == AP_OK) /* what needed no table has one, too */
 		AP_TRY(ap_drive_table(&run->ctx, &in.request, &problem));
 	ap_run_phase(run, "writing");
-	written = ap_out_plan(run, &plan, problem);
+	written = ap_out_plan(run, &plan, problem, op_template);
 	return written == AP_OK ? st : written;
 }

@@ -128,6 +128,8 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 		return "a name, or lists such as [[8,1],[8]]";
 	case AP_OPT_DICT:
 		return "the name of a file, or a JSON object";
+	case AP_OPT_FOLDER:
+		return "the name of a folder";
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
 		break;
@@ -229,6 +231,7 @@ static bool set_value(struct ap_arena *arena, const struct ap_option *row, void 
 	case AP_OPT_DICT:
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
+	case AP_OPT_FOLDER:
 		break;
 	}
 	*(const char **)field = text;
@@ -319,6 +322,7 @@ const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
 	case AP_OPT_DICT:
 	case AP_OPT_INPUT:
 	case AP_OPT_OUTPUT:
+	case AP_OPT_FOLDER:
 		break;
 	}
 	return *(const char *const *)field;

@@ -64,7 +64,8 @@ enum ap_opt_type {
 	AP_OPT_LISTS, /* a word, or lists of integers as JSON text */
 	AP_OPT_DICT, /* a file, or a JSON object as text */
 	AP_OPT_INPUT,
-	AP_OPT_OUTPUT
+	AP_OPT_OUTPUT,
+	AP_OPT_FOLDER /* of outputs */
 };
 
 enum ap_opt_group { /* headings of the help text */
@@ -116,6 +117,7 @@ enum ap_opt_id {
 #define AP_OPT_CTYPE_DICT const char *
 #define AP_OPT_CTYPE_INPUT const char *
 #define AP_OPT_CTYPE_OUTPUT const char *
+#define AP_OPT_CTYPE_FOLDER const char *
 
 struct ap_options {
 #define OPTION(field, letter, type, ...) AP_OPT_CTYPE_##type field;

@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cli/bundle.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/stop.h"
@@ -74,6 +75,15 @@ static void collect_outputs(struct ap_run *run, const char *further, struct path
 	}
 	if (further)
 		AP_PUSH(run->ctx.arena, *out, further);
+}
+
+/* And those of the folder that --bundle names. */
+static void collect_bundle(struct ap_run *run, struct paths *out)
+{
+	const char *path;
+
+	for (size_t i = 0; (path = ap_bundle_path(run, i)); i++)
+		AP_PUSH(run->ctx.arena, *out, path);
 }
 
 static const char *folder_of(struct ap_run *run, const char *path)
@@ -141,11 +151,13 @@ enum ap_status ap_out_check_binary(struct ap_run *run, const char *path)
 
 enum ap_status ap_out_check(struct ap_run *run, const char *further)
 {
-	struct paths in = {0}, out = {0};
+	struct paths in = {0}, out = {0}, all = {0};
 
 	collect_inputs(run, further, &in);
 	collect_outputs(run, further, &out);
-	check_names(run, &in, &out);
+	collect_outputs(run, further, &all);
+	collect_bundle(run, &all);
+	check_names(run, &in, &all);
 	if (run->opt->strategy_ckpt_save_file)
 		(void)ap_out_check_binary(run, run->opt->strategy_ckpt_save_file);
 	if (run->opt->group_ckpt_save_file)
@@ -153,6 +165,7 @@ enum ap_status ap_out_check(struct ap_run *run, const char *further)
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	for (size_t i = 0; i < out.n; i++)
 		(void)check_target(run, out.v[i]);
+	(void)ap_bundle_check(run);
 	return ap_diag_status(run->ctx.diag);
 }
 
@@ -280,6 +293,7 @@ enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct
 struct made {
 	const struct ap_plan *plan;
 	const struct ap_problem *problem; /* NULL: the search was stopped before there was one */
+	const struct ap_op_template *op_template; /* NULL: none is given */
 };
 
 /* dot may take seconds: a time limit, which is one of the search, leaves them to it, a signal not. */
@@ -345,6 +359,12 @@ static enum ap_status stage_groups(struct ap_run *run, const char *path, const s
 	return AP_OK;
 }
 
+static enum ap_status stage_bundle(struct ap_run *run, const char *path, const struct made *m)
+{
+	(void)path;
+	return ap_bundle_stage(run, m->plan, m->op_template);
+}
+
 /* The stage files of a pipeline come first, the merged one last. */
 static enum ap_status stage_stages(struct ap_run *run, const char *path, const struct ap_plan *p)
 {
@@ -406,6 +426,7 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 		{AP_OPT_plan_out, stage_plan, ""},
 		{AP_OPT_stage_config_out, stage_config, ""},
 		{AP_OPT_group_ckpt_save_file, stage_groups, ""},
+		{AP_OPT_bundle, stage_bundle, ""},
 		{AP_OPT_strategy_ckpt_save_file, stage_strategy, ""},
 	};
 	enum ap_status outcome = AP_OK;
@@ -425,9 +446,9 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 }
 
 enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
-	const struct ap_problem *problem)
+	const struct ap_problem *problem, const struct ap_op_template *op_template)
 {
-	const struct made m = {plan, problem};
+	const struct made m = {plan, problem, op_template};
 	struct ap_str summary;
 	bool taken = false;
 	enum ap_status st = stage_files(run, &m, &taken);

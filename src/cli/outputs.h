@@ -7,6 +7,7 @@
 #include "emit/emit.h"
 #include "problem/problem.h"
 
+struct ap_op_template;
 struct ap_run;
 
 /*
@@ -43,10 +44,10 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len);
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic);
 
 /* Writes summary and files of a finished plan, all or none. problem: the table, needed for
- * --problem-out only. AP_STOPPED: all but the picture, which was still to be drawn when we were told
+ * --problem-out only; op_template: for --bundle, NULL without one. AP_STOPPED: all but the picture, which was still to be drawn when we were told
  * to stop. */
 enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
-	const struct ap_problem *problem);
+	const struct ap_problem *problem, const struct ap_op_template *op_template);
 
 /* Puts everything in place, unless an error was reported. */
 enum ap_status ap_out_commit(struct ap_run *run);

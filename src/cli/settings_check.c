@@ -199,7 +199,7 @@ static void check_min_devices(struct ap_ctx *ctx, const struct ap_options *o)
 	if (o->parallel_mode == AP_MODE_STAND_ALONE)
 		CONTRADICT(min_devices, parallel_mode, "it is a mode of one device");
 	for (int i = 0; i < AP_OPT_COUNT; i++)
-		if (ap_option_at(i)->type == AP_OPT_OUTPUT && given(o, (enum ap_opt_id)i))
+		if (ap_option_at(i)->type >= AP_OPT_OUTPUT && given(o, (enum ap_opt_id)i))
 			(void)ap_settings_contradict(ctx, o, AP_OPT_min_devices, (enum ap_opt_id)i,
 				"there is no plan to write");
 }

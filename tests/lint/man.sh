@@ -14,7 +14,7 @@ miss() {
 }
 
 rows() { # field and letter of the rows of options.def and what it includes
-  sed -nE 's/^(FLAG|INT|NUM|SIZE|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
+  sed -nE 's/^(FLAG|INT|NUM|SIZE|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT|FOLDER)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
     src/cli/options.def src/cli/settings_*.def
 }
 
