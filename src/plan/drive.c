@@ -467,12 +467,14 @@ enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, 
 	return take_best(&d, out);
 }
 
+/* Can a checkpoint tell of it? It is named after a parameter, which may be cast before, or after a frozen one. */
 static bool has_param(const struct ap_graph *g, const struct ap_node *n)
 {
+	bool any = n->param != AP_NONE;
+
 	for (int i = 0; i < n->bound.nin; i++)
-		if (g->tensor[n->in[i]].kind == AP_TENSOR_PARAM)
-			return ap_op_has_strategy(n->bound.row);
-	return false;
+		any |= g->tensor[n->in[i]].kind == AP_TENSOR_PARAM;
+	return any && ap_op_has_strategy(n->bound.row);
 }
 
 /* Of what is given, what a checkpoint can tell and what the graph itself says. */

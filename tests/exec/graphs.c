@@ -316,6 +316,20 @@ static const char branches[] = GRAPH("branches",
 	OP_WITH("Tile", "'m'", "tiled", "'multiples':[1,2,1]") AND
 	MEAN_OF("'tiled'", "loss"), "loss");
 
+/* Weights in full that are used in half precision: operators are named after parameters behind a cast. */
+static const char halved[] = GRAPH("halved",
+	"{'name':'x','shape':[24,8],'dtype':'float16','batch_dim':0}",
+	TENSOR("w1", "12,8") AND TENSOR("b1", "12") AND TENSOR("w2", "8,12"), "",
+	OP_WITH("Cast", "'w1'", "w1.half", "'dst_type':'float16'") AND
+	LINEAR("'x','w1.half'", "h") AND
+	OP_WITH("Cast", "'b1'", "b1.half", "'dst_type':'float16'") AND
+	OP("BiasAdd", "'h','b1.half'", "h.sum") AND
+	OP("Sigmoid", "'h.sum'", "h.act") AND
+	OP_WITH("Cast", "'w2'", "w2.half", "'dst_type':'float16'") AND
+	LINEAR("'h.act','w2.half'", "o") AND
+	OP_WITH("Cast", "'o'", "wide", "'dst_type':'float32'") AND
+	MEAN_OF("'wide'", "loss"), "loss");
+
 static const struct ex_graph_sample graphs[] = {
 	{"mlp", mlp, false, NULL},
 	{"attention", attention, false, NULL},
@@ -334,6 +348,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"vocabulary", vocabulary, true, NULL},
 	{"flash", flash, false, NULL},
 	{"routed", routed, true, NULL},
+	{"halved", halved, false, NULL},
 };
 
 const struct ex_graph_sample *ex_graph_at(size_t i)
