@@ -467,7 +467,7 @@ enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, 
 	return take_best(&d, out);
 }
 
-/* Can a checkpoint tell of it? It is named after a parameter, which may be cast before, or after a frozen one. */
+/* Can a checkpoint tell of it? It is named after a parameter, perhaps a cast one, or a frozen one. */
 static bool has_param(const struct ap_graph *g, const struct ap_node *n)
 {
 	bool any = n->param != AP_NONE;
