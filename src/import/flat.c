@@ -25,7 +25,20 @@ enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, co
 	va_start(ap, fmt);
 	ap_str_vaddf(&text, fmt, ap);
 	va_end(ap);
+	if (e->params->partial && st == AP_MEANING && e->flat->ops.n) {
+		e->ended = true;
+		ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
+			"the piece is read up to here: %s", text.s);
+		return st;
+	}
 	return ap_diag_add(e->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
+}
+
+static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
+{
+	if (e->params->partial && e->flat->ops.n)
+		return ap_flat_fault(e, line, AP_MEANING, "what follows %s", why);
+	return ap_source_refuse(e->ctx, e->ir->file, line, why);
 }
 
 static const char *shown(struct flat *e, const char *name)
@@ -73,16 +86,30 @@ enum ap_status ap_flat_no_types(struct flat *e, const struct ap_ir_node *n)
 		"MS_DEV_DUMP_IR_FORMAT=2, or without that variable", shown(e, n->prim ? n->prim : "call"));
 }
 
+/* Of a piece also slices are read: it is no plan's source anyway. */
+static enum ap_status check_sliced(struct flat *e, const struct ap_ir_node *n)
+{
+	struct ap_where where = {.file = e->ir->file, .line = n->line};
+
+	if (!e->params->partial)
+		return refuse(e, n->line, "holds what each device runs");
+	if (e->flat->sliced)
+		return AP_OK;
+	e->flat->sliced = true;
+	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
+		"holds what each device runs: shapes are those of its slices, and strategies are left out");
+}
+
 static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 {
 	if (!n->typed)
 		return ap_flat_no_types(e, n);
 	if (n->scope && !strncmp(n->scope, "Gradients/", 10))
-		return ap_source_refuse(e->ctx, e->ir->file, n->line, "holds the backward pass");
+		return refuse(e, n->line, "holds the backward pass");
 	if (ap_ir_attr(&n->primal_attrs, "forward_node_name") || ap_ir_attr(&n->node_attrs, "duplicated"))
-		return ap_source_refuse(e->ctx, e->ir->file, n->line, "holds the backward pass");
+		return refuse(e, n->line, "holds the backward pass");
 	if (ap_ir_attr(&n->primal_attrs, "origin_output_shape"))
-		return ap_source_refuse(e->ctx, e->ir->file, n->line, "holds what each device runs");
+		AP_TRY(check_sliced(e, n));
 	if (e->flat->ops.n == MOST_OPS)
 		return ap_flat_fault(e, n->line, AP_LIMIT, "more than %d operators, those of "
 			"sub-graphs counted at each call", MOST_OPS);
@@ -93,10 +120,17 @@ static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
 	struct ap_flat_op op = {.node = n, .nin = n->nin, .in = in, .micro = micro_of(n)};
+	size_t tensors = e->flat->tensors.n;
+	enum ap_status st;
 
 	AP_TRY(check_op(e, n));
 	AP_PUSH(e->ctx->arena, e->flat->ops, op);
-	return add_results(e, (ap_id)e->flat->ops.n - 1, n, out);
+	st = add_results(e, (ap_id)e->flat->ops.n - 1, n, out);
+	if (st != AP_OK) { /* a piece ends before it */
+		e->flat->ops.n--;
+		e->flat->tensors.n = tensors;
+	}
+	return st;
 }
 
 static enum ap_status get_element(struct flat *e, const struct ap_ir_node *n,
@@ -107,6 +141,10 @@ static enum ap_status get_element(struct flat *e, const struct ap_ir_node *n,
 
 	if (n->nin == 2 && in[0].kind == AP_FLAT_NOTHING) {
 		*out = in[0];
+		return AP_OK;
+	}
+	if (k >= 0 && in[0].kind == AP_FLAT_CONST && in[0].c->kind == AP_IR_LIST && k < in[0].c->n) {
+		*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = &in[0].c->v[k]};
 		return AP_OK;
 	}
 	if (n->nin == 2 && in[0].kind == AP_FLAT_TENSOR && e->params->partial && k >= 0 && n->typed)
@@ -137,13 +175,54 @@ static enum ap_status bind_args(struct flat *e, const struct ap_ir_node *n,
 	return AP_OK;
 }
 
+/* Is it a truth value that is known, Bool(1) or Tensor(shape=[], dtype=Bool, value=True)? *yes: which. */
+static bool is_known(const struct ap_flat_value *v, bool *yes)
+{
+	const char *value;
+
+	if (v->kind != AP_FLAT_CONST)
+		return false;
+	*yes = v->c->kind == AP_IR_BOOL && v->c->i;
+	if (v->c->kind == AP_IR_BOOL)
+		return true;
+	value = v->c->kind == AP_IR_TENSOR && !v->c->n && !strcmp(v->c->of, "Bool")
+		? strstr(v->c->s, "value=") : NULL;
+	if (!value)
+		return false;
+	value += strcspn(value, "=") + 1;
+	value += strspn(value, " [\n");
+	*yes = *value == 'T' || *value == 't' || *value == '1';
+	return *yes || *value == 'F' || *value == 'f' || *value == '0';
+}
+
 static enum ap_status choose(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
-	if (n->nin != 3 || in[0].kind != AP_FLAT_CONST || in[0].c->kind != AP_IR_BOOL)
+	bool yes;
+
+	if (n->nin != 3 || !is_known(&in[0], &yes))
 		return ap_flat_fault(e, n->line, AP_MEANING, "control flow: which sub-graph runs is only "
 			"known when it does; expected a network whose graph is fixed");
-	*out = in[in[0].c->i ? 1 : 2];
+	*out = in[yes ? 1 : 2];
+	return AP_OK;
+}
+
+/* The lengths of a tensor, as if the dump told them as a constant. */
+static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
+	const struct ap_flat_value *in, struct ap_flat_value *out)
+{
+	const struct ap_ir_type *t = n->nin == 1 && in[0].kind == AP_FLAT_TENSOR
+		? &e->flat->tensors.v[in[0].id].type : NULL;
+	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value), *v;
+
+	if (!t || !t->shaped || t->rank > AP_MAX_RANK)
+		return ap_flat_fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
+	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, t->rank);
+	for (uint8_t i = 0; i < t->rank; i++)
+		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .i = t->dim[i], .f = (double)t->dim[i],
+			.s = "", .of = "I64"};
+	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = t->rank, .v = v, .s = "", .of = ""};
+	*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
 	return AP_OK;
 }
 
@@ -162,12 +241,14 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 	case FLAT_TUPLE:
 		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n->nin, .v = in};
 		return AP_OK;
+	case FLAT_SHAPE:
+		return measure(e, n, in, out);
 	case FLAT_BIND:
 		return bind_args(e, n, in, out);
 	case FLAT_CHOOSE:
 		return choose(e, n, in, out);
 	case FLAT_SLICED:
-		return ap_source_refuse(e->ctx, e->ir->file, n->line,
+		return refuse(e, n->line,
 			ap_arena_printf(e->ctx->arena, "holds what each device runs (%s)", n->prim));
 	case FLAT_GRAD:
 		if (n == e->grad && n->nin) {
@@ -292,6 +373,7 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 {
 	struct flat e = {.ctx = ctx, .ir = ir, .flat = out, .params = params};
 	size_t nodes = 0;
+	enum ap_status st;
 
 	*out = (struct ap_flat){.ir = ir};
 	for (size_t f = 0; f < ir->funcs.n; f++)
@@ -299,7 +381,9 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	AP_RESERVE(ctx->arena, out->ops, nodes);
 	AP_RESERVE(ctx->arena, out->tensors, nodes + ir->params.n);
 	AP_TRY(ap_flat_prepare(&e));
-	AP_TRY(ap_flat_forward(&e));
+	st = ap_flat_forward(&e);
+	if (!e.ended)
+		AP_TRY(st);
 	out->inference = !e.grad;
 	for (size_t i = 0; i < out->ops.n; i++)
 		for (uint32_t k = 0; k < out->ops.v[i].nin; k++)

@@ -64,6 +64,7 @@ struct ap_flat {
 		size_t n, cap;
 	} outputs; /* tensors; the loss first */
 	bool inference; /* nothing is derived from it */
+	bool sliced; /* a piece of what each device runs */
 };
 
 /* Takes the dump's forward pass apart. Faults have the line of their node. O(nodes of all copies). */

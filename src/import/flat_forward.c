@@ -42,6 +42,14 @@ static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 		"there", text);
 }
 
+/* More than the header counts: nothing is missing, but neither is all of it a dump. */
+static void check_more(struct flat *e, int64_t n, int64_t said, const char *what)
+{
+	if (said >= 0 && n > said)
+		ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = e->ir->file},
+			"dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what, said);
+}
+
 static enum ap_status check_counts(struct flat *e)
 {
 	const struct ap_ir *ir = e->ir;
@@ -55,6 +63,8 @@ static enum ap_status check_counts(struct flat *e)
 	if (ir->said_nodes > nodes)
 		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %"
 			PRId64 " nodes, but its header counts %" PRId64, nodes, ir->said_nodes));
+	check_more(e, (int64_t)ir->funcs.n, ir->said_funcs, "sub-graphs");
+	check_more(e, nodes, ir->said_nodes, "nodes");
 	return AP_OK;
 }
 

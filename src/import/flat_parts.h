@@ -15,6 +15,7 @@ enum flat_role {
 	FLAT_DROP,
 	FLAT_GET,
 	FLAT_TUPLE,
+	FLAT_SHAPE,
 	FLAT_BIND,
 	FLAT_CHOOSE,
 	FLAT_GRAD,
@@ -51,12 +52,13 @@ struct flat {
 	const struct ap_ir_node *grad, *grad_call; /* J of the forward graph, and its call; NULL none */
 	const bool **wanted; /* by sub-graph: nodes that lead to that call; NULL all */
 	bool done; /* it was called */
+	bool ended; /* a piece: at what of it is not understood */
 	struct ap_flat_value result; /* what it gave */
 	bool *running; /* by sub-graph */
 	unsigned depth;
 };
 
-/* Reports a fault at a line; returns st. */
+/* Reports a fault at a line; returns st. A piece ends there, with a warning, if anything came before. */
 enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -114,8 +114,8 @@ struct ap_ir {
 	const char *entry; /* NULL: no header */
 	int64_t lines; /* of the file */
 	int64_t said_funcs, said_nodes; /* as the header counts; -1 not given */
-	int64_t anew; /* line where, outside of sub-graphs, numbers of nodes begin anew, and reading
-	               * ends; 0 none */
+	int64_t anew; /* line where, without header or outside of sub-graphs, another piece begins, and
+	               * reading ends; 0 none */
 	int64_t gap; /* line where a piece is left out by its author, "..."; 0 none */
 	struct {
 		struct ap_ir_param *v;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -19,8 +20,12 @@ struct parse {
 		size_t n, most;
 	} nodes; /* of all sub-graphs, one after the other */
 	struct ap_ir_func *func; /* the one that is open; NULL none */
+	struct ap_map *names; /* of sub-graphs */
 	bool keeps_output; /* said of the sub-graph that comes next */
+	bool commenting; /* the lines of a comment follow */
 };
+
+enum { COMMENT_INDENT = 8 };
 
 const struct ap_ir_value *ap_ir_attr(const struct ap_ir_attrs *attrs, const char *key)
 {
@@ -57,17 +62,32 @@ static void open_func(struct parse *p, const char *name)
 	p->keeps_output = false;
 }
 
+/* Of pieces without header several may stand in one file. told: has this been said before? */
+static bool begins_anew(struct parse *p, bool told)
+{
+	if (!told || p->ir->headed)
+		return false;
+	p->ir->anew = p->r.line;
+	p->r.p = p->r.end;
+	return true;
+}
+
 /* "subgraph @name parent: [subgraph @outer](%para1_x, %para2_y) {" */
 static bool read_func(struct parse *p)
 {
+	const char *name = ap_ir_until(&p->r, " (");
 	struct ap_ir_read *r = &p->r;
 	struct {
 		const char **v;
 		size_t n, cap;
 	} params = {0};
 	struct ap_ir_value v;
+	bool fresh;
 
-	open_func(p, ap_ir_until(r, " ("));
+	ap_map_put_str(p->names, name, &fresh);
+	if (begins_anew(p, !fresh))
+		return true;
+	open_func(p, name);
 	ap_ir_blanks(r);
 	if (ap_ir_take(r, "parent:"))
 		ap_ir_pass(r, "(");
@@ -97,6 +117,8 @@ static bool read_param(struct parse *p)
 	struct ap_ir_param param = {.line = r->line};
 	const char *from = ++r->p, *rest;
 
+	if (begins_anew(p, p->ir->funcs.n > 0))
+		return true;
 	while (r->p < r->end && *r->p != '\n' && !ap_ir_at(r, ": <") && !ap_ir_at(r, " : <"))
 		r->p++;
 	param.name = ap_ir_copy(r, from, (size_t)(r->p - from));
@@ -176,6 +198,7 @@ static void judge_comment(struct parse *p, const char *text)
 		note_scope(p, text, ": (", true);
 	else if (!strncmp(text + n, "Scope: (", 8) || !strncmp(text + n, "scope: (", 8))
 		note_scope(p, text, ": (", false);
+	p->commenting = !strncmp(text, "# Comment:", 10);
 	if (p->func)
 		return;
 	entry = strstr(text, "IR entry");
@@ -245,10 +268,14 @@ static bool in_body(struct parse *p)
 static bool read_line(struct parse *p)
 {
 	struct ap_ir_read *r = &p->r;
+	const char *from = r->p;
 
 	ap_ir_blanks(r);
 	if (r->p == r->end || *r->p == '\n')
 		return true;
+	if (p->commenting && r->p - from >= COMMENT_INDENT && *r->p != '#')
+		return true;
+	p->commenting = false;
 	if (*r->p == '#') {
 		read_comment(p);
 		return true;
@@ -297,6 +324,7 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	if (memchr(text, '\0', len) || !ap_str_utf8(text, len, &bad))
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &(struct ap_where){.file = file},
 			NULL, "is no text in UTF-8; expected a MindSpore IR dump");
+	p.names = ap_map_create(ctx->arena);
 	p.nodes.most = count_nodes(p.r);
 	p.nodes.v = ap_arena_alloc_raw(ctx->arena, p.nodes.most, sizeof *p.nodes.v);
 	while (p.r.p < p.r.end && read_line(&p))

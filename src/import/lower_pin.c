@@ -124,6 +124,8 @@ enum ap_status ap_lower_pins(struct lower *l, struct lower_op *o)
 	const struct ap_ir_value *in = ap_ir_attr(&n->prim_attrs, "in_strategy"),
 		*out = ap_ir_attr(&n->prim_attrs, "out_strategy");
 
+	if (l->flat->sliced)
+		return AP_OK;
 	if (!is_given(in) && l->params->searched && takes_pin(o)) {
 		in = ap_ir_attr(&n->derived, "in_strategy");
 		out = ap_ir_attr(&n->derived, "out_strategy");
