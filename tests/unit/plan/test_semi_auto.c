@@ -201,6 +201,269 @@ START_TEST(facts_of_the_reference)
 }
 END_TEST
 
+/* Attention over 8 sequences of 16, and a mask: what is flagged is the mask's first dimension, too. */
+#define ATTENTION(mask) \
+	"{'schema':'autopar-graph/1','name':'attention','inputs':[" \
+	"{'name':'q','dtype':'float16','shape':[8,16,32]},{'name':'k','dtype':'float16','shape':[8,16,32]}," \
+	"{'name':'v','dtype':'float16','shape':[8,16,32]},{'name':'m','dtype':'uint8','shape':" mask "}]," \
+	"'operators':[{'name':'one','type':'FlashAttentionScore','inputs':['q','k','v',null,null,null,'m']," \
+	"'attrs':{'head_num':4,'input_layout':'BSH'},'outputs':[{'name':'y'}]}],'outputs':['y']}"
+
+static const struct {
+	int ndev;
+	const char *graph, *strategy;
+	bool refused;
+} attentions[] = {
+	{8, ATTENTION("[8,1,16,16]"), "(8,1,1),(8,1,1),(8,1,1),(8,1,1,1)", false},
+	{12, ATTENTION("[8,1,16,16]"), "(4,1,1),(4,1,1),(4,1,1),(4,1,1,1)", false},
+	{8, ATTENTION("[1,1,16,16]"), "(1,1,1),(1,1,1),(1,1,1),(1,1,1,1)", false},
+	{8, ATTENTION("[16,16]"), "(8,1,1),(8,1,1),(8,1,1),(8,1)", true}, /* its rows are not the queries' */
+	{32, ATTENTION("[16,16]"), "(8,1,1),(8,1,1),(8,1,1),(8,1)", true},
+};
+
+START_TEST(attention_and_its_mask)
+{
+	const int32_t *const *counts;
+	enum ap_status st;
+	struct fixture f;
+
+	fixture_open(&f, attentions[_i].ndev, 8, "a100-80");
+	fixture_graph(&f, attentions[_i].graph);
+	st = complete(&f, &counts);
+	ck_assert_int_eq(st, attentions[_i].refused ? AP_INFEASIBLE : AP_OK);
+	if (attentions[_i].refused)
+		ck_assert_msg(strstr(errors(&f), attentions[_i].strategy), "%s", errors(&f));
+	else
+		ck_assert_str_eq(strategy(&f, "one", counts), attentions[_i].strategy);
+	fixture_close(&f);
+}
+END_TEST
+
+#define OPER(name, type, x, y) \
+	"{'name':'" name "','type':'" type "','inputs':[" x "],'outputs':[{'name':'" y "'}]}"
+#define CAST(name, x, y) \
+	"{'name':'" name "','type':'Cast','inputs':['" x "'],'attrs':{'dst_type':'float16'}," \
+	"'outputs':[{'name':'" y "'}]}"
+#define SOFTMAX(name, x, y, axis) \
+	"{'name':'" name "','type':'Softmax','inputs':['" x "'],'attrs':{'axis':" axis "}," \
+	"'outputs':[{'name':'" y "'}]}"
+#define RESHAPE(name, x, shape, y) \
+	"{'name':'" name "','type':'Reshape','inputs':['" x "'],'attrs':{'shape':" shape "}," \
+	"'outputs':[{'name':'" y "'}]}"
+#define PINNED(name, type, x, y, pin) \
+	"{'name':'" name "','type':'" type "','inputs':[" x "],'in_strategy':" pin "," \
+	"'outputs':[{'name':'" y "'}]}"
+#define GRAPH(parameters, operators, outputs) \
+	"{'schema':'autopar-graph/1','name':'few'," \
+	"'inputs':[{'name':'x','dtype':'float32','shape':[16,24],'batch_dim':0}]," \
+	"'parameters':[" parameters "],'operators':[" operators "],'outputs':[" outputs "]}"
+#define PARAMETER(name, shape) "{'name':'" name "','dtype':'float32','shape':" shape "}"
+
+#define REFUSED(x) \
+	"semi_auto_parallel gives Softmax the batch strategy ((8,1)), which is not possible on 8 " \
+	"devices: input 0 (\"" x "\"), dimension 0 of length 16: 8 parts; 1 is allowed; it needs an " \
+	"in_strategy, that is shard()\n"
+
+/* Each that cannot be cut is told, not only the first; those that can are not. */
+START_TEST(all_that_is_refused_is_told)
+{
+	const int32_t *const *counts;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, GRAPH("", SOFTMAX("a", "x", "y", "0") "," SOFTMAX("b", "y", "z", "1") ","
+		SOFTMAX("c", "z", "o", "0"), "'o'"));
+	ck_assert_int_eq(complete(&f, &counts), AP_INFEASIBLE);
+	ck_assert_str_eq(errors(&f),
+		REFUSED("x") REFUSED("z"));
+	fixture_close(&f);
+}
+END_TEST
+
+/* The executor sees one micro-batch at a time. */
+START_TEST(lengths_are_of_a_micro_batch)
+{
+	static const struct {
+		int64_t micro_batches;
+		const char *relu, *sum;
+	} cases[] = {{1, "(8,1)", "(8,1)"}, {2, "(8,1)", "(8,1)"}, {4, "(4,1)", "(4,1)"}, {16, "(1,1)", "(1,1)"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const int32_t *const *counts;
+		struct fixture f;
+
+		fixture_open(&f, 8, 8, "a100-80");
+		fixture_graph(&f, GRAPH("", OPER("relu", "ReLU", "'x'", "y") ","
+			OPER("sum", "ReduceSum", "'y'", "z"), "'z'"));
+		f.step.micro_batches = cases[i].micro_batches;
+		ck_assert_int_eq(complete(&f, &counts), AP_OK);
+		ck_assert_str_eq(strategy(&f, "relu", counts), cases[i].relu);
+		ck_assert_str_eq(strategy(&f, "sum", counts), cases[i].sum);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
+/* Without parameters: by the batch; with one: by a checkpoint, or free in a search. */
+START_TEST(what_is_fixed_is_told_by_nobody)
+{
+	const int32_t *const *fixed, *const *counts;
+	const int32_t *held[5] = {NULL};
+	int32_t count[AP_MAX_FACTOR];
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, GRAPH("{'name':'w','dtype':'float16','shape':[24,8]}",
+		OPER("relu", "ReLU", "'x'", "y") "," CAST("cast", "y", "c") ","
+		CAST("back", "c", "d") "," OPER("mm", "MatMul", "'d','w'", "z") ","
+		RESHAPE("flat", "z", "[128]", "o"), "'o'"));
+	ck_assert_int_eq(ap_semi_auto_fix(&f.ctx, f.graph, f.machine, &f.step, NULL, &fixed), AP_OK);
+	ck_assert_str_eq(strategy(&f, "relu", fixed), "(8,1)");
+	ck_assert_ptr_null(fixed[fixture_node(&f, "mm")]);
+	ck_assert_ptr_null(fixed[fixture_node(&f, "cast")]);
+	ck_assert_ptr_null(fixed[fixture_node(&f, "flat")]);
+	ck_assert_int_eq(complete(&f, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "mm", counts), "(8,1),(1,1)");
+	fixture_counts(&f, fixture_node(&f, "mm"), "k=4 n=2", count);
+	held[fixture_node(&f, "mm")] = count;
+	ck_assert_int_eq(ap_semi_auto_complete(&f.ctx, f.graph, f.machine, &f.step, held, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "mm", counts), "(1,4),(4,2)");
+	ck_assert_str_eq(strategy(&f, "relu", counts), "(8,1)");
+	fixture_close(&f);
+}
+END_TEST
+
+/* What follows its neighbours; and what a pin next to it makes of it. */
+static const struct {
+	const char *graph;
+	struct {
+		const char *name, *strategy;
+	} wanted[4];
+} followers[] = {
+	/* a Cast lies as what it casts, also behind another one, and on another side of it */
+	{GRAPH("", PINNED("a", "ReLU", "'x'", "y", "[[2,4]]") "," CAST("b", "y", "c") "," CAST("c", "c", "d") ","
+		OPER("e", "ReLU", "'d'", "o"), "'o'"),
+		{{"b", "(2,4)"}, {"c", "(2,4)"}, {"e", "(8,1)"}}},
+	/* of an input, as that arrives */
+	{GRAPH("", CAST("a", "x", "y") "," PINNED("b", "ReLU", "'y'", "o", "[[2,4]]"), "'o'"),
+		{{"a", "(8,1)"}}},
+	/* of a parameter, as what reads it */
+	{GRAPH(PARAMETER("w", "[24,8]"), CAST("a", "w", "v") "," CAST("b", "x", "y") ","
+		PINNED("c", "MatMul", "'y','v'", "o", "[[1,2],[2,2]]"), "'o'"),
+		{{"a", "(2,2)"}, {"b", "(8,1)"}}},
+	/* a Reshape leaves what is read */
+	{GRAPH("", OPER("a", "ReLU", "'x'", "y") "," RESHAPE("b", "y", "[16,4,6]", "z") ","
+		PINNED("c", "ReLU", "'z'", "o", "[[2,4,1]]"), "'o'"),
+		{{"a", "(8,1)"}, {"b", "(2,4)"}}},
+	/* through a Cast, by the first that has a strategy, and not by a Reshape before it */
+	{GRAPH("", RESHAPE("b", "x", "[16,4,6]", "z") "," RESHAPE("d", "z", "[16,24]", "o") ","
+		CAST("e", "z", "h") "," PINNED("f", "ReLU", "'h'", "p", "[[2,4,1]]") ","
+		PINNED("g", "ReLU", "'z'", "q", "[[8,1,1]]"), "'o','p','q'"),
+		{{"b", "(2,4)"}, {"e", "(2,4,1)"}}},
+	/* as its producer, where only Reshapes read it */
+	{GRAPH("", PINNED("a", "ReLU", "'x'", "y", "[[4,2]]") "," RESHAPE("b", "y", "[16,2,12]", "z") ","
+		RESHAPE("c", "z", "[16,24]", "h") "," PINNED("d", "ReLU", "'h'", "o", "[[2,4]]"), "'o'"),
+		{{"b", "(4,2)"}}},
+	/* whole, where nobody does */
+	{GRAPH("", OPER("a", "ReLU", "'x'", "y") "," RESHAPE("b", "y", "[384]", "o"), "'o'"),
+		{{"a", "(8,1)"}, {"b", "(1,1)"}}},
+	/* where no cut leads to it, the nearest: of 16 x 24 and 6 x 64 no parts are alike */
+	{GRAPH("", PINNED("a", "ReLU", "'x'", "y", "[[8,1]]") "," RESHAPE("b", "y", "[6,64]", "z") ","
+		PINNED("c", "ReLU", "'z'", "o", "[[2,4]]"), "'o'"),
+		{{"b", "(1,1)"}}},
+	/* of 24 as 4 x 6 only the 4 is cut before it is done: what is left is redistributed */
+	{GRAPH("", OPER("a", "ReLU", "'x'", "y") "," RESHAPE("b", "y", "[16,4,6]", "z") ","
+		PINNED("c", "ReLU", "'z'", "o", "[[4,1,2]]"), "'o'"),
+		{{"b", "(8,1)"}}},
+};
+
+START_TEST(what_follows)
+{
+	const int32_t *const *counts;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, followers[_i].graph);
+	ck_assert_msg(complete(&f, &counts) == AP_OK, "%s", errors(&f));
+	for (int i = 0; followers[_i].wanted[i].name; i++) {
+		const char *name = followers[_i].wanted[i].name, *got = strategy(&f, name, counts);
+
+		ck_assert_msg(!strcmp(got, followers[_i].wanted[i].strategy), "%d: %s is %s", _i, name, got);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+/* Who reads the data decides nothing of how it arrives. */
+START_TEST(casts_of_inputs_that_arrive_in_parts)
+{
+	static const struct ap_arrival arrival[] = {{1, 4, 2}};
+	const int32_t *const *counts;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "a100-80");
+	fixture_graph(&f, GRAPH("", CAST("a", "x", "y") "," OPER("b", "ReLU", "'y'", "o"), "'o'"));
+	f.step.full_batch = true;
+	ck_assert_int_eq(complete(&f, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "a", counts), "(1,1)");
+	f.step.arrival = arrival;
+	f.step.narrival = 1;
+	ck_assert_int_eq(complete(&f, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "a", counts), "(1,4)");
+	fixture_close(&f);
+}
+END_TEST
+
+/* Look-up and product share a table that the batch leaves whole; a pin of one of them does not. */
+#define TIED(pin) \
+	"{'schema':'autopar-graph/1','name':'tied'," \
+	"'inputs':[{'name':'ids','shape':[8],'dtype':'int32','batch_dim':0}]," \
+	"'parameters':[" PARAMETER("table", "[64,16]") "],'operators':[" \
+	"{'name':'look','type':'Gather','inputs':['table','ids'],'outputs':[{'name':'e'}]" pin "}," \
+	"{'name':'head','type':'MatMul','inputs':['e','table'],'outputs':[{'name':'y'}]," \
+	"'attrs':{'transpose_b':true}}],'outputs':['y']}"
+
+START_TEST(users_of_one_parameter)
+{
+	const int32_t *const *counts;
+	struct fixture f;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	fixture_graph(&f, TIED(""));
+	ck_assert_int_eq(complete(&f, &counts), AP_OK);
+	ck_assert_str_eq(strategy(&f, "look", counts), "(1,1),(4)");
+	ck_assert_str_eq(strategy(&f, "head", counts), "(4,1),(1,1)");
+	fixture_graph(&f, TIED(",'in_strategy':[[4,1],[1]]"));
+	ck_assert_int_eq(complete(&f, &counts), AP_INFEASIBLE);
+	ck_assert_str_eq(errors(&f), "users of a shared parameter would hold it in different layouts; in "
+		"semi_auto_parallel each of them needs an in_strategy\n");
+	fixture_close(&f);
+}
+END_TEST
+
+/* Rows that are held are the very same; a plan completed again is the same plan. */
+START_TEST(what_is_completed_stays)
+{
+	for (size_t i = 0; i < sizeof followers / sizeof *followers; i++) {
+		const int32_t *const *counts, *const *again;
+		struct fixture f;
+
+		fixture_open(&f, 8, 8, "a100-80");
+		fixture_graph(&f, followers[i].graph);
+		ck_assert_int_eq(complete(&f, &counts), AP_OK);
+		ck_assert_int_eq(ap_semi_auto_complete(&f.ctx, f.graph, f.machine, &f.step, counts, &again),
+			AP_OK);
+		for (ap_id n = 0; n < f.graph->nnode; n++) {
+			const struct ap_bound *b = &f.graph->node[n].bound;
+
+			ck_assert_ptr_eq(counts[n], again[n]);
+			ck_assert(ap_space_legal(&f.ctx, b, counts[n], 8, &f.step, NULL));
+		}
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("semi_auto");
@@ -209,6 +472,14 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(tc, facts_of_the_reference, 0, sizeof facts / sizeof *facts);
+	tcase_add_loop_test(tc, attention_and_its_mask, 0, sizeof attentions / sizeof *attentions);
+	tcase_add_test(tc, all_that_is_refused_is_told);
+	tcase_add_test(tc, lengths_are_of_a_micro_batch);
+	tcase_add_test(tc, what_is_fixed_is_told_by_nobody);
+	tcase_add_loop_test(tc, what_follows, 0, sizeof followers / sizeof *followers);
+	tcase_add_test(tc, casts_of_inputs_that_arrive_in_parts);
+	tcase_add_test(tc, users_of_one_parameter);
+	tcase_add_test(tc, what_is_completed_stays);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
