@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "plan/plan.h"
+#include "plan/propagation.h"
 #include "plan/semi_auto.h"
 
 static const struct ap_route routes[] = {
@@ -18,6 +19,9 @@ static const struct ap_route routes[] = {
 	{"mindspore-semi-auto", "mindspore",
 		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
 		AP_EXECUTOR_MINDSPORE, ap_semi_auto_fix, ap_semi_auto_complete},
+	{"mindspore-sharding-propagation", "mindspore",
+		"a strategy checkpoint in sharding_propagation: other operators as their neighbours are cut",
+		AP_EXECUTOR_MINDSPORE, NULL, ap_propagation_complete},
 };
 
 const struct ap_route *ap_route_at(size_t i)

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The breadth-first searches of sharding_propagation, in MindSpore's order. */
+#include "plan/propagation.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "plan/drive.h"
+#include "plan/propagation_parts.h"
+
+struct search {
+	struct prop *s;
+	ap_id *queue; /* [nnode] each comes once */
+	uint32_t first, end;
+	bool *waiting; /* [nnode] operators with several operands, some of them not visited */
+	uint32_t nwaiting;
+	ap_id lowest; /* none that waits is below it */
+	ap_id next_root; /* configured operator after the one whose search this is; AP_NONE */
+};
+
+static const struct ap_bound *bound_of(const struct prop *s, ap_id node)
+{
+	return s->classes.v[s->node[node].class].bound;
+}
+
+static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
+{
+	return bound_of(s, e->to)->in[e->operand].dtype;
+}
+
+static ap_id out_end(const struct prop *s, const struct prop_edge *e)
+{
+	const struct prop_node *n = &s->node[e->from];
+	uint32_t nin = n->role == PROP_DATASET ? 0 : bound_of(s, e->from)->nin;
+
+	return n->end[nin + e->result];
+}
+
+static void push(struct search *r, ap_id node)
+{
+	r->s->node[node].visited = true;
+	r->queue[r->end++] = node;
+}
+
+static void settle(struct prop *s, ap_id node, uint32_t candidate)
+{
+	struct prop_node *n = &s->node[node];
+	const struct prop_class *c = &s->classes.v[n->class];
+
+	n->count = prop_count(c, candidate);
+	n->end = prop_cand_ends(c, candidate);
+}
+
+/* MindSpore keeps the neighbour's layout on both sides of an operator by element. */
+static void take_layout(struct prop *s, ap_id node, ap_id end)
+{
+	struct prop_node *n = &s->node[node];
+	const struct ap_bound *b = bound_of(s, node);
+	ap_id *ends = ap_arena_memdup(s->ctx->arena, n->end, ((size_t)b->nin + b->nout) * sizeof *ends);
+
+	ends[0] = ends[b->nin] = end;
+	n->end = ends;
+}
+
+static void decide_beside(struct search *r, ap_id node, enum prop_choice kind, uint32_t slot, ap_id end)
+{
+	struct prop *s = r->s;
+	const struct prop_known known = {slot, end};
+	uint32_t class = s->node[node].class, best = prop_choose(s, class, kind, 1, &known);
+
+	settle(s, node, best);
+	if (prop_takes_layout(s, &s->classes.v[class], best, slot, end))
+		take_layout(s, node, end);
+	push(r, node);
+}
+
+/* From those of its producers that were visited. */
+static void decide_joint(struct search *r, ap_id node)
+{
+	struct prop *s = r->s;
+	struct prop_node *n = &s->node[node];
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct prop_known *known = AP_NEW_N(s->ctx->scratch, struct prop_known, n->nseen);
+	uint32_t best;
+
+	for (uint32_t i = 0; i < n->nseen; i++)
+		known[i] = (struct prop_known){n->seen[i]->operand, out_end(s, n->seen[i])};
+	best = prop_choose(s, n->class, PROP_JOINT, n->nseen, known);
+	ap_arena_release(s->ctx->scratch, mark);
+	settle(s, node, best);
+	push(r, node);
+}
+
+static void set_waiting(struct search *r, ap_id node, bool waits)
+{
+	r->nwaiting += waits - r->waiting[node];
+	r->waiting[node] = waits;
+	if (waits && node < r->lowest)
+		r->lowest = node;
+}
+
+/* Ends that a neighbour of a Reshape may have on that side: of its candidates, or what it was given. */
+static void reach_neighbour(struct prop *s, ap_id known, bool forward, const struct prop_edge *e,
+	struct prop_reach *best)
+{
+	ap_id node = forward ? e->to : e->from;
+	const struct prop_node *n = &s->node[node];
+	const struct prop_class *c = &s->classes.v[n->class];
+	uint32_t slot = forward ? e->operand : c->bound->nin + e->result;
+
+	if (n->configured)
+		prop_reach(s, known, forward, n->end[slot], type_of(s, e), best);
+	else
+		for (uint32_t i = 0; i < c->n; i++)
+			prop_reach(s, known, forward, prop_cand_ends(c, i)[slot], type_of(s, e), best);
+}
+
+/* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
+ * that is the cheapest to come to. */
+static void reshape_forward(struct search *r, ap_id node, ap_id from)
+{
+	struct prop *s = r->s;
+	struct prop_node *n = &s->node[node];
+	struct prop_reach best = {.end = AP_NONE};
+	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, 2);
+
+	for (uint32_t i = 0; i < n->nsucc; i++)
+		if (s->node[n->succ[i]->to].role == PROP_OPERATOR)
+			reach_neighbour(s, from, true, n->succ[i], &best);
+	end[0] = from;
+	end[1] = best.end;
+	n->end = end;
+	push(r, node);
+}
+
+static void reshape_backward(struct search *r, ap_id node, ap_id to)
+{
+	struct prop *s = r->s;
+	struct prop_node *n = &s->node[node];
+	struct prop_reach best = {.end = AP_NONE};
+	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, 2);
+
+	for (uint32_t i = 0; i < n->nprev; i++) {
+		const struct prop_node *p = &s->node[n->prev[i]->from];
+
+		if (p->role == PROP_DATASET)
+			best.end = out_end(s, n->prev[i]);
+		else if (p->role != PROP_RESHAPE)
+			reach_neighbour(s, to, false, n->prev[i], &best);
+	}
+	end[0] = best.end;
+	end[1] = to;
+	n->end = end;
+	push(r, node);
+}
+
+/* A neighbour of a Reshape takes its first strategy that has what the Reshape carries, or none. */
+static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
+{
+	struct prop *s = r->s;
+	const struct prop_class *c = &s->classes.v[s->node[node].class];
+	uint32_t found = end == AP_NONE ? c->n : prop_find(c, slot, end);
+
+	if (found == c->n)
+		return;
+	settle(s, node, found);
+	push(r, node);
+}
+
+static bool is_concat(const struct prop *s, ap_id node)
+{
+	return strcmp(bound_of(s, node)->row->name, "Concat") == 0;
+}
+
+static void visit_several(struct search *r, const struct prop_edge *e)
+{
+	struct prop_node *to = &r->s->node[e->to];
+
+	to->seen[to->nseen++] = e;
+	if (to->nseen < bound_of(r->s, e->to)->nin) {
+		set_waiting(r, e->to, true);
+		return;
+	}
+	set_waiting(r, e->to, false);
+	decide_joint(r, e->to);
+}
+
+static void visit_next(struct search *r, const struct prop_edge *e)
+{
+	struct prop *s = r->s;
+	const struct prop_node *from = &s->node[e->from], *to = &s->node[e->to];
+
+	if (from->alone || to->alone || to->visited || to->configured)
+		return;
+	if (to->role == PROP_RESHAPE) {
+		if (from->role != PROP_RESHAPE)
+			reshape_forward(r, e->to, out_end(s, e));
+	} else if (from->role == PROP_RESHAPE) {
+		if (is_concat(s, e->to))
+			s->node[e->to].visited = true;
+		else
+			decide_at_reshape(r, e->to, e->operand, from->end[1]);
+	} else if (bound_of(s, e->to)->nin > 1) {
+		visit_several(r, e);
+	} else {
+		decide_beside(r, e->to, PROP_FORWARD, e->operand, out_end(s, e));
+	}
+}
+
+static void visit_prev(struct search *r, const struct prop_edge *e)
+{
+	struct prop *s = r->s;
+	const struct prop_node *from = &s->node[e->from], *to = &s->node[e->to];
+	uint32_t slot;
+
+	if (from->alone || to->alone || from->visited || from->configured ||
+		from->role == PROP_DATASET)
+		return;
+	slot = bound_of(s, e->from)->nin + e->result;
+	if (from->role == PROP_RESHAPE) {
+		if (to->role == PROP_RESHAPE)
+			return;
+		if (is_concat(s, e->to))
+			s->node[e->from].visited = true;
+		else
+			reshape_backward(r, e->from, to->end[e->operand]);
+	} else if (to->role == PROP_RESHAPE) {
+		decide_at_reshape(r, e->from, slot, to->end[0]);
+	} else {
+		decide_beside(r, e->from, PROP_BACKWARD, slot, to->end[e->operand]);
+	}
+}
+
+/* When nothing else is left: the first operator that waits, unless it was reached another way or comes after
+ * the next configured one, whose search it then waits for. */
+static void wake_one(struct search *r)
+{
+	if (r->first < r->end || r->nwaiting == 0)
+		return;
+	while (!r->waiting[r->lowest])
+		r->lowest++;
+	if (r->s->node[r->lowest].visited || r->lowest > r->next_root)
+		return;
+	set_waiting(r, r->lowest, false);
+	decide_joint(r, r->lowest);
+}
+
+static void search_from(struct search *r, ap_id root)
+{
+	r->first = r->end = 0;
+	push(r, root);
+	while (r->first < r->end) {
+		const struct prop_node *n = &r->s->node[r->queue[r->first++]];
+
+		for (uint32_t i = 0; i < n->nsucc; i++)
+			visit_next(r, n->succ[i]);
+		for (uint32_t i = 0; i < n->nprev; i++)
+			visit_prev(r, n->prev[i]);
+		wake_one(r);
+	}
+}
+
+static ap_id next_configured(const struct prop *s, ap_id from)
+{
+	while (from < s->g->nnode && !s->node[from].configured)
+		from++;
+	return from < s->g->nnode ? from : AP_NONE;
+}
+
+static void search_all(struct prop *s)
+{
+	struct search r = {.s = s};
+	ap_id root = next_configured(s, 0);
+
+	r.queue = AP_NEW_N(s->ctx->arena, ap_id, s->nnode);
+	r.waiting = AP_NEW_N(s->ctx->arena, bool, s->nnode);
+	r.next_root = root;
+	if (s->node[s->nnode - 1].configured)
+		search_from(&r, s->nnode - 1);
+	while (root != AP_NONE) {
+		r.next_root = next_configured(s, root + 1);
+		search_from(&r, root);
+		root = r.next_root;
+	}
+}
+
+static enum ap_status check(const struct prop *s, const int32_t *const *counts)
+{
+	ap_id node;
+	const char *conflict = ap_plan_conflict(s->ctx, s->g, s->ndev, counts, &node);
+
+	if (!conflict)
+		return AP_OK;
+	return ap_diag_add(s->ctx->diag, AP_ERROR, AP_INFEASIBLE,
+		&(struct ap_where){.file = s->g->file, .oper = s->g->node[node].name}, "propagation",
+		"%s; in sharding_propagation each of them needs an in_strategy", conflict);
+}
+
+enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *held,
+	const int32_t *const **out)
+{
+	struct prop s = {.ctx = ctx, .g = g, .ndev = m->ndev, .step = step, .held = held};
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+
+	s.class_ids = ap_map_create(ctx->arena);
+	s.end_ids = ap_map_create(ctx->arena);
+	s.cost_ids = ap_map_create(ctx->arena);
+	s.choice_ids = ap_map_create(ctx->arena);
+	prop_graph_make(&s);
+	*out = counts;
+	if (g->ninput == 0 && next_configured(&s, 0) == AP_NONE)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE,
+			&(struct ap_where){.file = g->file}, "propagation",
+			"no operator has a strategy; sharding_propagation needs an in_strategy of at "
+			"least one, other than a Reshape");
+	search_all(&s);
+	prop_finish(&s, counts);
+	return check(&s, counts);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidates as MindSpore enumerates them, and which of them it prefers. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "plan/propagation_parts.h"
+#include "shard/space.h"
+
+#define MOST_VECTORS 32 /* of a strategy that are compared */
+
+ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e)
+{
+	return ap_map_put(s->end_ids, e, sizeof *e, NULL);
+}
+
+const struct ap_ms_end *prop_end(const struct prop *s, ap_id id)
+{
+	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
+}
+
+const ap_id *prop_ends(struct prop *s, const struct ap_bound *b, const int32_t *count)
+{
+	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, b->nin + b->nout);
+	struct ap_placement p;
+	struct ap_ms_end e;
+
+	ap_placement_make(b, count, s->ndev, &p);
+	for (unsigned i = 0; i < (unsigned)b->nin + b->nout; i++) {
+		const struct ap_operand *t = i < b->nin ? &b->in[i] : &b->out[i - b->nin];
+
+		out[i] = ap_ms_end_make(&p, t, s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
+	}
+	return out;
+}
+
+const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype)
+{
+	const uint32_t key[] = {from, to, (uint32_t)dtype};
+	struct ap_ms_cost cost;
+	bool fresh;
+	ap_id id = ap_map_put(s->cost_ids, key, sizeof key, &fresh);
+
+	if (fresh) {
+		ap_ms_edge_cost(prop_end(s, from), prop_end(s, to), dtype, s->step->alltoall, &cost);
+		AP_PUSH(s->ctx->arena, s->costs, cost);
+	}
+	return &s->costs.v[id];
+}
+
+/* The devices' odd part: MindSpore cuts one dimension by all of it, or nothing at all. */
+static int32_t odd_part(int64_t ndev)
+{
+	while (ndev % 2 == 0)
+		ndev /= 2;
+	return (int32_t)ndev;
+}
+
+struct order {
+	const struct ap_space *space;
+	int32_t odd;
+	uint32_t n;
+	uint32_t *pick; /* [space->n] those that MindSpore enumerates */
+};
+
+static const int32_t *counts_at(const struct order *o, uint32_t i)
+{
+	return o->space->count + (size_t)i * o->space->nfactor;
+}
+
+static bool is_whole(const struct order *o, uint32_t i)
+{
+	for (int f = 0; f < o->space->nfactor; f++)
+		if (counts_at(o, i)[f] > 1)
+			return false;
+	return true;
+}
+
+/* The factor that has the odd part; -1 where none or several have some of it. */
+static int odd_factor(const struct order *o, uint32_t i)
+{
+	int at = -1;
+
+	for (int f = 0; f < o->space->nfactor; f++) {
+		int32_t rest = odd_part(counts_at(o, i)[f]);
+
+		if (rest == 1)
+			continue;
+		if (at >= 0 || rest != o->odd)
+			return -1;
+		at = f;
+	}
+	return at;
+}
+
+static bool is_enumerated(const struct order *o, uint32_t i)
+{
+	return o->odd == 1 || is_whole(o, i) || odd_factor(o, i) >= 0;
+}
+
+/* Counts ascending, powers of two first and then where the odd part is; where there is one, what cuts
+ * nothing comes last. */
+static int compare(const struct order *o, uint32_t a, uint32_t b)
+{
+	const int32_t *x = counts_at(o, a), *y = counts_at(o, b);
+	int fa = odd_factor(o, a), fb = odd_factor(o, b);
+
+	if (o->odd > 1 && is_whole(o, a) != is_whole(o, b))
+		return is_whole(o, a) ? 1 : -1;
+	for (int f = 0; f < o->space->nfactor; f++) {
+		int32_t left = f == fa ? x[f] / o->odd : x[f], right = f == fb ? y[f] / o->odd : y[f];
+
+		if (left != right)
+			return left < right ? -1 : 1;
+	}
+	return (fa > fb) - (fa < fb);
+}
+
+static void sort(struct order *o)
+{
+	for (uint32_t gap = o->n / 2; gap > 0; gap /= 2)
+		for (uint32_t i = gap; i < o->n; i++) {
+			uint32_t x = o->pick[i], j = i;
+
+			for (; j >= gap && compare(o, x, o->pick[j - gap]) < 0; j -= gap)
+				o->pick[j] = o->pick[j - gap];
+			o->pick[j] = x;
+		}
+}
+
+/* An operator of unknown type is cut by all devices along its first dimension, or not at all. */
+static bool is_batch_parallel(const struct order *o, uint32_t i, int64_t ndev)
+{
+	return o->space->nfactor > 0 && counts_at(o, i)[0] == ndev;
+}
+
+static void enumerate(struct prop *s, const struct ap_bound *b, struct order *o)
+{
+	bool unknown = strcmp(b->row->name, AP_OP_UNKNOWN) == 0;
+
+	o->odd = odd_part(s->ndev);
+	o->pick = AP_NEW_N(s->ctx->arena, uint32_t, o->space->n);
+	for (uint32_t i = 0; i < o->space->n; i++)
+		if (unknown ? is_batch_parallel(o, i, s->ndev) : is_enumerated(o, i))
+			o->pick[o->n++] = i;
+	for (uint32_t i = 0; i < o->space->n && o->n == 0; i++)
+		if (is_whole(o, i))
+			o->pick[o->n++] = i;
+	sort(o);
+}
+
+static void fill(struct prop *s, struct prop_class *c, const struct order *o, bool cross_batch)
+{
+	int32_t *count = AP_NEW_N(s->ctx->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
+	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, (size_t)o->n * c->nend);
+	struct ap_ms_cost *cost = AP_NEW_N(s->ctx->arena, struct ap_ms_cost, o->n);
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		int32_t *own = count + (size_t)i * AP_MAX_FACTOR;
+		struct ap_placement p;
+
+		for (int f = 0; f < AP_MAX_FACTOR; f++)
+			own[f] = f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
+		memcpy(end + (size_t)i * c->nend, prop_ends(s, c->bound, own), c->nend * sizeof *end);
+		ap_placement_make(c->bound, own, s->ndev, &p);
+		ap_ms_operator_cost(&p, s->step, cross_batch, &cost[i]);
+	}
+	c->n = o->n;
+	c->count = count;
+	c->end = end;
+	c->cost = cost;
+}
+
+uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, bool cross_batch)
+{
+	struct {
+		struct ap_bound bound;
+		bool cross_batch;
+	} key;
+	struct ap_space space;
+	struct order o = {.space = &space};
+	struct prop_class c = {.bound = b, .nend = (uint32_t)b->nin + b->nout};
+	bool fresh;
+	ap_id id;
+
+	memset(&key, 0, sizeof key);
+	memcpy(&key.bound, b, sizeof *b);
+	key.bound.name = NULL; /* of the operands: for messages only */
+	key.cross_batch = cross_batch;
+	id = ap_map_put(s->class_ids, &key, sizeof key, &fresh);
+	if (!fresh)
+		return id;
+	ap_space_make(s->ctx, b, s->ndev, s->step, &space);
+	enumerate(s, b, &o);
+	fill(s, &c, &o, cross_batch);
+	AP_PUSH(s->ctx->arena, s->classes, c);
+	return id;
+}
+
+/* A strategy's vectors, one behind the other, and their product. */
+struct squashed {
+	uint32_t n;
+	double parts;
+	int32_t v[MOST_VECTORS * AP_MAX_RANK];
+};
+
+static void squash(const struct prop *s, const struct ap_bound *b, const int32_t *count,
+	struct squashed *out)
+{
+	uint8_t rank[MOST_VECTORS] = {0};
+	int32_t cut[MOST_VECTORS][AP_MAX_RANK] = {{0}};
+	struct ap_placement p;
+	uint32_t n;
+
+	ap_placement_make(b, count, s->ndev, &p);
+	n = ap_space_to_strategy(&p, rank, cut, MOST_VECTORS);
+	out->n = 0;
+	out->parts = 1;
+	for (uint32_t v = 0; v < n && v < MOST_VECTORS; v++)
+		for (int d = 0; d < rank[v]; d++) {
+			out->v[out->n++] = cut[v][d];
+			out->parts *= cut[v][d];
+		}
+}
+
+/* More parts, then larger ones first. */
+static bool goes_before(const struct prop *s, const struct prop_class *c, uint32_t a, uint32_t b)
+{
+	struct squashed x, y;
+
+	squash(s, c->bound, prop_count(c, a), &x);
+	squash(s, c->bound, prop_count(c, b), &y);
+	if (x.parts != y.parts)
+		return x.parts > y.parts;
+	for (uint32_t i = 0; i < x.n; i++)
+		if (x.v[i] != y.v[i])
+			return x.v[i] > y.v[i];
+	return false;
+}
+
+bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+	const struct ap_bound *b, const int32_t *y)
+{
+	struct squashed p, q;
+
+	squash(s, a, x, &p);
+	squash(s, b, y, &q);
+	return p.n == q.n && memcmp(p.v, q.v, p.n * sizeof *p.v) == 0;
+}
+
+static bool is_by_element(const struct ap_bound *b)
+{
+	return b->nin == 1 && b->nout >= 1 && b->in[0].rank == b->out[0].rank &&
+		memcmp(b->in[0].size, b->out[0].size, sizeof b->in[0].size) == 0 &&
+		memcmp(b->in[0].dim, b->out[0].dim, sizeof b->in[0].dim) == 0;
+}
+
+static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
+{
+	for (int d = 0; d < a->rank; d++)
+		if (a->dim[d].cut != b->dim[d].cut)
+			return false;
+	return a->rank == b->rank;
+}
+
+bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
+	ap_id end)
+{
+	return is_by_element(c->bound) && slot <= 1 &&
+		has_cuts(&prop_end(s, prop_cand_ends(c, i)[slot])->layout, &prop_end(s, end)->layout);
+}
+
+static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
+{
+	return slot < b->nin ? b->in[slot].dtype : b->out[slot - b->nin].dtype;
+}
+
+static struct ap_ms_cost edges_cost(struct prop *s, const struct prop_class *c, uint32_t i,
+	enum prop_choice kind, uint32_t n, const struct prop_known *known)
+{
+	struct ap_ms_cost sum = {0};
+
+	for (uint32_t k = 0; k < n; k++) {
+		ap_id own = prop_cand_ends(c, i)[known[k].slot], end = known[k].end;
+		bool back = kind == PROP_BACKWARD;
+		const struct ap_ms_cost *cost;
+
+		if (kind != PROP_JOINT && prop_takes_layout(s, c, i, known[k].slot, end))
+			continue;
+		cost = prop_edge_cost(s, back ? own : end, back ? end : own,
+			type_of(c->bound, known[k].slot));
+		sum.computation += cost->computation;
+		sum.communication += cost->communication;
+	}
+	return sum;
+}
+
+static int compare_numbers(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+static uint32_t choose(struct prop *s, const struct prop_class *c, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known)
+{
+	struct ap_ms_cost least = {0};
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct ap_ms_cost edges = edges_cost(s, c, i, kind, n, known);
+		const struct ap_ms_cost *own = &c->cost[i], *other = &c->cost[best];
+		int order = compare_numbers(edges.communication, least.communication);
+
+		if (order == 0)
+			order = compare_numbers(edges.computation, least.computation);
+		if (order == 0 && kind == PROP_JOINT)
+			order = compare_numbers(own->computation, other->computation);
+		if (order == 0)
+			order = compare_numbers(own->communication, other->communication);
+		if (i == 0 || order < 0 ||
+			(order == 0 && kind != PROP_JOINT && goes_before(s, c, i, best))) {
+			best = i;
+			least = edges;
+		}
+	}
+	return best;
+}
+
+uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	size_t len = 2 + 2 * (size_t)n;
+	uint32_t *key = AP_NEW_N(s->ctx->scratch, uint32_t, len);
+	bool fresh;
+	ap_id id;
+
+	key[0] = class;
+	key[1] = kind;
+	for (uint32_t k = 0; k < n; k++) {
+		key[2 + 2 * k] = known[k].slot;
+		key[3 + 2 * k] = known[k].end;
+	}
+	id = ap_map_put(s->choice_ids, key, len * sizeof *key, &fresh);
+	ap_arena_release(s->ctx->scratch, mark);
+	if (fresh) {
+		uint32_t best = choose(s, &s->classes.v[class], kind, n, known);
+
+		AP_PUSH(s->ctx->arena, s->choices, best);
+	}
+	return s->choices.v[id];
+}
+
+uint32_t prop_find(const struct prop_class *c, uint32_t slot, ap_id end)
+{
+	uint32_t i = 0;
+
+	while (i < c->n && prop_cand_ends(c, i)[slot] != end)
+		i++;
+	return i;
+}
+
+void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+	struct prop_reach *best)
+{
+	const struct ap_ms_cost *c = prop_edge_cost(s, forward ? known : end, forward ? end : known,
+		dtype);
+	int order = compare_numbers(c->communication, best->cost.communication);
+
+	if (order == 0 && c->communication == 0)
+		order = compare_numbers(c->computation, best->cost.computation);
+	if (best->end == AP_NONE || order < 0)
+		*best = (struct prop_reach){end, *c};
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MindSpore's cost graph: operators, the dataset before them, and shared parameters. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "cost/cost.h"
+#include "plan/propagation_parts.h"
+
+struct build {
+	struct prop *s;
+	struct {
+		struct prop_edge *v;
+		size_t n, cap;
+	} edges;
+};
+
+static bool is_shared(const struct ap_tensor *t)
+{
+	return t->kind == AP_TENSOR_PARAM && t->nuse > 1;
+}
+
+static void add_edge(struct build *b, ap_id from, uint32_t result, const struct ap_use *to)
+{
+	struct prop_edge e = {from, to->node, (uint16_t)result, (uint16_t)to->operand};
+
+	AP_PUSH(b->s->ctx->arena, b->edges, e);
+}
+
+static void add_operand(struct build *b, ap_id node, uint32_t operand)
+{
+	const struct ap_graph *g = b->s->g;
+	const struct ap_tensor *t = &g->tensor[g->node[node].in[operand]];
+	const struct ap_use use = {node, operand};
+
+	if (t->kind == AP_TENSOR_ACT)
+		add_edge(b, t->producer, t->result, &use);
+	for (uint32_t i = 0; t->kind == AP_TENSOR_INPUT && i < g->ninput; i++)
+		if (&g->tensor[g->input[i]] == t)
+			add_edge(b, b->s->nnode - 1, i, &use);
+}
+
+static void add_edges(struct build *b)
+{
+	const struct ap_graph *g = b->s->g;
+	ap_id node = g->nnode;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint32_t k = 0; k < g->node[i].bound.nin; k++)
+			add_operand(b, i, k);
+	for (ap_id t = 0; t < g->ntensor; t++) {
+		if (!is_shared(&g->tensor[t]))
+			continue;
+		for (uint32_t u = 0; u < g->tensor[t].nuse; u++)
+			add_edge(b, node, 0, &g->tensor[t].use[u]);
+		node++;
+	}
+}
+
+/* Edges per node, in the order in which they were made. */
+static void link_edges(struct build *b)
+{
+	struct prop *s = b->s;
+	const struct prop_edge **prev = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **succ = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **seen = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
+	uint32_t *at = AP_NEW_N(s->ctx->arena, uint32_t, 2 * (size_t)s->nnode), np = 0, ns = 0;
+
+	for (size_t i = 0; i < b->edges.n; i++) {
+		s->node[b->edges.v[i].to].nprev++;
+		s->node[b->edges.v[i].from].nsucc++;
+	}
+	for (ap_id i = 0; i < s->nnode; i++) {
+		struct prop_node *n = &s->node[i];
+
+		n->prev = prev + np;
+		n->succ = succ + ns;
+		n->seen = seen + np;
+		at[2 * i] = np;
+		at[2 * i + 1] = ns;
+		np += n->nprev;
+		ns += n->nsucc;
+	}
+	for (size_t i = 0; i < b->edges.n; i++) {
+		const struct prop_edge *e = &b->edges.v[i];
+
+		prev[at[2 * e->to]++] = e;
+		succ[at[2 * e->from + 1]++] = e;
+	}
+}
+
+static void make_operator(struct prop *s, ap_id i)
+{
+	const struct ap_node *n = &s->g->node[i];
+	struct prop_node *p = &s->node[i];
+
+	p->class = prop_class_of(s, &n->bound, n->cross_batch);
+	if (!ap_op_has_strategy(n->bound.row) && n->bound.nin > 0) {
+		p->role = PROP_RESHAPE;
+		return;
+	}
+	p->alone = strcmp(n->bound.row->name, AP_OP_UNKNOWN) == 0 && s->ndev > 1 &&
+		s->classes.v[p->class].n == 1 &&
+		ap_layout_is_whole(&prop_end(s, *prop_cand_ends(&s->classes.v[p->class], 0))->layout);
+	if (s->held && s->held[i]) {
+		p->configured = true;
+		p->count = s->held[i];
+		p->end = prop_ends(s, &n->bound, p->count);
+	}
+}
+
+/* As an operator by element on the parameter: TmpIdentity. */
+static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_tensor *t)
+{
+	static const struct ap_attrs none;
+	struct ap_bind_in in = {.type = "Identity", .attrs = &none, .nin = 1, .in = &t->shape};
+	struct ap_bound *b = AP_NEW(s->ctx->arena, struct ap_bound);
+	struct ap_bind_fault fault;
+	enum ap_status st = ap_rule_bind(s->ctx, &in, b, &fault);
+
+	assert(st == AP_OK);
+	(void)st;
+	p->role = PROP_PARAMETER;
+	p->class = prop_class_of(s, b, false);
+}
+
+static void make_dataset(struct prop *s, struct prop_node *p)
+{
+	const struct ap_graph *g = s->g;
+	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, g->ninput);
+	static const int32_t whole[1] = {1};
+
+	p->role = PROP_DATASET;
+	p->configured = g->ninput > 0;
+	p->count = whole;
+	p->end = end;
+	for (uint32_t i = 0; i < g->ninput; i++) {
+		const struct ap_tensor *t = &g->tensor[g->input[i]];
+		struct ap_arrival given = {0};
+		int64_t size[AP_MAX_RANK];
+		struct ap_layout l;
+		struct ap_ms_end e;
+
+		if (i < s->step->narrival && s->step->arrival)
+			given = s->step->arrival[i];
+		ap_input_layout(&t->shape, t->batch, given, s->ndev, s->step, &l);
+		for (int d = 0; d < t->shape.rank; d++)
+			size[d] = t->shape.dim[d] /
+				(t->batch >> d & 1 ? s->step->micro_batches : 1);
+		ap_ms_end_bare(&l, size, s->ndev, &e);
+		end[i] = prop_end_id(s, &e);
+	}
+}
+
+void prop_graph_make(struct prop *s)
+{
+	const struct ap_graph *g = s->g;
+	struct build b = {.s = s};
+	ap_id node = g->nnode;
+
+	s->nnode = g->nnode + 1;
+	for (ap_id t = 0; t < g->ntensor; t++)
+		s->nnode += is_shared(&g->tensor[t]);
+	s->node = AP_NEW_N(s->ctx->arena, struct prop_node, s->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		make_operator(s, i);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (is_shared(&g->tensor[t]))
+			make_parameter(s, &s->node[node++], &g->tensor[t]);
+	make_dataset(s, &s->node[node]);
+	add_edges(&b);
+	link_edges(&b);
+}

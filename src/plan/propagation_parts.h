@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs. */
+#ifndef AP_PLAN_PROPAGATION_PARTS_H
+#define AP_PLAN_PROPAGATION_PARTS_H
+
+#include "base/map.h"
+#include "cost/ms_cost.h"
+#include "plan/propagation.h"
+
+/* Ends of redistributions are interned: equal ones have equal ids. */
+struct prop_class { /* operators with equal candidates */
+	const struct ap_bound *bound;
+	uint32_t n;
+	uint32_t nend; /* ends of a candidate: operands, then results */
+	const int32_t *count; /* [n][AP_MAX_FACTOR], in MindSpore's order */
+	const ap_id *end; /* [n][nend] */
+	const struct ap_ms_cost *cost; /* [n] */
+};
+
+struct prop_edge {
+	ap_id from, to; /* nodes of the cost graph */
+	uint16_t result, operand; /* of these */
+};
+
+enum prop_role {
+	PROP_OPERATOR,
+	PROP_RESHAPE, /* takes its layouts from its neighbours */
+	PROP_PARAMETER, /* TmpIdentity: stands before the users of a shared parameter */
+	PROP_DATASET /* _VirtualDataset */
+};
+
+struct prop_node { /* operators of the graph first, by their ids */
+	enum prop_role role;
+	uint32_t class;
+	bool alone; /* nothing is propagated to it or from it */
+	bool configured, visited;
+	const int32_t *count; /* that were chosen; NULL not yet */
+	const ap_id *end; /* then its ends as MindSpore has them; of a Reshape what it carries from one side
+	                     to the other; AP_NONE unknown */
+	uint32_t nprev, nsucc;
+	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+	uint32_t nseen;
+	const struct prop_edge **seen; /* [nprev] edges of producers that were visited, of an operator with
+	                                  several operands */
+};
+
+struct prop {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+	const int32_t *const *held;
+	uint32_t nnode;
+	struct prop_node *node;
+	struct {
+		struct prop_class *v;
+		size_t n, cap;
+	} classes;
+	struct ap_map *class_ids;
+	struct ap_map *end_ids; /* of struct ap_ms_end */
+	struct ap_map *cost_ids; /* of pairs of ends and an element type */
+	struct {
+		struct ap_ms_cost *v;
+		size_t n, cap;
+	} costs;
+	struct ap_map *choice_ids;
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} choices;
+};
+
+/* The class of an operator, with its candidates; made where it is the first of them. */
+uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, bool cross_batch);
+
+/* The ends under these counts, in the run arena. */
+const ap_id *prop_ends(struct prop *s, const struct ap_bound *b, const int32_t *count);
+
+ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e);
+const struct ap_ms_end *prop_end(const struct prop *s, ap_id id);
+const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype);
+
+static inline const int32_t *prop_count(const struct prop_class *c, uint32_t i)
+{
+	return c->count + (size_t)i * AP_MAX_FACTOR;
+}
+
+static inline const ap_id *prop_cand_ends(const struct prop_class *c, uint32_t i)
+{
+	return c->end + (size_t)i * c->nend;
+}
+
+struct prop_known { /* an end next to an operator that is to be decided */
+	uint32_t slot; /* which of its ends it is next to */
+	ap_id end;
+};
+
+enum prop_choice {
+	PROP_FORWARD, /* of one operand, from its producer */
+	PROP_BACKWARD, /* from a consumer */
+	PROP_JOINT /* of several operands, from those producers that are known */
+};
+
+/* The candidate with the least cost, by MindSpore's comparison for such a choice. */
+uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known);
+
+/* Of an operator by element with one operand MindSpore also tries the neighbour's own layout, whatever the
+ * device matrix, where the vector that says how it is cut is a strategy: does candidate i take it? */
+bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
+	ap_id end);
+
+/* Do two counts of one operator, or of two, make the same strategy? */
+bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+	const struct ap_bound *b, const int32_t *y);
+
+/* The first candidate with this end; c->n where there is none. */
+uint32_t prop_find(const struct prop_class *c, uint32_t slot, ap_id end);
+
+/* The candidate of these whose end, reached from or to a known one, costs nothing to communicate and the
+ * least to compute; else the least to communicate. *best is kept where it is as good. */
+struct prop_reach {
+	ap_id end; /* AP_NONE: none yet */
+	struct ap_ms_cost cost;
+};
+void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+	struct prop_reach *best);
+
+/* Nodes and edges of the cost graph; what is held is configured. */
+void prop_graph_make(struct prop *s);
+
+/* After the propagation: shared parameters, what was not reached, and Reshapes. */
+void prop_finish(struct prop *s, const int32_t **out);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Propagation on random graphs: every row is decided and legal, what is held stays, nothing more changes. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "plan/drive.h"
+#include "plan/propagation.h"
+#include "trial.h"
+#include "unit.h"
+
+enum { OPERATORS = 14, DEVICES = 16 };
+
+static bool is_same(const struct trial *t, ap_id i, const int32_t *a, const int32_t *b)
+{
+	return memcmp(a, b, t->f.graph->node[i].bound.nfactor * sizeof *a) == 0;
+}
+
+static const int32_t *const *complete(struct trial *t, const int32_t *const *held)
+{
+	struct ap_ctx ctx = t->f.ctx;
+	const int32_t *const *out;
+	enum ap_status st;
+
+	ctx.diag = ap_diag_create(ctx.arena, false);
+	st = ap_propagation_complete(&ctx, t->f.graph, t->f.machine, &t->f.step, held, &out);
+	REQUIRE(t, st == AP_OK || st == AP_INFEASIBLE, "%s", ap_status_text(st));
+	return st == AP_OK ? out : NULL;
+}
+
+/* Some rows of counts; every one in `one_in`, or none at all. */
+static const int32_t **some_of(struct trial *t, const int32_t *const *counts, uint64_t one_in)
+{
+	const int32_t **held = AP_NEW_N(t->f.ctx.arena, const int32_t *, t->f.graph->nnode);
+
+	for (ap_id i = 0; counts && i < t->f.graph->nnode; i++)
+		if (random_below(&t->random, one_in) == 0)
+			held[i] = counts[i];
+	return held;
+}
+
+static void rows_are_a_plan(struct trial *t, const int32_t *const *held, const int32_t *const *out)
+{
+	const char *why;
+	ap_id node;
+
+	for (ap_id i = 0; i < t->f.graph->nnode; i++) {
+		const struct ap_node *n = &t->f.graph->node[i];
+
+		REQUIRE(t, ap_space_legal(&t->f.ctx, &n->bound, out[i], t->f.machine->ndev, &t->f.step,
+			&why), "%s: %s", n->name, why);
+		REQUIRE(t, !held[i] || is_same(t, i, held[i], out[i]), "%s", n->name);
+	}
+	why = ap_plan_conflict(&t->f.ctx, t->f.graph, t->f.machine->ndev, out, &node);
+	REQUIRE(t, !why, "%s: %s", t->f.graph->node[node].name, why);
+}
+
+static void completes_to_a_plan(struct trial *t)
+{
+	const int32_t **held = some_of(t, trial_counts(t), 4);
+	const int32_t *const *out = complete(t, held), *const *again;
+
+	if (!out)
+		return;
+	rows_are_a_plan(t, held, out);
+	again = complete(t, held);
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		REQUIRE(t, is_same(t, i, out[i], again[i]), "%s", t->f.graph->node[i].name);
+	again = complete(t, out);
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		REQUIRE(t, is_same(t, i, out[i], again[i]), "%s", t->f.graph->node[i].name);
+	t->telling = t->f.machine->ndev > 1;
+}
+
+START_TEST(what_is_completed_is_a_plan)
+{
+	trial_each(400, OPERATORS, DEVICES, completes_to_a_plan);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("propagations");
+	TCase *t = tcase_create("propagations");
+	SRunner *r;
+	int failed;
+
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, what_is_completed_is_a_plan);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
