@@ -52,6 +52,11 @@ static bool is_list(const char *scope, size_t depth)
 	return false;
 }
 
+static const char *cell_of(struct ap_ctx *ctx, const struct ap_import_op *op)
+{
+	return op->cell ? op->cell : ap_graph_cell(ctx, op->name);
+}
+
 static size_t count(const char *text, char c)
 {
 	size_t n = 0;
@@ -111,8 +116,8 @@ void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g)
 	for (size_t i = 0; i < g->ops.n; i++)
 		any |= g->ops.v[i].in_recomputed;
 	for (size_t i = 0; any && i < g->ops.n; i++)
-		count_op(&c, &g->ops.v[i], ap_graph_cell(ctx, g->ops.v[i].name));
+		count_op(&c, &g->ops.v[i], cell_of(ctx, &g->ops.v[i]));
 	for (size_t i = 0; any && i < g->ops.n; i++)
 		if (g->ops.v[i].in_recomputed)
-			tell(&c, &g->ops.v[i], ap_graph_cell(ctx, g->ops.v[i].name));
+			tell(&c, &g->ops.v[i], cell_of(ctx, &g->ops.v[i]));
 }

@@ -239,7 +239,7 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 	case FLAT_GET:
 		return get_element(e, n, in, out);
 	case FLAT_TUPLE:
-		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n->nin, .v = in};
+		*out = ap_flat_tuple(e, n->nin, in);
 		return AP_OK;
 	case FLAT_SHAPE:
 		return measure(e, n, in, out);

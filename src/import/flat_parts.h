@@ -81,6 +81,9 @@ enum ap_status ap_flat_resolve(struct flat *e, const struct ap_flat_frame *frame
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out);
 
+/* flat_value.c: a tuple of these, a constant where they are. */
+struct ap_flat_value ap_flat_tuple(struct flat *e, uint32_t n, const struct ap_flat_value *part);
+
 /* flat_value.c: a tensor for what a partial dump does not say. */
 enum ap_status ap_flat_assume(struct flat *e, int64_t line, const char *name,
 	const struct ap_ir_type *type, struct ap_flat_value *out);

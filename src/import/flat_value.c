@@ -175,20 +175,32 @@ static enum ap_status func_value(struct flat *e, const struct ap_ir_node *n,
 	return AP_OK;
 }
 
+struct ap_flat_value ap_flat_tuple(struct flat *e, uint32_t n, const struct ap_flat_value *part)
+{
+	struct ap_ir_value *list, *v;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (part[i].kind != AP_FLAT_CONST)
+			return (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part};
+	list = AP_NEW(e->ctx->arena, struct ap_ir_value);
+	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = *part[i].c;
+	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
+	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+}
+
 /* A tuple that is written out, with references in it. */
 static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
 {
 	struct ap_flat_value *part = AP_NEW_N(e->ctx->arena, struct ap_flat_value, v->n);
-	bool plain_list = true;
 
-	for (uint32_t i = 0; i < v->n; i++) {
+	for (uint32_t i = 0; i < v->n; i++)
 		AP_TRY(ap_flat_resolve(e, frame, n, &v->v[i], NULL, &part[i]));
-		plain_list = plain_list && part[i].kind == AP_FLAT_CONST;
-	}
-	*out = plain_list ? (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = v, .type = type}
-		: (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = v->n, .v = part};
+	*out = ap_flat_tuple(e, v->n, part);
+	out->type = type;
 	return AP_OK;
 }
 

@@ -36,13 +36,20 @@ static bool is_recomputed(const struct ap_ir_node *n)
 	return n->scope && !strncmp(n->scope, RECOMPUTED, strlen(RECOMPUTED));
 }
 
+/* The scope or full name without what marks it as recomputed. */
+static const char *plain_scope(const struct ap_ir_node *n)
+{
+	const char *scope = n->scope && *n->scope ? n->scope : "Default";
+
+	return scope + (is_recomputed(n) ? strlen(RECOMPUTED) : 0);
+}
+
 /* "scope/MatMul", without the number of a full name. */
 static const char *base_of(struct lower *l, const struct ap_ir_node *n)
 {
-	const char *scope = n->scope && *n->scope ? n->scope : "Default";
+	const char *scope = plain_scope(n);
 	size_t len;
 
-	scope += is_recomputed(n) ? strlen(RECOMPUTED) : 0;
 	if (!n->full)
 		return ap_arena_printf(l->ctx->arena, "%s/%s", scope, n->prim);
 	for (len = strlen(scope); len && isdigit((unsigned char)scope[len - 1]); len--)
@@ -52,19 +59,22 @@ static const char *base_of(struct lower *l, const struct ap_ir_node *n)
 	return scope;
 }
 
-/* As in the dump, where it has full names and nobody has taken this one; else the next number. */
+/* As in the dump, byte for byte, where it has full names and nobody has taken this one; else the next
+ * number, which is counted as made up. */
 static const char *name_of(struct lower *l, const struct ap_ir_node *n)
 {
-	const char *base = base_of(l, n), *name;
+	const char *base, *name;
 	bool fresh;
 	ap_id id;
 
-	if (n->full) {
-		name = n->scope + (is_recomputed(n) ? strlen(RECOMPUTED) : 0);
-		ap_map_put_str(l->op_names, name, &fresh);
+	if (n->full && *n->scope) {
+		ap_map_put_str(l->op_names, n->scope, &fresh);
 		if (fresh)
-			return name;
+			return n->scope;
 	}
+	l->made_line = l->made ? l->made_line : n->line;
+	l->made++;
+	base = base_of(l, n);
 	id = ap_map_put_str(l->bases, base, &fresh);
 	if (fresh)
 		AP_PUSH(l->ctx->arena, l->numbers, 0);
@@ -73,6 +83,18 @@ static const char *name_of(struct lower *l, const struct ap_ir_node *n)
 		ap_map_put_str(l->op_names, name, &fresh);
 	} while (!fresh);
 	return name;
+}
+
+static enum ap_status tell_names(struct lower *l)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = l->made_line};
+
+	if (!l->made)
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &where, "dump-names",
+		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers are made "
+		"up; MindSpore's operator strategies may call them otherwise. NN_pre_auto_parallel and "
+		"NN_insert-virtual-dataset have full names", l->made, l->g->ops.n);
 }
 
 /* A name that no tensor has yet. */
@@ -118,9 +140,9 @@ static enum ap_status add_tensor(struct lower *l, const struct ap_flat_tensor *t
 }
 
 /* "layer1.MatMul-op0": the operator's name without classes. */
-static const char *result_name(struct lower *l, const char *name)
+static const char *result_name(struct lower *l, const char *name, const char *cell)
 {
-	const char *cell = ap_graph_cell(l->ctx, name), *last = strrchr(name, '/');
+	const char *last = strrchr(name, '/');
 
 	last = last ? last + 1 : name;
 	return *cell ? ap_arena_printf(l->ctx->arena, "%s.%s", cell, last) : last;
@@ -128,7 +150,8 @@ static const char *result_name(struct lower *l, const char *name)
 
 static enum ap_status add_results(struct lower *l, struct lower_op *o)
 {
-	const char *name = result_name(l, o->out.name);
+	const char *cell = o->out.cell ? o->out.cell : ap_graph_cell(l->ctx, o->out.name);
+	const char *name = result_name(l, o->out.name, cell);
 
 	o->out.nout = o->from->nout;
 	o->out.out = (ap_id)l->g->tensors.n;
@@ -185,6 +208,8 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 		.segment = -1, .fusion = -1}};
 
 	o.out.name = name_of(l, op->node);
+	if (o.out.name == op->node->scope && is_recomputed(op->node)) /* of which the name tells no cell */
+		o.out.cell = ap_graph_cell(l->ctx, plain_scope(op->node));
 	AP_TRY(add_results(l, &o));
 	AP_TRY(find_type(l, &o));
 	o.out.type = o.type;
@@ -315,5 +340,6 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 	mark_learned(&l);
 	find_optimizer(&l);
 	AP_TRY(add_outputs(&l));
+	AP_TRY(tell_names(&l));
 	return mark_batch(&l);
 }

@@ -26,6 +26,8 @@ struct lower {
 		ap_id *v;
 		size_t n, cap;
 	} constant_tensors; /* by id of constants */
+	uint32_t made; /* names that are not the dump's */
+	int64_t made_line; /* of the first */
 	ap_id *tensor; /* by id of the flat graph's tensors */
 	ap_id *learned_use; /* by the same: uses as an operand that is learned */
 };

@@ -76,6 +76,30 @@ static enum ap_status read_pin(struct lower *l, const struct lower_op *o, const 
 	return AP_OK;
 }
 
+/* Each vector has a part of each dimension of its tensor. */
+static enum ap_status check_in_pin(struct lower *l, const struct lower_op *o)
+{
+	const struct ap_import_pin *pin = &o->out.in_pin;
+
+	for (size_t i = 0, k = 0; i < o->in.n; i++) {
+		const struct ap_import_tensor *t;
+
+		if (o->in.v[i] == AP_NONE)
+			continue;
+		t = &l->g->tensors.v[o->in.v[i]];
+		if (t->shaped && !o->number.v[i] && pin->v[k].n != t->shape.rank)
+			return ap_lower_fault(l, o->from, "pin-length", "vector %zu of in_strategy has %" PRIu32
+				" numbers; its tensor has %d dimensions", k, pin->v[k].n, t->shape.rank);
+		for (uint32_t d = 0; t->shaped && d < pin->v[k].n; d++)
+			if (pin->v[k].v[d] < 1 || t->shape.dim[d] % pin->v[k].v[d])
+				return ap_lower_fault(l, o->from, "pin-value", "vector %zu of in_strategy cuts "
+					"a length of %" PRId64 " in %" PRId64 " parts", k, t->shape.dim[d],
+					pin->v[k].v[d]);
+		k++;
+	}
+	return AP_OK;
+}
+
 static enum ap_status read_in_pin(struct lower *l, struct lower_op *o, const struct ap_ir_value *v)
 {
 	struct ap_import_pin *pin = &o->out.in_pin;
@@ -89,7 +113,7 @@ static enum ap_status read_in_pin(struct lower *l, struct lower_op *o, const str
 	if (numbers && pin->n == operands - numbers)
 		spread(l, o, pin);
 	if (pin->n == operands)
-		return AP_OK;
+		return check_in_pin(l, o);
 	return ap_lower_fault(l, o->from, "pin-length", "in_strategy has %" PRIu32 " vectors for %" PRIu32
 		" tensors", pin->n, operands);
 }

@@ -27,6 +27,7 @@ struct ap_import_pin {
 struct ap_import_op {
 	int64_t line;
 	const char *name, *type;
+	const char *cell; /* NULL: as the name says */
 	const char *cell_class; /* the scope, with classes; "" none */
 	uint32_t nin, nout;
 	const ap_id *in; /* AP_NONE: left out */

@@ -109,6 +109,8 @@ static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap
 	ap_jw_kstr(w, "type", op->type);
 	write_ends(w, g, op);
 	write_attrs(w, &op->attrs);
+	if (op->cell)
+		ap_jw_kstr(w, "cell", op->cell);
 	write_pin(w, "in_strategy", &op->in_pin);
 	write_pin(w, "out_strategy", &op->out_pin);
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "import/prims.h"
 #include "import_fixture.h"
 
@@ -93,6 +94,93 @@ START_TEST(full_names_stay)
 	const struct ap_graph *g = graph_of(imported_ok(text));
 
 	ck_assert_str_eq(node_of_type(g, "MatMul", 0)->name, "Default/network-Net/fc-Dense/MatMul-op7");
+}
+END_TEST
+
+/* Names are keys of MindSpore's files, also where they say that a cell is recomputed. */
+START_TEST(recomputed_full_name)
+{
+	const char *text = edited(fixture_dump, "# Scope: (recompute_Default/network-Net/act-Act)",
+		"# Fullname with scope: (recompute_Default/network-Net/act-Act/Exp-op3)");
+	const struct ap_graph *g;
+	const struct ap_node *n;
+
+	g = graph_of(imported_ok(text));
+	n = node_of_type(g, "Exp", 0);
+	ck_assert_str_eq(n->name, "recompute_Default/network-Net/act-Act/Exp-op3");
+	ck_assert_str_eq(n->cell, "act");
+	ck_assert(n->recompute_cell != AP_NONE);
+	ck_assert_str_eq(node_of_type(g, "Mul", 0)->name, "Default/network-Net/act-Act/Mul-op0");
+}
+END_TEST
+
+/* Made names are said to be made; a dump with full names has nothing to say. */
+START_TEST(names_are_told)
+{
+	const char *text = fixture_dump, *from;
+
+	imported_ok(text);
+	holds(messages(), "net.ir:34: 5 of 5 operators have no full name of their own here");
+	fixture_teardown();
+	fixture_setup();
+	for (int i = 0; (from = strstr(text, "# Scope: (")); i++)
+		text = ap_arena_printf(ctx.arena, "%.*s# Fullname with scope: (Default/n%d-op%d%s",
+			(int)(from - text), text, i, i, strchr(from, ')'));
+	imported_ok(text);
+	ck_assert_ptr_null(strstr(messages(), "full name"));
+}
+END_TEST
+
+/* What a network asks of a shape that is known is known as well. */
+START_TEST(shape_is_a_constant)
+{
+	const char *text = edited(fixture_dump, "  %5(l) = PrimFunc_ReduceMean(%4, (I64(0), I64(1)), Bool(0))",
+		"  %5(s) = Shape(%4)\n      : (<Tensor[Float32], (16, 4)>) -> (<Tuple[Int64*2], TupleShape(NoShape, "
+		"NoShape)>)\n  %6(k) = TupleGetItem(%5, I64(1))\n      : (<Tuple[Int64*2], TupleShape(NoShape, "
+		"NoShape)>, <Int64, NoShape>) -> (<Int64, NoShape>)\n  %7(r) = PrimFunc_Reshape(%4, (%6, I64(16)))\n"
+		"      : (<Tensor[Float32], (16, 4)>, <Tuple[Int64*2], TupleShape(NoShape, NoShape)>) -> "
+		"(<Tensor[Float32], (4, 16)>)\n  %8(l) = PrimFunc_ReduceMean(%7, (I64(0), I64(1)), Bool(0))");
+	const struct ap_graph *g;
+	const struct ap_attr *shape;
+
+	text = edited(text, "<Tensor[Float32], (16, 4)>, <Tuple[Int64*2], TupleShape(NoShape, NoShape), el",
+		"<Tensor[Float32], (4, 16)>, <Tuple[Int64*2], TupleShape(NoShape, NoShape), el");
+	g = graph_of(imported_ok(edited(text, "Return(%5)", "Return(%8)")));
+	shape = ap_attr_get(&node_of_type(g, "Reshape", 0)->attrs, "shape");
+	ck_assert_uint_eq(shape->n, 2);
+	ck_assert_int_eq(shape->list[0], 4);
+	ck_assert_int_eq(shape->list[1], 16);
+}
+END_TEST
+
+/* A condition that is constant chooses a sub-graph, whatever its form. */
+START_TEST(constant_condition)
+{
+	static const char *const conditions[] = {"Bool(1)", "Tensor(shape=[], dtype=Bool, value=True)",
+		"Tensor(shape=[], dtype=Bool, value=[...])"};
+	const char *text = edited(fixture_dump, "  %4(z) = call @3_act(%3)\n      : (<Tensor[Float32], (16, 4)>) -> ",
+		"  %4(f) = Switch(COND, @3_act, @2_net)\n      : (<Bool, NoShape>, <Func, NoShape>, "
+		"<Func, NoShape>) -> (<Func, NoShape>)\n  %40(z) = %4[@FuncUnion(@3_act, @2_net)](%3)\n"
+		"      : (<Tensor[Float32], (16, 4)>) -> ");
+	enum ap_status st;
+
+	text = edited(edited(text, "ReduceMean(%4, ", "ReduceMean(%40, "), "  %5(l)", "  %50(l)");
+	text = edited(text, "Return(%5)", "Return(%50)");
+	for (size_t i = 0; i < 2; i++)
+		ck_assert_uint_eq(graph_of(imported_ok(edited(text, "COND", conditions[i])))->nnode, 5);
+	imported(edited(text, "COND", conditions[2]), NULL, &st);
+	ck_assert_int_eq(st, AP_MEANING);
+	holds(messages(), "net.ir:43: control flow");
+}
+END_TEST
+
+/* Comments of the dumper are text, whatever they say. */
+START_TEST(comments)
+{
+	const char *text = edited(fixture_dump, "  %2(b) = Load", "      # Comment:\n        subgraph @x() {\n"
+		"        %9(y) = Exp(\n      # Corresponding code candidate:\n      # %9 = \"\n  %2(b) = Load");
+
+	ck_assert_uint_eq(graph_of(imported_ok(text))->nnode, 5);
 }
 END_TEST
 
@@ -234,6 +322,11 @@ int main(void)
 	tcase_add_test(c, marks);
 	tcase_add_test(c, two_calls);
 	tcase_add_test(c, full_names_stay);
+	tcase_add_test(c, recomputed_full_name);
+	tcase_add_test(c, names_are_told);
+	tcase_add_test(c, shape_is_a_constant);
+	tcase_add_test(c, constant_condition);
+	tcase_add_test(c, comments);
 	tcase_add_test(c, old_form);
 	tcase_add_test(c, number_operand);
 	tcase_add_test(c, searched_strategies);
