@@ -323,6 +323,7 @@ void ap_op_describe(const char *type, struct ap_str *out)
 	ap_str_add(out, first->source);
 	show_attrs(out, type);
 	show_vectors(out, first);
+	ap_op_describe_batch(first, out);
 	for (const struct ap_op_row *row = first; row; row = ap_op_next(row, type))
 		show_row(out, first, row);
 	ap_str_addc(out, '\n');

@@ -100,21 +100,22 @@ static void mark_named(const struct ap_bound *b, const char *letters, uint8_t *m
 	}
 }
 
-static int first_factor(const struct ap_operand *t)
+static int factor_of(const struct ap_operand *t, int d)
 {
-	return t && t->rank > 0 && t->dim[0].n > 0 ? t->dim[0].factor[0] : -1;
+	return t && d < t->rank && t->dim[d].n > 0 ? t->dim[d].factor[0] : -1;
 }
 
-/* And those that are cut along with what is marked. */
+/* And what is cut along with the first that is marked. */
 static void mark_along(const struct ap_bound *b, uint8_t *mask)
 {
 	int f = -1;
 
 	for (uint32_t v = 0; v < ap_op_vectors(b) && f < 0; v++)
-		f = mask[v] & 1 ? first_factor(ap_op_vector(b, v)) : -1;
+		f = mask[v] & 1 ? factor_of(ap_op_vector(b, v), 0) : -1;
 	for (uint32_t v = 0; v < ap_op_vectors(b) && f >= 0; v++)
-		if (first_factor(ap_op_vector(b, v)) == f)
-			mask[v] |= 1;
+		for (int d = 0; d < AP_MAX_RANK; d++)
+			if (factor_of(ap_op_vector(b, v), d) == f)
+				mask[v] |= (uint8_t)(1 << d);
 }
 
 static void mark_first(const struct ap_bound *b, uint8_t *mask)

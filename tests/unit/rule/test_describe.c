@@ -52,6 +52,14 @@ static const struct {
 	{"Reshape", "\n  shard()      takes no strategy: the operator follows its neighbours\n"},
 	{"Cast", "\n  shard()      a vector for each operand; searches of MindSpore give it its "
 		"producer's layout all the same\n"},
+	{"ReLU", "\n  semi_auto    cuts dimension 0 of operand 0\n"},
+	{"MatMul", "\n  semi_auto    cuts m of operand 0\n"},
+	{"Gather", "\n  semi_auto    cuts dimension 0 of operand 1, and what is cut along with it\n"},
+	{"Concat", "\n  semi_auto    cuts dimension 0 of every operand, or nothing where that stays whole\n"},
+	{"OneHot", "\n  semi_auto    cuts dimension 0 of operand 0, by all devices or not at all\n"},
+	{"ScatterAdd", "\n  semi_auto    cuts nothing\n"},
+	{"UnsortedSegmentSum", "\n  semi_auto    cuts dimension 0 of operand 0, dimension 0 of operand 1\n"},
+	{"Cast", "\n  semi_auto    lies as its neighbours\n"},
 	{"Equal", "\n  types        one type -> bool\n"},
 	{"Equal", "\n  backward     none\n"},
 	{"BatchParallel", "\n  condition    batch-parallel: dimension 0 is cut in as many parts as there "
