@@ -157,7 +157,8 @@ static struct ends ends_of(const struct following *f, const struct ap_node *n)
 }
 
 /* Seconds from one layout of a tensor to another. */
-static double move_s(struct following *f, ap_id tensor, const struct ap_layout *a, const struct ap_layout *b)
+static double move_s(struct following *f, ap_id tensor, const struct ap_layout *a,
+	const struct ap_layout *b)
 {
 	const struct ap_tensor *t = &f->g->tensor[tensor];
 	struct ap_flow flow = {.rank = t->shape.rank, .dtype = t->shape.dtype, .in_flight = 1};
@@ -259,10 +260,13 @@ void ap_follow_layouts(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	const struct ap_step *step, const int32_t **counts)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct following f = {.ctx = ctx, .g = g, .step = step, .ndev = m->ndev, .counts = counts};
+	struct ap_step any = *step; /* of what is searched alone some cuts are not wanted */
+	struct following f = {.ctx = ctx, .g = g, .step = &any, .ndev = m->ndev, .counts = counts};
 
+	any.fully_use = false;
+	any.slice_align = 0;
 	f.reader = AP_NEW_N(ctx->scratch, struct reader, g->ntensor);
-	f.pricer = ap_pricer_create(ctx->arena, m, step);
+	f.pricer = ap_pricer_create(ctx->arena, m, &any);
 	f.known = ap_map_create(ctx->arena);
 	find_readers(&f);
 	for (ap_id i = 0; i < g->nnode; i++)

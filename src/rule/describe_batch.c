@@ -26,7 +26,8 @@ static void show_where(struct ap_str *out, const char *notation)
 		ap_str_add(out, "dimension 0 of every operand");
 		break;
 	case '~':
-		ap_str_add(out, "dimension 0 of operands that are not of length 1 there, in line at the right");
+		ap_str_add(out, "dimension 0 of operands that are not of length 1 there, in line at the "
+			"right");
 		break;
 	case '#':
 		ap_str_add(out, "dimension 0 of the operands of most dimensions; of two the first alone");

@@ -403,6 +403,7 @@ START_TEST(casts_of_inputs_that_arrive_in_parts)
 
 	fixture_open(&f, 8, 8, "a100-80");
 	fixture_graph(&f, GRAPH("", CAST("a", "x", "y") "," OPER("b", "ReLU", "'y'", "o"), "'o'"));
+	f.step.fully_use = true; /* which is of searches */
 	f.step.full_batch = true;
 	ck_assert_int_eq(complete(&f, &counts), AP_OK);
 	ck_assert_str_eq(strategy(&f, "a", counts), "(1,1)");
