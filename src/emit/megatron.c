@@ -33,7 +33,7 @@ static void degrees(struct ap_words *w)
 	if (h->sp)
 		argument(w, "sequence-parallel");
 	if (h->tp > 1 && h->vocab != AP_VOCAB_CUT)
-		ap_words_say(w, "Megatron cuts the table of words; in this hybrid it stays whole");
+		ap_words_say(w, "Megatron cuts the table of words, which this hybrid leaves whole");
 }
 
 static void batch(struct ap_words *w)
@@ -143,8 +143,8 @@ static void recompute(struct ap_words *w)
 	else if (l->nagain > 0 && w->p->step->recompute == AP_RECOMPUTE_SELECTIVE)
 		argument(w, "recompute-granularity selective");
 	else if (l->nagain > 0)
-		ap_words_say(w, "%" PRIu32 " kinds of operators are recomputed by themselves, which "
-			"cannot be said", l->nagain);
+		ap_words_say(w, "kinds of operators that are recomputed by themselves, which cannot be said: %"
+			PRIu32, l->nagain);
 }
 
 void ap_megatron_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_expert *x,

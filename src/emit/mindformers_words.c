@@ -76,13 +76,15 @@ bool ap_words_head(struct ap_words *w, const char *framework)
 		return false;
 	}
 	if (w->x->same)
-		ap_words_say(w, "The plan, which %s can be told: all its operators are cut as in this hybrid",
+		ap_words_say(w, "All operators of the plan are cut as in this hybrid, which %s can be told",
 			framework);
 	else
-		ap_words_say(w, "Not the plan, which %s cannot be told, but the hybrid that comes nearest: "
-			"%" PRIu32 " of %" PRIu32 " operators are cut otherwise", framework, w->x->differ,
-			w->p->graph->nnode);
+		ap_words_say(w, "The hybrid that comes nearest to the plan, whose cuts %s cannot be told",
+			framework);
 	say_hybrid(w);
+	if (!w->x->same)
+		ap_words_say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32, w->x->differ,
+			w->p->graph->nnode);
 	say_cost(w);
 	return true;
 }
@@ -96,14 +98,13 @@ static void say_stages(struct ap_words *w)
 	if (l->nstage * l->nsegment == 1)
 		return;
 	if (!l->part)
-		ap_words_say(w, "the plan's stages: %s", l->why);
+		ap_words_say(w, "layers of the stages are left out: %s", l->why);
 	if (l->nsplit)
-		ap_words_say(w, "%" PRIu32 " layers, the first of them %" PRId64 ", run in several parts of "
-			"the pipeline; here each is where most of its operators are", l->nsplit,
-			l->first_split);
+		ap_words_say(w, "layers that run in several parts of the pipeline: %" PRIu32 ", the first is %"
+			PRId64 "; here each is where most of its operators are", l->nsplit, l->first_split);
 	if (l->noutside)
-		ap_words_say(w, "%" PRIu32 " operators of no layer run neither in the first part of the "
-			"pipeline nor in the last, which cannot be said: the first is %s", l->noutside,
+		ap_words_say(w, "operators of no layer that run neither in the first part of the pipeline nor in "
+			"the last, which cannot be said: %" PRIu32 ", the first is %s", l->noutside,
 			l->first_outside);
 }
 
@@ -116,6 +117,6 @@ void ap_words_unsaid(struct ap_words *w)
 		ap_words_say(w, "optimizer level3, which gathers weights anew for the backward pass, "
 			"cannot be said");
 	if (w->layers.nagain_outside)
-		ap_words_say(w, "%" PRIu32 " operators of no layer are recomputed, which cannot be said",
+		ap_words_say(w, "operators of no layer that are recomputed, which cannot be said: %" PRIu32,
 			w->layers.nagain_outside);
 }
