@@ -17,8 +17,8 @@
 #include "cost/task.h"
 
 struct ap_again { /* of one operator */
-	ap_id group; /* those that are marked together have the same: from nnode on a cell or a layer, below it
-	              * the operator itself or a core that is its; AP_NONE: it is not marked */
+	ap_id group; /* those that are marked together have the same: from nnode on a cell or a layer,
+	              * below it the operator itself or a core; AP_NONE: it is not marked */
 	bool keep_comm; /* what its forward communication gives is kept */
 	bool regather; /* its dealt weights are gathered anew */
 	bool slice; /* what it reads of operators that are not marked is held in parts */

@@ -330,6 +330,60 @@ START_TEST(sets_go_through_views)
 }
 END_TEST
 
+/* Names and arguments of the cells that are marked as a whole. */
+static const char *told(struct fixture *f, const char *graph, enum ap_recompute setting)
+{
+	const struct ap_again_cell *cell;
+	struct ap_str s;
+	uint32_t n;
+
+	f->step.recompute = setting;
+	fixture_graph(f, graph);
+	ap_recompute_cells(&f->ctx, f->graph, &f->step, &n, &cell);
+	ap_str_init(&s, f->ctx.arena);
+	for (uint32_t i = 0; i < n; i++)
+		ap_str_addf(&s, "%s%s%s%s%s", i ? " " : "", cell[i].name, cell[i].keep_comm ? "+kept" : "",
+			cell[i].regather ? "+again" : "", cell[i].slice ? "+parts" : "");
+	return s.s;
+}
+
+/* Layers; the inner cell before the one around it; no layer in a cell that is told already. */
+START_TEST(cells_that_are_told)
+{
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "ascend910a");
+	ck_assert_str_eq(told(&f, LAYERS("", ""), AP_RECOMPUTE_NONE), "");
+	ck_assert_str_eq(told(&f, LAYERS("", ""), AP_RECOMPUTE_SELECTIVE), "");
+	ck_assert_str_eq(told(&f, LAYERS("", ""), AP_RECOMPUTE_FULL), "net.blocks.0 net.blocks.1");
+	ck_assert_str_eq(told(&f, LAYERS("", "'cells':[{'name':'net.blocks.0','recompute':true},"
+		"{'name':'net.blocks.0.mlp','recompute':{'mp_comm_recompute':false}}],"),
+		AP_RECOMPUTE_FULL), "net.blocks.0.mlp+kept net.blocks.0 net.blocks.1");
+	f.step.recompute_regathers = f.step.recompute_slices = true;
+	ck_assert_str_eq(told(&f, LAYERS("", "'cells':[{'name':'net','recompute':true}],"),
+		AP_RECOMPUTE_FULL), "net+again+parts");
+	f.step.training = false;
+	ck_assert_str_eq(told(&f, LAYERS("", ""), AP_RECOMPUTE_FULL), "");
+	fixture_close(&f);
+}
+END_TEST
+
+/* An operator's own word goes before its cells', an inner cell's before an outer one's. */
+START_TEST(operators_that_are_kept)
+{
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "ascend910a");
+	fixture_graph(&f, LAYERS(",'recompute':true", "'cells':[{'name':'net','recompute':true},"
+		"{'name':'net.blocks.0.mlp','recompute':false}],"));
+	ck_assert(ap_recompute_refused(f.graph, &f.graph->node[fixture_node(&f, "up0")]));
+	ck_assert(!ap_recompute_refused(f.graph, &f.graph->node[fixture_node(&f, "act0")]));
+	ck_assert(!ap_recompute_refused(f.graph, &f.graph->node[fixture_node(&f, "add0")]));
+	ck_assert(!ap_recompute_refused(f.graph, &f.graph->node[fixture_node(&f, "in")]));
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("recompute marks");
@@ -347,6 +401,8 @@ int main(void)
 	tcase_add_test(tc, words_for_all);
 	tcase_add_test(tc, factors_and_others);
 	tcase_add_test(tc, sets_go_through_views);
+	tcase_add_test(tc, cells_that_are_told);
+	tcase_add_test(tc, operators_that_are_kept);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
