@@ -226,6 +226,29 @@ static void add_differences(struct readme *r)
 		"\nplan.json, \"route\", lists them all. The plan is priced as it runs.\n");
 }
 
+/* For frameworks that know only degrees of parallelism. */
+static void add_expert(struct readme *r)
+{
+	const struct ap_expert *x = r->b->expert;
+	char step[32];
+
+	heading(r, "In the words of MindFormers and Megatron-LM");
+	ap_str_add(&r->out, "mindformers.yaml and megatron_args.txt ");
+	if (!x->hybrid.dp) {
+		ap_str_addf(&r->out, "say little: %s.\n", x->why_not);
+		return;
+	}
+	if (x->same) {
+		ap_str_add(&r->out, "say this plan.\n");
+		return;
+	}
+	ap_str_addf(&r->out, "say the hybrid that is nearest: %s a step (",
+		ap_format_seconds(x->step_time_s, step));
+	ap_summary_percent(&r->out, x->loss, 1);
+	ap_str_addf(&r->out, " more), %" PRIu32 " operators cut otherwise%s.\n", x->differ,
+		x->fits ? "" : "; it does not fit the memory");
+}
+
 /* Limits: each says whether it holds here. */
 
 static bool is_mode_chosen(struct readme *r)
@@ -415,6 +438,7 @@ void ap_bundle_write_readme(
 	add_steps(&r);
 	add_honours(&r);
 	add_differences(&r);
+	add_expert(&r);
 	add_limits(&r);
 	add_files(&r);
 	write(user, r.out.s, r.out.len);

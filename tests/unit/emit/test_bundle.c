@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a bundle: which there are, and what depends on the plan and its settings. */
+#include "emit/bundle.h"
+#include "json_at.h"
+#include "pipe_test.h"
+
+struct world {
+	struct fixture f;
+	struct ap_plan plan;
+	struct ap_plan_route route;
+	struct ap_expert expert;
+	struct ap_setting setting[4];
+	struct ap_bundle b;
+};
+
+static void open_bundle(struct world *w, const char *net)
+{
+	memset(w, 0, sizeof *w);
+	open_pipe_of(&w->f, net, &w->plan);
+	w->expert.why_not = "no reason";
+	w->b = (struct ap_bundle){.plan = &w->plan, .expert = &w->expert, .setting = w->setting};
+}
+
+static void set(struct world *w, const char *name, const char *value)
+{
+	w->setting[w->b.nsetting++] = (struct ap_setting){name, value};
+}
+
+static const struct ap_bundle_file *file_of(const char *name)
+{
+	const struct ap_bundle_file *file;
+
+	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++)
+		if (!strcmp(file->name, name))
+			return file;
+	ck_abort_msg("no file %s", name);
+	return NULL;
+}
+
+static const char *text_of(struct world *w, const char *name)
+{
+	struct ap_str s = new_str(&w->f.ctx);
+
+	file_of(name)->write(&w->f.ctx, &w->b, to_str, &s);
+	return s.s;
+}
+
+static const struct ap_json *json_of(struct world *w, const char *name)
+{
+	const char *text = text_of(w, name);
+	struct ap_json *doc;
+
+	ck_assert_int_eq(ap_json_parse(&w->f.ctx, name, text, strlen(text), 0, &doc), AP_OK);
+	return doc;
+}
+
+/* The value of a row of settings.json, "" where there is none. */
+static const char *setting_of(struct world *w, const char *api, const char *name)
+{
+	const struct ap_json *doc = json_of(w, "settings.json");
+	struct ap_str s = new_str(&w->f.ctx);
+	struct ap_jw out;
+
+	for (const struct ap_jv *row = ap_jv_first(ap_json_root(doc)); row; row = ap_jv_next(row)) {
+		if (strcmp(ap_jv_str(ap_jv_get(row, "api")), api) != 0 ||
+			strcmp(ap_jv_str(ap_jv_get(row, "name")), name) != 0)
+			continue;
+		ap_jw_str_init(&out, &s, 0);
+		json_compact(&out, doc, ap_jv_get(row, "value"));
+	}
+	return s.s;
+}
+
+#define ck_said(w, name, text) ck_assert_msg(strstr(text_of(w, name), text), "%s", text_of(w, name))
+#define ck_not_said(w, name, text) ck_assert_msg(!strstr(text_of(w, name), text), "%s", text_of(w, name))
+
+#define CLASS "AutoParallel"
+#define CONTEXT "set_auto_parallel_context"
+
+static const struct {
+	const char *route, *executor, *parallel_mode; /* NULL: not there */
+	const char *of_class, *mode, *search, *ckpt, *operators;
+} ways[] = {
+	{NULL, NULL, NULL, "\"sharding_propagation\"", "\"auto_parallel\"", "\"sharding_propagation\"", "",
+		"\"operator_strategies.json\""},
+	{NULL, "\"mindspore\"", "\"auto_parallel\"", "\"sharding_propagation\"", "\"auto_parallel\"",
+		"\"sharding_propagation\"", "", "\"operator_strategies.json\""},
+	{"mindspore-semi-auto", NULL, NULL, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+		"\"stages/stage_{stage}.ckpt\"", ""},
+	{NULL, "\"mindspore-semi-auto\"", NULL, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+		"\"stages/stage_{stage}.ckpt\"", ""},
+	{NULL, "\"mindspore\"", "\"semi_auto_parallel\"", "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+		"\"stages/stage_{stage}.ckpt\"", ""},
+	{"mindspore-sharding-propagation", NULL, NULL, "\"sharding_propagation\"", "\"auto_parallel\"",
+		"\"sharding_propagation\"", "\"stages/stage_{stage}.ckpt\"", ""},
+	{NULL, "\"mindspore\"", "\"data_parallel\"", "", "\"data_parallel\"", "", "", ""},
+	{NULL, "\"mindspore\"", "\"hybrid_parallel\"", "", "\"hybrid_parallel\"", "", "", ""},
+};
+
+/* The route, or else the mode that the settings say, decides which file is loaded by whom. */
+START_TEST(ways_into_mindspore)
+{
+	struct ap_route route = {.name = ways[_i].route};
+	struct world w;
+
+	open_bundle(&w, PIPE_NET);
+	w.route.route = &route;
+	w.plan.route = ways[_i].route ? &w.route : NULL;
+	if (ways[_i].executor)
+		set(&w, "executor", ways[_i].executor);
+	if (ways[_i].parallel_mode)
+		set(&w, "parallel_mode", ways[_i].parallel_mode);
+	ck_assert_str_eq(setting_of(&w, CLASS, "parallel_mode"), ways[_i].of_class);
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "parallel_mode"), ways[_i].mode);
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "search_mode"), ways[_i].search);
+	ck_assert_str_eq(setting_of(&w, CLASS, "load_param_strategy_file"), ways[_i].ckpt);
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "strategy_ckpt_load_file"), ways[_i].ckpt);
+	ck_assert_str_eq(setting_of(&w, CLASS, "load_operator_strategy_file"), ways[_i].operators);
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "device_num"), "8");
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "pipeline_stages"), "2");
+	ck_assert_str_eq(setting_of(&w, "mindspore.parallel.nn", "Pipeline"), "{\"micro_size\":4}");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* Schedulers by the names that MindSpore has for them. */
+START_TEST(schedulers)
+{
+	static const struct {
+		const char *name, *config;
+	} rows[] = {
+		{"1f1b", "{\"pipeline_interleave\":false,\"pipeline_scheduler\":\"1f1b\"}"},
+		{"gpipe", "{\"pipeline_interleave\":true,\"pipeline_scheduler\":\"gpipe\"}"},
+		{"interleaved", "{\"pipeline_interleave\":true,\"pipeline_scheduler\":\"1f1b\"}"},
+		{"zero_bubble_v", "{\"pipeline_interleave\":true,\"pipeline_scheduler\":\"zero_bubble_v\"}"},
+	};
+	struct world w;
+
+	open_bundle(&w, PIPE_NET);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		w.f.pipe.scheduler = ap_scheduler_find(rows[i].name);
+		ck_assert_str_eq(setting_of(&w, CONTEXT, "pipeline_config"), rows[i].config);
+	}
+	ck_said(&w, "README.txt", "2.7 refuses the scheduler zero_bubble_v");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* MindSpore takes no -1 for the size, and the older name of level2 beside no other level. */
+START_TEST(optimizer_sharding)
+{
+	struct world w;
+
+	open_bundle(&w, PIPE_NET);
+	ck_assert_str_eq(setting_of(&w, CLASS, "hsdp"), "");
+	w.f.step.optimizer_sharding = true;
+	ck_assert_str_eq(setting_of(&w, CLASS, "hsdp"),
+		"{\"shard_size\":-1,\"threshold\":64,\"optimizer_level\":\"level1\"}");
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "parallel_optimizer_config"),
+		"{\"parallel_optimizer_threshold\":64,\"optimizer_level\":\"level1\"}");
+	w.f.step.optimizer_level = 2;
+	w.f.step.shard_size = 4;
+	ck_assert_str_eq(setting_of(&w, CONTEXT, "parallel_optimizer_config"),
+		"{\"gradient_accumulation_shard\":true,\"parallel_optimizer_threshold\":64,"
+		"\"optimizer_weight_shard_size\":4,\"optimizer_level\":\"level2\"}");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* What MindSpore runs has all files, anything else has those that are not MindSpore's. */
+START_TEST(files_by_executor)
+{
+	struct world w;
+
+	open_bundle(&w, PIPE_NET);
+	ck_assert(file_of("settings.json")->wanted(&w.b));
+	ck_assert(file_of("stage_config.json")->wanted(&w.b));
+	ck_assert(!file_of("parallel_speed_up.json")->wanted(&w.b));
+	set(&w, "computation_communication_fusion_level", "0");
+	ck_assert(!file_of("parallel_speed_up.json")->wanted(&w.b));
+	set(&w, "computation_communication_fusion_level", "2");
+	w.b.setting++, w.b.nsetting--;
+	ck_assert_str_eq(text_of(&w, "parallel_speed_up.json"),
+		"{\n \"computation_communication_fusion_level\": 2\n}\n");
+	w.f.step.executor = AP_EXECUTOR_GENERIC;
+	ck_assert(!file_of("settings.json")->wanted(&w.b));
+	ck_assert(!file_of("stage_config.json")->wanted(&w.b));
+	ck_said(&w, "README.txt", "executor:  generic\n");
+	ck_not_said(&w, "README.txt", "apply_plan");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* down is in one cell with another product, so that neither its type nor its cell tells it. */
+#define MARKED_NET \
+	"{'schema':'autopar-graph/1','name':'marked'," \
+	"'cells':[{'name':'net','recompute':{'recompute_slice_activation':true}}]," \
+	"'inputs':[{'name':'x','shape':[64,32],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w1','shape':[32,16],'dtype':'float32'}," \
+	"{'name':'w2','shape':[16,8],'dtype':'float32'},{'name':'w3','shape':[8,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'up','type':'MatMul','inputs':['x','w1'],'outputs':[{'name':'h'}],'cell':'net.in'," \
+	"'in_strategy':[[2,1],[1,2]]}," \
+	"{'name':'act','type':'ReLU','inputs':['h'],'outputs':[{'name':'i'}],'cell':'net.in'," \
+	"'recompute':false}," \
+	"{'name':'first','type':'MatMul','inputs':['i','w2'],'outputs':[{'name':'y'}],'cell':'out'}," \
+	"{'name':'abs','type':'Abs','inputs':['y'],'outputs':[{'name':'a'}],'cell':'out','recompute':true}," \
+	"{'name':'down','type':'MatMul','inputs':['a','w3'],'outputs':[{'name':'z'}],'cell':'out'," \
+	"'recompute':true}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}],'cell':'out'}]," \
+	"'outputs':['l']}"
+
+/* Cells, primitives that are told by cell and type, and what is told by neither. */
+START_TEST(recompute_calls)
+{
+	const struct ap_json *doc;
+	struct world w;
+
+	open_bundle(&w, MARKED_NET);
+	doc = json_of(&w, "recompute.json");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "cells"),
+		"[{\"cell\":\"net\",\"mp_comm_recompute\":true,\"parallel_optimizer_comm_recompute\":false,"
+		"\"recompute_slice_activation\":true}]");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "primitives"),
+		"[{\"cell\":\"net.in\",\"type\":\"ReLU\",\"recompute\":false},"
+		"{\"cell\":\"out\",\"type\":\"Abs\",\"recompute\":true}]");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "not_applicable/0/operator"), "\"down\"");
+	ck_assert_uint_eq(ap_jv_count(json_at(&w.f.ctx, doc, "not_applicable")), 1);
+	w.f.step.recompute_keeps_comm = true;
+	ck_said(&w, "README.txt", "2 operators are recomputed by a call of the primitive");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* Each limit is said where it holds, and there only. */
+START_TEST(limits)
+{
+	struct ap_route route = {.name = "mindspore-semi-auto"};
+	struct world w;
+
+	open_bundle(&w, MARKED_NET);
+	ck_said(&w, "README.txt", "recursive_programming, MindSpore's default search_mode, reads none");
+	ck_not_said(&w, "README.txt", "shard() in the script, which wins");
+	ck_not_said(&w, "README.txt", "AlltoAll");
+	w.f.step.alltoall = false;
+	ck_said(&w, "README.txt", "The plan does without AlltoAll");
+	w.route.route = &route;
+	w.plan.route = &w.route;
+	ck_said(&w, "README.txt", "1 operator is cut by shard() in the script, which wins");
+	ck_said(&w, "README.txt", "ranks 4 to 7  stages/stage_1.ckpt");
+	set(&w, "parallel_mode", "\"data_parallel\"");
+	ck_not_said(&w, "README.txt", "recursive_programming");
+	fixture_close(&w.f);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
+		files_by_executor, recompute_calls, limits};
+	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0};
+
+	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
+}
