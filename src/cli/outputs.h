@@ -44,8 +44,8 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len);
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic);
 
 /* Writes summary and files of a finished plan, all or none. problem: the table, needed for
- * --problem-out only; op_template: for --bundle, NULL without one. AP_STOPPED: all but the picture, which was still to be drawn when we were told
- * to stop. */
+ * --problem-out only; op_template: for --bundle, NULL without one. AP_STOPPED: all but the picture,
+ * which was still to be drawn when we were told to stop. */
 enum ap_status ap_out_plan(struct ap_run *run, const struct ap_plan *plan,
 	const struct ap_problem *problem, const struct ap_op_template *op_template);
 
