@@ -153,18 +153,6 @@ static void write_operators(struct ap_ctx *ctx, const struct ap_bundle *b, ap_wr
 	ap_op_strategy_write(ctx, b->plan, b->op_template, write, user);
 }
 
-static void write_mindformers(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
-	void *user)
-{
-	ap_mindformers_write(ctx, b->plan, b->expert, write, user);
-}
-
-static void write_megatron(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
-	void *user)
-{
-	ap_megatron_write(ctx, b->plan, b->expert, write, user);
-}
-
 static const struct ap_bundle_file files[] = {
 	{AP_BUNDLE_README, "these steps", NULL, ap_bundle_write_readme},
 	{"apply_plan.py", "applies the files below to a network", by_mindspore, write_script},
@@ -179,8 +167,8 @@ static const struct ap_bundle_file files[] = {
 	{AP_BUNDLE_OPERATORS, "strategy of every operator, for load_operator_strategy_file()", by_mindspore,
 		write_operators},
 	{"group_info.pb", "communication groups of one rank, to look at", by_mindspore, write_groups},
-	{"mindformers.yaml", "what of the plan MindFormers' YAML can say", NULL, write_mindformers},
-	{"megatron_args.txt", "what of the plan arguments of Megatron-LM can say", NULL, write_megatron},
+	{"mindformers.yaml", "what of the plan MindFormers' YAML can say", NULL, ap_mindformers_write},
+	{"megatron_args.txt", "what of the plan arguments of Megatron-LM can say", NULL, ap_megatron_write},
 	{"plan.json", "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},
 };

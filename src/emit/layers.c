@@ -90,7 +90,9 @@ static int64_t number_of(const struct finding *f, const struct ap_node *n)
 		return -1;
 	at = n->cell + f->len + 1;
 	digits = strspn(at, DIGITS);
-	return digits == 0 || digits > MOST_DIGITS || digits != strcspn(at, ".") ? -1 : strtoll(at, NULL, 10);
+	if (digits == 0 || digits > MOST_DIGITS || digits != strcspn(at, "."))
+		return -1;
+	return strtoll(at, NULL, 10);
 }
 
 static int by_number(const void *a, const void *b)

@@ -143,16 +143,15 @@ static void recompute(struct ap_words *w)
 	else if (l->nagain > 0 && w->p->step->recompute == AP_RECOMPUTE_SELECTIVE)
 		argument(w, "recompute-granularity selective");
 	else if (l->nagain > 0)
-		ap_words_say(w, "kinds of operators that are recomputed by themselves, which cannot be said: %"
-			PRIu32, l->nagain);
+		ap_words_say(w, "kinds of operators that are recomputed by themselves, which cannot be "
+			"said: %" PRIu32, l->nagain);
 }
 
-void ap_megatron_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_expert *x,
-	ap_write_fn *write, void *user)
+void ap_megatron_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
 	struct ap_words w;
 
-	ap_words_init(&w, ctx, p, x);
+	ap_words_init(&w, ctx, b);
 	if (ap_words_head(&w, "Megatron")) {
 		ap_words_unsaid(&w);
 		degrees(&w);

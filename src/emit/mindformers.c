@@ -81,7 +81,7 @@ static void parallel_config(struct ap_words *w)
 	const struct ap_hybrid *h = &w->x->hybrid;
 
 	if (has_pipeline(w) && h->micro_batches < h->pp)
-		ap_words_say(w, "MindFormers refuses fewer micro-batches than stages, as the plan has them");
+		ap_words_say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
 	line(w, "parallel_config:");
 	line(w, "  data_parallel: %" PRId64, h->dp);
 	line(w, "  model_parallel: %" PRId64, h->tp);
@@ -168,7 +168,7 @@ static void parallel(struct ap_words *w)
 	}
 	line(w, "  strategy_ckpt_config:");
 	line(w, "    save_file: \"./strategy_that_ran.ckpt\"");
-	line(w, "    only_trainable_params: True");
+	line(w, "    only_trainable_params: %s", yes(!w->b->frozen));
 }
 
 static bool is_zero(const int64_t *v, int32_t n)
@@ -314,12 +314,11 @@ static void context(struct ap_words *w)
 		line(w, "  max_device_memory: \"0.%02" PRId64 "GB\"", hundredths < 99 ? hundredths : 99);
 }
 
-void ap_mindformers_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_expert *x,
-	ap_write_fn *write, void *user)
+void ap_mindformers_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
 	struct ap_words w;
 
-	ap_words_init(&w, ctx, p, x);
+	ap_words_init(&w, ctx, b);
 	if (ap_words_head(&w, "MindFormers")) {
 		ap_words_unsaid(&w);
 		line(&w, "use_parallel: True");

@@ -6,11 +6,10 @@
 #include "base/num.h"
 #include "emit/mindformers_parts.h"
 
-void ap_words_init(struct ap_words *w, struct ap_ctx *ctx, const struct ap_plan *p,
-	const struct ap_expert *x)
+void ap_words_init(struct ap_words *w, struct ap_ctx *ctx, const struct ap_bundle *b)
 {
-	*w = (struct ap_words){.ctx = ctx, .p = p, .x = x};
-	ap_layers_find(ctx, p, &w->layers);
+	*w = (struct ap_words){.ctx = ctx, .b = b, .p = b->plan, .x = b->expert};
+	ap_layers_find(ctx, b->plan, &w->layers);
 	ap_str_init(&w->text, ctx->arena);
 }
 
@@ -38,9 +37,9 @@ void ap_words_say(struct ap_words *w, const char *format, ...)
 
 const char *ap_words_setting(const struct ap_words *w, const char *name)
 {
-	for (uint32_t i = 0; i < w->p->nsetting; i++)
-		if (strcmp(w->p->setting[i].name, name) == 0)
-			return w->p->setting[i].value;
+	for (uint32_t i = 0; i < w->b->nsetting; i++)
+		if (strcmp(w->b->setting[i].name, name) == 0)
+			return w->b->setting[i].value;
 	return "";
 }
 
@@ -52,8 +51,8 @@ static void say_hybrid(struct ap_words *w)
 		[AP_VOCAB_WHOLE] = ",vocab_emb_dp=1"};
 
 	ap_words_say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
-		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp, h->sp,
-		h->micro_batches, vocabulary[h->vocab]);
+		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
+		h->sp, h->micro_batches, vocabulary[h->vocab]);
 }
 
 static void say_cost(struct ap_words *w)
@@ -83,8 +82,8 @@ bool ap_words_head(struct ap_words *w, const char *framework)
 			framework);
 	say_hybrid(w);
 	if (!w->x->same)
-		ap_words_say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32, w->x->differ,
-			w->p->graph->nnode);
+		ap_words_say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32,
+			w->x->differ, w->p->graph->nnode);
 	say_cost(w);
 	return true;
 }
@@ -100,12 +99,13 @@ static void say_stages(struct ap_words *w)
 	if (!l->part)
 		ap_words_say(w, "layers of the stages are left out: %s", l->why);
 	if (l->nsplit)
-		ap_words_say(w, "layers that run in several parts of the pipeline: %" PRIu32 ", the first is %"
-			PRId64 "; here each is where most of its operators are", l->nsplit, l->first_split);
+		ap_words_say(w, "layers that run in several parts of the pipeline: %" PRIu32 ", the first "
+			"is %" PRId64 "; here each is where most of its operators are", l->nsplit,
+			l->first_split);
 	if (l->noutside)
-		ap_words_say(w, "operators of no layer that run neither in the first part of the pipeline nor in "
-			"the last, which cannot be said: %" PRIu32 ", the first is %s", l->noutside,
-			l->first_outside);
+		ap_words_say(w, "operators of no layer that run neither in the first part of the pipeline "
+			"nor in the last, which cannot be said: %" PRIu32 ", the first is %s",
+			l->noutside, l->first_outside);
 }
 
 void ap_words_unsaid(struct ap_words *w)

@@ -282,6 +282,7 @@ def check_files(folder, plan, case):
         check_stages(doc, plan, prefix, found)
         found_there = layers_of_arguments(args, layers, len(found))
         expect(found_there == found, f"megatron: layers of the parts: {found_there}")
+    expect(doc["micro_batch_interleave_num"] == (2 if "--interleave-num" in case[5] else 1), "copies")
     told = text.startswith("# All operators of the plan are cut as in this hybrid")
     expect(same is None or told == same, text)
     return text

@@ -163,12 +163,12 @@ START_TEST(hybrids_are_said)
 	open_case(&f, w, &p, &x);
 	ck_assert(x.same);
 	yaml = new_str(&f.ctx);
-	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &p, .expert = &x}, to_str, &yaml);
 	holds(yaml.s, w->yaml, 16, w->not_yaml, 4);
 	holds(yaml.s, (const char *const[]){"# All operators of the plan are cut as in this hybrid", "a loss of 0.00 %\n"}, 2,
 		(const char *const[]){"\t"}, 1);
 	megatron = new_str(&f.ctx);
-	ap_megatron_write(&f.ctx, &p, &x, to_str, &megatron);
+	ap_megatron_write(&f.ctx, &(struct ap_bundle){.plan = &p, .expert = &x}, to_str, &megatron);
 	holds(megatron.s, w->megatron, 12, w->not_megatron, 6);
 	fixture_close(&f);
 }
@@ -197,7 +197,7 @@ START_TEST(split_layers_are_told)
 	ck_assert_int_eq(sum, 24);
 	ck_assert_int_gt(l.nsplit, 0);
 	yaml = new_str(&f.ctx);
-	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &p, .expert = &x}, to_str, &yaml);
 	ck_assert_ptr_nonnull(strstr(yaml.s, "# layers that run in several parts of the pipeline: "));
 	fixture_close(&f);
 }
@@ -229,11 +229,39 @@ START_TEST(nearest_is_said)
 	ck_assert_int_eq(x.hybrid.dp * x.hybrid.tp, 8);
 	ck_assert(x.loss == x.step_time_s / q.prediction.step_time_s - 1);
 	yaml = new_str(&f.ctx);
-	ap_mindformers_write(&f.ctx, &q, &x, to_str, &yaml);
+	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &q, .expert = &x}, to_str, &yaml);
 	snprintf(line, sizeof line, "# operators that the plan cuts otherwise: %u of 14\n", x.differ);
 	ck_assert_ptr_nonnull(strstr(yaml.s, line));
 	snprintf(line, sizeof line, ": a loss of %.2f %%\n", x.loss * 100);
 	ck_assert_ptr_nonnull(strstr(yaml.s, line));
+	fixture_close(&f);
+}
+END_TEST
+
+/* Settings that no plan depends on. */
+START_TEST(settings_are_said)
+{
+	const struct expert_case c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8,
+		.tune = deal_optimizer, .hybrid = {.tp = 4}};
+	const struct ap_setting settings[] = {{"interleave_num", "2"},
+		{"computation_allgather_overlap", "true"}};
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p;
+	struct ap_expert x;
+	struct ap_bundle b = {.plan = &p, .expert = &x, .frozen = true, .nsetting = 2, .setting = settings};
+	struct ap_str yaml, megatron;
+
+	expert_plan(&f, &c, &h, &p);
+	ap_expert_find(&f.ctx, &p, &x);
+	yaml = new_str(&f.ctx);
+	megatron = new_str(&f.ctx);
+	ap_mindformers_write(&f.ctx, &b, to_str, &yaml);
+	ap_megatron_write(&f.ctx, &b, to_str, &megatron);
+	holds(yaml.s, (const char *const[]){"micro_batch_interleave_num: 2\n", "  batch_size: 1\n",
+		"    only_trainable_params: False\n"}, 3, NULL, 0);
+	holds(megatron.s, (const char *const[]){"--overlap-param-gather\n", "--micro-batch-size 2\n"}, 2,
+		NULL, 0);
 	fixture_close(&f);
 }
 END_TEST
@@ -250,7 +278,7 @@ START_TEST(nothing_is_said)
 
 	expert_plan(&f, &c, &h, &p);
 	yaml = new_str(&f.ctx);
-	ap_mindformers_write(&f.ctx, &p, &x, to_str, &yaml);
+	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &p, .expert = &x}, to_str, &yaml);
 	ck_assert_str_eq(yaml.s, "# Nothing of this plan can be said to MindFormers: no?reason\n");
 	fixture_close(&f);
 }
@@ -258,8 +286,9 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = {hybrids_are_said, split_layers_are_told, nearest_is_said, nothing_is_said};
-	const int loops[] = {sizeof cases / sizeof *cases, 0, 0, 0};
+	const TTest *const tests[] = {hybrids_are_said, split_layers_are_told, nearest_is_said,
+		settings_are_said, nothing_is_said};
+	const int loops[] = {sizeof cases / sizeof *cases, 0, 0, 0, 0};
 
 	return run_tests("mindformers", tests, loops, sizeof tests / sizeof *tests);
 }
