@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# and pipelines of every bundled model evaluated, whole runs under valgrind, and damaged inputs for a
-# program with sanitizers. The last line is "N passed, N failed".
+# and pipelines of every bundled model evaluated, whole runs under valgrind, damaged inputs for a
+# program with sanitizers, and half an hour (AP_FUZZ_SECONDS) of libFuzzer for each of its targets. The last
+# line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/.." || exit 2
 packages_need $packages_test_long
 
 mutants=${AP_MUTANTS:-2000} # of each file
+fuzz_s=${AP_FUZZ_SECONDS:-1800}
 passed=0
 failed=0
 
@@ -74,6 +76,13 @@ survives() {
   return $bad
 }
 
+# fuzz NAME SAMPLES: what it finds is left in build-fuzz, to become a file of tests/fuzz/corpus/NAME.
+fuzz() {
+  mkdir -p "build-fuzz/corpus/$1"
+  build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$fuzz_s" -timeout=10 -rss_limit_mb=4096 -max_len=20000 \
+    -artifact_prefix=build-fuzz/ "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" "$2"
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -112,6 +121,16 @@ single "$mutants damaged graphs, searched" survives models/multiple_mix.json sea
 single "$mutants damaged plans, compared" survives "$work/kept/mix.plan.json" diff \
   tests/golden/cli/diff/old.json
 single "$mutants damaged problems, solved" survives "$work/kept/mix.problem.json" solve
+
+if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+  clang -fsanitize=fuzzer -x c - -o "$work/fuzz" 2>/dev/null; then
+  single "build-fuzz is configured" build_setup build-fuzz clang -Dbuildtype=debugoptimized -Dfuzz=true \
+    -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false -Dwerror=true
+  single "build-fuzz is built" ninja -C build-fuzz tests/fuzz/fuzz_import
+  single "$fuzz_s seconds of libFuzzer on dumps" fuzz import tests/dumps
+else
+  echo "left out: libFuzzer, which this clang lacks"
+fi
 
 echo
 echo "$passed passed, $failed failed"
