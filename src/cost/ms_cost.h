@@ -18,8 +18,9 @@ struct ap_ms_end {
 	struct ap_dev_matrix dev; /* standard form; unused axes 0 */
 };
 
-/* The end at an operand or result of a placement; false where it has no layout. */
-bool ap_ms_end_make(const struct ap_placement *p, const struct ap_operand *t,
+/* The end at an operand or result of a placement, of whose dimensions these carry the batch; false where it
+ * has no layout. */
+bool ap_ms_end_make(const struct ap_placement *p, const struct ap_operand *t, uint8_t batch,
 	const struct ap_step *step, struct ap_ms_end *out);
 
 /* A bare layout on ndev devices: its device matrix is the coarsest that it needs. */
@@ -33,9 +34,9 @@ struct ap_ms_move {
 };
 
 /*
- * From a to b; their extents may differ, as across a Reshape, their product may not. Every operator is
- * charged with a's slice, and one slice more of computation, as MindSpore does. Extents of a product
- * below 2^62. O(pieces^2).
+ * From a to b; their extents may differ, as across a Reshape. Every operator is charged with a's slice, and
+ * one slice more of computation, as MindSpore does. Where boundaries do not divide one another, or the
+ * number of elements is another one, all is brought together first. O(pieces^2).
  */
 void ap_ms_move_make(const struct ap_ms_end *a, const struct ap_ms_end *b, bool alltoall,
 	struct ap_ms_move *out);

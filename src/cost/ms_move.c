@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cost/ms_cost.h"
-#include "shard/space.h"
 
 #define MOST_PIECES 64 /* of at least two elements each: a tensor has fewer than 2^62 */
 
@@ -377,7 +376,7 @@ static void set_dev(const struct ap_dev_matrix *dev, struct ap_ms_end *out)
 		out->dev.axis[i] = dev->axis[i];
 }
 
-bool ap_ms_end_make(const struct ap_placement *p, const struct ap_operand *t,
+bool ap_ms_end_make(const struct ap_placement *p, const struct ap_operand *t, uint8_t batch,
 	const struct ap_step *step, struct ap_ms_end *out)
 {
 	struct ap_dev_matrix dev;
@@ -387,16 +386,8 @@ bool ap_ms_end_make(const struct ap_placement *p, const struct ap_operand *t,
 		return false;
 	ap_dev_matrix_standard(p, &dev);
 	set_dev(&dev, out);
-	for (int d = 0; d < t->rank; d++) {
-		out->size[d] = t->size[d];
-		for (int i = 0; i < t->dim[d].n; i++) {
-			int f = t->dim[d].factor[i];
-
-			if (p->bound->factor[f].flags & AP_FACTOR_BATCH)
-				out->size[d] /= p->bound->factor[f].size /
-					ap_factor_extent(p->bound, f, step);
-		}
-	}
+	for (int d = 0; d < t->rank; d++)
+		out->size[d] = t->size[d] / (batch >> d & 1 ? step->micro_batches : 1);
 	return true;
 }
 

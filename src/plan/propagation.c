@@ -52,44 +52,41 @@ static void settle(struct prop *s, ap_id node, uint32_t candidate)
 	n->end = prop_cand_ends(c, candidate);
 }
 
-/* MindSpore keeps the neighbour's layout on both sides of an operator by element. */
-static void take_layout(struct prop *s, ap_id node, ap_id end)
+/* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
+static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known)
 {
-	struct prop_node *n = &s->node[node];
-	const struct ap_bound *b = bound_of(s, node);
-	ap_id *ends = ap_arena_memdup(s->ctx->arena, n->end, ((size_t)b->nin + b->nout) * sizeof *ends);
+	struct prop *s = r->s;
+	const struct prop_class *c = &s->classes.v[s->node[node].class];
+	uint32_t best = prop_choose(s, s->node[node].class, kind, n, known);
+	ap_id *end;
 
-	ends[0] = ends[b->nin] = end;
-	n->end = ends;
+	settle(s, node, best);
+	if (prop_takes_layout(s, c, best, n, known)) {
+		end = ap_arena_memdup(s->ctx->arena, s->node[node].end, c->nend * sizeof *end);
+		for (unsigned i = 0; i <= c->bound->nin; i++)
+			end[i] = known[0].end;
+		s->node[node].end = end;
+	}
+	push(r, node);
 }
 
 static void decide_beside(struct search *r, ap_id node, enum prop_choice kind, uint32_t slot, ap_id end)
 {
-	struct prop *s = r->s;
-	const struct prop_known known = {slot, end};
-	uint32_t class = s->node[node].class, best = prop_choose(s, class, kind, 1, &known);
-
-	settle(s, node, best);
-	if (prop_takes_layout(s, &s->classes.v[class], best, slot, end))
-		take_layout(s, node, end);
-	push(r, node);
+	decide(r, node, kind, 1, &(struct prop_known){slot, end});
 }
 
 /* From those of its producers that were visited. */
 static void decide_joint(struct search *r, ap_id node)
 {
-	struct prop *s = r->s;
-	struct prop_node *n = &s->node[node];
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct prop_known *known = AP_NEW_N(s->ctx->scratch, struct prop_known, n->nseen);
-	uint32_t best;
+	const struct prop_node *n = &r->s->node[node];
+	struct ap_mark mark = ap_arena_mark(r->s->ctx->scratch);
+	struct prop_known *known = AP_NEW_N(r->s->ctx->scratch, struct prop_known, n->nseen);
 
 	for (uint32_t i = 0; i < n->nseen; i++)
-		known[i] = (struct prop_known){n->seen[i]->operand, out_end(s, n->seen[i])};
-	best = prop_choose(s, n->class, PROP_JOINT, n->nseen, known);
-	ap_arena_release(s->ctx->scratch, mark);
-	settle(s, node, best);
-	push(r, node);
+		known[i] = (struct prop_known){n->seen[i]->operand, out_end(r->s, n->seen[i])};
+	decide(r, node, PROP_JOINT, n->nseen, known);
+	ap_arena_release(r->s->ctx->scratch, mark);
 }
 
 static void set_waiting(struct search *r, ap_id node, bool waits)
@@ -173,6 +170,11 @@ static bool is_concat(const struct prop *s, ap_id node)
 	return strcmp(bound_of(s, node)->row->name, "Concat") == 0;
 }
 
+static bool has_out_strategy(const struct prop *s, ap_id node)
+{
+	return node < s->g->nnode && s->g->node[node].out_pin.n > 0;
+}
+
 static void visit_several(struct search *r, const struct prop_edge *e)
 {
 	struct prop_node *to = &r->s->node[e->to];
@@ -201,6 +203,10 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 			s->node[e->to].visited = true;
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
+	} else if (has_out_strategy(s, e->from)) {
+		settle(s, e->to, prop_find_cuts(s, &s->classes.v[to->class], e->operand,
+			out_end(s, e)));
+		push(r, e->to);
 	} else if (bound_of(s, e->to)->nin > 1) {
 		visit_several(r, e);
 	} else {

@@ -19,17 +19,18 @@ const struct ap_ms_end *prop_end(const struct prop *s, ap_id id)
 	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
 }
 
-const ap_id *prop_ends(struct prop *s, const struct ap_bound *b, const int32_t *count)
+const ap_id *prop_ends(struct prop *s, const struct prop_class *c, const int32_t *count)
 {
-	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, b->nin + b->nout);
+	const struct ap_bound *b = c->bound;
+	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, c->nend);
 	struct ap_placement p;
 	struct ap_ms_end e;
 
 	ap_placement_make(b, count, s->ndev, &p);
-	for (unsigned i = 0; i < (unsigned)b->nin + b->nout; i++) {
+	for (uint32_t i = 0; i < c->nend; i++) {
 		const struct ap_operand *t = i < b->nin ? &b->in[i] : &b->out[i - b->nin];
 
-		out[i] = ap_ms_end_make(&p, t, s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
+		out[i] = ap_ms_end_make(&p, t, c->batch[i], s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
 	}
 	return out;
 }
@@ -161,7 +162,7 @@ static void fill(struct prop *s, struct prop_class *c, const struct order *o, bo
 
 		for (int f = 0; f < AP_MAX_FACTOR; f++)
 			own[f] = f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
-		memcpy(end + (size_t)i * c->nend, prop_ends(s, c->bound, own), c->nend * sizeof *end);
+		memcpy(end + (size_t)i * c->nend, prop_ends(s, c, own), c->nend * sizeof *end);
 		ap_placement_make(c->bound, own, s->ndev, &p);
 		ap_ms_operator_cost(&p, s->step, cross_batch, &cost[i]);
 	}
@@ -171,25 +172,38 @@ static void fill(struct prop *s, struct prop_class *c, const struct order *o, bo
 	c->cost = cost;
 }
 
-uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, bool cross_batch)
+/* What makes two operators one class. In scratch. */
+static const void *key_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+	bool cross_batch, size_t *len)
 {
-	struct {
-		struct ap_bound bound;
-		bool cross_batch;
-	} key;
+	size_t nend = (size_t)b->nin + b->nout;
+	struct ap_bound *key;
+
+	*len = sizeof *b + nend + 1;
+	key = ap_arena_alloc(s->ctx->scratch, *len, 1);
+	memcpy(key, b, sizeof *b);
+	key->name = NULL; /* of the operands: for messages only */
+	memcpy(key + 1, batch, nend);
+	((uint8_t *)(key + 1))[nend] = cross_batch;
+	return key;
+}
+
+uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+	bool cross_batch)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct prop_class c = {.bound = b, .nend = (uint32_t)b->nin + b->nout};
 	struct ap_space space;
 	struct order o = {.space = &space};
-	struct prop_class c = {.bound = b, .nend = (uint32_t)b->nin + b->nout};
+	size_t len;
+	const void *key = key_of(s, b, batch, cross_batch, &len);
 	bool fresh;
-	ap_id id;
+	ap_id id = ap_map_put(s->class_ids, key, len, &fresh);
 
-	memset(&key, 0, sizeof key);
-	memcpy(&key.bound, b, sizeof *b);
-	key.bound.name = NULL; /* of the operands: for messages only */
-	key.cross_batch = cross_batch;
-	id = ap_map_put(s->class_ids, &key, sizeof key, &fresh);
+	ap_arena_release(s->ctx->scratch, mark);
 	if (!fresh)
 		return id;
+	c.batch = ap_arena_memdup(s->ctx->arena, batch, c.nend);
 	ap_space_make(s->ctx, b, s->ndev, s->step, &space);
 	enumerate(s, b, &o);
 	fill(s, &c, &o, cross_batch);
@@ -250,9 +264,13 @@ bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const in
 
 static bool is_by_element(const struct ap_bound *b)
 {
-	return b->nin == 1 && b->nout >= 1 && b->in[0].rank == b->out[0].rank &&
-		memcmp(b->in[0].size, b->out[0].size, sizeof b->in[0].size) == 0 &&
-		memcmp(b->in[0].dim, b->out[0].dim, sizeof b->in[0].dim) == 0;
+	const struct ap_operand *y = b->out;
+
+	for (unsigned i = 0; i < b->nin; i++)
+		if (b->in[i].rank != y->rank || memcmp(b->in[i].size, y->size, sizeof y->size) != 0 ||
+			memcmp(b->in[i].dim, y->dim, sizeof y->dim) != 0)
+			return false;
+	return b->nin > 0 && b->nout > 0;
 }
 
 static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
@@ -263,11 +281,29 @@ static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
 	return a->rank == b->rank;
 }
 
-bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
+static bool is_cut_as(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
 	ap_id end)
 {
-	return is_by_element(c->bound) && slot <= 1 &&
-		has_cuts(&prop_end(s, prop_cand_ends(c, i)[slot])->layout, &prop_end(s, end)->layout);
+	return has_cuts(&prop_end(s, prop_cand_ends(c, i)[slot])->layout, &prop_end(s, end)->layout);
+}
+
+bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t n,
+	const struct prop_known *known)
+{
+	if (n != c->bound->nin || known[0].slot > c->bound->nin || !is_by_element(c->bound))
+		return false;
+	for (uint32_t k = 1; k < n; k++)
+		if (known[k].end != known[0].end)
+			return false;
+	return is_cut_as(s, c, i, known[0].slot, known[0].end);
+}
+
+uint32_t prop_find_cuts(const struct prop *s, const struct prop_class *c, uint32_t slot, ap_id end)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (is_cut_as(s, c, i, slot, end))
+			return i;
+	return 0;
 }
 
 static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
@@ -280,15 +316,14 @@ static struct ap_ms_cost edges_cost(struct prop *s, const struct prop_class *c, 
 {
 	struct ap_ms_cost sum = {0};
 
+	if (prop_takes_layout(s, c, i, n, known))
+		return sum;
 	for (uint32_t k = 0; k < n; k++) {
 		ap_id own = prop_cand_ends(c, i)[known[k].slot], end = known[k].end;
 		bool back = kind == PROP_BACKWARD;
-		const struct ap_ms_cost *cost;
+		const struct ap_ms_cost *cost = prop_edge_cost(s, back ? own : end,
+			back ? end : own, type_of(c->bound, known[k].slot));
 
-		if (kind != PROP_JOINT && prop_takes_layout(s, c, i, known[k].slot, end))
-			continue;
-		cost = prop_edge_cost(s, back ? own : end, back ? end : own,
-			type_of(c->bound, known[k].slot));
 		sum.computation += cost->computation;
 		sum.communication += cost->communication;
 	}

@@ -21,7 +21,7 @@ static const struct ap_bound *bound_of(const struct prop *s, ap_id node)
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)
 {
 	s->node[node].count = count;
-	s->node[node].end = prop_ends(s, bound_of(s, node), count);
+	s->node[node].end = prop_ends(s, class_of(s, node), count);
 }
 
 static void settle(struct prop *s, ap_id node, uint32_t candidate)

@@ -90,12 +90,28 @@ static void link_edges(struct build *b)
 	}
 }
 
+static uint32_t class_of(struct prop *s, const struct ap_node *n)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	const struct ap_bound *b = &n->bound;
+	uint8_t *batch = AP_NEW_N(s->ctx->scratch, uint8_t, (size_t)b->nin + b->nout);
+	uint32_t class;
+
+	for (unsigned i = 0; i < b->nin; i++)
+		batch[i] = s->g->tensor[n->in[i]].batch;
+	for (unsigned i = 0; i < b->nout; i++)
+		batch[b->nin + i] = s->g->tensor[n->out[i]].batch;
+	class = prop_class_of(s, b, batch, n->cross_batch);
+	ap_arena_release(s->ctx->scratch, mark);
+	return class;
+}
+
 static void make_operator(struct prop *s, ap_id i)
 {
 	const struct ap_node *n = &s->g->node[i];
 	struct prop_node *p = &s->node[i];
 
-	p->class = prop_class_of(s, &n->bound, n->cross_batch);
+	p->class = class_of(s, n);
 	if (!ap_op_has_strategy(n->bound.row) && n->bound.nin > 0) {
 		p->role = PROP_RESHAPE;
 		return;
@@ -106,7 +122,7 @@ static void make_operator(struct prop *s, ap_id i)
 	if (s->held && s->held[i]) {
 		p->configured = true;
 		p->count = s->held[i];
-		p->end = prop_ends(s, &n->bound, p->count);
+		p->end = prop_ends(s, &s->classes.v[p->class], p->count);
 	}
 }
 
@@ -114,6 +130,7 @@ static void make_operator(struct prop *s, ap_id i)
 static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_tensor *t)
 {
 	static const struct ap_attrs none;
+	static const uint8_t no_batch[2];
 	struct ap_bind_in in = {.type = "Identity", .attrs = &none, .nin = 1, .in = &t->shape};
 	struct ap_bound *b = AP_NEW(s->ctx->arena, struct ap_bound);
 	struct ap_bind_fault fault;
@@ -122,7 +139,7 @@ static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_
 	assert(st == AP_OK);
 	(void)st;
 	p->role = PROP_PARAMETER;
-	p->class = prop_class_of(s, b, false);
+	p->class = prop_class_of(s, b, no_batch, false);
 }
 
 static void make_dataset(struct prop *s, struct prop_node *p)

@@ -10,6 +10,7 @@
 /* Ends of redistributions are interned: equal ones have equal ids. */
 struct prop_class { /* operators with equal candidates */
 	const struct ap_bound *bound;
+	const uint8_t *batch; /* [nend] dimensions that carry the batch */
 	uint32_t n;
 	uint32_t nend; /* ends of a candidate: operands, then results */
 	const int32_t *count; /* [n][AP_MAX_FACTOR], in MindSpore's order */
@@ -70,11 +71,12 @@ struct prop {
 	} choices;
 };
 
-/* The class of an operator, with its candidates; made where it is the first of them. */
-uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, bool cross_batch);
+/* The class of an operator, with its candidates; made where it is the first of them. batch: as there. */
+uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+	bool cross_batch);
 
-/* The ends under these counts, in the run arena. */
-const ap_id *prop_ends(struct prop *s, const struct ap_bound *b, const int32_t *count);
+/* The ends of an operator of this class under these counts, in the run arena. */
+const ap_id *prop_ends(struct prop *s, const struct prop_class *c, const int32_t *count);
 
 ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e);
 const struct ap_ms_end *prop_end(const struct prop *s, ap_id id);
@@ -105,14 +107,18 @@ enum prop_choice {
 uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
 	const struct prop_known *known);
 
-/* Of an operator by element with one operand MindSpore also tries the neighbour's own layout, whatever the
- * device matrix, where the vector that says how it is cut is a strategy: does candidate i take it? */
-bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
-	ap_id end);
+/* For an operator by element, all of whose producers are known and have one layout (or for one with a single
+ * operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the vector
+ * that says how it is cut is a strategy: is it that of candidate i? */
+bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t n,
+	const struct prop_known *known);
 
 /* Do two counts of one operator, or of two, make the same strategy? */
 bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y);
+
+/* The first candidate that cuts this operand as the end is cut; 0 where there is none. */
+uint32_t prop_find_cuts(const struct prop *s, const struct prop_class *c, uint32_t slot, ap_id end);
 
 /* The first candidate with this end; c->n where there is none. */
 uint32_t prop_find(const struct prop_class *c, uint32_t slot, ap_id end);
