@@ -8,7 +8,10 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
+#include "emit/bundle_check.h"
 #include "emit/emit.h"
+#include "emit/groups.h"
+#include "emit/op_strategy.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
 typedef enum ap_status check_fn(struct ap_run *run, const struct ap_known *file,
@@ -116,6 +119,36 @@ static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *
 	return describe_strategy(run, &c, what);
 }
 
+static enum ap_status check_groups(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_groups groups;
+
+	AP_TRY(ap_groups_read(&run->ctx, file->in.path, file->in.text, file->in.len, &groups));
+	ap_str_addf(what, "%" PRIu32 " groups, ranks to restore from %" PRIu32, groups.n, groups.nrestore);
+	return AP_OK;
+}
+
+static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	const struct ap_op_template *t;
+
+	AP_TRY(ap_op_template_read(&run->ctx, file->doc, &t));
+	ap_str_addf(what, "%" PRIu32 " operators", ap_op_template_size(t));
+	return AP_OK;
+}
+
+#define FORM(name) \
+	static enum ap_status check_##name(struct ap_run *run, const struct ap_known *file, \
+		struct ap_str *what) \
+	{ \
+		return ap_bundle_check_##name(&run->ctx, file->doc, what); \
+	}
+FORM(settings)
+FORM(cells)
+FORM(recompute)
+FORM(trace)
+
 /* The stage files of a folder, each of them and all together. */
 static enum ap_status check_folder(struct ap_run *run, const char *path, struct ap_str *what)
 {
@@ -133,7 +166,13 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_SOFTWARE] = check_software,
 	[AP_KIND_PLAN] = check_plan,
 	[AP_KIND_PROBLEM] = check_problem,
+	[AP_KIND_TRACE] = check_trace,
+	[AP_KIND_RECOMPUTE] = check_recompute,
+	[AP_KIND_SETTINGS] = check_settings,
+	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,
+	[AP_KIND_CELLS] = check_cells,
+	[AP_KIND_GROUPS] = check_groups,
 };
 
 /* One line about a file: what it is, and how many findings there are. */

@@ -4,13 +4,39 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/str.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
+#include "emit/groups.h"
+
+/* Names of operators are paths, those of checkpoints are not. */
+static bool is_op_strategy(const struct ap_jv *root)
+{
+	const struct ap_jv *item = ap_jv_get(root, "parallel_strategy_item");
+	const struct ap_jv *first = item && ap_jv_type(item) == AP_JOBJECT ? ap_jv_first(item) : NULL;
+
+	return first && strchr(ap_jv_key(first), '/') && !ap_jv_get(root, "parallel_layout_item");
+}
+
+static bool is_settings(const struct ap_jv *root)
+{
+	const struct ap_jv *first = ap_jv_type(root) == AP_JARRAY ? ap_jv_first(root) : NULL;
+
+	return first && ap_jv_type(first) == AP_JOBJECT && ap_jv_get(first, "api");
+}
+
+static bool is_cells(const struct ap_jv *root)
+{
+	const struct ap_jv *first = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
+
+	return first && ap_jv_type(first) == AP_JNUMBER;
+}
 
 static const struct {
 	const char *schema; /* value of "schema"; NULL: none */
 	const char *keys[5]; /* one of these tells, where there is no schema */
 	const char *text;
+	bool (*fits)(const struct ap_jv *root); /* as good as a key; NULL: none */
 } kinds[AP_KIND_COUNT] = {
 	[AP_KIND_GRAPH] = {"autopar-graph/", {"operators"}, "an operator graph"},
 	[AP_KIND_RANK_TABLE] = {NULL, {"group_list", "server_list", "rank_list", "node_list"},
@@ -19,8 +45,16 @@ static const struct {
 	[AP_KIND_SOFTWARE] = {"autopar-software/", {NULL}, "a software profile"},
 	[AP_KIND_PLAN] = {"autopar-plan/", {NULL}, "a plan"},
 	[AP_KIND_PROBLEM] = {"autopar-problem/", {"matrices"}, "a search problem"},
+	[AP_KIND_TRACE] = {NULL, {"traceEvents"}, "a trace"},
+	[AP_KIND_RECOMPUTE] = {NULL, {"primitives"}, "calls of recompute()"},
+	[AP_KIND_SETTINGS] = {NULL, {NULL}, "settings of a bundle", is_settings},
+	[AP_KIND_OP_STRATEGY] = {NULL, {"parallel_out_strategy_item", "parallel_layout_value_item",
+		"parallel_out_layout_value_item", "parallel_newshape_layout_value_item"},
+		"operator strategies", is_op_strategy},
 	[AP_KIND_STRATEGY] = {NULL, {"parallel_strategy_item", "parallel_layout_item"},
 		"a strategy checkpoint"},
+	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
+	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
 };
 
 const char *ap_kind_text(enum ap_kind k)
@@ -30,7 +64,7 @@ const char *ap_kind_text(enum ap_kind k)
 
 static bool has_key(const struct ap_jv *root, const char *const *keys)
 {
-	for (; *keys; keys++)
+	for (; ap_jv_type(root) == AP_JOBJECT && *keys; keys++)
 		if (ap_jv_get(root, *keys))
 			return true;
 	return false;
@@ -41,15 +75,13 @@ static enum ap_kind kind_of(const struct ap_jv *root)
 {
 	const struct ap_jv *schema;
 
-	if (ap_jv_type(root) != AP_JOBJECT)
-		return AP_KIND_COUNT;
-	schema = ap_jv_get(root, "schema");
+	schema = ap_jv_type(root) == AP_JOBJECT ? ap_jv_get(root, "schema") : NULL;
 	for (int k = 0; k < AP_KIND_COUNT; k++) {
 		const char *name = kinds[k].schema;
 
 		if (schema && ap_jv_type(schema) == AP_JSTRING
 				? name && !strncmp(ap_jv_str(schema), name, strlen(name))
-				: has_key(root, kinds[k].keys))
+				: has_key(root, kinds[k].keys) || (kinds[k].fits && kinds[k].fits(root)))
 			return (enum ap_kind)k;
 	}
 	return AP_KIND_COUNT;
@@ -81,12 +113,25 @@ bool ap_kind_is_json(const struct ap_input *in)
 	return s == end || *s == '{' || *s == '[';
 }
 
+static const char *all_kinds(struct ap_run *run)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, run->ctx.arena);
+	for (int k = 0; k < AP_KIND_COUNT; k++)
+		ap_str_addf(&s, "%s%s", k == 0 ? "" : k + 1 < AP_KIND_COUNT ? ", " : " or ", kinds[k].text);
+	return s.s;
+}
+
 enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out)
 {
 	*out = (struct ap_known){.kind = AP_KIND_STRATEGY};
 	AP_TRY(ap_input_read(run, path, &out->in));
-	if (!ap_kind_is_json(&out->in) && !ap_out_is_json(path))
+	if (!ap_kind_is_json(&out->in) && !ap_out_is_json(path)) {
+		if (ap_groups_look_like(out->in.text, out->in.len))
+			out->kind = AP_KIND_GROUPS;
 		return AP_OK;
+	}
 	out->kind = guess(run, &out->in);
 	out->json = true;
 	if (out->kind == AP_KIND_STRATEGY)
@@ -96,7 +141,5 @@ enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_know
 	if (out->kind != AP_KIND_COUNT)
 		return AP_OK;
 	return ap_json_report(&run->ctx, out->doc, ap_json_root(out->doc), AP_ERROR, AP_MEANING, NULL,
-		"kind-known", "this is no kind of file that is known; expected an operator graph, a "
-		"rank table, a chip or software profile, a plan, a search problem or a strategy "
-		"checkpoint");
+		"kind-known", "this is no kind of file that is known; expected %s", all_kinds(run));
 }

@@ -12,14 +12,20 @@ enum ap_kind {
 	AP_KIND_SOFTWARE,
 	AP_KIND_PLAN,
 	AP_KIND_PROBLEM,
+	AP_KIND_TRACE,
+	AP_KIND_RECOMPUTE,
+	AP_KIND_SETTINGS,
+	AP_KIND_OP_STRATEGY, /* before the next: they share a key */
 	AP_KIND_STRATEGY,
+	AP_KIND_CELLS, /* what is nothing else */
+	AP_KIND_GROUPS,
 	AP_KIND_COUNT
 };
 
 struct ap_known {
 	struct ap_input in;
 	enum ap_kind kind;
-	struct ap_json *doc; /* NULL for a strategy checkpoint */
+	struct ap_json *doc; /* NULL for a strategy checkpoint and a group file */
 	bool json; /* a strategy checkpoint in its JSON form */
 };
 
@@ -30,9 +36,9 @@ bool ap_kind_is_json(const struct ap_input *in);
 /* "an operator graph", for messages. */
 const char *ap_kind_text(enum ap_kind k);
 
-/* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has; what is
- * no JSON, and not called so, is a strategy checkpoint. Syntax is checked as the kind wants it.
- * AP_MEANING for JSON of no known kind. */
+/* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has, or by what is
+ * behind them; what is no JSON, and not called so, is a group file or else a strategy checkpoint. Syntax
+ * is checked as the kind wants it. AP_MEANING for JSON of no known kind. */
 enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out);
 
 #endif

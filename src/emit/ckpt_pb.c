@@ -482,6 +482,18 @@ static void free_nothing(void *arena, void *p)
 	(void)p;
 }
 
+static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len,
+	const char *kind)
+{
+	struct ap_where where = {.file = w->file};
+
+	AP_TRY(walk_message(w, root, 0, len));
+	if (w->unknown)
+		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, NULL,
+			"%zu fields that %s does not have are ignored", w->unknown, kind);
+	return AP_OK;
+}
+
 static enum ap_status unpack(struct walk *w, size_t len, struct ap_ckpt *out)
 {
 	ProtobufCAllocator allocator = {alloc, free_nothing, w->ctx->scratch};
@@ -494,16 +506,57 @@ enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char
 	struct ap_ckpt *out)
 {
 	struct walk w = {.ctx = ctx, .file = file, .bytes = (const uint8_t *)bytes};
-	struct ap_where where = {.file = file};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	enum ap_status st;
 
-	AP_TRY(walk_message(&w, &mindspore__straspb__parallel_strategy_map__descriptor, 0, len));
-	if (w.unknown)
-		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, NULL,
-			"%zu fields that a strategy checkpoint does not have are ignored",
-			w.unknown);
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len,
+		"a strategy checkpoint"));
 	st = unpack(&w, len, out);
 	ap_arena_release(ctx->scratch, mark);
 	return st;
+}
+
+static const int64_t *take_ranks(struct ap_arena *a, const pb_ranks *m)
+{
+	int64_t *rank = AP_NEW_N(a, int64_t, m->n_dim);
+
+	for (size_t i = 0; i < m->n_dim; i++)
+		rank[i] = m->dim[i];
+	return rank;
+}
+
+static void take_groups(struct ap_arena *a, const pb_group_map *m, struct ap_groups *out)
+{
+	struct ap_group_ranks *group = AP_NEW_N(a, struct ap_group_ranks, m->n_parallel_group_item);
+
+	for (size_t i = 0; i < m->n_parallel_group_item; i++) {
+		const pb_group *item = m->parallel_group_item[i];
+
+		group[i].name = ap_arena_strdup(a, item->group_name);
+		group[i].n = (uint32_t)item->parallel_group_ranks->n_dim;
+		group[i].rank = take_ranks(a, item->parallel_group_ranks);
+	}
+	*out = (struct ap_groups){
+		.n = (uint32_t)m->n_parallel_group_item,
+		.group = group,
+		.nrestore = (uint32_t)m->ckpt_restore_rank_list->n_dim,
+		.restore = take_ranks(a, m->ckpt_restore_rank_list),
+	};
+}
+
+enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	struct ap_groups *out)
+{
+	struct walk w = {.ctx = ctx, .file = file, .bytes = (const uint8_t *)bytes};
+	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	pb_group_map *map;
+
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len, "a group file"));
+	map = mindspore__straspb__parallel_group_map__unpack(&allocator, len, w.bytes);
+	if (!map)
+		return broken(&w, 0, "not what the schema says");
+	take_groups(ctx->arena, map, out);
+	ap_arena_release(ctx->scratch, mark);
+	return ap_groups_check(ctx, file, out);
 }

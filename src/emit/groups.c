@@ -197,3 +197,52 @@ void ap_groups_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, int64_t rank
 	find_restore(&c, out);
 	ap_arena_release(ctx->scratch, mark);
 }
+
+/* Groups come first; where there is none, the ranks to restore from, which are numbers. */
+bool ap_groups_look_like(const char *bytes, size_t len)
+{
+	const unsigned char group = 0x0A, restore = 0x12, rank = 0x08;
+	const unsigned char *b = (const unsigned char *)bytes;
+	size_t at = 1;
+
+	if (len < 2 || *b == group)
+		return len >= 2;
+	while (at < len && b[at] >= 0x80) /* the length of the list */
+		at++;
+	return *b == restore && at + 1 < len && b[at + 1] == rank;
+}
+
+static bool ascend(const int64_t *rank, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (rank[i] <= rank[i - 1])
+			return false;
+	return true;
+}
+
+enum ap_status ap_groups_check(struct ap_ctx *ctx, const char *file, const struct ap_groups *g)
+{
+	struct ap_where where = {.file = file};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *names = ap_map_create(ctx->scratch);
+	enum ap_status st = AP_OK;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		const char *name = ap_diag_name(ctx->diag, g->group[i].name);
+		bool fresh;
+
+		ap_map_put_str(names, g->group[i].name, &fresh);
+		if (!fresh)
+			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "groups-names",
+				"two groups are called \"%s\"", name);
+		if (!g->group[i].n || !ascend(g->group[i].rank, g->group[i].n))
+			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "groups-ranks",
+				"group \"%s\": its ranks should ascend, at least one", name);
+	}
+	if (!g->nrestore || !ascend(g->restore, g->nrestore))
+		st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "groups-restore",
+			"ckpt_restore_rank_list: ranks should ascend, at least one; MindSpore's "
+			"restore_group_info_list() refuses an empty list");
+	ap_arena_release(ctx->scratch, mark);
+	return st;
+}

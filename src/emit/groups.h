@@ -26,4 +26,15 @@ void ap_groups_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, int64_t rank
 /* ParallelGroupMap, protobuf. */
 void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user);
 
+/* Do these bytes begin as such a file does? No strategy checkpoint does, whose first field is a number. */
+bool ap_groups_look_like(const char *bytes, size_t len);
+
+/* Reads one, and checks it. */
+enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	struct ap_groups *out);
+
+/* AP_MEANING: names that are not different, ranks that do not ascend, a group that lacks what all have in
+ * common, nobody to restore from (which restore_group_info_list() refuses). */
+enum ap_status ap_groups_check(struct ap_ctx *ctx, const char *file, const struct ap_groups *g);
+
 #endif

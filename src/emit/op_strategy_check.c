@@ -209,7 +209,7 @@ enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_templ
 				"the file has no name for this operator of the plan");
 	if (c.st == AP_OK && match.renumbered)
 		AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, "op-strategy-numbers",
-			"%" PRIu32 " of %" PRIu32 " names have other numbers than the plan's; they were matched "
-			"by scope and type, in the order of their numbers", match.renumbered, t->n));
+			"%" PRIu32 " of %" PRIu32 " names have other numbers than the plan's; they were "
+			"matched by scope and type, in the order of their numbers", match.renumbered, t->n));
 	return c.st;
 }

@@ -114,6 +114,77 @@ START_TEST(bytes_of_the_file)
 }
 END_TEST
 
+/* What is written is read again, also without a group. */
+START_TEST(read_again)
+{
+	struct ap_groups g, again;
+	struct ap_plan plan;
+	struct fixture f;
+	struct ap_str s;
+
+	open_pipe(&f, &plan);
+	ap_groups_of_plan(&f.ctx, &plan, expected[_i].rank, &g);
+	for (int all = 1; all >= 0; all--, g.n = 0) {
+		s = new_str(&f.ctx);
+		ap_groups_write(&f.ctx, &g, to_str, &s);
+		ck_assert(ap_groups_look_like(s.s, s.len));
+		ck_assert_int_eq(ap_groups_read(&f.ctx, "groups", s.s, s.len, &again), AP_OK);
+		ck_assert_str_eq(groups_text(&f.ctx, &again), all ? expected[_i].groups : "");
+		ck_assert_str_eq(ranks_text(&f.ctx, again.restore, again.nrestore), expected[_i].restore);
+		for (uint32_t i = 0; i < g.n; i++)
+			ck_assert_str_eq(again.group[i].name, g.group[i].name);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+#define TWO "\x0a\x0b\x0a\x03" "2-7" "\x12\x04\x08\x00\x08\x04"
+#define DOWN "\x0a\x0b\x0a\x03" "2-7" "\x12\x04\x08\x04\x08\x00"
+#define NOBODY "\x0a\x07\x0a\x03" "2-7" "\x12\x00"
+#define RESTORE "\x12\x02\x08\x00"
+
+static const struct {
+	const char *bytes;
+	size_t len;
+	const char *says; /* NULL: nothing is wrong */
+} bad[] = {
+#define BYTES(s) s, sizeof s - 1
+	{BYTES(TWO RESTORE), NULL},
+	{BYTES(TWO TWO RESTORE), "two groups are called \"2-7\""},
+	{BYTES(DOWN RESTORE), "group \"2-7\": its ranks should ascend, at least one"},
+	{BYTES(NOBODY RESTORE), "group \"2-7\": its ranks should ascend, at least one"},
+	{BYTES(TWO "\x12\x00"), "ckpt_restore_rank_list: ranks should ascend, at least one; MindSpore's "
+		"restore_group_info_list() refuses an empty list"},
+	{BYTES(TWO), "ckpt_restore_rank_list"},
+	{BYTES("\x0a\x03\x0a\x01" "a" RESTORE), "parallel_group_ranks"},
+};
+
+START_TEST(faults)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct ap_groups g;
+	enum ap_status st = ap_groups_read(&ctx, "groups", bad[_i].bytes, bad[_i].len, &g);
+	const char *said = last_message(&ctx, NULL);
+
+	ck_assert_int_eq(st == AP_OK, !bad[_i].says);
+	ck_assert_msg(strstr(said, bad[_i].says ? bad[_i].says : "") != NULL, "%s", said);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* A strategy checkpoint begins with a number; text, and what is too short, is neither. */
+START_TEST(other_files)
+{
+	static const char ckpt[] = "\x08\x01\x12\x02\x08\x00", items[] = "\x12\x05\x0a\x03" "abc";
+
+	ck_assert(!ap_groups_look_like(ckpt, sizeof ckpt - 1));
+	ck_assert(!ap_groups_look_like(items, sizeof items - 1));
+	ck_assert(!ap_groups_look_like("\x0a", 1));
+	ck_assert(!ap_groups_look_like("\x12\x80", 2));
+	ck_assert(!ap_groups_look_like("", 0));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -121,8 +192,12 @@ int main(void)
 		names_of_groups,
 		dealt_weights_are_no_copies,
 		bytes_of_the_file,
+		other_files,
+		read_again,
+		faults,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof expected / sizeof *expected};
+	const int loops[sizeof tests / sizeof *tests] = {sizeof expected / sizeof *expected, 0, 0, 0, 0,
+		sizeof expected / sizeof *expected, sizeof bad / sizeof *bad};
 
 	return run_tests("groups", tests, loops, sizeof tests / sizeof *tests);
 }
