@@ -11,7 +11,7 @@
 
 struct ap_layer_again { /* an operator of layers that is recomputed in layers that are not, as a whole */
 	const char *name; /* in its layer: "attention.softmax" */
-	bool shared; /* others of this name are not recomputed, in layers that have some that are */
+	bool shared; /* some layer has others of this name, which are not recomputed */
 	const int64_t *part; /* layers of each part */
 };
 

@@ -117,12 +117,13 @@ static void list_operator(struct listing *l, ap_id node)
 		l->part.v[key[0]][ap_layers_place(f, f->home[f->layer[node]])]++;
 }
 
-/* An operator that is not recomputed: is its name one of those? */
+/* An operator that is not recomputed: is its name one of its layer's that are? */
 static void note_shared(struct listing *l, ap_id node)
 {
 	ap_id id = ap_map_get_str(l->names, name_inside(l->f, &l->f->p->graph->node[node]));
+	const uint32_t key[] = {id, (uint32_t)l->f->layer[node]};
 
-	if (id != AP_NONE)
+	if (id != AP_NONE && ap_map_get(l->seen, key, sizeof key) != AP_NONE)
 		l->list.v[id].shared = true;
 }
 

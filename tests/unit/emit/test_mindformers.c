@@ -48,6 +48,43 @@ static void deal_optimizer(struct fixture *f)
 	f->step.alltoall = false;
 }
 
+/* Marks operators of these layers whose names hold this. */
+static void mark(struct fixture *f, const int *layer, const char *in)
+{
+	struct ap_graph *g = ap_arena_memdup(f->ctx.arena, f->graph, sizeof *g);
+	struct ap_node *node = ap_arena_memdup(f->ctx.arena, g->node, g->nnode * sizeof *node);
+	char part[32];
+
+	for (; *layer >= 0; layer++) {
+		snprintf(part, sizeof part, "/%d-", *layer);
+		for (ap_id i = 0; i < g->nnode; i++)
+			if (strstr(node[i].name, part) && strstr(node[i].name, in))
+				node[i].recompute = 1;
+	}
+	g->node = node;
+	f->graph = g;
+}
+
+static void mark_first(struct fixture *f)
+{
+	mark(f, (const int[]){0, 1, 12, 13, -1}, "");
+}
+
+static void mark_more(struct fixture *f)
+{
+	mark(f, (const int[]){0, 1, 12, -1}, "");
+}
+
+static void mark_later(struct fixture *f)
+{
+	mark(f, (const int[]){1, 12, -1}, "");
+}
+
+static void mark_softmax(struct fixture *f)
+{
+	mark(f, (const int[]){3, 4, 5, 20, -1}, "/softmax-");
+}
+
 static void infer(struct fixture *f)
 {
 	f->step.training = false;
@@ -119,6 +156,27 @@ static const struct words_case cases[] = {
 		.yaml = {"  expert_parallel: 8\n", "  recompute: False\n"},
 		.megatron = {"--expert-model-parallel-size 8\n", "--expert-tensor-parallel-size 2\n"},
 		.not_megatron = {"--overlap", "--recompute"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = mark_first,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: [2, 2]\n", "  select_recompute: False\n"},
+		.not_yaml = {"first layers of a stage"},
+		.megatron = {"--recompute-granularity full\n", "--recompute-method block\n",
+			"--recompute-num-layers 2\n"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = mark_more,
+		.hybrid = {.tp = 2, .pp = 2, .vpp = 2}}, .part = {6, 6, 6, 6},
+		.yaml = {"  recompute: [[2, 0], [1, 0]]\n"},
+		.megatron = {"# layers are recomputed, in some stages more; Megatron has one number\n"},
+		.not_megatron = {"--recompute"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = mark_later,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: [1, 1]\n", "# MindFormers recomputes the first layers of a stage"},
+		.not_megatron = {"--recompute"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = mark_softmax,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: False\n",
+			"  select_recompute:\n    \"attention\\\\.softmax\\\\.softmax\": [3, 1]\n"},
+		.not_yaml = {"left out"},
+		.megatron = {"# kinds of operators that are recomputed by themselves, which cannot be said: 1\n"}},
 	{.c = {.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 2}},
 		.yaml = {"  model_parallel: 2\n", "  model_config:\n    pp_interleave_num: 1\n"},
 		.not_yaml = {"offset:", "layers:"}},

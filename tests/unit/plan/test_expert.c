@@ -4,7 +4,7 @@
 #include "unit.h"
 
 /* Each is found again, and costs what it costs. */
-static const struct expert_case own[] = {
+static const struct expert_case hybrids[] = {
 	{.model = "gpt3_1.3b", .devices = 16, .hybrid = {.tp = 1}},
 	{.model = "gpt3_1.3b", .devices = 16, .hybrid = {.tp = 4}},
 	{.model = "gpt3_1.3b", .devices = 16, .hybrid = {.tp = 16}},
@@ -34,7 +34,7 @@ START_TEST(own_hybrid_is_found)
 	struct ap_plan p;
 	struct ap_expert x;
 
-	expert_plan(&f, &own[_i], &h, &p);
+	expert_plan(&f, &hybrids[_i], &h, &p);
 	ap_expert_find(&f.ctx, &p, &x);
 	ck_assert(x.same);
 	ck_assert(x.loss == 0.0);
@@ -54,6 +54,131 @@ START_TEST(own_hybrid_is_found)
 }
 END_TEST
 
+/* The nearest: what trying all says. */
+static const struct {
+	struct expert_case c;
+	int64_t capacity_bytes;
+} others[] = {
+	{{.model = "gpt3_1.3b", .devices = 8}, INT64_C(64) << 30},
+	{{.model = "gpt3_1.3b", .devices = 8}, INT64_C(1) << 30}, /* nothing fits */
+	{{.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .hybrid = {.pp = 2}}, INT64_C(20) << 30},
+	{{.model = "llama2_7b", .devices = 16, .micro_batches = 64}, INT64_C(40) << 30},
+	{{.model = "mixtral_8x7b", .devices = 16, .micro_batches = 64}, INT64_C(800) << 30},
+	{{.model = "multiple_mix", .devices = 16}, INT64_C(30) << 30},
+	{{.model = "vit_l", .devices = 8}, INT64_C(64) << 30},
+	{{.model = "resnet50", .devices = 8}, INT64_C(64) << 30},
+};
+
+struct best {
+	bool any, fits;
+	double step_time_s;
+	int64_t memory_bytes;
+};
+
+static void try_hybrid(struct fixture *f, const struct ap_hybrid *h, int64_t capacity_bytes,
+	struct best *best)
+{
+	const char *why;
+	const struct ap_graph *g = ap_hybrid_deal(&f->ctx, f->graph, f->machine->ndev, &f->step, h, &why);
+	const int32_t *const *counts = g
+		? ap_hybrid_counts(&f->ctx, g, f->machine->ndev, &f->step, h, &why) : NULL;
+	struct ap_plan p;
+	struct best own = {.any = true};
+
+	if (!counts)
+		return;
+	ap_plan_sketch(ap_plan_maker_create(&f->ctx, g, f->machine, &f->step, capacity_bytes), counts, &p);
+	own.step_time_s = p.prediction.step_time_s;
+	own.memory_bytes = p.prediction.memory.total;
+	own.fits = own.memory_bytes <= capacity_bytes;
+	if (!best->any || (own.fits != best->fits ? own.fits
+			: own.fits ? own.step_time_s < best->step_time_s
+				   : own.memory_bytes < best->memory_bytes))
+		*best = own;
+}
+
+static struct best try_all(struct fixture *f, int64_t capacity_bytes)
+{
+	int64_t ndev = f->machine->ndev;
+	struct best best = {0};
+	struct ap_hybrid h = {.pp = f->pipe.nstage, .vpp = f->pipe.nsegment,
+		.micro_batches = f->step.micro_batches};
+
+	for (h.tp = 1; h.tp <= ndev; h.tp++)
+		for (h.cp = 1; h.cp <= ndev / h.tp; h.cp++)
+			for (h.ep = 1; ndev % (h.tp * h.cp) == 0 && h.ep <= ndev / h.tp / h.cp; h.ep++)
+				for (int kind = 0; kind < 4; kind++) {
+					h.dp = ndev / h.tp / h.cp;
+					h.sp = kind & 1;
+					h.vocab = kind & 2 ? AP_VOCAB_WHOLE : AP_VOCAB_AUTO;
+					if (h.dp % h.ep == 0)
+						try_hybrid(f, &h, capacity_bytes, &best);
+				}
+	return best;
+}
+
+/* A plan that is no hybrid: every operator is whole. */
+static void whole_plan(struct fixture *f, int64_t capacity_bytes, struct ap_plan *p)
+{
+	static int32_t whole[AP_MAX_FACTOR];
+	const int32_t **counts = AP_NEW_N(f->ctx.arena, const int32_t *, f->graph->nnode);
+
+	for (int k = 0; k < AP_MAX_FACTOR; k++)
+		whole[k] = 1;
+	for (ap_id i = 0; i < f->graph->nnode; i++)
+		counts[i] = whole;
+	ap_plan_make(&f->ctx, f->graph, f->machine, &f->step, counts, capacity_bytes, p);
+}
+
+START_TEST(nearest_is_the_best_of_all)
+{
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p;
+	struct ap_expert x;
+	struct best best;
+
+	expert_open(&f, &others[_i].c, &h);
+	whole_plan(&f, others[_i].capacity_bytes, &p);
+	ap_expert_find(&f.ctx, &p, &x);
+	best = try_all(&f, others[_i].capacity_bytes);
+	ck_assert(!x.same && best.any);
+	ck_assert_int_gt(x.differ, 0);
+	ck_assert(x.step_time_s == best.step_time_s);
+	ck_assert(x.loss == best.step_time_s / p.prediction.step_time_s - 1);
+	ck_assert_int_eq(x.memory_bytes, best.memory_bytes);
+	ck_assert_int_eq(x.fits, best.fits);
+	ck_assert_int_eq(x.hybrid.dp * x.hybrid.tp * x.hybrid.cp, f.machine->ndev);
+	fixture_close(&f);
+}
+END_TEST
+
+/* A stopped run looks at none; of some graphs none divides. */
+START_TEST(there_may_be_none)
+{
+	static const struct expert_case c = {.model = "gpt3_1.3b", .devices = 8};
+	static const volatile sig_atomic_t stop = 1;
+	struct fixture f;
+	struct ap_hybrid h;
+	struct ap_plan p;
+	struct ap_expert x;
+
+	expert_open(&f, &c, &h);
+	whole_plan(&f, INT64_C(1) << 40, &p);
+	f.ctx.stop = &stop;
+	ap_expert_find(&f.ctx, &p, &x);
+	ck_assert_int_eq(x.hybrid.dp, 0);
+	ck_assert_str_eq(x.why_not, "the run was stopped");
+	fixture_close(&f);
+	expert_open(&f, &(struct expert_case){.model = "multiple_mix", .devices = 24}, &h);
+	whole_plan(&f, INT64_C(1) << 40, &p);
+	ap_expert_find(&f.ctx, &p, &x);
+	ck_assert_int_eq(x.hybrid.dp, 0);
+	ck_contains(x.why_not, "dp=24 does not divide the 32 samples of a micro-batch");
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("expert");
@@ -62,7 +187,9 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, own_hybrid_is_found, 0, sizeof own / sizeof *own);
+	tcase_add_loop_test(tc, own_hybrid_is_found, 0, sizeof hybrids / sizeof *hybrids);
+	tcase_add_loop_test(tc, nearest_is_the_best_of_all, 0, sizeof others / sizeof *others);
+	tcase_add_test(tc, there_may_be_none);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);
