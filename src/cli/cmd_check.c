@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "cli/against.h"
 #include "cli/cmd.h"
+#include "cli/fail_if.h"
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
@@ -16,6 +19,14 @@
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
 typedef enum ap_status check_fn(struct ap_run *run, const struct ap_known *file,
 	struct ap_str *what);
+
+struct report {
+	struct ap_run *run;
+	struct ap_fail_if conditions; /* on every plan */
+	uint32_t nplan;
+	struct ap_str text;
+	struct ap_jw json; /* onto text, where JSON is wanted */
+};
 
 static enum ap_status check_graph(struct ap_run *run, const struct ap_known *file,
 	struct ap_str *what)
@@ -81,6 +92,19 @@ static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file
 	ap_str_addf(what, "%zu operators",
 		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
 	return AP_OK;
+}
+
+/* Conditions are judged on every plan in which nothing is wrong. */
+static enum ap_status judge_plan(struct report *r, const struct ap_known *file)
+{
+	struct ap_saved plan;
+
+	r->nplan++;
+	if (!r->conditions.n)
+		return AP_OK;
+	AP_TRY(ap_saved_of_plan(&r->run->ctx, file->doc, &plan));
+	plan.file = file->in.path;
+	return ap_fail_if_judge(r->run, &r->conditions, NULL, &plan, NULL);
 }
 
 static enum ap_status check_problem(struct ap_run *run, const struct ap_known *file,
@@ -175,9 +199,41 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_GROUPS] = check_groups,
 };
 
-/* One line about a file: what it is, and how many findings there are. */
-static void check_file(struct ap_run *run, const char *path, struct ap_str *report)
+static void report_text(struct report *r, const char *path, const char *kind, const char *what,
+	size_t errors, size_t warnings)
 {
+	struct ap_diag *diag = r->run->ctx.diag;
+	struct ap_str *out = &r->text;
+
+	ap_str_addf(out, "%s: ", ap_diag_path(diag, path));
+	if (kind)
+		ap_str_addf(out, "%s (%s): ", kind, ap_diag_name(diag, what));
+	if (errors || warnings)
+		ap_str_addf(out, "errors %zu, warnings %zu\n", errors, warnings);
+	else
+		ap_str_add(out, "nothing to report\n");
+}
+
+static void report_json(struct report *r, const char *path, const char *kind, const char *what,
+	size_t errors, size_t warnings)
+{
+	struct ap_jw *w = &r->json;
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "file", ap_diag_path(r->run->ctx.diag, path));
+	if (kind) {
+		ap_jw_kstr(w, "kind", strchr(kind, ' ') + 1); /* without its article */
+		ap_jw_kstr(w, "what", ap_diag_name(r->run->ctx.diag, what));
+	}
+	ap_jw_kint(w, "errors", (int64_t)errors);
+	ap_jw_kint(w, "warnings", (int64_t)warnings);
+	ap_jw_end(w);
+}
+
+/* One line about a file: what it is, and how many findings there are. */
+static void check_file(struct report *r, const char *path)
+{
+	struct ap_run *run = r->run;
 	struct ap_diag *diag = run->ctx.diag;
 	size_t errors = ap_diag_count(diag, AP_ERROR), warnings = ap_diag_count(diag, AP_WARNING);
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
@@ -189,27 +245,68 @@ static void check_file(struct ap_run *run, const char *path, struct ap_str *repo
 	st = folder ? check_folder(run, path, &what) : ap_kind_read(run, path, &file);
 	if (st == AP_OK && !folder)
 		st = checks[file.kind](run, &file, &what);
+	if (st == AP_OK && file.kind == AP_KIND_PLAN)
+		(void)judge_plan(r, &file);
 	errors = ap_diag_count(diag, AP_ERROR) - errors;
 	warnings = ap_diag_count(diag, AP_WARNING) - warnings;
-	ap_str_addf(report, "%s: ", ap_diag_path(diag, path));
-	if (st == AP_OK)
-		ap_str_addf(report, "%s (%s): ", ap_kind_text(file.kind), ap_diag_name(diag, what.s));
-	if (errors || warnings)
-		ap_str_addf(report, "errors %zu, warnings %zu\n", errors, warnings);
-	else
-		ap_str_add(report, "nothing to report\n");
+	(run->opt->json ? report_json : report_text)(r, path,
+		st == AP_OK ? ap_kind_text(file.kind) : NULL, what.s, errors, warnings);
+}
+
+/* What says how a plan is held against inputs says nothing else. */
+static enum ap_status check_options(struct ap_run *run)
+{
+	static const enum ap_opt_id inputs[] = {AP_OPT_device_num, AP_OPT_devices_per_server,
+		AP_OPT_devices_per_pod, AP_OPT_chip, AP_OPT_memory, AP_OPT_software, AP_OPT_batch,
+		AP_OPT_micro_batches};
+
+	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+		if (run->opt->origin[inputs[i]] == AP_FROM_OPTION)
+			(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: check takes it beside --against only",
+				run->opt->name[inputs[i]]);
+	return ap_diag_status(run->ctx.diag);
+}
+
+static void begin(struct report *r)
+{
+	ap_str_init(&r->text, r->run->ctx.arena);
+	if (!r->run->opt->json)
+		return;
+	ap_jw_str_init(&r->json, &r->text, 1);
+	ap_jw_obj(&r->json);
+	ap_jw_kstr(&r->json, "schema", "autopar-check/1");
+	ap_jw_key(&r->json, "files");
+	ap_jw_arr(&r->json);
+}
+
+static enum ap_status finish(struct report *r)
+{
+	if (r->run->opt->json) {
+		ap_jw_end(&r->json);
+		ap_jw_end(&r->json);
+		ap_jw_finish(&r->json);
+	}
+	if (!r->run->opt->quiet)
+		AP_TRY(ap_stdout_write(&r->run->ctx, r->text.s, r->text.len));
+	if (r->conditions.n && !r->nplan)
+		(void)ap_diag_add(r->run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--fail-if: none of these files is a plan");
+	return ap_diag_status(r->run->ctx.diag);
 }
 
 enum ap_status ap_cmd_check(struct ap_run *run)
 {
-	struct ap_str report;
+	struct report r = {.run = run};
 
 	AP_TRY(ap_out_check(run, NULL));
-	ap_str_init(&report, run->ctx.arena);
+	if (run->opt->against)
+		return ap_against(run);
+	AP_TRY(check_options(run));
+	AP_TRY(ap_fail_if_read(run, &r.conditions));
+	begin(&r);
 	ap_run_phase(run, "checking");
 	for (size_t i = 0; i < run->cli->narg; i++)
-		check_file(run, run->cli->arg[i], &report);
-	if (!run->opt->quiet)
-		AP_TRY(ap_stdout_write(&run->ctx, report.s, report.len));
-	return ap_diag_status(run->ctx.diag);
+		check_file(&r, run->cli->arg[i]);
+	return finish(&r);
 }

@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/fail_if.h"
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
@@ -67,18 +68,25 @@ static enum ap_status print(struct ap_run *run, const struct ap_diff *d,
 enum ap_status ap_cmd_diff(struct ap_run *run)
 {
 	const struct ap_diff_writer *writer;
+	struct ap_fail_if conditions;
 	struct ap_saved was, is;
+	enum ap_status verdict;
 	struct ap_diff d;
 
 	AP_TRY(choose_writer(run, &writer));
+	AP_TRY(ap_fail_if_read(run, &conditions));
 	AP_TRY(ap_out_check(run, NULL));
 	ap_run_phase(run, "reading");
 	AP_TRY(read_side(run, run->cli->arg[0], &was));
 	AP_TRY(read_side(run, run->cli->arg[1], &is));
 	ap_run_phase(run, "comparing");
 	ap_diff_make(&run->ctx, &was, &is, &d);
+	verdict = ap_fail_if_judge(run, &conditions, &was, &is, &d.verdict);
+	if (verdict != AP_DIFFERS)
+		AP_TRY(verdict);
+	d.nverdict = conditions.n;
 	if (!run->opt->quiet)
 		AP_TRY(print(run, &d, writer));
 	AP_TRY(ap_diag_status(run->ctx.diag));
-	return d.equal ? AP_OK : AP_DIFFERS;
+	return d.equal || conditions.n ? AP_OK : AP_DIFFERS;
 }

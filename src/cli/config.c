@@ -86,6 +86,20 @@ static const char *number_text(const struct reader *r, const struct ap_jv *v, en
 	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
 }
 
+/* An array of strings with commas between them; NULL where it is something else. */
+static const char *joined_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
+		if (ap_jv_type(e) != AP_JSTRING)
+			return NULL;
+		ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_str(e));
+	}
+	return s.s;
+}
+
 /* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
 static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_opt_type type)
 {
@@ -97,6 +111,8 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 	case AP_JSTRING:
 		return type >= AP_OPT_SIZE ? ap_jv_str(v) : NULL;
 	case AP_JARRAY:
+		if (type == AP_OPT_TEXTS)
+			return joined_text(r, v);
 		return type == AP_OPT_INTS || type == AP_OPT_LISTS ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
 		return type == AP_OPT_DICT ? json_text(r, v) : NULL;
@@ -270,6 +286,20 @@ enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct a
 	AP_TRY(read_object(ctx, path, &doc));
 	r.doc = doc;
 	set_object(&r, ap_json_root(doc), ap_object_spelling_of(object), object);
+	return ap_diag_status(ctx->diag);
+}
+
+enum ap_status ap_config_echo(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *settings, struct ap_cli *cli)
+{
+	const struct reader r = {.ctx = ctx, .doc = doc, .cli = cli, .origin = AP_FROM_ENVIRONMENT};
+
+	for (const struct ap_jv *v = ap_jv_first(settings); v; v = ap_jv_next(v)) {
+		const struct ap_option *row = ap_option_of_key(ap_jv_key(v));
+
+		if (row && row->group <= AP_GROUP_SEARCH && ap_jv_type(v) != AP_JNULL)
+			set_value(&r, v, row, row->key);
+	}
 	return ap_diag_status(ctx->diag);
 }
 

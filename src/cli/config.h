@@ -14,6 +14,11 @@ enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cl
 /* The same for the file of --transformer-opt, an object of members of parallel_speed_up. */
 enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct ap_cli *cli);
 
+/* Sets what a plan says its settings were, the object settings of doc, wherever nobody did; what is null
+ * there, or known no more, is left alone. */
+enum ap_status ap_config_echo(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *settings, struct ap_cli *cli);
+
 /* Sets what the value of an option says that is an object; name is the option as it was written. */
 void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
 	const struct ap_object_spelling *object, struct ap_cli *cli);

@@ -124,6 +124,8 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 		return choices_text(arena, row->choices);
 	case AP_OPT_TEXT:
 		return strcmp(row->metavar, "LIST") ? "a name" : "a list such as dp=8,tp=4";
+	case AP_OPT_TEXTS:
+		return "a text, or several with commas between them";
 	case AP_OPT_LISTS:
 		return "a name, or lists such as [[8,1],[8]]";
 	case AP_OPT_DICT:
@@ -227,6 +229,7 @@ static bool set_value(struct ap_arena *arena, const struct ap_option *row, void 
 	case AP_OPT_CHOICE:
 		return set_choice(arena, row, text, field, why);
 	case AP_OPT_TEXT:
+	case AP_OPT_TEXTS:
 	case AP_OPT_LISTS:
 	case AP_OPT_DICT:
 	case AP_OPT_INPUT:
@@ -262,6 +265,10 @@ bool ap_option_give(struct ap_arena *arena, const struct ap_option *row, struct 
 	struct ap_options given = *o;
 	enum ap_origin was = o->origin[row - rows];
 
+	if (row->type == AP_OPT_TEXTS && was == origin && before) {
+		text = ap_arena_printf(arena, "%s,%s", before, text);
+		return ap_option_set(arena, row, o, text, origin, name, why);
+	}
 	if (!ap_option_set(arena, row, &given, other ? other->plain : text, origin, name, why))
 		return false;
 	after = ap_option_text(arena, row, &given);
@@ -318,6 +325,7 @@ const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
 	case AP_OPT_CHOICE:
 		return *(const int *)field >= 0 ? row->choices((size_t)*(const int *)field) : NULL;
 	case AP_OPT_TEXT:
+	case AP_OPT_TEXTS:
 	case AP_OPT_LISTS:
 	case AP_OPT_DICT:
 	case AP_OPT_INPUT:

@@ -61,6 +61,7 @@ enum ap_opt_type {
 	AP_OPT_INTS,
 	AP_OPT_CHOICE,
 	AP_OPT_TEXT,
+	AP_OPT_TEXTS, /* words, joined with commas where the option is given several times */
 	AP_OPT_LISTS, /* a word, or lists of integers as JSON text */
 	AP_OPT_DICT, /* a file, or a JSON object as text */
 	AP_OPT_INPUT,
@@ -113,6 +114,7 @@ enum ap_opt_id {
 #define AP_OPT_CTYPE_INTS struct ap_ints
 #define AP_OPT_CTYPE_CHOICE int /* index into the row's names */
 #define AP_OPT_CTYPE_TEXT const char *
+#define AP_OPT_CTYPE_TEXTS const char *
 #define AP_OPT_CTYPE_LISTS const char *
 #define AP_OPT_CTYPE_DICT const char *
 #define AP_OPT_CTYPE_INPUT const char *

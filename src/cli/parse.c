@@ -162,7 +162,7 @@ static void take(struct parser *p, const struct ap_option *row, const char *key,
 	enum ap_opt_id id = (enum ap_opt_id)(row - ap_option_at(0));
 	const char *why;
 
-	if (p->by[id] == key)
+	if (p->by[id] == key && row->type != AP_OPT_TEXTS)
 		FAULT(p, "%s: given twice", name);
 	else if (!ap_option_give(p->ctx->arena, row, &p->cli->opt, value, AP_FROM_OPTION, name, &why))
 		FAULT(p, "%s: %s", name, why);

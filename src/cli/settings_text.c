@@ -22,7 +22,8 @@ static const char *type_name(enum ap_opt_type type)
 	static const char *const names[] = {
 		[AP_OPT_FLAG] = "flag", [AP_OPT_INT] = "integer", [AP_OPT_NUM] = "number",
 		[AP_OPT_SIZE] = "size", [AP_OPT_INTS] = "integers", [AP_OPT_CHOICE] = "choice",
-		[AP_OPT_TEXT] = "text", [AP_OPT_LISTS] = "lists", [AP_OPT_DICT] = "object",
+		[AP_OPT_TEXT] = "text", [AP_OPT_TEXTS] = "texts",
+		[AP_OPT_LISTS] = "lists", [AP_OPT_DICT] = "object",
 		[AP_OPT_INPUT] = "input", [AP_OPT_OUTPUT] = "output",
 		[AP_OPT_FOLDER] = "folder",
 	};

@@ -6,7 +6,7 @@
 #ifndef AP_EMIT_DIFF_H
 #define AP_EMIT_DIFF_H
 
-#include "emit/plan_read.h"
+#include "emit/limit.h"
 
 struct ap_str;
 
@@ -74,6 +74,8 @@ struct ap_diff {
 	const struct ap_diff_figure *figure;
 	struct ap_diff_lines operators, parameters, redistributions;
 	struct ap_diff_flows totals, collectives; /* collectives: where the totals come from */
+	uint32_t nverdict;
+	const struct ap_verdict *verdict; /* of conditions on the two, where somebody judges them */
 };
 
 /* Compares all that both files speak of. O(size of both), but for sorting. */

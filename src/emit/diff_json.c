@@ -94,6 +94,23 @@ static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_l
 	ap_jw_end(w);
 }
 
+static void write_verdicts(struct ap_jw *w, const struct ap_diff *d)
+{
+	ap_jw_key(w, "conditions");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < d->nverdict; i++) {
+		const struct ap_verdict *v = &d->verdict[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "condition", v->text);
+		ap_jw_knum(w, "old", v->was_number);
+		ap_jw_knum(w, "new", v->is_number);
+		ap_jw_kbool(w, "holds", v->holds);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
 static void write_load(struct ap_jw *w, const char *key, const struct ap_diff_load *load)
 {
 	ap_jw_key(w, key);
@@ -137,6 +154,8 @@ void ap_diff_write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 	ap_jw_kstr(&w, "schema", "autopar-diff/1");
 	write_sides(&w, d);
 	ap_jw_kbool(&w, "equal", d->equal);
+	if (d->nverdict)
+		write_verdicts(&w, d);
 	write_figures(&w, d);
 	write_lines(&w, "operators", &d->operators, ap_diff_op_names);
 	write_flows(&w, "collectives", &d->totals);

@@ -19,6 +19,8 @@ const struct ap_diff_name ap_diff_op_names[AP_SAVED_OP_FIELDS] = {
 	[AP_SAVED_STAGE] = {"stage", "stage", 0, false},
 	[AP_SAVED_SEGMENT] = {"segment", "segment", 0, false},
 	[AP_SAVED_RECOMPUTE] = {"recompute", "recompute", 0, false},
+	[AP_SAVED_OUT_SHAPE] = {"out_shape", "result of", 0, false},
+	[AP_SAVED_OUT_DTYPE] = {"out_dtype", "dtype", 0, false},
 };
 
 #define SEEN (1 << AP_SAVED_PARTS | 1 << AP_SAVED_SLICE_SHAPE)

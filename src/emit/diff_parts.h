@@ -66,7 +66,7 @@ struct ap_diff_table {
 	const struct ap_diff_row *row;
 };
 
-/* A value of JSON without its quotes or outer brackets; "" of NULL. */
+/* A value of JSON without quotes and outer brackets; "" of NULL. */
 const char *ap_diff_plain(struct ap_ctx *ctx, const char *json);
 const char *ap_diff_bytes(struct ap_ctx *ctx, int64_t bytes); /* "1.50 GiB" */
 const char *ap_diff_change(struct ap_ctx *ctx, double was, double is); /* "-2.6 %"; "" of nothing */

@@ -88,6 +88,26 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct tab
 	}
 }
 
+static void show_verdicts(struct ap_ctx *ctx, const struct ap_diff *d, struct tables *out)
+{
+	const struct ap_diff_table t = {
+		.title = "conditions",
+		.head = {"condition", "", "old", "new", "", ""},
+		.sort = {AP_DIFF_NAME, AP_DIFF_WORDS, AP_DIFF_WAS, AP_DIFF_IS, AP_DIFF_WORDS,
+			AP_DIFF_WORDS},
+	};
+	struct rows rows = {.ctx = ctx};
+
+	for (uint32_t i = 0; i < d->nverdict; i++) {
+		const struct ap_verdict *v = &d->verdict[i];
+		struct ap_diff_row row = {.kind = AP_DIFF_CHANGED, .cell = {v->text, v->metric, v->was,
+			v->is, v->note, v->holds ? "holds" : "does not hold"}};
+
+		AP_PUSH(ctx->arena, rows, row);
+	}
+	end_table(&rows, out, t);
+}
+
 static unsigned changed_fields(const struct ap_diff_line *l)
 {
 	unsigned changed = 0;
@@ -313,6 +333,7 @@ void ap_diff_show_make(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_di
 {
 	struct tables tables = {0};
 
+	show_verdicts(ctx, d, &tables);
 	show_operators(ctx, d, &tables);
 	show_flows(ctx, d, &tables);
 	show_moves(ctx, d, &tables);

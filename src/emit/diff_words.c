@@ -9,6 +9,17 @@
 #include "base/num.h"
 #include "emit/diff_parts.h"
 
+static const char *without_quotes(struct ap_ctx *ctx, const char *s, size_t len)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	for (size_t i = 0; i < len; i++)
+		if (s[i] != '"')
+			ap_str_addc(&text, s[i]);
+	return text.s;
+}
+
 const char *ap_diff_plain(struct ap_ctx *ctx, const char *json)
 {
 	size_t len;
@@ -20,6 +31,8 @@ const char *ap_diff_plain(struct ap_ctx *ctx, const char *json)
 	len = strlen(json);
 	if (*json == '"' && !strchr(json, '\\'))
 		return ap_arena_strndup(ctx->arena, json + 1, len - 2);
+	if (!strncmp(json, "[\"", 2) && !strchr(json, '\\'))
+		return without_quotes(ctx, json + 1, len - 2);
 	if (!strncmp(json, "[[", 2))
 		return ap_arena_strndup(ctx->arena, json + 1, len - 2);
 	return json;

@@ -67,6 +67,24 @@ static void write_inputs(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+/* Of the inputs. */
+static void write_shapes(struct ap_plan_writer *pw)
+{
+	const struct ap_graph *g = pw->p->graph;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "input_shapes");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < g->ninput; i++)
+		ap_jw_ints(w, g->tensor[g->input[i]].shape.dim, g->tensor[g->input[i]].shape.rank);
+	ap_jw_end(w);
+	ap_jw_key(w, "input_dtypes");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < g->ninput; i++)
+		ap_jw_str(w, ap_dtype_name(g->tensor[g->input[i]].shape.dtype));
+	ap_jw_end(w);
+}
+
 static void write_graph(struct ap_plan_writer *pw)
 {
 	const struct ap_graph *g = pw->p->graph;
@@ -82,6 +100,7 @@ static void write_graph(struct ap_plan_writer *pw)
 	for (uint32_t i = 0; i < g->ninput; i++)
 		ap_jw_str(w, g->tensor[g->input[i]].name);
 	ap_jw_end(w);
+	write_shapes(pw);
 	ap_jw_key(w, "outputs");
 	ap_jw_arr_flat(w);
 	for (uint32_t i = 0; i < g->noutput; i++)

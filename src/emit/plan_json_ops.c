@@ -367,6 +367,24 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_join(&pw->w, pw->cuts.v[id].s, pw->cuts.v[id].len);
 }
 
+/* Of the whole results: what a plan has to be held against when its graph has changed. */
+static void write_results(struct ap_plan_writer *pw, const struct ap_node *n)
+{
+	const struct ap_tensor *tensor = pw->p->graph->tensor;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "out_shape");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n->bound.nout; i++)
+		ap_jw_ints(w, tensor[n->out[i]].shape.dim, tensor[n->out[i]].shape.rank);
+	ap_jw_end(w);
+	ap_jw_key(w, "out_dtype");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n->bound.nout; i++)
+		ap_jw_str(w, ap_dtype_name(tensor[n->out[i]].shape.dtype));
+	ap_jw_end(w);
+}
+
 static void write_operator(struct ap_plan_writer *pw, ap_id i)
 {
 	const struct ap_node *n = &pw->p->graph->node[i];
@@ -383,6 +401,7 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 		ap_jw_kbool(w, "once", true);
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
+	write_results(pw, n);
 	write_once(pw, i);
 	write_comms(pw, i, op);
 	ap_jw_end(w);

@@ -28,6 +28,8 @@ enum ap_saved_op_field {
 	AP_SAVED_STAGE,
 	AP_SAVED_SEGMENT, /* of the stage */
 	AP_SAVED_RECOMPUTE,
+	AP_SAVED_OUT_SHAPE, /* these two are compared where inputs are (emit/plan_match.h), NULL else */
+	AP_SAVED_OUT_DTYPE,
 	AP_SAVED_OP_FIELDS
 };
 
@@ -65,12 +67,20 @@ struct ap_saved_comm {
 	int64_t count, bytes; /* executions in a step, and bytes of their buffers together */
 };
 
+struct ap_saved_factor {
+	char letter;
+	int32_t parts;
+};
+
 struct ap_saved_op {
 	const char *name;
 	const char *label; /* cell and last part of a long name, for people; the name else */
 	const char *type; /* "" unknown */
 	const char *field[AP_SAVED_OP_FIELDS];
 	bool in_checkpoint;
+	uint32_t nfactor; /* 0 where their names or parts are not told */
+	const struct ap_saved_factor *factor;
+	const char *out_shape, *out_dtype; /* of the whole results, JSON; NULL not told */
 	uint32_t nin, nout;
 	const char *const *in, *const *out; /* names of tensors */
 	uint32_t ncomm;

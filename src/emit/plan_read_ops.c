@@ -136,6 +136,46 @@ static enum ap_status read_strides(struct ap_plan_reader *r, const struct ap_jv 
 	return AP_OK;
 }
 
+/* The factors' names and parts; none where one of them does not tell both. */
+static enum ap_status read_factors(struct ap_plan_reader *r, const struct ap_jv *oper,
+	struct ap_saved_op *op)
+{
+	const struct ap_jv *list = ap_jv_get(oper, "factors");
+	struct ap_saved_factor *factor =
+		AP_NEW_N(r->ctx->arena, struct ap_saved_factor, ap_jv_count(list));
+	uint32_t n = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		const char *name = "";
+		int64_t parts = 0;
+
+		AP_TRY(ap_json_opt_str(r->ctx, r->doc, v, "factor", &name));
+		AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "parts", 1, INT32_MAX, &parts));
+		if (strlen(name) != 1 || !parts)
+			return AP_OK;
+		factor[n++] = (struct ap_saved_factor){*name, (int32_t)parts};
+	}
+	op->nfactor = n;
+	op->factor = factor;
+	return AP_OK;
+}
+
+/* Plans of before do not tell them. */
+static enum ap_status read_results(struct ap_plan_reader *r, const struct ap_jv *oper,
+	struct ap_saved_op *op)
+{
+	static const struct field fields[] = {
+		{"out_shape", AP_JARRAY, true},
+		{"out_dtype", AP_JARRAY, true},
+	};
+	const char *text[2] = {NULL, NULL};
+
+	AP_TRY(read_fields(r, oper, fields, 2, text));
+	op->out_shape = text[0];
+	op->out_dtype = text[1];
+	return AP_OK;
+}
+
 static const char *label_of(struct ap_ctx *ctx, const char *name, const char *cell)
 {
 	const char *last = ap_short_name(name);
@@ -164,6 +204,8 @@ static enum ap_status read_operator(struct ap_plan_reader *r, const struct ap_jv
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "cell", &cell));
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_OP_FIELDS, op.field));
 	AP_TRY(read_strides(r, v, &op.field[AP_SAVED_STRIDES]));
+	AP_TRY(read_factors(r, v, &op));
+	AP_TRY(read_results(r, v, &op));
 	AP_TRY(read_names(r, v, "inputs", &op.nin, &op.in));
 	AP_TRY(read_names(r, v, "outputs", &op.nout, &op.out));
 	AP_TRY(ap_plan_read_member(r, v, "in_checkpoint", AP_JBOOL, &pinned));

@@ -105,7 +105,7 @@ START_TEST(keys_in_their_order)
 		"exposed_communication_s", "bubble_s", "optimizer_s", "tokens_or_samples_per_s",
 		"memory", NULL};
 	static const char *const oper[] = {"name", "type", "cell", "stage", "segment", "inputs", "outputs",
-		"in_checkpoint", "given", "in_strategy", "out_strategy", "dev_matrix",
+		"out_shape", "out_dtype", "in_checkpoint", "given", "in_strategy", "out_strategy", "dev_matrix",
 		"in_tensor_map", "out_tensor_map", "repeated", "factors", "recompute", "in_slice",
 		"out_slice", "cost", "memory", "communications", NULL};
 	static const char *const param[] = {"name", "stage", "dtype", "trainable", "dev_matrix",
@@ -132,6 +132,7 @@ static const struct expected {
 		"\"a5b31baeca2b51b5f93de69d354329e1e36392dec89dbe7d950522a6506a8ddf\""},
 	{"settings", "{\"parallel-mode\":\"auto_parallel\",\"device-num\":8,\"full-batch\":false}"},
 	{"graph", "{\"name\":\"pair\",\"batch\":16,\"parameters\":520,\"inputs\":[\"x\"],"
+		"\"input_shapes\":[[16,8]],\"input_dtypes\":[\"float32\"],"
 		  "\"outputs\":[\"l\"]}"},
 	{"machine/devices", "8"},
 	{"machine/servers", "2"},
@@ -145,6 +146,8 @@ static const struct expected {
 	{"operators/0/cell", "\"a \\\"b\""},
 	{"operators/1/inputs", "[\"x0\",\"w1\"]"},
 	{"operators/1/outputs", "[\"h\"]"},
+	{"operators/1/out_shape", "[[16,32]]"},
+	{"operators/1/out_dtype", "[\"float32\"]"},
 	{"operators/1/in_checkpoint", "true"},
 	{"operators/1/in_strategy", "[[2,1],[1,4]]"},
 	{"operators/1/out_strategy", "[[2,4]]"},

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures that conditions are about. Private to emit/limit*.c. */
+#ifndef AP_EMIT_LIMIT_PARTS_H
+#define AP_EMIT_LIMIT_PARTS_H
+
+#include "emit/limit.h"
+
+enum ap_metric_kind { AP_METRIC_TIME, AP_METRIC_BYTES, AP_METRIC_RATE, AP_METRIC_SHARE };
+
+struct ap_metric {
+	const char *name;
+	const char *section, *key; /* of the fact in a plan */
+	const char *whole; /* the metric that it is a part of; NULL: none */
+	enum ap_metric_kind kind;
+	const char *text;
+};
+
+/* NULL: there is none. */
+const struct ap_metric *ap_metric_find(const char *name);
+
+#endif
