@@ -2,6 +2,7 @@
 /* README.txt: the steps for this plan, what its executor takes of it, and how to see that it did.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -83,7 +84,7 @@ static void add_wrappers(struct readme *r)
 {
 	int64_t micro = r->p->step->micro_batches;
 
-	if (r->p->nstage > 1)
+	if (r->p->nstage > 1 && (micro > 1 || r->p->step->training))
 		ap_str_addf(&r->out,
 			"   It is wrapped in Pipeline(net, %" PRId64 "), after the stages of its "
 			"cells are set.\n",
@@ -242,10 +243,11 @@ static void add_expert(struct readme *r)
 		ap_str_add(&r->out, "say this plan.\n");
 		return;
 	}
-	ap_str_addf(&r->out, "say the hybrid that is nearest: %s a step (",
+	ap_str_addf(&r->out, "say the hybrid that is nearest: %s a step, ",
 		ap_format_seconds(x->step_time_s, step));
-	ap_summary_percent(&r->out, x->loss, 1);
-	ap_str_addf(&r->out, " more), %" PRIu32 " operators cut otherwise%s.\n", x->differ,
+	ap_summary_percent(&r->out, fabs(x->loss), 1);
+	ap_str_addf(&r->out, " %s than planned,\n%" PRIu32 " operators cut otherwise%s.\n",
+		x->loss < 0 ? "less" : "more", x->differ,
 		x->fits ? "" : "; it does not fit the memory");
 }
 
@@ -366,6 +368,19 @@ static bool has_loose_operators(struct readme *r)
 	return true;
 }
 
+static bool has_unsaid_marks(struct readme *r)
+{
+	uint32_t n = r->way->mode ? ap_bundle_recompute_rest(r->ctx, r->b) : 0;
+
+	if (!n)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s one type and cell with others that are marked differently: their "
+		"recompute()\n  is yours to call; recompute.json lists them as not_applicable.",
+		n, n == 1 ? " has" : "s have");
+	return true;
+}
+
 /* What cells can say beside recompute(), a primitive cannot. */
 static bool has_plain_marks(struct readme *r)
 {
@@ -391,7 +406,7 @@ static bool has_plain_marks(struct readme *r)
 static void add_limits(struct readme *r)
 {
 	static bool (*const limits[])(struct readme *) = {is_mode_chosen, needs_out_strategy,
-		has_pins, has_reshapes, has_loose_operators, has_plain_marks, has_no_alltoall,
+		has_pins, has_reshapes, has_loose_operators, has_unsaid_marks, has_plain_marks, has_no_alltoall,
 		saves_whole, has_new_scheduler};
 	size_t start = r->out.len, first;
 

@@ -108,21 +108,42 @@ static void write_rest(struct ap_jw *w, const struct calls *c)
 	}
 }
 
+/* The cells that are marked, and the calls of what is in none of them, on the scratch arena. */
+static void find_all(struct ap_ctx *ctx, const struct ap_bundle *b, uint32_t *ncell,
+	const struct ap_again_cell **cell, struct calls *calls)
+{
+	struct ap_map *names = ap_map_create(ctx->scratch);
+
+	ap_recompute_cells(ctx, b->plan->graph, b->plan->step, ncell, cell);
+	for (uint32_t i = 0; i < *ncell; i++)
+		ap_map_put_str(names, (*cell)[i].name, NULL);
+	find_calls(ctx, b->plan->graph, b->plan->step, names, calls);
+}
+
+uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	const struct ap_again_cell *cell;
+	struct calls calls;
+	uint32_t ncell, n = 0;
+
+	find_all(ctx, b, &ncell, &cell, &calls);
+	for (ap_id i = 0; i < calls.g->nnode; i++)
+		n += calls.call[i] != LEFT && calls.mixed[calls.kind[i]];
+	ap_arena_release(ctx->scratch, scratch);
+	return n;
+}
+
 void ap_bundle_write_recompute(
 	struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	const struct ap_again_cell *cell;
 	struct calls calls;
-	struct ap_map *names;
 	struct ap_jw w;
 	uint32_t ncell;
 
-	ap_recompute_cells(ctx, b->plan->graph, b->plan->step, &ncell, &cell);
-	names = ap_map_create(ctx->scratch);
-	for (uint32_t i = 0; i < ncell; i++)
-		ap_map_put_str(names, cell[i].name, NULL);
-	find_calls(ctx, b->plan->graph, b->plan->step, names, &calls);
+	find_all(ctx, b, &ncell, &cell, &calls);
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
 	ap_jw_key(&w, "cells");

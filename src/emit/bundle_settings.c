@@ -242,6 +242,12 @@ static bool is_staged(const struct ap_bundle *b)
 	return b->plan->nstage > 1;
 }
 
+/* A pipeline that infers runs the batch in one piece, unless it is told otherwise. */
+static bool is_pipelined(const struct ap_bundle *b)
+{
+	return is_staged(b) && (step_of(b)->training || step_of(b)->micro_batches > 1);
+}
+
 static bool broadcasts(const struct ap_bundle *b)
 {
 	return is_staged(b) && ap_bundle_differs(b, "pipeline_result_broadcast", "false");
@@ -446,10 +452,10 @@ static void speed_up_config(const struct ap_bundle *b, struct ap_jw *w)
 /* In the order in which they are to be made. */
 static const struct call calls[] = {
 	{NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num},
-	{NN, "Pipeline", "kwargs", is_staged, micro_size},
+	{NN, "Pipeline", "kwargs", is_pipelined, micro_size},
 	{NN, "GradAccumulation", "kwargs", accumulates, micro_size},
 	{OLD_NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num},
-	{OLD_NN, "PipelineCell", "kwargs", is_staged, micro_size},
+	{OLD_NN, "PipelineCell", "kwargs", is_pipelined, micro_size},
 	{OLD_NN, "GradAccumulationCell", "kwargs", accumulates, micro_size},
 
 	{CLASS, "parallel_mode", "str", NULL, class_mode},

@@ -226,8 +226,31 @@ START_TEST(recompute_calls)
 		"{\"cell\":\"out\",\"type\":\"Abs\",\"recompute\":true}]");
 	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "not_applicable/0/operator"), "\"down\"");
 	ck_assert_uint_eq(ap_jv_count(json_at(&w.f.ctx, doc, "not_applicable")), 1);
+	ck_said(&w, "README.txt", "1 operator has one type and cell with others");
 	w.f.step.recompute_keeps_comm = true;
 	ck_said(&w, "README.txt", "2 operators are recomputed by a call of the primitive");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* The hybrid, faster or slower than planned. */
+START_TEST(words_of_experts)
+{
+	struct world w;
+
+	open_bundle(&w, PIPE_NET);
+	ck_said(&w, "README.txt", "megatron_args.txt say little: no reason.");
+	w.expert.hybrid.dp = 4;
+	w.expert.differ = 3;
+	w.expert.step_time_s = 0.5;
+	w.expert.loss = 0.25;
+	w.expert.fits = true;
+	ck_said(&w, "README.txt", "nearest: 500 ms a step, 25.0 % more than planned,\n3 operators cut otherwise.");
+	w.expert.loss = -0.5;
+	w.expert.fits = false;
+	ck_said(&w, "README.txt", "50.0 % less than planned,\n3 operators cut otherwise; it does not fit");
+	w.expert.same = true;
+	ck_said(&w, "README.txt", "megatron_args.txt say this plan.");
 	fixture_close(&w.f);
 }
 END_TEST
@@ -257,8 +280,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
-		files_by_executor, recompute_calls, limits};
-	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0};
+		files_by_executor, recompute_calls, words_of_experts, limits};
+	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0};
 
 	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
 }
