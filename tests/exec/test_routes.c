@@ -97,6 +97,7 @@ static void try_route(const struct ex_graph_sample *sample, const struct ap_rout
 		" none; %" PRIu32 " operators differ, %" PRIu32 " runs\n", sample->name, route->name,
 		sum.completed, sum.refused, sum.found, sum.none, sum.differ, g.runs);
 	ck_assert_uint_gt(sum.completed, 0);
+	ck_assert_uint_le(10 * sum.refused, sum.completed);
 	ck_assert_uint_gt(sum.found, 0);
 }
 

@@ -151,6 +151,7 @@ START_TEST(what_is_completed_is_a_plan)
 {
 	trial_each(600, OPERATORS, DEVICES, completes_each);
 	printf("%" PRIu32 " completed, %" PRIu32 " refused\n", tally.completed, tally.refused);
+	ck_assert(tally.completed < 100 || 5 * tally.refused < tally.completed);
 }
 END_TEST
 
