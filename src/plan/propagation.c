@@ -19,20 +19,15 @@ struct search {
 	ap_id next_root; /* configured operator after the one whose search this is; AP_NONE */
 };
 
-static const struct ap_bound *bound_of(const struct prop *s, ap_id node)
-{
-	return s->classes.v[s->node[node].class].bound;
-}
-
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
 {
-	return bound_of(s, e->to)->in[e->operand].dtype;
+	return prop_bound(s, e->to)->in[e->operand].dtype;
 }
 
 static ap_id out_end(const struct prop *s, const struct prop_edge *e)
 {
 	const struct prop_node *n = &s->node[e->from];
-	uint32_t nin = n->role == PROP_DATASET ? 0 : bound_of(s, e->from)->nin;
+	uint32_t nin = n->role == PROP_DATASET ? 0 : prop_bound(s, e->from)->nin;
 
 	return n->end[nin + e->result];
 }
@@ -46,10 +41,9 @@ static void push(struct search *r, ap_id node)
 static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
 	struct prop_node *n = &s->node[node];
-	const struct prop_class *c = &s->classes.v[n->class];
 
-	n->count = prop_count(c, candidate);
-	n->end = prop_cand_ends(c, candidate);
+	n->count = prop_count(prop_class(s, n->class), candidate);
+	n->end = prop_ends(s, n->class, n->count);
 }
 
 /* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
@@ -57,14 +51,15 @@ static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t
 	const struct prop_known *known)
 {
 	struct prop *s = r->s;
-	const struct prop_class *c = &s->classes.v[s->node[node].class];
-	uint32_t best = prop_choose(s, s->node[node].class, kind, n, known);
+	const struct ap_bound *b = prop_bound(s, node);
+	uint32_t class = s->node[node].class, best = prop_choose(s, class, kind, n, known);
 	ap_id *end;
 
 	settle(s, node, best);
-	if (prop_takes_layout(s, c, best, n, known)) {
-		end = ap_arena_memdup(s->ctx->arena, s->node[node].end, c->nend * sizeof *end);
-		for (unsigned i = 0; i <= c->bound->nin; i++)
+	if (prop_takes_layout(s, class, best, n, known)) {
+		end = ap_arena_memdup(s->ctx->arena, s->node[node].end,
+			((size_t)b->nin + b->nout) * sizeof *end);
+		for (unsigned i = 0; i <= b->nin; i++)
 			end[i] = known[0].end;
 		s->node[node].end = end;
 	}
@@ -103,14 +98,17 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 {
 	ap_id node = forward ? e->to : e->from;
 	const struct prop_node *n = &s->node[node];
-	const struct prop_class *c = &s->classes.v[n->class];
-	uint32_t slot = forward ? e->operand : c->bound->nin + e->result;
+	uint32_t slot = forward ? e->operand : prop_bound(s, node)->nin + e->result, count;
+	const ap_id *end;
 
-	if (n->configured)
+	if (n->configured) {
 		prop_reach(s, known, forward, n->end[slot], type_of(s, e), best);
-	else
-		for (uint32_t i = 0; i < c->n; i++)
-			prop_reach(s, known, forward, prop_cand_ends(c, i)[slot], type_of(s, e), best);
+		return;
+	}
+	end = prop_cand_ends(s, n->class, slot);
+	count = prop_class(s, n->class)->n;
+	for (uint32_t i = 0; i < count; i++)
+		prop_reach(s, known, forward, end[i], type_of(s, e), best);
 }
 
 /* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
@@ -156,10 +154,10 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
 {
 	struct prop *s = r->s;
-	const struct prop_class *c = &s->classes.v[s->node[node].class];
-	uint32_t found = end == AP_NONE ? c->n : prop_find(c, slot, end);
+	uint32_t class = s->node[node].class, n = prop_class(s, class)->n;
+	uint32_t found = end == AP_NONE ? n : prop_find(s, class, slot, end);
 
-	if (found == c->n)
+	if (found == n)
 		return;
 	settle(s, node, found);
 	push(r, node);
@@ -167,7 +165,7 @@ static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id
 
 static bool is_concat(const struct prop *s, ap_id node)
 {
-	return strcmp(bound_of(s, node)->row->name, "Concat") == 0;
+	return strcmp(prop_bound(s, node)->row->name, "Concat") == 0;
 }
 
 static bool has_out_strategy(const struct prop *s, ap_id node)
@@ -180,7 +178,7 @@ static void visit_several(struct search *r, const struct prop_edge *e)
 	struct prop_node *to = &r->s->node[e->to];
 
 	to->seen[to->nseen++] = e;
-	if (to->nseen < bound_of(r->s, e->to)->nin) {
+	if (to->nseen < prop_bound(r->s, e->to)->nin) {
 		set_waiting(r, e->to, true);
 		return;
 	}
@@ -204,10 +202,9 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
 	} else if (has_out_strategy(s, e->from)) {
-		settle(s, e->to, prop_find_cuts(s, &s->classes.v[to->class], e->operand,
-			out_end(s, e)));
+		settle(s, e->to, prop_find_cuts(s, to->class, e->operand, out_end(s, e)));
 		push(r, e->to);
-	} else if (bound_of(s, e->to)->nin > 1) {
+	} else if (prop_bound(s, e->to)->nin > 1) {
 		visit_several(r, e);
 	} else {
 		decide_beside(r, e->to, PROP_FORWARD, e->operand, out_end(s, e));
@@ -223,7 +220,7 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	if (from->alone || to->alone || from->visited || from->configured ||
 		from->role == PROP_DATASET)
 		return;
-	slot = bound_of(s, e->from)->nin + e->result;
+	slot = prop_bound(s, e->from)->nin + e->result;
 	if (from->role == PROP_RESHAPE) {
 		if (to->role == PROP_RESHAPE)
 			return;
@@ -291,16 +288,47 @@ static void search_all(struct prop *s)
 	}
 }
 
-static enum ap_status check(const struct prop *s, const int32_t *const *counts)
+static enum ap_status refuse(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node,
+	const char *conflict)
 {
-	ap_id node;
-	const char *conflict = ap_plan_conflict(s->ctx, s->g, s->ndev, counts, &node);
-
-	if (!conflict)
-		return AP_OK;
-	return ap_diag_add(s->ctx->diag, AP_ERROR, AP_INFEASIBLE,
-		&(struct ap_where){.file = s->g->file, .oper = s->g->node[node].name}, "propagation",
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE,
+		&(struct ap_where){.file = g->file, .oper = g->node[node].name}, "propagation",
 		"%s; in sharding_propagation each of them needs an in_strategy", conflict);
+}
+
+static enum ap_status refuse_nothing(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, &(struct ap_where){.file = g->file},
+		"propagation", "no operator has a strategy; sharding_propagation needs an in_strategy of "
+		"at least one that is no Reshape");
+}
+
+/* Rows that are held stay; others are copied to row. */
+static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_t **counts)
+{
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		counts[i] = s->node[i].count;
+		if (s->held && s->held[i])
+			continue;
+		memcpy(row[i], counts[i], sizeof row[i]);
+		counts[i] = row[i];
+	}
+}
+
+/* False: no operator has a strategy. */
+static bool complete(struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_t **counts)
+{
+	s->class_ids = ap_map_create(s->ctx->arena);
+	s->end_ids = ap_map_create(s->ctx->arena);
+	s->cost_ids = ap_map_create(s->ctx->arena);
+	s->choice_ids = ap_map_create(s->ctx->arena);
+	prop_graph_make(s);
+	if (s->g->ninput == 0 && next_configured(s, 0) == AP_NONE)
+		return false;
+	search_all(s);
+	prop_finish(s);
+	copy_rows(s, row, counts);
+	return true;
 }
 
 enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph *g,
@@ -309,19 +337,16 @@ enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph
 {
 	struct prop s = {.ctx = ctx, .g = g, .ndev = m->ndev, .step = step, .held = held};
 	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	int32_t (*row)[AP_MAX_FACTOR] = ap_arena_alloc(ctx->arena, g->nnode, sizeof *row);
+	struct ap_mark mark = ap_arena_mark(ctx->arena);
+	bool has_source = complete(&s, row, counts);
+	const char *conflict;
+	ap_id node;
 
-	s.class_ids = ap_map_create(ctx->arena);
-	s.end_ids = ap_map_create(ctx->arena);
-	s.cost_ids = ap_map_create(ctx->arena);
-	s.choice_ids = ap_map_create(ctx->arena);
-	prop_graph_make(&s);
+	ap_arena_release(ctx->arena, mark);
 	*out = counts;
-	if (g->ninput == 0 && next_configured(&s, 0) == AP_NONE)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE,
-			&(struct ap_where){.file = g->file}, "propagation",
-			"no operator has a strategy; sharding_propagation needs an in_strategy of at "
-			"least one, other than a Reshape");
-	search_all(&s);
-	prop_finish(&s, counts);
-	return check(&s, counts);
+	if (!has_source)
+		return refuse_nothing(ctx, g);
+	conflict = ap_plan_conflict(ctx, g, m->ndev, counts, &node);
+	return conflict ? refuse(ctx, g, node, conflict) : AP_OK;
 }

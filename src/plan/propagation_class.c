@@ -19,20 +19,55 @@ const struct ap_ms_end *prop_end(const struct prop *s, ap_id id)
 	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
 }
 
-const ap_id *prop_ends(struct prop *s, const struct prop_class *c, const int32_t *count)
+static ap_id end_of(struct prop *s, const struct prop_class *c, const struct ap_placement *p,
+	uint32_t slot)
 {
 	const struct ap_bound *b = c->bound;
-	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, c->nend);
-	struct ap_placement p;
+	const struct ap_operand *t = slot < b->nin ? &b->in[slot] : &b->out[slot - b->nin];
 	struct ap_ms_end e;
 
-	ap_placement_make(b, count, s->ndev, &p);
-	for (uint32_t i = 0; i < c->nend; i++) {
-		const struct ap_operand *t = i < b->nin ? &b->in[i] : &b->out[i - b->nin];
+	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
+}
 
-		out[i] = ap_ms_end_make(&p, t, c->batch[i], s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
-	}
+const ap_id *prop_ends(struct prop *s, uint32_t class, const int32_t *count)
+{
+	const struct prop_class *c = &s->classes.v[class];
+	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, c->nend);
+	struct ap_placement p;
+
+	ap_placement_make(c->bound, count, s->ndev, &p);
+	for (uint32_t i = 0; i < c->nend; i++)
+		out[i] = end_of(s, c, &p, i);
 	return out;
+}
+
+const ap_id *prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
+{
+	const struct prop_class *c = prop_class(s, class);
+	ap_id *out;
+
+	if (c->end[slot])
+		return c->end[slot];
+	out = AP_NEW_N(s->ctx->arena, ap_id, c->n);
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct ap_placement p;
+
+		ap_placement_make(c->bound, prop_count(c, i), s->ndev, &p);
+		out[i] = end_of(s, c, &p, slot);
+	}
+	return c->end[slot] = out;
+}
+
+static const struct ap_ms_cost *own_cost(struct prop *s, const struct prop_class *c, uint32_t i)
+{
+	struct ap_placement p;
+
+	if (!c->priced[i]) {
+		ap_placement_make(c->bound, prop_count(c, i), s->ndev, &p);
+		ap_ms_operator_cost(&p, s->step, c->cross_batch, &c->cost[i]);
+		c->priced[i] = true;
+	}
+	return &c->cost[i];
 }
 
 const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype)
@@ -104,7 +139,7 @@ static bool is_enumerated(const struct order *o, uint32_t i)
 static int compare(const struct order *o, uint32_t a, uint32_t b)
 {
 	const int32_t *x = counts_at(o, a), *y = counts_at(o, b);
-	int fa = odd_factor(o, a), fb = odd_factor(o, b);
+	int fa = o->odd > 1 ? odd_factor(o, a) : -1, fb = o->odd > 1 ? odd_factor(o, b) : -1;
 
 	if (o->odd > 1 && is_whole(o, a) != is_whole(o, b))
 		return is_whole(o, a) ? 1 : -1;
@@ -117,8 +152,15 @@ static int compare(const struct order *o, uint32_t a, uint32_t b)
 	return (fa > fb) - (fa < fb);
 }
 
+/* The space's own order is descending: mostly, the picks are sorted when they are turned round. */
 static void sort(struct order *o)
 {
+	for (uint32_t i = 0; i < o->n / 2; i++) {
+		uint32_t x = o->pick[i];
+
+		o->pick[i] = o->pick[o->n - 1 - i];
+		o->pick[o->n - 1 - i] = x;
+	}
 	for (uint32_t gap = o->n / 2; gap > 0; gap /= 2)
 		for (uint32_t i = gap; i < o->n; i++) {
 			uint32_t x = o->pick[i], j = i;
@@ -150,26 +192,33 @@ static void enumerate(struct prop *s, const struct ap_bound *b, struct order *o)
 	sort(o);
 }
 
-static void fill(struct prop *s, struct prop_class *c, const struct order *o, bool cross_batch)
+static void fill(struct prop *s, struct prop_class *c, const struct order *o)
 {
 	int32_t *count = AP_NEW_N(s->ctx->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
-	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, (size_t)o->n * c->nend);
-	struct ap_ms_cost *cost = AP_NEW_N(s->ctx->arena, struct ap_ms_cost, o->n);
 
-	for (uint32_t i = 0; i < o->n; i++) {
-		int32_t *own = count + (size_t)i * AP_MAX_FACTOR;
-		struct ap_placement p;
-
+	for (uint32_t i = 0; i < o->n; i++)
 		for (int f = 0; f < AP_MAX_FACTOR; f++)
-			own[f] = f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
-		memcpy(end + (size_t)i * c->nend, prop_ends(s, c, own), c->nend * sizeof *end);
-		ap_placement_make(c->bound, own, s->ndev, &p);
-		ap_ms_operator_cost(&p, s->step, cross_batch, &cost[i]);
-	}
+			count[(size_t)i * AP_MAX_FACTOR + f] =
+				f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
 	c->n = o->n;
 	c->count = count;
-	c->end = end;
-	c->cost = cost;
+	c->end = AP_NEW_N(s->ctx->arena, const ap_id *, c->nend);
+	c->cost = AP_NEW_N(s->ctx->arena, struct ap_ms_cost, o->n);
+	c->priced = AP_NEW_N(s->ctx->arena, bool, o->n);
+}
+
+const struct prop_class *prop_class(struct prop *s, uint32_t class)
+{
+	struct prop_class *c = &s->classes.v[class];
+	struct ap_space space;
+	struct order o = {.space = &space};
+
+	if (c->n == 0) {
+		ap_space_make(s->ctx, c->bound, s->ndev, s->step, &space);
+		enumerate(s, c->bound, &o);
+		fill(s, c, &o);
+	}
+	return c;
 }
 
 /* What makes two operators one class. In scratch. */
@@ -192,9 +241,8 @@ uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *
 	bool cross_batch)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct prop_class c = {.bound = b, .nend = (uint32_t)b->nin + b->nout};
-	struct ap_space space;
-	struct order o = {.space = &space};
+	struct prop_class c = {.bound = b, .cross_batch = cross_batch,
+		.nend = (uint32_t)b->nin + b->nout};
 	size_t len;
 	const void *key = key_of(s, b, batch, cross_batch, &len);
 	bool fresh;
@@ -204,9 +252,6 @@ uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *
 	if (!fresh)
 		return id;
 	c.batch = ap_arena_memdup(s->ctx->arena, batch, c.nend);
-	ap_space_make(s->ctx, b, s->ndev, s->step, &space);
-	enumerate(s, b, &o);
-	fill(s, &c, &o, cross_batch);
 	AP_PUSH(s->ctx->arena, s->classes, c);
 	return id;
 }
@@ -281,29 +326,47 @@ static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
 	return a->rank == b->rank;
 }
 
-static bool is_cut_as(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t slot,
-	ap_id end)
+static bool is_cut_as(const struct prop *s, ap_id a, ap_id b)
 {
-	return has_cuts(&prop_end(s, prop_cand_ends(c, i)[slot])->layout, &prop_end(s, end)->layout);
+	return has_cuts(&prop_end(s, a)->layout, &prop_end(s, b)->layout);
 }
 
-bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t n,
-	const struct prop_known *known)
+/* Are these all its operands, of one layout, or the result of its only one? */
+static bool has_layout(const struct ap_bound *b, uint32_t n, const struct prop_known *known)
 {
-	if (n != c->bound->nin || known[0].slot > c->bound->nin || !is_by_element(c->bound))
+	if (n != b->nin || known[0].slot > b->nin || !is_by_element(b))
 		return false;
 	for (uint32_t k = 1; k < n; k++)
 		if (known[k].end != known[0].end)
 			return false;
-	return is_cut_as(s, c, i, known[0].slot, known[0].end);
+	return true;
 }
 
-uint32_t prop_find_cuts(const struct prop *s, const struct prop_class *c, uint32_t slot, ap_id end)
+bool prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
+	const struct prop_known *known)
 {
-	for (uint32_t i = 0; i < c->n; i++)
-		if (is_cut_as(s, c, i, slot, end))
+	return has_layout(s->classes.v[class].bound, n, known) &&
+		is_cut_as(s, prop_cand_ends(s, class, known[0].slot)[i], known[0].end);
+}
+
+uint32_t prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+{
+	const ap_id *ends = prop_cand_ends(s, class, slot);
+
+	for (uint32_t i = 0; i < s->classes.v[class].n; i++)
+		if (is_cut_as(s, ends[i], end))
 			return i;
 	return 0;
+}
+
+uint32_t prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+{
+	const ap_id *ends = prop_cand_ends(s, class, slot);
+	uint32_t i = 0;
+
+	while (i < s->classes.v[class].n && ends[i] != end)
+		i++;
+	return i;
 }
 
 static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
@@ -311,18 +374,28 @@ static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
 	return slot < b->nin ? b->in[slot].dtype : b->out[slot - b->nin].dtype;
 }
 
-static struct ap_ms_cost edges_cost(struct prop *s, const struct prop_class *c, uint32_t i,
-	enum prop_choice kind, uint32_t n, const struct prop_known *known)
+/* A choice under way. */
+struct choosing {
+	struct prop *s;
+	const struct prop_class *c;
+	enum prop_choice kind;
+	uint32_t n;
+	const struct prop_known *known;
+	const ap_id **own; /* [n] the candidates' ends there */
+	bool layout; /* there is one that all might take */
+};
+
+static struct ap_ms_cost edges_cost(const struct choosing *h, uint32_t i)
 {
 	struct ap_ms_cost sum = {0};
 
-	if (prop_takes_layout(s, c, i, n, known))
+	if (h->layout && is_cut_as(h->s, h->own[0][i], h->known[0].end))
 		return sum;
-	for (uint32_t k = 0; k < n; k++) {
-		ap_id own = prop_cand_ends(c, i)[known[k].slot], end = known[k].end;
-		bool back = kind == PROP_BACKWARD;
-		const struct ap_ms_cost *cost = prop_edge_cost(s, back ? own : end,
-			back ? end : own, type_of(c->bound, known[k].slot));
+	for (uint32_t k = 0; k < h->n; k++) {
+		ap_id own = h->own[k][i], end = h->known[k].end;
+		bool back = h->kind == PROP_BACKWARD;
+		const struct ap_ms_cost *cost = prop_edge_cost(h->s, back ? own : end,
+			back ? end : own, type_of(h->c->bound, h->known[k].slot));
 
 		sum.computation += cost->computation;
 		sum.communication += cost->communication;
@@ -335,29 +408,55 @@ static int compare_numbers(double a, double b)
 	return (a > b) - (a < b);
 }
 
-static uint32_t choose(struct prop *s, const struct prop_class *c, enum prop_choice kind, uint32_t n,
-	const struct prop_known *known)
+static int compare_costs(const struct ap_ms_cost *a, const struct ap_ms_cost *b)
 {
-	struct ap_ms_cost least = {0};
+	int order = compare_numbers(a->communication, b->communication);
+
+	return order ? order : compare_numbers(a->computation, b->computation);
+}
+
+/* Of candidates that cost the same on the edges: is i better than best, which comes before it? */
+static bool breaks_tie(const struct choosing *h, uint32_t i, uint32_t best)
+{
+	const struct ap_ms_cost *a = own_cost(h->s, h->c, i), *b = own_cost(h->s, h->c, best);
+	bool joint = h->kind == PROP_JOINT;
+	int order = joint ? compare_numbers(a->computation, b->computation) : 0;
+
+	if (order == 0)
+		order = compare_numbers(a->communication, b->communication);
+	return order < 0 || (order == 0 && !joint && goes_before(h->s, h->c, i, best));
+}
+
+static uint32_t choose(const struct choosing *h)
+{
+	struct ap_ms_cost least = edges_cost(h, 0);
 	uint32_t best = 0;
 
-	for (uint32_t i = 0; i < c->n; i++) {
-		struct ap_ms_cost edges = edges_cost(s, c, i, kind, n, known);
-		const struct ap_ms_cost *own = &c->cost[i], *other = &c->cost[best];
-		int order = compare_numbers(edges.communication, least.communication);
+	for (uint32_t i = 1; i < h->c->n; i++) {
+		struct ap_ms_cost edges = edges_cost(h, i);
+		int order = compare_costs(&edges, &least);
 
-		if (order == 0)
-			order = compare_numbers(edges.computation, least.computation);
-		if (order == 0 && kind == PROP_JOINT)
-			order = compare_numbers(own->computation, other->computation);
-		if (order == 0)
-			order = compare_numbers(own->communication, other->communication);
-		if (i == 0 || order < 0 ||
-			(order == 0 && kind != PROP_JOINT && goes_before(s, c, i, best))) {
+		if (order < 0 || (order == 0 && breaks_tie(h, i, best))) {
 			best = i;
 			least = edges;
 		}
 	}
+	return best;
+}
+
+static uint32_t choose_anew(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct choosing h = {s, prop_class(s, class), kind, n, known};
+	uint32_t best;
+
+	h.own = AP_NEW_N(s->ctx->scratch, const ap_id *, n);
+	h.layout = has_layout(h.c->bound, n, known);
+	for (uint32_t k = 0; k < n; k++)
+		h.own[k] = prop_cand_ends(s, class, known[k].slot);
+	best = choose(&h);
+	ap_arena_release(s->ctx->scratch, mark);
 	return best;
 }
 
@@ -366,7 +465,7 @@ uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	size_t len = 2 + 2 * (size_t)n;
-	uint32_t *key = AP_NEW_N(s->ctx->scratch, uint32_t, len);
+	uint32_t *key = AP_NEW_N(s->ctx->scratch, uint32_t, len), best;
 	bool fresh;
 	ap_id id;
 
@@ -379,20 +478,10 @@ uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint
 	id = ap_map_put(s->choice_ids, key, len * sizeof *key, &fresh);
 	ap_arena_release(s->ctx->scratch, mark);
 	if (fresh) {
-		uint32_t best = choose(s, &s->classes.v[class], kind, n, known);
-
+		best = choose_anew(s, class, kind, n, known);
 		AP_PUSH(s->ctx->arena, s->choices, best);
 	}
 	return s->choices.v[id];
-}
-
-uint32_t prop_find(const struct prop_class *c, uint32_t slot, ap_id end)
-{
-	uint32_t i = 0;
-
-	while (i < c->n && prop_cand_ends(c, i)[slot] != end)
-		i++;
-	return i;
 }
 
 void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,

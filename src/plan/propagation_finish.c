@@ -8,25 +8,25 @@
 #include "cost/task.h"
 #include "plan/propagation_parts.h"
 
-static const struct prop_class *class_of(const struct prop *s, ap_id node)
-{
-	return &s->classes.v[s->node[node].class];
-}
-
-static const struct ap_bound *bound_of(const struct prop *s, ap_id node)
-{
-	return class_of(s, node)->bound;
-}
-
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)
 {
 	s->node[node].count = count;
-	s->node[node].end = prop_ends(s, class_of(s, node), count);
+	s->node[node].end = prop_ends(s, s->node[node].class, count);
 }
 
 static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
-	set_counts(s, node, prop_count(class_of(s, node), candidate));
+	set_counts(s, node, prop_count(prop_class(s, s->node[node].class), candidate));
+}
+
+/* Of a candidate, in the buffer of s. */
+static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
+{
+	uint32_t class = s->node[node].class;
+
+	for (uint32_t k = 0; k < s->classes.v[class].nend; k++)
+		s->ends[k] = prop_cand_ends(s, class, k)[candidate];
+	return s->ends;
 }
 
 static bool is_known(const struct prop *s, ap_id node)
@@ -41,7 +41,7 @@ static ap_id out_end(const struct prop *s, const struct prop_edge *e)
 
 	if (n->role == PROP_DATASET)
 		return n->end[e->result];
-	return is_known(s, e->from) ? n->end[bound_of(s, e->from)->nin + e->result] : AP_NONE;
+	return is_known(s, e->from) ? n->end[prop_bound(s, e->from)->nin + e->result] : AP_NONE;
 }
 
 static ap_id in_end(const struct prop *s, const struct prop_edge *e)
@@ -51,7 +51,7 @@ static ap_id in_end(const struct prop *s, const struct prop_edge *e)
 
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
 {
-	return bound_of(s, e->to)->in[e->operand].dtype;
+	return prop_bound(s, e->to)->in[e->operand].dtype;
 }
 
 /* Does nothing have to travel along the edge? */
@@ -106,7 +106,7 @@ static void add_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype type, s
 static struct around cost_around(struct prop *s, ap_id node, const ap_id *end)
 {
 	const struct prop_node *n = &s->node[node];
-	uint32_t nin = bound_of(s, node)->nin;
+	uint32_t nin = prop_bound(s, node)->nin;
 	struct around a = {{0}, {0}};
 
 	for (uint32_t i = 0; i < n->nprev; i++)
@@ -134,12 +134,12 @@ static bool is_cheaper(const struct around *a, const struct around *b)
 /* A Reshape lies as its producer does, as far as its own counts can say it. */
 static void settle_reshape(struct prop *s, ap_id node)
 {
-	const struct prop_class *c = class_of(s, node);
+	const struct prop_class *c = prop_class(s, s->node[node].class);
 	struct around least = {{0}, {0}};
 	uint32_t best = 0;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		struct around a = cost_around(s, node, prop_cand_ends(c, i));
+		struct around a = cost_around(s, node, ends_at(s, node, i));
 
 		if (i == 0 || is_cheaper(&a, &least)) {
 			best = i;
@@ -208,24 +208,24 @@ static bool agrees(struct sharing *h, ap_id node, const int32_t *count, const ap
 	const struct prop *s = h->s;
 
 	return operands_agree(h, node, end) &&
-		(first == node || prop_same_strategy(s, bound_of(s, first), s->node[first].count,
-			bound_of(s, node), count));
+		(first == node || prop_same_strategy(s, prop_bound(s, first), s->node[first].count,
+			prop_bound(s, node), count));
 }
 
 /* The cheapest to reach of those candidates that agree; false where there is none. */
 static bool choose_agreeing(struct sharing *h, ap_id node)
 {
 	struct prop *s = h->s;
-	const struct prop_class *c = class_of(s, node);
+	const struct prop_class *c = prop_class(s, s->node[node].class);
 	struct around least = {{0}, {0}};
 	uint32_t best = c->n;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct around a;
 
-		if (!agrees(h, node, prop_count(c, i), prop_cand_ends(c, i)))
+		if (!agrees(h, node, prop_count(c, i), ends_at(s, node, i)))
 			continue;
-		a = cost_around(s, node, prop_cand_ends(c, i));
+		a = cost_around(s, node, ends_at(s, node, i));
 		if (best == c->n || is_cheaper(&a, &least)) {
 			best = i;
 			least = a;
@@ -312,7 +312,7 @@ static void settle_parameters(struct prop *s)
 			settle_parameter(&h, t);
 }
 
-void prop_finish(struct prop *s, const int32_t **out)
+void prop_finish(struct prop *s)
 {
 	const ap_id nnode = s->g->nnode;
 
@@ -332,6 +332,4 @@ void prop_finish(struct prop *s, const int32_t **out)
 		if (!s->node[i].count)
 			settle_reshape(s, i);
 	settle_parameters(s);
-	for (ap_id i = 0; i < nnode; i++)
-		out[i] = s->node[i].count;
 }

@@ -106,6 +106,15 @@ static uint32_t class_of(struct prop *s, const struct ap_node *n)
 	return class;
 }
 
+/* What MindSpore does not know and cannot cut along its first dimension: StandAlone. */
+static bool is_alone(struct prop *s, uint32_t class)
+{
+	const struct ap_bound *b = s->classes.v[class].bound;
+
+	return strcmp(b->row->name, AP_OP_UNKNOWN) == 0 && s->ndev > 1 && b->nin > 0 &&
+		ap_layout_is_whole(&prop_end(s, prop_cand_ends(s, class, 0)[0])->layout);
+}
+
 static void make_operator(struct prop *s, ap_id i)
 {
 	const struct ap_node *n = &s->g->node[i];
@@ -116,13 +125,11 @@ static void make_operator(struct prop *s, ap_id i)
 		p->role = PROP_RESHAPE;
 		return;
 	}
-	p->alone = strcmp(n->bound.row->name, AP_OP_UNKNOWN) == 0 && s->ndev > 1 &&
-		s->classes.v[p->class].n == 1 &&
-		ap_layout_is_whole(&prop_end(s, *prop_cand_ends(&s->classes.v[p->class], 0))->layout);
+	p->alone = is_alone(s, p->class);
 	if (s->held && s->held[i]) {
 		p->configured = true;
 		p->count = s->held[i];
-		p->end = prop_ends(s, &s->classes.v[p->class], p->count);
+		p->end = prop_ends(s, p->class, p->count);
 	}
 }
 

@@ -8,14 +8,16 @@
 #include "plan/propagation.h"
 
 /* Ends of redistributions are interned: equal ones have equal ids. */
-struct prop_class { /* operators with equal candidates */
+struct prop_class { /* operators with equal candidates; what is asked for first is made then */
 	const struct ap_bound *bound;
 	const uint8_t *batch; /* [nend] dimensions that carry the batch */
-	uint32_t n;
+	bool cross_batch;
 	uint32_t nend; /* ends of a candidate: operands, then results */
+	uint32_t n; /* candidates; 0: not enumerated yet */
 	const int32_t *count; /* [n][AP_MAX_FACTOR], in MindSpore's order */
-	const ap_id *end; /* [n][nend] */
-	const struct ap_ms_cost *cost; /* [n] */
+	const ap_id **end; /* [nend] for each candidate; NULL not yet */
+	struct ap_ms_cost *cost; /* [n] */
+	bool *priced; /* [n] is cost there? */
 };
 
 struct prop_edge {
@@ -64,6 +66,7 @@ struct prop {
 		struct ap_ms_cost *v;
 		size_t n, cap;
 	} costs;
+	ap_id ends[2 * AP_MAX_OPERAND]; /* of a candidate that is looked at */
 	struct ap_map *choice_ids;
 	struct {
 		uint32_t *v;
@@ -71,25 +74,31 @@ struct prop {
 	} choices;
 };
 
-/* The class of an operator, with its candidates; made where it is the first of them. batch: as there. */
+/* The class of an operator. batch: as there. */
 uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch);
 
+/* With its candidates enumerated. */
+const struct prop_class *prop_class(struct prop *s, uint32_t class);
+
+/* Each candidate's end at an operand or, counted on, a result. [n] */
+const ap_id *prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot);
+
 /* The ends of an operator of this class under these counts, in the run arena. */
-const ap_id *prop_ends(struct prop *s, const struct prop_class *c, const int32_t *count);
+const ap_id *prop_ends(struct prop *s, uint32_t class, const int32_t *count);
 
 ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e);
 const struct ap_ms_end *prop_end(const struct prop *s, ap_id id);
 const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype);
 
+static inline const struct ap_bound *prop_bound(const struct prop *s, ap_id node)
+{
+	return s->classes.v[s->node[node].class].bound;
+}
+
 static inline const int32_t *prop_count(const struct prop_class *c, uint32_t i)
 {
 	return c->count + (size_t)i * AP_MAX_FACTOR;
-}
-
-static inline const ap_id *prop_cand_ends(const struct prop_class *c, uint32_t i)
-{
-	return c->end + (size_t)i * c->nend;
 }
 
 struct prop_known { /* an end next to an operator that is to be decided */
@@ -110,7 +119,7 @@ uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint
 /* For an operator by element, all of whose producers are known and have one layout (or for one with a single
  * operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the vector
  * that says how it is cut is a strategy: is it that of candidate i? */
-bool prop_takes_layout(const struct prop *s, const struct prop_class *c, uint32_t i, uint32_t n,
+bool prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
 	const struct prop_known *known);
 
 /* Do two counts of one operator, or of two, make the same strategy? */
@@ -118,10 +127,10 @@ bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const in
 	const struct ap_bound *b, const int32_t *y);
 
 /* The first candidate that cuts this operand as the end is cut; 0 where there is none. */
-uint32_t prop_find_cuts(const struct prop *s, const struct prop_class *c, uint32_t slot, ap_id end);
+uint32_t prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
 
-/* The first candidate with this end; c->n where there is none. */
-uint32_t prop_find(const struct prop_class *c, uint32_t slot, ap_id end);
+/* The first candidate with this end; the number of candidates where there is none. */
+uint32_t prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
 
 /* The candidate of these whose end, reached from or to a known one, costs nothing to communicate and the
  * least to compute; else the least to communicate. *best is kept where it is as good. */
@@ -135,7 +144,7 @@ void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dt
 /* Nodes and edges of the cost graph; what is held is configured. */
 void prop_graph_make(struct prop *s);
 
-/* After the propagation: shared parameters, what was not reached, and Reshapes. */
-void prop_finish(struct prop *s, const int32_t **out);
+/* After the propagation: shared parameters, what was not reached, and Reshapes. Then all counts are there. */
+void prop_finish(struct prop *s);
 
 #endif
