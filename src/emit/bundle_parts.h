@@ -41,6 +41,9 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	void *user);
 /* Operators that the plan recomputes, or keeps, and that recompute.json cannot tell from others. */
 uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b);
+
+/* Lines for README.txt, each of which holds for this plan. */
+const char *ap_bundle_limits(struct ap_ctx *ctx, const struct ap_bundle *b);
 void ap_bundle_write_readme(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);
 

@@ -9,12 +9,8 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "cost/recompute.h"
 #include "emit/bundle_parts.h"
 #include "emit/summary_parts.h"
-#include "plan/stages.h"
-
-enum { MOST_NAMES = 5 };
 
 struct readme {
 	struct ap_ctx *ctx;
@@ -195,11 +191,6 @@ static void add_steps(struct readme *r)
 	add_check_step(r);
 }
 
-static bool has_strategy_file(const struct readme *r)
-{
-	return reads(r, AP_BUNDLE_CKPT) || reads(r, AP_BUNDLE_OPERATORS);
-}
-
 static void add_honours(struct readme *r)
 {
 	heading(r, "What is taken of the plan");
@@ -251,182 +242,14 @@ static void add_expert(struct readme *r)
 		x->fits ? "" : "; it does not fit the memory");
 }
 
-/* Limits: each says whether it holds here. */
-
-static bool is_mode_chosen(struct readme *r)
-{
-	if (!has_strategy_file(r))
-		return false;
-	ap_str_add(&r->out,
-		"recursive_programming, MindSpore's default search_mode, reads none of these "
-		"files.");
-	return true;
-}
-
-static uint32_t count_dealt(const struct ap_graph *g)
-{
-	uint32_t n = 0;
-
-	for (ap_id i = 0; i < g->nnode; i++)
-		n += g->node[i].out_pin.n > 0;
-	return n;
-}
-
-static bool needs_out_strategy(struct readme *r)
-{
-	uint32_t n = count_dealt(r->p->graph);
-
-	if (!n || !reads(r, AP_BUNDLE_CKPT))
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
-		"hold: keep shard(in, out) in the script.",
-		n, n == 1 ? " has" : "s have");
-	return true;
-}
-
-static bool has_pins(struct readme *r)
-{
-	uint32_t n = 0;
-
-	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += r->p->graph->node[i].in_pin.n > 0;
-	if (!n || !reads(r, AP_BUNDLE_CKPT))
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s by shard() in the script, which wins over the strategy "
-		"checkpoint; the plan keeps to it.",
-		n, n == 1 ? " is cut" : "s are cut");
-	return true;
-}
-
-static bool has_reshapes(struct readme *r)
-{
-	uint32_t n = 0;
-
-	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += !strcmp(r->p->graph->node[i].type, "Reshape");
-	if (!n || !has_strategy_file(r))
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads "
-		"to the one its user wants.",
-		n, n == 1 ? " has" : "s have");
-	return true;
-}
-
-static bool has_no_alltoall(struct readme *r)
-{
-	if (r->p->step->alltoall || !r->way->of_class)
-		return false;
-	ap_str_add(&r->out,
-		"The plan does without AlltoAll, which AutoParallel cannot be told: use "
-		"set_context().");
-	return true;
-}
-
-static bool has_new_scheduler(struct readme *r)
-{
-	if (r->p->nstage == 1 || strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v") != 0)
-		return false;
-	ap_str_add(
-		&r->out, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
-	return true;
-}
-
-static bool saves_whole(struct readme *r)
-{
-	if (!r->p->step->optimizer_sharding || !r->p->step->saved_whole || !r->way->of_class)
-		return false;
-	ap_str_add(&r->out,
-		"Parameters that are gathered before they are saved: AutoParallel cannot be told; "
-		"use set_context().");
-	return true;
-}
-
-static bool has_loose_operators(struct readme *r)
-{
-	const ap_id *op;
-	uint32_t n;
-
-	if (r->p->nstage == 1)
-		return false;
-	ap_stages_astray(r->ctx, r->p->graph, &n, &op);
-	if (!n)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s in no cell of one stage. MindSpore puts %s into the latest "
-		"stage of\n  what %s, which is not the planned one:",
-		n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them",
-		n == 1 ? "it reads" : "they read");
-	for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
-		ap_str_addf(&r->out, "\n  %s (stage %" PRId32 ")",
-			ap_diag_path(r->names, r->p->graph->node[op[i]].name),
-			r->p->graph->node[op[i]].stage);
-	if (n > MOST_NAMES)
-		ap_str_addf(&r->out, "\n  and %" PRIu32 " more", n - MOST_NAMES);
-	return true;
-}
-
-static bool has_unsaid_marks(struct readme *r)
-{
-	uint32_t n = r->way->mode ? ap_bundle_recompute_rest(r->ctx, r->b) : 0;
-
-	if (!n)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s one type and cell with others that are marked differently: their "
-		"recompute()\n  is yours to call; recompute.json lists them as not_applicable.",
-		n, n == 1 ? " has" : "s have");
-	return true;
-}
-
-/* What cells can say beside recompute(), a primitive cannot. */
-static bool has_plain_marks(struct readme *r)
-{
-	struct ap_mark scratch = ap_arena_mark(r->ctx->scratch);
-	const struct ap_graph *g = r->p->graph;
-	struct ap_again *mark = AP_NEW_N(r->ctx->scratch, struct ap_again, g->nnode);
-	uint32_t n = 0;
-
-	ap_recompute_mark(r->ctx, g, r->p->step, mark);
-	for (ap_id i = 0; i < g->nnode; i++)
-		n += mark[i].group < g->nnode &&
-		     (mark[i].keep_comm || mark[i].regather || mark[i].slice);
-	ap_arena_release(r->ctx->scratch, scratch);
-	if (!n || !r->way->mode)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
-		"mp_comm_recompute and the like.",
-		n, n == 1 ? " is" : "s are");
-	return true;
-}
-
 static void add_limits(struct readme *r)
 {
-	static bool (*const limits[])(struct readme *) = {is_mode_chosen, needs_out_strategy,
-		has_pins, has_reshapes, has_loose_operators, has_unsaid_marks, has_plain_marks, has_no_alltoall,
-		saves_whole, has_new_scheduler};
-	size_t start = r->out.len, first;
+	const char *text = ap_bundle_limits(r->ctx, r->b);
 
-	heading(r, "Limits");
-	first = r->out.len;
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-		size_t len = r->out.len;
-
-		ap_str_add(&r->out, "- ");
-		if (limits[i](r)) {
-			ap_str_addc(&r->out, '\n');
-			continue;
-		}
-		r->out.len = len;
-		r->out.s[len] = '\0';
-	}
-	if (r->out.len > first)
+	if (!*text)
 		return;
-	r->out.len = start;
-	r->out.s[start] = '\0';
+	heading(r, "Limits");
+	ap_str_add(&r->out, text);
 }
 
 static void add_files(struct readme *r)
