@@ -92,9 +92,10 @@ static enum ap_status tell_names(struct lower *l)
 	if (!l->made)
 		return AP_OK;
 	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &where, "dump-names",
-		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers are made "
-		"up; MindSpore's operator strategies may call them otherwise. NN_pre_auto_parallel and "
-		"NN_insert-virtual-dataset have full names", l->made, l->g->ops.n);
+		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers "
+		"are made up; MindSpore's operator strategies may call them otherwise. "
+		"NN_pre_auto_parallel and NN_insert-virtual-dataset have full names", l->made,
+		l->g->ops.n);
 }
 
 /* A name that no tensor has yet. */
@@ -319,7 +320,8 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 	struct lower l = {.ctx = ctx, .params = params, .flat = flat, .g = g,
 		.prims = ap_prims_create(ctx), .tensor_names = ap_map_create(a),
 		.op_names = ap_map_create(a), .bases = ap_map_create(a), .constants = ap_map_create(a),
-		.unknown = ap_map_create(a), .types = ap_map_create(a), .tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
+		.unknown = ap_map_create(a), .types = ap_map_create(a),
+		.tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
 		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n)};
 	enum ap_status first = AP_OK;
 

@@ -90,10 +90,14 @@ static enum ap_status add_tensor(struct lower *l, struct lower_op *o, const stru
 static enum ap_status add_many(struct lower *l, struct lower_op *o, const struct ap_flat_value *v,
 	uint32_t k)
 {
-	for (uint32_t i = 0; v->kind == AP_FLAT_CONST && v->c->kind == AP_IR_LIST && i < v->c->n; i++)
-		AP_TRY(add_constant(l, o, &(struct ap_flat_value){.kind = AP_FLAT_CONST, .c = &v->c->v[i]}, k));
-	if (v->kind == AP_FLAT_CONST && v->c->kind == AP_IR_LIST)
+	if (v->kind == AP_FLAT_CONST && v->c->kind == AP_IR_LIST) {
+		for (uint32_t i = 0; i < v->c->n; i++) {
+			struct ap_flat_value one = {.kind = AP_FLAT_CONST, .c = &v->c->v[i]};
+
+			AP_TRY(add_constant(l, o, &one, k));
+		}
 		return AP_OK;
+	}
 	if (v->kind != AP_FLAT_TUPLE)
 		return add_tensor(l, o, v, k, false);
 	for (uint32_t i = 0; i < v->n; i++)

@@ -76,27 +76,33 @@ static enum ap_status read_pin(struct lower *l, const struct lower_op *o, const 
 	return AP_OK;
 }
 
-/* Each vector has a part of each dimension of its tensor. */
+/* A vector has a part of each dimension of its tensor. */
+static enum ap_status check_vector(struct lower *l, const struct lower_op *o, size_t i, uint32_t k)
+{
+	const struct ap_import_tensor *t = &l->g->tensors.v[o->in.v[i]];
+	uint32_t n = o->out.in_pin.v[k].n;
+	const int64_t *cut = o->out.in_pin.v[k].v;
+
+	if (!t->shaped || o->number.v[i])
+		return AP_OK;
+	if (n != t->shape.rank)
+		return ap_lower_fault(l, o->from, "pin-length", "vector %" PRIu32 " of in_strategy has %"
+			PRIu32 " numbers; its tensor has %d dimensions", k, n, t->shape.rank);
+	for (uint32_t d = 0; d < n; d++)
+		if (cut[d] < 1 || t->shape.dim[d] % cut[d])
+			return ap_lower_fault(l, o->from, "pin-value", "vector %" PRIu32 " of in_strategy "
+				"cuts a length of %" PRId64 " in %" PRId64 " parts", k, t->shape.dim[d],
+				cut[d]);
+	return AP_OK;
+}
+
 static enum ap_status check_in_pin(struct lower *l, const struct lower_op *o)
 {
-	const struct ap_import_pin *pin = &o->out.in_pin;
+	uint32_t k = 0;
 
-	for (size_t i = 0, k = 0; i < o->in.n; i++) {
-		const struct ap_import_tensor *t;
-
-		if (o->in.v[i] == AP_NONE)
-			continue;
-		t = &l->g->tensors.v[o->in.v[i]];
-		if (t->shaped && !o->number.v[i] && pin->v[k].n != t->shape.rank)
-			return ap_lower_fault(l, o->from, "pin-length", "vector %zu of in_strategy has %" PRIu32
-				" numbers; its tensor has %d dimensions", k, pin->v[k].n, t->shape.rank);
-		for (uint32_t d = 0; t->shaped && d < pin->v[k].n; d++)
-			if (pin->v[k].v[d] < 1 || t->shape.dim[d] % pin->v[k].v[d])
-				return ap_lower_fault(l, o->from, "pin-value", "vector %zu of in_strategy cuts "
-					"a length of %" PRId64 " in %" PRId64 " parts", k, t->shape.dim[d],
-					pin->v[k].v[d]);
-		k++;
-	}
+	for (size_t i = 0; i < o->in.n; i++)
+		if (o->in.v[i] != AP_NONE)
+			AP_TRY(check_vector(l, o, i, k++));
 	return AP_OK;
 }
 
