@@ -195,7 +195,7 @@ static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const s
 	int64_t ndev = p->machine->ndev;
 
 	s->look = fn;
-	s->left = most / (p->graph->nnode + 1) + 8;
+	s->left = most / (p->graph->nnode + 1) + 4;
 	for (int64_t cp = 1; cp <= ndev; cp++)
 		for (int64_t tp = 1; ndev % cp == 0 && tp <= AP_HYBRID_MOST_TP; tp++)
 			if (ndev / cp % tp == 0 && look_at_experts(s, (struct ap_hybrid){
