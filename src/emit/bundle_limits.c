@@ -38,24 +38,17 @@ static bool is_mode_chosen(struct place *r)
 	return true;
 }
 
-static uint32_t count_dealt(const struct ap_graph *g)
+static bool needs_out_strategy(struct place *r)
 {
 	uint32_t n = 0;
 
-	for (ap_id i = 0; i < g->nnode; i++)
-		n += g->node[i].out_pin.n > 0;
-	return n;
-}
-
-static bool needs_out_strategy(struct place *r)
-{
-	uint32_t n = count_dealt(r->p->graph);
-
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		n += r->p->op[i].place.bound->dealt != 0;
 	if (!n || !reads_ckpt(r))
 		return false;
 	ap_str_addf(&r->out,
 		"%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
-		"hold: keep shard(in, out) in the script.",
+		"hold: say it by shard(in, out) in the script.",
 		n, n == 1 ? " has" : "s have");
 	return true;
 }

@@ -419,9 +419,15 @@ class Bundle(unittest.TestCase):
         self.assertIn("Pipeline(net, 4)", readme())
         self.assertIn("step_parallel_end", readme())
         self.assertIn("What the executor decides otherwise", readme())
+        self.assertNotIn("out_strategy", readme())
         for name in os.listdir(self.dir):
             if name != "stages":
                 self.assertIn("\n%-24s  " % name, readme())
+        sharded = [GPT, "--batch=16", "--hybrid=dp=2,tp=4,sp=1"]
+        self.bundle(*sharded, command="evaluate")
+        self.assertNotIn("have an out_strategy", readme())
+        self.bundle(*sharded, "--executor=mindspore-semi-auto", command="evaluate")
+        self.assertIn("operators have an out_strategy, which a strategy checkpoint cannot hold", readme())
 
 
 if __name__ == "__main__":
