@@ -135,6 +135,7 @@ static const struct {
 		"vector 1 has 1 values; input 1 (\"i1\") has 0 dimensions"},
 	{8, "GatherD", F "[8,6] int32[8,3]", A("'dim':1"), "(8,1),(8,1)", NULL},
 	{8, "GatherD", F "[8,6] int32[8,6]", A("'dim':0"), "(1,1),(1,1)", NULL},
+	{8, "GatherNd", F "[24,8] int32[16,1]", Y, "(1,1),(8,1)", NULL},
 	{8, "OneHot", "int32[16]", A("'depth':24"), "(8,1),(),()", NULL},
 	{8, "OneHot", "int32[12]", A("'depth':24"), "(1,1),(),()", NULL}, /* no common divisor */
 	/* every operand */
@@ -155,6 +156,8 @@ static const struct {
 	{8, "Argmax", F "[8,6]", A("'axis':1"), "(8,1)", NULL},
 	{8, "Argmax", F "[8]", A("'axis':0"), "(1)", NULL},
 	{8, "TopkExt", F "[8,6]", "'attrs':{'k':2},'outputs':[{'name':'y'},{'name':'z'}]", "(8,1)", NULL},
+	{8, "TopK", F "[8]", "'attrs':{'k':2},'outputs':[{'name':'y'},{'name':'z'}]", "(8)", "1 is allowed"},
+	{8, "CumSum", F "[8,6]", A("'axis':0"), "(1,1)", NULL},
 	{8, "Slice", F "[8,6]", A("'begin':[0,0],'size':[8,3]"), "(8,1)", NULL},
 	{8, "Slice", F "[16,6]", A("'begin':[8,0],'size':[8,6]"), "(1,1)", NULL},
 	{8, "StridedSlice", F "[8,6]", A("'begin':[0,1],'end':[8,4],'strides':[1,1]"), "(8,1)", NULL},
@@ -166,6 +169,8 @@ static const struct {
 	{8, "Tile", F "[6,8]", A("'multiples':[2,1]"), "(2,1)", NULL},
 	{8, "Tile", F "[8,6]", A("'multiples':[16,1,1]"), "(8,1,1)", NULL},
 	{8, "Tile", F "[8,6]", A("'multiples':[4,1,1]"), "(8,1,1)", "8 parts"},
+	{8, "LinSpace", "", "'attrs':{'start':0,'end':1}," YS("[16]"), "(8)", NULL},
+	{8, "LinSpace", "", "'attrs':{'start':0,'end':1}," YS("[12]"), "(8)", "8 parts"},
 	{8, "DropoutDoMask", F "[16,8] uint8[16]", Y, "(8,1)", NULL},
 	{8, "DropoutDoMask", F "[12,8] uint8[12]", Y, "(8,1)", "8 parts"},
 	/* of which nothing is known */
