@@ -9,8 +9,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "emit/op_strategy_parts.h"
+#include "graph/cell.h"
 
-#define RECOMPUTED "recompute_"
 #define DATASET_CELL "-_VirtualDatasetCell/"
 
 struct line { /* of a map that no template prescribes */
@@ -27,6 +27,7 @@ struct writing {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
 	struct ap_jw w;
+	const struct ap_map *recomputed; /* cells */
 };
 
 const char *ap_op_map_key(enum ap_op_map map)
@@ -49,12 +50,11 @@ bool ap_op_is_asked(const struct ap_node *n)
 	return n->peer < 0 && strcmp(n->type, "Cast") != 0;
 }
 
-/* MindSpore's scopes tell the cells that are recomputed. */
-static const char *full_name(struct ap_ctx *ctx, const struct ap_node *n)
+static const char *full_name(struct writing *x, const struct ap_node *n)
 {
-	if (n->recompute_cell == AP_NONE || !strncmp(n->name, RECOMPUTED, strlen(RECOMPUTED)))
+	if (ap_op_says_recomputed(n->name) || ap_cell_find(x->recomputed, n->cell) == AP_NONE)
 		return n->name;
-	return ap_arena_printf(ctx->scratch, RECOMPUTED "%s", n->name);
+	return ap_arena_printf(x->ctx->scratch, AP_OP_RECOMPUTED "%s", n->name);
 }
 
 /* Where the script has it in a cell of its own the scopes of all operators tell; else MindSpore puts it
@@ -107,7 +107,7 @@ static void find_lines(struct writing *x, enum ap_op_map map, struct lines *out)
 
 	for (ap_id i = 0; i < g->nnode; i++)
 		if (ap_op_is_asked(&g->node[i]) && belongs(x->p, i, map)) {
-			struct line line = {full_name(x->ctx, &g->node[i]), i};
+			struct line line = {full_name(x, &g->node[i]), i};
 
 			AP_PUSH(x->ctx->scratch, *out, line);
 		}
@@ -139,6 +139,7 @@ void ap_op_strategy_write(struct ap_ctx *ctx, const struct ap_plan *p, const str
 	struct writing x = {.ctx = ctx, .p = p};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
+	x.recomputed = ap_op_recomputed(ctx, p);
 	ap_jw_init(&x.w, write, user, 1);
 	ap_jw_obj(&x.w);
 	ap_jw_kint(&x.w, "current_stage", t ? t->current_stage : 0);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "emit/op_strategy_parts.h"
+#include "graph/cell.h"
 
 /* Lengths of the vectors, or of the tensor_maps, of a value. */
 struct form {
@@ -189,6 +190,30 @@ static void check_pair(struct checking *c, ap_id id, ap_id node)
 	}
 }
 
+/* MindSpore asks for the names that it would save with the plan's calls of recompute(). */
+static enum ap_status check_recomputed(struct checking *c, const struct ap_op_match *match)
+{
+	struct ap_where where = {.file = ap_json_file(c->t->doc)};
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
+	const struct ap_map *cells = ap_op_recomputed(c->ctx, c->p);
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < c->t->n; i++) {
+		const struct ap_node *node = match->node[i] == AP_NONE ? NULL
+			: &c->p->graph->node[match->node[i]];
+
+		n += node && ap_op_says_recomputed(ap_op_name_at(c->t, i)) !=
+			(ap_cell_find(cells, node->cell) != AP_NONE);
+	}
+	ap_arena_release(c->ctx->scratch, mark);
+	if (!n)
+		return AP_OK;
+	return ap_diag_add(c->ctx->diag, AP_WARNING, AP_OK, &where, "op-strategy-recompute",
+		"%" PRIu32 " names begin with \"" AP_OP_RECOMPUTED "\" where the plan does not recompute their "
+		"cell, or do not where it does; MindSpore will ask for others, unless the file was saved with "
+		"the calls of recompute() that the training makes", n);
+}
+
 enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_template *t,
 	const struct ap_plan *p)
 {
@@ -204,12 +229,14 @@ enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_templ
 			check_pair(&c, i, match.node[i]);
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		if (ap_op_is_asked(&p->graph->node[i]) && !match.found[i])
-			c.st = ap_json_report(ctx, t->doc, ap_json_root(t->doc), AP_ERROR, AP_MEANING,
-				p->graph->node[i].name, "op-strategy-operators",
-				"the file has no name for this operator of the plan");
-	if (c.st == AP_OK && match.renumbered)
+			c.st = ap_json_report(ctx, t->doc, ap_json_root(t->doc), AP_ERROR, AP_MEANING, NULL,
+				"op-strategy-operators", "no name for operator \"%s\" of the plan",
+				ap_diag_path(ctx->diag, p->graph->node[i].name));
+	AP_TRY(c.st);
+	AP_TRY(check_recomputed(&c, &match));
+	if (match.renumbered)
 		AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, "op-strategy-numbers",
 			"%" PRIu32 " of %" PRIu32 " names have other numbers than the plan's; they were "
 			"matched by scope and type, in the order of their numbers", match.renumbered, t->n));
-	return c.st;
+	return AP_OK;
 }

@@ -7,17 +7,33 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "cost/recompute.h"
 #include "emit/op_strategy_parts.h"
 
-#define RECOMPUTED "recompute_"
+bool ap_op_says_recomputed(const char *name)
+{
+	return !strncmp(name, AP_OP_RECOMPUTED, strlen(AP_OP_RECOMPUTED));
+}
+
+const struct ap_map *ap_op_recomputed(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	struct ap_map *names = ap_map_create(ctx->scratch);
+	const struct ap_again_cell *cell;
+	uint32_t n;
+
+	ap_recompute_cells(ctx, p->graph, p->step, &n, &cell);
+	for (uint32_t i = 0; i < n; i++)
+		ap_map_put_str(names, cell[i].name, NULL);
+	return names;
+}
 
 struct ap_op_spelling ap_op_spell(const char *name)
 {
 	struct ap_op_spelling s = {.number = -1};
 	const char *end, *digits;
 
-	if (!strncmp(name, RECOMPUTED, strlen(RECOMPUTED)))
-		name += strlen(RECOMPUTED);
+	if (ap_op_says_recomputed(name))
+		name += strlen(AP_OP_RECOMPUTED);
 	end = digits = name + strlen(name);
 	while (digits > name && isdigit((unsigned char)digits[-1]))
 		digits--;

@@ -101,6 +101,11 @@ bool ap_op_inputs_need_layouts(const struct ap_plan *p);
 bool ap_op_is_asked(const struct ap_node *n);
 
 #define AP_OP_DATASET "_VirtualDataset"
+#define AP_OP_RECOMPUTED "recompute_" /* before the scopes of cells that recompute() was called of */
+
+/* The cells of which a plan calls it, in scratch; is a name of an operator in one? */
+const struct ap_map *ap_op_recomputed(struct ap_ctx *ctx, const struct ap_plan *p);
+bool ap_op_says_recomputed(const char *name);
 
 /* The parts of a full name, "recompute_" left out: of "Default/fc1-Dense/MatMul-op12" all before "-op12",
  * "MatMul", and 12; -1 where there is no number. */
