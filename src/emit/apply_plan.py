@@ -37,12 +37,14 @@ def _context(name):
 
 def _stage(rank):
     """The pipeline stage of a rank; of this process, where none is given."""
-    stages = _context("pipeline_stages")
-    if stages == 1:
-        return 0
-    if rank is None:
-        rank = importlib.import_module("mindspore.communication").get_rank()
-    return rank // (_context("device_num") // stages)
+    devices = _context("device_num")
+    if rank is None and devices > 1:
+        group = importlib.import_module("mindspore.communication")
+        if group.get_group_size() != devices:
+            raise ValueError("the plan is for %d devices, the job has %d"
+                             % (devices, group.get_group_size()))
+        rank = group.get_rank()
+    return (rank or 0) // (devices // _context("pipeline_stages"))
 
 
 def _file(name, stage):
@@ -98,8 +100,10 @@ def prepare(net):
     marks = _read("recompute.json")
     placed = {}
     if _context("pipeline_stages") > 1:
-        placed = {"pipeline_stage": _read("stage_config.json"),
-                  "pipeline_segment": _read("segment_config.json")}
+        placed["pipeline_stage"] = _read("stage_config.json")
+        segments = _read("segment_config.json")
+        if any(segments.values()):
+            placed["pipeline_segment"] = segments
     _check(cells, marks, placed)
     for mark in marks["primitives"]:
         for primitive in _primitives(cells[mark["cell"]], mark["type"]):
@@ -156,6 +160,7 @@ def set_context(rank=None):
 
 def apply(net, rank=None):
     """prepare() and configure(); where AutoParallel lacks the mode, set_context()."""
+    _stage(rank)  # before anything is changed: is this the plan's job?
     if _rows("AutoParallel"):
         return configure(prepare(net), rank)
     net = prepare(net)

@@ -81,8 +81,8 @@ class Bundle(unittest.TestCase):
                 found[row["name"]] = row["value"]
         return found
 
-    def script(self, rank=0, old=False):
-        fake.install(rank, old)
+    def script(self, rank=0, old=False, devices=8):
+        fake.install(rank, old, devices)
         spec = importlib.util.spec_from_file_location("apply_plan",
                                                       os.path.join(self.dir, "apply_plan.py"))
         module = importlib.util.module_from_spec(spec)
@@ -162,7 +162,6 @@ class Bundle(unittest.TestCase):
             ("Cell.recompute", "_backbone.relu1", True, False, False),
             ("Cell.recompute", "_backbone.relu2", True, False, False)] + [
             ("pipeline_stage", name, stage) for name, stage in stages.items()] + [
-            ("pipeline_segment", name, segment) for name, segment in segments.items()] + [
             ("Pipeline", {"micro_size": 4}),
             ("AutoParallel", "semi_auto"),
             ("load_param_strategy_file", self.path("stages", "stage_1.ckpt")),
@@ -186,6 +185,9 @@ class Bundle(unittest.TestCase):
         script.set_context(rank=4)
         self.assertEqual(fake.calls[-1][1]["strategy_ckpt_load_file"],
                          self.path("stages", "stage_1.ckpt"))
+        self.assertRaisesRegex(ValueError, "for 8 devices, the job has 16",
+                               self.script(devices=16).apply, self.network())
+        self.assertEqual(fake.calls, [])
         os.remove(self.path("stages", "stage_1.ckpt"))
         self.assertRaisesRegex(FileNotFoundError, "stage_1.ckpt", script.set_context, 7)
 

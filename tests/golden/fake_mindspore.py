@@ -97,7 +97,7 @@ def _wrapper(name):
     return wrap
 
 
-def install(rank=0, old=False):
+def install(rank=0, old=False, devices=8):
     """Puts the modules where import finds them; old: as they were before the class AutoParallel."""
     del calls[:]
     for name in [name for name in sys.modules if name.split(".")[0] == "mindspore"]:
@@ -114,6 +114,7 @@ def install(rank=0, old=False):
         setattr(modules["mindspore"], name, _call(name))
     modules["mindspore.parallel"].set_op_strategy_config = _call("set_op_strategy_config")
     modules["mindspore.communication"].get_rank = lambda: rank
+    modules["mindspore.communication"].get_group_size = lambda: devices
     for name in ("PipelineCell", "GradAccumulationCell", "MicroBatchInterleaved"):
         setattr(modules["mindspore.nn"], name, _wrapper(name))
     if not old:
