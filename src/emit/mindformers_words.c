@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comments of experts' words. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -61,9 +62,9 @@ static void say_cost(struct ap_words *w)
 	const struct ap_prediction *own = &w->p->prediction;
 	char hybrid[32], plan[32], need[32], have[32];
 
-	ap_words_say(w, "step time: %s s, the plan's %s s: a loss of %.2f %%",
+	ap_words_say(w, "step time: %s s, the plan's %s s: a %s of %.2f %%",
 		ap_format_double(x->step_time_s, hybrid), ap_format_double(own->step_time_s, plan),
-		x->loss * 100);
+		x->loss < 0 ? "gain" : "loss", fabs(x->loss) * 100);
 	ap_words_say(w, "memory: %s of %s that a device has%s", ap_format_bytes(x->memory_bytes, need),
 		ap_format_bytes(w->p->capacity_bytes, have), x->fits ? "" : "; it does not fit");
 }

@@ -290,8 +290,12 @@ START_TEST(nearest_is_said)
 	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &q, .expert = &x}, to_str, &yaml);
 	snprintf(line, sizeof line, "# operators that the plan cuts otherwise: %u of 14\n", x.differ);
 	ck_assert_ptr_nonnull(strstr(yaml.s, line));
+	ck_assert(x.loss > 0);
 	snprintf(line, sizeof line, ": a loss of %.2f %%\n", x.loss * 100);
 	ck_assert_ptr_nonnull(strstr(yaml.s, line));
+	x.loss = -0.0125;
+	ap_mindformers_write(&f.ctx, &(struct ap_bundle){.plan = &q, .expert = &x}, to_str, &yaml);
+	ck_assert_ptr_nonnull(strstr(yaml.s, ": a gain of 1.25 %\n"));
 	fixture_close(&f);
 }
 END_TEST
