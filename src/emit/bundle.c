@@ -17,21 +17,21 @@ extern const struct ap_builtin ap_builtin_scripts[]; /* made by the build */
 static const struct ap_bundle_way ways[] = {
 	{"mindspore", "auto_parallel", "sharding_propagation", "sharding_propagation",
 		AP_BUNDLE_OPERATORS,
-		"every operator's strategy is in " AP_BUNDLE_OPERATORS ", by its full name; MindSpore then\n"
+		"Every operator's strategy is in " AP_BUNDLE_OPERATORS ", by its full name; MindSpore then\n"
 		"searches nothing. It takes them instead of shard() and of a strategy checkpoint.\n"},
 	{"mindspore-semi-auto", "semi_auto_parallel", NULL, "semi_auto", AP_BUNDLE_CKPT,
-		"operators with a parameter are cut as the strategy checkpoint says, unless shard() of the\n"
+		"Operators with a parameter are cut as the strategy checkpoint says, unless shard() of the\n"
 		"script says otherwise; all others by their batch, which the plan reckons with.\n"},
 	{"mindspore-sharding-propagation", "auto_parallel", "sharding_propagation", "sharding_propagation",
 		AP_BUNDLE_CKPT,
-		"operators with a parameter are cut as the strategy checkpoint says; from them MindSpore\n"
+		"Operators with a parameter are cut as the strategy checkpoint says; from them MindSpore\n"
 		"propagates strategies to all others, which the plan reckons with.\n"},
 	{"data_parallel", "data_parallel", NULL, NULL, NULL,
-		"the batch is cut and nothing else; no strategy file is read.\n"},
+		"The batch is cut and nothing else; no strategy file is read.\n"},
 	{"hybrid_parallel", "hybrid_parallel", NULL, NULL, NULL,
-		"the batch is cut and nothing else, gradients of layerwise parameters stay where they are;\n"
+		"The batch is cut and nothing else, gradients of layerwise parameters stay where they are;\n"
 		"no strategy file is read.\n"},
-	{"stand_alone", "stand_alone", NULL, NULL, NULL, "one device; nothing is cut.\n"},
+	{"stand_alone", "stand_alone", NULL, NULL, NULL, "One device; nothing is cut.\n"},
 	{"generic", NULL, NULL, NULL, NULL,
 		"plan.json holds the layout of every tensor on every rank, each collective with its group,\n"
 		"and the order of all of them.\n"},

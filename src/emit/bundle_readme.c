@@ -55,7 +55,7 @@ static void add_title(struct readme *r)
 		ap_format_seconds(p->prediction.step_time_s, step),
 		ap_format_bytes(p->prediction.memory.total, need),
 		ap_format_bytes(p->capacity_bytes, have));
-	ap_str_addf(&r->out, "executor:  %s\n", r->way->name);
+	ap_str_addf(&r->out, "runs as:   %s\n", r->way->name);
 	if (!p->search.complete)
 		ap_str_add(&r->out,
 			"the search was stopped early: this is the best plan until then\n");
@@ -252,6 +252,14 @@ static void add_limits(struct readme *r)
 	ap_str_add(&r->out, text);
 }
 
+/* Does it hold strategies that this way into the executor does not load? */
+static bool is_idle(const struct readme *r, const char *file)
+{
+	bool strategies = !strcmp(file, AP_BUNDLE_CKPT) || !strcmp(file, AP_BUNDLE_OPERATORS);
+
+	return strategies && r->way->mode && !reads(r, file);
+}
+
 static void add_files(struct readme *r)
 {
 	const struct ap_bundle_file *file;
@@ -259,10 +267,12 @@ static void add_files(struct readme *r)
 	heading(r, "Files");
 	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++)
 		if (!file->wanted || file->wanted(r->b))
-			ap_str_addf(&r->out, "%-24s  %s\n", file->name, file->text);
+			ap_str_addf(&r->out, "%-24s  %s%s\n", file->name, file->text,
+				is_idle(r, file->name) ? "; not loaded here" : "");
 	if (r->p->nstage > 1)
-		ap_str_addf(&r->out, "%-24s  strategy checkpoint of each stage\n",
-			AP_BUNDLE_STAGES "/stage_K.ckpt");
+		ap_str_addf(&r->out, "%-24s  strategy checkpoint of each stage%s\n",
+			AP_BUNDLE_STAGES "/stage_K.ckpt",
+			is_idle(r, AP_BUNDLE_CKPT) ? "; not loaded here" : "");
 }
 
 void ap_bundle_write_readme(

@@ -185,7 +185,7 @@ START_TEST(files_by_executor)
 	w.f.step.executor = AP_EXECUTOR_GENERIC;
 	ck_assert(!file_of("settings.json")->wanted(&w.b));
 	ck_assert(!file_of("stage_config.json")->wanted(&w.b));
-	ck_said(&w, "README.txt", "executor:  generic\n");
+	ck_said(&w, "README.txt", "runs as:   generic\n");
 	ck_not_said(&w, "README.txt", "apply_plan");
 	fixture_close(&w.f);
 }
@@ -265,11 +265,15 @@ START_TEST(limits)
 	ck_said(&w, "README.txt", "recursive_programming, MindSpore's default search_mode, reads none");
 	ck_not_said(&w, "README.txt", "shard() in the script, which wins");
 	ck_not_said(&w, "README.txt", "AlltoAll");
+	ck_said(&w, "README.txt", "for load_operator_strategy_file()\n");
+	ck_said(&w, "README.txt", "  strategy checkpoint of each stage; not loaded here\n");
 	w.f.step.alltoall = false;
 	ck_said(&w, "README.txt", "The plan does without AlltoAll");
 	w.route.route = &route;
 	w.plan.route = &w.route;
 	ck_said(&w, "README.txt", "1 operator is cut by shard() in the script, which wins");
+	ck_said(&w, "README.txt", "for load_operator_strategy_file(); not loaded here\n");
+	ck_said(&w, "README.txt", "  strategy checkpoint of each stage\n");
 	ck_said(&w, "README.txt", "ranks 4 to 7  stages/stage_1.ckpt");
 	set(&w, "parallel_mode", "\"data_parallel\"");
 	ck_not_said(&w, "README.txt", "recursive_programming");
