@@ -16,10 +16,38 @@ static const char *next_part(const char *part)
 	return slash ? slash + 1 : NULL;
 }
 
+/* Is a part of a scope, attribute-Class, a cell that is put around the network that a user hands over? */
+static bool wraps(const char *part)
+{
+	static const char *const classes[] = {"_VirtualDatasetCell", "AutoParallel", "PipelineCell",
+		"Pipeline", "GradAccumulationCell", "GradAccumulation", "MicroBatchInterleaved",
+		"TrainOneStepCell", "TrainOneStepWithLossScaleCell", "_TrainPipelineAccuStepCell",
+		"_TrainGradAccuStepCell", "MFTrainOneStepCell", "MFPipelineWithLossScaleCell"};
+	size_t len = strcspn(part, "/"), attribute = strcspn(part, "-/") + 1;
+
+	for (size_t i = 0; attribute < len && i < sizeof classes / sizeof *classes; i++)
+		if (strlen(classes[i]) == len - attribute &&
+			!strncmp(part + attribute, classes[i], len - attribute))
+			return true;
+	return false;
+}
+
+/* Behind the outermost network, and what is put around it; the operator, where nothing else is there. */
+static const char *inside(const char *part)
+{
+	bool more = true;
+
+	while (more && next_part(part)) {
+		more = wraps(part);
+		part = next_part(part);
+	}
+	return part;
+}
+
 /*
  * "Default/network-WithLossCell/_backbone-Network/layer1-Dense/MatMul-op0": every part but the last
  * (the operator) is a cell, as attribute-Class; Default and the outermost network are not part of
- * parameter names, nor of this.
+ * parameter names, nor of this, nor is what trains it.
  */
 const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope)
 {
@@ -27,11 +55,8 @@ const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope)
 	struct ap_str cell;
 
 	ap_str_init(&cell, ctx->arena);
-	if (strncmp(part, "Default/", 8) == 0) {
-		part = next_part(part);
-		if (next_part(part))
-			part = next_part(part);
-	}
+	if (strncmp(part, "Default/", 8) == 0)
+		part = inside(next_part(part));
 	for (const char *next; (next = next_part(part)); part = next) {
 		if (cell.len > 0)
 			ap_str_addc(&cell, '.');

@@ -9,7 +9,8 @@
 
 #include "base/map.h"
 
-/* "_backbone.layer1" of a full scope name. */
+/* "_backbone.layer1" of a full scope name: the path within the network that its user hands over, without
+ * the cells (_VirtualDatasetCell, PipelineCell, ..) that MindSpore's training puts around it. */
 const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope);
 
 /* Adds a cell and all around it to a map of names. O(length). */

@@ -341,6 +341,13 @@ START_TEST(cells_come_from_scope_names)
 		{"Default/network-Net/MatMul-op0", ""},
 		{"Default/network-Net/0-Block/attn-Attention/q-Dense/MatMul-op0", "0.attn.q"},
 		{"block0/mlp/MatMul", "block0.mlp"},
+		{"Default/network-_VirtualDatasetCell/_backbone-WithLossCell/_backbone-Net/l-Dense/MatMul-op0",
+			"_backbone.l"},
+		{"Default/network-TrainOneStepCell/network-_VirtualDatasetCell/_backbone-PipelineCell/"
+			"network-Net/l-Dense/MatMul-op0", "l"},
+		{"Default/network-PipelineCells/l-Dense/MatMul-op0", "l"},
+		{"Default/network-Net/l-PipelineCell/MatMul-op0", "l"},
+		{"Default/network-_VirtualDatasetCell/MatMul-op0", ""},
 	};
 
 	for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
