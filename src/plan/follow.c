@@ -107,16 +107,21 @@ static struct ap_layout layout_read(const struct following *f, ap_id tensor)
 	return layout_of(f, r->use.node, &f->g->node[r->use.node].bound.in[r->use.operand]);
 }
 
+struct ap_arrival ap_follow_arrival(const struct ap_graph *g, const struct ap_step *step, ap_id tensor)
+{
+	for (uint32_t i = 0; step->arrival && i < g->ninput && i < step->narrival; i++)
+		if (g->input[i] == tensor)
+			return step->arrival[i];
+	return (struct ap_arrival){0};
+}
+
 static struct ap_layout layout_arriving(const struct following *f, ap_id tensor)
 {
 	const struct ap_tensor *t = &f->g->tensor[tensor];
-	struct ap_arrival arrival = {0};
 	struct ap_layout l;
 
-	for (uint32_t i = 0; f->step->arrival && i < f->g->ninput && i < f->step->narrival; i++)
-		if (f->g->input[i] == tensor)
-			arrival = f->step->arrival[i];
-	ap_input_layout(&t->shape, t->batch, arrival, f->ndev, f->step, &l);
+	ap_input_layout(&t->shape, t->batch, ap_follow_arrival(f->g, f->step, tensor), f->ndev, f->step,
+		&l);
 	return l;
 }
 

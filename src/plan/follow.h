@@ -11,6 +11,9 @@
  * keeps no strategy for, both ends of a way between stages. */
 bool ap_follow_is(const struct ap_node *n);
 
+/* How a tensor arrives that is an input of the graph; cut 0: as the step says of all inputs. O(inputs). */
+struct ap_arrival ap_follow_arrival(const struct ap_graph *g, const struct ap_step *step, ap_id tensor);
+
 /*
  * Decides the rows of counts ([g->nnode]) that are NULL, which must be such operators, as MindSpore
  * does. A Cast, a Send or a Receive lies as what its producer makes, those of a parameter as the first

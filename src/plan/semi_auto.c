@@ -61,6 +61,17 @@ static bool is_divided(const struct batch *x, uint16_t n, const struct ap_operan
 	return n > 0 && o[0].rank > 0 && length_of(x, tensor[0], 0) % x->ndev == 0;
 }
 
+static int64_t data_parts(const struct batch *x)
+{
+	struct ap_arrival given = {0};
+
+	if (x->n->bound.nin > 0)
+		given = ap_follow_arrival(x->g, x->step, x->n->in[0]);
+	if (given.cut > 0)
+		return given.dim == 0 && given.cut == x->ndev ? x->ndev : 1;
+	return x->step->full_batch ? 1 : x->ndev;
+}
+
 static int64_t parts_of(const struct batch *x, enum ap_batch way)
 {
 	const struct ap_node *n = x->n;
@@ -74,7 +85,7 @@ static int64_t parts_of(const struct batch *x, enum ap_batch way)
 	case AP_BATCH_SAMPLES:
 		return divided && is_divided(x, n->bound.nout, n->bound.out, n->out) ? x->ndev : 1;
 	case AP_BATCH_DATA:
-		return x->step->full_batch ? 1 : x->ndev;
+		return data_parts(x);
 	}
 	return common_parts(x);
 }

@@ -420,6 +420,36 @@ START_TEST(casts_of_inputs_that_arrive_in_parts)
 }
 END_TEST
 
+/* The data comes by all devices or whole, as it is said of it. */
+START_TEST(the_data_comes_as_it_is_said)
+{
+	static const struct {
+		struct ap_arrival arrival;
+		bool full_batch;
+		const char *strategy;
+	} cases[] = {
+		{{0, 0, 0}, false, "(8,1)"}, {{0, 0, 0}, true, "(1,1)"}, {{0, 8, 1}, true, "(8,1)"},
+		{{0, 1, 0}, false, "(1,1)"}, {{1, 8, 1}, false, "(1,1)"}, {{0, 4, 1}, false, "(1,1)"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const int32_t *const *counts;
+		struct fixture f;
+
+		fixture_open(&f, 8, 8, "a100-80");
+		fixture_graph(&f, GRAPH("", OPER("data", "VirtualDataset", "'x'", "y") ","
+			OPER("relu", "ReLU", "'y'", "o"), "'o'"));
+		f.step.full_batch = cases[i].full_batch;
+		f.step.arrival = &cases[i].arrival;
+		f.step.narrival = 1;
+		ck_assert_int_eq(complete(&f, &counts), AP_OK);
+		ck_assert_str_eq(strategy(&f, "data", counts), cases[i].strategy);
+		ck_assert_str_eq(strategy(&f, "relu", counts), "(8,1)");
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 /* Look-up and product share a table that the batch leaves whole; a pin of one of them does not. */
 #define TIED(pin) \
 	"{'schema':'autopar-graph/1','name':'tied'," \
@@ -484,6 +514,7 @@ int main(void)
 	tcase_add_test(tc, what_is_fixed_is_told_by_nobody);
 	tcase_add_loop_test(tc, what_follows, 0, sizeof followers / sizeof *followers);
 	tcase_add_test(tc, casts_of_inputs_that_arrive_in_parts);
+	tcase_add_test(tc, the_data_comes_as_it_is_said);
 	tcase_add_test(tc, users_of_one_parameter);
 	tcase_add_test(tc, what_is_completed_stays);
 	suite_add_tcase(s, tc);
