@@ -406,6 +406,20 @@ class Bundle(unittest.TestCase):
                      "--micro-batches=4", "--plan-out=/dev/full")
         self.refused(5, "does not fit", *search, "--hybrid=dp=8", "--memory=1MB", "--bundle", "c")
 
+    def test_stopped(self):
+        """A search that is stopped leaves a whole bundle, or none."""
+        model = os.path.join(SOURCE, "models", "gpt3_13b.json")
+        done = self.run_program("search", model, "--device-num=64", "--chip=ascend910b",
+                                "--time-limit=0.1", "--bundle", "b")
+        self.assertIn(done.returncode, (7, 8))
+        if done.returncode == 7:
+            self.assertEqual(self.files(), [])
+            return
+        with open(self.path("README.txt"), encoding="utf-8") as file:
+            self.assertIn("the search was stopped early", file.read())
+        self.assertFalse(read(self.dir, "plan.json")["search"]["complete"])
+        self.assertEqual(len(os.listdir(self.dir)), 10)
+
     def test_readme(self):
         def readme():
             with open(self.path("README.txt"), encoding="utf-8") as file:
