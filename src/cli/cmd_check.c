@@ -172,6 +172,7 @@ FORM(settings)
 FORM(cells)
 FORM(recompute)
 FORM(trace)
+FORM(switches)
 
 /* The stage files of a folder, each of them and all together. */
 static enum ap_status check_folder(struct ap_run *run, const char *path, struct ap_str *what)
@@ -196,6 +197,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,
 	[AP_KIND_CELLS] = check_cells,
+	[AP_KIND_SWITCHES] = check_switches,
 	[AP_KIND_GROUPS] = check_groups,
 };
 

@@ -32,6 +32,13 @@ static bool is_cells(const struct ap_jv *root)
 	return first && ap_jv_type(first) == AP_JNUMBER;
 }
 
+static bool is_switches(const struct ap_jv *root)
+{
+	const struct ap_jv *first = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
+
+	return first && ap_jv_type(first) == AP_JBOOL;
+}
+
 static const struct {
 	const char *schema; /* value of "schema"; NULL: none */
 	const char *keys[5]; /* one of these tells, where there is no schema */
@@ -54,6 +61,7 @@ static const struct {
 	[AP_KIND_STRATEGY] = {NULL, {"parallel_strategy_item", "parallel_layout_item"},
 		"a strategy checkpoint"},
 	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
+	[AP_KIND_SWITCHES] = {NULL, {NULL}, "switches of transformer_opt()", is_switches},
 	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
 };
 

@@ -147,7 +147,7 @@ enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *d
 	if (c.st == AP_OK)
 		check_gaps(&c, root, last);
 	ap_arena_release(ctx->scratch, mark);
-	ap_str_addf(what, "%zu cells in %" PRId64 " parts", ap_jv_count(root), last + 1);
+	ap_str_addf(what, "%zu cells, parts %" PRId64, ap_jv_count(root), last + 1);
 	return c.st;
 }
 
@@ -187,8 +187,21 @@ enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_jso
 		for (const struct ap_jv *v = first_of(&c, root, lists[i].key); v; v = ap_jv_next(v), n++)
 			if (is_type(&c, v, AP_JOBJECT))
 				lists[i].check(&c, v);
-		ap_str_addf(what, "%s%zu %s", i ? ", " : "", n, lists[i].key);
+		ap_str_addf(what, "%s%s %zu", i ? ", " : "", lists[i].key, n);
 	}
+	return c.st;
+}
+
+enum ap_status ap_bundle_check_switches(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	struct checking c = {.ctx = ctx, .doc = doc};
+	const struct ap_jv *root = ap_json_root(doc);
+	int64_t level;
+
+	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v))
+		if (ap_jv_type(v) != AP_JBOOL && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(doc, v, &level)))
+			REPORT(&c, v, "key-type", "should be true, false or a whole number");
+	ap_str_addf(what, "switches %zu", ap_jv_count(root));
 	return c.st;
 }
 

@@ -20,6 +20,9 @@ ap_bundle_check_fn ap_bundle_check_cells;
 /* {"cells", "primitives", "not_applicable"}: arrays of calls. */
 ap_bundle_check_fn ap_bundle_check_recompute;
 
+/* {switch: true}, or a level: what transformer_opt() reads. */
+ap_bundle_check_fn ap_bundle_check_switches;
+
 /* Chrome's JSON: {"traceEvents": [{"ph": "X", "name", "pid", "ts", "dur", ..}, ..], ..} */
 ap_bundle_check_fn ap_bundle_check_trace;
 

@@ -227,6 +227,7 @@ void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn 
 struct walk {
 	struct ap_ctx *ctx;
 	const char *file;
+	const char *kind; /* "strategy checkpoint" */
 	const uint8_t *bytes;
 	size_t unknown; /* fields that the schema does not have */
 };
@@ -242,7 +243,7 @@ static enum ap_status broken(struct walk *w, size_t at, const char *what)
 	struct ap_where where = {.file = w->file};
 
 	return ap_diag_add(w->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
-		"byte %zu: %s; no strategy checkpoint, or a damaged one", at, what);
+		"byte %zu: %s; no %s, or a damaged one", at, what, w->kind);
 }
 
 static bool read_varint(const uint8_t *bytes, size_t *at, size_t end, uint64_t *v)
@@ -482,15 +483,14 @@ static void free_nothing(void *arena, void *p)
 	(void)p;
 }
 
-static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len,
-	const char *kind)
+static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len)
 {
 	struct ap_where where = {.file = w->file};
 
 	AP_TRY(walk_message(w, root, 0, len));
 	if (w->unknown)
 		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, NULL,
-			"%zu fields that %s does not have are ignored", w->unknown, kind);
+			"%zu fields that a %s does not have are ignored", w->unknown, w->kind);
 	return AP_OK;
 }
 
@@ -505,12 +505,12 @@ static enum ap_status unpack(struct walk *w, size_t len, struct ap_ckpt *out)
 enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_ckpt *out)
 {
-	struct walk w = {.ctx = ctx, .file = file, .bytes = (const uint8_t *)bytes};
+	struct walk w = {.ctx = ctx, .file = file, .kind = "strategy checkpoint",
+		.bytes = (const uint8_t *)bytes};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	enum ap_status st;
 
-	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len,
-		"a strategy checkpoint"));
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len));
 	st = unpack(&w, len, out);
 	ap_arena_release(ctx->scratch, mark);
 	return st;
@@ -547,12 +547,13 @@ static void take_groups(struct ap_arena *a, const pb_group_map *m, struct ap_gro
 enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_groups *out)
 {
-	struct walk w = {.ctx = ctx, .file = file, .bytes = (const uint8_t *)bytes};
+	struct walk w = {.ctx = ctx, .file = file, .kind = "group file",
+		.bytes = (const uint8_t *)bytes};
 	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	pb_group_map *map;
 
-	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len, "a group file"));
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len));
 	map = mindspore__straspb__parallel_group_map__unpack(&allocator, len, w.bytes);
 	if (!map)
 		return broken(&w, 0, "not what the schema says");

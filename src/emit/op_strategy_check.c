@@ -209,9 +209,9 @@ static enum ap_status check_recomputed(struct checking *c, const struct ap_op_ma
 	if (!n)
 		return AP_OK;
 	return ap_diag_add(c->ctx->diag, AP_WARNING, AP_OK, &where, "op-strategy-recompute",
-		"%" PRIu32 " names begin with \"" AP_OP_RECOMPUTED "\" where the plan does not recompute their "
-		"cell, or do not where it does; MindSpore will ask for others, unless the file was saved with "
-		"the calls of recompute() that the training makes", n);
+		"%" PRIu32 " names begin with \"" AP_OP_RECOMPUTED "\" where the plan does not recompute "
+		"their cell, or do not where it does; MindSpore will ask for others, unless the file was "
+		"saved with the calls of recompute() that the training makes", n);
 }
 
 enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_template *t,

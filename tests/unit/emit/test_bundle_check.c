@@ -28,7 +28,7 @@ static const struct {
 	{ap_bundle_check_settings, "[{'api':'a','name':'x','type':'set','value':[]}]", NULL, "settings-type",
 		"\"set\"; none, bool, int, str, list, tuple, dict or kwargs is expected"},
 
-	{ap_bundle_check_cells, "{'net.a':0,'net.b':1,'net.c':1}", "3 cells in 2 parts", NULL, NULL},
+	{ap_bundle_check_cells, "{'net.a':0,'net.b':1,'net.c':1}", "3 cells, parts 2", NULL, NULL},
 	{ap_bundle_check_cells, "{'net.a':0,'net.b':'1'}", NULL, "key-type", "should be a number"},
 	{ap_bundle_check_cells, "{'net.a':-1}", NULL, "key-range", "should be a whole number from 0 on"},
 	{ap_bundle_check_cells, "{'net.a':0,'net.b':2}", NULL, "cells-gap", "no cell has 1, though one has 2"},
@@ -37,12 +37,16 @@ static const struct {
 
 	{ap_bundle_check_recompute, "{'cells':[" CELL("'mp_comm_recompute':true,") "],'primitives':["
 		"{'cell':'a','type':'MatMul','recompute':true}],'not_applicable':[]}",
-		"1 cells, 1 primitives, 0 not_applicable", NULL, NULL},
+		"cells 1, primitives 1, not_applicable 0", NULL, NULL},
 	{ap_bundle_check_recompute, "{'cells':[" CELL("") "],'primitives':[],'not_applicable':[]}", NULL,
 		"key-missing", "no key \"mp_comm_recompute\""},
 	{ap_bundle_check_recompute, "{'cells':[],'not_applicable':[]}", NULL, "key-missing", "primitives"},
 	{ap_bundle_check_recompute, "{'cells':[],'primitives':[{'cell':'a','recompute':1,'type':'B'}],"
 		"'not_applicable':[]}", NULL, "key-type", "should be true or false"},
+
+	{ap_bundle_check_switches, "{'a':true,'b':2}", "switches 2", NULL, NULL},
+	{ap_bundle_check_switches, "{'a':true,'b':'x'}", NULL, "key-type",
+		"should be true, false or a whole number"},
 
 	{ap_bundle_check_trace, "{'traceEvents':[{'ph':'M'},{'ph':'X','name':'a','ts':0.5,'dur':0}]}",
 		"1 events", NULL, NULL},
