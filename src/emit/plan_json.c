@@ -203,7 +203,7 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 			ap_jw_knum(w, "objective_s", b->objective_s);
 			ap_jw_kint(w, "memory_bytes", b->memory_bytes);
 			ap_jw_kbool(w, "fits", b->fits);
-			if (pw->p->search.lower_bound_s > 0)
+			if (ap_plan_bounds_baselines(pw->p))
 				ap_jw_knum(w, "gap",
 					b->objective_s / pw->p->search.lower_bound_s - 1);
 		} else {

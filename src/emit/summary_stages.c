@@ -96,7 +96,7 @@ static void add_baseline(struct ap_str *out, const struct ap_plan *p, const stru
 	}
 	ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
 		b->fits ? "" : " (does not fit)");
-	if (b->fits && p->search.status != AP_PLAN_GIVEN && p->search.lower_bound_s > 0)
+	if (b->fits && ap_plan_bounds_baselines(p))
 		ap_str_addf(out, ", %.1f %% above the bound",
 			100 * (b->objective_s / p->search.lower_bound_s - 1));
 	ap_str_addc(out, '\n');

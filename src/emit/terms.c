@@ -105,6 +105,12 @@ int64_t ap_plan_comm_ranks(const struct ap_comm *c)
 	return ap_axes_size(&c->axes);
 }
 
+bool ap_plan_bounds_baselines(const struct ap_plan *p)
+{
+	return p->search.status != AP_PLAN_GIVEN && p->search.lower_bound_s > 0 &&
+		!(p->route && p->route->route->complete);
+}
+
 uint32_t ap_plan_pinned(const struct ap_plan *p)
 {
 	uint32_t n = 0;

@@ -36,6 +36,9 @@ const char *ap_plan_scheduler(const struct ap_plan *p); /* "1f1b"; "" without a 
 /* Ranks of a group of a collective; of a Send the pair. */
 int64_t ap_plan_comm_ranks(const struct ap_comm *c);
 
+/* Is the plan's bound one of the baselines too? Not where its route decides and they are run as they are. */
+bool ap_plan_bounds_baselines(const struct ap_plan *p);
+
 /* Operators that the strategy checkpoint pins. */
 uint32_t ap_plan_pinned(const struct ap_plan *p);
 
