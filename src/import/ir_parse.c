@@ -313,17 +313,28 @@ static size_t count_nodes(struct ap_ir_read r)
 	return n;
 }
 
+static enum ap_status check_text(struct ap_ir_read *r)
+{
+	const char *text = r->p, *nul = memchr(text, '\0', (size_t)(r->end - text));
+	size_t bad = 0;
+	int64_t line = 1;
+
+	if (!nul && ap_str_utf8(text, (size_t)(r->end - text), &bad))
+		return AP_OK;
+	for (const char *p = text, *end = nul ? nul : text + bad; p < end; p++)
+		line += *p == '\n';
+	ap_ir_fault(r, line, AP_SYNTAX, "is no text in UTF-8; expected a MindSpore IR dump");
+	return r->status;
+}
+
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	struct ap_ir *out)
 {
 	struct parse p = {.ir = out,
 		.r = {.ctx = ctx, .file = file, .p = text, .end = text + len, .line = 1}};
-	size_t bad;
 
 	*out = (struct ap_ir){.file = file, .said_funcs = -1, .said_nodes = -1};
-	if (memchr(text, '\0', len) || !ap_str_utf8(text, len, &bad))
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX, &(struct ap_where){.file = file},
-			NULL, "is no text in UTF-8; expected a MindSpore IR dump");
+	AP_TRY(check_text(&p.r));
 	p.names = ap_map_create(ctx->arena);
 	p.nodes.most = count_nodes(p.r);
 	p.nodes.v = ap_arena_alloc_raw(ctx->arena, p.nodes.most, sizeof *p.nodes.v);

@@ -138,6 +138,24 @@ START_TEST(no_dump)
 }
 END_TEST
 
+/* Bytes that are no text, names that are no words. */
+START_TEST(odd_bytes)
+{
+	const struct ap_import_params params = {.micro_batches = 1};
+	const struct ap_import *g;
+	enum ap_status st;
+
+	imported(edited(fixture_dump, "%1(x) = ", "%1(\xed\xa0\x80) = "), NULL, &st);
+	ck_assert_int_eq(st, AP_SYNTAX);
+	holds(messages(), "net.ir:34: is no text in UTF-8");
+	ck_assert_int_eq(ap_import_ir(&ctx, "nul.ir", "# IR entry: @a\n\0\n", 17, &params, &g), AP_SYNTAX);
+	holds(messages(), "nul.ir:2: is no text in UTF-8");
+	imported(edited(fixture_dump, "PrimFunc_Exp", "PrimFunc_\x1b[31m\xe2\x80\xae"), NULL, &st);
+	ck_assert_int_eq(st, AP_MEANING);
+	holds(messages(), "net.ir:57: \\x1b[31m\\u202e: no operator");
+}
+END_TEST
+
 /* An operator of unknown type is kept where that is asked for, and said once. */
 START_TEST(unknown_operators)
 {
@@ -174,6 +192,7 @@ int main(void)
 	tcase_add_loop_test(c, edit, 0, sizeof edits / sizeof *edits);
 	tcase_add_loop_test(c, name, 0, sizeof names / sizeof *names);
 	tcase_add_test(c, no_dump);
+	tcase_add_test(c, odd_bytes);
 	tcase_add_test(c, unknown_operators);
 	tcase_add_test(c, all_are_named);
 	suite_add_tcase(s, c);
