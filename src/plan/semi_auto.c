@@ -2,18 +2,35 @@
 #include "plan/semi_auto.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "plan/drive.h"
 #include "plan/follow.h"
 #include "shard/space.h"
 
+/* Operators that MindSpore would stop at, those of one reason together: repeated layers have them all. */
+struct refusals {
+	struct ap_map *reasons; /* ids of v */
+	struct {
+		struct refusal {
+			const struct ap_node *first;
+			const char *reason;
+			uint32_t n;
+		} *v;
+		size_t n, cap;
+	} list;
+};
+
 /* The batch strategy of a node. */
 struct batch {
 	struct ap_ctx *ctx;
+	struct refusals *refusals;
 	const struct ap_graph *g;
 	const struct ap_node *n;
 	int64_t ndev;
@@ -130,49 +147,66 @@ static const char *vectors_text(const struct batch *x)
 	return s.s;
 }
 
-static enum ap_status say_refused(const struct batch *x, const char *why)
+static void note_refused(const struct batch *x, const char *why)
 {
-	return ap_diag_add(x->ctx->diag, AP_ERROR, AP_INFEASIBLE,
-		&(struct ap_where){.file = x->g->file, .oper = x->n->name}, "semi-auto",
-		"semi_auto_parallel gives %s the batch strategy (%s), which is not possible on %" PRId64
-		" devices: %s; it needs an in_strategy, that is shard()", x->n->type, vectors_text(x),
-		x->ndev, why);
+	struct refusals *r = x->refusals;
+	const char *reason = ap_arena_printf(x->ctx->arena,
+		"%s the batch strategy (%s), which is not possible on %" PRId64 " devices: %s",
+		x->n->type, vectors_text(x), x->ndev, why);
+	bool fresh;
+	ap_id id = ap_map_put(r->reasons, reason, strlen(reason), &fresh);
+
+	if (fresh)
+		AP_PUSH(x->ctx->arena, r->list, ((struct refusal){x->n, reason, 0}));
+	r->list.v[id].n++;
 }
 
-static enum ap_status cut_batch(struct batch *x, const int32_t **out)
+static enum ap_status tell(struct ap_ctx *ctx, const struct ap_graph *g, const struct refusal *r)
+{
+	const char *more = "";
+
+	if (r->n > 1)
+		more = ap_arena_printf(ctx->arena, ", and %" PRIu32 " more like it do", r->n - 1);
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE,
+		&(struct ap_where){.file = g->file, .oper = r->first->name}, "semi-auto",
+		"semi_auto_parallel gives %s; it needs an in_strategy, that is shard()%s", r->reason,
+		more);
+}
+
+static void cut_batch(struct batch *x, const int32_t **out)
 {
 	struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
 	int32_t *count = AP_NEW_N(x->ctx->arena, int32_t, AP_MAX_FACTOR);
-	enum ap_status st = AP_OK;
 	const char *why;
 
 	write_vectors(x);
 	if (!ap_space_from_strategy(x->ctx, &x->n->bound, x->ndev, x->step, x->nvector, x->rank,
 		    (const int32_t(*)[AP_MAX_RANK])x->cut, count, &why))
-		st = say_refused(x, why);
+		note_refused(x, why);
 	*out = count;
 	ap_arena_release(x->ctx->scratch, mark);
-	return st;
 }
 
 /* all: operators with a parameter, too. */
 static enum ap_status cut_open(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, bool all, const int32_t *const *held, const int32_t **counts)
 {
-	enum ap_status worst = AP_OK;
+	struct refusals refusals = {.reasons = ap_map_create(ctx->arena)};
+	enum ap_status st = AP_OK;
 
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &g->node[i];
-		struct batch x = {.ctx = ctx, .g = g, .n = n, .ndev = m->ndev, .step = step};
-		enum ap_status st = AP_OK;
+		struct batch x = {.ctx = ctx, .refusals = &refusals, .g = g, .n = n, .ndev = m->ndev,
+			.step = step};
 
 		if (held && held[i])
 			counts[i] = held[i];
 		else if (!ap_follow_is(n) && (all || n->param == AP_NONE))
-			st = cut_batch(&x, &counts[i]);
-		worst = worst == AP_OK ? st : worst;
+			cut_batch(&x, &counts[i]);
 	}
-	return worst;
+	for (size_t i = 0; i < refusals.list.n; i++)
+		st = tell(ctx, g, &refusals.list.v[i]);
+	return st;
 }
 
 /* The first one in the graph's order that is at odds with another. */
