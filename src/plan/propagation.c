@@ -21,13 +21,13 @@ struct search {
 
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
 {
-	return prop_bound(s, e->to)->in[e->operand].dtype;
+	return ap_prop_bound(s, e->to)->in[e->operand].dtype;
 }
 
 static ap_id out_end(const struct prop *s, const struct prop_edge *e)
 {
 	const struct prop_node *n = &s->node[e->from];
-	uint32_t nin = n->role == PROP_DATASET ? 0 : prop_bound(s, e->from)->nin;
+	uint32_t nin = n->role == PROP_DATASET ? 0 : ap_prop_bound(s, e->from)->nin;
 
 	return n->end[nin + e->result];
 }
@@ -42,8 +42,8 @@ static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
 	struct prop_node *n = &s->node[node];
 
-	n->count = prop_count(prop_class(s, n->class), candidate);
-	n->end = prop_ends(s, n->class, n->count);
+	n->count = ap_prop_count(ap_prop_class(s, n->class), candidate);
+	n->end = ap_prop_ends(s, n->class, n->count);
 }
 
 /* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
@@ -51,12 +51,12 @@ static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t
 	const struct prop_known *known)
 {
 	struct prop *s = r->s;
-	const struct ap_bound *b = prop_bound(s, node);
-	uint32_t class = s->node[node].class, best = prop_choose(s, class, kind, n, known);
+	const struct ap_bound *b = ap_prop_bound(s, node);
+	uint32_t class = s->node[node].class, best = ap_prop_choose(s, class, kind, n, known);
 	ap_id *end;
 
 	settle(s, node, best);
-	if (prop_takes_layout(s, class, best, n, known)) {
+	if (ap_prop_takes_layout(s, class, best, n, known)) {
 		end = ap_arena_memdup(s->ctx->arena, s->node[node].end,
 			((size_t)b->nin + b->nout) * sizeof *end);
 		for (unsigned i = 0; i <= b->nin; i++)
@@ -98,17 +98,17 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 {
 	ap_id node = forward ? e->to : e->from;
 	const struct prop_node *n = &s->node[node];
-	uint32_t slot = forward ? e->operand : prop_bound(s, node)->nin + e->result, count;
+	uint32_t slot = forward ? e->operand : ap_prop_bound(s, node)->nin + e->result, count;
 	const ap_id *end;
 
 	if (n->configured) {
-		prop_reach(s, known, forward, n->end[slot], type_of(s, e), best);
+		ap_prop_reach(s, known, forward, n->end[slot], type_of(s, e), best);
 		return;
 	}
-	end = prop_cand_ends(s, n->class, slot);
-	count = prop_class(s, n->class)->n;
+	end = ap_prop_cand_ends(s, n->class, slot);
+	count = ap_prop_class(s, n->class)->n;
 	for (uint32_t i = 0; i < count; i++)
-		prop_reach(s, known, forward, end[i], type_of(s, e), best);
+		ap_prop_reach(s, known, forward, end[i], type_of(s, e), best);
 }
 
 /* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
@@ -154,8 +154,8 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
 {
 	struct prop *s = r->s;
-	uint32_t class = s->node[node].class, n = prop_class(s, class)->n;
-	uint32_t found = end == AP_NONE ? n : prop_find(s, class, slot, end);
+	uint32_t class = s->node[node].class, n = ap_prop_class(s, class)->n;
+	uint32_t found = end == AP_NONE ? n : ap_prop_find(s, class, slot, end);
 
 	if (found == n)
 		return;
@@ -165,7 +165,7 @@ static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id
 
 static bool is_concat(const struct prop *s, ap_id node)
 {
-	return strcmp(prop_bound(s, node)->row->name, "Concat") == 0;
+	return strcmp(ap_prop_bound(s, node)->row->name, "Concat") == 0;
 }
 
 static bool has_out_strategy(const struct prop *s, ap_id node)
@@ -178,7 +178,7 @@ static void visit_several(struct search *r, const struct prop_edge *e)
 	struct prop_node *to = &r->s->node[e->to];
 
 	to->seen[to->nseen++] = e;
-	if (to->nseen < prop_bound(r->s, e->to)->nin) {
+	if (to->nseen < ap_prop_bound(r->s, e->to)->nin) {
 		set_waiting(r, e->to, true);
 		return;
 	}
@@ -202,9 +202,9 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
 	} else if (has_out_strategy(s, e->from)) {
-		settle(s, e->to, prop_find_cuts(s, to->class, e->operand, out_end(s, e)));
+		settle(s, e->to, ap_prop_find_cuts(s, to->class, e->operand, out_end(s, e)));
 		push(r, e->to);
-	} else if (prop_bound(s, e->to)->nin > 1) {
+	} else if (ap_prop_bound(s, e->to)->nin > 1) {
 		visit_several(r, e);
 	} else {
 		decide_beside(r, e->to, PROP_FORWARD, e->operand, out_end(s, e));
@@ -220,7 +220,7 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	if (from->alone || to->alone || from->visited || from->configured ||
 		from->role == PROP_DATASET)
 		return;
-	slot = prop_bound(s, e->from)->nin + e->result;
+	slot = ap_prop_bound(s, e->from)->nin + e->result;
 	if (from->role == PROP_RESHAPE) {
 		if (to->role == PROP_RESHAPE)
 			return;
@@ -235,8 +235,8 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	}
 }
 
-/* When nothing else is left: the first operator that waits, unless it was reached another way or comes after
- * the next configured one, whose search it then waits for. */
+/* When nothing else is left: the first operator that waits, unless it was reached another way or comes
+ * after the next configured one, whose search it then waits for. */
 static void wake_one(struct search *r)
 {
 	if (r->first < r->end || r->nwaiting == 0)
@@ -322,11 +322,11 @@ static bool complete(struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_
 	s->end_ids = ap_map_create(s->ctx->arena);
 	s->cost_ids = ap_map_create(s->ctx->arena);
 	s->choice_ids = ap_map_create(s->ctx->arena);
-	prop_graph_make(s);
+	ap_prop_graph_make(s);
 	if (s->g->ninput == 0 && next_configured(s, 0) == AP_NONE)
 		return false;
 	search_all(s);
-	prop_finish(s);
+	ap_prop_finish(s);
 	copy_rows(s, row, counts);
 	return true;
 }

@@ -9,12 +9,12 @@
 
 #define MOST_VECTORS 32 /* of a strategy that are compared */
 
-ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e)
+ap_id ap_prop_end_id(struct prop *s, const struct ap_ms_end *e)
 {
 	return ap_map_put(s->end_ids, e, sizeof *e, NULL);
 }
 
-const struct ap_ms_end *prop_end(const struct prop *s, ap_id id)
+const struct ap_ms_end *ap_prop_end(const struct prop *s, ap_id id)
 {
 	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
 }
@@ -26,10 +26,10 @@ static ap_id end_of(struct prop *s, const struct prop_class *c, const struct ap_
 	const struct ap_operand *t = slot < b->nin ? &b->in[slot] : &b->out[slot - b->nin];
 	struct ap_ms_end e;
 
-	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? prop_end_id(s, &e) : AP_NONE;
+	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? ap_prop_end_id(s, &e) : AP_NONE;
 }
 
-const ap_id *prop_ends(struct prop *s, uint32_t class, const int32_t *count)
+const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count)
 {
 	const struct prop_class *c = &s->classes.v[class];
 	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, c->nend);
@@ -41,9 +41,9 @@ const ap_id *prop_ends(struct prop *s, uint32_t class, const int32_t *count)
 	return out;
 }
 
-const ap_id *prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
+const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
 {
-	const struct prop_class *c = prop_class(s, class);
+	const struct prop_class *c = ap_prop_class(s, class);
 	ap_id *out;
 
 	if (c->end[slot])
@@ -52,7 +52,7 @@ const ap_id *prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct ap_placement p;
 
-		ap_placement_make(c->bound, prop_count(c, i), s->ndev, &p);
+		ap_placement_make(c->bound, ap_prop_count(c, i), s->ndev, &p);
 		out[i] = end_of(s, c, &p, slot);
 	}
 	return c->end[slot] = out;
@@ -63,14 +63,14 @@ static const struct ap_ms_cost *own_cost(struct prop *s, const struct prop_class
 	struct ap_placement p;
 
 	if (!c->priced[i]) {
-		ap_placement_make(c->bound, prop_count(c, i), s->ndev, &p);
+		ap_placement_make(c->bound, ap_prop_count(c, i), s->ndev, &p);
 		ap_ms_operator_cost(&p, s->step, c->cross_batch, &c->cost[i]);
 		c->priced[i] = true;
 	}
 	return &c->cost[i];
 }
 
-const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype)
+const struct ap_ms_cost *ap_prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype)
 {
 	const uint32_t key[] = {from, to, (uint32_t)dtype};
 	struct ap_ms_cost cost;
@@ -78,7 +78,7 @@ const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, en
 	ap_id id = ap_map_put(s->cost_ids, key, sizeof key, &fresh);
 
 	if (fresh) {
-		ap_ms_edge_cost(prop_end(s, from), prop_end(s, to), dtype, s->step->alltoall, &cost);
+		ap_ms_edge_cost(ap_prop_end(s, from), ap_prop_end(s, to), dtype, s->step->alltoall, &cost);
 		AP_PUSH(s->ctx->arena, s->costs, cost);
 	}
 	return &s->costs.v[id];
@@ -207,7 +207,7 @@ static void fill(struct prop *s, struct prop_class *c, const struct order *o)
 	c->priced = AP_NEW_N(s->ctx->arena, bool, o->n);
 }
 
-const struct prop_class *prop_class(struct prop *s, uint32_t class)
+const struct prop_class *ap_prop_class(struct prop *s, uint32_t class)
 {
 	struct prop_class *c = &s->classes.v[class];
 	struct ap_space space;
@@ -237,7 +237,7 @@ static const void *key_of(struct prop *s, const struct ap_bound *b, const uint8_
 	return key;
 }
 
-uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+uint32_t ap_prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -287,8 +287,8 @@ static bool goes_before(const struct prop *s, const struct prop_class *c, uint32
 {
 	struct squashed x, y;
 
-	squash(s, c->bound, prop_count(c, a), &x);
-	squash(s, c->bound, prop_count(c, b), &y);
+	squash(s, c->bound, ap_prop_count(c, a), &x);
+	squash(s, c->bound, ap_prop_count(c, b), &y);
 	if (x.parts != y.parts)
 		return x.parts > y.parts;
 	for (uint32_t i = 0; i < x.n; i++)
@@ -297,7 +297,7 @@ static bool goes_before(const struct prop *s, const struct prop_class *c, uint32
 	return false;
 }
 
-bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+bool ap_prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y)
 {
 	struct squashed p, q;
@@ -328,7 +328,7 @@ static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
 
 static bool is_cut_as(const struct prop *s, ap_id a, ap_id b)
 {
-	return has_cuts(&prop_end(s, a)->layout, &prop_end(s, b)->layout);
+	return has_cuts(&ap_prop_end(s, a)->layout, &ap_prop_end(s, b)->layout);
 }
 
 /* Are these all its operands, of one layout, or the result of its only one? */
@@ -342,16 +342,16 @@ static bool has_layout(const struct ap_bound *b, uint32_t n, const struct prop_k
 	return true;
 }
 
-bool prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
+bool ap_prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
 	const struct prop_known *known)
 {
 	return has_layout(s->classes.v[class].bound, n, known) &&
-		is_cut_as(s, prop_cand_ends(s, class, known[0].slot)[i], known[0].end);
+		is_cut_as(s, ap_prop_cand_ends(s, class, known[0].slot)[i], known[0].end);
 }
 
-uint32_t prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
 {
-	const ap_id *ends = prop_cand_ends(s, class, slot);
+	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
 
 	for (uint32_t i = 0; i < s->classes.v[class].n; i++)
 		if (is_cut_as(s, ends[i], end))
@@ -359,9 +359,9 @@ uint32_t prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end
 	return 0;
 }
 
-uint32_t prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
 {
-	const ap_id *ends = prop_cand_ends(s, class, slot);
+	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
 	uint32_t i = 0;
 
 	while (i < s->classes.v[class].n && ends[i] != end)
@@ -394,7 +394,7 @@ static struct ap_ms_cost edges_cost(const struct choosing *h, uint32_t i)
 	for (uint32_t k = 0; k < h->n; k++) {
 		ap_id own = h->own[k][i], end = h->known[k].end;
 		bool back = h->kind == PROP_BACKWARD;
-		const struct ap_ms_cost *cost = prop_edge_cost(h->s, back ? own : end,
+		const struct ap_ms_cost *cost = ap_prop_edge_cost(h->s, back ? own : end,
 			back ? end : own, type_of(h->c->bound, h->known[k].slot));
 
 		sum.computation += cost->computation;
@@ -448,19 +448,19 @@ static uint32_t choose_anew(struct prop *s, uint32_t class, enum prop_choice kin
 	const struct prop_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct choosing h = {s, prop_class(s, class), kind, n, known};
+	struct choosing h = {s, ap_prop_class(s, class), kind, n, known};
 	uint32_t best;
 
 	h.own = AP_NEW_N(s->ctx->scratch, const ap_id *, n);
 	h.layout = has_layout(h.c->bound, n, known);
 	for (uint32_t k = 0; k < n; k++)
-		h.own[k] = prop_cand_ends(s, class, known[k].slot);
+		h.own[k] = ap_prop_cand_ends(s, class, known[k].slot);
 	best = choose(&h);
 	ap_arena_release(s->ctx->scratch, mark);
 	return best;
 }
 
-uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
 	const struct prop_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -484,10 +484,10 @@ uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint
 	return s->choices.v[id];
 }
 
-void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+void ap_prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
 	struct prop_reach *best)
 {
-	const struct ap_ms_cost *c = prop_edge_cost(s, forward ? known : end, forward ? end : known,
+	const struct ap_ms_cost *c = ap_prop_edge_cost(s, forward ? known : end, forward ? end : known,
 		dtype);
 	int order = compare_numbers(c->communication, best->cost.communication);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is left when the searches are over: users of shared parameters that hold them differently, operators
- * that were not reached, and Reshapes. */
+/* What is left when the searches are over: users of shared parameters that hold them differently,
+ * operators that were not reached, and Reshapes. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,12 +11,12 @@
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)
 {
 	s->node[node].count = count;
-	s->node[node].end = prop_ends(s, s->node[node].class, count);
+	s->node[node].end = ap_prop_ends(s, s->node[node].class, count);
 }
 
 static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
-	set_counts(s, node, prop_count(prop_class(s, s->node[node].class), candidate));
+	set_counts(s, node, ap_prop_count(ap_prop_class(s, s->node[node].class), candidate));
 }
 
 /* Of a candidate, in the buffer of s. */
@@ -25,7 +25,7 @@ static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
 	uint32_t class = s->node[node].class;
 
 	for (uint32_t k = 0; k < s->classes.v[class].nend; k++)
-		s->ends[k] = prop_cand_ends(s, class, k)[candidate];
+		s->ends[k] = ap_prop_cand_ends(s, class, k)[candidate];
 	return s->ends;
 }
 
@@ -41,7 +41,7 @@ static ap_id out_end(const struct prop *s, const struct prop_edge *e)
 
 	if (n->role == PROP_DATASET)
 		return n->end[e->result];
-	return is_known(s, e->from) ? n->end[prop_bound(s, e->from)->nin + e->result] : AP_NONE;
+	return is_known(s, e->from) ? n->end[ap_prop_bound(s, e->from)->nin + e->result] : AP_NONE;
 }
 
 static ap_id in_end(const struct prop *s, const struct prop_edge *e)
@@ -51,7 +51,7 @@ static ap_id in_end(const struct prop *s, const struct prop_edge *e)
 
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
 {
-	return prop_bound(s, e->to)->in[e->operand].dtype;
+	return ap_prop_bound(s, e->to)->in[e->operand].dtype;
 }
 
 /* Does nothing have to travel along the edge? */
@@ -60,7 +60,7 @@ static bool is_consistent(struct prop *s, const struct prop_edge *e)
 	ap_id from = out_end(s, e), to = in_end(s, e);
 
 	return from != AP_NONE && to != AP_NONE &&
-		prop_edge_cost(s, from, to, type_of(s, e))->communication == 0;
+		ap_prop_edge_cost(s, from, to, type_of(s, e))->communication == 0;
 }
 
 /* MindSpore's repair (ProcessDiffStraParams): the parameter goes with its first configured user, and the
@@ -75,7 +75,7 @@ static void repair_parameter(struct prop *s, ap_id node)
 	if (first < n->nsucc && !is_consistent(s, n->succ[first])) {
 		const struct prop_known known = {slot, in_end(s, n->succ[first])};
 
-		settle(s, node, prop_choose(s, n->class, PROP_BACKWARD, 1, &known));
+		settle(s, node, ap_prop_choose(s, n->class, PROP_BACKWARD, 1, &known));
 	}
 	for (uint32_t i = 0; i < n->nsucc && is_known(s, node); i++) {
 		const struct prop_edge *e = n->succ[i];
@@ -83,7 +83,7 @@ static void repair_parameter(struct prop *s, ap_id node)
 		const struct prop_node *to = &s->node[e->to];
 
 		if (!to->configured && to->role == PROP_OPERATOR && !is_consistent(s, e))
-			settle(s, e->to, prop_choose(s, to->class, PROP_FORWARD, 1, &known));
+			settle(s, e->to, ap_prop_choose(s, to->class, PROP_FORWARD, 1, &known));
 	}
 }
 
@@ -98,7 +98,7 @@ static void add_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype type, s
 
 	if (from == AP_NONE || to == AP_NONE)
 		return;
-	c = prop_edge_cost(s, from, to, type);
+	c = ap_prop_edge_cost(s, from, to, type);
 	sum->communication += c->communication;
 	sum->computation += c->computation;
 }
@@ -106,7 +106,7 @@ static void add_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype type, s
 static struct around cost_around(struct prop *s, ap_id node, const ap_id *end)
 {
 	const struct prop_node *n = &s->node[node];
-	uint32_t nin = prop_bound(s, node)->nin;
+	uint32_t nin = ap_prop_bound(s, node)->nin;
 	struct around a = {{0}, {0}};
 
 	for (uint32_t i = 0; i < n->nprev; i++)
@@ -134,7 +134,7 @@ static bool is_cheaper(const struct around *a, const struct around *b)
 /* A Reshape lies as its producer does, as far as its own counts can say it. */
 static void settle_reshape(struct prop *s, ap_id node)
 {
-	const struct prop_class *c = prop_class(s, s->node[node].class);
+	const struct prop_class *c = ap_prop_class(s, s->node[node].class);
 	struct around least = {{0}, {0}};
 	uint32_t best = 0;
 
@@ -164,7 +164,7 @@ static bool is_shared(const struct ap_graph *g, ap_id tensor)
 
 static const struct ap_layout *layout_of(const struct prop *s, ap_id end)
 {
-	return &prop_end(s, end)->layout;
+	return &ap_prop_end(s, end)->layout;
 }
 
 /* The first operator of the node's key; itself where it has none or is the first. */
@@ -208,22 +208,22 @@ static bool agrees(struct sharing *h, ap_id node, const int32_t *count, const ap
 	const struct prop *s = h->s;
 
 	return operands_agree(h, node, end) &&
-		(first == node || prop_same_strategy(s, prop_bound(s, first), s->node[first].count,
-			prop_bound(s, node), count));
+		(first == node || ap_prop_same_strategy(s, ap_prop_bound(s, first), s->node[first].count,
+			ap_prop_bound(s, node), count));
 }
 
 /* The cheapest to reach of those candidates that agree; false where there is none. */
 static bool choose_agreeing(struct sharing *h, ap_id node)
 {
 	struct prop *s = h->s;
-	const struct prop_class *c = prop_class(s, s->node[node].class);
+	const struct prop_class *c = ap_prop_class(s, s->node[node].class);
 	struct around least = {{0}, {0}};
 	uint32_t best = c->n;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct around a;
 
-		if (!agrees(h, node, prop_count(c, i), ends_at(s, node, i)))
+		if (!agrees(h, node, ap_prop_count(c, i), ends_at(s, node, i)))
 			continue;
 		a = cost_around(s, node, ends_at(s, node, i));
 		if (best == c->n || is_cheaper(&a, &least)) {
@@ -312,7 +312,7 @@ static void settle_parameters(struct prop *s)
 			settle_parameter(&h, t);
 }
 
-void prop_finish(struct prop *s)
+void ap_prop_finish(struct prop *s)
 {
 	const ap_id nnode = s->g->nnode;
 

@@ -101,7 +101,7 @@ static uint32_t class_of(struct prop *s, const struct ap_node *n)
 		batch[i] = s->g->tensor[n->in[i]].batch;
 	for (unsigned i = 0; i < b->nout; i++)
 		batch[b->nin + i] = s->g->tensor[n->out[i]].batch;
-	class = prop_class_of(s, b, batch, n->cross_batch);
+	class = ap_prop_class_of(s, b, batch, n->cross_batch);
 	ap_arena_release(s->ctx->scratch, mark);
 	return class;
 }
@@ -112,7 +112,7 @@ static bool is_alone(struct prop *s, uint32_t class)
 	const struct ap_bound *b = s->classes.v[class].bound;
 
 	return strcmp(b->row->name, AP_OP_UNKNOWN) == 0 && s->ndev > 1 && b->nin > 0 &&
-		ap_layout_is_whole(&prop_end(s, prop_cand_ends(s, class, 0)[0])->layout);
+		ap_layout_is_whole(&ap_prop_end(s, ap_prop_cand_ends(s, class, 0)[0])->layout);
 }
 
 static void make_operator(struct prop *s, ap_id i)
@@ -129,7 +129,7 @@ static void make_operator(struct prop *s, ap_id i)
 	if (s->held && s->held[i]) {
 		p->configured = true;
 		p->count = s->held[i];
-		p->end = prop_ends(s, p->class, p->count);
+		p->end = ap_prop_ends(s, p->class, p->count);
 	}
 }
 
@@ -146,7 +146,7 @@ static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_
 	assert(st == AP_OK);
 	(void)st;
 	p->role = PROP_PARAMETER;
-	p->class = prop_class_of(s, b, no_batch, false);
+	p->class = ap_prop_class_of(s, b, no_batch, false);
 }
 
 static void make_dataset(struct prop *s, struct prop_node *p)
@@ -173,11 +173,11 @@ static void make_dataset(struct prop *s, struct prop_node *p)
 			size[d] = t->shape.dim[d] /
 				(t->batch >> d & 1 ? s->step->micro_batches : 1);
 		ap_ms_end_bare(&l, size, s->ndev, &e);
-		end[i] = prop_end_id(s, &e);
+		end[i] = ap_prop_end_id(s, &e);
 	}
 }
 
-void prop_graph_make(struct prop *s)
+void ap_prop_graph_make(struct prop *s)
 {
 	const struct ap_graph *g = s->g;
 	struct build b = {.s = s};

@@ -75,28 +75,28 @@ struct prop {
 };
 
 /* The class of an operator. batch: as there. */
-uint32_t prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+uint32_t ap_prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch);
 
 /* With its candidates enumerated. */
-const struct prop_class *prop_class(struct prop *s, uint32_t class);
+const struct prop_class *ap_prop_class(struct prop *s, uint32_t class);
 
 /* Each candidate's end at an operand or, counted on, a result. [n] */
-const ap_id *prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot);
+const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot);
 
 /* The ends of an operator of this class under these counts, in the run arena. */
-const ap_id *prop_ends(struct prop *s, uint32_t class, const int32_t *count);
+const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count);
 
-ap_id prop_end_id(struct prop *s, const struct ap_ms_end *e);
-const struct ap_ms_end *prop_end(const struct prop *s, ap_id id);
-const struct ap_ms_cost *prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype);
+ap_id ap_prop_end_id(struct prop *s, const struct ap_ms_end *e);
+const struct ap_ms_end *ap_prop_end(const struct prop *s, ap_id id);
+const struct ap_ms_cost *ap_prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype);
 
-static inline const struct ap_bound *prop_bound(const struct prop *s, ap_id node)
+static inline const struct ap_bound *ap_prop_bound(const struct prop *s, ap_id node)
 {
 	return s->classes.v[s->node[node].class].bound;
 }
 
-static inline const int32_t *prop_count(const struct prop_class *c, uint32_t i)
+static inline const int32_t *ap_prop_count(const struct prop_class *c, uint32_t i)
 {
 	return c->count + (size_t)i * AP_MAX_FACTOR;
 }
@@ -113,24 +113,24 @@ enum prop_choice {
 };
 
 /* The candidate with the least cost, by MindSpore's comparison for such a choice. */
-uint32_t prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
 	const struct prop_known *known);
 
-/* For an operator by element, all of whose producers are known and have one layout (or for one with a single
- * operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the vector
- * that says how it is cut is a strategy: is it that of candidate i? */
-bool prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
+/* For an operator by element, all of whose producers are known and have one layout (or for one with a
+ * single operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the
+ * vector that says how it is cut is a strategy: is it that of candidate i? */
+bool ap_prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
 	const struct prop_known *known);
 
 /* Do two counts of one operator, or of two, make the same strategy? */
-bool prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+bool ap_prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y);
 
 /* The first candidate that cuts this operand as the end is cut; 0 where there is none. */
-uint32_t prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
+uint32_t ap_prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
 
 /* The first candidate with this end; the number of candidates where there is none. */
-uint32_t prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
+uint32_t ap_prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
 
 /* The candidate of these whose end, reached from or to a known one, costs nothing to communicate and the
  * least to compute; else the least to communicate. *best is kept where it is as good. */
@@ -138,13 +138,14 @@ struct prop_reach {
 	ap_id end; /* AP_NONE: none yet */
 	struct ap_ms_cost cost;
 };
-void prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+void ap_prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
 	struct prop_reach *best);
 
 /* Nodes and edges of the cost graph; what is held is configured. */
-void prop_graph_make(struct prop *s);
+void ap_prop_graph_make(struct prop *s);
 
-/* After the propagation: shared parameters, what was not reached, and Reshapes. Then all counts are there. */
-void prop_finish(struct prop *s);
+/* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
+ * there. */
+void ap_prop_finish(struct prop *s);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Propagation on random graphs: every row is decided and legal, what is held stays, nothing more changes. */
+/* Propagation on random graphs: every row is decided and legal, what is held stays, and what was completed
+ * is complete. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
