@@ -300,6 +300,18 @@ static bool say_both(struct relaxing *r)
 	return false;
 }
 
+/* Was it the memory, and not a route or what is pinned? */
+static bool is_short(const struct ap_diag *d)
+{
+	enum ap_level level;
+	const char *check;
+
+	for (size_t i = 0; ap_diag_text(d, i, &level, &check); i++)
+		if (level == AP_ERROR && check && !strcmp(check, "memory"))
+			return true;
+	return false;
+}
+
 void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
 	const int32_t *const *counts)
 {
@@ -308,6 +320,8 @@ void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const str
 	bool alone = run->opt->parallel_mode == AP_MODE_STAND_ALONE;
 	int named;
 
+	if (!is_short(run->ctx.diag))
+		return;
 	ap_run_phase(run, "looking for what would fit");
 	if (!say_contributors(run, in, counts))
 		return;
