@@ -58,6 +58,7 @@ same_plan --device-num 64 --chip ascend910b
 same_plan --device-num 8 --chip a100-80 --batch 65536
 same_plan --device-num 8 --chip ascend910b --search-mode recursive_programming --micro-batches 4
 same_plan --device-num 8 --chip ascend910b --pipeline-stages 2 --micro-batches 2 --enable-parallel-optimizer
+same_plan --device-num 8 --chip ascend910b --executor mindspore-semi-auto
 same_plan --device-num 8 --chip ascend910b --executor generic --recompute full
 
 # The Transformer: 47 strategies of its script are in the graph, and in the plan.
