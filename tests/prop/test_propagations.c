@@ -75,6 +75,18 @@ static void completes_to_a_plan(struct trial *t)
 	t->telling = t->f.machine->ndev > 1;
 }
 
+static void completes_stages(struct trial *t)
+{
+	if (trial_staged(t, 2, 1))
+		completes_to_a_plan(t);
+}
+
+START_TEST(pipelines_are_completed)
+{
+	trial_each(200, OPERATORS, DEVICES, completes_stages);
+}
+END_TEST
+
 START_TEST(what_is_completed_is_a_plan)
 {
 	trial_each(400, OPERATORS, DEVICES, completes_to_a_plan);
@@ -90,6 +102,7 @@ int main(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, what_is_completed_is_a_plan);
+	tcase_add_test(t, pipelines_are_completed);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
