@@ -68,6 +68,13 @@ static const struct ap_jv *value_at(const struct holding *h, const char *section
 	return v && ap_jv_type(v) != AP_JNULL ? v : NULL;
 }
 
+static bool read_count(const struct holding *h, const char *key, int64_t *n)
+{
+	const struct ap_jv *v = value_at(h, "machine", key);
+
+	return v && ap_jv_type(v) == AP_JNUMBER && ap_jv_int(h->doc, v, n) && *n > 0;
+}
+
 static const char *hash_of(const struct holding *h, const char *role)
 {
 	const struct ap_jv *v = value_at(h, "inputs", role);
@@ -114,15 +121,11 @@ static void free_settings(struct holding *h)
 static void without_table(struct holding *h)
 {
 	struct ap_options *o = &h->cli.opt;
-	const struct ap_jv *devices = value_at(h, "machine", "devices");
-	const struct ap_jv *servers = value_at(h, "machine", "servers");
 	int64_t ndev, nserver;
 
 	h->machine = false;
-	if (given(o, AP_OPT_devices_per_server) || !devices || !servers ||
-		!ap_jv_int(h->doc, devices, &ndev) || !ap_jv_int(h->doc, servers, &nserver))
-		return;
-	if (nserver > 0 && ndev % nserver == 0)
+	if (!given(o, AP_OPT_devices_per_server) && read_count(h, "devices", &ndev) &&
+		read_count(h, "servers", &nserver) && ndev % nserver == 0)
 		o->devices_per_server = ndev / nserver;
 }
 
