@@ -330,6 +330,20 @@ static const char halved[] = GRAPH("halved",
 	OP_WITH("Cast", "'o'", "wide", "'dst_type':'float32'") AND
 	MEAN_OF("'wide'", "loss"), "loss");
 
+/* A parameter of several users that no checkpoint tells of: it is not trained. */
+static const char frozen[] = GRAPH("frozen",
+	INPUT("x", "24,8"),
+	TENSOR("w1", "12,8") AND TENSOR("w2", "12,12") AND
+	"{'name':'g','shape':[12],'dtype':'float32','trainable':false}", "",
+	LINEAR("'x','w1'", "h") AND
+	OP("Mul", "'h','g'", "h.scaled") AND
+	OP("ReLU", "'h.scaled'", "h.act") AND
+	LINEAR("'h.act','w2'", "o") AND
+	OP("Mul", "'o','g'", "o.scaled") AND
+	OP("Tanh", "'o.scaled'", "o.act") AND
+	OP("Add", "'o.act','h.act'", "z") AND
+	MEAN_OF("'z'", "loss"), "loss");
+
 static const struct ex_graph_sample graphs[] = {
 	{"mlp", mlp, false, NULL},
 	{"attention", attention, false, NULL},
@@ -349,6 +363,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"flash", flash, false, NULL},
 	{"routed", routed, true, NULL},
 	{"halved", halved, false, NULL},
+	{"frozen", frozen, false, NULL},
 };
 
 const struct ex_graph_sample *ex_graph_at(size_t i)
