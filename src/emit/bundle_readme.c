@@ -237,9 +237,12 @@ static void add_expert(struct readme *r)
 	ap_str_addf(&r->out, "say the hybrid that is nearest: %s a step, ",
 		ap_format_seconds(x->step_time_s, step));
 	ap_summary_percent(&r->out, fabs(x->loss), 1);
-	ap_str_addf(&r->out, " %s than planned,\n%" PRIu32 " operators cut otherwise%s.\n",
-		x->loss < 0 ? "less" : "more", x->differ,
+	ap_str_addf(&r->out, " %s than planned,\n%" PRIu32 " operator%s cut otherwise%s.\n",
+		x->loss < 0 ? "less" : "more", x->differ, x->differ == 1 ? "" : "s",
 		x->fits ? "" : "; it does not fit the memory");
+	if (x->loss < 0 && r->p->route && r->p->route->n)
+		ap_str_add(&r->out, "Their models bring strategies of their own, which leave nothing for "
+			"this route to decide.\n");
 }
 
 static void add_limits(struct readme *r)

@@ -13,9 +13,9 @@ enum { MOST_BASELINES = 5 };
 
 void ap_summary_tenths(struct ap_str *out, double v)
 {
-	int64_t tenths = llrint(fmin(v, 1e15) * 10);
+	int64_t tenths = llrint(fmin(fabs(v), 1e15) * 10);
 
-	ap_str_addf(out, "%" PRId64 ".%" PRId64, tenths / 10, tenths % 10);
+	ap_str_addf(out, "%s%" PRId64 ".%" PRId64, v < 0 && tenths ? "-" : "", tenths / 10, tenths % 10);
 }
 
 void ap_summary_percent(struct ap_str *out, double part, double whole)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle: which there are, and what depends on the plan and its settings. */
 #include "emit/bundle.h"
+#include "emit/summary_parts.h"
 #include "json_at.h"
 #include "pipe_test.h"
 
@@ -236,6 +237,8 @@ END_TEST
 /* The hybrid, faster or slower than planned. */
 START_TEST(words_of_experts)
 {
+	static const struct ap_route route = {.name = "mindspore-semi-auto"};
+	static const struct ap_route_differ differ = {.node = 0};
 	struct world w;
 
 	open_bundle(&w, PIPE_NET);
@@ -249,9 +252,43 @@ START_TEST(words_of_experts)
 	w.expert.loss = -0.5;
 	w.expert.fits = false;
 	ck_said(&w, "README.txt", "50.0 % less than planned,\n3 operators cut otherwise; it does not fit");
+	ck_not_said(&w, "README.txt", "Their models");
+	w.expert.differ = 1;
+	w.route = (struct ap_plan_route){.route = &route, .n = 1, .differ = &differ};
+	w.plan.route = &w.route;
+	ck_said(&w, "README.txt", "50.0 % less than planned,\n1 operator cut otherwise; it does not fit "
+		"the memory.\nTheir models bring strategies of their own");
 	w.expert.same = true;
 	ck_said(&w, "README.txt", "megatron_args.txt say this plan.");
 	fixture_close(&w.f);
+}
+END_TEST
+
+/* Rounded to tenths, each with one sign. */
+START_TEST(percentages)
+{
+	static const struct {
+		double part, whole;
+		const char *text;
+	} rows[] = {
+		{1, 8, "12.5 %"},
+		{-0.153, 1, "-15.3 %"},
+		{-0.006, 1, "-0.6 %"},
+		{-0.0004, 1, "0.0 %"},
+		{0.99951, 1, "100.0 %"},
+		{1, 0, "0.0 %"},
+		{-1e300, 1, "-1000000000000000.0 %"},
+	};
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "ascend910a");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct ap_str s = new_str(&f.ctx);
+
+		ap_summary_percent(&s, rows[i].part, rows[i].whole);
+		ck_assert_str_eq(s.s, rows[i].text);
+	}
+	fixture_close(&f);
 }
 END_TEST
 
@@ -284,8 +321,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
-		files_by_executor, recompute_calls, words_of_experts, limits};
-	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0};
+		files_by_executor, recompute_calls, words_of_experts, percentages, limits};
+	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0};
 
 	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
 }
