@@ -35,6 +35,10 @@ outputs() {
       --chip ascend910a --search-mode sharding_propagation
     plan semi "$root/models/wide_deep.json" --chip ascend910b --device-num 16 \
       --parallel-mode semi_auto_parallel
+    plan pipeline "$root/models/gpt3_1.3b.json" --chip ascend910b --device-num 32 \
+      --pipeline-stages 4 --micro-batches 8 --recompute selective --optimizer adam
+    plan route "$root/models/multiple_mix.json" "$root/models/topo/ascend910_8p.json" \
+      --executor mindspore-semi-auto
     plan batch "$root/models/resnet50.json" --chip ascend910b --device-num 16 \
       --parallel-mode data_parallel
     plan loaded "$root/models/gpt3_1.3b.json" --chip ascend910b --device-num 32 \
@@ -52,7 +56,8 @@ plan() {
   name=$1
   shift
   "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt" --plan-out "$name.plan.json" \
-    --dot-out "$name.dot" --problem-out "$name.problem.json" >"$name.txt" 2>"$name.err"
+    --dot-out "$name.dot" --problem-out "$name.problem.json" --bundle "$name.bundle" \
+    >"$name.txt" 2>"$name.err"
   "$bin" search "$@" --jobs "$jobs" -o "$name.ckpt.json" --json >"$name.summary.json" \
     2>>"$name.err"
   if [ -e "$name.problem.json" ]; then # some modes make no table
