@@ -138,7 +138,8 @@ static uint32_t looked_up(const struct ap_bound *b)
 	uint32_t mask = 0;
 
 	for (int f = 0; f < b->nfactor; f++)
-		mask |= (uint32_t)(b->factor[f].flags & AP_FACTOR_LOOKUP ? 1 : 0) << f;
+		if (b->factor[f].flags & AP_FACTOR_LOOKUP)
+			mask |= UINT32_C(1) << f;
 	return mask & b->in[0].factors;
 }
 
