@@ -55,6 +55,9 @@ enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const c
  * AP_IO where it cannot be made, AP_USAGE where path is something else. */
 enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
 
+/* A folder that is to go when the outputs are put in place, where that leaves nothing in it. */
+void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
+
 /* A file that is to go when the outputs are put in place, in its turn among them. */
 enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
 

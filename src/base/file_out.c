@@ -47,10 +47,10 @@ struct ap_outputs {
 		struct output *v;
 		size_t n, cap;
 	} outs;
-	struct {
+	struct folders {
 		const char **v;
 		size_t n, cap;
-	} made; /* folders */
+	} made, emptied;
 };
 
 static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
@@ -332,6 +332,11 @@ enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const
 	return AP_OK;
 }
 
+void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
+{
+	AP_PUSH(ctx->arena, o->emptied, ap_arena_strdup(ctx->arena, path));
+}
+
 enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
 {
 	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1, .removal = true};
@@ -501,14 +506,23 @@ static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 	return st;
 }
 
+/* Those that files are in stay. */
+static void remove_folders(struct folders *f)
+{
+	while (f->n)
+		rmdir(f->v[--f->n]);
+}
+
 enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 {
-	enum ap_status st = AP_OK;
+	bool done = each(o, false, finish_staged) && each(o, true, finish_through) &&
+		each(o, false, rename_staged) && each(o, false, sync_folder);
+	struct folders emptied = o->emptied;
+	enum ap_status st = done ? AP_OK : fail_commit(ctx, o);
 
-	if (!each(o, false, finish_staged) || !each(o, true, finish_through) ||
-		!each(o, false, rename_staged) || !each(o, false, sync_folder))
-		st = fail_commit(ctx, o);
 	ap_outputs_discard(o);
+	if (done)
+		remove_folders(&emptied);
 	return st;
 }
 
@@ -524,10 +538,10 @@ void ap_outputs_discard(struct ap_outputs *o)
 			unlink(out->saved);
 		out->has_temp = out->has_saved = false;
 	}
-	for (size_t i = o ? o->made.n : 0; i-- > 0;)
-		rmdir(o->made.v[i]); /* stays where files were put in */
-	if (o)
-		o->outs.n = o->made.n = 0;
+	if (!o)
+		return;
+	remove_folders(&o->made);
+	o->outs.n = o->emptied.n = 0;
 }
 
 enum ap_status ap_stdout_write(struct ap_ctx *ctx, const char *bytes, size_t len)

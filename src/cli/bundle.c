@@ -66,6 +66,17 @@ static bool is_bundle(struct ap_run *run)
 	return len == sizeof text - 1 && !strcmp(text, AP_BUNDLE_MARK);
 }
 
+/* Nothing, or a folder with nothing in it. */
+static bool is_free(struct ap_run *run, const char *path)
+{
+	const char *const *name;
+	size_t n;
+
+	if (!exists(path))
+		return true;
+	return ap_file_is_folder(path) && !ap_folder_names(&run->ctx, path, &n, &name) && !n;
+}
+
 /* Other people's files are not written over. */
 static enum ap_status check_files(struct ap_run *run)
 {
@@ -74,7 +85,7 @@ static enum ap_status check_files(struct ap_run *run)
 	if (is_bundle(run))
 		return AP_OK;
 	for (size_t i = 0; (path = ap_bundle_path(run, i)); i++)
-		if (exists(path) && !ap_file_is_folder(path))
+		if (!is_free(run, path))
 			(void)fault(run, AP_USAGE, path,
 				"is in the way of a file of the bundle, and its "
 				"folder holds no bundle; expected one that does, or another "
@@ -183,6 +194,8 @@ static enum ap_status stage_stages(struct ap_run *run, const struct ap_bundle *b
 
 	if (!n && !(older && ap_file_is_folder(path)))
 		return AP_OK;
+	if (!n)
+		ap_outputs_empty(&run->ctx, run->outputs, path);
 	for (uint32_t s = 0; s < n; s++)
 		ap_ckpt_of_stage(&run->ctx, b->plan, (int32_t)s, b->frozen, &stage[s]);
 	return ap_ckpt_stage_folder(run, path, ".ckpt", n, stage);

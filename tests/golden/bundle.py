@@ -369,6 +369,10 @@ class Bundle(unittest.TestCase):
         self.assertEqual(os.listdir(self.path("stages")), ["mine.txt"])
         self.assertFalse(os.path.exists(self.path("stage_config.json")))
         self.assertTrue(os.path.exists(self.path("mine.txt")))
+        os.remove(self.path("stages/mine.txt"))
+        self.bundle(MIX, "--pipeline-stages=2", "--micro-batches=4")
+        self.bundle(MIX)
+        self.assertFalse(os.path.exists(self.path("stages")))
 
     def test_evaluate(self):
         """A bundle's checkpoint gives its plan again."""
@@ -397,6 +401,11 @@ class Bundle(unittest.TestCase):
             file.write("somebody's")
         self.refused(2, "README.txt: is in the way", *search, "--bundle", "b")
         os.rename(self.path("README.txt"), self.path("settings.txt"))
+        os.mkdir(self.path("stages"))
+        with open(self.path("stages/stage_0.ckpt"), "w", encoding="utf-8") as file:
+            file.write("somebody's")
+        self.refused(2, "stages: is in the way", *search, "--bundle", "b")
+        os.remove(self.path("stages/stage_0.ckpt"))
         with open(MIX, encoding="utf-8") as file, open(self.path("plan.json"), "w",
                                                        encoding="utf-8") as copy:
             copy.write(file.read())

@@ -88,6 +88,39 @@ START_TEST(a_late_failure_brings_back_what_was_removed)
 }
 END_TEST
 
+/* A folder that is to be empty goes at commit, unless it is not, or the commit fails. */
+START_TEST(an_emptied_folder_goes_at_commit)
+{
+	struct folder f = folder_enter();
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_outputs *o = ap_outputs_create(&ctx);
+
+	ck_assert_int_eq(mkdir("a", 0777), 0);
+	ck_assert_int_eq(mkdir("b", 0777), 0);
+	put_file("a/old", "old");
+	put_file("b/old", "old");
+	put_file("b/mine", "mine");
+	for (int commit = 0; commit < 2; commit++) {
+		ap_outputs_empty(&ctx, o, "a");
+		ap_outputs_empty(&ctx, o, "b");
+		ck_assert_int_eq(ap_outputs_remove(&ctx, o, "a/old"), AP_OK);
+		ck_assert_int_eq(ap_outputs_remove(&ctx, o, "b/old"), AP_OK);
+		if (commit) {
+			ck_assert_int_eq(ap_outputs_commit(&ctx, o), AP_OK);
+		} else {
+			ap_outputs_discard(o);
+			ck_file("a/old", "old");
+			ck_file("b/old", "old");
+		}
+	}
+	ck_assert_int_eq(folder_count("."), 1);
+	ck_assert_int_eq(folder_count("b"), 1);
+	ck_file("b/mine", "mine");
+	ctx_destroy(&ctx);
+	folder_leave(&f);
+}
+END_TEST
+
 /* What is to be removed is a name that no output can have. */
 START_TEST(one_name_is_written_or_removed)
 {
@@ -139,6 +172,7 @@ int main(void)
 		a_folder_goes_with_what_is_discarded,
 		what_is_removed_goes_at_commit,
 		a_late_failure_brings_back_what_was_removed,
+		an_emptied_folder_goes_at_commit,
 		one_name_is_written_or_removed,
 		names_in_a_folder,
 	};
