@@ -65,6 +65,8 @@ struct ap_node {
 	const char *name; /* full scope name */
 	const char *type; /* canonical; as in the file where it is unknown */
 	const char *cell; /* given or derived from the scope name; may be "" */
+	const char *instance; /* the attribute of its cell that holds its primitive, "matmul", "list.0"; "" no
+	                         attribute does; NULL not given */
 	struct ap_attrs attrs;
 	struct ap_bound bound;
 	const ap_id *in, *out; /* tensors, bound.nin and bound.nout of them */
@@ -125,6 +127,9 @@ const char *ap_graph_check_at(size_t i, const char **text);
 
 /* Bytes of a whole tensor. */
 int64_t ap_tensor_bytes(const struct ap_tensor *t);
+
+/* Is it what Python reaches by attributes and indices: "matmul", "list.0"? */
+bool ap_instance_is_path(const char *instance);
 
 /* Checkpoint key of an operator, "<type>_<first trainable parameter>"; NULL when it has none. */
 const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node);

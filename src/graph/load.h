@@ -139,7 +139,7 @@ const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256);
 /* check_pin.c: does out_strategy ask for the partial sums to be dealt? Requires a checked pin. */
 bool ap_pin_deals(const struct ap_node *n);
 
-/* check.c, check_bound.c, check_pin.c, read_cell.c: the functions of checks.def. */
+/* check.c, check_bound.c, check_instance.c, check_pin.c, read_cell.c: the functions of checks.def. */
 void ap_check_graph_empty(struct ap_load *l);
 void ap_check_tensor_unique(struct ap_load *l);
 void ap_check_operator_unique(struct ap_load *l);
@@ -154,6 +154,8 @@ void ap_check_pin_length(struct ap_load *l);
 void ap_check_pin_value(struct ap_load *l);
 void ap_check_pin_out(struct ap_load *l);
 void ap_check_pin_view(struct ap_load *l);
+void ap_check_instance_path(struct ap_load *l);
+void ap_check_instance_shared(struct ap_load *l);
 void ap_check_graph_size(struct ap_load *l);
 void ap_check_tensor_unused(struct ap_load *l);
 void ap_check_operator_unused(struct ap_load *l);

@@ -7,8 +7,8 @@
 #include "graph/load.h"
 
 static const char *const op_keys[] = {"name", "type", "inputs", "outputs", "attrs", "cell",
-	"in_strategy", "out_strategy", "stage", "segment", "recompute", "cross_batch", "fusion", "time_s",
-	NULL};
+	"instance", "in_strategy", "out_strategy", "stage", "segment", "recompute", "cross_batch", "fusion",
+	"time_s", NULL};
 
 /* Names of the operands; null stands for an optional one left out. */
 static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_raw_node *n)
@@ -121,6 +121,7 @@ static void read_options(struct ap_load *l, const struct ap_jv *v, struct ap_nod
 	bool recompute = false;
 
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, v, "cell", &n->cell));
+	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, v, "instance", &n->instance));
 	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "stage", 0, INT32_MAX, &stage));
 	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "segment", 0, INT32_MAX, &segment));
 	ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "fusion", 0, INT32_MAX, &fusion));

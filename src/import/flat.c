@@ -279,6 +279,9 @@ static enum ap_status call(struct flat *e, const struct ap_ir_node *n,
 		args[callee.n + i] = in[i];
 	AP_TRY(ap_flat_call(e, n->line, callee.id, callee.frame ? callee.frame : frame,
 		callee.n + n->nin, args, out));
+	if (out->kind == AP_FLAT_NOTHING && !e->ir->funcs.v[callee.id].closed && n != e->grad_call)
+		return ap_flat_fault(e, n->line, AP_MEANING, "the end of sub-graph @%s is not there",
+			shown(e, e->ir->funcs.v[callee.id].name));
 	if (n == e->grad_call) {
 		e->done = true;
 		e->result = *out;

@@ -282,7 +282,11 @@ static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 static enum ap_status find_call(struct flat *e, ap_id of)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[of];
+	const struct ap_ir_value *to = &e->grad->in[0];
 
+	if (to->kind == AP_IR_FUNC && ap_map_get_str(e->funcs, to->s) == AP_NONE)
+		return ap_flat_fault(e, e->grad->line, AP_MEANING, "sub-graph @%s is not in the dump",
+			ap_diag_name(e->ctx->diag, to->s));
 	for (size_t i = 0; i < f->nodes.n; i++) {
 		const struct ap_ir_node *n = &f->nodes.v[i];
 

@@ -15,7 +15,7 @@ enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *te
 	struct ap_ir ir;
 
 	AP_TRY(ap_source_check(ctx, file));
-	AP_TRY(ap_ir_parse(ctx, file, text, len, &ir));
+	AP_TRY(ap_ir_parse(ctx, file, text, len, params->partial, &ir));
 	AP_TRY(ap_flat_make(ctx, &ir, params, &flat));
 	AP_TRY(ap_flat_fold_micro(ctx, &flat, params->micro_batches));
 	AP_TRY(ap_lower(ctx, &flat, params, g));

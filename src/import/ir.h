@@ -84,6 +84,7 @@ struct ap_ir_node {
 	const struct ap_ir_type *in_type; /* [nin], where typed */
 	struct ap_ir_type out;
 	struct ap_ir_attrs prim_attrs, node_attrs, primal_attrs, derived; /* derived: {in_strategy: ..} */
+	const char *instance; /* {instance name: ..}; NULL not given */
 	const char *scope; /* of the comment; NULL not given */
 	bool full; /* scope is a full name */
 };
@@ -128,9 +129,10 @@ struct ap_ir {
 };
 
 /* Reads a dump. Faults have their line: AP_SYNTAX for what is no dump or does not follow its grammar,
- * AP_MEANING for numbers of nodes that do not ascend, AP_LIMIT for nesting that is too deep. O(bytes). */
+ * AP_MEANING for numbers of nodes that do not ascend, AP_LIMIT for nesting that is too deep. partial: behind
+ * the first node one of the first two ends what is read, with a warning. O(bytes). */
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
-	struct ap_ir *out);
+	bool partial, struct ap_ir *out);
 
 /* The node with that number; NULL where there is none. O(log nodes). */
 const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id);

@@ -89,7 +89,8 @@ static bool read_brace(struct ap_ir_read *r, struct ap_ir_node *out)
 	r->p++;
 	if (!ap_ir_take(r, "instance name:"))
 		return read_attrs(r, &out->derived);
-	ap_ir_pass(r, "}");
+	ap_ir_blanks(r);
+	out->instance = ap_ir_until(r, "}");
 	return ap_ir_need(r, "}");
 }
 

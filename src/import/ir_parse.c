@@ -23,6 +23,7 @@ struct parse {
 	struct ap_map *names; /* of sub-graphs */
 	bool keeps_output; /* said of the sub-graph that comes next */
 	bool commenting; /* the lines of a comment follow */
+	bool partial;
 };
 
 enum { COMMENT_INDENT = 8 };
@@ -72,22 +73,16 @@ static bool begins_anew(struct parse *p, bool told)
 	return true;
 }
 
-/* "subgraph @name parent: [subgraph @outer](%para1_x, %para2_y) {" */
-static bool read_func(struct parse *p)
+/* " parent: [subgraph @outer](%para1_x, %para2_y) {" */
+static bool read_func_params(struct parse *p)
 {
-	const char *name = ap_ir_until(&p->r, " (");
 	struct ap_ir_read *r = &p->r;
 	struct {
 		const char **v;
 		size_t n, cap;
 	} params = {0};
 	struct ap_ir_value v;
-	bool fresh;
 
-	ap_map_put_str(p->names, name, &fresh);
-	if (begins_anew(p, !fresh))
-		return true;
-	open_func(p, name);
 	ap_ir_blanks(r);
 	if (ap_ir_take(r, "parent:"))
 		ap_ir_pass(r, "(");
@@ -108,6 +103,23 @@ static bool read_func(struct parse *p)
 	p->func->param = params.v;
 	ap_ir_blanks(r);
 	return ap_ir_need(r, "{");
+}
+
+/* What stands behind "subgraph @", up to the brace. */
+static bool read_func(struct parse *p)
+{
+	const char *name = ap_ir_until(&p->r, " (");
+	bool fresh;
+
+	ap_map_put_str(p->names, name, &fresh);
+	if (begins_anew(p, !fresh))
+		return true;
+	open_func(p, name);
+	if (read_func_params(p))
+		return true;
+	p->ir->funcs.n--;
+	p->func = NULL;
+	return false;
 }
 
 /* "%para1_x: <Tensor[Float32], (32, 64)>  :  has_default" */
@@ -155,6 +167,7 @@ static bool add_node(struct parse *p)
 	assert(p->nodes.n < p->nodes.most);
 	p->nodes.v[p->nodes.n++] = n;
 	p->func->nodes.n++;
+	r->piece = p->partial;
 	return true;
 }
 
@@ -328,9 +341,9 @@ static enum ap_status check_text(struct ap_ir_read *r)
 }
 
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
-	struct ap_ir *out)
+	bool partial, struct ap_ir *out)
 {
-	struct parse p = {.ir = out,
+	struct parse p = {.ir = out, .partial = partial,
 		.r = {.ctx = ctx, .file = file, .p = text, .end = text + len, .line = 1}};
 
 	*out = (struct ap_ir){.file = file, .said_funcs = -1, .said_nodes = -1};
@@ -343,5 +356,7 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	out->lines = p.r.line;
 	if (p.func)
 		p.func->end = p.r.line;
+	if (p.r.ended)
+		p.r.status = AP_OK;
 	return p.r.status != AP_OK ? p.r.status : check_dump(&p);
 }

@@ -21,7 +21,12 @@ bool ap_ir_fault(struct ap_ir_read *r, int64_t line, enum ap_status st, const ch
 	va_start(ap, fmt);
 	ap_str_vaddf(&text, fmt, ap);
 	va_end(ap);
-	ap_diag_add(r->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
+	r->ended = r->piece && (st == AP_SYNTAX || st == AP_MEANING);
+	if (r->ended)
+		ap_diag_add(r->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
+			"the piece is read up to here: %s", text.s);
+	else
+		ap_diag_add(r->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
 	return false;
 }
 

@@ -14,6 +14,8 @@ struct ap_ir_read {
 	const char *p, *end; /* what is left */
 	int64_t line;
 	enum ap_status status; /* of the first fault */
+	bool piece; /* once there are nodes, a fault ends what is read, with a warning */
+	bool ended; /* it did */
 	unsigned depth;
 };
 

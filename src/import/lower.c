@@ -203,6 +203,32 @@ static enum ap_status find_type(struct lower *l, struct lower_op *o)
 		"sample by itself", ap_diag_name(l->ctx->diag, prim));
 }
 
+/* The attribute that holds the primitive, as the dump tells it. */
+static enum ap_status find_instance(struct lower *l, struct lower_op *o)
+{
+	const struct ap_ir_node *n = o->from->node;
+
+	o->out.instance = l->instances ? "" : NULL;
+	if (!n->instance)
+		return AP_OK;
+	if (ap_instance_is_path(n->instance)) {
+		o->out.instance = n->instance;
+		return AP_OK;
+	}
+	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK,
+		&(struct ap_where){.file = l->flat->ir->file, .line = n->line}, "instance-path",
+		"%s: the instance name \"%s\" is left out; expected an attribute of Python",
+		ap_diag_name(l->ctx->diag, n->prim), ap_diag_name(l->ctx->diag, n->instance));
+}
+
+static bool tells_instances(const struct ap_flat *flat)
+{
+	for (size_t i = 0; i < flat->ops.n; i++)
+		if (flat->ops.v[i].node->instance)
+			return true;
+	return false;
+}
+
 static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 {
 	struct lower_op o = {.from = op, .out = {.line = op->node->line, .recompute = -1, .stage = -1,
@@ -216,6 +242,7 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 	o.out.type = o.type;
 	o.out.in_recomputed = is_recomputed(op->node);
 	o.out.cell_class = base_of(l, op->node);
+	AP_TRY(find_instance(l, &o));
 	AP_TRY(ap_lower_operands(l, &o));
 	AP_TRY(ap_lower_attrs(l, &o));
 	AP_TRY(ap_lower_pins(l, &o));
@@ -322,7 +349,8 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 		.op_names = ap_map_create(a), .bases = ap_map_create(a), .constants = ap_map_create(a),
 		.unknown = ap_map_create(a), .types = ap_map_create(a),
 		.tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
-		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n)};
+		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n),
+		.instances = tells_instances(flat)};
 	enum ap_status first = AP_OK;
 
 	memset(l.tensor, 0xff, flat->tensors.n * sizeof *l.tensor);

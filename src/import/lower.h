@@ -26,6 +26,7 @@ struct lower {
 		ap_id *v;
 		size_t n, cap;
 	} constant_tensors; /* by id of constants */
+	bool instances; /* the dump tells attributes of cells: what has none is held by none */
 	uint32_t made; /* names that are not the dump's */
 	int64_t made_line; /* of the first */
 	ap_id *tensor; /* by id of the flat graph's tensors */

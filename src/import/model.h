@@ -28,6 +28,7 @@ struct ap_import_op {
 	int64_t line;
 	const char *name, *type;
 	const char *cell; /* NULL: as the name says */
+	const char *instance; /* attribute of its cell; "" none; NULL: the dump tells none of any */
 	const char *cell_class; /* the scope, with classes; "" none */
 	uint32_t nin, nout;
 	const ap_id *in; /* AP_NONE: left out */

@@ -111,6 +111,8 @@ static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap
 	write_attrs(w, &op->attrs);
 	if (op->cell)
 		ap_jw_kstr(w, "cell", op->cell);
+	if (op->instance)
+		ap_jw_kstr(w, "instance", op->instance);
 	write_pin(w, "in_strategy", &op->in_pin);
 	write_pin(w, "out_strategy", &op->out_pin);
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)

@@ -72,6 +72,27 @@ START_TEST(marks)
 }
 END_TEST
 
+/* Attributes that hold primitives; where a dump tells any, what has none is held by none. */
+START_TEST(instances)
+{
+	const struct ap_graph *g = graph_of(imported_ok(fixture_dump));
+
+	ck_assert_str_eq(node_of_type(g, "MatMul", 0)->instance, "matmul");
+	ck_assert_str_eq(node_of_type(g, "Exp", 0)->instance, "");
+	g = graph_of(imported_ok(edited(fixture_dump, " {instance name: matmul}", "")));
+	ck_assert_ptr_null(node_of_type(g, "MatMul", 0)->instance);
+	ck_assert_ptr_null(node_of_type(g, "Exp", 0)->instance);
+	g = graph_of(imported_ok(edited(fixture_dump, "PrimFunc_Exp(%para7_x)",
+		"PrimFunc_Exp(%para7_x) {instance name: exp} primitive_attrs: {fusion: I64(3)}")));
+	ck_assert_str_eq(node_of_type(g, "Exp", 0)->instance, "exp");
+	ck_assert_int_eq(node_of_type(g, "Exp", 0)->fusion, 3);
+	g = graph_of(imported_ok(edited(fixture_dump, "PrimFunc_Exp(%para7_x)",
+		"PrimFunc_Exp(%para7_x) {instance name: <lambda>}")));
+	ck_assert_str_eq(node_of_type(g, "Exp", 0)->instance, "");
+	holds(messages(), "Exp: the instance name \"<lambda>\" is left out");
+}
+END_TEST
+
 /* Every call of a sub-graph is a copy of its operators with names of their own. */
 START_TEST(two_calls)
 {
@@ -320,6 +341,7 @@ int main(void)
 	tcase_add_test(c, recomputed_cell);
 	tcase_add_test(c, recompute_arguments);
 	tcase_add_test(c, marks);
+	tcase_add_test(c, instances);
 	tcase_add_test(c, two_calls);
 	tcase_add_test(c, full_names_stay);
 	tcase_add_test(c, recomputed_full_name);

@@ -14,7 +14,7 @@ static const struct ap_ir_node *node(const char *text)
 {
 	struct ap_ir *ir = AP_NEW(ctx.arena, struct ap_ir);
 
-	ck_assert_msg(ap_ir_parse(&ctx, "n.ir", text, strlen(text), ir) == AP_OK, "%s", messages());
+	ck_assert_msg(ap_ir_parse(&ctx, "n.ir", text, strlen(text), false, ir) == AP_OK, "%s", messages());
 	return &ir->funcs.v[0].nodes.v[0];
 }
 
@@ -136,6 +136,7 @@ START_TEST(attributes)
 	const struct ap_ir_value *v = ap_ir_attr(&n->prim_attrs, "in_strategy");
 
 	ck_assert_str_eq(n->label, "x(y)");
+	ck_assert_str_eq(n->instance, "matmul");
 	ck_assert(n->in[1].kind == AP_IR_FREE && !strcmp(n->in[1].of, "f.298"));
 	ck_assert_str_eq(n->in[1].s, "para4_d.bias");
 	ck_assert_uint_eq(n->prim_attrs.n, 7);
