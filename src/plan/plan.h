@@ -157,7 +157,7 @@ struct ap_plan {
 	int64_t capacity_bytes; /* usable memory of a device */
 	struct ap_search_info search;
 	struct ap_prediction prediction;
-	const struct ap_plan_route *route; /* NULL: it is of no route that decides anything */
+	const struct ap_plan_route *route; /* NULL: it was made without asking for one */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;
 	uint32_t nsetting; /* effective settings, for the echo */
