@@ -204,7 +204,7 @@ static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *fra
 	return AP_OK;
 }
 
-enum ap_status ap_flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
+static enum ap_status resolve(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
 {
@@ -227,4 +227,31 @@ enum ap_status ap_flat_resolve(struct flat *e, const struct ap_flat_frame *frame
 		*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = v, .type = type};
 		return AP_OK;
 	}
+}
+
+/* A node's types repeat those of what it reads. */
+static enum ap_status check_type(struct flat *e, const struct ap_ir_node *n, const struct ap_ir_type *type,
+	const struct ap_flat_value *v)
+{
+	struct ap_where where = {.file = e->ir->file, .line = n->line};
+	const struct ap_flat_tensor *from;
+
+	if (!type || !type->shaped || type->rank > AP_MAX_RANK || v->kind != AP_FLAT_TENSOR)
+		return AP_OK;
+	from = &e->flat->tensors.v[v->id];
+	if (!from->type.shaped || from->type.rank > AP_MAX_RANK || (from->type.rank == type->rank &&
+		!memcmp(from->type.dim, type->dim, type->rank * sizeof *type->dim)))
+		return AP_OK;
+	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-types",
+		"\"%s\" reads the shape %s here, but line %" PRId64 " gives %s",
+		shown(e, n->prim ? n->prim : "call"), ap_shape_text(e->ctx->arena, type->dim, type->rank),
+		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
+}
+
+enum ap_status ap_flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	AP_TRY(resolve(e, frame, n, v, type, out));
+	return check_type(e, n, type, out);
 }

@@ -15,6 +15,8 @@ static const struct {
 	{"PrimFunc_Exp", "PrimFunc_Expo", AP_MEANING, "net.ir:57: Expo: no operator of this type is known"},
 	{"Bool(0), Bool(1)) {inst", "Bool(0)) {inst", AP_MEANING, "net.ir:35: 4 types for 3 operands of \"MatMul\""},
 	{"BiasAdd(%1,", "BiasAdd(%9,", AP_MEANING, "net.ir:40: %9 is not defined before it is used"},
+	{"(<Tensor[Float32], (16, 4)>, <Tensor[Float32], (4)>, <Int64", "(<Tensor[Float32], (4, 16)>, <Tensor[Float32], "
+		"(4)>, <Int64", AP_OK, "net.ir:40: \"BiasAdd\" reads the shape [4, 16] here, but line 34 gives [16, 4]"},
 	{"call @3_act", "call @4_act", AP_MEANING, "net.ir:43: sub-graph @4_act is not in the dump"},
 	{"call @3_act", "call @2_net", AP_MEANING, "net.ir:43: sub-graph @2_net calls itself"},
 	{"subgraph @3_act(%para7_x)", "subgraph @3_act(%para7_x, %para8_y)", AP_MEANING,
