@@ -124,6 +124,8 @@ static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	enum ap_status st;
 
 	AP_TRY(check_op(e, n));
+	while (op.nin && n->in_type[op.nin - 1].monad) /* behind the operands of what has side effects */
+		op.nin--;
 	AP_PUSH(e->ctx->arena, e->flat->ops, op);
 	st = add_results(e, (ap_id)e->flat->ops.n - 1, n, out);
 	if (st != AP_OK) { /* a piece ends before it */

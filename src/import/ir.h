@@ -49,6 +49,7 @@ enum ap_ir_form {
 struct ap_ir_type {
 	enum ap_ir_form form;
 	bool ref; /* of a parameter itself */
+	bool monad; /* what orders side effects, no value */
 	bool shaped; /* rank and dim are there */
 	uint8_t rank; /* above AP_MAX_RANK: only the first lengths are known */
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: not known */

@@ -176,7 +176,8 @@ static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out)
 	const char *text;
 
 	read_word(r, word_ends, word);
-	*out = (struct ap_ir_type){.form = AP_IR_TYPE_OTHER, .dtype = AP_DTYPE_COUNT};
+	*out = (struct ap_ir_type){.form = AP_IR_TYPE_OTHER, .dtype = AP_DTYPE_COUNT,
+		.monad = !strcmp(word, "UMonad") || !strcmp(word, "IOMonad")};
 	if (r->depth == AP_IR_MOST_NESTED)
 		return ap_ir_fault(r, r->line, AP_LIMIT, "types are nested too deep");
 	if (r->p < r->end && (*r->p == '[' || *r->p == '(')) {

@@ -93,6 +93,18 @@ START_TEST(instances)
 }
 END_TEST
 
+/* What has side effects ends in a monad, which is no operand. */
+START_TEST(monads)
+{
+	const char *text = edited(fixture_dump, "PrimFunc_Exp(%para7_x)\n      : (<Tensor[Float32], (16, 4)>)",
+		"PrimFunc_Exp(%para7_x, UMonad[U], IOMonad[IO])\n      : (<Tensor[Float32], (16, 4)>, "
+		"<UMonad, NoShape>, <IOMonad, NoShape>)");
+	const struct ap_graph *g = graph_of(imported_ok(text));
+
+	ck_assert_uint_eq(node_of_type(g, "Exp", 0)->bound.nin, 1);
+}
+END_TEST
+
 /* Every call of a sub-graph is a copy of its operators with names of their own. */
 START_TEST(two_calls)
 {
@@ -342,6 +354,7 @@ int main(void)
 	tcase_add_test(c, recompute_arguments);
 	tcase_add_test(c, marks);
 	tcase_add_test(c, instances);
+	tcase_add_test(c, monads);
 	tcase_add_test(c, two_calls);
 	tcase_add_test(c, full_names_stay);
 	tcase_add_test(c, recomputed_full_name);
