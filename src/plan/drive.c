@@ -422,7 +422,7 @@ static enum ap_status search_route(struct driving *d)
 		AP_TRY(search_fixed(d));
 	for (int i = 0; i < d->rivals.n; i++)
 		d->rivals.v[i].optimal = false;
-	d->rivals.route = d->rq->route;
+	ap_rivals_route(&d->rivals, d->rq);
 	return AP_OK;
 }
 
@@ -450,21 +450,29 @@ static bool decides(const struct ap_route *route)
 	return route && route->complete;
 }
 
+static enum ap_status drive(struct driving *d, struct ap_plan *out, const struct ap_problem **problem)
+{
+	AP_TRY(search(d, true));
+	if (decides(d->rq->route))
+		AP_TRY(search_route(d));
+	if (problem && d->chosen.table)
+		*problem = d->chosen.table->problem;
+	return take_best(d, out);
+}
+
 enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
 	const struct ap_problem **problem)
 {
 	struct driving d = {.ctx = ctx, .rq = rq,
 		.recursion_only = strcmp(rq->search_mode, RECURSION) == 0};
+	enum ap_status st;
 
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);
-	AP_TRY(search(&d, true));
-	if (decides(rq->route))
-		AP_TRY(search_route(&d));
-	if (problem && d.chosen.table)
-		*problem = d.chosen.table->problem;
-	return take_best(&d, out);
+	st = drive(&d, out, problem);
+	ap_rivals_end(&d.rivals);
+	return st;
 }
 
 /* Can a checkpoint tell of it? It is named after a parameter, perhaps a cast one, or a frozen one. */
@@ -493,10 +501,14 @@ static const int32_t *const *told_counts(struct driving *d, const int32_t *const
 static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pinned,
 	const struct ap_plan **best)
 {
+	enum ap_status st;
+
 	d->free = *best;
-	d->rivals.route = d->rq->route;
 	d->pinned = told_counts(d, pinned);
-	return ap_rival_routed(&d->rivals, d->ctx, d->rq, d->pinned, best);
+	ap_rivals_route(&d->rivals, d->rq);
+	st = ap_rival_routed(&d->rivals, d->ctx, d->pinned, best);
+	ap_rivals_end(&d->rivals);
+	return st;
 }
 
 enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq,

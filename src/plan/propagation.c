@@ -53,14 +53,13 @@ static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t
 	struct prop *s = r->s;
 	const struct ap_bound *b = ap_prop_bound(s, node);
 	uint32_t class = s->node[node].class, best = ap_prop_choose(s, class, kind, n, known);
-	ap_id *end;
 
 	settle(s, node, best);
 	if (ap_prop_takes_layout(s, class, best, n, known)) {
-		end = ap_arena_memdup(s->ctx->arena, s->node[node].end,
-			((size_t)b->nin + b->nout) * sizeof *end);
-		for (unsigned i = 0; i <= b->nin; i++)
-			end[i] = known[0].end;
+		ap_id *end = ap_prop_own_ends(s, node);
+
+		for (unsigned i = 0; i < (unsigned)b->nin + b->nout; i++)
+			end[i] = i <= b->nin ? known[0].end : s->node[node].end[i];
 		s->node[node].end = end;
 	}
 	push(r, node);
@@ -118,7 +117,7 @@ static void reshape_forward(struct search *r, ap_id node, ap_id from)
 	struct prop *s = r->s;
 	struct prop_node *n = &s->node[node];
 	struct prop_reach best = {.end = AP_NONE};
-	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, 2);
+	ap_id *end = ap_prop_own_ends(s, node);
 
 	for (uint32_t i = 0; i < n->nsucc; i++)
 		if (s->node[n->succ[i]->to].role == PROP_OPERATOR)
@@ -134,7 +133,7 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 	struct prop *s = r->s;
 	struct prop_node *n = &s->node[node];
 	struct prop_reach best = {.end = AP_NONE};
-	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, 2);
+	ap_id *end = ap_prop_own_ends(s, node);
 
 	for (uint32_t i = 0; i < n->nprev; i++) {
 		const struct prop_node *p = &s->node[n->prev[i]->from];
@@ -316,13 +315,10 @@ static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const
 }
 
 /* False: no operator has a strategy. */
-static bool complete(struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_t **counts)
+static bool complete(struct prop *s, const int32_t *const *held, int32_t (*row)[AP_MAX_FACTOR],
+	const int32_t **counts)
 {
-	s->class_ids = ap_map_create(s->ctx->arena);
-	s->end_ids = ap_map_create(s->ctx->arena);
-	s->cost_ids = ap_map_create(s->ctx->arena);
-	s->choice_ids = ap_map_create(s->ctx->arena);
-	ap_prop_graph_make(s);
+	ap_prop_graph_hold(s, held);
 	if (s->g->ninput == 0 && next_configured(s, 0) == AP_NONE)
 		return false;
 	search_all(s);
@@ -331,22 +327,63 @@ static bool complete(struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_
 	return true;
 }
 
-enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph *g,
-	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *held,
-	const int32_t *const **out)
+struct completer {
+	struct ap_completer base;
+	struct prop s;
+};
+
+static enum ap_status complete_again(struct ap_completer *c, struct ap_ctx *ctx,
+	const int32_t *const *held, const int32_t *const **out)
 {
-	struct prop s = {.ctx = ctx, .g = g, .ndev = m->ndev, .step = step, .held = held};
+	struct prop *s = &((struct completer *)c)->s;
+	const struct ap_graph *g = s->g;
 	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
 	int32_t (*row)[AP_MAX_FACTOR] = ap_arena_alloc(ctx->arena, g->nnode, sizeof *row);
 	struct ap_mark mark = ap_arena_mark(ctx->arena);
-	bool has_source = complete(&s, row, counts);
 	const char *conflict;
+	bool has_source;
 	ap_id node;
 
+	s->ctx = ctx;
+	has_source = complete(s, held, row, counts);
 	ap_arena_release(ctx->arena, mark);
 	*out = counts;
 	if (!has_source)
 		return refuse_nothing(ctx, g);
-	conflict = ap_plan_conflict(ctx, g, m->ndev, counts, &node);
+	conflict = ap_plan_conflict(ctx, g, s->ndev, counts, &node);
 	return conflict ? refuse(ctx, g, node, conflict) : AP_OK;
+}
+
+static void destroy(struct ap_completer *c)
+{
+	ap_arena_destroy(((struct completer *)c)->s.arena);
+}
+
+struct ap_completer *ap_propagation_completer(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step)
+{
+	struct ap_arena *arena = ap_arena_create_like(ctx->arena);
+	struct completer *c = AP_NEW(arena, struct completer);
+
+	c->base = (struct ap_completer){complete_again, destroy};
+	c->s = (struct prop){.ctx = ctx, .arena = arena, .g = g, .ndev = m->ndev, .step = step};
+	c->s.class_ids = ap_map_create(arena);
+	c->s.end_ids = ap_map_create(arena);
+	c->s.cost_ids = ap_map_create(arena);
+	c->s.row_ids = ap_map_create(arena);
+	c->s.tie_ids = ap_map_create(arena);
+	c->s.choice_ids = ap_map_create(arena);
+	ap_prop_graph_make(&c->s);
+	return &c->base;
+}
+
+enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *held,
+	const int32_t *const **out)
+{
+	struct ap_completer *c = ap_propagation_completer(ctx, g, m, step);
+	enum ap_status st = c->complete(c, ctx, held, out);
+
+	c->destroy(c);
+	return st;
 }

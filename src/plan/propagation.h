@@ -23,4 +23,8 @@ enum ap_status ap_propagation_complete(struct ap_ctx *ctx, const struct ap_graph
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *held,
 	const int32_t *const **out);
 
+/* Does the same again and again: an ap_completer_fn. */
+struct ap_completer *ap_propagation_completer(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step);
+
 #endif

@@ -29,16 +29,30 @@ static ap_id end_of(struct prop *s, const struct prop_class *c, const struct ap_
 	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? ap_prop_end_id(s, &e) : AP_NONE;
 }
 
-const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count)
+static const ap_id *make_ends(struct prop *s, uint32_t class, const int32_t *count)
 {
 	const struct prop_class *c = &s->classes.v[class];
-	ap_id *out = AP_NEW_N(s->ctx->arena, ap_id, c->nend);
+	ap_id *out = AP_NEW_N(s->arena, ap_id, c->nend);
 	struct ap_placement p;
 
 	ap_placement_make(c->bound, count, s->ndev, &p);
 	for (uint32_t i = 0; i < c->nend; i++)
 		out[i] = end_of(s, c, &p, i);
 	return out;
+}
+
+const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count)
+{
+	uint8_t nfactor = s->classes.v[class].bound->nfactor;
+	uint32_t key[1 + AP_MAX_FACTOR] = {class};
+	bool fresh;
+	ap_id id;
+
+	memcpy(key + 1, count, nfactor * sizeof *count);
+	id = ap_map_put(s->row_ids, key, (1 + (size_t)nfactor) * sizeof *key, &fresh);
+	if (fresh)
+		AP_PUSH(s->arena, s->rows, make_ends(s, class, count));
+	return s->rows.v[id];
 }
 
 const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
@@ -48,7 +62,7 @@ const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
 
 	if (c->end[slot])
 		return c->end[slot];
-	out = AP_NEW_N(s->ctx->arena, ap_id, c->n);
+	out = AP_NEW_N(s->arena, ap_id, c->n);
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct ap_placement p;
 
@@ -79,7 +93,7 @@ const struct ap_ms_cost *ap_prop_edge_cost(struct prop *s, ap_id from, ap_id to,
 
 	if (fresh) {
 		ap_ms_edge_cost(ap_prop_end(s, from), ap_prop_end(s, to), dtype, s->step->alltoall, &cost);
-		AP_PUSH(s->ctx->arena, s->costs, cost);
+		AP_PUSH(s->arena, s->costs, cost);
 	}
 	return &s->costs.v[id];
 }
@@ -194,7 +208,7 @@ static void enumerate(struct prop *s, const struct ap_bound *b, struct order *o)
 
 static void fill(struct prop *s, struct prop_class *c, const struct order *o)
 {
-	int32_t *count = AP_NEW_N(s->ctx->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
+	int32_t *count = AP_NEW_N(s->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
 
 	for (uint32_t i = 0; i < o->n; i++)
 		for (int f = 0; f < AP_MAX_FACTOR; f++)
@@ -202,9 +216,9 @@ static void fill(struct prop *s, struct prop_class *c, const struct order *o)
 				f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
 	c->n = o->n;
 	c->count = count;
-	c->end = AP_NEW_N(s->ctx->arena, const ap_id *, c->nend);
-	c->cost = AP_NEW_N(s->ctx->arena, struct ap_ms_cost, o->n);
-	c->priced = AP_NEW_N(s->ctx->arena, bool, o->n);
+	c->end = AP_NEW_N(s->arena, const ap_id *, c->nend);
+	c->cost = AP_NEW_N(s->arena, struct ap_ms_cost, o->n);
+	c->priced = AP_NEW_N(s->arena, bool, o->n);
 }
 
 const struct prop_class *ap_prop_class(struct prop *s, uint32_t class)
@@ -251,8 +265,8 @@ uint32_t ap_prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_
 	ap_arena_release(s->ctx->scratch, mark);
 	if (!fresh)
 		return id;
-	c.batch = ap_arena_memdup(s->ctx->arena, batch, c.nend);
-	AP_PUSH(s->ctx->arena, s->classes, c);
+	c.batch = ap_arena_memdup(s->arena, batch, c.nend);
+	AP_PUSH(s->arena, s->classes, c);
 	return id;
 }
 
@@ -479,7 +493,7 @@ uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, u
 	ap_arena_release(s->ctx->scratch, mark);
 	if (fresh) {
 		best = choose_anew(s, class, kind, n, known);
-		AP_PUSH(s->ctx->arena, s->choices, best);
+		AP_PUSH(s->arena, s->choices, best);
 	}
 	return s->choices.v[id];
 }

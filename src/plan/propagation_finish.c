@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "cost/task.h"
 #include "plan/propagation_parts.h"
 
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)
@@ -153,8 +152,7 @@ static void settle_reshape(struct prop *s, ap_id node)
 struct sharing {
 	struct prop *s;
 	const struct ap_layout **settled; /* [ntensor] of a shared parameter; NULL not yet */
-	struct ap_map *keys;
-	ap_id *first; /* [nnode] first operator of a key */
+	ap_id *first; /* first operator of each tie; AP_NONE not yet */
 };
 
 static bool is_shared(const struct ap_graph *g, ap_id tensor)
@@ -167,19 +165,16 @@ static const struct ap_layout *layout_of(const struct prop *s, ap_id end)
 	return &ap_prop_end(s, end)->layout;
 }
 
-/* The first operator of the node's key; itself where it has none or is the first. */
+/* The first operator of the node's tie; itself where it has none or is the first. */
 static ap_id first_of_key(struct sharing *h, ap_id node)
 {
-	struct ap_mark mark = ap_arena_mark(h->s->ctx->scratch);
-	const char *tie = ap_task_tie(h->s->ctx, h->s->g, node);
-	ap_id id = tie ? ap_map_put_str(h->keys, tie, NULL) : AP_NONE;
+	ap_id tie = h->s->node[node].tie;
 
-	ap_arena_release(h->s->ctx->scratch, mark);
-	if (id == AP_NONE)
+	if (tie == AP_NONE)
 		return node;
-	if (h->first[id] == AP_NONE)
-		h->first[id] = node;
-	return h->first[id];
+	if (h->first[tie] == AP_NONE)
+		h->first[tie] = node;
+	return h->first[tie];
 }
 
 static bool operands_agree(const struct sharing *h, ap_id node, const ap_id *end)
@@ -301,7 +296,6 @@ static void settle_parameters(struct prop *s)
 	struct sharing h = {.s = s};
 
 	h.settled = AP_NEW_N(s->ctx->arena, const struct ap_layout *, s->g->ntensor);
-	h.keys = ap_map_create(s->ctx->arena);
 	h.first = AP_NEW_N(s->ctx->arena, ap_id, s->g->nnode);
 	memset(h.first, 0xff, s->g->nnode * sizeof *h.first);
 	for (ap_id i = 0; i < s->g->nnode; i++)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cost/cost.h"
+#include "cost/task.h"
 #include "plan/propagation_parts.h"
 
 struct build {
@@ -25,7 +26,7 @@ static void add_edge(struct build *b, ap_id from, uint32_t result, const struct 
 {
 	struct prop_edge e = {from, to->node, (uint16_t)result, (uint16_t)to->operand};
 
-	AP_PUSH(b->s->ctx->arena, b->edges, e);
+	AP_PUSH(b->s->arena, b->edges, e);
 }
 
 static void add_operand(struct build *b, ap_id node, uint32_t operand)
@@ -62,10 +63,10 @@ static void add_edges(struct build *b)
 static void link_edges(struct build *b)
 {
 	struct prop *s = b->s;
-	const struct prop_edge **prev = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
-	const struct prop_edge **succ = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
-	const struct prop_edge **seen = AP_NEW_N(s->ctx->arena, const struct prop_edge *, b->edges.n);
-	uint32_t *at = AP_NEW_N(s->ctx->arena, uint32_t, 2 * (size_t)s->nnode), np = 0, ns = 0;
+	const struct prop_edge **prev = AP_NEW_N(s->arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **succ = AP_NEW_N(s->arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **seen = AP_NEW_N(s->arena, const struct prop_edge *, b->edges.n);
+	uint32_t *at = AP_NEW_N(s->arena, uint32_t, 2 * (size_t)s->nnode), np = 0, ns = 0;
 
 	for (size_t i = 0; i < b->edges.n; i++) {
 		s->node[b->edges.v[i].to].nprev++;
@@ -115,22 +116,28 @@ static bool is_alone(struct prop *s, uint32_t class)
 		ap_layout_is_whole(&ap_prop_end(s, ap_prop_cand_ends(s, class, 0)[0])->layout);
 }
 
+static ap_id tie_of(struct prop *s, ap_id i)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	const char *tie = ap_task_tie(s->ctx, s->g, i);
+	ap_id id = tie ? ap_map_put_str(s->tie_ids, tie, NULL) : AP_NONE;
+
+	ap_arena_release(s->ctx->scratch, mark);
+	return id;
+}
+
 static void make_operator(struct prop *s, ap_id i)
 {
 	const struct ap_node *n = &s->g->node[i];
 	struct prop_node *p = &s->node[i];
 
 	p->class = class_of(s, n);
+	p->tie = tie_of(s, i);
 	if (!ap_op_has_strategy(n->bound.row) && n->bound.nin > 0) {
 		p->role = PROP_RESHAPE;
 		return;
 	}
 	p->alone = is_alone(s, p->class);
-	if (s->held && s->held[i]) {
-		p->configured = true;
-		p->count = s->held[i];
-		p->end = ap_prop_ends(s, p->class, p->count);
-	}
 }
 
 /* As an operator by element on the parameter: TmpIdentity. */
@@ -139,7 +146,7 @@ static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_
 	static const struct ap_attrs none;
 	static const uint8_t no_batch[2];
 	struct ap_bind_in in = {.type = "Identity", .attrs = &none, .nin = 1, .in = &t->shape};
-	struct ap_bound *b = AP_NEW(s->ctx->arena, struct ap_bound);
+	struct ap_bound *b = AP_NEW(s->arena, struct ap_bound);
 	struct ap_bind_fault fault;
 	enum ap_status st = ap_rule_bind(s->ctx, &in, b, &fault);
 
@@ -152,12 +159,9 @@ static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_
 static void make_dataset(struct prop *s, struct prop_node *p)
 {
 	const struct ap_graph *g = s->g;
-	ap_id *end = AP_NEW_N(s->ctx->arena, ap_id, g->ninput);
-	static const int32_t whole[1] = {1};
+	ap_id *end = AP_NEW_N(s->arena, ap_id, g->ninput);
 
 	p->role = PROP_DATASET;
-	p->configured = g->ninput > 0;
-	p->count = whole;
 	p->end = end;
 	for (uint32_t i = 0; i < g->ninput; i++) {
 		const struct ap_tensor *t = &g->tensor[g->input[i]];
@@ -186,7 +190,7 @@ void ap_prop_graph_make(struct prop *s)
 	s->nnode = g->nnode + 1;
 	for (ap_id t = 0; t < g->ntensor; t++)
 		s->nnode += is_shared(&g->tensor[t]);
-	s->node = AP_NEW_N(s->ctx->arena, struct prop_node, s->nnode);
+	s->node = AP_NEW_N(s->arena, struct prop_node, s->nnode);
 	for (ap_id i = 0; i < g->nnode; i++)
 		make_operator(s, i);
 	for (ap_id t = 0; t < g->ntensor; t++)
@@ -195,4 +199,36 @@ void ap_prop_graph_make(struct prop *s)
 	make_dataset(s, &s->node[node]);
 	add_edges(&b);
 	link_edges(&b);
+}
+
+static void hold(struct prop *s, ap_id node, const int32_t *count)
+{
+	struct prop_node *n = &s->node[node];
+
+	n->visited = false;
+	n->nseen = 0;
+	n->configured = count && n->role == PROP_OPERATOR;
+	n->count = n->configured ? count : NULL;
+	n->end = n->configured ? ap_prop_ends(s, n->class, count) : NULL;
+}
+
+void ap_prop_graph_hold(struct prop *s, const int32_t *const *held)
+{
+	struct prop_node *dataset = &s->node[s->nnode - 1];
+
+	s->held = held;
+	for (ap_id i = 0; i + 1 < s->nnode; i++)
+		hold(s, i, held && i < s->g->nnode ? held[i] : NULL);
+	dataset->configured = s->g->ninput > 0;
+	dataset->visited = false;
+}
+
+ap_id *ap_prop_own_ends(struct prop *s, ap_id node)
+{
+	struct prop_node *n = &s->node[node];
+	uint32_t nend = s->classes.v[n->class].nend;
+
+	if (!n->own)
+		n->own = AP_NEW_N(s->arena, ap_id, nend > 2 ? nend : 2);
+	return n->own;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs. */
+/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs, all of which
+ * depends on nothing that is held and is kept from one run to the next. */
 #ifndef AP_PLAN_PROPAGATION_PARTS_H
 #define AP_PLAN_PROPAGATION_PARTS_H
 
@@ -36,19 +37,24 @@ struct prop_node { /* operators of the graph first, by their ids */
 	enum prop_role role;
 	uint32_t class;
 	bool alone; /* nothing is propagated to it or from it */
+	ap_id tie; /* equal for operators that have to have one strategy; AP_NONE: none */
+	uint32_t nprev, nsucc;
+	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+
+	/* Of a run: */
 	bool configured, visited;
 	const int32_t *count; /* that were chosen; NULL not yet */
 	const ap_id *end; /* then its ends as MindSpore has them; of a Reshape what it carries from one side
 	                     to the other; AP_NONE unknown */
-	uint32_t nprev, nsucc;
-	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+	ap_id *own; /* where ends that are no candidate's stand; NULL not yet */
 	uint32_t nseen;
 	const struct prop_edge **seen; /* [nprev] edges of producers that were visited, of an operator with
 	                                  several operands */
 };
 
 struct prop {
-	struct ap_ctx *ctx;
+	struct ap_ctx *ctx; /* of the run */
+	struct ap_arena *arena; /* of what is kept */
 	const struct ap_graph *g;
 	int64_t ndev;
 	const struct ap_step *step;
@@ -67,6 +73,12 @@ struct prop {
 		size_t n, cap;
 	} costs;
 	ap_id ends[2 * AP_MAX_OPERAND]; /* of a candidate that is looked at */
+	struct ap_map *row_ids; /* of classes with counts */
+	struct {
+		const ap_id **v;
+		size_t n, cap;
+	} rows;
+	struct ap_map *tie_ids;
 	struct ap_map *choice_ids;
 	struct {
 		uint32_t *v;
@@ -84,7 +96,7 @@ const struct prop_class *ap_prop_class(struct prop *s, uint32_t class);
 /* Each candidate's end at an operand or, counted on, a result. [n] */
 const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot);
 
-/* The ends of an operator of this class under these counts, in the run arena. */
+/* The ends of an operator of this class under these counts. */
 const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count);
 
 ap_id ap_prop_end_id(struct prop *s, const struct ap_ms_end *e);
@@ -141,8 +153,14 @@ struct prop_reach {
 void ap_prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
 	struct prop_reach *best);
 
-/* Nodes and edges of the cost graph; what is held is configured. */
+/* Nodes and edges of the cost graph. */
 void ap_prop_graph_make(struct prop *s);
+
+/* Begins a run: what is held is configured, and nothing else is decided. */
+void ap_prop_graph_hold(struct prop *s, const int32_t *const *held);
+
+/* Where a node can have ends of its own, [operands and results, or the two sides of a Reshape]. */
+ap_id *ap_prop_own_ends(struct prop *s, ap_id node);
 
 /* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
  * there. */

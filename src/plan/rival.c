@@ -22,6 +22,19 @@ void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_req
 	r->maker = ap_plan_maker_create(ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
 }
 
+void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq)
+{
+	r->route = rq->route;
+	r->completer = ap_route_completer(r->ctx, rq->route, rq->graph, rq->machine, rq->step);
+}
+
+void ap_rivals_end(struct ap_rivals *r)
+{
+	if (r->completer)
+		r->completer->destroy(r->completer);
+	r->completer = NULL;
+}
+
 static bool fits(const struct ap_plan *p)
 {
 	return p->prediction.memory.total <= p->capacity_bytes;
@@ -174,10 +187,11 @@ static void add_grid(void *user, const struct ap_hybrid *h, const char *name)
 	struct ap_rivals *r = x->r;
 	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name)};
 
-	if (h->tp == 1 || r->ngrid == AP_MAX_GRIDS || ap_ctx_stopped(r->ctx))
+	if (h->tp * h->cp == 1 || r->ngrid == AP_MAX_GRIDS || ap_ctx_stopped(r->ctx))
 		return; /* tp=1 is data parallel */
 	g.counts = ap_hybrid_counts(r->ctx, x->rq->graph, x->rq->machine->ndev, x->rq->step, h, &g.why);
-	r->grid[r->ngrid++] = g;
+	if (g.counts || h->cp == 1) /* few networks have sequences */
+		r->grid[r->ngrid++] = g;
 }
 
 const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_request *rq, uint32_t *n)
@@ -249,28 +263,27 @@ static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_pl
 	return counts;
 }
 
-enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq,
-	const int32_t *const *held, const struct ap_plan **out)
+enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const int32_t *const *held,
+	const struct ap_plan **out)
 {
 	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
 	const int32_t *const *counts;
 
-	AP_TRY(r->route->complete(ctx, rq->graph, rq->machine, rq->step, held, &counts));
+	AP_TRY(r->completer->complete(r->completer, ctx, held, &counts));
 	ap_plan_sketch(r->maker, counts, plan);
 	*out = plan;
 	return AP_OK;
 }
 
 /* As the route takes it; NULL where it stops at it. */
-static const struct ap_plan *as_routed(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *held)
+static const struct ap_plan *as_routed(struct ap_rivals *r, const int32_t *const *held)
 {
 	struct ap_ctx quiet = *r->ctx;
 	const struct ap_plan *plan;
 
 	quiet.stop = NULL;
 	quiet.diag = ap_diag_create(r->ctx->arena, false);
-	return ap_rival_routed(r, &quiet, rq, held, &plan) == AP_OK ? plan : NULL;
+	return ap_rival_routed(r, &quiet, held, &plan) == AP_OK ? plan : NULL;
 }
 
 /* The plan as its checkpoint tells it; itself where that needs no completion or has none. */
@@ -282,7 +295,7 @@ static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_reques
 	const int32_t *const *counts = held_counts(r, &v->plan, fixed, &open);
 
 	if (r->route)
-		return as_routed(r, rq, counts);
+		return as_routed(r, counts);
 	if (!open)
 		return &v->plan;
 	if (v->optimal)

@@ -36,6 +36,7 @@ struct ap_rivals {
 	const int32_t *const *fixed; /* what the settings of the search do not ask about; may be NULL */
 	bool any; /* those settings are not asked: nothing is searched */
 	const struct ap_route *route; /* that decides what a checkpoint does not hold; NULL: none does */
+	struct ap_completer *completer; /* its */
 	const struct ap_table *table; /* whose prices completion can use; NULL: none */
 	int n;
 	struct ap_rival v[AP_MAX_RIVALS];
@@ -44,6 +45,12 @@ struct ap_rivals {
 };
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq);
+
+/* From now on, what a checkpoint does not hold is decided by the request's route. */
+void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq);
+
+/* Gives back what is not of the run arena; the plans stay. */
+void ap_rivals_end(struct ap_rivals *r);
 
 /* Adds the plan of counts, as a baseline too where it has a name. Returns it. */
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts);
@@ -67,8 +74,8 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	const int32_t *const *fixed, const struct ap_plan **out);
 
 /* The plan that the rivals' route makes of what is held. AP_INFEASIBLE, told, where it stops at that. */
-enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq,
-	const int32_t *const *held, const struct ap_plan **out);
+enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const int32_t *const *held,
+	const struct ap_plan **out);
 
 /* The fastest plan that fits, completed from what a checkpoint holds of it (unless !complete, for
  * want of time: then of a route the first that fits); NULL: none fits. Of equals the one added first. */

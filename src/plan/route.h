@@ -20,6 +20,20 @@ typedef enum ap_status ap_route_fn(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *held,
 	const int32_t *const **out);
 
+/*
+ * Completes plans of one graph, machine and step again and again, as an ap_route_fn does; what depends on
+ * nothing that is held is found once. Of one thread, and destroyed while the arena is in use under which
+ * it was created.
+ */
+struct ap_completer {
+	enum ap_status (*complete)(struct ap_completer *c, struct ap_ctx *ctx,
+		const int32_t *const *held, const int32_t *const **out);
+	void (*destroy)(struct ap_completer *c);
+};
+
+typedef struct ap_completer *ap_completer_fn(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step);
+
 struct ap_route {
 	const char *name; /* of --executor: "mindspore-semi-auto" */
 	const char *software; /* the software profile of its executor */
@@ -28,10 +42,15 @@ struct ap_route {
 	ap_route_fn *fix; /* operators whose cut depends on nothing that is searched; NULL: none */
 	ap_route_fn *complete; /* every operator, once those with a parameter are held; NULL: the executor
 	                        * is told of every operator */
+	ap_completer_fn *completer; /* of complete; NULL: it finds everything anew each time */
 };
 
 /* Row i; NULL past the end. Row 0 is the default. */
 const struct ap_route *ap_route_at(size_t i);
+
+/* That of a route that completes. g, m and step outlive it. */
+struct ap_completer *ap_route_completer(struct ap_ctx *ctx, const struct ap_route *route,
+	const struct ap_graph *g, const struct ap_machine *m, const struct ap_step *step);
 
 /* An operator that a route decides otherwise than the free optimum does, and what that costs. */
 struct ap_route_differ {

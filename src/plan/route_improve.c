@@ -62,7 +62,7 @@ static double step_s(struct improving *x, struct ap_plan_maker *maker, const int
 
 	x->left -= x->left < g->nnode ? x->left : g->nnode;
 	if (ap_plan_conflict(&x->quiet, g, m->ndev, held, &at) ||
-		x->r->route->complete(&x->quiet, g, m, x->rq->step, held, &all) != AP_OK)
+		x->r->completer->complete(x->r->completer, &x->quiet, held, &all) != AP_OK)
 		return INFINITY;
 	ap_plan_sketch(maker, all, &plan);
 	return plan.prediction.memory.total <= plan.capacity_bytes ? plan.prediction.step_time_s
@@ -151,7 +151,7 @@ const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_requ
 	begin(&x, fixed, start);
 	while (x.left && !ap_ctx_stopped(r->ctx) && try_all(&x))
 		any = true;
-	if (any && ap_rival_routed(r, &x.quiet, rq, x.held, &plan) != AP_OK)
+	if (any && ap_rival_routed(r, &x.quiet, x.held, &plan) != AP_OK)
 		return start;
 	return plan;
 }

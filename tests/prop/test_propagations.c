@@ -75,6 +75,26 @@ static void completes_to_a_plan(struct trial *t)
 	t->telling = t->f.machine->ndev > 1;
 }
 
+/* What is kept from one run to the next decides nothing. */
+static void completes_again(struct trial *t)
+{
+	struct ap_ctx quiet = t->f.ctx;
+	struct ap_completer *c = ap_propagation_completer(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step);
+
+	quiet.diag = ap_diag_create(quiet.arena, false);
+	for (int run = 0; run < 4; run++) {
+		const int32_t **held = some_of(t, trial_counts(t), 1 + random_below(&t->random, 6));
+		const int32_t *const *out = complete(t, held), *const *again;
+		enum ap_status st = c->complete(c, &quiet, held, &again);
+
+		REQUIRE(t, out ? st == AP_OK : st == AP_INFEASIBLE, "%s", ap_status_text(st));
+		for (ap_id i = 0; out && i < t->f.graph->nnode; i++)
+			REQUIRE(t, is_same(t, i, out[i], again[i]), "%s", t->f.graph->node[i].name);
+		t->telling |= out != NULL;
+	}
+	c->destroy(c);
+}
+
 static void completes_stages(struct trial *t)
 {
 	if (trial_staged(t, 2, 1))
@@ -84,6 +104,12 @@ static void completes_stages(struct trial *t)
 START_TEST(pipelines_are_completed)
 {
 	trial_each(200, OPERATORS, DEVICES, completes_stages);
+}
+END_TEST
+
+START_TEST(what_is_kept_decides_nothing)
+{
+	trial_each(200, OPERATORS, DEVICES, completes_again);
 }
 END_TEST
 
@@ -103,6 +129,7 @@ int main(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, what_is_completed_is_a_plan);
 	tcase_add_test(t, pipelines_are_completed);
+	tcase_add_test(t, what_is_kept_decides_nothing);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
