@@ -128,16 +128,26 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	return s.why ? NULL : g;
 }
 
+static void name_grid(const struct ap_hybrid *h, char *name, size_t size)
+{
+	int len = snprintf(name, size, "dp=%" PRId64 " tp=%" PRId64, h->dp, h->tp);
+
+	if (h->cp > 1)
+		snprintf(name + len, size - (size_t)len, " cp=%" PRId64, h->cp);
+}
+
 void ap_hybrid_grids(int64_t ndev,
 	void (*emit)(void *user, const struct ap_hybrid *h, const char *name), void *user)
 {
-	for (int64_t tp = 1; tp <= AP_HYBRID_MOST_TP && tp <= ndev; tp++) {
-		struct ap_hybrid h = {.dp = ndev / tp, .tp = tp, .pp = 1, .cp = 1, .ep = 1, .vpp = 1};
-		char name[48];
+	for (int64_t cp = 1; cp <= AP_HYBRID_MOST_CP && cp <= ndev; cp++)
+		for (int64_t tp = 1; tp <= AP_HYBRID_MOST_TP && tp <= ndev / cp; tp++) {
+			struct ap_hybrid h = {.dp = ndev / cp / tp, .tp = tp, .pp = 1, .cp = cp, .ep = 1,
+				.vpp = 1};
+			char name[72];
 
-		if (ndev % tp)
-			continue;
-		snprintf(name, sizeof name, "dp=%" PRId64 " tp=%" PRId64, h.dp, h.tp);
-		emit(user, &h, name);
-	}
+			if (h.dp * h.cp * h.tp != ndev)
+				continue;
+			name_grid(&h, name, sizeof name);
+			emit(user, &h, name);
+		}
 }

@@ -21,6 +21,7 @@
 #include "shard/step.h"
 
 #define AP_HYBRID_MOST_TP 64 /* of the grids that a search is compared with */
+#define AP_HYBRID_MOST_CP 8
 
 enum ap_hybrid_vocab {
 	AP_VOCAB_AUTO, /* cut where the entries divide */
@@ -69,8 +70,9 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why);
 
-/* All dp x tp grids of ndev devices, tp ascending up to AP_HYBRID_MOST_TP: filled hybrids and their
- * names, "dp=8 tp=8". Names live as long as the call. */
+/* All dp x cp x tp grids of ndev devices, cp ascending up to AP_HYBRID_MOST_CP, for each tp up to
+ * AP_HYBRID_MOST_TP: filled hybrids and their names, "dp=8 tp=8", "dp=4 tp=1 cp=2". Names live as long as
+ * the call. */
 void ap_hybrid_grids(int64_t ndev,
 	void (*emit)(void *user, const struct ap_hybrid *h, const char *name), void *user);
 

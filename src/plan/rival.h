@@ -21,7 +21,7 @@ struct ap_rival {
 	bool baseline; /* no plan may be slower */
 };
 
-struct ap_grid { /* an expert's dp x tp grid */
+struct ap_grid { /* an expert's dp x cp x tp grid */
 	const char *name;
 	const int32_t *const *counts; /* NULL: there is none */
 	const char *why; /* then */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What experts' words say of a plan: its own hybrid, or the nearest one. */
 #include "expert_test.h"
+#include "plan/drive.h"
 #include "unit.h"
 
 /* Each is found again, and costs what it costs. */
@@ -179,6 +180,32 @@ START_TEST(there_may_be_none)
 }
 END_TEST
 
+/* What an expert would write for sequences is a rival of every search. */
+START_TEST(searched_is_as_fast_as_any_grid)
+{
+	struct fixture f;
+	struct ap_request rq;
+	struct ap_plan p;
+	struct best best = {0};
+	struct ap_hybrid h = {.pp = 1, .ep = 1, .vpp = 1, .micro_batches = 8};
+
+	fixture_open(&f, 16, 8, "ascend910b3");
+	expert_model(&f, "gpt3_1.3b");
+	f.step.micro_batches = h.micro_batches;
+	rq = (struct ap_request){.graph = f.graph, .machine = f.machine, .step = &f.step,
+		.capacity_bytes = INT64_C(58) << 30, .search_mode = "auto", .prune = true};
+	ck_assert_int_eq(ap_drive_search(&f.ctx, &rq, &p, NULL), AP_OK);
+	for (h.cp = 1; h.cp <= 8; h.cp *= 2)
+		for (h.tp = 1; h.tp <= 16 / h.cp; h.tp *= 2) {
+			h.dp = 16 / h.cp / h.tp;
+			try_hybrid(&f, &h, rq.capacity_bytes, &best);
+		}
+	ck_assert(best.any && best.fits);
+	ck_assert_double_le(p.prediction.step_time_s, best.step_time_s);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("expert");
@@ -190,6 +217,7 @@ int main(void)
 	tcase_add_loop_test(tc, own_hybrid_is_found, 0, sizeof hybrids / sizeof *hybrids);
 	tcase_add_loop_test(tc, nearest_is_the_best_of_all, 0, sizeof others / sizeof *others);
 	tcase_add_test(tc, there_may_be_none);
+	tcase_add_test(tc, searched_is_as_fast_as_any_grid);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);
 	srunner_run_all(sr, CK_ENV);

@@ -125,11 +125,15 @@ START_TEST(grids_of_a_stage)
 	ap_str_init(&s, ctx.arena);
 	ap_hybrid_grids(12, note_grid, &s);
 	ck_assert_str_eq(s.s, "dp=12 tp=1(12) dp=6 tp=2(12) dp=4 tp=3(12) dp=3 tp=4(12) dp=2 tp=6(12) "
-		"dp=1 tp=12(12) ");
+		"dp=1 tp=12(12) dp=6 tp=1 cp=2(12) dp=3 tp=2 cp=2(12) dp=2 tp=3 cp=2(12) "
+		"dp=1 tp=6 cp=2(12) dp=4 tp=1 cp=3(12) dp=2 tp=2 cp=3(12) dp=1 tp=4 cp=3(12) "
+		"dp=3 tp=1 cp=4(12) dp=1 tp=3 cp=4(12) dp=2 tp=1 cp=6(12) dp=1 tp=2 cp=6(12) ");
 	ap_str_init(&s, ctx.arena);
 	ap_hybrid_grids(256, note_grid, &s);
 	ck_contains(s.s, "dp=4 tp=64(256) ");
 	ck_assert(!strstr(s.s, "tp=128"));
+	ck_contains(s.s, "dp=32 tp=1 cp=8(256) ");
+	ck_assert(!strstr(s.s, "cp=16"));
 	ctx_destroy(&ctx);
 }
 END_TEST
