@@ -129,6 +129,33 @@ static void without_table(struct holding *h)
 		o->devices_per_server = ndev / nserver;
 }
 
+/* Of a profile of the user's own the plan holds the name only. */
+static enum ap_status lacks_profile(struct holding *h, enum ap_opt_id id, const char *what, const char *name)
+{
+	const struct ap_option *row = ap_option_at(id);
+
+	return ap_json_report(&h->run->ctx, h->doc, value_at(h, "settings", row->key), AP_ERROR, AP_USAGE,
+		NULL, NULL, "the plan is of a %s that is not built in, \"%s\"; expected %s FILE", what,
+		ap_diag_name(h->run->ctx.diag, name),
+		ap_option_spelling(h->run->ctx.arena, "--", row));
+}
+
+static enum ap_status check_profiles(struct holding *h)
+{
+	struct ap_ctx quiet = h->run->ctx;
+	const struct ap_options *o = &h->cli.opt;
+	const struct ap_chip *chip;
+	const struct ap_software *software;
+
+	quiet.diag = ap_diag_create(quiet.arena, false);
+	if (o->chip && !given(o, AP_OPT_chip) && ap_chip_get(&quiet, o->chip, &chip) != AP_OK)
+		return lacks_profile(h, AP_OPT_chip, "chip profile", o->chip);
+	if (o->software && !given(o, AP_OPT_software) &&
+		ap_software_get(&quiet, o->software, &software) != AP_OK)
+		return lacks_profile(h, AP_OPT_software, "software profile", o->software);
+	return AP_OK;
+}
+
 /* Faults of the files themselves, and of the options, are errors of this run. */
 static enum ap_status read_inputs(struct holding *h)
 {
@@ -148,6 +175,7 @@ static enum ap_status read_inputs(struct holding *h)
 	h->machine = true;
 	if (!h->src.table && hash_of(h, "rank_table") && !given(o, AP_OPT_device_num))
 		without_table(h);
+	AP_TRY(check_profiles(h));
 	AP_TRY(ap_input_chip(&h->as, &h->src, &h->chip));
 	if (!given(o, AP_OPT_memory) && !same_text(hash_of(h, "chip"), h->chip->sha256))
 		o->memory = 0;
