@@ -171,6 +171,7 @@ static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_know
 FORM(settings)
 FORM(cells)
 FORM(recompute)
+FORM(shard)
 FORM(trace)
 FORM(switches)
 
@@ -193,6 +194,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_PROBLEM] = check_problem,
 	[AP_KIND_TRACE] = check_trace,
 	[AP_KIND_RECOMPUTE] = check_recompute,
+	[AP_KIND_SHARD] = check_shard,
 	[AP_KIND_SETTINGS] = check_settings,
 	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,

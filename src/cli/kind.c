@@ -54,6 +54,7 @@ static const struct {
 	[AP_KIND_PROBLEM] = {"autopar-problem/", {"matrices"}, "a search problem"},
 	[AP_KIND_TRACE] = {NULL, {"traceEvents"}, "a trace"},
 	[AP_KIND_RECOMPUTE] = {NULL, {"primitives"}, "calls of recompute()"},
+	[AP_KIND_SHARD] = {NULL, {"shards"}, "calls of shard()"},
 	[AP_KIND_SETTINGS] = {NULL, {NULL}, "settings of a bundle", is_settings},
 	[AP_KIND_OP_STRATEGY] = {NULL, {"parallel_out_strategy_item", "parallel_layout_value_item",
 		"parallel_out_layout_value_item", "parallel_newshape_layout_value_item"},

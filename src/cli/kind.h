@@ -14,6 +14,7 @@ enum ap_kind {
 	AP_KIND_PROBLEM,
 	AP_KIND_TRACE,
 	AP_KIND_RECOMPUTE,
+	AP_KIND_SHARD,
 	AP_KIND_SETTINGS,
 	AP_KIND_OP_STRATEGY, /* before the next: they share a key */
 	AP_KIND_STRATEGY,

@@ -73,40 +73,59 @@ def _value(value, kind, stage):
     return value
 
 
-def _primitives(cell, kind):
-    """The primitives of a type that a cell holds as attributes."""
-    held = list(vars(cell).values()) + list(vars(cell).get("_primitives", {}).values())
-    return list({id(p): p for p in held
-                 if type(p).__name__ == kind and callable(getattr(p, "recompute", None))}.values())
+def _attribute(cell, path):
+    """What a cell holds under an attribute, "matmul", or in a list of it, "list.0"; None: nothing."""
+    for part in path.split("."):
+        try:
+            cell = cell[int(part)] if part.isdigit() else getattr(cell, part)
+        except (AttributeError, IndexError, KeyError, TypeError):
+            return None
+    return cell
 
 
-def _check(cells, marks, placed):
+def _primitives(cell, mark, method):
+    """The primitives of a cell that a mark is for: its attribute, or all that have its type."""
+    if "instance" in mark:
+        held = [_attribute(cell, mark["instance"])]
+    else:
+        held = list(vars(cell).values()) + list(vars(cell).get("_primitives", {}).values())
+        held = [p for p in held if type(p).__name__ == mark["type"]]
+    return list({id(p): p for p in held if callable(getattr(p, method, None))}.values())
+
+
+def _check(cells, marks, shards, placed):
     """KeyError for what the network lacks, before anything is changed."""
-    names = [mark["cell"] for mark in marks["cells"] + marks["primitives"]]
+    calls = [(mark, "recompute") for mark in marks["primitives"]] + [(mark, "shard") for mark in shards]
+    names = [mark["cell"] for mark in marks["cells"]] + [mark["cell"] for mark, _ in calls]
     names += [name for config in placed.values() for name in config]
     missing = sorted({name for name in names if name not in cells})
     if missing:
         raise KeyError("the network has no cell %s; it has %s" % (
             ", ".join(repr(name) for name in missing), ", ".join(sorted(filter(None, cells)))))
-    missing = ["%s of cell %r" % (mark["type"], mark["cell"]) for mark in marks["primitives"]
-               if not _primitives(cells[mark["cell"]], mark["type"])]
+    missing = ["%s of cell %r" % (mark.get("instance") or mark["type"], mark["cell"])
+               for mark, method in calls if not _primitives(cells[mark["cell"]], mark, method)]
     if missing:
         raise KeyError("no attribute of its cell holds the primitive %s" % ", ".join(missing))
 
 
 def prepare(net):
-    """Marks what is recomputed and the stages of cells, and wraps net for its micro-batches."""
+    """Marks what is cut, what is recomputed and the stages of cells, and wraps net for its micro-batches."""
     cells = dict(net.cells_and_names())
     marks = _read("recompute.json")
+    shards = _read("shard.json")["shards"] if os.path.exists(os.path.join(HERE, "shard.json")) else []
     placed = {}
     if _context("pipeline_stages") > 1:
         placed["pipeline_stage"] = _read("stage_config.json")
         segments = _read("segment_config.json")
         if any(segments.values()):
             placed["pipeline_segment"] = segments
-    _check(cells, marks, placed)
+    _check(cells, marks, shards, placed)
+    for mark in shards:
+        for primitive in _primitives(cells[mark["cell"]], mark, "shard"):
+            primitive.shard(*(tuple(tuple(parts) for parts in mark[key])
+                              for key in ("in_strategy", "out_strategy") if key in mark))
     for mark in marks["primitives"]:
-        for primitive in _primitives(cells[mark["cell"]], mark["type"]):
+        for primitive in _primitives(cells[mark["cell"]], mark, "recompute"):
             primitive.recompute(mark["recompute"])
     for mark in marks["cells"]:
         cells[mark["cell"]].recompute(**{k: v for k, v in mark.items() if k != "cell"})

@@ -164,6 +164,8 @@ static const struct ap_bundle_file files[] = {
 	{"segment_config.json", "pipeline_segment of each cell", by_mindspore_staged, write_segments},
 	{"recompute.json", "calls of recompute() of cells and primitives", by_mindspore,
 		ap_bundle_write_recompute},
+	{AP_BUNDLE_SHARD, "calls of shard() of primitives, for strategies that the graph has",
+		ap_bundle_shards, ap_bundle_write_shard},
 	{AP_BUNDLE_OPERATORS, "strategy of every operator, for load_operator_strategy_file()", by_mindspore,
 		write_operators},
 	{"group_info.pb", "communication groups of one rank, to look at", by_mindspore, write_groups},

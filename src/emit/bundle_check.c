@@ -172,23 +172,75 @@ static void check_left(struct checking *c, const struct ap_jv *v)
 	has_flag(c, v, "recompute");
 }
 
-enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
-{
-	static const struct {
-		const char *key;
-		void (*check)(struct checking *c, const struct ap_jv *v);
-	} lists[] = {{"cells", check_cell}, {"primitives", check_primitive}, {"not_applicable", check_left}};
-	struct checking c = {.ctx = ctx, .doc = doc};
-	const struct ap_jv *root = ap_json_root(doc);
+struct list { /* a member: an array of objects */
+	const char *key;
+	void (*check)(struct checking *c, const struct ap_jv *v);
+};
 
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+static void check_lists(struct checking *c, const struct list *lists, size_t nlist, struct ap_str *what)
+{
+	for (size_t i = 0; i < nlist; i++) {
 		size_t n = 0;
 
-		for (const struct ap_jv *v = first_of(&c, root, lists[i].key); v; v = ap_jv_next(v), n++)
-			if (is_type(&c, v, AP_JOBJECT))
-				lists[i].check(&c, v);
+		for (const struct ap_jv *v = first_of(c, ap_json_root(c->doc), lists[i].key); v;
+			v = ap_jv_next(v), n++)
+			if (is_type(c, v, AP_JOBJECT))
+				lists[i].check(c, v);
 		ap_str_addf(what, "%s%s %zu", i ? ", " : "", lists[i].key, n);
 	}
+}
+
+enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	static const struct list lists[] = {
+		{"cells", check_cell}, {"primitives", check_primitive}, {"not_applicable", check_left}};
+	struct checking c = {.ctx = ctx, .doc = doc};
+
+	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
+	return c.st;
+}
+
+/* A vector of parts for each operand. */
+static void has_strategy(struct checking *c, const struct ap_jv *obj, const char *key)
+{
+	int64_t part;
+
+	for (const struct ap_jv *v = first_of(c, obj, key); v; v = ap_jv_next(v)) {
+		if (!is_type(c, v, AP_JARRAY))
+			continue;
+		for (const struct ap_jv *p = ap_jv_first(v); p; p = ap_jv_next(p))
+			if (is_type(c, p, AP_JNUMBER) && (!ap_jv_int(c->doc, p, &part) || part < 1))
+				REPORT(c, p, "key-range", "should be a whole number from 1 on");
+	}
+}
+
+static void check_strategies(struct checking *c, const struct ap_jv *v)
+{
+	has_strategy(c, v, "in_strategy");
+	if (ap_jv_get(v, "out_strategy"))
+		has_strategy(c, v, "out_strategy");
+}
+
+static void check_shard(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "cell");
+	has_text(c, v, "instance");
+	check_strategies(c, v);
+}
+
+static void check_unsaid_shard(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "operator");
+	check_strategies(c, v);
+}
+
+enum ap_status ap_bundle_check_shard(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	static const struct list lists[] = {
+		{"shards", check_shard}, {"not_applicable", check_unsaid_shard}};
+	struct checking c = {.ctx = ctx, .doc = doc};
+
+	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
 	return c.st;
 }
 

@@ -20,6 +20,9 @@ ap_bundle_check_fn ap_bundle_check_cells;
 /* {"cells", "primitives", "not_applicable"}: arrays of calls. */
 ap_bundle_check_fn ap_bundle_check_recompute;
 
+/* {"shards", "not_applicable"}: arrays of calls, whose strategies are arrays of arrays of parts. */
+ap_bundle_check_fn ap_bundle_check_shard;
+
 /* {switch: true}, or a level: what transformer_opt() reads. */
 ap_bundle_check_fn ap_bundle_check_switches;
 

@@ -40,10 +40,12 @@ static bool is_mode_chosen(struct place *r)
 
 static bool needs_out_strategy(struct place *r)
 {
+	struct ap_bundle_pins pins = ap_bundle_pins(r->ctx, r->b);
 	uint32_t n = 0;
 
 	for (ap_id i = 0; i < r->p->graph->nnode; i++)
 		n += r->p->op[i].place.bound->dealt != 0;
+	n -= pins.dealt;
 	if (!n || !reads_ckpt(r))
 		return false;
 	ap_str_addf(&r->out,
@@ -55,16 +57,28 @@ static bool needs_out_strategy(struct place *r)
 
 static bool has_pins(struct place *r)
 {
-	uint32_t n = 0;
+	struct ap_bundle_pins pins = ap_bundle_pins(r->ctx, r->b);
 
-	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += r->p->graph->node[i].in_pin.n > 0;
-	if (!n || !reads_ckpt(r))
+	if (!pins.said || !reads_ckpt(r))
 		return false;
 	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s by shard() in the script, which wins over the strategy "
-		"checkpoint; the plan keeps to it.",
-		n, n == 1 ? " is cut" : "s are cut");
+		"%" PRIu32 " operator%s by shard(), which wins over the strategy checkpoint: the graph "
+		"says so, and\n  apply_plan.py calls it as " AP_BUNDLE_SHARD " has it.",
+		pins.said, pins.said == 1 ? " is cut" : "s are cut");
+	return true;
+}
+
+static bool has_unsaid_pins(struct place *r)
+{
+	struct ap_bundle_pins pins = ap_bundle_pins(r->ctx, r->b);
+
+	if (!pins.left || !reads_ckpt(r))
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s by the graph to be cut by shard(), which the script itself must "
+		"call:\n  " AP_BUNDLE_SHARD ", not_applicable, says how each is cut, and why it is left to "
+		"you.",
+		pins.left, pins.left == 1 ? " is said" : "s are said");
 	return true;
 }
 
@@ -146,9 +160,10 @@ static bool has_unsaid_marks(struct place *r)
 		return false;
 	ap_str_addf(&r->out,
 		"%" PRIu32
-		" operator%s one type and cell with others that are marked differently: their "
-		"recompute()\n  is yours to call; recompute.json lists them as not_applicable.",
-		n, n == 1 ? " has" : "s have");
+		" operator%s cannot be marked by a call of one primitive: recompute.json lists %s as "
+		"not_applicable,\n  and why. Mark %s in the network, or memory and time are not the "
+		"planned ones.",
+		n, n == 1 ? "" : "s", n == 1 ? "it" : "them", n == 1 ? "it" : "them");
 	return true;
 }
 
@@ -177,8 +192,8 @@ static bool has_plain_marks(struct place *r)
 const char *ap_bundle_limits(struct ap_ctx *ctx, const struct ap_bundle *b)
 {
 	static bool (*const limits[])(struct place *) = {is_mode_chosen, needs_out_strategy,
-		has_pins, has_reshapes, has_loose_operators, has_unsaid_marks, has_plain_marks,
-		has_no_alltoall, saves_whole, has_new_scheduler};
+		has_pins, has_unsaid_pins, has_reshapes, has_loose_operators, has_unsaid_marks,
+		has_plain_marks, has_no_alltoall, saves_whole, has_new_scheduler};
 	struct place r = {.ctx = ctx, .b = b, .p = b->plan, .way = ap_bundle_way(b)};
 	struct ap_str text;
 

@@ -7,6 +7,7 @@
 
 #define AP_BUNDLE_OPERATORS "operator_strategies.json"
 #define AP_BUNDLE_CKPT "strategy.ckpt"
+#define AP_BUNDLE_SHARD "shard.json"
 #define AP_BUNDLE_SPEED_UP "parallel_speed_up.json"
 
 /* How a plan gets into its executor. */
@@ -41,6 +42,16 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	void *user);
 /* Operators that the plan recomputes, or keeps, and that recompute.json cannot tell from others. */
 uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b);
+
+/* Calls of shard(), for operators that the graph has strategies of; where a checkpoint is loaded. */
+struct ap_bundle_pins {
+	uint32_t said, left; /* operators that it is called of, or cannot be */
+	uint32_t dealt; /* of those that it is called of: with an out_strategy that deals partial sums */
+};
+struct ap_bundle_pins ap_bundle_pins(struct ap_ctx *ctx, const struct ap_bundle *b);
+bool ap_bundle_shards(const struct ap_bundle *b); /* is any operator among them? */
+void ap_bundle_write_shard(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
 
 /* Lines for README.txt, each of which holds for this plan. */
 const char *ap_bundle_limits(struct ap_ctx *ctx, const struct ap_bundle *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recompute.json: the calls of Cell.recompute() and Primitive.recompute() that mark what the plan
- * recomputes. A primitive is known by its cell and its type: the graph does not tell the attribute
- * that holds it.
+ * recomputes. A primitive is known by its cell and the attribute that holds it; where the graph does
+ * not tell that, by its cell and its type.
  */
 #include <string.h>
 
@@ -16,9 +16,14 @@ enum call { LEFT, RECOMPUTED, KEPT }; /* nothing; recompute(True); recompute(Fal
 struct calls {
 	const struct ap_graph *g;
 	enum call *call; /* [nnode] of the operator itself */
-	ap_id *kind;     /* [nnode] which operators have this type in this cell */
+	ap_id *kind; /* [nnode] the operators that one mark is of; AP_NONE: no mark reaches it */
 	ap_id nkind;
 	bool *mixed; /* [kind] they do not have the same call */
+};
+
+struct kinds { /* while they are found */
+	struct ap_map *ids;
+	ap_id *first; /* [kind] an operator of it */
 };
 
 static enum call call_of(
@@ -33,25 +38,53 @@ static enum call call_of(
 	return ap_recompute_refused(g, n) && ap_cell_find(cells, n->cell) != AP_NONE ? KEPT : LEFT;
 }
 
+static ap_id put_kind(struct ap_ctx *ctx, struct calls *c, struct kinds *k, const char *name, ap_id i)
+{
+	bool fresh;
+	ap_id kind = ap_map_put_str(
+		k->ids, ap_arena_printf(ctx->scratch, "%s/%s", c->g->node[i].cell, name), &fresh);
+
+	if (fresh)
+		k->first[kind] = i;
+	c->mixed[kind] |= c->call[i] != c->call[k->first[kind]];
+	return kind;
+}
+
+/* A mark by type is of all primitives of the type that attributes of the cell hold, those too that
+ * are marked by themselves. */
 static void find_kinds(struct ap_ctx *ctx, struct calls *c)
 {
-	struct ap_map *kinds = ap_map_create(ctx->scratch);
-	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, c->g->nnode);
+	ap_id n = c->g->nnode;
+	struct kinds k = {.ids = ap_map_create(ctx->scratch),
+		.first = AP_NEW_N(ctx->scratch, ap_id, 2 * (size_t)n)};
 
-	c->kind = AP_NEW_N(ctx->scratch, ap_id, c->g->nnode);
-	c->mixed = AP_NEW_N(ctx->scratch, bool, c->g->nnode);
-	for (ap_id i = 0; i < c->g->nnode; i++) {
-		const struct ap_node *n = &c->g->node[i];
-		bool fresh;
-		ap_id kind = ap_map_put_str(
-			kinds, ap_arena_printf(ctx->scratch, "%s/%s", n->cell, n->type), &fresh);
+	c->kind = AP_NEW_N(ctx->scratch, ap_id, n);
+	c->mixed = AP_NEW_N(ctx->scratch, bool, 2 * (size_t)n);
+	for (ap_id i = 0; i < n; i++) {
+		const char *instance = c->g->node[i].instance;
 
-		if (fresh)
-			first[kind] = i;
-		c->kind[i] = kind;
-		c->mixed[kind] |= c->call[i] != c->call[first[kind]];
+		c->kind[i] = AP_NONE;
+		if (instance && !*instance)
+			continue;
+		c->kind[i] = put_kind(ctx, c, &k, c->g->node[i].type, i);
+		if (instance)
+			c->kind[i] = put_kind(ctx, c, &k,
+				ap_arena_printf(ctx->scratch, ".%s", instance), i);
 	}
-	c->nkind = (ap_id)ap_map_size(kinds);
+	c->nkind = (ap_id)ap_map_size(k.ids);
+}
+
+/* Why its call cannot be made for it alone; NULL: it can, or there is none. */
+static const char *why_not(const struct calls *c, ap_id i)
+{
+	if (c->call[i] == LEFT)
+		return NULL;
+	if (c->kind[i] == AP_NONE)
+		return "no attribute of its cell holds it";
+	if (!c->mixed[c->kind[i]])
+		return NULL;
+	return c->g->node[i].instance ? "its primitive runs operators that are marked differently"
+				      : "operators of this type in this cell are marked differently";
 }
 
 static void find_calls(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
@@ -76,7 +109,7 @@ static void write_cell(struct ap_jw *w, const struct ap_again_cell *c)
 	ap_jw_end(w);
 }
 
-/* A call for all primitives of a type in a cell, told where its first operator comes. */
+/* A call for all that a mark is of, told where its first operator comes. */
 static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c)
 {
 	bool *done = AP_NEW_N(ctx->scratch, bool, c->nkind);
@@ -84,11 +117,13 @@ static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct c
 	for (ap_id i = 0; i < c->g->nnode; i++) {
 		const struct ap_node *n = &c->g->node[i];
 
-		if (c->call[i] == LEFT || c->mixed[c->kind[i]] || done[c->kind[i]])
+		if (c->call[i] == LEFT || why_not(c, i) || done[c->kind[i]])
 			continue;
 		done[c->kind[i]] = true;
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "cell", n->cell);
+		if (n->instance)
+			ap_jw_kstr(w, "instance", n->instance);
 		ap_jw_kstr(w, "type", n->type);
 		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
 		ap_jw_end(w);
@@ -98,12 +133,12 @@ static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct c
 static void write_rest(struct ap_jw *w, const struct calls *c)
 {
 	for (ap_id i = 0; i < c->g->nnode; i++) {
-		if (c->call[i] == LEFT || !c->mixed[c->kind[i]])
+		if (!why_not(c, i))
 			continue;
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "operator", c->g->node[i].name);
 		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
-		ap_jw_kstr(w, "why", "operators of this type in this cell are marked differently");
+		ap_jw_kstr(w, "why", why_not(c, i));
 		ap_jw_end(w);
 	}
 }
@@ -129,7 +164,7 @@ uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
 
 	find_all(ctx, b, &ncell, &cell, &calls);
 	for (ap_id i = 0; i < calls.g->nnode; i++)
-		n += calls.call[i] != LEFT && calls.mixed[calls.kind[i]];
+		n += why_not(&calls, i) != NULL;
 	ap_arena_release(ctx->scratch, scratch);
 	return n;
 }

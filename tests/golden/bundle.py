@@ -93,6 +93,26 @@ class Bundle(unittest.TestCase):
         return fake.network([(cell_of(op["name"]), op["type"]) for op in self.plan["operators"]
                              if op["type"] not in ("Send", "Receive")])
 
+    def named(self, model, instance_of, **more):
+        """A copy of a model with instances, instance_of(operator, how many of its cell and type came before);
+        what else is said of operators, by the end of their names. Its path, and its network in Python."""
+        graph = read(model)
+        seen = {}
+        for op in graph["operators"]:
+            key = (cell_of(op["name"]), op["type"])
+            op["instance"] = instance_of(op, seen.get(key, 0))
+            seen[key] = seen.get(key, 0) + 1
+            for said in (more[end] for end in more if op["name"].endswith("/%s-op0" % end)):
+                op.update(said)
+            if op["instance"] is None:
+                del op["instance"]
+        path = os.path.join(self.at, "named.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(graph, file)
+        return path, lambda: fake.network([
+            (cell_of(op["name"]), op["type"], op["instance"]) if op.get("instance")
+            else (cell_of(op["name"]), op["type"]) for op in graph["operators"]])
+
     def path(self, *name):
         return os.path.join(self.dir, *name)
 
@@ -313,6 +333,92 @@ class Bundle(unittest.TestCase):
         self.script().apply(self.network())
         self.assertEqual(sorted(call for call in fake.calls if call[0] == "Primitive.recompute"),
                          sorted(("Primitive.recompute", "%s/%s" % key, True) for key in said))
+
+    def test_instances(self):
+        """By attributes every operator of the core is reached, and no other."""
+        model, network = self.named(GPT, lambda op, k: "%s%d" % (op["type"].lower(), k)
+                                    if op["type"] != "BatchMatMul" else "products.%d" % k)
+        self.bundle(model, "--batch=16", "--recompute=selective")
+        marks = read(self.dir, "recompute.json")
+        self.assertEqual((marks["cells"], marks["not_applicable"]), ([], []))
+        again = sum(op["recompute"] for op in self.plan["operators"])
+        self.assertEqual(len(marks["primitives"]), again)
+        attention = "network.backbone.blocks.3.attention"
+        self.assertIn({"cell": attention, "instance": "products.0", "type": "BatchMatMul",
+                       "recompute": True}, marks["primitives"])
+        self.script().apply(network())
+        marked = [call[1] for call in fake.calls if call[0] == "Primitive.recompute"]
+        self.assertEqual(marked, ["%s/%s" % (mark["cell"], mark["instance"])
+                                  for mark in marks["primitives"]])
+        self.assertEqual(len(set(marked)), again)
+        for instance, lost in (("products.0", lambda cell: cell.products.clear()),
+                               ("add0", lambda cell: delattr(cell, "add0"))):
+            net = network()
+            lost(dict(net.cells_and_names())[attention])
+            script = self.script()
+            with self.assertRaisesRegex(KeyError, "primitive %s of cell '%s'" % (instance, attention)):
+                script.apply(net)
+            self.assertEqual(fake.calls, [])
+
+    def test_shard(self):
+        """Strategies that the graph has are called, where the attribute is known."""
+        model, network = self.named(
+            MIX, lambda op, k: None if op["type"] in ("Abs", "Cast") else op["type"].lower(),
+            ReLU={"in_strategy": [[2, 4]]}, Abs={"in_strategy": [[8, 1]]},
+            **{"layer2-Dense/MatMul": {"in_strategy": [[2, 4], [1, 4]], "out_strategy": [[8, 1]]}})
+        called = [("Primitive.shard", "_backbone.relu1/relu", ((2, 4),), None),
+                  ("Primitive.shard", "_backbone.layer2/matmul", ((2, 4), (1, 4)), ((8, 1),)),
+                  ("Primitive.shard", "_backbone.relu2/relu", ((2, 4),), None)]
+        for route in ("mindspore-semi-auto", "mindspore-sharding-propagation"):
+            self.bundle(model, "--executor=" + route)
+            shards = read(self.dir, "shard.json")
+            self.assertEqual(shards["shards"][1], {
+                "cell": "_backbone.layer2", "instance": "matmul", "in_strategy": [[2, 4], [1, 4]],
+                "out_strategy": [[8, 1]]})
+            self.assertEqual([(left["operator"].split("/")[-1], left["in_strategy"])
+                              for left in shards["not_applicable"]], [("Abs-op0", [[8, 1]])])
+            for mark in shards["shards"]:
+                self.assertIn((mark["cell"], mark["in_strategy"]), [
+                    (cell_of(op["name"]), op["in_strategy"]) for op in self.plan["operators"]])
+            self.script().apply(network())
+            self.assertEqual(fake.calls[:3], called)
+            self.assertNotIn("Primitive.shard", [call[0] for call in fake.calls[3:]])
+            checked = self.run_program("check", "b/shard.json", "b/recompute.json")
+            self.assertIn("calls of shard() (shards 3, not_applicable 1): nothing to report",
+                          checked.stdout)
+            with open(self.path("README.txt"), encoding="utf-8") as file:
+                text = file.read()
+            self.assertIn("3 operators are cut by shard(), which wins", text)
+            self.assertIn("1 operator is said by the graph to be cut by shard()", text)
+            self.assertNotIn("an out_strategy, which a strategy checkpoint cannot", text)
+            self.assertIn("\nshard.json  ", text)
+            net = network()
+            del dict(net.cells_and_names())["_backbone.relu2"].relu
+            script = self.script()
+            with self.assertRaisesRegex(KeyError, "primitive relu of cell '_backbone.relu2'"):
+                script.apply(net)
+            self.assertEqual(fake.calls, [])
+        self.bundle(model)
+        self.assertFalse(os.path.exists(self.path("shard.json")))
+        self.script().apply(network())
+        self.assertNotIn("Primitive.shard", [call[0] for call in fake.calls])
+
+    def test_imported(self):
+        """A dump's attributes come through: the strategies of its script are called again."""
+        done = self.run_program("import", os.path.join(
+            SOURCE, "tests", "dumps", "transformer_step_parallel_begin_0052.ir"), "-o", "net.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.bundle("net.json", "--executor=mindspore-semi-auto", "--optimizer=adam")
+        shards = read(self.dir, "shard.json")
+        graph = read(self.at, "net.json")
+        pinned = [(cell_of(op["name"]), op["instance"]) for op in graph["operators"] if "in_strategy" in op]
+        self.assertEqual(len(pinned), 47)
+        self.assertEqual(sorted((mark["cell"], mark["instance"]) for mark in shards["shards"]),
+                         sorted(set(pinned)))
+        self.assertEqual(shards["not_applicable"], [])
+        self.assertEqual(pinned.count(("network.layers.0.attention", "transpose")), 3)
+        self.assertIn({"cell": "network.layers.0.attention", "instance": "batch_matmul",
+                       "in_strategy": [[2, 4, 1, 1], [2, 4, 1, 1]]}, shards["shards"])
 
     def test_missing_cells(self):
         """What the network lacks is said, and nothing is changed."""

@@ -15,6 +15,12 @@ class Primitive:
     def recompute(self, mode=True):
         calls.append(("Primitive.recompute", self.path, mode))
 
+    def shard(self, in_strategy=None, out_strategy=None):
+        """As in MindSpore: tuples of tuples."""
+        for strategy in filter(None, (in_strategy, out_strategy)):
+            assert isinstance(strategy, tuple) and all(isinstance(parts, tuple) for parts in strategy)
+        calls.append(("Primitive.shard", self.path, in_strategy, out_strategy))
+
 
 def primitive(kind, path):
     return type(kind, (Primitive,), {})(path)
@@ -44,17 +50,22 @@ class Cell:
 
 
 def network(operators):
-    """A network of (cell path, type) pairs; an operator is the attribute of its type in small letters."""
+    """A network of (cell path, type) pairs, with the operator's attribute as a third part where it is not
+    its type in small letters: "matmul", or "list.0"."""
     root = Cell()
-    for path, kind in operators:
+    for path, kind, *attribute in operators:
         cell, at = root, ""
         for name in filter(None, path.split(".")):
             at = at + "." + name if at else name
             if name not in cell._cells:
                 setattr(cell, name, Cell(at))
             cell = cell._cells[name]
-        if kind.lower() not in vars(cell):
-            setattr(cell, kind.lower(), primitive(kind, at + "/" + kind))
+        name, _, index = (attribute or [kind.lower()])[0].partition(".")
+        made = primitive(kind, at + "/" + (attribute or [kind])[0])
+        if index:
+            vars(cell).setdefault(name, []).insert(int(index), made)
+        elif name not in vars(cell):
+            setattr(cell, name, made)
     return root
 
 

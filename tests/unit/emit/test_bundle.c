@@ -227,9 +227,96 @@ START_TEST(recompute_calls)
 		"{\"cell\":\"out\",\"type\":\"Abs\",\"recompute\":true}]");
 	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "not_applicable/0/operator"), "\"down\"");
 	ck_assert_uint_eq(ap_jv_count(json_at(&w.f.ctx, doc, "not_applicable")), 1);
-	ck_said(&w, "README.txt", "1 operator has one type and cell with others");
+	ck_said(&w, "README.txt", "1 operator cannot be marked by a call of one primitive");
 	w.f.step.recompute_keeps_comm = true;
 	ck_said(&w, "README.txt", "2 operators are recomputed by a call of the primitive");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* One primitive run twice, alike (act) and not (square); products told apart; a list; no attribute (abs); an
+ * attribute that is not told (exp); a strategy that MindSpore does not take (flat). */
+#define NAMED_NET \
+	"{'schema':'autopar-graph/1','name':'named'," \
+	"'inputs':[{'name':'x','shape':[64,32],'dtype':'float32','batch_dim':0}]," \
+	"'parameters':[{'name':'w1','shape':[32,16],'dtype':'float32'}," \
+	"{'name':'w2','shape':[16,8],'dtype':'float32'},{'name':'w3','shape':[8,8],'dtype':'float32'}]," \
+	"'operators':[" \
+	"{'name':'up','type':'MatMul','inputs':['x','w1'],'outputs':[{'name':'a'}],'cell':'net'," \
+	"'instance':'matmul','in_strategy':[[2,1],[1,2]],'out_strategy':[[2,2]]}," \
+	"{'name':'act','type':'ReLU','inputs':['a'],'outputs':[{'name':'b'}],'cell':'net'," \
+	"'instance':'act','in_strategy':[[1,1]]}," \
+	"{'name':'act2','type':'ReLU','inputs':['b'],'outputs':[{'name':'c'}],'cell':'net'," \
+	"'instance':'act'}," \
+	"{'name':'first','type':'MatMul','inputs':['c','w2'],'outputs':[{'name':'d'}],'cell':'out'," \
+	"'instance':'list.0'}," \
+	"{'name':'abs','type':'Abs','inputs':['d'],'outputs':[{'name':'e'}],'cell':'out'," \
+	"'instance':'','recompute':true,'in_strategy':[[1,1]]}," \
+	"{'name':'square','type':'Square','inputs':['e'],'outputs':[{'name':'f'}],'cell':'out'," \
+	"'instance':'square','in_strategy':[[2,1]],'recompute':true}," \
+	"{'name':'square2','type':'Square','inputs':['f'],'outputs':[{'name':'g'}],'cell':'out'," \
+	"'instance':'square'}," \
+	"{'name':'flat','type':'Reshape','inputs':['g'],'outputs':[{'name':'h'}],'cell':'out'," \
+	"'attrs':{'shape':[64,8]},'instance':'reshape','in_strategy':[[1,1]]}," \
+	"{'name':'exp','type':'Exp','inputs':['h'],'outputs':[{'name':'i'}],'cell':'out'," \
+	"'in_strategy':[[1,1]],'recompute':true}," \
+	"{'name':'down','type':'MatMul','inputs':['i','w3'],'outputs':[{'name':'z'}],'cell':'out'," \
+	"'instance':'list.1','recompute':true}," \
+	"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}],'cell':'out'}]," \
+	"'outputs':['l']}"
+
+/* By its attribute each primitive is marked alone. */
+START_TEST(recompute_of_instances)
+{
+	const struct ap_json *doc;
+	struct world w;
+
+	open_bundle(&w, NAMED_NET);
+	doc = json_of(&w, "recompute.json");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "primitives"),
+		"[{\"cell\":\"out\",\"type\":\"Exp\",\"recompute\":true},"
+		"{\"cell\":\"out\",\"instance\":\"list.1\",\"type\":\"MatMul\",\"recompute\":true}]");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "not_applicable"),
+		"[{\"operator\":\"abs\",\"recompute\":true,\"why\":\"no attribute of its cell holds it\"},"
+		"{\"operator\":\"square\",\"recompute\":true,\"why\":"
+		"\"its primitive runs operators that are marked differently\"}]");
+	ck_said(&w, "README.txt", "2 operators cannot be marked by a call of one primitive");
+	fixture_close(&w.f);
+}
+END_TEST
+
+/* Strategies of the graph, where a checkpoint cannot say them all. */
+START_TEST(shard_calls)
+{
+	struct ap_route route = {.name = "mindspore-sharding-propagation"};
+	const struct ap_json *doc;
+	struct world w;
+
+	open_bundle(&w, NAMED_NET);
+	ck_assert(!file_of("shard.json")->wanted(&w.b));
+	ck_not_said(&w, "README.txt", "shard.json");
+	w.route.route = &route;
+	w.plan.route = &w.route;
+	ck_assert(file_of("shard.json")->wanted(&w.b));
+	doc = json_of(&w, "shard.json");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "shards"),
+		"[{\"cell\":\"net\",\"instance\":\"matmul\",\"in_strategy\":[[2,1],[1,2]],"
+		"\"out_strategy\":[[2,2]]},"
+		"{\"cell\":\"net\",\"instance\":\"act\",\"in_strategy\":[[1,1]]}]");
+	ck_assert_str_eq(json_text_at(&w.f.ctx, doc, "not_applicable"),
+		"[{\"operator\":\"abs\",\"in_strategy\":[[1,1]],"
+		"\"why\":\"no attribute of its cell holds it\"},"
+		"{\"operator\":\"square\",\"in_strategy\":[[2,1]],"
+		"\"why\":\"its primitive runs operators that are cut otherwise\"},"
+		"{\"operator\":\"exp\",\"in_strategy\":[[1,1]],"
+		"\"why\":\"the graph does not tell the attribute that holds it (instance)\"}]");
+	ck_said(&w, "README.txt", "2 operators are cut by shard(), which wins");
+	ck_said(&w, "README.txt", "3 operators are said by the graph to be cut by shard(), which the script");
+	fixture_close(&w.f);
+	open_bundle(&w, PIPE_NET);
+	w.route.route = &route;
+	w.plan.route = &w.route;
+	ck_assert(!file_of("shard.json")->wanted(&w.b));
 	fixture_close(&w.f);
 }
 END_TEST
@@ -300,7 +387,7 @@ START_TEST(limits)
 
 	open_bundle(&w, MARKED_NET);
 	ck_said(&w, "README.txt", "recursive_programming, MindSpore's default search_mode, reads none");
-	ck_not_said(&w, "README.txt", "shard() in the script, which wins");
+	ck_not_said(&w, "README.txt", "cut by shard()");
 	ck_not_said(&w, "README.txt", "AlltoAll");
 	ck_said(&w, "README.txt", "for load_operator_strategy_file()\n");
 	ck_said(&w, "README.txt", "  strategy checkpoint of each stage; not loaded here\n");
@@ -308,7 +395,7 @@ START_TEST(limits)
 	ck_said(&w, "README.txt", "The plan does without AlltoAll");
 	w.route.route = &route;
 	w.plan.route = &w.route;
-	ck_said(&w, "README.txt", "1 operator is cut by shard() in the script, which wins");
+	ck_said(&w, "README.txt", "1 operator is said by the graph to be cut by shard()");
 	ck_said(&w, "README.txt", "for load_operator_strategy_file(); not loaded here\n");
 	ck_said(&w, "README.txt", "  strategy checkpoint of each stage\n");
 	ck_said(&w, "README.txt", "ranks 4 to 7  stages/stage_1.ckpt");
@@ -321,8 +408,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
-		files_by_executor, recompute_calls, words_of_experts, percentages, limits};
-	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0};
+		files_by_executor, recompute_calls, recompute_of_instances, shard_calls, words_of_experts, percentages, limits};
+	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
 }

@@ -44,6 +44,21 @@ static const struct {
 	{ap_bundle_check_recompute, "{'cells':[],'primitives':[{'cell':'a','recompute':1,'type':'B'}],"
 		"'not_applicable':[]}", NULL, "key-type", "should be true or false"},
 
+	{ap_bundle_check_shard, "{'shards':[{'cell':'a','instance':'b','in_strategy':[[2,1],[]],"
+		"'out_strategy':[[2]]}],'not_applicable':[{'operator':'c','in_strategy':[[1]]}]}",
+		"shards 1, not_applicable 1", NULL, NULL},
+	{ap_bundle_check_shard, "{'shards':[]}", NULL, "key-missing", "not_applicable"},
+	{ap_bundle_check_shard, "{'shards':[{'cell':'a','in_strategy':[]}],'not_applicable':[]}", NULL,
+		"key-missing", "instance"},
+	{ap_bundle_check_shard, "{'shards':[{'cell':'a','instance':'b'}],'not_applicable':[]}", NULL,
+		"key-missing", "in_strategy"},
+	{ap_bundle_check_shard, "{'shards':[{'cell':'a','instance':'b','in_strategy':[2]}],"
+		"'not_applicable':[]}", NULL, "key-type", "should be an array"},
+	{ap_bundle_check_shard, "{'shards':[],'not_applicable':[{'operator':'c','in_strategy':[[0]]}]}",
+		NULL, "key-range", "should be a whole number from 1 on"},
+	{ap_bundle_check_shard, "{'shards':[],'not_applicable':[{'operator':'c','in_strategy':[[1]],"
+		"'out_strategy':[['x']]}]}", NULL, "key-type", "should be a number"},
+
 	{ap_bundle_check_switches, "{'a':true,'b':2}", "switches 2", NULL, NULL},
 	{ap_bundle_check_switches, "{'a':true,'b':'x'}", NULL, "key-type",
 		"should be true, false or a whole number"},
