@@ -92,8 +92,9 @@ static bool has_samples(const struct ap_operand *o)
 }
 
 /* One factor b, the samples, along dimension 0 of every tensor that has some. Where the lengths
- * differ it is what divides them all, and a part has as many times more of the longer ones. */
-static bool cut_samples(struct ap_binding *b)
+ * differ it is what divides them all, and a part has as many times more of the longer ones: mixed says
+ * what that makes of it. */
+static bool cut_samples(struct ap_binding *b, uint8_t mixed)
 {
 	int64_t size = 0;
 	uint8_t flags = 0, id;
@@ -103,7 +104,7 @@ static bool cut_samples(struct ap_binding *b)
 
 		if (!has_samples(o))
 			continue;
-		flags = size && o->size[0] != size ? AP_FACTOR_MIXED : flags;
+		flags = size && o->size[0] != size ? mixed : flags;
 		size = ap_gcd(size, o->size[0]);
 	}
 	if (!ap_expand_factor(b, 'b', flags, size ? size : 1, &id))
@@ -125,7 +126,7 @@ bool ap_expand_batch(struct ap_binding *b)
 			count_elements(b, 1);
 			return true;
 		}
-	return cut_samples(b);
+	return cut_samples(b, AP_FACTOR_MIXED);
 }
 
 /* Has dimension d of operand 1 the length of operand 0's? */
@@ -193,7 +194,7 @@ bool ap_expand_dataset(struct ap_binding *b)
 	}
 	for (uint16_t i = 0; i < b->nout; i++)
 		b->bout[i].silent = true; /* nothing of the others enters it */
-	return cut_samples(b);
+	return cut_samples(b, 0); /* each for itself */
 }
 
 /* Numbers that say what is made; the first operand may be its shape. */

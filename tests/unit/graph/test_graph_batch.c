@@ -101,6 +101,12 @@ static const struct {
 		OP("flat", "Reshape", "\"m\"", R("f"), "\"shape\": [24, 4]")
 		OP("add", "Add", "\"r\", \"f\"", R("y"), "") AFTER("y"),
 		"r=0@3 f=0@3 m=1 w=- y=0@3", NULL},
+	/* Data of several lengths is handed on, each for itself. */
+	{BEFORE OP("rows", "Reshape", "\"x\"", R("r"), "\"shape\": [24, 4]")
+		OP("data", "VirtualDataset", "\"x\", \"r\"", R("d") "," R("e"), "")
+		OP("flat", "Reshape", "\"d\"", R("f"), "\"shape\": [24, 4]")
+		OP("add", "Add", "\"f\", \"e\"", R("y"), "") AFTER("y"),
+		"r=0 d=0 e=0 f=0 y=0", NULL},
 	/* A mean over the samples, and they themselves. */
 	{BEFORE OP("mean", "ReduceMean", "\"x\"", R("m"), "\"axis\": [0], \"keep_dims\": true")
 		OP("sub", "Sub", "\"x\", \"m\"", R("y"), "") AFTER("y"),

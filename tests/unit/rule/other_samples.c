@@ -40,6 +40,8 @@ const struct move_sample other_samples[] = {
 		"float16[4,6]", "AB"},
 	{"VirtualDataset", "float32[8,6] int32[8] float32[]", "", "? ? ?",
 		"[b 6], [b], [] -> [b 6], [b], []; b=8", "float32[8,6] int32[8] float32[]", "b"},
+	{"VirtualDataset", "int32[8,6] int32[48] float32[1,6]", "", "? ? ?",
+		"[b 6], [b], [1 6] -> [b 6], [b], [1 6]; b=8", "int32[8,6] int32[48] float32[1,6]", "b"},
 	{"GetNext", "", "shared_name=q", "float32[8,6] int32[8]", " -> [b 6], [b]; b=8",
 		"float32[8,6] int32[8]", "b"},
 };
