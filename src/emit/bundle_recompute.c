@@ -26,8 +26,31 @@ struct kinds { /* while they are found */
 	ap_id *first; /* [kind] an operator of it */
 };
 
-static enum call call_of(
-	const struct ap_graph *g, const struct ap_again *mark, const struct ap_map *cells, ap_id i)
+/* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
+ * leaves a cell. On the scratch arena. */
+static const struct ap_again *mark_unrefused(
+	struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step)
+{
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	struct ap_node *node = AP_NEW_N(ctx->scratch, struct ap_node, g->nnode);
+	struct ap_graph unrefused = *g;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct ap_node *n = &node[i];
+
+		*n = g->node[i];
+		while (n->in_cell != AP_NONE && g->cell[n->in_cell].recompute != 1)
+			n->in_cell = g->cell[n->in_cell].parent;
+		n->recompute_cell = n->in_cell;
+		n->recompute = n->recompute == 0 ? -1 : n->recompute;
+	}
+	unrefused.node = node;
+	ap_recompute_mark(ctx, &unrefused, step, mark);
+	return mark;
+}
+
+static enum call call_of(const struct ap_graph *g, const struct ap_again *mark,
+	const struct ap_again *unrefused, const struct ap_map *cells, ap_id i)
 {
 	const struct ap_node *n = &g->node[i];
 
@@ -35,7 +58,10 @@ static enum call call_of(
 		return LEFT;
 	if (mark[i].group != AP_NONE)
 		return mark[i].group < g->nnode ? RECOMPUTED : LEFT;
-	return ap_recompute_refused(g, n) && ap_cell_find(cells, n->cell) != AP_NONE ? KEPT : LEFT;
+	return ap_recompute_refused(g, n) && unrefused[i].group != AP_NONE &&
+			       ap_cell_find(cells, n->cell) != AP_NONE
+		       ? KEPT
+		       : LEFT;
 }
 
 static ap_id put_kind(struct ap_ctx *ctx, struct calls *c, struct kinds *k, const char *name, ap_id i)
@@ -91,11 +117,12 @@ static void find_calls(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	const struct ap_map *cells, struct calls *c)
 {
 	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	const struct ap_again *unrefused = mark_unrefused(ctx, g, step);
 
 	*c = (struct calls){.g = g, .call = AP_NEW_N(ctx->scratch, enum call, g->nnode)};
 	ap_recompute_mark(ctx, g, step, mark);
 	for (ap_id i = 0; i < g->nnode; i++)
-		c->call[i] = call_of(g, mark, cells, i);
+		c->call[i] = call_of(g, mark, unrefused, cells, i);
 	find_kinds(ctx, c);
 }
 

@@ -416,6 +416,10 @@ class Bundle(unittest.TestCase):
         self.assertEqual(sorted((mark["cell"], mark["instance"]) for mark in shards["shards"]),
                          sorted(set(pinned)))
         self.assertEqual(shards["not_applicable"], [])
+        self.assertEqual(read(self.dir, "recompute.json"), {
+            "cells": [{"cell": "network.layers.1.mlp", "mp_comm_recompute": True,
+                       "parallel_optimizer_comm_recompute": False, "recompute_slice_activation": False}],
+            "primitives": [], "not_applicable": []})
         self.assertEqual(pinned.count(("network.layers.0.attention", "transpose")), 3)
         self.assertIn({"cell": "network.layers.0.attention", "instance": "batch_matmul",
                        "in_strategy": [[2, 4, 1, 1], [2, 4, 1, 1]]}, shards["shards"])

@@ -192,7 +192,8 @@ START_TEST(files_by_executor)
 }
 END_TEST
 
-/* down is in one cell with another product, so that neither its type nor its cell tells it. */
+/* down is in one cell with another product, so that neither its type nor its cell tells it; neg leaves its
+ * cell, so that it is kept by itself. */
 #define MARKED_NET \
 	"{'schema':'autopar-graph/1','name':'marked'," \
 	"'cells':[{'name':'net','recompute':{'recompute_slice_activation':true}}]," \
@@ -204,7 +205,9 @@ END_TEST
 	"'in_strategy':[[2,1],[1,2]]}," \
 	"{'name':'act','type':'ReLU','inputs':['h'],'outputs':[{'name':'i'}],'cell':'net.in'," \
 	"'recompute':false}," \
-	"{'name':'first','type':'MatMul','inputs':['i','w2'],'outputs':[{'name':'y'}],'cell':'out'}," \
+	"{'name':'neg','type':'Neg','inputs':['i'],'outputs':[{'name':'n'}],'cell':'net.in'," \
+	"'recompute':false}," \
+	"{'name':'first','type':'MatMul','inputs':['n','w2'],'outputs':[{'name':'y'}],'cell':'out'}," \
 	"{'name':'abs','type':'Abs','inputs':['y'],'outputs':[{'name':'a'}],'cell':'out','recompute':true}," \
 	"{'name':'down','type':'MatMul','inputs':['a','w3'],'outputs':[{'name':'z'}],'cell':'out'," \
 	"'recompute':true}," \
