@@ -145,10 +145,10 @@ static void add_template_step(struct readme *r)
 		return;
 	}
 	ap_str_add(&r->out,
-		"   The names are those of the graph. Where MindSpore says \"Not found strategy "
-		"for X\", let it save its\n   own by one compilation with "
-		"save_operator_strategy_file(FILE), and "
-		"make this bundle again with\n   --operator-strategy-template FILE.\n");
+		"   The names are those of the graph. Where MindSpore says \"Not found strategy for "
+		"X\", let it save its\n   own: compile once on rank 0 under sharding_propagation with "
+		"shard() of one operator and\n   save_operator_strategy_file(FILE), and make this bundle "
+		"again with\n   --operator-strategy-template FILE.\n");
 }
 
 static void add_check_step(struct readme *r)

@@ -139,7 +139,8 @@ static void optimizer(struct ap_words *w)
 	line(w, "    gradient_accumulation_shard: %s",
 		yes(step->optimizer_sharding && step->optimizer_level >= 2));
 	line(w, "    parallel_optimizer_threshold: %" PRId64, step->shard_threshold_bytes >> 10);
-	line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
+	if (step->shard_size > 0) /* -1, all, is what it is without */
+		line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
 }
 
 /* MindSpore's name of a scheduler: interleaved is 1f1b with segments. */

@@ -137,7 +137,7 @@ static bool look(struct seeking *s, struct ap_hybrid h)
 /* Those of some numbers: with and without sequence parallelism, with the table of words cut and whole. */
 static bool look_at_kinds(struct seeking *s, struct ap_hybrid h)
 {
-	static const enum ap_hybrid_vocab vocab[] = {AP_VOCAB_WHOLE, AP_VOCAB_AUTO};
+	static const enum ap_hybrid_vocab vocab[] = {AP_VOCAB_AUTO, AP_VOCAB_WHOLE};
 
 	if (h.tp == 1)
 		return look(s, h);

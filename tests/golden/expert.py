@@ -32,7 +32,7 @@ KEYS = {
         "dataset_strategy": list, "enable_parallel_optimizer": bool,
         "parallel_optimizer_config": {
             "gradient_accumulation_shard": bool, "parallel_optimizer_threshold": int,
-            "optimizer_weight_shard_size": int,
+            "optimizer_weight_shard_size": {2},  # never -1, which is what it is without
         },
         "pipeline_config": {
             "pipeline_interleave": bool, "pipeline_scheduler": {"1f1b", "gpipe", "zero_bubble_v"},
@@ -63,7 +63,8 @@ ARGUMENTS = {
 }
 
 # Keys that depend on the plan.
-OPTIONAL = {"context_parallel_algo", "dataset_strategy", "pipeline_config", "offset"}
+OPTIONAL = {"context_parallel_algo", "dataset_strategy", "optimizer_weight_shard_size", "pipeline_config",
+            "offset"}
 
 
 def expect(condition, text):
@@ -254,7 +255,7 @@ CASES = [
      ["--hybrid", "tp=2,pp=4,sp=1", "--micro-batches", "8", "--interleave-num", "2"]),
     ("evaluate", GPT, 16, [6, 6, 5, 7], True,
      ["--hybrid", "tp=2,pp=2,vpp=2", "--micro-batches", "8", "--enable-parallel-optimizer",
-      "--optimizer-level", "level2"]),
+      "--optimizer-level", "level2", "--optimizer-weight-shard-size", "2"]),
     ("evaluate", LLAMA, 32, [8, 8, 8, 8], True,
      ["--hybrid", "tp=2,cp=2,pp=4,vocab_emb_dp=1", "--micro-batches", "256"]),
     ("evaluate", MIXTRAL, 32, [16, 16], True,

@@ -92,6 +92,9 @@ static void infer(struct fixture *f)
 }
 
 static const struct words_case cases[] = {
+	{.c = {.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 8}},
+		.yaml = {"  model_parallel: 8\n"}, .megatron = {"--tensor-model-parallel-size 8\n"},
+		.not_megatron = {"table of words"}},
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 4, .hybrid = {.tp = 4, .sp = true}},
 		.yaml = {"use_parallel: True\n", "  data_parallel: 4\n", "  model_parallel: 4\n",
 			"  context_parallel: 1\n", "  expert_parallel: 1\n", "  pipeline_stage: 1\n",
@@ -100,7 +103,7 @@ static const struct words_case cases[] = {
 			"  full_batch: False\n  dataset_strategy: [[4, 1], [4, 1], [4, 1]]\n", "    offset: 0\n",
 			"# layers: 24, the cells network.backbone.blocks.N\n", "  max_device_memory: \"1048576GB\"\n",
 			"# hybrid: dp=4,tp=4,cp=1,ep=1,pp=1,vpp=1,sp=1,mbn=4,vocab_emb_dp=0\n"},
-		.not_yaml = {"pipeline_config", "context_parallel_algo"},
+		.not_yaml = {"pipeline_config", "context_parallel_algo", "optimizer_weight_shard_size"},
 		.megatron = {"--tensor-model-parallel-size 4\n", "--pipeline-model-parallel-size 1\n",
 			"--context-parallel-size 1\n", "--sequence-parallel\n", "--micro-batch-size 4\n",
 			"--global-batch-size 64\n", "--overlap-grad-reduce\n"},
