@@ -403,6 +403,31 @@ class Bundle(unittest.TestCase):
         self.script().apply(network())
         self.assertNotIn("Primitive.shard", [call[0] for call in fake.calls])
 
+    def test_shard_where_semi_auto_stops(self):
+        """An in_strategy in the graph is all that is needed: the bundle calls it."""
+        softmax = {"name": "Default/network-Net/head-Head/Softmax-op0", "type": "Softmax", "inputs": ["h"],
+                   "attrs": {"axis": [0]}, "outputs": [{"name": "p"}], "instance": "softmax"}
+        graph = {"schema": "autopar-graph/1", "name": "net", "outputs": ["l"],
+                 "inputs": [{"name": "x", "shape": [64, 32], "dtype": "float32", "batch_dim": 0}],
+                 "parameters": [{"name": "w", "shape": [32, 16], "dtype": "float32"}],
+                 "operators": [
+                     {"name": "Default/network-Net/MatMul-op0", "type": "MatMul", "inputs": ["x", "w"],
+                      "outputs": [{"name": "h"}]}, softmax,
+                     {"name": "Default/network-Net/ReduceMean-op0", "type": "ReduceMean", "inputs": ["p"],
+                      "outputs": [{"name": "l"}]}]}
+        path = os.path.join(self.at, "net.json")
+        for pinned in (False, True):
+            if pinned:
+                softmax["in_strategy"] = [[1, 8]]
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(graph, file)
+            args = [path, *MACHINE, "--executor=mindspore-semi-auto", "--bundle", "b"]
+            if not pinned:
+                self.refused(5, "it needs an in_strategy, that is shard() [semi-auto]", "search", *args)
+        self.bundle(path, "--executor=mindspore-semi-auto")
+        self.script().apply(fake.network([("head", "Softmax", "softmax")]))
+        self.assertEqual(fake.calls[0], ("Primitive.shard", "head/softmax", ((1, 8),), None))
+
     def test_imported(self):
         """A dump's attributes come through: the strategies of its script are called again."""
         done = self.run_program("import", os.path.join(
