@@ -147,7 +147,8 @@ enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *d
 	if (c.st == AP_OK)
 		check_gaps(&c, root, last);
 	ap_arena_release(ctx->scratch, mark);
-	ap_str_addf(what, "%zu cells, parts %" PRId64, ap_jv_count(root), last + 1);
+	if (c.st == AP_OK)
+		ap_str_addf(what, "%zu cells, parts %" PRId64, ap_jv_count(root), last + 1);
 	return c.st;
 }
 

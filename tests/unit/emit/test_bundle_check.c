@@ -34,6 +34,8 @@ static const struct {
 	{ap_bundle_check_cells, "{'net.a':0,'net.b':2}", NULL, "cells-gap", "no cell has 1, though one has 2"},
 	{ap_bundle_check_cells, "{'net.a':0,'net.b':9000000000}", NULL, "cells-gap",
 		"no cell has 1, though one has 9000000000"},
+	{ap_bundle_check_cells, "{'net.a':0,'net.b':9223372036854775807}", NULL, "cells-gap",
+		"no cell has 1, though one has 9223372036854775807"},
 
 	{ap_bundle_check_recompute, "{'cells':[" CELL("'mp_comm_recompute':true,") "],'primitives':["
 		"{'cell':'a','type':'MatMul','recompute':true}],'not_applicable':[]}",
