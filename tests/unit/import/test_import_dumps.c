@@ -37,12 +37,15 @@ static const struct {
 	{"docs_mindir_2.3_2.ir", NULL, ":18: was written before types are known"},
 	{"docs_mindir_2.3_3.ir", NULL, ":19: was written before types are known"},
 	{"docs_recompute_2.x.ir", "RealDiv BatchMatMul", ":10: the piece is read up to here"},
+	{"cnn_pre_auto_parallel_0023.ir", "Conv2D BatchNorm ReLU MaxPool Conv2D BiasAdd ReLU MaxPool Flatten MatMul BiasAdd "
+		"ReLU MatMul BiasAdd SparseSoftmaxCrossEntropyWithLogits", "the batch is 64"},
+	{"bert_insert-virtual-dataset_0027.ir", "", "the batch is 16, dimension 0 of input input_ids"},
 	{"mlp_step_auto_parallel_begin_0031.ir", "Flatten MatMul BiasAdd ReLU MatMul BiasAdd ReLU MatMul BiasAdd Cast "
 		"Sub Abs Mul ReduceMean", "the batch is 32, dimension 0 of input x"},
 	{"transformer_step_parallel_begin_0052.ir", "", "the batch is 8, dimension 0 of input input_ids"},
 };
 
-static const int whole = 2; /* the last ones */
+static const int whole = 4, scoped = 2; /* the last ones; those of them without full names */
 
 static const char *text_of(const char *file)
 {
@@ -185,6 +188,42 @@ START_TEST(transformer)
 }
 END_TEST
 
+/* Full names stay as they are, and what has side effects reads no monad. */
+START_TEST(full_names)
+{
+	const struct ap_graph *g = graph_of(imported_ok(text_of("cnn_pre_auto_parallel_0023.ir")));
+	const struct ap_node *n = node_of_type(g, "BatchNorm", 0);
+
+	ck_assert_ptr_null(strstr(messages(), "dump-names"));
+	ck_assert_str_eq(n->name, "Default/network-WithLossCell/_backbone-LeNetBn/bn1-BatchNorm2d/BatchNorm-op0");
+	ck_assert_uint_eq(n->bound.nin, 5);
+	ck_assert_uint_eq(n->bound.nout, 5);
+	ck_assert(!g->tensor[n->in[3]].trainable);
+	ck_assert_str_eq(g->optimizer, "momentum");
+	ck_assert_str_eq(ap_node_key(&ctx, g, 4), "Conv2D_conv2.weight");
+}
+END_TEST
+
+/* Data of several lengths carries the batch, whatever is a multiple of it. */
+START_TEST(data)
+{
+	const struct ap_graph *g = graph_of(imported_ok(text_of("bert_insert-virtual-dataset_0027.ir")));
+	const struct ap_node *n = node_of_type(g, "VirtualDataset", 0);
+	const struct ap_node *attention = node_of_type(g, "FlashAttentionScore", 1);
+
+	ck_assert_uint_eq(g->nnode, 96);
+	ck_assert_uint_eq(n->bound.nin, 4);
+	for (uint16_t k = 0; k < 4; k++)
+		ck_assert_uint_eq(g->tensor[n->out[k]].batch, 1);
+	ck_assert_uint_eq(attention->bound.nin, 4);
+	ck_assert_str_eq(g->cell[0].name, "bert.layers.1");
+	ck_assert(attention->recompute_cell == 0);
+	ck_assert_uint_eq(node_of_type(g, "Split", 0)->bound.nout, 3);
+	ck_assert_uint_eq(node_of_type(g, "Concat", 0)->bound.nin, 2);
+	ck_assert_ptr_null(strstr(messages(), "warning"));
+}
+END_TEST
+
 /* The same bytes each time, also after another dump. */
 START_TEST(same_bytes)
 {
@@ -206,7 +245,9 @@ int main(void)
 	tcase_add_loop_test(c, pieces, 0, n);
 	tcase_add_loop_test(c, pieces_are_no_graphs, 0, n - whole);
 	tcase_add_test(c, all_files);
-	tcase_add_loop_test(c, cut_anywhere, 0, whole);
+	tcase_add_loop_test(c, cut_anywhere, 0, scoped);
+	tcase_add_test(c, full_names);
+	tcase_add_test(c, data);
 	tcase_add_test(c, mlp_is_the_bundled_model);
 	tcase_add_test(c, transformer);
 	tcase_add_test(c, same_bytes);
