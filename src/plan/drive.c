@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/drive.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -14,6 +15,7 @@
 
 #define RECURSION "recursive_programming"
 #define MOST_TRIES 4
+#define NEAR 0.2 /* of an objective: what a simulation may put before the best */
 #define LARGE 4096 /* operators: a second search takes long enough to be worth a doubt */
 
 struct driving {
@@ -180,6 +182,18 @@ static void add_data_parallel(struct driving *d, const int32_t *const *pinned)
 		ap_rival_absent(&d->rivals, "data parallel", why);
 }
 
+/* Is the objective of these counts near the best that was found? Cheaper than to simulate them. */
+static bool is_near(struct driving *d, const int32_t *const *counts)
+{
+	double best_s = INFINITY;
+	struct ap_plan p;
+
+	for (int i = 0; i < d->rivals.n; i++)
+		best_s = fmin(best_s, d->rivals.v[i].plan.search.objective_s);
+	ap_plan_price(d->rivals.maker, counts, &p);
+	return p.search.objective_s <= best_s * (1 + NEAR);
+}
+
 /* An expert's grid is a baseline that a search must not be worse than. */
 static void add_grids(struct driving *d, const int32_t *const *pinned)
 {
@@ -189,6 +203,8 @@ static void add_grids(struct driving *d, const int32_t *const *pinned)
 	for (uint32_t i = 0; i < n && !ap_ctx_stopped(d->ctx); i++) {
 		bool holds = grid[i].counts && ap_pins_hold(d->rq->graph, pinned, grid[i].counts);
 
+		if (grid[i].rare && !(holds && is_near(d, grid[i].counts)))
+			continue;
 		if (holds)
 			ap_rival_add(&d->rivals, grid[i].name, grid[i].counts)->baseline = true;
 		else

@@ -185,7 +185,7 @@ static void add_grid(void *user, const struct ap_hybrid *h, const char *name)
 {
 	struct gridding *x = user;
 	struct ap_rivals *r = x->r;
-	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name)};
+	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name), .rare = h->cp > 1};
 
 	if (h->tp * h->cp == 1 || r->ngrid == AP_MAX_GRIDS || ap_ctx_stopped(r->ctx))
 		return; /* tp=1 is data parallel */
