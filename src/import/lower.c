@@ -286,7 +286,8 @@ static enum ap_status mark_batch(struct lower *l)
 	if (!first)
 		return AP_OK;
 	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = l->flat->ir->file},
-		"dump-batch", "the batch is %" PRId64 ", dimension 0 of input %s", first->shape.dim[0],
+		"dump-batch", "the batch is %" PRId64 ", dimension 0 of input %s",
+		first->shape.dim[0] * l->params->micro_batches,
 		ap_diag_name(l->ctx->diag, first->name));
 }
 

@@ -7,15 +7,25 @@
 #include "base/str.h"
 #include "import/lower.h"
 
+/* Old dumps have no shapes of what is in a tuple: they follow from the rule. */
+static void complete(struct ap_import_tensor *t, const struct ap_operand *r)
+{
+	t->shape.rank = r->rank;
+	memcpy(t->shape.dim, r->size, r->rank * sizeof *r->size);
+	t->shaped = true;
+}
+
 static enum ap_status compare(struct lower *l, const struct lower_op *o, const struct ap_bound *b)
 {
 	for (uint32_t k = 0; k < o->out.nout && k < b->nout; k++) {
-		const struct ap_import_tensor *t = &l->g->tensors.v[o->out.out + k];
+		struct ap_import_tensor *t = &l->g->tensors.v[o->out.out + k];
 		const struct ap_operand *r = &b->out[k];
 		struct ap_arena *scratch = l->ctx->scratch;
 
-		if (t->shaped && (t->shape.rank != r->rank ||
-			memcmp(t->shape.dim, r->size, r->rank * sizeof *r->size)))
+		if (!t->shaped)
+			complete(t, r);
+		if (t->shape.rank != r->rank ||
+			memcmp(t->shape.dim, r->size, r->rank * sizeof *r->size))
 			return ap_lower_fault(l, o->from, "output-shape",
 				"result %" PRIu32 " has the shape %s; from its operands follows %s", k,
 				ap_shape_text(scratch, t->shape.dim, t->shape.rank),

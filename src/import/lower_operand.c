@@ -82,6 +82,9 @@ static enum ap_status add_tensor(struct lower *l, struct lower_op *o, const stru
 			"operand %" PRIu32 " is no tensor", k + 1);
 	if (l->tensor[v->id] == AP_NONE) /* what is wrong with it has been told */
 		return AP_MEANING;
+	if (!l->g->tensors.v[l->tensor[v->id]].shaped)
+		return ap_lower_fault(l, o->from, "operator-inputs",
+			"the dump does not tell the shape of operand %" PRIu32, k + 1);
 	l->learned_use[v->id] |= !fixed;
 	add_operand(l, o, l->tensor[v->id], false);
 	return AP_OK;

@@ -105,6 +105,23 @@ START_TEST(monads)
 }
 END_TEST
 
+/* A tuple of which the dump does not tell the shapes, as those of 1.x: they follow from the operator. */
+START_TEST(tuples_without_shapes)
+{
+	const char *text = edited(fixture_dump, "PrimFunc_Exp(%para7_x)\n      : (<Tensor[Float32], (16, 4)>) -> "
+		"(<Tensor[Float32], (16, 4)>)\n      # Scope: (recompute_Default/network-Net/act-Act)\n  %1(m) = "
+		"PrimFunc_Mul(%0", "Dropout(%para7_x)\n      : (<Tensor[Float32], (16, 4)>) -> "
+		"(<Tuple[Tensor[Float32]*2]>)\n  %1(g) = TupleGetItem(%0, I64(0))\n      : "
+		"(<Tuple[Tensor[Float32]*2]>, <Int64>) -> (<Tensor[Float32], (16, 4)>)\n  %2(m) = "
+		"PrimFunc_Mul(%1");
+	const char *json = imported_ok(edited(text, "Return(%1)", "Return(%2)"));
+	const struct ap_graph *g = graph_of(json);
+
+	holds(json, "Dropout-op0:1\", \"shape\": [16, 4]");
+	ck_assert_int_eq(node_of_type(g, "Mul", 0)->bound.in[0].size[1], 4);
+}
+END_TEST
+
 /* Every call of a sub-graph is a copy of its operators with names of their own. */
 START_TEST(two_calls)
 {
@@ -355,6 +372,7 @@ int main(void)
 	tcase_add_test(c, marks);
 	tcase_add_test(c, instances);
 	tcase_add_test(c, monads);
+	tcase_add_test(c, tuples_without_shapes);
 	tcase_add_test(c, two_calls);
 	tcase_add_test(c, full_names_stay);
 	tcase_add_test(c, recomputed_full_name);

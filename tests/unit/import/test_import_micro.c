@@ -22,6 +22,7 @@ START_TEST(one_of_them)
 		"I64(4)))\n      : (<Tensor[Float32], (16, 4)>, <Tuple[Int64*2]>)");
 	g = graph_of(imported(text, &two, &st));
 	ck_assert_int_eq(g->batch, 32);
+	holds(messages(), "the batch is 32, dimension 0 of input x");
 	ck_assert_int_eq(g->tensor[node_of_type(g, "MatMul", 0)->out[0]].shape.dim[0], 32);
 	ck_assert_int_eq(ap_attr_get(&node_of_type(g, "Reshape", 0)->attrs, "shape")->list[0], 32);
 	ck_assert_int_eq(g->parameters, 36);
