@@ -12,6 +12,7 @@
 #include "plan/recursive.h"
 #include "plan/rival.h"
 #include "plan/route_improve.h"
+#include "plan/route_rivals.h"
 
 #define RECURSION "recursive_programming"
 #define MOST_TRIES 4
@@ -439,6 +440,8 @@ static enum ap_status search_route(struct driving *d)
 	for (int i = 0; i < d->rivals.n; i++)
 		d->rivals.v[i].optimal = false;
 	ap_rivals_route(&d->rivals, d->rq);
+	d->rivals.fixed = d->fixed;
+	d->work += ap_route_rivals(&d->rivals, d->rq, d->fixed, d->free);
 	return AP_OK;
 }
 

@@ -118,8 +118,7 @@ bool ap_rival_fits(const struct ap_rivals *r)
 	return false;
 }
 
-/* What is not fixed is cut by the batch; NULL where that is no plan. */
-static const int32_t *const *batch_counts(struct ap_rivals *r, const struct ap_request *rq,
+const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed)
 {
 	const char *why;
@@ -225,7 +224,7 @@ static const struct ap_plan *or_by_convention(struct ap_rivals *r, const struct 
 	uint32_t n;
 	const struct ap_grid *grid = ap_rival_grids(r, rq, &n);
 
-	plan = or_of(r, batch_counts(r, rq, fixed), plan);
+	plan = or_of(r, ap_rival_batch(r, rq, fixed), plan);
 	for (uint32_t i = 0; i < n; i++)
 		if (grid[i].counts && ap_pins_hold(rq->graph, fixed, grid[i].counts))
 			plan = or_of(r, grid[i].counts, plan);
@@ -286,8 +285,7 @@ static const struct ap_plan *as_routed(struct ap_rivals *r, const int32_t *const
 	return ap_rival_routed(r, &quiet, held, &plan) == AP_OK ? plan : NULL;
 }
 
-/* The plan as its checkpoint tells it; itself where that needs no completion or has none. */
-static const struct ap_plan *as_told(struct ap_rivals *r, const struct ap_request *rq,
+const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_rival *v)
 {
 	const struct ap_plan *completed;
@@ -335,7 +333,7 @@ static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_requ
 
 		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s || (best && first))
 			break;
-		told = as_told(r, rq, fixed, &r->v[i]);
+		told = ap_rival_told(r, rq, fixed, &r->v[i]);
 		if (told && may_be_taken(r, told) && standing_s(&r->v[i], told) < best_s) {
 			best = told;
 			best_s = standing_s(&r->v[i], told);
@@ -359,7 +357,7 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 		if (!r->v[i].baseline || !may_be_taken(r, told) || (best && !is_faster(told, best)))
 			continue;
 		if (complete)
-			told = as_told(r, rq, fixed, &r->v[i]);
+			told = ap_rival_told(r, rq, fixed, &r->v[i]);
 		if (told && may_be_taken(r, told) && (!best || is_faster(told, best)))
 			best = told;
 	}

@@ -74,6 +74,15 @@ const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_reques
 enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan **out);
 
+/* Counts with what is not fixed cut by the batch; NULL where that is no plan. */
+const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed);
+
+/* The rival as its checkpoint tells it: itself where that needs no completion or there is none; NULL
+ * where the route stops at it. */
+const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_rival *v);
+
 /* The plan that the rivals' route makes of what is held. AP_INFEASIBLE, told, where it stops at that. */
 enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const int32_t *const *held,
 	const struct ap_plan **out);

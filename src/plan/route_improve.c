@@ -9,7 +9,7 @@
 #include "plan/drive.h"
 #include "shard/space.h"
 
-#define MOST_OPERATORS 400000 /* completed: some seconds */
+#define MOST_OPERATORS 100000 /* completed: some tenths of a second */
 
 struct improving {
 	struct ap_rivals *r;

@@ -12,7 +12,7 @@
 /*
  * A plan of the rivals' route that is no slower than start, and fits the memory if start does. A step
  * gives all equal operators (of repeated layers) that are cut alike another of their candidates; those
- * of fixed stay. Ends where no step is faster, after some hundred thousand completed operators, or when
+ * of fixed stay. Ends where no step is faster, after a hundred thousand completed operators, or when
  * told to stop. Deterministic but for the last. O(operators) for each candidate that is tried.
  */
 const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_request *rq,
