@@ -116,13 +116,26 @@ static void write_alias(struct ap_jw *w, const struct ap_dev_matrix *dev)
 	ap_jw_end(w);
 }
 
-static void write_layout(struct ap_jw *w, uint32_t i, const struct ap_dev_matrix *dev,
+/* What comes after a key among those of n layouts, as texts are ordered: 0, 1, 10, 11, 2. MindSpore takes
+ * the layouts in that order. */
+static uint32_t next_key(uint32_t key, uint32_t n)
+{
+	if (!key)
+		return 1;
+	if (key < n && key * (uint64_t)10 < n)
+		return key * 10;
+	while (key % 10 == 9 || key + 1 == n)
+		key /= 10;
+	return key + 1;
+}
+
+static void write_layout(struct ap_jw *w, uint32_t key, const struct ap_dev_matrix *dev,
 	const struct ap_layout *layout)
 {
-	char key[16];
+	char text[16];
 
-	snprintf(key, sizeof key, "%" PRIu32, i);
-	ap_jw_key(w, key);
+	snprintf(text, sizeof text, "%" PRIu32, key);
+	ap_jw_key(w, text);
 	ap_jw_obj_flat(w);
 	write_alias(w, dev);
 	ap_jw_key(w, "dev_matrix");
@@ -143,8 +156,8 @@ static void write_layouts(struct ap_jw *w, const struct ap_placement *place, con
 
 	ap_dev_matrix_standard(place, &dev);
 	ap_jw_obj_flat(w);
-	for (uint32_t i = 0; i < n; i++)
-		write_layout(w, i, &dev, &layout[i]);
+	for (uint32_t i = 0, key = 0; i < n; i++, key = next_key(key, n))
+		write_layout(w, key, &dev, &layout[i]);
 	ap_jw_end(w);
 }
 
@@ -192,13 +205,13 @@ static void write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struc
 		layout[i] = input_layout(p, i);
 	common = common_matrix(ctx, p->machine->ndev, layout, n);
 	ap_jw_obj_flat(w);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0, key = 0; i < n; i++, key = next_key(key, n)) {
 		struct ap_dev_matrix own = common;
 		int32_t map[AP_MAX_RANK];
 
 		if (!common.n)
 			ap_layout_dev_matrix(&layout[i], p->machine->ndev, &own, map);
-		write_layout(w, i, &own, &layout[i]);
+		write_layout(w, key, &own, &layout[i]);
 	}
 	ap_jw_end(w);
 }

@@ -225,6 +225,48 @@ START_TEST(inputs_in_layouts)
 }
 END_TEST
 
+/* MindSpore takes them in the order of their keys as texts: of 101 the third is "10", the last "99". */
+START_TEST(many_inputs_in_layouts)
+{
+	enum { MANY = 101 };
+	struct ap_arrival arrival[MANY];
+	struct ap_plan plan;
+	struct fixture f;
+	struct ap_str text;
+	const int32_t *counts[1];
+	const char *file;
+
+	fixture_open(&f, 8, 8, "ascend910a");
+	text = new_str(&f.ctx);
+	ap_str_add(&text, "{'schema':'autopar-graph/1','name':'many','inputs':[");
+	for (int i = 0; i < MANY; i++)
+		ap_str_addf(&text, "%s{'name':'x%d','shape':[16],'dtype':'float32','batch_dim':0}",
+			i ? "," : "", i);
+	ap_str_add(&text, "],'operators':[{'name':'D/AddN-op0','type':'AddN','inputs':[");
+	for (int i = 0; i < MANY; i++)
+		ap_str_addf(&text, "%s'x%d'", i ? "," : "", i);
+	ap_str_add(&text, "],'outputs':[{'name':'y'}]}],'outputs':['y']}");
+	fixture_graph(&f, text.s);
+	for (int i = 0; i < MANY; i++)
+		arrival[i] = (struct ap_arrival){0, i == 2 || i == MANY - 1 ? 4 : 1, 2};
+	f.step.arrival = arrival;
+	f.step.narrival = MANY;
+	counts[0] = pipe_counts(&f, 0, "");
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 34, &plan);
+	file = at(&f, file_of(&f.ctx, &plan, NULL), LAYOUT, "Default/_VirtualDataset-op0");
+#define IS(key, map) ck_assert(strstr(file, "\"" key "\":{\"alias_name\":[\"axis1\",\"axis0\"]," \
+	"\"dev_matrix\":[4,2],\"interleaved_parallel\":false,\"tensor_map\":[[" map "]]}"))
+	IS("0", "-1");
+	IS("1", "-1");
+	IS("10", "1");
+	IS("100", "-1");
+	IS("2", "-1");
+	IS("98", "-1");
+	IS("99", "1");
+	fixture_close(&f);
+}
+END_TEST
+
 #define V(name, vectors) "'" name "':{'parallel_strategy':" vectors ",'stage':0}"
 
 /* In MindSpore's order and numbers, another cell around all, with what only MindSpore has. */
@@ -416,9 +458,9 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {all_operators, operators_of_all_kinds, results, recomputed_cells,
-		inputs_in_layouts, in_the_names_of_a_template, in_the_forms_of_a_template,
+		inputs_in_layouts, many_inputs_in_layouts, in_the_names_of_a_template, in_the_forms_of_a_template,
 		names_that_do_not_match, faults_of_a_template};
-	const int loops[] = {0, 0, 0, 0, 0, 0, 0, 0, sizeof bad / sizeof *bad};
+	const int loops[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, sizeof bad / sizeof *bad};
 
 	return run_tests("op_strategy", tests, loops, sizeof tests / sizeof *tests);
 }
