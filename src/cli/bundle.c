@@ -57,8 +57,10 @@ static bool exists(const char *path)
 /* Does the folder hold a bundle? */
 static bool is_bundle(struct ap_run *run)
 {
+	const char *path = join(run, AP_BUNDLE_README);
 	char text[sizeof AP_BUNDLE_MARK] = "";
-	FILE *file = fopen(join(run, AP_BUNDLE_README), "rb");
+	struct stat st;
+	FILE *file = !stat(path, &st) && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
 	size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
 
 	if (file)

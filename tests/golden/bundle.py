@@ -532,6 +532,9 @@ class Bundle(unittest.TestCase):
         self.refused(2, "contradict", "search", MIX, "--chip=ascend910b3",
                      "--min-devices", "--bundle", "b")
         os.mkdir(self.dir)
+        os.mkfifo(self.path("README.txt"))
+        self.refused(2, "README.txt: is in the way", *search, "--bundle", "b")
+        os.remove(self.path("README.txt"))
         with open(self.path("README.txt"), "w", encoding="utf-8") as file:
             file.write("somebody's")
         self.refused(2, "README.txt: is in the way", *search, "--bundle", "b")
