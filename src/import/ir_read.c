@@ -103,12 +103,12 @@ const char *ap_ir_copy(struct ap_ir_read *r, const char *p, size_t n)
 
 void ap_ir_pass(struct ap_ir_read *r, const char *ends)
 {
-	const char *nl = memchr(r->p, '\n', (size_t)(r->end - r->p)), *end = nl ? nl : r->end;
+	const char *nl = *ends ? NULL : memchr(r->p, '\n', (size_t)(r->end - r->p));
 
-	while (*ends && r->p < end && !strchr(ends, *r->p))
+	while (*ends && r->p < r->end && *r->p != '\n' && !strchr(ends, *r->p))
 		r->p++;
 	if (!*ends)
-		r->p = end;
+		r->p = nl ? nl : r->end;
 }
 
 const char *ap_ir_until(struct ap_ir_read *r, const char *ends)

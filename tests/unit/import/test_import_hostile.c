@@ -163,6 +163,25 @@ START_TEST(many_operators)
 }
 END_TEST
 
+/* A line is read once, however long it is. */
+START_TEST(long_line)
+{
+	const struct ap_import_params params = {.micro_batches = 1};
+	struct ap_str s;
+	clock_t begin;
+
+	ap_str_init(&s, ctx.arena);
+	ap_str_add(&s, "# IR entry: @net\n# Total params: 1\n%para1_x: <Tensor[Float32], (4)>\n\nsubgraph @net() {\n"
+		"  %0(a) = PrimFunc_Exp(%para1_x");
+	for (int i = 0; i < 200000; i++)
+		ap_str_add(&s, ", %para1_x");
+	ap_str_add(&s, ")\n  Return(%0)\n}\n");
+	begin = clock();
+	ck_assert_int_eq(status_of(s.s, s.len, &params), AP_MEANING);
+	ck_assert_msg((double)(clock() - begin) / CLOCKS_PER_SEC < 3, "took too long");
+}
+END_TEST
+
 /* Sub-graphs that call the next one twice: 2^40 operators are a limit, not a wait. */
 START_TEST(doubling_calls)
 {
@@ -209,6 +228,7 @@ int main(void)
 	tcase_add_test(c, cut_anywhere);
 	tcase_add_test(c, mutations);
 	tcase_add_test(c, many_operators);
+	tcase_add_test(c, long_line);
 	tcase_add_test(c, doubling_calls);
 	tcase_add_test(c, deep_lists);
 	suite_add_tcase(s, c);
