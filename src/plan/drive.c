@@ -448,7 +448,7 @@ static enum ap_status search_route(struct driving *d)
 /* Every plan that was found and data parallel are compared by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_plan *out)
 {
-	bool stopped = ap_ctx_stopped(d->ctx) && !is_proven(d);
+	bool stopped = ap_ctx_stopped(d->ctx) && (d->rivals.route || !is_proven(d));
 	const struct ap_plan *best = best_of(d, stopped);
 
 	if (!best)

@@ -13,7 +13,7 @@
 #include "plan/recursive.h"
 #include "shard/space.h"
 
-#define LARGE 4096 /* operators: experts' grids are for networks that they know */
+#define LARGE 4096 /* operators: experts' grids are for networks that they know; time is felt */
 #define DOUBT 0.01 /* of a simulated time */
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
@@ -347,7 +347,7 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 {
 	bool none[AP_MAX_RIVALS] = {false};
 	int first = next_best(r, none);
-	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, !complete)
+	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, !complete && rq->graph->nnode > LARGE)
 		: first >= 0                              ? &r->v[first].plan
 							  : NULL;
 

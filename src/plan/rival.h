@@ -88,7 +88,8 @@ enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const in
 	const struct ap_plan **out);
 
 /* The fastest plan that fits, completed from what a checkpoint holds of it (unless !complete, for
- * want of time: then of a route the first that fits); NULL: none fits. Of equals the one added first. */
+ * want of time: then of a route, where the graph is very large, the first that fits); NULL: none fits.
+ * Of equals the one added first. */
 const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, bool complete);
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "plan/choose.h"
+#include "plan/recursive.h"
 
 #define ROUNDS 3 /* around the best plan, data parallel, and what is best then */
 #define MOST_TRIES 3 /* of each */
@@ -39,6 +40,20 @@ static const int32_t *const *decided_around(struct anew *x, const int32_t *const
 	return rows;
 }
 
+/* What the recursion comes to within a capacity; NULL: nothing. */
+static const int32_t *const *recur(struct anew *x, const struct ap_request *rq,
+	const int32_t *const *fixed)
+{
+	const struct ap_rec_limits limits = {.bytes = ap_choose_sum_bytes(rq), .insist = true};
+	struct ap_ctx unhurried = x->quiet;
+	struct ap_recursive r;
+
+	unhurried.stop = NULL;
+	ap_plan_recursive(&unhurried, rq->graph, rq->machine, rq->step, fixed, &limits, &r);
+	x->work += r.work;
+	return r.allowed ? r.counts : NULL;
+}
+
 /* The best choice within a capacity; NULL: none. */
 static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 	const int32_t *const *fixed)
@@ -52,15 +67,19 @@ static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 	return ap_chosen_any(&c) ? ap_chosen_counts(&x->quiet, c.table, c.choice.pick) : NULL;
 }
 
+typedef const int32_t *const *choose_fn(struct anew *x, const struct ap_request *rq,
+	const int32_t *const *fixed);
+
 /* The last plan that it comes to, which fits or nearly does; NULL: none. */
-static const struct ap_plan *search_around(struct anew *x, const int32_t *const *counts)
+static const struct ap_plan *search_around(struct anew *x, choose_fn *choose_by,
+	const int32_t *const *counts)
 {
 	const int32_t *const *fixed = counts ? decided_around(x, counts) : NULL;
 	const struct ap_plan *told = NULL;
 	struct ap_request rq = *x->rq;
 
-	for (int i = 0; fixed && i < MOST_TRIES && !ap_ctx_stopped(x->r->ctx); i++) {
-		const int32_t *const *chosen = choose(x, &rq, fixed);
+	for (int i = 0; fixed && i < MOST_TRIES; i++) {
+		const int32_t *const *chosen = choose_by(x, &rq, fixed);
 		int64_t more;
 
 		if (!chosen)
@@ -69,7 +88,7 @@ static const struct ap_plan *search_around(struct anew *x, const int32_t *const 
 		more = told ? told->prediction.memory.total - told->capacity_bytes : 0;
 		if (more <= 0)
 			break;
-		rq.capacity_bytes -= more + x->rq->capacity_bytes / MARGIN;
+		rq.capacity_bytes -= (more << i) + x->rq->capacity_bytes / MARGIN;
 	}
 	return told;
 }
@@ -86,8 +105,24 @@ static bool is_faster(const struct ap_plan *a, const struct ap_plan *b)
 
 static const struct ap_plan *search_round(struct anew *x, bool by_batch, const struct ap_plan *around)
 {
-	return search_around(x, by_batch ? ap_rival_batch(x->r, x->rq, x->fixed)
+	return search_around(x, choose, by_batch ? ap_rival_batch(x->r, x->rq, x->fixed)
 		: ap_plan_counts(x->r->ctx, around));
+}
+
+/* A plan that fits, of whatever quality, so that there is one whenever the search is stopped. */
+static const struct ap_plan *quick(struct anew *x, const struct ap_plan *free)
+{
+	const int32_t *const *around[] = {ap_plan_counts(x->r->ctx, free),
+		ap_rival_batch(x->r, x->rq, x->fixed)};
+	const struct ap_plan *best = NULL;
+
+	for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+		if (best && ap_ctx_stopped(x->r->ctx))
+			break;
+		search_around(x, recur, around[i]);
+		best = ap_rival_best(x->r, x->rq, x->fixed, true);
+	}
+	return best;
 }
 
 uint64_t ap_route_rivals(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
@@ -97,6 +132,8 @@ uint64_t ap_route_rivals(struct ap_rivals *r, const struct ap_request *rq, const
 	const struct ap_plan *best = ap_rival_best(r, rq, fixed, true), *around = best ? best : free;
 
 	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
+	if (!best)
+		best = quick(&x, free);
 	for (int round = 0; round < ROUNDS && !is_good(best, free) && !ap_ctx_stopped(r->ctx); round++) {
 		const struct ap_plan *told = search_round(&x, round == 1, around), *before = best;
 

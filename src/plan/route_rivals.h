@@ -10,9 +10,9 @@
 #include "plan/rival.h"
 
 /*
- * Adds the plans of such searches, around data parallel and around the best plan so far, where that is
- * slower than free by more than the simulation can tell, or there is none. Returns the work done. A few
- * searches of the exact engine.
+ * Adds the plans of such searches: where none fits that was found so far, of the recursion, which is not
+ * stopped; then, where the best is slower than free by more than the simulation can tell, of the exact
+ * engine, around the best plan, data parallel, and the best that came of them. Returns the work done.
  */
 uint64_t ap_route_rivals(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free);
