@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs, all of which
- * depends on nothing that is held and is kept from one run to the next. */
+/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs. All of
+ * that depends on nothing that is held and is kept from one run to the next. */
 #ifndef AP_PLAN_PROPAGATION_PARTS_H
 #define AP_PLAN_PROPAGATION_PARTS_H
 

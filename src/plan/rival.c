@@ -347,7 +347,8 @@ const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request
 {
 	bool none[AP_MAX_RIVALS] = {false};
 	int first = next_best(r, none);
-	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, !complete && rq->graph->nnode > LARGE)
+	bool hurry = !complete && rq->graph->nnode > LARGE;
+	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, hurry)
 		: first >= 0                              ? &r->v[first].plan
 							  : NULL;
 
