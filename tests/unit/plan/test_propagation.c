@@ -119,15 +119,15 @@ static const char *strategy(struct fixture *f, const int32_t *const *counts, con
 	uint8_t rank[8];
 	int32_t cut[8][AP_MAX_RANK];
 	uint32_t n;
-	char *to = text;
+	size_t at = 0;
 
 	ap_placement_make(&f->graph->node[node].bound, counts[node], f->machine->ndev, &p);
 	n = ap_space_to_strategy(&p, rank, cut, 8);
 	for (uint32_t v = 0; v < n; v++) {
-		to += sprintf(to, "(");
 		for (int d = 0; d < rank[v]; d++)
-			to += sprintf(to, d ? ",%d" : "%d", (int)cut[v][d]);
-		to += sprintf(to, ")");
+			at += (size_t)snprintf(text + at, sizeof text - at, "%s%d", d ? "," : "(",
+				(int)cut[v][d]);
+		at += (size_t)snprintf(text + at, sizeof text - at, "%s", rank[v] ? ")" : "()");
 	}
 	return text;
 }
