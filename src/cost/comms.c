@@ -160,9 +160,8 @@ static void operand_gradients(struct deriving *d)
 		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
 			lacking(d, &b->in[i], &axes))
 			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
-				ap_reduced_bytes(AP_COLL_ALLREDUCE, b->in[i].dtype,
-					ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step),
-					d->step), i, -1);
+				ap_reduced_bytes(AP_COLL_ALLREDUCE, ap_task_stored(d->t, i),
+					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
 }
 
 /* Axes of `all` that `part` does not hold. */
@@ -231,7 +230,7 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 /* After the update. */
 static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *s)
 {
-	int64_t bytes = ap_local_bytes(&d->t->bound->in[i], 0, d->p, d->step);
+	int64_t bytes = ap_stored_bytes(d->t, i, d->p, d->step);
 
 	if (s->shards > 1 && !s->regather)
 		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group, bytes, i, -1);
@@ -248,7 +247,7 @@ static void parameter(struct deriving *d, int i)
 {
 	const struct ap_operand *o = &d->t->bound->in[i];
 	int64_t bytes = ap_local_elements(o, 0, d->p, d->step) *
-		ap_gradient_wire_bytes(o->dtype, d->step);
+		ap_gradient_wire_bytes(ap_task_stored(d->t, i), d->step);
 	bool mirrored = d->step->executor == AP_EXECUTOR_MINDSPORE, owner = d->t->in[i].owner;
 	struct ap_opt_shard shard;
 	struct ap_axes axes;
@@ -282,7 +281,7 @@ static void gather_parts(struct deriving *d)
 {
 	for (int i = 0; i < d->t->bound->nin; i++) {
 		const struct ap_task_operand *in = &d->t->in[i];
-		int64_t bytes = ap_local_bytes(&d->t->bound->in[i], 0, d->p, d->step);
+		int64_t bytes = ap_stored_bytes(d->t, i, d->p, d->step);
 		struct ap_opt_shard s;
 
 		if (!in->regather || in->twin != i)
@@ -295,7 +294,7 @@ static void gather_parts(struct deriving *d)
 		if (s.shards == 1)
 			continue;
 		add(d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
-		if (in->kept)
+		if (in->kept && !in->cast)
 			add(d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
 	}
 }

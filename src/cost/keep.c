@@ -65,6 +65,8 @@ static void operands_of(struct keeping *k, ap_id node)
 		bool reread = view_reread || t->recomputed;
 
 		in->kept = saved || reread;
+		if (in->cast) /* the copy is held, whatever is recomputed */
+			continue;
 		in->again = in->kept && anew;
 		k->whole[n->in[i]] |= view_saved || view_reread ? k->whole[n->out[0]]
 			: in->kept && !(in->again && k->mark[node].slice);

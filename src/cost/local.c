@@ -51,6 +51,13 @@ int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct a
 	return ap_local_elements(o, batch, p, step) * ap_dtype_bytes(o->dtype);
 }
 
+int64_t ap_stored_bytes(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	return ap_local_elements(&t->bound->in[operand], t->in[operand].batch, p, step) *
+		ap_dtype_bytes(ap_task_stored(t, operand));
+}
+
 int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 	const struct ap_placement *p, const struct ap_step *step)
 {

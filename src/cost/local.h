@@ -15,6 +15,10 @@ int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struc
 int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
 	const struct ap_step *step);
 
+/* Bytes of an operand's slice as it is stored. */
+int64_t ap_stored_bytes(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step);
+
 /* Bytes of a result as they are computed: before its partial sums are dealt, where they are. */
 int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 	const struct ap_placement *p, const struct ap_step *step);

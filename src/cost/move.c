@@ -143,7 +143,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->rank = t->shape.rank;
 	out->dtype = t->shape.dtype;
 	out->grad = in->grad;
-	out->kept = in->kept;
+	out->kept = in->kept && !in->cast;
 	out->again = in->again;
 	out->once = tasks[node].once;
 	out->sets = tasks[node].recompute_sets;

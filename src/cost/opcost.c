@@ -161,6 +161,31 @@ static double backward_s(const struct ap_opcost *x)
 	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }
 
+/* What turns an operand from the type in which it is stored into the one that is read, or its gradient
+ * back. */
+static double cast_s(const struct ap_opcost *x, int i)
+{
+	double elements = (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
+	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = x->t->in[i].stored, .flops = elements,
+		.bytes = ap_opcost_stored(x, i) + ap_opcost_in(x, i)};
+
+	return ap_kernel_time_s(x->chip, &k);
+}
+
+/* Beside the operator's own kernel; not measured with it, nor run again with it. */
+static void casts(struct ap_opcost *x)
+{
+	for (int i = 0; i < x->b->nin; i++) {
+		double time_s;
+
+		if (!ap_opcost_casts(x, i))
+			continue;
+		time_s = (double)x->step->micro_batches * cast_s(x, i);
+		x->c->forward_s += time_s;
+		x->c->backward_s += x->t->in[i].grad ? time_s : 0;
+	}
+}
+
 /* Times that the user measured on one device replace ours, scaled by the work left here. */
 static void kernels(struct ap_opcost *x)
 {
@@ -254,7 +279,7 @@ static void update(struct ap_opcost *x, double elements, enum ap_dtype t, int st
 /* Weights, and what of them and of their gradients is whole only while an operator runs. */
 static void parameter_memory(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
 {
-	enum ap_dtype t = x->b->in[i].dtype;
+	enum ap_dtype t = ap_task_stored(x->t, i);
 	int64_t weight = elements * ap_dtype_bytes(t);
 	int64_t gradient = elements * ap_gradient_held_bytes(t, x->step);
 
@@ -267,7 +292,7 @@ static void parameter_memory(struct ap_opcost *x, int i, int64_t elements, const
 static void update_all(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
 {
 	const struct ap_optimizer *opt = x->step->optimizer;
-	enum ap_dtype t = x->b->in[i].dtype;
+	enum ap_dtype t = ap_task_stored(x->t, i);
 	int64_t dealt = elements / s->shards;
 	int states = opt ? opt->nstate * opt->state_bytes : 0;
 
@@ -288,7 +313,7 @@ static void parameter(struct ap_opcost *x, int i)
 	struct ap_opt_shard shard;
 
 	if (!x->t->in[i].trainable || !x->t->in[i].grad) {
-		x->c->weight_bytes += elements * ap_dtype_bytes(o->dtype);
+		x->c->weight_bytes += elements * ap_dtype_bytes(ap_task_stored(x->t, i));
 		return;
 	}
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
@@ -331,6 +356,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	kernels(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	run_again(&x);
+	casts(&x);
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
 			parameter(&x, i);

@@ -35,6 +35,18 @@ static inline double ap_opcost_computed(const struct ap_opcost *x, int o)
 	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step);
 }
 
+/* The same of an operand as it is stored. */
+static inline double ap_opcost_stored(const struct ap_opcost *x, int i)
+{
+	return (double)ap_stored_bytes(x->t, i, x->p, x->step);
+}
+
+/* Does the operator make itself a copy of operand i in another type? One read twice is cast once. */
+static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
+{
+	return x->t->in[i].cast && x->t->in[i].twin == i;
+}
+
 /* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received parameter, once
  * the collectives are known. */
 void ap_opcost_memory(struct ap_opcost *x);

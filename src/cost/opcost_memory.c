@@ -26,7 +26,7 @@ static void passing(const struct ap_opcost *x, int i, double *forward, double *b
 {
 	const struct ap_task_operand *in = &x->t->in[i];
 	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
-	enum ap_dtype t = x->b->in[i].dtype;
+	enum ap_dtype t = ap_task_stored(x->t, i);
 	struct ap_opt_shard s;
 
 	if (!in->shardable || !in->grad || in->twin != i)
@@ -34,7 +34,7 @@ static void passing(const struct ap_opcost *x, int i, double *forward, double *b
 	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
 	if (s.regather) {
 		*forward += elements * ap_dtype_bytes(t);
-		*backward += in->kept ? elements * ap_dtype_bytes(t) : 0;
+		*backward += in->kept && !in->cast ? elements * ap_dtype_bytes(t) : 0;
 	}
 	if (s.gradient)
 		*backward += elements * ap_gradient_held_bytes(t, x->step);
@@ -51,7 +51,7 @@ static bool may_gather_again(const struct ap_opcost *x, int i)
 		if (x->b->in[i].factors >> f & 1)
 			parts *= x->p->count[f];
 	return x->step->executor == AP_EXECUTOR_GENERIC && in->kind == AP_TENSOR_ACT && in->kept &&
-		!in->again && parts < x->p->ndev;
+		!in->again && !in->cast && parts < x->p->ndev;
 }
 
 static int64_t held_bytes(const struct ap_opcost *x, int o)
@@ -119,13 +119,13 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 static void operand(struct ap_opcost *x, int i, double *forward, double *backward)
 {
 	const struct ap_task_operand *in = &x->t->in[i];
-	double bytes = ap_opcost_in(x, i);
+	double bytes = ap_opcost_stored(x, i);
 
 	passing(x, i, forward, backward);
 	x->c->recompute_bytes += whole_bytes(x, i);
 	if (in->kind == AP_TENSOR_INPUT && in->kept)
 		x->c->activation_bytes += (int64_t)bytes * x->t->in_flight;
-	if ((in->kind == AP_TENSOR_ACT || in->kind == AP_TENSOR_INPUT) && !in->kept)
+	if ((in->kind == AP_TENSOR_ACT || in->kind == AP_TENSOR_INPUT) && (!in->kept || in->cast))
 		*forward += bytes;
 	if (may_gather_again(x, i)) {
 		*forward += bytes;
@@ -133,6 +133,24 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	}
 	if (in->kind == AP_TENSOR_ACT && in->grad)
 		*backward += bytes;
+}
+
+/* The copy that a cast leaves, and its gradient before it is cast back. */
+static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
+{
+	double bytes = ap_opcost_in(x, i);
+
+	if (x->t->in[i].kept)
+		x->c->activation_bytes += (int64_t)bytes * x->t->in_flight;
+	else
+		*forward += bytes;
+	if (x->t->in[i].grad)
+		*backward += bytes;
+}
+
+static bool works(const struct ap_bound *b)
+{
+	return b->row->unit != AP_OP_VIEW && b->row->unit != AP_OP_LINK;
 }
 
 void ap_opcost_memory(struct ap_opcost *x)
@@ -147,6 +165,10 @@ void ap_opcost_memory(struct ap_opcost *x)
 	x->c->activation_bytes += x->c->late_bytes * x->t->late;
 	for (int i = 0; i < x->b->nin; i++)
 		operand(x, i, &forward, &backward);
-	if (x->b->row->unit != AP_OP_VIEW && x->b->row->unit != AP_OP_LINK)
-		x->c->temporary_bytes = (int64_t)fmax(forward, backward);
+	if (!works(x->b))
+		forward = backward = 0;
+	for (int i = 0; i < x->b->nin; i++)
+		if (ap_opcost_casts(x, i))
+			cast(x, i, &forward, &backward);
+	x->c->temporary_bytes = (int64_t)fmax(forward, backward);
 }

@@ -30,6 +30,8 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	while (n->in[o->twin] != n->in[i])
 		o->twin++;
 	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
+	o->cast = n->bound.in[i].dtype != t->shape.dtype;
+	o->stored = t->shape.dtype;
 	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
 	o->owner = t->owner.node == node && t->owner.operand == i;
 	o->alone = o->trainable && step->layerwise && t->layerwise_parallel;
@@ -246,7 +248,8 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->alone, o->updated,
-			o->kept, o->again, o->twin, o->batch};
+			o->kept, o->again, o->twin, o->batch, o->cast,
+			(uint8_t)ap_task_stored(t, i)};
 
 		SIGN(s, flags);
 	}

@@ -21,6 +21,8 @@ struct ap_task_operand {
 	bool updated; /* on the rank that updates most, where whole parameters are dealt; else always */
 	bool kept; /* must be there in the backward pass, in this operator's layout */
 	bool again; /* and is brought into it anew for that, not held */
+	bool cast; /* read in another type than it is stored in: what is kept is the operator's own copy */
+	enum ap_dtype stored; /* where it is cast: the type in which it is stored */
 	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
 	struct ap_arrival arrival; /* of an input */
@@ -59,6 +61,12 @@ struct ap_task {
 	const struct ap_task_operand *in; /* [bound->nin] */
 	const struct ap_task_result *out; /* [bound->nout] */
 };
+
+/* The type in which operand i lies in memory, and in which its gradient is summed. */
+static inline enum ap_dtype ap_task_stored(const struct ap_task *t, int i)
+{
+	return t->in[i].cast ? t->in[i].stored : t->bound->in[i].dtype;
+}
 
 /*
  * Tasks of all nodes of a graph, [g->nnode], in the run arena. A tensor is kept when an operator's

@@ -27,6 +27,7 @@ const struct ap_diff_name ap_diff_op_names[AP_SAVED_OP_FIELDS] = {
 
 const struct ap_diff_name ap_diff_param_names[AP_SAVED_PARAM_FIELDS] = {
 	[AP_SAVED_DTYPE] = {"dtype", "dtype", 0, false},
+	[AP_SAVED_READ_AS] = {"read_as", "read as", 1 << AP_SAVED_DTYPE, false},
 	[AP_SAVED_TRAINABLE] = {"trainable", "trainable", 0, false},
 	[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", "shape", 0, true},
 	[AP_SAVED_SLICE_SHAPE] = {"slice_shape", "slice", 0, false},
@@ -194,6 +195,19 @@ void ap_diff_operators(struct ap_diff_task *t, struct ap_diff_lines *out)
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
+/* A plan that tells no other type in which a parameter is read means the one in which it is stored. */
+static const char *const *fields_of(struct ap_ctx *ctx, const struct ap_saved_param *p,
+	const struct ap_saved_param *other)
+{
+	const char **field;
+
+	if (!p || !other || p->field[AP_SAVED_READ_AS] || !other->field[AP_SAVED_READ_AS])
+		return p ? p->field : NULL;
+	field = ap_arena_memdup(ctx->arena, p->field, sizeof p->field);
+	field[AP_SAVED_READ_AS] = field[AP_SAVED_DTYPE];
+	return field;
+}
+
 static void add_param(struct entries *all, const struct ap_saved_param *was,
 	const struct ap_saved_param *is)
 {
@@ -206,7 +220,7 @@ static void add_param(struct entries *all, const struct ap_saved_param *was,
 						   : AP_DIFF_CHANGED;
 	if (e.kind == AP_DIFF_RENAMED)
 		e.old_label = e.old_name = was->name;
-	compare_fields(all->ctx, was ? was->field : NULL, is ? is->field : NULL,
+	compare_fields(all->ctx, fields_of(all->ctx, was, is), fields_of(all->ctx, is, was),
 		AP_SAVED_PARAM_FIELDS, &e);
 	push(all, &e);
 }

@@ -58,6 +58,8 @@ static void add_shape(struct ap_str *text, const struct ap_tensor *t)
 	for (int d = 0; d < t->shape.rank; d++)
 		ap_str_addf(text, "%s%" PRId64, d ? "x" : "", t->shape.dim[d]);
 	ap_str_addf(text, " %s", ap_dtype_name(t->shape.dtype));
+	if (t->read_as != AP_DTYPE_COUNT)
+		ap_str_addf(text, " as %s", ap_dtype_name(t->read_as));
 }
 
 static void add_attr(struct ap_str *text, const struct ap_attr *a)

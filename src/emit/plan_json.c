@@ -224,6 +224,8 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_kstr(w, "name", t->name);
 	ap_jw_kint(w, "stage", stage);
 	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
+	if (t->read_as != AP_DTYPE_COUNT)
+		ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
 	ap_jw_kbool(w, "trainable", t->trainable);
 	ap_plan_write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
 	ap_plan_write_kint32s(w, "tensor_map", param->map, t->shape.rank);

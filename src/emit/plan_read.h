@@ -35,6 +35,7 @@ enum ap_saved_op_field {
 
 enum ap_saved_param_field {
 	AP_SAVED_DTYPE,
+	AP_SAVED_READ_AS, /* the type that operators see, where it is another one */
 	AP_SAVED_TRAINABLE,
 	AP_SAVED_TENSOR_SHAPE,
 	AP_SAVED_SLICE_SHAPE,

@@ -286,6 +286,7 @@ static void reduce_params(struct params_of *p, struct ap_saved *out)
 		if (!p->used[i])
 			continue;
 		param.field[AP_SAVED_DTYPE] = NULL;
+		param.field[AP_SAVED_READ_AS] = NULL;
 		param.field[AP_SAVED_TRAINABLE] = NULL;
 		param.field[AP_SAVED_SHARDS] = NULL;
 		if (p->stages && param.field[AP_SAVED_PARAM_STAGE])

@@ -329,6 +329,7 @@ static enum ap_status read_param(struct ap_plan_reader *r, const struct ap_jv *v
 {
 	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
 		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING, false},
+		[AP_SAVED_READ_AS] = {"read_as", AP_JSTRING, true},
 		[AP_SAVED_TRAINABLE] = {"trainable", AP_JBOOL, false},
 		[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", AP_JARRAY, false},
 		[AP_SAVED_SLICE_SHAPE] = {"slice_shape", AP_JARRAY, false},

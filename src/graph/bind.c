@@ -93,8 +93,10 @@ static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_b
 	struct ap_bind_in want = {n->rows, &n->n.attrs, n->nin, n->nout, in, n->slot, said};
 	enum ap_status st;
 
-	for (uint16_t k = 0; k < n->nin; k++)
+	for (uint16_t k = 0; k < n->nin; k++) {
 		in[k] = l->tensors.v[n->in[k]].t.shape;
+		in[k].dtype = ap_tensor_read_type(&l->tensors.v[n->in[k]].t);
+	}
 	for (uint16_t k = 0; k < n->nout; k++)
 		said[k] = l->tensors.v[n->out[k]].said;
 	st = bind_once(l, &want, &n->n.bound, fault);
@@ -149,7 +151,7 @@ static ap_id add_hidden(struct ap_load *l, ap_id node, uint32_t result)
 	while (ap_map_get_str(l->names, name) != AP_NONE)
 		name = ap_arena_printf(l->ctx->arena, "%s'", name);
 	t.t = (struct ap_tensor){.name = name, .kind = AP_TENSOR_ACT, .comm_fusion = -1,
-		.producer = node, .result = result};
+		.read_as = AP_DTYPE_COUNT, .producer = node, .result = result};
 	AP_PUSH(l->ctx->scratch, l->tensors, t);
 	return (ap_id)(l->tensors.n - 1);
 }

@@ -86,6 +86,11 @@ static int64_t elements(const struct ap_tensor *t)
 	return n;
 }
 
+enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t)
+{
+	return t->read_as == AP_DTYPE_COUNT ? t->shape.dtype : t->read_as;
+}
+
 int64_t ap_tensor_bytes(const struct ap_tensor *t)
 {
 	return elements(t) * ap_dtype_bytes(t->shape.dtype);

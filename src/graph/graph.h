@@ -20,7 +20,9 @@ struct ap_use { /* one operand slot that reads a tensor */
 struct ap_tensor {
 	const char *name;
 	enum ap_tensor_kind kind;
-	struct ap_shape shape; /* of the whole step */
+	struct ap_shape shape; /* of the whole step, in the type in which it is stored */
+	enum ap_dtype read_as; /* of a parameter: what operators see, each with a cast of its own;
+	                        * AP_DTYPE_COUNT: as it is stored */
 	uint8_t batch; /* mask of dimensions that carry the batch */
 	int64_t batch_outer[AP_MAX_RANK]; /* of such a dimension its place: so many parts of the
 	                                     dimension are before that of the batch. 1: it is the
@@ -125,7 +127,10 @@ enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, cons
  * end; *text is one line about it. */
 const char *ap_graph_check_at(size_t i, const char **text);
 
-/* Bytes of a whole tensor. */
+/* The type in which operators read a tensor: what their rules are bound to. */
+enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t);
+
+/* Bytes of a whole tensor as it is stored. */
 int64_t ap_tensor_bytes(const struct ap_tensor *t);
 
 /* Is it what Python reaches by attributes and indices: "matmul", "list.0"? */

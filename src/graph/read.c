@@ -90,23 +90,47 @@ static void read_shape(struct ap_load *l, const struct ap_jv *v, bool required,
 		t->sound = false;
 }
 
-static void read_dtype(struct ap_load *l, const struct ap_jv *v, bool required,
+/* The type that key names; AP_DTYPE_COUNT where there is none. */
+static enum ap_dtype read_type(struct ap_load *l, const struct ap_jv *v, const char *key, bool required,
 	struct ap_raw_tensor *t)
 {
 	const char *name = NULL;
+	enum ap_dtype type;
 
-	if (!ap_load_ok(l, required ? ap_json_get_str(l->ctx, l->doc, v, "dtype", &name)
-				    : ap_json_opt_str(l->ctx, l->doc, v, "dtype", &name)))
+	if (!ap_load_ok(l, required ? ap_json_get_str(l->ctx, l->doc, v, key, &name)
+				    : ap_json_opt_str(l->ctx, l->doc, v, key, &name)))
 		t->sound = false;
 	if (!name)
-		return;
-	t->said.dtype = ap_dtype_find(name);
-	if (t->said.dtype != AP_DTYPE_COUNT)
-		return;
+		return AP_DTYPE_COUNT;
+	type = ap_dtype_find(name);
+	if (type != AP_DTYPE_COUNT)
+		return type;
 	t->sound = false;
-	ap_load_say(l, AP_CHECK_DTYPE_KNOWN, ap_jv_get(v, "dtype"), NULL,
+	ap_load_say(l, AP_CHECK_DTYPE_KNOWN, ap_jv_get(v, key), NULL,
 		"the element type \"%s\" of tensor \"%s\" is unknown", ap_load_name(l, name),
 		ap_load_name(l, t->t.name));
+	return AP_DTYPE_COUNT;
+}
+
+static bool is_real(enum ap_dtype t)
+{
+	return ap_dtype_is_float(t) && !ap_dtype_is_complex(t);
+}
+
+static void read_read_as(struct ap_load *l, const struct ap_jv *v, struct ap_raw_tensor *t)
+{
+	enum ap_dtype type = read_type(l, v, "read_as", false, t), own = t->said.dtype;
+
+	if (type == AP_DTYPE_COUNT || own == AP_DTYPE_COUNT)
+		return;
+	t->t.read_as = type;
+	if (is_real(type) && is_real(own) && type != own)
+		return;
+	t->sound = false;
+	ap_load_say(l, AP_CHECK_PARAM_READ, ap_jv_get(v, "read_as"), NULL,
+		"parameter \"%s\" is %s and read as %s; expected %s", ap_load_name(l, t->t.name),
+		ap_dtype_name(own), ap_dtype_name(type), is_real(own) ? "another floating type"
+		: "that only of floating parameters");
 }
 
 static void read_flags(struct ap_load *l, const struct ap_jv *v, struct ap_tensor *t)
@@ -127,7 +151,7 @@ static void read_flags(struct ap_load *l, const struct ap_jv *v, struct ap_tenso
 static void refuse_flags(struct ap_load *l, const struct ap_jv *v, const char *name)
 {
 	static const char *const flags[] = {"trainable", "layerwise_parallel",
-		"parallel_optimizer", "comm_fusion"};
+		"parallel_optimizer", "comm_fusion", "read_as"};
 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (ap_jv_get(v, flags[i]))
@@ -148,9 +172,9 @@ static enum ap_status known_keys(struct ap_load *l, const struct ap_jv *v,
 	enum ap_tensor_kind kind)
 {
 	static const char *const input[] = {"name", "shape", "dtype", "batch_dim", "trainable",
-		"layerwise_parallel", "parallel_optimizer", "comm_fusion", NULL};
+		"layerwise_parallel", "parallel_optimizer", "comm_fusion", "read_as", NULL};
 	static const char *const other[] = {"name", "shape", "dtype", "trainable",
-		"layerwise_parallel", "parallel_optimizer", "comm_fusion", NULL};
+		"layerwise_parallel", "parallel_optimizer", "comm_fusion", "read_as", NULL};
 
 	return ap_json_known(l->ctx, l->doc, v, kind == AP_TENSOR_INPUT ? input : other);
 }
@@ -162,8 +186,8 @@ void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tenso
 	struct ap_raw_tensor t = {.at = v, .sound = true, .batch_dim = -1,
 		.said = {AP_RANK_UNKNOWN, AP_DTYPE_COUNT, {0}}};
 
-	t.t = (struct ap_tensor){.name = "", .kind = kind, .comm_fusion = -1, .producer = node,
-		.result = result};
+	t.t = (struct ap_tensor){.name = "", .kind = kind, .read_as = AP_DTYPE_COUNT, .comm_fusion = -1,
+		.producer = node, .result = result};
 	if (!ap_load_ok(l, ap_json_get_str(l->ctx, l->doc, v, "name", &t.t.name))) {
 		t.sound = false;
 		l->incomplete = true;
@@ -174,12 +198,14 @@ void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tenso
 	if (ap_jv_type(v) == AP_JOBJECT) {
 		ap_load_ok(l, known_keys(l, v, kind));
 		read_shape(l, v, required, &t);
-		read_dtype(l, v, required, &t);
+		t.said.dtype = read_type(l, v, "dtype", required, &t);
 		read_batch_dim(l, v, &t);
-		if (kind == AP_TENSOR_PARAM)
+		if (kind == AP_TENSOR_PARAM) {
+			read_read_as(l, v, &t);
 			read_flags(l, v, &t.t);
-		else
+		} else {
 			refuse_flags(l, v, t.t.name);
+		}
 	}
 	t.t.shape = t.said;
 	if (!t.sound)

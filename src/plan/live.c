@@ -42,14 +42,15 @@ static struct readers self(const struct living *l, ap_id node)
 }
 
 /* Does the operator hold something that only its own backward pass reads: a result, an input of the
- * graph, an operand with its halo or put together from its parts? */
+ * graph, an operand in another type, with its halo or put together from its parts? */
 static bool reads_its_own(const struct ap_task *t)
 {
 	for (int o = 0; o < t->bound->nout; o++)
 		if (t->bound->out[o].saved)
 			return true;
 	for (int i = 0; i < t->bound->nin; i++)
-		if (t->in[i].kept && (t->in[i].kind == AP_TENSOR_INPUT || t->bound->nwindow > 0 ||
+		if (t->in[i].kept && (t->in[i].kind == AP_TENSOR_INPUT || t->in[i].cast ||
+				t->bound->nwindow > 0 ||
 				(t->in[i].kind == AP_TENSOR_ACT && t->in[i].regather)))
 			return true;
 	return false;
