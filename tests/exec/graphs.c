@@ -344,6 +344,27 @@ static const char frozen[] = GRAPH("frozen",
 	OP("Add", "'o.act','h.act'", "z") AND
 	MEAN_OF("'z'", "loss"), "loss");
 
+#define READ_AS(name, shape, type, read) \
+	"{'name':'" name "','shape':[" shape "],'dtype':'" type "','read_as':'" read "'}"
+
+/* The same without operators for it: each reader casts, a view among them; one is read twice. */
+static const char read_as[] = GRAPH("read_as",
+	"{'name':'x','shape':[24,8],'dtype':'float16','batch_dim':0}",
+	READ_AS("w1", "8,8", "float32", "float16") AND READ_AS("w2", "8,8", "float32", "float16") AND
+	READ_AS("b1", "8", "float32", "float16") AND READ_AS("turn", "8,8", "float32", "float16") AND
+	READ_AS("g", "8", "float16", "float32"), "",
+	LINEAR("'x','w1'", "h") AND
+	OP("BiasAdd", "'h','b1'", "h.sum") AND
+	OP_WITH("Reshape", "'turn'", "turn.flat", "'shape':[-1]") AND
+	OP_WITH("Reshape", "'turn.flat'", "turned", "'shape':[8,8]") AND
+	OP("MatMul", "'h.sum','turned'", "t") AND
+	OP("Sigmoid", "'t'", "t.act") AND
+	LINEAR("'t.act','w2'", "o") AND
+	OP("Add", "'o','b1'", "o.sum") AND
+	OP_WITH("Cast", "'o.sum'", "wide", "'dst_type':'float32'") AND
+	OP("Mul", "'wide','g'", "scaled") AND
+	MEAN_OF("'scaled'", "loss"), "loss");
+
 static const struct ex_graph_sample graphs[] = {
 	{"mlp", mlp, false, NULL},
 	{"attention", attention, false, NULL},
@@ -364,6 +385,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"routed", routed, true, NULL},
 	{"halved", halved, false, NULL},
 	{"frozen", frozen, false, NULL},
+	{"read_as", read_as, false, NULL},
 };
 
 const struct ex_graph_sample *ex_graph_at(size_t i)

@@ -127,6 +127,18 @@ static void hold(struct ex_pipe_run *p, int64_t b, ap_id node, int64_t bytes)
 		p->own[b][ex_part(p, n->stage, n->segment)] += bytes;
 }
 
+/* What is cast for the operator alone, in the type that it reads. */
+static void keep_cast(struct ex_pipe_run *p, int64_t b, ap_id node, int i, const struct ex_shards *s)
+{
+	int64_t most = 0;
+
+	p->held[b][node].in[i] = *s;
+	for (int64_t r = 0; r < s->ndev; r++)
+		most = ex_count(&s->of[r].box) > most ? ex_count(&s->of[r].box) : most;
+	if (p->task[node].in[i].twin == i)
+		hold(p, b, node, most * ap_dtype_bytes(p->g->node[node].bound.in[i].dtype));
+}
+
 static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, const struct ex_shards *s,
 	const struct ex_run *run)
 {
@@ -134,7 +146,9 @@ static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, co
 	const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
 	struct ex_held *h = &p->held[b][node];
 
-	if (in->kind == AP_TENSOR_PARAM || in->kind == AP_TENSOR_CONST)
+	if (in->cast && in->kept)
+		keep_cast(p, b, node, i, s);
+	if (in->kind == AP_TENSOR_PARAM || in->kind == AP_TENSOR_CONST || (in->cast && in->kept))
 		return;
 	if (!in->kept) {
 		if (knows_by_result(p, node))
@@ -227,6 +241,8 @@ struct ex_shards ex_recall(struct ex_pipe_run *p, int64_t b, ap_id node, int i)
 	const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
 	struct ex_held *h = &p->held[b][node];
 
+	if (in->cast && in->kept && h->in[i].of)
+		return h->in[i];
 	if (in->kind == AP_TENSOR_CONST || (in->kind == AP_TENSOR_PARAM && (in->kept || !in->regather)))
 		return ex_pipe_operand(p, b, node, i, AP_PHASE_RECOMPUTE);
 	if (!h->in[i].of && in->kept && in->again && m)

@@ -60,11 +60,16 @@ static void write_type(struct ap_str *s, const struct tensor *t)
 		t->type == 'f' ? "float32" : t->type == 'h' ? "float16" : "int32");
 }
 
-static void declare(struct maker *m, struct ap_str *list, uint32_t id, const char *more)
+static void declare_as(struct ap_str *list, uint32_t id, const struct tensor *stored, const char *more)
 {
 	ap_str_addf(list, "%s{\"name\":\"t%u\",", list->len ? ",\n" : "", id);
-	write_type(list, &m->tensor[id]);
+	write_type(list, stored);
 	ap_str_addf(list, "%s}", more);
+}
+
+static void declare(struct maker *m, struct ap_str *list, uint32_t id, const char *more)
+{
+	declare_as(list, id, &m->tensor[id], more);
 }
 
 uint32_t maker_add_input(struct maker *m, char type, int rank, const int64_t *dim)
@@ -75,6 +80,21 @@ uint32_t maker_add_input(struct maker *m, char type, int rank, const int64_t *di
 	return id;
 }
 
+/* In its own type, or cast from another one by who reads it. */
+static void declare_parameter(struct maker *m, uint32_t id, const char *more)
+{
+	struct tensor stored = m->tensor[id];
+	bool half = stored.type == 'h';
+
+	if (!is_real(&stored) || !maker_one_in(m, 4)) {
+		declare(m, &m->parameters, id, more);
+		return;
+	}
+	stored.type = half ? 'f' : 'h';
+	declare_as(&m->parameters, id, &stored, ap_arena_printf(m->ctx->arena, ",\"read_as\":\"%s\"%s",
+		half ? "float16" : "float32", more));
+}
+
 static uint32_t add_parameter(struct maker *m, char type, int rank, const int64_t *dim)
 {
 	uint32_t id = maker_add_tensor(m, type, rank, dim);
@@ -83,9 +103,9 @@ static uint32_t add_parameter(struct maker *m, char type, int rank, const int64_
 	if (maker_one_in(m, 10))
 		declare(m, &m->constants, id, "");
 	else if (maker_one_in(m, 8))
-		declare(m, &m->parameters, id, ",\"trainable\":false");
+		declare_parameter(m, id, ",\"trainable\":false");
 	else
-		declare(m, &m->parameters, id,
+		declare_parameter(m, id,
 			maker_one_in(m, 8) ? ",\"parallel_optimizer\":false" : "");
 	return id;
 }
