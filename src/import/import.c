@@ -19,6 +19,7 @@ enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *te
 	AP_TRY(ap_flat_make(ctx, &ir, params, &flat));
 	AP_TRY(ap_flat_fold_micro(ctx, &flat, params->micro_batches));
 	AP_TRY(ap_lower(ctx, &flat, params, g));
+	AP_TRY(ap_import_fold_casts(ctx, g, ir.file));
 	ap_import_find_cells(ctx, g);
 	if (params->micro_batches > 1)
 		AP_TRY(ap_import_scale(ctx, g, file, params->micro_batches,

@@ -117,7 +117,7 @@ static enum ap_status add_tensor(struct lower *l, const struct ap_flat_tensor *t
 {
 	struct ap_where where = {.file = l->flat->ir->file, .line = t->line};
 	struct ap_import_tensor out = {.name = free_name(l, name), .kind = t->kind,
-		.shape = {.dtype = t->type.dtype}, .shaped = t->type.shaped};
+		.shape = {.dtype = t->type.dtype}, .shaped = t->type.shaped, .read_as = AP_DTYPE_COUNT};
 
 	if (t->type.rank > AP_MAX_RANK || t->type.dtype == AP_DTYPE_COUNT ||
 		(!t->type.shaped && t->kind != AP_TENSOR_ACT))

@@ -20,7 +20,8 @@ static void add_operand(struct lower *l, struct lower_op *o, ap_id tensor, bool 
 static ap_id constant(struct lower *l, const struct ap_flat_op *op, const struct ap_shape *shape,
 	const char *text)
 {
-	struct ap_import_tensor t = {.kind = AP_TENSOR_CONST, .shape = *shape, .shaped = true};
+	struct ap_import_tensor t = {.kind = AP_TENSOR_CONST, .shape = *shape, .shaped = true,
+		.read_as = AP_DTYPE_COUNT};
 	const char *key = text;
 	bool fresh;
 	ap_id id;

@@ -13,6 +13,7 @@ struct ap_import_tensor {
 	struct ap_shape shape;
 	bool batch; /* an INPUT whose dimension 0 is the batch */
 	bool learned; /* a PARAM */
+	enum ap_dtype read_as; /* a PARAM that operators see in this type; AP_DTYPE_COUNT: in its own */
 };
 
 struct ap_import_pin {
@@ -67,6 +68,10 @@ struct ap_import {
 		size_t n, cap;
 	} cells;
 };
+
+/* cast.c: a parameter that is only read through Casts to one type is said to be read as it; the Casts
+ * are gone. A note where they stay because it is read otherwise, too. */
+enum ap_status ap_import_fold_casts(struct ap_ctx *ctx, struct ap_import *g, const char *file);
 
 /* cells.c: the cells that are recomputed, from the operators in them. */
 void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g);

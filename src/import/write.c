@@ -15,6 +15,8 @@ static void write_tensor(struct ap_jw *w, const struct ap_import_tensor *t)
 	ap_jw_obj_flat(w);
 	ap_jw_kstr(w, "name", t->name);
 	write_shape(w, t);
+	if (t->read_as != AP_DTYPE_COUNT)
+		ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
 	if (t->batch)
 		ap_jw_kint(w, "batch_dim", 0);
 	if (t->kind == AP_TENSOR_PARAM && !t->learned)

@@ -76,6 +76,23 @@ cuts "$work/t.plan" > "$work/t.cuts"
 ask 'a strategy of the script is the plan' test "$(grep -A 1 '"name".*/0-TransformerLayer/mlp-MLP/fc1-Dense/MatMul-op0"' \
   "$work/t.cuts" | tail -n 1)" = '"in_strategy": [[2, 1], [4, 1]]'
 
+# Its weights are read in half precision: none of its 14 matrices is stored whole, and a device has the gradients
+# of its slices, in full precision.
+awk '/"parameters": \[/ { params = 1 }
+  params && /"tensor_shape":/ { whole = $0; sub(/.*: /, "", whole) }
+  params && /"slice_shape":/ {
+    slice = $0; sub(/.*: /, "", slice)
+    n = split(slice, dim, /[^0-9]+/)
+    size = 1
+    for (i = 1; i <= n; i++) if (dim[i] != "") { size *= dim[i] }
+    bytes += 4 * size
+    if (whole ~ /[0-9], [0-9]/) { matrices++; if (whole == slice) uncut++ }
+  }
+  END { print matrices + 0, uncut + 0, bytes + 0 }' "$work/t.plan" > "$work/t.weights"
+ask 'weights are cut' grep -qx "14 0 $(sed -n 's/.*"gradients_bytes": \([0-9]*\),.*/\1/p' "$work/t.plan" | head -n 1)" \
+  "$work/t.weights"
+ask 'weights are read in half precision' test "$(grep -c '"read_as": "float16"' "$work/t.plan")" -eq 25
+
 # Dumps with full names, one of data with several lengths: a checkpoint is priced as the plan that it came
 # of, whoever completes it.
 objective() { # PLAN
