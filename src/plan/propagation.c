@@ -162,9 +162,12 @@ static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id
 	push(r, node);
 }
 
-static bool is_concat(const struct prop *s, ap_id node)
+/* Does a Reshape before it end the propagation? */
+static bool ends_reshape(const struct prop *s, ap_id node)
 {
-	return strcmp(ap_prop_bound(s, node)->row->name, "Concat") == 0;
+	const char *name = ap_prop_bound(s, node)->row->name;
+
+	return strcmp(name, "Concat") == 0 || strcmp(name, "VirtualOutput") == 0;
 }
 
 static bool has_out_strategy(const struct prop *s, ap_id node)
@@ -196,7 +199,7 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 		if (from->role != PROP_RESHAPE)
 			reshape_forward(r, e->to, out_end(s, e));
 	} else if (from->role == PROP_RESHAPE) {
-		if (is_concat(s, e->to))
+		if (ends_reshape(s, e->to))
 			s->node[e->to].visited = true;
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
@@ -223,7 +226,7 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	if (from->role == PROP_RESHAPE) {
 		if (to->role == PROP_RESHAPE)
 			return;
-		if (is_concat(s, e->to))
+		if (ends_reshape(s, e->to))
 			s->node[e->from].visited = true;
 		else
 			reshape_backward(r, e->from, to->end[e->operand]);

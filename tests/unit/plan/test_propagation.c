@@ -79,6 +79,18 @@
 	"{'name':'down','type':'MatMul','inputs':['b','w'],'outputs':[{'name':'c'}]}]," \
 	"'outputs':['c']}"
 
+/* What a Reshape hands nothing to, and then the same as a ReLU. */
+#define ENDS(type) \
+	"{'schema':'autopar-graph/1','name':'ends'," \
+	"'inputs':[{'name':'x','shape':[8,16,64],'dtype':'float32','batch_dim':0}]," \
+	"'operators':[" \
+	"{'name':'relu','type':'ReLU','inputs':['x'],'outputs':[{'name':'a'}]}," \
+	"{'name':'fold','type':'Reshape','inputs':['a'],'attrs':{'shape':[128,64]}," \
+	"'outputs':[{'name':'b'}]}," \
+	"{'name':'end','type':'" type "','inputs':['b'],'outputs':[{'name':'c'}]}," \
+	"{'name':'last','type':'ReLU','inputs':['c'],'outputs':[{'name':'d'}]}]," \
+	"'outputs':['d']}"
+
 struct given { /* a configured operator */
 	const char *name, *cut;
 };
@@ -261,6 +273,20 @@ START_TEST(reshape_backward)
 }
 END_TEST
 
+/* VirtualOutput gets nothing from a Reshape, and what is behind it nothing from either. */
+START_TEST(reshape_ends)
+{
+	struct fixture f;
+
+	open(&f, 8, ENDS("VirtualOutput"));
+	ck_assert_str_eq(strategy(&f, propagate(&f, NULL, 0), "last"), "(1,1)");
+	fixture_close(&f);
+	open(&f, 8, ENDS("ReLU"));
+	ck_assert_str_eq(strategy(&f, propagate(&f, NULL, 0), "last"), "(8,1)");
+	fixture_close(&f);
+}
+END_TEST
+
 START_TEST(shared_parameter)
 {
 	static const struct given given[] = {{"up", "m=2 n=4"}};
@@ -305,6 +331,7 @@ int main(void)
 	tcase_add_test(t, out_of_reach);
 	tcase_add_test(t, reshapes);
 	tcase_add_test(t, reshape_backward);
+	tcase_add_test(t, reshape_ends);
 	tcase_add_test(t, shared_parameter);
 	tcase_add_test(t, no_strategy_anywhere);
 	suite_add_tcase(s, t);
