@@ -15,6 +15,7 @@
 #include "emit/emit.h"
 #include "emit/groups.h"
 #include "emit/op_strategy.h"
+#include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
 typedef enum ap_status check_fn(struct ap_run *run, const struct ap_known *file,
@@ -152,6 +153,19 @@ static enum ap_status check_groups(struct ap_run *run, const struct ap_known *fi
 	return AP_OK;
 }
 
+static enum ap_status check_dump(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_import_params params = {
+		.micro_batches = 1,
+		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	const struct ap_import *g;
+
+	AP_TRY(ap_import_ir(&run->ctx, file->in.path, file->in.text, file->in.len, &params, &g));
+	ap_str_addf(what, "%zu operators", ap_import_size(g));
+	return AP_OK;
+}
+
 static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_known *file,
 	struct ap_str *what)
 {
@@ -201,6 +215,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_CELLS] = check_cells,
 	[AP_KIND_SWITCHES] = check_switches,
 	[AP_KIND_GROUPS] = check_groups,
+	[AP_KIND_DUMP] = check_dump,
 };
 
 static void report_text(struct report *r, const char *path, const char *kind, const char *what,

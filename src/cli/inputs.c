@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "cli/kind.h"
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/settings.h"
@@ -59,6 +60,11 @@ static enum ap_status read_graph(struct ap_run *run, const char *path, struct ap
 	struct ap_input in;
 
 	AP_TRY(ap_input_read(run, path, &in));
+	if (ap_kind_is_dump(&in)) {
+		(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = in.path}, NULL,
+			"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_DUMP));
+		return AP_MEANING;
+	}
 	AP_TRY(ap_input_json(run, &in, 0, doc));
 	*sha256 = ap_input_sha256(run, &in);
 	return AP_OK;

@@ -64,6 +64,7 @@ static const struct {
 	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
 	[AP_KIND_SWITCHES] = {NULL, {NULL}, "switches of transformer_opt()", is_switches},
 	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
+	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
 };
 
 const char *ap_kind_text(enum ap_kind k)
@@ -122,6 +123,16 @@ bool ap_kind_is_json(const struct ap_input *in)
 	return s == end || *s == '{' || *s == '[';
 }
 
+bool ap_kind_is_dump(const struct ap_input *in)
+{
+	static const char *const heads[] = {"# IR entry", "#IR entry"};
+
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+		if (in->len > strlen(heads[i]) && !memcmp(in->text, heads[i], strlen(heads[i])))
+			return true;
+	return false;
+}
+
 static const char *all_kinds(struct ap_run *run)
 {
 	struct ap_str s;
@@ -136,6 +147,10 @@ enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_know
 {
 	*out = (struct ap_known){.kind = AP_KIND_STRATEGY};
 	AP_TRY(ap_input_read(run, path, &out->in));
+	if (ap_kind_is_dump(&out->in)) {
+		out->kind = AP_KIND_DUMP;
+		return AP_OK;
+	}
 	if (!ap_kind_is_json(&out->in) && !ap_out_is_json(path)) {
 		if (ap_groups_look_like(out->in.text, out->in.len))
 			out->kind = AP_KIND_GROUPS;

@@ -21,13 +21,14 @@ enum ap_kind {
 	AP_KIND_CELLS, /* what is nothing else, as is the next */
 	AP_KIND_SWITCHES,
 	AP_KIND_GROUPS,
+	AP_KIND_DUMP,
 	AP_KIND_COUNT
 };
 
 struct ap_known {
 	struct ap_input in;
 	enum ap_kind kind;
-	struct ap_json *doc; /* NULL for a strategy checkpoint and a group file */
+	struct ap_json *doc; /* NULL for a strategy checkpoint, a group file and a dump */
 	bool json; /* a strategy checkpoint in its JSON form */
 };
 
@@ -35,11 +36,14 @@ struct ap_known {
  * of UTF-16, or is nothing but blanks. */
 bool ap_kind_is_json(const struct ap_input *in);
 
+/* Does it begin as MindSpore's text dumps of graphs do? */
+bool ap_kind_is_dump(const struct ap_input *in);
+
 /* "an operator graph", for messages. */
 const char *ap_kind_text(enum ap_kind k);
 
 /* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has, or by what is
- * behind them; what is no JSON, and not called so, is a group file or else a strategy checkpoint. Syntax
+ * behind them; what is no JSON, and not called so, is a dump, a group file or else a strategy checkpoint. Syntax
  * is checked as the kind wants it. AP_MEANING for JSON of no known kind. */
 enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out);
 

@@ -27,3 +27,8 @@ enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *te
 	*out = g;
 	return AP_OK;
 }
+
+size_t ap_import_size(const struct ap_import *g)
+{
+	return g->ops.n;
+}

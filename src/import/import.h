@@ -27,6 +27,9 @@ struct ap_import; /* a graph as it is to be written */
 enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	const struct ap_import_params *params, const struct ap_import **out);
 
+/* Its operators. */
+size_t ap_import_size(const struct ap_import *g);
+
 /* Writes it as autopar-graph/1. */
 void ap_import_write(struct ap_ctx *ctx, const struct ap_import *g, ap_write_fn *write, void *user);
 

@@ -110,5 +110,20 @@ for dump in cnn_pre_auto_parallel_0023 bert_insert-virtual-dataset_0027; do
   done
 done
 
+# A dump where a graph is wanted is told as such, and checked as what it is.
+says() { # STATUS WORDS COMMAND...: the command ends so, and says so
+  status=$1
+  words=$2
+  shift 2
+  "$@" > "$work/words" 2>&1
+  [ $? -eq "$status" ] && grep -q "$words" "$work/words"
+}
+dump=$source/tests/dumps/mlp_step_auto_parallel_begin_0031.ir
+ask 'check of a dump' says 0 'a graph dump of MindSpore (14 operators): nothing to report' "$program" check "$dump"
+ask 'search of a dump' says 4 'is a graph dump of MindSpore; import makes an operator graph of it' \
+  "$program" search "$dump" --device-num 8 --chip ascend910b
+sed 's/PrimFunc_Abs/PrimFunc_Abz/' "$dump" > "$work/odd.ir"
+ask 'check of an odd dump' says 4 'odd.ir:129: Abz: no operator of this type' "$program" check "$work/odd.ir"
+
 echo "$asked asked, $failed failed"
 [ "$failed" -eq 0 ]
