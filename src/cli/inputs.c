@@ -61,7 +61,8 @@ static enum ap_status read_graph(struct ap_run *run, const char *path, struct ap
 
 	AP_TRY(ap_input_read(run, path, &in));
 	if (ap_kind_is_dump(&in)) {
-		(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = in.path}, NULL,
+		(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = in.path}, NULL,
 			"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_DUMP));
 		return AP_MEANING;
 	}

@@ -43,8 +43,8 @@ bool ap_kind_is_dump(const struct ap_input *in);
 const char *ap_kind_text(enum ap_kind k);
 
 /* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has, or by what is
- * behind them; what is no JSON, and not called so, is a dump, a group file or else a strategy checkpoint. Syntax
- * is checked as the kind wants it. AP_MEANING for JSON of no known kind. */
+ * behind them; what is no JSON, and not called so, is a dump, a group file or else a strategy checkpoint.
+ * Syntax is checked as the kind wants it. AP_MEANING for JSON of no known kind. */
 enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_known *out);
 
 #endif
