@@ -156,12 +156,12 @@ static void add_cautious_recursion(struct driving *d)
 
 static void add_recursion(struct driving *d)
 {
+	const char *name = d->recursion_only || d->free ? NULL : "recursion";
 	const struct ap_plan *p;
 
 	if (!d->recursion.allowed)
 		return;
-	p = &ap_rival_add(&d->rivals, d->recursion_only ? NULL : "recursion", d->recursion.counts)
-		->plan;
+	p = &ap_rival_add(&d->rivals, name, d->recursion.counts)->plan;
 	if (d->rq->step->software && !ap_ctx_stopped(d->ctx) && worth_caution(p))
 		add_cautious_recursion(d);
 }
@@ -195,7 +195,8 @@ static bool is_near(struct driving *d, const int32_t *const *counts)
 	return p.search.objective_s <= best_s * (1 + NEAR);
 }
 
-/* An expert's grid is a baseline that a search must not be worse than. */
+/* An expert's grid is a baseline that a search must not be worse than. One that cuts sequences, too, is a
+ * rival like others: an optimum does not give way to what the simulation can hardly tell from it. */
 static void add_grids(struct driving *d, const int32_t *const *pinned)
 {
 	uint32_t n;
@@ -204,9 +205,10 @@ static void add_grids(struct driving *d, const int32_t *const *pinned)
 	for (uint32_t i = 0; i < n && !ap_ctx_stopped(d->ctx); i++) {
 		bool holds = grid[i].counts && ap_pins_hold(d->rq->graph, pinned, grid[i].counts);
 
-		if (grid[i].rare && !(holds && is_near(d, grid[i].counts)))
-			continue;
-		if (holds)
+		if (grid[i].rare) {
+			if (holds && is_near(d, grid[i].counts))
+				ap_rival_add(&d->rivals, NULL, grid[i].counts);
+		} else if (holds)
 			ap_rival_add(&d->rivals, grid[i].name, grid[i].counts)->baseline = true;
 		else
 			ap_rival_absent(&d->rivals, grid[i].name, grid[i].counts

@@ -25,7 +25,7 @@ struct ap_grid { /* an expert's dp x cp x tp grid */
 	const char *name;
 	const int32_t *const *counts; /* NULL: there is none */
 	const char *why; /* then */
-	bool rare; /* it cuts sequences: worth a word only where it is near the best */
+	bool rare; /* it cuts sequences: simulated only where its objective is near the best */
 };
 
 struct ap_rivals {
