@@ -135,6 +135,7 @@ try() {
 }
 
 cp "$source/models/multiple_mix.json" mix.json
+sed 's/"type": "ReLU",/& "recompute": true,/' mix.json > again.json
 "$make_model" gpt3 --name gpt --layers 4 --hidden 256 --heads 8 --sequence 128 --vocabulary 1024 --batch 64 \
   --attention small --dtype float16 > gpt.json
 for graph in "$here"/settings/*.json; do
