@@ -5,6 +5,7 @@
 #   cmd           shell commands; PROGRAM is on the path as autopar-plan
 #   out err exit  what they must print and end with
 #   files/        files that must then be there, whole; no others may have come or changed
+#   slow          an empty file: where AP_QUICK is set, for programs with sanitizers, the case is left out
 #   needs         shell commands; where they fail, the machine lacks something and the case is left out
 #   others        inputs, copied to the scratch folder that the commands run in
 # In cmd, `try COMMAND...` shows a command, all that it prints, and its exit code; $models and $source
@@ -35,7 +36,7 @@ failed=0
 ran=0
 
 inputs() { # CASE: its input files
-  (cd "$1" && find . ! -name . -prune ! -name cmd ! -name needs ! -name out ! -name err ! -name exit \
+  (cd "$1" && find . ! -name . -prune ! -name cmd ! -name slow ! -name needs ! -name out ! -name err ! -name exit \
     ! -name files | LC_ALL=C sort)
 }
 
@@ -81,6 +82,7 @@ for name in "$@"; do
     echo "left out: $name"
     continue
   fi
+  [ ! -e "$case/slow" ] || [ -z "${AP_QUICK:-}" ] || continue
   ran=$((ran + 1))
   run "$case"
   if [ -n "${AP_UPDATE:-}" ]; then
