@@ -14,6 +14,8 @@ cd "$(dirname "$0")/.." || exit 2
 # shellcheck disable=SC2086 # words
 packages_need $packages_test
 
+export CK_TIMEOUT_MULTIPLIER=20 # of Check's 4 s: what hangs is ended by meson, what is slow is not
+
 passed=0
 failed=0
 

@@ -249,6 +249,7 @@ int main(void)
 	SRunner *r = srunner_create(s);
 	int failed, n = sizeof dumps / sizeof *dumps;
 
+	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(c, pieces, 0, n);
 	tcase_add_loop_test(c, pieces_are_no_graphs, 0, n - whole);
