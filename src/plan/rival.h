@@ -12,7 +12,8 @@
 #include "plan/drive.h"
 
 #define AP_MAX_GRIDS 64
-#define AP_MAX_RIVALS (AP_MAX_GRIDS + 24)
+#define AP_MAX_RIVALS (AP_MAX_GRIDS + 48) /* two searches of at most 7 others, and 15 around what a route
+                                           * decides (route_rivals.c) */
 #define AP_MAX_BASELINES AP_MAX_RIVALS
 
 struct ap_rival {

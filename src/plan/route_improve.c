@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "plan/drive.h"
 #include "shard/space.h"
 
@@ -30,13 +31,18 @@ static bool is_cut_alike(const struct improving *x, ap_id a, ap_id b)
 		memcmp(x->held[a], x->held[b], bytes) == 0;
 }
 
-/* Is it the first of those that go together? */
-static bool leads(const struct improving *x, ap_id node)
+/* Is it the first of those that go together in this round? */
+static bool leads(const struct improving *x, struct ap_map *round, ap_id node)
 {
-	for (ap_id i = 0; i < node; i++)
-		if (x->open[i] && is_cut_alike(x, i, node))
-			return false;
-	return x->open[node];
+	uint32_t key[1 + AP_MAX_FACTOR] = {x->class_of[node]};
+	size_t n = x->rq->graph->node[node].bound.nfactor;
+	bool fresh = false;
+
+	if (!x->open[node])
+		return false;
+	memcpy(key + 1, x->held[node], n * sizeof *key);
+	ap_map_put(round, key, (1 + n) * sizeof *key, &fresh);
+	return fresh;
 }
 
 /* The held rows with those like node cut otherwise. */
@@ -103,8 +109,10 @@ static bool try_node(struct improving *x, ap_id node)
 	struct ap_arena *arena = x->quiet.arena;
 	struct ap_mark mark = ap_arena_mark(arena);
 	int32_t chosen[AP_MAX_FACTOR] = {0};
-	bool better = best_candidate(x, node, chosen);
+	bool better;
 
+	x->quiet.diag = ap_diag_create(arena, false);
+	better = best_candidate(x, node, chosen);
 	ap_arena_release(arena, mark);
 	if (better)
 		x->held = stepped(x, node, ap_arena_memdup(arena, chosen, sizeof chosen));
@@ -113,11 +121,16 @@ static bool try_node(struct improving *x, ap_id node)
 
 static bool try_all(struct improving *x)
 {
+	struct ap_map *round = ap_map_create(x->r->ctx->arena);
 	bool any = false;
 
-	for (ap_id i = 0; i < x->rq->graph->nnode && x->left; i++)
-		if (leads(x, i))
-			any |= try_node(x, i);
+	for (ap_id i = 0; i < x->rq->graph->nnode && x->left && !ap_ctx_stopped(x->r->ctx); i++) {
+		bool better = leads(x, round, i) && try_node(x, i);
+
+		if (better)
+			leads(x, round, i); /* as they are cut now, they were tried */
+		any |= better;
+	}
 	return any;
 }
 
@@ -136,7 +149,6 @@ static void begin(struct improving *x, const int32_t *const *fixed, const struct
 	x->class_of = ap_task_classes(x->r->ctx, start->task, n);
 	x->quiet = *x->r->ctx;
 	x->quiet.stop = NULL;
-	x->quiet.diag = ap_diag_create(arena, false);
 }
 
 const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_request *rq,
@@ -151,6 +163,7 @@ const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_requ
 	begin(&x, fixed, start);
 	while (x.left && !ap_ctx_stopped(r->ctx) && try_all(&x))
 		any = true;
+	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
 	if (any && ap_rival_routed(r, &x.quiet, x.held, &plan) != AP_OK)
 		return start;
 	return plan;
