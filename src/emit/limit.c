@@ -66,9 +66,18 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_metric *m,
 
 	if (m->kind == AP_METRIC_SHARE)
 		return ap_arena_printf(ctx->arena, "%s %%",
-			ap_format_double(100 * fact->number, buf));
+			ap_format_double(rint(1e6 * fact->number) / 1e4, buf));
 	ap_diff_texts(ctx, &f, &was, &is);
 	return is;
+}
+
+/* "+9.7 points" */
+static const char *points_text(struct ap_ctx *ctx, double share)
+{
+	char buf[32];
+
+	return ap_arena_printf(ctx->arena, "%s%s points", share < 0 ? "" : "+",
+		ap_format_double(rint(1e6 * share) / 1e4, buf));
 }
 
 static enum ap_status judge_change(struct ap_ctx *ctx, const struct ap_limit *l,
@@ -86,6 +95,11 @@ static enum ap_status judge_change(struct ap_ctx *ctx, const struct ap_limit *l,
 	f.is_number = is->number;
 	ap_diff_texts(ctx, &f, &out->was, &out->is);
 	out->note = ap_diff_change(ctx, was->number, is->number);
+	if (l->metric->kind == AP_METRIC_SHARE) {
+		out->was = value_text(ctx, l->metric, was);
+		out->is = value_text(ctx, l->metric, is);
+		out->note = points_text(ctx, is->number - was->number);
+	}
 	out->was_number = was->number;
 	out->holds = holds(l->op, is->number, bound_of(l, was->number));
 	return AP_OK;
@@ -115,10 +129,20 @@ static enum ap_status judge_alone(struct ap_ctx *ctx, const struct ap_limit *l,
 	return AP_OK;
 }
 
+/* Of a plan that is evaluated anew, the search that made it is the old one's. */
+static bool is_evaluated(const struct ap_saved *s)
+{
+	for (uint32_t i = 0; i < s->nfact; i++)
+		if (!strcmp(s->fact[i].section, "search") && !strcmp(s->fact[i].key, "status"))
+			return !strcmp(s->fact[i].json, "\"given\"");
+	return false;
+}
+
 enum ap_status ap_limit_judge(struct ap_ctx *ctx, const struct ap_limit *limit,
 	const struct ap_saved *was, const struct ap_saved *is, struct ap_verdict *out)
 {
-	const struct ap_saved_fact *fact = find_fact(ctx, is, limit->metric);
+	const struct ap_saved *told = limit->metric->searched && was && is_evaluated(is) ? was : is;
+	const struct ap_saved_fact *fact = find_fact(ctx, told, limit->metric);
 
 	if (!fact)
 		return AP_MEANING;

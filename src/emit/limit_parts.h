@@ -12,6 +12,7 @@ struct ap_metric {
 	const char *section, *key; /* of the fact in a plan */
 	const char *whole; /* the metric that it is a part of; NULL: none */
 	enum ap_metric_kind kind;
+	bool searched; /* a figure of the search, which no evaluation has */
 	const char *text;
 };
 
