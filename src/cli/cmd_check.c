@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cli/against.h"
 #include "cli/cmd.h"
+#include "cli/config.h"
 #include "cli/fail_if.h"
 #include "cli/kind.h"
 #include "cli/outputs.h"
@@ -176,6 +177,14 @@ static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_know
 	return AP_OK;
 }
 
+static enum ap_status check_config(struct ap_run *run, const struct ap_known *file,
+	struct ap_str *what)
+{
+	AP_TRY(ap_config_check(&run->ctx, file->doc));
+	ap_str_addf(what, "%zu settings", ap_jv_count(ap_json_root(file->doc)));
+	return AP_OK;
+}
+
 #define FORM(name) \
 	static enum ap_status check_##name(struct ap_run *run, const struct ap_known *file, \
 		struct ap_str *what) \
@@ -212,6 +221,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_SETTINGS] = check_settings,
 	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,
+	[AP_KIND_CONFIG] = check_config,
 	[AP_KIND_CELLS] = check_cells,
 	[AP_KIND_SWITCHES] = check_switches,
 	[AP_KIND_GROUPS] = check_groups,

@@ -9,7 +9,10 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cli/settings.h"
 #include "cli/spellings.h"
+
+enum { MAX_NESTING = 8 }; /* of a value; no setting has more than three */
 
 struct reader { /* of a JSON document that holds settings */
 	struct ap_ctx *ctx;
@@ -63,11 +66,25 @@ static void write_value(struct ap_jw *w, const struct reader *r, const struct ap
 	ap_jw_end(w);
 }
 
+/* Do lists and objects nest at most depth deep? */
+static bool is_shallow(const struct ap_jv *v, int depth)
+{
+	if (ap_jv_type(v) != AP_JARRAY && ap_jv_type(v) != AP_JOBJECT)
+		return true;
+	for (const struct ap_jv *m = ap_jv_first(v); m && depth; m = ap_jv_next(m))
+		if (!is_shallow(m, depth - 1))
+			return false;
+	return depth > 0;
+}
+
+/* NULL where it is nested deeper than any setting. */
 static const char *json_text(const struct reader *r, const struct ap_jv *v)
 {
 	struct ap_str s;
 	struct ap_jw w;
 
+	if (!is_shallow(v, MAX_NESTING))
+		return NULL;
 	ap_str_init(&s, r->ctx->arena);
 	ap_jw_str_init(&w, &s, 0);
 	write_value(&w, r, v);
@@ -252,6 +269,16 @@ static void set_key(const struct reader *r, const struct ap_jv *v)
 		unknown_key(r, v);
 }
 
+static enum ap_status is_object(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	const struct ap_jv *root = ap_json_root(doc);
+
+	if (ap_jv_type(root) == AP_JOBJECT)
+		return AP_OK;
+	return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "key-type",
+		"expected an object of settings");
+}
+
 static enum ap_status read_object(struct ap_ctx *ctx, const char *path, struct ap_json **doc)
 {
 	char *text;
@@ -259,22 +286,58 @@ static enum ap_status read_object(struct ap_ctx *ctx, const char *path, struct a
 
 	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &len));
 	AP_TRY(ap_json_parse(ctx, path, text, len, 0, doc));
-	if (ap_jv_type(ap_json_root(*doc)) != AP_JOBJECT)
-		return ap_json_report(ctx, *doc, ap_json_root(*doc), AP_ERROR, AP_MEANING, NULL,
-			"key-type", "expected an object of settings");
-	return AP_OK;
+	return is_object(ctx, *doc);
+}
+
+static void set_keys(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_cli *cli)
+{
+	const struct reader r = {.ctx = ctx, .doc = doc, .cli = cli, .origin = AP_FROM_CONFIG};
+
+	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
+		set_key(&r, v);
 }
 
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cli *cli)
 {
-	struct reader r = {.ctx = ctx, .cli = cli, .origin = AP_FROM_CONFIG};
 	struct ap_json *doc;
 
 	AP_TRY(read_object(ctx, path, &doc));
-	r.doc = doc;
-	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
-		set_key(&r, v);
+	set_keys(ctx, doc, cli);
 	return ap_diag_status(ctx->diag);
+}
+
+bool ap_config_is_one(const struct ap_jv *root)
+{
+	const struct ap_jv *v = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
+
+	for (; v; v = ap_jv_next(v)) {
+		const struct ap_option *row = ap_option_of_key(ap_jv_key(v));
+
+		if (row ? row->group != AP_GROUP_GENERAL : ap_object_spelling_of(ap_jv_key(v)) != NULL)
+			return true;
+	}
+	return false;
+}
+
+enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	size_t before = ap_diag_count(ctx->diag, AP_ERROR);
+	struct ap_ctx own = *ctx;
+	struct ap_cli cli = {0};
+	enum ap_level level;
+	const char *text;
+
+	AP_TRY(is_object(ctx, doc));
+	ap_options_init(&cli.opt);
+	set_keys(ctx, doc, &cli);
+	if (ap_diag_count(ctx->diag, AP_ERROR) > before)
+		return AP_MEANING;
+	own.diag = ap_diag_create(ctx->arena, false);
+	(void)ap_settings_settle(&own, &cli);
+	for (size_t i = 0; (text = ap_diag_text(own.diag, i, &level, NULL)); i++)
+		(void)ap_json_report(ctx, doc, ap_json_root(doc), level,
+			level == AP_ERROR ? AP_MEANING : AP_OK, NULL, NULL, "%s", text);
+	return ap_diag_count(ctx->diag, AP_ERROR) > before ? AP_MEANING : AP_OK;
 }
 
 enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct ap_cli *cli)

@@ -11,7 +11,13 @@ struct ap_object_spelling;
  * but left alone: one file may serve all. */
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, struct ap_cli *cli);
 
-/* The same for the file of --transformer-opt, an object of members of parallel_speed_up. */
+/* Is a document meant as a config file: an object with the key of a setting in it? */
+bool ap_config_is_one(const struct ap_jv *root);
+
+/* Reports every fault of a config file, contradictions between its settings included. AP_MEANING. */
+enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc);
+
+/* ap_config_load() for the file of --transformer-opt, an object of members of parallel_speed_up. */
 enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, struct ap_cli *cli);
 
 /* Sets what a plan says its settings were, the object settings of doc, wherever nobody did; what is null

@@ -5,8 +5,10 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "cli/config.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
+#include "cli/spellings.h"
 #include "emit/groups.h"
 
 /* Names of operators are paths, those of checkpoints are not. */
@@ -32,11 +34,13 @@ static bool is_cells(const struct ap_jv *root)
 	return first && ap_jv_type(first) == AP_JNUMBER;
 }
 
+/* Switches have names of their own; only some are settings, too. */
 static bool is_switches(const struct ap_jv *root)
 {
 	const struct ap_jv *first = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
 
-	return first && ap_jv_type(first) == AP_JBOOL;
+	return first && ap_jv_type(first) == AP_JBOOL &&
+		(ap_member_spelling_of("parallel_speed_up", ap_jv_key(first)) || !ap_config_is_one(root));
 }
 
 static const struct {
@@ -61,8 +65,9 @@ static const struct {
 		"operator strategies", is_op_strategy},
 	[AP_KIND_STRATEGY] = {NULL, {"parallel_strategy_item", "parallel_layout_item"},
 		"a strategy checkpoint"},
-	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
 	[AP_KIND_SWITCHES] = {NULL, {NULL}, "switches of transformer_opt()", is_switches},
+	[AP_KIND_CONFIG] = {NULL, {NULL}, "a configuration", ap_config_is_one},
+	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
 	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
 	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
 };

@@ -18,8 +18,9 @@ enum ap_kind {
 	AP_KIND_SETTINGS,
 	AP_KIND_OP_STRATEGY, /* before the next: they share a key */
 	AP_KIND_STRATEGY,
-	AP_KIND_CELLS, /* what is nothing else, as is the next */
-	AP_KIND_SWITCHES,
+	AP_KIND_SWITCHES, /* before the next: they share keys */
+	AP_KIND_CONFIG,
+	AP_KIND_CELLS, /* what is nothing else */
 	AP_KIND_GROUPS,
 	AP_KIND_DUMP,
 	AP_KIND_COUNT

@@ -83,7 +83,9 @@ static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
 				ctx, doc, unit, ap_jv_key(v), 1, most, &out->peak_flops[u][t]));
 		}
 	}
-	return AP_OK;
+	/* what every type that no unit has is computed as */
+	return ap_json_get_num(ctx, doc, unit, "float32", 1, most,
+		&out->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
 }
 
 static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,

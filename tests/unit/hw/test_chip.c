@@ -242,6 +242,7 @@ START_TEST(bad_profiles_are_refused_by_name)
 	} rows[] = {
 		{"autopar-chip/1", "autopar-graph/1", "profile-schema"},
 		{"\"bfloat16\"", "\"brainfloat\"", "dtype-known"},
+		{"\"float32\": 9e12", "\"int8\": 9e12", "key-missing"},
 		{"313e12", "0", "key-range"},
 		{"313e12", "\"313e12\"", "key-type"},
 		{"\"matmul\": 0.96", "\"matmul\": 1.5", "key-range"},
