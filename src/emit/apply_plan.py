@@ -21,18 +21,75 @@ import mindspore
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+# The calls of settings.json, each made once: the types that its argument may have.
+_CALLS = {
+    "mindspore.parallel.nn": {
+        "MicroBatchInterleaved": "kwargs", "Pipeline": "kwargs", "GradAccumulation": "kwargs"},
+    "mindspore.nn": {
+        "MicroBatchInterleaved": "kwargs", "PipelineCell": "kwargs", "GradAccumulationCell": "kwargs"},
+    "AutoParallel": {
+        "parallel_mode": "str", "load_param_strategy_file": "file",
+        "disable_strategy_file_only_for_trainable_params": "none", "load_operator_strategy_file": "file",
+        "dataset_strategy": "str tuple", "hsdp": "kwargs", "pipeline": "kwargs", "comm_fusion": "dict",
+        "enable_fp32_communication": "none", "enable_gradients_mean": "none",
+        "disable_gradient_fp32_sync": "none", "disable_loss_repeated_mean": "none",
+        "transformer_opt": "file", "print_local_norm": "none", "dump_local_norm": "str",
+        "enable_device_local_norm": "none"},
+    "set_auto_parallel_context": {
+        "device_num": "int", "parallel_mode": "str", "search_mode": "str",
+        "strategy_ckpt_load_file": "file", "strategy_ckpt_config": "dict", "full_batch": "bool",
+        "dataset_strategy": "str tuple", "enable_parallel_optimizer": "bool",
+        "parallel_optimizer_config": "dict", "optimizer_weight_shard_aggregated_save": "bool",
+        "pipeline_stages": "int", "pipeline_config": "dict", "pipeline_result_broadcast": "bool",
+        "comm_fusion": "dict", "all_reduce_fusion_config": "list", "force_fp32_communication": "bool",
+        "gradients_mean": "bool", "gradient_fp32_sync": "bool", "loss_repeated_mean": "bool",
+        "enable_alltoall": "bool", "parameter_broadcast": "bool", "communi_parallel_mode": "str",
+        "dump_local_norm": "bool", "dump_local_norm_path": "str", "dump_device_local_norm": "bool"},
+    "set_op_strategy_config": {"set_op_strategy_config": "kwargs"},
+    "set_context": {"ascend_config": "dict"},
+}
+_TYPES = {"none": type(None), "bool": bool, "int": int, "str": str, "file": str, "list": list, "tuple": list,
+          "dict": dict, "kwargs": dict}
+_FILES = ("load_file", "path", "parallel_speed_up_json_path")  # keys of a dict whose value names a file
+
+_wrapped = []  # what was returned as wrapped or configured: it is not done again
+
 
 def _read(name):
     with open(os.path.join(HERE, name), encoding="utf-8") as file:
         return json.load(file)
 
 
+def _settings():
+    """The rows of settings.json; ValueError for calls that are not known, or made twice."""
+    rows = _read("settings.json")
+    seen = set()
+    for row in rows:
+        call = (row["api"], row["name"])
+        kinds = _CALLS.get(row["api"], {}).get(row["name"])
+        if kinds is None:
+            raise ValueError("settings.json: %s of %s is no call that a bundle makes" % (call[1], call[0]))
+        if call in seen:
+            raise ValueError("settings.json: %s of %s is called twice" % (call[1], call[0]))
+        seen.add(call)
+        kind = [kind for kind in kinds.split() if kind.replace("file", "str") == row["type"]]
+        if not kind or type(row["value"]) is not _TYPES[kind[0]]:  # a bool is no int
+            raise ValueError("settings.json: %s of %s takes %s, not %s %r" % (
+                call[1], call[0], kinds.replace("file", "str").replace(" ", " or "), row["type"],
+                row["value"]))
+        row["type"] = kind[0]
+    return rows
+
+
 def _rows(api):
-    return [row for row in _read("settings.json") if row["api"] == api]
+    return [row for row in _settings() if row["api"] == api]
 
 
 def _context(name):
-    return next(row["value"] for row in _rows("set_auto_parallel_context") if row["name"] == name)
+    for row in _rows("set_auto_parallel_context"):
+        if row["name"] == name:
+            return row["value"]
+    raise ValueError("settings.json lacks %s of set_auto_parallel_context" % name)
 
 
 def _stage(rank):
@@ -64,13 +121,11 @@ def _layout(entry):
 
 def _value(value, kind, stage):
     """As MindSpore takes it: names of the bundle's files are paths, tuples are tuples."""
-    if isinstance(value, dict):
-        return {key: _value(part, None, stage) for key, part in value.items()}
+    if kind in ("dict", "kwargs"):
+        return {key: _file(part, stage) if key in _FILES else part for key, part in value.items()}
     if kind == "tuple":
         return tuple(_layout(entry) for entry in value)
-    if isinstance(value, str) and value.endswith((".ckpt", ".json")):
-        return _file(value, stage)
-    return value
+    return _file(value, stage) if kind == "file" else value
 
 
 def _attribute(cell, path):
@@ -84,13 +139,25 @@ def _attribute(cell, path):
 
 
 def _primitives(cell, mark, method):
-    """The primitives of a cell that a mark is for: its attribute, or all that have its type."""
+    """The primitives of a cell that a mark is for: its attribute, or all that have its type. Marks of a primitive
+    are attributes of it, and that of recompute() hides the method: methods are those of its class."""
     if "instance" in mark:
         held = [_attribute(cell, mark["instance"])]
     else:
         held = list(vars(cell).values()) + list(vars(cell).get("_primitives", {}).values())
         held = [p for p in held if type(p).__name__ == mark["type"]]
-    return list({id(p): p for p in held if callable(getattr(p, method, None))}.values())
+    return list({id(p): p for p in held if callable(getattr(type(p), method, None))}.values())
+
+
+def _recompute(cell, arguments):
+    """Cell.recompute(). Of a cell that is recomputed already MindSpore 2.7 takes over the arguments; there are older
+    ones that refuse, and what was said first holds."""
+    before = getattr(cell, "_has_config_recompute", False)
+    try:
+        cell.recompute(**arguments)
+    except RuntimeError:
+        if not before:
+            raise
 
 
 def _check(cells, marks, shards, placed):
@@ -108,8 +175,20 @@ def _check(cells, marks, shards, placed):
         raise KeyError("no attribute of its cell holds the primitive %s" % ", ".join(missing))
 
 
+def _keep(net):
+    _wrapped.append(net)
+    return net
+
+
+def _is_wrapped(net):
+    return any(net is known for known in _wrapped)
+
+
 def prepare(net):
-    """Marks what is cut, what is recomputed and the stages of cells, and wraps net for its micro-batches."""
+    """Marks what is cut, what is recomputed and the stages of cells, and wraps net for its micro-batches. May be
+    called again; what it returned wrapped stays as it is."""
+    if _is_wrapped(net):
+        return net
     cells = dict(net.cells_and_names())
     marks = _read("recompute.json")
     shards = _read("shard.json")["shards"] if os.path.exists(os.path.join(HERE, "shard.json")) else []
@@ -122,13 +201,13 @@ def prepare(net):
     _check(cells, marks, shards, placed)
     for mark in shards:
         for primitive in _primitives(cells[mark["cell"]], mark, "shard"):
-            primitive.shard(*(tuple(tuple(parts) for parts in mark[key])
-                              for key in ("in_strategy", "out_strategy") if key in mark))
+            type(primitive).shard(primitive, *(tuple(tuple(parts) for parts in mark[key])
+                                               for key in ("in_strategy", "out_strategy") if key in mark))
     for mark in marks["primitives"]:
         for primitive in _primitives(cells[mark["cell"]], mark, "recompute"):
-            primitive.recompute(mark["recompute"])
+            type(primitive).recompute(primitive, mark["recompute"])
     for mark in marks["cells"]:
-        cells[mark["cell"]].recompute(**{k: v for k, v in mark.items() if k != "cell"})
+        _recompute(cells[mark["cell"]], {k: v for k, v in mark.items() if k != "cell"})
     for attribute, config in placed.items():
         for name, number in config.items():
             setattr(cells[name], attribute, number)
@@ -138,9 +217,10 @@ def prepare(net):
     except ImportError:
         api = "mindspore.nn"
         wrappers = importlib.import_module(api)
-    for row in _rows(api):
+    rows = _rows(api)
+    for row in rows:
         net = getattr(wrappers, row["name"])(net, **row["value"])
-    return net
+    return _keep(net) if rows else net
 
 
 def configure(net, rank=None):
@@ -149,19 +229,21 @@ def configure(net, rank=None):
     if not rows:
         raise ValueError("AutoParallel does not have the mode %r; use set_context()"
                          % _context("parallel_mode"))
-    stage = _stage(rank)
-    values = [_value(row["value"], row["type"], stage) for row in rows]
     auto_parallel = importlib.import_module("mindspore.parallel.auto_parallel")
-    net = auto_parallel.AutoParallel(net, parallel_mode=values[0])
-    for row, value in zip(rows[1:], values[1:]):
-        method = getattr(net, row["name"])
-        if row["type"] == "none":
+    if _is_wrapped(net) and isinstance(net, auto_parallel.AutoParallel):
+        return net
+    stage = _stage(rank)
+    values = {row["name"]: (row["type"], _value(row["value"], row["type"], stage)) for row in rows}
+    net = auto_parallel.AutoParallel(net, parallel_mode=values.pop("parallel_mode")[1])
+    for name, (kind, value) in values.items():
+        method = getattr(net, name)
+        if kind == "none":
             method()
-        elif row["type"] == "kwargs":
+        elif kind == "kwargs":
             method(**value)
         else:
             method(value)
-    return net
+    return _keep(net)
 
 
 def set_context(rank=None):

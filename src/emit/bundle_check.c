@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
+#include "emit/bundle_parts.h"
 
 struct checking {
 	struct ap_ctx *ctx;
@@ -71,6 +73,42 @@ static const struct {
 	{"list", AP_JARRAY}, {"tuple", AP_JARRAY}, {"dict", AP_JOBJECT}, {"kwargs", AP_JOBJECT},
 };
 
+/* keys: those that are known, a blank between two. */
+static void check_keys(struct checking *c, const struct ap_jv *value, const char *keys)
+{
+	for (const struct ap_jv *v = ap_jv_first(value); v; v = ap_jv_next(v)) {
+		const char *key = ap_jv_key(v), *at = keys;
+		size_t len = strlen(key), word;
+
+		for (; *at; at += word + (at[word] == ' ')) {
+			word = strcspn(at, " ");
+			if (word == len && !strncmp(at, key, len))
+				break;
+		}
+		if (!*at)
+			REPORT(c, v, "settings-known", "\"%s\" is no argument of this call, which has: %s",
+				ap_diag_name(c->ctx->diag, key), keys);
+	}
+}
+
+/* Is it a call that a bundle makes, with an argument of its type? */
+static void check_known(struct checking *c, const struct ap_jv *call, const char *api, const char *name,
+	const char *type)
+{
+	struct ap_diag *names = c->ctx->diag;
+	const struct ap_jv *value = ap_jv_get(call, "value");
+	const char *keys;
+
+	if (!ap_bundle_call_known(api, name, NULL, &keys))
+		REPORT(c, call, "settings-known", "%s of %s is no call that a bundle makes",
+			ap_diag_name(names, name), ap_diag_name(names, api));
+	else if (!ap_bundle_call_known(api, name, type, &keys))
+		REPORT(c, ap_jv_get(call, "type"), "settings-type", "%s of %s takes no %s",
+			ap_diag_name(names, name), ap_diag_name(names, api), ap_diag_name(names, type));
+	else if (keys && value && ap_jv_type(value) == AP_JOBJECT)
+		check_keys(c, value, keys);
+}
+
 static void check_argument(struct checking *c, const struct ap_jv *call, const char *type)
 {
 	const struct ap_jv *value = ap_jv_get(call, "value");
@@ -94,19 +132,29 @@ enum ap_status ap_bundle_check_settings(struct ap_ctx *ctx, const struct ap_json
 {
 	static const char *const known[] = {"api", "name", "type", "value", NULL};
 	struct checking c = {.ctx = ctx, .doc = doc};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
 	const struct ap_jv *root = ap_json_root(doc);
 
 	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v)) {
-		const char *type;
+		const char *api, *name, *type;
+		bool fresh = true;
 
 		if (!is_type(&c, v, AP_JOBJECT))
 			continue;
 		note(&c, ap_json_known(ctx, doc, v, known));
-		has_text(&c, v, "api");
-		has_text(&c, v, "name");
-		if (note(&c, ap_json_get_str(ctx, doc, v, "type", &type)))
-			check_argument(&c, v, type);
+		if (!note(&c, ap_json_get_str(ctx, doc, v, "api", &api)) ||
+			!note(&c, ap_json_get_str(ctx, doc, v, "name", &name)) ||
+			!note(&c, ap_json_get_str(ctx, doc, v, "type", &type)))
+			continue;
+		check_argument(&c, v, type);
+		check_known(&c, v, api, name, type);
+		ap_map_put_str(seen, ap_arena_printf(ctx->scratch, "%s\n%s", api, name), &fresh);
+		if (!fresh)
+			REPORT(&c, v, "settings-once", "%s of %s is called twice",
+				ap_diag_name(ctx->diag, name), ap_diag_name(ctx->diag, api));
 	}
+	ap_arena_release(ctx->scratch, mark);
 	ap_str_addf(what, "%zu calls", ap_jv_count(root));
 	return c.st;
 }

@@ -11,7 +11,8 @@
 
 typedef enum ap_status ap_bundle_check_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);
 
-/* An array of {"api", "name", "type", "value"}; the value is of the type. */
+/* An array of {"api", "name", "type", "value"}: calls that a bundle makes, each at most once, with an
+ * argument of the type. */
 ap_bundle_check_fn ap_bundle_check_settings;
 
 /* {cell: stage}, or segment: whole numbers, of which none up to the largest is missing. */

@@ -126,6 +126,30 @@ static bool saves_whole(struct place *r)
 	return true;
 }
 
+static bool has_unsaid_settings(struct place *r)
+{
+	struct ap_str list;
+	size_t n;
+
+	ap_str_init(&list, r->ctx->arena);
+	n = ap_bundle_unsaid(r->ctx, r->b, &list);
+	if (!n)
+		return false;
+	ap_str_addf(&r->out, "AutoParallel has no method for %s: use set_context(), which sets %s.",
+		list.s, n == 1 ? "it" : "them");
+	return true;
+}
+
+static bool scales_gradients(struct place *r)
+{
+	if (!r->way->mode || !ap_bundle_differs(r->b, "scale_sense", "1"))
+		return false;
+	ap_str_addf(&r->out,
+		"scale_sense %s is an argument of PipelineGradReducer(), which the script makes.",
+		ap_bundle_setting(r->b, "scale_sense"));
+	return true;
+}
+
 static bool has_loose_operators(struct place *r)
 {
 	struct ap_diag *names;
@@ -193,7 +217,8 @@ const char *ap_bundle_limits(struct ap_ctx *ctx, const struct ap_bundle *b)
 {
 	static bool (*const limits[])(struct place *) = {is_mode_chosen, needs_out_strategy,
 		has_pins, has_unsaid_pins, has_reshapes, has_loose_operators, has_unsaid_marks,
-		has_plain_marks, has_no_alltoall, saves_whole, has_new_scheduler};
+		has_plain_marks, has_no_alltoall, saves_whole, has_unsaid_settings,
+		scales_gradients, has_new_scheduler};
 	struct place r = {.ctx = ctx, .b = b, .p = b->plan, .way = ap_bundle_way(b)};
 	struct ap_str text;
 

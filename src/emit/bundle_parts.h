@@ -33,6 +33,17 @@ int64_t ap_bundle_devices(const struct ap_bundle *b);
 /* Switches of computation and communication (transformer_opt): is one of them on? */
 bool ap_bundle_speeds_up(const struct ap_bundle *b);
 
+/* Numbers of parts, or layouts, of all inputs of the step: the value of dataset_strategy. */
+void ap_bundle_write_arrivals(const struct ap_bundle *b, struct ap_jw *w);
+
+/* "NAME VALUE, ..": settings of the context that differ from what the class AutoParallel does, and that it
+ * has no method for. Their number; 0 where the class does not have the mode either. */
+size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap_str *out);
+
+/* Is it a call that settings.json may have? type: of the argument, NULL: any. *keys: those that its value
+ * may have, a blank between two; NULL: any. */
+bool ap_bundle_call_known(const char *api, const char *name, const char *type, const char **keys);
+
 /* The files that are made here. */
 void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "emit/bundle_parts.h"
 #include "plan/schedule.h"
 
@@ -16,6 +17,8 @@ struct call { /* a row of the file */
 	const char *type; /* of the argument; "none": there is none; "kwargs": they are named */
 	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
 	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
+	const char *keys; /* that the value may have, a blank between two; NULL: any, or it has none */
+	bool (*unsaid)(const struct ap_bundle *b); /* is it what no method of the class says? NULL: no */
 };
 
 static const struct ap_step *step_of(const struct ap_bundle *b)
@@ -134,59 +137,6 @@ static void arrival_word(const struct ap_bundle *b, struct ap_jw *w)
 static void full_batch(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_bool(w, step_of(b)->full_batch);
-}
-
-/* The parts of each dimension: those of one rank follow one another. */
-static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
-{
-	ap_jw_arr(w);
-	for (int d = 0; d < rank; d++)
-		ap_jw_int(w, a->cut > 1 && d == a->dim ? a->cut : 1);
-	ap_jw_end(w);
-}
-
-/* A Layout on the stage's devices: repeats, parts, repeats. */
-static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a, int rank,
-	struct ap_jw *w)
-{
-	const int64_t parts = a->cut > 1 ? a->cut : 1, stride = a->cut > 1 ? a->stride : 1;
-	const int64_t matrix[] = {b->plan->machine->ndev / (parts * stride), parts, stride};
-	static const char *const names[] = {"outer", "parts", "inner"};
-
-	ap_jw_obj(w);
-	ap_jw_kints(w, "device_matrix", matrix, 3);
-	ap_jw_key(w, "alias_name");
-	ap_jw_arr(w);
-	for (int i = 0; i < 3; i++)
-		ap_jw_str(w, names[i]);
-	ap_jw_end(w);
-	ap_jw_key(w, "tensor_map");
-	ap_jw_arr(w);
-	for (int d = 0; d < rank; d++)
-		ap_jw_str(w, a->cut > 1 && d == a->dim ? names[1] : "None");
-	ap_jw_end(w);
-	ap_jw_end(w);
-}
-
-/* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
-static void arrival_lists(const struct ap_bundle *b, struct ap_jw *w)
-{
-	const struct ap_step *step = step_of(b);
-	const struct ap_graph *g = b->plan->graph;
-	bool plain = true;
-
-	for (uint32_t i = 0; i < step->narrival; i++)
-		plain &= step->arrival[i].cut <= 1 || step->arrival[i].stride == 1;
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < step->narrival; i++) {
-		int rank = g->tensor[g->input[i]].shape.rank;
-
-		if (plain)
-			arrival_parts(&step->arrival[i], rank, w);
-		else
-			arrival_layout(b, &step->arrival[i], rank, w);
-	}
-	ap_jw_end(w);
 }
 
 /* The optimizer's share. */
@@ -435,6 +385,42 @@ static void group_mode(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_raw(w, ap_bundle_setting(b, "communi_parallel_mode"));
 }
 
+static bool dumps_norms(const struct ap_bundle *b)
+{
+	return ap_bundle_differs(b, "dump_local_norm", "false");
+}
+
+static bool names_norms(const struct ap_bundle *b)
+{
+	return ap_bundle_differs(b, "dump_local_norm_path", "null");
+}
+
+static bool prints_norms(const struct ap_bundle *b)
+{
+	return dumps_norms(b) && !names_norms(b);
+}
+
+static bool saves_norms(const struct ap_bundle *b)
+{
+	return dumps_norms(b) && names_norms(b);
+}
+
+/* The class takes the folder only together with the switch. */
+static bool names_idle_norms(const struct ap_bundle *b)
+{
+	return !dumps_norms(b) && names_norms(b);
+}
+
+static void norm_path(const struct ap_bundle *b, struct ap_jw *w)
+{
+	ap_jw_raw(w, ap_bundle_setting(b, "dump_local_norm_path"));
+}
+
+static bool dumps_device_norms(const struct ap_bundle *b)
+{
+	return ap_bundle_differs(b, "dump_device_local_norm", "false");
+}
+
 static void speed_up_file(const struct ap_bundle *b, struct ap_jw *w)
 {
 	(void)b;
@@ -451,53 +437,75 @@ static void speed_up_config(const struct ap_bundle *b, struct ap_jw *w)
 
 /* In the order in which they are to be made. */
 static const struct call calls[] = {
-	{NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num},
-	{NN, "Pipeline", "kwargs", is_pipelined, micro_size},
-	{NN, "GradAccumulation", "kwargs", accumulates, micro_size},
-	{OLD_NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num},
-	{OLD_NN, "PipelineCell", "kwargs", is_pipelined, micro_size},
-	{OLD_NN, "GradAccumulationCell", "kwargs", accumulates, micro_size},
+	{NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num,
+		"interleave_num"},
+	{NN, "Pipeline", "kwargs", is_pipelined, micro_size,
+		"micro_size"},
+	{NN, "GradAccumulation", "kwargs", accumulates, micro_size,
+		"micro_size"},
+	{OLD_NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num,
+		"interleave_num"},
+	{OLD_NN, "PipelineCell", "kwargs", is_pipelined, micro_size,
+		"micro_size"},
+	{OLD_NN, "GradAccumulationCell", "kwargs", accumulates, micro_size,
+		"micro_size"},
 
 	{CLASS, "parallel_mode", "str", NULL, class_mode},
 	{CLASS, "load_param_strategy_file", "str", loads_ckpt, ckpt_file},
 	{CLASS, "disable_strategy_file_only_for_trainable_params", "none", loads_frozen, none},
 	{CLASS, "load_operator_strategy_file", "str", loads_operators, operators_file},
 	{CLASS, "dataset_strategy", "str", arrives_by_word, arrival_word},
-	{CLASS, "dataset_strategy", "tuple", arrives_by_lists, arrival_lists},
-	{CLASS, "hsdp", "kwargs", deals, hsdp},
-	{CLASS, "pipeline", "kwargs", is_staged, pipeline},
-	{CLASS, "comm_fusion", "dict", trains, comm_fusion},
+	{CLASS, "dataset_strategy", "tuple", arrives_by_lists, ap_bundle_write_arrivals},
+	{CLASS, "hsdp", "kwargs", deals, hsdp,
+		"shard_size threshold optimizer_level"},
+	{CLASS, "pipeline", "kwargs", is_staged, pipeline,
+		"stages output_broadcast interleave scheduler"},
+	{CLASS, "comm_fusion", "dict", trains, comm_fusion,
+		"openstate allreduce allgather reducescatter"},
 	{CLASS, "enable_fp32_communication", "none", forces_fp32, none},
 	{CLASS, "enable_gradients_mean", "none", means, none},
 	{CLASS, "disable_gradient_fp32_sync", "none", syncs_as_is, none},
 	{CLASS, "disable_loss_repeated_mean", "none", repeats_loss, none},
 	{CLASS, "transformer_opt", "str", ap_bundle_speeds_up, speed_up_file},
+	{CLASS, "print_local_norm", "none", prints_norms, none},
+	{CLASS, "dump_local_norm", "str", saves_norms, norm_path},
+	{CLASS, "enable_device_local_norm", "none", dumps_device_norms, none},
 
 	{CONTEXT, "device_num", "int", NULL, device_num},
 	{CONTEXT, "parallel_mode", "str", NULL, context_mode},
 	{CONTEXT, "search_mode", "str", searches, search_mode},
 	{CONTEXT, "strategy_ckpt_load_file", "str", loads_ckpt, ckpt_file},
-	{CONTEXT, "strategy_ckpt_config", "dict", loads_ckpt, ckpt_config},
+	{CONTEXT, "strategy_ckpt_config", "dict", loads_ckpt, ckpt_config,
+		"load_file only_trainable_params"},
 	{CONTEXT, "full_batch", "bool", arrives_by_word, full_batch},
 	{CONTEXT, "dataset_strategy", "str", arrives_by_word, arrival_word},
-	{CONTEXT, "dataset_strategy", "tuple", arrives_by_lists, arrival_lists},
+	{CONTEXT, "dataset_strategy", "tuple", arrives_by_lists, ap_bundle_write_arrivals},
 	{CONTEXT, "enable_parallel_optimizer", "bool", NULL, enable_parallel_optimizer},
-	{CONTEXT, "parallel_optimizer_config", "dict", deals, parallel_optimizer_config},
+	{CONTEXT, "parallel_optimizer_config", "dict", deals, parallel_optimizer_config,
+		"gradient_accumulation_shard parallel_optimizer_threshold optimizer_weight_shard_size "
+		"optimizer_level"},
 	{CONTEXT, "optimizer_weight_shard_aggregated_save", "bool", saves_whole, yes},
 	{CONTEXT, "pipeline_stages", "int", NULL, pipeline_stages},
-	{CONTEXT, "pipeline_config", "dict", is_staged, pipeline_config},
+	{CONTEXT, "pipeline_config", "dict", is_staged, pipeline_config,
+		"pipeline_interleave pipeline_scheduler"},
 	{CONTEXT, "pipeline_result_broadcast", "bool", broadcasts, yes},
-	{CONTEXT, "comm_fusion", "dict", trains, comm_fusion},
+	{CONTEXT, "comm_fusion", "dict", trains, comm_fusion,
+		"openstate allreduce allgather reducescatter"},
 	{CONTEXT, "all_reduce_fusion_config", "list", fuses_by_index, fusion_index},
 	{CONTEXT, "force_fp32_communication", "bool", NULL, force_fp32},
 	{CONTEXT, "gradients_mean", "bool", NULL, gradients_mean},
 	{CONTEXT, "gradient_fp32_sync", "bool", NULL, gradient_fp32_sync},
 	{CONTEXT, "loss_repeated_mean", "bool", NULL, loss_repeated_mean},
 	{CONTEXT, "enable_alltoall", "bool", NULL, alltoall},
-	{CONTEXT, "parameter_broadcast", "bool", broadcasts_parameters, yes},
-	{CONTEXT, "communi_parallel_mode", "str", has_group_mode, group_mode},
-	{"set_op_strategy_config", "set_op_strategy_config", "kwargs", loads_operators, operators_config},
-	{"set_context", "ascend_config", "dict", ap_bundle_speeds_up, speed_up_config},
+	{CONTEXT, "parameter_broadcast", "bool", broadcasts_parameters, yes, NULL, broadcasts_parameters},
+	{CONTEXT, "communi_parallel_mode", "str", has_group_mode, group_mode, NULL, has_group_mode},
+	{CONTEXT, "dump_local_norm", "bool", dumps_norms, yes},
+	{CONTEXT, "dump_local_norm_path", "str", names_norms, norm_path, NULL, names_idle_norms},
+	{CONTEXT, "dump_device_local_norm", "bool", dumps_device_norms, yes},
+	{"set_op_strategy_config", "set_op_strategy_config", "kwargs", loads_operators, operators_config,
+		"mode path"},
+	{"set_context", "ascend_config", "dict", ap_bundle_speeds_up, speed_up_config,
+		"parallel_speed_up_json_path"},
 };
 
 static bool is_wanted(const struct ap_bundle *b, const struct call *c)
@@ -528,4 +536,33 @@ void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 	}
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
+}
+
+size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap_str *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof calls / sizeof *calls && ap_bundle_way(b)->of_class; i++) {
+		struct ap_str value;
+		struct ap_jw w;
+
+		if (!calls[i].unsaid || !calls[i].unsaid(b))
+			continue;
+		ap_str_init(&value, ctx->arena);
+		ap_jw_str_init(&w, &value, 0);
+		calls[i].value(b, &w);
+		ap_str_addf(out, "%s%s %s", n++ ? ", " : "", calls[i].name, value.s);
+	}
+	return n;
+}
+
+bool ap_bundle_call_known(const char *api, const char *name, const char *type, const char **keys)
+{
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (!strcmp(calls[i].api, api) && !strcmp(calls[i].name, name) &&
+			(!type || !strcmp(calls[i].type, type))) {
+			*keys = calls[i].keys;
+			return true;
+		}
+	return false;
 }

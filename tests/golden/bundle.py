@@ -1,132 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: bundle.py PROGRAM SOURCE_ROOT
 
-Bundles: each file is held, key by key, against the formats that MindSpore takes; apply_plan.py is run on a
-fake of MindSpore, and its calls are compared.
+Bundles: each file is held, key by key, against the formats that MindSpore takes.
 """
 import filecmp
-import importlib.util
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PROGRAM = os.path.abspath(sys.argv[1])
-SOURCE = os.path.abspath(sys.argv[2])
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(SOURCE, "tests", "golden"))
-import fake_mindspore as fake  # noqa: E402
+from bundle_case import BundleCase, GPT, MACHINE, MIX, fake, read  # noqa: E402
 
-MIX = os.path.join(SOURCE, "models", "multiple_mix.json")
-GPT = os.path.join(SOURCE, "models", "gpt3_1.3b.json")
-MACHINE = ["--device-num=8", "--chip=ascend910b3"]
 AUTO = {"mode": "auto", "config": None}
 FUSED = {"openstate": True, "allreduce": AUTO, "allgather": AUTO, "reducescatter": AUTO}
 
 
-def cell_of(name):
-    """Of a full scope name the cell, as cells_and_names() of the network under Default/network gives it."""
-    parts = re.sub("^recompute_", "", name).split("/")[1:-1]
-    return ".".join(part.split("-")[0] for part in parts[1:])
-
-
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as file:
-        return json.load(file)
-
-
-class Bundle(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.at = folder.name
-        self.dir = os.path.join(self.at, "b")
-
-    def run_program(self, *args):
-        env = {k: v for k, v in os.environ.items() if k != "RANK_TABLE_FILE"}
-        return subprocess.run([PROGRAM] + list(args), cwd=self.at, env=env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              universal_newlines=True)
-
-    def bundle(self, model, *args, command="search"):
-        done = self.run_program(command, model, *MACHINE, "--bundle", "b", *args)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.plan = read(self.dir, "plan.json")
-        return done
-
-    def refused(self, code, text, *args):
-        before = sorted(self.files())
-        done = self.run_program(*args)
-        self.assertEqual(done.returncode, code, done.stderr)
-        self.assertIn(text, done.stderr)
-        self.assertEqual(sorted(self.files()), before)
-
-    def files(self):
-        return [os.path.relpath(os.path.join(at, name), self.at)
-                for at, folders, names in os.walk(self.at) for name in names + folders]
-
-    def settings(self, api):
-        """{name: value}, types checked."""
-        found = {}
-        kinds = {"str": str, "int": int, "bool": bool, "dict": dict, "kwargs": dict, "list": list,
-                 "tuple": list, "none": type(None)}
-        for row in read(self.dir, "settings.json"):
-            self.assertEqual(list(row), ["api", "name", "type", "value"])
-            self.assertIs(type(row["value"]), kinds[row["type"]])
-            if row["api"] == api:
-                self.assertNotIn(row["name"], found)
-                found[row["name"]] = row["value"]
-        return found
-
-    def script(self, rank=0, old=False, devices=8):
-        fake.install(rank, old, devices)
-        spec = importlib.util.spec_from_file_location("apply_plan",
-                                                      os.path.join(self.dir, "apply_plan.py"))
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    def network(self):
-        return fake.network([(cell_of(op["name"]), op["type"]) for op in self.plan["operators"]
-                             if op["type"] not in ("Send", "Receive")])
-
-    def named(self, model, instance_of, **more):
-        """A copy of a model with instances, instance_of(operator, how many of its cell and type came before);
-        what else is said of operators, by the end of their names. Its path, and its network in Python."""
-        graph = read(model)
-        seen = {}
-        for op in graph["operators"]:
-            key = (cell_of(op["name"]), op["type"])
-            op["instance"] = instance_of(op, seen.get(key, 0))
-            seen[key] = seen.get(key, 0) + 1
-            for said in (more[end] for end in more if op["name"].endswith("/%s-op0" % end)):
-                op.update(said)
-            if op["instance"] is None:
-                del op["instance"]
-        path = os.path.join(self.at, "named.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(graph, file)
-        return path, lambda: fake.network([
-            (cell_of(op["name"]), op["type"], op["instance"]) if op.get("instance")
-            else (cell_of(op["name"]), op["type"]) for op in graph["operators"]])
-
-    def path(self, *name):
-        return os.path.join(self.dir, *name)
-
-    def placed(self, key):
-        """What a config says of cells is what the plan says of their operators."""
-        config = read(self.dir, {"stage": "stage_config.json", "segment": "segment_config.json"}[key])
-        for op in self.plan["operators"]:
-            cell = cell_of(op["name"])
-            said = [value for name, value in config.items()
-                    if cell == name or cell.startswith(name + ".")]
-            if op["type"] not in ("Send", "Receive") and said:
-                self.assertEqual(said, [op.get(key, 0)], op["name"])
-        return config
-
+class Bundle(BundleCase):
     def test_every_operator(self):
         """The executor mindspore: all strategies by name."""
         self.bundle(MIX)
@@ -263,6 +154,27 @@ class Bundle(unittest.TestCase):
         self.assertEqual(self.settings("set_context"), {
             "ascend_config": {"parallel_speed_up_json_path": "parallel_speed_up.json"}})
 
+    def test_norms(self):
+        """Diagnostics of gradients, in both spellings."""
+        norms = ["--dump-local-norm", "--dump-device-local-norm"]
+        self.bundle(MIX, *norms)
+        self.script().apply(self.network())
+        self.assertEqual(fake.calls[-2:], [("print_local_norm",), ("enable_device_local_norm",)])
+        context = self.settings("set_auto_parallel_context")
+        self.assertIs(context["dump_local_norm"], True)
+        self.assertIs(context["dump_device_local_norm"], True)
+        self.assertNotIn("dump_local_norm_path", context)
+        self.bundle(MIX, *norms, "--dump-local-norm-path=norms.json")  # no file of the bundle
+        self.script().apply(self.network())
+        self.assertEqual(fake.calls[-2:], [("dump_local_norm", "norms.json"), ("enable_device_local_norm",)])
+        self.script(old=True).set_context()
+        self.assertEqual(fake.calls[0][1]["dump_local_norm_path"], "norms.json")
+        self.bundle(MIX, "--dump-local-norm-path=norms")
+        self.assertEqual(self.settings("set_auto_parallel_context")["dump_local_norm_path"], "norms")
+        self.assertIn('AutoParallel has no method for dump_local_norm_path "norms"', self.readme())
+        self.bundle(MIX)
+        self.assertNotIn("norm", self.readme())
+
     def test_dataset(self):
         """Parts as tuples; a Layout where the parts of one rank do not follow one another."""
         for given, taken in (
@@ -318,151 +230,6 @@ class Bundle(unittest.TestCase):
         self.assertEqual(sum(call[0] == "Cell.recompute" for call in fake.calls), 24)
         self.assertIn(("pipeline_segment", "network.head", 1), fake.calls)
 
-    def test_cores(self):
-        """Selective recomputation: the core of attention, by primitives."""
-        self.bundle(GPT, "--batch=16", "--recompute=selective")
-        marks = read(self.dir, "recompute.json")
-        self.assertEqual(marks["cells"], [])
-        again = {op["name"]: cell_of(op["name"]) for op in self.plan["operators"] if op["recompute"]}
-        said = {(mark["cell"], mark["type"]) for mark in marks["primitives"]}
-        rest = {mark["operator"] for mark in marks["not_applicable"]}
-        for op in self.plan["operators"]:
-            key = (cell_of(op["name"]), op["type"])
-            self.assertEqual(op["name"] in again, key in said or op["name"] in rest, op["name"])
-        self.assertTrue(said and rest and all(mark["recompute"] for mark in marks["primitives"]))
-        self.script().apply(self.network())
-        self.assertEqual(sorted(call for call in fake.calls if call[0] == "Primitive.recompute"),
-                         sorted(("Primitive.recompute", "%s/%s" % key, True) for key in said))
-
-    def test_instances(self):
-        """By attributes every operator of the core is reached, and no other."""
-        model, network = self.named(GPT, lambda op, k: "%s%d" % (op["type"].lower(), k)
-                                    if op["type"] != "BatchMatMul" else "products.%d" % k)
-        self.bundle(model, "--batch=16", "--recompute=selective")
-        marks = read(self.dir, "recompute.json")
-        self.assertEqual((marks["cells"], marks["not_applicable"]), ([], []))
-        again = sum(op["recompute"] for op in self.plan["operators"])
-        self.assertEqual(len(marks["primitives"]), again)
-        attention = "network.backbone.blocks.3.attention"
-        self.assertIn({"cell": attention, "instance": "products.0", "type": "BatchMatMul",
-                       "recompute": True}, marks["primitives"])
-        self.script().apply(network())
-        marked = [call[1] for call in fake.calls if call[0] == "Primitive.recompute"]
-        self.assertEqual(marked, ["%s/%s" % (mark["cell"], mark["instance"])
-                                  for mark in marks["primitives"]])
-        self.assertEqual(len(set(marked)), again)
-        for instance, lost in (("products.0", lambda cell: cell.products.clear()),
-                               ("add0", lambda cell: delattr(cell, "add0"))):
-            net = network()
-            lost(dict(net.cells_and_names())[attention])
-            script = self.script()
-            with self.assertRaisesRegex(KeyError, "primitive %s of cell '%s'" % (instance, attention)):
-                script.apply(net)
-            self.assertEqual(fake.calls, [])
-
-    def test_shard(self):
-        """Strategies that the graph has are called, where the attribute is known."""
-        model, network = self.named(
-            MIX, lambda op, k: None if op["type"] in ("Abs", "Cast") else op["type"].lower(),
-            ReLU={"in_strategy": [[2, 4]]}, Abs={"in_strategy": [[8, 1]]},
-            **{"layer2-Dense/MatMul": {"in_strategy": [[2, 4], [1, 4]], "out_strategy": [[8, 1]]}})
-        called = [("Primitive.shard", "_backbone.relu1/relu", ((2, 4),), None),
-                  ("Primitive.shard", "_backbone.layer2/matmul", ((2, 4), (1, 4)), ((8, 1),)),
-                  ("Primitive.shard", "_backbone.relu2/relu", ((2, 4),), None)]
-        for route in ("mindspore-semi-auto", "mindspore-sharding-propagation"):
-            self.bundle(model, "--executor=" + route)
-            shards = read(self.dir, "shard.json")
-            self.assertEqual(shards["shards"][1], {
-                "cell": "_backbone.layer2", "instance": "matmul", "in_strategy": [[2, 4], [1, 4]],
-                "out_strategy": [[8, 1]]})
-            self.assertEqual([(left["operator"].split("/")[-1], left["in_strategy"])
-                              for left in shards["not_applicable"]], [("Abs-op0", [[8, 1]])])
-            for mark in shards["shards"]:
-                self.assertIn((mark["cell"], mark["in_strategy"]), [
-                    (cell_of(op["name"]), op["in_strategy"]) for op in self.plan["operators"]])
-            self.script().apply(network())
-            self.assertEqual(fake.calls[:3], called)
-            self.assertNotIn("Primitive.shard", [call[0] for call in fake.calls[3:]])
-            checked = self.run_program("check", "b/shard.json", "b/recompute.json")
-            self.assertIn("calls of shard() (shards 3, not_applicable 1): nothing to report",
-                          checked.stdout)
-            with open(self.path("README.txt"), encoding="utf-8") as file:
-                text = file.read()
-            self.assertIn("3 operators are cut by shard(), which wins", text)
-            self.assertIn("1 operator is said by the graph to be cut by shard()", text)
-            self.assertNotIn("an out_strategy, which a strategy checkpoint cannot", text)
-            self.assertIn("\nshard.json  ", text)
-            net = network()
-            del dict(net.cells_and_names())["_backbone.relu2"].relu
-            script = self.script()
-            with self.assertRaisesRegex(KeyError, "primitive relu of cell '_backbone.relu2'"):
-                script.apply(net)
-            self.assertEqual(fake.calls, [])
-        self.bundle(model)
-        self.assertFalse(os.path.exists(self.path("shard.json")))
-        self.script().apply(network())
-        self.assertNotIn("Primitive.shard", [call[0] for call in fake.calls])
-
-    def test_shard_where_semi_auto_stops(self):
-        """An in_strategy in the graph is all that is needed: the bundle calls it."""
-        softmax = {"name": "Default/network-Net/head-Head/Softmax-op0", "type": "Softmax", "inputs": ["h"],
-                   "attrs": {"axis": [0]}, "outputs": [{"name": "p"}], "instance": "softmax"}
-        graph = {"schema": "autopar-graph/1", "name": "net", "outputs": ["l"],
-                 "inputs": [{"name": "x", "shape": [64, 32], "dtype": "float32", "batch_dim": 0}],
-                 "parameters": [{"name": "w", "shape": [32, 16], "dtype": "float32"}],
-                 "operators": [
-                     {"name": "Default/network-Net/MatMul-op0", "type": "MatMul", "inputs": ["x", "w"],
-                      "outputs": [{"name": "h"}]}, softmax,
-                     {"name": "Default/network-Net/ReduceMean-op0", "type": "ReduceMean", "inputs": ["p"],
-                      "outputs": [{"name": "l"}]}]}
-        path = os.path.join(self.at, "net.json")
-        for pinned in (False, True):
-            if pinned:
-                softmax["in_strategy"] = [[1, 8]]
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(graph, file)
-            args = [path, *MACHINE, "--executor=mindspore-semi-auto", "--bundle", "b"]
-            if not pinned:
-                self.refused(5, "it needs an in_strategy, that is shard() [semi-auto]", "search", *args)
-        self.bundle(path, "--executor=mindspore-semi-auto")
-        self.script().apply(fake.network([("head", "Softmax", "softmax")]))
-        self.assertEqual(fake.calls[0], ("Primitive.shard", "head/softmax", ((1, 8),), None))
-
-    def test_imported(self):
-        """A dump's attributes come through: the strategies of its script are called again."""
-        done = self.run_program("import", os.path.join(
-            SOURCE, "tests", "dumps", "transformer_step_parallel_begin_0052.ir"), "-o", "net.json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.bundle("net.json", "--executor=mindspore-semi-auto", "--optimizer=adam")
-        shards = read(self.dir, "shard.json")
-        graph = read(self.at, "net.json")
-        pinned = [(cell_of(op["name"]), op["instance"]) for op in graph["operators"] if "in_strategy" in op]
-        self.assertEqual(len(pinned), 47)
-        self.assertEqual(sorted((mark["cell"], mark["instance"]) for mark in shards["shards"]),
-                         sorted(set(pinned)))
-        self.assertEqual(shards["not_applicable"], [])
-        self.assertEqual(read(self.dir, "recompute.json"), {
-            "cells": [{"cell": "network.layers.1.mlp", "mp_comm_recompute": True,
-                       "parallel_optimizer_comm_recompute": False, "recompute_slice_activation": False}],
-            "primitives": [], "not_applicable": []})
-        self.assertEqual(pinned.count(("network.layers.0.attention", "transpose")), 3)
-        self.assertIn({"cell": "network.layers.0.attention", "instance": "batch_matmul",
-                       "in_strategy": [[2, 4, 1, 1], [2, 4, 1, 1]]}, shards["shards"])
-
-    def test_missing_cells(self):
-        """What the network lacks is said, and nothing is changed."""
-        self.bundle(GPT, "--batch=16", "--recompute=selective", "--micro-batches=4",
-                    "--pipeline-stages=2")
-        marks = read(self.dir, "recompute.json")["primitives"]
-        for lost in (lambda op: op["type"] == marks[0]["type"],
-                     lambda op: cell_of(op["name"]).startswith("loss")):
-            net = fake.network([(cell_of(op["name"]), op["type"]) for op in self.plan["operators"]
-                                if op["type"] not in ("Send", "Receive") and not lost(op)])
-            script = self.script()
-            with self.assertRaisesRegex(KeyError, "no cell 'loss'|primitive " + marks[0]["type"]):
-                script.apply(net)
-            self.assertEqual(fake.calls, [])
-
     def test_template(self):
         self.bundle(MIX)
         names = read(self.dir, "operator_strategies.json")
@@ -491,24 +258,6 @@ class Bundle(unittest.TestCase):
         self.refused(3, "saved.json:1", "search", MIX, *MACHINE, "--bundle", "b",
                      "--operator-strategy-template", template)
 
-    def test_older_bundle(self):
-        """What it had more goes; files of others stay."""
-        self.bundle(MIX, "--pipeline-stages=4", "--micro-batches=4")
-        for name in ("mine.txt", "stages/mine.txt"):
-            with open(self.path(name), "w", encoding="utf-8") as file:
-                file.write("mine")
-        self.bundle(MIX, "--pipeline-stages=2", "--micro-batches=4")
-        self.assertEqual(sorted(os.listdir(self.path("stages"))),
-                         ["mine.txt", "stage_0.ckpt", "stage_1.ckpt"])
-        self.bundle(MIX)
-        self.assertEqual(os.listdir(self.path("stages")), ["mine.txt"])
-        self.assertFalse(os.path.exists(self.path("stage_config.json")))
-        self.assertTrue(os.path.exists(self.path("mine.txt")))
-        os.remove(self.path("stages/mine.txt"))
-        self.bundle(MIX, "--pipeline-stages=2", "--micro-batches=4")
-        self.bundle(MIX)
-        self.assertFalse(os.path.exists(self.path("stages")))
-
     def test_evaluate(self):
         """A bundle's checkpoint gives its plan again."""
         self.bundle(MIX, "--pipeline-stages=2", "--micro-batches=4")
@@ -522,75 +271,34 @@ class Bundle(unittest.TestCase):
             if "MatMul" in name:
                 self.assertEqual(again[name], value)
 
-    def test_refused(self):
-        search = ["search", MIX] + MACHINE
-        with open(os.path.join(self.at, "file"), "w", encoding="utf-8") as file:
-            file.write("a file")
-        self.refused(2, "file: is no folder", *search, "--bundle", "file")
-        self.refused(2, "is no folder", *search, "--bundle", "-")
-        self.refused(6, "cannot write", *search, "--bundle", "no/such")
-        self.refused(2, "contradict", "search", MIX, "--chip=ascend910b3",
-                     "--min-devices", "--bundle", "b")
-        os.mkdir(self.dir)
-        os.mkfifo(self.path("README.txt"))
-        self.refused(2, "README.txt: is in the way", *search, "--bundle", "b")
-        os.remove(self.path("README.txt"))
-        with open(self.path("README.txt"), "w", encoding="utf-8") as file:
-            file.write("somebody's")
-        self.refused(2, "README.txt: is in the way", *search, "--bundle", "b")
-        os.rename(self.path("README.txt"), self.path("settings.txt"))
-        os.mkdir(self.path("stages"))
-        with open(self.path("stages/stage_0.ckpt"), "w", encoding="utf-8") as file:
-            file.write("somebody's")
-        self.refused(2, "stages: is in the way", *search, "--bundle", "b")
-        os.remove(self.path("stages/stage_0.ckpt"))
-        with open(MIX, encoding="utf-8") as file, open(self.path("plan.json"), "w",
-                                                       encoding="utf-8") as copy:
-            copy.write(file.read())
-        self.refused(2, "is also an input", "search", "b/plan.json", *MACHINE, "--bundle", "b/")
-        self.refused(2, "two outputs", *search, "--bundle", "b", "--plan-out=b/../b/plan.json")
-        self.refused(6, "/dev/full", *search, "--bundle", "c", "--pipeline-stages=2",
-                     "--micro-batches=4", "--plan-out=/dev/full")
-        self.refused(5, "does not fit", *search, "--hybrid=dp=8", "--memory=1MB", "--bundle", "c")
-
-    def test_stopped(self):
-        """A search that is stopped leaves a whole bundle, or none."""
-        model = os.path.join(SOURCE, "models", "gpt3_13b.json")
-        done = self.run_program("search", model, "--device-num=64", "--chip=ascend910b",
-                                "--time-limit=0.1", "--bundle", "b")
-        self.assertIn(done.returncode, (7, 8))
-        if done.returncode == 7:
-            self.assertEqual(self.files(), [])
-            return
-        with open(self.path("README.txt"), encoding="utf-8") as file:
-            self.assertIn("the search was stopped early", file.read())
-        self.assertFalse(read(self.dir, "plan.json")["search"]["complete"])
-        self.assertEqual(len(os.listdir(self.dir)), 10)
-
     def test_readme(self):
-        def readme():
-            with open(self.path("README.txt"), encoding="utf-8") as file:
-                return file.read()
-
         self.bundle(MIX)
-        self.assertIn("multiple_mix on 8 devices\n", readme())
-        self.assertIn("NN_pre_auto_parallel", readme())
-        self.assertNotIn("Each rank loads", readme())
-        self.assertNotIn("decides otherwise", readme())
+        self.assertIn("multiple_mix on 8 devices\n", self.readme())
+        self.assertIn("NN_pre_auto_parallel", self.readme())
+        self.assertNotIn("Each rank loads", self.readme())
+        self.assertNotIn("decides otherwise", self.readme())
         self.bundle(MIX, "--executor=mindspore-semi-auto", "--pipeline-stages=2", "--micro-batches=4")
-        self.assertIn("ranks 4 to 7  stages/stage_1.ckpt", readme())
-        self.assertIn("Pipeline(net, 4)", readme())
-        self.assertIn("step_parallel_end", readme())
-        self.assertIn("What the executor decides otherwise", readme())
-        self.assertNotIn("out_strategy", readme())
+        self.assertIn("ranks 4 to 7  stages/stage_1.ckpt", self.readme())
+        self.assertIn("Pipeline(net, 4)", self.readme())
+        self.assertIn("step_parallel_end", self.readme())
+        self.assertIn("What the executor decides otherwise", self.readme())
+        self.assertNotIn("out_strategy", self.readme())
         for name in os.listdir(self.dir):
             if name != "stages":
-                self.assertIn("\n%-24s  " % name, readme())
+                self.assertIn("\n%-24s  " % name, self.readme())
         sharded = [GPT, "--batch=16", "--hybrid=dp=2,tp=4,sp=1"]
         self.bundle(*sharded, command="evaluate")
-        self.assertNotIn("have an out_strategy", readme())
+        self.assertNotIn("have an out_strategy", self.readme())
         self.bundle(*sharded, "--executor=mindspore-semi-auto", command="evaluate")
-        self.assertIn("operators have an out_strategy, which a strategy checkpoint cannot hold", readme())
+        self.assertIn("operators have an out_strategy, which a strategy checkpoint cannot hold", self.readme())
+        apart = ["--parameter-broadcast", "--communi-parallel-mode=no_group_parallel", "--scale-sense=1024"]
+        self.bundle(MIX, *apart)
+        limits = self.readme().split("\nLimits\n")[1]
+        self.assertIn('AutoParallel has no method for parameter_broadcast true, communi_parallel_mode '
+                      '"no_group_parallel": use', limits)
+        self.assertIn("scale_sense 1024 is an argument of PipelineGradReducer()", limits)
+        self.bundle(MIX, *apart, "--parallel-mode=data_parallel")
+        self.assertNotIn("has no method", self.readme())
 
 
 if __name__ == "__main__":

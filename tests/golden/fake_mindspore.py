@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """As much of MindSpore's surface as a bundle's apply_plan.py touches; every call is kept in `calls`."""
+import os
 import sys
 import types
 
@@ -7,19 +8,33 @@ calls = []
 
 
 class Primitive:
-    """type(p).__name__ is the primitive's type."""
+    """type(p).__name__ is the primitive's type. As in MindSpore 2.7 an attribute goes into __dict__, where that of
+    recompute() hides the method from then on."""
 
     def __init__(self, path):
         self.path = path
+        self.attrs = {}
+
+    def add_prim_attr(self, name, value):
+        self.__dict__[name] = value
+        self.attrs[name] = value
+        return self
 
     def recompute(self, mode=True):
+        assert isinstance(mode, bool)
         calls.append(("Primitive.recompute", self.path, mode))
+        return self.add_prim_attr("recompute", mode)
 
     def shard(self, in_strategy=None, out_strategy=None):
         """As in MindSpore: tuples of tuples."""
         for strategy in filter(None, (in_strategy, out_strategy)):
             assert isinstance(strategy, tuple) and all(isinstance(parts, tuple) for parts in strategy)
+        assert in_strategy is not None or out_strategy is None
         calls.append(("Primitive.shard", self.path, in_strategy, out_strategy))
+        for name, strategy in (("in_strategy", in_strategy), ("out_strategy", out_strategy)):
+            if strategy is not None:
+                self.add_prim_attr(name, strategy)
+        return self
 
 
 def primitive(kind, path):
@@ -27,9 +42,12 @@ def primitive(kind, path):
 
 
 class Cell:
+    once = False  # as in 2.0 a second recompute() is an error; in 2.7 it takes over the arguments
+
     def __init__(self, path=""):
         self.__dict__["path"] = path
         self.__dict__["_cells"] = {}
+        self.__dict__["_has_config_recompute"] = False
 
     def __setattr__(self, name, value):
         if isinstance(value, Cell):
@@ -45,6 +63,9 @@ class Cell:
 
     def recompute(self, mp_comm_recompute=True, parallel_optimizer_comm_recompute=False,
                   recompute_slice_activation=False):
+        if self._has_config_recompute and Cell.once:
+            raise RuntimeError("The recompute interface can be configured only once.")
+        self.__dict__["_has_config_recompute"] = True
         calls.append(("Cell.recompute", self.path, mp_comm_recompute,
                       parallel_optimizer_comm_recompute, recompute_slice_activation))
 
@@ -78,14 +99,39 @@ class Layout:
         return ("Layout",) + self.form + (tensor_map,)
 
 
+def _path(value):
+    return isinstance(value, str)
+
+
+def _absolute(value):
+    return isinstance(value, str) and os.path.isabs(value) and value.endswith(".json")
+
+
+def _dataset(value):
+    if isinstance(value, str):
+        return value in ("full_batch", "data_parallel")
+    return isinstance(value, tuple) and all(isinstance(entry, tuple) for entry in value)
+
+
 class AutoParallel(Cell):
-    """Takes the methods and modes of MindSpore 2.7's class."""
+    """Takes the methods, arguments and modes of MindSpore 2.7's class."""
 
     MODES = ("semi_auto", "sharding_propagation", "recursive_programming")
-    METHODS = ("load_param_strategy_file", "disable_strategy_file_only_for_trainable_params",
-               "load_operator_strategy_file", "dataset_strategy", "hsdp", "pipeline", "comm_fusion",
-               "enable_fp32_communication", "enable_gradients_mean", "disable_gradient_fp32_sync",
-               "disable_loss_repeated_mean", "transformer_opt")
+    METHODS = {  # what each takes: None: nothing, a check of its only argument, or checks by name
+        "load_param_strategy_file": _path, "disable_strategy_file_only_for_trainable_params": None,
+        "load_operator_strategy_file": _absolute, "dataset_strategy": _dataset,
+        "hsdp": {"shard_size": lambda n: type(n) is int and (n > 0 or n == -1),
+                 "threshold": lambda n: type(n) is int and n >= 0,
+                 "optimizer_level": ("level1", "level2", "level3").__contains__},
+        "pipeline": {"stages": lambda n: type(n) is int and n > 0,
+                     "output_broadcast": lambda on: type(on) is bool,
+                     "interleave": lambda on: type(on) is bool,
+                     "scheduler": ("1f1b", "gpipe").__contains__},
+        "comm_fusion": lambda config: isinstance(config, dict),
+        "enable_fp32_communication": None, "enable_gradients_mean": None,
+        "disable_gradient_fp32_sync": None, "disable_loss_repeated_mean": None,
+        "transformer_opt": _path, "print_local_norm": None, "dump_local_norm": _path,
+        "enable_device_local_norm": None}
 
     def __init__(self, network, parallel_mode="semi_auto"):
         super().__init__()
@@ -96,7 +142,15 @@ class AutoParallel(Cell):
     def __getattr__(self, name):
         if name not in self.METHODS:
             raise AttributeError(name)
-        return lambda *args, **kwargs: calls.append((name,) + args + ((kwargs,) if kwargs else ()))
+        wanted = self.METHODS[name]
+
+        def call(*args, **kwargs):
+            if isinstance(wanted, dict):
+                assert not args and all(wanted[key](value) for key, value in kwargs.items()), kwargs
+            else:
+                assert not kwargs and (wanted(*args) if wanted else not args), args
+            calls.append((name,) + args + ((kwargs,) if kwargs else ()))
+        return call
 
 
 def _wrapper(name):
@@ -111,6 +165,7 @@ def _wrapper(name):
 def install(rank=0, old=False, devices=8):
     """Puts the modules where import finds them; old: as they were before the class AutoParallel."""
     del calls[:]
+    Cell.once = old
     for name in [name for name in sys.modules if name.split(".")[0] == "mindspore"]:
         del sys.modules[name]
     names = ["mindspore", "mindspore.communication", "mindspore.nn", "mindspore.parallel"]

@@ -6,6 +6,8 @@
 #define CELL(more) "{'cell':'a'," more "'parallel_optimizer_comm_recompute':false," \
 	"'recompute_slice_activation':false}"
 
+#define MEAN "{'api':'AutoParallel','name':'enable_gradients_mean','type':'none','value':null}"
+
 static const struct {
 	ap_bundle_check_fn *check;
 	const char *text, *what; /* what is said where nothing is wrong; else NULL */
@@ -13,12 +15,22 @@ static const struct {
 } files[] = {
 	{ap_bundle_check_settings,
 		"[{'api':'AutoParallel','name':'parallel_mode','type':'str','value':'semi_auto'},"
-		"{'api':'AutoParallel','name':'full','type':'none','value':null},"
-		"{'api':'AutoParallel','name':'n','type':'int','value':8},"
-		"{'api':'AutoParallel','name':'t','type':'tuple','value':[[1],[8]]},"
+		"{'api':'AutoParallel','name':'enable_gradients_mean','type':'none','value':null},"
+		"{'api':'set_auto_parallel_context','name':'device_num','type':'int','value':8},"
+		"{'api':'AutoParallel','name':'dataset_strategy','type':'tuple','value':[[1],[8]]},"
 		"{'api':'AutoParallel','name':'hsdp','type':'kwargs','value':{'shard_size':-1}}]", "5 calls",
 		NULL, NULL},
 	{ap_bundle_check_settings, "[3]", NULL, "key-type", "should be an object"},
+	{ap_bundle_check_settings,
+		"[{'api':'AutoParallel','name':'full','type':'none','value':null}]", NULL, "settings-known",
+		"full of AutoParallel is no call that a bundle makes"},
+	{ap_bundle_check_settings, "[" MEAN "," MEAN "]", NULL, "settings-once",
+		"enable_gradients_mean of AutoParallel is called twice"},
+	{ap_bundle_check_settings,
+		"[{'api':'AutoParallel','name':'enable_gradients_mean','type':'bool','value':true}]", NULL,
+		"settings-type", "enable_gradients_mean of AutoParallel takes no bool"},
+	{ap_bundle_check_settings, "[{'api':'AutoParallel','name':'hsdp','type':'kwargs','value':{'shard':-1}}]",
+		NULL, "settings-known", "\"shard\" is no argument of this call, which has: shard_size threshold"},
 	{ap_bundle_check_settings, "[{'name':'x','type':'bool','value':true}]", NULL, "key-missing", "api"},
 	{ap_bundle_check_settings, "[{'api':'a','name':'x','type':'bool'}]", NULL, "key-missing", "value"},
 	{ap_bundle_check_settings, "[{'api':'a','name':'x','type':'bool','value':1}]", NULL, "key-type",
