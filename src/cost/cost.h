@@ -89,7 +89,7 @@ struct ap_op_cost {
 	double input_s; /* graph inputs brought into the layout wanted */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
 	int64_t gathered_bytes; /* whole copies of dealt weights, where they live through the step */
-	int64_t activation_bytes; /* kept, all micro-batches in flight, and all that is late */
+	int64_t activation_bytes; /* kept, of one micro-batch; of what runs once a step, of the step */
 	int64_t late_bytes; /* gradients of results of one micro-batch, kept for the pass for weights */
 	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
@@ -110,9 +110,10 @@ double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step
 /* The part of the gradient exchange that the objective leaves out, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 
-/* weight + gathered + gradient + optimizer + activation, and the operator's part of what recomputing
- * brings back: of several sets of which one at a time is there each is charged an equal part, which is
- * exact where they are alike and never too much. */
+/* weight + gathered + gradient + optimizer + activations of the micro-batches in flight and of those
+ * that are late, and the operator's part of what recomputing brings back: of several sets of which one
+ * at a time is there each is charged an equal part, which is exact where they are alike and never too
+ * much. */
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 /* What is redistributed along an edge. Equal flows have equal costs. */
@@ -124,14 +125,15 @@ struct ap_flow {
 	bool again; /* and has it made anew for that, not held */
 	bool once; /* once a step, not once a micro-batch */
 	uint32_t sets; /* recomputed one at a time, each charged with a part; where it is made anew */
-	int64_t in_flight; /* copies of it that are held at once, where it is kept and not made anew */
+	int64_t in_flight; /* copies of it that a search charges, where it is kept and not made anew */
 	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
 };
 struct ap_move_cost {
 	double forward_s, backward_s; /* per step; backward_s with the way there again */
 	double again_s; /* that part of backward_s */
-	int64_t kept_bytes; /* of the redistributed copy, 0 when the layouts are equal or not kept; of one
-	                       that is made anew the edge's part of what recomputing brings back */
+	int64_t kept_bytes; /* of the redistributed copy of one micro-batch, 0 when the layouts are equal
+	                       or not kept; of one that is made anew the edge's part of what recomputing
+	                       brings back */
 	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
 };
 

@@ -116,7 +116,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->again)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
 	else if (f->kept && !gathers_again(f, step, steps, n))
-		out->kept_bytes = steps[n - 1].after * bytes * f->in_flight;
+		out->kept_bytes = steps[n - 1].after * bytes;
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
 		out->again_s = out->forward_s;
 	out->backward_s += out->again_s;

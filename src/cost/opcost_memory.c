@@ -14,7 +14,7 @@ static void halo_memory(struct ap_opcost *x, double *forward, double *backward)
 	if (in->again)
 		x->c->recompute_bytes += x->halo_bytes;
 	else if (in->kept)
-		x->c->activation_bytes += x->halo_bytes * x->t->in_flight;
+		x->c->activation_bytes += x->halo_bytes;
 	else
 		*forward += (double)x->halo_bytes;
 	if (in->grad)
@@ -100,14 +100,14 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 		const struct ap_task_result *out = &x->t->out[o];
 
 		if (out->kept || (out->needed && x->keeps_results))
-			x->c->activation_bytes += held_bytes(x, o) * x->t->in_flight;
+			x->c->activation_bytes += held_bytes(x, o);
 		else
 			*forward += ap_opcost_out(x, o);
 		if (out->again && !x->keeps_results)
 			x->c->recompute_bytes += (int64_t)ap_opcost_out(x, o);
 		if (out->grad)
 			*backward += ap_opcost_out(x, o);
-		if (out->grad && x->t->late > 0)
+		if (out->grad && x->t->waits)
 			x->c->late_bytes += (int64_t)ap_opcost_out(x, o);
 		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
 			*forward += ap_opcost_computed(x, o);
@@ -124,7 +124,7 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	passing(x, i, forward, backward);
 	x->c->recompute_bytes += whole_bytes(x, i);
 	if (in->kind == AP_TENSOR_INPUT && in->kept)
-		x->c->activation_bytes += (int64_t)bytes * x->t->in_flight;
+		x->c->activation_bytes += (int64_t)bytes;
 	if ((in->kind == AP_TENSOR_ACT || in->kind == AP_TENSOR_INPUT) && (!in->kept || in->cast))
 		*forward += bytes;
 	if (may_gather_again(x, i)) {
@@ -141,7 +141,7 @@ static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
 	double bytes = ap_opcost_in(x, i);
 
 	if (x->t->in[i].kept)
-		x->c->activation_bytes += (int64_t)bytes * x->t->in_flight;
+		x->c->activation_bytes += (int64_t)bytes;
 	else
 		*forward += bytes;
 	if (x->t->in[i].grad)
@@ -162,7 +162,6 @@ void ap_opcost_memory(struct ap_opcost *x)
 	if (x->halo_bytes > 0)
 		halo_memory(x, &forward, &backward);
 	results(x, &forward, &backward);
-	x->c->activation_bytes += x->c->late_bytes * x->t->late;
 	for (int i = 0; i < x->b->nin; i++)
 		operand(x, i, &forward, &backward);
 	if (!works(x->b))

@@ -86,8 +86,9 @@ static void fill_late(struct filling *k, const struct ap_step *step, ap_id node)
 	struct ap_task *t = &k->task[node];
 	int64_t late = ap_step_late(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
 
-	t->weight_share = late > 0 && !n->once ? weight_share(k, node) : 0;
-	t->late = t->weight_share > 0 ? late : 0;
+	t->weight_share = step->pipe && step->pipe->late && !n->once ? weight_share(k, node) : 0;
+	t->waits = t->weight_share > 0;
+	t->late = t->waits ? late : 0;
 }
 
 static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
@@ -282,6 +283,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);
 	SIGN(&s, t->in_flight);
+	SIGN(&s, t->waits);
 	SIGN(&s, t->late);
 	SIGN(&s, t->recomputed);
 	SIGN(&s, t->keep_comm);

@@ -43,12 +43,13 @@ struct ap_task {
 	bool once; /* runs once a step, not once a micro-batch */
 	int32_t stage, peer; /* of a Send or Receive; both 0 and -1 for all others, so that equal operators
 	                        of different stages are one class */
-	int64_t in_flight; /* micro-batches whose kept activations are held at once */
+	int64_t in_flight; /* micro-batches whose kept activations a search charges, 0 or more */
 	double weight_share; /* of its backward kernel, which a pass for weights runs: of a product the part
 	                        of its operands with a gradient that are parameters, of others all where all
 	                        of them are, else nothing; 0 where weights have no pass of their own, or an
 	                        operand is made again for the backward pass. Not part of the signature */
-	int64_t late; /* micro-batches whose gradients of its results wait for that pass at once */
+	bool waits; /* weight_share > 0: gradients of its results wait for that pass */
+	int64_t late; /* micro-batches for which they do, that a search charges; 0 or more */
 	bool recomputed; /* runs again before the backward pass; what it makes is not kept */
 	bool keep_comm; /* but what its forward communication gives is, where it has some */
 	uint32_t recompute_sets; /* sets that are recomputed one at a time in its stage: the additive memory

@@ -236,8 +236,11 @@ static void write_factors(struct ap_jw *w, const struct ap_placement *place)
 	ap_jw_end(w);
 }
 
-static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
+static void write_cost(struct ap_plan_writer *pw, ap_id node)
 {
+	const struct ap_op_cost *c = &pw->p->op[node].cost;
+	struct ap_jw *w = &pw->w;
+
 	ap_jw_key(w, "cost");
 	ap_jw_obj_flat(w);
 	ap_jw_knum(w, "forward_s", c->forward_s);
@@ -253,7 +256,7 @@ static void write_cost(struct ap_jw *w, const struct ap_op_cost *c)
 	ap_jw_kint(w, "weights_bytes", c->weight_bytes);
 	ap_jw_kint(w, "gradients_bytes", c->gradient_bytes);
 	ap_jw_kint(w, "optimizer_bytes", c->optimizer_bytes);
-	ap_jw_kint(w, "activations_bytes", c->activation_bytes);
+	ap_jw_kint(w, "activations_bytes", ap_plan_activation_bytes(pw->p, node));
 	ap_jw_kint(w, "gathered_bytes", c->gathered_bytes);
 	ap_jw_kint(w, "recompute_bytes", c->recompute_bytes);
 	ap_jw_kint(w, "temporary_bytes", c->temporary_bytes);
@@ -326,7 +329,7 @@ static void write_alike(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_kbool(&pw->w, "recompute", pw->p->task[i].recomputed);
 	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
 	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
-	write_cost(&pw->w, &op->cost);
+	write_cost(pw, i);
 }
 
 static struct ap_plan_text text_of_alike(struct ap_plan_writer *pw, ap_id i)
@@ -348,6 +351,7 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 	const struct ap_plan_op *op = &pw->p->op[i];
 	struct {
 		const struct ap_layout *in;
+		int64_t activation_bytes; /* of all that is in flight in its segment */
 		bool in_checkpoint, fixed, recompute;
 		char letter[AP_MAX_FACTOR];
 	} key;
@@ -356,6 +360,7 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 
 	memset(&key, 0, sizeof key);
 	key.in = op->in;
+	key.activation_bytes = ap_plan_activation_bytes(pw->p, i);
 	key.in_checkpoint = op->in_checkpoint;
 	key.fixed = op->fixed;
 	key.recompute = pw->p->task[i].recomputed;
@@ -471,7 +476,7 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 		write_step(w, &m->step[i], ap_dtype_bytes(t->shape.dtype));
 	ap_jw_end(w);
 	ap_jw_kint(w, "bytes", m->cost.bytes);
-	ap_jw_kint(w, "kept_bytes", m->cost.kept_bytes);
+	ap_jw_kint(w, "kept_bytes", ap_plan_move_kept_bytes(pw->p, m));
 	ap_jw_knum(w, "forward_s", m->cost.forward_s);
 	ap_jw_knum(w, "backward_s", m->cost.backward_s);
 	ap_jw_knum(w, "time_s", ap_plan_move_time_s(m));

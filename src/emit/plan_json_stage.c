@@ -73,6 +73,18 @@ static void write_slots(struct ap_jw *w, const struct ap_timeline *t, uint32_t s
 	ap_jw_end(w);
 }
 
+/* By segment. */
+static void write_counts(struct ap_jw *w, const char *key, const int64_t *count, const struct ap_pipe *pipe)
+{
+	if (!count)
+		return;
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int32_t v = 0; v < (pipe ? pipe->nsegment : 1); v++)
+		ap_jw_int(w, count[v]);
+	ap_jw_end(w);
+}
+
 void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t s)
 {
 	const struct ap_plan *p = pw->p;
@@ -85,6 +97,8 @@ void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t s)
 	ap_jw_kint(w, "segments", p->step->pipe ? p->step->pipe->nsegment : 1);
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
 	ap_jw_kint(w, "in_flight", stage->in_flight);
+	write_counts(w, "held", stage->held, p->step->pipe);
+	write_counts(w, "late", stage->late, p->step->pipe);
 	ap_jw_kint(w, "memory_bytes", stage->memory.total);
 	ap_jw_kint(w, "peak_bytes", stage->peak_bytes);
 	ap_jw_knum(w, "forward_s", stage->forward_s);

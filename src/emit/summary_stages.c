@@ -54,14 +54,15 @@ static void add_stage(struct ap_str *out, const struct ap_plan *p, uint32_t s)
 {
 	const struct ap_plan_stage *stage = &p->stage[s];
 	int64_t last = stage->first_rank + p->machine->ndev - 1;
+	double segments = p->step->pipe ? p->step->pipe->nsegment : 1;
 	char ranks[48], buf[32];
 
 	if (p->machine->ndev == 1)
 		snprintf(ranks, sizeof ranks, "%" PRId64, stage->first_rank);
 	else
 		snprintf(ranks, sizeof ranks, "%" PRId64 "-%" PRId64, stage->first_rank, last);
-	ap_str_addf(out, "%5" PRIu32 "  %-13s%9" PRIu32 "%11" PRId64, s, ranks, stage->noperator,
-		stage->in_flight);
+	snprintf(buf, sizeof buf, segments > 1 ? "%.2f" : "%.0f", (double)stage->in_flight / segments);
+	ap_str_addf(out, "%5" PRIu32 "  %-13s%9" PRIu32 "%11s", s, ranks, stage->noperator, buf);
 	ap_str_addf(out, "%12s", ap_format_bytes(stage->memory.total, buf));
 	ap_str_addf(out, "%12s", ap_format_bytes(stage->peak_bytes, buf));
 	ap_str_addf(out, "%11s", ap_format_seconds(stage->forward_s, buf));

@@ -16,6 +16,7 @@
 
 #define RECURSION "recursive_programming"
 #define MOST_TRIES 4
+#define MOST_WEIGHED 2 /* of them with what stages are charged mended, not the memory cut down */
 #define NEAR 0.2 /* of an objective: what a simulation may put before the best */
 #define LARGE 4096 /* operators: a second search takes long enough to be worth a doubt */
 
@@ -225,35 +226,45 @@ static double lower_bound_s(const struct driving *d)
 	return ap_plan_lower_bound_s(&unhurried, d->rq->graph, d->rq->machine, d->rq->step, d->fixed);
 }
 
-/* What a choice needs beyond the memory, 0 or more. The search charges each set of operators that are
- * recomputed together with a part of one set; where they differ, the largest needs more. */
-static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c)
+/* What a choice needs beyond the memory, 0 or more; *p: the plan. The search charges each set of operators
+ * that are recomputed together with a part of one set; where they differ, the largest needs more. Of the
+ * segments of a stage it charges what is held at one instant, which may not be the fullest. */
+static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c, struct ap_plan *p)
 {
-	struct ap_plan p;
 	int64_t more;
 
 	if (!ap_chosen_any(c))
 		return 0;
-	ap_plan_price(d->rivals.maker, ap_chosen_counts(d->ctx, c->table, c->choice.pick), &p);
-	more = p.prediction.memory.total - d->rq->capacity_bytes;
+	ap_plan_price(d->rivals.maker, ap_chosen_counts(d->ctx, c->table, c->choice.pick), p);
+	more = p->prediction.memory.total - d->rq->capacity_bytes;
 	return more > 0 ? more : 0;
 }
 
-/* The engine's choice; where it does not really fit, that within less. The first one's bound holds. */
+/* The engine's choice; where it does not really fit, that with its fullest instants charged, whose bounds
+ * hold as well, or else that within less, of which the bound so far holds. */
 static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *engine)
 {
 	struct ap_chosen *c = &d->chosen;
 	struct ap_request rq = *d->rq;
 	double bound_s = 0;
+	struct ap_plan p;
 	int64_t more;
 
 	AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
 	d->work += c->choice.work;
 	bound_s = c->choice.lower_bound;
-	for (int i = 0; i < MOST_TRIES && (more = excess_bytes(d, c)) > 0; i++) {
-		rq.capacity_bytes -= more;
+	for (int i = 0; i < MOST_TRIES && (more = excess_bytes(d, c, &p)) > 0; i++) {
+		const struct ap_step *step = i < MOST_WEIGHED ? ap_plan_weigh(d->ctx, &p, rq.step) : rq.step;
+		bool whole = step != rq.step;
+
+		rq.step = step;
+		rq.capacity_bytes -= whole ? 0 : more;
 		AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
 		d->work += c->choice.work;
+		whole = whole && rq.capacity_bytes == d->rq->capacity_bytes;
+		if (whole && c->choice.outcome == AP_OUT_INFEASIBLE)
+			break;
+		bound_s = whole ? fmax(bound_s, c->choice.lower_bound) : bound_s;
 		c->choice.lower_bound = bound_s;
 		if (c->choice.outcome == AP_OUT_OPTIMAL && c->choice.cost > bound_s)
 			c->choice.outcome = AP_OUT_FEASIBLE;
@@ -481,13 +492,36 @@ static enum ap_status drive(struct driving *d, struct ap_plan *out, const struct
 	return take_best(d, out);
 }
 
-enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
+/* Charges what segments hold when they hold most uncut, which tells how their sizes compare: with equal
+ * layers any cut is fullest then. */
+static const struct ap_step *weigh_uncut(struct ap_ctx *ctx, const struct ap_request *rq)
+{
+	const struct ap_graph *g = rq->graph;
+	const int32_t **counts;
+	int32_t *ones;
+	struct ap_plan p;
+
+	if (!rq->step->pipe || rq->step->pipe->nsegment == 1)
+		return rq->step;
+	counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	ones = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		ones[f] = 1;
+	for (ap_id i = 0; i < g->nnode; i++)
+		counts[i] = ones;
+	ap_plan_price(ap_plan_maker_create(ctx, g, rq->machine, rq->step, rq->capacity_bytes), counts, &p);
+	return ap_plan_weigh(ctx, &p, rq->step);
+}
+
+enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *given, struct ap_plan *out,
 	const struct ap_problem **problem)
 {
+	struct ap_request *rq = ap_arena_memdup(ctx->arena, given, sizeof *given);
 	struct driving d = {.ctx = ctx, .rq = rq,
 		.recursion_only = strcmp(rq->search_mode, RECURSION) == 0};
 	enum ap_status st;
 
+	rq->step = weigh_uncut(ctx, given);
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);

@@ -146,7 +146,7 @@ const char *ap_plan_contributors(struct ap_ctx *ctx, const struct ap_plan *p)
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		if (p->nstage == 1 || p->graph->node[i].stage == (int32_t)worst)
 			v[n++] = (struct share){name_of(ctx, &p->graph->node[i]),
-				ap_op_cost_memory_bytes(&p->op[i].cost, &p->task[i]), i};
+				ap_plan_op_memory_bytes(p, i), i};
 	ap_str_init(&s, ctx->arena);
 	add_kinds(&s, &p->stage[worst].memory);
 	ap_str_add(&s, "; of operators ");

@@ -67,12 +67,6 @@ static void free_after(struct living *l, ap_id node, int64_t bytes, const struct
 		l->rest[l->x->part_of[node]] += bytes;
 }
 
-/* Is what moves to the operand made once a step? */
-static bool is_once(const struct living *l, const struct ap_plan_move *move)
-{
-	return move->from != AP_NONE && l->p->task[move->from].once;
-}
-
 static void free_again_after(struct living *l, ap_id node, int64_t bytes, const struct readers *r)
 {
 	const struct readers early = {r->first, r->last, AP_NONE};
@@ -92,17 +86,12 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 	for (uint32_t m = l->x->first_move[node]; m < l->x->first_move[node + 1]; m++) {
 		const struct ap_plan_move *move = &l->p->move[m];
 		bool again = t->in[move->operand].again;
-		int64_t bytes = again ? move->cost.kept_bytes * t->recompute_sets
-			: move->cost.kept_bytes / t->in_flight;
+		int64_t bytes = move->cost.kept_bytes * (again ? t->recompute_sets : 1);
 
 		if (move->from == AP_NONE || bytes == 0)
 			continue;
 		if (again) {
 			free_again_after(l, node, bytes, r);
-			continue;
-		}
-		if (is_once(l, move)) {
-			l->fixed[l->x->stage[l->x->part_of[node]]] += move->cost.kept_bytes;
 			continue;
 		}
 		l->kept[node] += bytes;
@@ -115,15 +104,14 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
 	const struct ap_op_cost *c = &l->p->op[node].cost;
-	int64_t bytes = (c->activation_bytes - c->late_bytes * t->late) / t->in_flight;
 
 	if (t->once) {
 		l->fixed[l->x->stage[l->x->part_of[node]]] += c->activation_bytes;
 		return;
 	}
-	l->kept[node] += bytes;
+	l->kept[node] += c->activation_bytes;
 	l->late[node] = c->late_bytes;
-	free_after(l, node, bytes, r);
+	free_after(l, node, c->activation_bytes, r);
 	free_again_after(l, node, c->recompute_bytes, r);
 }
 

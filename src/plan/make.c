@@ -32,7 +32,6 @@ struct op_key {
 
 struct move_key { /* without padding */
 	int64_t size[AP_MAX_RANK];
-	int64_t in_flight;
 	struct ap_layout a, b;
 	uint32_t sets;
 	uint8_t rank, dtype, grad, kept, again, once, spare[6];
@@ -143,7 +142,6 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.again = flow.again;
 	key.once = flow.once;
 	key.sets = flow.sets;
-	key.in_flight = flow.in_flight;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh)
 		price_move(k, &flow, a, b);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a plan, additive, by stage and kind. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "plan/live.h"
+#include "plan/schedule.h"
 
 static int32_t stage_of(const struct ap_plan *p, ap_id node)
 {
@@ -38,10 +41,36 @@ static bool holds(const struct ap_plan *p, const struct ap_plan_move *move)
 	return move->from != AP_NONE && !p->task[move->to].in[move->operand].again;
 }
 
-static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage)
+/* Activations of a stage. */
+struct kept {
+	int64_t once; /* bytes */
+	int64_t *each, *late; /* [segments] bytes of one micro-batch */
+};
+
+static struct kept *kept_of(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	struct kept *k = AP_NEW_N(ctx->scratch, struct kept, p->machine->nstage);
+	int32_t nsegment = p->step->pipe ? p->step->pipe->nsegment : 1;
+
+	for (uint32_t s = 0; s < p->machine->nstage; s++) {
+		k[s].each = AP_NEW_N(ctx->scratch, int64_t, nsegment);
+		k[s].late = AP_NEW_N(ctx->scratch, int64_t, nsegment);
+	}
+	return k;
+}
+
+static int32_t segment_of(const struct ap_plan *p, ap_id node)
+{
+	int32_t segment = p->graph->node[node].segment;
+
+	return p->step->pipe && segment > 0 ? segment : 0;
+}
+
+static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage, struct kept *kept)
 {
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
 		struct ap_plan_stage *s = &stage[stage_of(p, i)];
+		struct kept *k = &kept[stage_of(p, i)];
 		const struct ap_op_cost *c = &p->op[i].cost;
 
 		s->noperator++;
@@ -49,26 +78,110 @@ static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage)
 		s->memory.gathered += c->gathered_bytes;
 		s->memory.gradients += c->gradient_bytes;
 		s->memory.optimizer += c->optimizer_bytes;
-		s->memory.activations += c->activation_bytes;
+		*(p->task[i].once ? &k->once : &k->each[segment_of(p, i)]) += c->activation_bytes;
+		k->late[segment_of(p, i)] += c->late_bytes;
 		if (c->temporary_bytes > s->memory.temporary)
 			s->memory.temporary = c->temporary_bytes;
 	}
-	for (uint32_t i = 0; i < p->nmove; i++)
-		if (holds(p, &p->move[i]))
-			stage[stage_of(p, p->move[i].to)].memory.activations +=
-				p->move[i].cost.kept_bytes;
+	for (uint32_t i = 0; i < p->nmove; i++) {
+		const struct ap_plan_move *m = &p->move[i];
+		struct kept *k = &kept[stage_of(p, m->to)];
+
+		if (holds(p, m))
+			*(p->task[m->to].once ? &k->once : &k->each[segment_of(p, m->to)]) +=
+				m->cost.kept_bytes;
+	}
 }
 
-static int64_t most_in_flight(const struct ap_step *step, int32_t stage)
+/* Instant i of a stage: what it holds by segment. */
+static void look(const struct ap_pipe *pipe, uint32_t s, uint32_t i, const int64_t **held,
+	const int64_t **late)
 {
-	int64_t most = 1;
+	static const int64_t one[] = {1};
+	size_t n = pipe ? (size_t)pipe->nsegment : 1;
 
-	for (int32_t v = 0; step->pipe && v < step->pipe->nsegment; v++) {
-		int64_t n = ap_step_in_flight(step, stage, v);
-
-		most = n > most ? n : most;
+	if (pipe && pipe->instants) {
+		*held = pipe->instants[s].held + i * n;
+		*late = pipe->instants[s].late ? pipe->instants[s].late + i * n : NULL;
+	} else {
+		*held = pipe ? pipe->in_flight + s * n : one;
+		*late = pipe && pipe->late ? pipe->late + s * n : NULL;
 	}
-	return most;
+}
+
+/* The instant at which a stage holds most. */
+static void add_activations(const struct ap_pipe *pipe, uint32_t s, const struct kept *k,
+	struct ap_plan_stage *stage)
+{
+	uint32_t n = pipe && pipe->instants ? pipe->instants[s].n : 1;
+	int32_t nsegment = pipe ? pipe->nsegment : 1;
+	int64_t most = -1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const int64_t *held, *late;
+		int64_t bytes = k->once, passes = 0;
+
+		look(pipe, s, i, &held, &late);
+		for (int32_t v = 0; v < nsegment; v++) {
+			passes += held[v];
+			bytes += held[v] * k->each[v] + (late ? late[v] * k->late[v] : 0);
+		}
+		stage->in_flight = passes > stage->in_flight ? passes : stage->in_flight;
+		if (bytes <= most)
+			continue;
+		most = bytes;
+		stage->instant = i;
+		stage->held = held;
+		stage->late = late;
+	}
+	stage->memory.activations = most;
+}
+
+int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node)
+{
+	const struct ap_plan_stage *s = &p->stage[stage_of(p, node)];
+	const struct ap_op_cost *c = &p->op[node].cost;
+	int32_t v = segment_of(p, node);
+
+	return p->task[node].once ? c->activation_bytes
+		: c->activation_bytes * s->held[v] + (s->late ? c->late_bytes * s->late[v] : 0);
+}
+
+int64_t ap_plan_move_kept_bytes(const struct ap_plan *p, const struct ap_plan_move *m)
+{
+	return !holds(p, m) || p->task[m->to].once ? m->cost.kept_bytes
+		: m->cost.kept_bytes * p->stage[stage_of(p, m->to)].held[segment_of(p, m->to)];
+}
+
+int64_t ap_plan_op_memory_bytes(const struct ap_plan *p, ap_id node)
+{
+	struct ap_op_cost c = p->op[node].cost;
+	struct ap_task one = p->task[node];
+
+	c.activation_bytes = ap_plan_activation_bytes(p, node);
+	one.in_flight = 1;
+	one.late = 0;
+	return ap_op_cost_memory_bytes(&c, &one);
+}
+
+const struct ap_step *ap_plan_weigh(struct ap_ctx *ctx, const struct ap_plan *p,
+	const struct ap_step *step)
+{
+	const struct ap_pipe *pipe = step->pipe;
+	struct ap_step *out;
+	uint32_t *at;
+	size_t bytes;
+
+	if (!pipe || !pipe->instants)
+		return step;
+	bytes = (size_t)pipe->nstage * (size_t)pipe->nsegment * sizeof *pipe->in_flight;
+	at = AP_NEW_N(ctx->arena, uint32_t, pipe->nstage);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		at[s] = p->stage[s].instant;
+	out = ap_arena_memdup(ctx->arena, step, sizeof *step);
+	out->pipe = ap_schedule_at(ctx->arena, pipe, at);
+	return memcmp(out->pipe->in_flight, pipe->in_flight, bytes) == 0 &&
+		(!pipe->late || memcmp(out->pipe->late, pipe->late, bytes) == 0) ? step : out;
 }
 
 void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p)
@@ -77,14 +190,15 @@ void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p)
 	const struct ap_software *sw = p->step->software;
 	uint32_t n = p->machine->nstage;
 	struct ap_plan_stage *stage = AP_NEW_N(ctx->arena, struct ap_plan_stage, n);
+	struct kept *kept = kept_of(ctx, p);
 
-	add_operators(p, stage);
+	add_operators(p, stage, kept);
 	add_recompute(ctx, p, stage);
 	for (uint32_t s = 0; s < n; s++) {
 		struct ap_memory *m = &stage[s].memory;
 
 		stage[s].first_rank = (int64_t)s * p->machine->ndev;
-		stage[s].in_flight = most_in_flight(p->step, (int32_t)s);
+		add_activations(p->step->pipe, s, &kept[s], &stage[s]);
 		m->context = sw ? sw->context_bytes : 0;
 		m->buffers = sw && p->machine->total > 1 ? sw->comm_buffer_bytes : 0;
 		m->total = m->weights + m->gathered + m->gradients + m->optimizer +

@@ -50,7 +50,7 @@ struct ap_memory { /* bytes on one rank, by kind */
 	int64_t weights; /* parameters and constants, dealt where the optimizer is sharded */
 	int64_t gathered; /* whole copies of dealt weights that live through the step */
 	int64_t gradients, optimizer;
-	int64_t activations; /* kept, all micro-batches in flight */
+	int64_t activations; /* kept, of all that is in flight when they are the most */
 	int64_t recompute; /* largest set of activations that is computed again at once */
 	int64_t temporary, context, buffers;
 	int64_t total;
@@ -59,11 +59,15 @@ struct ap_memory { /* bytes on one rank, by kind */
 struct ap_plan_stage { /* one per pipeline stage; ranks [first_rank, first_rank + machine->ndev) */
 	int64_t first_rank;
 	uint32_t noperator;
-	int64_t in_flight; /* micro-batches of which activations are held, the most of its segments */
+	int64_t in_flight; /* passes of a segment over a micro-batch whose activations are held at once: the
+	                      most in the course of the step; of one segment micro-batches */
 	struct ap_memory memory; /* additive: what the limit is about */
 	int64_t peak_bytes; /* by liveness, simulated; at most memory.total */
 	double forward_s, backward_s; /* simulated, of one micro-batch, all segments */
 	double idle_s; /* neither computing nor waiting for its own communication, start to end */
+	uint32_t instant; /* at which activations are the most bytes, of step->pipe->instants */
+	const int64_t *held; /* [segments] micro-batches whose activations are held then */
+	const int64_t *late; /* [segments] those that wait for their pass for weights; NULL: there is none */
 };
 
 struct ap_bucket { /* collectives of gradients or weights that run as one */
@@ -203,8 +207,21 @@ ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_
 /* Additive objective of a plan: operators' shares and redistributions, quantised, straight sums. */
 double ap_plan_objective_s(const struct ap_plan *p);
 
-/* Fills stage and prediction.memory: additive memory of each stage, static + kept + largest set of
- * recomputed activations + largest temporary + context and buffers. Times and peaks are simulated. */
+/* Fills stage and prediction.memory: additive memory of each stage, static + kept at the instant when
+ * that is most + largest set of recomputed activations + largest temporary + context and buffers. Times
+ * and peaks are simulated. O(operands + instants). */
 void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p);
+
+/* Of that kept, an operator's part and that of a redistribution: their sums are memory.activations. */
+int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node);
+int64_t ap_plan_move_kept_bytes(const struct ap_plan *p, const struct ap_plan_move *m);
+
+/* An operator's part of the memory of its stage, without temporaries. */
+int64_t ap_plan_op_memory_bytes(const struct ap_plan *p, ap_id node);
+
+/* The step in which a search charges what the plan's stages hold when it is most; step itself where
+ * it does so already. */
+const struct ap_step *ap_plan_weigh(struct ap_ctx *ctx, const struct ap_plan *p,
+	const struct ap_step *step);
 
 #endif

@@ -51,10 +51,15 @@ void ap_schedule_spot(const struct ap_scheduler *s, int32_t nstage, int32_t part
 	int32_t *segment);
 int32_t ap_schedule_part(const struct ap_scheduler *s, int32_t nstage, int32_t stage, int32_t segment);
 
-/* Fills struct ap_pipe; in_flight from the orders: of each segment of a stage the most micro-batches
- * that have gone forward and not yet back (for the weights too, where that is apart). O(slots). */
+/* Fills struct ap_pipe: from the order of each stage its instants, and as in_flight and late the one at
+ * which most passes are held, the first of these. O(slots * nsegment), and O(d^2 * nsegment) for d
+ * distinct instants of different sums, of which orders by turns have next to none. */
 void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage, int32_t nsegment,
 	int64_t nmicro, struct ap_pipe *out);
+
+/* The pipe with the instant at[stage] of each stage as in_flight and late. Into arena. */
+const struct ap_pipe *ap_schedule_at(struct ap_arena *arena, const struct ap_pipe *pipe,
+	const uint32_t *at);
 
 /* Seconds of the passes of each part, of one micro-batch. */
 struct ap_pass_times {

@@ -26,14 +26,28 @@ enum ap_recompute { /* what is computed again for the backward pass, beside the 
 
 struct ap_scheduler; /* plan/schedule.h */
 
+/*
+ * What a stage holds in the course of a step, by segment. Segments are not full at the same time, so
+ * the most that a stage needs is the largest of these sums, and not the sum of each segment's most.
+ * Any one instant is a bound of it from below, whatever the segments' sizes are.
+ */
+struct ap_instants { /* of one stage; none of them holds as much of every segment as another one */
+	uint32_t n; /* at least 1 */
+	const int64_t *held; /* [n][nsegment] micro-batches that have gone forward and not yet back (for
+	                        the weights too, where that is apart) */
+	const int64_t *late; /* [n][nsegment] those of them that only wait for their pass for weights;
+	                        NULL: the scheduler has no such pass */
+};
+
 /* The pipeline that a step runs in. A part is a segment (model chunk) of a stage. */
 struct ap_pipe {
 	int32_t nstage, nsegment; /* >= 1 */
 	const struct ap_scheduler *scheduler;
 	const int64_t *in_flight; /* [stage * nsegment + segment] micro-batches whose activations the
-	                             part holds at once */
+	                             part holds, at one instant of each stage: what a search charges */
 	const int64_t *late; /* likewise, that have run back and wait for their pass for weights; NULL:
 	                        there is none */
+	const struct ap_instants *instants; /* [nstage] what a plan is charged; NULL: in_flight alone */
 };
 
 struct ap_fusion { /* how the collectives of one kind are put together */
@@ -101,13 +115,13 @@ struct ap_step {
 		.reducescatter = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES} \
 	}
 
-/* Micro-batches of a node of this stage and segment whose activations are held at once. */
+/* Micro-batches of a node of this stage and segment whose activations a search charges. */
 static inline int64_t ap_step_in_flight(const struct ap_step *step, int32_t stage, int32_t segment)
 {
 	return step->pipe ? step->pipe->in_flight[stage * step->pipe->nsegment + segment] : 1;
 }
 
-/* Micro-batches of it that wait for their pass for weights at once. */
+/* Those that wait for their pass for weights. */
 static inline int64_t ap_step_late(const struct ap_step *step, int32_t stage, int32_t segment)
 {
 	return step->pipe && step->pipe->late ? step->pipe->late[stage * step->pipe->nsegment + segment]

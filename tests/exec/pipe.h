@@ -31,8 +31,7 @@ struct ex_pipeline {
 	int32_t nstage, nsegment;
 	uint32_t *first; /* [nstage + 1] slots of a stage are slot[first[s]] .. */
 	struct ex_slot *slot; /* in the order of running */
-	int64_t *in_flight; /* [nstage * nsegment] micro-batches that may be held */
-	int64_t *most; /* [nstage] the same of a stage */
+	int64_t *most; /* [nstage] passes of a segment over a micro-batch that may be held */
 	struct ap_memory *memory; /* [nstage] */
 	uint32_t nbucket;
 	struct ex_bucket *bucket;

@@ -242,13 +242,31 @@ static bool is_due(struct ex_pipe_run *p, const struct ex_slot *s)
 	return true;
 }
 
+/* Does the stage hold as much of every segment at instant i? */
+static bool is_foreseen(const struct ex_pipe_run *p, int32_t stage, uint32_t i)
+{
+	const struct ap_instants *x = &p->l->program.step.pipe->instants[stage];
+
+	for (int32_t v = 0; v < p->l->nsegment; v++)
+		if (p->flying[ex_part(p, stage, v)] > x->held[(size_t)i * (size_t)p->l->nsegment + (size_t)v])
+			return false;
+	return true;
+}
+
 static void check_flying(struct ex_pipe_run *p, const struct ex_slot *s)
 {
-	int32_t part = ex_part(p, s->stage, s->segment);
+	const struct ap_instants *x = &p->l->program.step.pipe->instants[s->stage];
+	int64_t passes = 0;
+	bool foreseen = false;
 
-	if (++p->flying[part] > p->l->in_flight[part] || p->flying[part] > p->l->most[s->stage])
-		ex_trouble(p->w, "stage %d, segment %d holds %" PRId64 " micro-batches", s->stage, s->segment,
-			p->flying[part]);
+	p->flying[ex_part(p, s->stage, s->segment)]++;
+	for (int32_t v = 0; v < p->l->nsegment; v++)
+		passes += p->flying[ex_part(p, s->stage, v)];
+	for (uint32_t i = 0; i < x->n && !foreseen; i++)
+		foreseen = is_foreseen(p, s->stage, i);
+	if (!foreseen || passes > p->l->most[s->stage])
+		ex_trouble(p->w, "stage %d holds %" PRId64 " passes after one of segment %d", s->stage, passes,
+			s->segment);
 }
 
 void ex_run_slot(struct ex_pipe_run *p, const struct ex_slot *s)

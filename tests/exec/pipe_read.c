@@ -13,8 +13,6 @@ static void take_bounds(struct ap_ctx *ctx, const struct ap_step *step, struct e
 
 	out->nstage = pipe->nstage;
 	out->nsegment = pipe->nsegment;
-	out->in_flight = ap_arena_memdup(ctx->arena, pipe->in_flight,
-		(size_t)pipe->nstage * (size_t)pipe->nsegment * sizeof *out->in_flight);
 	out->first = AP_NEW_N(ctx->arena, uint32_t, pipe->nstage + 1);
 	out->most = AP_NEW_N(ctx->arena, int64_t, pipe->nstage);
 	out->memory = AP_NEW_N(ctx->arena, struct ap_memory, pipe->nstage);

@@ -107,8 +107,8 @@ PIPE(too_few_in_flight)
 PIPE(too_little_memory)
 {
 	for (int32_t s = 0; s < l->nstage && l->nsegment == 1 && !w->faulted; s++)
-		if (l->memory[s].activations > 0 && l->in_flight[s] > 1) {
-			l->memory[s].activations -= l->memory[s].activations / l->in_flight[s];
+		if (l->memory[s].activations > 0 && l->most[s] > 1) {
+			l->memory[s].activations -= l->memory[s].activations / l->most[s];
 			return true;
 		}
 	return false;

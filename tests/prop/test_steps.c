@@ -223,11 +223,62 @@ static void check_ends(struct watch *w)
 		x->optimizer_s) <= 1e-12 * x->step_time_s, "parts of the step");
 }
 
+enum { MOST_SEGMENTS = 4 };
+
+/* What a pass of each segment of a stage leaves, bytes; of what runs once, of the step. */
+static int64_t kept_of(const struct ap_plan *p, uint32_t s, int64_t *each, int64_t *late)
+{
+	int64_t once = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		const struct ap_node *n = &p->graph->node[i];
+		int32_t v = n->segment > 0 ? n->segment : 0;
+
+		if (p->nstage > 1 && n->stage != (int32_t)s)
+			continue;
+		*(n->once ? &once : &each[v]) += p->op[i].cost.activation_bytes;
+		late[v] += p->op[i].cost.late_bytes;
+	}
+	for (uint32_t i = 0; i < p->nmove; i++) {
+		const struct ap_plan_move *m = &p->move[i];
+		const struct ap_node *n = &p->graph->node[m->to];
+
+		if ((p->nstage > 1 && n->stage != (int32_t)s) || m->from == AP_NONE ||
+			p->task[m->to].in[m->operand].again)
+			continue;
+		*(n->once ? &once : &each[n->segment > 0 ? n->segment : 0]) += m->cost.kept_bytes;
+	}
+	return once;
+}
+
+/* The most that passes have left at once, pass by pass. */
+static int64_t most_kept(const struct ap_plan *p, uint32_t s)
+{
+	int64_t each[MOST_SEGMENTS] = {0}, late[MOST_SEGMENTS] = {0};
+	int64_t now = kept_of(p, s, each, late), most = 0;
+	const struct ap_timeline *t = p->timeline;
+	bool splits = p->step->pipe->scheduler->splits;
+
+	for (uint32_t i = t->first[s]; i < t->first[s + 1]; i++) {
+		const struct ap_slot *x = &t->slot[i].slot;
+		bool last = x->pass == (splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD);
+
+		now += x->pass == AP_PASS_FORWARD ? each[x->segment] : 0;
+		now += splits && x->pass == AP_PASS_BACKWARD ? late[x->segment] : 0;
+		most = now > most ? now : most;
+		now -= last ? each[x->segment] + late[x->segment] : 0;
+	}
+	return most;
+}
+
 static void check_stages(struct watch *w)
 {
 	for (uint32_t s = 0; s < w->p->nstage; s++) {
 		const struct ap_plan_stage *stage = &w->p->stage[s];
 
+		if (w->p->step->training && w->p->step->pipe && w->p->step->pipe->instants)
+			REQUIRE(w->t, stage->memory.activations == most_kept(w->p, s), "%" PRId64 " of %" PRId64,
+				stage->memory.activations, most_kept(w->p, s));
 		REQUIRE(w->t, stage->peak_bytes <= stage->memory.total, "stage %u: %" PRId64 " of %" PRId64,
 			s, stage->peak_bytes, stage->memory.total);
 		REQUIRE(w->t, w->most_bytes[s] == stage->peak_bytes, "%" PRId64 " and %" PRId64,

@@ -96,7 +96,7 @@ START_TEST(micro_batches)
 	near(c.gradient_s, once.gradient_s);
 	near(c.optimizer_s, once.optimizer_s);
 	ck_assert_int_eq(c.weight_bytes, 4 * MIB);
-	ck_assert_int_eq(c.activation_bytes, 3 * 2 * MIB);
+	ck_assert_int_eq(c.activation_bytes, 2 * MIB);
 	fixture_close(&f);
 }
 END_TEST

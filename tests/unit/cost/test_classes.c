@@ -27,6 +27,7 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, peer, true),
 	FIELD(ap_task, in_flight, true),
 	FIELD(ap_task, weight_share, false), /* of the simulation */
+	FIELD(ap_task, waits, true),
 	FIELD(ap_task, late, true),
 	FIELD(ap_task, recomputed, true),
 	FIELD(ap_task, keep_comm, true),
