@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files in whole, files out all or nothing. Outputs of a run are staged beside their targets
- * (".NAME.XXXXXX", O_EXCL, mode 0666 & ~umask), and renamed together in a fixed order at commit;
+ * (".NAME.autopar-XXXXXX.tmp", O_EXCL, mode 0666 & ~umask), and renamed together in a fixed order at commit;
  * a symbolic link's target is replaced, the link stays. Devices, FIFOs and whatever standard output
  * already is (also as /dev/stdout) are no such files: they are written through at commit.
  */
@@ -60,6 +60,10 @@ void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path
 
 /* A file that is to go when the outputs are put in place, in its turn among them. */
 enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
+
+/* Removes from a folder what killed runs left beside their outputs: temporary files that no process works on,
+ * and nothing else. Folders that outputs are staged in are cleared without being asked. */
+void ap_outputs_clear(struct ap_outputs *o, const char *folder);
 
 /* Buffered write to output id; errors are kept until commit. user of ap_outputs_writer. */
 void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t len);

@@ -17,10 +17,12 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file_lock.h"
+#include "base/file_temp.h"
 #include "base/str.h"
 #include "base/vec.h"
 
-enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40, TEMP_TRIES = 10000, TEMP_NAME_BYTES = 200 };
+enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40 };
 
 struct output {
 	const char *path; /* as the user named it */
@@ -37,6 +39,7 @@ struct output {
 	ino_t ino;
 	char *temp; /* the staged file */
 	char *saved; /* another name of the old target while the commit can still fail */
+	int saved_fd; /* what keeps that name locked; -1: nothing */
 	bool has_temp, has_saved, renamed;
 	bool same; /* the target holds these bytes already: it stays */
 };
@@ -160,52 +163,6 @@ static int follow_links(struct ap_arena *arena, const char *path, const char **t
 	return ELOOP;
 }
 
-/* A name for a file beside the target, its last six characters still to be chosen. */
-static char *side_name(struct ap_arena *arena, const struct output *out)
-{
-	return ap_arena_printf(arena, "%s/.%.*s.XXXXXX", out->folder, TEMP_NAME_BYTES,
-		ap_file_base(out->target));
-}
-
-/* Chooses the last six characters. Processes begin at different names, so they seldom collide. */
-static void choose_name(char *name, uint64_t attempt)
-{
-	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
-	uint64_t n = (uint64_t)getpid() * 7919 + attempt;
-	char *end = name + strlen(name);
-
-	for (int i = 1; i <= 6; i++, n /= 36)
-		end[-i] = digits[n % 36];
-}
-
-static int create_temp(struct output *out)
-{
-	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
-		choose_name(out->temp, i);
-		out->fd = open_fd(out->temp, O_RDWR | O_CREAT | O_EXCL);
-		if (out->fd >= 0) {
-			out->has_temp = true;
-			return 0;
-		}
-		if (errno != EEXIST)
-			return errno;
-	}
-	return EEXIST;
-}
-
-/* Gives the old target, if any, a second name, so that a failing commit can bring it back. Where
- * the file system has no hard links the commit goes on without. */
-static void save_target(struct output *out)
-{
-	for (uint64_t i = 0; i < TEMP_TRIES && !out->has_saved; i++) {
-		choose_name(out->saved, i);
-		if (!link(out->target, out->saved))
-			out->has_saved = true;
-		else if (errno != EEXIST && errno != EINTR)
-			return;
-	}
-}
-
 static bool is_taken(const struct ap_outputs *o, const struct output *out)
 {
 	for (size_t i = 0; i < o->outs.n; i++) {
@@ -216,6 +173,30 @@ static bool is_taken(const struct ap_outputs *o, const struct output *out)
 			return true;
 	}
 	return false;
+}
+
+static bool is_temp_of_ours(void *user, const char *base)
+{
+	const struct ap_outputs *o = user;
+
+	for (size_t i = 0; i < o->outs.n; i++)
+		if (o->outs.v[i].has_temp && !strcmp(ap_file_base(o->outs.v[i].temp), base))
+			return true;
+	return false;
+}
+
+/* What killed runs left beside the outputs goes; once in a folder. */
+static void clear_folder(struct ap_outputs *o, const char *folder, const struct output *first)
+{
+	for (size_t i = 0; first && i < o->outs.n; i++)
+		if (!o->outs.v[i].through && o->outs.v[i].dev == first->dev && o->outs.v[i].ino == first->ino)
+			return;
+	ap_temp_clear(folder, is_temp_of_ours, o);
+}
+
+void ap_outputs_clear(struct ap_outputs *o, const char *folder)
+{
+	clear_folder(o, folder, NULL);
 }
 
 /* Finds out where a regular target lies, which may not exist yet. */
@@ -231,8 +212,9 @@ static enum ap_status locate(struct ap_outputs *o, struct output *out)
 	out->ino = st.st_ino;
 	if (is_taken(o, out))
 		return usage_error(o->ctx, out->path, "two outputs have this name");
-	out->temp = side_name(arena, out);
-	out->saved = side_name(arena, out);
+	out->temp = ap_temp_name(arena, out->folder, ap_file_base(out->target));
+	out->saved = ap_temp_name(arena, out->folder, ap_file_base(out->target));
+	clear_folder(o, out->folder, out);
 	return AP_OK;
 }
 
@@ -244,7 +226,9 @@ static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
 		return io_error(o->ctx, out->path, error);
 	AP_TRY(locate(o, out));
 	AP_PUSH(o->ctx->arena, o->outs, *out); /* before the file exists, so that discard finds it */
-	error = create_temp(&o->outs.v[o->outs.n - 1]);
+	out = &o->outs.v[o->outs.n - 1];
+	error = ap_temp_create(out->temp, &out->fd);
+	out->has_temp = !error;
 	return error ? io_error(o->ctx, out->path, error) : AP_OK;
 }
 
@@ -295,7 +279,7 @@ static enum ap_status open_existing(struct ap_outputs *o, struct output *out,
 enum ap_status ap_outputs_open(struct ap_ctx *ctx, struct ap_outputs *o, const char *path,
 	size_t *id)
 {
-	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1};
+	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1, .saved_fd = -1};
 	size_t len = strlen(path);
 	struct stat st;
 
@@ -339,7 +323,8 @@ void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path
 
 enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
 {
-	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1, .removal = true};
+	struct output out = {.path = ap_arena_strdup(ctx->arena, path), .fd = -1, .saved_fd = -1,
+		.removal = true};
 
 	ap_str_init(&out.bytes, ctx->arena);
 	out.target = out.path; /* a link goes itself, not what it leads to */
@@ -394,7 +379,7 @@ static void close_output(struct output *out)
 }
 
 /* The bytes of a staged file that is to be renamed are on the disk afterwards, or out->error says why
- * not. */
+ * not. It stays open until it has its name, for that is what keeps it locked. */
 static void finish_staged(struct output *out)
 {
 	if (out->removal)
@@ -404,7 +389,6 @@ static void finish_staged(struct output *out)
 		out->same = ap_file_holds(out->target, out->fd);
 	if (!out->error && !out->same)
 		out->error = sync_fd(out->fd);
-	close_output(out);
 }
 
 static void finish_through(struct output *out)
@@ -413,36 +397,23 @@ static void finish_through(struct output *out)
 	close_output(out);
 }
 
-/* Gives the target its other name, under which it waits until the commit cannot fail any more. */
-static void set_aside(struct output *out)
-{
-	struct stat st;
-
-	for (uint64_t i = 0; i < TEMP_TRIES; i++) {
-		choose_name(out->saved, i);
-		if (!lstat(out->saved, &st))
-			continue;
-		out->error = rename_file(out->target, out->saved);
-		out->renamed = out->has_saved = !out->error;
-		return;
-	}
-	out->error = EEXIST;
-}
-
 static void rename_staged(struct output *out)
 {
 	if (out->same)
 		return;
-	if (out->removal) {
-		set_aside(out);
+	if (out->removal) { /* the target waits under its other name until the commit cannot fail any more */
+		out->error = ap_temp_move(out->saved, out->target, &out->saved_fd);
+		out->renamed = out->has_saved = !out->error;
 		return;
 	}
-	save_target(out);
+	/* the second name brings the old target back; where there are no hard links it goes on without */
+	out->has_saved = !ap_temp_link(out->saved, out->target, &out->saved_fd);
 	out->error = rename_file(out->temp, out->target);
 	if (out->error)
 		return;
 	out->has_temp = false;
 	out->renamed = true;
+	close_output(out);
 }
 
 static void sync_folder(struct output *out)
@@ -498,10 +469,11 @@ static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 
 		if (out->error)
 			st = io_error(ctx, out->path, out->error);
-		if (!undo_rename(out))
-			st = ap_diag_add(ctx->diag, AP_ERROR, AP_IO,
-				&(struct ap_where){.file = out->path}, NULL,
-				"cannot be restored; its old state is %s", out->saved);
+		if (undo_rename(out))
+			continue;
+		ap_temp_keep(out->saved);
+		st = ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &(struct ap_where){.file = out->path}, NULL,
+			"cannot be restored; its old state is %s", out->saved);
 	}
 	return st;
 }
@@ -531,12 +503,15 @@ void ap_outputs_discard(struct ap_outputs *o)
 	for (size_t i = 0; o && i < o->outs.n; i++) {
 		struct output *out = &o->outs.v[i];
 
-		close_output(out);
 		if (out->has_temp)
 			unlink(out->temp);
 		if (out->has_saved)
 			unlink(out->saved);
 		out->has_temp = out->has_saved = false;
+		close_output(out);
+		if (out->saved_fd >= 0)
+			close(out->saved_fd);
+		out->saved_fd = -1;
 	}
 	if (!o)
 		return;

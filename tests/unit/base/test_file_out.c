@@ -466,39 +466,6 @@ START_TEST(no_permission)
 }
 END_TEST
 
-START_TEST(leftovers_of_a_killed_run_do_not_matter)
-{
-	struct folder f = folder_enter();
-	int status;
-
-	put_file("a", "old");
-	for (int i = 0; i < 3; i++) {
-		pid_t child = fork();
-
-		if (!child) {
-			struct ap_ctx ctx = ctx_create(false);
-
-			_exit(stage(&ctx, ap_outputs_create(&ctx), "a", "cut") != AP_OK);
-		}
-		ck_assert_int_eq(waitpid(child, &status, 0), child);
-		ck_assert_int_eq(status, 0);
-	}
-	ck_file("a", "old");
-	ck_assert_int_eq(folder_count("."), 4);
-	for (int i = 0; i < 3; i++) {
-		struct ap_ctx ctx = ctx_create(false);
-		struct ap_outputs *o = ap_outputs_create(&ctx);
-
-		ck_assert_int_eq(stage(&ctx, o, "a", "new"), AP_OK);
-		ck_assert_int_eq(ap_outputs_commit(&ctx, o), AP_OK);
-		ctx_destroy(&ctx);
-	}
-	ck_file("a", "new");
-	ck_assert_int_eq(folder_count("."), 4);
-	folder_leave(&f);
-}
-END_TEST
-
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -518,7 +485,6 @@ int main(void)
 		no_room,
 		a_late_failure_takes_all_back,
 		no_permission,
-		leftovers_of_a_killed_run_do_not_matter,
 	};
 
 	return RUN_TESTS("file_out", tests);
