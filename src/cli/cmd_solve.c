@@ -131,6 +131,28 @@ static enum ap_status certify(struct ap_run *run, const struct ap_problem *p,
 	return ap_certify_problem(&run->ctx, p, budget, choice);
 }
 
+/* The engine's choice. What is not exact proves nothing: where it found none, an exact one has to. */
+static void solve(struct ap_run *run, const struct ap_problem *p, const struct ap_engine *engine,
+	const struct ap_budget *budget, struct ap_choice *choice)
+{
+	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	struct ap_choice proof;
+
+	engine->solve(&run->ctx, p, budget, choice);
+	if (choice->outcome != AP_OUT_LIMIT || engine->flags & AP_ENGINE_EXACT ||
+		ap_ctx_stopped(&run->ctx))
+		return;
+	exact->solve(&run->ctx, p, budget, &proof);
+	if (proof.outcome == AP_OUT_LIMIT)
+		return;
+	if (proof.outcome != AP_OUT_INFEASIBLE)
+		ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "mode-fits",
+			"%s found no choice within the limit; the choice is one of %s", engine->name,
+			exact->name);
+	proof.work += choice->work;
+	*choice = proof;
+}
+
 enum ap_status ap_cmd_solve(struct ap_run *run)
 {
 	const struct ap_options *o = run->opt;
@@ -157,7 +179,7 @@ enum ap_status ap_cmd_solve(struct ap_run *run)
 		return FAULT(run, AP_LIMIT, "--time-limit 0 leaves no time for a search");
 	ap_run_phase(run, "solving");
 	ap_stop_arm();
-	engine->solve(&run->ctx, p, &budget, &choice);
+	solve(run, p, engine, &budget, &choice);
 	if (o->certify)
 		AP_TRY(certify(run, p, &budget, &choice));
 	return report(run, p, &choice);

@@ -131,23 +131,6 @@ static const struct ap_problem *make_problem(const struct ap_making *mk,
 	return p;
 }
 
-/* What the nodes cost at least. */
-static double least_of(const struct ap_making *mk)
-{
-	double *least = AP_NEW_N(mk->ctx->scratch, double, mk->kinds.n), sum = 0;
-
-	for (size_t i = 0; i < mk->kinds.n; i++) {
-		const struct ap_kind *kd = &mk->kinds.v[i];
-
-		least[i] = INFINITY;
-		for (uint32_t c = 0; c < kd->k; c++)
-			least[i] = kd->cost[c] < least[i] ? kd->cost[c] : least[i];
-	}
-	for (ap_id i = 0; i < mk->g->nnode; i++)
-		sum += least[mk->kind_of[i]];
-	return sum;
-}
-
 static void make_table(struct ap_making *mk, struct ap_table *t)
 {
 	struct ap_table_class *cls = AP_NEW_N(mk->ctx->arena, struct ap_table_class, mk->classes.n);
@@ -158,8 +141,9 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
-		.cls = cls, .problem = make_problem(mk, cls), .least_s = least_of(mk),
+		.cls = cls, .problem = make_problem(mk, cls), .least_s = ap_table_least_s(mk),
 		.making = mk};
+	t->least_bytes = ap_table_least_bytes(mk, &t->least_stage);
 }
 
 static void open_workers(struct ap_making *mk)
@@ -222,7 +206,8 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	if (st == AP_LIMIT) {
 		struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
 
-		t->least_s = least_of(mk);
+		t->least_s = ap_table_least_s(mk);
+		t->least_bytes = ap_table_least_bytes(mk, &t->least_stage);
 		*out = t;
 	}
 	return st == AP_OK && !*out ? AP_STOPPED : st;

@@ -34,6 +34,9 @@ struct ap_table {
 	const struct ap_table_class *cls;
 	const struct ap_problem *problem; /* node i = graph node i */
 	double least_s; /* what the nodes cost at least, redistribution left out: a bound */
+	int64_t least_bytes; /* what they need at least on the stage that needs most, temporary included,
+	                      * redistribution left out: a bound; -1: an operator has no candidate */
+	int32_t least_stage; /* that stage */
 	const struct ap_making *making; /* of table.c */
 };
 
@@ -46,8 +49,8 @@ struct ap_table_params {
 };
 
 /* AP_LIMIT, with a warning, when the prices of redistributions would exceed the budget or the work,
- * which is known before any is made: *out has only least_s then. AP_STOPPED, without a message, when
- * told to. */
+ * which is known before any is made: *out has only what is least then. AP_STOPPED, without a message,
+ * when told to. */
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);

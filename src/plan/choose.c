@@ -165,19 +165,34 @@ static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	return true;
 }
 
+/* What operators need at least is too much already: only the need is asked for. */
+static void choose_none(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_engine *engine,
+	struct ap_chosen *c)
+{
+	const struct ap_table *lean = ap_table_by_memory(ctx, c->table);
+
+	ap_ctx_phase(ctx, "searching for the least memory");
+	c->choice.outcome = AP_OUT_INFEASIBLE;
+	c->choice.least_memory = c->table->least_bytes;
+	if (!lean)
+		return;
+	c->table = lean;
+	c->choice.least_memory = ap_fit_least_bytes(ctx, lean, engine, &rq->budget,
+			&c->choice.work);
+}
+
 /*
  * First without the memory limit, unless the plan to start from says that it binds: when that
  * optimum fits, it is the answer. Where the search is stopped or spent before it found a plan that
  * fits, one of little memory is better than none.
  */
-enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
+static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
-	struct ap_chosen *c)
+	struct ap_chosen *c, int64_t *least_bytes)
 {
 	const int32_t *const *start = hints ? hints->start : NULL;
 	bool binds = hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
 
-	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name};
 	if (start && ap_ctx_stopped(ctx))
 		return AP_OK;
 	if (hints && hints->wider && fixed)
@@ -187,10 +202,16 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 
 		if (st == AP_LIMIT) {
 			c->choice.lower_bound = c->table->least_s;
+			*least_bytes = c->table->least_bytes;
 			c->table = NULL;
 		}
 		if (st != AP_OK)
 			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
+	}
+	*least_bytes = c->table->least_bytes;
+	if (*least_bytes > ap_choose_limit_bytes(rq) && engine->flags & AP_ENGINE_EXACT) {
+		choose_none(ctx, rq, engine, c);
+		return AP_OK;
 	}
 	if (!binds && choose_unlimited(ctx, rq, engine, start, c)) {
 		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !start)
@@ -198,6 +219,31 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		return AP_OK;
 	}
 	choose_limited(ctx, rq, engine, start, c);
+	return AP_OK;
+}
+
+/* What operators need at least may say that nothing fits where no search has come to an end, or say more
+ * of what is short than the one that proved it. */
+static void conclude(struct ap_choice *c, int64_t least_bytes, int64_t limit)
+{
+	if (least_bytes <= limit || c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE ||
+		(c->outcome == AP_OUT_INFEASIBLE && c->least_memory < 0))
+		return;
+	if (c->outcome != AP_OUT_INFEASIBLE || c->least_memory < least_bytes)
+		c->least_memory = least_bytes;
+	c->outcome = AP_OUT_INFEASIBLE;
+}
+
+enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
+	struct ap_chosen *c)
+{
+	int64_t least_bytes = -1;
+
+	*c = (struct ap_chosen){.choice.outcome = AP_OUT_LIMIT, .choice.engine = engine->name,
+		.choice.least_memory = -1};
+	AP_TRY(choose(ctx, rq, engine, fixed, hints, c, &least_bytes));
+	conclude(&c->choice, least_bytes, ap_choose_limit_bytes(rq));
 	return AP_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "cost/table_part.h"
 #include "search/bound.h"
 #include "search/compact.h"
 #include "search/narrow.h"
@@ -239,6 +240,8 @@ static void solve_interval(struct fitting *f, struct interval v)
 	solve(f, f->size[v.hi], hopeless ? 0 : limit, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
+	if (hopeless && c.outcome != AP_OUT_INFEASIBLE)
+		c.least_memory = 0; /* not known beside the temporary */
 	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
 		note_infeasible(f, &c, f->size[v.lo]);
 		return;
@@ -423,6 +426,34 @@ static struct ap_problem memory_as_cost(struct ap_ctx *ctx, const struct ap_tabl
 	p.matrix = matrix;
 	p.quantum = 1;
 	return p;
+}
+
+/* A bound of what any choice needs; -1: there is none. */
+static int64_t least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, uint64_t *work)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_problem p = memory_as_cost(ctx, t);
+	struct ap_choice c = {0};
+
+	engine->solve(ctx, &p, budget, &c);
+	ap_arena_release(ctx->scratch, mark);
+	*work += c.work;
+	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound + least_temporary(t);
+}
+
+int64_t ap_fit_least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, uint64_t *work)
+{
+	struct ap_budget own = *budget;
+	struct ap_table_part part;
+
+	own.start[0] = own.start[1] = NULL;
+	own.gap = AP_ANY_OPTIMUM;
+	if (t->machine->nstage == 1)
+		return least_bytes(ctx, t, engine, &own, work);
+	ap_table_part_make(ctx, t, t->least_stage, NULL, &part);
+	return least_bytes(ctx, &part.table, engine, &own, work);
 }
 
 bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,

@@ -37,6 +37,11 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 void ap_fit_staged(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, int64_t limit_bytes, bool binds, struct ap_choice *out);
 
+/* A lower bound of what any choice needs, temporary included, by one solve of t->least_stage; -1: it has no
+ * choice at all. *work is counted up. */
+int64_t ap_fit_least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, uint64_t *work);
+
 /* Memory of a pick, temporary included, on the stage that needs most. O(nodes + edges). */
 int64_t ap_fit_need_bytes(struct ap_ctx *ctx, const struct ap_table *t, const uint32_t *pick);
 

@@ -142,7 +142,7 @@ static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_
 
 	if (ap_choose(ctx, rq, exact, fixed, &(struct ap_hints){.wider = wider}, c) != AP_OK)
 		return false;
-	if (c->choice.outcome == AP_OUT_INFEASIBLE && c->choice.least_memory >= 0)
+	if (c->choice.outcome == AP_OUT_INFEASIBLE && c->choice.least_memory >= 0 && c->table)
 		exact->solve(ctx, c->table->problem, &rq->budget, &c->choice);
 	return ap_chosen_any(c);
 }
@@ -165,7 +165,7 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 		*counts = ap_chosen_counts(ctx, c.table, c.choice.pick);
 		return AP_OK;
 	}
-	if (c.choice.outcome == AP_OUT_INFEASIBLE)
+	if (c.choice.outcome == AP_OUT_INFEASIBLE && c.choice.least_memory < 0)
 		return ap_choose_infeasible(ctx, &rq, &c.choice);
 	ap_plan_recursive(ctx, rq.graph, rq.machine, rq.step, fixed,
 		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(&rq), .insist = true}, &recursion);

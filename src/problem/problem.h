@@ -74,7 +74,8 @@ struct ap_choice {
 	double cost; /* of pick */
 	double lower_bound;
 	int64_t memory; /* of pick */
-	int64_t least_memory; /* with INFEASIBLE by memory: the least any pick needs, else -1 */
+	int64_t least_memory; /* with INFEASIBLE by memory: the least any pick needs, or a
+	                       * bound of it that is above the limit; else -1 */
 	uint64_t work; /* deterministic count of inner steps */
 	const struct ap_certificate *certificate; /* NULL: none was asked for */
 };

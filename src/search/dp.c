@@ -213,8 +213,7 @@ static void solve_limited(struct dp *d, const uint32_t *pick)
 		.room = d->value, .least = d->least, .pick = pick}, &limited);
 	d->out->work = limited.work;
 	if (limited.infeasible)
-		answer_infeasible(d, limited.least_memory == AP_NO_LIMIT ? -1 :
-			limited.least_memory + d->compact->memory);
+		answer_infeasible(d, limited.least_memory + d->compact->memory);
 	else
 		answer(d, limited.pick ? limited.pick : pick, limited.bound);
 }

@@ -274,14 +274,14 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct a
 		.cost = INFINITY};
 	struct ap_dual dual;
 	uint64_t left;
-	*out = (struct ap_limited){.bound = job->least, .least_memory = AP_NO_LIMIT, .work = out->work};
+	*out = (struct ap_limited){.bound = job->least, .least_memory = -1, .work = out->work};
 	if (!work_left(&l, &left))
 		return;
 	ap_pricing_open(ctx, job->e, job->p, job->room, &l.g);
 	search_price(&l, job, left, &dual);
 	if (dual.infeasible) {
 		out->infeasible = true;
-		out->least_memory = job->e->split ? AP_NO_LIMIT : dual.least_memory;
+		out->least_memory = dual.least_memory;
 		return;
 	}
 	take_start(&l);

@@ -24,7 +24,7 @@ struct ap_limit_job {
 
 struct ap_limited {
 	bool infeasible;
-	int64_t least_memory; /* with infeasible; AP_NO_LIMIT: not known */
+	int64_t least_memory; /* with infeasible; a lower bound if the plan is split */
 	uint32_t *pick; /* in scratch; NULL: none found */
 	double bound;
 	uint64_t work; /* counted up */

@@ -93,6 +93,40 @@ static void every_stage_fits(struct trial *t)
 	search_agrees(t, trial_capacity(t, &p));
 }
 
+/* Without a table what operators need at least is all that can prove that nothing fits: it never says so
+ * where something does, and says so where the operator that needs most does not fit alone. */
+static void needs_no_table(struct trial *t)
+{
+	const int32_t *const *counts;
+	struct ap_plan p;
+	struct ap_request rq = {.graph = t->f.graph, .machine = t->f.machine, .step = &t->f.step,
+		.search_mode = "dynamic_programming", .prune = true, .budget.table_bytes = 1};
+	enum ap_status st;
+
+	if ((t->seed % 3 && !trial_staged(t, 2, 1)) || combinations(t) > MOST_COMBINATIONS)
+		return;
+	rq.graph = t->f.graph;
+	rq.machine = t->f.machine;
+	counts = trial_counts(t);
+	if (!counts)
+		return;
+	trial_plan(t, counts, &p);
+	rq.capacity_bytes = trial_capacity(t, &p);
+	st = ap_drive_search(&t->f.ctx, &rq, &p, NULL);
+	REQUIRE(t, st != AP_INFEASIBLE || isinf(ask(t, rq.capacity_bytes).best_s), "%" PRId64 " bytes",
+		rq.capacity_bytes);
+	t->telling = st == AP_INFEASIBLE;
+	rq.capacity_bytes = t->taken_bytes;
+	REQUIRE(t, ap_drive_search(&t->f.ctx, &rq, &p, NULL) == AP_INFEASIBLE, "nothing is left");
+	t->f.ctx.diag = ap_diag_create(t->f.ctx.arena, false);
+}
+
+START_TEST(what_does_not_fit_needs_no_table)
+{
+	trial_each(300, 4, 4, needs_no_table);
+}
+END_TEST
+
 START_TEST(every_stage_fits_its_memory)
 {
 	trial_each(300, 4, 4, every_stage_fits);
@@ -162,7 +196,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {every_stage_fits_its_memory,
-		stages_that_share_a_weight_agree, pipelines_with_segments_fit};
+		stages_that_share_a_weight_agree, pipelines_with_segments_fit,
+		what_does_not_fit_needs_no_table};
 
 	return RUN_TESTS("staged", tests);
 }
