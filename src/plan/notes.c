@@ -66,6 +66,52 @@ static void add_reason(struct ap_str *s, uint32_t n, const char *one, const char
 		ap_str_addf(s, "%s%" PRIu32 " %s", s->len ? ", " : "", n, n == 1 ? one : many);
 }
 
+struct dealing {
+	uint32_t n; /* trained parameters that are dealt */
+	int64_t bytes; /* of them that a device need not hold */
+};
+
+/* What groups of so many devices would deal, cut as the plan has it. */
+static struct dealing dealt_by(const struct ap_plan *p, int64_t size)
+{
+	struct ap_step step = *p->step;
+	struct dealing d = {0};
+
+	step.shard_size = size;
+	for (uint32_t i = 0; i < p->nparam; i++) {
+		const struct ap_plan_param *param = &p->param[i];
+		const struct ap_tensor *tensor = &p->graph->tensor[param->tensor];
+		struct ap_opt_shard s;
+
+		ap_opt_shard_make(&p->task[param->node], (int)param->operand, &p->op[param->node].place,
+			&step, &s);
+		if (!operand_of(p, param)->trainable || s.shards == 1)
+			continue;
+		d.n++;
+		d.bytes += ap_tensor_bytes(tensor) - ap_tensor_bytes(tensor) / s.shards;
+	}
+	return d;
+}
+
+/* The size of groups that would save most, of equals the smallest. */
+static void add_size(struct ap_str *s, const struct ap_plan *p)
+{
+	struct dealing most = {0};
+	int64_t best = 0;
+
+	for (int64_t size = 2; size <= p->machine->ndev; size++) {
+		struct dealing d = p->machine->ndev % size ? most : dealt_by(p, size);
+
+		if (d.bytes <= most.bytes)
+			continue;
+		most = d;
+		best = size;
+	}
+	if (best)
+		ap_str_addf(s, "; --optimizer-weight-shard-size %" PRId64 " would deal %" PRIu32
+			" of them", best, most.n);
+}
+
 static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struct tally *t)
 {
 	struct ap_str why;
@@ -80,6 +126,7 @@ static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struc
 	}
 	add_reason(&why, t->kept, "has a flag that keeps it whole", "have a flag that keeps them whole");
 	add_reason(&why, t->uneven, "has rows that do not divide", "have rows that do not divide");
+	add_size(&why, p);
 	NOTE(ctx, "optimizer-shard", "enable_parallel_optimizer deals none of %" PRIu32 " parameters: %s",
 		t->all, why.s);
 }
