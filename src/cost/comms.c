@@ -38,6 +38,15 @@ static void add_gradient(struct deriving *d, enum ap_coll kind, const struct ap_
 	d->take(d->user, &c);
 }
 
+/* Of the part that the rank updates. */
+static void add_part(struct deriving *d, const struct ap_axes *axes, int64_t bytes, int operand)
+{
+	const struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = AP_COLL_ALLREDUCE, .axes = *axes,
+		.bytes = bytes, .operand = operand, .result = -1, .reduce = AP_REDUCE_SUM, .part = true};
+
+	d->take(d->user, &c);
+}
+
 /* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
 static bool lacking(const struct deriving *d, const struct ap_operand *o, struct ap_axes *axes)
 {
@@ -223,8 +232,10 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	if (inside.n > 0)
 		add_gradient(d, ap_axes_size(&inside) == s->shards ? AP_COLL_REDUCESCATTER
 			: AP_COLL_ALLREDUCE, &inside, bytes, i, each);
-	if (outside.n > 0)
-		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes / s->shards, i, false);
+	if (outside.n > 0 && s->shards > 1)
+		add_part(d, &outside, bytes / s->shards, i);
+	else if (outside.n > 0)
+		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes, i, false);
 }
 
 /* After the update. */

@@ -37,6 +37,7 @@ struct ap_comm {
 	struct ap_axes axes;
 	int64_t bytes; /* of the buffer, as ap_coll_time_s() takes it */
 	bool each; /* GRADIENT: after every micro-batch, not once a step */
+	bool part; /* GRADIENT: of the part of the slice that the rank updates, not of all of it */
 	int operand; /* index of the operand whose gradient it is; -1: a result's */
 	int result; /* index of the result; -1: an operand's */
 	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */

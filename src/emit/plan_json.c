@@ -214,10 +214,55 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+static void write_group_or_null(struct ap_plan_writer *pw, const char *key, int32_t stage,
+	const struct ap_axes *axes)
+{
+	ap_jw_key(&pw->w, key);
+	if (axes->n == 0) {
+		ap_jw_null(&pw->w);
+		return;
+	}
+	ap_jw_obj(&pw->w);
+	ap_plan_write_group(pw, stage, axes);
+	ap_jw_end(&pw->w);
+}
+
+/* All ranks that the first use exchanges between whose gradient is exchanged at all. */
+static void first_exchange(const struct ap_plan_param *param, struct ap_axes *out)
+{
+	const struct ap_plan_exchange *first = param->exchange, *x = first;
+
+	*out = (struct ap_axes){0};
+	for (uint32_t i = 0; i < param->nexchange && x->node == first->node &&
+		x->comm->operand == first->comm->operand; i++, x++)
+		for (int a = 0; a < x->comm->axes.n; a++)
+			ap_axes_add(out, x->comm->axes.axis[a]);
+}
+
+static void write_exchanges(struct ap_plan_writer *pw, const struct ap_plan_param *param, int32_t stage)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "gradient_groups");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < param->nexchange; i++) {
+		const struct ap_plan_exchange *x = &param->exchange[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "operator", pw->p->graph->node[x->node].name);
+		ap_jw_kint(w, "operand", x->comm->operand);
+		ap_jw_kstr(w, "kind", ap_coll_name(x->comm->kind));
+		ap_plan_write_group(pw, stage, &x->comm->axes);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
 static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *param)
 {
 	const struct ap_tensor *t = &pw->p->graph->tensor[param->tensor];
 	int32_t stage = ap_plan_op_stage(pw->p, param->node);
+	struct ap_axes group, none = {0};
 	struct ap_jw *w = &pw->w;
 
 	ap_jw_obj(w);
@@ -234,14 +279,11 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_kint(w, "opt_weight_shard_step", param->shard.weight_step);
 	ap_jw_kint(w, "opt_weight_shard_size", param->shard.weight_size);
 	ap_jw_kint(w, "optimizer_shards", param->shard.shards);
-	ap_jw_key(w, "gradient_group");
-	if (param->gradient.n) {
-		ap_jw_obj(w);
-		ap_plan_write_group(pw, stage, &param->gradient);
-		ap_jw_end(w);
-	} else {
-		ap_jw_null(w);
-	}
+	write_group_or_null(pw, "optimizer_group", stage,
+		param->shard.shards > 1 ? &param->shard.group : &none);
+	first_exchange(param, &group);
+	write_group_or_null(pw, "gradient_group", stage, &group);
+	write_exchanges(pw, param, stage);
 	ap_jw_end(w);
 }
 

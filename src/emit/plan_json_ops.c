@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan JSON: operators with their collectives, and redistributions. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -263,6 +264,46 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_end(w);
 }
 
+/* The window whose parts lie on the ranks of an exchange: one factor, one axis. */
+static const struct ap_window *window_on(const struct ap_placement *place, const struct ap_axes *axes)
+{
+	const struct ap_bound *b = place->bound;
+
+	for (int i = 0; i < b->nwindow; i++) {
+		struct ap_axes own;
+
+		if (b->window[i].factor == AP_NO_FACTOR)
+			continue;
+		ap_placement_axes(place, 1u << b->window[i].factor, false, &own);
+		if (own.n > 0 && ap_axes_equal(&own, axes))
+			return &b->window[i];
+	}
+	return NULL;
+}
+
+static void write_halo(struct ap_jw *w, const char *key, const struct ap_window *window, int64_t parts,
+	bool before)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int64_t part = 0; part < parts; part++) {
+		struct ap_halo h = ap_window_halo(window, parts, part);
+
+		ap_jw_int(w, before ? h.before : h.after);
+	}
+	ap_jw_end(w);
+}
+
+static void write_exchange(struct ap_jw *w, const struct ap_placement *place, const struct ap_axes *axes)
+{
+	const struct ap_window *window = window_on(place, axes);
+
+	assert(window);
+	ap_jw_kint(w, "dim", window->dim);
+	write_halo(w, "before", window, ap_axes_size(axes), true);
+	write_halo(w, "after", window, ap_axes_size(axes), false);
+}
+
 static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_comm *c)
 {
 	static const char *const reductions[] = {
@@ -283,6 +324,10 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
 	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
+	if (c->comm.kind == AP_COLL_NEIGHBOREXCHANGE)
+		write_exchange(w, &pw->p->op[node].place, &c->comm.axes);
+	if (c->comm.part)
+		ap_jw_kbool(w, "part", true);
 	if (c->comm.each)
 		ap_jw_kbool(w, "each_micro_batch", true);
 	if (c->comm.kind == AP_COLL_SEND)
@@ -453,6 +498,16 @@ static void write_step(struct ap_jw *w, const struct ap_reshard_step *s, int byt
 	ap_jw_end(w);
 }
 
+static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshard_step *step, int n,
+	int bytes)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (int i = 0; i < n; i++)
+		write_step(w, &step[i], bytes);
+	ap_jw_end(w);
+}
+
 static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 {
 	const struct ap_graph *g = pw->p->graph;
@@ -470,11 +525,9 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	ap_jw_kstr(w, "tensor", t->name);
 	write_layout(w, "from_layout", &m->a);
 	write_layout(w, "to_layout", &m->b);
-	ap_jw_key(w, "steps");
-	ap_jw_arr(w);
-	for (int i = 0; i < m->nstep; i++)
-		write_step(w, &m->step[i], ap_dtype_bytes(t->shape.dtype));
-	ap_jw_end(w);
+	write_steps(w, "steps", m->step, m->nstep, ap_dtype_bytes(t->shape.dtype));
+	if (m->nback > 0)
+		write_steps(w, "back_steps", m->back, m->nback, ap_dtype_bytes(t->shape.dtype));
 	ap_jw_kint(w, "bytes", m->cost.bytes);
 	ap_jw_kint(w, "kept_bytes", ap_plan_move_kept_bytes(pw->p, m));
 	ap_jw_knum(w, "forward_s", m->cost.forward_s);

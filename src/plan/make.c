@@ -118,6 +118,11 @@ static void price_move(struct ap_plan_maker *k, const struct ap_flow *flow, cons
 	m.nstep = ap_reshard(a, b, flow->size, k->blank.machine->ndev, k->blank.step->alltoall,
 		steps);
 	m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
+	if (flow->grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
+		m.nback = ap_reshard(b, a, flow->size, k->blank.machine->ndev, k->blank.step->alltoall,
+			steps);
+		m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
+	}
 	ap_move_cost_make(k->pricer, flow, a, b, &m.cost);
 	AP_PUSH(k->ctx->arena, k->moves, m);
 }
@@ -195,7 +200,44 @@ static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct
 				ap_axes_add(out, op->comm[i].comm.axes.axis[x]);
 }
 
-static void parameter(const struct ap_plan *p, ap_id tensor, struct ap_plan_param *out)
+/* The collectives that the gradient of a use goes through; their number. */
+static uint32_t list_exchanges(const struct ap_plan *p, const struct ap_use *use,
+	struct ap_plan_exchange *out)
+{
+	const struct ap_plan_op *op = &p->op[use->node];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < op->ncomm; i++) {
+		const struct ap_comm *c = &op->comm[i].comm;
+
+		if (c->phase != AP_PHASE_GRADIENT || c->operand != (int)use->operand)
+			continue;
+		if (out)
+			out[n] = (struct ap_plan_exchange){use->node, c};
+		n++;
+	}
+	return n;
+}
+
+/* The collectives of all uses; the owner's first. */
+static void exchanges(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tensor *t,
+	struct ap_plan_param *out)
+{
+	struct ap_plan_exchange *list;
+	uint32_t n = 0;
+
+	for (uint32_t u = 0; u < t->nuse; u++)
+		n += list_exchanges(p, &t->use[u], NULL);
+	list = AP_NEW_N(ctx->arena, struct ap_plan_exchange, n);
+	out->nexchange = list_exchanges(p, &t->owner, list);
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (t->use[u].node != t->owner.node || t->use[u].operand != t->owner.operand)
+			out->nexchange += list_exchanges(p, &t->use[u], &list[out->nexchange]);
+	out->exchange = list;
+}
+
+static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
+	struct ap_plan_param *out)
 {
 	const struct ap_tensor *t = &p->graph->tensor[tensor];
 	ap_id node = t->owner.node;
@@ -211,6 +253,7 @@ static void parameter(const struct ap_plan *p, ap_id tensor, struct ap_plan_para
 	ap_layout_slice(&out->layout, t->shape.dim, out->slice);
 	ap_opt_shard_make(&p->task[node], (int)operand, &op->place, p->step, &out->shard);
 	gradient_group(op, operand, &out->gradient);
+	exchanges(ctx, p, t, out);
 }
 
 void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
@@ -225,7 +268,7 @@ void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
 	p->nparam = 0;
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
-			parameter(p, t, &list[p->nparam++]);
+			parameter(ctx, p, t, &list[p->nparam++]);
 	p->param = list;
 	ap_plan_add_schedule(ctx, p);
 	ap_plan_notes(ctx, p);

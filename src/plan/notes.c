@@ -47,7 +47,7 @@ static struct tally count(const struct ap_plan *p)
 	for (uint32_t i = 0; i < p->nparam; i++) {
 		const struct ap_plan_param *param = &p->param[i];
 		const struct ap_tensor *tensor = &p->graph->tensor[param->tensor];
-		bool exchanged = param->gradient.n > 0;
+		bool exchanged = param->nexchange > 0;
 
 		t.layerwise += tensor->layerwise_parallel;
 		if (!operand_of(p, param)->trainable)

@@ -30,9 +30,16 @@ struct ap_plan_move { /* one per edge whose layouts differ */
 	ap_id from, to; /* nodes; from AP_NONE: a graph input */
 	uint32_t operand; /* of to */
 	struct ap_layout a, b;
-	int nstep;
+	int nstep, nback;
 	const struct ap_reshard_step *step;
+	const struct ap_reshard_step *back; /* of the gradient, generic; mindspore: none, the adjoints of
+	                                       step bring it back */
 	struct ap_move_cost cost;
+};
+
+struct ap_plan_exchange { /* a collective that the gradient of a parameter goes through */
+	ap_id node; /* whose it is: the owner, or, generic, any user */
+	const struct ap_comm *comm;
 };
 
 struct ap_plan_param { /* one per parameter in use, in graph order */
@@ -43,7 +50,9 @@ struct ap_plan_param { /* one per parameter in use, in graph order */
 	int32_t map[AP_MAX_RANK];
 	int64_t slice[AP_MAX_RANK]; /* before optimizer sharding */
 	struct ap_opt_shard shard;
-	struct ap_axes gradient; /* group of the gradient exchange; empty: none */
+	struct ap_axes gradient; /* group of the owner's gradient exchange; empty: none */
+	uint32_t nexchange;
+	const struct ap_plan_exchange *exchange; /* the owner's, then user by user, in the order of running */
 };
 
 struct ap_memory { /* bytes on one rank, by kind */

@@ -30,7 +30,6 @@ static struct ex_tensor own_rows(struct ex_world *w, const struct ap_opt_shard *
 	return part;
 }
 
-/* An AllReduce between ranks that update the same rows takes no more than these. */
 static bool have_same_rows(struct ex_world *w, const struct ap_axes *axes,
 	const struct ap_opt_shard *shard)
 {
@@ -53,11 +52,14 @@ void ex_keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, stru
 	*grad = own;
 }
 
-/* Runs a collective; are rows taken out of a whole gradient before it, or by it? */
+/* Runs a collective; are rows taken out of a whole gradient before it, or by it? An AllReduce of these
+ * alone is one between ranks that update the same. */
 static bool exchange_once(struct ex_world *w, const struct ap_comm *c, enum ap_dtype t,
 	const struct ap_opt_shard *shard, bool whole, struct ex_shards *grad)
 {
-	if (whole && c->kind == AP_COLL_ALLREDUCE && have_same_rows(w, &c->axes, shard)) {
+	if (c->part && !have_same_rows(w, &c->axes, shard))
+		ex_trouble(w, "parts of a gradient are summed that are not the same");
+	if (whole && c->part) {
 		ex_keep_own_rows(w, shard, grad);
 		whole = false;
 	}

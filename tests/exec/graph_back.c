@@ -61,15 +61,14 @@ void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out)
 void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
 {
 	const struct ex_program_move *m = ex_program_move_to(r->p, node, (uint32_t)i);
-	struct ap_reshard_step back[AP_RESHARD_MAX];
-	int n;
 
 	if (m && ex_graph_holds(r) == EX_SUM) {
 		ex_move_back(r->w, m->step, m->nstep, &m->a, g);
+	} else if (m && m->nback == 0) {
+		ex_trouble(r->w, "the gradient of \"%s\" has no way back",
+			r->p->graph->tensor[r->p->graph->node[node].in[i]].name);
 	} else if (m) {
-		n = ap_reshard(&m->b, &m->a, r->p->oper[node].in_shape[i].dim, r->w->ndev,
-			r->p->step.alltoall, back);
-		ex_move(r->w, back, n, &m->a, g);
+		ex_move(r->w, m->back, m->nback, &m->a, g);
 	}
 }
 

@@ -85,7 +85,8 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 		const struct ap_plan_move *m = &p->move[i];
 
 		out->move[i] = (struct ex_program_move){.node = m->to, .operand = m->operand, .a = m->a,
-			.b = m->b, .nstep = m->nstep, .step = m->step, .bytes = m->cost.bytes};
+			.b = m->b, .nstep = m->nstep, .step = m->step, .nback = m->nback, .back = m->back,
+			.bytes = m->cost.bytes};
 	}
 	out->nparam = p->nparam;
 	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
@@ -116,7 +117,7 @@ static bool same_comm(const struct ap_comm *a, const struct ap_comm *b)
 {
 	return a->phase == b->phase && a->kind == b->kind && ap_axes_equal(&a->axes, &b->axes) &&
 		a->bytes == b->bytes && a->operand == b->operand && a->result == b->result &&
-		a->reduce == b->reduce && a->each == b->each &&
+		a->reduce == b->reduce && a->each == b->each && a->part == b->part &&
 		a->from_stage == b->from_stage && a->to_stage == b->to_stage;
 }
 
@@ -146,15 +147,20 @@ static bool same_step(const struct ap_reshard_step *a, const struct ap_reshard_s
 		(!twice || (a->concat == b->concat && a->concat_outer == b->concat_outer));
 }
 
+static bool same_steps(const struct ap_reshard_step *a, int na, const struct ap_reshard_step *b, int nb)
+{
+	for (int i = 0; i < na && na == nb; i++)
+		if (!same_step(&a[i], &b[i]))
+			return false;
+	return na == nb;
+}
+
 static bool same_move(const struct ex_program_move *a, const struct ex_program_move *b)
 {
-	if (a->node != b->node || a->operand != b->operand || !ap_layout_equal(&a->a, &b->a) ||
-		!ap_layout_equal(&a->b, &b->b) || a->nstep != b->nstep || a->bytes != b->bytes)
-		return false;
-	for (int i = 0; i < a->nstep; i++)
-		if (!same_step(&a->step[i], &b->step[i]))
-			return false;
-	return true;
+	return a->node == b->node && a->operand == b->operand && ap_layout_equal(&a->a, &b->a) &&
+		ap_layout_equal(&a->b, &b->b) && a->bytes == b->bytes &&
+		same_steps(a->step, a->nstep, b->step, b->nstep) &&
+		same_steps(a->back, a->nback, b->back, b->nback);
 }
 
 static bool same_param(const struct ex_program_param *a, const struct ex_program_param *b)

@@ -11,8 +11,9 @@ struct ex_program_move {
 	ap_id node;
 	uint32_t operand;
 	struct ap_layout a, b;
-	int nstep;
+	int nstep, nback;
 	const struct ap_reshard_step *step;
+	const struct ap_reshard_step *back; /* of the gradient where it does not come by the adjoints */
 	int64_t bytes; /* that are charged for, forward, one micro-batch */
 };
 

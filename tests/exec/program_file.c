@@ -134,6 +134,7 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 		.result = of_result ? (int)i : -1};
 
 	c.each = read_flag(r, obj, "each_micro_batch");
+	c.part = read_flag(r, obj, "part");
 	if (c.kind == AP_COLL_SEND)
 		read_pair(r, obj, n, ndev, &c);
 	else
@@ -146,6 +147,47 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 	return c;
 }
 
+/* Elements that parts get of their neighbours, as the definition of the windows has them. */
+static void check_sizes(struct ex_reader *r, const struct ap_jv *obj, const char *key,
+	const struct ex_slide *s, int64_t parts)
+{
+	int64_t size[EX_MAX_DEV];
+	int n = ex_read_ints(r, ex_read(r, obj, key, AP_JARRAY), size, EX_MAX_DEV);
+
+	if (!r->why && n != parts)
+		ex_read_fault(r, "\"%s\" is of %d parts, not %" PRId64, key, n, parts);
+	for (int64_t part = 0; part < parts && !r->why; part++) {
+		int64_t want[2];
+
+		ex_halo(s, parts, part, &want[0], &want[1]);
+		if (size[part] != want[strcmp(key, "before") != 0])
+			ex_read_fault(r, "part %" PRId64 " of \"%s\" is %" PRId64, part, key, size[part]);
+	}
+}
+
+static void check_halo(struct ex_reader *r, const struct ap_jv *obj, const struct ap_comm *c,
+	const struct ex_oper *o)
+{
+	struct ex_value in[EX_MAX_IN] = {0}, out[EX_MAX_OUT] = {0};
+	const struct ex_job j = {.type = o->type, .attrs = o->attrs, .nin = o->nin, .nout = o->nout,
+		.in = in, .out = out};
+	int64_t dim = ex_read_int(r, obj, "dim");
+	struct ex_slide s;
+	int at;
+
+	for (int i = 0; i < o->nin; i++)
+		in[i].box = ex_box_whole(&o->in_shape[i]);
+	for (int i = 0; i < o->nout; i++)
+		out[i].box = ex_box_whole(&o->out_shape[i]);
+	for (int k = 0; k < AP_MAX_WINDOW && !r->why; k++)
+		if (ex_slide_of(&j, k, &s, &at) && at == dim) {
+			check_sizes(r, obj, "before", &s, ap_axes_size(&c->axes));
+			check_sizes(r, obj, "after", &s, ap_axes_size(&c->axes));
+			return;
+		}
+	ex_read_fault(r, "no windows slide over dimension %" PRId64, dim);
+}
+
 static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
 	const struct ap_node *n, int64_t ndev, struct ex_oper *o)
 {
@@ -153,8 +195,12 @@ static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struc
 	struct ap_comm *c = AP_NEW_N(r->ctx->arena, struct ap_comm, list ? ap_jv_count(list) : 0);
 
 	o->comm = c;
-	for (o->ncomm = 0; v && !r->why; v = ap_jv_next(v))
-		c[o->ncomm++] = read_comm(r, v, g, n, ndev);
+	for (o->ncomm = 0; v && !r->why; v = ap_jv_next(v)) {
+		c[o->ncomm] = read_comm(r, v, g, n, ndev);
+		if (!r->why && c[o->ncomm].kind == AP_COLL_NEIGHBOREXCHANGE)
+			check_halo(r, v, &c[o->ncomm], o);
+		o->ncomm++;
+	}
 }
 
 static void read_operator(struct ex_reader *r, const struct ap_jv *obj, struct ex_program *p, ap_id i)
@@ -196,20 +242,21 @@ static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv 
 	return s;
 }
 
-static void read_steps(struct ex_reader *r, const struct ap_jv *obj, int bytes,
-	struct ex_program_move *m)
+static const struct ap_reshard_step *read_steps(struct ex_reader *r, const struct ap_jv *obj,
+	const char *key, int bytes, int *n)
 {
-	const struct ap_jv *list = ex_read(r, obj, "steps", AP_JARRAY), *v = ex_first(list);
+	const struct ap_jv *list = ex_read(r, obj, key, AP_JARRAY), *v = ex_first(list);
 	struct ap_reshard_step *s;
 
+	*n = 0;
 	if (!list || ap_jv_count(list) > AP_RESHARD_MAX) {
 		ex_read_fault(r, "too many steps");
-		return;
+		return NULL;
 	}
 	s = AP_NEW_N(r->ctx->arena, struct ap_reshard_step, ap_jv_count(list));
-	m->step = s;
 	for (; v && !r->why; v = ap_jv_next(v))
-		s[m->nstep++] = read_step(r, v, bytes);
+		s[(*n)++] = read_step(r, v, bytes);
+	return s;
 }
 
 static ap_id node_of(struct ex_reader *r, const struct ap_graph *g, const char *name)
@@ -244,32 +291,81 @@ static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv 
 		ex_read_fault(r, "to %s: it is of another tensor", n->name);
 	ex_read_layout(r, ex_read(r, obj, "from_layout", AP_JARRAY), t->shape.rank, &m.a);
 	ex_read_layout(r, ex_read(r, obj, "to_layout", AP_JARRAY), t->shape.rank, &m.b);
-	read_steps(r, obj, ap_dtype_bytes(t->shape.dtype), &m);
+	m.step = read_steps(r, obj, "steps", ap_dtype_bytes(t->shape.dtype), &m.nstep);
+	if (ap_jv_get(obj, "back_steps"))
+		m.back = read_steps(r, obj, "back_steps", ap_dtype_bytes(t->shape.dtype), &m.nback);
 	m.bytes = ex_read_int(r, obj, "bytes");
 	return m;
 }
 
-/* The gradients' group in words of the collectives of its owner. */
-static void check_gradient(struct ex_reader *r, const struct ex_program *p, const struct ap_use *owner,
-	const struct ap_axes *said)
+static struct ap_axes group_or_none(struct ex_reader *r, const struct ap_jv *obj, const char *key,
+	int64_t first, int64_t ndev)
 {
-	const struct ex_oper *o = &p->oper[owner->node];
-	struct ap_axes all = {0};
+	const struct ap_jv *group = ap_jv_get(obj, key);
+	struct ap_axes axes = {0};
 
-	for (uint32_t i = 0; i < o->ncomm; i++)
-		for (int k = 0; o->comm[i].phase == AP_PHASE_GRADIENT &&
-			o->comm[i].operand == (int)owner->operand && k < o->comm[i].axes.n; k++)
-			ap_axes_add(&all, o->comm[i].axes.axis[k]);
-	if (!ap_axes_equal(&all, said))
+	if (!group)
+		ex_read_fault(r, "no \"%s\"", key);
+	else if (ap_jv_type(group) != AP_JNULL)
+		ex_read_group(r, group, first, ndev, &axes);
+	return axes;
+}
+
+/* The collectives of a use, which the entries from *v on must name in their order; the ranks of all. */
+static struct ap_axes check_use(struct ex_reader *r, const struct ex_program *p, const struct ap_use *use,
+	int64_t first, const struct ap_jv **v)
+{
+	const struct ex_oper *o = &p->oper[use->node];
+	struct ap_axes all = {0}, axes;
+
+	for (uint32_t i = 0; i < o->ncomm && !r->why; i++) {
+		const struct ap_comm *c = &o->comm[i];
+
+		if (c->phase != AP_PHASE_GRADIENT || c->operand != (int)use->operand)
+			continue;
+		if (!*v) {
+			ex_read_fault(r, "gradient_groups has too few entries");
+			break;
+		}
+		ex_read_group(r, *v, first, p->ndev, &axes);
+		if (!ap_axes_equal(&axes, &c->axes) || ex_read_int(r, *v, "operand") != c->operand ||
+			strcmp(ex_read_str(r, *v, "kind"), ap_coll_name(c->kind)) != 0 ||
+			strcmp(ex_read_str(r, *v, "operator"), p->graph->node[use->node].name) != 0)
+			ex_read_fault(r, "gradient_groups has another collective");
+		for (int k = 0; k < c->axes.n; k++)
+			ap_axes_add(&all, c->axes.axis[k]);
+		*v = ap_jv_next(*v);
+	}
+	return all;
+}
+
+/* All groups of a gradient; gradient_group is that of the first use that has any. Returns the owner's. */
+static struct ap_axes check_gradient(struct ex_reader *r, const struct ex_program *p,
+	const struct ap_tensor *t, const struct ap_jv *obj, int64_t first)
+{
+	const struct ap_jv *list = ex_read(r, obj, "gradient_groups", AP_JARRAY), *v = ex_first(list);
+	struct ap_axes said = group_or_none(r, obj, "gradient_group", first, p->ndev), owner, any;
+
+	owner = any = check_use(r, p, &t->owner, first, &v);
+	for (uint32_t u = 0; u < t->nuse && !r->why; u++)
+		if (t->use[u].node != t->owner.node || t->use[u].operand != t->owner.operand) {
+			struct ap_axes own = check_use(r, p, &t->use[u], first, &v);
+
+			any = any.n ? any : own;
+		}
+	if (v)
+		ex_read_fault(r, "gradient_groups has too many entries");
+	if (!ap_axes_equal(&any, &said))
 		ex_read_fault(r, "gradient_group is not that of its collectives");
+	return owner;
 }
 
 static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struct ex_program *p,
 	struct ex_program_param *out)
 {
 	const struct ap_tensor *t = &p->graph->tensor[out->tensor];
-	const struct ap_jv *group = ap_jv_get(obj, "gradient_group");
-	int64_t shape[AP_MAX_RANK];
+	int64_t shape[AP_MAX_RANK], first = first_rank(&p->graph->node[t->owner.node], p->ndev);
+	struct ap_axes dealt;
 	struct ex_matrix m;
 
 	r->about = t->name;
@@ -290,10 +386,10 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 		ex_read_fault(r, "opt_weight_shard_step and _size mean no shard");
 	if (ex_read_int(r, obj, "optimizer_shards") != out->shard.shards)
 		ex_read_fault(r, "optimizer_shards");
-	if (group && ap_jv_type(group) == AP_JOBJECT)
-		ex_read_group(r, group, first_rank(&p->graph->node[t->owner.node], p->ndev), p->ndev,
-			&out->gradient);
-	check_gradient(r, p, &t->owner, &out->gradient);
+	dealt = group_or_none(r, obj, "optimizer_group", first, p->ndev);
+	if (!ap_axes_equal(&dealt, &out->shard.group))
+		ex_read_fault(r, "optimizer_group");
+	out->gradient = check_gradient(r, p, t, obj, first);
 }
 
 static void read_params(struct ex_reader *r, const struct ap_jv *root, struct ex_program *p)

@@ -110,7 +110,8 @@ START_TEST(keys_in_their_order)
 		"out_slice", "cost", "memory", "communications", NULL};
 	static const char *const param[] = {"name", "stage", "dtype", "trainable", "dev_matrix",
 		"tensor_map", "tensor_shape", "slice_shape", "opt_weight_shard_step",
-		"opt_weight_shard_size", "optimizer_shards", "gradient_group", NULL};
+		"opt_weight_shard_size", "optimizer_shards", "optimizer_group", "gradient_group",
+		"gradient_groups", NULL};
 	struct made m;
 
 	make(&m, 1);
@@ -189,6 +190,9 @@ static const struct expected {
 	{"parameters/1/tensor_shape", "[8,32]"},
 	{"parameters/1/slice_shape", "[8,8]"},
 	{"parameters/1/gradient_group", "{\"axes\":[[4,2]],\"ranks\":[0,4]}"},
+	{"parameters/1/optimizer_group", "null"},
+	{"parameters/1/gradient_groups", "[{\"operator\":\"up\",\"operand\":1,\"kind\":"
+		"\"AllReduce\",\"axes\":[[4,2]],\"ranks\":[0,4]}]"},
 	{"fusion/0/kind", "\"AllReduce\""},
 	{"fusion/0/bytes", "512"},
 	{"fusion/0/parameters", "[\"w2\",\"w1\"]"},
