@@ -73,11 +73,13 @@ static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_n
 	return AP_OK;
 }
 
+/* -1: of none, or a mark that no plan of MindSpore sets. */
 static int64_t micro_of(const struct ap_ir_node *n)
 {
+	const int64_t most = 1 << 20; /* as --micro-batches */
 	const struct ap_ir_value *v = ap_ir_attr(&n->primal_attrs, "micro");
 
-	return v && v->kind == AP_IR_INT ? v->i : -1;
+	return v && v->kind == AP_IR_INT && v->i < most ? v->i : -1;
 }
 
 enum ap_status ap_flat_no_types(struct flat *e, const struct ap_ir_node *n)

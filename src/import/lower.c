@@ -273,6 +273,7 @@ static enum ap_status add_sources(struct lower *l)
 static enum ap_status mark_batch(struct lower *l)
 {
 	struct ap_import_tensor *first = NULL;
+	int64_t batch;
 
 	for (size_t i = 0; i < l->g->tensors.n; i++) {
 		struct ap_import_tensor *t = &l->g->tensors.v[i];
@@ -283,11 +284,10 @@ static enum ap_status mark_batch(struct lower *l)
 			first = t;
 		t->batch = t->shape.dim[0] == first->shape.dim[0];
 	}
-	if (!first)
+	if (!first || !ap_mul(first->shape.dim[0], l->params->micro_batches, &batch))
 		return AP_OK;
 	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = l->flat->ir->file},
-		"dump-batch", "the batch is %" PRId64 ", dimension 0 of input %s",
-		first->shape.dim[0] * l->params->micro_batches,
+		"dump-batch", "the batch is %" PRId64 ", dimension 0 of input %s", batch,
 		ap_diag_name(l->ctx->diag, first->name));
 }
 

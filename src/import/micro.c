@@ -56,7 +56,7 @@ static bool takes_part(const struct ap_flat *f, const struct ap_flat_op *op, int
 	begin = op->in[1].c;
 	if (!whole->shaped || !piece->shaped || whole->rank < 1 || whole->rank > AP_MAX_RANK ||
 		piece->rank != whole->rank || begin->kind != AP_IR_LIST || !begin->n ||
-		begin->v[0].kind != AP_IR_INT || piece->dim[0] < 1 || whole->dim[0] < 2 * piece->dim[0] ||
+		begin->v[0].kind != AP_IR_INT || piece->dim[0] < 1 || whole->dim[0] / 2 < piece->dim[0] ||
 		whole->dim[0] % piece->dim[0] || begin->v[0].i < 0 || begin->v[0].i % piece->dim[0])
 		return false;
 	for (uint8_t i = 1; i < whole->rank; i++)

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "import/model.h"
 
@@ -53,13 +54,14 @@ enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const ch
 	int64_t micro_batches, bool unknown_batch_parallel)
 {
 	struct ap_ctx inner = *ctx;
-	struct ap_graph_params params = {.batch = batch_of(g) * micro_batches,
-		.unknown_batch_parallel = unknown_batch_parallel};
+	struct ap_graph_params params = {
+		.batch = INT64_MAX, .unknown_batch_parallel = unknown_batch_parallel};
 	const struct ap_graph *scaled;
 	struct ap_json *doc;
 	struct ap_str text;
 	const char *why;
 
+	(void)ap_mul(batch_of(g), micro_batches, &params.batch); /* else more than any graph takes */
 	ap_str_init(&text, ctx->arena);
 	ap_import_write(ctx, g, put, &text);
 	inner.diag = ap_diag_create(ctx->arena, false);

@@ -93,6 +93,20 @@ START_TEST(other_numbers)
 }
 END_TEST
 
+/* A mark beyond all micro-batches is none. */
+START_TEST(a_mark_without_end)
+{
+	const char *text = edited(copies(2, "PrimFunc_Add"), "  %1001(t) = PrimFunc_Add(%1, %11)",
+		"  %100(e) = PrimFunc_Exp(%11) cnode_primal_attrs: {micro: I64(9223372036854775807)}\n"
+		"      : (<Tensor[Float32], ()>) -> (<Tensor[Float32], ()>)\n  %1001(t) = PrimFunc_Add(%1, %100)");
+	enum ap_status st;
+
+	imported(text, &two, &st);
+	ck_assert_int_eq(st, AP_MEANING);
+	ck_assert_ptr_null(strstr(messages(), "9223372036854775807"));
+}
+END_TEST
+
 /* Marks tell as well as slices: copies of which one has an operator more. */
 START_TEST(marks_and_gaps)
 {
@@ -120,6 +134,7 @@ int main(void)
 	tcase_add_loop_test(c, all_of_them, 0, 3);
 	tcase_add_test(c, other_numbers);
 	tcase_add_test(c, marks_and_gaps);
+	tcase_add_test(c, a_mark_without_end);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The importer on any bytes: it ends with a graph that is JSON, and that loads or is refused with a message,
+ * or with a message of its own. What else happens is a fault, and aborts.
+ */
+#include "base/diag.h"
+#include "base/str.h"
+#include "fuzz.h"
+#include "import/import.h"
+
+static void put(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+static void check_graph(struct ap_ctx *ctx, const struct ap_import *g)
+{
+	static const struct ap_graph_params loaded = {.unknown_batch_parallel = true};
+	const struct ap_graph *graph;
+	struct ap_json *doc;
+	struct ap_str json;
+
+	ap_str_init(&json, ctx->arena);
+	ap_import_write(ctx, g, put, &json);
+	fuzz_require(ap_json_parse(ctx, "graph.json", json.s, json.len, 0, &doc) == AP_OK, "the importer keeps no promise");
+	if (ap_graph_load(ctx, doc, NULL, &loaded, &graph) != AP_OK)
+		fuzz_require(ap_diag_count(ctx->diag, AP_ERROR) > 0, "the importer keeps no promise");
+}
+
+static const struct ap_import_params params[] = {
+	{.micro_batches = 1},
+	{.micro_batches = 2, .partial = true, .searched = true, .unknown_batch_parallel = true},
+};
+
+static void import_once(struct ap_ctx *ctx, const char *text, size_t len, const struct ap_import_params *how)
+{
+	const struct ap_import *g;
+	enum ap_status st = ap_import_ir(ctx, "net.ir", text, len, how, &g);
+
+	if (st == AP_OK)
+		check_graph(ctx, g);
+	else
+		fuzz_require(ap_diag_count(ctx->diag, AP_ERROR) > 0 && ap_diag_status(ctx->diag) == st, "the importer keeps no promise");
+}
+
+static void import_whole(struct ap_ctx *ctx, const char *text, size_t len)
+{
+	import_once(ctx, text, len, &params[0]);
+}
+
+static void import_part(struct ap_ctx *ctx, const char *text, size_t len)
+{
+	import_once(ctx, text, len, &params[1]);
+}
+
+const char *fuzz_word(size_t i)
+{
+	static const char *const words[] = {"CNode", "Parameter", "Tensor", "Float32", "Int64", "Default", "return",
+		"subgraph", "MatMul", "Depend", "MakeTuple", "TupleGetItem", "in_strategy", "UpdateState", "Return",
+		"ValueNode", "PrimFunc_MatMul", "Ref", "DoSignaturePrimitive", "None", "NoShape", "call"};
+
+	return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_with(import_whole, data, size);
+	fuzz_with(import_part, data, size);
+	return 0;
+}
