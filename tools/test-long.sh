@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
 # and pipelines of every bundled model evaluated, whole runs under valgrind, damaged inputs for a
-# program with sanitizers, and half an hour (AP_FUZZ_SECONDS) of libFuzzer for each of its targets. The last
-# line is "N passed, N failed".
+# program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
+# last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -16,7 +16,8 @@ cd "$(dirname "$0")/.." || exit 2
 packages_need $packages_test_long
 
 mutants=${AP_MUTANTS:-2000} # of each file
-fuzz_s=${AP_FUZZ_SECONDS:-1800}
+fuzz_runs=${AP_FUZZ_RUNS:-1000000}
+fuzz_targets='chip ckpt config dump graph plan problem rank_table'
 passed=0
 failed=0
 
@@ -76,11 +77,14 @@ survives() {
   return $bad
 }
 
-# fuzz NAME SAMPLES: what it finds is left in build-fuzz, to become a file of tests/fuzz/corpus/NAME.
+# fuzz NAME [SAMPLES]...: what it finds is left in build-fuzz, to become a file of tests/fuzz/corpus/NAME.
 fuzz() {
-  mkdir -p "build-fuzz/corpus/$1"
-  build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$fuzz_s" -timeout=10 -rss_limit_mb=4096 -max_len=20000 \
-    -artifact_prefix=build-fuzz/ "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" "$2"
+  name=$1
+  shift
+  mkdir -p "build-fuzz/corpus/$name"
+  build-fuzz/tests/fuzz/fuzz_"$name" -seed=1 -runs="$fuzz_runs" -timeout=10 -rss_limit_mb=4096 \
+    -max_len=24000 -len_control=0 -artifact_prefix="$PWD/build-fuzz/$name-" \
+    "$PWD/build-fuzz/corpus/$name" "$PWD/tests/fuzz/corpus/$name" "$@"
 }
 
 work=$(mktemp -d)
@@ -126,8 +130,17 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
   clang -fsanitize=fuzzer -x c - -o "$work/fuzz" 2>/dev/null; then
   single "build-fuzz is configured" build_setup build-fuzz clang -Dbuildtype=debugoptimized -Dfuzz=true \
     -Db_sanitize=address,undefined -Db_lundef=false -Dbench=false -Dwerror=true
-  single "build-fuzz is built" ninja -C build-fuzz tests/fuzz/fuzz_import
-  single "$fuzz_s seconds of libFuzzer on dumps" fuzz import tests/dumps
+  for name in $fuzz_targets; do
+    samples=
+    case $name in
+    chip) samples=$PWD/chips ;;
+    dump) samples=$PWD/tests/dumps ;;
+    rank_table) samples=$PWD/tests/bad/rank_table ;;
+    esac
+    single "fuzz_$name is built" ninja -C build-fuzz "tests/fuzz/fuzz_$name"
+    # shellcheck disable=SC2086 # none, or one word
+    single "$fuzz_runs runs of libFuzzer on the target $name" fuzz "$name" $samples
+  done
 else
   echo "left out: libFuzzer, which this clang lacks"
 fi

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations: every effective setting printed, a small search and an evaluation under them. */
+#include "cli/options.h"
+#include "cli/spellings.h"
+#include "fuzz.h"
+
+/* Keys of settings, their further names, objects, their members, other spellings of values, choices. */
+const char *fuzz_word(size_t i)
+{
+	static const char *const words[] = {"dp=2,tp=2", "dp=4", "pp=2", "[[4,1],[1]]", "([4,1],)", "full_batch",
+		"in.json", "out.ckpt", "1GB", "10KB", "a", "b", "c"};
+	enum ap_opt_id id;
+
+	if (i < AP_OPT_COUNT)
+		return ap_option_at((enum ap_opt_id)i)->key;
+	i -= AP_OPT_COUNT;
+	if (i < sizeof words / sizeof *words)
+		return words[i];
+	i -= sizeof words / sizeof *words;
+	for (size_t n = 0; n < AP_OPT_COUNT; n++) {
+		const struct ap_option *row = ap_option_at((enum ap_opt_id)n);
+
+		for (size_t c = 0; row->choices && row->choices(c); c++)
+			if (!i--)
+				return row->choices(c);
+	}
+	for (size_t n = 0; ap_option_alias_at(n, &id); n++)
+		if (!i--)
+			return ap_option_alias_at(n, &id);
+	for (size_t n = 0; ap_object_spelling_at(n); n++)
+		if (!i--)
+			return ap_object_spelling_at(n)->path;
+	for (size_t n = 0; ap_member_spelling_at(n); n++)
+		if (!i--)
+			return ap_member_spelling_at(n)->key;
+	for (size_t n = 0; ap_value_spelling_at(n); n++)
+		if (!i--)
+			return ap_value_spelling_at(n)->text;
+	return NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_file("in.json", data, size);
+	if (fuzz_run("search --print-config --config in.json") != AP_OK)
+		return 0;
+	(void)fuzz_run("check in.json");
+	(void)fuzz_run("search pair.json --config in.json --device-num 4 --chip ascend910b --plan-out plan.json");
+	(void)fuzz_run("search pair.json --config in.json --chip a100-80");
+	(void)fuzz_run("evaluate pair.json --config in.json --device-num 4 --chip ascend910b --hybrid dp=2,tp=2 --json");
+	return 0;
+}

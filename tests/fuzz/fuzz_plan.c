@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: checked, drawn, compared with themselves, judged, held against their graph. */
+#include "fuzz.h"
+
+const char *fuzz_word(size_t i)
+{
+	static const char *const words[] = {"AllReduce", "ReduceScatter", "AllGather", "AllToAll", "Broadcast",
+		"Send", "Receive", "forward", "backward", "gradient", "optimizer", "recompute", "optimal", "feasible",
+		"infeasible", "stopped", "NeighborExchange", "pair", "x", "w1", "mindspore", "generic", "sum", "mean"};
+
+	return i < sizeof words / sizeof *words ? words[i] : NULL;
+}
+
+/* The graph that the first sample is of. */
+static const char graph[] =
+	"{\"schema\": \"autopar-graph/1\", \"name\": \"one\",\n"
+	"\"inputs\": [{\"name\": \"x\", \"shape\": [8, 4], \"dtype\": \"float32\", \"batch_dim\": 0}],\n"
+	"\"parameters\": [{\"name\": \"w\", \"shape\": [4, 4], \"dtype\": \"float32\"}],\n"
+	"\"operators\": [{\"name\": \"m\", \"type\": \"MatMul\", \"inputs\": [\"x\", \"w\"], \"outputs\": [{\"name\": \"y\"}]}],\n"
+	"\"outputs\": [\"y\"], \"optimizer\": \"sgd\"}\n";
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_file("in.json", data, size);
+	if (fuzz_run("check in.json --fail-if step_time>1s,memory>50%%") == AP_SYNTAX)
+		return 0;
+	if (fuzz_run("diff in.json in.json --json") != AP_OK)
+		return 0;
+	fuzz_file("one.json", graph, sizeof graph - 1);
+	(void)fuzz_run("render in.json --dot-out out.dot");
+	(void)fuzz_run("check in.json --against one.json --device-num 2 --chip ascend910b");
+	return 0;
+}
