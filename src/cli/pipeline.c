@@ -10,6 +10,7 @@
 #include "cli/settings.h"
 #include "plan/stages.h"
 #include "shard/arrival.h"
+#include "shard/imposed.h"
 
 enum ap_status ap_pipeline_read_config(struct ap_run *run, struct ap_json **out)
 {
@@ -104,6 +105,7 @@ enum ap_status ap_pipeline_make(struct ap_run *run, const struct ap_sources *src
 	AP_TRY(ap_stages_check(&run->ctx, in->graph, in->machine->ndev, nstage, nsegment));
 	if (nstage > 1)
 		ap_machine_staged(&run->ctx, in->machine, (uint32_t)nstage, &in->machine);
+	in->graph = ap_graph_imposed(&run->ctx, in->graph, in->machine->ndev, &in->step);
 	AP_TRY(ap_arrival_parse_text(&run->ctx, "--dataset-strategy", o->dataset_strategy, in->graph,
 		in->machine->ndev, &in->step));
 	ap_schedule_pipe(&run->ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);

@@ -72,8 +72,7 @@ uint32_t ap_lazy_start(struct ap_lazy *l, uint32_t cls)
 	const int32_t *fixed = l->classes.v[cls].fixed;
 	int32_t count[AP_MAX_FACTOR];
 
-	for (int f = 0; f < AP_MAX_FACTOR; f++)
-		count[f] = 1;
+	ap_space_start(l->classes.v[cls].task->bound, l->m->ndev, count);
 	return ap_lazy_find(l, cls, fixed ? fixed : count);
 }
 

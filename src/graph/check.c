@@ -152,8 +152,9 @@ static void say_assumed(struct ap_load *l, const struct ap_raw_node *n, struct a
 	if (fresh)
 		ap_load_say(l, AP_CHECK_OPERATOR_ASSUMED, ap_jv_get(n->at, "type"), n->n.name,
 			"no rule is known for operator type \"%s\"; it is planned with as MindSpore "
-			"does: dimension 0 of all inputs and results is cut among all devices, or "
-			"nothing is", ap_load_name(l, n->n.type));
+			"does: %s", ap_load_name(l, n->n.type), strcmp(n->rows, AP_OP_UNCUT) == 0
+			? "nothing of it is cut" : "dimension 0 of all inputs and results is cut "
+			"among all devices, or nothing is");
 }
 
 void ap_check_operator_known(struct ap_load *l)
@@ -170,7 +171,7 @@ void ap_check_operator_known(struct ap_load *l)
 		if (n->rows) {
 			n->n.type = n->rows;
 		} else if (l->params && l->params->unknown_batch_parallel) {
-			n->rows = AP_OP_UNKNOWN;
+			n->rows = ap_op_unknown(n->n.type);
 			say_assumed(l, n, told);
 		} else {
 			n->sound = false;

@@ -14,14 +14,13 @@ static int batch_factor(const struct ap_bound *b)
 	return -1;
 }
 
-static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, int32_t parts)
+static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev, int32_t parts)
 {
 	int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 	int f = batch_factor(b);
 
-	for (int i = 0; i < AP_MAX_FACTOR; i++)
-		count[i] = 1;
-	if (f >= 0)
+	ap_space_start(b, ndev, count);
+	if (f >= 0 && !ap_space_is_imposed(b))
 		count[f] = parts;
 	return count;
 }
@@ -42,7 +41,7 @@ static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 
 		if (fresh) {
 			first[id] = i;
-			counts[i] = counts_of(ctx, b, parts);
+			counts[i] = counts_of(ctx, b, ndev, parts);
 			if (!ap_space_legal(ctx, b, counts[i], ndev, step, reason))
 				fault = i;
 		}

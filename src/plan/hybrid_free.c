@@ -4,6 +4,7 @@
  * they take that of their users, as far as the dev_matrix puts it where it is wanted.
  */
 #include "plan/hybrid_parts.h"
+#include "shard/space.h"
 
 /* The largest cut that a user wants of a result. */
 static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
@@ -40,6 +41,8 @@ static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want
 	const struct ap_bound *b = &s->g->node[node].bound;
 	struct ap_placement p;
 
+	if (ap_space_is_imposed(b))
+		return false;
 	ap_placement_make(b, s->node[node].count, s->ndev, &p);
 	for (int f = 0; f < b->nfactor; f++)
 		if (p.count[f] > 1 && p.stride[f] != want[f].stride &&

@@ -148,6 +148,10 @@ void ap_hybrid_apply(struct hybrid *s, ap_id node, const struct ap_cut_dim *want
 		n->count[f] = f < b->nfactor ? want[f].cut : 1;
 	if (dropped)
 		*dropped = NULL;
+	if (ap_space_is_imposed(b)) { /* what it hands on is wanted all the same */
+		ap_space_start(b, s->ndev, n->count);
+		return;
+	}
 	if (!ap_space_legal(s->ctx, b, n->count, s->ndev, s->step, dropped))
 		make_legal(s, b, n->want, n->count);
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "plan/propagation_parts.h"
+#include "shard/space.h"
 
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)
 {
@@ -239,9 +240,9 @@ static bool is_held(const struct prop *s, ap_id node)
 /* Nobody finds a layout that all can have: all that hang together by parameters stay whole. */
 static void leave_whole(struct sharing *h, ap_id tensor)
 {
-	static const int32_t ones[AP_MAX_FACTOR] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 	const struct ap_graph *g = h->s->g;
 	struct ap_layout *whole = AP_NEW(h->s->ctx->arena, struct ap_layout);
+	int32_t *start;
 	struct {
 		ap_id *v;
 		size_t n, cap;
@@ -257,7 +258,9 @@ static void leave_whole(struct sharing *h, ap_id tensor)
 
 		if (is_held(h->s, node))
 			continue;
-		set_counts(h->s, node, ones);
+		start = AP_NEW_N(h->s->ctx->arena, int32_t, AP_MAX_FACTOR);
+		ap_space_start(&n->bound, h->s->ndev, start);
+		set_counts(h->s, node, start);
 		for (uint32_t k = 0; k < n->bound.nin; k++)
 			if (is_shared(g, n->in[k]) && (!h->settled[n->in[k]] ||
 				!ap_layout_is_whole(h->settled[n->in[k]])))

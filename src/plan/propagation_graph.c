@@ -107,12 +107,13 @@ static uint32_t class_of(struct prop *s, const struct ap_node *n)
 	return class;
 }
 
-/* What MindSpore does not know and cannot cut along its first dimension: StandAlone. */
+/* What MindSpore does not know and does not cut along its first dimension: StandAlone. */
 static bool is_alone(struct prop *s, uint32_t class)
 {
 	const struct ap_bound *b = s->classes.v[class].bound;
 
-	return strcmp(b->row->name, AP_OP_UNKNOWN) == 0 && s->ndev > 1 && b->nin > 0 &&
+	return (ap_op_is_fallback(b->row) || strcmp(b->row->name, AP_OP_UNCUT) == 0) &&
+		s->ndev > 1 && b->nin > 0 &&
 		ap_layout_is_whole(&ap_prop_end(s, ap_prop_cand_ends(s, class, 0)[0])->layout);
 }
 

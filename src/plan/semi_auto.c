@@ -175,15 +175,20 @@ static enum ap_status tell(struct ap_ctx *ctx, const struct ap_graph *g, const s
 
 static void cut_batch(struct batch *x, const int32_t **out)
 {
-	struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
 	int32_t *count = AP_NEW_N(x->ctx->arena, int32_t, AP_MAX_FACTOR);
+	struct ap_mark mark;
 	const char *why;
 
+	*out = count;
+	if (ap_space_is_imposed(&x->n->bound)) {
+		ap_space_start(&x->n->bound, x->ndev, count);
+		return;
+	}
+	mark = ap_arena_mark(x->ctx->scratch);
 	write_vectors(x);
 	if (!ap_space_from_strategy(x->ctx, &x->n->bound, x->ndev, x->step, x->nvector, x->rank,
 		    (const int32_t(*)[AP_MAX_RANK])x->cut, count, &why))
 		note_refused(x, why);
-	*out = count;
 	ap_arena_release(x->ctx->scratch, mark);
 }
 

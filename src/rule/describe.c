@@ -324,6 +324,14 @@ void ap_op_describe(const char *type, struct ap_str *out)
 	show_attrs(out, type);
 	show_vectors(out, first);
 	ap_op_describe_batch(first, out);
+	if (ap_op_is_fallback(first)) {
+		ap_describe_label(out, "MindSpore");
+		ap_str_add(out, "has no rule of its own: dimension 0 by all devices of the stage where "
+			"they divide it,");
+		ap_describe_label(out, NULL);
+		ap_str_add(out, "of operand 0 and result 0, else whole; below is what --executor generic may "
+			"cut");
+	}
 	for (const struct ap_op_row *row = first; row; row = ap_op_next(row, type))
 		show_row(out, first, row);
 	ap_str_addc(out, '\n');

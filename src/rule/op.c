@@ -67,6 +67,14 @@ const char *ap_op_family(const struct ap_op_row *row)
 	return family;
 }
 
+static bool is_among(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 bool ap_op_has_strategy(const struct ap_op_row *row)
 {
 	return strcmp(row->source, "reshape_info.cc") != 0 &&
@@ -80,18 +88,42 @@ bool ap_op_follows(const struct ap_op_row *row)
 #include "rule/ops.def"
 	};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(names[i], row->name) == 0)
-			return true;
-	return false;
+	return is_among(names, sizeof names / sizeof *names, row->name);
+}
+
+bool ap_op_is_fallback(const struct ap_op_row *row)
+{
+	static const char *const names[] = {
+#define FALLBACK(name) #name,
+#include "rule/ops.def"
+	};
+
+	return is_among(names, sizeof names / sizeof *names, row->name);
+}
+
+bool ap_op_is_batch_parallel(const struct ap_op_row *row)
+{
+	static const char *const names[] = {
+#define BATCH_PARALLEL(name) #name,
+#include "rule/ops.def"
+	};
+
+	return ap_op_is_fallback(row) || is_among(names, sizeof names / sizeof *names, row->name);
+}
+
+const char *ap_op_unknown(const char *type)
+{
+	static const char *const names[] = {
+#define NEVER_CUT(name) #name,
+#include "rule/ops.def"
+	};
+
+	return is_among(names, sizeof names / sizeof *names, type) ? AP_OP_UNCUT : AP_OP_UNKNOWN;
 }
 
 bool ap_op_takes_cross_batch(const struct ap_op_row *row)
 {
-	for (size_t i = 0; i < sizeof cross_batch / sizeof *cross_batch; i++)
-		if (strcmp(cross_batch[i], row->name) == 0)
-			return true;
-	return false;
+	return is_among(cross_batch, sizeof cross_batch / sizeof *cross_batch, row->name);
 }
 
 bool ap_op_is_product(const struct ap_op_row *row)

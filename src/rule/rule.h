@@ -87,13 +87,20 @@ const char *ap_op_family(const struct ap_op_row *row);
 const char *ap_op_canonical(const char *type, const char **nearest);
 
 /* Does MindSpore keep a strategy for such operators? Those that take their operand's layout as it
- * comes and leave the change to the redistribution, Reshape and Flatten, have none, nor has GetNext,
+ * comes and leave the change to the redistribution, as Reshape does, have none, nor has GetNext,
  * which has no operand. */
 bool ap_op_has_strategy(const struct ap_op_row *row);
 
 /* Do MindSpore's searches give such operators the layout of their producer, whatever strategy they
  * have? */
 bool ap_op_follows(const struct ap_op_row *row);
+
+/* Has MindSpore no class for such operators, so that it takes them for batch parallel? Rows that unknown
+ * types are bound to are among them. */
+bool ap_op_is_fallback(const struct ap_op_row *row);
+
+/* Is it of MindSpore's class for batch parallel operators? Those above are, too. */
+bool ap_op_is_batch_parallel(const struct ap_op_row *row);
 
 /* May attribute cross_batch leave its partial results as they are on each device? */
 bool ap_op_takes_cross_batch(const struct ap_op_row *row);
@@ -105,6 +112,10 @@ bool ap_op_is_product(const struct ap_op_row *row);
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
 
 #define AP_OP_UNKNOWN "BatchParallel" /* whose rows an operator of unknown type may be bound to */
+#define AP_OP_UNCUT "StandAlone" /* those of types that MindSpore never takes for batch parallel */
+
+/* Which of these two an operator of a type that has no rows is bound to. */
+const char *ap_op_unknown(const char *type);
 
 /* Why no graph of a user's may have a type that MindSpore has: no rule is known for it, or only plans
  * have it (whose rows are in the table then). NULL for any other type. */
@@ -186,8 +197,10 @@ enum {
 	AP_FACTOR_FROZEN = 1,
 	AP_FACTOR_LOOKUP = 2,
 	AP_FACTOR_BATCH = 4,
-	AP_FACTOR_MIXED = 8 /* several of the operand's elements enter one of the result's (windows,
-			     * halves): it never carries the batch */
+	AP_FACTOR_MIXED = 8, /* several of the operand's elements enter one of the result's (windows,
+			      * halves): it never carries the batch */
+	AP_FACTOR_WHOLLY = 16, /* the executor cuts it by all devices of the stage */
+	AP_FACTOR_EITHER = 32 /* or so, or not at all */
 };
 
 struct ap_factor {

@@ -42,17 +42,31 @@ static bool refuse_factor(const struct candidate *c, int f, const char *allowed)
 		c->count[f], c->b->factor[f].size, allowed);
 }
 
+/* Why nobody has a choice. */
+static const char *imposed(const struct candidate *c, int64_t parts)
+{
+	if (!c->why)
+		return "";
+	return ap_arena_printf(c->ctx->arena, "%" PRId64 " is allowed: MindSpore takes %s for batch "
+		"parallel, dimension 0 by all devices of the stage where it divides, of operand and result, "
+		"else whole", parts, c->b->row->name);
+}
+
 static bool factor_fits(const struct candidate *c, int f)
 {
 	int64_t extent = ap_factor_extent(c->b, f, c->step);
 	int32_t count = c->count[f];
 
+	if (c->b->factor[f].flags & AP_FACTOR_WHOLLY && count != c->ndev)
+		return refuse_factor(c, f, imposed(c, c->ndev));
 	if (count == 1)
 		return true;
+	if (c->b->factor[f].flags & AP_FACTOR_EITHER && count != c->ndev)
+		return refuse_factor(c, f, "1 or the number of devices is allowed");
 	if (count < 1)
 		return refuse_factor(c, f, "at least 1 is needed");
 	if (c->b->factor[f].flags & AP_FACTOR_FROZEN)
-		return refuse_factor(c, f, "1 is allowed");
+		return refuse_factor(c, f, ap_space_is_imposed(c->b) ? imposed(c, 1) : "1 is allowed");
 	if (extent % count)
 		return refuse_factor(c, f, c->why ? ap_cut_allowed(c->ctx, extent, c->ndev) : "");
 	return true;

@@ -43,11 +43,21 @@ struct walk {
 static void list_divisors(struct walk *w, int f)
 {
 	int64_t list[MAX_DIVISORS];
-	bool frozen = w->b->factor[f].flags & AP_FACTOR_FROZEN;
+	uint8_t flags = w->b->factor[f].flags;
+	bool frozen = flags & AP_FACTOR_FROZEN;
 	int64_t common = frozen ? 1 : ap_gcd(w->extent[f], w->ndev);
 	size_t n = ap_divisors(common, list, MAX_DIVISORS);
 
 	assert(n <= MAX_DIVISORS);
+	if (flags & AP_FACTOR_WHOLLY) {
+		w->ndiv[f] = 1;
+		w->div[f][0] = (int32_t)w->ndev;
+		return;
+	}
+	if (flags & AP_FACTOR_EITHER) { /* if all devices divide it, they come last */
+		n = common == w->ndev && n > 1 ? 2 : 1;
+		list[n - 1] = n > 1 ? common : 1;
+	}
 	w->ndiv[f] = (int)n;
 	for (size_t i = 0; i < n; i++)
 		w->div[f][i] = (int32_t)list[i];
@@ -149,6 +159,20 @@ static void walk_counts(struct walk *w)
 				take(w);
 			i--;
 		}
+}
+
+void ap_space_start(const struct ap_bound *b, int64_t ndev, int32_t count[AP_MAX_FACTOR])
+{
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		count[f] = f < b->nfactor && b->factor[f].flags & AP_FACTOR_WHOLLY ? (int32_t)ndev : 1;
+}
+
+bool ap_space_is_imposed(const struct ap_bound *b)
+{
+	for (int f = 0; f < b->nfactor; f++)
+		if (!(b->factor[f].flags & (AP_FACTOR_FROZEN | AP_FACTOR_WHOLLY)))
+			return false;
+	return ap_op_is_batch_parallel(b->row);
 }
 
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,

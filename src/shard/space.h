@@ -2,7 +2,8 @@
 /*
  * The candidates of an operator: every vector of counts, one per factor, whose values divide.
  *   - a count divides the factor's extent (of a micro-batch, for factors that carry the batch);
- *   - frozen factors are not cut; the product of counts divides ndev (the rest repeats);
+ *   - frozen factors are not cut, those that the executor cuts are in ndev parts;
+ *   - the product of counts divides ndev (the rest repeats);
  *   - inside a composed dimension an inner factor is cut only where all outer ones are cut wholly;
  *   - every operand and result has a layout; the row's extra condition holds;
  *   - what is dealt along the first dimension of the result (out_strategy) divides it.
@@ -26,8 +27,14 @@ struct ap_space {
  * that micro_batches divides it. */
 int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *step);
 
-/* All candidates that are wanted, into ctx's arena; the all-repeated one is always there. O(vectors
- * whose product divides ndev * factors). */
+/* The candidate that cuts nothing but what the executor cuts. */
+void ap_space_start(const struct ap_bound *b, int64_t ndev, int32_t count[AP_MAX_FACTOR]);
+
+/* Is that the only one, since the executor decides (ap_graph_imposed())? */
+bool ap_space_is_imposed(const struct ap_bound *b);
+
+/* All candidates that are wanted, into ctx's arena; ap_space_start() is always there. O(vectors whose
+ * product divides ndev * factors). */
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 

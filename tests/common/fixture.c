@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cost/optimizer.h"
+#include "shard/imposed.h"
 
 static void fail_on_messages(struct fixture *f)
 {
@@ -68,6 +69,11 @@ void fixture_graph(struct fixture *f, const char *text)
 	if (ap_json_parse(&f->ctx, "graph.json", json, strlen(json), 0, &doc) == AP_OK)
 		ap_graph_load(&f->ctx, doc, "", &params, &f->graph);
 	fail_on_messages(f);
+}
+
+void fixture_impose(struct fixture *f)
+{
+	f->graph = ap_graph_imposed(&f->ctx, f->graph, f->machine->ndev, &f->step);
 }
 
 ap_id fixture_node(const struct fixture *f, const char *name)

@@ -43,6 +43,9 @@ void fixture_in_flight(struct fixture *f, int64_t n);
 /* Loads a graph from JSON text in which ' stands for ". Fails the test on any error. */
 void fixture_graph(struct fixture *f, const char *text);
 
+/* The step is what it will be: the graph's rules become those that its executor leaves. */
+void fixture_impose(struct fixture *f);
+
 /* Node index by name; fails the test when there is none. */
 ap_id fixture_node(const struct fixture *f, const char *name);
 

@@ -42,12 +42,13 @@ in_vain() { # CODE TEXT [OPTION...]
 
 seed base
 # Stage 0: layer1 in four parts, [128, 784] and [128], with two states of SGD; of two micro-batches the
-# input [8, 784], whole, and what relu1 gives, [8, 128]. Both ReLU are cells of one operator, whose output
+# input, which MindSpore's Flatten cuts in four, [2, 784], gathered again, [8, 784], and what relu1 gives,
+# [8, 128]. Both ReLU are cells of one operator, whose output
 # is kept, so that nothing is recomputed.
 is base weights_bytes $((4 * (128 * 784 + 128))) 0
 is base gradients_bytes $((4 * (128 * 784 + 128))) 0
 is base optimizer_bytes $((8 * (128 * 784 + 128))) 0
-is base activations_bytes $((2 * 4 * (8 * 784 + 8 * 128))) 0
+is base activations_bytes $((2 * 4 * (2 * 784 + 8 * 784 + 8 * 128))) 0
 is base recompute_bytes 0 0
 is base recompute_bytes 0 1
 ask 'in flight: 2 and 1' test "$(grep -o '"in_flight": [0-9]*' "$work/base.json" | tr -d '\n')" = \
@@ -122,17 +123,17 @@ is four weights_bytes $((4 * (256 * 784 + 256))) 0
 seed moved --stage-config \
   '{"_backbone.layer1": 0, "_backbone.relu1": 1, "_backbone.layer2": 1, "_backbone.relu2": 1, "_backbone.layer3": 1}'
 is moved recompute_bytes 0 0
-is moved activations_bytes $((2 * 4 * 8 * 784)) 0
+is moved activations_bytes $((2 * 4 * (2 + 8) * 784)) 0
 relation moved '<' base activations_bytes 0
 relation moved '>' base step_time_s
 
 # gpipe holds all four micro-batches, 1f1b two and one; the bubble is the same.
 seed gpipe --pipeline-scheduler gpipe
-is gpipe activations_bytes $((4 * 4 * (8 * 784 + 8 * 128))) 0
+is gpipe activations_bytes $((4 * 4 * (2 * 784 + 8 * 784 + 8 * 128))) 0
 ask 'stage 1 holds four of them' test "$(value gpipe activations_bytes 1)" -eq \
   $((4 * $(value base activations_bytes 1)))
 same_cuts gpipe base
-relation gpipe '=' base step_time_s
+relation gpipe '~' base step_time_s
 in_vain 2 'contradict each other' --pipeline-scheduler interleaved
 in_vain 2 'seqpipe' --pipeline-scheduler seqpipe
 
@@ -140,7 +141,7 @@ in_vain 2 'seqpipe' --pipeline-scheduler seqpipe
 # two keep, and less idle time.
 seed two --micro-batches 2
 same_cuts two base
-is two activations_bytes $((2 * 4 * (16 * 784 + 16 * 128))) 0
+is two activations_bytes $((2 * 4 * (4 * 784 + 16 * 784 + 16 * 128))) 0
 relation two '<' base step_time_s
 seed many --micro-batches 16 --batch 4096
 seed few --micro-batches 4 --batch 4096
@@ -227,12 +228,12 @@ is level3 gathered_bytes 0 0
 relation level3 '>' few step_time_s
 
 # Without full_batch a device reads its share: a plan that does not cut the batch has to gather it, one
-# that does holds no whole micro-batch beside the part that it needs.
+# that does holds the same part either way.
 seed share --no-full-batch
 relation share '>' base objective_s
 seed share2 --no-full-batch --batch 4096
 is share2 activations_bytes $((2 * 4 * 256 * (784 + 512))) 0
-is few activations_bytes $((2 * 4 * (1024 * 784 + 256 * (784 + 512)))) 0
+is few activations_bytes $((2 * 4 * 256 * (784 + 512))) 0
 in_vain 2 'contradict each other' --dataset-strategy data_parallel
 
 # Other engines: the optimum is no worse than what the recursion finds, and proven.

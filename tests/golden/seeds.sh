@@ -66,7 +66,7 @@ value() {
   fi
 }
 
-compare() { # A RELATION B: numbers, of any form
+compare() { # A RELATION B: numbers, of any form; ~ but for what rounding makes of sums
   awk -v a="$1" -v b="$3" -v r="$2" 'BEGIN {
     if (a == "" || b == "")
       exit 1
@@ -74,6 +74,8 @@ compare() { # A RELATION B: numbers, of any form
       exit !(a + 0 < b + 0)
     if (r == ">")
       exit !(a + 0 > b + 0)
+    if (r == "~")
+      exit !((a - b) * (a - b) <= 1e-24 * a * a)
     exit !(r == "=" && a + 0 == b + 0)
   }'
 }

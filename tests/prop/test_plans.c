@@ -262,6 +262,7 @@ static void reversed_order(struct trial *t)
 	st = search(t, capacity, &la);
 	t->telling = a.nmove > 0;
 	fixture_graph(&t->f, t->text.reversed);
+	fixture_impose(&t->f);
 	same_outcome(t, NO_MEMORY_LIMIT, "order", AP_OK, &a, search(t, NO_MEMORY_LIMIT, &b), &b);
 	same_outcome(t, capacity, "order", st, &la, search(t, capacity, &lb), &lb);
 	same_costs(t, &a);

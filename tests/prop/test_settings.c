@@ -47,8 +47,7 @@ static bool left_by_settings(const struct ap_placement *p, const struct ap_step 
 
 	for (int f = 0; f < b->nfactor; f++)
 		parts *= p->count[f];
-	if (parts == 1 || b->row->unit == AP_OP_LINK || strcmp(b->row->name, "Reshape") == 0 ||
-		strcmp(b->row->name, "Flatten") == 0)
+	if (parts == 1 || b->row->unit == AP_OP_LINK || strcmp(b->row->name, "Reshape") == 0)
 		return true;
 	if (s->fully_use && parts < p->ndev)
 		return false;

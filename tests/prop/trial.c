@@ -132,6 +132,7 @@ void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
 	}
 	fixture_graph(&t->f, t->text.text);
 	random_micro_batches(t);
+	fixture_impose(&t->f);
 	describe(t, ndev, per_server, chip);
 	make_spaces(t);
 	t->taken_bytes = t->f.step.software->context_bytes;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executor decides of operators by itself, whatever a strategy says: their rules with that
+ * decided. MindSpore has no class of its own for some types (ap_op_is_fallback()) and takes them for
+ * batch parallel: dimension 0 is cut by all devices of the stage where it divides by them, of operand 0
+ * and of result 0, else nothing is cut (formats 4.2). The class that it then takes them for serves a few
+ * others, too (ap_op_is_batch_parallel()): it takes the result for cut so, whatever the strategy says;
+ * where the result has no samples, the loss of a batch, they may be whole as well. The generic executor
+ * decides nothing.
+ */
+#ifndef AP_SHARD_IMPOSED_H
+#define AP_SHARD_IMPOSED_H
+
+#include "graph/graph.h"
+#include "shard/step.h"
+
+/* The same graph with the rules as step's executor has them on stages of ndev devices. Operators that
+ * nothing is decided of keep theirs; the graph itself is handed back where that is all of them. O(n). */
+const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step);
+
+/* One rule, likewise, of an operator whose operands and results have their samples along the lengths
+ * that the rule says. False, and nothing is changed, where nothing is decided. */
+bool ap_bound_impose(struct ap_bound *b, int64_t ndev, const struct ap_step *step);
+
+#endif
