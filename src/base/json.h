@@ -92,6 +92,12 @@ enum ap_status ap_json_ints(struct ap_ctx *ctx, const struct ap_json *doc, const
 enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
 	const char *const *known);
 
+/* The two halves of it, for readers that warn once of a key that occurs often: is the member v in known;
+ * the warning of v, for n such. */
+bool ap_json_is_known(const struct ap_jv *v, const char *const *known);
+enum ap_status ap_json_unknown(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	const char *const *known, size_t n);
+
 /*
  * Writing: events, in order, onto a sink function. Pretty form (indent > 0): objects and arrays one
  * member a line, but containers opened with the _flat forms stay on one line. Numbers through

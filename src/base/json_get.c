@@ -360,11 +360,26 @@ static const char *nearest(const char *key, const char *const *known)
 	return found;
 }
 
-static bool is_known(const char *key, const char *const *known)
+bool ap_json_is_known(const struct ap_jv *v, const char *const *known)
 {
-	while (*known && (**known != *key || strcmp(*known, key) != 0))
+	while (*known && (**known != *v->key || strcmp(*known, v->key) != 0))
 		known++;
 	return *known;
+}
+
+enum ap_status ap_json_unknown(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	const char *const *known, size_t n)
+{
+	const char *near = nearest(v->key, known), *name = ap_diag_name(ctx->diag, v->key);
+	char such[40] = "";
+
+	if (n > 1)
+		snprintf(such, sizeof such, " (%zu such)", n);
+	if (near)
+		return ap_json_report_at(ctx, doc, v->key_offset, v, AP_WARNING, AP_OK, "key-unknown",
+			"unknown key \"%s\"; is \"%s\" meant?%s", name, near, such);
+	return ap_json_report_at(ctx, doc, v->key_offset, v, AP_WARNING, AP_OK, "key-unknown",
+		"unknown key \"%s\"%s", name, such);
 }
 
 enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
@@ -373,15 +388,11 @@ enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, cons
 	enum ap_status st = AP_OK;
 
 	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v)) {
-		const char *near;
 		enum ap_status added;
 
-		if (!v->key || is_known(v->key, known))
+		if (ap_json_is_known(v, known))
 			continue;
-		near = nearest(v->key, known);
-		added = ap_json_report_at(ctx, doc, v->key_offset, v, AP_WARNING, AP_OK, "key-unknown",
-			near ? "unknown key \"%s\"; is \"%s\" meant?" : "unknown key \"%s\"",
-			ap_diag_name(ctx->diag, v->key), near);
+		added = ap_json_unknown(ctx, doc, v, known, 1);
 		if (st == AP_OK)
 			st = added;
 	}

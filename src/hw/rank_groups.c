@@ -56,7 +56,6 @@ static void parse_groups(struct groups *x, group_fn *parse)
 	x->names = ap_map_create(t->ctx->arena);
 	x->pods = ap_map_create(t->ctx->arena);
 	ap_rank_table_check_status(t);
-	t->chip_info = ap_rank_table_text(t, t->root, "chip_info");
 	groups = ap_rank_table_list(t, t->root, "group_list");
 	if (!groups)
 		return;

@@ -92,7 +92,6 @@ void ap_rank_table_parse_2_0(struct ap_rank_table *t)
 	const struct ap_jv *ranks;
 
 	ap_rank_table_check_status(t);
-	t->chip_info = ap_rank_table_text(t, t->root, "chip_info");
 	t->last_device_id = AP_MAX_DEVICES - 1;
 	ranks = ap_rank_table_list(t, t->root, "rank_list");
 	if (!ranks)

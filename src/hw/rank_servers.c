@@ -96,7 +96,6 @@ static void parse_servers(struct ap_rank_table *t, struct ap_map *ids, bool in_p
 	const struct ap_jv *servers;
 
 	ap_rank_table_check_status(t);
-	t->chip_info = ap_rank_table_text(t, t->root, "chip_info");
 	t->job_wide_ids = ap_jv_get(t->root, "cluster_list") != NULL;
 	if (t->job_wide_ids)
 		t->last_device_id = AP_MAX_DEVICES - 1;

@@ -47,10 +47,14 @@ struct ap_rank_table {
 	struct ap_rank_tier pod, cluster;
 };
 
+/* What a table of a form is as an object, for the table of keys. */
+enum ap_rank_top { AP_RANK_1_0, AP_RANK_1_2, AP_RANK_2_0, AP_RANK_LAB, AP_RANK_CLOUD };
+
 /* A form: recognised by its version (NULL: it has none), a key that it has and one that it lacks.
  * parse NULL: known by name only, and why_not says why. */
 struct ap_rank_form {
 	const char *name, *version, *has, *lacks;
+	enum ap_rank_top top; /* where parse is given */
 	void (*parse)(struct ap_rank_table *t);
 	const char *why_not;
 };
@@ -96,6 +100,13 @@ bool ap_rank_table_is_object(struct ap_rank_table *t, const struct ap_jv *v, con
 
 /* Warns where the table is not "completed". */
 void ap_rank_table_check_status(struct ap_rank_table *t);
+
+/*
+ * Goes over the whole table: warns of keys that no object of its kind has, once for each kind, and reads
+ * chip_info, at the top or of a server, a group, a device or the like, into t->chip_info. Two that differ
+ * are a fault.
+ */
+void ap_rank_table_check_keys(struct ap_rank_table *t, enum ap_rank_top top);
 
 /* Adds a card: device_id and device_ip of device, rank_id of ranked (NULL: given later). */
 struct ap_card *ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,

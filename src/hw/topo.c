@@ -9,12 +9,12 @@
 #include "hw/rank_table.h"
 
 static const struct ap_rank_form forms[] = {
-	{"lab", NULL, "deploy_mode", NULL, ap_rank_table_parse_lab, NULL},
-	{"cloud", NULL, "group_list", "deploy_mode", ap_rank_table_parse_cloud, NULL},
-	{"1.0", "1.0", NULL, NULL, ap_rank_table_parse_1_0, NULL},
-	{"1.1", "1.1", NULL, NULL, NULL, "they describe jobs of CPUs beside devices"},
-	{"1.2", "1.2", NULL, NULL, ap_rank_table_parse_1_2, NULL},
-	{"2.0", "2.0", NULL, NULL, ap_rank_table_parse_2_0, NULL},
+	{"lab", NULL, "deploy_mode", NULL, AP_RANK_LAB, ap_rank_table_parse_lab, NULL},
+	{"cloud", NULL, "group_list", "deploy_mode", AP_RANK_CLOUD, ap_rank_table_parse_cloud, NULL},
+	{"1.0", "1.0", NULL, NULL, AP_RANK_1_0, ap_rank_table_parse_1_0, NULL},
+	{"1.1", "1.1", NULL, NULL, 0, NULL, "they describe jobs of CPUs beside devices"},
+	{"1.2", "1.2", NULL, NULL, AP_RANK_1_2, ap_rank_table_parse_1_2, NULL},
+	{"2.0", "2.0", NULL, NULL, AP_RANK_2_0, ap_rank_table_parse_2_0, NULL},
 };
 
 enum { NFORM = sizeof forms / sizeof *forms };
@@ -103,6 +103,7 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 			"rank tables of form %s are not read: %s; those of the forms %s are",
 			form->name, form->why_not, form_names(ctx, true));
 	table.form = form->name;
+	ap_rank_table_check_keys(&table, form->top);
 	form->parse(&table);
 	AP_TRY(table.status);
 	return ap_rank_table_finish(&table, sha256, out);

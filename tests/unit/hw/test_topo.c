@@ -100,6 +100,7 @@ static const struct {
 	enum ap_level level;
 	bool loads; /* the fault, if any, is one of HCCL's rules */
 } checks[] = {
+	{"chip-mixed", AP_ERROR, false},
 	{"cluster-id", AP_ERROR, false},
 	{"cluster-level", AP_NOTE, true},
 	{"cluster-pod", AP_ERROR, false},
@@ -125,6 +126,7 @@ static const struct {
 	{"instance-device", AP_ERROR, false},
 	{"key-missing", AP_ERROR, false},
 	{"key-type", AP_ERROR, false},
+	{"key-unknown", AP_WARNING, true},
 	{"list-empty", AP_ERROR, false},
 	{"net-instance", AP_ERROR, false},
 	{"net-layer", AP_ERROR, false},
@@ -292,6 +294,58 @@ START_TEST(all_faults_are_reported)
 }
 END_TEST
 
+START_TEST(unknown_keys_are_named_once)
+{
+	/* what platforms add where they please, and what MindSpore's templates explain */
+	static const char extras[] = "{\"version\": \"1.0\", \"status\": \"completed\", \"board_id\": \"0x0\","
+		"\"hccl_config_json_spec\": {\"rank_id\": \"what it is\", \"more\": {}}, \"server_list\":"
+		"[{\"server_id\": \"a\", \"server_ip\": \"\", \"container_ip\": \"\", \"pod_ip\": \"\","
+		"\"hardware_type\": \"x\", \"host_nic_ip\": \"reserve\", \"device\": [{\"device_id\": 0,"
+		"\"rank_id\": 0, \"dpu_ip\": \"\", \"numa_id\": \"\", \"eid\": \"\"}]}]}";
+	const struct ap_topo *t = NULL;
+
+	ck_assert_int_eq(load(extras, &t), AP_OK);
+	ck_assert_int_eq(said(AP_WARNING, NULL), 0);
+
+	ctx.diag = ap_diag_create(ctx.arena, false);
+	ck_assert_int_eq(load_file("key-unknown.device.json", &t), AP_OK);
+	ck_assert_int_eq(said(AP_WARNING, NULL), 1);
+	ck_assert_str_eq(ap_diag_text(ctx.diag, 0, NULL, NULL),
+		"unknown key \"devcie_port\"; is \"device_port\" meant? (8 such)");
+
+	/* beside the fault that it leads to */
+	ctx.diag = ap_diag_create(ctx.arena, false);
+	ck_assert_int_eq(load("{\"version\": \"1.0\", \"status\": \"completed\", \"server_list\":"
+		"[{\"server_id\": \"a\", \"devices\": []}]}", &t), AP_MEANING);
+	ck_assert_str_eq(ap_diag_text(ctx.diag, 0, NULL, NULL),
+		"unknown key \"devices\"; is \"device\" meant?");
+
+	ctx.diag = ap_diag_create(ctx.arena, true);
+	ck_assert_int_eq(load_file("key-unknown.json", &t), AP_MEANING);
+}
+END_TEST
+
+START_TEST(devices_are_of_one_chip)
+{
+	static const char form[] = "{\"version\": \"1.0\", \"status\": \"completed\", \"server_list\": ["
+		"{\"server_id\": \"a\", \"chip_info\": \"%s\", \"device\": [{\"device_id\": 0, \"rank_id\": 0}]},"
+		"{\"server_id\": \"b\", \"chip_info\": \"%s\", \"device\": [{\"device_id\": 0, \"rank_id\": 1}]}]}";
+	const struct ap_topo *t = NULL;
+
+	ck_assert_int_eq(load(ap_arena_printf(ctx.arena, form, "910B3", "Ascend910b3"), &t), AP_OK);
+	ck_assert_str_eq(t->chip_info, "910B3");
+	ck_assert_int_eq(load(ap_arena_printf(ctx.arena, form, "910B3", "910B1"), &t), AP_MEANING);
+	ck_assert_int_eq(said(AP_ERROR, "chip-mixed"), 1);
+
+	ctx.diag = ap_diag_create(ctx.arena, false);
+	ck_assert_int_eq(load_file("chip-mixed.device.json", &t), AP_MEANING);
+	ck_assert_str_eq(ap_diag_text(ctx.diag, 0, NULL, NULL),
+		"chip_info \"910A\" of device \"7\" of server \"10.0.0.1\", but \"910B3\" of device \"0\" of "
+		"server \"10.0.0.1\"; a cluster of different chips is not planned for, only one whose devices are "
+		"alike");
+}
+END_TEST
+
 START_TEST(addresses_are_kept_as_text)
 {
 	static const char *const ips[] = {"fe80::1%eth0", "[2001:db8::1]", "10.*.*.*", "host-7",
@@ -438,6 +492,8 @@ static void add(TCase *t)
 	tcase_add_test(t, ids_are_decimal);
 	tcase_add_test(t, messages_say_where_and_what);
 	tcase_add_test(t, all_faults_are_reported);
+	tcase_add_test(t, unknown_keys_are_named_once);
+	tcase_add_test(t, devices_are_of_one_chip);
 	tcase_add_test(t, addresses_are_kept_as_text);
 	tcase_add_test(t, strict_refuses_what_is_odd);
 	tcase_add_test(t, written_tables_read_back);
