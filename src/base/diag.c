@@ -11,6 +11,7 @@
 #include "base/vec.h"
 
 enum { NAME_CHARS = 80, POINTER_CHARS = 400, TEXT_CHARS = 4000 };
+enum { MOST_KEPT = 1 << 16 }; /* messages of a level; those beyond are counted */
 
 struct message {
 	enum ap_level level;
@@ -147,13 +148,6 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	va_list ap;
 
 	assert(level != AP_ERROR || st != AP_OK);
-	ap_str_init(&raw, d->arena);
-	va_start(ap, fmt);
-	ap_str_vaddf(&raw, fmt, ap);
-	va_end(ap);
-	ap_str_init(&text, d->arena);
-	add_safe(&text, raw.s, TEXT_CHARS);
-
 	if (level != AP_ERROR)
 		st = AP_OK;
 	if (level == AP_WARNING && d->strict) {
@@ -162,7 +156,14 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	}
 	if (level == AP_ERROR && d->first == AP_OK)
 		d->first = st;
-	d->count[level]++;
+	if (d->count[level]++ >= MOST_KEPT)
+		return st;
+	ap_str_init(&raw, d->arena);
+	va_start(ap, fmt);
+	ap_str_vaddf(&raw, fmt, ap);
+	va_end(ap);
+	ap_str_init(&text, d->arena);
+	add_safe(&text, raw.s, TEXT_CHARS);
 	AP_PUSH(d->arena, d->messages, ((struct message){
 		.level = level,
 		.place = place_text(d, where),
@@ -191,17 +192,18 @@ void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_err
 	for (size_t i = 0; i < d->messages.n; i++) {
 		const struct message *m = &d->messages.v[i];
 
-		if (m->level < least || shown[m->level]++ >= max_errors)
+		if (m->level < least || shown[m->level] == max_errors)
 			continue;
+		shown[m->level]++;
 		ap_str_addf(out, "autopar-plan: %s: %s%s", words[m->level], m->place, m->text);
 		if (m->check)
 			ap_str_addf(out, " [%s]", m->check);
 		ap_str_addc(out, '\n');
 	}
 	for (int level = AP_ERROR; level >= (int)least; level--)
-		if (shown[level] > max_errors)
+		if (d->count[level] > shown[level])
 			ap_str_addf(out, "autopar-plan: %s: and %zu more\n", words[level],
-				shown[level] - max_errors);
+				d->count[level] - shown[level]);
 }
 
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "plan/hybrid.h"
+#include "plan/route.h"
 
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {
@@ -97,12 +98,24 @@ static enum ap_status note_idle(struct ap_ctx *ctx, const struct ap_cli *cli)
 	return AP_OK;
 }
 
+/* What MindSpore 2.7, which the routes are of, does not take. */
+static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_options *o)
+{
+	if (o->pipeline_scheduler != AP_SCHEDULER_ZERO_BUBBLE_V || o->pipeline_stages == 1 ||
+		ap_route_at((size_t)o->executor)->executor != AP_EXECUTOR_MINDSPORE)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "scheduler-new",
+		"%s: MindSpore 2.7 refuses this scheduler; newer ones have it, and 2.7 takes 1f1b, interleaved "
+		"or not, and gpipe", ap_settings_said(ctx, o, AP_OPT_pipeline_scheduler));
+}
+
 enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)
 {
 	const struct ap_options *o = &cli->opt;
 
 	AP_TRY(note_idle(ctx, cli));
 	AP_TRY(ap_settings_note_needs(ctx, o));
+	AP_TRY(note_scheduler(ctx, o));
 	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || given(o, AP_OPT_micro_batches)))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "

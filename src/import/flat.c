@@ -14,6 +14,7 @@
 #include "import/source.h"
 
 enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };
+enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* what one takes beside its text */
 
 enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, const char *fmt, ...)
 {
@@ -32,6 +33,17 @@ enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, co
 		return st;
 	}
 	return ap_diag_add(e->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
+}
+
+enum ap_status ap_flat_charge(struct flat *e, int64_t line, size_t bytes)
+{
+	e->made += bytes;
+	if (e->made <= e->most)
+		return AP_OK;
+	return ap_flat_fault(e, line, AP_LIMIT, "the dump takes more than %zu MB where every call is replaced "
+		"by the sub-graph, though its file has %zu kB; at most %d MB and %d times the file are read",
+		e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20,
+		AP_IR_MOST_COPIES);
 }
 
 static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
@@ -69,7 +81,8 @@ static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_n
 		AP_PUSH(e->ctx->arena, e->flat->tensors, tensor);
 	}
 	*out = t->form == AP_IR_TYPE_TUPLE
-		? (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = count, .v = v} : v[0];
+		? (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = count, .v = v, .size = count + 1,
+			.depth = 1} : v[0];
 	return AP_OK;
 }
 
@@ -126,6 +139,8 @@ static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	enum ap_status st;
 
 	AP_TRY(check_op(e, n));
+	for (uint32_t i = 0; i < n->nin; i++)
+		AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * (ap_flat_size(&in[i]) - 1)));
 	while (op.nin && n->in_type[op.nin - 1].monad) /* behind the operands of what has side effects */
 		op.nin--;
 	AP_PUSH(e->ctx->arena, e->flat->ops, op);
@@ -168,6 +183,7 @@ static enum ap_status bind_args(struct flat *e, const struct ap_ir_node *n,
 
 	if (!n->nin || in[0].kind != AP_FLAT_FUNC)
 		return ap_flat_fault(e, n->line, AP_MEANING, "Partial of what is no sub-graph");
+	AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * in[0].n));
 	v = AP_NEW_N(e->ctx->arena, struct ap_flat_value, in[0].n + n->nin);
 	for (uint32_t i = 0; i < in[0].n; i++)
 		v[i] = in[0].v[i];
@@ -223,9 +239,10 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 		return ap_flat_fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
 	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, t->rank);
 	for (uint8_t i = 0; i < t->rank; i++)
-		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .i = t->dim[i], .f = (double)t->dim[i],
+		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .size = 1, .i = t->dim[i], .f = (double)t->dim[i],
 			.s = "", .of = "I64"};
 	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = t->rank, .v = v, .s = "", .of = ""};
+	ap_ir_measure_list(list);
 	*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
 	return AP_OK;
 }
@@ -243,8 +260,7 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 	case FLAT_GET:
 		return get_element(e, n, in, out);
 	case FLAT_TUPLE:
-		*out = ap_flat_tuple(e, n->nin, in);
-		return AP_OK;
+		return ap_flat_tuple(e, n->line, n->nin, in, out);
 	case FLAT_SHAPE:
 		return measure(e, n, in, out);
 	case FLAT_BIND:
@@ -276,6 +292,7 @@ static enum ap_status call(struct flat *e, const struct ap_ir_node *n,
 			&n->out, out);
 	if (callee.kind != AP_FLAT_FUNC)
 		return ap_flat_fault(e, n->line, AP_MEANING, "calls what is no sub-graph");
+	AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * callee.n));
 	args = AP_NEW_N(e->ctx->arena, struct ap_flat_value, callee.n + n->nin);
 	for (uint32_t i = 0; i < callee.n; i++)
 		args[i] = callee.v[i];
@@ -330,7 +347,7 @@ enum ap_status ap_flat_call(struct flat *e, int64_t line, ap_id func,
 	struct ap_flat_value *out)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[func];
-	struct ap_flat_frame *frame = AP_NEW(e->ctx->arena, struct ap_flat_frame);
+	struct ap_flat_frame *frame;
 	enum ap_status st;
 
 	if (e->running[func] || e->depth == MOST_CALLS)
@@ -340,6 +357,8 @@ enum ap_status ap_flat_call(struct flat *e, int64_t line, ap_id func,
 		return ap_flat_fault(e, line, AP_MEANING, "%" PRIu32 " arguments for sub-graph @%s, which "
 			"has %" PRIu32 " parameters (line %" PRId64 ")", n, shown(e, f->name), f->nparam,
 			f->line);
+	AP_TRY(ap_flat_charge(e, line, f->bytes + NODE_BYTES * (f->nodes.n + 1)));
+	frame = AP_NEW(e->ctx->arena, struct ap_flat_frame);
 	*frame = (struct ap_flat_frame){.func = f, .around = around, .arg = arg,
 		.node = AP_NEW_N(e->ctx->arena, struct ap_flat_value, f->nodes.n)};
 	e->running[func] = true;
@@ -378,7 +397,8 @@ static void add_loose_ends(struct flat *e)
 enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	const struct ap_import_params *params, struct ap_flat *out)
 {
-	struct flat e = {.ctx = ctx, .ir = ir, .flat = out, .params = params};
+	struct flat e = {.ctx = ctx, .ir = ir, .flat = out, .params = params,
+		.most = ap_ir_most_bytes(ir)};
 	size_t nodes = 0;
 	enum ap_status st;
 

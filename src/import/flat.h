@@ -21,7 +21,9 @@ struct ap_flat_frame;
 
 struct ap_flat_value {
 	enum ap_flat_kind kind;
+	uint8_t depth; /* TUPLE: of tuples */
 	uint32_t n; /* of v: elements, or bound arguments */
+	uint32_t size; /* TUPLE: of all that is in it, itself counted */
 	ap_id id; /* of a tensor, or a sub-graph */
 	const struct ap_flat_value *v;
 	const struct ap_ir_value *c; /* CONST */

@@ -9,6 +9,8 @@
 #include "import/flat_parts.h"
 #include "import/source.h"
 
+enum { MOST_SOUGHT = 256 }; /* sub-graphs looked through for the forward pass */
+
 static const struct {
 	const char *prim;
 	enum flat_role role;
@@ -162,14 +164,14 @@ enum ap_status ap_flat_prepare(struct flat *e)
 }
 
 /* Products of matrices and the like in a sub-graph and those that it calls, each counted once. */
-static int64_t products(struct flat *e, ap_id func, bool *seen)
+static int64_t products(struct flat *e, ap_id func, uint32_t *seen, uint32_t turn)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[func];
 	int64_t n = 0;
 
-	if (seen[func])
+	if (seen[func] == turn)
 		return 0;
-	seen[func] = true;
+	seen[func] = turn;
 	for (size_t i = 0; i < f->nodes.n; i++) {
 		const struct ap_ir_node *node = &f->nodes.v[i];
 		const char *type = node->prim ? ap_op_canonical(node->prim, NULL) : NULL;
@@ -178,8 +180,8 @@ static int64_t products(struct flat *e, ap_id func, bool *seen)
 			? ap_map_get_str(e->funcs, node->callee.s) : AP_NONE;
 
 		n += row && row->unit == AP_OP_CUBE;
-		if (to != AP_NONE && e->depth++ < AP_MAX_OPERAND)
-			n += products(e, to, seen);
+		if (to != AP_NONE && e->depth++ < MOST_SOUGHT)
+			n += products(e, to, seen, turn);
 	}
 	return n;
 }
@@ -187,23 +189,21 @@ static int64_t products(struct flat *e, ap_id func, bool *seen)
 /* The gradient whose forward graph has most products. *of: the sub-graph that it is in. */
 static enum ap_status find_grad(struct flat *e, ap_id *of)
 {
-	uint32_t found = 0;
+	uint32_t found = 0, *seen = AP_NEW_N(e->ctx->arena, uint32_t, e->ir->funcs.n);
 	int64_t most = -1;
 
 	for (ap_id f = 0; f < e->ir->funcs.n; f++)
 		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
 			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
-			bool *seen;
 			ap_id to;
 			int64_t count;
 
 			if (!n->prim || ap_flat_role(e, n->prim) != FLAT_GRAD || !n->nin)
 				continue;
-			seen = AP_NEW_N(e->ctx->arena, bool, e->ir->funcs.n);
 			to = n->in[0].kind == AP_IR_FUNC ? ap_map_get_str(e->funcs, n->in[0].s) : AP_NONE;
 			e->depth = 0;
-			count = to == AP_NONE ? 0 : products(e, to, seen);
 			found++;
+			count = to == AP_NONE ? 0 : products(e, to, seen, found);
 			if (count > most) {
 				most = count;
 				e->grad = n;
@@ -271,7 +271,7 @@ static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
 
 			if (!n->prim && n->callee.kind == AP_IR_FUNC && !strcmp(n->callee.s, f->name) &&
-				e->depth++ < AP_MAX_OPERAND) {
+				e->depth++ < MOST_SOUGHT) {
 				want(e, g, n);
 				return;
 			}

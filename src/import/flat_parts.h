@@ -39,7 +39,7 @@ struct flat {
 	struct ap_map *param_names; /* names of parameters of the entry, whose ids are those of tensors */
 	struct ap_map *places; /* names of parameters of sub-graphs */
 	uint32_t *place; /* by id of places: its number among the sub-graph's */
-	struct ap_map *labels; /* "sub-graph/label"; NULL: not asked for yet */
+	struct ap_map *labels; /* "3/label", 3 being the sub-graph; NULL: not asked for yet */
 	struct {
 		const struct ap_ir_node **v;
 		size_t n, cap;
@@ -55,6 +55,7 @@ struct flat {
 	bool ended; /* a piece: at what of it is not understood */
 	struct ap_flat_value result; /* what it gave */
 	bool *running; /* by sub-graph */
+	size_t made, most; /* bytes of the dump as if every call were written out; see ap_flat_charge() */
 	unsigned depth;
 };
 
@@ -81,8 +82,19 @@ enum ap_status ap_flat_resolve(struct flat *e, const struct ap_flat_frame *frame
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out);
 
-/* flat_value.c: a tuple of these, a constant where they are. */
-struct ap_flat_value ap_flat_tuple(struct flat *e, uint32_t n, const struct ap_flat_value *part);
+/*
+ * Counts what grows beyond the text: sub-graphs at each of their calls, arguments bound once more, names
+ * made of names. AP_LIMIT, at the line, where it is more than a multiple of the dump: all that follows
+ * takes memory and time in proportion to it.
+ */
+enum ap_status ap_flat_charge(struct flat *e, int64_t line, size_t bytes);
+
+/* Numbers and tensors in a value, tuples counted. */
+uint32_t ap_flat_size(const struct ap_flat_value *v);
+
+/* flat_value.c: a tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
+enum ap_status ap_flat_tuple(struct flat *e, int64_t line, uint32_t n,
+	const struct ap_flat_value *part, struct ap_flat_value *out);
 
 /* flat_value.c: a tensor for what a partial dump does not say. */
 enum ap_status ap_flat_assume(struct flat *e, int64_t line, const char *name,

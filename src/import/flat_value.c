@@ -8,6 +8,8 @@
 #include "base/vec.h"
 #include "import/flat_parts.h"
 
+enum { NAME_COPIES = 16 }; /* of a name made of another: each takes as long as the text up to it */
+
 static const char *shown(struct flat *e, const char *name)
 {
 	return ap_diag_name(e->ctx->diag, name);
@@ -36,7 +38,12 @@ static struct ap_flat_value assumption(struct flat *e, int64_t line, const char 
 		for (uint32_t i = 0; i < type->n; i++)
 			part[i] = assumption(e, line, ap_arena_printf(e->ctx->arena, "%s.%" PRIu32, name,
 				i), &type->v[i]);
-		v = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = type->n, .v = part};
+		v = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = type->n, .v = part, .size = 1};
+		for (uint32_t i = 0; i < type->n; i++) { /* no larger and deeper than its text */
+			v.size += ap_flat_size(&part[i]);
+			v.depth = part[i].depth > v.depth ? part[i].depth : v.depth;
+		}
+		v.depth++;
 	}
 	return v;
 }
@@ -46,8 +53,10 @@ enum ap_status ap_flat_assume(struct flat *e, int64_t line, const char *name,
 {
 	struct ap_where where = {.file = e->ir->file, .line = line};
 	bool fresh;
-	ap_id id = ap_map_put_str(e->assumed, name, &fresh);
+	ap_id id;
 
+	AP_TRY(ap_flat_charge(e, line, NAME_COPIES * strlen(name)));
+	id = ap_map_put_str(e->assumed, name, &fresh);
 	if (fresh)
 		AP_PUSH(e->ctx->arena, e->assumptions, assumption(e, line, name, type));
 	*out = e->assumptions.v[id];
@@ -111,6 +120,12 @@ static bool param_value(const struct flat *e, const struct ap_flat_frame *frame,
 	return id != AP_NONE;
 }
 
+/* Names of sub-graphs are long, and labels many. */
+static const char *label_key(struct flat *e, size_t func, const char *label)
+{
+	return ap_arena_printf(e->ctx->arena, "%zu/%s", func, label);
+}
+
 static void index_labels(struct flat *e)
 {
 	e->labels = ap_map_create(e->ctx->arena);
@@ -118,8 +133,7 @@ static void index_labels(struct flat *e)
 		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
 			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
 			bool fresh;
-			ap_id id = ap_map_put_str(e->labels, ap_arena_printf(e->ctx->arena, "%s/%s",
-				e->ir->funcs.v[f].name, n->label), &fresh);
+			ap_id id = ap_map_put_str(e->labels, label_key(e, f, n->label), &fresh);
 
 			if (fresh)
 				AP_PUSH(e->ctx->arena, e->labelled, n);
@@ -136,7 +150,8 @@ static enum ap_status labelled_value(struct flat *e, const struct ap_flat_frame 
 
 	if (!e->labels)
 		index_labels(e);
-	id = ap_map_get_str(e->labels, ap_arena_printf(e->ctx->arena, "%s/%s", v->of, v->s));
+	id = ap_map_get_str(e->labels,
+		label_key(e, (size_t)(frame->func - e->ir->funcs.v), v->s));
 	from = id == AP_NONE ? NULL : e->labelled.v[id];
 	if (!from)
 		return ap_flat_fault(e, n->line, AP_MEANING, "$(@%s:%s) is %s", shown(e, v->of),
@@ -175,19 +190,52 @@ static enum ap_status func_value(struct flat *e, const struct ap_ir_node *n,
 	return AP_OK;
 }
 
-struct ap_flat_value ap_flat_tuple(struct flat *e, uint32_t n, const struct ap_flat_value *part)
+uint32_t ap_flat_size(const struct ap_flat_value *v)
 {
-	struct ap_ir_value *list, *v;
+	return v->kind == AP_FLAT_TUPLE ? v->size : v->kind == AP_FLAT_CONST ? v->c->size : 1;
+}
 
-	for (uint32_t i = 0; i < n; i++)
-		if (part[i].kind != AP_FLAT_CONST)
-			return (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part};
-	list = AP_NEW(e->ctx->arena, struct ap_ir_value);
-	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
+static uint8_t depth_of(const struct ap_flat_value *v)
+{
+	return v->kind == AP_FLAT_TUPLE ? v->depth : v->kind == AP_FLAT_CONST ? v->c->depth : 0;
+}
+
+static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const struct ap_flat_value *part)
+{
+	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
+	struct ap_ir_value *v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
+
 	for (uint32_t i = 0; i < n; i++)
 		v[i] = *part[i].c;
 	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
+	ap_ir_measure_list(list);
 	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+}
+
+enum ap_status ap_flat_tuple(struct flat *e, int64_t line, uint32_t n,
+	const struct ap_flat_value *part, struct ap_flat_value *out)
+{
+	bool constant = true;
+	uint8_t depth = 0;
+	size_t size = 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		constant &= part[i].kind == AP_FLAT_CONST;
+		size += ap_flat_size(&part[i]);
+		depth = depth_of(&part[i]) > depth ? depth_of(&part[i]) : depth;
+	}
+	if (size > AP_IR_MOST_PARTS)
+		return ap_flat_fault(e, line, AP_LIMIT, "a tuple of more than %d parts, those of tuples in it "
+			"counted", AP_IR_MOST_PARTS);
+	if (depth >= AP_IR_MOST_NESTED)
+		return ap_flat_fault(e, line, AP_LIMIT, "tuples are nested deeper than %d",
+			AP_IR_MOST_NESTED);
+	if (constant)
+		*out = constant_list(e, n, part);
+	else
+		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part,
+			.size = (uint32_t)size, .depth = depth + 1};
+	return AP_OK;
 }
 
 /* A tuple that is written out, with references in it. */
@@ -199,7 +247,7 @@ static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *fra
 
 	for (uint32_t i = 0; i < v->n; i++)
 		AP_TRY(ap_flat_resolve(e, frame, n, &v->v[i], NULL, &part[i]));
-	*out = ap_flat_tuple(e, v->n, part);
+	AP_TRY(ap_flat_tuple(e, n->line, v->n, part, out));
 	out->type = type;
 	return AP_OK;
 }

@@ -28,10 +28,15 @@ enum ap_ir_kind {
 	AP_IR_FREE /* $(@sub-graph:para3_name), $(@sub-graph:label) */
 };
 
+#define AP_IR_MOST_PARTS (1 << 20) /* of a tuple, those of tuples in it counted */
+#define AP_IR_MOST_NESTED 64 /* lists and tuples */
+
 struct ap_ir_value {
 	enum ap_ir_kind kind;
 	bool bare; /* a WORD without quotes, a number without its type */
+	uint8_t depth; /* LIST: of lists, 1 for one of numbers; else 0 */
 	uint32_t n; /* of v */
+	uint32_t size; /* LIST: of all that is in it, itself counted; at most AP_IR_MOST_PARTS + 1; else 1 */
 	int64_t i; /* BOOL, INT, NODE */
 	double f; /* FLOAT, INT */
 	const char *s; /* WORD, OTHER; TENSOR and scalars: the text; FUNC, PARAM, FREE: the name */
@@ -79,6 +84,7 @@ struct ap_ir_node {
 	const char *prim; /* NULL: a call of `callee`; without PrimFunc_ */
 	bool listed; /* PrimFunc_: all constants are operands */
 	bool typed; /* the line of types is there */
+	size_t bytes; /* of its text and its scope */
 	struct ap_ir_value callee; /* FUNC, NODE, PARAM, FREE */
 	uint32_t nin;
 	const struct ap_ir_value *in;
@@ -102,6 +108,7 @@ struct ap_ir_func {
 	const char *name; /* "" nodes outside of any sub-graph */
 	bool closed; /* its end is there */
 	bool keeps_output; /* output_no_recompute */
+	size_t bytes; /* of its nodes and parameters */
 	uint32_t nparam;
 	const char *const *param;
 	struct {
@@ -115,6 +122,7 @@ struct ap_ir {
 	bool headed; /* it begins as a dump does */
 	const char *entry; /* NULL: no header */
 	int64_t lines; /* of the file */
+	size_t bytes; /* of the file */
 	int64_t said_funcs, said_nodes; /* as the header counts; -1 not given */
 	int64_t anew; /* line where, without header or outside of sub-graphs, another piece begins, and
 	               * reading ends; 0 none */
@@ -134,6 +142,13 @@ struct ap_ir {
  * the first node one of the first two ends what is read, with a warning. O(bytes). */
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	bool partial, struct ap_ir *out);
+
+/* What may be made of a dump, in bytes, before it is refused: calls are written out, and names repeated. */
+enum { AP_IR_SPARE_BYTES = 64 << 20, AP_IR_MOST_COPIES = 256 };
+size_t ap_ir_most_bytes(const struct ap_ir *ir);
+
+/* Fills size and depth of a list from its elements. */
+void ap_ir_measure_list(struct ap_ir_value *list);
 
 /* The node with that number; NULL where there is none. O(log nodes). */
 const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id);

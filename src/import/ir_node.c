@@ -10,7 +10,7 @@
 
 bool ap_ir_at_node(const struct ap_ir_read *r)
 {
-	if (ap_ir_at(r, "Return("))
+	if (ap_ir_at(r, "Return(") || ap_ir_at(r, "return(")) /* up to 1.5 in lower case */
 		return true;
 	return r->end - r->p > 1 && *r->p == '%' && r->p[1] >= '0' && r->p[1] <= '9';
 }
@@ -153,6 +153,8 @@ static bool go_on(struct ap_ir_read *r)
 
 bool ap_ir_read_node(struct ap_ir_read *r, struct ap_ir_node *out)
 {
+	const char *from = r->p;
+
 	*out = (struct ap_ir_node){.line = r->line,
 		.out = {.form = AP_IR_TYPE_OTHER, .dtype = AP_DTYPE_COUNT}};
 	if (!read_head(r, out) || r->p == r->end)
@@ -175,5 +177,6 @@ bool ap_ir_read_node(struct ap_ir_read *r, struct ap_ir_node *out)
 	ap_ir_blanks(r);
 	if (r->p < r->end && *r->p != '\n' && *r->p != '#')
 		return ap_ir_expected(r, "the end of the line");
+	out->bytes = (size_t)(r->p - from);
 	return true;
 }

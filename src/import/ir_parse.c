@@ -53,6 +53,11 @@ const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id)
 	return NULL;
 }
 
+size_t ap_ir_most_bytes(const struct ap_ir *ir)
+{
+	return AP_IR_SPARE_BYTES + AP_IR_MOST_COPIES * ir->bytes;
+}
+
 static void open_func(struct parse *p, const char *name)
 {
 	struct ap_ir_func f = {.line = p->r.line, .name = name, .keeps_output = p->keeps_output,
@@ -97,6 +102,7 @@ static bool read_func_params(struct parse *p)
 		if (!ap_ir_read_value(r, true, &v))
 			return false;
 		AP_PUSH(r->ctx->arena, params, v.s);
+		p->func->bytes += strlen(v.s);
 		ap_ir_blanks(r);
 	}
 	p->func->nparam = (uint32_t)params.n;
@@ -167,6 +173,7 @@ static bool add_node(struct parse *p)
 	assert(p->nodes.n < p->nodes.most);
 	p->nodes.v[p->nodes.n++] = n;
 	p->func->nodes.n++;
+	p->func->bytes += n.bytes;
 	r->piece = p->partial;
 	return true;
 }
@@ -198,6 +205,8 @@ static void note_scope(struct parse *p, const char *text, const char *word, bool
 		n--;
 	node = &p->func->nodes.v[p->func->nodes.n - 1];
 	node->scope = ap_ir_copy(&p->r, at, n);
+	node->bytes += n;
+	p->func->bytes += n;
 	node->full = full;
 }
 
@@ -346,7 +355,7 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	struct parse p = {.ir = out, .partial = partial,
 		.r = {.ctx = ctx, .file = file, .p = text, .end = text + len, .line = 1}};
 
-	*out = (struct ap_ir){.file = file, .said_funcs = -1, .said_nodes = -1};
+	*out = (struct ap_ir){.file = file, .bytes = len, .said_funcs = -1, .said_nodes = -1};
 	AP_TRY(check_text(&p.r));
 	p.names = ap_map_create(ctx->arena);
 	p.nodes.most = count_nodes(p.r);

@@ -6,8 +6,6 @@
 #include "base/arena.h"
 #include "import/ir.h"
 
-#define AP_IR_MOST_NESTED 64
-
 struct ap_ir_read {
 	struct ap_ctx *ctx;
 	const char *file;

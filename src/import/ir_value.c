@@ -130,6 +130,19 @@ static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 	return true;
 }
 
+void ap_ir_measure_list(struct ap_ir_value *list)
+{
+	list->size = 1;
+	list->depth = 1;
+	for (uint32_t i = 0; i < list->n; i++) {
+		uint32_t size = list->size + list->v[i].size;
+
+		list->size = size > AP_IR_MOST_PARTS ? AP_IR_MOST_PARTS + 1 : size;
+		if (list->v[i].depth >= list->depth)
+			list->depth = list->v[i].depth + 1;
+	}
+}
+
 static bool read_list(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
 {
 	char close = *r->p == '(' ? ')' : ']';
@@ -142,6 +155,7 @@ static bool read_list(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 	*out = (struct ap_ir_value){.kind = AP_IR_LIST, .s = "", .of = ""};
 	ok = ap_ir_read_values(r, operand, close, &out->n, &out->v);
 	r->depth--;
+	ap_ir_measure_list(out);
 	return ok;
 }
 
@@ -204,6 +218,7 @@ bool ap_ir_read_value(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 {
 	if (!read_any(r, operand, out))
 		return false;
+	out->size = out->size ? out->size : 1;
 	out->s = out->s ? out->s : "";
 	out->of = out->of ? out->of : "";
 	return true;

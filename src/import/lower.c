@@ -16,6 +16,8 @@
 
 #define RECOMPUTED "recompute_"
 
+enum { MOST_CELLS = 128 }; /* one in the other */
+
 enum ap_status ap_lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
 	const char *fmt, ...)
 {
@@ -103,13 +105,16 @@ static const char *free_name(struct lower *l, const char *name)
 {
 	const char *tried = name;
 	bool fresh;
+	ap_id wanted = ap_map_put_str(l->tensor_names, tried, &fresh), id = wanted;
 
-	ap_map_put_str(l->tensor_names, tried, &fresh);
-	for (uint32_t i = 1; !fresh; i++) {
-		tried = ap_arena_printf(l->ctx->arena, "%s.%" PRIu32, name, i);
-		ap_map_put_str(l->tensor_names, tried, &fresh);
+	for (;;) {
+		while (l->tensor_numbers.n <= id)
+			AP_PUSH(l->ctx->arena, l->tensor_numbers, 1);
+		if (fresh)
+			return tried;
+		tried = ap_arena_printf(l->ctx->arena, "%s.%" PRIu32, name, l->tensor_numbers.v[wanted]++);
+		id = ap_map_put_str(l->tensor_names, tried, &fresh);
 	}
-	return tried;
 }
 
 static enum ap_status add_tensor(struct lower *l, const struct ap_flat_tensor *t, const char *name,
@@ -229,11 +234,46 @@ static bool tells_instances(const struct ap_flat *flat)
 	return false;
 }
 
+/* What an operator is written with: a name in the dump's long scope is repeated by all that read it. */
+static enum ap_status check_written(struct lower *l, const struct lower_op *o)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = o->out.line};
+
+	l->written += strlen(o->out.name);
+	for (uint32_t k = 0; k < o->out.nout; k++)
+		l->written += strlen(l->g->tensors.v[o->out.out + k].name);
+	for (uint32_t k = 0; k < o->out.nin; k++)
+		l->written += o->out.in[k] == AP_NONE ? 4 : strlen(l->g->tensors.v[o->out.in[k]].name);
+	for (uint32_t k = 0; k < o->out.attrs.n; k++)
+		l->written += 4 * o->out.attrs.v[k].n;
+	if (l->written <= l->most)
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_ERROR, AP_LIMIT, &where, NULL, "the graph takes more than %zu MB "
+		"up to here, though its file has %zu kB: long names are repeated; at most %d MB and %d times "
+		"the file are written", l->most >> 20, l->flat->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20,
+		AP_IR_MOST_COPIES);
+}
+
+/* Every cell around an operator has its name, which is as long as those around it. */
+static enum ap_status check_scope(struct lower *l, const struct ap_ir_node *n)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = n->line};
+	size_t cells = 0;
+
+	for (const char *at = n->scope; at && (at = strchr(at, '/')); at++)
+		cells++;
+	if (cells <= MOST_CELLS)
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_ERROR, AP_LIMIT, &where, NULL, "%s: %zu cells, one in the other; "
+		"at most %d are read", ap_diag_name(l->ctx->diag, n->prim), cells, MOST_CELLS);
+}
+
 static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 {
 	struct lower_op o = {.from = op, .out = {.line = op->node->line, .recompute = -1, .stage = -1,
 		.segment = -1, .fusion = -1}};
 
+	AP_TRY(check_scope(l, op->node));
 	o.out.name = name_of(l, op->node);
 	if (o.out.name == op->node->scope && is_recomputed(op->node)) /* of which the name tells no cell */
 		o.out.cell = ap_graph_cell(l->ctx, plain_scope(op->node));
@@ -249,6 +289,7 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 	o.out.nin = (uint32_t)o.in.n;
 	o.out.in = o.in.v;
 	o.out.attrs = (struct ap_attrs){.n = (uint32_t)o.attrs.n, .v = o.attrs.v};
+	AP_TRY(check_written(l, &o));
 	AP_TRY(ap_lower_bind(l, &o));
 	AP_PUSH(l->ctx->arena, l->g->ops, o.out);
 	return AP_OK;
@@ -351,7 +392,7 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 		.unknown = ap_map_create(a), .types = ap_map_create(a),
 		.tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
 		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n),
-		.instances = tells_instances(flat)};
+		.instances = tells_instances(flat), .most = ap_ir_most_bytes(flat->ir)};
 	enum ap_status first = AP_OK;
 
 	memset(l.tensor, 0xff, flat->tensors.n * sizeof *l.tensor);

@@ -23,6 +23,11 @@ struct lower {
 		size_t n, cap;
 	} numbers; /* by id of bases: the next number */
 	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} tensor_numbers; /* by id of tensor_names: the next number of those that want this name, too */
+	size_t written, most; /* bytes of names and values in the graph */
+	struct {
 		ap_id *v;
 		size_t n, cap;
 	} constant_tensors; /* by id of constants */

@@ -196,7 +196,177 @@ START_TEST(doubling_calls)
 	ap_str_add(&s, "subgraph @f40(%para9_y) {\n  %0(a) = PrimFunc_Exp(%para9_y)\n"
 		"      : (<Tensor[Float32], (2)>) -> (<Tensor[Float32], (2)>)\n  Return(%0)\n}\n");
 	ck_assert_int_eq(status_of(s.s, s.len, &params), AP_LIMIT);
-	holds(messages(), "operators, those of sub-graphs counted at each call");
+	holds(messages(), "net.ir:181: the dump takes more than 64 MB where every call is replaced");
+}
+END_TEST
+
+#define ROW "<Tensor[Float32], (2)>"
+
+static void begin_dump(struct ap_str *s)
+{
+	ap_str_init(s, ctx.arena);
+	ap_str_add(s, "# IR entry: @net\n# Total params: 1\n%para1_x: " ROW "\n\n");
+}
+
+static void add_exp(struct ap_str *s, uint32_t id, const char *of, const char *scope)
+{
+	ap_str_addf(s, "  %%%" PRIu32 "(a) = PrimFunc_Exp(%s)\n      : (" ROW ") -> (" ROW ")\n"
+		"      # Scope: (%s)\n", id, of, scope);
+}
+
+static const char *repeated(const char *text, size_t n)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx.arena);
+	while (n--)
+		ap_str_add(&s, text);
+	return s.s;
+}
+
+/* A scope of 60,000 letters in a sub-graph that is called 2^15 times. */
+static void make_long_scope(struct ap_str *s)
+{
+	for (int i = 0; i < 15; i++)
+		ap_str_addf(s, "subgraph @%s%d(%s) {\n  %%0(a) = call @f%d(%s)\n  %%1(b) = call @f%d(%%0)\n"
+			"  Return(%%1)\n}\n", i ? "f" : "net", i, i ? "%para9_y" : "%para1_x", i + 1,
+			i ? "%para9_y" : "%para1_x", i + 1);
+	ap_str_add(s, "subgraph @f15(%para9_y) {\n");
+	add_exp(s, 0, "%para9_y", repeated("b", 60000));
+	ap_str_add(s, "  Return(%0)\n}\n");
+}
+
+/* Sub-graphs without operators are nothing, and called 2^40 times. */
+static void make_empty_calls(struct ap_str *s)
+{
+	for (int i = 0; i < 40; i++)
+		ap_str_addf(s, "subgraph @%s%d(%s) {\n  %%0(a) = call @f%d(%s)\n  %%1(b) = call @f%d(%%0)\n"
+			"  Return(%%1)\n}\n", i ? "f" : "net", i, i ? "%para9_y" : "%para1_x", i + 1,
+			i ? "%para9_y" : "%para1_x", i + 1);
+	ap_str_add(s, "subgraph @f40(%para9_y) {\n  Return(%para9_y)\n}\n");
+}
+
+static void make_tuples(struct ap_str *s, const char *first)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n");
+	add_exp(s, 0, "%para1_x", "Default");
+	ap_str_addf(s, "  %%1(a) = MakeTuple(%s, %s)\n", first, first);
+	for (int i = 2; i < 60; i++)
+		ap_str_addf(s, "  %%%d(a) = MakeTuple(%%%d, %%%d)\n", i, i - 1, i - 1);
+	ap_str_add(s, "  Return(%59)\n}\n");
+}
+
+static void make_tensor_tuples(struct ap_str *s)
+{
+	make_tuples(s, "%0");
+}
+
+static void make_constants(struct ap_str *s)
+{
+	make_tuples(s, "I64(1)");
+}
+
+static void make_deep_tuple(struct ap_str *s)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n");
+	add_exp(s, 0, "%para1_x", "Default");
+	for (int i = 1; i < 100000; i++)
+		ap_str_addf(s, "  %%%d(a) = MakeTuple(%%%d)\n", i, i - 1);
+	ap_str_add(s, "  Return(%99999)\n}\n");
+}
+
+static void make_bound_arguments(struct ap_str *s)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n  %0(a) = Partial(@f, %para1_x)\n");
+	for (int i = 1; i < 30000; i++)
+		ap_str_addf(s, "  %%%d(a) = Partial(%%%d, %%para1_x)\n", i, i - 1);
+	add_exp(s, 30000, "%para1_x", "Default");
+	ap_str_add(s, "  Return(%30000)\n}\nsubgraph @f(%para9_y) {\n  Return(%para9_y)\n}\n");
+}
+
+/* What 20,000 others read has a name of 60,000 letters. */
+static void make_read_often(struct ap_str *s)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n");
+	add_exp(s, 0, "%para1_x", ap_arena_printf(ctx.arena, "Default/net-N/%s-B", repeated("b", 60000)));
+	for (uint32_t i = 1; i < 20000; i++)
+		add_exp(s, i, "%0", "Default");
+	ap_str_add(s, "  Return(%19999)\n}\n");
+}
+
+static void make_deep_scope(struct ap_str *s)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n");
+	add_exp(s, 0, "%para1_x", ap_arena_printf(ctx.arena, "recompute_Default/net-N/%s", repeated("a-A/", 30000)));
+	ap_str_add(s, "  Return(%0)\n}\n");
+}
+
+/* Each is the element of the one before, which is not there. */
+static void make_names_of_names(struct ap_str *s)
+{
+	ap_str_add(s, "subgraph @net0(%para1_x) {\n");
+	for (int i = 0; i < 20000; i++)
+		ap_str_addf(s, "  %%%d(a) = TupleGetItem(%%%s, I64(0))\n      : (" ROW ", <Int64>) -> (" ROW ")\n", i,
+			i ? ap_arena_printf(ctx.arena, "%d", i - 1) : "para1_x");
+	add_exp(s, 20000, "%19999", "Default");
+	ap_str_add(s, "  Return(%20000)\n}\n");
+}
+
+static const struct {
+	void (*make)(struct ap_str *s);
+	const char *says;
+	bool partial;
+} inflating[] = {
+	{make_long_scope, ": the dump takes more than ", false},
+	{make_empty_calls, ": the dump takes more than ", false},
+	{make_tensor_tuples, ": a tuple of more than 1048576 parts", false},
+	{make_constants, ": a tuple of more than 1048576 parts", false},
+	{make_deep_tuple, ": tuples are nested deeper than 64", false},
+	{make_bound_arguments, ": the dump takes more than ", false},
+	{make_read_often, ": the graph takes more than ", false},
+	{make_deep_scope, ": Exp: 30002 cells, one in the other", false},
+	{make_names_of_names, ": the dump takes more than ", true},
+};
+
+/* Text that stands for much more of it is refused before memory is: with what it takes, and its line. */
+START_TEST(inflating_text)
+{
+	const struct ap_import_params params = {.micro_batches = 1, .partial = inflating[_i].partial};
+	struct ap_str s;
+	size_t before;
+
+	begin_dump(&s);
+	inflating[_i].make(&s);
+	s.s = (char *)edited(s.s, "@net\n", "@net0\n");
+	before = ap_arena_bytes(ctx.arena);
+	ck_assert_int_eq(status_of(s.s, strlen(s.s), &params), AP_LIMIT);
+	holds(messages(), inflating[_i].says);
+	holds(messages(), "net.ir:");
+	ck_assert_uint_lt(ap_arena_bytes(ctx.arena) - before, 640u << 20);
+}
+END_TEST
+
+/* Names that many want are numbered, in one go. */
+START_TEST(one_name_for_many)
+{
+	const struct ap_import_params params = {.micro_batches = 1};
+	struct ap_str s;
+	size_t before;
+
+	ap_str_init(&s, ctx.arena);
+	ap_str_add(&s, "# IR entry: @net\n# Total params: 5000\n");
+	for (int i = 1; i <= 5000; i++)
+		ap_str_addf(&s, "%%para%d_x: " ROW "\n", i);
+	ap_str_add(&s, "\nsubgraph @net(%para1_x");
+	for (int i = 2; i <= 5000; i++)
+		ap_str_addf(&s, ", %%para%d_x", i);
+	ap_str_add(&s, ") {\n");
+	for (uint32_t i = 0; i < 5000; i++)
+		add_exp(&s, i, ap_arena_printf(ctx.arena, "%%para%u_x", i + 1), "Default");
+	ap_str_add(&s, "  Return(%4999)\n}\n");
+	before = ap_arena_bytes(ctx.arena);
+	ck_assert_msg(status_of(s.s, s.len, &params) == AP_OK, "%s", messages());
+	ck_assert_uint_lt(ap_arena_bytes(ctx.arena) - before, 32u << 20);
 }
 END_TEST
 
@@ -231,6 +401,8 @@ int main(void)
 	tcase_add_test(c, long_line);
 	tcase_add_test(c, doubling_calls);
 	tcase_add_test(c, deep_lists);
+	tcase_add_loop_test(c, inflating_text, 0, sizeof inflating / sizeof *inflating);
+	tcase_add_test(c, one_name_for_many);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "import/dtype.h"
 #include "import/ir.h"
 #include "import_fixture.h"
@@ -165,6 +166,22 @@ START_TEST(calls)
 }
 END_TEST
 
+/* As versions up to 1.5 write it. */
+START_TEST(return_in_lower_case)
+{
+	const char *small = edited(imported_ok(fixture_dump), "{", "{"), *text = fixture_dump, *at;
+	struct ap_str s;
+	enum ap_status st;
+
+	ap_str_init(&s, ctx.arena);
+	for (; (at = strstr(text, "Return(")); text = at + strlen("Return("))
+		ap_str_addf(&s, "%.*sreturn(", (int)(at - text), text);
+	ap_str_add(&s, text);
+	ck_assert_str_eq(imported(s.s, NULL, &st), small);
+	ck_assert_int_eq(st, AP_OK);
+}
+END_TEST
+
 START_TEST(numbers_of_types)
 {
 	ck_assert_int_eq(ap_import_type_id(43), AP_FLOAT32);
@@ -192,6 +209,7 @@ int main(void)
 	tcase_add_test(c, constants);
 	tcase_add_test(c, attributes);
 	tcase_add_test(c, calls);
+	tcase_add_test(c, return_in_lower_case);
 	tcase_add_test(c, numbers_of_types);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);
