@@ -29,9 +29,9 @@ struct ap_where {
 /* A sink that keeps its messages in arena. strict: warnings count as errors (AP_MEANING). */
 struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
 
-/* Adds a message; of each level 65,536 are kept, and the rest counted. check: name of the named check that spoke, or NULL. For AP_ERROR st is what the
- * run will end with (the first error's status wins) and is returned; else AP_OK is returned, or
- * AP_MEANING for a warning of a strict sink. */
+/* Adds a message; of each level 65,536 are kept, and the rest counted. check: name of the named check
+ * that spoke, or NULL. For AP_ERROR st is what the run will end with (the first error's status wins) and
+ * is returned; else AP_OK is returned, or AP_MEANING for a warning of a strict sink. */
 enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
 	const struct ap_where *where, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));

@@ -105,8 +105,8 @@ static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_options
 		ap_route_at((size_t)o->executor)->executor != AP_EXECUTOR_MINDSPORE)
 		return AP_OK;
 	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "scheduler-new",
-		"%s: MindSpore 2.7 refuses this scheduler; newer ones have it, and 2.7 takes 1f1b, interleaved "
-		"or not, and gpipe", ap_settings_said(ctx, o, AP_OPT_pipeline_scheduler));
+		"%s: MindSpore 2.7 refuses this scheduler; newer ones have it, and 2.7 takes 1f1b, "
+		"interleaved or not, and gpipe", ap_settings_said(ctx, o, AP_OPT_pipeline_scheduler));
 }
 
 enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_cli *cli)

@@ -40,10 +40,9 @@ enum ap_status ap_flat_charge(struct flat *e, int64_t line, size_t bytes)
 	e->made += bytes;
 	if (e->made <= e->most)
 		return AP_OK;
-	return ap_flat_fault(e, line, AP_LIMIT, "the dump takes more than %zu MB where every call is replaced "
-		"by the sub-graph, though its file has %zu kB; at most %d MB and %d times the file are read",
-		e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20,
-		AP_IR_MOST_COPIES);
+	return ap_flat_fault(e, line, AP_LIMIT, "the dump takes more than %zu MB where every call is "
+		"replaced by the sub-graph, though its file has %zu kB; at most %d MB and %d times the file "
+		"are read", e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20, AP_IR_MOST_COPIES);
 }
 
 static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
@@ -239,8 +238,8 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 		return ap_flat_fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
 	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, t->rank);
 	for (uint8_t i = 0; i < t->rank; i++)
-		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .size = 1, .i = t->dim[i], .f = (double)t->dim[i],
-			.s = "", .of = "I64"};
+		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .size = 1, .i = t->dim[i],
+			.f = (double)t->dim[i], .s = "", .of = "I64"};
 	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = t->rank, .v = v, .s = "", .of = ""};
 	ap_ir_measure_list(list);
 	*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};

@@ -225,8 +225,8 @@ enum ap_status ap_flat_tuple(struct flat *e, int64_t line, uint32_t n,
 		depth = depth_of(&part[i]) > depth ? depth_of(&part[i]) : depth;
 	}
 	if (size > AP_IR_MOST_PARTS)
-		return ap_flat_fault(e, line, AP_LIMIT, "a tuple of more than %d parts, those of tuples in it "
-			"counted", AP_IR_MOST_PARTS);
+		return ap_flat_fault(e, line, AP_LIMIT, "a tuple of more than %d parts, those of tuples in "
+			"it counted", AP_IR_MOST_PARTS);
 	if (depth >= AP_IR_MOST_NESTED)
 		return ap_flat_fault(e, line, AP_LIMIT, "tuples are nested deeper than %d",
 			AP_IR_MOST_NESTED);
