@@ -174,18 +174,28 @@ bool ap_parse_double(const char *s, double *r)
 	return true;
 }
 
-/* Power of two of a unit of bytes, -1 where it is none. */
-static int unit_shift(const char *unit)
+/* Is the character this letter, in either case, whatever the locale? */
+static bool is_letter(char c, char upper)
 {
-	static const struct {
-		const char *name;
-		int shift;
-	} units[] = {{"", 0}, {"B", 0}, {"KB", 10}, {"MB", 20}, {"GB", 30}, {"TB", 40}};
+	return c == upper || c == upper - 'A' + 'a';
+}
 
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (!strcmp(unit, units[i].name))
-			return units[i].shift;
-	return -1;
+int ap_unit_shift(const char *unit)
+{
+	static const char prefixes[] = "KMGT";
+	int shift = 0;
+
+	for (int i = 0; prefixes[i]; i++)
+		if (is_letter(*unit, prefixes[i]))
+			shift = 10 * (i + 1);
+	if (shift) {
+		unit++;
+		if (is_letter(*unit, 'I'))
+			unit++;
+	}
+	if (is_letter(*unit, 'B'))
+		unit++;
+	return *unit ? -1 : shift;
 }
 
 bool ap_parse_bytes(const char *s, int64_t *r)
@@ -202,7 +212,7 @@ bool ap_parse_bytes(const char *s, int64_t *r)
 		if (end == point + 1 || !*end)
 			return false;
 	}
-	shift = unit_shift(end);
+	shift = ap_unit_shift(end);
 	if (shift < 0)
 		return false;
 	scale = INT64_C(1) << shift;

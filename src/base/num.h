@@ -28,8 +28,12 @@ bool ap_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *r);
 /* The whole text is a finite decimal number. Independent of the locale. */
 bool ap_parse_double(const char *s, double *r);
 
-/* "25GB", "512MB", "64KB", "1000B", "1000": bytes; KB, MB, GB, TB are powers of 1024; a decimal
- * fraction is allowed before a unit ("1.5GB"). false on anything else, negative or > 2^62. */
+/* Power of two of a unit of bytes, as in 10 of "KB", "KiB", "Ki", "K" or "kb"; K, M, G, T are powers of
+ * 1024. 0 of "B" and "", -1 of what is none. */
+int ap_unit_shift(const char *unit);
+
+/* "25GB", "25GiB", "25G", "64kb", "1000B", "1000": bytes, with a unit as above; a decimal fraction is
+ * allowed before a unit ("1.5GB"). false on anything else, negative or > 2^62. */
 bool ap_parse_bytes(const char *s, int64_t *r);
 
 /* Ascending prime factors with multiplicity, at most 63; returns how many. n >= 1. O(sqrt n). */

@@ -116,7 +116,7 @@ const char *ap_option_expects(struct ap_arena *arena, const struct ap_option *ro
 		return ap_arena_printf(arena, "a number from %" PRId64 " to %" PRId64, row->least,
 			row->most);
 	case AP_OPT_SIZE:
-		return "a size of at least one byte, such as 64MB";
+		return "a size of at least one byte, such as 64MB, 25GiB or 1.5T";
 	case AP_OPT_INTS:
 		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
 			", ascending, such as 20,35", row->least, row->most);

@@ -41,17 +41,12 @@ static const struct {
 	{"s", AP_METRIC_TIME, 1},
 	{"ms", AP_METRIC_TIME, 1e-3},
 	{"us", AP_METRIC_TIME, 1e-6},
-	{"B", AP_METRIC_BYTES, 1},
-	{"KB", AP_METRIC_BYTES, 0x1p10},
-	{"MB", AP_METRIC_BYTES, 0x1p20},
-	{"GB", AP_METRIC_BYTES, 0x1p30},
-	{"TB", AP_METRIC_BYTES, 0x1p40},
 	{"", AP_METRIC_RATE, 1},
 };
 
 static const char *const expected_units[] = {
 	[AP_METRIC_TIME] = "s, ms or us",
-	[AP_METRIC_BYTES] = "B, KB, MB, GB or TB",
+	[AP_METRIC_BYTES] = "B, KB, MB, GB or TB (or KiB, K and so on)",
 	[AP_METRIC_RATE] = "none",
 	[AP_METRIC_SHARE] = "%",
 };
@@ -171,6 +166,10 @@ static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
 	if (!strcmp(word, "%") && (l->change || l->metric->whole || l->metric->kind == AP_METRIC_SHARE)) {
 		l->share = l->metric->kind != AP_METRIC_SHARE;
 		l->value /= 100;
+		return AP_OK;
+	}
+	if (l->metric->kind == AP_METRIC_BYTES && *word && ap_unit_shift(word) >= 0) {
+		l->value *= (double)(INT64_C(1) << ap_unit_shift(word));
 		return AP_OK;
 	}
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
