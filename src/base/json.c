@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/foreign.h"
 #include "base/json_scan.h"
 #include "base/json_tree.h"
 #include "base/map.h"
@@ -252,7 +253,11 @@ static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsign
 	enum ap_status st = ap_jscan_run(&scan, ctx->scratch, doc->text, doc->len,
 		flags & AP_JSON_TRAILING_COMMA);
 	enum ap_status lapses = report_lapses(ctx, doc, &scan);
+	const char *other;
 
+	if (st == AP_SYNTAX && (other = ap_foreign(ctx, doc->text, doc->len)))
+		return ap_diag_add(ctx->diag, AP_ERROR, st, &(struct ap_where){.file = doc->file}, NULL, "%s",
+			other);
 	if (st != AP_OK)
 		return ap_json_report_at(ctx, doc, scan.fault_offset, NULL, AP_ERROR, st, NULL, "%s",
 			scan.fault);

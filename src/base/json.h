@@ -25,7 +25,8 @@ enum { AP_JSON_TRAILING_COMMA = 1 }; /* a trailing comma is a warning, not an er
 
 /*
  * Parses text[0..len) (need not be NUL-terminated; copied). AP_SYNTAX with line and column for
- * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning); AP_MEANING for duplicate keys
+ * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning), or saying what the file is where that
+ * is known (base/foreign.h); AP_MEANING for duplicate keys
  * (naming both lines), \u0000 in a string, and numbers that are not finite; AP_LIMIT for nesting
  * deeper than 256 and for more than 2^23 values (in a file of more than 64 MiB: than one in eight
  * bytes). file is what messages call it (copied). *out is set on AP_OK only; the document lives in

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/foreign.h"
 #include "base/str.h"
 #include "cli/config.h"
 #include "cli/outputs.h"
@@ -138,6 +139,14 @@ bool ap_kind_is_dump(const struct ap_input *in)
 	return false;
 }
 
+enum ap_status ap_kind_check(struct ap_run *run, const struct ap_input *in)
+{
+	const char *other = ap_kind_is_json(in) ? NULL : ap_foreign(&run->ctx, in->text, in->len);
+
+	return !other ? AP_OK : ap_diag_add(run->ctx.diag, AP_ERROR, AP_SYNTAX,
+		&(struct ap_where){.file = in->path}, NULL, "%s", other);
+}
+
 static const char *all_kinds(struct ap_run *run)
 {
 	struct ap_str s;
@@ -157,6 +166,7 @@ enum ap_status ap_kind_read(struct ap_run *run, const char *path, struct ap_know
 		return AP_OK;
 	}
 	if (!ap_kind_is_json(&out->in) && !ap_out_is_json(path)) {
+		AP_TRY(ap_kind_check(run, &out->in));
 		if (ap_groups_look_like(out->in.text, out->in.len))
 			out->kind = AP_KIND_GROUPS;
 		return AP_OK;

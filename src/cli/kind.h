@@ -40,6 +40,9 @@ bool ap_kind_is_json(const struct ap_input *in);
 /* Does it begin as MindSpore's text dumps of graphs do? */
 bool ap_kind_is_dump(const struct ap_input *in);
 
+/* AP_SYNTAX, with a message, where it is a file of another program's that is known (base/foreign.h). */
+enum ap_status ap_kind_check(struct ap_run *run, const struct ap_input *in);
+
 /* "an operator graph", for messages. */
 const char *ap_kind_text(enum ap_kind k);
 

@@ -149,6 +149,48 @@ enum ap_status ap_out_check_binary(struct ap_run *run, const char *path)
 	return fault(run, AP_USAGE, path, "a terminal is no place for protobuf");
 }
 
+/* Pictures by the suffixes of their names: drawn by dot in this format, or left as DOT. */
+static const struct {
+	const char *suffix, *format; /* NULL: DOT */
+} pictures[] = {{".dot", NULL}, {".gv", NULL}, {".svg", "svg"}, {".png", "png"}, {".pdf", "pdf"}};
+
+enum { NPICTURE = sizeof pictures / sizeof *pictures };
+
+/* The suffix of a name, "" where it has none. */
+static const char *suffix_of(const char *path)
+{
+	const char *base = ap_file_base(path), *dot = strrchr(base, '.');
+
+	return dot && dot > base ? dot : "";
+}
+
+/* What dot is to make of a picture of this name; NULL: it stays DOT. */
+static const char *format_of(const char *path)
+{
+	for (int i = 0; i < NPICTURE; i++)
+		if (!strcmp(suffix_of(path), pictures[i].suffix))
+			return pictures[i].format;
+	return NULL;
+}
+
+/* A name without a suffix is one of DOT; of any other kind nothing is known to draw. */
+static enum ap_status check_picture(struct ap_run *run, const char *path)
+{
+	const char *suffix = suffix_of(path);
+	struct ap_str known;
+
+	ap_str_init(&known, run->ctx.arena);
+	for (int i = 0; i < NPICTURE; i++) {
+		if (!*suffix || !strcmp(suffix, pictures[i].suffix))
+			return AP_OK;
+		ap_str_addf(&known, "%s%s", i == 0 ? "" : i + 1 < NPICTURE ? ", " : " or ",
+			pictures[i].suffix);
+	}
+	return fault(run, AP_USAGE, path, ap_arena_printf(run->ctx.arena,
+		"pictures of this kind (%s) are not drawn; expected a name that ends in %s", suffix,
+		known.s));
+}
+
 enum ap_status ap_out_check(struct ap_run *run, const char *further)
 {
 	struct paths in = {0}, out = {0}, all = {0};
@@ -162,6 +204,8 @@ enum ap_status ap_out_check(struct ap_run *run, const char *further)
 		(void)ap_out_check_binary(run, run->opt->strategy_ckpt_save_file);
 	if (run->opt->group_ckpt_save_file)
 		(void)ap_out_check_binary(run, run->opt->group_ckpt_save_file);
+	if (run->opt->dot_out)
+		(void)check_picture(run, run->opt->dot_out);
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	for (size_t i = 0; i < out.n; i++)
 		(void)check_target(run, out.v[i]);
@@ -245,37 +289,13 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len)
 	return AP_OK;
 }
 
-/* What dot is to make of a picture of this name, by its suffix; NULL: it stays DOT. */
-static const char *format_of(struct ap_run *run, const char *path)
-{
-	static const char *const formats[] = {"svg", "png", "pdf"};
-
-	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (ap_file_suffix(path, ap_arena_printf(run->ctx.arena, ".%s", formats[i])))
-			return formats[i];
-	return NULL;
-}
-
-/* A name that looks like a picture of a kind that is not drawn would hold text. */
-static enum ap_status warn_of_suffix(struct ap_run *run, const char *path)
-{
-	static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".ps", ".eps", ".svgz"};
-
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (ap_file_suffix(path, others[i]))
-			return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, NULL, "picture-suffix",
-				"%s: written as DOT; only .svg, .png and .pdf are drawn", path);
-	return AP_OK;
-}
-
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
 {
-	const char *format = format_of(run, path), *text;
+	const char *format = format_of(path), *text;
 	struct ap_output_sink sink;
 	uint32_t nbox;
 	size_t len;
 
-	AP_TRY(warn_of_suffix(run, path));
 	AP_TRY(ap_emit_dot(&run->ctx, pic, (enum ap_pic_detail)run->opt->detail, &text, &len,
 		&nbox));
 	if (format && nbox > MANY_BOXES)
@@ -301,7 +321,7 @@ static enum ap_status stage_picture(struct ap_run *run, const char *path, const 
 {
 	struct ap_picture pic;
 
-	if (format_of(run, path) && ap_stop_signal())
+	if (format_of(path) && ap_stop_signal())
 		return AP_STOPPED;
 	ap_picture_of_plan(&run->ctx, m->plan, &pic);
 	return ap_out_picture(run, path, &pic);

@@ -32,6 +32,7 @@ static enum ap_status load_file(struct ap_run *run, const char *path, struct ap_
 	bool json;
 
 	AP_TRY(ap_input_read(run, path, &file));
+	AP_TRY(ap_kind_check(run, &file));
 	json = strcmp(path, "-") ? ap_out_is_json(path) : ap_kind_is_json(&file);
 	return ap_ckpt_read(&run->ctx, file.path, file.text, file.len, json, out);
 }

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/foreign.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -311,11 +312,14 @@ static bool read_line(struct parse *p)
 	return p->func ? in_body(p) : in_header(p);
 }
 
-static enum ap_status check_dump(struct parse *p)
+static enum ap_status check_dump(struct parse *p, const char *text)
 {
 	const struct ap_ir *ir = p->ir;
+	const char *other = ir->funcs.n || ir->headed ? NULL : ap_foreign(p->r.ctx, text, ir->bytes);
 
-	if (!ir->funcs.n)
+	if (other)
+		ap_ir_fault(&p->r, 0, AP_SYNTAX, "%s; expected a MindSpore IR dump here", other);
+	else if (!ir->funcs.n)
 		ap_ir_fault(&p->r, ir->lines, AP_SYNTAX, ir->headed
 			? "the dump ends before its first sub-graph"
 			: "holds no node of a MindSpore IR dump; expected a text file that begins with "
@@ -367,5 +371,5 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 		p.func->end = p.r.line;
 	if (p.r.ended)
 		p.r.status = AP_OK;
-	return p.r.status != AP_OK ? p.r.status : check_dump(&p);
+	return p.r.status != AP_OK ? p.r.status : check_dump(&p, text);
 }

@@ -245,7 +245,7 @@ static const struct refused refuses[] = {
 	{TEXT("[\f1]"), AP_SYNTAX, "1:2: expected a value, got the byte 0x0c"},
 	{TEXT("[\v1]"), AP_SYNTAX, "1:2: expected a value, got the byte 0x0b"},
 	{TEXT("[1\b]"), AP_SYNTAX, "1:3: expected ',' or ']', got the byte 0x08"},
-	{TEXT("<json/>"), AP_SYNTAX, "1:1: expected a value, got '<'"},
+	{TEXT("<json/>"), AP_SYNTAX, " is XML (<json>); every input is JSON, but"},
 	{TEXT("\r\n\r\n [1,\r\n  x]"), AP_SYNTAX, "4:3: expected a value, got 'x'"},
 	/* duplicate keys */
 	{TEXT("{\"a\":1,\n\"a\":1}"), AP_MEANING,

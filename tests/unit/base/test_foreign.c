@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/foreign.h"
+
+#include "base/json.h"
+#include "unit.h"
+
+static const struct {
+	const char *text;
+	const char *says; /* a part of it; NULL: nothing is known of it */
+} files[] = {
+	{"worker-0 slots=8\nworker-1 slots=8\n", "hostfile"},
+	{"worker-0 slots=8\nworker-1 slots=8\n", "--device-num 16 --devices-per-server 8"},
+	{"# two hosts\r\n\r\n10.0.0.1 slots=4 max_slots=4\r\n10.0.0.2 slots=4\r\n", "--device-num 8 --devices-per-server 4"},
+	{"node1:8\nnode2:8\nnode3:8", "--device-num 24 --devices-per-server 8"},
+	{"a slots=8\nb slots=4\n", "--device-num and --devices-per-server"},
+	{"10.0.0.1\n10.0.0.2\n", "hostfile"},
+	{"gpu[001-003,007]\n", "hostfile"},
+	{"<?xml version=\"1.0\"?>\n<!-- a > b -->\n<system version=\"1\"><cpu numaid=\"0\"/></system>", "topology"},
+	{"<system version=\"1\">\n</system>\n", "<system>"},
+	{"\n <topo>\n</topo>", "topology"},
+	{"<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "is XML (<svg>)"},
+	{"\xef\xbb\xbf<a/>", "is XML (<a>)"},
+	{"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-31\n", "matrix of links"},
+	{"           NPU0       NPU1       CPU Affinity\nNPU0       X          HCCS\n", "matrix of links"},
+	{"address_0=192.168.100.101\nnetmask_0=255.255.255.0\n", "hccn.conf"},
+	{"[server]\ncount = 2\n", "INI or TOML"},
+	{"; note\nkey=value\n", "INI or TOML"},
+	{"server_list:\n  - id: 1\n", "YAML"},
+	{"---\na: 1\n", "YAML"},
+	{"- a\n- b\n", "YAML"},
+	{"host: 4\n", "YAML"},
+	{"\x1f\x8b\x08\x00", "gzip"},
+	{"PK\x03\x04", "zip"},
+	{"", NULL},
+	{"\n\n", NULL},
+	{"{\"a\": 1}", NULL},
+	{"{a: 1}", NULL},
+	{"[1, 2]", NULL},
+	{"[true]", NULL},
+	{"[[8, 1]]", NULL},
+	{"null", NULL},
+	{"\"text\"", NULL},
+	{"data_parallel", NULL},
+	{"hello world\n", NULL},
+	{"< 3", NULL},
+	{"\x0a\x10\x08\x01\x12\x0cMatMul-w", NULL}, /* protobuf */
+	{"# IR entry: @net\nsubgraph attr:\n", NULL},
+};
+
+START_TEST(what_a_text_is)
+{
+	struct ap_ctx ctx = ctx_create(false);
+
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		const char *what = ap_foreign(&ctx, files[i].text, strlen(files[i].text));
+
+		if (files[i].says)
+			ck_assert_msg(what && strstr(what, files[i].says), "%s: %s", files[i].text, what);
+		else
+			ck_assert_msg(!what, "%s: %s", files[i].text, what);
+	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* Where JSON is wanted it is said instead of what a parser makes of the first byte; valid JSON is never
+ * taken for another format. */
+START_TEST(json_says_it)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_json *doc;
+
+	ck_assert_int_eq(ap_json_parse(&ctx, "hosts", files[0].text, strlen(files[0].text), 0, &doc), AP_SYNTAX);
+	ck_contains(messages(&ctx), "autopar-plan: error: hosts: is a hostfile");
+	ck_assert_uint_eq(ap_diag_count(ctx.diag, AP_ERROR), 1);
+	ck_assert_int_eq(ap_json_parse(&ctx, "x", "\"node1\"", 7, 0, &doc), AP_OK);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {what_a_text_is, json_says_it};
+
+	return RUN_TESTS("foreign", tests);
+}
