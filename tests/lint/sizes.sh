@@ -5,7 +5,7 @@
 # function longer than 60 lines; every source file names its licence.
 set -eu
 cd "$1"
-find src include tests tools bench man proto -type f \( -name '*.[ch]' -o -name '*.def' \
+find src include tests tools bench docs man proto -type f \( -name '*.[ch]' -o -name '*.def' \
   -o -name '*.sh' -o -name '*.py' -o -name '*.proto' -o -name meson.build \) | LC_ALL=C sort |
   xargs awk '
     function fail(line, why) { print FILENAME ":" line ": " why; bad = 1 }

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""execute_plan.py GRAPH PLAN: one training step of a plan on virtual ranks, held against one rank.
+
+Everything is done as EXECUTING A PLAN of autopar-plan(5) says, from the two files alone: operators on
+slices, redistributions, collectives, pipelines with micro-batches, gradients and their exchange, an
+update of every parameter (w - gradient / 10). ranks.py has what goes on between ranks, step.py the order
+of things, kernels.py what operators compute. Values of inputs, parameters and constants, which no file
+has, are drawn from their names; numpy is needed (Debian: python3-numpy).
+"""
+import argparse
+import json
+import sys
+import zlib
+
+sys.dont_write_bytecode = True
+import numpy as np  # noqa: E402
+
+from ranks import (Fault, cut, layout_of_map, layout_of_pairs, need, own_part,  # noqa: E402
+                   same_layout)
+from step import Oper, Step, exchanged, updated, uses_of  # noqa: E402
+
+TOLERANCE = 1e-9
+
+
+class Files:
+    def __init__(self, graph, plan, values=None, seed=0):
+        self.graph, self.plan, self.given, self.seed = graph, plan, values or {}, seed
+        need(plan["schema"] == "autopar-plan/1", "no plan")
+        of_graph = {o["name"]: o for o in graph["operators"]}
+        pipeline = plan["pipeline"]
+        self.ranks = pipeline["devices_per_stage"] if pipeline else plan["machine"]["devices"]
+        self.nbatch = plan["stages"][0]["micro_batches"]
+        self.partial = plan["settings"]["executor"] != "generic"
+        self.loss = plan["graph"]["outputs"][0]
+        moves = {}
+        for r in plan["redistributions"]:
+            moves.setdefault(r["to"], {})[r["operand"]] = r
+        self.opers, self.alone = ([
+            Oper(o, of_graph.get(o["name"], {}).get("attrs") or {}, moves.get(o["name"], {}),
+                 self.ranks, alone) for o in plan["operators"]] for alone in (False, True))
+        self.tensors = {t["name"]: t for key in ("inputs", "parameters", "constants")
+                        for t in graph.get(key, [])}
+        self.stages = [dict(s, slots=[dict(x, part=(s["id"], x["segment"])) for x in s["slots"]])
+                       for s in plan["stages"]] if pipeline else None
+        self.wanted = {p["name"] for p in plan["parameters"] if p["trainable"]}
+        for o in plan["operators"]:
+            if any(t in self.wanted for t in o["inputs"]):
+                self.wanted |= {t for t, d in zip(o["outputs"], o["out_dtype"]) if "float" in d}
+        self.cache = {}
+        self.check(plan)
+
+    def check(self, plan):
+        """Does every operand come in the shape and the layout that its operator says?"""
+        made = {t: (o.out_whole[k], o.out_layout[k]) for o in self.opers for k, t in enumerate(o.outputs)}
+        made |= {p["name"]: (p["tensor_shape"], self.layout(p)) for p in plan["parameters"]}
+        of_step = lambda whole, shape: len(whole) == len(shape) and all(
+            n in (whole_n, whole_n / self.nbatch) for n, whole_n in zip(whole, shape))
+        for o, said in zip(self.opers, plan["operators"]):
+            need(all(map(of_step, o.out_whole, said["out_shape"])), o.name, "has other out_shape")
+            need(set(o.moves) <= set(range(len(o.inputs))), o.name, "has no such operand")
+            for i, tensor in enumerate(o.inputs):
+                whole, layout = made.get(tensor, (None, o.in_layout[i]))
+                need(o.in_whole[i] == whole if whole is not None else
+                     of_step(o.in_whole[i], self.tensors[tensor]["shape"]),
+                     f"operand {i} of {o.name} is {o.in_whole[i]}, not {whole}")
+                m = o.moves.get(i)
+                ends = [layout_of_pairs(m[end]) for end in ("from_layout", "to_layout")] if m else []
+                layout = ends[0] if m and m["from"] is None else layout
+                need(same_layout(layout, ends[0] if m else o.in_layout[i], self.ranks) and
+                     same_layout(o.in_layout[i], ends[1] if m else layout, self.ranks),
+                     tensor, "comes to", o.name, "in another layout")
+
+    def limit(self, tensor):
+        """Indices must be smaller than the length that they look up."""
+        least = [1 << 30]
+        for o in self.alone:
+            for i in [i for i, t in enumerate(o.inputs) if t == tensor]:
+                if o.type == "Gather" and i == 1:
+                    axis = o.attrs.get("axis", 0)
+                    least.append(o.in_whole[0][axis])
+                elif o.type == "OneHot" and i == 0:
+                    least.append(o.attrs["depth"])
+                elif o.type in ("Reshape", "Cast", "Send", "Receive", "Transpose"):
+                    least.append(self.limit(o.outputs[0]))
+        return min(least)
+
+    def source(self, name):
+        """Numbers of an input, a parameter or a constant; parameters small, constants positive."""
+        if name not in self.cache:
+            t, rng = self.tensors[name], np.random.RandomState(zlib.crc32(name.encode()) + self.seed)
+            kind = t in self.graph["parameters"], "float" in t["dtype"]
+            if name in self.given:
+                x = np.full(t["shape"], self.given[name])
+            elif not kind[1]:
+                x = rng.randint(0, min(self.limit(name), 1 << 30 if kind[0] else 64), t["shape"])
+            elif t in self.graph.get("constants", []):
+                x = rng.uniform(0.5, 1.5, t["shape"])
+            else:
+                x = rng.standard_normal(t["shape"]) * (0.5 if kind[0] else 1)
+            self.cache[name] = np.asarray(x)
+        return self.cache[name]
+
+    def layout(self, param):
+        return layout_of_map(param["dev_matrix"], param["tensor_map"])
+
+    def gathered_for_use(self, param):
+        return param["optimizer_group"] and not any(
+            o.of("optimizer", "operand", i) for o in self.opers
+            for i, t in enumerate(o.inputs) if t == param["name"])
+
+    def run_alone(self):
+        weights = {p["name"]: [self.source(p["name"])] for p in self.plan["parameters"]}
+        step = Step(self.alone, self.source, weights, self.wanted, False, self.nbatch)
+        step.run(self.loss)
+        return step
+
+    def run_ranks(self):
+        weights = {}
+        for p in self.plan["parameters"]:
+            weights[p["name"]] = cut(self.source(p["name"]), self.layout(p), self.ranks)
+            if self.gathered_for_use(p):
+                weights[p["name"]] = own_part(weights[p["name"]], p["optimizer_group"]["axes"])
+        step = Step(self.opers, self.source, weights, self.wanted, self.partial, self.nbatch)
+        step.run(self.loss, self.stages)
+        return step
+
+
+def compare(what, got, want, scale):
+    """Relative to the largest number of the tensor; scale: of all such tensors."""
+    error = 0.0
+    for rank, (a, b) in enumerate(zip(got, want)):
+        need(a.shape == b.shape, what, f"of rank {rank} is {a.shape}, not {b.shape}")
+        size = max(float(np.abs(b).max(initial=0)), 1e-6 * scale, 1e-30)
+        off = float(np.abs(a - b).max(initial=0)) / size
+        need(off <= TOLERANCE, what, f"of rank {rank} differs by {off:.1e}")
+        error = max(error, off)
+    return error
+
+
+def execute(graph, plan, values=None, seed=0, truth=None):
+    """Runs both; returns what to say, and the step of one rank, which other plans can share."""
+    files = Files(graph, plan, values, seed)
+    need(files.loss in [t for o in files.opers for t in o.outputs] and
+         all(o.out_whole[o.outputs.index(files.loss)] == [] for o in files.opers
+             if files.loss in o.outputs), "the first output is no scalar: there is no loss")
+    alone = truth or files.run_alone()
+    step = files.run_ranks()
+    errors = []
+    for o in files.opers:
+        for k, tensor in enumerate(o.outputs):
+            for m in [None] if o.once else range(files.nbatch):
+                want = cut(alone.values[tensor, m][0], o.out_layout[k], files.ranks)
+                need((tensor, m) in step.values, tensor, "is not there")
+                errors.append(compare(tensor, step.values[tensor, m], want, 1.0))
+    truth_of = {p["name"]: [alone.use_grads[u][0] for u in uses_of(files.alone, p["name"])
+                            if u in alone.use_grads] for p in plan["parameters"]}
+    largest = max((float(np.abs(g).max()) for of in truth_of.values() for g in of), default=0.0)
+    trained = 0
+    for p in plan["parameters"]:
+        name, dealt, layout = p["name"], p["optimizer_group"], files.layout(p)
+        want = truth_of[name]
+        grads = exchanged(step, p, files.partial)
+        need((grads is None) == (not want) and (not want or p["trainable"]), name, "has no gradient")
+        if not want:
+            continue
+        trained += 1
+        whole = sum(want)
+        of_slice = cut(whole, layout, files.ranks)
+        of_part = own_part(of_slice, dealt["axes"]) if dealt else of_slice
+        errors.append(compare("gradient of " + name, grads, of_part, largest))
+        weight = cut(files.source(name), layout, files.ranks)
+        new = cut(files.source(name) - whole / 10, layout, files.ranks)
+        new = own_part(new, dealt["axes"]) if files.gathered_for_use(p) else new
+        errors.append(compare(name, updated(step, p, weight, grads), new, 1.0))
+    need(trained, "no parameter is trained")
+    losses = [float(alone.values[files.loss, m][0]) for m in range(files.nbatch)]
+    return (f"{files.ranks * len(plan['stages'])} ranks, {files.nbatch} micro-batches: loss "
+            f"{sum(losses) / len(losses):.12g}, {trained} parameters updated, largest relative error "
+            f"{max(errors):.1e}"), alone
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("graph")
+    parser.add_argument("plan")
+    parser.add_argument("--seed", type=int, default=0, help="of the values that are drawn")
+    parser.add_argument("--value", action="append", default=[], metavar="NAME=NUMBER",
+                        help="of all elements of an input, a parameter or a constant")
+    args = parser.parse_args()
+    files = []
+    for path in (args.graph, args.plan):
+        with open(path, encoding="utf-8") as file:
+            files.append(json.load(file))
+    try:
+        given = {k: float(v) for k, v in (x.split("=", 1) for x in args.value)}
+        print(execute(*files, values=given, seed=args.seed)[0])
+    except Fault as fault:
+        print(f"execute_plan.py: {args.plan}: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: execute.py PROGRAM SOURCE_ROOT MAKE_MODEL
+
+Plans of small models, carried out by docs/execute/execute_plan.py, compute what one rank computes; plans
+with faults do not.
+"""
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
+sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
+import numpy as np  # noqa: E402
+
+import execute_plan  # noqa: E402
+from execute_graphs import SLOW_CHIP, cnn, mlp  # noqa: E402
+
+GPT = ["gpt3", "--batch", "12", "--layers", "2", "--hidden", "12", "--heads", "6", "--sequence", "4",
+       "--vocabulary", "24"]
+MODELS = {
+    "mix": ["multiple_mix", "--batch", "12"],
+    "gpt": [*GPT, "--attention", "small", "--dtype", "float32"],
+    "flash": [*GPT, "--attention", "flash", "--dtype", "float16"],
+    "expert": ["mixtral", "--batch", "12", "--layers", "1", "--hidden", "24", "--heads", "6",
+               "--kv-heads", "3", "--inner", "12", "--sequence", "4", "--vocabulary", "24",
+               "--experts", "4", "--active", "2", "--capacity", "2", "--attention", "flash",
+               "--dtype", "float32"],
+}
+GRAPHS = {
+    "mlp": mlp(),
+    "mlp_tied": mlp(tied=True),
+    # Partial sums of fc1 are dealt along its rows, those of fc2 are not.
+    "mlp_dealt": mlp({"fc1": ([[2, 2], [1, 2]], [[4, 1]]), "fc2": ([[1, 4], [4, 1]], None)}),
+    "cnn": cnn(),
+    "cnn_halo": cnn({"conv1": (2, 2), "conv2": (2, 1), "conv3": (3, 1)}),
+    "cnn_rows": cnn({"conv1": (4, 1), "conv2": (1, 2)}),
+}
+GENERIC = ["--executor", "generic"]
+DEAL = ["--enable-parallel-optimizer", "--parallel-optimizer-threshold", "0"]
+PIPE = ["--pipeline-stages", "2", "--micro-batches", "3"]
+CASES = [  # graph, devices, options
+    ("mix", 8, []), ("mix", 3, [*GENERIC, *DEAL]),
+    ("mlp", 2, []), ("mlp", 3, GENERIC), ("mlp", 12, []), ("mlp", 12, GENERIC),
+    ("mlp", 6, ["--micro-batches", "2", "--no-enable-alltoall"]),
+    ("mlp_tied", 4, GENERIC), ("mlp_tied", 12, []), ("mlp_tied", 8, [*PIPE]),
+    ("mlp", 12, [*DEAL]), ("mlp", 12, [*DEAL, "--optimizer-weight-shard-size", "2"]),
+    ("mlp", 8, [*DEAL, *GENERIC, "--optimizer-weight-shard-size", "2"]),
+    ("mlp", 6, [*DEAL, "--optimizer-level", "level2", "--micro-batches", "4"]),
+    ("mlp", 6, [*DEAL, "--optimizer-level", "level3", "--micro-batches", "2"]),
+    ("mlp", 8, [*DEAL, *GENERIC, "--optimizer-level", "level3", *PIPE]),
+    ("mlp_dealt", 8, []), ("mlp_dealt", 8, GENERIC), ("mlp_dealt", 4, DEAL),
+    ("gpt", 2, ["--full-batch"]), ("gpt", 12, GENERIC), ("gpt", 6, ["--hybrid", "dp=2,tp=3"]),
+    ("gpt", 12, [*PIPE]), ("gpt", 4, [*PIPE, *GENERIC, *DEAL, "--optimizer-level", "level2"]),
+    ("gpt", 4, ["--executor", "mindspore-semi-auto"]),
+    ("gpt", 3, ["--executor", "mindspore-sharding-propagation"]),
+    ("flash", 12, []), ("flash", 3, GENERIC), ("flash", 4, ["--dataset-strategy", "[[2,1],[2,1],[2,1]]"]),
+    ("flash", 12, ["--hybrid", "dp=2,tp=3,sp=1,pp=2,mbn=3", "--recompute", "full", *GENERIC]),
+    ("flash", 4, [*PIPE, "--pipeline-segments", "2", "--pipeline-interleave"]),
+    ("flash", 2, [*PIPE, "--pipeline-scheduler", "zero_bubble_v", *DEAL]),
+    ("expert", 12, []), ("expert", 8, GENERIC), ("expert", 6, [*PIPE, *DEAL]),
+    ("expert", 4, ["--hybrid", "dp=4,ep=4"]),
+    ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
+    ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
+    ("cnn_rows", 8, GENERIC),
+]
+
+
+class Execute(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.dir, cls.truths = cls.temporary.name, {}
+        with open(cls.path("chip"), "w", encoding="utf-8") as file:
+            json.dump(SLOW_CHIP, file)
+        for name, args in MODELS.items():
+            text = subprocess.run([MAKE_MODEL, *args, "--name", name], check=True, capture_output=True)
+            GRAPHS[name] = json.loads(text.stdout)
+        for name, graph in GRAPHS.items():
+            with open(cls.path(name), "w", encoding="utf-8") as file:
+                json.dump(graph, file)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.dir, name + ".json")
+
+    def plan(self, name, devices, options):
+        subprocess.run([PROGRAM, "search", self.path(name), "--device-num", str(devices), "--chip",
+                        self.path("chip"), "-q", "--no-hccl-rules", "--plan-out", self.path("plan"),
+                        "-o", os.devnull, *options], check=True)
+        with open(self.path("plan"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def execute(self, name, plan):
+        """One rank computes the same for all plans with as many micro-batches and operators."""
+        key = (name, plan["stages"][0]["micro_batches"], *(o["name"] for o in plan["operators"]))
+        said, self.truths[key] = execute_plan.execute(GRAPHS[name], plan, truth=self.truths.get(key))
+        return said
+
+    def test_equals_one_rank(self):
+        kinds = set()
+        for name, devices, options in CASES:
+            with self.subTest(name, devices=devices, options=options):
+                plan = self.plan(name, devices, options)
+                self.execute(name, plan)
+                kinds |= {(c["phase"], c["kind"]) for o in plan["operators"]
+                          for c in o["communications"]}
+                kinds |= {s["kind"] for r in plan["redistributions"] for s in r["steps"]}
+        self.assertEqual({str(k) for k in kinds}, {str(k) for k in {
+            "AllGather", "AlltoAll", "Slice", ("forward", "AllReduce"), ("forward", "AllGather"),
+            ("forward", "ReduceScatter"), ("forward", "NeighborExchange"), ("forward", "Send"),
+            ("backward", "AllReduce"), ("backward", "AllGather"), ("backward", "NeighborExchange"),
+            ("backward", "Send"), ("gradient", "AllReduce"), ("gradient", "ReduceScatter"),
+            ("optimizer", "AllGather"), ("recompute", "AllReduce"), ("recompute", "AllGather")}})
+
+    def test_one_rank_differentiates(self):
+        """Along a random direction the loss changes as its gradient says."""
+        for name in ("mlp", "gpt", "flash", "expert", "cnn"):
+            files = execute_plan.Files(GRAPHS[name], self.plan(name, 1, []))
+            alone, slope, draw = files.run_alone(), 0.0, np.random.RandomState(7)
+            turn = {}
+            for (k, i), grads in alone.use_grads.items():
+                tensor = files.alone[k].inputs[i]
+                way = turn.setdefault(tensor, draw.standard_normal(grads[0].shape))
+                slope += float((way * grads[0]).sum())
+            losses = []
+            for h in (1e-6, -1e-6):
+                moved = copy.copy(files)
+                moved.cache = {t: files.source(t) + h * way for t, way in turn.items()}
+                losses.append(float(moved.run_alone().values["loss", 0][0]))
+            self.assertAlmostEqual((losses[0] - losses[1]) / 2e-6 / slope, 1, delta=1e-5, msg=name)
+
+    def refused(self, name, plan, fault):
+        with self.subTest(name, fault=fault):
+            self.assertRaises(execute_plan.Fault, self.execute, name, plan)
+
+    def every(self, name, plan, where, change):
+        """Makes each change alone that change() finds at the places of where()."""
+        n = 0
+        for place in where(plan):
+            other = copy.deepcopy(plan)
+            at = other
+            for key in place:
+                at = at[key]
+            if change(at):
+                self.refused(name, other, (place, change.__name__))
+                n += 1
+        return n
+
+    def test_faults_are_noticed(self):
+        plans = [("mlp", self.plan("mlp", 4, options)) for options in (
+            ["--hybrid", "dp=2,tp=2"], [*GENERIC], [*DEAL, "--optimizer-weight-shard-size", "2"],
+            [*GENERIC, *PIPE], [*PIPE], [*DEAL, *GENERIC, "--optimizer-level", "level3"])]
+        plans += [("mlp_tied", self.plan("mlp_tied", 4, options)) for options in ([], GENERIC)]
+        plans += [("mlp_dealt", self.plan("mlp_dealt", 4, options)) for options in ([], GENERIC)]
+        plans += [("cnn_rows", self.plan("cnn_rows", 4, []))]
+        made = dict.fromkeys(CHANGES, 0)
+        for name, plan in plans:
+            self.execute(name, plan)
+            for where, change in CHANGES:
+                made[where, change] += self.every(name, plan, where, change)
+        for (where, change), n in made.items():
+            self.assertGreater(n, 0, (where.__name__, change.__name__))
+
+
+# ---- places, and what is changed there; a change that makes none gives False --------------------------
+
+def communications(plan):
+    for k, o in enumerate(plan["operators"]):
+        for c in range(len(o["communications"])):
+            yield "operators", k, "communications", c
+
+
+def maps(plan):
+    for k, o in enumerate(plan["operators"]):
+        for side in ("in_tensor_map", "out_tensor_map"):
+            for i in range(len(o[side])):
+                yield "operators", k
+                break
+
+
+def moves(plan):
+    for k in range(len(plan["redistributions"])):
+        yield "redistributions", k
+
+
+def parameters(plan):
+    for k, p in enumerate(plan["parameters"]):
+        if p["trainable"]:
+            yield "parameters", k
+
+
+def slots(plan):
+    for k, s in enumerate(plan["stages"]):
+        if s.get("slots"):
+            yield "stages", k, "slots"
+
+
+def drop(c):
+    """Instead of a communication, one that no phase runs. Recomputing changes no values."""
+    used = c["phase"] != "recompute"
+    c["phase"] = "recompute"
+    return used
+
+
+def other_group(c):
+    if c["phase"] == "recompute" or c["kind"] == "Send":
+        return False
+    stride, size = c["axes"][-1]
+    c["axes"][-1] = [2 if stride == 1 else 1, size]
+    return True
+
+
+def reduce_otherwise(c):
+    if c["phase"] != "forward" or c["kind"] != "AllReduce":
+        return False
+    c["reduce"] = {"sum": "mean", "mean": "sum", "max": "min", "min": "max"}[c["reduce"]]
+    return True
+
+
+def other_stage(c):
+    return c["kind"] == "Send" and bool(c.update(kind="AllReduce", axes=[[1, 2]]) is None)
+
+
+def narrower_halo(c):
+    if c["kind"] != "NeighborExchange" or c["phase"] != "forward":
+        return False
+    c["before"], c["after"] = c["after"], c["before"]
+    return c["before"] != c["after"]
+
+
+def whole_dimension(o):
+    """The first dimension that is cut no longer is."""
+    for m in o["in_tensor_map"]:
+        for d, a in enumerate(m):
+            if a != -1 and o["dev_matrix"][len(o["dev_matrix"]) - 1 - (a if a >= 0 else 0)] > 1:
+                m[d] = -1
+                return True
+    return False
+
+
+def swapped_axes(o):
+    """Axes of a result that cut two dimensions in as many parts are exchanged."""
+    size = lambda a: o["dev_matrix"][len(o["dev_matrix"]) - 1 - a]
+    for m in o["out_tensor_map"]:
+        cut = [d for d, a in enumerate(m) if isinstance(a, int) and a != -1 and size(a) > 1]
+        if len(cut) == 2 and size(m[cut[0]]) == size(m[cut[1]]):
+            m[cut[0]], m[cut[1]] = m[cut[1]], m[cut[0]]
+            return True
+    return False
+
+
+def fewer_steps(r):
+    r["steps"].pop()
+    return True
+
+
+def fewer_back_steps(r):
+    return bool(r.get("back_steps")) and r["back_steps"].pop() is not None
+
+
+def steps_in_other_order(r):
+    before = list(r["steps"])
+    r["steps"].reverse()
+    return len(before) > 1 and before[0]["kind"] != before[-1]["kind"]
+
+
+def step_over_others(r):
+    step = r["steps"][0]
+    step["axis"] = [2 if step["axis"][0] == 1 else 1, step["axis"][1]]
+    return True
+
+
+def no_move(r):
+    """To an operand that is none: the tensor comes as it is."""
+    r["operand"] = 99
+    return True
+
+
+def no_groups(p):
+    return bool(p["gradient_groups"]) and p["gradient_groups"].clear() is None
+
+
+def other_part(p):
+    if not p["optimizer_group"]:
+        return False
+    stride, size = p["optimizer_group"]["axes"][-1]
+    p["optimizer_group"]["axes"][-1] = [2 if stride == 1 else 1, size]
+    return True
+
+
+def backward_first(s):
+    s.sort(key=lambda slot: slot["pass"])
+    return True
+
+
+CHANGES = [(communications, drop), (communications, other_group), (communications, reduce_otherwise),
+           (communications, other_stage), (communications, narrower_halo), (maps, whole_dimension),
+           (maps, swapped_axes), (moves, fewer_steps), (moves, fewer_back_steps),
+           (moves, steps_in_other_order), (moves, step_over_others), (moves, no_move),
+           (parameters, no_groups), (parameters, other_part), (slots, backward_first)]
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
