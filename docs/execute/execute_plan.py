@@ -16,7 +16,7 @@ import zlib
 sys.dont_write_bytecode = True
 import numpy as np  # noqa: E402
 
-from ranks import (Fault, cut, layout_of_map, layout_of_pairs, need, own_part,  # noqa: E402
+from ranks import (Fault, cut, group, layout_of_map, layout_of_pairs, need, own_part,  # noqa: E402
                    same_layout)
 from step import Oper, Step, exchanged, updated, uses_of  # noqa: E402
 
@@ -50,8 +50,18 @@ class Files:
         self.cache = {}
         self.check(plan)
 
+    def check_group(self, said, stage):
+        """A group stands there twice."""
+        if said and "axes" in said and "ranks" in said:
+            first = self.plan["stages"][stage]["first_rank"]
+            need([first + rank for rank in group(0, said["axes"])] == said["ranks"],
+                 said["ranks"], "are not the group of", said["axes"])
+
     def check(self, plan):
         """Does every operand come in the shape and the layout that its operator says?"""
+        for p in plan["parameters"]:
+            for said in (p["optimizer_group"], p["gradient_group"], *p["gradient_groups"]):
+                self.check_group(said, p["stage"])
         made = {t: (o.out_whole[k], o.out_layout[k]) for o in self.opers for k, t in enumerate(o.outputs)}
         made |= {p["name"]: (p["tensor_shape"], self.layout(p)) for p in plan["parameters"]}
         of_step = lambda whole, shape: len(whole) == len(shape) and all(
@@ -59,6 +69,8 @@ class Files:
         for o, said in zip(self.opers, plan["operators"]):
             need(all(map(of_step, o.out_whole, said["out_shape"])), o.name, "has other out_shape")
             need(set(o.moves) <= set(range(len(o.inputs))), o.name, "has no such operand")
+            for c in o.comms:
+                self.check_group(c, min(c.get("from_stage", o.stage), c.get("to_stage", o.stage)))
             for i, tensor in enumerate(o.inputs):
                 whole, layout = made.get(tensor, (None, o.in_layout[i]))
                 need(o.in_whole[i] == whole if whole is not None else
@@ -195,10 +207,13 @@ def main():
     try:
         given = {k: float(v) for k, v in (x.split("=", 1) for x in args.value)}
         print(execute(*files, values=given, seed=args.seed)[0])
+        return 0
     except Fault as fault:
-        print(f"execute_plan.py: {args.plan}: {fault}", file=sys.stderr)
-        return 1
-    return 0
+        why = str(fault)
+    except KeyError as key:
+        why = f"{key} is missing"
+    print(f"execute_plan.py: {args.plan}: {why}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -228,6 +228,34 @@ def matmul(site, a, b):
     return [a.dot(b)]
 
 
+def dropout(site, x):
+    """Which elements are kept follows from their place in the whole."""
+    index = np.indices(x.shape)
+    place = sum((i + first) * prime for i, first, prime in
+                zip(index, site.in_first[0], (7919, 104729, 1299709, 15485863)))
+    keep = site.get("keep_prob", default=1 - site.get("p", default=0.5))
+    mask = (place * 2654435761 >> 7) % 1000 < 1000 * keep
+    return [x * (mask / keep), Var(mask.astype(int), x.tape)]
+
+
+def split(site, x):
+    """Pieces along a dimension, each as long as its result."""
+    axis, ends = site.get("axis", "split_dim", default=0) % len(x.shape), [0]
+    for shape in site.out_shape:
+        ends.append(ends[-1] + shape[axis])
+    piece = lambda a, b: (*[slice(None)] * axis, slice(a, b))
+    return [x.take(piece(a, b)) for a, b in zip(ends, ends[1:])]
+
+
+def choose(f):
+    """The larger or the smaller one; both get half a gradient where they are equal."""
+    def kernel(site, a, b):
+        y = f(raw(a), raw(b))
+        share = lambda x, o: (raw(x) == y) / (1.0 + (raw(x) == raw(o)))
+        return [a.make(y, (a, lambda g: g * share(a, b)), (b, lambda g: g * share(b, a)))]
+    return kernel
+
+
 def bias_add(site, x, b):
     return [x + b.reshape((1, -1, *[1] * (len(x.shape) - 2)))]
 
@@ -392,7 +420,9 @@ KERNELS = {
     "Conv2D": conv2d,
     "CumSum": cum_sum,
     "Div": elementwise(lambda a, b: a / b),
+    "Dropout": dropout,
     "Exp": elementwise(Var.exp),
+    "ExpandDims": reshape,
     "FlashAttentionScore": flash_attention,
     "Flatten": reshape,
     "Gather": gather,
@@ -401,23 +431,31 @@ KERNELS = {
     "Less": less,
     "Log": elementwise(Var.log),
     "MatMul": matmul,
+    "Maximum": choose(np.maximum),
     "MaxPool": max_pool,
+    "Minimum": choose(np.minimum),
     "Mul": elementwise(lambda a, b: a * b),
     "Neg": elementwise(lambda x: -x),
     "OneHot": one_hot,
-    "ReLU": elementwise(lambda x: x.unary(lambda v: np.maximum(v, 0), lambda v, _: v > 0)),
     "RealDiv": elementwise(lambda a, b: a / b),
     "Receive": elementwise(same),
     "ReduceMax": reduction(Var.largest),
     "ReduceMean": reduction(Var.mean),
+    "ReduceMin": reduction(lambda x, axes, keep: -(-x).largest(axes, keep)),
     "ReduceSum": reduction(Var.sum),
+    "ReLU": elementwise(lambda x: x.unary(lambda v: np.maximum(v, 0), lambda v, _: v > 0)),
     "Reshape": reshape,
     "RmsNorm": rms_norm,
+    "Rsqrt": elementwise(lambda x: x ** -0.5),
     "Send": elementwise(same),
-    "SiLU": elementwise(lambda x: x * sigmoid(x)),
     "Sigmoid": elementwise(sigmoid),
     "SigmoidCrossEntropyWithLogits": elementwise(sigmoid_loss),
+    "SiLU": elementwise(lambda x: x * sigmoid(x)),
     "Softmax": softmax,
+    "Split": split,
+    "Sqrt": elementwise(lambda x: x ** 0.5),
+    "Square": elementwise(lambda x: x * x),
+    "Squeeze": reshape,
     "StridedSlice": strided_slice,
     "Sub": elementwise(lambda a, b: a - b),
     "Tanh": elementwise(Var.tanh),

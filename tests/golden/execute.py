@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
 import numpy as np  # noqa: E402
 
 import execute_plan  # noqa: E402
-from execute_graphs import SLOW_CHIP, cnn, mlp  # noqa: E402
+from execute_graphs import SLOW_CHIP, cnn, look, mlp  # noqa: E402
 
 GPT = ["gpt3", "--batch", "12", "--layers", "2", "--hidden", "12", "--heads", "6", "--sequence", "4",
        "--vocabulary", "24"]
@@ -36,6 +36,7 @@ GRAPHS = {
     "mlp_tied": mlp(tied=True),
     # Partial sums of fc1 are dealt along its rows, those of fc2 are not.
     "mlp_dealt": mlp({"fc1": ([[2, 2], [1, 2]], [[4, 1]]), "fc2": ([[1, 4], [4, 1]], None)}),
+    "look": look(),
     "cnn": cnn(),
     "cnn_halo": cnn({"conv1": (2, 2), "conv2": (2, 1), "conv3": (3, 1)}),
     "cnn_rows": cnn({"conv1": (4, 1), "conv2": (1, 2)}),
@@ -120,6 +121,17 @@ class Execute(unittest.TestCase):
             ("backward", "AllReduce"), ("backward", "AllGather"), ("backward", "NeighborExchange"),
             ("backward", "Send"), ("gradient", "AllReduce"), ("gradient", "ReduceScatter"),
             ("optimizer", "AllGather"), ("recompute", "AllReduce"), ("recompute", "AllGather")}})
+
+    def test_all_groups_of_a_gradient(self):
+        """With generic the owner of the table has nothing to exchange, the other user has."""
+        for options, user in ([], "look/Gather"), (GENERIC, "head/MatMul"):
+            plan = self.plan("look", 8, options)
+            self.execute("look", plan)
+            table = plan["parameters"][0]
+            self.assertEqual(table["gradient_group"], {"axes": [[4, 2]], "ranks": [0, 4]})
+            self.assertEqual(table["gradient_groups"], [{
+                "operator": f"Default/{user}-op0", "operand": options == GENERIC,
+                "kind": "AllReduce", "axes": [[4, 2]], "ranks": [0, 4]}])
 
     def test_one_rank_differentiates(self):
         """Along a random direction the loss changes as its gradient says."""
@@ -219,6 +231,13 @@ def other_group(c):
     return True
 
 
+def other_ranks(c):
+    if c["phase"] == "recompute":
+        return False
+    c["ranks"][-1] += 1
+    return True
+
+
 def reduce_otherwise(c):
     if c["phase"] != "forward" or c["kind"] != "AllReduce":
         return False
@@ -302,7 +321,7 @@ def backward_first(s):
     return True
 
 
-CHANGES = [(communications, drop), (communications, other_group), (communications, reduce_otherwise),
+CHANGES = [(communications, drop), (communications, other_group), (communications, other_ranks), (communications, reduce_otherwise),
            (communications, other_stage), (communications, narrower_halo), (maps, whole_dimension),
            (maps, swapped_axes), (moves, fewer_steps), (moves, fewer_back_steps),
            (moves, steps_in_other_order), (moves, step_over_others), (moves, no_move),

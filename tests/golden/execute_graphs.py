@@ -56,6 +56,17 @@ def mlp(pins=(), tied=False):
     return g.loss(product("fc3", x, last), 12)
 
 
+def look():
+    """A table that is looked up and multiplied with, both cut by its rows."""
+    g = Graph("look", [{"name": n, "shape": [24], "dtype": "int32", "batch_dim": 0}
+                       for n in ("ids", "label")])
+    table = g.parameter("table", 12, 8)
+    x = g.op("look", "Gather", [table, "ids"], axis=0, in_strategy=[[4, 1], [1]])
+    x = g.op("dropped", "Dropout", [g.op("tanh", "Tanh", [x])], "mask", keep_prob=0.75)
+    return g.loss(g.op("head", "MatMul", [x, table], transpose_b=True,
+                       in_strategy=[[2, 1], [4, 1]]), 12)
+
+
 def cnn(pins=()):
     """Windows that overlap, with padding at both ends, at one, and none; pins: height and width."""
     pins, g = dict(pins), Graph("cnn", features(12, 3, 24, 16))
