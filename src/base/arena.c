@@ -4,6 +4,8 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -16,6 +18,8 @@
 enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 20 };
 enum { FEW_BYTES = 128 << 10 }; /* fewer page faults than one huge page costs */
 enum { SPARE_MAX = 32 << 20, SPARE_PART = 16 };
+enum { CHUNK_PART = 64 }; /* of a budget: no larger chunks without need, there are many arenas */
+enum { MAP_BYTES = 128 << 10 }; /* chunks that go back to the system at once: malloc() may keep them */
 
 struct chunk {
 	struct chunk *prev;
@@ -23,9 +27,19 @@ struct chunk {
 	alignas(ALIGN) unsigned char data[];
 };
 
+struct guard { /* a part that is being tried */
+	struct guard *outer;
+	pthread_t thread;
+	jmp_buf env;
+	struct ap_refusal refusal;
+};
+
 struct pool { /* of all arenas that share a budget */
 	size_t budget; /* 0: no limit */
 	atomic_size_t bytes; /* held now */
+	struct ap_arena *newest;
+	pthread_mutex_t lock; /* of guards */
+	struct guard *guards; /* of all threads, the innermost first */
 };
 
 struct ap_arena {
@@ -33,6 +47,8 @@ struct ap_arena {
 	struct chunk *spare; /* kept by release, the largest first: fresh pages cost more than their use */
 	size_t spare_bytes;
 	struct ap_arena *like; /* gets what this one held; NULL: none */
+	struct ap_arena *owner; /* is destroyed with it; NULL: by itself */
+	struct ap_arena *older, *newer; /* of the pool */
 	size_t bytes; /* held now */
 	struct pool own, *pool;
 	ap_oom_fn *oom;
@@ -46,10 +62,74 @@ static void die(void *user, size_t wanted)
 	abort();
 }
 
-static _Noreturn __attribute__((noinline)) void out_of_memory(ap_oom_fn *oom, void *user, size_t wanted)
+static struct guard *innermost(struct pool *pool)
 {
-	oom(user, wanted);
+	struct guard *g;
+
+	pthread_mutex_lock(&pool->lock);
+	for (g = pool->guards; g && !pthread_equal(g->thread, pthread_self()); g = g->outer)
+		;
+	pthread_mutex_unlock(&pool->lock);
+	return g;
+}
+
+static void guard_add(struct pool *pool, struct guard *g)
+{
+	pthread_mutex_lock(&pool->lock);
+	g->thread = pthread_self();
+	g->outer = pool->guards;
+	pool->guards = g;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static void guard_remove(struct pool *pool, const struct guard *g)
+{
+	struct guard **at = &pool->guards;
+
+	pthread_mutex_lock(&pool->lock);
+	while (*at != g)
+		at = &(*at)->outer;
+	*at = g->outer;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+_Noreturn __attribute__((noinline)) void ap_arena_refuse(const struct ap_refusal *r)
+{
+	struct guard *g = innermost(r->arena->pool);
+
+	if (g) {
+		g->refusal = *r;
+		longjmp(g->env, 1);
+	}
+	r->arena->oom(r->arena->user, r->wanted);
 	abort();
+}
+
+static _Noreturn void out_of_memory(struct ap_arena *a, size_t wanted)
+{
+	ap_arena_refuse(&(struct ap_refusal){a, wanted});
+}
+
+bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(void *user), void *user,
+	struct ap_refusal *out)
+{
+	struct pool *pool = a->pool;
+	struct ap_arena *newest = pool->newest;
+	struct guard g;
+
+	guard_add(pool, &g);
+	if (setjmp(g.env) == 0) {
+		part(user);
+		guard_remove(pool, &g);
+		return true;
+	}
+	guard_remove(pool, &g);
+	*out = g.refusal;
+	if (undo)
+		undo(user);
+	while (pool->newest != newest)
+		ap_arena_destroy(pool->newest);
+	return false;
 }
 
 /* pool NULL: its own. */
@@ -59,11 +139,29 @@ static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn
 
 	if (!oom)
 		oom = die;
-	if (!a)
-		out_of_memory(oom, user, sizeof *a);
+	if (!a) {
+		oom(user, sizeof *a);
+		abort();
+	}
 	*a = (struct ap_arena){.own.budget = budget_bytes, .oom = oom, .user = user};
 	a->pool = pool ? pool : &a->own;
+	if (!pool)
+		pthread_mutex_init(&a->own.lock, NULL);
+	a->older = a->pool->newest;
+	if (a->older)
+		a->older->newer = a;
+	a->pool->newest = a;
 	return a;
+}
+
+static void unlink_arena(struct ap_arena *a)
+{
+	if (a->newer)
+		a->newer->older = a->older;
+	else
+		a->pool->newest = a->older;
+	if (a->older)
+		a->older->newer = a->newer;
 }
 
 struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user)
@@ -75,7 +173,10 @@ static void chunk_free(struct ap_arena *a, struct chunk *c)
 {
 	a->bytes -= sizeof *c + c->size;
 	atomic_fetch_sub_explicit(&a->pool->bytes, sizeof *c + c->size, memory_order_relaxed);
-	free(c);
+	if (sizeof *c + c->size >= MAP_BYTES)
+		(void)munmap(c, sizeof *c + c->size);
+	else
+		free(c);
 }
 
 static void spare_drop(struct ap_arena *a)
@@ -143,14 +244,37 @@ struct ap_arena *ap_arena_create_like(struct ap_arena *a)
 	return other;
 }
 
+void ap_arena_own(struct ap_arena *owner, struct ap_arena *a)
+{
+	assert(owner->pool == a->pool && owner != a);
+	a->owner = owner;
+}
+
+static void destroy_owned(struct ap_arena *a)
+{
+	struct ap_arena *x = a->pool->newest;
+
+	while (x) {
+		bool owned = x->owner == a;
+
+		if (owned)
+			ap_arena_destroy(x);
+		x = owned ? a->pool->newest : x->older;
+	}
+}
+
 void ap_arena_destroy(struct ap_arena *a)
 {
 	if (!a)
 		return;
+	destroy_owned(a);
 	ap_arena_release(a, (struct ap_mark){0});
 	while (a->like && a->spare)
 		spare_give(a, a->like);
 	spare_drop(a);
+	unlink_arena(a);
+	if (a->pool == &a->own)
+		pthread_mutex_destroy(&a->own.lock);
 	free(a);
 }
 
@@ -163,16 +287,23 @@ static size_t room(const struct ap_arena *a)
 	return a->pool->budget > held ? a->pool->budget - held : 0;
 }
 
+static size_t chunk_max(const struct ap_arena *a)
+{
+	size_t part = a->pool->budget / CHUNK_PART;
+
+	return part && part < CHUNK_MAX ? part : CHUNK_MAX;
+}
+
 /* How large the data of a new chunk for need bytes should be; 0: the budget does not allow it. */
 static size_t chunk_size(const struct ap_arena *a, size_t need)
 {
-	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes;
+	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes, most = chunk_max(a);
 
-	if (size > CHUNK_MAX)
-		size = CHUNK_MAX;
+	if (size > most)
+		size = most > CHUNK_MIN ? most : CHUNK_MIN;
 	if (size < need)
 		size = need;
-	if (a->bytes >= FEW_BYTES && size <= HUGE_PAGE - sizeof(struct chunk))
+	if (a->bytes >= FEW_BYTES && size <= HUGE_PAGE - sizeof(struct chunk) && most > HUGE_PAGE)
 		size = HUGE_PAGE - sizeof(struct chunk);
 	else if (size >= HUGE_PAGE && size < SIZE_MAX - 2 * HUGE_PAGE)
 		size = ((size + sizeof(struct chunk) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1)) -
@@ -182,15 +313,37 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 	return size >= need ? size : 0;
 }
 
+/* bytes, on the border of a huge page. What is asked for to find one is given back. */
+static void *map_aligned(size_t bytes)
+{
+	size_t whole = bytes + HUGE_PAGE, before;
+	unsigned char *p;
+
+	if (whole < bytes)
+		return NULL;
+	p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	before = (HUGE_PAGE - ((uintptr_t)p & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
+	if (before)
+		(void)munmap(p, before);
+	(void)munmap(p + before + bytes, HUGE_PAGE - before);
+	return p + before;
+}
+
 /* Whole huge pages are asked for as such: thousands of page faults cost more than what is done
  * with the pages. */
 static void *chunk_pages(size_t bytes)
 {
 	void *p;
 
-	if (bytes % HUGE_PAGE != 0)
+	if (bytes < MAP_BYTES)
 		return malloc(bytes);
-	p = aligned_alloc(HUGE_PAGE, bytes);
+	if (bytes % HUGE_PAGE != 0) {
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return p == MAP_FAILED ? NULL : p;
+	}
+	p = map_aligned(bytes);
 #ifdef MADV_HUGEPAGE
 	if (p)
 		(void)madvise(p, bytes, MADV_HUGEPAGE);
@@ -213,7 +366,7 @@ static __attribute__((noinline)) void chunk_add(struct ap_arena *a, size_t need)
 		size = chunk_size(a, need);
 		c = size ? chunk_pages(sizeof *c + size) : NULL;
 		if (!c)
-			out_of_memory(a->oom, a->user, need);
+			out_of_memory(a, need);
 		c->size = size;
 		a->bytes += sizeof *c + size;
 		atomic_fetch_add_explicit(&a->pool->bytes, sizeof *c + size,
@@ -230,7 +383,7 @@ void *ap_arena_alloc_raw(struct ap_arena *a, size_t count, size_t size)
 	struct chunk *c;
 
 	if (__builtin_mul_overflow(count, size, &need) || need > SIZE_MAX / 2)
-		out_of_memory(a->oom, a->user, SIZE_MAX);
+		out_of_memory(a, SIZE_MAX);
 	need = need ? (need + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
 	if (!a->last || a->last->size - a->last->used < need)
 		chunk_add(a, need);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arenas: memory grouped by lifetime. Allocation never returns NULL; when memory or the budget
- * runs out, the arena's out-of-memory hook is called, which must not return (the program: message
- * and exit 7; tests: longjmp). Not thread-safe: one arena per thread.
+ * runs out, the innermost ap_arena_try() of the thread ends, or, where there is none, the arena's
+ * out-of-memory hook is called, which must not return (the program: message and exit 7; tests: longjmp).
+ * Not thread-safe: one arena per thread, created and destroyed by the thread of the first.
  */
 #ifndef AP_BASE_ARENA_H
 #define AP_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ap_arena;
@@ -24,8 +26,29 @@ struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user
  * other is in use. */
 struct ap_arena *ap_arena_create_like(struct ap_arena *a);
 
-/* Frees everything; accepts NULL. */
+/* Frees everything, what it owns included; accepts NULL. */
 void ap_arena_destroy(struct ap_arena *a);
+
+/* From now on a, which is like it, is destroyed with its owner. */
+void ap_arena_own(struct ap_arena *owner, struct ap_arena *a);
+
+/* A request that could not be met. */
+struct ap_refusal {
+	struct ap_arena *arena;
+	size_t wanted;
+};
+
+/*
+ * Runs part(user). False: memory ran out in this thread, in a or another arena of its budget; the arenas that
+ * were created meanwhile are destroyed then, all others are left as they are, so that what was being
+ * changed may be half changed. Before that undo(user) may give back what is not memory; NULL: nothing is.
+ * Tries can be nested.
+ */
+bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(void *user), void *user,
+	struct ap_refusal *out);
+
+/* As if the request were refused here. */
+_Noreturn void ap_arena_refuse(const struct ap_refusal *r);
 
 /* count * size zeroed bytes, 16-byte aligned; overflow of the product counts as out of memory. */
 void *ap_arena_alloc(struct ap_arena *a, size_t count, size_t size);

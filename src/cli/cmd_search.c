@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/attempt.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "cli/bundle.h"
@@ -41,21 +43,65 @@ static enum ap_status check_options(struct ap_run *run)
 		? ap_certify_check(&run->ctx, ap_choices_search_mode((size_t)o->search_mode)) : AP_OK;
 }
 
+struct writing {
+	struct ap_run *run;
+	const struct ap_plan *plan;
+	const struct ap_problem *problem;
+	const struct ap_op_template *op_template;
+	enum ap_status st;
+};
+
+static void write_plan(void *user)
+{
+	struct writing *w = user;
+
+	w->st = ap_out_plan(w->run, w->plan, w->problem, w->op_template);
+}
+
+static void discard(void *user)
+{
+	struct writing *w = user;
+
+	ap_outputs_discard(w->run->outputs);
+	w->run->outputs = NULL;
+}
+
+/* Where memory runs out, the search gives back what it holds, and the plan is made and written again. */
+static enum ap_status write_outputs(struct writing *w, const struct ap_request *rq,
+	struct ap_found *found, struct ap_plan *plan)
+{
+	bool again = found->arena && !w->run->opt->problem_out && !w->run->outputs;
+
+	struct ap_arena *made = NULL;
+
+	if (!again) {
+		write_plan(w);
+	} else if (!ap_attempt_apart(&w->run->ctx, write_plan, discard, w, &made)) {
+		AP_TRY(ap_drive_again(&w->run->ctx, rq, found, plan));
+		write_plan(w);
+	}
+	if (made)
+		ap_arena_own(w->run->ctx.arena, made);
+	if (found->arena)
+		ap_arena_own(w->run->ctx.arena, found->arena);
+	return w->st;
+}
+
 enum ap_status ap_cmd_search(struct ap_run *run)
 {
 	struct ap_sources src;
 	struct ap_inputs in;
 	struct ap_plan plan;
-	const struct ap_problem *problem = NULL;
-	const struct ap_op_template *op_template;
+	struct ap_found found = {0};
+	struct writing w = {.run = run, .plan = &plan};
 	const int32_t *const *counts;
-	enum ap_status st, written;
+	enum ap_status st;
 
 	if (run->opt->time_limit > 0)
 		ap_stop_after(run->opt->time_limit);
 	AP_TRY(check_options(run));
 	AP_TRY(ap_out_check(run, NULL));
-	AP_TRY(ap_bundle_template(run, &op_template));
+	AP_TRY(ap_bundle_template(run, &w.op_template));
 	AP_TRY(ap_sources_read(run, &src));
 	if (run->opt->time_limit == 0)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
@@ -71,14 +117,14 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	ap_run_phase(run, "planning");
 	ap_stop_arm();
 	st = counts ? plan_given(run, &in, counts, &plan)
-		: ap_drive_search(&run->ctx, &in.request, &plan, &problem);
+		: ap_drive_find(&run->ctx, &in.request, &found, &plan, &w.problem);
 	if (st == AP_INFEASIBLE && !run->opt->quiet)
 		ap_relax_report(run, &src, &in, counts);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
-	if (run->opt->problem_out && !problem && st == AP_OK) /* what needed no table has one, too */
-		AP_TRY(ap_drive_table(&run->ctx, &in.request, &problem));
+	if (run->opt->problem_out && !w.problem && st == AP_OK) /* what needed no table has one, too */
+		AP_TRY(ap_drive_table(&run->ctx, &in.request, &w.problem));
 	ap_run_phase(run, "writing");
-	written = ap_out_plan(run, &plan, problem, op_template);
-	return written == AP_OK ? st : written;
+	AP_TRY(write_outputs(&w, &in.request, &found, &plan));
+	return st;
 }

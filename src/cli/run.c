@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "cli/stop.h"
 
+enum { OWN_PART = 8 }; /* of --planner-memory, for the program itself, its libraries and threads */
+
 void ap_run_out_of_memory(void *user, size_t wanted)
 {
 	struct ap_run *run = user; /* NULL: none has begun */
@@ -42,7 +44,7 @@ static void on_phase(void *user, const char *name)
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 {
 	const struct ap_options *o = &cli->opt;
-	size_t budget = (size_t)o->planner_memory;
+	size_t budget = (size_t)o->planner_memory - (size_t)o->planner_memory / OWN_PART;
 
 	*run = (struct ap_run){.cli = cli, .opt = o};
 	run->ctx.arena = ap_arena_create(budget, ap_run_out_of_memory, run);

@@ -2,6 +2,7 @@
 #include "cli/trial.h"
 
 #include "base/arena.h"
+#include "base/attempt.h"
 #include "base/diag.h"
 #include "cli/given.h"
 #include "cli/run.h"
@@ -62,21 +63,37 @@ static void judge(struct ap_run *run, const struct ap_sources *src, bool prove, 
 		t->verdict = prove ? prove_it(run, &in, &t->bytes) : AP_VERDICT_UNKNOWN;
 }
 
+struct judging {
+	struct ap_run *run;
+	const struct ap_sources *src;
+	bool prove;
+	struct ap_trial *t;
+};
+
+static void try_judge(void *user)
+{
+	struct judging *j = user;
+
+	j->run->ctx.diag = ap_diag_create(j->run->ctx.arena, false);
+	judge(j->run, j->src, j->prove, j->t);
+}
+
 struct ap_trial ap_trial_make(const struct ap_run *run, const struct ap_sources *src,
 	const struct ap_options *o, bool prove)
 {
 	struct ap_trial t = {0};
 	struct ap_options silent = *o;
 	struct ap_run trial = *run;
+	struct judging j = {&trial, src, prove, &t};
+	struct ap_arena *made; /* graphs and tables of many trials */
 
 	silent.verbose = silent.progress = false;
 	trial.opt = &silent;
 	trial.phase = NULL;
 	trial.phase_shown = false;
 	trial.ctx.phase = NULL;
-	trial.ctx.arena = ap_arena_create_like(run->ctx.arena); /* graphs and tables of many trials */
-	trial.ctx.diag = ap_diag_create(trial.ctx.arena, false);
-	judge(&trial, src, prove, &t);
-	ap_arena_destroy(trial.ctx.arena);
+	if (!ap_attempt_apart(&trial.ctx, try_judge, NULL, &j, &made))
+		return (struct ap_trial){.verdict = AP_VERDICT_UNKNOWN};
+	ap_arena_destroy(made);
 	return t;
 }

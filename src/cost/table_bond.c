@@ -155,7 +155,7 @@ static void price_rules(struct ap_making *mk)
 	for (size_t i = 0; i < mk->bonds.n; i++)
 		if (mk->bonds.v[i].type != AP_BOND_FLOW)
 			pairs += pairs_of(&mk->bonds.v[i]);
-	ap_par_for(ap_making_jobs(mk, pairs), mk->bonds.n, price_rule, mk);
+	ap_par_for(mk->ctx->arena, ap_making_jobs(mk, pairs), mk->bonds.n, price_rule, mk);
 }
 
 enum ap_status ap_table_bonds(struct ap_making *mk)

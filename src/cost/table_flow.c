@@ -199,6 +199,6 @@ void ap_table_flows(const struct ap_making *mk)
 	share_out(&f);
 	jobs = ap_making_jobs(mk, prices);
 	f.price = AP_NEW_N(mk->ctx->scratch, struct price, (size_t)jobs * f.most);
-	ap_par_for(jobs, f.shares.n, price_share, &f);
+	ap_par_for(mk->ctx->arena, jobs, f.shares.n, price_share, &f);
 	ap_arena_release(mk->ctx->scratch, mark);
 }

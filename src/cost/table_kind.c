@@ -165,5 +165,5 @@ void ap_table_kinds(struct ap_making *mk)
 	}
 	for (size_t i = 0; i < mk->kinds.n; i++)
 		candidates += mk->kinds.v[i].k;
-	ap_par_for(ap_making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
+	ap_par_for(mk->ctx->arena, ap_making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
 }

@@ -305,7 +305,7 @@ static bool prune_round(struct ap_making *mk)
 	assign(&r, &sides, class_of);
 	for (size_t i = 0; i < r.duties.n; i++)
 		tests += (size_t)r.duties.v[i].old->k * CHAMPIONS;
-	ap_par_for(ap_making_jobs(mk, tests), r.duties.n, prune, &r);
+	ap_par_for(mk->ctx->arena, ap_making_jobs(mk, tests), r.duties.n, prune, &r);
 	for (size_t i = 0; i < r.duties.n; i++) {
 		const struct duty *d = &r.duties.v[i];
 		struct ap_class c = {d->old->kind, d->kept, d->keep};

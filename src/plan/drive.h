@@ -37,6 +37,24 @@ struct ap_request {
 enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,
 	const struct ap_problem **problem);
 
+/* What is known of a search outside what it holds, so that its best plan outlives a lack of memory. */
+struct ap_found {
+	bool any;
+	int32_t **count; /* [nnode][factor] of the best plan */
+	struct ap_search_info search; /* of it */
+	struct ap_arena *arena; /* of the search, which has the plan and the problem; NULL: gone */
+};
+
+/* The same; AP_OK and AP_STOPPED leave the arena to the caller. Where memory runs out in a part of the
+ * search, the others go on, and AP_STOPPED comes with what they found. */
+enum ap_status ap_drive_find(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *found,
+	struct ap_plan *out, const struct ap_problem **problem);
+
+/* Destroys what the search holds and makes the best plan that it found again, without baselines, in little
+ * memory. Verified. */
+enum ap_status ap_drive_again(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *found,
+	struct ap_plan *out);
+
 /* Only the table: for --problem-out without a search. */
 enum ap_status ap_drive_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_problem **out);

@@ -19,7 +19,12 @@
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
 {
 	*r = (struct ap_rivals){.ctx = ctx, .any = true};
-	r->maker = ap_plan_maker_create(ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
+	ap_rivals_maker(r, rq);
+}
+
+void ap_rivals_maker(struct ap_rivals *r, const struct ap_request *rq)
+{
+	r->maker = ap_plan_maker_create(r->ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
 }
 
 void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq)

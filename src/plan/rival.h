@@ -48,6 +48,9 @@ struct ap_rivals {
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq);
 
+/* Its maker of plans, anew. */
+void ap_rivals_maker(struct ap_rivals *r, const struct ap_request *rq);
+
 /* From now on, what a checkpoint does not hold is decided by the request's route. */
 void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq);
 

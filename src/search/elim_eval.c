@@ -155,7 +155,7 @@ static bool reduce(struct ap_ctx *ctx, const struct ap_reduction *r, const doubl
 		s.job = AP_NEW_N(ctx->scratch, struct job, jobs);
 	for (int w = 0; w < jobs && jobs > 1; w++)
 		s.job[w] = make_job(&alone, r, value, out);
-	ap_par_for(jobs, (s.places + s.part - 1) / s.part, reduce_share, &s);
+	ap_par_for(ctx->scratch, jobs, (s.places + s.part - 1) / s.part, reduce_share, &s);
 	ap_arena_release(ctx->scratch, mark);
 	return !ap_ctx_stopped(ctx);
 }

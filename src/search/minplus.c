@@ -113,5 +113,5 @@ void ap_minplus_parts(struct ap_ctx *ctx, const struct ap_minplus *m)
 {
 	struct parts parts = {ctx, m, PART / (m->k * m->cols) + 1};
 	size_t n = (m->rows + parts.rows - 1) / parts.rows;
-	ap_par_for(n > 1 ? ctx->jobs : 1, n, make_part, &parts);
+	ap_par_for(ctx->scratch, n > 1 ? ctx->jobs : 1, n, make_part, &parts);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "base/attempt.h"
+
 #include <setjmp.h>
 
 #include "base/vec.h"
@@ -158,6 +160,68 @@ START_TEST(another_like_it_shares_what_is_to_spare)
 }
 END_TEST
 
+struct part {
+	struct ap_ctx *ctx;
+	size_t bytes;
+	int undone;
+	bool apart; /* try the same with an arena of its own, first */
+	char *made;
+};
+
+static void undo_part(void *user)
+{
+	struct part *p = user;
+
+	p->undone++;
+	ck_assert_str_eq(p->made, "made"); /* still there */
+}
+
+static void take_part(void *user)
+{
+	struct part *p = user;
+	struct ap_arena *outer = p->ctx->arena, *made;
+
+	if (p->apart) {
+		p->apart = false;
+		ck_assert(!ap_attempt_apart(p->ctx, take_part, undo_part, p, &made));
+		ck_assert_ptr_null(made);
+		ck_assert_ptr_eq(p->ctx->arena, outer);
+		p->bytes = 1 << 20; /* there is room for that again */
+	}
+	p->made = ap_arena_strdup(p->ctx->arena, "made");
+	ap_arena_alloc(p->ctx->scratch, 1, 1000);
+	(void)ap_arena_create_like(p->ctx->arena); /* goes with what fails */
+	ap_arena_alloc(p->ctx->arena, 1, p->bytes);
+}
+
+START_TEST(an_attempt_ends_where_memory_does)
+{
+	struct ap_arena *a = ap_arena_create(8 << 20, NULL, NULL), *made;
+	struct ap_ctx ctx = {.arena = a, .scratch = ap_arena_create_like(a), .jobs = 1};
+	struct part part = {.ctx = &ctx, .bytes = 5 << 20};
+	size_t used;
+
+	ap_arena_alloc(ctx.scratch, 1, 1000);
+	used = ap_arena_mark(ctx.scratch).used;
+	ck_assert(ap_attempt_apart(&ctx, take_part, undo_part, &part, &made));
+	ck_assert_ptr_ne(made, a);
+	ck_assert_ptr_eq(ctx.arena, a);
+	ck_assert_str_eq(part.made, "made");
+	ck_assert_uint_eq(ap_arena_mark(ctx.scratch).used, used + 1008);
+	ck_assert(!ap_attempt(&ctx, take_part, &part)); /* twice 5 MiB are too much */
+	ck_assert_ptr_null(ap_arena_mark(ctx.arena).chunk);
+	ck_assert_uint_eq(ap_arena_mark(ctx.scratch).used, used + 1008);
+	part.apart = true;
+	ck_assert(ap_attempt(&ctx, take_part, &part));
+	ck_assert_int_eq(part.undone, 1);
+	ap_arena_own(a, made);
+	while (ap_attempt(&ctx, take_part, &part))
+		continue;
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(a); /* and what it owns */
+}
+END_TEST
+
 START_TEST(overflowing_size_is_out_of_memory)
 {
 	static struct oom oom;
@@ -206,6 +270,7 @@ int main(void)
 		budget_is_kept_and_its_end_reported,
 		another_like_it_shares_budget_and_hook,
 		another_like_it_shares_what_is_to_spare,
+		an_attempt_ends_where_memory_does,
 		overflowing_size_is_out_of_memory,
 		vector_grows_and_keeps_its_values,
 	};
