@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/ctx.h"
 #include "base/json.h"
@@ -37,6 +38,17 @@ bool ap_file_is_folder(const char *path);
  * read does not. */
 bool ap_file_holds(const char *path, int fd);
 
+struct ap_file_sum {
+	int64_t bytes;
+	char sha256[65]; /* hexadecimal, in small letters */
+};
+
+/* Of a regular file, or one that a link leads to. 0, or an errno: EINVAL for what is no such file. */
+int ap_file_sum(const char *path, struct ap_file_sum *out);
+
+/* Is nothing in the folder, but temporary files of outputs? false where it cannot be read. */
+bool ap_folder_is_free(const char *path);
+
 /* Names in a folder but those that begin with a dot, in bytewise order. AP_IO. */
 enum ap_status ap_folder_names(struct ap_ctx *ctx, const char *path, size_t *n,
 	const char *const **out);
@@ -61,12 +73,26 @@ void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path
 /* A file that is to go when the outputs are put in place, in its turn among them. */
 enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const char *path);
 
+/*
+ * Keeps other runs away from the folder dir until the outputs are committed or discarded, by a locked file
+ * of this name in it, which is then removed. *notes: what a run that was killed noted in it, whole lines, NUL
+ * at the end; "" where there was none. AP_IO where another run has it, or it cannot be made. Once for a set.
+ */
+enum ap_status ap_outputs_lock(struct ap_ctx *ctx, struct ap_outputs *o, const char *dir, const char *name,
+	const char **notes);
+
+/* Adds lines to the notes in the locked file, for the next run if this one is killed. AP_IO. */
+enum ap_status ap_outputs_note(struct ap_ctx *ctx, struct ap_outputs *o, const char *text, size_t len);
+
 /* Removes from a folder what killed runs left beside their outputs: temporary files that no process works on,
  * and nothing else. Folders that outputs are staged in are cleared without being asked. */
 void ap_outputs_clear(struct ap_outputs *o, const char *folder);
 
 /* Buffered write to output id; errors are kept until commit. user of ap_outputs_writer. */
 void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t len);
+
+/* Of what was written to output id until now. */
+void ap_outputs_sum(struct ap_outputs *o, size_t id, struct ap_file_sum *out);
 
 struct ap_output_sink {
 	struct ap_outputs *o;

@@ -18,11 +18,13 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file_lock.h"
+#include "base/file_sum.h"
 #include "base/file_temp.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
 
-enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40 };
+enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40, NOTES_BYTES = 1 << 20 };
 
 struct output {
 	const char *path; /* as the user named it */
@@ -54,6 +56,8 @@ struct ap_outputs {
 		const char **v;
 		size_t n, cap;
 	} made, emptied;
+	const char *lock; /* the file that keeps other runs away; NULL: none */
+	int lock_fd;
 };
 
 static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
@@ -316,6 +320,46 @@ enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const
 	return AP_OK;
 }
 
+/* Whole lines of an open file; what a cut line is about was never begun. */
+static const char *read_notes(struct ap_arena *arena, int fd)
+{
+	struct stat st;
+	size_t size = fstat(fd, &st) ? 0 : st.st_size < NOTES_BYTES ? (size_t)st.st_size : NOTES_BYTES;
+	char *text = ap_arena_alloc(arena, size + 1, 1);
+	ssize_t n = pread(fd, text, size, 0);
+
+	while (n > 0 && text[n - 1] != '\n')
+		n--;
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+enum ap_status ap_outputs_lock(struct ap_ctx *ctx, struct ap_outputs *o, const char *dir, const char *name,
+	const char **notes)
+{
+	const char *path = ap_arena_printf(ctx->arena, "%s/%s", dir, name);
+	struct ap_where where = {.file = ap_arena_strdup(ctx->arena, dir)};
+	int error = ap_lock_take(path, &o->lock_fd);
+
+	assert(!o->lock);
+	if (error == EAGAIN)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &where, NULL,
+			"another run of autopar-plan is at work on it; expected to be alone");
+	if (error)
+		return io_error(ctx, path, error);
+	o->lock = path;
+	*notes = read_notes(ctx->arena, o->lock_fd);
+	return AP_OK;
+}
+
+enum ap_status ap_outputs_note(struct ap_ctx *ctx, struct ap_outputs *o, const char *text, size_t len)
+{
+	int error = lseek(o->lock_fd, 0, SEEK_END) < 0 ? errno : write_all(o->lock_fd, text, len);
+
+	error = error ? error : sync_fd(o->lock_fd);
+	return error ? io_error(ctx, o->lock, error) : AP_OK;
+}
+
 void ap_outputs_empty(struct ap_ctx *ctx, struct ap_outputs *o, const char *path)
 {
 	AP_PUSH(ctx->arena, o->emptied, ap_arena_strdup(ctx->arena, path));
@@ -357,6 +401,20 @@ void ap_outputs_write(struct ap_outputs *o, size_t id, const char *bytes, size_t
 		ap_str_addn(&out->bytes, bytes, len);
 	else if (!out->error)
 		out->error = write_all(out->fd, bytes, len);
+}
+
+void ap_outputs_sum(struct ap_outputs *o, size_t id, struct ap_file_sum *sum)
+{
+	struct output *out = &o->outs.v[id];
+
+	*sum = (struct ap_file_sum){.bytes = (int64_t)out->bytes.len};
+	if (out->through) {
+		ap_sha256_hex(out->bytes.s, out->bytes.len, sum->sha256);
+		return;
+	}
+	flush(out);
+	if (!out->error)
+		out->error = ap_file_sum_fd(out->fd, sum);
 }
 
 void ap_output_write_fn(void *sink, const char *bytes, size_t len)
@@ -515,6 +573,9 @@ void ap_outputs_discard(struct ap_outputs *o)
 	}
 	if (!o)
 		return;
+	if (o->lock)
+		ap_lock_give(o->lock, o->lock_fd);
+	o->lock = NULL;
 	remove_folders(&o->made);
 	o->outs.n = o->emptied.n = 0;
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/file_temp.h"
 #include "base/vec.h"
 
 struct names {
@@ -21,6 +22,18 @@ bool ap_file_is_folder(const char *path)
 	struct stat st;
 
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+bool ap_folder_is_free(const char *path)
+{
+	DIR *dir = opendir(path);
+	bool is_free = dir;
+
+	for (const struct dirent *e; is_free && (e = readdir(dir));)
+		is_free = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || ap_temp_is(e->d_name);
+	if (dir)
+		closedir(dir);
+	return is_free;
 }
 
 static int by_name(const void *a, const void *b)

@@ -3,9 +3,13 @@
 #ifndef AP_BASE_SHA256_H
 #define AP_BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Lower-case hexadecimal digest of p[0..len), NUL-terminated. */
 void ap_sha256_hex(const void *p, size_t len, char hex[65]);
+
+/* Of what read() gives piece by piece, until it gives 0; false where it gives less. */
+bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user, char hex[65]);
 
 #endif

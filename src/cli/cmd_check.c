@@ -2,9 +2,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/against.h"
+#include "cli/bundle.h"
 #include "cli/cmd.h"
 #include "cli/config.h"
 #include "cli/fail_if.h"
@@ -12,6 +14,7 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
+#include "emit/bundle.h"
 #include "emit/bundle_check.h"
 #include "emit/emit.h"
 #include "emit/groups.h"
@@ -198,6 +201,15 @@ FORM(shard)
 FORM(trace)
 FORM(switches)
 
+static enum ap_status check_manifest(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_bundle_manifest manifest;
+
+	AP_TRY(ap_bundle_manifest_read(&run->ctx, file->doc, &manifest));
+	ap_str_addf(what, "%" PRIu32 " files", manifest.npart);
+	return AP_OK;
+}
+
 /* The stage files of a folder, each of them and all together. */
 static enum ap_status check_folder(struct ap_run *run, const char *path, struct ap_str *what)
 {
@@ -216,6 +228,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_PLAN] = check_plan,
 	[AP_KIND_PROBLEM] = check_problem,
 	[AP_KIND_TRACE] = check_trace,
+	[AP_KIND_MANIFEST] = check_manifest,
 	[AP_KIND_RECOMPUTE] = check_recompute,
 	[AP_KIND_SHARD] = check_shard,
 	[AP_KIND_SETTINGS] = check_settings,
@@ -259,6 +272,37 @@ static void report_json(struct report *r, const char *path, const char *kind, co
 	ap_jw_end(w);
 }
 
+/* What the bundle has of a kind that is known, by the ends of names that such files have there. That a stage
+ * has no cell of its own is among the limits that its README.txt tells, and no fault of the file. */
+static void check_part(struct report *r, const char *path)
+{
+	static const char *const ends[] = {".json", ".ckpt", ".pb"};
+	struct ap_known file;
+	struct ap_str what;
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		if (!ap_file_suffix(path, ends[i]))
+			continue;
+		ap_str_init(&what, r->run->ctx.arena);
+		if (ap_kind_read(r->run, path, &file) == AP_OK && file.kind != AP_KIND_CELLS &&
+			checks[file.kind](r->run, &file, &what) == AP_OK && file.kind == AP_KIND_PLAN)
+			(void)judge_plan(r, &file);
+	}
+}
+
+/* That of the files which the manifest lists; then each of these, as if it were named itself. */
+static enum ap_status check_bundle(struct report *r, const char *path, struct ap_str *what)
+{
+	struct ap_bundle_manifest manifest;
+
+	AP_TRY(ap_bundle_verify(r->run, path, &manifest));
+	ap_str_addf(what, "%" PRIu32 " files", manifest.npart);
+	for (uint32_t i = 0; i < manifest.npart; i++)
+		check_part(r, ap_arena_printf(r->run->ctx.arena, "%s%s%s", path,
+				      ap_file_suffix(path, "/") ? "" : "/", manifest.part[i].name));
+	return AP_OK;
+}
+
 /* One line about a file: what it is, and how many findings there are. */
 static void check_file(struct report *r, const char *path)
 {
@@ -266,12 +310,14 @@ static void check_file(struct report *r, const char *path)
 	struct ap_diag *diag = run->ctx.diag;
 	size_t errors = ap_diag_count(diag, AP_ERROR), warnings = ap_diag_count(diag, AP_WARNING);
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
-	bool folder = ap_file_is_folder(path);
+	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(run, path);
 	struct ap_str what;
 	enum ap_status st;
 
 	ap_str_init(&what, run->ctx.arena);
-	st = folder ? check_folder(run, path, &what) : ap_kind_read(run, path, &file);
+	st = bundle ? check_bundle(r, path, &what)
+	   : folder ? check_folder(run, path, &what)
+		    : ap_kind_read(run, path, &file);
 	if (st == AP_OK && !folder)
 		st = checks[file.kind](run, &file, &what);
 	if (st == AP_OK && file.kind == AP_KIND_PLAN)
@@ -279,7 +325,7 @@ static void check_file(struct report *r, const char *path)
 	errors = ap_diag_count(diag, AP_ERROR) - errors;
 	warnings = ap_diag_count(diag, AP_WARNING) - warnings;
 	(run->opt->json ? report_json : report_text)(r, path,
-		st == AP_OK ? ap_kind_text(file.kind) : NULL, what.s, errors, warnings);
+		st != AP_OK ? NULL : bundle ? "a bundle" : ap_kind_text(file.kind), what.s, errors, warnings);
 }
 
 /* What says how a plan is held against inputs says nothing else. */

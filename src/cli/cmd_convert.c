@@ -67,7 +67,7 @@ static enum ap_status write_stages(struct ap_run *run, const struct job *job,
 		return fault(run, AP_MEANING, job->from[0],
 			"is no merged file; only one can become a folder of stage files");
 	AP_TRY(ap_ckpt_split(&run->ctx, ckpt, &n, &stage));
-	return ap_ckpt_stage_folder(run, job->to, json ? ".json" : ".ckpt", n, stage);
+	return ap_ckpt_stage_folder(run, job->to, json ? ".json" : ".ckpt", n, stage, NULL);
 }
 
 static enum ap_status write_strategy(struct ap_run *run, const struct job *job, struct ap_ckpt *ckpt,

@@ -61,6 +61,7 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 	if (run->opt->bundle)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph, !run->opt->only_trainable_params));
 	AP_TRY(given_counts(run, &in, &counts));
+	AP_TRY(ap_bundle_begin(run));
 	ap_run_phase(run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in.request, counts, &plan));

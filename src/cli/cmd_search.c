@@ -114,6 +114,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	if (run->opt->strategy_ckpt_save_file || run->opt->bundle)
 		AP_TRY(ap_ckpt_check_names(&run->ctx, in.graph,
 			!run->opt->only_trainable_params));
+	AP_TRY(ap_bundle_begin(run));
 	ap_run_phase(run, "planning");
 	ap_stop_arm();
 	st = counts ? plan_given(run, &in, counts, &plan)

@@ -17,6 +17,7 @@
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/stop.h"
+#include "cli/written.h"
 #include "emit/groups.h"
 #include "emit/trace.h"
 #include "plan/stages.h"
@@ -390,12 +391,14 @@ static enum ap_status stage_stages(struct ap_run *run, const char *path, const s
 {
 	struct ap_ckpt *stage = AP_NEW_N(run->ctx.arena, struct ap_ckpt, p->nstage);
 	const char *folder = ap_ckpt_folder(run, path);
+	struct ap_written older = {0};
 
 	for (uint32_t s = 0; s < p->nstage; s++)
 		ap_ckpt_of_stage(&run->ctx, p, (int32_t)s, !run->opt->only_trainable_params,
 			&stage[s]);
+	ap_ckpt_written(run, path, &older);
 	return ap_ckpt_stage_folder(run, folder, ap_out_is_json(path) ? ".json" : ".ckpt", p->nstage,
-		stage);
+		stage, &older);
 }
 
 static enum ap_status stage_strategy(struct ap_run *run, const char *path, const struct made *m)

@@ -8,11 +8,14 @@
 #include "base/file.h"
 #include "cli/options.h"
 
+struct ap_bundle_folder;
+
 struct ap_run {
 	struct ap_ctx ctx;
 	const struct ap_cli *cli;
 	const struct ap_options *opt; /* of cli */
 	struct ap_outputs *outputs; /* staged; removed when memory runs out. NULL: none */
+	struct ap_bundle_folder *bundle; /* that --bundle names; NULL: none, or it is not begun */
 	const char *phase; /* NULL: none */
 	struct timespec phase_start;
 	bool phase_shown; /* on the terminal, to be wiped */

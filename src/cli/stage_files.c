@@ -3,14 +3,20 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/sha256.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cli/inputs.h"
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
+#include "cli/written.h"
+
+#define STAGES ".stages"
 
 static enum ap_status fault(struct ap_run *run, enum ap_status st, const char *path, const char *text)
 {
@@ -97,16 +103,22 @@ enum ap_status ap_ckpt_load(struct ap_run *run, const char *path, struct ap_ckpt
 	return AP_OK;
 }
 
+static enum ap_status stage_file(struct ap_run *run, const char *path, const struct ap_ckpt *c,
+	struct ap_output_sink *sink)
+{
+	AP_TRY(ap_out_open(run, path, sink));
+	if (ap_out_is_json(path))
+		ap_ckpt_write_json(c, ap_output_write_fn, sink);
+	else
+		ap_ckpt_write_pb(&run->ctx, c, ap_output_write_fn, sink);
+	return AP_OK;
+}
+
 enum ap_status ap_ckpt_stage_file(struct ap_run *run, const char *path, const struct ap_ckpt *c)
 {
 	struct ap_output_sink sink;
 
-	AP_TRY(ap_out_open(run, path, &sink));
-	if (ap_out_is_json(path))
-		ap_ckpt_write_json(c, ap_output_write_fn, &sink);
-	else
-		ap_ckpt_write_pb(&run->ctx, c, ap_output_write_fn, &sink);
-	return AP_OK;
+	return stage_file(run, path, c, &sink);
 }
 
 /* Is this the name of a stage file in either form? */
@@ -125,50 +137,133 @@ static const char *stage_name(struct ap_run *run, uint32_t stage, const char *su
 	return ap_arena_printf(run->ctx.arena, "stage_%" PRIu32 "%s", stage, suffix);
 }
 
-static bool is_written(struct ap_run *run, const char *name, const char *suffix, uint32_t n)
+/* One file of the folder that is not among those of this run: it goes, or a warning says why it stays. */
+static enum ap_status clear_file(struct ap_run *run, const char *path, const char *name,
+	const struct ap_written *older)
 {
-	for (uint32_t s = 0; s < n; s++)
-		if (!strcmp(name, stage_name(run, s, suffix)))
-			return true;
-	return false;
+	bool gone;
+
+	AP_TRY(ap_written_remove(run, older, name, path, &gone));
+	if (gone || (!ap_file_suffix(path, ".ckpt") && !ap_file_suffix(path, ".json")))
+		return AP_OK;
+	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &(struct ap_where){.file = path}, "stage-files",
+		"is no file of this pipeline%s, but stands where MindSpore's merge would read it",
+		!is_stage_name(ap_file_base(path)) ? ""
+		: ap_written_has(older, name)      ? ", and was changed after a run had written it"
+						   : ", and is not known to be written by a run");
 }
 
-/* What a run of before left, and what is not ours. */
-static enum ap_status clear(struct ap_run *run, const char *folder, const char *suffix, uint32_t n)
+enum ap_status ap_ckpt_clear_folder(struct ap_run *run, const char *folder, const char *prefix,
+	const struct ap_written *older, const struct ap_written *written)
 {
 	const char *const *name;
 	size_t count;
 
 	AP_TRY(ap_folder_names(&run->ctx, folder, &count, &name));
 	for (size_t i = 0; i < count; i++) {
-		const char *path = join(run, folder, name[i]);
+		const char *known = ap_arena_printf(run->ctx.arena, "%s%s", prefix, name[i]);
 
-		if (is_stage_name(name[i]) && !is_written(run, name[i], suffix, n)) {
-			AP_TRY(ap_out_check_input(run, path));
-			AP_TRY(ap_outputs_remove(&run->ctx, run->outputs, path));
-		} else if (!is_stage_name(name[i]) &&
-			(ap_file_suffix(name[i], ".ckpt") || ap_file_suffix(name[i], ".json"))) {
-			AP_TRY(ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK,
-				&(struct ap_where){.file = path}, "stage-files",
-				"is no file of this pipeline, but stands where MindSpore's merge "
-				"would read it"));
-		}
+		if (!ap_written_has(written, known))
+			AP_TRY(clear_file(run, join(run, folder, name[i]), known, older));
 	}
 	return AP_OK;
 }
 
-enum ap_status ap_ckpt_stage_folder(struct ap_run *run, const char *folder, const char *suffix,
-	uint32_t n, const struct ap_ckpt *stage)
+enum ap_status ap_ckpt_stage_files(struct ap_run *run, const char *folder, const char *prefix,
+	const char *suffix, uint32_t n, const struct ap_ckpt *stage, const struct ap_written *older,
+	ap_ckpt_staged_fn *staged, void *user)
 {
 	AP_TRY(ap_out_folder(run, folder));
 	for (uint32_t s = 0; s < n; s++) {
-		const char *path = join(run, folder, stage_name(run, s, suffix));
+		const char *name = stage_name(run, s, suffix);
+		const char *known = ap_arena_printf(run->ctx.arena, "%s%s", prefix, name);
+		const char *path = join(run, folder, name);
+		struct ap_output_sink sink;
+		struct ap_file_sum sum;
 
 		AP_TRY(ap_out_check_input(run, path));
 		AP_TRY(ap_ckpt_check_empty(&run->ctx, path, &stage[s]));
-		AP_TRY(ap_ckpt_stage_file(run, path, &stage[s]));
+		AP_TRY(stage_file(run, path, &stage[s], &sink));
+		ap_outputs_sum(sink.o, sink.id, &sum);
+		if (older)
+			AP_TRY(ap_written_replace(run, older, known, path, sum.sha256));
+		staged(user, known, &sum);
 	}
-	return clear(run, folder, suffix, n);
+	return AP_OK;
+}
+
+struct listing {
+	struct ap_run *run;
+	struct ap_written written;
+};
+
+static void list(void *user, const char *name, const struct ap_file_sum *sum)
+{
+	struct listing *l = user;
+
+	ap_written_add(&l->run->ctx, &l->written, name, ap_arena_strdup(l->run->ctx.arena, sum->sha256));
+}
+
+enum ap_status ap_ckpt_stage_folder(struct ap_run *run, const char *folder, const char *suffix,
+	uint32_t n, const struct ap_ckpt *stage, const struct ap_written *older)
+{
+	static const struct ap_written nothing;
+	struct listing l = {.run = run};
+
+	AP_TRY(ap_ckpt_stage_files(run, folder, "", suffix, n, stage, older, list, &l));
+	return ap_ckpt_clear_folder(run, folder, "", older ? older : &nothing, &l.written);
+}
+
+static void add_text(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+/* The stage files that make up a merged file, if it is one, as a run wrote them. */
+static void add_parts(struct ap_run *run, const char *path, struct ap_written *out)
+{
+	bool json = ap_out_is_json(path);
+	struct ap_ckpt merged, *stage;
+	size_t len;
+	char *text;
+	uint32_t n;
+
+	if (ap_file_read(&run->ctx, path, AP_FILE_MAX_BYTES, &text, &len) != AP_OK ||
+		ap_ckpt_read(&run->ctx, path, text, len, json, &merged) != AP_OK ||
+		!ap_ckpt_is_merged(&merged) || ap_ckpt_split(&run->ctx, &merged, &n, &stage) != AP_OK)
+		return;
+	for (uint32_t s = 0; s < n; s++) {
+		char *sha256 = ap_arena_alloc(run->ctx.arena, 65, 1);
+		struct ap_str bytes;
+
+		ap_str_init(&bytes, run->ctx.arena);
+		if (json)
+			ap_ckpt_write_json(&stage[s], add_text, &bytes);
+		else
+			ap_ckpt_write_pb(&run->ctx, &stage[s], add_text, &bytes);
+		ap_sha256_hex(bytes.s, bytes.len, sha256);
+		ap_written_add(&run->ctx, out, stage_name(run, s, json ? ".json" : ".ckpt"), sha256);
+	}
+}
+
+void ap_ckpt_written(struct ap_run *run, const char *path, struct ap_written *out)
+{
+	static const char *const ends[] = {".ckpt", ".json", ""};
+	const char *folder = ap_ckpt_folder(run, path);
+	struct ap_diag *real = run->ctx.diag;
+
+	if (!ap_file_is_folder(folder))
+		return;
+	run->ctx.diag = ap_diag_create(run->ctx.arena, false); /* what cannot be read says nothing */
+	add_parts(run, path, out);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		const char *other = ap_arena_printf(run->ctx.arena, "%.*s%s",
+			(int)(strlen(folder) - strlen(STAGES)), folder, ends[i]);
+
+		if (strcmp(other, path) != 0 && access(other, R_OK) == 0)
+			add_parts(run, other, out);
+	}
+	run->ctx.diag = real;
 }
 
 const char *ap_ckpt_folder(struct ap_run *run, const char *path)
@@ -176,5 +271,5 @@ const char *ap_ckpt_folder(struct ap_run *run, const char *path)
 	const char *base = ap_file_base(path), *dot = strrchr(base, '.');
 	size_t len = dot && dot != base ? (size_t)(dot - path) : strlen(path);
 
-	return ap_arena_printf(run->ctx.arena, "%.*s.stages", (int)len, path);
+	return ap_arena_printf(run->ctx.arena, "%.*s" STAGES, (int)len, path);
 }

@@ -11,8 +11,10 @@ With set_auto_parallel_context():
     apply_plan.set_context()
     net = apply_plan.prepare(net)
 
-net is the network with its loss, before it is compiled and after mindspore.communication.init().
+net is the network with its loss, before it is compiled and after mindspore.communication.init(). Nothing is done
+where a file of the bundle is missing, or is not the one that manifest.json has the hash of.
 """
+import hashlib
 import importlib
 import json
 import os
@@ -53,6 +55,34 @@ _TYPES = {"none": type(None), "bool": bool, "int": int, "str": str, "file": str,
 _FILES = ("load_file", "path", "parallel_speed_up_json_path")  # keys of a dict whose value names a file
 
 _wrapped = []  # what was returned as wrapped or configured: it is not done again
+
+
+def _manifest():
+    """{name: file} of manifest.json, which is written after all other files."""
+    path = os.path.join(HERE, "manifest.json")
+    if not os.path.isfile(path):
+        raise FileNotFoundError("the bundle lacks %s: the run that made it has not ended or was killed; "
+                                "make the bundle again" % path)
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    if manifest.get("schema") != "autopar-bundle/1":
+        raise ValueError("%s: the schema is %r; 'autopar-bundle/1' is expected" % (path, manifest.get("schema")))
+    return {file["name"]: file for file in manifest["files"]}
+
+
+def _verify():
+    """FileNotFoundError or ValueError for a bundle that is not whole: copied in part, edited, or of two runs."""
+    for name, file in _manifest().items():
+        path = os.path.join(HERE, *name.split("/"))
+        if not os.path.isfile(path):
+            raise FileNotFoundError("the bundle lacks %s; copy all of it, or make it again" % path)
+        digest = hashlib.sha256()
+        with open(path, "rb") as opened:
+            for piece in iter(lambda: opened.read(1 << 20), b""):
+                digest.update(piece)
+        if digest.hexdigest() != file["sha256"]:
+            raise ValueError("%s is not the file that manifest.json lists: it was changed, or is of another "
+                             "bundle; make the bundle again" % path)
 
 
 def _read(name):
@@ -184,14 +214,12 @@ def _is_wrapped(net):
     return any(net is known for known in _wrapped)
 
 
-def prepare(net):
-    """Marks what is cut, what is recomputed and the stages of cells, and wraps net for its micro-batches. May be
-    called again; what it returned wrapped stays as it is."""
+def _prepare(net):
     if _is_wrapped(net):
         return net
     cells = dict(net.cells_and_names())
     marks = _read("recompute.json")
-    shards = _read("shard.json")["shards"] if os.path.exists(os.path.join(HERE, "shard.json")) else []
+    shards = _read("shard.json")["shards"] if "shard.json" in _manifest() else []
     placed = {}
     if _context("pipeline_stages") > 1:
         placed["pipeline_stage"] = _read("stage_config.json")
@@ -223,8 +251,7 @@ def prepare(net):
     return _keep(net) if rows else net
 
 
-def configure(net, rank=None):
-    """AutoParallel around net, as planned."""
+def _configure(net, rank):
     rows = _rows("AutoParallel")
     if not rows:
         raise ValueError("AutoParallel does not have the mode %r; use set_context()"
@@ -246,8 +273,7 @@ def configure(net, rank=None):
     return _keep(net)
 
 
-def set_context(rank=None):
-    """The same for all networks, by set_auto_parallel_context()."""
+def _set_context(rank):
     stage = _stage(rank)
     mindspore.set_auto_parallel_context(**{
         row["name"]: _value(row["value"], row["type"], stage)
@@ -259,11 +285,31 @@ def set_context(rank=None):
         parallel.set_op_strategy_config(**_value(row["value"], row["type"], stage))
 
 
+def prepare(net):
+    """Marks what is cut, what is recomputed and the stages of cells, and wraps net for its micro-batches. May be
+    called again; what it returned wrapped stays as it is."""
+    _verify()
+    return _prepare(net)
+
+
+def configure(net, rank=None):
+    """AutoParallel around net, as planned."""
+    _verify()
+    return _configure(net, rank)
+
+
+def set_context(rank=None):
+    """The same for all networks, by set_auto_parallel_context()."""
+    _verify()
+    _set_context(rank)
+
+
 def apply(net, rank=None):
     """prepare() and configure(); where AutoParallel lacks the mode, set_context()."""
+    _verify()
     _stage(rank)  # before anything is changed: is this the plan's job?
     if _rows("AutoParallel"):
-        return configure(prepare(net), rank)
-    net = prepare(net)
-    set_context(rank)
+        return _configure(_prepare(net), rank)
+    net = _prepare(net)
+    _set_context(rank)
     return net

@@ -171,8 +171,10 @@ static const struct ap_bundle_file files[] = {
 	{"group_info.pb", "communication groups of one rank, to look at", by_mindspore, write_groups},
 	{"mindformers.yaml", "what of the plan MindFormers' YAML can say", NULL, ap_mindformers_write},
 	{"megatron_args.txt", "what of the plan arguments of Megatron-LM can say", NULL, ap_megatron_write},
-	{"plan.json", "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
+	{AP_BUNDLE_PLAN, "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},
+	{AP_BUNDLE_MANIFEST, "size and SHA-256 of all these files; for autopar-plan check", NULL,
+		ap_bundle_write_manifest},
 };
 
 const struct ap_bundle_file *ap_bundle_file_at(size_t i)

@@ -49,6 +49,8 @@ void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 	void *user);
 void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);
+void ap_bundle_write_manifest(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user);
 void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);
 /* Operators that the plan recomputes, or keeps, and that recompute.json cannot tell from others. */

@@ -22,8 +22,8 @@ class Bundle(BundleCase):
         """The executor mindspore: all strategies by name."""
         self.bundle(MIX)
         self.assertEqual(sorted(os.listdir(self.dir)), [
-            "README.txt", "apply_plan.py", "group_info.pb", "megatron_args.txt", "mindformers.yaml",
-            "operator_strategies.json", "plan.json", "recompute.json", "settings.json", "strategy.ckpt"])
+            "README.txt", "apply_plan.py", "group_info.pb", "manifest.json", "megatron_args.txt",
+            "mindformers.yaml", "operator_strategies.json", "plan.json", "recompute.json", "settings.json", "strategy.ckpt"])
         self.assertEqual(self.settings("AutoParallel"), {
             "parallel_mode": "sharding_propagation",
             "load_operator_strategy_file": "operator_strategies.json",
@@ -210,7 +210,8 @@ class Bundle(BundleCase):
     def test_generic(self):
         self.bundle(MIX, "--executor=generic")
         self.assertEqual(sorted(os.listdir(self.dir)), [
-            "README.txt", "megatron_args.txt", "mindformers.yaml", "plan.json", "strategy.ckpt"])
+            "README.txt", "manifest.json", "megatron_args.txt", "mindformers.yaml", "plan.json",
+            "strategy.ckpt"])
 
     def test_layers(self):
         """Recomputed layers in the segments of a pipeline."""

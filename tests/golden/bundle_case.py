@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of bundles share: a folder, the program, and a bundle as it is read. Arguments of a test:
 PROGRAM SOURCE_ROOT."""
+import hashlib
 import importlib.util
 import json
 import os
@@ -86,10 +87,22 @@ class BundleCase(unittest.TestCase):
             return file.read()
 
     def edited(self, name, value):
-        """The script over a bundle, one JSON file of which is another."""
+        """The script over a bundle, one JSON file of which is another, though the manifest has it so."""
         with open(self.path(name), "w", encoding="utf-8") as file:
             json.dump(value, file)
+        manifest = read(self.dir, "manifest.json")
+        for part in manifest["files"]:
+            if part["name"] == name:
+                part.update(self.part(name))
+        with open(self.path("manifest.json"), "w", encoding="utf-8") as file:
+            json.dump(manifest, file)
         return self.script()
+
+    def part(self, name):
+        """What the manifest says of a file, from the file."""
+        with open(self.path(*name.split("/")), "rb") as file:
+            held = file.read()
+        return {"name": name, "bytes": len(held), "sha256": hashlib.sha256(held).hexdigest()}
 
     def network(self):
         return fake.network([(cell_of(op["name"]), op["type"]) for op in self.plan["operators"]
