@@ -46,7 +46,7 @@ static uint64_t random_below(struct maker *m, uint64_t n)
 
 static double random_seconds(struct maker *m, uint64_t most_us)
 {
-	return ap_quantise_s((double)random_below(m, most_us * 1000) * 1e-9);
+	return ap_quantise_s((double)random_below(m, most_us * 1000) * 1e-9, AP_QUANTUM_S);
 }
 
 /* The faster a candidate, the more memory it takes, roughly. */

@@ -309,10 +309,10 @@ const char *ap_format_seconds(double s, char buf[32])
 	return buf;
 }
 
-double ap_quantise_s(double seconds)
+double ap_quantise_s(double seconds, double quantum_s)
 {
 	assert(seconds >= 0);
-	if (seconds >= 0x1p13) /* has no finer digits left */
+	if (seconds >= 0x1p53 * quantum_s) /* has no finer digits left */
 		return seconds;
-	return rint(seconds / AP_QUANTUM_S) * AP_QUANTUM_S;
+	return rint(seconds / quantum_s) * quantum_s;
 }

@@ -52,11 +52,11 @@ const char *ap_format_bytes(int64_t bytes, char buf[32]);
 const char *ap_format_seconds(double s, char buf[32]);
 
 /*
- * Costs inside are multiples of 2^-40 s: sums of doubles below 2^13 s are then exact, so totals do
- * not depend on the order of summation, the compiler or the machine. Rounds to nearest, ties to
- * even; infinity stays. Negative input is a bug.
+ * Costs inside are multiples of 2^-40 s, or of a larger power of two where a step may take hours: sums
+ * of doubles below 2^53 of them are then exact, so totals do not depend on the order of summation, the
+ * compiler or the machine. Rounds to nearest, ties to even; infinity stays. Negative input is a bug.
  */
 #define AP_QUANTUM_S 0x1p-40
-double ap_quantise_s(double seconds);
+double ap_quantise_s(double seconds, double quantum_s);
 
 #endif

@@ -255,6 +255,7 @@ enum ap_status ap_inputs_make(struct ap_run *run, const struct ap_sources *src, 
 	AP_TRY(ap_input_step(&effective, src->graph, out->graph, &out->step));
 	AP_TRY(ap_settings_step_on(&run->ctx, &o, out->graph, out->topo->ndev, &out->step));
 	AP_TRY(ap_pipeline_make(&effective, src, out));
+	out->step.quantum_s = ap_cost_quantum_s(&run->ctx, out->graph, out->machine, &out->step);
 	make_request(&effective, out);
 	return ap_diag_status(run->ctx.diag);
 }

@@ -108,6 +108,12 @@ double ap_gradient_exposed(const struct ap_step *step);
  * of the gradient exchange. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
 
+/* What the costs of a step are to be rounded to, step->quantum_s: a power of two, AP_QUANTUM_S unless
+ * computing everything on every rank and moving every tensor there and back takes hours; then so much
+ * more that the sum of that is exact. O(operators + operands). */
+double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step);
+
 /* The part of the gradient exchange that the objective leaves out, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 

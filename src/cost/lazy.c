@@ -128,7 +128,8 @@ static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t
 	key = ap_map_key(l->layouts, b, &len);
 	memcpy(&lb, key, len);
 	ap_move_cost_make(l->pricer, &f, &la, &lb, &mc);
-	return (struct ap_lazy_move){ap_quantise_s(mc.forward_s + mc.backward_s), mc.kept_bytes};
+	return (struct ap_lazy_move){ap_quantise_s(mc.forward_s + mc.backward_s,
+		ap_pricer_step(l->pricer)->quantum_s), mc.kept_bytes};
 }
 
 static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)

@@ -383,13 +383,13 @@ double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step
 {
 	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
 		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s +
-		(1 - hidden_part(step)) * c->gradient_each_s);
+		(1 - hidden_part(step)) * c->gradient_each_s, step->quantum_s);
 }
 
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
 	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s +
-		hidden_part(step) * c->gradient_each_s);
+		hidden_part(step) * c->gradient_each_s, step->quantum_s);
 }
 
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t)

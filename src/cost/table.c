@@ -126,7 +126,7 @@ static const struct ap_problem *make_problem(const struct ap_making *mk,
 	p->n = mk->g->nnode;
 	p->node = node;
 	p->memory_limit = AP_NO_LIMIT;
-	p->quantum = AP_QUANTUM_S;
+	p->quantum = mk->step->quantum_s;
 	fill_edges(mk, p);
 	return p;
 }

@@ -338,6 +338,7 @@ double ap_plan_objective_s(const struct ap_plan *p)
 		sum += ap_op_cost_total_s(&p->op[i].cost, p->step);
 	for (uint32_t i = 0; i < p->nmove; i++)
 		if (p->move[i].from != AP_NONE)
-			sum += ap_quantise_s(p->move[i].cost.forward_s + p->move[i].cost.backward_s);
+			sum += ap_quantise_s(p->move[i].cost.forward_s + p->move[i].cost.backward_s,
+				p->step->quantum_s);
 	return sum;
 }

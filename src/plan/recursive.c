@@ -96,7 +96,7 @@ void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_lazy *l = ap_lazy_create(ctx, g, m, step, fixed);
 	struct ap_rec_view view = {.self = l, .n = g->nnode, .cls = ap_lazy_classes(l),
-		.quantum = AP_QUANTUM_S,
+		.quantum = step->quantum_s,
 		.nlevel = (uint32_t)m->naxis, .prime = primes_of(ctx, m), .start = start,
 		.further = further, .beside = beside, .matching = matching, .node = node,
 		.pair = pair};

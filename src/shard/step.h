@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/num.h"
+
 struct ap_software;
 struct ap_optimizer;
 
@@ -99,6 +101,7 @@ struct ap_step {
 	bool saved_whole; /* parameters are gathered before they are saved: the strategy checkpoint does not
 	                     tell how the optimizer deals them */
 	struct ap_fusion allreduce, allgather, reducescatter;
+	double quantum_s; /* costs are multiples of it: ap_cost_quantum_s() */
 	const struct ap_optimizer *optimizer; /* NULL: none (inference) */
 	const struct ap_software *software;
 };
@@ -109,7 +112,7 @@ struct ap_step {
 	{ \
 		.micro_batches = 1, .training = true, .executor = AP_EXECUTOR_MINDSPORE, \
 		.shard_threshold_bytes = 64 << 10, .shard_size = -1, .optimizer_level = 1, \
-		.gradient_fp32_sync = true, .alltoall = true, \
+		.gradient_fp32_sync = true, .alltoall = true, .quantum_s = AP_QUANTUM_S, \
 		.allreduce = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES}, \
 		.allgather = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES}, \
 		.reducescatter = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES} \

@@ -97,6 +97,15 @@ void fuzz_require(int ok, const char *what)
 	abort();
 }
 
+unsigned fuzz_way(const uint8_t *data, size_t size, unsigned n)
+{
+	uint32_t sum = 2166136261u; /* FNV-1a */
+
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ data[i]) * 16777619u;
+	return (sum >> 8) % n;
+}
+
 static bool leads_away(const char *path)
 {
 	return strchr(path, '/') || path[0] == '.' || path[0] == '-';

@@ -35,6 +35,9 @@ void fuzz_must(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Calls fn with a context for the time of the call, of one thread and 512 MiB, beyond which it aborts. */
 void fuzz_with(void (*fn)(struct ap_ctx *ctx, const char *text, size_t len), const uint8_t *data, size_t size);
 
+/* A number below n that an input always gets: which of n ways it goes, where all of them take too long. */
+unsigned fuzz_way(const uint8_t *data, size_t size, unsigned n);
+
 /* Aborts unless ok; what: a line on standard error. */
 void fuzz_require(int ok, const char *what);
 

@@ -45,9 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_require((fuzz_run("check in.json") == AP_OK) >= !!kind, "check refuses a profile that is taken");
 	if (!kind)
 		return 0;
-	require_outcome(fuzz_run("search pair.json --no-hccl-rules --device-num 6 --devices-per-server 2 %s in.json -q "
-		"--executor generic --enable-parallel-optimizer --plan-out plan.json", kind));
-	require_outcome(fuzz_run("evaluate pair.json --no-hccl-rules --device-num 8 --pipeline-stages 2 "
-		"--micro-batches 4 --hybrid dp=2,tp=2 %s in.json -q", kind));
+	require_outcome(fuzz_way(data, size, 2)
+		? fuzz_run("search pair.json --no-hccl-rules --device-num 6 --devices-per-server 2 %s in.json -q "
+			"--executor generic --enable-parallel-optimizer --plan-out plan.json", kind)
+		: fuzz_run("evaluate pair.json --no-hccl-rules --device-num 8 --pipeline-stages 2 "
+			"--micro-batches 4 --hybrid dp=2,tp=2 %s in.json -q", kind));
 	return 0;
 }

@@ -405,17 +405,19 @@ END_TEST
 
 START_TEST(quantise)
 {
-	ck_assert(ap_quantise_s(0) == 0);
-	ck_assert(ap_quantise_s(1) == 1);
-	ck_assert(ap_quantise_s(0x1p-40) == 0x1p-40);
-	ck_assert(ap_quantise_s(0x1p-41) == 0); /* ties to even */
-	ck_assert(ap_quantise_s(0x3p-41) == 0x1p-39);
-	ck_assert(ap_quantise_s(0x1.8p-41) == 0x1p-40);
-	ck_assert(isinf(ap_quantise_s(INFINITY)));
-	ck_assert(ap_quantise_s(1e300) == 1e300);
-	ck_assert(ap_quantise_s(0.1) != 0.1);
-	ck_assert(fabs(ap_quantise_s(0.1) - 0.1) <= 0x1p-41);
-	ck_assert(ap_quantise_s(ap_quantise_s(0.1)) == ap_quantise_s(0.1));
+	ck_assert(ap_quantise_s(0, AP_QUANTUM_S) == 0);
+	ck_assert(ap_quantise_s(1, AP_QUANTUM_S) == 1);
+	ck_assert(ap_quantise_s(0x1p-40, AP_QUANTUM_S) == 0x1p-40);
+	ck_assert(ap_quantise_s(0x1p-41, AP_QUANTUM_S) == 0); /* ties to even */
+	ck_assert(ap_quantise_s(0x3p-41, AP_QUANTUM_S) == 0x1p-39);
+	ck_assert(ap_quantise_s(0x1.8p-41, AP_QUANTUM_S) == 0x1p-40);
+	ck_assert(ap_quantise_s(3, 2) == 4);
+	ck_assert(ap_quantise_s(0x1p53 + 2, 1) == 0x1p53 + 2);
+	ck_assert(isinf(ap_quantise_s(INFINITY, AP_QUANTUM_S)));
+	ck_assert(ap_quantise_s(1e300, AP_QUANTUM_S) == 1e300);
+	ck_assert(ap_quantise_s(0.1, AP_QUANTUM_S) != 0.1);
+	ck_assert(fabs(ap_quantise_s(0.1, AP_QUANTUM_S) - 0.1) <= 0x1p-41);
+	ck_assert(ap_quantise_s(ap_quantise_s(0.1, AP_QUANTUM_S), AP_QUANTUM_S) == ap_quantise_s(0.1, AP_QUANTUM_S));
 }
 END_TEST
 
@@ -425,7 +427,7 @@ START_TEST(quantised_sums_have_no_order)
 	double up = 0, down = 0, v[1000];
 
 	for (int i = 0; i < 1000; i++)
-		v[i] = ap_quantise_s((double)(random_next(&state) >> 11) * 0x1p-53 * 8);
+		v[i] = ap_quantise_s((double)(random_next(&state) >> 11) * 0x1p-53 * 8, AP_QUANTUM_S);
 	for (int i = 0; i < 1000; i++)
 		up += v[i];
 	for (int i = 999; i >= 0; i--)

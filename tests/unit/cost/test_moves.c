@@ -210,7 +210,7 @@ static void check_edge(void *user, const struct ap_joint *j)
 			layout_of(k, j->u, true, j->slot_u, r, &a);
 			layout_of(k, j->v, false, j->slot_v, c, &b);
 			want = plain(k->f, &j->flow, &a, &b);
-			REQUIRE(m->cost[at] == ap_quantise_s(want.forward_s + want.backward_s));
+			REQUIRE(m->cost[at] == ap_quantise_s(want.forward_s + want.backward_s, AP_QUANTUM_S));
 			REQUIRE((m->memory ? m->memory[at] : 0) == want.kept_bytes * j->flow.in_flight);
 			k->kept += want.kept_bytes > 0;
 		}

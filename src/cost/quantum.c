@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "cost/cost.h"
+#include "cost/local.h"
+
+enum { EXACT_BITS = 52 }; /* of a total; one more is left for what is above it on the way */
+
+/* Every operand and result brought to all ranks and its gradient summed up there, once each. */
+static double moved_s(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_group *all)
+{
+	const struct ap_step *step = ap_pricer_step(pr);
+	const struct ap_bound *b = t->bound;
+	double sum = 0;
+
+	for (int i = 0; i < b->nin; i++)
+		sum += ap_coll_time_s(ap_pricer_machine(pr), AP_COLL_ALLREDUCE, all,
+			(double)ap_local_bytes(&b->in[i], t->in[i].batch, p, step), NULL);
+	for (int o = 0; o < b->nout; o++)
+		sum += ap_coll_time_s(ap_pricer_machine(pr), AP_COLL_ALLREDUCE, all,
+			(double)ap_local_bytes(&b->out[o], t->out[o].batch, p, step), NULL);
+	return 2 * sum * (double)step->micro_batches;
+}
+
+/* Of an operator that every rank computes whole. */
+static double whole_s(struct ap_pricer *pr, const struct ap_task *t, const struct ap_group *all)
+{
+	int32_t ones[AP_MAX_FACTOR];
+	struct ap_placement p;
+	struct ap_op_cost c;
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		ones[f] = 1;
+	ap_placement_make(t->bound, ones, ap_pricer_machine(pr)->ndev, &p);
+	ap_op_cost_make(pr, t, &p, &c);
+	return c.forward_s + c.backward_s + c.forward_comm_s + c.backward_comm_s + c.input_s + c.optimizer_s +
+		c.gradient_s + c.gradient_each_s + moved_s(pr, t, &p, all);
+}
+
+double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step)
+{
+	struct ap_ctx local = *ctx; /* nothing of it stays */
+	const struct ap_axes every = {.n = m->ndev > 1, .axis = {{.stride = 1, .size = (int32_t)m->ndev}}};
+	const struct ap_task *task;
+	const uint32_t *class_of;
+	struct ap_pricer *pr;
+	double *of_class, sum = 0;
+	int exponent;
+
+	local.arena = ap_arena_create_like(ctx->arena);
+	pr = ap_pricer_create(local.arena, m, step);
+	ap_tasks_make(&local, g, step, &task);
+	class_of = ap_task_classes(&local, task, g->nnode);
+	of_class = AP_NEW_N(local.arena, double, g->nnode + 1);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		double *s = &of_class[class_of[i]];
+
+		if (*s == 0)
+			*s = whole_s(pr, &task[i], ap_pricer_group(pr, &every));
+		sum += *s;
+	}
+	ap_arena_destroy(local.arena);
+	(void)frexp(sum, &exponent);
+	return fmax(AP_QUANTUM_S, ldexp(1, exponent - EXACT_BITS));
+}
