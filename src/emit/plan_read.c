@@ -71,15 +71,20 @@ static void write_plain(struct ap_plan_reader *r, const struct ap_jv *v, struct 
 static enum ap_status write_value(struct ap_plan_reader *r, const struct ap_jv *v, struct ap_jw *w,
 	int nested)
 {
-	if (ap_jv_type(v) == AP_JOBJECT || (ap_jv_type(v) == AP_JARRAY && nested > MOST_NESTED))
-		return ap_plan_read_fault(r, v, "expected a plain value");
-	if (ap_jv_type(v) != AP_JARRAY) {
+	bool object = ap_jv_type(v) == AP_JOBJECT;
+
+	if (!object && ap_jv_type(v) != AP_JARRAY) {
 		write_plain(r, v, w);
 		return AP_OK;
 	}
-	ap_jw_arr(w);
-	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e))
+	if (nested > MOST_NESTED)
+		return ap_plan_read_fault(r, v, "expected a plain value");
+	(object ? ap_jw_obj : ap_jw_arr)(w);
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
+		if (object)
+			ap_jw_key(w, ap_jv_key(e));
 		AP_TRY(write_value(r, e, w, nested + 1));
+	}
 	ap_jw_end(w);
 	return AP_OK;
 }
