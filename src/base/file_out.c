@@ -320,8 +320,8 @@ enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const
 	return AP_OK;
 }
 
-/* Whole lines of an open file; what a cut line is about was never begun. */
-static const char *read_notes(struct ap_arena *arena, int fd)
+/* Whole lines of an open file, which keeps nothing else: what a cut line is about was never begun. */
+static int read_notes(struct ap_arena *arena, int fd, const char **out)
 {
 	struct stat st;
 	size_t size = fstat(fd, &st) ? 0 : st.st_size < NOTES_BYTES ? (size_t)st.st_size : NOTES_BYTES;
@@ -330,8 +330,10 @@ static const char *read_notes(struct ap_arena *arena, int fd)
 
 	while (n > 0 && text[n - 1] != '\n')
 		n--;
-	text[n > 0 ? n : 0] = '\0';
-	return text;
+	n = n > 0 ? n : 0;
+	text[n] = '\0';
+	*out = text;
+	return ftruncate(fd, n) ? errno : 0;
 }
 
 enum ap_status ap_outputs_lock(struct ap_ctx *ctx, struct ap_outputs *o, const char *dir, const char *name,
@@ -348,8 +350,8 @@ enum ap_status ap_outputs_lock(struct ap_ctx *ctx, struct ap_outputs *o, const c
 	if (error)
 		return io_error(ctx, path, error);
 	o->lock = path;
-	*notes = read_notes(ctx->arena, o->lock_fd);
-	return AP_OK;
+	error = read_notes(ctx->arena, o->lock_fd, notes);
+	return error ? io_error(ctx, path, error) : AP_OK;
 }
 
 enum ap_status ap_outputs_note(struct ap_ctx *ctx, struct ap_outputs *o, const char *text, size_t len)

@@ -184,7 +184,9 @@ static void add_steps(struct readme *r)
 			     "   redistributions, collectives with their groups, the schedule.\n");
 		return;
 	}
-	next_step(r, "Copy this folder to every host, to one path, FOLDER below.\n");
+	next_step(r, "Copy this folder, all of it, to every host, to one path, FOLDER below.\n"
+		     "   apply_plan.py wants every file as " AP_BUNDLE_MANIFEST " lists it; "
+		     "autopar-plan check FOLDER\n   says which is not.\n");
 	add_script_step(r);
 	add_rank_step(r);
 	add_template_step(r);

@@ -230,10 +230,78 @@ START_TEST(locks)
 }
 END_TEST
 
+static int lock_apart(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		struct ap_ctx ctx = ctx_create(false);
+		const char *notes;
+
+		_exit(ap_outputs_lock(&ctx, ap_outputs_create(&ctx), ".", "lock", &notes) == AP_IO &&
+				strstr(messages(&ctx), ".: another run of autopar-plan is at work on it")
+			? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	return WEXITSTATUS(status);
+}
+
+/* A set of outputs has its folder for itself until it is put in place, and notes for who comes after it. */
+START_TEST(locks_of_outputs)
+{
+	struct folder f = folder_enter();
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_outputs *o = ap_outputs_create(&ctx);
+	const char *notes;
+	struct ap_file_sum sum;
+	size_t id;
+
+	put_file("lock", "first\nsecond\ncut");
+	ck_assert_int_eq(ap_outputs_lock(&ctx, o, ".", "lock", &notes), AP_OK);
+	ck_assert_str_eq(notes, "first\nsecond\n");
+	ck_assert_int_eq(lock_apart(), 0);
+	ck_assert_int_eq(ap_outputs_note(&ctx, o, "third\n", 6), AP_OK);
+	ck_file("lock", "first\nsecond\nthird\n");
+	ck_assert_int_eq(ap_outputs_open(&ctx, o, "a", &id), AP_OK);
+	write_text(o, id, "abc");
+	ap_outputs_sum(o, id, &sum);
+	ck_assert_int_eq(sum.bytes, 3);
+	ck_assert_str_eq(sum.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	ck_assert_int_eq(ap_outputs_commit(&ctx, o), AP_OK);
+	ck_assert_int_eq(folder_count("."), 1);
+	ck_assert_int_eq(ap_file_sum("a", &sum), 0);
+	ck_assert_str_eq(sum.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	ck_assert_int_eq(ap_file_sum("none", &sum), ENOENT);
+	ck_assert_int_eq(ap_file_sum(".", &sum), EINVAL);
+	ck_assert_int_eq(ap_outputs_lock(&ctx, o, ".", "lock", &notes), AP_OK);
+	ck_assert_str_eq(notes, "");
+	ap_outputs_discard(o);
+	ck_assert_int_eq(folder_count("."), 1);
+	ctx_destroy(&ctx);
+	folder_leave(&f);
+}
+END_TEST
+
+START_TEST(folders_that_are_free)
+{
+	struct folder f = folder_enter();
+
+	ck_assert(ap_folder_is_free("."));
+	put_file(".a.autopar-abcdef.tmp", "");
+	ck_assert(ap_folder_is_free("."));
+	put_file(".hidden", "");
+	ck_assert(!ap_folder_is_free("."));
+	ck_assert(!ap_folder_is_free("none"));
+	folder_leave(&f);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {leftovers_of_killed_runs_go, what_a_run_works_on_stays, what_we_stage_stays,
-		names_that_are_ours, links_and_folders_of_such_names_stay, second_names_are_locked, locks};
+		names_that_are_ours, links_and_folders_of_such_names_stay, second_names_are_locked, locks,
+		locks_of_outputs, folders_that_are_free};
 
 	return RUN_TESTS("file_temp", tests);
 }

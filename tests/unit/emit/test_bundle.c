@@ -382,6 +382,60 @@ START_TEST(percentages)
 }
 END_TEST
 
+/* What the manifest says is read as it was written; the plan's hash is that of its file. */
+START_TEST(manifests)
+{
+	static const struct ap_bundle_part parts[] = {
+		{"README.txt", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		{"plan.json", 9007199254740993, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"stages/stage_0.ckpt", 1, "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
+	};
+	struct ap_bundle_manifest m;
+	struct world w;
+
+	open_bundle(&w, MARKED_NET);
+	w.b.npart = 3;
+	w.b.part = parts;
+	ck_assert_int_eq(ap_bundle_manifest_read(&w.f.ctx, json_of(&w, "manifest.json"), &m), AP_OK);
+	ck_assert_uint_eq(m.npart, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_str_eq(m.part[i].name, parts[i].name);
+		ck_assert_int_eq(m.part[i].bytes, parts[i].bytes);
+		ck_assert_str_eq(m.part[i].sha256, parts[i].sha256);
+	}
+	ck_said(&w, "manifest.json", "\"schema\": \"autopar-bundle/1\"");
+	ck_said(&w, "manifest.json",
+		"\"plan_sha256\": \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"");
+	w.b.npart = 1; /* without a plan */
+	ck_assert_int_eq(ap_bundle_manifest_read(&w.f.ctx, json_of(&w, "manifest.json"), &m), AP_MEANING);
+	fixture_close(&w.f);
+}
+END_TEST
+
+static const struct {
+	const char *name;
+	bool inside;
+} names[] = {{"a", true}, {"a/b", true}, {"..a", true}, {"a/..b/c", true}, {"", false}, {".", false},
+	{"..", false}, {"../a", false}, {"a/..", false}, {"a/../b", false}, {"/a", false}, {"a//b", false},
+	{"a/", false}, {"a/./b", false}, {"manifest.json", false}, {"b/manifest.json", true}};
+
+/* A manifest names nothing outside its folder. */
+START_TEST(names_in_manifests)
+{
+	struct world w;
+	struct ap_bundle_part parts[] = {{names[_i].name, 0, NULL}, {"plan.json", 0, NULL}};
+	struct ap_bundle_manifest m;
+
+	open_bundle(&w, MARKED_NET);
+	parts[0].sha256 = parts[1].sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+	w.b.npart = 2;
+	w.b.part = parts;
+	ck_assert_int_eq(ap_bundle_manifest_read(&w.f.ctx, json_of(&w, "manifest.json"), &m),
+		names[_i].inside ? AP_OK : AP_MEANING);
+	fixture_close(&w.f);
+}
+END_TEST
+
 /* Each limit is said where it holds, and there only. */
 START_TEST(limits)
 {
@@ -411,8 +465,10 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
-		files_by_executor, recompute_calls, recompute_of_instances, shard_calls, words_of_experts, percentages, limits};
-	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+		files_by_executor, recompute_calls, recompute_of_instances, shard_calls, words_of_experts, percentages,
+		manifests, names_in_manifests, limits};
+	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		sizeof names / sizeof *names, 0};
 
 	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
 }
