@@ -7,18 +7,29 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
 
 enum { NAME_CHARS = 80, POINTER_CHARS = 400, TEXT_CHARS = 4000 };
 enum { MOST_KEPT = 1 << 16 }; /* messages of a level; those beyond are counted */
 
+enum { MOST_FIGURES = 4 };
+
 struct message {
 	enum ap_level level;
-	const char *place; /* rendered, with its colon and blank; "" where unknown */
+	const char *file, *pointer, *oper; /* NULL unknown */
+	int64_t line, col;
 	const char *check;
 	const char *text;
+	int nfigure;
+	struct {
+		const char *name;
+		int64_t value;
+	} figure[MOST_FIGURES];
 };
+
+static const char *const words[] = {"note", "warning", "error"}; /* by level */
 
 struct ap_diag {
 	struct ap_arena *arena;
@@ -113,32 +124,37 @@ const char *ap_diag_path(struct ap_diag *d, const char *raw)
 	return safe(d, raw, POINTER_CHARS);
 }
 
-static const char *place_text(struct ap_diag *d, const struct ap_where *w)
+/* Where a fault is, with its colon and blank. */
+static void add_place(struct ap_str *b, const struct message *m)
 {
-	struct ap_str b;
-	bool pointer = w && w->pointer && *w->pointer;
+	if (m->file) {
+		add_safe(b, m->file, POINTER_CHARS);
+		if (m->line > 0)
+			ap_str_addf(b, ":%" PRId64, m->line);
+		if (m->line > 0 && m->col > 0)
+			ap_str_addf(b, ":%" PRId64, m->col);
+		ap_str_add(b, ": ");
+	}
+	if (m->pointer)
+		add_safe(b, m->pointer, POINTER_CHARS);
+	if (m->oper) {
+		ap_str_add(b, m->pointer ? " (operator \"" : "(operator \"");
+		add_safe(b, m->oper, NAME_CHARS);
+		ap_str_add(b, "\")");
+	}
+	if (m->pointer || m->oper)
+		ap_str_add(b, ": ");
+}
 
-	if (!w)
-		return "";
-	ap_str_init(&b, d->arena);
-	if (w->file) {
-		add_safe(&b, w->file, POINTER_CHARS);
-		if (w->line > 0)
-			ap_str_addf(&b, ":%" PRId64, w->line);
-		if (w->line > 0 && w->col > 0)
-			ap_str_addf(&b, ":%" PRId64, w->col);
-		ap_str_add(&b, ": ");
-	}
-	if (pointer)
-		add_safe(&b, w->pointer, POINTER_CHARS);
-	if (w->oper) {
-		ap_str_add(&b, pointer ? " (operator \"" : "(operator \"");
-		add_safe(&b, w->oper, NAME_CHARS);
-		ap_str_add(&b, "\")");
-	}
-	if (pointer || w->oper)
-		ap_str_add(&b, ": ");
-	return b.s;
+/* A name as it is, where that is UTF-8 of usual length; NULL of "" and of NULL. */
+static const char *keep(struct ap_diag *d, const char *raw)
+{
+	size_t bad, len = raw ? strlen(raw) : 0;
+
+	if (!len)
+		return NULL;
+	return len <= TEXT_CHARS && ap_str_utf8(raw, len, &bad) ? ap_arena_strndup(d->arena, raw, len)
+		: safe(d, raw, TEXT_CHARS);
 }
 
 enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
@@ -166,7 +182,11 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	add_safe(&text, raw.s, TEXT_CHARS);
 	AP_PUSH(d->arena, d->messages, ((struct message){
 		.level = level,
-		.place = place_text(d, where),
+		.file = where ? keep(d, where->file) : NULL,
+		.line = where ? where->line : 0,
+		.col = where ? where->col : 0,
+		.pointer = where ? keep(d, where->pointer) : NULL,
+		.oper = where ? keep(d, where->oper) : NULL,
 		.check = check ? ap_arena_strdup(d->arena, check) : NULL,
 		.text = text.s,
 	}));
@@ -186,7 +206,6 @@ enum ap_status ap_diag_status(const struct ap_diag *d)
 void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
 	struct ap_str *out)
 {
-	static const char *const words[] = {"note", "warning", "error"};
 	size_t shown[AP_ERROR + 1] = {0};
 
 	for (size_t i = 0; i < d->messages.n; i++) {
@@ -195,7 +214,9 @@ void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_err
 		if (m->level < least || shown[m->level] == max_errors)
 			continue;
 		shown[m->level]++;
-		ap_str_addf(out, "autopar-plan: %s: %s%s", words[m->level], m->place, m->text);
+		ap_str_addf(out, "autopar-plan: %s: ", words[m->level]);
+		add_place(out, m);
+		ap_str_add(out, m->text);
 		if (m->check)
 			ap_str_addf(out, " [%s]", m->check);
 		ap_str_addc(out, '\n');
@@ -204,6 +225,90 @@ void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_err
 		if (d->count[level] > shown[level])
 			ap_str_addf(out, "autopar-plan: %s: and %zu more\n", words[level],
 				d->count[level] - shown[level]);
+}
+
+void ap_diag_figure(struct ap_diag *d, const char *name, int64_t value)
+{
+	struct message *m = d->messages.n ? &d->messages.v[d->messages.n - 1] : NULL;
+
+	if (!m || m->nfigure == MOST_FIGURES)
+		return;
+	m->figure[m->nfigure].name = name;
+	m->figure[m->nfigure++].value = value;
+}
+
+static void write_figures(struct ap_jw *w, const struct message *m)
+{
+	for (int i = 0; i < m->nfigure; i++)
+		ap_jw_kint(w, m->figure[i].name, m->figure[i].value);
+}
+
+void ap_diag_write_figures(const struct ap_diag *d, struct ap_jw *w)
+{
+	for (size_t i = 0; i < d->messages.n; i++)
+		if (d->messages.v[i].level == AP_ERROR && d->messages.v[i].nfigure) {
+			ap_jw_obj_flat(w);
+			write_figures(w, &d->messages.v[i]);
+			ap_jw_end(w);
+			return;
+		}
+	ap_jw_null(w);
+}
+
+static void write_text(struct ap_jw *w, const char *key, const char *text)
+{
+	ap_jw_key(w, key);
+	if (text)
+		ap_jw_str(w, text);
+	else
+		ap_jw_null(w);
+}
+
+static void write_number(struct ap_jw *w, const char *key, int64_t n)
+{
+	ap_jw_key(w, key);
+	if (n > 0)
+		ap_jw_int(w, n);
+	else
+		ap_jw_null(w);
+}
+
+static void write_message(struct ap_jw *w, const struct message *m)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "level", words[m->level]);
+	write_text(w, "file", m->file);
+	write_number(w, "line", m->line);
+	write_number(w, "column", m->line > 0 ? m->col : 0);
+	write_text(w, "pointer", m->pointer);
+	write_text(w, "operator", m->oper);
+	write_text(w, "check", m->check);
+	ap_jw_kstr(w, "text", m->text);
+	write_figures(w, m);
+	ap_jw_end(w);
+}
+
+void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
+{
+	static const char *const keys[] = {"notes", "warnings", "errors"};
+
+	for (int level = AP_ERROR; level >= AP_NOTE; level--) {
+		size_t n = 0;
+
+		ap_jw_key(w, keys[level]);
+		ap_jw_arr(w);
+		for (size_t i = 0; i < d->messages.n && n < most; i++)
+			if ((int)d->messages.v[i].level == level) {
+				write_message(w, &d->messages.v[i]);
+				n++;
+			}
+		ap_jw_end(w);
+	}
+	ap_jw_key(w, "counts");
+	ap_jw_obj_flat(w);
+	for (int level = AP_ERROR; level >= AP_NOTE; level--)
+		ap_jw_kint(w, keys[level], (int64_t)d->count[level]);
+	ap_jw_end(w);
 }
 
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,

@@ -54,6 +54,21 @@ enum ap_status ap_diag_status(const struct ap_diag *d);
 void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
 	struct ap_str *out);
 
+/* A figure of the last message, for programs: "short_bytes". name is static, a JSON key; at most four. */
+void ap_diag_figure(struct ap_diag *d, const char *name, int64_t value);
+
+struct ap_jw;
+
+/*
+ * The messages as members of the object that w has open: "errors", "warnings" and "notes", arrays of at most
+ * `most` objects each with level, file, line, column, pointer, operator, check (null where unknown), text and
+ * figures; "counts", how many there are of each.
+ */
+void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most);
+
+/* The figures of the first error that has any, as an object; null where there are none. */
+void ap_diag_write_figures(const struct ap_diag *d, struct ap_jw *w);
+
 /* The text of message i (0-based) without location; NULL past the end. For tests and --json. */
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
 	const char **check);

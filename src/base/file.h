@@ -105,6 +105,9 @@ void ap_output_write_fn(void *sink, const char *bytes, size_t len); /* an ap_wri
  * with the path, and removes every staged file: nothing is changed. */
 enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o);
 
+/* Has anything been written to standard output? */
+bool ap_outputs_spoke(const struct ap_outputs *o);
+
 /* Removes what is staged; no target is touched. Accepts NULL and a committed set. Async-signal
  * unsafe; a signal handler must only set the stop flag. */
 void ap_outputs_discard(struct ap_outputs *o);

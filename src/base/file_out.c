@@ -58,6 +58,7 @@ struct ap_outputs {
 	} made, emptied;
 	const char *lock; /* the file that keeps other runs away; NULL: none */
 	int lock_fd;
+	bool spoke; /* to standard output */
 };
 
 static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
@@ -514,6 +515,7 @@ static bool each(struct ap_outputs *o, bool through, void (*step)(struct output 
 
 		if (out->through == through)
 			step(out);
+		o->spoke |= through && out->through && !strcmp(out->path, "-");
 		if (out->error)
 			return false;
 	}
@@ -543,6 +545,11 @@ static void remove_folders(struct folders *f)
 {
 	while (f->n)
 		rmdir(f->v[--f->n]);
+}
+
+bool ap_outputs_spoke(const struct ap_outputs *o)
+{
+	return o->spoke;
 }
 
 enum ap_status ap_outputs_commit(struct ap_ctx *ctx, struct ap_outputs *o)

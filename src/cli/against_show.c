@@ -99,5 +99,6 @@ enum ap_status ap_against_print(struct ap_run *run, const struct ap_against *a)
 		add_json(run, a, &text);
 	else
 		add_text(run, a, &text);
+	run->answered = true;
 	return ap_stdout_write(&run->ctx, text.s, text.len);
 }

@@ -357,16 +357,18 @@ static void begin(struct report *r)
 
 static enum ap_status finish(struct report *r)
 {
-	if (r->run->opt->json) {
-		ap_jw_end(&r->json);
-		ap_jw_end(&r->json);
-		ap_jw_finish(&r->json);
-	}
-	if (!r->run->opt->quiet)
-		AP_TRY(ap_stdout_write(&r->run->ctx, r->text.s, r->text.len));
 	if (r->conditions.n && !r->nplan)
 		(void)ap_diag_add(r->run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--fail-if: none of these files is a plan");
+	if (r->run->opt->json) {
+		ap_jw_end(&r->json);
+		ap_diag_write(r->run->ctx.diag, &r->json, (size_t)r->run->opt->max_errors);
+		ap_jw_end(&r->json);
+		ap_jw_finish(&r->json);
+	}
+	r->run->answered = !r->run->opt->quiet;
+	if (!r->run->opt->quiet)
+		AP_TRY(ap_stdout_write(&r->run->ctx, r->text.s, r->text.len));
 	return ap_diag_status(r->run->ctx.diag);
 }
 

@@ -62,6 +62,7 @@ static enum ap_status print(struct ap_run *run, const struct ap_diff *d,
 
 	ap_str_init(&text, run->ctx.arena);
 	writer->write(&run->ctx, d, &style, &text);
+	run->answered = true;
 	return ap_stdout_write(&run->ctx, text.s, text.len);
 }
 

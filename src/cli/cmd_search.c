@@ -20,16 +20,21 @@ static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,
 {
 	char need[32], have[32], lack[32];
 	int64_t bytes;
+	enum ap_status st;
 
 	AP_TRY(ap_drive_evaluate(&run->ctx, &in->request, counts, plan));
 	bytes = plan->prediction.memory.total;
 	if (bytes <= plan->capacity_bytes)
 		return AP_OK;
-	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+	st = ap_diag_add(run->ctx.diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 		"%s does not fit the memory: %s are needed on a device, %s are usable, %s are short",
 		ap_given_name(&run->ctx, run->opt), ap_format_bytes(bytes, need),
 		ap_format_bytes(plan->capacity_bytes, have),
 		ap_format_bytes(bytes - plan->capacity_bytes, lack));
+	ap_diag_figure(run->ctx.diag, "needed_bytes", bytes);
+	ap_diag_figure(run->ctx.diag, "usable_bytes", plan->capacity_bytes);
+	ap_diag_figure(run->ctx.diag, "short_bytes", bytes - plan->capacity_bytes);
+	return st;
 }
 
 static enum ap_status check_options(struct ap_run *run)

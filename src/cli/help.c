@@ -123,7 +123,7 @@ static void add_exit_status(struct ap_str *out)
 		int code;
 		const char *text;
 	} rows[] = {
-#define ROW(name, code, text) {code, text},
+#define ROW(name, code, word, text) {code, text},
 		AP_STATUS_ROWS(ROW)
 #undef ROW
 	};

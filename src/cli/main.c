@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cli/failure.h"
 #include "cli/options.h"
 #include "cli/run.h"
 #include "cli/settings.h"
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 	st = ap_cli_parse(&ctx, argc, argv, &cli);
 	ap_run_print(&ctx, &cli.opt);
 	code = ap_status_exit(st);
+	ap_failure_print(&ctx, &cli, st, code);
 	if (st == AP_OK) {
 		ap_run_begin(&run, &cli);
 		code = ap_run_end(&run, answer(&run));

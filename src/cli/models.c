@@ -78,7 +78,7 @@ static enum ap_status load(struct ap_run *run, const char *path, const struct ap
 			"is no operator graph; `autopar-plan check` says why");
 }
 
-bool ap_models_text(struct ap_run *run, const char *name, struct ap_str *out)
+bool ap_models_list(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
 {
 	struct names names = {0};
 	bool found = !name;
@@ -95,6 +95,15 @@ bool ap_models_text(struct ap_run *run, const char *name, struct ap_str *out)
 		if (load(run, path, &g) != AP_OK)
 			return false;
 		found = true;
+		if (w) {
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "name", ap_diag_name(run->ctx.diag, names.v[i]));
+			ap_jw_kint(w, "operators", g->nnode);
+			ap_jw_kint(w, "parameter_elements", g->parameters);
+			ap_jw_kstr(w, "file", ap_diag_path(run->ctx.diag, path));
+			ap_jw_end(w);
+			continue;
+		}
 		ap_str_addf(out, "%-22s %6" PRIu32 " operators, %15" PRId64 " parameter elements\n",
 			ap_diag_name(run->ctx.diag, names.v[i]), g->nnode, g->parameters);
 		if (name)

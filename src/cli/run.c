@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "cli/failure.h"
 #include "cli/stop.h"
 
 enum { OWN_PART = 8 }; /* of --planner-memory, for the program itself, its libraries and threads */
@@ -17,13 +18,16 @@ enum { OWN_PART = 8 }; /* of --planner-memory, for the program itself, its libra
 void ap_run_out_of_memory(void *user, size_t wanted)
 {
 	struct ap_run *run = user; /* NULL: none has begun */
+	static const char head[] = "autopar-plan: error: ";
 	char line[128];
-	int len = snprintf(line, sizeof line,
-		"autopar-plan: error: out of memory (%zu bytes more were wanted)%s\n", wanted,
-		run && run->opt->planner_memory ? "; see --planner-memory" : "");
+	int len = snprintf(line, sizeof line, "%sout of memory (%zu bytes more were wanted)%s\n", head,
+		wanted, run && run->opt->planner_memory ? "; see --planner-memory" : "");
 
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		len = 0;
+	line[strcspn(line, "\n")] = '\0';
+	if (run)
+		ap_failure_out_of_memory(run->cli, line + strlen(head));
 	if (run)
 		ap_outputs_discard(run->outputs);
 	_exit(ap_status_exit(AP_LIMIT));
@@ -153,13 +157,17 @@ static void explain(struct ap_run *run, enum ap_status st)
 int ap_run_end(struct ap_run *run, enum ap_status st)
 {
 	bool by_signal = st == AP_LIMIT && ap_stop_signal();
+	int code;
 
 	end_phase(run);
 	ap_outputs_discard(run->outputs);
 	if (!by_signal)
 		explain(run, st);
 	ap_run_print(&run->ctx, run->opt);
+	code = by_signal ? 128 + ap_stop_signal() : ap_status_exit(st);
+	if (!run->answered && !(run->outputs && ap_outputs_spoke(run->outputs)))
+		ap_failure_print(&run->ctx, run->cli, st, code);
 	ap_arena_destroy(run->ctx.scratch);
 	ap_arena_destroy(run->ctx.arena);
-	return by_signal ? 128 + ap_stop_signal() : ap_status_exit(st);
+	return code;
 }

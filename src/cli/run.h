@@ -19,6 +19,7 @@ struct ap_run {
 	const char *phase; /* NULL: none */
 	struct timespec phase_start;
 	bool phase_shown; /* on the terminal, to be wiped */
+	bool answered; /* what --json asks for is on standard output, whatever the outcome */
 };
 
 /* Arenas, sink and stop flag as the settings want them. */

@@ -26,9 +26,9 @@ void ap_settings_step(struct ap_arena *arena, const struct ap_options *o, struct
 enum ap_status ap_settings_step_on(struct ap_ctx *ctx, const struct ap_options *o,
 	const struct ap_graph *g, int64_t ndev, struct ap_step *step);
 
-/* For standard output. False: no setting has this name (NULL: all). */
+/* For standard output, or objects of the array that w has open. False: none has this name (NULL: all). */
 bool ap_settings_text(struct ap_arena *arena, const char *name, struct ap_str *out);
-bool ap_settings_json(const char *name, struct ap_str *out);
+bool ap_settings_json(struct ap_jw *w, struct ap_arena *arena, const char *name);
 void ap_print_config(const struct ap_cli *cli, struct ap_str *out);
 
 /* For settings*.c: "--x 3", a setting as the user spelled it, else its key and the default. */

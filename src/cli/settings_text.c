@@ -193,20 +193,15 @@ static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_opt_i
 	ap_jw_end(w);
 }
 
-bool ap_settings_json(const char *name, struct ap_str *out)
+bool ap_settings_json(struct ap_jw *w, struct ap_arena *arena, const char *name)
 {
-	struct ap_jw w;
 	bool found = false;
 
-	ap_jw_str_init(&w, out, 2);
-	ap_jw_arr(&w);
 	for (int i = 0; i < AP_OPT_COUNT; i++)
 		if (is_wanted(ap_option_at(i), name)) {
 			found = true;
-			write_setting(&w, out->arena, (enum ap_opt_id)i);
+			write_setting(w, arena, (enum ap_opt_id)i);
 		}
-	ap_jw_end(&w);
-	ap_jw_finish(&w);
 	return found;
 }
 

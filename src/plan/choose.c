@@ -254,6 +254,7 @@ enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request 
 	char need[32], have[32], lack[32], where[64];
 	int64_t taken = rq->capacity_bytes - ap_choose_limit_bytes(rq);
 	int64_t least = c->least_memory + taken;
+	enum ap_status st;
 
 	if (c->least_memory < 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "infeasible",
@@ -262,8 +263,12 @@ enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request 
 				? ", or that elementwise_op_strategy_follow ties" : "");
 	snprintf(where, sizeof where, "%s%" PRIu32 " device%s%s", ndev > 1 ? "each of " : "", ndev,
 		ndev > 1 ? "s" : "", nstage > 1 ? " of a pipeline stage" : "");
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+	st = ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 		"no strategy fits the memory: at least %s are needed on %s, %s are usable, %s are short",
 		ap_format_bytes(least, need), where, ap_format_bytes(rq->capacity_bytes, have),
 		ap_format_bytes(least - rq->capacity_bytes, lack));
+	ap_diag_figure(ctx->diag, "needed_bytes", least);
+	ap_diag_figure(ctx->diag, "usable_bytes", rq->capacity_bytes);
+	ap_diag_figure(ctx->diag, "short_bytes", least - rq->capacity_bytes);
+	return st;
 }
