@@ -7,12 +7,14 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cli/bundle.h"
 #include "cli/config.h"
 #include "cli/fail_if.h"
 #include "cli/outputs.h"
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/stop.h"
+#include "emit/bundle.h"
 
 struct holding { /* of a plan */
 	struct ap_run *run; /* the command's own */
@@ -325,10 +327,24 @@ static enum ap_status against_plan(struct ap_run *run, const struct ap_known *fi
 	return hold_plan(&h, &conditions);
 }
 
+/* Of a whole bundle it is the plan that is held against inputs. */
+static enum ap_status plan_of_bundle(struct ap_run *run, struct ap_against *out)
+{
+	struct ap_bundle_manifest manifest;
+
+	if (!ap_file_is_folder(out->file) || !ap_bundle_is(run, out->file))
+		return AP_OK;
+	AP_TRY(ap_bundle_verify(run, out->file, &manifest));
+	out->file = ap_arena_printf(run->ctx.arena, "%s%s" AP_BUNDLE_PLAN, out->file,
+		ap_file_suffix(out->file, "/") ? "" : "/");
+	return AP_OK;
+}
+
 static enum ap_status find(struct ap_run *run, struct ap_against *out)
 {
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
 
+	AP_TRY(plan_of_bundle(run, out));
 	if (!ap_file_is_folder(out->file))
 		AP_TRY(ap_kind_read(run, out->file, &file));
 	out->kind = file.kind;

@@ -85,6 +85,24 @@ class Folder(BundleCase):
                     os.remove(self.path("more.txt"))
         self.assertEqual(self.run_program("check", "b").returncode, 0)
 
+    def test_parts(self):
+        """The folder and its files are taken where a plan or a strategy is."""
+        self.bundle(MIX, "--pipeline-stages=2", "--micro-batches=4")
+        for args in (["check", "b", "--against", MIX], ["check", "b/", "--against", MIX],
+                     ["check", "b/plan.json", "--against", MIX],
+                     ["check", "b/stages", "--against", MIX, *MACHINE],
+                     ["check", "b/strategy.ckpt", "--against", MIX, *MACHINE],
+                     ["render", "b/plan.json", "--dot-out", "x.dot"], ["diff", "b/plan.json", "b/plan.json"],
+                     ["convert", "b/stages", "merged.ckpt"]):
+            done = self.run_program(*args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("strategy.ckpt"), "rb") as one, open(os.path.join(self.at, "merged.ckpt"), "rb") as two:
+            self.assertEqual(one.read(), two.read())
+        os.remove(self.path("README.txt"))
+        done = self.run_program("check", "b", "--against", MIX)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("b/README.txt: is missing", done.stderr)
+
     def test_manifests_that_are_wrong(self):
         self.bundle(MIX)
         good = read(self.dir, "manifest.json")
