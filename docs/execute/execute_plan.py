@@ -6,7 +6,8 @@ Everything is done as EXECUTING A PLAN of autopar-plan(5) says, from the two fil
 slices, redistributions, collectives, pipelines with micro-batches, gradients and their exchange, an
 update of every parameter (w - gradient / 10). ranks.py has what goes on between ranks, step.py the order
 of things, kernels.py what operators compute. Values of inputs, parameters and constants, which no file
-has, are drawn from their names; numpy is needed (Debian: python3-numpy).
+has, are drawn from their names; gradients_mean, which only scales, is left out. numpy is needed
+(Debian: python3-numpy).
 """
 import argparse
 import json
