@@ -59,7 +59,8 @@ START_TEST(test_faults)
 		{"memory>", "character 8: expected a number"},
 		{"memory>+", "character 9: expected a number"},
 		{"memory>1.2.3GB", "character 8: expected a number"},
-		{"memory>1", "character 9: the unit of memory is B, KB, MB, GB or TB, or % of the device"},
+		{"memory>1", "character 9: the unit of memory is B, KB, MB, GB or TB (or KiB, K and so on), or % of "
+			"the device"},
 		{"step_time>2%", "character 12: the unit of step_time is s, ms or us; a change in %"},
 		{"bubble>2", "character 9: the unit of bubble is s, ms or us, or % of the step's time"},
 		{"gap>1", "character 6: the unit of gap is %"},
