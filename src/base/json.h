@@ -51,6 +51,9 @@ double ap_jv_double(const struct ap_jv *v); /* v is a number */
 /* v as integer, exactly (from the token's text: 8, 8.0 and 8e0 are 8; 8.5 and 2^63 are not). */
 bool ap_jv_int(const struct ap_json *doc, const struct ap_jv *v, int64_t *r);
 
+/* JSON pointer (RFC 6901) of v, kept in arena. O(depth). */
+const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v);
+
 /* Reports at v (NULL: the document): FILE:LINE:COL: /pointer (operator "oper"): text [check]. */
 enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
 	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,

@@ -70,7 +70,7 @@ static void add_token(struct ap_str *b, const char *key)
 	}
 }
 
-static const char *pointer_to(struct ap_ctx *ctx, const struct ap_jv *v)
+const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v)
 {
 	const struct ap_jv *chain[AP_JSCAN_DEPTH];
 	struct ap_str b;
@@ -78,7 +78,7 @@ static const char *pointer_to(struct ap_ctx *ctx, const struct ap_jv *v)
 
 	for (; v->up; v -= v->up)
 		chain[n++] = v;
-	ap_str_init(&b, ctx->scratch);
+	ap_str_init(&b, arena);
 	while (n--) {
 		ap_str_addc(&b, '/');
 		if (chain[n]->key)
@@ -104,7 +104,7 @@ static enum ap_status __attribute__((format(printf, 9, 0))) report(struct ap_ctx
 		where.col = place.col;
 	}
 	if (v)
-		where.pointer = pointer_to(ctx, v);
+		where.pointer = ap_jv_pointer(ctx->scratch, v);
 	ap_str_init(&text, ctx->scratch);
 	ap_str_vaddf(&text, fmt, ap);
 	st = ap_diag_add(ctx->diag, level, st, &where, check, "%s", text.s);

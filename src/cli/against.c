@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/against.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "autopar/version.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "cli/bundle.h"
 #include "cli/config.h"
 #include "cli/fail_if.h"
+#include "cli/given.h"
 #include "cli/outputs.h"
 #include "cli/pipeline.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 #include "cli/stop.h"
 #include "emit/bundle.h"
+#include "emit/plan_check.h"
 
 struct holding { /* of a plan */
 	struct ap_run *run; /* the command's own */
@@ -25,6 +30,7 @@ struct holding { /* of a plan */
 	struct ap_sources src;
 	const struct ap_chip *chip;
 	bool machine; /* the one of now is what was asked for */
+	bool version; /* another one than this made the plan */
 	struct ap_against *found;
 };
 
@@ -56,9 +62,34 @@ void ap_against_findings(struct ap_run *run, const struct ap_diag *diag, struct 
 	out->finding = list;
 }
 
+/* A plan of `evaluate` has no settings of a search. */
+static const struct ap_command *made_by(const struct ap_json *doc)
+{
+	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
+
+	return ap_command_at(ap_jv_get(settings, ap_option_at(AP_OPT_search_mode)->key) ? AP_CMD_search
+		: AP_CMD_evaluate);
+}
+
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {
 	return o->origin[id] >= AP_FROM_CONFIG;
+}
+
+/* What the plan says as a default would is nothing that somebody said: it contradicts no other setting. */
+static void forget_defaults(struct holding *h)
+{
+	struct ap_arena *arena = h->run->ctx.arena;
+	struct ap_options *o = &h->cli.opt, usual;
+
+	ap_options_init(&usual);
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at((enum ap_opt_id)i);
+
+		if (o->origin[i] == AP_FROM_ENVIRONMENT &&
+			!strcmp(ap_option_json(arena, row, o), ap_option_json(arena, row, &usual)))
+			o->origin[i] = AP_FROM_DEFAULT;
+	}
 }
 
 /* A value of the plan, NULL where it has none. */
@@ -200,16 +231,14 @@ static void str_write(void *user, const char *bytes, size_t len)
 }
 
 /* A plan as it reads when it is written. */
-static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_saved *out)
+static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_json **doc)
 {
 	struct ap_ctx *ctx = &h->as.ctx;
-	struct ap_json *doc;
 	struct ap_str text;
 
 	ap_str_init(&text, ctx->arena);
 	ap_emit_plan_json(ctx, plan, str_write, &text);
-	AP_TRY(ap_json_parse(ctx, h->run->opt->against, text.s, text.len, 0, &doc));
-	return ap_saved_of_plan(ctx, doc, out);
+	return ap_json_parse(ctx, h->run->opt->against, text.s, text.len, 0, doc);
 }
 
 /* The plan's strategies on the inputs as they are: AP_OK with *change, or messages why there is no such
@@ -218,9 +247,12 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	struct ap_plan_change *change)
 {
 	const int32_t *const *expert;
+	struct ap_json *doc;
 	struct ap_inputs in;
 	struct ap_plan plan;
 
+	ap_settings_check(&h->as.ctx, h->as.opt);
+	AP_TRY(ap_diag_status(h->as.ctx.diag));
 	AP_TRY(ap_inputs_make(&h->as, &h->src, &in));
 	compare_hashes(h, &in);
 	if (h->cli.opt.hybrid)
@@ -229,8 +261,76 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	ap_run_phase(h->run, "evaluating");
 	ap_stop_arm();
 	AP_TRY(ap_drive_evaluate(&h->as.ctx, &in.request, match->counts, &plan));
-	AP_TRY(read_back(h, &plan, now));
+	AP_TRY(read_back(h, &plan, &doc));
+	AP_TRY(ap_saved_of_plan(&h->as.ctx, doc, now));
 	ap_plan_change(&h->as.ctx, &h->plan, now, match, in.graph, h->machine, change);
+	if (h->machine && !change->inputs)
+		ap_plan_compare(&h->as.ctx, h->doc, doc, false, &h->found->values);
+	return AP_OK;
+}
+
+/* What the plan says was given to the search, beside the graph's own pins: perhaps by a checkpoint. */
+static const int32_t *const *given_rows(struct holding *h, const struct ap_graph *g,
+	const struct ap_plan_match *match)
+{
+	const struct ap_jv *list = ap_jv_get(ap_json_root(h->doc), "operators");
+	const int32_t **rows = AP_NEW_N(h->as.ctx.arena, const int32_t *, g->nnode);
+	struct ap_mark mark = ap_arena_mark(h->as.ctx.scratch);
+	struct ap_map *names = ap_map_create(h->as.ctx.scratch);
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		if (ap_jv_bool(ap_jv_get(v, "given")))
+			ap_map_put_str(names, ap_jv_str(ap_jv_get(v, "name")), NULL);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (ap_map_get_str(names, g->node[i].name) != AP_NONE)
+			rows[i] = match->counts[i];
+	ap_arena_release(h->as.ctx.scratch, mark);
+	return rows;
+}
+
+/* The run that made the plan, once more. */
+static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const struct ap_plan_match *match,
+	struct ap_plan *plan)
+{
+	struct ap_run *run = &h->as;
+	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
+	const int32_t *const *counts = NULL;
+
+	in->request.given = given_rows(h, in->graph, match);
+	if (h->cli.command == ap_command_at(AP_CMD_search))
+		AP_TRY(ap_given_counts(run, in, &counts));
+	else if (h->cli.opt.hybrid)
+		AP_TRY(ap_pipeline_counts(run, in, &counts));
+	if (!counts && !strcmp(ap_jv_str(ap_jv_get(search, "mode")), "given"))
+		counts = in->request.given;
+	ap_run_phase(h->run, "planning");
+	return counts ? ap_drive_evaluate(&run->ctx, &in->request, counts, plan)
+		: ap_drive_search(&run->ctx, &in->request, plan, NULL);
+}
+
+/* A plan that was stopped is none that a search finds again. */
+static enum ap_status hold_search(struct holding *h, const struct ap_plan_match *match)
+{
+	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
+	struct ap_inputs in;
+	struct ap_plan plan;
+	struct ap_json *doc;
+	enum ap_status st;
+
+	if (!ap_jv_bool(ap_jv_get(search, "complete")))
+		return ap_diag_add(h->run->ctx.diag, AP_NOTE, AP_OK,
+			&(struct ap_where){.file = h->found->file}, NULL,
+			"its search was stopped; none is made anew");
+	AP_TRY(ap_inputs_make(&h->as, &h->src, &in));
+	st = plan_anew(h, &in, match, &plan);
+	if (st == AP_STOPPED || st == AP_LIMIT)
+		return AP_LIMIT;
+	if (st != AP_OK) {
+		ap_against_findings(h->run, h->as.ctx.diag, h->found);
+		return AP_OK;
+	}
+	AP_TRY(read_back(h, &plan, &doc));
+	ap_plan_compare(&h->as.ctx, h->doc, doc, true, &h->found->values);
 	return AP_OK;
 }
 
@@ -241,8 +341,21 @@ static const char *role_text(const char *role)
 		: !strcmp(role, "software") ? "software profile" : role;
 }
 
+static const char *version_of(const struct ap_json *doc)
+{
+	return ap_jv_str(ap_jv_get(ap_jv_get(ap_json_root(doc), "tool"), "version"));
+}
+
+static bool any_other(const struct ap_against *a)
+{
+	for (uint32_t i = 0; i < a->ninput; i++)
+		if (a->input[i].other)
+			return true;
+	return false;
+}
+
 /* What is another file and yet the same to the plan, and what was not looked at. */
-static enum ap_status add_notes(struct holding *h, bool outcome)
+static enum ap_status add_notes(struct holding *h)
 {
 	const struct ap_against *a = h->found;
 	struct ap_diag *diag = h->run->ctx.diag;
@@ -257,18 +370,26 @@ static enum ap_status add_notes(struct holding *h, bool outcome)
 				"(%.12s, now %.12s), but nothing of it that counts for the plan is other",
 				role_text(a->input[i].role), a->input[i].was ? a->input[i].was : "none",
 				a->input[i].is ? a->input[i].is : "none"));
-	if (a->fits && outcome)
-		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "of the same inputs this version "
-			"of the program (" AP_VERSION ") predicts something else"));
+	if (h->version && a->values.n && !any_other(a))
+		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "made by version %s; of the same "
+			"inputs and strategies this one (" AP_VERSION ") says otherwise in %" PRIu32
+			" values, first %s", version_of(h->doc), a->values.n, a->values.v[0].pointer));
 	return AP_OK;
 }
 
-static bool any_other(const struct ap_against *a)
+/* Is the plan what the inputs give? Conditions decide whether a new prediction matters where an input, or
+ * the program, is another one. */
+static bool is_right(const struct holding *h, const struct ap_plan_change *change, bool conditions)
 {
-	for (uint32_t i = 0; i < a->ninput; i++)
-		if (a->input[i].other)
-			return true;
-	return false;
+	const struct ap_against *a = h->found;
+
+	if (change->inputs)
+		return false;
+	if (h->run->opt->strict && (any_other(a) || (h->version && a->values.n)))
+		return false;
+	if (any_other(a))
+		return change->outcome ? conditions : !a->values.n || h->version;
+	return h->version || (h->machine ? !a->values.n : !change->outcome || conditions);
 }
 
 /* Conditions are about what became of the plan; they decide whether a new prediction matters. */
@@ -297,6 +418,7 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 
 	AP_TRY(ap_config_echo(&h->run->ctx, h->doc, ap_jv_get(ap_json_root(h->doc), "settings"),
 		&h->cli));
+	forget_defaults(h);
 	AP_TRY(read_inputs(h));
 	st = evaluate(h, &now, &match, change);
 	if (st != AP_OK && st != AP_USAGE && st != AP_MEANING && st != AP_INFEASIBLE)
@@ -309,9 +431,10 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	change->diff.file[1] = ap_file_base(h->run->opt->against);
 	h->found->diff = &change->diff;
 	AP_TRY(judge(h, conditions, &now, match.nopen, &change->diff));
-	h->found->fits = !change->inputs &&
-		(!change->outcome || conditions->n || !any_other(h->found));
-	return add_notes(h, change->outcome && !any_other(h->found));
+	if (h->run->opt->search && h->machine && !change->inputs && !h->found->values.n)
+		AP_TRY(hold_search(h, &match));
+	h->found->fits = !h->found->nfinding && is_right(h, change, conditions->n > 0);
+	return add_notes(h);
 }
 
 static enum ap_status against_plan(struct ap_run *run, const struct ap_known *file,
@@ -321,8 +444,11 @@ static enum ap_status against_plan(struct ap_run *run, const struct ap_known *fi
 	struct ap_fail_if conditions;
 
 	AP_TRY(ap_fail_if_read(run, &conditions));
+	AP_TRY(ap_plan_check(&run->ctx, file->doc));
 	AP_TRY(ap_saved_of_plan(&run->ctx, file->doc, &h.plan));
 	ap_against_run(run, &h.cli, &h.as);
+	h.cli.command = made_by(file->doc);
+	h.version = strcmp(version_of(file->doc), AP_VERSION) != 0;
 	h.as.opt = &h.cli.opt;
 	return hold_plan(&h, &conditions);
 }
@@ -354,6 +480,10 @@ static enum ap_status find(struct ap_run *run, struct ap_against *out)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
 			&(struct ap_where){.file = out->file}, NULL,
 			"is %s; expected a plan or a strategy checkpoint", ap_kind_text(file.kind));
+	if (run->opt->search)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE,
+			&(struct ap_where){.file = out->file}, NULL,
+			"--search needs a plan; a strategy checkpoint holds nothing that a search finds");
 	if (run->opt->fail_if)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE,
 			&(struct ap_where){.file = out->file}, NULL,

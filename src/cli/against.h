@@ -4,6 +4,7 @@
 #define AP_CLI_AGAINST_H
 
 #include "cli/kind.h"
+#include "emit/plan_compare.h"
 #include "emit/plan_match.h"
 
 struct ap_cli;
@@ -23,6 +24,8 @@ struct ap_against { /* what was found */
 	uint32_t nfinding;
 	const char *const *finding; /* what cannot be at all, a line each */
 	const struct ap_diff *diff; /* what changed; NULL: it did not come so far */
+	struct ap_plan_values values; /* of a plan whose inputs are as they were: what it says otherwise than
+	                                 this program does of them */
 };
 
 /* The command, where --against is given. AP_DIFFERS: no longer right. */

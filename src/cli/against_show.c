@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was found of a plan and its inputs, as text and as JSON. */
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,6 +24,31 @@ static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
 			ap_jw_null(w);
 	}
 	ap_jw_kbool(w, "same", !in->other);
+	ap_jw_end(w);
+}
+
+static void add_json_or_null(struct ap_jw *w, const char *key, const char *json)
+{
+	ap_jw_key(w, key);
+	if (json)
+		ap_jw_raw(w, json);
+	else
+		ap_jw_null(w);
+}
+
+static void add_json_values(struct ap_jw *w, const struct ap_plan_values *values)
+{
+	ap_jw_key(w, "values");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < values->nlisted; i++) {
+		const struct ap_plan_value *v = &values->v[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "pointer", v->pointer);
+		add_json_or_null(w, "old", v->was);
+		add_json_or_null(w, "new", v->is);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 
@@ -66,9 +92,25 @@ static void add_json(struct ap_run *run, const struct ap_against *a, struct ap_s
 	for (uint32_t i = 0; i < a->nfinding; i++)
 		ap_jw_str(&w, a->finding[i]);
 	ap_jw_end(&w);
+	add_json_values(&w, &a->values);
 	add_json_diff(run, &w, a->diff);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
+}
+
+static void add_values(struct ap_run *run, const struct ap_plan_values *values, struct ap_str *out)
+{
+	uint32_t most = (uint32_t)run->opt->max_errors, n = values->nlisted < most ? values->nlisted : most;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_plan_value *v = &values->v[i];
+
+		ap_str_addf(out, "  %s: %s%s; %s%s of these inputs\n",
+			ap_diag_name(run->ctx.diag, v->pointer), v->was ? "says " : "is not there",
+			v->was ? v->was : "", v->is ? "expected " : "expected nothing", v->is ? v->is : "");
+	}
+	if (values->n > n)
+		ap_str_addf(out, "  and %" PRIu32 " values more\n", values->n - n);
 }
 
 static void add_text(struct ap_run *run, const struct ap_against *a, struct ap_str *out)
@@ -82,6 +124,8 @@ static void add_text(struct ap_run *run, const struct ap_against *a, struct ap_s
 	ap_str_addf(out, "%s%s\n", a->table ? " and " : "", a->table ? ap_diag_path(names, a->table) : "");
 	for (uint32_t i = 0; i < a->nfinding; i++)
 		ap_str_addf(out, "  %s\n", a->finding[i]);
+	if (!a->fits)
+		add_values(run, &a->values, out);
 	if (!a->diff || (a->diff->equal && !a->diff->nverdict))
 		return;
 	ap_str_addc(out, '\n');

@@ -19,6 +19,7 @@
 #include "emit/emit.h"
 #include "emit/groups.h"
 #include "emit/op_strategy.h"
+#include "emit/plan_check.h"
 #include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
@@ -93,6 +94,7 @@ static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file
 {
 	struct ap_picture pic;
 
+	AP_TRY(ap_plan_check(&run->ctx, file->doc));
 	AP_TRY(ap_picture_of_file(&run->ctx, file->doc, &pic));
 	ap_str_addf(what, "%zu operators",
 		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
@@ -333,7 +335,7 @@ static enum ap_status check_options(struct ap_run *run)
 {
 	static const enum ap_opt_id inputs[] = {AP_OPT_device_num, AP_OPT_devices_per_server,
 		AP_OPT_devices_per_pod, AP_OPT_chip, AP_OPT_memory, AP_OPT_software, AP_OPT_batch,
-		AP_OPT_micro_batches};
+		AP_OPT_micro_batches, AP_OPT_search};
 
 	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
 		if (run->opt->origin[inputs[i]] == AP_FROM_OPTION)

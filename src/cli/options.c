@@ -336,6 +336,24 @@ const char *ap_option_text(struct ap_arena *arena, const struct ap_option *row,
 	return *(const char *const *)field;
 }
 
+/* JSON without blanks between its values: text is well-formed. */
+static const char *compact(struct ap_arena *arena, const char *text)
+{
+	char *copy = ap_arena_strdup(arena, text), *to = copy;
+	bool in_string = false;
+
+	for (const char *c = text; *c; c++) {
+		if (*c == '"')
+			in_string = !in_string;
+		if (in_string && *c == '\\' && c[1])
+			*to++ = *c++;
+		if (in_string || !strchr(" \t\r\n", *c))
+			*to++ = *c;
+	}
+	*to = '\0';
+	return copy;
+}
+
 const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,
 	const struct ap_options *o)
 {
@@ -350,7 +368,7 @@ const char *ap_option_json(struct ap_arena *arena, const struct ap_option *row,
 	if (row->type == AP_OPT_INTS)
 		return ap_arena_printf(arena, "[%s]", text);
 	if ((row->type == AP_OPT_LISTS && *text == '[') || (row->type == AP_OPT_DICT && *text == '{'))
-		return text;
+		return compact(arena, text);
 	ap_str_init(&s, arena);
 	ap_jw_str_init(&w, &s, 0);
 	ap_jw_str(&w, text);
