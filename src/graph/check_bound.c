@@ -7,25 +7,48 @@
 #include "base/num.h"
 #include "graph/load.h"
 
-#define MAX_GRAPH_BYTES (INT64_C(1) << 60)
+#define MAX_GRAPH_BYTES (INT64_C(1) << 54) /* states, copies and what waits in a pipeline add up below 2^63 */
 
+/* INT64_MAX: more than that; 0: unknown. */
+static int64_t tensor_bytes(const struct ap_shape *s)
+{
+	int64_t bytes;
+
+	if (s->rank == AP_RANK_UNKNOWN || s->dtype == AP_DTYPE_COUNT)
+		return 0;
+	return ap_product(s->dim, s->rank, &bytes) && ap_mul(bytes, ap_dtype_bytes(s->dtype), &bytes) ? bytes
+		: INT64_MAX;
+}
+
+/* A tensor counts once, and once more for every operator that reads it and may hold a copy. */
 void ap_check_graph_size(struct ap_load *l)
 {
-	int64_t total = 0, bytes;
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	int64_t *times = AP_NEW_N(l->ctx->scratch, int64_t, l->tensors.n), total = 0, largest = 0;
+	size_t at = 0;
+	bool fits = true;
+	char size[32];
 
+	for (size_t i = 0; i < l->nodes.n; i++)
+		for (uint16_t k = 0; k < l->nodes.v[i].nin; k++)
+			if (l->nodes.v[i].in[k] != AP_NONE)
+				times[l->nodes.v[i].in[k]]++;
 	for (size_t i = 0; i < l->tensors.n; i++) {
-		const struct ap_shape *s = &l->tensors.v[i].t.shape;
+		int64_t bytes = tensor_bytes(&l->tensors.v[i].t.shape);
 
-		if (s->rank == AP_RANK_UNKNOWN || s->dtype == AP_DTYPE_COUNT)
-			continue;
-		if (ap_product(s->dim, s->rank, &bytes) &&
-			ap_mul(bytes, ap_dtype_bytes(s->dtype), &bytes) &&
-			ap_add(total, bytes, &total) && total <= MAX_GRAPH_BYTES)
-			continue;
-		ap_load_say(l, AP_CHECK_GRAPH_SIZE, NULL, NULL,
-			"all tensors together have more than 2^60 bytes");
-		return;
+		fits = fits && ap_mul(bytes, 1 + times[i], &times[i]) && ap_add(total, times[i], &total) &&
+			total <= MAX_GRAPH_BYTES;
+		if (bytes > largest) {
+			largest = bytes;
+			at = i;
+		}
 	}
+	if (!fits)
+		ap_load_say(l, AP_CHECK_GRAPH_SIZE, l->tensors.v[at].at, NULL,
+			"all tensors together, each once more for every reader, have more than 2^54 bytes; "
+			"the largest, \"%s\", has %s", ap_load_name(l, l->tensors.v[at].t.name),
+			ap_format_bytes(largest, size));
+	ap_arena_release(l->ctx->scratch, mark);
 }
 
 static bool *mark_used(struct ap_load *l)

@@ -48,7 +48,7 @@ static const struct bad {
 	{"edge-cycle-3", AP_MEANING, "/operators/2"},
 	{"edge-known", AP_MEANING, "/operators/0/inputs/1"},
 	{"graph-empty", AP_MEANING, "/operators"},
-	{"graph-size", AP_MEANING, ""},
+	{"graph-size", AP_MEANING, "/inputs/0"},
 	{"instance-path", AP_MEANING, "/operators/3/instance"},
 	{"instance-path-2", AP_MEANING, "/operators/3/instance"},
 	{"instance-path-3", AP_MEANING, "/operators/3/instance"},
