@@ -133,7 +133,6 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
   for name in $fuzz_targets; do
     samples=
     case $name in
-    chip) samples=$PWD/chips ;;
     dump) samples=$PWD/tests/dumps ;;
     rank_table) samples=$PWD/tests/bad/rank_table ;;
     esac
