@@ -407,6 +407,8 @@ static enum ap_status stage_strategy(struct ap_run *run, const char *path, const
 
 	if (m->plan->nstage > 1)
 		AP_TRY(stage_stages(run, path, m->plan));
+	else /* what a run of more stages left that was killed */
+		ap_outputs_clear(outputs_of(run), ap_ckpt_folder(run, path));
 	ap_ckpt_of_plan(&run->ctx, m->plan, !run->opt->only_trainable_params, &ckpt);
 	AP_TRY(ap_ckpt_check_empty(&run->ctx, shown(path), &ckpt));
 	return ap_ckpt_stage_file(run, path, &ckpt);
