@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/attempt.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -290,24 +291,63 @@ enum ap_status ap_out_text(struct ap_run *run, const char *text, size_t len)
 	return AP_OK;
 }
 
+/* A picture while it is made, of a plan or of what is given. */
+struct drawing {
+	struct ap_run *run;
+	const struct ap_plan *plan; /* NULL: pic is */
+	const struct ap_picture *pic;
+	const char *format, *text;
+	size_t len;
+	enum ap_status st;
+};
+
+static void make_picture(void *user)
+{
+	struct drawing *d = user;
+	struct ap_ctx *ctx = &d->run->ctx;
+	struct ap_picture of_plan;
+	uint32_t nbox;
+
+	if (d->plan) {
+		ap_picture_of_plan(ctx, d->plan, &of_plan);
+		d->pic = &of_plan;
+	}
+	d->st = ap_emit_dot_apart(ctx, d->pic, (enum ap_pic_detail)d->run->opt->detail, &d->text, &d->len,
+		&nbox);
+	if (d->st == AP_OK && d->format && nbox > MANY_BOXES)
+		d->st = ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
+			"the picture has %" PRIu32 " boxes: dot may take minutes; --detail fold "
+			"draws at most %d", nbox, AP_PIC_MOST_BOXES);
+	if (d->st == AP_OK && d->format)
+		d->st = ap_emit_rendered(ctx, d->text, d->len, d->format, &d->text, &d->len);
+}
+
+/* Memory that runs out while a picture is drawn is no reason to lose what else there is: AP_LIMIT without
+ * a message, and nothing is staged. */
+static enum ap_status draw_picture(struct ap_run *run, const char *path, const struct ap_plan *plan,
+	const struct ap_picture *pic)
+{
+	struct drawing d = {.run = run, .plan = plan, .pic = pic, .format = format_of(path)};
+	struct ap_output_sink sink;
+	struct ap_arena *made;
+	enum ap_status st;
+
+	if (!ap_attempt_apart(&run->ctx, make_picture, NULL, &d, &made))
+		return AP_LIMIT;
+	st = d.st;
+	if (st == AP_OK)
+		st = ap_out_open(run, path, &sink);
+	if (st == AP_OK)
+		ap_output_write_fn(&sink, d.text, d.len);
+	ap_arena_destroy(made);
+	return st;
+}
+
 enum ap_status ap_out_picture(struct ap_run *run, const char *path, const struct ap_picture *pic)
 {
-	const char *format = format_of(path), *text;
-	struct ap_output_sink sink;
-	uint32_t nbox;
-	size_t len;
+	enum ap_status st = draw_picture(run, path, NULL, pic);
 
-	AP_TRY(ap_emit_dot(&run->ctx, pic, (enum ap_pic_detail)run->opt->detail, &text, &len,
-		&nbox));
-	if (format && nbox > MANY_BOXES)
-		AP_TRY(ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, NULL, NULL,
-			"the picture has %" PRIu32 " boxes: dot may take minutes; --detail fold "
-			"draws at most %d", nbox, AP_PIC_MOST_BOXES));
-	if (format)
-		AP_TRY(ap_emit_rendered(&run->ctx, text, len, format, &text, &len));
-	AP_TRY(ap_out_open(run, path, &sink));
-	ap_output_write_fn(&sink, text, len);
-	return AP_OK;
+	return st == AP_LIMIT ? fault(run, st, path, "memory ran out while the picture was drawn") : st;
 }
 
 /* What a search or an evaluation made. */
@@ -320,12 +360,9 @@ struct made {
 /* dot may take seconds: a time limit, which is one of the search, leaves them to it, a signal not. */
 static enum ap_status stage_picture(struct ap_run *run, const char *path, const struct made *m)
 {
-	struct ap_picture pic;
-
 	if (format_of(path) && ap_stop_signal())
 		return AP_STOPPED;
-	ap_picture_of_plan(&run->ctx, m->plan, &pic);
-	return ap_out_picture(run, path, &pic);
+	return draw_picture(run, path, m->plan, NULL);
 }
 
 static enum ap_status stage_problem(struct ap_run *run, const char *path, const struct made *m)
@@ -429,12 +466,12 @@ static void summarize(struct ap_run *run, const struct ap_plan *plan, struct ap_
 }
 
 /* What takes too long when we are told to stop is no reason to lose the plan. */
-static enum ap_status leave_out(struct ap_run *run, const char *path, const char *hint)
+static enum ap_status leave_out(struct ap_run *run, const char *path, const char *why, const char *hint)
 {
 	struct ap_where where = {.file = path};
 
-	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &where, NULL,
-		"is left out, for the run was stopped%s", hint);
+	return ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK, &where, NULL, "is left out, for %s%s", why,
+		hint);
 }
 
 /* *taken: one of the files is standard output. */
@@ -461,9 +498,10 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 		enum ap_status st = path ? writers[i].stage(run, path, m) : AP_OK;
 
 		*taken |= path && !strcmp(path, "-");
-		if (st == AP_STOPPED) {
+		if (st == AP_STOPPED || (st == AP_LIMIT && writers[i].id == AP_OPT_dot_out)) {
 			outcome = AP_STOPPED;
-			st = leave_out(run, path, writers[i].hint);
+			st = leave_out(run, path, st == AP_STOPPED ? "the run was stopped"
+				: "memory ran out while it was drawn", writers[i].hint);
 		}
 		AP_TRY(st);
 	}

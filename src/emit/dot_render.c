@@ -29,6 +29,7 @@ struct child {
 	const char *left; /* of the input */
 	size_t nleft;
 	struct ap_str picture, said;
+	bool done; /* it has said all that it had to say */
 };
 
 static void shut(int *fd)
@@ -133,9 +134,11 @@ static bool told_to_stop(const struct child *c)
 	return ap_ctx_stopped(c->ctx) && !c->stopped_before;
 }
 
-/* Until the child has closed its ends; false when we are told to stop meanwhile. */
-static bool talk(struct child *c)
+/* Until the child has closed its ends, or we are told to stop. */
+static void talk(void *user)
 {
+	struct child *c = user;
+
 	while (c->out[OURS] >= 0 || c->err[OURS] >= 0) {
 		struct pollfd fds[] = {
 			{.fd = c->in[OURS], .events = POLLOUT},
@@ -144,7 +147,7 @@ static bool talk(struct child *c)
 		};
 
 		if (told_to_stop(c))
-			return false;
+			return;
 		if (poll(fds, 3, STOP_POLL_MS) <= 0)
 			continue;
 		if (fds[0].revents)
@@ -154,7 +157,7 @@ static bool talk(struct child *c)
 		if (fds[2].revents)
 			drain(&c->err[OURS], &c->said, MAX_SAID);
 	}
-	return true;
+	c->done = true;
 }
 
 /* Its exit status, -1 when a signal ended it. Where our parent had us ignore SIGCHLD the status is
@@ -176,7 +179,8 @@ static enum ap_status fault(struct child *c, const char *what, const char *why)
 
 static enum ap_status run(struct child *c, const char *option)
 {
-	bool done;
+	struct ap_refusal refusal;
+	bool memory;
 	int e, status;
 
 	if (!open_pair(c->in) || !open_pair(c->out) || !open_pair(c->err))
@@ -190,12 +194,14 @@ static enum ap_status run(struct child *c, const char *option)
 	shut(&c->in[THEIRS]);
 	shut(&c->out[THEIRS]);
 	shut(&c->err[THEIRS]);
-	done = talk(c);
-	if (!done)
+	memory = ap_arena_try(c->ctx->arena, talk, NULL, c, &refusal);
+	if (!c->done)
 		kill(c->pid, SIGKILL);
 	shut_all(c);
 	status = reap(c);
-	if (!done || (status < 0 && told_to_stop(c))) /* ^C on a terminal ends the child as well */
+	if (!memory)
+		return AP_LIMIT;
+	if (!c->done || (status < 0 && told_to_stop(c))) /* ^C on a terminal ends the child as well */
 		return AP_STOPPED;
 	if (!status && c->picture.len)
 		return AP_OK;

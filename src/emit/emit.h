@@ -85,8 +85,14 @@ enum { AP_PIC_MOST_BOXES = 80 };
 enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic,
 	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox);
 
+/* The same in a child process, on a copy of all there is: AP_LIMIT, without a message, where memory runs out
+ * there or here, AP_STOPPED where ctx is told to stop meanwhile; nothing is left behind. */
+enum ap_status ap_emit_dot_apart(struct ap_ctx *ctx, const struct ap_picture *pic,
+	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox);
+
 /* Renders DOT text with Graphviz' dot (searched on PATH, no shell) to "svg", "png" or "pdf"; AP_IO
- * when it is absent or fails, AP_STOPPED when the run is stopped meanwhile. Bytes into the run
+ * when it is absent or fails, AP_STOPPED when the run is stopped meanwhile, AP_LIMIT, without a message,
+ * when memory runs out. Bytes into the run
  * arena. */
 enum ap_status ap_emit_rendered(struct ap_ctx *ctx, const char *dot, size_t len, const char *format,
 	const char **bytes, size_t *nbytes);
