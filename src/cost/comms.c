@@ -105,7 +105,7 @@ static bool comes_back(const struct deriving *d, int o)
 {
 	const struct ap_bound *b = d->t->bound;
 	bool inner = is_statistic(b, o);
-	bool dealt = o == 0 && b->dealt;
+	bool dealt = o == 0 && d->p->dealt;
 	bool back = d->t->out[o].grad && (dealt || d->step->executor == AP_EXECUTOR_MINDSPORE);
 
 	for (int r = 0; inner && r < b->nout; r++)
@@ -141,7 +141,7 @@ static void results(struct deriving *d)
 	if (stays_in_parts(d))
 		return;
 	for (int o = 0; o < b->nout; o++) {
-		bool dealt = o == 0 && b->dealt;
+		bool dealt = o == 0 && d->p->dealt;
 		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
 		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
 		int64_t sent = ap_reduced_bytes(kind, b->out[o].dtype, bytes, d->step);

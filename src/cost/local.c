@@ -24,7 +24,7 @@ int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struc
 		if (batch >> d & 1)
 			extent /= step->micro_batches;
 		for (int i = 0; i < o->dim[d].n; i++)
-			extent /= p->count[o->dim[d].factor[i]];
+			extent /= ap_placement_parts(p, o, o->dim[d].factor[i]);
 		n *= extent;
 	}
 	return n;
@@ -41,7 +41,7 @@ int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct a
 		return 1;
 	extent = o->size[0] / (batch & 1 ? step->micro_batches : 1);
 	for (int i = 0; i < o->dim[0].n; i++)
-		extent /= p->count[o->dim[0].factor[i]];
+		extent /= ap_placement_parts(p, o, o->dim[0].factor[i]);
 	return extent % parts == 0 ? parts : 1;
 }
 
@@ -64,7 +64,7 @@ int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 	int64_t bytes = ap_local_bytes(&b->out[result], batch, p, step);
 
 	for (int f = 0; result == 0 && f < b->nfactor; f++)
-		if (b->dealt >> f & 1)
+		if (p->dealt >> f & 1)
 			bytes *= p->count[f];
 	return bytes;
 }

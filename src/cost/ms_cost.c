@@ -23,7 +23,7 @@ static double slice_elements(const struct op *o, const struct ap_operand *t)
 			int f = t->dim[d].factor[i];
 
 			elements = elements / (double)o->b->factor[f].size *
-				(double)ap_factor_extent(o->b, f, o->step) / o->p->count[f];
+				(double)ap_factor_extent(o->b, f, o->step) / ap_placement_parts(o->p, t, f);
 		}
 	}
 	return elements;
@@ -60,7 +60,7 @@ static bool is_cut(const struct op *o, uint32_t factors)
 static bool is_dim_cut(const struct op *o, const struct ap_operand *t, int d)
 {
 	for (int i = 0; d >= 0 && d < t->rank && i < t->dim[d].n; i++)
-		if (o->p->count[t->dim[d].factor[i]] > 1)
+		if (ap_placement_parts(o->p, t, t->dim[d].factor[i]) > 1)
 			return true;
 	return false;
 }

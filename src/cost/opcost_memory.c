@@ -109,7 +109,7 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 			*backward += ap_opcost_out(x, o);
 		if (out->grad && x->t->waits)
 			x->c->late_bytes += (int64_t)ap_opcost_out(x, o);
-		if (o == 0 && x->b->dealt) { /* beside what is dealt, the whole of it */
+		if (o == 0 && x->p->dealt) { /* beside what is dealt, the whole of it */
 			*forward += ap_opcost_computed(x, o);
 			*backward += out->grad ? ap_opcost_computed(x, o) : 0;
 		}

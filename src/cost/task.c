@@ -234,6 +234,8 @@ static void sign_bound(struct signing *s, const struct ap_bound *b)
 	sign_bytes(s, b->dev, b->ndev);
 	SIGN(s, b->left);
 	SIGN(s, b->dealt);
+	SIGN(s, b->dealt_rows);
+	SIGN(s, b->dealt_beside);
 	SIGN(s, b->flops);
 	SIGN(s, b->nin);
 	SIGN(s, b->nout);

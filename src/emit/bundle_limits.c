@@ -10,6 +10,7 @@
 #include "emit/bundle_parts.h"
 #include "plan/schedule.h"
 #include "plan/stages.h"
+#include "shard/imposed.h"
 
 enum { MOST_NAMES = 5 };
 
@@ -44,7 +45,7 @@ static bool needs_out_strategy(struct place *r)
 	uint32_t n = 0;
 
 	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += r->p->op[i].place.bound->dealt != 0;
+		n += ap_placement_needs_out(&r->p->op[i].place, r->p->step);
 	n -= pins.dealt;
 	if (!n || !reads_ckpt(r))
 		return false;

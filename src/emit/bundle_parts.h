@@ -59,7 +59,7 @@ uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
 /* Calls of shard(), for operators that the graph has strategies of; where a checkpoint is loaded. */
 struct ap_bundle_pins {
 	uint32_t said, left; /* operators that it is called of, or cannot be */
-	uint32_t dealt; /* of those that it is called of: with an out_strategy that deals partial sums */
+	uint32_t dealt; /* of those that it is called of: with an out_strategy that has to be said */
 };
 struct ap_bundle_pins ap_bundle_pins(struct ap_ctx *ctx, const struct ap_bundle *b);
 bool ap_bundle_shards(const struct ap_bundle *b); /* is any operator among them? */

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "emit/bundle_parts.h"
 #include "emit/op_strategy_parts.h"
+#include "shard/imposed.h"
 
 struct calls {
 	struct ap_ctx *ctx;
@@ -46,7 +47,7 @@ static bool is_cut_alike(const struct calls *c, ap_id with, ap_id i)
 	struct ap_mark scratch = ap_arena_mark(c->ctx->scratch);
 	struct ap_op_cuts cuts = ap_op_cuts_of_node(c->ctx, c->p, i);
 	bool same = same_vectors(&c->p->graph->node[with].in_pin, &cuts) &&
-		    !c->p->op[with].place.bound->dealt == !c->p->op[i].place.bound->dealt;
+		    !c->p->op[with].place.dealt == !c->p->op[i].place.dealt;
 
 	ap_arena_release(c->ctx->scratch, scratch);
 	return same;
@@ -162,7 +163,8 @@ struct ap_bundle_pins ap_bundle_pins(struct ap_ctx *ctx, const struct ap_bundle 
 			continue;
 		pins.left += why_not(&c, i) != NULL;
 		pins.said += !why_not(&c, i);
-		pins.dealt += !why_not(&c, i) && n->out_pin.n && b->plan->op[i].place.bound->dealt;
+		pins.dealt += !why_not(&c, i) && n->out_pin.n &&
+			ap_placement_needs_out(&b->plan->op[i].place, b->plan->step);
 	}
 	ap_arena_release(ctx->scratch, scratch);
 	return pins;

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "emit/op_strategy_parts.h"
 #include "graph/cell.h"
+#include "shard/imposed.h"
 
 #define DATASET_CELL "-_VirtualDatasetCell/"
 
@@ -82,7 +83,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Does the plan say this of the operator: its operands, or the result where partial sums are dealt? */
+/* Does the plan say this of the operator: its operands, or the result where its sums ask for it? */
 static bool belongs(const struct ap_plan *p, ap_id node, enum ap_op_map map)
 {
 	bool placed = node == AP_NONE && ap_op_inputs_need_layouts(p);
@@ -93,7 +94,7 @@ static bool belongs(const struct ap_plan *p, ap_id node, enum ap_op_map map)
 	case AP_OP_LAYOUT:
 		return placed;
 	case AP_OP_OUT_STRATEGY:
-		return node != AP_NONE && p->op[node].place.bound->dealt;
+		return node != AP_NONE && ap_placement_says_out(&p->op[node].place, p->step);
 	default:
 		return false;
 	}

@@ -2,6 +2,7 @@
 /* A plan in the names of a template. */
 #include "base/map.h"
 #include "emit/op_strategy_parts.h"
+#include "shard/imposed.h"
 
 struct filling {
 	struct ap_ctx *ctx;
@@ -53,7 +54,7 @@ static void write_named(struct filling *f, const struct ap_jv *v, enum ap_op_map
 	}
 }
 
-/* Does the plan say more than the template has: results that are dealt, inputs in layouts? */
+/* Does the plan say more than the template has: results, inputs in layouts? */
 static bool is_added(const struct filling *f, ap_id id, enum ap_op_map map)
 {
 	const struct ap_op_name *name = &f->t->name[id];
@@ -63,7 +64,7 @@ static bool is_added(const struct filling *f, ap_id id, enum ap_op_map map)
 		return false;
 	if (node == AP_NONE)
 		return f->placed && map == AP_OP_LAYOUT;
-	return f->p->op[node].place.bound->dealt &&
+	return ap_placement_says_out(&f->p->op[node].place, f->p->step) &&
 		map == (name->at[AP_OP_LAYOUT] ? AP_OP_OUT_LAYOUT : AP_OP_OUT_STRATEGY);
 }
 

@@ -153,7 +153,7 @@ static void write_out_strategy(struct ap_jw *w, const struct ap_placement *place
 
 /* The axes of a dimension that several factors cut, outermost first; returns their number. */
 static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix *dev,
-	const struct ap_dim *dim, int32_t axes[AP_MAX_DIM_FACTOR])
+	const struct ap_operand *t, const struct ap_dim *dim, int32_t axes[AP_MAX_DIM_FACTOR])
 {
 	int n = 0;
 
@@ -161,7 +161,7 @@ static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix
 		struct ap_operand alone = {.rank = 1, .dim = {{1, {dim->factor[i]}}}};
 		int32_t map[AP_MAX_RANK];
 
-		if (place->count[dim->factor[i]] <= 1)
+		if (ap_placement_parts(place, t, dim->factor[i]) <= 1)
 			continue;
 		ap_tensor_map(place, &alone, dev, map);
 		axes[n++] = map[0];
@@ -178,7 +178,7 @@ static void write_map(struct ap_jw *w, const struct ap_placement *place,
 	ap_tensor_map(place, t, dev, map);
 	ap_jw_arr_flat(w);
 	for (int d = 0; d < t->rank; d++) {
-		int n = cut_axes(place, dev, &t->dim[d], axes);
+		int n = cut_axes(place, dev, t, &t->dim[d], axes);
 
 		if (n > 1)
 			write_ints(w, axes, (size_t)n);

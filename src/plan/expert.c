@@ -26,7 +26,7 @@ struct seeking {
 static bool has_dealt(const struct ap_graph *g)
 {
 	for (ap_id i = 0; i < g->nnode; i++)
-		if (g->node[i].bound.dealt)
+		if (g->node[i].bound.dealt && g->node[i].bound.dealt_rows == 0)
 			return true;
 	return false;
 }
@@ -62,7 +62,7 @@ static uint32_t differing(const struct seeking *s, const struct ap_graph *g, con
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
 
-		n += b->dealt != s->p->graph->node[i].bound.dealt || (is_decided(&g->node[i]) &&
+		n += ap_rule_dealt(b, counts[i]) != s->p->op[i].place.dealt || (is_decided(&g->node[i]) &&
 			memcmp(counts[i], s->p->op[i].place.count, b->nfactor * sizeof **counts));
 	}
 	return n;

@@ -90,10 +90,10 @@ static bool can_deal(const struct hybrid *s, ap_id node, struct ap_bound *dealt)
 	const struct ap_bound *b = &s->g->node[node].bound;
 	int f = n->role == HYBRID_OTHER ? -1 : ap_rule_deal_factor(b);
 
-	if (f < 0 || b->dealt || n->want[f].cut != s->tp || n->want[f].stride != 1)
+	if (f < 0 || n->want[f].cut != s->tp || n->want[f].stride != 1)
 		return false;
 	*dealt = *b;
-	ap_rule_deal(s->ctx, dealt);
+	ap_rule_deal_always(s->ctx, dealt);
 	return ap_space_legal(s->ctx, dealt, n->count, s->ndev, s->step, NULL);
 }
 

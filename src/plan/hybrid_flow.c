@@ -158,7 +158,10 @@ static void hand_on(struct hybrid *s, ap_id node)
 	struct ap_cut_dim want[AP_MAX_FACTOR];
 
 	memcpy(want, s->node[node].want, sizeof want);
-	if (s->h->sp && s->node[node].role != HYBRID_OTHER && !n->bound.dealt) {
+	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
+		if (n->bound.dealt >> f & 1) /* what the executor deals by itself is brought together again */
+			want[f] = (struct ap_cut_dim){1, 0};
+	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0)) {
 		bool columns = false;
 
 		for (int f = 0; f < n->bound.nfactor; f++)

@@ -48,8 +48,13 @@ static void take_dim(const struct hybrid *s, const struct ap_bound *b, const str
 void ap_hybrid_take(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,
 	const struct ap_layout *l, struct ap_cut_dim *want)
 {
-	for (int d = 0; d < o->rank; d++)
-		take_dim(s, b, &o->dim[d], l->dim[d], want);
+	for (int d = 0; d < o->rank; d++) {
+		struct ap_dim dim = o->dim[d];
+
+		if (o == b->out && d == 0 && b->dealt_rows > 0)
+			dim.n--; /* what the executor deals is nobody's wish */
+		take_dim(s, b, &dim, l->dim[d], want);
+	}
 }
 
 static struct ap_cut_dim compose(const struct ap_dim *dim, const struct ap_cut_dim *want)

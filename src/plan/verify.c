@@ -48,13 +48,14 @@ static int64_t part_of(const struct ap_layout *l, int d, int64_t rank)
 }
 
 /* The same from the counts of the dimension's factors, outermost first. */
-static int64_t part_meant(const struct ap_placement *p, const struct ap_dim *dim, int64_t rank)
+static int64_t part_meant(const struct ap_placement *p, const struct ap_operand *o,
+	const struct ap_dim *dim, int64_t rank)
 {
 	const struct ap_bound *b = p->bound;
 	int64_t part = 0;
 
 	for (int i = 0; i < dim->n; i++) {
-		int64_t count = p->count[dim->factor[i]], stride = p->left ? 1 : p->repeat;
+		int64_t count = ap_placement_parts(p, o, dim->factor[i]), stride = p->left ? 1 : p->repeat;
 
 		for (int j = b->ndev; b->dev[--j] != dim->factor[i];)
 			stride *= p->count[b->dev[j]];
@@ -70,7 +71,7 @@ static bool layout_is_meant(const struct ap_placement *p, const struct ap_operan
 		for (int d = 0; d < o->rank; d++) {
 			int64_t rank = rank_at(p->ndev, i);
 
-			if (part_of(l, d, rank) != part_meant(p, &o->dim[d], rank))
+			if (part_of(l, d, rank) != part_meant(p, o, &o->dim[d], rank))
 				return false;
 		}
 	return true;

@@ -160,8 +160,18 @@ static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
 	if (!ap_op_deal_letter(row))
 		return;
 	ap_describe_label(out, "out_strategy");
-	ap_str_addf(out, "deals the partial sums over %c along dimension 0 of the result "
-		"(ReduceScatter)", ap_op_deal_letter(row));
+	if (!ap_op_deals_usually(row)) {
+		ap_str_addf(out, "deals the partial sums over %c along dimension 0 of the result "
+			"(ReduceScatter)", ap_op_deal_letter(row));
+		return;
+	}
+	ap_str_addf(out, "deals the partial sums over %c along dimension 0 of the result (ReduceScatter),",
+		ap_op_deal_letter(row));
+	ap_describe_label(out, NULL);
+	ap_str_add(out, "or does not (AllReduce); where none is said, MindSpore deals them where the "
+		"indices are whole");
+	ap_describe_label(out, NULL);
+	ap_str_add(out, "and the parts divide their dimension 0");
 }
 
 static const char *type_text(char code, bool result)

@@ -114,6 +114,11 @@ static bool add_forward(const struct ap_op_row *row, const struct ap_rule *r, st
 		add_set(out, r, lacks);
 		any = true;
 	}
+	if (any && ap_op_deals_usually(row)) {
+		ap_describe_label(out, NULL);
+		ap_str_add(out, "mindspore: ReduceScatter along dimension 0 where the indices are whole and "
+			"the parts divide it");
+	}
 	if (any && ap_op_takes_cross_batch(row)) {
 		ap_describe_label(out, NULL);
 		ap_str_addf(out, "none with cross_batch%s", row->reduce == AP_REDUCE_MEAN ?

@@ -81,7 +81,7 @@ static bool refuse_factor(const struct cut *c, const struct ap_operand *t, int f
 
 /*
  * A look-up with a cut vocabulary: whole indices, the row cut only where nothing is repeated; or
- * the first two dimensions of the indices cut, whole rows and nothing repeated.
+ * of a matrix by a matrix of indices, these cut, whole rows and nothing repeated.
  */
 static bool gather(const struct cut *c)
 {
@@ -100,10 +100,9 @@ static bool gather(const struct cut *c)
 	if (row > 1)
 		return refuse_factor(c, table, d,
 			"with a cut vocabulary and cut indices 1 is allowed");
-	if (parts(c, index, 2) > 1)
-		return refuse_from(c, index, 2,
-			"with a cut vocabulary 1 is allowed but in the indices' first two "
-			"dimensions");
+	if (table->rank != 2 || index->rank != 2)
+		return refuse_from(c, index, 0, "with a cut vocabulary 1 is allowed unless table and "
+			"indices have two dimensions each");
 	return rows * indices == c->ndev || refuse_factor(c, table, v,
 		"with cut indices 1 is allowed, or what leaves no device over");
 }
@@ -236,7 +235,7 @@ static const struct {
 	const char *says;
 } conditions[] = {
 	{"gather", gather, "with a cut vocabulary whole indices, rows cut only where no device is left "
-		"over; or the first two dimensions of the indices cut, whole rows and no device left over"},
+		"over; or, of two dimensions each, cut indices, whole rows and no device left over"},
 	{"gather-axis1", gather_axis1, "with a cut axis whole indices and whole other dimensions"},
 	{"onehot", onehot, "with indices of several dimensions only the first is cut"},
 	{"grouped-heads", grouped_heads, "queries that share a head of the keys are parted only where "

@@ -262,6 +262,10 @@ struct ap_bound {
 	uint32_t left; /* repeats go left when one of these factors is cut; UINT32_MAX: always */
 	uint32_t dealt; /* factors whose partial sums are dealt along dimension 0 of result 0: named
 	                 * last in it, though no part of its length, and not in its `factors` */
+	int64_t dealt_rows; /* 0: they always are. Else only where the parts divide so many rows, those of
+	                     * dimension 0 in a micro-batch, and no factor of dealt_beside is cut: they are
+	                     * summed up elsewhere (ap_rule_dealt()) */
+	uint32_t dealt_beside;
 	double flops; /* row's flops, times the elements of a window */
 	uint8_t nwindow;
 	struct ap_window window[AP_MAX_WINDOW];
@@ -339,17 +343,30 @@ const char *ap_op_batch_notation(const struct ap_op_row *row);
 bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);
 
 /* The factor whose partial sums an out_strategy may deal along the first dimension of result 0; -1
- * where the operator takes no out_strategy. */
+ * where the operator takes no out_strategy, or has been given one. */
 int ap_rule_deal_factor(const struct ap_bound *b);
 
 /* Its letter, by the row; 0 where there is none. */
 char ap_op_deal_letter(const struct ap_op_row *row);
+
+/* Does MindSpore deal them unless an out_strategy says otherwise? */
+bool ap_op_deals_usually(const struct ap_op_row *row);
+
+/* Which factors of b->dealt have their sums dealt with these counts? */
+uint32_t ap_rule_dealt(const struct ap_bound *b, const int32_t *count);
 
 /* What a condition of column `legal` asks for, in words. */
 const char *ap_legal_says(const char *name);
 
 /* Deals them: b->dealt. Requires that there is such a factor and that nothing is dealt yet. */
 void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b);
+
+/* Deals them where MindSpore does by itself: rows is the length of dimension 0 of result 0 in a
+ * micro-batch. Nothing where the rows are none of what is looked up with. Requires the same. */
+void ap_rule_deal_usually(struct ap_ctx *ctx, struct ap_bound *b, int64_t rows);
+
+/* Leaves no choice any more: they are dealt always. */
+void ap_rule_deal_always(struct ap_ctx *ctx, struct ap_bound *b);
 
 /* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
 const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);

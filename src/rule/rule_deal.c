@@ -4,22 +4,37 @@
 #include "base/arena.h"
 #include "rule/rule.h"
 
-static const struct {
+static const struct row {
 	const char *name;
 	char letter;
 	bool any; /* of a rule with "*", too */
-} rows[] = {
-#define DEAL(name, factor, any) {#name, factor, any},
+	bool usual;
+} table[] = {
+#define DEAL(name, factor, any, usual) {#name, factor, any, usual},
 #include "rule/ops.def"
 };
 
+static const struct row *row_of(const struct ap_op_row *row)
+{
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (strcmp(table[i].name, row->name) == 0 &&
+			(table[i].any || !strchr(row->rule, '*')))
+			return &table[i];
+	return NULL;
+}
+
 char ap_op_deal_letter(const struct ap_op_row *row)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (strcmp(rows[i].name, row->name) == 0 &&
-			(rows[i].any || !strchr(row->rule, '*')))
-			return rows[i].letter;
-	return 0;
+	const struct row *r = row_of(row);
+
+	return r ? r->letter : 0;
+}
+
+bool ap_op_deals_usually(const struct ap_op_row *row)
+{
+	const struct row *r = row_of(row);
+
+	return r && r->usual;
 }
 
 int ap_rule_deal_factor(const struct ap_bound *b)
@@ -27,17 +42,56 @@ int ap_rule_deal_factor(const struct ap_bound *b)
 	char letter = ap_op_deal_letter(b->row);
 
 	for (uint8_t f = 0; letter && f < b->nfactor; f++)
-		if (b->factor[f].letter == letter && b->out[0].rank > 0 && b->out[0].dim[0].n == 1)
+		if (b->factor[f].letter == letter && b->out[0].rank > 0 &&
+			(b->out[0].dim[0].n == 1 || b->dealt_rows > 0))
 			return f;
 	return -1;
 }
 
-void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b)
+uint32_t ap_rule_dealt(const struct ap_bound *b, const int32_t *count)
+{
+	uint32_t dealt = b->dealt;
+
+	for (int f = 0; f < b->nfactor && b->dealt && b->dealt_rows > 0; f++)
+		if ((b->dealt_beside >> f & 1 && count[f] > 1) ||
+			(b->dealt >> f & 1 && b->dealt_rows % count[f] != 0))
+			dealt = 0;
+	return dealt;
+}
+
+static void deal(struct ap_ctx *ctx, struct ap_bound *b, int f)
 {
 	struct ap_operand *out = ap_arena_memdup(ctx->arena, b->out, b->nout * sizeof *out);
-	int f = ap_rule_deal_factor(b);
 
 	out[0].dim[0].factor[out[0].dim[0].n++] = (uint8_t)f;
 	b->out = out;
 	b->dealt = UINT32_C(1) << f;
+}
+
+void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b)
+{
+	deal(ctx, b, ap_rule_deal_factor(b));
+}
+
+void ap_rule_deal_usually(struct ap_ctx *ctx, struct ap_bound *b, int64_t rows)
+{
+	int f = ap_rule_deal_factor(b);
+	uint32_t beside = 0;
+
+	for (uint16_t i = 0; i < b->nin; i++)
+		if (!(b->in[i].factors >> f & 1))
+			beside |= b->in[i].factors;
+	if (!(beside >> b->out[0].dim[0].factor[0] & 1))
+		return;
+	deal(ctx, b, f);
+	b->dealt_rows = rows;
+	b->dealt_beside = beside;
+}
+
+void ap_rule_deal_always(struct ap_ctx *ctx, struct ap_bound *b)
+{
+	if (!b->dealt)
+		ap_rule_deal(ctx, b);
+	b->dealt_rows = 0;
+	b->dealt_beside = 0;
 }

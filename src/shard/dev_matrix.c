@@ -49,13 +49,14 @@ static int32_t axis_number(const struct ap_placement *p, int factor, bool raw)
 }
 
 /* The outermost cut factor of a dimension, else its outermost one; *ncut of them are cut. */
-static int leading_factor(const struct ap_placement *p, const struct ap_dim *dim, int *ncut)
+static int leading_factor(const struct ap_placement *p, const struct ap_operand *t,
+	const struct ap_dim *dim, int *ncut)
 {
 	int leading = dim->factor[0];
 
 	*ncut = 0;
 	for (int i = dim->n; i-- > 0;)
-		if (p->count[dim->factor[i]] > 1) {
+		if (ap_placement_parts(p, t, dim->factor[i]) > 1) {
 			leading = dim->factor[i];
 			++*ncut;
 		}
@@ -73,7 +74,7 @@ bool ap_tensor_map(const struct ap_placement *p, const struct ap_operand *t,
 		map[d] = -1;
 		if (!t->dim[d].n)
 			continue;
-		factor = leading_factor(p, &t->dim[d], &ncut);
+		factor = leading_factor(p, t, &t->dim[d], &ncut);
 		single = single && ncut <= 1;
 		if (raw || ncut)
 			map[d] = axis_number(p, factor, raw);

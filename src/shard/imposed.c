@@ -76,6 +76,26 @@ static int64_t samples_in(const struct ap_graph *g, const struct ap_node *n, con
 	return length;
 }
 
+static void deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step *step)
+{
+	ap_rule_deal_usually(ctx, b, ap_factor_extent(b, b->out[0].dim[0].factor[0], step));
+}
+
+/* Are the partial sums dealt though nobody says so? */
+static bool is_dealt(const struct ap_bound *b, const struct ap_step *step)
+{
+	return step->executor == AP_EXECUTOR_MINDSPORE && !b->dealt && ap_op_deals_usually(b->row) &&
+		ap_rule_deal_factor(b) >= 0;
+}
+
+bool ap_bound_deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step *step)
+{
+	if (!is_dealt(b, step))
+		return false;
+	deal(ctx, b, step);
+	return b->dealt != 0;
+}
+
 const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step)
 {
@@ -85,7 +105,8 @@ const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_grap
 	for (ap_id i = 0; i < g->nnode; i++) {
 		struct ap_bound b = g->node[i].bound;
 
-		if (!impose(&b, ndev, samples_in(g, &g->node[i], step), step))
+		if (!impose(&b, ndev, samples_in(g, &g->node[i], step), step) &&
+			(g->node[i].out_pin.n > 0 || !ap_bound_deal(ctx, &b, step)))
 			continue;
 		if (!copy) {
 			copy = ap_arena_memdup(ctx->arena, g, sizeof *g);
@@ -94,4 +115,53 @@ const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_grap
 		node[i].bound = b;
 	}
 	return copy ? copy : g;
+}
+
+/* The factor that sums over may be dealt, whether they are or not; -1 none. Columns that are looked up in
+ * have no choice. */
+static int choice_of(const struct ap_bound *b)
+{
+	char letter = ap_op_deal_letter(b->row);
+
+	for (int f = 0; letter && *b->row->rule != '=' && f < b->nfactor; f++)
+		if (b->factor[f].letter == letter)
+			return f;
+	return -1;
+}
+
+/* Does MindSpore deal them by itself? */
+static bool would_deal(const struct ap_placement *p, int f, const struct ap_step *step)
+{
+	const struct ap_bound *b = p->bound;
+	const struct ap_dim *rows = &b->out[0].dim[0];
+
+	if (!ap_op_deals_usually(b->row) || b->out[0].rank == 0 || rows->n == 0 || rows->factor[0] == f)
+		return false;
+	for (uint16_t i = 0; i < b->nin; i++)
+		if (!(b->in[i].factors >> f & 1)) /* the indices */
+			for (int k = 0; k < b->nfactor; k++)
+				if (b->in[i].factors >> k & 1 && p->count[k] > 1)
+					return false;
+	for (uint16_t i = 0; i < b->nin; i++)
+		if (b->in[i].factors >> rows->factor[0] & 1 && !(b->in[i].factors >> f & 1))
+			return ap_factor_extent(b, rows->factor[0], step) % p->count[f] == 0;
+	return false;
+}
+
+bool ap_placement_needs_out(const struct ap_placement *p, const struct ap_step *step)
+{
+	int f = choice_of(p->bound);
+
+	return f >= 0 && p->count[f] > 1 && (p->dealt >> f & 1) != would_deal(p, f, step);
+}
+
+bool ap_placement_says_out(const struct ap_placement *p, const struct ap_step *step)
+{
+	const struct ap_bound *b = p->bound;
+	int f = choice_of(b);
+
+	if (f < 0 || p->count[f] == 1)
+		return false;
+	return ap_placement_needs_out(p, step) || (b->dealt && b->dealt_rows == 0) ||
+		(ap_op_deals_usually(b->row) && !(p->dealt >> f & 1));
 }

@@ -55,6 +55,7 @@ void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t n
 	assert(ndev % parts == 0);
 	out->repeat = (int32_t)(ndev / parts);
 	out->left = out->repeat > 1 && repeats_left(b, count);
+	out->dealt = ap_rule_dealt(b, count);
 	if (out->repeat > 1)
 		out->repeat_stride = out->left ? (int32_t)parts : 1;
 
@@ -68,13 +69,14 @@ void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t n
 }
 
 /* The axis of a dimension's factors, outer first; false where they form more than one. */
-static bool compose(const struct ap_placement *p, const struct ap_dim *dim, struct ap_cut_dim *out)
+static bool compose(const struct ap_placement *p, const struct ap_operand *t, const struct ap_dim *dim,
+	struct ap_cut_dim *out)
 {
 	*out = (struct ap_cut_dim){.cut = 1};
 	for (int i = 0; i < dim->n; i++) {
 		int f = dim->factor[i];
 
-		if (p->count[f] == 1)
+		if (ap_placement_parts(p, t, f) == 1)
 			continue;
 		if (out->cut > 1 && out->stride != (int64_t)p->stride[f] * p->count[f])
 			return false;
@@ -90,7 +92,7 @@ bool ap_layout_make(const struct ap_placement *p, const struct ap_operand *t,
 	memset(out, 0, sizeof *out);
 	out->rank = t->rank;
 	for (int d = 0; d < t->rank; d++)
-		if (!compose(p, &t->dim[d], &out->dim[d]))
+		if (!compose(p, t, &t->dim[d], &out->dim[d]))
 			return false;
 	return true;
 }
@@ -118,6 +120,6 @@ void ap_strategy_vector(const struct ap_placement *p, const struct ap_operand *t
 	for (int d = 0; d < t->rank; d++) {
 		cut[d] = 1;
 		for (int i = 0; i < t->dim[d].n; i++)
-			cut[d] *= p->count[t->dim[d].factor[i]];
+			cut[d] *= ap_placement_parts(p, t, t->dim[d].factor[i]);
 	}
 }

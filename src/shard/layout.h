@@ -33,7 +33,17 @@ struct ap_placement {
 	int32_t repeat; /* ndev / product of counts */
 	int32_t repeat_stride; /* 0 when repeat == 1 */
 	bool left; /* repeat is the first axis */
+	uint32_t dealt; /* factors whose partial sums are dealt along dimension 0 of result 0 */
 };
+
+/* Parts that factor f of a dimension of t, operand or result of p, cuts it in: none where the sums over it
+ * are not dealt here, though with other counts they would be. */
+static inline int32_t ap_placement_parts(const struct ap_placement *p, const struct ap_operand *t, int f)
+{
+	bool summed = t == p->bound->out && (p->bound->dealt & ~p->dealt) >> f & 1;
+
+	return summed ? 1 : p->count[f];
+}
 
 /* Counts (>= 1, product divides ndev) to placement: axes in the rule's dev order, repeat at the
  * side the rule says (formats 1.5). O(factors). */

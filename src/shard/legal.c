@@ -130,12 +130,13 @@ static bool is_interval(const struct candidate *c, const struct ap_operand *t, i
 static bool dim_fits(const struct candidate *c, const struct ap_operand *t, int d)
 {
 	const struct ap_dim *dim = &t->dim[d];
+	uint32_t summed = c->b->dealt & ~ap_rule_dealt(c->b, c->count);
 	int last = -1;
 
 	for (int i = 0; i < dim->n; i++) {
 		int f = dim->factor[i];
 
-		if (c->count[f] == 1)
+		if (c->count[f] == 1 || (t == c->b->out && summed >> f & 1))
 			continue;
 		if (!(c->b->dealt >> f & 1) && !is_interval(c, t, d, i))
 			return false;
@@ -164,7 +165,7 @@ static bool deal_fits(const struct candidate *c)
 	const struct ap_dim *dim = &c->b->out[0].dim[0];
 	int64_t extent, parts = 1;
 
-	if (!c->b->dealt)
+	if (!c->b->dealt || c->b->dealt_rows > 0)
 		return true;
 	extent = ap_factor_extent(c->b, dim->factor[0], c->step);
 	for (int i = 0; i < dim->n; i++)

@@ -109,7 +109,7 @@ static bool composition_fits(const struct walk *w)
 		for (int o = 0; w->count[f] > 1 && o < w->b->nfactor; o++)
 			if (w->outer[f] >> o & 1 && w->count[o] != w->extent[o])
 				return false;
-	if (w->b->dealt && !deals_evenly(w))
+	if (w->b->dealt && w->b->dealt_rows == 0 && !deals_evenly(w))
 		return false;
 	ap_placement_make(w->b, w->count, w->ndev, &p);
 	return have_layouts(&p, w->b->nin, w->b->in) && have_layouts(&p, w->b->nout, w->b->out);

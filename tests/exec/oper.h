@@ -91,7 +91,8 @@ enum ex_tasks { /* what operands may be */
 /* Binds a sample and works out its truth, in ctx's arena. False, with trouble, where the row does not
  * bind or says another thing than the definition of which operands have gradients. */
 bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case *out);
-/* The same with its partial sums dealt by an out_strategy; false where there is none. */
+/* The same with its partial sums dealt: first where MindSpore does so by itself, then by an out_strategy;
+ * false where there is no further way. */
 bool ex_case_deal(struct ex_world *w, struct ex_case *c);
 /* Draws which operands are parameters, and how the optimizer is sharded, for w's executor. */
 void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c);

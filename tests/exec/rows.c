@@ -134,7 +134,7 @@ static const char *described(struct ex_world *w, const struct ex_case *c, const 
 	for (int f = 0; f < c->bound.nfactor; f++)
 		ap_str_addf(&s, " %c=%" PRId32, c->bound.factor[f].letter, count[f]);
 	if (c->bound.dealt)
-		ap_str_add(&s, ", dealt");
+		ap_str_add(&s, c->bound.dealt_rows ? ", dealt where that divides" : ", dealt");
 	if (c->step.optimizer_sharding)
 		ap_str_addf(&s, ", shard size %" PRId64, c->step.shard_size);
 	for (int i = 0; i < c->bound.nin; i++)
@@ -236,7 +236,7 @@ static bool run_sample(struct rows *r, const struct ex_sample *s)
 		for (size_t i = 0; i < r->effort->nndev; i++)
 			if (!run_space(r, r->effort->ndev[i]))
 				return false;
-	} while (!r->c.bound.dealt && ex_case_deal(&r->w, &r->c));
+	} while (ex_case_deal(&r->w, &r->c));
 	return true;
 }
 

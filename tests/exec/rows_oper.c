@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "fault.h"
+#include "shard/imposed.h"
 
 enum { MOST_ELEMENTS = 4096 };
 
@@ -178,9 +179,13 @@ bool ex_case_make(struct ex_world *w, const struct ex_sample *s, struct ex_case 
 
 bool ex_case_deal(struct ex_world *w, struct ex_case *c)
 {
+	static const struct ap_step step = AP_STEP_DEFAULT;
+
+	if (!c->bound.dealt && ap_bound_deal(w->ctx, &c->bound, &step))
+		return true;
 	if (ap_rule_deal_factor(&c->bound) < 0)
 		return false;
-	ap_rule_deal(w->ctx, &c->bound);
+	ap_rule_deal_always(w->ctx, &c->bound);
 	return true;
 }
 

@@ -74,6 +74,8 @@ static const struct field bound_fields[] = {
 	FIELD(ap_bound, dev, true),
 	FIELD(ap_bound, left, true),
 	FIELD(ap_bound, dealt, true),
+	FIELD(ap_bound, dealt_rows, true),
+	FIELD(ap_bound, dealt_beside, true),
 	FIELD(ap_bound, flops, true),
 	FIELD(ap_bound, nwindow, false),
 	FIELD(ap_bound, window, false),

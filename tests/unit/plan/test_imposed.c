@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cost/cost.h"
 #include "fixture.h"
 #include "plan/propagation.h"
 #include "plan/semi_auto.h"
@@ -287,6 +288,168 @@ START_TEST(black_list)
 }
 END_TEST
 
+#define LOOK(type, operands, index, table, more) \
+	"{'schema':'autopar-graph/1','name':'look','inputs':[{'name':'i','dtype':'int32','shape':" index \
+	"}],'parameters':[{'name':'t'," F table "}],'operators':[{'name':'one','type':'" type "','inputs':[" \
+	operands "]," more "'outputs':[{'name':'y'}]}],'outputs':['y']}"
+#define TABLE_FIRST(type, more) LOOK(type, "'t','i'", "[16,6]", "[64,32]", more)
+#define SAYS(in, out) "'in_strategy':" in ",'out_strategy':" out ","
+
+/* Formats 4.2: what is looked up in parts of a table. out: parts of the result's dimensions. */
+static const struct {
+	const char *graph, *counts;
+	int64_t micro_batches;
+	const char *out;
+	bool needs, says; /* an out_strategy */
+} lookups[] = {
+	{TABLE_FIRST("Gather", ""), "v=8", 1, "8 1 1", false, false},
+	{TABLE_FIRST("Gather", ""), "v=2", 1, "2 1 1", false, false}, /* repeated four times */
+	{TABLE_FIRST("Gather", ""), "v=4 d=2", 1, "4 1 2", false, false},
+	{TABLE_FIRST("Gather", ""), "A=4", 1, "4 1 1", false, false},
+	{TABLE_FIRST("Gather", ""), "A=4 v=2", 1, "4 1 1", false, true}, /* batch and axis */
+	{TABLE_FIRST("Gather", ""), "B=2 v=4", 1, "1 2 1", false, true},
+	{TABLE_FIRST("GatherV2", ""), "v=8", 1, "8 1 1", false, false},
+	{TABLE_FIRST("SparseGatherV2", ""), "v=8", 1, "8 1 1", false, false},
+	{TABLE_FIRST("EmbeddingLookup", ""), "v=8", 1, "8 1 1", false, false},
+	{LOOK("IndexSelect", "'t','i'", "[16]", "[64,32]", ""), "v=8", 1, "8 1", false, false},
+	{LOOK("Embedding", "'i','t'", "[16,6]", "[64,32]", ""), "v=8", 1, "8 1 1", false, false},
+	{LOOK("Gather", "'t','i'", "[12,6]", "[64,32]", ""), "v=8", 1, "1 1 1", false, true}, /* 12 / 8 */
+	{LOOK("Gather", "'t','i'", "[12,6]", "[64,32]", ""), "v=4", 1, "4 1 1", false, false},
+	{LOOK("Gather", "'t','i'", "[1,8]", "[64,32]", ""), "v=8", 1, "1 1 1", false, true},
+	{LOOK("Gather", "'t','i'", "[]", "[64,32]", ""), "v=8", 1, "1", false, true}, /* no rows of indices */
+	{LOOK("Gather", "'t','i'", "[16,6]", "[64]", ""), "v=8", 1, "8 1", false, false},
+	/* said */
+	{TABLE_FIRST("Gather", SAYS("[[8,1],[1,1]]", "[[1,1,1]]")), "v=8", 1, "1 1 1", true, true},
+	{TABLE_FIRST("Gather", SAYS("[[8,1],[1,1]]", "[[8,1,1]]")), "v=8", 1, "8 1 1", false, true},
+	{TABLE_FIRST("Gather", SAYS("[[2,1],[4,1]]", "[[4,1,1]]")), "A=4 v=2", 1, "4 1 1", false, true},
+	{TABLE_FIRST("Gather", SAYS("[[2,1],[4,1]]", "[[8,1,1]]")), "A=4 v=2", 1, "8 1 1", true, true},
+	{LOOK("Embedding", "'i','t'", "[16,6]", "[64,32]", SAYS("[[1,1],[8,1]]", "[[1,1,1]]")), "v=8", 1,
+		"1 1 1", true, true},
+};
+
+static struct ap_placement placed(struct fixture *f, const char *counts)
+{
+	int32_t count[AP_MAX_FACTOR];
+	struct ap_placement p;
+
+	fixture_counts(f, 0, counts, count);
+	ck_assert(ap_space_legal(&f->ctx, &f->graph->node[0].bound, count, 8, &f->step, NULL));
+	ap_placement_make(&f->graph->node[0].bound, count, 8, &p);
+	return p;
+}
+
+static const char *out_parts(struct fixture *f, const struct ap_placement *p)
+{
+	const struct ap_operand *out = &p->bound->out[0];
+	int32_t cut[AP_MAX_RANK];
+	struct ap_layout l;
+	struct ap_str s;
+
+	ap_str_init(&s, f->ctx.arena);
+	ap_strategy_vector(p, out, cut);
+	ck_assert(ap_layout_make(p, out, &l));
+	for (int d = 0; d < out->rank; d++) {
+		ap_str_addf(&s, "%s%d", d ? " " : "", cut[d]);
+		ck_assert_int_eq(cut[d], l.dim[d].cut);
+	}
+	return s.s;
+}
+
+struct heard {
+	enum ap_coll forward, backward;
+	int nforward, nbackward;
+};
+
+static void hear(void *user, const struct ap_comm *c)
+{
+	struct heard *h = user;
+
+	if (c->phase == AP_PHASE_FORWARD) {
+		h->forward = c->kind;
+		h->nforward++;
+	} else if (c->phase == AP_PHASE_BACKWARD) {
+		h->backward = c->kind;
+		h->nbackward++;
+	}
+}
+
+static struct heard heard_of(struct fixture *f, const struct ap_placement *p)
+{
+	struct heard h = {.nforward = 0};
+	const struct ap_task *task;
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &task);
+	ap_comms_derive(&task[0], p, &f->step, hear, &h);
+	return h;
+}
+
+START_TEST(parts_of_tables)
+{
+	bool cut = strchr(lookups[_i].counts, 'v') != NULL, dealt;
+	struct ap_placement p;
+	struct fixture f;
+	struct heard h;
+
+	fixture_open(&f, 8, 8, "ascend910b");
+	f.step.micro_batches = lookups[_i].micro_batches;
+	fixture_graph(&f, lookups[_i].graph);
+	fixture_impose(&f);
+	p = placed(&f, lookups[_i].counts);
+	dealt = p.dealt != 0 && cut;
+	ck_assert_str_eq(out_parts(&f, &p), lookups[_i].out);
+	ck_assert_int_eq(ap_placement_needs_out(&p, &f.step), lookups[_i].needs);
+	ck_assert_int_eq(ap_placement_says_out(&p, &f.step), lookups[_i].says);
+	h = heard_of(&f, &p);
+	ck_assert_int_eq(h.nforward, cut);
+	if (cut) {
+		ck_assert_int_eq(h.forward, dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE);
+		ck_assert_int_eq(h.nbackward, 1);
+		ck_assert_int_eq(h.backward, dealt ? AP_COLL_ALLGATHER : AP_COLL_ALLREDUCE);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+/* Rows of a micro-batch are what the parts have to divide. */
+START_TEST(rows_of_a_micro_batch)
+{
+	static const char graph[] = "{'schema':'autopar-graph/1','name':'look','inputs':[{'name':'i',"
+		"'dtype':'int32','shape':[16,6],'batch_dim':0}],'parameters':[{'name':'t'," F "[64,32]}],"
+		"'operators':[{'name':'one','type':'Gather','inputs':['t','i'],'outputs':[{'name':'y'}]}],"
+		"'outputs':['y']}";
+	static const char *const out[] = {"8 1 1", "8 1 1", "1 1 1"};
+	struct ap_placement p;
+	struct fixture f;
+
+	fixture_open(&f, 8, 8, "ascend910b");
+	f.step.micro_batches = 1 << _i;
+	fixture_graph(&f, graph);
+	fixture_impose(&f);
+	p = placed(&f, "v=8");
+	ck_assert_str_eq(out_parts(&f, &p), out[_i]);
+	fixture_close(&f);
+}
+END_TEST
+
+/* The generic executor sums up, whatever divides. */
+START_TEST(generic_sums_up)
+{
+	struct ap_placement p;
+	struct fixture f;
+	struct heard h;
+
+	fixture_open(&f, 8, 8, "ascend910b");
+	f.step.executor = AP_EXECUTOR_GENERIC;
+	fixture_graph(&f, TABLE_FIRST("Gather", ""));
+	fixture_impose(&f);
+	p = placed(&f, "v=8");
+	ck_assert_str_eq(out_parts(&f, &p), "1 1 1");
+	h = heard_of(&f, &p);
+	ck_assert_int_eq(h.forward, AP_COLL_ALLREDUCE);
+	fixture_close(&f);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("imposed");
@@ -300,6 +463,9 @@ int main(void)
 	tcase_add_test(tc, as_in_a_dump);
 	tcase_add_test(tc, of_a_stage);
 	tcase_add_test(tc, black_list);
+	tcase_add_loop_test(tc, parts_of_tables, 0, sizeof lookups / sizeof *lookups);
+	tcase_add_loop_test(tc, rows_of_a_micro_batch, 0, 3);
+	tcase_add_test(tc, generic_sums_up);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

@@ -22,37 +22,50 @@ static bool is_legal(const struct ap_bound *b, const char *counts, int64_t ndev)
 static const struct {
 	const char *counts;
 	int64_t ndev;
-	bool legal;
-} lookups[] = { /* table v d, indices A B C */
-	{"", 8, true},
-	{"A2 B2 d2", 8, true}, /* vocabulary whole: anything */
-	{"C8", 8, true},
-	{"v8", 8, true},
-	{"v4", 8, true}, /* repeats are allowed with whole rows */
-	{"v4 d2", 8, true},
-	{"v2 d2", 8, false}, /* rows cut: no repeats */
-	{"v4 A2", 8, true}, /* batch and vocabulary: no repeats */
-	{"v2 A2", 8, false},
-	{"v2 A2 B2", 8, true},
-	{"v2 B4", 8, true},
-	{"v2 A2 C2", 8, false}, /* the first two dimensions only */
-	{"v2 A2 d2", 8, false}, /* whole rows only */
+	bool legal, deep; /* with indices A B, and A B C */
+} lookups[] = { /* table v d */
+	{"", 8, true, true},
+	{"A2 B2 d2", 8, true, true}, /* vocabulary whole: anything */
+	{"A8", 8, true, true},
+	{"v8", 8, true, true},
+	{"v4", 8, true, true}, /* repeats are allowed with whole rows */
+	{"v4 d2", 8, true, true},
+	{"v2 d2", 8, false, false}, /* rows cut: no repeats */
+	{"v4 A2", 8, true, false}, /* batch and vocabulary: no repeats, two dimensions */
+	{"v2 A2", 8, false, false},
+	{"v2 A2 B2", 8, true, false},
+	{"v2 B4", 8, true, false},
+	{"v2 A2 d2", 8, false, false}, /* whole rows only */
 };
 
 START_TEST(vocabulary_cuts)
 {
-	struct ap_bound b = bind_ok("Gather", "float32[64,16] int32[8,8,8]", "", "");
+	struct ap_bound b = bind_ok("Gather", "float32[64,16] int32[8,8]", "", "");
+	struct ap_bound deep = bind_ok("Gather", "float32[64,16] int32[8,8,8]", "", "");
 
 	ck_assert_int_eq(is_legal(&b, lookups[_i].counts, lookups[_i].ndev), lookups[_i].legal);
+	ck_assert_int_eq(is_legal(&deep, lookups[_i].counts, lookups[_i].ndev), lookups[_i].deep);
 }
 END_TEST
 
 /* The same where the table comes second. */
 START_TEST(vocabulary_cuts_of_an_embedding)
 {
-	struct ap_bound b = bind_ok("Embedding", "int32[8,8,8] float32[64,16]", "", "");
+	struct ap_bound b = bind_ok("Embedding", "int32[8,8] float32[64,16]", "", "");
+	struct ap_bound deep = bind_ok("Embedding", "int32[8,8,8] float32[64,16]", "", "");
 
 	ck_assert_int_eq(is_legal(&b, lookups[_i].counts, lookups[_i].ndev), lookups[_i].legal);
+	ck_assert_int_eq(is_legal(&deep, lookups[_i].counts, lookups[_i].ndev), lookups[_i].deep);
+}
+END_TEST
+
+/* Tables of one dimension are looked up in whole where the indices are cut. */
+START_TEST(vocabulary_of_numbers)
+{
+	struct ap_bound b = bind_ok("Gather", "float32[64] int32[8,8]", "", "");
+
+	ck_assert(is_legal(&b, "v4", 8));
+	ck_assert(!is_legal(&b, "v4 A2", 8));
 }
 END_TEST
 
@@ -227,6 +240,7 @@ int main(void)
 	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)(sizeof lookups / sizeof *lookups));
 	tcase_add_loop_test(t, vocabulary_cuts_of_an_embedding, 0,
 		(int)(sizeof lookups / sizeof *lookups));
+	tcase_add_test(t, vocabulary_of_numbers);
 	tcase_add_test(t, depth_of_one_hot);
 	tcase_add_test(t, samples_in_as_many_parts_as_devices);
 	tcase_add_test(t, grouped_heads);
