@@ -184,11 +184,12 @@ static bool cut_by(struct ap_book *b, const struct ap_book_op *op, const struct 
 }
 
 /* The layout that a map says, of which the strategy tells the parts. A strategy may have more dimensions,
- * as that of OneHot, which speaks of the result's. */
+ * as those of OneHot and Tile, which speak of the result's: the operand's are in order among them. */
 static bool read_layout(struct ap_book *b, const struct ap_book_op *op, const struct ap_jv *map,
 	const struct ap_jv *parts, struct ap_layout *out)
 {
 	const struct ap_jv *part = ap_jv_first(parts);
+	size_t more = ap_jv_count(parts) - ap_jv_count(map);
 	uint64_t used = 0;
 
 	*out = (struct ap_layout){0};
@@ -201,6 +202,8 @@ static bool read_layout(struct ap_book *b, const struct ap_book_op *op, const st
 
 		if (!cut_by(b, op, v, dim, &used))
 			return false;
+		for (; more && dim->cut != ap_book_whole(b, part); more--)
+			part = ap_jv_next(part);
 		if (dim->cut != ap_book_whole(b, part)) {
 			ap_book_fault(b, part, "expected %" PRId32
 				", the parts that dev_matrix and tensor_map say", dim->cut);
