@@ -36,7 +36,7 @@ const char fuzz_pair[] =
 	"  \"outputs\": [{\"name\": \"l\"}]}],\n"
 	"\"outputs\": [\"l\"], \"optimizer\": \"adam\"}\n";
 
-static struct ap_ctx held; /* arenas that all runs use in turn */
+static struct ap_arena *pages; /* those of all runs are like it, one after the other */
 static jmp_buf out_of_memory;
 static char folder[64];
 
@@ -47,13 +47,28 @@ static void leave(void *user, size_t wanted)
 }
 
 /* libFuzzer and the driver end by exit(); a fault leaves the folder, and what led to it there. */
-static void remove_folder(void)
+static void end(void)
 {
 	char line[LINE];
 
 	snprintf(line, sizeof line, "rm -rf %s", folder);
 	if (chdir("/") || system(line))
 		perror(folder);
+	ap_arena_destroy(pages);
+}
+
+static void ctx_begin(struct ap_ctx *ctx)
+{
+	*ctx = (struct ap_ctx){.jobs = 1};
+	ctx->arena = ap_arena_create_like(pages);
+	ctx->scratch = ap_arena_create_like(ctx->arena);
+	ctx->diag = ap_diag_create(ctx->arena, false);
+}
+
+static void ctx_end(struct ap_ctx *ctx)
+{
+	ap_arena_destroy(ctx->scratch);
+	ap_arena_destroy(ctx->arena);
 }
 
 static void begin(void)
@@ -68,11 +83,9 @@ static void begin(void)
 	}
 	close(null);
 	fprintf(stderr, "%s\n", folder);
-	atexit(remove_folder);
+	atexit(end);
 	unsetenv("RANK_TABLE_FILE");
-	held.jobs = 1;
-	held.arena = ap_arena_create(BUDGET_BYTES, leave, &out_of_memory);
-	held.scratch = ap_arena_create_like(held.arena);
+	pages = ap_arena_create(BUDGET_BYTES, leave, &out_of_memory);
 	fuzz_file("pair.json", fuzz_pair, sizeof fuzz_pair - 1);
 }
 
@@ -197,13 +210,11 @@ static enum ap_status run_line(const char *line, bool must)
 	for (char *word = strtok(words, " "); word && argc + 1 < MOST_WORDS; word = strtok(NULL, " "))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	ctx = held;
 	fuzz_require(!setjmp(out_of_memory), "no small input may need more than 512 MiB");
-	ctx.diag = ap_diag_create(ctx.arena, false);
+	ctx_begin(&ctx);
 	st = carry_out(&ctx, argc, argv);
 	judge(&ctx, st, line, must);
-	ap_arena_release(held.scratch, (struct ap_mark){0});
-	ap_arena_release(held.arena, (struct ap_mark){0});
+	ctx_end(&ctx);
 	return st;
 }
 
@@ -213,12 +224,10 @@ void fuzz_with(void (*fn)(struct ap_ctx *ctx, const char *text, size_t len), con
 
 	if (!*folder)
 		begin();
-	ctx = held;
 	fuzz_require(!setjmp(out_of_memory), "no small input may need more than 512 MiB");
-	ctx.diag = ap_diag_create(ctx.arena, false);
+	ctx_begin(&ctx);
 	fn(&ctx, (const char *)data, size);
-	ap_arena_release(held.scratch, (struct ap_mark){0});
-	ap_arena_release(held.arena, (struct ap_mark){0});
+	ctx_end(&ctx);
 }
 
 enum ap_status fuzz_run(const char *fmt, ...)
