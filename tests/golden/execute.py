@@ -191,12 +191,9 @@ def communications(plan):
             yield "operators", k, "communications", c
 
 
-def maps(plan):
-    for k, o in enumerate(plan["operators"]):
-        for side in ("in_tensor_map", "out_tensor_map"):
-            for i in range(len(o[side])):
-                yield "operators", k
-                break
+def operators(plan):
+    for k in range(len(plan["operators"])):
+        yield "operators", k
 
 
 def moves(plan):
@@ -256,14 +253,26 @@ def narrower_halo(c):
     return c["before"] != c["after"]
 
 
-def whole_dimension(o):
+def whole_dimension(maps, dev_matrix):
     """The first dimension that is cut no longer is."""
-    for m in o["in_tensor_map"]:
+    for m in maps:
         for d, a in enumerate(m):
-            if a != -1 and o["dev_matrix"][len(o["dev_matrix"]) - 1 - (a if a >= 0 else 0)] > 1:
+            if isinstance(a, list) or (a != -1 and dev_matrix[len(dev_matrix) - 1 - a] > 1):
                 m[d] = -1
                 return True
     return False
+
+
+def whole_operand(o):
+    return whole_dimension(o["in_tensor_map"], o["dev_matrix"])
+
+
+def whole_result(o):
+    return whole_dimension(o["out_tensor_map"], o["dev_matrix"])
+
+
+def whole_parameter(p):
+    return whole_dimension([p["tensor_map"]], p["dev_matrix"])
 
 
 def swapped_axes(o):
@@ -321,11 +330,13 @@ def backward_first(s):
     return True
 
 
-CHANGES = [(communications, drop), (communications, other_group), (communications, other_ranks), (communications, reduce_otherwise),
-           (communications, other_stage), (communications, narrower_halo), (maps, whole_dimension),
-           (maps, swapped_axes), (moves, fewer_steps), (moves, fewer_back_steps),
-           (moves, steps_in_other_order), (moves, step_over_others), (moves, no_move),
-           (parameters, no_groups), (parameters, other_part), (slots, backward_first)]
+CHANGES = [
+    (communications, drop), (communications, other_group), (communications, other_ranks),
+    (communications, reduce_otherwise), (communications, other_stage), (communications, narrower_halo),
+    (operators, whole_operand), (operators, whole_result), (operators, swapped_axes),
+    (moves, fewer_steps), (moves, fewer_back_steps), (moves, steps_in_other_order),
+    (moves, step_over_others), (moves, no_move), (parameters, whole_parameter),
+    (parameters, no_groups), (parameters, other_part), (slots, backward_first)]
 
 
 if __name__ == "__main__":
