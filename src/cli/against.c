@@ -62,6 +62,11 @@ void ap_against_findings(struct ap_run *run, const struct ap_diag *diag, struct 
 	out->finding = list;
 }
 
+static const char *version_of(const struct ap_json *doc)
+{
+	return ap_jv_str(ap_jv_get(ap_jv_get(ap_json_root(doc), "tool"), "version"));
+}
+
 /* A plan of `evaluate` has no settings of a search. */
 static const struct ap_command *made_by(const struct ap_json *doc)
 {
@@ -69,6 +74,45 @@ static const struct ap_command *made_by(const struct ap_json *doc)
 
 	return ap_command_at(ap_jv_get(settings, ap_option_at(AP_OPT_search_mode)->key) ? AP_CMD_search
 		: AP_CMD_evaluate);
+}
+
+static bool is_of_this_version(const struct ap_json *doc)
+{
+	return !strcmp(version_of(doc), AP_VERSION);
+}
+
+/* Every setting that this version echoes is there; null where there may be none. */
+static void check_settings(struct ap_run *run, const struct ap_json *doc, const struct ap_cli *cli)
+{
+	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
+
+	for (int i = 0; i < AP_OPT_COUNT; i++) {
+		const struct ap_option *row = ap_option_at((enum ap_opt_id)i);
+		const struct ap_jv *v = ap_jv_get(settings, row->key);
+
+		if (row->group > AP_GROUP_SEARCH || !ap_cli_takes(cli, row))
+			continue;
+		if (!v)
+			(void)ap_json_report(&run->ctx, doc, settings, AP_ERROR, AP_MEANING, NULL,
+				"key-missing", "no key \"%s\"", row->key);
+		else if (ap_jv_type(v) == AP_JNULL && row->otherwise)
+			(void)ap_json_report(&run->ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-type",
+				"expected %s", ap_option_expects(run->ctx.arena, row));
+	}
+}
+
+enum ap_status ap_against_check_plan(struct ap_run *run, const struct ap_json *doc)
+{
+	size_t errors = ap_diag_count(run->ctx.diag, AP_ERROR);
+	struct ap_cli cli = {.command = NULL};
+
+	AP_TRY(ap_plan_check(&run->ctx, doc));
+	cli.command = made_by(doc);
+	ap_options_init(&cli.opt);
+	if (ap_config_echo(&run->ctx, doc, ap_jv_get(ap_json_root(doc), "settings"), &cli) == AP_OK &&
+		is_of_this_version(doc))
+		check_settings(run, doc, &cli);
+	return ap_diag_count(run->ctx.diag, AP_ERROR) > errors ? AP_MEANING : AP_OK;
 }
 
 static bool given(const struct ap_options *o, enum ap_opt_id id)
@@ -341,11 +385,6 @@ static const char *role_text(const char *role)
 		: !strcmp(role, "software") ? "software profile" : role;
 }
 
-static const char *version_of(const struct ap_json *doc)
-{
-	return ap_jv_str(ap_jv_get(ap_jv_get(ap_json_root(doc), "tool"), "version"));
-}
-
 static bool any_other(const struct ap_against *a)
 {
 	for (uint32_t i = 0; i < a->ninput; i++)
@@ -444,11 +483,11 @@ static enum ap_status against_plan(struct ap_run *run, const struct ap_known *fi
 	struct ap_fail_if conditions;
 
 	AP_TRY(ap_fail_if_read(run, &conditions));
-	AP_TRY(ap_plan_check(&run->ctx, file->doc));
+	AP_TRY(ap_against_check_plan(run, file->doc));
 	AP_TRY(ap_saved_of_plan(&run->ctx, file->doc, &h.plan));
 	ap_against_run(run, &h.cli, &h.as);
 	h.cli.command = made_by(file->doc);
-	h.version = strcmp(version_of(file->doc), AP_VERSION) != 0;
+	h.version = !is_of_this_version(file->doc);
 	h.as.opt = &h.cli.opt;
 	return hold_plan(&h, &conditions);
 }

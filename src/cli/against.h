@@ -31,6 +31,9 @@ struct ap_against { /* what was found */
 /* The command, where --against is given. AP_DIFFERS: no longer right. */
 enum ap_status ap_against(struct ap_run *run);
 
+/* Holds a plan against itself, its settings among it. AP_MEANING, every fault located. */
+enum ap_status ap_against_check_plan(struct ap_run *run, const struct ap_json *doc);
+
 /* For against*.c: a strategy checkpoint instead of a plan. AP_OK whatever is found. */
 enum ap_status ap_against_ckpt(struct ap_run *run, struct ap_against *out);
 

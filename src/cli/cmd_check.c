@@ -19,7 +19,6 @@
 #include "emit/emit.h"
 #include "emit/groups.h"
 #include "emit/op_strategy.h"
-#include "emit/plan_check.h"
 #include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */
@@ -94,7 +93,7 @@ static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file
 {
 	struct ap_picture pic;
 
-	AP_TRY(ap_plan_check(&run->ctx, file->doc));
+	AP_TRY(ap_against_check_plan(run, file->doc));
 	AP_TRY(ap_picture_of_file(&run->ctx, file->doc, &pic));
 	ap_str_addf(what, "%zu operators",
 		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));

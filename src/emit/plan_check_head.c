@@ -159,6 +159,15 @@ static void add_inputs(struct ap_book *b, const struct ap_jv *g)
 	}
 }
 
+static void add_constants(struct ap_book *b, const struct ap_jv *g)
+{
+	const struct ap_jv *list = ap_jv_get(g, "constants");
+
+	b->names_constants = list != NULL;
+	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v))
+		(void)add_tensor(b, v, AP_BOOK_CONSTANT);
+}
+
 static int64_t add_params(struct ap_book *b)
 {
 	int64_t sum = 0, n;
@@ -185,6 +194,7 @@ void ap_plan_rule_graph(struct ap_book *b)
 	int64_t sum;
 
 	add_inputs(b, g);
+	add_constants(b, g);
 	sum = add_params(b);
 	if (ap_book_int(b, g, "parameters") != sum)
 		ap_book_fault(b, ap_jv_get(g, "parameters"), "expected %" PRId64

@@ -18,6 +18,9 @@ static ap_id read_input(struct ap_book *b, const struct ap_jv *name)
 
 	if (fresh)
 		AP_PUSH(b->ctx->scratch, b->tensor, t);
+	if (fresh && b->names_constants)
+		ap_book_fault(b, name,
+			"is no input, constant or parameter, nor a result of an operator before");
 	b->tensor.v[id].nuse++;
 	return id;
 }
@@ -48,9 +51,7 @@ static void read_outputs(struct ap_book *b, uint32_t i)
 		out[op->nout] = ap_map_put_str(b->tensor_names, ap_jv_str(v), &fresh);
 		op->nout++;
 		if (!fresh) {
-			ap_book_fault(b, v, b->tensor.v[out[op->nout - 1]].source == AP_BOOK_CONSTANT
-				? "is read by an operator that comes earlier"
-				: "a tensor of this name is there already");
+			ap_book_fault(b, v, "a tensor of this name is there already");
 		} else {
 			if (t.has_shape) {
 				t.shape = ap_book_list(b, shape);
@@ -125,6 +126,14 @@ static void hold_outputs(struct ap_book *b)
 	}
 }
 
+/* Each is read. */
+static void hold_constants(struct ap_book *b)
+{
+	for (size_t i = 0; i < b->tensor.n; i++)
+		if (b->tensor.v[i].source == AP_BOOK_CONSTANT && !b->tensor.v[i].nuse)
+			ap_book_fault(b, b->tensor.v[i].where, "is read by no operator");
+}
+
 void ap_plan_rule_operators(struct ap_book *b)
 {
 	const struct ap_jv *list = ap_jv_get(b->root, "operators");
@@ -135,6 +144,7 @@ void ap_plan_rule_operators(struct ap_book *b)
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++)
 		read_operator(b, i, v);
 	b->oper = NULL;
+	hold_constants(b);
 	hold_outputs(b);
 }
 

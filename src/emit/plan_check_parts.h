@@ -51,6 +51,7 @@ struct ap_book {
 	int64_t micro_batches, segments;
 	bool inference;
 	bool recomputes; /* anything */
+	bool names_constants; /* plans of before do not */
 	uint32_t nop, nmove, nparam;
 	struct ap_book_op *op;
 	const struct ap_jv **move, **param, **stage;

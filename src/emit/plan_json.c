@@ -85,6 +85,25 @@ static void write_shapes(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+/* Those that operators read; each pipeline stage has one of its own by the same name. */
+static void write_constants(struct ap_plan_writer *pw)
+{
+	const struct ap_graph *g = pw->p->graph;
+	struct ap_map *names = ap_map_create(pw->scratch);
+	struct ap_jw *w = &pw->w;
+	bool fresh;
+
+	ap_jw_key(w, "constants");
+	ap_jw_arr_flat(w);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].kind == AP_TENSOR_CONST && g->tensor[t].nuse > 0) {
+			ap_map_put_str(names, g->tensor[t].name, &fresh);
+			if (fresh)
+				ap_jw_str(w, g->tensor[t].name);
+		}
+	ap_jw_end(w);
+}
+
 static void write_graph(struct ap_plan_writer *pw)
 {
 	const struct ap_graph *g = pw->p->graph;
@@ -101,6 +120,7 @@ static void write_graph(struct ap_plan_writer *pw)
 		ap_jw_str(w, g->tensor[g->input[i]].name);
 	ap_jw_end(w);
 	write_shapes(pw);
+	write_constants(pw);
 	ap_jw_key(w, "outputs");
 	ap_jw_arr_flat(w);
 	for (uint32_t i = 0; i < g->noutput; i++)

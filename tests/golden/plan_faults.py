@@ -229,16 +229,16 @@ EXPERTS = ['mixtral', '--name', 'experts', '--layers', '1', '--hidden', '64', '-
            '--vocabulary', '128', '--batch', '16', '--experts', '4', '--inner', '64', '--kv-heads', '4']
 SMALL = ['--chip=a100-80', '--device-num=8']
 SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
-    ('mix', 'multiple_mix', ['--device-num=8', '--chip=ascend910b'], float(os.environ.get('AP_SHARE', '1'))),
+    ('mix', 'multiple_mix', ['--device-num=8', '--chip=ascend910b'], float(os.environ.get('AP_SHARE', '0.4'))),
     ('pipe', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--pipeline-stages=2',
-                              '--micro-batches=4'], 0.5),
-    ('route', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=mindspore-semi-auto'], 0.5),
-    ('certified', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=generic'], 0.3),
+                              '--micro-batches=4'], 0.2),
+    ('route', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=mindspore-semi-auto'], 0.2),
+    ('certified', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=generic'], 0.1),
     ('dealt', GPT, SMALL + ['--enable-parallel-optimizer', '--parallel-optimizer-threshold=0',
-                            '--optimizer-level=level2', '--micro-batches=2', '--recompute=full'], 0.3),
-    ('interleaved', GPT, SMALL + ['--hybrid=dp=2,tp=2,pp=2,vpp=2,mbs=2', '--pipeline-scheduler=interleaved'], 0.3),
-    ('experts', EXPERTS, SMALL + ['--hybrid=dp=2,tp=2,ep=2'], 0.2),
-    ('halo', 'resnet50', ['--device-num=64', '--chip=ascend910b', '--batch=8', '--work-limit=1000000'], 0.1),
+                            '--optimizer-level=level2', '--micro-batches=2', '--recompute=full'], 0.15),
+    ('interleaved', GPT, SMALL + ['--hybrid=dp=2,tp=2,pp=2,vpp=2,mbs=2', '--pipeline-scheduler=interleaved'], 0.15),
+    ('experts', EXPERTS, SMALL + ['--hybrid=dp=2,tp=2,ep=2'], 0.1),
+    ('halo', 'resnet50', ['--device-num=64', '--chip=ascend910b', '--batch=8', '--work-limit=1000000'], 0.05),
 ]
 
 

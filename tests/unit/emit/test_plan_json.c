@@ -133,7 +133,7 @@ static const struct expected {
 		"\"a5b31baeca2b51b5f93de69d354329e1e36392dec89dbe7d950522a6506a8ddf\""},
 	{"settings", "{\"parallel-mode\":\"auto_parallel\",\"device-num\":8,\"full-batch\":false}"},
 	{"graph", "{\"name\":\"pair\",\"batch\":16,\"parameters\":520,\"inputs\":[\"x\"],"
-		"\"input_shapes\":[[16,8]],\"input_dtypes\":[\"float32\"],"
+		"\"input_shapes\":[[16,8]],\"input_dtypes\":[\"float32\"],\"constants\":[],"
 		  "\"outputs\":[\"l\"]}"},
 	{"machine/devices", "8"},
 	{"machine/servers", "2"},
