@@ -149,7 +149,7 @@ void ap_plan_write_machine(struct ap_plan_writer *pw)
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "name", l->name);
 		ap_jw_kstr(w, "kind", kinds[l->kind]);
-		ap_jw_kint(w, "span", l->span ? l->span : m->ranks[i]);
+		ap_jw_kint(w, "span", m->ranks[i]);
 		ap_jw_knum(w, "bandwidth_Bps", l->bandwidth_Bps);
 		ap_jw_knum(w, "latency_s", l->latency_s);
 		ap_jw_knum(w, "efficiency", l->efficiency);
