@@ -45,7 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fuzz_run("search --print-config --config in.json") != AP_OK)
 		return 0;
 	(void)fuzz_run("check in.json");
-	(void)fuzz_run("search pair.json --config in.json --device-num 4 --chip ascend910b --plan-out plan.json");
+	if (fuzz_run("search pair.json --config in.json --device-num 4 --chip ascend910b --plan-out plan.json") == AP_OK)
+		(void)fuzz_run("check plan.json");
 	(void)fuzz_run("search pair.json --config in.json --chip a100-80");
 	(void)fuzz_run("evaluate pair.json --config in.json --device-num 4 --chip ascend910b --hybrid dp=2,tp=2 --json");
 	return 0;

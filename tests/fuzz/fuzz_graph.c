@@ -25,14 +25,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_file("in.json", data, size);
 	if (fuzz_run("check in.json --unknown-operators batch-parallel") != AP_OK)
 		return 0;
-	(void)fuzz_run("search in.json %s --pipeline-stages 2 --micro-batches 2 --recompute selective -q "
-		"--trace-out trace.json --stage-config-out stages.json", machine);
+	if (fuzz_run("search in.json %s --pipeline-stages 2 --micro-batches 2 --recompute selective -q "
+			"--trace-out trace.json --plan-out staged.json", machine) == AP_OK)
+		fuzz_must("check trace.json staged.json");
 	(void)fuzz_run("search in.json %s --executor generic --enable-parallel-optimizer --optimizer lamb -q "
 		"--search-mode recursive_programming", machine);
 	if (fuzz_run("search in.json %s -o out.ckpt --plan-out plan.json --dot-out out.dot --problem-out problem.json "
 			"--json", machine) != AP_OK)
 		return 0;
 	fuzz_must("check plan.json problem.json");
+	if (fuzz_way(data, size, 4) == 0)
+		fuzz_must("check plan.json --against in.json %s", machine);
 	if (fuzz_run("check out.ckpt --strict") != AP_OK)
 		return 0; /* nothing in it */
 	fuzz_must("evaluate in.json %s --strategy out.ckpt -q", machine);
