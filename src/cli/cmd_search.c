@@ -125,7 +125,7 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	st = counts ? plan_given(run, &in, counts, &plan)
 		: ap_drive_find(&run->ctx, &in.request, &found, &plan, &w.problem);
 	if (st == AP_INFEASIBLE && !run->opt->quiet)
-		ap_relax_report(run, &src, &in, counts);
+		ap_relax_report(run, &src, &in, counts, found.steps);
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	if (run->opt->problem_out && !w.problem && st == AP_OK) /* what needed no table has one, too */

@@ -19,7 +19,8 @@ struct asking {
 	const struct ap_sources *src;
 	struct ap_options opt; /* device_num changes */
 	int64_t most;
-	bool prove;
+	int64_t known; /* so many do not do, and fewer but one were not asked for */
+	struct ap_allowance *left; /* NULL: no limit, and the exact search decides */
 	struct ap_devices *out;
 };
 
@@ -29,7 +30,7 @@ static bool try(struct asking *a, int64_t devices)
 	struct ap_trial t;
 
 	a->opt.device_num = devices;
-	t = ap_trial_make(a->run, a->src, &a->opt, a->prove);
+	t = ap_trial_make(a->run, a->src, &a->opt, !a->left, a->left);
 	if (t.verdict == AP_VERDICT_FITS) {
 		a->out->fits = devices;
 		a->out->memory_bytes = t.bytes;
@@ -47,10 +48,10 @@ static void look(struct asking *a)
 	int64_t server = a->out->server, lo = 0, hi;
 
 	for (int64_t n = 1; n < server; n *= 2)
-		if (try(a, n))
+		if (!(n > 1 && n <= a->known) && try(a, n))
 			return;
 	for (hi = 1; hi * server <= a->most && !ap_ctx_stopped(&a->run->ctx); hi *= 2) {
-		if (try(a, hi * server))
+		if (hi * server > a->known && try(a, hi * server))
 			break;
 		lo = hi;
 	}
@@ -114,11 +115,11 @@ static int64_t server_devices(const struct asking *a, const struct ap_chip *chip
 }
 
 enum ap_status ap_relax_devices(struct ap_run *run, const struct ap_sources *src, int64_t most,
-	bool prove, struct ap_devices *out)
+	int64_t known, struct ap_allowance *left, struct ap_devices *out)
 {
 	struct ap_sources tableless = *src;
 	struct asking a = {.run = run, .src = src, .opt = *run->opt, .most = most,
-		.prove = prove, .out = out};
+		.known = known, .left = left, .out = out};
 	const struct ap_chip *chip;
 
 	*out = (struct ap_devices){0};
@@ -164,7 +165,7 @@ enum ap_status ap_relax_min_devices(struct ap_run *run, const struct ap_sources 
 
 	ap_run_phase(run, "trying numbers of devices");
 	ap_stop_arm();
-	AP_TRY(ap_relax_devices(run, src, MOST_DEVICES, true, &found));
+	AP_TRY(ap_relax_devices(run, src, MOST_DEVICES, 0, NULL, &found));
 	if (ap_ctx_stopped(&run->ctx))
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, "limit",
 			"stopped before the least number of devices was known");

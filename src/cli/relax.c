@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/attempt.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -13,9 +14,9 @@
 #include "plan/lean.h"
 
 #define MOST_NAMED 3 /* relaxations */
-#define MOST_TRIES 40
 #define MOST_TIMES 32 /* as many devices */
-#define TRIED_OPERATORS 40000 /* fewer tries of a large network: some seconds in all */
+#define LEAST_STEPS (UINT64_C(1) << 30) /* that may be taken whatever the search took: a third of a second */
+#define LEAST_BYTES (UINT64_C(32) << 20) /* likewise of a trial */
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 struct relaxing {
@@ -23,7 +24,7 @@ struct relaxing {
 	const struct ap_sources *src;
 	const struct ap_inputs *in; /* under the settings as they are */
 	struct ap_options base; /* what ways change: these, or those of a larger machine */
-	int tries; /* of ways, left */
+	struct ap_allowance left;
 };
 
 /* Changes settings; false: they are so already, or that cannot be. */
@@ -66,13 +67,17 @@ static bool full(const struct ap_inputs *in, struct ap_options *o)
 
 static bool more_micro_batches(const struct ap_inputs *in, struct ap_options *o)
 {
-	int64_t n = o->micro_batches * 2;
+	int64_t batch = in->graph->batch, least = o->micro_batches * 2, best = batch;
 
-	while (n < in->graph->batch && in->graph->batch % n)
-		n++;
-	if (in->graph->batch == 0 || n > in->graph->batch)
+	if (least > batch)
 		return false;
-	o->micro_batches = n;
+	for (int64_t d = 1; d <= batch / d; d++) {
+		if (batch % d)
+			continue;
+		best = d >= least && d < best ? d : best;
+		best = batch / d >= least && batch / d < best ? batch / d : best;
+	}
+	o->micro_batches = best;
 	return true;
 }
 
@@ -168,7 +173,7 @@ static bool fits(struct relaxing *r, const struct way *w, int times, struct foun
 
 	if (ap_ctx_stopped(&r->run->ctx) || !apply(r, w, times, &o))
 		return false;
-	t = ap_trial_make(r->run, r->src, &o, false);
+	t = ap_trial_make(r->run, r->src, &o, false, &r->left);
 	if (t.verdict == AP_VERDICT_FITS)
 		*f = (struct found){o, t.bytes};
 	return t.verdict == AP_VERDICT_FITS;
@@ -191,9 +196,8 @@ static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 	struct ap_options o;
 	int lo = -1, hi = 0, less;
 
-	if (r->tries <= 0 || !apply(r, w, 0, &o))
+	if (r->left.steps == 0 || !apply(r, w, 0, &o))
 		return false;
-	r->tries--;
 	while (apply(r, w, hi + 1, &o))
 		hi++;
 	less = samples_left(r, w, hi);
@@ -211,17 +215,17 @@ static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 }
 
 /* True: other settings can help. */
-static bool say_contributors(struct ap_run *run, const struct ap_inputs *in,
-	const int32_t *const *counts)
+static bool say_contributors(struct relaxing *r, const int32_t *const *counts)
 {
-	struct ap_request rq = in->request;
+	struct ap_run *run = r->run;
+	struct ap_request rq = r->in->request;
 	struct ap_plan least;
 	const struct ap_memory *m = &least.prediction.memory;
 	char need[32];
 
 	if (counts)
 		rq.given = counts;
-	ap_plan_lean(&run->ctx, &rq, &least);
+	ap_plan_lean(&run->ctx, &rq, &r->left.steps, &least);
 	if (!least.graph)
 		return false;
 	ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-largest", "%s needs %s: %s",
@@ -270,8 +274,8 @@ static bool say_devices(struct relaxing *r)
 	struct ap_devices found;
 	char need[32];
 
-	if (ap_relax_devices(r->run, r->src, MOST_TIMES * (int64_t)r->in->machine->total, false,
-			&found) != AP_OK || !found.fits)
+	if (ap_relax_devices(r->run, r->src, MOST_TIMES * (int64_t)r->in->machine->total,
+			(int64_t)r->in->machine->total, &r->left, &found) != AP_OK || !found.fits)
 		return false;
 	ap_diag_add(r->run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
 		"%" PRId64 " device%s would do: a plan of %s", found.fits, found.fits > 1 ? "s" : "",
@@ -288,7 +292,6 @@ static bool say_both(struct relaxing *r)
 
 	machine.table = NULL;
 	r->src = &machine;
-	r->tries = MOST_TRIES;
 	r->base.chip = r->in->chip->name;
 	for (int times = 2; times <= MOST_TIMES; times *= 2) {
 		r->base.device_num = times * (int64_t)r->in->machine->total;
@@ -312,26 +315,63 @@ static bool is_short(const struct ap_diag *d)
 	return false;
 }
 
-void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
-	const int32_t *const *counts)
+static void report(struct relaxing *r, const int32_t *const *counts)
 {
-	struct relaxing r = {run, src, in, *run->opt,
-		TRIED_OPERATORS / ((int)in->graph->nnode + TRIED_OPERATORS / MOST_TRIES)};
-	bool alone = run->opt->parallel_mode == AP_MODE_STAND_ALONE;
+	bool alone = r->run->opt->parallel_mode == AP_MODE_STAND_ALONE;
+	uint64_t kept; /* for numbers of devices */
 	int named;
+
+	if (!say_contributors(r, counts))
+		return;
+	kept = alone ? 0 : r->left.steps / 3;
+	r->left.steps -= kept;
+	named = say_settings(r);
+	r->left.steps += kept;
+	if (!alone) {
+		named += say_devices(r);
+		named += !named && say_both(r);
+	}
+	if (!named && !ap_ctx_stopped(&r->run->ctx))
+		ap_diag_add(r->run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+			"no other settings%s that were tried would fit",
+			alone ? "" : " and no number of devices");
+}
+
+struct reporting {
+	struct relaxing r;
+	const int32_t *const *counts;
+};
+
+static void try_report(void *user)
+{
+	struct reporting *x = user;
+
+	report(&x->r, x->counts);
+}
+
+/* As much again as the run has taken, and no more than the limits of a search. */
+static struct ap_allowance allowance(const struct ap_run *run, const struct ap_sources *src,
+	const struct ap_inputs *in, uint64_t steps)
+{
+	struct ap_allowance a = ap_trial_price(run->opt, src, in->graph->nnode);
+	uint64_t limit = (uint64_t)run->opt->work_limit;
+
+	a.steps += steps;
+	a.steps = a.steps > LEAST_STEPS ? a.steps : LEAST_STEPS;
+	a.steps = limit && limit < a.steps ? limit : a.steps;
+	a.most_bytes = a.most_bytes > LEAST_BYTES ? a.most_bytes : LEAST_BYTES;
+	return a;
+}
+
+void ap_relax_report(struct ap_run *run, const struct ap_sources *src, const struct ap_inputs *in,
+	const int32_t *const *counts, uint64_t steps)
+{
+	struct reporting x = {{run, src, in, *run->opt, allowance(run, src, in, steps)}, counts};
+	struct ap_arena *made;
 
 	if (!is_short(run->ctx.diag))
 		return;
 	ap_run_phase(run, "looking for what would fit");
-	if (!say_contributors(run, in, counts))
-		return;
-	named = say_settings(&r);
-	if (!alone) {
-		named += say_devices(&r);
-		named += !named && say_both(&r);
-	}
-	if (!named && !ap_ctx_stopped(&run->ctx))
-		ap_diag_add(run->ctx.diag, AP_NOTE, AP_OK, NULL, "memory-relax",
-			"no other settings%s that were tried would fit",
-			alone ? "" : " and no number of devices");
+	if (ap_attempt_apart(&run->ctx, try_report, NULL, &x, &made))
+		ap_arena_destroy(made); /* what was said is with the messages */
 }

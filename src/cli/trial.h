@@ -19,8 +19,22 @@ struct ap_trial {
 	bool hopeless; /* what a device needs before anything else is too much */
 };
 
-/* prove: where no plan is found quickly, the exact search decides, as far as it comes. */
+/*
+ * What trials may take, in inner steps of a search, which are the same on every machine: what reading a
+ * network, making a machine and a pipeline take is known before. NULL in its place: no limit.
+ */
+struct ap_allowance {
+	uint64_t steps; /* left */
+	uint64_t most_bytes; /* that a trial may hold */
+};
+
+/* Steps and bytes of a run with these settings on a network of so many operators, before any search. */
+struct ap_allowance ap_trial_price(const struct ap_options *o, const struct ap_sources *src,
+	uint32_t operators);
+
+/* prove: where no plan is found quickly, the exact search decides, as far as it comes. What is more than is
+ * left is not tried: AP_VERDICT_UNKNOWN. */
 struct ap_trial ap_trial_make(const struct ap_run *run, const struct ap_sources *src,
-	const struct ap_options *o, bool prove);
+	const struct ap_options *o, bool prove, struct ap_allowance *left);
 
 #endif

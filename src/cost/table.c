@@ -142,7 +142,7 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
 		.cls = cls, .problem = make_problem(mk, cls), .least_s = ap_table_least_s(mk),
-		.making = mk};
+		.work = mk->work, .making = mk};
 	t->least_bytes = ap_table_least_bytes(mk, &t->least_stage);
 }
 
@@ -208,6 +208,7 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 
 		t->least_s = ap_table_least_s(mk);
 		t->least_bytes = ap_table_least_bytes(mk, &t->least_stage);
+		t->work = mk->work;
 		*out = t;
 	}
 	return st == AP_OK && !*out ? AP_STOPPED : st;

@@ -37,6 +37,7 @@ struct ap_table {
 	int64_t least_bytes; /* what they need at least on the stage that needs most, temporary included,
 	                      * redistribution left out: a bound; -1: an operator has no candidate */
 	int32_t least_stage; /* that stage */
+	uint64_t work; /* that pricing took, in inner steps of a search */
 	const struct ap_making *making; /* of table.c */
 };
 

@@ -9,8 +9,6 @@
 #include "base/vec.h"
 #include "cost/table_parts.h"
 
-#define PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
-
 struct bond_key { /* equal bytes: equal bond */
 	uint32_t type, kind_u, slot_u, kind_v, slot_v;
 	uint32_t pad;
@@ -116,7 +114,7 @@ static size_t pairs_of(const struct ap_bond *b)
 }
 
 /* Are the prices of all pairs of layouts within the limits? */
-static enum ap_status check_size(const struct ap_making *mk)
+static enum ap_status check_size(struct ap_making *mk)
 {
 	const struct ap_table_params *params = mk->params;
 	size_t budget = params->budget_bytes ? params->budget_bytes : (size_t)2 << 30;
@@ -128,8 +126,10 @@ static enum ap_status check_size(const struct ap_making *mk)
 		pairs += pairs_of(b);
 		bytes += pairs_of(b) * (sizeof(double) + (b->flow.kept ? sizeof(int64_t) : 0));
 	}
-	if (bytes <= budget && (params->work == 0 || pairs <= params->work / PRICE_WORK))
+	if (bytes <= budget && (params->work == 0 || pairs <= params->work / AP_PRICE_WORK)) {
+		mk->work += pairs * AP_PRICE_WORK;
 		return AP_OK;
+	}
 	ap_diag_add(mk->ctx->diag, AP_WARNING, AP_LIMIT, NULL, "table-size",
 		"a search of the whole table would have to price %zu pairs of layouts, %zu MiB: more "
 		"than %s allows",

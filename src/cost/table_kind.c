@@ -165,5 +165,6 @@ void ap_table_kinds(struct ap_making *mk)
 	}
 	for (size_t i = 0; i < mk->kinds.n; i++)
 		candidates += mk->kinds.v[i].k;
+	mk->work += AP_CANDIDATE_WORK * (uint64_t)candidates;
 	ap_par_for(mk->ctx->arena, ap_making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
 }

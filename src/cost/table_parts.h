@@ -72,6 +72,7 @@ struct ap_making {
 	} links;
 	const uint32_t *only; /* [nnode] candidate of the kind that a node is left; AP_NONE: all of
 			       * them; NULL: for all nodes */
+	uint64_t work; /* that pricing took */
 	uint32_t *class_of; /* [nnode] */
 	struct ap_class_list {
 		struct ap_class {
@@ -82,6 +83,9 @@ struct ap_making {
 		size_t n, cap;
 	} classes;
 };
+
+#define AP_PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
+#define AP_CANDIDATE_WORK 8192 /* likewise a candidate, with its layouts */
 
 #define AP_MAX_STRATEGY 32 /* vectors in one strategy */
 

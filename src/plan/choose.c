@@ -203,10 +203,12 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		if (st == AP_LIMIT) {
 			c->choice.lower_bound = c->table->least_s;
 			*least_bytes = c->table->least_bytes;
+			c->priced = c->table->work;
 			c->table = NULL;
 		}
 		if (st != AP_OK)
 			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
+		c->priced = c->table->work;
 	}
 	*least_bytes = c->table->least_bytes;
 	if (*least_bytes > ap_choose_limit_bytes(rq) && engine->flags & AP_ENGINE_EXACT) {
@@ -245,6 +247,19 @@ enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	AP_TRY(choose(ctx, rq, engine, fixed, hints, c, &least_bytes));
 	conclude(&c->choice, least_bytes, ap_choose_limit_bytes(rq));
 	return AP_OK;
+}
+
+int64_t ap_choose_least_bytes(struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *fixed, uint64_t *work)
+{
+	struct ap_request unpriced = *rq;
+	const struct ap_table *t;
+
+	unpriced.budget.table_bytes = 1;
+	if (ap_choose_table(ctx, &unpriced, fixed, true, &t) != AP_LIMIT)
+		return -1; /* no two operators, or told to stop */
+	*work += t->work;
+	return t->least_bytes;
 }
 
 enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,

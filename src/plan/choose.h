@@ -8,6 +8,7 @@
 struct ap_chosen {
 	const struct ap_table *table; /* that was searched */
 	struct ap_choice choice;
+	uint64_t priced; /* work that the table took */
 };
 
 /* Was any choice found? */
@@ -29,6 +30,11 @@ int64_t ap_choose_sum_bytes(const struct ap_request *rq);
 /* by_memory: for a search with a limit. As ap_table_make(). */
 enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, bool by_memory, const struct ap_table **out);
+
+/* What the stage that needs most needs at least of ap_choose_limit_bytes(), redistribution left out; -1: not
+ * known. Warns of a table that is not made. *work is counted up. */
+int64_t ap_choose_least_bytes(struct ap_ctx *ctx, const struct ap_request *rq,
+	const int32_t *const *fixed, uint64_t *work);
 
 /* What is known before a search. */
 struct ap_hints {

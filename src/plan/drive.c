@@ -315,6 +315,7 @@ static enum ap_status run_job(struct drive_job *j)
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, j->ctx, rq);
 	st = drive(&d, j->found, j->problem);
+	j->found->steps = d.steps;
 	ap_rivals_end(&d.rivals);
 	return st;
 }

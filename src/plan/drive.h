@@ -42,6 +42,7 @@ struct ap_found {
 	bool any;
 	int32_t **count; /* [nnode][factor] of the best plan */
 	struct ap_search_info search; /* of it */
+	uint64_t steps; /* that the search took, whatever it found */
 	struct ap_arena *arena; /* of the search, which has the plan and the problem; NULL: gone */
 };
 

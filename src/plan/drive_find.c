@@ -67,6 +67,7 @@ static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits li
 	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, &limits,
 		&d->recursion);
 	d->work += d->recursion.work;
+	d->steps += d->recursion.work * AP_RECURSION_STEPS;
 }
 
 /* Does the recursion's plan need more than a device has? Of several stages the recursion knows the sum
@@ -191,6 +192,12 @@ enum ap_status ap_find_bound(struct driving *d)
 	return AP_OK;
 }
 
+static void note_work(struct driving *d, const struct ap_chosen *c)
+{
+	d->work += c->choice.work;
+	d->steps += c->choice.work + c->priced;
+}
+
 /* What a choice needs beyond the memory, 0 or more; *p: the plan. The search charges each set of operators
  * that are recomputed together with a part of one set; where they differ, the largest needs more. Of the
  * segments of a stage it charges what is held at one instant, which may not be the fullest. */
@@ -216,7 +223,7 @@ static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *
 	int64_t more;
 
 	AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
-	d->work += c->choice.work;
+	note_work(d, c);
 	bound_s = c->choice.lower_bound;
 	for (int i = 0; i < MOST_TRIES && (more = excess_bytes(d, c, &p)) > 0; i++) {
 		const struct ap_step *step = i < MOST_WEIGHED ? ap_plan_weigh(d->ctx, &p, rq.step) : rq.step;
@@ -225,7 +232,7 @@ static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *
 		rq.step = step;
 		rq.capacity_bytes -= whole ? 0 : more;
 		AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
-		d->work += c->choice.work;
+		note_work(d, c);
 		whole = whole && rq.capacity_bytes == d->rq->capacity_bytes;
 		if (whole && c->choice.outcome == AP_OUT_INFEASIBLE)
 			break;
@@ -276,7 +283,7 @@ enum ap_status ap_find_proof(struct driving *d)
 	if (ap_rival_fits(&d->rivals) || ap_ctx_stopped(d->ctx))
 		return AP_OK;
 	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, &d->hints, c));
-	d->work += c->choice.work;
+	note_work(d, c);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	if (!ap_chosen_any(c))
@@ -296,7 +303,7 @@ enum ap_status ap_find_lean(struct driving *d)
 	if (ap_rival_fits(&d->rivals))
 		return AP_OK;
 	ap_ctx_phase(d->ctx, "searching for little memory");
-	if (ap_plan_lean(d->ctx, d->rq, &p))
+	if (ap_plan_lean(d->ctx, d->rq, NULL, &p))
 		ap_rival_add(&d->rivals, NULL, ap_plan_counts(d->ctx, &p));
 	return AP_OK;
 }

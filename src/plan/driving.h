@@ -26,6 +26,7 @@ struct driving {
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
 	uint64_t work;
+	uint64_t steps; /* all that it took, in inner steps of a search */
 };
 
 /*

@@ -16,6 +16,8 @@
 #define MOST_NAMED 3
 #define MOST_LETTERS 80 /* of a name in a message, base/diag.h */
 #define MOST_TRIES 4
+#define MOST_EXACT (UINT64_C(1) << 24) /* steps, where they are limited: more finds little more */
+#define PART 4 /* of the steps left, for one plan */
 
 struct leaning {
 	struct ap_ctx ctx; /* that says nothing */
@@ -23,6 +25,7 @@ struct leaning {
 	const int32_t *const *fixed;
 	struct ap_plan_maker *maker;
 	struct ap_plan *best; /* graph NULL: none yet */
+	uint64_t *steps; /* left; NULL: no limit */
 };
 
 /* What the stage that needs most has to spare; below 0: it does not fit. */
@@ -36,19 +39,34 @@ static int64_t weigh(struct leaning *l, const int32_t *const *counts)
 	return l->rq->capacity_bytes - p.prediction.memory.total;
 }
 
+static void spend(struct leaning *l, uint64_t steps)
+{
+	if (l->steps)
+		*l->steps -= steps < *l->steps ? steps : *l->steps;
+}
+
+static bool is_spent(const struct leaning *l)
+{
+	return l->steps && (*l->steps == 0 || ap_ctx_stopped(&l->ctx));
+}
+
 /* The recursion knows what all stages need together: where one of them needs more than it has, all have
  * to do with less, twice as much less at each try. */
 static bool try_recursion(struct leaning *l)
 {
 	const struct ap_request *rq = l->rq;
 	uint32_t nstage = rq->machine->nstage;
-	struct ap_rec_limits limits = {.insist = true, .bytes = ap_choose_sum_bytes(rq)};
+	struct ap_rec_limits limits = {.insist = !l->steps, .first = l->steps,
+		.bytes = ap_choose_sum_bytes(rq)};
 
-	for (int i = 0; i < MOST_TRIES; i++) {
+	for (int i = 0; i < MOST_TRIES && !is_spent(l); i++) {
 		struct ap_recursive r;
 		int64_t spare;
 
+		if (l->steps)
+			limits.work = *l->steps / PART / AP_RECURSION_STEPS + 1;
 		ap_plan_recursive(&l->ctx, rq->graph, rq->machine, rq->step, l->fixed, &limits, &r);
+		spend(l, r.work * AP_RECURSION_STEPS);
 		spare = r.allowed ? weigh(l, r.counts) : 0;
 		if (spare >= 0 || !r.fits || nstage == 1)
 			return r.allowed && spare >= 0;
@@ -61,18 +79,26 @@ static bool try_exact(struct leaning *l)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
 	struct ap_choice c = {.outcome = AP_OUT_LIMIT};
+	struct ap_request rq = *l->rq;
 	const struct ap_table *t;
+	enum ap_status st;
 
-	if (ap_ctx_stopped(&l->ctx) ||
-		ap_choose_table(&l->ctx, l->rq, l->fixed, true, &t) != AP_OK)
+	if (ap_ctx_stopped(&l->ctx) || is_spent(l))
+		return false;
+	if (l->steps)
+		rq.budget.work = *l->steps < MOST_EXACT ? *l->steps : MOST_EXACT;
+	st = ap_choose_table(&l->ctx, &rq, l->fixed, true, &t);
+	if (st == AP_OK || st == AP_LIMIT)
+		spend(l, t->work);
+	if (st != AP_OK || is_spent(l))
 		return false;
 	return ap_fit_lean(&l->ctx, t, exact, INT64_MAX, &c) &&
 		weigh(l, ap_chosen_counts(&l->ctx, t, c.pick)) >= 0;
 }
 
-bool ap_plan_lean(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out)
+bool ap_plan_lean(struct ap_ctx *ctx, const struct ap_request *rq, uint64_t *steps, struct ap_plan *out)
 {
-	struct leaning l = {.ctx = *ctx, .rq = rq, .best = out};
+	struct leaning l = {.ctx = *ctx, .rq = rq, .best = out, .steps = steps};
 
 	*out = (struct ap_plan){0};
 	l.ctx.diag = ap_diag_create(ctx->arena, false);

@@ -9,6 +9,8 @@
 #include "search/rec.h"
 #include "shard/step.h"
 
+#define AP_RECURSION_STEPS 512 /* inner steps of a search that take as long as one of the recursion's */
+
 struct ap_recursive {
 	const int32_t *const *counts; /* [nnode][AP_MAX_FACTOR], legal; in the run arena */
 	bool allowed; /* ties hold: always, but for what is fixed */

@@ -19,6 +19,7 @@ struct solving {
 	double best_s;
 	uint32_t *leanest;
 	int64_t least; /* its bytes and temporary */
+	bool first; /* the first that fits is enough */
 	uint32_t forbidden; /* of the leanest */
 };
 
@@ -139,7 +140,7 @@ static void price_bytes(struct solving *s, double scale, int64_t cap)
 
 	if (!run(s, hi, most, cap).fits)
 		return;
-	for (int i = 0; i < STEPS && !ap_rec_spent(&s->r); i++) {
+	for (int i = 0; i < STEPS && !s->first && !ap_rec_spent(&s->r); i++) {
 		double mid = sqrt(lo * hi);
 
 		if (run(s, mid, most, cap).fits)
@@ -169,7 +170,7 @@ static void fit(struct solving *s, const struct figures *fastest)
 	int ncap = fastest->temporary > s->limit / LARGE ? 3 : 1;
 	struct figures f;
 
-	for (int i = 0; i < ncap && !ap_rec_spent(&s->r); i++)
+	for (int i = 0; i < ncap && !(s->first && s->best) && !ap_rec_spent(&s->r); i++)
 		if (cap[i] <= s->limit && !run(s, 0, ldexp(scale, OCTAVES), cap[i]).fits)
 			price_bytes(s, scale, cap[i]);
 	if (s->best || ap_rec_spent(&s->r))
@@ -194,7 +195,7 @@ void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 	const struct ap_rec_limits *limits, struct ap_rec_result *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct solving s = {.limit = limits->bytes};
+	struct solving s = {.limit = limits->bytes, .first = limits->first};
 	struct figures f;
 
 	s.r.most_work = limits->work;
@@ -203,7 +204,7 @@ void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 	if (!f.fits && f.sum.forbidden == 0) {
 		s.r.patience = limits->insist ? MOST : 0;
 		fit(&s, &f);
-		if (s.best)
+		if (s.best && !s.first)
 			squeeze(&s);
 	}
 	report(&s, out);

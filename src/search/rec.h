@@ -60,6 +60,7 @@ struct ap_rec_limits {
 	int64_t bytes; /* sum of bytes and largest temporary; AP_NO_LIMIT: none */
 	uint64_t work; /* prices looked at, 0: no limit; stops where it stands */
 	bool insist; /* told to stop, goes on for some millions of prices until something fits */
+	bool first; /* that something fits is all that is asked: no cheaper one is looked for */
 };
 
 struct ap_rec_result {
