@@ -77,9 +77,21 @@ static void hold_step(struct ap_book *b, const struct ap_jv *v, const struct ap_
 	}
 }
 
+/* What a device sends: of what it gets together all but its own part, of what it deals all but one. */
+static int64_t sent_bytes(const struct ap_reshard_step *step, int n, int bytes)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += step[i].move == AP_MOVE_GATHER ? (step[i].after - step[i].before) * bytes
+			: step[i].move == AP_MOVE_ALLTOALL
+			? step[i].before * bytes - step[i].before * bytes / step[i].axis.size : 0;
+	return sum;
+}
+
 /* Steps are those that lead from one layout to the other; nothing is sent but in them. */
 static void hold_steps(struct ap_book *b, const struct ap_jv *list, const struct ap_layout *from,
-	const struct ap_layout *to, const struct ap_book_tensor *t)
+	const struct ap_layout *to, const struct ap_book_tensor *t, const struct ap_jv *move)
 {
 	const struct ap_jv *setting = ap_jv_get(ap_jv_get(b->root, "settings"), "enable_alltoall");
 	bool alltoall = !setting || ap_jv_type(setting) != AP_JBOOL || ap_jv_bool(setting);
@@ -101,6 +113,8 @@ static void hold_steps(struct ap_book *b, const struct ap_jv *list, const struct
 	}
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++)
 		hold_step(b, v, &step[i], t->bytes);
+	if (move)
+		ap_book_want_int(b, move, "bytes", sent_bytes(step, n, t->bytes), "what the steps send");
 }
 
 static bool hold_ends(struct ap_book *b, const struct ap_jv *m, ap_id from, const struct ap_book_op *to,
@@ -160,9 +174,9 @@ static void hold_move(struct ap_book *b, const struct ap_jv *m, ap_id from, ap_i
 	}
 	if (ap_layout_equal(&a, &z))
 		ap_book_fault(b, m, "is none: the layouts are the same");
-	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, t);
+	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, t, m);
 	if (ap_jv_get(m, "back_steps"))
-		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, t);
+		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, t, NULL);
 }
 
 /* Where the layouts of a result and of an operand differ, the result is redistributed. */
@@ -488,6 +502,9 @@ void ap_plan_rule_parameters(struct ap_book *b)
 		hold_dealing(b, p, &l);
 		hold_users(b, p, &l, all[t].v, all[t].n);
 		hold_gradients(b, p, all[t].ngradient);
+		if (all[t].ngradient && !ap_book_bool(p, "trainable"))
+			ap_book_fault(b, ap_jv_get(p, "trainable"), "expected true, for its gradient is "
+				"exchanged");
 	}
 	hold_checkpoint(b);
 }

@@ -270,6 +270,14 @@ static void hold_kernel(struct ap_book *b, struct schedule *s, const struct ap_j
 		s->forward_end[i] = ap_book_num(v, "end_s");
 }
 
+/* Others run with those of their bucket. */
+static bool is_alone(const struct ap_jv *c)
+{
+	const char *phase = ap_book_str(c, "phase");
+
+	return strcmp(phase, "gradient") != 0 && strcmp(phase, "optimizer") != 0;
+}
+
 static void hold_event(struct ap_book *b, struct schedule *s, const struct ap_jv *v)
 {
 	int e = event_of(ap_book_str(v, "event"));
@@ -299,6 +307,9 @@ static void hold_event(struct ap_book *b, struct schedule *s, const struct ap_jv
 	s->end_s[stage] = fmax(s->end_s[stage], end);
 	if (e == EVENT_FORWARD || e == EVENT_BACKWARD || e == EVENT_UPDATE)
 		hold_kernel(b, s, v, e, i);
+	if (e == EVENT_COMM && is_alone(b->op[i].comm[ap_book_int(b, v, "communication")]))
+		hold_span(b, v, ap_book_num(b->op[i].comm[ap_book_int(b, v, "communication")], "time_s"),
+			"its time_s");
 	if (e == EVENT_MOVE)
 		hold_span(b, v, ap_book_num(b->move[i], "forward_s") / (double)b->micro_batches,
 			"its forward_s");
