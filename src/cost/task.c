@@ -17,6 +17,8 @@ struct filling {
 	struct ap_task_result **out;
 	const struct ap_again *again; /* [nnode] */
 	const bool *dealt; /* [ntensor] see ap_dealt_params(); NULL: parameters are not dealt whole */
+	ap_id *reader; /* [ntensor] the operator that was last seen to read it; AP_NONE none */
+	uint16_t *first; /* [ntensor] its first operand that does */
 };
 
 static void fill_operand(const struct filling *k, const struct ap_step *step, ap_id node, uint16_t i)
@@ -27,8 +29,11 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 
 	o->kind = t->kind;
 	o->batch = t->batch;
-	while (n->in[o->twin] != n->in[i])
-		o->twin++;
+	if (k->reader[n->in[i]] != node) {
+		k->reader[n->in[i]] = node;
+		k->first[n->in[i]] = i;
+	}
+	o->twin = k->first[n->in[i]];
 	o->trainable = t->kind == AP_TENSOR_PARAM && t->trainable;
 	o->cast = n->bound.in[i].dtype != t->shape.dtype;
 	o->stored = t->shape.dtype;
@@ -139,6 +144,9 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	struct ap_again *again = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
 	struct filling k = {.g = g, .again = again, .dealt = ap_dealt_params(ctx, g, step)};
 
+	k.reader = ap_arena_alloc_raw(ctx->scratch, g->ntensor, sizeof *k.reader);
+	k.first = ap_arena_alloc_raw(ctx->scratch, g->ntensor, sizeof *k.first);
+	memset(k.reader, 0xff, g->ntensor * sizeof *k.reader);
 	k.task = AP_NEW_N(ctx->arena, struct ap_task, g->nnode);
 	k.in = AP_NEW_N(ctx->scratch, struct ap_task_operand *, g->nnode);
 	k.out = AP_NEW_N(ctx->scratch, struct ap_task_result *, g->nnode);
@@ -163,16 +171,18 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 
 const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
 {
-	enum { most = AP_MAX_OPERAND };
 	const struct ap_node *node_of = &g->node[node];
-	int32_t ones[AP_MAX_FACTOR], cut[most][AP_MAX_RANK];
-	uint8_t rank[most];
+	uint32_t most = (uint32_t)node_of->bound.nin + node_of->bound.nout; /* vectors */
+	int32_t ones[AP_MAX_FACTOR], (*cut)[AP_MAX_RANK];
+	uint8_t *rank;
 	struct ap_placement p;
 	struct ap_str s;
 	uint32_t n;
 
 	if (node_of->param == AP_NONE)
 		return NULL;
+	cut = ap_arena_alloc_raw(ctx->scratch, most, sizeof *cut);
+	rank = ap_arena_alloc_raw(ctx->scratch, most, sizeof *rank);
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
 	ap_placement_make(&node_of->bound, ones, 1, &p);
@@ -251,7 +261,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->alone, o->updated,
-			o->kept, o->again, o->twin, o->batch, o->cast,
+			o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch, o->cast,
 			(uint8_t)ap_task_stored(t, i)};
 
 		SIGN(s, flags);

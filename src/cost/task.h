@@ -23,7 +23,7 @@ struct ap_task_operand {
 	bool again; /* and is brought into it anew for that, not held */
 	bool cast; /* read in another type than it is stored in: what is kept is the operator's own copy */
 	enum ap_dtype stored; /* where it is cast: the type in which it is stored */
-	uint8_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
+	uint16_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
 	struct ap_arrival arrival; /* of an input */
 };

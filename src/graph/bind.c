@@ -61,7 +61,7 @@ static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
 	ap_str_addn(&key, want->type, strlen(want->type) + 1);
 	key_shapes(&key, want->in, want->nin);
 	key_shapes(&key, want->declared, want->nout);
-	ap_str_addn(&key, (const char *)want->slot, want->nin);
+	ap_str_addn(&key, (const char *)want->slot, want->nin * sizeof *want->slot);
 	for (uint32_t i = 0; i < want->attrs->n; i++)
 		key_attr(&key, &want->attrs->v[i]);
 	return key;

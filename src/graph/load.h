@@ -30,7 +30,7 @@ struct ap_raw_node {
 	const struct ap_jv *at;
 	uint16_t nin, nout; /* operands given, results declared */
 	const char **operand; /* [nin] names */
-	uint8_t *slot; /* [nin] position in the file's list, where null stands for one left out */
+	uint16_t *slot; /* [nin] position in the file's list, where null stands for one left out */
 	ap_id *in, *out; /* in: AP_NONE where unknown; out: bound.nout, before binding nout */
 	bool sound;
 };

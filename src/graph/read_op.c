@@ -22,7 +22,7 @@ static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_
 		return false;
 	}
 	n->operand = AP_NEW_N(l->ctx->arena, const char *, count);
-	n->slot = AP_NEW_N(l->ctx->arena, uint8_t, count);
+	n->slot = AP_NEW_N(l->ctx->arena, uint16_t, count);
 	n->in = AP_NEW_N(l->ctx->arena, ap_id, count);
 	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v), at++) {
 		if (ap_jv_type(v) == AP_JNULL)
@@ -33,7 +33,7 @@ static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_
 			sound = false;
 			continue;
 		}
-		n->slot[n->nin] = (uint8_t)at;
+		n->slot[n->nin] = (uint16_t)at;
 		n->operand[n->nin++] = ap_jv_str(v);
 	}
 	return sound;

@@ -44,13 +44,13 @@ static void fill(struct lower *l, const struct lower_op *o, struct ap_bind_in *w
 	struct ap_arena *a = l->ctx->scratch;
 	struct ap_shape *in = AP_NEW_N(a, struct ap_shape, o->in.n);
 	struct ap_shape *out = AP_NEW_N(a, struct ap_shape, o->out.nout);
-	uint8_t *slot = AP_NEW_N(a, uint8_t, o->in.n);
+	uint16_t *slot = AP_NEW_N(a, uint16_t, o->in.n);
 
 	for (uint32_t i = 0; i < o->in.n; i++) {
 		if (o->in.v[i] == AP_NONE)
 			continue;
 		in[want->nin] = l->g->tensors.v[o->in.v[i]].shape;
-		slot[want->nin++] = (uint8_t)i;
+		slot[want->nin++] = (uint16_t)i;
 	}
 	for (uint32_t k = 0; k < o->out.nout; k++) {
 		out[k] = l->g->tensors.v[o->out.out + k].shape;

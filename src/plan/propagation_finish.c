@@ -24,9 +24,10 @@ static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
 {
 	uint32_t class = s->node[node].class;
 
+	AP_RESERVE(s->arena, s->ends, s->classes.v[class].nend);
 	for (uint32_t k = 0; k < s->classes.v[class].nend; k++)
-		s->ends[k] = ap_prop_cand_ends(s, class, k)[candidate];
-	return s->ends;
+		s->ends.v[k] = ap_prop_cand_ends(s, class, k)[candidate];
+	return s->ends.v;
 }
 
 static bool is_known(const struct prop *s, ap_id node)

@@ -72,7 +72,10 @@ struct prop {
 		struct ap_ms_cost *v;
 		size_t n, cap;
 	} costs;
-	ap_id ends[2 * AP_MAX_OPERAND]; /* of a candidate that is looked at */
+	struct {
+		ap_id *v;
+		size_t n, cap;
+	} ends; /* of a candidate that is looked at */
 	struct ap_map *row_ids; /* of classes with counts */
 	struct {
 		const ap_id **v;

@@ -98,15 +98,27 @@ static double move_s(const struct running *r, const struct ap_plan_move *move, e
 	return again ? c->forward_s * r->m->per_micro : 0;
 }
 
-/* The redistributions to operand i. */
+/* The redistributions to operand i; those of a node are in the order of its operands. */
 static double moves(struct running *r, ap_id node, uint32_t i, enum way way, double at)
 {
 	const struct ap_plan_index *x = r->m->x;
+	uint32_t k = x->first_move[node], end = x->first_move[node + 1];
 
-	for (uint32_t k = x->first_move[node]; k < x->first_move[node + 1]; k++)
-		if (x->p->move[k].operand == i)
-			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
-				move_s(r, &x->p->move[k], way), at);
+	for (uint32_t n = end - k; n > 8; n = end - k) { /* operands may be thousands */
+		uint32_t mid = k + n / 2;
+
+		if (x->p->move[mid].operand < i)
+			k = mid + 1;
+		else if (x->p->move[mid].operand > i)
+			end = mid;
+		else
+			break;
+	}
+	while (k < end && x->p->move[k].operand < i)
+		k++;
+	for (; k < x->first_move[node + 1] && x->p->move[k].operand == i; k++)
+		at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
+			move_s(r, &x->p->move[k], way), at);
 	return at;
 }
 

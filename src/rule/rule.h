@@ -36,7 +36,7 @@
 #define AP_MAX_RANK 8 /* of a tensor */
 #define AP_MAX_FACTOR 16 /* of an operator */
 #define AP_MAX_DIM_FACTOR 6 /* composed into one dimension */
-#define AP_MAX_OPERAND 256 /* operands, and results, of an operator */
+#define AP_MAX_OPERAND (UINT16_MAX - 1) /* operands, and results, of an operator */
 
 enum ap_op_unit {
 	AP_OP_CUBE, /* matrix unit */
@@ -283,7 +283,7 @@ struct ap_bind_in {
 	const struct ap_attrs *attrs;
 	uint16_t nin, nout;
 	const struct ap_shape *in;
-	const uint8_t *slot; /* [nin] operand of the row that in[i] is, ascending; NULL: in order */
+	const uint16_t *slot; /* [nin] operand of the row that in[i] is, ascending; NULL: in order */
 	const struct ap_shape *declared; /* [nout]; rank AP_RANK_UNKNOWN and dtype AP_DTYPE_COUNT
 					  * where not declared; NULL: none is */
 };

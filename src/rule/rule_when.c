@@ -74,9 +74,10 @@ static bool is_outputs(const struct condition *c)
 static bool is_given(const struct ap_bind_in *in, const struct condition *c)
 {
 	for (uint16_t i = 0; i < in->nin; i++) {
-		const char letter[] = {(char)('a' + (in->slot ? in->slot[i] : i)), '\0'};
+		unsigned slot = in->slot ? in->slot[i] : i;
+		const char letter[] = {(char)('a' + slot % 26), '\0'};
 
-		if (listed(c->values, c->len, letter))
+		if (slot < 26 && listed(c->values, c->len, letter))
 			return true;
 	}
 	return false;

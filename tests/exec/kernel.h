@@ -25,7 +25,7 @@ struct ex_job {
 	const char *type;
 	const struct ap_attrs *attrs;
 	uint16_t nin, nout;
-	const uint8_t *slot; /* [nin] operand of the definition that in[i] is */
+	const uint16_t *slot; /* [nin] operand of the definition that in[i] is */
 	const struct ex_value *in;
 	struct ex_value *out;
 	const int64_t *kernel_pad; /* [AP_MAX_WINDOW], of windows, padding before the local box: window i
@@ -103,7 +103,7 @@ struct ex_sample {
 	uint16_t nin, nout; /* nout 0: the row's own */
 	uint8_t next_slot;
 	struct ap_shape in[EX_MAX_IN];
-	uint8_t slot[EX_MAX_IN]; /* ascending */
+	uint16_t slot[EX_MAX_IN]; /* ascending */
 	enum ex_draw draw[EX_MAX_IN];
 	int64_t limit[EX_MAX_IN]; /* of INDEX */
 	struct ap_shape declared[EX_MAX_OUT]; /* rank AP_RANK_UNKNOWN: not declared */

@@ -22,7 +22,7 @@ struct ex_oper { /* as the planner says it; the only thing that is known of the 
 	const char *type;
 	const struct ap_attrs *attrs;
 	uint16_t nin, nout;
-	const uint8_t *slot;
+	const uint16_t *slot;
 	const struct ap_shape *in_shape, *out_shape; /* whole, of one micro-batch */
 	const struct ap_layout *in, *out; /* [nin], [nout] */
 	uint32_t ncomm;

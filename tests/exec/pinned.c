@@ -117,7 +117,7 @@ static uint64_t read_sum(const char **p)
 }
 
 /* slot: operands of the definition that they are; NULL where none is left out. */
-static uint16_t read_tensors(const char *p, struct ex_tensor *t, uint8_t *slot)
+static uint16_t read_tensors(const char *p, struct ex_tensor *t, uint16_t *slot)
 {
 	uint16_t n = 0;
 	uint8_t place = 0;

@@ -32,12 +32,12 @@ static struct ex_oper begin_oper(struct ap_ctx *ctx, const struct ap_graph *g, a
 	const struct ap_node *n = &g->node[node];
 	uint16_t nin = n->bound.nin, nout = n->bound.nout;
 	struct ex_oper o = {.type = n->type, .attrs = &n->attrs, .nin = nin, .nout = nout};
-	uint8_t *slot = AP_NEW_N(ctx->arena, uint8_t, nin);
+	uint16_t *slot = AP_NEW_N(ctx->arena, uint16_t, nin);
 	bool *in_grad = AP_NEW_N(ctx->arena, bool, nin), *out_grad = AP_NEW_N(ctx->arena, bool, nout);
 	bool *differentiable = AP_NEW_N(ctx->arena, bool, nin);
 
 	for (int i = 0; i < nin; i++) {
-		slot[i] = (uint8_t)i;
+		slot[i] = (uint16_t)i;
 		in_grad[i] = task->in[i].grad;
 		differentiable[i] = n->bound.in[i].differentiable;
 	}

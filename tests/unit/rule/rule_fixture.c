@@ -59,7 +59,7 @@ static struct ap_shape read_shape(const char **p)
 	return s;
 }
 
-static uint16_t read_shapes(const char *p, struct ap_shape *v, uint8_t *slot)
+static uint16_t read_shapes(const char *p, struct ap_shape *v, uint16_t *slot)
 {
 	uint16_t n = 0;
 
@@ -124,7 +124,7 @@ enum ap_status bind_text(const char *type, const char *shapes, const char *attrs
 	const char *declared, struct ap_bound *b, struct ap_bind_fault *fault)
 {
 	struct ap_shape in[16], out[16];
-	uint8_t slot[16], ignored[16];
+	uint16_t slot[16], ignored[16];
 	struct ap_attr v[8];
 	struct ap_attrs a = {read_attrs(type, attrs, v), v};
 	uint16_t nin = read_shapes(shapes, in, slot), nout = read_shapes(declared, out, ignored);
