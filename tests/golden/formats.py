@@ -135,6 +135,15 @@ def full_name(operator, recomputed):
     return ("recompute_" if in_cell(operator["cell"], recomputed) else "") + operator["name"]
 
 
+def says_out(operator):
+    """Sums are left whole unless an out_strategy deals them; those of a look-up with whole indices are dealt
+    unless it leaves them whole."""
+    sums = {c["kind"] for c in operator["communications"] if c["phase"] == "forward"}
+    if operator["type"] not in ("Gather", "EmbeddingLookup", "IndexSelect", "Embedding"):
+        return "ReduceScatter" in sums
+    return "AllReduce" in sums or ("ReduceScatter" in sums and product(operator["in_strategy"][1]) > 1)
+
+
 def asked_operators(plan):
     return [o for o in plan["operators"] if o["type"] not in ("Send", "Receive", "Cast")]
 
@@ -156,8 +165,7 @@ def check_operators(folder, plan):
         vectors = said[name]["parallel_strategy"]
         ask(name, vectors == operator["in_strategy"], vectors, operator["in_strategy"])
         ask(name + ": devices", all(devices % product(v) == 0 for v in vectors), vectors)
-    dealt = {full_name(o, recomputed): o["out_strategy"][:1] for o in asked_operators(plan)
-             if any(c["phase"] == "forward" and c["kind"] == "ReduceScatter" for c in o["communications"])}
+    dealt = {full_name(o, recomputed): o["out_strategy"][:1] for o in asked_operators(plan) if says_out(o)}
     ask("results that are dealt", {name: value["parallel_strategy"] for name, value in
                                    file["parallel_out_strategy_item"].items()} == dealt)
     return file, len(dealt)
