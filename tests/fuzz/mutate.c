@@ -213,6 +213,7 @@ static void change_bytes(struct text *t)
 {
 	size_t at = draw(t, t->len), len = 1 + draw(t, draw(t, 4) ? 8 : 200);
 	struct span span = {at, at + len < t->len ? at + len : t->len};
+	static const char marks[] = "\0\xff\x7f\x80\x01{}[]\",:-.e0919\\ntf";
 	uint8_t copy[256];
 
 	switch (draw(t, 6)) {
@@ -230,7 +231,7 @@ static void change_bytes(struct text *t)
 		replace(t, (struct span){at, at}, copy, span.to - span.from);
 		return;
 	case 4:
-		replace(t, (struct span){at, at + 1}, "\0\xff\x7f\x80\x01{}[]\",:-.e0919\\ntf" + draw(t, 24), 1);
+		replace(t, (struct span){at, at + 1}, &marks[draw(t, sizeof marks - 1)], 1);
 		return;
 	default:
 		if (!draw(t, 4))
