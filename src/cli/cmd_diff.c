@@ -13,26 +13,46 @@
 #include "cli/stage_files.h"
 #include "emit/diff.h"
 
-static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_saved *out)
+/* A plan, or else a strategy checkpoint. */
+static enum ap_status read_file(struct ap_run *run, const char *path, struct ap_json **plan,
+	struct ap_ckpt *ckpt)
 {
 	struct ap_known file;
-	struct ap_ckpt ckpt;
 
-	if (ap_file_is_folder(path)) {
-		AP_TRY(ap_ckpt_load(run, path, &ckpt));
-		ap_saved_of_ckpt(&run->ctx, &ckpt, out);
+	*plan = NULL;
+	if (ap_file_is_folder(path))
+		return ap_ckpt_load(run, path, ckpt);
+	AP_TRY(ap_kind_read(run, path, &file));
+	if (file.kind == AP_KIND_PLAN) {
+		*plan = file.doc;
 		return AP_OK;
 	}
-	AP_TRY(ap_kind_read(run, path, &file));
-	if (file.kind == AP_KIND_PLAN)
-		return ap_saved_of_plan(&run->ctx, file.doc, out);
 	if (file.kind != AP_KIND_STRATEGY)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_MEANING,
 			&(struct ap_where){.file = file.in.path}, NULL,
 			"is %s; expected a plan or a strategy checkpoint", ap_kind_text(file.kind));
-	AP_TRY(ap_ckpt_read(&run->ctx, file.in.path, file.in.text, file.in.len, file.json, &ckpt));
-	ap_saved_of_ckpt(&run->ctx, &ckpt, out);
-	return AP_OK;
+	return ap_ckpt_read(&run->ctx, file.in.path, file.in.text, file.in.len, file.json, ckpt);
+}
+
+/* What is compared takes a small part of the file that it is from: that one goes, but for a plan's. */
+static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_saved *out)
+{
+	struct ap_arena *arena = run->ctx.arena, *own = ap_arena_create_like(arena);
+	struct ap_json *plan;
+	struct ap_ckpt ckpt;
+	enum ap_status st;
+
+	run->ctx.arena = own;
+	st = read_file(run, path, &plan, &ckpt);
+	run->ctx.arena = arena;
+	if (st == AP_OK && plan) {
+		ap_arena_own(arena, own);
+		return ap_saved_of_plan(&run->ctx, plan, out);
+	}
+	if (st == AP_OK)
+		ap_saved_of_ckpt(&run->ctx, &ckpt, out);
+	ap_arena_destroy(own);
+	return st;
 }
 
 /* The writer that --format or --json names. */

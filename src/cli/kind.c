@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/foreign.h"
 #include "base/str.h"
@@ -108,13 +109,18 @@ static enum ap_kind kind_of(const struct ap_jv *root)
 static enum ap_kind guess(struct ap_run *run, const struct ap_input *in)
 {
 	struct ap_diag *real = run->ctx.diag;
+	struct ap_arena *arena = run->ctx.arena;
+	enum ap_kind kind = AP_KIND_COUNT;
 	struct ap_json *doc;
-	enum ap_status st;
 
+	run->ctx.arena = ap_arena_create_like(arena);
 	run->ctx.diag = ap_diag_create(run->ctx.arena, false);
-	st = ap_input_json(run, in, AP_JSON_TRAILING_COMMA, &doc);
+	if (ap_input_json(run, in, AP_JSON_TRAILING_COMMA, &doc) == AP_OK)
+		kind = kind_of(ap_json_root(doc));
+	ap_arena_destroy(run->ctx.arena);
+	run->ctx.arena = arena;
 	run->ctx.diag = real;
-	return st == AP_OK ? kind_of(ap_json_root(doc)) : AP_KIND_COUNT;
+	return kind;
 }
 
 bool ap_kind_is_json(const struct ap_input *in)

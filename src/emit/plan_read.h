@@ -118,7 +118,7 @@ struct ap_saved {
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc,
 	struct ap_saved *out);
 
-/* A strategy checkpoint that was read. */
+/* A strategy checkpoint that was read, and need not stay. */
 void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out);
 
 /* A plan as far as a strategy checkpoint speaks of it: operators by their checkpoint keys, with

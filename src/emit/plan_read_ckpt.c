@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A strategy checkpoint for comparison, and a plan as one. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,52 +13,78 @@
 #include "emit/ckpt_form.h"
 #include "emit/plan_read.h"
 
+/* Few texts are those of many parameters: each is kept once. */
+struct texts {
+	struct ap_ctx *ctx;
+	struct ap_map *map;
+};
+
+static const char *keep(struct texts *t, const char *text)
+{
+	return ap_map_key(t->map, ap_map_put_str(t->map, text, NULL), NULL);
+}
+
 static void write_vec(struct ap_jw *w, const struct ap_ckpt_vec *v)
 {
 	ap_jw_ints(w, v->v, v->n);
 }
 
-static const char *vec_text(struct ap_ctx *ctx, const struct ap_ckpt_vec *v)
+static const char *vec_text(struct texts *t, const struct ap_ckpt_vec *v)
 {
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	struct ap_str text;
 	struct ap_jw w;
+	const char *kept;
 
-	ap_str_init(&text, ctx->arena);
+	ap_str_init(&text, t->ctx->scratch);
 	ap_jw_str_init(&w, &text, 0);
 	write_vec(&w, v);
-	return text.s;
+	kept = keep(t, text.s);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
 }
 
-static const char *vecs_text(struct ap_ctx *ctx, const struct ap_ckpt_vec *v, uint32_t n)
+static const char *vecs_text(struct texts *t, const struct ap_ckpt_vec *v, uint32_t n)
 {
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	struct ap_str text;
 	struct ap_jw w;
+	const char *kept;
 
-	ap_str_init(&text, ctx->arena);
+	ap_str_init(&text, t->ctx->scratch);
 	ap_jw_str_init(&w, &text, 0);
 	ap_jw_arr(&w);
 	for (uint32_t i = 0; i < n; i++)
 		write_vec(&w, &v[i]);
 	ap_jw_end(&w);
-	return text.s;
+	kept = keep(t, text.s);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
 }
 
-static const char *int_text(struct ap_ctx *ctx, int64_t v)
+static const char *int_text(struct texts *t, int64_t v)
 {
-	return ap_arena_printf(ctx->arena, "%" PRId64, v);
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRId64, v);
+	return keep(t, text);
 }
 
 /* Parts, or sizes of the slice, per dimension. */
-static const char *dims_text(struct ap_ctx *ctx, const struct ap_ckpt_layout *l, bool slice)
+static const char *dims_text(struct texts *t, const struct ap_ckpt_layout *l, bool slice)
 {
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	uint32_t rank = ap_ckpt_rank(l);
 	struct ap_ckpt_vec dims = {rank, NULL};
-	int64_t *v = AP_NEW_N(ctx->arena, int64_t, rank);
+	int64_t *v = AP_NEW_N(t->ctx->scratch, int64_t, rank);
+	const char *kept;
 
 	for (uint32_t d = 0; d < rank; d++)
 		v[d] = slice ? l->tensor_shape.v[d] / ap_ckpt_parts(l, d) : ap_ckpt_parts(l, d);
 	dims.v = v;
-	return vec_text(ctx, &dims);
+	kept = vec_text(t, &dims);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
 }
 
 /* A file of several pipeline stages may say the same key for each. */
@@ -69,42 +96,43 @@ static bool has_stages(const struct ap_ckpt *c)
 	return false;
 }
 
-static void add_operators(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
+static void add_operators(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
 {
+	struct ap_ctx *ctx = t->ctx;
 	struct ap_saved_op *op = AP_NEW_N(ctx->arena, struct ap_saved_op, c->nitem);
 	bool stages = has_stages(c);
 
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const struct ap_ckpt_item *item = &c->item[i];
 
-		op[i].name = !stages ? item->node_name
+		op[i].name = !stages ? ap_arena_strdup(ctx->arena, item->node_name)
 			: ap_arena_printf(ctx->arena, "%" PRIu32 "-%s", item->stage,
 				item->node_name);
 		op[i].label = op[i].name;
 		op[i].type = "";
 		op[i].in_checkpoint = true;
-		op[i].field[AP_SAVED_IN_STRATEGY] = vecs_text(ctx, item->strategy, item->n);
-		op[i].field[AP_SAVED_STAGE] = int_text(ctx, item->stage);
+		op[i].field[AP_SAVED_IN_STRATEGY] = vecs_text(t, item->strategy, item->n);
+		op[i].field[AP_SAVED_STAGE] = int_text(t, item->stage);
 	}
 	out->op = op;
 	out->nop = c->nitem;
 }
 
-static void set_fields(struct ap_ctx *ctx, const struct ap_ckpt_layout *l, const char **field)
+static void set_fields(struct texts *t, const struct ap_ckpt_layout *l, const char **field)
 {
 	bool shape = l->has_shape && l->tensor_shape.n == ap_ckpt_rank(l);
 
-	field[AP_SAVED_TENSOR_SHAPE] = shape ? vec_text(ctx, &l->tensor_shape) : NULL;
-	field[AP_SAVED_SLICE_SHAPE] = shape ? dims_text(ctx, l, true) : NULL;
-	field[AP_SAVED_PARTS] = dims_text(ctx, l, false);
-	field[AP_SAVED_DEV_MATRIX] = vec_text(ctx, &l->dev_matrix);
-	field[AP_SAVED_TENSOR_MAP] = l->nmap == 1 ? vec_text(ctx, &l->tensor_map[0])
-						  : vecs_text(ctx, l->tensor_map, l->nmap);
-	field[AP_SAVED_SHARD_STEP] = int_text(ctx, l->weight_step);
-	field[AP_SAVED_SHARD_SIZE] = int_text(ctx, l->weight_size);
-	field[AP_SAVED_FIELD] = int_text(ctx, l->field);
-	field[AP_SAVED_SPLIT_SHAPE] = vec_text(ctx, &l->param_split_shape);
-	field[AP_SAVED_OFFSET] = vec_text(ctx, &l->indices_offset);
+	field[AP_SAVED_TENSOR_SHAPE] = shape ? vec_text(t, &l->tensor_shape) : NULL;
+	field[AP_SAVED_SLICE_SHAPE] = shape ? dims_text(t, l, true) : NULL;
+	field[AP_SAVED_PARTS] = dims_text(t, l, false);
+	field[AP_SAVED_DEV_MATRIX] = vec_text(t, &l->dev_matrix);
+	field[AP_SAVED_TENSOR_MAP] = l->nmap == 1 ? vec_text(t, &l->tensor_map[0])
+						  : vecs_text(t, l->tensor_map, l->nmap);
+	field[AP_SAVED_SHARD_STEP] = int_text(t, l->weight_step);
+	field[AP_SAVED_SHARD_SIZE] = int_text(t, l->weight_size);
+	field[AP_SAVED_FIELD] = int_text(t, l->field);
+	field[AP_SAVED_SPLIT_SHAPE] = vec_text(t, &l->param_split_shape);
+	field[AP_SAVED_OFFSET] = vec_text(t, &l->indices_offset);
 }
 
 static bool lie_alike(const struct ap_saved_param *a, const struct ap_saved_param *b)
@@ -154,8 +182,9 @@ static void add_state(struct ap_ctx *ctx, struct ap_str *list, const char *state
 	ap_str_addf(list, "%s\"%s\"", list->len ? "," : "", state);
 }
 
-static void add_params(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
+static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
 {
+	struct ap_ctx *ctx = t->ctx;
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_saved_param *all = AP_NEW_N(ctx->arena, struct ap_saved_param, c->nlayout);
 	struct ap_str *states = AP_NEW_N(ctx->scratch, struct ap_str, c->nlayout);
@@ -164,9 +193,9 @@ static void add_params(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sa
 	struct ap_map *names = ap_map_create(ctx->scratch);
 
 	for (uint32_t i = 0; i < c->nlayout; i++) {
-		all[i].name = c->layout[i].param_name;
+		all[i].name = ap_arena_strdup(ctx->arena, c->layout[i].param_name);
 		all[i].trainable = true;
-		set_fields(ctx, &c->layout[i], all[i].field);
+		set_fields(t, &c->layout[i], all[i].field);
 		ap_map_put_str(names, all[i].name, NULL);
 	}
 	for (uint32_t i = 0; i < c->nlayout; i++)
@@ -175,8 +204,8 @@ static void add_params(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sa
 		if (is_folded(source, i))
 			add_state(ctx, &states[source[i]], state[i]);
 	for (uint32_t i = 0; i < c->nlayout; i++) {
-		all[i].field[AP_SAVED_STATES] = ap_arena_printf(ctx->arena, "[%s]",
-			states[i].s ? states[i].s : "");
+		all[i].field[AP_SAVED_STATES] = keep(t, ap_arena_printf(ctx->scratch, "[%s]",
+			states[i].s ? states[i].s : ""));
 		if (!is_folded(source, i))
 			all[out->nparam++] = all[i];
 	}
@@ -184,8 +213,9 @@ static void add_params(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sa
 	out->param = all;
 }
 
-static void add_devices(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
+static void add_devices(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
 {
+	struct ap_ctx *ctx = t->ctx;
 	struct ap_saved_fact *fact = AP_NEW(ctx->arena, struct ap_saved_fact);
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const uint32_t *stage;
@@ -198,17 +228,19 @@ static void add_devices(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_s
 		!ap_mul(devices, nstage, &devices))
 		return;
 	*fact = (struct ap_saved_fact){.section = "machine", .key = "devices",
-		.json = int_text(ctx, devices), .is_number = true, .number = (double)devices};
+		.json = int_text(t, devices), .is_number = true, .number = (double)devices};
 	out->fact = fact;
 	out->nfact = 1;
 }
 
 void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
 {
-	*out = (struct ap_saved){.file = c->file ? ap_file_base(c->file) : ""};
-	add_devices(ctx, c, out);
-	add_operators(ctx, c, out);
-	add_params(ctx, c, out);
+	struct texts t = {.ctx = ctx, .map = ap_map_create(ctx->arena)};
+
+	*out = (struct ap_saved){.file = c->file ? ap_arena_strdup(ctx->arena, ap_file_base(c->file)) : ""};
+	add_devices(&t, c, out);
+	add_operators(&t, c, out);
+	add_params(&t, c, out);
 }
 
 struct params_of {
