@@ -323,7 +323,7 @@ static void report(struct relaxing *r, const int32_t *const *counts)
 
 	if (!say_contributors(r, counts))
 		return;
-	kept = alone ? 0 : r->left.steps / 3;
+	kept = alone ? 0 : r->left.steps / 2;
 	r->left.steps -= kept;
 	named = say_settings(r);
 	r->left.steps += kept;

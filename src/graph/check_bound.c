@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "graph/load.h"
 
-#define MAX_GRAPH_BYTES (INT64_C(1) << 54) /* states, copies and what waits in a pipeline add up below 2^63 */
+#define MAX_GRAPH_BYTES (INT64_C(1) << 57) /* states, copies and what waits in a pipeline add up below 2^63 */
 
 /* INT64_MAX: more than that; 0: unknown. */
 static int64_t tensor_bytes(const struct ap_shape *s)
@@ -45,7 +45,7 @@ void ap_check_graph_size(struct ap_load *l)
 	}
 	if (!fits)
 		ap_load_say(l, AP_CHECK_GRAPH_SIZE, l->tensors.v[at].at, NULL,
-			"all tensors together, each once more for every reader, have more than 2^54 bytes; "
+			"all tensors together, each once more for every reader, have more than 2^57 bytes; "
 			"the largest, \"%s\", has %s", ap_load_name(l, l->tensors.v[at].t.name),
 			ap_format_bytes(largest, size));
 	ap_arena_release(l->ctx->scratch, mark);
