@@ -101,11 +101,12 @@ section == "redistributions" && /^   "/ {
 	key = key_of($0)
 	if (key == "steps")
 		steps = ""
+	back = key == "back_steps"
 	move[key] = value_of($0)
 	next
 }
 
-section == "redistributions" && /^    [{]"kind"/ {
+section == "redistributions" && /^    [{]"kind"/ && !back {
 	split($0, part, "\"")
 	steps = steps (steps == "" ? "" : "+") part[4]
 }
