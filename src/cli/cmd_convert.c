@@ -31,7 +31,8 @@ static enum ap_status add_shapes(struct ap_run *run, const char *path, struct ap
 
 	if (run->opt->graph) {
 		AP_TRY(ap_input_graph(run, run->opt->graph, &g));
-		return ap_ckpt_add_shapes(&run->ctx, g, ckpt);
+		AP_TRY(ap_ckpt_add_shapes(&run->ctx, g, ckpt));
+		return ap_ckpt_fits(&run->ctx, ckpt, g);
 	}
 	for (uint32_t i = 0; i < ckpt->nlayout; i++)
 		if (!ckpt->layout[i].has_shape)

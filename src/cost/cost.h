@@ -91,6 +91,8 @@ struct ap_op_cost {
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
 	int64_t gathered_bytes; /* whole copies of dealt weights, where they live through the step */
 	int64_t activation_bytes; /* kept, of one micro-batch; of what runs once a step, of the step */
+	int64_t lent_bytes; /* the part of it that a search charges to those that read it */
+	int64_t read_bytes; /* and its own part of what is lent to it, however that comes: one micro-batch */
 	int64_t late_bytes; /* gradients of results of one micro-batch, kept for the pass for weights */
 	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
@@ -117,10 +119,10 @@ double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const str
 /* The part of the gradient exchange that the objective leaves out, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 
-/* weight + gathered + gradient + optimizer + activations of the micro-batches in flight and of those
- * that are late, and the operator's part of what recomputing brings back: of several sets of which one
- * at a time is there each is charged an equal part, which is exact where they are alike and never too
- * much. */
+/* What a search charges to the operator: weight + gathered + gradient + optimizer + activations that are
+ * not lent and its shares of those that are lent to it, of the micro-batches in flight and of those that
+ * are late, and the operator's part of what recomputing brings back: of several sets of which one at a
+ * time is there each is charged an equal part, which is exact where they are alike and never too much. */
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 /* What is redistributed along an edge. Equal flows have equal costs. */
@@ -131,6 +133,9 @@ struct ap_flow {
 	bool kept; /* the consumer needs its copy in the backward pass */
 	bool again; /* and has it made anew for that, not held */
 	bool once; /* once a step, not once a micro-batch */
+	bool shown; /* by a view, of what is lent: what is held of it is charged where the view is read */
+	uint16_t share; /* of a result that its producer is not charged with: operands that may share it,
+	                   each of which is charged a part for itself; 0: the producer is */
 	uint32_t sets; /* recomputed one at a time, each charged with a part; where it is made anew */
 	int64_t in_flight; /* copies of it that a search charges, where it is kept and not made anew */
 	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
@@ -141,6 +146,8 @@ struct ap_move_cost {
 	int64_t kept_bytes; /* of the redistributed copy of one micro-batch, 0 when the layouts are equal
 	                       or not kept; of one that is made anew the edge's part of what recomputing
 	                       brings back */
+	int64_t charged_bytes; /* what a search charges, without the part that its consumer is charged with;
+	                          never more than a plan with this edge holds for it */
 	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
 };
 

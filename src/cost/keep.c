@@ -5,6 +5,7 @@
 
 struct keeping {
 	const struct ap_graph *g;
+	bool lends;
 	const struct ap_again *mark;
 	struct ap_task *task;
 	struct ap_task_operand *const *in;
@@ -12,6 +13,8 @@ struct keeping {
 	bool *saved; /* [ntensor] a backward pass reads it */
 	bool *reread; /* [ntensor] an operator that is computed again reads it */
 	bool *whole; /* [ntensor] one of them wants it held as it is, not in parts */
+	bool *firm; /* [ntensor] it must be held, in whatever layout they want it */
+	uint16_t *readers; /* [ntensor] operands that a backward pass reads, of it and of its views */
 };
 
 static bool is_view(const struct ap_bound *b)
@@ -44,10 +47,19 @@ static void results_of(struct keeping *k, ap_id node)
 		r->kept = needed && !marked && !is_view(t->bound);
 		r->sliced = r->kept && !t->once && !k->whole[n->out[o]] &&
 			!(t->backward && n->bound.out[o].saved);
+		r->lent = k->lends && r->kept && r->grad && !t->once && !k->firm[n->out[o]] &&
+			k->readers[n->out[o]] < UINT16_MAX &&
+			!(t->backward && n->bound.out[o].saved);
 		r->again = saved && marked;
 		r->needed = needed && marked;
 		t->recomputed |= r->needed;
 	}
+}
+
+static void add_readers(struct keeping *k, ap_id tensor, uint16_t n)
+{
+	k->readers[tensor] = n > UINT16_MAX - k->readers[tensor] ? UINT16_MAX
+		: (uint16_t)(k->readers[tensor] + n);
 }
 
 static void operands_of(struct keeping *k, ap_id node)
@@ -72,6 +84,8 @@ static void operands_of(struct keeping *k, ap_id node)
 			: in->kept && !(in->again && k->mark[node].slice);
 		k->saved[n->in[i]] |= saved;
 		k->reread[n->in[i]] |= reread;
+		k->firm[n->in[i]] |= in->again || reread || (is_view(t->bound) && k->firm[n->out[0]]);
+		add_readers(k, n->in[i], !in->kept ? 0 : is_view(t->bound) ? k->readers[n->out[0]] : 1);
 	}
 }
 
@@ -82,6 +96,23 @@ static ap_id shown_by(const struct ap_graph *g, ap_id tensor)
 		is_view(&g->node[g->tensor[tensor].producer].bound))
 		tensor = g->node[g->tensor[tensor].producer].in[0];
 	return g->tensor[tensor].producer == AP_NONE ? AP_NONE : tensor;
+}
+
+/* What is lent is charged to those that read it, itself or through views. */
+static void share_lent(const struct keeping *k)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+
+		for (uint16_t x = 0; x < n->bound.nin; x++) {
+			struct ap_task_operand *in = &k->in[i][x];
+			ap_id t = in->kept && !in->cast ? shown_by(k->g, n->in[x]) : AP_NONE;
+			const struct ap_tensor *from = t == AP_NONE ? NULL : &k->g->tensor[t];
+
+			if (from && k->out[from->producer][from->result].lent)
+				in->share = k->readers[t];
+		}
+	}
 }
 
 /* Parts are gathered by the first that reads them again. */
@@ -187,18 +218,20 @@ static void number_sets(struct ap_ctx *ctx, const struct keeping *k)
 				&k->g->node[i].stage, sizeof k->g->node[i].stage, NULL)];
 }
 
-void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_again *mark,
+void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const struct ap_again *mark,
 	struct ap_task *task, struct ap_task_operand *const *in, struct ap_task_result *const *out)
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
-	struct keeping k = {g, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
-		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor)};
+	struct keeping k = {g, lends, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
+		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor),
+		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, uint16_t, g->ntensor)};
 
 	/* Consumers before producers, so that what is known of a result is final. */
 	for (ap_id i = g->nnode; i-- > 0;) {
 		results_of(&k, i);
 		operands_of(&k, i);
 	}
+	share_lent(&k);
 	gather_parts(ctx, &k);
 	number_sets(ctx, &k);
 	ap_arena_release(ctx->scratch, scratch);

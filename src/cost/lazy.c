@@ -60,6 +60,7 @@ static struct ap_lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 		counts[f] = f < b->nfactor ? count[f] : 1;
 	ap_placement_make(b, counts, l->m->ndev, &p);
 	ap_op_cost_make(l->pricer, t, &p, &oc);
+	oc.lent_bytes = oc.read_bytes = 0; /* no bound is asked for: the whole, so that what fits does */
 	e->layout = AP_NEW_N(l->arena, uint32_t, b->nin + b->nout);
 	for (uint16_t i = 0; i < b->nin; i++)
 		e->layout[i] = layout_id(l, &p, &b->in[i]);

@@ -117,6 +117,8 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
 	else if (f->kept && !gathers_again(f, step, steps, n))
 		out->kept_bytes = steps[n - 1].after * bytes;
+	if (!f->shown || f->again)
+		out->charged_bytes = out->kept_bytes - (f->share ? out->kept_bytes / f->share : 0);
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
 		out->again_s = out->forward_s;
 	out->backward_s += out->again_s;
@@ -146,6 +148,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->kept = in->kept && !in->cast;
 	out->again = in->again;
 	out->once = tasks[node].once;
+	out->shown = in->share > 0 && tasks[node].bound->row->unit == AP_OP_VIEW;
+	out->share = in->share;
 	out->sets = tasks[node].recompute_sets;
 	out->in_flight = tasks[node].in_flight;
 	for (int d = 0; d < t->shape.rank; d++) {

@@ -397,5 +397,6 @@ int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task
 	int64_t again = t->recompute_sets > 0 ? c->recompute_bytes / t->recompute_sets : 0;
 
 	return c->weight_bytes + c->gathered_bytes + c->gradient_bytes + c->optimizer_bytes +
-		c->activation_bytes * t->in_flight + c->late_bytes * t->late + again;
+		(c->activation_bytes - c->lent_bytes + c->read_bytes) * t->in_flight +
+		c->late_bytes * t->late + again;
 }

@@ -103,6 +103,8 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 			x->c->activation_bytes += held_bytes(x, o);
 		else
 			*forward += ap_opcost_out(x, o);
+		if (out->lent)
+			x->c->lent_bytes += held_bytes(x, o);
 		if (out->again && !x->keeps_results)
 			x->c->recompute_bytes += (int64_t)ap_opcost_out(x, o);
 		if (out->grad)
@@ -122,6 +124,8 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	double bytes = ap_opcost_stored(x, i);
 
 	passing(x, i, forward, backward);
+	if (in->share > 0 && x->b->row->unit != AP_OP_VIEW)
+		x->c->read_bytes += (int64_t)ap_opcost_in(x, i) / in->share;
 	x->c->recompute_bytes += whole_bytes(x, i);
 	if (in->kind == AP_TENSOR_INPUT && in->kept)
 		x->c->activation_bytes += (int64_t)bytes;

@@ -113,6 +113,12 @@ static size_t pairs_of(const struct ap_bond *b)
 	return (size_t)b->u.nlayout * b->v.nlayout;
 }
 
+/* Is there any memory to charge to the bond? */
+static bool holds_any(const struct ap_flow *f)
+{
+	return f->kept && (f->again || !f->shown);
+}
+
 /* Are the prices of all pairs of layouts within the limits? */
 static enum ap_status check_size(struct ap_making *mk)
 {
@@ -124,7 +130,7 @@ static enum ap_status check_size(struct ap_making *mk)
 		const struct ap_bond *b = &mk->bonds.v[i];
 
 		pairs += pairs_of(b);
-		bytes += pairs_of(b) * (sizeof(double) + (b->flow.kept ? sizeof(int64_t) : 0));
+		bytes += pairs_of(b) * (sizeof(double) + (holds_any(&b->flow) ? sizeof(int64_t) : 0));
 	}
 	if (bytes <= budget && (params->work == 0 || pairs <= params->work / AP_PRICE_WORK)) {
 		mk->work += pairs * AP_PRICE_WORK;
@@ -143,7 +149,7 @@ static void allocate(struct ap_making *mk)
 		struct ap_bond *b = &mk->bonds.v[i];
 
 		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
-		if (b->flow.kept)
+		if (holds_any(&b->flow))
 			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
 	}
 }

@@ -143,7 +143,7 @@ static struct price make_price(struct ap_pricer *pricer, const struct tensor *t,
 
 	ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end, &t->layouts.v[to].end, &mc);
 	return (struct price){0, ap_quantise_s(mc.forward_s + mc.backward_s,
-		ap_pricer_step(pricer)->quantum_s), mc.kept_bytes};
+		ap_pricer_step(pricer)->quantum_s), mc.charged_bytes};
 }
 
 static void price_layout(const struct flows *f, const struct share *s, uint32_t from, int worker)

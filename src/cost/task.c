@@ -162,7 +162,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		fill_task(&k, step, i);
 	}
 	place_inputs(g, step, k.in);
-	ap_keep(ctx, g, again, k.task, k.in, k.out);
+	ap_keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
 	for (ap_id i = 0; i < g->nnode; i++)
 		fill_late(&k, step, i);
 	ap_arena_release(ctx->scratch, mark);
@@ -265,10 +265,11 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 			(uint8_t)ap_task_stored(t, i)};
 
 		SIGN(s, flags);
+		SIGN(s, o->share);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
-		const uint8_t flags[] = {t->out[r].kept, t->out[r].sliced, t->out[r].again, t->out[r].needed,
-			t->out[r].grad, t->out[r].batch};
+		const uint8_t flags[] = {t->out[r].kept, t->out[r].lent, t->out[r].sliced, t->out[r].again,
+			t->out[r].needed, t->out[r].grad, t->out[r].batch};
 
 		SIGN(s, flags);
 	}

@@ -25,11 +25,15 @@ struct ap_task_operand {
 	enum ap_dtype stored; /* where it is cast: the type in which it is stored */
 	uint16_t twin; /* the first operand that reads the same tensor: itself but for one read twice */
 	uint8_t batch; /* dimensions that carry the batch */
+	uint16_t share; /* of a result that is lent: operands that may read it where it lies; else 0 */
 	struct ap_arrival arrival; /* of an input */
 };
 struct ap_task_result {
 	bool kept; /* held, and charged to this operator: its own backward pass or a consumer's needs it,
 	              or an operator that is recomputed */
+	bool lent; /* kept for consumers' backward passes only: held where one of them reads it as it lies,
+	              not in a layout of its own; while it is made there is room for it, since its gradient
+	              has to have some later */
 	bool sliced; /* held in parts by the devices with the same slice: only what is recomputed reads it */
 	bool again; /* a backward pass needs it, and recomputing brings it back */
 	bool needed; /* that, or only another recomputed operator reads it */

@@ -92,6 +92,10 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
 
+/* Is what the file says of the operators that the graph has too as they can be cut, and do its layouts
+ * follow from that? Neither has to be whole, and the number of devices is the file's. */
+enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g);
+
 /* The same of a file that need not be of the whole graph, to start a search from: operators that only
  * one of the two has are warned of, and it is AP_MEANING when they share none. */
 enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,

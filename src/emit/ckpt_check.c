@@ -9,7 +9,10 @@
 #include "base/str.h"
 #include "emit/ckpt_form.h"
 
-enum { MAX_AXES = 32 }; /* of a dev_matrix, axes of size one included */
+enum {
+	MAX_AXES = 32, /* of a dev_matrix, axes of size one included */
+	MOST_SAVES = 64 /* a run saves once for each graph that it compiles */
+};
 
 struct check {
 	struct ap_ctx *ctx;
@@ -254,10 +257,15 @@ enum ap_status ap_ckpt_settle(struct ap_ctx *ctx, struct ap_ckpt *c)
 	if (c->current_stage > INT32_MAX)
 		fault(&k, "ckpt-stage", "current_stage %" PRIu32 " is out of range",
 			c->current_stage);
+	else if (c->current_stage > MOST_SAVES)
+		fault(&k, "ckpt-stage", "current_stage is %" PRIu32 "; MindSpore counts there how often it "
+			"has saved strategies, from 1 on", c->current_stage);
 	for (uint32_t i = 0; i < c->nitem; i++)
 		check_item(&k, &c->item[i]);
 	check_layouts(&k);
-	return k.st == AP_OK ? ap_ckpt_check_merged(ctx, c) : k.st;
+	AP_TRY(k.st);
+	AP_TRY(ap_ckpt_check_merged(ctx, c));
+	return ap_ckpt_check_layouts(ctx, c);
 }
 
 const char *ap_ckpt_bare_name(const char *param_name)

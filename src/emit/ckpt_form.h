@@ -33,6 +33,17 @@ void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
  * several. */
 enum ap_status ap_ckpt_check_merged(struct ap_ctx *ctx, const struct ap_ckpt *c);
 
+/* AP_MEANING where a sorted file, whose values were checked one by one, contradicts itself: a layout that
+ * none of its operator's vectors cuts so, or that is missing though all is in one stage, vectors for other
+ * numbers of devices, dealing that the ranks with one slice do not allow, states that lie otherwise than
+ * their parameters. O(items * vectors + layouts * prefixes). */
+enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c);
+
+/* AP_MEANING where a parameter of the graph, of operators that have counts (rows may be NULL), lies
+ * otherwise than these say, has another shape, or rows that cannot be dealt so. */
+enum ap_status ap_ckpt_match_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
+	int64_t ndev, const int32_t *const *counts);
+
 /* Joins the files of stages 0 to n - 1, in this order, none of them merged. */
 void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out);
 

@@ -218,7 +218,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		if (!used[ap_map_get_str(keys, m->c->item[i].node_name)])
 			names_add(m->ctx, &extra, m->c->item[i].node_name);
 	m->item_of = item_of;
-	if (m->misplaced != AP_OK || !extra.n)
+	if (m->misplaced != AP_OK || !extra.n || m->level == AP_NOTE)
 		return m->misplaced;
 	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
@@ -241,7 +241,7 @@ static enum ap_status check_whole(struct match *m)
 			names_add(m->ctx, &missing, m->g->node[i].name);
 	}
 	m->nmissing = missing.n;
-	if (!missing.n || m->misplaced != AP_OK)
+	if (!missing.n || m->misplaced != AP_OK || m->level == AP_NOTE)
 		return AP_OK;
 	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
 		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
@@ -286,7 +286,7 @@ static enum ap_status check_devices(struct match *m)
 	return AP_OK;
 }
 
-/* Parameters without a layout: the file was cut short, or made without. */
+/* Parameters without a layout: the file was cut short; or made without any, as MindSpore takes it. */
 static enum ap_status check_layouts(struct match *m)
 {
 	struct ap_where where = {.file = m->c->file};
@@ -298,20 +298,53 @@ static enum ap_status check_layouts(struct match *m)
 	for (uint32_t i = 0; i < m->c->nlayout; i++)
 		ap_map_put_str(held, ap_ckpt_bare_name(m->c->layout[i].param_name), NULL);
 	for (ap_id i = 0; i < m->g->nnode; i++) {
-		const char *name;
+		const struct ap_node *n = &m->g->node[i];
 
-		if (m->item_of[i] == UINT32_MAX || m->g->node[i].param == AP_NONE)
-			continue;
-		name = m->g->tensor[m->g->node[i].param].name;
-		ap_map_put_str(held, name, &fresh);
-		if (fresh)
-			names_add(m->ctx, &missing, name);
+		for (uint32_t x = 0; m->item_of[i] != UINT32_MAX && x < n->bound.nin; x++) {
+			const struct ap_tensor *t = &m->g->tensor[n->in[x]];
+
+			if (t->kind != AP_TENSOR_PARAM || !t->trainable)
+				continue;
+			ap_map_put_str(held, t->name, &fresh);
+			if (fresh)
+				names_add(m->ctx, &missing, t->name);
+		}
 	}
 	if (!missing.n)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-parameters",
+	return ap_diag_add(m->ctx->diag, m->c->nlayout ? AP_ERROR : AP_WARNING,
+		m->c->nlayout ? AP_MEANING : AP_OK, &where, "ckpt-parameters",
 		"holds no layout of %s, which MindSpore's tools then take for whole",
 		names_text(&missing));
+}
+
+/* A parameter of the graph, or behind a prefix one: MindSpore clones states under many names. */
+static bool is_cloned(const struct ap_map *params, const char *layout_name)
+{
+	const char *name = ap_ckpt_bare_name(layout_name);
+
+	for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
+		if (ap_map_get_str(params, name) != AP_NONE)
+			return true;
+	return false;
+}
+
+static enum ap_status check_known(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	ap_id *tensor = AP_NEW_N(m->ctx->scratch, ap_id, m->g->ntensor);
+	struct ap_map *params = param_map(m->ctx, m->g, tensor);
+	struct names extra;
+
+	names_init(m->ctx, &extra);
+	for (uint32_t i = 0; i < m->c->nlayout; i++)
+		if (!is_cloned(params, m->c->layout[i].param_name))
+			names_add(m->ctx, &extra, m->c->layout[i].param_name);
+	if (!extra.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+		"the graph %s has no parameters for the layouts of %s",
+		ap_diag_name(m->ctx->diag, m->g->file), names_text(&extra));
 }
 
 static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_ckpt_item *item)
@@ -340,7 +373,27 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 	return AP_OK;
 }
 
-/* An item without vectors stands for an operator whose strategy was given by layouts. */
+/* Is a dimension of some parameter cut by several axes? Only layouts in the script do that. */
+static bool has_nested(const struct ap_ckpt *c)
+{
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		if (c->layout[i].nmap > 1)
+			return true;
+	return false;
+}
+
+/* An item without vectors stands for an operator whose strategy the script gives by layouts. */
+static enum ap_status check_empty(struct match *m, ap_id node, const struct ap_ckpt_item *item)
+{
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+
+	if (item->n > 0 || has_nested(m->c) || m->g->node[node].bound.nin == 0)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+		"strategy \"%s\" holds no vectors; expected one for each operand",
+		ap_diag_name(m->ctx->diag, item->node_name));
+}
+
 static enum ap_status fill_all(struct match *m)
 {
 	enum ap_status st = AP_OK, one;
@@ -351,8 +404,8 @@ static enum ap_status fill_all(struct match *m)
 		if (m->item_of[i] == UINT32_MAX)
 			continue;
 		item = &m->c->item[m->item_of[i]];
-		if (item->n && (one = fill_counts(m, i, item)) != AP_OK)
-			st = one;
+		one = item->n ? fill_counts(m, i, item) : check_empty(m, i, item);
+		st = one == AP_OK ? st : one;
 	}
 	return st;
 }
@@ -377,12 +430,33 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	found[1] = check_devices(m);
 	found[2] = check_whole(m);
 	found[3] = check_stages(m);
-	found[4] = m->level == AP_ERROR ? AP_OK : check_any(m);
+	found[4] = m->level == AP_WARNING ? check_any(m) : AP_OK;
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;
 	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
 		AP_TRY(found[i]);
-	return m->level == AP_ERROR ? check_layouts(m) : AP_OK;
+	if (m->level == AP_ERROR) {
+		AP_TRY(check_layouts(m));
+		AP_TRY(check_known(m));
+	}
+	return ap_ckpt_match_layouts(m->ctx, m->c, m->g, m->ndev, m->counts);
+}
+
+enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g)
+{
+	const struct ap_step plain = AP_STEP_DEFAULT;
+	struct ap_pipe pipe = {.nstage = 1, .nsegment = 1};
+	struct ap_step step = plain;
+	const int32_t *const *counts;
+	const uint32_t *stage;
+	uint32_t n = ap_ckpt_stages(ctx, c, &stage);
+	struct match m = {.ctx = ctx, .c = c, .g = g, .step = &step, .level = AP_NOTE};
+
+	if (c->nlayout == 0 || !ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &m.ndev))
+		return AP_OK;
+	pipe.nstage = n ? (int32_t)stage[n - 1] + 1 : 1;
+	step.pipe = &pipe;
+	return match_all(&m, &counts);
 }
 
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,

@@ -76,8 +76,6 @@ static bool exceeds(struct driving *d)
 {
 	struct ap_plan p;
 
-	if (d->rq->machine->nstage == 1)
-		return d->recursion.memory_bytes > ap_choose_limit_bytes(d->rq);
 	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
 	return p.prediction.memory.total > d->rq->capacity_bytes;
 }

@@ -9,6 +9,8 @@
 #include "plan/drive.h"
 #include "plan/notes.h"
 
+#define MOST_LENT 32 /* results of an operator, of which it is looked whether they are held */
+
 struct ap_plan_maker {
 	struct ap_ctx *ctx;
 	struct ap_plan blank;
@@ -27,6 +29,7 @@ struct ap_plan_maker {
 
 struct op_key {
 	uint32_t class;
+	uint32_t unread; /* results, a bit each, that are lent and that nobody reads where they lie */
 	int32_t count[AP_MAX_FACTOR];
 };
 
@@ -77,36 +80,49 @@ static void comms(struct ap_plan_maker *k, ap_id node, struct ap_plan_op *op)
 	op->comm = l.comms.v;
 }
 
-static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count)
+/* The node's task, in which what is lent to nobody is. */
+static struct ap_task task_lending(struct ap_ctx *ctx, const struct ap_task *t, uint32_t unread)
+{
+	struct ap_task one = *t;
+	struct ap_task_result *out = ap_arena_memdup(ctx->arena, t->out, t->bound->nout * sizeof *out);
+
+	for (int o = 0; o < t->bound->nout; o++)
+		out[o].lent = o < MOST_LENT && unread >> o & 1;
+	one.out = out;
+	return one;
+}
+
+static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread)
 {
 	const struct ap_node *n = &k->blank.graph->node[node];
+	struct ap_task task = task_lending(k->ctx, &k->blank.task[node], unread);
 	struct ap_plan_op op = {0};
 
 	ap_placement_make(&n->bound, count, k->blank.machine->ndev, &op.place);
-	ap_op_cost_make(k->pricer, &k->blank.task[node], &op.place, &op.cost);
+	ap_op_cost_make(k->pricer, &task, &op.place, &op.cost);
+	op.cost.activation_bytes -= op.cost.lent_bytes;
+	op.cost.lent_bytes = op.cost.read_bytes = 0;
 	layouts(k->ctx->arena, &op);
 	comms(k, node, &op);
 	AP_PUSH(k->ctx->arena, k->ops, op);
 }
 
-static void operators(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan_op *op)
+static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
+	struct ap_plan_op *op)
 {
-	const struct ap_graph *g = k->blank.graph;
+	const struct ap_node *n = &k->blank.graph->node[i];
+	const struct ap_bound *b = &n->bound;
+	struct op_key key = {.class = k->class_of[i], .unread = unread};
+	bool fresh;
+	ap_id id;
 
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const struct ap_bound *b = &g->node[i].bound;
-		struct op_key key = {.class = k->class_of[i]};
-		bool fresh;
-		ap_id id;
-
-		memcpy(key.count, counts[i], b->nfactor * sizeof *key.count);
-		id = ap_map_put(k->op_ids, &key, offsetof(struct op_key, count[b->nfactor]), &fresh);
-		if (fresh)
-			price_op(k, i, counts[i]);
-		op[i] = k->ops.v[id];
-		op[i].place.bound = b;
-		op[i].in_checkpoint = g->node[i].param != AP_NONE && ap_op_has_strategy(b->row);
-	}
+	memcpy(key.count, count, b->nfactor * sizeof *key.count);
+	id = ap_map_put(k->op_ids, &key, offsetof(struct op_key, count[b->nfactor]), &fresh);
+	if (fresh)
+		price_op(k, i, count, unread);
+	*op = k->ops.v[id];
+	op->place.bound = b;
+	op->in_checkpoint = n->param != AP_NONE && ap_op_has_strategy(b->row);
 }
 
 static void price_move(struct ap_plan_maker *k, const struct ap_flow *flow, const struct ap_layout *a,
@@ -153,7 +169,55 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	return k->moves.v[id];
 }
 
-static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
+static bool is_view(const struct ap_bound *b)
+{
+	return b->row->unit == AP_OP_VIEW;
+}
+
+/* Is the copy that a redistribution leaves made again from what lies there, not held? */
+static bool is_made_anew(const struct ap_plan *p, const struct ap_plan_move *m)
+{
+	return p->task[m->to].in[m->operand].again ||
+		(p->step->executor == AP_EXECUTOR_GENERIC && m->step[m->nstep - 1].after > m->step[0].before);
+}
+
+/*
+ * What is held for the backward passes of others: a result, or the copy that a redistribution to a view
+ * leaves, only where one of them reads it as it lies; what is redistributed further leaves a copy of its
+ * own. Readers come before what they read.
+ */
+static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_plan_move *move,
+	size_t nmove, struct ap_plan_op *op)
+{
+	const struct ap_graph *g = p->graph;
+	bool *read = AP_NEW_N(k->ctx->scratch, bool, g->ntensor);
+
+	for (ap_id v = g->nnode; v-- > 0;) {
+		const struct ap_node *n = &g->node[v];
+		const struct ap_task *t = &p->task[v];
+		uint32_t unread = 0;
+
+		for (uint32_t i = n->bound.nin; i-- > 0;) {
+			bool wanted = is_view(&n->bound) ? read[n->out[0]] : true;
+			struct ap_plan_move *m = NULL;
+
+			if (nmove > 0 && move[nmove - 1].to == v && move[nmove - 1].operand == i)
+				m = &move[--nmove];
+			if (!t->in[i].kept || t->in[i].cast)
+				continue;
+			if (m && t->in[i].share > 0 && !wanted)
+				m->cost.kept_bytes = 0;
+			read[n->in[i]] |= wanted && (!m || is_made_anew(p, m));
+		}
+		for (uint16_t o = 0; o < n->bound.nout && o < MOST_LENT; o++)
+			if (t->out[o].lent && !read[n->out[o]])
+				unread |= UINT32_C(1) << o;
+		if (unread)
+			operator(k, v, op[v].place.count, unread, &op[v]);
+	}
+}
+
+static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct ap_plan_op *op)
 {
 	const struct ap_graph *g = p->graph;
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
@@ -185,6 +249,7 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p)
 			m.operand = i;
 			AP_PUSH(k->ctx->scratch, moves, m);
 		}
+	settle(k, p, moves.v, moves.n, op);
 	p->nmove = (uint32_t)moves.n;
 	p->move = ap_arena_memdup(k->ctx->arena, moves.v, moves.n * sizeof *moves.v);
 	ap_arena_release(k->ctx->scratch, mark);
@@ -304,9 +369,10 @@ void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct
 	struct ap_plan_op *op = ap_arena_alloc_raw(k->ctx->arena, k->blank.graph->nnode, sizeof *op);
 
 	*out = k->blank;
-	operators(k, counts, op);
+	for (ap_id i = 0; i < k->blank.graph->nnode; i++)
+		operator(k, i, counts[i], 0, &op[i]);
 	out->op = op;
-	redistributions(k, out);
+	redistributions(k, out, op);
 	ap_plan_stages(k->ctx, out);
 	out->search.objective_s = ap_plan_objective_s(out);
 }

@@ -139,6 +139,25 @@ static void keep_cast(struct ex_pipe_run *p, int64_t b, ap_id node, int i, const
 		hold(p, b, node, most * ap_dtype_bytes(p->g->node[node].bound.in[i].dtype));
 }
 
+/* Does a backward pass read the tensor in the layout in which it was made, itself or through a view? */
+static bool is_read_in_place(const struct ex_pipe_run *p, ap_id tensor)
+{
+	const struct ap_tensor *t = &p->g->tensor[tensor];
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		ap_id node = t->use[u].node;
+		uint32_t i = t->use[u].operand;
+		const struct ap_task_operand *in = &p->task[node].in[i];
+		const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, i);
+
+		if (!in->kept || in->cast || (m && !in->again && is_held(p, m)))
+			continue;
+		if (!ex_is_view(&p->g->node[node]) || is_read_in_place(p, p->g->node[node].out[0]))
+			return true;
+	}
+	return false;
+}
+
 static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, const struct ex_shards *s,
 	const struct ex_run *run)
 {
@@ -155,6 +174,9 @@ static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, co
 			h->in[i] = *s;
 		return;
 	}
+	if (ex_is_view(&p->g->node[node]) && m && in->share > 0 &&
+		!is_read_in_place(p, p->g->node[node].out[0]))
+		return;
 	if (in->kind == AP_TENSOR_INPUT || (m && !in->again && is_held(p, m))) {
 		h->in[i] = *s;
 		hold(p, b, node, ex_most_bytes(s));
@@ -167,6 +189,8 @@ static bool is_kept(const struct ex_pipe_run *p, ap_id node, int o)
 {
 	const struct ap_task_result *r = &p->task[node].out[o];
 
+	if (r->lent)
+		return is_read_in_place(p, p->g->node[node].out[o]);
 	return r->kept || (r->needed && ex_keeps_results(p, node));
 }
 

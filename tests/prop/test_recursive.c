@@ -57,7 +57,8 @@ static void sound(struct trial *t, const struct ap_recursive *r)
 	trial_plan(t, r->counts, &p);
 	REQUIRE(t, r->objective_s == ap_plan_objective_s(&p), "%.17g, the plan's is %.17g",
 		r->objective_s, ap_plan_objective_s(&p));
-	REQUIRE(t, r->memory_bytes == p.prediction.memory.total - t->taken_bytes,
+	/* What may be read as it lies is charged beside the copies that are read. */
+	REQUIRE(t, r->memory_bytes >= p.prediction.memory.total - t->taken_bytes,
 		"%" PRId64 " bytes, the plan needs %" PRId64, r->memory_bytes,
 		p.prediction.memory.total - t->taken_bytes);
 }

@@ -54,11 +54,13 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, again, true),
 	FIELD(ap_task_operand, twin, true),
 	FIELD(ap_task_operand, batch, true),
+	FIELD(ap_task_operand, share, true),
 	FIELD(ap_task_operand, arrival, true),
 };
 
 static const struct field result_fields[] = {
 	FIELD(ap_task_result, kept, true),
+	FIELD(ap_task_result, lent, true),
 	FIELD(ap_task_result, sliced, true),
 	FIELD(ap_task_result, again, true),
 	FIELD(ap_task_result, needed, true),
@@ -285,6 +287,8 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.kept = j->flow.kept;
 	want.again = j->flow.again;
 	want.once = j->flow.once;
+	want.shown = j->flow.shown;
+	want.share = j->flow.share;
 	want.sets = j->flow.sets;
 	want.in_flight = j->flow.in_flight;
 	memcpy(want.size, j->flow.size, sizeof want.size);

@@ -117,7 +117,8 @@ static void compare_costs(const struct side *a, const struct side *b, ap_id node
 	ck_assert_int_eq(a->task[node].in_flight, k);
 	ck_assert_int_eq(b->task[node].in_flight, 1);
 	ck_assert_int_eq(ap_op_cost_memory_bytes(&x, &a->task[node]) -
-		ap_op_cost_memory_bytes(&y, &b->task[node]), (k - 1) * y.activation_bytes);
+		ap_op_cost_memory_bytes(&y, &b->task[node]),
+		(k - 1) * (y.activation_bytes - y.lent_bytes + y.read_bytes));
 	ck_assert_int_eq(x.temporary_bytes, y.temporary_bytes);
 	compare_comms(a, b, node, &p, &q);
 }

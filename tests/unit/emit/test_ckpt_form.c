@@ -149,13 +149,13 @@ END_TEST
 /* Everything that the struct can hold: uneven split, scalars, stages, several vectors. */
 START_TEST(round_trip_of_everything)
 {
-	const struct ap_ckpt_vec many[] = {VEC(8, 1), {0, NULL}, VEC(1, 2, 4)};
+	const struct ap_ckpt_vec many[] = {VEC(8, 1), {0, NULL}, VEC(2, 2, 1)};
 	const struct ap_ckpt_item items[] = {{"Gather_a", 3, 3, many}, {"Mul_\xC3\xA9\"\\", 3}};
 	const struct ap_ckpt_vec maps[] = {VEC(0, 2, -1), {0, NULL}};
 	const struct ap_ckpt_layout layouts[] = {
 		{"3-a", VEC(2, 4, 2), 1, &maps[0], VEC(30, 70), VEC(0, 30), 39, 0, 0, VEC(2, 2, 9),
 			true},
-		{"3-b", VEC(16), 1, &maps[1], {0}, {0}, 0, 2, 4, {0}, true},
+		{"3-b", VEC(16), 1, &maps[1], {0}, {0}, 0, 1, 4, {0}, true},
 	};
 	const struct ap_ckpt c = {"x", 7, 2, items, 2, layouts};
 	struct ap_ctx ctx = new_ctx();

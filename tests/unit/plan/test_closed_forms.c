@@ -173,6 +173,15 @@ START_TEST(tensor_parallel)
 }
 END_TEST
 
+/* MindSpore holds what products read whole, in the layout in which they read it: of the norms' results
+ * the gathered copies, 2 + 2, and not their own slices beside them; the rest is dealt. */
+START_TEST(sequence_parallel_gathered)
+{
+	near(kept(AP_EXECUTOR_MINDSPORE, T, true, AP_RECOMPUTE_NONE), 4 + (30 + 5. * A * S / H) / T);
+	near(kept(AP_EXECUTOR_MINDSPORE, T, true, AP_RECOMPUTE_SELECTIVE), 4 + 30. / T);
+}
+END_TEST
+
 START_TEST(sequence_parallel)
 {
 	near(kept(AP_EXECUTOR_GENERIC, T, true, AP_RECOMPUTE_NONE), (34 + 5. * A * S / H) / T);
@@ -191,6 +200,7 @@ int main(void)
 	tcase_add_test(tc, one_device);
 	tcase_add_test(tc, tensor_parallel);
 	tcase_add_test(tc, sequence_parallel);
+	tcase_add_test(tc, sequence_parallel_gathered);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);
