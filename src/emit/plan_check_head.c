@@ -13,11 +13,13 @@
 #include "emit/plan_check_parts.h"
 #include "plan/route.h"
 
+enum { MOST_NESTED = 16 }; /* no setting has more; what has is left out, so that the hash is another */
+
 static void write_setting(const struct ap_book *b, const struct ap_jv *v, struct ap_jw *w)
 {
 	int64_t whole;
 
-	switch (ap_jv_type(v)) {
+	switch (w->depth < MOST_NESTED ? ap_jv_type(v) : AP_JNULL) {
 	case AP_JBOOL:
 		ap_jw_bool(w, ap_jv_bool(v));
 		break;
