@@ -128,7 +128,10 @@ const char *ap_diag_path(struct ap_diag *d, const char *raw)
 static void add_place(struct ap_str *b, const struct message *m)
 {
 	if (m->file) {
-		add_safe(b, m->file, POINTER_CHARS);
+		if (*m->file)
+			add_safe(b, m->file, POINTER_CHARS);
+		else
+			ap_str_add(b, "\"\"");
 		if (m->line > 0)
 			ap_str_addf(b, ":%" PRId64, m->line);
 		if (m->line > 0 && m->col > 0)
@@ -182,7 +185,7 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	add_safe(&text, raw.s, TEXT_CHARS);
 	AP_PUSH(d->arena, d->messages, ((struct message){
 		.level = level,
-		.file = where ? keep(d, where->file) : NULL,
+		.file = where && where->file ? *where->file ? keep(d, where->file) : "" : NULL,
 		.line = where ? where->line : 0,
 		.col = where ? where->col : 0,
 		.pointer = where ? keep(d, where->pointer) : NULL,

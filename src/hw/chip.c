@@ -205,6 +205,17 @@ static enum ap_status get_links(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
+/* What a profile or a level of it is called; plans name it. */
+static enum ap_status get_name(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char **out)
+{
+	AP_TRY(ap_json_get_str(ctx, doc, obj, "name", out));
+	if (!**out)
+		return ap_json_report(ctx, doc, ap_jv_get(obj, "name"), AP_ERROR, AP_MEANING, NULL,
+			"key-range", "the name is empty; expected what it is called");
+	return AP_OK;
+}
+
 static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
 {
@@ -220,7 +231,7 @@ static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
 			"a level is an object");
 	AP_TRY(ap_json_known(ctx, doc, obj, known));
-	AP_TRY(ap_json_get_str(ctx, doc, obj, "name", &out->name));
+	AP_TRY(get_name(ctx, doc, obj, &out->name));
 	AP_TRY(get_kind(ctx, doc, obj, &out->kind));
 	AP_TRY(get_within(ctx, doc, obj, out));
 	AP_TRY(get_links(ctx, doc, obj, out));
@@ -314,7 +325,7 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	AP_TRY(get_root(ctx, doc, "autopar-chip/1", &root));
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
-	AP_TRY(ap_json_get_str(ctx, doc, root, "name", &out->name));
+	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(get_aliases(ctx, doc, root, out));
 	AP_TRY(get_peaks(ctx, doc, root, out));
 	AP_TRY(get_speeds(ctx, doc, root, out));
@@ -341,7 +352,7 @@ enum ap_status ap_software_parse(
 	AP_TRY(get_root(ctx, doc, "autopar-software/1", &root));
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
-	AP_TRY(ap_json_get_str(ctx, doc, root, "name", &out->name));
+	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(GET_NUMBERS(ctx, doc, root, slots));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));

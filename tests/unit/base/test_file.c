@@ -45,7 +45,7 @@ START_TEST(what_cannot_be_read)
 		const char *message;
 	} rows[] = {
 		{"missing", AP_IO, "error: missing: cannot open: No such file or directory\n"},
-		{"", AP_IO, "error: : cannot open: No such file or directory\n"},
+		{"", AP_IO, "error: \"\": cannot open: No such file or directory\n"},
 		{"a/b", AP_IO, "error: a/b: cannot open: Not a directory\n"},
 		{"loop", AP_IO, "error: loop: cannot open: Too many levels of symbolic links\n"},
 		{"dir", AP_IO, "error: dir: is a folder\n"},

@@ -241,6 +241,8 @@ START_TEST(bad_profiles_are_refused_by_name)
 		const char *from, *to, *check;
 	} rows[] = {
 		{"autopar-chip/1", "autopar-graph/1", "profile-schema"},
+		{"\"name\": \"ascend910b3\"", "\"name\": \"\"", "key-range"},
+		{"\"name\": \"roce\"", "\"name\": \"\"", "key-range"},
 		{"\"bfloat16\"", "\"brainfloat\"", "dtype-known"},
 		{"\"float32\": 9e12", "\"int8\": 9e12", "key-missing"},
 		{"313e12", "0", "key-range"},
