@@ -127,6 +127,18 @@ static bool has_cut(struct holding *h, const struct ap_ckpt_item *item, const st
 	return false;
 }
 
+/* Are its vectors the cuts of its operands? Some types have their own, as Tile, and others are unknown. */
+static bool cuts_operands(struct holding *h, const char *key, const char *param)
+{
+	const char *type = ap_arena_printf(h->ctx->scratch, "%.*s", (int)(param - key - 1), key);
+	const struct ap_op_row *row = ap_op_next(NULL, type);
+	bool all = row != NULL;
+
+	for (; row; row = ap_op_next(row, type))
+		all = all && !*row->strategy;
+	return all;
+}
+
 static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool one_stage, struct said *said)
 {
 	const char *param = param_of(h, item->node_name);
@@ -138,7 +150,7 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 		struct said *s = &said[l - h->c->layout];
 
 		s->item = s->item ? s->item : item;
-		s->agreed = s->agreed || has_cut(h, item, l);
+		s->agreed = s->agreed || has_cut(h, item, l) || !cuts_operands(h, item->node_name, param);
 	} else if (one_stage && is_operator_type(h, item->node_name, param)) {
 		fault(h, NULL, "ckpt-parameters", "strategy \"%s\": there is no layout of \"%s\"",
 			safe(h, item->node_name), safe(h, param));

@@ -137,7 +137,7 @@ static const int32_t **draw(struct fixture *f, uint64_t *random)
 static const struct {
 	const char *model;
 	bool sharded;
-} rows[] = {{"multiple_mix", false}, {"multiple_mix", true}, {"gpt3_1.3b", true}, {"bert_large", false}};
+} rows[] = {{"multiple_mix", false}, {"multiple_mix", true}, {"gpt3_1.3b", true}, {"bert_large", false}, {"vit_l", true}};
 
 START_TEST(changes_are_found)
 {
