@@ -76,8 +76,9 @@ static enum ap_status write_strategy(struct ap_run *run, const struct job *job, 
 {
 	if (job->to_folder)
 		return write_stages(run, job, ckpt, json);
-	if (ap_out_is_json(job->to)) {
+	if (ap_out_is_json(job->to) || run->opt->graph)
 		AP_TRY(add_shapes(run, job->from[0], ckpt));
+	if (ap_out_is_json(job->to)) {
 		AP_TRY(warn_of_keys(run, job->from[0], ckpt));
 	} else {
 		AP_TRY(ap_out_check_binary(run, job->to));

@@ -246,6 +246,12 @@ enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const s
 {
 	struct ap_where where = {.file = file};
 
+	for (uint32_t i = 0; i < c->nitem; i++)
+		if (c->item[i].n == 0)
+			AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-strategy",
+				"strategy \"%s\" holds no vectors; without a script that gives the operator "
+				"layouts MindSpore does not load it", ap_diag_name(ctx->diag,
+				c->item[i].node_name)));
 	if (c->nitem && c->nlayout)
 		return AP_OK;
 	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-empty",

@@ -76,7 +76,8 @@ void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user)
 enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	bool json, struct ap_ckpt *out);
 
-/* A warning (check "ckpt-empty") when no operator is in it: MindSpore refuses such a file. */
+/* A warning (check "ckpt-empty") when no operator is in it: MindSpore refuses such a file. Another one for
+ * each operator without vectors, which MindSpore saves where a script gives layouts, and loads there only. */
 enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c);
 
 /* Fills tensor_shape of every layout from a graph (optimizer states by their prefix). AP_MEANING

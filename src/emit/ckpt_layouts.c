@@ -426,14 +426,17 @@ static void check_cuts(struct holding *h, const struct ap_graph *g, const struct
 	int64_t ndev, const int32_t *const *counts, const struct ap_ckpt_layout *l)
 {
 	struct ap_layout first = {0}, is;
+	bool others = false; /* readers that the file has no strategy of, as Reshape: on which devices? */
 	ap_id by = AP_NONE;
 
 	for (uint32_t u = 0; u < t->nuse; u++) {
 		ap_id node = t->use[u].node;
 		struct ap_layout want;
 
-		if (!counts[node])
+		if (!counts[node]) {
+			others = true;
 			continue;
+		}
 		if (agrees(&g->node[node].bound, counts[node], t->use[u].operand, ndev, l, &want))
 			return;
 		first = by == AP_NONE ? want : first;
@@ -441,15 +444,14 @@ static void check_cuts(struct holding *h, const struct ap_graph *g, const struct
 	}
 	if (by == AP_NONE)
 		return;
-	if (read_layout(l, &is) && ap_layout_equal(&is, &first))
-		fault(h, g->node[by].name, "ckpt-layout",
-			"layout \"%s\": the dev_matrix %s is not that "
-				"of the operator's strategy", safe(h, l->param_name),
-			list_text(h, l->dev_matrix.v, l->dev_matrix.n));
-	else
+	if (!read_layout(l, &is) || !ap_layout_equal(&is, &first))
 		fault(h, g->node[by].name, "ckpt-layout", "layout \"%s\": lies as %s (parts by stride); the "
 			"operator's strategy wants %s", safe(h, l->param_name), layout_text(h, &is),
 			layout_text(h, &first));
+	else if (!others)
+		fault(h, g->node[by].name, "ckpt-layout",
+			"layout \"%s\": the dev_matrix %s is not that of the operator's strategy",
+			safe(h, l->param_name), list_text(h, l->dev_matrix.v, l->dev_matrix.n));
 }
 
 static void check_param(struct holding *h, const struct ap_graph *g, ap_id tensor, int64_t ndev,
