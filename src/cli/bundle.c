@@ -104,7 +104,7 @@ static bool read_manifest(struct ap_run *run, struct ap_bundle_manifest *out)
 	return read;
 }
 
-static enum state find_state(struct ap_run *run, struct ap_bundle_manifest *manifest)
+static enum state look_at(struct ap_run *run, struct ap_bundle_manifest *manifest)
 {
 	const char *dir = folder(run);
 
@@ -118,6 +118,17 @@ static enum state find_state(struct ap_run *run, struct ap_bundle_manifest *mani
 	if (exists(join(run, AP_BUNDLE_LOCK)))
 		return BEGUN;
 	return ap_folder_is_free(dir) ? FREE : TAKEN;
+}
+
+/* Another run may begin or end between two of the looks: its files are seen, its lock not yet, or the lock
+ * is gone and the manifest was not there before. Who looks again sees the one or the other. */
+static enum state find_state(struct ap_run *run, struct ap_bundle_manifest *manifest)
+{
+	enum state state = TAKEN;
+
+	for (int i = 0; i < 8 && state == TAKEN; i++)
+		state = look_at(run, manifest);
+	return state;
 }
 
 /* Names a file that the bundle would have itself, if there is one. */
