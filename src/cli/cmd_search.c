@@ -124,6 +124,8 @@ enum ap_status ap_cmd_search(struct ap_run *run)
 	ap_stop_arm();
 	st = counts ? plan_given(run, &in, counts, &plan)
 		: ap_drive_find(&run->ctx, &in.request, &found, &plan, &w.problem);
+	if (found.arena)
+		ap_arena_own(run->ctx.arena, found.arena);
 	if (st == AP_INFEASIBLE && !run->opt->quiet)
 		ap_relax_report(run, &src, &in, counts, found.steps);
 	if (st != AP_OK && st != AP_STOPPED)
