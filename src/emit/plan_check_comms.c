@@ -67,18 +67,23 @@ static struct held *sum_operators(struct ap_book *b)
 static void hold_kinds(struct ap_book *b, const struct ap_jv *m, const struct held *h)
 {
 	int64_t held = ap_book_int(b, m, "activations_bytes");
+	int64_t again = ap_book_int(b, m, "recompute_bytes");
+	int64_t sure = again < h->surely_kept ? h->surely_kept - again : 0;
 
 	ap_book_want_int(b, m, "weights_bytes", h->weights, "the sum of the operators");
 	ap_book_want_int(b, m, "gathered_bytes", h->gathered, "the sum of the operators");
 	ap_book_want_int(b, m, "gradients_bytes", h->gradients, "the sum of the operators");
 	ap_book_want_int(b, m, "optimizer_bytes", h->optimizer, "the sum of the operators");
 	ap_book_want_int(b, m, "temporary_bytes", h->temporary, "the largest of an operator");
-	if (held < h->activations + h->surely_kept || held > h->activations + h->kept)
+	if (held < h->activations + sure || held > h->activations + h->kept)
 		ap_book_fault(b, ap_jv_get(m, "activations_bytes"), "expected %" PRId64
 			", the sum of operators and of what redistributions keep",
 			h->activations + h->surely_kept);
-	if (!b->recomputes)
+	if (!b->recomputes && h->kept == 0) /* copies that redistributions leave may be made anew */
 		ap_book_want_int(b, m, "recompute_bytes", 0, "for nothing is recomputed");
+	if (!b->recomputes && again > h->kept)
+		ap_book_fault(b, ap_jv_get(m, "recompute_bytes"), "expected at most %" PRId64
+			", what redistributions keep, for no operator is recomputed", h->kept);
 }
 
 void ap_plan_rule_memory(struct ap_book *b)

@@ -199,12 +199,17 @@ static int event_of(const char *name)
 	return e;
 }
 
-static void hold_span(struct ap_book *b, const struct ap_jv *v, double want, const char *of)
+static bool lasts(const struct ap_jv *v, double want)
 {
 	double start = ap_book_num(v, "start_s"), end = ap_book_num(v, "end_s");
 
 	/* Both ends are rounded. */
-	if (fabs(end - start - want) > 1e-12 * fmax(fabs(end), want))
+	return fabs(end - start - want) <= 1e-12 * fmax(fabs(end), want);
+}
+
+static void hold_span(struct ap_book *b, const struct ap_jv *v, double want, const char *of)
+{
+	if (!lasts(v, want))
 		ap_book_fault(b, v, "does not last as long as %s", of);
 }
 
@@ -313,9 +318,10 @@ static void hold_event(struct ap_book *b, struct schedule *s, const struct ap_jv
 	if (e == EVENT_MOVE)
 		hold_span(b, v, ap_book_num(b->move[i], "forward_s") / (double)b->micro_batches,
 			"its forward_s");
-	if (e == EVENT_BACK)
+	if (e == EVENT_BACK && !lasts(v, (ap_book_num(b->move[i], "backward_s") -
+			ap_book_num(b->move[i], "forward_s")) / (double)b->micro_batches))
 		hold_span(b, v, ap_book_num(b->move[i], "backward_s") / (double)b->micro_batches,
-			"its backward_s");
+			"its backward_s, with or without the way there again");
 }
 
 static void make(struct ap_book *b, struct schedule *s)

@@ -166,6 +166,7 @@ struct part {
 	int undone;
 	bool apart; /* try the same with an arena of its own, first */
 	char *made;
+	struct ap_arena *like; /* whose attempt succeeded has it to give back */
 };
 
 static void undo_part(void *user)
@@ -190,8 +191,17 @@ static void take_part(void *user)
 	}
 	p->made = ap_arena_strdup(p->ctx->arena, "made");
 	ap_arena_alloc(p->ctx->scratch, 1, 1000);
-	(void)ap_arena_create_like(p->ctx->arena); /* goes with what fails */
+	p->like = ap_arena_create_like(p->ctx->arena); /* goes with what fails */
 	ap_arena_alloc(p->ctx->arena, 1, p->bytes);
+}
+
+static bool attempt(struct ap_ctx *ctx, struct part *p)
+{
+	bool done = ap_attempt(ctx, take_part, p);
+
+	if (done)
+		ap_arena_destroy(p->like);
+	return done;
 }
 
 START_TEST(an_attempt_ends_where_memory_does)
@@ -204,18 +214,19 @@ START_TEST(an_attempt_ends_where_memory_does)
 	ap_arena_alloc(ctx.scratch, 1, 1000);
 	used = ap_arena_mark(ctx.scratch).used;
 	ck_assert(ap_attempt_apart(&ctx, take_part, undo_part, &part, &made));
+	ap_arena_destroy(part.like);
 	ck_assert_ptr_ne(made, a);
 	ck_assert_ptr_eq(ctx.arena, a);
 	ck_assert_str_eq(part.made, "made");
 	ck_assert_uint_eq(ap_arena_mark(ctx.scratch).used, used + 1008);
-	ck_assert(!ap_attempt(&ctx, take_part, &part)); /* twice 5 MiB are too much */
+	ck_assert(!attempt(&ctx, &part)); /* twice 5 MiB are too much */
 	ck_assert_ptr_null(ap_arena_mark(ctx.arena).chunk);
 	ck_assert_uint_eq(ap_arena_mark(ctx.scratch).used, used + 1008);
 	part.apart = true;
-	ck_assert(ap_attempt(&ctx, take_part, &part));
+	ck_assert(attempt(&ctx, &part));
 	ck_assert_int_eq(part.undone, 1);
 	ap_arena_own(a, made);
-	while (ap_attempt(&ctx, take_part, &part))
+	while (attempt(&ctx, &part))
 		continue;
 	ap_arena_destroy(ctx.scratch);
 	ap_arena_destroy(a); /* and what it owns */

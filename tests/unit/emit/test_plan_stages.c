@@ -172,6 +172,7 @@ static const struct ap_diff_figure *figure(const struct ap_diff *d, const char *
 
 START_TEST(plans_of_pipelines_are_compared)
 {
+	static const int64_t held[] = {1, 1, 1};
 	struct ap_plan_stage stage[2];
 	struct ap_saved was, is;
 	struct made a, b;
@@ -184,6 +185,7 @@ START_TEST(plans_of_pipelines_are_compared)
 	ck_assert(d.equal);
 	memcpy(stage, b.plan.stage, sizeof stage);
 	stage[1].in_flight = 2;
+	stage[0].held = stage[1].held = held;
 	b.plan.stage = stage;
 	b.f.pipe.nsegment = 3;
 	write_file(&b);
