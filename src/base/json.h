@@ -40,6 +40,7 @@ const char *ap_json_file(const struct ap_json *doc);
 
 enum ap_jtype ap_jv_type(const struct ap_jv *v);
 size_t ap_jv_count(const struct ap_jv *v); /* elements or members; O(1) */
+bool ap_jv_is_shallow(const struct ap_jv *v, int depth); /* lists and objects nest at most depth deep */
 const struct ap_jv *ap_jv_first(const struct ap_jv *v); /* NULL when empty or no container */
 const struct ap_jv *ap_jv_next(const struct ap_jv *v); /* NULL after the last */
 const char *ap_jv_key(const struct ap_jv *v); /* of a member; NULL in an array */
@@ -134,7 +135,10 @@ void ap_jw_num(struct ap_jw *w, double v); /* infinity and NaN become null */
 void ap_jw_bool(struct ap_jw *w, bool v);
 void ap_jw_null(struct ap_jw *w);
 void ap_jw_raw(struct ap_jw *w, const char *json); /* json is the text of one value */
+/* A value that was read, on one line; with what is open it nests at most 64 levels. */
+void ap_jw_value(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
 void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s);
+void ap_jw_kraw(struct ap_jw *w, const char *key, const char *json); /* NULL: null */
 void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v);
 void ap_jw_knum(struct ap_jw *w, const char *key, double v);
 void ap_jw_kbool(struct ap_jw *w, const char *key, bool v);

@@ -156,6 +156,16 @@ size_t ap_jv_count(const struct ap_jv *v)
 	return v->count;
 }
 
+bool ap_jv_is_shallow(const struct ap_jv *v, int depth)
+{
+	if (v->type != AP_JARRAY && v->type != AP_JOBJECT)
+		return true;
+	for (const struct ap_jv *m = ap_jv_first(v); m && depth; m = ap_jv_next(m))
+		if (!ap_jv_is_shallow(m, depth - 1))
+			return false;
+	return depth > 0;
+}
+
 const struct ap_jv *ap_jv_first(const struct ap_jv *v)
 {
 	return v->count ? v + 1 : NULL;

@@ -243,6 +243,41 @@ void ap_jw_raw(struct ap_jw *w, const char *json)
 	put_value(w, json);
 }
 
+void ap_jw_value(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v)
+{
+	int64_t whole;
+
+	switch (ap_jv_type(v)) {
+	case AP_JNULL:
+		ap_jw_null(w);
+		return;
+	case AP_JBOOL:
+		ap_jw_bool(w, ap_jv_bool(v));
+		return;
+	case AP_JNUMBER:
+		if (ap_jv_int(doc, v, &whole))
+			ap_jw_int(w, whole);
+		else
+			ap_jw_num(w, ap_jv_double(v));
+		return;
+	case AP_JSTRING:
+		ap_jw_str(w, ap_jv_str(v));
+		return;
+	case AP_JARRAY:
+		ap_jw_arr_flat(w);
+		break;
+	case AP_JOBJECT:
+		ap_jw_obj_flat(w);
+		break;
+	}
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		if (ap_jv_type(v) == AP_JOBJECT)
+			ap_jw_key(w, ap_jv_key(m));
+		ap_jw_value(w, doc, m);
+	}
+	ap_jw_end(w);
+}
+
 void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n)
 {
 	ap_jw_arr_flat(w);
@@ -255,6 +290,12 @@ void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s)
 {
 	ap_jw_key(w, key);
 	ap_jw_str(w, s);
+}
+
+void ap_jw_kraw(struct ap_jw *w, const char *key, const char *json)
+{
+	ap_jw_key(w, key);
+	ap_jw_raw(w, json ? json : "null");
 }
 
 void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v)

@@ -27,15 +27,6 @@ static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
 	ap_jw_end(w);
 }
 
-static void add_json_or_null(struct ap_jw *w, const char *key, const char *json)
-{
-	ap_jw_key(w, key);
-	if (json)
-		ap_jw_raw(w, json);
-	else
-		ap_jw_null(w);
-}
-
 static void add_json_values(struct ap_jw *w, const struct ap_plan_values *values)
 {
 	ap_jw_key(w, "values");
@@ -45,8 +36,8 @@ static void add_json_values(struct ap_jw *w, const struct ap_plan_values *values
 
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "pointer", v->pointer);
-		add_json_or_null(w, "old", v->was);
-		add_json_or_null(w, "new", v->is);
+		ap_jw_kraw(w, "old", v->was);
+		ap_jw_kraw(w, "new", v->is);
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);

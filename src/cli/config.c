@@ -31,63 +31,17 @@ static void fault(const struct reader *r, const struct ap_jv *v, const char *nam
 			text);
 }
 
-static void write_value(struct ap_jw *w, const struct reader *r, const struct ap_jv *v)
-{
-	int64_t i;
-
-	switch (ap_jv_type(v)) {
-	case AP_JNULL:
-		ap_jw_null(w);
-		return;
-	case AP_JBOOL:
-		ap_jw_bool(w, ap_jv_bool(v));
-		return;
-	case AP_JNUMBER:
-		if (ap_jv_int(r->doc, v, &i))
-			ap_jw_int(w, i);
-		else
-			ap_jw_num(w, ap_jv_double(v));
-		return;
-	case AP_JSTRING:
-		ap_jw_str(w, ap_jv_str(v));
-		return;
-	case AP_JARRAY:
-		ap_jw_arr(w);
-		break;
-	case AP_JOBJECT:
-		ap_jw_obj(w);
-		break;
-	}
-	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
-		if (ap_jv_key(m))
-			ap_jw_key(w, ap_jv_key(m));
-		write_value(w, r, m);
-	}
-	ap_jw_end(w);
-}
-
-/* Do lists and objects nest at most depth deep? */
-static bool is_shallow(const struct ap_jv *v, int depth)
-{
-	if (ap_jv_type(v) != AP_JARRAY && ap_jv_type(v) != AP_JOBJECT)
-		return true;
-	for (const struct ap_jv *m = ap_jv_first(v); m && depth; m = ap_jv_next(m))
-		if (!is_shallow(m, depth - 1))
-			return false;
-	return depth > 0;
-}
-
 /* NULL where it is nested deeper than any setting. */
 static const char *json_text(const struct reader *r, const struct ap_jv *v)
 {
 	struct ap_str s;
 	struct ap_jw w;
 
-	if (!is_shallow(v, MAX_NESTING))
+	if (!ap_jv_is_shallow(v, MAX_NESTING))
 		return NULL;
 	ap_str_init(&s, r->ctx->arena);
 	ap_jw_str_init(&w, &s, 0);
-	write_value(&w, r, v);
+	ap_jw_value(&w, r->doc, v);
 	return s.s;
 }
 

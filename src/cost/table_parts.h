@@ -109,10 +109,6 @@ enum ap_status ap_table_bonds(struct ap_making *mk);
 void ap_table_flows(const struct ap_making *mk); /* cost and kept of bonds along which tensors flow */
 void ap_table_classes(struct ap_making *mk);
 
-/* Of all kinds that are priced, see struct ap_table. */
-double ap_table_least_s(const struct ap_making *mk);
-int64_t ap_table_least_bytes(const struct ap_making *mk, int32_t *stage);
-
 /* Fills nway and next. */
 void ap_table_next(const struct ap_making *mk, struct ap_table_class *c);
 

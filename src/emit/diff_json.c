@@ -2,12 +2,6 @@
 /* A comparison as JSON, autopar-diff/1. */
 #include "emit/diff_parts.h"
 
-static void write_raw(struct ap_jw *w, const char *key, const char *json)
-{
-	ap_jw_key(w, key);
-	ap_jw_raw(w, json ? json : "null");
-}
-
 static void write_names(struct ap_jw *w, const char *key, uint32_t n, const char *const *name)
 {
 	ap_jw_key(w, key);
@@ -40,8 +34,8 @@ static void write_figures(struct ap_jw *w, const struct ap_diff *d)
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "section", f->section);
 		ap_jw_kstr(w, "key", f->key);
-		write_raw(w, "old", f->was);
-		write_raw(w, "new", f->is);
+		ap_jw_kraw(w, "old", f->was);
+		ap_jw_kraw(w, "new", f->is);
 		ap_jw_kbool(w, "changed", f->changed);
 		if (f->was_number > 0 && f->changed)
 			ap_jw_knum(w, "ratio", f->is_number / f->was_number);
@@ -72,8 +66,8 @@ static void write_line(struct ap_jw *w, const struct ap_diff_line *l,
 	for (uint32_t i = 0; i < l->nfield; i++) {
 		ap_jw_key(w, names[l->field[i].field].key);
 		ap_jw_obj_flat(w);
-		write_raw(w, "old", l->field[i].was);
-		write_raw(w, "new", l->field[i].is);
+		ap_jw_kraw(w, "old", l->field[i].was);
+		ap_jw_kraw(w, "new", l->field[i].is);
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);

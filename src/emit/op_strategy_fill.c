@@ -47,7 +47,7 @@ static void write_named(struct filling *f, const struct ap_jv *v, enum ap_op_map
 
 	if (id == AP_NONE || !is_said(f, id) || is_empty(&f->t->name[id], map)) {
 		ap_jw_key(f->w, ap_jv_key(v));
-		ap_op_copy(f->w, f->t->doc, v);
+		ap_jw_value(f->w, f->t->doc, v);
 	} else if (f->match.node[id] != AP_NONE || map != AP_OP_STRATEGY || !f->placed) {
 		ap_jw_key(f->w, ap_jv_key(v));
 		ap_op_write_value(f->ctx, f->w, f->p, f->match.node[id], map, taken_over(f, v, map));

@@ -90,9 +90,6 @@ void ap_op_write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan
 void ap_op_fill(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p,
 	const struct ap_op_template *t);
 
-/* A value of a template, as it is. */
-void ap_op_copy(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
-
 /* Can no strategy say how the inputs arrive? One that does has its repeats on the left: ranks side by
  * side have different parts. */
 bool ap_op_inputs_need_layouts(const struct ap_plan *p);

@@ -13,44 +13,7 @@
 #include "emit/plan_check_parts.h"
 #include "plan/route.h"
 
-enum { MOST_NESTED = 16 }; /* no setting has more; what has is left out, so that the hash is another */
-
-static void write_setting(const struct ap_book *b, const struct ap_jv *v, struct ap_jw *w)
-{
-	int64_t whole;
-
-	switch (w->depth < MOST_NESTED ? ap_jv_type(v) : AP_JNULL) {
-	case AP_JBOOL:
-		ap_jw_bool(w, ap_jv_bool(v));
-		break;
-	case AP_JNUMBER:
-		if (ap_jv_int(b->doc, v, &whole))
-			ap_jw_int(w, whole);
-		else
-			ap_jw_num(w, ap_jv_double(v));
-		break;
-	case AP_JSTRING:
-		ap_jw_str(w, ap_jv_str(v));
-		break;
-	case AP_JARRAY:
-		ap_jw_arr(w);
-		for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e))
-			write_setting(b, e, w);
-		ap_jw_end(w);
-		break;
-	case AP_JOBJECT:
-		ap_jw_obj(w);
-		for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
-			ap_jw_key(w, ap_jv_key(e));
-			write_setting(b, e, w);
-		}
-		ap_jw_end(w);
-		break;
-	case AP_JNULL:
-		ap_jw_null(w);
-		break;
-	}
-}
+enum { MOST_NESTED = 16 }; /* no setting has more; the hash of what has is another */
 
 /* The hash is of their compact form. */
 static void hold_hash(struct ap_book *b, const struct ap_jv *settings)
@@ -62,7 +25,8 @@ static void hold_hash(struct ap_book *b, const struct ap_jv *settings)
 
 	ap_str_init(&text, b->ctx->scratch);
 	ap_jw_str_init(&w, &text, 0);
-	write_setting(b, settings, &w);
+	if (ap_jv_is_shallow(settings, MOST_NESTED))
+		ap_jw_value(&w, b->doc, settings);
 	ap_sha256_hex(text.s, text.len, hex);
 	ap_book_want_str(b, input, "sha256", hex, "of the settings as they are here");
 }

@@ -26,33 +26,17 @@ static const char *text_of(struct comparing *c, int side, const struct ap_jv *v)
 {
 	struct ap_str s;
 	struct ap_jw w;
-	int64_t whole;
 
 	if (!v)
 		return NULL;
 	ap_str_init(&s, c->ctx->arena);
 	ap_jw_str_init(&w, &s, 0);
-	switch (ap_jv_type(v)) {
-	case AP_JNULL:
-		return "null";
-	case AP_JBOOL:
-		return ap_jv_bool(v) ? "true" : "false";
-	case AP_JNUMBER:
-		if (ap_jv_int(c->doc[side], v, &whole))
-			ap_jw_int(&w, whole);
-		else
-			ap_jw_num(&w, ap_jv_double(v));
-		break;
-	case AP_JSTRING:
-		ap_jw_str(&w, ap_jv_str(v));
-		break;
-	case AP_JARRAY:
+	if (ap_jv_type(v) == AP_JARRAY)
 		ap_str_addf(&s, "\"%zu values\"", ap_jv_count(v));
-		break;
-	case AP_JOBJECT:
+	else if (ap_jv_type(v) == AP_JOBJECT)
 		ap_str_addf(&s, "\"%zu keys\"", ap_jv_count(v));
-		break;
-	}
+	else
+		ap_jw_value(&w, c->doc[side], v);
 	return s.s;
 }
 

@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "emit/plan_read_parts.h"
 
-enum { MOST_NESTED = 2 };
+enum { MOST_NESTED = 3 };
 
 enum ap_status ap_plan_read_fault(struct ap_plan_reader *r, const struct ap_jv *v, const char *text)
 {
@@ -43,52 +43,6 @@ enum ap_status ap_plan_read_member(struct ap_plan_reader *r, const struct ap_jv 
 	return ap_plan_read_type(r, *out, type);
 }
 
-static void write_plain(struct ap_plan_reader *r, const struct ap_jv *v, struct ap_jw *w)
-{
-	int64_t whole;
-
-	switch (ap_jv_type(v)) {
-	case AP_JBOOL:
-		ap_jw_bool(w, ap_jv_bool(v));
-		break;
-	case AP_JNUMBER:
-		if (ap_jv_int(r->doc, v, &whole))
-			ap_jw_int(w, whole);
-		else
-			ap_jw_num(w, ap_jv_double(v));
-		break;
-	case AP_JSTRING:
-		ap_jw_str(w, ap_jv_str(v));
-		break;
-	case AP_JNULL:
-	case AP_JARRAY:
-	case AP_JOBJECT:
-		ap_jw_null(w);
-		break;
-	}
-}
-
-static enum ap_status write_value(struct ap_plan_reader *r, const struct ap_jv *v, struct ap_jw *w,
-	int nested)
-{
-	bool object = ap_jv_type(v) == AP_JOBJECT;
-
-	if (!object && ap_jv_type(v) != AP_JARRAY) {
-		write_plain(r, v, w);
-		return AP_OK;
-	}
-	if (nested > MOST_NESTED)
-		return ap_plan_read_fault(r, v, "expected a plain value");
-	(object ? ap_jw_obj : ap_jw_arr)(w);
-	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
-		if (object)
-			ap_jw_key(w, ap_jv_key(e));
-		AP_TRY(write_value(r, e, w, nested + 1));
-	}
-	ap_jw_end(w);
-	return AP_OK;
-}
-
 enum ap_status ap_plan_read_json(struct ap_plan_reader *r, const struct ap_jv *v, const char **out)
 {
 	struct ap_str text;
@@ -96,7 +50,9 @@ enum ap_status ap_plan_read_json(struct ap_plan_reader *r, const struct ap_jv *v
 
 	ap_str_init(&text, r->ctx->arena);
 	ap_jw_str_init(&w, &text, 0);
-	AP_TRY(write_value(r, v, &w, 0));
+	if (!ap_jv_is_shallow(v, MOST_NESTED))
+		return ap_plan_read_fault(r, v, "expected a plain value");
+	ap_jw_value(&w, r->doc, v);
 	*out = text.s;
 	return AP_OK;
 }

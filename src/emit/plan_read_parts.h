@@ -38,7 +38,7 @@ enum ap_status ap_plan_read_type(struct ap_plan_reader *r, const struct ap_jv *v
 enum ap_status ap_plan_read_member(struct ap_plan_reader *r, const struct ap_jv *obj, const char *key,
 	enum ap_jtype type, const struct ap_jv **out);
 
-/* A value as compact JSON: a plain one, or arrays and objects of such nested at most twice. */
+/* A value as compact JSON: a plain one, or arrays and objects of such nested at most three deep. */
 enum ap_status ap_plan_read_json(struct ap_plan_reader *r, const struct ap_jv *v, const char **out);
 
 /* The lists of a plan, in this order: redistributions name operators. */

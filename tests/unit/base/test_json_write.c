@@ -42,6 +42,33 @@ static void write_example(struct ap_jw *w)
 	ap_jw_finish(w);
 }
 
+/* What is read is written as it was: compact, or on one line of a pretty text. */
+START_TEST(values_are_copied)
+{
+	static const char text[] =
+		"{\"a\":[1,-9223372036854775808,0.1,1e+300],\"b\":{\"c\":[[],{}],\"d\":\"\\u0001\\n\"},\"e\":null,\"f\":true}";
+	struct ap_ctx ctx = ctx_create(false);
+	const struct ap_jv *root;
+	struct ap_json *doc;
+	struct ap_str out;
+	struct ap_jw w;
+
+	ck_assert_int_eq(ap_json_parse(&ctx, "x.json", text, strlen(text), 0, &doc), AP_OK);
+	root = ap_json_root(doc);
+	ap_str_init(&out, ctx.arena);
+	ap_jw_str_init(&w, &out, 0);
+	ap_jw_value(&w, doc, root);
+	ck_assert_str_eq(out.s, text);
+	ap_str_init(&out, ctx.arena);
+	ap_jw_str_init(&w, &out, 1);
+	ap_jw_value(&w, doc, ap_jv_get(root, "b"));
+	ck_assert_str_eq(out.s, "{\"c\": [[], {}], \"d\": \"\\u0001\\n\"}");
+	ck_assert(ap_jv_is_shallow(root, 4) && ap_jv_is_shallow(ap_jv_get(root, "f"), 0));
+	ck_assert(!ap_jv_is_shallow(root, 3) && !ap_jv_is_shallow(ap_jv_get(root, "a"), 0));
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 START_TEST(pretty)
 {
 	struct ap_ctx ctx = ctx_create(false);
@@ -327,6 +354,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		pretty,
+		values_are_copied,
 		compact,
 		scalars,
 		strings_are_escaped,
