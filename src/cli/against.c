@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "bundle/bundle.h"
 #include "cli/bundle.h"
 #include "cli/config.h"
 #include "cli/fail_if.h"
@@ -18,8 +19,8 @@
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cli/stop.h"
-#include "emit/bundle.h"
-#include "emit/plan_check.h"
+#include "planfile/plan_check.h"
+#include "planfile/plan_json.h"
 
 struct holding { /* of a plan */
 	struct ap_run *run; /* the command's own */

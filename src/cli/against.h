@@ -4,8 +4,8 @@
 #define AP_CLI_AGAINST_H
 
 #include "cli/kind.h"
-#include "emit/plan_compare.h"
-#include "emit/plan_match.h"
+#include "diff/plan_match.h"
+#include "planfile/plan_compare.h"
 
 struct ap_cli;
 

@@ -8,11 +8,11 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "ckpt/ckpt_form.h"
 #include "cli/against.h"
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cli/stage_files.h"
-#include "emit/ckpt_form.h"
 
 struct holding {
 	struct ap_run *run;

@@ -11,12 +11,12 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "bundle/bundle.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/written.h"
-#include "emit/bundle.h"
 
 static enum ap_status fault(
 	struct ap_run *run, enum ap_status st, const char *path, const char *text)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 #include "cost/optimizer.h"
-#include "emit/diff.h"
-#include "plan/route.h"
-#include "plan/schedule.h"
+#include "diff/diff.h"
+#include "pipeline/schedule.h"
+#include "route/route.h"
 #include "search/engine.h"
 
 /* Name i of a NULL-terminated list; NULL past its end. */

@@ -5,6 +5,10 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "bundle/bundle.h"
+#include "bundle/bundle_check.h"
+#include "ckpt/groups.h"
+#include "ckpt/op_strategy.h"
 #include "cli/against.h"
 #include "cli/bundle.h"
 #include "cli/cmd.h"
@@ -14,11 +18,7 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
-#include "emit/bundle.h"
-#include "emit/bundle_check.h"
-#include "emit/emit.h"
-#include "emit/groups.h"
-#include "emit/op_strategy.h"
+#include "draw/draw.h"
 #include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */

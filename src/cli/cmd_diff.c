@@ -11,7 +11,7 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
-#include "emit/diff.h"
+#include "diff/diff.h"
 
 /* A plan, or else a strategy checkpoint. */
 static enum ap_status read_file(struct ap_run *run, const char *path, struct ap_json **plan,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/diag.h"
 #include "base/num.h"
+#include "ckpt/ckpt.h"
 #include "cli/bundle.h"
 #include "cli/cmd.h"
 #include "cli/inputs.h"
@@ -8,9 +9,8 @@
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/stop.h"
-#include "emit/ckpt.h"
-#include "plan/pins.h"
-#include "plan/semi_auto.h"
+#include "cost/pins.h"
+#include "route/semi_auto.h"
 
 static enum ap_status warn_of_memory(struct ap_run *run, const struct ap_plan *plan)
 {

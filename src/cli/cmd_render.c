@@ -5,7 +5,7 @@
 #include "cli/kind.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
-#include "emit/emit.h"
+#include "draw/draw.h"
 
 static enum ap_status make_picture(struct ap_run *run, const struct ap_known *file,
 	struct ap_picture *pic)

@@ -3,6 +3,7 @@
 #include "base/attempt.h"
 #include "base/diag.h"
 #include "base/num.h"
+#include "ckpt/ckpt.h"
 #include "cli/bundle.h"
 #include "cli/cmd.h"
 #include "cli/given.h"
@@ -11,8 +12,7 @@
 #include "cli/relax.h"
 #include "cli/run.h"
 #include "cli/stop.h"
-#include "emit/ckpt.h"
-#include "plan/certify.h"
+#include "drive/certify.h"
 
 /* A plan that was not searched: its own counts, priced and held against the memory. */
 static enum ap_status plan_given(struct ap_run *run, const struct ap_inputs *in,

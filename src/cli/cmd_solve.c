@@ -10,7 +10,7 @@
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
-#include "plan/certify.h"
+#include "drive/certify.h"
 #include "problem/problem.h"
 #include "search/engine.h"
 

@@ -3,7 +3,7 @@
 #ifndef AP_CLI_FAIL_IF_H
 #define AP_CLI_FAIL_IF_H
 
-#include "emit/limit.h"
+#include "diff/limit.h"
 
 struct ap_run;
 

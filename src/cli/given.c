@@ -6,8 +6,9 @@
 #include "cli/pipeline.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "plan/pins.h"
-#include "plan/semi_auto.h"
+#include "cost/pins.h"
+#include "drive/baseline.h"
+#include "route/semi_auto.h"
 
 bool ap_given_searches(const struct ap_options *o)
 {

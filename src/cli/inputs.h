@@ -3,9 +3,9 @@
 #ifndef AP_CLI_INPUTS_H
 #define AP_CLI_INPUTS_H
 
+#include "drive/drive.h"
 #include "hw/machine.h"
-#include "plan/drive.h"
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
 
 struct ap_run;
 

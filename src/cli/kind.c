@@ -7,11 +7,11 @@
 #include "base/diag.h"
 #include "base/foreign.h"
 #include "base/str.h"
+#include "ckpt/groups.h"
 #include "cli/config.h"
 #include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/spellings.h"
-#include "emit/groups.h"
 
 /* Names of operators are paths, those of checkpoints are not. */
 static bool is_op_strategy(const struct ap_jv *root)

@@ -150,7 +150,7 @@ enum {
 	AP_MODE_HYBRID_PARALLEL,
 	AP_MODE_STAND_ALONE
 };
-enum { /* plan/schedulers.def */
+enum { /* pipeline/schedulers.def */
 	AP_SCHEDULER_GPIPE,
 	AP_SCHEDULER_1F1B,
 	AP_SCHEDULER_INTERLEAVED,

@@ -14,14 +14,16 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "ckpt/groups.h"
 #include "cli/bundle.h"
 #include "cli/run.h"
 #include "cli/stage_files.h"
 #include "cli/stop.h"
 #include "cli/written.h"
-#include "emit/groups.h"
-#include "emit/trace.h"
-#include "plan/stages.h"
+#include "pipeline/stages.h"
+#include "planfile/plan_json.h"
+#include "report/summary.h"
+#include "report/trace.h"
 
 enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 

@@ -4,7 +4,7 @@
 #define AP_CLI_OUTPUTS_H
 
 #include "base/file.h"
-#include "emit/emit.h"
+#include "draw/draw.h"
 #include "problem/problem.h"
 
 struct ap_op_template;

@@ -8,7 +8,7 @@
 #include "base/diag.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "plan/stages.h"
+#include "pipeline/stages.h"
 #include "shard/arrival.h"
 #include "shard/imposed.h"
 

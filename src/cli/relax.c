@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "cli/run.h"
 #include "cli/trial.h"
-#include "plan/lean.h"
+#include "drive/lean.h"
 
 #define MOST_NAMED 3 /* relaxations */
 #define MOST_TIMES 32 /* as many devices */

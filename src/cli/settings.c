@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "plan/hybrid.h"
-#include "plan/route.h"
+#include "hybrid/hybrid.h"
+#include "route/route.h"
 
 static bool given(const struct ap_options *o, enum ap_opt_id id)
 {

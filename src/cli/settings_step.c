@@ -4,7 +4,7 @@
 #include "cli/settings.h"
 #include "cost/dealt.h"
 #include "cost/recompute.h"
-#include "plan/route.h"
+#include "route/route.h"
 #include "shard/arrival.h"
 
 static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_options *o, int mode,

@@ -4,7 +4,7 @@
 #define AP_CLI_STAGE_FILES_H
 
 #include "base/file.h"
-#include "emit/ckpt.h"
+#include "ckpt/ckpt.h"
 
 struct ap_run;
 struct ap_written;

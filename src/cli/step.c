@@ -7,7 +7,7 @@
 #include "cli/run.h"
 #include "cli/settings.h"
 #include "cost/optimizer.h"
-#include "plan/route.h"
+#include "route/route.h"
 
 #define FAULT(run, ...) \
 	ap_diag_add((run)->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)

@@ -9,9 +9,9 @@
 #include "cli/given.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "plan/choose.h"
-#include "plan/lean.h"
-#include "plan/pins.h"
+#include "cost/pins.h"
+#include "drive/choose.h"
+#include "drive/lean.h"
 
 #define FIND_WORK (UINT64_C(1) << 24) /* more finds little more */
 

@@ -15,7 +15,7 @@
 #include "graph/graph.h"
 
 /* Where a node runs: a segment of a stage. part is its place in the order in which the data flows;
- * which parts a stage has is the scheduler's choice (plan/schedule.h). */
+ * which parts a stage has is the scheduler's choice (pipeline/schedule.h). */
 struct ap_spot {
 	int32_t stage, segment, part;
 };

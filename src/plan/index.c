@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 
 static int32_t part_at(const struct ap_pipe *pipe, const struct ap_node *n)
 {

@@ -6,8 +6,9 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "plan/drive.h"
 #include "plan/notes.h"
+#include "plan/plan.h"
+#include "plan/simulate.h"
 
 #define MOST_LENT 32 /* results of an operator, of which it is looked whether they are held */
 

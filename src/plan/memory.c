@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "pipeline/schedule.h"
 #include "plan/live.h"
-#include "plan/schedule.h"
 
 static int32_t stage_of(const struct ap_plan *p, ap_id node)
 {

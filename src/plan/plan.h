@@ -6,8 +6,8 @@
 #ifndef AP_PLAN_PLAN_H
 #define AP_PLAN_PLAN_H
 
-#include "cost/table.h"
-#include "plan/route.h"
+#include "route/route.h"
+#include "cost/cost.h"
 
 struct ap_plan_comm {
 	struct ap_comm comm;
@@ -150,6 +150,23 @@ struct ap_search_info {
 	const struct ap_certificate *certificate; /* NULL: none was asked for */
 };
 
+/* An operator that a route decides otherwise than the free optimum does, and what that costs. */
+struct ap_route_differ {
+	ap_id node;
+	const int32_t *free_count; /* of the free optimum, [factor] */
+	double operator_s; /* of the objective: the operator's own share */
+	double moves_s; /* and what is redistributed before it, and behind it to operators that do not
+	                 * differ */
+};
+
+struct ap_plan_route { /* what the route made of a plan */
+	const struct ap_route *route;
+	double free_objective_s, free_step_time_s; /* of the free optimum */
+	double loss_s; /* objective of the plan above the free one's: the sum of what each operator costs */
+	uint32_t n;
+	const struct ap_route_differ *differ; /* [n], in the graph's order */
+};
+
 struct ap_plan {
 	const struct ap_graph *graph; /* staged, where there are several stages */
 	const struct ap_machine *machine;
@@ -166,7 +183,7 @@ struct ap_plan {
 	const struct ap_event *event;
 	uint32_t nstage;
 	const struct ap_plan_stage *stage; /* [nstage], at least one */
-	const struct ap_timeline *timeline; /* of the passes, plan/schedule.h */
+	const struct ap_timeline *timeline; /* of the passes, pipeline/schedule.h */
 	int64_t capacity_bytes; /* usable memory of a device */
 	struct ap_search_info search;
 	struct ap_prediction prediction;

@@ -6,7 +6,7 @@
  * backward, and where the scheduler splits the backward pass the gradients of weights apart. A stage
  * has a compute stream, a stream of the collectives that computation waits for, and one of the
  * gradient exchange, which runs in buckets beside the last backward pass of a part and what follows it.
- * Where there are several parts, the scheduler lays the passes out (plan/schedule.h), and tensors
+ * Where there are several parts, the scheduler lays the passes out (pipeline/schedule.h), and tensors
  * travel on links between the stages. After its last pass and its exchange a stage updates.
  */
 #ifndef AP_PLAN_SIMULATE_H

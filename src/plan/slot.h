@@ -9,8 +9,8 @@
 #define AP_PLAN_SLOT_H
 
 #include "base/vec.h"
+#include "pipeline/schedule.h"
 #include "plan/live.h"
-#include "plan/schedule.h"
 #include "plan/simulate.h"
 
 struct ap_slot_event {

@@ -26,7 +26,7 @@ enum ap_recompute { /* what is computed again for the backward pass, beside the 
 	AP_RECOMPUTE_FULL /* all but the inputs of the repeated layers */
 };
 
-struct ap_scheduler; /* plan/schedule.h */
+struct ap_scheduler; /* pipeline/schedule.h */
 
 /*
  * What a stage holds in the course of a step, by segment. Segments are not full at the same time, so

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces as files: what any trace of a step must keep to, whoever wrote it. Knows the form
- * (src/emit/trace.h) and nothing of plans.
+ * (src/report/trace.h) and nothing of plans.
  */
 #ifndef AP_TESTS_TRACE_H
 #define AP_TESTS_TRACE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/arena.h"
-#include "plan/drive.h"
-#include "plan/pins.h"
+#include "cost/conflict.h"
+#include "cost/pins.h"
 #include "program.h"
 
 struct ex_choice {

@@ -5,9 +5,10 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "ckpt/ckpt.h"
 #include "cost/optimizer.h"
-#include "emit/ckpt.h"
-#include "emit/emit.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
 #include "faults.h"
 #include "fixture.h"
 

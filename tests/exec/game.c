@@ -8,11 +8,13 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "ckpt/ckpt.h"
 #include "cost/optimizer.h"
-#include "emit/ckpt.h"
-#include "emit/emit.h"
-#include "plan/drive.h"
-#include "plan/semi_auto.h"
+#include "drive/baseline.h"
+#include "drive/drive.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
+#include "route/semi_auto.h"
 #include "search/engine.h"
 
 static void append(void *user, const char *bytes, size_t len)

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "program.h"
+#include "plan/plan.h"
 
 struct ex_game { /* a graph on so many devices, in steps of one kind */
 	struct fixture f;

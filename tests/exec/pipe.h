@@ -8,7 +8,8 @@
 #ifndef AP_TEST_EXEC_PIPE_H
 #define AP_TEST_EXEC_PIPE_H
 
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
+#include "plan/plan.h"
 #include "program.h"
 
 struct ex_slot {

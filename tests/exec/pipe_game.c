@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "ckpt/ckpt.h"
 #include "cost/optimizer.h"
-#include "emit/ckpt.h"
-#include "emit/emit.h"
-#include "plan/drive.h"
+#include "drive/drive.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
 #include "stages.h"
 
 static void append(void *user, const char *bytes, size_t len)

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "pipe.h"
+#include "plan/plan.h"
 
 struct ex_pipe_game {
 	struct fixture f;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "plan/plan.h"
 #include "program.h"
 
 static struct ap_shape shape_of(const struct ap_tensor *t, const struct ap_step *step)

@@ -4,6 +4,7 @@
 #define AP_TEST_EXEC_PROGRAM_H
 
 #include "oper.h"
+#include "plan/plan.h"
 
 /* ---- program*.c: a whole plan ------------------------------------------------------------------ */
 

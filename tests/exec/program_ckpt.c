@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "emit/ckpt.h"
-#include "plan/drive.h"
+#include "ckpt/ckpt.h"
+#include "drive/drive.h"
+#include "plan/plan.h"
 #include "program_read.h"
 
 static int64_t holders(const struct ap_shape *shape, const struct ap_layout *l, int64_t ndev, int64_t rank,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "emit/plan_read.h"
+#include "planfile/plan_read.h"
 #include "program_read.h"
 
 static void read_names(struct ex_reader *r, const struct ap_jv *obj, const char *key,

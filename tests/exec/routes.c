@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "plan/drive.h"
-#include "plan/pins.h"
+#include "cost/pins.h"
+#include "drive/drive.h"
+#include "plan/plan.h"
 
 const int32_t *const *ex_route_held(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t *const *counts)

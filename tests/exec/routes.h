@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small graphs under the plans of a route (plan/route.h). */
+/* Small graphs under the plans of a route (route/route.h). */
 #ifndef AP_TEST_EXEC_ROUTES_H
 #define AP_TEST_EXEC_ROUTES_H
 

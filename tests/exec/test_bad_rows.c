@@ -16,8 +16,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
+#include "cost/pins.h"
 #include "oper.h"
-#include "plan/pins.h"
 
 enum { SAMPLES = 2, MOST_IN = 4096, MOST_OUT = 20000, NDEV = 4 };
 

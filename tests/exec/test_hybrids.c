@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "game.h"
 #include "graph_text.h"
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
 
 #define HEADS(in, name, heads) \
 	SHAPED(in, name ".split", "-1,4," heads ",2") AND \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "plan/plan.h"
 #include "fault.h"
 #include "pipe_game.h"
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "plan/plan.h"
 #include "pipe_game.h"
 
 enum { PLANS = 2 };

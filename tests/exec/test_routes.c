@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "plan/plan.h"
 #include "pipe_game.h"
 #include "routes.h"
 

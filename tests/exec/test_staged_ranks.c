@@ -12,8 +12,9 @@
 
 #include "base/arena.h"
 #include "cost/optimizer.h"
-#include "plan/schedule.h"
 #include "game.h"
+#include "pipeline/schedule.h"
+#include "plan/plan.h"
 #include "random_graph.h"
 #include "stages.h"
 

@@ -97,7 +97,7 @@ def changed(plan, path, value):
 
 def rows():
     """Keys of plan_form.def in its order, and the class of each."""
-    with open(os.path.join(SOURCE, 'src/emit/plan_form.def'), encoding='utf-8') as file:
+    with open(os.path.join(SOURCE, 'src/planfile/plan_form.def'), encoding='utf-8') as file:
         text = file.read()
     parts = {'GROUP': ['.axes', '.ranks'], 'STEPS': [''] + re.findall(r'path "(\[\]\.\w+)"', text)}
     found = {}

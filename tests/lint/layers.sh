@@ -10,17 +10,30 @@ cd "$1"
 allowed='
 autopar autopar
 base base autopar
-rule rule base autopar
-hw hw base autopar
-problem problem base autopar
-graph graph rule base autopar
-import import graph rule base autopar
-shard shard graph hw rule base autopar
-cost cost shard graph hw rule problem base autopar
-search search problem base autopar
-plan plan search cost shard graph hw rule problem base autopar
-emit emit plan search cost shard graph hw rule problem base autopar
-cli cli import emit plan search cost shard graph hw rule problem base autopar
+rule rule base
+hw hw base
+problem problem base
+graph graph rule base
+import import graph rule base
+shard shard graph hw rule base
+cost cost shard graph hw rule base
+table table problem cost shard graph hw rule base
+search search problem base
+elim elim search problem base
+rec rec search problem base
+ilp ilp search problem base autopar
+pipeline pipeline cost shard graph hw rule base
+hybrid hybrid cost shard graph hw rule base
+route route cost shard graph hw rule base
+plan plan route pipeline problem cost shard graph hw rule base
+drive drive plan route hybrid pipeline rec elim search table problem cost shard graph hw rule base
+ckpt ckpt plan cost shard graph hw rule base
+planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
+diff diff planfile cost shard graph hw base
+draw draw plan shard graph hw base
+report report planfile plan route pipeline problem base autopar
+bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
+cli cli bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import graph hw rule base autopar
 '
 
 # Foreign header: the one file that may include it.
@@ -28,10 +41,10 @@ cages='
 cJSON.h src/base/json.c
 nettle/base16.h src/base/sha256.c
 nettle/sha2.h src/base/sha256.c
-glpk.h src/search/glpk_cage.c
-graphviz/cgraph.h src/emit/dot.c
-node_strategy.pb-c.h src/emit/ckpt_pb.c
-protobuf-c/protobuf-c.h src/emit/ckpt_pb.c
+glpk.h src/ilp/glpk_cage.c
+graphviz/cgraph.h src/draw/dot.c
+node_strategy.pb-c.h src/ckpt/ckpt_pb.c
+protobuf-c/protobuf-c.h src/ckpt/ckpt_pb.c
 '
 
 system='arpa/inet.h assert.h ctype.h dirent.h errno.h fcntl.h float.h inttypes.h langinfo.h limits.h locale.h

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "graph/staged.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 #include "unit.h"
 
 static uint64_t below(struct trial *t, uint64_t n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch strategy on random graphs, held against what its rule says, found the long way. */
 #include "base/num.h"
-#include "plan/follow.h"
-#include "plan/semi_auto.h"
+#include "route/follow.h"
+#include "route/semi_auto.h"
 #include "trial.h"
 #include "unit.h"
 

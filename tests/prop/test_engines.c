@@ -2,8 +2,8 @@
 /* The engines against brute force, on random tables of every shape. */
 #include <math.h>
 
+#include "elim/dp.h"
 #include "random_problem.h"
-#include "search/dp.h"
 #include "unit.h"
 
 enum { MAX_N = 7 };

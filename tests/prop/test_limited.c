@@ -4,14 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "elim/dual.h"
+#include "elim/elim_adjoint.h"
+#include "elim/focus.h"
+#include "elim/limit.h"
+#include "elim/narrow.h"
+#include "elim/splice.h"
 #include "random_problem.h"
 #include "search/compact.h"
-#include "search/dual.h"
-#include "search/elim_adjoint.h"
-#include "search/focus.h"
-#include "search/limit.h"
-#include "search/narrow.h"
-#include "search/splice.h"
 #include "unit.h"
 
 enum { MAX_N = 7 };

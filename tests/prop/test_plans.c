@@ -3,8 +3,10 @@
 #include <math.h>
 
 #include "base/num.h"
-#include "emit/ckpt.h"
-#include "emit/emit.h"
+#include "ckpt/ckpt.h"
+#include "drive/verify.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
 #include "trial.h"
 #include "unit.h"
 

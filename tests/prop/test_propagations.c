@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "plan/drive.h"
-#include "plan/propagation.h"
+#include "cost/conflict.h"
+#include "route/propagation.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -2,8 +2,11 @@
 /* The double recursion on random graphs, held against the rules, and against the exact engine. */
 #include <math.h>
 
-#include "plan/drive.h"
-#include "plan/recursive.h"
+#include "cost/conflict.h"
+#include "cost/least.h"
+#include "drive/recursive.h"
+#include "plan/plan.h"
+#include "table/table.h"
 #include "trial.h"
 #include "unit.h"
 

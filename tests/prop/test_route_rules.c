@@ -5,6 +5,7 @@
  * from all its neighbours.
  */
 #include "base/num.h"
+#include "plan/plan.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -2,8 +2,10 @@
 /* Every route that completes what a checkpoint holds, on random graphs: its rows, its search, its bound. */
 #include <math.h>
 
-#include "emit/ckpt.h"
-#include "plan/pins.h"
+#include "ckpt/ckpt.h"
+#include "cost/conflict.h"
+#include "cost/pins.h"
+#include "plan/plan.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 #include "unit.h"
 
 enum { MOST_STAGES = 7, MOST_SEGMENTS = 4, MOST_MICRO = 24, PASSES = 3 };

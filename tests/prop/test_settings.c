@@ -2,11 +2,12 @@
 /* Settings of the search: all engines see the same candidates, those that the settings leave. */
 #include <math.h>
 
-#include "cost/joint.h"
-#include "cost/lazy.h"
-#include "cost/table.h"
-#include "plan/drive.h"
-#include "plan/recursive.h"
+#include "cost/least.h"
+#include "drive/recursive.h"
+#include "plan/plan.h"
+#include "table/joint.h"
+#include "table/lazy.h"
+#include "table/table.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -15,8 +15,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "fixture.h"
-#include "plan/drive.h"
-#include "plan/stages.h"
+#include "cost/least.h"
+#include "pipeline/stages.h"
 #include "random_graph.h"
 #include "unit.h"
 

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "unit.h"
+#include "cost/conflict.h"
+#include "plan/plan.h"
 #include "trial.h"
+#include "unit.h"
 
 #define MOST_COMBINATIONS 20000
 

@@ -3,7 +3,9 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
+#include "plan/plan.h"
+#include "plan/simulate.h"
 #include "random_pipe.h"
 #include "unit.h"
 

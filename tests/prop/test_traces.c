@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces of random plans, as files: read back, can the step be so? */
-#include "emit/trace.h"
 #include "random_pipe.h"
+#include "plan/plan.h"
+#include "report/trace.h"
 #include "trace.h"
 #include "unit.h"
 

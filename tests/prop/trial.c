@@ -5,6 +5,7 @@
 
 #include "cost/optimizer.h"
 #include "hw/chip.h"
+#include "plan/plan.h"
 #include "unit.h"
 
 #define CHOOSE(t, ...) choose((t), (const int64_t[]){__VA_ARGS__}, \

@@ -3,11 +3,12 @@
 #ifndef TRIAL_H
 #define TRIAL_H
 
+#include "drive/drive.h"
 #include "fixture.h"
 #include "graph/staged.h"
-#include "plan/drive.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 #include "random_graph.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 
 #define NO_MEMORY_LIMIT (INT64_C(1) << 60)

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "cost/opcost.h"
 #include "shard/arrival.h"
 
 #define GRAPH \

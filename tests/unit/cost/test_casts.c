@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "cost/cost.h"
+#include "cost/opcost.h"
 #include "fixture.h"
 
 /* One layer; x0 = x + b0 so that its gradient is wanted, and the weight kept for that. */

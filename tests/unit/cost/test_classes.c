@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "cost/joint.h"
 #include "cost/task.h"
 #include "fixture.h"
+#include "table/joint.h"
 
 struct field {
 	const char *name;

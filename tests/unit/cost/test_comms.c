@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "cost/opcost.h"
 #include "shard/space.h"
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};

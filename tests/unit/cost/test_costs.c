@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "cost/kernel.h"
+#include "cost/opcost.h"
 #include "fixture.h"
 
 #define GRAPH \

@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "cost/joint.h"
-#include "cost/table.h"
 #include "fixture.h"
+#include "table/joint.h"
+#include "table/table.h"
 
 #define CHAIN \
 	"{'schema':'autopar-graph/1','name':'chain'," \

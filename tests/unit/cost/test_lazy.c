@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "cost/lazy.h"
-#include "cost/table.h"
 #include "fixture.h"
+#include "table/lazy.h"
+#include "table/table.h"
 
 /* Look-up and product of one table, so that layouts are tied; a residual; a batched product. */
 #define GRAPH \

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "cost/opcost.h"
 #include "shard/space.h"
 
 /* Tokens before samples: [3 * 24] rows, [24 * 2] heads, and both taken apart again. */

@@ -7,10 +7,10 @@
 #include "../shard/layouts.h"
 #include "base/arena.h"
 #include "base/num.h"
-#include "cost/joint.h"
 #include "cost/kernel.h"
-#include "cost/table.h"
 #include "fixture.h"
+#include "table/joint.h"
+#include "table/table.h"
 
 static double copy_s(const struct ap_chip *chip, double bytes)
 {

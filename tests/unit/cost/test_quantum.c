@@ -7,9 +7,9 @@
 
 #include "base/num.h"
 #include "cost/cost.h"
-#include "cost/table.h"
 #include "fixture.h"
 #include "hw/chip.h"
+#include "table/table.h"
 
 static double quantum_on(struct fixture *f, const struct ap_chip *chip)
 {

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cost/cost.h"
+#include "cost/opcost.h"
 #include "cost/recompute.h"
 #include "fixture.h"
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "cost/cost.h"
+#include "cost/opcost.h"
 #include "fixture.h"
 
 /* An operator of this type on [16,8] float32 of the batch, on 16 devices of which 4 are a stage. */

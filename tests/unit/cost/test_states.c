@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "cost/dealt.h"
+#include "cost/opcost.h"
 #include "cost/optimizer.h"
 #include "fixture.h"
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "cost/cost.h"
+#include "cost/opcost.h"
 #include "fixture.h"
 
 #define NET(training) \

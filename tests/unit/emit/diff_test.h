@@ -3,7 +3,7 @@
 #ifndef AP_TEST_DIFF_TEST_H
 #define AP_TEST_DIFF_TEST_H
 
-#include "emit/diff.h"
+#include "diff/diff.h"
 #include "emit_test.h"
 
 struct op_spec {

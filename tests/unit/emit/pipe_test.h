@@ -6,8 +6,8 @@
 #include "emit_test.h"
 #include "fixture.h"
 #include "graph/staged.h"
+#include "pipeline/schedule.h"
 #include "plan/plan.h"
-#include "plan/schedule.h"
 
 #define PIPE_NET \
 	"{'schema':'autopar-graph/1','name':'pipe'," \

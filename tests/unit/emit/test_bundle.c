@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle: which there are, and what depends on the plan and its settings. */
-#include "emit/bundle.h"
-#include "emit/summary_parts.h"
+#include "bundle/bundle.h"
 #include "json_at.h"
 #include "pipe_test.h"
+#include "plan/plan.h"
+#include "report/summary_parts.h"
 
 struct world {
 	struct fixture f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle that come back from a user. */
-#include "emit/bundle_check.h"
+#include "bundle/bundle_check.h"
 #include "emit_test.h"
 
 #define CELL(more) "{'cell':'a'," more "'parallel_optimizer_comm_recompute':false," \

@@ -14,8 +14,9 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "emit/ckpt.h"
+#include "ckpt/ckpt.h"
 #include "fixture.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 
 enum { MOST_CHANGES = 1500 }; /* of a model */

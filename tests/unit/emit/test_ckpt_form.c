@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "emit/ckpt.h"
+#include "ckpt/ckpt.h"
 #include "emit_test.h"
 
 #define VEC(...) \

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strategy checkpoint of real plans, and checkpoints held against a graph. */
 #include "base/file.h"
-#include "emit/ckpt.h"
+#include "ckpt/ckpt.h"
 #include "emit_test.h"
 #include "fixture.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 
 /* The worked example of the format, with a bias and a second, frozen product behind it. */

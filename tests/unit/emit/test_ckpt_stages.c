@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strategy checkpoints of pipelines: stage files, the merged file, and back. */
-#include "emit/ckpt.h"
-#include "emit/ckpt_form.h"
+#include "ckpt/ckpt.h"
+#include "ckpt/ckpt_form.h"
+#include "plan/plan.h"
 #include "pipe_test.h"
 
 static struct ap_str pb_of(struct fixture *f, const struct ap_ckpt *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changed between two plans, two checkpoints, or one of each. */
+#include "ckpt/ckpt.h"
 #include "diff_test.h"
-#include "emit/ckpt.h"
 
 /* Four layers of a product and a sum. */
 static void add_layers(struct ap_ctx *ctx, struct op_spec *op, const char *const cut[4])

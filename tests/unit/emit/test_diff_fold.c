@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that differ in numbers only, joined. */
-#include "emit/diff_fold.h"
+#include "diff/diff_fold.h"
 #include "emit_test.h"
 
 enum { MOST = 8 };

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emit/dot_text.h"
-#include "emit/emit.h"
+#include "draw/dot_text.h"
+#include "draw/draw.h"
 #include "emit_test.h"
 
 /* An operator; its name, type and cell are set by hand. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The group file of one rank. */
-#include "emit/groups.h"
+#include "ckpt/groups.h"
+#include "plan/plan.h"
 #include "pipe_test.h"
 
 static const char *ranks_text(struct ap_ctx *ctx, const int64_t *rank, uint32_t n)

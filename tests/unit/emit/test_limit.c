@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on the figures of plans. */
+#include "diff/limit.h"
 #include "diff_test.h"
-#include "emit/limit.h"
 
 static const struct ap_limit *parse(struct ap_ctx *ctx, const char *text, uint32_t *n)
 {

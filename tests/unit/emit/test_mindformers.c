@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in MindFormers' YAML and Megatron's arguments. */
 #include "../plan/expert_test.h"
-#include "emit/layers.h"
-#include "emit/mindformers.h"
+#include "bundle/layers.h"
+#include "bundle/mindformers.h"
+#include "plan/plan.h"
 #include "emit_test.h"
 
 struct words_case {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operator-strategy files, with and without one that MindSpore saved. */
-#include "emit/op_strategy.h"
+#include "ckpt/op_strategy.h"
+#include "plan/plan.h"
 #include "json_at.h"
 #include "pipe_test.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "emit/picture_view.h"
+#include "draw/picture_view.h"
 #include "emit_test.h"
 
 /* A picture that is made operator by operator. */

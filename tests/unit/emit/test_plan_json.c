@@ -3,10 +3,13 @@
 #include <locale.h>
 #include <setjmp.h>
 
-#include "emit/emit.h"
 #include "emit_test.h"
 #include "fixture.h"
 #include "json_at.h"
+#include "draw/draw.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
+#include "report/summary.h"
 
 /* Two products, the first cut by columns and the second by rows, then a loss cut by the batch. */
 #define PAIR \

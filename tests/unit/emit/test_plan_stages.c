@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan file of a pipeline, and what is read back from it. */
-#include "emit/ckpt.h"
-#include "emit/diff.h"
-#include "emit/emit.h"
+#include "ckpt/ckpt.h"
+#include "diff/diff.h"
+#include "draw/draw.h"
+#include "plan/plan.h"
+#include "planfile/plan_json.h"
+#include "report/summary.h"
 #include "json_at.h"
 #include "pipe_test.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces: what is written of a plan, and that what reads them sees every fault. */
-#include "emit/trace.h"
 #include "pipe_test.h"
+#include "plan/plan.h"
+#include "report/trace.h"
 #include "trace.h"
 
 #define THREAD(stage, tid, name) \

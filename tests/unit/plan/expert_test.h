@@ -11,10 +11,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cost/optimizer.h"
+#include "drive/expert.h"
 #include "fixture.h"
-#include "plan/expert.h"
-#include "plan/schedule.h"
-#include "plan/stages.h"
+#include "pipeline/schedule.h"
+#include "pipeline/stages.h"
+#include "plan/plan.h"
 
 struct expert_case {
 	const char *model; /* bundled */

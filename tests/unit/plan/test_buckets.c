@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "plan/plan.h"
 #include "fixture.h"
-#include "plan/drive.h"
 
 enum { LAYERS = 6, WIDTH = 256, BATCH = 64 };
 

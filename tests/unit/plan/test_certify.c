@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/diag.h"
-#include "plan/certify.h"
+#include "drive/certify.h"
 #include "unit.h"
 
 static uint32_t a_pick[1];

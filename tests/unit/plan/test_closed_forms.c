@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "fixture.h"
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
 #include "plan/plan.h"
 
 enum { B = 2, S = 512, H = 1024, A = 16, T = 8 };

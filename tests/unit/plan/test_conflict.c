@@ -7,8 +7,11 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "cost/conflict.h"
+#include "drive/drive.h"
+#include "drive/verify.h"
+#include "plan/plan.h"
 #include "fixture.h"
-#include "plan/drive.h"
 
 /* w is read twice by one operator: rows and columns of its product. */
 #define TWICE \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "plan/cut.h"
+#include "pipeline/cut.h"
 #include "unit.h"
 
 enum { MOST = 12 };

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "drive/drive.h"
 #include "fixture.h"
-#include "plan/drive.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 
 /* One table for look-up and product: equal layouts are forced. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What experts' words say of a plan: its own hybrid, or the nearest one. */
+#include "drive/drive.h"
+#include "plan/plan.h"
 #include "expert_test.h"
-#include "plan/drive.h"
 #include "unit.h"
 
 /* Each is found again, and costs what it costs. */

@@ -6,9 +6,10 @@
 
 #include "base/diag.h"
 #include "base/str.h"
+#include "drive/drive.h"
 #include "fixture.h"
 #include "hw/chip.h"
-#include "plan/drive.h"
+#include "plan/plan.h"
 
 /* Nothing is kept and there are no weights: all memory is temporary. */
 #define BARE \

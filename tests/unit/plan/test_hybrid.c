@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hybrids of experts: the cuts and collectives are those of Megatron. */
 #include "fixture.h"
+#include "drive/baseline.h"
+#include "drive/verify.h"
 #include "graph/staged.h"
-#include "plan/drive.h"
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hybrids as they are given: keys, devices, micro-batches; and the grids that a search is held against. */
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
 #include "unit.h"
 
 static struct ap_hybrid parsed(struct ap_ctx *ctx, const char *text)

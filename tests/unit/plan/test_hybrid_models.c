@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hybrids of the bundled models: which grids they take, and what goes between the ranks. */
 #include "base/file.h"
+#include "cost/conflict.h"
+#include "drive/baseline.h"
 #include "fixture.h"
-#include "plan/drive.h"
-#include "plan/hybrid.h"
+#include "hybrid/hybrid.h"
+#include "plan/plan.h"
 #include "shard/space.h"
 #include "unit.h"
 

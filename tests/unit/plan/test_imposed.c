@@ -10,8 +10,8 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "fixture.h"
-#include "plan/propagation.h"
-#include "plan/semi_auto.h"
+#include "route/propagation.h"
+#include "route/semi_auto.h"
 #include "shard/imposed.h"
 #include "shard/space.h"
 

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 #include "unit.h"
 
 enum { MOST_COUNTS = 24 };

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "drive/lean.h"
 #include "fixture.h"
 #include "graph/staged.h"
-#include "plan/lean.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
+#include "plan/plan.h"
 
 #define GIB (INT64_C(1) << 30)
 

@@ -8,12 +8,14 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cost/pins.h"
+#include "drive/drive.h"
 #include "fixture.h"
 #include "graph/staged.h"
-#include "plan/drive.h"
-#include "plan/pins.h"
-#include "plan/semi_auto.h"
+#include "plan/plan.h"
+#include "route/semi_auto.h"
 #include "shard/space.h"
+#include "table/table.h"
 
 #define MATMUL(name, x, w, y, more) \
 	"{'name':'" name "','type':'MatMul','inputs':['" x "','" w "'],'outputs':[{'name':'" y "'}]" \

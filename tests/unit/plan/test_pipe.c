@@ -8,8 +8,9 @@
 #include "base/str.h"
 #include "fixture.h"
 #include "graph/staged.h"
-#include "plan/drive.h"
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
+#include "plan/plan.h"
+#include "plan/simulate.h"
 
 enum { BATCH = 480, WIDTH = 64 };
 

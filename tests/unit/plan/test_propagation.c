@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "fixture.h"
-#include "plan/drive.h"
-#include "plan/propagation.h"
+#include "plan/plan.h"
+#include "route/propagation.h"
 #include "shard/space.h"
 #include "unit.h"
 

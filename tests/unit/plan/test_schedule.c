@@ -2,7 +2,7 @@
 /* Pipeline schedules of equal stages: known times, known activations in flight. */
 #include <math.h>
 
-#include "plan/schedule.h"
+#include "pipeline/schedule.h"
 #include "unit.h"
 
 enum { MOST_STAGES = 16, MOST_MICRO = 64 };

@@ -7,10 +7,10 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cost/pins.h"
 #include "fixture.h"
-#include "plan/follow.h"
-#include "plan/pins.h"
-#include "plan/semi_auto.h"
+#include "route/follow.h"
+#include "route/semi_auto.h"
 #include "shard/space.h"
 
 /* "(2,1),(1,4)": the strategy that counts stand for. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "plan/plan.h"
 #include "fixture.h"
-#include "plan/drive.h"
 
 #define GRAPH \
 	"{'schema':'autopar-graph/1','name':'mlp'," \

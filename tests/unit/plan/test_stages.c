@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "fixture.h"
-#include "plan/stages.h"
+#include "pipeline/stages.h"
 #include "unit.h"
 
 #define SCOPE "Default/net-WithLossCell/_backbone-Net/"

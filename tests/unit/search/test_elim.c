@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of dynamic_programming. */
+#include "elim/dp.h"
+#include "elim/elim.h"
+#include "elim/minplus.h"
 #include "search/compact.h"
-#include "search/dp.h"
-#include "search/elim.h"
-#include "search/minplus.h"
 #include "search/polish.h"
 #include "search/prune.h"
 #include "search_unit.h"

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ilp/child.h"
 #include "problem/quantise.h"
-#include "search/child.h"
 #include "search_unit.h"
 
 #define ENGINE "integer_programming"

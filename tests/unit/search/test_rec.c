@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The double recursion, on tables that say what cutting further gives, and on a view of its own. */
-#include "search/rec.h"
+#include "rec/rec.h"
 #include "search_unit.h"
 
 static const char engine[] = "recursive_programming";

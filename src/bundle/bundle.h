@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bundle: a folder with all that an executor needs to run a plan. Each file is a row of a table; the
+ * command line stages them, and the checkpoints of pipeline stages beside them (stages/stage_0.ckpt).
+ */
+#ifndef AP_BUNDLE_BUNDLE_H
+#define AP_BUNDLE_BUNDLE_H
+
+#include "ckpt/op_strategy.h"
+#include "drive/expert.h"
+
+struct ap_bundle_part { /* a file as it was written */
+	const char *name; /* in the folder: "stages/stage_0.ckpt" */
+	int64_t bytes;
+	const char *sha256;
+};
+
+struct ap_bundle { /* what the files are made of */
+	const struct ap_plan *plan;
+	const struct ap_op_template *op_template; /* NULL: none was given */
+	const struct ap_expert *expert;
+	bool frozen; /* checkpoints name frozen parameters too */
+	int64_t global_rank; /* of the group file */
+	uint32_t nsetting; /* effective settings, those among them that no plan depends on */
+	const struct ap_setting *setting;
+	uint32_t npart; /* files that are written already: what the manifest lists */
+	const struct ap_bundle_part *part;
+};
+
+struct ap_bundle_file {
+	const char *name; /* in the folder: "settings.json" */
+	const char *text; /* one line: what it is for */
+	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
+	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
+};
+
+/* File i, in the order in which they are put in place; NULL past the end. */
+const struct ap_bundle_file *ap_bundle_file_at(size_t i);
+
+/*
+ * The manifest, which is put in place after all other files: a folder without it, or with files of other
+ * sizes or hashes, holds no whole bundle. Names are those of files in the folder, each once.
+ */
+#define AP_BUNDLE_MANIFEST "manifest.json"
+#define AP_BUNDLE_PLAN "plan.json" /* whose hash it has apart */
+struct ap_bundle_manifest {
+	uint32_t npart;
+	const struct ap_bundle_part *part;
+};
+enum ap_status ap_bundle_manifest_read(struct ap_ctx *ctx, const struct ap_json *doc,
+	struct ap_bundle_manifest *out);
+
+#define AP_BUNDLE_LOCK ".autopar-plan.lock" /* in the folder while a run is at work on it */
+
+#define AP_BUNDLE_CACHE "__pycache__" /* where Python keeps what it makes of apply_plan.py */
+
+#define AP_BUNDLE_STAGES "stages" /* the folder of the stage files, in it */
+
+/* A file that is in every bundle, and how it begins: what tells a folder that holds one. */
+#define AP_BUNDLE_README "README.txt"
+#define AP_BUNDLE_MARK "A bundle of autopar-plan"
+
+#endif

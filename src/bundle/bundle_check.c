@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bundle/bundle_check.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "bundle/bundle_parts.h"
+
+struct checking {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	enum ap_status st; /* the first that is none */
+};
+
+#define REPORT(c, v, check, ...) \
+	note(c, ap_json_report((c)->ctx, (c)->doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__))
+
+static bool note(struct checking *c, enum ap_status st)
+{
+	c->st = c->st == AP_OK ? st : c->st;
+	return st == AP_OK;
+}
+
+static const char *type_name(enum ap_jtype type)
+{
+	static const char *const names[] = {
+		[AP_JNULL] = "null",
+		[AP_JBOOL] = "true or false",
+		[AP_JNUMBER] = "a number",
+		[AP_JSTRING] = "a string",
+		[AP_JARRAY] = "an array",
+		[AP_JOBJECT] = "an object",
+	};
+
+	return names[type];
+}
+
+static bool is_type(struct checking *c, const struct ap_jv *v, enum ap_jtype type)
+{
+	return ap_jv_type(v) == type || REPORT(c, v, "key-type", "should be %s", type_name(type));
+}
+
+/* The members of an array that is a member; NULL where there is none, which is reported. */
+static const struct ap_jv *first_of(struct checking *c, const struct ap_jv *obj, const char *key)
+{
+	const struct ap_jv *arr;
+
+	return note(c, ap_json_get_arr(c->ctx, c->doc, obj, key, &arr)) ? ap_jv_first(arr) : NULL;
+}
+
+static bool has_text(struct checking *c, const struct ap_jv *obj, const char *key)
+{
+	const char *text;
+
+	return note(c, ap_json_get_str(c->ctx, c->doc, obj, key, &text));
+}
+
+static bool has_flag(struct checking *c, const struct ap_jv *obj, const char *key)
+{
+	const struct ap_jv *v = ap_jv_get(obj, key);
+
+	return v ? is_type(c, v, AP_JBOOL) : REPORT(c, obj, "key-missing", "no key \"%s\"", key);
+}
+
+static const struct {
+	const char *name; /* in "type", and as Python calls it */
+	enum ap_jtype type;
+} argument_types[] = {
+	{"none", AP_JNULL}, {"bool", AP_JBOOL}, {"int", AP_JNUMBER}, {"str", AP_JSTRING},
+	{"list", AP_JARRAY}, {"tuple", AP_JARRAY}, {"dict", AP_JOBJECT}, {"kwargs", AP_JOBJECT},
+};
+
+/* keys: those that are known, a blank between two. */
+static void check_keys(struct checking *c, const struct ap_jv *value, const char *keys)
+{
+	for (const struct ap_jv *v = ap_jv_first(value); v; v = ap_jv_next(v)) {
+		const char *key = ap_jv_key(v), *at = keys;
+		size_t len = strlen(key), word;
+
+		for (; *at; at += word + (at[word] == ' ')) {
+			word = strcspn(at, " ");
+			if (word == len && !strncmp(at, key, len))
+				break;
+		}
+		if (!*at)
+			REPORT(c, v, "settings-known", "\"%s\" is no argument of this call, which has: %s",
+				ap_diag_name(c->ctx->diag, key), keys);
+	}
+}
+
+/* Is it a call that a bundle makes, with an argument of its type? */
+static void check_known(struct checking *c, const struct ap_jv *call, const char *api, const char *name,
+	const char *type)
+{
+	struct ap_diag *names = c->ctx->diag;
+	const struct ap_jv *value = ap_jv_get(call, "value");
+	const char *keys;
+
+	if (!ap_bundle_call_known(api, name, NULL, &keys))
+		REPORT(c, call, "settings-known", "%s of %s is no call that a bundle makes",
+			ap_diag_name(names, name), ap_diag_name(names, api));
+	else if (!ap_bundle_call_known(api, name, type, &keys))
+		REPORT(c, ap_jv_get(call, "type"), "settings-type", "%s of %s takes no %s",
+			ap_diag_name(names, name), ap_diag_name(names, api), ap_diag_name(names, type));
+	else if (keys && value && ap_jv_type(value) == AP_JOBJECT)
+		check_keys(c, value, keys);
+}
+
+static void check_argument(struct checking *c, const struct ap_jv *call, const char *type)
+{
+	const struct ap_jv *value = ap_jv_get(call, "value");
+	size_t i = 0, n = sizeof argument_types / sizeof *argument_types;
+	int64_t whole;
+
+	while (i < n && strcmp(argument_types[i].name, type) != 0)
+		i++;
+	if (i == n)
+		REPORT(c, ap_jv_get(call, "type"), "settings-type",
+			"\"%s\"; none, bool, int, str, list, tuple, dict or kwargs is expected",
+			ap_diag_name(c->ctx->diag, type));
+	else if (!value)
+		REPORT(c, call, "key-missing", "no key \"value\"");
+	else if (is_type(c, value, argument_types[i].type) && argument_types[i].type == AP_JNUMBER &&
+		!ap_jv_int(c->doc, value, &whole))
+		REPORT(c, value, "key-type", "should be a whole number");
+}
+
+enum ap_status ap_bundle_check_settings(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	static const char *const known[] = {"api", "name", "type", "value", NULL};
+	struct checking c = {.ctx = ctx, .doc = doc};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	const struct ap_jv *root = ap_json_root(doc);
+
+	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v)) {
+		const char *api, *name, *type;
+		bool fresh = true;
+
+		if (!is_type(&c, v, AP_JOBJECT))
+			continue;
+		note(&c, ap_json_known(ctx, doc, v, known));
+		if (!note(&c, ap_json_get_str(ctx, doc, v, "api", &api)) ||
+			!note(&c, ap_json_get_str(ctx, doc, v, "name", &name)) ||
+			!note(&c, ap_json_get_str(ctx, doc, v, "type", &type)))
+			continue;
+		check_argument(&c, v, type);
+		check_known(&c, v, api, name, type);
+		ap_map_put_str(seen, ap_arena_printf(ctx->scratch, "%s\n%s", api, name), &fresh);
+		if (!fresh)
+			REPORT(&c, v, "settings-once", "%s of %s is called twice",
+				ap_diag_name(ctx->diag, name), ap_diag_name(ctx->diag, api));
+	}
+	ap_arena_release(ctx->scratch, mark);
+	ap_str_addf(what, "%zu calls", ap_jv_count(root));
+	return c.st;
+}
+
+/* Stages that are used are 0 to the last. */
+static void check_gaps(struct checking *c, const struct ap_jv *root, int64_t last)
+{
+	size_t n = ap_jv_count(root);
+	bool *used = AP_NEW_N(c->ctx->scratch, bool, n);
+	int64_t part;
+
+	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v))
+		if (ap_jv_int(c->doc, v, &part) && part < (int64_t)n)
+			used[part] = true;
+	for (part = 0; part < last && part < (int64_t)n; part++)
+		if (!used[part]) {
+			REPORT(c, root, "cells-gap", "no cell has %" PRId64 ", though one has %" PRId64, part,
+				last);
+			return;
+		}
+}
+
+enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	struct checking c = {.ctx = ctx, .doc = doc};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const struct ap_jv *root = ap_json_root(doc);
+	int64_t part, last = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v)) {
+		if (!is_type(&c, v, AP_JNUMBER))
+			continue;
+		if (!ap_jv_int(doc, v, &part) || part < 0)
+			REPORT(&c, v, "key-range", "should be a whole number from 0 on");
+		else
+			last = part > last ? part : last;
+	}
+	if (c.st == AP_OK)
+		check_gaps(&c, root, last);
+	ap_arena_release(ctx->scratch, mark);
+	if (c.st == AP_OK)
+		ap_str_addf(what, "%zu cells, parts %" PRId64, ap_jv_count(root), last + 1);
+	return c.st;
+}
+
+static void check_cell(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "cell");
+	has_flag(c, v, "mp_comm_recompute");
+	has_flag(c, v, "parallel_optimizer_comm_recompute");
+	has_flag(c, v, "recompute_slice_activation");
+}
+
+static void check_primitive(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "cell");
+	has_text(c, v, "type");
+	has_flag(c, v, "recompute");
+}
+
+static void check_left(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "operator");
+	has_flag(c, v, "recompute");
+}
+
+struct list { /* a member: an array of objects */
+	const char *key;
+	void (*check)(struct checking *c, const struct ap_jv *v);
+};
+
+static void check_lists(struct checking *c, const struct list *lists, size_t nlist, struct ap_str *what)
+{
+	for (size_t i = 0; i < nlist; i++) {
+		size_t n = 0;
+
+		for (const struct ap_jv *v = first_of(c, ap_json_root(c->doc), lists[i].key); v;
+			v = ap_jv_next(v), n++)
+			if (is_type(c, v, AP_JOBJECT))
+				lists[i].check(c, v);
+		ap_str_addf(what, "%s%s %zu", i ? ", " : "", lists[i].key, n);
+	}
+}
+
+enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	static const struct list lists[] = {
+		{"cells", check_cell}, {"primitives", check_primitive}, {"not_applicable", check_left}};
+	struct checking c = {.ctx = ctx, .doc = doc};
+
+	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
+	return c.st;
+}
+
+/* A vector of parts for each operand. */
+static void has_strategy(struct checking *c, const struct ap_jv *obj, const char *key)
+{
+	int64_t part;
+
+	for (const struct ap_jv *v = first_of(c, obj, key); v; v = ap_jv_next(v)) {
+		if (!is_type(c, v, AP_JARRAY))
+			continue;
+		for (const struct ap_jv *p = ap_jv_first(v); p; p = ap_jv_next(p))
+			if (is_type(c, p, AP_JNUMBER) && (!ap_jv_int(c->doc, p, &part) || part < 1))
+				REPORT(c, p, "key-range", "should be a whole number from 1 on");
+	}
+}
+
+static void check_strategies(struct checking *c, const struct ap_jv *v)
+{
+	has_strategy(c, v, "in_strategy");
+	if (ap_jv_get(v, "out_strategy"))
+		has_strategy(c, v, "out_strategy");
+}
+
+static void check_shard(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "cell");
+	has_text(c, v, "instance");
+	check_strategies(c, v);
+}
+
+static void check_unsaid_shard(struct checking *c, const struct ap_jv *v)
+{
+	has_text(c, v, "operator");
+	check_strategies(c, v);
+}
+
+enum ap_status ap_bundle_check_shard(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	static const struct list lists[] = {
+		{"shards", check_shard}, {"not_applicable", check_unsaid_shard}};
+	struct checking c = {.ctx = ctx, .doc = doc};
+
+	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
+	return c.st;
+}
+
+enum ap_status ap_bundle_check_switches(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	struct checking c = {.ctx = ctx, .doc = doc};
+	const struct ap_jv *root = ap_json_root(doc);
+	int64_t level;
+
+	for (const struct ap_jv *v = ap_jv_first(root); v; v = ap_jv_next(v))
+		if (ap_jv_type(v) != AP_JBOOL && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(doc, v, &level)))
+			REPORT(&c, v, "key-type", "should be true, false or a whole number");
+	ap_str_addf(what, "switches %zu", ap_jv_count(root));
+	return c.st;
+}
+
+/* Complete events have a begin and a length. */
+static void check_event(struct checking *c, const struct ap_jv *v, size_t *complete)
+{
+	const char *phase;
+	double at, length = 0;
+
+	if (!is_type(c, v, AP_JOBJECT) || !note(c, ap_json_get_str(c->ctx, c->doc, v, "ph", &phase)))
+		return;
+	if (strcmp(phase, "X") != 0)
+		return;
+	++*complete;
+	has_text(c, v, "name");
+	note(c, ap_json_get_num(c->ctx, c->doc, v, "ts", -DBL_MAX, DBL_MAX, &at));
+	note(c, ap_json_get_num(c->ctx, c->doc, v, "dur", -DBL_MAX, DBL_MAX, &length));
+	if (length < 0)
+		REPORT(c, ap_jv_get(v, "dur"), "key-range", "should not be negative");
+}
+
+enum ap_status ap_bundle_check_trace(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
+{
+	struct checking c = {.ctx = ctx, .doc = doc};
+	size_t complete = 0;
+
+	for (const struct ap_jv *v = first_of(&c, ap_json_root(doc), "traceEvents"); v; v = ap_jv_next(v))
+		check_event(&c, v, &complete);
+	ap_str_addf(what, "%zu events", complete);
+	return c.st;
+}

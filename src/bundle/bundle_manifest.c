@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json: what files a bundle has, and which of them they are. */
+#include <string.h>
+
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/map.h"
+#include "bundle/bundle_parts.h"
+
+#define SCHEMA "autopar-bundle/1"
+
+static const struct ap_bundle_part *find(uint32_t n, const struct ap_bundle_part *part, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(part[i].name, name))
+			return &part[i];
+	return NULL;
+}
+
+void ap_bundle_write_manifest(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	const struct ap_bundle_part *plan = find(b->npart, b->part, AP_BUNDLE_PLAN);
+	struct ap_jw w;
+
+	(void)ctx;
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", SCHEMA);
+	ap_jw_key(&w, "tool");
+	ap_jw_obj_flat(&w);
+	ap_jw_kstr(&w, "name", "autopar-plan");
+	ap_jw_kstr(&w, "version", AP_VERSION);
+	ap_jw_end(&w);
+	ap_jw_kstr(&w, "plan_sha256", plan ? plan->sha256 : "");
+	ap_jw_key(&w, "files");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < b->npart; i++) {
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "name", b->part[i].name);
+		ap_jw_kint(&w, "bytes", b->part[i].bytes);
+		ap_jw_kstr(&w, "sha256", b->part[i].sha256);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+/* Of a file in the folder, or in a folder of it; nowhere else. */
+static bool is_inside(const char *name)
+{
+	for (;; name++) {
+		size_t len = strcspn(name, "/");
+
+		if (!len || (*name == '.' && len <= 2 && (len == 1 || name[1] == '.')))
+			return false;
+		name += len;
+		if (!*name)
+			return true;
+	}
+}
+
+static bool is_sha256(const char *text)
+{
+	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+#define REPORT(v, check, ...) \
+	ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__)
+
+static enum ap_status read_part(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	struct ap_map *names, struct ap_bundle_part *out)
+{
+	static const char *const known[] = {"name", "bytes", "sha256", NULL};
+	bool fresh;
+
+	if (ap_jv_type(v) != AP_JOBJECT)
+		return REPORT(v, "key-type", "should be an object");
+	AP_TRY(ap_json_known(ctx, doc, v, known));
+	AP_TRY(ap_json_get_str(ctx, doc, v, "name", &out->name));
+	AP_TRY(ap_json_get_int(ctx, doc, v, "bytes", 0, INT64_MAX, &out->bytes));
+	AP_TRY(ap_json_get_str(ctx, doc, v, "sha256", &out->sha256));
+	if (!is_inside(out->name) || !strcmp(out->name, AP_BUNDLE_MANIFEST))
+		return REPORT(ap_jv_get(v, "name"), "manifest-name",
+			"should be the name of another file in the folder of the bundle");
+	if (!is_sha256(out->sha256))
+		return REPORT(ap_jv_get(v, "sha256"), "manifest-hash",
+			"should be a SHA-256: 64 digits of 0 to 9 and a to f");
+	ap_map_put_str(names, out->name, &fresh);
+	return fresh ? AP_OK : REPORT(v, "manifest-name", "%s is listed twice",
+		ap_diag_path(ctx->diag, out->name));
+}
+
+enum ap_status ap_bundle_manifest_read(struct ap_ctx *ctx, const struct ap_json *doc,
+	struct ap_bundle_manifest *out)
+{
+	static const char *const known[] = {"schema", "tool", "plan_sha256", "files", NULL};
+	static const char *const tool_keys[] = {"name", "version", NULL};
+	const struct ap_jv *root = ap_json_root(doc), *files, *tool;
+	struct ap_map *names = ap_map_create(ctx->arena);
+	const struct ap_bundle_part *plan;
+	struct ap_bundle_part *part;
+	const char *schema, *hash, *text;
+
+	if (ap_jv_type(root) != AP_JOBJECT)
+		return REPORT(root, "key-type", "should be an object");
+	AP_TRY(ap_json_get_str(ctx, doc, root, "schema", &schema));
+	if (strcmp(schema, SCHEMA) != 0)
+		return REPORT(ap_jv_get(root, "schema"), "schema-known",
+			"\"%s\" is not known; " SCHEMA " is expected", ap_diag_name(ctx->diag, schema));
+	AP_TRY(ap_json_known(ctx, doc, root, known));
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "tool", &tool));
+	AP_TRY(ap_json_known(ctx, doc, tool, tool_keys));
+	AP_TRY(ap_json_get_str(ctx, doc, tool, "name", &text));
+	AP_TRY(ap_json_get_str(ctx, doc, tool, "version", &text));
+	AP_TRY(ap_json_get_str(ctx, doc, root, "plan_sha256", &hash));
+	AP_TRY(ap_json_get_arr(ctx, doc, root, "files", &files));
+	part = AP_NEW_N(ctx->arena, struct ap_bundle_part, ap_jv_count(files) + 1);
+	*out = (struct ap_bundle_manifest){.part = part};
+	for (const struct ap_jv *v = ap_jv_first(files); v; v = ap_jv_next(v))
+		AP_TRY(read_part(ctx, doc, v, names, &part[out->npart++]));
+	plan = find(out->npart, part, AP_BUNDLE_PLAN);
+	if (!plan || strcmp(plan->sha256, hash) != 0)
+		return REPORT(ap_jv_get(root, "plan_sha256"), "manifest-plan",
+			"is not the hash of " AP_BUNDLE_PLAN " in \"files\"");
+	return AP_OK;
+}

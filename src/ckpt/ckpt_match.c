@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strategy checkpoint held against a graph. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "ckpt/ckpt_form.h"
+#include "shard/space.h"
+
+enum { FEW = 10 }; /* names listed in one message */
+
+/* Names for a message: "a", "b" and 3 more. */
+struct names {
+	struct ap_str text;
+	uint32_t n;
+};
+
+static void names_init(struct ap_ctx *ctx, struct names *l)
+{
+	*l = (struct names){0};
+	ap_str_init(&l->text, ctx->arena);
+}
+
+static void names_add(struct ap_ctx *ctx, struct names *l, const char *name)
+{
+	if (l->n++ < FEW)
+		ap_str_addf(&l->text, "%s\"%s\"", l->n > 1 ? ", " : "",
+			ap_diag_name(ctx->diag, name));
+}
+
+static const char *names_text(struct names *l)
+{
+	if (l->n > FEW)
+		ap_str_addf(&l->text, " and %" PRIu32 " more", l->n - FEW);
+	return l->text.s;
+}
+
+static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap_id *tensor)
+{
+	struct ap_map *m = ap_map_create(ctx->scratch);
+
+	for (ap_id i = 0; i < g->ntensor; i++)
+		if (g->tensor[i].kind == AP_TENSOR_PARAM)
+			tensor[ap_map_put_str(m, g->tensor[i].name, NULL)] = i;
+	return m;
+}
+
+const char *ap_ckpt_state_prefix(size_t i, char buf[32])
+{
+	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
+	const struct ap_optimizer *o;
+
+	if (i < sizeof others / sizeof *others)
+		return others[i];
+	i -= sizeof others / sizeof *others;
+	for (size_t row = 0; (o = ap_optimizer_at(row)); row++) {
+		if (i < (size_t)o->nstate)
+			return ap_optimizer_prefix(o, (int)i, buf);
+		i -= (size_t)o->nstate;
+	}
+	return NULL;
+}
+
+const char *ap_ckpt_state_source(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return !strncmp(name, prefix, len) && name[len] == '.' ? name + len + 1 : NULL;
+}
+
+/* The parameter that a layout is of or, an optimizer's state, was cloned from. */
+static ap_id find_param(const struct ap_map *params, const char *layout_name)
+{
+	const char *name = ap_ckpt_bare_name(layout_name), *prefix, *source;
+	ap_id id = ap_map_get_str(params, name);
+	char buf[32];
+
+	for (size_t i = 0; id == AP_NONE && (prefix = ap_ckpt_state_prefix(i, buf)); i++)
+		if ((source = ap_ckpt_state_source(name, prefix)))
+			id = ap_map_get_str(params, source);
+	return id;
+}
+
+static enum ap_status set_shape(struct ap_ctx *ctx, const struct ap_ckpt *c,
+	const struct ap_tensor *t, struct ap_ckpt_layout *l)
+{
+	struct ap_where where = {.file = c->file};
+	const char *name = ap_diag_name(ctx->diag, l->param_name);
+
+	if (ap_ckpt_rank(l) != t->shape.rank)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+			"layout \"%s\": tensor_map of %" PRIu32
+			" dimensions; the graph's parameter has %d",
+			name, ap_ckpt_rank(l), t->shape.rank);
+	for (uint32_t d = 0; d < t->shape.rank; d++)
+		if (t->shape.dim[d] % ap_ckpt_parts(l, d))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+				"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
+				", which is %" PRId64,
+				name, ap_ckpt_parts(l, d), d, t->shape.dim[d]);
+	l->tensor_shape = (struct ap_ckpt_vec){t->shape.rank, t->shape.dim};
+	l->has_shape = true;
+	return AP_OK;
+}
+
+enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_ckpt *c)
+{
+	struct ap_ckpt_layout *layout =
+		ap_arena_memdup(ctx->arena, c->layout, c->nlayout * sizeof *layout);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ap_id *tensor = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
+	struct ap_map *params = param_map(ctx, g, tensor);
+	struct ap_where where = {.file = c->file};
+	enum ap_status st = AP_OK, one;
+	struct names missing;
+
+	names_init(ctx, &missing);
+	for (uint32_t i = 0; i < c->nlayout; i++) {
+		ap_id id = find_param(params, layout[i].param_name);
+
+		if (id == AP_NONE)
+			names_add(ctx, &missing, layout[i].param_name);
+		else if ((one = set_shape(ctx, c, &g->tensor[tensor[id]], &layout[i])) != AP_OK)
+			st = one;
+	}
+	ap_arena_release(ctx->scratch, mark);
+	c->layout = layout;
+	if (!missing.n)
+		return st;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+		"the graph %s has no parameters for the layouts of %s",
+		ap_diag_name(ctx->diag, g->file), names_text(&missing));
+}
+
+struct match {
+	struct ap_ctx *ctx;
+	const struct ap_ckpt *c;
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+	const uint32_t *item_of; /* [nnode], UINT32_MAX: none */
+	const int32_t **counts;
+	enum ap_level level; /* of messages about operators that file and graph do not share */
+	uint32_t nmatched; /* operators that an item speaks for */
+	uint32_t nstage; /* of the step's pipeline */
+	uint32_t nmissing; /* operators with a parameter that no item speaks for */
+	enum ap_status misplaced; /* an operator is in another stage than its item */
+};
+
+/* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but cannot
+ * load them. */
+static bool is_pinned(const struct ap_node *node)
+{
+	return node->param != AP_NONE && ap_op_has_strategy(node->bound.row);
+}
+
+/* Among the items of a key, which stand together, that of the node's stage; where no stage was given
+ * to it, the first. UINT32_MAX after a message. */
+static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
+{
+	const struct ap_ckpt_item *item = m->c->item;
+	int32_t stage = m->nstage > 1 ? m->g->node[node].stage : -1;
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+
+	for (uint32_t i = first;
+		i < m->c->nitem && !strcmp(item[i].node_name, item[first].node_name); i++)
+		if (stage < 0 || item[i].stage == (uint32_t)stage)
+			return i;
+	m->misplaced = ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+		"is in stage %" PRId32 ", strategy \"%s\" in stage %" PRIu32, stage,
+		ap_diag_name(m->ctx->diag, item[first].node_name), item[first].stage);
+	return UINT32_MAX;
+}
+
+/* The key that a node has in this file: where it names frozen parameters, too, the first of all. */
+static ap_id id_for(const struct match *m, const struct ap_map *keys, ap_id node)
+{
+	const char *key = ap_node_key(m->ctx, m->g, node);
+	ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
+
+	if (id == AP_NONE)
+		key = ap_ckpt_key(m->ctx, m->g, node, true);
+	return id == AP_NONE && key ? ap_map_get_str(keys, key) : id;
+}
+
+/* Which item speaks for each node. One whose parameters are all frozen is completed as ever. */
+static enum ap_status join(struct match *m, uint32_t *item_of)
+{
+	struct ap_map *keys = ap_map_create(m->ctx->scratch);
+	uint32_t *first = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
+	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem), fresh;
+	struct ap_where where = {.file = m->c->file};
+	struct names extra;
+
+	for (uint32_t i = 0; i < m->c->nitem; i++) {
+		ap_id id = ap_map_put_str(keys, m->c->item[i].node_name, &fresh);
+
+		if (fresh)
+			first[id] = i;
+	}
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		ap_id id = id_for(m, keys, i);
+
+		item_of[i] = UINT32_MAX;
+		if (id == AP_NONE)
+			continue;
+		used[id] = true;
+		if (is_pinned(&m->g->node[i])) {
+			item_of[i] = item_for(m, i, first[id]);
+			m->nmatched++;
+		}
+	}
+	names_init(m->ctx, &extra);
+	for (uint32_t i = 0; i < m->c->nitem; i++)
+		if (!used[ap_map_get_str(keys, m->c->item[i].node_name)])
+			names_add(m->ctx, &extra, m->c->item[i].node_name);
+	m->item_of = item_of;
+	if (m->misplaced != AP_OK || !extra.n || m->level == AP_NOTE)
+		return m->misplaced;
+	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
+		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
+		names_text(&extra));
+}
+
+/* Every operator with a parameter is in a whole file; a file that was cut short lacks some. */
+static enum ap_status check_whole(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	struct names missing;
+	uint32_t expected = 0;
+
+	names_init(m->ctx, &missing);
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		if (!is_pinned(&m->g->node[i]))
+			continue;
+		expected++;
+		if (m->item_of[i] == UINT32_MAX)
+			names_add(m->ctx, &missing, m->g->node[i].name);
+	}
+	m->nmissing = missing.n;
+	if (!missing.n || m->misplaced != AP_OK || m->level == AP_NOTE)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
+		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
+		expected - missing.n, expected, names_text(&missing));
+}
+
+/* Stages beyond the pipeline's; and where operators are missing, which stages are there. */
+static enum ap_status check_stages(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	const uint32_t *stage;
+	uint32_t n = ap_ckpt_stages(m->ctx, m->c, &stage);
+	uint32_t last = n ? stage[n - 1] : 0;
+	bool lacks = m->nmissing > 0 && m->level == AP_ERROR && n < m->nstage;
+
+	if (!n || (last < m->nstage && !lacks))
+		return AP_OK;
+	if (n > 1 && m->nstage == 1)
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+			"holds several pipeline stages (%" PRIu32 " and %" PRIu32
+			"); one is expected", stage[0], stage[1]);
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+		"holds %" PRIu32 " pipeline stage%s, %sstage %" PRIu32 "; expected all of %" PRIu32
+		", from 0 on", n, n == 1 ? "" : "s", n == 1 ? "" : "the last one ", last, m->nstage);
+}
+
+static enum ap_status check_devices(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	int64_t devices;
+
+	for (uint32_t i = 0; i < m->c->nlayout; i++) {
+		const struct ap_ckpt_layout *l = &m->c->layout[i];
+
+		if (ap_product(l->dev_matrix.v, l->dev_matrix.n, &devices) && devices == m->ndev)
+			continue;
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-devices",
+			"made for %" PRId64 " devices (layout \"%s\"); %s has %" PRId64,
+			devices, ap_diag_name(m->ctx->diag, l->param_name),
+			m->nstage > 1 ? "a pipeline stage" : "the machine", m->ndev);
+	}
+	return AP_OK;
+}
+
+/* Parameters without a layout: the file was cut short; or made without any, as MindSpore takes it. */
+static enum ap_status check_layouts(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	struct ap_map *held = ap_map_create(m->ctx->scratch);
+	struct names missing;
+	bool fresh;
+
+	names_init(m->ctx, &missing);
+	for (uint32_t i = 0; i < m->c->nlayout; i++)
+		ap_map_put_str(held, ap_ckpt_bare_name(m->c->layout[i].param_name), NULL);
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const struct ap_node *n = &m->g->node[i];
+
+		for (uint32_t x = 0; m->item_of[i] != UINT32_MAX && x < n->bound.nin; x++) {
+			const struct ap_tensor *t = &m->g->tensor[n->in[x]];
+
+			if (t->kind != AP_TENSOR_PARAM || !t->trainable)
+				continue;
+			ap_map_put_str(held, t->name, &fresh);
+			if (fresh)
+				names_add(m->ctx, &missing, t->name);
+		}
+	}
+	if (!missing.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, m->c->nlayout ? AP_ERROR : AP_WARNING,
+		m->c->nlayout ? AP_MEANING : AP_OK, &where, "ckpt-parameters",
+		"holds no layout of %s, which MindSpore's tools then take for whole",
+		names_text(&missing));
+}
+
+/* A parameter of the graph, or behind a prefix one: MindSpore clones states under many names. */
+static bool is_cloned(const struct ap_map *params, const char *layout_name)
+{
+	const char *name = ap_ckpt_bare_name(layout_name);
+
+	for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
+		if (ap_map_get_str(params, name) != AP_NONE)
+			return true;
+	return false;
+}
+
+static enum ap_status check_known(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+	ap_id *tensor = AP_NEW_N(m->ctx->scratch, ap_id, m->g->ntensor);
+	struct ap_map *params = param_map(m->ctx, m->g, tensor);
+	struct names extra;
+
+	names_init(m->ctx, &extra);
+	for (uint32_t i = 0; i < m->c->nlayout; i++)
+		if (!is_cloned(params, m->c->layout[i].param_name))
+			names_add(m->ctx, &extra, m->c->layout[i].param_name);
+	if (!extra.n)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+		"the graph %s has no parameters for the layouts of %s",
+		ap_diag_name(m->ctx->diag, m->g->file), names_text(&extra));
+}
+
+static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_ckpt_item *item)
+{
+	const struct ap_bound *b = &m->g->node[node].bound;
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+	struct ap_mark mark = ap_arena_mark(m->ctx->scratch);
+	uint8_t *rank = AP_NEW_N(m->ctx->scratch, uint8_t, item->n);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(m->ctx->scratch, item->n, sizeof *cut);
+	int32_t *count = AP_NEW_N(m->ctx->arena, int32_t, AP_MAX_FACTOR);
+	const char *why = NULL;
+	bool fits;
+
+	for (uint32_t i = 0; i < item->n; i++) {
+		rank[i] = (uint8_t)item->strategy[i].n;
+		for (uint32_t d = 0; d < rank[i]; d++)
+			cut[i][d] = (int32_t)item->strategy[i].v[d];
+	}
+	fits = ap_space_from_strategy(m->ctx, b, m->ndev, m->step, item->n, rank,
+		(const int32_t(*)[AP_MAX_RANK])cut, count, &why);
+	ap_arena_release(m->ctx->scratch, mark);
+	if (!fits)
+		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+			"strategy \"%s\": %s", ap_diag_name(m->ctx->diag, item->node_name), why);
+	m->counts[node] = count;
+	return AP_OK;
+}
+
+/* Is a dimension of some parameter cut by several axes? Only layouts in the script do that. */
+static bool has_nested(const struct ap_ckpt *c)
+{
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		if (c->layout[i].nmap > 1)
+			return true;
+	return false;
+}
+
+/* An item without vectors stands for an operator whose strategy the script gives by layouts. */
+static enum ap_status check_empty(struct match *m, ap_id node, const struct ap_ckpt_item *item)
+{
+	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
+
+	if (item->n > 0 || has_nested(m->c) || m->g->node[node].bound.nin == 0)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+		"strategy \"%s\" holds no vectors; expected one for each operand",
+		ap_diag_name(m->ctx->diag, item->node_name));
+}
+
+static enum ap_status fill_all(struct match *m)
+{
+	enum ap_status st = AP_OK, one;
+
+	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const struct ap_ckpt_item *item;
+
+		if (m->item_of[i] == UINT32_MAX)
+			continue;
+		item = &m->c->item[m->item_of[i]];
+		one = item->n ? fill_counts(m, i, item) : check_empty(m, i, item);
+		st = one == AP_OK ? st : one;
+	}
+	return st;
+}
+
+static enum ap_status check_any(struct match *m)
+{
+	struct ap_where where = {.file = m->c->file};
+
+	if (m->nmatched > 0)
+		return AP_OK;
+	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+		"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
+}
+
+static enum ap_status match_all(struct match *m, const int32_t *const **out)
+{
+	enum ap_status found[6];
+
+	m->nstage = m->step->pipe ? (uint32_t)m->step->pipe->nstage : 1;
+	m->counts = AP_NEW_N(m->ctx->arena, const int32_t *, m->g->nnode);
+	found[0] = join(m, AP_NEW_N(m->ctx->arena, uint32_t, m->g->nnode));
+	found[1] = check_devices(m);
+	found[2] = check_whole(m);
+	found[3] = check_stages(m);
+	found[4] = m->level == AP_WARNING ? check_any(m) : AP_OK;
+	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
+	*out = m->counts;
+	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+		AP_TRY(found[i]);
+	if (m->level == AP_ERROR) {
+		AP_TRY(check_layouts(m));
+		AP_TRY(check_known(m));
+	}
+	return ap_ckpt_match_layouts(m->ctx, m->c, m->g, m->ndev, m->counts);
+}
+
+enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g)
+{
+	const struct ap_step plain = AP_STEP_DEFAULT;
+	struct ap_pipe pipe = {.nstage = 1, .nsegment = 1};
+	struct ap_step step = plain;
+	const int32_t *const *counts;
+	const uint32_t *stage;
+	uint32_t n = ap_ckpt_stages(ctx, c, &stage);
+	struct match m = {.ctx = ctx, .c = c, .g = g, .step = &step, .level = AP_NOTE};
+
+	if (c->nlayout == 0 || !ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &m.ndev))
+		return AP_OK;
+	pipe.nstage = n ? (int32_t)stage[n - 1] + 1 : 1;
+	step.pipe = &pipe;
+	return match_all(&m, &counts);
+}
+
+enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const int32_t *const **out)
+{
+	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step,
+		.level = AP_ERROR};
+
+	return match_all(&m, out);
+}
+
+enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,
+	const struct ap_graph *g, int64_t ndev, const struct ap_step *step,
+	const int32_t *const **out)
+{
+	struct match m = {.ctx = ctx, .c = c, .g = g, .ndev = ndev, .step = step,
+		.level = AP_WARNING};
+
+	return match_all(&m, out);
+}

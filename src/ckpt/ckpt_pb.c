@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The protobuf form of the strategy checkpoint, and the cage of protobuf-c. Before protobuf-c reads
+ * a file, a walk along the schema's descriptors checks what it takes in silence: required fields by
+ * name, strings that are no UTF-8 or hold a NUL, lengths, field number 0. It also says where.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "ckpt/ckpt_form.h"
+#include "ckpt/groups.h"
+#include "node_strategy.pb-c.h"
+
+typedef Mindspore__Straspb__ParallelStrategyMap pb_map;
+typedef Mindspore__Straspb__ParallelStrategyItem pb_item;
+typedef Mindspore__Straspb__ParallelStrategys pb_strategys;
+typedef Mindspore__Straspb__ParallelStrategy pb_strategy;
+typedef Mindspore__Straspb__ParallelLayoutItem pb_layout_item;
+typedef Mindspore__Straspb__ParallelLayouts pb_layouts;
+typedef Mindspore__Straspb__DevMatrix pb_dev_matrix;
+typedef Mindspore__Straspb__TensorMap pb_tensor_map;
+typedef Mindspore__Straspb__ParamSplitShape pb_split_shape;
+typedef Mindspore__Straspb__IndicesOffset pb_offset;
+typedef Mindspore__Straspb__ParallelGroupMap pb_group_map;
+typedef Mindspore__Straspb__ParallelGroupItem pb_group;
+typedef Mindspore__Straspb__ParallelGroupRanks pb_ranks;
+
+enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
+
+/* ---- writing ---- */
+
+/* Arrays of the messages are of the type that the schema gives them. */
+#define DEFINE_COPY(name, type) \
+	static type *name(struct ap_arena *a, const struct ap_ckpt_vec *v) \
+	{ \
+		type *copy = ap_arena_alloc_raw(a, v->n, sizeof *copy); \
+\
+		for (uint32_t i = 0; i < v->n; i++) \
+			copy[i] = (type)v->v[i]; \
+		return copy; \
+	}
+DEFINE_COPY(copy_u32, uint32_t)
+DEFINE_COPY(copy_i32, int32_t)
+DEFINE_COPY(copy_i64, int64_t)
+
+static pb_strategys *make_strategys(struct ap_arena *a, const struct ap_ckpt_item *item)
+{
+	pb_strategys *s = AP_NEW(a, pb_strategys);
+
+	mindspore__straspb__parallel_strategys__init(s);
+	s->stage = item->stage;
+	s->n_parallel_strategy = item->n;
+	s->parallel_strategy = AP_NEW_N(a, pb_strategy *, item->n);
+	for (uint32_t i = 0; i < item->n; i++) {
+		pb_strategy *v = s->parallel_strategy[i] = AP_NEW(a, pb_strategy);
+
+		mindspore__straspb__parallel_strategy__init(v);
+		v->n_dim = item->strategy[i].n;
+		v->dim = copy_u32(a, &item->strategy[i]);
+	}
+	return s;
+}
+
+static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
+{
+	pb_item *m = AP_NEW(a, pb_item);
+
+	mindspore__straspb__parallel_strategy_item__init(m);
+	m->node_name = ap_arena_strdup(a, item->node_name);
+	m->parallel_strategys = make_strategys(a, item);
+	return m;
+}
+
+/* Exactly one message of each kind, empty ones too: MindSpore's tools read element 0. */
+static void fill_single(struct ap_arena *a, const struct ap_ckpt_layout *l, pb_layouts *m)
+{
+	m->n_dev_matrix = m->n_param_split_shape = m->n_indices_offset = 1;
+	m->dev_matrix = AP_NEW(a, pb_dev_matrix *);
+	*m->dev_matrix = AP_NEW(a, pb_dev_matrix);
+	mindspore__straspb__dev_matrix__init(*m->dev_matrix);
+	(*m->dev_matrix)->n_dim = l->dev_matrix.n;
+	(*m->dev_matrix)->dim = copy_u32(a, &l->dev_matrix);
+	m->param_split_shape = AP_NEW(a, pb_split_shape *);
+	*m->param_split_shape = AP_NEW(a, pb_split_shape);
+	mindspore__straspb__param_split_shape__init(*m->param_split_shape);
+	(*m->param_split_shape)->n_dim = l->param_split_shape.n;
+	(*m->param_split_shape)->dim = copy_i64(a, &l->param_split_shape);
+	m->indices_offset = AP_NEW(a, pb_offset *);
+	*m->indices_offset = AP_NEW(a, pb_offset);
+	mindspore__straspb__indices_offset__init(*m->indices_offset);
+	(*m->indices_offset)->n_dim = l->indices_offset.n;
+	(*m->indices_offset)->dim = copy_i64(a, &l->indices_offset);
+}
+
+static pb_layouts *make_layouts(struct ap_arena *a, const struct ap_ckpt_layout *l)
+{
+	pb_layouts *m = AP_NEW(a, pb_layouts);
+
+	mindspore__straspb__parallel_layouts__init(m);
+	fill_single(a, l, m);
+	m->n_tensor_map = l->nmap;
+	m->tensor_map = AP_NEW_N(a, pb_tensor_map *, l->nmap);
+	for (uint32_t i = 0; i < l->nmap; i++) {
+		pb_tensor_map *map = m->tensor_map[i] = AP_NEW(a, pb_tensor_map);
+
+		mindspore__straspb__tensor_map__init(map);
+		map->n_dim = l->tensor_map[i].n;
+		map->dim = copy_i32(a, &l->tensor_map[i]);
+	}
+	m->field = l->field;
+	m->opt_weight_shard_step = l->weight_step;
+	m->opt_weight_shard_size = l->weight_size;
+	return m;
+}
+
+static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt_layout *l)
+{
+	pb_layout_item *m = AP_NEW(a, pb_layout_item);
+
+	mindspore__straspb__parallel_layout_item__init(m);
+	m->param_name = ap_arena_strdup(a, l->param_name);
+	m->parallel_layouts = make_layouts(a, l);
+	return m;
+}
+
+static int by_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt_item *x = a, *y = b;
+	int order = (x->stage > y->stage) - (x->stage < y->stage);
+
+	return order ? order : strcmp(x->node_name, y->node_name);
+}
+
+static int by_name_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt_layout *x = a, *y = b;
+	uint32_t s = 0, t = 0;
+	bool one = ap_ckpt_name_stage(x->param_name, &s), two = ap_ckpt_name_stage(y->param_name, &t);
+
+	return one && two && s != t ? (s > t) - (s < t) : strcmp(x->param_name, y->param_name);
+}
+
+/* The messages of a merged file are those of the first stage, then those of the next one. */
+static void fill_map(struct ap_arena *a, const struct ap_ckpt *c, pb_map *map)
+{
+	struct ap_ckpt_item *item = ap_arena_memdup(a, c->item, c->nitem * sizeof *item);
+	struct ap_ckpt_layout *layout = ap_arena_memdup(a, c->layout, c->nlayout * sizeof *layout);
+
+	if (c->nitem)
+		qsort(item, c->nitem, sizeof *item, by_stage);
+	if (c->nlayout)
+		qsort(layout, c->nlayout, sizeof *layout, by_name_stage);
+	map->current_stage = c->current_stage;
+	map->n_parallel_strategy_item = c->nitem;
+	map->parallel_strategy_item = AP_NEW_N(a, pb_item *, c->nitem);
+	for (uint32_t i = 0; i < c->nitem; i++)
+		map->parallel_strategy_item[i] = make_item(a, &item[i]);
+	map->n_parallel_layout_item = c->nlayout;
+	map->parallel_layout_item = AP_NEW_N(a, pb_layout_item *, c->nlayout);
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		map->parallel_layout_item[i] = make_layout_item(a, &layout[i]);
+}
+
+void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	pb_map map;
+	uint8_t *bytes;
+	size_t len;
+
+	mindspore__straspb__parallel_strategy_map__init(&map);
+	fill_map(ctx->scratch, c, &map);
+	/* onto a buffer of its own kind, protobuf-c would size each message once per level */
+	bytes = ap_arena_alloc_raw(ctx->scratch,
+		mindspore__straspb__parallel_strategy_map__get_packed_size(&map), 1);
+	len = mindspore__straspb__parallel_strategy_map__pack(&map, bytes);
+	write(user, (const char *)bytes, len);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+static pb_ranks *make_ranks(struct ap_arena *a, const int64_t *rank, uint32_t n)
+{
+	const struct ap_ckpt_vec vec = {n, rank};
+	pb_ranks *m = AP_NEW(a, pb_ranks);
+
+	mindspore__straspb__parallel_group_ranks__init(m);
+	m->n_dim = n;
+	m->dim = copy_u32(a, &vec);
+	return m;
+}
+
+static pb_group *make_group(struct ap_arena *a, const struct ap_group_ranks *group)
+{
+	pb_group *m = AP_NEW(a, pb_group);
+
+	mindspore__straspb__parallel_group_item__init(m);
+	m->group_name = ap_arena_strdup(a, group->name);
+	m->parallel_group_ranks = make_ranks(a, group->rank, group->n);
+	return m;
+}
+
+void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	pb_group_map map;
+	uint8_t *bytes;
+	size_t len;
+
+	mindspore__straspb__parallel_group_map__init(&map);
+	map.n_parallel_group_item = g->n;
+	map.parallel_group_item = AP_NEW_N(ctx->scratch, pb_group *, g->n);
+	for (uint32_t i = 0; i < g->n; i++)
+		map.parallel_group_item[i] = make_group(ctx->scratch, &g->group[i]);
+	map.ckpt_restore_rank_list = make_ranks(ctx->scratch, g->restore, g->nrestore);
+	bytes = ap_arena_alloc_raw(ctx->scratch,
+		mindspore__straspb__parallel_group_map__get_packed_size(&map), 1);
+	len = mindspore__straspb__parallel_group_map__pack(&map, bytes);
+	write(user, (const char *)bytes, len);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+/* ---- reading: the walk before protobuf-c ---- */
+
+struct walk {
+	struct ap_ctx *ctx;
+	const char *file;
+	const char *kind; /* "strategy checkpoint" */
+	const uint8_t *bytes;
+	size_t unknown; /* fields that the schema does not have */
+};
+
+struct field {
+	uint64_t number;
+	unsigned wire;
+	size_t start, end; /* of the value; without the length in front */
+};
+
+static enum ap_status broken(struct walk *w, size_t at, const char *what)
+{
+	struct ap_where where = {.file = w->file};
+
+	return ap_diag_add(w->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
+		"byte %zu: %s; no %s, or a damaged one", at, what, w->kind);
+}
+
+static bool read_varint(const uint8_t *bytes, size_t *at, size_t end, uint64_t *v)
+{
+	*v = 0;
+	for (unsigned shift = 0; *at < end && shift < 70; shift += 7) {
+		uint8_t byte = bytes[(*at)++];
+
+		if (shift == 63 && byte > 1)
+			return false;
+		*v |= (uint64_t)(byte & 0x7F) << shift;
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+static enum ap_status read_value(struct walk *w, size_t *at, size_t end, struct field *f)
+{
+	uint64_t n = 0;
+
+	if (f->wire != WIRE_VARINT && f->wire != WIRE_64BIT && f->wire != WIRE_LENGTH &&
+		f->wire != WIRE_32BIT)
+		return broken(w, *at, "a field of an unknown wire type");
+	if (f->wire == WIRE_VARINT || f->wire == WIRE_LENGTH) {
+		size_t before = *at;
+
+		if (!read_varint(w->bytes, at, end, &n))
+			return broken(w, before, "a number that does not end");
+	}
+	f->start = *at;
+	if (f->wire == WIRE_VARINT)
+		n = 0;
+	else if (f->wire != WIRE_LENGTH)
+		n = f->wire == WIRE_64BIT ? 8 : 4;
+	if (n > end - *at)
+		return broken(w, *at, "a field that is longer than what is left");
+	f->end = *at += (size_t)n;
+	return AP_OK;
+}
+
+static enum ap_status read_field(struct walk *w, size_t *at, size_t end, struct field *f)
+{
+	size_t before = *at;
+	uint64_t tag;
+
+	if (!read_varint(w->bytes, at, end, &tag))
+		return broken(w, before, "a number that does not end");
+	f->number = tag >> 3;
+	f->wire = tag & 7;
+	if (!f->number || f->number >= UINT64_C(1) << 29)
+		return broken(w, before, "a field number out of range");
+	return read_value(w, at, end, f);
+}
+
+static enum ap_status check_text(struct walk *w, const struct field *f, const char *name)
+{
+	const char *s = (const char *)w->bytes + f->start;
+	struct ap_where where = {.file = w->file};
+	size_t len = f->end - f->start, bad;
+
+	if (!ap_str_utf8(s, len, &bad))
+		return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
+			"byte %zu: %s is not UTF-8", f->start + bad, name);
+	if (memchr(s, 0, len))
+		return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
+			"byte %zu: %s holds a NUL", f->start, name);
+	return AP_OK;
+}
+
+static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
+	size_t end);
+
+/* A value of a field that the schema has; repeated numbers may be packed. */
+static enum ap_status walk_field(struct walk *w, const ProtobufCFieldDescriptor *d,
+	const struct field *f)
+{
+	bool text = d->type == PROTOBUF_C_TYPE_STRING, message = d->type == PROTOBUF_C_TYPE_MESSAGE;
+	bool packed = f->wire == WIRE_LENGTH && d->label == PROTOBUF_C_LABEL_REPEATED;
+	uint64_t v;
+
+	if (text || message ? f->wire != WIRE_LENGTH : f->wire != WIRE_VARINT && !packed)
+		return broken(w, f->start, "a field of the wrong type");
+	if (text)
+		return check_text(w, f, d->name);
+	if (message)
+		return walk_message(w, d->descriptor, f->start, f->end);
+	for (size_t at = f->start; packed && at < f->end;)
+		if (!read_varint(w->bytes, &at, f->end, &v))
+			return broken(w, f->start, "packed numbers that do not end");
+	return AP_OK;
+}
+
+static enum ap_status check_required(struct walk *w, const ProtobufCMessageDescriptor *d,
+	uint32_t seen, size_t at)
+{
+	for (unsigned i = 0; i < d->n_fields; i++) {
+		struct ap_where where = {.file = w->file};
+
+		if (d->fields[i].label == PROTOBUF_C_LABEL_REQUIRED && !(seen >> i & 1))
+			return ap_diag_add(w->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
+				"byte %zu: %s without its required %s", at, d->short_name,
+				d->fields[i].name);
+	}
+	return AP_OK;
+}
+
+/* Depth is bounded: no message of the schema contains itself. */
+static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
+	size_t end)
+{
+	size_t begin = at;
+	uint32_t seen = 0;
+
+	while (at < end) {
+		const ProtobufCFieldDescriptor *known;
+		struct field f = {0};
+
+		AP_TRY(read_field(w, &at, end, &f));
+		known = protobuf_c_message_descriptor_get_field(d, (unsigned)f.number);
+		if (!known) {
+			w->unknown++;
+			continue;
+		}
+		seen |= UINT32_C(1) << (known - d->fields);
+		AP_TRY(walk_field(w, known, &f));
+	}
+	return check_required(w, d, seen, begin);
+}
+
+/* ---- reading: from messages to the checkpoint ---- */
+
+#define DEFINE_VEC(name, type) \
+	static struct ap_ckpt_vec name(struct ap_arena *a, size_t n, const type *v) \
+	{ \
+		int64_t *copy = ap_arena_alloc_raw(a, n, sizeof *copy); \
+\
+		for (size_t i = 0; i < n; i++) \
+			copy[i] = v[i]; \
+		return (struct ap_ckpt_vec){(uint32_t)n, copy}; \
+	}
+DEFINE_VEC(vec_u32, uint32_t)
+DEFINE_VEC(vec_i32, int32_t)
+DEFINE_VEC(vec_i64, int64_t)
+
+static struct ap_ckpt_item take_item(struct ap_arena *a, const pb_item *m)
+{
+	const pb_strategys *s = m->parallel_strategys;
+	struct ap_ckpt_vec *strategy = AP_NEW_N(a, struct ap_ckpt_vec, s->n_parallel_strategy);
+
+	for (size_t i = 0; i < s->n_parallel_strategy; i++)
+		strategy[i] = vec_u32(a, s->parallel_strategy[i]->n_dim,
+			s->parallel_strategy[i]->dim);
+	return (struct ap_ckpt_item){
+		.node_name = ap_arena_strdup(a, m->node_name),
+		.stage = s->stage,
+		.n = (uint32_t)s->n_parallel_strategy,
+		.strategy = strategy,
+	};
+}
+
+/* MindSpore's tools read the first dev_matrix and the first param_split_shape unasked. */
+static enum ap_status check_counts(struct walk *w, const pb_layout_item *item)
+{
+	const pb_layouts *m = item->parallel_layouts;
+	struct ap_where where = {.file = w->file};
+
+	if (m->n_dev_matrix == 1 && m->n_tensor_map && m->n_param_split_shape == 1 &&
+		m->n_indices_offset <= 1)
+		return AP_OK;
+	return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-layout",
+		"layout \"%s\": %zu dev_matrix, %zu tensor_map, %zu param_split_shape, %zu "
+		"indices_offset; expected one of each",
+		ap_diag_name(w->ctx->diag, item->param_name), m->n_dev_matrix, m->n_tensor_map,
+		m->n_param_split_shape, m->n_indices_offset);
+}
+
+static struct ap_ckpt_layout take_layout(struct ap_arena *a, const pb_layout_item *item)
+{
+	const pb_layouts *m = item->parallel_layouts;
+	struct ap_ckpt_vec *map = AP_NEW_N(a, struct ap_ckpt_vec, m->n_tensor_map);
+	struct ap_ckpt_layout out = {
+		.param_name = ap_arena_strdup(a, item->param_name),
+		.dev_matrix = vec_u32(a, m->dev_matrix[0]->n_dim, m->dev_matrix[0]->dim),
+		.nmap = (uint32_t)m->n_tensor_map,
+		.tensor_map = map,
+		.param_split_shape = vec_i64(a, m->param_split_shape[0]->n_dim,
+			m->param_split_shape[0]->dim),
+		.field = m->field,
+		.weight_step = m->opt_weight_shard_step,
+		.weight_size = m->opt_weight_shard_size,
+	};
+
+	for (size_t i = 0; i < m->n_tensor_map; i++)
+		map[i] = vec_i32(a, m->tensor_map[i]->n_dim, m->tensor_map[i]->dim);
+	if (m->n_indices_offset)
+		out.indices_offset = vec_i64(a, m->indices_offset[0]->n_dim,
+			m->indices_offset[0]->dim);
+	return out;
+}
+
+static enum ap_status take_map(struct walk *w, const pb_map *m, struct ap_ckpt *out)
+{
+	struct ap_arena *a = w->ctx->arena;
+	struct ap_ckpt_item *item = AP_NEW_N(a, struct ap_ckpt_item, m->n_parallel_strategy_item);
+	struct ap_ckpt_layout *layout =
+		AP_NEW_N(a, struct ap_ckpt_layout, m->n_parallel_layout_item);
+	enum ap_status st = AP_OK, one;
+
+	for (size_t i = 0; i < m->n_parallel_strategy_item; i++)
+		item[i] = take_item(a, m->parallel_strategy_item[i]);
+	for (size_t i = 0; i < m->n_parallel_layout_item; i++)
+		if ((one = check_counts(w, m->parallel_layout_item[i])) != AP_OK)
+			st = one;
+		else
+			layout[i] = take_layout(a, m->parallel_layout_item[i]);
+	*out = (struct ap_ckpt){
+		.file = ap_arena_strdup(a, w->file),
+		.current_stage = m->current_stage,
+		.nitem = (uint32_t)m->n_parallel_strategy_item,
+		.item = item,
+		.nlayout = (uint32_t)m->n_parallel_layout_item,
+		.layout = layout,
+	};
+	return st;
+}
+
+/* protobuf-c takes its memory from the scratch arena: nothing to free, however it ends. */
+static void *alloc(void *arena, size_t size)
+{
+	return ap_arena_alloc_raw(arena, size, 1);
+}
+
+static void free_nothing(void *arena, void *p)
+{
+	(void)arena;
+	(void)p;
+}
+
+static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len)
+{
+	struct ap_where where = {.file = w->file};
+
+	AP_TRY(walk_message(w, root, 0, len));
+	if (w->unknown)
+		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, NULL,
+			"%zu fields that a %s does not have are ignored", w->unknown, w->kind);
+	return AP_OK;
+}
+
+static enum ap_status unpack(struct walk *w, size_t len, struct ap_ckpt *out)
+{
+	ProtobufCAllocator allocator = {alloc, free_nothing, w->ctx->scratch};
+	pb_map *map = mindspore__straspb__parallel_strategy_map__unpack(&allocator, len, w->bytes);
+
+	return map ? take_map(w, map, out) : broken(w, 0, "not what the schema says");
+}
+
+enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	struct ap_ckpt *out)
+{
+	struct walk w = {.ctx = ctx, .file = file, .kind = "strategy checkpoint",
+		.bytes = (const uint8_t *)bytes};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	enum ap_status st;
+
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len));
+	st = unpack(&w, len, out);
+	ap_arena_release(ctx->scratch, mark);
+	return st;
+}
+
+static const int64_t *take_ranks(struct ap_arena *a, const pb_ranks *m)
+{
+	int64_t *rank = AP_NEW_N(a, int64_t, m->n_dim);
+
+	for (size_t i = 0; i < m->n_dim; i++)
+		rank[i] = m->dim[i];
+	return rank;
+}
+
+static void take_groups(struct ap_arena *a, const pb_group_map *m, struct ap_groups *out)
+{
+	struct ap_group_ranks *group = AP_NEW_N(a, struct ap_group_ranks, m->n_parallel_group_item);
+
+	for (size_t i = 0; i < m->n_parallel_group_item; i++) {
+		const pb_group *item = m->parallel_group_item[i];
+
+		group[i].name = ap_arena_strdup(a, item->group_name);
+		group[i].n = (uint32_t)item->parallel_group_ranks->n_dim;
+		group[i].rank = take_ranks(a, item->parallel_group_ranks);
+	}
+	*out = (struct ap_groups){
+		.n = (uint32_t)m->n_parallel_group_item,
+		.group = group,
+		.nrestore = (uint32_t)m->ckpt_restore_rank_list->n_dim,
+		.restore = take_ranks(a, m->ckpt_restore_rank_list),
+	};
+}
+
+enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
+	struct ap_groups *out)
+{
+	struct walk w = {.ctx = ctx, .file = file, .kind = "group file",
+		.bytes = (const uint8_t *)bytes};
+	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	pb_group_map *map;
+
+	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len));
+	map = mindspore__straspb__parallel_group_map__unpack(&allocator, len, w.bytes);
+	if (!map)
+		return broken(&w, 0, "not what the schema says");
+	take_groups(ctx->arena, map, out);
+	ap_arena_release(ctx->scratch, mark);
+	return ap_groups_check(ctx, file, out);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strategy checkpoints of pipelines: files of stages, the merged file of all, and which is which. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "ckpt/ckpt_form.h"
+
+enum { STAGE_DIGITS = 7, FEW = 10 };
+
+bool ap_ckpt_name_stage(const char *param_name, uint32_t *stage)
+{
+	size_t digits = strspn(param_name, "0123456789");
+
+	if (!digits || digits > STAGE_DIGITS || param_name[digits] != '-')
+		return false;
+	*stage = (uint32_t)strtoul(param_name, NULL, 10);
+	return true;
+}
+
+bool ap_ckpt_is_merged(const struct ap_ckpt *c)
+{
+	uint32_t stage;
+
+	return c->nlayout && ap_ckpt_name_stage(c->layout[0].param_name, &stage);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+uint32_t ap_ckpt_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t **out)
+{
+	uint32_t *stage = ap_arena_alloc_raw(ctx->scratch, (size_t)c->nitem + c->nlayout, sizeof *stage);
+	uint32_t n = 0, kept = 0;
+
+	for (uint32_t i = 0; i < c->nitem; i++)
+		stage[n++] = c->item[i].stage;
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		n += ap_ckpt_name_stage(c->layout[i].param_name, &stage[n]);
+	if (n)
+		qsort(stage, n, sizeof *stage, by_number);
+	for (uint32_t i = 0; i < n; i++)
+		if (!kept || stage[kept - 1] != stage[i])
+			stage[kept++] = stage[i];
+	*out = stage;
+	return kept;
+}
+
+static enum ap_status fault(struct ap_ctx *ctx, const char *file, const char *check, const char *text)
+{
+	struct ap_where where = {.file = file};
+
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text);
+}
+
+static struct ap_ckpt_item *join_items(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage,
+	uint32_t *count)
+{
+	struct ap_ckpt_item *item;
+	uint32_t at = 0;
+
+	*count = 0;
+	for (uint32_t s = 0; s < n; s++)
+		*count += stage[s].nitem;
+	item = AP_NEW_N(ctx->arena, struct ap_ckpt_item, *count);
+	for (uint32_t s = 0; s < n; s++)
+		for (uint32_t i = 0; i < stage[s].nitem; i++)
+			item[at++] = stage[s].item[i];
+	return item;
+}
+
+static struct ap_ckpt_layout *join_layouts(struct ap_ctx *ctx, uint32_t n,
+	const struct ap_ckpt *stage, uint32_t *count)
+{
+	struct ap_ckpt_layout *layout;
+	uint32_t at = 0;
+
+	*count = 0;
+	for (uint32_t s = 0; s < n; s++)
+		*count += stage[s].nlayout;
+	layout = AP_NEW_N(ctx->arena, struct ap_ckpt_layout, *count);
+	for (uint32_t s = 0; s < n; s++)
+		for (uint32_t i = 0; i < stage[s].nlayout; i++, at++) {
+			layout[at] = stage[s].layout[i];
+			layout[at].param_name = ap_arena_printf(ctx->arena, "%" PRIu32 "-%s", s,
+				stage[s].layout[i].param_name);
+		}
+	return layout;
+}
+
+void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out)
+{
+	*out = (struct ap_ckpt){.file = stage->file, .current_stage = 1};
+	out->item = join_items(ctx, n, stage, &out->nitem);
+	out->layout = join_layouts(ctx, n, stage, &out->nlayout);
+	ap_ckpt_sort(ctx, out);
+}
+
+static bool vecs_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (a[i].n != b[i].n || (a[i].n && memcmp(a[i].v, b[i].v, a[i].n * sizeof *a[i].v) != 0))
+			return false;
+	return true;
+}
+
+static bool items_equal(const struct ap_ckpt_item *a, const struct ap_ckpt_item *b)
+{
+	return !strcmp(a->node_name, b->node_name) && a->n == b->n &&
+		vecs_equal(a->strategy, b->strategy, a->n);
+}
+
+static bool layouts_equal(const struct ap_ckpt_layout *a, const struct ap_ckpt_layout *b)
+{
+	return !strcmp(a->param_name, b->param_name) && a->nmap == b->nmap && a->field == b->field &&
+		a->weight_step == b->weight_step && a->weight_size == b->weight_size &&
+		vecs_equal(a->tensor_map, b->tensor_map, a->nmap) &&
+		vecs_equal(&a->dev_matrix, &b->dev_matrix, 1) &&
+		vecs_equal(&a->param_split_shape, &b->param_split_shape, 1) &&
+		vecs_equal(&a->indices_offset, &b->indices_offset, 1);
+}
+
+/* Both are sorted. */
+static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
+{
+	if (a->nitem != b->nitem || a->nlayout != b->nlayout)
+		return false;
+	for (uint32_t i = 0; i < a->nitem; i++)
+		if (!items_equal(&a->item[i], &b->item[i]))
+			return false;
+	for (uint32_t i = 0; i < a->nlayout; i++)
+		if (!layouts_equal(&a->layout[i], &b->layout[i]))
+			return false;
+	return true;
+}
+
+/* The stage of a file that is to be merged. */
+static enum ap_status stage_of(struct ap_ctx *ctx, const struct ap_ckpt *c, uint32_t *stage)
+{
+	if (!c->nitem || !c->nlayout)
+		return fault(ctx, c->file, "ckpt-empty",
+			"holds no operator with a trainable parameter; MindSpore refuses to merge it");
+	if (ap_ckpt_is_merged(c))
+		return fault(ctx, c->file, "ckpt-stage", "is a merged file; expected one of a stage");
+	*stage = c->item[0].stage;
+	return AP_OK;
+}
+
+/* "0, 2 and 3" */
+static const char *numbers(struct ap_ctx *ctx, const uint32_t *v, uint32_t n)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	for (uint32_t i = 0; i < n && i < FEW; i++)
+		ap_str_addf(&text, "%s%" PRIu32, !i ? "" : i + 1 == n ? " and " : ", ", v[i]);
+	if (n > FEW)
+		ap_str_addf(&text, " and %" PRIu32 " more", n - FEW);
+	return text.s;
+}
+
+static enum ap_status check_all(struct ap_ctx *ctx, const char *file, const uint32_t *stage, uint32_t n)
+{
+	if (n && stage[n - 1] == n - 1)
+		return AP_OK;
+	return fault(ctx, file, "ckpt-stage", ap_arena_printf(ctx->arena,
+		"pipeline stage%s %s; expected all from 0 on", n == 1 ? "" : "s",
+		numbers(ctx, stage, n)));
+}
+
+static int by_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt *x = a, *y = b;
+
+	return (x->item->stage > y->item->stage) - (x->item->stage < y->item->stage);
+}
+
+/* Drops what is there twice; AP_MEANING where it is not the same. */
+static enum ap_status drop_doubles(struct ap_ctx *ctx, struct ap_ckpt *part, uint32_t *n)
+{
+	uint32_t kept = 1;
+
+	for (uint32_t i = 1; i < *n; i++) {
+		const struct ap_ckpt *last = &part[kept - 1];
+
+		if (by_stage(last, &part[i]) != 0)
+			part[kept++] = part[i];
+		else if (!files_equal(last, &part[i]))
+			return fault(ctx, part[i].file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"is of stage %" PRIu32 ", as %s is, but says something else",
+				part[i].item->stage, ap_diag_path(ctx->diag, last->file)));
+	}
+	*n = kept;
+	return AP_OK;
+}
+
+/* Do the files take their stages to have equally many devices? */
+static enum ap_status check_devices(struct ap_ctx *ctx, const struct ap_ckpt *part, uint32_t n)
+{
+	int64_t first = 0, devices = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_ckpt_vec *dev = &part[i].layout->dev_matrix;
+
+		ap_product(dev->v, dev->n, &devices);
+		if (i && devices != first)
+			return fault(ctx, part[i].file, "ckpt-devices", ap_arena_printf(ctx->arena,
+				"is for %" PRId64 " devices, stage %" PRIu32 " for %" PRId64,
+				devices, part->item->stage, first));
+		first = devices;
+	}
+	return AP_OK;
+}
+
+enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *part,
+	struct ap_ckpt *out)
+{
+	struct ap_ckpt *sorted = ap_arena_memdup(ctx->arena, part, n * sizeof *part);
+	uint32_t *stage = AP_NEW_N(ctx->arena, uint32_t, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		AP_TRY(stage_of(ctx, &part[i], &stage[i]));
+	qsort(sorted, n, sizeof *sorted, by_stage);
+	AP_TRY(drop_doubles(ctx, sorted, &n));
+	for (uint32_t i = 0; i < n; i++)
+		stage[i] = sorted[i].item->stage;
+	AP_TRY(check_all(ctx, sorted->file, stage, n));
+	AP_TRY(check_devices(ctx, sorted, n));
+	ap_ckpt_join(ctx, n, sorted, out);
+	return AP_OK;
+}
+
+/* What a merged file says of one stage. */
+static void take_stage(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t stage,
+	struct ap_ckpt *out)
+{
+	struct ap_ckpt_item *item = AP_NEW_N(ctx->arena, struct ap_ckpt_item, merged->nitem);
+	struct ap_ckpt_layout *layout = AP_NEW_N(ctx->arena, struct ap_ckpt_layout, merged->nlayout);
+
+	*out = (struct ap_ckpt){.file = merged->file, .current_stage = 1, .item = item,
+		.layout = layout};
+	for (uint32_t i = 0; i < merged->nitem; i++)
+		if (merged->item[i].stage == stage)
+			item[out->nitem++] = merged->item[i];
+	for (uint32_t i = 0; i < merged->nlayout; i++) {
+		uint32_t of = 0;
+
+		if (!ap_ckpt_name_stage(merged->layout[i].param_name, &of) || of != stage)
+			continue;
+		layout[out->nlayout] = merged->layout[i];
+		layout[out->nlayout++].param_name = ap_ckpt_bare_name(merged->layout[i].param_name);
+	}
+}
+
+enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t *n,
+	struct ap_ckpt **out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const uint32_t *stage;
+	enum ap_status st;
+
+	*n = ap_ckpt_stages(ctx, merged, &stage);
+	st = check_all(ctx, merged->file, stage, *n);
+	ap_arena_release(ctx->scratch, mark);
+	AP_TRY(st);
+	*out = AP_NEW_N(ctx->arena, struct ap_ckpt, *n);
+	for (uint32_t s = 0; s < *n; s++) {
+		take_stage(ctx, merged, s, &(*out)[s]);
+		if (!(*out)[s].nitem || !(*out)[s].nlayout)
+			return fault(ctx, merged->file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"stage %" PRIu32 " has no operators or no parameters of its own; "
+				"no stage file says so", s));
+	}
+	return AP_OK;
+}
+
+enum ap_status ap_ckpt_check_merged(struct ap_ctx *ctx, const struct ap_ckpt *c)
+{
+	bool merged = ap_ckpt_is_merged(c);
+	uint32_t stage;
+
+	for (uint32_t i = 1; i < c->nlayout; i++)
+		if (ap_ckpt_name_stage(c->layout[i].param_name, &stage) != merged)
+			return fault(ctx, c->file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"layout \"%s\" names %s pipeline stage, layout \"%s\" %s",
+				ap_diag_name(ctx->diag, c->layout[0].param_name), merged ? "a" : "no",
+				ap_diag_name(ctx->diag, c->layout[i].param_name),
+				merged ? "none" : "one"));
+	for (uint32_t i = 1; i < c->nitem && c->nlayout && !merged; i++)
+		if (c->item[i].stage != c->item[0].stage)
+			return fault(ctx, c->file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"holds operators of stages %" PRIu32 " and %" PRIu32
+				", and layouts that name no stage",
+				c->item[0].stage, c->item[i].stage));
+	return AP_OK;
+}

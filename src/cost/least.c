@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/least.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "cost/cost.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
+#include "shard/space.h"
+
+#define MOST_PRICED 1000000 /* candidates: about a second */
+
+struct lower {
+	struct ap_ctx *ctx;
+	struct ap_pricer *pricer;
+	const struct ap_machine *m;
+	const struct ap_step *step;
+	uint64_t priced;
+	const struct ap_task *task;
+	const uint32_t *class_of;
+	double *least; /* by class; -1 not known yet */
+};
+
+static double price(struct lower *l, const struct ap_task *t, const int32_t *count)
+{
+	struct ap_placement p;
+	struct ap_op_cost cost;
+
+	l->priced++;
+	ap_placement_make(t->bound, count, l->m->ndev, &p);
+	ap_op_cost_make(l->pricer, t, &p, &cost);
+	return ap_op_cost_total_s(&cost, l->step);
+}
+
+static double least_of(struct lower *l, const struct ap_task *t)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct ap_ctx local = *l->ctx;
+	double least = INFINITY;
+	struct ap_space space;
+
+	local.arena = l->ctx->scratch;
+	ap_space_make(&local, t->bound, l->m->ndev, l->step, &space);
+	for (uint32_t c = 0; c < space.n; c++)
+		least = fmin(least, price(l, t, &space.count[(size_t)c * space.nfactor]));
+	ap_arena_release(l->ctx->scratch, mark);
+	return least;
+}
+
+static struct lower start(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step)
+{
+	struct lower l = {.ctx = ctx, .m = m, .step = step};
+
+	l.pricer = ap_pricer_create(ctx->arena, m, step);
+	ap_tasks_make(ctx, g, step, &l.task);
+	l.class_of = ap_task_classes(ctx, l.task, g->nnode);
+	l.least = AP_NEW_N(ctx->arena, double, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		l.least[i] = -1;
+	return l;
+}
+
+double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed)
+{
+	struct lower l;
+	double sum = 0;
+
+	ap_ctx_phase(ctx, "bounding");
+	l = start(ctx, g, m, step);
+	for (ap_id i = 0; i < g->nnode && !ap_ctx_stopped(ctx); i++) {
+		double *of_class = &l.least[l.class_of[i]];
+
+		if (fixed && fixed[i]) {
+			sum += price(&l, &l.task[i], fixed[i]);
+			continue;
+		}
+		if (*of_class < 0)
+			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i]) : 0;
+		sum += *of_class;
+	}
+	return sum;
+}
+
+/* Repeated on all devices, in equal parts of a device each. */
+static double uncut_part(struct lower *l, const struct ap_task *t)
+{
+	int32_t ones[AP_MAX_FACTOR];
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		ones[f] = 1;
+	return price(l, t, ones) / (double)l->m->ndev;
+}
+
+const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step)
+{
+	double *least = AP_NEW_N(ctx->arena, double, g->nnode);
+	struct lower l = start(ctx, g, m, step);
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		double *of_class = &l.least[l.class_of[i]];
+
+		if (*of_class < 0)
+			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i])
+				: uncut_part(&l, &l.task[i]);
+		least[i] = *of_class;
+	}
+	return least;
+}

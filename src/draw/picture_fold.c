@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Innermost repetition first: what repeats becomes one item of a shorter list, until nothing
+ * repeats. The list is searched for windows of 1, 2, 4, .. items that come again after p items, p
+ * between one and two windows; from there a run of equal items p apart is as long as it can be, and
+ * the wiring says which part of it is copies.
+ */
+#include "draw/picture_fold.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "draw/picture_wire.h"
+
+/* A fold is worth a frame when it saves so many boxes; copies side by side must be so many. */
+enum { LEAST_SAVED = 6, LEAST_ASIDE = 4 };
+
+struct found { /* copies found on the list */
+	uint32_t begin, period, copies;
+	bool chained;
+};
+
+struct folder {
+	struct ap_ctx *ctx;
+	struct ap_pic_wire wire;
+	struct ap_map *sigs;
+	struct {
+		struct ap_pic_loop *v;
+		size_t n, cap;
+	} loops; /* children before parents */
+	struct {
+		struct found *v;
+		size_t n, cap;
+	} found; /* ascending, apart */
+	uint32_t *searched; /* period -> up to where runs of it are known */
+};
+
+/* Number of parts two cells have in common from the left. */
+static uint32_t common_depth(const char *a, const char *b)
+{
+	uint32_t depth = 0;
+
+	for (;; a++, b++) {
+		bool end_a = !*a || *a == '.', end_b = !*b || *b == '.';
+
+		if (end_a != end_b || (!end_a && *a != *b))
+			return depth;
+		if (end_a) {
+			depth++;
+			if (!*a || !*b)
+				return depth;
+		}
+	}
+}
+
+/* How deep inside cells lies the place before item i? A layer should begin where a cell does. */
+static uint32_t depth_before(const struct folder *f, uint32_t i)
+{
+	const struct ap_pic_node *node = f->wire.pic->node;
+	uint32_t first = f->wire.item[i].first;
+
+	return first ? common_depth(node[first - 1].cell, node[first].cell) : 0;
+}
+
+/* What follows from the pairs of a run for copies of which the second, or with none before it the
+ * first, begins at an item of it. */
+struct start {
+	uint32_t same_until; /* pairs from here up to there are wired the same */
+	uint32_t least; /* where these must not begin after */
+	int32_t misfits; /* items of the copy before it that do not fit it (before: steps of that) */
+};
+
+/* The copy before the one that begins at q consists of the items [q - p, q): each that does not fit
+ * adds one from the first to the last q that has it there. */
+static void count_misfits(const struct ap_pic_run *run, struct start *start)
+{
+	uint32_t n = run->end - run->begin, p = run->period;
+
+	for (uint32_t j = 0; j < n; j++) {
+		const struct ap_pic_pair *pair = &run->pair[j];
+		uint32_t first = j + 1, last = j + p < n ? j + p : n;
+		uint32_t lo = pair->lo > run->begin + first ? pair->lo - run->begin : first;
+		uint32_t hi = pair->hi < run->begin + last ? pair->hi - run->begin : last;
+
+		if (pair->hi < run->begin || pair->same)
+			hi = pair->same ? last : 0;
+		if (pair->least + p > run->begin + lo)
+			lo = pair->least + p - run->begin;
+		start[first].misfits++;
+		start[last + 1].misfits--;
+		if (lo <= hi) {
+			start[lo].misfits--;
+			start[hi + 1].misfits++;
+		}
+	}
+	for (uint32_t j = 0; j < n; j++)
+		start[j + 1].misfits += start[j].misfits;
+}
+
+static struct start *make_starts(const struct folder *f, struct ap_pic_run *run)
+{
+	uint32_t n = run->end - run->begin;
+	struct start *start = AP_NEW_N(f->ctx->scratch, struct start, n + 2);
+
+	run->pair = AP_NEW_N(f->ctx->scratch, struct ap_pic_pair, n);
+	ap_pic_wire_run(&f->wire, run);
+	start[n].same_until = run->end;
+	for (uint32_t j = n; j-- > 0;) {
+		start[j].same_until = run->begin + j;
+		if (!run->pair[j].same)
+			continue;
+		start[j].same_until = start[j + 1].same_until;
+		start[j].least = run->pair[j].least > start[j + 1].least ? run->pair[j].least :
+			start[j + 1].least;
+	}
+	count_misfits(run, start);
+	return start;
+}
+
+/* The copies when the second (or the first) begins at item q. */
+static struct found copies_at(const struct ap_pic_run *run, const struct start *start,
+	uint32_t floor, uint32_t q)
+{
+	const struct start *at = &start[q - run->begin];
+	uint32_t p = run->period, least = at->least > floor ? at->least : floor;
+	struct found c = {.begin = q, .period = p, .copies = 1};
+
+	if (q >= least)
+		c.copies += (at->same_until - q) / p;
+	if (c.copies == 1)
+		least = floor;
+	if (q >= run->begin + p && q - p >= least && !at->misfits) {
+		c.begin -= p;
+		c.copies++;
+	}
+	return c;
+}
+
+/* The first item from q on where copies begin, past the end of the run when none do. */
+static uint32_t first_copies(const struct ap_pic_run *run, const struct start *start,
+	uint32_t floor, uint32_t q)
+{
+	while (q <= run->end && copies_at(run, start, floor, q).copies < 2)
+		q++;
+	return q;
+}
+
+/* Does a begin less deep inside cells, or have more copies, or fewer results that reach into it, or
+ * does it begin earlier? */
+static bool is_better(const struct folder *f, const struct found *a, const struct found *b)
+{
+	uint32_t depth_a = depth_before(f, a->begin), depth_b = depth_before(f, b->begin);
+
+	if (depth_a != depth_b)
+		return depth_a < depth_b;
+	if (a->copies != b->copies)
+		return a->copies > b->copies;
+	if (f->wire.across[a->begin] != f->wire.across[b->begin])
+		return f->wire.across[a->begin] < f->wire.across[b->begin];
+	return a->begin < b->begin;
+}
+
+/* The best of the copies that begin less than a period after q: of the most, or one less, for whole
+ * layers and single ones tell more than copies that begin within layers. */
+static struct found best_copies(const struct folder *f, const struct ap_pic_run *run,
+	const struct start *start, uint32_t floor, uint32_t q)
+{
+	uint32_t last = q + run->period < run->end ? q + run->period - 1 : run->end, most = 0;
+	struct found best = {0};
+
+	for (uint32_t i = q; i <= last; i++) {
+		uint32_t copies = copies_at(run, start, floor, i).copies;
+
+		most = copies > most ? copies : most;
+	}
+	for (uint32_t i = q; i <= last; i++) {
+		struct found c = copies_at(run, start, floor, i);
+
+		if (c.copies >= 2 && c.copies + 1 >= most &&
+			(!best.copies || is_better(f, &c, &best)))
+			best = c;
+	}
+	return best;
+}
+
+static bool worth_it(const struct folder *f, struct found *c)
+{
+	enum ap_pic_link link = ap_pic_wire_link(&f->wire, c->begin, c->period, c->copies);
+	uint64_t drawn = 0;
+
+	for (uint32_t i = 0; i < c->period; i++)
+		drawn += f->wire.item[c->begin + i].drawn;
+	c->chained = link == AP_LINK_CHAIN;
+	return (c->copies - 1) * drawn >= LEAST_SAVED && link != AP_LINK_FAR &&
+		(c->chained || c->copies >= LEAST_ASIDE);
+}
+
+/* All copies in a run, none before floor; returns the first item after them. */
+static uint32_t search_run(struct folder *f, struct ap_pic_run *run, uint32_t floor)
+{
+	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
+	struct start *start = make_starts(f, run);
+	uint32_t q = run->begin > floor ? run->begin : floor;
+
+	while ((q = first_copies(run, start, floor, q)) <= run->end) {
+		struct found copies = best_copies(f, run, start, floor, q);
+
+		q = copies.begin + copies.copies * copies.period;
+		if (worth_it(f, &copies)) {
+			f->found.v[f->found.n++] = copies;
+			floor = q;
+		}
+	}
+	ap_arena_release(f->ctx->scratch, mark);
+	return floor;
+}
+
+/* Tries items i, i + p, which begin alike; nothing before floor may be used. */
+static uint32_t try_period(struct folder *f, uint32_t i, uint32_t p, uint32_t floor)
+{
+	const struct ap_pic_item *item = f->wire.item;
+	struct ap_pic_run run = {.begin = i, .end = i, .period = p};
+
+	if (i < f->searched[p])
+		return floor;
+	while (run.begin > floor && item[run.begin - 1].sig == item[run.begin - 1 + p].sig)
+		run.begin--;
+	while (run.end + p < f->wire.nitem && item[run.end].sig == item[run.end + p].sig)
+		run.end++;
+	f->searched[p] = run.end;
+	if (run.end - run.begin < p)
+		return floor;
+	return search_run(f, &run, floor);
+}
+
+/* The next place of each window, AP_NONE where there is none. */
+static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_t nid,
+	uint32_t *next)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint32_t *last = AP_NEW_N(ctx->scratch, uint32_t, nid);
+
+	memset(last, 0xFF, nid * sizeof *last);
+	for (uint32_t i = n; i-- > 0;) {
+		next[i] = last[window[i]];
+		last[window[i]] = i;
+	}
+	ap_arena_release(ctx->scratch, mark);
+}
+
+/* Searches periods from w up to two times w; true when something was found. */
+static bool search_level(struct folder *f, const uint32_t *next, uint32_t n, uint32_t w)
+{
+	uint32_t floor = 0;
+
+	f->found.n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (i >= floor && next[i] != AP_NONE && next[i] - i >= w && next[i] - i < 2 * w)
+			floor = try_period(f, i, next[i] - i, floor);
+	return f->found.n > 0;
+}
+
+/* Windows of w items from those of half the size; returns how many differ. */
+static size_t double_windows(struct ap_ctx *ctx, ap_id *window, uint32_t n, uint32_t w)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *ids = ap_map_create(ctx->scratch);
+	size_t nid;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const ap_id halves[2] = {window[i], window[i + w / 2]};
+
+		window[i] = ap_map_put(ids, halves, sizeof halves, NULL);
+	}
+	nid = ap_map_size(ids);
+	ap_arena_release(ctx->scratch, mark);
+	return nid;
+}
+
+/* One search of the list, shortest periods first. */
+static bool search(struct folder *f)
+{
+	uint32_t n = f->wire.nitem, *next = AP_NEW_N(f->ctx->scratch, uint32_t, n);
+	ap_id *window = AP_NEW_N(f->ctx->scratch, ap_id, n);
+	size_t nid = ap_map_size(f->sigs);
+
+	f->searched = AP_NEW_N(f->ctx->scratch, uint32_t, n + 1);
+	for (uint32_t i = 0; i < n; i++)
+		window[i] = f->wire.item[i].sig;
+	for (uint32_t w = 1; w <= n / 2; w *= 2) {
+		uint32_t nwindow = n + 1 - w;
+
+		if (w > 1)
+			nid = double_windows(f->ctx, window, nwindow, w);
+		if (w > 1 && nid == nwindow)
+			return false;
+		find_next(f->ctx, window, nwindow, nid, next);
+		if (search_level(f, next, nwindow, w))
+			return true;
+	}
+	return false;
+}
+
+static ap_id loop_sig(struct folder *f, const struct found *c)
+{
+	struct ap_str key;
+
+	ap_str_init(&key, f->ctx->scratch);
+	ap_str_addf(&key, "l%u:", (unsigned)c->copies);
+	for (uint32_t i = c->begin; i < c->begin + c->period; i++)
+		ap_str_addn(&key, (const char *)&f->wire.item[i].sig, sizeof(ap_id));
+	return ap_map_put(f->sigs, key.s, key.len, NULL);
+}
+
+static struct ap_pic_item make_loop(struct folder *f, const struct found *c)
+{
+	const struct ap_pic_item *body = &f->wire.item[c->begin];
+	struct ap_pic_loop loop = {.parent = AP_NONE, .first = body->first,
+		.copies = c->copies, .chained = c->chained};
+	struct ap_pic_item item = {.first = body->first, .loop = (uint32_t)f->loops.n};
+
+	for (uint32_t i = 0; i < c->period; i++) {
+		loop.length += body[i].length;
+		item.drawn += body[i].drawn;
+		if (body[i].loop != AP_NONE)
+			f->loops.v[body[i].loop].parent = item.loop;
+	}
+	item.length = loop.length * c->copies;
+	item.sig = loop_sig(f, c);
+	AP_PUSH(f->ctx->scratch, f->loops, loop);
+	return item;
+}
+
+/* What was found becomes an item each. */
+static void shorten(struct folder *f)
+{
+	struct ap_pic_item *item = f->wire.item;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0, k = 0; i < f->wire.nitem; n++) {
+		if (k < f->found.n && f->found.v[k].begin == i) {
+			item[n] = make_loop(f, &f->found.v[k]);
+			i += f->found.v[k].copies * f->found.v[k].period;
+			k++;
+		} else {
+			item[n] = item[i++];
+		}
+	}
+	f->wire.nitem = n;
+	ap_pic_wire_index(&f->wire);
+}
+
+/* Loops that are drawn, parents first: those of other copies than the first are not. */
+static void keep_drawn(struct folder *f, struct ap_pic_fold *out)
+{
+	uint32_t n = (uint32_t)f->loops.n, *place = AP_NEW_N(f->ctx->scratch, uint32_t, n);
+	struct ap_pic_loop *kept = AP_NEW_N(f->ctx->scratch, struct ap_pic_loop, n);
+
+	memset(place, 0xFF, n * sizeof *place);
+	for (uint32_t i = 0; i < f->wire.nitem; i++)
+		if (f->wire.item[i].loop != AP_NONE)
+			place[f->wire.item[i].loop] = 0;
+	for (uint32_t l = n; l-- > 0;) {
+		struct ap_pic_loop loop = f->loops.v[l];
+
+		if (loop.parent != AP_NONE)
+			place[l] = place[loop.parent];
+		if (place[l] == AP_NONE)
+			continue;
+		if (loop.parent != AP_NONE)
+			loop.parent = place[loop.parent];
+		place[l] = out->nloop;
+		kept[out->nloop++] = loop;
+	}
+	out->loop = kept;
+}
+
+static void set_stands(struct ap_ctx *ctx, uint32_t n, struct ap_pic_fold *out)
+{
+	uint32_t *stand = AP_NEW_N(ctx->scratch, uint32_t, n), *in = AP_NEW_N(ctx->scratch, uint32_t, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		stand[i] = i;
+		in[i] = AP_NONE;
+	}
+	for (uint32_t l = out->nloop; l-- > 0;) { /* children first */
+		const struct ap_pic_loop *loop = &out->loop[l];
+		uint32_t end = loop->first + loop->length * loop->copies;
+
+		for (uint32_t i = loop->first + loop->length; i < end; i++)
+			stand[i] = stand[i - loop->length];
+	}
+	for (uint32_t l = 0; l < out->nloop; l++)
+		for (uint32_t i = 0; i < out->loop[l].length; i++)
+			in[out->loop[l].first + i] = l;
+	out->stand = stand;
+	out->in = in;
+}
+
+void ap_pic_fold_none(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_pic_fold *out)
+{
+	*out = (struct ap_pic_fold){0};
+	set_stands(ctx, pic->noperator, out);
+}
+
+void ap_pic_fold_make(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_pic_fold *out)
+{
+	struct folder f = {.ctx = ctx, .sigs = ap_map_create(ctx->scratch)};
+	bool more = true;
+
+	*out = (struct ap_pic_fold){0};
+	ap_pic_wire_init(ctx, pic, f.sigs, &f.wire);
+	f.found.v = AP_NEW_N(ctx->scratch, struct found, pic->noperator / 2 + 1);
+	while (more) {
+		more = search(&f);
+		if (more)
+			shorten(&f);
+	}
+	keep_drawn(&f, out);
+	set_stands(ctx, pic->noperator, out);
+}
+
+uint64_t ap_pic_fold_copies(const struct ap_pic_fold *f, uint32_t drawn)
+{
+	uint64_t copies = 1;
+
+	for (uint32_t l = f->in[drawn]; l != AP_NONE; l = f->loop[l].parent)
+		copies *= f->loop[l].copies;
+	return copies;
+}
+
+/* Where an operator lies in the first copy of the parents of loop l. */
+static uint32_t place_before(const struct ap_pic_fold *f, uint32_t l, uint32_t i)
+{
+	uint32_t parent = f->loop[l].parent;
+	const struct ap_pic_loop *loop = &f->loop[parent == AP_NONE ? l : parent];
+
+	if (parent == AP_NONE)
+		return i;
+	i = place_before(f, parent, i);
+	return loop->first + (i - loop->first) % loop->length;
+}
+
+bool ap_pic_fold_again(const struct ap_pic_fold *f, uint32_t from, uint32_t to)
+{
+	for (uint32_t l = f->in[f->stand[to]]; l != AP_NONE; l = f->loop[l].parent) {
+		const struct ap_pic_loop *loop = &f->loop[l];
+		uint32_t stand = f->stand[from];
+
+		if (stand >= loop->first && stand - loop->first < loop->length &&
+			(place_before(f, l, from) - loop->first) / loop->length !=
+				(place_before(f, l, to) - loop->first) / loop->length)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "draw/picture_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "draw/picture_frame.h"
+
+/* Beyond so many boxes small operators are shown together with what they read of. */
+enum { MANY_BOXES = 40 };
+
+/* Inputs of an operator that each have a note; those after them share one. */
+enum { MANY_NOTES = 8 };
+
+/* A box that more boxes read of than this is tied to the first; the others have a note. */
+enum { MANY_USERS = 8 };
+
+struct viewer {
+	struct ap_ctx *ctx;
+	struct ap_pic_view *v;
+	const uint8_t *rank; /* [noperator], of those drawn; 0 none */
+	struct ap_map *lines; /* (from, to, again): ids are lines */
+	struct {
+		struct ap_pic_line *v;
+		size_t n, cap;
+	} line;
+	struct ap_map *notes; /* (box, place): ids are notes */
+	struct ap_map *tensors; /* (note, tensor) */
+	struct {
+		struct ap_pic_box *v;
+		size_t n, cap;
+	} note;
+	const uint32_t *only; /* [nbox] the one box that may be tied to it, AP_NONE: all */
+};
+
+struct spent {
+	double time_s;
+	uint32_t oper;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct spent *x = a, *y = b;
+
+	if (x->time_s != y->time_s)
+		return x->time_s > y->time_s ? -1 : 1;
+	return x->oper < y->oper ? -1 : 1;
+}
+
+/* The places of the most expensive operators that are drawn, all copies of each together. */
+static const uint8_t *make_ranks(struct ap_ctx *ctx, const struct ap_picture *pic,
+	const struct ap_pic_fold *fold)
+{
+	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, pic->noperator);
+	struct spent *spent = AP_NEW_N(ctx->scratch, struct spent, pic->noperator);
+
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		spent[i].oper = i;
+		spent[fold->stand[i]].time_s += pic->node[i].time_s;
+	}
+	if (pic->noperator)
+		qsort(spent, pic->noperator, sizeof *spent, by_time);
+	for (uint8_t k = 0; k < AP_PIC_RANKS && k < pic->noperator && spent[k].time_s > 0; k++)
+		rank[spent[k].oper] = k + 1;
+	return rank;
+}
+
+static void add_rank(struct ap_pic_box *box, uint8_t rank)
+{
+	uint32_t i = box->nrank++;
+
+	for (; i > 0 && box->rank[i - 1] > rank; i--)
+		box->rank[i] = box->rank[i - 1];
+	box->rank[i] = rank;
+}
+
+static void add_member(const struct viewer *w, struct ap_pic_box *box, uint32_t i)
+{
+	if (box->nmember++)
+		box->kind = box->title ? AP_BOX_GROUP : AP_BOX_CHAIN;
+	if (w->rank[i])
+		add_rank(box, w->rank[i]);
+}
+
+/* Boxes in the order of their heads. */
+static void number_boxes(struct viewer *w, const struct ap_pic_heads *h, uint32_t *box_of)
+{
+	struct ap_pic_view *v = w->v;
+
+	v->box = AP_NEW_N(w->ctx->scratch, struct ap_pic_box, h->nbox);
+	for (uint32_t i = 0; i < v->pic->noperator; i++) {
+		if (v->fold.stand[i] != i) {
+			box_of[i] = box_of[v->fold.stand[i]];
+			continue;
+		}
+		if (h->head[i] == i) {
+			v->box[v->nbox].title = h->title[i];
+			v->box[v->nbox].frame = h->frame[i];
+			box_of[i] = v->nbox++;
+		}
+		box_of[i] = box_of[ap_pic_head(h, i)];
+		add_member(w, &v->box[box_of[i]], i);
+	}
+}
+
+static void fill_boxes(struct viewer *w, const uint32_t *box_of)
+{
+	struct ap_pic_view *v = w->v;
+	uint32_t *member = AP_NEW_N(w->ctx->scratch, uint32_t, v->pic->noperator);
+
+	for (uint32_t b = 0; b < v->nbox; b++) {
+		v->box[b].member = member;
+		member += v->box[b].nmember;
+		v->box[b].nmember = 0;
+		if (v->box[b].title && v->box[b].kind == AP_BOX_OPERATOR)
+			v->box[b].title = NULL;
+	}
+	for (uint32_t i = 0; i < v->pic->noperator; i++) {
+		struct ap_pic_box *box = &v->box[box_of[i]];
+		const struct ap_pic_node *node = &v->pic->node[i];
+
+		if (v->fold.stand[i] == i)
+			((uint32_t *)box->member)[box->nmember++] = i;
+		box->operators++;
+		box->ncomm += node->ncomm;
+		box->time_s += node->time_s;
+	}
+}
+
+static void add_moved(struct ap_pic_moved *m, const struct ap_pic_edge *e)
+{
+	if (!*e->moves)
+		return;
+	m->n++;
+	m->bytes += e->bytes;
+	m->time_s += e->time_s;
+}
+
+static void add_line(struct viewer *w, uint32_t from, uint32_t to, bool again,
+	const struct ap_pic_edge *e)
+{
+	const uint32_t key[3] = {from, to, again};
+	struct ap_pic_line *line, new = {.from = from, .to = to, .again = again, .first = e,
+		.one_kind = true};
+	bool fresh;
+	ap_id id = ap_map_put(w->lines, key, sizeof key, &fresh);
+
+	if (fresh)
+		AP_PUSH(w->ctx->scratch, w->line, new);
+	line = &w->line.v[id];
+	line->count++;
+	line->sent += e->sent;
+	line->sent_bytes += e->sent_bytes;
+	if (*e->moves && line->moved.n && strcmp(e->moves, line->first->moves) != 0)
+		line->one_kind = false;
+	if (*e->moves && !line->moved.n)
+		line->first = e;
+	add_moved(&line->moved, e);
+}
+
+/* A note for each place that an operator reads inputs at, one for all places of a group. place:
+ * number of the edge, of the operator that is drawn. */
+static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place,
+	const struct ap_pic_edge *e)
+{
+	const struct ap_pic_box *box = &w->v->box[to];
+	const uint32_t key[2] = {to, box->kind == AP_BOX_GROUP ? AP_NONE : place};
+	struct ap_pic_box new = {.kind = AP_BOX_NOTE, .nmember = 1, .member = &e->from,
+		.frame = box->frame};
+	const char *tensor;
+	bool fresh;
+	ap_id id = ap_map_put(w->notes, key, sizeof key, &fresh);
+
+	if (fresh)
+		AP_PUSH(w->ctx->scratch, w->note, new);
+	tensor = ap_arena_printf(w->ctx->scratch, "%u/%s", (unsigned)id, e->tensor);
+	ap_map_put_str(w->tensors, tensor, &fresh);
+	w->note.v[id].operators += fresh;
+	return w->v->nbox + id;
+}
+
+static bool is_far(const struct viewer *w, uint32_t from, uint32_t to)
+{
+	return from != to && w->only && w->only[from] != AP_NONE && w->only[from] != to;
+}
+
+/* operand: number among the edges of the operator. */
+static void add_edge(struct viewer *w, const uint32_t *box_of, uint32_t operand,
+	const struct ap_pic_edge *e)
+{
+	struct ap_pic_view *v = w->v;
+	uint32_t to = box_of[e->to], from;
+	bool again = false;
+
+	if (e->from >= v->pic->noperator || is_far(w, box_of[e->from], to)) {
+		from = find_note(w, to, v->fold.stand[e->to] * UINT32_C(16) +
+			(operand < MANY_NOTES ? operand : MANY_NOTES), e);
+	} else {
+		from = box_of[e->from];
+		again = v->fold.nloop && ap_pic_fold_again(&v->fold, e->from, e->to);
+	}
+	if (from == to && (!again || v->box[to].kind == AP_BOX_GROUP))
+		add_moved(&v->box[to].inside, e);
+	else
+		add_line(w, from, to, again, e);
+}
+
+static void make_lines(struct viewer *w, const uint32_t *box_of)
+{
+	const struct ap_picture *pic = w->v->pic;
+	uint32_t *operand = AP_NEW_N(w->ctx->scratch, uint32_t, pic->noperator);
+
+	w->lines = ap_map_create(w->ctx->scratch);
+	w->notes = ap_map_create(w->ctx->scratch);
+	w->tensors = ap_map_create(w->ctx->scratch);
+	w->line.n = w->note.n = 0;
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		add_edge(w, box_of, operand[pic->edge[e].to]++, &pic->edge[e]);
+}
+
+/* Who is read by so many that lines to all would knot the picture? NULL: nobody. */
+static const uint32_t *find_hubs(const struct viewer *w)
+{
+	uint32_t n = w->v->nbox, *only = AP_NEW_N(w->ctx->scratch, uint32_t, n);
+	uint32_t *users = AP_NEW_N(w->ctx->scratch, uint32_t, n);
+	bool any = false;
+
+	memset(only, 0xFF, n * sizeof *only);
+	for (size_t i = w->line.n; i-- > 0;) {
+		const struct ap_pic_line *line = &w->line.v[i];
+
+		if (line->from >= n || line->again)
+			continue;
+		any |= ++users[line->from] > MANY_USERS;
+		only[line->from] = line->to;
+	}
+	for (uint32_t b = 0; b < n; b++)
+		if (users[b] <= MANY_USERS)
+			only[b] = AP_NONE;
+	return any ? only : NULL;
+}
+
+static void append_notes(struct viewer *w)
+{
+	struct ap_pic_view *v = w->v;
+	struct ap_pic_box *all = AP_NEW_N(w->ctx->scratch, struct ap_pic_box, v->nbox + w->note.n);
+
+	if (v->nbox)
+		memcpy(all, v->box, v->nbox * sizeof *all);
+	for (size_t k = 0; k < w->note.n; k++)
+		all[v->nbox + k] = w->note.v[k];
+	v->box = all;
+	v->nnote = (uint32_t)w->note.n;
+	v->nbox += v->nnote;
+	v->line = w->line.v;
+	v->nline = (uint32_t)w->line.n;
+}
+
+static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
+{
+	uint32_t *box_of = AP_NEW_N(w->ctx->scratch, uint32_t, w->v->pic->noperator);
+
+	w->v->nbox = 0;
+	number_boxes(w, h, box_of);
+	fill_boxes(w, box_of);
+	w->only = NULL;
+	make_lines(w, box_of);
+	w->only = find_hubs(w);
+	if (w->only) {
+		for (uint32_t b = 0; b < w->v->nbox; b++)
+			w->v->box[b].inside = (struct ap_pic_moved){0};
+		make_lines(w, box_of);
+	}
+	append_notes(w);
+	w->v->box_of = box_of;
+	w->v->nframe = h->nframe;
+	w->v->frame = h->tree;
+}
+
+/* Fewer boxes until these, their notes and the legend are few enough: a group has one note. */
+static void draw_few(struct viewer *w, struct ap_pic_heads *h)
+{
+	uint32_t most = AP_PIC_MOST_BOXES - 1;
+
+	for (;;) {
+		uint32_t less;
+
+		ap_pic_frames_shrink(w->ctx, h, most);
+		draw_boxes(w, h);
+		if (w->v->nbox < AP_PIC_MOST_BOXES || h->nbox <= 1)
+			return;
+		less = (w->v->nbox - AP_PIC_MOST_BOXES) / 2 + 1;
+		most = h->nbox > 2 * less ? h->nbox - less : h->nbox / 2;
+	}
+}
+
+static double total_time_s(const struct ap_picture *pic)
+{
+	double total_s = 0;
+
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		total_s += pic->node[i].time_s;
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		total_s += pic->edge[e].time_s;
+	return total_s;
+}
+
+void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_pic_detail detail,
+	struct ap_pic_view *out)
+{
+	struct viewer w = {.ctx = ctx, .v = out};
+	struct ap_pic_heads h;
+
+	*out = (struct ap_pic_view){.pic = pic, .total_s = total_time_s(pic)};
+	if (detail == AP_PIC_FULL)
+		ap_pic_fold_none(ctx, pic, &out->fold);
+	else
+		ap_pic_fold_make(ctx, pic, &out->fold);
+	w.rank = make_ranks(ctx, pic, &out->fold);
+	ap_pic_heads_make(ctx, pic, &out->fold, &h);
+	if (detail == AP_PIC_FOLD && h.nbox > MANY_BOXES)
+		ap_pic_heads_chain(ctx, &h, w.rank);
+	ap_pic_frames_make(ctx, &h);
+	if (detail == AP_PIC_FULL)
+		draw_boxes(&w, &h);
+	else
+		draw_few(&w, &h);
+}

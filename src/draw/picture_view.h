@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is drawn of a picture: boxes that stand for one or more operators, notes for inputs, edges
+ * between them, frames around them. Every operator is in exactly one box. Private to emit.
+ */
+#ifndef AP_DRAW_PICTURE_VIEW_H
+#define AP_DRAW_PICTURE_VIEW_H
+
+#include "draw/draw.h"
+#include "draw/picture_fold.h"
+
+enum { AP_PIC_RANKS = 10 }; /* so many of the most expensive operators are marked */
+
+enum ap_pic_box_kind {
+	AP_BOX_OPERATOR, /* one operator, in each copy of the loops it is in */
+	AP_BOX_CHAIN, /* operators each of which feeds the next alone */
+	AP_BOX_GROUP, /* the operators of a frame, or neighbours */
+	AP_BOX_NOTE /* inputs, shared tensors or results that one box reads, where lines would be too
+	               long or too many */
+};
+
+struct ap_pic_moved { /* redistributions */
+	uint32_t n; /* all copies */
+	int64_t bytes;
+	double time_s;
+};
+
+struct ap_pic_box {
+	enum ap_pic_box_kind kind;
+	uint32_t nmember;
+	const uint32_t *member; /* drawn operators, ascending; of a note its first node */
+	const char *title; /* of a group: what it was framed as; "" nothing */
+	uint32_t frame; /* AP_NONE: in none */
+	uint32_t operators; /* all copies; of a note: how many tensors */
+	uint32_t ncomm; /* all copies */
+	double time_s; /* all copies */
+	struct ap_pic_moved inside;
+	uint32_t nrank;
+	uint8_t rank[AP_PIC_RANKS]; /* of its members among the most expensive, from 1 */
+};
+
+struct ap_pic_line { /* an edge between boxes */
+	uint32_t from, to;
+	bool again; /* to the next copy of a loop */
+	bool one_kind; /* all of the redistributions have the text of the first */
+	const struct ap_pic_edge *first; /* one with a redistribution, if any has */
+	uint32_t count; /* edges it stands for */
+	uint32_t sent; /* of these lead from one part of the pipeline to another */
+	int64_t sent_bytes;
+	struct ap_pic_moved moved;
+};
+
+struct ap_pic_frame {
+	uint32_t parent; /* AP_NONE: in none */
+	uint32_t loop; /* of the fold; AP_NONE: a cell or a part of the pipeline */
+	const char *part; /* of the pipeline; NULL: a cell or a loop */
+	const char *path; /* cell */
+	const char *label;
+	uint32_t operators; /* of one copy of the loops around it and of its own */
+	uint32_t all; /* operators in all copies */
+	double time_s; /* all copies */
+};
+
+struct ap_pic_view {
+	const struct ap_picture *pic;
+	struct ap_pic_fold fold;
+	uint32_t nbox, nnote; /* the notes come last */
+	struct ap_pic_box *box;
+	uint32_t nline;
+	const struct ap_pic_line *line;
+	uint32_t nframe;
+	const struct ap_pic_frame *frame; /* parents before children */
+	const uint32_t *box_of; /* [noperator] */
+	double total_s; /* operators and redistributions */
+};
+
+/* Into the scratch arena. Near-linear. */
+void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_pic_detail detail,
+	struct ap_pic_view *out);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "cost/conflict.h"
+#include "drive/baseline.h"
+#include "shard/space.h"
+
+/* The outermost batch factor of an operator, the first that carries it in dev order; -1 none. */
+static int batch_factor(const struct ap_bound *b)
+{
+	for (int i = 0; i < b->ndev; i++)
+		if (b->factor[b->dev[i]].flags & AP_FACTOR_BATCH)
+			return b->dev[i];
+	return -1;
+}
+
+static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev, int32_t parts)
+{
+	int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
+	int f = batch_factor(b);
+
+	ap_space_start(b, ndev, count);
+	if (f >= 0 && !ap_space_is_imposed(b))
+		count[f] = parts;
+	return count;
+}
+
+/* Cuts every operator; equal ones share their counts. AP_NONE, or the first that cannot be cut so. */
+static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step, const int32_t **counts, const char **reason)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, g->nnode), fault = AP_NONE;
+	int32_t parts = (int32_t)ap_gcd(g->batch / step->micro_batches, ndev);
+
+	for (ap_id i = 0; i < g->nnode && fault == AP_NONE; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+		bool fresh;
+		ap_id id = ap_map_put(seen, b, sizeof *b, &fresh);
+
+		if (fresh) {
+			first[id] = i;
+			counts[i] = counts_of(ctx, b, ndev, parts);
+			if (!ap_space_legal(ctx, b, counts[i], ndev, step, reason))
+				fault = i;
+		}
+		counts[i] = counts[first[id]];
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return fault;
+}
+
+const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const char **why)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	const char *reason;
+	ap_id node;
+
+	if (g->batch == 0) {
+		*why = "no graph input has a batch dimension";
+		return NULL;
+	}
+	node = cut_all(ctx, g, ndev, step, counts, &reason);
+	if (node != AP_NONE) {
+		*why = ap_arena_printf(ctx->arena, "operator \"%s\" cannot be cut by the batch: %s",
+			g->node[node].name, reason);
+		return NULL;
+	}
+	*why = ap_plan_conflict(ctx, g, ndev, counts, &node);
+	return *why ? NULL : counts;
+}

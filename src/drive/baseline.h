@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data-parallel baseline. */
+#ifndef AP_DRIVE_BASELINE_H
+#define AP_DRIVE_BASELINE_H
+
+#include "graph/graph.h"
+#include "shard/step.h"
+
+/* Counts of the data-parallel baseline: every factor that carries the batch cut by the largest
+ * divisor of ndev that divides it, the rest repeated. NULL and *why when the graph has no batch, or
+ * when these counts are no plan. */
+const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
+	int64_t ndev, const struct ap_step *step, const char **why);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drive/certify.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "drive/fit.h"
+
+#define ENGINE "integer_programming"
+#define CERTIFIED "dynamic_programming"
+
+const struct ap_engine *ap_certify_engine(void)
+{
+	return ap_engine_find(ENGINE);
+}
+
+enum ap_status ap_certify_check(struct ap_ctx *ctx, const char *search_mode)
+{
+	if (strcmp(search_mode, "auto") != 0 && strcmp(search_mode, CERTIFIED) != 0)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--certify is for --search-mode %s, and not for %s", CERTIFIED, search_mode);
+	if (!ap_certify_engine())
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--certify needs %s, which this program was built without (no GLPK)", ENGINE);
+	return AP_OK;
+}
+
+/* "no choice" or its cost. */
+static const char *answer_of(struct ap_ctx *ctx, const struct ap_choice *c)
+{
+	char cost[32], bound[32];
+
+	if (!c->pick)
+		return c->outcome == AP_OUT_INFEASIBLE ? "no choice" : ap_arena_printf(ctx->arena,
+			"a bound of %s", ap_format_double(c->lower_bound, bound));
+	return ap_arena_printf(ctx->arena, "a choice that costs %s and a bound of %s",
+		ap_format_double(c->cost, cost), ap_format_double(c->lower_bound, bound));
+}
+
+/* Each pick must cost as much as the other's bound, or more. An INFEASIBLE one's is infinite. */
+static bool contradict(const struct ap_choice *a, const struct ap_choice *b)
+{
+	return (a->pick && a->cost < b->lower_bound) || (b->pick && b->cost < a->lower_bound);
+}
+
+enum ap_status ap_certify_compare(struct ap_ctx *ctx, const struct ap_choice *found,
+	const struct ap_choice *other, struct ap_certificate *out)
+{
+	*out = (struct ap_certificate){.engine = other->engine, .work = other->work,
+		.lower_bound = other->lower_bound};
+	if (contradict(found, other))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_INTERNAL, NULL, "certify",
+			"%s finds %s, %s finds %s on the same table: this is a bug", found->engine,
+			answer_of(ctx, found), other->engine, answer_of(ctx, other));
+	out->proven = found->pick ? other->lower_bound >= found->cost
+		: found->outcome == AP_OUT_INFEASIBLE && other->outcome == AP_OUT_INFEASIBLE;
+	return AP_OK;
+}
+
+static enum ap_status conclude(struct ap_ctx *ctx, struct ap_choice *found,
+	const struct ap_choice *other)
+{
+	struct ap_certificate *certificate = AP_NEW(ctx->arena, struct ap_certificate);
+
+	found->certificate = certificate;
+	AP_TRY(ap_certify_compare(ctx, found, other, certificate));
+	if (found->outcome == AP_OUT_INFEASIBLE)
+		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "certify", certificate->proven
+			? "%s, too, proves that nothing fits"
+			: "%s has not proven within the limit that nothing fits", other->engine);
+	return AP_OK;
+}
+
+static struct ap_budget budget_of(const struct ap_budget *budget, const struct ap_choice *found)
+{
+	return (struct ap_budget){.work = budget->work, .table_bytes = budget->table_bytes,
+		.start = {found->pick}};
+}
+
+enum ap_status ap_certify_problem(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget, struct ap_choice *found)
+{
+	struct ap_budget own = budget_of(budget, found);
+	struct ap_choice other;
+
+	ap_certify_engine()->solve(ctx, p, &own, &other);
+	return conclude(ctx, found, &other);
+}
+
+enum ap_status ap_certify(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_chosen *c)
+{
+	struct ap_budget own = budget_of(&rq->budget, &c->choice);
+	struct ap_choice other;
+
+	if (!rq->certify || ap_ctx_stopped(ctx))
+		return AP_OK;
+	if (!c->table) {
+		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "certify",
+			"no certificate: there is no table to search");
+		return AP_OK;
+	}
+	ap_ctx_phase(ctx, "certifying");
+	ap_fit_staged(ctx, c->table, ap_certify_engine(), &own, ap_choose_limit_bytes(rq), false,
+		&other);
+	return conclude(ctx, &c->choice, &other);
+}

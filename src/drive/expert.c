@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drive/expert.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+
+#define MOST_LOOKED_AT (1 << 20) /* operators of all hybrids that are held against the plan */
+#define MOST_WRONG 32
+#define MOST_PRICED (1 << 18) /* operators of all hybrids that are priced */
+
+struct seeking {
+	struct ap_ctx ctx; /* with an arena of its own, given back after each hybrid */
+	const struct ap_plan *p;
+	struct ap_expert *out;
+	struct ap_arena *keep; /* the run's */
+	bool dealt; /* sums of the plan's graph are dealt already: it is of sequence parallelism */
+	uint32_t left; /* hybrids that may still be looked at */
+	bool taken; /* one of those looked at last is a plan */
+	int nwrong;
+	int64_t wrong[MOST_WRONG]; /* ep that no expert is cut by, nor by a multiple of it */
+	bool (*look)(struct seeking *s, const struct ap_hybrid *h); /* true: that was it */
+};
+
+static bool has_dealt(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (g->node[i].bound.dealt && g->node[i].bound.dealt_rows == 0)
+			return true;
+	return false;
+}
+
+/* The hybrid's counts, and the graph that they are of; NULL where it is no plan. */
+static const int32_t *const *counts_of(struct seeking *s, const struct ap_hybrid *h,
+	const struct ap_graph **g)
+{
+	const struct ap_plan *p = s->p;
+	const int32_t *const *counts = NULL;
+	const char *why;
+
+	*g = ap_hybrid_deal(&s->ctx, p->graph, p->machine->ndev, p->step, h, &why);
+	if (*g)
+		counts = ap_hybrid_counts(&s->ctx, *g, p->machine->ndev, p->step, h, &why);
+	s->taken |= counts != NULL;
+	if (!counts && !s->out->why_not)
+		s->out->why_not = ap_arena_strdup(s->keep, why);
+	return counts;
+}
+
+/* Views have no strategy; what is sent between stages lies as its neighbours do. */
+static bool is_decided(const struct ap_node *n)
+{
+	return n->bound.row->unit != AP_OP_VIEW && n->peer < 0 && ap_op_has_strategy(n->bound.row);
+}
+
+/* Operators that the plan cuts otherwise. */
+static uint32_t differing(const struct seeking *s, const struct ap_graph *g, const int32_t *const *counts)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+
+		n += ap_rule_dealt(b, counts[i]) != s->p->op[i].place.dealt || (is_decided(&g->node[i]) &&
+			memcmp(counts[i], s->p->op[i].place.count, b->nfactor * sizeof **counts));
+	}
+	return n;
+}
+
+static struct ap_expert priced(struct seeking *s, const struct ap_hybrid *h, const struct ap_graph *g,
+	const int32_t *const *counts)
+{
+	const struct ap_plan *p = s->p;
+	struct ap_plan_maker *maker = ap_plan_maker_create(&s->ctx, g, p->machine, p->step,
+		p->capacity_bytes);
+	struct ap_expert x = {.hybrid = *h};
+	struct ap_plan sketch;
+
+	ap_plan_sketch(maker, counts, &sketch);
+	x.step_time_s = sketch.prediction.step_time_s;
+	x.memory_bytes = sketch.prediction.memory.total;
+	x.fits = x.memory_bytes <= p->capacity_bytes;
+	x.differ = differing(s, g, counts);
+	x.loss = x.step_time_s / p->prediction.step_time_s - 1;
+	return x;
+}
+
+static bool look_for_plan(struct seeking *s, const struct ap_hybrid *h)
+{
+	const struct ap_graph *g;
+	const int32_t *const *counts = counts_of(s, h, &g);
+
+	if (!counts || differing(s, g, counts) > 0)
+		return false;
+	*s->out = priced(s, h, g, counts);
+	s->out->same = true;
+	return true;
+}
+
+static bool is_better(const struct ap_expert *a, const struct ap_expert *b)
+{
+	if (a->fits != b->fits)
+		return a->fits;
+	return a->fits ? a->step_time_s < b->step_time_s : a->memory_bytes < b->memory_bytes;
+}
+
+static bool look_for_best(struct seeking *s, const struct ap_hybrid *h)
+{
+	const struct ap_graph *g;
+	const int32_t *const *counts = counts_of(s, h, &g);
+	struct ap_expert x;
+
+	if (!counts)
+		return false;
+	x = priced(s, h, g, counts);
+	if (!s->out->hybrid.dp || is_better(&x, s->out))
+		*s->out = x;
+	return false;
+}
+
+/* Looks at one, and forgets what that took. True: no more. */
+static bool look(struct seeking *s, struct ap_hybrid h)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx.arena);
+	bool done;
+
+	if (s->left == 0 || ap_ctx_stopped(&s->ctx))
+		return true;
+	h.mbs = s->p->graph->batch / (h.dp * h.micro_batches);
+	done = s->look(s, &h);
+	s->left--;
+	ap_arena_release(s->ctx.arena, mark);
+	return done;
+}
+
+/* Those of some numbers: with and without sequence parallelism, with the table of words cut and whole. */
+static bool look_at_kinds(struct seeking *s, struct ap_hybrid h)
+{
+	static const enum ap_hybrid_vocab vocab[] = {AP_VOCAB_AUTO, AP_VOCAB_WHOLE};
+
+	if (h.tp == 1)
+		return look(s, h);
+	for (int k = 0; k < 4; k++) {
+		h.sp = k & 1;
+		h.vocab = vocab[k >> 1];
+		if ((h.sp || !s->dealt) && look(s, h))
+			return true;
+	}
+	return false;
+}
+
+static bool is_wrong(const struct seeking *s, int64_t ep)
+{
+	for (int i = 0; i < s->nwrong; i++)
+		if (ep % s->wrong[i] == 0)
+			return true;
+	return false;
+}
+
+/* What is refused without cuts of experts is refused with them. */
+static bool look_at_experts(struct seeking *s, struct ap_hybrid h)
+{
+	for (h.ep = 1; h.ep <= h.dp; h.ep++) {
+		if (h.dp % h.ep || is_wrong(s, h.ep))
+			continue;
+		s->taken = false;
+		if (look_at_kinds(s, h))
+			return true;
+		if (h.ep == 1 && !s->taken)
+			return false;
+		if (!s->taken && s->nwrong < MOST_WRONG)
+			s->wrong[s->nwrong++] = h.ep;
+	}
+	return false;
+}
+
+/* Is every table that may be cut really cut? */
+static void name_vocabulary(struct seeking *s)
+{
+	struct ap_hybrid h = s->out->hybrid;
+	const struct ap_graph *g;
+
+	h.vocab = AP_VOCAB_CUT;
+	if (s->out->hybrid.vocab == AP_VOCAB_AUTO && h.tp > 1 && counts_of(s, &h, &g))
+		s->out->hybrid.vocab = AP_VOCAB_CUT;
+}
+
+/* All, those with the fewest parts of a sequence first. */
+static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const struct ap_hybrid *h),
+	uint32_t most)
+{
+	const struct ap_plan *p = s->p;
+	const struct ap_pipe *pipe = p->step->pipe;
+	int64_t ndev = p->machine->ndev;
+
+	s->look = fn;
+	s->left = most / (p->graph->nnode + 1) + 4;
+	for (int64_t cp = 1; cp <= ndev; cp++)
+		for (int64_t tp = 1; ndev % cp == 0 && tp <= AP_HYBRID_MOST_TP; tp++)
+			if (ndev / cp % tp == 0 && look_at_experts(s, (struct ap_hybrid){
+				.dp = ndev / cp / tp, .tp = tp, .cp = cp, .pp = pipe ? pipe->nstage : 1,
+				.vpp = pipe ? pipe->nsegment : 1, .micro_batches = p->step->micro_batches}))
+				return;
+}
+
+void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_expert *out)
+{
+	struct seeking s = {.ctx = *ctx, .p = p, .out = out, .keep = ctx->arena,
+		.dealt = has_dealt(p->graph)};
+
+	*out = (struct ap_expert){0};
+	s.ctx.arena = ap_arena_create_like(ctx->arena);
+	look_at_all(&s, look_for_plan, MOST_LOOKED_AT);
+	if (!out->same)
+		look_at_all(&s, look_for_best, MOST_PRICED);
+	if (out->hybrid.dp)
+		name_vocabulary(&s);
+	ap_arena_destroy(s.ctx.arena);
+	if (out->hybrid.dp)
+		out->why_not = NULL;
+	else if (!out->why_not)
+		out->why_not = "the run was stopped";
+}

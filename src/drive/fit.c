@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drive/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "elim/narrow.h"
+#include "search/bound.h"
+#include "search/compact.h"
+#include "table/table.h"
+#include "table/table_part.h"
+
+#define MOST_SOLVES 48
+#define LEAST_PART 32 /* of the budget: with less another solve would not get far */
+#define LEAN_WORK (UINT64_C(1) << 27) /* some tenths of a second */
+
+/*
+ * An interval of sizes [size[lo], size[hi]] that the largest temporary may have. Its relaxation
+ * forbids candidates above size[hi] but charges only size[lo]; a choice of the relaxation that really
+ * fits is the interval's optimum, else the interval is cut below the choice's own temporary. With
+ * lo == hi it always fits.
+ */
+struct interval {
+	size_t lo, hi;
+	double bound;
+};
+
+struct fitting {
+	struct ap_ctx *ctx;
+	const struct ap_table *t;
+	const struct ap_engine *engine;
+	const struct ap_budget *budget;
+	int64_t limit;
+	int64_t *size; /* distinct temporaries, ascending */
+	size_t nsize;
+	const struct ap_domain *domain; /* candidates that an acceptable pick may choose; NULL: all */
+	struct {
+		struct interval *v;
+		size_t n, cap;
+	} open;
+	struct ap_choice best; /* OPTIMAL or FEASIBLE once found */
+	const uint32_t *last; /* pick found, whether it fits or not */
+	double closed_bound; /* least bound of intervals given up undecided */
+	int64_t least_memory;
+	uint64_t work;
+};
+
+static int compare_sizes(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick)
+{
+	int64_t most = 0;
+
+	for (ap_id i = 0; i < t->problem->n; i++) {
+		int64_t bytes = t->cls[t->class_of[i]].temporary[pick[i]];
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+static void collect_sizes(struct fitting *f)
+{
+	size_t total = 0, n = 0, m = 0;
+
+	for (uint32_t c = 0; c < f->t->nclass; c++)
+		total += f->t->cls[c].k;
+	f->size = AP_NEW_N(f->ctx->scratch, int64_t, total + 1);
+	for (uint32_t c = 0; c < f->t->nclass; c++)
+		for (uint32_t i = 0; i < f->t->cls[c].k; i++)
+			f->size[n++] = f->t->cls[c].temporary[i];
+	qsort(f->size, n, sizeof *f->size, compare_sizes);
+	for (size_t i = 0; i < n; i++)
+		if (m == 0 || f->size[i] != f->size[m - 1])
+			f->size[m++] = f->size[i];
+	f->nsize = m;
+}
+
+/* Index of a size that occurs. */
+static size_t index_of(const struct fitting *f, int64_t size)
+{
+	size_t lo = 0, hi = f->nsize - 1;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->size[mid] < size)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* No choice has a smaller temporary than the operator that can do with least needs. */
+static int64_t least_temporary(const struct ap_table *t)
+{
+	int64_t most = 0;
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		int64_t least = t->cls[c].temporary[0];
+
+		for (uint32_t i = 1; i < t->cls[c].k; i++)
+			if (t->cls[c].temporary[i] < least)
+				least = t->cls[c].temporary[i];
+		most = least > most ? least : most;
+	}
+	return most;
+}
+
+/* The candidates of temporaries up to most. */
+static struct ap_domain *domain_below(const struct fitting *f, int64_t most)
+{
+	const struct ap_table *t = f->t;
+	struct ap_domain *d = AP_NEW_N(f->ctx->scratch, struct ap_domain, t->problem->n);
+
+	for (uint32_t i = 0; i < t->problem->n; i++) {
+		const struct ap_domain *all = &f->domain[i];
+
+		d[i].c = AP_NEW_N(f->ctx->scratch, uint32_t, all->n);
+		for (uint32_t c = 0; c < all->n; c++)
+			if (t->cls[t->class_of[i]].temporary[all->c[c]] <= most)
+				d[i].c[d[i].n++] = all->c[c];
+	}
+	return d;
+}
+
+/* The table's problem without candidates of temporaries above most, under a limit. */
+static struct ap_problem restricted(const struct fitting *f, int64_t most, int64_t limit)
+{
+	const struct ap_table *t = f->t;
+	struct ap_problem p = *t->problem;
+	struct ap_pnode *node = AP_NEW_N(f->ctx->scratch, struct ap_pnode, p.n);
+	double **cost = AP_NEW_N(f->ctx->scratch, double *, t->nclass);
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		const struct ap_table_class *cls = &t->cls[c];
+
+		cost[c] = AP_NEW_N(f->ctx->scratch, double, cls->k);
+		for (uint32_t i = 0; i < cls->k; i++)
+			cost[c][i] = cls->temporary[i] <= most ? cls->cost[i] : INFINITY;
+	}
+	for (uint32_t i = 0; i < p.n; i++) {
+		node[i] = t->problem->node[i];
+		node[i].cost = cost[t->class_of[i]];
+	}
+	p.node = node;
+	p.memory_limit = limit;
+	return p;
+}
+
+static void push(struct fitting *f, struct interval v)
+{
+	AP_PUSH(f->ctx->arena, f->open, v);
+}
+
+/* The open interval of least bound; among equals that of large temporaries, which as a rule holds
+ * what fits. */
+static struct interval pop(struct fitting *f)
+{
+	size_t best = 0;
+	struct interval v;
+
+	for (size_t i = 1; i < f->open.n; i++)
+		if (f->open.v[i].bound < f->open.v[best].bound ||
+			(f->open.v[i].bound == f->open.v[best].bound &&
+				f->open.v[i].lo > f->open.v[best].lo))
+			best = i;
+	v = f->open.v[best];
+	f->open.v[best] = f->open.v[--f->open.n];
+	return v;
+}
+
+static bool found(const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
+}
+
+static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_t temporary)
+{
+	int64_t need;
+
+	if (c->least_memory < 0)
+		return;
+	need = c->least_memory + temporary;
+	if (f->least_memory < 0 || need < f->least_memory)
+		f->least_memory = need;
+}
+
+/* Is there work left of the budget? *left is what the next solve may take. */
+static bool work_left(const struct fitting *f, struct ap_budget *left)
+{
+	*left = *f->budget;
+	if (f->budget->work == 0)
+		return true;
+	left->work = f->work < f->budget->work ? f->budget->work - f->work : 1;
+	return left->work > f->budget->work / LEAST_PART;
+}
+
+/* The relaxation of sizes up to most. */
+static void solve(struct fitting *f, int64_t most, int64_t limit, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_problem p;
+	struct ap_domain *d;
+
+	if (!f->domain) {
+		p = restricted(f, most, limit);
+		f->engine->solve(f->ctx, &p, budget, out);
+		return;
+	}
+	p = *f->t->problem;
+	p.memory_limit = limit;
+	d = domain_below(f, most);
+	if (ap_domain_empty(&p, d))
+		*out = (struct ap_choice){.outcome = AP_OUT_INFEASIBLE, .least_memory = -1};
+	else
+		ap_engine_solve_within(f->ctx, f->engine, &p, d, budget, out);
+}
+
+static void solve_interval(struct fitting *f, struct interval v)
+{
+	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
+	int64_t limit = f->limit - f->size[v.lo];
+	bool hopeless = limit < 0; /* the temporary alone is too large: only the need is asked for */
+	struct ap_choice c = {0};
+	struct ap_budget budget;
+	size_t own;
+	bool fits;
+
+	work_left(f, &budget);
+	budget.start[budget.start[0] ? 1 : 0] = f->last;
+	solve(f, f->size[v.hi], hopeless ? 0 : limit, &budget, &c);
+	ap_arena_release(f->ctx->scratch, mark);
+	f->work += c.work;
+	if (hopeless && c.outcome != AP_OUT_INFEASIBLE)
+		c.least_memory = 0; /* not known beside the temporary */
+	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
+		note_infeasible(f, &c, f->size[v.lo]);
+		return;
+	}
+	c.lower_bound = fmax(c.lower_bound, v.bound);
+	if (found(&c))
+		f->last = c.pick;
+	own = found(&c) ? index_of(f, ap_fit_temporary_bytes(f->t, c.pick)) : v.lo;
+	fits = found(&c) && c.memory + f->size[own] <= f->limit;
+	if (fits && (!found(&f->best) || c.cost < f->best.cost))
+		f->best = c;
+	if (fits && c.outcome == AP_OUT_OPTIMAL)
+		return;
+	if (fits || own == v.lo) {
+		f->closed_bound = fmin(f->closed_bound, c.lower_bound);
+		return;
+	}
+	push(f, (struct interval){v.lo, own - 1, c.lower_bound});
+	push(f, (struct interval){own, v.hi, c.lower_bound});
+}
+
+static double open_bound(const struct fitting *f)
+{
+	double bound = f->closed_bound;
+
+	for (size_t i = 0; i < f->open.n; i++)
+		bound = fmin(bound, f->open.v[i].bound);
+	return bound;
+}
+
+static void conclude(const struct fitting *f, struct ap_choice *out)
+{
+	double bound = open_bound(f);
+
+	*out = f->best;
+	out->engine = f->engine->name;
+	out->work = f->work;
+	out->least_memory = f->least_memory;
+	if (!found(&f->best)) {
+		out->outcome = isinf(bound) ? AP_OUT_INFEASIBLE : AP_OUT_LIMIT;
+		out->lower_bound = isinf(bound) ? 0 : bound;
+		return;
+	}
+	out->outcome = bound < out->cost ? AP_OUT_FEASIBLE : AP_OUT_OPTIMAL;
+	out->lower_bound = fmin(bound, out->cost);
+}
+
+/* Cuts intervals until the best pick is proven, or the budget is spent. */
+static void cut_intervals(struct fitting *f)
+{
+	for (int i = 0; i < MOST_SOLVES && f->open.n > 0; i++) {
+		struct ap_budget left;
+		struct interval v;
+
+		/* Once told to stop or spent, one hasty answer is enough. */
+		if (i > 0 && (ap_ctx_stopped(f->ctx) || !work_left(f, &left)))
+			break;
+		v = pop(f);
+		if (found(&f->best) && v.bound >= f->best.cost)
+			break;
+		solve_interval(f, v);
+	}
+}
+
+/* The best pick of few candidates, as far as the work goes. */
+static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
+	uint32_t *pick, uint64_t *work)
+{
+	const struct fitting *whole = user;
+	struct ap_budget budget = *whole->budget;
+	struct fitting f = *whole;
+
+	f.ctx = ctx;
+	budget.work = max_work;
+	budget.gap = AP_ANY_OPTIMUM;
+	budget.start[0] = budget.start[1] = NULL;
+	f.budget = &budget;
+	f.domain = few;
+	f.work = 0;
+	push(&f, (struct interval){0, f.nsize - 1, -INFINITY});
+	cut_intervals(&f);
+	*work += f.work;
+	if (found(&f.best))
+		memcpy(pick, f.best.pick, f.t->problem->n * sizeof *pick);
+	return found(&f.best);
+}
+
+static bool fits(const struct fitting *f, const uint32_t *pick)
+{
+	return ap_problem_memory(f->t->problem, pick) + ap_fit_temporary_bytes(f->t, pick) <= f->limit;
+}
+
+/*
+ * Of a large table, drops what no pick that is as good as one known can choose, whatever the
+ * temporaries, so that the intervals are cut on what is left. f->last: the best pick known.
+ */
+static void narrow(struct fitting *f, struct interval *all)
+{
+	struct ap_problem p = *f->t->problem;
+	struct ap_budget budget = *f->budget;
+	struct ap_narrow_job job = {.p = &p, .budget = &budget, .least_work = AP_LARGE_WORK,
+		.best_of = best_of_few, .user = f};
+	struct ap_narrowed out;
+
+	p.memory_limit = f->limit - f->size[all->lo];
+	if (p.memory_limit < 0 || !(f->engine->flags & AP_ENGINE_NARROW))
+		return;
+	budget.start[1] = NULL;
+	if (budget.start[0] && !fits(f, budget.start[0]))
+		budget.start[0] = NULL;
+	ap_narrow(f->ctx, &job, &out);
+	f->work += out.work;
+	f->domain = out.domain;
+	f->last = out.pick;
+	if (out.infeasible)
+		f->least_memory = out.least_memory + f->size[all->lo];
+	all->bound = fmax(all->bound, out.infeasible ? INFINITY : out.bound);
+}
+
+/* The pick that narrowing began with, where nothing better was found in time. */
+static void keep_first(struct fitting *f, const uint32_t *first)
+{
+	double cost = first ? ap_problem_cost(f->t->problem, first) : INFINITY;
+
+	if (!first || (found(&f->best) && f->best.cost <= cost))
+		return;
+	f->best = (struct ap_choice){.outcome = AP_OUT_FEASIBLE, .cost = cost,
+		.pick = ap_arena_memdup(f->ctx->arena, first, f->t->problem->n * sizeof *first),
+		.memory = ap_problem_memory(f->t->problem, first)};
+}
+
+void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct fitting f = {.ctx = ctx, .t = t, .engine = engine, .budget = budget,
+		.limit = limit_bytes, .closed_bound = INFINITY, .least_memory = -1,
+		.best.outcome = AP_OUT_LIMIT};
+	struct interval all = {.bound = ap_bound_plain(ctx, t->problem)};
+	const uint32_t *first;
+
+	collect_sizes(&f);
+	all.lo = index_of(&f, least_temporary(t));
+	all.hi = f.nsize - 1;
+	narrow(&f, &all);
+	first = f.last;
+	if (all.bound < INFINITY)
+		push(&f, all);
+	cut_intervals(&f);
+	keep_first(&f, first);
+	conclude(&f, out);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+/* The table's problem with memory in the place of cost. */
+static struct ap_problem memory_as_cost(struct ap_ctx *ctx, const struct ap_table *t)
+{
+	struct ap_problem p = *t->problem;
+	struct ap_pnode *node = AP_NEW_N(ctx->scratch, struct ap_pnode, p.n);
+	struct ap_pmatrix *matrix = AP_NEW_N(ctx->scratch, struct ap_pmatrix, p.nmatrix);
+	double **of_class = AP_NEW_N(ctx->scratch, double *, t->nclass);
+
+	for (uint32_t c = 0; c < t->nclass; c++) {
+		of_class[c] = AP_NEW_N(ctx->scratch, double, t->cls[c].k);
+		for (uint32_t i = 0; i < t->cls[c].k; i++)
+			of_class[c][i] = (double)t->cls[c].memory[i];
+	}
+	for (uint32_t i = 0; i < p.n; i++)
+		node[i] = (struct ap_pnode){.name = p.node[i].name, .k = p.node[i].k,
+			.cost = of_class[t->class_of[i]]};
+	for (uint32_t m = 0; m < p.nmatrix; m++) {
+		size_t cells = (size_t)p.matrix[m].rows * p.matrix[m].cols;
+		double *cost = AP_NEW_N(ctx->scratch, double, cells);
+
+		for (size_t i = 0; i < cells; i++)
+			cost[i] = isinf(p.matrix[m].cost[i]) ? INFINITY
+				: p.matrix[m].memory ? (double)p.matrix[m].memory[i] : 0;
+		matrix[m] = (struct ap_pmatrix){.rows = p.matrix[m].rows, .cols = p.matrix[m].cols,
+			.cost = cost};
+	}
+	p.node = node;
+	p.matrix = matrix;
+	p.quantum = 1;
+	return p;
+}
+
+/* A bound of what any choice needs; -1: there is none. */
+static int64_t least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, uint64_t *work)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_problem p = memory_as_cost(ctx, t);
+	struct ap_choice c = {0};
+
+	engine->solve(ctx, &p, budget, &c);
+	ap_arena_release(ctx->scratch, mark);
+	*work += c.work;
+	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound + least_temporary(t);
+}
+
+int64_t ap_fit_least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	const struct ap_budget *budget, uint64_t *work)
+{
+	struct ap_budget own = *budget;
+	struct ap_table_part part;
+
+	own.start[0] = own.start[1] = NULL;
+	own.gap = AP_ANY_OPTIMUM;
+	if (t->machine->nstage == 1)
+		return least_bytes(ctx, t, engine, &own, work);
+	ap_table_part_make(ctx, t, t->least_stage, NULL, &part);
+	return least_bytes(ctx, &part.table, engine, &own, work);
+}
+
+bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
+	int64_t limit_bytes, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_ctx unhurried = *ctx;
+	struct ap_budget budget = {.work = LEAN_WORK};
+	struct ap_problem p = memory_as_cost(ctx, t);
+	struct ap_choice c = {0};
+	double bound = out->lower_bound, cost;
+
+	unhurried.stop = NULL;
+	engine->solve(&unhurried, &p, &budget, &c);
+	ap_arena_release(ctx->scratch, mark);
+	if (!found(&c) || ap_fit_need_bytes(ctx, t, c.pick) > limit_bytes)
+		return false;
+	cost = ap_problem_cost(t->problem, c.pick);
+	if (found(out) && out->cost <= cost)
+		return true;
+	c.work += out->work;
+	*out = c;
+	out->outcome = AP_OUT_FEASIBLE;
+	out->cost = cost;
+	out->memory = ap_problem_memory(t->problem, c.pick);
+	out->lower_bound = bound;
+	return true;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exact variable elimination. The straight way: drop what cannot win (of a large problem what sweeps
+ * find dearer than a known pick, sift.h; then what is dominated, prune.h), plan the elimination,
+ * evaluate it, read off the lexicographically smallest optimum. With a memory limit that this pick
+ * breaks: limit.c.
+ */
+#include "elim/dp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "elim/elim.h"
+#include "elim/limit.h"
+#include "elim/narrow.h"
+#include "elim/support.h"
+#include "search/bound.h"
+#include "search/compact.h"
+#include "search/engines.h"
+#include "search/polish.h"
+#include "search/prune.h"
+#include "search/sift.h"
+#include "search/sweep.h"
+
+enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
+enum { PRUNE_GAIN = 32, PRUNE_PART = 8, EVALUATIONS = 4 };
+enum { SIFT_GAIN = 16, SIFT_PART = 8 };
+
+struct dp {
+	struct ap_ctx *ctx;
+	const struct ap_problem *whole;
+	const struct ap_budget *budget;
+	const struct ap_dp_options *options;
+	struct ap_choice *out;
+	const struct ap_compact *compact;
+	const struct ap_problem *p; /* of compact */
+	const struct ap_elim *elim;
+	const double **value;
+	double least; /* cost of p, or a bound of it */
+	struct ap_sifted sifted; /* of whole; domain NULL: it was not sifted */
+};
+
+static void answer_infeasible(struct dp *d, int64_t least_memory)
+{
+	d->out->outcome = AP_OUT_INFEASIBLE;
+	d->out->lower_bound = INFINITY;
+	d->out->least_memory = least_memory;
+}
+
+/* What sifting found where elimination found less. The smallest optimum stays. */
+static void better_of_sifted(const struct dp *d, double *bound, uint32_t *pick)
+{
+	*bound = fmax(*bound, d->sifted.bound);
+	if (d->sifted.cost < ap_problem_cost(d->whole, pick))
+		memcpy(pick, d->sifted.pick, d->whole->n * sizeof *pick);
+}
+
+/* Answers with a pick of the rest, when it is one that is allowed, and a bound of the rest. */
+static void answer(struct dp *d, const uint32_t *rest, double bound)
+{
+	uint32_t *pick = AP_NEW_N(d->ctx->arena, uint32_t, d->whole->n);
+	double whole_bound = bound + d->compact->cost;
+	ap_compact_expand(d->compact, d->whole, rest, pick);
+	if (d->sifted.domain)
+		better_of_sifted(d, &whole_bound, pick);
+	if (ap_problem_cost(d->whole, pick) < INFINITY &&
+		ap_problem_memory(d->whole, pick) <= d->whole->memory_limit)
+		ap_choice_found(d->whole, pick, whole_bound, d->out);
+	else
+		d->out->lower_bound = whole_bound;
+}
+
+/* Time or work ran out: the best that can be had at once. */
+static void answer_hastily(struct dp *d)
+{
+	uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+	ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
+	answer(d, rest, ap_bound_plain(d->ctx, d->p));
+}
+
+static size_t table_bytes(const struct dp *d)
+{
+	return d->budget->table_bytes ? d->budget->table_bytes : (size_t)1 << 30;
+}
+
+static void plan(struct dp *d)
+{
+	struct ap_elim_options options = {
+		.table_bytes = table_bytes(d),
+		.work = d->budget->work,
+		.by_memory = d->p->memory_limit != AP_NO_LIMIT,
+		.no_share = d->options->no_share,
+	};
+	d->elim = ap_elim_plan(d->ctx, d->p, &options);
+}
+
+static bool worth_pruning(const struct dp *d)
+{
+	double price = ap_prune_price(d->p);
+	double evaluations = d->p->memory_limit == AP_NO_LIMIT ? 1 : EVALUATIONS;
+	if (d->options->prune != AP_DP_PRUNE_AUTO)
+		return d->options->prune == AP_DP_PRUNE_ALWAYS;
+	if (d->budget->work && price > (double)d->budget->work / PRUNE_PART)
+		return false;
+	return d->elim->split || evaluations * (double)d->elim->work > PRUNE_GAIN * price;
+}
+
+/* Sets compact and plans it. False when a node has no candidate left: answered. */
+static bool prepare(struct dp *d, struct ap_domain *domain)
+{
+	if (ap_domain_empty(d->whole, domain)) {
+		answer_infeasible(d, -1);
+		return false;
+	}
+	d->compact = ap_compact_make(d->ctx, d->whole, domain);
+	d->p = &d->compact->p;
+	plan(d);
+	return true;
+}
+
+/* Is it a problem that sifting may make much easier? */
+static bool worth_sifting(const struct dp *d)
+{
+	if (d->whole->memory_limit != AP_NO_LIMIT)
+		return false;
+	if (d->options->prune != AP_DP_PRUNE_AUTO)
+		return d->options->prune == AP_DP_PRUNE_ALWAYS;
+	return d->elim->split || (d->elim->work >= AP_LARGE_WORK &&
+		(double)d->elim->work > SIFT_GAIN * ap_sweep_price(d->p));
+}
+
+/* The best of those to start from and of one that is easily had. */
+static uint32_t *some_pick(struct dp *d)
+{
+	uint32_t *best = AP_NEW_N(d->ctx->scratch, uint32_t, d->whole->n);
+	ap_polish(d->ctx, d->whole, POLISH_PASSES, best);
+	for (int i = 0; i < 2; i++) {
+		const uint32_t *start = d->budget->start[i];
+		if (start && ap_problem_cost(d->whole, start) < ap_problem_cost(d->whole, best))
+			memcpy(best, start, d->whole->n * sizeof *best);
+	}
+	return best;
+}
+
+/* What is left of the domains; they stay where no pick is known. */
+static struct ap_domain *sift(struct dp *d, struct ap_domain *domain)
+{
+	uint64_t most = d->elim->split ? d->budget->work / 2 : d->elim->work / SIFT_PART;
+	const uint32_t *pick = some_pick(d);
+	if (!(ap_problem_cost(d->whole, pick) < INFINITY))
+		return domain;
+	ap_sift(d->ctx, d->whole, pick, most, &d->sifted, &d->out->work);
+	return d->sifted.domain;
+}
+
+static bool prepare_pruned(struct dp *d)
+{
+	struct ap_domain *domain = ap_domain_all(d->ctx, d->whole);
+	if (!prepare(d, domain))
+		return false;
+	if (worth_sifting(d)) {
+		domain = sift(d, domain);
+		if (!prepare(d, domain))
+			return false;
+	}
+	if (!worth_pruning(d))
+		return true;
+	ap_prune(d->ctx, d->whole, domain, &d->out->work);
+	return prepare(d, domain);
+}
+
+/* The smallest optimum without a limit; of a split plan, or with too many ties, some good pick. */
+static uint32_t *unlimited_pick(struct dp *d)
+{
+	uint32_t *pick = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+	struct ap_mark mark = ap_arena_mark(d->ctx->scratch);
+	const struct ap_support *s = NULL;
+	if (!d->elim->split)
+		s = ap_support_make(d->ctx, d->elim, d->value, d->least, d->least,
+			table_bytes(d) / BYTES_PER_TUPLE);
+	if (s) {
+		d->out->work += s->ntuple;
+		ap_support_first(d->ctx, d->elim, s, pick);
+	} else {
+		ap_elim_pick(d->ctx, d->elim, d->value, pick);
+	}
+	ap_arena_release(d->ctx->scratch, mark);
+	if (d->elim->split)
+		ap_polish(d->ctx, d->p, POLISH_PASSES, pick);
+	return pick;
+}
+
+/* Of the rest; a candidate that is gone is replaced by the first one left. */
+static const uint32_t *start_of(struct dp *d, const uint32_t *start)
+{
+	uint32_t *pick;
+	if (!start)
+		return NULL;
+	pick = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+	ap_compact_narrow(d->compact, start, pick);
+	ap_polish(d->ctx, d->p, HASTY_PASSES, pick);
+	return pick;
+}
+
+static void solve_limited(struct dp *d, const uint32_t *pick)
+{
+	struct ap_limited limited = {.work = d->out->work};
+	struct ap_budget budget = *d->budget;
+	for (int i = 0; i < 2; i++)
+		budget.start[i] = start_of(d, d->budget->start[i]);
+	ap_limit_solve(d->ctx, &(struct ap_limit_job){.p = d->p, .e = d->elim, .budget = &budget,
+		.room = d->value, .least = d->least, .pick = pick}, &limited);
+	d->out->work = limited.work;
+	if (limited.infeasible)
+		answer_infeasible(d, limited.least_memory + d->compact->memory);
+	else
+		answer(d, limited.pick ? limited.pick : pick, limited.bound);
+}
+
+static bool affordable(const struct dp *d)
+{
+	return d->elim->bytes <= (d->budget->table_bytes ? d->budget->table_bytes : SIZE_MAX) &&
+		(d->budget->work == 0 || d->out->work + d->elim->work <= d->budget->work);
+}
+
+static void solve(struct dp *d)
+{
+	if (!prepare_pruned(d))
+		return;
+	d->value = ap_elim_room(d->ctx, d->elim);
+	if (!affordable(d) || !ap_elim_eval(d->ctx, d->elim, d->p, d->value, &d->least)) {
+		answer_hastily(d);
+		return;
+	}
+	d->out->work += d->elim->work;
+	if (!(d->least + d->compact->cost < INFINITY)) {
+		answer_infeasible(d, -1);
+		return;
+	}
+	const uint32_t *pick = unlimited_pick(d);
+	if (ap_problem_memory(d->p, pick) <= d->p->memory_limit)
+		answer(d, pick, d->least);
+	else
+		solve_limited(d, pick);
+}
+
+void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget, const struct ap_dp_options *options, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct dp d = {.ctx = ctx, .whole = p, .budget = budget, .options = options, .out = out};
+	ap_choice_none(ctx, p, "dynamic_programming", out);
+	solve(&d);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+void ap_dp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_dp_options options = {AP_DP_PRUNE_AUTO, budget->no_fold};
+	ap_dp_solve_with(ctx, p, budget, &options, out);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "elim/elim_graph.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+enum { FEW = 32, SAMPLES = 16 };
+
+static struct ap_arena *arena(const struct ap_egraph *g)
+{
+	return g->ctx->scratch;
+}
+
+/* ---- tables ---- */
+
+/* The table that comes about as g->key says; made when it is new. */
+static ap_id intern(struct ap_egraph *g, struct ap_etable t)
+{
+	bool fresh;
+	if (!g->share)
+		AP_PUSH(arena(g), g->key, ++g->serial);
+	ap_id id = ap_map_put(g->symbols, g->key.v, g->key.n * sizeof *g->key.v, &fresh);
+	if (fresh)
+		AP_PUSH(arena(g), g->table, t);
+	return id;
+}
+
+static void add_words(struct ap_egraph *g, const void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t word;
+		memcpy(&word, (const char *)p + i * sizeof word, sizeof word);
+		AP_PUSH(arena(g), g->key, word);
+	}
+}
+
+static ap_id table_of_costs(struct ap_egraph *g, ap_id v, bool with_memory)
+{
+	const struct ap_pnode *node = &g->p->node[v];
+	g->key.n = 0;
+	AP_PUSH(arena(g), g->key, (uint64_t)AP_ET_NODE << 32 | node->k);
+	AP_PUSH(arena(g), g->key, with_memory);
+	add_words(g, node->cost, node->k);
+	if (with_memory)
+		add_words(g, node->memory, node->k);
+	return intern(g, (struct ap_etable){AP_ET_NODE, v, 0, node->k});
+}
+
+/* Nodes that share their lists are known by these. */
+static ap_id node_table(struct ap_egraph *g, ap_id v, bool by_memory)
+{
+	const struct ap_pnode *node = &g->p->node[v];
+	struct { /* without padding */
+		const double *cost;
+		const int64_t *memory;
+		uint64_t k;
+	} key = {node->cost, by_memory ? node->memory : NULL, node->k};
+	bool fresh;
+	ap_id id;
+	if (!g->share)
+		return table_of_costs(g, v, key.memory);
+	id = ap_map_put(g->lists, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(arena(g), g->table_of, table_of_costs(g, v, key.memory));
+	return g->table_of.v[id];
+}
+
+static ap_id derived_table(struct ap_egraph *g, enum ap_etable_kind kind, ap_id a, ap_id b,
+	size_t cells)
+{
+	size_t before = g->table.n;
+	g->key.n = 0;
+	AP_PUSH(arena(g), g->key, (uint64_t)kind << 32 | a);
+	AP_PUSH(arena(g), g->key, b);
+	ap_id id = intern(g, (struct ap_etable){kind, a, b, cells});
+	if (g->table.n > before && kind != AP_ET_MATRIX) {
+		g->cells += (double)cells;
+		g->work += kind == AP_ET_REDUCED ? 0 : (double)cells;
+	}
+	return id;
+}
+
+/* ---- factors ---- */
+
+static void add_factor(struct ap_egraph *g, ap_id table, uint32_t nscope, const ap_id *scope)
+{
+	bool fresh;
+	ap_id slot = ap_map_put(g->scopes, scope, nscope * sizeof *scope, &fresh);
+	if (fresh)
+		AP_PUSH(arena(g), g->at_scope, AP_NONE);
+	ap_id there = g->at_scope.v[slot];
+	if (there != AP_NONE && g->alive.v[there]) {
+		ap_id old = g->factor.v[there].table, low = old < table ? old : table;
+		g->factor.v[there].table = derived_table(g, AP_ET_SUM, low, old + table - low,
+			g->table.v[table].cells);
+		return;
+	}
+	ap_id id = (ap_id)g->factor.n;
+	struct ap_efactor f = {table, nscope,
+		ap_arena_memdup(arena(g), scope, nscope * sizeof *scope)};
+	AP_PUSH(arena(g), g->factor, f);
+	AP_PUSH(arena(g), g->alive, true);
+	g->at_scope.v[slot] = id;
+	for (uint32_t i = 0; i < nscope; i++) {
+		struct ap_elink link = {id, g->head[scope[i]]};
+		g->head[scope[i]] = (ap_id)g->link.n;
+		AP_PUSH(arena(g), g->link, link);
+		g->degree[scope[i]]++;
+	}
+}
+
+static bool same_words(const void *a, const void *b, size_t n)
+{
+	return a == b || (a && b && memcmp(a, b, n * sizeof(uint64_t)) == 0);
+}
+
+static bool same_matrix(const struct ap_pmatrix *a, const struct ap_pmatrix *b, bool by_memory)
+{
+	size_t cells = (size_t)a->rows * a->cols;
+	return a->rows == b->rows && a->cols == b->cols && same_words(a->cost, b->cost, cells) &&
+		(!by_memory || same_words(a->memory, b->memory, cells));
+}
+
+/* What tells most matrices apart: their shape and a few of their numbers. */
+static void sample_matrix(struct ap_egraph *g, const struct ap_pmatrix *m)
+{
+	size_t cells = (size_t)m->rows * m->cols, part = cells / SAMPLES + 1;
+	g->key.n = 0;
+	AP_PUSH(arena(g), g->key, (uint64_t)m->rows << 32 | m->cols);
+	for (size_t i = 0; i < cells; i += part)
+		add_words(g, m->cost + i, 1);
+}
+
+/* Compares each matrix with those of the same sample, of which the latest leads to the others. */
+static void find_like(struct ap_egraph *g, bool by_memory)
+{
+	struct ap_map *samples = ap_map_create(arena(g));
+	ap_id *latest = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	ap_id *other = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	g->like = AP_NEW_N(arena(g), ap_id, g->p->nmatrix);
+	for (ap_id i = 0; i < g->p->nmatrix; i++) {
+		const struct ap_pmatrix *m = &g->p->matrix[i];
+		bool fresh;
+		sample_matrix(g, m);
+		ap_id slot = ap_map_put(samples, g->key.v, g->key.n * sizeof *g->key.v, &fresh);
+		ap_id like = fresh ? AP_NONE : latest[slot];
+		while (like != AP_NONE && !same_matrix(m, &g->p->matrix[like], by_memory))
+			like = other[like];
+		g->like[i] = like == AP_NONE ? i : like;
+		if (like != AP_NONE)
+			continue;
+		other[i] = fresh ? AP_NONE : latest[slot];
+		latest[slot] = i;
+	}
+}
+
+static void add_edge(struct ap_egraph *g, const struct ap_pedge *e)
+{
+	bool flip = e->u > e->v;
+	ap_id scope[2] = {flip ? e->v : e->u, flip ? e->u : e->v};
+	size_t cells = (size_t)g->k[e->u] * g->k[e->v];
+	add_factor(g, derived_table(g, flip ? AP_ET_FLIPPED : AP_ET_MATRIX, g->like[e->matrix], 0,
+		cells), 2, scope);
+}
+
+void ap_egraph_init(struct ap_egraph *g, struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_elim_options *options, double cap)
+{
+	*g = (struct ap_egraph){.ctx = ctx, .p = p, .share = !options->no_share, .cap = cap};
+	g->symbols = ap_map_create(ctx->scratch);
+	g->lists = ap_map_create(ctx->scratch);
+	g->scopes = ap_map_create(ctx->scratch);
+	g->signatures = ap_map_create(ctx->scratch);
+	g->k = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	g->own = AP_NEW_N(ctx->scratch, ap_id, p->n);
+	g->head = AP_NEW_N(ctx->scratch, ap_id, p->n);
+	g->degree = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	g->mark = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	g->place = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	for (ap_id v = 0; v < p->n; v++) {
+		g->k[v] = p->node[v].k;
+		g->head[v] = AP_NONE;
+		g->own[v] = node_table(g, v, options->by_memory);
+		add_factor(g, g->own[v], 1, &v);
+	}
+	find_like(g, options->by_memory);
+	for (uint32_t i = 0; i < p->nedge; i++)
+		add_edge(g, &p->edge[i]);
+}
+
+/* ---- cliques ---- */
+
+static void start_clique(struct ap_egraph *g, ap_id v)
+{
+	g->clique.n = 0;
+	g->stamp++;
+	g->mark[v] = g->stamp;
+	AP_PUSH(arena(g), g->clique, v);
+}
+
+/* Joins a scope to the clique; returns the factor by which its cells grow. */
+static double join(struct ap_egraph *g, const struct ap_efactor *f)
+{
+	double grow = 1;
+	for (uint32_t i = 0; i < f->nscope; i++) {
+		ap_id u = f->scope[i];
+		if (g->mark[u] == g->stamp)
+			continue;
+		g->mark[u] = g->stamp;
+		AP_PUSH(arena(g), g->clique, u);
+		grow *= g->k[u];
+	}
+	return grow;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	ap_id x = *(const ap_id *)a, y = *(const ap_id *)b;
+	return (x > y) - (x < y);
+}
+
+/* Few as most cliques have of them are sorted by insertion. */
+static void sort_ids(ap_id *v, size_t n)
+{
+	if (n > FEW) {
+		qsort(v, n, sizeof *v, by_id);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		ap_id id = v[i];
+		size_t j = i;
+		for (; j > 0 && v[j - 1] > id; j--)
+			v[j] = v[j - 1];
+		v[j] = id;
+	}
+}
+
+static void sort_clique(struct ap_egraph *g)
+{
+	ap_id *v = g->clique.v;
+	sort_ids(v, g->clique.n);
+	for (size_t i = 0; i < g->clique.n; i++)
+		g->place[v[i]] = (uint32_t)i;
+}
+
+/* Fills list and clique with what v is joined to; false as soon as the cells exceed cap. */
+static bool gather(struct ap_egraph *g, ap_id v, double cap, double *cells)
+{
+	*cells = 1;
+	g->list.n = 0;
+	start_clique(g, v);
+	for (ap_id *at = &g->head[v]; *at != AP_NONE;) {
+		struct ap_elink *link = &g->link.v[*at];
+		if (!g->alive.v[link->factor]) {
+			*at = link->next;
+			continue;
+		}
+		*cells *= join(g, &g->factor.v[link->factor]);
+		if (*cells > cap)
+			return false;
+		AP_PUSH(arena(g), g->list, link->factor);
+		at = &link->next;
+	}
+	sort_clique(g);
+	return true;
+}
+
+/* ---- eliminations ---- */
+
+static bool input_before(struct ap_einput a, struct ap_einput b)
+{
+	return a.mask != b.mask ? a.mask < b.mask : a.table < b.table;
+}
+
+/* Fills g->input with the factors of list, their nodes as places in the clique, sorted. */
+static void make_inputs(struct ap_egraph *g, const ap_id *list, size_t n)
+{
+	g->input.n = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct ap_efactor *f = &g->factor.v[list[i]];
+		struct ap_einput input = {0, f->table};
+		for (uint32_t j = 0; j < f->nscope; j++)
+			input.mask |= UINT64_C(1) << g->place[f->scope[j]];
+		AP_PUSH(arena(g), g->input, input);
+		struct ap_einput *in = g->input.v;
+		size_t j = i;
+		for (; j > 0 && input_before(input, in[j - 1]); j--)
+			in[j] = in[j - 1];
+		in[j] = input;
+	}
+}
+
+/* Index into done of eliminating v, of the clique, from the factors of list. */
+static ap_id sign(struct ap_egraph *g, ap_id v, const ap_id *list, size_t n)
+{
+	make_inputs(g, list, n);
+	g->key.n = 0;
+	AP_PUSH(arena(g), g->key, g->place[v]);
+	if (!g->share)
+		AP_PUSH(arena(g), g->key, v);
+	for (size_t i = 0; i < n; i++) {
+		AP_PUSH(arena(g), g->key, g->input.v[i].mask);
+		AP_PUSH(arena(g), g->key, g->input.v[i].table);
+	}
+	bool fresh;
+	ap_id id = ap_map_put(g->signatures, g->key.v, g->key.n * sizeof *g->key.v, &fresh);
+	if (fresh)
+		AP_PUSH(arena(g), g->done, AP_NONE);
+	return id;
+}
+
+ap_id ap_egraph_signature(struct ap_egraph *g, ap_id v, double *work)
+{
+	double cells;
+	if (!gather(g, v, g->cap, &cells))
+		return AP_NONE;
+	*work = cells * g->k[v];
+	return sign(g, v, g->list.v, g->list.n);
+}
+
+/* The table of eliminating v from g->input. */
+static ap_id reduce(struct ap_egraph *g, ap_id v, size_t cells)
+{
+	uint32_t width = (uint32_t)g->clique.n;
+	uint32_t *dim = AP_NEW_N(arena(g), uint32_t, width);
+	for (uint32_t i = 0; i < width; i++)
+		dim[i] = g->k[g->clique.v[i]];
+	struct ap_reduction r = {
+		.width = width,
+		.at = g->place[v],
+		.dim = dim,
+		.ninput = (uint32_t)g->input.n,
+		.input = ap_arena_memdup(arena(g), g->input.v, g->input.n * sizeof *g->input.v),
+	};
+	AP_PUSH(arena(g), g->reduction, r);
+	g->work += (double)cells * g->k[v];
+	return derived_table(g, AP_ET_REDUCED, (ap_id)g->reduction.n - 1, 0, cells);
+}
+
+static void retire(struct ap_egraph *g, ap_id factor)
+{
+	const struct ap_efactor *f = &g->factor.v[factor];
+	g->alive.v[factor] = false;
+	for (uint32_t i = 0; i < f->nscope; i++)
+		g->degree[f->scope[i]]--;
+}
+
+/* Replaces the factors of list, whose nodes are the clique and whose elimination has this
+ * signature, by one without v. */
+static void step(struct ap_egraph *g, ap_id v, ap_id signature, const ap_id *list, size_t n)
+{
+	size_t cells = 1;
+	uint32_t nscope = 0;
+	ap_id *scope = AP_NEW_N(arena(g), ap_id, g->clique.n);
+	for (size_t i = 0; i < g->clique.n; i++) {
+		if (g->clique.v[i] != v) {
+			scope[nscope++] = g->clique.v[i];
+			cells *= g->k[g->clique.v[i]];
+		}
+	}
+	if (g->done.v[signature] == AP_NONE) {
+		make_inputs(g, list, n);
+		g->done.v[signature] = reduce(g, v, cells);
+	}
+	for (size_t i = 0; i < n; i++)
+		retire(g, list[i]);
+	struct ap_estep s = {
+		.node = v,
+		.nscope = nscope, .scope = scope,
+		.nfactor = (uint32_t)n, .factor = ap_arena_memdup(arena(g), list, n * sizeof *list),
+		.result = g->done.v[signature],
+	};
+	AP_PUSH(arena(g), g->step, s);
+	if (nscope)
+		add_factor(g, s.result, nscope, scope);
+}
+
+void ap_egraph_eliminate(struct ap_egraph *g, ap_id v, ap_id signature)
+{
+	double cells;
+	bool whole = gather(g, v, INFINITY, &cells);
+	assert(whole && cells <= g->cap);
+	(void)whole;
+	step(g, v, signature, g->list.v, g->list.n);
+}
+
+/* Makes the clique that of v and as many of the factors as the cap allows, from the front of list;
+ * those are moved to its start. At least one is taken. */
+static size_t take_part(struct ap_egraph *g, ap_id v, ap_id *list, size_t n)
+{
+	size_t taken = 0;
+	double cells = 1;
+	start_clique(g, v);
+	for (size_t i = 0; i < n; i++) {
+		const struct ap_efactor *f = &g->factor.v[list[i]];
+		double grow = 1;
+		for (uint32_t j = 0; j < f->nscope; j++)
+			grow *= g->mark[f->scope[j]] == g->stamp ? 1 : g->k[f->scope[j]];
+		if (taken && cells * grow > g->cap)
+			continue;
+		cells *= join(g, f);
+		ap_id id = list[i];
+		memmove(&list[taken + 1], &list[taken], (i - taken) * sizeof *list);
+		list[taken++] = id;
+	}
+	sort_clique(g);
+	return taken;
+}
+
+void ap_egraph_split(struct ap_egraph *g, ap_id v)
+{
+	double cells;
+	gather(g, v, INFINITY, &cells);
+	size_t n = g->list.n, nclique = g->clique.n;
+	ap_id *list = ap_arena_memdup(arena(g), g->list.v, n * sizeof *list);
+	ap_id *clique = ap_arena_memdup(arena(g), g->clique.v, nclique * sizeof *clique);
+	for (size_t done = 0; done < n;) {
+		size_t part = take_part(g, v, list + done, n - done);
+		step(g, v, sign(g, v, list + done, part), list + done, part);
+		done += part;
+	}
+	g->split = true;
+	for (size_t i = g->clique.n = 0; i < nclique; i++)
+		AP_PUSH(arena(g), g->clique, clique[i]);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "elim/limit.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "elim/dual.h"
+#include "elim/elim_adjoint.h"
+#include "elim/focus.h"
+#include "elim/label.h"
+#include "elim/support.h"
+#include "search/compact.h"
+
+#define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
+#define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */
+
+#define MAX_TIE_WORK (UINT64_C(1) << 21) /* of finding the smallest optimum once one is known */
+
+enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of the labels */
+
+#define WORTH 0x1p-6 /* of the bound: how near the best pick of a large problem must be to drop others */
+
+enum { DROP_PART = 8 }; /* of the candidates that must go */
+
+enum { LABELS_NEED = 4 }; /* evaluations that must be left to try labels of a large problem */
+
+enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* with what growing arrays leave behind */
+
+struct limited {
+	struct ap_ctx *ctx;
+	const struct ap_problem *p;
+	const struct ap_elim *e;
+	const struct ap_budget *budget;
+	struct ap_pricing g;
+	struct ap_limited *out;
+	double cost; /* of out->pick, INFINITY: none */
+};
+
+static size_t table_bytes(const struct ap_budget *budget)
+{
+	return budget->table_bytes ? budget->table_bytes : (size_t)1 << 30;
+}
+
+/* What is left of the budget; false when it is used up. 0 stands for no limit, as in a budget. */
+static bool work_left(const struct limited *l, uint64_t *left)
+{
+	*left = 0;
+	if (l->budget->work == 0)
+		return true;
+	if (l->out->work >= l->budget->work)
+		return false;
+	*left = l->budget->work - l->out->work;
+	return true;
+}
+
+/* Looks for the cheapest pick of at most target; ties: for the lexicographically smallest one. */
+static enum ap_label_end look(struct limited *l, double target, bool ties, uint32_t *pick)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct ap_label_job job = {
+		.e = l->e, .p = l->p, .priced = &l->g.at,
+		.value = l->g.value, .least = l->g.least,
+		.threshold = ap_pricing_threshold(&l->g, target), .ties = ties,
+		.max_labels = table_bytes(l->budget) / BYTES_PER_LABEL,
+	};
+	enum ap_label_end end = AP_LABEL_LIMIT;
+	if (job.max_labels > UINT32_MAX / 2)
+		job.max_labels = UINT32_MAX / 2;
+	if (job.threshold < l->g.least) { /* rounding aside, the target is below the bound */
+		ap_arena_release(l->ctx->scratch, mark);
+		return AP_LABEL_NONE;
+	}
+	if (work_left(l, &job.max_work)) {
+		if (job.max_work)
+			job.max_work = job.max_work / LABEL_WORK + 1;
+		if (ties && (job.max_work == 0 || job.max_work > MAX_TIE_WORK))
+			job.max_work = MAX_TIE_WORK;
+		job.support = ap_support_make(l->ctx, l->e, l->g.value, l->g.least, job.threshold,
+			table_bytes(l->budget) / BYTES_PER_TUPLE);
+		if (job.support) {
+			end = ap_label_solve(l->ctx, &job, pick);
+			l->out->work += job.work * LABEL_WORK + job.support->ntuple;
+		}
+	}
+	ap_arena_release(l->ctx->scratch, mark);
+	return end;
+}
+
+static void take(struct limited *l, const uint32_t *pick)
+{
+	if (!l->out->pick)
+		l->out->pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
+	memmove(l->out->pick, pick, l->p->n * sizeof *pick);
+	l->cost = ap_problem_cost(l->p, pick);
+}
+
+static bool close_enough(const struct limited *l)
+{
+	return l->out->bound >= l->cost ||
+		l->cost <= l->out->bound + l->budget->gap * fabs(l->out->bound);
+}
+
+/* The pick is an optimum: makes it the smallest of those, if there are not too many and it matters. */
+static void settle_ties(struct limited *l, uint32_t *pick)
+{
+	if (l->budget->gap == 0 && look(l, l->cost, true, pick) == AP_LABEL_FOUND)
+		take(l, pick);
+}
+
+/* Raises the target until a pick is found. A target that failed is a bound. */
+static void raise_target(struct limited *l, uint32_t *pick)
+{
+	double bound = l->out->bound, q = l->p->quantum;
+	double step = fmin(FIRST_STEP * fabs(bound), (l->cost - bound) / FIRST_PART);
+	step = step > q ? step : q;
+	for (;; step *= 2) {
+		double target = floor((bound + step) / q) * q;
+		target = target < l->cost ? target : l->cost;
+		enum ap_label_end end = look(l, target, false, pick);
+		if (end == AP_LABEL_LIMIT)
+			return;
+		if (end == AP_LABEL_FOUND && ap_problem_cost(l->p, pick) <= target) {
+			take(l, pick);
+			l->out->bound = l->cost;
+			settle_ties(l, pick);
+			return;
+		}
+		if (end == AP_LABEL_FOUND && ap_problem_cost(l->p, pick) < l->cost)
+			take(l, pick);
+		assert(target < l->cost); /* the support held l->out->pick, too */
+		l->out->bound = target + q;
+		if (l->budget->gap > 0 && close_enough(l))
+			return;
+	}
+}
+
+static bool price_tables(struct limited *l, double price)
+{
+	uint64_t left;
+	if (l->g.at.price == price)
+		return true;
+	if (!work_left(l, &left) || (left && left < l->e->work))
+		return false;
+	l->out->work += l->e->work;
+	return ap_pricing_at(l->ctx, &l->g, price);
+}
+
+static void search_labels(struct limited *l)
+{
+	uint32_t *pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
+	uint64_t left;
+	if (l->e->work >= AP_LARGE_WORK && work_left(l, &left) && left && left / LABELS_NEED < l->e->work)
+		return; /* labels of so large a problem would not end */
+	if (l->out->bound >= l->cost)
+		settle_ties(l, pick);
+	else
+		raise_target(l, pick);
+}
+
+/* ---- dropping candidates ---- */
+
+struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g, double cost,
+	uint64_t *work)
+{
+	const struct ap_problem *p = g->p;
+	struct ap_domain *d = AP_NEW_N(ctx->scratch, struct ap_domain, p->n);
+	double **least_with = AP_NEW_N(ctx->scratch, double *, g->e->ntable);
+	struct ap_mark mark;
+	for (uint32_t i = 0; i < p->n; i++)
+		d[i].c = AP_NEW_N(ctx->scratch, uint32_t, p->node[i].k);
+	mark = ap_arena_mark(ctx->scratch);
+	if (!ap_elim_least_with(ctx, g->e, g->value, g->least, ap_pricing_threshold(g, cost), least_with,
+		work))
+		return NULL;
+	for (uint32_t i = 0; i < p->n; i++)
+		for (uint32_t c = 0; c < p->node[i].k; c++)
+			if (least_with[g->e->own[i]][c] < INFINITY)
+				d[i].c[d[i].n++] = c;
+	ap_arena_release(ctx->scratch, mark);
+	return d;
+}
+
+bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound)
+{
+	return cost < INFINITY &&
+		(g->e->work < AP_LARGE_WORK || cost - bound <= WORTH * fabs(bound));
+}
+
+/* Are so many candidates gone that what is left should be solved anew? */
+static bool much_smaller(const struct ap_problem *p, const struct ap_domain *d)
+{
+	uint64_t before = 0, left = 0;
+	for (uint32_t i = 0; i < p->n; i++) {
+		before += p->node[i].k - 1;
+		left += d[i].n - 1;
+	}
+	return before - left > before / DROP_PART;
+}
+
+static const struct ap_engine *dynamic_programming(void)
+{
+	return ap_engine_find("dynamic_programming");
+}
+
+/* Drops candidates and solves what is left; false where too few of them go. */
+static bool search_rest(struct limited *l)
+{
+	struct ap_budget budget = *l->budget;
+	struct ap_domain *d;
+	struct ap_choice c;
+	if (!ap_limit_worth(&l->g, l->cost, l->out->bound) || !work_left(l, &budget.work))
+		return false;
+	d = ap_limit_narrow(l->ctx, &l->g, l->cost, &l->out->work);
+	if (!d || !much_smaller(l->p, d) || !work_left(l, &budget.work))
+		return false;
+	budget.start[0] = l->out->pick;
+	budget.start[1] = NULL;
+	ap_engine_solve_within(l->ctx, dynamic_programming(), l->p, d, &budget, &c);
+	l->out->work += c.work;
+	if (c.pick && (c.cost < l->cost || (c.cost == l->cost && c.outcome == AP_OUT_OPTIMAL)))
+		take(l, c.pick);
+	l->out->bound = fmax(l->out->bound, fmin(c.lower_bound, l->cost));
+	return true;
+}
+
+/* ---- the whole ---- */
+
+static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
+	uint32_t *pick, uint64_t *work)
+{
+	const struct limited *l = user;
+	struct ap_budget budget = *l->budget;
+	struct ap_choice c;
+	budget.work = max_work;
+	budget.gap = AP_ANY_OPTIMUM;
+	budget.start[0] = budget.start[1] = NULL;
+	ap_engine_solve_within(ctx, dynamic_programming(), l->p, few, &budget, &c);
+	*work += c.work;
+	if (c.pick)
+		memcpy(pick, c.pick, l->p->n * sizeof *pick);
+	return c.pick;
+}
+
+static void search_price(struct limited *l, const struct ap_limit_job *job, uint64_t left,
+	struct ap_dual *out)
+{
+	struct ap_budget budget = *l->budget;
+	struct ap_focus_job focus = {.g = &l->g, .left = &budget, .least = job->least, .pick = job->pick,
+		.best_of = best_of_few, .user = l};
+	budget.work = left;
+	if (l->e->work >= AP_LARGE_WORK && !l->e->split)
+		ap_focus_solve(l->ctx, &focus, out);
+	else
+		ap_dual_solve(l->ctx, &l->g, job->least, job->pick, left, out);
+	l->out->work += out->work;
+	l->out->bound = out->bound;
+	if (out->pick)
+		take(l, out->pick);
+}
+
+static void take_start(struct limited *l)
+{
+	for (int i = 0; i < 2 && l->budget->start[i]; i++)
+		if (ap_problem_memory(l->p, l->budget->start[i]) <= l->p->memory_limit &&
+			ap_problem_cost(l->p, l->budget->start[i]) < l->cost)
+			take(l, l->budget->start[i]);
+}
+
+void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct ap_limited *out)
+{
+	struct limited l = {.ctx = ctx, .p = job->p, .e = job->e, .budget = job->budget, .out = out,
+		.cost = INFINITY};
+	struct ap_dual dual;
+	uint64_t left;
+	*out = (struct ap_limited){.bound = job->least, .least_memory = -1, .work = out->work};
+	if (!work_left(&l, &left))
+		return;
+	ap_pricing_open(ctx, job->e, job->p, job->room, &l.g);
+	search_price(&l, job, left, &dual);
+	if (dual.infeasible) {
+		out->infeasible = true;
+		out->least_memory = dual.least_memory;
+		return;
+	}
+	take_start(&l);
+	if (dual.stopped || job->e->split || (l.budget->gap > 0 && close_enough(&l)))
+		return;
+	if (price_tables(&l, dual.price) && !search_rest(&l))
+		search_labels(&l);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "hw/topo.h"
+#include "hybrid/hybrid.h"
+
+#define OPTION "--hybrid"
+
+enum key_kind { NUMBER, SEQUENCE, VOCABULARY };
+
+static const struct key {
+	const char *name, *aliases, *text;
+	enum key_kind kind;
+	size_t field;
+} keys[] = {
+	{"dp", "data_parallel", "parts that the batch is cut in; what the devices leave", NUMBER,
+		offsetof(struct ap_hybrid, dp)},
+	{"tp", "model_parallel mp tensor_parallel",
+		"parts that products are cut in, by columns and rows in turn", NUMBER,
+		offsetof(struct ap_hybrid, tp)},
+	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", "stages of the pipeline", NUMBER,
+		offsetof(struct ap_hybrid, pp)},
+	{"cp", "context_parallel", "parts that the sequence is cut in", NUMBER,
+		offsetof(struct ap_hybrid, cp)},
+	{"ep", "expert_parallel", "parts that experts are cut in, a divisor of dp", NUMBER,
+		offsetof(struct ap_hybrid, ep)},
+	{"vpp", "pp_interleave_num", "segments of each stage", NUMBER,
+		offsetof(struct ap_hybrid, vpp)},
+	{"sp", "use_seq_parallel sequence_parallel",
+		"are tokens between the products cut by tp as well?", SEQUENCE, 0},
+	{"mbs", "batch_size micro_batch_size", "samples of a micro-batch on each of dp parts", NUMBER,
+		offsetof(struct ap_hybrid, mbs)},
+	{"mbn", "micro_batch_num micro_batches", "micro-batches of a step", NUMBER,
+		offsetof(struct ap_hybrid, micro_batches)},
+	{"vocab_emb_dp", "", "does the table of words stay whole? Else it is cut, by default where its "
+		"entries divide", VOCABULARY, 0},
+};
+
+enum { KEYS = sizeof keys / sizeof *keys };
+
+const char *ap_hybrid_key_at(size_t i, const char **aliases, const char **text)
+{
+	if (i >= KEYS)
+		return NULL;
+	*aliases = keys[i].aliases;
+	*text = keys[i].text;
+	return keys[i].name;
+}
+
+struct reading {
+	struct ap_ctx *ctx;
+	struct ap_hybrid *out;
+	const char *given[KEYS]; /* the name that a key was given by; NULL: not yet */
+};
+
+static enum ap_status say(struct ap_ctx *ctx, const char *text)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s", text);
+}
+
+#define SAY(ctx, ...) say(ctx, ap_arena_printf((ctx)->arena, __VA_ARGS__))
+
+/* Copies the next word of a list; false at its end. */
+static bool next_word(const char **list, char word[32])
+{
+	size_t n = strcspn(*list, " ");
+
+	if (n == 0)
+		return false;
+	memcpy(word, *list, n);
+	word[n] = '\0';
+	*list += n + ((*list)[n] == ' ');
+	return true;
+}
+
+/* The distance of a name from the nearest one of a key. */
+static int distance(const struct key *k, const char *name, int most)
+{
+	const char *aliases = k->aliases;
+	int best = ap_str_distance(name, k->name, most);
+	char word[32];
+
+	while (next_word(&aliases, word)) {
+		int d = ap_str_distance(name, word, most);
+
+		best = d < best ? d : best;
+	}
+	return best;
+}
+
+static int find(const char *name)
+{
+	for (int i = 0; i < KEYS; i++)
+		if (distance(&keys[i], name, 0) == 0)
+			return i;
+	return -1;
+}
+
+static const char *all_keys(struct ap_ctx *ctx)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	for (int i = 0; i < KEYS; i++)
+		ap_str_addf(&s, i ? ", %s" : "%s", keys[i].name);
+	return s.s;
+}
+
+static enum ap_status unknown(struct ap_ctx *ctx, const char *name)
+{
+	int most = strlen(name) < 4 ? 1 : 3, best = -1;
+
+	for (int i = 0; i < KEYS; i++) {
+		int d = distance(&keys[i], name, most);
+
+		if (d <= most && (best < 0 || d < distance(&keys[best], name, most)))
+			best = i;
+	}
+	if (best < 0)
+		return SAY(ctx, OPTION ": \"%s\" is no key; %s are", ap_diag_name(ctx->diag, name),
+			all_keys(ctx));
+	return SAY(ctx, OPTION ": \"%s\" is no key; did you mean %s? Keys are %s",
+		ap_diag_name(ctx->diag, name), keys[best].name, all_keys(ctx));
+}
+
+static enum ap_status set_number(struct reading *r, const struct key *k, const char *value)
+{
+	int64_t n;
+
+	if (!ap_parse_int(value, 1, AP_MAX_DEVICES, &n))
+		return SAY(r->ctx, OPTION ": %s=%s; a number from 1 to %d is expected", k->name,
+			ap_diag_name(r->ctx->diag, value), AP_MAX_DEVICES);
+	*(int64_t *)(void *)((char *)r->out + k->field) = n;
+	return AP_OK;
+}
+
+static enum ap_status set_flag(struct reading *r, const struct key *k, const char *value)
+{
+	bool yes = strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "True") == 0;
+
+	if (!yes && strcmp(value, "0") != 0 && strcmp(value, "false") != 0 &&
+		strcmp(value, "False") != 0)
+		return SAY(r->ctx, OPTION ": %s=%s; 0 or 1 is expected", k->name,
+			ap_diag_name(r->ctx->diag, value));
+	if (k->kind == SEQUENCE)
+		r->out->sp = yes;
+	else
+		r->out->vocab = yes ? AP_VOCAB_WHOLE : AP_VOCAB_CUT;
+	return AP_OK;
+}
+
+static enum ap_status read_item(struct reading *r, char *item)
+{
+	char *value = strchr(item, '=');
+	int i;
+
+	if (!value)
+		return SAY(r->ctx, OPTION ": \"%s\"; a list of KEY=NUMBER is expected, as dp=8,tp=4",
+			ap_diag_name(r->ctx->diag, item));
+	*value++ = '\0';
+	i = find(item);
+	if (i < 0)
+		return unknown(r->ctx, item);
+	if (r->given[i])
+		return SAY(r->ctx, OPTION ": %s is given twice%s", r->given[i], strcmp(r->given[i], item)
+			== 0 ? "" : ap_arena_printf(r->ctx->arena, ", the second time as %s", item));
+	r->given[i] = item;
+	return keys[i].kind == NUMBER ? set_number(r, &keys[i], value)
+				      : set_flag(r, &keys[i], value);
+}
+
+enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out)
+{
+	struct reading r = {.ctx = ctx, .out = out};
+	char *item = ap_arena_strdup(ctx->arena, text), *end;
+
+	*out = (struct ap_hybrid){0};
+	do {
+		end = item + strcspn(item, ",");
+		if (*end)
+			*end++ = '\0';
+		else
+			end = NULL;
+		AP_TRY(read_item(&r, item));
+		item = end;
+	} while (item);
+	return AP_OK;
+}
+
+static int64_t or_one(int64_t n)
+{
+	return n ? n : 1;
+}
+
+static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_hybrid *h)
+{
+	if (h->dp % h->ep)
+		return SAY(ctx, OPTION ": ep=%" PRId64 "; a divisor of dp=%" PRId64 " is expected", h->ep,
+			h->dp);
+	if (h->vpp > 1 && h->pp == 1)
+		return SAY(ctx, OPTION ": vpp=%" PRId64 " without a pipeline; pp above 1 is expected",
+			h->vpp);
+	return AP_OK;
+}
+
+enum ap_status ap_hybrid_fill(struct ap_ctx *ctx, int64_t devices, struct ap_hybrid *h)
+{
+	int64_t model;
+
+	h->tp = or_one(h->tp);
+	h->cp = or_one(h->cp);
+	h->pp = or_one(h->pp);
+	h->ep = or_one(h->ep);
+	h->vpp = or_one(h->vpp);
+	if (!ap_product((const int64_t[]){h->tp, h->cp, h->pp}, 3, &model) || devices % model)
+		return SAY(ctx, OPTION ": tp=%" PRId64 " x cp=%" PRId64 " x pp=%" PRId64
+			" does not divide the %" PRId64 " devices", h->tp, h->cp, h->pp, devices);
+	if (h->dp && h->dp != devices / model)
+		return SAY(ctx, OPTION ": dp=%" PRId64 " x tp=%" PRId64 " x cp=%" PRId64 " x pp=%" PRId64
+			" is not the number of devices, %" PRId64 "; dp=%" PRId64 " is what they leave",
+			h->dp, h->tp, h->cp, h->pp, devices, devices / model);
+	h->dp = devices / model;
+	return check_parts(ctx, h);
+}
+
+enum ap_status ap_hybrid_step(struct ap_ctx *ctx, const struct ap_hybrid *h, int64_t batch,
+	int64_t *micro_batches)
+{
+	int64_t n = h->micro_batches ? h->micro_batches : *micro_batches;
+
+	if (h->mbs) {
+		if (batch == 0 || batch % h->dp || batch / h->dp % h->mbs)
+			return SAY(ctx, OPTION ": dp=%" PRId64 " x mbs=%" PRId64
+				" does not divide the batch of %" PRId64, h->dp, h->mbs, batch);
+		n = batch / h->dp / h->mbs;
+	}
+	if (h->micro_batches && n != h->micro_batches)
+		return SAY(ctx, OPTION ": mbn=%" PRId64 ", but a batch of %" PRId64 " is %" PRId64
+			" micro-batches of dp=%" PRId64 " x mbs=%" PRId64, h->micro_batches, batch, n,
+			h->dp, h->mbs);
+	*micro_batches = n;
+	return AP_OK;
+}

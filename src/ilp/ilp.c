@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Branch and bound on the linear relaxation: on what sweeps find of it (ilp_ascend.c) and, where that
+ * pays, on all of it, which GLPK solves (ilp_relax.c). It shares nothing with elimination but the sweeps
+ * (sweep.h), and so can be held against it; and it is exact: relaxations give advice only, every bound
+ * and every pick is computed from the table's own numbers.
+ *
+ * Runs in a child process, which is killed when ctx is told to stop; what it had told by then is the
+ * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large
+ * for the budget is not built: what is known stands.
+ */
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "ilp/ilp_parts.h"
+#include "search/bound.h"
+#include "search/engines.h"
+#include "search/polish.h"
+
+#define MOST_BYTES 0x1p30 /* where the budget does not say */
+
+enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8, MOST_ROOMS = 4 };
+
+struct report { /* then the pick */
+	double bound, cost;
+	uint64_t work;
+	bool closed; /* nothing is better than the pick */
+};
+
+struct job { /* handed to the child */
+	const struct ap_problem *p;
+	const struct ap_budget *budget;
+	const uint32_t *start; /* a pick that is allowed; NULL: none */
+	size_t bytes; /* of a report */
+};
+
+struct search {
+	struct ap_ilp ilp;
+	size_t bytes;
+	double bound; /* of the whole, as long as the search runs */
+	double open; /* least bound of what was left undecided */
+	double told; /* cost of the pick told last */
+	double bytes_open; /* of the sub-problems that are being explored */
+	bool branched;
+};
+
+/* Of the matrices, one for each edge. */
+static double cells_of(const struct ap_problem *p)
+{
+	double cells = 0;
+
+	for (uint32_t e = 0; e < p->nedge; e++)
+		cells += (double)p->node[p->edge[e].u].k * p->node[p->edge[e].v].k;
+	return cells;
+}
+
+static void tell(struct search *s, bool closed)
+{
+	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
+	unsigned char *bytes = AP_NEW_N(s->ilp.ctx->scratch, unsigned char, s->bytes);
+	struct report r = {s->bound, s->ilp.cost, s->ilp.work, closed};
+
+	memcpy(bytes, &r, sizeof r);
+	memcpy(bytes + sizeof r, s->ilp.best, s->ilp.whole->n * sizeof *s->ilp.best);
+	ap_child_report(s->ilp.child, bytes);
+	s->told = s->ilp.cost;
+	ap_arena_release(s->ilp.ctx->scratch, mark);
+}
+
+static bool close_enough(const struct search *s)
+{
+	return s->ilp.cost <= s->bound + s->ilp.budget->gap * fabs(s->bound);
+}
+
+static bool finished(const struct search *s)
+{
+	const struct ap_budget *b = s->ilp.budget;
+
+	return (b->work && s->ilp.work >= b->work) || (b->gap > 0 && close_enough(s));
+}
+
+/* What is new about the whole is told at once: the process may not live long. */
+static void note(struct search *s, const struct ap_ilp_sub *sub)
+{
+	bool raised = !s->branched && sub->bound > s->bound;
+
+	if (raised)
+		s->bound = sub->bound;
+	if (raised || s->ilp.cost < s->told)
+		tell(s, false);
+}
+
+static uint64_t candidates_of(const struct ap_problem *p)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		sum += p->node[i].k;
+	return sum;
+}
+
+/* Makes a sub-problem as small as can be had without a linear program. False: nothing is left. */
+static bool tighten(struct search *s, struct ap_ilp_sub *sub)
+{
+	uint64_t before;
+
+	if (!ap_ilp_reduce(&s->ilp, sub))
+		return false;
+	do {
+		before = candidates_of(&sub->p);
+		if (before == 0)
+			return true;
+		ap_ilp_ascend(&s->ilp, sub);
+		if (!ap_ilp_reduce(&s->ilp, sub))
+			return false;
+	} while (candidates_of(&sub->p) < before - before / FEWER_PART);
+	return true;
+}
+
+/* Can it be branched on without a relaxation? */
+static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
+{
+	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
+}
+
+/* What was left of sub-problems is given back when all of their candidates are done: too late? */
+static bool no_room(const struct search *s)
+{
+	return (double)ap_arena_bytes(s->ilp.ctx->scratch) >
+		MOST_ROOMS * ap_ilp_room(s->ilp.budget);
+}
+
+enum next { DONE, AGAIN, BRANCH };
+
+static enum next give_up(struct search *s, const struct ap_ilp_sub *sub)
+{
+	s->open = fmin(s->open, sub->bound);
+	return DONE;
+}
+
+/* What is to be done about a tightened sub-problem; where to branch. */
+static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, uint32_t *candidate)
+{
+	if (sub->p.n == 0) {
+		ap_ilp_try(&s->ilp, sub, NULL);
+		return DONE;
+	}
+	note(s, sub);
+	if (finished(s) || no_room(s))
+		return give_up(s, sub);
+	switch (ap_ilp_relax(&s->ilp, sub, node, candidate)) {
+	case AP_ILP_CLOSED:
+		return DONE;
+	case AP_ILP_SMALLER:
+		return AGAIN;
+	case AP_ILP_SAME:
+		return BRANCH;
+	case AP_ILP_TOO_LARGE:
+		break;
+	}
+	if (!can_guess(s, sub))
+		return give_up(s, sub);
+	ap_ilp_guess(&s->ilp, sub, node, candidate);
+	return BRANCH;
+}
+
+/* All picks of a sub-problem. Candidates of one node are tried one after the other, each in a
+ * sub-problem of its own, so recursion is not deeper than there are nodes. */
+static void explore(struct search *s, struct ap_ilp_sub sub)
+{
+	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
+
+	while (tighten(s, &sub)) {
+		double bytes = cells_of(&sub.p) * BYTES_PER_CELL;
+		struct ap_ilp_sub one;
+		uint32_t i = 0, c = 0;
+		enum next next = look(s, &sub, &i, &c);
+
+		note(s, &sub);
+		if (next == DONE)
+			break;
+		if (next == AGAIN)
+			continue;
+		s->branched = true;
+		s->bytes_open += bytes;
+		one = sub;
+		one.own = false;
+		one.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, true);
+		explore(s, one);
+		s->bytes_open -= bytes;
+		sub.p = ap_ilp_fix(&s->ilp, &sub.p, i, c, false);
+	}
+	ap_arena_release(s->ilp.ctx->scratch, mark);
+}
+
+/* Too large a problem is sifted only. */
+static void explore_all(struct search *s)
+{
+	struct ap_ilp_sub sub = {.p = *s->ilp.whole, .bound = s->bound};
+	uint64_t before;
+
+	if (sub.p.memory_limit != AP_NO_LIMIT && ap_ilp_too_heavy(&s->ilp, &sub))
+		return;
+	do {
+		before = candidates_of(&sub.p);
+		if (!ap_ilp_sift(&s->ilp, &sub))
+			return;
+		note(s, &sub);
+	} while (candidates_of(&sub.p) < before - before / FEWER_PART ||
+		(sub.p.n > 0 && sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp)));
+	if (cells_of(&sub.p) * BYTES_PER_CELL > ap_ilp_room(s->ilp.budget)) {
+		give_up(s, &sub);
+		return;
+	}
+	ap_ilp_unfold(&s->ilp, &sub);
+	explore(s, sub);
+}
+
+static void run(struct ap_ctx *ctx, const struct ap_child *child, void *user)
+{
+	const struct job *job = user;
+	struct search s = {.bytes = job->bytes, .bound = ap_bound_plain(ctx, job->p),
+		.open = INFINITY, .told = INFINITY,
+		.ilp = {.ctx = ctx, .child = child, .whole = job->p, .budget = job->budget,
+			.best = AP_NEW_N(ctx->arena, uint32_t, job->p->n), .cost = INFINITY}};
+
+	if (job->start) {
+		memcpy(s.ilp.best, job->start, job->p->n * sizeof *job->start);
+		s.ilp.cost = s.told = ap_problem_cost(job->p, job->start);
+	}
+	ap_ilp_open(&s.ilp);
+	explore_all(&s);
+	s.bound = fmin(s.open, s.ilp.cost);
+	tell(&s, s.open >= s.ilp.cost);
+}
+
+double ap_ilp_room(const struct ap_budget *budget)
+{
+	return budget->table_bytes ? (double)budget->table_bytes : MOST_BYTES;
+}
+
+static bool allowed(const struct ap_problem *p, const uint32_t *pick)
+{
+	return ap_problem_cost(p, pick) < INFINITY && ap_problem_memory(p, pick) <= p->memory_limit;
+}
+
+/* The best of those to start from and of one that is easily had; NULL where none is allowed. */
+static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget)
+{
+	uint32_t *easy = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	const uint32_t *pick[] = {easy, budget->start[0], budget->start[1]}, *best = NULL;
+
+	ap_polish(ctx, p, POLISH_PASSES, easy);
+	for (size_t i = 0; i < sizeof pick / sizeof *pick; i++)
+		if (pick[i] && allowed(p, pick[i]) &&
+			(!best || ap_problem_cost(p, pick[i]) < ap_problem_cost(p, best)))
+			best = pick[i];
+	return best;
+}
+
+/* What the child found. Its word is taken for bounds, which are its own arithmetic, but not for
+ * picks. */
+static void believe(struct ap_ctx *ctx, const struct ap_problem *p, const unsigned char *bytes,
+	struct ap_choice *out)
+{
+	struct report r;
+	uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+
+	memcpy(&r, bytes, sizeof r);
+	memcpy(pick, bytes + sizeof r, p->n * sizeof *pick);
+	out->work = r.work;
+	out->lower_bound = fmax(out->lower_bound, r.bound);
+	if (r.cost < INFINITY && allowed(p, pick))
+		ap_choice_found(p, pick, r.closed ? r.cost : out->lower_bound, out);
+	else if (r.closed) {
+		out->outcome = AP_OUT_INFEASIBLE;
+		out->lower_bound = INFINITY;
+	}
+}
+
+static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	const uint32_t *start = some_pick(ctx, p, budget);
+	struct job job = {p, budget, start, sizeof(struct report) + p->n * sizeof *start};
+	unsigned char *bytes = AP_NEW_N(ctx->scratch, unsigned char, job.bytes);
+	struct report none = {.bound = out->lower_bound, .cost = INFINITY};
+
+	if (start) {
+		none.cost = ap_problem_cost(p, start);
+		memcpy(bytes + sizeof none, start, p->n * sizeof *start);
+	}
+	memcpy(bytes, &none, sizeof none);
+	ap_child_run(ctx, run, &job, bytes, job.bytes);
+	believe(ctx, p, bytes, out);
+}
+
+/* The least memory that any pick takes, or a bound of it, with memory in the place of cost; -1: there
+ * is no pick. */
+static int64_t least_memory(struct ap_ctx *ctx, const struct ap_problem *p,
+	const struct ap_budget *budget)
+{
+	struct ap_problem bytes = ap_ilp_memory(ctx->scratch, p);
+	struct ap_choice c;
+
+	ap_choice_none(ctx, &bytes, "integer_programming", &c);
+	solve(ctx, &bytes, budget, &c);
+	return c.outcome == AP_OUT_INFEASIBLE ? -1 : (int64_t)c.lower_bound;
+}
+
+void ap_ilp_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ap_choice_none(ctx, p, "integer_programming", out);
+	solve(ctx, p, budget, out);
+	if (out->outcome == AP_OUT_INFEASIBLE && p->memory_limit != AP_NO_LIMIT)
+		out->least_memory = least_memory(ctx, p, budget);
+	ap_arena_release(ctx->scratch, mark);
+}

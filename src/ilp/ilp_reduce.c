@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "ilp/ilp_parts.h"
+#include "search/sweep.h"
+
+struct reduction {
+	struct ap_ilp *s;
+	struct ap_ilp_sub *sub;
+	double **cost; /* [n] of nodes */
+	double **pair; /* [nedge] of edges */
+	uint32_t *degree; /* [n] edges that make a difference */
+	bool changed; /* something was dropped */
+};
+
+bool ap_ilp_beaten(const struct ap_ilp *s, double cost)
+{
+	return cost > s->cost - s->whole->quantum;
+}
+
+bool ap_ilp_exact(const struct ap_ilp *s, double v)
+{
+	return fabs(v) < ldexp(s->grain, 53);
+}
+
+static size_t cells(const struct ap_pmatrix *m)
+{
+	return (size_t)m->rows * m->cols;
+}
+
+struct merging { /* parallel edges become one, from the smaller node to the larger */
+	const struct ap_problem *p;
+	struct ap_pedge *edge;
+	struct ap_pmatrix *matrix;
+	double **cost;
+	int64_t **memory; /* NULL: there is no limit */
+};
+
+static void add_edge(struct merging *w, const struct ap_pedge *e, ap_id to)
+{
+	const struct ap_pmatrix *m = &w->p->matrix[e->matrix];
+
+	for (uint32_t r = 0; r < m->rows; r++) {
+		for (uint32_t c = 0; c < m->cols; c++) {
+			size_t from = (size_t)r * m->cols + c;
+			size_t at = e->u < e->v ? from : (size_t)c * m->rows + r;
+
+			w->cost[to][at] += m->cost[from];
+			if (w->memory && m->memory)
+				w->memory[to][at] += m->memory[from];
+		}
+	}
+}
+
+static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v, ap_id i)
+{
+	uint32_t rows = w->p->node[u].k, cols = w->p->node[v].k;
+
+	w->cost[i] = AP_NEW_N(arena, double, (size_t)rows * cols);
+	if (w->memory)
+		w->memory[i] = AP_NEW_N(arena, int64_t, (size_t)rows * cols);
+	w->edge[i] = (struct ap_pedge){u, v, i};
+	w->matrix[i] = (struct ap_pmatrix){rows, cols, w->cost[i], w->memory ? w->memory[i] : NULL};
+}
+
+void ap_ilp_open(struct ap_ilp *s)
+{
+	s->grain = ap_sweep_grain(s->ctx, s->whole);
+}
+
+void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	const struct ap_problem *p = &sub->p;
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_map *ends = ap_map_create(arena);
+	struct merging w = {.p = p,
+		.edge = AP_NEW_N(arena, struct ap_pedge, p->nedge),
+		.matrix = AP_NEW_N(arena, struct ap_pmatrix, p->nedge),
+		.cost = AP_NEW_N(arena, double *, p->nedge),
+		.memory = p->memory_limit == AP_NO_LIMIT ? NULL
+			: AP_NEW_N(arena, int64_t *, p->nedge)};
+
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		const struct ap_pedge *x = &p->edge[e];
+		ap_id key[2] = {x->u < x->v ? x->u : x->v, x->u < x->v ? x->v : x->u};
+		bool fresh;
+		ap_id i = ap_map_put(ends, key, sizeof key, &fresh);
+
+		if (fresh)
+			new_edge(arena, &w, key[0], key[1], i);
+		add_edge(&w, x, i);
+	}
+	sub->p.nedge = sub->p.nmatrix = (uint32_t)ap_map_size(ends);
+	sub->p.edge = w.edge;
+	sub->p.matrix = w.matrix;
+}
+
+static double *own_costs(const struct reduction *r, const double *cost, size_t n)
+{
+	return r->sub->own ? (double *)cost
+		: ap_arena_memdup(r->s->ctx->scratch, cost, n * sizeof *cost);
+}
+
+/* Costs of its own, to be changed. */
+static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_problem *p = &sub->p;
+	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
+	struct ap_pedge *edge = ap_arena_memdup(arena, p->edge, p->nedge * sizeof *edge);
+	struct ap_pmatrix *matrix = AP_NEW_N(arena, struct ap_pmatrix, p->nedge);
+
+	*r = (struct reduction){.s = s, .sub = sub, .cost = AP_NEW_N(arena, double *, p->n),
+		.pair = AP_NEW_N(arena, double *, p->nedge), .degree = AP_NEW_N(arena, uint32_t, p->n)};
+	for (uint32_t i = 0; i < p->n; i++)
+		node[i].cost = r->cost[i] = own_costs(r, node[i].cost, node[i].k);
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		matrix[e] = p->matrix[edge[e].matrix];
+		matrix[e].cost = r->pair[e] = own_costs(r, matrix[e].cost, cells(&matrix[e]));
+		edge[e].matrix = e;
+	}
+	sub->own = true;
+	p->node = node;
+	p->edge = edge;
+	p->matrix = matrix;
+	p->nmatrix = p->nedge;
+}
+
+/* Moves the least of n numbers, `step` apart, to *to. */
+static void move_least(const struct ap_ilp *s, double *from, uint32_t n, size_t step, double *to)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < n; i++)
+		least = from[i * step] < least ? from[i * step] : least;
+	if (least < INFINITY && !(ap_ilp_exact(s, *to + least)))
+		return;
+	*to += least;
+	for (uint32_t i = 0; i < n && least < INFINITY; i++)
+		from[i * step] -= least;
+}
+
+static void move_minima(struct reduction *r)
+{
+	const struct ap_problem *p = &r->sub->p;
+
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		const struct ap_pedge *x = &p->edge[e];
+		uint32_t rows = p->node[x->u].k, cols = p->node[x->v].k;
+
+		for (uint32_t a = 0; a < rows; a++)
+			move_least(r->s, r->pair[e] + (size_t)a * cols, cols, 1, &r->cost[x->u][a]);
+		for (uint32_t b = 0; b < cols; b++)
+			move_least(r->s, r->pair[e] + b, rows, cols, &r->cost[x->v][b]);
+	}
+	for (uint32_t i = 0; i < p->n; i++)
+		move_least(r->s, r->cost[i], p->node[i].k, 1, &r->sub->constant);
+}
+
+static void drop_beaten(struct reduction *r, double *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (v[i] < INFINITY && ap_ilp_beaten(r->s, r->sub->constant + v[i])) {
+			v[i] = INFINITY;
+			r->changed = true;
+		}
+	}
+}
+
+/* Of those that are not forbidden. */
+static int64_t least_memory(const double *cost, const int64_t *memory, size_t n)
+{
+	int64_t least = INT64_MAX;
+
+	for (size_t i = 0; memory && i < n; i++)
+		if (cost[i] < INFINITY && memory[i] < least)
+			least = memory[i];
+	return least < INT64_MAX ? least : 0;
+}
+
+static int64_t most_memory(const double *cost, const int64_t *memory, size_t n)
+{
+	int64_t most = INT64_MIN;
+
+	for (size_t i = 0; memory && i < n; i++)
+		if (cost[i] < INFINITY && memory[i] > most)
+			most = memory[i];
+	return most > INT64_MIN ? most : 0;
+}
+
+static void drop_heavy(struct reduction *r, double *cost, const int64_t *memory, size_t n,
+	int64_t room)
+{
+	int64_t least = least_memory(cost, memory, n);
+
+	for (size_t i = 0; memory && i < n; i++) {
+		if (cost[i] < INFINITY && memory[i] - least > room) {
+			cost[i] = INFINITY;
+			r->changed = true;
+		}
+	}
+}
+
+/* False: nothing fits. Takes the limit away where everything does. */
+static bool weigh(struct reduction *r)
+{
+	struct ap_problem *p = &r->sub->p;
+	int64_t least = 0, most = 0, room;
+
+	if (p->memory_limit == AP_NO_LIMIT)
+		return true;
+	for (uint32_t i = 0; i < p->n; i++) {
+		least += least_memory(r->cost[i], p->node[i].memory, p->node[i].k);
+		most += most_memory(r->cost[i], p->node[i].memory, p->node[i].k);
+	}
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		const struct ap_pmatrix *m = &p->matrix[e];
+
+		least += least_memory(r->pair[e], m->memory, cells(m));
+		most += most_memory(r->pair[e], m->memory, cells(m));
+	}
+	if (least > p->memory_limit)
+		return false;
+	room = p->memory_limit - least;
+	if (most <= p->memory_limit) {
+		p->memory_limit = AP_NO_LIMIT;
+		r->changed = true;
+	}
+	for (uint32_t i = 0; i < p->n; i++)
+		drop_heavy(r, r->cost[i], p->node[i].memory, p->node[i].k, room);
+	for (uint32_t e = 0; e < p->nedge; e++)
+		drop_heavy(r, r->pair[e], p->matrix[e].memory, cells(&p->matrix[e]), room);
+	return true;
+}
+
+static bool is_dull(const struct reduction *r, uint32_t e)
+{
+	const struct ap_pmatrix *m = &r->sub->p.matrix[e];
+	bool by_memory = r->sub->p.memory_limit != AP_NO_LIMIT && m->memory;
+
+	for (size_t i = 0; i < cells(m); i++)
+		if (r->pair[e][i] != 0 || (by_memory && m->memory[i] != 0))
+			return false;
+	return true;
+}
+
+/* Leaves out edges that make no difference. */
+static void drop_dull(struct reduction *r)
+{
+	struct ap_problem *p = &r->sub->p;
+	struct ap_pedge *edge = (struct ap_pedge *)p->edge;
+	uint32_t n = 0;
+
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		if (is_dull(r, e))
+			continue;
+		r->degree[edge[e].u]++;
+		r->degree[edge[e].v]++;
+		edge[n++] = edge[e];
+	}
+	p->nedge = n;
+}
+
+/* What is left of each node. Nodes that stand alone decide for themselves. */
+static struct ap_domain *domains(const struct reduction *r)
+{
+	const struct ap_problem *p = &r->sub->p;
+	struct ap_domain *d = ap_domain_all(r->s->ctx, p);
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		uint32_t best = 0;
+
+		if (r->degree[i] || p->memory_limit != AP_NO_LIMIT || !d[i].n)
+			continue;
+		for (uint32_t c = 1; c < d[i].n; c++)
+			if (r->cost[i][d[i].c[c]] < r->cost[i][d[i].c[best]])
+				best = c;
+		d[i].c[0] = d[i].c[best];
+		d[i].n = 1;
+	}
+	return d;
+}
+
+static bool is_smaller(const struct ap_problem *p, const struct ap_domain *d)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (d[i].n < p->node[i].k || d[i].n == 1)
+			return true;
+	return false;
+}
+
+static void compact(struct ap_ilp *s, struct ap_ilp_sub *sub, const struct ap_domain *d)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_ilp_level *level = AP_NEW(arena, struct ap_ilp_level);
+	struct ap_problem *of = ap_arena_memdup(arena, &sub->p, sizeof sub->p);
+
+	*level = (struct ap_ilp_level){sub->level, ap_compact_make(s->ctx, of, d), of};
+	sub->level = level;
+	sub->constant += level->compact->cost;
+	sub->p = level->compact->p;
+}
+
+/* Makes all costs at least 0: then the constant is a bound. */
+static bool reduce_costs(struct reduction *r)
+{
+	const struct ap_problem *p = &r->sub->p;
+	double q = r->s->whole->quantum;
+
+	move_minima(r);
+	if (!(r->sub->constant < INFINITY) || ap_ilp_beaten(r->s, r->sub->constant))
+		return false;
+	r->sub->bound = fmax(r->sub->bound, ceil(r->sub->constant / q) * q);
+	for (uint32_t i = 0; i < p->n; i++)
+		drop_beaten(r, r->cost[i], p->node[i].k);
+	for (uint32_t e = 0; e < p->nedge; e++)
+		drop_beaten(r, r->pair[e], cells(&p->matrix[e]));
+	return true;
+}
+
+static bool reduce_once(struct reduction *r)
+{
+	const struct ap_problem *p = &r->sub->p;
+	const struct ap_domain *d;
+
+	if (p->memory_limit == AP_NO_LIMIT && !reduce_costs(r))
+		return false;
+	if (!weigh(r))
+		return false;
+	drop_dull(r);
+	d = domains(r);
+	if (ap_domain_empty(p, d))
+		return false;
+	if (is_smaller(p, d)) {
+		compact(r->s, r->sub, d);
+		r->changed = true;
+	}
+	return true;
+}
+
+bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct reduction r;
+
+	do {
+		begin(&r, s, sub);
+		if (!reduce_once(&r))
+			return false;
+	} while (r.changed && sub->p.n > 0);
+	return sub->constant < INFINITY && (sub->p.n > 0 || sub->p.memory_limit >= 0);
+}
+
+bool ap_ilp_sift(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	const struct ap_domain *d;
+
+	ap_ilp_ascend(s, sub);
+	d = ap_domain_all(s->ctx, &sub->p);
+	if (ap_ilp_beaten(s, sub->bound) || ap_domain_empty(&sub->p, d))
+		return false;
+	if (is_smaller(&sub->p, d))
+		compact(s, sub, d);
+	return true;
+}
+
+struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint32_t i, uint32_t c,
+	bool in)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_problem fixed = *p;
+	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
+	double *cost = ap_arena_memdup(arena, node[i].cost, node[i].k * sizeof *cost);
+
+	for (uint32_t x = 0; x < node[i].k; x++)
+		if ((x == c) != in)
+			cost[x] = INFINITY;
+	node[i].cost = cost;
+	fixed.node = node;
+	return fixed;
+}
+
+void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *pick)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	double cost;
+
+	for (const struct ap_ilp_level *l = sub->level; l; l = l->up) {
+		uint32_t *up = AP_NEW_N(s->ctx->scratch, uint32_t, l->of->n);
+
+		ap_compact_expand(l->compact, l->of, pick, up);
+		pick = up;
+	}
+	cost = ap_problem_cost(s->whole, pick);
+	if (cost < s->cost && ap_problem_memory(s->whole, pick) <= s->whole->memory_limit) {
+		memcpy(s->best, pick, s->whole->n * sizeof *pick);
+		s->cost = cost;
+	}
+	ap_arena_release(s->ctx->scratch, mark);
+}

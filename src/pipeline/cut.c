@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * With the weights before an item added up, a run from i to j costs (sum[j] + its share of the crossing)
+ * - (sum[i] - that at i). So whether runs of a given cost are enough is asked of one run after the
+ * other, item by item: the best place for its begin is the one with the largest sum[i] - share of
+ * those that the runs before can reach.
+ */
+#include "pipeline/cut.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+
+struct cutting {
+	const struct ap_cut *cut;
+	uint32_t n, parts;
+	int64_t *sum; /* [n + 1] weights of the items before */
+	uint32_t *low, *high; /* [parts + 1] where run p may begin; the last one: n */
+	uint32_t *vital; /* [n + 1] the first item from here on that a run may want; n: none */
+	int64_t *reached[2]; /* [n + 1] of a run and of the one before, by first item; NOWHERE */
+};
+
+#define NOWHERE INT64_MIN
+
+static int64_t crossing(const struct cutting *c, uint32_t p, uint32_t i)
+{
+	return p > 0 && p < c->parts ? c->cut->crossing[p][i] : 0;
+}
+
+/* What counts for a run on either side. */
+static int64_t share(const struct cutting *c, uint32_t p, uint32_t i)
+{
+	return crossing(c, p, i) / 2 * c->cut->halves;
+}
+
+/* Has run p what it wants where it begins and ends in front of these items? */
+static bool satisfied(const struct cutting *c, uint32_t p, uint32_t first, uint32_t end)
+{
+	return (p < c->cut->wanting ? c->vital[first] : first) < end;
+}
+
+/* Do so many runs of cost `most` hold so much? */
+static bool holds(int64_t weight, uint32_t runs, int64_t most)
+{
+	return weight == 0 || (weight - 1) / runs < most;
+}
+
+/* Where runs may begin that cost no more than `most`, the crossings left out. */
+static bool bound_firsts(struct cutting *c, int64_t most)
+{
+	uint32_t low = 0, high = 0;
+
+	if (!holds(c->sum[c->n], c->parts, most))
+		return false;
+	c->low[0] = c->high[0] = 0;
+	c->low[c->parts] = c->high[c->parts] = c->n;
+	for (uint32_t p = 1; p < c->parts; p++) {
+		uint32_t last = c->n - (c->parts - p);
+
+		low = low < p ? p : low;
+		while (low < last && !holds(c->sum[c->n] - c->sum[low], c->parts - p, most))
+			low++;
+		high = high < p ? p : high;
+		while (high < last && holds(c->sum[high + 1], p, most))
+			high++;
+		if (high < low)
+			return false;
+		c->low[p] = low;
+		c->high[p] = high;
+	}
+	return true;
+}
+
+/* From where runs before p reach to where run p may begin. */
+static bool reach(struct cutting *c, uint32_t p, int64_t most)
+{
+	const int64_t *before = c->reached[(p - 1) % 2];
+	int64_t *now = c->reached[p % 2], best = NOWHERE;
+	uint32_t i = c->low[p - 1];
+	bool any = false;
+
+	for (uint32_t j = c->low[p]; j <= c->high[p]; j++) {
+		int64_t cost = share(c, p, j);
+
+		for (; satisfied(c, p - 1, i, j) && i <= c->high[p - 1]; i++)
+			best = before[i] > best ? before[i] : best;
+		now[j] = NOWHERE;
+		if (best == NOWHERE || c->sum[j] + cost - best > most)
+			continue;
+		now[j] = c->sum[j] - cost;
+		any = true;
+	}
+	return any;
+}
+
+static bool is_enough(struct cutting *c, int64_t most)
+{
+	if (!bound_firsts(c, most))
+		return false;
+	c->reached[0][0] = 0;
+	for (uint32_t p = 1; p <= c->parts; p++)
+		if (!reach(c, p, most))
+			return false;
+	return true;
+}
+
+static int64_t least_most(struct cutting *c)
+{
+	int64_t low = c->sum[c->n] / c->parts, high = low + 1;
+
+	while (!is_enough(c, high)) {
+		low = high + 1;
+		high *= 2;
+	}
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (is_enough(c, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t r;
+
+	return ap_add(a, b, &r) ? r : INT64_MAX;
+}
+
+struct begin { /* of a run: item, and what a run that ends in front of it costs more than its begin */
+	int64_t end;
+	uint32_t item;
+};
+
+struct layer { /* of run p: for each first item the best first item of the next run */
+	int64_t *cost; /* crossings from here to the end, [high - low + 1]; INT64_MAX: cannot be */
+	uint32_t *next;
+};
+
+/* The least cost among those of the first k begins that were put in, in a tree of prefixes; of equal
+ * ones what came later. */
+struct least {
+	uint32_t n;
+	const struct begin *begin; /* ascending */
+	uint32_t *rank; /* of each begin's item, from 1 */
+	int64_t *cost; /* [n + 1] */
+	uint32_t *item;
+};
+
+static int by_end(const void *x, const void *y)
+{
+	const struct begin *a = x, *b = y;
+
+	if (a->end != b->end)
+		return a->end < b->end ? -1 : 1;
+	return (a->item > b->item) - (a->item < b->item);
+}
+
+static void least_init(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, struct least *out)
+{
+	uint32_t low = c->low[p], n = c->high[p] - low + 1;
+	struct begin *begin = AP_NEW_N(ctx->scratch, struct begin, n);
+
+	*out = (struct least){.n = n, .begin = begin};
+	out->rank = AP_NEW_N(ctx->scratch, uint32_t, n);
+	out->cost = AP_NEW_N(ctx->scratch, int64_t, n + 1);
+	out->item = AP_NEW_N(ctx->scratch, uint32_t, n + 1);
+	for (uint32_t k = 0; k < n; k++) {
+		begin[k] = (struct begin){c->sum[low + k] + share(c, p, low + k), low + k};
+		out->cost[k + 1] = INT64_MAX;
+	}
+	qsort(begin, n, sizeof *begin, by_end);
+	for (uint32_t k = 0; k < n; k++)
+		out->rank[begin[k].item - low] = k + 1;
+}
+
+static void least_put(struct least *t, uint32_t rank, int64_t cost, uint32_t item)
+{
+	for (; rank <= t->n; rank += rank & -rank)
+		if (cost <= t->cost[rank]) {
+			t->cost[rank] = cost;
+			t->item[rank] = item;
+		}
+}
+
+/* Of those whose end is at most so much. */
+static int64_t least_upto(const struct least *t, int64_t end, uint32_t *item)
+{
+	uint32_t low = 0, high = t->n;
+	int64_t cost = INT64_MAX;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (t->begin[middle].end <= end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low > 0; low -= low & -low)
+		if (t->cost[low] < cost || (t->cost[low] == cost && t->item[low] < *item)) {
+			cost = t->cost[low];
+			*item = t->item[low];
+		}
+	return cost;
+}
+
+/* The items before which run p + 1 may begin are put in as those of run p go down. */
+static void fill_layer(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, int64_t most,
+	const struct layer *after, struct layer *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint32_t low = c->low[p], next_low = c->low[p + 1], j = c->high[p + 1] + 1;
+	struct least ends;
+
+	least_init(ctx, c, p + 1, &ends);
+	for (uint32_t i = c->high[p] + 1; i-- > low;) {
+		int64_t rest;
+
+		while (j > next_low && satisfied(c, p, i, j - 1)) {
+			if (after->cost[--j - next_low] < INT64_MAX)
+				least_put(&ends, ends.rank[j - next_low], after->cost[j - next_low], j);
+		}
+		rest = least_upto(&ends, most + c->sum[i] - share(c, p, i), &out->next[i - low]);
+		out->cost[i - low] = rest == INT64_MAX ? rest : add(rest, crossing(c, p, i));
+	}
+	ap_arena_release(ctx->scratch, mark);
+}
+
+static struct layer new_layer(struct ap_ctx *ctx, const struct cutting *c, uint32_t p)
+{
+	uint32_t n = c->high[p] - c->low[p] + 1;
+
+	return (struct layer){AP_NEW_N(ctx->scratch, int64_t, n), AP_NEW_N(ctx->scratch, uint32_t, n)};
+}
+
+static void find_firsts(struct ap_ctx *ctx, struct cutting *c, int64_t most, uint32_t *first)
+{
+	struct layer *layer = AP_NEW_N(ctx->scratch, struct layer, c->parts + 1);
+
+	bound_firsts(c, most);
+	layer[c->parts] = new_layer(ctx, c, c->parts);
+	for (uint32_t p = c->parts; p-- > 0;) {
+		layer[p] = new_layer(ctx, c, p);
+		fill_layer(ctx, c, p, most, &layer[p + 1], &layer[p]);
+	}
+	first[0] = 0;
+	for (uint32_t p = 0; p + 1 < c->parts; p++)
+		first[p + 1] = layer[p].next[first[p] - c->low[p]];
+}
+
+bool ap_cut_possible(const struct ap_cut *cut)
+{
+	uint32_t i = 0, found = 0;
+
+	for (; i < cut->n && found < cut->wanting; i++)
+		found += !cut->vital || cut->vital[i];
+	return found == cut->wanting && cut->n - i >= cut->parts - cut->wanting;
+}
+
+static void find_vital(struct ap_ctx *ctx, struct cutting *c)
+{
+	c->vital = AP_NEW_N(ctx->scratch, uint32_t, c->n + 1);
+	c->vital[c->n] = c->n;
+	for (uint32_t i = c->n; i-- > 0;)
+		c->vital[i] = !c->cut->vital || c->cut->vital[i] ? i : c->vital[i + 1];
+}
+
+void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct cutting c = {.cut = cut, .n = cut->n, .parts = cut->parts};
+
+	assert(c.parts >= 1 && c.parts <= c.n && ap_cut_possible(cut));
+	find_vital(ctx, &c);
+	c.sum = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
+	c.low = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
+	c.high = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
+	for (int k = 0; k < 2; k++)
+		c.reached[k] = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
+	for (uint32_t i = 0; i < c.n; i++)
+		c.sum[i + 1] = c.sum[i] + cut->weight[i];
+	find_firsts(ctx, &c, least_most(&c), first);
+	ap_arena_release(ctx->scratch, mark);
+}

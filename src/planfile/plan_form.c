@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "planfile/plan_form.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "pipeline/schedule.h"
+#include "route/route.h"
+#include "search/engine.h"
+
+#define NUMBERS 1e300 /* beyond any that is meant */
+
+enum { HASH_CHARS = 64, MOST_CHILDREN = 64, MOST_FAULTS = 1000 };
+
+static const struct ap_plan_key rows[] = {
+#define KEY(path, form, depth, least, most, names, need, class) \
+	{path, AP_PLAN_##form, depth, (double)(least), (double)(most), names, AP_PLAN_##need, \
+		AP_PLAN_##class},
+#define SINCE(path, version)
+#include "planfile/plan_form.def"
+#undef KEY
+#undef SINCE
+};
+
+static const struct since {
+	const char *path, *version;
+} younger[] = {
+#define KEY(...)
+#define SINCE(path, version) {path, version},
+#include "planfile/plan_form.def"
+#undef KEY
+#undef SINCE
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+struct ap_plan_keys { /* parent ROWS: the root */
+	const char *key[ROWS]; /* the last part of the path */
+	ap_id parent[ROWS], first[ROWS + 1], next[ROWS]; /* AP_NONE: none */
+};
+
+const struct ap_plan_key *ap_plan_key_at(size_t i)
+{
+	return i < ROWS ? &rows[i] : NULL;
+}
+
+/* The row of path[0..len) without the "[]" at its end. */
+static ap_id row_of(const char *path, size_t len, ap_id before)
+{
+	if (len >= 2 && path[len - 1] == ']')
+		len -= 2;
+	while (before-- > 0)
+		if (strlen(rows[before].path) == len && !memcmp(rows[before].path, path, len))
+			return before;
+	return ROWS;
+}
+
+const struct ap_plan_keys *ap_plan_keys_make(struct ap_ctx *ctx)
+{
+	struct ap_plan_keys *k = AP_NEW(ctx->arena, struct ap_plan_keys);
+	ap_id last[ROWS + 1];
+
+	for (ap_id i = 0; i <= ROWS; i++)
+		k->first[i] = last[i] = AP_NONE;
+	for (ap_id i = 0; i < ROWS; i++) {
+		const char *dot = strrchr(rows[i].path, '.');
+		ap_id up = dot ? row_of(rows[i].path, (size_t)(dot - rows[i].path), i) : (ap_id)ROWS;
+
+		k->key[i] = dot ? dot + 1 : rows[i].path;
+		k->parent[i] = up;
+		k->next[i] = AP_NONE;
+		*(last[up] == AP_NONE ? &k->first[up] : &k->next[last[up]]) = i;
+		last[up] = i;
+	}
+	return k;
+}
+
+ap_id ap_plan_keys_find(const struct ap_plan_keys *k, ap_id parent, const char *key, ap_id hint)
+{
+	ap_id first = k->first[parent == AP_NONE ? (ap_id)ROWS : parent];
+
+	for (ap_id i = hint == AP_NONE ? first : k->next[hint]; i != AP_NONE; i = k->next[i])
+		if (!strcmp(k->key[i], key))
+			return i;
+	for (ap_id i = first; hint != AP_NONE && i != AP_NONE && i != k->next[hint]; i = k->next[i])
+		if (!strcmp(k->key[i], key))
+			return i;
+	return AP_NONE;
+}
+
+struct forming {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	const struct ap_plan_keys *keys;
+	const char *version; /* of the program that wrote it; NULL: it does not say */
+	uint32_t nfault;
+};
+
+static void fault(struct forming *f, const struct ap_jv *v, const char *check, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void fault(struct forming *f, const struct ap_jv *v, const char *check, const char *fmt, ...)
+{
+	struct ap_str text;
+	va_list args;
+
+	ap_str_init(&text, f->ctx->arena);
+	va_start(args, fmt);
+	ap_str_vaddf(&text, fmt, args);
+	va_end(args);
+	f->nfault++;
+	(void)ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s", text.s);
+}
+
+/* Names that are known elsewhere; NULL past the end. */
+static const char *dtype_at(size_t i)
+{
+	return i < AP_DTYPE_COUNT ? ap_dtype_name((enum ap_dtype)i) : NULL;
+}
+
+static const char *collective_at(size_t i)
+{
+	return i < AP_COLL_COUNT ? ap_coll_name((enum ap_coll)i) : NULL;
+}
+
+static const char *mode_at(size_t i)
+{
+	const struct ap_engine *engine = i ? ap_engine_at(i - 1) : NULL;
+
+	return !i ? "given" : engine ? engine->name : NULL;
+}
+
+static const char *route_at(size_t i)
+{
+	return ap_route_at(i) ? ap_route_at(i)->name : NULL;
+}
+
+static const char *scheduler_at(size_t i)
+{
+	return ap_scheduler_at(i) ? ap_scheduler_at(i)->name : NULL;
+}
+
+static const struct {
+	const char *name;
+	const char *(*at)(size_t i);
+} lists[] = {
+	{"@dtype", dtype_at},
+	{"@collective", collective_at},
+	{"@mode", mode_at},
+	{"@route", route_at},
+	{"@scheduler", scheduler_at},
+};
+
+static bool is_in_list(const char *list, const char *word)
+{
+	const char *name;
+
+	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
+			if (!strcmp(name, word))
+				return true;
+	return false;
+}
+
+static const char *list_text(struct ap_ctx *ctx, const char *list)
+{
+	struct ap_str s;
+	const char *name;
+
+	ap_str_init(&s, ctx->arena);
+	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
+			ap_str_addf(&s, "%s%s", i ? ", " : "", name);
+	for (const char *c = list; *list != '@' && *c; c++) {
+		if (*c == '|')
+			ap_str_add(&s, ", ");
+		else
+			ap_str_addc(&s, *c);
+	}
+	return s.s;
+}
+
+static bool is_word(const char *names, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (*names == '@')
+		return is_in_list(names, word);
+	for (;;) {
+		size_t n = strcspn(names, "|");
+
+		if (n == len && !memcmp(names, word, len))
+			return true;
+		if (!names[n])
+			return false;
+		names += n + 1;
+	}
+}
+
+static bool is_version(const char *s)
+{
+	int dots = 0;
+
+	for (; strspn(s, "0123456789") > 0; dots++) {
+		s += strspn(s, "0123456789");
+		if (*s != '.')
+			break;
+		s++;
+	}
+	return dots == 2 && (!*s || *s == '-' || *s == '+');
+}
+
+static void check_text(struct forming *f, const struct ap_plan_key *row, const struct ap_jv *v)
+{
+	const char *s;
+
+	if (ap_jv_type(v) != AP_JSTRING) {
+		fault(f, v, "key-type", "expected a string");
+		return;
+	}
+	s = ap_jv_str(v);
+	if (row->form == AP_PLAN_WORD && !is_word(row->names, s))
+		fault(f, v, "key-range", "is none that is known; expected %s",
+			list_text(f->ctx, row->names));
+	if (row->form == AP_PLAN_HASH &&
+		(strlen(s) != HASH_CHARS || strspn(s, "0123456789abcdef") != HASH_CHARS))
+		fault(f, v, "key-range", "is no SHA-256; expected %d hexadecimal digits", HASH_CHARS);
+	if (row->form == AP_PLAN_VERSION && !is_version(s))
+		fault(f, v, "key-range", "is no version; expected three numbers, such as 0.1.0");
+}
+
+static void check_number(struct forming *f, const struct ap_plan_key *row, const struct ap_jv *v)
+{
+	bool whole = row->form == AP_PLAN_INT;
+	char least[32], most[32];
+	int64_t n = 0;
+	double x;
+
+	if (ap_jv_type(v) != AP_JNUMBER || (whole && !ap_jv_int(f->doc, v, &n))) {
+		fault(f, v, "key-type", whole ? "expected an integer" : "expected a number");
+		return;
+	}
+	x = ap_jv_double(v);
+	if (x >= row->least && x <= row->most)
+		return;
+	if (row->most >= INT32_MAX && row->least > -NUMBERS)
+		fault(f, v, "key-range", "expected %s or more", ap_format_double(row->least, least));
+	else
+		fault(f, v, "key-range", "expected a number from %s to %s",
+			ap_format_double(row->least, least), ap_format_double(row->most, most));
+}
+
+static void check_object(struct forming *f, const struct ap_jv *v, ap_id row);
+
+static void check_value(struct forming *f, const struct ap_jv *v, ap_id at)
+{
+	const struct ap_plan_key *row = &rows[at];
+
+	switch (row->form) {
+	case AP_PLAN_OBJECT:
+		if (ap_jv_type(v) == AP_JOBJECT)
+			check_object(f, v, at);
+		else
+			fault(f, v, "key-type", "expected an object");
+		break;
+	case AP_PLAN_TEXT:
+	case AP_PLAN_WORD:
+	case AP_PLAN_HASH:
+	case AP_PLAN_VERSION:
+		check_text(f, row, v);
+		break;
+	case AP_PLAN_BOOL:
+		if (ap_jv_type(v) != AP_JBOOL)
+			fault(f, v, "key-type", "expected true or false");
+		break;
+	case AP_PLAN_INT:
+	case AP_PLAN_NUM:
+		check_number(f, row, v);
+		break;
+	case AP_PLAN_SETTINGS:
+		if (ap_jv_type(v) != AP_JOBJECT)
+			fault(f, v, "key-type", "expected an object");
+		break;
+	}
+}
+
+/* Values that are in lists, nested as deep as the row says. */
+static void check_lists(struct forming *f, const struct ap_jv *v, ap_id at, int nested)
+{
+	int depth = rows[at].depth;
+
+	if (f->nfault >= MOST_FAULTS)
+		return;
+	if (nested == depth || (depth == 3 && nested == 2 && ap_jv_type(v) != AP_JARRAY)) {
+		check_value(f, v, at);
+		return;
+	}
+	if (ap_jv_type(v) != AP_JARRAY) {
+		fault(f, v, "key-type", "expected a list");
+		return;
+	}
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e))
+		check_lists(f, e, at, nested + 1);
+}
+
+/* With the nearest key that is known, where the spelling is close. */
+static void warn_unknown(struct forming *f, const struct ap_jv *obj, ap_id parent)
+{
+	const char *known[MOST_CHILDREN + 1];
+	size_t n = 0;
+
+	for (ap_id i = f->keys->first[parent]; i != AP_NONE && n < MOST_CHILDREN; i = f->keys->next[i])
+		known[n++] = f->keys->key[i];
+	known[n] = NULL;
+	(void)ap_json_known(f->ctx, f->doc, obj, known);
+}
+
+static int compare_versions(const char *a, const char *b)
+{
+	for (int part = 0; part < 3; part++) {
+		long x = strtol(a, (char **)&a, 10), y = strtol(b, (char **)&b, 10);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+		a += *a == '.';
+		b += *b == '.';
+	}
+	return 0;
+}
+
+/* Is the plan of a version that has no such key yet? */
+static bool is_older(const struct forming *f, const struct ap_plan_key *row)
+{
+	for (size_t i = 0; f->version && i < sizeof younger / sizeof *younger; i++)
+		if (!strcmp(younger[i].path, row->path))
+			return compare_versions(f->version, younger[i].version) < 0;
+	return false;
+}
+
+static void check_object(struct forming *f, const struct ap_jv *obj, ap_id parent)
+{
+	ap_id first = f->keys->first[parent], last = AP_NONE;
+	bool unknown = false;
+	uint64_t seen = 0;
+	int n = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(obj); v && f->nfault < MOST_FAULTS; v = ap_jv_next(v)) {
+		ap_id at = ap_plan_keys_find(f->keys, parent, ap_jv_key(v), last);
+
+		unknown |= at == AP_NONE;
+		if (at == AP_NONE)
+			continue;
+		last = at;
+		n = 0;
+		for (ap_id i = first; i != at; i = f->keys->next[i])
+			n++;
+		seen |= UINT64_C(1) << n;
+		if (rows[at].need != AP_PLAN_NULLABLE || ap_jv_type(v) != AP_JNULL)
+			check_lists(f, v, at, 0);
+	}
+	if (unknown)
+		warn_unknown(f, obj, parent);
+	n = 0;
+	for (ap_id i = first; i != AP_NONE; i = f->keys->next[i], n++)
+		if (!(seen >> n & 1) && rows[i].need != AP_PLAN_MAY && !is_older(f, &rows[i]))
+			fault(f, obj, "key-missing", "no key \"%s\"", f->keys->key[i]);
+}
+
+static const char *version_of(const struct ap_jv *root)
+{
+	const struct ap_jv *tool = ap_jv_type(root) == AP_JOBJECT ? ap_jv_get(root, "tool") : NULL, *v;
+
+	v = tool && ap_jv_type(tool) == AP_JOBJECT ? ap_jv_get(tool, "version") : NULL;
+	return v && ap_jv_type(v) == AP_JSTRING && is_version(ap_jv_str(v)) ? ap_jv_str(v) : NULL;
+}
+
+enum ap_status ap_plan_form_check(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	struct forming f = {.ctx = ctx, .doc = doc, .keys = ap_plan_keys_make(ctx)};
+	const struct ap_jv *root = ap_json_root(doc);
+
+	f.version = version_of(root);
+	if (ap_jv_type(root) == AP_JOBJECT)
+		check_object(&f, root, ROWS);
+	else
+		fault(&f, root, "key-type", "expected an object");
+	return f.nfault ? AP_MEANING : AP_OK;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plan or a strategy checkpoint read back, as far as two of them can be compared: plain data, kept
+ * in the run arena. Values are texts of JSON, so that what is equal is equal as text.
+ */
+#ifndef AP_PLANFILE_PLAN_READ_H
+#define AP_PLANFILE_PLAN_READ_H
+
+#include <stdbool.h>
+
+#include "base/json.h"
+
+struct ap_ckpt;
+
+struct ap_saved_fact { /* one value under a name of its own */
+	const char *section; /* "prediction", "memory", "settings", .. */
+	const char *key; /* "step_time_s"; "hccs.latency_s" of a level */
+	const char *json;
+	bool is_number;
+	double number;
+};
+
+enum ap_saved_op_field {
+	AP_SAVED_TYPE,
+	AP_SAVED_IN_STRATEGY,
+	AP_SAVED_OUT_STRATEGY,
+	AP_SAVED_STRIDES, /* of the factors' axes */
+	AP_SAVED_STAGE,
+	AP_SAVED_SEGMENT, /* of the stage */
+	AP_SAVED_RECOMPUTE,
+	AP_SAVED_OUT_SHAPE, /* these two are compared where inputs are (diff/plan_match.h), NULL else */
+	AP_SAVED_OUT_DTYPE,
+	AP_SAVED_OP_FIELDS
+};
+
+enum ap_saved_param_field {
+	AP_SAVED_DTYPE,
+	AP_SAVED_READ_AS, /* the type that operators see, where it is another one */
+	AP_SAVED_TRAINABLE,
+	AP_SAVED_TENSOR_SHAPE,
+	AP_SAVED_SLICE_SHAPE,
+	AP_SAVED_PARTS, /* per dimension */
+	AP_SAVED_DEV_MATRIX,
+	AP_SAVED_TENSOR_MAP,
+	AP_SAVED_SHARDS, /* of the optimizer */
+	AP_SAVED_SHARD_STEP,
+	AP_SAVED_SHARD_SIZE,
+	AP_SAVED_PARAM_STAGE,
+	AP_SAVED_STATES, /* prefixes of the optimizer's states that lie as the parameter */
+	AP_SAVED_FIELD, /* these three of a checkpoint only */
+	AP_SAVED_SPLIT_SHAPE,
+	AP_SAVED_OFFSET,
+	AP_SAVED_PARAM_FIELDS
+};
+
+enum ap_saved_move_field {
+	AP_SAVED_STEPS, /* "AllGather over 8, Slice over 2" */
+	AP_SAVED_FROM_LAYOUT,
+	AP_SAVED_TO_LAYOUT,
+	AP_SAVED_BYTES, /* sent by one device in a step, forward */
+	AP_SAVED_MOVE_FIELDS
+};
+
+/* A field that is NULL is one that the file does not speak of. */
+struct ap_saved_comm {
+	const char *kind, *phase; /* "AllReduce", "gradient" */
+	int64_t ranks; /* of its group */
+	int64_t count, bytes; /* executions in a step, and bytes of their buffers together */
+};
+
+struct ap_saved_factor {
+	char letter;
+	int32_t parts;
+};
+
+struct ap_saved_op {
+	const char *name;
+	const char *label; /* cell and last part of a long name, for people; the name else */
+	const char *type; /* "" unknown */
+	const char *field[AP_SAVED_OP_FIELDS];
+	bool in_checkpoint;
+	uint32_t nfactor; /* 0 where their names or parts are not told */
+	const struct ap_saved_factor *factor;
+	const char *out_shape, *out_dtype; /* of the whole results, JSON; NULL not told */
+	uint32_t nin, nout;
+	const char *const *in, *const *out; /* names of tensors */
+	uint32_t ncomm;
+	const struct ap_saved_comm *comm; /* in the order of the file */
+};
+
+struct ap_saved_param {
+	const char *name;
+	bool trainable;
+	const char *field[AP_SAVED_PARAM_FIELDS];
+};
+
+struct ap_saved_move {
+	uint32_t to; /* operator */
+	int64_t operand;
+	const char *field[AP_SAVED_MOVE_FIELDS];
+};
+
+struct ap_saved {
+	const char *file; /* for people: base name */
+	bool is_plan; /* else a checkpoint, which has neither collectives nor redistributions */
+	uint32_t nfact;
+	const struct ap_saved_fact *fact;
+	uint32_t nop; /* in topological order; of a checkpoint by name */
+	const struct ap_saved_op *op;
+	uint32_t nparam;
+	const struct ap_saved_param *param;
+	uint32_t nmove;
+	const struct ap_saved_move *move;
+};
+
+/* Reads autopar-plan/1. AP_MEANING, every fault located, where it is no such plan; members that are
+ * not known are facts or are left alone. O(document). */
+enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc,
+	struct ap_saved *out);
+
+/* A strategy checkpoint that was read, and need not stay. */
+void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out);
+
+/* A plan as far as a strategy checkpoint speaks of it: operators by their checkpoint keys, with
+ * their strategies, and their parameters. */
+void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out);
+
+#endif

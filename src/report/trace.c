@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "pipeline/schedule.h"
+#include "plan/simulate.h"
+#include "plan/terms.h"
+
+enum thread { PASSES, COMPUTE, COMMUNICATION, GRADIENTS, LINKS /* + stage that receives */ };
+
+struct tracer {
+	struct ap_jw w;
+	const struct ap_plan *p;
+	const struct ap_pipe *pipe; /* NULL: one part */
+	int32_t npart;
+	bool *named;     /* [stage][LINKS + nstage] the thread has its name */
+	double *taken_s; /* [gradient][part][micro] start of the pass that takes it; NULL: nothing
+			    is sent */
+	int64_t nflow;
+};
+
+static double us(double s)
+{
+	return s * 1e6;
+}
+
+static int32_t part_of(const struct tracer *t, int32_t stage, int32_t segment)
+{
+	return t->pipe ? ap_schedule_part(t->pipe->scheduler, t->pipe->nstage, stage, segment) : 0;
+}
+
+static void describe(struct ap_jw *w, const char *what, int32_t stage, int thread)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", what);
+	ap_jw_kstr(w, "ph", "M");
+	ap_jw_kint(w, "pid", stage);
+	ap_jw_kint(w, "tid", thread);
+	ap_jw_key(w, "args");
+	ap_jw_obj_flat(w);
+}
+
+static void describe_end(struct ap_jw *w)
+{
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+static void name_stage(struct tracer *t, int32_t stage)
+{
+	int64_t first = t->p->stage[stage].first_rank;
+	char name[96];
+
+	snprintf(name, sizeof name, "stage %" PRId32 ", ranks %" PRId64 " to %" PRId64, stage,
+		first, first + t->p->machine->ndev - 1);
+	describe(&t->w, "process_name", stage, 0);
+	ap_jw_kstr(&t->w, "name", name);
+	describe_end(&t->w);
+	describe(&t->w, "process_sort_index", stage, 0);
+	ap_jw_kint(&t->w, "sort_index", stage);
+	describe_end(&t->w);
+}
+
+/* Threads are named where they first occur, so that there is none without events. */
+static void name_thread(struct tracer *t, int32_t stage, int thread)
+{
+	static const char *const names[] = {"passes", "compute", "communication", "gradients"};
+	bool *named = &t->named[(uint32_t)stage * (LINKS + t->p->nstage) + (uint32_t)thread];
+	char link[32];
+
+	if (*named)
+		return;
+	*named = true;
+	snprintf(link, sizeof link, "to stage %d", thread - LINKS);
+	describe(&t->w, "thread_name", stage, thread);
+	ap_jw_kstr(&t->w, "name", thread < LINKS ? names[thread] : link);
+	describe_end(&t->w);
+	describe(&t->w, "thread_sort_index", stage, thread);
+	ap_jw_kint(&t->w, "sort_index", thread);
+	describe_end(&t->w);
+}
+
+static void place(struct ap_jw *w, const char *ph, int32_t stage, int thread, double at_s)
+{
+	ap_jw_kstr(w, "ph", ph);
+	ap_jw_kint(w, "pid", stage);
+	ap_jw_kint(w, "tid", thread);
+	ap_jw_knum(w, "ts", us(at_s));
+}
+
+/* Leaves the arguments open. */
+static void begin_event(struct tracer *t, const char *name, const char *cat, int32_t stage,
+	int thread, double start_s, double end_s)
+{
+	struct ap_jw *w = &t->w;
+
+	name_thread(t, stage, thread);
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", name);
+	ap_jw_kstr(w, "cat", cat);
+	place(w, "X", stage, thread, start_s);
+	ap_jw_knum(w, "dur", us(end_s - start_s));
+	ap_jw_key(w, "args");
+	ap_jw_obj_flat(w);
+}
+
+static void end_event(struct tracer *t)
+{
+	ap_jw_end(&t->w);
+	ap_jw_end(&t->w);
+}
+
+static void pass(struct tracer *t, int32_t stage, const struct ap_slot_time *s)
+{
+	static const char *const names[] = {"forward", "backward", "weight"};
+	char name[32];
+
+	snprintf(name, sizeof name, "%s %" PRId32, names[s->slot.pass], s->slot.micro);
+	begin_event(t, name, "pass", stage, PASSES, s->start_s, s->end_s);
+	ap_jw_kstr(&t->w, "pass", names[s->slot.pass]);
+	ap_jw_kint(&t->w, "part", part_of(t, stage, s->slot.segment));
+	ap_jw_kint(&t->w, "segment", s->slot.segment);
+	ap_jw_kint(&t->w, "micro", s->slot.micro);
+	end_event(t);
+}
+
+static double *taken(struct tracer *t, bool gradient, int32_t part, int32_t micro)
+{
+	size_t row = (size_t)gradient * (size_t)t->npart + (size_t)part;
+
+	return &t->taken_s[row * (size_t)t->p->step->micro_batches + (size_t)micro];
+}
+
+static void passes(struct tracer *t)
+{
+	const struct ap_timeline *line = t->p->timeline;
+
+	for (int32_t stage = 0; stage < line->nstage; stage++)
+		for (uint32_t i = line->first[stage]; i < line->first[stage + 1]; i++) {
+			const struct ap_slot_time *s = &line->slot[i];
+
+			pass(t, stage, s);
+			if (t->taken_s && s->slot.pass != AP_PASS_WEIGHT)
+				*taken(t, s->slot.pass == AP_PASS_BACKWARD,
+					part_of(t, stage, s->slot.segment), s->slot.micro) =
+					s->start_s;
+		}
+}
+
+static void flow_end(struct tracer *t, const char *ph, int32_t stage, int thread, double at_s)
+{
+	ap_jw_obj_flat(&t->w);
+	ap_jw_kstr(&t->w, "name", "send");
+	ap_jw_kstr(&t->w, "cat", "send");
+	place(&t->w, ph, stage, thread, at_s);
+	ap_jw_kint(&t->w, "id", t->nflow);
+	if (*ph == 'f')
+		ap_jw_kstr(&t->w, "bp", "e"); /* into the event that is there, not the next */
+	ap_jw_end(&t->w);
+}
+
+/* To the pass that takes it; of what is sent once a step to the first one, a gradient to none. */
+static void flow(struct tracer *t, const struct ap_trace_event *e, int thread)
+{
+	int32_t to = (int32_t)e->sub;
+	bool gradient = e->sub < e->index;
+
+	if (!t->taken_s || (gradient && e->micro < 0))
+		return;
+	flow_end(t, "s", e->stage, thread, e->start_s);
+	flow_end(t, "f", e->peer, PASSES, *taken(t, gradient, to, e->micro < 0 ? 0 : e->micro));
+	t->nflow++;
+}
+
+static int thread_of(const struct ap_trace_event *e)
+{
+	static const enum thread threads[] = {[AP_STREAM_COMPUTE] = COMPUTE,
+		[AP_STREAM_COMMUNICATION] = COMMUNICATION,
+		[AP_STREAM_GRADIENT] = GRADIENTS};
+
+	return e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
+}
+
+static const char *category(enum ap_event_kind kind)
+{
+	static const char *const names[] = {
+		[AP_EVENT_FORWARD] = "forward",
+		[AP_EVENT_BACKWARD] = "backward",
+		[AP_EVENT_COMM] = "collective",
+		[AP_EVENT_MOVE] = "redistribution",
+		[AP_EVENT_MOVE_BACK] = "redistribution",
+		[AP_EVENT_OPTIMIZER] = "optimizer",
+		[AP_EVENT_AGAIN] = "recompute",
+		[AP_EVENT_WEIGHT] = "weight",
+		[AP_EVENT_BUCKET] = "bucket",
+		[AP_EVENT_SEND] = "send",
+	};
+
+	return names[kind];
+}
+
+static const char *title(const struct ap_plan *p, const struct ap_trace_event *e)
+{
+	switch (e->kind) {
+	case AP_EVENT_COMM:
+		return ap_coll_name(p->op[e->index].comm[e->sub].comm.kind);
+	case AP_EVENT_BUCKET:
+		return ap_coll_name(p->bucket[e->index].kind);
+	case AP_EVENT_MOVE:
+	case AP_EVENT_MOVE_BACK:
+	case AP_EVENT_SEND:
+		return category(e->kind);
+	default:
+		return ap_short_name(p->graph->node[e->index].name);
+	}
+}
+
+static void about_collective(struct ap_jw *w, const struct ap_plan *p, ap_id node, uint32_t i)
+{
+	const struct ap_comm *c = &p->op[node].comm[i].comm;
+
+	ap_jw_kstr(w, "operator", p->graph->node[node].name);
+	ap_jw_kstr(w, "tensor", p->graph->tensor[ap_plan_comm_tensor(p->graph, node, c)].name);
+	ap_jw_kstr(w, "phase", ap_phase_name(c->phase));
+	ap_jw_kint(w, "bytes", c->bytes);
+}
+
+static void about_bucket(struct ap_jw *w, const struct ap_plan *p, const struct ap_bucket *b)
+{
+	const struct ap_bucket_part *first = &b->part[0];
+
+	ap_jw_kint(w, "tensors", b->n);
+	ap_jw_kstr(w, "phase", ap_phase_name(p->op[first->node].comm[first->comm].comm.phase));
+	ap_jw_kint(w, "bytes", b->bytes);
+}
+
+static void about_move(
+	struct ap_jw *w, const struct ap_plan *p, const struct ap_plan_move *m, bool back)
+{
+	ap_jw_kstr(w, "tensor", p->graph->tensor[m->tensor].name);
+	ap_jw_kstr(w, "operator", p->graph->node[m->to].name);
+	ap_jw_kstr(w, "phase", ap_phase_name(back ? AP_PHASE_BACKWARD : AP_PHASE_FORWARD));
+}
+
+static void about(struct ap_jw *w, const struct ap_plan *p, const struct ap_trace_event *e)
+{
+	switch (e->kind) {
+	case AP_EVENT_COMM:
+		about_collective(w, p, e->index, e->sub);
+		break;
+	case AP_EVENT_BUCKET:
+		about_bucket(w, p, &p->bucket[e->index]);
+		break;
+	case AP_EVENT_MOVE:
+	case AP_EVENT_MOVE_BACK:
+		about_move(w, p, &p->move[e->index], e->kind == AP_EVENT_MOVE_BACK);
+		break;
+	case AP_EVENT_SEND:
+		ap_jw_kint(w, "from", e->index);
+		ap_jw_kint(w, "to", e->sub);
+		break;
+	default:
+		ap_jw_kstr(w, "operator", p->graph->node[e->index].name);
+		ap_jw_kstr(w, "type", p->graph->node[e->index].type);
+	}
+}
+
+static void take_event(void *user, const struct ap_trace_event *e)
+{
+	struct tracer *t = user;
+	int thread = thread_of(e);
+
+	begin_event(t, title(t->p, e), category(e->kind), e->stage, thread, e->start_s, e->end_s);
+	about(&t->w, t->p, e);
+	if (e->segment >= 0)
+		ap_jw_kint(&t->w, "segment", e->segment);
+	if (e->micro >= 0)
+		ap_jw_kint(&t->w, "micro", e->micro);
+	end_event(t);
+	if (e->kind == AP_EVENT_SEND)
+		flow(t, e, thread);
+}
+
+static void take_memory(void *user, const struct ap_trace_memory *m)
+{
+	struct tracer *t = user;
+
+	ap_jw_obj_flat(&t->w);
+	ap_jw_kstr(&t->w, "name", "memory");
+	place(&t->w, "C", m->stage, PASSES, m->at_s);
+	ap_jw_key(&t->w, "args");
+	ap_jw_obj_flat(&t->w);
+	ap_jw_kint(&t->w, "bytes", m->bytes);
+	end_event(t);
+}
+
+static void write_facts(struct ap_jw *w, const struct ap_plan *p)
+{
+	ap_jw_key(w, "otherData");
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "tool", "autopar-plan " AP_VERSION);
+	ap_jw_kstr(w, "graph", p->graph->name);
+	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
+	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
+	ap_jw_knum(w, "step_time_s", p->prediction.step_time_s);
+	ap_jw_key(w, "peak_bytes");
+	ap_jw_arr_flat(w);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		ap_jw_int(w, p->stage[s].peak_bytes);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+static void write_events(struct tracer *t, struct ap_ctx *ctx)
+{
+	const struct ap_trace_take take = {take_event, take_memory};
+
+	ap_jw_key(&t->w, "traceEvents");
+	ap_jw_arr(&t->w);
+	for (uint32_t s = 0; s < t->p->nstage; s++)
+		name_stage(t, (int32_t)s);
+	passes(t);
+	ap_simulate_each(ctx, t->p, &take, t);
+	ap_jw_end(&t->w);
+}
+
+void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const struct ap_pipe *pipe =
+		p->step->pipe && p->step->pipe->scheduler ? p->step->pipe : NULL;
+	struct tracer t = {.p = p, .pipe = pipe, .npart = pipe ? pipe->nstage * pipe->nsegment : 1};
+	size_t nmicro = (size_t)p->step->micro_batches;
+
+	t.named = AP_NEW_N(ctx->scratch, bool, p->nstage *(LINKS + p->nstage));
+	if (p->nstage > 1)
+		t.taken_s = AP_NEW_N(ctx->scratch, double, 2 * (size_t)t.npart * nmicro);
+	ap_jw_init(&t.w, write, user, 1);
+	ap_jw_obj(&t.w);
+	ap_jw_kstr(&t.w, "displayTimeUnit", "ms");
+	write_facts(&t.w, p);
+	write_events(&t, ctx);
+	ap_jw_end(&t.w);
+	ap_jw_finish(&t.w);
+	ap_arena_release(ctx->scratch, mark);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the propagation share: MindSpore's cost graph, its candidates and their costs. All of
+ * that depends on nothing that is held and is kept from one run to the next. */
+#ifndef AP_ROUTE_PROPAGATION_PARTS_H
+#define AP_ROUTE_PROPAGATION_PARTS_H
+
+#include "base/map.h"
+#include "cost/ms_cost.h"
+#include "route/propagation.h"
+
+/* Ends of redistributions are interned: equal ones have equal ids. */
+struct prop_class { /* operators with equal candidates; what is asked for first is made then */
+	const struct ap_bound *bound;
+	const uint8_t *batch; /* [nend] dimensions that carry the batch */
+	bool cross_batch;
+	uint32_t nend; /* ends of a candidate: operands, then results */
+	uint32_t n; /* candidates; 0: not enumerated yet */
+	const int32_t *count; /* [n][AP_MAX_FACTOR], in MindSpore's order */
+	const ap_id **end; /* [nend] for each candidate; NULL not yet */
+	struct ap_ms_cost *cost; /* [n] */
+	bool *priced; /* [n] is cost there? */
+};
+
+struct prop_edge {
+	ap_id from, to; /* nodes of the cost graph */
+	uint16_t result, operand; /* of these */
+};
+
+enum prop_role {
+	PROP_OPERATOR,
+	PROP_RESHAPE, /* takes its layouts from its neighbours */
+	PROP_PARAMETER, /* TmpIdentity: stands before the users of a shared parameter */
+	PROP_DATASET /* _VirtualDataset */
+};
+
+struct prop_node { /* operators of the graph first, by their ids */
+	enum prop_role role;
+	uint32_t class;
+	bool alone; /* nothing is propagated to it or from it */
+	ap_id tie; /* equal for operators that have to have one strategy; AP_NONE: none */
+	uint32_t nprev, nsucc;
+	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+
+	/* Of a run: */
+	bool configured, visited;
+	const int32_t *count; /* that were chosen; NULL not yet */
+	const ap_id *end; /* then its ends as MindSpore has them; of a Reshape what it carries from one side
+	                     to the other; AP_NONE unknown */
+	ap_id *own; /* where ends that are no candidate's stand; NULL not yet */
+	uint32_t nseen;
+	const struct prop_edge **seen; /* [nprev] edges of producers that were visited, of an operator with
+	                                  several operands */
+};
+
+struct prop {
+	struct ap_ctx *ctx; /* of the run */
+	struct ap_arena *arena; /* of what is kept */
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+	const int32_t *const *held;
+	uint32_t nnode;
+	struct prop_node *node;
+	struct {
+		struct prop_class *v;
+		size_t n, cap;
+	} classes;
+	struct ap_map *class_ids;
+	struct ap_map *end_ids; /* of struct ap_ms_end */
+	struct ap_map *cost_ids; /* of pairs of ends and an element type */
+	struct {
+		struct ap_ms_cost *v;
+		size_t n, cap;
+	} costs;
+	struct {
+		ap_id *v;
+		size_t n, cap;
+	} ends; /* of a candidate that is looked at */
+	struct ap_map *row_ids; /* of classes with counts */
+	struct {
+		const ap_id **v;
+		size_t n, cap;
+	} rows;
+	struct ap_map *tie_ids;
+	struct ap_map *choice_ids;
+	struct {
+		uint32_t *v;
+		size_t n, cap;
+	} choices;
+};
+
+/* The class of an operator. batch: as there. */
+uint32_t ap_prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+	bool cross_batch);
+
+/* With its candidates enumerated. */
+const struct prop_class *ap_prop_class(struct prop *s, uint32_t class);
+
+/* Each candidate's end at an operand or, counted on, a result. [n] */
+const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot);
+
+/* The ends of an operator of this class under these counts. */
+const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count);
+
+ap_id ap_prop_end_id(struct prop *s, const struct ap_ms_end *e);
+const struct ap_ms_end *ap_prop_end(const struct prop *s, ap_id id);
+const struct ap_ms_cost *ap_prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype);
+
+static inline const struct ap_bound *ap_prop_bound(const struct prop *s, ap_id node)
+{
+	return s->classes.v[s->node[node].class].bound;
+}
+
+static inline const int32_t *ap_prop_count(const struct prop_class *c, uint32_t i)
+{
+	return c->count + (size_t)i * AP_MAX_FACTOR;
+}
+
+struct prop_known { /* an end next to an operator that is to be decided */
+	uint32_t slot; /* which of its ends it is next to */
+	ap_id end;
+};
+
+enum prop_choice {
+	PROP_FORWARD, /* of one operand, from its producer */
+	PROP_BACKWARD, /* from a consumer */
+	PROP_JOINT /* of several operands, from those producers that are known */
+};
+
+/* The candidate with the least cost, by MindSpore's comparison for such a choice. */
+uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+	const struct prop_known *known);
+
+/* For an operator by element, all of whose producers are known and have one layout (or for one with a
+ * single operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the
+ * vector that says how it is cut is a strategy: is it that of candidate i? */
+bool ap_prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
+	const struct prop_known *known);
+
+/* Do two counts of one operator, or of two, make the same strategy? */
+bool ap_prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+	const struct ap_bound *b, const int32_t *y);
+
+/* The first candidate that cuts this operand as the end is cut; 0 where there is none. */
+uint32_t ap_prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
+
+/* The first candidate with this end; the number of candidates where there is none. */
+uint32_t ap_prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end);
+
+/* The candidate of these whose end, reached from or to a known one, costs nothing to communicate and the
+ * least to compute; else the least to communicate. *best is kept where it is as good. */
+struct prop_reach {
+	ap_id end; /* AP_NONE: none yet */
+	struct ap_ms_cost cost;
+};
+void ap_prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+	struct prop_reach *best);
+
+/* Nodes and edges of the cost graph. */
+void ap_prop_graph_make(struct prop *s);
+
+/* Begins a run: what is held is configured, and nothing else is decided. */
+void ap_prop_graph_hold(struct prop *s, const int32_t *const *held);
+
+/* Where a node can have ends of its own, [operands and results, or the two sides of a Reshape]. */
+ap_id *ap_prop_own_ends(struct prop *s, ap_id node);
+
+/* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
+ * there. */
+void ap_prop_finish(struct prop *s);
+
+#endif

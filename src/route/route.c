@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "route/route.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/num.h"
+#include "route/propagation.h"
+#include "route/semi_auto.h"
+
+static const struct ap_route routes[] = {
+	{"mindspore", "mindspore",
+		"every operator as planned: by an operator strategy file, or shard() of each operator",
+		AP_EXECUTOR_MINDSPORE, NULL, NULL, NULL},
+	{"generic", "generic",
+		"every operator as planned, gradients of replicated activations summed where they arise",
+		AP_EXECUTOR_GENERIC, NULL, NULL, NULL},
+	{"mindspore-semi-auto", "mindspore",
+		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
+		AP_EXECUTOR_MINDSPORE, ap_semi_auto_fix, ap_semi_auto_complete, NULL},
+	{"mindspore-sharding-propagation", "mindspore",
+		"a strategy checkpoint in sharding_propagation: other operators as their neighbours are cut",
+		AP_EXECUTOR_MINDSPORE, NULL, ap_propagation_complete, ap_propagation_completer},
+};
+
+const struct ap_route *ap_route_at(size_t i)
+{
+	return i < sizeof routes / sizeof *routes ? &routes[i] : NULL;
+}
+
+/* Of a route that keeps nothing. */
+struct plain {
+	struct ap_completer base;
+	const struct ap_route *route;
+	const struct ap_graph *g;
+	const struct ap_machine *m;
+	const struct ap_step *step;
+};
+
+static enum ap_status complete_anew(struct ap_completer *c, struct ap_ctx *ctx,
+	const int32_t *const *held, const int32_t *const **out)
+{
+	const struct plain *p = (const struct plain *)c;
+
+	return p->route->complete(ctx, p->g, p->m, p->step, held, out);
+}
+
+static void leave(struct ap_completer *c)
+{
+	(void)c;
+}
+
+struct ap_completer *ap_route_completer(struct ap_ctx *ctx, const struct ap_route *route,
+	const struct ap_graph *g, const struct ap_machine *m, const struct ap_step *step)
+{
+	struct plain *p;
+
+	if (route->completer)
+		return route->completer(ctx, g, m, step);
+	p = AP_NEW(ctx->arena, struct plain);
+	*p = (struct plain){{complete_anew, leave}, route, g, m, step};
+	return &p->base;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "shard/space.h"
+#include "table/lazy_parts.h"
+
+enum { MOST_VECTORS = 32 }; /* in one strategy */
+
+static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
+{
+	int64_t rest = l->m->ndev;
+
+	for (int f = 0; f < b->nfactor; f++) {
+		if (ap_factor_extent(b, f, l->step) % count[f] || rest % count[f])
+			return false;
+		rest /= count[f];
+	}
+	return true;
+}
+
+static bool legal(struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
+{
+	return divides(l, b, count) && ap_space_legal(&l->ctx, b, count, l->m->ndev, l->step, NULL);
+}
+
+static uint32_t layout_id(struct ap_lazy *l, const struct ap_placement *p,
+	const struct ap_operand *t)
+{
+	struct ap_layout layout = {0};
+
+	ap_layout_make(p, t, &layout);
+	return ap_map_put(l->layouts, &layout,
+		offsetof(struct ap_layout, dim) + (size_t)layout.rank * sizeof *layout.dim, NULL);
+}
+
+/* Does the operator hold a parameter that it reads twice in one layout? */
+static bool holds_alike(const struct ap_task *t, const uint32_t *layout)
+{
+	for (uint16_t i = 0; i < t->bound->nin; i++)
+		if (t->in[i].kind == AP_TENSOR_PARAM && layout[i] != layout[t->in[i].twin])
+			return false;
+	return true;
+}
+
+static struct ap_lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
+	const int32_t *count)
+{
+	const struct ap_bound *b = t->bound;
+	struct ap_lazy_entry *e = AP_NEW(l->arena, struct ap_lazy_entry);
+	int32_t *counts = AP_NEW_N(l->arena, int32_t, AP_MAX_FACTOR);
+	struct ap_placement p;
+	struct ap_op_cost oc;
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		counts[f] = f < b->nfactor ? count[f] : 1;
+	ap_placement_make(b, counts, l->m->ndev, &p);
+	ap_op_cost_make(l->pricer, t, &p, &oc);
+	oc.lent_bytes = oc.read_bytes = 0; /* no bound is asked for: the whole, so that what fits does */
+	e->layout = AP_NEW_N(l->arena, uint32_t, b->nin + b->nout);
+	for (uint16_t i = 0; i < b->nin; i++)
+		e->layout[i] = layout_id(l, &p, &b->in[i]);
+	for (uint16_t o = 0; o < b->nout; o++)
+		e->layout[b->nin + o] = layout_id(l, &p, &b->out[o]);
+	e->strategy = AP_NONE;
+	e->pub = (struct ap_lazy_state){.count = counts,
+		.cost_s = holds_alike(t, e->layout) ? ap_op_cost_total_s(&oc, l->step) : INFINITY,
+		.memory = ap_op_cost_memory_bytes(&oc, t), .temporary = oc.temporary_bytes};
+	return e;
+}
+
+uint32_t ap_lazy_find(struct ap_lazy *l, uint32_t cls, const int32_t *count)
+{
+	struct ap_lazy_class *c = &l->classes.v[cls];
+	const struct ap_bound *b = c->task->bound;
+	uint32_t state = AP_NONE;
+	bool fresh;
+	ap_id id = ap_map_put(c->counts, count, b->nfactor * sizeof *count, &fresh);
+
+	if (!fresh)
+		return c->state_of.v[id];
+	if (legal(l, b, count) &&
+		(c->fixed || ap_space_wanted(b, count, l->m->ndev, l->step))) {
+		state = (uint32_t)c->states.n;
+		AP_PUSH(l->arena, c->states, price(l, c->task, count));
+	}
+	AP_PUSH(l->arena, c->state_of, state);
+	return state;
+}
+
+const struct ap_lazy_state *ap_lazy_state(const struct ap_lazy *l, uint32_t cls, uint32_t state)
+{
+	return &l->classes.v[cls].states.v[state]->pub;
+}
+
+uint32_t ap_lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
+{
+	struct ap_lazy_class *c = &l->classes.v[cls];
+	struct ap_lazy_entry *e = c->states.v[state];
+	int32_t cut[MOST_VECTORS][AP_MAX_RANK] = {{0}};
+	uint8_t rank[MOST_VECTORS];
+	struct ap_placement p;
+	uint32_t n;
+
+	if (e->strategy != AP_NONE)
+		return e->strategy;
+	ap_placement_make(c->task->bound, e->pub.count, l->m->ndev, &p);
+	n = ap_space_to_strategy(&p, rank, cut, MOST_VECTORS);
+	n = n < MOST_VECTORS ? n : MOST_VECTORS; /* beyond, ap_task_tie() ties nothing either */
+	e->strategy = ap_map_put(l->strategies, cut, n * sizeof *cut, NULL);
+	return e->strategy;
+}
+
+static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
+{
+	struct ap_layout la = {0}, lb = {0};
+	struct ap_move_cost mc;
+	struct ap_flow f;
+	size_t len;
+	const char *key = ap_map_key(l->flows, flow, NULL);
+
+	memcpy(&f, key, sizeof f);
+	key = ap_map_key(l->layouts, a, &len);
+	memcpy(&la, key, len);
+	key = ap_map_key(l->layouts, b, &len);
+	memcpy(&lb, key, len);
+	ap_move_cost_make(l->pricer, &f, &la, &lb, &mc);
+	return (struct ap_lazy_move){ap_quantise_s(mc.forward_s + mc.backward_s,
+		ap_pricer_step(l->pricer)->quantum_s), mc.kept_bytes};
+}
+
+static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
+{
+	const uint32_t key[] = {flow, a, b};
+	struct ap_lazy_remembered *r;
+
+	if (a == b)
+		return (struct ap_lazy_move){0, 0};
+	r = &l->moves[ap_hash(key, sizeof key, 0) & (AP_LAZY_MOVES - 1)];
+	if (r->flow != flow || r->a != a || r->b != b)
+		*r = (struct ap_lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
+	return r->move;
+}
+
+struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, uint32_t b)
+{
+	const struct ap_lazy_bond *x = &l->bonds.v[bond];
+	uint32_t la, lb;
+
+	if (x->type == AP_BOND_STRATEGY) {
+		la = ap_lazy_strategy(l, x->cls_u, a);
+		lb = ap_lazy_strategy(l, x->cls_v, b);
+	} else {
+		la = l->classes.v[x->cls_u].states.v[a]->layout[x->slot_u];
+		lb = l->classes.v[x->cls_v].states.v[b]->layout[x->slot_v];
+	}
+	if (x->type == AP_BOND_FLOW) {
+		struct ap_lazy_move one = flow_move(l, x->flow, la, lb);
+
+		return (struct ap_lazy_move){one.cost_s, one.kept_bytes * x->copies};
+	}
+	return (struct ap_lazy_move){la == lb ? 0 : INFINITY, 0};
+}
+
+const uint32_t *ap_lazy_classes(const struct ap_lazy *l)
+{
+	return l->class_of;
+}
+
+uint32_t ap_lazy_links(const struct ap_lazy *l, const struct ap_lazy_link **out)
+{
+	*out = l->links.v;
+	return (uint32_t)l->links.n;
+}
+
+/* The task's signature, and for a fixed node its counts. */
+static ap_id intern(struct ap_lazy *l, struct ap_map *seen, const struct ap_task *t,
+	const int32_t *fixed, bool *fresh)
+{
+	size_t len, more = fixed ? t->bound->nfactor * sizeof *fixed : 0;
+	const void *sig = ap_task_signature(&l->ctx, t, &len);
+	char *key = ap_arena_alloc_raw(l->ctx.scratch, 1, len + more + 1);
+
+	memcpy(key, sig, len);
+	if (more > 0)
+		memcpy(key + len, fixed, more);
+	return ap_map_put(seen, key, len + more, fresh);
+}
+
+static void make_classes(struct ap_lazy *l, const struct ap_graph *g, const struct ap_task *task,
+	const int32_t *const *fixed)
+{
+	struct ap_map *seen = ap_map_create(l->arena);
+
+	l->class_of = AP_NEW_N(l->arena, uint32_t, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct ap_lazy_class c = {.task = &task[i], .fixed = fixed ? fixed[i] : NULL};
+		struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
+		bool fresh;
+
+		l->class_of[i] = intern(l, seen, c.task, c.fixed, &fresh);
+		ap_arena_release(l->ctx.scratch, mark);
+		if (!fresh)
+			continue;
+		c.counts = ap_map_create(l->arena);
+		AP_PUSH(l->arena, l->classes, c);
+	}
+}
+
+static struct ap_lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
+{
+	struct ap_lazy_bond b = {.type = link->type, .cls_u = l->class_of[link->u],
+		.cls_v = l->class_of[link->v], .slot_u = link->slot_u, .slot_v = link->slot_v};
+
+	if (b.type == AP_BOND_FLOW || b.type == AP_BOND_FOLLOW)
+		b.slot_u += l->classes.v[b.cls_u].task->bound->nin;
+	if (b.type == AP_BOND_FLOW) {
+		struct ap_flow one = link->flow;
+
+		b.copies = one.again ? 1 : one.in_flight;
+		one.in_flight = 1;
+		b.flow = ap_map_put(l->flows, &one, sizeof one, NULL);
+	}
+	return b;
+}
+
+struct linking {
+	struct ap_lazy *l;
+	struct ap_map *bonds; /* by content */
+};
+
+static void add_link(void *user, const struct ap_joint *j)
+{
+	struct linking *k = user;
+	struct ap_lazy *l = k->l;
+	struct ap_lazy_bond b = bond_of(l, j);
+	const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow,
+		(uint32_t)b.copies};
+	struct ap_lazy_link link = {.u = j->u, .v = j->v, .strict = b.type != AP_BOND_FLOW};
+	bool fresh;
+
+	if (b.type == AP_BOND_FOLLOW && l->classes.v[b.cls_u].fixed)
+		return; /* what is given follows nobody */
+	link.bond = ap_map_put(k->bonds, key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(l->arena, l->bonds, b);
+	AP_PUSH(l->arena, l->links, link);
+}
+
+static void find_primes(struct ap_lazy *l)
+{
+	int64_t primes[63];
+	size_t n = ap_primes(l->m->ndev, primes);
+
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || primes[i] != primes[i - 1])
+			l->prime[l->nprime++] = (int32_t)primes[i];
+}
+
+struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed)
+{
+	struct ap_arena *arena = ap_arena_create_like(ctx->arena);
+	struct ap_lazy *l = AP_NEW(arena, struct ap_lazy);
+	struct linking k = {.l = l};
+	const struct ap_task *task;
+
+	*l = (struct ap_lazy){.ctx = *ctx, .arena = arena, .m = m, .step = step};
+	l->ctx.arena = arena;
+	l->pricer = ap_pricer_create(arena, m, step);
+	l->flows = ap_map_create(arena);
+	l->layouts = ap_map_create(arena);
+	l->strategies = ap_map_create(arena);
+	l->moves = AP_NEW_N(arena, struct ap_lazy_remembered, AP_LAZY_MOVES);
+	l->matches = ap_map_create(arena);
+	find_primes(l);
+	ap_tasks_make(&l->ctx, g, step, &task);
+	make_classes(l, g, task, fixed);
+	k.bonds = ap_map_create(arena);
+	ap_joints_each(&l->ctx, g, task, step, add_link, &k);
+	return l;
+}
+
+void ap_lazy_destroy(struct ap_lazy *l)
+{
+	ap_arena_destroy(l->arena);
+}
