@@ -36,10 +36,7 @@ struct ap_diag {
 	bool strict;
 	enum ap_status first; /* of the first error */
 	size_t count[AP_ERROR + 1];
-	struct {
-		struct message *v;
-		size_t n, cap;
-	} messages;
+	AP_VEC(struct message) messages;
 };
 
 struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict)

@@ -48,10 +48,7 @@ struct output {
 
 struct ap_outputs {
 	struct ap_ctx *ctx;
-	struct {
-		struct output *v;
-		size_t n, cap;
-	} outs;
+	AP_VEC(struct output) outs;
 	struct folders {
 		const char **v;
 		size_t n, cap;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "autopar/status.h"
+#include "base/vec.h"
 
 struct ap_arena;
 
@@ -35,10 +36,7 @@ struct ap_jscan_nul {
 };
 
 struct ap_jscan {
-	struct {
-		struct ap_jscan_value *v;
-		size_t n, cap;
-	} values;
+	AP_VEC(struct ap_jscan_value) values;
 	size_t string_bytes; /* enough for all strings and keys, decoded, each with its NUL */
 	char *bare; /* the text as a parser shall see it, NUL-terminated: without trailing commas,
 	             * and with null for numbers of which the value is known already */

@@ -19,10 +19,7 @@ struct ap_map {
 	struct ap_arena *arena;
 	ap_id *slots; /* open addressing, at most half full; AP_NONE: free */
 	size_t nslot; /* a power of two */
-	struct {
-		struct entry *v;
-		size_t n, cap;
-	} entries; /* by id */
+	AP_VEC(struct entry) entries; /* by id */
 };
 
 static uint64_t mix(uint64_t h)

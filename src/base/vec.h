@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growable arrays on an arena:  struct { ap_id *v; size_t n, cap; } ids = {0};
+ * Growable arrays on an arena:  AP_VEC(ap_id) ids = {0};  ids.v[0..ids.n) are its elements.
  * AP_PUSH(arena, ids, x) appends; growth doubles, the old block stays in the arena.
  * AP_RESERVE(arena, ids, n) makes room for n in all at once, where that many are expected.
  */
@@ -10,6 +10,13 @@
 #include <stddef.h>
 
 struct ap_arena;
+
+/* A type of its own: one that is handed to functions is a struct with a tag and these members. */
+#define AP_VEC(T) \
+	struct { \
+		T *v; \
+		size_t n, cap; \
+	}
 
 void *ap_vec_grow(struct ap_arena *arena, void *old, size_t n, size_t *cap, size_t size);
 

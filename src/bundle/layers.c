@@ -38,10 +38,7 @@ struct family {
 
 struct families {
 	struct ap_map *names, *members;
-	struct {
-		struct family *v;
-		size_t n, cap;
-	} all; /* by names */
+	AP_VEC(struct family) all; /* by names */
 };
 
 static void count_families(struct finding *f, const struct ap_node *n, struct families *x)
@@ -106,10 +103,7 @@ static void number_layers(struct finding *f)
 {
 	const struct ap_graph *g = f->p->graph;
 	struct ap_arena *scratch = f->ctx->scratch;
-	struct {
-		int64_t *v;
-		size_t n, cap;
-	} all = {0};
+	AP_VEC(int64_t) all = {0};
 
 	for (ap_id i = 0; i < g->nnode; i++) {
 		int64_t number = number_of(f, &g->node[i]);

@@ -89,14 +89,8 @@ static const char *name_inside(const struct finding *f, const struct ap_node *n)
 struct listing {
 	struct finding *f;
 	struct ap_map *names, *seen; /* names inside layers; those of each layer */
-	struct {
-		struct ap_layer_again *v;
-		size_t n, cap;
-	} list;
-	struct {
-		int64_t **v;
-		size_t n, cap;
-	} part;
+	AP_VEC(struct ap_layer_again) list;
+	AP_VEC(int64_t *) part;
 };
 
 static void list_operator(struct listing *l, ap_id node)

@@ -19,10 +19,7 @@ struct collecting {
 	int32_t stage;
 	int64_t first, local; /* the stage's first rank, and the rank in its stage */
 	struct ap_map *known; /* ranks of groups */
-	struct {
-		struct ap_group_ranks *v;
-		size_t n, cap;
-	} groups;
+	AP_VEC(struct ap_group_ranks) groups;
 };
 
 /* The ranks tell the name: whoever makes a plan of the same ranks finds the same. */

@@ -14,10 +14,7 @@ struct reader {
 	const struct ap_json *doc;
 	struct ap_op_template *t;
 	struct ap_map *ids;
-	struct {
-		struct ap_op_name *v;
-		size_t n, cap;
-	} names;
+	AP_VEC(struct ap_op_name) names;
 	const char *oper; /* being read */
 };
 

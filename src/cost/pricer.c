@@ -19,10 +19,7 @@ struct ap_pricer {
 	const struct ap_machine *machine;
 	const struct ap_step *step;
 	struct ap_map *ids;
-	struct {
-		struct ap_group **v;
-		size_t n, cap;
-	} groups;
+	AP_VEC(struct ap_group *) groups;
 	const struct ap_group *direct[DIRECT_SLOTS]; /* single axes, by stride and size */
 	struct remembered step_cost[STEP_SLOTS];
 };

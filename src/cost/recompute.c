@@ -350,10 +350,7 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 
 struct told {
 	struct ap_map *names;
-	struct {
-		struct ap_again_cell *v;
-		size_t n, cap;
-	} cells;
+	AP_VEC(struct ap_again_cell) cells;
 };
 
 static void tell_cell(struct ap_ctx *ctx, const struct ap_step *step, const struct ap_cell *c,

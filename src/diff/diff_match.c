@@ -11,10 +11,7 @@
 struct side {
 	const struct ap_saved *s;
 	struct ap_map *made; /* tensors that operators make; ids into maker */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} maker;
+	AP_VEC(uint32_t) maker;
 	struct ap_map *given; /* tensors that operators read and none makes */
 	struct ap_map *params; /* ids are indices */
 };
@@ -24,10 +21,7 @@ struct matching {
 	struct ap_arena *a; /* scratch */
 	struct side was, is;
 	struct ap_map *old_name; /* tensors of the new plan that the old one has under a name */
-	struct {
-		const char **v;
-		size_t n, cap;
-	} old_names;
+	AP_VEC(const char *) old_names;
 };
 
 static void index_side(struct ap_arena *a, const struct ap_saved *s, struct side *out)

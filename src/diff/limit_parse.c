@@ -214,10 +214,7 @@ enum ap_status ap_limits_parse(struct ap_ctx *ctx, const char *option, const cha
 	const struct ap_limit **out)
 {
 	struct reader r = {.ctx = ctx, .option = option, .text = text, .at = text};
-	struct {
-		struct ap_limit *v;
-		size_t n, cap;
-	} all = {0};
+	AP_VEC(struct ap_limit) all = {0};
 
 	for (;;) {
 		struct ap_limit l;

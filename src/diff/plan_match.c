@@ -177,10 +177,7 @@ static bool is_of_outcome(const struct ap_diff_figure *f)
 
 static void sort_figures(struct ap_ctx *ctx, bool kept, bool machine, struct ap_plan_change *c)
 {
-	struct {
-		struct ap_diff_figure *v;
-		size_t n, cap;
-	} all = {0};
+	AP_VEC(struct ap_diff_figure) all = {0};
 
 	for (uint32_t i = 0; i < c->diff.nfigure; i++) {
 		const struct ap_diff_figure *f = &c->diff.figure[i];

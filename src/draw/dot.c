@@ -22,10 +22,8 @@ struct host {
 	struct ap_arena *arena;
 	Agraph_t *g;
 	struct ap_map *names;
-	struct { /* the names by id, as strings of cgraph's own: it looks at what stands before them */
-		char **v;
-		size_t n, cap;
-	} known;
+	/* the names by id, as strings of cgraph's own: it looks at what stands before them */
+	AP_VEC(char *) known;
 	IDTYPE nameless;
 };
 

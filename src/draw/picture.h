@@ -3,19 +3,14 @@
 #ifndef AP_DRAW_PICTURE_H
 #define AP_DRAW_PICTURE_H
 
+#include "base/vec.h"
 #include "draw/draw.h"
 
 
 struct ap_pic_builder {
 	struct ap_ctx *ctx;
-	struct {
-		struct ap_pic_node *v;
-		size_t n, cap;
-	} nodes;
-	struct {
-		struct ap_pic_edge *v;
-		size_t n, cap;
-	} edges;
+	AP_VEC(struct ap_pic_node) nodes;
+	AP_VEC(struct ap_pic_edge) edges;
 };
 
 /* Into the run arena. */

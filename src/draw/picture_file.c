@@ -20,17 +20,11 @@ struct file {
 	struct ap_map *oper; /* names of operators: ids are nodes */
 	struct ap_map *made; /* names of tensors that operators make: ids into maker */
 	struct ap_map *read; /* names of tensors that operators read: ids into reader */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand of each operator,
+	AP_VEC(uint32_t) maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand of each operator,
 	                          counted through */
 	uint32_t *first; /* operator -> its first slot */
 	int64_t nstage, nsegment;
-	struct {
-		int64_t *v;
-		size_t n, cap;
-	} sent; /* operator -> bytes that it sends forward; -1: it neither sends nor receives */
+	AP_VEC(int64_t) sent; /* operator -> bytes that it sends forward; -1: it neither sends nor receives */
 };
 
 static enum ap_status fault(struct file *f, const struct ap_jv *v, const char *text)

@@ -27,14 +27,8 @@ struct folder {
 	struct ap_ctx *ctx;
 	struct ap_pic_wire wire;
 	struct ap_map *sigs;
-	struct {
-		struct ap_pic_loop *v;
-		size_t n, cap;
-	} loops; /* children before parents */
-	struct {
-		struct found *v;
-		size_t n, cap;
-	} found; /* ascending, apart */
+	AP_VEC(struct ap_pic_loop) loops; /* children before parents */
+	AP_VEC(struct found) found; /* ascending, apart */
 	uint32_t *searched; /* period -> up to where runs of it are known */
 };
 

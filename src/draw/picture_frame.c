@@ -13,10 +13,7 @@
 struct framer {
 	struct ap_ctx *ctx;
 	struct ap_pic_heads *h;
-	struct {
-		struct ap_pic_frame *v;
-		size_t n, cap;
-	} frames;
+	AP_VEC(struct ap_pic_frame) frames;
 	struct ap_map *places; /* (parent, loop, part of a cell): ids into latest */
 	struct {
 		struct latest {

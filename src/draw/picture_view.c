@@ -23,16 +23,10 @@ struct viewer {
 	struct ap_pic_view *v;
 	const uint8_t *rank; /* [noperator], of those drawn; 0 none */
 	struct ap_map *lines; /* (from, to, again): ids are lines */
-	struct {
-		struct ap_pic_line *v;
-		size_t n, cap;
-	} line;
+	AP_VEC(struct ap_pic_line) line;
 	struct ap_map *notes; /* (box, place): ids are notes */
 	struct ap_map *tensors; /* (note, tensor) */
-	struct {
-		struct ap_pic_box *v;
-		size_t n, cap;
-	} note;
+	AP_VEC(struct ap_pic_box) note;
 	const uint32_t *only; /* [nbox] the one box that may be tied to it, AP_NONE: all */
 };
 

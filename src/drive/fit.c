@@ -37,10 +37,7 @@ struct fitting {
 	int64_t *size; /* distinct temporaries, ascending */
 	size_t nsize;
 	const struct ap_domain *domain; /* candidates that an acceptable pick may choose; NULL: all */
-	struct {
-		struct interval *v;
-		size_t n, cap;
-	} open;
+	AP_VEC(struct interval) open;
 	struct ap_choice best; /* OPTIMAL or FEASIBLE once found */
 	const uint32_t *last; /* pick found, whether it fits or not */
 	double closed_bound; /* least bound of intervals given up undecided */

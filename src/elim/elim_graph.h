@@ -3,6 +3,7 @@
 #ifndef AP_ELIM_ELIM_GRAPH_H
 #define AP_ELIM_ELIM_GRAPH_H
 
+#include "base/vec.h"
 #include "elim/elim.h"
 
 struct ap_map;
@@ -23,19 +24,19 @@ struct ap_egraph {
 	struct ap_map *scopes; /* scope -> index into at_scope */
 	struct ap_map *signatures; /* of eliminations -> index into done */
 	uint64_t serial; /* keeps signatures apart when nothing is shared */
-	struct { struct ap_etable *v; size_t n, cap; } table;
-	struct { ap_id *v; size_t n, cap; } table_of;
-	struct { struct ap_reduction *v; size_t n, cap; } reduction;
-	struct { struct ap_efactor *v; size_t n, cap; } factor;
-	struct { bool *v; size_t n, cap; } alive; /* by factor */
-	struct { ap_id *v; size_t n, cap; } at_scope; /* the latest factor over it */
-	struct { struct ap_elink *v; size_t n, cap; } link;
-	struct { ap_id *v; size_t n, cap; } done; /* by signature: its table; AP_NONE: not made */
-	struct { struct ap_estep *v; size_t n, cap; } step;
-	struct { ap_id *v; size_t n, cap; } list; /* factors of the node at hand */
-	struct { ap_id *v; size_t n, cap; } clique; /* its nodes, ascending */
-	struct { struct ap_einput *v; size_t n, cap; } input; /* factors seen from the clique */
-	struct { uint64_t *v; size_t n, cap; } key; /* of a look-up */
+	AP_VEC(struct ap_etable) table;
+	AP_VEC(ap_id) table_of;
+	AP_VEC(struct ap_reduction) reduction;
+	AP_VEC(struct ap_efactor) factor;
+	AP_VEC(bool) alive; /* by factor */
+	AP_VEC(ap_id) at_scope; /* the latest factor over it */
+	AP_VEC(struct ap_elink) link;
+	AP_VEC(ap_id) done; /* by signature: its table; AP_NONE: not made */
+	AP_VEC(struct ap_estep) step;
+	AP_VEC(ap_id) list; /* factors of the node at hand */
+	AP_VEC(ap_id) clique; /* its nodes, ascending */
+	AP_VEC(struct ap_einput) input; /* factors seen from the clique */
+	AP_VEC(uint64_t) key; /* of a look-up */
 	ap_id *own; /* by node: table of its costs */
 	ap_id *head; /* by node, into link */
 	uint32_t *degree; /* by node: live factors */

@@ -20,7 +20,7 @@
 struct class { /* of nodes with one signature */
 	double work;
 	uint32_t count; /* nodes that have it now */
-	struct { ap_id *v; size_t n, cap; } member; /* those that got it since its last round */
+	AP_VEC(ap_id) member; /* those that got it since its last round */
 };
 
 struct entry { /* of the heap; a class is entered anew whenever its price falls */
@@ -31,8 +31,8 @@ struct entry { /* of the heap; a class is entered anew whenever its price falls 
 struct order {
 	struct ap_egraph *g;
 	bool amortise;
-	struct { struct class *v; size_t n, cap; } class;
-	struct { struct entry *v; size_t n, cap; } heap; /* least first */
+	AP_VEC(struct class) class;
+	AP_VEC(struct entry) heap; /* least first */
 	ap_id *class_of; /* by node; AP_NONE: too wide, or eliminated */
 	bool *gone;
 	uint32_t left;

@@ -16,9 +16,9 @@ struct run {
 	struct ap_lrange **of; /* [step][group], least excess first */
 	ap_id *own, *first_own; /* edges whose first node to go is that of the step */
 	uint32_t *pick; /* scratch */
-	struct { uint32_t *v; size_t n, cap; } child; /* of the step at hand */
+	AP_VEC(uint32_t) child; /* of the step at hand */
 	struct ap_labels all; /* of the group at hand */
-	struct { struct reading *v; size_t n, cap; } pending;
+	AP_VEC(struct reading) pending;
 	double margin; /* for the rounding of excess */
 };
 

@@ -3,6 +3,7 @@
 #ifndef AP_ELIM_LABEL_FRONT_H
 #define AP_ELIM_LABEL_FRONT_H
 
+#include "base/vec.h"
 #include "elim/support.h"
 
 /*
@@ -50,7 +51,7 @@ struct ap_lfront {
 	struct ap_labels fresh; /* waiting to be merged with the front */
 	struct ap_labels merged, level; /* scratch of that */
 	uint32_t step, child; /* what the front is of: made of the children from `child` on */
-	struct { struct ap_lpair *v; size_t n, cap; } pending;
+	AP_VEC(struct ap_lpair) pending;
 };
 
 /* Starts an empty front of labels of step made of its children from `child` on. */

@@ -12,6 +12,7 @@
 #ifndef AP_ELIM_SUPPORT_H
 #define AP_ELIM_SUPPORT_H
 
+#include "base/vec.h"
 #include "elim/elim.h"
 
 struct ap_sgroup {
@@ -28,8 +29,8 @@ struct ap_stuple {
 struct ap_sstep {
 	uint32_t parent; /* step; AP_NONE: a root */
 	uint32_t child, sibling; /* steps; AP_NONE: none; roots are siblings, too */
-	struct { struct ap_sgroup *v; size_t n, cap; } group;
-	struct { struct ap_stuple *v; size_t n, cap; } tuple;
+	AP_VEC(struct ap_sgroup) group;
+	AP_VEC(struct ap_stuple) tuple;
 	uint32_t *link; /* [tuples of the parent] the group here that each implies */
 };
 

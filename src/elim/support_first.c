@@ -20,7 +20,7 @@ struct first {
 	struct ap_ctx *ctx;
 	const struct ap_support *s;
 	struct state *state;
-	struct { struct item *v; size_t n, cap; } dying;
+	AP_VEC(struct item) dying;
 };
 
 static void make_state(struct first *f, uint32_t i)

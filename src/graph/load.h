@@ -4,6 +4,7 @@
 #define AP_GRAPH_LOAD_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "graph/cell.h"
 #include "graph/graph.h"
 
@@ -48,28 +49,14 @@ struct ap_load {
 	uint64_t failed; /* checks that reported, by bit */
 	uint32_t found; /* findings so far */
 	bool incomplete; /* a tensor may be missing because its declaration could not be read */
-	struct { /* these two in scratch, until the graph is finished */
-		struct ap_raw_tensor *v;
-		size_t n, cap;
-	} tensors;
-	struct {
-		struct ap_raw_node *v;
-		size_t n, cap;
-	} nodes;
-	struct {
-		const struct ap_jv **v;
-		size_t n, cap;
-	} outputs; /* strings */
-	struct {
-		struct ap_raw_cell *v;
-		size_t n, cap;
-	} cells;
+	/* these two in scratch, until the graph is finished */
+	AP_VEC(struct ap_raw_tensor) tensors;
+	AP_VEC(struct ap_raw_node) nodes;
+	AP_VEC(const struct ap_jv *) outputs; /* strings */
+	AP_VEC(struct ap_raw_cell) cells;
 	struct ap_map *names; /* of tensors */
 	struct ap_map *bound_ids; /* operators bound so far, by all that decides a binding */
-	struct {
-		struct ap_bound *v;
-		size_t n, cap;
-	} bounds; /* by bound_ids */
+	AP_VEC(struct ap_bound) bounds; /* by bound_ids */
 	ap_id *by_name; /* tensor of a name's id: the first that bears it */
 	ap_id *order; /* nodes in topological order; NULL while there is a cycle */
 	const char *name, *optimizer;

@@ -33,10 +33,7 @@ struct staging {
 	uint32_t *first; /* [npart + 1] in order */
 	int32_t *home; /* [old->ntensor] part that has it; -1 not known yet */
 	uint32_t *last; /* [old->ntensor] copy made last, or AP_NONE */
-	struct {
-		struct copy *v;
-		size_t n, cap;
-	} copies; /* ascending part */
+	AP_VEC(struct copy) copies; /* ascending part */
 	ap_id *tensor_id, *node_id; /* of the old graph's */
 	struct ap_map *taken; /* the user's names that look like ours */
 };

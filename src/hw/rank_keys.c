@@ -95,10 +95,7 @@ struct unknown {
 struct walk {
 	struct ap_rank_table *t;
 	struct ap_map *seen; /* keys of unknown, by kind and name */
-	struct {
-		struct unknown *v;
-		size_t n, cap;
-	} unknown;
+	AP_VEC(struct unknown) unknown;
 	const struct ap_jv *chip; /* the first chip_info */
 	const char *chip_of; /* what it is said of */
 	bool mixed; /* another was met */

@@ -8,6 +8,7 @@
 #define AP_HW_RANK_TABLE_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "hw/topo.h"
 
 #define AP_MINDSPORE_DEVICES 4096 /* the most that MindSpore itself runs */
@@ -36,14 +37,8 @@ struct ap_rank_table {
 	bool needs_ips;        /* its devices have addresses, and the network is used */
 	bool job_wide_ids;     /* device_id may count over the whole job */
 	enum ap_status status; /* of the first fault; reading goes on to find the others */
-	struct {
-		struct ap_card *v;
-		size_t n, cap;
-	} cards;
-	struct {
-		const char **v; /* ids */
-		size_t n, cap;
-	} servers;
+	AP_VEC(struct ap_card) cards;
+	AP_VEC(const char *) servers; /* ids */
 	struct ap_rank_tier pod, cluster;
 };
 

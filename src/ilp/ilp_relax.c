@@ -26,9 +26,9 @@ struct relaxation {
 	double most; /* cost */
 	double unit; /* of cost */
 	double heft; /* of memory, bytes */
-	struct { double *v; size_t n, cap; } cost, right, value;
-	struct { bool *v; size_t n, cap; } loose;
-	struct { int *v; size_t n, cap; } row, col;
+	AP_VEC(double) cost, right, value;
+	AP_VEC(bool) loose;
+	AP_VEC(int) row, col;
 	size_t *first; /* [n] column of a node's first candidate */
 	size_t *from; /* [nedge] row of an edge's first candidate of u; those of v follow */
 	size_t limit; /* row of the memory limit */

@@ -20,10 +20,7 @@ struct cells {
 	struct ap_ctx *ctx;
 	struct ap_import *g;
 	struct ap_map *names;
-	struct {
-		struct tally *v;
-		size_t n, cap;
-	} tallies; /* by id of names */
+	AP_VEC(struct tally) tallies; /* by id of names */
 };
 
 /* The length of a cell's path that ends behind its next name; 0 at the end. */

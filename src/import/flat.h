@@ -6,6 +6,7 @@
 #ifndef AP_IMPORT_FLAT_H
 #define AP_IMPORT_FLAT_H
 
+#include "base/vec.h"
 #include "import/import.h"
 #include "import/ir.h"
 
@@ -53,18 +54,9 @@ struct ap_flat_op {
 
 struct ap_flat {
 	const struct ap_ir *ir;
-	struct {
-		struct ap_flat_tensor *v;
-		size_t n, cap;
-	} tensors;
-	struct {
-		struct ap_flat_op *v;
-		size_t n, cap;
-	} ops;
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} outputs; /* tensors; the loss first */
+	AP_VEC(struct ap_flat_tensor) tensors;
+	AP_VEC(struct ap_flat_op) ops;
+	AP_VEC(ap_id) outputs; /* tensors; the loss first */
 	bool inference; /* nothing is derived from it */
 	bool sliced; /* a piece of what each device runs */
 };

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "import/flat.h"
 
 enum flat_role {
@@ -40,15 +41,9 @@ struct flat {
 	struct ap_map *places; /* names of parameters of sub-graphs */
 	uint32_t *place; /* by id of places: its number among the sub-graph's */
 	struct ap_map *labels; /* "3/label", 3 being the sub-graph; NULL: not asked for yet */
-	struct {
-		const struct ap_ir_node **v;
-		size_t n, cap;
-	} labelled; /* by id of labels; NULL: there are several */
+	AP_VEC(const struct ap_ir_node *) labelled; /* by id of labels; NULL: there are several */
 	struct ap_map *assumed;
-	struct {
-		struct ap_flat_value *v;
-		size_t n, cap;
-	} assumptions; /* by id of assumed */
+	AP_VEC(struct ap_flat_value) assumptions; /* by id of assumed */
 	const struct ap_ir_node *grad, *grad_call; /* J of the forward graph, and its call; NULL none */
 	const bool **wanted; /* by sub-graph: nodes that lead to that call; NULL all */
 	bool done; /* it was called */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/vec.h"
 #include "rule/rule.h"
 
 enum ap_ir_kind {
@@ -127,14 +128,8 @@ struct ap_ir {
 	int64_t anew; /* line where, without header or outside of sub-graphs, another piece begins, and
 	               * reading ends; 0 none */
 	int64_t gap; /* line where a piece is left out by its author, "..."; 0 none */
-	struct {
-		struct ap_ir_param *v;
-		size_t n, cap;
-	} params;
-	struct {
-		struct ap_ir_func *v;
-		size_t n, cap;
-	} funcs;
+	AP_VEC(struct ap_ir_param) params;
+	AP_VEC(struct ap_ir_func) funcs;
 };
 
 /* Reads a dump. Faults have their line: AP_SYNTAX for what is no dump or does not follow its grammar,

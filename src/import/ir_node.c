@@ -57,10 +57,7 @@ static bool read_operator(struct ap_ir_read *r, struct ap_ir_node *out)
 /* "key: value, key: value}", the brace being open. */
 static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 {
-	struct {
-		struct ap_ir_attr *v;
-		size_t n, cap;
-	} list = {0};
+	AP_VEC(struct ap_ir_attr) list = {0};
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 
 	for (;;) {

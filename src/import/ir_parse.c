@@ -83,10 +83,7 @@ static bool begins_anew(struct parse *p, bool told)
 static bool read_func_params(struct parse *p)
 {
 	struct ap_ir_read *r = &p->r;
-	struct {
-		const char **v;
-		size_t n, cap;
-	} params = {0};
+	AP_VEC(const char *) params = {0};
 	struct ap_ir_value v;
 
 	ap_ir_blanks(r);

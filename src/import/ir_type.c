@@ -115,10 +115,7 @@ static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out);
 
 static bool read_elements(struct ap_ir_read *r, struct ap_ir_type *out)
 {
-	struct {
-		struct ap_ir_type *v;
-		size_t n, cap;
-	} list = {0};
+	AP_VEC(struct ap_ir_type) list = {0};
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 
 	while (!ap_ir_take(r, "]")) {
@@ -226,10 +223,7 @@ bool ap_ir_read_type(struct ap_ir_read *r, struct ap_ir_type *out)
 
 bool ap_ir_read_types(struct ap_ir_read *r, uint32_t *n, const struct ap_ir_type **out)
 {
-	struct {
-		struct ap_ir_type *v;
-		size_t n, cap;
-	} list = {0};
+	AP_VEC(struct ap_ir_type) list = {0};
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 
 	if (!ap_ir_need(r, "("))

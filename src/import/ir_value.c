@@ -228,10 +228,7 @@ bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t 
 	const struct ap_ir_value **out)
 {
 	char what[] = "\",\" or \")\"";
-	struct {
-		struct ap_ir_value *v;
-		size_t n, cap;
-	} list = {0};
+	AP_VEC(struct ap_ir_value) list = {0};
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 
 	what[7] = close;

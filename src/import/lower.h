@@ -3,6 +3,7 @@
 #ifndef AP_IMPORT_LOWER_H
 #define AP_IMPORT_LOWER_H
 
+#include "base/vec.h"
 #include "import/flat.h"
 #include "import/model.h"
 #include "import/prims.h"
@@ -14,23 +15,12 @@ struct lower {
 	struct ap_import *g;
 	struct ap_prims *prims;
 	struct ap_map *tensor_names, *op_names, *bases, *constants, *unknown, *types;
-	struct {
-		const char **v;
-		size_t n, cap;
-	} canonical; /* by id of types, as in the dump: what it is called; NULL not known */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} numbers; /* by id of bases: the next number */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} tensor_numbers; /* by id of tensor_names: the next number of those that want this name, too */
+	AP_VEC(const char *) canonical; /* by id of types, as in the dump: what it is called; NULL not known */
+	AP_VEC(uint32_t) numbers; /* by id of bases: the next number */
+	AP_VEC(uint32_t) tensor_numbers; /* by id of tensor_names: the next number of those
+	                                 * that want this name, too */
 	size_t written, most; /* bytes of names and values in the graph */
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} constant_tensors; /* by id of constants */
+	AP_VEC(ap_id) constant_tensors; /* by id of constants */
 	bool instances; /* the dump tells attributes of cells: what has none is held by none */
 	uint32_t made; /* names that are not the dump's */
 	int64_t made_line; /* of the first */
@@ -42,18 +32,9 @@ struct lower_op { /* while it is made */
 	const struct ap_flat_op *from;
 	const char *type; /* canonical; as in the dump where it is unknown */
 	bool known;
-	struct {
-		ap_id *v; /* tensors of the graph; AP_NONE: left out */
-		size_t n, cap;
-	} in;
-	struct {
-		bool *v;
-		size_t n, cap;
-	} number; /* of each operand: it is a number, which has no strategy */
-	struct {
-		struct ap_attr *v;
-		size_t n, cap;
-	} attrs;
+	AP_VEC(ap_id) in; /* tensors of the graph; AP_NONE: left out */
+	AP_VEC(bool) number; /* of each operand: it is a number, which has no strategy */
+	AP_VEC(struct ap_attr) attrs;
 	struct ap_import_op out;
 };
 

@@ -4,6 +4,7 @@
 #define AP_IMPORT_MODEL_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "import/import.h"
 
 struct ap_import_tensor {
@@ -51,22 +52,10 @@ struct ap_import_cell { /* that is recomputed */
 struct ap_import {
 	const char *name, *optimizer; /* optimizer NULL: not told */
 	bool inference;
-	struct {
-		struct ap_import_tensor *v;
-		size_t n, cap;
-	} tensors;
-	struct {
-		struct ap_import_op *v;
-		size_t n, cap;
-	} ops;
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} outputs;
-	struct {
-		struct ap_import_cell *v;
-		size_t n, cap;
-	} cells;
+	AP_VEC(struct ap_import_tensor) tensors;
+	AP_VEC(struct ap_import_op) ops;
+	AP_VEC(ap_id) outputs;
+	AP_VEC(struct ap_import_cell) cells;
 };
 
 /* cast.c: a parameter that is only read through Casts to one type is said to be read as it; the Casts

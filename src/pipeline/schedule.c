@@ -70,10 +70,7 @@ struct counting {
 	size_t n; /* counts of an instant: held by segment, then late */
 	int32_t nsegment;
 	struct ap_map *seen;
-	struct {
-		const int64_t **v; /* [n] */
-		size_t n, cap;
-	} tops; /* distinct instants, in order of time */
+	AP_VEC(const int64_t *) tops; /* distinct instants [n], in order of time */
 };
 
 /* The last state before a stage gives something back: of all in between none holds more. */

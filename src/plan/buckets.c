@@ -25,18 +25,9 @@ struct bucketing {
 	const struct ap_plan *p;
 	const struct ap_plan_index *x;
 	struct ap_map *keys;
-	struct {
-		uint32_t *v; /* the bucket that is open for a key */
-		size_t n, cap;
-	} open;
-	struct {
-		struct ap_bucket *v;
-		size_t n, cap;
-	} buckets;
-	struct {
-		struct member *v;
-		size_t n, cap;
-	} members;
+	AP_VEC(uint32_t) open; /* the bucket that is open for a key */
+	AP_VEC(struct ap_bucket) buckets;
+	AP_VEC(struct member) members;
 	int64_t *met; /* [nstage] AllReduces so far: positions of AP_FUSION_INDEX */
 };
 

@@ -80,10 +80,7 @@ static ap_id last_to_run_back(const struct ap_plan_index *x, const struct ap_ten
 struct gathering {
 	struct ap_arena *scratch;
 	struct ap_plan_index *x;
-	struct {
-		struct ap_gradient *v;
-		size_t n, cap;
-	} all;
+	AP_VEC(struct ap_gradient) all;
 };
 
 /* The collectives of a gradient that `node` exchanges; of all its operands where operand is negative. */

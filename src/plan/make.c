@@ -18,14 +18,8 @@ struct ap_plan_maker {
 	struct ap_pricer *pricer;
 	const uint32_t *class_of; /* [nnode] */
 	struct ap_map *op_ids, *move_ids;
-	struct {
-		struct ap_plan_op *v;
-		size_t n, cap;
-	} ops; /* by op_ids */
-	struct {
-		struct ap_plan_move *v;
-		size_t n, cap;
-	} moves; /* by move_ids */
+	AP_VEC(struct ap_plan_op) ops; /* by op_ids */
+	AP_VEC(struct ap_plan_move) moves; /* by move_ids */
 };
 
 struct op_key {
@@ -57,10 +51,7 @@ static void layouts(struct ap_arena *arena, struct ap_plan_op *op)
 
 struct listing {
 	struct ap_plan_maker *k;
-	struct {
-		struct ap_plan_comm *v;
-		size_t n, cap;
-	} comms;
+	AP_VEC(struct ap_plan_comm) comms;
 };
 
 static void list_comm(void *user, const struct ap_comm *c)
@@ -222,10 +213,7 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct a
 {
 	const struct ap_graph *g = p->graph;
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
-	struct {
-		struct ap_plan_move *v;
-		size_t n, cap;
-	} moves = {0};
+	AP_VEC(struct ap_plan_move) moves = {0};
 
 	for (ap_id v = 0; v < g->nnode; v++)
 		for (uint32_t i = 0; i < g->node[v].bound.nin; i++) {

@@ -82,10 +82,7 @@ struct listing {
 	struct ap_ctx *ctx;
 	const struct ap_walk *w;
 	const struct ap_plan *p;
-	struct {
-		struct ap_event *v;
-		size_t n, cap;
-	} events;
+	AP_VEC(struct ap_event) events;
 	int32_t stage;
 	double origin_s; /* start of the first pass over that micro-batch */
 	double end_s; /* of the last one, from there; later of the exchange */

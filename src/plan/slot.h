@@ -29,14 +29,8 @@ struct ap_slot_run {
 	double span_s, compute_s, communication_s;
 	int64_t most_bytes; /* held at once during the pass, beyond what was at its start */
 	int64_t net_bytes; /* held after it */
-	struct {
-		struct ap_slot_event *v;
-		size_t n, cap;
-	} events; /* by start on each stream; empty unless recorded */
-	struct {
-		struct ap_slot_sample *v;
-		size_t n, cap;
-	} samples; /* by time */
+	AP_VEC(struct ap_slot_event) events; /* by start on each stream; empty unless recorded */
+	AP_VEC(struct ap_slot_sample) samples; /* by time */
 };
 
 struct ap_slot_maker {
@@ -56,10 +50,7 @@ struct ap_slot_maker {
 	int32_t *bucket_part; /* [nbucket] that part, or -1 */
 	double *gradient_ready; /* [gradient of x] from the start of the last pass of gradient_part */
 	int32_t *gradient_part; /* -1: in no pass */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} launched; /* buckets in the order in which they are complete */
+	AP_VEC(uint32_t) launched; /* buckets in the order in which they are complete */
 };
 
 void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,

@@ -10,6 +10,7 @@
 #ifndef AP_PLAN_WALK_H
 #define AP_PLAN_WALK_H
 
+#include "base/vec.h"
 #include "plan/slot.h"
 
 #define AP_RUN_LAST (AP_PASS_WEIGHT + 1) /* instead of what finishes the last micro-batch */
@@ -44,14 +45,8 @@ struct ap_walk {
 	double *last_start_s; /* [npart] of the slot that AP_RUN_LAST is */
 	double *wait_s; /* [ntensor] when the gradient that another stage sends has come */
 	double *bucket_start_s; /* [nbucket of the plan] of gradients */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} exchange; /* buckets of gradients in the order in which they go out, of all stages */
-	struct {
-		struct ap_walk_send *v;
-		size_t n, cap;
-	} sends; /* of parameters, then of their gradients */
+	AP_VEC(uint32_t) exchange; /* buckets of gradients in the order in which they go out, of all stages */
+	AP_VEC(struct ap_walk_send) sends; /* of parameters, then of their gradients */
 	double late_s; /* by which the passes, and all that follows, start later than is said here */
 	double end_s; /* of the last update */
 };

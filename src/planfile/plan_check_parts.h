@@ -5,6 +5,7 @@
 
 #include "base/ctx.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "planfile/plan_check.h"
 #include "shard/layout.h"
 
@@ -56,10 +57,7 @@ struct ap_book {
 	struct ap_book_op *op;
 	const struct ap_jv **move, **param, **stage;
 	struct ap_map *op_names, *tensor_names; /* ids are indices */
-	struct {
-		struct ap_book_tensor *v;
-		size_t n, cap;
-	} tensor;
+	AP_VEC(struct ap_book_tensor) tensor;
 };
 
 /* A fault at v. */

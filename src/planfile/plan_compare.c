@@ -16,10 +16,7 @@ struct comparing {
 	const struct ap_plan_keys *keys;
 	bool searched;
 	uint32_t n;
-	struct {
-		struct ap_plan_value *v;
-		size_t n, cap;
-	} values;
+	AP_VEC(struct ap_plan_value) values;
 };
 
 static const char *text_of(struct comparing *c, int side, const struct ap_jv *v)

@@ -3,6 +3,7 @@
 #ifndef AP_PLANFILE_PLAN_JSON_H
 #define AP_PLANFILE_PLAN_JSON_H
 
+#include "base/vec.h"
 #include "plan/plan.h"
 
 struct ap_map;
@@ -17,10 +18,7 @@ struct ap_plan_writer {
 	const struct ap_plan *p;
 	struct ap_arena *arena, *scratch;
 	struct ap_map *group_ids, *cut_ids; /* stages and axes of groups; operators and their cuts */
-	struct {
-		struct ap_plan_text *v;
-		size_t n, cap;
-	} groups, cuts; /* by these ids */
+	AP_VEC(struct ap_plan_text) groups, cuts; /* by these ids */
 };
 
 /* Members of the plan, each with its key. */

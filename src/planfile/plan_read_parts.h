@@ -4,6 +4,7 @@
 #define AP_PLANFILE_PLAN_READ_PARTS_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "planfile/plan_read.h"
 
 struct ap_plan_reader {
@@ -11,22 +12,10 @@ struct ap_plan_reader {
 	const struct ap_json *doc;
 	int64_t micro_batches;
 	struct ap_map *oper; /* names of operators: ids are their indices */
-	struct {
-		struct ap_saved_fact *v;
-		size_t n, cap;
-	} facts;
-	struct {
-		struct ap_saved_op *v;
-		size_t n, cap;
-	} ops;
-	struct {
-		struct ap_saved_param *v;
-		size_t n, cap;
-	} params;
-	struct {
-		struct ap_saved_move *v;
-		size_t n, cap;
-	} moves;
+	AP_VEC(struct ap_saved_fact) facts;
+	AP_VEC(struct ap_saved_op) ops;
+	AP_VEC(struct ap_saved_param) params;
+	AP_VEC(struct ap_saved_move) moves;
 };
 
 enum ap_status ap_plan_read_fault(struct ap_plan_reader *r, const struct ap_jv *v, const char *text);

@@ -78,10 +78,7 @@ void ap_rec_open(struct ap_rec *r, struct ap_ctx *ctx, const struct ap_rec_view 
 struct settling {
 	struct ap_rec *r;
 	bool *settled; /* [n] */
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} list;
+	AP_VEC(ap_id) list;
 };
 
 static void add(struct settling *t, ap_id u)

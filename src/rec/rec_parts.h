@@ -11,6 +11,7 @@
 #ifndef AP_REC_REC_PARTS_H
 #define AP_REC_REC_PARTS_H
 
+#include "base/vec.h"
 #include "rec/rec.h"
 
 struct ap_map;
@@ -42,10 +43,7 @@ struct ap_rec {
 		int64_t cap;
 	} rates;
 	struct ap_map *memo; /* decisions of sweeps by surroundings */
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} answer; /* by id in memo */
+	AP_VEC(uint32_t) answer; /* by id in memo */
 	uint32_t *key; /* surroundings in words */
 	struct ap_rec_pass *pass;
 	uint32_t *set_of; /* [n] of a pass: what it decides between */

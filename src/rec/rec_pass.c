@@ -30,10 +30,7 @@ struct ap_rec_pass { /* what passes of one run remember */
 	int32_t prime;
 	bool backward;
 	struct ap_map *sets; /* by class, state and prime */
-	struct {
-		struct set *v;
-		size_t n, cap;
-	} set;
+	AP_VEC(struct set) set;
 	struct ap_map *vectors; /* a number for each state of a set, the least is 0 */
 	struct ap_map *messages, *rests, *decisions;
 	struct ids message, rest, decision;

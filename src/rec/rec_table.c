@@ -29,10 +29,7 @@ struct table {
 	struct ap_arena *arena;
 	const struct ap_problem *p;
 	uint32_t *cls; /* [n] */
-	struct {
-		struct class *v;
-		size_t n, cap;
-	} classes;
+	AP_VEC(struct class) classes;
 	struct ap_rec_edge *edge;
 };
 

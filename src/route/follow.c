@@ -29,10 +29,7 @@ struct following {
 	struct reader *reader; /* [ntensor] */
 	struct ap_pricer *pricer;
 	struct ap_map *known; /* of what was decided before, by what it follows from */
-	struct {
-		const int32_t **v;
-		size_t n, cap;
-	} decided;
+	AP_VEC(const int32_t *) decided;
 };
 
 static const struct ap_layout unknown = {.rank = -1};

@@ -244,10 +244,7 @@ static void leave_whole(struct sharing *h, ap_id tensor)
 	const struct ap_graph *g = h->s->g;
 	struct ap_layout *whole = AP_NEW(h->s->ctx->arena, struct ap_layout);
 	int32_t *start;
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} left = {0};
+	AP_VEC(ap_id) left = {0};
 
 	whole->rank = g->tensor[tensor].shape.rank;
 	for (int d = 0; d < whole->rank; d++)

@@ -11,10 +11,7 @@
 
 struct build {
 	struct prop *s;
-	struct {
-		struct prop_edge *v;
-		size_t n, cap;
-	} edges;
+	AP_VEC(struct prop_edge) edges;
 };
 
 static bool is_shared(const struct ap_tensor *t)

@@ -5,6 +5,7 @@
 #define AP_ROUTE_PROPAGATION_PARTS_H
 
 #include "base/map.h"
+#include "base/vec.h"
 #include "cost/ms_cost.h"
 #include "route/propagation.h"
 
@@ -61,32 +62,17 @@ struct prop {
 	const int32_t *const *held;
 	uint32_t nnode;
 	struct prop_node *node;
-	struct {
-		struct prop_class *v;
-		size_t n, cap;
-	} classes;
+	AP_VEC(struct prop_class) classes;
 	struct ap_map *class_ids;
 	struct ap_map *end_ids; /* of struct ap_ms_end */
 	struct ap_map *cost_ids; /* of pairs of ends and an element type */
-	struct {
-		struct ap_ms_cost *v;
-		size_t n, cap;
-	} costs;
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} ends; /* of a candidate that is looked at */
+	AP_VEC(struct ap_ms_cost) costs;
+	AP_VEC(ap_id) ends; /* of a candidate that is looked at */
 	struct ap_map *row_ids; /* of classes with counts */
-	struct {
-		const ap_id **v;
-		size_t n, cap;
-	} rows;
+	AP_VEC(const ap_id *) rows;
 	struct ap_map *tie_ids;
 	struct ap_map *choice_ids;
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} choices;
+	AP_VEC(uint32_t) choices;
 };
 
 /* The class of an operator. batch: as there. */

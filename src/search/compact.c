@@ -51,12 +51,12 @@ struct maker {
 	ap_id *set; /* number of a node's domain among the distinct ones */
 	struct ap_map *cuts; /* matrix and the two domains -> matrix of the rest */
 	struct ap_map *list_ids; /* nodes that share their lists share what is cut of them */
-	struct { struct list *v; size_t n, cap; } list;
+	AP_VEC(struct list) list;
 	struct ap_pnode *rest;
 	double **cost; /* by node of the rest: its own, with edges folded into it; NULL: none are */
 	int64_t **memory;
-	struct { struct ap_pedge *v; size_t n, cap; } edge;
-	struct { struct ap_pmatrix *v; size_t n, cap; } matrix;
+	AP_VEC(struct ap_pedge) edge;
+	AP_VEC(struct ap_pmatrix) matrix;
 };
 
 static bool whole(const struct maker *m, ap_id v)

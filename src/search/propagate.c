@@ -40,10 +40,7 @@ struct spread {
 	ap_id *queue; /* [n] decided nodes in order, those before head have been left */
 	uint32_t head, tail;
 	struct ap_waiting waiting;
-	struct {
-		struct strike *v;
-		size_t n, cap;
-	} strikes; /* in order; what a decision struck out is taken back from the end */
+	AP_VEC(struct strike) strikes; /* in order; what a decision struck out is taken back from the end */
 	uint64_t work;
 };
 

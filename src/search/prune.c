@@ -25,7 +25,7 @@ struct pruner {
 	struct ap_domain *d;
 	bool by_memory;
 	struct ap_incident at;
-	struct { uint64_t *v; size_t n, cap; } key;
+	AP_VEC(uint64_t) key;
 	struct side *side; /* of the node at hand */
 	uint32_t nside;
 	uint64_t work;

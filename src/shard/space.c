@@ -33,10 +33,7 @@ struct walk {
 	int32_t count[AP_MAX_FACTOR];
 	int at[AP_MAX_FACTOR]; /* odometer, a wheel per factor in dev order: index into its div */
 	int64_t left[AP_MAX_FACTOR + 1]; /* devices that the wheels before it leave */
-	struct {
-		int32_t *v;
-		size_t n, cap;
-	} found; /* counts of all candidates, in scratch */
+	AP_VEC(int32_t) found; /* counts of all candidates, in scratch */
 	uint32_t nfound;
 };
 

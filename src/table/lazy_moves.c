@@ -12,10 +12,7 @@
 struct found { /* states, each once */
 	struct ap_lazy *l;
 	uint32_t cls, self;
-	struct {
-		uint32_t *v;
-		size_t n, cap;
-	} list;
+	AP_VEC(uint32_t) list;
 };
 
 static void offer_as_is(struct found *f, const int32_t *count)

@@ -3,6 +3,7 @@
 #ifndef AP_TABLE_LAZY_PARTS_H
 #define AP_TABLE_LAZY_PARTS_H
 
+#include "base/vec.h"
 #include "table/lazy.h"
 
 #define AP_LAZY_MOVES (1 << 15)
@@ -26,14 +27,8 @@ struct ap_lazy_class {
 	const struct ap_task *task;
 	const int32_t *fixed;
 	struct ap_map *counts; /* that were asked for */
-	struct {
-		uint32_t *v; /* state of counts, AP_NONE: no candidate */
-		size_t n, cap;
-	} state_of;
-	struct {
-		struct ap_lazy_entry **v;
-		size_t n, cap;
-	} states;
+	AP_VEC(uint32_t) state_of; /* state of counts, AP_NONE: no candidate */
+	AP_VEC(struct ap_lazy_entry *) states;
 };
 
 struct ap_lazy_bond {
@@ -58,25 +53,13 @@ struct ap_lazy {
 	int nprime;
 	int32_t prime[AP_LAZY_PRIMES]; /* of the number of devices, ascending */
 	uint32_t *class_of;
-	struct {
-		struct ap_lazy_class *v;
-		size_t n, cap;
-	} classes;
-	struct {
-		struct ap_lazy_link *v;
-		size_t n, cap;
-	} links;
-	struct {
-		struct ap_lazy_bond *v;
-		size_t n, cap;
-	} bonds;
+	AP_VEC(struct ap_lazy_class) classes;
+	AP_VEC(struct ap_lazy_link) links;
+	AP_VEC(struct ap_lazy_bond) bonds;
 	struct ap_map *flows, *layouts, *strategies; /* by content */
 	struct ap_lazy_remembered *moves; /* [AP_LAZY_MOVES] the last that was asked for, by hash */
 	struct ap_map *matches;
-	struct {
-		struct ap_lazy_list *v;
-		size_t n, cap;
-	} match;
+	AP_VEC(struct ap_lazy_list) match;
 };
 
 /* Id of the state's strategy vectors. */

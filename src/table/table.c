@@ -86,10 +86,7 @@ static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
 	const uint32_t *list = number_lists(mk);
 	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
 	struct ap_pedge *edge = AP_NEW_N(mk->ctx->arena, struct ap_pedge, mk->links.n);
-	struct {
-		struct ap_pmatrix *v;
-		size_t n, cap;
-	} matrices = {0};
+	AP_VEC(struct ap_pmatrix) matrices = {0};
 
 	for (size_t i = 0; i < mk->links.n && !ap_ctx_stopped(mk->ctx); i++) {
 		const struct ap_tie *l = &mk->links.v[i];

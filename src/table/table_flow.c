@@ -29,10 +29,7 @@ struct tensor {
 	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; of one
 	                        copy in flight */
 	struct ap_map *ids; /* of layouts */
-	struct {
-		struct layout *v;
-		size_t n, cap;
-	} layouts;
+	AP_VEC(struct layout) layouts;
 };
 
 /* Layouts [first, end) of a tensor. */
@@ -49,18 +46,9 @@ struct price {
 
 struct flows {
 	const struct ap_making *mk;
-	struct {
-		struct tensor *v;
-		size_t n, cap;
-	} tensors;
-	struct {
-		struct row *v;
-		size_t n, cap;
-	} rows;
-	struct {
-		struct share *v;
-		size_t n, cap;
-	} shares;
+	AP_VEC(struct tensor) tensors;
+	AP_VEC(struct row) rows;
+	AP_VEC(struct share) shares;
 	size_t most; /* layouts of one tensor */
 	struct price *price; /* [worker][most] the last one asked for of each layout */
 };

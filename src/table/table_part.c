@@ -11,18 +11,9 @@ struct parting {
 	int32_t stage;
 	const uint32_t *pick; /* NULL: edges to other stages are left out; so are those to AP_NONE */
 	ap_id *id; /* [nodes of the whole] in the part, AP_NONE */
-	struct {
-		ap_id *v;
-		size_t n, cap;
-	} nodes;
-	struct {
-		struct ap_pedge *v;
-		size_t n, cap;
-	} edges;
-	struct {
-		struct ap_pmatrix *v;
-		size_t n, cap;
-	} matrices;
+	AP_VEC(ap_id) nodes;
+	AP_VEC(struct ap_pedge) edges;
+	AP_VEC(struct ap_pmatrix) matrices;
 	ap_id *matrix_id; /* [matrices of the whole] in the part, AP_NONE */
 };
 

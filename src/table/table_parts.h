@@ -10,6 +10,7 @@
 #ifndef AP_TABLE_TABLE_PARTS_H
 #define AP_TABLE_TABLE_PARTS_H
 
+#include "base/vec.h"
 #include "table/joint.h"
 #include "table/table.h"
 
@@ -58,18 +59,9 @@ struct ap_making {
 		struct ap_pricer *pricer;
 	} *worker; /* [jobs] */
 	uint32_t *kind_of; /* [nnode] */
-	struct {
-		struct ap_kind *v;
-		size_t n, cap;
-	} kinds;
-	struct {
-		struct ap_bond *v;
-		size_t n, cap;
-	} bonds;
-	struct {
-		struct ap_tie *v;
-		size_t n, cap;
-	} links;
+	AP_VEC(struct ap_kind) kinds;
+	AP_VEC(struct ap_bond) bonds;
+	AP_VEC(struct ap_tie) links;
 	const uint32_t *only; /* [nnode] candidate of the kind that a node is left; AP_NONE: all of
 			       * them; NULL: for all nodes */
 	uint64_t work; /* that pricing took */

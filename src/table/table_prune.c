@@ -231,10 +231,7 @@ struct duty {
 
 struct round {
 	struct ap_making *mk;
-	struct {
-		struct duty *v;
-		size_t n, cap;
-	} duties;
+	AP_VEC(struct duty) duties;
 };
 
 /* Survivors of one class; cheapest first, each is tested against the first of those kept. */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/ctx.h"
+#include "base/vec.h"
 
 enum trace_thread {
 	TRACE_PASSES,
@@ -42,18 +43,9 @@ struct trace {
 	int64_t nstage, nmicro, npart;
 	double step_us;
 	int64_t *peak_bytes; /* [nstage] */
-	struct {
-		struct trace_event *v;
-		size_t n, cap;
-	} events; /* after trace_check(): by stage, thread, start */
-	struct {
-		struct trace_flow *v;
-		size_t n, cap;
-	} flows;
-	struct {
-		struct trace_sample *v;
-		size_t n, cap;
-	} samples;
+	AP_VEC(struct trace_event) events; /* after trace_check(): by stage, thread, start */
+	AP_VEC(struct trace_flow) flows;
+	AP_VEC(struct trace_sample) samples;
 };
 
 /* NULL, or what is wrong with the form. Into the run arena. */

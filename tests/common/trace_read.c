@@ -15,10 +15,7 @@ struct reading {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	struct trace *t;
-	struct {
-		struct thread_name *v;
-		size_t n, cap;
-	} threads;
+	AP_VEC(struct thread_name) threads;
 };
 
 #define FAULT(ctx, ...) ap_arena_printf((ctx)->arena, __VA_ARGS__)

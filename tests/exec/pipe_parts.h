@@ -6,6 +6,8 @@
 #include "graph_parts.h"
 #include "pipe.h"
 
+#include "base/vec.h"
+
 enum { EX_ONCE = -1 }; /* instead of a micro-batch: once a step */
 
 struct ex_held { /* of one node and micro-batch */
@@ -32,10 +34,7 @@ struct ex_pipe_run {
 	struct ex_held **held; /* [nbatch][nnode] */
 	uint8_t **done; /* [nbatch][part] passes, a bit each */
 	bool **here; /* [nbatch][ntensor] made again */
-	struct {
-		struct ex_letter *v;
-		size_t n, cap;
-	} mail;
+	AP_VEC(struct ex_letter) mail;
 	int64_t *flying; /* [part] */
 	int64_t **own; /* [nbatch][part] bytes of activations that are held */
 	double clock_s, end_s; /* of the slot; what is sent after its start has not come yet */

@@ -255,10 +255,7 @@ END_TEST
 START_TEST(vector_grows_and_keeps_its_values)
 {
 	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
-	struct {
-		int *v;
-		size_t n, cap;
-	} squares = {0};
+	AP_VEC(int) squares = {0};
 
 	for (int i = 0; i < 1000; i++)
 		AP_PUSH(a, squares, i * i);

@@ -10,14 +10,8 @@
 /* A picture that is made operator by operator. */
 struct maker {
 	struct ap_ctx *ctx;
-	struct {
-		struct ap_pic_node *v;
-		size_t n, cap;
-	} nodes;
-	struct {
-		struct ap_pic_edge *v;
-		size_t n, cap;
-	} edges, later; /* later: from inputs, which come after the operators */
+	AP_VEC(struct ap_pic_node) nodes;
+	AP_VEC(struct ap_pic_edge) edges, later; /* later: from inputs, which come after the operators */
 };
 
 static uint32_t add(struct maker *m, const char *key)
