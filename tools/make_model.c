@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "tools/models.h"
 
 enum { EXIT_USAGE = 2, EXIT_IO = 6 };
@@ -48,7 +49,7 @@ static const struct option {
 	{"--dropout", SHARE, MODEL_DROPOUT, PARAM(dropout), "0 leaves it out"},
 #undef PARAM
 };
-enum { NOPTION = sizeof options / sizeof *options };
+enum { NOPTION = AP_COUNT(options) };
 
 static bool takes(const struct model_kind *kind, const struct option *row)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/vec.h"
 #include "tools/models.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static const struct model_kind kinds[] = {
 		.inner = 14336, .sequence = 4096, .vocabulary = 32000, .experts = 8, .active = 2,
 		.capacity = 1.25, .dtype = AP_FLOAT16}},
 };
-enum { NKIND = sizeof kinds / sizeof *kinds };
+enum { NKIND = AP_COUNT(kinds) };
 
 const struct model_kind *model_kind_at(size_t i)
 {

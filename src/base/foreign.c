@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -236,7 +237,7 @@ static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *
 	} rows[] = {{"\x1f\x8b", "gzip"}, {"PK\x03\x04", "zip"}, {"\xfd" "7zXZ", "xz"}, {"BZh", "bzip2"},
 		{"\x28\xb5\x2f\xfd", "zstd"}};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		if (begins(text, (size_t)(end - text), rows[i].head))
 			return ap_arena_printf(ctx->arena, "is packed by %s; expected what is in it",
 				rows[i].what);
@@ -274,7 +275,7 @@ const char *ap_foreign(struct ap_ctx *ctx, const char *text, size_t len)
 	if (begins(text, len, mark))
 		text += strlen(mark);
 	is = is_text(text, end);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows && !what; i++)
+	for (size_t i = 0; i < AP_COUNT(rows) && !what; i++)
 		if (rows[i].binary || is)
 			what = rows[i].see(ctx, text, end);
 	return what;

@@ -296,7 +296,7 @@ static bool literal(struct scanner *sc)
 {
 	static const char *const words[] = {"true", "false", "null"};
 
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+	for (size_t i = 0; i < AP_COUNT(words); i++) {
 		size_t n = strlen(words[i]);
 
 		if (sc->len - sc->at >= n && !memcmp(sc->s + sc->at, words[i], n)) {

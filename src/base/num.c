@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/vec.h"
 
 bool ap_mul(int64_t a, int64_t b, int64_t *r)
 {
@@ -283,7 +284,7 @@ const char *ap_format_bytes(int64_t bytes, char buf[32])
 	double v = (double)bytes;
 	size_t unit = 0;
 
-	for (; fabs(v) >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+	for (; fabs(v) >= 1024 && unit + 1 < AP_COUNT(units); unit++)
 		v /= 1024;
 	if (unit)
 		return format_unit(v, units[unit], buf);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growable arrays on an arena:  AP_VEC(ap_id) ids = {0};  ids.v[0..ids.n) are its elements.
+ * Arrays. Growable ones on an arena:  AP_VEC(ap_id) ids = {0};  ids.v[0..ids.n) are its elements.
  * AP_PUSH(arena, ids, x) appends; growth doubles, the old block stays in the arena.
  * AP_RESERVE(arena, ids, n) makes room for n in all at once, where that many are expected.
  */
@@ -8,6 +8,9 @@
 #define AP_BASE_VEC_H
 
 #include <stddef.h>
+
+/* Number of elements of an array, which is no pointer. */
+#define AP_COUNT(array) (sizeof(array) / sizeof *(array))
 
 struct ap_arena;
 

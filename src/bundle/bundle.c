@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "bundle/bundle_parts.h"
 #include "bundle/mindformers.h"
 #include "ckpt/ckpt.h"
@@ -47,7 +48,7 @@ static bool is_word(const char *json, const char *word)
 
 static const struct ap_bundle_way *find_way(const char *json, const char *name)
 {
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+	for (size_t i = 0; i < AP_COUNT(ways); i++)
 		if (name ? !strcmp(ways[i].name, name) : is_word(json, ways[i].name))
 			return &ways[i];
 	return NULL;
@@ -179,5 +180,5 @@ static const struct ap_bundle_file files[] = {
 
 const struct ap_bundle_file *ap_bundle_file_at(size_t i)
 {
-	return i < sizeof files / sizeof *files ? &files[i] : NULL;
+	return i < AP_COUNT(files) ? &files[i] : NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "bundle/bundle_parts.h"
 
 struct checking {
@@ -112,7 +113,7 @@ static void check_known(struct checking *c, const struct ap_jv *call, const char
 static void check_argument(struct checking *c, const struct ap_jv *call, const char *type)
 {
 	const struct ap_jv *value = ap_jv_get(call, "value");
-	size_t i = 0, n = sizeof argument_types / sizeof *argument_types;
+	size_t i = 0, n = AP_COUNT(argument_types);
 	int64_t whole;
 
 	while (i < n && strcmp(argument_types[i].name, type) != 0)
@@ -245,7 +246,7 @@ enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_jso
 		{"cells", check_cell}, {"primitives", check_primitive}, {"not_applicable", check_left}};
 	struct checking c = {.ctx = ctx, .doc = doc};
 
-	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
+	check_lists(&c, lists, AP_COUNT(lists), what);
 	return c.st;
 }
 
@@ -289,7 +290,7 @@ enum ap_status ap_bundle_check_shard(struct ap_ctx *ctx, const struct ap_json *d
 		{"shards", check_shard}, {"not_applicable", check_unsaid_shard}};
 	struct checking c = {.ctx = ctx, .doc = doc};
 
-	check_lists(&c, lists, sizeof lists / sizeof *lists, what);
+	check_lists(&c, lists, AP_COUNT(lists), what);
 	return c.st;
 }
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "bundle/bundle_parts.h"
 #include "cost/recompute.h"
 #include "pipeline/schedule.h"
@@ -224,7 +225,7 @@ const char *ap_bundle_limits(struct ap_ctx *ctx, const struct ap_bundle *b)
 	struct ap_str text;
 
 	ap_str_init(&text, ctx->arena);
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+	for (size_t i = 0; i < AP_COUNT(limits); i++) {
 		ap_str_init(&r.out, ctx->arena);
 		if (limits[i](&r))
 			ap_str_addf(&text, "- %s\n", r.out.s);

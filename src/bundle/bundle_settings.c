@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "bundle/bundle_parts.h"
 #include "pipeline/schedule.h"
 
@@ -523,7 +524,7 @@ void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 	(void)ctx;
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_arr(&w);
-	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+	for (size_t i = 0; i < AP_COUNT(calls); i++) {
 		if (!is_wanted(b, &calls[i]))
 			continue;
 		ap_jw_obj_flat(&w);
@@ -542,7 +543,7 @@ size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < sizeof calls / sizeof *calls && ap_bundle_way(b)->of_class; i++) {
+	for (size_t i = 0; i < AP_COUNT(calls) && ap_bundle_way(b)->of_class; i++) {
 		struct ap_str value;
 		struct ap_jw w;
 
@@ -558,7 +559,7 @@ size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap
 
 bool ap_bundle_call_known(const char *api, const char *name, const char *type, const char **keys)
 {
-	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+	for (size_t i = 0; i < AP_COUNT(calls); i++)
 		if (!strcmp(calls[i].api, api) && !strcmp(calls[i].name, name) &&
 			(!type || !strcmp(calls[i].type, type))) {
 			*keys = calls[i].keys;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_speed_up.json, which transformer_opt() and ascend_config name: the switches that are on. */
+#include "base/vec.h"
 #include "bundle/bundle_parts.h"
 
 static const char *const switches[] = { /* of parallel_speed_up.json */
@@ -24,7 +25,7 @@ static bool is_on(const struct ap_bundle *b, const char *name)
 
 bool ap_bundle_speeds_up(const struct ap_bundle *b)
 {
-	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+	for (size_t i = 0; i < AP_COUNT(switches); i++)
 		if (is_on(b, switches[i]))
 			return true;
 	return false;
@@ -38,7 +39,7 @@ void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 	(void)ctx;
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
-	for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+	for (size_t i = 0; i < AP_COUNT(switches); i++) {
 		if (!is_on(b, switches[i]))
 			continue;
 		ap_jw_key(&w, switches[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "ckpt/ckpt_form.h"
 
 static void write_strategies(struct ap_jw *w, const struct ap_ckpt *c)
@@ -244,7 +245,7 @@ static enum ap_status check_kind(struct reader *r, const struct ap_jv *root)
 		"parallel_newshape_layout_value_item", "parallel_out_newshape_layout_value_item"};
 
 	AP_TRY(need_object(r, root));
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (ap_jv_get(root, others[i]))
 			return ap_json_report(r->ctx, r->doc, root, AP_ERROR, AP_MEANING, NULL,
 				"ckpt-kind",

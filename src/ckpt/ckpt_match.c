@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "ckpt/ckpt_form.h"
 #include "shard/space.h"
 
@@ -53,9 +54,9 @@ const char *ap_ckpt_state_prefix(size_t i, char buf[32])
 	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
 	const struct ap_optimizer *o;
 
-	if (i < sizeof others / sizeof *others)
+	if (i < AP_COUNT(others))
 		return others[i];
-	i -= sizeof others / sizeof *others;
+	i -= AP_COUNT(others);
 	for (size_t row = 0; (o = ap_optimizer_at(row)); row++) {
 		if (i < (size_t)o->nstate)
 			return ap_optimizer_prefix(o, (int)i, buf);
@@ -433,7 +434,7 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	found[4] = m->level == AP_WARNING ? check_any(m) : AP_OK;
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;
-	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+	for (size_t i = 0; i < AP_COUNT(found); i++)
 		AP_TRY(found[i]);
 	if (m->level == AP_ERROR) {
 		AP_TRY(check_layouts(m));

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "bundle/bundle.h"
 #include "bundle/bundle_check.h"
 #include "ckpt/groups.h"
@@ -281,7 +282,7 @@ static void check_part(struct report *r, const char *path)
 	struct ap_known file;
 	struct ap_str what;
 
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+	for (size_t i = 0; i < AP_COUNT(ends); i++) {
 		if (!ap_file_suffix(path, ends[i]))
 			continue;
 		ap_str_init(&what, r->run->ctx.arena);
@@ -336,7 +337,7 @@ static enum ap_status check_options(struct ap_run *run)
 		AP_OPT_devices_per_pod, AP_OPT_chip, AP_OPT_memory, AP_OPT_software, AP_OPT_batch,
 		AP_OPT_micro_batches, AP_OPT_search};
 
-	for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+	for (size_t i = 0; i < AP_COUNT(inputs); i++)
 		if (run->opt->origin[inputs[i]] == AP_FROM_OPTION)
 			(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 				"%s: check takes it beside --against only",

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/cmd.h"
 #include "cli/models.h"
 #include "cli/run.h"
@@ -282,7 +283,7 @@ enum ap_status ap_cmd_list(struct ap_run *run)
 		ap_jw_str_init(&w, &out, 2);
 		ap_jw_arr(&w);
 	}
-	for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+	for (size_t i = 0; i < AP_COUNT(topics); i++) {
 		if (strcmp(topics[i].name, topic) != 0)
 			continue;
 		if (topics[i].list(run, name, &out, run->opt->json ? &w : NULL)) {

@@ -5,6 +5,7 @@
 #include "autopar/status.h"
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/options.h"
 
 enum { WIDTH = 80, COLUMN = 28 };
@@ -129,7 +130,7 @@ static void add_exit_status(struct ap_str *out)
 	};
 
 	ap_str_add(out, "\nExit status:\n");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		ap_str_addf(out, "  %5d  %s\n", rows[i].code, rows[i].text);
 	ap_str_add(out, "  128+n  ended by signal n\n");
 }

@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/foreign.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "ckpt/groups.h"
 #include "cli/config.h"
 #include "cli/outputs.h"
@@ -140,7 +141,7 @@ bool ap_kind_is_dump(const struct ap_input *in)
 {
 	static const char *const heads[] = {"# IR entry", "#IR entry"};
 
-	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+	for (size_t i = 0; i < AP_COUNT(heads); i++)
 		if (in->len > strlen(heads[i]) && !memcmp(in->text, heads[i], strlen(heads[i])))
 			return true;
 	return false;

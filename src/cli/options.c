@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/spellings.h"
 
 enum {
@@ -62,7 +63,7 @@ const struct ap_option *ap_option_of_key(const char *key)
 	for (size_t i = 0; i < AP_OPT_COUNT; i++)
 		if (!strcmp(rows[i].key, key))
 			return &rows[i];
-	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+	for (size_t i = 0; i < AP_COUNT(aliases); i++)
 		if (!strcmp(aliases[i].key, key))
 			return &rows[aliases[i].id];
 	return NULL;
@@ -70,7 +71,7 @@ const struct ap_option *ap_option_of_key(const char *key)
 
 const char *ap_option_alias_at(size_t i, enum ap_opt_id *id)
 {
-	if (i >= sizeof aliases / sizeof *aliases)
+	if (i >= AP_COUNT(aliases))
 		return NULL;
 	*id = aliases[i].id;
 	return aliases[i].key;

@@ -158,7 +158,7 @@ static const struct {
 	const char *suffix, *format; /* NULL: DOT */
 } pictures[] = {{".dot", NULL}, {".gv", NULL}, {".svg", "svg"}, {".png", "png"}, {".pdf", "pdf"}};
 
-enum { NPICTURE = sizeof pictures / sizeof *pictures };
+enum { NPICTURE = AP_COUNT(pictures) };
 
 /* The suffix of a name, "" where it has none. */
 static const char *suffix_of(const char *path)
@@ -495,7 +495,7 @@ static enum ap_status stage_files(struct ap_run *run, const struct made *m, bool
 	};
 	enum ap_status outcome = AP_OK;
 
-	for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+	for (size_t i = 0; i < AP_COUNT(writers); i++) {
 		const char *path = ap_option_path(ap_option_at(writers[i].id), run->opt);
 		enum ap_status st = path ? writers[i].stage(run, path, m) : AP_OK;
 

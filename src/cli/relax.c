@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/run.h"
 #include "cli/trial.h"
 #include "drive/lean.h"
@@ -17,7 +18,6 @@
 #define MOST_TIMES 32 /* as many devices */
 #define LEAST_STEPS (UINT64_C(1) << 30) /* that may be taken whatever the search took: a third of a second */
 #define LEAST_BYTES (UINT64_C(32) << 20) /* likewise of a trial */
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 struct relaxing {
 	struct ap_run *run;
@@ -157,7 +157,7 @@ struct found {
 static bool apply(const struct relaxing *r, const struct way *w, int times, struct ap_options *o)
 {
 	*o = r->base;
-	for (size_t i = 0; i < COUNT(changes); i++)
+	for (size_t i = 0; i < AP_COUNT(changes); i++)
 		if (w->changes & BIT(i) && !changes[i](r->in, o))
 			return false;
 	for (int i = 0; i < times; i++)
@@ -254,7 +254,7 @@ static int say_settings(struct relaxing *r)
 	unsigned done = 0; /* changes that fit alone need no company */
 	int named = 0;
 
-	for (size_t i = 0; i < COUNT(ways) && named < MOST_NAMED; i++) {
+	for (size_t i = 0; i < AP_COUNT(ways) && named < MOST_NAMED; i++) {
 		struct found f;
 
 		if (ways[i].changes & done || !try_way(r, &ways[i], &f))

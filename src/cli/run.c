@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/failure.h"
 #include "cli/stop.h"
 
@@ -118,7 +119,7 @@ static void print_coloured(const char *text)
 	while (*text) {
 		size_t line = strcspn(text, "\n") + 1, at = strlen(name);
 
-		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+		for (size_t i = 0; i < AP_COUNT(levels); i++) {
 			size_t word = strlen(levels[i].word);
 
 			if (strncmp(text + at, levels[i].word, word) != 0)

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "cli/settings.h"
 
 /* Given, and other than where it is not. */
@@ -80,7 +81,7 @@ enum ap_status ap_settings_note_needs(struct ap_ctx *ctx, const struct ap_option
 	struct ap_options usual;
 
 	ap_options_init(&usual);
-	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+	for (size_t i = 0; i < AP_COUNT(needs); i++) {
 		const struct need *n = &needs[i];
 
 		if (n->setting == said || n->holds(o) || !differs(ctx, o, &usual, n->setting))

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/settings.h"
 #include "cli/spellings.h"
 
@@ -66,7 +67,7 @@ static const char *influence_text(struct ap_arena *arena, const struct ap_option
 	if (row->idle)
 		return ap_arena_printf(arena, "No influence on planning: %s", row->idle);
 	ap_str_init(&s, arena);
-	for (size_t i = 0; i < sizeof influences / sizeof *influences; i++)
+	for (size_t i = 0; i < AP_COUNT(influences); i++)
 		if (row->on & influences[i].on)
 			ap_str_addf(&s, "%s%s", s.len ? ", " : "Influences ", influences[i].name);
 	return s.s;
@@ -183,7 +184,7 @@ static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_opt_i
 	write_commands(w, row->commands);
 	ap_jw_key(w, "influences");
 	ap_jw_arr_flat(w);
-	for (size_t i = 0; i < sizeof influences / sizeof *influences; i++)
+	for (size_t i = 0; i < AP_COUNT(influences); i++)
 		if (row->on & influences[i].on)
 			ap_jw_str(w, influences[i].name);
 	ap_jw_end(w);

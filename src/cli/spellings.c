@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include "base/vec.h"
+
 #define AP_OPT_NONE AP_OPT_COUNT
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static const struct ap_value_spelling values[] = {
 #define VALUE(setting, text, plain, also, value) \
@@ -39,22 +40,22 @@ static const struct ap_member_spelling members[] = {
 
 const struct ap_value_spelling *ap_value_spelling_at(size_t i)
 {
-	return i < COUNT(values) ? &values[i] : NULL;
+	return i < AP_COUNT(values) ? &values[i] : NULL;
 }
 
 const struct ap_object_spelling *ap_object_spelling_at(size_t i)
 {
-	return i < COUNT(objects) ? &objects[i] : NULL;
+	return i < AP_COUNT(objects) ? &objects[i] : NULL;
 }
 
 const struct ap_member_spelling *ap_member_spelling_at(size_t i)
 {
-	return i < COUNT(members) ? &members[i] : NULL;
+	return i < AP_COUNT(members) ? &members[i] : NULL;
 }
 
 const struct ap_value_spelling *ap_value_spelling_of(const struct ap_option *row, const char *text)
 {
-	for (size_t i = 0; i < COUNT(values); i++)
+	for (size_t i = 0; i < AP_COUNT(values); i++)
 		if (ap_option_at(values[i].setting) == row && !strcmp(values[i].text, text))
 			return &values[i];
 	return NULL;
@@ -62,7 +63,7 @@ const struct ap_value_spelling *ap_value_spelling_of(const struct ap_option *row
 
 const struct ap_object_spelling *ap_object_spelling_of(const char *path)
 {
-	for (size_t i = 0; i < COUNT(objects); i++)
+	for (size_t i = 0; i < AP_COUNT(objects); i++)
 		if (!strcmp(objects[i].path, path))
 			return &objects[i];
 	return NULL;
@@ -70,7 +71,7 @@ const struct ap_object_spelling *ap_object_spelling_of(const char *path)
 
 const struct ap_option *ap_member_spelling_of(const char *path, const char *key)
 {
-	for (size_t i = 0; i < COUNT(members); i++)
+	for (size_t i = 0; i < AP_COUNT(members); i++)
 		if (!strcmp(members[i].path, path) && !strcmp(members[i].key, key))
 			return ap_option_at(members[i].setting);
 	return NULL;

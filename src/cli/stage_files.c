@@ -256,7 +256,7 @@ void ap_ckpt_written(struct ap_run *run, const char *path, struct ap_written *ou
 		return;
 	run->ctx.diag = ap_diag_create(run->ctx.arena, false); /* what cannot be read says nothing */
 	add_parts(run, path, out);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+	for (size_t i = 0; i < AP_COUNT(ends); i++) {
 		const char *other = ap_arena_printf(run->ctx.arena, "%.*s%s",
 			(int)(strlen(folder) - strlen(STAGES)), folder, ends[i]);
 

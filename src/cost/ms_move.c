@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cost/ms_cost.h"
 
 #define MOST_PIECES 64 /* of at least two elements each: a tensor has fewer than 2^62 */
@@ -124,7 +125,7 @@ static bool unify(const struct ap_ms_end *a, const struct ap_ms_end *b, struct s
 			divide_as(x, y), divide_as(y, x)};
 
 		worst = SAME;
-		for (size_t i = 0; i < sizeof st / sizeof *st; i++)
+		for (size_t i = 0; i < AP_COUNT(st); i++)
 			worst = st[i] > worst ? st[i] : worst;
 	} while (worst == CHANGED);
 	return worst == SAME;

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 static const struct ap_optimizer table[] = {
 #define OPTIMIZER(name, prefixes, nstate, bytes, whole) {name, prefixes, nstate, bytes, whole},
 #include "cost/optimizer.def"
@@ -12,12 +14,12 @@ static const struct ap_optimizer table[] = {
 
 const struct ap_optimizer *ap_optimizer_at(size_t i)
 {
-	return i < sizeof table / sizeof *table ? &table[i] : NULL;
+	return i < AP_COUNT(table) ? &table[i] : NULL;
 }
 
 const struct ap_optimizer *ap_optimizer_find(const char *name)
 {
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+	for (size_t i = 0; i < AP_COUNT(table); i++)
 		if (strcmp(table[i].name, name) == 0)
 			return &table[i];
 	return NULL;

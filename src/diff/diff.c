@@ -108,7 +108,7 @@ void ap_diff_figures(struct ap_diff_task *t, struct ap_diff *out)
 		if (partner[i] != AP_NONE)
 			known[partner[i]] = true;
 	}
-	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+	for (size_t i = 0; i < AP_COUNT(sections); i++)
 		add_section(t, sections[i], partner, known, &all);
 	ap_arena_release(a, mark);
 	out->nfigure = (uint32_t)all.n;
@@ -162,5 +162,5 @@ const struct ap_diff_writer *ap_diff_writer_at(size_t i)
 		{"markdown", ap_diff_write_markdown},
 	};
 
-	return i < sizeof writers / sizeof *writers ? &writers[i] : NULL;
+	return i < AP_COUNT(writers) ? &writers[i] : NULL;
 }

@@ -76,7 +76,7 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct tab
 		{"made from", {"pipeline", "graph", "machine", "settings", "inputs", "tool"}},
 	};
 
-	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+	for (size_t i = 0; i < AP_COUNT(groups); i++) {
 		struct ap_diff_table t = figure_table;
 		struct rows rows = {.ctx = ctx};
 		bool several = groups[i].section[1];

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "diff/diff_parts.h"
 
 static const char *without_quotes(struct ap_ctx *ctx, const char *s, size_t len)
@@ -87,7 +88,7 @@ const char *ap_diff_label(struct ap_ctx *ctx, const char *key)
 	static const char *const units[] = {"_bytes", "_Bps", "_s"};
 	char *label = ap_arena_strdup(ctx->arena, key);
 
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+	for (size_t i = 0; i < AP_COUNT(units); i++)
 		if (ends_in(label, units[i]) && !ends_in(label, "_per_s"))
 			label[strlen(label) - strlen(units[i])] = '\0';
 	for (char *c = label; *c; c++)

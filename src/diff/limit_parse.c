@@ -53,7 +53,7 @@ static const char *const expected_units[] = {
 
 const char *ap_metric_at(size_t i, const char **text)
 {
-	if (i >= sizeof metrics / sizeof *metrics)
+	if (i >= AP_COUNT(metrics))
 		return NULL;
 	*text = metrics[i].text;
 	return metrics[i].name;
@@ -61,7 +61,7 @@ const char *ap_metric_at(size_t i, const char **text)
 
 const struct ap_metric *ap_metric_find(const char *name)
 {
-	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+	for (size_t i = 0; i < AP_COUNT(metrics); i++)
 		if (!strcmp(metrics[i].name, name))
 			return &metrics[i];
 	return NULL;
@@ -103,7 +103,7 @@ static enum ap_status unknown_metric(struct reader *r, const char *at, const cha
 	int nearest = strlen(word) < 4 ? 2 : 4;
 
 	ap_str_init(&names, r->ctx->arena);
-	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+	for (size_t i = 0; i < AP_COUNT(metrics); i++) {
 		int d = ap_str_distance(word, metrics[i].name, nearest - 1);
 
 		ap_str_addf(&names, "%s%s", i ? ", " : "", metrics[i].name);
@@ -172,7 +172,7 @@ static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
 		l->value *= (double)(INT64_C(1) << ap_unit_shift(word));
 		return AP_OK;
 	}
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+	for (size_t i = 0; i < AP_COUNT(units); i++)
 		if (units[i].kind == l->metric->kind && !strcmp(units[i].name, word)) {
 			l->value *= units[i].factor;
 			return AP_OK;

@@ -204,7 +204,7 @@ static const struct attribute {
 
 static void declare_all(Agraph_t *g)
 {
-	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+	for (size_t i = 0; i < AP_COUNT(attributes); i++)
 		agattr(g, attributes[i].kind, mutable(attributes[i].key),
 			mutable(attributes[i].value));
 }

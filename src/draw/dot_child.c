@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "draw/draw.h"
 
 enum { POLL_MS = 50, LACKS_MEMORY = 1, BUG }; /* exit codes of the child */
@@ -75,7 +76,7 @@ static _Noreturn void be_child(struct job *j)
 	const struct rlimit none = {0, 0};
 	struct ap_refusal refusal;
 
-	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
+	for (size_t i = 0; i < AP_COUNT(caught); i++) {
 		struct sigaction act;
 
 		if (sigaction(caught[i], NULL, &act) || act.sa_handler == SIG_IGN)

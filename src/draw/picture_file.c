@@ -20,8 +20,8 @@ struct file {
 	struct ap_map *oper; /* names of operators: ids are nodes */
 	struct ap_map *made; /* names of tensors that operators make: ids into maker */
 	struct ap_map *read; /* names of tensors that operators read: ids into reader */
-	AP_VEC(uint32_t) maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand of each operator,
-	                          counted through */
+	AP_VEC(uint32_t) maker, reader, slot; /* reader: or SEVERAL; slot: edge of each operand
+	                                       * of each operator, counted through */
 	uint32_t *first; /* operator -> its first slot */
 	int64_t nstage, nsegment;
 	AP_VEC(int64_t) sent; /* operator -> bytes that it sends forward; -1: it neither sends nor receives */

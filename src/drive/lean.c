@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/pins.h"
 #include "drive/choose.h"
 #include "drive/fit.h"
@@ -142,7 +143,7 @@ static void add_kinds(struct ap_str *s, const struct ap_memory *m)
 		{"activations", m->activations, 4}, {"recomputed activations", m->recompute, 5},
 		{"temporary", m->temporary, 6}, {"context", m->context, 7}, {"buffers", m->buffers, 8}};
 
-	add_shares(s, v, sizeof v / sizeof *v, "");
+	add_shares(s, v, AP_COUNT(v), "");
 }
 
 static uint32_t worst_stage(const struct ap_plan *p)

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "drive/choose.h"
 #include "drive/recursive.h"
 
@@ -116,7 +117,7 @@ static const struct ap_plan *quick(struct anew *x, const struct ap_plan *free)
 		ap_rival_batch(x->r, x->rq, x->fixed)};
 	const struct ap_plan *best = NULL;
 
-	for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+	for (size_t i = 0; i < AP_COUNT(around); i++) {
 		if (best && ap_ctx_stopped(x->r->ctx))
 			break;
 		search_around(x, recur, around[i]);

@@ -257,7 +257,7 @@ static void scale_attrs(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
 	int added = out->shape.rank - in->shape.rank;
 
-	for (size_t i = 0; i < sizeof batch_lists / sizeof *batch_lists; i++) {
+	for (size_t i = 0; i < AP_COUNT(batch_lists); i++) {
 		const struct ap_attr *a = ap_attr_get(&n->n.attrs, batch_lists[i].name);
 		bool operand = batch_lists[i].of == OF_OPERAND;
 		uint32_t mask = operand ? in->batch : out->batch;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 enum { MOST_MEANT = 3 };
 
@@ -25,7 +26,7 @@ static bool wraps(const char *part)
 		"_TrainGradAccuStepCell", "MFTrainOneStepCell", "MFPipelineWithLossScaleCell"};
 	size_t len = strcspn(part, "/"), attribute = strcspn(part, "-/") + 1;
 
-	for (size_t i = 0; attribute < len && i < sizeof classes / sizeof *classes; i++)
+	for (size_t i = 0; attribute < len && i < AP_COUNT(classes); i++)
 		if (strlen(classes[i]) == len - attribute &&
 			!strncmp(part + attribute, classes[i], len - attribute))
 			return true;

@@ -29,7 +29,7 @@ static bool check_schema(struct ap_load *l, const struct ap_jv *root)
 {
 	const struct ap_jv *v = ap_jv_get(root, "schema");
 
-	for (size_t i = 0; !v && i < sizeof others / sizeof *others; i++) {
+	for (size_t i = 0; !v && i < AP_COUNT(others); i++) {
 		if (!ap_jv_get(root, others[i].key) || ap_jv_get(root, "operators"))
 			continue;
 		ap_load_say(l, AP_CHECK_SCHEMA, root, NULL,
@@ -153,7 +153,7 @@ static void refuse_flags(struct ap_load *l, const struct ap_jv *v, const char *n
 	static const char *const flags[] = {"trainable", "layerwise_parallel",
 		"parallel_optimizer", "comm_fusion", "read_as"};
 
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+	for (size_t i = 0; i < AP_COUNT(flags); i++)
 		if (ap_jv_get(v, flags[i]))
 			ap_load_say(l, AP_CHECK_PARAM_FLAG, ap_jv_get(v, flags[i]), NULL,
 				"tensor \"%s\" is no parameter; only parameters have \"%s\"",

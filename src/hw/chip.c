@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "hw/topo.h"
 
 static const double most = 1e24; /* above any real figure, and far from overflow in products */
@@ -44,7 +45,7 @@ static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
 }
 
 #define GET_NUMBERS(ctx, doc, obj, slots)                                                          \
-	get_numbers((ctx), (doc), (obj), (slots), sizeof(slots) / sizeof *(slots))
+	get_numbers((ctx), (doc), (obj), (slots), AP_COUNT(slots))
 
 /* The root, if it is an object of this schema. */
 static enum ap_status get_root(struct ap_ctx *ctx, const struct ap_json *doc, const char *schema,
@@ -149,7 +150,7 @@ static enum ap_status get_kind(
 	const char *kind;
 
 	AP_TRY(ap_json_get_str(ctx, doc, obj, "kind", &kind));
-	for (size_t i = 0; i < sizeof link_kinds / sizeof *link_kinds; i++)
+	for (size_t i = 0; i < AP_COUNT(link_kinds); i++)
 		if (strcmp(kind, link_kinds[i].name) == 0) {
 			*r = link_kinds[i].kind;
 			return AP_OK;

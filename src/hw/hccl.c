@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw/topo.h"
 
 /* Ascend 910, legal sets of four devices, bit per id: one group of four, or two pairs i and i + 4. */
@@ -145,7 +146,7 @@ static const struct family {
 
 static const struct family *find(const char *name)
 {
-	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+	for (size_t i = 0; i < AP_COUNT(families); i++)
 		if (strcmp(families[i].name, name) == 0)
 			return &families[i];
 	return NULL;

@@ -45,7 +45,7 @@ static void check_ports(struct ap_rank_table *t, const struct ap_jv *device)
 	static const char *const ports[] = {"device_port", "host_port", "backup_device_port"};
 	int64_t ignored;
 
-	for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
+	for (size_t i = 0; i < AP_COUNT(ports); i++)
 		ap_rank_table_int(t, device, ports[i], 1, 65535, true, &ignored);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw/rank_table.h"
 
 static const struct ap_rank_form forms[] = {
@@ -17,7 +18,7 @@ static const struct ap_rank_form forms[] = {
 	{"2.0", "2.0", NULL, NULL, AP_RANK_2_0, ap_rank_table_parse_2_0, NULL},
 };
 
-enum { NFORM = sizeof forms / sizeof *forms };
+enum { NFORM = AP_COUNT(forms) };
 
 static bool recognise(const struct ap_rank_form *f, const struct ap_jv *root)
 {

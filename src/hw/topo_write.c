@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw/topo.h"
 
 /* Integers of versions 1.0 and 1.2 are strings. */
@@ -94,7 +95,7 @@ static const char *const lost_keys[] = {"host_ip", "server_ip", "container_ip", 
 	"eid", "numa_id", "network_type", "az_id", "region_id", "pod_name", "rank_addr_list",
 	"net_attr"};
 
-enum { NLOST = sizeof lost_keys / sizeof *lost_keys };
+enum { NLOST = AP_COUNT(lost_keys) };
 
 static void mark_lost(const struct ap_jv *v, bool lost[NLOST])
 {

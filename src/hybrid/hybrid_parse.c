@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw/topo.h"
 #include "hybrid/hybrid.h"
 
@@ -42,7 +43,7 @@ static const struct key {
 		"entries divide", VOCABULARY, 0},
 };
 
-enum { KEYS = sizeof keys / sizeof *keys };
+enum { KEYS = AP_COUNT(keys) };
 
 const char *ap_hybrid_key_at(size_t i, const char **aliases, const char **text)
 {

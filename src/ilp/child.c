@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 
 enum { POLL_MS = 20 }; /* a signal may come between looking at the flag and waiting */
 
@@ -64,7 +65,7 @@ static void default_signals(void)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGALRM};
 
-	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
+	for (size_t i = 0; i < AP_COUNT(caught); i++) {
 		struct sigaction act;
 
 		if (sigaction(caught[i], NULL, &act) || act.sa_handler == SIG_IGN)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "ilp/ilp_parts.h"
 #include "search/bound.h"
 #include "search/engines.h"
@@ -254,7 +255,7 @@ static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p,
 	const uint32_t *pick[] = {easy, budget->start[0], budget->start[1]}, *best = NULL;
 
 	ap_polish(ctx, p, POLISH_PASSES, easy);
-	for (size_t i = 0; i < sizeof pick / sizeof *pick; i++)
+	for (size_t i = 0; i < AP_COUNT(pick); i++)
 		if (pick[i] && allowed(p, pick[i]) &&
 			(!best || ap_problem_cost(p, pick[i]) < ap_problem_cost(p, best)))
 			best = pick[i];

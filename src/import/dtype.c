@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum ap_dtype ap_import_dtype(const char *text)
 {
 	static const struct {
@@ -16,7 +18,7 @@ enum ap_dtype ap_import_dtype(const char *text)
 		return AP_DTYPE_COUNT;
 	for (size_t i = 0; i < n; i++)
 		low[i] = (char)tolower((unsigned char)text[i]);
-	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+	for (size_t i = 0; i < AP_COUNT(heads); i++) {
 		size_t len = strlen(heads[i].brief);
 
 		if (strncmp(low, heads[i].brief, len) || !isdigit((unsigned char)low[len]))
@@ -40,7 +42,7 @@ enum ap_dtype ap_import_type_id(int64_t id)
 		{44, AP_FLOAT64}, {45, AP_BFLOAT16}, {51, AP_COMPLEX64}, {52, AP_COMPLEX128},
 	};
 
-	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (ids[i].id == id)
 			return ids[i].dtype;
 	return AP_DTYPE_COUNT;

@@ -154,7 +154,7 @@ enum ap_status ap_flat_prepare(struct flat *e)
 	e->param_names = ap_map_create(a);
 	e->places = ap_map_create(a);
 	e->assumed = ap_map_create(a);
-	for (size_t i = 0; i < sizeof plumbing / sizeof *plumbing; i++)
+	for (size_t i = 0; i < AP_COUNT(plumbing); i++)
 		ap_map_put_str(e->roles, plumbing[i].prim, NULL);
 	AP_TRY(check_late(e));
 	AP_TRY(check_whole(e));

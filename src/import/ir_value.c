@@ -12,7 +12,7 @@ static bool is_number_type(const char *s)
 	static const char *const head[] = {"Bool", "I", "U", "F", "BF", "Int", "UInt", "Float", "BFloat"};
 	size_t n = strcspn(s, "0123456789");
 
-	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+	for (size_t i = 0; i < AP_COUNT(head); i++)
 		if (strlen(head[i]) == n && !strncmp(s, head[i], n))
 			return s[n + strspn(s + n, "0123456789")] == '\0' && (s[n] || i == 0);
 	return false;

@@ -350,7 +350,7 @@ static void find_optimizer(struct lower *l)
 		{"lamb_m.", "lamb"}, {"linear.", "ftrl"}, {"mean_square.", "rmsprop"},
 		{"moments.", "momentum"}, {"accum.", "adagrad"}};
 
-	for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+	for (size_t i = 0; i < AP_COUNT(states); i++)
 		for (ap_id t = 0; t < l->flat->tensors.n && !l->g->optimizer; t++) {
 			const struct ap_flat_tensor *from = &l->flat->tensors.v[t];
 

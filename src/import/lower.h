@@ -15,7 +15,7 @@ struct lower {
 	struct ap_import *g;
 	struct ap_prims *prims;
 	struct ap_map *tensor_names, *op_names, *bases, *constants, *unknown, *types;
-	AP_VEC(const char *) canonical; /* by id of types, as in the dump: what it is called; NULL not known */
+	AP_VEC(const char *) canonical; /* by id of types, as in the dump; NULL: not known */
 	AP_VEC(uint32_t) numbers; /* by id of bases: the next number */
 	AP_VEC(uint32_t) tensor_numbers; /* by id of tensor_names: the next number of those
 	                                 * that want this name, too */

@@ -165,7 +165,7 @@ static const struct {
 
 static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a, bool *done)
 {
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+	for (size_t i = 0; i < AP_COUNT(marks); i++) {
 		if (strcmp(marks[i].key, a->key))
 			continue;
 		*done = true;

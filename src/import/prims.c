@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "rule/rule.h"
 
 static const struct {
@@ -55,7 +56,7 @@ static void parse_row(struct ap_arena *a, struct ap_prims *p, size_t row)
 
 struct ap_prims *ap_prims_create(struct ap_ctx *ctx)
 {
-	size_t n = sizeof rows / sizeof *rows;
+	size_t n = AP_COUNT(rows);
 	struct ap_prims *p = AP_NEW(ctx->arena, struct ap_prims);
 
 	p->names = ap_map_create(ctx->arena);
@@ -77,7 +78,7 @@ const struct ap_prim_slot *ap_prim_slots(const struct ap_prims *p, const char *p
 
 const char *ap_prim_at(size_t i, const char **operands)
 {
-	if (i >= sizeof rows / sizeof *rows)
+	if (i >= AP_COUNT(rows))
 		return NULL;
 	*operands = rows[i].operands;
 	return rows[i].name;
@@ -94,7 +95,7 @@ const char *ap_prim_number(const char *attribute, int64_t i)
 #include "import/prims.def"
 	};
 
-	for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+	for (size_t k = 0; k < AP_COUNT(numbers); k++)
 		if (numbers[k].i == i && !strcmp(numbers[k].attribute, attribute))
 			return numbers[k].text;
 	return NULL;
@@ -109,7 +110,7 @@ const char *ap_prim_attr(const char *name)
 #include "import/prims.def"
 	};
 
-	for (size_t k = 0; k < sizeof renamed / sizeof *renamed; k++)
+	for (size_t k = 0; k < AP_COUNT(renamed); k++)
 		if (!strcmp(renamed[k].old, name))
 			return renamed[k].now;
 	return name;
@@ -124,7 +125,7 @@ bool ap_prim_ignores(const char *type, const char *attribute)
 #include "import/prims.def"
 	};
 
-	for (size_t k = 0; k < sizeof ignored / sizeof *ignored; k++)
+	for (size_t k = 0; k < AP_COUNT(ignored); k++)
 		if (!strcmp(ignored[k].attribute, attribute) && ap_attr_concerns(ignored[k].types, type))
 			return true;
 	return false;

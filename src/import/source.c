@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/vec.h"
 
 #define RIGHT "expected NN_pre_auto_parallel or NN_insert-virtual-dataset, which have full names, " \
 	"or step_auto_parallel_begin or step_parallel_begin"
@@ -29,7 +30,7 @@ enum ap_status ap_source_check(struct ap_ctx *ctx, const char *file)
 	const char *name = ap_file_base(file);
 	size_t len = strspn(name, "0123456789_");
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		if (strncmp(name + len, rows[i].word, strlen(rows[i].word)))
 			continue;
 		return rows[i].fit ? AP_OK : ap_source_refuse(ctx, file, 0, rows[i].why);

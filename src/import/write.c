@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* autopar-graph/1, a line for each tensor and operator. */
 #include "base/arena.h"
+#include "base/vec.h"
 #include "import/model.h"
 
 static void write_shape(struct ap_jw *w, const struct ap_import_tensor *t)
@@ -117,7 +118,7 @@ static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap
 		ap_jw_kstr(w, "instance", op->instance);
 	write_pin(w, "in_strategy", &op->in_pin);
 	write_pin(w, "out_strategy", &op->out_pin);
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+	for (size_t i = 0; i < AP_COUNT(marks); i++)
 		if (marks[i].value >= 0)
 			ap_jw_kint(w, marks[i].key, marks[i].value);
 	if (op->recompute >= 0)

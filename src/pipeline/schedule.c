@@ -32,7 +32,7 @@ static const struct ap_scheduler schedulers[] = {
 
 const struct ap_scheduler *ap_scheduler_at(size_t i)
 {
-	return i < sizeof schedulers / sizeof *schedulers ? &schedulers[i] : NULL;
+	return i < AP_COUNT(schedulers) ? &schedulers[i] : NULL;
 }
 
 const struct ap_scheduler *ap_scheduler_find(const char *name)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "cost/least.h"
 #include "pipeline/cut.h"
 #include "pipeline/stages_parts.h"
@@ -200,7 +201,7 @@ static void cut_best(struct ap_stages *s, struct ap_cut *cut, uint32_t *best)
 	double least_s = INFINITY;
 
 	first[cut->parts] = cut->n;
-	for (size_t k = 0; k < sizeof halves / sizeof *halves; k++) {
+	for (size_t k = 0; k < AP_COUNT(halves); k++) {
 		double now_s;
 
 		cut->halves = halves[k];

@@ -218,7 +218,7 @@ static void hold(struct ap_book *b)
 	b->param = list_of(b, ap_jv_get(b->root, "parameters"), &b->nparam);
 	b->op_names = ap_map_create(b->ctx->scratch);
 	b->tensor_names = ap_map_create(b->ctx->scratch);
-	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+	for (size_t i = 0; i < AP_COUNT(rules); i++) {
 		uint32_t before = b->nfault;
 
 		b->check = rules[i].check;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "planfile/plan_check_parts.h"
 
 static const char *const kinds[] = {"weights_bytes", "gathered_bytes", "gradients_bytes",
@@ -99,7 +100,7 @@ void ap_plan_rule_memory(struct ap_book *b)
 	for (const struct ap_jv *m = ap_jv_first(list); m; m = ap_jv_next(m), i++) {
 		int64_t total = 0;
 
-		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		for (size_t k = 0; k < AP_COUNT(kinds); k++)
 			add(&total, ap_book_int(b, m, kinds[k]));
 		ap_book_want_int(b, m, "stage", i, "its place in the list");
 		ap_book_want_int(b, m, "total_bytes", total, "the sum of the kinds");
@@ -230,7 +231,7 @@ static void hold_costs(struct ap_book *b, const struct ap_book_op *op)
 	const struct ap_jv *cost = ap_jv_get(op->v, "cost");
 	double times = ap_book_bool(op->v, "once") ? 1 : (double)b->micro_batches;
 
-	for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
+	for (size_t i = 0; i < AP_COUNT(costs); i++) {
 		double sum = 0;
 
 		for (uint32_t k = 0; k < op->ncomm; k++) {

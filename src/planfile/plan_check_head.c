@@ -64,7 +64,7 @@ void ap_plan_rule_settings(struct ap_book *b)
 	const struct ap_jv *settings = ap_jv_get(b->root, "settings"), *v;
 
 	hold_hash(b, settings);
-	for (size_t i = 0; i < sizeof twins / sizeof *twins; i++) {
+	for (size_t i = 0; i < AP_COUNT(twins); i++) {
 		const struct ap_jv *section = ap_jv_get(b->root, twins[i].section);
 
 		if (ap_jv_type(section) == AP_JOBJECT)
@@ -266,7 +266,7 @@ static void hold_objective(struct ap_book *b, const struct ap_jv *search)
 	for (const struct ap_jv *v = ap_jv_first(ops); v; v = ap_jv_next(v)) {
 		const struct ap_jv *cost = ap_jv_get(v, "cost");
 
-		for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		for (size_t i = 0; i < AP_COUNT(parts); i++)
 			least += ap_book_num(cost, parts[i]);
 		gradients += ap_book_num(cost, "gradient_s");
 		for (c = ap_jv_first(ap_jv_get(v, "communications")); c; c = ap_jv_next(c))
@@ -375,7 +375,7 @@ void ap_plan_rule_baselines(struct ap_book *b)
 		ap_map_put_str(names, ap_book_str(v, "name"), &fresh);
 		if (!fresh)
 			ap_book_fault(b, v, "a baseline of this name is there already");
-		for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+		for (size_t i = 0; i < AP_COUNT(figures); i++)
 			if (!ap_jv_get(v, figures[i]) == applies) {
 				ap_book_fault(b, v, applies ? "no key \"%s\"" :
 					"\"%s\" of one that is not applicable", figures[i]);

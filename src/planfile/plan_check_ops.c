@@ -74,7 +74,7 @@ static void hold_counts(struct ap_book *b, const struct ap_book_op *op)
 		{"out_shape", true}, {"out_dtype", true}, {"out_strategy", true},
 		{"out_tensor_map", true}, {"out_slice", true}};
 
-	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+	for (size_t i = 0; i < AP_COUNT(lists); i++) {
 		const struct ap_jv *list = ap_jv_get(op->v, lists[i].key);
 		uint32_t want = lists[i].out ? op->nout : op->nin;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "planfile/plan_check_parts.h"
 
 enum { FORWARD, BACKWARD, WEIGHT, PASSES };
@@ -229,7 +230,7 @@ static bool is_known(struct ap_book *b, const struct ap_jv *v, int e, int64_t *i
 	const char *key = e == EVENT_MOVE || e == EVENT_BACK ? "redistribution" : "operator";
 	static const char *const keys[] = {"redistribution", "operator", "communication"};
 
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+	for (size_t i = 0; i < AP_COUNT(keys); i++) {
 		bool wanted = !strcmp(keys[i], key) || (i == 2 && e == EVENT_COMM);
 
 		if (!ap_jv_get(v, keys[i]) != !wanted) {

@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"
@@ -38,7 +39,7 @@ static const struct since {
 #undef SINCE
 };
 
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = AP_COUNT(rows) };
 
 struct ap_plan_keys { /* parent ROWS: the root */
 	const char *key[ROWS]; /* the last part of the path */
@@ -161,7 +162,7 @@ static bool is_in_list(const char *list, const char *word)
 {
 	const char *name;
 
-	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+	for (size_t l = 0; l < AP_COUNT(lists); l++)
 		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
 			if (!strcmp(name, word))
 				return true;
@@ -174,7 +175,7 @@ static const char *list_text(struct ap_ctx *ctx, const char *list)
 	const char *name;
 
 	ap_str_init(&s, ctx->arena);
-	for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+	for (size_t l = 0; l < AP_COUNT(lists); l++)
 		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
 			ap_str_addf(&s, "%s%s", i ? ", " : "", name);
 	for (const char *c = list; *list != '@' && *c; c++) {
@@ -337,7 +338,7 @@ static int compare_versions(const char *a, const char *b)
 /* Is the plan of a version that has no such key yet? */
 static bool is_older(const struct forming *f, const struct ap_plan_key *row)
 {
-	for (size_t i = 0; f->version && i < sizeof younger / sizeof *younger; i++)
+	for (size_t i = 0; f->version && i < AP_COUNT(younger); i++)
 		if (!strcmp(younger[i].path, row->path))
 			return compare_versions(f->version, younger[i].version) < 0;
 	return false;

@@ -112,7 +112,7 @@ static enum ap_status read_section(struct ap_plan_reader *r, const struct ap_jv 
 	const struct ap_jv *v;
 
 	AP_TRY(ap_plan_read_member(r, root, section, AP_JOBJECT, out));
-	for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+	for (size_t i = 0; i < AP_COUNT(needs); i++)
 		if (!strcmp(needs[i].section, section))
 			AP_TRY(ap_plan_read_member(r, *out, needs[i].key, needs[i].type, &v));
 	return add_facts(r, section, "", *out, except);

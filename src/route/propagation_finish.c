@@ -126,7 +126,7 @@ static bool is_cheaper(const struct around *a, const struct around *b)
 	const double y[] = {b->before.communication, b->before.computation, b->behind.communication,
 		b->behind.computation};
 
-	for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+	for (size_t i = 0; i < AP_COUNT(x); i++)
 		if (x[i] != y[i])
 			return x[i] < y[i];
 	return false;

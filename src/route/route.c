@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "route/propagation.h"
 #include "route/semi_auto.h"
 
@@ -25,7 +26,7 @@ static const struct ap_route routes[] = {
 
 const struct ap_route *ap_route_at(size_t i)
 {
-	return i < sizeof routes / sizeof *routes ? &routes[i] : NULL;
+	return i < AP_COUNT(routes) ? &routes[i] : NULL;
 }
 
 /* Of a route that keeps nothing. */

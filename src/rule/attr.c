@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/vec.h"
 #include "rule/rule.h"
 
 #include <stdlib.h>
@@ -34,7 +35,6 @@ static const struct {
 #include "rule/attrs.def"
 };
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 bool ap_attr_concerns(const char *operators, const char *op)
 {
@@ -48,7 +48,7 @@ bool ap_attr_concerns(const char *operators, const char *op)
 
 static const char *current_name(const char *op, const char *name)
 {
-	for (size_t i = 0; i < COUNT(aliases); i++)
+	for (size_t i = 0; i < AP_COUNT(aliases); i++)
 		if (strcmp(aliases[i].old, name) == 0 && ap_attr_concerns(aliases[i].operators, op))
 			return aliases[i].now;
 	return name;
@@ -61,13 +61,13 @@ static int compare(const void *name, const void *row)
 
 const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *type)
 {
-	const struct declared *d = bsearch(current_name(op, name), declared, COUNT(declared),
+	const struct declared *d = bsearch(current_name(op, name), declared, AP_COUNT(declared),
 		sizeof *declared, compare);
 
 	if (!d)
 		return NULL;
 	*type = d->type;
-	for (size_t i = 0; i < COUNT(others); i++)
+	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (strcmp(others[i].name, d->name) == 0 && ap_attr_concerns(others[i].operators, op))
 			*type = others[i].type;
 	return d->name;
@@ -75,12 +75,12 @@ const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *ty
 
 const char *ap_attr_at(size_t i)
 {
-	return i < COUNT(declared) ? declared[i].name : NULL;
+	return i < AP_COUNT(declared) ? declared[i].name : NULL;
 }
 
 bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias)
 {
-	if (i >= COUNT(aliases))
+	if (i >= AP_COUNT(aliases))
 		return false;
 	*alias = (struct ap_attr_alias){aliases[i].operators, aliases[i].old, aliases[i].now};
 	return true;
@@ -89,7 +89,7 @@ bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias)
 bool ap_attr_refusal_at(size_t i, const char **operators, const char **name,
 	struct ap_attr_refusal *refusal)
 {
-	if (i >= COUNT(refused))
+	if (i >= AP_COUNT(refused))
 		return false;
 	*operators = refused[i].operators;
 	*name = refused[i].name;
@@ -114,7 +114,7 @@ static bool is_harmless(const struct ap_attr *a, const char *value)
 
 bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why)
 {
-	for (size_t i = 0; i < COUNT(refused); i++) {
+	for (size_t i = 0; i < AP_COUNT(refused); i++) {
 		if (strcmp(refused[i].name, a->name) != 0 || !ap_attr_concerns(refused[i].operators, op) ||
 			is_harmless(a, refused[i].harmless))
 			continue;

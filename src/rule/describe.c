@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 #include "rule/expand.h"
 
 void ap_describe_label(struct ap_str *out, const char *label)
@@ -22,7 +23,7 @@ static void add_word(struct words *w, const char *s, size_t len)
 	for (unsigned i = 0; i < w->n; i++)
 		if (w->v[i].len == len && memcmp(w->v[i].s, s, len) == 0)
 			return;
-	if (len && w->n < sizeof w->v / sizeof *w->v)
+	if (len && w->n < AP_COUNT(w->v))
 		w->v[w->n++] = (struct ap_name){s, len};
 }
 
@@ -41,7 +42,7 @@ static bool names_attr(const char *name, size_t len)
 {
 	static const char *const others[] = {"outputs", "given", "absent"};
 
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (len == strlen(others[i]) && strncmp(name, others[i], len) == 0)
 			return false;
 	return true;

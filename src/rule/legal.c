@@ -3,6 +3,7 @@
  * Conditions on cuts that go beyond single factors, by name (column `legal` of ops.def):
  * what MindSpore's implementation of an operator refuses, or computes wrongly.
  */
+#include "base/vec.h"
 #include "rule/rule.h"
 
 #include <assert.h>
@@ -188,7 +189,7 @@ static bool near_halos(const struct ap_window *w, int64_t n)
 
 	if (w->inside || w->kernel <= w->stride || (padded - w->kernel) % w->stride != 0)
 		return false;
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+	for (size_t i = 0; i < AP_COUNT(part); i++) {
 		struct ap_halo h = ap_window_halo(w, n, part[i]);
 
 		if (!fits(&h, w->size / n))
@@ -254,7 +255,7 @@ static size_t find(const char *name)
 
 	while (strcmp(conditions[i].name, name) != 0) {
 		i++;
-		assert(i < sizeof conditions / sizeof *conditions);
+		assert(i < AP_COUNT(conditions));
 	}
 	return i;
 }

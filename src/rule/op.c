@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
@@ -37,12 +38,12 @@ static const char *const cross_batch[] = {
 
 const struct ap_op_row *ap_op_at(size_t i)
 {
-	return i < sizeof rows / sizeof *rows ? &rows[i] : NULL;
+	return i < AP_COUNT(rows) ? &rows[i] : NULL;
 }
 
 const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *type)
 {
-	const struct ap_op_row *end = rows + sizeof rows / sizeof *rows;
+	const struct ap_op_row *end = rows + AP_COUNT(rows);
 
 	for (const struct ap_op_row *r = after ? after + 1 : rows; r < end; r++)
 		if (*r->name == *type && strcmp(r->name, type) == 0)
@@ -88,7 +89,7 @@ bool ap_op_follows(const struct ap_op_row *row)
 #include "rule/ops.def"
 	};
 
-	return is_among(names, sizeof names / sizeof *names, row->name);
+	return is_among(names, AP_COUNT(names), row->name);
 }
 
 bool ap_op_is_fallback(const struct ap_op_row *row)
@@ -98,7 +99,7 @@ bool ap_op_is_fallback(const struct ap_op_row *row)
 #include "rule/ops.def"
 	};
 
-	return is_among(names, sizeof names / sizeof *names, row->name);
+	return is_among(names, AP_COUNT(names), row->name);
 }
 
 bool ap_op_is_batch_parallel(const struct ap_op_row *row)
@@ -108,7 +109,7 @@ bool ap_op_is_batch_parallel(const struct ap_op_row *row)
 #include "rule/ops.def"
 	};
 
-	return ap_op_is_fallback(row) || is_among(names, sizeof names / sizeof *names, row->name);
+	return ap_op_is_fallback(row) || is_among(names, AP_COUNT(names), row->name);
 }
 
 const char *ap_op_unknown(const char *type)
@@ -118,12 +119,12 @@ const char *ap_op_unknown(const char *type)
 #include "rule/ops.def"
 	};
 
-	return is_among(names, sizeof names / sizeof *names, type) ? AP_OP_UNCUT : AP_OP_UNKNOWN;
+	return is_among(names, AP_COUNT(names), type) ? AP_OP_UNCUT : AP_OP_UNKNOWN;
 }
 
 bool ap_op_takes_cross_batch(const struct ap_op_row *row)
 {
-	return is_among(cross_batch, sizeof cross_batch / sizeof *cross_batch, row->name);
+	return is_among(cross_batch, AP_COUNT(cross_batch), row->name);
 }
 
 bool ap_op_is_product(const struct ap_op_row *row)
@@ -133,7 +134,7 @@ bool ap_op_is_product(const struct ap_op_row *row)
 
 bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 {
-	if (i >= sizeof aliases / sizeof *aliases)
+	if (i >= AP_COUNT(aliases))
 		return false;
 	*old_name = aliases[i].old;
 	*canonical = aliases[i].now;
@@ -142,7 +143,7 @@ bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical)
 
 bool ap_op_unsupported_at(size_t i, const char **type, const char **reason)
 {
-	if (i >= sizeof unsupported / sizeof *unsupported)
+	if (i >= AP_COUNT(unsupported))
 		return false;
 	*type = unsupported[i].name;
 	*reason = unsupported[i].reason;
@@ -151,7 +152,7 @@ bool ap_op_unsupported_at(size_t i, const char **type, const char **reason)
 
 const char *ap_op_unsupported(const char *type)
 {
-	for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+	for (size_t i = 0; i < AP_COUNT(unsupported); i++)
 		if (strcmp(unsupported[i].name, type) == 0)
 			return unsupported[i].reason;
 	return NULL;
@@ -187,10 +188,10 @@ static const char *find_nearest(const char *type)
 	size_t len = strlen(type);
 	int best = (int)MIN(len / 3, 3) + 1; /* further away is no misspelling */
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		if (rows[i].unit != AP_OP_LINK)
 			closer(rows[i].name, type, &best, &nearest);
-	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+	for (size_t i = 0; i < AP_COUNT(aliases); i++)
 		closer(aliases[i].old, type, &best, &nearest);
 	return nearest;
 }
@@ -201,7 +202,7 @@ const char *ap_op_canonical(const char *type, const char **nearest)
 
 	if (row && !ap_op_unsupported(type))
 		return row->name;
-	for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+	for (size_t i = 0; i < AP_COUNT(aliases); i++)
 		if (strcmp(aliases[i].old, type) == 0)
 			return aliases[i].now;
 	if (nearest)

@@ -2,6 +2,7 @@
 /* The vectors that shard() takes, and which of their dimensions MindSpore's batch strategy cuts. */
 #include <string.h>
 
+#include "base/vec.h"
 #include "rule/rule.h"
 
 static const struct {
@@ -36,7 +37,7 @@ const struct ap_operand *ap_op_vector(const struct ap_bound *b, uint32_t v)
 
 const char *ap_op_batch_notation(const struct ap_op_row *row)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		if (strcmp(rows[i].name, row->name) == 0)
 			return rows[i].notation;
 	return NULL;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "rule/rule.h"
 
 static const struct row {
@@ -16,7 +17,7 @@ static const struct row {
 
 static const struct row *row_of(const struct ap_op_row *row)
 {
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+	for (size_t i = 0; i < AP_COUNT(table); i++)
 		if (strcmp(table[i].name, row->name) == 0 &&
 			(table[i].any || !strchr(row->rule, '*')))
 			return &table[i];

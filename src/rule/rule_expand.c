@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/vec.h"
 #include "rule/expand.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ static const struct expander *find(struct ap_name name)
 	while (strlen(expanders[i].e.name) != name.len ||
 		memcmp(expanders[i].e.name, name.s, name.len) != 0) {
 		i++;
-		assert(i < sizeof expanders / sizeof *expanders);
+		assert(i < AP_COUNT(expanders));
 	}
 	return &expanders[i];
 }

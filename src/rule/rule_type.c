@@ -10,6 +10,7 @@
  *             c complex, r real, each as wide as operand 0, = that of the operand of that number
  * The last letter goes for all that follow.
  */
+#include "base/vec.h"
 #include "rule/bind.h"
 
 #include <string.h>
@@ -83,7 +84,7 @@ static bool wanted_type(struct ap_binding *b, enum ap_dtype *t)
 	static const char *const attrs[] = {"dtype", "output_type"};
 
 	*t = AP_DTYPE_COUNT;
-	for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
+	for (size_t i = 0; i < AP_COUNT(attrs); i++) {
 		const char *name = ap_attr_str(b->in->attrs, attrs[i], NULL);
 
 		if (name)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "search/compact.h"
 #include "search/engines.h"
 
@@ -15,7 +16,7 @@ static const struct ap_engine engines[] = {
 
 const struct ap_engine *ap_engine_at(size_t i)
 {
-	return i < sizeof engines / sizeof *engines ? &engines[i] : NULL;
+	return i < AP_COUNT(engines) ? &engines[i] : NULL;
 }
 
 const struct ap_engine *ap_engine_find(const char *name)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 
 /* A tensor dimension that lies differently in the two layouts. */
 struct change {
@@ -235,7 +236,7 @@ static void unify_binary(const struct ap_reshard_end *a, const struct ap_reshard
 	struct ap_sub *sub = out->sub;
 	uint32_t from = 0, to = 0, dev;
 
-	static_assert(sizeof stride / sizeof *stride == AP_MAX_CHAIN, "a stride for each boundary");
+	static_assert(AP_COUNT(stride) == AP_MAX_CHAIN, "a stride for each boundary");
 	dev = divide(pairs, n);
 	for (int i = 0; i < n; i++) {
 		sub = add_subs(sub, &pairs[i]);

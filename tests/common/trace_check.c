@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "trace.h"
 
 enum { FORWARD, BACKWARD, WEIGHT, PASSES };
@@ -367,7 +368,7 @@ const char *trace_check(struct ap_ctx *ctx, struct trace *t)
 	if (t->events.n)
 		qsort(t->events.v, t->events.n, sizeof *t->events.v, by_place);
 	fault = note_all(&c);
-	for (size_t i = 0; i < sizeof checks / sizeof *checks && !fault; i++)
+	for (size_t i = 0; i < AP_COUNT(checks) && !fault; i++)
 		fault = checks[i](&c);
 	return fault;
 }

@@ -5,6 +5,8 @@
  */
 #include "fault.h"
 
+#include "base/vec.h"
+
 static const char *const described[] = {
 	"_MirrorOperator", "Abs", "ACos", "Acosh", "Add", "AddExt", "AddN", "ApplyRotaryPosEmb",
 	"Argmax", "ArgMaxWithValue", "Argmin", "ArgMinWithValue", "Asin", "Asinh", "Assign",
@@ -77,14 +79,14 @@ static const struct {
 	const char *const *type;
 	size_t n;
 } sections[] = {
-	{"4.2", described, sizeof described / sizeof *described},
-	{"4.3", further, sizeof further / sizeof *further},
-	{"1.x", old, sizeof old / sizeof *old},
+	{"4.2", described, AP_COUNT(described)},
+	{"4.3", further, AP_COUNT(further)},
+	{"1.x", old, AP_COUNT(old)},
 };
 
 bool ex_catalogue_at(size_t i, struct ex_catalogue *out)
 {
-	for (size_t s = 0; s < sizeof sections / sizeof *sections; s++) {
+	for (size_t s = 0; s < AP_COUNT(sections); s++) {
 		const char *canonical, *type;
 
 		if (i >= sections[s].n) {

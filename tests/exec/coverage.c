@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "fault.h"
 #include "rule/describe.h"
 
@@ -21,7 +22,7 @@ static const int64_t devices[] = {1, 2, 4, 6, 8, 12};
 
 /* As test_rows does by default, but nothing is run. */
 static const struct ex_effort effort = {.samples = 5, .strategies = 201, .ndev = devices,
-	.nndev = sizeof devices / sizeof *devices, .dry = true};
+	.nndev = AP_COUNT(devices), .dry = true};
 
 static uint32_t bits(uint64_t v)
 {
@@ -172,7 +173,7 @@ void ex_coverage_write(struct ap_ctx *ctx, uint64_t seed, struct ap_str *out)
 		"| | types | planned with | executed, by each of their rules | other names | refused, "
 		"with a reason |\n"
 		"| --- | --- | --- | --- | --- | --- |\n");
-	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+	for (size_t i = 0; i < AP_COUNT(sections); i++) {
 		add_section(ctx, sections[i], seed, &tables, &sums);
 		add_sum(out, title(sections[i]), &sums.section);
 	}

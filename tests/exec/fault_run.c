@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "faults.h"
 
 enum {
@@ -18,7 +19,7 @@ const struct ex_fault *ex_fault_at(size_t i)
 	static const struct ex_fault *const files[] = {ex_faults_comm, ex_faults_gradient,
 		ex_faults_rule, ex_faults_place, ex_faults_move, ex_faults_program};
 
-	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+	for (size_t k = 0; k < AP_COUNT(files); k++)
 		for (const struct ex_fault *f = files[k]; f->name; f++)
 			if (i-- == 0)
 				return f;
@@ -156,7 +157,7 @@ static void run_sample(struct trial *t, uint64_t number)
 	if (!make_cases(t))
 		return;
 	do {
-		for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		for (size_t i = 0; i < AP_COUNT(devices); i++)
 			run_space(t, devices[i], number * 131 + (uint64_t)devices[i]);
 	} while (!t->sound.bound.dealt && ex_case_deal(&t->w, &t->sound) &&
 		ex_case_deal(&t->w, &t->broken));

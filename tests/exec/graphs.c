@@ -3,6 +3,8 @@
 #include "graph_text.h"
 #include "program.h"
 
+#include "base/vec.h"
+
 /* Two layers with their biases, as in the first seeds: data, tensor and hybrid parallel. */
 static const char mlp[] = GRAPH("mlp",
 	INPUT("x", "24,8") AND INPUT("y", "24,6"),
@@ -390,7 +392,7 @@ static const struct ex_graph_sample graphs[] = {
 
 const struct ex_graph_sample *ex_graph_at(size_t i)
 {
-	size_t own = sizeof graphs / sizeof *graphs;
+	size_t own = AP_COUNT(graphs);
 
 	return i < own ? &graphs[i] : ex_graph_batch_at(i - own);
 }

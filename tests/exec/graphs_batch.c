@@ -3,6 +3,8 @@
 #include "graph_text.h"
 #include "program.h"
 
+#include "base/vec.h"
+
 #define INSIDE(name, shape, type) \
 	"{'name':'" name "','shape':[" shape "],'dtype':'" type "','batch_dim':1}"
 #define TURNED(in, name, perm) OP_WITH("Transpose", in, name, "'perm':[" perm "]")
@@ -84,5 +86,5 @@ static const struct ex_graph_sample graphs[] = {
 
 const struct ex_graph_sample *ex_graph_batch_at(size_t i)
 {
-	return i < sizeof graphs / sizeof *graphs ? &graphs[i] : NULL;
+	return i < AP_COUNT(graphs) ? &graphs[i] : NULL;
 }

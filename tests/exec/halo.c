@@ -2,6 +2,8 @@
 /* Windows by the definition of their operators, and what a part of them needs of its neighbours. */
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "oper.h"
 
 enum { FIRST = 2 }; /* the dimensions before the windows': batch and channels */
@@ -27,7 +29,7 @@ static const struct window_type {
 
 static const struct window_type *type_of(const char *type)
 {
-	for (size_t i = 0; i < sizeof window_types / sizeof *window_types; i++)
+	for (size_t i = 0; i < AP_COUNT(window_types); i++)
 		if (strcmp(window_types[i].type, type) == 0)
 			return &window_types[i];
 	return NULL;

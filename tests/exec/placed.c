@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "oper.h"
 
 /*
@@ -76,7 +78,7 @@ static bool is_without(const struct ap_attrs *attrs, const char *names)
 
 static const struct placed *row_of(const struct ex_oper *o)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		if (strcmp(rows[i].type, o->type) == 0 &&
 			(!rows[i].with || ap_attr_bool(o->attrs, rows[i].with, false)) &&
 			is_without(o->attrs, rows[i].without))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "kernel.h"
 
 void ex_sample_begin(struct ex_sample *s, const char *type, uint64_t seed)
@@ -17,7 +18,7 @@ int64_t ex_length(struct ex_sample *s)
 {
 	static const int64_t lengths[] = {2, 3, 4, 4, 6, 6, 8, 12, 12, 24};
 
-	return lengths[ex_below(&s->rng, sizeof lengths / sizeof *lengths)];
+	return lengths[ex_below(&s->rng, AP_COUNT(lengths))];
 }
 
 unsigned ex_add_in(struct ex_sample *s, const char *dtype, uint8_t rank, const int64_t *size)
@@ -44,7 +45,7 @@ static struct ap_attr *add(struct ex_sample *s, const char *name, enum ap_attr_t
 {
 	struct ap_attr *a = &s->attr[s->attrs.n++];
 
-	assert(s->attrs.n <= sizeof s->attr / sizeof *s->attr);
+	assert(s->attrs.n <= AP_COUNT(s->attr));
 	*a = (struct ap_attr){.name = name, .type = type};
 	s->attrs.v = s->attr;
 	return a;

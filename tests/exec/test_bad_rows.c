@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/vec.h"
 #include "cost/pins.h"
 #include "oper.h"
 
@@ -230,7 +231,7 @@ static void try_number(struct bad *b, uint32_t i)
 {
 	static const int64_t values[] = {-97, -1, 0, 97};
 
-	for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+	for (size_t k = 0; k < AP_COUNT(values); k++) {
 		struct ex_sample s;
 		struct ap_attr *a = changed(b, &s, i);
 
@@ -247,7 +248,7 @@ static void try_list(struct bad *b, uint32_t i)
 	struct ap_attr *a = changed(b, &s, i);
 
 	for (uint32_t e = 0; e < a->n; e++)
-		for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+		for (size_t k = 0; k < AP_COUNT(values); k++) {
 			a = changed(b, &s, i);
 			s.list[i][e] = values[k];
 			try(b, &s, "an element out of range", AN_INPUT | ALLOWED);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "exec.h"
 
 #define NDEV 6
@@ -50,8 +51,8 @@ START_TEST(products_are_those_of_schoolbook)
 		(UINT64_C(1) << 31) + 1, EX_P / 2, EX_P - 2, EX_P - 1};
 	int wrong = 0;
 
-	for (size_t i = 0; i < sizeof edge / sizeof *edge; i++)
-		for (size_t k = 0; k < sizeof edge / sizeof *edge; k++)
+	for (size_t i = 0; i < AP_COUNT(edge); i++)
+		for (size_t k = 0; k < AP_COUNT(edge); k++)
 			wrong += ex_mul(edge[i], edge[k]) != schoolbook(edge[i], edge[k]);
 	for (int i = 0; i < 20000; i++) {
 		uint64_t a = any(), b = any();
@@ -258,7 +259,7 @@ START_TEST(reductions_are_those_of_the_group)
 	struct ex_world w = {.ctx = &ctx, .ndev = NDEV};
 	struct ex_tensor x = random_tensor(1, size);
 
-	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+	for (size_t k = 0; k < AP_COUNT(row); k++) {
 		struct ex_shards s = ex_cut(ctx.scratch, &x, &whole, NDEV);
 
 		for (int r = 0; r < NDEV; r++)
@@ -380,7 +381,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, begin, end);
-	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+	for (size_t i = 0; i < AP_COUNT(tests); i++)
 		tcase_add_test(tc, tests[i]);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_ENV);

@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "game.h"
 
 static const int64_t devices[] = {2, 4, 6, 8, 12};
 
-enum { KINDS = EX_SETTINGS * sizeof devices / sizeof *devices };
+enum { KINDS = EX_SETTINGS * AP_COUNT(devices) };
 
 static bool try_devices(struct ex_game *g, int64_t ndev, uint32_t cases)
 {
@@ -50,7 +51,7 @@ static bool try_graph(const struct ex_graph_sample *sample, uint64_t seed, uint3
 	if (lacks)
 		printf("%s waits for the kernel of %s\n", sample->name, lacks);
 	fixture_close(&g.f);
-	for (size_t i = 0; i < sizeof devices / sizeof *devices && !lacks && !g.failed; i++)
+	for (size_t i = 0; i < AP_COUNT(devices) && !lacks && !g.failed; i++)
 		try_devices(&g, devices[i], cases);
 	if (!lacks)
 		printf("%s: %" PRIu32 " plans, %" PRIu32 " runs, %" PRIu64 " collectives\n", sample->name,

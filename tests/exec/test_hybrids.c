@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "game.h"
 #include "graph_text.h"
 #include "hybrid/hybrid.h"
@@ -160,7 +161,7 @@ static const struct {
 } samples[] = {{"language", language}, {"gated", gated}, {"fused", fused},
 	{"mixture", mixture}};
 
-enum { SAMPLES = sizeof samples / sizeof *samples };
+enum { SAMPLES = AP_COUNT(samples) };
 
 /* Sample i, its text in the buffer where it is one of ours; false past the end. */
 static bool sample_at(int i, char text[8192], struct ex_graph_sample *out)
@@ -248,7 +249,7 @@ START_TEST(hybrids_are_those_of_one_rank)
 	ck_assert(sample_at(_i, text, &s));
 	if (s.pinned)
 		return;
-	for (size_t i = 0; i < sizeof devices / sizeof *devices; i += ex_cases(200) < 100 ? 2 : 1)
+	for (size_t i = 0; i < AP_COUNT(devices); i += ex_cases(200) < 100 ? 2 : 1)
 		ck_assert(try_devices(&g, devices[i], &tally));
 	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu64 " collectives\n", s.name,
 		tally.taken, tally.refused, g.w.ncollective);

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "kernel.h"
 
 static const struct ex_kernel *const families[] = {
@@ -222,7 +223,7 @@ static int degree_of(const struct trial *t)
 	static const char *const quotients[] = {"Div", "RealDiv", "DivNoNan", "Xdivy",
 		"Reciprocal", "Inv", "DivMod", "SolveTriangular"};
 
-	for (size_t i = 0; i < sizeof quotients / sizeof *quotients; i++)
+	for (size_t i = 0; i < AP_COUNT(quotients); i++)
 		if (strcmp(t->sample.type, quotients[i]) == 0)
 			return -1;
 	if (strstr(t->sample.type, "Prod"))
@@ -278,7 +279,7 @@ int main(void)
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, gradients_are_those_of_the_results, 0,
-		sizeof families / sizeof *families);
+		AP_COUNT(families));
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

@@ -2,6 +2,8 @@
 /* Norms, losses, windows, look-ups, choices and other products against numbers worked out by hand. */
 #include "pinned.h"
 
+#include "base/vec.h"
+
 #define SUM "(exp(1)+exp(2))"
 
 static const struct ex_pinned pinned[] = {
@@ -122,5 +124,5 @@ static const struct ex_pinned pinned[] = {
 
 int main(void)
 {
-	return ex_pinned_main("kernels_b", pinned, sizeof pinned / sizeof *pinned);
+	return ex_pinned_main("kernels_b", pinned, AP_COUNT(pinned));
 }

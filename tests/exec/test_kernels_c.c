@@ -2,6 +2,8 @@
 /* Attention, caches, routers, scatters and places against numbers worked out by hand. */
 #include "pinned.h"
 
+#include "base/vec.h"
+
 #define EIGHT(x) x " " x " " x " " x " " x " " x " " x " " x
 #define BOTH "(5*exp(3)+6*exp(4))/(exp(3)+exp(4))"
 
@@ -107,5 +109,5 @@ static const struct ex_pinned pinned[] = {
 
 int main(void)
 {
-	return ex_pinned_main("kernels_c", pinned, sizeof pinned / sizeof *pinned);
+	return ex_pinned_main("kernels_c", pinned, AP_COUNT(pinned));
 }

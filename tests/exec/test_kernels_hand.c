@@ -2,6 +2,8 @@
 /* Elements, products, reductions and movement against numbers worked out by hand. */
 #include "pinned.h"
 
+#include "base/vec.h"
+
 static const struct ex_pinned pinned[] = {
 	{"MatMul", "", "[2,3] 1 2 3 4 5 6; [3,2] 1 0 2 1 0 3", "[2,2] 5 11 14 23",
 		"[2,3] 1 4 6 3 10 12; [3,2] 13 18 17 24 21 30"},
@@ -150,5 +152,5 @@ static const struct ex_pinned pinned[] = {
 
 int main(void)
 {
-	return ex_pinned_main("kernels_hand", pinned, sizeof pinned / sizeof *pinned);
+	return ex_pinned_main("kernels_hand", pinned, AP_COUNT(pinned));
 }

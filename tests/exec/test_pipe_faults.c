@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "plan/plan.h"
 #include "fault.h"
 #include "pipe_game.h"
@@ -215,7 +216,7 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, each_fault_shows, 0, (int)(sizeof faults / sizeof *faults));
+	tcase_add_loop_test(tc, each_fault_shows, 0, (int)AP_COUNT(faults));
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "exec.h"
 #include "fixture.h"
 
@@ -378,7 +379,7 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(tc, redistributions_arrive_and_come_back, 0,
-		2 * sizeof meshes / sizeof *meshes);
+		2 * AP_COUNT(meshes));
 	tcase_add_loop_test(tc, random_redistributions_arrive_and_come_back, 0, 4);
 	tcase_add_test(tc, false_steps_are_seen);
 	tcase_set_timeout(tc, 120);

@@ -15,13 +15,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "plan/plan.h"
 #include "pipe_game.h"
 #include "routes.h"
 
 static const int64_t devices[] = {2, 3, 4, 6, 8, 12};
 
-enum { NDEVICES = sizeof devices / sizeof *devices, ROUNDS = 3 };
+enum { NDEVICES = AP_COUNT(devices), ROUNDS = 3 };
 
 /* Route i of those that complete; NULL past the end. */
 static const struct ap_route *route_at(size_t i)

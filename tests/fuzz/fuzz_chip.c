@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles of chips and of software: what is accepted prices every graph. */
 #include "fuzz.h"
+#include "base/vec.h"
 #include "hw/chip.h"
 
 const char *fuzz_word(size_t i)
@@ -8,7 +9,7 @@ const char *fuzz_word(size_t i)
 	static const char *const words[] = {"cube", "vector", "memory", "collective", "matmul", "switch", "mesh",
 		"bus", "nic", "server", "pod", "cluster", "machine", "within", "span", "links", "hccl", "910", "910b",
 		"910_93", "devices_per_pod", "aliases", "sources", "autopar-chip/1", "autopar-software/1"};
-	size_t n = sizeof words / sizeof *words;
+	size_t n = AP_COUNT(words);
 
 	return i < n ? words[i] : i - n < AP_DTYPE_COUNT ? ap_dtype_name((enum ap_dtype)(i - n)) : NULL;
 }

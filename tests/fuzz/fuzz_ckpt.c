@@ -2,6 +2,8 @@
 /* Strategy checkpoints, either form: checked, converted there and back, held against a graph, searched from. */
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "fuzz.h"
 
 const char *fuzz_word(size_t i)
@@ -12,7 +14,7 @@ const char *fuzz_word(size_t i)
 		"tensor_shape", "param_name", "node_name", "MatMul_w1", "MatMul_w2", "Add_b0", "w1", "w2", "b0",
 		"moments.w1", "accu_grads.w1", "0-w1", "1-w1"};
 
-	return i < sizeof words / sizeof *words ? words[i] : NULL;
+	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
 /* What is well-formed survives both forms, and the way there and back. */

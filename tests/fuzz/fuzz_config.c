@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations: every effective setting printed, a small search and an evaluation under them. */
+#include "base/vec.h"
 #include "cli/options.h"
 #include "cli/spellings.h"
 #include "fuzz.h"
@@ -14,9 +15,9 @@ const char *fuzz_word(size_t i)
 	if (i < AP_OPT_COUNT)
 		return ap_option_at((enum ap_opt_id)i)->key;
 	i -= AP_OPT_COUNT;
-	if (i < sizeof words / sizeof *words)
+	if (i < AP_COUNT(words))
 		return words[i];
-	i -= sizeof words / sizeof *words;
+	i -= AP_COUNT(words);
 	for (size_t n = 0; n < AP_OPT_COUNT; n++) {
 		const struct ap_option *row = ap_option_at((enum ap_opt_id)n);
 

@@ -5,6 +5,7 @@
  */
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "fuzz.h"
 #include "import/import.h"
 
@@ -59,7 +60,7 @@ const char *fuzz_word(size_t i)
 		"subgraph", "MatMul", "Depend", "MakeTuple", "TupleGetItem", "in_strategy", "UpdateState", "Return",
 		"ValueNode", "PrimFunc_MatMul", "Ref", "DoSignaturePrimitive", "None", "NoShape", "call"};
 
-	return i < sizeof words / sizeof *words ? words[i] : NULL;
+	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -3,6 +3,7 @@
  * Operator graphs: a small search on each, all of whose files must be accepted again and say the same.
  */
 #include "fuzz.h"
+#include "base/vec.h"
 #include "rule/rule.h"
 
 /* Names of operators, and of attributes. */
@@ -13,7 +14,7 @@ const char *fuzz_word(size_t i)
 		"stage", "recompute", "cross_batch", "fusion", "cell", "time_s", "forward", "backward", "share",
 		"transpose_a", "transpose_b", "axis", "keep_dims", "begin", "end", "perm", "shape", "strides", "pad_mode",
 		"kernel_size", "stride", "group", "attrs", "dtype", "inputs", "outputs", "constants", "parameters"};
-	size_t n = sizeof words / sizeof *words;
+	size_t n = AP_COUNT(words);
 
 	return i < n ? words[i] : ap_op_at(i - n) ? ap_op_at(i - n)->name : NULL;
 }

@@ -2,13 +2,15 @@
 /* Plans: checked, drawn, compared with themselves, judged, held against their graph. */
 #include "fuzz.h"
 
+#include "base/vec.h"
+
 const char *fuzz_word(size_t i)
 {
 	static const char *const words[] = {"AllReduce", "ReduceScatter", "AllGather", "AllToAll", "Broadcast",
 		"Send", "Receive", "forward", "backward", "gradient", "optimizer", "recompute", "optimal", "feasible",
 		"infeasible", "stopped", "NeighborExchange", "pair", "x", "w1", "mindspore", "generic", "sum", "mean"};
 
-	return i < sizeof words / sizeof *words ? words[i] : NULL;
+	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
 /* The graph that the first sample is of. */

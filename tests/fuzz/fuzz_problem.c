@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "fuzz.h"
 #include "search/engine.h"
 
@@ -13,7 +14,7 @@ const char *fuzz_word(size_t i)
 	static const char *const words[] = {"memory_limit", "nodes", "edges", "matrices", "name", "cost", "memory",
 		"from", "to", "matrix", "rows", "cols", "next", "autopar-problem/1", "schema"};
 
-	return i < sizeof words / sizeof *words ? words[i] : NULL;
+	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
 static int has_next(const struct ap_problem *p)

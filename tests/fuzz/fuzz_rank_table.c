@@ -2,6 +2,8 @@
 /* Rank tables: checked, converted, planned for; what is converted is a rank table again. */
 #include "fuzz.h"
 
+#include "base/vec.h"
+
 const char *fuzz_word(size_t i)
 {
 	static const char *const words[] = {"group_list", "server_list", "rank_list", "node_list", "cluster_list",
@@ -11,7 +13,7 @@ const char *fuzz_word(size_t i)
 		"2.0", "completed", "device", "host", "lab", "super_device_id", "super_pod_id", "server_count",
 		"level_list", "rank_addr_list", "910", "910B", "0x0020", "lab", "192.168.100.101"};
 
-	return i < sizeof words / sizeof *words ? words[i] : NULL;
+	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "fuzz.h"
 
 enum { MOST_SPANS = 2048, MOST_FAULTS = 4, MOST_DEPTH = 64 };
@@ -169,10 +171,10 @@ static void change_number(struct text *t, struct span at)
 	snprintf(s, sizeof s, "%.*s", (int)(at.to - at.from < 40 ? at.to - at.from : 40),
 		(const char *)t->s + at.from);
 	if (draw(t, 2) || sscanf(s, "%lf", &d) != 1) {
-		replace_text(t, at, numbers[draw(t, sizeof numbers / sizeof *numbers)]);
+		replace_text(t, at, numbers[draw(t, AP_COUNT(numbers))]);
 		return;
 	}
-	d = d * times[draw(t, sizeof times / sizeof *times)] + plus[draw(t, sizeof plus / sizeof *plus)];
+	d = d * times[draw(t, AP_COUNT(times))] + plus[draw(t, AP_COUNT(plus))];
 	snprintf(s, sizeof s, "%.17g", draw(t, 2) ? d : floor(d));
 	replace_text(t, at, s);
 }
@@ -314,7 +316,7 @@ static void change_values(struct text *t, const uint8_t *other, size_t nother)
 		nest(t, at);
 		return;
 	case 3:
-		replace_text(t, at, values[draw(t, sizeof values / sizeof *values)]);
+		replace_text(t, at, values[draw(t, AP_COUNT(values))]);
 		return;
 	case 4:
 		take_part(t, at, other, nother, true);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "random_maker.h"
 
+#include "base/vec.h"
+
 uint32_t maker_below(struct maker *m, uint64_t n)
 {
 	return (uint32_t)random_below(m->seed, n);
@@ -15,7 +17,7 @@ int64_t maker_small_length(struct maker *m)
 {
 	static const int64_t lengths[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24};
 
-	return lengths[maker_below(m, sizeof lengths / sizeof *lengths)];
+	return lengths[maker_below(m, AP_COUNT(lengths))];
 }
 
 static int64_t feature_length(struct maker *m)
@@ -530,7 +532,7 @@ static uint32_t add_part(struct maker *m, uint32_t nop)
 	m->base = m->ntensor;
 	maker_add_input(m, maker_one_in(m, 8) ? 'h' : 'f', rank, dim);
 	while (m->nop < end)
-		operators[maker_below(m, sizeof operators / sizeof *operators)](m);
+		operators[maker_below(m, AP_COUNT(operators))](m);
 	for (uint32_t id = m->base; id < m->ntensor; id++)
 		if (is_real(&m->tensor[id]) && !m->tensor[id].parameter && !m->tensor[id].uses)
 			x = id;

@@ -2,6 +2,7 @@
 /* The engines against brute force, on random tables of every shape. */
 #include <math.h>
 
+#include "base/vec.h"
 #include "elim/dp.h"
 #include "random_problem.h"
 #include "unit.h"
@@ -60,7 +61,7 @@ START_TEST(dynamic_programming_is_brute_force)
 		ap_engine_find("brute_force")->solve(&ctx, p, &budget, &want);
 		outcomes[want.outcome]++;
 		limited += p->memory_limit != AP_NO_LIMIT;
-		for (size_t s = 0; s < sizeof settings / sizeof *settings; s++) {
+		for (size_t s = 0; s < AP_COUNT(settings); s++) {
 			ap_dp_solve_with(&ctx, p, &budget, &settings[s].options, &got);
 			compare(&ctx, p, i, settings[s].name, &want, &got);
 		}
@@ -104,7 +105,7 @@ START_TEST(any_budget_is_sound)
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		struct ap_choice want, got;
 		ap_engine_find("brute_force")->solve(&ctx, p, &(struct ap_budget){0}, &want);
-		for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++) {
+		for (size_t b = 0; b < AP_COUNT(budgets); b++) {
 			ap_dp_solve_with(&ctx, p, &budgets[b], &options, &got);
 			check_sound(&ctx, p, i, &want, &got);
 			exact += got.outcome == AP_OUT_OPTIMAL;

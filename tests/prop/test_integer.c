@@ -4,6 +4,7 @@
 
 #include "exact_cost.h"
 #include "random_problem.h"
+#include "base/vec.h"
 #include "search/engine.h"
 #include "unit.h"
 
@@ -108,7 +109,7 @@ START_TEST(any_budget_is_sound)
 		struct ap_ctx ctx = ctx_create(false);
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		struct ap_choice want = solved(&ctx, "brute_force", p, &(struct ap_budget){0});
-		for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++) {
+		for (size_t b = 0; b < AP_COUNT(budgets); b++) {
 			struct ap_budget budget = budgets[b];
 			budget.start[0] = i % 2 ? want.pick : NULL;
 			struct ap_choice got = solved(&ctx, "integer_programming", p, &budget);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "drive/verify.h"
 #include "plan/plan.h"
@@ -48,7 +49,7 @@ static enum ap_status short_or_not(struct trial *t, int64_t capacity, struct ap_
 	static const int other[] = {0, PRUNED, FOLDED};
 	enum ap_status st = search(t, capacity, out);
 
-	for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+	for (size_t i = 0; i < AP_COUNT(other); i++) {
 		struct ap_plan longer;
 		enum ap_status sl = trial_search(t, capacity, "auto", other[i], &longer);
 

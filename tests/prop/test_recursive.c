@@ -2,6 +2,7 @@
 /* The double recursion on random graphs, held against the rules, and against the exact engine. */
 #include <math.h>
 
+#include "base/vec.h"
 #include "cost/conflict.h"
 #include "cost/least.h"
 #include "drive/recursive.h"
@@ -80,7 +81,7 @@ static int compare(const void *a, const void *b)
 
 static void add_gap(double gap)
 {
-	if (gaps.n < sizeof gaps.v / sizeof *gaps.v)
+	if (gaps.n < AP_COUNT(gaps.v))
 		gaps.v[gaps.n++] = gap;
 }
 

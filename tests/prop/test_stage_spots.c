@@ -14,6 +14,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "fixture.h"
 #include "cost/least.h"
 #include "pipeline/stages.h"
@@ -316,8 +317,8 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, what_is_said_holds, 0, sizeof pipes / sizeof *pipes);
-	tcase_add_loop_test(tc, cuts_are_the_best, 0, sizeof pipes / sizeof *pipes);
+	tcase_add_loop_test(tc, what_is_said_holds, 0, AP_COUNT(pipes));
+	tcase_add_loop_test(tc, cuts_are_the_best, 0, AP_COUNT(pipes));
 	tcase_set_timeout(tc, 120);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -31,7 +31,7 @@ START_TEST(every_part_of_a_place)
 			"autopar-plan: error: bad\\nname: /a\\x1b[31m: wrong\n"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 
 		ck_assert_int_eq(ap_diag_add(ctx.diag, AP_ERROR, AP_MEANING, &rows[i].where, NULL,
@@ -132,7 +132,7 @@ START_TEST(names_are_safe_to_print)
 	};
 	struct ap_ctx ctx = ctx_create(false);
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		ck_assert_str_eq(ap_diag_name(ctx.diag, rows[i].raw), rows[i].safe);
 	ctx_destroy(&ctx);
 }

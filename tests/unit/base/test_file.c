@@ -2,6 +2,8 @@
 /* Reading whole files, and the small questions about paths. */
 #include "folder.h"
 
+#include "base/vec.h"
+
 enum { MAX = 1000 };
 
 static enum ap_status read_text(struct ap_ctx *ctx, const char *path, char **text, size_t *len)
@@ -68,7 +70,7 @@ START_TEST(what_cannot_be_read)
 	ck_assert_int_eq(mkdir("dir", 0777), 0);
 	ck_assert_int_eq(mkfifo("fifo", 0666), 0);
 	ck_assert_int_eq(symlink("loop", "loop"), 0);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		char *text;
 		size_t len;

@@ -9,6 +9,8 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "base/vec.h"
+
 START_TEST(commit_makes_all)
 {
 	struct folder f = folder_enter();
@@ -186,7 +188,7 @@ START_TEST(names_that_cannot_be)
 	ck_assert_int_eq(symlink("dir", "linkdir"), 0);
 	ck_assert_int_eq(symlink("loop", "loop"), 0);
 	put_file("file", "old");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_outputs *o = ap_outputs_create(&ctx);
 
@@ -229,7 +231,7 @@ START_TEST(one_name_twice)
 	ck_assert_int_eq(mkdir("dir", 0777), 0);
 	ck_assert_int_eq(symlink("a", "link"), 0);
 	ck_assert_int_eq(symlink("..", "dir/up"), 0);
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+	for (size_t i = 0; i < AP_COUNT(others); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_outputs *o = ap_outputs_create(&ctx);
 

@@ -4,6 +4,8 @@
 
 #include <sys/time.h>
 
+#include "base/vec.h"
+
 /* An old time, so that any touch shows. */
 static void make_old(const char *path)
 {
@@ -63,7 +65,7 @@ START_TEST(what_changed_is_replaced)
 {
 	static const char *const texts[] = {"as it wa", "as it was.", "as it waS", "As it was", ""};
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		struct folder f = folder_enter();
 		struct stat before;
 
@@ -84,7 +86,7 @@ START_TEST(long_files)
 	static const size_t sizes[] = {8191, 8192, 8193, 16384, 65535, 65536, 65537, 200000};
 	struct folder f = folder_enter();
 
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+	for (size_t i = 0; i < AP_COUNT(sizes); i++) {
 		char *text = malloc(sizes[i] + 1);
 		struct stat before;
 

@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include "base/vec.h"
+
 /* Commits "-", which is fd meanwhile, and beside it the file "a". */
 static enum ap_status commit_to(struct ap_ctx *ctx, int fd, const char *name)
 {
@@ -62,7 +64,7 @@ START_TEST(standard_output_by_its_other_names)
 	static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "to"};
 	struct folder f = folder_enter();
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < AP_COUNT(names); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 
 		put_file("to", "before ");

@@ -8,6 +8,7 @@
 
 #include "base/file_lock.h"
 #include "base/file_temp.h"
+#include "base/vec.h"
 
 /* A process that stages text for path, and says so through a pipe; it is killed when it is told. */
 static pid_t stage_apart(const char *path)
@@ -125,7 +126,7 @@ START_TEST(names_that_are_ours)
 	struct folder f = folder_enter();
 	struct ap_ctx ctx = ctx_create(false);
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < AP_COUNT(names); i++) {
 		const char *name = names[i].name;
 
 		ck_assert_msg(ap_temp_is(name) == names[i].is, "%s", name);

@@ -51,7 +51,7 @@ START_TEST(what_a_text_is)
 {
 	struct ap_ctx ctx = ctx_create(false);
 
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+	for (size_t i = 0; i < AP_COUNT(files); i++) {
 		const char *what = ap_foreign(&ctx, files[i].text, strlen(files[i].text));
 
 		if (files[i].says)

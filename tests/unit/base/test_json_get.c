@@ -61,7 +61,7 @@ START_TEST(integers_are_read_from_the_text)
 		{"[8]", false, 0},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 		int64_t r = 77;
@@ -209,7 +209,7 @@ START_TEST(messages_about_members)
 		{OPT_OBJ, "t", "g.json:1:38: /t: expected an object, got a boolean [key-type]"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 		const struct ap_jv *root = load(&ctx, object, &doc);
@@ -254,7 +254,7 @@ START_TEST(a_member_of_what_is_no_object)
 {
 	static const char *const texts[] = {"[]", "3", "\"s\"", "null"};
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 		const struct ap_jv *root = load(&ctx, texts[i], &doc);

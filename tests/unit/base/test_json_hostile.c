@@ -267,7 +267,7 @@ START_TEST(nesting)
 {
 	static const size_t depths[] = {255, 256, 257, 1001, 100000, 1000000};
 
-	for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+	for (size_t i = 0; i < AP_COUNT(depths); i++) {
 		size_t n = depths[i], len;
 		char *open = repeat("", "[", n, "", &len);
 		char *both = malloc(2 * n), *objects;
@@ -439,7 +439,7 @@ START_TEST(too_many_values)
 			"75497472 bytes\n"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 		size_t len, whole;

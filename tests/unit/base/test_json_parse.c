@@ -75,7 +75,7 @@ static const struct accepted accepts[] = {
 
 START_TEST(accepts_json)
 {
-	for (size_t i = 0; i < sizeof accepts / sizeof *accepts; i++) {
+	for (size_t i = 0; i < AP_COUNT(accepts); i++) {
 		const struct accepted *row = &accepts[i];
 		struct ap_ctx ctx = ctx_create(true);
 		struct ap_json *doc = NULL;
@@ -259,8 +259,8 @@ static const struct refused refuses[] = {
 
 START_TEST(refuses_what_is_none)
 {
-	ck_assert_uint_ge(sizeof refuses / sizeof *refuses, 120);
-	for (size_t i = 0; i < sizeof refuses / sizeof *refuses; i++) {
+	ck_assert_uint_ge(AP_COUNT(refuses), 120);
+	for (size_t i = 0; i < AP_COUNT(refuses); i++) {
 		const struct refused *row = &refuses[i];
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc = NULL;
@@ -320,7 +320,7 @@ START_TEST(other_commas_stay_errors)
 {
 	static const char *const texts[] = {"[,]", "{,}", "[1,,]", "{\"a\":1,,}", "[,1]", "[1],", ","};
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 
@@ -436,7 +436,7 @@ START_TEST(numbers_are_what_strtod_reads)
 		"0e99999999999", "123456789e-00000000000000000000000000004"};
 	struct ap_ctx ctx = ctx_create(false);
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		double expected = strtod(texts[i], NULL), v;
 		struct ap_json *doc;
 		char text[256];

@@ -155,7 +155,7 @@ START_TEST(strings_are_escaped)
 		{"\xC3\xA4\xE2\x80\xA8\xF0\x9F\x98\x80", "\"\xC3\xA4\xE2\x80\xA8\xF0\x9F\x98\x80\"\n"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_json *doc;
 		struct ap_str out;
@@ -253,7 +253,7 @@ static void write_random(struct ap_jw *w, uint64_t *state, int depth)
 		ap_jw_num(w, n & 1 ? v : -v);
 		return;
 	case 4:
-		ap_jw_str(w, strings[random_below(state, sizeof strings / sizeof *strings)]);
+		ap_jw_str(w, strings[random_below(state, AP_COUNT(strings))]);
 		return;
 	case 5:
 		ap_jw_obj(w);

@@ -91,7 +91,7 @@ START_TEST(parse_int)
 		{"\xEF\xBC\x91", 0, 10, false, 0}, /* a full-width 1 */
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		int64_t r = 77;
 		bool ok = ap_parse_int(rows[i].s, rows[i].lo, rows[i].hi, &r);
 
@@ -114,10 +114,10 @@ START_TEST(parse_double)
 		{"4.9e-324", 0x1p-1074}, {"9007199254740993", 9007199254740992.0}};
 	double r = 77;
 
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < AP_COUNT(bad); i++)
 		ck_assert_msg(!ap_parse_double(bad[i], &r), "\"%s\"", bad[i]);
 	ck_assert(r == 77);
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < AP_COUNT(good); i++) {
 		ck_assert_msg(ap_parse_double(good[i].s, &r), "\"%s\"", good[i].s);
 		ck_assert_msg(r == good[i].value, "\"%s\": %a", good[i].s, r);
 	}
@@ -180,7 +180,7 @@ static const struct {
 
 START_TEST(parse_bytes)
 {
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+	for (size_t i = 0; i < AP_COUNT(sizes); i++) {
 		int64_t r = -1;
 		bool ok = ap_parse_bytes(sizes[i].s, &r);
 
@@ -253,10 +253,10 @@ START_TEST(format_double)
 		{1.7976931348623157e308, "1.797693134862316e+308"}};
 	char buf[32];
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (i + 1 < sizeof rows / sizeof *rows) /* the last only has to read back */
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
+		if (i + 1 < AP_COUNT(rows)) /* the last only has to read back */
 			ck_assert_str_eq(ap_format_double(rows[i].v, buf), rows[i].text);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		ck_assert(strtod(ap_format_double(rows[i].v, buf), NULL) == rows[i].v);
 }
 END_TEST

@@ -34,7 +34,7 @@ START_TEST(every_item_once_for_any_number_of_threads)
 	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 	static const int jobs[] = {-1, 0, 1, 2, 3, 8, 64, 1000000};
 
-	for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++) {
+	for (size_t j = 0; j < AP_COUNT(jobs); j++) {
 		struct shared *s = calloc(1, sizeof *s);
 		int most = jobs[j] < 1 ? 0 : jobs[j] - 1;
 

@@ -13,8 +13,8 @@ START_TEST(exit_codes_are_those_of_the_manual)
 	} rows[] = {{AP_OK, 0}, {AP_DIFFERS, 1}, {AP_USAGE, 2}, {AP_SYNTAX, 3}, {AP_MEANING, 4},
 		{AP_INFEASIBLE, 5}, {AP_IO, 6}, {AP_LIMIT, 7}, {AP_STOPPED, 8}, {AP_INTERNAL, 70}};
 
-	ck_assert_uint_eq(sizeof rows / sizeof *rows, AP_STATUS_COUNT);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	ck_assert_uint_eq(AP_COUNT(rows), AP_STATUS_COUNT);
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		ck_assert_int_eq(ap_status_exit(rows[i].st), rows[i].code);
 		ck_assert_uint_gt(strlen(ap_status_text(rows[i].st)), 3);
 	}

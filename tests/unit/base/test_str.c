@@ -62,7 +62,7 @@ START_TEST(distance)
 		{"abcdef", "ghijkl", 6},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		int d = rows[i].distance;
 
 		ck_assert_int_eq(ap_str_distance(rows[i].a, rows[i].b, 10), d);
@@ -126,7 +126,7 @@ START_TEST(utf8)
 		{"\xF0\x9F\x98\x28", 0},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		size_t bad = 99;
 		bool ok = ap_str_utf8(rows[i].s, strlen(rows[i].s), &bad);
 

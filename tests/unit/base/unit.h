@@ -13,6 +13,7 @@
 #include "base/ctx.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 static inline struct ap_ctx ctx_create(bool strict)
 {
@@ -85,6 +86,6 @@ static inline int run_tests(const char *name, const TTest *const *tests, size_t 
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-#define RUN_TESTS(name, tests) run_tests((name), (tests), sizeof(tests) / sizeof *(tests))
+#define RUN_TESTS(name, tests) run_tests((name), (tests), AP_COUNT(tests))
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
 #include "cost/opcost.h"
@@ -201,8 +202,8 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, what_can_be_said, 0, (int)(sizeof good / sizeof *good));
-	tcase_add_loop_test(tc, what_cannot, 0, (int)(sizeof bad / sizeof *bad));
+	tcase_add_loop_test(tc, what_can_be_said, 0, (int)AP_COUNT(good));
+	tcase_add_loop_test(tc, what_cannot, 0, (int)AP_COUNT(bad));
 	tcase_add_test(tc, what_arrives_as_wanted_is_free);
 	tcase_add_test(tc, another_arrival_is_another_class);
 	suite_add_tcase(s, tc);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "cost/task.h"
 #include "fixture.h"
 #include "table/joint.h"
@@ -119,7 +120,6 @@ static const struct field window_fields[] = {
 	FIELD(ap_window, after, true),
 };
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 /* A task of a convolution that is free to be changed. */
 struct free_task {
@@ -196,18 +196,18 @@ START_TEST(every_field_tells_tasks_apart)
 	struct free_task x;
 
 	open_task(&x);
-	perturb(&x, &x.task, task_fields, COUNT(task_fields));
-	perturb(&x, &x.use[0], operand_fields, COUNT(operand_fields));
-	perturb(&x, &x.use[1], operand_fields, COUNT(operand_fields) - 1); /* no input arrives there */
-	perturb(&x, &x.made[0], result_fields, COUNT(result_fields));
-	perturb(&x, &x.bound, bound_fields, COUNT(bound_fields));
+	perturb(&x, &x.task, task_fields, AP_COUNT(task_fields));
+	perturb(&x, &x.use[0], operand_fields, AP_COUNT(operand_fields));
+	perturb(&x, &x.use[1], operand_fields, AP_COUNT(operand_fields) - 1); /* no input arrives there */
+	perturb(&x, &x.made[0], result_fields, AP_COUNT(result_fields));
+	perturb(&x, &x.bound, bound_fields, AP_COUNT(bound_fields));
 	for (int f = 0; f < x.bound.nfactor; f++)
-		perturb(&x, &x.bound.factor[f], factor_fields, COUNT(factor_fields));
+		perturb(&x, &x.bound.factor[f], factor_fields, AP_COUNT(factor_fields));
 	for (int w = 0; w < x.bound.nwindow; w++)
-		perturb(&x, &x.bound.window[w], window_fields, COUNT(window_fields));
+		perturb(&x, &x.bound.window[w], window_fields, AP_COUNT(window_fields));
 	for (int i = 0; i < x.bound.nin; i++)
-		perturb(&x, &x.in[i], tensor_fields, COUNT(tensor_fields));
-	perturb(&x, &x.out[0], tensor_fields, COUNT(tensor_fields));
+		perturb(&x, &x.in[i], tensor_fields, AP_COUNT(tensor_fields));
+	perturb(&x, &x.out[0], tensor_fields, AP_COUNT(tensor_fields));
 	fixture_close(&x.f);
 }
 END_TEST
@@ -258,7 +258,7 @@ static void expect_all(const char *type, size_t size, const struct field *field,
 	ck_assert_msg(size - end < 8, "%s has a field at its end", type);
 }
 
-#define EXPECT_ALL(type, fields) expect_all(#type, sizeof(struct type), fields, COUNT(fields))
+#define EXPECT_ALL(type, fields) expect_all(#type, sizeof(struct type), fields, AP_COUNT(fields))
 
 START_TEST(no_field_is_forgotten)
 {

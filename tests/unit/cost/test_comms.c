@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
 #include "cost/opcost.h"
@@ -384,7 +385,7 @@ START_TEST(reductions_in_float32)
 			"gradient AllReduce 1024 {0,1,2,3}"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct fixture f;
 		struct ap_str graph;
 

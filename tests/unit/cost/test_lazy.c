@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "fixture.h"
 #include "table/lazy.h"
 #include "table/table.h"
@@ -178,7 +179,7 @@ START_TEST(what_lies_beside)
 	open_both(&b, 12);
 	head = fixture_node(&b.f, "head");
 	fixture_find(&b, head, "m=6", &from);
-	for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+	for (size_t i = 0; i < AP_COUNT(near); i++) {
 		fixture_find(&b, head, near[i], &to);
 		ck_assert_uint_ne(to, AP_NONE);
 		ck_assert_msg(listed(ap_lazy_beside(b.lazy, ap_lazy_classes(b.lazy)[head], from),

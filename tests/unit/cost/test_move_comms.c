@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
 
@@ -170,7 +171,7 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(t, collectives_of_movements, 0,
-		(int)(sizeof cases / sizeof *cases));
+		(int)AP_COUNT(cases));
 	tcase_add_test(t, as_many_collectives_as_operands);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

@@ -7,6 +7,7 @@
 #include "../shard/layouts.h"
 #include "base/arena.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "cost/kernel.h"
 #include "fixture.h"
 #include "table/joint.h"
@@ -247,7 +248,7 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(tc, moves_cost_what_their_steps_cost, 0,
-		2 * sizeof machines / sizeof *machines);
+		2 * AP_COUNT(machines));
 	tcase_add_test(tc, sizes_are_told_apart);
 	tcase_add_loop_test(tc, the_table_has_these_prices, 0, 2);
 	tcase_set_timeout(tc, 60);

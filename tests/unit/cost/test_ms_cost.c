@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "cost/ms_cost.h"
 #include "fixture.h"
 #include "shard/reshard.h"
@@ -273,12 +274,12 @@ int main(void)
 	SRunner *r;
 	int failed;
 
-	tcase_add_loop_test(t, redistributions, 0, sizeof moves / sizeof *moves);
+	tcase_add_loop_test(t, redistributions, 0, AP_COUNT(moves));
 	tcase_add_test(t, unused_axes_count);
 	tcase_add_test(t, communication_is_that_of_reshard);
 	tcase_add_test(t, small_messages);
 	tcase_add_test(t, edges_in_bytes);
-	tcase_add_loop_test(t, operators_in_bytes, 0, sizeof operators / sizeof *operators);
+	tcase_add_loop_test(t, operators_in_bytes, 0, AP_COUNT(operators));
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle: which there are, and what depends on the plan and its settings. */
+#include "base/vec.h"
 #include "bundle/bundle.h"
 #include "json_at.h"
 #include "pipe_test.h"
@@ -139,7 +140,7 @@ START_TEST(schedulers)
 	struct world w;
 
 	open_bundle(&w, PIPE_NET);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		w.f.pipe.scheduler = ap_scheduler_find(rows[i].name);
 		ck_assert_str_eq(setting_of(&w, CONTEXT, "pipeline_config"), rows[i].config);
 	}
@@ -373,7 +374,7 @@ START_TEST(percentages)
 	struct fixture f;
 
 	fixture_open(&f, 8, 8, "ascend910a");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		struct ap_str s = new_str(&f.ctx);
 
 		ap_summary_percent(&s, rows[i].part, rows[i].whole);
@@ -468,8 +469,8 @@ int main(void)
 	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
 		files_by_executor, recompute_calls, recompute_of_instances, shard_calls, words_of_experts, percentages,
 		manifests, names_in_manifests, limits};
-	static const int loops[] = {sizeof ways / sizeof *ways, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		sizeof names / sizeof *names, 0};
+	static const int loops[] = {AP_COUNT(ways), 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		AP_COUNT(names), 0};
 
-	return run_tests("bundle", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("bundle", tests, loops, AP_COUNT(tests));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle that come back from a user. */
+#include "base/vec.h"
 #include "bundle/bundle_check.h"
 #include "emit_test.h"
 
@@ -114,7 +115,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {forms};
-	const int loops[] = {sizeof files / sizeof *files};
+	const int loops[] = {AP_COUNT(files)};
 
 	return run_tests("bundle_check", tests, loops, 1);
 }

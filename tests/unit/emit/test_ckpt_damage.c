@@ -14,6 +14,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "fixture.h"
 #include "plan/plan.h"
@@ -181,7 +182,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, changes_are_found, 0, sizeof rows / sizeof *rows);
+	tcase_add_loop_test(tc, changes_are_found, 0, AP_COUNT(rows));
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

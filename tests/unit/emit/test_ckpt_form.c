@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "emit_test.h"
 
@@ -470,7 +471,7 @@ int main(void)
 		noise,
 		protoc_reads_it,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof bad / sizeof *bad};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(bad)};
 
-	return run_tests("ckpt_form", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("ckpt_form", tests, loops, AP_COUNT(tests));
 }

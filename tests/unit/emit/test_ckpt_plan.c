@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strategy checkpoint of real plans, and checkpoints held against a graph. */
 #include "base/file.h"
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "emit_test.h"
 #include "fixture.h"
@@ -172,7 +173,7 @@ START_TEST(keys_and_their_order)
 	ck_assert_uint_eq(c.item[0].strategy[2].n, 1);
 	ck_assert_int_eq(c.item[0].strategy[0].v[0], 8);
 	ck_assert_str_eq(c.item[1].node_name, "MatMul_w");
-	ck_assert_uint_eq(c.nlayout, sizeof layouts / sizeof *layouts);
+	ck_assert_uint_eq(c.nlayout, AP_COUNT(layouts));
 	for (uint32_t i = 0; i < c.nlayout; i++)
 		ck_assert_str_eq(c.layout[i].param_name, layouts[i]);
 	fixture_close(&f);
@@ -480,8 +481,8 @@ int main(void)
 		names_with_a_dash,
 		frozen_parameters_count_when_asked,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof worked / sizeof *worked,
-		sizeof misfits / sizeof *misfits, sizeof models / sizeof *models};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(worked),
+		AP_COUNT(misfits), AP_COUNT(models)};
 
-	return run_tests("ckpt_plan", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("ckpt_plan", tests, loops, AP_COUNT(tests));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strategy checkpoints of pipelines: stage files, the merged file, and back. */
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/ckpt_form.h"
 #include "plan/plan.h"
@@ -518,8 +519,8 @@ int main(void)
 		counts_of_one_stage,
 		files_that_are_half_merged,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof unmergeable / sizeof *unmergeable,
-		sizeof misplaced / sizeof *misplaced, 2};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(unmergeable),
+		AP_COUNT(misplaced), 2};
 
-	return run_tests("ckpt_stages", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("ckpt_stages", tests, loops, AP_COUNT(tests));
 }

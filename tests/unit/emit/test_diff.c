@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changed between two plans, two checkpoints, or one of each. */
+#include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "diff_test.h"
 
@@ -282,7 +283,7 @@ START_TEST(test_odd_figures)
 	struct ap_diff d;
 	const char *text;
 
-	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+	for (size_t i = 0; i < AP_COUNT(odd); i++) {
 		struct plan_spec a = {.settings = "\"gap\":0"}, b = a;
 
 		b.step_time_s = b.total_bytes = b.work = odd[i];
@@ -415,5 +416,5 @@ int main(void)
 		test_parameters, test_figures, test_odd_figures, test_checkpoints, test_state_apart,
 		test_plan_and_checkpoint};
 
-	return run_tests("diff", tests, NULL, sizeof tests / sizeof *tests);
+	return run_tests("diff", tests, NULL, AP_COUNT(tests));
 }

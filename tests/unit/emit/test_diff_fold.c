@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that differ in numbers only, joined. */
+#include "base/vec.h"
 #include "diff/diff_fold.h"
 #include "emit_test.h"
 
@@ -174,7 +175,7 @@ int main(void)
 {
 	const TTest *const tests[] = {test_names, test_only_what_is_alike, test_long_lists_end,
 		test_many_numbers, test_random_names};
-	const int loops[] = {sizeof cases / sizeof *cases, 0, 0, 0, 0};
+	const int loops[] = {AP_COUNT(cases), 0, 0, 0, 0};
 
-	return run_tests("diff_fold", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("diff_fold", tests, loops, AP_COUNT(tests));
 }

@@ -2,6 +2,8 @@
 /* Forms of a comparison, hostile names in them, and plan files that are none. */
 #include "diff_test.h"
 
+#include "base/vec.h"
+
 #define HOSTILE "a|b`c\\\\<script>&*_[x](y)\\n\\u001b[31m\\u202e"
 
 static void hostile(struct ap_ctx *ctx, struct ap_diff *d)
@@ -158,7 +160,7 @@ int main(void)
 {
 	const TTest *const tests[] = {test_text, test_markdown, test_json, test_faults,
 		test_cut_short};
-	const int loops[] = {0, 0, 0, sizeof faults / sizeof *faults, 0};
+	const int loops[] = {0, 0, 0, AP_COUNT(faults), 0};
 
-	return run_tests("diff_write", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("diff_write", tests, loops, AP_COUNT(tests));
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "draw/dot_text.h"
 #include "draw/draw.h"
 #include "emit_test.h"
@@ -71,7 +72,7 @@ START_TEST(text_of_a_small_picture)
 		"the batch is cut",
 	};
 
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+	for (size_t i = 0; i < AP_COUNT(parts); i++)
 		ck_assert_msg(strstr(text, parts[i]), "no \"%s\" in:\n%s", parts[i], text);
 	ck_assert_str_eq(dot_of(&ctx, &small), text);
 	free_ctx(&ctx);
@@ -113,7 +114,7 @@ static void make_hostile(struct ap_ctx *ctx, uint64_t *random, struct hostile *h
 
 		for (uint64_t n = next_random(random) % 6 + 1; n; n--) {
 			const struct token *t =
-				&tokens[next_random(random) % (sizeof tokens / sizeof *tokens)];
+				&tokens[next_random(random) % AP_COUNT(tokens)];
 
 			ap_str_add(&raw, t->raw);
 			ap_str_add(&shown, t->shown);
@@ -490,8 +491,8 @@ int main(void)
 		hubs_do_not_pull,
 		told_to_stop,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof formats / sizeof *formats,
-		sizeof stand_ins / sizeof *stand_ins, sizeof scales / sizeof *scales};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(formats),
+		AP_COUNT(stand_ins), AP_COUNT(scales)};
 
-	return run_tests("dot", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("dot", tests, loops, AP_COUNT(tests));
 }

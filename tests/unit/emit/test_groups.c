@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The group file of one rank. */
+#include "base/vec.h"
 #include "ckpt/groups.h"
 #include "plan/plan.h"
 #include "pipe_test.h"
@@ -197,8 +198,8 @@ int main(void)
 		read_again,
 		faults,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof expected / sizeof *expected, 0, 0, 0, 0,
-		sizeof expected / sizeof *expected, sizeof bad / sizeof *bad};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(expected), 0, 0, 0, 0,
+		AP_COUNT(expected), AP_COUNT(bad)};
 
-	return run_tests("groups", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("groups", tests, loops, AP_COUNT(tests));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on the figures of plans. */
+#include "base/vec.h"
 #include "diff/limit.h"
 #include "diff_test.h"
 
@@ -68,7 +69,7 @@ START_TEST(test_faults)
 		{"gap>1% memory>1%", "character 8: expected a comma or the end"},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		struct ap_ctx ctx = new_ctx();
 		const char *text = message(cases[i].text, &ctx);
 
@@ -171,5 +172,5 @@ int main(void)
 {
 	const TTest *const tests[] = {test_parse, test_faults, test_judge, test_stages, test_missing};
 
-	return run_tests("limit", tests, NULL, sizeof tests / sizeof *tests);
+	return run_tests("limit", tests, NULL, AP_COUNT(tests));
 }

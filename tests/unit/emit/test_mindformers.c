@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in MindFormers' YAML and Megatron's arguments. */
 #include "../plan/expert_test.h"
+#include "base/vec.h"
 #include "bundle/layers.h"
 #include "bundle/mindformers.h"
 #include "plan/plan.h"
@@ -354,7 +355,7 @@ int main(void)
 {
 	const TTest *const tests[] = {hybrids_are_said, split_layers_are_told, nearest_is_said,
 		settings_are_said, nothing_is_said};
-	const int loops[] = {sizeof cases / sizeof *cases, 0, 0, 0, 0};
+	const int loops[] = {AP_COUNT(cases), 0, 0, 0, 0};
 
-	return run_tests("mindformers", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("mindformers", tests, loops, AP_COUNT(tests));
 }

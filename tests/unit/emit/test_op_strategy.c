@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operator-strategy files, with and without one that MindSpore saved. */
+#include "base/vec.h"
 #include "ckpt/op_strategy.h"
 #include "plan/plan.h"
 #include "json_at.h"
@@ -399,7 +400,7 @@ START_TEST(names_that_do_not_match)
 	t = template_of(&f.ctx, text);
 	ck_assert_int_eq(ap_op_template_check(&f.ctx, t, &plan), AP_MEANING);
 	line = ap_arena_strdup(f.ctx.arena, said(&f.ctx));
-	for (size_t i = 0; i < sizeof unmatched / sizeof *unmatched; i++) {
+	for (size_t i = 0; i < AP_COUNT(unmatched); i++) {
 		char *end = strchr(line, '\n');
 
 		ck_assert_ptr_nonnull(end);
@@ -461,7 +462,7 @@ int main(void)
 	const TTest *tests[] = {all_operators, operators_of_all_kinds, results, recomputed_cells,
 		inputs_in_layouts, many_inputs_in_layouts, in_the_names_of_a_template, in_the_forms_of_a_template,
 		names_that_do_not_match, faults_of_a_template};
-	const int loops[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, sizeof bad / sizeof *bad};
+	const int loops[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, AP_COUNT(bad)};
 
-	return run_tests("op_strategy", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("op_strategy", tests, loops, AP_COUNT(tests));
 }

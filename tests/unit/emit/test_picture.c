@@ -585,7 +585,7 @@ int main(void)
 		hundreds_of_inputs,
 		same_text_again,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof made / sizeof *made};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(made)};
 
-	return run_tests("picture", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("picture", tests, loops, AP_COUNT(tests));
 }

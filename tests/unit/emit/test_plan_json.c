@@ -489,8 +489,8 @@ int main(void)
 		no_locale_in_the_text,
 		out_of_memory_is_the_runs,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof expected / sizeof *expected,
-		sizeof spoilt / sizeof *spoilt};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(expected),
+		AP_COUNT(spoilt)};
 
-	return run_tests("plan_json", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("plan_json", tests, loops, AP_COUNT(tests));
 }

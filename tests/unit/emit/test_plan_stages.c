@@ -327,7 +327,7 @@ START_TEST(many_baselines)
 
 	make(&m);
 	set_figures(&m);
-	m.plan.nbaseline = sizeof baselines / sizeof *baselines;
+	m.plan.nbaseline = AP_COUNT(baselines);
 	m.plan.baseline = baselines;
 	s = new_str(&m.f.ctx);
 	ap_emit_summary(&m.plan, &s);
@@ -415,7 +415,7 @@ int main(void)
 		many_baselines,
 		layers_are_folded_in_their_stage,
 	};
-	const int loops[sizeof tests / sizeof *tests] = {sizeof values / sizeof *values, 2};
+	const int loops[AP_COUNT(tests)] = {AP_COUNT(values), 2};
 
-	return run_tests("plan_stages", tests, loops, sizeof tests / sizeof *tests);
+	return run_tests("plan_stages", tests, loops, AP_COUNT(tests));
 }

@@ -103,7 +103,7 @@ START_TEST(steps_that_cannot_be)
 			"without a name"},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		struct fixture f;
 		struct trace t;
 		const char *fault;
@@ -186,5 +186,5 @@ int main(void)
 	const TTest *const tests[] = {a_step_that_can_be, steps_that_cannot_be, a_pipeline,
 		one_line_an_event};
 
-	return run_tests("trace", tests, NULL, sizeof tests / sizeof *tests);
+	return run_tests("trace", tests, NULL, AP_COUNT(tests));
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "graph_fixture.h"
 
 /* x: samples of 3 rows; w: a parameter of one row. Operators of a case stand between. */
@@ -185,7 +186,7 @@ int main(void)
 	Suite *s = suite_create("graph_batch");
 	TCase *t = tcase_create("graph_batch");
 	SRunner *r;
-	int n = (int)(sizeof cases / sizeof *cases), failed;
+	int n = (int)AP_COUNT(cases), failed;
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, marks_and_notes, 0, n);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "graph/cell.h"
 #include "graph/staged.h"
 #include "graph_fixture.h"
@@ -81,7 +82,7 @@ START_TEST(inner_cells_go_before)
 	};
 	const struct ap_graph *g = load_ok(cells);
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_node *n = scope_of(g, rows[i].node);
 
 		ck_assert_str_eq(cell_name(g, n->in_cell), rows[i].cell);
@@ -122,7 +123,7 @@ START_TEST(names_that_may_be_meant)
 	ap_cell_note(all, "a.layer");
 	ap_cell_note(all, "b.layer.dense");
 	ck_assert_uint_eq(ap_map_size(all), 5);
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		ck_assert_str_eq(ap_cell_meant(&ctx, all, rows[i].name), rows[i].meant);
 	ck_assert_uint_eq(ap_cell_find(all, "b.layer.dense.x"), ap_map_get_str(all, "b.layer.dense"));
 	ck_assert_uint_eq(ap_cell_around(all, "b.layer.dense"), ap_map_get_str(all, "b.layer"));
@@ -152,7 +153,7 @@ START_TEST(staged_names_and_order)
 	const struct ap_graph *g = staged_by_hand();
 	uint32_t constants = 0;
 
-	ck_assert_uint_eq(g->nnode, sizeof want / sizeof *want);
+	ck_assert_uint_eq(g->nnode, AP_COUNT(want));
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &g->node[i];
 		bool link = strchr(want[i], '/') != NULL;

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "graph_fixture.h"
 
 #define DIR_BAD AP_SOURCE_DIR "/tests/bad/graph/"
@@ -379,7 +380,7 @@ END_TEST
 
 static bool listed(const char *file)
 {
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+	for (size_t i = 0; i < AP_COUNT(files); i++)
 		if (strcmp(files[i].file, file) == 0)
 			return true;
 	return false;
@@ -419,7 +420,7 @@ START_TEST(every_file_is_listed)
 		n++;
 	}
 	closedir(dir);
-	ck_assert_uint_eq(n, sizeof files / sizeof *files);
+	ck_assert_uint_eq(n, AP_COUNT(files));
 }
 END_TEST
 
@@ -522,7 +523,7 @@ END_TEST
 
 int main(void)
 {
-	int n = (int)(sizeof files / sizeof *files);
+	int n = (int)AP_COUNT(files);
 	Suite *s = suite_create("graph_check");
 	TCase *t = tcase_create("graph_check");
 	SRunner *r;
@@ -532,7 +533,7 @@ int main(void)
 	tcase_add_loop_test(t, exactly_this_check_speaks, 0, n);
 	tcase_add_loop_test(t, warnings_are_errors_of_a_strict_sink, 0, n);
 	tcase_add_loop_test(t, messages_say_what_is_wrong, 0,
-		(int)(sizeof texts / sizeof *texts));
+		(int)AP_COUNT(texts));
 	tcase_add_test(t, every_file_is_listed);
 	tcase_add_test(t, every_check_has_a_file);
 	suite_add_tcase(s, t);

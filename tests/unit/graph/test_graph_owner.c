@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "graph_fixture.h"
 
 #define HEAD \
@@ -74,7 +75,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, whatever_the_order, 0, sizeof files / sizeof *files);
+	tcase_add_loop_test(tc, whatever_the_order, 0, AP_COUNT(files));
 	tcase_add_test(tc, ties);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_ENV);

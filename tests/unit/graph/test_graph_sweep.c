@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "graph_fixture.h"
 
 /* End of the value that starts at p: a string, a container with all in it, or a bare word. */
@@ -350,7 +351,7 @@ START_TEST(cells_come_from_scope_names)
 		{"Default/network-_VirtualDatasetCell/MatMul-op0", ""},
 	};
 
-	for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+	for (size_t i = 0; i < AP_COUNT(cells); i++) {
 		const struct ap_graph *g = load_ok(ap_arena_printf(ctx.arena,
 			"{\"schema\": \"autopar-graph/1\", "
 			"\"inputs\": [{\"name\": \"x\", \"shape\": [2], \"dtype\": \"float16\"}], "
@@ -380,7 +381,7 @@ int main(void)
 	tcase_add_test(t, the_shortest_cycle_is_told);
 	tcase_add_test(t, order_of_operators_in_the_file_does_not_matter);
 	tcase_add_loop_test(t, odd_names_are_kept, 0,
-		(int)(sizeof odd_names / sizeof *odd_names));
+		(int)AP_COUNT(odd_names));
 	tcase_add_test(t, odd_names_are_told_safely);
 	tcase_add_test(t, long_names_and_keys);
 	tcase_add_test(t, very_large_products_do_not_wrap);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw/builtin.h"
 #include "hw_test.h"
 
@@ -38,7 +39,7 @@ START_TEST(built_in_chips_hold_the_published_figures)
 		{"gb200-186", 2500, 2500, 1250, 8000, 900, 50, 186, 2, ""},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_chip *c = get_chip(rows[i].name);
 
 		ck_assert_str_eq(c->name, rows[i].name);
@@ -56,7 +57,7 @@ START_TEST(built_in_chips_hold_the_published_figures)
 		ck_assert_str_eq(c->hccl, rows[i].hccl);
 		ck_assert_str_eq(ap_chip_at(i, NULL), c->name);
 	}
-	ck_assert_ptr_null(ap_chip_at(sizeof rows / sizeof *rows, NULL));
+	ck_assert_ptr_null(ap_chip_at(AP_COUNT(rows), NULL));
 }
 END_TEST
 
@@ -74,7 +75,7 @@ START_TEST(names_that_are_typed)
 		{"H100-SXM5-80GB", "h100-80"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_chip *by_info = NULL;
 
 		ck_assert_str_eq(get_chip(rows[i][0])->name, rows[i][1]);
@@ -275,7 +276,7 @@ START_TEST(bad_profiles_are_refused_by_name)
 		{"[\"ascend910b\", ", "[1, ", "key-type"},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		bool pod = strstr(rows[i].from, "pod") != NULL;
 		const char *text = edited(
 			pod ? "ascend910c" : "ascend910b3", rows[i].from, rows[i].to);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "base/vec.h"
+
 #include "hw_test.h"
 
 static const char *winner; /* algorithm of the last time_s() */
@@ -106,7 +108,7 @@ START_TEST(all_reduces_as_measured)
 	};
 	const struct ap_machine *m = make_machine(8, 8, "a100-80");
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		ck_assert_double_eq_tol(
 			time_s(m, AP_COLL_ALLREDUCE, 1, 8, rows[i].bytes) / rows[i].seconds, 1,
 			rows[i].tolerance);

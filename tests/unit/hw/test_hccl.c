@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "base/vec.h"
+
 #include "hw_test.h"
 
 START_TEST(counts_that_hccl_takes_on_910)
@@ -15,7 +17,7 @@ START_TEST(counts_that_hccl_takes_on_910)
 		{13, 8, false}, {8, 4, false}, {4, 2, false}, {2, 1, false},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_topo *t = make_topo(rows[i].ndev, rows[i].per_server);
 
 		ctx.diag = ap_diag_create(ctx.arena, false);
@@ -64,7 +66,7 @@ START_TEST(sets_on_910)
 
 	for (unsigned ids = 1; ids < 256; ids++)
 		taken[bits(ids)] += takes("910", ids);
-	for (size_t i = 0; i < sizeof fours / sizeof *fours; i++)
+	for (size_t i = 0; i < AP_COUNT(fours); i++)
 		ck_assert(takes("910", fours[i]));
 	ck_assert_int_eq(taken[1], 8);
 	ck_assert_int_eq(taken[2], 12); /* six in each group */
@@ -152,7 +154,7 @@ START_TEST(messages_name_server_and_devices)
 			0x06},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const char *check;
 
 		ctx.diag = ap_diag_create(ctx.arena, false);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 #include "hw_test.h"
 
 static uint64_t seed;
@@ -180,7 +181,7 @@ START_TEST(levels_in_use)
 		{"a100-80", 1 << 20, 8, 2, {"nvlink", "ib"}, {8, 1 << 20}, true},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_machine *m =
 			make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
 
@@ -217,7 +218,7 @@ START_TEST(levels_of_super_pods)
 		{"ascend910b3", 64, 8, 32, 2, {"hccs", "roce"}, {8, 64}, 1},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_topo *topo = make_topo(rows[i].ndev, rows[i].per_server);
 		const struct ap_machine *m = NULL;
 
@@ -321,7 +322,7 @@ START_TEST(prime_axes)
 		{"a100-80", 7, 7, 1, {{7, 1, 0}}},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_machine *m =
 			make_machine(rows[i].ndev, rows[i].per_server, rows[i].chip);
 

@@ -2,6 +2,8 @@
 /* Chip profiles against published measurements. */
 #include <math.h>
 
+#include "base/vec.h"
+
 #include "hw_test.h"
 
 /* Seconds of a collective over groups of one axis. */
@@ -151,7 +153,7 @@ START_TEST(collectives_of_b200_as_fitted)
 	};
 	const struct ap_machine *m = make_machine(8, 8, "b200-180");
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		for (double bytes = 1 << 29; bytes < 1e10; bytes *= 2) {
 			double fit = rows[i].passes * (7. / 8 * bytes / (rows[i].efficiency * 900e9) +
 							      7 * rows[i].latency_us * 1e-6) +
@@ -206,7 +208,7 @@ static double mean_product_error(const char *chip, const struct product *p, size
 	return sum / (double)n;
 }
 
-#define MEAN_ERROR(chip, rows) mean_product_error(chip, rows, sizeof(rows) / sizeof *(rows))
+#define MEAN_ERROR(chip, rows) mean_product_error(chip, rows, AP_COUNT(rows))
 
 START_TEST(products_of_hopper_as_measured)
 {

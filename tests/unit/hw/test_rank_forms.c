@@ -2,6 +2,7 @@
 /* What each form of a rank table says of the machine, and what is left of it in another form. */
 #include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw_test.h"
 
 /* Names are ordered as strings: node_1, node_10, node_2. */
@@ -309,7 +310,7 @@ START_TEST(every_form_is_kept)
 		pods_table("abcd", "xxyy", true), pods_table(NULL, "xy", true), sites(true), sites(false)};
 	static const char *const form[] = {"1.0", "1.2", "1.2", "1.0", "1.0", "1.0"};
 
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+	for (size_t i = 0; i < AP_COUNT(tables); i++) {
 		const struct ap_topo *t = NULL, *again = NULL;
 		struct ap_str s;
 

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw_test.h"
 
 static uint64_t seed;
@@ -197,7 +198,7 @@ static const char *write_form(form_fn *form, const struct machine *m)
 
 static form_fn *const forms[] = {form_1_0, form_1_2, form_lab, form_cloud, form_2_0};
 
-enum { NFORM = sizeof forms / sizeof *forms };
+enum { NFORM = AP_COUNT(forms) };
 
 START_TEST(order_has_no_meaning)
 {
@@ -266,7 +267,7 @@ START_TEST(other_json)
 		"{\"deploy_mode\": {}, \"group_list\": [{\"instance_list\": [{\"devices\": 1}]}]}",
 		"{\"version\": \"1.0\", \"cluster_list\": [0], \"server_list\": [0]}"};
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		const struct ap_topo *t = NULL;
 
 		ctx.diag = ap_diag_create(ctx.arena, false);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/vec.h"
+
 #include "hw_test.h"
 
 #define ASSERT_CLOSE(a, b) ck_assert_double_eq_tol((a) / (b), 1, 1e-12)
@@ -101,7 +103,7 @@ START_TEST(one_stage_is_the_machine)
 {
 	static const int64_t sizes[][2] = {{1, 1}, {8, 8}, {6, 4}, {24, 8}, {30, 5}};
 
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+	for (size_t i = 0; i < AP_COUNT(sizes); i++) {
 		const struct ap_machine *m = make_machine(sizes[i][0], sizes[i][1], "ascend910a");
 		const struct ap_machine *s = staged(m, 1);
 
@@ -128,7 +130,7 @@ START_TEST(stages_alike_are_machines)
 		{"ascend910a", 8, 8, 8},
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		const struct ap_machine *s = staged_machine(rows[i].ndev, rows[i].per_server,
 			rows[i].chip, rows[i].nstage);
 		int64_t each = rows[i].ndev / rows[i].nstage;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "hw_test.h"
 
 static enum ap_status load_file(const char *name, const struct ap_topo **out)
@@ -149,7 +150,7 @@ static const struct {
 	{"trailing-comma", AP_WARNING, true},
 };
 
-enum { NCHECK = sizeof checks / sizeof *checks };
+enum { NCHECK = AP_COUNT(checks) };
 
 /* The check that a file is for: its name up to the first dot; NCHECK if there is none. */
 static int check_of(const char *file)
@@ -236,9 +237,9 @@ START_TEST(ids_are_decimal)
 		"\"-0\"", "\"0e0\"", "\"\\uff10\"", "\"4294967296\"", "\"18446744073709551616\"", "4294967296",
 		"1e400", "-1", "3.5", "true", "null", "[]", "{}"};
 
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+	for (size_t i = 0; i < AP_COUNT(good); i++)
 		ck_assert_msg(load_rank(good[i]) == AP_OK, "%s", good[i]);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < AP_COUNT(bad); i++) {
 		ctx.diag = ap_diag_create(ctx.arena, false);
 		ck_assert_msg(load_rank(bad[i]) == AP_MEANING, "%s", bad[i]);
 		if (strcmp(bad[i], "1e400") != 0) /* no finite number: refused as JSON */
@@ -352,7 +353,7 @@ START_TEST(addresses_are_kept_as_text)
 		"\x1b[31m", "999.1.1.1"};
 	static const int warned[] = {0, 0, 1, 1, 1, 1};
 
-	for (size_t i = 0; i < sizeof ips / sizeof *ips; i++) {
+	for (size_t i = 0; i < AP_COUNT(ips); i++) {
 		const struct ap_topo *t = NULL;
 		struct ap_str s;
 		struct ap_jw w;
@@ -392,7 +393,7 @@ START_TEST(written_tables_read_back)
 	const struct ap_topo *t = NULL, *again = NULL;
 	struct ap_str s;
 
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+	for (size_t i = 0; i < AP_COUNT(files); i++) {
 		ap_str_init(&s, ctx.arena);
 		ck_assert_int_eq(load_file(files[i], &t), AP_OK);
 		ap_topo_write(t, append, &s);

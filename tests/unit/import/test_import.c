@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "import/prims.h"
 #include "import_fixture.h"
 
@@ -346,7 +347,7 @@ START_TEST(table_of_primitives)
 			enum ap_attr_type type;
 			bool known = !slot[k].constant || ap_attr_find(name, slot[k].name, &type);
 
-			for (size_t u = 0; u < sizeof unread / sizeof *unread; u++)
+			for (size_t u = 0; u < AP_COUNT(unread); u++)
 				known |= !strcmp(slot[k].name, unread[u]);
 			ck_assert_msg(known, "%s: %s", name, slot[k].name);
 			told++;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "import_fixture.h"
 
 #define SCOPE "      # Scope: (Default/network-Net/fc-Dense)\n"
@@ -157,7 +158,7 @@ int main(void)
 	tcase_add_test(c, folded);
 	tcase_add_test(c, checked_first);
 	tcase_add_test(c, two_casts);
-	tcase_add_loop_test(c, read_otherwise, 0, sizeof others / sizeof *others);
+	tcase_add_loop_test(c, read_otherwise, 0, AP_COUNT(others));
 	tcase_add_test(c, cast_twice);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "import_fixture.h"
 
 static const struct {
@@ -97,7 +98,7 @@ START_TEST(all_files)
 	for (struct dirent *entry; (entry = readdir(dir));)
 		n += *entry->d_name != '.' && strcmp(entry->d_name, "README.md") != 0;
 	closedir(dir);
-	ck_assert_uint_eq(n, sizeof dumps / sizeof *dumps);
+	ck_assert_uint_eq(n, AP_COUNT(dumps));
 }
 END_TEST
 
@@ -108,7 +109,7 @@ START_TEST(cut_anywhere)
 	size_t len, from = 0, step = _i ? 13 : 1;
 	const struct ap_import *g;
 	char *text = file_text(ap_arena_printf(ctx.arena, "tests/dumps/%s",
-		dumps[sizeof dumps / sizeof *dumps - 1 - (size_t)_i].file), &len);
+		dumps[AP_COUNT(dumps) - 1 - (size_t)_i].file), &len);
 	const char *first = strstr(strstr(text, "PrimFunc_"), "\n      # Scope");
 	char *copy = malloc(len);
 
@@ -247,7 +248,7 @@ int main(void)
 	Suite *s = suite_create("import dumps");
 	TCase *c = tcase_create("files");
 	SRunner *r = srunner_create(s);
-	int failed, n = sizeof dumps / sizeof *dumps;
+	int failed, n = AP_COUNT(dumps);
 
 	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);

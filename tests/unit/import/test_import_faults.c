@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "import_fixture.h"
 
 static const struct {
@@ -133,7 +134,7 @@ START_TEST(no_dump)
 	static const char *const texts[] = {"", "\n\n", "{\"schema\": \"autopar-graph/1\"}", "\xff\xfe", "ok?"};
 	enum ap_status st;
 
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		imported(texts[i], NULL, &st);
 		ck_assert_int_eq(st, AP_SYNTAX);
 	}
@@ -191,8 +192,8 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(c, edit, 0, sizeof edits / sizeof *edits);
-	tcase_add_loop_test(c, name, 0, sizeof names / sizeof *names);
+	tcase_add_loop_test(c, edit, 0, AP_COUNT(edits));
+	tcase_add_loop_test(c, name, 0, AP_COUNT(names));
 	tcase_add_test(c, no_dump);
 	tcase_add_test(c, odd_bytes);
 	tcase_add_test(c, unknown_operators);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "import_fixture.h"
 
 static enum ap_status status_of(const char *text, size_t len, const struct ap_import_params *params)
@@ -60,7 +61,7 @@ static size_t mutate(uint64_t *state, char *text, size_t len, size_t cap)
 		"<Tensor[Float32], (16, 8)>", "PrimFunc_", "I64(0)", "-1", "\"", "Tensor(shape=[", "$(@2_net:w)",
 		"[", "]", "primitive_attrs: {", ": ", "Return(%0)\n", "}\n", "J(@2_net)", "99999999999999999999",
 		"<null>", "(((((((("};
-	const char *word = words[draw(state, sizeof words / sizeof *words)];
+	const char *word = words[draw(state, AP_COUNT(words))];
 	size_t at = (size_t)draw(state, len), n = 1 + (size_t)draw(state, 40), w = strlen(word);
 
 	switch (draw(state, 4)) {
@@ -401,7 +402,7 @@ int main(void)
 	tcase_add_test(c, long_line);
 	tcase_add_test(c, doubling_calls);
 	tcase_add_test(c, deep_lists);
-	tcase_add_loop_test(c, inflating_text, 0, sizeof inflating / sizeof *inflating);
+	tcase_add_loop_test(c, inflating_text, 0, AP_COUNT(inflating));
 	tcase_add_test(c, one_name_for_many);
 	suite_add_tcase(s, c);
 	srunner_run_all(r, CK_ENV);

@@ -203,7 +203,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(c, tensor_types, 0, sizeof types / sizeof *types);
+	tcase_add_loop_test(c, tensor_types, 0, AP_COUNT(types));
 	tcase_add_test(c, other_types);
 	tcase_add_test(c, nested_types);
 	tcase_add_test(c, constants);

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
 #include "shard/space.h"
@@ -334,8 +335,8 @@ int main(void)
 	SRunner *sr = srunner_create(s);
 	int failed;
 
-	tcase_add_loop_test(tc, dimensions_and_sums, 0, sizeof facts / sizeof *facts);
-	tcase_add_loop_test(tc, arrangement, 0, sizeof facts / sizeof *facts);
+	tcase_add_loop_test(tc, dimensions_and_sums, 0, AP_COUNT(facts));
+	tcase_add_loop_test(tc, arrangement, 0, AP_COUNT(facts));
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);
 	failed = srunner_ntests_failed(sr);

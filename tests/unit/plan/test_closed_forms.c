@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "fixture.h"
 #include "hybrid/hybrid.h"
 #include "plan/plan.h"
@@ -82,7 +83,7 @@ static const struct {
 
 static void add_layer(struct ap_str *s, int i)
 {
-	for (size_t o = 0; o < sizeof layer / sizeof *layer; o++) {
+	for (size_t o = 0; o < AP_COUNT(layer); o++) {
 		for (const char *c = layer[o]; *c; c++)
 			if (*c == '$')
 				ap_str_addf(s, "%d", i);
@@ -105,7 +106,7 @@ static const char *network(struct ap_ctx *ctx, int layers)
 		"{'name':'mask','shape':[512,512],'dtype':'float16'}],"
 		"'parameters':[{'name':'b','shape':[1024],'dtype':'float16'}");
 	for (int i = 0; i < layers; i++)
-		for (size_t w = 0; w < sizeof weights / sizeof *weights; w++)
+		for (size_t w = 0; w < AP_COUNT(weights); w++)
 			ap_str_addf(&s, ",{'name':'%s.%d','shape':%s,'dtype':'float16'}", weights[w].name, i,
 				weights[w].shape);
 	ap_str_add(&s, "],'operators':["

@@ -131,7 +131,7 @@ START_TEST(by_hand)
 	};
 	uint32_t first[4];
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		ap_cut_even(&ctx, &(struct ap_cut){6, rows[i].parts, weight, rows[i].crossing,
 			rows[i].halves, NULL, 0}, first);
 		ck_assert_uint_eq(first[1], rows[i].first);

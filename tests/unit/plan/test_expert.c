@@ -215,8 +215,8 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, own_hybrid_is_found, 0, sizeof hybrids / sizeof *hybrids);
-	tcase_add_loop_test(tc, nearest_is_the_best_of_all, 0, sizeof others / sizeof *others);
+	tcase_add_loop_test(tc, own_hybrid_is_found, 0, AP_COUNT(hybrids));
+	tcase_add_loop_test(tc, nearest_is_the_best_of_all, 0, AP_COUNT(others));
 	tcase_add_test(tc, there_may_be_none);
 	tcase_add_test(tc, searched_is_as_fast_as_any_grid);
 	suite_add_tcase(s, tc);

@@ -481,7 +481,7 @@ int main(void)
 	tcase_add_test(tc, megatron_sums_gradients_of_columns);
 	tcase_add_test(tc, fused_heads_are_gathered_once);
 	tcase_add_loop_test(tc, hybrids_are_taken_or_refused_with_a_reason, 0,
-		sizeof cases / sizeof *cases);
+		AP_COUNT(cases));
 	tcase_add_test(tc, words_that_do_not_divide_stay_whole);
 	tcase_add_test(tc, sequences_are_cut_and_keys_gathered);
 	tcase_add_test(tc, data_parallelism_is_a_hybrid);

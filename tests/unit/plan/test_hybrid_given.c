@@ -146,7 +146,7 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tc, keys_and_their_other_names);
-	tcase_add_loop_test(tc, what_cannot_be_read, 0, sizeof bad / sizeof *bad);
+	tcase_add_loop_test(tc, what_cannot_be_read, 0, AP_COUNT(bad));
 	tcase_add_test(tc, devices_are_all_used);
 	tcase_add_test(tc, micro_batches_follow_from_samples);
 	tcase_add_test(tc, grids_of_a_stage);

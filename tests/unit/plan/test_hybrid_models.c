@@ -27,7 +27,7 @@ static const struct {
 	{"multiple_mix", 64, -1},
 };
 
-enum { MODELS = sizeof models / sizeof *models };
+enum { MODELS = AP_COUNT(models) };
 
 static void open_model(struct fixture *f, int64_t ndev, const char *name)
 {

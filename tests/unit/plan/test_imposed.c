@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
 #include "route/propagation.h"
@@ -458,12 +459,12 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tc, types_without_a_class);
-	tcase_add_loop_test(tc, candidates, 0, sizeof cases / sizeof *cases);
-	tcase_add_loop_test(tc, completions, 0, sizeof cases / sizeof *cases);
+	tcase_add_loop_test(tc, candidates, 0, AP_COUNT(cases));
+	tcase_add_loop_test(tc, completions, 0, AP_COUNT(cases));
 	tcase_add_test(tc, as_in_a_dump);
 	tcase_add_test(tc, of_a_stage);
 	tcase_add_test(tc, black_list);
-	tcase_add_loop_test(tc, parts_of_tables, 0, sizeof lookups / sizeof *lookups);
+	tcase_add_loop_test(tc, parts_of_tables, 0, AP_COUNT(lookups));
 	tcase_add_loop_test(tc, rows_of_a_micro_batch, 0, 3);
 	tcase_add_test(tc, generic_sums_up);
 	suite_add_tcase(s, tc);

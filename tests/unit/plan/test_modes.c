@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/pins.h"
 #include "drive/drive.h"
 #include "fixture.h"
@@ -114,7 +115,7 @@ START_TEST(columns_become_heads)
 	fixture_open(&f, 8, 8, "a100-80");
 	fixture_graph(&f, layer);
 	t = propagate(&f, &c);
-	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+	for (size_t i = 0; i < AP_COUNT(expected); i++) {
 		ap_id node = fixture_node(&f, expected[i][0]);
 
 		ck_assert_msg(!strcmp(strategy(&f, expected[i][0],
@@ -175,7 +176,7 @@ START_TEST(semi_auto_cuts_the_rest_by_the_batch)
 	fixture_open(&f, 8, 8, "a100-80");
 	fixture_graph(&f, layer);
 	ck_assert_int_eq(complete(&f, &counts), AP_OK);
-	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+	for (size_t i = 0; i < AP_COUNT(expected); i++)
 		ck_assert_str_eq(strategy(&f, expected[i][0],
 					 counts[fixture_node(&f, expected[i][0])]),
 			expected[i][1]);
@@ -213,7 +214,7 @@ START_TEST(semi_auto_by_operator)
 		{ONE("ReLU", "[]", "[1]", "['x0']", "{}"), "[]"},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		const int32_t *const *counts;
 		struct fixture f;
 
@@ -339,7 +340,7 @@ START_TEST(which_strategies_may_be_given)
 		{8, PINNED(",'in_strategy':[[4,2],[2,1]],'out_strategy':[[4,1]]"), NULL},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		const int32_t *const *fixed;
 		enum ap_status st;
 		struct fixture f;

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/pins.h"
 #include "fixture.h"
 #include "route/follow.h"
@@ -293,7 +294,7 @@ START_TEST(lengths_are_of_a_micro_batch)
 		const char *relu, *sum;
 	} cases[] = {{1, "(8,1)", "(8,1)"}, {2, "(8,1)", "(8,1)"}, {4, "(4,1)", "(4,1)"}, {16, "(1,1)", "(1,1)"}};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		const int32_t *const *counts;
 		struct fixture f;
 
@@ -432,7 +433,7 @@ START_TEST(the_data_comes_as_it_is_said)
 		{{0, 1, 0}, false, "(1,1)"}, {{1, 8, 1}, false, "(1,1)"}, {{0, 4, 1}, false, "(1,1)"},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
 		const int32_t *const *counts;
 		struct fixture f;
 
@@ -480,7 +481,7 @@ END_TEST
 /* Rows that are held are the very same; a plan completed again is the same plan. */
 START_TEST(what_is_completed_stays)
 {
-	for (size_t i = 0; i < sizeof followers / sizeof *followers; i++) {
+	for (size_t i = 0; i < AP_COUNT(followers); i++) {
 		const int32_t *const *counts, *const *again;
 		struct fixture f;
 
@@ -507,12 +508,12 @@ int main(void)
 	SRunner *sr = srunner_create(s);
 	int failed;
 
-	tcase_add_loop_test(tc, facts_of_the_reference, 0, sizeof facts / sizeof *facts);
-	tcase_add_loop_test(tc, attention_and_its_mask, 0, sizeof attentions / sizeof *attentions);
+	tcase_add_loop_test(tc, facts_of_the_reference, 0, AP_COUNT(facts));
+	tcase_add_loop_test(tc, attention_and_its_mask, 0, AP_COUNT(attentions));
 	tcase_add_test(tc, all_that_is_refused_is_told);
 	tcase_add_test(tc, lengths_are_of_a_micro_batch);
 	tcase_add_test(tc, what_is_fixed_is_told_by_nobody);
-	tcase_add_loop_test(tc, what_follows, 0, sizeof followers / sizeof *followers);
+	tcase_add_loop_test(tc, what_follows, 0, AP_COUNT(followers));
 	tcase_add_test(tc, casts_of_inputs_that_arrive_in_parts);
 	tcase_add_test(tc, the_data_comes_as_it_is_said);
 	tcase_add_test(tc, users_of_one_parameter);

@@ -341,12 +341,12 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, what_is_said, 0, sizeof said / sizeof *said);
+	tcase_add_loop_test(tc, what_is_said, 0, AP_COUNT(said));
 	tcase_add_test(tc, the_turn_of_a_v);
-	tcase_add_loop_test(tc, what_cannot_be, 0, sizeof wrong / sizeof *wrong);
+	tcase_add_loop_test(tc, what_cannot_be, 0, AP_COUNT(wrong));
 	tcase_add_loop_test(tc, stages_and_devices, 0, 5);
 	tcase_add_loop_test(tc, written_and_read, 0, 3);
-	tcase_add_loop_test(tc, what_no_cell_places, 0, sizeof loose / sizeof *loose);
+	tcase_add_loop_test(tc, what_no_cell_places, 0, AP_COUNT(loose));
 	tcase_add_test(tc, segments_are_written);
 	suite_add_tcase(s, tc);
 	sr = srunner_create(s);

@@ -199,7 +199,7 @@ int main(void)
 	tcase_add_test(tc, a_node_may_list_its_finer_cuts);
 	tcase_add_test(tc, unknown_keys_are_warned_of);
 	tcase_add_loop_test(tc, a_bad_problem_is_refused_where_it_is_bad, 0,
-		sizeof bad / sizeof *bad);
+		AP_COUNT(bad));
 	tcase_add_test(tc, all_bad_nodes_are_reported);
 	suite_add_tcase(suite, tc);
 	SRunner *runner = srunner_create(suite);

@@ -2,6 +2,8 @@
 /* Attention in training and inference. */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample attention_samples[] = {
 	{"FlashAttentionScore", "float16[16,6,4] float16[20,2,4] float16[20,2,4]",
 		"head_num=6 input_layout=TND", "",
@@ -242,4 +244,4 @@ const struct move_sample attention_samples[] = {
 			"n=2 g=3 d=4 t=12", "float16[2,6,1,4]", "bngdt"},
 };
 
-const size_t attention_nsample = sizeof attention_samples / sizeof *attention_samples;
+const size_t attention_nsample = AP_COUNT(attention_samples);

@@ -2,6 +2,8 @@
 /* Look-ups, scatters, boxes, losses and routers. */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample look_samples[] = {
 	{"Gather", "float32[10,4,6] int32[8]", "", "", "[10 e f], [A] -> [A e f]; A=8 e=4 f=6",
 		"float32[8,4,6]", "Aef"},
@@ -136,4 +138,4 @@ const struct move_sample look_samples[] = {
 		"int32[4,5,3] int32[4,8,2]", "bskec"},
 };
 
-const size_t look_nsample = sizeof look_samples / sizeof *look_samples;
+const size_t look_nsample = AP_COUNT(look_samples);

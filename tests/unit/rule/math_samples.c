@@ -2,6 +2,8 @@
 /* Element by element; those of one or two broadcast operands need no sample. */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample math_samples[] = {
 	{"ReLUV2", "float16[4,6]", "", "? ?", "[A B] -> [A B], [A B]; A=4 B=6",
 		"float16[4,6] uint8[4,6]", "AB"},
@@ -31,4 +33,4 @@ const struct move_sample math_samples[] = {
 		"[8 B C], [1 B C] -> [8 B C]; B=4 C=6", "float16[8,4,6]", "BC"},
 };
 
-const size_t math_nsample = sizeof math_samples / sizeof *math_samples;
+const size_t math_nsample = AP_COUNT(math_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample move_samples[] = {
 	{"Concat", "float16[8,1,64] float16[8,196,64]", "axis=1", "",
 		"[A 1 C], [A 196 C] -> [A 197 C]; A=8 C=64", "float16[8,197,64]", "AC"},
@@ -172,4 +174,4 @@ const struct move_sample move_samples[] = {
 	{"L2Loss", "float32[4,6]", "", "", "[A B] -> []; A=4 B=6", "float32[]", "AB"},
 };
 
-const size_t move_nsample = sizeof move_samples / sizeof *move_samples;
+const size_t move_nsample = AP_COUNT(move_samples);

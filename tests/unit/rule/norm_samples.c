@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample norm_samples[] = {
 	{"RmsNorm", "float16[2,8,6,4] float16[6,4]", "", "? ?",
 		"[A B w! x!], [w! x!] -> [A B w! x!], [A B 1 1]; A=2 B=8 w=6 x=4",
@@ -16,4 +18,4 @@ const struct move_sample norm_samples[] = {
 		"float32[2,6,4] float32[2,3] float32[2,3]", "bgcw"},
 };
 
-const size_t norm_nsample = sizeof norm_samples / sizeof *norm_samples;
+const size_t norm_nsample = AP_COUNT(norm_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample other_samples[] = {
 	{"BatchParallel", "float32[8,6] int32[8]", "", "float16[8,3] int64[8]",
 		"[b 6], [b] -> [b 3], [b]; b=8", "float16[8,3] int64[8]", "b"},
@@ -46,4 +48,4 @@ const struct move_sample other_samples[] = {
 		"float32[8,6] int32[8]", "b"},
 };
 
-const size_t other_nsample = sizeof other_samples / sizeof *other_samples;
+const size_t other_nsample = AP_COUNT(other_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 #define QUANT "QuantBatchMatmul"
 #define WEIGHT "WeightQuantBatchMatmul"
 
@@ -97,4 +99,4 @@ const struct move_sample product_samples[] = {
 		"[k! m], [n k!], [n], [1] -> [m n]; k=8 m=16 n=6", "int8[16,6]", "mkn"},
 };
 
-const size_t product_nsample = sizeof product_samples / sizeof *product_samples;
+const size_t product_nsample = AP_COUNT(product_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample quant_samples[] = {
 	{"Quant", "float16[8,6]", "", "", "[A c] -> [A c]; A=8 c=6", "int8[8,6]", "Ac"},
 	{"QuantV2", "float16[8,6] float16[6] float16[1]", "dtype=int8", "",
@@ -25,4 +27,4 @@ const struct move_sample quant_samples[] = {
 		"[8 6], [8], [8] -> [8], [8]", "float32[8] float32[8]", ""},
 };
 
-const size_t quant_nsample = sizeof quant_samples / sizeof *quant_samples;
+const size_t quant_nsample = AP_COUNT(quant_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample reduce_samples[] = {
 	{"ReduceSum", "float32[4,8]", "skip_mode=true", "", "[A B] -> [A B]; A=4 B=8",
 		"float32[4,8]", "AB"},
@@ -76,4 +78,4 @@ const struct move_sample reduce_samples[] = {
 		"[A 8 6] -> [A 4 4]; A=4", "float32[4,4,4]", "A"},
 };
 
-const size_t reduce_nsample = sizeof reduce_samples / sizeof *reduce_samples;
+const size_t reduce_nsample = AP_COUNT(reduce_samples);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 static const struct {
 	const struct move_sample *v;
 	const size_t *n;
@@ -19,7 +21,7 @@ static const struct {
 
 const struct move_sample *sample_at(size_t i)
 {
-	for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+	for (size_t k = 0; k < AP_COUNT(sets); k++) {
 		if (i < *sets[k].n)
 			return &sets[k].v[i];
 		i -= *sets[k].n;
@@ -31,7 +33,7 @@ size_t sample_count(void)
 {
 	size_t n = 0;
 
-	for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+	for (size_t k = 0; k < AP_COUNT(sets); k++)
 		n += *sets[k].n;
 	return n;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "rule/describe.h"
 #include "rule_fixture.h"
 
@@ -115,7 +116,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, lines_by_hand, 0, (int)(sizeof lines / sizeof *lines));
+	tcase_add_loop_test(t, lines_by_hand, 0, (int)AP_COUNT(lines));
 	tcase_add_test(t, every_operator_is_described);
 	tcase_add_test(t, unsupported_types_have_a_reason);
 	suite_add_tcase(s, t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "rule_fixture.h"
 
 static const char *const ways[] = {
@@ -160,7 +161,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, positions_by_hand, 0, sizeof cases / sizeof *cases);
+	tcase_add_loop_test(tc, positions_by_hand, 0, AP_COUNT(cases));
 	tcase_add_test(tc, every_notation_is_one);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_NORMAL);

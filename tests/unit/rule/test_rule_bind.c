@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "move_samples.h"
 #include "rule_fixture.h"
 
@@ -331,7 +333,7 @@ static bool bind_sample(const struct ap_op_row *row)
 {
 	const struct move_sample *s;
 
-	for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+	for (size_t i = 0; i < AP_COUNT(samples); i++)
 		if (strcmp(samples[i].type, row->name) == 0 && bind_ok(row->name,
 			samples[i].shapes, samples[i].attrs, samples[i].declared).row == row)
 			return true;
@@ -339,7 +341,7 @@ static bool bind_sample(const struct ap_op_row *row)
 		if (strcmp(s->type, row->name) == 0 &&
 			bind_ok(row->name, s->shapes, s->attrs, s->declared).row == row)
 			return true;
-	for (size_t i = 0; i < 2 * sizeof attentions / sizeof *attentions; i++)
+	for (size_t i = 0; i < 2 * AP_COUNT(attentions); i++)
 		if (strcmp(row->name, "FlashAttentionScore") == 0 &&
 			bind_ok(row->name, attentions[i / 2].shapes, attentions[i / 2].attrs,
 				i % 2 ? "? ? ? ?" : "?").row == row)
@@ -552,14 +554,14 @@ int main(void)
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, samples_bind_as_written, 0,
-		(int)(sizeof samples / sizeof *samples));
+		(int)AP_COUNT(samples));
 	tcase_add_loop_test(t, attention_in_all_forms, 0,
-		(int)(2 * sizeof attentions / sizeof *attentions));
+		(int)(2 * AP_COUNT(attentions)));
 	tcase_add_test(t, every_row_binds_to_a_sample);
 	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
-		(int)(sizeof flows / sizeof *flows));
+		(int)AP_COUNT(flows));
 	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)(sizeof faults / sizeof *faults));
+		(int)AP_COUNT(faults));
 	tcase_add_test(t, repeats_go_left_where_a_vocabulary_is_cut);
 	tcase_add_test(t, reductions_tell_how_parts_combine);
 	tcase_add_test(t, types_of_results_that_the_file_may_choose);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "rule_fixture.h"
 
 /* counts: by letter, "v4 A2"; factors not named are not cut. */
@@ -237,9 +239,9 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)(sizeof lookups / sizeof *lookups));
+	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)AP_COUNT(lookups));
 	tcase_add_loop_test(t, vocabulary_cuts_of_an_embedding, 0,
-		(int)(sizeof lookups / sizeof *lookups));
+		(int)AP_COUNT(lookups));
 	tcase_add_test(t, vocabulary_of_numbers);
 	tcase_add_test(t, depth_of_one_hot);
 	tcase_add_test(t, samples_in_as_many_parts_as_devices);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "rule_fixture.h"
 
 struct fault {
@@ -218,7 +220,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)(sizeof faults / sizeof *faults));
+		(int)AP_COUNT(faults));
 	tcase_add_test(t, columns_are_dealt);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_NORMAL);

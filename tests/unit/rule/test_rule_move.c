@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "move_samples.h"
 #include "rule_fixture.h"
 
@@ -427,10 +428,10 @@ int main(void)
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(t, samples_bind_as_written, 0, (int)sample_count());
 	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)(sizeof faults / sizeof *faults));
+		(int)AP_COUNT(faults));
 	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
-		(int)(sizeof flows / sizeof *flows));
-	tcase_add_loop_test(t, heads_stay_cut, 0, (int)(sizeof heads / sizeof *heads));
+		(int)AP_COUNT(flows));
+	tcase_add_loop_test(t, heads_stay_cut, 0, (int)AP_COUNT(heads));
 	tcase_add_test(t, as_many_operands_as_there_may_be);
 	tcase_add_test(t, as_many_results_as_there_may_be);
 	suite_add_tcase(s, t);

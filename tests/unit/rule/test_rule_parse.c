@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "rule/notation.h"
 
 START_TEST(every_row_parses)
@@ -171,7 +172,7 @@ int main(void)
 	tcase_add_test(t, one_dimension_is_read);
 	tcase_add_test(t, windows_and_results_are_read);
 	tcase_add_loop_test(t, mistakes_are_told_where_they_are, 0,
-		(int)(sizeof bad / sizeof *bad));
+		(int)AP_COUNT(bad));
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

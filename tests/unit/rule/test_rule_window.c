@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #include "rule_fixture.h"
 
 /* ck_assert for inner loops: Check notes every call of its own, which costs a system call. */
@@ -303,9 +305,9 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, windows_are_counted, 0, (int)(sizeof extents / sizeof *extents));
+	tcase_add_loop_test(t, windows_are_counted, 0, (int)AP_COUNT(extents));
 	tcase_add_test(t, work_of_windows);
-	tcase_add_loop_test(t, cuts_of_windows, 0, (int)(sizeof cuts / sizeof *cuts));
+	tcase_add_loop_test(t, cuts_of_windows, 0, (int)AP_COUNT(cuts));
 	tcase_add_test(t, groups_are_not_cut);
 	tcase_add_test(t, halos_by_hand);
 	tcase_add_test(t, halos_are_what_windows_read);

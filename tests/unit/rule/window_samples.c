@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "move_samples.h"
 
+#include "base/vec.h"
+
 const struct move_sample window_samples[] = {
 	{"MaxPoolV2", "float32[32,64,112,112]", "kernel_size=3 strides=2 pad_mode=same", "",
 		"[n c h~3 w~3] -> [n c h w]; n=32 c=64 h=56 w=56", "float32[32,64,56,56]", "nchw"},
@@ -54,4 +56,4 @@ const struct move_sample window_samples[] = {
 		"[A B 8 6], [2] -> [A B 2 2]; A=4 B=3", "uint8[4,3,2,2]", "AB"},
 };
 
-const size_t window_nsample = sizeof window_samples / sizeof *window_samples;
+const size_t window_nsample = AP_COUNT(window_samples);

@@ -129,7 +129,7 @@ START_TEST(a_memory_limit)
 	} cases[] = {{20, 4, {1, 1}}, {19, 11, {0, 1}}, {14, 11, {0, 1}}, {11, 11, {0, 1}},
 		{10, 18, {0, 0}}, {2, 18, {0, 0}}};
 	for (int i = 0; i < exact_count(); i++) {
-		for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
+		for (size_t j = 0; j < AP_COUNT(cases); j++) {
 			t->p.memory_limit = cases[j].limit;
 			struct ap_choice c = solve(&ctx, exact[i], &t->p);
 			/* of equal picks, integer programming may take any */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "bound.h"
+#include "base/vec.h"
 #include "shard/layout.h"
 
 static void check_map(const struct ap_placement *p, const struct ap_operand *t,
@@ -267,7 +268,7 @@ START_TEST(bare_layouts_get_the_coarsest_dev_matrix)
 		{2, 12, 3, 1, 24, "2 4 3", "2 0"},
 	};
 
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+	for (size_t i = 0; i < AP_COUNT(row); i++) {
 		struct ap_layout l =
 			layout2(row[i].cut0, row[i].stride0, row[i].cut1, row[i].stride1);
 		struct ap_dev_matrix dev;

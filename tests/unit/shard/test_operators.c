@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "bound.h"
 #include "shard/space.h"
 
@@ -343,7 +344,7 @@ END_TEST
 
 int main(void)
 {
-	const int rows = sizeof operators / sizeof *operators;
+	const int rows = AP_COUNT(operators);
 	TCase *tc = tcase_create("operators");
 	Suite *s = suite_create("shard");
 	SRunner *sr;

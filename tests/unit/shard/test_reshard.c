@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/vec.h"
 #include "shard/reshard.h"
 #include "shard/reshard_unify.h"
 #include "layouts.h"
@@ -428,7 +429,7 @@ int main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_add_loop_test(tc, worked_examples, 0, sizeof examples / sizeof *examples);
+	tcase_add_loop_test(tc, worked_examples, 0, AP_COUNT(examples));
 	tcase_add_test(tc, unified_shape_and_device_matrix);
 	tcase_add_test(tc, unification_runs_until_it_is_stable);
 	tcase_add_loop_test(tc, finer_layouts_are_sliced_and_coarser_ones_gathered, 0, 12);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "bound.h"
 #include "shard/space.h"
 
@@ -216,7 +217,7 @@ static void check_against_brute_force(const struct ap_bound *b, int64_t ndev,
 static const char *const rules[] = {"mk,kn->mn", "abmk,abkn->abmn", "abc->abc", "abc->(ab)c",
 	"abc->a(bc)", "(abc)d->a(bc)d", "abc->(ac)b", "(ab)c,c->(bc)a", "ab,b->ab,a", "a->a",
 	"(ba)c->abc"};
-#define RULES (sizeof rules / sizeof *rules)
+#define RULES AP_COUNT(rules)
 
 static void random_bound(struct made *m, uint64_t *seed, int64_t micro)
 {
@@ -488,7 +489,7 @@ int main(void)
 	tcase_add_test(tc, strategies_read_back);
 	tcase_add_test(tc, strategy_column_names_the_tensors);
 	tcase_add_loop_test(tc, wrong_strategies_are_refused_with_the_reason, 0,
-		sizeof refusals / sizeof *refusals);
+		AP_COUNT(refusals));
 	tcase_add_test(tc, strategies_are_of_the_micro_batch);
 	tcase_add_test(tc, illegal_counts_are_named);
 	tcase_add_test(tc, all_devices_or_none);

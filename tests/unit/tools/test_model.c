@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "graph/graph.h"
 #include "tools/models.h"
 
@@ -323,7 +324,7 @@ START_TEST(resnet_is_the_sample)
 	ck_assert_ptr_nonnull(strstr(text, "\"Default/network-WithLossCell/_backbone-ResNet/"
 		"layer1-SequentialCell/0-ResidualBlock/conv1-Conv2d/Conv2D-op0\""));
 	at = strstr(text, "_loss_fn-SoftmaxCrossEntropyExpand/");
-	for (size_t i = 0; i < sizeof loss / sizeof *loss; i++) {
+	for (size_t i = 0; i < AP_COUNT(loss); i++) {
 		ck_assert_ptr_nonnull(at);
 		at = strchr(at, '/') + 1;
 		ck_assert_int_eq(strncmp(at, loss[i], strlen(loss[i])), 0);
@@ -428,11 +429,11 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, mix_is_the_sample);
-	tcase_add_loop_test(tcase, published_sizes, 0, sizeof sizes / sizeof *sizes);
+	tcase_add_loop_test(tcase, published_sizes, 0, AP_COUNT(sizes));
 	tcase_add_test(tcase, gpt_operators);
 	tcase_add_test(tcase, mix_loads);
 	tcase_add_loop_test(tcase, gpt_loads, 0, 4);
-	tcase_add_loop_test(tcase, every_model_loads, 0, sizeof smalls / sizeof *smalls);
+	tcase_add_loop_test(tcase, every_model_loads, 0, AP_COUNT(smalls));
 	tcase_add_test(tcase, bert_without_heads);
 	tcase_add_test(tcase, resnet_is_the_sample);
 	tcase_add_test(tcase, mixtral_deals_tokens_out);
