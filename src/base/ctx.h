@@ -22,6 +22,8 @@ struct ap_ctx {
 	const volatile sig_atomic_t *stop; /* non-zero: stop soon; NULL: never */
 	void (*phase)(void *user, const char *name); /* told what begins; NULL: nobody asks */
 	void *phase_user;
+	const char *helpers; /* folder of the programs that may be started; NULL: beside the running
+			      * program, or where they are installed */
 };
 
 /* Leave the function with the status of x unless it is AP_OK. */

@@ -8,9 +8,6 @@
 
 #include "drive/choose.h"
 
-/* The engine that certifies; NULL where the build lacks it. */
-const struct ap_engine *ap_certify_engine(void);
-
 /* Can the answer of this search mode be certified? AP_USAGE, with a message, where not. */
 enum ap_status ap_certify_check(struct ap_ctx *ctx, const char *search_mode);
 

@@ -5,17 +5,19 @@
  * (sweep.h), and so can be held against it; and it is exact: relaxations give advice only, every bound
  * and every pick is computed from the table's own numbers.
  *
- * Runs in a child process, which is killed when ctx is told to stop; what it had told by then is the
- * answer. An OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large
- * for the budget is not built: what is known stands.
+ * Whatever ends it early (a limit, a lack of memory, the stop flag) leaves what is known by then. An
+ * OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large for the
+ * budget is not built: what is known stands.
  */
 
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/vec.h"
 #include "ilp/ilp_parts.h"
+#include "ilp/lp.h"
 #include "search/bound.h"
 #include "search/engines.h"
 #include "search/polish.h"
@@ -24,25 +26,10 @@
 
 enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8, MOST_ROOMS = 4 };
 
-struct report { /* then the pick */
-	double bound, cost;
-	uint64_t work;
-	bool closed; /* nothing is better than the pick */
-};
-
-struct job { /* handed to the child */
-	const struct ap_problem *p;
-	const struct ap_budget *budget;
-	const uint32_t *start; /* a pick that is allowed; NULL: none */
-	size_t bytes; /* of a report */
-};
-
 struct search {
 	struct ap_ilp ilp;
-	size_t bytes;
-	double bound; /* of the whole, as long as the search runs */
+	double bound; /* of the whole */
 	double open; /* least bound of what was left undecided */
-	double told; /* cost of the pick told last */
 	double bytes_open; /* of the sub-problems that are being explored */
 	bool branched;
 };
@@ -57,19 +44,6 @@ static double cells_of(const struct ap_problem *p)
 	return cells;
 }
 
-static void tell(struct search *s, bool closed)
-{
-	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
-	unsigned char *bytes = AP_NEW_N(s->ilp.ctx->scratch, unsigned char, s->bytes);
-	struct report r = {s->bound, s->ilp.cost, s->ilp.work, closed};
-
-	memcpy(bytes, &r, sizeof r);
-	memcpy(bytes + sizeof r, s->ilp.best, s->ilp.whole->n * sizeof *s->ilp.best);
-	ap_child_report(s->ilp.child, bytes);
-	s->told = s->ilp.cost;
-	ap_arena_release(s->ilp.ctx->scratch, mark);
-}
-
 static bool close_enough(const struct search *s)
 {
 	return s->ilp.cost <= s->bound + s->ilp.budget->gap * fabs(s->bound);
@@ -79,18 +53,15 @@ static bool finished(const struct search *s)
 {
 	const struct ap_budget *b = s->ilp.budget;
 
-	return (b->work && s->ilp.work >= b->work) || (b->gap > 0 && close_enough(s));
+	return (b->work && s->ilp.work >= b->work) || (b->gap > 0 && close_enough(s)) ||
+		ap_ctx_stopped(s->ilp.ctx);
 }
 
-/* What is new about the whole is told at once: the process may not live long. */
+/* Until it is branched on, a bound of what is left is one of the whole. */
 static void note(struct search *s, const struct ap_ilp_sub *sub)
 {
-	bool raised = !s->branched && sub->bound > s->bound;
-
-	if (raised)
-		s->bound = sub->bound;
-	if (raised || s->ilp.cost < s->told)
-		tell(s, false);
+	if (!s->branched)
+		s->bound = fmax(s->bound, sub->bound);
 }
 
 static uint64_t candidates_of(const struct ap_problem *p)
@@ -173,12 +144,20 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 {
 	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
 
-	while (tighten(s, &sub)) {
-		double bytes = cells_of(&sub.p) * BYTES_PER_CELL;
+	for (;;) {
+		double bytes;
 		struct ap_ilp_sub one;
 		uint32_t i = 0, c = 0;
-		enum next next = look(s, &sub, &i, &c);
+		enum next next;
 
+		if (ap_ctx_stopped(s->ilp.ctx)) {
+			give_up(s, &sub);
+			break;
+		}
+		if (!tighten(s, &sub))
+			break;
+		bytes = cells_of(&sub.p) * BYTES_PER_CELL;
+		next = look(s, &sub, &i, &c);
 		note(s, &sub);
 		if (next == DONE)
 			break;
@@ -209,8 +188,9 @@ static void explore_all(struct search *s)
 		if (!ap_ilp_sift(&s->ilp, &sub))
 			return;
 		note(s, &sub);
-	} while (candidates_of(&sub.p) < before - before / FEWER_PART ||
-		(sub.p.n > 0 && sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp)));
+	} while (!ap_ctx_stopped(s->ilp.ctx) &&
+		(candidates_of(&sub.p) < before - before / FEWER_PART || (sub.p.n > 0 &&
+			sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp))));
 	if (cells_of(&sub.p) * BYTES_PER_CELL > ap_ilp_room(s->ilp.budget)) {
 		give_up(s, &sub);
 		return;
@@ -219,22 +199,13 @@ static void explore_all(struct search *s)
 	explore(s, sub);
 }
 
-static void run(struct ap_ctx *ctx, const struct ap_child *child, void *user)
+static void run(void *user)
 {
-	const struct job *job = user;
-	struct search s = {.bytes = job->bytes, .bound = ap_bound_plain(ctx, job->p),
-		.open = INFINITY, .told = INFINITY,
-		.ilp = {.ctx = ctx, .child = child, .whole = job->p, .budget = job->budget,
-			.best = AP_NEW_N(ctx->arena, uint32_t, job->p->n), .cost = INFINITY}};
+	struct search *s = user;
 
-	if (job->start) {
-		memcpy(s.ilp.best, job->start, job->p->n * sizeof *job->start);
-		s.ilp.cost = s.told = ap_problem_cost(job->p, job->start);
-	}
-	ap_ilp_open(&s.ilp);
-	explore_all(&s);
-	s.bound = fmin(s.open, s.ilp.cost);
-	tell(&s, s.open >= s.ilp.cost);
+	ap_ilp_open(&s->ilp);
+	explore_all(s);
+	s->bound = fmin(s->open, s->ilp.cost);
 }
 
 double ap_ilp_room(const struct ap_budget *budget)
@@ -262,41 +233,51 @@ static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p,
 	return best;
 }
 
-/* What the child found. Its word is taken for bounds, which are its own arithmetic, but not for
- * picks. */
-static void believe(struct ap_ctx *ctx, const struct ap_problem *p, const unsigned char *bytes,
-	struct ap_choice *out)
+static void say_once(struct ap_diag *d, const char *text)
 {
-	struct report r;
-	uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+	const char *said, *check;
+	enum ap_level level;
 
-	memcpy(&r, bytes, sizeof r);
-	memcpy(pick, bytes + sizeof r, p->n * sizeof *pick);
-	out->work = r.work;
-	out->lower_bound = fmax(out->lower_bound, r.bound);
-	if (r.cost < INFINITY && allowed(p, pick))
-		ap_choice_found(p, pick, r.closed ? r.cost : out->lower_bound, out);
-	else if (r.closed) {
-		out->outcome = AP_OUT_INFEASIBLE;
-		out->lower_bound = INFINITY;
-	}
+	for (size_t i = 0; (said = ap_diag_text(d, i, &level, &check)); i++)
+		if (check && !strcmp(check, "glpk"))
+			return;
+	ap_diag_add(d, AP_NOTE, AP_OK, NULL, "glpk",
+		"integer_programming does without linear programs, and may prove less: %s", text);
 }
 
 static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	struct ap_choice *out)
 {
 	const uint32_t *start = some_pick(ctx, p, budget);
-	struct job job = {p, budget, start, sizeof(struct report) + p->n * sizeof *start};
-	unsigned char *bytes = AP_NEW_N(ctx->scratch, unsigned char, job.bytes);
-	struct report none = {.bound = out->lower_bound, .cost = INFINITY};
+	struct ap_ctx own = {.arena = ap_arena_create(0, NULL, NULL), .jobs = 1, .stop = ctx->stop,
+		.helpers = ctx->helpers};
+	struct ap_lp_solver lp = {.ctx = &own};
+	struct search s = {.bound = out->lower_bound, .open = INFINITY,
+		.ilp = {.ctx = &own, .lp = &lp, .whole = p, .budget = budget,
+			.best = AP_NEW_N(ctx->arena, uint32_t, p->n), .cost = INFINITY}};
+	struct ap_refusal lack;
+	bool ended;
 
 	if (start) {
-		none.cost = ap_problem_cost(p, start);
-		memcpy(bytes + sizeof none, start, p->n * sizeof *start);
+		memcpy(s.ilp.best, start, p->n * sizeof *start);
+		s.ilp.cost = ap_problem_cost(p, start);
 	}
-	memcpy(bytes, &none, sizeof none);
-	ap_child_run(ctx, run, &job, bytes, job.bytes);
-	believe(ctx, p, bytes, out);
+	own.scratch = ap_arena_create_like(own.arena);
+	ended = !ap_ctx_stopped(ctx) && ap_arena_try(own.arena, run, NULL, &s, &lack);
+	ap_lp_end(&lp);
+	if (lp.failed && !ap_ctx_stopped(ctx))
+		say_once(ctx->diag, lp.failed);
+	out->work = s.ilp.work;
+	out->lower_bound = fmax(out->lower_bound, s.bound);
+	if (s.ilp.cost < INFINITY)
+		ap_choice_found(p, s.ilp.best,
+			ended && s.open >= s.ilp.cost ? s.ilp.cost : out->lower_bound, out);
+	else if (ended && s.open == INFINITY) {
+		out->outcome = AP_OUT_INFEASIBLE;
+		out->lower_bound = INFINITY;
+	}
+	ap_arena_destroy(own.scratch);
+	ap_arena_destroy(own.arena);
 }
 
 /* The least memory that any pick takes, or a bound of it, with memory in the place of cost; -1: there

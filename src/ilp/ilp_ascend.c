@@ -85,16 +85,11 @@ void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node
 	ap_arena_release(s->ctx->scratch, mark);
 }
 
-static bool unwanted(const void *child)
-{
-	return !ap_child_wanted(child);
-}
-
 static void sweep_on(struct ap_ilp *s, struct ap_sweep *a, bool hasty)
 {
 	struct ap_sweep_effort effort = {.patience = hasty ? HASTY_PATIENCE : PATIENCE,
 		.part = hasty ? HASTY_PART : LITTLE_PART, .enough = a->left / LEFT_PART,
-		.most_work = s->budget->work, .stop = unwanted, .user = s->child};
+		.most_work = s->budget->work};
 
 	ap_sweep_run(a, &effort, &s->work);
 }

@@ -4,7 +4,7 @@
  * every pick costs the same as before, but for a constant. Costs are multiples of `grain`, a part of
  * the quantum for which sums stay exact, so that nothing is lost on the way.
  *
- *   ilp.c         the search, in a child process
+ *   ilp.c         the search
  *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
  *   ilp_price.c   the price of memory
  *   ilp_ascend.c  a bound nearly as good as the program's, by sweeps (sweep.h)
@@ -13,9 +13,10 @@
 #ifndef AP_ILP_ILP_PARTS_H
 #define AP_ILP_ILP_PARTS_H
 
-#include "ilp/child.h"
 #include "search/compact.h"
 #include "search/engine.h"
+
+struct ap_lp_solver;
 
 struct ap_ilp_level { /* how picks of a sub-problem become picks of the whole */
 	const struct ap_ilp_level *up; /* NULL: the whole */
@@ -39,7 +40,7 @@ struct ap_ilp_price { /* of a byte */
 
 struct ap_ilp {
 	struct ap_ctx *ctx;
-	const struct ap_child *child;
+	struct ap_lp_solver *lp;
 	const struct ap_problem *whole;
 	const struct ap_budget *budget;
 	double grain;

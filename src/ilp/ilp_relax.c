@@ -4,15 +4,15 @@
  * add up to 1, and the pairs of an edge with a candidate to that candidate's. The multipliers of these
  * last rows say how much of a pair's cost its candidates may carry. Whatever they are, moving costs
  * along them changes no pick; so they are rounded to whole grains, and the bound is computed from the
- * costs that come out. What GLPK says is thus advice only.
+ * costs that come out. What GLPK says (lp.h) is thus advice only.
  */
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "ilp/glpk_cage.h"
 #include "ilp/ilp_parts.h"
+#include "ilp/lp.h"
 #include "search/polish.h"
 
 #define PRECISE 0x1p-6 /* smaller costs than before, by this: they deserve a closer look */
@@ -28,7 +28,7 @@ struct relaxation {
 	double heft; /* of memory, bytes */
 	AP_VEC(double) cost, right, value;
 	AP_VEC(bool) loose;
-	AP_VEC(int) row, col;
+	AP_VEC(int32_t) row, col;
 	size_t *first; /* [n] column of a node's first candidate */
 	size_t *from; /* [nedge] row of an edge's first candidate of u; those of v follow */
 	size_t limit; /* row of the memory limit */
@@ -167,11 +167,6 @@ static bool too_dear(const struct ap_ilp *s, const struct ap_problem *p)
 	return (double)s->relaxing + rows * rows * STEPS_PER_ROW > (double)(s->work - s->relaxing);
 }
 
-static bool wanted(void *user)
-{
-	return ap_child_wanted(user);
-}
-
 static uint64_t work_left(const struct ap_ilp *s)
 {
 	return s->budget->work > s->work ? s->budget->work - s->work : 0;
@@ -182,8 +177,7 @@ static enum ap_lp_end solve(struct relaxation *r)
 	struct ap_ilp *s = r->s;
 	struct ap_lp lp = {r->cost.n, r->right.n, r->row.n - 1, r->cost.v, r->right.v, r->loose.v,
 		r->row.v, r->col.v, r->value.v};
-	struct ap_lp_limits limits = {.bytes = s->budget->table_bytes, .go_on = wanted,
-		.user = (void *)s->child};
+	struct ap_lp_limits limits = {.bytes = s->budget->table_bytes};
 	uint64_t iterations = 0;
 	enum ap_lp_end end;
 
@@ -191,7 +185,7 @@ static enum ap_lp_end solve(struct relaxation *r)
 		limits.iterations = work_left(s) / (lp.nrow * STEPS_PER_ROW) + 1;
 	r->x = AP_NEW_N(s->ctx->scratch, double, lp.ncol);
 	r->dual = AP_NEW_N(s->ctx->scratch, double, lp.nrow);
-	end = ap_lp_solve(&lp, &limits, r->x, r->dual, &iterations);
+	end = ap_lp_solve(s->lp, &lp, &limits, r->x, r->dual, &iterations);
 	s->work += (iterations + 1) * lp.nrow * STEPS_PER_ROW;
 	s->relaxing += (iterations + 1) * lp.nrow * STEPS_PER_ROW;
 	if (r->limit != SIZE_MAX && r->dual[r->limit] < 0)
@@ -268,6 +262,8 @@ static double least_rented(const struct relaxation *r, const double *cost, const
 	for (size_t i = 0; i < n; i++) {
 		double v = ap_ilp_rented(r->s, r->price, cost[i], memory ? memory[i] : 0);
 
+		if (cost[i] < INFINITY && !ap_ilp_exact(r->s, v))
+			return -INFINITY;
 		least = v < least ? v : least;
 	}
 	return least;
@@ -278,10 +274,11 @@ static double bound_of(const struct relaxation *r)
 {
 	const struct ap_problem *p = &r->sub->p;
 	double sum = r->sub->constant;
-	bool exact = true;
+	bool exact;
 
 	if (r->limit != SIZE_MAX && r->price > 0)
 		sum += ap_ilp_rented(r->s, r->price, 0, -p->memory_limit);
+	exact = ap_ilp_exact(r->s, sum);
 	for (uint32_t i = 0; i < p->n && exact; i++) {
 		sum += least_rented(r, p->node[i].cost, p->node[i].memory, p->node[i].k);
 		exact = ap_ilp_exact(r->s, sum) || sum == INFINITY;
@@ -390,10 +387,13 @@ enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t
 	double bound, q = s->whole->quantum;
 	bool fewer;
 
-	if (too_dear(s, &sub->p) || cells_left(&sub->p) * BYTES_PER_CELL > ap_ilp_room(s->budget))
+	if (too_dear(s, &sub->p) || cells_left(&sub->p) * BYTES_PER_CELL > ap_ilp_room(s->budget) ||
+		!ap_lp_start(s->lp))
 		return AP_ILP_TOO_LARGE;
 	build(&r, s, sub);
 	end = solve(&r);
+	if (end == AP_LP_UNANSWERED)
+		return AP_ILP_TOO_LARGE;
 	if (end == AP_LP_INFEASIBLE && r.limit != SIZE_MAX && too_heavy(s, sub))
 		return AP_ILP_CLOSED;
 	try_rounded(&r);

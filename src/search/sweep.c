@@ -329,7 +329,7 @@ void ap_sweep_run(struct ap_sweep *s, const struct ap_sweep_effort *effort, uint
 	for (int i = 0; i < MOST_SWEEPS && idle < effort->patience; i++) {
 		double before = s->constant;
 
-		if (!s->alive || s->left < effort->enough || effort->stop(effort->user) ||
+		if (!s->alive || s->left < effort->enough || ap_ctx_stopped(s->ctx) ||
 			(effort->most_work && *work >= effort->most_work))
 			return;
 		ap_sweep_once(s);

@@ -44,8 +44,6 @@ struct ap_sweep_effort {
 	int part; /* of what is missing: less than one of so many is little */
 	uint64_t enough; /* candidates: with fewer left it pays to begin anew without the others */
 	uint64_t most_work; /* 0: no limit */
-	bool (*stop)(const void *user); /* polled once a sweep */
-	const void *user;
 };
 
 /* A part of the quantum, or all of it, for which sums of the costs of p stay exact. */

@@ -65,6 +65,7 @@ START_TEST(brute_force_dynamic_and_integer_programming_agree)
 	struct ap_budget budget = {0};
 	for (uint64_t i = 0; i < n; i++) {
 		struct ap_ctx ctx = ctx_create(false);
+		ctx.helpers = AP_HELPERS;
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		struct ap_choice want = solved(&ctx, "brute_force", p, &budget);
 		struct ap_choice dynamic = solved(&ctx, "dynamic_programming", p, &budget);
@@ -89,6 +90,7 @@ START_TEST(integer_programming_is_dynamic_programming)
 	struct ap_budget budget = {0};
 	for (uint64_t i = 0; i < n; i++) {
 		struct ap_ctx ctx = ctx_create(false);
+		ctx.helpers = AP_HELPERS;
 		const struct ap_problem *p = random_problem(&ctx, &seed, LARGER_N);
 		struct ap_choice want = solved(&ctx, "dynamic_programming", p, &budget);
 		struct ap_choice got = solved(&ctx, "integer_programming", p, &budget);
@@ -107,6 +109,7 @@ START_TEST(any_budget_is_sound)
 	uint64_t seed = random_seed() + 6, n = case_count() / 3, exact = 0, open = 0;
 	for (uint64_t i = 0; i < n; i++) {
 		struct ap_ctx ctx = ctx_create(false);
+		ctx.helpers = AP_HELPERS;
 		const struct ap_problem *p = random_problem(&ctx, &seed, MAX_N);
 		struct ap_choice want = solved(&ctx, "brute_force", p, &(struct ap_budget){0});
 		for (size_t b = 0; b < AP_COUNT(budgets); b++) {
