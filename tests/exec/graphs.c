@@ -396,3 +396,12 @@ const struct ex_graph_sample *ex_graph_at(size_t i)
 
 	return i < own ? &graphs[i] : ex_graph_batch_at(i - own);
 }
+
+size_t ex_graph_count(void)
+{
+	size_t n = 0;
+
+	while (ex_graph_at(n))
+		n++;
+	return n;
+}

@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pinned.h"
 
-#include <check.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/arena.h"
-#include "base/diag.h"
 #include "oper.h"
+#include "unit.h"
 
 static struct ap_ctx ctx;
-static const struct ex_pinned *cases;
-
-static void begin(void)
-{
-	ctx = (struct ap_ctx){
-		.arena = ap_arena_create(0, NULL, NULL),
-		.scratch = ap_arena_create(0, NULL, NULL),
-		.jobs = 1,
-	};
-	ctx.diag = ap_diag_create(ctx.arena, false);
-}
-
-static void end(void)
-{
-	ap_arena_destroy(ctx.scratch);
-	ap_arena_destroy(ctx.arena);
-}
 
 static int64_t read_int(const char **p)
 {
@@ -201,9 +179,8 @@ static void run(const struct ex_kernel *k, struct ex_job *j)
 		ck_assert_msg(k->forward(j), "%s", k->type);
 }
 
-START_TEST(numbers_are_as_worked_out)
+static void try_case(const struct ex_pinned *c)
 {
-	const struct ex_pinned *c = &cases[_i];
 	const struct ex_kernel *k = ex_kernel_find(c->type);
 	struct ex_tensor x[EX_MAX_IN], y[EX_MAX_OUT], dx[EX_MAX_IN];
 	struct ex_value in[EX_MAX_IN], out[EX_MAX_OUT];
@@ -237,21 +214,10 @@ START_TEST(numbers_are_as_worked_out)
 		for (int64_t e = 0; e < ex_count(&dx[i].box); e++)
 			check(c, "gradient", i, e, ex_tape_grad(&tape, in[i].id[e]), dx[i].v[e]);
 }
-END_TEST
 
-int ex_pinned_main(const char *name, const struct ex_pinned *all, size_t n)
+void ex_pinned_check(const struct ex_pinned *c)
 {
-	Suite *s = suite_create(name);
-	TCase *t = tcase_create(name);
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	cases = all;
-	tcase_add_checked_fixture(t, begin, end);
-	tcase_add_loop_test(t, numbers_are_as_worked_out, 0, (int)n);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	ctx = ctx_create(false);
+	try_case(c);
+	ctx_destroy(&ctx);
 }

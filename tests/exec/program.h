@@ -131,6 +131,7 @@ struct ex_graph_sample {
 	              * two operators share a checkpoint key that cannot hold both: no difference then */
 };
 const struct ex_graph_sample *ex_graph_at(size_t i); /* NULL past the end */
+size_t ex_graph_count(void);
 const struct ex_graph_sample *ex_graph_batch_at(size_t i); /* graphs_batch.c: the last of them */
 
 #endif

@@ -5,8 +5,7 @@
  * message that names the operator, the input, the dimension, its length and what is allowed; or it is
  * none, and can be carried out by the operator's definition.
  *
- * Usage: test_bad_rows          every type
- *        test_bad_rows TYPE     one, with all that is said
+ * A piece of work is a type: test_bad_rows=TYPE. With AP_LOUD all that is said.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cost/pins.h"
+#include "harness.h"
 #include "oper.h"
 
 enum { SAMPLES = 2, MOST_IN = 4096, MOST_OUT = 20000, NDEV = 4 };
@@ -372,7 +372,7 @@ static void run_type(struct bad *b, const struct ex_kernel *k, uint64_t seed)
 	}
 }
 
-int main(int argc, char **argv)
+START_TEST(what_is_wrong_is_refused)
 {
 	uint64_t seed = ex_seed("test_bad_rows");
 	uint32_t tried = 0, refused = 0, legal = 0, wrong = 0;
@@ -381,9 +381,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; (k = ex_kernel_at(i)); i++) {
 		struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 		struct ap_arena *scratch = ap_arena_create(0, NULL, NULL);
-		struct bad b = {.ctx = {.arena = arena, .scratch = scratch, .jobs = 1}, .loud = argc > 1};
+		struct bad b = {.ctx = {.arena = arena, .scratch = scratch, .jobs = 1}, .loud = getenv("AP_LOUD")};
 
-		if (!ap_op_unsupported(k->type) && (argc == 1 || strcmp(argv[1], k->type) == 0))
+		if (!ap_op_unsupported(k->type) && test_asked(i, k->type))
 			run_type(&b, k, seed);
 		tried += b.tried;
 		refused += b.refused;
@@ -394,5 +394,7 @@ int main(int argc, char **argv)
 	}
 	printf("%" PRIu32 " wrong operators: %" PRIu32 " refused, %" PRIu32 " legal, %" PRIu32
 		" not as they should be\n", tried, refused, legal, wrong);
-	return tried && !wrong ? EXIT_SUCCESS : EXIT_FAILURE;
+	ck_assert_uint_gt(tried, 0);
+	ck_assert_uint_eq(wrong, 0);
 }
+END_TEST

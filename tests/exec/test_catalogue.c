@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every type that MindSpore plans with has rows and can be carried out, or a reason why not. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fault.h"
+#include "harness.h"
 
 START_TEST(each_type_is_planned_with_or_refused_with_a_reason)
 {
@@ -68,22 +67,3 @@ START_TEST(old_names_mean_todays_types)
 	ck_assert_ptr_null(ap_op_canonical("Custom", NULL));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("catalogue");
-	TCase *t = tcase_create("catalogue");
-	SRunner *runner;
-	int failed;
-
-	tcase_add_test(t, each_type_is_planned_with_or_refused_with_a_reason);
-	tcase_add_test(t, no_type_stands_there_twice);
-	tcase_add_test(t, each_row_alias_and_refusal_is_listed);
-	tcase_add_test(t, old_names_mean_todays_types);
-	suite_add_tcase(suite, t);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ground: arithmetic, the tape, boxes, collectives and their adjoints on 2 x 3 ranks. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "exec.h"
+#include "harness.h"
 
 #define NDEV 6
 
@@ -28,6 +27,8 @@ static void end(void)
 	ap_arena_destroy(ctx.scratch);
 	ap_arena_destroy(ctx.arena);
 }
+
+TEST_FIXTURE(begin, end)
 
 static uint64_t any(void)
 {
@@ -367,25 +368,3 @@ START_TEST(bytes_and_groups_are_checked)
 	ck_assert_str_eq(w.trouble, "a group of 6 on 4 ranks");
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {products_are_those_of_schoolbook, field_has_inverses_and_signs,
-		tape_has_the_gradients_of_calculus, functions_have_their_formal_derivatives,
-		layouts_follow_dev_matrix_and_map, slices_are_put_together_and_dealt,
-		reductions_are_those_of_the_group, adjoints_are_adjoint,
-		neighbours_exchange_rows_and_corners, bytes_and_groups_are_checked};
-	Suite *suite = suite_create("field");
-	TCase *tc = tcase_create("field");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_checked_fixture(tc, begin, end);
-	for (size_t i = 0; i < AP_COUNT(tests); i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -4,18 +4,16 @@
  * find, as they are read back from the plan file and from the strategy checkpoint: every result, every
  * gradient and every updated parameter is that of one rank.
  *
- * Usage: test_graphs PART PARTS   every PARTS-th graph
- *        test_graphs NAME         one graph; with AP_SEED: again
+ * A piece of work is a graph: test_graphs=NAME, with AP_SEED: again.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "game.h"
+#include "harness.h"
 
 static const int64_t devices[] = {2, 4, 6, 8, 12};
 
@@ -43,7 +41,7 @@ static bool try_graph(const struct ex_graph_sample *sample, uint64_t seed, uint3
 	char repeat[64];
 	const char *lacks;
 
-	snprintf(repeat, sizeof repeat, "test_graphs %s", sample->name);
+	snprintf(repeat, sizeof repeat, "test_graphs=%s", sample->name);
 	g.repeat = repeat;
 	fixture_open(&g.f, 2, 4, "ascend910b");
 	fixture_graph(&g.f, sample->text);
@@ -59,41 +57,12 @@ static bool try_graph(const struct ex_graph_sample *sample, uint64_t seed, uint3
 	return !g.failed;
 }
 
-static struct { /* graphs that are asked for */
-	const char *name; /* NULL: all */
-	unsigned long part, parts;
-} asked = {NULL, 0, 1};
-
-START_TEST(graphs_are_those_of_one_rank)
+START_LOOP_TEST(graphs_are_those_of_one_rank, ex_graph_count())
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
 	uint32_t cases = (uint32_t)ex_cases(675) / 5;
 
-	if (asked.name ? strcmp(s->name, asked.name) == 0 : (unsigned long)_i % asked.parts == asked.part)
+	if (test_asked((size_t)_i, s->name))
 		ck_assert(try_graph(s, ex_seed(s->name), cases));
 }
 END_TEST
-
-int main(int argc, char **argv)
-{
-	TCase *tc = tcase_create("graphs");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int n = 0, failed;
-
-	asked.name = argc == 2 ? argv[1] : NULL;
-	if (argc == 3) {
-		asked.part = strtoul(argv[1], NULL, 10);
-		asked.parts = strtoul(argv[2], NULL, 10);
-	}
-	while (ex_graph_at((size_t)n))
-		n++;
-	tcase_add_loop_test(tc, graphs_are_those_of_one_rank, 0, n);
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -3,16 +3,15 @@
  * The hybrids of experts on virtual ranks: every grid of dp x cp x tp that a graph takes, with experts cut
  * and tokens too, gives what one rank gives. With AP_SEED: again.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "game.h"
 #include "graph_text.h"
+#include "harness.h"
 #include "hybrid/hybrid.h"
 
 #define HEADS(in, name, heads) \
@@ -238,7 +237,7 @@ static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
 	return !g->failed;
 }
 
-START_TEST(hybrids_are_those_of_one_rank)
+START_LOOP_TEST(hybrids_are_those_of_one_rank, SAMPLES + ex_graph_count())
 {
 	static const int64_t devices[] = {2, 4, 6, 8};
 	char text[8192];
@@ -256,24 +255,3 @@ START_TEST(hybrids_are_those_of_one_rank)
 	ck_assert_uint_gt(tally.taken, 0);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("hybrids");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	struct ex_graph_sample sample;
-	char text[8192];
-	int n = 0, failed;
-
-	while (sample_at(n, text, &sample))
-		n++;
-	tcase_set_timeout(tc, 280);
-	tcase_add_loop_test(tc, hybrids_are_those_of_one_rank, 0, n);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
-}

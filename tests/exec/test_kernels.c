@@ -5,14 +5,9 @@
  * direction the weighted sum of the results is a polynomial, whose derivative follows exactly from
  * its values.
  */
-#include <check.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/arena.h"
-#include "base/diag.h"
 #include "base/vec.h"
 #include "kernel.h"
+#include "unit.h"
 
 static const struct ex_kernel *const families[] = {
 	ex_kernels_elem, ex_kernels_binary, ex_kernels_product, ex_kernels_reduce,
@@ -29,23 +24,17 @@ struct trial {
 };
 
 static struct ap_ctx ctx;
-static uint64_t seed, samples;
 
 static void begin(void)
 {
-	ctx = (struct ap_ctx){
-		.arena = ap_arena_create(0, NULL, NULL),
-		.scratch = ap_arena_create(0, NULL, NULL),
-		.jobs = 1,
-	};
-	ctx.diag = ap_diag_create(ctx.arena, false);
+	ctx = ctx_create(false);
 }
 
 static void end(void)
 {
-	ap_arena_destroy(ctx.scratch);
-	ap_arena_destroy(ctx.arena);
+	ctx_destroy(&ctx);
 }
+TEST_FIXTURE(begin, end)
 
 static const char *bind(struct trial *t)
 {
@@ -249,8 +238,10 @@ static const char *one(struct trial *t)
 	return NULL;
 }
 
-START_TEST(gradients_are_those_of_the_results)
+START_LOOP_TEST(gradients_are_those_of_the_results, AP_COUNT(families))
 {
+	uint64_t seed = ex_seed("test_kernels"), samples = ex_cases(30);
+
 	for (const struct ex_kernel *k = families[_i]; k->type; k++)
 		for (uint64_t i = 0; i < samples; i++) {
 			struct ap_mark mark = ap_arena_mark(ctx.scratch);
@@ -266,23 +257,3 @@ START_TEST(gradients_are_those_of_the_results)
 		}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("kernels");
-	TCase *t = tcase_create("kernels");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	seed = ex_seed("test_kernels");
-	samples = ex_cases(30);
-	tcase_add_checked_fixture(t, begin, end);
-	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, gradients_are_those_of_the_results, 0,
-		AP_COUNT(families));
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Norms, losses, windows, look-ups, choices and other products against numbers worked out by hand. */
-#include "pinned.h"
-
 #include "base/vec.h"
+#include "harness.h"
+#include "pinned.h"
 
 #define SUM "(exp(1)+exp(2))"
 
@@ -122,7 +122,8 @@ static const struct ex_pinned pinned[] = {
 		"[3,1] 5+3*activation(1) 6+4*activation(27) 6+4*activation(37)", ""},
 };
 
-int main(void)
+START_LOOP_TEST(numbers_are_as_worked_out, AP_COUNT(pinned))
 {
-	return ex_pinned_main("kernels_b", pinned, AP_COUNT(pinned));
+	ex_pinned_check(&pinned[_i]);
 }
+END_TEST

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, caches, routers, scatters and places against numbers worked out by hand. */
-#include "pinned.h"
-
 #include "base/vec.h"
+#include "harness.h"
+#include "pinned.h"
 
 #define EIGHT(x) x " " x " " x " " x " " x " " x " " x " " x
 #define BOTH "(5*exp(3)+6*exp(4))/(exp(3)+exp(4))"
@@ -107,7 +107,8 @@ static const struct ex_pinned pinned[] = {
 	{"TensorScatterMin", "", "[2] 5 1; [2,1] 0 1; [2] 3 4", "[2] 3 1", "[2] 0 2; [2,1] 0 0; [2] 1 0"},
 };
 
-int main(void)
+START_LOOP_TEST(numbers_are_as_worked_out, AP_COUNT(pinned))
 {
-	return ex_pinned_main("kernels_c", pinned, AP_COUNT(pinned));
+	ex_pinned_check(&pinned[_i]);
 }
+END_TEST

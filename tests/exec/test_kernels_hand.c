@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements, products, reductions and movement against numbers worked out by hand. */
-#include "pinned.h"
-
 #include "base/vec.h"
+#include "harness.h"
+#include "pinned.h"
 
 static const struct ex_pinned pinned[] = {
 	{"MatMul", "", "[2,3] 1 2 3 4 5 6; [3,2] 1 0 2 1 0 3", "[2,2] 5 11 14 23",
@@ -150,7 +150,8 @@ static const struct ex_pinned pinned[] = {
 	{"RepeatInterleaveTensor", "dim=[0]", "[2] 1 2; [2] 1 2", "[3] 1 2 2", "[2] 1 5; [2] 0 0"},
 };
 
-int main(void)
+START_LOOP_TEST(numbers_are_as_worked_out, AP_COUNT(pinned))
 {
-	return ex_pinned_main("kernels_hand", pinned, AP_COUNT(pinned));
+	ex_pinned_check(&pinned[_i]);
 }
+END_TEST

@@ -3,15 +3,14 @@
  * Micro-batches are parts of the batch: on one rank, what an operator makes of one is the part, at the place
  * that the graph says, of what it makes of the whole; and the gradients of parameters add up.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "fixture.h"
+#include "harness.h"
 #include "program.h"
 #include "random_graph.h"
 
@@ -221,22 +220,3 @@ START_TEST(random_parts_are_parts_of_the_whole)
 	ck_assert(n < 100 || tried > n / 30);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("micro");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, parts_are_parts_of_the_whole);
-	tcase_add_test(tc, all_of_an_inner_batch_is_tried);
-	tcase_add_test(tc, random_parts_are_parts_of_the_whole);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

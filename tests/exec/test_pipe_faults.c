@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of pipelines, put in on purpose: each must show wherever it finds something to break. */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "fault.h"
 #include "pipe_game.h"
@@ -198,7 +197,7 @@ static void try_fault(const struct ex_fault *f, uint64_t seed, struct tally *t)
 	}
 }
 
-START_TEST(each_fault_shows)
+START_LOOP_TEST(each_fault_shows, AP_COUNT(faults))
 {
 	struct tally t = {0};
 
@@ -208,20 +207,3 @@ START_TEST(each_fault_shows)
 	ck_assert_uint_ge(t.caught, ENOUGH);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("pipe faults");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, each_fault_shows, 0, (int)AP_COUNT(faults));
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

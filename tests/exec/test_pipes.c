@@ -3,12 +3,11 @@
  * Pipelines on virtual ranks: stages with ranks of their own, slots in the plan's order, micro-batches,
  * recomputing, dealt parameters. What fails names its case, whose number is added to AP_SEED.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "pipe_game.h"
 
@@ -48,7 +47,7 @@ static void play(const struct ex_graph_sample *sample, const struct ap_scheduler
 	ex_pipe_game_close(&p);
 }
 
-START_TEST(pipelines_are_one_rank)
+START_LOOP_TEST(pipelines_are_one_rank, (ex_cases(200) + 99) / 100)
 {
 	uint64_t seed = ex_seed("pipes") + (uint64_t)_i;
 	const struct ap_scheduler *s;
@@ -66,20 +65,3 @@ START_TEST(pipelines_are_one_rank)
 	ck_assert_uint_gt(sums.reread, 5);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("pipes");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, pipelines_are_one_rank, 0, (int)((ex_cases(200) + 99) / 100));
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

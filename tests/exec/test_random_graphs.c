@@ -3,14 +3,13 @@
  * Random graphs on virtual ranks under random legal strategies: what test_graphs does with graphs that
  * somebody thought of. AP_SEED with AP_CASES=1 repeats a case.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "game.h"
+#include "harness.h"
 #include "random_graph.h"
 
 enum { OPERATORS = 10, PLANS = 6, MOST_ELEMENTS = 6000 };
@@ -87,20 +86,3 @@ START_TEST(random_graphs_are_those_of_one_rank)
 	ck_assert(n < 100 || sums.played > n / 8);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("random graphs");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, random_graphs_are_those_of_one_rank);
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

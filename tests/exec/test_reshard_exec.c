@@ -4,10 +4,8 @@
  * and between random ones on up to 64 ranks: every rank ends with its slice, gradients come back, and
  * what is charged is what ran.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -15,6 +13,7 @@
 #include "base/vec.h"
 #include "exec.h"
 #include "fixture.h"
+#include "harness.h"
 
 enum { MOST_LAYOUTS = 1000, MOST_PAIRS = 4000 };
 
@@ -268,7 +267,7 @@ static uint64_t try_rank(struct pair *p, const struct mesh_pair *m, int rank, ui
 	return tried;
 }
 
-START_TEST(redistributions_arrive_and_come_back)
+START_LOOP_TEST(redistributions_arrive_and_come_back, 2 * AP_COUNT(meshes))
 {
 	const struct mesh_pair *m = &meshes[_i / 2]; /* with AlltoAll and without */
 	uint64_t most = ex_cases(MOST_PAIRS), tried = 0;
@@ -310,7 +309,7 @@ static struct ap_layout random_layout(struct ex_world *w, int rank)
 	return l;
 }
 
-START_TEST(random_redistributions_arrive_and_come_back)
+START_LOOP_TEST(random_redistributions_arrive_and_come_back, 4)
 {
 	static const int64_t ndevs[] = {16, 24, 36, 64};
 	uint64_t most = ex_cases(300);
@@ -370,23 +369,3 @@ START_TEST(false_steps_are_seen)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("reshard");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, redistributions_arrive_and_come_back, 0,
-		2 * AP_COUNT(meshes));
-	tcase_add_loop_test(tc, random_redistributions_arrive_and_come_back, 0, 4);
-	tcase_add_test(tc, false_steps_are_seen);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

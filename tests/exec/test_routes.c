@@ -5,17 +5,15 @@
  * as its plan file says it, and as the route makes it of its checkpoint. Every result, every gradient and every
  * updated parameter is that of one rank. Then the same with random pipelines of two stages.
  *
- * Usage: test_routes PART PARTS   every PARTS-th graph
- *        test_routes NAME         one graph; with AP_SEED: again
+ * A piece of work is a graph: test_routes=NAME, with AP_SEED: again.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "pipe_game.h"
 #include "routes.h"
@@ -98,7 +96,7 @@ static void try_route(const struct ex_graph_sample *sample, const struct ap_rout
 	struct ex_routed sum = {0};
 	char repeat[64];
 
-	snprintf(repeat, sizeof repeat, "test_routes %s", sample->name);
+	snprintf(repeat, sizeof repeat, "test_routes=%s", sample->name);
 	g.repeat = repeat;
 	for (size_t i = 0; i < NDEVICES; i++)
 		if ((!sample->pinned || devices[i] % 2 == 0) && is_taken(i, sample->name))
@@ -111,23 +109,13 @@ static void try_route(const struct ex_graph_sample *sample, const struct ap_rout
 	ck_assert_uint_gt(sum.found, 0);
 }
 
-static struct { /* graphs that are asked for */
-	const char *name; /* NULL: all */
-	unsigned long part, parts;
-} asked = {NULL, 0, 1};
-
-static bool is_asked(int i, const struct ex_graph_sample *s)
-{
-	return asked.name ? strcmp(s->name, asked.name) == 0 : (unsigned long)i % asked.parts == asked.part;
-}
-
-START_TEST(routes_are_those_of_one_rank)
+START_LOOP_TEST(routes_are_those_of_one_rank, ex_graph_count())
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
 	uint32_t picks = (uint32_t)(ex_cases(200) + 99) / 100;
 	const struct ap_route *r;
 
-	if (!is_asked(_i, s) || !can_run(s))
+	if (!test_asked((size_t)_i, s->name) || !can_run(s))
 		return;
 	for (size_t i = 0; (r = route_at(i)); i++)
 		try_route(s, r, ex_seed(s->name), picks);
@@ -196,7 +184,7 @@ static void try_staged(const struct ex_graph_sample *sample, const struct ap_rou
 	ex_pipe_game_close(&p);
 }
 
-START_TEST(stages_of_routes_are_one_rank)
+START_LOOP_TEST(stages_of_routes_are_one_rank, ex_graph_count())
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
 	const struct ap_scheduler *scheduler;
@@ -204,7 +192,7 @@ START_TEST(stages_of_routes_are_one_rank)
 	struct ex_routed sum = {0};
 	const struct ap_route *r;
 
-	if (!is_asked(_i, s))
+	if (!test_asked((size_t)_i, s->name))
 		return;
 	for (size_t i = 0; (r = route_at(i)); i++)
 		for (size_t k = 0; (scheduler = ap_scheduler_at(k)); k++)
@@ -215,28 +203,3 @@ START_TEST(stages_of_routes_are_one_rank)
 		sum.none, sum.reread);
 }
 END_TEST
-
-int main(int argc, char **argv)
-{
-	TCase *tc = tcase_create("routes");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int n = 0, failed;
-
-	asked.name = argc == 2 ? argv[1] : NULL;
-	if (argc == 3) {
-		asked.part = strtoul(argv[1], NULL, 10);
-		asked.parts = strtoul(argv[2], NULL, 10);
-	}
-	while (ex_graph_at((size_t)n))
-		n++;
-	tcase_add_loop_test(tc, routes_are_those_of_one_rank, 0, n);
-	tcase_add_loop_test(tc, stages_of_routes_are_one_rank, 0, n);
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

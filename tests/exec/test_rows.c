@@ -3,24 +3,17 @@
  * Every operator type of the table, every legal strategy, both executors: results, gradients and
  * updated parameters on virtual ranks are those of one rank.
  *
- * Usage: test_rows PART PARTS   every PARTS-th type
- *        test_rows TYPE         one type; with AP_SEED: again
+ * A piece of work is a type: test_rows=TYPE, with AP_SEED: again.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
+#include "harness.h"
 #include "oper.h"
 
 enum { USUAL = 6, ALL = 8 };
 static const int64_t devices[ALL] = {1, 2, 4, 6, 8, 12, 9, 16}; /* the last ones in long runs */
-
-struct part {
-	const char *type; /* the only one, or NULL */
-	unsigned long part, parts;
-};
 
 struct sum {
 	uint32_t types, covered, rows, met, strategies, runs, failed;
@@ -61,44 +54,37 @@ static void run_type(struct ap_ctx *ctx, const char *type, uint64_t seed,
 	if (!t.difference)
 		return;
 	sum->failed++;
-	printf("%s differs: %s\n  repeat: AP_SEED=%" PRIu64 " test_rows %s\n", type, t.difference,
+	printf("%s differs: %s\n  repeat: AP_SEED=%" PRIu64 " test_rows=%s\n", type, t.difference,
 		seed, type);
 }
 
-/* Types stand together in the table; is this the first row of one, and in the part? Those that no file may
- * have are run in test_staged. */
-static bool is_ours(const struct part *part, const struct ap_op_row *row, unsigned long *number)
+/* Types stand together in the table; is this the first row of one? Those that no file may have are run in
+ * test_staged. */
+static bool is_type(const struct ap_op_row *row)
 {
-	if (ap_op_next(NULL, row->name) != row || ap_op_unsupported(row->name))
-		return false;
-	if (part->type)
-		return strcmp(part->type, row->name) == 0;
-	return (*number)++ % part->parts == part->part;
+	return ap_op_next(NULL, row->name) == row && !ap_op_unsupported(row->name);
 }
 
-int main(int argc, char **argv)
+START_TEST(strategies_are_those_of_one_rank)
 {
-	struct part part = {.type = argc == 2 ? argv[1] : NULL, .parts = 1};
 	struct ap_ctx ctx = {.arena = ap_arena_create(0, NULL, NULL), .jobs = 1};
 	uint64_t seed = ex_seed("test_rows");
 	uint32_t usual = 1000, cases = (uint32_t)ex_cases(usual);
 	struct ex_effort effort = {.samples = 1 + cases / 250, .strategies = 1 + cases / 5,
 		.ndev = devices, .nndev = cases > usual ? ALL : USUAL};
 	struct sum sum = {0};
-	unsigned long number = 0;
 	const struct ap_op_row *row;
+	size_t number = 0;
 
-	if (argc == 3) {
-		part.part = strtoul(argv[1], NULL, 10);
-		part.parts = strtoul(argv[2], NULL, 10);
-	}
 	for (size_t i = 0; (row = ap_op_at(i)); i++)
-		if (is_ours(&part, row, &number))
+		if (is_type(row) && test_asked(number++, row->name))
 			run_type(&ctx, row->name, seed, &effort, &sum);
 	printf("%" PRIu32 " of %" PRIu32 " types, %" PRIu32 " of their %" PRIu32 " rows, %" PRIu32
 		" legal strategies, %" PRIu32 " runs, %" PRIu64 " collectives; %" PRIu32
 		" types differ\n", sum.covered, sum.types, sum.met, sum.rows, sum.strategies, sum.runs,
 		sum.collectives, sum.failed);
 	ap_arena_destroy(ctx.arena);
-	return sum.failed || (part.type && !sum.covered) ? EXIT_FAILURE : EXIT_SUCCESS;
+	ck_assert_uint_eq(sum.failed, 0);
+	ck_assert_uint_gt(sum.covered, 0);
 }
+END_TEST

@@ -4,14 +4,13 @@
  * without stages does, forward and backward. What fails names its case, whose number is added to
  * AP_SEED.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "game.h"
+#include "harness.h"
 #include "random_graph.h"
 #include "stages.h"
 
@@ -311,7 +310,7 @@ static void try_case(uint64_t seed, struct sums *sums)
 	fixture_close(&t.f);
 }
 
-START_TEST(stages_change_no_number)
+START_LOOP_TEST(stages_change_no_number, ex_cases(400))
 {
 	struct sums sums = {0};
 
@@ -329,21 +328,3 @@ START_TEST(there_is_enough_to_do)
 	ck_assert_uint_gt(sums.computed, 10);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("staged");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, there_is_enough_to_do);
-	tcase_add_loop_test(tc, stages_change_no_number, 0, (int)ex_cases(400));
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -4,15 +4,14 @@
  * ranks of all stages are the same here, so that a Send is a copy; what is sent, its bytes and its
  * gradient are not. What fails names its case, whose number is added to AP_SEED.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "cost/optimizer.h"
 #include "game.h"
+#include "harness.h"
 #include "pipeline/schedule.h"
 #include "plan/plan.h"
 #include "random_graph.h"
@@ -140,7 +139,7 @@ static void try_random(uint64_t seed, struct trial *t)
 	fixture_close(&t->f);
 }
 
-START_TEST(sample_graphs)
+START_LOOP_TEST(sample_graphs, ex_cases(200) / 50 + 1)
 {
 	const struct ex_graph_sample *s;
 	struct trial t = {.runs = 0};
@@ -153,29 +152,10 @@ START_TEST(sample_graphs)
 }
 END_TEST
 
-START_TEST(random_graphs)
+START_LOOP_TEST(random_graphs, ex_cases(200))
 {
 	struct trial t = {.runs = 0};
 
 	try_random(ex_seed("staged ranks") + (uint64_t)_i, &t);
 }
 END_TEST
-
-int main(void)
-{
-	int n = (int)ex_cases(200);
-	TCase *tc = tcase_create("staged");
-	Suite *s = suite_create("exec");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, sample_graphs, 0, n / 50 + 1);
-	tcase_add_loop_test(tc, random_graphs, 0, n);
-	tcase_set_timeout(tc, 300);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -167,10 +167,3 @@ START_TEST(what_is_sent_lies_as_it_is_made)
 	trial_each(300, OPERATORS, DEVICES, sends);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {the_batch_is_cut_as_the_rule_says, what_is_sent_lies_as_it_is_made};
-
-	return RUN_TESTS("completions", tests);
-}

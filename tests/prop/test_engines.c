@@ -188,10 +188,3 @@ START_TEST(recursion_is_sound)
 	ck_assert(found * 10 >= possible * 9 && best * 10 >= possible * 7);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {dynamic_programming_is_brute_force, any_budget_is_sound,
-		propagation_is_sound, recursion_is_sound};
-	return RUN_TESTS("engines", tests);
-}

@@ -136,10 +136,3 @@ START_TEST(any_budget_is_sound)
 	ck_assert(n < 100 || (exact > 0 && open > 0));
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {brute_force_dynamic_and_integer_programming_agree,
-		integer_programming_is_dynamic_programming, any_budget_is_sound};
-	return RUN_TESTS("integer programming", tests);
-}

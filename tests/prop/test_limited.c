@@ -339,12 +339,3 @@ START_TEST(a_splice_is_the_best_seam)
 	ck_assert_uint_gt(found, n / 4);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		the_price_of_few_candidates_is_that_of_all, what_a_candidate_costs_at_least,
-		no_pick_that_is_as_cheap_is_dropped, narrowing_keeps_what_is_acceptable,
-		a_splice_is_the_best_seam};
-	return RUN_TESTS("limited", tests);
-}

@@ -125,9 +125,3 @@ START_TEST(other_solvers_find_our_optimum)
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {other_solvers_find_our_optimum};
-	return RUN_TESTS("other solvers", tests);
-}

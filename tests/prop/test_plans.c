@@ -480,13 +480,3 @@ START_TEST(one_device_is_silent)
 	trial_each(200, OPERATORS, 1, alone);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {short_cuts_keep_the_optimum, no_plan_is_below_the_bound,
-		engines_agree, checkpoint_comes_back, order_of_operators_does_not_matter,
-		threads_change_nothing, more_memory_is_never_worse, verifier_sees_what_is_false,
-		weights_do_not_depend_on_micro_batches, one_device_is_silent};
-
-	return RUN_TESTS("plans", tests);
-}

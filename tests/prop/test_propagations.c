@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Propagation on random graphs: every row is decided and legal, what is held stays, and what was completed
  * is complete. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "cost/conflict.h"
+#include "harness.h"
 #include "route/propagation.h"
 #include "trial.h"
 #include "unit.h"
@@ -118,22 +117,3 @@ START_TEST(what_is_completed_is_a_plan)
 	trial_each(400, OPERATORS, DEVICES, completes_to_a_plan);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("propagations");
-	TCase *t = tcase_create("propagations");
-	SRunner *r;
-	int failed;
-
-	tcase_set_timeout(t, 0);
-	tcase_add_test(t, what_is_completed_is_a_plan);
-	tcase_add_test(t, pipelines_are_completed);
-	tcase_add_test(t, what_is_kept_decides_nothing);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

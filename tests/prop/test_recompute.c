@@ -178,10 +178,3 @@ START_TEST(what_is_kept_is_what_it_takes)
 	trial_each(2000, 24, 8, forgetting);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {what_is_kept_is_what_it_takes};
-
-	return RUN_TESTS("recompute", tests);
-}

@@ -223,11 +223,3 @@ START_TEST(result_is_the_same_again)
 	trial_each(CASES, OPERATORS, DEVICES, same_again);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {recursion_is_sound_and_near, what_is_fixed_stays,
-		memory_limit_is_kept, result_is_the_same_again};
-
-	return RUN_TESTS("recursive", tests);
-}

@@ -258,10 +258,3 @@ START_TEST(propagation_keeps_company)
 	ck_assert(propagations.completed < 100 || 500 * propagations.refused <= propagations.completed);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {semi_auto_cuts_the_batch, propagation_keeps_company};
-
-	return RUN_TESTS("route rules", tests);
-}

@@ -441,11 +441,3 @@ START_TEST(bounds_hold_for_all_plans)
 	ck_assert_uint_ge(10 * tally.fastest, 8 * tally.tried);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {what_is_completed_is_a_plan, what_is_held_in_part_is_completed,
-		what_is_found_is_what_runs, bounds_hold_for_all_plans};
-
-	return RUN_TESTS("routes", tests);
-}

@@ -300,9 +300,3 @@ START_TEST(schedules_are_as_they_must_be)
 	free(t);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {schedules_are_as_they_must_be};
-	return RUN_TESTS("schedules", tests);
-}

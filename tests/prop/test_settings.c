@@ -202,11 +202,3 @@ START_TEST(plans_keep_to_the_settings)
 	ck_assert_uint_le(10 * gaps.far, 2 * gaps.n);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {all_engines_see_the_same_candidates,
-		what_is_given_follows_nobody, plans_keep_to_the_settings};
-
-	return RUN_TESTS("settings", tests);
-}

@@ -3,11 +3,9 @@
  * Random graphs in random pipelines of which only some stages are said: what is said holds, nothing goes
  * back, and what is cut by the program is as good as the best contiguous cut.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -17,6 +15,7 @@
 #include "base/vec.h"
 #include "fixture.h"
 #include "cost/least.h"
+#include "harness.h"
 #include "pipeline/stages.h"
 #include "random_graph.h"
 #include "unit.h"
@@ -126,7 +125,7 @@ static const struct {
 	int32_t nstage, nsegment;
 } pipes[] = {{"1f1b", 2, 1}, {"gpipe", 4, 1}, {"interleaved", 2, 2}, {"zero_bubble_v", 2, 2}, {"1f1b", 8, 1}};
 
-START_TEST(what_is_said_holds)
+START_LOOP_TEST(what_is_said_holds, AP_COUNT(pipes))
 {
 	uint32_t made = 0;
 
@@ -291,7 +290,7 @@ static void check_cut(struct trial *t)
 	ck_assert(found);
 }
 
-START_TEST(cuts_are_the_best)
+START_LOOP_TEST(cuts_are_the_best, AP_COUNT(pipes))
 {
 	uint32_t made = 0;
 
@@ -309,21 +308,3 @@ START_TEST(cuts_are_the_best)
 	ck_assert_uint_gt(made, 0);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("stages");
-	Suite *s = suite_create("stage spots");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, what_is_said_holds, 0, AP_COUNT(pipes));
-	tcase_add_loop_test(tc, cuts_are_the_best, 0, AP_COUNT(pipes));
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -2,7 +2,6 @@
 /* Plans of pipelines: the memory limit holds for every stage. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "cost/conflict.h"
@@ -194,12 +193,3 @@ START_TEST(pipelines_with_segments_fit)
 	trial_each(300, 12, 8, segments_fit);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {every_stage_fits_its_memory,
-		stages_that_share_a_weight_agree, pipelines_with_segments_fit,
-		what_does_not_fit_needs_no_table};
-
-	return RUN_TESTS("staged", tests);
-}

@@ -351,21 +351,3 @@ START_TEST(of_what_is_recomputed)
 	trial_each(400, 24, 16, recomputed);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("steps");
-	TCase *tc = tcase_create("random plans");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_set_timeout(tc, 200);
-	tcase_add_test(tc, of_one_stage);
-	tcase_add_test(tc, of_pipelines);
-	tcase_add_test(tc, of_what_is_recomputed);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -159,10 +159,3 @@ START_TEST(sifting_keeps_what_is_no_dearer)
 	ck_assert(n < 1000 || (better > n / 10 && exact > n / 4));
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {no_pick_that_is_wanted_is_lost,
-		sifting_keeps_what_is_no_dearer};
-	return RUN_TESTS("sweeps", tests);
-}

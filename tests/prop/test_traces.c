@@ -59,9 +59,3 @@ START_TEST(of_pipelines)
 	trial_each(500, 24, 16, pipelines);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {of_one_stage, of_pipelines};
-	return RUN_TESTS("traces", tests);
-}

@@ -267,21 +267,3 @@ START_TEST(vector_grows_and_keeps_its_values)
 	ap_arena_destroy(a);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		memory_is_zeroed_aligned_and_apart,
-		copies,
-		release_gives_back_what_came_after_the_mark,
-		release_to_empty_then_zeroed_again,
-		budget_is_kept_and_its_end_reported,
-		another_like_it_shares_budget_and_hook,
-		another_like_it_shares_what_is_to_spare,
-		an_attempt_ends_where_memory_does,
-		overflowing_size_is_out_of_memory,
-		vector_grows_and_keeps_its_values,
-	};
-
-	return RUN_TESTS("arena", tests);
-}

@@ -176,18 +176,3 @@ START_TEST(text_of_messages_is_safe_too)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		every_part_of_a_place,
-		levels_counts_and_status,
-		strict_turns_warnings_into_errors,
-		the_rest_is_counted,
-		names_are_safe_to_print,
-		names_are_cut,
-		text_of_messages_is_safe_too,
-	};
-
-	return RUN_TESTS("diag", tests);
-}

@@ -224,19 +224,3 @@ START_TEST(same_files)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		a_whole_file,
-		what_cannot_be_read,
-		exactly_the_limit,
-		no_permission,
-		standard_input,
-		large_standard_input,
-		parts_of_paths,
-		same_files,
-	};
-
-	return RUN_TESTS("file", tests);
-}

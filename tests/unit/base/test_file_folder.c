@@ -164,18 +164,3 @@ START_TEST(names_in_a_folder)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		a_folder_is_made_for_what_is_put_in,
-		a_folder_goes_with_what_is_discarded,
-		what_is_removed_goes_at_commit,
-		a_late_failure_brings_back_what_was_removed,
-		an_emptied_folder_goes_at_commit,
-		one_name_is_written_or_removed,
-		names_in_a_folder,
-	};
-
-	return RUN_TESTS("file_folder", tests);
-}

@@ -467,27 +467,3 @@ START_TEST(no_permission)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		commit_makes_all,
-		discard_leaves_nothing,
-		nothing_to_write,
-		long_streams,
-		through_links,
-		hard_links_part,
-		names_that_cannot_be,
-		longest_name,
-		one_name_twice,
-		devices_are_written_through,
-		a_full_device_stops_all,
-		fifo_without_a_reader,
-		interrupted_writes_go_on,
-		no_room,
-		a_late_failure_takes_all_back,
-		no_permission,
-	};
-
-	return RUN_TESTS("file_out", tests);
-}

@@ -172,17 +172,3 @@ START_TEST(a_target_that_cannot_be_read)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		the_same_stays,
-		what_changed_is_replaced,
-		long_files,
-		through_a_link,
-		each_for_itself,
-		a_target_that_cannot_be_read,
-	};
-
-	return RUN_TESTS("file_same", tests);
-}

@@ -105,14 +105,3 @@ START_TEST(write_to_standard_output)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		standard_output,
-		standard_output_by_its_other_names,
-		write_to_standard_output,
-	};
-
-	return RUN_TESTS("file_stdout", tests);
-}

@@ -297,12 +297,3 @@ START_TEST(folders_that_are_free)
 	folder_leave(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {leftovers_of_killed_runs_go, what_a_run_works_on_stays, what_we_stage_stays,
-		names_that_are_ours, links_and_folders_of_such_names_stay, second_names_are_locked, locks,
-		locks_of_outputs, folders_that_are_free};
-
-	return RUN_TESTS("file_temp", tests);
-}

@@ -77,10 +77,3 @@ START_TEST(json_says_it)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {what_a_text_is, json_says_it};
-
-	return RUN_TESTS("foreign", tests);
-}

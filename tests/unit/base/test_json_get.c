@@ -396,22 +396,3 @@ START_TEST(places_in_long_texts)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		integers_are_read_from_the_text,
-		members_of_the_right_type,
-		absent_options_leave_the_default,
-		messages_about_members,
-		every_type_against_every_getter,
-		a_member_of_what_is_no_object,
-		missing_keys_are_located_at_their_object,
-		lists_of_integers,
-		unknown_keys_are_warnings,
-		reports,
-		places_in_long_texts,
-	};
-
-	return RUN_TESTS("json_get", tests);
-}

@@ -501,23 +501,3 @@ START_TEST(small_budgets)
 	free(text);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		every_truncation,
-		every_bit_flip,
-		agrees_with_a_second_reader,
-		nesting,
-		a_million_brackets_cost_little,
-		many_keys,
-		many_duplicates_are_not_all_told,
-		many_reports,
-		long_strings_and_keys,
-		long_numbers,
-		too_many_values,
-		small_budgets,
-	};
-
-	return RUN_TESTS("json_hostile", tests);
-}

@@ -478,22 +478,3 @@ START_TEST(several_findings_are_all_reported)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		accepts_json,
-		refuses_what_is_none,
-		byte_order_mark_is_a_warning,
-		trailing_commas_are_warnings_where_allowed,
-		other_commas_stay_errors,
-		strict_sink_refuses_trailing_commas,
-		rank_table_of_the_lab_form,
-		the_tree_holds_what_the_text_says,
-		numbers_are_what_strtod_reads,
-		keys_that_differ_in_case_are_different,
-		several_findings_are_all_reported,
-	};
-
-	return RUN_TESTS("json_parse", tests);
-}

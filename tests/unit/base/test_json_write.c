@@ -349,19 +349,3 @@ START_TEST(what_is_written_is_read)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		pretty,
-		values_are_copied,
-		compact,
-		scalars,
-		strings_are_escaped,
-		forks,
-		sixty_four_levels,
-		what_is_written_is_read,
-	};
-
-	return RUN_TESTS("json_write", tests);
-}

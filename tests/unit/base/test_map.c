@@ -97,16 +97,3 @@ START_TEST(hash_spreads)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		ids_count_up_in_order_of_appearance,
-		keys_are_bytes,
-		many_keys,
-		hash_is_fixed,
-		hash_spreads,
-	};
-
-	return RUN_TESTS("map", tests);
-}

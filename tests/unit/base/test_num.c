@@ -436,28 +436,3 @@ START_TEST(quantised_sums_have_no_order)
 	ck_assert(up > 1000);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		checked_arithmetic,
-		product_of_extents,
-		greatest_common_divisor,
-		parse_int,
-		parse_double,
-		parse_bytes,
-		prime_factors,
-		divisors,
-		format_double,
-		format_double_reads_back,
-		format_double_as_printf,
-		decimal_value_as_strtod,
-		decimal_value_knows_its_limits,
-		no_locale_reaches_numbers,
-		format_for_people,
-		quantise,
-		quantised_sums_have_no_order,
-	};
-
-	return RUN_TESTS("num", tests);
-}

@@ -111,14 +111,3 @@ START_TEST(memory_runs_out_in_the_caller)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		every_item_once_for_any_number_of_threads,
-		fewer_items_than_threads,
-		memory_runs_out_in_the_caller,
-	};
-
-	return RUN_TESTS("par", tests);
-}

@@ -60,14 +60,3 @@ START_TEST(sha256)
 	free(million);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		exit_codes_are_those_of_the_manual,
-		element_types,
-		sha256,
-	};
-
-	return RUN_TESTS("rows", tests);
-}

@@ -152,17 +152,3 @@ START_TEST(utf8_of_every_code_point)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		appends,
-		grows_across_every_length,
-		distance,
-		distance_of_long_strings,
-		utf8,
-		utf8_of_every_code_point,
-	};
-
-	return RUN_TESTS("str", tests);
-}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How inputs arrive: the setting dataset_strategy, and what it costs. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,6 +10,7 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "cost/opcost.h"
+#include "harness.h"
 #include "shard/arrival.h"
 
 #define GRAPH \
@@ -65,7 +64,7 @@ static void assert_arrival(const struct ap_arrival *a, const struct ap_arrival *
 	ck_assert_int_eq(a->stride, want->stride);
 }
 
-START_TEST(what_can_be_said)
+START_LOOP_TEST(what_can_be_said, AP_COUNT(good))
 {
 	struct fixture f;
 
@@ -118,7 +117,7 @@ static const struct {
 	{"[{\"device_matrix\":[2,4]},[2]]", 1, "alias_name"},
 };
 
-START_TEST(what_cannot)
+START_LOOP_TEST(what_cannot, AP_COUNT(bad))
 {
 	struct fixture f;
 	struct ap_str s;
@@ -194,22 +193,3 @@ START_TEST(another_arrival_is_another_class)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("arrival");
-	TCase *tc = tcase_create("arrival");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, what_can_be_said, 0, (int)AP_COUNT(good));
-	tcase_add_loop_test(tc, what_cannot, 0, (int)AP_COUNT(bad));
-	tcase_add_test(tc, what_arrives_as_wanted_is_free);
-	tcase_add_test(tc, another_arrival_is_another_class);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -3,15 +3,14 @@
  * Parameters that are read in another type than they are stored in: the cast's own seconds and bytes against
  * figures worked out by hand, and against a graph in which it is an operator.
  */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "cost/opcost.h"
 #include "fixture.h"
+#include "harness.h"
 
 /* One layer; x0 = x + b0 so that its gradient is wanted, and the weight kept for that. */
 #define LAYER(parameter, cast, weight, more) \
@@ -161,7 +160,7 @@ static void add(struct ap_op_cost *a, const struct ap_op_cost *b)
 
 /* Where nothing moves between them, a cast costs as much as an operator of its own; also with the optimizer's
  * shards, which gather the weight as it is stored. */
-START_TEST(as_an_operator)
+START_LOOP_TEST(as_an_operator, 4)
 {
 	struct fixture f;
 	struct ap_op_cost a, b, cast;
@@ -249,24 +248,3 @@ START_TEST(readers)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("casts");
-	TCase *c = tcase_create("cost");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_test(c, training);
-	tcase_add_test(c, micro_batches);
-	tcase_add_test(c, inference);
-	tcase_add_test(c, recomputed);
-	tcase_add_loop_test(c, as_an_operator, 0, 4);
-	tcase_add_test(c, threshold);
-	tcase_add_test(c, readers);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

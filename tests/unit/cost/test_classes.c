@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators share a class only where nothing that a price depends on tells them apart. */
-#include <check.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/vec.h"
 #include "cost/task.h"
 #include "fixture.h"
+#include "harness.h"
 #include "table/joint.h"
 
 struct field {
@@ -119,7 +119,6 @@ static const struct field window_fields[] = {
 	FIELD(ap_window, before, true),
 	FIELD(ap_window, after, true),
 };
-
 
 /* A task of a convolution that is free to be changed. */
 struct free_task {
@@ -307,21 +306,3 @@ START_TEST(equal_flows_have_equal_bytes)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("classes");
-	TCase *tc = tcase_create("signatures");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, every_field_tells_tasks_apart);
-	tcase_add_test(tc, every_length_tells_tasks_apart);
-	tcase_add_test(tc, no_field_is_forgotten);
-	tcase_add_test(tc, equal_flows_have_equal_bytes);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives derived from the rules, with bytes and ranks, in both gradient conventions. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,6 +8,7 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "cost/opcost.h"
+#include "harness.h"
 #include "shard/space.h"
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
@@ -409,31 +408,3 @@ START_TEST(reductions_in_float32)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("comms");
-	TCase *tc = tcase_create("derived");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, column_then_row);
-	tcase_add_test(tc, dealt_sums);
-	tcase_add_test(tc, dealt_results_lie_in_parts);
-	tcase_add_test(tc, data_parallel);
-	tcase_add_test(tc, optimizer_sharding);
-	tcase_add_test(tc, sharding_by_some);
-	tcase_add_test(tc, shared_parameter);
-	tcase_add_test(tc, reduction);
-	tcase_add_test(tc, vocabulary_cut);
-	tcase_add_test(tc, layer_norm_parameters);
-	tcase_add_test(tc, three_consumers);
-	tcase_add_test(tc, parts_of_the_batch);
-	tcase_add_test(tc, attention);
-	tcase_add_test(tc, reductions_in_float32);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seconds and bytes against figures worked out by hand from the profile's numbers. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "cost/kernel.h"
 #include "cost/opcost.h"
 #include "fixture.h"
+#include "harness.h"
 
 #define GRAPH \
 	"{'schema':'autopar-graph/1','name':'pair'," \
@@ -242,23 +241,3 @@ START_TEST(optimizer_shards)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("costs");
-	TCase *tc = tcase_create("by hand");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, product);
-	tcase_add_test(tc, kept_once);
-	tcase_add_test(tc, inference);
-	tcase_add_test(tc, redistribution);
-	tcase_add_test(tc, kernels);
-	tcase_add_test(tc, optimizer_shards);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

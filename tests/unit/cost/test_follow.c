@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* elementwise_op_strategy_follow: an operator by element lies as those that read its result. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "fixture.h"
+#include "harness.h"
 #include "table/joint.h"
 #include "table/table.h"
 
@@ -95,19 +94,3 @@ START_TEST(only_equal_layouts_go_together)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("follow");
-	TCase *tc = tcase_create("joints");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, operators_by_element_lead);
-	tcase_add_test(tc, only_equal_layouts_go_together);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Costs that are priced when asked for are those of the table, and moves lead to its candidates. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "fixture.h"
+#include "harness.h"
 #include "table/lazy.h"
 #include "table/table.h"
 
@@ -231,22 +230,3 @@ START_TEST(a_fixed_operator_has_one_state)
 	close_both(&b);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("lazy");
-	TCase *tc = tcase_create("lazy");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, prices_are_those_of_the_table);
-	tcase_add_test(tc, cutting_further_is_what_the_table_says);
-	tcase_add_test(tc, what_lies_beside);
-	tcase_add_test(tc, a_fixed_operator_has_one_state);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

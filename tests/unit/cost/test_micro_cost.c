@@ -4,14 +4,13 @@
  * its bytes once, what it keeps as many times as micro-batches are in flight. Also where the batch is inside
  * a dimension.
  */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "fixture.h"
 #include "cost/opcost.h"
+#include "harness.h"
 #include "shard/space.h"
 
 /* Tokens before samples: [3 * 24] rows, [24 * 2] heads, and both taken apart again. */
@@ -136,7 +135,7 @@ static void compare_flows(const struct side *a, const struct side *b, ap_id node
 	}
 }
 
-START_TEST(micro_batches_are_small_batches)
+START_LOOP_TEST(micro_batches_are_small_batches, 5)
 {
 	static const struct {
 		int64_t micro_batches, in_flight;
@@ -165,19 +164,3 @@ START_TEST(micro_batches_are_small_batches)
 	fixture_close(&b.f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("micro_cost");
-	TCase *tc = tcase_create("micro_cost");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, micro_batches_are_small_batches, 0, 5);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

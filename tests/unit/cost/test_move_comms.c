@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives of operators that move, join and choose. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -9,6 +7,7 @@
 #include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "harness.h"
 
 struct told {
 	struct ap_str s;
@@ -115,7 +114,7 @@ static const struct {
 		"forward AllReduce 4 {0,1,2,3}"},
 };
 
-START_TEST(collectives_of_movements)
+START_LOOP_TEST(collectives_of_movements, AP_COUNT(cases))
 {
 	for (int e = 0; e < 2; e++) {
 		struct fixture f;
@@ -162,21 +161,3 @@ START_TEST(as_many_collectives_as_operands)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("move_comms");
-	TCase *t = tcase_create("move_comms");
-	SRunner *r;
-	int failed;
-
-	tcase_add_loop_test(t, collectives_of_movements, 0,
-		(int)AP_COUNT(cases));
-	tcase_add_test(t, as_many_collectives_as_operands);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

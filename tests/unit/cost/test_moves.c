@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redistributions cost what their steps cost, whatever was priced before them; and the table has just
  * these prices. */
-#include <check.h>
-#include <stdlib.h>
-
 #include "../shard/layouts.h"
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
 #include "cost/kernel.h"
 #include "fixture.h"
+#include "harness.h"
 #include "table/joint.h"
 #include "table/table.h"
 
@@ -101,7 +99,7 @@ static const struct machine {
 };
 
 /* One pricer for all, so that it forgets and confuses what it can. */
-START_TEST(moves_cost_what_their_steps_cost)
+START_LOOP_TEST(moves_cost_what_their_steps_cost, 2 * AP_COUNT(machines))
 {
 	static const enum ap_dtype dtypes[] = {AP_FLOAT16, AP_FLOAT32, AP_INT8};
 	const struct machine *m = &machines[_i / 2];
@@ -222,7 +220,7 @@ static void check_edge(void *user, const struct ap_joint *j)
 		}
 }
 
-START_TEST(the_table_has_these_prices)
+START_LOOP_TEST(the_table_has_these_prices, 2)
 {
 	const struct ap_table_params params = {0};
 	struct checking k = {0};
@@ -239,23 +237,3 @@ START_TEST(the_table_has_these_prices)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("moves");
-	Suite *s = suite_create("cost");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, moves_cost_what_their_steps_cost, 0,
-		2 * AP_COUNT(machines));
-	tcase_add_test(tc, sizes_are_told_apart);
-	tcase_add_loop_test(tc, the_table_has_these_prices, 0, 2);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MindSpore's own figures, worked out by hand from formats 5.3 and 6.1. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 #include "cost/ms_cost.h"
 #include "fixture.h"
+#include "harness.h"
 #include "shard/reshard.h"
 
 #define RANKS 8
@@ -68,7 +67,7 @@ static const struct {
 	{"not expandable", 6, {1, 1}, {{DIM(12, 2, 3)}}, {{DIM(12, 3, 2)}}, true, {6, 3, 24}},
 };
 
-START_TEST(redistributions)
+START_LOOP_TEST(redistributions, AP_COUNT(moves))
 {
 	struct ap_ms_end a = end_of(moves[_i].ndev, moves[_i].rank[0], moves[_i].from);
 	struct ap_ms_end b = end_of(moves[_i].ndev, moves[_i].rank[1], moves[_i].to);
@@ -252,7 +251,7 @@ static ap_id cost_of(const struct fixture *f, const char *name, const char *cut,
 	return node;
 }
 
-START_TEST(operators_in_bytes)
+START_LOOP_TEST(operators_in_bytes, AP_COUNT(operators))
 {
 	struct fixture f;
 	struct ap_ms_cost c;
@@ -266,24 +265,3 @@ START_TEST(operators_in_bytes)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("ms_cost");
-	TCase *t = tcase_create("ms_cost");
-	SRunner *r;
-	int failed;
-
-	tcase_add_loop_test(t, redistributions, 0, AP_COUNT(moves));
-	tcase_add_test(t, unused_axes_count);
-	tcase_add_test(t, communication_is_that_of_reshard);
-	tcase_add_test(t, small_messages);
-	tcase_add_test(t, edges_in_bytes);
-	tcase_add_loop_test(t, operators_in_bytes, 0, AP_COUNT(operators));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

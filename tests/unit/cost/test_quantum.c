@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What costs are rounded to, and that totals stay exact whatever the chip. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "harness.h"
 #include "hw/chip.h"
 #include "table/table.h"
 
@@ -102,20 +101,3 @@ START_TEST(sums_of_slow_steps_have_no_order)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("quantum");
-	TCase *t = tcase_create("quantum");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_test(t, usual_steps_have_the_usual_one);
-	tcase_add_test(t, it_grows_with_the_step);
-	tcase_add_test(t, sums_of_slow_steps_have_no_order);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which operators are computed again: by flags, cells, cores of attention and layers. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,6 +9,7 @@
 #include "cost/opcost.h"
 #include "cost/recompute.h"
 #include "fixture.h"
+#include "harness.h"
 
 /* Two layers of x -> x + W2 relu(W1 x), the second with its relu in a cell of its own. */
 #define LAYERS(relu, cells) \
@@ -384,29 +383,3 @@ START_TEST(operators_that_are_kept)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("recompute marks");
-	TCase *tc = tcase_create("by hand");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, primitives);
-	tcase_add_test(tc, layers);
-	tcase_add_test(tc, cells);
-	tcase_add_test(tc, cores);
-	tcase_add_test(tc, costs_again);
-	tcase_add_test(tc, communication_again);
-	tcase_add_test(tc, inputs_in_parts);
-	tcase_add_test(tc, words_for_all);
-	tcase_add_test(tc, factors_and_others);
-	tcase_add_test(tc, sets_go_through_views);
-	tcase_add_test(tc, cells_that_are_told);
-	tcase_add_test(tc, operators_that_are_kept);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

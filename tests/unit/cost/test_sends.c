@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes from one stage of a pipeline to another: bytes, directions, seconds. */
-#include <check.h>
-#include <stdlib.h>
-
 #include "base/arena.h"
 #include "base/str.h"
 #include "cost/cost.h"
 #include "cost/opcost.h"
 #include "fixture.h"
+#include "harness.h"
 
 /* An operator of this type on [16,8] float32 of the batch, on 16 devices of which 4 are a stage. */
 struct sending {
@@ -147,20 +145,3 @@ START_TEST(received_parameters_are_held)
 	fixture_close(&s.f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("sends");
-	TCase *tc = tcase_create("sends");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, slices_go_and_gradients_come_back);
-	tcase_add_test(tc, seconds_are_of_the_links);
-	tcase_add_test(tc, received_parameters_are_held);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

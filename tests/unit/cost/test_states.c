@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an optimizer keeps of a parameter and what it exchanges, at each level of sharding. */
-#include <check.h>
-#include <stdlib.h>
-
 #include "base/arena.h"
 #include "base/str.h"
 #include "cost/cost.h"
@@ -10,6 +7,7 @@
 #include "cost/opcost.h"
 #include "cost/optimizer.h"
 #include "fixture.h"
+#include "harness.h"
 
 enum { DEVICES = 8, ELEMENTS = 1024 * 1024 };
 
@@ -259,24 +257,3 @@ START_TEST(what_another_device_updates)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("states");
-	TCase *tc = tcase_create("by level");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, bytes_of_states);
-	tcase_add_test(tc, exchanges);
-	tcase_add_test(tc, what_shows_of_an_exchange);
-	tcase_add_test(tc, mean_is_a_division);
-	tcase_add_test(tc, layerwise_parameters_are_alone);
-	tcase_add_test(tc, whole_parameters_are_dealt);
-	tcase_add_test(tc, what_another_device_updates);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and normalisation over a batch: collectives, seconds and bytes worked out by hand. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,6 +9,7 @@
 #include "cost/cost.h"
 #include "cost/opcost.h"
 #include "fixture.h"
+#include "harness.h"
 
 #define NET(training) \
 	"{'schema':'autopar-graph/1','name':'net'," \
@@ -228,23 +227,3 @@ START_TEST(moving_averages)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("windows");
-	TCase *tc = tcase_create("by hand");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, parts_of_space_exchange_halos);
-	tcase_add_test(tc, channels_of_a_convolution);
-	tcase_add_test(tc, statistics_over_the_cut_batch);
-	tcase_add_test(tc, statistics_without_training);
-	tcase_add_test(tc, a_convolution_is_a_product);
-	tcase_add_test(tc, moving_averages);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

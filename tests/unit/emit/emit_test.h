@@ -3,7 +3,6 @@
 #ifndef AP_TEST_EMIT_TEST_H
 #define AP_TEST_EMIT_TEST_H
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "harness.h"
 
 static inline struct ap_ctx new_ctx(void)
 {
@@ -69,27 +69,6 @@ static inline uint64_t seed_of_run(void)
 
 	printf("AP_SEED=%llu\n", (unsigned long long)seed);
 	return seed * UINT64_C(0x9E3779B97F4A7C15) | 1;
-}
-
-/* Runs the tests of one program; *loops (may be NULL) says how often each runs, 0 for once. */
-static inline int run_tests(const char *name, const TTest *const *tests, const int *loops, size_t n)
-{
-	Suite *suite = suite_create(name);
-	TCase *tc = tcase_create(name);
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	suite_add_tcase(suite, tc);
-	tcase_set_timeout(tc, 120);
-	for (size_t i = 0; i < n; i++)
-		if (loops && loops[i])
-			tcase_add_loop_test(tc, tests[i], 0, loops[i]);
-		else
-			tcase_add_test(tc, tests[i]);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

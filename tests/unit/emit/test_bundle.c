@@ -101,7 +101,7 @@ static const struct {
 };
 
 /* The route, or else the mode that the settings say, decides which file is loaded by whom. */
-START_TEST(ways_into_mindspore)
+START_LOOP_TEST(ways_into_mindspore, AP_COUNT(ways))
 {
 	struct ap_route route = {.name = ways[_i].route};
 	struct world w;
@@ -422,7 +422,7 @@ static const struct {
 	{"a/", false}, {"a/./b", false}, {"manifest.json", false}, {"b/manifest.json", true}};
 
 /* A manifest names nothing outside its folder. */
-START_TEST(names_in_manifests)
+START_LOOP_TEST(names_in_manifests, AP_COUNT(names))
 {
 	struct world w;
 	struct ap_bundle_part parts[] = {{names[_i].name, 0, NULL}, {"plan.json", 0, NULL}};
@@ -463,14 +463,3 @@ START_TEST(limits)
 	fixture_close(&w.f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {ways_into_mindspore, schedulers, optimizer_sharding,
-		files_by_executor, recompute_calls, recompute_of_instances, shard_calls, words_of_experts, percentages,
-		manifests, names_in_manifests, limits};
-	static const int loops[] = {AP_COUNT(ways), 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		AP_COUNT(names), 0};
-
-	return run_tests("bundle", tests, loops, AP_COUNT(tests));
-}

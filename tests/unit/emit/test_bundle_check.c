@@ -85,7 +85,7 @@ static const struct {
 		"should not be negative"},
 };
 
-START_TEST(forms)
+START_LOOP_TEST(forms, AP_COUNT(files))
 {
 	struct ap_ctx ctx = new_ctx();
 	struct ap_str what = new_str(&ctx);
@@ -111,11 +111,3 @@ START_TEST(forms)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *tests[] = {forms};
-	const int loops[] = {AP_COUNT(files)};
-
-	return run_tests("bundle_check", tests, loops, 1);
-}

@@ -3,7 +3,6 @@
  * Checkpoints of which one number or one name is changed, each in turn: with the graph every change is
  * found, but of the values that mean nothing there.
  */
-#include <check.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "fixture.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "shard/space.h"
 
@@ -141,7 +141,7 @@ static const struct {
 	bool sharded;
 } rows[] = {{"multiple_mix", false}, {"multiple_mix", true}, {"gpt3_1.3b", true}, {"bert_large", false}, {"vit_l", true}};
 
-START_TEST(changes_are_found)
+START_LOOP_TEST(changes_are_found, AP_COUNT(rows))
 {
 	const char *seed = getenv("AP_SEED");
 	uint64_t random = seed ? strtoull(seed, NULL, 10) + 1 : 7;
@@ -173,19 +173,3 @@ START_TEST(changes_are_found)
 	fixture_close(&d.f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("damaged checkpoints");
-	TCase *tc = tcase_create("one value");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, changes_are_found, 0, AP_COUNT(rows));
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -308,7 +308,7 @@ static const struct bad {
 		"more than one '-'"),
 };
 
-START_TEST(bad_files)
+START_LOOP_TEST(bad_files, AP_COUNT(bad))
 {
 	const struct bad *b = &bad[_i];
 	struct ap_ctx ctx = new_ctx();
@@ -453,25 +453,3 @@ START_TEST(protoc_reads_it)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		bad_files,
-		worked_example_in_protobuf,
-		worked_example_in_json,
-		nothing_to_save,
-		both_forms_are_read,
-		round_trip_of_everything,
-		nested_tensor_map,
-		items_come_out_sorted,
-		prefixes,
-		unknown_fields_are_ignored,
-		packed_numbers_are_read,
-		noise,
-		protoc_reads_it,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(bad)};
-
-	return run_tests("ckpt_form", tests, loops, AP_COUNT(tests));
-}

@@ -116,7 +116,7 @@ static const struct worked {
 		"\"opt_weight_shard_step\":1,\"tensor_map\":[-1,-1],\"tensor_shape\":[64,32]}"},
 };
 
-START_TEST(layouts_of_the_weight)
+START_LOOP_TEST(layouts_of_the_weight, AP_COUNT(worked))
 {
 	const struct worked *w = &worked[_i];
 	const char *const cuts[][2] = {{"mul", w->cut}};
@@ -277,7 +277,7 @@ static const struct misfit {
 		"made for 4 devices (layout \"net.fc1.bias\"); the machine has 8"},
 };
 
-START_TEST(misfit)
+START_LOOP_TEST(misfit, AP_COUNT(misfits))
 {
 	const struct misfit *m = &misfits[_i];
 	const struct ap_ckpt_layout layout = {.param_name = "net.fc1.bias", .dev_matrix = {1, vec4},
@@ -429,7 +429,7 @@ static void agree(const struct fixture *f, const int32_t **counts)
 				counts[f->graph->tensor[i].use[u].node] = ones;
 }
 
-START_TEST(random_candidates_come_back)
+START_LOOP_TEST(random_candidates_come_back, AP_COUNT(models))
 {
 	uint64_t random = seed_of_run();
 	struct ap_ckpt c, from_pb, from_json;
@@ -465,24 +465,3 @@ START_TEST(random_candidates_come_back)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		layouts_of_the_weight,
-		misfit,
-		random_candidates_come_back,
-		worked_example_of_the_format,
-		keys_and_their_order,
-		protobuf_to_json_and_back_is_the_same,
-		counts_come_back,
-		cut_files_are_found_out,
-		shapes_that_do_not_fit,
-		names_with_a_dash,
-		frozen_parameters_count_when_asked,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(worked),
-		AP_COUNT(misfits), AP_COUNT(models)};
-
-	return run_tests("ckpt_plan", tests, loops, AP_COUNT(tests));
-}

@@ -84,7 +84,7 @@ END_TEST
 	"'outputs':['l']}"
 
 /* The operator that reads another stage's parameter keeps its strategy; the parameter is its owner's. */
-START_TEST(shared_parameters_lie_in_their_own_stage)
+START_LOOP_TEST(shared_parameters_lie_in_their_own_stage, 2)
 {
 	static const char *const nets[] = {SHARED_NET("true"), SHARED_NET("false")};
 	static const char *const items[] = {"MatMul_table"};
@@ -382,7 +382,7 @@ static void spoil(struct fixture *f, int what, struct ap_ckpt stage[2])
 		stage[1].nlayout = 0;
 }
 
-START_TEST(what_cannot_be_merged)
+START_LOOP_TEST(what_cannot_be_merged, AP_COUNT(unmergeable))
 {
 	struct ap_ckpt stage[2], merged;
 	struct ap_plan plan;
@@ -454,7 +454,7 @@ static const struct {
 	{0, 2, "holds 3 pipeline stages, the last one stage 2; expected all of 2, from 0 on"},
 };
 
-START_TEST(stages_that_contradict_the_plan)
+START_LOOP_TEST(stages_that_contradict_the_plan, AP_COUNT(misplaced))
 {
 	const int32_t *const *counts;
 	struct ap_ckpt_item item[3];
@@ -500,27 +500,3 @@ START_TEST(files_that_are_half_merged)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		what_cannot_be_merged,
-		stages_that_contradict_the_plan,
-		shared_parameters_lie_in_their_own_stage,
-		weights_that_are_cast_before_they_are_sent,
-		each_stage_writes_what_is_its_own,
-		pipelines_accumulate_gradients,
-		merged_bytes_are_the_stages_concatenated,
-		stages_are_merged_in_the_order_of_their_numbers,
-		stage_files_come_back_from_both_forms,
-		equal_keys_of_two_stages,
-		every_rank_may_have_written_its_file,
-		counts_come_back_from_the_merged_file,
-		counts_of_one_stage,
-		files_that_are_half_merged,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(unmergeable),
-		AP_COUNT(misplaced), 2};
-
-	return run_tests("ckpt_stages", tests, loops, AP_COUNT(tests));
-}

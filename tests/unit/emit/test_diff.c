@@ -408,13 +408,3 @@ START_TEST(test_plan_and_checkpoint)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {test_equal, test_layers_are_joined, test_new_and_gone,
-		test_renamed, test_collectives, test_moved_collective, test_redistributions,
-		test_parameters, test_figures, test_odd_figures, test_checkpoints, test_state_apart,
-		test_plan_and_checkpoint};
-
-	return run_tests("diff", tests, NULL, AP_COUNT(tests));
-}

@@ -35,7 +35,7 @@ static const struct {
 	{{"a", "a"}, {"a"}, {2}},
 };
 
-START_TEST(test_names)
+START_LOOP_TEST(test_names, AP_COUNT(cases))
 {
 	struct ap_fold_item item[MOST];
 	struct ap_ctx ctx = new_ctx();
@@ -170,12 +170,3 @@ START_TEST(test_random_names)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {test_names, test_only_what_is_alike, test_long_lists_end,
-		test_many_numbers, test_random_names};
-	const int loops[] = {AP_COUNT(cases), 0, 0, 0, 0};
-
-	return run_tests("diff_fold", tests, loops, AP_COUNT(tests));
-}

@@ -120,7 +120,7 @@ static const char *whole_plan(struct ap_ctx *ctx)
 		.params = PARAM("w1", "[8,32]", "1") "," PARAM("w2", "[8,32]", "1")});
 }
 
-START_TEST(test_faults)
+START_LOOP_TEST(test_faults, AP_COUNT(faults))
 {
 	struct ap_ctx ctx = new_ctx();
 	const char *text = whole_plan(&ctx), *at = strstr(text, faults[_i].from), *check;
@@ -155,12 +155,3 @@ START_TEST(test_cut_short)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {test_text, test_markdown, test_json, test_faults,
-		test_cut_short};
-	const int loops[] = {0, 0, 0, AP_COUNT(faults), 0};
-
-	return run_tests("diff_write", tests, loops, AP_COUNT(tests));
-}

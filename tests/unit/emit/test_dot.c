@@ -206,7 +206,7 @@ static const struct scale {
 	uint32_t count;
 } scales[] = {{AP_PIC_FULL, HOSTILE}, {AP_PIC_FOLD, 40}};
 
-START_TEST(hostile_names_survive)
+START_LOOP_TEST(hostile_names_survive, AP_COUNT(scales))
 {
 	const struct scale *s = &scales[_i];
 	struct ap_ctx ctx = new_ctx();
@@ -363,7 +363,7 @@ static const struct rendered {
 	const char *format, *begins;
 } formats[] = {{"svg", "<?xml"}, {"png", "\x89PNG"}, {"pdf", "%PDF"}};
 
-START_TEST(rendered)
+START_LOOP_TEST(rendered, AP_COUNT(formats))
 {
 	const struct rendered *r = &formats[_i];
 	struct ap_ctx ctx = new_ctx();
@@ -406,7 +406,7 @@ static const struct stand_in {
 	{"echo \"$1\"", AP_OK, NULL},
 };
 
-START_TEST(programs_that_misbehave)
+START_LOOP_TEST(programs_that_misbehave, AP_COUNT(stand_ins))
 {
 	const struct stand_in *s = &stand_ins[_i];
 	struct ap_ctx ctx = new_ctx();
@@ -476,23 +476,3 @@ START_TEST(told_to_stop)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		rendered,
-		programs_that_misbehave,
-		hostile_names_survive,
-		text_of_a_small_picture,
-		hostile_cells_survive,
-		names_longer_than_a_line,
-		names_that_dot_would_not_read,
-		an_empty_picture,
-		hubs_do_not_pull,
-		told_to_stop,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(formats),
-		AP_COUNT(stand_ins), AP_COUNT(scales)};
-
-	return run_tests("dot", tests, loops, AP_COUNT(tests));
-}

@@ -37,7 +37,7 @@ static const struct {
 	{5, "1 5, 4 5 6 7", "4 5 6 7"},
 };
 
-START_TEST(groups_of_a_rank)
+START_LOOP_TEST(groups_of_a_rank, AP_COUNT(expected))
 {
 	struct ap_groups g;
 	struct ap_plan plan;
@@ -117,7 +117,7 @@ START_TEST(bytes_of_the_file)
 END_TEST
 
 /* What is written is read again, also without a group. */
-START_TEST(read_again)
+START_LOOP_TEST(read_again, AP_COUNT(expected))
 {
 	struct ap_groups g, again;
 	struct ap_plan plan;
@@ -161,7 +161,7 @@ static const struct {
 	{BYTES("\x0a\x03\x0a\x01" "a" RESTORE), "parallel_group_ranks"},
 };
 
-START_TEST(faults)
+START_LOOP_TEST(faults, AP_COUNT(bad))
 {
 	struct ap_ctx ctx = new_ctx();
 	struct ap_groups g;
@@ -186,20 +186,3 @@ START_TEST(other_files)
 	ck_assert(!ap_groups_look_like("", 0));
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		groups_of_a_rank,
-		names_of_groups,
-		dealt_weights_are_no_copies,
-		bytes_of_the_file,
-		other_files,
-		read_again,
-		faults,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(expected), 0, 0, 0, 0,
-		AP_COUNT(expected), AP_COUNT(bad)};
-
-	return run_tests("groups", tests, loops, AP_COUNT(tests));
-}

@@ -167,10 +167,3 @@ START_TEST(test_missing)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {test_parse, test_faults, test_judge, test_stages, test_missing};
-
-	return run_tests("limit", tests, NULL, AP_COUNT(tests));
-}

@@ -215,7 +215,7 @@ static void holds(const char *text, const char *const *in, size_t nin, const cha
 		ck_assert_msg(!strstr(text, not_in[i]), "%s in\n%s", not_in[i], text);
 }
 
-START_TEST(hybrids_are_said)
+START_LOOP_TEST(hybrids_are_said, AP_COUNT(cases))
 {
 	const struct words_case *w = &cases[_i];
 	struct fixture f;
@@ -350,12 +350,3 @@ START_TEST(nothing_is_said)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {hybrids_are_said, split_layers_are_told, nearest_is_said,
-		settings_are_said, nothing_is_said};
-	const int loops[] = {AP_COUNT(cases), 0, 0, 0, 0};
-
-	return run_tests("mindformers", tests, loops, AP_COUNT(tests));
-}

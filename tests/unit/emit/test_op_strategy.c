@@ -441,7 +441,7 @@ static const struct {
 		"axis 0 is there twice; an axis cuts one dimension"},
 };
 
-START_TEST(faults_of_a_template)
+START_LOOP_TEST(faults_of_a_template, AP_COUNT(bad))
 {
 	struct ap_ctx ctx = new_ctx();
 	const struct ap_op_template *t;
@@ -456,13 +456,3 @@ START_TEST(faults_of_a_template)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *tests[] = {all_operators, operators_of_all_kinds, results, recomputed_cells,
-		inputs_in_layouts, many_inputs_in_layouts, in_the_names_of_a_template, in_the_forms_of_a_template,
-		names_that_do_not_match, faults_of_a_template};
-	const int loops[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, AP_COUNT(bad)};
-
-	return run_tests("op_strategy", tests, loops, AP_COUNT(tests));
-}

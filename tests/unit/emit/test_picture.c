@@ -272,7 +272,7 @@ static const struct made {
 	{make_plain, "", 11},
 };
 
-START_TEST(repetition)
+START_LOOP_TEST(repetition, AP_COUNT(made))
 {
 	struct ap_ctx ctx = new_ctx();
 	struct maker m = {.ctx = &ctx};
@@ -570,22 +570,3 @@ START_TEST(same_text_again)
 	free_ctx(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		repetition,
-		lines_of_layers,
-		first_redistribution_is_told_apart,
-		notes_of_copies,
-		frames_of_cells,
-		chains,
-		nothing_is_lost,
-		thousands_that_differ,
-		hundreds_of_inputs,
-		same_text_again,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(made)};
-
-	return run_tests("picture", tests, loops, AP_COUNT(tests));
-}

@@ -208,7 +208,7 @@ static const struct expected {
 	{"schedule/4/communication", "0"},
 };
 
-START_TEST(values)
+START_LOOP_TEST(values, AP_COUNT(expected))
 {
 	struct made m;
 
@@ -314,7 +314,7 @@ static const struct spoilt {
 	{"\"kind\": \"Slice\"", "\"kind\": {}", ""},
 };
 
-START_TEST(spoilt_files)
+START_LOOP_TEST(spoilt_files, AP_COUNT(spoilt))
 {
 	const struct spoilt *sp = &spoilt[_i];
 	struct ap_picture pic;
@@ -473,24 +473,3 @@ START_TEST(out_of_memory_is_the_runs)
 	fixture_close(&m.f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		values,
-		spoilt_files,
-		keys_in_their_order,
-		numbers_are_exact,
-		slices_are_those_of_a_micro_batch,
-		picture_of_the_file_is_that_of_the_plan,
-		picture_of_a_graph,
-		summary_for_people,
-		summary_for_programs,
-		no_locale_in_the_text,
-		out_of_memory_is_the_runs,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(expected),
-		AP_COUNT(spoilt)};
-
-	return run_tests("plan_json", tests, loops, AP_COUNT(tests));
-}

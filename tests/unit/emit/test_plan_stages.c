@@ -95,7 +95,7 @@ static const struct {
 	{"parameters", "fc2.weight", "gradient_group/ranks", "[4,5,6,7]"},
 };
 
-START_TEST(value)
+START_LOOP_TEST(value, AP_COUNT(values))
 {
 	struct made m;
 	const char *path;
@@ -347,7 +347,7 @@ static const char *dot_of(struct made *m, const struct ap_picture *pic, enum ap_
 }
 
 /* Each stage is a cluster, with what it holds; between them a dashed edge with the bytes. */
-START_TEST(picture_of_a_pipeline)
+START_LOOP_TEST(picture_of_a_pipeline, 2)
 {
 	struct ap_picture of_plan, of_file;
 	const char *text, *stage, *send;
@@ -400,22 +400,3 @@ START_TEST(layers_are_folded_in_their_stage)
 	fixture_close(&m.f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {
-		value,
-		picture_of_a_pipeline,
-		memory_of_each_stage_adds_up,
-		events_name_their_stage,
-		plans_of_pipelines_are_compared,
-		a_plan_and_its_merged_checkpoint_are_equal,
-		summary_of_a_pipeline,
-		summary_of_a_pipeline_for_programs,
-		many_baselines,
-		layers_are_folded_in_their_stage,
-	};
-	const int loops[AP_COUNT(tests)] = {AP_COUNT(values), 2};
-
-	return run_tests("plan_stages", tests, loops, AP_COUNT(tests));
-}

@@ -180,11 +180,3 @@ START_TEST(one_line_an_event)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {a_step_that_can_be, steps_that_cannot_be, a_pipeline,
-		one_line_an_event};
-
-	return run_tests("trace", tests, NULL, AP_COUNT(tests));
-}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch through operators that join, repeat, slice and choose. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/diag.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
 /* x: samples of 3 rows; w: a parameter of one row. Operators of a case stand between. */
 #define BEFORE \
@@ -143,7 +143,9 @@ static void check_marks(const struct ap_graph *g, const char *p)
 	}
 }
 
-START_TEST(marks_and_notes)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(marks_and_notes, AP_COUNT(cases))
 {
 	const struct ap_graph_params params = {.micro_batches = 2};
 	const struct ap_graph *g;
@@ -159,7 +161,7 @@ END_TEST
 
 /* Whatever keeps the batch can be scaled: three times the samples, the rest as it was. Lengths and places
  * are those of micro-batches, too: a third of the large graph is the small one. */
-START_TEST(what_keeps_the_batch_scales)
+START_LOOP_TEST(what_keeps_the_batch_scales, AP_COUNT(cases))
 {
 	const struct ap_graph_params params = {.batch = 24};
 	const struct ap_graph *g, *one;
@@ -180,21 +182,3 @@ START_TEST(what_keeps_the_batch_scales)
 		}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("graph_batch");
-	TCase *t = tcase_create("graph_batch");
-	SRunner *r;
-	int n = (int)AP_COUNT(cases), failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, marks_and_notes, 0, n);
-	tcase_add_loop_test(t, what_keeps_the_batch_scales, 0, n);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

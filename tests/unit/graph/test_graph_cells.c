@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of cells, and who goes by it; stages put into a graph, by hand. */
-#include <check.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,6 +8,7 @@
 #include "graph/cell.h"
 #include "graph/staged.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
 #define NODE(scope, type, in, out) \
 	"{\"name\":\"Default/net-WithLossCell/" scope "\",\"type\":\"" type "\",\"inputs\":[" in "]," \
@@ -47,6 +46,8 @@ static const struct ap_node *scope_of(const struct ap_graph *g, const char *rest
 {
 	return node_of(g, ap_arena_printf(ctx.arena, "Default/net-WithLossCell/%s", rest));
 }
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 START_TEST(cells_as_read)
 {
@@ -186,24 +187,3 @@ START_TEST(staged_owners_and_keys)
 	ck_assert_str_eq(shape_of(g, "Receive/r2/1.0->2.0"), "[8,4]");
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("graph_cells");
-	TCase *tc = tcase_create("cells");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_test(tc, cells_as_read);
-	tcase_add_test(tc, inner_cells_go_before);
-	tcase_add_test(tc, without_cells);
-	tcase_add_test(tc, names_that_may_be_meant);
-	tcase_add_test(tc, staged_names_and_order);
-	tcase_add_test(tc, staged_owners_and_keys);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/bad/graph: every check has a file NAME.json (and NAME-2.json, NAME.variant.json ..) that
  * trips just it. */
-#include <check.h>
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,8 +10,9 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
-#define DIR_BAD AP_SOURCE_DIR "/tests/bad/graph/"
+#define DIR_BAD AP_SOURCE_ROOT "/tests/bad/graph/"
 
 static const struct bad {
 	const char *file; /* without .json */
@@ -345,7 +344,9 @@ static const char *first_pointer(void)
 	return ap_arena_strndup(ctx.arena, p, (size_t)(end - p));
 }
 
-START_TEST(exactly_this_check_speaks)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(exactly_this_check_speaks, AP_COUNT(files))
 {
 	const struct bad *f = &files[_i];
 	const struct ap_graph *g;
@@ -363,7 +364,7 @@ START_TEST(exactly_this_check_speaks)
 }
 END_TEST
 
-START_TEST(warnings_are_errors_of_a_strict_sink)
+START_LOOP_TEST(warnings_are_errors_of_a_strict_sink, AP_COUNT(files))
 {
 	const struct bad *f = &files[_i];
 	const struct ap_graph *g;
@@ -512,7 +513,7 @@ static const struct {
 	{"operator-dtype.populationcount-float", "an integer type is expected"},
 };
 
-START_TEST(messages_say_what_is_wrong)
+START_LOOP_TEST(messages_say_what_is_wrong, AP_COUNT(texts))
 {
 	const struct ap_graph *g;
 
@@ -520,26 +521,3 @@ START_TEST(messages_say_what_is_wrong)
 	ck_assert_msg(strstr(messages(), texts[_i].words), "%s", messages());
 }
 END_TEST
-
-int main(void)
-{
-	int n = (int)AP_COUNT(files);
-	Suite *s = suite_create("graph_check");
-	TCase *t = tcase_create("graph_check");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, exactly_this_check_speaks, 0, n);
-	tcase_add_loop_test(t, warnings_are_errors_of_a_strict_sink, 0, n);
-	tcase_add_loop_test(t, messages_say_what_is_wrong, 0,
-		(int)AP_COUNT(texts));
-	tcase_add_test(t, every_file_is_listed);
-	tcase_add_test(t, every_check_has_a_file);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
 #define SCOPE FIXTURE_SCOPE
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 START_TEST(everything_in_the_file_is_in_the_graph)
 {
@@ -369,36 +370,3 @@ START_TEST(one_tensor_may_be_two_operands)
 	ck_assert_str_eq(node_of(g, "r")->type, "Add");
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("graph_load");
-	TCase *t = tcase_create("graph_load");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_test(t, everything_in_the_file_is_in_the_graph);
-	tcase_add_test(t, shapes_are_inferred);
-	tcase_add_test(t, producers_and_uses_agree);
-	tcase_add_test(t, gradients_flow_between_parameters_and_loss);
-	tcase_add_test(t, checkpoint_keys);
-	tcase_add_test(t, batch_is_marked_along_the_graph);
-	tcase_add_test(t, batch_is_rescaled);
-	tcase_add_test(t, batch_follows_reshapes);
-	tcase_add_test(t, batch_is_rescaled_through_reshapes);
-	tcase_add_test(t, attributes_as_written);
-	tcase_add_test(t, batch_is_rescaled_in_lists);
-	tcase_add_test(t, batch_that_cannot_be_scaled);
-	tcase_add_test(t, results_kept_for_backward_become_tensors);
-	tcase_add_test(t, optional_operands_may_be_null);
-	tcase_add_test(t, parameters_are_seen_through_casts);
-	tcase_add_test(t, without_a_scalar_every_output_starts_gradients);
-	tcase_add_test(t, one_tensor_may_be_two_operands);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

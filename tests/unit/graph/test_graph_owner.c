@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which user of a shared tensor stands for all: the same one however the file is ordered. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
 #define HEAD \
 	"{\"schema\":\"autopar-graph/1\",\"name\":\"owner\"," \
@@ -38,7 +37,9 @@ static const char *owner_of(const struct ap_graph *g, const char *tensor, uint32
 	return t->owner.node == AP_NONE ? "" : g->node[t->owner.node].name;
 }
 
-START_TEST(whatever_the_order)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(whatever_the_order, AP_COUNT(files))
 {
 	const struct ap_graph *g = load_ok(files[_i]);
 	uint32_t operand;
@@ -66,20 +67,3 @@ START_TEST(ties)
 	ck_assert_uint_eq(operand, 0);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("graph_owner");
-	TCase *tc = tcase_create("owner");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, whatever_the_order, 0, AP_COUNT(files));
-	tcase_add_test(tc, ties);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

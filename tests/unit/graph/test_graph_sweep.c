@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are odd, changed in one place, large, or written in another order. */
-#include <check.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,6 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
+#include "harness.h"
 
 /* End of the value that starts at p: a string, a container with all in it, or a bare word. */
 static const char *value_end(const char *p)
@@ -68,7 +67,9 @@ static enum ap_status load_changed(const char *at, const char *instead)
 		fixture_mlp, instead, end), NULL, &g);
 }
 
-START_TEST(every_value_may_be_something_else)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(every_value_may_be_something_else, 11)
 {
 	static const char *const values[] = {"null", "true", "7", "-1", "0.5", "\"zzz\"", "\"\"",
 		"[]", "{}", "[[]]", "9223372036854775807"};
@@ -276,7 +277,7 @@ static const char *const odd_names[][2] = { /* in JSON, raw */
 	{"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
 };
 
-START_TEST(odd_names_are_kept)
+START_LOOP_TEST(odd_names_are_kept, AP_COUNT(odd_names))
 {
 	const char *name = odd_names[_i][0], *raw = odd_names[_i][1];
 	const struct ap_graph *g = load_ok(ap_arena_printf(ctx.arena,
@@ -363,33 +364,3 @@ START_TEST(cells_come_from_scope_names)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("graph_sweep");
-	TCase *t = tcase_create("graph_sweep");
-	SRunner *r;
-	int failed;
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, every_value_may_be_something_else, 0, 11);
-	tcase_add_test(t, every_misspelt_key_is_told);
-	tcase_add_test(t, long_chains_need_no_stack);
-	tcase_add_test(t, one_tensor_may_have_very_many_consumers);
-	tcase_add_test(t, long_cycles_are_told_short);
-	tcase_add_test(t, the_shortest_cycle_is_told);
-	tcase_add_test(t, order_of_operators_in_the_file_does_not_matter);
-	tcase_add_loop_test(t, odd_names_are_kept, 0,
-		(int)AP_COUNT(odd_names));
-	tcase_add_test(t, odd_names_are_told_safely);
-	tcase_add_test(t, long_names_and_keys);
-	tcase_add_test(t, very_large_products_do_not_wrap);
-	tcase_add_test(t, cells_come_from_scope_names);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

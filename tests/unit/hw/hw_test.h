@@ -3,12 +3,12 @@
 #ifndef AP_TESTS_HW_TEST_H
 #define AP_TESTS_HW_TEST_H
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "harness.h"
 #include "hw/machine.h"
 
 static struct ap_ctx ctx;
@@ -97,24 +97,6 @@ static inline const struct ap_machine *make_machine(
 	ck_assert_int_eq(
 		ap_machine_make(&ctx, make_topo(ndev, per_server), get_chip(chip), &m), AP_OK);
 	return m;
-}
-
-static inline int run_case(const char *name, void (*add)(TCase *))
-{
-	Suite *s = suite_create(name);
-	TCase *t = tcase_create(name);
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	add(t);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 #endif

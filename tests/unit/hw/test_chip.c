@@ -11,6 +11,8 @@
 #include "hw/builtin.h"
 #include "hw_test.h"
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(built_in_chips_hold_the_published_figures)
 {
 	static const struct {
@@ -363,23 +365,3 @@ START_TEST(fitted_products_match_the_measured_ones)
 		2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 271.2);
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, built_in_chips_hold_the_published_figures);
-	tcase_add_test(t, chips_are_found_by_name_and_alias);
-	tcase_add_test(t, names_that_are_typed);
-	tcase_add_test(t, no_name_means_two_chips);
-	tcase_add_test(t, an_unknown_chip_names_all_and_the_nearest);
-	tcase_add_test(t, software_profiles);
-	tcase_add_test(t, every_number_has_its_source);
-	tcase_add_test(t, bad_profiles_are_refused_by_name);
-	tcase_add_test(t, an_unknown_key_is_a_warning);
-	tcase_add_test(t, a_file_is_read_and_hashed);
-	tcase_add_test(t, fitted_products_match_the_measured_ones);
-}
-
-int main(void)
-{
-	return run_case("chip", add);
-}

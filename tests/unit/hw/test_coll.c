@@ -21,6 +21,8 @@ static double time_s(
 
 #define ASSERT_CLOSE(a, b) ck_assert_double_eq_tol((a) / (b), 1, 1e-12)
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(collectives_are_rows)
 {
 	ck_assert_str_eq(ap_coll_name(AP_COLL_ALLREDUCE), "AllReduce");
@@ -270,26 +272,3 @@ START_TEST(time_is_positive_finite_and_grows)
 	}
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, collectives_are_rows);
-	tcase_add_test(t, groups_of_one_cost_nothing);
-	tcase_add_test(t, broadcast_law);
-	tcase_add_test(t, full_mesh_law);
-	tcase_add_test(t, a_switch_does_not_care_for_the_group);
-	tcase_add_test(t, all_reduces_as_measured);
-	tcase_add_test(t, cards_follow_members);
-	tcase_add_test(t, a_bus_is_shared_by_all_its_ranks);
-	tcase_add_test(t, all_to_all_is_pairwise);
-	tcase_add_test(t, neighbours_use_their_own_links);
-	tcase_add_test(t, near_beats_far);
-	tcase_add_test(t, unaligned_groups_pay_for_the_slowest);
-	tcase_add_test(t, order_of_ranks_matters_by_place_only);
-	tcase_add_test(t, time_is_positive_finite_and_grows);
-}
-
-int main(void)
-{
-	return run_case("coll", add);
-}

@@ -5,6 +5,8 @@
 
 #include "hw_test.h"
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(counts_that_hccl_takes_on_910)
 {
 	static const struct {
@@ -165,18 +167,3 @@ START_TEST(messages_name_server_and_devices)
 	}
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, counts_that_hccl_takes_on_910);
-	tcase_add_test(t, sets_on_910);
-	tcase_add_test(t, sets_on_910b);
-	tcase_add_test(t, sets_on_a3);
-	tcase_add_test(t, rules_hold_for_their_family_only);
-	tcase_add_test(t, messages_name_server_and_devices);
-}
-
-int main(void)
-{
-	return run_case("hccl", add);
-}

@@ -39,6 +39,8 @@ static struct ap_axes axes_of(int n, const struct ap_axis *axis)
 	axes_of(sizeof((struct ap_axis[]){__VA_ARGS__}) / sizeof(struct ap_axis),                  \
 		(struct ap_axis[]){__VA_ARGS__})
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(axes_merge_into_normal_form)
 {
 	struct ap_axes a = AXES({8, 2}, {4, 2});
@@ -480,23 +482,3 @@ START_TEST(groups_across_unequal_servers)
 	ck_assert_int_eq(g.nshape, 2);
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, axes_merge_into_normal_form);
-	tcase_add_test(t, groups_ascend);
-	tcase_add_test(t, axes_equal_their_enumeration);
-	tcase_add_test(t, levels_in_use);
-	tcase_add_test(t, levels_of_super_pods);
-	tcase_add_test(t, clusters_are_a_level);
-	tcase_add_test(t, a_link_between_clusters);
-	tcase_add_test(t, prime_axes);
-	tcase_add_test(t, interleaved_servers);
-	tcase_add_test(t, group_shapes_equal_their_enumeration);
-	tcase_add_test(t, groups_across_unequal_servers);
-}
-
-int main(void)
-{
-	return run_case("machine", add);
-}

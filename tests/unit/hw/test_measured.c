@@ -55,6 +55,8 @@ static double mean_error(const char *chip, const double us_of[3][NSIZE], double 
 	return sum / (3 * NSIZE);
 }
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(all_reduces_inside_a_server)
 {
 	double worst;
@@ -274,21 +276,3 @@ START_TEST(products_of_others_as_measured)
 	ck_assert_double_lt(MEAN_ERROR("b200-180", b200), 0.12);
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, all_reduces_inside_a_server);
-	tcase_add_test(t, bus_bandwidths);
-	tcase_add_test(t, a800_as_measured);
-	tcase_add_test(t, mesh_of_910b_as_measured);
-	tcase_add_test(t, levels_of_a3_as_measured);
-	tcase_add_test(t, collectives_of_b200_as_fitted);
-	tcase_add_test(t, one_domain_of_gb200);
-	tcase_add_test(t, products_of_hopper_as_measured);
-	tcase_add_test(t, products_of_others_as_measured);
-}
-
-int main(void)
-{
-	return run_case("measured", add);
-}

@@ -20,6 +20,8 @@ static const char cloud[] =
 	"{\"pod_name\": \"p0\", \"server_id\": \"node_1\", \"devices\": ["
 	"{\"device_id\": \"7\", \"device_ip\": \"10.0.0.7\"}]}]}]}";
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(cloud_ranks_follow_names_and_devices)
 {
 	static const struct {
@@ -378,25 +380,3 @@ START_TEST(a_table_from_a_log)
 	ck_assert_ptr_null(ap_diag_text(ctx.diag, 0, NULL, NULL));
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, cloud_ranks_follow_names_and_devices);
-	tcase_add_test(t, cloud_as_documented);
-	tcase_add_test(t, super_pods);
-	tcase_add_test(t, plain_servers_of_version_1_2);
-	tcase_add_test(t, addresses_are_for_the_network);
-	tcase_add_test(t, super_device_ids_repeat_in_other_pods_only);
-	tcase_add_test(t, clusters_hold_super_pods);
-	tcase_add_test(t, ids_over_the_whole_job);
-	tcase_add_test(t, ranks_and_their_networks);
-	tcase_add_test(t, made_super_pods);
-	tcase_add_test(t, every_form_is_kept);
-	tcase_add_test(t, what_is_not_kept_is_told);
-	tcase_add_test(t, a_table_from_a_log);
-}
-
-int main(void)
-{
-	return run_case("rank forms", add);
-}

@@ -200,6 +200,8 @@ static form_fn *const forms[] = {form_1_0, form_1_2, form_lab, form_cloud, form_
 
 enum { NFORM = AP_COUNT(forms) };
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(order_has_no_meaning)
 {
 	const char *s = getenv("AP_SEED");
@@ -314,17 +316,3 @@ START_TEST(hostile_names)
 		ck_assert_uint_lt(strlen(ap_diag_text(ctx.diag, i, NULL, NULL)), 200);
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, order_has_no_meaning);
-	tcase_add_test(t, tables_cut_short);
-	tcase_add_test(t, other_json);
-	tcase_add_test(t, spellings_of_one_number);
-	tcase_add_test(t, hostile_names);
-}
-
-int main(void)
-{
-	return run_case("rank order", add);
-}

@@ -99,6 +99,8 @@ static void assert_prices(const struct ap_machine *a, const struct ap_machine *b
 	}
 }
 
+TEST_FIXTURE(setup, teardown)
+
 START_TEST(one_stage_is_the_machine)
 {
 	static const int64_t sizes[][2] = {{1, 1}, {8, 8}, {6, 4}, {24, 8}, {30, 5}};
@@ -352,23 +354,3 @@ START_TEST(busy_buses_are_found_among_many)
 	ASSERT_CLOSE(ap_send_time_s(s, 0, 1, S), 10e-6 + 1e-6 + S / (0.7 * 64e9 / 4));
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, one_stage_is_the_machine);
-	tcase_add_test(t, stages_alike_are_machines);
-	tcase_add_test(t, outer_levels_stay);
-	tcase_add_test(t, the_slowest_stage_decides);
-	tcase_add_test(t, ascend910a_sends);
-	tcase_add_test(t, other_chips_send);
-	tcase_add_test(t, the_slowest_pair_decides);
-	tcase_add_test(t, dealt_ranks_send);
-	tcase_add_test(t, nothing_to_send);
-	tcase_add_test(t, sends_equal_their_enumeration);
-	tcase_add_test(t, busy_buses_are_found_among_many);
-}
-
-int main(void)
-{
-	return run_case("send", add);
-}

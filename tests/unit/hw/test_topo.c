@@ -14,7 +14,7 @@ static enum ap_status load_file(const char *name, const struct ap_topo **out)
 	char *text;
 	size_t len;
 
-	AP_TRY(ap_file_read(&ctx, ap_arena_printf(ctx.arena, "%s/%s", BAD_DIR, name),
+	AP_TRY(ap_file_read(&ctx, ap_arena_printf(ctx.arena, "%s/%s", AP_SOURCE_ROOT "/tests/bad/rank_table", name),
 		AP_FILE_MAX_BYTES, &text, &len));
 	return load(text, out);
 }
@@ -29,6 +29,8 @@ static const char four[] =
 	CARD(0, "192.168.0.3", 2) "]},"
 	"{\"server_id\": \"a\", \"device\": [" CARD(5, "192.168.0.1", 0) ", "
 	CARD(4, "192.168.0.2", 1) "]}]}";
+
+TEST_FIXTURE(setup, teardown)
 
 START_TEST(form_1_0)
 {
@@ -200,7 +202,7 @@ static void check_file(const char *file, int i)
 START_TEST(each_bad_table_trips_its_check)
 {
 	bool met[NCHECK] = {false};
-	DIR *dir = opendir(BAD_DIR);
+	DIR *dir = opendir(AP_SOURCE_ROOT "/tests/bad/rank_table");
 	struct dirent *e;
 
 	ck_assert_ptr_nonnull(dir);
@@ -483,26 +485,3 @@ START_TEST(large_tables)
 	ck_assert_int_eq(said(AP_NOTE, "device-limit"), 1);
 }
 END_TEST
-
-static void add(TCase *t)
-{
-	tcase_add_test(t, form_1_0);
-	tcase_add_test(t, lab_form_as_printed);
-	tcase_add_test(t, groups_of_a_lab_table_are_joined);
-	tcase_add_test(t, each_bad_table_trips_its_check);
-	tcase_add_test(t, ids_are_decimal);
-	tcase_add_test(t, messages_say_where_and_what);
-	tcase_add_test(t, all_faults_are_reported);
-	tcase_add_test(t, unknown_keys_are_named_once);
-	tcase_add_test(t, devices_are_of_one_chip);
-	tcase_add_test(t, addresses_are_kept_as_text);
-	tcase_add_test(t, strict_refuses_what_is_odd);
-	tcase_add_test(t, written_tables_read_back);
-	tcase_add_test(t, made_topologies);
-	tcase_add_test(t, large_tables);
-}
-
-int main(void)
-{
-	return run_case("topo", add);
-}

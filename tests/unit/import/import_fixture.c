@@ -160,7 +160,7 @@ char *file_text(const char *path, size_t *len)
 {
 	char *text;
 
-	ck_assert_int_eq(ap_file_read(&ctx, ap_arena_printf(ctx.arena, "%s/%s", AP_SOURCE_DIR, path),
+	ck_assert_int_eq(ap_file_read(&ctx, ap_arena_printf(ctx.arena, "%s/%s", AP_SOURCE_ROOT, path),
 		AP_FILE_MAX_BYTES, &text, len), AP_OK);
 	return text;
 }

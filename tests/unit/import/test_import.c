@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a dump: operators, names, attributes, marks. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "import/prims.h"
 #include "import_fixture.h"
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 START_TEST(whole_graph)
 {
@@ -358,39 +359,3 @@ START_TEST(table_of_primitives)
 	ck_assert_ptr_null(ap_prim_number("pad_mode", 7));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import");
-	TCase *c = tcase_create("graphs");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_test(c, whole_graph);
-	tcase_add_test(c, recomputed_cell);
-	tcase_add_test(c, recompute_arguments);
-	tcase_add_test(c, marks);
-	tcase_add_test(c, instances);
-	tcase_add_test(c, monads);
-	tcase_add_test(c, tuples_without_shapes);
-	tcase_add_test(c, two_calls);
-	tcase_add_test(c, full_names_stay);
-	tcase_add_test(c, recomputed_full_name);
-	tcase_add_test(c, names_are_told);
-	tcase_add_test(c, shape_is_a_constant);
-	tcase_add_test(c, constant_condition);
-	tcase_add_test(c, comments);
-	tcase_add_test(c, old_form);
-	tcase_add_test(c, number_operand);
-	tcase_add_test(c, searched_strategies);
-	tcase_add_test(c, free_variable_by_label);
-	tcase_add_test(c, partial_call);
-	tcase_add_test(c, what_learns);
-	tcase_add_test(c, table_of_primitives);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

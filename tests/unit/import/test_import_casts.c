@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Casts of parameters: said of the parameter where it is only read so, operators where it is not. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "import_fixture.h"
 
 #define SCOPE "      # Scope: (Default/network-Net/fc-Dense)\n"
@@ -60,6 +59,8 @@ static const struct ap_tensor *weight_of(const struct ap_graph *g)
 	ck_assert_int_eq(t->shape.dtype, AP_FLOAT32);
 	return t;
 }
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 /* The product reads the parameter itself, keeps its key and its strategy. */
 START_TEST(folded)
@@ -120,7 +121,7 @@ static const struct {
 		CAST("18", "%12", "43", "16, 4", "BFloat16", "Float32") SUM, 2},
 };
 
-START_TEST(read_otherwise)
+START_LOOP_TEST(read_otherwise, AP_COUNT(others))
 {
 	const struct ap_graph *g = graph_of(imported_ok(net(others[_i].lines, "%19")));
 	const struct ap_node *n = node_of_type(g, "MatMul", 0);
@@ -146,23 +147,3 @@ START_TEST(cast_twice)
 	ck_assert_uint_eq(g->nnode, 9);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import casts");
-	TCase *c = tcase_create("parameters");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_test(c, folded);
-	tcase_add_test(c, checked_first);
-	tcase_add_test(c, two_casts);
-	tcase_add_loop_test(c, read_otherwise, 0, AP_COUNT(others));
-	tcase_add_test(c, cast_twice);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

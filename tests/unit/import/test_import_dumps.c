@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dumps of tests/dumps: whole ones give graphs, pieces as far as they go, others are refused. */
-#include <check.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "import_fixture.h"
 
 static const struct {
@@ -65,7 +65,9 @@ static const char *types_of(const struct ap_graph *g)
 	return s.s;
 }
 
-START_TEST(pieces)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(pieces, AP_COUNT(dumps))
 {
 	const struct ap_import_params partial = {.micro_batches = 1, .partial = true};
 	enum ap_status st;
@@ -79,7 +81,7 @@ START_TEST(pieces)
 END_TEST
 
 /* Without --partial nothing is taken for whole that is not. */
-START_TEST(pieces_are_no_graphs)
+START_LOOP_TEST(pieces_are_no_graphs, AP_COUNT(dumps) - whole)
 {
 	enum ap_status st;
 
@@ -92,7 +94,7 @@ END_TEST
 START_TEST(all_files)
 {
 	size_t n = 0;
-	DIR *dir = opendir(AP_SOURCE_DIR "/tests/dumps");
+	DIR *dir = opendir(AP_SOURCE_ROOT "/tests/dumps");
 
 	ck_assert_ptr_nonnull(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
@@ -103,7 +105,7 @@ START_TEST(all_files)
 END_TEST
 
 /* A whole dump that is cut anywhere is told as such, or read as far as it goes: as soon as it holds an operator. */
-START_TEST(cut_anywhere)
+START_LOOP_TEST(cut_anywhere, scoped)
 {
 	const struct ap_import_params cut = {.micro_batches = 1}, partial = {.micro_batches = 1, .partial = true};
 	size_t len, from = 0, step = _i ? 13 : 1;
@@ -242,28 +244,3 @@ START_TEST(same_bytes)
 	ck_assert_str_eq(first, imported_ok(text));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import dumps");
-	TCase *c = tcase_create("files");
-	SRunner *r = srunner_create(s);
-	int failed, n = AP_COUNT(dumps);
-
-	tcase_set_timeout(c, 60);
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(c, pieces, 0, n);
-	tcase_add_loop_test(c, pieces_are_no_graphs, 0, n - whole);
-	tcase_add_test(c, all_files);
-	tcase_add_loop_test(c, cut_anywhere, 0, scoped);
-	tcase_add_test(c, full_names);
-	tcase_add_test(c, data);
-	tcase_add_test(c, mlp_is_the_bundled_model);
-	tcase_add_test(c, transformer);
-	tcase_add_test(c, same_bytes);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kind of damage is told with its line. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "import_fixture.h"
 
 static const struct {
@@ -80,7 +79,9 @@ static const struct {
 	{"subgraph @3_act(", "subgraph @2_net(", AP_MEANING, "net.ir:56: there are two sub-graphs @2_net"},
 };
 
-START_TEST(edit)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(edit, AP_COUNT(edits))
 {
 	enum ap_status st;
 
@@ -118,7 +119,7 @@ static const struct {
 };
 
 /* Which dump it is, its name tells. */
-START_TEST(name)
+START_LOOP_TEST(name, AP_COUNT(names))
 {
 	const struct ap_import_params params = {.micro_batches = 1};
 	const struct ap_import *g;
@@ -183,24 +184,3 @@ START_TEST(all_are_named)
 	holds(messages(), "net.ir:57: Expo");
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import faults");
-	TCase *c = tcase_create("faults");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(c, edit, 0, AP_COUNT(edits));
-	tcase_add_loop_test(c, name, 0, AP_COUNT(names));
-	tcase_add_test(c, no_dump);
-	tcase_add_test(c, odd_bytes);
-	tcase_add_test(c, unknown_operators);
-	tcase_add_test(c, all_are_named);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

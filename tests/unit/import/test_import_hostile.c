@@ -3,7 +3,6 @@
  * Whatever the text is, it ends with a graph that can be loaded or with a message. AP_SEED and AP_CASES
  * repeat or extend the replay.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "import_fixture.h"
 
 static enum ap_status status_of(const char *text, size_t len, const struct ap_import_params *params)
@@ -28,6 +28,8 @@ static void anew(void)
 	fixture_teardown();
 	fixture_setup();
 }
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 /* A dump that is cut is told as such, or read as far as it goes. */
 START_TEST(cut_anywhere)
@@ -330,7 +332,7 @@ static const struct {
 };
 
 /* Text that stands for much more of it is refused before memory is: with what it takes, and its line. */
-START_TEST(inflating_text)
+START_LOOP_TEST(inflating_text, AP_COUNT(inflating))
 {
 	const struct ap_import_params params = {.micro_batches = 1, .partial = inflating[_i].partial};
 	struct ap_str s;
@@ -386,27 +388,3 @@ START_TEST(deep_lists)
 	ck_assert_int_ne(status_of(text, strlen(text), &params), AP_OK);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import hostile");
-	TCase *c = tcase_create("texts");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_set_timeout(c, 60);
-	tcase_add_test(c, cut_anywhere);
-	tcase_add_test(c, mutations);
-	tcase_add_test(c, many_operators);
-	tcase_add_test(c, long_line);
-	tcase_add_test(c, doubling_calls);
-	tcase_add_test(c, deep_lists);
-	tcase_add_loop_test(c, inflating_text, 0, AP_COUNT(inflating));
-	tcase_add_test(c, one_name_for_many);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

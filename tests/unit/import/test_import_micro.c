@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro-batches: dumps of one, and dumps that hold them all, give the graph of the whole step. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "harness.h"
 #include "import_fixture.h"
 
 static const struct ap_import_params two = {.micro_batches = 2};
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 /* The fixture's batch is 16; with shapes of its operators written out in a Reshape. */
 START_TEST(one_of_them)
@@ -60,7 +61,7 @@ static const char *copies(int m, const char *sum)
 	return s.s;
 }
 
-START_TEST(all_of_them)
+START_LOOP_TEST(all_of_them, 3)
 {
 	static const int counts[] = {2, 4, 8};
 	const struct ap_import_params params = {.micro_batches = counts[_i]};
@@ -121,23 +122,3 @@ START_TEST(marks_and_gaps)
 	holds(messages(), "micro-batch 1 has 3 operators, micro-batch 0 has 2");
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import micro");
-	TCase *c = tcase_create("micro-batches");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_test(c, one_of_them);
-	tcase_add_loop_test(c, all_of_them, 0, 3);
-	tcase_add_test(c, other_numbers);
-	tcase_add_test(c, marks_and_gaps);
-	tcase_add_test(c, a_mark_without_end);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The grammar: types, constants, nodes of all versions, as they stand. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "harness.h"
 #include "import/dtype.h"
 #include "import/ir.h"
 #include "import_fixture.h"
@@ -40,7 +39,9 @@ static const struct {
 	{"<Tensor[Float8E5M2], (4)>", AP_DTYPE_COUNT, 1, 4, NULL},
 };
 
-START_TEST(tensor_types)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(tensor_types, AP_COUNT(types))
 {
 	const struct ap_ir_node *n = node(ap_arena_printf(ctx.arena, "%%0(a) = A(%%para1_x)\n  : (%s) -> (%s)\n",
 		types[_i].text, types[_i].text));
@@ -194,26 +195,3 @@ START_TEST(numbers_of_types)
 	ck_assert_int_eq(ap_import_dtype("a name that is far too long for a type"), AP_DTYPE_COUNT);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("import text");
-	TCase *c = tcase_create("grammar");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(c, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(c, tensor_types, 0, AP_COUNT(types));
-	tcase_add_test(c, other_types);
-	tcase_add_test(c, nested_types);
-	tcase_add_test(c, constants);
-	tcase_add_test(c, attributes);
-	tcase_add_test(c, calls);
-	tcase_add_test(c, return_in_lower_case);
-	tcase_add_test(c, numbers_of_types);
-	suite_add_tcase(s, c);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets of the gradient exchange: who goes with whom, when, and what it brings. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "fixture.h"
 
@@ -249,23 +248,3 @@ START_TEST(users_of_different_types)
 	fixture_close(&n.f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("buckets");
-	TCase *tc = tcase_create("buckets");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, size);
-	tcase_add_test(tc, positions);
-	tcase_add_test(tc, numbers);
-	tcase_add_test(tc, numbers_of_operators);
-	tcase_add_test(tc, dealt_weights);
-	tcase_add_test(tc, users_of_different_types);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

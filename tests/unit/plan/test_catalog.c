@@ -3,8 +3,6 @@
  * The table of formats 4.2, row by row: which dimensions are cut together, which are not cut, what is combined
  * afterwards, in which order the devices are arranged. Every type that a bundled model uses is here, and others.
  */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -12,6 +10,7 @@
 #include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "harness.h"
 #include "shard/space.h"
 
 /*
@@ -239,7 +238,7 @@ static const char *sum_of(struct fixture *f, const struct fact *fact, char lette
 }
 
 /* On two devices each letter alone may be cut, all its dimensions together, and nothing else. */
-START_TEST(dimensions_and_sums)
+START_LOOP_TEST(dimensions_and_sums, AP_COUNT(facts))
 {
 	const struct fact *fact = &facts[_i];
 	struct ap_space space;
@@ -274,7 +273,7 @@ START_TEST(dimensions_and_sums)
 END_TEST
 
 /* All letters cut in two: the first one's parts lie furthest apart. */
-START_TEST(arrangement)
+START_LOOP_TEST(arrangement, AP_COUNT(facts))
 {
 	const struct fact *fact = &facts[_i];
 	const struct ap_bound *b;
@@ -327,19 +326,3 @@ START_TEST(arrangement)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("catalog");
-	TCase *tc = tcase_create("catalog");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_loop_test(tc, dimensions_and_sums, 0, AP_COUNT(facts));
-	tcase_add_loop_test(tc, arrangement, 0, AP_COUNT(facts));
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

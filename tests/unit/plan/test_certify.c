@@ -76,9 +76,3 @@ START_TEST(both_numbers_are_told)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {answers_are_compared, both_numbers_are_told};
-	return RUN_TESTS("certify", tests);
-}

@@ -4,14 +4,13 @@
  * Recomputation in Large Transformer Models": 16-bit elements, masks of dropout of a byte, b samples of
  * s tokens, h features, a heads, t devices.
  */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "fixture.h"
+#include "harness.h"
 #include "hybrid/hybrid.h"
 #include "plan/plan.h"
 
@@ -190,21 +189,3 @@ START_TEST(sequence_parallel)
 	near(kept(AP_EXECUTOR_GENERIC, T, true, AP_RECOMPUTE_FULL), 2. / T);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("closed forms");
-	TCase *tc = tcase_create("a GPT layer");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, one_device);
-	tcase_add_test(tc, tensor_parallel);
-	tcase_add_test(tc, sequence_parallel);
-	tcase_add_test(tc, sequence_parallel_gathered);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

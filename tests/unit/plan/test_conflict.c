@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts that are legal one by one and no plan together: of a parameter with several users, of operators
  * that share a checkpoint key. And what the verifier makes of layouts of several factors. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,6 +8,7 @@
 #include "cost/conflict.h"
 #include "drive/drive.h"
 #include "drive/verify.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "fixture.h"
 
@@ -198,22 +197,3 @@ START_TEST(gradient_group_is_verified)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("conflict");
-	TCase *tc = tcase_create("conflict");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, parameter_read_twice);
-	tcase_add_test(tc, data_parallel_of_one_key);
-	tcase_add_test(tc, composed_layout_is_verified);
-	tcase_add_test(tc, count_without_its_axis_is_verified);
-	tcase_add_test(tc, gradient_group_is_verified);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

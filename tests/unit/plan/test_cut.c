@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences cut evenly: against all cuts there are. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "harness.h"
 #include "pipeline/cut.h"
 #include "unit.h"
 
@@ -24,6 +24,8 @@ static void teardown(void)
 	ap_arena_destroy(ctx.scratch);
 	ap_arena_destroy(ctx.arena);
 }
+
+TEST_FIXTURE(setup, teardown)
 
 struct value {
 	int64_t most, crossing;
@@ -77,7 +79,7 @@ static struct value best_of_all(const struct ap_cut *c, uint32_t *best)
 }
 
 /* Some crossings depend on the run, others do not. */
-START_TEST(best_of_all_cuts)
+START_LOOP_TEST(best_of_all_cuts, 16)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u + (uint64_t)_i;
 
@@ -157,7 +159,7 @@ START_TEST(dear_crossings)
 END_TEST
 
 /* As many as a model of a hundred thousand operators: in time, and evenly. */
-START_TEST(long_sequences)
+START_LOOP_TEST(long_sequences, 2)
 {
 	enum { N = 100000, PARTS = 64 };
 	int64_t *weight = AP_NEW_N(ctx.arena, int64_t, N), *dear = AP_NEW_N(ctx.arena, int64_t, N);
@@ -212,25 +214,3 @@ START_TEST(as_heavy_as_can_be)
 	ck_assert_uint_eq(first[1], 1);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("cut");
-	Suite *s = suite_create("cut");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, best_of_all_cuts, 0, 16);
-	tcase_add_test(tc, by_hand);
-	tcase_add_test(tc, dear_crossings);
-	tcase_add_loop_test(tc, long_sequences, 0, 2);
-	tcase_add_test(tc, nothing_weighs_anything);
-	tcase_add_test(tc, as_heavy_as_can_be);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole way from graph to plan against an oracle that knows no table, no pruning and no engine:
  * every combination of legal cuts is made into a plan, and its objective and memory are compared. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "drive/drive.h"
 #include "fixture.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "shard/space.h"
 
@@ -205,21 +204,3 @@ START_TEST(pins)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("drive");
-	TCase *tc = tcase_create("oracle");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, mlp);
-	tcase_add_test(tc, tied);
-	tcase_add_test(tc, pins);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -29,7 +29,7 @@ static const struct expert_case hybrids[] = {
 	{.model = "multiple_mix", .devices = 8, .hybrid = {.tp = 2}},
 };
 
-START_TEST(own_hybrid_is_found)
+START_LOOP_TEST(own_hybrid_is_found, AP_COUNT(hybrids))
 {
 	struct fixture f;
 	struct ap_hybrid h;
@@ -132,7 +132,7 @@ static void whole_plan(struct fixture *f, int64_t capacity_bytes, struct ap_plan
 	ap_plan_make(&f->ctx, f->graph, f->machine, &f->step, counts, capacity_bytes, p);
 }
 
-START_TEST(nearest_is_the_best_of_all)
+START_LOOP_TEST(nearest_is_the_best_of_all, AP_COUNT(others))
 {
 	struct fixture f;
 	struct ap_hybrid h;
@@ -206,23 +206,3 @@ START_TEST(searched_is_as_fast_as_any_grid)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("expert");
-	Suite *s = suite_create("plan");
-	SRunner *sr;
-	int failed;
-
-	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, own_hybrid_is_found, 0, AP_COUNT(hybrids));
-	tcase_add_loop_test(tc, nearest_is_the_best_of_all, 0, AP_COUNT(others));
-	tcase_add_test(tc, there_may_be_none);
-	tcase_add_test(tc, searched_is_as_fast_as_any_grid);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory limits that not even the least temporary keeps to. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "base/str.h"
 #include "drive/drive.h"
 #include "fixture.h"
+#include "harness.h"
 #include "hw/chip.h"
 #include "plan/plan.h"
 
@@ -84,19 +83,3 @@ START_TEST(need_is_the_same_under_any_limit)
 	ck_assert_str_eq(below, above);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("fit");
-	TCase *tc = tcase_create("fit");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, below_the_least_temporary);
-	tcase_add_test(tc, need_is_the_same_under_any_limit);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

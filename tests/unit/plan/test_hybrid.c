@@ -374,7 +374,7 @@ static const struct {
 		"parts; 1, 2, 4, 8, 16 are allowed"},
 };
 
-START_TEST(hybrids_are_taken_or_refused_with_a_reason)
+START_LOOP_TEST(hybrids_are_taken_or_refused_with_a_reason, AP_COUNT(cases))
 {
 	struct layer l;
 
@@ -466,30 +466,3 @@ START_TEST(stages_share_a_cut_table)
 	fixture_close(&l.f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("hybrid");
-	Suite *s = suite_create("plan");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, columns_and_rows_alternate);
-	tcase_add_test(tc, tokens_are_cut_between_the_pairs);
-	tcase_add_test(tc, two_sums_forward_and_two_backward);
-	tcase_add_test(tc, sequence_parallelism_moves_as_much);
-	tcase_add_test(tc, megatron_sums_gradients_of_columns);
-	tcase_add_test(tc, fused_heads_are_gathered_once);
-	tcase_add_loop_test(tc, hybrids_are_taken_or_refused_with_a_reason, 0,
-		AP_COUNT(cases));
-	tcase_add_test(tc, words_that_do_not_divide_stay_whole);
-	tcase_add_test(tc, sequences_are_cut_and_keys_gathered);
-	tcase_add_test(tc, data_parallelism_is_a_hybrid);
-	tcase_add_test(tc, stages_share_a_cut_table);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
-}

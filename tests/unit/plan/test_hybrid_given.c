@@ -52,7 +52,7 @@ static const struct {
 	{"tp=8,model_parallel=8", "tp is given twice, the second time as model_parallel"},
 };
 
-START_TEST(what_cannot_be_read)
+START_LOOP_TEST(what_cannot_be_read, AP_COUNT(bad))
 {
 	struct ap_ctx ctx = ctx_create(false);
 	struct ap_hybrid h;
@@ -137,23 +137,3 @@ START_TEST(grids_of_a_stage)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("given");
-	Suite *s = suite_create("plan");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, keys_and_their_other_names);
-	tcase_add_loop_test(tc, what_cannot_be_read, 0, AP_COUNT(bad));
-	tcase_add_test(tc, devices_are_all_used);
-	tcase_add_test(tc, micro_batches_follow_from_samples);
-	tcase_add_test(tc, grids_of_a_stage);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
-}

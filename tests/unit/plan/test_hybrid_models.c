@@ -62,7 +62,7 @@ static bool is_taken(struct fixture *f, const struct ap_hybrid *h)
 	return counts != NULL;
 }
 
-START_TEST(grids_are_taken_or_refused)
+START_LOOP_TEST(grids_are_taken_or_refused, MODELS)
 {
 	static const int64_t devices[] = {8, 16, 64};
 	struct fixture f;
@@ -89,7 +89,7 @@ static void plan_of(struct fixture *f, const int32_t *const *counts, struct ap_p
 	ap_plan_price(maker, counts, out);
 }
 
-START_TEST(one_part_is_data_parallel)
+START_LOOP_TEST(one_part_is_data_parallel, MODELS)
 {
 	struct fixture f;
 	struct ap_hybrid h = grid(8, 1, false);
@@ -124,7 +124,7 @@ static int sums_of(const struct ap_plan *p, enum ap_coll kind, int *moves)
 	return n;
 }
 
-START_TEST(layers_have_two_sums)
+START_LOOP_TEST(layers_have_two_sums, MODELS)
 {
 	struct fixture f;
 	struct ap_hybrid h = grid(16, 8, false);
@@ -168,23 +168,3 @@ START_TEST(experts_are_cut_by_ep)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("models");
-	Suite *s = suite_create("plan");
-	SRunner *sr;
-	int failed;
-
-	tcase_set_timeout(tc, 100);
-	tcase_add_loop_test(tc, grids_are_taken_or_refused, 0, MODELS);
-	tcase_add_loop_test(tc, one_part_is_data_parallel, 0, MODELS);
-	tcase_add_loop_test(tc, layers_have_two_sums, 0, MODELS);
-	tcase_add_test(tc, experts_are_cut_by_ep);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
-}

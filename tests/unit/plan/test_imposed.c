@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What MindSpore decides of operators that it has no class for, or the one for batch parallel operators. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/vec.h"
 #include "cost/cost.h"
 #include "fixture.h"
+#include "harness.h"
 #include "route/propagation.h"
 #include "route/semi_auto.h"
 #include "shard/imposed.h"
@@ -177,7 +177,7 @@ static void others_are_refused(struct fixture *f)
 		}
 }
 
-START_TEST(candidates)
+START_LOOP_TEST(candidates, AP_COUNT(cases))
 {
 	struct fixture f;
 
@@ -197,7 +197,7 @@ START_TEST(candidates)
 END_TEST
 
 /* Both completions of MindSpore's come to the only candidate, and start there. */
-START_TEST(completions)
+START_LOOP_TEST(completions, AP_COUNT(cases))
 {
 	const int32_t *const *semi, *const *propagated;
 	int32_t start[AP_MAX_FACTOR];
@@ -384,7 +384,7 @@ static struct heard heard_of(struct fixture *f, const struct ap_placement *p)
 	return h;
 }
 
-START_TEST(parts_of_tables)
+START_LOOP_TEST(parts_of_tables, AP_COUNT(lookups))
 {
 	bool cut = strchr(lookups[_i].counts, 'v') != NULL, dealt;
 	struct ap_placement p;
@@ -412,7 +412,7 @@ START_TEST(parts_of_tables)
 END_TEST
 
 /* Rows of a micro-batch are what the parts have to divide. */
-START_TEST(rows_of_a_micro_batch)
+START_LOOP_TEST(rows_of_a_micro_batch, 3)
 {
 	static const char graph[] = "{'schema':'autopar-graph/1','name':'look','inputs':[{'name':'i',"
 		"'dtype':'int32','shape':[16,6],'batch_dim':0}],'parameters':[{'name':'t'," F "[64,32]}],"
@@ -450,26 +450,3 @@ START_TEST(generic_sums_up)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("imposed");
-	TCase *tc = tcase_create("imposed");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, types_without_a_class);
-	tcase_add_loop_test(tc, candidates, 0, AP_COUNT(cases));
-	tcase_add_loop_test(tc, completions, 0, AP_COUNT(cases));
-	tcase_add_test(tc, as_in_a_dump);
-	tcase_add_test(tc, of_a_stage);
-	tcase_add_test(tc, black_list);
-	tcase_add_loop_test(tc, parts_of_tables, 0, AP_COUNT(lookups));
-	tcase_add_loop_test(tc, rows_of_a_micro_batch, 0, 3);
-	tcase_add_test(tc, generic_sums_up);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -222,11 +222,3 @@ START_TEST(interleaved_warm_up)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {interleaved_as_counted_elsewhere, every_scheduler_pass_by_pass,
-		interleaved_warm_up};
-
-	return RUN_TESTS("in flight", tests);
-}

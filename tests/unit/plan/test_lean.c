@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of little memory, and what takes the room of those that are too large. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/diag.h"
 #include "drive/lean.h"
 #include "fixture.h"
 #include "graph/staged.h"
+#include "harness.h"
 #include "pipeline/schedule.h"
 #include "plan/plan.h"
 
@@ -112,20 +111,3 @@ START_TEST(contributors_are_named)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("lean");
-	TCase *tc = tcase_create("memory");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, what_fits_is_found);
-	tcase_add_test(tc, each_stage_counts);
-	tcase_add_test(tc, contributors_are_named);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

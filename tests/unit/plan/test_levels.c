@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated step at each level of optimizer sharding: what is exchanged, and how often. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "fixture.h"
+#include "harness.h"
 #include "plan/plan.h"
 
 enum { DEVICES = 8, MICRO = 4 };
@@ -97,19 +96,3 @@ START_TEST(memory_for_time)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("levels");
-	TCase *tc = tcase_create("simulated");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, what_is_exchanged);
-	tcase_add_test(tc, memory_for_time);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of strategies that are given: which ones may be, how propagation and semi_auto_parallel
  * go on from them. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -13,6 +11,7 @@
 #include "drive/drive.h"
 #include "fixture.h"
 #include "graph/staged.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "route/semi_auto.h"
 #include "shard/space.h"
@@ -437,29 +436,3 @@ START_TEST(what_does_not_fit_is_left_to_the_exact_engine)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("modes");
-	TCase *tc = tcase_create("modes");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, columns_become_heads);
-	tcase_add_test(tc, users_of_one_parameter_stay_equal);
-	tcase_add_test(tc, semi_auto_cuts_the_rest_by_the_batch);
-	tcase_add_test(tc, semi_auto_by_operator);
-	tcase_add_test(tc, semi_auto_names_what_it_cannot_complete);
-	tcase_add_test(tc, semi_auto_sends_as_it_lies);
-	tcase_add_test(tc, given_strategies_that_exclude_each_other);
-	tcase_add_test(tc, which_strategies_may_be_given);
-	tcase_add_test(tc, given_strategies_that_differ_along_an_edge);
-	tcase_add_test(tc, the_graph_wins_over_what_is_given);
-	tcase_add_test(tc, what_does_not_fit_is_left_to_the_exact_engine);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated step of a pipeline: a chain of products, one in each part, whose times are given. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "fixture.h"
 #include "graph/staged.h"
+#include "harness.h"
 #include "pipeline/schedule.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"
@@ -382,26 +381,3 @@ START_TEST(a_gradient_waits_for_the_pass_for_weights)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("pipe");
-	TCase *tc = tcase_create("chains");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, equal_stages_fill_and_drain_once);
-	tcase_add_test(tc, segments_fill_in_smaller_steps);
-	tcase_add_test(tc, weights_fill_the_gaps);
-	tcase_add_test(tc, sends_are_waited_for);
-	tcase_add_test(tc, a_shared_weight_travels_once);
-	tcase_add_test(tc, memory_in_flight);
-	tcase_add_test(tc, segments_are_not_full_at_once);
-	tcase_add_test(tc, gradients_wait_for_the_pass_for_weights);
-	tcase_add_test(tc, a_gradient_waits_for_the_pass_for_weights);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MindSpore's propagation of strategies, rule by rule, by examples that are worked out by hand. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "fixture.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "route/propagation.h"
 #include "shard/space.h"
@@ -316,28 +315,3 @@ START_TEST(no_strategy_anywhere)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("propagation");
-	TCase *t = tcase_create("propagation");
-	SRunner *r;
-	int failed;
-
-	tcase_add_test(t, what_mindspore_printed);
-	tcase_add_test(t, dataset_comes_first);
-	tcase_add_test(t, both_ways);
-	tcase_add_test(t, branches_meet);
-	tcase_add_test(t, out_of_reach);
-	tcase_add_test(t, reshapes);
-	tcase_add_test(t, reshape_backward);
-	tcase_add_test(t, reshape_ends);
-	tcase_add_test(t, shared_parameter);
-	tcase_add_test(t, no_strategy_anywhere);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

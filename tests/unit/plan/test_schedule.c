@@ -383,15 +383,3 @@ START_TEST(rows)
 	ck_assert_ptr_null(ap_scheduler_find("1f1b")->refuses(4, 1, 1));
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {gpipe_and_1f1b_fill_and_drain_once,
-		interleaving_fills_in_smaller_steps, interleaving_takes_any_number_of_micro_batches,
-		zero_bubble_leaves_no_gap, zero_bubble_with_few_micro_batches,
-		micro_batches_in_flight, interleaved_in_flight, sends_delay, gradients_come_back,
-		sends_queue, nothing_is_sent_within_a_stage, last_backward_pass, forward_alone,
-		parts_have_places, weights_wait_while_it_drains, rows};
-
-	return RUN_TESTS("schedule", tests);
-}

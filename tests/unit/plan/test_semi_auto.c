@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How semi_auto_parallel completes operators: MindSpore's batch strategy, and what follows it. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "base/vec.h"
 #include "cost/pins.h"
 #include "fixture.h"
+#include "harness.h"
 #include "route/follow.h"
 #include "route/semi_auto.h"
 #include "shard/space.h"
@@ -181,7 +181,7 @@ static const struct {
 	{8, "StandAlone", F "[16,6]", YS("[16,3]"), "(1,1)", NULL},
 };
 
-START_TEST(facts_of_the_reference)
+START_LOOP_TEST(facts_of_the_reference, AP_COUNT(facts))
 {
 	const int32_t *const *counts;
 	enum ap_status st;
@@ -227,7 +227,7 @@ static const struct {
 	{32, ATTENTION("[16,16]"), "(8,1,1),(8,1,1),(8,1,1),(8,1)", true},
 };
 
-START_TEST(attention_and_its_mask)
+START_LOOP_TEST(attention_and_its_mask, AP_COUNT(attentions))
 {
 	const int32_t *const *counts;
 	enum ap_status st;
@@ -383,7 +383,7 @@ static const struct {
 		{{"b", "(8,1)"}}},
 };
 
-START_TEST(what_follows)
+START_LOOP_TEST(what_follows, AP_COUNT(followers))
 {
 	const int32_t *const *counts;
 	struct fixture f;
@@ -500,27 +500,3 @@ START_TEST(what_is_completed_stays)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("semi_auto");
-	TCase *tc = tcase_create("semi_auto");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_loop_test(tc, facts_of_the_reference, 0, AP_COUNT(facts));
-	tcase_add_loop_test(tc, attention_and_its_mask, 0, AP_COUNT(attentions));
-	tcase_add_test(tc, all_that_is_refused_is_told);
-	tcase_add_test(tc, lengths_are_of_a_micro_batch);
-	tcase_add_test(tc, what_is_fixed_is_told_by_nobody);
-	tcase_add_loop_test(tc, what_follows, 0, AP_COUNT(followers));
-	tcase_add_test(tc, casts_of_inputs_that_arrive_in_parts);
-	tcase_add_test(tc, the_data_comes_as_it_is_said);
-	tcase_add_test(tc, users_of_one_parameter);
-	tcase_add_test(tc, what_is_completed_stays);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated step: order of events, streams that do one thing at a time, and sums. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "harness.h"
 #include "plan/plan.h"
 #include "fixture.h"
 
@@ -249,22 +249,3 @@ START_TEST(a_shared_gradient_goes_out_after_its_last_use)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("simulate");
-	TCase *tc = tcase_create("one stage");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_test(tc, one_device);
-	tcase_add_test(tc, events);
-	tcase_add_test(tc, exchange_is_exposed_at_the_end);
-	tcase_add_test(tc, micro_batches);
-	tcase_add_test(tc, a_shared_gradient_goes_out_after_its_last_use);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who runs in which part of a pipeline. */
-#include <check.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,6 +8,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "fixture.h"
+#include "harness.h"
 #include "pipeline/stages.h"
 #include "unit.h"
 
@@ -139,7 +138,7 @@ static const struct {
 		"interleaved", 2, 2, "0.0 0.0 1.0 0.1 0.1 0.1 1.0 1.1 1.1 "},
 };
 
-START_TEST(what_is_said)
+START_LOOP_TEST(what_is_said, AP_COUNT(said))
 {
 	struct world w;
 
@@ -196,7 +195,7 @@ static const struct {
 		"no operator is in segment 1 of stage 0, of 2 stages of several segments [stage-empty]"},
 };
 
-START_TEST(what_cannot_be)
+START_LOOP_TEST(what_cannot_be, AP_COUNT(wrong))
 {
 	struct world w;
 
@@ -208,7 +207,7 @@ START_TEST(what_cannot_be)
 }
 END_TEST
 
-START_TEST(stages_and_devices)
+START_LOOP_TEST(stages_and_devices, 5)
 {
 	static const struct {
 		int64_t ndevice;
@@ -236,7 +235,7 @@ START_TEST(stages_and_devices)
 END_TEST
 
 /* What is written reads back as the same stages. */
-START_TEST(written_and_read)
+START_LOOP_TEST(written_and_read, 3)
 {
 	static const struct {
 		const char *config, *written;
@@ -290,7 +289,7 @@ static const struct {
 	{{0, 0, 0, 0}, ""}, /* all are in one cell of one stage */
 };
 
-START_TEST(what_no_cell_places)
+START_LOOP_TEST(what_no_cell_places, AP_COUNT(loose))
 {
 	const struct ap_graph *staged;
 	struct ap_spot spot[4];
@@ -333,25 +332,3 @@ START_TEST(segments_are_written)
 	fixture_close(&f);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("stages");
-	Suite *s = suite_create("stages");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, what_is_said, 0, AP_COUNT(said));
-	tcase_add_test(tc, the_turn_of_a_v);
-	tcase_add_loop_test(tc, what_cannot_be, 0, AP_COUNT(wrong));
-	tcase_add_loop_test(tc, stages_and_devices, 0, 5);
-	tcase_add_loop_test(tc, written_and_read, 0, 3);
-	tcase_add_loop_test(tc, what_no_cell_places, 0, AP_COUNT(loose));
-	tcase_add_test(tc, segments_are_written);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

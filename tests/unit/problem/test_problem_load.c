@@ -163,7 +163,7 @@ static const struct {
 	{HEAD EDGES("{'from': 0, 'to': 1, 'matrix': 1}", M21), "key-range", "/edges/0/matrix"},
 };
 
-START_TEST(a_bad_problem_is_refused_where_it_is_bad)
+START_LOOP_TEST(a_bad_problem_is_refused_where_it_is_bad, AP_COUNT(bad))
 {
 	struct ap_ctx ctx = ctx_create(false);
 	const struct ap_problem *p;
@@ -187,24 +187,3 @@ START_TEST(all_bad_nodes_are_reported)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("problem_load");
-	TCase *tc = tcase_create("problem_load");
-	tcase_add_test(tc, every_field_is_read);
-	tcase_add_test(tc, cost_and_memory_of_a_pick);
-	tcase_add_test(tc, equal_matrices_become_one);
-	tcase_add_test(tc, costs_that_are_no_common_multiples_are_rounded);
-	tcase_add_test(tc, a_node_may_list_its_finer_cuts);
-	tcase_add_test(tc, unknown_keys_are_warned_of);
-	tcase_add_loop_test(tc, a_bad_problem_is_refused_where_it_is_bad, 0,
-		AP_COUNT(bad));
-	tcase_add_test(tc, all_bad_nodes_are_reported);
-	suite_add_tcase(suite, tc);
-	SRunner *runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	int failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -172,13 +172,3 @@ START_TEST(picks_are_ordered_from_the_first_node_on)
 	ck_assert(!ap_pick_less((uint32_t[]){1, 0}, (uint32_t[]){1, 0}, 2));
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {json_comes_back_as_it_was, json_has_the_numbers_as_given,
-		the_hash_is_of_the_numbers_alone, a_solution_is_one_line,
-		the_objective_is_that_of_the_given_numbers, an_lp_file,
-		small_costs_are_scaled_in_an_lp_file, a_wcsp_file,
-		picks_are_ordered_from_the_first_node_on};
-	return RUN_TESTS("problem_write", tests);
-}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators in words. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "harness.h"
 #include "rule/describe.h"
 #include "rule_fixture.h"
 
@@ -67,7 +66,9 @@ static const struct {
 		"are devices, or not at all\n"},
 };
 
-START_TEST(lines_by_hand)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(lines_by_hand, AP_COUNT(lines))
 {
 	const char *text = describe(lines[_i].type);
 
@@ -107,22 +108,3 @@ START_TEST(unsupported_types_have_a_reason)
 	ck_assert_ptr_null(ap_op_unsupported("MatMul"));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("describe");
-	TCase *t = tcase_create("describe");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, lines_by_hand, 0, (int)AP_COUNT(lines));
-	tcase_add_test(t, every_operator_is_described);
-	tcase_add_test(t, unsupported_types_have_a_reason);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

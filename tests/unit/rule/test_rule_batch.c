@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where MindSpore's batch strategy cuts operators. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "rule_fixture.h"
 
 static const char *const ways[] = {
@@ -121,7 +120,9 @@ static const struct {
 		"head_num=2 input_layout=BSH", "", "100,100,100,10"},
 };
 
-START_TEST(positions_by_hand)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(positions_by_hand, AP_COUNT(cases))
 {
 	struct ap_bound b = bind_ok(cases[_i].type, cases[_i].shapes, cases[_i].attrs,
 		cases[_i].declared);
@@ -152,20 +153,3 @@ START_TEST(every_notation_is_one)
 	ck_assert_uint_gt(noted, 100);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("batch");
-	TCase *tc = tcase_create("batch");
-	SRunner *sr = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, positions_by_hand, 0, AP_COUNT(cases));
-	tcase_add_test(tc, every_notation_is_one);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_NORMAL);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

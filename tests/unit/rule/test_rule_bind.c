@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 
+#include "harness.h"
 #include "move_samples.h"
 #include "rule_fixture.h"
 
@@ -229,7 +228,9 @@ static const char *dev_text(const struct ap_bound *b, char buf[AP_MAX_FACTOR + 1
 	return buf;
 }
 
-START_TEST(samples_bind_as_written)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(samples_bind_as_written, AP_COUNT(samples))
 {
 	const struct sample *s = &samples[_i];
 	struct ap_bound b = bind_ok(s->type, s->shapes, s->attrs, s->declared);
@@ -295,7 +296,7 @@ static const struct attention attentions[] = {
 		"input_layout=TH head_num=4", 4},
 };
 
-START_TEST(attention_in_all_forms)
+START_LOOP_TEST(attention_in_all_forms, 2 * AP_COUNT(attentions))
 {
 	const struct attention *a = &attentions[_i / 2];
 	bool four = _i % 2;
@@ -390,7 +391,7 @@ static const struct {
 		"head_num=2", "abcdopq", "abc"},
 };
 
-START_TEST(what_is_kept_and_where_gradients_flow)
+START_LOOP_TEST(what_is_kept_and_where_gradients_flow, AP_COUNT(flows))
 {
 	struct ap_bound b = bind_ok(flows[_i].type, flows[_i].shapes, flows[_i].attrs, "");
 	char kept[16] = "", grad[16] = "";
@@ -498,7 +499,7 @@ static const struct {
 	{"Cast", "float16[2]", "", "", "operator-attr", "attribute dst_type is missing", -1},
 };
 
-START_TEST(faults_name_check_operand_and_sizes)
+START_LOOP_TEST(faults_name_check_operand_and_sizes, AP_COUNT(faults))
 {
 	struct ap_bind_fault f = bind_bad(faults[_i].type, faults[_i].shapes, faults[_i].attrs,
 		faults[_i].declared);
@@ -544,31 +545,3 @@ START_TEST(types_of_results_that_the_file_may_choose)
 	ck_assert_int_eq(o.out[0].dtype, AP_FLOAT32);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_bind");
-	TCase *t = tcase_create("rule_bind");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, samples_bind_as_written, 0,
-		(int)AP_COUNT(samples));
-	tcase_add_loop_test(t, attention_in_all_forms, 0,
-		(int)(2 * AP_COUNT(attentions)));
-	tcase_add_test(t, every_row_binds_to_a_sample);
-	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
-		(int)AP_COUNT(flows));
-	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)AP_COUNT(faults));
-	tcase_add_test(t, repeats_go_left_where_a_vocabulary_is_cut);
-	tcase_add_test(t, reductions_tell_how_parts_combine);
-	tcase_add_test(t, types_of_results_that_the_file_may_choose);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

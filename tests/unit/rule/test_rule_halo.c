@@ -4,13 +4,13 @@
  * rows that the halo says from the parts above and below, then the columns from those beside it, and
  * convolves what it then has. Parts together must be the uncut result.
  */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "harness.h"
 #include "rule_fixture.h"
 
 enum { MOST = 64 };
@@ -194,6 +194,8 @@ static bool draw_conv(struct conv *c, uint64_t *rng, bool pool)
 	return true;
 }
 
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
 /* Poolings run as sums of weighted elements, too: what they read is what matters. */
 START_TEST(cut_convolutions_give_the_uncut_result)
 {
@@ -223,21 +225,3 @@ START_TEST(cut_convolutions_give_the_uncut_result)
 	ck_assert_int_gt(both, 50); /* with corners */
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_halo");
-	TCase *t = tcase_create("rule_halo");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, cut_convolutions_give_the_uncut_result);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

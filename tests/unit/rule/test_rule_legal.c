@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions beyond single factors, names of operators and attributes. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 
+#include "harness.h"
 #include "rule_fixture.h"
 
 /* counts: by letter, "v4 A2"; factors not named are not cut. */
@@ -40,7 +40,9 @@ static const struct {
 	{"v2 A2 d2", 8, false, false}, /* whole rows only */
 };
 
-START_TEST(vocabulary_cuts)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(vocabulary_cuts, AP_COUNT(lookups))
 {
 	struct ap_bound b = bind_ok("Gather", "float32[64,16] int32[8,8]", "", "");
 	struct ap_bound deep = bind_ok("Gather", "float32[64,16] int32[8,8,8]", "", "");
@@ -51,7 +53,7 @@ START_TEST(vocabulary_cuts)
 END_TEST
 
 /* The same where the table comes second. */
-START_TEST(vocabulary_cuts_of_an_embedding)
+START_LOOP_TEST(vocabulary_cuts_of_an_embedding, AP_COUNT(lookups))
 {
 	struct ap_bound b = bind_ok("Embedding", "int32[8,8] float32[64,16]", "", "");
 	struct ap_bound deep = bind_ok("Embedding", "int32[8,8,8] float32[64,16]", "", "");
@@ -230,33 +232,3 @@ START_TEST(aliases_of_attributes)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_legal");
-	TCase *t = tcase_create("rule_legal");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, vocabulary_cuts, 0, (int)AP_COUNT(lookups));
-	tcase_add_loop_test(t, vocabulary_cuts_of_an_embedding, 0,
-		(int)AP_COUNT(lookups));
-	tcase_add_test(t, vocabulary_of_numbers);
-	tcase_add_test(t, depth_of_one_hot);
-	tcase_add_test(t, samples_in_as_many_parts_as_devices);
-	tcase_add_test(t, grouped_heads);
-	tcase_add_test(t, operators_without_a_condition);
-	tcase_add_test(t, every_condition_exists);
-	tcase_add_test(t, names_and_aliases);
-	tcase_add_test(t, what_has_no_strategy);
-	tcase_add_test(t, attributes);
-	tcase_add_test(t, attributes_of_operators);
-	tcase_add_test(t, aliases_of_attributes);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

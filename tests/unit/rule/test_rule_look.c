@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What look-ups, scatters, boxes, losses, routers and attention do not bind to. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 
+#include "harness.h"
 #include "rule_fixture.h"
 
 struct fault {
@@ -182,7 +181,9 @@ static const struct fault faults[] = {
 		"dimension 2 of operand 2 is 7, dimension 0 of operand 0 is 6", 2},
 };
 
-START_TEST(faults_name_check_operand_and_sizes)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(faults_name_check_operand_and_sizes, AP_COUNT(faults))
 {
 	const struct fault *want = &faults[_i];
 	struct ap_bind_fault f = bind_bad(want->type, want->shapes, want->attrs, want->declared);
@@ -210,21 +211,3 @@ START_TEST(columns_are_dealt)
 	ck_assert_uint_eq(whole.dealt, 0);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_look");
-	TCase *t = tcase_create("bind");
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)AP_COUNT(faults));
-	tcase_add_test(t, columns_are_dealt);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that move, join, repeat and choose: how they bind, and what they refuse. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "move_samples.h"
 #include "rule_fixture.h"
 
@@ -25,7 +24,9 @@ static const char *results_text(const struct ap_bound *b)
 	return s.s;
 }
 
-START_TEST(samples_bind_as_written)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(samples_bind_as_written, sample_count())
 {
 	const struct move_sample *s = sample_at((size_t)_i);
 	struct ap_bound b = bind_ok(s->type, s->shapes, s->attrs, s->declared);
@@ -285,7 +286,7 @@ static const struct {
 		"operand 0 has shape [4]; UnsortedSegmentSum needs at least 2 dimensions there", 0},
 };
 
-START_TEST(faults_name_check_operand_and_sizes)
+START_LOOP_TEST(faults_name_check_operand_and_sizes, AP_COUNT(faults))
 {
 	struct ap_bind_fault f = bind_bad(faults[_i].type, faults[_i].shapes, faults[_i].attrs,
 		faults[_i].declared);
@@ -318,7 +319,7 @@ static const struct {
 	{"AddN", "float16[4] float16[4] float16[4]", "", "", "abc"},
 };
 
-START_TEST(what_is_kept_and_where_gradients_flow)
+START_LOOP_TEST(what_is_kept_and_where_gradients_flow, AP_COUNT(flows))
 {
 	struct ap_bound b = bind_ok(flows[_i].type, flows[_i].shapes, flows[_i].attrs, "");
 	char kept[16] = "", grad[16] = "";
@@ -406,7 +407,7 @@ static const struct {
 	{"StridedSlice", "float16[2,64,16,64]", "begin=0,0,0,0 end=2,64,8,64", 1, 1},
 };
 
-START_TEST(heads_stay_cut)
+START_LOOP_TEST(heads_stay_cut, AP_COUNT(heads))
 {
 	struct ap_bound b = bind_ok(heads[_i].type, heads[_i].shapes, heads[_i].attrs, "");
 	const struct ap_dim *in = &b.in[0].dim[heads[_i].in], *out = &b.out[0].dim[heads[_i].out];
@@ -417,27 +418,3 @@ START_TEST(heads_stay_cut)
 	ck_assert(!(b.factor[in->factor[0]].flags & AP_FACTOR_FROZEN));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_move");
-	TCase *t = tcase_create("rule_move");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, samples_bind_as_written, 0, (int)sample_count());
-	tcase_add_loop_test(t, faults_name_check_operand_and_sizes, 0,
-		(int)AP_COUNT(faults));
-	tcase_add_loop_test(t, what_is_kept_and_where_gradients_flow, 0,
-		(int)AP_COUNT(flows));
-	tcase_add_loop_test(t, heads_stay_cut, 0, (int)AP_COUNT(heads));
-	tcase_add_test(t, as_many_operands_as_there_may_be);
-	tcase_add_test(t, as_many_results_as_there_may_be);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
+#include "harness.h"
 #include "rule/notation.h"
 
 START_TEST(every_row_parses)
@@ -147,7 +146,7 @@ static const struct {
 	{"=reshape x", "nothing more may follow", 8},
 };
 
-START_TEST(mistakes_are_told_where_they_are)
+START_LOOP_TEST(mistakes_are_told_where_they_are, AP_COUNT(bad))
 {
 	struct ap_rule r;
 	size_t at;
@@ -158,25 +157,3 @@ START_TEST(mistakes_are_told_where_they_are)
 	ck_assert_uint_eq(at, bad[_i].at);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_parse");
-	TCase *t = tcase_create("rule_parse");
-	SRunner *r;
-	int failed;
-
-	tcase_add_test(t, every_row_parses);
-	tcase_add_test(t, columns_fit_the_rule);
-	tcase_add_test(t, terms_are_read);
-	tcase_add_test(t, one_dimension_is_read);
-	tcase_add_test(t, windows_and_results_are_read);
-	tcase_add_loop_test(t, mistakes_are_told_where_they_are, 0,
-		(int)AP_COUNT(bad));
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

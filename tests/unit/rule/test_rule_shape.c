@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reshapes at random: factors of both sides must say the same about every element. */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "harness.h"
 #include "rule_fixture.h"
 
 static uint64_t seed_of(void)
@@ -70,6 +70,8 @@ static int side(const struct ap_bound *b, const struct ap_operand *o, uint8_t *o
 	}
 	return n;
 }
+
+TEST_FIXTURE(fixture_setup, fixture_teardown)
 
 /* Where both sides merge the same factors, all dimensions can be cut, and the factors stand in the
  * same order on both sides: row-major indices then agree. */
@@ -149,21 +151,3 @@ START_TEST(other_shapes_keep_order_and_wholes)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_shape");
-	TCase *t = tcase_create("rule_shape");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_test(t, refinable_shapes_are_factored_whole);
-	tcase_add_test(t, other_shapes_keep_order_and_wholes);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of convolutions and poolings: how many, which cuts are legal, what parts exchange. */
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 
 #include "base/vec.h"
 
+#include "harness.h"
 #include "rule_fixture.h"
 
 /* ck_assert for inner loops: Check notes every call of its own, which costs a system call. */
@@ -42,7 +42,9 @@ static const struct {
 		{0, 0}, {0, 0}},
 };
 
-START_TEST(windows_are_counted)
+TEST_FIXTURE(fixture_setup, fixture_teardown)
+
+START_LOOP_TEST(windows_are_counted, AP_COUNT(extents))
 {
 	struct ap_bound b = bind_ok("Conv2D", extents[_i].shapes, extents[_i].attrs, "");
 
@@ -158,7 +160,7 @@ static const struct {
 	{"Conv2DBackpropInput", "float32[8,4,8,8] float32[4,6,5,5]", "pad_mode=same", "h2;h4", "h8"},
 };
 
-START_TEST(cuts_of_windows)
+START_LOOP_TEST(cuts_of_windows, AP_COUNT(cuts))
 {
 	struct ap_bound b = bind_ok(cuts[_i].type, cuts[_i].shapes, cuts[_i].attrs, "");
 
@@ -296,25 +298,3 @@ START_TEST(halos_are_what_windows_read)
 	ck_assert_int_gt(checked, 1000);
 }
 END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rule_window");
-	TCase *t = tcase_create("rule_window");
-	SRunner *r;
-	int failed;
-
-	tcase_add_checked_fixture(t, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(t, windows_are_counted, 0, (int)AP_COUNT(extents));
-	tcase_add_test(t, work_of_windows);
-	tcase_add_loop_test(t, cuts_of_windows, 0, (int)AP_COUNT(cuts));
-	tcase_add_test(t, groups_are_not_cut);
-	tcase_add_test(t, halos_by_hand);
-	tcase_add_test(t, halos_are_what_windows_read);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

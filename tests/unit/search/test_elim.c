@@ -313,14 +313,3 @@ START_TEST(equal_layers_under_a_limit)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {min_plus_is_what_it_says, a_large_product_is_made_in_parts,
-		many_threads_evaluate_like_one,
-		matrices_of_equal_content_are_one, equal_layers_are_eliminated_once,
-		a_long_chain, a_star_of_a_thousand, pruning_keeps_the_smallest_of_equals,
-		pruning_minds_memory_under_a_limit, a_settled_node_becomes_cost_of_its_neighbour,
-		polishing_repairs_and_improves, equal_layers_under_a_limit};
-	return RUN_TESTS("elim", tests);
-}

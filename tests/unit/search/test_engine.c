@@ -250,12 +250,3 @@ START_TEST(a_work_limit_is_deterministic)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {engines_are_found_by_name, nothing_to_choose,
-		a_source_with_several_consumers, a_triangle, ties_fall_to_the_smallest_choice,
-		a_memory_limit, everything_forbidden, brute_force_refuses_what_it_cannot_finish,
-		too_wide_for_tables, stopping_leaves_a_pick, a_work_limit_is_deterministic};
-	return RUN_TESTS("engine", tests);
-}

@@ -392,12 +392,3 @@ START_TEST(a_program_that_hangs_is_stopped)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {halves_are_no_choice, a_knapsack, a_quantum_decides,
-		numbers_that_cannot_be_moved, nothing_fits, a_size_too_large_is_not_built, it_stops_when_told_to,
-		a_linear_program, a_linear_program_too_large, the_program_does_not_outlive_its_parent,
-		no_program_is_believed, a_program_that_hangs_is_stopped};
-	return RUN_TESTS("integer programming", tests);
-}

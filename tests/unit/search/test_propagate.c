@@ -199,12 +199,3 @@ START_TEST(work_is_linear)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {spreads_both_ways, ties_fall_to_own_cost_then_order,
-		a_sum_waits_for_all_its_terms, without_anything_fixed, equal_cuts_are_kept,
-		a_step_into_a_corner_is_taken_back, fixed_nodes_that_exclude_each_other,
-		memory_decides_at_the_end, work_is_linear};
-	return RUN_TESTS("propagate", tests);
-}

@@ -383,13 +383,3 @@ START_TEST(it_stops_when_something_fits)
 	ctx_destroy(&ctx);
 }
 END_TEST
-
-int main(void)
-{
-	const TTest *const tests[] = {each_level_takes_the_cheapest_way, a_level_may_repeat,
-		operators_decide_together, ties_hold, what_is_tied_to_a_fixed_node_follows,
-		candidates_that_nothing_leads_to, memory_goes_where_it_pays, everything_forbidden,
-		chains_are_exact, repeated_nodes_cost_look_ups, stopping_leaves_a_pick,
-		the_largest_temporary_counts, it_stops_when_something_fits};
-	return RUN_TESTS("rec", tests);
-}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
-#include <stdlib.h>
-
 #include "bound.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "shard/layout.h"
 
 static void check_map(const struct ap_placement *p, const struct ap_operand *t,
@@ -386,29 +384,3 @@ START_TEST(forms_agree_on_every_rank)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("layout");
-	Suite *s = suite_create("shard");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_test(tc, matmul_2_2_1_repeats_right);
-	tcase_add_test(tc, matmul_4_1_2_fills_the_devices);
-	tcase_add_test(tc, bias_add_follows_the_columns);
-	tcase_add_test(tc, layer_norm_8_1);
-	tcase_add_test(tc, gather_repeats_left_when_its_axis_is_cut);
-	tcase_add_test(tc, virtual_dataset_always_repeats_left);
-	tcase_add_test(tc, nothing_cut_on_one_device_is_the_matrix_of_one);
-	tcase_add_test(tc, composed_dimensions_merge_adjacent_axes);
-	tcase_add_test(tc, bare_layouts_get_the_coarsest_dev_matrix);
-	tcase_add_test(tc, equality_is_of_every_cut_and_stride);
-	tcase_add_test(tc, forms_agree_on_every_rank);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the vectors that shard() takes to dev_matrix and tensor_map, for rows of ops.def. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "bound.h"
+#include "harness.h"
 #include "shard/space.h"
 
 #define F32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_FLOAT32, {__VA_ARGS__}}
@@ -265,6 +264,8 @@ static void teardown(void)
 	ap_arena_destroy(ctx.arena);
 }
 
+TEST_FIXTURE(setup, teardown)
+
 static struct ap_bound bind(const struct operator *o)
 {
 	struct ap_attrs attrs = {.v = o->attr};
@@ -289,7 +290,7 @@ static void check_map(const struct ap_placement *p, const struct ap_operand *t,
 	check_list("tensor map", map, t->rank, want);
 }
 
-START_TEST(vectors_to_dev_matrix_and_maps)
+START_LOOP_TEST(vectors_to_dev_matrix_and_maps, AP_COUNT(operators))
 {
 	const struct operator *o = &operators[_i];
 	const struct ap_step step = AP_STEP_DEFAULT;
@@ -316,7 +317,7 @@ START_TEST(vectors_to_dev_matrix_and_maps)
 END_TEST
 
 /* What is offered for an operator is what its vectors may say: out and in again. */
-START_TEST(offered_candidates_are_accepted)
+START_LOOP_TEST(offered_candidates_are_accepted, AP_COUNT(operators))
 {
 	const struct operator *o = &operators[_i];
 	const struct ap_step step = AP_STEP_DEFAULT;
@@ -341,22 +342,3 @@ START_TEST(offered_candidates_are_accepted)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	const int rows = AP_COUNT(operators);
-	TCase *tc = tcase_create("operators");
-	Suite *s = suite_create("shard");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, vectors_to_dev_matrix_and_maps, 0, rows);
-	tcase_add_loop_test(tc, offered_candidates_are_accepted, 0, rows);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/vec.h"
+#include "harness.h"
 #include "shard/reshard.h"
 #include "shard/reshard_unify.h"
 #include "layouts.h"
@@ -107,7 +107,7 @@ static const struct example examples[] = {
 	{1, 6, {1, 0}, {1, 0}, {6}, ""},
 };
 
-START_TEST(worked_examples)
+START_LOOP_TEST(worked_examples, AP_COUNT(examples))
 {
 	const struct example *e = &examples[_i];
 	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
@@ -214,7 +214,7 @@ static void check_pair(const struct ap_layout *a, const struct ap_layout *b, int
 
 #define MAX_LAYOUTS 400
 
-START_TEST(finer_layouts_are_sliced_and_coarser_ones_gathered)
+START_LOOP_TEST(finer_layouts_are_sliced_and_coarser_ones_gathered, 12)
 {
 	static const int64_t ndevs[] = {4, 6, 8, 12};
 	static struct ap_layout all[MAX_LAYOUTS];
@@ -421,26 +421,3 @@ START_TEST(largest_machines_stay_within_bounds)
 	}
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("reshard");
-	Suite *s = suite_create("shard");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_loop_test(tc, worked_examples, 0, AP_COUNT(examples));
-	tcase_add_test(tc, unified_shape_and_device_matrix);
-	tcase_add_test(tc, unification_runs_until_it_is_stable);
-	tcase_add_loop_test(tc, finer_layouts_are_sliced_and_coarser_ones_gathered, 0, 12);
-	tcase_add_test(tc, powers_of_two_take_a_short_cut_to_the_same_steps);
-	tcase_add_test(tc, steps_are_those_of_the_passes);
-	tcase_add_test(tc, largest_machines_stay_within_bounds);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

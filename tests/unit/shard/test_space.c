@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "bound.h"
+#include "harness.h"
 #include "shard/space.h"
 
 static struct ap_ctx ctx;
@@ -23,6 +22,8 @@ static void teardown(void)
 	ap_arena_destroy(ctx.scratch);
 	ap_arena_destroy(ctx.arena);
 }
+
+TEST_FIXTURE(setup, teardown)
 
 /* "2 3 1" for candidate i, factors in their own order. */
 static const char *candidate(const struct ap_space *s, uint32_t i)
@@ -370,7 +371,7 @@ static const struct refusal refusals[] = {
 		"both cut, and no neighbours in the dev_matrix; one of them is allowed"},
 };
 
-START_TEST(wrong_strategies_are_refused_with_the_reason)
+START_LOOP_TEST(wrong_strategies_are_refused_with_the_reason, AP_COUNT(refusals))
 {
 	const struct refusal *r = &refusals[_i];
 	int32_t count[AP_MAX_FACTOR];
@@ -468,36 +469,3 @@ START_TEST(slices_of_products_are_aligned)
 	ck_assert_uint_eq(s.n, 1);
 }
 END_TEST
-
-int main(void)
-{
-	TCase *tc = tcase_create("space");
-	Suite *s = suite_create("shard");
-	SRunner *sr;
-	int failed;
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, candidates_come_in_descending_order);
-	tcase_add_test(tc, order_follows_the_dev_matrix_not_the_letters);
-	tcase_add_test(tc, every_cut_that_divides_is_offered);
-	tcase_add_test(tc, matmul_counts_are_binomial);
-	tcase_add_test(tc, large_spaces_on_65536_devices);
-	tcase_add_test(tc, frozen_factors_and_scalars);
-	tcase_add_test(tc, micro_batches_leave_less_to_cut);
-	tcase_add_test(tc, inner_factors_wait_for_outer_ones);
-	tcase_add_test(tc, enumeration_equals_brute_force);
-	tcase_add_test(tc, strategies_read_back);
-	tcase_add_test(tc, strategy_column_names_the_tensors);
-	tcase_add_loop_test(tc, wrong_strategies_are_refused_with_the_reason, 0,
-		AP_COUNT(refusals));
-	tcase_add_test(tc, strategies_are_of_the_micro_batch);
-	tcase_add_test(tc, illegal_counts_are_named);
-	tcase_add_test(tc, all_devices_or_none);
-	tcase_add_test(tc, slices_of_products_are_aligned);
-	suite_add_tcase(s, tc);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The models are what was published: parameters, operators and names. */
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -9,6 +7,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "harness.h"
 #include "tools/models.h"
 
 enum { KINDS = 8 };
@@ -24,6 +23,8 @@ static void teardown(void)
 {
 	ap_arena_destroy(arena);
 }
+
+TEST_FIXTURE(setup, teardown)
 
 static struct model_params standard(const char *kind)
 {
@@ -181,7 +182,7 @@ static struct model_params params_of(const struct size *s)
 	return p;
 }
 
-START_TEST(published_sizes)
+START_LOOP_TEST(published_sizes, AP_COUNT(sizes))
 {
 	const struct size *s = &sizes[_i];
 	struct model_params p = params_of(s);
@@ -223,7 +224,7 @@ START_TEST(mix_loads)
 END_TEST
 
 /* _i: bit 0 fused attention, bit 1 dropout. The batch is 8 instead of 64. */
-START_TEST(gpt_loads)
+START_LOOP_TEST(gpt_loads, 4)
 {
 	struct model_params p = gpt(2, 256, 4);
 	const struct ap_graph *g;
@@ -264,7 +265,7 @@ static const struct small {
 	{"mixtral", 1 + 2 * 77 + 18, 512, 40, false, true},
 };
 
-START_TEST(every_model_loads)
+START_LOOP_TEST(every_model_loads, AP_COUNT(smalls))
 {
 	const struct small *s = &smalls[_i];
 	struct model_params p = standard(s->kind);
@@ -388,7 +389,7 @@ START_TEST(llama_groups_queries)
 END_TEST
 
 /* MindSpore cannot merge checkpoints of parameters whose names hold '-'. */
-START_TEST(parameters_have_no_dash)
+START_LOOP_TEST(parameters_have_no_dash, KINDS)
 {
 	struct model_params p = standard(model_kind_at((size_t)_i)->name);
 	const struct ap_graph *g;
@@ -419,31 +420,3 @@ START_TEST(same_model_same_bytes)
 	ck_assert_str_eq(text_of(make("gpt3", &p)), text_of(make("gpt3", &p)));
 }
 END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("model");
-	TCase *tcase = tcase_create("model");
-	SRunner *runner = srunner_create(suite);
-	int failed;
-
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, mix_is_the_sample);
-	tcase_add_loop_test(tcase, published_sizes, 0, AP_COUNT(sizes));
-	tcase_add_test(tcase, gpt_operators);
-	tcase_add_test(tcase, mix_loads);
-	tcase_add_loop_test(tcase, gpt_loads, 0, 4);
-	tcase_add_loop_test(tcase, every_model_loads, 0, AP_COUNT(smalls));
-	tcase_add_test(tcase, bert_without_heads);
-	tcase_add_test(tcase, resnet_is_the_sample);
-	tcase_add_test(tcase, mixtral_deals_tokens_out);
-	tcase_add_test(tcase, llama_groups_queries);
-	tcase_add_loop_test(tcase, parameters_have_no_dash, 0, KINDS);
-	tcase_add_test(tcase, kinds_are_found);
-	tcase_add_test(tcase, same_model_same_bytes);
-	suite_add_tcase(suite, tcase);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}

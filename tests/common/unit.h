@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the base layer share: a context of their own, and main(). */
+/* What tests share: a context of their own, its messages, random numbers. */
 #ifndef UNIT_H
 #define UNIT_H
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/ctx.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "harness.h"
 #include "base/vec.h"
 
 static inline struct ap_ctx ctx_create(bool strict)
@@ -67,25 +67,5 @@ static inline uint64_t random_below(uint64_t *state, uint64_t n)
 {
 	return (random_next(state) >> 11) % n;
 }
-
-static inline int run_tests(const char *name, const TTest *const *tests, size_t n)
-{
-	Suite *suite = suite_create(name);
-	TCase *tc = tcase_create(name);
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tc, 120);
-	for (size_t i = 0; i < n; i++)
-		tcase_add_test(tc, tests[i]);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-#define RUN_TESTS(name, tests) run_tests((name), (tests), AP_COUNT(tests))
 
 #endif
