@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Branch and bound on the linear relaxation: on what sweeps find of it (ilp_ascend.c) and, where that
- * pays, on all of it, which GLPK solves (ilp_relax.c). It shares nothing with elimination but the sweeps
+ * Branch and bound on the linear relaxation: on what sweeps find of it (subproblem.h) and, where that
+ * pays, on all of it, which GLPK solves (relaxation.h). It shares nothing with elimination but the sweeps
  * (sweep.h), and so can be held against it; and it is exact: relaxations give advice only, every bound
  * and every pick is computed from the table's own numbers.
  *
@@ -9,20 +9,17 @@
  * OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large for the
  * budget is not built: what is known stands.
  */
-
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
-#include "ilp/ilp_parts.h"
 #include "ilp/lp.h"
+#include "ilp/relaxation.h"
 #include "search/bound.h"
 #include "search/engines.h"
 #include "search/polish.h"
-
-#define MOST_BYTES 0x1p30 /* where the budget does not say */
 
 enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8, MOST_ROOMS = 4 };
 
@@ -94,14 +91,14 @@ static bool tighten(struct search *s, struct ap_ilp_sub *sub)
 /* Can it be branched on without a relaxation? */
 static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
 {
-	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= ap_ilp_room(s->ilp.budget);
+	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= (double)ap_budget_bytes(s->ilp.budget);
 }
 
 /* What was left of sub-problems is given back when all of their candidates are done: too late? */
 static bool no_room(const struct search *s)
 {
 	return (double)ap_arena_bytes(s->ilp.ctx->scratch) >
-		MOST_ROOMS * ap_ilp_room(s->ilp.budget);
+		MOST_ROOMS * (double)ap_budget_bytes(s->ilp.budget);
 }
 
 enum next { DONE, AGAIN, BRANCH };
@@ -191,7 +188,7 @@ static void explore_all(struct search *s)
 	} while (!ap_ctx_stopped(s->ilp.ctx) &&
 		(candidates_of(&sub.p) < before - before / FEWER_PART || (sub.p.n > 0 &&
 			sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp))));
-	if (cells_of(&sub.p) * BYTES_PER_CELL > ap_ilp_room(s->ilp.budget)) {
+	if (cells_of(&sub.p) * BYTES_PER_CELL > (double)ap_budget_bytes(s->ilp.budget)) {
 		give_up(s, &sub);
 		return;
 	}
@@ -206,11 +203,6 @@ static void run(void *user)
 	ap_ilp_open(&s->ilp);
 	explore_all(s);
 	s->bound = fmin(s->open, s->ilp.cost);
-}
-
-double ap_ilp_room(const struct ap_budget *budget)
-{
-	return budget->table_bytes ? (double)budget->table_bytes : MOST_BYTES;
 }
 
 static bool allowed(const struct ap_problem *p, const uint32_t *pick)

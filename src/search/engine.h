@@ -17,6 +17,17 @@ struct ap_budget {
 	bool no_fold; /* what repeats is solved each time; the answer is the same */
 };
 
+/* What is left of the work when `done` is spent; UINT64_MAX: no limit. */
+static inline uint64_t ap_budget_left(const struct ap_budget *b, uint64_t done)
+{
+	return b->work == 0 ? UINT64_MAX : b->work > done ? b->work - done : 0;
+}
+
+static inline size_t ap_budget_bytes(const struct ap_budget *b)
+{
+	return b->table_bytes ? b->table_bytes : (size_t)1 << 30;
+}
+
 enum {
 	AP_ENGINE_EXACT = 1,
 	AP_ENGINE_MEMORY = 2, /* honours memory_limit itself */

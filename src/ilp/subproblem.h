@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of ilp.c. Sub-problems are problems whose costs were moved about between nodes and edges:
- * every pick costs the same as before, but for a constant. Costs are multiples of `grain`, a part of
- * the quantum for which sums stay exact, so that nothing is lost on the way.
+ * Sub-problems of integer_programming: problems whose costs were moved about between nodes and edges. Every
+ * pick costs the same as before, but for a constant. Costs are multiples of `grain`, a part of the
+ * quantum for which sums stay exact, so that nothing is lost on the way. Here is what can be seen of a
+ * sub-problem without a linear program, by reductions and by sweeps (sweep.h).
  *
- *   ilp.c         the search
- *   ilp_reduce.c  what can be seen of a sub-problem without a linear program
- *   ilp_price.c   the price of memory
- *   ilp_ascend.c  a bound nearly as good as the program's, by sweeps (sweep.h)
- *   ilp_relax.c   what its linear relaxation tells
+ * A memory limit is a price per byte: with memory charged and the limit refunded, no pick that fits costs
+ * more than it does. The best price, the one of the highest bound, is closed in on by halving (its
+ * logarithm): where the pick that goes with a price is too large, the price is too low.
  */
-#ifndef AP_ILP_ILP_PARTS_H
-#define AP_ILP_ILP_PARTS_H
+#ifndef AP_ILP_SUBPROBLEM_H
+#define AP_ILP_SUBPROBLEM_H
 
 #include "search/compact.h"
 #include "search/engine.h"
@@ -51,9 +50,6 @@ struct ap_ilp {
 	struct ap_ilp_price price;
 };
 
-/* Bytes that a table or a relaxation may take. */
-double ap_ilp_room(const struct ap_budget *budget);
-
 /* Can no pick that costs as much as this, or more, be better than the best? */
 bool ap_ilp_beaten(const struct ap_ilp *s, double cost);
 
@@ -73,20 +69,11 @@ void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub);
 /* cost and the rent of memory, which is at most as much as it really is. */
 double ap_ilp_rented(const struct ap_ilp *s, double price, double cost, int64_t memory);
 
-/* The sub-problem without its limit, memory charged at a price, and the limit refunded; others see its
- * costs. False: numbers would be too large. */
-bool ap_ilp_charge(const struct ap_ilp *s, const struct ap_ilp_sub *sub, double price,
-	struct ap_ilp_sub *out);
-
 /* p with memory in the place of cost, and without a limit. */
 struct ap_problem ap_ilp_memory(struct ap_arena *arena, const struct ap_problem *p);
 
-/* The price to try next, or the best once it is found. */
-double ap_ilp_price(const struct ap_ilp *s, const struct ap_ilp_sub *sub);
+/* Is the best price of memory known? */
 bool ap_ilp_price_found(const struct ap_ilp *s);
-
-/* What came of a price: a bound, and whether the pick that goes with it fits. */
-void ap_ilp_price_tried(struct ap_ilp *s, double price, double bound, bool fits);
 
 /*
  * Moves the least cost of each row and column of an edge to its ends and that of each node to the
@@ -121,21 +108,5 @@ struct ap_problem ap_ilp_fix(struct ap_ilp *s, const struct ap_problem *p, uint3
 
 /* Holds a pick of the sub-problem against the best. */
 void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *pick);
-
-enum ap_ilp_told {
-	AP_ILP_TOO_LARGE, /* nothing was done: it would take more memory than there is, or more
-			   * work than all before */
-	AP_ILP_CLOSED, /* no pick of the sub-problem is better than the best */
-	AP_ILP_SMALLER, /* so much became clear that it is worth being looked at again */
-	AP_ILP_SAME
-};
-
-/*
- * Solves the relaxation of a reduced sub-problem, at least one node of which is left. Its multipliers
- * become costs (rounded, so whatever they are worth, picks keep their cost); raises its bound,
- * drops what is beaten, and names a node and a candidate to branch on.
- */
-enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t *node,
-	uint32_t *candidate);
 
 #endif

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The relaxation: a variable in [0, 1] for each candidate and each pair of candidates, those of a node
- * add up to 1, and the pairs of an edge with a candidate to that candidate's. The multipliers of these
- * last rows say how much of a pair's cost its candidates may carry. Whatever they are, moving costs
- * along them changes no pick; so they are rounded to whole grains, and the bound is computed from the
- * costs that come out. What GLPK says (lp.h) is thus advice only.
- */
+#include "ilp/relaxation.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "ilp/ilp_parts.h"
 #include "ilp/lp.h"
 #include "search/polish.h"
 
@@ -167,11 +161,6 @@ static bool too_dear(const struct ap_ilp *s, const struct ap_problem *p)
 	return (double)s->relaxing + rows * rows * STEPS_PER_ROW > (double)(s->work - s->relaxing);
 }
 
-static uint64_t work_left(const struct ap_ilp *s)
-{
-	return s->budget->work > s->work ? s->budget->work - s->work : 0;
-}
-
 static enum ap_lp_end solve(struct relaxation *r)
 {
 	struct ap_ilp *s = r->s;
@@ -182,7 +171,7 @@ static enum ap_lp_end solve(struct relaxation *r)
 	enum ap_lp_end end;
 
 	if (s->budget->work)
-		limits.iterations = work_left(s) / (lp.nrow * STEPS_PER_ROW) + 1;
+		limits.iterations = ap_budget_left(s->budget, s->work) / (lp.nrow * STEPS_PER_ROW) + 1;
 	r->x = AP_NEW_N(s->ctx->scratch, double, lp.ncol);
 	r->dual = AP_NEW_N(s->ctx->scratch, double, lp.nrow);
 	end = ap_lp_solve(s->lp, &lp, &limits, r->x, r->dual, &iterations);
@@ -387,7 +376,8 @@ enum ap_ilp_told ap_ilp_relax(struct ap_ilp *s, struct ap_ilp_sub *sub, uint32_t
 	double bound, q = s->whole->quantum;
 	bool fewer;
 
-	if (too_dear(s, &sub->p) || cells_left(&sub->p) * BYTES_PER_CELL > ap_ilp_room(s->budget) ||
+	if (too_dear(s, &sub->p) ||
+		cells_left(&sub->p) * BYTES_PER_CELL > (double)ap_budget_bytes(s->budget) ||
 		!ap_lp_start(s->lp))
 		return AP_ILP_TOO_LARGE;
 	build(&r, s, sub);

@@ -1,11 +1,143 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ilp/subproblem.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "ilp/ilp_parts.h"
+#include "search/polish.h"
 #include "search/sweep.h"
+
+enum { MOST_PRICES = 24, FIRST_PART = 64, STEP = 8 };
+
+#define NEAR 1.001 /* ratio of two prices that are as good as one */
+
+static size_t cells(const struct ap_pmatrix *m)
+{
+	return (size_t)m->rows * m->cols;
+}
+
+double ap_ilp_rented(const struct ap_ilp *s, double price, double cost, int64_t memory)
+{
+	double rent = price * (double)memory / s->grain;
+
+	return cost + floor(rent - fabs(rent) * 0x1p-50) * s->grain;
+}
+
+/* NULL: numbers are too large. */
+static const double *charge(const struct ap_ilp *s, double price, const double *cost,
+	const int64_t *memory, size_t n)
+{
+	double *out;
+
+	if (!memory || price == 0)
+		return cost;
+	out = ap_arena_alloc_raw(s->ctx->scratch, n, sizeof *out);
+	for (size_t i = 0; i < n; i++) {
+		out[i] = ap_ilp_rented(s, price, cost[i], memory[i]);
+		if (out[i] < INFINITY && !ap_ilp_exact(s, 8 * out[i]))
+			return NULL;
+	}
+	return out;
+}
+
+/* The sub-problem without its limit, memory charged at a price, and the limit refunded; others see its
+ * costs. False: numbers would be too large. */
+static bool charge_memory(const struct ap_ilp *s, const struct ap_ilp_sub *sub, double price,
+	struct ap_ilp_sub *out)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	const struct ap_problem *p = &sub->p;
+	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
+	struct ap_pmatrix *matrix = ap_arena_memdup(arena, p->matrix, p->nmatrix * sizeof *matrix);
+
+	*out = *sub;
+	out->own = false;
+	out->constant = ap_ilp_rented(s, price, sub->constant, -p->memory_limit);
+	out->p.node = node;
+	out->p.matrix = matrix;
+	out->p.memory_limit = AP_NO_LIMIT;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!(node[i].cost = charge(s, price, node[i].cost, node[i].memory, node[i].k)))
+			return false;
+	for (uint32_t m = 0; m < p->nmatrix; m++)
+		if (!(matrix[m].cost = charge(s, price, matrix[m].cost, matrix[m].memory,
+			      cells(&matrix[m]))))
+			return false;
+	return ap_ilp_exact(s, 8 * out->constant);
+}
+
+static const double *memory_as_cost(struct ap_arena *arena, const double *cost,
+	const int64_t *memory, size_t n)
+{
+	double *out = ap_arena_alloc_raw(arena, n, sizeof *out);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = cost[i] < INFINITY ? memory ? (double)memory[i] : 0 : INFINITY;
+	return out;
+}
+
+struct ap_problem ap_ilp_memory(struct ap_arena *arena, const struct ap_problem *p)
+{
+	struct ap_problem out = *p;
+	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
+	struct ap_pmatrix *matrix = ap_arena_memdup(arena, p->matrix, p->nmatrix * sizeof *matrix);
+
+	for (uint32_t i = 0; i < p->n; i++)
+		node[i].cost = memory_as_cost(arena, node[i].cost, node[i].memory, node[i].k);
+	for (uint32_t m = 0; m < p->nmatrix; m++)
+		matrix[m].cost = memory_as_cost(arena, matrix[m].cost, matrix[m].memory,
+			cells(&matrix[m]));
+	out.node = node;
+	out.matrix = matrix;
+	out.memory_limit = AP_NO_LIMIT;
+	out.quantum = 1;
+	return out;
+}
+
+bool ap_ilp_price_found(const struct ap_ilp *s)
+{
+	const struct ap_ilp_price *x = &s->price;
+
+	return x->tries == MOST_PRICES || (x->tries > 0 && x->high <= x->low * NEAR);
+}
+
+/* The price to try next, or the best once it is found. */
+static double price_to_try(const struct ap_ilp *s, const struct ap_ilp_sub *sub)
+{
+	const struct ap_ilp_price *x = &s->price;
+
+	if (x->tries == 0 || ap_ilp_price_found(s))
+		return x->best;
+	if (x->high == INFINITY && x->low == 0)
+		return fmax(fabs(sub->bound), s->whole->quantum) /
+			(FIRST_PART * fmax(fabs((double)sub->p.memory_limit), 1));
+	if (x->high == INFINITY)
+		return x->low * STEP;
+	return x->low == 0 ? x->high / STEP : sqrt(x->low) * sqrt(x->high);
+}
+
+/* What came of a price: a bound, and whether the pick that goes with it fits. */
+static void price_tried(struct ap_ilp *s, double price, double bound, bool fits)
+{
+	struct ap_ilp_price *x = &s->price;
+
+	if (ap_ilp_price_found(s))
+		return;
+	if (x->tries++ == 0) {
+		x->bound = -INFINITY;
+		x->high = INFINITY;
+	}
+	if (bound > x->bound) {
+		x->bound = bound;
+		x->best = price;
+	}
+	if (fits)
+		x->high = price;
+	else
+		x->low = price;
+}
 
 struct reduction {
 	struct ap_ilp *s;
@@ -24,11 +156,6 @@ bool ap_ilp_beaten(const struct ap_ilp *s, double cost)
 bool ap_ilp_exact(const struct ap_ilp *s, double v)
 {
 	return fabs(v) < ldexp(s->grain, 53);
-}
-
-static size_t cells(const struct ap_pmatrix *m)
-{
-	return (size_t)m->rows * m->cols;
 }
 
 struct merging { /* parallel edges become one, from the smaller node to the larger */
@@ -399,4 +526,159 @@ void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *
 		s->cost = cost;
 	}
 	ap_arena_release(s->ctx->scratch, mark);
+}
+
+enum { PATIENCE = 8, LITTLE_PART = 512, LEFT_PART = 4, POLISH_PASSES = 8 };
+enum { HASTY_PATIENCE = 2, HASTY_PART = 64 }; /* while looking for the price */
+
+/* What was taken is taken off the pairs. Where memory was charged, nodes have what is left, without the
+ * rent; nothing has gone to the constant then. */
+static void keep_moves(const struct ap_sweep *a, struct ap_ilp_sub *sub)
+{
+	bool charged = sub->p.memory_limit != AP_NO_LIMIT;
+
+	if (!charged)
+		sub->constant = a->constant;
+	for (uint32_t i = 0; i < a->p->n && charged; i++) {
+		double *cost = (double *)sub->p.node[i].cost;
+
+		for (uint32_t c = 0; c < a->p->node[i].k; c++)
+			if (cost[c] < INFINITY)
+				cost[c] += a->cost[i][c] + a->moved[i] - a->p->node[i].cost[c];
+	}
+	for (uint32_t e = 0; e < a->p->nedge; e++) {
+		const struct ap_pmatrix *m = &sub->p.matrix[sub->p.edge[e].matrix];
+		double *pair = (double *)m->cost;
+
+		for (uint32_t r = 0; r < m->rows; r++)
+			for (uint32_t c = 0; c < m->cols; c++)
+				pair[(size_t)r * m->cols + c] -= a->taken[0][e][r] + a->taken[1][e][c];
+	}
+}
+
+/* Others see these costs: they stay as they were, but for what is out. */
+static void keep_outs(const struct ap_sweep *a, double *const *cost)
+{
+	for (uint32_t i = 0; i < a->p->n; i++)
+		for (uint32_t c = 0; c < a->p->node[i].k; c++)
+			if (a->cost[i][c] == INFINITY)
+				cost[i][c] = INFINITY;
+}
+
+/* Holds the pick that goes with the sweeps against the best; names the node that had to pay most and its
+ * candidate. Does the pick fit? */
+static bool guess(struct ap_ilp *s, const struct ap_sweep *a, const struct ap_ilp_sub *sub,
+	uint32_t *node, uint32_t *candidate)
+{
+	uint32_t *pick = AP_NEW_N(s->ctx->scratch, uint32_t, a->p->n);
+	bool fits;
+
+	*node = ap_sweep_pick(a, pick);
+	*candidate = pick[*node];
+	fits = ap_problem_memory(&sub->p, pick) <= sub->p.memory_limit;
+	ap_ilp_try(s, sub, pick);
+	ap_polish(s->ctx, &sub->p, POLISH_PASSES, pick);
+	ap_ilp_try(s, sub, pick);
+	return fits;
+}
+
+/* The sub-problem at a price, if it has a limit. False: that cannot be done. */
+static bool begin_at(struct ap_sweep *a, struct ap_ilp *s, const struct ap_ilp_sub *sub, double price)
+{
+	struct ap_ilp_sub *charged = ap_arena_memdup(s->ctx->scratch, sub, sizeof *sub);
+
+	if (sub->p.memory_limit != AP_NO_LIMIT && !charge_memory(s, sub, price, charged))
+		return false;
+	return ap_sweep_open(s->ctx, &(struct ap_sweep_job){.p = &charged->p,
+		.constant = charged->constant, .grain = s->grain,
+		.most = s->cost - s->whole->quantum, .in_place = charged->own}, a);
+}
+
+void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node,
+	uint32_t *candidate)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ap_sweep a;
+
+	if (begin_at(&a, s, sub, price_to_try(s, sub)))
+		guess(s, &a, sub, node, candidate);
+	ap_arena_release(s->ctx->scratch, mark);
+}
+
+static void sweep_on(struct ap_ilp *s, struct ap_sweep *a, bool hasty)
+{
+	struct ap_sweep_effort effort = {.patience = hasty ? HASTY_PATIENCE : PATIENCE,
+		.part = hasty ? HASTY_PART : LITTLE_PART, .enough = a->left / LEFT_PART,
+		.most_work = s->budget->work};
+
+	ap_sweep_run(a, &effort, &s->work);
+}
+
+/* Copies of the costs of nodes, made those of the sub-problem; all other costs are still seen by
+ * others. */
+static double **own_nodes(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	struct ap_arena *arena = s->ctx->scratch;
+	struct ap_pnode *node = ap_arena_memdup(arena, sub->p.node, sub->p.n * sizeof *node);
+	double **cost = AP_NEW_N(arena, double *, sub->p.n);
+
+	for (uint32_t i = 0; i < sub->p.n; i++)
+		node[i].cost = cost[i] =
+			ap_arena_memdup(arena, node[i].cost, node[i].k * sizeof **cost);
+	sub->p.node = node;
+	return cost;
+}
+
+/* Sweeps, and keeps what came of it. The constant that was reached; does the pick fit? */
+static double ascend(struct ap_ilp *s, struct ap_sweep *a, struct ap_ilp_sub *sub,
+	double *const *shared, bool hasty, bool *fits)
+{
+	double q = s->whole->quantum;
+	uint32_t node, candidate;
+
+	sweep_on(s, a, hasty);
+	if (a->alive)
+		*fits = guess(s, a, sub, &node, &candidate);
+	sub->bound = fmax(sub->bound, ceil(a->constant / q) * q);
+	if (sub->own)
+		keep_moves(a, sub);
+	else
+		keep_outs(a, shared);
+	return a->constant;
+}
+
+void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	double **shared = sub->own ? NULL : own_nodes(s, sub);
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	bool limited = sub->p.memory_limit != AP_NO_LIMIT, fits = true;
+	double price = limited ? price_to_try(s, sub) : 0, bound = -INFINITY;
+	struct ap_sweep a;
+
+	if (begin_at(&a, s, sub, price))
+		bound = ascend(s, &a, sub, shared, limited && !ap_ilp_price_found(s), &fits);
+	if (limited)
+		price_tried(s, price, bound, fits);
+	ap_arena_release(s->ctx->scratch, mark);
+}
+
+bool ap_ilp_too_heavy(struct ap_ilp *s, struct ap_ilp_sub *sub)
+{
+	double **cost = own_nodes(s, sub);
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	struct ap_problem bytes = ap_ilp_memory(s->ctx->scratch, &sub->p);
+	double limit = (double)sub->p.memory_limit;
+	uint32_t node, candidate;
+	struct ap_sweep a;
+	bool fits = true;
+
+	if (ap_sweep_open(s->ctx, &(struct ap_sweep_job){.p = &bytes, .grain = 1, .most = limit}, &a)) {
+		sweep_on(s, &a, true);
+		fits = a.constant <= limit;
+		if (a.alive && fits)
+			guess(s, &a, sub, &node, &candidate);
+		keep_outs(&a, cost);
+	}
+	ap_arena_release(s->ctx->scratch, mark);
+	return !fits;
 }
