@@ -32,14 +32,15 @@ enum {
 	AP_ENGINE_EXACT = 1,
 	AP_ENGINE_MEMORY = 2, /* honours memory_limit itself */
 	AP_ENGINE_NEXT = 4, /* needs `next` of every node that has a choice */
-	AP_ENGINE_NARROW = 8 /* may be given what ap_narrow() leaves; the others share nothing with it */
+	AP_ENGINE_NARROW = 8, /* may be given what ap_narrow() leaves; the others share nothing with it */
+	AP_ENGINE_SMALLEST = 16 /* of equal optima, finds the lexicographically smallest */
 };
 
 struct ap_engine {
 	const char *name; /* as in --search-mode */
 	const char *help; /* one line */
 	unsigned flags;
-	/* Fills *out (pick in the run arena). Polls ctx->stop. Ties: lexicographically smallest. */
+	/* Fills *out (pick in the run arena). Polls ctx->stop. */
 	void (*solve)(struct ap_ctx *ctx, const struct ap_problem *p,
 		const struct ap_budget *budget, struct ap_choice *out);
 };
