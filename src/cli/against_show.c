@@ -4,9 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/against.h"
 #include "base/diag.h"
 #include "base/str.h"
-#include "cli/against.h"
+#include "cli/cmd.h"
 #include "cli/run.h"
 
 static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
@@ -91,7 +92,7 @@ static void add_json(struct ap_run *run, const struct ap_against *a, struct ap_s
 
 static void add_values(struct ap_run *run, const struct ap_plan_values *values, struct ap_str *out)
 {
-	uint32_t most = (uint32_t)run->opt->max_errors, n = values->nlisted < most ? values->nlisted : most;
+	uint32_t most = (uint32_t)run->set->max_errors, n = values->nlisted < most ? values->nlisted : most;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ap_plan_value *v = &values->v[i];
@@ -106,8 +107,8 @@ static void add_values(struct ap_run *run, const struct ap_plan_values *values, 
 
 static void add_text(struct ap_run *run, const struct ap_against *a, struct ap_str *out)
 {
-	const struct ap_diff_style style = {.color = run->opt->color == AP_COLOR_ALWAYS ||
-		(run->opt->color == AP_COLOR_AUTO && isatty(STDOUT_FILENO))};
+	const struct ap_diff_style style = {.color = run->set->color == AP_COLOR_ALWAYS ||
+		(run->set->color == AP_COLOR_AUTO && isatty(STDOUT_FILENO))};
 	struct ap_diag *names = run->ctx.diag;
 
 	ap_str_addf(out, "%s: %s: %s for %s", ap_diag_path(names, a->file), ap_kind_text(a->kind),
@@ -123,17 +124,34 @@ static void add_text(struct ap_run *run, const struct ap_against *a, struct ap_s
 	ap_diff_writer_at(0)->write(&run->ctx, a->diff, &style, out);
 }
 
-enum ap_status ap_against_print(struct ap_run *run, const struct ap_against *a)
+static enum ap_status print(struct ap_run *run, const struct ap_against *a)
 {
 	struct ap_str text;
 
-	if (run->opt->quiet)
+	if (run->set->quiet)
 		return AP_OK;
 	ap_str_init(&text, run->ctx.arena);
-	if (run->opt->json)
+	if (run->set->json)
 		add_json(run, a, &text);
 	else
 		add_text(run, a, &text);
 	run->answered = true;
 	return ap_stdout_write(&run->ctx, text.s, text.len);
+}
+
+enum ap_status ap_check_against(struct ap_run *run)
+{
+	struct ap_named named = ap_run_inputs(run, run->set->against, NULL);
+	struct ap_against found;
+
+	if (run->cli->narg > 2)
+		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"check --against: one argument too many, \"%s\"; expected PLAN [RANK_TABLE]",
+			run->cli->arg[2]);
+	AP_TRY(ap_against(&run->ctx, run->set, run->cli->arg[0], &named, &found));
+	if (run->cli->narg < 2) /* what the environment says is not told */
+		found.table = NULL;
+	AP_TRY(print(run, &found));
+	AP_TRY(ap_diag_status(run->ctx.diag));
+	return found.fits ? AP_OK : AP_DIFFERS;
 }

@@ -2,6 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/against.h"
+#include "api/bundle.h"
+#include "api/config.h"
+#include "api/fail_if.h"
+#include "api/files.h"
+#include "api/outputs.h"
+#include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
@@ -10,15 +17,8 @@
 #include "bundle/bundle_check.h"
 #include "ckpt/groups.h"
 #include "ckpt/op_strategy.h"
-#include "cli/against.h"
-#include "cli/bundle.h"
 #include "cli/cmd.h"
-#include "cli/config.h"
-#include "cli/fail_if.h"
-#include "cli/kind.h"
-#include "cli/outputs.h"
 #include "cli/run.h"
-#include "cli/stage_files.h"
 #include "draw/draw.h"
 #include "import/import.h"
 
@@ -34,32 +34,30 @@ struct report {
 	struct ap_jw json; /* onto text, where JSON is wanted */
 };
 
-static enum ap_status check_graph(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_graph(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	const struct ap_graph_params params = {
 		.micro_batches = 2, /* every finding */
-		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+		.unknown_batch_parallel = run->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	const struct ap_graph *g;
 
-	AP_TRY(ap_graph_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &params, &g));
+	AP_TRY(ap_graph_load(&run->ctx, file->doc, ap_input_sha256(&run->ctx, &file->in), &params, &g));
 	ap_str_addf(what, "%" PRIu32 " operators, %" PRId64 " parameter elements", g->nnode,
 		g->parameters);
 	return AP_OK;
 }
 
-static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	const struct ap_topo *topo;
 	const struct ap_chip *chip = NULL;
 
-	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &topo));
+	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(&run->ctx, &file->in), &topo));
 	if (*topo->chip_info)
 		AP_TRY(ap_chip_by_info(&run->ctx, topo->chip_info, &chip));
 	if (chip)
-		AP_TRY(ap_hccl_check(&run->ctx, topo, chip->hccl, !run->opt->hccl_rules));
+		AP_TRY(ap_hccl_check(&run->ctx, topo, chip->hccl, !run->set->hccl_rules));
 	ap_str_addf(what, "form %s, devices %" PRIu32 ", servers %" PRIu32, topo->form, topo->ndev,
 		topo->nserver);
 	if (topo->pod.n)
@@ -69,8 +67,7 @@ static enum ap_status check_rank_table(struct ap_run *run, const struct ap_known
 	return AP_OK;
 }
 
-static enum ap_status check_chip(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_chip(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	struct ap_chip chip;
 
@@ -79,8 +76,7 @@ static enum ap_status check_chip(struct ap_run *run, const struct ap_known *file
 	return AP_OK;
 }
 
-static enum ap_status check_software(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_software(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	struct ap_software software;
 
@@ -89,12 +85,11 @@ static enum ap_status check_software(struct ap_run *run, const struct ap_known *
 	return AP_OK;
 }
 
-static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_plan(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	struct ap_picture pic;
 
-	AP_TRY(ap_against_check_plan(run, file->doc));
+	AP_TRY(ap_plan_check_file(&run->ctx, file->doc));
 	AP_TRY(ap_picture_of_file(&run->ctx, file->doc, &pic));
 	ap_str_addf(what, "%zu operators",
 		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
@@ -111,11 +106,10 @@ static enum ap_status judge_plan(struct report *r, const struct ap_known *file)
 		return AP_OK;
 	AP_TRY(ap_saved_of_plan(&r->run->ctx, file->doc, &plan));
 	plan.file = file->in.path;
-	return ap_fail_if_judge(r->run, &r->conditions, NULL, &plan, NULL);
+	return ap_fail_if_judge(&r->run->ctx, &r->conditions, NULL, &plan, NULL);
 }
 
-static enum ap_status check_problem(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_problem(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	const struct ap_problem *p;
 
@@ -125,8 +119,7 @@ static enum ap_status check_problem(struct ap_run *run, const struct ap_known *f
 }
 
 /* The stages of a merged file are all there. */
-static enum ap_status describe_strategy(struct ap_run *run, const struct ap_ckpt *c,
-	struct ap_str *what)
+static enum ap_status describe_strategy(struct ap_run *run, const struct ap_ckpt *c, struct ap_str *what)
 {
 	struct ap_ckpt *stage;
 	uint32_t n = 1;
@@ -139,8 +132,7 @@ static enum ap_status describe_strategy(struct ap_run *run, const struct ap_ckpt
 	return AP_OK;
 }
 
-static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_strategy(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	struct ap_ckpt c;
 
@@ -163,7 +155,7 @@ static enum ap_status check_dump(struct ap_run *run, const struct ap_known *file
 {
 	const struct ap_import_params params = {
 		.micro_batches = 1,
-		.unknown_batch_parallel = run->opt->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+		.unknown_batch_parallel = run->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	const struct ap_import *g;
 
@@ -182,8 +174,7 @@ static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_know
 	return AP_OK;
 }
 
-static enum ap_status check_config(struct ap_run *run, const struct ap_known *file,
-	struct ap_str *what)
+static enum ap_status check_config(struct ap_run *run, const struct ap_known *file, struct ap_str *what)
 {
 	AP_TRY(ap_config_check(&run->ctx, file->doc));
 	ap_str_addf(what, "%zu settings", ap_jv_count(ap_json_root(file->doc)));
@@ -217,7 +208,7 @@ static enum ap_status check_folder(struct ap_run *run, const char *path, struct 
 {
 	struct ap_ckpt c;
 
-	AP_TRY(ap_ckpt_load(run, path, &c));
+	AP_TRY(ap_ckpt_load(&run->ctx, run->set, path, &c));
 	ap_str_add(what, "a folder");
 	return describe_strategy(run, &c, what);
 }
@@ -286,7 +277,8 @@ static void check_part(struct report *r, const char *path)
 		if (!ap_file_suffix(path, ends[i]))
 			continue;
 		ap_str_init(&what, r->run->ctx.arena);
-		if (ap_kind_read(r->run, path, &file) == AP_OK && file.kind != AP_KIND_CELLS &&
+		if (ap_kind_read(&r->run->ctx, r->run->set, path,
+			&file) == AP_OK && file.kind != AP_KIND_CELLS &&
 			checks[file.kind](r->run, &file, &what) == AP_OK && file.kind == AP_KIND_PLAN)
 			(void)judge_plan(r, &file);
 	}
@@ -297,7 +289,7 @@ static enum ap_status check_bundle(struct report *r, const char *path, struct ap
 {
 	struct ap_bundle_manifest manifest;
 
-	AP_TRY(ap_bundle_verify(r->run, path, &manifest));
+	AP_TRY(ap_bundle_verify(&r->run->ctx, r->run->set, path, &manifest));
 	ap_str_addf(what, "%" PRIu32 " files", manifest.npart);
 	for (uint32_t i = 0; i < manifest.npart; i++)
 		check_part(r, ap_arena_printf(r->run->ctx.arena, "%s%s%s", path,
@@ -312,43 +304,44 @@ static void check_file(struct report *r, const char *path)
 	struct ap_diag *diag = run->ctx.diag;
 	size_t errors = ap_diag_count(diag, AP_ERROR), warnings = ap_diag_count(diag, AP_WARNING);
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
-	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(run, path);
+	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(&run->ctx, path);
 	struct ap_str what;
 	enum ap_status st;
 
 	ap_str_init(&what, run->ctx.arena);
 	st = bundle ? check_bundle(r, path, &what)
 	   : folder ? check_folder(run, path, &what)
-		    : ap_kind_read(run, path, &file);
+		    : ap_kind_read(&run->ctx, run->set, path, &file);
 	if (st == AP_OK && !folder)
 		st = checks[file.kind](run, &file, &what);
 	if (st == AP_OK && file.kind == AP_KIND_PLAN)
 		(void)judge_plan(r, &file);
 	errors = ap_diag_count(diag, AP_ERROR) - errors;
 	warnings = ap_diag_count(diag, AP_WARNING) - warnings;
-	(run->opt->json ? report_json : report_text)(r, path,
-		st != AP_OK ? NULL : bundle ? "a bundle" : ap_kind_text(file.kind), what.s, errors, warnings);
+	(run->set->json ? report_json : report_text)(r, path,
+		st != AP_OK ? NULL : bundle ? "a bundle" : ap_kind_text(file.kind), what.s, errors,
+			warnings);
 }
 
 /* What says how a plan is held against inputs says nothing else. */
 static enum ap_status check_options(struct ap_run *run)
 {
-	static const enum ap_opt_id inputs[] = {AP_OPT_device_num, AP_OPT_devices_per_server,
-		AP_OPT_devices_per_pod, AP_OPT_chip, AP_OPT_memory, AP_OPT_software, AP_OPT_batch,
-		AP_OPT_micro_batches, AP_OPT_search};
+	static const enum ap_setting_id inputs[] = {AP_SET_device_num, AP_SET_devices_per_server,
+		AP_SET_devices_per_pod, AP_SET_chip, AP_SET_memory, AP_SET_software, AP_SET_batch,
+		AP_SET_micro_batches, AP_SET_search};
 
 	for (size_t i = 0; i < AP_COUNT(inputs); i++)
-		if (run->opt->origin[inputs[i]] == AP_FROM_OPTION)
+		if (run->set->origin[inputs[i]] == AP_FROM_OPTION)
 			(void)ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 				"%s: check takes it beside --against only",
-				run->opt->name[inputs[i]]);
+				run->set->name[inputs[i]]);
 	return ap_diag_status(run->ctx.diag);
 }
 
 static void begin(struct report *r)
 {
 	ap_str_init(&r->text, r->run->ctx.arena);
-	if (!r->run->opt->json)
+	if (!r->run->set->json)
 		return;
 	ap_jw_str_init(&r->json, &r->text, 1);
 	ap_jw_obj(&r->json);
@@ -362,14 +355,14 @@ static enum ap_status finish(struct report *r)
 	if (r->conditions.n && !r->nplan)
 		(void)ap_diag_add(r->run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--fail-if: none of these files is a plan");
-	if (r->run->opt->json) {
+	if (r->run->set->json) {
 		ap_jw_end(&r->json);
-		ap_diag_write(r->run->ctx.diag, &r->json, (size_t)r->run->opt->max_errors);
+		ap_diag_write(r->run->ctx.diag, &r->json, (size_t)r->run->set->max_errors);
 		ap_jw_end(&r->json);
 		ap_jw_finish(&r->json);
 	}
-	r->run->answered = !r->run->opt->quiet;
-	if (!r->run->opt->quiet)
+	r->run->answered = !r->run->set->quiet;
+	if (!r->run->set->quiet)
 		AP_TRY(ap_stdout_write(&r->run->ctx, r->text.s, r->text.len));
 	return ap_diag_status(r->run->ctx.diag);
 }
@@ -378,13 +371,13 @@ enum ap_status ap_cmd_check(struct ap_run *run)
 {
 	struct report r = {.run = run};
 
-	AP_TRY(ap_out_check(run, NULL));
-	if (run->opt->against)
-		return ap_against(run);
+	AP_TRY(ap_out_check(&run->to, NULL));
+	if (run->set->against)
+		return ap_check_against(run);
 	AP_TRY(check_options(run));
-	AP_TRY(ap_fail_if_read(run, &r.conditions));
+	AP_TRY(ap_fail_if_read(&run->ctx, run->set, &r.conditions));
 	begin(&r);
-	ap_run_phase(run, "checking");
+	ap_ctx_phase(&run->ctx, "checking");
 	for (size_t i = 0; i < run->cli->narg; i++)
 		check_file(&r, run->cli->arg[i]);
 	return finish(&r);

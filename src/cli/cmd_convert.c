@@ -2,13 +2,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/files.h"
+#include "api/outputs.h"
+#include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "cli/cmd.h"
-#include "cli/kind.h"
-#include "cli/outputs.h"
 #include "cli/run.h"
-#include "cli/stage_files.h"
 
 struct job {
 	size_t n;
@@ -17,20 +17,13 @@ struct job {
 	bool to_folder; /* of stage files */
 };
 
-static enum ap_status fault(struct ap_run *run, enum ap_status st, const char *path, const char *text)
-{
-	struct ap_where where = {.file = path};
-
-	return ap_diag_add(run->ctx.diag, AP_ERROR, st, &where, NULL, "%s", text);
-}
-
 /* Shapes of the parameters: the JSON form has them, protobuf has not, a graph knows them. */
 static enum ap_status add_shapes(struct ap_run *run, const char *path, struct ap_ckpt *ckpt)
 {
 	const struct ap_graph *g;
 
-	if (run->opt->graph) {
-		AP_TRY(ap_input_graph(run, run->opt->graph, &g));
+	if (run->set->graph) {
+		AP_TRY(ap_input_graph(&run->ctx, run->set, run->set->graph, &g));
 		AP_TRY(ap_ckpt_add_shapes(&run->ctx, g, ckpt));
 		return ap_ckpt_fits(&run->ctx, ckpt, g);
 	}
@@ -58,17 +51,17 @@ static enum ap_status warn_of_keys(struct ap_run *run, const char *path, const s
 }
 
 /* The stage files are of the form that was read. */
-static enum ap_status write_stages(struct ap_run *run, const struct job *job,
-	const struct ap_ckpt *ckpt, bool json)
+static enum ap_status write_stages(struct ap_run *run, const struct job *job, const struct ap_ckpt *ckpt,
+	bool json)
 {
 	struct ap_ckpt *stage;
 	uint32_t n;
 
 	if (!ap_ckpt_is_merged(ckpt))
-		return fault(run, AP_MEANING, job->from[0],
+		return ap_path_fault(&run->ctx, AP_MEANING, job->from[0],
 			"is no merged file; only one can become a folder of stage files");
 	AP_TRY(ap_ckpt_split(&run->ctx, ckpt, &n, &stage));
-	return ap_ckpt_stage_folder(run, job->to, json ? ".json" : ".ckpt", n, stage, NULL);
+	return ap_ckpt_stage_folder(&run->to, job->to, json ? ".json" : ".ckpt", n, stage, NULL);
 }
 
 static enum ap_status write_strategy(struct ap_run *run, const struct job *job, struct ap_ckpt *ckpt,
@@ -76,14 +69,14 @@ static enum ap_status write_strategy(struct ap_run *run, const struct job *job, 
 {
 	if (job->to_folder)
 		return write_stages(run, job, ckpt, json);
-	if (ap_out_is_json(job->to) || run->opt->graph)
+	if (ap_path_is_json(job->to) || run->set->graph)
 		AP_TRY(add_shapes(run, job->from[0], ckpt));
-	if (ap_out_is_json(job->to)) {
+	if (ap_path_is_json(job->to)) {
 		AP_TRY(warn_of_keys(run, job->from[0], ckpt));
 	} else {
-		AP_TRY(ap_out_check_binary(run, job->to));
+		AP_TRY(ap_out_check_binary(&run->to, job->to));
 	}
-	return ap_ckpt_stage_file(run, job->to, ckpt);
+	return ap_ckpt_stage_file(&run->to, job->to, ckpt);
 }
 
 /* Files of stages, each named or all in a folder. */
@@ -92,7 +85,7 @@ static enum ap_status convert_stages(struct ap_run *run, const struct job *job)
 	struct ap_ckpt *part = AP_NEW_N(run->ctx.arena, struct ap_ckpt, job->n), all;
 
 	for (size_t i = 0; i < job->n; i++)
-		AP_TRY(ap_ckpt_load(run, job->from[i], &part[i]));
+		AP_TRY(ap_ckpt_load(&run->ctx, run->set, job->from[i], &part[i]));
 	if (job->n > 1)
 		AP_TRY(ap_ckpt_merge(&run->ctx, (uint32_t)job->n, part, &all));
 	else
@@ -100,15 +93,14 @@ static enum ap_status convert_stages(struct ap_run *run, const struct job *job)
 	return write_strategy(run, job, &all, all.nlayout && all.layout->has_shape);
 }
 
-static enum ap_status convert_rank_table(struct ap_run *run, const struct ap_known *file,
-	const char *to)
+static enum ap_status convert_rank_table(struct ap_run *run, const struct ap_known *file, const char *to)
 {
 	const struct ap_topo *topo;
 	struct ap_output_sink sink;
 
-	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(run, &file->in), &topo));
+	AP_TRY(ap_topo_load(&run->ctx, file->doc, ap_input_sha256(&run->ctx, &file->in), &topo));
 	AP_TRY(ap_topo_write_losses(&run->ctx, file->doc, topo));
-	AP_TRY(ap_out_open(run, to, &sink));
+	AP_TRY(ap_out_open(&run->to, to, &sink));
 	ap_topo_write(topo, ap_output_write_fn, &sink);
 	return AP_OK;
 }
@@ -118,14 +110,14 @@ static enum ap_status convert_file(struct ap_run *run, const struct job *job)
 	struct ap_known file;
 	struct ap_ckpt ckpt;
 
-	AP_TRY(ap_kind_read(run, job->from[0], &file));
-	ap_run_phase(run, "converting");
+	AP_TRY(ap_kind_read(&run->ctx, run->set, job->from[0], &file));
+	ap_ctx_phase(&run->ctx, "converting");
 	if (file.kind == AP_KIND_RANK_TABLE)
-		return job->to_folder ? fault(run, AP_USAGE, job->to,
+		return job->to_folder ? ap_path_fault(&run->ctx, AP_USAGE, job->to,
 			"is a folder; expected the name of a file")
 			: convert_rank_table(run, &file, job->to);
 	if (file.kind != AP_KIND_STRATEGY)
-		return fault(run, AP_MEANING, file.in.path, ap_arena_printf(run->ctx.arena,
+		return ap_path_fault(&run->ctx, AP_MEANING, file.in.path, ap_arena_printf(run->ctx.arena,
 			"is %s; expected a strategy checkpoint or a rank table",
 			ap_kind_text(file.kind)));
 	AP_TRY(ap_ckpt_read(&run->ctx, file.in.path, file.in.text, file.in.len, file.json, &ckpt));
@@ -134,10 +126,11 @@ static enum ap_status convert_file(struct ap_run *run, const struct job *job)
 
 static enum ap_status check_job(struct ap_run *run, const struct job *job)
 {
-	AP_TRY(ap_out_check(run, job->to_folder ? NULL : job->to));
+	run->to.nread -= !job->to_folder; /* the last argument is none */
+	AP_TRY(ap_out_check(&run->to, job->to_folder ? NULL : job->to));
 	for (size_t i = 0; i < job->n; i++)
 		if (job->to_folder && ap_file_same(job->from[i], job->to))
-			return fault(run, AP_USAGE, job->to, "is also an input");
+			return ap_path_fault(&run->ctx, AP_USAGE, job->to, "is also an input");
 	return AP_OK;
 }
 
@@ -148,10 +141,10 @@ enum ap_status ap_cmd_convert(struct ap_run *run)
 
 	job.to_folder = ap_file_is_folder(job.to) || ap_file_suffix(job.to, "/");
 	AP_TRY(check_job(run, &job));
-	ap_run_phase(run, "reading");
+	ap_ctx_phase(&run->ctx, "reading");
 	if (job.n > 1 || ap_file_is_folder(job.from[0]))
 		AP_TRY(convert_stages(run, &job));
 	else
 		AP_TRY(convert_file(run, &job));
-	return ap_out_commit(run);
+	return ap_out_commit(&run->to);
 }

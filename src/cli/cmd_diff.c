@@ -2,15 +2,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/fail_if.h"
+#include "api/files.h"
+#include "api/outputs.h"
+#include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/cmd.h"
-#include "cli/fail_if.h"
-#include "cli/kind.h"
-#include "cli/outputs.h"
 #include "cli/run.h"
-#include "cli/stage_files.h"
 #include "diff/diff.h"
 
 /* A plan, or else a strategy checkpoint. */
@@ -21,8 +21,8 @@ static enum ap_status read_file(struct ap_run *run, const char *path, struct ap_
 
 	*plan = NULL;
 	if (ap_file_is_folder(path))
-		return ap_ckpt_load(run, path, ckpt);
-	AP_TRY(ap_kind_read(run, path, &file));
+		return ap_ckpt_load(&run->ctx, run->set, path, ckpt);
+	AP_TRY(ap_kind_read(&run->ctx, run->set, path, &file));
 	if (file.kind == AP_KIND_PLAN) {
 		*plan = file.doc;
 		return AP_OK;
@@ -58,13 +58,13 @@ static enum ap_status read_side(struct ap_run *run, const char *path, struct ap_
 /* The writer that --format or --json names. */
 static enum ap_status choose_writer(struct ap_run *run, const struct ap_diff_writer **out)
 {
-	const struct ap_options *o = run->opt;
+	const struct ap_settings *o = run->set;
 	size_t i = (size_t)o->format;
 
 	*out = ap_diff_writer_at(i);
 	if (!o->json || !strcmp((*out)->name, "json"))
 		return AP_OK;
-	if (o->origin[AP_OPT_format] == AP_FROM_OPTION)
+	if (o->origin[AP_SET_format] == AP_FROM_OPTION)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--json and --format %s contradict each other", (*out)->name);
 	for (i = 0; strcmp(ap_diff_writer_at(i)->name, "json") != 0; i++)
@@ -76,8 +76,8 @@ static enum ap_status choose_writer(struct ap_run *run, const struct ap_diff_wri
 static enum ap_status print(struct ap_run *run, const struct ap_diff *d,
 	const struct ap_diff_writer *writer)
 {
-	const struct ap_diff_style style = {.color = run->opt->color == AP_COLOR_ALWAYS ||
-		(run->opt->color == AP_COLOR_AUTO && isatty(STDOUT_FILENO))};
+	const struct ap_diff_style style = {.color = run->set->color == AP_COLOR_ALWAYS ||
+		(run->set->color == AP_COLOR_AUTO && isatty(STDOUT_FILENO))};
 	struct ap_str text;
 
 	ap_str_init(&text, run->ctx.arena);
@@ -95,18 +95,18 @@ enum ap_status ap_cmd_diff(struct ap_run *run)
 	struct ap_diff d;
 
 	AP_TRY(choose_writer(run, &writer));
-	AP_TRY(ap_fail_if_read(run, &conditions));
-	AP_TRY(ap_out_check(run, NULL));
-	ap_run_phase(run, "reading");
+	AP_TRY(ap_fail_if_read(&run->ctx, run->set, &conditions));
+	AP_TRY(ap_out_check(&run->to, NULL));
+	ap_ctx_phase(&run->ctx, "reading");
 	AP_TRY(read_side(run, run->cli->arg[0], &was));
 	AP_TRY(read_side(run, run->cli->arg[1], &is));
-	ap_run_phase(run, "comparing");
+	ap_ctx_phase(&run->ctx, "comparing");
 	ap_diff_make(&run->ctx, &was, &is, &d);
-	verdict = ap_fail_if_judge(run, &conditions, &was, &is, &d.verdict);
+	verdict = ap_fail_if_judge(&run->ctx, &conditions, &was, &is, &d.verdict);
 	if (verdict != AP_DIFFERS)
 		AP_TRY(verdict);
 	d.nverdict = conditions.n;
-	if (!run->opt->quiet)
+	if (!run->set->quiet)
 		AP_TRY(print(run, &d, writer));
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	return d.equal || conditions.n ? AP_OK : AP_DIFFERS;

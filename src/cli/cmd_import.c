@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/outputs.h"
+#include "api/request.h"
 #include "base/diag.h"
 #include "cli/cmd.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
 #include "cli/run.h"
 #include "import/import.h"
 
 enum ap_status ap_cmd_import(struct ap_run *run)
 {
-	const struct ap_options *o = run->opt;
+	const struct ap_settings *o = run->set;
 	const struct ap_import_params params = {
 		.micro_batches = o->micro_batches,
 		.partial = o->partial,
@@ -19,11 +19,11 @@ enum ap_status ap_cmd_import(struct ap_run *run)
 	struct ap_output_sink sink;
 	struct ap_input in;
 
-	AP_TRY(ap_out_check(run, NULL));
-	ap_run_phase(run, "reading");
-	AP_TRY(ap_input_read(run, run->cli->arg[0], &in));
+	AP_TRY(ap_out_check(&run->to, NULL));
+	ap_ctx_phase(&run->ctx, "reading");
+	AP_TRY(ap_input_read(&run->ctx, run->set, run->cli->arg[0], &in));
 	AP_TRY(ap_import_ir(&run->ctx, in.path, in.text, in.len, &params, &g));
-	AP_TRY(ap_out_open(run, o->graph_out ? o->graph_out : "-", &sink));
+	AP_TRY(ap_out_open(&run->to, o->graph_out ? o->graph_out : "-", &sink));
 	ap_import_write(&run->ctx, g, ap_output_write_fn, &sink);
-	return ap_out_commit(run);
+	return ap_out_commit(&run->to);
 }

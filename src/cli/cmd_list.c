@@ -6,9 +6,9 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/cmd.h"
+#include "cli/help.h"
 #include "cli/models.h"
 #include "cli/run.h"
-#include "cli/settings.h"
 #include "cost/optimizer.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
@@ -123,7 +123,8 @@ static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str 
 			continue;
 		found = true;
 		if (!w) {
-			ap_str_addf(out, "%-22s %d state%s of %d bytes an element: %s\n", o->name, o->nstate,
+			ap_str_addf(out, "%-22s %d state%s of %d bytes an element: %s\n", o->name,
+				o->nstate,
 				o->nstate == 1 ? "" : "s", o->state_bytes, o->prefixes);
 			continue;
 		}
@@ -139,7 +140,8 @@ static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str 
 
 static bool list_settings(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
 {
-	return w ? ap_settings_json(w, run->ctx.arena, name) : ap_settings_text(run->ctx.arena, name, out);
+	(void)run;
+	return ap_help_settings(name, out, w);
 }
 
 /* A type is listed once, by the first of its rows. */
@@ -279,15 +281,15 @@ enum ap_status ap_cmd_list(struct ap_run *run)
 	struct ap_jw w;
 
 	ap_str_init(&out, run->ctx.arena);
-	if (run->opt->json) {
+	if (run->set->json) {
 		ap_jw_str_init(&w, &out, 2);
 		ap_jw_arr(&w);
 	}
 	for (size_t i = 0; i < AP_COUNT(topics); i++) {
 		if (strcmp(topics[i].name, topic) != 0)
 			continue;
-		if (topics[i].list(run, name, &out, run->opt->json ? &w : NULL)) {
-			if (run->opt->json) {
+		if (topics[i].list(run, name, &out, run->set->json ? &w : NULL)) {
+			if (run->set->json) {
 				ap_jw_end(&w);
 				ap_jw_finish(&w);
 			}

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/outputs.h"
+#include "api/request.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/cmd.h"
-#include "cli/inputs.h"
-#include "cli/outputs.h"
 #include "cli/run.h"
 #include "cli/stop.h"
 #include "drive/certify.h"
@@ -30,7 +30,7 @@ static enum ap_status check_next(struct ap_run *run, const struct ap_problem *p,
 static enum ap_status choose_engine(struct ap_run *run, const struct ap_problem *p,
 	const struct ap_engine **out)
 {
-	const char *name = ap_choices_search_mode((size_t)run->opt->search_mode);
+	const char *name = ap_setting_text(run->ctx.arena, ap_setting_at(AP_SET_search_mode), run->set);
 	unsigned needed = p->memory_limit == AP_NO_LIMIT ? 0 : AP_ENGINE_MEMORY;
 
 	*out = ap_engine_find(name);
@@ -48,23 +48,22 @@ static enum ap_status write_problem(struct ap_run *run, const struct ap_problem 
 {
 	struct ap_output_sink sink;
 
-	if (run->opt->write_lp) {
-		AP_TRY(ap_out_open(run, run->opt->write_lp, &sink));
+	if (run->set->write_lp) {
+		AP_TRY(ap_out_open(&run->to, run->set->write_lp, &sink));
 		ap_problem_write_lp(p, ap_output_write_fn, &sink);
 	}
-	if (!run->opt->write_wcsp)
+	if (!run->set->write_wcsp)
 		return AP_OK;
 	if (p->memory_limit != AP_NO_LIMIT)
 		return FAULT(run, AP_USAGE, "--write-wcsp: the format cannot express the problem's "
 			"memory limit");
-	AP_TRY(ap_out_open(run, run->opt->write_wcsp, &sink));
+	AP_TRY(ap_out_open(&run->to, run->set->write_wcsp, &sink));
 	ap_problem_write_wcsp(p, ap_output_write_fn, &sink);
 	return AP_OK;
 }
 
 /* What the program ends with after this outcome. */
-static enum ap_status status_of(struct ap_run *run, const struct ap_problem *p,
-	const struct ap_choice *c)
+static enum ap_status status_of(struct ap_run *run, const struct ap_problem *p, const struct ap_choice *c)
 {
 	switch (c->outcome) {
 	case AP_OUT_OPTIMAL:
@@ -88,8 +87,8 @@ static enum ap_status read_problem(struct ap_run *run, const struct ap_problem *
 	struct ap_input in;
 	struct ap_json *doc;
 
-	AP_TRY(ap_input_read(run, run->cli->arg[0], &in));
-	AP_TRY(ap_input_json(run, &in, 0, &doc));
+	AP_TRY(ap_input_read(&run->ctx, run->set, run->cli->arg[0], &in));
+	AP_TRY(ap_input_json(&run->ctx, &in, 0, &doc));
 	return ap_problem_load(&run->ctx, doc, out);
 }
 
@@ -105,29 +104,28 @@ static bool takes_stdout(const char *path)
 
 /* The solution is printed whatever the outcome (to standard error when a file takes standard output),
  * files appear only with a choice. */
-static enum ap_status report(struct ap_run *run, const struct ap_problem *p,
-	const struct ap_choice *c)
+static enum ap_status report(struct ap_run *run, const struct ap_problem *p, const struct ap_choice *c)
 {
 	enum ap_status st = status_of(run, p, c);
 	struct ap_str text;
 
 	ap_str_init(&text, run->ctx.arena);
 	ap_choice_write_json(p, c, add_text, &text);
-	if (takes_stdout(run->opt->write_lp) || takes_stdout(run->opt->write_wcsp))
+	if (takes_stdout(run->set->write_lp) || takes_stdout(run->set->write_wcsp))
 		fputs(text.s, stderr);
 	else if (st == AP_OK || st == AP_STOPPED)
-		AP_TRY(ap_out_text(run, text.s, text.len));
+		AP_TRY(ap_out_text(&run->to, text.s, text.len));
 	else
 		(void)ap_stdout_write(&run->ctx, text.s, text.len);
 	if (st == AP_OK || st == AP_STOPPED)
-		AP_TRY(ap_out_commit(run));
+		AP_TRY(ap_out_commit(&run->to));
 	return st;
 }
 
 static enum ap_status certify(struct ap_run *run, const struct ap_problem *p,
 	const struct ap_budget *budget, struct ap_choice *choice)
 {
-	ap_run_phase(run, "certifying");
+	ap_ctx_phase(&run->ctx, "certifying");
 	return ap_certify_problem(&run->ctx, p, budget, choice);
 }
 
@@ -155,7 +153,7 @@ static void solve(struct ap_run *run, const struct ap_problem *p, const struct a
 
 enum ap_status ap_cmd_solve(struct ap_run *run)
 {
-	const struct ap_options *o = run->opt;
+	const struct ap_settings *o = run->set;
 	const struct ap_budget budget = {
 		.work = (uint64_t)o->work_limit,
 		.table_bytes = (size_t)o->planner_memory,
@@ -168,17 +166,17 @@ enum ap_status ap_cmd_solve(struct ap_run *run)
 
 	if (o->time_limit > 0)
 		ap_stop_after(o->time_limit);
-	AP_TRY(ap_out_check(run, NULL));
+	AP_TRY(ap_out_check(&run->to, NULL));
 	if (o->certify)
-		AP_TRY(ap_certify_check(&run->ctx, ap_choices_search_mode((size_t)o->search_mode)));
-	ap_run_phase(run, "reading");
+		AP_TRY(ap_certify_check(&run->ctx, ap_setting_text(run->ctx.arena,
+			ap_setting_at(AP_SET_search_mode), o)));
+	ap_ctx_phase(&run->ctx, "reading");
 	AP_TRY(read_problem(run, &p));
 	AP_TRY(choose_engine(run, p, &engine));
 	AP_TRY(write_problem(run, p));
 	if (o->time_limit == 0)
 		return FAULT(run, AP_LIMIT, "--time-limit 0 leaves no time for a search");
-	ap_run_phase(run, "solving");
-	ap_stop_arm();
+	ap_ctx_phase(&run->ctx, "solving");
 	solve(run, p, engine, &budget, &choice);
 	if (o->certify)
 		AP_TRY(certify(run, p, &budget, &choice));

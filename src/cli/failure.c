@@ -19,9 +19,9 @@ static const char *command_of(const struct ap_cli *cli)
 /* Where a file was to be written to standard output, its reader gets nothing else. */
 static int target(const struct ap_cli *cli)
 {
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
-		const char *path = row->type == AP_OPT_OUTPUT ? ap_option_path(row, &cli->opt) : NULL;
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *path = row->type == AP_SET_OUTPUT ? ap_setting_path(row, &cli->set) : NULL;
 
 		if (path && !strcmp(path, "-"))
 			return STDERR_FILENO;
@@ -47,7 +47,7 @@ void ap_failure_print(struct ap_ctx *ctx, const struct ap_cli *cli, enum ap_stat
 	struct ap_str text;
 	struct ap_jw w;
 
-	if (!cli->opt.json || st == AP_OK || st == AP_DIFFERS || st == AP_STOPPED)
+	if (!cli->set.json || st == AP_OK || st == AP_DIFFERS || st == AP_STOPPED)
 		return;
 	ap_str_init(&text, ctx->arena);
 	ap_jw_str_init(&w, &text, 2);
@@ -62,7 +62,7 @@ void ap_failure_print(struct ap_ctx *ctx, const struct ap_cli *cli, enum ap_stat
 	ap_jw_kint(&w, "exit", code);
 	ap_jw_key(&w, "shortfall");
 	ap_diag_write_figures(ctx->diag, &w);
-	ap_diag_write(ctx->diag, &w, (size_t)cli->opt.max_errors);
+	ap_diag_write(ctx->diag, &w, (size_t)cli->set.max_errors);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
 	write_all(target(cli), text.s, text.len);
@@ -73,7 +73,7 @@ void ap_failure_out_of_memory(const struct ap_cli *cli, const char *text)
 	char json[640];
 	int len;
 
-	if (!cli->opt.json || !cli->command)
+	if (!cli->set.json || !cli->command)
 		return;
 	len = snprintf(json, sizeof json, "{\n  \"schema\": \"" SCHEMA "\",\n  \"command\": \"%s\",\n"
 		"  \"status\": \"%s\",\n  \"exit\": %d,\n  \"shortfall\": null,\n  \"errors\": [\n"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "autopar/status.h"
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/options.h"
 
 enum { WIDTH = 80, COLUMN = 28 };
 
@@ -46,7 +48,8 @@ static void wrap(struct ap_str *out, const char *text, size_t at, size_t indent)
 	ap_str_addc(out, '\n');
 }
 
-void ap_help_entry(struct ap_str *out, const char *left, const char *text)
+/* "  LEFT      text ...", wrapped, the text in its own column. */
+static void entry(struct ap_str *out, const char *left, const char *text)
 {
 	size_t len = strlen(left);
 
@@ -58,9 +61,9 @@ void ap_help_entry(struct ap_str *out, const char *left, const char *text)
 	wrap(out, text, COLUMN, COLUMN);
 }
 
-static const char *option_left(struct ap_arena *arena, const struct ap_option *row)
+static const char *option_left(struct ap_arena *arena, const struct ap_setting_row *row)
 {
-	bool on = row->type == AP_OPT_FLAG && !strcmp(row->otherwise, "true");
+	bool on = row->type == AP_SET_FLAG && !strcmp(row->otherwise, "true");
 	char letter[8] = "";
 
 	if (row->letter)
@@ -70,7 +73,8 @@ static const char *option_left(struct ap_arena *arena, const struct ap_option *r
 		row->metavar ? row->metavar : "");
 }
 
-const char *ap_option_help(struct ap_arena *arena, const struct ap_option *row, bool brief)
+/* Help line of a setting; in the long form with the values it takes and the default. */
+static const char *help_line(struct ap_arena *arena, const struct ap_setting_row *row, bool brief)
 {
 	struct ap_str s;
 
@@ -80,9 +84,9 @@ const char *ap_option_help(struct ap_arena *arena, const struct ap_option *row, 
 		return s.s;
 	}
 	ap_str_add(&s, row->help);
-	if (row->type == AP_OPT_CHOICE || row->type == AP_OPT_INT || row->type == AP_OPT_NUM ||
-		row->type == AP_OPT_INTS)
-		ap_str_addf(&s, " (%s)", ap_option_expects(arena, row));
+	if (row->type == AP_SET_CHOICE || row->type == AP_SET_INT || row->type == AP_SET_NUM ||
+		row->type == AP_SET_INTS)
+		ap_str_addf(&s, " (%s)", ap_setting_expects(arena, row));
 	if (row->otherwise && strcmp(row->otherwise, "false") != 0)
 		ap_str_addf(&s, " [default: %s]", row->otherwise);
 	return s.s;
@@ -93,17 +97,17 @@ static void add_options(struct ap_str *out, unsigned commands, bool brief)
 	for (int group = 0; group < AP_GROUP_COUNT; group++) {
 		bool titled = false;
 
-		for (int i = 0; i < AP_OPT_COUNT; i++) {
-			const struct ap_option *row = ap_option_at(i);
+		for (int i = 0; i < AP_SET_COUNT; i++) {
+			const struct ap_setting_row *row = ap_setting_at(i);
 
 			if ((int)row->group != group || (brief && row->idle) ||
-				(row->commands & commands) != commands)
+				(row->uses & commands) != commands)
 				continue;
 			if (!titled)
 				ap_str_addf(out, "\n%s:\n", group_titles[group]);
 			titled = true;
-			ap_help_entry(out, option_left(out->arena, row),
-				ap_option_help(out->arena, row, brief));
+			entry(out, option_left(out->arena, row),
+				help_line(out->arena, row, brief));
 		}
 	}
 }
@@ -114,7 +118,7 @@ static void add_commands(struct ap_str *out)
 	for (size_t i = 0; ap_command_at(i); i++) {
 		const struct ap_command *c = ap_command_at(i);
 
-		ap_help_entry(out, c->name, c->help);
+		entry(out, c->name, c->help);
 	}
 }
 
@@ -135,6 +139,15 @@ static void add_exit_status(struct ap_str *out)
 	ap_str_add(out, "  128+n  ended by signal n\n");
 }
 
+static const struct ap_command *find_command(unsigned use)
+{
+	size_t i = 0;
+
+	while (ap_command_at(i)->use != use)
+		i++;
+	return ap_command_at(i);
+}
+
 static void program_help(bool brief, struct ap_str *out)
 {
 	ap_str_add(out, "autopar-plan: plans how a MindSpore network is cut over many devices\n\n"
@@ -142,15 +155,15 @@ static void program_help(bool brief, struct ap_str *out)
 	add_commands(out);
 	if (brief)
 		return;
-	ap_str_addf(out, "\nExamples:\n%s%s", ap_command_at(AP_CMD_search)->examples,
-		ap_command_at(AP_CMD_check)->examples);
-	add_options(out, AP_FOR_EVERY, false);
+	ap_str_addf(out, "\nExamples:\n%s%s", find_command(AP_FOR_search)->examples,
+		find_command(AP_FOR_check)->examples);
+	add_options(out, AP_FOR_ALL, false);
 	ap_str_add(out, "\nEnvironment:\n");
-	ap_help_entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
-	ap_help_entry(out, "AUTOPAR_PLAN_MODELS",
+	entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
+	entry(out, "AUTOPAR_PLAN_MODELS",
 		"folder of the bundled models, where it is not the one that "
 		"they were installed in");
-	ap_help_entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
+	entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
 	add_exit_status(out);
 }
 
@@ -159,15 +172,281 @@ void ap_help_text(const struct ap_cli *cli, struct ap_str *out)
 	const struct ap_command *c = cli->command;
 
 	if (!c) {
-		program_help(cli->opt.brief, out);
+		program_help(cli->brief, out);
 		return;
 	}
 	ap_str_addf(out, "Usage: autopar-plan %s %s [OPTIONS]\n\n", c->name, c->args);
-	if (cli->opt.brief) {
+	if (cli->brief) {
 		wrap(out, c->help, 0, 0);
 	} else {
 		wrap(out, c->details, 0, 0);
 		ap_str_addf(out, "\nExamples:\n%s", c->examples);
 	}
-	add_options(out, 1u << (c - ap_command_at(0)), cli->opt.brief);
+	add_options(out, c->use, cli->brief);
+}
+
+static const struct {
+	unsigned on;
+	const char *name;
+} influences[] = {
+	{AP_ON_PLAN, "plan"},
+	{AP_ON_COST, "cost"},
+	{AP_ON_MEMORY, "memory"},
+	{AP_ON_FILES, "files"},
+};
+
+static const char *type_name(enum ap_setting_type type)
+{
+	static const char *const names[] = {
+		[AP_SET_FLAG] = "flag", [AP_SET_INT] = "integer", [AP_SET_NUM] = "number",
+		[AP_SET_SIZE] = "size", [AP_SET_INTS] = "integers", [AP_SET_CHOICE] = "choice",
+		[AP_SET_TEXT] = "text", [AP_SET_TEXTS] = "texts",
+		[AP_SET_LISTS] = "lists", [AP_SET_DICT] = "object",
+		[AP_SET_INPUT] = "input", [AP_SET_OUTPUT] = "output",
+		[AP_SET_FOLDER] = "folder",
+	};
+
+	return names[type];
+}
+
+typedef void spelling_fn(void *user, const char *name);
+
+/* Calls fn for every other name of a setting: aliases, objects that turn it on, members of objects. */
+static void each_spelling(struct ap_arena *arena, enum ap_setting_id id, spelling_fn *fn, void *user)
+{
+	const struct ap_object_spelling *object;
+	const struct ap_member_spelling *m;
+	const char *alias;
+	enum ap_setting_id of;
+
+	for (size_t i = 0; (alias = ap_setting_alias_at(i, &of)); i++)
+		if (of == id)
+			fn(user, alias);
+	for (size_t i = 0; (object = ap_object_spelling_at(i)); i++)
+		if (object->also == id && strcmp(object->path, ap_setting_at(id)->key) != 0)
+			fn(user, object->path);
+	for (size_t i = 0; (m = ap_member_spelling_at(i)); i++)
+		if (m->setting == id)
+			fn(user, ap_arena_printf(arena, "%s.%s", m->path, m->key));
+}
+
+static void add_spelling(void *user, const char *name)
+{
+	struct ap_str *s = user;
+
+	ap_str_addf(s, "%s%s", s->len ? ", " : "", name);
+}
+
+static const char *influence_text(struct ap_arena *arena, const struct ap_setting_row *row)
+{
+	struct ap_str s;
+
+	if (row->idle)
+		return ap_arena_printf(arena, "No influence on planning: %s", row->idle);
+	ap_str_init(&s, arena);
+	for (size_t i = 0; i < AP_COUNT(influences); i++)
+		if (row->on & influences[i].on)
+			ap_str_addf(&s, "%s%s", s.len ? ", " : "Influences ", influences[i].name);
+	return s.s;
+}
+
+static void add_setting(struct ap_arena *arena, enum ap_setting_id id, struct ap_str *out)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+	const char *influence = influence_text(arena, row);
+	struct ap_str text, names;
+
+	ap_str_init(&names, arena);
+	each_spelling(arena, id, add_spelling, &names);
+	ap_str_init(&text, arena);
+	ap_str_add(&text, help_line(arena, row, false));
+	if (names.len)
+		ap_str_addf(&text, ". Also: %s", names.s);
+	if (*influence)
+		ap_str_addf(&text, ". %s.", influence);
+	entry(out, row->key, text.s);
+}
+
+/* The setting that a name means, also "hsdp.threshold"; NULL for none. */
+static const struct ap_setting_row *find_setting(const char *name)
+{
+	const struct ap_setting_row *row = ap_setting_of_key(name);
+	const struct ap_member_spelling *m;
+
+	for (size_t i = 0; !row && (m = ap_member_spelling_at(i)); i++) {
+		size_t len = strlen(m->path);
+
+		if (!strncmp(name, m->path, len) && name[len] == '.' && !strcmp(name + len + 1, m->key))
+			row = ap_setting_at(m->setting);
+	}
+	return row && row->group != AP_GROUP_GENERAL ? row : NULL;
+}
+
+/* Is row meant by name: as itself, or as a member of the object of that name? */
+static bool is_wanted(const struct ap_setting_row *row, const char *name)
+{
+	const struct ap_object_spelling *object = name ? ap_object_spelling_of(name) : NULL;
+	const struct ap_member_spelling *m;
+
+	if (row->group == AP_GROUP_GENERAL)
+		return false;
+	if (!name || row == find_setting(name))
+		return true;
+	if (object && object->also != AP_SET_COUNT && row == ap_setting_at(object->also))
+		return true;
+	for (size_t i = 0; (m = ap_member_spelling_at(i)); i++)
+		if (row == ap_setting_at(m->setting) && !strncmp(m->path, name, strlen(name)) &&
+			(!m->path[strlen(name)] || m->path[strlen(name)] == '.'))
+			return true;
+	return false;
+}
+
+static void write_spelling(void *user, const char *name)
+{
+	ap_jw_str(user, name);
+}
+
+static void write_range(struct ap_jw *w, const struct ap_setting_row *row)
+{
+	if (row->type == AP_SET_INT || row->type == AP_SET_NUM || row->type == AP_SET_INTS) {
+		ap_jw_kint(w, "least", row->least);
+		ap_jw_kint(w, "most", row->most);
+	}
+	if (row->type != AP_SET_CHOICE)
+		return;
+	ap_jw_key(w, "values");
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; row->choices(i); i++)
+		if (*row->choices(i) != '!')
+			ap_jw_str(w, row->choices(i));
+	ap_jw_end(w);
+}
+
+static void write_commands(struct ap_jw *w, unsigned uses)
+{
+	ap_jw_key(w, "commands");
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; ap_command_at(i); i++)
+		if (ap_command_at(i)->use & uses)
+			ap_jw_str(w, ap_command_at(i)->name);
+	ap_jw_end(w);
+}
+
+static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_setting_id id)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+	struct ap_settings usual;
+
+	ap_settings_init(&usual);
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "name", row->key);
+	ap_jw_kstr(w, "type", type_name(row->type));
+	ap_jw_key(w, "default");
+	ap_jw_raw(w, ap_setting_json(arena, row, &usual));
+	write_range(w, row);
+	ap_jw_key(w, "also");
+	ap_jw_arr_flat(w);
+	each_spelling(arena, id, write_spelling, w);
+	ap_jw_end(w);
+	write_commands(w, row->uses);
+	ap_jw_key(w, "influences");
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; i < AP_COUNT(influences); i++)
+		if (row->on & influences[i].on)
+			ap_jw_str(w, influences[i].name);
+	ap_jw_end(w);
+	if (row->idle)
+		ap_jw_kstr(w, "without_influence", row->idle);
+	ap_jw_kstr(w, "help", row->help);
+	ap_jw_end(w);
+}
+
+bool ap_help_settings(const char *name, struct ap_str *out, struct ap_jw *w)
+{
+	bool found = false;
+
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		if (!is_wanted(ap_setting_at(i), name))
+			continue;
+		found = true;
+		if (w)
+			write_setting(w, out->arena, (enum ap_setting_id)i);
+		else
+			add_setting(out->arena, (enum ap_setting_id)i, out);
+	}
+	return found;
+}
+
+static const char *origin_text(enum ap_origin origin)
+{
+	static const char *const texts[] = {"default", "environment", "config file", "option"};
+
+	return texts[origin];
+}
+
+/* How a setting was spelled, where that is not by its own name; NULL where it is. */
+static const char *other_name(struct ap_arena *arena, const struct ap_cli *cli, enum ap_setting_id id)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+	const char *name = cli->set.name[id];
+
+	if (!name || !strcmp(name, row->key) || !strcmp(name, ap_option_spelling(arena, "--", row)) ||
+		!strcmp(name, ap_option_spelling(arena, "--no-", row)))
+		return NULL;
+	return row->letter && name[0] == '-' && name[1] == row->letter && !name[2] ? NULL : name;
+}
+
+static bool printed(const struct ap_cli *cli, const struct ap_setting_row *row)
+{
+	return row->group != AP_GROUP_GENERAL && (row->uses & ap_cli_uses(cli));
+}
+
+static void print_json(const struct ap_cli *cli, struct ap_str *out)
+{
+	struct ap_jw w;
+
+	ap_jw_str_init(&w, out, 2);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-settings/1");
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *name = other_name(out->arena, cli, (enum ap_setting_id)i);
+
+		if (!printed(cli, row))
+			continue;
+		ap_jw_key(&w, row->key);
+		ap_jw_obj_flat(&w);
+		ap_jw_key(&w, "value");
+		ap_jw_raw(&w, ap_setting_json(out->arena, row, &cli->set));
+		ap_jw_kstr(&w, "origin", origin_text(cli->set.origin[i]));
+		if (name)
+			ap_jw_kstr(&w, "name", name);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+void ap_help_config(const struct ap_cli *cli, struct ap_str *out)
+{
+	size_t width = 0;
+
+	if (cli->set.json) {
+		print_json(cli, out);
+		return;
+	}
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (printed(cli, ap_setting_at(i)) && strlen(ap_setting_at(i)->key) > width)
+			width = strlen(ap_setting_at(i)->key);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *text = ap_setting_text(out->arena, row, &cli->set);
+		const char *name = other_name(out->arena, cli, (enum ap_setting_id)i);
+
+		if (printed(cli, row))
+			ap_str_addf(out, "%-*s %-24s %s%s%s%s\n", (int)width, row->key,
+				text ? text : "-",
+				origin_text(cli->set.origin[i]), name ? " (" : "", name ? name : "",
+				name ? ")" : "");
+	}
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/settle.h"
 #include "autopar/version.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "cli/failure.h"
-#include "cli/options.h"
+#include "cli/help.h"
 #include "cli/run.h"
-#include "cli/settings.h"
 #include "cli/stop.h"
 
 /* --help, --version and --print-config answer instead of the command. */
 static enum ap_status answer(struct ap_run *run)
 {
-	const struct ap_options *o = run->opt;
+	const struct ap_settings *o = run->set;
 	struct ap_str text;
 
 	ap_str_init(&text, run->ctx.arena);
@@ -21,9 +21,9 @@ static enum ap_status answer(struct ap_run *run)
 	else if (o->version)
 		ap_str_add(&text, "autopar-plan " AP_VERSION "\n");
 	else if (o->print_config)
-		ap_print_config(run->cli, &text);
+		ap_help_config(run->cli, &text);
 	else {
-		AP_TRY(ap_settings_note(&run->ctx, run->cli));
+		AP_TRY(ap_settings_note(&run->ctx, o, ap_cli_uses(run->cli)));
 		return run->cli->command->run(run);
 	}
 	return ap_stdout_write(&run->ctx, text.s, text.len);
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	ctx.scratch = ap_arena_create(0, ap_run_out_of_memory, NULL);
 	ctx.diag = ap_diag_create(ctx.arena, false);
 	st = ap_cli_parse(&ctx, argc, argv, &cli);
-	ap_run_print(&ctx, &cli.opt);
+	ap_run_print(&ctx, &cli.set);
 	code = ap_status_exit(st);
 	ap_failure_print(&ctx, &cli, st, code);
 	if (st == AP_OK) {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/request.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/inputs.h"
 #include "cli/run.h"
 
 #define SUFFIX ".json"
@@ -67,9 +67,9 @@ static enum ap_status load(struct ap_run *run, const char *path, const struct ap
 	struct ap_json *doc;
 	enum ap_status st;
 
-	AP_TRY(ap_input_read(run, path, &in));
+	AP_TRY(ap_input_read(&run->ctx, run->set, path, &in));
 	run->ctx.diag = ap_diag_create(run->ctx.arena, false);
-	st = ap_input_json(run, &in, 0, &doc);
+	st = ap_input_json(&run->ctx, &in, 0, &doc);
 	if (st == AP_OK)
 		st = ap_graph_load(&run->ctx, doc, "", &params, g);
 	run->ctx.diag = real;

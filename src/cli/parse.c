@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/parse.h"
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/config.h"
+#include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cli/cmd.h"
-#include "cli/config.h"
-#include "cli/options.h"
-#include "cli/settings.h"
-#include "cli/spellings.h"
 
 static const struct ap_command commands[] = {
 #define COMMAND(name, args, least, most, help, details, examples) \
-	{#name, args, least, most, help, details, examples, ap_cmd_##name},
+	{#name, AP_FOR_##name, args, least, most, help, details, examples, ap_cmd_##name},
 #include "cli/commands.def"
 #undef COMMAND
 };
 
 const struct ap_command *ap_command_at(size_t i)
 {
-	return i < AP_CMD_COUNT ? &commands[i] : NULL;
+	return i < AP_COUNT(commands) ? &commands[i] : NULL;
 }
 
-bool ap_cli_takes(const struct ap_cli *cli, const struct ap_option *row)
+unsigned ap_cli_uses(const struct ap_cli *cli)
 {
-	return !cli->command || row->commands >> (cli->command - commands) & 1;
+	return cli->command ? cli->command->use : AP_FOR_ALL;
+}
+
+static bool takes(const struct ap_cli *cli, const struct ap_setting_row *row)
+{
+	return row->uses & ap_cli_uses(cli);
 }
 
 struct parser {
@@ -33,7 +40,7 @@ struct parser {
 	struct ap_cli *cli;
 	int argc, at; /* at: the next word */
 	char **argv;
-	const char *by[AP_OPT_COUNT]; /* key or alias that it was given by; NULL: it was not */
+	const char *by[AP_SET_COUNT]; /* key or alias that it was given by; NULL: it was not */
 };
 
 #define FAULT(p, ...) \
@@ -49,29 +56,29 @@ static bool spells(const char *name, size_t len, const char *key)
 }
 
 /* The row of a long option and the key or alias that it spells; NULL for none. */
-static const struct ap_option *find_spelled(const char *name, size_t len, const char **key)
+static const struct ap_setting_row *find_spelled(const char *name, size_t len, const char **key)
 {
-	enum ap_opt_id id;
+	enum ap_setting_id id;
 
-	for (int i = 0; i < AP_OPT_COUNT; i++)
-		if (spells(name, len, *key = ap_option_at(i)->key))
-			return ap_option_at(i);
-	for (size_t i = 0; (*key = ap_option_alias_at(i, &id)); i++)
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (spells(name, len, *key = ap_setting_at(i)->key))
+			return ap_setting_at(i);
+	for (size_t i = 0; (*key = ap_setting_alias_at(i, &id)); i++)
 		if (spells(name, len, *key))
-			return ap_option_at(id);
+			return ap_setting_at(id);
 	return NULL;
 }
 
 /* The same; *off: it is a flag's --no- form. */
-static const struct ap_option *find_long(const char *name, size_t len, const char **key, bool *off)
+static const struct ap_setting_row *find_long(const char *name, size_t len, const char **key, bool *off)
 {
-	const struct ap_option *row = find_spelled(name, len, key);
+	const struct ap_setting_row *row = find_spelled(name, len, key);
 
 	*off = false;
 	if (row || len < 4 || strncmp(name, "no-", 3) != 0)
 		return row;
 	row = find_spelled(name + 3, len - 3, key);
-	*off = row && row->type == AP_OPT_FLAG;
+	*off = row && row->type == AP_SET_FLAG;
 	return *off ? row : NULL;
 }
 
@@ -84,7 +91,7 @@ static const struct ap_object_spelling *find_object(const char *name, size_t len
 	for (size_t i = 0; (object = ap_object_spelling_at(i)); i++) {
 		if (spells(name, len, object->path))
 			return object;
-		*off = object->also != AP_OPT_COUNT && len > 3 && !strncmp(name, "no-", 3) &&
+		*off = object->also != AP_SET_COUNT && len > 3 && !strncmp(name, "no-", 3) &&
 			spells(name + 3, len - 3, object->path);
 		if (*off)
 			return object;
@@ -93,14 +100,14 @@ static const struct ap_object_spelling *find_object(const char *name, size_t len
 }
 
 /* Of the command, where that is known already and several have the letter. */
-static const struct ap_option *find_letter(const struct parser *p, char letter)
+static const struct ap_setting_row *find_letter(const struct parser *p, char letter)
 {
-	const struct ap_option *found = NULL;
+	const struct ap_setting_row *found = NULL;
 
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
 
-		if (row->letter == letter && (!found || (p->cli->command && ap_cli_takes(p->cli, row))))
+		if (row->letter == letter && (!found || (p->cli->command && takes(p->cli, row))))
 			found = row;
 	}
 	return found;
@@ -134,17 +141,17 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 	struct ap_arena *arena = p->ctx->arena;
 	char *name = ap_arena_strndup(arena, word, len);
 	const char *best = NULL, *alias;
-	enum ap_opt_id id;
+	enum ap_setting_id id;
 	int distance = far_from(name);
 
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at(i);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
 
 		consider(name, ap_option_spelling(arena, "--", row), &best, &distance);
-		if (row->type == AP_OPT_FLAG)
+		if (row->type == AP_SET_FLAG)
 			consider(name, ap_option_spelling(arena, "--no-", row), &best, &distance);
 	}
-	for (size_t i = 0; (alias = ap_option_alias_at(i, &id)); i++)
+	for (size_t i = 0; (alias = ap_setting_alias_at(i, &id)); i++)
 		consider(name, ap_key_spelling(arena, "--", alias), &best, &distance);
 	for (size_t i = 0; ap_object_spelling_at(i); i++)
 		consider(name, ap_key_spelling(arena, "--", ap_object_spelling_at(i)->path), &best,
@@ -156,15 +163,15 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 }
 
 /* Takes a value; name is the option as the user wrote it, key what it spells. */
-static void take(struct parser *p, const struct ap_option *row, const char *key, const char *name,
+static void take(struct parser *p, const struct ap_setting_row *row, const char *key, const char *name,
 	const char *value)
 {
-	enum ap_opt_id id = (enum ap_opt_id)(row - ap_option_at(0));
+	enum ap_setting_id id = (enum ap_setting_id)(row - ap_setting_at(0));
 	const char *why;
 
-	if (p->by[id] == key && row->type != AP_OPT_TEXTS)
+	if (p->by[id] == key && row->type != AP_SET_TEXTS)
 		FAULT(p, "%s: given twice", name);
-	else if (!ap_option_give(p->ctx->arena, row, &p->cli->opt, value, AP_FROM_OPTION, name, &why))
+	else if (!ap_setting_give(p->ctx->arena, row, &p->cli->set, value, AP_FROM_OPTION, name, &why))
 		FAULT(p, "%s: %s", name, why);
 	p->by[id] = key;
 }
@@ -183,15 +190,15 @@ static const char *next_value(struct parser *p)
 static void parse_object(struct parser *p, const struct ap_object_spelling *object, const char *name,
 	const char *value, bool off)
 {
-	bool flag = object->also != AP_OPT_COUNT;
+	bool flag = object->also != AP_SET_COUNT;
 
 	if (off && value)
 		FAULT(p, "%s takes no value", name);
 	else if (flag && (!value || *value != '{'))
-		take(p, ap_option_at(object->also), object->path, name,
+		take(p, ap_setting_at(object->also), object->path, name,
 			off ? "false" : value ? value : "true");
 	else if (value || (value = next_value(p)))
-		ap_config_option(p->ctx, name, value, object, p->cli);
+		ap_config_option(p->ctx, name, value, object, ap_cli_uses(p->cli), &p->cli->set);
 	else
 		FAULT(p, "%s needs a value; expected a JSON object", name);
 }
@@ -202,7 +209,7 @@ static void parse_long(struct parser *p, const char *word)
 	const char *value = word[len] ? word + len + 1 : NULL, *key;
 	char *name = ap_arena_strndup(p->ctx->arena, word, len);
 	bool off, off_object;
-	const struct ap_option *row = find_long(word + 2, len - 2, &key, &off);
+	const struct ap_setting_row *row = find_long(word + 2, len - 2, &key, &off);
 	const struct ap_object_spelling *object = find_object(word + 2, len - 2, &off_object);
 
 	if (object && (!row || (value && *value == '{')))
@@ -211,13 +218,13 @@ static void parse_long(struct parser *p, const char *word)
 		unknown_option(p, word, len);
 	else if (off && value)
 		FAULT(p, "%s takes no value", name);
-	else if (row->type == AP_OPT_FLAG)
+	else if (row->type == AP_SET_FLAG)
 		take(p, row, key, name, off ? "false" : value ? value : "true");
 	else if (value || (value = next_value(p)))
 		take(p, row, key, name, value);
 	else
 		FAULT(p, "%s needs a value; expected %s", name,
-			ap_option_expects(p->ctx->arena, row));
+			ap_setting_expects(p->ctx->arena, row));
 }
 
 /* Letters of flags may share a word; one that takes a value ends it: -o FILE, -oFILE. */
@@ -225,16 +232,16 @@ static void parse_letters(struct parser *p, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
 		const char *name = ap_arena_printf(p->ctx->arena, "-%c", *c);
-		const struct ap_option *row = find_letter(p, *c);
+		const struct ap_setting_row *row = find_letter(p, *c);
 		const char *value = NULL;
 
 		if (!row) {
 			FAULT(p, "unknown option %s; see --help", name);
 			return;
 		}
-		if (row == ap_option_at(AP_OPT_help))
-			p->cli->opt.brief = true;
-		if (row->type == AP_OPT_FLAG) {
+		if (row == ap_setting_at(AP_SET_help))
+			p->cli->brief = true;
+		if (row->type == AP_SET_FLAG) {
 			take(p, row, row->key, name, "true");
 			continue;
 		}
@@ -243,7 +250,7 @@ static void parse_letters(struct parser *p, const char *word)
 			take(p, row, row->key, name, value);
 		else
 			FAULT(p, "%s needs a value; expected %s", name,
-				ap_option_expects(p->ctx->arena, row));
+				ap_setting_expects(p->ctx->arena, row));
 		return;
 	}
 }
@@ -253,7 +260,7 @@ static void find_command(struct parser *p, const char *word)
 	const char *best = NULL;
 	int distance = far_from(word);
 
-	for (size_t i = 0; i < AP_CMD_COUNT; i++) {
+	for (size_t i = 0; i < AP_COUNT(commands); i++) {
 		if (!strcmp(commands[i].name, word)) {
 			p->cli->command = &commands[i];
 			return;
@@ -267,7 +274,7 @@ static void find_command(struct parser *p, const char *word)
 }
 
 /* Is the program asked about itself instead of told to do something? */
-static bool answers(const struct ap_options *o)
+static bool answers(const struct ap_settings *o)
 {
 	return o->help || o->version || o->print_config;
 }
@@ -294,20 +301,20 @@ static void parse_words(struct parser *p)
 		} else
 			arg[p->cli->narg++] = word;
 	}
-	if (!named && !answers(&p->cli->opt))
+	if (!named && !answers(&p->cli->set))
 		FAULT(p, "no command; see --help");
 }
 
 /* Options that the command does not take. What another option said by the way is no fault. */
 static void check_taken(struct parser *p)
 {
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const char *name = p->cli->opt.name[i];
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const char *name = p->cli->set.name[i];
 
-		if (name && !strchr(name, ' ') && !ap_cli_takes(p->cli, ap_option_at(i)))
+		if (name && !strchr(name, ' ') && !takes(p->cli, ap_setting_at(i)))
 			FAULT(p, "%s: the command %s does not take it",
 				name[1] == '-' ? name
-					       : ap_option_spelling(p->ctx->arena, "--", ap_option_at(i)),
+					       : ap_option_spelling(p->ctx->arena, "--", ap_setting_at(i)),
 				p->cli->command->name);
 	}
 }
@@ -327,13 +334,13 @@ static void check_args(struct parser *p)
 			FAULT(p, "%s: argument %zu is empty; expected %s", c->name, i + 1, c->args);
 }
 
-static void from_environment(struct ap_options *o)
+static void from_environment(struct ap_settings *o)
 {
 	const char *no_color = getenv("NO_COLOR");
 
-	if (no_color && *no_color && o->origin[AP_OPT_color] == AP_FROM_DEFAULT) {
+	if (no_color && *no_color && o->origin[AP_SET_color] == AP_FROM_DEFAULT) {
 		o->color = AP_COLOR_NEVER;
-		o->origin[AP_OPT_color] = AP_FROM_ENVIRONMENT;
+		o->origin[AP_SET_color] = AP_FROM_ENVIRONMENT;
 	}
 }
 
@@ -342,17 +349,17 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 	struct parser p = {.ctx = ctx, .cli = out, .argc = argc, .at = 1, .argv = argv};
 
 	*out = (struct ap_cli){0};
-	ap_options_init(&out->opt);
+	ap_settings_init(&out->set);
 	parse_words(&p);
 	check_taken(&p);
 	AP_TRY(ap_diag_status(ctx->diag));
-	if (out->opt.config)
-		AP_TRY(ap_config_load(ctx, out->opt.config, out));
-	if (out->opt.transformer_opt)
-		AP_TRY(ap_config_speed_up(ctx, out->opt.transformer_opt, out));
-	from_environment(&out->opt);
-	AP_TRY(ap_settings_settle(ctx, out));
-	if (out->command && !answers(&out->opt))
+	if (out->set.config)
+		AP_TRY(ap_config_load(ctx, out->set.config, ap_cli_uses(out), &out->set));
+	if (out->set.transformer_opt)
+		AP_TRY(ap_config_speed_up(ctx, out->set.transformer_opt, ap_cli_uses(out), &out->set));
+	from_environment(&out->set);
+	AP_TRY(ap_settings_settle(ctx, &out->set));
+	if (out->command && !answers(&out->set))
 		check_args(&p);
 	return ap_diag_status(ctx->diag);
 }

@@ -22,7 +22,7 @@ void ap_run_out_of_memory(void *user, size_t wanted)
 	static const char head[] = "autopar-plan: error: ";
 	char line[128];
 	int len = snprintf(line, sizeof line, "%sout of memory (%zu bytes more were wanted)%s\n", head,
-		wanted, run && run->opt->planner_memory ? "; see --planner-memory" : "");
+		wanted, run && run->set->planner_memory ? "; see --planner-memory" : "");
 
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		len = 0;
@@ -30,7 +30,7 @@ void ap_run_out_of_memory(void *user, size_t wanted)
 	if (run)
 		ap_failure_out_of_memory(run->cli, line + strlen(head));
 	if (run)
-		ap_outputs_discard(run->outputs);
+		ap_outputs_discard(run->to.staged);
 	_exit(ap_status_exit(AP_LIMIT));
 }
 
@@ -41,17 +41,33 @@ static int default_jobs(void)
 	return n < 1 ? 1 : n > 256 ? 256 : (int)n;
 }
 
+struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const char *strategy)
+{
+	const char *table = run->cli->narg > 1 ? run->cli->arg[1] : getenv("RANK_TABLE_FILE");
+
+	return (struct ap_named){{.path = graph}, {.path = table && *table ? table : NULL},
+		{.path = strategy}};
+}
+
+/* What is told of last can be stopped from here on, for something to be kept or told. */
 static void on_phase(void *user, const char *name)
 {
+	static const char *const stoppable[] = {"planning", "evaluating", "solving",
+		"trying numbers of devices"};
+
 	ap_run_phase(user, name);
+	for (size_t i = 0; i < AP_COUNT(stoppable); i++)
+		if (!strcmp(name, stoppable[i]))
+			ap_stop_arm();
 }
 
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 {
-	const struct ap_options *o = &cli->opt;
+	const struct ap_settings *o = &cli->set;
 	size_t budget = (size_t)o->planner_memory - (size_t)o->planner_memory / OWN_PART;
+	const char **read, *table = getenv("RANK_TABLE_FILE");
 
-	*run = (struct ap_run){.cli = cli, .opt = o};
+	*run = (struct ap_run){.cli = cli, .set = o};
 	run->ctx.arena = ap_arena_create(budget, ap_run_out_of_memory, run);
 	run->ctx.scratch = ap_arena_create_like(run->ctx.arena);
 	run->ctx.diag = ap_diag_create(run->ctx.arena, o->strict);
@@ -59,6 +75,12 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.stop = ap_stop_flag();
 	run->ctx.phase = on_phase;
 	run->ctx.phase_user = run;
+	read = AP_NEW_N(run->ctx.arena, const char *, cli->narg + 1);
+	run->to = (struct ap_writing){.ctx = &run->ctx, .set = o, .read = read};
+	if (table)
+		read[run->to.nread++] = table;
+	for (size_t i = 0; i < cli->narg; i++)
+		read[run->to.nread++] = cli->arg[i];
 }
 
 static double seconds_since(const struct timespec *start)
@@ -77,7 +99,7 @@ static void end_phase(struct ap_run *run)
 	if (run->phase_shown)
 		fputs("\r\033[K", stderr);
 	run->phase_shown = false;
-	if (run->phase && run->opt->verbose)
+	if (run->phase && run->set->verbose)
 		fprintf(stderr, "autopar-plan: %s: %s, %s held\n", run->phase,
 			ap_format_seconds(seconds_since(&run->phase_start), time),
 			ap_format_bytes((int64_t)(ap_arena_bytes(run->ctx.arena) +
@@ -87,7 +109,7 @@ static void end_phase(struct ap_run *run)
 
 void ap_run_phase(struct ap_run *run, const char *phase)
 {
-	const struct ap_options *o = run->opt;
+	const struct ap_settings *o = run->set;
 
 	if (phase && run->phase && !strcmp(phase, run->phase))
 		return;
@@ -102,10 +124,9 @@ void ap_run_phase(struct ap_run *run, const char *phase)
 	}
 }
 
-static bool wants_color(const struct ap_options *o)
+bool ap_run_colors(const struct ap_settings *set, int fd)
 {
-	return o->color == AP_COLOR_ALWAYS ||
-		(o->color == AP_COLOR_AUTO && isatty(STDERR_FILENO));
+	return set->color == AP_COLOR_ALWAYS || (set->color == AP_COLOR_AUTO && isatty(fd));
 }
 
 /* Prints lines "autopar-plan: LEVEL: ..." with the level's word in its colour. */
@@ -134,13 +155,13 @@ static void print_coloured(const char *text)
 	}
 }
 
-void ap_run_print(struct ap_ctx *ctx, const struct ap_options *o)
+void ap_run_print(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	struct ap_str text;
 
 	ap_str_init(&text, ctx->arena);
 	ap_diag_render(ctx->diag, o->quiet ? AP_ERROR : AP_NOTE, (size_t)o->max_errors, &text);
-	if (wants_color(o))
+	if (ap_run_colors(o, STDERR_FILENO))
 		print_coloured(text.s);
 	else
 		fputs(text.s, stderr);
@@ -161,12 +182,12 @@ int ap_run_end(struct ap_run *run, enum ap_status st)
 	int code;
 
 	end_phase(run);
-	ap_outputs_discard(run->outputs);
+	ap_outputs_discard(run->to.staged);
 	if (!by_signal)
 		explain(run, st);
-	ap_run_print(&run->ctx, run->opt);
+	ap_run_print(&run->ctx, run->set);
 	code = by_signal ? 128 + ap_stop_signal() : ap_status_exit(st);
-	if (!run->answered && !(run->outputs && ap_outputs_spoke(run->outputs)))
+	if (!run->answered && !(run->to.staged && ap_outputs_spoke(run->to.staged)))
 		ap_failure_print(&run->ctx, run->cli, st, code);
 	ap_arena_destroy(run->ctx.scratch);
 	ap_arena_destroy(run->ctx.arena);

@@ -5,17 +5,15 @@
 
 #include <time.h>
 
-#include "base/file.h"
-#include "cli/options.h"
-
-struct ap_bundle_folder;
+#include "api/outputs.h"
+#include "api/request.h"
+#include "cli/parse.h"
 
 struct ap_run {
 	struct ap_ctx ctx;
 	const struct ap_cli *cli;
-	const struct ap_options *opt; /* of cli */
-	struct ap_outputs *outputs; /* staged; removed when memory runs out. NULL: none */
-	struct ap_bundle_folder *bundle; /* that --bundle names; NULL: none, or it is not begun */
+	const struct ap_settings *set; /* of cli */
+	struct ap_writing to; /* what is staged is removed when memory runs out */
 	const char *phase; /* NULL: none */
 	struct timespec phase_start;
 	bool phase_shown; /* on the terminal, to be wiped */
@@ -24,6 +22,10 @@ struct ap_run {
 
 /* Arenas, sink and stop flag as the settings want them. */
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli);
+
+/* The graph, the rank table that is the second argument, else that of the environment, and a checkpoint
+ * (NULL: none). */
+struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const char *strategy);
 
 /* Processors that this process may run on; below 1 where that cannot be known. */
 long ap_run_processors(void);
@@ -40,6 +42,9 @@ int ap_run_end(struct ap_run *run, enum ap_status st);
 void ap_run_out_of_memory(void *user, size_t wanted);
 
 /* Prints a sink to standard error as the settings want it. */
-void ap_run_print(struct ap_ctx *ctx, const struct ap_options *o);
+void ap_run_print(struct ap_ctx *ctx, const struct ap_settings *set);
+
+/* Is colour wanted on this file descriptor? */
+bool ap_run_colors(const struct ap_settings *set, int fd);
 
 #endif

@@ -10,11 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cli/help.h"
 #include "cli/run.h"
-#include "cli/settings.h"
 
 enum { MOST_WORDS = 64, LINE = 1024, MOST_DEVICES = 64, MOST_WORK = 200000 };
 #define BUDGET_BYTES ((size_t)512 << 20)
@@ -125,13 +126,13 @@ static bool leads_away(const char *path)
 }
 
 /* An input may ask for any file and for any amount of work; these are not what is tested. */
-static void tame(struct ap_options *o)
+static void tame(struct ap_settings *o)
 {
-	for (int i = 0; i < AP_OPT_COUNT; i++) {
-		const struct ap_option *row = ap_option_at((enum ap_opt_id)i);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)i);
 		const char **text = (const char **)((char *)o + row->offset);
 
-		if ((row->type >= AP_OPT_DICT || row->type == AP_OPT_TEXT) && *text && **text != '{' &&
+		if ((row->type >= AP_SET_DICT || row->type == AP_SET_TEXT) && *text && **text != '{' &&
 			leads_away(*text)) {
 			*text = NULL;
 			o->origin[i] = AP_FROM_DEFAULT;
@@ -152,14 +153,14 @@ static enum ap_status answer(struct ap_run *run)
 {
 	struct ap_str text;
 
-	if (run->opt->help || run->opt->version)
+	if (run->set->help || run->set->version)
 		return AP_OK;
-	if (!run->opt->print_config) {
-		AP_TRY(ap_settings_note(&run->ctx, run->cli));
+	if (!run->set->print_config) {
+		AP_TRY(ap_settings_note(&run->ctx, run->set, ap_cli_uses(run->cli)));
 		return run->cli->command->run(run);
 	}
 	ap_str_init(&text, run->ctx.arena);
-	ap_print_config(run->cli, &text);
+	ap_help_config(run->cli, &text);
 	return ap_stdout_write(&run->ctx, text.s, text.len);
 }
 
@@ -171,11 +172,12 @@ static enum ap_status carry_out(struct ap_ctx *ctx, int argc, char **argv)
 
 	if (st != AP_OK)
 		return st;
-	tame(&cli.opt);
-	ctx->diag = ap_diag_create(ctx->arena, cli.opt.strict);
-	run = (struct ap_run){.ctx = *ctx, .cli = &cli, .opt = &cli.opt};
+	tame(&cli.set);
+	ctx->diag = ap_diag_create(ctx->arena, cli.set.strict);
+	run = (struct ap_run){.ctx = *ctx, .cli = &cli, .set = &cli.set};
+	run.to = (struct ap_writing){.ctx = &run.ctx, .set = &cli.set, .nread = cli.narg, .read = cli.arg};
 	st = answer(&run);
-	ap_outputs_discard(run.outputs);
+	ap_outputs_discard(run.to.staged);
 	return st;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations: every effective setting printed, a small search and an evaluation under them. */
+#include "api/settings.h"
 #include "base/vec.h"
-#include "cli/options.h"
-#include "cli/spellings.h"
 #include "fuzz.h"
 
 /* Keys of settings, their further names, objects, their members, other spellings of values, choices. */
@@ -10,24 +9,24 @@ const char *fuzz_word(size_t i)
 {
 	static const char *const words[] = {"dp=2,tp=2", "dp=4", "pp=2", "[[4,1],[1]]", "([4,1],)", "full_batch",
 		"in.json", "out.ckpt", "1GB", "10KB", "a", "b", "c"};
-	enum ap_opt_id id;
+	enum ap_setting_id id;
 
-	if (i < AP_OPT_COUNT)
-		return ap_option_at((enum ap_opt_id)i)->key;
-	i -= AP_OPT_COUNT;
+	if (i < AP_SET_COUNT)
+		return ap_setting_at((enum ap_setting_id)i)->key;
+	i -= AP_SET_COUNT;
 	if (i < AP_COUNT(words))
 		return words[i];
 	i -= AP_COUNT(words);
-	for (size_t n = 0; n < AP_OPT_COUNT; n++) {
-		const struct ap_option *row = ap_option_at((enum ap_opt_id)n);
+	for (size_t n = 0; n < AP_SET_COUNT; n++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)n);
 
 		for (size_t c = 0; row->choices && row->choices(c); c++)
 			if (!i--)
 				return row->choices(c);
 	}
-	for (size_t n = 0; ap_option_alias_at(n, &id); n++)
+	for (size_t n = 0; ap_setting_alias_at(n, &id); n++)
 		if (!i--)
-			return ap_option_alias_at(n, &id);
+			return ap_setting_alias_at(n, &id);
 	for (size_t n = 0; ap_object_spelling_at(n); n++)
 		if (!i--)
 			return ap_object_spelling_at(n)->path;

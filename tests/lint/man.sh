@@ -13,9 +13,9 @@ miss() {
   status=1
 }
 
-rows() { # field and letter of the rows of options.def and what it includes
+rows() { # field and letter of the rows of settings.def
   sed -nE 's/^(FLAG|INT|NUM|SIZE|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT|FOLDER)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
-    src/cli/options.def src/cli/settings_*.def
+    src/api/settings.def
 }
 
 count=0
@@ -33,7 +33,7 @@ while read -r field letter; do
 done <<END
 $(rows)
 END
-[ "$count" -ge 100 ] || miss "only $count rows of options.def could be read"
+[ "$count" -ge 100 ] || miss "only $count rows of settings.def could be read"
 
 need() { # WHAT PATTERN, for each line of standard input
   seen=0

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/against.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/bundle.h"
+#include "api/config.h"
+#include "api/settle.h"
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "ckpt/ckpt_form.h"
+#include "planfile/plan_json.h"
+#include "planfile/plan_check.h"
+
+struct holding { /* a plan against inputs */
+	struct ap_ctx *ctx;
+	const struct ap_settings *asked; /* by the caller */
+	const struct ap_named *named; /* the inputs */
+	struct ap_ctx own; /* its messages are findings */
+	struct ap_settings set; /* of the run that made the plan, on these inputs */
+	unsigned use; /* what that was: AP_FOR_search or AP_FOR_evaluate */
+	const struct ap_json *doc;
+	struct ap_saved plan;
+	struct ap_sources src;
+	const struct ap_chip *chip;
+	bool machine; /* the one of now is what was asked for */
+	bool version; /* another one than this made the plan */
+	struct ap_against *found;
+};
+
+/* A copy with a sink of its own. */
+static struct ap_ctx apart(const struct ap_ctx *ctx)
+{
+	struct ap_ctx own = *ctx;
+
+	own.diag = ap_diag_create(ctx->arena, false);
+	return own;
+}
+
+/* The errors of a sink as findings. */
+static void add_findings(struct ap_ctx *ctx, const struct ap_diag *diag, struct ap_against *out)
+{
+	const char **list = AP_NEW_N(ctx->arena, const char *, ap_diag_count(diag, AP_ERROR));
+	enum ap_level level;
+	const char *text;
+
+	for (size_t i = 0; (text = ap_diag_text(diag, i, &level, NULL)); i++)
+		if (level == AP_ERROR)
+			list[out->nfinding++] = text;
+	out->finding = list;
+}
+
+static const char *version_of(const struct ap_json *doc)
+{
+	return ap_jv_str(ap_jv_get(ap_jv_get(ap_json_root(doc), "tool"), "version"));
+}
+
+/* A plan of `evaluate` has no settings of a search. */
+static unsigned made_by(const struct ap_json *doc)
+{
+	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
+
+	return ap_jv_get(settings,
+		ap_setting_at(AP_SET_search_mode)->key) ? AP_FOR_search : AP_FOR_evaluate;
+}
+
+static bool is_of_this_version(const struct ap_json *doc)
+{
+	return !strcmp(version_of(doc), AP_VERSION);
+}
+
+/* Every setting that this version echoes is there; null where there may be none. */
+static void check_settings(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
+
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)i);
+		const struct ap_jv *v = ap_jv_get(settings, row->key);
+
+		if (row->group > AP_GROUP_SEARCH || !(row->uses & made_by(doc)))
+			continue;
+		if (!v)
+			(void)ap_json_report(ctx, doc, settings, AP_ERROR, AP_MEANING, NULL,
+				"key-missing", "no key \"%s\"", row->key);
+		else if (ap_jv_type(v) == AP_JNULL && row->otherwise)
+			(void)ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-type",
+				"expected %s", ap_setting_expects(ctx->arena, row));
+	}
+}
+
+enum ap_status ap_plan_check_file(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	size_t errors = ap_diag_count(ctx->diag, AP_ERROR);
+	struct ap_settings echoed;
+
+	AP_TRY(ap_plan_check(ctx, doc));
+	ap_settings_init(&echoed);
+	if (ap_config_echo(ctx, doc, ap_jv_get(ap_json_root(doc), "settings"), made_by(doc),
+		&echoed) == AP_OK &&
+		is_of_this_version(doc))
+		check_settings(ctx, doc);
+	return ap_diag_count(ctx->diag, AP_ERROR) > errors ? AP_MEANING : AP_OK;
+}
+
+static bool given(const struct ap_settings *o, enum ap_setting_id id)
+{
+	return o->origin[id] >= AP_FROM_CONFIG;
+}
+
+/* What the plan says as a default would is nothing that somebody said: it contradicts no other setting. */
+static void forget_defaults(struct holding *h)
+{
+	struct ap_arena *arena = h->ctx->arena;
+	struct ap_settings *o = &h->set, usual;
+
+	ap_settings_init(&usual);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)i);
+
+		if (o->origin[i] == AP_FROM_ENVIRONMENT &&
+			!strcmp(ap_setting_json(arena, row, o), ap_setting_json(arena, row, &usual)))
+			o->origin[i] = AP_FROM_DEFAULT;
+	}
+}
+
+/* A value of the plan, NULL where it has none. */
+static const struct ap_jv *value_at(const struct holding *h, const char *section, const char *key)
+{
+	const struct ap_jv *v = ap_jv_get(ap_json_root(h->doc), section);
+
+	v = v && ap_jv_type(v) == AP_JOBJECT ? ap_jv_get(v, key) : NULL;
+	return v && ap_jv_type(v) != AP_JNULL ? v : NULL;
+}
+
+static bool read_count(const struct holding *h, const char *key, int64_t *n)
+{
+	const struct ap_jv *v = value_at(h, "machine", key);
+
+	return v && ap_jv_type(v) == AP_JNUMBER && ap_jv_int(h->doc, v, n) && *n > 0;
+}
+
+static const char *hash_of(const struct holding *h, const char *role)
+{
+	const struct ap_jv *v = value_at(h, "inputs", role);
+
+	return v ? ap_jv_str(ap_jv_get(v, "sha256")) : NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static void add_input(struct holding *h, const char *role, const char *is)
+{
+	const char *was = hash_of(h, role);
+
+	h->found->input[h->found->ninput++] = (struct ap_against_input){.role = role, .was = was,
+		.is = is, .other = !same_text(was, is)};
+}
+
+/* The settings of the plan are those of a search. Of those that took their value from an input, the
+ * input decides anew. */
+static void free_settings(struct holding *h)
+{
+	struct ap_settings *o = &h->set;
+	const struct ap_topo *table = h->src.table;
+
+	if (!given(o, AP_SET_batch) && !same_text(hash_of(h, "graph"), h->src.sha256))
+		o->batch = 0;
+	if (!table)
+		return;
+	if (!given(o, AP_SET_device_num))
+		o->device_num = 0;
+	if (!given(o, AP_SET_devices_per_server))
+		o->devices_per_server = 0;
+	if (!given(o, AP_SET_devices_per_pod))
+		o->devices_per_pod = 0;
+	if (!given(o, AP_SET_chip) && *table->chip_info &&
+		!same_text(hash_of(h, "rank_table"), table->sha256))
+		o->chip = NULL;
+}
+
+/* A plan of a rank table, and no rank table: the machine is as large, and its servers are. */
+static void without_table(struct holding *h)
+{
+	struct ap_settings *o = &h->set;
+	int64_t ndev, nserver;
+
+	h->machine = false;
+	if (!given(o, AP_SET_devices_per_server) && read_count(h, "devices", &ndev) &&
+		read_count(h, "servers", &nserver) && ndev % nserver == 0)
+		o->devices_per_server = ndev / nserver;
+}
+
+/* Of a profile of the user's own the plan holds the name only. */
+static enum ap_status lacks_profile(struct holding *h, enum ap_setting_id id, const char *what,
+	const char *name)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+
+	return ap_json_report(h->ctx, h->doc, value_at(h, "settings", row->key), AP_ERROR, AP_USAGE,
+		NULL, NULL, "the plan is of a %s that is not built in, \"%s\"; expected %s FILE", what,
+		ap_diag_name(h->ctx->diag, name),
+		ap_option_spelling(h->ctx->arena, "--", row));
+}
+
+static enum ap_status check_profiles(struct holding *h)
+{
+	struct ap_ctx quiet = *h->ctx;
+	const struct ap_settings *o = &h->set;
+	const struct ap_chip *chip;
+	const struct ap_software *software;
+
+	quiet.diag = ap_diag_create(quiet.arena, false);
+	if (o->chip && !given(o, AP_SET_chip) && ap_chip_get(&quiet, o->chip, &chip) != AP_OK)
+		return lacks_profile(h, AP_SET_chip, "chip profile", o->chip);
+	if (o->software && !given(o, AP_SET_software) &&
+		ap_software_get(&quiet, o->software, &software) != AP_OK)
+		return lacks_profile(h, AP_SET_software, "software profile", o->software);
+	return AP_OK;
+}
+
+/* Faults of the files themselves, and of the options, are errors of this run. */
+static enum ap_status read_inputs(struct holding *h)
+{
+	const struct ap_graph_params params = {
+		.batch = h->asked->batch,
+		.unknown_batch_parallel = h->set.unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+		.micro_batches = 1,
+	};
+	struct ap_settings *o = &h->set;
+	struct ap_diag *quiet = h->own.diag;
+	const struct ap_graph *g;
+
+	h->own.diag = h->ctx->diag;
+	AP_TRY(ap_sources_read(&h->own, &h->set, h->named, &h->src));
+	AP_TRY(ap_graph_load(h->ctx, h->src.graph, h->src.sha256, &params, &g));
+	free_settings(h);
+	h->machine = true;
+	if (!h->src.table && hash_of(h, "rank_table") && !given(o, AP_SET_device_num))
+		without_table(h);
+	AP_TRY(check_profiles(h));
+	AP_TRY(ap_input_chip(&h->own, &h->set, &h->src, &h->chip));
+	if (!given(o, AP_SET_memory) && !same_text(hash_of(h, "chip"), h->chip->sha256))
+		o->memory = 0;
+	h->own.diag = quiet;
+	return AP_OK;
+}
+
+static void compare_hashes(struct holding *h, const struct ap_inputs *in)
+{
+	add_input(h, "graph", h->src.sha256);
+	if (h->machine)
+		add_input(h, "rank_table", h->src.table ? h->src.table->sha256 : NULL);
+	add_input(h, "chip", h->chip->sha256);
+	add_input(h, "software", in->step.software ? in->step.software->sha256 : NULL);
+}
+
+static void str_write(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+/* A plan as it reads when it is written. */
+static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_json **doc)
+{
+	struct ap_ctx *ctx = &h->own;
+	struct ap_str text;
+
+	ap_str_init(&text, ctx->arena);
+	ap_emit_plan_json(ctx, plan, str_write, &text);
+	return ap_json_parse(ctx, h->named->graph.path, text.s, text.len, 0, doc);
+}
+
+/* The plan's strategies on the inputs as they are: AP_OK with *change, or messages why there is no such
+ * plan at all. */
+static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct ap_plan_match *match,
+	struct ap_plan_change *change)
+{
+	struct ap_json *doc;
+	struct ap_inputs in;
+	struct ap_plan plan;
+
+	ap_settings_check(&h->own, &h->set);
+	AP_TRY(ap_diag_status(h->own.diag));
+	AP_TRY(ap_inputs_make(&h->own, &h->set, &h->src, h->use, &in));
+	compare_hashes(h, &in);
+	if (h->set.hybrid)
+		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, &in));
+	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);
+	ap_ctx_phase(h->ctx, "evaluating");
+	in.counts = match->counts;
+	AP_TRY(ap_inputs_plan(&h->own, &in, NULL, &plan, NULL));
+	AP_TRY(read_back(h, &plan, &doc));
+	AP_TRY(ap_saved_of_plan(&h->own, doc, now));
+	ap_plan_change(&h->own, &h->plan, now, match, in.graph, h->machine, change);
+	if (h->machine && !change->inputs)
+		ap_plan_compare(&h->own, h->doc, doc, false, &h->found->values);
+	return AP_OK;
+}
+
+/* What the plan says was given to the search, beside the graph's own pins: perhaps by a checkpoint. */
+static const int32_t *const *given_rows(struct holding *h, const struct ap_graph *g,
+	const struct ap_plan_match *match)
+{
+	const struct ap_jv *list = ap_jv_get(ap_json_root(h->doc), "operators");
+	const int32_t **rows = AP_NEW_N(h->own.arena, const int32_t *, g->nnode);
+	struct ap_mark mark = ap_arena_mark(h->own.scratch);
+	struct ap_map *names = ap_map_create(h->own.scratch);
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		if (ap_jv_bool(ap_jv_get(v, "given")))
+			ap_map_put_str(names, ap_jv_str(ap_jv_get(v, "name")), NULL);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (ap_map_get_str(names, g->node[i].name) != AP_NONE)
+			rows[i] = match->counts[i];
+	ap_arena_release(h->own.scratch, mark);
+	return rows;
+}
+
+/* The run that made the plan, once more. */
+static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const struct ap_plan_match *match,
+	struct ap_plan *plan)
+{
+	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
+
+	in->request.given = given_rows(h, in->graph, match);
+	if (h->use == AP_FOR_search || h->set.hybrid)
+		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, in));
+	if (!in->counts && !strcmp(ap_jv_str(ap_jv_get(search, "mode")), "given"))
+		in->counts = in->request.given;
+	ap_ctx_phase(h->ctx, "planning");
+	return ap_inputs_plan(&h->own, in, NULL, plan, NULL);
+}
+
+/* A plan that was stopped is none that a search finds again. */
+static enum ap_status hold_search(struct holding *h, const struct ap_plan_match *match)
+{
+	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
+	struct ap_inputs in;
+	struct ap_plan plan;
+	struct ap_json *doc;
+	enum ap_status st;
+
+	if (!ap_jv_bool(ap_jv_get(search, "complete")))
+		return ap_diag_add(h->ctx->diag, AP_NOTE, AP_OK,
+			&(struct ap_where){.file = h->found->file}, NULL,
+			"its search was stopped; none is made anew");
+	AP_TRY(ap_inputs_make(&h->own, &h->set, &h->src, h->use, &in));
+	st = plan_anew(h, &in, match, &plan);
+	if (st == AP_STOPPED || st == AP_LIMIT)
+		return AP_LIMIT;
+	if (st != AP_OK) {
+		add_findings(h->ctx, h->own.diag, h->found);
+		return AP_OK;
+	}
+	AP_TRY(read_back(h, &plan, &doc));
+	ap_plan_compare(&h->own, h->doc, doc, true, &h->found->values);
+	return AP_OK;
+}
+
+static const char *role_text(const char *role)
+{
+	return !strcmp(role, "rank_table") ? "rank table"
+		: !strcmp(role, "chip")    ? "chip profile"
+		: !strcmp(role, "software") ? "software profile" : role;
+}
+
+static bool any_other(const struct ap_against *a)
+{
+	for (uint32_t i = 0; i < a->ninput; i++)
+		if (a->input[i].other)
+			return true;
+	return false;
+}
+
+/* What is another file and yet the same to the plan, and what was not looked at. */
+static enum ap_status add_notes(struct holding *h)
+{
+	const struct ap_against *a = h->found;
+	struct ap_diag *diag = h->ctx->diag;
+	const struct ap_where where = {.file = a->file};
+
+	if (!h->machine)
+		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the machine is not compared; give "
+			"a rank table or --device-num for that"));
+	for (uint32_t i = 0; a->fits && i < a->ninput; i++)
+		if (a->input[i].other)
+			AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the %s is another file "
+				"(%.12s, now %.12s), but nothing of it that counts for the plan is other",
+				role_text(a->input[i].role), a->input[i].was ? a->input[i].was : "none",
+				a->input[i].is ? a->input[i].is : "none"));
+	if (h->version && a->values.n && !any_other(a))
+		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "made by version %s; of the same "
+			"inputs and strategies this one (" AP_VERSION ") says otherwise in %" PRIu32
+			" values, first %s", version_of(h->doc), a->values.n, a->values.v[0].pointer));
+	return AP_OK;
+}
+
+/* Is the plan what the inputs give? Conditions decide whether a new prediction matters where an input, or
+ * the program, is another one. */
+static bool is_right(const struct holding *h, const struct ap_plan_change *change, bool conditions)
+{
+	const struct ap_against *a = h->found;
+
+	if (change->inputs)
+		return false;
+	if (h->asked->strict && (any_other(a) || (h->version && a->values.n)))
+		return false;
+	if (any_other(a))
+		return change->outcome ? conditions : !a->values.n || h->version;
+	return h->version || (h->machine ? !a->values.n : !change->outcome || conditions);
+}
+
+/* Conditions are about what became of the plan; they decide whether a new prediction matters. */
+static enum ap_status judge(struct holding *h, const struct ap_fail_if *conditions,
+	const struct ap_saved *now, uint32_t nopen, struct ap_diff *diff)
+{
+	struct ap_saved named = *now; /* as messages call it */
+	enum ap_status st;
+
+	if (nopen && conditions->n)
+		return ap_diag_add(h->ctx->diag, AP_NOTE, AP_OK,
+			&(struct ap_where){.file = h->found->file}, NULL,
+			"conditions are not judged where strategies are none any more");
+	named.file = h->found->file;
+	st = ap_fail_if_judge(h->ctx, conditions, &h->plan, &named, &diff->verdict);
+	diff->nverdict = st == AP_OK || st == AP_DIFFERS ? conditions->n : 0;
+	return st == AP_DIFFERS ? AP_OK : st;
+}
+
+static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *conditions)
+{
+	struct ap_plan_change *change = AP_NEW(h->ctx->arena, struct ap_plan_change);
+	struct ap_plan_match match;
+	struct ap_saved now;
+	enum ap_status st;
+
+	AP_TRY(ap_config_echo(h->ctx, h->doc, ap_jv_get(ap_json_root(h->doc), "settings"),
+		h->use, &h->set));
+	forget_defaults(h);
+	AP_TRY(read_inputs(h));
+	st = evaluate(h, &now, &match, change);
+	if (st != AP_OK && st != AP_USAGE && st != AP_MEANING && st != AP_INFEASIBLE)
+		return st == AP_STOPPED ? AP_LIMIT : st; /* nothing is written */
+	if (st != AP_OK) {
+		add_findings(h->ctx, h->own.diag, h->found);
+		return AP_OK;
+	}
+	change->diff.file[0] = h->plan.file;
+	change->diff.file[1] = ap_file_base(h->named->graph.path);
+	h->found->diff = &change->diff;
+	AP_TRY(judge(h, conditions, &now, match.nopen, &change->diff));
+	if (h->asked->search && h->machine && !change->inputs && !h->found->values.n)
+		AP_TRY(hold_search(h, &match));
+	h->found->fits = !h->found->nfinding && is_right(h, change, conditions->n > 0);
+	return add_notes(h);
+}
+
+static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings *asked,
+	const struct ap_known *file, const struct ap_named *named, struct ap_against *out)
+{
+	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = apart(ctx), .set = *asked,
+		.use = made_by(file->doc), .doc = file->doc, .version = !is_of_this_version(file->doc),
+		.found = out};
+	struct ap_fail_if conditions;
+
+	AP_TRY(ap_fail_if_read(ctx, asked, &conditions));
+	AP_TRY(ap_plan_check_file(ctx, file->doc));
+	AP_TRY(ap_saved_of_plan(ctx, file->doc, &h.plan));
+	return hold_plan(&h, &conditions);
+}
+
+struct ckpt_holding { /* a strategy checkpoint against a graph and a machine */
+	struct ap_ctx *ctx;
+	const struct ap_settings *asked;
+	struct ap_ctx own; /* its messages are findings */
+	struct ap_ckpt ckpt;
+	uint32_t nstage;
+	const struct ap_graph *graph;
+	const struct ap_topo *table; /* NULL: none */
+	struct ap_json *doc; /* of the graph */
+};
+
+static enum ap_status read_ckpt_inputs(struct ckpt_holding *h, const char *path,
+	const struct ap_named *named)
+{
+	const struct ap_graph_params params = {
+		.batch = h->asked->batch,
+		.micro_batches = h->asked->micro_batches,
+		.unknown_batch_parallel = true,
+	};
+	struct ap_sources src;
+
+	AP_TRY(ap_ckpt_load(h->ctx, h->asked, path, &h->ckpt));
+	AP_TRY(ap_sources_read(h->ctx, h->asked, named, &src));
+	AP_TRY(ap_graph_load(h->ctx, src.graph, src.sha256, &params, &h->graph));
+	h->table = src.table;
+	h->doc = src.graph;
+	return AP_OK;
+}
+
+/* Devices of a stage: of the machine that is given, else those that the file was made for. */
+static enum ap_status count_devices(struct ckpt_holding *h, int64_t *ndev)
+{
+	int64_t total = h->table ? h->table->ndev : h->asked->device_num;
+
+	*ndev = 1;
+	if (!total && h->ckpt.nlayout)
+		return ap_product(h->ckpt.layout[0].dev_matrix.v, h->ckpt.layout[0].dev_matrix.n, ndev)
+			? AP_OK : AP_MEANING;
+	if (h->asked->device_num && h->table && h->asked->device_num != h->table->ndev)
+		return ap_diag_add(h->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--device-num says %" PRId64 ", but the rank table holds %" PRIu32 " devices",
+			h->asked->device_num, h->table->ndev);
+	*ndev = total / h->nstage;
+	if (total % h->nstage)
+		(void)ap_diag_add(h->own.diag, AP_ERROR, AP_MEANING, NULL, NULL,
+			"holds %" PRIu32 " pipeline stages, which do not divide %" PRId64 " devices",
+			h->nstage, total);
+	return AP_OK;
+}
+
+/* The JSON form holds the whole shapes. */
+static void check_shapes(struct ckpt_holding *h)
+{
+	const struct ap_graph *g = h->graph;
+	struct ap_map *names = ap_map_create(h->ctx->arena);
+	ap_id *tensor = AP_NEW_N(h->ctx->arena, ap_id, g->ntensor);
+
+	for (ap_id i = 0; i < g->ntensor; i++)
+		if (g->tensor[i].kind == AP_TENSOR_PARAM)
+			tensor[ap_map_put_str(names, g->tensor[i].name, NULL)] = i;
+	for (uint32_t i = 0; i < h->ckpt.nlayout; i++) {
+		const struct ap_ckpt_layout *l = &h->ckpt.layout[i];
+		ap_id id = ap_map_get_str(names, ap_ckpt_bare_name(l->param_name));
+		const struct ap_shape *shape = id == AP_NONE ? NULL : &g->tensor[tensor[id]].shape;
+
+		if (!l->has_shape || !shape || (l->tensor_shape.n == shape->rank &&
+			!memcmp(l->tensor_shape.v, shape->dim, shape->rank * sizeof *shape->dim)))
+			continue;
+		(void)ap_diag_add(h->own.diag, AP_ERROR, AP_MEANING, NULL, NULL,
+			"layout \"%s\": the parameter has another shape now",
+			ap_diag_name(h->ctx->diag, l->param_name));
+	}
+}
+
+static bool is_state(const char *name)
+{
+	const char *prefix;
+	char buf[32];
+
+	for (size_t i = 0; (prefix = ap_ckpt_state_prefix(i, buf)); i++)
+		if (ap_ckpt_state_source(ap_ckpt_bare_name(name), prefix))
+			return true;
+	return false;
+}
+
+/* What is wrong of a parameter is wrong of its optimizer's states, and said once. */
+static struct ap_ckpt without_states(struct ckpt_holding *h)
+{
+	struct ap_ckpt_layout *layout =
+		AP_NEW_N(h->ctx->arena, struct ap_ckpt_layout, h->ckpt.nlayout);
+	struct ap_ckpt copy = h->ckpt;
+
+	copy.nlayout = 0;
+	for (uint32_t i = 0; i < h->ckpt.nlayout; i++)
+		if (!is_state(h->ckpt.layout[i].param_name))
+			layout[copy.nlayout++] = h->ckpt.layout[i];
+	copy.layout = layout;
+	return copy;
+}
+
+static enum ap_status hold_ckpt(struct ckpt_holding *h)
+{
+	struct ap_pipe pipe = {.nstage = 1, .nsegment = 1};
+	struct ap_step step;
+	const int32_t *const *counts;
+	const uint32_t *stage;
+	struct ap_ckpt copy;
+	int64_t ndev;
+
+	h->nstage = ap_ckpt_stages(&h->own, &h->ckpt, &stage);
+	h->nstage = h->nstage ? stage[h->nstage - 1] + 1 : 1;
+	AP_TRY(count_devices(h, &ndev));
+	AP_TRY(ap_input_step(&h->own, h->asked, h->doc, h->graph, &step));
+	pipe.nstage = (int32_t)h->nstage;
+	step.pipe = &pipe;
+	if (ndev)
+		(void)ap_ckpt_counts(&h->own, &h->ckpt, h->graph, ndev, &step, &counts);
+	copy = without_states(h);
+	(void)ap_ckpt_add_shapes(&h->own, h->graph, &copy);
+	check_shapes(h);
+	return AP_OK;
+}
+
+static enum ap_status against_ckpt(struct ap_ctx *ctx, const struct ap_settings *asked, const char *path,
+	const struct ap_named *named, struct ap_against *out)
+{
+	struct ckpt_holding h = {.ctx = ctx, .asked = asked, .own = apart(ctx)};
+
+	AP_TRY(read_ckpt_inputs(&h, path, named));
+	(void)hold_ckpt(&h);
+	AP_TRY(ap_diag_status(ctx->diag));
+	add_findings(ctx, h.own.diag, out);
+	out->fits = !out->nfinding;
+	if (h.table || asked->device_num)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = out->file}, NULL,
+		"the machine is not compared; give a rank table or --device-num for that");
+}
+
+/* Of a whole bundle it is the plan that is held against inputs. */
+static enum ap_status plan_of_bundle(struct ap_ctx *ctx, const struct ap_settings *set,
+	struct ap_against *out)
+{
+	struct ap_bundle_manifest manifest;
+
+	if (!ap_file_is_folder(out->file) || !ap_bundle_is(ctx, out->file))
+		return AP_OK;
+	AP_TRY(ap_bundle_verify(ctx, set, out->file, &manifest));
+	out->file = ap_path_join(ctx->arena, out->file, AP_BUNDLE_PLAN);
+	return AP_OK;
+}
+
+enum ap_status ap_against(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const struct ap_named *named, struct ap_against *out)
+{
+	struct ap_known file = {.kind = AP_KIND_STRATEGY};
+
+	*out = (struct ap_against){.file = path, .graph = named->graph.path, .table = named->table.path};
+	AP_TRY(plan_of_bundle(ctx, set, out));
+	if (!ap_file_is_folder(out->file))
+		AP_TRY(ap_kind_read(ctx, set, out->file, &file));
+	out->kind = file.kind;
+	if (file.kind == AP_KIND_PLAN)
+		return against_plan(ctx, set, &file, named, out);
+	if (file.kind != AP_KIND_STRATEGY)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = out->file}, NULL,
+			"is %s; expected a plan or a strategy checkpoint", ap_kind_text(file.kind));
+	if (set->search)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE,
+			&(struct ap_where){.file = out->file}, NULL,
+			"--search needs a plan; a strategy checkpoint holds nothing that a search finds");
+	if (set->fail_if)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE,
+			&(struct ap_where){.file = out->file}, NULL,
+			"--fail-if needs a plan; a strategy checkpoint holds no figures");
+	return against_ckpt(ctx, set, path, named, out);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/str.h"
+
+enum { MAX_NESTING = 8 }; /* of a value; no setting has more than three */
+
+struct reader { /* of a JSON document that holds settings */
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	unsigned uses; /* of whom: settings for others are only checked */
+	struct ap_settings *into;
+	enum ap_origin origin;
+};
+
+static void fault(const struct reader *r, const struct ap_jv *v, const char *name, const char *check,
+	const char *text)
+{
+	if (r->origin == AP_FROM_OPTION)
+		(void)ap_diag_add(r->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, text);
+	else
+		(void)ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s",
+			text);
+}
+
+/* NULL where it is nested deeper than any setting. */
+static const char *json_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+	struct ap_jw w;
+
+	if (!ap_jv_is_shallow(v, MAX_NESTING))
+		return NULL;
+	ap_str_init(&s, r->ctx->arena);
+	ap_jw_str_init(&w, &s, 0);
+	ap_jw_value(&w, r->doc, v);
+	return s.s;
+}
+
+static const char *number_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
+{
+	int64_t i;
+	char buf[32];
+
+	if (type == AP_SET_NUM)
+		return ap_arena_strdup(r->ctx->arena, ap_format_double(ap_jv_double(v), buf));
+	if (type == AP_SET_FLAG || type > AP_SET_CHOICE || !ap_jv_int(r->doc, v, &i))
+		return NULL;
+	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
+}
+
+/* An array of strings with commas between them; NULL where it is something else. */
+static const char *joined_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
+		if (ap_jv_type(e) != AP_JSTRING)
+			return NULL;
+		ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_str(e));
+	}
+	return s.s;
+}
+
+/* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
+static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
+{
+	switch (ap_jv_type(v)) {
+	case AP_JBOOL:
+		return type != AP_SET_FLAG ? NULL : ap_jv_bool(v) ? "true" : "false";
+	case AP_JNUMBER:
+		return number_text(r, v, type);
+	case AP_JSTRING:
+		return type >= AP_SET_SIZE ? ap_jv_str(v) : NULL;
+	case AP_JARRAY:
+		if (type == AP_SET_TEXTS)
+			return joined_text(r, v);
+		return type == AP_SET_INTS || type == AP_SET_LISTS ? json_text(r, v) : NULL;
+	case AP_JOBJECT:
+		return type == AP_SET_DICT ? json_text(r, v) : NULL;
+	case AP_JNULL:
+		break;
+	}
+	return NULL;
+}
+
+static void set_text(const struct reader *r, const struct ap_jv *v, const struct ap_setting_row *row,
+	const char *name, const char *text)
+{
+	struct ap_settings other = *r->into;
+	const char *why;
+
+	if (!ap_setting_give(r->ctx->arena, row, row->uses & r->uses ? r->into : &other, text, r->origin,
+		    name, &why))
+		fault(r, v, name, "key-range", why);
+}
+
+static void set_value(const struct reader *r, const struct ap_jv *v, const struct ap_setting_row *row,
+	const char *name)
+{
+	const char *text = value_text(r, v, row->type);
+
+	if (text)
+		set_text(r, v, row, name, text);
+	else
+		fault(r, v, name, "key-type", ap_arena_printf(r->ctx->arena,
+			"wrong type of value; expected %s", ap_setting_expects(r->ctx->arena, row)));
+}
+
+static const char *members_text(struct ap_arena *arena, const char *path)
+{
+	const struct ap_member_spelling *m;
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (size_t i = 0; (m = ap_member_spelling_at(i)); i++)
+		if (!strcmp(m->path, path))
+			ap_str_addf(&s, "%s%s", s.len ? ", " : "", m->key);
+	for (size_t i = 0, len = strlen(path); ap_object_spelling_at(i); i++) {
+		const char *sub = ap_object_spelling_at(i)->path;
+
+		if (!strncmp(sub, path, len) && sub[len] == '.')
+			ap_str_addf(&s, "%s%s", s.len ? ", " : "", sub + len + 1);
+	}
+	return s.s;
+}
+
+/* A member of an object. Its own object, where it is one; *path and *name are then of that. */
+static const struct ap_object_spelling *set_member(const struct reader *r, const struct ap_jv *v,
+	const char **path, const char **name)
+{
+	struct ap_arena *arena = r->ctx->arena;
+	const char *key = ap_jv_key(v);
+	const char *inner = ap_arena_printf(arena, "%s.%s", *path, key);
+	const struct ap_setting_row *row = ap_member_spelling_of(*path, key);
+	const struct ap_object_spelling *sub = ap_object_spelling_of(inner);
+
+	if (row)
+		set_value(r, v, row, ap_arena_printf(arena, "%s.%s", *name, key));
+	else if (!sub)
+		fault(r, v, *name, "key-unknown", ap_arena_printf(arena,
+			"no member \"%s\" is known here; expected one of %s",
+			ap_diag_name(r->ctx->diag, key), members_text(arena, *path)));
+	*path = inner;
+	*name = ap_arena_printf(arena, "%s.%s", *name, key);
+	return row ? NULL : sub;
+}
+
+static void set_object(const struct reader *r, const struct ap_jv *v,
+	const struct ap_object_spelling *object, const char *name)
+{
+	const struct ap_setting_row *also = object->also != AP_SET_COUNT ? ap_setting_at(object->also) : NULL;
+
+	if (ap_jv_type(v) == AP_JBOOL && also) {
+		set_value(r, v, also, name);
+		return;
+	}
+	if (ap_jv_type(v) != AP_JOBJECT) {
+		fault(r, v, name, "key-type", also
+			? "wrong type of value; expected an object, true or false"
+			: "wrong type of value; expected an object");
+		return;
+	}
+	if (also)
+		set_text(r, v, also, name, "true");
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		const char *path = object->path, *inner = name;
+		const struct ap_object_spelling *sub = set_member(r, m, &path, &inner);
+
+		if (sub)
+			set_object(r, m, sub, inner);
+	}
+}
+
+static void consider(const char *word, const char *candidate, const char **best, int *nearest)
+{
+	int d = ap_str_distance(word, candidate, *nearest - 1);
+
+	if (d < *nearest) {
+		*nearest = d;
+		*best = candidate;
+	}
+}
+
+static void unknown_key(const struct reader *r, const struct ap_jv *v)
+{
+	const char *best = NULL, *key = ap_jv_key(v), *alias;
+	enum ap_setting_id id;
+	int nearest = 3;
+
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (ap_setting_at(i)->group != AP_GROUP_GENERAL)
+			consider(key, ap_setting_at(i)->key, &best, &nearest);
+	for (size_t i = 0; (alias = ap_setting_alias_at(i, &id)); i++)
+		consider(key, alias, &best, &nearest);
+	for (size_t i = 0; ap_object_spelling_at(i); i++)
+		consider(key, ap_object_spelling_at(i)->path, &best, &nearest);
+	(void)ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, "key-unknown",
+		"no such setting; %s%s%s", best ? "did you mean \"" : "see `autopar-plan list ",
+		best ? best : "settings`", best ? "\"?" : "");
+}
+
+static void set_key(const struct reader *r, const struct ap_jv *v)
+{
+	const char *key = ap_jv_key(v);
+	const struct ap_setting_row *row = ap_setting_of_key(key);
+	const struct ap_object_spelling *object = ap_object_spelling_of(key);
+
+	if (object && (!row || ap_jv_type(v) == AP_JOBJECT))
+		set_object(r, v, object, object->path);
+	else if (row && row->group != AP_GROUP_GENERAL)
+		set_value(r, v, row, key);
+	else
+		unknown_key(r, v);
+}
+
+static enum ap_status is_object(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	const struct ap_jv *root = ap_json_root(doc);
+
+	if (ap_jv_type(root) == AP_JOBJECT)
+		return AP_OK;
+	return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "key-type",
+		"expected an object of settings");
+}
+
+static enum ap_status read_object(struct ap_ctx *ctx, const char *path, struct ap_json **doc)
+{
+	char *text;
+	size_t len;
+
+	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &len));
+	AP_TRY(ap_json_parse(ctx, path, text, len, 0, doc));
+	return is_object(ctx, *doc);
+}
+
+static void set_keys(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses, struct ap_settings *into)
+{
+	const struct reader r = {.ctx = ctx, .doc = doc, .uses = uses, .into = into,
+		.origin = AP_FROM_CONFIG};
+
+	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
+		set_key(&r, v);
+}
+
+enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses, struct ap_settings *into)
+{
+	struct ap_json *doc;
+
+	AP_TRY(read_object(ctx, path, &doc));
+	set_keys(ctx, doc, uses, into);
+	return ap_diag_status(ctx->diag);
+}
+
+bool ap_config_is_one(const struct ap_jv *root)
+{
+	const struct ap_jv *v = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
+
+	for (; v; v = ap_jv_next(v)) {
+		const struct ap_setting_row *row = ap_setting_of_key(ap_jv_key(v));
+
+		if (row ? row->group != AP_GROUP_GENERAL : ap_object_spelling_of(ap_jv_key(v)) != NULL)
+			return true;
+	}
+	return false;
+}
+
+enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	size_t before = ap_diag_count(ctx->diag, AP_ERROR);
+	struct ap_ctx own = *ctx;
+	struct ap_settings given;
+	enum ap_level level;
+	const char *text;
+
+	AP_TRY(is_object(ctx, doc));
+	ap_settings_init(&given);
+	set_keys(ctx, doc, AP_FOR_ALL, &given);
+	if (ap_diag_count(ctx->diag, AP_ERROR) > before)
+		return AP_MEANING;
+	own.diag = ap_diag_create(ctx->arena, false);
+	(void)ap_settings_settle(&own, &given);
+	for (size_t i = 0; (text = ap_diag_text(own.diag, i, &level, NULL)); i++)
+		(void)ap_json_report(ctx, doc, ap_json_root(doc), level,
+			level == AP_ERROR ? AP_MEANING : AP_OK, NULL, NULL, "%s", text);
+	return ap_diag_count(ctx->diag, AP_ERROR) > before ? AP_MEANING : AP_OK;
+}
+
+enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, unsigned uses,
+	struct ap_settings *into)
+{
+	static const char object[] = "parallel_speed_up";
+	struct reader r = {.ctx = ctx, .uses = uses, .into = into, .origin = AP_FROM_CONFIG};
+	struct ap_json *doc;
+
+	AP_TRY(read_object(ctx, path, &doc));
+	r.doc = doc;
+	set_object(&r, ap_json_root(doc), ap_object_spelling_of(object), object);
+	return ap_diag_status(ctx->diag);
+}
+
+enum ap_status ap_config_echo(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *settings,
+	unsigned uses, struct ap_settings *into)
+{
+	const struct reader r = {.ctx = ctx, .doc = doc, .uses = uses, .into = into,
+		.origin = AP_FROM_ENVIRONMENT};
+
+	for (const struct ap_jv *v = ap_jv_first(settings); v; v = ap_jv_next(v)) {
+		const struct ap_setting_row *row = ap_setting_of_key(ap_jv_key(v));
+
+		if (row && row->group <= AP_GROUP_SEARCH && ap_jv_type(v) != AP_JNULL)
+			set_value(&r, v, row, row->key);
+	}
+	return ap_diag_status(ctx->diag);
+}
+
+void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
+	const struct ap_object_spelling *object, unsigned uses, struct ap_settings *into)
+{
+	struct reader r = {.ctx = ctx, .uses = uses, .into = into, .origin = AP_FROM_OPTION};
+	struct ap_ctx own = *ctx;
+	struct ap_json *doc;
+
+	own.diag = ap_diag_create(ctx->arena, false);
+	if (ap_json_parse(&own, name, text, strlen(text), 0, &doc) != AP_OK) {
+		fault(&r, NULL, name, "", ap_arena_printf(ctx->arena, "the value is no JSON: %s",
+			ap_diag_text(own.diag, 0, NULL, NULL)));
+		return;
+	}
+	r.doc = doc;
+	set_object(&r, ap_json_root(doc), object, name);
+}

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/relax.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/attempt.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cost/pins.h"
+#include "drive/choose.h"
+#include "drive/lean.h"
+
+/* ---- one plan under other settings ---- */
+
+enum verdict {
+	FITS,
+	UNKNOWN, /* none was found that does */
+	PROVEN_NOT,
+	NO_PLAN /* these settings contradict each other, or the network or machine */
+};
+
+struct trial {
+	enum verdict verdict;
+	int64_t bytes; /* of the plan that fits, else of the smallest one met; 0: none */
+	bool hopeless; /* what a device needs before anything else is too much */
+};
+
+/* What trials may take, in inner steps of a search, which are the same on every machine: what reading a
+ * network, making a machine and a pipeline take is known before. */
+struct allowance {
+	uint64_t steps; /* left */
+	uint64_t most_bytes; /* that a trial may hold */
+};
+
+#define FIND_WORK (UINT64_C(1) << 24) /* more finds little more */
+
+/* Inner steps of a search, of which three take a nanosecond, and bytes. */
+enum { TRIAL_STEPS = 1 << 23, OPERATOR_STEPS = 1 << 15, DEVICE_STEPS = 1 << 10 };
+enum { PASS_STEPS = 1 << 7, STAGED_PASS_STEPS = 1 << 13 }; /* of one stage all micro-batches are alike */
+enum { OPERATOR_BYTES = 4096, DEVICE_BYTES = 96, PASS_BYTES = 128 };
+#define MOST_STEPS (UINT64_C(1) << 30) /* of what cannot be stopped: a third of a second */
+#define PROVE_WORK (UINT64_C(1) << 32)
+
+static enum ap_status prepare(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_inputs *in)
+{
+	ap_settings_check(ctx, set);
+	AP_TRY(ap_diag_status(ctx->diag));
+	AP_TRY(ap_inputs_make(ctx, set, src, AP_FOR_search, in));
+	AP_TRY(ap_inputs_give(ctx, set, src, AP_FOR_search, in));
+	if (in->counts)
+		in->request.given = in->counts;
+	in->counts = NULL; /* they are taken, and the least of memory is found around them */
+	return AP_OK;
+}
+
+static enum verdict prove_it(struct ap_ctx *ctx, struct ap_inputs *in, int64_t *bytes)
+{
+	struct ap_plan plan;
+	enum ap_status st;
+
+	in->request.budget.work = PROVE_WORK;
+	st = ap_inputs_plan(ctx, in, NULL, &plan, NULL);
+	if (st == AP_OK)
+		*bytes = plan.prediction.memory.total;
+	return st == AP_OK ? FITS
+		: st == AP_INFEASIBLE ? PROVEN_NOT : UNKNOWN;
+}
+
+/* Steps and bytes of a plan on a network of so many operators, before any search. */
+static struct allowance price_of(const struct ap_settings *o, const struct ap_sources *src,
+	uint32_t operators)
+{
+	double devices = o->device_num ? (double)o->device_num : src->table ? src->table->ndev : 1;
+	double passes = (double)o->pipeline_stages * (double)o->micro_batches *
+		(o->pipeline_segments > 1 ? (double)o->pipeline_segments : 1);
+	double steps = TRIAL_STEPS + operators * (double)OPERATOR_STEPS + devices * DEVICE_STEPS +
+		passes * (o->pipeline_stages > 1 ? STAGED_PASS_STEPS : PASS_STEPS);
+	double bytes = operators * (double)OPERATOR_BYTES + devices * DEVICE_BYTES + passes * PASS_BYTES;
+
+	return (struct allowance){(uint64_t)fmin(steps, 0x1p60), (uint64_t)fmin(bytes, 0x1p60)};
+}
+
+/* Takes from what is left; false: that is not enough. */
+static bool afford(struct allowance *left, const struct allowance *price)
+{
+	if (!left)
+		return true;
+	if (price->steps > MOST_STEPS || price->steps >= left->steps || price->most_bytes > left->most_bytes)
+		return false;
+	left->steps -= price->steps;
+	return true;
+}
+
+static void spend(struct allowance *left, uint64_t steps)
+{
+	left->steps -= steps < left->steps ? steps : left->steps;
+}
+
+/* Does what operators need at least say that nothing fits? Cheaper than to look for what does. */
+static bool is_hopeless(struct ap_ctx *ctx, const struct ap_inputs *in, struct allowance *left)
+{
+	const int32_t *const *fixed;
+	uint64_t work = 0;
+	int64_t least;
+
+	if (ap_pins_make(ctx, in->graph, in->machine->ndev, &in->step, in->request.given,
+			&fixed) != AP_OK)
+		return false;
+	least = ap_choose_least_bytes(ctx, &in->request, fixed, &work);
+	spend(left, work);
+	return least > ap_choose_limit_bytes(&in->request);
+}
+
+static void judge(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	bool prove, struct allowance *left, struct trial *t)
+{
+	const struct ap_memory *m;
+	struct ap_inputs in;
+	struct ap_plan plan;
+	bool fits;
+
+	t->verdict = NO_PLAN;
+	if (prepare(ctx, set, src, &in) != AP_OK)
+		return;
+	t->verdict = ap_settings_search(set) ? UNKNOWN : NO_PLAN;
+	in.request.budget.work = FIND_WORK;
+	if (left && is_hopeless(ctx, &in, left)) {
+		t->verdict = PROVEN_NOT;
+		return;
+	}
+	if (left && (left->steps == 0 || ap_ctx_stopped(ctx)))
+		return;
+	fits = ap_plan_lean(ctx, &in.request, left ? &left->steps : NULL, &plan);
+	m = &plan.prediction.memory;
+	if (plan.graph) {
+		t->bytes = m->total;
+		t->hopeless = m->context > in.request.capacity_bytes;
+	}
+	if (fits)
+		t->verdict = FITS;
+	else if (t->hopeless || (plan.graph && !ap_settings_search(set)))
+		t->verdict = PROVEN_NOT;
+	else if (ap_settings_search(set) && prove)
+		t->verdict = prove_it(ctx, &in, &t->bytes);
+}
+
+struct judging {
+	struct ap_ctx *ctx;
+	const struct ap_settings *set;
+	const struct ap_sources *src;
+	bool prove;
+	struct allowance *left;
+	struct trial t;
+};
+
+static void try_judge(void *user)
+{
+	struct judging *j = user;
+
+	j->ctx->diag = ap_diag_create(j->ctx->arena, false);
+	judge(j->ctx, j->set, j->src, j->prove, j->left, &j->t);
+}
+
+/* A plan under other settings, which says nothing and keeps nothing. prove: where none is found quickly,
+ * the exact search decides, as far as it comes. What is more than is left (NULL: no limit) is not tried:
+ * UNKNOWN. */
+static struct trial try(const struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, bool prove, struct allowance *left)
+{
+	struct ap_ctx own = *ctx;
+	struct judging j = {&own, set, src, prove, left, {0}};
+	const struct ap_jv *list = ap_jv_get(ap_json_root(src->graph), "operators");
+	struct allowance price = price_of(set, src, list ? (uint32_t)ap_jv_count(list) : 0);
+	struct ap_arena *made; /* graphs and tables of many trials */
+
+	if (!afford(left, &price))
+		return (struct trial){.verdict = UNKNOWN};
+	own.phase = NULL;
+	if (!ap_attempt_apart(&own, try_judge, NULL, &j, &made))
+		return (struct trial){.verdict = UNKNOWN};
+	ap_arena_destroy(made);
+	return j.t;
+}
+
+/* ---- numbers of devices ---- */
+
+#define MOST_DEVICES 65536
+
+struct asking {
+	struct ap_ctx *ctx;
+	const struct ap_sources *src;
+	struct ap_settings set; /* device_num changes */
+	int64_t most;
+	int64_t known; /* so many do not do, and fewer but one were not asked for */
+	struct allowance *left; /* NULL: no limit, and the exact search decides */
+	struct ap_devices *out;
+};
+
+/* Notes the result; true: it fits, or nothing ever will. */
+static bool try_devices(struct asking *a, int64_t devices)
+{
+	struct trial t;
+
+	a->set.device_num = devices;
+	t = try(a->ctx, &a->set, a->src, !a->left, a->left);
+	if (t.verdict == FITS) {
+		a->out->fits = devices;
+		a->out->memory_bytes = t.bytes;
+	} else if (t.verdict != NO_PLAN && !ap_ctx_stopped(a->ctx)) {
+		a->out->below = devices;
+		a->out->below_bytes = t.bytes;
+		a->out->proven = t.verdict == PROVEN_NOT;
+	}
+	return t.verdict == FITS || t.hopeless;
+}
+
+/* Doubling from one device to one server to many; then between the last two numbers of servers. */
+static void look(struct asking *a)
+{
+	int64_t server = a->out->server, lo = 0, hi;
+
+	for (int64_t n = 1; n < server; n *= 2)
+		if (!(n > 1 && n <= a->known) && try_devices(a, n))
+			return;
+	for (hi = 1; hi * server <= a->most && !ap_ctx_stopped(a->ctx); hi *= 2) {
+		if (hi * server > a->known && try_devices(a, hi * server))
+			break;
+		lo = hi;
+	}
+	while (a->out->fits && hi - lo > 1 && !ap_ctx_stopped(a->ctx)) {
+		int64_t mid = lo + (hi - lo) / 2;
+
+		if (try_devices(a, mid * server))
+			hi = mid;
+		else
+			lo = mid;
+	}
+}
+
+/* As the options, the rank table or the chip have it. */
+static int64_t server_devices(const struct asking *a, const struct ap_chip *chip)
+{
+	const struct ap_topo *table = a->src->table;
+
+	if (a->set.devices_per_server)
+		return a->set.devices_per_server;
+	return table ? (table->ndev + table->nserver - 1) / table->nserver : chip->server_devices;
+}
+
+/* The least number of devices of this kind, up to most, for which a plan fits under the settings as they
+ * are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers. known: so
+ * many do not do, and of fewer only one is tried; left: what may be taken; NULL: no limit, and where no plan
+ * is found quickly, the exact search decides. */
+static enum ap_status least_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, int64_t most, int64_t known, struct allowance *left,
+	struct ap_devices *out)
+{
+	struct ap_sources tableless = *src;
+	struct asking a = {.ctx = ctx, .src = src, .set = *set, .most = most,
+		.known = known, .left = left, .out = out};
+	const struct ap_chip *chip;
+
+	*out = (struct ap_devices){0};
+	a.set.min_devices = false; /* trials are plans */
+	AP_TRY(ap_input_chip(ctx, set, src, &chip));
+	out->server = a.set.devices_per_server = server_devices(&a, chip);
+	out->usable_bytes = a.set.memory ? a.set.memory : chip->usable_bytes;
+	if (!a.set.chip)
+		a.set.chip = chip->name;
+	tableless.table = NULL;
+	a.src = &tableless;
+	look(&a);
+	return AP_OK;
+}
+
+/* Nothing fits: why. Where no number of devices gave a plan, what one of them ends with says so. */
+static enum ap_status explain(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_devices *d)
+{
+	struct ap_settings o = *set;
+	struct ap_inputs in;
+	char need[32], have[32];
+
+	if (d->below)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+			"no plan was found that fits: on %" PRId64 " device%s, the most that were tried, the "
+			"smallest one needs %s, %s are usable", d->below, d->below > 1 ? "s" : "",
+			ap_format_bytes(d->below_bytes, need), ap_format_bytes(d->usable_bytes, have));
+	o.device_num = d->server;
+	AP_TRY(ap_inputs_make(ctx, &o, src, AP_FOR_search, &in));
+	AP_TRY(ap_inputs_give(ctx, &o, src, AP_FOR_search, &in));
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
+		"no plan was found on up to %d devices", MOST_DEVICES);
+}
+
+enum ap_status ap_min_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_devices *out)
+{
+	AP_TRY(least_devices(ctx, set, src, MOST_DEVICES, 0, NULL, out));
+	if (ap_ctx_stopped(ctx))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
+			"stopped before the least number of devices was known");
+	return out->fits ? AP_OK : explain(ctx, set, src, out);
+}
+
+/* ---- other settings ---- */
+
+#define MOST_NAMED 3 /* relaxations */
+#define MOST_TIMES 32 /* as many devices */
+#define LEAST_STEPS (UINT64_C(1) << 30) /* that may be taken whatever the search took: a third of a second */
+#define LEAST_BYTES (UINT64_C(32) << 20) /* likewise of a trial */
+struct relaxing {
+	struct ap_ctx *ctx;
+	const struct ap_settings *set;
+	const struct ap_sources *src;
+	const struct ap_inputs *in; /* under the settings as they are */
+	struct ap_settings base; /* what ways change: these, or those of a larger machine */
+	struct allowance left;
+};
+
+/* Changes settings; false: they are so already, or that cannot be. */
+typedef bool apply_fn(const struct ap_inputs *in, struct ap_settings *o);
+
+static bool shard(const struct ap_inputs *in, struct ap_settings *o)
+{
+	if (o->enable_parallel_optimizer || !in->step.training || in->machine->ndev == 1)
+		return false;
+	o->enable_parallel_optimizer = true;
+	return true;
+}
+
+static bool level3(const struct ap_inputs *in, struct ap_settings *o)
+{
+	if (!in->step.training || in->machine->ndev == 1 || o->optimizer_level == AP_LEVEL3)
+		return false;
+	o->enable_parallel_optimizer = true;
+	o->optimizer_level = AP_LEVEL3;
+	return true;
+}
+
+static bool selective(const struct ap_inputs *in, struct ap_settings *o)
+{
+	if (!in->step.training || o->recompute != AP_RECOMPUTE_NONE)
+		return false;
+	o->recompute = AP_RECOMPUTE_SELECTIVE;
+	return true;
+}
+
+static bool full(const struct ap_inputs *in, struct ap_settings *o)
+{
+	if (!in->step.training || o->recompute == AP_RECOMPUTE_FULL)
+		return false;
+	o->recompute = AP_RECOMPUTE_FULL;
+	return true;
+}
+
+static bool more_micro_batches(const struct ap_inputs *in, struct ap_settings *o)
+{
+	int64_t batch = in->graph->batch, least = o->micro_batches * 2, best = batch;
+
+	if (least > batch)
+		return false;
+	for (int64_t d = 1; d <= batch / d; d++) {
+		if (batch % d)
+			continue;
+		best = d >= least && d < best ? d : best;
+		best = batch / d >= least && batch / d < best ? batch / d : best;
+	}
+	o->micro_batches = best;
+	return true;
+}
+
+static bool more_stages(const struct ap_inputs *in, struct ap_settings *o)
+{
+	int64_t n = o->pipeline_stages * 2;
+
+	if (o->hybrid || in->machine->total % n || n > in->graph->nnode || !in->graph->batch)
+		return false;
+	o->pipeline_stages = n;
+	if (o->micro_batches < n)
+		o->micro_batches = n;
+	return in->graph->batch % o->micro_batches == 0;
+}
+
+static bool less_batch(const struct ap_inputs *in, struct ap_settings *o)
+{
+	int64_t batch = o->batch ? o->batch : in->graph->batch;
+
+	if (batch < 2 || batch % 2)
+		return false;
+	o->batch = batch / 2;
+	return true;
+}
+
+enum { SHARD, LEVEL3, SELECTIVE, FULL, MICRO, STAGES, BATCH };
+
+static apply_fn *const changes[] = {
+	[SHARD] = shard, [LEVEL3] = level3, [SELECTIVE] = selective, [FULL] = full,
+	[MICRO] = more_micro_batches, [STAGES] = more_stages, [BATCH] = less_batch,
+};
+
+#define BIT(x) (1u << (x))
+
+/* What is tried, in this order; what can be repeated is, until it fits. */
+static const struct way {
+	unsigned changes;
+	int repeated; /* the last one, -1: none is */
+} ways[] = {
+	{BIT(SHARD), -1}, {BIT(LEVEL3), -1}, {BIT(SELECTIVE), -1}, {BIT(MICRO), MICRO}, {BIT(FULL), -1},
+	{BIT(SHARD) | BIT(SELECTIVE), -1}, {BIT(SHARD) | BIT(MICRO), MICRO},
+	{BIT(SHARD) | BIT(FULL), -1}, {BIT(FULL) | BIT(MICRO), MICRO},
+	{BIT(SHARD) | BIT(FULL) | BIT(MICRO), MICRO}, {BIT(STAGES), STAGES},
+	{BIT(LEVEL3) | BIT(FULL) | BIT(MICRO), MICRO},
+	{BIT(SHARD) | BIT(FULL) | BIT(STAGES), STAGES}, {BIT(BATCH), BATCH},
+};
+
+/* The settings that differ, as options. */
+static const char *options_text(struct ap_arena *arena, const struct ap_settings *was,
+	const struct ap_settings *now)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *value = ap_setting_text(arena, row, now);
+		const char *before = ap_setting_text(arena, row, was);
+
+		if (!value || (before && strcmp(value, before) == 0))
+			continue;
+		ap_str_addf(&s, "%s%s", s.len ? " " : "", ap_option_spelling(arena, "--", row));
+		if (row->type != AP_SET_FLAG)
+			ap_str_addf(&s, " %s", value);
+	}
+	return s.s;
+}
+
+/* Settings under which a plan was found, and what it needs. */
+struct found {
+	struct ap_settings opt;
+	int64_t bytes;
+};
+
+/* The settings of a way, its repeated change made so many times more than once; false: that is too often,
+ * or one of them cannot be made. */
+static bool apply(const struct relaxing *r, const struct way *w, int times, struct ap_settings *o)
+{
+	*o = r->base;
+	for (size_t i = 0; i < AP_COUNT(changes); i++)
+		if (w->changes & BIT(i) && !changes[i](r->in, o))
+			return false;
+	for (int i = 0; i < times; i++)
+		if (w->repeated < 0 || !changes[w->repeated](r->in, o))
+			return false;
+	return true;
+}
+
+static bool fits(struct relaxing *r, const struct way *w, int times, struct found *f)
+{
+	struct ap_settings o;
+	struct trial t;
+
+	if (ap_ctx_stopped(r->ctx) || !apply(r, w, times, &o))
+		return false;
+	t = try(r->ctx, &o, r->src, false, &r->left);
+	if (t.verdict == FITS)
+		*f = (struct found){o, t.bytes};
+	return t.verdict == FITS;
+}
+
+/* The most changes of a way that leave every device a sample of each micro-batch. */
+static int samples_left(const struct relaxing *r, const struct way *w, int most)
+{
+	int log = 0;
+
+	while (r->in->machine->ndev >> (log + 1))
+		log++;
+	return w->repeated == MICRO && log < most ? most - log : most;
+}
+
+/* The nearest settings of a way that fit: what is between none of the changes and as many as can be is
+ * halved. */
+static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
+{
+	struct ap_settings o;
+	int lo = -1, hi = 0, less;
+
+	if (r->left.steps == 0 || !apply(r, w, 0, &o))
+		return false;
+	while (apply(r, w, hi + 1, &o))
+		hi++;
+	less = samples_left(r, w, hi);
+	if (!fits(r, w, hi, f) && (less == hi || !fits(r, w, hi = less, f)))
+		return false;
+	while (hi - lo > 1) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (fits(r, w, mid, f))
+			hi = mid;
+		else
+			lo = mid;
+	}
+	return true;
+}
+
+/* True: other settings can help. */
+static bool say_contributors(struct relaxing *r)
+{
+	struct ap_ctx *ctx = r->ctx;
+	struct ap_request rq = r->in->request;
+	struct ap_plan least;
+	const struct ap_memory *m = &least.prediction.memory;
+	char need[32];
+
+	if (r->in->counts)
+		rq.given = r->in->counts;
+	ap_plan_lean(ctx, &rq, &r->left.steps, &least);
+	if (!least.graph)
+		return false;
+	ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "memory-largest", "%s needs %s: %s",
+		r->in->counts ? "it" : "the smallest plan found", ap_format_bytes(m->total, need),
+		ap_plan_contributors(ctx, &least));
+	if (m->context < rq.capacity_bytes)
+		return true;
+	ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"the context alone takes %s, under any settings and on any number of devices",
+		ap_format_bytes(m->context, need));
+	return false;
+}
+
+static void say(struct relaxing *r, const struct found *f)
+{
+	char need[32];
+
+	ap_diag_add(r->ctx->diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"%s would fit: a plan of %s", options_text(r->ctx->arena, r->set, &f->opt),
+		ap_format_bytes(f->bytes, need));
+}
+
+/* How many ways were named. */
+static int say_settings(struct relaxing *r)
+{
+	unsigned done = 0; /* changes that fit alone need no company */
+	int named = 0;
+
+	for (size_t i = 0; i < AP_COUNT(ways) && named < MOST_NAMED; i++) {
+		struct found f;
+
+		if (ways[i].changes & done || !try_way(r, &ways[i], &f))
+			continue;
+		done |= ways[i].changes;
+		done |= done & BIT(SHARD) ? BIT(LEVEL3) : 0; /* more of the same */
+		done |= done & BIT(SELECTIVE) ? BIT(FULL) : 0;
+		named++;
+		say(r, &f);
+	}
+	return named;
+}
+
+/* More devices of this kind, up to MOST_TIMES as many. True: said. */
+static bool say_devices(struct relaxing *r)
+{
+	struct ap_devices found;
+	char need[32];
+
+	if (least_devices(r->ctx, r->set, r->src, MOST_TIMES * (int64_t)r->in->machine->total,
+			(int64_t)r->in->machine->total, &r->left, &found) != AP_OK || !found.fits)
+		return false;
+	ap_diag_add(r->ctx->diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+		"%" PRId64 " device%s would do: a plan of %s", found.fits, found.fits > 1 ? "s" : "",
+		ap_format_bytes(found.memory_bytes, need));
+	return true;
+}
+
+/* More devices and what saves most memory beside them. True: said. */
+static bool say_both(struct relaxing *r)
+{
+	static const struct way most = {BIT(SHARD) | BIT(FULL) | BIT(MICRO), MICRO};
+	struct ap_sources machine = *r->src;
+	struct found f;
+
+	machine.table = NULL;
+	r->src = &machine;
+	r->base.chip = r->in->chip->name;
+	for (int times = 2; times <= MOST_TIMES; times *= 2) {
+		r->base.device_num = times * (int64_t)r->in->machine->total;
+		if (try_way(r, &most, &f)) {
+			say(r, &f);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Was it the memory, and not a route or what is pinned? */
+static bool is_short(const struct ap_diag *d)
+{
+	enum ap_level level;
+	const char *check;
+
+	for (size_t i = 0; ap_diag_text(d, i, &level, &check); i++)
+		if (level == AP_ERROR && check && !strcmp(check, "memory"))
+			return true;
+	return false;
+}
+
+static void report(struct relaxing *r)
+{
+	bool alone = r->set->parallel_mode == AP_MODE_STAND_ALONE;
+	uint64_t kept; /* for numbers of devices */
+	int named;
+
+	if (!say_contributors(r))
+		return;
+	kept = alone ? 0 : r->left.steps / 2;
+	r->left.steps -= kept;
+	named = say_settings(r);
+	r->left.steps += kept;
+	if (!alone) {
+		named += say_devices(r);
+		named += !named && say_both(r);
+	}
+	if (!named && !ap_ctx_stopped(r->ctx))
+		ap_diag_add(r->ctx->diag, AP_NOTE, AP_OK, NULL, "memory-relax",
+			"no other settings%s that were tried would fit",
+			alone ? "" : " and no number of devices");
+}
+
+static void try_report(void *user)
+{
+	report(user);
+}
+
+/* As much again as the run has taken, and no more than the limits of a search. */
+static struct allowance allow(const struct ap_settings *set, const struct ap_sources *src,
+	const struct ap_inputs *in, uint64_t steps)
+{
+	struct allowance a = price_of(set, src, in->graph->nnode);
+	uint64_t limit = (uint64_t)set->work_limit;
+
+	a.steps += steps;
+	a.steps = a.steps > LEAST_STEPS ? a.steps : LEAST_STEPS;
+	a.steps = limit && limit < a.steps ? limit : a.steps;
+	a.most_bytes = a.most_bytes > LEAST_BYTES ? a.most_bytes : LEAST_BYTES;
+	return a;
+}
+
+void ap_relax_report(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	const struct ap_inputs *in, uint64_t steps)
+{
+	struct relaxing r = {ctx, set, src, in, *set, allow(set, src, in, steps)};
+	struct ap_arena *made;
+
+	if (!is_short(ctx->diag))
+		return;
+	ap_ctx_phase(ctx, "looking for what would fit");
+	if (ap_attempt_apart(ctx, try_report, NULL, &r, &made))
+		ap_arena_destroy(made); /* what was said is with the messages */
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/request.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/files.h"
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "ckpt/ckpt.h"
+#include "cost/dealt.h"
+#include "cost/optimizer.h"
+#include "cost/pins.h"
+#include "cost/recompute.h"
+#include "drive/baseline.h"
+#include "pipeline/stages.h"
+#include "route/semi_auto.h"
+#include "shard/arrival.h"
+#include "shard/imposed.h"
+
+#define TABLES 4 /* that a search holds at once, beside graph and plan, as a rule */
+
+#define FAULT(ctx, ...) ap_diag_add((ctx)->diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
+
+static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *doc, const char *sha256, const struct ap_graph **out)
+{
+	const struct ap_graph_params params = {
+		.batch = set->batch,
+		.micro_batches = set->hybrid ? 2 : set->micro_batches, /* to be judged */
+		.inference = set->run_phase == AP_RUN_INFERENCE,
+		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+
+	return ap_graph_load(ctx, doc, sha256, &params, out);
+}
+
+/* A text that is there already, or that of the file. */
+static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_input *named, struct ap_input *in)
+{
+	*in = *named;
+	return named->text ? AP_OK : ap_input_read(ctx, set, named->path, in);
+}
+
+static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_input *named, struct ap_json **doc, const char **sha256)
+{
+	struct ap_input in;
+
+	AP_TRY(read_named(ctx, set, named, &in));
+	if (ap_kind_is_dump(&in)) {
+		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = in.path},
+			NULL,
+			"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_DUMP));
+		return AP_MEANING;
+	}
+	AP_TRY(ap_input_json(ctx, &in, 0, doc));
+	*sha256 = ap_input_sha256(ctx, &in);
+	return AP_OK;
+}
+
+enum ap_status ap_input_graph(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const struct ap_graph **out)
+{
+	struct ap_json *doc;
+	const char *sha256;
+
+	AP_TRY(read_graph(ctx, set, &(struct ap_input){.path = path}, &doc, &sha256));
+	return load_graph(ctx, set, doc, sha256, out);
+}
+
+/* The stage configuration: a file, or the setting itself as an object. */
+static enum ap_status read_stage_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	struct ap_json **out)
+{
+	const struct ap_setting_row *row = ap_setting_at(AP_SET_stage_config);
+	const char *text = set->stage_config, *path = ap_setting_path(row, set);
+	struct ap_input in = {.path = row->key};
+
+	if (!text)
+		return AP_OK;
+	if (path) {
+		AP_TRY(ap_input_read(ctx, set, path, &in));
+	} else {
+		in.text = ap_arena_strdup(ctx->arena, text);
+		in.len = strlen(text);
+	}
+	return ap_input_json(ctx, &in, 0, out);
+}
+
+enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_named *named, struct ap_sources *out)
+{
+	struct ap_input in;
+	struct ap_json *doc;
+
+	*out = (struct ap_sources){.table_path = named->table.path, .strategy = named->strategy};
+	AP_TRY(read_stage_config(ctx, set, &out->stage_config));
+	ap_ctx_phase(ctx, "reading the graph");
+	AP_TRY(read_graph(ctx, set, &named->graph, &out->graph, &out->sha256));
+	ap_ctx_phase(ctx, "reading the machine");
+	if (!named->table.path)
+		return AP_OK;
+	AP_TRY(read_named(ctx, set, &named->table, &in));
+	AP_TRY(ap_input_json(ctx, &in, AP_JSON_TRAILING_COMMA, &doc));
+	return ap_topo_load(ctx, doc, ap_input_sha256(ctx, &in), &out->table);
+}
+
+/* The machine of --device-num: servers and super pods as the options say, else as the chip has them,
+ * where these fit together. */
+static enum ap_status make_topo(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_chip *chip, const struct ap_topo **out)
+{
+	int64_t server = set->devices_per_server ? set->devices_per_server : chip->server_devices;
+	int64_t pod = set->devices_per_pod;
+
+	if (!pod && chip->pod_devices % server == 0)
+		pod = chip->pod_devices;
+	AP_TRY(ap_topo_make(ctx, set->device_num, server, out));
+	return pod ? ap_topo_make_pods(ctx, *out, pod, out) : AP_OK;
+}
+
+static enum ap_status no_chip(struct ap_ctx *ctx, const char *chip_info)
+{
+	struct ap_str names;
+	const char *name;
+
+	ap_str_init(&names, ctx->arena);
+	for (size_t i = 0; (name = ap_chip_at(i, NULL)); i++)
+		ap_str_addf(&names, "%s%s", i ? ", " : "", name);
+	if (*chip_info)
+		return FAULT(ctx, "the rank table's chip_info \"%s\" is no chip that is known; give "
+			"--chip (%s, or a profile that ends in .json)", chip_info, names.s);
+	return FAULT(ctx, "no chip is known; give --chip (%s, or a profile that ends in .json)",
+		names.s);
+}
+
+enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_chip **out)
+{
+	const char *chip_info = src->table ? src->table->chip_info : "";
+
+	if (set->chip)
+		return ap_chip_get(ctx, set->chip, out);
+	*out = NULL;
+	if (*chip_info)
+		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
+	return *out ? AP_OK : no_chip(ctx, chip_info);
+}
+
+static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_inputs *in)
+{
+	in->topo = set->parallel_mode == AP_MODE_STAND_ALONE ? NULL : src->table;
+	if (in->topo && set->device_num && set->device_num != in->topo->ndev)
+		return FAULT(ctx, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
+			" devices", set->device_num, src->table_path, in->topo->ndev);
+	if (!in->topo && !set->device_num)
+		return FAULT(ctx, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
+			"use --device-num");
+	AP_TRY(ap_input_chip(ctx, set, src, &in->chip));
+	if (!in->topo)
+		AP_TRY(make_topo(ctx, set, in->chip, &in->topo));
+	AP_TRY(ap_settings_fit_devices(ctx, set, in->topo->ndev));
+	AP_TRY(ap_hccl_check(ctx, in->topo, in->chip->hccl, !set->hccl_rules));
+	return ap_machine_make(ctx, in->topo, in->chip, &in->machine);
+}
+
+/* The settings that decide the result, as they took effect. */
+static void echo_settings(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
+	struct ap_inputs *in)
+{
+	struct ap_settings o = *set;
+	struct ap_setting *list = AP_NEW_N(ctx->arena, struct ap_setting, AP_SET_COUNT);
+	uint32_t n = 0;
+
+	o.device_num = in->topo->ndev;
+	if (strcmp(in->topo->form, "given") != 0)
+		o.devices_per_server = o.devices_per_pod = 0;
+	else if (!o.devices_per_server)
+		o.devices_per_server = in->chip->server_devices;
+	if (in->topo->pod.n && !o.devices_per_pod && strcmp(in->topo->form, "given") == 0)
+		o.devices_per_pod = in->chip->pod_devices;
+	o.chip = in->chip->name;
+	o.software = in->step.software->name;
+	o.memory = in->request.capacity_bytes;
+	o.batch = in->graph->batch;
+	for (size_t i = 0; in->step.optimizer && ap_optimizer_at(i); i++)
+		if (ap_optimizer_at(i) == in->step.optimizer)
+			o.optimizer = (int)i;
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+
+		if (row->group <= AP_GROUP_SEARCH && row->uses & use)
+			list[n++] = (struct ap_setting){row->key,
+				ap_setting_json(ctx->arena, row, &o)};
+	}
+	in->request.nsetting = n;
+	in->request.setting = list;
+}
+
+static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_settings *o, int mode,
+	const struct ap_ints *config)
+{
+	struct ap_fusion f = {.mode = AP_FUSION_SIZE, .bytes = AP_FUSION_BYTES};
+
+	if (!o->comm_fusion_openstate)
+		return (struct ap_fusion){.mode = AP_FUSION_OFF};
+	if (mode == AP_FUSE_SIZE)
+		f.bytes = config->v[0] << 20;
+	if (mode == AP_FUSE_INDEX)
+		f = (struct ap_fusion){.mode = AP_FUSION_INDEX, .nindex = (uint32_t)config->n,
+			.index = ap_arena_memdup(arena, config->v, config->n * sizeof *config->v)};
+	return f;
+}
+
+/* The plain assignments of settings to fields of a step. */
+static void assign(struct ap_arena *arena, const struct ap_settings *o, struct ap_step *step)
+{
+	const struct ap_ints *parts = &o->all_reduce_fusion_config;
+
+	step->micro_batches = o->micro_batches;
+	step->training = o->run_phase == AP_RUN_TRAINING;
+	step->executor = ap_route_at((size_t)o->executor)->executor;
+	step->full_batch = o->full_batch;
+	step->optimizer_sharding = o->enable_parallel_optimizer;
+	step->optimizer_level = o->optimizer_level + 1;
+	step->shard_size = o->optimizer_weight_shard_size;
+	step->shard_threshold_bytes = o->parallel_optimizer_threshold << 10;
+	step->layerwise = o->parallel_mode == AP_MODE_HYBRID_PARALLEL;
+	step->gradient_fp32_sync = o->gradient_fp32_sync;
+	step->force_fp32 = o->force_fp32_communication;
+	step->gradients_mean = o->gradients_mean;
+	step->alltoall = o->enable_alltoall;
+	step->recompute = (enum ap_recompute)o->recompute;
+	step->recompute_keeps_comm = !o->mp_comm_recompute;
+	step->recompute_regathers = o->parallel_optimizer_comm_recompute;
+	step->recompute_slices = o->recompute_slice_activation;
+	step->fully_use = o->fully_use_devices;
+	step->slice_align = o->tensor_slice_align_enable ? o->tensor_slice_align_size : 0;
+	step->follow = o->elementwise_op_strategy_follow;
+	step->saved_whole = o->optimizer_weight_shard_aggregated_save;
+	step->allreduce = parts->n
+		? fusion(arena, o, AP_FUSE_INDEX, parts)
+		: fusion(arena, o, o->comm_fusion_allreduce_mode, &o->comm_fusion_allreduce_config);
+	step->allgather = fusion(arena, o, o->comm_fusion_allgather_mode,
+		&o->comm_fusion_allgather_config);
+	step->reducescatter = fusion(arena, o, o->comm_fusion_reducescatter_mode,
+		&o->comm_fusion_reducescatter_config);
+}
+
+/* Whole parameters are dealt to the devices, as data_parallel does. */
+static enum ap_status deal_whole(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_graph *g,
+	int64_t ndev, struct ap_step *step)
+{
+	const char *why = ap_dealt_refuses(ctx, g, ndev, step->optimizer);
+
+	if (why)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s and %s contradict each other: %s",
+			ap_setting_said(ctx, o, AP_SET_parallel_mode),
+			ap_setting_said(ctx, o, AP_SET_enable_parallel_optimizer), why);
+	step->optimizer_sharding = false;
+	step->deal_whole = ndev;
+	return AP_OK;
+}
+
+/* What needs the graph and the number of devices, all stages together: how inputs arrive, and how
+ * data_parallel deals parameters. */
+static enum ap_status fit_step(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_graph *g,
+	int64_t ndev, struct ap_step *step)
+{
+	if (*o->dataset_strategy == '[' || *o->dataset_strategy == '(')
+		AP_TRY(ap_arrival_parse_text(ctx, o->name[AP_SET_dataset_strategy], o->dataset_strategy, g,
+			ndev / o->pipeline_stages, step));
+	if (step->training && step->optimizer_sharding && o->parallel_mode == AP_MODE_DATA_PARALLEL &&
+		ndev > 1)
+		AP_TRY(deal_whole(ctx, o, g, ndev, step));
+	return ap_recompute_notes(ctx, g, step);
+}
+
+static enum ap_status unknown_optimizer(struct ap_ctx *ctx, const struct ap_json *doc, const char *name)
+{
+	return ap_json_report(ctx, doc, ap_jv_get(ap_json_root(doc), "optimizer"), AP_ERROR,
+		AP_MEANING, NULL, "optimizer-known", "unknown optimizer \"%s\"; expected %s",
+		ap_diag_name(ctx->diag, name),
+		ap_setting_expects(ctx->arena, ap_setting_at(AP_SET_optimizer)));
+}
+
+static enum ap_status load_optimizer(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *doc, const struct ap_graph *g, const struct ap_optimizer **out)
+{
+	static const char usual[] = "adam_weight_decay";
+
+	if (set->optimizer >= 0) {
+		*out = ap_optimizer_at((size_t)set->optimizer);
+		return AP_OK;
+	}
+	if (*g->optimizer) {
+		*out = ap_optimizer_find(g->optimizer);
+		return *out ? AP_OK : unknown_optimizer(ctx, doc, g->optimizer);
+	}
+	*out = ap_optimizer_find(usual);
+	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, NULL,
+		"neither --optimizer nor the graph names an optimizer; %s is assumed", usual);
+}
+
+static enum ap_status check_micro_batches(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_graph *g)
+{
+	int64_t parts = set->micro_batches;
+
+	if (parts == 1)
+		return AP_OK;
+	if (!g->batch)
+		return FAULT(ctx, "--micro-batches %" PRId64 ": no input of %s has a batch_dim", parts,
+			g->file);
+	if (g->batch % parts)
+		return FAULT(ctx, "--micro-batches %" PRId64 " does not divide the batch of %" PRId64,
+			parts, g->batch);
+	return AP_OK;
+}
+
+enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_json *doc,
+	const struct ap_graph *g, struct ap_step *step)
+{
+	const struct ap_route *route = ap_route_at((size_t)set->executor);
+
+	*step = (struct ap_step)AP_STEP_DEFAULT;
+	assign(ctx->arena, set, step);
+	if (step->training)
+		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
+	AP_TRY(check_micro_batches(ctx, set, g));
+	return ap_software_get(ctx, set->software ? set->software : route->software, &step->software);
+}
+
+/* Fills *hybrid with stages and segments of o and what the machine leaves; o->micro_batches are then those
+ * of its mbs. */
+static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_inputs *in, struct ap_settings *o, struct ap_hybrid *hybrid)
+{
+	int64_t micro_batches = o->micro_batches;
+
+	if (!o->hybrid)
+		return AP_OK;
+	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, hybrid));
+	hybrid->pp = o->pipeline_stages;
+	hybrid->vpp = o->pipeline_segments;
+	AP_TRY(ap_hybrid_fill(ctx, in->machine->ndev, hybrid));
+	AP_TRY(ap_hybrid_step(ctx, hybrid, in->graph->batch, &o->micro_batches));
+	if (o->micro_batches == micro_batches || !ap_setting_given(o, AP_SET_micro_batches))
+		return AP_OK;
+	return ap_settings_contradict(ctx, set, AP_SET_hybrid, AP_SET_micro_batches,
+		ap_arena_printf(ctx->arena, "dp=%" PRId64 " x mbs=%" PRId64 " of a batch of %" PRId64
+			" are %" PRId64 " micro-batches", hybrid->dp, hybrid->mbs, in->graph->batch,
+			o->micro_batches));
+}
+
+/* Stages that the graph file says, for a run that has none. */
+static bool says_stages(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (g->node[i].stage > 0 || g->node[i].segment > 0)
+			return true;
+	return false;
+}
+
+static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_sources *src,
+	const struct ap_scheduler *scheduler, struct ap_inputs *in)
+{
+	const struct ap_stages_request rq = {
+		.graph = in->graph,
+		.machine = in->machine,
+		.step = &in->step,
+		.scheduler = scheduler,
+		.nstage = (int32_t)o->pipeline_stages,
+		.nsegment = (int32_t)o->pipeline_segments,
+		.doc = src->stage_config,
+		.config = src->stage_config ? ap_json_root(src->stage_config) : NULL,
+	};
+	const struct ap_spot *spot;
+
+	AP_TRY(ap_stages_make(ctx, &rq, &spot));
+	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
+		ap_graph_staged(ctx, in->graph, spot, &in->graph);
+	return AP_OK;
+}
+
+/* What makes the scheduler the one that it is. */
+static enum ap_setting_id asked_by(const struct ap_settings *o)
+{
+	return ap_setting_given(o, AP_SET_pipeline_scheduler) ? AP_SET_pipeline_scheduler
+		: o->pipeline_interleave ? AP_SET_pipeline_interleave
+		: o->pipeline_segments > 1 ? AP_SET_pipeline_segments : AP_SET_pipeline_stages;
+}
+
+/* Deals the machine to the stages and puts them into the graph; the step learns of them. */
+static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings *o,
+	const struct ap_sources *src, struct ap_inputs *in)
+{
+	int32_t nstage = (int32_t)o->pipeline_stages, nsegment = (int32_t)o->pipeline_segments;
+	const struct ap_scheduler *scheduler = ap_scheduler_at((size_t)o->pipeline_scheduler);
+	struct ap_pipe *pipe = AP_NEW(ctx->arena, struct ap_pipe);
+	const char *why = scheduler->refuses(nstage, nsegment, o->micro_batches);
+
+	if (why)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s %s",
+			ap_setting_said(ctx, o, asked_by(o)), scheduler->name, why);
+	AP_TRY(ap_stages_check(ctx, in->graph, in->machine->ndev, nstage, nsegment));
+	if (nstage > 1)
+		ap_machine_staged(ctx, in->machine, (uint32_t)nstage, &in->machine);
+	in->graph = ap_graph_imposed(ctx, in->graph, in->machine->ndev, &in->step);
+	AP_TRY(ap_arrival_parse_text(ctx, "--dataset-strategy", o->dataset_strategy, in->graph,
+		in->machine->ndev, &in->step));
+	ap_schedule_pipe(ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);
+	in->step.pipe = pipe;
+	return cut(ctx, o, src, scheduler, in);
+}
+
+enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, unsigned use, struct ap_inputs *out)
+{
+	struct ap_settings o = *set; /* with what --hybrid says */
+
+	*out = (struct ap_inputs){0};
+	ap_ctx_phase(ctx, "checking the graph");
+	AP_TRY(load_graph(ctx, set, src->graph, src->sha256, &out->graph));
+	ap_ctx_phase(ctx, "making the machine");
+	AP_TRY(load_machine(ctx, set, src, out));
+	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));
+	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
+	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
+	AP_TRY(make_pipeline(ctx, &o, src, out));
+	out->step.quantum_s = ap_cost_quantum_s(ctx, out->graph, out->machine, &out->step);
+	out->request = (struct ap_request){
+		.graph = out->graph,
+		.machine = out->machine,
+		.step = &out->step,
+		.route = ap_route_at((size_t)o.executor),
+		.capacity_bytes = o.memory ? o.memory : out->chip->usable_bytes,
+		.search_mode = ap_setting_text(ctx->arena, ap_setting_at(AP_SET_search_mode), &o),
+		.budget = {
+			.work = o.work_limit ? (uint64_t)o.work_limit : AP_DEFAULT_WORK,
+			.table_bytes = (size_t)o.planner_memory / TABLES,
+			.gap = o.gap / 100,
+			.no_fold = !o.fold,
+		},
+		.prune = o.prune,
+		.certify = o.certify,
+	};
+	echo_settings(ctx, &o, use, out);
+	return ap_diag_status(ctx->diag);
+}
+
+bool ap_settings_search(const struct ap_settings *o)
+{
+	return !o->hybrid && o->parallel_mode == AP_MODE_AUTO_PARALLEL;
+}
+
+const char *ap_settings_giver(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	return ap_setting_said(ctx, o, o->hybrid ? AP_SET_hybrid : AP_SET_parallel_mode);
+}
+
+static enum ap_status refuse(struct ap_ctx *ctx, const struct ap_settings *set, const char *why)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "hybrid", "--hybrid %s: %s",
+		set->hybrid, why);
+}
+
+/* The expert's counts. */
+static enum ap_status by_hybrid(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_inputs *in)
+{
+	const char *why = "";
+	const struct ap_graph *dealt = ap_hybrid_deal(ctx, in->graph, in->machine->ndev, &in->step,
+		&in->hybrid, &why);
+
+	if (!dealt)
+		return refuse(ctx, set, why);
+	in->graph = in->request.graph = dealt;
+	in->counts = ap_hybrid_counts(ctx, dealt, in->machine->ndev, &in->step, &in->hybrid, &why);
+	return in->counts ? AP_OK : refuse(ctx, set, why);
+}
+
+/* Counts of the checkpoint. whole: it must name every operator with a parameter and no other. */
+static enum ap_status by_checkpoint(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_inputs *in, bool whole,
+	const int32_t *const **counts)
+{
+	const struct ap_input *s = &src->strategy;
+	struct ap_ckpt ckpt;
+
+	ap_ctx_phase(ctx, "reading the strategy");
+	AP_TRY(s->text ? ap_ckpt_of_input(ctx, s, &ckpt) : ap_ckpt_load(ctx, set, s->path, &ckpt));
+	return (whole ? ap_ckpt_counts : ap_ckpt_counts_some)(ctx, &ckpt, in->graph, in->machine->ndev,
+		&in->step, counts);
+}
+
+/* Nothing is cut. */
+static void by_none(struct ap_ctx *ctx, struct ap_inputs *in)
+{
+	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, in->graph->nnode);
+	int32_t *ones = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
+
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		ones[f] = 1;
+	for (ap_id i = 0; i < in->graph->nnode; i++)
+		counts[i] = ones;
+	in->counts = counts;
+}
+
+/* The batch is cut and nothing else. */
+static enum ap_status by_batch(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_inputs *in)
+{
+	const char *why;
+
+	in->counts = ap_baseline_data_parallel(ctx, in->graph, in->machine->ndev, &in->step, &why);
+	return in->counts ? AP_OK : FAULT(ctx, "%s: %s", ap_settings_giver(ctx, set), why);
+}
+
+/* What is given, and the rest by MindSpore's fixed rule. */
+static enum ap_status by_rule(struct ap_ctx *ctx, struct ap_inputs *in, const int32_t *const *given)
+{
+	const int32_t *const *fixed;
+
+	AP_TRY(ap_pins_make(ctx, in->graph, in->machine->ndev, &in->step, given, &fixed));
+	return ap_semi_auto_complete(ctx, in->graph, in->machine, &in->step, fixed, &in->counts);
+}
+
+enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, unsigned use, struct ap_inputs *in)
+{
+	if (set->hybrid)
+		return by_hybrid(ctx, set, in);
+	if (use == AP_FOR_evaluate) {
+		AP_TRY(by_checkpoint(ctx, set, src, in, true, &in->counts));
+		return set->parallel_mode == AP_MODE_AUTO_PARALLEL ? AP_OK : by_rule(ctx, in, in->counts);
+	}
+	if (src->strategy.path)
+		AP_TRY(by_checkpoint(ctx, set, src, in, false, &in->request.given));
+	switch (set->parallel_mode) {
+	case AP_MODE_STAND_ALONE:
+		by_none(ctx, in);
+		return AP_OK;
+	case AP_MODE_DATA_PARALLEL:
+	case AP_MODE_HYBRID_PARALLEL:
+		return by_batch(ctx, set, in);
+	case AP_MODE_SEMI_AUTO_PARALLEL:
+		return by_rule(ctx, in, in->request.given);
+	default:
+		return AP_OK;
+	}
+}
+
+enum ap_status ap_inputs_plan(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_found *found,
+	struct ap_plan *out, const struct ap_problem **problem)
+{
+	return in->counts ? ap_drive_evaluate(ctx, &in->request, in->counts, out)
+		: found ? ap_drive_find(ctx, &in->request, found, out, problem)
+		: ap_drive_search(ctx, &in->request, out, problem);
+}

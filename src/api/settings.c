@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/settings.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cost/optimizer.h"
+#include "diff/diff.h"
+#include "draw/draw.h"
+#include "pipeline/schedule.h"
+#include "route/route.h"
+#include "search/engine.h"
+#include "shard/step.h"
+
+/* ---- what a choice may be ---- */
+
+#define WORD(name, word) word,
+#define WORDS(of, ...) \
+	static const char *choose_##of(size_t i) \
+	{ \
+		static const char *const words[] = {__VA_ARGS__}; \
+		return i < AP_COUNT(words) ? words[i] : NULL; \
+	}
+WORDS(color, AP_COLORS(WORD))
+WORDS(parallel_mode, AP_MODES(WORD))
+WORDS(fusion, AP_FUSES(WORD))
+WORDS(fusion_size, "auto", "size", "!index: MindSpore has it for AllReduces alone")
+WORDS(run_phase, AP_RUN_PHASES(WORD))
+WORDS(unknown_operators, AP_UNKNOWNS(WORD))
+WORDS(optimizer_level, AP_LEVELS(WORD))
+WORDS(communi, "all_group_parallel", "same_server_group_parallel", "no_group_parallel")
+WORDS(context_mode, "graph", "!pynative: nothing runs in parallel in it")
+WORDS(device_target, "Ascend", "GPU", "CPU")
+WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
+WORDS(recompute, [AP_RECOMPUTE_NONE] = "none", [AP_RECOMPUTE_SELECTIVE] = "selective",
+	[AP_RECOMPUTE_FULL] = "full")
+
+/* The names of a table's rows. */
+#define NAMES(of, row_at) \
+	static const char *choose_##of(size_t i) \
+	{ \
+		return row_at(i) ? row_at(i)->name : NULL; \
+	}
+NAMES(executor, ap_route_at)
+NAMES(format, ap_diff_writer_at)
+NAMES(optimizer, ap_optimizer_at)
+
+static const char *choose_scheduler(size_t i)
+{
+#define CHUNKS ": the sequence is not cut into chunks that follow one another"
+	static const char *const others[] = {"!seqpipe" CHUNKS, "!seqvpp" CHUNKS, "!seqsmartvpp" CHUNKS};
+#undef CHUNKS
+	size_t rows = 0;
+
+	while (ap_scheduler_at(rows))
+		rows++;
+	return i < rows ? ap_scheduler_at(i)->name : i - rows < AP_COUNT(others) ? others[i - rows] : NULL;
+}
+
+static const char *choose_search_mode(size_t i)
+{
+	size_t engines = 0;
+
+	while (ap_engine_at(engines))
+		engines++;
+	return !i ? "auto" : i <= engines ? ap_engine_at(i - 1)->name
+		: i == engines + 1 ? "!integer_programming" : NULL;
+}
+
+/* ---- the rows ---- */
+
+enum {
+	SEARCHER = AP_FOR_search,
+	EVALUATOR = AP_FOR_evaluate,
+	PLANNERS = AP_FOR_PLANNERS,
+	CHECKER = AP_FOR_check,
+	IMPORTER = AP_FOR_import,
+	RENDERER = AP_FOR_render,
+	CONVERTER = AP_FOR_convert,
+	DIFFER = AP_FOR_diff,
+	SOLVER = AP_FOR_solve,
+	LISTER = AP_FOR_list,
+	EVERY = AP_FOR_ALL
+};
+
+enum {
+	PLAN = AP_ON_PLAN,
+	COST = AP_ON_COST,
+	MEMORY = AP_ON_MEMORY,
+	FILES = AP_ON_FILES,
+	NOTED = AP_ON_NOTED
+};
+
+static const struct ap_setting_row rows[] = {
+#define SETTING(f, c, t, d, lo, hi, n, m, g, ...) \
+	{#f, c, AP_SET_##t, d, lo, hi, n, m, AP_GROUP_##g, __VA_ARGS__, offsetof(struct ap_settings, f)},
+#define ALIAS(field, key)
+#include "api/settings.def"
+#undef SETTING
+#undef ALIAS
+};
+
+static const struct {
+	enum ap_setting_id id;
+	const char *key;
+} aliases[] = {
+#define SETTING(...)
+#define ALIAS(field, key) {AP_SET_##field, key},
+#include "api/settings.def"
+#undef SETTING
+#undef ALIAS
+};
+
+#define AP_SET_NONE AP_SET_COUNT
+#define VALUE(setting, text, plain, also, value) {AP_SET_##setting, text, plain, AP_SET_##also, value},
+#define OBJECT(path, also)
+#define MEMBER(path, key, setting)
+static const struct ap_value_spelling values[] = {
+#include "api/spellings.def"
+};
+#undef VALUE
+#undef OBJECT
+#define VALUE(setting, text, plain, also, value)
+#define OBJECT(path, also) {path, AP_SET_##also},
+static const struct ap_object_spelling objects[] = {
+#include "api/spellings.def"
+};
+#undef OBJECT
+#undef MEMBER
+#define OBJECT(path, also)
+#define MEMBER(path, key, setting) {path, key, AP_SET_##setting},
+static const struct ap_member_spelling members[] = {
+#include "api/spellings.def"
+};
+#undef VALUE
+#undef OBJECT
+#undef MEMBER
+
+const struct ap_setting_row *ap_setting_at(enum ap_setting_id id)
+{
+	return &rows[id];
+}
+
+const struct ap_setting_row *ap_setting_of_key(const char *key)
+{
+	for (size_t i = 0; i < AP_SET_COUNT; i++)
+		if (!strcmp(rows[i].key, key))
+			return &rows[i];
+	for (size_t i = 0; i < AP_COUNT(aliases); i++)
+		if (!strcmp(aliases[i].key, key))
+			return &rows[aliases[i].id];
+	return NULL;
+}
+
+const char *ap_setting_alias_at(size_t i, enum ap_setting_id *id)
+{
+	if (i >= AP_COUNT(aliases))
+		return NULL;
+	*id = aliases[i].id;
+	return aliases[i].key;
+}
+
+const char *ap_option_spelling(struct ap_arena *arena, const char *dashes, const struct ap_setting_row *row)
+{
+	return ap_key_spelling(arena, dashes, row->key);
+}
+
+const char *ap_key_spelling(struct ap_arena *arena, const char *dashes, const char *key)
+{
+	char *name = ap_arena_printf(arena, "%s%s", dashes, key);
+
+	for (char *c = name; *c; c++)
+		if (*c == '_')
+			*c = '-';
+	return name;
+}
+
+const struct ap_value_spelling *ap_value_spelling_at(size_t i)
+{
+	return i < AP_COUNT(values) ? &values[i] : NULL;
+}
+
+const struct ap_object_spelling *ap_object_spelling_at(size_t i)
+{
+	return i < AP_COUNT(objects) ? &objects[i] : NULL;
+}
+
+const struct ap_member_spelling *ap_member_spelling_at(size_t i)
+{
+	return i < AP_COUNT(members) ? &members[i] : NULL;
+}
+
+const struct ap_object_spelling *ap_object_spelling_of(const char *path)
+{
+	for (size_t i = 0; i < AP_COUNT(objects); i++)
+		if (!strcmp(objects[i].path, path))
+			return &objects[i];
+	return NULL;
+}
+
+const struct ap_setting_row *ap_member_spelling_of(const char *path, const char *key)
+{
+	for (size_t i = 0; i < AP_COUNT(members); i++)
+		if (!strcmp(members[i].path, path) && !strcmp(members[i].key, key))
+			return ap_setting_at(members[i].setting);
+	return NULL;
+}
+
+static const char *choices_text(struct ap_arena *arena, ap_choice_fn *choices)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	ap_str_add(&s, "one of");
+	for (size_t i = 0; choices(i); i++)
+		if (*choices(i) != '!')
+			ap_str_addf(&s, "%s %s", i ? "," : "", choices(i));
+	return s.s;
+}
+
+const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row)
+{
+	switch (row->type) {
+	case AP_SET_FLAG:
+		return "true or false";
+	case AP_SET_INT:
+		return ap_arena_printf(arena, "an integer from %" PRId64 " to %" PRId64, row->least,
+			row->most);
+	case AP_SET_NUM:
+		return ap_arena_printf(arena, "a number from %" PRId64 " to %" PRId64, row->least,
+			row->most);
+	case AP_SET_SIZE:
+		return "a size of at least one byte, such as 64MB, 25GiB or 1.5T";
+	case AP_SET_INTS:
+		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
+			", ascending, such as 20,35", row->least, row->most);
+	case AP_SET_CHOICE:
+		return choices_text(arena, row->choices);
+	case AP_SET_TEXT:
+		return strcmp(row->metavar, "LIST") ? "a name" : "a list such as dp=8,tp=4";
+	case AP_SET_TEXTS:
+		return "a text, or several with commas between them";
+	case AP_SET_LISTS:
+		return "a name, or lists such as [[8,1],[8]]";
+	case AP_SET_DICT:
+		return "the name of a file, or a JSON object";
+	case AP_SET_FOLDER:
+		return "the name of a folder";
+	case AP_SET_INPUT:
+	case AP_SET_OUTPUT:
+		break;
+	}
+	return "the name of a file";
+}
+
+/* The index of text in a list. False, *why set, when it is none that can be had. */
+static bool set_choice(struct ap_arena *arena, const struct ap_setting_row *row, const char *text,
+	int *index, const char **why)
+{
+	const char *name, *reason;
+
+	for (size_t i = 0; (name = row->choices(i)); i++) {
+		size_t len = strcspn(name, ":");
+
+		if (!strcmp(name, text)) {
+			*index = (int)i;
+			return true;
+		}
+		if (*name != '!' || strlen(text) != len - 1 || strncmp(name + 1, text, len - 1) != 0)
+			continue;
+		reason = name + len;
+		*why = ap_arena_printf(arena, "\"%s\" is not supported%s; expected %s", text, reason,
+			ap_setting_expects(arena, row));
+		return false;
+	}
+	return false;
+}
+
+/* "20,35", with or without brackets around it; "[]" is the empty list. */
+static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, const char *text,
+	struct ap_ints *r)
+{
+	size_t len = strlen(text), n = 0;
+	bool boxed = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+	char *copy = ap_arena_strndup(arena, text + boxed, len - (boxed ? 2 : 0)), *at = copy;
+	int64_t *v = AP_NEW_N(arena, int64_t, len + 1);
+
+	while (*at || (!boxed && at == copy)) {
+		char *end = at + strcspn(at, ",");
+		bool more = *end;
+
+		*end = '\0';
+		if (!ap_parse_int(at, row->least, row->most, &v[n]) || (n && v[n] <= v[n - 1]) ||
+			(more && !end[1]))
+			return false;
+		n++;
+		at = end + more;
+	}
+	*r = (struct ap_ints){n, v};
+	return true;
+}
+
+/* Leaves the field alone where text is no value; *why may then say more than what is expected. */
+static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, void *field,
+	const char *text, const char **why)
+{
+	int64_t bytes;
+	double v;
+
+	switch (row->type) {
+	case AP_SET_FLAG:
+		*(bool *)field = !strcmp(text, "true");
+		return *(bool *)field || !strcmp(text, "false");
+	case AP_SET_INT:
+		return ap_parse_int(text, row->least, row->most, field);
+	case AP_SET_NUM:
+		if (!ap_parse_double(text, &v) || v < (double)row->least || v > (double)row->most)
+			return false;
+		*(double *)field = v;
+		return true;
+	case AP_SET_SIZE:
+		if (!ap_parse_bytes(text, &bytes) || bytes < row->least)
+			return false;
+		*(int64_t *)field = bytes;
+		return true;
+	case AP_SET_INTS:
+		return set_ints(arena, row, text, field);
+	case AP_SET_CHOICE:
+		return set_choice(arena, row, text, field, why);
+	default:
+		*(const char **)field = text;
+		return *text;
+	}
+}
+
+void ap_settings_init(struct ap_settings *s)
+{
+	memset(s, 0, sizeof *s);
+	for (size_t i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = &rows[i];
+		void *field = (char *)s + row->offset;
+		const char *why = NULL;
+		bool ok = true;
+
+		if (row->otherwise)
+			ok = set_value(NULL, row, field, row->otherwise, &why);
+		else if (row->type == AP_SET_NUM)
+			*(double *)field = -1;
+		else if (row->type == AP_SET_CHOICE)
+			*(int *)field = -1;
+		assert(ok);
+		(void)ok;
+	}
+}
+
+bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id)
+{
+	return s->origin[id] != AP_FROM_DEFAULT;
+}
+
+static bool set(struct ap_arena *arena, const struct ap_setting_row *row, struct ap_settings *s,
+	const char *text, enum ap_origin origin, const char *name, const char **why)
+{
+	*why = NULL;
+	if (!set_value(arena, row, (char *)s + row->offset, text, why)) {
+		if (!*why)
+			*why = ap_arena_printf(arena, "\"%s\" is not accepted; expected %s", text,
+				ap_setting_expects(arena, row));
+		return false;
+	}
+	s->origin[row - rows] = origin;
+	s->name[row - rows] = name;
+	return true;
+}
+
+bool ap_setting_give(struct ap_arena *arena, const struct ap_setting_row *row, struct ap_settings *s,
+	const char *text, enum ap_origin origin, const char *name, const char **why)
+{
+	const struct ap_value_spelling *other = NULL;
+	const char *before = ap_setting_text(arena, row, s), *after;
+	struct ap_settings given = *s;
+	enum ap_origin was = s->origin[row - rows];
+
+	for (size_t i = 0; i < AP_COUNT(values) && !other; i++)
+		if (&rows[values[i].setting] == row && !strcmp(values[i].text, text))
+			other = &values[i];
+	if (row->type == AP_SET_TEXTS && was == origin && before) {
+		text = ap_arena_printf(arena, "%s,%s", before, text);
+		return set(arena, row, s, text, origin, name, why);
+	}
+	if (!set(arena, row, &given, other ? other->plain : text, origin, name, why))
+		return false;
+	after = ap_setting_text(arena, row, &given);
+	if (was == origin && strcmp(before ? before : "", after ? after : "") != 0) {
+		*why = ap_arena_printf(arena, "\"%s\" contradicts %s, which says %s", text,
+			s->name[row - rows], before ? before : "none");
+		return false;
+	}
+	if (was < origin)
+		*s = given;
+	return !other || other->also == AP_SET_COUNT ||
+		ap_setting_give(arena, &rows[other->also], s, other->value, origin,
+			ap_arena_printf(arena, "%s %s", name, text), why);
+}
+
+const char *ap_setting_path(const struct ap_setting_row *row, const struct ap_settings *s)
+{
+	const char *text;
+
+	assert(row->type >= AP_SET_DICT);
+	text = *(const char *const *)((const char *)s + row->offset);
+	return text && row->type == AP_SET_DICT && *text == '{' ? NULL : text;
+}
+
+const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row *row,
+	const struct ap_settings *s)
+{
+	const void *field = (const char *)s + row->offset;
+	const struct ap_ints *list = field;
+	struct ap_str out;
+	char buf[32];
+
+	switch (row->type) {
+	case AP_SET_FLAG:
+		return *(const bool *)field ? "true" : "false";
+	case AP_SET_INT:
+	case AP_SET_SIZE:
+		return *(const int64_t *)field || row->otherwise
+			? ap_arena_printf(arena, "%" PRId64, *(const int64_t *)field)
+			: NULL;
+	case AP_SET_NUM:
+		return *(const double *)field >= 0
+			? ap_arena_strdup(arena, ap_format_double(*(const double *)field, buf))
+			: NULL;
+	case AP_SET_INTS:
+		ap_str_init(&out, arena);
+		for (size_t i = 0; i < list->n; i++)
+			ap_str_addf(&out, "%s%" PRId64, i ? "," : "", list->v[i]);
+		return list->n ? out.s : NULL;
+	case AP_SET_CHOICE:
+		return *(const int *)field >= 0 ? row->choices((size_t)*(const int *)field) : NULL;
+	default:
+		return *(const char *const *)field;
+	}
+}
+
+/* JSON without blanks between its values: text is well-formed. */
+static const char *compact(struct ap_arena *arena, const char *text)
+{
+	char *copy = ap_arena_strdup(arena, text), *to = copy;
+	bool in_string = false;
+
+	for (const char *c = text; *c; c++) {
+		if (*c == '"')
+			in_string = !in_string;
+		if (in_string && *c == '\\' && c[1])
+			*to++ = *c++;
+		if (in_string || !strchr(" \t\r\n", *c))
+			*to++ = *c;
+	}
+	*to = '\0';
+	return copy;
+}
+
+const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row *row,
+	const struct ap_settings *s)
+{
+	const char *text = ap_setting_text(arena, row, s);
+	struct ap_str out;
+	struct ap_jw w;
+
+	if (!text)
+		return "null";
+	if (row->type < AP_SET_INTS)
+		return text;
+	if (row->type == AP_SET_INTS)
+		return ap_arena_printf(arena, "[%s]", text);
+	if ((row->type == AP_SET_LISTS && *text == '[') || (row->type == AP_SET_DICT && *text == '{'))
+		return compact(arena, text);
+	ap_str_init(&out, arena);
+	ap_jw_str_init(&w, &out, 0);
+	ap_jw_str(&w, text);
+	return out.s;
+}
+
+const char *ap_setting_said(struct ap_ctx *ctx, const struct ap_settings *s, enum ap_setting_id id)
+{
+	const struct ap_setting_row *row = &rows[id];
+	const char *text = ap_setting_text(ctx->arena, row, s), *name = s->name[id];
+
+	if (!ap_setting_given(s, id))
+		return ap_arena_printf(ctx->arena, "%s %s (default)", row->key, text ? text : "none");
+	if (strchr(name, ' ')) /* by the way of another one's value */
+		return name;
+	if (row->type == AP_SET_FLAG && !strncmp(name, "--", 2) && !strchr(name, '.') &&
+		(!strcmp(text, "true") || !strncmp(name, "--no-", 5)))
+		return name;
+	return ap_arena_printf(ctx->arena, "%s %s", name, text);
+}

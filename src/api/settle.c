@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/settle.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/vec.h"
+#include "cost/optimizer.h"
+#include "hybrid/hybrid.h"
+#include "route/route.h"
+
+enum ap_status ap_settings_contradict(struct ap_ctx *ctx, const struct ap_settings *o, enum ap_setting_id a,
+	enum ap_setting_id b, const char *why)
+{
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		"%s and %s contradict each other: %s", ap_setting_said(ctx, o, a),
+		ap_setting_said(ctx, o, b), why);
+}
+
+#define CONTRADICT(a, b, why) \
+	((void)ap_settings_contradict(ctx, o, AP_SET_##a, AP_SET_##b, why))
+#define REFUSE(id, why) \
+	((void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", \
+		ap_setting_said(ctx, o, AP_SET_##id), why))
+#define GIVEN(id) ap_setting_given(o, AP_SET_##id)
+
+static void check_inputs(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	const char *ds = o->dataset_strategy;
+
+	if (!ds)
+		return;
+	if (strcmp(ds, "data_parallel") != 0 && strcmp(ds, "full_batch") != 0 && *ds != '[' && *ds != '(')
+		REFUSE(dataset_strategy, "expected data_parallel, full_batch, or lists such as "
+			"[[8,1],[8]]");
+	else if (GIVEN(full_batch) && o->full_batch != !strcmp(ds, "full_batch"))
+		CONTRADICT(full_batch, dataset_strategy, "full_batch is the dataset_strategy full_batch");
+}
+
+static void check_interleaved(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	enum ap_setting_id by = o->pipeline_interleave ? AP_SET_pipeline_interleave
+		: GIVEN(pipeline_scheduler) ? AP_SET_pipeline_scheduler : AP_SET_pipeline_segments;
+
+	if (o->pipeline_segments < 2)
+		(void)ap_settings_contradict(ctx, o, by, AP_SET_pipeline_segments,
+			"interleaved stages run at least two segments");
+	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
+		(void)ap_settings_contradict(ctx, o, by, AP_SET_micro_batches,
+			"interleaved stages need at least as many micro-batches as stages");
+}
+
+static void check_segments(struct ap_ctx *ctx, const struct ap_settings *o, int scheduler)
+{
+	int64_t segments = o->pipeline_segments;
+
+	if (scheduler == AP_SCHEDULER_INTERLEAVED)
+		check_interleaved(ctx, o);
+	if (scheduler == AP_SCHEDULER_ZERO_BUBBLE_V && segments && segments != 2)
+		CONTRADICT(pipeline_scheduler, pipeline_segments, "its stages run two segments");
+	if ((scheduler == AP_SCHEDULER_1F1B || scheduler == AP_SCHEDULER_GPIPE) && segments > 1)
+		CONTRADICT(pipeline_scheduler, pipeline_segments,
+			"it runs one segment of a stage, interleaved several");
+	if (segments > 1 && o->pipeline_stages == 1)
+		CONTRADICT(pipeline_segments, pipeline_stages, "segments are parts of several stages");
+}
+
+static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	int scheduler = o->pipeline_scheduler;
+	bool several = scheduler == AP_SCHEDULER_INTERLEAVED || scheduler == AP_SCHEDULER_ZERO_BUBBLE_V;
+
+	if (GIVEN(pipeline_interleave) && !o->pipeline_interleave && several) {
+		CONTRADICT(pipeline_interleave, pipeline_scheduler, "it runs several segments of a stage");
+		return;
+	}
+	if (scheduler < 0 && o->pipeline_segments > 1)
+		scheduler = AP_SCHEDULER_INTERLEAVED;
+	if (scheduler < 0 || scheduler == AP_SCHEDULER_1F1B)
+		scheduler = o->pipeline_interleave ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
+	check_segments(ctx, o, scheduler);
+}
+
+static const char dealing[] = "in data_parallel it takes lamb or adam_weight_decay";
+
+/* Modes that cut the batch and nothing else, and the one that cuts nothing. */
+static void check_plain_mode(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	static const char cuts[] = "the mode takes no strategies";
+	bool alone = o->parallel_mode == AP_MODE_STAND_ALONE;
+
+	if (!alone && o->parallel_mode != AP_MODE_DATA_PARALLEL &&
+		o->parallel_mode != AP_MODE_HYBRID_PARALLEL)
+		return;
+	if (alone && o->device_num > 1)
+		CONTRADICT(parallel_mode, device_num, "it is a mode of one device");
+	if (o->pipeline_stages > 1)
+		CONTRADICT(parallel_mode, pipeline_stages, "the mode has no pipeline");
+	if (o->strategy_ckpt_load_file)
+		CONTRADICT(parallel_mode, strategy_ckpt_load_file, cuts);
+	if (o->strategy)
+		CONTRADICT(parallel_mode, strategy, cuts);
+	if (o->enable_parallel_optimizer && o->parallel_mode != AP_MODE_DATA_PARALLEL)
+		CONTRADICT(parallel_mode, enable_parallel_optimizer,
+			"the mode keeps every parameter on every device");
+	if (o->optimizer >= 0 && o->enable_parallel_optimizer &&
+		o->parallel_mode == AP_MODE_DATA_PARALLEL &&
+		!ap_optimizer_at((size_t)o->optimizer)->deals_whole)
+		CONTRADICT(enable_parallel_optimizer, optimizer, dealing);
+}
+
+static void check_modes(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	check_plain_mode(ctx, o);
+	if (GIVEN(search_mode) && GIVEN(parallel_mode) && o->parallel_mode != AP_MODE_AUTO_PARALLEL)
+		CONTRADICT(parallel_mode, search_mode, "the mode searches nothing");
+	if (!o->hybrid)
+		return;
+	if (o->strategy)
+		CONTRADICT(hybrid, strategy, "one strategy can be evaluated");
+	if (o->strategy_ckpt_load_file)
+		CONTRADICT(hybrid, strategy_ckpt_load_file, "hybrid says how every operator is cut");
+	if (GIVEN(search_mode) && o->parallel_mode == AP_MODE_AUTO_PARALLEL)
+		CONTRADICT(hybrid, search_mode, "hybrid says how every operator is cut");
+	if (GIVEN(parallel_mode) && o->parallel_mode != AP_MODE_AUTO_PARALLEL &&
+		o->parallel_mode != AP_MODE_SEMI_AUTO_PARALLEL)
+		CONTRADICT(hybrid, parallel_mode, "hybrid says how every operator is cut");
+}
+
+static void check_fusion(struct ap_ctx *ctx, const struct ap_settings *o, enum ap_setting_id mode_id,
+	enum ap_setting_id config_id, int mode, const struct ap_ints *config)
+{
+	if (mode == AP_FUSE_AUTO && config->n)
+		(void)ap_settings_contradict(ctx, o, mode_id, config_id, "auto takes no configuration");
+	if (mode == AP_FUSE_SIZE && config->n != 1)
+		(void)ap_settings_contradict(ctx, o, mode_id, config_id, "size takes one number of MB");
+	if (mode == AP_FUSE_INDEX && (!config->n || !config->v[0]))
+		(void)ap_settings_contradict(ctx, o, mode_id, config_id, "index takes positions above 0");
+	if (mode == AP_FUSE_SIZE && config->n == 1 && !config->v[0])
+		(void)ap_settings_contradict(ctx, o, mode_id, config_id, "a bucket holds at least 1 MB");
+}
+
+static void check_fusions(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	static const char why[] = "both say how AllReduces are parted";
+
+#define CHECK(kind) \
+	check_fusion(ctx, o, AP_SET_comm_fusion_##kind##_mode, AP_SET_comm_fusion_##kind##_config, \
+		o->comm_fusion_##kind##_mode, &o->comm_fusion_##kind##_config)
+	CHECK(allreduce);
+	CHECK(allgather);
+	CHECK(reducescatter);
+#undef CHECK
+	if (!o->all_reduce_fusion_config.n)
+		return;
+	if (GIVEN(comm_fusion_allreduce_mode))
+		CONTRADICT(all_reduce_fusion_config, comm_fusion_allreduce_mode, why);
+	else if (GIVEN(comm_fusion_allreduce_config))
+		CONTRADICT(all_reduce_fusion_config, comm_fusion_allreduce_config, why);
+	else if (!o->comm_fusion_openstate)
+		CONTRADICT(all_reduce_fusion_config, comm_fusion_openstate,
+			"without fusion there are no buckets");
+}
+
+static void check_optimizer(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (!o->optimizer_weight_shard_size)
+		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
+	if (GIVEN(optimizer_level) && !o->optimizer_level && o->gradient_accumulation_shard)
+		CONTRADICT(gradient_accumulation_shard, optimizer_level,
+			"gradients are dealt from level2 on");
+}
+
+/* --min-devices plans nothing. */
+static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (!o->min_devices)
+		return;
+	if (GIVEN(device_num))
+		CONTRADICT(min_devices, device_num, "it is what is asked for");
+	if (o->parallel_mode == AP_MODE_STAND_ALONE)
+		CONTRADICT(min_devices, parallel_mode, "it is a mode of one device");
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (ap_setting_at(i)->type >= AP_SET_OUTPUT && ap_setting_given(o, (enum ap_setting_id)i))
+			(void)ap_settings_contradict(ctx, o, AP_SET_min_devices, (enum ap_setting_id)i,
+				"there is no plan to write");
+}
+
+void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	check_inputs(ctx, o);
+	check_pipeline(ctx, o);
+	check_modes(ctx, o);
+	check_fusions(ctx, o);
+	check_optimizer(ctx, o);
+	check_min_devices(ctx, o);
+	if (GIVEN(global_rank) && o->device_num && o->global_rank >= o->device_num)
+		CONTRADICT(global_rank, device_num, "ranks count from 0");
+	if (GIVEN(algo_approxi_epsilon) && o->algo_approxi_epsilon <= 0)
+		REFUSE(algo_approxi_epsilon, "expected a number above 0, at most 1");
+}
+
+enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_settings *o, int64_t ndev)
+{
+	int64_t stages = o->pipeline_stages;
+
+	if (o->global_rank >= ndev)
+		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: the machine has %" PRId64 " devices",
+			ap_setting_said(ctx, o, AP_SET_global_rank),
+			ndev);
+	if (stages > ndev || ndev % stages)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: %s the %" PRId64 " devices of the machine",
+			ap_setting_said(ctx, o, AP_SET_pipeline_stages),
+			stages > ndev ? "more stages than" : "the stages do not divide", ndev);
+	if (o->optimizer_weight_shard_size > ndev / stages)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: a stage has %" PRId64 " devices",
+			ap_setting_said(ctx, o, AP_SET_optimizer_weight_shard_size), ndev / stages);
+	return ap_diag_status(ctx->diag);
+}
+
+/* Given, and other than where it is not. */
+static bool differs(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_settings *usual,
+	enum ap_setting_id id)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+	const char *then = ap_setting_text(ctx->arena, row, usual);
+
+	return ap_setting_given(o, id) &&
+		(!then || strcmp(ap_setting_text(ctx->arena, row, o), then) != 0);
+}
+
+static bool deals(const struct ap_settings *o)
+{
+	return o->enable_parallel_optimizer;
+}
+
+static bool deals_parts(const struct ap_settings *o)
+{
+	return o->enable_parallel_optimizer && o->parallel_mode != AP_MODE_DATA_PARALLEL;
+}
+
+static bool aligns(const struct ap_settings *o)
+{
+	return o->tensor_slice_align_enable;
+}
+
+static bool has_stages(const struct ap_settings *o)
+{
+	return o->pipeline_stages > 1;
+}
+
+static bool trains(const struct ap_settings *o)
+{
+	return o->run_phase == AP_RUN_TRAINING;
+}
+
+static bool fuses(const struct ap_settings *o)
+{
+	return o->comm_fusion_openstate;
+}
+
+/* Settings that count only where another one has a certain value; the first row that speaks of one
+ * that is given is enough. */
+static const struct need {
+	enum ap_setting_id setting, other;
+	bool (*holds)(const struct ap_settings *o);
+} needs[] = {
+	{AP_SET_enable_parallel_optimizer, AP_SET_run_phase, trains},
+	{AP_SET_gradients_mean, AP_SET_run_phase, trains},
+	{AP_SET_gradient_fp32_sync, AP_SET_run_phase, trains},
+	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
+	{AP_SET_recompute, AP_SET_run_phase, trains},
+	{AP_SET_optimizer, AP_SET_run_phase, trains},
+	{AP_SET_optimizer_level, AP_SET_enable_parallel_optimizer, deals},
+	{AP_SET_optimizer_level, AP_SET_parallel_mode, deals_parts},
+	{AP_SET_gradient_accumulation_shard, AP_SET_enable_parallel_optimizer, deals},
+	{AP_SET_gradient_accumulation_shard, AP_SET_parallel_mode, deals_parts},
+	{AP_SET_parallel_optimizer_threshold, AP_SET_enable_parallel_optimizer, deals},
+	{AP_SET_parallel_optimizer_threshold, AP_SET_parallel_mode, deals_parts},
+	{AP_SET_optimizer_weight_shard_size, AP_SET_enable_parallel_optimizer, deals},
+	{AP_SET_optimizer_weight_shard_size, AP_SET_parallel_mode, deals_parts},
+	{AP_SET_optimizer_weight_shard_aggregated_save, AP_SET_enable_parallel_optimizer, deals},
+	{AP_SET_tensor_slice_align_size, AP_SET_tensor_slice_align_enable, aligns},
+	{AP_SET_pipeline_scheduler, AP_SET_pipeline_stages, has_stages},
+	{AP_SET_comm_fusion_allreduce_mode, AP_SET_comm_fusion_openstate, fuses},
+	{AP_SET_comm_fusion_allgather_mode, AP_SET_comm_fusion_openstate, fuses},
+	{AP_SET_comm_fusion_reducescatter_mode, AP_SET_comm_fusion_openstate, fuses},
+};
+
+static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	enum ap_setting_id said = AP_SET_COUNT;
+	struct ap_settings usual;
+
+	ap_settings_init(&usual);
+	for (size_t i = 0; i < AP_COUNT(needs); i++) {
+		const struct need *n = &needs[i];
+
+		if (n->setting == said || n->holds(o) || !differs(ctx, o, &usual, n->setting))
+			continue;
+		said = n->setting;
+		AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, NULL, "%s is without effect: %s",
+			ap_setting_said(ctx, o, n->setting), ap_setting_said(ctx, o, n->other)));
+	}
+	return AP_OK;
+}
+
+/* What a key of --hybrid says of another setting, as if that had been given. */
+static enum ap_status imply(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id,
+	const char *key, int64_t value)
+{
+	const char *text = ap_arena_printf(ctx->arena, "%" PRId64, value), *why;
+	const char *name = ap_arena_printf(ctx->arena, "%s %s=%s", o->name[AP_SET_hybrid], key, text);
+
+	if (!value || ap_setting_give(ctx->arena, ap_setting_at(id), o, text, o->origin[AP_SET_hybrid], name,
+			&why))
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
+}
+
+static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
+{
+	struct ap_hybrid h;
+
+	if (!o->hybrid)
+		return AP_OK;
+	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
+	AP_TRY(imply(ctx, o, AP_SET_pipeline_stages, "pp", h.pp));
+	AP_TRY(imply(ctx, o, AP_SET_pipeline_segments, "vpp", h.vpp));
+	return imply(ctx, o, AP_SET_micro_batches, "mbn", h.micro_batches);
+}
+
+static void settle_pipeline(struct ap_settings *o)
+{
+	bool several = o->pipeline_interleave || o->pipeline_segments > 1;
+
+	if (!ap_setting_given(o, AP_SET_pipeline_scheduler) ||
+		(o->pipeline_scheduler == AP_SCHEDULER_1F1B && o->pipeline_interleave))
+		o->pipeline_scheduler = several ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
+	if (!o->pipeline_segments)
+		o->pipeline_segments = o->pipeline_scheduler == AP_SCHEDULER_ZERO_BUBBLE_V ? 2 : 1;
+}
+
+static void settle_inputs(struct ap_settings *o)
+{
+	if (o->dataset_strategy && !strcmp(o->dataset_strategy, "full_batch"))
+		o->full_batch = true;
+	if (!o->dataset_strategy)
+		o->dataset_strategy = o->full_batch ? "full_batch" : "data_parallel";
+}
+
+enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)
+{
+	AP_TRY(settle_hybrid(ctx, o));
+	ap_settings_check(ctx, o);
+	AP_TRY(ap_diag_status(ctx->diag));
+	settle_pipeline(o);
+	settle_inputs(o);
+	if (!ap_setting_given(o, AP_SET_optimizer_level))
+		o->optimizer_level = o->gradient_accumulation_shard ? 1 : 0;
+	if (!ap_setting_given(o, AP_SET_parameter_broadcast))
+		o->parameter_broadcast = o->parallel_mode == AP_MODE_DATA_PARALLEL;
+	if (o->parallel_mode == AP_MODE_STAND_ALONE)
+		o->device_num = 1;
+	return AP_OK;
+}
+
+static enum ap_status note_idle(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
+{
+	struct ap_settings usual;
+
+	ap_settings_init(&usual);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *now, *then;
+
+		if (!(row->on & AP_ON_NOTED) || !ap_setting_given(o, (enum ap_setting_id)i) ||
+			!(row->uses & uses))
+			continue;
+		now = ap_setting_text(ctx->arena, row, o);
+		then = ap_setting_text(ctx->arena, row, &usual);
+		if (!then || strcmp(now, then) != 0)
+			AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, NULL,
+				"%s has no influence on planning: %s",
+				ap_setting_said(ctx, o, (enum ap_setting_id)i), row->idle));
+	}
+	return AP_OK;
+}
+
+/* What MindSpore 2.7, which the routes are of, does not take. */
+static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (o->pipeline_scheduler != AP_SCHEDULER_ZERO_BUBBLE_V || o->pipeline_stages == 1 ||
+		ap_route_at((size_t)o->executor)->executor != AP_EXECUTOR_MINDSPORE)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "scheduler-new",
+		"%s: MindSpore 2.7 refuses this scheduler; newer ones have it, and 2.7 takes 1f1b, "
+		"interleaved or not, and gpipe", ap_setting_said(ctx, o, AP_SET_pipeline_scheduler));
+}
+
+enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
+{
+	AP_TRY(note_idle(ctx, o, uses));
+	AP_TRY(note_needs(ctx, o));
+	AP_TRY(note_scheduler(ctx, o));
+	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || ap_setting_given(o,
+		AP_SET_micro_batches)))
+		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
+			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "
+			"at least as many micro-batches as stages", o->micro_batches, o->pipeline_stages));
+	return AP_OK;
+}
