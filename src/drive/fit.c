@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "elim/narrow.h"
-#include "search/bound.h"
+#include "elim/memory_limit.h"
+#include "problem/problem.h"
 #include "search/compact.h"
 #include "table/table.h"
 #include "table/table_part.h"
@@ -196,9 +196,9 @@ static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_
 static bool work_left(const struct fitting *f, struct ap_budget *left)
 {
 	*left = *f->budget;
-	if (f->budget->work == 0)
-		return true;
-	left->work = f->work < f->budget->work ? f->budget->work - f->work : 1;
+	left->work = ap_budget_left(f->budget, f->work);
+	if (left->work == 0)
+		left->work = 1; /* 0 would be no limit */
 	return left->work > f->budget->work / LEAST_PART;
 }
 

@@ -63,7 +63,7 @@ static uint32_t stages(const struct staging *x)
 
 static bool is_spent(const struct staging *x)
 {
-	return ap_ctx_stopped(x->ctx) || (x->budget->work > 0 && x->work >= x->budget->work);
+	return ap_ctx_stopped(x->ctx) || ap_budget_left(x->budget, x->work) == 0;
 }
 
 /* What is left of the budget for each of n solves. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exact variable elimination. The straight way: drop what cannot win (of a large problem what sweeps
- * find dearer than a known pick, sift.h; then what is dominated, prune.h), plan the elimination,
- * evaluate it, read off the lexicographically smallest optimum. With a memory limit that this pick
- * breaks: limit.c.
+ * find dearer than a known pick, drop_dear.h; then what is dominated, drop_dominated.h), plan the
+ * elimination, evaluate it, read off the lexicographically smallest optimum. With a memory limit that
+ * this pick breaks: memory_limit.h.
  */
 #include "elim/dp.h"
 
@@ -11,16 +11,15 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "elim/elim.h"
-#include "elim/limit.h"
-#include "elim/narrow.h"
+#include "elim/elim_eval.h"
+#include "elim/memory_limit.h"
 #include "elim/support.h"
-#include "search/bound.h"
+#include "problem/problem.h"
 #include "search/compact.h"
 #include "search/engines.h"
 #include "search/polish.h"
-#include "search/prune.h"
-#include "search/sift.h"
+#include "search/drop_dominated.h"
+#include "search/drop_dear.h"
 #include "search/sweep.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
@@ -79,15 +78,10 @@ static void answer_hastily(struct dp *d)
 	answer(d, rest, ap_bound_plain(d->ctx, d->p));
 }
 
-static size_t table_bytes(const struct dp *d)
-{
-	return d->budget->table_bytes ? d->budget->table_bytes : (size_t)1 << 30;
-}
-
 static void plan(struct dp *d)
 {
 	struct ap_elim_options options = {
-		.table_bytes = table_bytes(d),
+		.table_bytes = ap_budget_bytes(d->budget),
 		.work = d->budget->work,
 		.by_memory = d->p->memory_limit != AP_NO_LIMIT,
 		.no_share = d->options->no_share,
@@ -146,11 +140,11 @@ static uint32_t *some_pick(struct dp *d)
 /* What is left of the domains; they stay where no pick is known. */
 static struct ap_domain *sift(struct dp *d, struct ap_domain *domain)
 {
-	uint64_t most = d->elim->split ? d->budget->work / 2 : d->elim->work / SIFT_PART;
+	uint64_t most = d->elim->split ? ap_budget_left(d->budget, 0) / 2 : d->elim->work / SIFT_PART;
 	const uint32_t *pick = some_pick(d);
 	if (!(ap_problem_cost(d->whole, pick) < INFINITY))
 		return domain;
-	ap_sift(d->ctx, d->whole, pick, most, &d->sifted, &d->out->work);
+	ap_drop_dear(d->ctx, d->whole, pick, most, &d->sifted, &d->out->work);
 	return d->sifted.domain;
 }
 
@@ -166,7 +160,7 @@ static bool prepare_pruned(struct dp *d)
 	}
 	if (!worth_pruning(d))
 		return true;
-	ap_prune(d->ctx, d->whole, domain, &d->out->work);
+	ap_drop_dominated(d->ctx, d->whole, domain, &d->out->work);
 	return prepare(d, domain);
 }
 
@@ -178,7 +172,7 @@ static uint32_t *unlimited_pick(struct dp *d)
 	const struct ap_support *s = NULL;
 	if (!d->elim->split)
 		s = ap_support_make(d->ctx, d->elim, d->value, d->least, d->least,
-			table_bytes(d) / BYTES_PER_TUPLE);
+			ap_budget_bytes(d->budget) / BYTES_PER_TUPLE);
 	if (s) {
 		d->out->work += s->ntuple;
 		ap_support_first(d->ctx, d->elim, s, pick);
@@ -221,7 +215,7 @@ static void solve_limited(struct dp *d, const uint32_t *pick)
 static bool affordable(const struct dp *d)
 {
 	return d->elim->bytes <= (d->budget->table_bytes ? d->budget->table_bytes : SIZE_MAX) &&
-		(d->budget->work == 0 || d->out->work + d->elim->work <= d->budget->work);
+		d->elim->work <= ap_budget_left(d->budget, d->out->work);
 }
 
 static void solve(struct dp *d)

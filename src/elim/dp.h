@@ -23,7 +23,7 @@ struct ap_dp_options {
  * hit. OPTIMAL picks are the lexicographically smallest optimum, with two exceptions, both
  * deterministic: tables over the budget (the pick is then proven by a bound that happens to be
  * tight), and more ties than the budget has room for or, under a memory limit, than MAX_TIE_WORK of
- * limit.c can sort out.
+ * memory_limit.c can sort out.
  */
 void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_budget *budget, const struct ap_dp_options *options, struct ap_choice *out);

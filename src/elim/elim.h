@@ -35,7 +35,7 @@ struct ap_einput {
 	ap_id table;
 };
 
-struct ap_reduction { /* one distinct elimination */
+struct ap_ereduction { /* one distinct elimination */
 	uint32_t width; /* nodes of the clique, the eliminated one included; at most 64 */
 	uint32_t at; /* place of the eliminated node */
 	const uint32_t *dim; /* [width] candidates */
@@ -64,7 +64,7 @@ struct ap_elim {
 	uint32_t ntable;
 	const struct ap_etable *table; /* operands come before what is made of them */
 	uint32_t nreduction;
-	const struct ap_reduction *reduction;
+	const struct ap_ereduction *reduction;
 	const struct ap_efactor *factor;
 	const ap_id *own; /* [n] table of the node's costs */
 	uint32_t nstep;
@@ -83,34 +83,11 @@ struct ap_elim_options {
 
 /*
  * Plans the elimination of p (every k >= 2). Orders tried: cheapest elimination first, and cheapest
- * per node when equal ones are made once; the one with less work is kept. What does not fit the
+ * per node when equal ones are made once; the one with less work is kept (see elim.c). What does not fit the
  * options is split (mini-buckets), which keeps every sum a lower bound. Result in scratch. About
  * O((n + edges) * width * log n).
  */
 const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options);
-
-/* Room for the tables of an evaluation, [ntable], in scratch; the next evaluation can use it again. */
-const double **ap_elim_room(struct ap_ctx *ctx, const struct ap_elim *e);
-
-/*
- * Evaluates the plan with the numbers of p (of the shape it was planned for; nodes and matrices
- * that were equal then are equal now). value is room of the plan; what is not made is borrowed from p.
- * *least is the least cost of all picks (of a split plan: a lower bound), INFINITY when
- * all are forbidden. False when told to stop.
- */
-bool ap_elim_eval(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_problem *p,
-	const double **value, double *least);
-
-/* A pick that attains the least cost (of a split plan: a good guess). O(n * k * degree). */
-void ap_elim_pick(struct ap_ctx *ctx, const struct ap_elim *e, const double *const *value,
-	uint32_t *pick);
-
-/*
- * For given candidates pick[] of the other nodes of step s, adds what each candidate x of its node
- * costs in the factors of s to cost[0..k). pick of the node itself is not read.
- */
-void ap_elim_costs(const struct ap_elim *e, const double *const *value, const struct ap_estep *s,
-	const uint32_t *pick, double *cost);
 
 #endif

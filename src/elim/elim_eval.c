@@ -1,12 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "elim/elim_eval.h"
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/par.h"
 #include "elim/elim.h"
-#include "elim/elim_axes.h"
 #include "elim/minplus.h"
+
+enum { MAX_WIDTH = 64 };
+
+#define NO_AXIS UINT32_MAX
+
+struct view { /* an input seen along the axes of the clique */
+	const double *value;
+	size_t stride[MAX_WIDTH]; /* in elements, 0 where it lacks the axis */
+	size_t offset; /* of the outer place at hand */
+};
+
+struct axes {
+	const struct ap_ereduction *r;
+	struct view *view; /* [ninput] */
+	uint32_t row, col; /* or NO_AXIS */
+	uint32_t nouter;
+	uint32_t outer[MAX_WIDTH];
+	size_t at[MAX_WIDTH]; /* of the outer axes */
+	size_t out_stride[MAX_WIDTH]; /* of the result, by axis */
+};
+
+/* Candidates along an axis, 1 of none. */
+static size_t axes_extent(const struct axes *a, uint32_t axis)
+{
+	return axis == NO_AXIS ? 1 : a->r->dim[axis];
+}
+
+/* Does the input have the axis? */
+static bool axes_holds(const struct ap_einput *input, uint32_t axis)
+{
+	return axis != NO_AXIS && (input->mask >> axis & 1);
+}
+
+/* The stride of a view along an axis, 0 of none. */
+static size_t axes_along(const struct view *v, uint32_t axis)
+{
+	return axis == NO_AXIS ? 0 : v->stride[axis];
+}
+
+static uint32_t col_axis(const struct ap_ereduction *r)
+{
+	if (r->width == 1)
+		return NO_AXIS;
+	return r->at == r->width - 1 ? r->width - 2 : r->width - 1;
+}
+
+static bool together(const struct ap_ereduction *r, uint32_t a, uint32_t b)
+{
+	for (uint32_t i = 0; i < r->ninput; i++) {
+		if (axes_holds(&r->input[i], a) && axes_holds(&r->input[i], b))
+			return true;
+	}
+	return false;
+}
+
+static uint32_t row_axis(const struct ap_ereduction *r, uint32_t col)
+{
+	uint32_t best = NO_AXIS;
+	for (uint32_t i = 0; i < r->width; i++) {
+		if (i == r->at || i == col || together(r, i, col))
+			continue;
+		if (best == NO_AXIS || r->dim[i] >= r->dim[best])
+			best = i;
+	}
+	return best;
+}
+
+static void set_views(struct axes *a, const double *const *value)
+{
+	for (uint32_t i = 0; i < a->r->ninput; i++) {
+		struct view *v = &a->view[i];
+		*v = (struct view){.value = value[a->r->input[i].table]};
+		size_t stride = 1;
+		for (uint32_t axis = a->r->width; axis-- > 0;) {
+			if (!axes_holds(&a->r->input[i], axis))
+				continue;
+			v->stride[axis] = stride;
+			stride *= a->r->dim[axis];
+		}
+	}
+}
+
+static void set_axes(struct axes *a)
+{
+	const struct ap_ereduction *r = a->r;
+	a->col = col_axis(r);
+	a->row = row_axis(r, a->col);
+	size_t stride = 1;
+	for (uint32_t axis = r->width; axis-- > 0;) {
+		if (axis == r->at)
+			continue;
+		a->out_stride[axis] = stride;
+		stride *= r->dim[axis];
+	}
+	for (uint32_t axis = 0; axis < r->width; axis++) {
+		if (axis != r->at && axis != a->row && axis != a->col)
+			a->outer[a->nouter++] = axis;
+	}
+}
+
+/* At the first outer place. In scratch. */
+static struct axes *axes_make(struct ap_ctx *ctx, const struct ap_ereduction *r,
+	const double *const *value)
+{
+	struct axes *a = AP_NEW(ctx->scratch, struct axes);
+	a->r = r;
+	a->view = AP_NEW_N(ctx->scratch, struct view, r->ninput);
+	set_views(a, value);
+	set_axes(a);
+	return a;
+}
+
+/* Steps to the next outer place; false after the last. */
+static bool axes_advance(struct axes *a)
+{
+	for (uint32_t i = a->nouter; i-- > 0;) {
+		uint32_t axis = a->outer[i];
+		bool carry = ++a->at[i] == a->r->dim[axis];
+		size_t back = carry ? a->at[i] : 0;
+		for (uint32_t k = 0; k < a->r->ninput; k++) {
+			struct view *v = &a->view[k];
+			v->offset = v->offset + v->stride[axis] - back * v->stride[axis];
+		}
+		if (!carry)
+			return true;
+		a->at[i] = 0;
+	}
+	return false;
+}
+
+/* How many outer places there are, and to the one of a number, from any. */
+static size_t axes_places(const struct axes *a)
+{
+	size_t n = 1;
+	for (uint32_t i = 0; i < a->nouter; i++)
+		n *= a->r->dim[a->outer[i]];
+	return n;
+}
+
+static void axes_go_to(struct axes *a, size_t place)
+{
+	for (uint32_t k = 0; k < a->r->ninput; k++)
+		a->view[k].offset = 0;
+	for (uint32_t i = a->nouter; i-- > 0;) {
+		uint32_t axis = a->outer[i];
+		a->at[i] = place % a->r->dim[axis];
+		place /= a->r->dim[axis];
+		for (uint32_t k = 0; k < a->r->ninput; k++)
+			a->view[k].offset += a->at[i] * a->view[k].stride[axis];
+	}
+}
+
+/* Where the result of the outer place begins. */
+static size_t axes_out(const struct axes *a)
+{
+	size_t out = 0;
+	for (uint32_t i = 0; i < a->nouter; i++)
+		out += a->at[i] * a->out_stride[a->outer[i]];
+	return out;
+}
 
 enum { TILE = 16, SHARES = 8 /* of the outer places, for each thread */ };
 
@@ -14,7 +176,7 @@ enum { TILE = 16, SHARES = 8 /* of the outer places, for each thread */ };
 
 struct job {
 	struct ap_ctx *ctx;
-	struct ap_eaxes *axes;
+	struct axes *axes;
 	double *out;
 	double *left, *right; /* sums that had to be made */
 };
@@ -25,12 +187,12 @@ struct operand {
 	size_t row, col; /* strides */
 };
 
-static void add_view(double *sum, const struct ap_eview *v, uint32_t row, uint32_t col,
-	const struct ap_eaxes *a)
+static void add_view(double *sum, const struct view *v, uint32_t row, uint32_t col,
+	const struct axes *a)
 {
 	const double *from = v->value + v->offset;
-	size_t rows = ap_eaxes_extent(a, row), cols = ap_eaxes_extent(a, col);
-	size_t rs = ap_eaxes_along(v, row), cs = ap_eaxes_along(v, col);
+	size_t rows = axes_extent(a, row), cols = axes_extent(a, col);
+	size_t rs = axes_along(v, row), cs = axes_along(v, col);
 	for (size_t i = 0; i < rows; i++) {
 		for (size_t c = 0; c < cols; c++)
 			sum[c] += from[c * cs];
@@ -40,11 +202,11 @@ static void add_view(double *sum, const struct ap_eview *v, uint32_t row, uint32
 }
 
 /* The input that is an operand alone; NULL: there are several or none. */
-static const struct ap_eview *only_view(const struct ap_eaxes *a, bool with_col)
+static const struct view *only_view(const struct axes *a, bool with_col)
 {
-	const struct ap_eview *only = NULL;
+	const struct view *only = NULL;
 	for (uint32_t i = 0; i < a->r->ninput; i++) {
-		if (ap_eaxes_holds(&a->r->input[i], a->col) != with_col)
+		if (axes_holds(&a->r->input[i], a->col) != with_col)
 			continue;
 		if (only)
 			return NULL;
@@ -53,62 +215,62 @@ static const struct ap_eview *only_view(const struct ap_eaxes *a, bool with_col)
 	return only;
 }
 
-static struct operand make_operand(const struct ap_eaxes *a, bool with_col, uint32_t row,
+static struct operand make_operand(const struct axes *a, bool with_col, uint32_t row,
 	uint32_t col, double *sum)
 {
-	const struct ap_eview *only = only_view(a, with_col);
+	const struct view *only = only_view(a, with_col);
 	/* Columns of the right operand are added to in bulk, so they must lie together. */
-	if (only && (!with_col || ap_eaxes_along(only, col) == 1))
-		return (struct operand){only->value + only->offset, ap_eaxes_along(only, row),
-			ap_eaxes_along(only, col)};
-	memset(sum, 0, ap_eaxes_extent(a, row) * ap_eaxes_extent(a, col) * sizeof *sum);
+	if (only && (!with_col || axes_along(only, col) == 1))
+		return (struct operand){only->value + only->offset, axes_along(only, row),
+			axes_along(only, col)};
+	memset(sum, 0, axes_extent(a, row) * axes_extent(a, col) * sizeof *sum);
 	for (uint32_t i = 0; i < a->r->ninput; i++) {
-		if (ap_eaxes_holds(&a->r->input[i], a->col) == with_col)
+		if (axes_holds(&a->r->input[i], a->col) == with_col)
 			add_view(sum, &a->view[i], row, col, a);
 	}
-	return (struct operand){sum, ap_eaxes_extent(a, col), 1};
+	return (struct operand){sum, axes_extent(a, col), 1};
 }
 
 /* One row and a single right operand that lies the other way round: false where it is not so. */
-static bool row_product(const struct ap_eaxes *a, struct operand left, double *out)
+static bool row_product(const struct axes *a, struct operand left, double *out)
 {
-	const struct ap_eview *right = only_view(a, true);
-	if (!right || a->row != AP_NO_AXIS || a->col == AP_NO_AXIS || left.col != 1 ||
-		ap_eaxes_along(right, a->r->at) != 1)
+	const struct view *right = only_view(a, true);
+	if (!right || a->row != NO_AXIS || a->col == NO_AXIS || left.col != 1 ||
+		axes_along(right, a->r->at) != 1)
 		return false;
-	ap_minplus_row(a->r->dim[a->r->at], ap_eaxes_extent(a, a->col), left.value,
-		right->value + right->offset, ap_eaxes_along(right, a->col), out);
+	ap_minplus_row(a->r->dim[a->r->at], axes_extent(a, a->col), left.value,
+		right->value + right->offset, axes_along(right, a->col), out);
 	return true;
 }
 
 static void product(const struct job *j)
 {
-	const struct ap_eaxes *a = j->axes;
+	const struct axes *a = j->axes;
 	uint32_t x = a->r->at;
 	struct operand left = make_operand(a, false, a->row, x, j->left);
 	struct operand right;
-	double *out = j->out + ap_eaxes_out(a);
+	double *out = j->out + axes_out(a);
 	if (row_product(a, left, out))
 		return;
 	right = make_operand(a, true, x, a->col, j->right);
 	struct ap_minplus m = {
-		.rows = ap_eaxes_extent(a, a->row), .k = a->r->dim[x],
-		.cols = ap_eaxes_extent(a, a->col),
+		.rows = axes_extent(a, a->row), .k = a->r->dim[x],
+		.cols = axes_extent(a, a->col),
 		.a = left.value, .a_row = left.row, .a_x = left.col,
 		.b = right.value, .b_x = right.row,
-		.out = out, .out_row = a->row == AP_NO_AXIS ? 0 : a->out_stride[a->row],
+		.out = out, .out_row = a->row == NO_AXIS ? 0 : a->out_stride[a->row],
 	};
 	ap_minplus_parts(j->ctx, &m);
 }
 
-static struct job make_job(struct ap_ctx *ctx, const struct ap_reduction *r,
+static struct job make_job(struct ap_ctx *ctx, const struct ap_ereduction *r,
 	const double *const *value, double *out)
 {
-	struct job j = {.ctx = ctx, .axes = ap_eaxes_make(ctx, r, value), .out = out};
+	struct job j = {.ctx = ctx, .axes = axes_make(ctx, r, value), .out = out};
 	size_t k = r->dim[r->at];
-	j.left = ap_arena_alloc_raw(ctx->scratch, k * ap_eaxes_extent(j.axes, j.axes->row),
+	j.left = ap_arena_alloc_raw(ctx->scratch, k * axes_extent(j.axes, j.axes->row),
 		sizeof(double));
-	j.right = ap_arena_alloc_raw(ctx->scratch, k * ap_eaxes_extent(j.axes, j.axes->col),
+	j.right = ap_arena_alloc_raw(ctx->scratch, k * axes_extent(j.axes, j.axes->col),
 		sizeof(double));
 	return j;
 }
@@ -124,14 +286,14 @@ static void reduce_share(void *user, size_t share, int worker)
 	const struct job *j = &s->job[worker];
 	size_t first = share * s->part;
 	size_t n = s->places - first < s->part ? s->places - first : s->part;
-	ap_eaxes_go_to(j->axes, first);
+	axes_go_to(j->axes, first);
 	for (; n > 0 && !ap_ctx_stopped(j->ctx); n--) {
 		product(j);
-		ap_eaxes_advance(j->axes);
+		axes_advance(j->axes);
 	}
 }
 
-static double steps_of(const struct ap_reduction *r)
+static double steps_of(const struct ap_ereduction *r)
 {
 	double steps = 1;
 	for (uint32_t i = 0; i < r->width; i++)
@@ -140,13 +302,13 @@ static double steps_of(const struct ap_reduction *r)
 }
 
 /* By several threads where that is worth it: of few places each product is shared out, else they are. */
-static bool reduce(struct ap_ctx *ctx, const struct ap_reduction *r, const double *const *value,
+static bool reduce(struct ap_ctx *ctx, const struct ap_ereduction *r, const double *const *value,
 	double *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_ctx alone = *ctx;
 	struct job first = make_job(ctx, r, value, out);
-	struct sharing s = {.job = &first, .places = ap_eaxes_places(first.axes)};
+	struct sharing s = {.job = &first, .places = axes_places(first.axes)};
 	int jobs = steps_of(r) < WORTH_THREADS || s.places / SHARES < (size_t)ctx->jobs ? 1
 		: ctx->jobs;
 	s.part = jobs == 1 ? s.places : s.places / (SHARES * (size_t)jobs) + 1;
@@ -294,4 +456,280 @@ void ap_elim_pick(struct ap_ctx *ctx, const struct ap_elim *e, const double *con
 		memset(cost, 0, e->k[s->node] * sizeof *cost);
 	}
 	ap_arena_release(ctx->scratch, mark);
+}
+
+struct adjoint {
+	struct ap_ctx *ctx;
+	const struct ap_elim *e;
+	const double *const *value;
+	double threshold;
+	double **outside; /* by table: least cost of all else; NULL: not wanted */
+	uint64_t work;
+};
+
+/* One side of the product of a reduction: the inputs without col, or those with it. */
+struct side {
+	bool with_col;
+	uint32_t axis; /* row or col */
+	bool wanted; /* does an input need to know more than what the other side can tell? */
+	uint32_t nlive;
+	uint32_t *live; /* candidates along the axis that picks within the threshold use */
+	double *sum; /* [nlive][x] of the inputs */
+	double *through; /* [nlive][x] of everything */
+};
+
+struct reversing {
+	struct adjoint *d;
+	struct axes *axes;
+	const double *outside; /* of the result */
+	struct side left, right;
+	double *plane; /* [left.nlive][right.nlive] outside, at the outer place */
+};
+
+/* Does only x, or an outer axis beside it, matter to the input? Then either side can tell it. */
+static bool plain(const struct reversing *v, const struct ap_einput *input)
+{
+	return !axes_holds(input, v->axes->row) && !axes_holds(input, v->axes->col);
+}
+
+static size_t stride_of(const struct reversing *v, uint32_t axis)
+{
+	return axis == NO_AXIS ? 0 : v->axes->out_stride[axis];
+}
+
+/* ---- what is left of an outer place ---- */
+
+static void find_live(struct reversing *v, const double *at)
+{
+	size_t rows = axes_extent(v->axes, v->axes->row);
+	size_t cols = axes_extent(v->axes, v->axes->col);
+	size_t rs = stride_of(v, v->axes->row), cs = stride_of(v, v->axes->col);
+	v->left.nlive = v->right.nlive = 0;
+	memset(v->right.sum, 0, cols * sizeof *v->right.sum); /* borrowed as marks */
+	for (size_t r = 0; r < rows; r++) {
+		bool any = false;
+		for (size_t c = 0; c < cols; c++) {
+			if (at[r * rs + c * cs] < INFINITY) {
+				v->right.sum[c] = 1;
+				any = true;
+			}
+		}
+		if (any)
+			v->left.live[v->left.nlive++] = (uint32_t)r;
+	}
+	for (size_t c = 0; c < cols; c++) {
+		if (v->right.sum[c] > 0)
+			v->right.live[v->right.nlive++] = (uint32_t)c;
+	}
+}
+
+static void fill_plane(struct reversing *v, const double *at)
+{
+	size_t rs = stride_of(v, v->axes->row), cs = stride_of(v, v->axes->col);
+	double *to = v->plane;
+	for (uint32_t r = 0; r < v->left.nlive; r++) {
+		for (uint32_t c = 0; c < v->right.nlive; c++)
+			*to++ = at[v->left.live[r] * rs + v->right.live[c] * cs];
+	}
+}
+
+static void fill_sum(struct reversing *v, struct side *s)
+{
+	const struct axes *a = v->axes;
+	size_t k = a->r->dim[a->r->at];
+	memset(s->sum, 0, s->nlive * k * sizeof *s->sum);
+	for (uint32_t i = 0; i < a->r->ninput; i++) {
+		const struct view *in = &a->view[i];
+		size_t step = in->stride[a->r->at], along = axes_along(in, s->axis);
+		if (axes_holds(&a->r->input[i], a->col) != s->with_col)
+			continue;
+		for (uint32_t l = 0; l < s->nlive; l++) {
+			const double *from = in->value + in->offset + s->live[l] * along;
+			double *to = s->sum + l * k;
+			for (size_t x = 0; x < k; x++)
+				to[x] += from[x * step];
+		}
+	}
+}
+
+/* ---- what the inputs learn ---- */
+
+/* through = own sum + the least of what lies beyond. */
+static void find_through(struct reversing *v, struct side *own, const struct side *beyond)
+{
+	size_t k = v->axes->r->dim[v->axes->r->at], n = own->nlive * k;
+	bool left = own == &v->left;
+	ap_minplus_parts(v->d->ctx, &(struct ap_minplus){
+		.rows = own->nlive, .k = beyond->nlive, .cols = k,
+		.a = v->plane, .a_row = left ? beyond->nlive : 1, .a_x = left ? 1 : own->nlive,
+		.b = beyond->sum, .b_x = k,
+		.out = own->through, .out_row = k,
+	});
+	v->d->work += (uint64_t)n * beyond->nlive;
+	for (size_t i = 0; i < n; i++)
+		own->through[i] += own->sum[i];
+}
+
+/* Where the input forbids something, what is outside does not matter. */
+static void tell_row(size_t k, const double *through, const double *value, double *outside,
+	size_t step, double threshold)
+{
+	for (size_t x = 0; x < k; x++) {
+		double own = value[x * step];
+		if (through[x] <= threshold && through[x] - own < outside[x * step])
+			outside[x * step] = through[x] - own;
+	}
+}
+
+static void tell(struct reversing *v, const struct side *s, uint32_t input)
+{
+	const struct axes *a = v->axes;
+	const struct view *in = &a->view[input];
+	size_t k = a->r->dim[a->r->at], along = axes_along(in, s->axis);
+	double *outside = v->d->outside[a->r->input[input].table];
+	for (uint32_t l = 0; l < s->nlive; l++) {
+		size_t from = in->offset + s->live[l] * along;
+		tell_row(k, s->through + l * k, in->value + from, outside + from,
+			in->stride[a->r->at], v->d->threshold);
+	}
+}
+
+static void tell_side(struct reversing *v, const struct side *s)
+{
+	const struct ap_ereduction *r = v->axes->r;
+	for (uint32_t i = 0; i < r->ninput; i++) {
+		const struct ap_einput *input = &r->input[i];
+		if (v->d->outside[input->table] &&
+			(plain(v, input) || axes_holds(input, v->axes->col) == s->with_col))
+			tell(v, s, i);
+	}
+}
+
+static void reverse_place(struct reversing *v)
+{
+	const double *at = v->outside + axes_out(v->axes);
+	find_live(v, at);
+	if (!v->left.nlive)
+		return;
+	fill_plane(v, at);
+	fill_sum(v, &v->left);
+	fill_sum(v, &v->right);
+	if (v->left.wanted || !v->right.wanted) {
+		find_through(v, &v->left, &v->right);
+		tell_side(v, &v->left);
+	}
+	if (v->right.wanted) {
+		find_through(v, &v->right, &v->left);
+		tell_side(v, &v->right);
+	}
+}
+
+/* ---- tables ---- */
+
+static void start_side(struct reversing *v, struct side *s, bool with_col)
+{
+	const struct axes *a = v->axes;
+	struct ap_arena *arena = v->d->ctx->scratch;
+	*s = (struct side){.with_col = with_col, .axis = with_col ? a->col : a->row};
+	size_t n = axes_extent(a, s->axis), cells = n * a->r->dim[a->r->at];
+	s->live = AP_NEW_N(arena, uint32_t, n);
+	s->sum = ap_arena_alloc_raw(arena, cells, sizeof *s->sum);
+	s->through = ap_arena_alloc_raw(arena, cells, sizeof *s->through);
+	for (uint32_t i = 0; i < a->r->ninput; i++) {
+		const struct ap_einput *input = &a->r->input[i];
+		s->wanted |= v->d->outside[input->table] && !plain(v, input) &&
+			axes_holds(input, a->col) == with_col;
+	}
+}
+
+static bool reverse(struct adjoint *d, const struct ap_ereduction *r, const double *outside)
+{
+	struct ap_mark mark = ap_arena_mark(d->ctx->scratch);
+	struct reversing v = {.d = d, .axes = axes_make(d->ctx, r, d->value), .outside = outside};
+	bool more = true;
+	start_side(&v, &v.left, false);
+	start_side(&v, &v.right, true);
+	v.plane = ap_arena_alloc_raw(d->ctx->scratch,
+		axes_extent(v.axes, v.axes->row) * axes_extent(v.axes, v.axes->col),
+		sizeof *v.plane);
+	while (more && !ap_ctx_stopped(d->ctx)) {
+		reverse_place(&v);
+		more = axes_advance(v.axes);
+	}
+	ap_arena_release(d->ctx->scratch, mark);
+	return !more && !ap_ctx_stopped(d->ctx);
+}
+
+static void tell_term(struct adjoint *d, ap_id term, const double *outside, const double *other)
+{
+	size_t cells = d->e->table[term].cells;
+	if (d->outside[term])
+		for (size_t i = 0; i < cells; i++) {
+			double v = outside[i] + other[i];
+			if (v < d->outside[term][i])
+				d->outside[term][i] = v;
+		}
+}
+
+/* Forgets the entries of a table that no pick within the threshold uses. */
+static void drop_far(struct adjoint *d, ap_id t)
+{
+	double *outside = d->outside[t];
+	const double *value = d->value[t];
+	size_t cells = d->e->table[t].cells;
+	for (size_t i = 0; i < cells; i++)
+		outside[i] = outside[i] + value[i] <= d->threshold ? outside[i] : INFINITY;
+}
+
+static bool tell_operands(struct adjoint *d, ap_id t)
+{
+	const struct ap_etable *table = &d->e->table[t];
+	if (!d->outside[t] || (table->kind != AP_ET_SUM && table->kind != AP_ET_REDUCED))
+		return true;
+	drop_far(d, t);
+	if (table->kind == AP_ET_REDUCED)
+		return reverse(d, &d->e->reduction[table->a], d->outside[t]);
+	tell_term(d, table->a, d->outside[t], d->value[table->b]);
+	tell_term(d, table->b, d->outside[t], d->value[table->a]);
+	return true;
+}
+
+/* Room for all that nodes are part of. */
+static void start_tables(struct adjoint *d)
+{
+	d->outside = AP_NEW_N(d->ctx->scratch, double *, d->e->ntable);
+	for (ap_id t = 0; t < d->e->ntable; t++) {
+		const struct ap_etable *table = &d->e->table[t];
+		bool wanted = table->kind == AP_ET_NODE || table->kind == AP_ET_REDUCED ||
+			(table->kind == AP_ET_SUM && (d->outside[table->a] || d->outside[table->b]));
+		if (!wanted)
+			continue;
+		d->outside[t] = ap_arena_alloc_raw(d->ctx->scratch, table->cells, sizeof(double));
+		for (size_t i = 0; i < table->cells; i++)
+			d->outside[t][i] = INFINITY;
+	}
+}
+
+bool ap_elim_least_with(struct ap_ctx *ctx, const struct ap_elim *e, const double *const *value,
+	double least, double threshold, double **least_with, uint64_t *work)
+{
+	struct adjoint d = {.ctx = ctx, .e = e, .value = value, .threshold = threshold};
+	assert(!e->split && least < INFINITY);
+	start_tables(&d);
+	for (uint32_t i = 0; i < e->nstep; i++) {
+		ap_id t = e->step[i].result;
+		if (e->step[i].nscope == 0)
+			d.outside[t][0] = least - value[t][0];
+	}
+	for (ap_id t = e->ntable; t-- > 0;) {
+		if (!tell_operands(&d, t))
+			return false;
+		if (e->table[t].kind != AP_ET_NODE)
+			continue;
+		least_with[t] = d.outside[t];
+		for (size_t x = 0; x < e->table[t].cells; x++)
+			least_with[t][x] += value[t][x];
+	}
+	*work += d.work;
+	return true;
 }

@@ -1,9 +1,305 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elim/label.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/vec.h"
-#include "elim/label_front.h"
+#include "elim/support.h"
+
+/*
+ * The labels of a step are made child by child, the last child first: `left` is what there was
+ * before, `right` the label of the child. At the end of the chain `left` is AP_NONE and `right` the
+ * candidate of the step's node. So walking a chain meets the children in their order. The roots of
+ * the forest are the children of one step more than the plan has.
+ */
+struct label {
+	double cost;
+	int64_t memory;
+	double excess; /* of its price over the least there is for the same choices */
+	uint32_t left, right;
+};
+
+struct labels {
+	struct label *v;
+	size_t n, cap;
+};
+
+struct range { /* of labels in the pool */
+	uint32_t first, count;
+};
+
+struct pending_pair {
+	uint32_t step, a, b;
+};
+
+/*
+ * The front: of labels of one step, made of the same children, those that no other one makes
+ * useless, by ascending cost, then descending memory (which makes memory descend all along). A
+ * label makes useless what needs no less memory and costs more, or, at equal cost: without ties,
+ * what needs no less memory; with ties, only what is lexicographically larger as well. (A cheaper
+ * one that fits wherever the dearer does keeps it out of any optimum; among equals the smaller one
+ * may need more memory and still fit.)
+ */
+struct front {
+	struct ap_arena *arena;
+	const struct ap_elim *e;
+	const struct ap_support *support;
+	bool ties;
+	uint64_t work; /* counted up */
+	struct labels pool; /* all finished labels */
+	struct labels front;
+	struct labels fresh; /* waiting to be merged with the front */
+	struct labels merged, level; /* scratch of that */
+	uint32_t step, child; /* what the front is of: made of the children from `child` on */
+	AP_VEC(struct pending_pair) pending;
+};
+
+enum { RUN = 8 };
+
+/* The first child of a step; AP_NONE: none. */
+static uint32_t front_child(const struct front *f, uint32_t step)
+{
+	return step == f->e->nstep ? f->support->root : f->support->step[step].child;
+}
+
+/* ---- the lexicographic order ---- */
+
+struct chains { /* of two labels of a step; walked to their ends */
+	const struct label *a, *b;
+};
+
+/* Walks down from `child` and queues the children whose labels differ. */
+static struct chains walk(struct front *f, uint32_t child, struct chains at)
+{
+	for (; child != AP_NONE; child = f->support->step[child].sibling) {
+		struct pending_pair below = {child, at.a->right, at.b->right};
+		if (below.a != below.b)
+			AP_PUSH(f->arena, f->pending, below);
+		at.a = &f->pool.v[at.a->left];
+		at.b = &f->pool.v[at.b->left];
+	}
+	return at;
+}
+
+/* Decided by the first node at which they differ, wherever below it is. */
+static bool lex_less(struct front *f, const struct label *a, const struct label *b)
+{
+	ap_id first = AP_NONE;
+	bool less = false;
+	uint32_t step = f->step;
+	struct chains end = walk(f, f->child, (struct chains){a, b});
+	for (;;) {
+		f->work++;
+		if (step != f->e->nstep && end.a->right != end.b->right &&
+			f->e->step[step].node < first) {
+			first = f->e->step[step].node;
+			less = end.a->right < end.b->right;
+		}
+		if (!f->pending.n)
+			return less;
+		struct pending_pair next = f->pending.v[--f->pending.n];
+		step = next.step;
+		end = walk(f, f->support->step[step].child,
+			(struct chains){&f->pool.v[next.a], &f->pool.v[next.b]});
+	}
+}
+
+/* ---- the front ---- */
+
+/* Starts an empty front of labels of step made of its children from `child` on. */
+static void front_start(struct front *f, uint32_t step, uint32_t child)
+{
+	f->front.n = f->fresh.n = 0;
+	f->step = step;
+	f->child = child;
+}
+
+/* The first label of the front that costs at least `cost`. */
+static size_t level_of(const struct front *f, double cost)
+{
+	size_t low = 0, high = f->front.n;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (f->front.v[middle].cost < cost)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool beats_equal(struct front *f, const struct label *a, const struct label *b)
+{
+	return a->memory <= b->memory && (!f->ties || lex_less(f, a, b));
+}
+
+static bool useless(struct front *f, const struct label *l)
+{
+	size_t level = level_of(f, l->cost);
+	if (level > 0 && f->front.v[level - 1].memory <= l->memory)
+		return true;
+	for (size_t i = level; i < f->front.n && f->front.v[i].cost == l->cost; i++) {
+		if (beats_equal(f, &f->front.v[i], l))
+			return true;
+	}
+	return false;
+}
+
+/* ---- sorting, inlined for each order: half of the time goes here ---- */
+
+typedef bool less_fn(const struct label *x, const struct label *y);
+
+static inline bool cost_less(const struct label *x, const struct label *y)
+{
+	if (x->cost != y->cost)
+		return x->cost < y->cost;
+	if (x->memory != y->memory)
+		return x->memory < y->memory;
+	return x->left != y->left ? x->left < y->left : x->right < y->right;
+}
+
+static inline bool excess_less(const struct label *x, const struct label *y)
+{
+	if (x->excess != y->excess)
+		return x->excess < y->excess;
+	return x->cost != y->cost ? x->cost < y->cost : x->memory < y->memory;
+}
+
+static inline void sort_run(struct label *v, size_t n, less_fn *less)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct label x = v[i];
+		size_t j = i;
+		for (; j > 0 && less(&x, &v[j - 1]); j--)
+			v[j] = v[j - 1];
+		v[j] = x;
+	}
+}
+
+static inline void merge_runs(const struct label *a, size_t na, const struct label *b,
+	size_t nb, struct label *out, less_fn *less)
+{
+	while (na && nb) {
+		bool second = less(b, a);
+		*out++ = second ? *b++ : *a++;
+		nb -= second;
+		na -= !second;
+	}
+	memcpy(out, na ? a : b, (na ? na : nb) * sizeof *out);
+}
+
+/* Stable merge sort; room is as large as v. */
+static inline void sort_labels(struct label *v, size_t n, struct label *room, less_fn *less)
+{
+	struct label *from = v, *to = room, *other;
+	for (size_t i = 0; i < n; i += RUN)
+		sort_run(v + i, n - i < RUN ? n - i : RUN, less);
+	for (size_t width = RUN; width < n; width *= 2) {
+		for (size_t i = 0; i < n; i += 2 * width) {
+			size_t na = n - i < width ? n - i : width;
+			size_t nb = n - i - na < width ? n - i - na : width;
+			merge_runs(from + i, na, from + i + na, nb, to + i, less);
+		}
+		other = from;
+		from = to;
+		to = other;
+	}
+	if (from != v)
+		memcpy(v, from, n * sizeof *v);
+}
+
+static struct label *room_for(struct front *f, size_t n)
+{
+	AP_RESERVE(f->arena, f->level, n);
+	return f->level.v;
+}
+
+/* Takes l into the level at hand, all of one cost, unless one there beats it. */
+static void add_to_level(struct front *f, const struct label *l)
+{
+	size_t kept = 0, place = 0;
+	for (size_t i = 0; i < f->level.n; i++) {
+		if (beats_equal(f, &f->level.v[i], l))
+			return;
+	}
+	for (size_t i = 0; i < f->level.n; i++) {
+		if (beats_equal(f, l, &f->level.v[i]))
+			continue;
+		place += f->level.v[i].memory > l->memory;
+		f->level.v[kept++] = f->level.v[i];
+	}
+	f->level.n = kept;
+	AP_PUSH(f->arena, f->level, *l);
+	memmove(&f->level.v[place + 1], &f->level.v[place], (kept - place) * sizeof *l);
+	f->level.v[place] = *l;
+}
+
+/* Merges what waits with the front, cost level by cost level. */
+static void merge(struct front *f)
+{
+	size_t i = 0, j = 0;
+	int64_t least = INT64_MAX; /* memory of all that is cheaper */
+	sort_labels(f->fresh.v, f->fresh.n, room_for(f, f->fresh.n), cost_less);
+	f->merged.n = 0;
+	while (i < f->front.n || j < f->fresh.n) {
+		bool old = j == f->fresh.n ||
+			(i < f->front.n && f->front.v[i].cost <= f->fresh.v[j].cost);
+		double cost = old ? f->front.v[i].cost : f->fresh.v[j].cost;
+		f->level.n = 0;
+		for (; i < f->front.n && f->front.v[i].cost == cost; i++) {
+			if (f->front.v[i].memory < least)
+				add_to_level(f, &f->front.v[i]);
+		}
+		for (; j < f->fresh.n && f->fresh.v[j].cost == cost; j++) {
+			if (f->fresh.v[j].memory < least)
+				add_to_level(f, &f->fresh.v[j]);
+		}
+		for (size_t k = 0; k < f->level.n; k++) {
+			AP_PUSH(f->arena, f->merged, f->level.v[k]);
+			least = f->level.v[k].memory;
+		}
+	}
+	f->fresh.n = 0;
+}
+
+static void flush(struct front *f)
+{
+	if (!f->fresh.n)
+		return;
+	merge(f);
+	struct labels old = f->front;
+	f->front = f->merged;
+	f->merged = old;
+}
+
+/* Takes a label in unless it is useless, and, in time, out what it makes so. O(log) on average. */
+static void front_add(struct front *f, struct label l)
+{
+	if (useless(f, &l))
+		return;
+	AP_PUSH(f->arena, f->fresh, l);
+	if (f->fresh.n >= 64 && f->fresh.n >= f->front.n / 2)
+		flush(f);
+}
+
+/* Is a, a label of the front's step, the better answer: cheaper, or with ties as cheap and
+ * smaller? */
+static bool front_prefer(struct front *f, const struct label *a, const struct label *b)
+{
+	return a->cost != b->cost ? a->cost < b->cost : f->ties && lex_less(f, a, b);
+}
+
+/* Moves the front to the pool, least excess first. */
+static struct range front_finish(struct front *f)
+{
+	flush(f);
+	struct range r = {(uint32_t)f->pool.n, (uint32_t)f->front.n};
+	sort_labels(f->front.v, f->front.n, room_for(f, f->front.n), excess_less);
+	for (size_t i = 0; i < f->front.n; i++)
+		AP_PUSH(f->arena, f->pool, f->front.v[i]);
+	return r;
+}
 
 struct reading { /* of a label of a step, while the answer is read off */
 	uint32_t step, label;
@@ -12,12 +308,12 @@ struct reading { /* of a label of a step, while the answer is read off */
 struct run {
 	struct ap_ctx *ctx;
 	struct ap_label_job *job;
-	struct ap_lfront f;
-	struct ap_lrange **of; /* [step][group], least excess first */
+	struct front f;
+	struct range **of; /* [step][group], least excess first */
 	ap_id *own, *first_own; /* edges whose first node to go is that of the step */
 	uint32_t *pick; /* scratch */
 	AP_VEC(uint32_t) child; /* of the step at hand */
-	struct ap_labels all; /* of the group at hand */
+	struct labels all; /* of the group at hand */
 	AP_VEC(struct reading) pending;
 	double margin; /* for the rounding of excess */
 };
@@ -44,13 +340,13 @@ static void assign_edges(struct run *r)
 }
 
 /* Cost and memory of the terms of a step at the choice in r->pick. */
-static struct ap_label own_label(const struct run *r, uint32_t step)
+static struct label own_label(const struct run *r, uint32_t step)
 {
 	const struct ap_problem *p = r->job->p;
 	ap_id v = r->job->e->step[step].node;
 	uint32_t x = r->pick[v];
 	const struct ap_pnode *node = &p->node[v];
-	struct ap_label l = {node->cost[x], node->memory ? node->memory[x] : 0, 0, AP_NONE, x};
+	struct label l = {node->cost[x], node->memory ? node->memory[x] : 0, 0, AP_NONE, x};
 	for (ap_id i = r->first_own[step]; i < r->first_own[step + 1]; i++) {
 		const struct ap_pedge *e = &p->edge[r->own[i]];
 		const struct ap_pmatrix *m = &p->matrix[e->matrix];
@@ -66,20 +362,20 @@ static struct ap_label own_label(const struct run *r, uint32_t step)
 static bool spent(const struct run *r)
 {
 	return r->f.pool.n + r->f.front.n + r->f.fresh.n > r->job->max_labels ||
-		(r->job->max_work && r->f.work > r->job->max_work) || ap_ctx_stopped(r->ctx);
+		r->f.work > r->job->max_work || ap_ctx_stopped(r->ctx);
 }
 
 /* One label with every one of b: all are as good as before, and in the same order. */
-static struct ap_lrange extend(struct run *r, uint32_t a, struct ap_lrange b, double slack)
+static struct range extend(struct run *r, uint32_t a, struct range b, double slack)
 {
-	struct ap_lrange out = {(uint32_t)r->f.pool.n, 0};
-	struct ap_label x = r->f.pool.v[a];
+	struct range out = {(uint32_t)r->f.pool.n, 0};
+	struct label x = r->f.pool.v[a];
 	for (uint32_t j = b.first; j < b.first + b.count; j++) {
-		struct ap_label y = r->f.pool.v[j];
+		struct label y = r->f.pool.v[j];
 		r->f.work++;
 		if (x.excess + y.excess > slack)
 			break;
-		AP_PUSH(r->ctx->scratch, r->f.pool, ((struct ap_label){x.cost + y.cost,
+		AP_PUSH(r->ctx->scratch, r->f.pool, ((struct label){x.cost + y.cost,
 			x.memory + y.memory, x.excess + y.excess, a, j}));
 		out.count++;
 	}
@@ -88,30 +384,30 @@ static struct ap_lrange extend(struct run *r, uint32_t a, struct ap_lrange b, do
 
 /* Every label of a, of a step, with every one of b, of its child, as far as their excess is at most
  * slack. */
-static struct ap_lrange join(struct run *r, uint32_t step, uint32_t child, struct ap_lrange a,
-	struct ap_lrange b, double slack)
+static struct range join(struct run *r, uint32_t step, uint32_t child, struct range a,
+	struct range b, double slack)
 {
 	if (a.count == 1)
 		return extend(r, a.first, b, slack);
-	ap_lfront_start(&r->f, step, child);
+	front_start(&r->f, step, child);
 	for (uint32_t i = a.first; i < a.first + a.count && !spent(r); i++) {
-		struct ap_label x = r->f.pool.v[i];
+		struct label x = r->f.pool.v[i];
 		for (uint32_t j = b.first; j < b.first + b.count; j++) {
-			struct ap_label y = r->f.pool.v[j];
+			struct label y = r->f.pool.v[j];
 			r->f.work++;
 			if (x.excess + y.excess > slack)
 				break;
-			ap_lfront_add(&r->f, (struct ap_label){x.cost + y.cost, x.memory + y.memory,
+			front_add(&r->f, (struct label){x.cost + y.cost, x.memory + y.memory,
 				x.excess + y.excess, i, j});
 		}
 	}
-	return ap_lfront_finish(&r->f);
+	return front_finish(&r->f);
 }
 
 static void list_children(struct run *r, uint32_t step)
 {
 	r->child.n = 0;
-	for (uint32_t c = ap_lfront_child(&r->f, step); c != AP_NONE;
+	for (uint32_t c = front_child(&r->f, step); c != AP_NONE;
 		c = r->job->support->step[c].sibling)
 		AP_PUSH(r->ctx->scratch, r->child, c);
 }
@@ -130,17 +426,17 @@ static uint32_t implied(const struct run *r, uint32_t child, uint32_t t)
 }
 
 /* The labels of tuple t, whose choice is in r->pick. */
-static struct ap_lrange tuple_labels(struct run *r, uint32_t step, uint32_t t)
+static struct range tuple_labels(struct run *r, uint32_t step, uint32_t t)
 {
 	const struct ap_sstep *s = &r->job->support->step[step];
 	const struct ap_stuple *tuple = &s->tuple.v[t];
-	struct ap_label own = own_label(r, step);
+	struct label own = own_label(r, step);
 	double least = least_below(r, step, tuple->group);
 	for (size_t i = 0; i < r->child.n; i++)
 		least -= least_below(r, r->child.v[i], implied(r, r->child.v[i], t));
 	own.excess = own.cost + r->job->priced->price * (double)own.memory - least;
 	AP_PUSH(r->ctx->scratch, r->f.pool, own);
-	struct ap_lrange labels = {(uint32_t)r->f.pool.n - 1, 1};
+	struct range labels = {(uint32_t)r->f.pool.n - 1, 1};
 	double slack = r->job->threshold - s->group.v[tuple->group].through + r->margin;
 	for (size_t i = r->child.n; i-- > 0 && labels.count;) {
 		uint32_t c = r->child.v[i];
@@ -149,7 +445,7 @@ static struct ap_lrange tuple_labels(struct run *r, uint32_t step, uint32_t t)
 	return labels;
 }
 
-static struct ap_lrange group_labels(struct run *r, uint32_t step, const struct ap_sgroup *group)
+static struct range group_labels(struct run *r, uint32_t step, const struct ap_sgroup *group)
 {
 	const struct ap_sstep *s = &r->job->support->step[step];
 	const struct ap_estep *e = &r->job->e->step[step];
@@ -161,21 +457,21 @@ static struct ap_lrange group_labels(struct run *r, uint32_t step, const struct 
 	}
 	for (uint32_t t = group->first; t < group->first + group->count; t++) {
 		r->pick[e->node] = s->tuple.v[t].x;
-		struct ap_lrange labels = tuple_labels(r, step, t);
+		struct range labels = tuple_labels(r, step, t);
 		for (uint32_t i = 0; i < labels.count; i++)
 			AP_PUSH(r->ctx->scratch, r->all, r->f.pool.v[labels.first + i]);
 	}
-	ap_lfront_start(&r->f, step, ap_lfront_child(&r->f, step));
+	front_start(&r->f, step, front_child(&r->f, step));
 	for (size_t i = 0; i < r->all.n; i++)
-		ap_lfront_add(&r->f, r->all.v[i]);
-	return ap_lfront_finish(&r->f);
+		front_add(&r->f, r->all.v[i]);
+	return front_finish(&r->f);
 }
 
 static bool make_steps(struct run *r)
 {
 	for (uint32_t i = 0; i < r->job->e->nstep; i++) {
 		const struct ap_sstep *s = &r->job->support->step[i];
-		r->of[i] = AP_NEW_N(r->ctx->scratch, struct ap_lrange, s->group.n);
+		r->of[i] = AP_NEW_N(r->ctx->scratch, struct range, s->group.n);
 		list_children(r, i);
 		for (size_t g = 0; g < s->group.n; g++) {
 			r->of[i][g] = group_labels(r, i, &s->group.v[g]);
@@ -187,12 +483,12 @@ static bool make_steps(struct run *r)
 }
 
 /* All roots together. */
-static struct ap_lrange make_top(struct run *r)
+static struct range make_top(struct run *r)
 {
-	struct ap_label empty = {.left = AP_NONE};
+	struct label empty = {.left = AP_NONE};
 	list_children(r, r->job->e->nstep);
 	AP_PUSH(r->ctx->scratch, r->f.pool, empty);
-	struct ap_lrange labels = {(uint32_t)r->f.pool.n - 1, 1};
+	struct range labels = {(uint32_t)r->f.pool.n - 1, 1};
 	double slack = r->job->threshold - r->job->least + r->margin;
 	for (size_t i = r->child.n; i-- > 0 && labels.count;) {
 		uint32_t c = r->child.v[i];
@@ -204,15 +500,15 @@ static struct ap_lrange make_top(struct run *r)
 /* ---- the answer ---- */
 
 /* The cheapest that fits; of those the smallest. */
-static uint32_t best_label(struct run *r, struct ap_lrange top)
+static uint32_t best_label(struct run *r, struct range top)
 {
 	uint32_t best = AP_NONE, step = r->job->e->nstep;
-	ap_lfront_start(&r->f, step, ap_lfront_child(&r->f, step));
+	front_start(&r->f, step, front_child(&r->f, step));
 	for (uint32_t i = top.first; i < top.first + top.count; i++) {
-		const struct ap_label *l = &r->f.pool.v[i];
+		const struct label *l = &r->f.pool.v[i];
 		if (l->memory > r->job->p->memory_limit)
 			continue;
-		if (best == AP_NONE || ap_lfront_prefer(&r->f, l, &r->f.pool.v[best]))
+		if (best == AP_NONE || front_prefer(&r->f, l, &r->f.pool.v[best]))
 			best = i;
 	}
 	return best;
@@ -225,8 +521,8 @@ static void read_off(struct run *r, uint32_t label, uint32_t *pick)
 	AP_PUSH(r->ctx->scratch, r->pending, top);
 	while (r->pending.n) {
 		struct reading at = r->pending.v[--r->pending.n];
-		const struct ap_label *l = &r->f.pool.v[at.label];
-		for (uint32_t c = ap_lfront_child(&r->f, at.step); c != AP_NONE;
+		const struct label *l = &r->f.pool.v[at.label];
+		for (uint32_t c = front_child(&r->f, at.step); c != AP_NONE;
 			c = r->job->support->step[c].sibling) {
 			struct reading below = {c, l->right};
 			AP_PUSH(r->ctx->scratch, r->pending, below);
@@ -241,7 +537,7 @@ static enum ap_label_end solve(struct run *r, uint32_t *pick)
 {
 	if (!make_steps(r))
 		return AP_LABEL_LIMIT;
-	struct ap_lrange top = make_top(r);
+	struct range top = make_top(r);
 	if (spent(r))
 		return AP_LABEL_LIMIT;
 	uint32_t best = best_label(r, top);
@@ -255,9 +551,9 @@ enum ap_label_end ap_label_solve(struct ap_ctx *ctx, struct ap_label_job *job, u
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct run r = {.ctx = ctx, .job = job};
-	r.of = AP_NEW_N(ctx->scratch, struct ap_lrange *, job->e->nstep);
+	r.of = AP_NEW_N(ctx->scratch, struct range *, job->e->nstep);
 	r.pick = AP_NEW_N(ctx->scratch, uint32_t, job->p->n);
-	r.f = (struct ap_lfront){.arena = ctx->scratch, .e = job->e, .support = job->support,
+	r.f = (struct front){.arena = ctx->scratch, .e = job->e, .support = job->support,
 		.ties = job->ties};
 	r.margin = ((double)job->p->n + job->p->nedge + 8) * job->priced->quantum;
 	assign_edges(&r);

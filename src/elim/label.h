@@ -5,14 +5,14 @@
  * one beats in both. A label whose price (cost + price * memory) is so far above the least one of
  * its group that no completion stays within the threshold is dropped.
  *
- * With `ties`, the result is the lexicographically smallest optimum: see label_front.h for what is
+ * With `ties`, the result is the lexicographically smallest optimum: see struct front for what is
  * dropped then. It may be, by exchange: given the choice for a group's scope, the order of two
  * labels of it does not depend on what is chosen elsewhere.
  */
 #ifndef AP_ELIM_LABEL_H
 #define AP_ELIM_LABEL_H
 
-#include "elim/dual.h"
+#include "elim/price.h"
 #include "elim/support.h"
 
 enum ap_label_end { AP_LABEL_FOUND, AP_LABEL_NONE, AP_LABEL_LIMIT };

@@ -17,7 +17,7 @@
 #include "base/vec.h"
 #include "ilp/lp.h"
 #include "ilp/relaxation.h"
-#include "search/bound.h"
+#include "problem/problem.h"
 #include "search/engines.h"
 #include "search/polish.h"
 

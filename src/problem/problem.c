@@ -119,3 +119,64 @@ void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[65
 	ap_sha256_hex(b.p, b.n, hex);
 	ap_arena_release(ctx->scratch, mark);
 }
+
+static double least(const double *v, size_t n)
+{
+	double low = INFINITY;
+	for (size_t i = 0; i < n; i++)
+		low = v[i] < low ? v[i] : low;
+	return low;
+}
+
+double ap_bound_plain(struct ap_ctx *ctx, const struct ap_problem *p)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	double *low = AP_NEW_N(ctx->scratch, double, p->nmatrix), sum = 0;
+	for (uint32_t i = 0; i < p->nmatrix; i++)
+		low[i] = least(p->matrix[i].cost, (size_t)p->matrix[i].rows * p->matrix[i].cols);
+	for (uint32_t i = 0; i < p->n; i++)
+		sum += least(p->node[i].cost, p->node[i].k);
+	for (uint32_t i = 0; i < p->nedge; i++)
+		sum += low[p->edge[i].matrix];
+	ap_arena_release(ctx->scratch, mark);
+	return sum;
+}
+
+void ap_choice_none(struct ap_ctx *ctx, const struct ap_problem *p, const char *engine,
+	struct ap_choice *out)
+{
+	*out = (struct ap_choice){
+		.outcome = AP_OUT_LIMIT,
+		.engine = engine,
+		.cost = INFINITY,
+		.lower_bound = ap_bound_plain(ctx, p),
+		.least_memory = -1,
+	};
+}
+
+void ap_choice_found(const struct ap_problem *p, uint32_t *pick, double bound,
+	struct ap_choice *out)
+{
+	out->pick = pick;
+	out->cost = ap_problem_cost(p, pick);
+	out->memory = ap_problem_memory(p, pick);
+	out->lower_bound = bound < out->cost ? bound : out->cost;
+	out->outcome = bound < out->cost ? AP_OUT_FEASIBLE : AP_OUT_OPTIMAL;
+}
+
+struct ap_incident ap_incident_make(struct ap_ctx *ctx, const struct ap_problem *p)
+{
+	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, (size_t)p->n + 2);
+	ap_id *edge = AP_NEW_N(ctx->scratch, ap_id, 2 * (size_t)p->nedge);
+	for (uint32_t i = 0; i < p->nedge; i++) {
+		first[p->edge[i].u + 2]++;
+		first[p->edge[i].v + 2]++;
+	}
+	for (uint32_t v = 0; v < p->n; v++)
+		first[v + 2] += first[v + 1];
+	for (uint32_t i = 0; i < p->nedge; i++) { /* moves each start, one place up, to its end */
+		edge[first[p->edge[i].u + 1]++] = i;
+		edge[first[p->edge[i].v + 1]++] = i;
+	}
+	return (struct ap_incident){first, edge};
+}

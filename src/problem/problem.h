@@ -107,4 +107,23 @@ bool ap_pick_less(const uint32_t *a, const uint32_t *b, uint32_t n);
 /* Content hash of the table (shape, costs, memory, limit), names left out; hex SHA-256. */
 void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[65]);
 
+struct ap_incident { /* the edges at each node */
+	const ap_id *first; /* [n + 1] */
+	const ap_id *edge; /* of node v: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
+};
+
+/* In scratch. O(n + edges). */
+struct ap_incident ap_incident_make(struct ap_ctx *ctx, const struct ap_problem *p);
+
+/* The sum of the least cost of every node and edge: no pick costs less. O(size of the table). */
+double ap_bound_plain(struct ap_ctx *ctx, const struct ap_problem *p);
+
+/* The choice of a run that found nothing: LIMIT with the plain bound. */
+void ap_choice_none(struct ap_ctx *ctx, const struct ap_problem *p, const char *engine,
+	struct ap_choice *out);
+
+/* Makes out the choice of pick (kept), with its cost and memory; OPTIMAL when bound reaches cost. */
+void ap_choice_found(const struct ap_problem *p, uint32_t *pick, double bound,
+	struct ap_choice *out);
+
 #endif

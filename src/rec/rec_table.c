@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "problem/problem.h"
 #include "rec/rec.h"
-#include "search/bound.h"
 #include "search/engines.h"
 #include "search/polish.h"
 

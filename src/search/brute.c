@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
-#include "search/bound.h"
+#include "problem/problem.h"
 #include "search/engines.h"
 
 struct brute {

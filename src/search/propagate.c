@@ -1,25 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Propagation outward from what is fixed, as MindSpore's sharding_propagation does it: breadth
- * first, each node takes the candidate with the least edge cost to the neighbours that are decided,
- * ties by its own cost, then by order. A node that several edges enter waits until the others'
- * starts are decided or nothing else is left to do; so both branches of a sum have their say. Without
- * anything fixed the first node starts with its cheapest candidate.
+ * Propagation outward from what is fixed, as MindSpore's sharding_propagation does it, on a plain table
+ * and by its costs (by MindSpore's own figures, on the graph: route/propagation.h): breadth first, each
+ * node takes the candidate with the least edge cost to the neighbours that are decided, ties by its own
+ * cost, then by order. A node that several edges enter waits until the others' starts are decided or
+ * nothing else is left to do; so both branches of a sum have their say. Without anything fixed the
+ * first node starts with its cheapest candidate.
  *
  * Edges that forbid pairs (equal cuts of a shared parameter) are kept consistent while going: after
  * each decision, candidates without a partner at the other end are struck out, and a decision that
  * would leave some node without any is taken back. O(edges * candidates), and candidates squared for
  * edges that forbid.
  */
+#include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/ctx.h"
 #include "base/vec.h"
-#include "search/bound.h"
+#include "problem/problem.h"
 #include "search/engines.h"
-#include "search/incident.h"
-#include "search/waiting.h"
+
+/* Nodes that wait, the smallest first: a binary heap. A node may be added again, it waits once. */
+struct waiting {
+	uint32_t n;
+	ap_id *heap; /* [capacity] */
+	bool *in; /* [capacity] was added */
+};
+
+/* For nodes 0..capacity-1, in scratch. */
+static void waiting_init(struct waiting *w, struct ap_ctx *ctx, uint32_t capacity)
+{
+	w->n = 0;
+	w->heap = AP_NEW_N(ctx->scratch, ap_id, capacity);
+	w->in = AP_NEW_N(ctx->scratch, bool, capacity);
+}
+
+/* O(log n). Without effect for a node that was added before. */
+static void waiting_add(struct waiting *w, ap_id v)
+{
+	uint32_t i = w->n;
+
+	if (w->in[v])
+		return;
+	w->in[v] = true;
+	w->n++;
+	for (; i > 0 && w->heap[(i - 1) / 2] > v; i = (i - 1) / 2)
+		w->heap[i] = w->heap[(i - 1) / 2];
+	w->heap[i] = v;
+}
+
+/* Removes the smallest. Requires n > 0. O(log n). */
+static ap_id waiting_take(struct waiting *w)
+{
+	ap_id least = w->heap[0], last = w->heap[--w->n];
+	uint32_t i = 0, child;
+
+	assert(w->in[least]);
+	while ((child = 2 * i + 1) < w->n) {
+		child += child + 1 < w->n && w->heap[child + 1] < w->heap[child];
+		if (w->heap[child] >= last)
+			break;
+		w->heap[i] = w->heap[child];
+		i = child;
+	}
+	w->heap[i] = last;
+	return least;
+}
 
 struct strike { /* a candidate struck out */
 	ap_id node;
@@ -39,7 +88,7 @@ struct spread {
 	uint32_t *missing; /* [n] edges into the node whose starts are undecided */
 	ap_id *queue; /* [n] decided nodes in order, those before head have been left */
 	uint32_t head, tail;
-	struct ap_waiting waiting;
+	struct waiting waiting;
 	AP_VEC(struct strike) strikes; /* in order; what a decision struck out is taken back from the end */
 	uint64_t work;
 };
@@ -220,7 +269,7 @@ static bool reach_forward(struct spread *s, ap_id v)
 		return true;
 	if (s->missing[v] == 0)
 		return decide(s, v);
-	ap_waiting_add(&s->waiting, v);
+	waiting_add(&s->waiting, v);
 	return true;
 }
 
@@ -253,7 +302,7 @@ static bool leave(struct spread *s, ap_id v)
 static ap_id next_start(struct spread *s, ap_id *next)
 {
 	while (s->waiting.n > 0) {
-		ap_id v = ap_waiting_take(&s->waiting);
+		ap_id v = waiting_take(&s->waiting);
 
 		if (!s->decided[v])
 			return v;
@@ -332,7 +381,7 @@ static void begin(struct ap_ctx *ctx, const struct ap_problem *p, struct spread 
 	s->decided = AP_NEW_N(ctx->scratch, bool, p->n);
 	s->missing = AP_NEW_N(ctx->scratch, uint32_t, p->n);
 	s->queue = AP_NEW_N(ctx->scratch, ap_id, p->n);
-	ap_waiting_init(&s->waiting, ctx, p->n);
+	waiting_init(&s->waiting, ctx, p->n);
 	find_forbidding(s);
 	open_all(s);
 }

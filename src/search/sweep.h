@@ -13,7 +13,6 @@
 #include <stdbool.h>
 
 #include "problem/problem.h"
-#include "search/incident.h"
 
 struct ap_sweep_job {
 	const struct ap_problem *p; /* its limit is not looked at */

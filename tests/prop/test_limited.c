@@ -4,12 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "elim/dual.h"
-#include "elim/elim_adjoint.h"
-#include "elim/focus.h"
-#include "elim/limit.h"
-#include "elim/narrow.h"
-#include "elim/splice.h"
+#include "elim/elim_eval.h"
+#include "elim/memory_limit.h"
+#include "elim/price.h"
 #include "random_problem.h"
 #include "search/compact.h"
 #include "unit.h"
@@ -82,7 +79,7 @@ START_TEST(the_price_of_few_candidates_is_that_of_all)
 			ap_focus_solve(&ctx, &(struct ap_focus_job){.g = &g, .left = &none,
 				.least = l.least, .pick = l.pick, .best_of = brute_best,
 				.user = (void *)l.p}, &few);
-			ap_dual_solve(&ctx, &g, l.least, l.pick, 0, &all);
+			ap_dual_solve(&ctx, &g, l.least, l.pick, UINT64_MAX, &all);
 			ck_assert_int_eq(few.infeasible, best.outcome == AP_OUT_INFEASIBLE);
 			ck_assert_int_eq(few.infeasible, all.infeasible);
 			ck_assert_int_eq(few.least_memory, all.least_memory);
@@ -196,7 +193,7 @@ START_TEST(no_pick_that_is_as_cheap_is_dropped)
 		if (make_limited(&ctx, p, &l)) {
 			double cost;
 			ap_pricing_open(&ctx, l.e, l.p, ap_elim_room(&ctx, l.e), &g);
-			ap_dual_solve(&ctx, &g, l.least, l.pick, 0, &dual);
+			ap_dual_solve(&ctx, &g, l.least, l.pick, UINT64_MAX, &dual);
 			ck_assert(ap_pricing_at(&ctx, &g, dual.price / (double)(1 + random_below(&seed, 2))));
 			cost = dual.pick ? dual.cost : dual.bound + 10 * l.p->quantum;
 			d = ap_limit_narrow(&ctx, &g, cost, &work);

@@ -4,7 +4,7 @@
 
 #include "random_problem.h"
 #include "search/polish.h"
-#include "search/sift.h"
+#include "search/drop_dear.h"
 #include "search/sweep.h"
 #include "unit.h"
 
@@ -147,7 +147,7 @@ START_TEST(sifting_keeps_what_is_no_dearer)
 		p.memory_limit = AP_NO_LIMIT;
 		ap_polish(&ctx, &p, i % 4, pick);
 		if (ap_problem_cost(&p, pick) < INFINITY) {
-			ap_sift(&ctx, &p, pick, i % 5 == 0 ? 1 : 0, &s, &work);
+			ap_drop_dear(&ctx, &p, pick, i % 5 == 0 ? 1 : UINT64_MAX, &s, &work);
 			check_sifted(&ctx, &p, &s, i);
 			ck_assert(s.cost <= ap_problem_cost(&p, pick));
 			better += s.cost < ap_problem_cost(&p, pick);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of dynamic_programming. */
 #include "elim/dp.h"
-#include "elim/elim.h"
+#include "elim/elim_eval.h"
 #include "elim/minplus.h"
 #include "search/compact.h"
 #include "search/polish.h"
-#include "search/prune.h"
+#include "search/drop_dominated.h"
 #include "search_unit.h"
 
 START_TEST(min_plus_is_what_it_says)
@@ -208,7 +208,7 @@ START_TEST(pruning_keeps_the_smallest_of_equals)
 	table_edge(t, 0, 1, table_matrix(t, 4, 2, edge, NULL));
 	struct ap_domain *d = ap_domain_all(&ctx, &t->p);
 	uint64_t work = 0;
-	ck_assert(ap_prune(&ctx, &t->p, d, &work));
+	ck_assert(ap_drop_dominated(&ctx, &t->p, d, &work));
 	/* 2 is like 1; 3 is dearer than 0. For the neighbour, 1 is never worse than 0. */
 	ck_assert_uint_eq(d[0].n, 2);
 	ck_assert_uint_eq(d[0].c[0], 0);
@@ -226,12 +226,12 @@ START_TEST(pruning_minds_memory_under_a_limit)
 	uint64_t work = 0;
 	table_node(t, 3, own, memory);
 	struct ap_domain *free = ap_domain_all(&ctx, &t->p);
-	ck_assert(ap_prune(&ctx, &t->p, free, &work));
+	ck_assert(ap_drop_dominated(&ctx, &t->p, free, &work));
 	ck_assert_uint_eq(free[0].n, 1);
 	ck_assert_uint_eq(free[0].c[0], 1);
 	t->p.memory_limit = 5;
 	struct ap_domain *limited = ap_domain_all(&ctx, &t->p);
-	ck_assert(ap_prune(&ctx, &t->p, limited, &work));
+	ck_assert(ap_drop_dominated(&ctx, &t->p, limited, &work));
 	ck_assert_uint_eq(limited[0].n, 2); /* 2 costs more than 0 and needs more */
 	ck_assert_uint_eq(limited[0].c[1], 1);
 	ctx_destroy(&ctx);

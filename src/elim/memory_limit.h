@@ -6,10 +6,10 @@
  * there is one. That one is the optimum, for the support of a target holds every pick that fits and
  * costs no more.
  */
-#ifndef AP_ELIM_LIMIT_H
-#define AP_ELIM_LIMIT_H
+#ifndef AP_ELIM_MEMORY_LIMIT_H
+#define AP_ELIM_MEMORY_LIMIT_H
 
-#include "elim/pricing.h"
+#include "elim/price.h"
 #include "search/compact.h"
 #include "search/engine.h"
 
@@ -32,14 +32,34 @@ struct ap_limited {
 
 void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct ap_limited *out);
 
-/* Is it worth the time to drop what is dearer than a pick of this cost? */
-bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound);
-
 /*
  * The candidates of the nodes of g->p that a pick of at most `cost` that fits can choose, as the latest
  * price tells; in scratch. The same for equal nodes. NULL when told to stop. *work is counted up.
  */
 struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g, double cost,
 	uint64_t *work);
+
+struct ap_narrow_job {
+	const struct ap_problem *p; /* with a limit */
+	const struct ap_budget *budget; /* start: acceptable picks */
+	uint64_t least_work; /* of an evaluation: what takes less is left as it is */
+	ap_few_fn *best_of; /* domains and pick are those of p */
+	void *user;
+};
+
+struct ap_narrowed {
+	struct ap_domain *domain; /* [n] all that acceptable picks of at most `cost` can choose; NULL:
+				   * nothing is known */
+	double bound; /* no pick that fits costs less; -INFINITY: not known */
+	uint32_t *pick; /* the best acceptable one found; NULL: none */
+	double cost;
+	bool infeasible; /* proven: no pick fits */
+	int64_t least_memory; /* with infeasible */
+	uint64_t work;
+};
+
+/* A large problem with a limit, less the candidates that no pick worth having uses: for callers who know
+ * more about which pick will do than that it keeps to the limit. Results in the run arena. */
+void ap_narrow(struct ap_ctx *ctx, const struct ap_narrow_job *job, struct ap_narrowed *out);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "elim/limit.h"
+#include "elim/memory_limit.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "elim/dual.h"
-#include "elim/elim_adjoint.h"
-#include "elim/focus.h"
+#include "elim/elim_eval.h"
 #include "elim/label.h"
+#include "elim/price.h"
 #include "elim/support.h"
 #include "search/compact.h"
 
@@ -38,21 +37,10 @@ struct limited {
 	double cost; /* of out->pick, INFINITY: none */
 };
 
-static size_t table_bytes(const struct ap_budget *budget)
+/* What is left of the budget. */
+static uint64_t work_left(const struct limited *l)
 {
-	return budget->table_bytes ? budget->table_bytes : (size_t)1 << 30;
-}
-
-/* What is left of the budget; false when it is used up. 0 stands for no limit, as in a budget. */
-static bool work_left(const struct limited *l, uint64_t *left)
-{
-	*left = 0;
-	if (l->budget->work == 0)
-		return true;
-	if (l->out->work >= l->budget->work)
-		return false;
-	*left = l->budget->work - l->out->work;
-	return true;
+	return ap_budget_left(l->budget, l->out->work);
 }
 
 /* Looks for the cheapest pick of at most target; ties: for the lexicographically smallest one. */
@@ -63,7 +51,7 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 		.e = l->e, .p = l->p, .priced = &l->g.at,
 		.value = l->g.value, .least = l->g.least,
 		.threshold = ap_pricing_threshold(&l->g, target), .ties = ties,
-		.max_labels = table_bytes(l->budget) / BYTES_PER_LABEL,
+		.max_labels = ap_budget_bytes(l->budget) / BYTES_PER_LABEL,
 	};
 	enum ap_label_end end = AP_LABEL_LIMIT;
 	if (job.max_labels > UINT32_MAX / 2)
@@ -72,13 +60,12 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 		ap_arena_release(l->ctx->scratch, mark);
 		return AP_LABEL_NONE;
 	}
-	if (work_left(l, &job.max_work)) {
-		if (job.max_work)
-			job.max_work = job.max_work / LABEL_WORK + 1;
-		if (ties && (job.max_work == 0 || job.max_work > MAX_TIE_WORK))
+	if (work_left(l) > 0) {
+		job.max_work = work_left(l) / LABEL_WORK + 1;
+		if (ties && job.max_work > MAX_TIE_WORK)
 			job.max_work = MAX_TIE_WORK;
 		job.support = ap_support_make(l->ctx, l->e, l->g.value, l->g.least, job.threshold,
-			table_bytes(l->budget) / BYTES_PER_TUPLE);
+			ap_budget_bytes(l->budget) / BYTES_PER_TUPLE);
 		if (job.support) {
 			end = ap_label_solve(l->ctx, &job, pick);
 			l->out->work += job.work * LABEL_WORK + job.support->ntuple;
@@ -138,10 +125,9 @@ static void raise_target(struct limited *l, uint32_t *pick)
 
 static bool price_tables(struct limited *l, double price)
 {
-	uint64_t left;
 	if (l->g.at.price == price)
 		return true;
-	if (!work_left(l, &left) || (left && left < l->e->work))
+	if (work_left(l) < l->e->work)
 		return false;
 	l->out->work += l->e->work;
 	return ap_pricing_at(l->ctx, &l->g, price);
@@ -150,8 +136,8 @@ static bool price_tables(struct limited *l, double price)
 static void search_labels(struct limited *l)
 {
 	uint32_t *pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
-	uint64_t left;
-	if (l->e->work >= AP_LARGE_WORK && work_left(l, &left) && left && left / LABELS_NEED < l->e->work)
+	uint64_t left = work_left(l);
+	if (l->e->work >= AP_LARGE_WORK && left > 0 && left / LABELS_NEED < l->e->work)
 		return; /* labels of so large a problem would not end */
 	if (l->out->bound >= l->cost)
 		settle_ties(l, pick);
@@ -182,7 +168,8 @@ struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g
 	return d;
 }
 
-bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound)
+/* Is it worth the time to drop what is dearer than a pick of this cost? */
+static bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound)
 {
 	return cost < INFINITY &&
 		(g->e->work < AP_LARGE_WORK || cost - bound <= WORTH * fabs(bound));
@@ -210,10 +197,11 @@ static bool search_rest(struct limited *l)
 	struct ap_budget budget = *l->budget;
 	struct ap_domain *d;
 	struct ap_choice c;
-	if (!ap_limit_worth(&l->g, l->cost, l->out->bound) || !work_left(l, &budget.work))
+	if (!ap_limit_worth(&l->g, l->cost, l->out->bound) || work_left(l) == 0)
 		return false;
 	d = ap_limit_narrow(l->ctx, &l->g, l->cost, &l->out->work);
-	if (!d || !much_smaller(l->p, d) || !work_left(l, &budget.work))
+	budget.work = work_left(l);
+	if (!d || !much_smaller(l->p, d) || budget.work == 0)
 		return false;
 	budget.start[0] = l->out->pick;
 	budget.start[1] = NULL;
@@ -243,17 +231,16 @@ static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *
 	return c.pick;
 }
 
-static void search_price(struct limited *l, const struct ap_limit_job *job, uint64_t left,
-	struct ap_dual *out)
+static void search_price(struct limited *l, const struct ap_limit_job *job, struct ap_dual *out)
 {
 	struct ap_budget budget = *l->budget;
 	struct ap_focus_job focus = {.g = &l->g, .left = &budget, .least = job->least, .pick = job->pick,
 		.best_of = best_of_few, .user = l};
-	budget.work = left;
+	budget.work = work_left(l);
 	if (l->e->work >= AP_LARGE_WORK && !l->e->split)
 		ap_focus_solve(l->ctx, &focus, out);
 	else
-		ap_dual_solve(l->ctx, &l->g, job->least, job->pick, left, out);
+		ap_dual_solve(l->ctx, &l->g, job->least, job->pick, budget.work, out);
 	l->out->work += out->work;
 	l->out->bound = out->bound;
 	if (out->pick)
@@ -273,12 +260,11 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct a
 	struct limited l = {.ctx = ctx, .p = job->p, .e = job->e, .budget = job->budget, .out = out,
 		.cost = INFINITY};
 	struct ap_dual dual;
-	uint64_t left;
 	*out = (struct ap_limited){.bound = job->least, .least_memory = -1, .work = out->work};
-	if (!work_left(&l, &left))
+	if (work_left(&l) == 0)
 		return;
 	ap_pricing_open(ctx, job->e, job->p, job->room, &l.g);
-	search_price(&l, job, left, &dual);
+	search_price(&l, job, &dual);
 	if (dual.infeasible) {
 		out->infeasible = true;
 		out->least_memory = dual.least_memory;
@@ -289,4 +275,117 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct a
 		return;
 	if (price_tables(&l, dual.price) && !search_rest(&l))
 		search_labels(&l);
+}
+
+struct narrowing {
+	struct ap_ctx *ctx;
+	const struct ap_narrow_job *job;
+	const struct ap_compact *rest; /* of the candidates that are allowed at all */
+	struct ap_narrowed *out;
+};
+
+/* Domains of the rest as those of the whole, where all others are settled. */
+static struct ap_domain *widened(const struct narrowing *w, struct ap_arena *arena,
+	const struct ap_domain *d)
+{
+	struct ap_domain *out = AP_NEW_N(arena, struct ap_domain, w->job->p->n);
+
+	for (uint32_t i = 0; i < w->rest->p.n; i++)
+		out[w->rest->node[i]] = d[i];
+	for (uint32_t i = 0; i < w->job->p->n; i++) {
+		const struct ap_domain *all = &w->rest->domain[i];
+		const uint32_t *place = out[i].n ? out[i].c : NULL;
+
+		out[i].n = place ? out[i].n : 1;
+		out[i].c = AP_NEW_N(arena, uint32_t, out[i].n);
+		for (uint32_t c = 0; c < out[i].n; c++)
+			out[i].c[c] = all->c[place ? place[c] : 0];
+	}
+	return out;
+}
+
+static bool best_of_few_whole(struct ap_ctx *ctx, void *user, const struct ap_domain *few, uint64_t max_work,
+	uint32_t *pick, uint64_t *work)
+{
+	const struct narrowing *w = user;
+	uint32_t *whole = AP_NEW_N(ctx->scratch, uint32_t, w->job->p->n);
+
+	if (!w->job->best_of(ctx, w->job->user, widened(w, ctx->scratch, few), max_work, whole, work))
+		return false;
+	ap_compact_narrow(w->rest, whole, pick);
+	return true;
+}
+
+static void narrow(struct narrowing *w, struct ap_pricing *g, const struct ap_dual *dual)
+{
+	struct ap_domain *d;
+
+	w->out->bound = dual->bound + w->rest->cost;
+	w->out->infeasible = dual->infeasible;
+	if (dual->infeasible)
+		w->out->least_memory = dual->least_memory + w->rest->memory;
+	if (!dual->pick)
+		return;
+	w->out->pick = AP_NEW_N(w->ctx->arena, uint32_t, w->job->p->n);
+	ap_compact_expand(w->rest, w->job->p, dual->pick, w->out->pick);
+	w->out->cost = dual->cost + w->rest->cost;
+	if (!ap_limit_worth(g, dual->cost, dual->bound) || g->at.price != dual->price)
+		return;
+	d = ap_limit_narrow(w->ctx, g, dual->cost, &w->out->work);
+	if (d)
+		w->out->domain = widened(w, w->ctx->arena, d);
+}
+
+static void search(struct narrowing *w, const struct ap_elim *e)
+{
+	struct ap_budget left = *w->job->budget;
+	struct ap_focus_job job = {.left = &left, .least = -INFINITY, .best_of = best_of_few_whole,
+		.user = w};
+	uint32_t *pick = AP_NEW_N(w->ctx->scratch, uint32_t, w->rest->p.n), *start;
+	struct ap_pricing g;
+	struct ap_dual dual;
+
+	for (int s = 0; s < 2 && left.start[s]; s++) {
+		start = AP_NEW_N(w->ctx->scratch, uint32_t, w->rest->p.n);
+		ap_compact_narrow(w->rest, left.start[s], start);
+		left.start[s] = start;
+	}
+	job.g = &g;
+	ap_pricing_open(w->ctx, e, &w->rest->p, ap_elim_room(w->ctx, e), &g);
+	if (!left.start[0]) {
+		w->out->work += e->work;
+		if (!ap_elim_eval(w->ctx, e, &w->rest->p, g.value, &job.least) || isinf(job.least))
+			return;
+		ap_elim_pick(w->ctx, e, g.value, pick);
+		job.pick = pick;
+	}
+	ap_focus_solve(w->ctx, &job, &dual);
+	w->out->work += dual.work;
+	narrow(w, &g, &dual);
+}
+
+static bool worth(const struct ap_narrow_job *job, const struct ap_elim *e)
+{
+	return !e->split && e->work >= job->least_work &&
+		ap_budget_left(job->budget, 0) >= e->work;
+}
+
+void ap_narrow(struct ap_ctx *ctx, const struct ap_narrow_job *job, struct ap_narrowed *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const struct ap_domain *all = ap_domain_all(ctx, job->p);
+	struct ap_elim_options options = {.by_memory = true, .work = job->budget->work,
+		.no_share = job->budget->no_fold,
+		.table_bytes = ap_budget_bytes(job->budget)};
+	struct narrowing w = {.ctx = ctx, .job = job, .out = out};
+	const struct ap_elim *e;
+
+	*out = (struct ap_narrowed){.bound = -INFINITY, .cost = INFINITY};
+	if (!ap_domain_empty(job->p, all)) {
+		w.rest = ap_compact_make(ctx, job->p, all);
+		e = w.rest->p.n ? ap_elim_plan(ctx, &w.rest->p, &options) : NULL;
+		if (e && worth(job, e))
+			search(&w, e);
+	}
+	ap_arena_release(ctx->scratch, mark);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/prune.h"
+#include "search/drop_dominated.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "search/incident.h"
+#include "problem/problem.h"
 
 enum { MAX_ROUNDS = 4 };
 
@@ -280,7 +280,7 @@ static bool one_round(struct pruner *r)
 	return any;
 }
 
-bool ap_prune(struct ap_ctx *ctx, const struct ap_problem *p, struct ap_domain *domain,
+bool ap_drop_dominated(struct ap_ctx *ctx, const struct ap_problem *p, struct ap_domain *domain,
 	uint64_t *work)
 {
 	struct pruner r = {.ctx = ctx, .p = p, .d = domain,

@@ -17,18 +17,18 @@
  *
  * Also removed is a candidate that some neighbour's candidates all forbid.
  */
-#ifndef AP_SEARCH_PRUNE_H
-#define AP_SEARCH_PRUNE_H
+#ifndef AP_SEARCH_DROP_DOMINATED_H
+#define AP_SEARCH_DROP_DOMINATED_H
 
 #include "search/compact.h"
 
 /* Shrinks the domains; nodes that look the same are judged once. A domain becomes empty only when
  * every pick is forbidden. False when told to stop (the domains are sound then, too).
  * O(k^2 * degree) per distinct node where nothing is removed, k times as much at worst. */
-bool ap_prune(struct ap_ctx *ctx, const struct ap_problem *p, struct ap_domain *domain,
+bool ap_drop_dominated(struct ap_ctx *ctx, const struct ap_problem *p, struct ap_domain *domain,
 	uint64_t *work);
 
-/* An estimate of the work of ap_prune(). */
+/* An estimate of the work of ap_drop_dominated(). */
 double ap_prune_price(const struct ap_problem *p);
 
 #endif

@@ -4,8 +4,8 @@
  * known. Candidates that are as cheap stay, so all optima do. Nodes that look the same keep the same
  * candidates, so that what is left is as repetitive as the whole was.
  */
-#ifndef AP_SEARCH_SIFT_H
-#define AP_SEARCH_SIFT_H
+#ifndef AP_SEARCH_DROP_DEAR_H
+#define AP_SEARCH_DROP_DEAR_H
 
 #include "search/compact.h"
 
@@ -16,9 +16,9 @@ struct ap_sifted { /* in scratch */
 	double bound; /* of all picks, a multiple of the quantum */
 };
 
-/* pick is one that is not forbidden. At most about max_work (0: no limit); *work is counted up. Told to
+/* pick is one that is not forbidden. At most about max_work; *work is counted up. Told to
  * stop, it gives what it has. */
-void ap_sift(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *pick, uint64_t max_work,
+void ap_drop_dear(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *pick, uint64_t max_work,
 	struct ap_sifted *out, uint64_t *work);
 
 #endif

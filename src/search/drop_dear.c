@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "search/sift.h"
+#include "search/drop_dear.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "search/bound.h"
+#include "problem/problem.h"
 #include "search/polish.h"
 #include "search/sweep.h"
 
@@ -125,7 +125,7 @@ static void guess(struct sifting *s, const struct ap_compact *rest, const struct
 
 static bool is_over(const struct sifting *s)
 {
-	return ap_ctx_stopped(s->ctx) || (s->max_work && *s->work >= s->max_work);
+	return ap_ctx_stopped(s->ctx) || *s->work >= s->max_work;
 }
 
 /* One sweep and what can be had of it. False: that was little. */
@@ -187,7 +187,7 @@ static bool sift_once(struct sifting *s)
 	return more && candidates_of(s) < before - before / FEWER_PART && !is_over(s);
 }
 
-void ap_sift(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *pick, uint64_t max_work,
+void ap_drop_dear(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *pick, uint64_t max_work,
 	struct ap_sifted *out, uint64_t *work)
 {
 	struct sifting s = {.ctx = ctx, .p = p, .max_work = max_work, .work = work, .out = out,
