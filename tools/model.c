@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/map.h"
 
 enum { MAX_TENSORS = 1 << 17, MAX_OPS = 1 << 16 };

@@ -7,7 +7,7 @@
 #ifndef AP_TOOLS_MODEL_H
 #define AP_TOOLS_MODEL_H
 
-#include "base/json.h"
+#include "base/json_write.h"
 #include "rule/rule.h"
 
 struct ap_arena;

@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -157,11 +157,10 @@ static const char *keep(struct ap_diag *d, const char *raw)
 		: safe(d, raw, TEXT_CHARS);
 }
 
-enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
-	const struct ap_where *where, const char *check, const char *fmt, ...)
+enum ap_status ap_diag_addv(struct ap_diag *d, enum ap_level level, enum ap_status st,
+	const struct ap_where *where, const char *check, const char *fmt, va_list ap)
 {
 	struct ap_str raw, text;
-	va_list ap;
 
 	assert(level != AP_ERROR || st != AP_OK);
 	if (level != AP_ERROR)
@@ -175,9 +174,7 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	if (d->count[level]++ >= MOST_KEPT)
 		return st;
 	ap_str_init(&raw, d->arena);
-	va_start(ap, fmt);
 	ap_str_vaddf(&raw, fmt, ap);
-	va_end(ap);
 	ap_str_init(&text, d->arena);
 	add_safe(&text, raw.s, TEXT_CHARS);
 	AP_PUSH(d->arena, d->messages, ((struct message){
@@ -190,6 +187,17 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 		.check = check ? ap_arena_strdup(d->arena, check) : NULL,
 		.text = text.s,
 	}));
+	return st;
+}
+
+enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
+	const struct ap_where *where, const char *check, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = ap_diag_addv(d, level, st, where, check, fmt, ap);
+	va_end(ap);
 	return st;
 }
 

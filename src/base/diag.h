@@ -6,6 +6,7 @@
 #ifndef AP_BASE_DIAG_H
 #define AP_BASE_DIAG_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,9 @@ struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
 enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
 	const struct ap_where *where, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+enum ap_status ap_diag_addv(struct ap_diag *d, enum ap_level level, enum ap_status st,
+	const struct ap_where *where, const char *check, const char *fmt, va_list ap)
+	__attribute__((format(printf, 6, 0)));
 
 /* Names from files, safe to print: control characters, bidi controls and invalid UTF-8 escaped
  * (\n, \x1b, \u202e), cut to 80 characters with "...". Kept in the sink's arena. */

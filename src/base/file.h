@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/ctx.h"
-#include "base/json.h"
+#include "base/json_write.h"
 
 #define AP_FILE_MAX_BYTES ((size_t)64 << 20) /* default limit of an input */
 

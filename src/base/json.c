@@ -1,163 +1,645 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cage of cJSON, and the tree made from what it gives. */
+/*
+ * A scan decides whether a text is JSON and notes where its values begin; then cJSON, caged here, makes the
+ * tree of them, and each node gets its place.
+ */
 #include "base/json.h"
 
 #include <assert.h>
 #include <cJSON.h>
+#include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/foreign.h"
-#include "base/json_scan.h"
-#include "base/json_tree.h"
 #include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
 
-enum { MAX_REPORTS = 20, FEW_KEYS = 8 };
-
-/* The tree of cJSON walked beside the array of values. cJSON copies each number, asks for the locale
- * and has strtod read it; of most numbers the scanner knows the value already. */
-struct walk {
-	struct ap_json *doc;
-	const struct ap_jscan *scan;
-	char *strings; /* free room */
-	int depth;
-	const cJSON *open[AP_JSCAN_DEPTH]; /* containers around the current item */
-	size_t index[AP_JSCAN_DEPTH + 1]; /* of them and of the current item */
+enum {
+	MOST_DEPTH = 256, /* containers inside each other */
+	MOST_VALUES = 1 << 23, /* in one document, or one in eight bytes where that is more: bounds the memory
+	                        * of the tree */
+	MOST_REPORTS = 20, /* of one kind of fault */
+	BLOCK = 4096,
+	FEW_KEYS = 8,
+	TOKEN_CHARS = 40,
 };
 
-static const char *keep_string(struct walk *w, const char *s)
-{
-	size_t bytes = strlen(s) + 1;
-	char *kept = memcpy(w->strings, s, bytes);
+struct ap_jv {
+	cJSON item; /* first: cJSON makes and links nodes; valueint of a container: how many it holds */
+	const struct ap_jv *up; /* container; NULL: root */
+	uint32_t offset; /* of the value in the text */
+	uint32_t key_offset; /* of a member's key; of an element: its index in the array */
+};
 
-	w->strings += bytes;
-	return kept;
+struct place {
+	uint32_t line, col; /* from 1; columns are characters */
+};
+
+struct ap_json {
+	const char *file;
+	const char *text; /* NUL-terminated */
+	size_t len;
+	struct place *blocks; /* of every BLOCK-th byte */
+	const struct ap_jv *root;
+};
+
+/* Places of values and faults. */
+
+/* Characters, not bytes: those inside a character do not count. */
+static uint32_t count_chars(const char *s, size_t len)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xC0) != 0x80;
+	return n;
 }
 
-static void fill_value(struct walk *w, struct ap_jv *v, const cJSON *item)
+static void place_advance(struct place *place, const char *s, size_t len)
 {
-	switch (item->type & 0xFF) { /* the rest of it are flags */
-	case cJSON_String:
-		v->type = AP_JSTRING;
-		v->u.string = keep_string(w, item->valuestring);
-		break;
-	case cJSON_Number:
-		v->type = AP_JNUMBER;
-		v->u.number = item->valuedouble;
-		break;
-	case cJSON_Array:
-		v->type = AP_JARRAY;
-		break;
-	case cJSON_Object:
-		v->type = AP_JOBJECT;
-		break;
-	case cJSON_True:
-	case cJSON_False:
-		v->type = AP_JBOOL;
-		v->u.flag = cJSON_IsTrue(item);
-		break;
+	const char *end = s + len, *line;
+
+	while ((line = memchr(s, '\n', (size_t)(end - s))) != NULL) {
+		*place = (struct place){.line = place->line + 1, .col = 1};
+		s = line + 1;
+	}
+	place->col += count_chars(s, (size_t)(end - s));
+}
+
+static void index_places(struct ap_ctx *ctx, struct ap_json *doc)
+{
+	struct place place = {.line = 1, .col = 1};
+	size_t n = doc->len / BLOCK;
+
+	doc->blocks = AP_NEW_N(ctx->arena, struct place, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		doc->blocks[i] = place;
+		place_advance(&place, doc->text + i * BLOCK, BLOCK);
+	}
+	doc->blocks[n] = place;
+}
+
+static struct place place_of(const struct ap_json *doc, size_t offset)
+{
+	size_t start = offset - offset % BLOCK;
+	struct place place = doc->blocks[start / BLOCK];
+
+	assert(offset <= doc->len);
+	place_advance(&place, doc->text + start, offset - start);
+	return place;
+}
+
+static void add_token(struct ap_str *b, const char *key)
+{
+	for (; *key; key++) {
+		if (*key == '~')
+			ap_str_add(b, "~0");
+		else if (*key == '/')
+			ap_str_add(b, "~1");
+		else
+			ap_str_addc(b, *key);
+	}
+}
+
+const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v)
+{
+	const struct ap_jv *chain[MOST_DEPTH];
+	struct ap_str b;
+	size_t n = 0;
+
+	for (; v->up; v = v->up)
+		chain[n++] = v;
+	ap_str_init(&b, arena);
+	while (n--) {
+		ap_str_addc(&b, '/');
+		if (chain[n]->item.string)
+			add_token(&b, chain[n]->item.string);
+		else
+			ap_str_addf(&b, "%" PRIu32, chain[n]->key_offset);
+	}
+	return b.s;
+}
+
+static enum ap_status __attribute__((format(printf, 9, 0))) report(struct ap_ctx *ctx,
+	const struct ap_json *doc, size_t offset, const struct ap_jv *v, enum ap_level level,
+	enum ap_status st, const char *oper, const char *check, const char *fmt, va_list ap)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_where where = {.file = doc->file, .oper = oper};
+
+	if (offset != SIZE_MAX) {
+		struct place place = place_of(doc, offset);
+
+		where.line = place.line;
+		where.col = place.col;
+	}
+	if (v)
+		where.pointer = ap_jv_pointer(ctx->scratch, v);
+	st = ap_diag_addv(ctx->diag, level, st, &where, check, fmt, ap);
+	ap_arena_release(ctx->scratch, mark);
+	return st;
+}
+
+/* At an offset of the text; v gives the pointer (NULL: none). */
+static enum ap_status __attribute__((format(printf, 8, 9))) report_at(struct ap_ctx *ctx,
+	const struct ap_json *doc, size_t offset, const struct ap_jv *v, enum ap_level level,
+	enum ap_status st, const char *check, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = report(ctx, doc, offset, v, level, st, NULL, check, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
+enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
+	...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = report(ctx, doc, v ? v->offset : SIZE_MAX, v, level, st, oper, check, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
+/* The scan: grammar of RFC 8259, UTF-8, nesting, without recursion. */
+
+struct level {
+	bool object;
+	uint32_t count; /* items so far */
+};
+
+struct spot {
+	uint32_t offset, key; /* as in a node */
+};
+
+struct scanner {
+	struct ap_arena *arena;
+	const char *s; /* NUL-terminated */
+	size_t len, at;
+	size_t most; /* values */
+	bool trailing_commas; /* are allowed */
+	int depth;
+	struct level levels[MOST_DEPTH];
+
+	AP_VEC(struct spot) values; /* in document order */
+	char *bare; /* the text without its trailing commas; NULL: there is none */
+	bool byte_order_mark;
+	uint32_t commas[MOST_REPORTS]; /* offsets of trailing commas */
+	size_t ncomma;
+	struct {
+		uint32_t value; /* index */
+		bool in_key;
+	} nuls[MOST_REPORTS]; /* each a \u0000, which a C string cannot hold */
+	size_t nnul;
+
+	enum ap_status status;
+	size_t fault_offset; /* these two are set unless status is AP_OK */
+	char fault[128];
+};
+
+/* Records the fault; false, so that callers can return it. */
+static bool __attribute__((format(printf, 4, 5))) fault(struct scanner *sc, enum ap_status st,
+	size_t offset, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(sc->fault, sizeof sc->fault, fmt, ap);
+	va_end(ap);
+	sc->fault_offset = offset;
+	sc->status = st;
+	return false;
+}
+
+/* The character at the cursor; NUL at the end. */
+static int peek(const struct scanner *sc)
+{
+	return (unsigned char)sc->s[sc->at];
+}
+
+static bool accept(struct scanner *sc, int c)
+{
+	if (peek(sc) != c)
+		return false;
+	sc->at++;
+	return true;
+}
+
+static void skip_blanks(struct scanner *sc)
+{
+	const char *s = sc->s + sc->at;
+
+	while (*s == ' ' || *s == '\t' || *s == '\n' || *s == '\r')
+		s++;
+	sc->at = (size_t)(s - sc->s);
+}
+
+/* What people write who think of another notation. */
+static const char *hint(int c)
+{
+	switch (c) {
+	case '/':
+	case '#':
+		return "; comments are not allowed";
+	case '\'':
+		return "; strings need double quotes";
+	case '+':
+		return "; a number must not begin with +";
+	case '.':
+		return "; a number needs digits on both sides of the point";
+	case 'N':
+	case 'I':
+		return "; NaN and Infinity are not allowed";
 	default:
-		assert(cJSON_IsNull(item));
-		v->type = AP_JNULL;
+		return "";
 	}
 }
 
-static void add_value(struct walk *w, size_t i, const cJSON *item)
+static bool unexpected(struct scanner *sc, const char *expected)
 {
-	const struct ap_jscan_value *scanned = &w->scan->values.v[i];
-	struct ap_jv *v = &w->doc->values[i];
+	int c = peek(sc);
 
-	assert(i < w->scan->values.n);
-	*v = (struct ap_jv){.offset = scanned->offset, .key_offset = scanned->key};
-	if (w->depth) {
-		struct ap_jv *container = &w->doc->values[w->index[w->depth - 1]];
-
-		v->up = (uint32_t)(v - container);
-		container->count++;
-		if (container->type == AP_JOBJECT)
-			v->key = keep_string(w, item->string);
-	}
-	if (isnan(scanned->number)) {
-		fill_value(w, v, item);
-	} else {
-		v->type = AP_JNUMBER;
-		v->u.number = scanned->number;
-	}
-	w->index[w->depth] = i;
+	if (sc->at == sc->len)
+		return fault(sc, AP_SYNTAX, sc->at, "expected %s, got the end of the file", expected);
+	if (c <= ' ' || c >= 0x7F)
+		return fault(sc, AP_SYNTAX, sc->at, "expected %s, got the byte 0x%02x", expected,
+			(unsigned)c);
+	return fault(sc, AP_SYNTAX, sc->at, "expected %s, got '%c'%s", expected, c, hint(c));
 }
 
-static void walk_tree(struct walk *w, const cJSON *item)
+static bool is_digit(int c)
 {
-	size_t i = 0;
+	return c >= '0' && c <= '9';
+}
+
+static bool digits(struct scanner *sc, const char *expected)
+{
+	if (!is_digit(peek(sc)))
+		return unexpected(sc, expected);
+	while (is_digit(peek(sc)))
+		sc->at++;
+	return true;
+}
+
+static bool number(struct scanner *sc)
+{
+	size_t start = sc->at;
+
+	accept(sc, '-');
+	if (accept(sc, '0')) {
+		if (is_digit(peek(sc)))
+			return fault(sc, AP_SYNTAX, start, "number with a leading zero");
+	} else if (!digits(sc, "a digit")) {
+		return false;
+	}
+	if (accept(sc, '.') && !digits(sc, "a digit after the point"))
+		return false;
+	if (!accept(sc, 'e') && !accept(sc, 'E'))
+		return true;
+	if (!accept(sc, '-'))
+		accept(sc, '+');
+	return digits(sc, "a digit of the exponent");
+}
+
+/* The four hexadecimal digits of a \u escape. */
+static bool hex4(struct scanner *sc, unsigned *code)
+{
+	*code = 0;
+	for (int i = 0; i < 4; i++, sc->at++) {
+		int c = peek(sc), low = c | 0x20;
+
+		if (is_digit(c))
+			*code = *code << 4 | (unsigned)(c - '0');
+		else if (low >= 'a' && low <= 'f')
+			*code = *code << 4 | (unsigned)(low - 'a' + 10);
+		else
+			return unexpected(sc, "four hexadecimal digits after \\u");
+	}
+	return true;
+}
+
+/* What follows a backslash. */
+static bool escape(struct scanner *sc, bool *nul)
+{
+	size_t start = sc->at - 1;
+	unsigned high, low = 0;
+	int c = peek(sc);
+
+	if (!c || !strchr("\"\\/bfnrtu", c))
+		return unexpected(sc, "one of \" \\ / b f n r t u after a backslash");
+	sc->at++;
+	if (c != 'u')
+		return true;
+	if (!hex4(sc, &high))
+		return false;
+	*nul |= high == 0;
+	if (high < 0xD800 || high > 0xDFFF)
+		return true;
+	if (high < 0xDC00 && accept(sc, '\\') && accept(sc, 'u') && !hex4(sc, &low))
+		return false;
+	if (low < 0xDC00 || low > 0xDFFF)
+		return fault(sc, AP_SYNTAX, start, "\\u%04x is half of a surrogate pair", high);
+	return true;
+}
+
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+#define TOP_BITS (EACH_BYTE << 7)
+
+/* Has the word a byte below n <= 128? */
+static uint64_t has_below(uint64_t word, unsigned n)
+{
+	return (word - EACH_BYTE * n) & ~word & TOP_BITS;
+}
+
+/* The next quote, backslash or control character; the NUL at end is one. */
+static const char *skip_plain(const char *s, const char *end)
+{
+	for (uint64_t word; (size_t)(end - s) >= sizeof word; s += sizeof word) {
+		memcpy(&word, s, sizeof word);
+		if (has_below(word, ' ') | has_below(word ^ EACH_BYTE * '"', 1) |
+			has_below(word ^ EACH_BYTE * '\\', 1))
+			break;
+	}
+	while ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
+		s++;
+	return s;
+}
+
+/* A string, its quote at the cursor; it belongs to the value with this index. */
+static bool string(struct scanner *sc, size_t value, bool in_key)
+{
+	size_t start = sc->at++;
+	bool nul = false;
 
 	for (;;) {
-		add_value(w, i++, item);
-		if (item->child) {
-			w->open[w->depth++] = item;
-			item = item->child;
-			continue;
-		}
-		while (w->depth && !item->next)
-			item = w->open[--w->depth];
-		if (!item->next)
+		sc->at = (size_t)(skip_plain(sc->s + sc->at, sc->s + sc->len) - sc->s);
+		if (accept(sc, '"'))
 			break;
-		item = item->next;
-		w->doc->values[w->index[w->depth]].skip = (uint32_t)(i - w->index[w->depth]);
+		if (sc->at == sc->len)
+			return fault(sc, AP_SYNTAX, start, "string without an end");
+		if (!accept(sc, '\\'))
+			return fault(sc, AP_SYNTAX, sc->at,
+				"control character 0x%02x in a string; it must be escaped",
+				(unsigned)peek(sc));
+		if (!escape(sc, &nul))
+			return false;
 	}
-	assert(i == w->scan->values.n);
+	if (nul && sc->nnul < MOST_REPORTS) {
+		sc->nuls[sc->nnul].value = (uint32_t)value;
+		sc->nuls[sc->nnul++].in_key = in_key;
+	}
+	return true;
 }
 
-/* cJSON's nodes live in this arena while it is set: none is freed one by one. The hooks have no
- * argument to hand it over in; without it they are malloc and free. */
-static _Thread_local struct ap_arena *nodes;
+static bool literal(struct scanner *sc)
+{
+	static const char *const words[] = {"true", "false", "null"};
+
+	for (size_t i = 0; i < AP_COUNT(words); i++) {
+		size_t n = strlen(words[i]);
+
+		if (sc->len - sc->at >= n && !memcmp(sc->s + sc->at, words[i], n)) {
+			sc->at += n;
+			return true;
+		}
+	}
+	return unexpected(sc, "a value");
+}
+
+/* A key and its colon. */
+static bool member_key(struct scanner *sc, size_t value)
+{
+	if (peek(sc) != '"')
+		return unexpected(sc, "a key in double quotes");
+	if (!string(sc, value, true))
+		return false;
+	skip_blanks(sc);
+	if (!accept(sc, ':'))
+		return unexpected(sc, "':' after the key");
+	skip_blanks(sc);
+	return true;
+}
+
+/* One value with its key, if any; of a container only the opening bracket. */
+static bool item(struct scanner *sc)
+{
+	struct level *level = sc->depth ? &sc->levels[sc->depth - 1] : NULL;
+	uint32_t key = level ? level->count++ : 0;
+	size_t index = sc->values.n;
+	int c;
+
+	skip_blanks(sc);
+	if (level && level->object) {
+		key = (uint32_t)sc->at;
+		if (!member_key(sc, index))
+			return false;
+	}
+	if (index == sc->most)
+		return fault(sc, AP_LIMIT, sc->at, "more than %zu values in a file of %zu bytes",
+			sc->most, sc->len);
+	AP_PUSH(sc->arena, sc->values, ((struct spot){.offset = (uint32_t)sc->at, .key = key}));
+	c = peek(sc);
+	if (c == '"')
+		return string(sc, index, false);
+	if (c != '{' && c != '[')
+		return c == '-' || is_digit(c) ? number(sc) : literal(sc);
+	if (sc->depth == MOST_DEPTH)
+		return fault(sc, AP_LIMIT, sc->at, "nesting deeper than %d", MOST_DEPTH);
+	sc->levels[sc->depth++] = (struct level){.object = c == '{'};
+	sc->at++;
+	return true;
+}
+
+/* Does the innermost container end here? */
+static bool at_end_of_container(struct scanner *sc)
+{
+	skip_blanks(sc);
+	return peek(sc) == (sc->levels[sc->depth - 1].object ? '}' : ']');
+}
+
+/* A comma, of which it is known that no item follows. */
+static bool trailing_comma(struct scanner *sc, size_t offset)
+{
+	if (!sc->trailing_commas)
+		return fault(sc, AP_SYNTAX, offset, "trailing comma");
+	if (!sc->bare)
+		sc->bare = ap_arena_strndup(sc->arena, sc->s, sc->len);
+	sc->bare[offset] = ' ';
+	if (sc->ncomma < MOST_REPORTS)
+		sc->commas[sc->ncomma++] = (uint32_t)offset;
+	return true;
+}
+
+/* Closes what ends here, then moves behind the comma to the next item; *done: there is none. */
+static bool next_item(struct scanner *sc, bool *done)
+{
+	for (;;) {
+		size_t comma;
+
+		while (sc->depth && at_end_of_container(sc)) {
+			sc->at++;
+			sc->depth--;
+		}
+		*done = !sc->depth;
+		if (*done)
+			return true;
+		comma = sc->at;
+		if (!accept(sc, ','))
+			return unexpected(sc,
+				sc->levels[sc->depth - 1].object ? "',' or '}'" : "',' or ']'");
+		if (!at_end_of_container(sc))
+			return true;
+		if (!trailing_comma(sc, comma))
+			return false;
+	}
+}
+
+static bool document(struct scanner *sc)
+{
+	bool done = false;
+
+	if (sc->len >= 3 && !memcmp(sc->s, "\xEF\xBB\xBF", 3)) {
+		sc->byte_order_mark = true;
+		sc->at = 3;
+	}
+	skip_blanks(sc);
+	if (sc->at == sc->len)
+		return fault(sc, AP_SYNTAX, sc->at, sc->len ? "nothing but blanks" : "empty");
+	while (!done) {
+		int depth = sc->depth;
+
+		if (!item(sc))
+			return false;
+		if (sc->depth > depth && !at_end_of_container(sc))
+			continue;
+		if (!next_item(sc, &done))
+			return false;
+	}
+	skip_blanks(sc);
+	return sc->at == sc->len || unexpected(sc, "the end of the file");
+}
+
+/* Text of two-byte units: every other byte of its beginning is zero, or it says so itself. */
+static bool looks_like_utf16(const char *text, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)text;
+
+	if (len < 2)
+		return false;
+	return (u[0] == 0xFF && u[1] == 0xFE) || (u[0] == 0xFE && u[1] == 0xFF) || !u[0] != !u[1];
+}
+
+static enum ap_status scan(struct scanner *sc)
+{
+	size_t bad;
+
+	AP_RESERVE(sc->arena, sc->values, sc->len / 12 + 8); /* what graphs and tables have */
+	if (looks_like_utf16(sc->s, sc->len))
+		fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
+	else if (!ap_str_utf8(sc->s, sc->len, &bad))
+		fault(sc, AP_SYNTAX, bad, "byte 0x%02x at offset %zu is not UTF-8",
+			(unsigned)(unsigned char)sc->s[bad], bad);
+	else
+		document(sc);
+	return sc->status;
+}
+
+/* The tree. */
+
+/* What a thread parses at the moment: cJSON's hooks have no argument to hand it over in. Without an arena
+ * they are malloc and free. */
+static _Thread_local struct {
+	struct ap_arena *arena;
+	struct ap_mark before; /* the request that was made last */
+	void *last;
+} parsing;
 
 static void *take(size_t bytes)
 {
-	return nodes ? ap_arena_alloc_raw(nodes, bytes, 1) : malloc(bytes);
+	if (!parsing.arena)
+		return malloc(bytes);
+	parsing.before = ap_arena_mark(parsing.arena);
+	return parsing.last = ap_arena_alloc_raw(parsing.arena,
+		bytes == sizeof(cJSON) ? sizeof(struct ap_jv) : bytes, 1);
 }
 
+/* cJSON gives back the copy that it makes of a number, at once; all else goes with the arena. */
 static void drop(void *p)
 {
-	if (!nodes)
+	if (!parsing.arena)
 		free(p);
+	else if (p == parsing.last)
+		ap_arena_release(parsing.arena, parsing.before);
 }
 
-static cJSON *parse_nodes(struct ap_ctx *ctx, const struct ap_jscan *scan)
+static void set_hooks(void)
 {
-	cJSON_Hooks ours = {take, drop};
-	cJSON *tree;
-
-	nodes = ctx->scratch;
-	cJSON_InitHooks(&ours);
-	tree = cJSON_ParseWithLengthOpts(scan->bare, scan->bare_len + 1, NULL, 1);
-	nodes = NULL;
-	return tree;
+	cJSON_InitHooks(&(cJSON_Hooks){take, drop});
 }
 
-static enum ap_status build_tree(struct ap_ctx *ctx, struct ap_json *doc,
-	const struct ap_jscan *scan)
+static const struct ap_jv *node(const cJSON *item)
 {
-	struct walk w = {.doc = doc, .scan = scan};
-	cJSON *tree;
-
-	doc->nvalue = scan->values.n;
-	doc->values = ap_arena_alloc_raw(ctx->arena, doc->nvalue, sizeof *doc->values);
-	w.strings = ap_arena_alloc_raw(ctx->arena, scan->string_bytes, 1);
-	tree = parse_nodes(ctx, scan);
-	assert(tree); /* the scanner found it sound, and scratch never lacks room */
-	walk_tree(&w, tree);
-	return AP_OK;
+	return (const struct ap_jv *)(const void *)item;
 }
 
-static enum ap_status report_duplicate(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jv *first, const struct ap_jv *again)
+/* In document order. */
+static const struct ap_jv *next_node(const struct ap_jv *v)
 {
-	return ap_json_report_at(ctx, doc, again->key_offset, again, AP_ERROR, AP_MEANING,
-		"key-duplicate", "duplicate key \"%s\"; it is already on line %u",
-		ap_diag_name(ctx->diag, again->key),
-		(unsigned)ap_json_place_of(doc, first->key_offset).line);
+	if (v->item.child)
+		return node(v->item.child);
+	while (v && !v->item.next)
+		v = v->up;
+	return v ? node(v->item.next) : NULL;
+}
+
+static void build_tree(struct ap_ctx *ctx, struct ap_json *doc, const struct scanner *sc)
+{
+	static pthread_once_t hooks = PTHREAD_ONCE_INIT;
+	struct ap_jv *v;
+	size_t i = 0;
+
+	pthread_once(&hooks, set_hooks);
+	parsing.arena = ctx->arena;
+	doc->root = node(cJSON_ParseWithLengthOpts(sc->bare ? sc->bare : sc->s, sc->len + 1, NULL, 1));
+	parsing.arena = NULL;
+	assert(doc->root); /* the scan found it sound, and the arena never lacks room */
+	v = (struct ap_jv *)doc->root;
+	v->up = NULL;
+	for (; v; v = (struct ap_jv *)next_node(v), i++) {
+		v->offset = sc->values.v[i].offset;
+		v->key_offset = sc->values.v[i].key;
+		if (v->item.type != cJSON_Array && v->item.type != cJSON_Object)
+			continue;
+		for (cJSON *child = v->item.child; child; child = child->next, v->item.valueint++)
+			((struct ap_jv *)child)->up = v;
+	}
+	assert(i == sc->values.n);
+}
+
+static enum ap_status check_nuls(struct ap_ctx *ctx, const struct ap_json *doc, const struct scanner *sc)
+{
+	const struct ap_jv *v = doc->root;
+
+	for (size_t i = 0, nul = 0; nul < sc->nnul; i++, v = next_node(v))
+		for (; nul < sc->nnul && sc->nuls[nul].value == i; nul++) {
+			bool in_key = sc->nuls[nul].in_key;
+
+			report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR, AP_MEANING,
+				"string-nul", "\\u0000 in a %s", in_key ? "key" : "string");
+		}
+	return sc->nnul ? AP_MEANING : AP_OK;
 }
 
 /* Reports the members of obj whose key came before, at most `most`; returns how many. */
@@ -166,18 +648,20 @@ static size_t find_duplicates(struct ap_ctx *ctx, const struct ap_json *doc,
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *keys = ap_map_create(ctx->scratch);
-	const struct ap_jv **first =
-		ap_arena_alloc_raw(ctx->scratch, obj->count, sizeof *first);
+	const struct ap_jv **first = ap_arena_alloc_raw(ctx->scratch, ap_jv_count(obj), sizeof *first);
 	size_t found = 0;
 
 	for (const struct ap_jv *v = ap_jv_first(obj); v && found < most; v = ap_jv_next(v)) {
 		bool fresh;
-		ap_id id = ap_map_put_str(keys, v->key, &fresh);
+		ap_id id = ap_map_put_str(keys, v->item.string, &fresh);
 
 		if (fresh) {
 			first[id] = v;
 		} else {
-			report_duplicate(ctx, doc, first[id], v);
+			report_at(ctx, doc, v->key_offset, v, AP_ERROR, AP_MEANING, "key-duplicate",
+				"duplicate key \"%s\"; it is already on line %u",
+				ap_diag_name(ctx->diag, v->item.string),
+				(unsigned)place_of(doc, first[id]->key_offset).line);
 			found++;
 		}
 	}
@@ -188,24 +672,11 @@ static size_t find_duplicates(struct ap_ctx *ctx, const struct ap_json *doc,
 /* Saves most objects, which are small, the map. */
 static bool all_differ(const struct ap_jv *obj)
 {
-	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
-		for (const struct ap_jv *w = ap_jv_next(v); w; w = ap_jv_next(w))
-			if (*v->key == *w->key && !strcmp(v->key, w->key))
+	for (const cJSON *v = obj->item.child; v; v = v->next)
+		for (const cJSON *w = v->next; w; w = w->next)
+			if (*v->string == *w->string && !strcmp(v->string, w->string))
 				return false;
 	return true;
-}
-
-static enum ap_status check_nuls(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jscan *scan)
-{
-	for (size_t i = 0; i < scan->nnul; i++) {
-		const struct ap_jv *v = &doc->values[scan->nuls[i].value];
-		bool in_key = scan->nuls[i].in_key;
-
-		ap_json_report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR,
-			AP_MEANING, "string-nul", "\\u0000 in a %s", in_key ? "key" : "string");
-	}
-	return scan->nnul ? AP_MEANING : AP_OK;
 }
 
 /* Numbers that a double cannot hold, keys that occur twice. */
@@ -213,56 +684,50 @@ static enum ap_status check_values(struct ap_ctx *ctx, const struct ap_json *doc
 {
 	size_t found = 0;
 
-	for (size_t i = 0; i < doc->nvalue && found < MAX_REPORTS; i++) {
-		const struct ap_jv *v = &doc->values[i];
-
-		if (v->type == AP_JNUMBER && !isfinite(v->u.number)) {
+	for (const struct ap_jv *v = doc->root; v && found < MOST_REPORTS; v = next_node(v)) {
+		if (v->item.type == cJSON_Number && !isfinite(v->item.valuedouble)) {
 			ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "number-finite",
 				"number is not finite");
 			found++;
 		}
-		if (v->type == AP_JOBJECT && (v->count > FEW_KEYS || !all_differ(v)))
-			found += find_duplicates(ctx, doc, v, MAX_REPORTS - found);
+		if (v->item.type == cJSON_Object && (v->item.valueint > FEW_KEYS || !all_differ(v)))
+			found += find_duplicates(ctx, doc, v, MOST_REPORTS - found);
 	}
 	return found ? AP_MEANING : AP_OK;
 }
 
-static enum ap_status worse(enum ap_status a, enum ap_status b)
-{
-	return a != AP_OK ? a : b;
-}
-
 /* What is accepted though it is not JSON. */
-static enum ap_status report_lapses(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jscan *scan)
+static enum ap_status report_lapses(struct ap_ctx *ctx, const struct ap_json *doc, const struct scanner *sc)
 {
 	enum ap_status st = AP_OK;
 
-	if (scan->byte_order_mark)
+	if (sc->byte_order_mark)
 		st = ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "byte-order-mark",
 			"begins with a byte order mark, which JSON does not allow");
-	for (size_t i = 0; i < scan->ncomma; i++)
-		st = worse(st, ap_json_report_at(ctx, doc, scan->commas[i], NULL, AP_WARNING, AP_OK,
-			"trailing-comma", "trailing comma"));
+	for (size_t i = 0; i < sc->ncomma; i++) {
+		enum ap_status one = report_at(ctx, doc, sc->commas[i], NULL, AP_WARNING, AP_OK,
+			"trailing-comma", "trailing comma");
+
+		st = st != AP_OK ? st : one;
+	}
 	return st;
 }
 
 static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsigned flags)
 {
-	struct ap_jscan scan;
-	enum ap_status st = ap_jscan_run(&scan, ctx->scratch, doc->text, doc->len,
-		flags & AP_JSON_TRAILING_COMMA);
-	enum ap_status lapses = report_lapses(ctx, doc, &scan);
+	struct scanner sc = {.arena = ctx->scratch, .s = doc->text, .len = doc->len,
+		.most = doc->len / 8 > MOST_VALUES ? doc->len / 8 : MOST_VALUES,
+		.trailing_commas = flags & AP_JSON_TRAILING_COMMA};
+	enum ap_status st = scan(&sc), lapses = report_lapses(ctx, doc, &sc);
 	const char *other;
 
 	if (st == AP_SYNTAX && (other = ap_foreign(ctx, doc->text, doc->len)))
 		return ap_diag_add(ctx->diag, AP_ERROR, st, &(struct ap_where){.file = doc->file}, NULL, "%s",
 			other);
 	if (st != AP_OK)
-		return ap_json_report_at(ctx, doc, scan.fault_offset, NULL, AP_ERROR, st, NULL, "%s",
-			scan.fault);
-	AP_TRY(build_tree(ctx, doc, &scan));
-	AP_TRY(check_nuls(ctx, doc, &scan)); /* cut strings would look like duplicates */
+		return report_at(ctx, doc, sc.fault_offset, NULL, AP_ERROR, st, NULL, "%s", sc.fault);
+	build_tree(ctx, doc, &sc);
+	AP_TRY(check_nuls(ctx, doc, &sc)); /* cut strings would look like duplicates */
 	AP_TRY(check_values(ctx, doc));
 	return lapses;
 }
@@ -274,18 +739,425 @@ enum ap_status ap_json_parse(struct ap_ctx *ctx, const char *file, const char *t
 	struct ap_mark mark;
 	enum ap_status st;
 
-	assert(ctx->arena != ctx->scratch);
-	doc->file = ap_arena_strdup(ctx->arena, file);
+	assert(ctx->arena != ctx->scratch && !text[len]);
+	*doc = (struct ap_json){.file = ap_arena_strdup(ctx->arena, file), .text = text, .len = len};
 	if (len >= UINT32_MAX)
 		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_LIMIT, NULL, NULL,
 			"%zu bytes; at most %u can be read", len, (unsigned)UINT32_MAX - 1);
-	doc->text = ap_arena_strndup(ctx->arena, text, len);
-	doc->len = len;
-	ap_json_place_index(ctx, doc);
+	index_places(ctx, doc);
 	mark = ap_arena_mark(ctx->scratch);
 	st = parse_text(ctx, doc, flags);
 	ap_arena_release(ctx->scratch, mark);
 	if (st == AP_OK)
 		*out = doc;
+	return st;
+}
+
+/* Values. */
+
+const struct ap_jv *ap_json_root(const struct ap_json *doc)
+{
+	return doc->root;
+}
+
+const char *ap_json_file(const struct ap_json *doc)
+{
+	return doc->file;
+}
+
+enum ap_jtype ap_jv_type(const struct ap_jv *v)
+{
+	switch (v->item.type) {
+	case cJSON_NULL:
+		return AP_JNULL;
+	case cJSON_Number:
+		return AP_JNUMBER;
+	case cJSON_String:
+		return AP_JSTRING;
+	case cJSON_Array:
+		return AP_JARRAY;
+	case cJSON_Object:
+		return AP_JOBJECT;
+	default:
+		return AP_JBOOL;
+	}
+}
+
+size_t ap_jv_count(const struct ap_jv *v)
+{
+	return v->item.child ? (size_t)v->item.valueint : 0;
+}
+
+bool ap_jv_is_shallow(const struct ap_jv *v, int depth)
+{
+	if (v->item.type != cJSON_Array && v->item.type != cJSON_Object)
+		return true;
+	for (const struct ap_jv *m = ap_jv_first(v); m && depth; m = ap_jv_next(m))
+		if (!ap_jv_is_shallow(m, depth - 1))
+			return false;
+	return depth > 0;
+}
+
+const struct ap_jv *ap_jv_first(const struct ap_jv *v)
+{
+	return node(v->item.child);
+}
+
+const struct ap_jv *ap_jv_next(const struct ap_jv *v)
+{
+	return node(v->item.next);
+}
+
+const char *ap_jv_key(const struct ap_jv *v)
+{
+	return v->item.string;
+}
+
+const struct ap_jv *ap_jv_get(const struct ap_jv *obj, const char *key)
+{
+	const cJSON *v = obj->item.type == cJSON_Object ? obj->item.child : NULL;
+
+	while (v && (*v->string != *key || strcmp(v->string, key) != 0))
+		v = v->next;
+	return node(v);
+}
+
+const char *ap_jv_str(const struct ap_jv *v)
+{
+	assert(v->item.type == cJSON_String);
+	return v->item.valuestring;
+}
+
+bool ap_jv_bool(const struct ap_jv *v)
+{
+	assert(v->item.type == cJSON_True || v->item.type == cJSON_False);
+	return v->item.type == cJSON_True;
+}
+
+double ap_jv_double(const struct ap_jv *v)
+{
+	assert(v->item.type == cJSON_Number);
+	return v->item.valuedouble;
+}
+
+enum whole { WHOLE, FRACTION, TOO_LARGE };
+
+/* token is a number in JSON's grammar. Zeros count only when another digit follows, or the exponent takes
+ * them back, so that 0.8e1 and 80e-1 are exact. */
+static enum whole whole_number(const char *token, int64_t *r)
+{
+	const int64_t far = INT64_C(1) << 40; /* beyond any length of a text */
+	bool negative = *token == '-', point = false, fits = true;
+	int64_t v = 0, zeros = 0, power = 0;
+	const char *s = token + negative;
+
+	for (; is_digit(*s) || *s == '.'; s++) {
+		if (*s == '.') {
+			point = true;
+			continue;
+		}
+		power -= point;
+		if (*s == '0') {
+			zeros++;
+			continue;
+		}
+		for (; zeros >= 0; zeros--)
+			fits = fits && ap_mul(v, 10, &v);
+		fits = fits && ap_add(v, negative ? '0' - *s : *s - '0', &v);
+		zeros = 0;
+	}
+	if (*s == 'e' || *s == 'E') {
+		int64_t exponent = strtoll(s + 1, NULL, 10);
+
+		power += exponent > far ? far : exponent < -far ? -far : exponent;
+	}
+	power += zeros;
+	if (v && power < 0)
+		return FRACTION;
+	for (; v && fits && power > 0; power--)
+		fits = ap_mul(v, 10, &v);
+	*r = v;
+	return fits ? WHOLE : TOO_LARGE;
+}
+
+bool ap_jv_int(const struct ap_json *doc, const struct ap_jv *v, int64_t *r)
+{
+	int64_t whole;
+
+	if (v->item.type != cJSON_Number || whole_number(doc->text + v->offset, &whole) != WHOLE)
+		return false;
+	*r = whole;
+	return true;
+}
+
+/* Members of objects, with the messages that go with them. */
+
+/* "expected an integer, got the number 8.5" */
+static enum ap_status mismatch(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	const char *check, const char *expected)
+{
+	static const char *const names[] = {"null", "a boolean", "the number ", "a string", "an array",
+		"an object"};
+	const char *token = doc->text + v->offset;
+	size_t n = v->item.type == cJSON_Number ? strspn(token, "+-.0123456789eE") : 0;
+
+	return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, check, "expected %s, got %s%.*s%s",
+		expected, names[ap_jv_type(v)], n > TOKEN_CHARS ? TOKEN_CHARS : (int)n, token,
+		n > TOKEN_CHARS ? "..." : "");
+}
+
+static enum ap_status wrong_type(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *v, const char *expected)
+{
+	return mismatch(ctx, doc, v, "key-type", expected);
+}
+
+/* The member, NULL where it is absent (AP_OK unless it is required). */
+static enum ap_status find(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *key, bool required, const struct ap_jv **v)
+{
+	*v = NULL;
+	if (obj->item.type != cJSON_Object)
+		return wrong_type(ctx, doc, obj, "an object");
+	*v = ap_jv_get(obj, key);
+	if (*v || !required)
+		return AP_OK;
+	return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-missing",
+		"no key \"%s\"", key);
+}
+
+static enum ap_status to_int(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	int64_t lo, int64_t hi, int64_t *r)
+{
+	enum whole whole;
+	char range[96];
+	int64_t n;
+
+	if (v->item.type != cJSON_Number)
+		return wrong_type(ctx, doc, v, "an integer");
+	whole = whole_number(doc->text + v->offset, &n);
+	if (whole == FRACTION)
+		return wrong_type(ctx, doc, v, "an integer");
+	if (whole == WHOLE && n >= lo && n <= hi) {
+		*r = n;
+		return AP_OK;
+	}
+	if (hi == INT64_MAX && lo > INT64_MIN && whole == WHOLE)
+		snprintf(range, sizeof range, "at least %" PRId64, lo);
+	else
+		snprintf(range, sizeof range, "an integer from %" PRId64 " to %" PRId64, lo, hi);
+	return mismatch(ctx, doc, v, "key-range", range);
+}
+
+static enum ap_status to_num(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	double lo, double hi, double *r)
+{
+	char low[32], high[32], range[96];
+
+	if (v->item.type != cJSON_Number)
+		return wrong_type(ctx, doc, v, "a number");
+	if (v->item.valuedouble >= lo && v->item.valuedouble <= hi) {
+		*r = v->item.valuedouble;
+		return AP_OK;
+	}
+	if (isfinite(lo))
+		ap_format_double(lo, low);
+	if (isfinite(hi))
+		ap_format_double(hi, high);
+	if (isfinite(lo) && isfinite(hi))
+		snprintf(range, sizeof range, "a number from %s to %s", low, high);
+	else if (isfinite(lo))
+		snprintf(range, sizeof range, "at least %s", low);
+	else
+		snprintf(range, sizeof range, "at most %s", high);
+	return mismatch(ctx, doc, v, "key-range", range);
+}
+
+/* The member with a type that needs no conversion; *r is left alone where it is absent. */
+static enum ap_status get_typed(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, bool required, enum ap_jtype type,
+	const struct ap_jv **r)
+{
+	static const char *const names[] = {"null", "true or false", "a number", "a string",
+		"an array", "an object"};
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, required, &v));
+	if (v && ap_jv_type(v) != type)
+		return wrong_type(ctx, doc, v, names[type]);
+	if (v)
+		*r = v;
+	return AP_OK;
+}
+
+static enum ap_status get_str(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *key, bool required, const char **r)
+{
+	const struct ap_jv *v = NULL;
+
+	AP_TRY(get_typed(ctx, doc, obj, key, required, AP_JSTRING, &v));
+	if (v)
+		*r = v->item.valuestring;
+	return AP_OK;
+}
+
+static enum ap_status get_int(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *key, bool required, int64_t lo, int64_t hi, int64_t *r)
+{
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, required, &v));
+	return v ? to_int(ctx, doc, v, lo, hi, r) : AP_OK;
+}
+
+static enum ap_status get_num(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *key, bool required, double lo, double hi, double *r)
+{
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, required, &v));
+	return v ? to_num(ctx, doc, v, lo, hi, r) : AP_OK;
+}
+
+enum ap_status ap_json_get_str(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const char **r)
+{
+	return get_str(ctx, doc, obj, key, true, r);
+}
+
+enum ap_status ap_json_opt_str(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const char **r)
+{
+	return get_str(ctx, doc, obj, key, false, r);
+}
+
+enum ap_status ap_json_get_int(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r)
+{
+	return get_int(ctx, doc, obj, key, true, lo, hi, r);
+}
+
+enum ap_status ap_json_opt_int(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r)
+{
+	return get_int(ctx, doc, obj, key, false, lo, hi, r);
+}
+
+enum ap_status ap_json_get_num(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, double lo, double hi, double *r)
+{
+	return get_num(ctx, doc, obj, key, true, lo, hi, r);
+}
+
+enum ap_status ap_json_opt_num(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, double lo, double hi, double *r)
+{
+	return get_num(ctx, doc, obj, key, false, lo, hi, r);
+}
+
+enum ap_status ap_json_opt_bool(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, bool *r)
+{
+	const struct ap_jv *v = NULL;
+
+	AP_TRY(get_typed(ctx, doc, obj, key, false, AP_JBOOL, &v));
+	if (v)
+		*r = ap_jv_bool(v);
+	return AP_OK;
+}
+
+enum ap_status ap_json_get_arr(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r)
+{
+	return get_typed(ctx, doc, obj, key, true, AP_JARRAY, r);
+}
+
+enum ap_status ap_json_opt_arr(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r)
+{
+	return get_typed(ctx, doc, obj, key, false, AP_JARRAY, r);
+}
+
+enum ap_status ap_json_get_obj(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r)
+{
+	return get_typed(ctx, doc, obj, key, true, AP_JOBJECT, r);
+}
+
+enum ap_status ap_json_opt_obj(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *obj, const char *key, const struct ap_jv **r)
+{
+	return get_typed(ctx, doc, obj, key, false, AP_JOBJECT, r);
+}
+
+enum ap_status ap_json_ints(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *arr,
+	int64_t lo, int64_t hi, int64_t **r, size_t *n)
+{
+	int64_t *numbers;
+	size_t i = 0;
+
+	if (arr->item.type != cJSON_Array)
+		return wrong_type(ctx, doc, arr, "an array of integers");
+	numbers = AP_NEW_N(ctx->arena, int64_t, ap_jv_count(arr));
+	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
+		AP_TRY(to_int(ctx, doc, v, lo, hi, &numbers[i++]));
+	*r = numbers;
+	*n = i;
+	return AP_OK;
+}
+
+/* The known key that the unknown one was probably meant to be, NULL where none is near. */
+static const char *nearest(const char *key, const char *const *known)
+{
+	int best = (int)(strlen(key) > 60 ? 20 : strlen(key) / 3) + 2; /* must be nearer than this */
+	const char *found = NULL;
+
+	for (; *known; known++) {
+		int distance = ap_str_distance(key, *known, best - 1);
+
+		if (distance < best) {
+			best = distance;
+			found = *known;
+		}
+	}
+	return found;
+}
+
+bool ap_json_is_known(const struct ap_jv *v, const char *const *known)
+{
+	while (*known && (**known != *v->item.string || strcmp(*known, v->item.string) != 0))
+		known++;
+	return *known;
+}
+
+enum ap_status ap_json_unknown(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	const char *const *known, size_t n)
+{
+	const char *near = nearest(v->item.string, known), *name = ap_diag_name(ctx->diag, v->item.string);
+	char such[40] = "";
+
+	if (n > 1)
+		snprintf(such, sizeof such, " (%zu such)", n);
+	if (near)
+		return report_at(ctx, doc, v->key_offset, v, AP_WARNING, AP_OK, "key-unknown",
+			"unknown key \"%s\"; is \"%s\" meant?%s", name, near, such);
+	return report_at(ctx, doc, v->key_offset, v, AP_WARNING, AP_OK, "key-unknown",
+		"unknown key \"%s\"%s", name, such);
+}
+
+enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	const char *const *known)
+{
+	enum ap_status st = AP_OK;
+
+	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v)) {
+		enum ap_status added;
+
+		if (ap_json_is_known(v, known))
+			continue;
+		added = ap_json_unknown(ctx, doc, v, known, 1);
+		if (st == AP_OK)
+			st = added;
+	}
 	return st;
 }

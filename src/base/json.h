@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON in (through cJSON, caged in json.c behind a strict RFC 8259 pre-scan) and out (streamed).
- *
- * Reading knows for every value its place in the text, so that any error can be located: parsing
- * costs O(bytes), locating an error O(depth).
+ * Reading JSON: strict RFC 8259, every value with its place in the text, so that any error can be located.
+ * Parsing costs O(bytes), locating an error O(depth). The tree is cJSON's, caged in json.c.
  */
 #ifndef AP_BASE_JSON_H
 #define AP_BASE_JSON_H
@@ -17,14 +15,13 @@
 
 struct ap_json; /* a document */
 struct ap_jv; /* a value in it */
-struct ap_str;
 
 enum ap_jtype { AP_JNULL, AP_JBOOL, AP_JNUMBER, AP_JSTRING, AP_JARRAY, AP_JOBJECT };
 
 enum { AP_JSON_TRAILING_COMMA = 1 }; /* a trailing comma is a warning, not an error */
 
 /*
- * Parses text[0..len) (need not be NUL-terminated; copied). AP_SYNTAX with line and column for
+ * Parses text[0..len), which outlives the document; text[len] is NUL. AP_SYNTAX with line and column for
  * anything that is not strict RFC 8259 in UTF-8 (a BOM is a warning), or saying what the file is where that
  * is known (base/foreign.h); AP_MEANING for duplicate keys
  * (naming both lines), \u0000 in a string, and numbers that are not finite; AP_LIMIT for nesting
@@ -102,57 +99,5 @@ enum ap_status ap_json_known(struct ap_ctx *ctx, const struct ap_json *doc, cons
 bool ap_json_is_known(const struct ap_jv *v, const char *const *known);
 enum ap_status ap_json_unknown(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
 	const char *const *known, size_t n);
-
-/*
- * Writing: events, in order, onto a sink function. Pretty form (indent > 0): objects and arrays one
- * member a line, but containers opened with the _flat forms stay on one line. Numbers through
- * ap_format_double / PRId64. Misuse (a key outside an object, unbalanced ends) is an assertion.
- */
-typedef void ap_write_fn(void *user, const char *bytes, size_t len);
-
-struct ap_jw {
-	ap_write_fn *write;
-	void *user;
-	int indent; /* blanks per level; 0: compact */
-	int depth;
-	uint64_t object, comma, flat; /* bit per level */
-	bool have_key;
-	size_t len; /* of what is yet to be handed to `write`: nothing after a whole value */
-	char buf[1024];
-};
-
-void ap_jw_init(struct ap_jw *w, ap_write_fn *write, void *user, int indent);
-void ap_jw_str_init(struct ap_jw *w, struct ap_str *out, int indent); /* onto a string */
-void ap_jw_obj(struct ap_jw *w);
-void ap_jw_arr(struct ap_jw *w);
-void ap_jw_obj_flat(struct ap_jw *w);
-void ap_jw_arr_flat(struct ap_jw *w);
-void ap_jw_end(struct ap_jw *w); /* of the innermost container */
-void ap_jw_key(struct ap_jw *w, const char *key);
-void ap_jw_str(struct ap_jw *w, const char *s); /* s is UTF-8 */
-void ap_jw_int(struct ap_jw *w, int64_t v);
-void ap_jw_num(struct ap_jw *w, double v); /* infinity and NaN become null */
-void ap_jw_bool(struct ap_jw *w, bool v);
-void ap_jw_null(struct ap_jw *w);
-void ap_jw_raw(struct ap_jw *w, const char *json); /* json is the text of one value */
-/* A value that was read, on one line; with what is open it nests at most 64 levels. */
-void ap_jw_value(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
-void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s);
-void ap_jw_kraw(struct ap_jw *w, const char *key, const char *json); /* NULL: null */
-void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v);
-void ap_jw_knum(struct ap_jw *w, const char *key, double v);
-void ap_jw_kbool(struct ap_jw *w, const char *key, bool v);
-void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n); /* flat array */
-void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n);
-void ap_jw_finish(struct ap_jw *w); /* balanced; ends with a newline */
-
-/*
- * Text that occurs again and again need be made only once: a fork of w writes further members (or
- * elements) of the innermost container of w onto a string, and ends as balanced as it began; join
- * puts such text into w, or into another writer that stands at the like place.
- */
-void ap_jw_fork(struct ap_jw *fork, const struct ap_jw *w, struct ap_str *out);
-void ap_jw_fork_end(struct ap_jw *fork);
-void ap_jw_join(struct ap_jw *w, const char *text, size_t len);
 
 #endif

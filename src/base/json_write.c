@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
+#include "base/json_write.h"
 
 #include <assert.h>
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/json.h"
 #include "base/num.h"
 #include "base/str.h"
 

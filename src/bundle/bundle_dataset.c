@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dataset_strategy of a bundle whose inputs are cut each in its own way. */
+#include "base/json_write.h"
 #include "bundle/bundle_parts.h"
 
 /* The parts of each dimension: those of one rank follow one another. */

@@ -4,6 +4,7 @@
 
 #include "autopar/version.h"
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "bundle/bundle_parts.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "bundle/bundle_parts.h"
 #include "cost/recompute.h"
 #include "graph/cell.h"

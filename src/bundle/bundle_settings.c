@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle_parts.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "bundle/bundle_parts.h"
 #include "ckpt/op_strategy_parts.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_speed_up.json, which transformer_opt() and ascend_config name: the switches that are on. */
+#include "base/json_write.h"
 #include "base/vec.h"
 #include "bundle/bundle_parts.h"
 

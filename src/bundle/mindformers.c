@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "bundle/mindformers_parts.h"
 #include "pipeline/schedule.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan in the names of a template. */
+#include "base/json_write.h"
 #include "base/map.h"
 #include "ckpt/op_strategy_parts.h"
 #include "shard/imposed.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "ckpt/op_strategy_parts.h"
 #include "cost/cost.h"
 #include "shard/space.h"

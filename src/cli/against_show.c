@@ -6,6 +6,7 @@
 
 #include "api/against.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/run.h"

@@ -11,6 +11,7 @@
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"

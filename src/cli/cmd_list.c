@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/cmd.h"

@@ -5,6 +5,7 @@
 #include "api/planning.h"
 #include "api/relax.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cmd.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/str.h"
 
 #define SCHEMA "autopar-failure/1"

@@ -10,6 +10,7 @@
 #include "api/request.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/run.h"

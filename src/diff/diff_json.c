@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A comparison as JSON, autopar-diff/1. */
+#include "base/json_write.h"
 #include "diff/diff_parts.h"
 
 static void write_names(struct ap_jw *w, const char *key, uint32_t n, const char *const *name)

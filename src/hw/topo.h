@@ -8,6 +8,7 @@
 
 #include "base/ctx.h"
 #include "base/json.h"
+#include "base/json_write.h"
 
 #define AP_MAX_DEVICES (1 << 20)
 #define AP_LAST_DEVICE_ID 15 /* in a server, as HCCL counts */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw/topo.h"

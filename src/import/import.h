@@ -6,7 +6,7 @@
 #ifndef AP_IMPORT_IMPORT_H
 #define AP_IMPORT_IMPORT_H
 
-#include "base/json.h"
+#include "base/json_write.h"
 #include "graph/graph.h"
 
 struct ap_import_params {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* autopar-graph/1, a line for each tensor and operator. */
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/vec.h"
 #include "import/model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stages of a graph as MindSpore's stage_config, and segments in the same form. */
 #include "base/arena.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "graph/cell.h"
 #include "pipeline/stages.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/dtype.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/sha256.h"
 #include "base/str.h"

@@ -6,6 +6,7 @@
 
 #include "autopar/version.h"
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan JSON: where the route of a plan decides otherwise than the plan that is best without it. */
+#include "base/json_write.h"
 #include "planfile/plan_json.h"
 
 static void write_differ(struct ap_plan_writer *pw, const struct ap_route_differ *d)

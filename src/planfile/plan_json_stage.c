@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan JSON: the pipeline, its stages and what each runs when, and collectives that run as one. */
+#include "base/json_write.h"
 #include "pipeline/schedule.h"
 #include "plan/terms.h"
 #include "planfile/plan_json.h"

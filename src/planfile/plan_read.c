@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "planfile/plan_read_parts.h"

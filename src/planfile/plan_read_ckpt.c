@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"

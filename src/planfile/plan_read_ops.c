@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"

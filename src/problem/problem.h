@@ -17,6 +17,7 @@
 
 #include "base/ctx.h"
 #include "base/json.h"
+#include "base/json_write.h"
 
 struct ap_pnode {
 	const char *name;

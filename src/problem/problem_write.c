@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "base/json_write.h"
 #include "problem/problem.h"
 
 static const char *const outcome_name[] = {

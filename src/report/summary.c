@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "plan/terms.h"

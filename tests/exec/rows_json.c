@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "oper.h"
 
 static const char *name_of(struct ap_ctx *ctx, char kind, int i)

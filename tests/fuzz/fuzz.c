@@ -228,7 +228,7 @@ void fuzz_with(void (*fn)(struct ap_ctx *ctx, const char *text, size_t len), con
 		begin();
 	fuzz_require(!setjmp(out_of_memory), "no small input may need more than 512 MiB");
 	ctx_begin(&ctx);
-	fn(&ctx, (const char *)data, size);
+	fn(&ctx, ap_arena_strndup(ctx.arena, (const char *)data, size), size);
 	ctx_end(&ctx);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "trace.h"

@@ -23,11 +23,12 @@ static double now_s(void)
 static enum ap_status status_of(const char *text, size_t len, unsigned flags)
 {
 	struct ap_ctx ctx = ctx_create(false);
-	char *exact = malloc(len ? len : 1);
+	char *exact = malloc(len + 1);
 	struct ap_json *doc;
 	enum ap_status st;
 
 	memcpy(exact, text, len);
+	exact[len] = '\0';
 	st = ap_json_parse(&ctx, "f", exact, len, flags, &doc);
 	ck_assert_int_eq(ap_diag_status(ctx.diag), st);
 	free(exact);
@@ -258,7 +259,7 @@ static char *repeat(const char *head, const char *text, size_t n, const char *ta
 	at += strlen(head);
 	for (size_t i = 0; i < n; i++, at += unit)
 		memcpy(at, text, unit);
-	memcpy(at, tail, strlen(tail));
+	strcpy(at, tail);
 	*len = (size_t)(at - s) + strlen(tail);
 	return s;
 }
@@ -446,14 +447,31 @@ START_TEST(too_many_values)
 		char *text = repeat("[", "1,", 9u << 20, "1", &len);
 
 		whole = rows[i].len ? rows[i].len : len;
-		text = realloc(text, whole);
+		text = realloc(text, whole + 1);
 		ck_assert_ptr_nonnull(text);
 		memset(text + len, ' ', whole - len);
+		text[whole] = '\0';
 		ck_assert_int_eq(ap_json_parse(&ctx, "f", text, whole, 0, &doc), AP_LIMIT);
 		ck_assert_str_eq(messages(&ctx), rows[i].message);
 		free(text);
 		ctx_destroy(&ctx);
 	}
+}
+END_TEST
+
+/* A node for each value, and no copy of the text or of its numbers. */
+START_TEST(memory_by_value)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_json *doc;
+	size_t n = 500000, len, before = ap_arena_bytes(ctx.arena);
+	char *text = repeat("[", "1.25e2,", n - 1, "1.25e2]", &len);
+
+	ck_assert_int_eq(ap_json_parse(&ctx, "f", text, len, 0, &doc), AP_OK);
+	ck_assert_uint_eq(ap_jv_count(ap_json_root(doc)), n);
+	ck_assert_uint_lt(ap_arena_bytes(ctx.arena) - before, 93 * n);
+	free(text);
+	ctx_destroy(&ctx);
 }
 END_TEST
 

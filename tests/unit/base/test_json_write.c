@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "base/json_write.h"
 
 static void write_example(struct ap_jw *w)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a bundle: which there are, and what depends on the plan and its settings. */
+#include "base/json_write.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"
 #include "json_at.h"

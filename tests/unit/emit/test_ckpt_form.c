@@ -339,7 +339,8 @@ START_TEST(prefixes)
 		struct ap_ctx ctx = new_ctx();
 		struct ap_ckpt c;
 
-		ck_assert_int_eq(ap_ckpt_read(&ctx, "f", worked_json, len, true, &c), AP_SYNTAX);
+		ck_assert_int_eq(ap_ckpt_read(&ctx, "f", ap_arena_strndup(ctx.arena, worked_json, len), len,
+			true, &c), AP_SYNTAX);
 		free_ctx(&ctx);
 	}
 }
@@ -396,6 +397,7 @@ START_TEST(noise)
 		if (round % 8 == 0)
 			for (size_t i = 0; i < len; i++)
 				bytes[i] = (char)next_random(&random);
+		bytes[len] = '\0';
 		st = ap_ckpt_read(&ctx, "f", bytes, len, json, &c);
 		ck_assert(st == AP_OK || st == AP_SYNTAX || st == AP_MEANING);
 		ck_assert_int_eq(st, ap_diag_status(ctx.diag));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operator-strategy files, with and without one that MindSpore saved. */
+#include "base/json_write.h"
 #include "base/vec.h"
 #include "ckpt/op_strategy.h"
 #include "plan/plan.h"

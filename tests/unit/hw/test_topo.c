@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw_test.h"
