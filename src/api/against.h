@@ -12,7 +12,7 @@ enum { AP_AGAINST_INPUTS = 4 };
 
 struct ap_against { /* what was found */
 	const char *file, *graph, *table; /* as the user named them; table NULL: none */
-	enum ap_kind kind; /* of the file */
+	enum ap_file_kind kind; /* of the file */
 	bool fits;
 	uint32_t ninput;
 	struct ap_against_input { /* a file that the plan was made from, and the one that is there */

@@ -111,7 +111,7 @@ static const struct {
 	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
 };
 
-const char *ap_kind_text(enum ap_kind k)
+const char *ap_kind_text(enum ap_file_kind k)
 {
 	return kinds[k].text;
 }
@@ -125,7 +125,7 @@ static bool has_key(const struct ap_jv *root, const char *const *keys)
 }
 
 /* AP_KIND_COUNT: none that is known. */
-static enum ap_kind kind_of(const struct ap_jv *root)
+static enum ap_file_kind kind_of(const struct ap_jv *root)
 {
 	const struct ap_jv *schema;
 
@@ -136,17 +136,17 @@ static enum ap_kind kind_of(const struct ap_jv *root)
 		if (schema && ap_jv_type(schema) == AP_JSTRING
 				? name && !strncmp(ap_jv_str(schema), name, strlen(name))
 				: has_key(root, kinds[k].keys) || (kinds[k].fits && kinds[k].fits(root)))
-			return (enum ap_kind)k;
+			return (enum ap_file_kind)k;
 	}
 	return AP_KIND_COUNT;
 }
 
 /* The kind of a JSON text whatever its faults, without a message. */
-static enum ap_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
+static enum ap_file_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
 {
 	struct ap_diag *real = ctx->diag;
 	struct ap_arena *arena = ctx->arena;
-	enum ap_kind kind = AP_KIND_COUNT;
+	enum ap_file_kind kind = AP_KIND_COUNT;
 	struct ap_json *doc;
 
 	ctx->arena = ap_arena_create_like(arena);

@@ -33,7 +33,7 @@ const char *ap_path_join(struct ap_arena *arena, const char *folder, const char 
 /* Is this the name of a strategy checkpoint in JSON? As MindSpore decides. */
 bool ap_path_is_json(const char *path);
 
-enum ap_kind {
+enum ap_file_kind {
 	AP_KIND_GRAPH,
 	AP_KIND_RANK_TABLE,
 	AP_KIND_CHIP,
@@ -57,7 +57,7 @@ enum ap_kind {
 
 struct ap_known {
 	struct ap_input in;
-	enum ap_kind kind;
+	enum ap_file_kind kind;
 	struct ap_json *doc; /* NULL for a strategy checkpoint, a group file and a dump */
 	bool json; /* a strategy checkpoint in its JSON form */
 };
@@ -66,7 +66,7 @@ struct ap_known {
 bool ap_kind_is_dump(const struct ap_input *in);
 
 /* "an operator graph", for messages. */
-const char *ap_kind_text(enum ap_kind k);
+const char *ap_kind_text(enum ap_file_kind k);
 
 /* Reads a file and finds out its kind: by "schema", else by the keys that only one kind has, or by what is
  * behind them; what is no JSON, and not called so, is a dump, a group file or else a strategy checkpoint.

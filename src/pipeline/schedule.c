@@ -74,7 +74,7 @@ struct counting {
 };
 
 /* The last state before a stage gives something back: of all in between none holds more. */
-static void note_tops(struct counting *c, const struct ap_slot *slot, int64_t nmicro)
+static void note_tops(struct counting *c, const struct ap_schedule_slot *slot, int64_t nmicro)
 {
 	struct ap_arena *scratch = c->ctx->scratch;
 	size_t nslot = ap_schedule_slots(c->s, c->nsegment, nmicro);

@@ -19,7 +19,7 @@ enum ap_pass {
 	AP_PASS_WEIGHT /* the gradients of weights, where the scheduler splits the backward pass */
 };
 
-struct ap_slot { /* one pass of a segment over a micro-batch, without interruption */
+struct ap_schedule_slot { /* one pass of a segment over a micro-batch, without interruption */
 	uint8_t pass; /* enum ap_pass */
 	int16_t segment;
 	int32_t micro; /* from 0 */
@@ -33,8 +33,8 @@ struct ap_scheduler { /* a row of schedulers.def */
 	             innermost parts */
 	int least_segments, most_segments; /* that it can run; most 0: any number */
 	/* The slots of a stage in order, [passes * segments * micro], into arena. O(slots). */
-	struct ap_slot *(*order)(struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage,
-		int32_t nmicro);
+	struct ap_schedule_slot *(*order)(struct ap_arena *arena, int32_t nstage, int32_t nsegment,
+		int32_t stage, int32_t nmicro);
 	/* Why it cannot run so many micro-batches, with what is needed; NULL: it can. */
 	const char *(*refuses)(int32_t nstage, int32_t nsegment, int64_t nmicro);
 };
@@ -72,7 +72,7 @@ struct ap_pass_times {
 };
 
 struct ap_slot_time {
-	struct ap_slot slot;
+	struct ap_schedule_slot slot;
 	double start_s, end_s;
 };
 struct ap_send_time { /* from stage to stage; the sends from one to the other do not overlap */

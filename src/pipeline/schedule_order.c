@@ -5,15 +5,15 @@
 #include "base/arena.h"
 #include "pipeline/schedule_orders.h"
 
-static struct ap_slot slot_of(enum ap_pass pass, int32_t segment, int32_t micro)
+static struct ap_schedule_slot slot_of(enum ap_pass pass, int32_t segment, int32_t micro)
 {
-	return (struct ap_slot){.pass = (uint8_t)pass, .segment = (int16_t)segment, .micro = micro};
+	return (struct ap_schedule_slot){.pass = (uint8_t)pass, .segment = (int16_t)segment, .micro = micro};
 }
 
-struct ap_slot *ap_order_gpipe(
+struct ap_schedule_slot *ap_order_gpipe(
 	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
 {
-	struct ap_slot *slot = AP_NEW_N(arena, struct ap_slot, 2 * (size_t)nmicro);
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 2 * (size_t)nmicro);
 
 	(void)nstage;
 	(void)stage;
@@ -35,7 +35,7 @@ struct rounds {
 	int32_t nsegment, first, other; /* micro-batches */
 };
 
-static struct ap_slot unit(const struct rounds *r, enum ap_pass pass, int64_t k)
+static struct ap_schedule_slot unit(const struct rounds *r, enum ap_pass pass, int64_t k)
 {
 	int64_t head = (int64_t)r->first * r->nsegment, start = 0, size = r->first;
 	int64_t segment;
@@ -53,11 +53,11 @@ static struct ap_slot unit(const struct rounds *r, enum ap_pass pass, int64_t k)
 
 /* So many forward passes, then one forward and one backward by turns, then the other backward
  * passes. */
-static struct ap_slot *by_turns(
+static struct ap_schedule_slot *by_turns(
 	struct ap_arena *arena, const struct rounds *r, int64_t warm_up, int64_t nmicro)
 {
 	int64_t n = nmicro * r->nsegment, ahead = warm_up < n ? warm_up : n;
-	struct ap_slot *slot = AP_NEW_N(arena, struct ap_slot, 2 * n), *to = slot;
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 2 * n), *to = slot;
 
 	for (int64_t k = 0; k < n + ahead; k++) {
 		if (k < n)
@@ -68,7 +68,7 @@ static struct ap_slot *by_turns(
 	return slot;
 }
 
-struct ap_slot *ap_order_1f1b(
+struct ap_schedule_slot *ap_order_1f1b(
 	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
 {
 	struct rounds one = {1, nmicro, nmicro};
@@ -77,7 +77,7 @@ struct ap_slot *ap_order_1f1b(
 	return by_turns(arena, &one, nstage - stage - 1, nmicro);
 }
 
-struct ap_slot *ap_order_interleaved(
+struct ap_schedule_slot *ap_order_interleaved(
 	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
 {
 	struct rounds r = {nsegment, nstage + nmicro % nstage, nstage};

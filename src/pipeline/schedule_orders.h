@@ -6,7 +6,7 @@
 #include "pipeline/schedule.h"
 
 #define SCHEDULER(name, order, refuses, splits, vee, least, most, help) \
-	struct ap_slot *order(struct ap_arena *arena, int32_t nstage, int32_t nsegment, \
+	struct ap_schedule_slot *order(struct ap_arena *arena, int32_t nstage, int32_t nsegment, \
 		int32_t stage, int32_t nmicro);
 #include "pipeline/schedulers.def"
 #undef SCHEDULER

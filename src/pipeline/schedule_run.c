@@ -131,7 +131,7 @@ static void lay_out(struct running *r, struct ap_ctx *ctx, bool training)
 	r->slot = AP_NEW_N(ctx->arena, struct ap_slot_time, most * (size_t)r->pipe->nstage);
 	for (int32_t stage = 0; stage < r->pipe->nstage; stage++) {
 		struct ap_mark mark = ap_arena_mark(ctx->scratch);
-		const struct ap_slot *order = s->order(
+		const struct ap_schedule_slot *order = s->order(
 			ctx->scratch, r->pipe->nstage, r->pipe->nsegment, stage, r->nmicro);
 
 		for (size_t i = 0; i < n; i++)

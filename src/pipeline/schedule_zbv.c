@@ -24,7 +24,7 @@
 #include "pipeline/schedule_orders.h"
 
 struct writing {
-	struct ap_slot *to;
+	struct ap_schedule_slot *to;
 	int32_t nmicro;                      /* there are; further ones are left out */
 	int32_t next[AP_PASS_WEIGHT + 1][2]; /* micro-batch, by pass and segment */
 };
@@ -34,7 +34,7 @@ static void put(struct writing *w, enum ap_pass pass, int segment)
 	int32_t micro = w->next[pass][segment]++;
 
 	if (micro < w->nmicro)
-		*w->to++ = (struct ap_slot){(uint8_t)pass, (int16_t)segment, micro};
+		*w->to++ = (struct ap_schedule_slot){(uint8_t)pass, (int16_t)segment, micro};
 }
 
 /* A weight pass that is due, of the second segment first. */
@@ -90,10 +90,10 @@ static void drain(struct writing *w, int32_t nstage, int32_t stage)
 		put_weight(w);
 }
 
-struct ap_slot *ap_order_zero_bubble_v(
+struct ap_schedule_slot *ap_order_zero_bubble_v(
 	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
 {
-	struct ap_slot *slot = AP_NEW_N(arena, struct ap_slot, 6 * (size_t)nmicro);
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 6 * (size_t)nmicro);
 	struct writing w = {.to = slot, .nmicro = nmicro};
 	int32_t run = nmicro < 2 * nstage - 1 ? 2 * nstage - 1 : nmicro;
 

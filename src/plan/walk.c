@@ -134,7 +134,7 @@ static void lay_out(struct walking *k)
 		one_by_one(k, time, k->w->timeline);
 }
 
-static int32_t part_of_slot(const struct ap_plan_index *x, int32_t stage, const struct ap_slot *slot)
+static int32_t part_of_slot(const struct ap_plan_index *x, int32_t stage, const struct ap_schedule_slot *slot)
 {
 	return x->pipe ? ap_schedule_part(x->pipe->scheduler, x->nstage, stage, slot->segment) : 0;
 }
@@ -376,7 +376,7 @@ static void update(struct walking *k)
 const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
 	int32_t *part)
 {
-	const struct ap_slot *slot = &w->timeline->slot[i].slot;
+	const struct ap_schedule_slot *slot = &w->timeline->slot[i].slot;
 
 	*part = part_of_slot(&w->x, stage, slot);
 	if (w->part[*part].last_slot == i)

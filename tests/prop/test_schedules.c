@@ -77,7 +77,7 @@ static int32_t stage_of(const struct trial *t, int32_t part)
 	return stage;
 }
 
-static int32_t part_of(const struct trial *t, int32_t stage, const struct ap_slot *s)
+static int32_t part_of(const struct trial *t, int32_t stage, const struct ap_schedule_slot *s)
 {
 	return ap_schedule_part(t->pipe.scheduler, t->pipe.nstage, stage, s->segment);
 }
@@ -89,7 +89,7 @@ static double later(double a, double b)
 }
 
 /* When a pass has all that it needs. NAN: not known yet. */
-static double needed(const struct trial *t, const struct ap_slot *s, int32_t part)
+static double needed(const struct trial *t, const struct ap_schedule_slot *s, int32_t part)
 {
 	double own = t->done_s[s->pass == AP_PASS_WEIGHT][part][s->micro];
 
@@ -100,7 +100,7 @@ static double needed(const struct trial *t, const struct ap_slot *s, int32_t par
 	return later(own, t->there_s[AP_PASS_BACKWARD][part][s->micro]);
 }
 
-static double length_of(struct trial *t, const struct ap_slot *s, int32_t part)
+static double length_of(struct trial *t, const struct ap_schedule_slot *s, int32_t part)
 {
 	const struct ap_pass_times *x = &t->time[part];
 	enum ap_pass last = t->pipe.scheduler->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
@@ -152,7 +152,7 @@ static struct parcel *first_parcel(struct trial *t, double *at)
 	return best;
 }
 
-static void make_parcel(struct trial *t, const struct ap_slot *s, int32_t part, double ready_s)
+static void make_parcel(struct trial *t, const struct ap_schedule_slot *s, int32_t part, double ready_s)
 {
 	int32_t to = s->pass == AP_PASS_FORWARD ? part + 1 : part - 1;
 
@@ -259,7 +259,7 @@ static void in_flight_is_held(const struct trial *t, const struct ap_timeline *l
 				said = n > said ? n : said;
 			}
 			for (uint32_t i = line->first[s]; i < line->first[s + 1]; i++) {
-				const struct ap_slot *run = &line->slot[i].slot;
+				const struct ap_schedule_slot *run = &line->slot[i].slot;
 
 				if (run->segment != c)
 					continue;

@@ -262,7 +262,7 @@ static int64_t most_kept(const struct ap_plan *p, uint32_t s)
 	bool splits = p->step->pipe->scheduler->splits;
 
 	for (uint32_t i = t->first[s]; i < t->first[s + 1]; i++) {
-		const struct ap_slot *x = &t->slot[i].slot;
+		const struct ap_schedule_slot *x = &t->slot[i].slot;
 		bool last = x->pass == (splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD);
 
 		now += x->pass == AP_PASS_FORWARD ? each[x->segment] : 0;

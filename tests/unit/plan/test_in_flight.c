@@ -117,7 +117,7 @@ struct states {
 static struct states all_states(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
 	int32_t nsegment, int32_t stage, int64_t nmicro)
 {
-	const struct ap_slot *slot = s->order(ctx->arena, nstage, nsegment, stage, (int32_t)nmicro);
+	const struct ap_schedule_slot *slot = s->order(ctx->arena, nstage, nsegment, stage, (int32_t)nmicro);
 	struct states all = {(int64_t)ap_schedule_slots(s, nsegment, nmicro), 2 * nsegment, NULL};
 	int64_t now[MOST_COUNTS] = {0};
 
