@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "ckpt/op_strategy.h"
 
 /* The folder, without slashes at its end. */
 static const char *folder(struct ap_writing *to)

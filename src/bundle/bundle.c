@@ -9,6 +9,7 @@
 #include "bundle/mindformers.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/groups.h"
+#include "ckpt/op_strategy.h"
 #include "hw/builtin.h"
 #include "pipeline/stages.h"
 #include "planfile/plan_json.h"

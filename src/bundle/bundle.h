@@ -6,7 +6,7 @@
 #ifndef AP_BUNDLE_BUNDLE_H
 #define AP_BUNDLE_BUNDLE_H
 
-#include "ckpt/op_strategy.h"
+#include "ckpt/op_template.h"
 #include "drive/expert.h"
 
 struct ap_bundle_part { /* a file as it was written */

@@ -9,7 +9,7 @@
 #include "base/json_write.h"
 #include "base/map.h"
 #include "bundle/bundle_parts.h"
-#include "ckpt/op_strategy_parts.h"
+#include "ckpt/op_strategy.h"
 #include "shard/imposed.h"
 
 struct calls {

@@ -6,17 +6,7 @@
 #ifndef AP_CKPT_OP_STRATEGY_H
 #define AP_CKPT_OP_STRATEGY_H
 
-#include "plan/plan.h"
-
-/* A file that MindSpore saved, whose names MindSpore will ask for. */
-struct ap_op_template;
-
-/* Reads one. AP_SYNTAX, AP_MEANING, told. */
-enum ap_status ap_op_template_read(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_op_template **out);
-
-/* So many operators it names. */
-uint32_t ap_op_template_size(const struct ap_op_template *t);
+#include "ckpt/op_template.h"
 
 /* Do plan and template have the same operators? AP_MEANING naming each name that only the template has,
  * and each operator of the plan that it has no name for; or whose strategy takes other vectors. */
@@ -30,5 +20,13 @@ enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_templ
  */
 void ap_op_strategy_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_op_template *t,
 	ap_write_fn *write, void *user);
+
+/* The strategy vectors of an operator, in scratch. */
+struct ap_op_cuts {
+	uint32_t n;
+	const uint8_t *rank;
+	const int32_t (*cut)[AP_MAX_RANK];
+};
+struct ap_op_cuts ap_op_cuts_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node);
 
 #endif

@@ -17,7 +17,6 @@
 #include "bundle/bundle.h"
 #include "bundle/bundle_check.h"
 #include "ckpt/groups.h"
-#include "ckpt/op_strategy.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
 #include "draw/draw.h"
@@ -171,7 +170,7 @@ static enum ap_status check_op_strategy(struct ap_run *run, const struct ap_know
 	const struct ap_op_template *t;
 
 	AP_TRY(ap_op_template_read(&run->ctx, file->doc, &t));
-	ap_str_addf(what, "%" PRIu32 " operators", ap_op_template_size(t));
+	ap_str_addf(what, "%" PRIu32 " operators", t->n);
 	return AP_OK;
 }
 

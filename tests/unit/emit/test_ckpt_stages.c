@@ -2,7 +2,6 @@
 /* Strategy checkpoints of pipelines: stage files, the merged file, and back. */
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
-#include "ckpt/ckpt_form.h"
 #include "plan/plan.h"
 #include "pipe_test.h"
 
