@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "ckpt/ckpt_form.h"
+#include "ckpt/ckpt_match.h"
 #include "planfile/plan_json.h"
 #include "planfile/plan_check.h"
 

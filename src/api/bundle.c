@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "ckpt/ckpt_make.h"
 #include "ckpt/op_strategy.h"
 
 /* The folder, without slashes at its end. */

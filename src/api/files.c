@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
 
 enum ap_status ap_path_fault(struct ap_ctx *ctx, enum ap_status st, const char *path, const char *text)

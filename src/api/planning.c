@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "ckpt/ckpt_make.h"
 #include "drive/certify.h"
 #include "report/summary.h"
 

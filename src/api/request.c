@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_match.h"
 #include "cost/dealt.h"
 #include "cost/optimizer.h"
 #include "cost/pins.h"

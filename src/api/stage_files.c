@@ -10,6 +10,8 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_pb.h"
 
 #define STAGES ".stages"
 

@@ -8,6 +8,8 @@
 #include "bundle/bundle_parts.h"
 #include "bundle/mindformers.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_make.h"
+#include "ckpt/ckpt_pb.h"
 #include "ckpt/groups.h"
 #include "ckpt/op_strategy.h"
 #include "hw/builtin.h"

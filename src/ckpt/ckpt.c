@@ -1,306 +1,334 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strategy checkpoint of a plan. */
 #include "ckpt/ckpt.h"
 
-#include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/map.h"
+#include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
-#include "ckpt/ckpt_form.h"
-#include "plan/terms.h"
-#include "shard/space.h"
 
-struct items {
-	struct ap_ckpt_item *v;
-	size_t n, cap;
-};
+enum { STAGE_DIGITS = 7, FEW = 10 };
 
-struct layouts {
-	struct ap_ckpt_layout *v;
-	size_t n, cap;
-};
-
-static struct ap_ckpt_vec make_vec(struct ap_ctx *ctx, const int32_t *v, size_t n)
+bool ap_ckpt_vec_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b)
 {
-	int64_t *copy = ap_arena_alloc_raw(ctx->arena, n, sizeof *copy);
-
-	for (size_t i = 0; i < n; i++)
-		copy[i] = v[i];
-	return (struct ap_ckpt_vec){(uint32_t)n, copy};
+	return a->n == b->n && (!a->n || !memcmp(a->v, b->v, a->n * sizeof *a->v));
 }
 
-/* Is this operand among those that the checkpoint knows: a parameter that is trained, or any? */
-static bool is_known(const struct ap_tensor *t, bool frozen)
+int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d)
 {
-	return t->kind == AP_TENSOR_PARAM && (t->trainable || frozen);
+	bool nested = l->nmap > 1;
+	const struct ap_ckpt_vec *map = &l->tensor_map[nested ? d : 0];
+	int64_t parts = 1;
+
+	for (uint32_t j = nested ? 0 : d; j < (nested ? map->n : d + 1); j++)
+		if (map->v[j] >= 0)
+			parts *= l->dev_matrix.v[l->dev_matrix.n - 1 - map->v[j]];
+	return parts;
 }
 
-/* One stage of a plan. */
-struct part {
-	const struct ap_plan *p;
-	int32_t stage;
-	bool frozen; /* what is not trained counts, too */
-};
-
-/* What an operand is, seen through Cast, as MindSpore looks for it, and through sending from another
- * stage. */
-static const struct ap_tensor *find_original(const struct ap_graph *g, ap_id tensor)
+uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l)
 {
-	const struct ap_tensor *t = &g->tensor[tensor];
+	uint32_t rank = 0;
 
-	while (t->producer != AP_NONE &&
-		(g->node[t->producer].peer >= 0 || !strcmp(g->node[t->producer].type, "Cast")))
-		t = &g->tensor[g->node[t->producer].in[0]];
-	return t;
+	if (l->nmap <= 1)
+		return l->nmap ? l->tensor_map->n : 0;
+	while (rank < l->nmap && l->tensor_map[rank].n)
+		rank++;
+	return rank;
 }
-
-const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen)
+const char *ap_ckpt_state_prefix(size_t i, char buf[32])
 {
-	const struct ap_node *n = &g->node[node];
+	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
+	const struct ap_optimizer *o;
 
-	for (uint32_t i = 0; i < n->bound.nin; i++) {
-		const struct ap_tensor *t = find_original(g, n->in[i]);
-
-		if (is_known(t, frozen))
-			return ap_arena_printf(ctx->arena, "%s_%s", n->type, t->name);
+	if (i < AP_COUNT(others))
+		return others[i];
+	i -= AP_COUNT(others);
+	for (size_t row = 0; (o = ap_optimizer_at(row)); row++) {
+		if (i < (size_t)o->nstate)
+			return ap_optimizer_prefix(o, (int)i, buf);
+		i -= (size_t)o->nstate;
 	}
 	return NULL;
 }
 
-static bool is_saved(struct ap_ctx *ctx, const struct part *part, ap_id node)
+const char *ap_ckpt_state_source(const char *name, const char *prefix)
 {
-	const struct ap_plan *p = part->p;
+	size_t len = strlen(prefix);
 
-	if (ap_plan_op_stage(p, node) != part->stage || p->graph->node[node].peer >= 0)
+	return !strncmp(name, prefix, len) && name[len] == '.' ? name + len + 1 : NULL;
+}
+bool ap_ckpt_name_stage(const char *param_name, uint32_t *stage)
+{
+	size_t digits = strspn(param_name, "0123456789");
+
+	if (!digits || digits > STAGE_DIGITS || param_name[digits] != '-')
 		return false;
-	return p->op[node].in_checkpoint || (part->frozen &&
-		ap_op_has_strategy(p->op[node].place.bound->row) &&
-		ap_ckpt_key(ctx, p->graph, node, true));
+	*stage = (uint32_t)strtoul(param_name, NULL, 10);
+	return true;
+}
+const char *ap_ckpt_bare_name(const char *param_name)
+{
+	uint32_t stage;
+
+	return ap_ckpt_name_stage(param_name, &stage) ? strchr(param_name, '-') + 1 : param_name;
+}
+bool ap_ckpt_is_merged(const struct ap_ckpt *c)
+{
+	uint32_t stage;
+
+	return c->nlayout && ap_ckpt_name_stage(c->layout[0].param_name, &stage);
 }
 
-static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct part *part, ap_id node)
+static int by_number(const void *a, const void *b)
 {
-	const struct ap_plan *p = part->p;
-	const struct ap_placement *place = &p->op[node].place;
-	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, cap);
-	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, cap, sizeof *cut);
-	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
-	struct ap_ckpt_vec *strategy = AP_NEW_N(ctx->arena, struct ap_ckpt_vec, n);
+	const uint32_t *x = a, *y = b;
 
+	return (*x > *y) - (*x < *y);
+}
+
+uint32_t ap_ckpt_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t **out)
+{
+	uint32_t *stage = ap_arena_alloc_raw(ctx->scratch, (size_t)c->nitem + c->nlayout, sizeof *stage);
+	uint32_t n = 0, kept = 0;
+
+	for (uint32_t i = 0; i < c->nitem; i++)
+		stage[n++] = c->item[i].stage;
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		n += ap_ckpt_name_stage(c->layout[i].param_name, &stage[n]);
+	if (n)
+		qsort(stage, n, sizeof *stage, by_number);
 	for (uint32_t i = 0; i < n; i++)
-		strategy[i] = make_vec(ctx, cut[i], rank[i]);
-	ap_arena_release(ctx->scratch, mark);
-	return (struct ap_ckpt_item){
-		.node_name = ap_ckpt_key(ctx, p->graph, node, part->frozen),
-		.stage = (uint32_t)ap_plan_op_stage(p, node),
-		.n = n,
-		.strategy = strategy,
-	};
+		if (!kept || stage[kept - 1] != stage[i])
+			stage[kept++] = stage[i];
+	*out = stage;
+	return kept;
 }
 
-static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_plan *p,
-	const struct ap_plan_param *param)
-{
-	const struct ap_tensor *t = &p->graph->tensor[param->tensor];
-	struct ap_ckpt_vec *map = AP_NEW(ctx->arena, struct ap_ckpt_vec);
-
-	*map = make_vec(ctx, param->map, t->shape.rank);
-	return (struct ap_ckpt_layout){
-		.param_name = t->name,
-		.dev_matrix = make_vec(ctx, param->dev.axis, (size_t)param->dev.n),
-		.nmap = 1,
-		.tensor_map = map,
-		.weight_step = p->step->saved_whole ? 0 : param->shard.weight_step,
-		.weight_size = p->step->saved_whole ? 0 : param->shard.weight_size,
-		.tensor_shape = {t->shape.rank, t->shape.dim},
-		.has_shape = true,
-	};
-}
-
-static void add_clone(struct ap_ctx *ctx, struct layouts *out, const struct ap_ckpt_layout *source,
-	const char *prefix)
-{
-	struct ap_ckpt_layout clone = *source;
-
-	clone.param_name = ap_arena_printf(ctx->arena, "%s.%s", prefix, source->param_name);
-	AP_PUSH(ctx->arena, *out, clone);
-}
-
-/* The optimizer's states and the gradients that micro-batches accumulate, as in every pipeline, lie as
- * their parameter. */
-static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
-	const struct ap_plan_param *param, struct layouts *out)
-{
-	struct ap_ckpt_layout layout = make_layout(ctx, p, param);
-	bool trained = p->step->training && p->graph->tensor[param->tensor].trainable;
-	const struct ap_optimizer *optimizer = trained ? p->step->optimizer : NULL;
-	char prefix[32];
-
-	AP_PUSH(ctx->arena, *out, layout);
-	for (int i = 0; optimizer && i < optimizer->nstate; i++)
-		add_clone(ctx, out, &layout, ap_optimizer_prefix(optimizer, i, prefix));
-	if (trained && (p->step->micro_batches > 1 || p->nstage > 1))
-		add_clone(ctx, out, &layout, "accu_grads");
-}
-
-static int by_node_name(const void *a, const void *b)
+int ap_ckpt_compare_items(const void *a, const void *b)
 {
 	const struct ap_ckpt_item *x = a, *y = b;
+	int order = strcmp(x->node_name, y->node_name);
 
-	return strcmp(x->node_name, y->node_name);
+	return order ? order : (x->stage > y->stage) - (x->stage < y->stage);
 }
 
-static int by_param_name(const void *a, const void *b)
+int ap_ckpt_compare_layouts(const void *a, const void *b)
 {
 	const struct ap_ckpt_layout *x = a, *y = b;
 
 	return strcmp(x->param_name, y->param_name);
 }
 
-/* Marks the parameters that the operators in the file use. */
-static bool *find_saved(struct ap_ctx *ctx, const struct part *part)
+void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c)
 {
-	const struct ap_graph *g = part->p->graph;
-	bool *saved = AP_NEW_N(ctx->scratch, bool, g->ntensor);
+	struct ap_ckpt_item *item = ap_arena_memdup(ctx->arena, c->item, c->nitem * sizeof *item);
+	struct ap_ckpt_layout *layout =
+		ap_arena_memdup(ctx->arena, c->layout, c->nlayout * sizeof *layout);
 
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const struct ap_node *node = &g->node[i];
-
-		if (!is_saved(ctx, part, i))
-			continue;
-		for (uint32_t j = 0; j < node->bound.nin; j++)
-			saved[node->in[j]] = is_known(&g->tensor[node->in[j]], part->frozen);
-	}
-	return saved;
+	if (c->nitem)
+		qsort(item, c->nitem, sizeof *item, ap_ckpt_compare_items);
+	if (c->nlayout)
+		qsort(layout, c->nlayout, sizeof *layout, ap_ckpt_compare_layouts);
+	c->item = item;
+	c->layout = layout;
 }
 
-/* Of operators with the same key the last one speaks, as in MindSpore. */
-static void add_items(struct ap_ctx *ctx, const struct part *part, struct items *out)
-{
-	struct ap_map *keys = ap_map_create(ctx->scratch);
-
-	for (ap_id i = 0; i < part->p->graph->nnode; i++) {
-		struct ap_ckpt_item item;
-		bool fresh;
-		ap_id id;
-
-		if (!is_saved(ctx, part, i))
-			continue;
-		item = make_item(ctx, part, i);
-		assert(item.node_name);
-		id = ap_map_put_str(keys, item.node_name, &fresh);
-		if (fresh)
-			AP_PUSH(ctx->arena, *out, item);
-		else
-			out->v[id] = item;
-	}
-}
-
-void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, bool frozen,
-	struct ap_ckpt *out)
-{
-	const struct part part = {p, stage, frozen};
-	struct items items = {0};
-	struct layouts layouts = {0};
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	const bool *saved = find_saved(ctx, &part);
-
-	add_items(ctx, &part, &items);
-	if (items.n)
-		qsort(items.v, items.n, sizeof *items.v, by_node_name);
-	for (uint32_t i = 0; i < p->nparam; i++)
-		if (saved[p->param[i].tensor] && ap_plan_op_stage(p, p->param[i].node) == stage)
-			add_layouts(ctx, p, &p->param[i], &layouts);
-	ap_arena_release(ctx->scratch, mark);
-	if (layouts.n)
-		qsort(layouts.v, layouts.n, sizeof *layouts.v, by_param_name);
-	*out = (struct ap_ckpt){
-		.current_stage = 1,
-		.nitem = (uint32_t)items.n,
-		.item = items.v,
-		.nlayout = (uint32_t)layouts.n,
-		.layout = layouts.v,
-	};
-}
-
-void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, struct ap_ckpt *out)
-{
-	struct ap_ckpt *stage;
-
-	if (p->nstage == 1) {
-		ap_ckpt_of_stage(ctx, p, 0, frozen, out);
-		return;
-	}
-	stage = AP_NEW_N(ctx->arena, struct ap_ckpt, p->nstage);
-	for (uint32_t s = 0; s < p->nstage; s++)
-		ap_ckpt_of_stage(ctx, p, (int32_t)s, frozen, &stage[s]);
-	ap_ckpt_join(ctx, p->nstage, stage, out);
-}
-
-enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c)
+static enum ap_status fault(struct ap_ctx *ctx, const char *file, const char *check, const char *text)
 {
 	struct ap_where where = {.file = file};
 
-	for (uint32_t i = 0; i < c->nitem; i++)
-		if (c->item[i].n == 0)
-			AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-strategy",
-				"strategy \"%s\" holds no vectors; without a script that gives the operator "
-				"layouts MindSpore does not load it", ap_diag_name(ctx->diag,
-				c->item[i].node_name)));
-	if (c->nitem && c->nlayout)
-		return AP_OK;
-	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &where, "ckpt-empty",
-		"holds no operator with a trainable parameter; MindSpore's tools refuse such a file");
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text);
 }
 
-/* Two operators of one key with strategies of different form cannot both be loaded. */
-static enum ap_status check_keys(struct ap_ctx *ctx, const struct ap_graph *g)
+void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out)
+{
+	AP_VEC(struct ap_ckpt_item) items = {0};
+	AP_VEC(struct ap_ckpt_layout) layouts = {0};
+
+	for (uint32_t s = 0; s < n; s++) {
+		for (uint32_t i = 0; i < stage[s].nitem; i++)
+			AP_PUSH(ctx->arena, items, stage[s].item[i]);
+		for (uint32_t i = 0; i < stage[s].nlayout; i++) {
+			struct ap_ckpt_layout layout = stage[s].layout[i];
+
+			layout.param_name = ap_arena_printf(ctx->arena, "%" PRIu32 "-%s", s,
+				layout.param_name);
+			AP_PUSH(ctx->arena, layouts, layout);
+		}
+	}
+	*out = (struct ap_ckpt){.file = stage->file, .current_stage = 1,
+		.nitem = (uint32_t)items.n, .item = items.v,
+		.nlayout = (uint32_t)layouts.n, .layout = layouts.v};
+	ap_ckpt_sort(ctx, out);
+}
+
+static bool vecs_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!ap_ckpt_vec_equal(&a[i], &b[i]))
+			return false;
+	return true;
+}
+
+static bool items_equal(const struct ap_ckpt_item *a, const struct ap_ckpt_item *b)
+{
+	return !strcmp(a->node_name, b->node_name) && a->n == b->n &&
+		vecs_equal(a->strategy, b->strategy, a->n);
+}
+
+static bool layouts_equal(const struct ap_ckpt_layout *a, const struct ap_ckpt_layout *b)
+{
+	return !strcmp(a->param_name, b->param_name) && a->nmap == b->nmap && a->field == b->field &&
+		a->weight_step == b->weight_step && a->weight_size == b->weight_size &&
+		vecs_equal(a->tensor_map, b->tensor_map, a->nmap) &&
+		ap_ckpt_vec_equal(&a->dev_matrix, &b->dev_matrix) &&
+		ap_ckpt_vec_equal(&a->param_split_shape, &b->param_split_shape) &&
+		ap_ckpt_vec_equal(&a->indices_offset, &b->indices_offset);
+}
+
+/* Both are sorted. */
+static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
+{
+	if (a->nitem != b->nitem || a->nlayout != b->nlayout)
+		return false;
+	for (uint32_t i = 0; i < a->nitem; i++)
+		if (!items_equal(&a->item[i], &b->item[i]))
+			return false;
+	for (uint32_t i = 0; i < a->nlayout; i++)
+		if (!layouts_equal(&a->layout[i], &b->layout[i]))
+			return false;
+	return true;
+}
+
+/* AP_MEANING unless n ascending stages are those from 0 to n - 1. */
+static enum ap_status check_all(struct ap_ctx *ctx, const char *file, const uint32_t *stage, uint32_t n)
+{
+	struct ap_str text;
+
+	if (n && stage[n - 1] == n - 1)
+		return AP_OK;
+	ap_str_init(&text, ctx->arena);
+	ap_str_addf(&text, "pipeline stage%s ", n == 1 ? "" : "s");
+	for (uint32_t i = 0; i < n && i < FEW; i++)
+		ap_str_addf(&text, "%s%" PRIu32, !i ? "" : i + 1 == n ? " and " : ", ", stage[i]);
+	if (n > FEW)
+		ap_str_addf(&text, " and %" PRIu32 " more", n - FEW);
+	ap_str_add(&text, "; expected all from 0 on");
+	return fault(ctx, file, "ckpt-stage", text.s);
+}
+
+static int by_stage(const void *a, const void *b)
+{
+	const struct ap_ckpt *x = a, *y = b;
+
+	return (x->item->stage > y->item->stage) - (x->item->stage < y->item->stage);
+}
+
+/* Drops what is there twice; AP_MEANING where it is not the same. */
+static enum ap_status drop_doubles(struct ap_ctx *ctx, struct ap_ckpt *part, uint32_t *n)
+{
+	uint32_t kept = 1;
+
+	for (uint32_t i = 1; i < *n; i++) {
+		const struct ap_ckpt *last = &part[kept - 1];
+
+		if (by_stage(last, &part[i]) != 0)
+			part[kept++] = part[i];
+		else if (!files_equal(last, &part[i]))
+			return fault(ctx, part[i].file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"is of stage %" PRIu32 ", as %s is, but says something else",
+				part[i].item->stage, ap_diag_path(ctx->diag, last->file)));
+	}
+	*n = kept;
+	return AP_OK;
+}
+
+/* Do the files take their stages to have equally many devices? */
+static enum ap_status check_devices(struct ap_ctx *ctx, const struct ap_ckpt *part, uint32_t n)
+{
+	int64_t first = 0, devices = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_ckpt_vec *dev = &part[i].layout->dev_matrix;
+
+		ap_product(dev->v, dev->n, &devices);
+		if (i && devices != first)
+			return fault(ctx, part[i].file, "ckpt-devices", ap_arena_printf(ctx->arena,
+				"is for %" PRId64 " devices, stage %" PRIu32 " for %" PRId64,
+				devices, part->item->stage, first));
+		first = devices;
+	}
+	return AP_OK;
+}
+
+enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *part,
+	struct ap_ckpt *out)
+{
+	struct ap_ckpt *sorted = ap_arena_memdup(ctx->arena, part, n * sizeof *part);
+	uint32_t *stage = AP_NEW_N(ctx->arena, uint32_t, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!part[i].nitem || !part[i].nlayout)
+			return fault(ctx, part[i].file, "ckpt-empty", "holds no operator with a "
+				"trainable parameter; MindSpore refuses to merge it");
+		if (ap_ckpt_is_merged(&part[i]))
+			return fault(ctx, part[i].file, "ckpt-stage",
+				"is a merged file; expected one of a stage");
+	}
+	qsort(sorted, n, sizeof *sorted, by_stage);
+	AP_TRY(drop_doubles(ctx, sorted, &n));
+	for (uint32_t i = 0; i < n; i++)
+		stage[i] = sorted[i].item->stage;
+	AP_TRY(check_all(ctx, sorted->file, stage, n));
+	AP_TRY(check_devices(ctx, sorted, n));
+	ap_ckpt_join(ctx, n, sorted, out);
+	return AP_OK;
+}
+
+/* What a merged file says of one stage. */
+static void take_stage(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t stage,
+	struct ap_ckpt *out)
+{
+	struct ap_ckpt_item *item = AP_NEW_N(ctx->arena, struct ap_ckpt_item, merged->nitem);
+	struct ap_ckpt_layout *layout = AP_NEW_N(ctx->arena, struct ap_ckpt_layout, merged->nlayout);
+
+	*out = (struct ap_ckpt){.file = merged->file, .current_stage = 1, .item = item,
+		.layout = layout};
+	for (uint32_t i = 0; i < merged->nitem; i++)
+		if (merged->item[i].stage == stage)
+			item[out->nitem++] = merged->item[i];
+	for (uint32_t i = 0; i < merged->nlayout; i++) {
+		uint32_t of = 0;
+
+		if (!ap_ckpt_name_stage(merged->layout[i].param_name, &of) || of != stage)
+			continue;
+		layout[out->nlayout] = merged->layout[i];
+		layout[out->nlayout++].param_name = ap_ckpt_bare_name(merged->layout[i].param_name);
+	}
+}
+
+enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t *n,
+	struct ap_ckpt **out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_map *keys = ap_map_create(ctx->scratch);
-	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, g->nnode);
-	enum ap_status st = AP_OK;
+	const uint32_t *stage;
+	enum ap_status st;
 
-	for (ap_id i = 0; i < g->nnode; i++) {
-		struct ap_where where = {.file = g->file, .oper = g->node[i].name};
-		const char *key = ap_node_key(ctx, g, i);
-		bool fresh;
-		ap_id id;
-
-		if (!key)
-			continue;
-		id = ap_map_put_str(keys, key, &fresh);
-		if (fresh)
-			first[id] = i;
-		else if (strcmp(ap_task_tie(ctx, g, first[id]), ap_task_tie(ctx, g, i)) != 0)
-			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-key",
-				"it shares the checkpoint key \"%s\" with operator \"%s\", whose strategy "
-				"has vectors of other lengths; a strategy checkpoint cannot hold both",
-				ap_diag_name(ctx->diag, key),
-				ap_diag_name(ctx->diag, g->node[first[id]].name));
-	}
+	*n = ap_ckpt_stages(ctx, merged, &stage);
+	st = check_all(ctx, merged->file, stage, *n);
 	ap_arena_release(ctx->scratch, mark);
-	return st;
-}
-
-enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g, bool frozen)
-{
-	enum ap_status st = AP_OK;
-
-	for (ap_id i = 0; i < g->ntensor; i++) {
-		const struct ap_tensor *t = &g->tensor[i];
-		struct ap_where where = {.file = g->file};
-
-		if (is_known(t, frozen) && strchr(t->name, '-'))
-			st = ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-dash",
-				"parameter \"%s\": its name holds '-', where MindSpore splits the "
-				"names of a strategy checkpoint into stage and parameter",
-				ap_diag_name(ctx->diag, t->name));
+	AP_TRY(st);
+	*out = AP_NEW_N(ctx->arena, struct ap_ckpt, *n);
+	for (uint32_t s = 0; s < *n; s++) {
+		take_stage(ctx, merged, s, &(*out)[s]);
+		if (!(*out)[s].nitem || !(*out)[s].nlayout)
+			return fault(ctx, merged->file, "ckpt-stage", ap_arena_printf(ctx->arena,
+				"stage %" PRIu32 " has no operators or no parameters of its own; "
+				"no stage file says so", s));
 	}
-	return st == AP_OK ? check_keys(ctx, g) : st;
+	return AP_OK;
 }

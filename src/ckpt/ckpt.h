@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strategy checkpoint (formats section 1) as data, with a reader and a writer per form. */
+/* The strategy checkpoint (formats section 1) as data, of one pipeline stage or merged of all. */
 #ifndef AP_CKPT_CKPT_H
 #define AP_CKPT_CKPT_H
 
@@ -37,15 +37,34 @@ struct ap_ckpt {
 	const struct ap_ckpt_layout *layout; /* sorted by param_name, bytewise */
 };
 
-/* The file of one pipeline stage: items of its operators with a trainable parameter (no Reshape),
- * layouts of all their trainable parameters that the stage owns and of the optimizer's states
- * ("moments.<param>"; accu_grads.<param> with micro-batches or a pipeline). Frozen parameters are left
- * out, as MindSpore 2.x does, unless frozen says that they count like the others. */
-void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, bool frozen,
-	struct ap_ckpt *out);
+/* Items by name and stage, layouts by name: for qsort, and the sorting itself. */
+int ap_ckpt_compare_items(const void *a, const void *b);
+int ap_ckpt_compare_layouts(const void *a, const void *b);
+void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
 
-/* The file of the whole plan: of several stages it is the merged one. */
-void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, struct ap_ckpt *out);
+bool ap_ckpt_vec_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b);
+
+/* Dimensions that a layout's map speaks of, and parts of dimension d < that. */
+uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l);
+int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
+
+/* Prefix i of the names of states that MindSpore clones from a parameter ("moments"), NULL past the
+ * last; and the parameter in the name of such a state, NULL where the prefix is another. */
+const char *ap_ckpt_state_prefix(size_t i, char buf[32]);
+const char *ap_ckpt_state_source(const char *name, const char *prefix);
+
+/* The stage before a name of a merged file, "0-net.fc1.weight", false where there is none; and the name
+ * behind it. */
+bool ap_ckpt_name_stage(const char *param_name, uint32_t *stage);
+const char *ap_ckpt_bare_name(const char *param_name);
+
+bool ap_ckpt_is_merged(const struct ap_ckpt *c);
+
+/* The stages that a file speaks of, ascending, in scratch. */
+uint32_t ap_ckpt_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t **out);
+
+/* Joins the files of stages 0 to n - 1, in this order, none of them merged. */
+void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out);
 
 /*
  * The merged file of stage files, as merge_pipeline_strategys() writes it: items of all stages, names
@@ -56,51 +75,8 @@ void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, s
 enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *part,
 	struct ap_ckpt *out);
 
-/* Is it a merged file? */
-bool ap_ckpt_is_merged(const struct ap_ckpt *c);
-
 /* The stage files of a merged file, [*n]. AP_MEANING: its stages are not 0 to n - 1, or one is empty. */
 enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t *n,
 	struct ap_ckpt **out);
-
-/* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there), or two operators
- * of one key take strategies of different form: to be called before the search when a checkpoint is
- * asked for. */
-enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g, bool frozen);
-
-void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user);
-void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user);
-
-/* Reads either form; json: by the ".json" suffix of the file, as MindSpore decides. All checks of
- * reliability.md section 2 F that need no graph; bytes[len] is NUL, file is for messages. */
-enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
-	bool json, struct ap_ckpt *out);
-
-/* A warning (check "ckpt-empty") when no operator is in it: MindSpore refuses such a file. Another one for
- * each operator without vectors, which MindSpore saves where a script gives layouts, and loads there only. */
-enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c);
-
-/* Fills tensor_shape of every layout from a graph (optimizer states by their prefix). AP_MEANING
- * naming the parameters that the graph lacks. */
-enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
-	struct ap_ckpt *c);
-
-/* Counts per node ([nnode], rows NULL where the checkpoint says nothing) of a checkpoint for a
- * graph on ndev devices a stage. AP_MEANING: keys that match no operator and operators with a parameter
- * that are missing (first 10 named), strategies that are illegal, other device count, stages that are
- * not those of the step's pipeline, an operator in another stage than the graph has it in (where it
- * has one). */
-enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
-	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
-
-/* Is what the file says of the operators that the graph has too as they can be cut, and do its layouts
- * follow from that? Neither has to be whole, and the number of devices is the file's. */
-enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g);
-
-/* The same of a file that need not be of the whole graph, to start a search from: operators that only
- * one of the two has are warned of, and it is AP_MEANING when they share none. */
-enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,
-	const struct ap_graph *g, int64_t ndev, const struct ap_step *step,
-	const int32_t *const **out);
 
 #endif

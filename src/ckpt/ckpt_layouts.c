@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Layouts of a strategy checkpoint held against one another, against the strategies of the same file
- * and, where there is one, against a graph. What a file says twice has to agree: MindSpore takes the
- * strategies from it, its tools the layouts.
- */
+#include "ckpt/ckpt_layouts.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +9,6 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "ckpt/ckpt_form.h"
 
 struct holding {
 	struct ap_ctx *ctx;
@@ -86,11 +82,6 @@ static const int64_t *parts_of(struct holding *h, const struct ap_ckpt_layout *l
 	return parts;
 }
 
-static bool same_vec(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b)
-{
-	return a->n == b->n && (a->n == 0 || memcmp(a->v, b->v, a->n * sizeof *a->v) == 0);
-}
-
 /* ---- strategies ---- */
 
 /* The name behind "<type>_" that there is a layout of; else behind the first '_'. */
@@ -102,11 +93,6 @@ static const char *param_of(struct holding *h, const char *key)
 		if (ap_map_get_str(h->bare, at + 1) != AP_NONE)
 			return at + 1;
 	return first ? first + 1 : NULL;
-}
-
-static bool is_operator_type(struct holding *h, const char *key, const char *param)
-{
-	return ap_op_next(NULL, ap_arena_printf(h->ctx->scratch, "%.*s", (int)(param - key - 1), key));
 }
 
 /* What the strategies of a layout's operators say of it. */
@@ -122,15 +108,20 @@ static bool has_cut(struct holding *h, const struct ap_ckpt_item *item, const st
 	const struct ap_ckpt_vec is = {ap_ckpt_rank(l), parts_of(h, l)};
 
 	for (uint32_t v = 0; v < item->n; v++)
-		if (same_vec(&is, &item->strategy[v]))
+		if (ap_ckpt_vec_equal(&is, &item->strategy[v]))
 			return true;
 	return false;
 }
 
-/* Are its vectors the cuts of its operands? Some types have their own, as Tile, and others are unknown. */
-static bool cuts_operands(struct holding *h, const char *key, const char *param)
+/* The type in a key "<type>_<param>". */
+static const char *type_in(struct holding *h, const char *key, const char *param)
 {
-	const char *type = ap_arena_printf(h->ctx->scratch, "%.*s", (int)(param - key - 1), key);
+	return ap_arena_printf(h->ctx->scratch, "%.*s", (int)(param - key - 1), key);
+}
+
+/* Are its vectors the cuts of its operands? Some types have their own, as Tile, and others are unknown. */
+static bool cuts_operands(const char *type)
+{
 	const struct ap_op_row *row = ap_op_next(NULL, type);
 	bool all = row != NULL;
 
@@ -150,28 +141,12 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 		struct said *s = &said[l - h->c->layout];
 
 		s->item = s->item ? s->item : item;
-		s->agreed = s->agreed || has_cut(h, item, l) || !cuts_operands(h, item->node_name, param);
-	} else if (one_stage && is_operator_type(h, item->node_name, param)) {
+		s->agreed = s->agreed || has_cut(h, item, l) || 
+			!cuts_operands(type_in(h, item->node_name, param));
+	} else if (one_stage && ap_op_next(NULL, type_in(h, item->node_name, param))) {
 		fault(h, NULL, "ckpt-parameters", "strategy \"%s\": there is no layout of \"%s\"",
 			safe(h, item->node_name), safe(h, param));
 	}
-}
-
-static void check_cut(struct holding *h, const struct ap_ckpt_layout *l, const struct said *s)
-{
-	if (s->item && !s->agreed)
-		fault(h, NULL, "ckpt-layout", "layout \"%s\": cuts its dimensions into %s parts; strategy "
-			"\"%s\" has no such vector", safe(h, l->param_name),
-			list_text(h, parts_of(h, l), ap_ckpt_rank(l)), safe(h, s->item->node_name));
-}
-
-static int64_t devices_of(const struct ap_ckpt *c)
-{
-	int64_t n = 0;
-
-	if (c->nlayout > 0)
-		(void)ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &n);
-	return n;
 }
 
 /* Each operand is cut for devices of the stage, all of them or a divisor. */
@@ -192,10 +167,12 @@ static void check_products(struct holding *h, const struct ap_ckpt_item *item, i
 
 static void check_strategies(struct holding *h)
 {
-	int64_t ndev = devices_of(h->c);
+	int64_t ndev = 0;
 	bool one_stage = h->c->nlayout > 0; /* others may own a parameter */
 	struct said *said = AP_NEW_N(h->ctx->scratch, struct said, h->c->nlayout);
 
+	if (h->c->nlayout > 0)
+		(void)ap_product(h->c->layout[0].dev_matrix.v, h->c->layout[0].dev_matrix.n, &ndev);
 	for (uint32_t i = 0; i < h->c->nitem; i++)
 		one_stage = one_stage && h->c->item[i].stage == 0;
 	for (uint32_t i = 0; i < h->c->nitem; i++) {
@@ -205,29 +182,29 @@ static void check_strategies(struct holding *h)
 		check_products(h, &h->c->item[i], ndev);
 		ap_arena_release(h->ctx->scratch, mark);
 	}
-	for (uint32_t i = 0; i < h->c->nlayout; i++)
-		check_cut(h, &h->c->layout[i], &said[i]);
+	for (uint32_t i = 0; i < h->c->nlayout; i++) {
+		const struct ap_ckpt_layout *l = &h->c->layout[i];
+
+		if (said[i].item && !said[i].agreed)
+			fault(h, NULL, "ckpt-layout", "layout \"%s\": cuts its dimensions into %s parts; "
+				"strategy \"%s\" has no such vector", safe(h, l->param_name),
+				list_text(h, parts_of(h, l), ap_ckpt_rank(l)),
+				safe(h, said[i].item->node_name));
+	}
 }
 
 /* ---- optimizer sharding ---- */
 
-static uint64_t used_axes(const struct ap_ckpt_layout *l)
+/* The ranks with one slice: how many, and from the first to the last of those of rank 0. */
+static int64_t holders_of(const struct ap_ckpt_layout *l, int64_t *reach)
 {
-	uint64_t used = 0;
+	int64_t n = 1, stride = 1;
+	uint64_t used = 0; /* axes that cut a dimension */
 
 	for (uint32_t i = 0; i < l->nmap; i++)
 		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
 			if (l->tensor_map[i].v[j] >= 0)
 				used |= UINT64_C(1) << l->tensor_map[i].v[j];
-	return used;
-}
-
-/* The ranks with one slice: how many, and from the first to the last of those of rank 0. */
-static int64_t holders_of(const struct ap_ckpt_layout *l, int64_t *reach)
-{
-	uint64_t used = used_axes(l);
-	int64_t n = 1, stride = 1;
-
 	*reach = 0;
 	for (uint32_t a = 0; a < l->dev_matrix.n; a++) {
 		int64_t size = l->dev_matrix.v[l->dev_matrix.n - 1 - a];
@@ -286,14 +263,14 @@ static const struct ap_ckpt_layout *source_of(struct holding *h, const struct ap
 
 static const char *state_differs(const struct ap_ckpt_layout *a, const struct ap_ckpt_layout *b)
 {
-	if (!same_vec(&a->dev_matrix, &b->dev_matrix))
+	if (!ap_ckpt_vec_equal(&a->dev_matrix, &b->dev_matrix))
 		return "dev_matrix";
 	if (a->nmap != b->nmap)
 		return "tensor_map";
 	for (uint32_t i = 0; i < a->nmap; i++)
-		if (!same_vec(&a->tensor_map[i], &b->tensor_map[i]))
+		if (!ap_ckpt_vec_equal(&a->tensor_map[i], &b->tensor_map[i]))
 			return "tensor_map";
-	if (a->has_shape && b->has_shape && !same_vec(&a->tensor_shape, &b->tensor_shape))
+	if (a->has_shape && b->has_shape && !ap_ckpt_vec_equal(&a->tensor_shape, &b->tensor_shape))
 		return "tensor_shape";
 	return a->weight_step != b->weight_step ? "opt_weight_shard_step"
 		: a->weight_size != b->weight_size ? "opt_weight_shard_size" : NULL;
@@ -309,28 +286,20 @@ static void check_state(struct holding *h, const struct ap_ckpt_layout *l, const
 			"cloned", safe(h, l->param_name), what, safe(h, of->param_name));
 }
 
-/* Parameters that operators are named after are no states, whatever they are called. */
-static const struct ap_map *own_params(struct holding *h)
+enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c)
 {
-	struct ap_map *own = ap_map_create(h->ctx->scratch);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *own = ap_map_create(ctx->scratch);
+	struct holding h;
 
-	for (uint32_t i = 0; i < h->c->nitem; i++) {
-		const char *param = param_of(h, h->c->item[i].node_name);
+	open_holding(ctx, c, &h);
+	/* parameters that operators are named after are no states, whatever they are called */
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		const char *param = param_of(&h, c->item[i].node_name);
 
 		if (param)
 			ap_map_put_str(own, param, NULL);
 	}
-	return own;
-}
-
-enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c)
-{
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	const struct ap_map *own;
-	struct holding h;
-
-	open_holding(ctx, c, &h);
-	own = own_params(&h);
 	check_strategies(&h);
 	for (uint32_t i = 0; i < c->nlayout; i++) {
 		check_shard(&h, &c->layout[i]);
@@ -454,27 +423,21 @@ static void check_cuts(struct holding *h, const struct ap_graph *g, const struct
 			safe(h, l->param_name), list_text(h, l->dev_matrix.v, l->dev_matrix.n));
 }
 
-static void check_param(struct holding *h, const struct ap_graph *g, ap_id tensor, int64_t ndev,
+static void check_param(struct holding *h, const struct ap_graph *g, const struct ap_tensor *t, int64_t ndev,
 	const int32_t *const *counts, const struct ap_ckpt_layout *l)
 {
-	const struct ap_tensor *t = &g->tensor[tensor];
-
-	if (l->has_shape && (l->tensor_shape.n != (uint32_t)t->shape.rank ||
-			memcmp(l->tensor_shape.v, t->shape.dim, t->shape.rank * sizeof *t->shape.dim) != 0))
-		fault(h, NULL, "ckpt-shape", "layout \"%s\": tensor_shape %s; the graph's parameter is %s",
-			safe(h, l->param_name), list_text(h, l->tensor_shape.v, l->tensor_shape.n),
-			list_text(h, t->shape.dim, (uint32_t)t->shape.rank));
-	else
-		check_cuts(h, g, t, ndev, counts, l);
-}
-
-static void check_rows(struct holding *h, const struct ap_tensor *t, const struct ap_ckpt_layout *l)
-{
+	const struct ap_ckpt_vec shape = {t->shape.rank, t->shape.dim};
 	struct ap_ckpt_layout shaped = *l;
 
-	if (l->has_shape || ap_ckpt_rank(l) != (uint32_t)t->shape.rank)
+	if (l->has_shape && !ap_ckpt_vec_equal(&l->tensor_shape, &shape))
+		fault(h, NULL, "ckpt-shape", "layout \"%s\": tensor_shape %s; the graph's parameter is %s",
+			safe(h, l->param_name), list_text(h, l->tensor_shape.v, l->tensor_shape.n),
+			list_text(h, shape.v, shape.n));
+	else
+		check_cuts(h, g, t, ndev, counts, l);
+	if (l->has_shape || ap_ckpt_rank(l) != shape.n)
 		return;
-	shaped.tensor_shape = (struct ap_ckpt_vec){t->shape.rank, t->shape.dim};
+	shaped.tensor_shape = shape;
 	shaped.has_shape = true;
 	check_shard(h, &shaped);
 }
@@ -494,10 +457,8 @@ enum ap_status ap_ckpt_match_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c
 		if (t->kind != AP_TENSOR_PARAM)
 			continue;
 		l = layout_of(&h, t->name, stage > 0 ? (uint32_t)stage : 0);
-		if (!l)
-			continue;
-		check_param(&h, g, i, ndev, counts, l);
-		check_rows(&h, t, l);
+		if (l)
+			check_param(&h, g, t, ndev, counts, l);
 	}
 	ap_arena_release(ctx->scratch, mark);
 	return h.st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strategy checkpoint held against a graph. */
+#include "ckpt/ckpt_match.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "ckpt/ckpt_form.h"
+#include "ckpt/ckpt_layouts.h"
+#include "ckpt/ckpt_make.h"
 #include "shard/space.h"
 
 enum { FEW = 10 }; /* names listed in one message */
@@ -47,29 +49,6 @@ static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap
 		if (g->tensor[i].kind == AP_TENSOR_PARAM)
 			tensor[ap_map_put_str(m, g->tensor[i].name, NULL)] = i;
 	return m;
-}
-
-const char *ap_ckpt_state_prefix(size_t i, char buf[32])
-{
-	static const char *const others[] = {"accu_grads", "vhat", "mean_grad", "exp_avg"};
-	const struct ap_optimizer *o;
-
-	if (i < AP_COUNT(others))
-		return others[i];
-	i -= AP_COUNT(others);
-	for (size_t row = 0; (o = ap_optimizer_at(row)); row++) {
-		if (i < (size_t)o->nstate)
-			return ap_optimizer_prefix(o, (int)i, buf);
-		i -= (size_t)o->nstate;
-	}
-	return NULL;
-}
-
-const char *ap_ckpt_state_source(const char *name, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return !strncmp(name, prefix, len) && name[len] == '.' ? name + len + 1 : NULL;
 }
 
 /* The parameter that a layout is of or, an optimizer's state, was cloned from. */
@@ -384,45 +363,32 @@ static bool has_nested(const struct ap_ckpt *c)
 }
 
 /* An item without vectors stands for an operator whose strategy the script gives by layouts. */
-static enum ap_status check_empty(struct match *m, ap_id node, const struct ap_ckpt_item *item)
-{
-	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
-
-	if (item->n > 0 || has_nested(m->c) || m->g->node[node].bound.nin == 0)
-		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
-		"strategy \"%s\" holds no vectors; expected one for each operand",
-		ap_diag_name(m->ctx->diag, item->node_name));
-}
-
 static enum ap_status fill_all(struct match *m)
 {
+	bool nested = has_nested(m->c);
 	enum ap_status st = AP_OK, one;
 
 	for (ap_id i = 0; i < m->g->nnode; i++) {
+		const struct ap_node *node = &m->g->node[i];
+		struct ap_where where = {.file = m->c->file, .oper = node->name};
 		const struct ap_ckpt_item *item;
 
 		if (m->item_of[i] == UINT32_MAX)
 			continue;
 		item = &m->c->item[m->item_of[i]];
-		one = item->n ? fill_counts(m, i, item) : check_empty(m, i, item);
+		one = item->n ? fill_counts(m, i, item)
+			: nested || !node->bound.nin ? AP_OK
+			: ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+				"strategy \"%s\" holds no vectors; expected one for each operand",
+				ap_diag_name(m->ctx->diag, item->node_name));
 		st = one == AP_OK ? st : one;
 	}
 	return st;
 }
 
-static enum ap_status check_any(struct match *m)
-{
-	struct ap_where where = {.file = m->c->file};
-
-	if (m->nmatched > 0)
-		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
-		"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
-}
-
 static enum ap_status match_all(struct match *m, const int32_t *const **out)
 {
+	struct ap_where where = {.file = m->c->file};
 	enum ap_status found[6];
 
 	m->nstage = m->step->pipe ? (uint32_t)m->step->pipe->nstage : 1;
@@ -431,7 +397,9 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	found[1] = check_devices(m);
 	found[2] = check_whole(m);
 	found[3] = check_stages(m);
-	found[4] = m->level == AP_WARNING ? check_any(m) : AP_OK;
+	found[4] = m->level != AP_WARNING || m->nmatched ? AP_OK
+		: ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+			"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;
 	for (size_t i = 0; i < AP_COUNT(found); i++)

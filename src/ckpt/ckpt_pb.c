@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protobuf form of the strategy checkpoint, and the cage of protobuf-c. Before protobuf-c reads
+ * The cage of protobuf-c. Before protobuf-c reads
  * a file, a walk along the schema's descriptors checks what it takes in silence: required fields by
  * name, strings that are no UTF-8 or hold a NUL, lengths, field number 0. It also says where.
  */
+#include "ckpt/ckpt_pb.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "ckpt/ckpt_form.h"
 #include "ckpt/groups.h"
 #include "node_strategy.pb-c.h"
 
@@ -46,11 +47,15 @@ DEFINE_COPY(copy_u32, uint32_t)
 DEFINE_COPY(copy_i32, int32_t)
 DEFINE_COPY(copy_i64, int64_t)
 
-static pb_strategys *make_strategys(struct ap_arena *a, const struct ap_ckpt_item *item)
+static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
 {
+	pb_item *m = AP_NEW(a, pb_item);
 	pb_strategys *s = AP_NEW(a, pb_strategys);
 
+	mindspore__straspb__parallel_strategy_item__init(m);
 	mindspore__straspb__parallel_strategys__init(s);
+	m->node_name = ap_arena_strdup(a, item->node_name);
+	m->parallel_strategys = s;
 	s->stage = item->stage;
 	s->n_parallel_strategy = item->n;
 	s->parallel_strategy = AP_NEW_N(a, pb_strategy *, item->n);
@@ -61,16 +66,6 @@ static pb_strategys *make_strategys(struct ap_arena *a, const struct ap_ckpt_ite
 		v->n_dim = item->strategy[i].n;
 		v->dim = copy_u32(a, &item->strategy[i]);
 	}
-	return s;
-}
-
-static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
-{
-	pb_item *m = AP_NEW(a, pb_item);
-
-	mindspore__straspb__parallel_strategy_item__init(m);
-	m->node_name = ap_arena_strdup(a, item->node_name);
-	m->parallel_strategys = make_strategys(a, item);
 	return m;
 }
 
@@ -95,11 +90,15 @@ static void fill_single(struct ap_arena *a, const struct ap_ckpt_layout *l, pb_l
 	(*m->indices_offset)->dim = copy_i64(a, &l->indices_offset);
 }
 
-static pb_layouts *make_layouts(struct ap_arena *a, const struct ap_ckpt_layout *l)
+static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt_layout *l)
 {
+	pb_layout_item *item = AP_NEW(a, pb_layout_item);
 	pb_layouts *m = AP_NEW(a, pb_layouts);
 
+	mindspore__straspb__parallel_layout_item__init(item);
 	mindspore__straspb__parallel_layouts__init(m);
+	item->param_name = ap_arena_strdup(a, l->param_name);
+	item->parallel_layouts = m;
 	fill_single(a, l, m);
 	m->n_tensor_map = l->nmap;
 	m->tensor_map = AP_NEW_N(a, pb_tensor_map *, l->nmap);
@@ -113,17 +112,7 @@ static pb_layouts *make_layouts(struct ap_arena *a, const struct ap_ckpt_layout 
 	m->field = l->field;
 	m->opt_weight_shard_step = l->weight_step;
 	m->opt_weight_shard_size = l->weight_size;
-	return m;
-}
-
-static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt_layout *l)
-{
-	pb_layout_item *m = AP_NEW(a, pb_layout_item);
-
-	mindspore__straspb__parallel_layout_item__init(m);
-	m->param_name = ap_arena_strdup(a, l->param_name);
-	m->parallel_layouts = make_layouts(a, l);
-	return m;
+	return item;
 }
 
 static int by_stage(const void *a, const void *b)
@@ -192,16 +181,6 @@ static pb_ranks *make_ranks(struct ap_arena *a, const int64_t *rank, uint32_t n)
 	return m;
 }
 
-static pb_group *make_group(struct ap_arena *a, const struct ap_group_ranks *group)
-{
-	pb_group *m = AP_NEW(a, pb_group);
-
-	mindspore__straspb__parallel_group_item__init(m);
-	m->group_name = ap_arena_strdup(a, group->name);
-	m->parallel_group_ranks = make_ranks(a, group->rank, group->n);
-	return m;
-}
-
 void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -212,8 +191,13 @@ void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn 
 	mindspore__straspb__parallel_group_map__init(&map);
 	map.n_parallel_group_item = g->n;
 	map.parallel_group_item = AP_NEW_N(ctx->scratch, pb_group *, g->n);
-	for (uint32_t i = 0; i < g->n; i++)
-		map.parallel_group_item[i] = make_group(ctx->scratch, &g->group[i]);
+	for (uint32_t i = 0; i < g->n; i++) {
+		pb_group *m = map.parallel_group_item[i] = AP_NEW(ctx->scratch, pb_group);
+
+		mindspore__straspb__parallel_group_item__init(m);
+		m->group_name = ap_arena_strdup(ctx->scratch, g->group[i].name);
+		m->parallel_group_ranks = make_ranks(ctx->scratch, g->group[i].rank, g->group[i].n);
+	}
 	map.ckpt_restore_rank_list = make_ranks(ctx->scratch, g->restore, g->nrestore);
 	bytes = ap_arena_alloc_raw(ctx->scratch,
 		mindspore__straspb__parallel_group_map__get_packed_size(&map), 1);
@@ -261,34 +245,10 @@ static bool read_varint(const uint8_t *bytes, size_t *at, size_t end, uint64_t *
 	return false;
 }
 
-static enum ap_status read_value(struct walk *w, size_t *at, size_t end, struct field *f)
-{
-	uint64_t n = 0;
-
-	if (f->wire != WIRE_VARINT && f->wire != WIRE_64BIT && f->wire != WIRE_LENGTH &&
-		f->wire != WIRE_32BIT)
-		return broken(w, *at, "a field of an unknown wire type");
-	if (f->wire == WIRE_VARINT || f->wire == WIRE_LENGTH) {
-		size_t before = *at;
-
-		if (!read_varint(w->bytes, at, end, &n))
-			return broken(w, before, "a number that does not end");
-	}
-	f->start = *at;
-	if (f->wire == WIRE_VARINT)
-		n = 0;
-	else if (f->wire != WIRE_LENGTH)
-		n = f->wire == WIRE_64BIT ? 8 : 4;
-	if (n > end - *at)
-		return broken(w, *at, "a field that is longer than what is left");
-	f->end = *at += (size_t)n;
-	return AP_OK;
-}
-
 static enum ap_status read_field(struct walk *w, size_t *at, size_t end, struct field *f)
 {
 	size_t before = *at;
-	uint64_t tag;
+	uint64_t tag, n = 0;
 
 	if (!read_varint(w->bytes, at, end, &tag))
 		return broken(w, before, "a number that does not end");
@@ -296,7 +256,19 @@ static enum ap_status read_field(struct walk *w, size_t *at, size_t end, struct 
 	f->wire = tag & 7;
 	if (!f->number || f->number >= UINT64_C(1) << 29)
 		return broken(w, before, "a field number out of range");
-	return read_value(w, at, end, f);
+	if (f->wire != WIRE_VARINT && f->wire != WIRE_64BIT && f->wire != WIRE_LENGTH &&
+		f->wire != WIRE_32BIT)
+		return broken(w, *at, "a field of an unknown wire type");
+	before = *at;
+	if ((f->wire == WIRE_VARINT || f->wire == WIRE_LENGTH) && !read_varint(w->bytes, at, end, &n))
+		return broken(w, before, "a number that does not end");
+	f->start = *at;
+	if (f->wire != WIRE_LENGTH)
+		n = f->wire == WIRE_VARINT ? 0 : f->wire == WIRE_64BIT ? 8 : 4;
+	if (n > end - *at)
+		return broken(w, *at, "a field that is longer than what is left");
+	f->end = *at += (size_t)n;
+	return AP_OK;
 }
 
 static enum ap_status check_text(struct walk *w, const struct field *f, const char *name)
@@ -337,24 +309,11 @@ static enum ap_status walk_field(struct walk *w, const ProtobufCFieldDescriptor 
 	return AP_OK;
 }
 
-static enum ap_status check_required(struct walk *w, const ProtobufCMessageDescriptor *d,
-	uint32_t seen, size_t at)
-{
-	for (unsigned i = 0; i < d->n_fields; i++) {
-		struct ap_where where = {.file = w->file};
-
-		if (d->fields[i].label == PROTOBUF_C_LABEL_REQUIRED && !(seen >> i & 1))
-			return ap_diag_add(w->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
-				"byte %zu: %s without its required %s", at, d->short_name,
-				d->fields[i].name);
-	}
-	return AP_OK;
-}
-
 /* Depth is bounded: no message of the schema contains itself. */
 static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
 	size_t end)
 {
+	struct ap_where where = {.file = w->file};
 	size_t begin = at;
 	uint32_t seen = 0;
 
@@ -371,7 +330,12 @@ static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescrip
 		seen |= UINT32_C(1) << (known - d->fields);
 		AP_TRY(walk_field(w, known, &f));
 	}
-	return check_required(w, d, seen, begin);
+	for (unsigned i = 0; i < d->n_fields; i++)
+		if (d->fields[i].label == PROTOBUF_C_LABEL_REQUIRED && !(seen >> i & 1))
+			return ap_diag_add(w->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
+				"byte %zu: %s without its required %s", begin, d->short_name,
+				d->fields[i].name);
+	return AP_OK;
 }
 
 /* ---- reading: from messages to the checkpoint ---- */
@@ -494,24 +458,19 @@ static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor
 	return AP_OK;
 }
 
-static enum ap_status unpack(struct walk *w, size_t len, struct ap_ckpt *out)
-{
-	ProtobufCAllocator allocator = {alloc, free_nothing, w->ctx->scratch};
-	pb_map *map = mindspore__straspb__parallel_strategy_map__unpack(&allocator, len, w->bytes);
-
-	return map ? take_map(w, map, out) : broken(w, 0, "not what the schema says");
-}
-
 enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_ckpt *out)
 {
 	struct walk w = {.ctx = ctx, .file = file, .kind = "strategy checkpoint",
 		.bytes = (const uint8_t *)bytes};
+	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	enum ap_status st;
+	pb_map *map;
 
 	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len));
-	st = unpack(&w, len, out);
+	map = mindspore__straspb__parallel_strategy_map__unpack(&allocator, len, w.bytes);
+	st = map ? take_map(&w, map, out) : broken(&w, 0, "not what the schema says");
 	ap_arena_release(ctx->scratch, mark);
 	return st;
 }
@@ -525,25 +484,6 @@ static const int64_t *take_ranks(struct ap_arena *a, const pb_ranks *m)
 	return rank;
 }
 
-static void take_groups(struct ap_arena *a, const pb_group_map *m, struct ap_groups *out)
-{
-	struct ap_group_ranks *group = AP_NEW_N(a, struct ap_group_ranks, m->n_parallel_group_item);
-
-	for (size_t i = 0; i < m->n_parallel_group_item; i++) {
-		const pb_group *item = m->parallel_group_item[i];
-
-		group[i].name = ap_arena_strdup(a, item->group_name);
-		group[i].n = (uint32_t)item->parallel_group_ranks->n_dim;
-		group[i].rank = take_ranks(a, item->parallel_group_ranks);
-	}
-	*out = (struct ap_groups){
-		.n = (uint32_t)m->n_parallel_group_item,
-		.group = group,
-		.nrestore = (uint32_t)m->ckpt_restore_rank_list->n_dim,
-		.restore = take_ranks(a, m->ckpt_restore_rank_list),
-	};
-}
-
 enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_groups *out)
 {
@@ -551,13 +491,27 @@ enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *
 		.bytes = (const uint8_t *)bytes};
 	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_group_ranks *group;
 	pb_group_map *map;
 
 	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len));
 	map = mindspore__straspb__parallel_group_map__unpack(&allocator, len, w.bytes);
 	if (!map)
 		return broken(&w, 0, "not what the schema says");
-	take_groups(ctx->arena, map, out);
+	group = AP_NEW_N(ctx->arena, struct ap_group_ranks, map->n_parallel_group_item);
+	for (size_t i = 0; i < map->n_parallel_group_item; i++) {
+		const pb_group *item = map->parallel_group_item[i];
+
+		group[i].name = ap_arena_strdup(ctx->arena, item->group_name);
+		group[i].n = (uint32_t)item->parallel_group_ranks->n_dim;
+		group[i].rank = take_ranks(ctx->arena, item->parallel_group_ranks);
+	}
+	*out = (struct ap_groups){
+		.n = (uint32_t)map->n_parallel_group_item,
+		.group = group,
+		.nrestore = (uint32_t)map->ckpt_restore_rank_list->n_dim,
+		.restore = take_ranks(ctx->arena, map->ckpt_restore_rank_list),
+	};
 	ap_arena_release(ctx->scratch, mark);
 	return ap_groups_check(ctx, file, out);
 }

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "bundle/bundle.h"
 #include "bundle/bundle_check.h"
+#include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
 #include "cli/cmd.h"
 #include "cli/run.h"

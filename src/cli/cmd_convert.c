@@ -7,6 +7,8 @@
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_match.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "ckpt/ckpt_file.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
 #include "diff/diff.h"

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "ckpt/ckpt_form.h"
+#include "ckpt/ckpt.h"
 #include "planfile/plan_read.h"
 
 /* Few texts are those of many parameters: each is kept once. */

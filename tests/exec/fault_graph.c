@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_make.h"
 #include "cost/optimizer.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"

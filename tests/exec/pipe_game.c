@@ -7,6 +7,9 @@
 
 #include "base/arena.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_make.h"
+#include "ckpt/ckpt_match.h"
 #include "cost/optimizer.h"
 #include "drive/drive.h"
 #include "plan/plan.h"

@@ -5,6 +5,8 @@
 
 #include "base/arena.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_match.h"
 #include "drive/drive.h"
 #include "plan/plan.h"
 #include "program_read.h"

@@ -3,6 +3,10 @@
 #include <math.h>
 
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_make.h"
+#include "ckpt/ckpt_match.h"
+#include "ckpt/ckpt_pb.h"
 #include "cost/conflict.h"
 #include "cost/pins.h"
 #include "plan/plan.h"

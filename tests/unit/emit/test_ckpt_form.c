@@ -5,6 +5,8 @@
 
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_pb.h"
 #include "emit_test.h"
 
 #define VEC(...) \

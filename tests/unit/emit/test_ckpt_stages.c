@@ -2,6 +2,10 @@
 /* Strategy checkpoints of pipelines: stage files, the merged file, and back. */
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_make.h"
+#include "ckpt/ckpt_match.h"
+#include "ckpt/ckpt_pb.h"
 #include "plan/plan.h"
 #include "pipe_test.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan file of a pipeline, and what is read back from it. */
 #include "ckpt/ckpt.h"
+#include "ckpt/ckpt_make.h"
 #include "diff/diff.h"
 #include "draw/draw.h"
 #include "plan/plan.h"
