@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "ckpt/ckpt_match.h"
+#include "diff/plan_match.h"
 #include "planfile/plan_json.h"
 #include "planfile/plan_check.h"
 

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/optimizer.h"
-#include "diff/diff.h"
+#include "diff/diff_write.h"
 #include "draw/draw.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
+#include "diff/diff_write.h"
 
 static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
 {

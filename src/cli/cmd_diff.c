@@ -13,6 +13,7 @@
 #include "cli/cmd.h"
 #include "cli/run.h"
 #include "diff/diff.h"
+#include "diff/diff_write.h"
 
 /* A plan, or else a strategy checkpoint. */
 static enum ap_status read_file(struct ap_run *run, const char *path, struct ap_json **plan,

@@ -8,8 +8,6 @@
 
 #include "diff/limit.h"
 
-struct ap_str;
-
 struct ap_diff_figure { /* one per fact of either, in the order of the sections */
 	const char *section, *key;
 	const char *was, *is; /* JSON; NULL: absent */
@@ -85,19 +83,5 @@ void ap_diff_make(struct ap_ctx *ctx, const struct ap_saved *was, const struct a
 /* A figure by section and key, NULL when neither has it. */
 const struct ap_diff_figure *ap_diff_figure(const struct ap_diff *d, const char *section,
 	const char *key);
-
-struct ap_diff_style {
-	bool color; /* of text, for a terminal */
-};
-
-typedef void ap_diff_write_fn(struct ap_ctx *ctx, const struct ap_diff *d,
-	const struct ap_diff_style *style, struct ap_str *out);
-
-/* Writer i: text, json, markdown; NULL past the last. */
-struct ap_diff_writer {
-	const char *name;
-	ap_diff_write_fn *write;
-};
-const struct ap_diff_writer *ap_diff_writer_at(size_t i);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conditions judged. */
 #include "diff/limit.h"
 
 #include <math.h>
@@ -7,29 +6,252 @@
 
 #include "base/arena.h"
 #include "base/num.h"
-#include "diff/diff_parts.h"
-#include "diff/limit_parts.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "diff/diff_write.h"
 
-/* Is it the fact, or that of one of several stages? */
-static bool is_fact(const struct ap_saved_fact *f, const struct ap_metric *m)
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+enum metric_kind { TIME, BYTES, RATE, SHARE };
+
+struct ap_metric {
+	const char *name;
+	const char *section, *key; /* of the fact in a plan */
+	const char *whole; /* the metric that it is a part of; NULL: none */
+	enum metric_kind kind;
+	bool searched; /* a figure of the search, which no evaluation has */
+	const char *text;
+};
+
+static const struct ap_metric metrics[] = {
+	{"step_time", "prediction", "step_time_s", NULL, TIME, false,
+		"time of a step"},
+	{"compute", "prediction", "compute_s", "step_time", TIME, false,
+		"kernels; %: of the step"},
+	{"communication", "prediction", "communication_s", "step_time", TIME, false,
+		"all collectives; %: of the step"},
+	{"exposed_communication", "prediction", "exposed_communication_s", "step_time",
+		TIME, false, "what nothing hides of them; %: of the step"},
+	{"bubble", "prediction", "bubble_s", "step_time", TIME, false,
+		"stages waiting for one another; %: of the step"},
+	{"optimizer", "prediction", "optimizer_s", "step_time", TIME, false,
+		"updates of the parameters; %: of the step"},
+	{"samples_per_s", "prediction", "tokens_or_samples_per_s", NULL, RATE, false,
+		"samples in a second"},
+	{"memory", "memory", "total_bytes", "capacity", BYTES, false,
+		"of a device, where it is most; %: of what is usable"},
+	{"objective", "search", "objective_s", NULL, TIME, false,
+		"what the search makes small"},
+	{"gap", "search", "gap", NULL, SHARE, true,
+		"how far the objective may be from the best one"},
+	{"capacity", "machine", "capacity_bytes", NULL, BYTES, false,
+		"usable memory of a device"},
+};
+
+static const struct {
+	const char *name;
+	enum metric_kind kind;
+	double factor;
+} units[] = {
+	{"s", TIME, 1},
+	{"ms", TIME, 1e-3},
+	{"us", TIME, 1e-6},
+	{"", RATE, 1},
+};
+
+static const char *const expected_units[] = {
+	[TIME] = "s, ms or us",
+	[BYTES] = "B, KB, MB, GB or TB (or KiB, K and so on)",
+	[RATE] = "none",
+	[SHARE] = "%",
+};
+
+const char *ap_metric_at(size_t i, const char **text)
 {
-	const char *dot = strrchr(f->key, '.');
-
-	return f->is_number && !strcmp(f->section, m->section) &&
-		(!strcmp(f->key, m->key) ||
-			(!strcmp(m->section, "memory") && dot && !strcmp(dot + 1, m->key)));
+	if (i >= AP_COUNT(metrics))
+		return NULL;
+	*text = metrics[i].text;
+	return metrics[i].name;
 }
 
-/* The most of all stages; NULL after a message. */
+static const struct ap_metric *find_metric(const char *name)
+{
+	for (size_t i = 0; i < AP_COUNT(metrics); i++)
+		if (!strcmp(metrics[i].name, name))
+			return &metrics[i];
+	return NULL;
+}
+
+/* ---- reading conditions ---- */
+
+struct reader {
+	struct ap_ctx *ctx;
+	const char *option, *text, *at;
+	struct ap_str kept; /* the condition that is read, without blanks */
+};
+
+static enum ap_status fault(struct reader *r, const char *at, const char *what)
+{
+	return ap_diag_add(r->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s \"%s\": character %zu: %s",
+		r->option, ap_diag_name(r->ctx->diag, r->text), (size_t)(at - r->text) + 1, what);
+}
+
+static void skip_blanks(struct reader *r)
+{
+	r->at += strspn(r->at, " \t");
+}
+
+/* The next characters of a set, kept. */
+static const char *take(struct reader *r, const char *set)
+{
+	size_t len = strspn(r->at, set);
+	const char *word = ap_arena_strndup(r->ctx->arena, r->at, len);
+
+	ap_str_addn(&r->kept, r->at, len);
+	r->at += len;
+	skip_blanks(r);
+	return word;
+}
+
+static enum ap_status unknown_metric(struct reader *r, const char *at, const char *word)
+{
+	const char *best = NULL;
+	struct ap_str names;
+	int nearest = strlen(word) < 4 ? 2 : 4;
+
+	ap_str_init(&names, r->ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(metrics); i++) {
+		int d = ap_str_distance(word, metrics[i].name, nearest - 1);
+
+		ap_str_addf(&names, "%s%s", i ? ", " : "", metrics[i].name);
+		if (*word && d < nearest) {
+			nearest = d;
+			best = metrics[i].name;
+		}
+	}
+	if (best)
+		return fault(r, at, ap_arena_printf(r->ctx->arena,
+			"no figure \"%s\"; did you mean %s?", word, best));
+	return fault(r, at, ap_arena_printf(r->ctx->arena, "expected one of %s", names.s));
+}
+
+static enum ap_status bad_unit(struct reader *r, const char *at, const struct ap_limit *l)
+{
+	const struct ap_metric *m = l->metric;
+	const char *also = m->kind == SHARE ? ""
+		: l->change ? ", or % of the old value"
+		: m->whole  ? ap_arena_printf(r->ctx->arena, ", or %% of the %s",
+			  strcmp(m->whole, "step_time") ? "device's memory" : "step's time")
+			    : "; a change in % has a sign, as in +2%";
+
+	return fault(r, at, ap_arena_printf(r->ctx->arena, "the unit of %s is %s%s", m->name,
+		expected_units[m->kind], also));
+}
+
+/* A per cent sign is a unit of its own where there is something that it is a part of. */
+/* A per cent sign is a unit of its own where there is something that it is a part of. */
+static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
+{
+	const char *at = r->at, *word = take(r, "%" LETTERS);
+
+	if (!strcmp(word, "%") && (l->change || l->metric->whole || l->metric->kind == SHARE)) {
+		l->share = l->metric->kind != SHARE;
+		l->value /= 100;
+		return AP_OK;
+	}
+	if (l->metric->kind == BYTES && *word && ap_unit_shift(word) >= 0) {
+		l->value *= (double)(INT64_C(1) << ap_unit_shift(word));
+		return AP_OK;
+	}
+	for (size_t i = 0; i < AP_COUNT(units); i++)
+		if (units[i].kind == l->metric->kind && !strcmp(units[i].name, word)) {
+			l->value *= units[i].factor;
+			return AP_OK;
+		}
+	return bad_unit(r, at, l);
+}
+
+static enum ap_status read_limit(struct reader *r, struct ap_limit *l)
+{
+	static const char *const ops[] = {
+		[AP_ABOVE] = ">",
+		[AP_AT_LEAST] = ">=",
+		[AP_BELOW] = "<",
+		[AP_AT_MOST] = "<=",
+	};
+	const char *at, *word;
+	size_t op = 0;
+	bool minus;
+
+	*l = (struct ap_limit){0};
+	ap_str_init(&r->kept, r->ctx->arena);
+	skip_blanks(r);
+	at = r->at;
+	word = take(r, LETTERS "_0123456789");
+	l->metric = find_metric(word);
+	if (!l->metric)
+		return unknown_metric(r, at, word);
+	at = r->at;
+	word = take(r, "<>=!");
+	while (op < AP_COUNT(ops) && strcmp(ops[op], word) != 0)
+		op++;
+	if (op == AP_COUNT(ops))
+		return fault(r, at, "expected >, >=, < or <=");
+	l->op = (enum ap_limit_op)op;
+	minus = *r->at == '-';
+	l->change = minus || *r->at == '+';
+	if (l->change) {
+		ap_str_addc(&r->kept, *r->at++);
+		skip_blanks(r);
+	}
+	at = r->at;
+	if (!ap_parse_double(take(r, "0123456789."), &l->value))
+		return fault(r, at, "expected a number");
+	if (minus)
+		l->value = -l->value;
+	AP_TRY(read_unit(r, l));
+	l->text = r->kept.s;
+	return *r->at && *r->at != ',' ? fault(r, r->at, "expected a comma or the end") : AP_OK;
+}
+
+enum ap_status ap_limits_parse(struct ap_ctx *ctx, const char *option, const char *text, uint32_t *n,
+	const struct ap_limit **out)
+{
+	struct reader r = {.ctx = ctx, .option = option, .text = text, .at = text};
+	AP_VEC(struct ap_limit) all = {0};
+
+	for (;;) {
+		struct ap_limit l;
+
+		AP_TRY(read_limit(&r, &l));
+		AP_PUSH(ctx->arena, all, l);
+		if (!*r.at)
+			break;
+		r.at++;
+	}
+	*n = (uint32_t)all.n;
+	*out = all.v;
+	return AP_OK;
+}
+
+/* ---- judging ---- */
+
+/* The fact of a metric; where each stage has one, the greatest. NULL after a message. */
 static const struct ap_saved_fact *find_fact(struct ap_ctx *ctx, const struct ap_saved *s,
 	const struct ap_metric *m)
 {
 	const struct ap_saved_fact *best = NULL;
 	const char *of = s->is_plan ? "plan" : "strategy checkpoint";
 
-	for (uint32_t i = 0; i < s->nfact; i++)
-		if (is_fact(&s->fact[i], m) && (!best || s->fact[i].number > best->number))
-			best = &s->fact[i];
+	for (uint32_t i = 0; i < s->nfact; i++) {
+		const struct ap_saved_fact *f = &s->fact[i];
+		const char *dot = strcmp(m->section, "memory") ? NULL : strrchr(f->key, '.');
+
+		if (f->is_number && !strcmp(f->section, m->section) &&
+			(!strcmp(f->key, m->key) || (dot && !strcmp(dot + 1, m->key))) &&
+			(!best || f->number > best->number))
+			best = f;
+	}
 	if (!best)
 		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = s->file},
 			NULL, "this %s holds no %s.%s, which %s is", of, m->section, m->key, m->name);
@@ -56,6 +278,12 @@ static double bound_of(const struct ap_limit *l, double whole)
 	return (l->change ? whole : 0) + l->value * (l->share ? whole : 1);
 }
 
+/* "96.9": a share as per cent, with so many decimals as scale has zeros */
+static const char *percent(double share, double scale, char buf[32])
+{
+	return ap_format_double(rint(100 * scale * share) / scale, buf);
+}
+
 static const char *value_text(struct ap_ctx *ctx, const struct ap_metric *m,
 	const struct ap_saved_fact *fact)
 {
@@ -64,71 +292,58 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_metric *m,
 	const char *was, *is;
 	char buf[32];
 
-	if (m->kind == AP_METRIC_SHARE)
-		return ap_arena_printf(ctx->arena, "%s %%",
-			ap_format_double(rint(1e6 * fact->number) / 1e4, buf));
+	if (m->kind == SHARE)
+		return ap_arena_printf(ctx->arena, "%s %%", percent(fact->number, 1e4, buf));
 	ap_diff_texts(ctx, &f, &was, &is);
 	return is;
-}
-
-/* "+9.7 points" */
-static const char *points_text(struct ap_ctx *ctx, double share)
-{
-	char buf[32];
-
-	return ap_arena_printf(ctx->arena, "%s%s points", share < 0 ? "" : "+",
-		ap_format_double(rint(1e6 * share) / 1e4, buf));
 }
 
 static enum ap_status judge_change(struct ap_ctx *ctx, const struct ap_limit *l,
 	const struct ap_saved_fact *is, const struct ap_saved *old, struct ap_verdict *out)
 {
 	const struct ap_saved_fact *was = find_fact(ctx, old, l->metric);
-	struct ap_diff_figure f = {.section = l->metric->section, .key = l->metric->key};
+	double more;
+	char buf[32];
 
 	if (!was)
 		return AP_MEANING;
-	f.changed = strcmp(was->json, is->json) != 0;
-	f.was = was->json;
-	f.is = is->json;
-	f.was_number = was->number;
-	f.is_number = is->number;
-	ap_diff_texts(ctx, &f, &out->was, &out->is);
-	out->note = ap_diff_change(ctx, was->number, is->number);
-	if (l->metric->kind == AP_METRIC_SHARE) {
+	if (l->metric->kind == SHARE) {
+		more = is->number - was->number;
 		out->was = value_text(ctx, l->metric, was);
 		out->is = value_text(ctx, l->metric, is);
-		out->note = points_text(ctx, is->number - was->number);
+		out->note = ap_arena_printf(ctx->arena, "%s%s points", more < 0 ? "" : "+",
+			percent(more, 1e4, buf));
+	} else {
+		struct ap_diff_figure f = {.section = l->metric->section, .key = l->metric->key,
+			.was = was->json, .is = is->json, .was_number = was->number,
+			.is_number = is->number, .changed = strcmp(was->json, is->json) != 0};
+
+		ap_diff_texts(ctx, &f, &out->was, &out->is);
+		out->note = ap_diff_change(ctx, was->number, is->number);
 	}
 	out->was_number = was->number;
 	out->holds = holds(l->op, is->number, bound_of(l, was->number));
 	return AP_OK;
 }
 
-/* "96.9 %" */
-static const char *percent_text(struct ap_ctx *ctx, double share)
-{
-	char buf[32];
-
-	return ap_arena_printf(ctx->arena, "%s %%", ap_format_double(rint(1e3 * share) / 10, buf));
-}
-
 static enum ap_status judge_alone(struct ap_ctx *ctx, const struct ap_limit *l,
 	const struct ap_saved_fact *fact, const struct ap_saved *is, struct ap_verdict *out)
 {
-	const struct ap_metric *of = l->share ? ap_metric_find(l->metric->whole) : NULL;
+	const struct ap_metric *of = l->share ? find_metric(l->metric->whole) : NULL;
 	const struct ap_saved_fact *whole = of ? find_fact(ctx, is, of) : NULL;
+	char buf[32];
 
 	if (of && !whole)
 		return AP_MEANING;
 	out->is = value_text(ctx, l->metric, fact);
 	if (whole && whole->number > 0)
-		out->note = ap_arena_printf(ctx->arena, "%s of %s",
-			percent_text(ctx, fact->number / whole->number), value_text(ctx, of, whole));
+		out->note = ap_arena_printf(ctx->arena, "%s %% of %s",
+			percent(fact->number / whole->number, 10, buf), value_text(ctx, of, whole));
 	out->holds = holds(l->op, fact->number, bound_of(l, whole ? whole->number : 0));
 	return AP_OK;
 }
 
+/* Of a plan that is evaluated anew, the search that made it is the old one's. */
 /* Of a plan that is evaluated anew, the search that made it is the old one's. */
 static bool is_evaluated(const struct ap_saved *s)
 {

@@ -4,6 +4,7 @@
 #define AP_TEST_DIFF_TEST_H
 
 #include "diff/diff.h"
+#include "diff/diff_write.h"
 #include "emit_test.h"
 
 struct op_spec {

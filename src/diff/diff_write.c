@@ -1,0 +1,755 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diff/diff_write.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/json_write.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+enum {
+	COLUMNS = 8,
+	WIDEST = 64 /* a longer cell of text pushes the rest of its line aside */
+};
+
+static const struct {
+	char sign;
+	const char *color; /* of text */
+	const char *word; /* of Markdown */
+	const char *key; /* of JSON */
+} kinds[] = {
+	[AP_DIFF_CHANGED] = {'~', "\033[33m", "", "changed"},
+	[AP_DIFF_ADDED] = {'+', "\033[32m", "new", "added"},
+	[AP_DIFF_REMOVED] = {'-', "\033[31m", "gone", "removed"},
+	[AP_DIFF_RENAMED] = {'=', "\033[36m", "renamed", "renamed"},
+};
+
+/* What a field is called: its key in the plan file, and for people. */
+struct field_name {
+	const char *key, *text;
+	unsigned unless; /* fields (bits) that say it already, where they changed */
+	bool brief; /* shown of what is new or gone, too */
+};
+
+static const struct field_name op_names[AP_SAVED_OP_FIELDS] = {
+	[AP_SAVED_TYPE] = {"type", "type", 0, false},
+	[AP_SAVED_IN_STRATEGY] = {"in_strategy", "", 0, true},
+	[AP_SAVED_OUT_STRATEGY] = {"out_strategy", "result", 1 << AP_SAVED_IN_STRATEGY, false},
+	[AP_SAVED_STRIDES] = {"strides", "strides",
+		1 << AP_SAVED_TYPE | 1 << AP_SAVED_IN_STRATEGY | 1 << AP_SAVED_OUT_STRATEGY,
+		false},
+	[AP_SAVED_STAGE] = {"stage", "stage", 0, false},
+	[AP_SAVED_SEGMENT] = {"segment", "segment", 0, false},
+	[AP_SAVED_RECOMPUTE] = {"recompute", "recompute", 0, false},
+	[AP_SAVED_OUT_SHAPE] = {"out_shape", "result of", 0, false},
+	[AP_SAVED_OUT_DTYPE] = {"out_dtype", "dtype", 0, false},
+};
+
+#define SEEN (1 << AP_SAVED_PARTS | 1 << AP_SAVED_SLICE_SHAPE)
+
+static const struct field_name param_names[AP_SAVED_PARAM_FIELDS] = {
+	[AP_SAVED_DTYPE] = {"dtype", "dtype", 0, false},
+	[AP_SAVED_READ_AS] = {"read_as", "read as", 1 << AP_SAVED_DTYPE, false},
+	[AP_SAVED_TRAINABLE] = {"trainable", "trainable", 0, false},
+	[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", "shape", 0, true},
+	[AP_SAVED_SLICE_SHAPE] = {"slice_shape", "slice", 0, false},
+	[AP_SAVED_PARTS] = {"parts", "parts", 1 << AP_SAVED_SLICE_SHAPE, true},
+	[AP_SAVED_DEV_MATRIX] = {"dev_matrix", "devices", SEEN, false},
+	[AP_SAVED_TENSOR_MAP] = {"tensor_map", "map", SEEN, false},
+	[AP_SAVED_SHARDS] = {"optimizer_shards", "optimizer shards", 0, false},
+	[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", "optimizer shard step",
+		1 << AP_SAVED_SHARDS | 1 << AP_SAVED_SHARD_SIZE | SEEN, false},
+	[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", "optimizer shard size",
+		1 << AP_SAVED_SHARDS, false},
+	[AP_SAVED_PARAM_STAGE] = {"stage", "stage", 0, false},
+	[AP_SAVED_STATES] = {"states", "states", 0, true},
+	[AP_SAVED_FIELD] = {"field", "field", 0, false},
+	[AP_SAVED_SPLIT_SHAPE] = {"param_split_shape", "split shape", 0, false},
+	[AP_SAVED_OFFSET] = {"indices_offset", "offset", 0, false},
+};
+
+static const struct field_name move_names[AP_SAVED_MOVE_FIELDS] = {
+	[AP_SAVED_STEPS] = {"steps", "", 0, true},
+	[AP_SAVED_FROM_LAYOUT] = {"from_layout", "from", 1 << AP_SAVED_STEPS, false},
+	[AP_SAVED_TO_LAYOUT] = {"to_layout", "to", 1 << AP_SAVED_STEPS, false},
+	[AP_SAVED_BYTES] = {"bytes", "", 0, false},
+};
+
+/* ---- values as people write them ---- */
+
+/* A value of JSON without quotes and outer brackets; "" of NULL. */
+static const char *plain(struct ap_ctx *ctx, const char *json)
+{
+	size_t len = json ? strlen(json) : 0;
+	struct ap_str text;
+
+	if (!json)
+		return "";
+	if (!strcmp(json, "null"))
+		return "none";
+	if ((*json == '"' && !strchr(json, '\\')) || !strncmp(json, "[[", 2))
+		return ap_arena_strndup(ctx->arena, json + 1, len - 2);
+	if (strncmp(json, "[\"", 2) != 0 || strchr(json, '\\'))
+		return json;
+	ap_str_init(&text, ctx->arena);
+	for (size_t i = 1; i + 1 < len; i++)
+		if (json[i] != '"')
+			ap_str_addc(&text, json[i]);
+	return text.s;
+}
+
+static const char *count_text(struct ap_ctx *ctx, int64_t n)
+{
+	return ap_arena_printf(ctx->arena, "%" PRId64, n);
+}
+
+static const char *bytes_text(struct ap_ctx *ctx, int64_t bytes)
+{
+	char buf[32];
+
+	return ap_arena_strdup(ctx->arena, ap_format_bytes(bytes, buf));
+}
+
+const char *ap_diff_change(struct ap_ctx *ctx, double was, double is)
+{
+	double percent = 100 * (is / was - 1);
+	int64_t tenths;
+
+	if (!(was > 0) || !isfinite(percent))
+		return "";
+	tenths = llrint(fmax(-1e15, fmin(1e15, percent)) * 10);
+	return ap_arena_printf(ctx->arena, "%c%" PRId64 ".%" PRId64 " %%",
+		percent < 0 ? '-' : '+', (tenths < 0 ? -tenths : tenths) / 10,
+		(tenths < 0 ? -tenths : tenths) % 10);
+}
+
+static bool is_seconds(const char *key)
+{
+	return ap_file_suffix(key, "_s") && !ap_file_suffix(key, "_per_s");
+}
+
+/* A number with the unit that its key says. */
+static const char *number_text(struct ap_ctx *ctx, const char *key, double v)
+{
+	char buf[32];
+
+	if (ap_file_suffix(key, "_bytes") && fabs(v) < 0x1p62)
+		return bytes_text(ctx, (int64_t)v);
+	if (ap_file_suffix(key, "_Bps"))
+		return ap_arena_printf(ctx->arena, "%s GB/s", ap_format_double(v / 1e9, buf));
+	if (is_seconds(key))
+		return ap_arena_strdup(ctx->arena, ap_format_seconds(v, buf));
+	if (!strcmp(key, "gap") && fabs(v) < 1e12)
+		return ap_arena_printf(ctx->arena, "%s %%",
+			ap_format_double(rint(1e4 * v) / 100, buf));
+	if (ap_file_suffix(key, "_per_s") && fabs(v) < 1e12)
+		v = rint(10 * v) / 10;
+	return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
+}
+
+const char *ap_diff_label(struct ap_ctx *ctx, const char *key)
+{
+	static const char *const units[] = {"_bytes", "_Bps", "_s"};
+	char *label = ap_arena_strdup(ctx->arena, key);
+
+	for (size_t i = 0; i < AP_COUNT(units); i++)
+		if (ap_file_suffix(label, units[i]) && !ap_file_suffix(label, "_per_s"))
+			label[strlen(label) - strlen(units[i])] = '\0';
+	for (char *c = label; *c; c++)
+		if (*c == '_' || *c == '.')
+			*c = ' ';
+	return label;
+}
+
+static const char *value_text(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char *json,
+	double number)
+{
+	const char *text = plain(ctx, json);
+
+	if (json && !isnan(number))
+		return strcmp(f->section, "settings") ? number_text(ctx, f->key, number) : json;
+	return !strcmp(f->section, "inputs") && strlen(text) == 64
+		? ap_arena_strndup(ctx->arena, text, 12)
+		: text;
+}
+
+void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
+	const char **is)
+{
+	const char *unit = ap_file_suffix(f->key, "_bytes") ? " B" : is_seconds(f->key) ? " s" : "";
+
+	*was = value_text(ctx, f, f->was, f->was_number);
+	*is = value_text(ctx, f, f->is, f->is_number);
+	if (f->changed && f->was && f->is && !strcmp(*was, *is)) { /* in full */
+		*was = ap_arena_printf(ctx->arena, "%s%s", plain(ctx, f->was), unit);
+		*is = ap_arena_printf(ctx->arena, "%s%s", plain(ctx, f->is), unit);
+	}
+}
+
+/* ---- the tables that text and Markdown show ---- */
+
+enum sort { /* of a column */
+	WORDS, /* our own, as NUMBER; the writer makes cells of the others safe: they hold bytes of the files */
+	NAME,
+	NUMBER, /* to the right */
+	WAS, /* before an arrow */
+	IS /* behind it */
+};
+
+struct table {
+	const char *title;
+	int ncolumn;
+	const char *head[COLUMNS];
+	enum sort sort[COLUMNS];
+	struct row {
+		enum ap_diff_kind kind;
+		const char *cell[COLUMNS];
+	} *v;
+	size_t n, cap;
+};
+
+struct page { /* what is to be shown: tables with rows */
+	const char *headline;
+	struct table *v;
+	size_t n, cap;
+};
+
+static void add_column(struct table *t, const char *head, enum sort sort)
+{
+	t->head[t->ncolumn] = head;
+	t->sort[t->ncolumn++] = sort;
+}
+
+static void end_table(struct ap_ctx *ctx, struct page *page, const struct table *t)
+{
+	if (t->n)
+		AP_PUSH(ctx->arena, *page, *t);
+}
+
+static enum ap_diff_kind kind_of(bool was, bool is)
+{
+	return !was ? AP_DIFF_ADDED : !is ? AP_DIFF_REMOVED : AP_DIFF_CHANGED;
+}
+
+static void add_figures(struct ap_ctx *ctx, const struct ap_diff *d, const char *section, bool named,
+	struct table *t)
+{
+	for (uint32_t i = 0; i < d->nfigure; i++) {
+		const struct ap_diff_figure *f = &d->figure[i];
+		struct row row = {.kind = kind_of(f->was, f->is)};
+
+		if (!f->changed || strcmp(f->section, section) != 0)
+			continue;
+		row.cell[0] = ap_diff_label(ctx, f->key);
+		if (named)
+			row.cell[0] = ap_arena_printf(ctx->arena, "%s: %s", section, row.cell[0]);
+		ap_diff_texts(ctx, f, &row.cell[1], &row.cell[2]);
+		row.cell[3] = ap_diff_change(ctx, f->was_number, f->is_number);
+		AP_PUSH(ctx->arena, *t, row);
+	}
+}
+
+static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
+{
+	static const struct {
+		const char *title;
+		const char *section[6];
+	} groups[] = {
+		{"prediction", {"prediction"}},
+		{"memory of a device", {"memory"}},
+		{"stages", {"stages"}},
+		{"search", {"search"}},
+		{"route", {"route"}},
+		{"baselines", {"baselines"}},
+		{"made from", {"pipeline", "graph", "machine", "settings", "inputs", "tool"}},
+	};
+
+	for (size_t g = 0; g < AP_COUNT(groups); g++) {
+		struct table t = {.title = groups[g].title, .ncolumn = 4,
+			.head = {"", "old", "new", "change"}, .sort = {NAME, WAS, IS, NUMBER}};
+
+		for (int s = 0; s < 6 && groups[g].section[s]; s++)
+			add_figures(ctx, d, groups[g].section[s], groups[g].section[1], &t);
+		end_table(ctx, page, &t);
+	}
+}
+
+static void show_verdicts(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
+{
+	struct table t = {.title = "conditions", .ncolumn = 6,
+		.head = {"condition", "", "old", "new", "", ""},
+		.sort = {NAME, WORDS, WAS, IS, WORDS, WORDS}};
+
+	for (uint32_t i = 0; i < d->nverdict; i++) {
+		const struct ap_verdict *v = &d->verdict[i];
+
+		AP_PUSH(ctx->arena, t, ((struct row){AP_DIFF_CHANGED, {v->text, v->metric, v->was,
+			v->is, v->note, v->holds ? "holds" : "does not hold"}}));
+	}
+	end_table(ctx, page, &t);
+}
+
+static void add_value(struct ap_ctx *ctx, struct ap_str *s, const struct field_name *name,
+	const char *json)
+{
+	if (json)
+		ap_str_addf(s, "%s%s%s%s", s->len ? "; " : "", name->text, *name->text ? " " : "",
+			plain(ctx, json));
+}
+
+/* What its fields were and are, but for skip and those that say nothing of their own. */
+static void field_texts(struct ap_ctx *ctx, const struct ap_diff_line *l,
+	const struct field_name *names, uint32_t skip, const char **was, const char **is)
+{
+	bool whole = l->kind == AP_DIFF_CHANGED || l->kind == AP_DIFF_RENAMED;
+	struct ap_str old, new;
+	unsigned changed = 0;
+
+	ap_str_init(&old, ctx->arena);
+	ap_str_init(&new, ctx->arena);
+	for (uint32_t i = 0; i < l->nfield; i++)
+		changed |= 1U << l->field[i].field;
+	for (uint32_t i = 0; i < l->nfield; i++) {
+		const struct field_name *name = &names[l->field[i].field];
+
+		if (l->field[i].field == skip || (whole ? name->unless & changed : !name->brief))
+			continue;
+		add_value(ctx, &old, name, l->field[i].was);
+		add_value(ctx, &new, name, l->field[i].is);
+	}
+	*was = old.s;
+	*is = new.s;
+}
+
+/* The bytes of all redistributions of a line, "" where there are none. */
+static const char *move_bytes(struct ap_ctx *ctx, const struct ap_diff_line *l, bool is)
+{
+	for (uint32_t i = 0; i < l->nfield; i++) {
+		const char *json = is ? l->field[i].is : l->field[i].was;
+		int64_t bytes;
+
+		if (l->field[i].field == AP_SAVED_BYTES && json &&
+			ap_parse_int(json, 0, INT64_MAX, &bytes) && ap_mul(bytes, l->n, &bytes))
+			return bytes_text(ctx, bytes);
+	}
+	return "";
+}
+
+static const char *lines_title(struct ap_ctx *ctx, const char *what,
+	const struct ap_diff_lines *lines)
+{
+	if (lines->of[0] == lines->of[1])
+		return ap_arena_printf(ctx->arena, "%s: %" PRIu32 " of %" PRIu32, what,
+			lines->things, lines->of[1]);
+	return ap_arena_printf(ctx->arena, "%s: %" PRIu32 " of %" PRIu32 " -> %" PRIu32, what,
+		lines->things, lines->of[0], lines->of[1]);
+}
+
+static void show_lines(struct ap_ctx *ctx, const struct ap_diff_lines *lines, const char *what,
+	const char *noun, const struct field_name *names, bool typed, struct page *page)
+{
+	bool moves = names == move_names;
+	struct table t = {.title = lines_title(ctx, what, lines)};
+
+	add_column(&t, "n", NUMBER);
+	if (typed)
+		add_column(&t, "type", NAME);
+	add_column(&t, noun, NAME);
+	add_column(&t, "old", WAS);
+	add_column(&t, "new", IS);
+	if (moves) {
+		add_column(&t, "bytes old", WAS);
+		add_column(&t, "bytes new", IS);
+	}
+	for (uint32_t i = 0; i < lines->n; i++) {
+		const struct ap_diff_line *l = &lines->v[i];
+		struct row row = {.kind = l->kind};
+		int c = 0;
+
+		row.cell[c++] = count_text(ctx, l->n);
+		if (typed)
+			row.cell[c++] = l->type;
+		row.cell[c++] = l->operand >= 0
+			? ap_arena_printf(ctx->arena, "%s, input %" PRId64, l->label, l->operand)
+			: l->old_label ? ap_arena_printf(ctx->arena, "%s, was %s", l->label, l->old_label)
+				       : l->label;
+		field_texts(ctx, l, names, moves ? AP_SAVED_BYTES : UINT32_MAX, &row.cell[c],
+			&row.cell[c + 1]);
+		if (moves) {
+			row.cell[c + 2] = move_bytes(ctx, l, false);
+			row.cell[c + 3] = move_bytes(ctx, l, true);
+		}
+		AP_PUSH(ctx->arena, t, row);
+	}
+	end_table(ctx, page, &t);
+}
+
+static void show_flows(struct ap_ctx *ctx, const struct ap_diff_flows *flows, const char *title,
+	bool labelled, struct page *page)
+{
+	struct table t = {.title = title, .ncolumn = labelled ? 7 : 6,
+		.head = {"kind", "phase", "n old", "n new", "bytes old", "bytes new", "operator"},
+		.sort = {NAME, NAME, WAS, IS, WAS, IS, NAME}};
+
+	for (uint32_t i = 0; i < flows->n; i++) {
+		const struct ap_diff_flow *f = &flows->v[i];
+
+		AP_PUSH(ctx->arena, t, ((struct row){kind_of(f->was.count, f->is.count), {
+			ap_arena_printf(ctx->arena, "%s over %" PRId64, f->kind, f->ranks), f->phase,
+			count_text(ctx, f->was.count), count_text(ctx, f->is.count),
+			bytes_text(ctx, f->was.bytes), bytes_text(ctx, f->is.bytes), f->label}}));
+	}
+	end_table(ctx, page, &t);
+}
+
+static void add_headline(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_str *s,
+	const char *section, const char *key, const char *text)
+{
+	const struct ap_diff_figure *f = ap_diff_figure(d, section, key);
+	const char *was, *is, *change;
+
+	if (!f || !f->was || !f->is)
+		return;
+	ap_diff_texts(ctx, f, &was, &is);
+	change = ap_diff_change(ctx, f->was_number, f->is_number);
+	ap_str_addf(s, "%s%s %s", s->len ? ", " : "", text, was);
+	if (f->changed)
+		ap_str_addf(s, " -> %s%s%s%s", is, *change ? " (" : "", change,
+			*change ? ")" : "");
+	else
+		ap_str_add(s, " as before");
+}
+
+static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d)
+{
+	struct page page = {.headline = d->reduced ? "no difference between the strategies"
+						   : "no difference"};
+	struct ap_str s;
+
+	if (!d->equal) {
+		ap_str_init(&s, ctx->arena);
+		add_headline(ctx, d, &s, "prediction", "step_time_s", "step time");
+		add_headline(ctx, d, &s, "memory", "total_bytes", "memory");
+		ap_str_addf(&s, "%s%s", s.len ? ", " : "",
+			lines_title(ctx, "operators changed", &d->operators));
+		page.headline = s.s;
+	}
+	show_verdicts(ctx, d, &page);
+	show_lines(ctx, &d->operators, "operators", "operator", op_names,
+		d->is_plan[0] && d->is_plan[1], &page);
+	show_flows(ctx, &d->totals, "collectives of a step", false, &page);
+	show_flows(ctx, &d->collectives, "collectives by operator", true, &page);
+	show_lines(ctx, &d->redistributions, "redistributions", "before", move_names, false, &page);
+	show_lines(ctx, &d->parameters, "parameters", "parameter", param_names, false, &page);
+	show_figures(ctx, d, &page);
+	return page;
+}
+
+/* ---- text in columns ---- */
+
+/* Columns of a terminal, as long as every character takes one. */
+/* Columns of a terminal, as long as every character takes one. */
+static int width_of(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static void pad(struct ap_str *out, int n)
+{
+	for (; n > 0; n--)
+		ap_str_addc(out, ' ');
+}
+
+static void add_colored(struct ap_str *out, bool color, const char *code, const char *text)
+{
+	ap_str_addf(out, "%s%s%s", color ? code : "", text, color ? "\033[0m" : "");
+}
+
+static void add_text_row(struct ap_str *out, const struct table *t, const struct row *row,
+	const int width[COLUMNS], struct ap_diag *names)
+{
+	int owed = 0; /* blanks that are due before the next text */
+
+	for (int c = 0; c < t->ncolumn; c++) {
+		const char *cell = row->cell[c] ? ap_diag_path(names, row->cell[c]) : "";
+		const char *gap = t->sort[c] != IS ? "  "
+			: *row->cell[c - 1] && *row->cell[c] ? " -> " : "    ";
+		int missing = width[c] - width_of(cell);
+		bool right = t->sort[c] == NUMBER;
+
+		if (!*cell) {
+			owed += (int)strlen(gap) + (missing > 0 ? missing : 0);
+			continue;
+		}
+		pad(out, owed);
+		ap_str_add(out, gap);
+		pad(out, right ? missing : 0);
+		ap_str_add(out, cell);
+		owed = right || missing < 0 ? 0 : missing;
+	}
+	ap_str_addc(out, '\n');
+}
+
+static void write_text(struct ap_ctx *ctx, const struct ap_diff *d,
+	const struct ap_diff_style *style, struct ap_str *out)
+{
+	struct ap_diag *names = ap_diag_create(ctx->arena, false);
+	struct page page = make_page(ctx, d);
+
+	ap_str_addf(out, "%s -> %s\n", ap_diag_path(names, d->file[0]),
+		ap_diag_path(names, d->file[1]));
+	add_colored(out, style->color, "\033[1m", page.headline);
+	ap_str_addc(out, '\n');
+	for (size_t i = 0; i < page.n; i++) {
+		const struct table *t = &page.v[i];
+		int width[COLUMNS] = {0};
+
+		for (size_t r = 0; r < t->n; r++)
+			for (int c = 0; c < t->ncolumn; c++) {
+				const char *cell = t->v[r].cell[c];
+				int w = cell ? width_of(ap_diag_path(names, cell)) : 0;
+
+				if (w > width[c] && w <= WIDEST)
+					width[c] = w;
+			}
+		ap_str_addc(out, '\n');
+		add_colored(out, style->color, "\033[1m", t->title);
+		ap_str_addc(out, '\n');
+		for (size_t r = 0; r < t->n; r++) {
+			const char sign[] = {kinds[t->v[r].kind].sign, '\0'};
+
+			ap_str_add(out, "  ");
+			add_colored(out, style->color, kinds[t->v[r].kind].color, sign);
+			add_text_row(out, t, &t->v[r], width, names);
+		}
+	}
+}
+
+/* ---- Markdown with tables, for a comment on a change under review ---- */
+
+/* What comes from the files, as code: between backticks; in HTML, each character escaped that means
+ * something to Markdown, HTML or a forge, where it holds a backtick or what a table or HTML would see. */
+static void add_code(struct ap_str *out, const char *s)
+{
+	if (!*s)
+		return;
+	if (!strpbrk(s, "`|\\<>&")) {
+		ap_str_addf(out, "`%s`", s);
+		return;
+	}
+	ap_str_add(out, "<code>");
+	for (; *s; s++)
+		if (strchr("&<>\"'`|\\*_[]~!#@$", *s))
+			ap_str_addf(out, "&#%d;", *s);
+		else
+			ap_str_addc(out, *s);
+	ap_str_add(out, "</code>");
+}
+
+static void add_cell(struct ap_str *out, struct ap_diag *names, enum sort sort, const char *cell)
+{
+	const char *safe = cell ? ap_diag_path(names, cell) : "";
+
+	ap_str_addc(out, ' ');
+	if (sort == NUMBER || sort == WORDS)
+		ap_str_add(out, safe);
+	else
+		add_code(out, safe);
+	ap_str_add(out, *safe ? " |" : "|");
+}
+
+static void add_markdown_table(struct ap_str *out, struct ap_diag *names, const struct table *t)
+{
+	bool sign = false;
+
+	for (size_t r = 0; r < t->n; r++)
+		sign = sign || *kinds[t->v[r].kind].word;
+	ap_str_addf(out, "\n#### %s\n\n", t->title);
+	ap_str_add(out, sign ? "| |" : "|");
+	for (int c = 0; c < t->ncolumn; c++)
+		ap_str_addf(out, " %s%s|", t->head[c], *t->head[c] ? " " : "");
+	ap_str_add(out, sign ? "\n| --- |" : "\n|");
+	for (int c = 0; c < t->ncolumn; c++)
+		ap_str_add(out, t->sort[c] == NUMBER ? " ---: |" : " --- |");
+	ap_str_addc(out, '\n');
+	for (size_t r = 0; r < t->n; r++) {
+		ap_str_addc(out, '|');
+		if (sign)
+			add_cell(out, names, WORDS, kinds[t->v[r].kind].word);
+		for (int c = 0; c < t->ncolumn; c++)
+			add_cell(out, names, t->sort[c], t->v[r].cell[c]);
+		ap_str_addc(out, '\n');
+	}
+}
+
+static void write_markdown(struct ap_ctx *ctx, const struct ap_diff *d,
+	const struct ap_diff_style *style, struct ap_str *out)
+{
+	struct ap_diag *names = ap_diag_create(ctx->arena, false);
+	struct page page = make_page(ctx, d);
+
+	(void)style;
+	ap_str_add(out, "### ");
+	add_code(out, ap_diag_path(names, d->file[0]));
+	ap_str_add(out, " to ");
+	add_code(out, ap_diag_path(names, d->file[1]));
+	ap_str_addf(out, "\n\n**%s**\n", page.headline);
+	for (size_t i = 0; i < page.n; i++)
+		add_markdown_table(out, names, &page.v[i]);
+}
+
+/* ---- JSON, autopar-diff/1 ---- */
+
+static void write_names(struct ap_jw *w, const char *key, uint32_t n, const char *const *name)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < n; i++)
+		ap_jw_str(w, name[i]);
+	ap_jw_end(w);
+}
+
+static void write_line(struct ap_jw *w, const struct ap_diff_line *l, const struct field_name *names)
+{
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "change", kinds[l->kind].key);
+	ap_jw_kstr(w, "label", l->label);
+	if (*l->type)
+		ap_jw_kstr(w, "type", l->type);
+	if (l->operand >= 0)
+		ap_jw_kint(w, "operand", l->operand);
+	ap_jw_key(w, "fields");
+	ap_jw_obj(w);
+	for (uint32_t i = 0; i < l->nfield; i++) {
+		ap_jw_key(w, names[l->field[i].field].key);
+		ap_jw_obj_flat(w);
+		ap_jw_kraw(w, "old", l->field[i].was);
+		ap_jw_kraw(w, "new", l->field[i].is);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+	ap_jw_kint(w, "count", l->n);
+	write_names(w, "names", l->n, l->name);
+	if (l->old_name)
+		write_names(w, "old_names", l->n, l->old_name);
+	ap_jw_end(w);
+}
+
+static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_lines *lines,
+	const struct field_name *names)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < lines->n; i++)
+		write_line(w, &lines->v[i], names);
+	ap_jw_end(w);
+}
+
+static void write_load(struct ap_jw *w, const char *key, const struct ap_diff_load *load)
+{
+	ap_jw_key(w, key);
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "count", load->count);
+	ap_jw_kint(w, "bytes", load->bytes);
+	ap_jw_end(w);
+}
+
+static void write_flows(struct ap_jw *w, const char *key, const struct ap_diff_flows *flows)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < flows->n; i++) {
+		const struct ap_diff_flow *f = &flows->v[i];
+
+		ap_jw_obj(w);
+		ap_jw_kstr(w, "kind", f->kind);
+		ap_jw_kint(w, "ranks", f->ranks);
+		ap_jw_kstr(w, "phase", f->phase);
+		write_load(w, "old", &f->was);
+		write_load(w, "new", &f->is);
+		if (f->n) {
+			ap_jw_kstr(w, "label", f->label);
+			write_names(w, "names", f->n, f->name);
+		}
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
+	const struct ap_diff_style *style, struct ap_str *out)
+{
+	static const char *const keys[] = {"old", "new"};
+	struct ap_jw w;
+
+	(void)ctx;
+	(void)style;
+	ap_jw_str_init(&w, out, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-diff/1");
+	for (int i = 0; i < 2; i++) {
+		ap_jw_key(&w, keys[i]);
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "file", d->file[i]);
+		ap_jw_kstr(&w, "kind", d->is_plan[i] ? "plan" : "strategy");
+		ap_jw_end(&w);
+	}
+	ap_jw_kbool(&w, "equal", d->equal);
+	if (d->nverdict) {
+		ap_jw_key(&w, "conditions");
+		ap_jw_arr(&w);
+		for (uint32_t i = 0; i < d->nverdict; i++) {
+			ap_jw_obj_flat(&w);
+			ap_jw_kstr(&w, "condition", d->verdict[i].text);
+			ap_jw_knum(&w, "old", d->verdict[i].was_number);
+			ap_jw_knum(&w, "new", d->verdict[i].is_number);
+			ap_jw_kbool(&w, "holds", d->verdict[i].holds);
+			ap_jw_end(&w);
+		}
+		ap_jw_end(&w);
+	}
+	ap_jw_key(&w, "figures");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < d->nfigure; i++) {
+		const struct ap_diff_figure *f = &d->figure[i];
+
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "section", f->section);
+		ap_jw_kstr(&w, "key", f->key);
+		ap_jw_kraw(&w, "old", f->was);
+		ap_jw_kraw(&w, "new", f->is);
+		ap_jw_kbool(&w, "changed", f->changed);
+		if (f->was_number > 0 && f->changed)
+			ap_jw_knum(&w, "ratio", f->is_number / f->was_number);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	write_lines(&w, "operators", &d->operators, op_names);
+	write_flows(&w, "collectives", &d->totals);
+	write_flows(&w, "collectives_by_operator", &d->collectives);
+	write_lines(&w, "redistributions", &d->redistributions, move_names);
+	write_lines(&w, "parameters", &d->parameters, param_names);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+const struct ap_diff_writer *ap_diff_writer_at(size_t i)
+{
+	static const struct ap_diff_writer writers[] = {
+		{"text", write_text},
+		{"json", write_json},
+		{"markdown", write_markdown},
+	};
+
+	return i < AP_COUNT(writers) ? &writers[i] : NULL;
+}
