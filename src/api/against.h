@@ -5,7 +5,7 @@
 
 #include "api/fail_if.h"
 #include "api/request.h"
-#include "diff/diff.h"
+#include "diff/plan_match.h"
 #include "planfile/plan_compare.h"
 
 enum { AP_AGAINST_INPUTS = 4 };

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "draw/graphviz.h"
 
 enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
 

@@ -5,7 +5,7 @@
 
 #include "api/files.h"
 #include "base/file.h"
-#include "draw/draw.h"
+#include "draw/picture.h"
 
 struct ap_bundle_folder;
 

@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "cost/optimizer.h"
 #include "diff/diff_write.h"
-#include "draw/draw.h"
+#include "draw/picture_view.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"

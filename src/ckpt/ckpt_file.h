@@ -8,7 +8,7 @@
 void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user);
 
 /* Reads either form; json: by the ".json" suffix of the file, as MindSpore decides. All checks of
- * reliability.md section 2 F that need no graph; file is for messages. */
+ * reliability.md section 2 F that need no graph; bytes[len] is NUL, file is for messages. */
 enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	bool json, struct ap_ckpt *out);
 

@@ -141,7 +141,7 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 		struct said *s = &said[l - h->c->layout];
 
 		s->item = s->item ? s->item : item;
-		s->agreed = s->agreed || has_cut(h, item, l) || 
+		s->agreed = s->agreed || has_cut(h, item, l) ||
 			!cuts_operands(type_in(h, item->node_name, param));
 	} else if (one_stage && ap_op_next(NULL, type_in(h, item->node_name, param))) {
 		fault(h, NULL, "ckpt-parameters", "strategy \"%s\": there is no layout of \"%s\"",

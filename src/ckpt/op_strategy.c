@@ -493,8 +493,9 @@ static void fill_map(struct filling *f, enum ap_op_map map)
 		return;
 	ap_jw_key(f->w, ap_op_map_key[map]);
 	ap_jw_obj(f->w);
-	for (const struct ap_jv *v = f->t->map[map] ? ap_jv_first(f->t->map[map]) : NULL; v; v = ap_jv_next(v))
-		write_named(f, v, map);
+	if (f->t->map[map])
+		for (const struct ap_jv *v = ap_jv_first(f->t->map[map]); v; v = ap_jv_next(v))
+			write_named(f, v, map);
 	for (ap_id id = 0; id < f->t->n; id++)
 		if (is_added(f, id, map)) {
 			ap_jw_key(f->w, ap_op_name_at(f->t, id));

@@ -20,7 +20,7 @@
 #include "ckpt/groups.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
-#include "draw/draw.h"
+#include "draw/picture.h"
 #include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */

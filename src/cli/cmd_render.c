@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "cli/cmd.h"
 #include "cli/run.h"
-#include "draw/draw.h"
+#include "draw/picture.h"
 
 static enum ap_status make_picture(struct ap_run *run, const struct ap_known *file, struct ap_picture *pic)
 {

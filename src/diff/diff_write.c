@@ -195,8 +195,8 @@ void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const cha
 /* ---- the tables that text and Markdown show ---- */
 
 enum sort { /* of a column */
-	WORDS, /* our own, as NUMBER; the writer makes cells of the others safe: they hold bytes of the files */
-	NAME,
+	WORDS, /* our own, as NUMBER */
+	NAME, /* from the files, as the last two: the writer makes them safe */
 	NUMBER, /* to the right */
 	WAS, /* before an arrow */
 	IS /* behind it */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DOT, and the cage of cgraph. */
+#include "draw/dot.h"
+
 #include <graphviz/cgraph.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,9 +13,350 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "draw/dot_text.h"
-#include "draw/draw.h"
 #include "plan/terms.h"
+
+/* ---- texts ---- */
+
+/* dot reads at most 16384 bytes between two quotes. Two names may stand there, and cgraph doubles
+ * them when they are nothing but quotes. */
+enum { NAME_BYTES = 3000 };
+
+/* Length of the character at s that must not stand in a picture as it is, 0 when it may; *code is
+ * its number. SVG forbids control characters; bidi controls turn around what follows them. */
+static size_t hidden(const unsigned char *s, unsigned *code)
+{
+	*code = s[0];
+	if ((s[0] < ' ' && s[0] != '\t') || s[0] == 0x7F)
+		return 1;
+	if (s[0] == 0xC2 && s[1] >= 0x80 && s[1] < 0xA0) {
+		*code = s[1];
+		return 2;
+	}
+	if ((s[0] & 0xF0) != 0xE0 || !s[1] || !s[2])
+		return 0;
+	*code = (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
+	return (*code >= 0x202A && *code <= 0x202E) || (*code >= 0x2066 && *code <= 0x2069) ||
+		(*code >= 0xFFFE && *code <= 0xFFFF) ? 3 : 0;
+}
+
+void ap_dot_add_name(struct ap_str *out, const char *name)
+{
+	size_t before = out->len;
+	unsigned code;
+	size_t len;
+
+	for (; *name; name += len ? len : 1) {
+		if (out->len - before >= NAME_BYTES && ((unsigned char)*name & 0xC0) != 0x80) {
+			ap_str_add(out, "...");
+			return;
+		}
+		len = *name == '\n' ? 0 : hidden((const unsigned char *)name, &code);
+		if (*name == '\n')
+			ap_str_add(out, "\\n");
+		else if (len)
+			ap_str_addf(out, code < 0x100 ? "\\\\x%02x" : "\\\\u%04x", code);
+		else if (*name == '\\')
+			ap_str_add(out, "\\\\");
+		else
+			ap_str_addc(out, *name);
+	}
+}
+
+void ap_dot_add_html(struct ap_str *out, const char *name)
+{
+	unsigned code;
+
+	for (size_t len; *name; name += len ? len : 1) {
+		len = *name == '\n' ? 0 : hidden((const unsigned char *)name, &code);
+		if (len)
+			ap_str_addf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+		else if (*name == '\n')
+			ap_str_add(out, "<BR ALIGN=\"LEFT\"/>");
+		else if (strchr("<>&\"", *name))
+			ap_str_addf(out, "&#%d;", *name);
+		else
+			ap_str_addc(out, *name);
+	}
+}
+
+/* ---- labels and tooltips: each has a blank or a backslash, so that cgraph quotes it ---- */
+
+enum { MOST_TYPES = 4 }; /* of a chain that are named */
+
+/* How operators are coloured, by enum ap_pic_class: so that people who see no red or no green tell
+ * the colours apart too (Okabe and Ito, 2008). */
+static const struct {
+	const char *word, *fill, *legend;
+} looks[] = {
+	[AP_PIC_NONE] = {"", "#ffffff", ""},
+	[AP_PIC_WHOLE] = {"whole", "#dddddd", "nothing is cut"},
+	[AP_PIC_BATCH] = {"batch", "#56b4e9", "the batch is cut"},
+	[AP_PIC_MODEL] = {"model", "#f0e442", "other dimensions are cut"},
+	[AP_PIC_BOTH] = {"batch+model", "#e69f00", "batch and other dimensions are cut"},
+};
+
+/* The class of a box: what any of its operators cuts. */
+static enum ap_pic_class class_of(const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	bool batch = false, model = false, known = false;
+
+	for (uint32_t i = 0; i < box->nmember; i++) {
+		enum ap_pic_class cls = v->pic->node[box->member[i]].cls;
+
+		known |= cls != AP_PIC_NONE;
+		batch |= cls == AP_PIC_BATCH || cls == AP_PIC_BOTH;
+		model |= cls == AP_PIC_MODEL || cls == AP_PIC_BOTH;
+	}
+	if (!known)
+		return AP_PIC_NONE;
+	if (batch)
+		return model ? AP_PIC_BOTH : AP_PIC_BATCH;
+	return model ? AP_PIC_MODEL : AP_PIC_WHOLE;
+}
+
+static void add_line_of(struct ap_str *out, const char *text)
+{
+	ap_str_add(out, "\\n");
+	ap_dot_add_name(out, text);
+}
+
+static void add_share(struct ap_str *out, const struct ap_pic_view *v, double time_s)
+{
+	if (v->total_s > 0)
+		ap_str_addf(out, " (%.1f%%)", 100 * time_s / v->total_s);
+}
+
+static void add_ranks(struct ap_str *out, const struct ap_pic_box *box)
+{
+	for (uint32_t i = 0; i < box->nrank; i++)
+		ap_str_addf(out, "#%u ", (unsigned)box->rank[i]);
+}
+
+/* The cell, as far as no frame says it, and the name. */
+static void add_place(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box,
+	const struct ap_pic_node *node)
+{
+	const char *path = box->frame == AP_NONE ? "" : v->frame[box->frame].path;
+	size_t len = strlen(path);
+	const char *rest = node->cell + len;
+
+	ap_str_add(out, "\\n");
+	if (ap_short_name(node->name) != node->name && !strncmp(node->cell, path, len) && *rest &&
+		(!len || *rest == '.')) {
+		ap_dot_add_name(out, rest + (len > 0));
+		ap_str_addc(out, '/');
+	}
+	ap_dot_add_name(out, ap_short_name(node->name));
+}
+
+/* The cut of the first of a chain, which works, the slice of the last. */
+static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
+	const struct ap_pic_box *box)
+{
+	const struct ap_pic_node *first = &v->pic->node[box->member[0]];
+	const struct ap_pic_node *last = &v->pic->node[box->member[box->nmember - 1]];
+	uint32_t copies = box->operators / box->nmember;
+	enum ap_pic_class cls = class_of(v, box);
+	char buf[32];
+
+	add_ranks(out, box);
+	for (uint32_t i = 0; i < box->nmember && i < MOST_TYPES; i++) { /* "MatMul, BiasAdd, Reshape" */
+		ap_str_add(out, i ? ", " : "");
+		ap_dot_add_name(out, v->pic->node[box->member[i]].type);
+	}
+	if (box->nmember > MOST_TYPES)
+		ap_str_addf(out, ", %" PRIu32 " more", box->nmember - MOST_TYPES);
+	add_place(out, v, box, first);
+	if (cls != AP_PIC_NONE)
+		ap_str_addf(out, "\\n%s", looks[cls].word);
+	if (*first->cut && cls != AP_PIC_NONE && cls != AP_PIC_WHOLE)
+		ap_str_addf(out, " %s", first->cut);
+	if (*last->slice)
+		add_line_of(out, last->slice);
+	for (uint32_t i = 0; i < box->nmember; i++)
+		if (*v->pic->node[box->member[i]].comms)
+			add_line_of(out, v->pic->node[box->member[i]].comms);
+	if (!(box->time_s > 0))
+		return;
+	ap_str_addf(out, "\\n%s", ap_format_seconds(box->time_s / copies, buf));
+	if (copies > 1)
+		ap_str_addf(out, " x %" PRIu32, copies);
+	if (box->nrank)
+		add_share(out, v, box->time_s);
+}
+
+static void add_moved(struct ap_str *out, const struct ap_pic_moved *m)
+{
+	char bytes[32], time[32];
+
+	ap_str_addf(out, "%" PRIu32 " redistribution%s", m->n, m->n > 1 ? "s" : "");
+	if (m->bytes > 0)
+		ap_str_addf(out, " %s", ap_format_bytes(m->bytes, bytes));
+	if (m->time_s > 0)
+		ap_str_addf(out, " %s", ap_format_seconds(m->time_s, time));
+}
+
+static void add_group(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	enum ap_pic_class cls = class_of(v, box);
+	char buf[32];
+
+	ap_dot_add_name(out, *box->title ? box->title : "operators in a row");
+	ap_str_addf(out, "\\n%" PRIu32 " operators", box->operators);
+	if (cls != AP_PIC_NONE)
+		ap_str_addf(out, "\\n%s", looks[cls].word);
+	if (box->ncomm)
+		ap_str_addf(out, "\\n%" PRIu32 " collective%s", box->ncomm, box->ncomm > 1 ? "s" : "");
+	if (box->inside.n) {
+		ap_str_add(out, "\\n");
+		add_moved(out, &box->inside);
+	}
+	if (box->time_s > 0) {
+		ap_str_addf(out, "\\n%s", ap_format_seconds(box->time_s, buf));
+		add_share(out, v, box->time_s);
+	}
+	if (box->nrank) {
+		ap_str_add(out, "\\nwith ");
+		add_ranks(out, box);
+	}
+}
+
+static void add_note(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	const struct ap_pic_node *node = &v->pic->node[*box->member];
+
+	if (node->kind == AP_PIC_OPERATOR)
+		ap_str_add(out, "from ");
+	ap_dot_add_name(out, node->type);
+	add_line_of(out, ap_short_name(node->name));
+	if (box->operators > 1)
+		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
+}
+
+static void add_box(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	if (box->kind == AP_BOX_GROUP)
+		add_group(out, v, box);
+	else if (box->kind == AP_BOX_NOTE)
+		add_note(out, v, box);
+	else
+		add_operators(out, v, box);
+}
+
+static void add_box_tip(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	const struct ap_pic_node *node = &v->pic->node[*box->member];
+
+	ap_str_add(out, node->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
+	ap_dot_add_name(out, node->name);
+	if (box->operators > 1)
+		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
+}
+
+/* The blank in front keeps the text off the line. */
+static void add_line(struct ap_str *out, const struct ap_pic_line *line)
+{
+	char buf[32];
+
+	if (line->again)
+		ap_str_add(out, " next copy");
+	if (line->sent)
+		ap_str_addf(out, " Send %s", ap_format_bytes(line->sent_bytes, buf));
+	if (line->sent > 1)
+		ap_str_addf(out, " in %" PRIu32, line->sent);
+	if (!line->moved.n)
+		return;
+	ap_str_add(out, line->again || line->sent ? "\\n " : " ");
+	if (!line->one_kind) {
+		add_moved(out, &line->moved);
+		return;
+	}
+	ap_dot_add_name(out, line->first->moves);
+	if (line->moved.n > 1)
+		ap_str_addf(out, " x %" PRIu32, line->moved.n);
+}
+
+/* Lines end in \l: they begin at the left. */
+/* Lines end in \l: they begin at the left. */
+static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
+	const struct ap_pic_frame *frame)
+{
+	uint32_t copies = frame->loop == AP_NONE ? 1 : v->fold.loop[frame->loop].copies;
+	char buf[32];
+
+	ap_dot_add_name(out, frame->label);
+	if (frame->loop == AP_NONE) {
+		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank: for quotes */
+		return;
+	}
+	ap_str_addf(out, "\\l%" PRIu32 " operators each", frame->operators);
+	if (frame->time_s > 0) {
+		ap_str_addf(out, ", %s x %" PRIu32,
+			ap_format_seconds(frame->time_s / (frame->all / frame->operators), buf),
+			copies);
+		add_share(out, v, frame->time_s);
+	}
+	ap_str_add(out, "\\l");
+}
+
+/* ---- the legend: totals, and what colours and marks mean, of those that are there ---- */
+
+#define WHITE "#ffffff"
+
+static void add_row(struct ap_str *out, bool wanted, const char *fill, const char *word, const char *text)
+{
+	if (wanted)
+		ap_str_addf(out, "<TR><TD BGCOLOR=\"%s\">%s</TD><TD ALIGN=\"LEFT\">%s</TD></TR>", fill,
+			word, text);
+}
+
+static void add_legend(struct ap_str *out, const struct ap_pic_view *v)
+{
+	bool ranks = false, moves = false, chains = false, groups = false, notes = false, again = false,
+	     sends = false;
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < v->pic->noperator; i++)
+		seen |= UINT32_C(1) << v->pic->node[i].cls;
+	for (uint32_t b = 0; b < v->nbox; b++) {
+		ranks |= v->box[b].nrank > 0;
+		moves |= v->box[b].inside.n > 0;
+		chains |= v->box[b].kind == AP_BOX_CHAIN;
+		groups |= v->box[b].kind == AP_BOX_GROUP;
+		notes |= v->box[b].kind == AP_BOX_NOTE;
+	}
+	for (uint32_t i = 0; i < v->nline; i++) {
+		again |= v->line[i].again;
+		sends |= v->line[i].sent > 0;
+		moves |= v->line[i].moved.n > 0;
+	}
+	ap_str_add(out, "<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"2\" "
+		"COLOR=\"#999999\">");
+	ap_str_add(out, "<TR><TD COLSPAN=\"2\" ALIGN=\"LEFT\" BALIGN=\"LEFT\">");
+	if (*v->pic->facts) {
+		ap_dot_add_html(out, v->pic->facts);
+		ap_str_add(out, "<BR/>");
+	}
+	ap_str_addf(out, "%" PRIu32 " operators in %" PRIu32 " boxes</TD></TR>",
+		v->pic->noperator, v->nbox - v->nnote);
+	for (enum ap_pic_class c = AP_PIC_WHOLE; c <= AP_PIC_BOTH; c++)
+		add_row(out, seen >> c & 1, looks[c].fill, looks[c].word, looks[c].legend);
+	add_row(out, ranks, WHITE, "<FONT COLOR=\"" AP_DOT_RANK_COLOR "\"><B>#1 .. #10</B></FONT>",
+		"most time, all copies together; the border is thicker");
+	add_row(out, v->total_s > 0, WHITE, "(4.2%)",
+		"share of the time of all operators and redistributions");
+	add_row(out, moves, WHITE, "<FONT COLOR=\"" AP_DOT_MOVE_COLOR "\">AllGather 2 MiB</FONT>",
+		"redistribution: steps, bytes a rank receives, time per step; wider: longer");
+	add_row(out, v->fold.nloop, WHITE, "x 40", "drawn once: so many equal copies in a row");
+	add_row(out, again, WHITE, "<I>dashed</I>", "into the next copy");
+	add_row(out, sends, WHITE, "<I>dashed, Send 2 MiB</I>",
+		"to another part of the pipeline: bytes a rank sends for one micro-batch");
+	add_row(out, chains, WHITE, "A, B", "operators that feed one another, in one box");
+	add_row(out, groups, WHITE, "3D box", "operators of a cell or in a row, in one box");
+	add_row(out, notes, WHITE, "note",
+		"input, shared tensor or much-read result, drawn where it is read");
+	ap_str_add(out, "</TABLE>");
+}
 
 /* ---- what cgraph asks of its host ---- */
 
@@ -202,13 +545,6 @@ static const struct attribute {
 	{AGEDGE, "constraint", "true"},
 };
 
-static void declare_all(Agraph_t *g)
-{
-	for (size_t i = 0; i < AP_COUNT(attributes); i++)
-		agattr(g, attributes[i].kind, mutable(attributes[i].key),
-			mutable(attributes[i].value));
-}
-
 /* From 1.0 to 5.0 points by the part of the longest time. */
 static void set_width(void *object, double time_s, double longest_s)
 {
@@ -237,7 +573,7 @@ static void draw_frames(struct drawing *d)
 
 		add_id(id, "cluster_", i);
 		ap_str_init(&label, d->ctx->scratch);
-		ap_dot_add_frame(&label, v, &v->frame[i]);
+		add_frame(&label, v, &v->frame[i]);
 		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
 		set(d->frame[i], "label", label.s);
 		loop = v->frame[i].loop != AP_NONE; /* all set, for a frame inherits of that around it */
@@ -246,21 +582,6 @@ static void draw_frames(struct drawing *d)
 		set(d->frame[i], "penwidth", loop || part ? "2.0" : "1.0");
 		set(d->frame[i], "style", loop ? "rounded,dashed" : "rounded");
 	}
-}
-
-static void set_look(struct drawing *d, Agnode_t *n, const struct ap_pic_box *box)
-{
-	set(n, "fillcolor", ap_dot_look(ap_dot_class(d->view, box))->fill);
-	if (box->kind == AP_BOX_NOTE) {
-		set(n, "shape", "note");
-		set(n, "color", "#777777");
-		return;
-	}
-	if (box->kind == AP_BOX_GROUP)
-		set(n, "shape", "box3d");
-	set_width(n, box->time_s, d->longest_box_s);
-	if (box->nrank)
-		set(n, "color", AP_DOT_RANK_COLOR);
 }
 
 static void draw_boxes(struct drawing *d)
@@ -275,35 +596,24 @@ static void draw_boxes(struct drawing *d)
 		add_id(id, "n", i);
 		d->node[i] = agnode(d->g, id, 1);
 		ap_str_init(&text, d->ctx->scratch);
-		ap_dot_add_box(&text, v, box);
+		add_box(&text, v, box);
 		set(d->node[i], "label", text.s);
 		ap_str_init(&text, d->ctx->scratch);
-		ap_dot_add_box_tip(&text, v, box);
+		add_box_tip(&text, v, box);
 		set(d->node[i], "tooltip", text.s);
-		set_look(d, d->node[i], box);
+		set(d->node[i], "fillcolor", looks[class_of(v, box)].fill);
+		if (box->kind == AP_BOX_NOTE) {
+			set(d->node[i], "shape", "note");
+			set(d->node[i], "color", "#777777");
+		} else {
+			if (box->kind == AP_BOX_GROUP)
+				set(d->node[i], "shape", "box3d");
+			set_width(d->node[i], box->time_s, d->longest_box_s);
+			if (box->nrank)
+				set(d->node[i], "color", AP_DOT_RANK_COLOR);
+		}
 		if (box->frame != AP_NONE)
 			agsubnode(d->frame[box->frame], d->node[i], 1);
-	}
-}
-
-static void set_line(struct drawing *d, Agedge_t *e, const struct ap_pic_line *line)
-{
-	struct ap_str text;
-
-	ap_str_init(&text, d->ctx->scratch);
-	ap_dot_add_line(&text, line);
-	set(e, "label", text.s);
-	ap_str_init(&text, d->ctx->scratch);
-	ap_str_add(&text, "tensor "); /* the blank makes cgraph quote it */
-	ap_dot_add_name(&text, line->first->tensor);
-	set(e, "tooltip", text.s);
-	if (line->moved.n) {
-		set(e, "color", AP_DOT_MOVE_COLOR);
-		set_width(e, line->moved.time_s, d->longest_line_s);
-	}
-	if (line->again || line->sent) {
-		set(e, "style", "dashed");
-		set(e, "fontcolor", line->moved.n ? AP_DOT_MOVE_COLOR : "#333333");
 	}
 }
 
@@ -312,8 +622,23 @@ static void draw_lines(struct drawing *d)
 	for (uint32_t i = 0; i < d->view->nline; i++) {
 		const struct ap_pic_line *line = &d->view->line[i];
 		Agedge_t *e = agedge(d->g, d->node[line->from], d->node[line->to], NULL, 1);
+		struct ap_str text;
 
-		set_line(d, e, line);
+		ap_str_init(&text, d->ctx->scratch);
+		add_line(&text, line);
+		set(e, "label", text.s);
+		ap_str_init(&text, d->ctx->scratch);
+		ap_str_add(&text, "tensor "); /* the blank makes cgraph quote it */
+		ap_dot_add_name(&text, line->first->tensor);
+		set(e, "tooltip", text.s);
+		if (line->moved.n) {
+			set(e, "color", AP_DOT_MOVE_COLOR);
+			set_width(e, line->moved.time_s, d->longest_line_s);
+		}
+		if (line->again || line->sent) {
+			set(e, "style", "dashed");
+			set(e, "fontcolor", line->moved.n ? AP_DOT_MOVE_COLOR : "#333333");
+		}
 		if (line->again)
 			set(e, "constraint", "false");
 	}
@@ -328,7 +653,7 @@ static void draw_legend(struct drawing *d)
 	if (!d->view->nbox)
 		return;
 	ap_str_init(&text, d->ctx->scratch);
-	ap_dot_add_legend(&text, d->view);
+	add_legend(&text, d->view);
 	label = agstrdup_html(d->g, text.s);
 	n = agnode(d->g, mutable("legend"), 1);
 	set(n, "label", label);
@@ -347,7 +672,9 @@ static void draw(struct drawing *d)
 		d->longest_line_s = fmax(d->longest_line_s, v->line[i].moved.time_s);
 	d->node = AP_NEW_N(d->ctx->scratch, Agnode_t *, v->nbox);
 	d->frame = AP_NEW_N(d->ctx->scratch, Agraph_t *, v->nframe);
-	declare_all(d->g);
+	for (size_t i = 0; i < AP_COUNT(attributes); i++)
+		agattr(d->g, attributes[i].kind, mutable(attributes[i].key),
+			mutable(attributes[i].value));
 	ap_str_init(&title, d->ctx->scratch);
 	ap_dot_add_name(&title, v->pic->title);
 	ap_str_add(&title, "\\n"); /* makes cgraph quote it */

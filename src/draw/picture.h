@@ -1,71 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pictures of plans in memory and of plan files are made with. Private to draw/picture*.c. */
+/* What a picture shows, apart from where it comes from: a plan in memory, a plan file or a bare graph.
+ * Names are raw; the DOT writer makes them safe. */
 #ifndef AP_DRAW_PICTURE_H
 #define AP_DRAW_PICTURE_H
 
-#include "base/vec.h"
-#include "draw/draw.h"
+#include "plan/plan.h"
 
-
-struct ap_pic_builder {
-	struct ap_ctx *ctx;
-	AP_VEC(struct ap_pic_node) nodes;
-	AP_VEC(struct ap_pic_edge) edges;
+enum ap_pic_kind {
+	AP_PIC_OPERATOR,
+	AP_PIC_INPUT, /* of the graph; a node of its own for each use */
+	AP_PIC_SHARED /* parameter or constant that several operators read; likewise */
 };
-
-/* Into the run arena. */
-void ap_pic_finish(struct ap_pic_builder *b, const char *title, const char *facts,
-	struct ap_picture *out);
-
-/* A node of its own for each use of an input or a shared tensor: one that all layers read (a mask)
- * would knot the picture. Returns its index. */
-uint32_t ap_pic_add_input(struct ap_pic_builder *b, enum ap_pic_kind kind, const char *tensor);
-
-/* How an operator is cut. */
-struct ap_pic_cuts {
-	int nfactor;
-	const struct ap_pic_factor {
-		int64_t size, parts, stride;
-		bool batch;
-	} *factor;
-	uint32_t nin;
-	const struct ap_pic_vector {
-		size_t rank;
-		const int64_t *v;
-	} *in; /* strategy vectors */
-	struct ap_pic_vector out; /* of the first result; rank 0: none */
-	uint32_t nslice;
-	const struct ap_pic_vector *slice; /* of the results */
+struct ap_pic_node {
+	const char *name, *type; /* of an input or shared tensor: the tensor, "Input" */
+	const char *cell; /* cluster, "a.b.c" nested; "" none */
+	const char *cut; /* "8x1, 1x4 to 8x4": operands and first result, ", partial over 2" where
+	                    the rest of the parts is summed up; "" unknown */
+	const char *slice; /* of the first result on one rank ("16x2048x640"); "" unknown */
+	const char *comms; /* collectives, a line each: "AllReduce of 8, 2.00 MiB"; "" none */
+	const char *key; /* operators of equal keys differ in names and wiring only */
+	enum ap_pic_kind kind;
+	enum ap_pic_class {
+		AP_PIC_NONE, /* unknown */
+		AP_PIC_WHOLE, /* nothing is cut */
+		AP_PIC_BATCH, /* what carries the batch is cut */
+		AP_PIC_MODEL, /* other dimensions are cut */
+		AP_PIC_BOTH
+	} cls;
 	uint32_t ncomm;
-	const struct ap_pic_comm {
-		const char *phase, *kind;
-		int64_t ranks, bytes;
-	} *comm;
+	double time_s; /* per step, 0 unknown */
+	const char *part; /* outermost cluster: "stage 0, segment 1"; NULL without a pipeline */
+};
+struct ap_pic_edge {
+	uint32_t from, to; /* nodes */
+	const char *tensor;
+	const char *moves; /* "AllGather 2.0 MiB 14.0 us", "" when nothing is redistributed */
+	int64_t bytes; /* of the redistribution, and its time per step */
+	double time_s;
+	bool sent; /* from a Send to its Receive */
+	int64_t sent_bytes; /* by one rank, forward, one micro-batch */
+};
+struct ap_picture {
+	const char *title;
+	const char *facts; /* lines for the legend: time, memory, machine, status; "" none */
+	uint32_t nnode, noperator; /* the first nodes are the operators */
+	const struct ap_pic_node *node;
+	uint32_t nedge;
+	const struct ap_pic_edge *edge; /* those to one operator in the order of its operands */
 };
 
-/* Sets class, texts and key of a node that has its type. */
-void ap_pic_set_cuts(struct ap_ctx *ctx, struct ap_pic_node *node, const struct ap_pic_cuts *cuts);
-
-/* "AllGather+Slice 2.00 MiB 14.0 us" from the names of the steps. */
-const char *ap_pic_moves(struct ap_ctx *ctx, size_t n, const char *const *kind, int64_t bytes,
-	double time_s);
-
-/* "NAME on 8 x CHIP: 1.23 ms a step" */
-const char *ap_pic_title(struct ap_ctx *ctx, const char *graph, int64_t devices, const char *chip,
-	double step_time_s);
-
-/* "stage 0, segment 1", into the run arena; NULL where there is one stage. */
-const char *ap_pic_part(struct ap_ctx *ctx, int64_t nstage, int64_t nsegment, int64_t stage,
-	int64_t segment);
-
-struct ap_pic_facts {
-	int64_t stages, micro_batches; /* stages 0 or 1: no pipeline */
-	const char *scheduler;
-	int64_t devices, servers, batch, memory_bytes, capacity_bytes;
-	const char *mode, *status;
-	double gap, step_time_s, compute_s, communication_s, exposed_communication_s, samples_per_s;
-};
-/* The lines of the legend. */
-const char *ap_pic_facts_text(struct ap_ctx *ctx, const struct ap_pic_facts *facts);
+/* Into the run arena. Of a file: the picture of the plan that it was written from; AP_MEANING where it is
+ * no such file, every first fault located. */
+void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out);
+void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out);
+enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
+	struct ap_picture *out);
 
 #endif

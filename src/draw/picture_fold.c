@@ -13,10 +13,192 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "draw/picture_wire.h"
 
 /* A fold is worth a frame when it saves so many boxes; copies side by side must be so many. */
 enum { LEAST_SAVED = 6, LEAST_ASIDE = 4 };
+
+/* ---- the wiring of stretches of operators, and where it is the same ---- */
+
+struct item { /* an operator, or a loop of them */
+	uint32_t first, length; /* operators, all copies */
+	uint32_t drawn; /* operators of which a box is drawn */
+	ap_id sig; /* equal: equal in all but names and what is read from outside */
+	uint32_t loop; /* AP_NONE: an operator */
+};
+
+struct wire {
+	const struct ap_picture *pic;
+	uint32_t nitem;
+	struct item *item;
+	uint32_t *item_of; /* operator -> item */
+	uint32_t *last_user; /* operator -> last item that reads of it */
+	int32_t *across; /* item -> operators before it that are read from it on */
+	const uint32_t *first_in; /* [noperator + 1] into in */
+	const uint32_t *in; /* edges by consumer */
+	const ap_id *moves; /* edge -> its redistribution as a number */
+};
+
+/* Items j and j + period of a run. */
+struct pair {
+	bool same; /* wired the same, provided copies begin at least at: */
+	uint32_t least;
+	uint32_t lo, hi; /* where they are not: they fit as parts of a first and a second copy when the
+	                    second one begins in [lo, hi] (lo > hi: never) */
+};
+
+struct run { /* each item of [begin, end) has the sig of the one a period later */
+	uint32_t begin, end, period;
+	struct pair *pair; /* [end - begin] */
+};
+
+static void count_across(struct wire *w)
+{
+	memset(w->last_user, 0, w->pic->noperator * sizeof *w->last_user);
+	memset(w->across, 0, (w->nitem + 2) * sizeof *w->across);
+	for (uint32_t e = 0; e < w->pic->nedge; e++) {
+		uint32_t from = w->pic->edge[e].from, user = w->item_of[w->pic->edge[e].to];
+
+		if (from < w->pic->noperator && user > w->last_user[from])
+			w->last_user[from] = user;
+	}
+	for (uint32_t i = 0; i < w->pic->noperator; i++)
+		if (w->last_user[i] > w->item_of[i]) {
+			w->across[w->item_of[i] + 1]++;
+			w->across[w->last_user[i] + 1]--;
+		}
+	for (uint32_t i = 0; i < w->nitem; i++)
+		w->across[i + 1] += w->across[i];
+}
+
+static void wire_index(struct wire *w)
+{
+	for (uint32_t i = 0; i < w->nitem; i++)
+		for (uint32_t k = 0; k < w->item[i].length; k++)
+			w->item_of[w->item[i].first + k] = i;
+	count_across(w);
+}
+
+/* An item for each operator. */
+static void wire_init(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_map *sigs, struct wire *w)
+{
+	struct ap_map *texts = ap_map_create(ctx->scratch);
+	ap_id *moves = AP_NEW_N(ctx->scratch, ap_id, pic->nedge);
+	uint32_t *first = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 2);
+	uint32_t *in = AP_NEW_N(ctx->scratch, uint32_t, pic->nedge);
+
+	*w = (struct wire){.pic = pic, .nitem = pic->noperator, .first_in = first, .in = in, .moves = moves};
+	w->item = AP_NEW_N(ctx->scratch, struct item, pic->noperator);
+	w->item_of = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 1);
+	w->last_user = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 1);
+	w->across = AP_NEW_N(ctx->scratch, int32_t, pic->noperator + 2);
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		const char *key = ap_arena_printf(ctx->scratch, "o%s", pic->node[i].key);
+		ap_id sig = ap_map_put_str(sigs, key, NULL);
+
+		w->item[i] = (struct item){i, 1, 1, sig, AP_NONE};
+	}
+	wire_index(w);
+	for (uint32_t e = 0; e < pic->nedge; e++) {
+		moves[e] = ap_map_put_str(texts, pic->edge[e].moves, NULL);
+		first[pic->edge[e].to + 2]++;
+	}
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		first[i + 2] += first[i + 1];
+	for (uint32_t e = 0; e < pic->nedge; e++) /* the edges of each operator, in their order */
+		in[first[pic->edge[e].to + 1]++] = e;
+}
+
+static bool same_source(const struct wire *w, const struct run *run, uint32_t a,
+	uint32_t b, uint32_t distance, struct pair *pair)
+{
+	uint32_t n = w->pic->noperator;
+
+	if (a >= n || b >= n)
+		return a >= n && b >= n && w->pic->node[a].kind == w->pic->node[b].kind;
+	if (b == a + distance && w->item_of[a] >= run->begin)
+		return true;
+	if (a == b && w->item_of[a] + 1 > pair->least) /* outside, so before the first copy */
+		pair->least = w->item_of[a] + 1;
+	return a == b;
+}
+
+/* The second copy reads what the first one, which lies before lo, made; the first one does not. */
+static void narrow(const struct wire *w, uint32_t period, uint32_t a, uint32_t b,
+	struct pair *pair)
+{
+	uint32_t n = w->pic->noperator, lo, hi;
+
+	pair->same = false;
+	lo = b < n ? w->item_of[b] + 1 : 1;
+	hi = b < n ? w->item_of[b] + period : 0;
+	if (a < n && w->item_of[a] + period + 1 > lo)
+		lo = w->item_of[a] + period + 1;
+	pair->lo = lo > pair->lo ? lo : pair->lo;
+	pair->hi = hi < pair->hi ? hi : pair->hi;
+}
+
+static void compare_operands(const struct wire *w, const struct run *run, uint32_t x,
+	uint32_t y, struct pair *pair)
+{
+	const uint32_t *in = &w->in[w->first_in[x]], *later = &w->in[w->first_in[y]];
+	uint32_t n = w->first_in[x + 1] - w->first_in[x];
+
+	if (w->first_in[y + 1] - w->first_in[y] != n) {
+		pair->same = false;
+		pair->hi = 0;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t a = w->pic->edge[in[i]].from, b = w->pic->edge[later[i]].from;
+
+		if (w->moves[in[i]] != w->moves[later[i]] ||
+			!same_source(w, run, a, b, y - x, pair))
+			narrow(w, run->period, a, b, pair);
+	}
+}
+
+/* Compares the pairs of a run; pair must hold end - begin. O(operands). */
+static void compare_run(const struct wire *w, struct run *run)
+{
+	for (uint32_t j = run->begin; j < run->end; j++) {
+		struct pair *pair = &run->pair[j - run->begin];
+		const struct item *item = &w->item[j];
+		uint32_t distance = w->item[j + run->period].first - item->first;
+
+		*pair = (struct pair){.same = true, .hi = UINT32_MAX};
+		for (uint32_t x = item->first; x < item->first + item->length; x++)
+			compare_operands(w, run, x, x + distance, pair);
+	}
+}
+
+/* What the last of these copies reads of the others. */
+enum link {
+	LINK_NONE, /* nothing: they stand side by side */
+	LINK_CHAIN, /* of the one before it */
+	LINK_FAR /* of one further back */
+};
+static enum link link_of(const struct wire *w, uint32_t begin, uint32_t period,
+	uint32_t copies)
+{
+	uint32_t last = begin + (copies - 1) * period;
+	const struct item *item = &w->item[last];
+	const struct item *end = &w->item[last + period - 1];
+	enum link link = LINK_NONE;
+
+	for (uint32_t k = w->first_in[item->first]; k < w->first_in[end->first + end->length]; k++) {
+		uint32_t from = w->pic->edge[w->in[k]].from;
+
+		if (from >= w->pic->noperator || w->item_of[from] < begin ||
+			w->item_of[from] >= last)
+			continue;
+		if (w->item_of[from] < last - period)
+			return LINK_FAR;
+		link = LINK_CHAIN;
+	}
+	return link;
+}
+
+/* ---- the search for repetition ---- */
 
 struct found { /* copies found on the list */
 	uint32_t begin, period, copies;
@@ -25,38 +207,31 @@ struct found { /* copies found on the list */
 
 struct folder {
 	struct ap_ctx *ctx;
-	struct ap_pic_wire wire;
+	struct wire wire;
 	struct ap_map *sigs;
 	AP_VEC(struct ap_pic_loop) loops; /* children before parents */
 	AP_VEC(struct found) found; /* ascending, apart */
 	uint32_t *searched; /* period -> up to where runs of it are known */
 };
 
-/* Number of parts two cells have in common from the left. */
-static uint32_t common_depth(const char *a, const char *b)
+/* How deep inside cells lies the place before item i? A layer should begin where a cell does. */
+static uint32_t depth_before(const struct folder *f, uint32_t i)
 {
-	uint32_t depth = 0;
+	uint32_t first = f->wire.item[i].first, depth = 0;
+	const struct ap_pic_node *node = &f->wire.pic->node[first];
+	const char *a, *b;
 
-	for (;; a++, b++) {
+	if (!first)
+		return 0;
+	for (a = node[-1].cell, b = node->cell;; a++, b++) { /* parts that both cells begin with */
 		bool end_a = !*a || *a == '.', end_b = !*b || *b == '.';
 
 		if (end_a != end_b || (!end_a && *a != *b))
 			return depth;
-		if (end_a) {
-			depth++;
-			if (!*a || !*b)
-				return depth;
-		}
+		depth += end_a;
+		if (!*a || !*b)
+			return depth;
 	}
-}
-
-/* How deep inside cells lies the place before item i? A layer should begin where a cell does. */
-static uint32_t depth_before(const struct folder *f, uint32_t i)
-{
-	const struct ap_pic_node *node = f->wire.pic->node;
-	uint32_t first = f->wire.item[i].first;
-
-	return first ? common_depth(node[first - 1].cell, node[first].cell) : 0;
 }
 
 /* What follows from the pairs of a run for copies of which the second, or with none before it the
@@ -69,12 +244,12 @@ struct start {
 
 /* The copy before the one that begins at q consists of the items [q - p, q): each that does not fit
  * adds one from the first to the last q that has it there. */
-static void count_misfits(const struct ap_pic_run *run, struct start *start)
+static void count_misfits(const struct run *run, struct start *start)
 {
 	uint32_t n = run->end - run->begin, p = run->period;
 
 	for (uint32_t j = 0; j < n; j++) {
-		const struct ap_pic_pair *pair = &run->pair[j];
+		const struct pair *pair = &run->pair[j];
 		uint32_t first = j + 1, last = j + p < n ? j + p : n;
 		uint32_t lo = pair->lo > run->begin + first ? pair->lo - run->begin : first;
 		uint32_t hi = pair->hi < run->begin + last ? pair->hi - run->begin : last;
@@ -94,13 +269,13 @@ static void count_misfits(const struct ap_pic_run *run, struct start *start)
 		start[j + 1].misfits += start[j].misfits;
 }
 
-static struct start *make_starts(const struct folder *f, struct ap_pic_run *run)
+static struct start *make_starts(const struct folder *f, struct run *run)
 {
 	uint32_t n = run->end - run->begin;
 	struct start *start = AP_NEW_N(f->ctx->scratch, struct start, n + 2);
 
-	run->pair = AP_NEW_N(f->ctx->scratch, struct ap_pic_pair, n);
-	ap_pic_wire_run(&f->wire, run);
+	run->pair = AP_NEW_N(f->ctx->scratch, struct pair, n);
+	compare_run(&f->wire, run);
 	start[n].same_until = run->end;
 	for (uint32_t j = n; j-- > 0;) {
 		start[j].same_until = run->begin + j;
@@ -115,7 +290,7 @@ static struct start *make_starts(const struct folder *f, struct ap_pic_run *run)
 }
 
 /* The copies when the second (or the first) begins at item q. */
-static struct found copies_at(const struct ap_pic_run *run, const struct start *start,
+static struct found copies_at(const struct run *run, const struct start *start,
 	uint32_t floor, uint32_t q)
 {
 	const struct start *at = &start[q - run->begin];
@@ -134,7 +309,7 @@ static struct found copies_at(const struct ap_pic_run *run, const struct start *
 }
 
 /* The first item from q on where copies begin, past the end of the run when none do. */
-static uint32_t first_copies(const struct ap_pic_run *run, const struct start *start,
+static uint32_t first_copies(const struct run *run, const struct start *start,
 	uint32_t floor, uint32_t q)
 {
 	while (q <= run->end && copies_at(run, start, floor, q).copies < 2)
@@ -159,7 +334,7 @@ static bool is_better(const struct folder *f, const struct found *a, const struc
 
 /* The best of the copies that begin less than a period after q: of the most, or one less, for whole
  * layers and single ones tell more than copies that begin within layers. */
-static struct found best_copies(const struct folder *f, const struct ap_pic_run *run,
+static struct found best_copies(const struct folder *f, const struct run *run,
 	const struct start *start, uint32_t floor, uint32_t q)
 {
 	uint32_t last = q + run->period < run->end ? q + run->period - 1 : run->end, most = 0;
@@ -182,18 +357,18 @@ static struct found best_copies(const struct folder *f, const struct ap_pic_run 
 
 static bool worth_it(const struct folder *f, struct found *c)
 {
-	enum ap_pic_link link = ap_pic_wire_link(&f->wire, c->begin, c->period, c->copies);
+	enum link link = link_of(&f->wire, c->begin, c->period, c->copies);
 	uint64_t drawn = 0;
 
 	for (uint32_t i = 0; i < c->period; i++)
 		drawn += f->wire.item[c->begin + i].drawn;
-	c->chained = link == AP_LINK_CHAIN;
-	return (c->copies - 1) * drawn >= LEAST_SAVED && link != AP_LINK_FAR &&
+	c->chained = link == LINK_CHAIN;
+	return (c->copies - 1) * drawn >= LEAST_SAVED && link != LINK_FAR &&
 		(c->chained || c->copies >= LEAST_ASIDE);
 }
 
 /* All copies in a run, none before floor; returns the first item after them. */
-static uint32_t search_run(struct folder *f, struct ap_pic_run *run, uint32_t floor)
+static uint32_t search_run(struct folder *f, struct run *run, uint32_t floor)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	struct start *start = make_starts(f, run);
@@ -215,8 +390,8 @@ static uint32_t search_run(struct folder *f, struct ap_pic_run *run, uint32_t fl
 /* Tries items i, i + p, which begin alike; nothing before floor may be used. */
 static uint32_t try_period(struct folder *f, uint32_t i, uint32_t p, uint32_t floor)
 {
-	const struct ap_pic_item *item = f->wire.item;
-	struct ap_pic_run run = {.begin = i, .end = i, .period = p};
+	const struct item *item = f->wire.item;
+	struct run run = {.begin = i, .end = i, .period = p};
 
 	if (i < f->searched[p])
 		return floor;
@@ -298,23 +473,13 @@ static bool search(struct folder *f)
 	return false;
 }
 
-static ap_id loop_sig(struct folder *f, const struct found *c)
+static struct item make_loop(struct folder *f, const struct found *c)
 {
-	struct ap_str key;
-
-	ap_str_init(&key, f->ctx->scratch);
-	ap_str_addf(&key, "l%u:", (unsigned)c->copies);
-	for (uint32_t i = c->begin; i < c->begin + c->period; i++)
-		ap_str_addn(&key, (const char *)&f->wire.item[i].sig, sizeof(ap_id));
-	return ap_map_put(f->sigs, key.s, key.len, NULL);
-}
-
-static struct ap_pic_item make_loop(struct folder *f, const struct found *c)
-{
-	const struct ap_pic_item *body = &f->wire.item[c->begin];
+	const struct item *body = &f->wire.item[c->begin];
 	struct ap_pic_loop loop = {.parent = AP_NONE, .first = body->first,
 		.copies = c->copies, .chained = c->chained};
-	struct ap_pic_item item = {.first = body->first, .loop = (uint32_t)f->loops.n};
+	struct item item = {.first = body->first, .loop = (uint32_t)f->loops.n};
+	struct ap_str key;
 
 	for (uint32_t i = 0; i < c->period; i++) {
 		loop.length += body[i].length;
@@ -323,7 +488,11 @@ static struct ap_pic_item make_loop(struct folder *f, const struct found *c)
 			f->loops.v[body[i].loop].parent = item.loop;
 	}
 	item.length = loop.length * c->copies;
-	item.sig = loop_sig(f, c);
+	ap_str_init(&key, f->ctx->scratch);
+	ap_str_addf(&key, "l%u:", (unsigned)c->copies);
+	for (uint32_t i = 0; i < c->period; i++)
+		ap_str_addn(&key, (const char *)&body[i].sig, sizeof(ap_id));
+	item.sig = ap_map_put(f->sigs, key.s, key.len, NULL);
 	AP_PUSH(f->ctx->scratch, f->loops, loop);
 	return item;
 }
@@ -331,7 +500,7 @@ static struct ap_pic_item make_loop(struct folder *f, const struct found *c)
 /* What was found becomes an item each. */
 static void shorten(struct folder *f)
 {
-	struct ap_pic_item *item = f->wire.item;
+	struct item *item = f->wire.item;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0, k = 0; i < f->wire.nitem; n++) {
@@ -344,7 +513,7 @@ static void shorten(struct folder *f)
 		}
 	}
 	f->wire.nitem = n;
-	ap_pic_wire_index(&f->wire);
+	wire_index(&f->wire);
 }
 
 /* Loops that are drawn, parents first: those of other copies than the first are not. */
@@ -406,7 +575,7 @@ void ap_pic_fold_make(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 	bool more = true;
 
 	*out = (struct ap_pic_fold){0};
-	ap_pic_wire_init(ctx, pic, f.sigs, &f.wire);
+	wire_init(ctx, pic, f.sigs, &f.wire);
 	f.found.v = AP_NEW_N(ctx->scratch, struct found, pic->noperator / 2 + 1);
 	while (more) {
 		more = search(&f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Repetition in a picture: stretches of operators that come several times in a row, equal in all
- * but names. Private to draw/picture_*.c.
+ * but names.
  *
  * Copies are equal when their operators have equal keys one by one, and every operand comes from
  * the same place: inside the copy, from the copy before, from the same operator outside, or from an
@@ -11,8 +11,7 @@
 #ifndef AP_DRAW_PICTURE_FOLD_H
 #define AP_DRAW_PICTURE_FOLD_H
 
-#include "draw/draw.h"
-
+#include "draw/picture.h"
 
 struct ap_pic_loop {
 	uint32_t parent; /* loop that the first copy lies in, AP_NONE */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames around boxes: cells, nested by the parts of their names, and loops. */
 #include "draw/picture_frame.h"
 
 #include <stdlib.h>
@@ -9,6 +8,115 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+
+/* ---- boxes of one operator each, and chains of them ---- */
+
+enum { MOST_CHAINED = 6 }; /* operators in a chain */
+
+void ap_pic_heads_make(struct ap_ctx *ctx, const struct ap_picture *pic,
+	const struct ap_pic_fold *fold, struct ap_pic_heads *h)
+{
+	*h = (struct ap_pic_heads){.pic = pic, .fold = fold};
+	h->head = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator);
+	h->frame = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator);
+	h->title = AP_NEW_N(ctx->scratch, const char *, pic->noperator);
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		h->head[i] = i;
+		h->frame[i] = AP_NONE;
+		h->nbox += fold->stand[i] == i;
+	}
+}
+
+uint32_t ap_pic_head(const struct ap_pic_heads *h, uint32_t i)
+{
+	while (h->head[i] != i) {
+		h->head[i] = h->head[h->head[i]];
+		i = h->head[i];
+	}
+	return i;
+}
+
+static bool is_head(const struct ap_pic_heads *h, uint32_t i)
+{
+	return h->fold->stand[i] == i && h->head[i] == i;
+}
+
+/* The box of head b becomes part of that of head a; a < b. */
+static void join_heads(struct ap_pic_heads *h, uint32_t a, uint32_t b)
+{
+	h->head[b] = a;
+	h->nbox--;
+}
+
+/* Of one operator that is drawn. */
+struct degree {
+	uint32_t from; /* the operator it reads of, AP_NONE when there are several or none */
+	uint32_t users; /* different operators that read of it, 2: several */
+	uint32_t user;
+	bool moved; /* something it reads is redistributed, or comes from another copy or loop */
+};
+
+static void add_edge(const struct ap_pic_heads *h, const struct ap_pic_edge *e, struct degree *d)
+{
+	uint32_t n = h->pic->noperator, to = h->fold->stand[e->to], from;
+
+	if (e->from >= n) {
+		d[to].moved |= *e->moves != '\0';
+		return;
+	}
+	from = h->fold->stand[e->from];
+	d[to].moved |= *e->moves || e->sent || h->fold->in[from] != h->fold->in[to] ||
+		(h->fold->nloop && ap_pic_fold_again(h->fold, e->from, e->to));
+	d[to].moved |= d[to].from != AP_NONE && d[to].from != from;
+	d[to].from = from;
+	if (!d[from].users || d[from].user != to)
+		d[from].users += d[from].users < 2;
+	d[from].user = to;
+}
+
+/* Rules as "*->*", "b*x,x->b*x": the result is as the first operand, every dimension is free. */
+static bool by_element(const char *rule)
+{
+	size_t first = strcspn(rule, ",-");
+	const char *result = strstr(rule, "->");
+
+	return result && strlen(result + 2) == first && !strncmp(rule, result + 2, first) &&
+		!strpbrk(rule, "![~");
+}
+
+static bool is_small(const char *type)
+{
+	const struct ap_op_row *row = ap_op_next(NULL, type);
+
+	if (!row)
+		return false;
+	return row->unit == AP_OP_VIEW || (row->unit == AP_OP_MEMORY && *row->rule == '*') ||
+		(row->unit == AP_OP_VECTOR && by_element(row->rule));
+}
+
+void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank)
+{
+	uint32_t n = h->pic->noperator;
+	struct degree *d = AP_NEW_N(ctx->scratch, struct degree, n);
+	uint32_t *joined = AP_NEW_N(ctx->scratch, uint32_t, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		d[i].from = AP_NONE;
+	for (uint32_t e = 0; e < h->pic->nedge; e++)
+		add_edge(h, &h->pic->edge[e], d);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t from = d[i].from, head;
+
+		if (h->fold->stand[i] != i || from >= i || d[i].moved || d[from].users > 1 ||
+			rank[i] || !is_small(h->pic->node[i].type))
+			continue;
+		head = ap_pic_head(h, from);
+		if (++joined[head] < MOST_CHAINED)
+			join_heads(h, head, i);
+	}
+}
+
+/* ---- frames around boxes: cells, nested by the parts of their names, and loops ---- */
 
 struct framer {
 	struct ap_ctx *ctx;
@@ -93,15 +201,6 @@ static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const ch
 	return place(f, &frame);
 }
 
-/* The frame of a part of the pipeline; AP_NONE without one. */
-static uint32_t enter_part(struct framer *f, const char *part)
-{
-	const struct ap_pic_frame frame = {.parent = AP_NONE, .loop = AP_NONE, .part = part,
-		.path = ""};
-
-	return part ? place(f, &frame) : AP_NONE;
-}
-
 /* The frames of the parts of a cell between byte from and byte to. */
 static uint32_t enter_parts(struct framer *f, uint32_t frame, const char *cell, size_t from,
 	size_t to)
@@ -132,14 +231,16 @@ static void enter_all(struct framer *f)
 	struct ap_pic_heads *h = f->h;
 
 	for (uint32_t i = 0; i < h->pic->noperator; i++) {
-		const char *cell = h->pic->node[i].cell;
+		const struct ap_pic_node *node = &h->pic->node[i];
+		const struct ap_pic_frame part = {.parent = AP_NONE, .loop = AP_NONE,
+			.part = node->part, .path = ""};
 		size_t from;
 
-		if (h->fold->stand[i] != i || h->head[i] != i)
+		if (!is_head(h, i))
 			continue;
-		f->base = enter_part(f, h->pic->node[i].part);
-		h->frame[i] = enter_loops(f, h->fold->in[i], cell, &from);
-		h->frame[i] = enter_parts(f, h->frame[i], cell, from, strlen(cell));
+		f->base = node->part ? place(f, &part) : AP_NONE;
+		h->frame[i] = enter_loops(f, h->fold->in[i], node->cell, &from);
+		h->frame[i] = enter_parts(f, h->frame[i], node->cell, from, strlen(node->cell));
 		f->box++;
 	}
 }
@@ -152,30 +253,6 @@ static uint32_t kept_frame(const struct framer *f, const uint32_t *kept, uint32_
 	return frame;
 }
 
-static void count_boxes(const struct framer *f, uint32_t *boxes)
-{
-	const struct ap_pic_heads *h = f->h;
-
-	for (uint32_t i = 0; i < h->pic->noperator; i++)
-		if (h->fold->stand[i] == i && h->head[i] == i && h->frame[i] != AP_NONE)
-			boxes[h->frame[i]]++;
-	for (size_t k = f->frames.n; k-- > 0;)
-		if (f->frames.v[k].parent != AP_NONE)
-			boxes[f->frames.v[k].parent] += boxes[k];
-}
-
-/* Marks cells whose boxes all lie in one cell of theirs: the inner frame says more. */
-static void find_shells(const struct framer *f, const uint32_t *boxes, bool *shell)
-{
-	for (size_t k = 0; k < f->frames.n; k++) {
-		uint32_t parent = f->frames.v[k].parent;
-
-		if (parent != AP_NONE && f->frames.v[k].loop == AP_NONE &&
-			boxes[parent] == boxes[k])
-			shell[parent] = true;
-	}
-}
-
 /* A part of the pipeline is always framed; a cell when it has several boxes, but not all of what is
  * around it. */
 static void keep_useful(struct framer *f)
@@ -185,8 +262,19 @@ static void keep_useful(struct framer *f)
 	uint32_t *kept = AP_NEW_N(f->ctx->scratch, uint32_t, n);
 	bool *shell = AP_NEW_N(f->ctx->scratch, bool, n);
 
-	count_boxes(f, boxes);
-	find_shells(f, boxes, shell);
+	for (uint32_t i = 0; i < h->pic->noperator; i++)
+		if (is_head(h, i) && h->frame[i] != AP_NONE)
+			boxes[h->frame[i]]++;
+	for (uint32_t k = n; k-- > 0;)
+		if (f->frames.v[k].parent != AP_NONE)
+			boxes[f->frames.v[k].parent] += boxes[k];
+	/* of a cell whose boxes all lie in one cell of its own, the inner frame says more */
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t parent = f->frames.v[k].parent;
+
+		if (parent != AP_NONE && f->frames.v[k].loop == AP_NONE && boxes[parent] == boxes[k])
+			shell[parent] = true;
+	}
 	h->tree = AP_NEW_N(f->ctx->scratch, struct ap_pic_frame, n);
 	for (uint32_t k = 0; k < n; k++) {
 		struct ap_pic_frame frame = f->frames.v[k];
@@ -201,7 +289,7 @@ static void keep_useful(struct framer *f)
 		h->tree[h->nframe++] = frame;
 	}
 	for (uint32_t i = 0; i < h->pic->noperator; i++)
-		if (h->fold->stand[i] == i && h->head[i] == i) {
+		if (is_head(h, i)) {
 			uint32_t frame = kept_frame(f, kept, h->frame[i]);
 
 			h->frame[i] = frame == AP_NONE ? AP_NONE : kept[frame];
@@ -236,16 +324,6 @@ static const char *loop_label(struct framer *f, const struct ap_pic_frame *frame
 		*from && strcmp(from, to) != 0 ? to : "");
 }
 
-static void name_frames(struct framer *f)
-{
-	for (uint32_t k = 0; k < f->h->nframe; k++) {
-		struct ap_pic_frame *frame = &f->h->tree[k];
-
-		frame->label = frame->part ? frame->part : frame->loop == AP_NONE ?
-			short_path(f->h, frame->parent, frame->path) : loop_label(f, frame);
-	}
-}
-
 /* Operators and time, of the frames within too. */
 static void sum_up(struct ap_pic_heads *h)
 {
@@ -274,6 +352,211 @@ void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h)
 	measure_loops(&f);
 	enter_all(&f);
 	keep_useful(&f);
-	name_frames(&f);
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		struct ap_pic_frame *frame = &h->tree[k];
+
+		frame->label = frame->part ? frame->part : frame->loop == AP_NONE ?
+			short_path(h, frame->parent, frame->path) : loop_label(&f, frame);
+	}
 	sum_up(h);
+}
+
+/* ---- fewer boxes: frames become boxes, neighbours one box ---- */
+
+struct shrinker {
+	struct ap_pic_heads *h;
+	bool timed; /* else operators stand for time */
+	uint32_t *boxes; /* frame -> boxes in it and in the frames within */
+	bool *gone; /* frame -> it is a box, or part of one */
+	uint32_t *first, *next; /* frame -> its first box -> the next one, AP_NONE: none */
+	uint32_t *child, *sibling; /* frame -> first frame in it -> the next one */
+};
+
+struct choice {
+	double hidden; /* time that is hidden for each box saved */
+	uint32_t frame, boxes;
+};
+
+static int by_hidden(const void *a, const void *b)
+{
+	const struct choice *x = a, *y = b;
+
+	if (x->hidden != y->hidden)
+		return x->hidden < y->hidden ? -1 : 1;
+	return x->frame < y->frame ? 1 : -1; /* inner ones first */
+}
+
+static void list_boxes(struct shrinker *s)
+{
+	const struct ap_pic_heads *h = s->h;
+
+	memset(s->first, 0xFF, h->nframe * sizeof *s->first);
+	memset(s->child, 0xFF, h->nframe * sizeof *s->child);
+	for (uint32_t i = h->pic->noperator; i-- > 0;)
+		if (is_head(h, i) && h->frame[i] != AP_NONE) {
+			s->next[i] = s->first[h->frame[i]];
+			s->first[h->frame[i]] = i;
+			s->boxes[h->frame[i]]++;
+		}
+	for (uint32_t k = h->nframe; k-- > 0;) {
+		uint32_t parent = h->tree[k].parent;
+
+		if (parent == AP_NONE)
+			continue;
+		s->boxes[parent] += s->boxes[k];
+		s->sibling[k] = s->child[parent];
+		s->child[parent] = k;
+	}
+}
+
+/* The head of all that is in a frame: the boxes become one. */
+static uint32_t merge(struct shrinker *s, uint32_t frame)
+{
+	uint32_t head = s->first[frame];
+
+	for (uint32_t i = head == AP_NONE ? AP_NONE : s->next[head]; i != AP_NONE; i = s->next[i])
+		join_heads(s->h, head, i);
+	for (uint32_t k = s->child[frame]; k != AP_NONE; k = s->sibling[k]) {
+		uint32_t other = s->gone[k] ? AP_NONE : merge(s, k);
+
+		if (other == AP_NONE)
+			continue;
+		if (head != AP_NONE)
+			join_heads(s->h, head < other ? head : other,
+				head < other ? other : head);
+		head = head < other ? head : other;
+	}
+	s->gone[frame] = true;
+	return head;
+}
+
+static void collapse(struct shrinker *s, uint32_t frame)
+{
+	struct ap_pic_heads *h = s->h;
+	uint32_t parent = h->tree[frame].parent, saved = s->boxes[frame] - 1;
+	uint32_t head = merge(s, frame);
+
+	h->title[head] = h->tree[frame].label;
+	h->frame[head] = parent;
+	if (parent != AP_NONE) { /* keeps its boxes in order */
+		uint32_t *place = &s->first[parent];
+
+		while (*place < head)
+			place = &s->next[*place];
+		s->next[head] = *place;
+		*place = head;
+	}
+	for (; parent != AP_NONE; parent = h->tree[parent].parent)
+		s->boxes[parent] -= saved;
+}
+
+/*
+ * Collapses frames, those that hide least first, until one comes up that has changed since; false when
+ * none was. One that holds most of what would still be shown is none to collapse.
+ */
+static bool collapse_some(struct shrinker *s, struct choice *choice, uint32_t most)
+{
+	struct ap_pic_heads *h = s->h;
+	uint32_t n = 0, before = h->nbox;
+
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		double hidden = s->timed ? h->tree[k].time_s : h->tree[k].all;
+
+		if (!s->gone[k] && s->boxes[k] > 1)
+			choice[n++] = (struct choice){hidden / (s->boxes[k] - 1), k, s->boxes[k]};
+	}
+	if (n)
+		qsort(choice, n, sizeof *choice, by_hidden);
+	for (uint32_t k = 0; k < n && h->nbox > most; k++) {
+		uint32_t frame = choice[k].frame;
+
+		if (s->gone[frame] || h->nbox - s->boxes[frame] < most / 2)
+			continue;
+		if (s->boxes[frame] != choice[k].boxes)
+			break;
+		collapse(s, frame);
+	}
+	return h->nbox < before;
+}
+
+/* The innermost frame that holds both. */
+static uint32_t common_frame(const struct ap_pic_heads *h, uint32_t a, uint32_t b)
+{
+	while (a != b) {
+		uint32_t *inner = b == AP_NONE || (a != AP_NONE && a > b) ? &a : &b;
+
+		*inner = h->tree[*inner].parent;
+	}
+	return a;
+}
+
+/* Joins so many neighbours each; strict: only those of one frame. */
+static void join_neighbours(struct ap_pic_heads *h, uint32_t each, bool strict)
+{
+	uint32_t k = each, head = 0;
+
+	for (uint32_t i = 0; i < h->pic->noperator; i++) {
+		if (!is_head(h, i))
+			continue;
+		if (k++ >= each || (strict && h->frame[i] != h->frame[head])) {
+			head = i;
+			k = 1;
+			continue;
+		}
+		h->frame[head] = common_frame(h, h->frame[head], h->frame[i]);
+		h->title[head] = "";
+		join_heads(h, head, i);
+	}
+}
+
+/* Frames that have no boxes any more are gone. */
+static void remove_empty(struct ap_ctx *ctx, struct ap_pic_heads *h)
+{
+	bool *used = AP_NEW_N(ctx->scratch, bool, h->nframe);
+	uint32_t *place = AP_NEW_N(ctx->scratch, uint32_t, h->nframe), n = 0;
+
+	for (uint32_t i = 0; i < h->pic->noperator; i++)
+		for (uint32_t k = is_head(h, i) ? h->frame[i] : AP_NONE; k != AP_NONE && !used[k];
+			k = h->tree[k].parent)
+			used[k] = true;
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		struct ap_pic_frame frame = h->tree[k];
+
+		if (!used[k])
+			continue;
+		if (frame.parent != AP_NONE)
+			frame.parent = place[frame.parent];
+		place[k] = n;
+		h->tree[n++] = frame;
+	}
+	h->nframe = n;
+	for (uint32_t i = 0; i < h->pic->noperator; i++)
+		if (is_head(h, i) && h->frame[i] != AP_NONE)
+			h->frame[i] = place[h->frame[i]];
+}
+
+void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t most)
+{
+	struct choice *choice = AP_NEW_N(ctx->scratch, struct choice, h->nframe);
+	struct shrinker s = {.h = h,
+		.boxes = AP_NEW_N(ctx->scratch, uint32_t, h->nframe),
+		.gone = AP_NEW_N(ctx->scratch, bool, h->nframe),
+		.first = AP_NEW_N(ctx->scratch, uint32_t, h->nframe),
+		.next = AP_NEW_N(ctx->scratch, uint32_t, h->pic->noperator),
+		.child = AP_NEW_N(ctx->scratch, uint32_t, h->nframe),
+		.sibling = AP_NEW_N(ctx->scratch, uint32_t, h->nframe)};
+
+	if (h->nbox <= most)
+		return;
+	for (uint32_t i = 0; i < h->pic->noperator && !s.timed; i++)
+		s.timed = h->pic->node[i].time_s > 0;
+	list_boxes(&s);
+	while (h->nbox > most && collapse_some(&s, choice, most))
+		;
+	for (uint32_t each = (h->nbox + most - 1) / most; h->nbox > most; each *= 2) {
+		join_neighbours(h, each, true);
+		if (h->nbox > most)
+			join_neighbours(h, (h->nbox + most - 1) / most, false);
+	}
+	remove_empty(ctx, h);
 }

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From operators to boxes and frames. A box is known by its head, the first of its operators.
- * Private to draw/picture_*.c.
+ * From operators to boxes and frames: chains, cells, loops, and fewer boxes. A box is known by its
+ * head, the first of its operators.
  */
 #ifndef AP_DRAW_PICTURE_FRAME_H
 #define AP_DRAW_PICTURE_FRAME_H
 
-#include "draw/picture_view.h"
+#include "draw/picture_fold.h"
+
+struct ap_pic_frame {
+	uint32_t parent; /* AP_NONE: in none */
+	uint32_t loop; /* of the fold; AP_NONE: a cell or a part of the pipeline */
+	const char *part; /* of the pipeline; NULL: a cell or a loop */
+	const char *path; /* cell */
+	const char *label;
+	uint32_t operators; /* of one copy of the loops around it and of its own */
+	uint32_t all; /* operators in all copies */
+	double time_s; /* all copies */
+};
 
 struct ap_pic_heads {
 	const struct ap_picture *pic;
@@ -25,9 +36,6 @@ void ap_pic_heads_make(struct ap_ctx *ctx, const struct ap_picture *pic,
 
 /* The head of the box that an operator is in. */
 uint32_t ap_pic_head(const struct ap_pic_heads *h, uint32_t i);
-
-/* The box of head b becomes part of that of head a; a < b. */
-void ap_pic_heads_join(struct ap_pic_heads *h, uint32_t a, uint32_t b);
 
 /* Puts an operator that views or changes single elements into the box of the one it reads of, where
  * it is the only one to do so, nothing is redistributed and it is none of the most expensive. */

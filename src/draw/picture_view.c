@@ -62,23 +62,6 @@ static const uint8_t *make_ranks(struct ap_ctx *ctx, const struct ap_picture *pi
 	return rank;
 }
 
-static void add_rank(struct ap_pic_box *box, uint8_t rank)
-{
-	uint32_t i = box->nrank++;
-
-	for (; i > 0 && box->rank[i - 1] > rank; i--)
-		box->rank[i] = box->rank[i - 1];
-	box->rank[i] = rank;
-}
-
-static void add_member(const struct viewer *w, struct ap_pic_box *box, uint32_t i)
-{
-	if (box->nmember++)
-		box->kind = box->title ? AP_BOX_GROUP : AP_BOX_CHAIN;
-	if (w->rank[i])
-		add_rank(box, w->rank[i]);
-}
-
 /* Boxes in the order of their heads. */
 static void number_boxes(struct viewer *w, const struct ap_pic_heads *h, uint32_t *box_of)
 {
@@ -86,6 +69,8 @@ static void number_boxes(struct viewer *w, const struct ap_pic_heads *h, uint32_
 
 	v->box = AP_NEW_N(w->ctx->scratch, struct ap_pic_box, h->nbox);
 	for (uint32_t i = 0; i < v->pic->noperator; i++) {
+		struct ap_pic_box *box;
+
 		if (v->fold.stand[i] != i) {
 			box_of[i] = box_of[v->fold.stand[i]];
 			continue;
@@ -96,7 +81,16 @@ static void number_boxes(struct viewer *w, const struct ap_pic_heads *h, uint32_
 			box_of[i] = v->nbox++;
 		}
 		box_of[i] = box_of[ap_pic_head(h, i)];
-		add_member(w, &v->box[box_of[i]], i);
+		box = &v->box[box_of[i]];
+		if (box->nmember++)
+			box->kind = box->title ? AP_BOX_GROUP : AP_BOX_CHAIN;
+		if (w->rank[i]) { /* ascending */
+			uint32_t k = box->nrank++;
+
+			for (; k > 0 && box->rank[k - 1] > w->rank[i]; k--)
+				box->rank[k] = box->rank[k - 1];
+			box->rank[k] = w->rank[i];
+		}
 	}
 }
 
@@ -176,26 +170,20 @@ static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place,
 	return w->v->nbox + id;
 }
 
-static bool is_far(const struct viewer *w, uint32_t from, uint32_t to)
-{
-	return from != to && w->only && w->only[from] != AP_NONE && w->only[from] != to;
-}
-
 /* operand: number among the edges of the operator. */
 static void add_edge(struct viewer *w, const uint32_t *box_of, uint32_t operand,
 	const struct ap_pic_edge *e)
 {
 	struct ap_pic_view *v = w->v;
-	uint32_t to = box_of[e->to], from;
-	bool again = false;
+	bool outside = e->from >= v->pic->noperator, again = false;
+	uint32_t to = box_of[e->to], from = outside ? AP_NONE : box_of[e->from];
+	bool far = !outside && from != to && w->only && w->only[from] != AP_NONE && w->only[from] != to;
 
-	if (e->from >= v->pic->noperator || is_far(w, box_of[e->from], to)) {
+	if (outside || far)
 		from = find_note(w, to, v->fold.stand[e->to] * UINT32_C(16) +
 			(operand < MANY_NOTES ? operand : MANY_NOTES), e);
-	} else {
-		from = box_of[e->from];
+	else
 		again = v->fold.nloop && ap_pic_fold_again(&v->fold, e->from, e->to);
-	}
 	if (from == to && (!again || v->box[to].kind == AP_BOX_GROUP))
 		add_moved(&v->box[to].inside, e);
 	else
@@ -237,13 +225,26 @@ static const uint32_t *find_hubs(const struct viewer *w)
 	return any ? only : NULL;
 }
 
-static void append_notes(struct viewer *w)
+static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
 {
+	uint32_t *box_of = AP_NEW_N(w->ctx->scratch, uint32_t, w->v->pic->noperator);
 	struct ap_pic_view *v = w->v;
-	struct ap_pic_box *all = AP_NEW_N(w->ctx->scratch, struct ap_pic_box, v->nbox + w->note.n);
+	struct ap_pic_box *all;
 
-	if (v->nbox)
-		memcpy(all, v->box, v->nbox * sizeof *all);
+	v->nbox = 0;
+	number_boxes(w, h, box_of);
+	fill_boxes(w, box_of);
+	w->only = NULL;
+	make_lines(w, box_of);
+	w->only = find_hubs(w);
+	if (w->only) {
+		for (uint32_t b = 0; b < v->nbox; b++)
+			v->box[b].inside = (struct ap_pic_moved){0};
+		make_lines(w, box_of);
+	}
+	all = AP_NEW_N(w->ctx->scratch, struct ap_pic_box, v->nbox + w->note.n);
+	for (uint32_t b = 0; b < v->nbox; b++)
+		all[b] = v->box[b];
 	for (size_t k = 0; k < w->note.n; k++)
 		all[v->nbox + k] = w->note.v[k];
 	v->box = all;
@@ -251,27 +252,9 @@ static void append_notes(struct viewer *w)
 	v->nbox += v->nnote;
 	v->line = w->line.v;
 	v->nline = (uint32_t)w->line.n;
-}
-
-static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
-{
-	uint32_t *box_of = AP_NEW_N(w->ctx->scratch, uint32_t, w->v->pic->noperator);
-
-	w->v->nbox = 0;
-	number_boxes(w, h, box_of);
-	fill_boxes(w, box_of);
-	w->only = NULL;
-	make_lines(w, box_of);
-	w->only = find_hubs(w);
-	if (w->only) {
-		for (uint32_t b = 0; b < w->v->nbox; b++)
-			w->v->box[b].inside = (struct ap_pic_moved){0};
-		make_lines(w, box_of);
-	}
-	append_notes(w);
-	w->v->box_of = box_of;
-	w->v->nframe = h->nframe;
-	w->v->frame = h->tree;
+	v->box_of = box_of;
+	v->nframe = h->nframe;
+	v->frame = h->tree;
 }
 
 /* Fewer boxes until these, their notes and the legend are few enough: a group has one note. */
@@ -291,24 +274,17 @@ static void draw_few(struct viewer *w, struct ap_pic_heads *h)
 	}
 }
 
-static double total_time_s(const struct ap_picture *pic)
-{
-	double total_s = 0;
-
-	for (uint32_t i = 0; i < pic->noperator; i++)
-		total_s += pic->node[i].time_s;
-	for (uint32_t e = 0; e < pic->nedge; e++)
-		total_s += pic->edge[e].time_s;
-	return total_s;
-}
-
 void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_pic_detail detail,
 	struct ap_pic_view *out)
 {
 	struct viewer w = {.ctx = ctx, .v = out};
 	struct ap_pic_heads h;
 
-	*out = (struct ap_pic_view){.pic = pic, .total_s = total_time_s(pic)};
+	*out = (struct ap_pic_view){.pic = pic};
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		out->total_s += pic->node[i].time_s;
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		out->total_s += pic->edge[e].time_s;
 	if (detail == AP_PIC_FULL)
 		ap_pic_fold_none(ctx, pic, &out->fold);
 	else

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is drawn of a picture: boxes that stand for one or more operators, notes for inputs, edges
- * between them, frames around them. Every operator is in exactly one box. Private to emit.
+ * between them, frames around them. Every operator is in exactly one box.
  */
 #ifndef AP_DRAW_PICTURE_VIEW_H
 #define AP_DRAW_PICTURE_VIEW_H
 
-#include "draw/draw.h"
+#include "draw/picture.h"
 #include "draw/picture_fold.h"
+#include "draw/picture_frame.h"
+
+/* FOLD draws repeated layers once and at most AP_PIC_MOST_BOXES boxes, FULL every operator. */
+enum ap_pic_detail { AP_PIC_FOLD, AP_PIC_FULL };
+enum { AP_PIC_MOST_BOXES = 80 };
 
 enum { AP_PIC_RANKS = 10 }; /* so many of the most expensive operators are marked */
 
@@ -48,17 +53,6 @@ struct ap_pic_line { /* an edge between boxes */
 	uint32_t sent; /* of these lead from one part of the pipeline to another */
 	int64_t sent_bytes;
 	struct ap_pic_moved moved;
-};
-
-struct ap_pic_frame {
-	uint32_t parent; /* AP_NONE: in none */
-	uint32_t loop; /* of the fold; AP_NONE: a cell or a part of the pipeline */
-	const char *part; /* of the pipeline; NULL: a cell or a loop */
-	const char *path; /* cell */
-	const char *label;
-	uint32_t operators; /* of one copy of the loops around it and of its own */
-	uint32_t all; /* operators in all copies */
-	double time_s; /* all copies */
 };
 
 struct ap_pic_view {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "draw/dot_text.h"
-#include "draw/draw.h"
+#include "draw/dot.h"
+#include "draw/graphviz.h"
 #include "emit_test.h"
 
 /* An operator; its name, type and cell are set by hand. */

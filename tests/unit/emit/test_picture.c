@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "draw/dot.h"
 #include "draw/picture_view.h"
 #include "emit_test.h"
 

@@ -3,10 +3,10 @@
 #include <locale.h>
 #include <setjmp.h>
 
+#include "draw/dot.h"
 #include "emit_test.h"
 #include "fixture.h"
 #include "json_at.h"
-#include "draw/draw.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "report/summary.h"

@@ -3,7 +3,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/ckpt_make.h"
 #include "diff/diff.h"
-#include "draw/draw.h"
+#include "draw/dot.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "report/summary.h"
