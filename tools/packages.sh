@@ -6,8 +6,7 @@ packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz
   libprotobuf-c-dev protobuf-c-compiler libglpk-dev"
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang mandoc protobuf-compiler python3 python3-numpy python3-yaml
-  shellcheck"
-packages_test_long="$packages_test valgrind"
+  shellcheck valgrind"
 
 # packages_missing PACKAGE...: prints those that are not installed.
 packages_missing() {

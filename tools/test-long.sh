@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 2
 . tools/build.sh
 
 # shellcheck disable=SC2086 # words
-packages_need $packages_test_long
+packages_need $packages_test
 
 mutants=${AP_MUTANTS:-2000} # of each file
 fuzz_runs=${AP_FUZZ_RUNS:-1000000}

@@ -254,13 +254,20 @@ static void set_keys(struct ap_ctx *ctx, const struct ap_json *doc, unsigned use
 		set_key(&r, v);
 }
 
+enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses,
+	struct ap_settings *into)
+{
+	AP_TRY(is_object(ctx, doc));
+	set_keys(ctx, doc, uses, into);
+	return ap_diag_status(ctx->diag);
+}
+
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses, struct ap_settings *into)
 {
 	struct ap_json *doc;
 
 	AP_TRY(read_object(ctx, path, &doc));
-	set_keys(ctx, doc, uses, into);
-	return ap_diag_status(ctx->diag);
+	return ap_config_set(ctx, doc, uses, into);
 }
 
 bool ap_config_is_one(const struct ap_jv *root)

@@ -13,6 +13,10 @@ struct ap_jv;
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses,
 	struct ap_settings *into);
 
+/* The same of a document. */
+enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses,
+	struct ap_settings *into);
+
 /* Is a document meant as a config file: an object with the key of a setting in it? */
 bool ap_config_is_one(const struct ap_jv *root);
 

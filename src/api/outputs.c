@@ -108,7 +108,7 @@ static const char *suffix_of(const char *path)
 	return dot && dot > base ? dot : "";
 }
 
-const char *ap_out_picture_format(const char *path)
+const char *ap_draw_format(const char *path)
 {
 	for (int i = 0; i < NPICTURE; i++)
 		if (!strcmp(suffix_of(path), pictures[i].suffix))
@@ -345,51 +345,56 @@ enum ap_status ap_written_remove(struct ap_writing *to, const struct ap_written 
 
 /* A picture while it is made, of a plan or of what is given. */
 struct drawing {
-	struct ap_writing *to;
+	struct ap_ctx *ctx;
+	const struct ap_settings *set;
 	const struct ap_plan *plan; /* NULL: pic is */
 	const struct ap_picture *pic;
-	const char *format, *text;
-	size_t len;
+	const char *format;
+	struct ap_drawn *out;
 	enum ap_status st;
 };
 
 static void make_picture(void *user)
 {
 	struct drawing *d = user;
-	struct ap_ctx *ctx = d->to->ctx;
+	struct ap_drawn *out = d->out;
 	struct ap_picture of_plan;
 	uint32_t nbox;
 
 	if (d->plan) {
-		ap_picture_of_plan(ctx, d->plan, &of_plan);
+		ap_picture_of_plan(d->ctx, d->plan, &of_plan);
 		d->pic = &of_plan;
 	}
-	d->st = ap_emit_dot_apart(ctx, d->pic, (enum ap_pic_detail)d->to->set->detail, &d->text, &d->len,
-		&nbox);
+	d->st = ap_emit_dot_apart(d->ctx, d->pic, (enum ap_pic_detail)d->set->detail, &out->text,
+		&out->len, &nbox);
 	if (d->st == AP_OK && d->format && nbox > MANY_BOXES)
-		d->st = ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
+		d->st = ap_diag_add(d->ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"the picture has %" PRIu32 " boxes: dot may take minutes; --detail fold "
 			"draws at most %d", nbox, AP_PIC_MOST_BOXES);
 	if (d->st == AP_OK && d->format)
-		d->st = ap_emit_rendered(ctx, d->text, d->len, d->format, &d->text, &d->len);
+		d->st = ap_emit_rendered(d->ctx, out->text, out->len, d->format, &out->text, &out->len);
+}
+
+enum ap_status ap_draw(struct ap_ctx *ctx, const struct ap_settings *set, const char *format,
+	const struct ap_plan *plan, const struct ap_picture *pic, struct ap_drawn *out)
+{
+	struct drawing d = {ctx, set, plan, pic, format, out, AP_OK};
+
+	*out = (struct ap_drawn){0};
+	return ap_attempt_apart(ctx, make_picture, NULL, &d, &out->arena) ? d.st : AP_LIMIT;
 }
 
 enum ap_status ap_out_draw(struct ap_writing *to, const char *path, const struct ap_plan *plan,
 	const struct ap_picture *pic)
 {
-	struct drawing d = {.to = to, .plan = plan, .pic = pic, .format = ap_out_picture_format(path)};
 	struct ap_output_sink sink;
-	struct ap_arena *made;
-	enum ap_status st;
+	struct ap_drawn drawn;
+	enum ap_status st = ap_draw(to->ctx, to->set, ap_draw_format(path), plan, pic, &drawn);
 
-	if (!ap_attempt_apart(to->ctx, make_picture, NULL, &d, &made))
-		return AP_LIMIT;
-	st = d.st;
 	if (st == AP_OK)
 		st = ap_out_open(to, path, &sink);
 	if (st == AP_OK)
-		ap_output_write_fn(&sink, d.text, d.len);
-	ap_arena_destroy(made);
+		ap_output_write_fn(&sink, drawn.text, drawn.len);
+	ap_arena_destroy(drawn.arena);
 	return st;
 }
-

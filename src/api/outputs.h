@@ -63,10 +63,20 @@ enum ap_status ap_out_text(struct ap_writing *to, const char *text, size_t len);
 enum ap_status ap_out_commit(struct ap_writing *to);
 
 /* What dot makes of a picture of this name, by its suffix; NULL: it stays DOT. */
-const char *ap_out_picture_format(const char *path);
+const char *ap_draw_format(const char *path);
 
-/* Stages a picture, of a plan or else of pic: DOT, or what the suffix of path says. Memory that runs out
- * meanwhile is no reason to lose what else there is: AP_LIMIT without a message, and nothing is staged. */
+struct ap_drawn { /* a picture as bytes */
+	const char *text;
+	size_t len;
+	struct ap_arena *arena; /* that it is in: the caller destroys it; NULL: none */
+};
+
+/* A picture in a format (NULL: DOT), of a plan or else of pic. Memory that runs out meanwhile is no reason
+ * to lose what else there is: AP_LIMIT, without a message. */
+enum ap_status ap_draw(struct ap_ctx *ctx, const struct ap_settings *set, const char *format,
+	const struct ap_plan *plan, const struct ap_picture *pic, struct ap_drawn *out);
+
+/* The same, staged, as the suffix of path says. */
 enum ap_status ap_out_draw(struct ap_writing *to, const char *path, const struct ap_plan *plan,
 	const struct ap_picture *pic);
 

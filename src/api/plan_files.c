@@ -106,7 +106,7 @@ static void write_groups(struct ap_ctx *ctx, const struct ap_settings *set, cons
 /* dot may take seconds. */
 static enum ap_status stage_picture(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
-	if (ap_out_picture_format(path) && to->hurry)
+	if (ap_draw_format(path) && to->hurry)
 		return AP_STOPPED;
 	return ap_out_draw(to, path, m->plan, NULL);
 }
@@ -193,24 +193,39 @@ enum ap_status ap_plan_stage(struct ap_writing *to, const struct ap_made *made, 
 	return outcome;
 }
 
-enum ap_status ap_plan_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
-	enum ap_setting_id id, bool json, ap_write_fn *write, void *user)
+static enum ap_status write_picture(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_plan *plan, const char *name, ap_write_fn *write, void *user)
 {
+	struct ap_drawn drawn;
+	enum ap_status st = ap_draw(ctx, set, ap_draw_format(name), plan, NULL, &drawn);
+
+	if (st == AP_OK)
+		write(user, drawn.text, drawn.len);
+	ap_arena_destroy(drawn.arena);
+	return st != AP_LIMIT ? st : ap_diag_add(ctx->diag, AP_ERROR, st, NULL, NULL,
+		"memory ran out while the picture was drawn");
+}
+
+enum ap_status ap_plan_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	enum ap_setting_id id, const char *name, ap_write_fn *write, void *user)
+{
+	bool frozen = !set->only_trainable_params;
 	struct ap_ckpt ckpt;
 
 	for (size_t i = 0; i < AP_COUNT(products); i++)
-		if (products[i].id == id && products[i].write && (id != AP_SET_problem_out ||
-			made->problem)) {
+		if (products[i].id == id && products[i].write &&
+			(id != AP_SET_problem_out || made->problem)) {
 			products[i].write(ctx, set, made, write, user);
 			return AP_OK;
 		}
+	if (id == AP_SET_dot_out)
+		return write_picture(ctx, set, made->plan, name, write, user);
 	if (id != AP_SET_strategy_ckpt_save_file)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"%s: there is no such file of this plan",
-			ap_setting_at(id)->key);
-	ap_ckpt_of_plan(ctx, made->plan, !set->only_trainable_params, &ckpt);
-	AP_TRY(ap_ckpt_check_names(ctx, made->plan->graph, !set->only_trainable_params));
-	if (json)
+			"%s: there are no such bytes of this plan", ap_setting_at(id)->key);
+	AP_TRY(ap_ckpt_check_names(ctx, made->plan->graph, frozen));
+	ap_ckpt_of_plan(ctx, made->plan, frozen, &ckpt);
+	if (ap_path_is_json(name))
 		ap_ckpt_write_json(&ckpt, write, user);
 	else
 		ap_ckpt_write_pb(ctx, &ckpt, write, user);

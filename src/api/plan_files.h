@@ -26,9 +26,9 @@ enum ap_status ap_plan_check_stages(struct ap_writing *to, uint32_t nstage);
  * still to be made when we were told to stop, which a warning names. */
 enum ap_status ap_plan_stage(struct ap_writing *to, const struct ap_made *made, bool *taken);
 
-/* One of them as it is in the file that setting id names (AP_SET_plan_out, ..), whole: of pipeline stages the
- * merged checkpoint, JSON where json is asked for. AP_USAGE where there is no such file of this plan. */
+/* One of them as it is in a file of this name, whole, that setting id names (AP_SET_plan_out, ..): of
+ * pipeline stages the merged checkpoint. AP_USAGE where there is no such file of this plan. */
 enum ap_status ap_plan_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
-	enum ap_setting_id id, bool json, ap_write_fn *write, void *user);
+	enum ap_setting_id id, const char *name, ap_write_fn *write, void *user);
 
 #endif

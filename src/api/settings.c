@@ -359,6 +359,23 @@ void ap_settings_init(struct ap_settings *s)
 	}
 }
 
+void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
+{
+	static const size_t bytes[] = {
+		[AP_SET_FLAG] = sizeof(bool), [AP_SET_INT] = sizeof(int64_t), [AP_SET_NUM] = sizeof(double),
+		[AP_SET_SIZE] = sizeof(int64_t), [AP_SET_INTS] = sizeof(struct ap_ints),
+		[AP_SET_CHOICE] = sizeof(int), [AP_SET_FOLDER] = 0,
+	};
+	const struct ap_setting_row *row = &rows[id];
+	size_t size = bytes[row->type] ? bytes[row->type] : sizeof(const char *);
+	struct ap_settings usual;
+
+	ap_settings_init(&usual);
+	memcpy((char *)s + row->offset, (const char *)&usual + row->offset, size);
+	s->origin[id] = AP_FROM_DEFAULT;
+	s->name[id] = NULL;
+}
+
 bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id)
 {
 	return s->origin[id] != AP_FROM_DEFAULT;

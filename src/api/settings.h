@@ -177,6 +177,9 @@ const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_r
 /* Every setting at its default, as if none were given. */
 void ap_settings_init(struct ap_settings *s);
 
+/* As if it had not been given. */
+void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id);
+
 /* Was it given, by whoever? */
 bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id);
 

@@ -139,6 +139,8 @@ static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn
 
 	if (!oom)
 		oom = die;
+	if (!a && pool)
+		ap_arena_refuse(&(struct ap_refusal){pool->newest, sizeof *a});
 	if (!a) {
 		oom(user, sizeof *a);
 		abort();

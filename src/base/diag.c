@@ -319,6 +319,17 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 	ap_jw_end(w);
 }
 
+bool ap_diag_at(const struct ap_diag *d, size_t i, struct ap_message *out)
+{
+	const struct message *m = &d->messages.v[i];
+
+	if (i >= d->messages.n)
+		return false;
+	*out = (struct ap_message){m->level, m->file, m->pointer, m->oper, m->check, m->text, m->line,
+		m->col};
+	return true;
+}
+
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
 	const char **check)
 {

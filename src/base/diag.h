@@ -73,6 +73,15 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most);
 /* The figures of the first error that has any, as an object; null where there are none. */
 void ap_diag_write_figures(const struct ap_diag *d, struct ap_jw *w);
 
+struct ap_message { /* borrowed from the sink; NULL, 0: unknown */
+	enum ap_level level;
+	const char *file, *pointer, *oper, *check, *text;
+	int64_t line, col;
+};
+
+/* Message i, 0-based; false past the end. */
+bool ap_diag_at(const struct ap_diag *d, size_t i, struct ap_message *out);
+
 /* The text of message i (0-based) without location; NULL past the end. For tests and --json. */
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
 	const char **check);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/processors.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/num.h"
@@ -32,13 +33,6 @@ void ap_run_out_of_memory(void *user, size_t wanted)
 	if (run)
 		ap_outputs_discard(run->to.staged);
 	_exit(ap_status_exit(AP_LIMIT));
-}
-
-static int default_jobs(void)
-{
-	long n = ap_run_processors();
-
-	return n < 1 ? 1 : n > 256 ? 256 : (int)n;
 }
 
 struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const char *strategy)
@@ -71,7 +65,7 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.arena = ap_arena_create(budget, ap_run_out_of_memory, run);
 	run->ctx.scratch = ap_arena_create_like(run->ctx.arena);
 	run->ctx.diag = ap_diag_create(run->ctx.arena, o->strict);
-	run->ctx.jobs = o->jobs ? (int)o->jobs : default_jobs();
+	run->ctx.jobs = o->jobs ? (int)o->jobs : ap_processors();
 	run->ctx.stop = ap_stop_flag();
 	run->ctx.phase = on_phase;
 	run->ctx.phase_user = run;

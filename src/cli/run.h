@@ -27,9 +27,6 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli);
  * (NULL: none). */
 struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const char *strategy);
 
-/* Processors that this process may run on; below 1 where that cannot be known. */
-long ap_run_processors(void);
-
 /* Starts a phase, unless it is the one that runs: --verbose prints each with its time and the memory
  * that is held at its end, a terminal shows the one that runs. NULL ends the last. */
 void ap_run_phase(struct ap_run *run, const char *phase);

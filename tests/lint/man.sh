@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Usage: man.sh SOURCE_ROOT
-# The man page names every command, every option with its letter, and every exit code; pages are
-# clean for mandoc where that is installed.
+# The man page names every command, every option with its letter, and every exit code, that of the library
+# every call; pages are clean for mandoc where that is installed.
 set -eu
 cd "$1"
 page=man/autopar-plan.1
@@ -48,6 +48,13 @@ $(sed -n 's/^COMMAND(\([a-z]*\),.*/\1/p' src/cli/commands.def)
 END
 need 'exit code' '' <<END
 $(sed -nE 's/^	X\([A-Z]+, ([0-9]+), .*/\1/p' include/autopar/status.h)
+END
+
+page=man/autopar.3
+while read -r call; do
+  grep -qE "^\.Fn $call( |\$)" "$page" || miss "$call is missing"
+done <<END
+$(sed -nE 's/^AUTOPAR_API .*(autopar_[a-z_]+)\(.*/\1/p' include/autopar/autopar.h)
 END
 
 # Pages that are not installed cannot be found by mandoc.

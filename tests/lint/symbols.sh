@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Usage: symbols.sh LIBRARY
-# Every global symbol of the library starts with ap_, but for those of the generated protobuf code;
+# Every global symbol of the library starts with ap_ or autopar_, but for those of the generated protobuf code;
 # and no symbol is writable data: modules have no state of their own (but where the hooks of
 # foreign libraries, which are handed no context, leave no choice: cgraph's for messages, cJSON's for
 # memory).
 set -eu
 nm -g --defined-only "$1" | awk '
   NF == 1 { member = $1 }
-  NF == 3 && member !~ /\.pb-c\./ && $3 !~ /^(ap_|__asan_|__odr_asan|__gcov|__llvm)/ {
-    print "global symbol without ap_: " $3
+  NF == 3 && member !~ /\.pb-c\./ && $3 !~ /^(ap_|autopar_|__asan_|__odr_asan|__gcov|__llvm)/ {
+    print "global symbol without ap_ or autopar_: " $3
     bad = 1
   }
   END { exit bad }'

@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "autopar/autopar.h"
+
+#include <assert.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/bundle.h"
+#include "api/config.h"
+#include "api/planning.h"
+#include "api/processors.h"
+#include "api/relax.h"
+#include "api/settle.h"
+#include "autopar/status.h"
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "plan/terms.h"
+#include "planfile/plan_json.h"
+#include "report/summary.h"
+
+struct autopar {
+	struct ap_arena *arena; /* of settings and inputs; plans and messages have others */
+	struct ap_arena *scratch;
+	struct ap_settings set;
+	struct ap_named named;
+	struct ap_arena *said; /* the messages of the last call */
+	struct ap_diag *diag; /* in said; NULL: there was no memory for them */
+	bool said_kept; /* by a plan */
+	bool lacked_memory; /* the last call */
+	autopar_progress_fn *progress;
+	void *user;
+	volatile sig_atomic_t stop;
+	jmp_buf no_memory; /* of an arena that is being created */
+};
+
+struct autopar_plan {
+	struct autopar *owner;
+	struct ap_arena *arena; /* all but this is in it, */
+	struct ap_arena *said; /* and the messages of its search, which some of it may have words of */
+	struct ap_ctx ctx;
+	struct ap_settings set; /* as settled */
+	struct ap_sources src;
+	struct ap_planning planning;
+	struct ap_json *doc; /* the plan file; NULL: nobody has asked yet */
+};
+
+static_assert((int)AUTOPAR_INTERNAL == 70 && AP_STATUS_COUNT == 10, "a status is missing in autopar.h");
+
+static enum autopar_status status_of(enum ap_status st)
+{
+	return (enum autopar_status)ap_status_exit(st);
+}
+
+const char *autopar_version(void)
+{
+	return AP_VERSION;
+}
+
+/* ---- memory and messages ---- */
+
+static void leave(void *user, size_t wanted)
+{
+	struct autopar *a = user;
+
+	(void)wanted;
+	longjmp(a->no_memory, 1);
+}
+
+/* An arena, NULL where memory has run out. What is made in it later is tried. */
+static struct ap_arena *open_arena(struct autopar *a, size_t budget)
+{
+	return setjmp(a->no_memory) ? NULL : ap_arena_create(budget, leave, a);
+}
+
+struct saying {
+	struct autopar *a;
+	bool strict;
+};
+
+static void make_diag(void *user)
+{
+	struct saying *s = user;
+
+	s->a->diag = ap_diag_create(s->a->said, s->strict);
+}
+
+/* A new sink; false: memory has run out. */
+static bool begin(struct autopar *a, bool strict)
+{
+	struct saying s = {a, strict};
+	struct ap_refusal refusal;
+
+	if (!a->said_kept)
+		ap_arena_destroy(a->said);
+	a->diag = NULL;
+	a->said_kept = false;
+	a->said = open_arena(a, 0);
+	a->lacked_memory = !a->said || !ap_arena_try(a->said, make_diag, NULL, &s, &refusal);
+	return !a->lacked_memory;
+}
+
+/* Runs part of a call, with arenas of one budget, and messages of another; false: memory has run out. */
+struct calling {
+	void (*part)(void *user);
+	void *user;
+	struct ap_arena *said;
+};
+
+static void call_again(void *user)
+{
+	struct calling *c = user;
+	struct ap_refusal refusal;
+
+	if (!ap_arena_try(c->said, c->part, NULL, c->user, &refusal))
+		c->part = NULL;
+}
+
+static enum autopar_status call(struct autopar *a, struct ap_arena *arena, void (*part)(void *user),
+	void *user,
+	const enum ap_status *st)
+{
+	struct calling c = {part, user, a->said};
+	struct ap_refusal refusal;
+
+	if (ap_arena_try(arena, call_again, NULL, &c, &refusal) && c.part)
+		return status_of(*st);
+	a->lacked_memory = true;
+	return AUTOPAR_LIMIT;
+}
+
+size_t autopar_messages(const struct autopar *a)
+{
+	size_t n = a->lacked_memory;
+
+	for (int level = AP_NOTE; a->diag && level <= AP_ERROR; level++)
+		n += ap_diag_count(a->diag, (enum ap_level)level);
+	return n;
+}
+
+/* The lack of memory comes after all others. */
+static bool message_at(const struct autopar *a, size_t i, struct ap_message *m)
+{
+	if (a->diag && ap_diag_at(a->diag, i, m))
+		return true;
+	*m = (struct ap_message){.level = AP_ERROR, .text = "out of memory; see planner_memory"};
+	return a->lacked_memory && i + 1 == autopar_messages(a);
+}
+
+const char *autopar_message(const struct autopar *a, size_t i, const char *fact)
+{
+	static const char *const levels[] = {"note", "warning", "error"};
+	struct ap_message m;
+
+	if (!message_at(a, i, &m))
+		return NULL;
+	return !strcmp(fact, "text") ? m.text
+		: !strcmp(fact, "level") ? levels[m.level]
+		: !strcmp(fact, "file") ? m.file
+		: !strcmp(fact, "pointer") ? m.pointer
+		: !strcmp(fact, "operator") ? m.oper
+		: !strcmp(fact, "check") ? m.check : NULL;
+}
+
+int64_t autopar_message_line(const struct autopar *a, size_t i)
+{
+	struct ap_message m;
+
+	return message_at(a, i, &m) ? m.line : 0;
+}
+
+int64_t autopar_message_column(const struct autopar *a, size_t i)
+{
+	struct ap_message m;
+
+	return message_at(a, i, &m) ? m.col : 0;
+}
+
+/* ---- contexts ---- */
+
+static void make_scratch(void *user)
+{
+	struct autopar *a = user;
+
+	a->scratch = ap_arena_create_like(a->arena);
+	ap_arena_own(a->arena, a->scratch);
+}
+
+struct autopar *autopar_create(void)
+{
+	struct autopar *a = calloc(1, sizeof *a);
+	struct ap_refusal refusal;
+
+	if (!a)
+		return NULL;
+	ap_settings_init(&a->set);
+	a->arena = open_arena(a, 0);
+	if (a->arena && ap_arena_try(a->arena, make_scratch, NULL, a, &refusal) && begin(a, false))
+		return a;
+	autopar_destroy(a);
+	return NULL;
+}
+
+void autopar_destroy(struct autopar *a)
+{
+	if (!a)
+		return;
+	if (!a->said_kept)
+		ap_arena_destroy(a->said);
+	ap_arena_destroy(a->arena);
+	free(a);
+}
+
+void autopar_progress(struct autopar *a, autopar_progress_fn *fn, void *user)
+{
+	a->progress = fn;
+	a->user = user;
+}
+
+void autopar_stop(struct autopar *a)
+{
+	a->stop = 1;
+}
+
+struct setting {
+	struct autopar *a;
+	const char *name, *text;
+	size_t bytes;
+	enum ap_status st;
+};
+
+/* Does it say what to plan, and not what the program prints and writes? */
+static bool is_taken(const struct ap_setting_row *row)
+{
+	return row->uses & AP_FOR_PLANNERS && row->type < AP_SET_INPUT && row->group != AP_GROUP_GENERAL &&
+		(row->group != AP_GROUP_RUN || row == ap_setting_at(AP_SET_jobs)) &&
+		(row->group != AP_GROUP_OUTPUTS || row->on);
+}
+
+static void set(void *user)
+{
+	struct setting *s = user;
+	struct autopar *a = s->a;
+	struct ap_ctx ctx = {.arena = a->arena, .scratch = a->scratch, .diag = a->diag, .jobs = 1};
+	const char *name = ap_arena_strdup(a->arena, s->name), *text = ap_arena_strdup(a->arena, s->text),
+		*why;
+	const struct ap_setting_row *row = ap_setting_of_key(name);
+	const struct ap_object_spelling *object = ap_object_spelling_of(name);
+	struct ap_settings now = a->set;
+
+	if (row)
+		now.origin[row - ap_setting_at(0)] = AP_FROM_DEFAULT; /* the last value counts */
+	if (object && (!row || *text == '{'))
+		ap_config_option(&ctx, name, text, object, AP_FOR_PLANNERS, &now);
+	else if (!row || !is_taken(row))
+		(void)ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: no such setting of a plan",
+			ap_diag_name(a->diag, name));
+	else if (!ap_setting_give(a->arena, row, &now, text, AP_FROM_OPTION, name, &why))
+		(void)ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
+	s->st = ap_diag_status(a->diag);
+	if (s->st == AP_OK)
+		a->set = now;
+}
+
+enum autopar_status autopar_set(struct autopar *a, const char *name, const char *value)
+{
+	struct setting s = {a, name, value, 0, AP_OK};
+
+	return begin(a, false) ? call(a, a->arena, set, &s, &s.st) : AUTOPAR_LIMIT;
+}
+
+static void configure(void *user)
+{
+	struct setting *s = user;
+	struct autopar *a = s->a;
+	struct ap_ctx ctx = {.arena = a->arena, .scratch = a->scratch, .diag = a->diag, .jobs = 1};
+	struct ap_settings now = a->set;
+	struct ap_json *doc;
+
+	s->st = ap_json_parse(&ctx, s->name, s->text, s->bytes, 0, &doc);
+	if (s->st == AP_OK)
+		s->st = ap_config_set(&ctx, doc, AP_FOR_PLANNERS, &now);
+	for (int i = 0; i < AP_SET_COUNT; i++) /* what is no matter of a plan is left alone */
+		if (!is_taken(ap_setting_at((enum ap_setting_id)i)))
+			ap_setting_unset(&now, (enum ap_setting_id)i);
+	if (s->st == AP_OK)
+		a->set = now;
+}
+
+enum autopar_status autopar_config(struct autopar *a, const char *text, size_t bytes)
+{
+	struct setting s = {a, "settings", text, bytes, AP_OK};
+
+	return begin(a, false) ? call(a, a->arena, configure, &s, &s.st) : AUTOPAR_LIMIT;
+}
+
+struct naming {
+	struct ap_arena *arena;
+	struct ap_input *input;
+	const char *path, *text; /* text NULL: a file */
+	size_t bytes;
+	enum ap_status st;
+};
+
+static void name_input(void *user)
+{
+	struct naming *n = user;
+	char *text = n->text ? ap_arena_alloc(n->arena, n->bytes + 1, 1) : NULL;
+
+	if (text)
+		memcpy(text, n->text, n->bytes);
+	*n->input = (struct ap_input){ap_arena_strdup(n->arena, n->path), text, n->bytes};
+}
+
+static enum autopar_status take_input(struct autopar *a, struct ap_input *input, const char *path,
+	const char *text, size_t bytes)
+{
+	struct naming n = {a->arena, input, path, text, bytes, AP_OK};
+
+	return begin(a, false) ? call(a, a->arena, name_input, &n, &n.st) : AUTOPAR_LIMIT;
+}
+
+#define INPUT(what, field) \
+	enum autopar_status autopar_##what##_file(struct autopar *a, const char *path) \
+	{ \
+		return take_input(a, &a->named.field, path, NULL, 0); \
+	} \
+	enum autopar_status autopar_##what##_memory(struct autopar *a, const char *name, const char *text, \
+		size_t bytes) \
+	{ \
+		return take_input(a, &a->named.field, name, text, bytes); \
+	}
+INPUT(graph, graph)
+INPUT(rank_table, table)
+INPUT(strategy, strategy)
+
+/* ---- plans ---- */
+
+static void on_phase(void *user, const char *name)
+{
+	struct autopar *a = user;
+
+	if (a->progress && a->progress(a->user, name))
+		a->stop = 1;
+}
+
+struct making {
+	struct autopar *a;
+	struct autopar_plan *p;
+	unsigned use;
+	struct ap_devices *devices; /* what is asked for; NULL: a plan */
+	enum ap_status st;
+};
+
+/* Settings as they are in effect, and what they are of. */
+static enum ap_status read_inputs(struct making *m)
+{
+	struct autopar_plan *p = m->p;
+	struct autopar *a = m->a;
+
+	p->set = a->set;
+	p->set.min_devices = m->devices;
+	if (m->use == AP_FOR_evaluate)
+		p->set.strategy = a->named.strategy.path;
+	else
+		p->set.strategy_ckpt_load_file = a->named.strategy.path;
+	AP_TRY(ap_settings_settle(&p->ctx, &p->set));
+	AP_TRY(ap_settings_note(&p->ctx, &p->set, m->use));
+	if (!a->named.graph.path)
+		return ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "there is no graph");
+	return ap_sources_read(&p->ctx, &p->set, &a->named, &p->src);
+}
+
+static enum ap_status plan(struct making *m)
+{
+	struct autopar_plan *p = m->p;
+	struct ap_writing to = {.ctx = &p->ctx, .set = &p->set};
+
+	AP_TRY(read_inputs(m));
+	if (m->devices)
+		return ap_min_devices(&p->ctx, &p->set, &p->src, m->devices);
+	AP_TRY(ap_planning_check(&to, m->use, &p->planning));
+	AP_TRY(ap_planning_begin(&to, &p->src, m->use, &p->planning));
+	return ap_planning_make(&to, &p->src, m->use, &p->planning);
+}
+
+static void make(void *user)
+{
+	struct making *m = user;
+	struct autopar_plan *p = m->p;
+
+	p->ctx = (struct ap_ctx){
+		.arena = p->arena,
+		.scratch = ap_arena_create_like(p->arena),
+		.diag = m->a->diag,
+		.jobs = m->a->set.jobs ? (int)m->a->set.jobs : ap_processors(),
+		.stop = &m->a->stop,
+		.phase = on_phase,
+		.phase_user = m->a,
+	};
+	ap_arena_own(p->arena, p->ctx.scratch);
+	m->st = plan(m);
+}
+
+static enum autopar_status make_plan(struct autopar *a, unsigned use, struct ap_devices *devices,
+	struct autopar_plan **out)
+{
+	struct making m = {.a = a, .p = calloc(1, sizeof *m.p), .use = use, .devices = devices};
+	bool said = begin(a, a->set.strict);
+	enum autopar_status st;
+
+	*out = NULL;
+	if (m.p)
+		m.p->arena = open_arena(a, (size_t)a->set.planner_memory);
+	if (!said || !m.p || !m.p->arena) {
+		a->lacked_memory = true;
+		free(m.p);
+		return AUTOPAR_LIMIT;
+	}
+	m.p->owner = a;
+	st = call(a, m.p->arena, make, &m, &m.st);
+	a->stop = 0;
+	if (st != AUTOPAR_OK && st != AUTOPAR_STOPPED) {
+		autopar_plan_destroy(m.p);
+		return st;
+	}
+	m.p->said = a->said;
+	a->said_kept = true;
+	*out = m.p;
+	return st;
+}
+
+enum autopar_status autopar_search(struct autopar *a, struct autopar_plan **out)
+{
+	return make_plan(a, AP_FOR_search, NULL, out);
+}
+
+enum autopar_status autopar_evaluate(struct autopar *a, struct autopar_plan **out)
+{
+	return make_plan(a, AP_FOR_evaluate, NULL, out);
+}
+
+enum autopar_status autopar_min_devices(struct autopar *a, int64_t *devices, int64_t *bytes)
+{
+	struct autopar_plan *none;
+	struct ap_devices found = {0};
+	enum autopar_status st = make_plan(a, AP_FOR_search, &found, &none);
+
+	autopar_plan_destroy(none);
+	*devices = found.fits;
+	*bytes = found.memory_bytes;
+	return st;
+}
+
+void autopar_plan_destroy(struct autopar_plan *p)
+{
+	if (!p)
+		return;
+	if (p->said && p->said == p->owner->said) { /* the messages go with it */
+		p->owner->said = NULL;
+		p->owner->diag = NULL;
+		p->owner->said_kept = false;
+	}
+	ap_arena_destroy(p->said);
+	ap_arena_destroy(p->arena);
+	free(p);
+}
+
+double autopar_plan_step_time_s(const struct autopar_plan *p)
+{
+	return p->planning.plan.prediction.step_time_s;
+}
+
+int64_t autopar_plan_memory_bytes(const struct autopar_plan *p)
+{
+	return p->planning.plan.prediction.memory.total;
+}
+
+const char *autopar_plan_status(const struct autopar_plan *p)
+{
+	return ap_plan_status_name(p->planning.plan.search.status);
+}
+
+/* ---- what is written of them ---- */
+
+struct reading {
+	struct autopar_plan *p;
+	const char *output, *suffix, *path;
+	struct ap_str text;
+	enum ap_status st;
+};
+
+static void add_text(void *user, const char *bytes, size_t len)
+{
+	ap_str_addn(user, bytes, len);
+}
+
+static void read_doc(void *user)
+{
+	struct reading *r = user;
+	struct autopar_plan *p = r->p;
+
+	ap_str_init(&r->text, p->arena);
+	ap_emit_plan_json(&p->ctx, &p->planning.plan, add_text, &r->text);
+	r->st = ap_json_parse(&p->ctx, "plan", r->text.s, r->text.len, 0, &p->doc);
+}
+
+/* Is it the key, as it stands in a pointer: "~1" for "/", "~0" for "~"? */
+static bool is_key(const char *key, const char *token, size_t len)
+{
+	for (size_t i = 0; i < len; i++, key++) {
+		char c = token[i];
+
+		if (c == '~' && i + 1 < len)
+			c = token[++i] == '1' ? '/' : '~';
+		if (*key != c)
+			return false;
+	}
+	return !*key;
+}
+
+/* The value that a JSON pointer leads to; NULL: none. */
+static const struct ap_jv *at(const struct ap_jv *v, const char *pointer)
+{
+	while (v && *pointer == '/') {
+		size_t len = strcspn(++pointer, "/"), n = 0;
+
+		if (ap_jv_type(v) == AP_JARRAY)
+			n = strspn(pointer, "0123456789") == len && len ? strtoul(pointer, NULL,
+				10) : SIZE_MAX;
+		for (v = ap_jv_first(v); v && (ap_jv_key(v) ? !is_key(ap_jv_key(v), pointer,
+			len) : n > 0); n--)
+			v = ap_jv_next(v);
+		pointer += len;
+	}
+	return *pointer ? NULL : v;
+}
+
+static const struct ap_jv *find(struct autopar_plan *p, const char *pointer)
+{
+	struct reading r = {.p = p};
+
+	p->ctx.diag = p->owner->diag;
+	if (!p->doc && (!p->ctx.diag || call(p->owner, p->arena, read_doc, &r, &r.st) != AUTOPAR_OK))
+		return NULL;
+	return at(ap_json_root(p->doc), pointer);
+}
+
+bool autopar_plan_number(struct autopar_plan *p, const char *pointer, double *value)
+{
+	const struct ap_jv *v = find(p, pointer);
+
+	if (!v || ap_jv_type(v) != AP_JNUMBER)
+		return false;
+	*value = ap_jv_double(v);
+	return true;
+}
+
+const char *autopar_plan_text(struct autopar_plan *p, const char *pointer)
+{
+	const struct ap_jv *v = find(p, pointer);
+
+	return v && ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : NULL;
+}
+
+size_t autopar_plan_count(struct autopar_plan *p, const char *pointer)
+{
+	const struct ap_jv *v = find(p, pointer);
+
+	return v && ap_jv_type(v) >= AP_JARRAY ? ap_jv_count(v) : 0;
+}
+
+/* The table that was searched, which is made anew where the search kept none. */
+static enum ap_status need_problem(struct autopar_plan *p, const char *output)
+{
+	struct ap_planning *x = &p->planning;
+
+	if (strcmp(output, ap_setting_at(AP_SET_problem_out)->key) != 0 || x->made.problem)
+		return AP_OK;
+	return ap_drive_table(&p->ctx, &x->in.request, &x->made.problem);
+}
+
+static enum ap_status write_file(struct reading *r)
+{
+	struct autopar_plan *p = r->p;
+	const struct ap_setting_row *row = ap_setting_of_key(r->output);
+	struct ap_settings set = p->set;
+	struct ap_writing to = {.ctx = &p->ctx, .set = &set};
+	const char *why;
+	bool taken;
+	enum ap_status st;
+
+	if (!row || row->type < AP_SET_OUTPUT || !(row->uses & AP_FOR_PLANNERS) || !strcmp(r->path, "-") ||
+		!ap_setting_give(p->arena, row, &set, ap_arena_strdup(p->arena, r->path), AP_FROM_OPTION,
+			row->key, &why))
+		return ap_diag_add(p->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: no such output of a plan, or no "
+			"name of a file", r->output);
+	AP_TRY(need_problem(p, r->output));
+	st = ap_plan_check_outputs(&to);
+	if (st == AP_OK)
+		st = ap_plan_check_stages(&to, p->planning.plan.nstage);
+	if (st == AP_OK)
+		st = ap_bundle_begin(&to);
+	if (st == AP_OK)
+		st = ap_plan_stage(&to, &p->planning.made, &taken);
+	if (st == AP_OK)
+		st = ap_out_commit(&to);
+	ap_outputs_discard(to.staged);
+	return st;
+}
+
+static void try_file(void *user)
+{
+	struct reading *r = user;
+
+	r->st = write_file(r);
+}
+
+static enum ap_status write_memory(struct reading *r)
+{
+	struct autopar_plan *p = r->p;
+	const struct ap_setting_row *row = ap_setting_of_key(r->output);
+	bool json = !strcmp(r->suffix, ".json");
+
+	ap_str_init(&r->text, p->arena);
+	if (!strcmp(r->output, "summary")) {
+		if (json)
+			ap_emit_summary_json(&p->planning.plan, add_text, &r->text);
+		else
+			ap_emit_summary(&p->planning.plan, &r->text);
+		return AP_OK;
+	}
+	if (!row)
+		return ap_diag_add(p->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: no such output of a plan",
+			r->output);
+	AP_TRY(need_problem(p, r->output));
+	return ap_plan_write(&p->ctx, &p->set, &p->planning.made,
+		(enum ap_setting_id)(row - ap_setting_at(0)),
+		ap_arena_printf(p->arena, "plan%s", r->suffix), add_text, &r->text);
+}
+
+static void try_memory(void *user)
+{
+	struct reading *r = user;
+
+	r->st = write_memory(r);
+}
+
+static enum autopar_status write_output(struct reading *r, void (*part)(void *user))
+{
+	struct autopar_plan *p = r->p;
+
+	if (!begin(p->owner, false))
+		return AUTOPAR_LIMIT;
+	p->ctx.diag = p->owner->diag;
+	return call(p->owner, p->arena, part, r, &r->st);
+}
+
+enum autopar_status autopar_plan_file(struct autopar_plan *p, const char *output, const char *path)
+{
+	struct reading r = {.p = p, .output = output, .path = path};
+
+	return write_output(&r, try_file);
+}
+
+enum autopar_status autopar_plan_memory(struct autopar_plan *p, const char *output, const char *suffix,
+	const char **data, size_t *bytes)
+{
+	struct reading r = {.p = p, .output = output, .suffix = suffix};
+	enum autopar_status st = write_output(&r, try_memory);
+
+	*data = st == AUTOPAR_OK ? r.text.s : NULL;
+	*bytes = st == AUTOPAR_OK ? r.text.len : 0;
+	return st;
+}
