@@ -38,7 +38,7 @@ enum ap_status ap_input_read(struct ap_ctx *ctx, const struct ap_settings *set, 
 
 const char *ap_input_sha256(struct ap_ctx *ctx, const struct ap_input *in)
 {
-	char *hex = ap_arena_alloc(ctx->arena, 65, 1);
+	char *hex = ap_arena_alloc(ctx->arena, AP_SHA256_HEX + 1, 1);
 
 	ap_sha256_hex(in->text, in->len, hex);
 	return hex;

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/attempt.h"
 #include "base/diag.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "draw/graphviz.h"
@@ -263,8 +264,6 @@ enum ap_status ap_out_commit(struct ap_writing *to)
 
 /* ---- what runs wrote ---- */
 
-enum { HASH = 64 };
-
 static bool is_one(const struct ap_written *w, const char *name, const char *sha256)
 {
 	for (size_t i = 0; i < w->n; i++)
@@ -283,13 +282,14 @@ void ap_written_add(struct ap_ctx *ctx, struct ap_written *w, const char *name, 
 
 void ap_written_add_text(struct ap_ctx *ctx, struct ap_written *w, const char *text)
 {
+	const size_t hash = AP_SHA256_HEX;
+
 	for (size_t len; *text; text += len + (text[len] == '\n')) {
 		len = strcspn(text, "\n");
-		if (len < HASH + 3 || strspn(text, "0123456789abcdef") != HASH ||
-			strncmp(text + HASH, "  ", 2) != 0)
+		if (len < hash + 3 || !ap_sha256_is_hex(text, hash) || strncmp(text + hash, "  ", 2) != 0)
 			continue;
-		ap_written_add(ctx, w, ap_arena_strndup(ctx->arena, text + HASH + 2, len - HASH - 2),
-			ap_arena_strndup(ctx->arena, text, HASH));
+		ap_written_add(ctx, w, ap_arena_strndup(ctx->arena, text + hash + 2, len - hash - 2),
+			ap_arena_strndup(ctx->arena, text, hash));
 	}
 }
 

@@ -4,7 +4,7 @@
 #define AP_API_OUTPUTS_H
 
 #include "api/files.h"
-#include "base/file.h"
+#include "base/file_out.h"
 #include "draw/picture.h"
 
 struct ap_bundle_folder;

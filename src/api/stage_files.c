@@ -144,7 +144,7 @@ static void add_parts(struct ap_ctx *ctx, const char *path, struct ap_written *o
 		!ap_ckpt_is_merged(&merged) || ap_ckpt_split(ctx, &merged, &n, &stage) != AP_OK)
 		return;
 	for (uint32_t s = 0; s < n; s++) {
-		char *sha256 = ap_arena_alloc(ctx->arena, 65, 1);
+		char *sha256 = ap_arena_alloc(ctx->arena, AP_SHA256_HEX + 1, 1);
 		struct ap_str bytes;
 
 		ap_str_init(&bytes, ctx->arena);

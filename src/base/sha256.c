@@ -3,17 +3,23 @@
 
 #include <nettle/base16.h>
 #include <nettle/sha2.h>
+#include <string.h>
 
-static void finish(struct sha256_ctx *sha, char hex[65])
+bool ap_sha256_is_hex(const char *s, size_t len)
+{
+	return len == AP_SHA256_HEX && strspn(s, "0123456789abcdef") >= len;
+}
+
+static void finish(struct sha256_ctx *sha, char hex[AP_SHA256_HEX + 1])
 {
 	uint8_t digest[SHA256_DIGEST_SIZE];
 
 	sha256_digest(sha, sizeof digest, digest);
 	base16_encode_update(hex, sizeof digest, digest);
-	hex[64] = '\0';
+	hex[AP_SHA256_HEX] = '\0';
 }
 
-void ap_sha256_hex(const void *p, size_t len, char hex[65])
+void ap_sha256_hex(const void *p, size_t len, char hex[AP_SHA256_HEX + 1])
 {
 	struct sha256_ctx sha;
 
@@ -22,7 +28,8 @@ void ap_sha256_hex(const void *p, size_t len, char hex[65])
 	finish(&sha, hex);
 }
 
-bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user, char hex[65])
+bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user,
+	char hex[AP_SHA256_HEX + 1])
 {
 	uint8_t piece[16 << 10];
 	struct sha256_ctx sha;

@@ -6,10 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { AP_SHA256_HEX = 64 }; /* digits of a digest */
+
+/* Is s[0..len) a digest in lower-case hexadecimal? */
+bool ap_sha256_is_hex(const char *s, size_t len);
+
 /* Lower-case hexadecimal digest of p[0..len), NUL-terminated. */
-void ap_sha256_hex(const void *p, size_t len, char hex[65]);
+void ap_sha256_hex(const void *p, size_t len, char hex[AP_SHA256_HEX + 1]);
 
 /* Of what read() gives piece by piece, until it gives 0; false where it gives less. */
-bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user, char hex[65]);
+bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user,
+	char hex[AP_SHA256_HEX + 1]);
 
 #endif

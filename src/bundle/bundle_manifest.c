@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/json_write.h"
 #include "base/map.h"
+#include "base/sha256.h"
 #include "bundle/bundle_parts.h"
 
 #define SCHEMA "autopar-bundle/1"
@@ -61,11 +62,6 @@ static bool is_inside(const char *name)
 	}
 }
 
-static bool is_sha256(const char *text)
-{
-	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
-}
-
 #define REPORT(v, check, ...) \
 	ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__)
 
@@ -84,7 +80,7 @@ static enum ap_status read_part(struct ap_ctx *ctx, const struct ap_json *doc, c
 	if (!is_inside(out->name) || !strcmp(out->name, AP_BUNDLE_MANIFEST))
 		return REPORT(ap_jv_get(v, "name"), "manifest-name",
 			"should be the name of another file in the folder of the bundle");
-	if (!is_sha256(out->sha256))
+	if (!ap_sha256_is_hex(out->sha256, strlen(out->sha256)))
 		return REPORT(ap_jv_get(v, "sha256"), "manifest-hash",
 			"should be a SHA-256: 64 digits of 0 to 9 and a to f");
 	ap_map_put_str(names, out->name, &fresh);

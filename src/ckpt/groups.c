@@ -26,7 +26,7 @@ struct collecting {
 static const char *name_of(struct collecting *c, const int64_t *rank, uint32_t n)
 {
 	struct ap_str text;
-	char hex[65];
+	char hex[AP_SHA256_HEX + 1];
 
 	if (n == c->p->machine->total)
 		return *c->p->machine->chip->hccl ? "hccl_world_group" : "nccl_world_group";

@@ -29,7 +29,7 @@ static struct source builtin_source(struct ap_ctx *ctx, const struct ap_builtin 
 
 static const char *hash(struct ap_ctx *ctx, struct source s)
 {
-	char hex[65];
+	char hex[AP_SHA256_HEX + 1];
 
 	ap_sha256_hex(s.text, s.len, hex);
 	return ap_arena_strdup(ctx->arena, hex);

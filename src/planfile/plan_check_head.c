@@ -22,7 +22,7 @@ static void hold_hash(struct ap_book *b, const struct ap_jv *settings)
 	const struct ap_jv *input = ap_jv_get(ap_jv_get(b->root, "inputs"), "settings");
 	struct ap_str text;
 	struct ap_jw w;
-	char hex[65];
+	char hex[AP_SHA256_HEX + 1];
 
 	ap_str_init(&text, b->ctx->scratch);
 	ap_jw_str_init(&w, &text, 0);

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/dtype.h"
 #include "base/num.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "pipeline/schedule.h"
@@ -17,7 +18,7 @@
 
 #define NUMBERS 1e300 /* beyond any that is meant */
 
-enum { HASH_CHARS = 64, MOST_CHILDREN = 64, MOST_FAULTS = 1000 };
+enum { MOST_CHILDREN = 64, MOST_FAULTS = 1000 };
 
 static const struct ap_plan_key rows[] = {
 #define KEY(path, form, depth, least, most, names, need, class) \
@@ -229,9 +230,8 @@ static void check_text(struct forming *f, const struct ap_plan_key *row, const s
 	if (row->form == AP_PLAN_WORD && !is_word(row->names, s))
 		fault(f, v, "key-range", "is none that is known; expected %s",
 			list_text(f->ctx, row->names));
-	if (row->form == AP_PLAN_HASH &&
-		(strlen(s) != HASH_CHARS || strspn(s, "0123456789abcdef") != HASH_CHARS))
-		fault(f, v, "key-range", "is no SHA-256; expected %d hexadecimal digits", HASH_CHARS);
+	if (row->form == AP_PLAN_HASH && !ap_sha256_is_hex(s, strlen(s)))
+		fault(f, v, "key-range", "is no SHA-256; expected %d hexadecimal digits", AP_SHA256_HEX);
 	if (row->form == AP_PLAN_VERSION && !is_version(s))
 		fault(f, v, "key-range", "is no version; expected three numbers, such as 0.1.0");
 }

@@ -37,7 +37,7 @@ static void write_settings(struct ap_jw *w, const struct ap_plan *p)
 }
 
 /* The hash is of the compact form of the settings. */
-static void hash_settings(const struct ap_plan_writer *pw, char hex[65])
+static void hash_settings(const struct ap_plan_writer *pw, char hex[AP_SHA256_HEX + 1])
 {
 	struct ap_str text;
 	struct ap_jw w;
@@ -55,7 +55,7 @@ static void write_inputs(struct ap_plan_writer *pw)
 	const struct ap_chip *chip = p->machine->chip;
 	const struct ap_software *sw = p->step->software;
 	struct ap_jw *w = &pw->w;
-	char hex[65];
+	char hex[AP_SHA256_HEX + 1];
 
 	hash_settings(pw, hex);
 	ap_jw_key(w, "inputs");

@@ -88,7 +88,7 @@ static size_t hashed_bytes(const struct ap_problem *p)
 	return 8 * words;
 }
 
-void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[65])
+void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[AP_SHA256_HEX + 1])
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	size_t size = hashed_bytes(p);

@@ -18,6 +18,7 @@
 #include "base/ctx.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/sha256.h"
 
 struct ap_pnode {
 	const char *name;
@@ -106,7 +107,7 @@ void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 bool ap_pick_less(const uint32_t *a, const uint32_t *b, uint32_t n);
 
 /* Content hash of the table (shape, costs, memory, limit), names left out; hex SHA-256. */
-void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[65]);
+void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[AP_SHA256_HEX + 1]);
 
 struct ap_incident { /* the edges at each node */
 	const ap_id *first; /* [n + 1] */
