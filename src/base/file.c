@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file_temp.h"
+#include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
 
-enum { STDIN_STEP = 64 << 10 };
+enum { STDIN_STEP = 64 << 10, PIECE_BYTES = 8 << 10 };
 
 static enum ap_status __attribute__((format(printf, 4, 5))) complain(struct ap_ctx *ctx,
 	const char *path, enum ap_status st, const char *fmt, ...)
 {
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_where where = {.file = strcmp(path, "-") ? path : "standard input"};
-	struct ap_str text;
 	va_list ap;
 
-	ap_str_init(&text, ctx->scratch);
 	va_start(ap, fmt);
-	ap_str_vaddf(&text, fmt, ap);
+	st = ap_diag_addv(ctx->diag, AP_ERROR, st, &where, NULL, fmt, ap);
 	va_end(ap);
-	st = ap_diag_add(ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
-	ap_arena_release(ctx->scratch, mark);
 	return st;
 }
 
@@ -162,4 +162,168 @@ bool ap_file_suffix(const char *path, const char *suffix)
 	size_t n = strlen(path), m = strlen(suffix);
 
 	return n >= m && !strcmp(path + n - m, suffix);
+}
+
+struct reading {
+	int fd;
+	off_t at;
+};
+
+static ptrdiff_t read_piece(void *user, void *piece, size_t len)
+{
+	struct reading *r = user;
+	ssize_t n;
+
+	do
+		n = pread(r->fd, piece, len, r->at);
+	while (n < 0 && errno == EINTR);
+	r->at += n > 0 ? n : 0;
+	return n;
+}
+
+int ap_file_sum_fd(int fd, struct ap_file_sum *out)
+{
+	struct reading r = {.fd = fd};
+
+	if (!ap_sha256_read(read_piece, &r, out->sha256))
+		return errno;
+	out->bytes = r.at;
+	return 0;
+}
+
+int ap_file_sum(const char *path, struct ap_file_sum *out)
+{
+	struct stat st;
+	int fd, error;
+
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return errno;
+	error = fstat(fd, &st) ? errno : S_ISREG(st.st_mode) ? ap_file_sum_fd(fd, out) : EINVAL;
+	close(fd);
+	return error;
+}
+
+/* As much as there is of len bytes at a place of a file; less than 0 where it cannot be read. */
+static ssize_t read_at(int fd, char *bytes, size_t len, off_t at)
+{
+	size_t got = 0;
+
+	while (got < len) {
+		ssize_t n = pread(fd, bytes + got, len - got, at + (off_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (!n)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+static bool same_bytes(int a, int b)
+{
+	char x[PIECE_BYTES], y[PIECE_BYTES];
+	off_t at = 0;
+	ssize_t n;
+
+	do {
+		n = read_at(a, x, sizeof x, at);
+		if (n < 0 || read_at(b, y, sizeof y, at) != n || memcmp(x, y, (size_t)n) != 0)
+			return false;
+		at += n;
+	} while (n == PIECE_BYTES);
+	return true;
+}
+
+static bool same_size(int a, int b)
+{
+	struct stat x, y;
+
+	return !fstat(a, &x) && !fstat(b, &y) && S_ISREG(x.st_mode) && S_ISREG(y.st_mode) &&
+		x.st_size == y.st_size;
+}
+
+bool ap_file_holds(const char *path, int fd)
+{
+	int other;
+	bool same;
+
+	do
+		other = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	while (other < 0 && errno == EINTR);
+	if (other < 0)
+		return false;
+	same = same_size(other, fd) && same_bytes(other, fd);
+	close(other);
+	return same;
+}
+
+struct names {
+	const char **v;
+	size_t n, cap;
+};
+
+bool ap_file_is_folder(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+bool ap_folder_is_free(const char *path)
+{
+	DIR *dir = opendir(path);
+	bool is_free = dir;
+
+	for (const struct dirent *e; is_free && (e = readdir(dir));)
+		is_free = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || ap_temp_is(e->d_name);
+	if (dir)
+		closedir(dir);
+	return is_free;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+/* 0 or an errno. */
+static int read_names(struct ap_ctx *ctx, DIR *dir, struct names *names)
+{
+	for (;;) {
+		const struct dirent *e;
+
+		errno = 0;
+		e = readdir(dir);
+		if (!e)
+			return errno;
+		if (*e->d_name != '.')
+			AP_PUSH(ctx->arena, *names, ap_arena_strdup(ctx->arena, e->d_name));
+	}
+}
+
+enum ap_status ap_folder_names(struct ap_ctx *ctx, const char *path, size_t *n,
+	const char *const **out)
+{
+	struct names names = {0};
+	DIR *dir = opendir(path);
+	int error = dir ? read_names(ctx, dir, &names) : errno;
+
+	if (dir)
+		closedir(dir);
+	if (error)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &(struct ap_where){.file = path}, NULL,
+			"cannot read: %s", strerror(error));
+	if (names.n)
+		qsort(names.v, names.n, sizeof *names.v, by_name);
+	*n = names.n;
+	*out = names.v;
+	return AP_OK;
 }

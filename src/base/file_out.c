@@ -3,7 +3,7 @@
  * Outputs of a run. A regular target gets a staged file beside it; standard output, devices and
  * FIFOs, which no rename can replace, are collected in memory and written through at commit.
  */
-#include "base/file.h"
+#include "base/file_out.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file_lock.h"
-#include "base/file_sum.h"
 #include "base/file_temp.h"
 #include "base/sha256.h"
 #include "base/str.h"

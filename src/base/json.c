@@ -161,6 +161,13 @@ static enum ap_status __attribute__((format(printf, 8, 9))) report_at(struct ap_
 	return st;
 }
 
+enum ap_status ap_json_reportv(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
+	va_list ap)
+{
+	return report(ctx, doc, v ? v->offset : SIZE_MAX, v, level, st, oper, check, fmt, ap);
+}
+
 enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
 	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
 	...)
@@ -168,7 +175,7 @@ enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, con
 	va_list ap;
 
 	va_start(ap, fmt);
-	st = report(ctx, doc, v ? v->offset : SIZE_MAX, v, level, st, oper, check, fmt, ap);
+	st = ap_json_reportv(ctx, doc, v, level, st, oper, check, fmt, ap);
 	va_end(ap);
 	return st;
 }

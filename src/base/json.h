@@ -6,6 +6,7 @@
 #ifndef AP_BASE_JSON_H
 #define AP_BASE_JSON_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,9 @@ const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v);
 enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
 	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
 	...) __attribute__((format(printf, 8, 9)));
+enum ap_status ap_json_reportv(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	enum ap_level level, enum ap_status st, const char *oper, const char *check, const char *fmt,
+	va_list ap) __attribute__((format(printf, 8, 0)));
 
 /*
  * Typed members of an object. A missing or ill-typed member is reported (check "key-missing",

@@ -278,14 +278,11 @@ static void fault(struct check *k, const char *check, const char *fmt, ...)
 static void fault(struct check *k, const char *check, const char *fmt, ...)
 {
 	struct ap_where where = {.file = k->c->file};
-	struct ap_str text;
 	va_list ap;
 
-	ap_str_init(&text, k->ctx->arena);
 	va_start(ap, fmt);
-	ap_str_vaddf(&text, fmt, ap);
+	k->st = ap_diag_addv(k->ctx->diag, AP_ERROR, AP_MEANING, &where, check, fmt, ap);
 	va_end(ap);
-	k->st = ap_diag_add(k->ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text.s);
 }
 
 static const char *safe(struct check *k, const char *name)

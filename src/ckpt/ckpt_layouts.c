@@ -24,14 +24,11 @@ static void fault(struct holding *h, const char *oper, const char *check, const 
 static void fault(struct holding *h, const char *oper, const char *check, const char *fmt, ...)
 {
 	struct ap_where where = {.file = h->c->file, .oper = oper};
-	struct ap_str text;
 	va_list ap;
 
-	ap_str_init(&text, h->ctx->arena);
 	va_start(ap, fmt);
-	ap_str_vaddf(&text, fmt, ap);
+	h->st = ap_diag_addv(h->ctx->diag, AP_ERROR, AP_MEANING, &where, check, fmt, ap);
 	va_end(ap);
-	h->st = ap_diag_add(h->ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text.s);
 }
 
 static const char *safe(struct holding *h, const char *name)

@@ -20,26 +20,13 @@ static void note_status(struct ap_rank_table *t, enum ap_status st)
 		t->status = st;
 }
 
-static const char *vformat(struct ap_rank_table *t, const char *fmt, va_list ap)
-	__attribute__((format(printf, 2, 0)));
-
-static const char *vformat(struct ap_rank_table *t, const char *fmt, va_list ap)
-{
-	struct ap_str b;
-
-	ap_str_init(&b, t->ctx->arena);
-	ap_str_vaddf(&b, fmt, ap);
-	return b.s;
-}
-
 void ap_rank_table_fault(
 	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s",
-			       vformat(t, fmt, ap)));
+	note_status(t, ap_json_reportv(t->ctx, t->doc, v, AP_ERROR, AP_MEANING, NULL, check, fmt, ap));
 	va_end(ap);
 }
 
@@ -49,8 +36,7 @@ void ap_rank_table_warn(
 	va_list ap;
 
 	va_start(ap, fmt);
-	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_WARNING, AP_OK, NULL, check, "%s",
-			       vformat(t, fmt, ap)));
+	note_status(t, ap_json_reportv(t->ctx, t->doc, v, AP_WARNING, AP_OK, NULL, check, fmt, ap));
 	va_end(ap);
 }
 

@@ -28,13 +28,13 @@ enum ap_status ap_stages_fault(const struct ap_stages *s, ap_id node, const char
 {
 	const struct ap_where where = {.file = s->g->file,
 		.oper = node == AP_NONE ? NULL : s->g->node[node].name};
-	char text[1024];
+	enum ap_status st;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	st = ap_diag_addv(s->ctx->diag, AP_ERROR, AP_MEANING, &where, check, fmt, ap);
 	va_end(ap);
-	return ap_diag_add(s->ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text);
+	return st;
 }
 
 enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndevice,
