@@ -3,7 +3,7 @@
 #ifndef AP_API_AGAINST_H
 #define AP_API_AGAINST_H
 
-#include "api/fail_if.h"
+#include "api/compare.h"
 #include "api/request.h"
 #include "diff/plan_match.h"
 #include "planfile/plan_compare.h"
@@ -32,6 +32,10 @@ struct ap_against { /* what was found */
  * set->fail_if holds is an error of ctx. */
 enum ap_status ap_against(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_named *named, struct ap_against *out);
+
+/* What was found, as text or as autopar-check/1, as the settings say. */
+void ap_against_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
+	bool color, struct ap_str *out);
 
 /* Holds a plan against itself, its settings among it. AP_MEANING, every fault located. */
 enum ap_status ap_plan_check_file(struct ap_ctx *ctx, const struct ap_json *doc);

@@ -11,7 +11,4 @@ struct ap_run;
 #include "cli/commands.def"
 #undef COMMAND
 
-/* check --against. AP_DIFFERS: no longer right. */
-enum ap_status ap_check_against(struct ap_run *run);
-
 #endif

@@ -161,6 +161,14 @@ void ap_run_print(struct ap_ctx *ctx, const struct ap_settings *o)
 		fputs(text.s, stderr);
 }
 
+enum ap_status ap_run_answer(struct ap_run *run, const struct ap_str *text)
+{
+	if (run->set->quiet)
+		return AP_OK;
+	run->answered = true;
+	return ap_stdout_write(&run->ctx, text->s, text->len);
+}
+
 /* An error that nobody explained still gets a line. */
 static void explain(struct ap_run *run, enum ap_status st)
 {

@@ -9,6 +9,8 @@
 #include "api/request.h"
 #include "cli/parse.h"
 
+struct ap_str;
+
 struct ap_run {
 	struct ap_ctx ctx;
 	const struct ap_cli *cli;
@@ -37,6 +39,9 @@ int ap_run_end(struct ap_run *run, enum ap_status st);
 /* The hook of the arenas (user: a run, or NULL): removes what is staged, says so, and ends the program.
  * Nothing may be allocated any more. */
 void ap_run_out_of_memory(void *user, size_t wanted);
+
+/* Prints what the command has found on standard output, unless --quiet. */
+enum ap_status ap_run_answer(struct ap_run *run, const struct ap_str *text);
 
 /* Prints a sink to standard error as the settings want it. */
 void ap_run_print(struct ap_ctx *ctx, const struct ap_settings *set);

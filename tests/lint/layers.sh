@@ -34,7 +34,7 @@ draw draw plan shard graph hw base
 report report planfile plan route pipeline problem base autopar
 bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
 api api bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import graph hw rule base autopar
-cli cli api bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import graph hw rule base autopar
+cli cli api base autopar
 '
 
 # Foreign header: the one file that may include it.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --fail-if: conditions on the figures of plans, on which a run ends with exit code 1. */
-#ifndef AP_API_FAIL_IF_H
-#define AP_API_FAIL_IF_H
+/* What changed between two plans or strategies, and conditions on their figures (--fail-if). */
+#ifndef AP_API_COMPARE_H
+#define AP_API_COMPARE_H
 
-#include "api/settings.h"
+#include "api/outputs.h"
 #include "diff/limit.h"
 
 struct ap_fail_if {
@@ -23,5 +23,11 @@ enum ap_status ap_fail_if_read(struct ap_ctx *ctx, const struct ap_settings *set
  */
 enum ap_status ap_fail_if_judge(struct ap_ctx *ctx, const struct ap_fail_if *f, const struct ap_saved *was,
 	const struct ap_saved *is, const struct ap_verdict **verdict);
+
+/* Compares two plans, two strategies, or one of each: what changed, onto text, in the form that the
+ * settings name. AP_DIFFERS where there is something, and no condition judges it; what holds is an error of
+ * to->ctx. */
+enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *new, bool color,
+	struct ap_str *text);
 
 #endif

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/catalogue.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/files.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file.h"
 #include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/cmd.h"
-#include "cli/help.h"
-#include "cli/models.h"
-#include "cli/run.h"
 #include "cost/optimizer.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
@@ -18,7 +22,8 @@
 
 /* Lists all (name NULL), or shows the one of that name; false where there is none. w: an array that is open
  * on out, where JSON is wanted, else NULL. */
-typedef bool list_fn(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w);
+typedef bool list_fn(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w);
 
 static void write_strings(struct ap_jw *w, const char *key, const char *const *v, int n)
 {
@@ -30,32 +35,34 @@ static void write_strings(struct ap_jw *w, const char *key, const char *const *v
 }
 
 /* The text of a JSON file as a value. */
-static void write_file(struct ap_run *run, struct ap_jw *w, const char *text)
+static void write_file(struct ap_ctx *ctx, struct ap_jw *w, const char *text)
 {
 	size_t len = strlen(text);
 
 	while (len && strchr(" \n\t", text[len - 1]))
 		len--;
-	ap_jw_raw(w, ap_arena_strndup(run->ctx.arena, text, len));
+	ap_jw_raw(w, ap_arena_strndup(ctx->arena, text, len));
 }
 
-static bool list_chips(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
+static bool list_chips(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
 {
 	const struct ap_chip *chip;
 	const char *each, *text;
 
+	(void)set;
 	if (name) {
-		if (ap_chip_get(&run->ctx, name, &chip) != AP_OK)
+		if (ap_chip_get(ctx, name, &chip) != AP_OK)
 			return false;
 		for (size_t i = 0; (each = ap_chip_at(i, &text)); i++)
 			if (!strcmp(each, chip->name) && w)
-				write_file(run, w, text);
+				write_file(ctx, w, text);
 			else if (!strcmp(each, chip->name))
 				ap_str_add(out, text);
 		return true;
 	}
 	for (size_t i = 0; (each = ap_chip_at(i, NULL)); i++) {
-		if (ap_chip_get(&run->ctx, each, &chip) != AP_OK)
+		if (ap_chip_get(ctx, each, &chip) != AP_OK)
 			return false;
 		if (w) {
 			ap_jw_obj_flat(w);
@@ -72,17 +79,19 @@ static bool list_chips(struct ap_run *run, const char *name, struct ap_str *out,
 	return true;
 }
 
-static bool list_software(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
+static bool list_software(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
 {
 	bool found = !name;
 
+	(void)set;
 	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
 		if (!name && w) {
 			ap_jw_obj_flat(w);
 			ap_jw_kstr(w, "name", b->name);
 			ap_jw_end(w);
 		} else if (w && !strcmp(name, b->name))
-			write_file(run, w, b->text);
+			write_file(ctx, w, b->text);
 		else if (!name)
 			ap_str_addf(out, "%s\n", b->name);
 		else if (!strcmp(name, b->name))
@@ -92,12 +101,14 @@ static bool list_software(struct ap_run *run, const char *name, struct ap_str *o
 	return found;
 }
 
-static bool list_engines(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
+static bool list_engines(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
 {
 	const struct ap_engine *e;
 	bool found = !name;
 
-	(void)run;
+	(void)ctx;
+	(void)set;
 	for (size_t i = 0; (e = ap_engine_at(i)); i++)
 		if (!name || !strcmp(name, e->name)) {
 			found = true;
@@ -113,12 +124,14 @@ static bool list_engines(struct ap_run *run, const char *name, struct ap_str *ou
 	return found;
 }
 
-static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
+static bool list_optimizers(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
 {
 	const struct ap_optimizer *o;
 	bool found = !name;
 
-	(void)run;
+	(void)ctx;
+	(void)set;
 	for (size_t i = 0; (o = ap_optimizer_at(i)); i++) {
 		if (name && strcmp(name, o->name) != 0)
 			continue;
@@ -137,12 +150,6 @@ static bool list_optimizers(struct ap_run *run, const char *name, struct ap_str 
 		ap_jw_end(w);
 	}
 	return found;
-}
-
-static bool list_settings(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
-{
-	(void)run;
-	return ap_help_settings(name, out, w);
 }
 
 /* A type is listed once, by the first of its rows. */
@@ -195,13 +202,13 @@ static void write_all_operators(struct ap_jw *w)
 }
 
 /* All that its rows hold, beside the text that explains them. */
-static void write_one_operator(struct ap_run *run, struct ap_jw *w, const char *type)
+static void write_one_operator(struct ap_ctx *ctx, struct ap_jw *w, const char *type)
 {
 	const struct ap_op_row *first = ap_op_next(NULL, type);
 	const char *old, *now;
 	struct ap_str text;
 
-	ap_str_init(&text, run->ctx.arena);
+	ap_str_init(&text, ctx->arena);
 	ap_op_describe(type, &text);
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "name", first->name);
@@ -238,16 +245,18 @@ static void write_one_operator(struct ap_run *run, struct ap_jw *w, const char *
 	ap_jw_end(w);
 }
 
-static bool list_operators(struct ap_run *run, const char *name, struct ap_str *out, struct ap_jw *w)
+static bool list_operators(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
 {
 	const char *near = NULL, *type = name ? ap_op_canonical(name, &near) : NULL;
 
+	(void)set;
 	if (!name && w)
 		write_all_operators(w);
 	else if (!name)
 		list_all_operators(out);
 	else if (type && w)
-		write_one_operator(run, w, type);
+		write_one_operator(ctx, w, type);
 	else if (!type && w && ap_op_unsupported(name))
 		write_unplanned(w, name, ap_op_unsupported(name));
 	else if (type)
@@ -256,9 +265,109 @@ static bool list_operators(struct ap_run *run, const char *name, struct ap_str *
 		ap_str_addf(out, "%s: known, but not planned with: %s\n", name,
 			ap_op_unsupported(name));
 	else if (near)
-		ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"there is no operator \"%s\"; did you mean \"%s\"?", name, near);
 	return !name || type || ap_op_unsupported(name);
+}
+
+#define SUFFIX ".json"
+
+struct names {
+	const char **v;
+	size_t n, cap;
+};
+
+static const char *models_folder(void)
+{
+	const char *given = getenv("AUTOPAR_PLAN_MODELS");
+
+	return given && *given ? given : AP_MODELS_DIR;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum ap_status read_names(struct ap_ctx *ctx, struct names *out)
+{
+	struct ap_where where = {.file = models_folder()};
+	DIR *dir = opendir(where.file);
+	struct dirent *entry;
+
+	if (!dir)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &where, NULL,
+			"cannot open: %s; the bundled models should be there, or where "
+			"AUTOPAR_PLAN_MODELS says", strerror(errno));
+	while ((entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name);
+
+		if (*entry->d_name != '.' && ap_file_suffix(entry->d_name, SUFFIX))
+			AP_PUSH(ctx->arena, *out,
+				ap_arena_strndup(ctx->arena, entry->d_name,
+					len - strlen(SUFFIX)));
+	}
+	closedir(dir);
+	if (out->n)
+		qsort(out->v, out->n, sizeof *out->v, compare);
+	return AP_OK;
+}
+
+/* Notes and warnings of a graph are the business of `check`. */
+static enum ap_status load_model(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const struct ap_graph **g)
+{
+	const struct ap_graph_params params = {0};
+	struct ap_where where = {.file = path};
+	struct ap_diag *real = ctx->diag;
+	struct ap_input in;
+	struct ap_json *doc;
+	enum ap_status st;
+
+	AP_TRY(ap_input_read(ctx, set, path, &in));
+	ctx->diag = ap_diag_create(ctx->arena, false);
+	st = ap_input_json(ctx, &in, 0, &doc);
+	if (st == AP_OK)
+		st = ap_graph_load(ctx, doc, "", &params, g);
+	ctx->diag = real;
+	return st == AP_OK ? AP_OK
+		: ap_diag_add(real, AP_ERROR, st, &where, NULL,
+			"is no operator graph; `autopar-plan check` says why");
+}
+
+static bool list_models(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
+{
+	struct names names = {0};
+	bool found = !name;
+
+	if (read_names(ctx, &names) != AP_OK)
+		return false;
+	for (size_t i = 0; i < names.n; i++) {
+		const char *path = ap_arena_printf(ctx->arena, "%s/%s" SUFFIX, models_folder(),
+			names.v[i]);
+		const struct ap_graph *g;
+
+		if (name && strcmp(name, names.v[i]) != 0)
+			continue;
+		if (load_model(ctx, set, path, &g) != AP_OK)
+			return false;
+		found = true;
+		if (w) {
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "name", ap_diag_name(ctx->diag, names.v[i]));
+			ap_jw_kint(w, "operators", g->nnode);
+			ap_jw_kint(w, "parameter_elements", g->parameters);
+			ap_jw_kstr(w, "file", ap_diag_path(ctx->diag, path));
+			ap_jw_end(w);
+			continue;
+		}
+		ap_str_addf(out, "%-22s %6" PRIu32 " operators, %15" PRId64 " parameter elements\n",
+			ap_diag_name(ctx->diag, names.v[i]), g->nnode, g->parameters);
+		if (name)
+			ap_str_addf(out, "  file      %s\n", ap_diag_path(ctx->diag, path));
+	}
+	return found;
 }
 
 static const struct {
@@ -267,41 +376,20 @@ static const struct {
 } topics[] = {
 	{"chips", list_chips},
 	{"engines", list_engines},
-	{"models", ap_models_list},
+	{"models", list_models},
 	{"operators", list_operators},
 	{"optimizers", list_optimizers},
-	{"settings", list_settings},
 	{"software", list_software},
 };
 
-enum ap_status ap_cmd_list(struct ap_run *run)
+bool ap_catalogue(struct ap_ctx *ctx, const struct ap_settings *set, const char *topic, const char *name,
+	struct ap_str *out, struct ap_jw *w, bool *known)
 {
-	const char *topic = run->cli->arg[0];
-	const char *name = run->cli->narg > 1 ? run->cli->arg[1] : NULL;
-	struct ap_str out;
-	struct ap_jw w;
-
-	ap_str_init(&out, run->ctx.arena);
-	if (run->set->json) {
-		ap_jw_str_init(&w, &out, 2);
-		ap_jw_arr(&w);
-	}
+	*known = false;
 	for (size_t i = 0; i < AP_COUNT(topics); i++) {
-		if (strcmp(topics[i].name, topic) != 0)
-			continue;
-		if (topics[i].list(run, name, &out, run->set->json ? &w : NULL)) {
-			if (run->set->json) {
-				ap_jw_end(&w);
-				ap_jw_finish(&w);
-			}
-			return ap_stdout_write(&run->ctx, out.s, out.len);
-		}
-		AP_TRY(ap_diag_status(run->ctx.diag));
-		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"there is no \"%s\" among the %s; see `autopar-plan list %s`", name, topic,
-			topic);
+		*known = !strcmp(topics[i].name, topic);
+		if (*known)
+			return topics[i].list(ctx, set, name, out, w);
 	}
-	return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-		"list: \"%s\" is not accepted; expected one of chips, engines, models, operators, "
-		"optimizers, settings, software", topic);
+	return false;
 }

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/against.h"
+#include "api/bundle.h"
+#include "api/config.h"
+#include "api/files.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "bundle/bundle.h"
+#include "bundle/bundle_check.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/groups.h"
+#include "draw/picture.h"
+#include "import/import.h"
+
+/* Each adds to what what is to be said of a file in which nothing is wrong. */
+typedef enum ap_status check_fn(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file,
+	struct ap_str *what);
+
+static enum ap_status check_graph(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_graph_params params = {
+		.micro_batches = 2, /* every finding */
+		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	const struct ap_graph *g;
+
+	AP_TRY(ap_graph_load(ctx, file->doc, ap_input_sha256(ctx, &file->in), &params, &g));
+	ap_str_addf(what, "%" PRIu32 " operators, %" PRId64 " parameter elements", g->nnode,
+		g->parameters);
+	return AP_OK;
+}
+
+static enum ap_status check_rank_table(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_topo *topo;
+	const struct ap_chip *chip = NULL;
+
+	AP_TRY(ap_topo_load(ctx, file->doc, ap_input_sha256(ctx, &file->in), &topo));
+	if (*topo->chip_info)
+		AP_TRY(ap_chip_by_info(ctx, topo->chip_info, &chip));
+	if (chip)
+		AP_TRY(ap_hccl_check(ctx, topo, chip->hccl, !set->hccl_rules));
+	ap_str_addf(what, "form %s, devices %" PRIu32 ", servers %" PRIu32, topo->form, topo->ndev,
+		topo->nserver);
+	if (topo->pod.n)
+		ap_str_addf(what, ", super pods %" PRIu32, topo->pod.n);
+	if (topo->cluster.n)
+		ap_str_addf(what, ", clusters %" PRIu32, topo->cluster.n);
+	return AP_OK;
+}
+
+static enum ap_status check_chip(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_chip chip;
+
+	(void)set;
+	AP_TRY(ap_chip_parse(ctx, file->doc, &chip));
+	ap_str_add(what, chip.name);
+	return AP_OK;
+}
+
+static enum ap_status check_software(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_software software;
+
+	(void)set;
+	AP_TRY(ap_software_parse(ctx, file->doc, &software));
+	ap_str_add(what, software.name);
+	return AP_OK;
+}
+
+static enum ap_status check_plan(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_picture pic;
+
+	(void)set;
+	AP_TRY(ap_plan_check_file(ctx, file->doc));
+	AP_TRY(ap_picture_of_file(ctx, file->doc, &pic));
+	ap_str_addf(what, "%zu operators",
+		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
+	return AP_OK;
+}
+
+static enum ap_status check_problem(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_problem *p;
+
+	(void)set;
+	AP_TRY(ap_problem_load(ctx, file->doc, &p));
+	ap_str_addf(what, "%" PRIu32 " nodes, %" PRIu32 " edges", p->n, p->nedge);
+	return AP_OK;
+}
+
+/* The stages of a merged file are all there. */
+static enum ap_status describe_strategy(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_str *what)
+{
+	struct ap_ckpt *stage;
+	uint32_t n = 1;
+
+	if (ap_ckpt_is_merged(c))
+		AP_TRY(ap_ckpt_split(ctx, c, &n, &stage));
+	if (n > 1)
+		ap_str_addf(what, ", pipeline stages %" PRIu32, n);
+	ap_str_addf(what, ", %" PRIu32 " operators, %" PRIu32 " parameters", c->nitem, c->nlayout);
+	return AP_OK;
+}
+
+static enum ap_status check_strategy(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_ckpt c;
+
+	(void)set;
+	AP_TRY(ap_ckpt_read(ctx, file->in.path, file->in.text, file->in.len, file->json, &c));
+	AP_TRY(ap_ckpt_check_empty(ctx, file->in.path, &c));
+	ap_str_add(what, file->json ? "JSON" : "protobuf");
+	return describe_strategy(ctx, &c, what);
+}
+
+static enum ap_status check_groups(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_groups groups;
+
+	(void)set;
+	AP_TRY(ap_groups_read(ctx, file->in.path, file->in.text, file->in.len, &groups));
+	ap_str_addf(what, "%" PRIu32 " groups, ranks to restore from %" PRIu32, groups.n, groups.nrestore);
+	return AP_OK;
+}
+
+static enum ap_status check_dump(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_import_params params = {
+		.micro_batches = 1,
+		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	const struct ap_import *g;
+
+	AP_TRY(ap_import_ir(ctx, file->in.path, file->in.text, file->in.len, &params, &g));
+	ap_str_addf(what, "%zu operators", ap_import_size(g));
+	return AP_OK;
+}
+
+static enum ap_status check_op_strategy(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_op_template *t;
+
+	(void)set;
+	AP_TRY(ap_op_template_read(ctx, file->doc, &t));
+	ap_str_addf(what, "%" PRIu32 " operators", t->n);
+	return AP_OK;
+}
+
+static enum ap_status check_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	(void)set;
+	AP_TRY(ap_config_check(ctx, file->doc));
+	ap_str_addf(what, "%zu settings", ap_jv_count(ap_json_root(file->doc)));
+	return AP_OK;
+}
+
+static enum ap_status check_manifest(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_bundle_manifest manifest;
+
+	(void)set;
+	AP_TRY(ap_bundle_manifest_read(ctx, file->doc, &manifest));
+	ap_str_addf(what, "%" PRIu32 " files", manifest.npart);
+	return AP_OK;
+}
+
+/* The stage files of a folder, each of them and all together. */
+static enum ap_status check_folder(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_str *what)
+{
+	struct ap_ckpt c;
+
+	AP_TRY(ap_ckpt_load(ctx, set, path, &c));
+	ap_str_add(what, "a folder");
+	return describe_strategy(ctx, &c, what);
+}
+
+static check_fn *const checks[AP_KIND_COUNT] = {
+	[AP_KIND_GRAPH] = check_graph,
+	[AP_KIND_RANK_TABLE] = check_rank_table,
+	[AP_KIND_CHIP] = check_chip,
+	[AP_KIND_SOFTWARE] = check_software,
+	[AP_KIND_PLAN] = check_plan,
+	[AP_KIND_PROBLEM] = check_problem,
+	[AP_KIND_MANIFEST] = check_manifest,
+	[AP_KIND_OP_STRATEGY] = check_op_strategy,
+	[AP_KIND_STRATEGY] = check_strategy,
+	[AP_KIND_CONFIG] = check_config,
+	[AP_KIND_GROUPS] = check_groups,
+	[AP_KIND_DUMP] = check_dump,
+};
+
+typedef enum ap_status form_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);
+
+/* Forms of a bundle's files. */
+static form_fn *const forms[AP_KIND_COUNT] = {
+	[AP_KIND_TRACE] = ap_bundle_check_trace,
+	[AP_KIND_RECOMPUTE] = ap_bundle_check_recompute,
+	[AP_KIND_SHARD] = ap_bundle_check_shard,
+	[AP_KIND_SETTINGS] = ap_bundle_check_settings,
+	[AP_KIND_CELLS] = ap_bundle_check_cells,
+	[AP_KIND_SWITCHES] = ap_bundle_check_switches,
+};
+
+struct checking {
+	struct ap_ctx *ctx;
+	const struct ap_settings *set;
+	const struct ap_fail_if *conditions; /* on every plan in which nothing is wrong */
+	uint32_t *nplan;
+};
+
+static enum ap_status check_known(struct checking *c, const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_saved plan;
+
+	if (forms[file->kind])
+		return forms[file->kind](c->ctx, file->doc, what);
+	AP_TRY(checks[file->kind](c->ctx, c->set, file, what));
+	if (file->kind != AP_KIND_PLAN)
+		return AP_OK;
+	++*c->nplan;
+	if (!c->conditions->n || ap_saved_of_plan(c->ctx, file->doc, &plan) != AP_OK)
+		return AP_OK;
+	plan.file = file->in.path;
+	(void)ap_fail_if_judge(c->ctx, c->conditions, NULL, &plan, NULL);
+	return AP_OK;
+}
+
+/* What the bundle has of a kind that is known, by the ends of names that such files have there. That a stage
+ * has no cell of its own is among the limits that its README.txt tells, and no fault of the file. */
+static void check_part(struct checking *c, const char *path)
+{
+	static const char *const ends[] = {".json", ".ckpt", ".pb"};
+	struct ap_known file;
+	struct ap_str what;
+
+	for (size_t i = 0; i < AP_COUNT(ends); i++) {
+		if (!ap_file_suffix(path, ends[i]))
+			continue;
+		ap_str_init(&what, c->ctx->arena);
+		if (ap_kind_read(c->ctx, c->set, path, &file) == AP_OK && file.kind != AP_KIND_CELLS)
+			(void)check_known(c, &file, &what);
+	}
+}
+
+/* That of the files which the manifest lists; then each of these, as if it were named itself. */
+static enum ap_status check_bundle(struct checking *c, const char *path, struct ap_str *what)
+{
+	struct ap_bundle_manifest manifest;
+
+	AP_TRY(ap_bundle_verify(c->ctx, c->set, path, &manifest));
+	ap_str_addf(what, "%" PRIu32 " files", manifest.npart);
+	for (uint32_t i = 0; i < manifest.npart; i++)
+		check_part(c, ap_path_join(c->ctx->arena, path, manifest.part[i].name));
+	return AP_OK;
+}
+
+void ap_check_file(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const struct ap_fail_if *conditions, uint32_t *nplan, struct ap_checked *out)
+{
+	struct checking c = {ctx, set, conditions, nplan};
+	struct ap_known file = {.kind = AP_KIND_STRATEGY};
+	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(ctx, path);
+	struct ap_str what;
+	enum ap_status st;
+
+	ap_str_init(&what, ctx->arena);
+	st = bundle ? check_bundle(&c, path, &what)
+		: folder ? check_folder(ctx, set, path, &what) : ap_kind_read(ctx, set, path, &file);
+	if (st == AP_OK && !folder)
+		st = check_known(&c, &file, &what);
+	out->kind = st != AP_OK ? NULL : bundle ? "a bundle" : ap_kind_text(file.kind);
+	out->what = what.s;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/convert.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/files.h"
+#include "api/outputs.h"
+#include "api/stage_files.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "api/request.h"
+#include "ckpt/ckpt_file.h"
+#include "ckpt/ckpt_match.h"
+#include "draw/picture.h"
+#include "import/import.h"
+
+struct job {
+	size_t n;
+	const char *const *from; /* [n] */
+	const char *into;
+	bool into_folder; /* of stage files */
+};
+
+/* Shapes of the parameters: the JSON form has them, protobuf has not, a graph knows them. */
+static enum ap_status add_shapes(struct ap_writing *to, const char *path, struct ap_ckpt *ckpt)
+{
+	const struct ap_graph *g;
+
+	if (to->set->graph) {
+		AP_TRY(ap_input_graph(to->ctx, to->set, to->set->graph, &g));
+		AP_TRY(ap_ckpt_add_shapes(to->ctx, g, ckpt));
+		return ap_ckpt_fits(to->ctx, ckpt, g);
+	}
+	for (uint32_t i = 0; i < ckpt->nlayout; i++)
+		if (!ckpt->layout[i].has_shape)
+			return ap_diag_add(to->ctx->diag, AP_WARNING, AP_OK,
+				&(struct ap_where){.file = path}, "shape-known",
+				"holds no full shapes; without --graph only MindSpore's Python tools "
+				"will read the JSON form");
+	return AP_OK;
+}
+
+/* In JSON a key can stand but once. */
+static enum ap_status warn_of_keys(struct ap_writing *to, const char *path, const struct ap_ckpt *c)
+{
+	uint32_t lost = 0;
+
+	for (uint32_t i = 1; i < c->nitem; i++)
+		lost += !strcmp(c->item[i - 1].node_name, c->item[i].node_name);
+	if (!lost)
+		return AP_OK;
+	return ap_diag_add(to->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = path},
+		"ckpt-keys", "%" PRIu32 " operators have their key in a later stage, too; of these "
+		"the JSON form holds the last stage's, as MindSpore merges", lost);
+}
+
+/* The stage files are of the form that was read. */
+static enum ap_status write_stages(struct ap_writing *to, const struct job *job, const struct ap_ckpt *ckpt,
+	bool json)
+{
+	struct ap_ckpt *stage;
+	uint32_t n;
+
+	if (!ap_ckpt_is_merged(ckpt))
+		return ap_path_fault(to->ctx, AP_MEANING, job->from[0],
+			"is no merged file; only one can become a folder of stage files");
+	AP_TRY(ap_ckpt_split(to->ctx, ckpt, &n, &stage));
+	return ap_ckpt_stage_folder(to, job->into, json ? ".json" : ".ckpt", n, stage, NULL);
+}
+
+static enum ap_status write_strategy(struct ap_writing *to, const struct job *job, struct ap_ckpt *ckpt,
+	bool json)
+{
+	if (job->into_folder)
+		return write_stages(to, job, ckpt, json);
+	if (ap_path_is_json(job->into) || to->set->graph)
+		AP_TRY(add_shapes(to, job->from[0], ckpt));
+	if (ap_path_is_json(job->into)) {
+		AP_TRY(warn_of_keys(to, job->from[0], ckpt));
+	} else {
+		AP_TRY(ap_out_check_binary(to, job->into));
+	}
+	return ap_ckpt_stage_file(to, job->into, ckpt);
+}
+
+/* Files of stages, each named or all in a folder. */
+static enum ap_status convert_stages(struct ap_writing *to, const struct job *job)
+{
+	struct ap_ckpt *part = AP_NEW_N(to->ctx->arena, struct ap_ckpt, job->n), all;
+
+	for (size_t i = 0; i < job->n; i++)
+		AP_TRY(ap_ckpt_load(to->ctx, to->set, job->from[i], &part[i]));
+	if (job->n > 1)
+		AP_TRY(ap_ckpt_merge(to->ctx, (uint32_t)job->n, part, &all));
+	else
+		all = *part;
+	return write_strategy(to, job, &all, all.nlayout && all.layout->has_shape);
+}
+
+static enum ap_status convert_rank_table(struct ap_writing *to, const struct ap_known *file,
+	const char *path)
+{
+	const struct ap_topo *topo;
+	struct ap_output_sink sink;
+
+	AP_TRY(ap_topo_load(to->ctx, file->doc, ap_input_sha256(to->ctx, &file->in), &topo));
+	AP_TRY(ap_topo_write_losses(to->ctx, file->doc, topo));
+	AP_TRY(ap_out_open(to, path, &sink));
+	ap_topo_write(topo, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+static enum ap_status convert_file(struct ap_writing *to, const struct job *job)
+{
+	struct ap_known file;
+	struct ap_ckpt ckpt;
+
+	AP_TRY(ap_kind_read(to->ctx, to->set, job->from[0], &file));
+	ap_ctx_phase(to->ctx, "converting");
+	if (file.kind == AP_KIND_RANK_TABLE)
+		return job->into_folder ? ap_path_fault(to->ctx, AP_USAGE, job->into,
+			"is a folder; expected the name of a file")
+			: convert_rank_table(to, &file, job->into);
+	if (file.kind != AP_KIND_STRATEGY)
+		return ap_path_fault(to->ctx, AP_MEANING, file.in.path, ap_arena_printf(to->ctx->arena,
+			"is %s; expected a strategy checkpoint or a rank table",
+			ap_kind_text(file.kind)));
+	AP_TRY(ap_ckpt_read(to->ctx, file.in.path, file.in.text, file.in.len, file.json, &ckpt));
+	return write_strategy(to, job, &ckpt, file.json);
+}
+
+enum ap_status ap_convert(struct ap_writing *to, size_t n, const char *const *from, const char *into)
+{
+	struct job job = {n, from, into, ap_file_is_folder(into) || ap_file_suffix(into, "/")};
+
+	AP_TRY(ap_out_check(to, job.into_folder ? NULL : into));
+	for (size_t i = 0; i < n; i++)
+		if (job.into_folder && ap_file_same(from[i], into))
+			return ap_path_fault(to->ctx, AP_USAGE, into, "is also an input");
+	ap_ctx_phase(to->ctx, "reading");
+	AP_TRY(n > 1 || ap_file_is_folder(from[0]) ? convert_stages(to, &job) : convert_file(to, &job));
+	return ap_out_commit(to);
+}
+
+enum ap_status ap_import_dump(struct ap_writing *to, const char *path)
+{
+	const struct ap_settings *set = to->set;
+	const struct ap_import_params params = {
+		.micro_batches = set->micro_batches,
+		.partial = set->partial,
+		.searched = set->searched_strategies,
+		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	const struct ap_import *g;
+	struct ap_output_sink sink;
+	struct ap_input in;
+
+	AP_TRY(ap_out_check(to, NULL));
+	ap_ctx_phase(to->ctx, "reading");
+	AP_TRY(ap_input_read(to->ctx, set, path, &in));
+	AP_TRY(ap_import_ir(to->ctx, in.path, in.text, in.len, &params, &g));
+	AP_TRY(ap_out_open(to, set->graph_out ? set->graph_out : "-", &sink));
+	ap_import_write(to->ctx, g, ap_output_write_fn, &sink);
+	return ap_out_commit(to);
+}
+
+static enum ap_status make_picture(struct ap_writing *to, const struct ap_known *file,
+	struct ap_picture *pic)
+{
+	const struct ap_graph_params params = {
+		.unknown_batch_parallel = to->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	const struct ap_graph *g;
+
+	if (file->kind == AP_KIND_PLAN)
+		return ap_picture_of_file(to->ctx, file->doc, pic);
+	if (file->kind == AP_KIND_STRATEGY && !file->json)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_SYNTAX,
+			&(struct ap_where){.file = file->in.path}, NULL,
+			"is not JSON; expected a plan or an operator graph");
+	if (file->kind != AP_KIND_GRAPH)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = file->in.path}, NULL,
+			"is %s; expected a plan or an operator graph", ap_kind_text(file->kind));
+	AP_TRY(ap_graph_load(to->ctx, file->doc,
+		ap_input_sha256(to->ctx, &file->in), &params, &g));
+	ap_picture_of_graph(to->ctx, g, pic);
+	return AP_OK;
+}
+
+enum ap_status ap_render(struct ap_writing *to, const char *path)
+{
+	const char *dot_out = to->set->dot_out;
+	struct ap_known file;
+	struct ap_picture pic;
+	enum ap_status st;
+
+	if (!dot_out)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"render: no output; expected --dot-out FILE");
+	AP_TRY(ap_out_check(to, NULL));
+	ap_ctx_phase(to->ctx, "reading");
+	AP_TRY(ap_kind_read(to->ctx, to->set, path, &file));
+	AP_TRY(make_picture(to, &file, &pic));
+	ap_ctx_phase(to->ctx, "drawing");
+	st = ap_out_draw(to, dot_out, NULL, &pic);
+	if (st == AP_LIMIT)
+		return ap_out_fault(to, st, dot_out, "memory ran out while the picture was drawn");
+	return st == AP_OK ? ap_out_commit(to) : st;
+}
