@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "bundle/bundle_parts.h"
-#include "report/summary_parts.h"
+#include "report/summary.h"
 
 struct readme {
 	struct ap_ctx *ctx;

@@ -2,56 +2,86 @@
 #include "report/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "plan/terms.h"
 #include "planfile/plan_json.h"
 #include "problem/problem.h"
-#include "report/summary_parts.h"
 
-enum { TOP = 5 };
+enum { TOP = 5 }; /* lines of a table of the most expensive or the best */
 
-/* The indices with the largest times, falling; of equal times the first index. */
-struct top {
-	int n;
-	uint32_t index[TOP];
-	double time_s[TOP];
-};
+typedef bool better_fn(const struct ap_plan *p, uint32_t a, uint32_t b);
 
-static void top_add(struct top *t, uint32_t index, double time_s)
+/* The best TOP of n things, best first; of equal ones the first of the plan. Returns how many there are. */
+static uint32_t find_best(const struct ap_plan *p, uint32_t n, better_fn *better, uint32_t best[TOP])
 {
-	int at = t->n;
+	uint32_t found = 0;
 
-	while (at > 0 && t->time_s[at - 1] < time_s)
-		at--;
-	if (at == TOP || time_s <= 0)
-		return;
-	if (t->n < TOP)
-		t->n++;
-	for (int i = t->n - 1; i > at; i--) {
-		t->index[i] = t->index[i - 1];
-		t->time_s[i] = t->time_s[i - 1];
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = found;
+
+		while (at > 0 && better(p, i, best[at - 1]))
+			at--;
+		if (at == TOP)
+			continue;
+		found += found < TOP;
+		for (uint32_t j = found - 1; j > at; j--)
+			best[j] = best[j - 1];
+		best[at] = i;
 	}
-	t->index[at] = index;
-	t->time_s[at] = time_s;
+	return found;
 }
 
-static void top_operators(const struct ap_plan *p, struct top *t)
+static bool takes_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
 {
-	*t = (struct top){0};
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		top_add(t, i, ap_plan_op_time_s(&p->op[i].cost));
+	return ap_plan_op_time_s(&p->op[a].cost) > ap_plan_op_time_s(&p->op[b].cost);
 }
 
-static void top_moves(const struct ap_plan *p, struct top *t)
+/* The operators with the largest times, but for those of none. */
+static uint32_t top_operators(const struct ap_plan *p, uint32_t best[TOP])
 {
-	*t = (struct top){0};
-	for (uint32_t i = 0; i < p->nmove; i++)
-		top_add(t, i, ap_plan_move_time_s(&p->move[i]));
+	uint32_t n = find_best(p, p->graph->nnode, takes_longer, best);
+
+	while (n > 0 && !(ap_plan_op_time_s(&p->op[best[n - 1]].cost) > 0))
+		n--;
+	return n;
+}
+
+static bool moves_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
+{
+	return ap_plan_move_time_s(&p->move[a]) > ap_plan_move_time_s(&p->move[b]);
+}
+
+static uint32_t top_moves(const struct ap_plan *p, uint32_t best[TOP])
+{
+	uint32_t n = find_best(p, p->nmove, moves_longer, best);
+
+	while (n > 0 && !(ap_plan_move_time_s(&p->move[best[n - 1]]) > 0))
+		n--;
+	return n;
+}
+
+/* ---- text ---- */
+
+/* "12.3", rounded, without the locale. */
+static void add_tenths(struct ap_str *out, double v)
+{
+	int64_t tenths = llrint(fmin(fabs(v), 1e15) * 10);
+
+	ap_str_addf(out, "%s%" PRId64 ".%" PRId64, v < 0 && tenths ? "-" : "", tenths / 10, tenths % 10);
+}
+
+void ap_summary_percent(struct ap_str *out, double part, double whole)
+{
+	add_tenths(out, whole > 0 ? 100 * part / whole : 0);
+	ap_str_add(out, " %");
 }
 
 /* A line "name    text" of the summary. */
@@ -76,22 +106,27 @@ static void line_seconds(struct ap_str *out, const char *name, double s)
 	line(out, name, "%10s", ap_format_seconds(s, buf));
 }
 
-static void add_certificate(struct ap_str *out, const struct ap_search_info *s)
+/* A line about the pipeline; nothing without one. */
+static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 {
-	const struct ap_certificate *c = s->certificate;
-	char buf[32];
+	const struct ap_pipe *pipe = p->step->pipe;
 
-	ap_str_addf(out, "%-18s", "certificate");
-	if (c->proven)
-		ap_str_addf(out, "%s finds the same optimum\n", c->engine);
-	else
-		ap_str_addf(out, "none within the limit; %s proves a bound of %s\n", c->engine,
-			ap_format_seconds(c->lower_bound, buf));
+	if (p->nstage == 1)
+		return;
+	ap_str_addf(out, "%-18s%" PRIu32 " stages of %" PRIu32 " device%s", "pipeline", p->nstage,
+		p->machine->ndev, p->machine->ndev == 1 ? "" : "s");
+	if (pipe->nsegment > 1)
+		ap_str_addf(out, ", %" PRId32 " segments each", pipe->nsegment);
+	ap_str_addf(out, ", %s, %" PRId64 " micro-batch%s, bubble ", ap_plan_scheduler(p),
+		p->step->micro_batches, p->step->micro_batches == 1 ? "" : "es");
+	ap_summary_percent(out, p->prediction.bubble_s, p->prediction.step_time_s);
+	ap_str_addc(out, '\n');
 }
 
 static void add_search(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_search_info *s = &p->search;
+	const struct ap_certificate *c = s->certificate;
 	char buf[32];
 
 	ap_str_addf(out, "%-18s%10s", "objective", ap_format_seconds(s->objective_s, buf));
@@ -103,8 +138,11 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 	ap_summary_percent(out, s->gap, 1);
 	ap_str_addf(out, " (%s, %s%s)\n", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
-	if (s->certificate)
-		add_certificate(out, s);
+	if (c && c->proven)
+		line(out, "certificate", "%s finds the same optimum", c->engine);
+	else if (c)
+		line(out, "certificate", "none within the limit; %s proves a bound of %s", c->engine,
+			ap_format_seconds(c->lower_bound, buf));
 }
 
 static void add_times(struct ap_str *out, const struct ap_plan *p)
@@ -115,7 +153,7 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addf(out, "%-18s%10s", "step time", ap_format_seconds(t->step_time_s, buf));
 	if (t->samples_per_s > 0) {
 		ap_str_add(out, ", ");
-		ap_summary_tenths(out, t->samples_per_s);
+		add_tenths(out, t->samples_per_s);
 		ap_str_add(out, " samples/s");
 	}
 	ap_str_addc(out, '\n');
@@ -131,11 +169,15 @@ static void add_memory(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_memory *m = &p->prediction.memory;
 	char used[32], usable[32];
+	uint32_t worst = 0;
 
+	for (uint32_t s = 1; s < p->nstage; s++)
+		if (p->stage[s].memory.total > p->stage[worst].memory.total)
+			worst = s;
 	ap_str_addf(out, "%-18s%10s of %s usable on a device", "memory",
 		ap_format_bytes(m->total, used), ap_format_bytes(p->capacity_bytes, usable));
 	if (p->nstage > 1)
-		ap_str_addf(out, " of stage %" PRIu32, ap_summary_worst_stage(p));
+		ap_str_addf(out, " of stage %" PRIu32, worst);
 	ap_str_add(out, ", ");
 	ap_summary_percent(out, (double)m->total, (double)p->capacity_bytes);
 	ap_str_add(out, m->total > p->capacity_bytes ? ": DOES NOT FIT\n" : "\n");
@@ -148,12 +190,143 @@ static void add_memory(struct ap_str *out, const struct ap_plan *p)
 	}
 }
 
-static void add_cut(struct ap_str *out, const struct ap_layout *l)
+static double differ_cost_s(const struct ap_plan *p, uint32_t i)
 {
-	ap_str_addc(out, '[');
-	for (int d = 0; d < l->rank; d++)
-		ap_str_addf(out, "%s%" PRId32, d ? "," : "", l->dim[d].cut);
-	ap_str_addc(out, ']');
+	return p->route->differ[i].operator_s + p->route->differ[i].moves_s;
+}
+
+static bool costs_more(const struct ap_plan *p, uint32_t a, uint32_t b)
+{
+	return differ_cost_s(p, a) > differ_cost_s(p, b);
+}
+
+static void add_signed_seconds(struct ap_str *out, double s)
+{
+	char buf[32];
+
+	ap_str_addc(out, s < 0 ? '-' : '+');
+	ap_str_add(out, ap_format_seconds(fabs(s), buf));
+}
+
+void ap_summary_route(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_plan_route *r = p->route;
+	double loss_s;
+	char buf[32];
+
+	if (!r || !r->route->complete)
+		return;
+	loss_s = p->prediction.step_time_s - r->free_step_time_s;
+	ap_str_addf(out, "%-18s%s decides %" PRIu32 " operator%s otherwise", "route", r->route->name,
+		r->n, r->n == 1 ? "" : "s");
+	if (r->n) {
+		ap_str_add(out, ": step time ");
+		add_signed_seconds(out, loss_s);
+		ap_str_addf(out, " to the best of all, %s", ap_format_seconds(r->free_step_time_s, buf));
+	}
+	ap_str_addc(out, '\n');
+}
+
+void ap_summary_differs(struct ap_str *out, const struct ap_plan *p)
+{
+	struct ap_diag *names = ap_diag_create(out->arena, false);
+	const struct ap_plan_route *r = p->route;
+	uint32_t best[TOP], n;
+
+	if (!r || !r->n)
+		return;
+	n = find_best(p, r->n, costs_more, best);
+	ap_str_addf(out, "\noperators that %s decides otherwise, and what that costs:\n",
+		r->route->name);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_node *node = &p->graph->node[r->differ[best[i]].node];
+		struct ap_str cost;
+
+		ap_str_init(&cost, out->arena);
+		add_signed_seconds(&cost, differ_cost_s(p, best[i]));
+		ap_str_addf(out, "%12s  %-18s %s\n", cost.s, node->type, ap_diag_name(names, node->name));
+	}
+	if (r->n > n)
+		ap_str_addf(out, "%12s  %" PRIu32 " more, which --plan-out lists\n", "and", r->n - n);
+}
+
+static void add_baseline(struct ap_str *out, const struct ap_plan *p, const struct ap_baseline *b)
+{
+	char buf[32];
+
+	ap_str_addf(out, "%-17s ", b->name); /* a longer name still has its blank */
+	if (!b->applicable) {
+		ap_str_addf(out, "%10s  %s\n", "-", b->why_not ? b->why_not : "");
+		return;
+	}
+	ap_str_addf(out, "%10s, ", ap_format_seconds(b->step_time_s, buf));
+	if (p->prediction.step_time_s > 0) {
+		add_tenths(out, b->step_time_s / p->prediction.step_time_s);
+		ap_str_add(out, " times the plan's, ");
+	}
+	ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
+		b->fits ? "" : " (does not fit)");
+	if (b->fits && ap_plan_bounds_baselines(p))
+		ap_str_addf(out, ", %.1f %% above the bound",
+			100 * (b->objective_s / p->search.lower_bound_s - 1));
+	ap_str_addc(out, '\n');
+}
+
+/* Those that could be run first, then those that fit, then by time. */
+static bool is_better(const struct ap_plan *p, uint32_t i, uint32_t j)
+{
+	const struct ap_baseline *a = &p->baseline[i], *b = &p->baseline[j];
+
+	if (a->applicable != b->applicable || !a->applicable)
+		return a->applicable && !b->applicable;
+	if (a->fits != b->fits)
+		return a->fits;
+	return a->step_time_s < b->step_time_s;
+}
+
+/* A line each, in their order; of many the best ones. */
+static void add_baselines(struct ap_str *out, const struct ap_plan *p)
+{
+	bool many = p->nbaseline > TOP;
+	uint32_t best[TOP], n = find_best(p, p->nbaseline, is_better, best);
+
+	for (uint32_t i = 0; i < n; i++)
+		add_baseline(out, p, &p->baseline[many ? best[i] : i]);
+	if (many)
+		ap_str_addf(out, "%-18s%10s %" PRIu32 " more, which --plan-out lists\n", "", "and",
+			p->nbaseline - n);
+}
+
+static void add_stage(struct ap_str *out, const struct ap_plan *p, uint32_t s)
+{
+	const struct ap_plan_stage *stage = &p->stage[s];
+	int64_t last = stage->first_rank + p->machine->ndev - 1;
+	double segments = p->step->pipe ? p->step->pipe->nsegment : 1;
+	char ranks[48], buf[32];
+
+	if (p->machine->ndev == 1)
+		snprintf(ranks, sizeof ranks, "%" PRId64, stage->first_rank);
+	else
+		snprintf(ranks, sizeof ranks, "%" PRId64 "-%" PRId64, stage->first_rank, last);
+	snprintf(buf, sizeof buf, segments > 1 ? "%.2f" : "%.0f", (double)stage->in_flight / segments);
+	ap_str_addf(out, "%5" PRIu32 "  %-13s%9" PRIu32 "%11s", s, ranks, stage->noperator, buf);
+	ap_str_addf(out, "%12s", ap_format_bytes(stage->memory.total, buf));
+	ap_str_addf(out, "%12s", ap_format_bytes(stage->peak_bytes, buf));
+	ap_str_addf(out, "%11s", ap_format_seconds(stage->forward_s, buf));
+	ap_str_addf(out, "%11s", ap_format_seconds(stage->backward_s, buf));
+	ap_str_addf(out, "%11s\n", ap_format_seconds(stage->idle_s, buf));
+}
+
+/* A table of the stages of a pipeline. */
+static void add_stages(struct ap_str *out, const struct ap_plan *p)
+{
+	if (p->nstage == 1)
+		return;
+	ap_str_add(out, "\nstages, times of one micro-batch, idle time of the step:\n");
+	ap_str_addf(out, "%5s  %-13s%9s%11s%12s%12s%11s%11s%11s\n", "", "ranks", "operators",
+		"in flight", "memory", "peak", "forward", "backward", "idle");
+	for (uint32_t s = 0; s < p->nstage; s++)
+		add_stage(out, p, s);
 }
 
 static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
@@ -161,44 +334,45 @@ static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
 	struct ap_str text;
 
 	ap_str_init(&text, a);
-	add_cut(&text, l);
+	ap_str_addc(&text, '[');
+	for (int d = 0; d < l->rank; d++)
+		ap_str_addf(&text, "%s%" PRId32, d ? "," : "", l->dim[d].cut);
+	ap_str_addc(&text, ']');
 	return text.s;
 }
 
 /* The names come last in a line: they are of any width. */
 static void add_operators(struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
 {
-	struct top t;
+	uint32_t best[TOP], n = top_operators(p, best);
 	char buf[32];
 
-	top_operators(p, &t);
-	if (t.n)
+	if (n)
 		ap_str_add(out, "\nmost expensive operators, time per step:\n");
-	for (int i = 0; i < t.n; i++) {
-		const struct ap_node *n = &p->graph->node[t.index[i]];
-		const struct ap_plan_op *op = &p->op[t.index[i]];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_node *node = &p->graph->node[best[i]];
+		const struct ap_plan_op *op = &p->op[best[i]];
 
-		ap_str_addf(out, "%10s  ", ap_format_seconds(t.time_s[i], buf));
+		ap_str_addf(out, "%10s  ", ap_format_seconds(ap_plan_op_time_s(&op->cost), buf));
 		ap_str_addf(out, "%-10s  %-20s  ",
-			n->bound.nout ? cut_text(out->arena, &op->out[0]) : "", n->type);
-		if (*n->cell)
-			ap_str_addf(out, "%s/", ap_diag_name(names, n->cell));
-		ap_str_addf(out, "%s\n", ap_diag_name(names, ap_short_name(n->name)));
+			node->bound.nout ? cut_text(out->arena, &op->out[0]) : "", node->type);
+		if (*node->cell)
+			ap_str_addf(out, "%s/", ap_diag_name(names, node->cell));
+		ap_str_addf(out, "%s\n", ap_diag_name(names, ap_short_name(node->name)));
 	}
 }
 
 static void add_moves(struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
 {
-	struct top t;
+	uint32_t best[TOP], n = top_moves(p, best);
 	char buf[32];
 
-	top_moves(p, &t);
-	if (t.n)
+	if (n)
 		ap_str_add(out, "\nmost expensive redistributions, time per step:\n");
-	for (int i = 0; i < t.n; i++) {
-		const struct ap_plan_move *m = &p->move[t.index[i]];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_plan_move *m = &p->move[best[i]];
 
-		ap_str_addf(out, "%10s  %-10s  ", ap_format_seconds(t.time_s[i], buf),
+		ap_str_addf(out, "%10s  %-10s  ", ap_format_seconds(ap_plan_move_time_s(m), buf),
 			cut_text(out->arena, &m->a));
 		ap_str_addf(out, "-> %-10s  %10s  %s\n", cut_text(out->arena, &m->b),
 			ap_format_bytes(m->cost.bytes, buf),
@@ -216,74 +390,51 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
 	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
 		m->topo->nserver, m->topo->nserver == 1 ? "" : "s");
-	ap_summary_pipeline(out, p);
+	add_pipeline(out, p);
 	add_search(out, p);
 	add_times(out, p);
 	add_memory(out, p);
 	ap_summary_route(out, p);
-	ap_summary_baselines(out, p);
+	add_baselines(out, p);
 	line(out, "checkpoint",
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
 		pinned, p->graph->nnode - pinned);
-	ap_summary_stages(out, p);
+	add_stages(out, p);
 	add_operators(out, p, names);
 	add_moves(out, p, names);
 	ap_summary_differs(out, p);
 }
 
+/* ---- JSON ---- */
+
 static void write_top(struct ap_plan_writer *pw)
 {
 	const struct ap_graph *g = pw->p->graph;
-	struct top t;
+	uint32_t best[TOP], n = top_operators(pw->p, best);
 
-	top_operators(pw->p, &t);
 	ap_jw_key(&pw->w, "expensive_operators");
 	ap_jw_arr(&pw->w);
-	for (int i = 0; i < t.n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		ap_jw_obj_flat(&pw->w);
-		ap_jw_kstr(&pw->w, "name", g->node[t.index[i]].name);
-		ap_jw_kstr(&pw->w, "type", g->node[t.index[i]].type);
-		ap_jw_knum(&pw->w, "time_s", t.time_s[i]);
+		ap_jw_kstr(&pw->w, "name", g->node[best[i]].name);
+		ap_jw_kstr(&pw->w, "type", g->node[best[i]].type);
+		ap_jw_knum(&pw->w, "time_s", ap_plan_op_time_s(&pw->p->op[best[i]].cost));
 		ap_jw_end(&pw->w);
 	}
 	ap_jw_end(&pw->w);
-	top_moves(pw->p, &t);
+	n = top_moves(pw->p, best);
 	ap_jw_key(&pw->w, "expensive_redistributions");
 	ap_jw_arr(&pw->w);
-	for (int i = 0; i < t.n; i++) {
-		const struct ap_plan_move *m = &pw->p->move[t.index[i]];
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_plan_move *m = &pw->p->move[best[i]];
 
 		ap_jw_obj_flat(&pw->w);
 		ap_jw_kstr(&pw->w, "tensor", g->tensor[m->tensor].name);
 		ap_jw_kstr(&pw->w, "to", g->node[m->to].name);
 		ap_jw_kint(&pw->w, "bytes", m->cost.bytes);
-		ap_jw_knum(&pw->w, "time_s", t.time_s[i]);
+		ap_jw_knum(&pw->w, "time_s", ap_plan_move_time_s(m));
 		ap_jw_end(&pw->w);
 	}
-	ap_jw_end(&pw->w);
-}
-
-static void write_stages(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "stages");
-	ap_jw_arr(&pw->w);
-	for (uint32_t s = 0; s < pw->p->nstage; s++) {
-		ap_jw_obj_flat(&pw->w);
-		ap_plan_write_stage_figures(pw, s);
-		ap_jw_end(&pw->w);
-	}
-	ap_jw_end(&pw->w);
-}
-
-static void write_route(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "route");
-	if (!pw->p->route) {
-		ap_jw_null(&pw->w);
-		return;
-	}
-	ap_jw_obj(&pw->w);
-	ap_plan_write_route_figures(pw);
 	ap_jw_end(&pw->w);
 }
 
@@ -303,8 +454,22 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	ap_plan_write_search(&pw);
 	ap_plan_write_prediction(&pw);
 	ap_plan_write_pipeline(&pw);
-	write_stages(&pw);
-	write_route(&pw);
+	ap_jw_key(&pw.w, "stages");
+	ap_jw_arr(&pw.w);
+	for (uint32_t s = 0; s < p->nstage; s++) {
+		ap_jw_obj_flat(&pw.w);
+		ap_plan_write_stage_figures(&pw, s);
+		ap_jw_end(&pw.w);
+	}
+	ap_jw_end(&pw.w);
+	ap_jw_key(&pw.w, "route");
+	if (p->route) {
+		ap_jw_obj(&pw.w);
+		ap_plan_write_route_figures(&pw);
+		ap_jw_end(&pw.w);
+	} else {
+		ap_jw_null(&pw.w);
+	}
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
 	ap_jw_end(&pw.w);

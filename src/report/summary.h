@@ -13,4 +13,11 @@ struct ap_str;
 void ap_emit_summary(const struct ap_plan *p, struct ap_str *out);
 void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user);
 
+/* A line about what the route decides, and a table of what costs most; nothing where it decides nothing. */
+void ap_summary_route(struct ap_str *out, const struct ap_plan *p);
+void ap_summary_differs(struct ap_str *out, const struct ap_plan *p);
+
+/* A part of a whole, "12.3 %", rounded, without the locale. */
+void ap_summary_percent(struct ap_str *out, double part, double whole);
+
 #endif

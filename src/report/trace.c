@@ -220,45 +220,32 @@ static const char *title(const struct ap_plan *p, const struct ap_trace_event *e
 	}
 }
 
-static void about_collective(struct ap_jw *w, const struct ap_plan *p, ap_id node, uint32_t i)
-{
-	const struct ap_comm *c = &p->op[node].comm[i].comm;
-
-	ap_jw_kstr(w, "operator", p->graph->node[node].name);
-	ap_jw_kstr(w, "tensor", p->graph->tensor[ap_plan_comm_tensor(p->graph, node, c)].name);
-	ap_jw_kstr(w, "phase", ap_phase_name(c->phase));
-	ap_jw_kint(w, "bytes", c->bytes);
-}
-
-static void about_bucket(struct ap_jw *w, const struct ap_plan *p, const struct ap_bucket *b)
-{
-	const struct ap_bucket_part *first = &b->part[0];
-
-	ap_jw_kint(w, "tensors", b->n);
-	ap_jw_kstr(w, "phase", ap_phase_name(p->op[first->node].comm[first->comm].comm.phase));
-	ap_jw_kint(w, "bytes", b->bytes);
-}
-
-static void about_move(
-	struct ap_jw *w, const struct ap_plan *p, const struct ap_plan_move *m, bool back)
-{
-	ap_jw_kstr(w, "tensor", p->graph->tensor[m->tensor].name);
-	ap_jw_kstr(w, "operator", p->graph->node[m->to].name);
-	ap_jw_kstr(w, "phase", ap_phase_name(back ? AP_PHASE_BACKWARD : AP_PHASE_FORWARD));
-}
-
+/* What an event is of. */
 static void about(struct ap_jw *w, const struct ap_plan *p, const struct ap_trace_event *e)
 {
+	const struct ap_bucket *b = e->kind == AP_EVENT_BUCKET ? &p->bucket[e->index] : NULL;
+	const struct ap_comm *c = b ? &p->op[b->part->node].comm[b->part->comm].comm
+		: e->kind == AP_EVENT_COMM ? &p->op[e->index].comm[e->sub].comm : NULL;
+
 	switch (e->kind) {
 	case AP_EVENT_COMM:
-		about_collective(w, p, e->index, e->sub);
+		ap_jw_kstr(w, "operator", p->graph->node[e->index].name);
+		ap_jw_kstr(w, "tensor",
+			p->graph->tensor[ap_plan_comm_tensor(p->graph, e->index, c)].name);
+		ap_jw_kstr(w, "phase", ap_phase_name(c->phase));
+		ap_jw_kint(w, "bytes", c->bytes);
 		break;
 	case AP_EVENT_BUCKET:
-		about_bucket(w, p, &p->bucket[e->index]);
+		ap_jw_kint(w, "tensors", b->n);
+		ap_jw_kstr(w, "phase", ap_phase_name(c->phase));
+		ap_jw_kint(w, "bytes", b->bytes);
 		break;
 	case AP_EVENT_MOVE:
 	case AP_EVENT_MOVE_BACK:
-		about_move(w, p, &p->move[e->index], e->kind == AP_EVENT_MOVE_BACK);
+		ap_jw_kstr(w, "tensor", p->graph->tensor[p->move[e->index].tensor].name);
+		ap_jw_kstr(w, "operator", p->graph->node[p->move[e->index].to].name);
+		ap_jw_kstr(w, "phase", ap_phase_name(e->kind == AP_EVENT_MOVE_BACK ? AP_PHASE_BACKWARD
+										    : AP_PHASE_FORWARD));
 		break;
 	case AP_EVENT_SEND:
 		ap_jw_kint(w, "from", e->index);
