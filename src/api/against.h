@@ -5,7 +5,7 @@
 
 #include "api/compare.h"
 #include "api/request.h"
-#include "diff/plan_match.h"
+#include "diff/diff.h"
 #include "planfile/plan_compare.h"
 
 enum { AP_AGAINST_INPUTS = 4 };

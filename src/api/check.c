@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"
-#include "bundle/bundle_check.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
 #include "draw/picture.h"

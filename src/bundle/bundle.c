@@ -3,11 +3,17 @@
 
 #include <string.h>
 
+#include "autopar/version.h"
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "bundle/bundle_parts.h"
+#include "bundle/bundle_marks.h"
+#include "bundle/bundle_readme.h"
+#include "bundle/bundle_settings.h"
+#include "bundle/bundle_way.h"
 #include "bundle/mindformers.h"
-#include "ckpt/ckpt.h"
 #include "ckpt/ckpt_make.h"
 #include "ckpt/ckpt_pb.h"
 #include "ckpt/groups.h"
@@ -16,83 +22,11 @@
 #include "pipeline/stages.h"
 #include "planfile/plan_json.h"
 
+#define SCHEMA "autopar-bundle/1" /* of the manifest */
+
 extern const struct ap_builtin ap_builtin_scripts[]; /* made by the build */
 
-static const struct ap_bundle_way ways[] = {
-	{"mindspore", "auto_parallel", "sharding_propagation", "sharding_propagation",
-		AP_BUNDLE_OPERATORS,
-		"Every operator's strategy is in " AP_BUNDLE_OPERATORS ", by its full name; MindSpore then\n"
-		"searches nothing. It takes them instead of shard() and of a strategy checkpoint.\n"},
-	{"mindspore-semi-auto", "semi_auto_parallel", NULL, "semi_auto", AP_BUNDLE_CKPT,
-		"Operators with a parameter are cut as the strategy checkpoint says, unless shard() of the\n"
-		"script says otherwise; all others by their batch, which the plan reckons with.\n"},
-	{"mindspore-sharding-propagation", "auto_parallel", "sharding_propagation", "sharding_propagation",
-		AP_BUNDLE_CKPT,
-		"Operators with a parameter are cut as the strategy checkpoint says; from them MindSpore\n"
-		"propagates strategies to all others, which the plan reckons with.\n"},
-	{"data_parallel", "data_parallel", NULL, NULL, NULL,
-		"The batch is cut and nothing else; no strategy file is read.\n"},
-	{"hybrid_parallel", "hybrid_parallel", NULL, NULL, NULL,
-		"The batch is cut and nothing else, gradients of layerwise parameters stay where they are;\n"
-		"no strategy file is read.\n"},
-	{"stand_alone", "stand_alone", NULL, NULL, NULL, "One device; nothing is cut.\n"},
-	{"generic", NULL, NULL, NULL, NULL,
-		"plan.json holds the layout of every tensor on every rank, each collective with its group,\n"
-		"and the order of all of them.\n"},
-};
-
-/* Of a JSON string, less its quotes. */
-static bool is_word(const char *json, const char *word)
-{
-	size_t len = strlen(word);
-
-	return json && *json == '"' && !strncmp(json + 1, word, len) && !strcmp(json + 1 + len, "\"");
-}
-
-static const struct ap_bundle_way *find_way(const char *json, const char *name)
-{
-	for (size_t i = 0; i < AP_COUNT(ways); i++)
-		if (name ? !strcmp(ways[i].name, name) : is_word(json, ways[i].name))
-			return &ways[i];
-	return NULL;
-}
-
-const struct ap_bundle_way *ap_bundle_way(const struct ap_bundle *b)
-{
-	const char *mode = ap_bundle_setting(b, "parallel_mode");
-	const struct ap_bundle_way *way = NULL;
-
-	if (b->plan->step->executor == AP_EXECUTOR_GENERIC)
-		return find_way(NULL, "generic");
-	if (is_word(mode, "semi_auto_parallel"))
-		return find_way(NULL, "mindspore-semi-auto");
-	way = find_way(mode, NULL);
-	if (!way && b->plan->route)
-		way = find_way(NULL, b->plan->route->route->name);
-	if (!way)
-		way = find_way(ap_bundle_setting(b, "executor"), NULL);
-	return way ? way : &ways[0];
-}
-
-const char *ap_bundle_setting(const struct ap_bundle *b, const char *name)
-{
-	for (uint32_t i = 0; i < b->nsetting; i++)
-		if (!strcmp(b->setting[i].name, name))
-			return b->setting[i].value;
-	return NULL;
-}
-
-bool ap_bundle_differs(const struct ap_bundle *b, const char *name, const char *json)
-{
-	const char *value = ap_bundle_setting(b, name);
-
-	return value && strcmp(value, json) != 0;
-}
-
-int64_t ap_bundle_devices(const struct ap_bundle *b)
-{
-	return b->plan->machine->ndev * b->plan->nstage;
-}
+/* ---- the files ---- */
 
 static bool by_mindspore(const struct ap_bundle *b)
 {
@@ -157,8 +91,50 @@ static void write_operators(struct ap_ctx *ctx, const struct ap_bundle *b, ap_wr
 	ap_op_strategy_write(ctx, b->plan, b->op_template, write, user);
 }
 
+static void write_readme(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	ap_bundle_write_readme(ctx, b, ap_bundle_file_at, write, user);
+}
+
+static const struct ap_bundle_part *find(uint32_t n, const struct ap_bundle_part *part, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(part[i].name, name))
+			return &part[i];
+	return NULL;
+}
+
+static void write_manifest(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	const struct ap_bundle_part *plan = find(b->npart, b->part, AP_BUNDLE_PLAN);
+	struct ap_jw w;
+
+	(void)ctx;
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", SCHEMA);
+	ap_jw_key(&w, "tool");
+	ap_jw_obj_flat(&w);
+	ap_jw_kstr(&w, "name", "autopar-plan");
+	ap_jw_kstr(&w, "version", AP_VERSION);
+	ap_jw_end(&w);
+	ap_jw_kstr(&w, "plan_sha256", plan ? plan->sha256 : "");
+	ap_jw_key(&w, "files");
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < b->npart; i++) {
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "name", b->part[i].name);
+		ap_jw_kint(&w, "bytes", b->part[i].bytes);
+		ap_jw_kstr(&w, "sha256", b->part[i].sha256);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
 static const struct ap_bundle_file files[] = {
-	{AP_BUNDLE_README, "these steps", NULL, ap_bundle_write_readme},
+	{AP_BUNDLE_README, "these steps", NULL, write_readme},
 	{"apply_plan.py", "applies the files below to a network", by_mindspore, write_script},
 	{"settings.json", "calls of AutoParallel, or keys of set_auto_parallel_context", by_mindspore,
 		ap_bundle_write_settings},
@@ -178,10 +154,87 @@ static const struct ap_bundle_file files[] = {
 	{AP_BUNDLE_PLAN, "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},
 	{AP_BUNDLE_MANIFEST, "size and SHA-256 of all these files; for autopar-plan check", NULL,
-		ap_bundle_write_manifest},
+		write_manifest},
 };
 
 const struct ap_bundle_file *ap_bundle_file_at(size_t i)
 {
 	return i < AP_COUNT(files) ? &files[i] : NULL;
+}
+
+/* ---- reading the manifest ---- */
+
+/* Of a file in the folder, or in a folder of it; nowhere else. */
+static bool is_inside(const char *name)
+{
+	for (;; name++) {
+		size_t len = strcspn(name, "/");
+
+		if (!len || (*name == '.' && len <= 2 && (len == 1 || name[1] == '.')))
+			return false;
+		name += len;
+		if (!*name)
+			return true;
+	}
+}
+
+#define REPORT(v, check, ...) \
+	ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__)
+
+static enum ap_status read_part(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	struct ap_map *names, struct ap_bundle_part *out)
+{
+	static const char *const known[] = {"name", "bytes", "sha256", NULL};
+	bool fresh;
+
+	if (ap_jv_type(v) != AP_JOBJECT)
+		return REPORT(v, "key-type", "should be an object");
+	AP_TRY(ap_json_known(ctx, doc, v, known));
+	AP_TRY(ap_json_get_str(ctx, doc, v, "name", &out->name));
+	AP_TRY(ap_json_get_int(ctx, doc, v, "bytes", 0, INT64_MAX, &out->bytes));
+	AP_TRY(ap_json_get_str(ctx, doc, v, "sha256", &out->sha256));
+	if (!is_inside(out->name) || !strcmp(out->name, AP_BUNDLE_MANIFEST))
+		return REPORT(ap_jv_get(v, "name"), "manifest-name",
+			"should be the name of another file in the folder of the bundle");
+	if (strlen(out->sha256) != 64 || strspn(out->sha256, "0123456789abcdef") != 64)
+		return REPORT(ap_jv_get(v, "sha256"), "manifest-hash",
+			"should be a SHA-256: 64 digits of 0 to 9 and a to f");
+	ap_map_put_str(names, out->name, &fresh);
+	return fresh ? AP_OK : REPORT(v, "manifest-name", "%s is listed twice",
+		ap_diag_path(ctx->diag, out->name));
+}
+
+enum ap_status ap_bundle_manifest_read(struct ap_ctx *ctx, const struct ap_json *doc,
+	struct ap_bundle_manifest *out)
+{
+	static const char *const known[] = {"schema", "tool", "plan_sha256", "files", NULL};
+	static const char *const tool_keys[] = {"name", "version", NULL};
+	const struct ap_jv *root = ap_json_root(doc), *list, *tool;
+	struct ap_map *names = ap_map_create(ctx->arena);
+	const struct ap_bundle_part *plan;
+	struct ap_bundle_part *part;
+	const char *schema, *hash, *text;
+
+	if (ap_jv_type(root) != AP_JOBJECT)
+		return REPORT(root, "key-type", "should be an object");
+	AP_TRY(ap_json_get_str(ctx, doc, root, "schema", &schema));
+	if (strcmp(schema, SCHEMA) != 0)
+		return REPORT(ap_jv_get(root, "schema"), "schema-known",
+			"\"%s\" is not known; " SCHEMA " is expected", ap_diag_name(ctx->diag, schema));
+	AP_TRY(ap_json_known(ctx, doc, root, known));
+	AP_TRY(ap_json_get_obj(ctx, doc, root, "tool", &tool));
+	AP_TRY(ap_json_known(ctx, doc, tool, tool_keys));
+	AP_TRY(ap_json_get_str(ctx, doc, tool, "name", &text));
+	AP_TRY(ap_json_get_str(ctx, doc, tool, "version", &text));
+	AP_TRY(ap_json_get_str(ctx, doc, root, "plan_sha256", &hash));
+	AP_TRY(ap_json_get_arr(ctx, doc, root, "files", &list));
+	part = AP_NEW_N(ctx->arena, struct ap_bundle_part, ap_jv_count(list) + 1);
+	*out = (struct ap_bundle_manifest){.part = part};
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		AP_TRY(read_part(ctx, doc, v, names, &part[out->npart++]));
+	plan = find(out->npart, part, AP_BUNDLE_PLAN);
+	if (!plan || strcmp(plan->sha256, hash) != 0)
+		return REPORT(ap_jv_get(root, "plan_sha256"), "manifest-plan",
+			"is not the hash of " AP_BUNDLE_PLAN " in \"files\"");
+	return AP_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "bundle/bundle_parts.h"
+#include "bundle/bundle_settings.h"
 
 struct checking {
 	struct ap_ctx *ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* README.txt: the steps for this plan, what its executor takes of it, and how to see that it did.
- */
+#include "bundle/bundle_readme.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,8 +9,15 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "bundle/bundle_parts.h"
+#include "base/vec.h"
+#include "bundle/bundle_marks.h"
+#include "bundle/bundle_settings.h"
+#include "bundle/bundle_way.h"
+#include "cost/recompute.h"
+#include "pipeline/schedule.h"
+#include "pipeline/stages.h"
 #include "report/summary.h"
+#include "shard/imposed.h"
 
 struct readme {
 	struct ap_ctx *ctx;
@@ -28,16 +35,6 @@ static void heading(struct readme *r, const char *text)
 	for (size_t i = strlen(text); i > 0; i--)
 		ap_str_addc(&r->out, '-');
 	ap_str_addc(&r->out, '\n');
-}
-
-static bool reads(const struct readme *r, const char *file)
-{
-	return r->way->file && !strcmp(r->way->file, file);
-}
-
-static int64_t stage_devices(const struct readme *r)
-{
-	return r->p->machine->ndev;
 }
 
 static void add_title(struct readme *r)
@@ -61,39 +58,23 @@ static void add_title(struct readme *r)
 			"the search was stopped early: this is the best plan until then\n");
 }
 
+/* ---- steps ---- */
+
 static void next_step(struct readme *r, const char *text)
 {
 	ap_str_addf(&r->out, "%s%d. %s", r->step ? "\n" : "", r->step + 1, text);
 	r->step++;
 }
 
-/* Whose names the network has to have. */
-static const char *some_cell(const struct ap_graph *g)
-{
-	for (ap_id i = 0; i < g->nnode; i++)
-		if (g->node[i].peer < 0 && *g->node[i].cell)
-			return g->node[i].cell;
-	return NULL;
-}
-
-static void add_wrappers(struct readme *r)
-{
-	int64_t micro = r->p->step->micro_batches;
-
-	if (r->p->nstage > 1 && (micro > 1 || r->p->step->training))
-		ap_str_addf(&r->out,
-			"   It is wrapped in Pipeline(net, %" PRId64 "), after the stages of its "
-			"cells are set.\n",
-			micro);
-	else if (micro > 1 && r->p->step->training)
-		ap_str_addf(&r->out, "   It is wrapped in GradAccumulation(net, %" PRId64 ").\n",
-			micro);
-}
-
 static void add_script_step(struct readme *r)
 {
-	const char *cell = some_cell(r->p->graph);
+	const struct ap_graph *g = r->p->graph;
+	int64_t micro = r->p->step->micro_batches;
+	const char *cell = NULL; /* whose name the network has to have */
 
+	for (ap_id i = 0; i < g->nnode && !cell; i++)
+		if (g->node[i].peer < 0 && *g->node[i].cell)
+			cell = g->node[i].cell;
 	next_step(r, "In the training script, after init() and before anything is compiled:\n\n"
 		     "       import sys\n"
 		     "       sys.path.insert(0, FOLDER)\n"
@@ -105,7 +86,14 @@ static void add_script_step(struct readme *r)
 			"; its cells are to have the names of the graph, such as\n   %s",
 			ap_diag_name(r->names, cell));
 	ap_str_add(&r->out, ". What it lacks is said before anything is changed.\n");
-	add_wrappers(r);
+	if (r->p->nstage > 1 && (micro > 1 || r->p->step->training))
+		ap_str_addf(&r->out,
+			"   It is wrapped in Pipeline(net, %" PRId64 "), after the stages of its "
+			"cells are set.\n",
+			micro);
+	else if (micro > 1 && r->p->step->training)
+		ap_str_addf(&r->out, "   It is wrapped in GradAccumulation(net, %" PRId64 ").\n",
+			micro);
 	if (r->way->of_class)
 		ap_str_add(&r->out, "   With set_auto_parallel_context() in place of the class "
 				    "AutoParallel:\n\n"
@@ -115,9 +103,9 @@ static void add_script_step(struct readme *r)
 
 static void add_rank_step(struct readme *r)
 {
-	int64_t n = stage_devices(r);
+	int64_t n = r->p->machine->ndev;
 
-	if (r->p->nstage == 1 || !reads(r, AP_BUNDLE_CKPT))
+	if (r->p->nstage == 1 || !ap_bundle_loads(r->b, AP_BUNDLE_CKPT))
 		return;
 	next_step(r, "Each rank loads the file of its own stage; apply_plan.py picks it:\n\n");
 	for (uint32_t s = 0; s < r->p->nstage; s++)
@@ -134,7 +122,7 @@ static void add_rank_step(struct readme *r)
 
 static void add_template_step(struct readme *r)
 {
-	if (!reads(r, AP_BUNDLE_OPERATORS))
+	if (!ap_bundle_loads(r->b, AP_BUNDLE_OPERATORS))
 		return;
 	next_step(r, "MindSpore asks for each operator by the full name that it has in its own "
 		     "compilation.\n");
@@ -171,8 +159,8 @@ static void add_check_step(struct readme *r)
 			"in_strategy of plan.json.\n");
 	if (r->p->nstage > 1)
 		ap_str_addf(&r->out,
-			"   Of each stage look at a rank: RANK_ID=0, %" PRId64 ", ..\n",
-			stage_devices(r));
+			"   Of each stage look at a rank: RANK_ID=0, %" PRIu32 ", ..\n",
+			r->p->machine->ndev);
 }
 
 static void add_steps(struct readme *r)
@@ -192,6 +180,227 @@ static void add_steps(struct readme *r)
 	add_template_step(r);
 	add_check_step(r);
 }
+
+/* ---- limits: what of this plan its executor cannot be told, or takes otherwise ---- */
+
+enum { MOST_NAMES = 5 };
+
+/* Each of the functions below says whether it holds here, and if so puts what it is about into out. */
+/* Each of the functions below says whether it holds here, and if so puts what it is about into out.
+ */
+struct place {
+	struct ap_ctx *ctx;
+	const struct ap_bundle *b;
+	const struct ap_plan *p;
+	const struct ap_bundle_way *way;
+	bool ckpt; /* it loads the strategy checkpoint */
+	struct ap_bundle_pins pins;
+	struct ap_str out;
+};
+
+static bool is_mode_chosen(struct place *r)
+{
+	if (!r->way->file)
+		return false;
+	ap_str_add(&r->out,
+		"recursive_programming, MindSpore's default search_mode, reads none of these "
+		"files.");
+	return true;
+}
+
+static bool needs_out_strategy(struct place *r)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		n += ap_placement_needs_out(&r->p->op[i].place, r->p->step);
+	n -= r->pins.dealt;
+	if (!n || !r->ckpt)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
+		"hold: say it by shard(in, out) in the script.",
+		n, n == 1 ? " has" : "s have");
+	return true;
+}
+
+static bool has_pins(struct place *r)
+{
+	if (!r->pins.said || !r->ckpt)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s by shard(), which wins over the strategy checkpoint: the graph "
+		"says so, and\n  apply_plan.py calls it as " AP_BUNDLE_SHARD " has it.",
+		r->pins.said, r->pins.said == 1 ? " is cut" : "s are cut");
+	return true;
+}
+
+static bool has_unsaid_pins(struct place *r)
+{
+	if (!r->pins.left || !r->ckpt)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s by the graph to be cut by shard(), which the script itself must "
+		"call:\n  " AP_BUNDLE_SHARD ", not_applicable, says how each is cut, and why it is left to "
+		"you.",
+		r->pins.left, r->pins.left == 1 ? " is said" : "s are said");
+	return true;
+}
+
+static bool has_reshapes(struct place *r)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		n += !strcmp(r->p->graph->node[i].type, "Reshape");
+	if (!n || !r->way->file)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads "
+		"to the one its user wants.",
+		n, n == 1 ? " has" : "s have");
+	return true;
+}
+
+static bool has_no_alltoall(struct place *r)
+{
+	if (r->p->step->alltoall || !r->way->of_class)
+		return false;
+	ap_str_add(&r->out,
+		"The plan does without AlltoAll, which AutoParallel cannot be told: use "
+		"set_context().");
+	return true;
+}
+
+static bool has_new_scheduler(struct place *r)
+{
+	if (r->p->nstage == 1 || strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v") != 0)
+		return false;
+	ap_str_add(
+		&r->out, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
+	return true;
+}
+
+static bool saves_whole(struct place *r)
+{
+	if (!r->p->step->optimizer_sharding || !r->p->step->saved_whole || !r->way->of_class)
+		return false;
+	ap_str_add(&r->out,
+		"Parameters that are gathered before they are saved: AutoParallel cannot be told; "
+		"use set_context().");
+	return true;
+}
+
+static bool has_unsaid_settings(struct place *r)
+{
+	struct ap_str list;
+	size_t n;
+
+	ap_str_init(&list, r->ctx->arena);
+	n = ap_bundle_unsaid(r->ctx, r->b, &list);
+	if (!n)
+		return false;
+	ap_str_addf(&r->out, "AutoParallel has no method for %s: use set_context(), which sets %s.",
+		list.s, n == 1 ? "it" : "them");
+	return true;
+}
+
+static bool scales_gradients(struct place *r)
+{
+	if (!r->way->mode || !ap_bundle_differs(r->b, "scale_sense", "1"))
+		return false;
+	ap_str_addf(&r->out,
+		"scale_sense %s is an argument of PipelineGradReducer(), which the script makes.",
+		ap_bundle_setting(r->b, "scale_sense"));
+	return true;
+}
+
+static bool has_loose_operators(struct place *r)
+{
+	struct ap_diag *names;
+	const ap_id *op;
+	uint32_t n;
+
+	if (r->p->nstage == 1)
+		return false;
+	ap_stages_astray(r->ctx, r->p->graph, &n, &op);
+	if (!n)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s in no cell of one stage. MindSpore puts %s into the latest "
+		"stage of\n  what %s, which is not the planned one:",
+		n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them",
+		n == 1 ? "it reads" : "they read");
+	names = ap_diag_create(r->ctx->arena, false);
+	for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
+		ap_str_addf(&r->out, "\n  %s (stage %" PRId32 ")",
+			ap_diag_path(names, r->p->graph->node[op[i]].name),
+			r->p->graph->node[op[i]].stage);
+	if (n > MOST_NAMES)
+		ap_str_addf(&r->out, "\n  and %" PRIu32 " more", n - MOST_NAMES);
+	return true;
+}
+
+static bool has_unsaid_marks(struct place *r)
+{
+	uint32_t n = r->way->mode ? ap_bundle_recompute_rest(r->ctx, r->b) : 0;
+
+	if (!n)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32
+		" operator%s cannot be marked by a call of one primitive: recompute.json lists %s as "
+		"not_applicable,\n  and why. Mark %s in the network, or memory and time are not the "
+		"planned ones.",
+		n, n == 1 ? "" : "s", n == 1 ? "it" : "them", n == 1 ? "it" : "them");
+	return true;
+}
+
+/* What cells can say beside recompute(), a primitive cannot. */
+static bool has_plain_marks(struct place *r)
+{
+	struct ap_mark scratch = ap_arena_mark(r->ctx->scratch);
+	const struct ap_graph *g = r->p->graph;
+	struct ap_again *mark = AP_NEW_N(r->ctx->scratch, struct ap_again, g->nnode);
+	uint32_t n = 0;
+
+	ap_recompute_mark(r->ctx, g, r->p->step, mark);
+	for (ap_id i = 0; i < g->nnode; i++)
+		n += mark[i].group < g->nnode &&
+		     (mark[i].keep_comm || mark[i].regather || mark[i].slice);
+	ap_arena_release(r->ctx->scratch, scratch);
+	if (!n || !r->way->mode)
+		return false;
+	ap_str_addf(&r->out,
+		"%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
+		"mp_comm_recompute and the like.",
+		n, n == 1 ? " is" : "s are");
+	return true;
+}
+
+static void add_limits(struct readme *r)
+{
+	static bool (*const limits[])(struct place *) = {is_mode_chosen, needs_out_strategy,
+		has_pins, has_unsaid_pins, has_reshapes, has_loose_operators, has_unsaid_marks,
+		has_plain_marks, has_no_alltoall, saves_whole, has_unsaid_settings,
+		scales_gradients, has_new_scheduler};
+	struct place place = {.ctx = r->ctx, .b = r->b, .p = r->p, .way = r->way,
+		.ckpt = ap_bundle_loads(r->b, AP_BUNDLE_CKPT)};
+	bool any = false;
+
+	place.pins = ap_bundle_pins(r->ctx, r->b);
+	for (size_t i = 0; i < AP_COUNT(limits); i++) {
+		ap_str_init(&place.out, r->ctx->arena);
+		if (!limits[i](&place))
+			continue;
+		if (!any)
+			heading(r, "Limits");
+		any = true;
+		ap_str_addf(&r->out, "- %s\n", place.out.s);
+	}
+}
+
+/* ---- the rest ---- */
 
 static void add_honours(struct readme *r)
 {
@@ -221,6 +430,7 @@ static void add_differences(struct readme *r)
 }
 
 /* For frameworks that know only degrees of parallelism. */
+/* For frameworks that know only degrees of parallelism. */
 static void add_expert(struct readme *r)
 {
 	const struct ap_expert *x = r->b->expert;
@@ -247,30 +457,21 @@ static void add_expert(struct readme *r)
 			"this route to decide.\n");
 }
 
-static void add_limits(struct readme *r)
-{
-	const char *text = ap_bundle_limits(r->ctx, r->b);
-
-	if (!*text)
-		return;
-	heading(r, "Limits");
-	ap_str_add(&r->out, text);
-}
-
+/* Does it hold strategies that this way into the executor does not load? */
 /* Does it hold strategies that this way into the executor does not load? */
 static bool is_idle(const struct readme *r, const char *file)
 {
 	bool strategies = !strcmp(file, AP_BUNDLE_CKPT) || !strcmp(file, AP_BUNDLE_OPERATORS);
 
-	return strategies && r->way->mode && !reads(r, file);
+	return strategies && r->way->mode && !ap_bundle_loads(r->b, file);
 }
 
-static void add_files(struct readme *r)
+static void add_files(struct readme *r, const struct ap_bundle_file *file_at(size_t i))
 {
 	const struct ap_bundle_file *file;
 
 	heading(r, "Files");
-	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++)
+	for (size_t i = 0; (file = file_at(i)); i++)
 		if (!file->wanted || file->wanted(r->b))
 			ap_str_addf(&r->out, "%-24s  %s%s\n", file->name, file->text,
 				is_idle(r, file->name) ? "; not loaded here" : "");
@@ -280,8 +481,8 @@ static void add_files(struct readme *r)
 			is_idle(r, AP_BUNDLE_CKPT) ? "; not loaded here" : "");
 }
 
-void ap_bundle_write_readme(
-	struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+void ap_bundle_write_readme(struct ap_ctx *ctx, const struct ap_bundle *b,
+	const struct ap_bundle_file *file_at(size_t i), ap_write_fn *write, void *user)
 {
 	struct readme r = {.ctx = ctx, .b = b, .p = b->plan, .way = ap_bundle_way(b)};
 
@@ -293,6 +494,6 @@ void ap_bundle_write_readme(
 	add_differences(&r);
 	add_expert(&r);
 	add_limits(&r);
-	add_files(&r);
+	add_files(&r, file_at);
 	write(user, r.out.s, r.out.len);
 }

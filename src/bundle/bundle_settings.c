@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings.json: the calls that make MindSpore run as planned, in both of its spellings. */
+#include "bundle/bundle_settings.h"
+
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
-#include "base/str.h"
 #include "base/vec.h"
-#include "bundle/bundle_parts.h"
+#include "bundle/bundle_way.h"
 #include "pipeline/schedule.h"
 
 #define CLASS "AutoParallel"
@@ -14,33 +14,141 @@
 #define NN "mindspore.parallel.nn"
 #define OLD_NN "mindspore.nn"
 
-struct call { /* a row of the file */
-	const char *api, *name;
-	const char *type; /* of the argument; "none": there is none; "kwargs": they are named */
-	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
-	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
-	const char *keys; /* that the value may have, a blank between two; NULL: any, or it has none */
-	bool (*unsaid)(const struct ap_bundle *b); /* is it what no method of the class says? NULL: no */
+/* ---- switches, which transformer_opt() and ascend_config read from a file of their own ---- */
+
+static const char *const switches[] = { /* of parallel_speed_up.json */
+	"recomputation_communication_overlap",
+	"grad_matmul_communication_overlap",
+	"grad_fa_allgather_overlap",
+	"enable_communication_fusion",
+	"grad_computation_allreduce_overlap",
+	"computation_allgather_overlap",
+	"computation_communication_fusion_level",
+	"dataset_broadcast_opt_level",
+	"allreduce_and_biasadd_swap",
+	"enable_allreduce_slice_to_reducescatter",
+	"enable_interleave_split_concat_branch",
+	"enable_interleave_parallel_branch",
 };
 
-static const struct ap_step *step_of(const struct ap_bundle *b)
+static bool is_on(const struct ap_bundle *b, const char *name)
 {
-	return b->plan->step;
+	return ap_bundle_differs(b, name, "false") && ap_bundle_differs(b, name, "0");
 }
 
-static void none(const struct ap_bundle *b, struct ap_jw *w)
+bool ap_bundle_speeds_up(const struct ap_bundle *b)
 {
-	(void)b;
-	ap_jw_null(w);
+	for (size_t i = 0; i < AP_COUNT(switches); i++)
+		if (is_on(b, switches[i]))
+			return true;
+	return false;
 }
 
-static void yes(const struct ap_bundle *b, struct ap_jw *w)
+void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user)
 {
-	(void)b;
-	ap_jw_bool(w, true);
+	struct ap_jw w;
+
+	(void)ctx;
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	for (size_t i = 0; i < AP_COUNT(switches); i++) {
+		if (!is_on(b, switches[i]))
+			continue;
+		ap_jw_key(&w, switches[i]);
+		ap_jw_raw(&w, ap_bundle_setting(b, switches[i]));
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
 }
 
-/* Mode and strategy files. */
+/* ---- what of a plan the calls depend on ---- */
+
+enum fact {
+	NEVER,
+	ALWAYS,
+	SEARCHES,
+	LOADS_CKPT,
+	LOADS_FROZEN, /* of a checkpoint, what is not trained, too */
+	LOADS_OPERATORS,
+	ARRIVES_BY_LISTS, /* inputs, each in a way of its own */
+	ARRIVES_BY_WORD,
+	FULL_BATCH,
+	DEALS, /* parameters to the devices that have one slice */
+	DEALS_ANYTHING,
+	SAVES_WHOLE,
+	STAGED,
+	PIPELINED, /* one that infers runs the batch in one piece, unless it is told otherwise */
+	BROADCASTS_RESULT,
+	ACCUMULATES,
+	INTERLEAVES_BATCHES,
+	TRAINS,
+	FUSES_BY_INDEX,
+	FP32_COMMUNICATION,
+	GRADIENTS_MEAN,
+	FP32_SYNC,
+	SYNCS_AS_IS,
+	LOSS_MEAN,
+	LOSS_SUM,
+	ALLTOALL,
+	BROADCASTS_PARAMETERS,
+	HAS_GROUP_MODE,
+	DUMPS_NORMS,
+	NAMES_NORMS, /* a folder for them, which the class takes only together with the switch */
+	PRINTS_NORMS,
+	SAVES_NORMS,
+	NAMES_IDLE_NORMS,
+	DUMPS_DEVICE_NORMS,
+	SPEEDS_UP,
+	FACT_COUNT
+};
+
+static void find_facts(const struct ap_bundle *b, bool is[FACT_COUNT])
+{
+	const struct ap_step *s = b->plan->step;
+	bool ckpt = ap_bundle_loads(b, AP_BUNDLE_CKPT), staged = b->plan->nstage > 1;
+	bool dumps = ap_bundle_differs(b, "dump_local_norm", "false");
+	bool named = ap_bundle_differs(b, "dump_local_norm_path", "null");
+	bool sums = ap_bundle_differs(b, "loss_repeated_mean", "true");
+
+	is[NEVER] = false;
+	is[ALWAYS] = true;
+	is[SEARCHES] = ap_bundle_way(b)->search;
+	is[LOADS_CKPT] = ckpt;
+	is[LOADS_FROZEN] = ckpt && b->frozen;
+	is[LOADS_OPERATORS] = ap_bundle_loads(b, AP_BUNDLE_OPERATORS);
+	is[ARRIVES_BY_LISTS] = s->narrival > 0;
+	is[ARRIVES_BY_WORD] = s->narrival == 0;
+	is[FULL_BATCH] = s->full_batch;
+	is[DEALS] = s->optimizer_sharding;
+	is[DEALS_ANYTHING] = s->optimizer_sharding || s->deal_whole;
+	is[SAVES_WHOLE] = s->optimizer_sharding && s->saved_whole;
+	is[STAGED] = staged;
+	is[PIPELINED] = staged && (s->training || s->micro_batches > 1);
+	is[BROADCASTS_RESULT] = staged && ap_bundle_differs(b, "pipeline_result_broadcast", "false");
+	is[ACCUMULATES] = !staged && s->training && s->micro_batches > 1;
+	is[INTERLEAVES_BATCHES] = ap_bundle_differs(b, "interleave_num", "1");
+	is[TRAINS] = s->training;
+	is[FUSES_BY_INDEX] = s->training && s->allreduce.mode == AP_FUSION_INDEX;
+	is[FP32_COMMUNICATION] = s->force_fp32;
+	is[GRADIENTS_MEAN] = s->gradients_mean;
+	is[FP32_SYNC] = s->gradient_fp32_sync;
+	is[SYNCS_AS_IS] = !s->gradient_fp32_sync;
+	is[LOSS_MEAN] = !sums;
+	is[LOSS_SUM] = sums;
+	is[ALLTOALL] = s->alltoall;
+	is[BROADCASTS_PARAMETERS] = ap_bundle_differs(b, "parameter_broadcast", "false");
+	is[HAS_GROUP_MODE] = ap_bundle_differs(b, "communi_parallel_mode", "\"all_group_parallel\"");
+	is[DUMPS_NORMS] = dumps;
+	is[NAMES_NORMS] = named;
+	is[PRINTS_NORMS] = dumps && !named;
+	is[SAVES_NORMS] = dumps && named;
+	is[NAMES_IDLE_NORMS] = !dumps && named;
+	is[DUMPS_DEVICE_NORMS] = ap_bundle_differs(b, "dump_device_local_norm", "false");
+	is[SPEEDS_UP] = ap_bundle_speeds_up(b);
+}
+
+/* ---- values that are more than a fact, a setting or a text ---- */
 
 static void class_mode(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -50,11 +158,6 @@ static void class_mode(const struct ap_bundle *b, struct ap_jw *w)
 static void context_mode(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_str(w, ap_bundle_way(b)->mode);
-}
-
-static bool searches(const struct ap_bundle *b)
-{
-	return ap_bundle_way(b)->search;
 }
 
 static void search_mode(const struct ap_bundle *b, struct ap_jw *w)
@@ -67,23 +170,7 @@ static void device_num(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_int(w, ap_bundle_devices(b));
 }
 
-static bool loads(const struct ap_bundle *b, const char *file)
-{
-	const char *loaded = ap_bundle_way(b)->file;
-
-	return loaded && !strcmp(loaded, file);
-}
-
-static bool loads_ckpt(const struct ap_bundle *b)
-{
-	return loads(b, AP_BUNDLE_CKPT);
-}
-
-static bool loads_operators(const struct ap_bundle *b)
-{
-	return loads(b, AP_BUNDLE_OPERATORS);
-}
-
+/* Each rank loads the file of its own stage. */
 /* Each rank loads the file of its own stage. */
 static void ckpt_file(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -99,117 +186,104 @@ static void ckpt_config(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-static void operators_file(const struct ap_bundle *b, struct ap_jw *w)
+/* The parts of each dimension: those of one rank follow one another. */
+/* The parts of each dimension: those of one rank follow one another. */
+static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
 {
-	(void)b;
-	ap_jw_str(w, AP_BUNDLE_OPERATORS);
-}
-
-static void operators_config(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_obj(w);
-	ap_jw_kstr(w, "mode", "LOAD");
-	ap_jw_key(w, "path");
-	operators_file(b, w);
+	ap_jw_arr(w);
+	for (int d = 0; d < rank; d++)
+		ap_jw_int(w, a->cut > 1 && d == a->dim ? a->cut : 1);
 	ap_jw_end(w);
 }
 
-static bool loads_frozen(const struct ap_bundle *b)
+/* A Layout on the stage's devices: repeats, parts, repeats. */
+/* A Layout on the stage's devices: repeats, parts, repeats. */
+static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a, int rank,
+	struct ap_jw *w)
 {
-	return b->frozen && loads_ckpt(b);
+	const int64_t parts = a->cut > 1 ? a->cut : 1, stride = a->cut > 1 ? a->stride : 1;
+	const int64_t matrix[] = {b->plan->machine->ndev / (parts * stride), parts, stride};
+	static const char *const names[] = {"outer", "parts", "inner"};
+
+	ap_jw_obj(w);
+	ap_jw_kints(w, "device_matrix", matrix, 3);
+	ap_jw_key(w, "alias_name");
+	ap_jw_arr(w);
+	for (int i = 0; i < 3; i++)
+		ap_jw_str(w, names[i]);
+	ap_jw_end(w);
+	ap_jw_key(w, "tensor_map");
+	ap_jw_arr(w);
+	for (int d = 0; d < rank; d++)
+		ap_jw_str(w, a->cut > 1 && d == a->dim ? names[1] : "None");
+	ap_jw_end(w);
+	ap_jw_end(w);
 }
 
-/* The dataset. */
-
-static bool arrives_by_lists(const struct ap_bundle *b)
+/* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
+/* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
+static void arrivals(const struct ap_bundle *b, struct ap_jw *w)
 {
-	return step_of(b)->narrival > 0;
-}
+	const struct ap_step *step = b->plan->step;
+	const struct ap_graph *g = b->plan->graph;
+	bool plain = true;
 
-static bool arrives_by_word(const struct ap_bundle *b)
-{
-	return !arrives_by_lists(b);
+	for (uint32_t i = 0; i < step->narrival; i++)
+		plain &= step->arrival[i].cut <= 1 || step->arrival[i].stride == 1;
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < step->narrival; i++) {
+		int rank = g->tensor[g->input[i]].shape.rank;
+
+		if (plain)
+			arrival_parts(&step->arrival[i], rank, w);
+		else
+			arrival_layout(b, &step->arrival[i], rank, w);
+	}
+	ap_jw_end(w);
 }
 
 static void arrival_word(const struct ap_bundle *b, struct ap_jw *w)
 {
-	ap_jw_str(w, step_of(b)->full_batch ? "full_batch" : "data_parallel");
-}
-
-static void full_batch(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, step_of(b)->full_batch);
-}
-
-/* The optimizer's share. */
-
-static bool deals(const struct ap_bundle *b)
-{
-	return step_of(b)->optimizer_sharding;
-}
-
-static bool saves_whole(const struct ap_bundle *b)
-{
-	return deals(b) && step_of(b)->saved_whole;
+	ap_jw_str(w, b->plan->step->full_batch ? "full_batch" : "data_parallel");
 }
 
 static const char *level_of(const struct ap_bundle *b)
 {
 	static const char *const names[] = {"level1", "level2", "level3"};
 
-	return names[step_of(b)->optimizer_level - 1];
+	return names[b->plan->step->optimizer_level - 1];
 }
 
 static void hsdp(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
-	ap_jw_kint(w, "shard_size", step_of(b)->shard_size);
-	ap_jw_kint(w, "threshold", step_of(b)->shard_threshold_bytes >> 10);
+	ap_jw_kint(w, "shard_size", b->plan->step->shard_size);
+	ap_jw_kint(w, "threshold", b->plan->step->shard_threshold_bytes >> 10);
 	ap_jw_kstr(w, "optimizer_level", level_of(b));
 	ap_jw_end(w);
 }
 
-static void enable_parallel_optimizer(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, deals(b) || step_of(b)->deal_whole);
-}
-
+/* MindSpore takes no size of -1 here, and the older name of level2 beside no other level. */
 /* MindSpore takes no size of -1 here, and the older name of level2 beside no other level. */
 static void parallel_optimizer_config(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
-	if (step_of(b)->optimizer_level == 2)
+	if (b->plan->step->optimizer_level == 2)
 		ap_jw_kbool(w, "gradient_accumulation_shard", true);
-	ap_jw_kint(w, "parallel_optimizer_threshold", step_of(b)->shard_threshold_bytes >> 10);
-	if (step_of(b)->shard_size > 0)
-		ap_jw_kint(w, "optimizer_weight_shard_size", step_of(b)->shard_size);
+	ap_jw_kint(w, "parallel_optimizer_threshold", b->plan->step->shard_threshold_bytes >> 10);
+	if (b->plan->step->shard_size > 0)
+		ap_jw_kint(w, "optimizer_weight_shard_size", b->plan->step->shard_size);
 	ap_jw_kstr(w, "optimizer_level", level_of(b));
 	ap_jw_end(w);
 }
 
-/* The pipeline, and what cuts the batch. */
-
-static bool is_staged(const struct ap_bundle *b)
-{
-	return b->plan->nstage > 1;
-}
-
-/* A pipeline that infers runs the batch in one piece, unless it is told otherwise. */
-static bool is_pipelined(const struct ap_bundle *b)
-{
-	return is_staged(b) && (step_of(b)->training || step_of(b)->micro_batches > 1);
-}
-
-static bool broadcasts(const struct ap_bundle *b)
-{
-	return is_staged(b) && ap_bundle_differs(b, "pipeline_result_broadcast", "false");
-}
-
+/* MindSpore's own name, and whether it has to be told that this is none of the plain pipeline: 1f1b over
+ * several segments is called interleave, and without that it takes no other scheduler than 1f1b. */
 /* MindSpore's own name, and whether it has to be told that this is none of the plain pipeline: 1f1b over
  * several segments is called interleave, and without that it takes no other scheduler than 1f1b. */
 static const char *scheduler_of(const struct ap_bundle *b, bool *interleave)
 {
-	const char *name = step_of(b)->pipe->scheduler->name;
+	const char *name = b->plan->step->pipe->scheduler->name;
 
 	*interleave = strcmp(name, "1f1b") != 0;
 	return strcmp(name, "interleaved") ? name : "1f1b";
@@ -222,7 +296,7 @@ static void pipeline(const struct ap_bundle *b, struct ap_jw *w)
 
 	ap_jw_obj(w);
 	ap_jw_kint(w, "stages", b->plan->nstage);
-	ap_jw_kbool(w, "output_broadcast", broadcasts(b));
+	ap_jw_kbool(w, "output_broadcast", ap_bundle_differs(b, "pipeline_result_broadcast", "false"));
 	ap_jw_kbool(w, "interleave", interleave);
 	ap_jw_kstr(w, "scheduler", scheduler);
 	ap_jw_end(w);
@@ -244,21 +318,11 @@ static void pipeline_config(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-static bool accumulates(const struct ap_bundle *b)
-{
-	return !is_staged(b) && step_of(b)->training && step_of(b)->micro_batches > 1;
-}
-
 static void micro_size(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
-	ap_jw_kint(w, "micro_size", step_of(b)->micro_batches);
+	ap_jw_kint(w, "micro_size", b->plan->step->micro_batches);
 	ap_jw_end(w);
-}
-
-static bool interleaves_batches(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "interleave_num", "1");
 }
 
 static void interleave_num(const struct ap_bundle *b, struct ap_jw *w)
@@ -267,13 +331,6 @@ static void interleave_num(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_key(w, "interleave_num");
 	ap_jw_raw(w, ap_bundle_setting(b, "interleave_num"));
 	ap_jw_end(w);
-}
-
-/* Communication. */
-
-static bool trains(const struct ap_bundle *b)
-{
-	return step_of(b)->training;
 }
 
 static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
@@ -295,9 +352,10 @@ static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
 }
 
 /* Beside a state that is not open MindSpore would take any kind that is named as wanted. */
+/* Beside a state that is not open MindSpore would take any kind that is named as wanted. */
 static void comm_fusion(const struct ap_bundle *b, struct ap_jw *w)
 {
-	const struct ap_step *step = step_of(b);
+	const struct ap_step *step = b->plan->step;
 	bool open = step->allreduce.mode != AP_FUSION_OFF;
 
 	ap_jw_obj(w);
@@ -310,14 +368,9 @@ static void comm_fusion(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-static bool fuses_by_index(const struct ap_bundle *b)
-{
-	return trains(b) && step_of(b)->allreduce.mode == AP_FUSION_INDEX;
-}
-
 static void fusion_index(const struct ap_bundle *b, struct ap_jw *w)
 {
-	const struct ap_fusion *f = &step_of(b)->allreduce;
+	const struct ap_fusion *f = &b->plan->step->allreduce;
 
 	ap_jw_arr(w);
 	for (uint32_t i = 0; i < f->nindex; i++)
@@ -325,215 +378,118 @@ static void fusion_index(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-static bool forces_fp32(const struct ap_bundle *b)
-{
-	return step_of(b)->force_fp32;
-}
+/* ---- the calls ---- */
 
-static void force_fp32(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, step_of(b)->force_fp32);
-}
-
-static bool means(const struct ap_bundle *b)
-{
-	return step_of(b)->gradients_mean;
-}
-
-static void gradients_mean(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, step_of(b)->gradients_mean);
-}
-
-static bool syncs_as_is(const struct ap_bundle *b)
-{
-	return !step_of(b)->gradient_fp32_sync;
-}
-
-static void gradient_fp32_sync(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, step_of(b)->gradient_fp32_sync);
-}
-
-static bool repeats_loss(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "loss_repeated_mean", "true");
-}
-
-static void loss_repeated_mean(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, !repeats_loss(b));
-}
-
-static void alltoall(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_bool(w, step_of(b)->alltoall);
-}
-
-/* What no plan depends on. */
-
-static bool broadcasts_parameters(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "parameter_broadcast", "false");
-}
-
-static bool has_group_mode(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "communi_parallel_mode", "\"all_group_parallel\"");
-}
-
-static void group_mode(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_raw(w, ap_bundle_setting(b, "communi_parallel_mode"));
-}
-
-static bool dumps_norms(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "dump_local_norm", "false");
-}
-
-static bool names_norms(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "dump_local_norm_path", "null");
-}
-
-static bool prints_norms(const struct ap_bundle *b)
-{
-	return dumps_norms(b) && !names_norms(b);
-}
-
-static bool saves_norms(const struct ap_bundle *b)
-{
-	return dumps_norms(b) && names_norms(b);
-}
-
-/* The class takes the folder only together with the switch. */
-static bool names_idle_norms(const struct ap_bundle *b)
-{
-	return !dumps_norms(b) && names_norms(b);
-}
-
-static void norm_path(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_raw(w, ap_bundle_setting(b, "dump_local_norm_path"));
-}
-
-static bool dumps_device_norms(const struct ap_bundle *b)
-{
-	return ap_bundle_differs(b, "dump_device_local_norm", "false");
-}
-
-static void speed_up_file(const struct ap_bundle *b, struct ap_jw *w)
-{
-	(void)b;
-	ap_jw_str(w, AP_BUNDLE_SPEED_UP);
-}
-
-static void speed_up_config(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_obj(w);
-	ap_jw_key(w, "parallel_speed_up_json_path");
-	speed_up_file(b, w);
-	ap_jw_end(w);
-}
+struct call { /* a row of the file */
+	const char *api, *name;
+	const char *type; /* of the argument; "none": there is none; "kwargs": they are named */
+	enum fact wanted;
+	const char *keys; /* that the value may have, a blank between two; NULL: any, or it has none */
+	/* the value, one of these: else null */
+	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
+	enum fact fact;
+	const char *setting, *json;
+	enum fact unsaid; /* no method of the class says it */
+};
 
 /* In the order in which they are to be made. */
 static const struct call calls[] = {
-	{NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num,
-		"interleave_num"},
-	{NN, "Pipeline", "kwargs", is_pipelined, micro_size,
-		"micro_size"},
-	{NN, "GradAccumulation", "kwargs", accumulates, micro_size,
-		"micro_size"},
-	{OLD_NN, "MicroBatchInterleaved", "kwargs", interleaves_batches, interleave_num,
-		"interleave_num"},
-	{OLD_NN, "PipelineCell", "kwargs", is_pipelined, micro_size,
-		"micro_size"},
-	{OLD_NN, "GradAccumulationCell", "kwargs", accumulates, micro_size,
-		"micro_size"},
+	{NN, "MicroBatchInterleaved", "kwargs", INTERLEAVES_BATCHES, "interleave_num", interleave_num},
+	{NN, "Pipeline", "kwargs", PIPELINED, "micro_size", micro_size},
+	{NN, "GradAccumulation", "kwargs", ACCUMULATES, "micro_size", micro_size},
+	{OLD_NN, "MicroBatchInterleaved", "kwargs", INTERLEAVES_BATCHES, "interleave_num", interleave_num},
+	{OLD_NN, "PipelineCell", "kwargs", PIPELINED, "micro_size", micro_size},
+	{OLD_NN, "GradAccumulationCell", "kwargs", ACCUMULATES, "micro_size", micro_size},
 
-	{CLASS, "parallel_mode", "str", NULL, class_mode},
-	{CLASS, "load_param_strategy_file", "str", loads_ckpt, ckpt_file},
-	{CLASS, "disable_strategy_file_only_for_trainable_params", "none", loads_frozen, none},
-	{CLASS, "load_operator_strategy_file", "str", loads_operators, operators_file},
-	{CLASS, "dataset_strategy", "str", arrives_by_word, arrival_word},
-	{CLASS, "dataset_strategy", "tuple", arrives_by_lists, ap_bundle_write_arrivals},
-	{CLASS, "hsdp", "kwargs", deals, hsdp,
-		"shard_size threshold optimizer_level"},
-	{CLASS, "pipeline", "kwargs", is_staged, pipeline,
-		"stages output_broadcast interleave scheduler"},
-	{CLASS, "comm_fusion", "dict", trains, comm_fusion,
-		"openstate allreduce allgather reducescatter"},
-	{CLASS, "enable_fp32_communication", "none", forces_fp32, none},
-	{CLASS, "enable_gradients_mean", "none", means, none},
-	{CLASS, "disable_gradient_fp32_sync", "none", syncs_as_is, none},
-	{CLASS, "disable_loss_repeated_mean", "none", repeats_loss, none},
-	{CLASS, "transformer_opt", "str", ap_bundle_speeds_up, speed_up_file},
-	{CLASS, "print_local_norm", "none", prints_norms, none},
-	{CLASS, "dump_local_norm", "str", saves_norms, norm_path},
-	{CLASS, "enable_device_local_norm", "none", dumps_device_norms, none},
+	{CLASS, "parallel_mode", "str", ALWAYS, NULL, class_mode},
+	{CLASS, "load_param_strategy_file", "str", LOADS_CKPT, NULL, ckpt_file},
+	{CLASS, "disable_strategy_file_only_for_trainable_params", "none", LOADS_FROZEN},
+	{CLASS, "load_operator_strategy_file", "str", LOADS_OPERATORS,
+		.json = "\"" AP_BUNDLE_OPERATORS "\""},
+	{CLASS, "dataset_strategy", "str", ARRIVES_BY_WORD, NULL, arrival_word},
+	{CLASS, "dataset_strategy", "tuple", ARRIVES_BY_LISTS, NULL, arrivals},
+	{CLASS, "hsdp", "kwargs", DEALS, "shard_size threshold optimizer_level", hsdp},
+	{CLASS, "pipeline", "kwargs", STAGED, "stages output_broadcast interleave scheduler", pipeline},
+	{CLASS, "comm_fusion", "dict", TRAINS, "openstate allreduce allgather reducescatter", comm_fusion},
+	{CLASS, "enable_fp32_communication", "none", FP32_COMMUNICATION},
+	{CLASS, "enable_gradients_mean", "none", GRADIENTS_MEAN},
+	{CLASS, "disable_gradient_fp32_sync", "none", SYNCS_AS_IS},
+	{CLASS, "disable_loss_repeated_mean", "none", LOSS_SUM},
+	{CLASS, "transformer_opt", "str", SPEEDS_UP, .json = "\"" AP_BUNDLE_SPEED_UP "\""},
+	{CLASS, "print_local_norm", "none", PRINTS_NORMS},
+	{CLASS, "dump_local_norm", "str", SAVES_NORMS, .setting = "dump_local_norm_path"},
+	{CLASS, "enable_device_local_norm", "none", DUMPS_DEVICE_NORMS},
 
-	{CONTEXT, "device_num", "int", NULL, device_num},
-	{CONTEXT, "parallel_mode", "str", NULL, context_mode},
-	{CONTEXT, "search_mode", "str", searches, search_mode},
-	{CONTEXT, "strategy_ckpt_load_file", "str", loads_ckpt, ckpt_file},
-	{CONTEXT, "strategy_ckpt_config", "dict", loads_ckpt, ckpt_config,
-		"load_file only_trainable_params"},
-	{CONTEXT, "full_batch", "bool", arrives_by_word, full_batch},
-	{CONTEXT, "dataset_strategy", "str", arrives_by_word, arrival_word},
-	{CONTEXT, "dataset_strategy", "tuple", arrives_by_lists, ap_bundle_write_arrivals},
-	{CONTEXT, "enable_parallel_optimizer", "bool", NULL, enable_parallel_optimizer},
-	{CONTEXT, "parallel_optimizer_config", "dict", deals, parallel_optimizer_config,
+	{CONTEXT, "device_num", "int", ALWAYS, NULL, device_num},
+	{CONTEXT, "parallel_mode", "str", ALWAYS, NULL, context_mode},
+	{CONTEXT, "search_mode", "str", SEARCHES, NULL, search_mode},
+	{CONTEXT, "strategy_ckpt_load_file", "str", LOADS_CKPT, NULL, ckpt_file},
+	{CONTEXT, "strategy_ckpt_config", "dict", LOADS_CKPT, "load_file only_trainable_params", ckpt_config},
+	{CONTEXT, "full_batch", "bool", ARRIVES_BY_WORD, .fact = FULL_BATCH},
+	{CONTEXT, "dataset_strategy", "str", ARRIVES_BY_WORD, NULL, arrival_word},
+	{CONTEXT, "dataset_strategy", "tuple", ARRIVES_BY_LISTS, NULL, arrivals},
+	{CONTEXT, "enable_parallel_optimizer", "bool", ALWAYS, .fact = DEALS_ANYTHING},
+	{CONTEXT, "parallel_optimizer_config", "dict", DEALS,
 		"gradient_accumulation_shard parallel_optimizer_threshold optimizer_weight_shard_size "
-		"optimizer_level"},
-	{CONTEXT, "optimizer_weight_shard_aggregated_save", "bool", saves_whole, yes},
-	{CONTEXT, "pipeline_stages", "int", NULL, pipeline_stages},
-	{CONTEXT, "pipeline_config", "dict", is_staged, pipeline_config,
-		"pipeline_interleave pipeline_scheduler"},
-	{CONTEXT, "pipeline_result_broadcast", "bool", broadcasts, yes},
-	{CONTEXT, "comm_fusion", "dict", trains, comm_fusion,
-		"openstate allreduce allgather reducescatter"},
-	{CONTEXT, "all_reduce_fusion_config", "list", fuses_by_index, fusion_index},
-	{CONTEXT, "force_fp32_communication", "bool", NULL, force_fp32},
-	{CONTEXT, "gradients_mean", "bool", NULL, gradients_mean},
-	{CONTEXT, "gradient_fp32_sync", "bool", NULL, gradient_fp32_sync},
-	{CONTEXT, "loss_repeated_mean", "bool", NULL, loss_repeated_mean},
-	{CONTEXT, "enable_alltoall", "bool", NULL, alltoall},
-	{CONTEXT, "parameter_broadcast", "bool", broadcasts_parameters, yes, NULL, broadcasts_parameters},
-	{CONTEXT, "communi_parallel_mode", "str", has_group_mode, group_mode, NULL, has_group_mode},
-	{CONTEXT, "dump_local_norm", "bool", dumps_norms, yes},
-	{CONTEXT, "dump_local_norm_path", "str", names_norms, norm_path, NULL, names_idle_norms},
-	{CONTEXT, "dump_device_local_norm", "bool", dumps_device_norms, yes},
-	{"set_op_strategy_config", "set_op_strategy_config", "kwargs", loads_operators, operators_config,
-		"mode path"},
-	{"set_context", "ascend_config", "dict", ap_bundle_speeds_up, speed_up_config,
-		"parallel_speed_up_json_path"},
+		"optimizer_level", parallel_optimizer_config},
+	{CONTEXT, "optimizer_weight_shard_aggregated_save", "bool", SAVES_WHOLE, .fact = ALWAYS},
+	{CONTEXT, "pipeline_stages", "int", ALWAYS, NULL, pipeline_stages},
+	{CONTEXT, "pipeline_config", "dict", STAGED, "pipeline_interleave pipeline_scheduler",
+		pipeline_config},
+	{CONTEXT, "pipeline_result_broadcast", "bool", BROADCASTS_RESULT, .fact = ALWAYS},
+	{CONTEXT, "comm_fusion", "dict", TRAINS, "openstate allreduce allgather reducescatter", comm_fusion},
+	{CONTEXT, "all_reduce_fusion_config", "list", FUSES_BY_INDEX, NULL, fusion_index},
+	{CONTEXT, "force_fp32_communication", "bool", ALWAYS, .fact = FP32_COMMUNICATION},
+	{CONTEXT, "gradients_mean", "bool", ALWAYS, .fact = GRADIENTS_MEAN},
+	{CONTEXT, "gradient_fp32_sync", "bool", ALWAYS, .fact = FP32_SYNC},
+	{CONTEXT, "loss_repeated_mean", "bool", ALWAYS, .fact = LOSS_MEAN},
+	{CONTEXT, "enable_alltoall", "bool", ALWAYS, .fact = ALLTOALL},
+	{CONTEXT, "parameter_broadcast", "bool", BROADCASTS_PARAMETERS, .fact = ALWAYS,
+		.unsaid = BROADCASTS_PARAMETERS},
+	{CONTEXT, "communi_parallel_mode", "str", HAS_GROUP_MODE, .setting = "communi_parallel_mode",
+		.unsaid = HAS_GROUP_MODE},
+	{CONTEXT, "dump_local_norm", "bool", DUMPS_NORMS, .fact = ALWAYS},
+	{CONTEXT, "dump_local_norm_path", "str", NAMES_NORMS, .setting = "dump_local_norm_path",
+		.unsaid = NAMES_IDLE_NORMS},
+	{CONTEXT, "dump_device_local_norm", "bool", DUMPS_DEVICE_NORMS, .fact = ALWAYS},
+	{"set_op_strategy_config", "set_op_strategy_config", "kwargs", LOADS_OPERATORS, "mode path",
+		.json = "{\"mode\": \"LOAD\", \"path\": \"" AP_BUNDLE_OPERATORS "\"}"},
+	{"set_context", "ascend_config", "dict", SPEEDS_UP, "parallel_speed_up_json_path",
+		.json = "{\"parallel_speed_up_json_path\": \"" AP_BUNDLE_SPEED_UP "\"}"},
 };
 
-static bool is_wanted(const struct ap_bundle *b, const struct call *c)
+static void write_value(const struct ap_bundle *b, const struct call *c, const bool is[FACT_COUNT],
+	struct ap_jw *w)
 {
-	if (!strcmp(c->api, CLASS) && !ap_bundle_way(b)->of_class)
-		return false;
-	return !c->wanted || c->wanted(b);
+	if (c->value)
+		c->value(b, w);
+	else if (c->fact)
+		ap_jw_bool(w, is[c->fact]);
+	else
+		ap_jw_raw(w, c->json ? c->json : c->setting ? ap_bundle_setting(b, c->setting) : "null");
 }
 
 void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user)
 {
+	bool is[FACT_COUNT];
 	struct ap_jw w;
 
 	(void)ctx;
+	find_facts(b, is);
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_arr(&w);
 	for (size_t i = 0; i < AP_COUNT(calls); i++) {
-		if (!is_wanted(b, &calls[i]))
+		const struct call *c = &calls[i];
+
+		if (!is[c->wanted] || (!strcmp(c->api, CLASS) && !ap_bundle_way(b)->of_class))
 			continue;
 		ap_jw_obj_flat(&w);
-		ap_jw_kstr(&w, "api", calls[i].api);
-		ap_jw_kstr(&w, "name", calls[i].name);
-		ap_jw_kstr(&w, "type", calls[i].type);
+		ap_jw_kstr(&w, "api", c->api);
+		ap_jw_kstr(&w, "name", c->name);
+		ap_jw_kstr(&w, "type", c->type);
 		ap_jw_key(&w, "value");
-		calls[i].value(b, &w);
+		write_value(b, c, is, &w);
 		ap_jw_end(&w);
 	}
 	ap_jw_end(&w);
@@ -542,17 +498,19 @@ void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 
 size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap_str *out)
 {
+	bool is[FACT_COUNT];
 	size_t n = 0;
 
+	find_facts(b, is);
 	for (size_t i = 0; i < AP_COUNT(calls) && ap_bundle_way(b)->of_class; i++) {
 		struct ap_str value;
 		struct ap_jw w;
 
-		if (!calls[i].unsaid || !calls[i].unsaid(b))
+		if (!is[calls[i].unsaid])
 			continue;
 		ap_str_init(&value, ctx->arena);
 		ap_jw_str_init(&w, &value, 0);
-		calls[i].value(b, &w);
+		write_value(b, &calls[i], is, &w);
 		ap_str_addf(out, "%s%s %s", n++ ? ", " : "", calls[i].name, value.s);
 	}
 	return n;

@@ -2,13 +2,130 @@
 #include "bundle/mindformers.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
-#include "bundle/mindformers_parts.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "bundle/bundle_way.h"
+#include "bundle/layers.h"
 #include "pipeline/schedule.h"
+
+struct words {
+	struct ap_ctx *ctx;
+	const struct ap_bundle *b;
+	const struct ap_plan *p;
+	const struct ap_expert *x;
+	struct ap_layers layers;
+	struct ap_str text;
+};
+
+/* ---- comments ---- */
+
+/* Names may hold whatever JSON can say, but a comment ends with its line. */
+static void one_line(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?';
+}
+
+static void __attribute__((format(printf, 2, 3))) say(struct words *w, const char *format, ...)
+{
+	size_t start;
+	va_list ap;
+
+	ap_str_add(&w->text, "# ");
+	start = w->text.len;
+	va_start(ap, format);
+	ap_str_vaddf(&w->text, format, ap);
+	va_end(ap);
+	one_line(w->text.s + start);
+	ap_str_addc(&w->text, '\n');
+}
+
+/* As --hybrid takes it. */
+static void say_hybrid(struct words *w)
+{
+	const struct ap_hybrid *h = &w->x->hybrid;
+	static const char *const vocabulary[] = {[AP_VOCAB_AUTO] = "", [AP_VOCAB_CUT] = ",vocab_emb_dp=0",
+		[AP_VOCAB_WHOLE] = ",vocab_emb_dp=1"};
+
+	say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
+		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
+		h->sp, h->micro_batches, vocabulary[h->vocab]);
+}
+
+static void say_cost(struct words *w)
+{
+	const struct ap_expert *x = w->x;
+	const struct ap_prediction *own = &w->p->prediction;
+	char hybrid[32], plan[32], need[32], have[32];
+
+	say(w, "step time: %s s, the plan's %s s: a %s of %.2f %%",
+		ap_format_double(x->step_time_s, hybrid), ap_format_double(own->step_time_s, plan),
+		x->loss < 0 ? "gain" : "loss", fabs(x->loss) * 100);
+	say(w, "memory: %s of %s that a device has%s", ap_format_bytes(x->memory_bytes, need),
+		ap_format_bytes(w->p->capacity_bytes, have), x->fits ? "" : "; it does not fit");
+}
+
+static bool say_head(struct words *w, const char *framework)
+{
+	if (w->x->hybrid.dp == 0) {
+		say(w, "Nothing of this plan can be said to %s: %s", framework, w->x->why_not);
+		return false;
+	}
+	if (w->x->same)
+		say(w, "All operators of the plan are cut as in this hybrid, which %s can be told",
+			framework);
+	else
+		say(w, "The hybrid that comes nearest to the plan, whose cuts %s cannot be told",
+			framework);
+	say_hybrid(w);
+	if (!w->x->same)
+		say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32,
+			w->x->differ, w->p->graph->nnode);
+	say_cost(w);
+	return true;
+}
+
+static void say_stages(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+
+	if (l->name)
+		say(w, "layers: %" PRIu32 ", the cells %s.N", l->n, l->name);
+	if (l->nstage * l->nsegment == 1)
+		return;
+	if (!l->part)
+		say(w, "layers of the stages are left out: %s", l->why);
+	if (l->nsplit)
+		say(w, "layers that run in several parts of the pipeline: %" PRIu32 ", the first "
+			"is %" PRId64 "; here each is where most of its operators are", l->nsplit,
+			l->first_split);
+	if (l->noutside)
+		say(w, "operators of no layer that run neither in the first part of the pipeline "
+			"nor in the last, which cannot be said: %" PRIu32 ", the first is %s",
+			l->noutside, l->first_outside);
+}
+
+static void say_unsaid(struct words *w)
+{
+	const struct ap_step *step = w->p->step;
+
+	say_stages(w);
+	if (step->optimizer_sharding && step->optimizer_level == 3)
+		say(w, "optimizer level3, which gathers weights anew for the backward pass, "
+			"cannot be said");
+	if (w->layers.nagain_outside)
+		say(w, "operators of no layer that are recomputed, which cannot be said: %" PRIu32,
+			w->layers.nagain_outside);
+}
+
+/* ---- MindFormers, YAML ---- */
 
 #define GIB (INT64_C(1) << 30)
 #define AGGREGATION 4 /* gradient_aggregation_group of MindFormers, where it does not matter */
@@ -18,7 +135,7 @@ static const char *yes(bool b)
 	return b ? "True" : "False";
 }
 
-static void __attribute__((format(printf, 2, 3))) line(struct ap_words *w, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) line(struct words *w, const char *format, ...)
 {
 	va_list ap;
 
@@ -28,7 +145,7 @@ static void __attribute__((format(printf, 2, 3))) line(struct ap_words *w, const
 	ap_str_addc(&w->text, '\n');
 }
 
-static void list(struct ap_words *w, const int64_t *v, int32_t n)
+static void list(struct words *w, const int64_t *v, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++)
 		ap_str_addf(&w->text, "%s%" PRId64, i ? ", " : "[", v[i]);
@@ -36,7 +153,7 @@ static void list(struct ap_words *w, const int64_t *v, int32_t n)
 }
 
 /* A number for each stage, or for each stage of each segment. */
-static void per_part(struct ap_words *w, const int64_t *v)
+static void per_part(struct words *w, const int64_t *v)
 {
 	const struct ap_layers *l = &w->layers;
 
@@ -52,21 +169,22 @@ static void per_part(struct ap_words *w, const int64_t *v)
 }
 
 /* Micro-batches are those of the pipeline, or accumulated. */
-static bool has_pipeline(const struct ap_words *w)
+static bool has_pipeline(const struct words *w)
 {
 	return w->x->hybrid.pp > 1;
 }
 
 /* Copies of MicroBatchInterleaved, where the samples can be dealt to them. */
-static int64_t copies(const struct ap_words *w)
+static int64_t copies(const struct words *w)
 {
-	int64_t n = strtoll(ap_words_setting(w, "interleave_num"), NULL, 10);
+	const char *n_text = ap_bundle_setting(w->b, "interleave_num");
+	int64_t n = n_text ? strtoll(n_text, NULL, 10) : 0;
 
 	return n > 1 && w->x->hybrid.mbs % n == 0 ? n : 1;
 }
 
 /* Groups of layers whose gradients are exchanged as one: as many as the plan has buckets. */
-static int64_t aggregation(const struct ap_words *w)
+static int64_t aggregation(const struct words *w)
 {
 	int64_t n = 0;
 
@@ -77,12 +195,12 @@ static int64_t aggregation(const struct ap_words *w)
 	return n < w->layers.n ? n : w->layers.n;
 }
 
-static void parallel_config(struct ap_words *w)
+static void parallel_config(struct words *w)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
 
 	if (has_pipeline(w) && h->micro_batches < h->pp)
-		ap_words_say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
+		say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
 	line(w, "parallel_config:");
 	line(w, "  data_parallel: %" PRId64, h->dp);
 	line(w, "  model_parallel: %" PRId64, h->tp);
@@ -98,7 +216,7 @@ static void parallel_config(struct ap_words *w)
 }
 
 /* How an input arrives: the batch dealt to the dp parts, or as the user says. */
-static void input_strategy(struct ap_words *w, uint32_t input)
+static void input_strategy(struct words *w, uint32_t input)
 {
 	const struct ap_tensor *t = &w->p->graph->tensor[w->p->graph->input[input]];
 	const struct ap_step *step = w->p->step;
@@ -116,7 +234,7 @@ static void input_strategy(struct ap_words *w, uint32_t input)
 	ap_str_addc(&w->text, ']');
 }
 
-static void dataset(struct ap_words *w)
+static void dataset(struct words *w)
 {
 	bool whole = w->p->step->full_batch && !w->p->step->arrival;
 
@@ -131,7 +249,7 @@ static void dataset(struct ap_words *w)
 	line(w, "]");
 }
 
-static void optimizer(struct ap_words *w)
+static void optimizer(struct words *w)
 {
 	const struct ap_step *step = w->p->step;
 
@@ -145,7 +263,7 @@ static void optimizer(struct ap_words *w)
 }
 
 /* MindSpore's name of a scheduler: interleaved is 1f1b with segments. */
-static const char *scheduler(const struct ap_words *w)
+static const char *scheduler(const struct words *w)
 {
 	const struct ap_pipe *pipe = w->p->step->pipe;
 	const char *name = pipe && pipe->scheduler ? pipe->scheduler->name : "1f1b";
@@ -153,7 +271,7 @@ static const char *scheduler(const struct ap_words *w)
 	return strcmp(name, "interleaved") == 0 ? "1f1b" : name;
 }
 
-static void parallel(struct ap_words *w)
+static void parallel(struct words *w)
 {
 	bool plain = w->x->hybrid.vpp == 1 && strcmp(scheduler(w), "1f1b") == 0;
 
@@ -182,7 +300,7 @@ static bool is_zero(const int64_t *v, int32_t n)
 }
 
 /* Layers of each part, less what they are where they are dealt evenly. */
-static void offset(struct ap_words *w)
+static void offset(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	int32_t n = l->nstage * l->nsegment;
@@ -201,7 +319,7 @@ static void offset(struct ap_words *w)
 	ap_str_addc(&w->text, '\n');
 }
 
-static void model_config(struct ap_words *w)
+static void model_config(struct words *w)
 {
 	line(w, "model:");
 	line(w, "  model_config:");
@@ -210,7 +328,7 @@ static void model_config(struct ap_words *w)
 }
 
 /* A regular expression of a name in a layer, as a YAML string. */
-static void pattern(struct ap_words *w, const char *name)
+static void pattern(struct words *w, const char *name)
 {
 	struct ap_str s;
 	struct ap_jw jw;
@@ -234,10 +352,10 @@ static bool is_everywhere(const struct ap_layers *l, const int64_t *part)
 	return sum == l->n;
 }
 
-static void select_operator(struct ap_words *w, const struct ap_layer_again *a, bool everywhere)
+static void select_operator(struct words *w, const struct ap_layer_again *a, bool everywhere)
 {
 	if (a->shared) {
-		ap_words_say(w, "  left out: %s, a name that others have as well, which are not recomputed",
+		say(w, "  left out: %s, a name that others have as well, which are not recomputed",
 			a->name);
 		return;
 	}
@@ -250,7 +368,7 @@ static void select_operator(struct ap_words *w, const struct ap_layer_again *a, 
 	ap_str_addc(&w->text, '\n');
 }
 
-static void selected(struct ap_words *w)
+static void selected(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	bool any = false, everywhere = true;
@@ -260,22 +378,22 @@ static void selected(struct ap_words *w)
 		everywhere &= is_everywhere(l, l->again[i].part);
 	}
 	if (l->nagain > 0)
-		ap_words_say(w, "  select_recompute: cells and types of this graph; MindFormers' may have "
+		say(w, "  select_recompute: cells and types of this graph; MindFormers' may have "
 			"other names");
 	line(w, any ? "  select_recompute:" : "  select_recompute: False");
 	for (uint32_t i = 0; i < l->nagain; i++)
 		select_operator(w, &l->again[i], everywhere);
 }
 
-static void recompute_config(struct ap_words *w)
+static void recompute_config(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 
 	if (l->mixed)
-		ap_words_say(w, "what is recomputed has different arguments in the plan; here those of the "
+		say(w, "what is recomputed has different arguments in the plan; here those of the "
 			"first");
 	if (l->nfull > 0 && l->nfull < l->n && !l->full_first)
-		ap_words_say(w, "MindFormers recomputes the first layers of a stage, the plan others");
+		say(w, "MindFormers recomputes the first layers of a stage, the plan others");
 	line(w, "recompute_config:");
 	if (l->nfull == 0 || l->nfull == l->n) {
 		line(w, "  recompute: %s", yes(l->nfull > 0));
@@ -291,13 +409,13 @@ static void recompute_config(struct ap_words *w)
 	line(w, "  recompute_slice_activation: %s", yes(l->slice));
 }
 
-static void runner_config(struct ap_words *w)
+static void runner_config(struct words *w)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
 
 	line(w, "micro_batch_interleave_num: %" PRId64, copies(w));
 	if (w->p->graph->batch == 0) {
-		ap_words_say(w, "runner_config.batch_size: the graph has no batch");
+		say(w, "runner_config.batch_size: the graph has no batch");
 		return;
 	}
 	line(w, "runner_config:");
@@ -305,7 +423,7 @@ static void runner_config(struct ap_words *w)
 	line(w, "  gradient_accumulation_steps: %" PRId64, has_pipeline(w) ? 1 : h->micro_batches);
 }
 
-static void context(struct ap_words *w)
+static void context(struct words *w)
 {
 	int64_t bytes = w->p->capacity_bytes, hundredths = bytes / (GIB / 100);
 
@@ -316,20 +434,185 @@ static void context(struct ap_words *w)
 		line(w, "  max_device_memory: \"0.%02" PRId64 "GB\"", hundredths < 99 ? hundredths : 99);
 }
 
+/* ---- Megatron-LM, arguments ---- */
+
+static void __attribute__((format(printf, 2, 3))) argument(struct words *w, const char *format, ...)
+{
+	va_list ap;
+
+	ap_str_add(&w->text, "--");
+	va_start(ap, format);
+	ap_str_vaddf(&w->text, format, ap);
+	va_end(ap);
+	ap_str_addc(&w->text, '\n');
+}
+
+static void megatron_degrees(struct words *w)
+{
+	const struct ap_hybrid *h = &w->x->hybrid;
+
+	argument(w, "tensor-model-parallel-size %" PRId64, h->tp);
+	argument(w, "pipeline-model-parallel-size %" PRId64, h->pp);
+	argument(w, "context-parallel-size %" PRId64, h->cp);
+	if (h->cp > 1)
+		argument(w, "cp-comm-type all_gather");
+	if (h->ep > 1) {
+		argument(w, "expert-model-parallel-size %" PRId64, h->ep);
+		argument(w, "expert-tensor-parallel-size %" PRId64, h->tp);
+	}
+	if (h->sp)
+		argument(w, "sequence-parallel");
+	if (h->tp > 1 && h->vocab != AP_VOCAB_CUT)
+		say(w, "Megatron cuts the table of words, which this hybrid leaves whole");
+}
+
+static void megatron_batch(struct words *w)
+{
+	const struct ap_hybrid *h = &w->x->hybrid;
+
+	if (w->p->graph->batch == 0) {
+		say(w, "--global-batch-size: the graph has no batch");
+		return;
+	}
+	argument(w, "micro-batch-size %" PRId64, h->mbs);
+	argument(w, "global-batch-size %" PRId64, h->mbs * h->dp * h->micro_batches);
+}
+
+static void megatron_optimizer(struct words *w)
+{
+	const struct ap_step *step = w->p->step;
+	bool dealt = step->optimizer_sharding, exchanged = w->x->hybrid.dp * w->x->hybrid.cp > 1;
+	const char *overlaps = ap_bundle_setting(w->b, "computation_allgather_overlap");
+
+	if (!step->training)
+		return;
+	if (dealt)
+		argument(w, "use-distributed-optimizer");
+	if (exchanged)
+		argument(w, "overlap-grad-reduce");
+	if (dealt && exchanged && overlaps && !strcmp(overlaps, "true"))
+		argument(w, "overlap-param-gather");
+}
+
+/* Layers as Megatron draws them: E the table of words, t a layer, L the loss; parts by the data's order. */
+static void megatron_layout(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+	int32_t n = l->nstage * l->nsegment;
+
+	ap_str_add(&w->text, "--pipeline-model-parallel-layout E");
+	for (int32_t i = 0; i < n; i++) {
+		ap_str_add(&w->text, i ? "|" : "");
+		for (int64_t k = 0; k < l->part[i]; k++)
+			ap_str_addc(&w->text, 't');
+	}
+	ap_str_add(&w->text, "L\n");
+}
+
+/* Do all parts but the first and the last have as many layers as the others? */
+static bool has_even_middle(const struct ap_layers *l)
+{
+	for (int32_t i = 2; i < l->nstage - 1; i++)
+		if (l->part[i] != l->part[1])
+			return false;
+	return l->nsegment == 1;
+}
+
+static void megatron_ends(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+	bool two = l->nstage == 2;
+
+	if (two || l->part[0] != l->part[1])
+		argument(w, "decoder-first-pipeline-num-layers %" PRId64, l->part[0]);
+	if (!two && l->part[l->nstage - 1] != l->part[1])
+		argument(w, "decoder-last-pipeline-num-layers %" PRId64, l->part[l->nstage - 1]);
+}
+
+static void megatron_pipeline(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+	const struct ap_pipe *pipe = w->p->step->pipe;
+
+	if (l->nstage * l->nsegment == 1)
+		return;
+	if (pipe->scheduler->vee || strcmp(pipe->scheduler->name, "gpipe") == 0)
+		say(w, "Megatron runs 1f1b, not %s", pipe->scheduler->name);
+	if (l->nsegment > 1)
+		argument(w, "num-virtual-stages-per-pipeline-rank %" PRId32, l->nsegment);
+	if (!l->part || ap_layers_even(l, l->part))
+		return;
+	if (has_even_middle(l))
+		megatron_ends(w);
+	else
+		megatron_layout(w);
+}
+
+/* The first layers of each part, where these are as many in each. */
+static void megatron_full(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+	bool all = l->nfull == l->n;
+
+	if (!all && (!l->full_first || !ap_layers_even(l, l->full))) {
+		say(w, "layers are recomputed, in some stages more; Megatron has one number");
+		return;
+	}
+	argument(w, "recompute-granularity full");
+	argument(w, "recompute-method %s", all ? "uniform" : "block");
+	argument(w, "recompute-num-layers %" PRId64, all ? 1 : l->full[0]);
+	if (l->slice && !w->x->hybrid.sp && w->x->hybrid.tp > 1)
+		argument(w, "distribute-saved-activations");
+}
+
+static void megatron_recompute(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+
+	if (l->nfull > 0)
+		megatron_full(w);
+	else if (l->nagain > 0 && w->p->step->recompute == AP_RECOMPUTE_SELECTIVE)
+		argument(w, "recompute-granularity selective");
+	else if (l->nagain > 0)
+		say(w, "kinds of operators that are recomputed by themselves, which cannot be "
+			"said: %" PRIu32, l->nagain);
+}
+
+/* ---- what each framework can be told, in the order in which it is ---- */
+
+typedef void part_fn(struct words *w);
+
+static void use_parallel(struct words *w)
+{
+	line(w, "use_parallel: True");
+}
+
+/* parts: the last is NULL. */
+static void write_words(struct ap_ctx *ctx, const struct ap_bundle *b, const char *framework,
+	part_fn *const *parts, ap_write_fn *write, void *user)
+{
+	struct words w = {.ctx = ctx, .b = b, .p = b->plan, .x = b->expert};
+
+	ap_layers_find(ctx, b->plan, &w.layers);
+	ap_str_init(&w.text, ctx->arena);
+	if (say_head(&w, framework))
+		for (; *parts; parts++)
+			(*parts)(&w);
+	write(user, w.text.s, w.text.len);
+}
+
 void ap_mindformers_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
-	struct ap_words w;
+	static part_fn *const parts[] = {say_unsaid, use_parallel, parallel_config, runner_config, parallel,
+		model_config, recompute_config, context, NULL};
 
-	ap_words_init(&w, ctx, b);
-	if (ap_words_head(&w, "MindFormers")) {
-		ap_words_unsaid(&w);
-		line(&w, "use_parallel: True");
-		parallel_config(&w);
-		runner_config(&w);
-		parallel(&w);
-		model_config(&w);
-		recompute_config(&w);
-		context(&w);
-	}
-	write(user, w.text.s, w.text.len);
+	write_words(ctx, b, "MindFormers", parts, write, user);
+}
+
+void ap_megatron_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	static part_fn *const parts[] = {say_unsaid, megatron_degrees, megatron_batch, megatron_pipeline,
+		megatron_optimizer, megatron_recompute, NULL};
+
+	write_words(ctx, b, "Megatron", parts, write, user);
 }

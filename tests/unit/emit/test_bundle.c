@@ -6,7 +6,7 @@
 #include "json_at.h"
 #include "pipe_test.h"
 #include "plan/plan.h"
-#include "report/summary_parts.h"
+#include "report/summary.h"
 
 struct world {
 	struct fixture f;

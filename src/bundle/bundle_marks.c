@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bundle/bundle_marks.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/json_write.h"
+#include "base/map.h"
+#include "bundle/bundle_way.h"
+#include "ckpt/op_strategy.h"
+#include "cost/recompute.h"
+#include "graph/cell.h"
+#include "shard/imposed.h"
+
+/* ---- recompute() of cells and primitives ---- */
+
+enum call { LEFT, RECOMPUTED, KEPT }; /* nothing; recompute(True); recompute(False) */
+
+struct calls {
+	const struct ap_graph *g;
+	enum call *call; /* [nnode] of the operator itself */
+	ap_id *kind; /* [nnode] the operators that one mark is of; AP_NONE: no mark reaches it */
+	ap_id nkind;
+	bool *mixed; /* [kind] they do not have the same call */
+};
+
+/* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
+ * leaves a cell. On the scratch arena. */
+/* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
+ * leaves a cell. On the scratch arena. */
+static const struct ap_again *mark_unrefused(
+	struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step)
+{
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	struct ap_node *node = AP_NEW_N(ctx->scratch, struct ap_node, g->nnode);
+	struct ap_graph unrefused = *g;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct ap_node *n = &node[i];
+
+		*n = g->node[i];
+		while (n->in_cell != AP_NONE && g->cell[n->in_cell].recompute != 1)
+			n->in_cell = g->cell[n->in_cell].parent;
+		n->recompute_cell = n->in_cell;
+		n->recompute = n->recompute == 0 ? -1 : n->recompute;
+	}
+	unrefused.node = node;
+	ap_recompute_mark(ctx, &unrefused, step, mark);
+	return mark;
+}
+
+static enum call call_of(const struct ap_graph *g, const struct ap_again *mark,
+	const struct ap_again *unrefused, const struct ap_map *cells, ap_id i)
+{
+	const struct ap_node *n = &g->node[i];
+
+	if (n->peer >= 0)
+		return LEFT;
+	if (mark[i].group != AP_NONE)
+		return mark[i].group < g->nnode ? RECOMPUTED : LEFT;
+	return ap_recompute_refused(g, n) && unrefused[i].group != AP_NONE &&
+			       ap_cell_find(cells, n->cell) != AP_NONE
+		       ? KEPT
+		       : LEFT;
+}
+
+/* The kind of name in the operator's cell; first: [kind] the first operator of it. */
+static ap_id put_kind(struct ap_ctx *ctx, struct calls *c, struct ap_map *ids, ap_id *first, const char *name,
+	ap_id i)
+{
+	bool fresh;
+	ap_id kind = ap_map_put_str(ids,
+		ap_arena_printf(ctx->scratch, "%s/%s", c->g->node[i].cell, name), &fresh);
+
+	if (fresh)
+		first[kind] = i;
+	c->mixed[kind] |= c->call[i] != c->call[first[kind]];
+	return kind;
+}
+
+/* A mark by type is of all primitives of the type that attributes of the cell hold, those too that
+ * are marked by themselves. */
+static void find_kinds(struct ap_ctx *ctx, struct calls *c)
+{
+	ap_id n = c->g->nnode, *first = AP_NEW_N(ctx->scratch, ap_id, 2 * (size_t)n);
+	struct ap_map *ids = ap_map_create(ctx->scratch);
+
+	c->kind = AP_NEW_N(ctx->scratch, ap_id, n);
+	c->mixed = AP_NEW_N(ctx->scratch, bool, 2 * (size_t)n);
+	for (ap_id i = 0; i < n; i++) {
+		const char *instance = c->g->node[i].instance;
+
+		c->kind[i] = AP_NONE;
+		if (instance && !*instance)
+			continue;
+		c->kind[i] = put_kind(ctx, c, ids, first, c->g->node[i].type, i);
+		if (instance)
+			c->kind[i] = put_kind(ctx, c, ids, first,
+				ap_arena_printf(ctx->scratch, ".%s", instance), i);
+	}
+	c->nkind = (ap_id)ap_map_size(ids);
+}
+
+/* Why its call cannot be made for it alone; NULL: it can, or there is none. */
+/* Why its call cannot be made for it alone; NULL: it can, or there is none. */
+static const char *why_not(const struct calls *c, ap_id i)
+{
+	if (c->call[i] == LEFT)
+		return NULL;
+	if (c->kind[i] == AP_NONE)
+		return "no attribute of its cell holds it";
+	if (!c->mixed[c->kind[i]])
+		return NULL;
+	return c->g->node[i].instance ? "its primitive runs operators that are marked differently"
+				      : "operators of this type in this cell are marked differently";
+}
+
+/* The cells that are marked, and the calls of what is in none of them, on the scratch arena. */
+static struct calls find_calls(struct ap_ctx *ctx, const struct ap_bundle *b, uint32_t *ncell,
+	const struct ap_again_cell **cell)
+{
+	const struct ap_graph *g = b->plan->graph;
+	struct ap_map *names = ap_map_create(ctx->scratch);
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	const struct ap_again *unrefused = mark_unrefused(ctx, g, b->plan->step);
+	struct calls c = {.g = g, .call = AP_NEW_N(ctx->scratch, enum call, g->nnode)};
+
+	ap_recompute_cells(ctx, g, b->plan->step, ncell, cell);
+	for (uint32_t i = 0; i < *ncell; i++)
+		ap_map_put_str(names, (*cell)[i].name, NULL);
+	ap_recompute_mark(ctx, g, b->plan->step, mark);
+	for (ap_id i = 0; i < g->nnode; i++)
+		c.call[i] = call_of(g, mark, unrefused, names, i);
+	find_kinds(ctx, &c);
+	return c;
+}
+
+uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	const struct ap_again_cell *cell;
+	uint32_t ncell, n = 0;
+	struct calls calls = find_calls(ctx, b, &ncell, &cell);
+
+	for (ap_id i = 0; i < calls.g->nnode; i++)
+		n += why_not(&calls, i) != NULL;
+	ap_arena_release(ctx->scratch, scratch);
+	return n;
+}
+
+/* A call for all that a mark is of, told where its first operator comes. */
+/* A call for all that a mark is of, told where its first operator comes. */
+static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c)
+{
+	bool *done = AP_NEW_N(ctx->scratch, bool, c->nkind);
+
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		const struct ap_node *n = &c->g->node[i];
+
+		if (c->call[i] == LEFT || why_not(c, i) || done[c->kind[i]])
+			continue;
+		done[c->kind[i]] = true;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "cell", n->cell);
+		if (n->instance)
+			ap_jw_kstr(w, "instance", n->instance);
+		ap_jw_kstr(w, "type", n->type);
+		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
+		ap_jw_end(w);
+	}
+}
+
+static void begin_list(struct ap_jw *w, const char *key)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+}
+
+void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
+	void *user)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	const struct ap_again_cell *cell;
+	uint32_t ncell;
+	struct calls calls = find_calls(ctx, b, &ncell, &cell);
+	struct ap_jw w;
+
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	begin_list(&w, "cells");
+	for (uint32_t i = 0; i < ncell; i++) {
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "cell", cell[i].name);
+		ap_jw_kbool(&w, "mp_comm_recompute", !cell[i].keep_comm);
+		ap_jw_kbool(&w, "parallel_optimizer_comm_recompute", cell[i].regather);
+		ap_jw_kbool(&w, "recompute_slice_activation", cell[i].slice);
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	begin_list(&w, "primitives");
+	write_primitives(ctx, &w, &calls);
+	ap_jw_end(&w);
+	begin_list(&w, "not_applicable");
+	for (ap_id i = 0; i < calls.g->nnode; i++) {
+		if (!why_not(&calls, i))
+			continue;
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "operator", calls.g->node[i].name);
+		ap_jw_kbool(&w, "recompute", calls.call[i] == RECOMPUTED);
+		ap_jw_kstr(&w, "why", why_not(&calls, i));
+		ap_jw_end(&w);
+	}
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	ap_arena_release(ctx->scratch, scratch);
+}
+
+/* ---- shard() of primitives ---- */
+
+struct shards {
+	struct ap_ctx *ctx;
+	const struct ap_plan *p;
+	ap_id *kind; /* [nnode] operators of one primitive; AP_NONE: it is not known */
+	ap_id *first; /* [kind] the first that the graph has a strategy of; AP_NONE */
+	bool *mixed; /* [kind] another one is cut otherwise */
+};
+
+/* Does MindSpore take a strategy of it? It refuses that of a Reshape, and does not look at a Cast's. */
+static bool takes_strategy(const struct ap_node *n)
+{
+	return n->peer < 0 && ap_op_has_strategy(n->bound.row) && !ap_op_follows(n->bound.row);
+}
+
+static bool is_pinned(const struct ap_node *n)
+{
+	return n->in_pin.n > 0 && takes_strategy(n);
+}
+
+/* Is operator i planned as shard() of the primitive that it shares with operator `with` has it? */
+static bool is_cut_alike(const struct shards *c, ap_id with, ap_id i)
+{
+	struct ap_mark scratch = ap_arena_mark(c->ctx->scratch);
+	struct ap_op_cuts cuts = ap_op_cuts_of_node(c->ctx, c->p, i);
+	const struct ap_pin *pin = &c->p->graph->node[with].in_pin;
+	bool same = pin->n == cuts.n && !c->p->op[with].place.dealt == !c->p->op[i].place.dealt;
+
+	for (uint32_t k = 0; same && k < pin->n; k++)
+		same = pin->v[k].rank == cuts.rank[k] && !memcmp(pin->v[k].cut, cuts.cut[k],
+			cuts.rank[k] * sizeof *cuts.cut[k]);
+	ap_arena_release(c->ctx->scratch, scratch);
+	return same;
+}
+
+static struct shards find_shards(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const struct ap_graph *g = p->graph;
+	struct ap_map *ids = ap_map_create(ctx->scratch);
+	struct shards c = {.ctx = ctx, .p = p, .kind = AP_NEW_N(ctx->scratch, ap_id, g->nnode),
+		.first = AP_NEW_N(ctx->scratch, ap_id, g->nnode),
+		.mixed = AP_NEW_N(ctx->scratch, bool, g->nnode)};
+
+	memset(c.kind, 0xff, g->nnode * sizeof *c.kind);
+	memset(c.first, 0xff, g->nnode * sizeof *c.first);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &g->node[i];
+		ap_id *first;
+
+		if (!n->instance || !*n->instance || !takes_strategy(n))
+			continue;
+		c.kind[i] = ap_map_put_str(ids,
+			ap_arena_printf(ctx->scratch, "%s/%s", n->cell, n->instance), NULL);
+		first = &c.first[c.kind[i]];
+		if (*first == AP_NONE && is_pinned(n))
+			*first = i;
+	}
+	for (ap_id i = 0; i < g->nnode; i++) {
+		ap_id kind = c.kind[i], first = kind == AP_NONE ? AP_NONE : c.first[kind];
+
+		if (first != AP_NONE && first != i)
+			c.mixed[kind] |= !is_cut_alike(&c, first, i);
+	}
+	return c;
+}
+
+/* NULL: it can be called. */
+static const char *why_no_shard(const struct shards *c, ap_id i)
+{
+	const struct ap_node *n = &c->p->graph->node[i];
+
+	if (!n->instance)
+		return "the graph does not tell the attribute that holds it (instance)";
+	if (!*n->instance)
+		return "no attribute of its cell holds it";
+	return c->mixed[c->kind[i]] ? "its primitive runs operators that are cut otherwise" : NULL;
+}
+
+static void write_pin(struct ap_jw *w, const char *key, const struct ap_pin *pin)
+{
+	if (!pin->n)
+		return;
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (uint32_t k = 0; k < pin->n; k++) {
+		ap_jw_arr_flat(w);
+		for (uint8_t d = 0; d < pin->v[k].rank; d++)
+			ap_jw_int(w, pin->v[k].cut[d]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+bool ap_bundle_shards(const struct ap_bundle *b)
+{
+	const struct ap_graph *g = b->plan->graph;
+
+	for (ap_id i = 0; ap_bundle_loads(b, AP_BUNDLE_CKPT) && i < g->nnode; i++)
+		if (is_pinned(&g->node[i]))
+			return true;
+	return false;
+}
+
+struct ap_bundle_pins ap_bundle_pins(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	struct shards c = find_shards(ctx, b->plan);
+	struct ap_bundle_pins pins = {0};
+
+	for (ap_id i = 0; ap_bundle_loads(b, AP_BUNDLE_CKPT) && i < b->plan->graph->nnode; i++) {
+		const struct ap_node *n = &b->plan->graph->node[i];
+		bool said;
+
+		if (!is_pinned(n))
+			continue;
+		said = !why_no_shard(&c, i);
+		pins.left += !said;
+		pins.said += said;
+		pins.dealt += said && n->out_pin.n &&
+			ap_placement_needs_out(&b->plan->op[i].place, b->plan->step);
+	}
+	ap_arena_release(ctx->scratch, scratch);
+	return pins;
+}
+
+static void write_shards(struct ap_jw *w, const struct shards *c, bool said)
+{
+	for (ap_id i = 0; i < c->p->graph->nnode; i++) {
+		const struct ap_node *n = &c->p->graph->node[i];
+		const char *why = is_pinned(n) ? why_no_shard(c, i) : NULL;
+
+		if (!is_pinned(n) || !why != said || (said && c->first[c->kind[i]] != i))
+			continue;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, said ? "cell" : "operator", said ? n->cell : n->name);
+		if (said)
+			ap_jw_kstr(w, "instance", n->instance);
+		write_pin(w, "in_strategy", &n->in_pin);
+		write_pin(w, "out_strategy", &n->out_pin);
+		if (!said)
+			ap_jw_kstr(w, "why", why);
+		ap_jw_end(w);
+	}
+}
+
+void ap_bundle_write_shard(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	struct shards c = find_shards(ctx, b->plan);
+	struct ap_jw w;
+
+	ap_jw_init(&w, write, user, 1);
+	ap_jw_obj(&w);
+	begin_list(&w, "shards");
+	write_shards(&w, &c, true);
+	ap_jw_end(&w);
+	begin_list(&w, "not_applicable");
+	write_shards(&w, &c, false);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	ap_arena_release(ctx->scratch, scratch);
+}
