@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"
+#include "bundle/bundle_check.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
 #include "draw/picture.h"

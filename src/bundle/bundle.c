@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/json_write.h"
 #include "base/map.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle_marks.h"
@@ -196,7 +197,7 @@ static enum ap_status read_part(struct ap_ctx *ctx, const struct ap_json *doc, c
 	if (!is_inside(out->name) || !strcmp(out->name, AP_BUNDLE_MANIFEST))
 		return REPORT(ap_jv_get(v, "name"), "manifest-name",
 			"should be the name of another file in the folder of the bundle");
-	if (strlen(out->sha256) != 64 || strspn(out->sha256, "0123456789abcdef") != 64)
+	if (!ap_sha256_is_hex(out->sha256, strlen(out->sha256)))
 		return REPORT(ap_jv_get(v, "sha256"), "manifest-hash",
 			"should be a SHA-256: 64 digits of 0 to 9 and a to f");
 	ap_map_put_str(names, out->name, &fresh);

@@ -201,57 +201,13 @@ enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *d
 	return c.st;
 }
 
-static void check_cell(struct checking *c, const struct ap_jv *v)
-{
-	has_text(c, v, "cell");
-	has_flag(c, v, "mp_comm_recompute");
-	has_flag(c, v, "parallel_optimizer_comm_recompute");
-	has_flag(c, v, "recompute_slice_activation");
-}
-
-static void check_primitive(struct checking *c, const struct ap_jv *v)
-{
-	has_text(c, v, "cell");
-	has_text(c, v, "type");
-	has_flag(c, v, "recompute");
-}
-
-static void check_left(struct checking *c, const struct ap_jv *v)
-{
-	has_text(c, v, "operator");
-	has_flag(c, v, "recompute");
-}
-
-struct list { /* a member: an array of objects */
-	const char *key;
-	void (*check)(struct checking *c, const struct ap_jv *v);
+struct member { /* of the objects in a list that is a member of the file */
+	const char *list, *key;
+	enum { TEXT, FLAG, VECTORS, VECTORS_IF_ANY } type;
 };
 
-static void check_lists(struct checking *c, const struct list *lists, size_t nlist, struct ap_str *what)
-{
-	for (size_t i = 0; i < nlist; i++) {
-		size_t n = 0;
-
-		for (const struct ap_jv *v = first_of(c, ap_json_root(c->doc), lists[i].key); v;
-			v = ap_jv_next(v), n++)
-			if (is_type(c, v, AP_JOBJECT))
-				lists[i].check(c, v);
-		ap_str_addf(what, "%s%s %zu", i ? ", " : "", lists[i].key, n);
-	}
-}
-
-enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
-{
-	static const struct list lists[] = {
-		{"cells", check_cell}, {"primitives", check_primitive}, {"not_applicable", check_left}};
-	struct checking c = {.ctx = ctx, .doc = doc};
-
-	check_lists(&c, lists, AP_COUNT(lists), what);
-	return c.st;
-}
-
 /* A vector of parts for each operand. */
-static void has_strategy(struct checking *c, const struct ap_jv *obj, const char *key)
+static void has_vectors(struct checking *c, const struct ap_jv *obj, const char *key)
 {
 	int64_t part;
 
@@ -264,34 +220,71 @@ static void has_strategy(struct checking *c, const struct ap_jv *obj, const char
 	}
 }
 
-static void check_strategies(struct checking *c, const struct ap_jv *v)
+static void check_members(struct checking *c, const struct ap_jv *v, const struct member *first,
+	const struct member *end)
 {
-	has_strategy(c, v, "in_strategy");
-	if (ap_jv_get(v, "out_strategy"))
-		has_strategy(c, v, "out_strategy");
+	for (const struct member *m = first; m < end; m++)
+		if (m->type == TEXT)
+			has_text(c, v, m->key);
+		else if (m->type == FLAG)
+			has_flag(c, v, m->key);
+		else if (m->type == VECTORS || ap_jv_get(v, m->key))
+			has_vectors(c, v, m->key);
 }
 
-static void check_shard(struct checking *c, const struct ap_jv *v)
+/* members: a NULL behind them; those of a list stand together. */
+static enum ap_status check_lists(struct ap_ctx *ctx, const struct ap_json *doc, const struct member *members,
+	struct ap_str *what)
 {
-	has_text(c, v, "cell");
-	has_text(c, v, "instance");
-	check_strategies(c, v);
+	struct checking c = {.ctx = ctx, .doc = doc};
+	const struct member *next;
+
+	for (const struct member *m = members; m->list; m = next) {
+		const struct ap_jv *v = first_of(&c, ap_json_root(doc), m->list);
+		size_t n = 0;
+
+		for (next = m; next->list && !strcmp(next->list, m->list);)
+			next++;
+		for (; v; v = ap_jv_next(v), n++)
+			if (is_type(&c, v, AP_JOBJECT))
+				check_members(&c, v, m, next);
+		ap_str_addf(what, "%s%s %zu", m == members ? "" : ", ", m->list, n);
+	}
+	return c.st;
 }
 
-static void check_unsaid_shard(struct checking *c, const struct ap_jv *v)
+enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
 {
-	has_text(c, v, "operator");
-	check_strategies(c, v);
+	static const struct member members[] = {
+		{"cells", "cell", TEXT},
+		{"cells", "mp_comm_recompute", FLAG},
+		{"cells", "parallel_optimizer_comm_recompute", FLAG},
+		{"cells", "recompute_slice_activation", FLAG},
+		{"primitives", "cell", TEXT},
+		{"primitives", "type", TEXT},
+		{"primitives", "recompute", FLAG},
+		{"not_applicable", "operator", TEXT},
+		{"not_applicable", "recompute", FLAG},
+		{NULL},
+	};
+
+	return check_lists(ctx, doc, members, what);
 }
 
 enum ap_status ap_bundle_check_shard(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)
 {
-	static const struct list lists[] = {
-		{"shards", check_shard}, {"not_applicable", check_unsaid_shard}};
-	struct checking c = {.ctx = ctx, .doc = doc};
+	static const struct member members[] = {
+		{"shards", "cell", TEXT},
+		{"shards", "instance", TEXT},
+		{"shards", "in_strategy", VECTORS},
+		{"shards", "out_strategy", VECTORS_IF_ANY},
+		{"not_applicable", "operator", TEXT},
+		{"not_applicable", "in_strategy", VECTORS},
+		{"not_applicable", "out_strategy", VECTORS_IF_ANY},
+		{NULL},
+	};
 
-	check_lists(&c, lists, AP_COUNT(lists), what);
-	return c.st;
+	return check_lists(ctx, doc, members, what);
 }
 
 enum ap_status ap_bundle_check_switches(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what)

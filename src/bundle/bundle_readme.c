@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -26,7 +27,7 @@ struct readme {
 	const struct ap_bundle_way *way;
 	struct ap_diag *names;
 	struct ap_str out;
-	int step;
+	int step, nlimit; /* that were written */
 };
 
 static void heading(struct readme *r, const char *text)
@@ -185,219 +186,134 @@ static void add_steps(struct readme *r)
 
 enum { MOST_NAMES = 5 };
 
-/* Each of the functions below says whether it holds here, and if so puts what it is about into out. */
-/* Each of the functions below says whether it holds here, and if so puts what it is about into out.
- */
-struct place {
-	struct ap_ctx *ctx;
-	const struct ap_bundle *b;
-	const struct ap_plan *p;
-	const struct ap_bundle_way *way;
-	bool ckpt; /* it loads the strategy checkpoint */
-	struct ap_bundle_pins pins;
-	struct ap_str out;
-};
+static void limit(struct readme *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static bool is_mode_chosen(struct place *r)
+/* A line of the section, which the first one begins. */
+static void limit(struct readme *r, const char *fmt, ...)
 {
-	if (!r->way->file)
-		return false;
-	ap_str_add(&r->out,
-		"recursive_programming, MindSpore's default search_mode, reads none of these "
-		"files.");
-	return true;
+	va_list ap;
+
+	if (r->nlimit++ == 0)
+		heading(r, "Limits");
+	ap_str_add(&r->out, "- ");
+	va_start(ap, fmt);
+	ap_str_vaddf(&r->out, fmt, ap);
+	va_end(ap);
+	ap_str_addc(&r->out, '\n');
 }
 
-static bool needs_out_strategy(struct place *r)
+/* Of a strategy checkpoint: what it cannot say, and what wins over it. */
+static void limit_ckpt(struct readme *r)
 {
-	uint32_t n = 0;
+	struct ap_bundle_pins pins = ap_bundle_pins(r->ctx, r->b);
+	uint32_t out = 0;
 
 	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += ap_placement_needs_out(&r->p->op[i].place, r->p->step);
-	n -= r->pins.dealt;
-	if (!n || !r->ckpt)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
-		"hold: say it by shard(in, out) in the script.",
-		n, n == 1 ? " has" : "s have");
-	return true;
+		out += ap_placement_needs_out(&r->p->op[i].place, r->p->step);
+	out -= pins.dealt;
+	if (out)
+		limit(r, "%" PRIu32 " operator%s an out_strategy, which a strategy checkpoint cannot "
+			"hold: say it by shard(in, out) in the script.", out, out == 1 ? " has" : "s have");
+	if (pins.said)
+		limit(r, "%" PRIu32 " operator%s by shard(), which wins over the strategy checkpoint: the "
+			"graph says so, and\n  apply_plan.py calls it as " AP_BUNDLE_SHARD " has it.",
+			pins.said, pins.said == 1 ? " is cut" : "s are cut");
+	if (pins.left)
+		limit(r, "%" PRIu32 " operator%s by the graph to be cut by shard(), which the script itself "
+			"must call:\n  " AP_BUNDLE_SHARD ", not_applicable, says how each is cut, and why "
+			"it is left to you.", pins.left, pins.left == 1 ? " is said" : "s are said");
 }
 
-static bool has_pins(struct place *r)
+static void limit_loose_operators(struct readme *r)
 {
-	if (!r->pins.said || !r->ckpt)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s by shard(), which wins over the strategy checkpoint: the graph "
-		"says so, and\n  apply_plan.py calls it as " AP_BUNDLE_SHARD " has it.",
-		r->pins.said, r->pins.said == 1 ? " is cut" : "s are cut");
-	return true;
-}
-
-static bool has_unsaid_pins(struct place *r)
-{
-	if (!r->pins.left || !r->ckpt)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s by the graph to be cut by shard(), which the script itself must "
-		"call:\n  " AP_BUNDLE_SHARD ", not_applicable, says how each is cut, and why it is left to "
-		"you.",
-		r->pins.left, r->pins.left == 1 ? " is said" : "s are said");
-	return true;
-}
-
-static bool has_reshapes(struct place *r)
-{
-	uint32_t n = 0;
-
-	for (ap_id i = 0; i < r->p->graph->nnode; i++)
-		n += !strcmp(r->p->graph->node[i].type, "Reshape");
-	if (!n || !r->way->file)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads "
-		"to the one its user wants.",
-		n, n == 1 ? " has" : "s have");
-	return true;
-}
-
-static bool has_no_alltoall(struct place *r)
-{
-	if (r->p->step->alltoall || !r->way->of_class)
-		return false;
-	ap_str_add(&r->out,
-		"The plan does without AlltoAll, which AutoParallel cannot be told: use "
-		"set_context().");
-	return true;
-}
-
-static bool has_new_scheduler(struct place *r)
-{
-	if (r->p->nstage == 1 || strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v") != 0)
-		return false;
-	ap_str_add(
-		&r->out, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
-	return true;
-}
-
-static bool saves_whole(struct place *r)
-{
-	if (!r->p->step->optimizer_sharding || !r->p->step->saved_whole || !r->way->of_class)
-		return false;
-	ap_str_add(&r->out,
-		"Parameters that are gathered before they are saved: AutoParallel cannot be told; "
-		"use set_context().");
-	return true;
-}
-
-static bool has_unsaid_settings(struct place *r)
-{
-	struct ap_str list;
-	size_t n;
-
-	ap_str_init(&list, r->ctx->arena);
-	n = ap_bundle_unsaid(r->ctx, r->b, &list);
-	if (!n)
-		return false;
-	ap_str_addf(&r->out, "AutoParallel has no method for %s: use set_context(), which sets %s.",
-		list.s, n == 1 ? "it" : "them");
-	return true;
-}
-
-static bool scales_gradients(struct place *r)
-{
-	if (!r->way->mode || !ap_bundle_differs(r->b, "scale_sense", "1"))
-		return false;
-	ap_str_addf(&r->out,
-		"scale_sense %s is an argument of PipelineGradReducer(), which the script makes.",
-		ap_bundle_setting(r->b, "scale_sense"));
-	return true;
-}
-
-static bool has_loose_operators(struct place *r)
-{
-	struct ap_diag *names;
 	const ap_id *op;
+	struct ap_str list;
 	uint32_t n;
 
-	if (r->p->nstage == 1)
-		return false;
 	ap_stages_astray(r->ctx, r->p->graph, &n, &op);
 	if (!n)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s in no cell of one stage. MindSpore puts %s into the latest "
-		"stage of\n  what %s, which is not the planned one:",
-		n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them",
-		n == 1 ? "it reads" : "they read");
-	names = ap_diag_create(r->ctx->arena, false);
+		return;
+	ap_str_init(&list, r->ctx->arena);
 	for (uint32_t i = 0; i < n && i < MOST_NAMES; i++)
-		ap_str_addf(&r->out, "\n  %s (stage %" PRId32 ")",
-			ap_diag_path(names, r->p->graph->node[op[i]].name),
+		ap_str_addf(&list, "\n  %s (stage %" PRId32 ")",
+			ap_diag_path(r->names, r->p->graph->node[op[i]].name),
 			r->p->graph->node[op[i]].stage);
 	if (n > MOST_NAMES)
-		ap_str_addf(&r->out, "\n  and %" PRIu32 " more", n - MOST_NAMES);
-	return true;
+		ap_str_addf(&list, "\n  and %" PRIu32 " more", n - MOST_NAMES);
+	limit(r, "%" PRIu32 " operator%s in no cell of one stage. MindSpore puts %s into the latest "
+		"stage of\n  what %s, which is not the planned one:%s",
+		n, n == 1 ? " is" : "s are", n == 1 ? "it" : "them", n == 1 ? "it reads" : "they read",
+		list.s);
 }
 
-static bool has_unsaid_marks(struct place *r)
+/* What calls of primitives cannot mark, or cannot say beside recompute(), as cells can. */
+static void limit_recompute(struct readme *r)
 {
-	uint32_t n = r->way->mode ? ap_bundle_recompute_rest(r->ctx, r->b) : 0;
-
-	if (!n)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32
-		" operator%s cannot be marked by a call of one primitive: recompute.json lists %s as "
-		"not_applicable,\n  and why. Mark %s in the network, or memory and time are not the "
-		"planned ones.",
-		n, n == 1 ? "" : "s", n == 1 ? "it" : "them", n == 1 ? "it" : "them");
-	return true;
-}
-
-/* What cells can say beside recompute(), a primitive cannot. */
-static bool has_plain_marks(struct place *r)
-{
+	uint32_t rest = ap_bundle_recompute_rest(r->ctx, r->b), n = 0;
 	struct ap_mark scratch = ap_arena_mark(r->ctx->scratch);
 	const struct ap_graph *g = r->p->graph;
 	struct ap_again *mark = AP_NEW_N(r->ctx->scratch, struct ap_again, g->nnode);
-	uint32_t n = 0;
 
+	if (rest)
+		limit(r, "%" PRIu32 " operator%s cannot be marked by a call of one primitive: "
+			"recompute.json lists %s as not_applicable,\n  and why. Mark %s in the network, or "
+			"memory and time are not the planned ones.",
+			rest, rest == 1 ? "" : "s", rest == 1 ? "it" : "them", rest == 1 ? "it" : "them");
 	ap_recompute_mark(r->ctx, g, r->p->step, mark);
 	for (ap_id i = 0; i < g->nnode; i++)
 		n += mark[i].group < g->nnode &&
-		     (mark[i].keep_comm || mark[i].regather || mark[i].slice);
+			(mark[i].keep_comm || mark[i].regather || mark[i].slice);
 	ap_arena_release(r->ctx->scratch, scratch);
-	if (!n || !r->way->mode)
-		return false;
-	ap_str_addf(&r->out,
-		"%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
-		"mp_comm_recompute and the like.",
-		n, n == 1 ? " is" : "s are");
-	return true;
+	if (n)
+		limit(r, "%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
+			"mp_comm_recompute and the like.", n, n == 1 ? " is" : "s are");
+}
+
+/* What AutoParallel cannot be told. */
+static void limit_class(struct readme *r)
+{
+	const struct ap_step *step = r->p->step;
+	struct ap_str list;
+	size_t n;
+
+	if (!step->alltoall)
+		limit(r, "The plan does without AlltoAll, which AutoParallel cannot be told: use "
+			"set_context().");
+	if (step->optimizer_sharding && step->saved_whole)
+		limit(r, "Parameters that are gathered before they are saved: AutoParallel cannot be told; "
+			"use set_context().");
+	ap_str_init(&list, r->ctx->arena);
+	n = ap_bundle_unsaid(r->ctx, r->b, &list);
+	if (n)
+		limit(r, "AutoParallel has no method for %s: use set_context(), which sets %s.", list.s,
+			n == 1 ? "it" : "them");
 }
 
 static void add_limits(struct readme *r)
 {
-	static bool (*const limits[])(struct place *) = {is_mode_chosen, needs_out_strategy,
-		has_pins, has_unsaid_pins, has_reshapes, has_loose_operators, has_unsaid_marks,
-		has_plain_marks, has_no_alltoall, saves_whole, has_unsaid_settings,
-		scales_gradients, has_new_scheduler};
-	struct place place = {.ctx = r->ctx, .b = r->b, .p = r->p, .way = r->way,
-		.ckpt = ap_bundle_loads(r->b, AP_BUNDLE_CKPT)};
-	bool any = false;
+	uint32_t reshapes = 0;
 
-	place.pins = ap_bundle_pins(r->ctx, r->b);
-	for (size_t i = 0; i < AP_COUNT(limits); i++) {
-		ap_str_init(&place.out, r->ctx->arena);
-		if (!limits[i](&place))
-			continue;
-		if (!any)
-			heading(r, "Limits");
-		any = true;
-		ap_str_addf(&r->out, "- %s\n", place.out.s);
-	}
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		reshapes += !strcmp(r->p->graph->node[i].type, "Reshape");
+	if (r->way->file)
+		limit(r, "recursive_programming, MindSpore's default search_mode, reads none of these "
+			"files.");
+	if (ap_bundle_loads(r->b, AP_BUNDLE_CKPT))
+		limit_ckpt(r);
+	if (reshapes && r->way->file)
+		limit(r, "%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads to "
+			"the one its user wants.", reshapes, reshapes == 1 ? " has" : "s have");
+	if (r->p->nstage > 1)
+		limit_loose_operators(r);
+	if (r->way->mode)
+		limit_recompute(r);
+	if (r->way->of_class)
+		limit_class(r);
+	if (r->way->mode && ap_bundle_differs(r->b, "scale_sense", "1"))
+		limit(r, "scale_sense %s is an argument of PipelineGradReducer(), which the script makes.",
+			ap_bundle_setting(r->b, "scale_sense"));
+	if (r->p->nstage > 1 && !strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v"))
+		limit(r, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
 }
 
 /* ---- the rest ---- */

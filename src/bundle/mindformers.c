@@ -199,6 +199,7 @@ static void parallel_config(struct words *w)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
 
+	line(w, "use_parallel: True");
 	if (has_pipeline(w) && h->micro_batches < h->pp)
 		say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
 	line(w, "parallel_config:");
@@ -582,11 +583,6 @@ static void megatron_recompute(struct words *w)
 
 typedef void part_fn(struct words *w);
 
-static void use_parallel(struct words *w)
-{
-	line(w, "use_parallel: True");
-}
-
 /* parts: the last is NULL. */
 static void write_words(struct ap_ctx *ctx, const struct ap_bundle *b, const char *framework,
 	part_fn *const *parts, ap_write_fn *write, void *user)
@@ -603,7 +599,7 @@ static void write_words(struct ap_ctx *ctx, const struct ap_bundle *b, const cha
 
 void ap_mindformers_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
-	static part_fn *const parts[] = {say_unsaid, use_parallel, parallel_config, runner_config, parallel,
+	static part_fn *const parts[] = {say_unsaid, parallel_config, runner_config, parallel,
 		model_config, recompute_config, context, NULL};
 
 	write_words(ctx, b, "MindFormers", parts, write, user);

@@ -41,6 +41,23 @@ static const char *names_text(struct names *l)
 	return l->text.s;
 }
 
+/* A message about the file, and an operator unless NULL. */
+static enum ap_status report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
+	const char *oper, const char *check, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+static enum ap_status report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
+	const char *oper, const char *check, const char *fmt, ...)
+{
+	struct ap_where where = {.file = c->file, .oper = oper};
+	enum ap_status st;
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = ap_diag_addv(ctx->diag, level, AP_MEANING, &where, check, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
 static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap_id *tensor)
 {
 	struct ap_map *m = ap_map_create(ctx->scratch);
@@ -67,17 +84,16 @@ static ap_id find_param(const struct ap_map *params, const char *layout_name)
 static enum ap_status set_shape(struct ap_ctx *ctx, const struct ap_ckpt *c,
 	const struct ap_tensor *t, struct ap_ckpt_layout *l)
 {
-	struct ap_where where = {.file = c->file};
 	const char *name = ap_diag_name(ctx->diag, l->param_name);
 
 	if (ap_ckpt_rank(l) != t->shape.rank)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+		return report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
 			"layout \"%s\": tensor_map of %" PRIu32
 			" dimensions; the graph's parameter has %d",
 			name, ap_ckpt_rank(l), t->shape.rank);
 	for (uint32_t d = 0; d < t->shape.rank; d++)
 		if (t->shape.dim[d] % ap_ckpt_parts(l, d))
-			return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-shape",
+			return report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
 				"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
 				", which is %" PRId64,
 				name, ap_ckpt_parts(l, d), d, t->shape.dim[d]);
@@ -93,7 +109,6 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, 
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	ap_id *tensor = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
 	struct ap_map *params = param_map(ctx, g, tensor);
-	struct ap_where where = {.file = c->file};
 	enum ap_status st = AP_OK, one;
 	struct names missing;
 
@@ -110,7 +125,7 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, 
 	c->layout = layout;
 	if (!missing.n)
 		return st;
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+	return report(ctx, c, AP_ERROR, NULL, "ckpt-parameters",
 		"the graph %s has no parameters for the layouts of %s",
 		ap_diag_name(ctx->diag, g->file), names_text(&missing));
 }
@@ -143,13 +158,12 @@ static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 {
 	const struct ap_ckpt_item *item = m->c->item;
 	int32_t stage = m->nstage > 1 ? m->g->node[node].stage : -1;
-	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
 
 	for (uint32_t i = first;
 		i < m->c->nitem && !strcmp(item[i].node_name, item[first].node_name); i++)
 		if (stage < 0 || item[i].stage == (uint32_t)stage)
 			return i;
-	m->misplaced = ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+	m->misplaced = report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-stage",
 		"is in stage %" PRId32 ", strategy \"%s\" in stage %" PRIu32, stage,
 		ap_diag_name(m->ctx->diag, item[first].node_name), item[first].stage);
 	return UINT32_MAX;
@@ -172,7 +186,6 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
 	uint32_t *first = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
 	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem), fresh;
-	struct ap_where where = {.file = m->c->file};
 	struct names extra;
 
 	for (uint32_t i = 0; i < m->c->nitem; i++) {
@@ -200,7 +213,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	m->item_of = item_of;
 	if (m->misplaced != AP_OK || !extra.n || m->level == AP_NOTE)
 		return m->misplaced;
-	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
+	return report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
 		names_text(&extra));
 }
@@ -208,7 +221,6 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 /* Every operator with a parameter is in a whole file; a file that was cut short lacks some. */
 static enum ap_status check_whole(struct match *m)
 {
-	struct ap_where where = {.file = m->c->file};
 	struct names missing;
 	uint32_t expected = 0;
 
@@ -223,7 +235,7 @@ static enum ap_status check_whole(struct match *m)
 	m->nmissing = missing.n;
 	if (!missing.n || m->misplaced != AP_OK || m->level == AP_NOTE)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, m->level, AP_MEANING, &where, "ckpt-operators",
+	return report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
 		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
 		expected - missing.n, expected, names_text(&missing));
 }
@@ -231,7 +243,6 @@ static enum ap_status check_whole(struct match *m)
 /* Stages beyond the pipeline's; and where operators are missing, which stages are there. */
 static enum ap_status check_stages(struct match *m)
 {
-	struct ap_where where = {.file = m->c->file};
 	const uint32_t *stage;
 	uint32_t n = ap_ckpt_stages(m->ctx, m->c, &stage);
 	uint32_t last = n ? stage[n - 1] : 0;
@@ -240,17 +251,16 @@ static enum ap_status check_stages(struct match *m)
 	if (!n || (last < m->nstage && !lacks))
 		return AP_OK;
 	if (n > 1 && m->nstage == 1)
-		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+		return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
 			"holds several pipeline stages (%" PRIu32 " and %" PRIu32
 			"); one is expected", stage[0], stage[1]);
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+	return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
 		"holds %" PRIu32 " pipeline stage%s, %sstage %" PRIu32 "; expected all of %" PRIu32
 		", from 0 on", n, n == 1 ? "" : "s", n == 1 ? "" : "the last one ", last, m->nstage);
 }
 
 static enum ap_status check_devices(struct match *m)
 {
-	struct ap_where where = {.file = m->c->file};
 	int64_t devices;
 
 	for (uint32_t i = 0; i < m->c->nlayout; i++) {
@@ -258,7 +268,7 @@ static enum ap_status check_devices(struct match *m)
 
 		if (ap_product(l->dev_matrix.v, l->dev_matrix.n, &devices) && devices == m->ndev)
 			continue;
-		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-devices",
+		return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-devices",
 			"made for %" PRId64 " devices (layout \"%s\"); %s has %" PRId64,
 			devices, ap_diag_name(m->ctx->diag, l->param_name),
 			m->nstage > 1 ? "a pipeline stage" : "the machine", m->ndev);
@@ -269,7 +279,6 @@ static enum ap_status check_devices(struct match *m)
 /* Parameters without a layout: the file was cut short; or made without any, as MindSpore takes it. */
 static enum ap_status check_layouts(struct match *m)
 {
-	struct ap_where where = {.file = m->c->file};
 	struct ap_map *held = ap_map_create(m->ctx->scratch);
 	struct names missing;
 	bool fresh;
@@ -292,8 +301,7 @@ static enum ap_status check_layouts(struct match *m)
 	}
 	if (!missing.n)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, m->c->nlayout ? AP_ERROR : AP_WARNING,
-		m->c->nlayout ? AP_MEANING : AP_OK, &where, "ckpt-parameters",
+	return report(m->ctx, m->c, m->c->nlayout ? AP_ERROR : AP_WARNING, NULL, "ckpt-parameters",
 		"holds no layout of %s, which MindSpore's tools then take for whole",
 		names_text(&missing));
 }
@@ -311,7 +319,6 @@ static bool is_cloned(const struct ap_map *params, const char *layout_name)
 
 static enum ap_status check_known(struct match *m)
 {
-	struct ap_where where = {.file = m->c->file};
 	ap_id *tensor = AP_NEW_N(m->ctx->scratch, ap_id, m->g->ntensor);
 	struct ap_map *params = param_map(m->ctx, m->g, tensor);
 	struct names extra;
@@ -322,7 +329,7 @@ static enum ap_status check_known(struct match *m)
 			names_add(m->ctx, &extra, m->c->layout[i].param_name);
 	if (!extra.n)
 		return AP_OK;
-	return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-parameters",
+	return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-parameters",
 		"the graph %s has no parameters for the layouts of %s",
 		ap_diag_name(m->ctx->diag, m->g->file), names_text(&extra));
 }
@@ -330,7 +337,6 @@ static enum ap_status check_known(struct match *m)
 static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_ckpt_item *item)
 {
 	const struct ap_bound *b = &m->g->node[node].bound;
-	struct ap_where where = {.file = m->c->file, .oper = m->g->node[node].name};
 	struct ap_mark mark = ap_arena_mark(m->ctx->scratch);
 	uint8_t *rank = AP_NEW_N(m->ctx->scratch, uint8_t, item->n);
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(m->ctx->scratch, item->n, sizeof *cut);
@@ -347,7 +353,7 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 		(const int32_t(*)[AP_MAX_RANK])cut, count, &why);
 	ap_arena_release(m->ctx->scratch, mark);
 	if (!fits)
-		return ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+		return report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-strategy",
 			"strategy \"%s\": %s", ap_diag_name(m->ctx->diag, item->node_name), why);
 	m->counts[node] = count;
 	return AP_OK;
@@ -370,7 +376,6 @@ static enum ap_status fill_all(struct match *m)
 
 	for (ap_id i = 0; i < m->g->nnode; i++) {
 		const struct ap_node *node = &m->g->node[i];
-		struct ap_where where = {.file = m->c->file, .oper = node->name};
 		const struct ap_ckpt_item *item;
 
 		if (m->item_of[i] == UINT32_MAX)
@@ -378,7 +383,7 @@ static enum ap_status fill_all(struct match *m)
 		item = &m->c->item[m->item_of[i]];
 		one = item->n ? fill_counts(m, i, item)
 			: nested || !node->bound.nin ? AP_OK
-			: ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-strategy",
+			: report(m->ctx, m->c, AP_ERROR, node->name, "ckpt-strategy",
 				"strategy \"%s\" holds no vectors; expected one for each operand",
 				ap_diag_name(m->ctx->diag, item->node_name));
 		st = one == AP_OK ? st : one;
@@ -388,7 +393,6 @@ static enum ap_status fill_all(struct match *m)
 
 static enum ap_status match_all(struct match *m, const int32_t *const **out)
 {
-	struct ap_where where = {.file = m->c->file};
 	enum ap_status found[6];
 
 	m->nstage = m->step->pipe ? (uint32_t)m->step->pipe->nstage : 1;
@@ -398,7 +402,7 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	found[2] = check_whole(m);
 	found[3] = check_stages(m);
 	found[4] = m->level != AP_WARNING || m->nmatched ? AP_OK
-		: ap_diag_add(m->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-operators",
+		: report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-operators",
 			"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;

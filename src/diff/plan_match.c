@@ -13,23 +13,12 @@
 
 struct matching {
 	struct ap_ctx *ctx;
-	const struct ap_saved *plan;
 	const struct ap_graph *g;
 	int64_t ndev;
 	const struct ap_step *step;
 	const int32_t **counts;
 	const char **why;
 };
-
-static bool same_factors(const struct ap_bound *b, const struct ap_saved_op *op)
-{
-	if (b->nfactor != op->nfactor)
-		return false;
-	for (uint32_t f = 0; f < op->nfactor; f++)
-		if (b->factor[f].letter != op->factor[f].letter)
-			return false;
-	return true;
-}
 
 /* A message about its strategy that may stand among others. */
 static const char *plain(struct ap_ctx *ctx, const char *text)
@@ -46,11 +35,14 @@ static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *o
 {
 	const struct ap_node *n = &m->g->node[node];
 	int32_t *count = AP_NEW_N(m->ctx->arena, int32_t, AP_MAX_FACTOR);
+	bool same = n->bound.nfactor == op->nfactor;
 	const char *why;
 
 	if (strcmp(n->type, op->type) != 0)
 		return;
-	if (!same_factors(&n->bound, op)) {
+	for (uint32_t f = 0; same && f < op->nfactor; f++)
+		same = n->bound.factor[f].letter == op->factor[f].letter;
+	if (!same) {
 		m->why[node] = "its dimensions are others";
 		return;
 	}
@@ -62,24 +54,14 @@ static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *o
 		m->why[node] = plain(m->ctx, why);
 }
 
-/* Of two operators that need one parameter in different layouts the later one gives way. */
-static void resolve(struct matching *m)
-{
-	const char *why;
-	ap_id node;
-
-	while ((why = ap_plan_conflict(m->ctx, m->g, m->ndev, m->counts, &node))) {
-		m->counts[node] = NULL;
-		m->why[node] = plain(m->ctx, why);
-	}
-}
-
 void ap_plan_match(struct ap_ctx *ctx, const struct ap_saved *plan, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, struct ap_plan_match *out)
 {
-	struct matching m = {.ctx = ctx, .plan = plan, .g = g, .ndev = ndev, .step = step};
+	struct matching m = {.ctx = ctx, .g = g, .ndev = ndev, .step = step};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *names = ap_map_create(ctx->scratch);
+	const char *why;
+	ap_id node;
 
 	m.counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
 	m.why = AP_NEW_N(ctx->arena, const char *, g->nnode);
@@ -91,7 +73,11 @@ void ap_plan_match(struct ap_ctx *ctx, const struct ap_saved *plan, const struct
 		if (op != AP_NONE)
 			match_op(&m, i, &plan->op[op]);
 	}
-	resolve(&m);
+	/* of two operators that need one parameter in different layouts the later one gives way */
+	while ((why = ap_plan_conflict(ctx, g, ndev, m.counts, &node))) {
+		m.counts[node] = NULL;
+		m.why[node] = plain(ctx, why);
+	}
 	ap_arena_release(ctx->scratch, mark);
 	*out = (struct ap_plan_match){.counts = m.counts, .why = m.why};
 	for (ap_id i = 0; i < g->nnode; i++)
@@ -112,17 +98,6 @@ static struct ap_saved with_results(struct ap_ctx *ctx, const struct ap_saved *s
 	return copy;
 }
 
-static const char *json_of(struct ap_ctx *ctx, const char *text)
-{
-	struct ap_str s;
-	struct ap_jw w;
-
-	ap_str_init(&s, ctx->arena);
-	ap_jw_str_init(&w, &s, 0);
-	ap_jw_str(&w, text);
-	return s.s;
-}
-
 /* In the place of the strategy that completed an operator stands why its own is none any more. */
 static void set_reasons(struct ap_ctx *ctx, const struct ap_plan_match *m, const struct ap_graph *g,
 	struct ap_saved *now)
@@ -135,10 +110,15 @@ static void set_reasons(struct ap_ctx *ctx, const struct ap_plan_match *m, const
 		ap_map_put_str(names, op[i].name, NULL);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		ap_id id = m->why[i] ? ap_map_get_str(names, g->node[i].name) : AP_NONE;
+		struct ap_str json;
+		struct ap_jw w;
 
 		if (id == AP_NONE)
 			continue;
-		op[id].field[AP_SAVED_IN_STRATEGY] = json_of(ctx, m->why[i]);
+		ap_str_init(&json, ctx->arena);
+		ap_jw_str_init(&w, &json, 0);
+		ap_jw_str(&w, m->why[i]);
+		op[id].field[AP_SAVED_IN_STRATEGY] = json.s;
 		op[id].field[AP_SAVED_OUT_STRATEGY] = op[id].field[AP_SAVED_STRIDES] = NULL;
 	}
 	ap_arena_release(ctx->scratch, mark);
@@ -169,15 +149,9 @@ static bool is_of_inputs(const struct ap_diff_figure *f, bool machine)
 	return !strcmp(f->section, "graph") && strcmp(f->key, "name") != 0;
 }
 
-static bool is_of_outcome(const struct ap_diff_figure *f)
-{
-	static const char *const sections[] = {"prediction", "memory", "stages", "pipeline", NULL};
-
-	return f->was && f->is && is_one_of(f->section, sections);
-}
-
 static void sort_figures(struct ap_ctx *ctx, bool kept, bool machine, struct ap_plan_change *c)
 {
+	static const char *const outcome[] = {"prediction", "memory", "stages", "pipeline", NULL};
 	AP_VEC(struct ap_diff_figure) all = {0};
 
 	for (uint32_t i = 0; i < c->diff.nfigure; i++) {
@@ -185,7 +159,7 @@ static void sort_figures(struct ap_ctx *ctx, bool kept, bool machine, struct ap_
 
 		if (is_of_inputs(f, machine))
 			c->inputs |= f->changed;
-		else if (kept && is_of_outcome(f))
+		else if (kept && f->was && f->is && is_one_of(f->section, outcome))
 			c->outcome |= f->changed;
 		else
 			continue;
