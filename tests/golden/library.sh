@@ -58,7 +58,7 @@ same() { # EXAMPLE'S OUTPUT
 ./plan "$source/models/multiple_mix.json" 8 > time.out || fail "the example"
 same time.out || fail "the example prints $(cat time.out), the program $(step_time by_program/0.plan.json)"
 
-./library_threads 8 by_library "$source/models/multiple_mix.json" "$source/models/wide_deep.json" || fail "threads"
+./library_threads 8 "$source/models/topo/ascend910_8p.json" by_library "$source/models/multiple_mix.json" "$source/models/wide_deep.json" || fail "threads"
 for file in by_program/*; do
   cmp "$file" "by_library/${file#*/}" || fail "threads give another ${file#*/}"
 done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of the installed library. Usage: library_threads DEVICES FOLDER GRAPH...
+/* A client of the installed library. Usage: library_threads DEVICES RANK_TABLE FOLDER GRAPH...
  * Plans all graphs at once, a thread and a context each, and leaves FOLDER/I.plan.json, I.ckpt, I.dot and I.txt of
  * graph I. Then: what can go wrong is told, and what was made before stays as it is. */
 #include <autopar/autopar.h>
@@ -10,7 +10,7 @@
 
 struct job {
 	pthread_t thread;
-	const char *devices, *folder, *graph;
+	const char *devices, *table, *folder, *graph;
 	int number, failed;
 };
 
@@ -34,6 +34,27 @@ static void save(struct job *job, struct autopar_plan *p, const char *output, co
 	CHECK(autopar_plan_memory(p, output, suffix, &data, &bytes) == AUTOPAR_OK);
 	f = fopen(path, "wb");
 	CHECK(f && fwrite(data, 1, bytes, f) == bytes && !fclose(f));
+}
+
+/* The strategy that was found, evaluated from memory, on a machine of a rank table, is the same plan. */
+static void evaluate(struct job *job, struct autopar_plan *p)
+{
+	static const char config[] = "{\"chip\": \"ascend910b\", \"plan_out\": \"no matter here\"}";
+	struct autopar *a = autopar_create();
+	struct autopar_plan *again = NULL;
+	const char *data;
+	size_t bytes;
+
+	CHECK(autopar_plan_memory(p, "strategy_ckpt_save_file", ".json", &data, &bytes) == AUTOPAR_OK && *data == '{');
+	CHECK(autopar_strategy_memory(a, "found.json", data, bytes) == AUTOPAR_OK);
+	CHECK(autopar_graph_file(a, job->graph) == AUTOPAR_OK);
+	CHECK(autopar_rank_table_file(a, job->table) == AUTOPAR_OK);
+	CHECK(autopar_config(a, config, sizeof config - 1) == AUTOPAR_OK);
+	CHECK(autopar_evaluate(a, &again) == AUTOPAR_OK && !strcmp(autopar_plan_status(again), "given"));
+	CHECK(again && autopar_plan_step_time_s(again) <= autopar_plan_step_time_s(p));
+	CHECK(again && autopar_plan_memory_bytes(again) == autopar_plan_memory_bytes(p));
+	autopar_plan_destroy(again);
+	autopar_destroy(a);
 }
 
 static int stop_at_once(void *user, const char *phase)
@@ -62,6 +83,9 @@ static void expect_faults(struct job *job, struct autopar *a)
 	CHECK(autopar_search(a, &p) == AUTOPAR_STOPPED && !strcmp(autopar_plan_status(p), "stopped"));
 	autopar_plan_destroy(p);
 	autopar_progress(a, NULL, NULL);
+	autopar_stop(a);
+	CHECK(autopar_search(a, &p) == AUTOPAR_STOPPED);
+	autopar_plan_destroy(p);
 	CHECK(autopar_set(a, "memory", "1MB") == AUTOPAR_OK && autopar_search(a, &p) == AUTOPAR_INFEASIBLE && !p);
 	CHECK(autopar_set(a, "memory", "60GB") == AUTOPAR_OK && autopar_set(a, "planner_memory", "300KB") == AUTOPAR_OK);
 	CHECK(autopar_search(a, &p) == AUTOPAR_LIMIT && !p);
@@ -86,6 +110,7 @@ static void *run(void *user)
 	CHECK(autopar_graph_file(a, job->graph) == AUTOPAR_OK);
 	CHECK(autopar_search(a, &p) == AUTOPAR_OK);
 	if (!job->failed) {
+		evaluate(job, p);
 		expect_faults(job, a);
 		save(job, p, "plan_out", "", ".plan.json");
 		save(job, p, "strategy_ckpt_save_file", "", ".ckpt");
@@ -110,11 +135,12 @@ int main(int argc, char **argv)
 	struct job *job = calloc((size_t)argc, sizeof *job);
 	int failed = 0;
 
-	for (int i = 3; i < argc; i++) {
-		job[i] = (struct job){.devices = argv[1], .folder = argv[2], .graph = argv[i], .number = i - 3};
+	for (int i = 4; i < argc; i++) {
+		job[i] = (struct job){.devices = argv[1], .table = argv[2], .folder = argv[3], .graph = argv[i],
+			.number = i - 4};
 		failed |= pthread_create(&job[i].thread, NULL, run, &job[i]);
 	}
-	for (int i = 3; i < argc; i++) {
+	for (int i = 4; i < argc; i++) {
 		failed |= pthread_join(job[i].thread, NULL);
 		failed |= job[i].failed;
 	}
