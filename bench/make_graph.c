@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_write.h"
 
 enum { BATCH = 64, SEQUENCE = 256, HIDDEN = 1024, WIDE = 4096, STEP = 64 };
 
