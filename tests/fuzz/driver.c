@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NAME [PATH...]: a target over files and folders, as libFuzzer would: every file, cut at some places, too;
+ * TARGET PATH...: a target over files and folders, as libFuzzer would: every file, cut at some places, too;
  * then AP_FUZZ_RUNS times one of them with faults put into it. It prints AP_SEED, and with it and the
  * number of a run that fails in AP_FUZZ_FIRST that run is repeated.
  */
@@ -71,7 +71,7 @@ static void run_bytes(const uint8_t *bytes, size_t len)
 		exit(EXIT_FAILURE);
 	memcpy(copy, bytes, len);
 	alarm(MOST_SECONDS);
-	LLVMFuzzerTestOneInput(copy, len);
+	fuzz_targets->input(copy, len);
 	alarm(0);
 	free(copy);
 }
@@ -151,9 +151,11 @@ int main(int argc, char **argv)
 	fprintf(stderr, "AP_SEED=%" PRIu64 "\n", seed);
 	signal(SIGABRT, tell);
 	signal(SIGALRM, tell);
-	for (int i = 1; i < argc; i++)
+	while (argc > 1 && fuzz_targets && strcmp(fuzz_targets->name, argv[1]) != 0)
+		fuzz_targets = fuzz_targets->next;
+	for (int i = 2; i < argc; i++)
 		read_path(argv[i]);
-	if (!samples.n)
+	if (!fuzz_targets || !samples.n)
 		return EXIT_FAILURE;
 	for (size_t i = 0; i < samples.n && first == 1; i++)
 		replay(&samples.v[i]);

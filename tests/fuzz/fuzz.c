@@ -20,6 +20,8 @@
 enum { MOST_WORDS = 64, LINE = 1024, MOST_DEVICES = 64, MOST_WORK = 200000 };
 #define BUDGET_BYTES ((size_t)512 << 20)
 
+struct fuzz_target *fuzz_targets;
+
 const char fuzz_pair[] =
 	"{\"schema\": \"autopar-graph/1\", \"name\": \"pair\",\n"
 	"\"inputs\": [{\"name\": \"x\", \"shape\": [16, 8], \"dtype\": \"float32\", \"batch_dim\": 0}],\n"

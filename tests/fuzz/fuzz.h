@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the targets share: the program's commands carried out in this process on files of a folder in
- * memory, and faults put into inputs. A target is a file fuzz_NAME.c, which defines
- * LLVMFuzzerTestOneInput() and fuzz_word(); driver.c or libFuzzer runs it.
+ * memory, and faults put into inputs. A target is a file fuzz_NAME.c, which ends with FUZZ_TARGET();
+ * driver.c or libFuzzer runs it.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -12,11 +12,23 @@
 
 #include "base/ctx.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+struct fuzz_target {
+	const char *name;
+	/* Word i that matters in inputs of this target, apart from those that are in its samples; NULL past the end. */
+	const char *(*word)(size_t i);
+	int (*input)(const uint8_t *data, size_t size); /* tries one; 0 */
+	struct fuzz_target *next;
+};
 
-/* Word i that matters in inputs of this target, apart from those that are in its samples; NULL past the
- * end. */
-const char *fuzz_word(size_t i);
+extern struct fuzz_target *fuzz_targets; /* of this program; the first is run */
+
+#define FUZZ_TARGET(name, words, try_input) \
+	__attribute__((constructor)) static void add_##name(void) \
+	{ \
+		static struct fuzz_target t = {#name, words, try_input, NULL}; \
+		t.next = fuzz_targets; \
+		fuzz_targets = &t; \
+	}
 
 /* A file in the folder that the commands run in. */
 void fuzz_file(const char *name, const void *bytes, size_t len);

@@ -4,7 +4,7 @@
 #include "base/vec.h"
 #include "hw/chip.h"
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"cube", "vector", "memory", "collective", "matmul", "switch", "mesh",
 		"bus", "nic", "server", "pod", "cluster", "machine", "within", "span", "links", "hccl", "910", "910b",
@@ -33,7 +33,7 @@ static void find_kind(struct ap_ctx *ctx, const char *text, size_t len)
 }
 
 /* What fits no memory and what is too much work are outcomes; no fault of the profile is left to be found. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	enum ap_status st;
 
@@ -52,3 +52,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_must("check plan.json");
 	return 0;
 }
+
+FUZZ_TARGET(chip, word, try_input)

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"current_stage", "parallel_strategy_item", "parallel_layout_item",
 		"parallel_strategys", "stage", "parallel_strategy", "dim", "dev_matrix", "tensor_map", "item",
@@ -27,7 +27,7 @@ static void there_and_back(const char *in, const char *other, const char *back)
 	fuzz_must("diff %s %s -q", other, back);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	int json = size && memchr(" \t\r\n{[\xef", *data, 7) != NULL;
 	const char *in = json ? "in.json" : "in.ckpt";
@@ -41,3 +41,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)fuzz_run("check %s --against pair.json --device-num 4 --chip ascend910b", in);
 	return 0;
 }
+
+FUZZ_TARGET(ckpt, word, try_input)

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 /* Keys of settings, their further names, objects, their members, other spellings of values, choices. */
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"dp=2,tp=2", "dp=4", "pp=2", "[[4,1],[1]]", "([4,1],)", "full_batch",
 		"in.json", "out.ckpt", "1GB", "10KB", "a", "b", "c"};
@@ -39,7 +39,7 @@ const char *fuzz_word(size_t i)
 	return NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
 	if (fuzz_run("search --print-config --config in.json") != AP_OK)
@@ -51,3 +51,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)fuzz_run("evaluate pair.json --config in.json --device-num 4 --chip ascend910b --hybrid dp=2,tp=2 --json");
 	return 0;
 }
+
+FUZZ_TARGET(config, word, try_input)

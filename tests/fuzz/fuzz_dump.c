@@ -54,7 +54,7 @@ static void import_part(struct ap_ctx *ctx, const char *text, size_t len)
 	import_once(ctx, text, len, &params[1]);
 }
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"CNode", "Parameter", "Tensor", "Float32", "Int64", "Default", "return",
 		"subgraph", "MatMul", "Depend", "MakeTuple", "TupleGetItem", "in_strategy", "UpdateState", "Return",
@@ -63,9 +63,11 @@ const char *fuzz_word(size_t i)
 	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_with(import_whole, data, size);
 	fuzz_with(import_part, data, size);
 	return 0;
 }
+
+FUZZ_TARGET(dump, word, try_input)

@@ -7,7 +7,7 @@
 #include "rule/rule.h"
 
 /* Names of operators, and of attributes. */
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"float16", "bfloat16", "int8", "int32", "bool", "complex64", "batch_dim",
 		"trainable", "layerwise_parallel", "parallel_optimizer", "comm_fusion", "in_strategy", "out_strategy",
@@ -21,7 +21,7 @@ const char *fuzz_word(size_t i)
 
 static const char machine[] = "--device-num 4 --chip ascend910b --no-hccl-rules";
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
 	if (fuzz_run("check in.json --unknown-operators batch-parallel") != AP_OK)
@@ -42,3 +42,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_must("evaluate in.json %s --strategy out.ckpt -q", machine);
 	return 0;
 }
+
+FUZZ_TARGET(graph, word, try_input)

@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"AllReduce", "ReduceScatter", "AllGather", "AllToAll", "Broadcast",
 		"Send", "Receive", "forward", "backward", "gradient", "optimizer", "recompute", "optimal", "feasible",
@@ -21,7 +21,7 @@ static const char graph[] =
 	"\"operators\": [{\"name\": \"m\", \"type\": \"MatMul\", \"inputs\": [\"x\", \"w\"], \"outputs\": [{\"name\": \"y\"}]}],\n"
 	"\"outputs\": [\"y\"], \"optimizer\": \"sgd\"}\n";
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
 	switch (fuzz_way(data, size, 4)) {
@@ -40,3 +40,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	return 0;
 }
+
+FUZZ_TARGET(plan, word, try_input)

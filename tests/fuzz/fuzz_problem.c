@@ -9,7 +9,7 @@
 
 enum { MOST_WORK = 20000 };
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"memory_limit", "nodes", "edges", "matrices", "name", "cost", "memory",
 		"from", "to", "matrix", "rows", "cols", "next", "autopar-problem/1", "schema"};
@@ -59,7 +59,7 @@ static void solve_all(struct ap_ctx *ctx, const char *text, size_t len)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
 	if (fuzz_run("check in.json") != AP_OK)
@@ -70,3 +70,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)fuzz_run("solve in.json --write-wcsp out.wcsp --search-mode dynamic_programming --work-limit 20000");
 	return 0;
 }
+
+FUZZ_TARGET(problem, word, try_input)

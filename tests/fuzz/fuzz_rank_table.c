@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 
-const char *fuzz_word(size_t i)
+static const char *word(size_t i)
 {
 	static const char *const words[] = {"group_list", "server_list", "rank_list", "node_list", "cluster_list",
 		"super_pod_list", "board_id", "chip_info", "deploy_mode", "group_count", "group_name", "instance_count",
@@ -16,7 +16,7 @@ const char *fuzz_word(size_t i)
 	return i < AP_COUNT(words) ? words[i] : NULL;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static int try_input(const uint8_t *data, size_t size)
 {
 	enum ap_status st;
 
@@ -31,3 +31,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)fuzz_run("search pair.json in.json --pipeline-stages 2 --micro-batches 2 --no-hccl-rules --chip ascend910a -q");
 	return 0;
 }
+
+FUZZ_TARGET(rank_table, word, try_input)

@@ -148,9 +148,9 @@ static const char *word(struct text *t)
 {
 	static size_t n;
 
-	while (fuzz_word(n))
+	while (fuzz_targets->word(n))
 		n++;
-	return n ? fuzz_word(draw(t, n)) : "x";
+	return n ? fuzz_targets->word(draw(t, n)) : "x";
 }
 
 static void put_word(struct text *t, struct span at, bool json)
