@@ -98,7 +98,7 @@ single "build-asan is built" ninja -C build-asan
 
 single "whole runs under valgrind" watched_runs
 rm "$work"/*
-export AP_CASES="${AP_CASES:-100000}" CK_TIMEOUT_MULTIPLIER=1000
+export AP_CASES="${AP_CASES:-100000}"
 for devices in 8 16 64; do
   single "checkpoints stand for their plans on $devices devices" \
     sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"

@@ -6,7 +6,8 @@
 #   out err exit  what they must print and end with
 #   files/        files that must then be there, whole; no others may have come or changed
 #   slow          an empty file: where AP_QUICK is set, for programs with sanitizers, the case is left out
-#   needs         shell commands; where they fail, the machine lacks something and the case is left out
+#   needs         shell commands; where they fail, the case is left out: the machine or the build cannot do it. A tool
+#                 that is missing is no such thing: packages.sh names it
 #   others        inputs, copied to the scratch folder that the commands run in
 # In cmd, `try COMMAND...` shows a command, all that it prints, and its exit code; $models and $source
 # are folders of the source. AP_UPDATE=1 rewrites the expectations.

@@ -58,8 +58,8 @@ $(sed -nE 's/^AUTOPAR_API .*(autopar_[a-z_]+)\(.*/\1/p' include/autopar/autopar.
 END
 
 # Pages that are not installed cannot be found by mandoc.
-if command -v mandoc > /dev/null &&
-  mandoc -Tlint -W style man/*.[1-9] 2> /dev/null | grep -v 'referenced manual not found'; then
+command -v mandoc > /dev/null || miss "mandoc is missing"
+if mandoc -Tlint -W style man/*.[1-9] 2> /dev/null | grep -v 'referenced manual not found'; then
   status=1
 fi
 exit $status
