@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "diff/diff_fold.h"
+#include "planfile/plan_read.h"
 
 struct task {
 	struct ap_ctx *ctx;

@@ -1,26 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan file read back: its values, all but the lists of operators and what belongs to them. */
 #include "planfile/plan_read.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/json_write.h"
+#include "base/map.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "planfile/plan_read_parts.h"
+#include "ckpt/ckpt.h"
+#include "plan/terms.h"
+
+struct reader {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	int64_t micro_batches;
+	struct ap_map *oper; /* names of operators: ids are their indices */
+	AP_VEC(struct ap_saved_fact) facts;
+	AP_VEC(struct ap_saved_op) ops;
+	AP_VEC(struct ap_saved_param) params;
+	AP_VEC(struct ap_saved_move) moves;
+};
 
 enum { MOST_NESTED = 3 };
 
-enum ap_status ap_plan_read_fault(struct ap_plan_reader *r, const struct ap_jv *v, const char *text)
+static enum ap_status fault(struct reader *r, const struct ap_jv *v, const char *text)
 {
 	return ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, "plan-file", "%s",
 		text);
 }
 
-enum ap_status ap_plan_read_type(struct ap_plan_reader *r, const struct ap_jv *v, enum ap_jtype type)
+/* AP_MEANING where v is not of this type. */
+static enum ap_status expect(struct reader *r, const struct ap_jv *v, enum ap_jtype type)
 {
 	static const char *const expected[] = {
 		[AP_JNULL] = "expected null",
@@ -31,20 +46,22 @@ enum ap_status ap_plan_read_type(struct ap_plan_reader *r, const struct ap_jv *v
 		[AP_JOBJECT] = "expected an object",
 	};
 
-	return ap_jv_type(v) == type ? AP_OK : ap_plan_read_fault(r, v, expected[type]);
+	return ap_jv_type(v) == type ? AP_OK : fault(r, v, expected[type]);
 }
 
-enum ap_status ap_plan_read_member(struct ap_plan_reader *r, const struct ap_jv *obj, const char *key,
+/* A member that must be there, of this type. */
+static enum ap_status member(struct reader *r, const struct ap_jv *obj, const char *key,
 	enum ap_jtype type, const struct ap_jv **out)
 {
 	*out = ap_jv_get(obj, key);
 	if (!*out)
 		return ap_json_report(r->ctx, r->doc, obj, AP_ERROR, AP_MEANING, NULL, "key-missing",
 			"no key \"%s\"", key);
-	return ap_plan_read_type(r, *out, type);
+	return expect(r, *out, type);
 }
 
-enum ap_status ap_plan_read_json(struct ap_plan_reader *r, const struct ap_jv *v, const char **out)
+/* A value as compact JSON: a plain one, or arrays and objects of such nested at most three deep. */
+static enum ap_status read_json(struct reader *r, const struct ap_jv *v, const char **out)
 {
 	struct ap_str text;
 	struct ap_jw w;
@@ -52,18 +69,18 @@ enum ap_status ap_plan_read_json(struct ap_plan_reader *r, const struct ap_jv *v
 	ap_str_init(&text, r->ctx->arena);
 	ap_jw_str_init(&w, &text, 0);
 	if (!ap_jv_is_shallow(v, MOST_NESTED))
-		return ap_plan_read_fault(r, v, "expected a plain value");
+		return fault(r, v, "expected a plain value");
 	ap_jw_value(&w, r->doc, v);
 	*out = text.s;
 	return AP_OK;
 }
 
-static enum ap_status add_fact(struct ap_plan_reader *r, const char *section, const char *prefix,
+static enum ap_status add_fact(struct reader *r, const char *section, const char *prefix,
 	const char *key, const struct ap_jv *v)
 {
 	struct ap_saved_fact fact = {.section = section, .key = key};
 
-	AP_TRY(ap_plan_read_json(r, v, &fact.json));
+	AP_TRY(read_json(r, v, &fact.json));
 	fact.is_number = ap_jv_type(v) == AP_JNUMBER;
 	fact.number = fact.is_number ? ap_jv_double(v) : 0;
 	if (*prefix)
@@ -73,7 +90,7 @@ static enum ap_status add_fact(struct ap_plan_reader *r, const char *section, co
 }
 
 /* Every member of obj is a fact, but for one. */
-static enum ap_status add_facts(struct ap_plan_reader *r, const char *section, const char *prefix,
+static enum ap_status add_facts(struct reader *r, const char *section, const char *prefix,
 	const struct ap_jv *obj, const char *except)
 {
 	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
@@ -107,31 +124,31 @@ static const struct need {
 	{"prediction", "memory", AP_JARRAY},
 };
 
-static enum ap_status read_section(struct ap_plan_reader *r, const struct ap_jv *root,
+static enum ap_status read_section(struct reader *r, const struct ap_jv *root,
 	const char *section, const char *except, const struct ap_jv **out)
 {
 	const struct ap_jv *v;
 
-	AP_TRY(ap_plan_read_member(r, root, section, AP_JOBJECT, out));
+	AP_TRY(member(r, root, section, AP_JOBJECT, out));
 	for (size_t i = 0; i < AP_COUNT(needs); i++)
 		if (!strcmp(needs[i].section, section))
-			AP_TRY(ap_plan_read_member(r, *out, needs[i].key, needs[i].type, &v));
+			AP_TRY(member(r, *out, needs[i].key, needs[i].type, &v));
 	return add_facts(r, section, "", *out, except);
 }
 
 /* The hash of each input says what it was; its name does not count. */
-static enum ap_status read_inputs(struct ap_plan_reader *r, const struct ap_jv *root)
+static enum ap_status read_inputs(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *inputs, *hash;
 
-	AP_TRY(ap_plan_read_member(r, root, "inputs", AP_JOBJECT, &inputs));
+	AP_TRY(member(r, root, "inputs", AP_JOBJECT, &inputs));
 	for (const struct ap_jv *v = ap_jv_first(inputs); v; v = ap_jv_next(v)) {
 		if (!strcmp(ap_jv_key(v), "settings")) /* they are compared one by one */
 			continue;
 		hash = v;
 		if (ap_jv_type(v) != AP_JNULL) {
-			AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
-			AP_TRY(ap_plan_read_member(r, v, "sha256", AP_JSTRING, &hash));
+			AP_TRY(expect(r, v, AP_JOBJECT));
+			AP_TRY(member(r, v, "sha256", AP_JSTRING, &hash));
 		}
 		AP_TRY(add_fact(r, "inputs", "", ap_jv_key(v), hash));
 	}
@@ -139,21 +156,21 @@ static enum ap_status read_inputs(struct ap_plan_reader *r, const struct ap_jv *
 }
 
 /* Objects of a list, each under its name. */
-static enum ap_status read_named(struct ap_plan_reader *r, const char *section,
+static enum ap_status read_named(struct reader *r, const char *section,
 	const struct ap_jv *list)
 {
 	const struct ap_jv *name;
 
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
-		AP_TRY(ap_plan_read_member(r, v, "name", AP_JSTRING, &name));
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(member(r, v, "name", AP_JSTRING, &name));
 		AP_TRY(add_facts(r, section, ap_jv_str(name), v, "name"));
 	}
 	return AP_OK;
 }
 
 /* A figure of one stage stands for itself, of several each has its number before it. */
-static enum ap_status read_memory(struct ap_plan_reader *r, const struct ap_jv *list)
+static enum ap_status read_memory(struct reader *r, const struct ap_jv *list)
 {
 	const struct ap_jv *total;
 
@@ -161,8 +178,8 @@ static enum ap_status read_memory(struct ap_plan_reader *r, const struct ap_jv *
 		const char *prefix = "";
 		int64_t stage;
 
-		AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
-		AP_TRY(ap_plan_read_member(r, v, "total_bytes", AP_JNUMBER, &total));
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(member(r, v, "total_bytes", AP_JNUMBER, &total));
 		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "stage", 0, INT32_MAX, &stage));
 		if (ap_jv_count(list) > 1)
 			prefix = ap_arena_printf(r->ctx->arena, "stage %" PRId64, stage);
@@ -172,12 +189,12 @@ static enum ap_status read_memory(struct ap_plan_reader *r, const struct ap_jv *
 }
 
 /* What a plan of one stage says of it, it says of the whole elsewhere. */
-static enum ap_status read_stage(struct ap_plan_reader *r, const struct ap_jv *v, bool several)
+static enum ap_status read_stage(struct reader *r, const struct ap_jv *v, bool several)
 {
 	const char *prefix;
 	int64_t id;
 
-	AP_TRY(ap_plan_read_type(r, v, AP_JOBJECT));
+	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "micro_batches", 1, INT32_MAX,
 		&r->micro_batches));
 	if (!several)
@@ -190,48 +207,48 @@ static enum ap_status read_stage(struct ap_plan_reader *r, const struct ap_jv *v
 	return AP_OK;
 }
 
-static enum ap_status read_stages(struct ap_plan_reader *r, const struct ap_jv *root)
+static enum ap_status read_stages(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *stages;
 	bool several;
 
-	AP_TRY(ap_plan_read_member(r, root, "stages", AP_JARRAY, &stages));
+	AP_TRY(member(r, root, "stages", AP_JARRAY, &stages));
 	several = ap_jv_count(stages) > 1;
 	if (!ap_jv_first(stages))
-		return ap_plan_read_fault(r, stages, "expected a stage at least");
+		return fault(r, stages, "expected a stage at least");
 	for (const struct ap_jv *v = ap_jv_first(stages); v; v = ap_jv_next(v))
 		AP_TRY(read_stage(r, v, several));
 	return AP_OK;
 }
 
 /* Plans without one say null, those of before nothing. */
-static enum ap_status read_pipeline(struct ap_plan_reader *r, const struct ap_jv *root)
+static enum ap_status read_pipeline(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *pipe = ap_jv_get(root, "pipeline");
 
 	if (!pipe || ap_jv_type(pipe) == AP_JNULL)
 		return AP_OK;
-	AP_TRY(ap_plan_read_type(r, pipe, AP_JOBJECT));
+	AP_TRY(expect(r, pipe, AP_JOBJECT));
 	return add_facts(r, "pipeline", "", pipe, "");
 }
 
 /* What operators it decides is told where their strategies are. */
-static enum ap_status read_route(struct ap_plan_reader *r, const struct ap_jv *root)
+static enum ap_status read_route(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *route = ap_jv_get(root, "route");
 
 	if (!route || ap_jv_type(route) == AP_JNULL)
 		return AP_OK;
-	AP_TRY(ap_plan_read_type(r, route, AP_JOBJECT));
+	AP_TRY(expect(r, route, AP_JOBJECT));
 	return add_facts(r, "route", "", route, "differs");
 }
 
-static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *root)
+static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *tool, *section, *list;
 
-	AP_TRY(ap_plan_read_member(r, root, "tool", AP_JOBJECT, &tool));
-	AP_TRY(ap_plan_read_member(r, tool, "version", AP_JSTRING, &section));
+	AP_TRY(member(r, root, "tool", AP_JOBJECT, &tool));
+	AP_TRY(member(r, tool, "version", AP_JSTRING, &section));
 	AP_TRY(add_fact(r, "tool", "", "version", section));
 	AP_TRY(read_inputs(r, root));
 	AP_TRY(read_section(r, root, "settings", "", &section));
@@ -241,31 +258,389 @@ static enum ap_status read_facts(struct ap_plan_reader *r, const struct ap_jv *r
 	AP_TRY(read_section(r, root, "search", "", &section));
 	AP_TRY(read_section(r, root, "prediction", "memory", &section));
 	AP_TRY(read_memory(r, ap_jv_get(section, "memory")));
-	AP_TRY(ap_plan_read_member(r, root, "baselines", AP_JARRAY, &list));
+	AP_TRY(member(r, root, "baselines", AP_JARRAY, &list));
 	AP_TRY(read_named(r, "baselines", list));
 	AP_TRY(read_route(r, root));
 	AP_TRY(read_pipeline(r, root));
 	return read_stages(r, root);
 }
 
-static enum ap_status read_plan(struct ap_plan_reader *r, const struct ap_jv *root)
+struct field {
+	const char *key;
+	enum ap_jtype type;
+	bool optional; /* plans of before have none */
+};
+
+static enum ap_status read_fields(struct reader *r, const struct ap_jv *obj,
+	const struct field *known, size_t n, const char **field)
+{
+	const struct ap_jv *v;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!known[i].key || (known[i].optional && !ap_jv_get(obj, known[i].key)))
+			continue;
+		AP_TRY(member(r, obj, known[i].key, known[i].type, &v));
+		AP_TRY(read_json(r, v, &field[i]));
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_names(struct reader *r, const struct ap_jv *obj, const char *key,
+	uint32_t *n, const char *const **out)
+{
+	const struct ap_jv *list;
+	const char **name;
+
+	AP_TRY(member(r, obj, key, AP_JARRAY, &list));
+	name = AP_NEW_N(r->ctx->arena, const char *, ap_jv_count(list));
+	*n = 0;
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(expect(r, v, AP_JSTRING));
+		name[(*n)++] = ap_jv_str(v);
+	}
+	*out = name;
+	return AP_OK;
+}
+
+/* The pair [stride, size] of an axis. */
+static enum ap_status read_axis(struct reader *r, const struct ap_jv *v, int64_t *size)
+{
+	int64_t *pair;
+	size_t n;
+
+	AP_TRY(expect(r, v, AP_JARRAY));
+	AP_TRY(ap_json_ints(r->ctx, r->doc, v, 0, INT32_MAX, &pair, &n));
+	if (n != 2)
+		return fault(r, v, "expected a stride and a size");
+	*size = pair[1];
+	return AP_OK;
+}
+
+static enum ap_status read_group(struct reader *r, const struct ap_jv *obj, int64_t *ranks)
+{
+	const struct ap_jv *axes;
+	int64_t size = 0;
+
+	*ranks = 1;
+	AP_TRY(member(r, obj, "axes", AP_JARRAY, &axes));
+	for (const struct ap_jv *v = ap_jv_first(axes); v; v = ap_jv_next(v)) {
+		AP_TRY(read_axis(r, v, &size));
+		if (!ap_mul(*ranks, size, ranks))
+			return fault(r, axes, "expected fewer devices");
+	}
+	return AP_OK;
+}
+
+/* What happens in each micro-batch happens so often in a step. */
+static enum ap_status per_step(struct reader *r, const struct ap_jv *v, bool each,
+	int64_t *count, int64_t *bytes)
+{
+	*count = each ? r->micro_batches : 1;
+	if (!ap_mul(*bytes, *count, bytes))
+		return fault(r, v, "expected fewer bytes");
+	return AP_OK;
+}
+
+static enum ap_status read_comm(struct reader *r, const struct ap_jv *v, bool once,
+	struct ap_saved_comm *c)
+{
+	bool each = false;
+
+	AP_TRY(expect(r, v, AP_JOBJECT));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "phase", &c->phase));
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &c->bytes));
+	AP_TRY(read_group(r, v, &c->ranks));
+	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "each_micro_batch", &each));
+	each |= !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
+	return per_step(r, v, each, &c->count, &c->bytes);
+}
+
+static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
+	struct ap_saved_op *op)
+{
+	struct ap_saved_comm *comm;
+	const struct ap_jv *list;
+	bool once = false;
+
+	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, oper, "once", &once));
+	AP_TRY(member(r, oper, "communications", AP_JARRAY, &list));
+	comm = AP_NEW_N(r->ctx->arena, struct ap_saved_comm, ap_jv_count(list));
+	op->comm = comm;
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		AP_TRY(read_comm(r, v, once, &comm[op->ncomm++]));
+	return AP_OK;
+}
+
+static enum ap_status read_strides(struct reader *r, const struct ap_jv *oper,
+	const char **out)
+{
+	const struct ap_jv *list;
+	struct ap_str text;
+	int64_t stride;
+
+	ap_str_init(&text, r->ctx->arena);
+	AP_TRY(member(r, oper, "factors", AP_JARRAY, &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "stride", 0, INT32_MAX, &stride));
+		ap_str_addf(&text, "%c%" PRId64, text.len ? ',' : '[', stride);
+	}
+	ap_str_add(&text, text.len ? "]" : "[]");
+	*out = text.s;
+	return AP_OK;
+}
+
+/* The factors' names and parts; none where one of them does not tell both. */
+static enum ap_status read_factors(struct reader *r, const struct ap_jv *oper,
+	struct ap_saved_op *op)
+{
+	const struct ap_jv *list = ap_jv_get(oper, "factors");
+	struct ap_saved_factor *factor =
+		AP_NEW_N(r->ctx->arena, struct ap_saved_factor, ap_jv_count(list));
+	uint32_t n = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		const char *name = "";
+		int64_t parts = 0;
+
+		AP_TRY(ap_json_opt_str(r->ctx, r->doc, v, "factor", &name));
+		AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "parts", 1, INT32_MAX, &parts));
+		if (strlen(name) != 1 || !parts)
+			return AP_OK;
+		factor[n++] = (struct ap_saved_factor){*name, (int32_t)parts};
+	}
+	op->nfactor = n;
+	op->factor = factor;
+	return AP_OK;
+}
+
+/* Plans of before do not tell them. */
+static enum ap_status read_results(struct reader *r, const struct ap_jv *oper,
+	struct ap_saved_op *op)
+{
+	static const struct field fields[] = {
+		{"out_shape", AP_JARRAY, true},
+		{"out_dtype", AP_JARRAY, true},
+	};
+	const char *text[2] = {NULL, NULL};
+
+	AP_TRY(read_fields(r, oper, fields, 2, text));
+	op->out_shape = text[0];
+	op->out_dtype = text[1];
+	return AP_OK;
+}
+
+static const char *label_of(struct ap_ctx *ctx, const char *name, const char *cell)
+{
+	const char *last = ap_short_name(name);
+
+	return last == name || !*cell ? name : ap_arena_printf(ctx->arena, "%s/%s", cell, last);
+}
+
+static enum ap_status read_operator(struct reader *r, const struct ap_jv *v)
+{
+	static const struct field fields[AP_SAVED_OP_FIELDS] = {
+		[AP_SAVED_TYPE] = {"type", AP_JSTRING, false},
+		[AP_SAVED_IN_STRATEGY] = {"in_strategy", AP_JARRAY, false},
+		[AP_SAVED_OUT_STRATEGY] = {"out_strategy", AP_JARRAY, false},
+		[AP_SAVED_STAGE] = {"stage", AP_JNUMBER, false},
+		[AP_SAVED_SEGMENT] = {"segment", AP_JNUMBER, true},
+		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL, false},
+	};
+	struct ap_saved_op op = {0};
+	const struct ap_jv *pinned;
+	const char *cell;
+	bool fresh;
+
+	AP_TRY(expect(r, v, AP_JOBJECT));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "name", &op.name));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "type", &op.type));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "cell", &cell));
+	AP_TRY(read_fields(r, v, fields, AP_SAVED_OP_FIELDS, op.field));
+	AP_TRY(read_strides(r, v, &op.field[AP_SAVED_STRIDES]));
+	AP_TRY(read_factors(r, v, &op));
+	AP_TRY(read_results(r, v, &op));
+	AP_TRY(read_names(r, v, "inputs", &op.nin, &op.in));
+	AP_TRY(read_names(r, v, "outputs", &op.nout, &op.out));
+	AP_TRY(member(r, v, "in_checkpoint", AP_JBOOL, &pinned));
+	AP_TRY(read_comms(r, v, &op));
+	op.in_checkpoint = ap_jv_bool(pinned);
+	op.label = label_of(r->ctx, op.name, cell);
+	ap_map_put_str(r->oper, op.name, &fresh);
+	if (!fresh)
+		return fault(r, v, "an operator of this name is there already");
+	AP_PUSH(r->ctx->arena, r->ops, op);
+	return AP_OK;
+}
+
+/* The lists of a plan, in this order: redistributions name operators. */
+static enum ap_status read_operators(struct reader *r, const struct ap_jv *root)
+{
+	const struct ap_jv *list;
+
+	AP_TRY(member(r, root, "operators", AP_JARRAY, &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		AP_TRY(read_operator(r, v));
+	return AP_OK;
+}
+
+/* "AllGather over 8, Slice over 2" as a string of JSON. */
+static enum ap_status read_steps(struct reader *r, const struct ap_jv *move,
+	const char **out)
+{
+	const struct ap_jv *list, *axis;
+	struct ap_str names, text;
+	const char *kind;
+	int64_t size = 0;
+	struct ap_jw w;
+
+	ap_str_init(&names, r->ctx->scratch);
+	AP_TRY(member(r, move, "steps", AP_JARRAY, &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &kind));
+		AP_TRY(member(r, v, "axis", AP_JARRAY, &axis));
+		AP_TRY(read_axis(r, axis, &size));
+		ap_str_addf(&names, "%s%s over %" PRId64, names.len ? ", " : "", kind, size);
+	}
+	ap_str_init(&text, r->ctx->arena);
+	ap_jw_str_init(&w, &text, 0);
+	ap_jw_str(&w, names.s);
+	*out = text.s;
+	return AP_OK;
+}
+
+static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
+{
+	static const struct field fields[AP_SAVED_MOVE_FIELDS] = {
+		[AP_SAVED_FROM_LAYOUT] = {"from_layout", AP_JARRAY, false},
+		[AP_SAVED_TO_LAYOUT] = {"to_layout", AP_JARRAY, false},
+	};
+	struct ap_saved_move m = {0};
+	const struct ap_jv *to;
+	int64_t bytes, count;
+
+	AP_TRY(expect(r, v, AP_JOBJECT));
+	AP_TRY(member(r, v, "to", AP_JSTRING, &to));
+	m.to = ap_map_get_str(r->oper, ap_jv_str(to));
+	if (m.to == AP_NONE)
+		return fault(r, to, "is no operator of this plan");
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "operand", 0, INT32_MAX, &m.operand));
+	if (m.operand >= r->ops.v[m.to].nin)
+		return fault(r, v, "\"operand\" is none of this operator");
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &bytes));
+	AP_TRY(per_step(r, v, true, &count, &bytes));
+	AP_TRY(read_steps(r, v, &m.field[AP_SAVED_STEPS]));
+	AP_TRY(read_fields(r, v, fields, AP_SAVED_MOVE_FIELDS, m.field));
+	m.field[AP_SAVED_BYTES] = ap_arena_printf(r->ctx->arena, "%" PRId64, bytes);
+	AP_PUSH(r->ctx->arena, r->moves, m);
+	return AP_OK;
+}
+
+static enum ap_status read_moves(struct reader *r, const struct ap_jv *root)
+{
+	struct ap_map *seen = ap_map_create(r->ctx->scratch);
+	const struct ap_jv *list;
+	bool fresh;
+
+	AP_TRY(member(r, root, "redistributions", AP_JARRAY, &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		int64_t key[2];
+
+		AP_TRY(read_move(r, v));
+		key[0] = r->moves.v[r->moves.n - 1].to;
+		key[1] = r->moves.v[r->moves.n - 1].operand;
+		ap_map_put(seen, key, sizeof key, &fresh);
+		if (!fresh)
+			return fault(r, v, "this operand is redistributed already");
+	}
+	return AP_OK;
+}
+
+/* Parts of each dimension, from its whole and its slice. */
+static enum ap_status read_parts(struct reader *r, const struct ap_jv *v, const char **out)
+{
+	const struct ap_jv *list;
+	int64_t *whole, *slice;
+	size_t nwhole, nslice;
+	struct ap_str text;
+
+	AP_TRY(member(r, v, "tensor_shape", AP_JARRAY, &list));
+	AP_TRY(ap_json_ints(r->ctx, r->doc, list, 1, INT64_MAX, &whole, &nwhole));
+	AP_TRY(member(r, v, "slice_shape", AP_JARRAY, &list));
+	AP_TRY(ap_json_ints(r->ctx, r->doc, list, 1, INT64_MAX, &slice, &nslice));
+	if (nwhole != nslice)
+		return fault(r, list, "expected as many dimensions as in tensor_shape");
+	ap_str_init(&text, r->ctx->arena);
+	ap_str_addc(&text, '[');
+	for (size_t d = 0; d < nwhole; d++)
+		ap_str_addf(&text, "%s%" PRId64, d ? "," : "", whole[d] / slice[d]);
+	ap_str_addc(&text, ']');
+	*out = text.s;
+	return AP_OK;
+}
+
+static enum ap_status read_param(struct reader *r, const struct ap_jv *v)
+{
+	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
+		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING, false},
+		[AP_SAVED_READ_AS] = {"read_as", AP_JSTRING, true},
+		[AP_SAVED_TRAINABLE] = {"trainable", AP_JBOOL, false},
+		[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", AP_JARRAY, false},
+		[AP_SAVED_SLICE_SHAPE] = {"slice_shape", AP_JARRAY, false},
+		[AP_SAVED_DEV_MATRIX] = {"dev_matrix", AP_JARRAY, false},
+		[AP_SAVED_TENSOR_MAP] = {"tensor_map", AP_JARRAY, false},
+		[AP_SAVED_SHARDS] = {"optimizer_shards", AP_JNUMBER, false},
+		[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", AP_JNUMBER, false},
+		[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", AP_JNUMBER, false},
+		[AP_SAVED_PARAM_STAGE] = {"stage", AP_JNUMBER, true},
+	};
+	struct ap_saved_param p = {0};
+
+	AP_TRY(expect(r, v, AP_JOBJECT));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "name", &p.name));
+	AP_TRY(read_fields(r, v, fields, AP_SAVED_PARAM_FIELDS, p.field));
+	AP_TRY(read_parts(r, v, &p.field[AP_SAVED_PARTS]));
+	p.trainable = !strcmp(p.field[AP_SAVED_TRAINABLE], "true");
+	AP_PUSH(r->ctx->arena, r->params, p);
+	return AP_OK;
+}
+
+static enum ap_status read_params(struct reader *r, const struct ap_jv *root)
+{
+	struct ap_map *seen = ap_map_create(r->ctx->scratch);
+	const struct ap_jv *list;
+	bool fresh;
+
+	AP_TRY(member(r, root, "parameters", AP_JARRAY, &list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(read_param(r, v));
+		ap_map_put_str(seen, r->params.v[r->params.n - 1].name, &fresh);
+		if (!fresh)
+			return fault(r, v, "a parameter of this name is there already");
+	}
+	return AP_OK;
+}
+
+static enum ap_status read_plan(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *schema;
 
-	AP_TRY(ap_plan_read_type(r, root, AP_JOBJECT));
-	AP_TRY(ap_plan_read_member(r, root, "schema", AP_JSTRING, &schema));
+	AP_TRY(expect(r, root, AP_JOBJECT));
+	AP_TRY(member(r, root, "schema", AP_JSTRING, &schema));
 	if (strcmp(ap_jv_str(schema), "autopar-plan/1") != 0)
-		return ap_plan_read_fault(r, schema, "expected \"autopar-plan/1\"");
+		return fault(r, schema, "expected \"autopar-plan/1\"");
 	AP_TRY(read_facts(r, root));
-	AP_TRY(ap_plan_read_operators(r, root));
-	AP_TRY(ap_plan_read_moves(r, root));
-	return ap_plan_read_params(r, root);
+	AP_TRY(read_operators(r, root));
+	AP_TRY(read_moves(r, root));
+	return read_params(r, root);
 }
 
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_saved *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_plan_reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch)};
+	struct reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch)};
 	enum ap_status st = read_plan(&r, ap_json_root(doc));
 
 	ap_arena_release(ctx->scratch, mark);
@@ -282,4 +657,352 @@ enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, s
 		.move = r.moves.v,
 	};
 	return st;
+}
+
+/* ---- a strategy checkpoint, and a plan as one ---- */
+
+/* Few texts are those of many parameters: each is kept once. */
+struct texts {
+	struct ap_ctx *ctx;
+	struct ap_map *map;
+};
+
+static const char *keep(struct texts *t, const char *text)
+{
+	return ap_map_key(t->map, ap_map_put_str(t->map, text, NULL), NULL);
+}
+
+static void write_vec(struct ap_jw *w, const struct ap_ckpt_vec *v)
+{
+	ap_jw_ints(w, v->v, v->n);
+}
+
+static const char *vec_text(struct texts *t, const struct ap_ckpt_vec *v)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ap_str text;
+	struct ap_jw w;
+	const char *kept;
+
+	ap_str_init(&text, t->ctx->scratch);
+	ap_jw_str_init(&w, &text, 0);
+	write_vec(&w, v);
+	kept = keep(t, text.s);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
+}
+
+static const char *vecs_text(struct texts *t, const struct ap_ckpt_vec *v, uint32_t n)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ap_str text;
+	struct ap_jw w;
+	const char *kept;
+
+	ap_str_init(&text, t->ctx->scratch);
+	ap_jw_str_init(&w, &text, 0);
+	ap_jw_arr(&w);
+	for (uint32_t i = 0; i < n; i++)
+		write_vec(&w, &v[i]);
+	ap_jw_end(&w);
+	kept = keep(t, text.s);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
+}
+
+static const char *int_text(struct texts *t, int64_t v)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRId64, v);
+	return keep(t, text);
+}
+
+/* Parts, or sizes of the slice, per dimension. */
+static const char *dims_text(struct texts *t, const struct ap_ckpt_layout *l, bool slice)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	uint32_t rank = ap_ckpt_rank(l);
+	struct ap_ckpt_vec dims = {rank, NULL};
+	int64_t *v = AP_NEW_N(t->ctx->scratch, int64_t, rank);
+	const char *kept;
+
+	for (uint32_t d = 0; d < rank; d++)
+		v[d] = slice ? l->tensor_shape.v[d] / ap_ckpt_parts(l, d) : ap_ckpt_parts(l, d);
+	dims.v = v;
+	kept = vec_text(t, &dims);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
+}
+
+/* A file of several pipeline stages may say the same key for each. */
+static bool has_stages(const struct ap_ckpt *c)
+{
+	for (uint32_t i = 1; i < c->nitem; i++)
+		if (c->item[i].stage != c->item[0].stage)
+			return true;
+	return false;
+}
+
+static void add_operators(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
+{
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_saved_op *op = AP_NEW_N(ctx->arena, struct ap_saved_op, c->nitem);
+	bool stages = has_stages(c);
+
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		const struct ap_ckpt_item *item = &c->item[i];
+
+		op[i].name = !stages ? ap_arena_strdup(ctx->arena, item->node_name)
+			: ap_arena_printf(ctx->arena, "%" PRIu32 "-%s", item->stage,
+				item->node_name);
+		op[i].label = op[i].name;
+		op[i].type = "";
+		op[i].in_checkpoint = true;
+		op[i].field[AP_SAVED_IN_STRATEGY] = vecs_text(t, item->strategy, item->n);
+		op[i].field[AP_SAVED_STAGE] = int_text(t, item->stage);
+	}
+	out->op = op;
+	out->nop = c->nitem;
+}
+
+static void set_fields(struct texts *t, const struct ap_ckpt_layout *l, const char **field)
+{
+	bool shape = l->has_shape && l->tensor_shape.n == ap_ckpt_rank(l);
+
+	field[AP_SAVED_TENSOR_SHAPE] = shape ? vec_text(t, &l->tensor_shape) : NULL;
+	field[AP_SAVED_SLICE_SHAPE] = shape ? dims_text(t, l, true) : NULL;
+	field[AP_SAVED_PARTS] = dims_text(t, l, false);
+	field[AP_SAVED_DEV_MATRIX] = vec_text(t, &l->dev_matrix);
+	field[AP_SAVED_TENSOR_MAP] = l->nmap == 1 ? vec_text(t, &l->tensor_map[0])
+						  : vecs_text(t, l->tensor_map, l->nmap);
+	field[AP_SAVED_SHARD_STEP] = int_text(t, l->weight_step);
+	field[AP_SAVED_SHARD_SIZE] = int_text(t, l->weight_size);
+	field[AP_SAVED_FIELD] = int_text(t, l->field);
+	field[AP_SAVED_SPLIT_SHAPE] = vec_text(t, &l->param_split_shape);
+	field[AP_SAVED_OFFSET] = vec_text(t, &l->indices_offset);
+}
+
+static bool lie_alike(const struct ap_saved_param *a, const struct ap_saved_param *b)
+{
+	for (int f = 0; f < AP_SAVED_PARAM_FIELDS; f++) {
+		const char *x = a->field[f], *y = b->field[f];
+
+		if (f != AP_SAVED_STATES && (x ? !y || strcmp(x, y) != 0 : y != NULL))
+			return false;
+	}
+	return true;
+}
+
+/* The parameter whose state this is, as long as it lies as that; AP_NONE: it stands for itself. */
+static ap_id source_of(struct ap_ctx *ctx, const struct ap_map *names,
+	const struct ap_saved_param *all, ap_id i, const char **state)
+{
+	const char *name = all[i].name, *bare = ap_ckpt_bare_name(name), *prefix, *source;
+	char buf[32];
+
+	for (size_t p = 0; (prefix = ap_ckpt_state_prefix(p, buf)); p++) {
+		ap_id id;
+
+		source = ap_ckpt_state_source(bare, prefix);
+		if (!source)
+			continue;
+		id = ap_map_get_str(names, ap_arena_printf(ctx->scratch, "%.*s%s",
+			(int)(bare - name), name, source));
+		if (id == AP_NONE || !lie_alike(&all[i], &all[id]))
+			continue;
+		*state = ap_arena_strdup(ctx->arena, prefix);
+		return id;
+	}
+	return AP_NONE;
+}
+
+/* A state of a state stands for itself. */
+static bool is_folded(const ap_id *source, ap_id i)
+{
+	return source[i] != AP_NONE && source[source[i]] == AP_NONE;
+}
+
+static void add_state(struct ap_ctx *ctx, struct ap_str *list, const char *state)
+{
+	if (!list->s)
+		ap_str_init(list, ctx->arena);
+	ap_str_addf(list, "%s\"%s\"", list->len ? "," : "", state);
+}
+
+static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
+{
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_saved_param *all = AP_NEW_N(ctx->arena, struct ap_saved_param, c->nlayout);
+	struct ap_str *states = AP_NEW_N(ctx->scratch, struct ap_str, c->nlayout);
+	ap_id *source = AP_NEW_N(ctx->scratch, ap_id, c->nlayout);
+	const char **state = AP_NEW_N(ctx->scratch, const char *, c->nlayout);
+	struct ap_map *names = ap_map_create(ctx->scratch);
+
+	for (uint32_t i = 0; i < c->nlayout; i++) {
+		all[i].name = ap_arena_strdup(ctx->arena, c->layout[i].param_name);
+		all[i].trainable = true;
+		set_fields(t, &c->layout[i], all[i].field);
+		ap_map_put_str(names, all[i].name, NULL);
+	}
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		source[i] = source_of(ctx, names, all, i, &state[i]);
+	for (uint32_t i = 0; i < c->nlayout; i++)
+		if (is_folded(source, i))
+			add_state(ctx, &states[source[i]], state[i]);
+	for (uint32_t i = 0; i < c->nlayout; i++) {
+		all[i].field[AP_SAVED_STATES] = keep(t, ap_arena_printf(ctx->scratch, "[%s]",
+			states[i].s ? states[i].s : ""));
+		if (!is_folded(source, i))
+			all[out->nparam++] = all[i];
+	}
+	ap_arena_release(ctx->scratch, mark);
+	out->param = all;
+}
+
+static void add_devices(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
+{
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_saved_fact *fact = AP_NEW(ctx->arena, struct ap_saved_fact);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const uint32_t *stage;
+	uint32_t nstage = ap_ckpt_is_merged(c) ? ap_ckpt_stages(ctx, c, &stage) : 1;
+	int64_t devices;
+
+	ap_arena_release(ctx->scratch, mark);
+	if (!c->nlayout ||
+		!ap_product(c->layout[0].dev_matrix.v, c->layout[0].dev_matrix.n, &devices) ||
+		!ap_mul(devices, nstage, &devices))
+		return;
+	*fact = (struct ap_saved_fact){.section = "machine", .key = "devices",
+		.json = int_text(t, devices), .is_number = true, .number = (double)devices};
+	out->fact = fact;
+	out->nfact = 1;
+}
+
+void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out)
+{
+	struct texts t = {.ctx = ctx, .map = ap_map_create(ctx->arena)};
+
+	*out = (struct ap_saved){.file = c->file ? ap_arena_strdup(ctx->arena, ap_file_base(c->file)) : ""};
+	add_devices(&t, c, out);
+	add_operators(&t, c, out);
+	add_params(&t, c, out);
+}
+
+struct params_of {
+	struct ap_ctx *ctx;
+	const struct ap_saved *plan;
+	bool stages; /* several: names of a merged file begin with theirs */
+	const struct ap_map *names; /* ids are indices of the plan's parameters */
+	bool *used;
+};
+
+static const char *behind_stage(struct ap_ctx *ctx, const char *stage, const char *name)
+{
+	return ap_arena_printf(ctx->arena, "%s-%s", stage, name);
+}
+
+static bool plan_has_stages(const struct ap_saved *plan)
+{
+	for (uint32_t i = 1; i < plan->nop; i++)
+		if (strcmp(plan->op[i].field[AP_SAVED_STAGE], plan->op[0].field[AP_SAVED_STAGE]) != 0)
+			return true;
+	return false;
+}
+
+/* The checkpoint key of an operator, "<type>_<first parameter that is trained>". */
+static const char *key_of(struct params_of *p, const struct ap_saved_op *op)
+{
+	const char *key = NULL;
+
+	for (uint32_t i = 0; i < op->nin; i++) {
+		ap_id id = ap_map_get_str(p->names, op->in[i]);
+
+		if (id == AP_NONE || !p->plan->param[id].trainable)
+			continue;
+		p->used[id] = true;
+		if (!key)
+			key = ap_arena_printf(p->ctx->arena, "%s_%s", op->type, op->in[i]);
+	}
+	if (!key)
+		key = op->name;
+	return p->stages ? behind_stage(p->ctx, op->field[AP_SAVED_STAGE], key) : key;
+}
+
+/* Of operators with the same key the last one speaks, as in MindSpore. */
+static void reduce_operators(struct params_of *p, struct ap_saved *out)
+{
+	struct ap_saved_op *all = AP_NEW_N(p->ctx->arena, struct ap_saved_op, p->plan->nop);
+	struct ap_map *keys = ap_map_create(p->ctx->scratch);
+
+	for (uint32_t i = 0; i < p->plan->nop; i++) {
+		const struct ap_saved_op *op = &p->plan->op[i];
+		struct ap_saved_op *to;
+		const char *key;
+
+		if (!op->in_checkpoint)
+			continue;
+		key = key_of(p, op);
+		to = &all[ap_map_put_str(keys, key, NULL)];
+		*to = (struct ap_saved_op){.type = "", .in_checkpoint = true};
+		to->name = to->label = key;
+		to->field[AP_SAVED_IN_STRATEGY] = op->field[AP_SAVED_IN_STRATEGY];
+		to->field[AP_SAVED_STAGE] = op->field[AP_SAVED_STAGE];
+	}
+	out->op = all;
+	out->nop = (uint32_t)ap_map_size(keys);
+}
+
+static void reduce_params(struct params_of *p, struct ap_saved *out)
+{
+	struct ap_saved_param *all =
+		AP_NEW_N(p->ctx->arena, struct ap_saved_param, p->plan->nparam);
+
+	for (uint32_t i = 0; i < p->plan->nparam; i++) {
+		struct ap_saved_param param = p->plan->param[i];
+
+		if (!p->used[i])
+			continue;
+		param.field[AP_SAVED_DTYPE] = NULL;
+		param.field[AP_SAVED_READ_AS] = NULL;
+		param.field[AP_SAVED_TRAINABLE] = NULL;
+		param.field[AP_SAVED_SHARDS] = NULL;
+		if (p->stages && param.field[AP_SAVED_PARAM_STAGE])
+			param.name = behind_stage(p->ctx, param.field[AP_SAVED_PARAM_STAGE], param.name);
+		param.field[AP_SAVED_PARAM_STAGE] = NULL;
+		all[out->nparam++] = param;
+	}
+	out->param = all;
+}
+
+static void reduce_facts(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out)
+{
+	struct ap_saved_fact *fact = AP_NEW(ctx->arena, struct ap_saved_fact);
+
+	for (uint32_t i = 0; i < plan->nfact; i++)
+		if (!strcmp(plan->fact[i].section, "machine") &&
+			!strcmp(plan->fact[i].key, "devices")) {
+			*fact = plan->fact[i];
+			out->fact = fact;
+			out->nfact = 1;
+		}
+}
+
+void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *names = ap_map_create(ctx->scratch);
+	struct params_of p = {.ctx = ctx, .plan = plan, .names = names,
+		.stages = plan_has_stages(plan)};
+
+	p.used = AP_NEW_N(ctx->scratch, bool, plan->nparam);
+	for (uint32_t i = 0; i < plan->nparam; i++)
+		ap_map_put_str(names, plan->param[i].name, NULL);
+	*out = (struct ap_saved){.file = plan->file};
+	reduce_facts(ctx, plan, out);
+	reduce_operators(&p, out);
+	reduce_params(&p, out);
+	ap_arena_release(ctx->scratch, mark);
 }

@@ -5,6 +5,7 @@
 
 #include "diff/diff.h"
 #include "diff/diff_write.h"
+#include "planfile/plan_read.h"
 #include "emit_test.h"
 
 struct op_spec {

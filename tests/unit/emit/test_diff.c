@@ -2,6 +2,7 @@
 /* What changed between two plans, two checkpoints, or one of each. */
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
+#include "planfile/plan_read.h"
 #include "diff_test.h"
 
 /* Four layers of a product and a sum. */

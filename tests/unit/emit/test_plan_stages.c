@@ -6,6 +6,7 @@
 #include "draw/dot.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
+#include "planfile/plan_read.h"
 #include "report/summary.h"
 #include "json_at.h"
 #include "pipe_test.h"
