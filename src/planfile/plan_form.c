@@ -109,15 +109,12 @@ static void fault(struct forming *f, const struct ap_jv *v, const char *check, c
 
 static void fault(struct forming *f, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
-	struct ap_str text;
 	va_list args;
 
-	ap_str_init(&text, f->ctx->arena);
-	va_start(args, fmt);
-	ap_str_vaddf(&text, fmt, args);
-	va_end(args);
 	f->nfault++;
-	(void)ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, check, "%s", text.s);
+	va_start(args, fmt);
+	(void)ap_json_reportv(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, check, fmt, args);
+	va_end(args);
 }
 
 /* Names that are known elsewhere; NULL past the end. */
