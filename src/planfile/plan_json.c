@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan JSON, all but operators and redistributions. */
 #include "planfile/plan_json.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "autopar/version.h"
@@ -10,8 +10,11 @@
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "pipeline/schedule.h"
 #include "plan/terms.h"
 #include "problem/problem.h"
+#include "shard/space.h"
 
 static void write_input(struct ap_jw *w, const char *role, const char *name, const char *sha256)
 {
@@ -190,6 +193,29 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+static void write_kinds(struct ap_jw *w, const struct ap_memory *m)
+{
+	for (int i = 0; i < AP_MEMORY_KINDS; i++)
+		ap_jw_kint(w, ap_memory_kind(m, i).key, ap_memory_kind(m, i).bytes);
+	ap_jw_kint(w, "total_bytes", m->total);
+}
+
+/* of each stage, by kind */
+static void write_memory(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "memory");
+	ap_jw_arr(w);
+	for (uint32_t s = 0; s < pw->p->nstage; s++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kint(w, "stage", s);
+		write_kinds(w, &pw->p->stage[s].memory);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
 void ap_plan_write_prediction(struct ap_plan_writer *pw)
 {
 	const struct ap_prediction *p = &pw->p->prediction;
@@ -204,7 +230,7 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "bubble_s", p->bubble_s);
 	ap_jw_knum(w, "optimizer_s", p->optimizer_s);
 	ap_jw_knum(w, "tokens_or_samples_per_s", p->samples_per_s);
-	ap_plan_write_memory(pw);
+	write_memory(pw);
 	ap_jw_end(w);
 }
 
@@ -235,6 +261,78 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+#define MOST_RANKS 1024 /* of a group that are listed: with all, a plan could have gigabytes of them */
+
+/* Member i, in ascending order, of the group of a stage's first rank, counted from there: strides
+ * descend, so this is i written in the axes' sizes. */
+static int64_t member(const struct ap_axes *axes, int64_t i)
+{
+	int64_t rank = 0;
+
+	for (int a = axes->n; a-- > 0;) {
+		rank += i % axes->axis[a].size * axes->axis[a].stride;
+		i /= axes->axis[a].size;
+	}
+	return rank;
+}
+
+static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, int32_t stage,
+	const struct ap_axes *axes)
+{
+	int64_t n = ap_axes_size(axes), first = pw->p->stage[stage].first_rank;
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, pw->arena);
+	ap_jw_str_init(&w, &text, pw->w.indent);
+	ap_jw_arr_flat(&w);
+	for (int64_t i = 0; i < n; i++)
+		ap_jw_int(&w, first + member(axes, i));
+	ap_jw_end(&w);
+	return (struct ap_plan_text){text.s, text.len};
+}
+
+static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
+{
+	ap_jw_arr_flat(w);
+	ap_jw_int(w, axis->stride);
+	ap_jw_int(w, axis->size);
+	ap_jw_end(w);
+}
+
+static void write_axes(struct ap_jw *w, const struct ap_axes *axes)
+{
+	ap_jw_key(w, "axes");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < axes->n; i++)
+		write_axis(w, &axes->axis[i]);
+	ap_jw_end(w);
+}
+
+/* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one
+ * that the first rank of the stage is in, all of them) of the current object. */
+static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct ap_axes *axes)
+{
+	struct {
+		int32_t stage;
+		struct ap_axis axis[AP_MAX_AXES];
+	} key;
+	size_t bytes = (size_t)axes->n * sizeof *axes->axis;
+	bool fresh;
+	ap_id id;
+
+	write_axes(&pw->w, axes);
+	if (ap_axes_size(axes) > MOST_RANKS)
+		return;
+	key.stage = stage;
+	memcpy(key.axis, axes->axis, bytes);
+	id = ap_map_put(pw->group_ids, &key, sizeof key.stage + bytes, &fresh);
+	if (fresh)
+		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, stage, axes));
+	ap_jw_key(&pw->w, "ranks");
+	ap_jw_raw(&pw->w, pw->groups.v[id].s);
+}
+
 static void write_group_or_null(struct ap_plan_writer *pw, const char *key, int32_t stage,
 	const struct ap_axes *axes)
 {
@@ -244,7 +342,7 @@ static void write_group_or_null(struct ap_plan_writer *pw, const char *key, int3
 		return;
 	}
 	ap_jw_obj(&pw->w);
-	ap_plan_write_group(pw, stage, axes);
+	write_group(pw, stage, axes);
 	ap_jw_end(&pw->w);
 }
 
@@ -273,10 +371,24 @@ static void write_exchanges(struct ap_plan_writer *pw, const struct ap_plan_para
 		ap_jw_kstr(w, "operator", pw->p->graph->node[x->node].name);
 		ap_jw_kint(w, "operand", x->comm->operand);
 		ap_jw_kstr(w, "kind", ap_coll_name(x->comm->kind));
-		ap_plan_write_group(pw, stage, &x->comm->axes);
+		write_group(pw, stage, &x->comm->axes);
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);
+}
+
+static void write_ints(struct ap_jw *w, const int32_t *v, size_t n)
+{
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; i < n; i++)
+		ap_jw_int(w, v[i]);
+	ap_jw_end(w);
+}
+
+static void write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
+{
+	ap_jw_key(w, key);
+	write_ints(w, v, n);
 }
 
 static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *param)
@@ -293,8 +405,8 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	if (t->read_as != AP_DTYPE_COUNT)
 		ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
 	ap_jw_kbool(w, "trainable", t->trainable);
-	ap_plan_write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
-	ap_plan_write_kint32s(w, "tensor_map", param->map, t->shape.rank);
+	write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
+	write_kint32s(w, "tensor_map", param->map, t->shape.rank);
 	ap_jw_kints(w, "tensor_shape", t->shape.dim, t->shape.rank);
 	ap_jw_kints(w, "slice_shape", param->slice, t->shape.rank);
 	ap_jw_kint(w, "opt_weight_shard_step", param->shard.weight_step);
@@ -363,6 +475,571 @@ static void write_tool(struct ap_jw *w)
 	ap_jw_end(w);
 }
 
+static void write_slot(struct ap_jw *w, const struct ap_slot_time *t)
+{
+	static const char *const names[] = {
+		[AP_PASS_FORWARD] = "forward",
+		[AP_PASS_BACKWARD] = "backward",
+		[AP_PASS_WEIGHT] = "weight",
+	};
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "pass", names[t->slot.pass]);
+	ap_jw_kint(w, "segment", t->slot.segment);
+	ap_jw_kint(w, "micro_batch", t->slot.micro);
+	ap_jw_knum(w, "start_s", t->start_s);
+	ap_jw_knum(w, "end_s", t->end_s);
+	ap_jw_end(w);
+}
+
+/* In the order of running. */
+static void write_slots(struct ap_jw *w, const struct ap_timeline *t, uint32_t stage)
+{
+	ap_jw_key(w, "slots");
+	ap_jw_arr(w);
+	for (uint32_t i = t->first[stage]; i < t->first[stage + 1]; i++)
+		write_slot(w, &t->slot[i]);
+	ap_jw_end(w);
+}
+
+static void write_stage(struct ap_plan_writer *pw, uint32_t s)
+{
+	const struct ap_plan *p = pw->p;
+	struct ap_axes all = {0};
+
+	if (p->machine->ndev > 1)
+		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
+	ap_jw_obj(&pw->w);
+	ap_plan_write_stage_figures(pw, s);
+	write_group(pw, (int32_t)s, &all);
+	if (p->nstage > 1 && p->timeline)
+		write_slots(&pw->w, p->timeline, s);
+	ap_jw_end(&pw->w);
+}
+
+static void write_stages(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "stages");
+	ap_jw_arr(&pw->w);
+	for (uint32_t s = 0; s < pw->p->nstage; s++)
+		write_stage(pw, s);
+	ap_jw_end(&pw->w);
+}
+
+static void write_bucket(struct ap_plan_writer *pw, const struct ap_bucket *b)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "kind", ap_coll_name(b->kind));
+	ap_jw_kint(w, "stage", b->stage);
+	write_group(pw, b->stage, &b->axes);
+	ap_jw_kint(w, "bytes", b->bytes);
+	ap_jw_knum(w, "time_s", b->time_s);
+	ap_jw_key(w, "parameters");
+	ap_jw_arr_flat(w);
+	for (uint32_t i = 0; i < b->n; i++)
+		ap_jw_str(w, pw->p->graph->tensor[b->tensor[i]].name);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+static void write_fusion(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "fusion");
+	ap_jw_arr(&pw->w);
+	for (uint32_t i = 0; i < pw->p->nbucket; i++)
+		write_bucket(pw, &pw->p->bucket[i]);
+	ap_jw_end(&pw->w);
+}
+
+/* A member: the vectors that shard() takes for a placement. */
+static void write_strategy(struct ap_plan_writer *pw, const char *key,
+	const struct ap_placement *place)
+{
+	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
+	struct ap_mark mark = ap_arena_mark(pw->scratch);
+	uint8_t *rank = AP_NEW_N(pw->scratch, uint8_t, cap);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
+	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
+
+	ap_jw_key(&pw->w, key);
+	ap_jw_arr_flat(&pw->w);
+	for (uint32_t i = 0; i < n; i++)
+		write_ints(&pw->w, cut[i], rank[i]);
+	ap_jw_end(&pw->w);
+	ap_arena_release(pw->scratch, mark);
+}
+
+static void write_differ(struct ap_plan_writer *pw, const struct ap_route_differ *d)
+{
+	const struct ap_node *n = &pw->p->graph->node[d->node];
+	struct ap_jw *w = &pw->w;
+	struct ap_placement free;
+
+	ap_placement_make(&n->bound, d->free_count, pw->p->machine->ndev, &free);
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", n->name);
+	write_strategy(pw, "in_strategy", &pw->p->op[d->node].place);
+	write_strategy(pw, "free_in_strategy", &free);
+	ap_jw_knum(w, "operator_s", d->operator_s);
+	ap_jw_knum(w, "redistribution_s", d->moves_s);
+	ap_jw_end(w);
+}
+
+static void write_route(struct ap_plan_writer *pw)
+{
+	const struct ap_plan_route *r = pw->p->route;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "route");
+	if (!r) {
+		ap_jw_null(w);
+		return;
+	}
+	ap_jw_obj(w);
+	ap_plan_write_route_figures(pw);
+	ap_jw_key(w, "differs");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < r->n; i++)
+		write_differ(pw, &r->differ[i]);
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
+static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint16_t n)
+{
+	ap_jw_key(&pw->w, key);
+	ap_jw_arr_flat(&pw->w);
+	for (int i = 0; i < n; i++)
+		ap_jw_str(&pw->w, pw->p->graph->tensor[tensor[i]].name);
+	ap_jw_end(&pw->w);
+}
+
+/* Every rank of one stage and its counterpart in the other are such a pair. */
+static void write_pair(struct ap_plan_writer *pw, const struct ap_comm *c)
+{
+	const struct ap_plan_stage *stage = pw->p->stage;
+	int32_t low = c->from_stage < c->to_stage ? c->from_stage : c->to_stage;
+	int32_t high = c->from_stage < c->to_stage ? c->to_stage : c->from_stage;
+	int64_t distance = stage[high].first_rank - stage[low].first_rank;
+	struct ap_axes pair = {0};
+
+	ap_jw_kint(&pw->w, "from_stage", c->from_stage);
+	ap_jw_kint(&pw->w, "to_stage", c->to_stage);
+	if (distance)
+		ap_axes_add(&pair, (struct ap_axis){(int32_t)distance, 2});
+	write_group(pw, low, &pair);
+}
+
+/* The window whose parts lie on the ranks of an exchange: one factor, one axis. */
+static const struct ap_window *window_on(const struct ap_placement *place, const struct ap_axes *axes)
+{
+	const struct ap_bound *b = place->bound;
+
+	for (int i = 0; i < b->nwindow; i++) {
+		struct ap_axes own;
+
+		if (b->window[i].factor == AP_NO_FACTOR)
+			continue;
+		ap_placement_axes(place, 1u << b->window[i].factor, false, &own);
+		if (own.n > 0 && ap_axes_equal(&own, axes))
+			return &b->window[i];
+	}
+	return NULL;
+}
+
+static void write_halo(struct ap_jw *w, const char *key, const struct ap_window *window, int64_t parts,
+	bool before)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int64_t part = 0; part < parts; part++) {
+		struct ap_halo h = ap_window_halo(window, parts, part);
+
+		ap_jw_int(w, before ? h.before : h.after);
+	}
+	ap_jw_end(w);
+}
+
+static void write_exchange(struct ap_jw *w, const struct ap_placement *place, const struct ap_axes *axes)
+{
+	const struct ap_window *window = window_on(place, axes);
+
+	assert(window);
+	ap_jw_kint(w, "dim", window->dim);
+	write_halo(w, "before", window, ap_axes_size(axes), true);
+	write_halo(w, "after", window, ap_axes_size(axes), false);
+}
+
+static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_comm *c)
+{
+	static const char *const reductions[] = {
+		[AP_REDUCE_SUM] = "sum",
+		[AP_REDUCE_MEAN] = "mean",
+		[AP_REDUCE_MAX] = "max",
+		[AP_REDUCE_MIN] = "min",
+		[AP_REDUCE_PROD] = "prod",
+	};
+	const struct ap_graph *g = pw->p->graph;
+	bool result = c->comm.result >= 0;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "phase", ap_phase_name(c->comm.phase));
+	ap_jw_kstr(w, "kind", ap_coll_name(c->comm.kind));
+	ap_jw_kstr(w, "reduce", reductions[c->comm.reduce]);
+	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
+	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
+	ap_jw_kint(w, "bytes", c->comm.bytes);
+	if (c->comm.kind == AP_COLL_NEIGHBOREXCHANGE)
+		write_exchange(w, &pw->p->op[node].place, &c->comm.axes);
+	if (c->comm.part)
+		ap_jw_kbool(w, "part", true);
+	if (c->comm.each)
+		ap_jw_kbool(w, "each_micro_batch", true);
+	if (c->comm.kind == AP_COLL_SEND)
+		write_pair(pw, &c->comm);
+	else
+		write_group(pw, ap_plan_op_stage(pw->p, node), &c->comm.axes);
+	ap_jw_kstr(w, "algorithm", c->algorithm ? c->algorithm : "");
+	ap_jw_knum(w, "time_s", c->time_s);
+	ap_jw_end(w);
+}
+
+static void write_comms(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_op *op)
+{
+	ap_jw_key(&pw->w, "communications");
+	ap_jw_arr(&pw->w);
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		write_comm(pw, node, &op->comm[i]);
+	ap_jw_end(&pw->w);
+}
+
+static void write_slices(struct ap_plan_writer *pw, const char *key, const struct ap_layout *layout,
+	const ap_id *tensor, uint16_t n)
+{
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n; i++) {
+		const struct ap_tensor *t = &pw->p->graph->tensor[tensor[i]];
+		int64_t slice[AP_MAX_RANK];
+
+		ap_plan_slice(pw->p, t, &layout[i], slice);
+		ap_jw_ints(w, slice, t->shape.rank);
+	}
+	ap_jw_end(w);
+}
+
+static void write_cost(struct ap_plan_writer *pw, ap_id node)
+{
+	const struct ap_op_cost *c = &pw->p->op[node].cost;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "cost");
+	ap_jw_obj_flat(w);
+	ap_jw_knum(w, "forward_s", c->forward_s);
+	ap_jw_knum(w, "backward_s", c->backward_s);
+	ap_jw_knum(w, "forward_communication_s", c->forward_comm_s);
+	ap_jw_knum(w, "backward_communication_s", c->backward_comm_s);
+	ap_jw_knum(w, "gradient_s", c->gradient_s);
+	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
+	ap_jw_knum(w, "input_s", c->input_s);
+	ap_jw_end(w);
+	ap_jw_key(w, "memory");
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "weights_bytes", c->weight_bytes);
+	ap_jw_kint(w, "gradients_bytes", c->gradient_bytes);
+	ap_jw_kint(w, "optimizer_bytes", c->optimizer_bytes);
+	ap_jw_kint(w, "activations_bytes", ap_plan_activation_bytes(pw->p, node));
+	ap_jw_kint(w, "gathered_bytes", c->gathered_bytes);
+	ap_jw_kint(w, "recompute_bytes", c->recompute_bytes);
+	ap_jw_kint(w, "temporary_bytes", c->temporary_bytes);
+	ap_jw_end(w);
+}
+
+static void write_out_strategy(struct ap_jw *w, const struct ap_placement *place)
+{
+	ap_jw_key(w, "out_strategy");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < place->bound->nout; i++) {
+		const struct ap_operand *t = &place->bound->out[i];
+		int32_t cut[AP_MAX_RANK];
+
+		ap_strategy_vector(place, t, cut);
+		write_ints(w, cut, t->rank);
+	}
+	ap_jw_end(w);
+}
+
+/* The axes of a dimension that several factors cut, outermost first; returns their number. */
+static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix *dev,
+	const struct ap_operand *t, const struct ap_dim *dim, int32_t axes[AP_MAX_DIM_FACTOR])
+{
+	int n = 0;
+
+	for (int i = 0; i < dim->n; i++) {
+		struct ap_operand alone = {.rank = 1, .dim = {{1, {dim->factor[i]}}}};
+		int32_t map[AP_MAX_RANK];
+
+		if (ap_placement_parts(place, t, dim->factor[i]) <= 1)
+			continue;
+		ap_tensor_map(place, &alone, dev, map);
+		axes[n++] = map[0];
+	}
+	return n;
+}
+
+/* A dimension that several axes cut has a list of them in its place. */
+static void write_map(struct ap_jw *w, const struct ap_placement *place,
+	const struct ap_dev_matrix *dev, const struct ap_operand *t)
+{
+	int32_t map[AP_MAX_RANK], axes[AP_MAX_DIM_FACTOR];
+
+	ap_tensor_map(place, t, dev, map);
+	ap_jw_arr_flat(w);
+	for (int d = 0; d < t->rank; d++) {
+		int n = cut_axes(place, dev, t, &t->dim[d], axes);
+
+		if (n > 1)
+			write_ints(w, axes, (size_t)n);
+		else
+			ap_jw_int(w, map[d]);
+	}
+	ap_jw_end(w);
+}
+
+static void write_maps(struct ap_jw *w, const char *key, const struct ap_placement *place,
+	const struct ap_operand *t, uint16_t n)
+{
+	struct ap_dev_matrix dev;
+
+	ap_dev_matrix_raw(place, &dev);
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n; i++)
+		write_map(w, place, &dev, &t[i]);
+	ap_jw_end(w);
+}
+
+static void write_factors(struct ap_jw *w, const struct ap_placement *place)
+{
+	ap_jw_key(w, "factors");
+	ap_jw_arr(w);
+	for (int i = 0; i < place->bound->nfactor; i++) {
+		const struct ap_factor *f = &place->bound->factor[i];
+		const char name[2] = {f->letter, '\0'};
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "factor", name);
+		ap_jw_kint(w, "size", f->size);
+		ap_jw_kint(w, "parts", place->count[i]);
+		ap_jw_kint(w, "stride", place->stride[i]);
+		ap_jw_kbool(w, "batch", f->flags & AP_FACTOR_BATCH);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *place)
+{
+	const struct ap_bound *b = place->bound;
+	struct ap_dev_matrix dev;
+
+	write_strategy(pw, "in_strategy", place);
+	write_out_strategy(&pw->w, place);
+	ap_dev_matrix_raw(place, &dev);
+	write_kint32s(&pw->w, "dev_matrix", dev.axis, (size_t)dev.n);
+	write_maps(&pw->w, "in_tensor_map", place, b->in, b->nin);
+	write_maps(&pw->w, "out_tensor_map", place, b->out, b->nout);
+	ap_jw_kint(&pw->w, "repeated", place->repeat);
+	write_factors(&pw->w, place);
+}
+
+static void write_alike(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+
+	ap_jw_kbool(&pw->w, "in_checkpoint", op->in_checkpoint);
+	ap_jw_kbool(&pw->w, "given", op->fixed);
+	write_cuts(pw, &op->place);
+	ap_jw_kbool(&pw->w, "recompute", pw->p->task[i].recomputed);
+	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
+	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
+	write_cost(pw, i);
+}
+
+static struct ap_plan_text text_of_alike(struct ap_plan_writer *pw, ap_id i)
+{
+	struct ap_plan_writer fork = {.p = pw->p, .scratch = pw->scratch};
+	struct ap_str text;
+
+	ap_str_init(&text, pw->arena);
+	ap_jw_fork(&fork.w, &pw->w, &text);
+	write_alike(&fork, i);
+	ap_jw_fork_end(&fork.w);
+	return (struct ap_plan_text){text.s, text.len};
+}
+
+/* Operators of one class with one cut share their layouts, and are told in the same words. */
+static void write_once(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+	struct {
+		const struct ap_layout *in;
+		int64_t activation_bytes; /* of all that is in flight in its segment */
+		bool in_checkpoint, fixed, recompute;
+		char letter[AP_MAX_FACTOR];
+	} key;
+	bool fresh;
+	ap_id id;
+
+	memset(&key, 0, sizeof key);
+	key.in = op->in;
+	key.activation_bytes = ap_plan_activation_bytes(pw->p, i);
+	key.in_checkpoint = op->in_checkpoint;
+	key.fixed = op->fixed;
+	key.recompute = pw->p->task[i].recomputed;
+	for (int f = 0; f < AP_MAX_FACTOR && f < n->bound.nfactor; f++)
+		key.letter[f] = n->bound.factor[f].letter;
+	id = ap_map_put(pw->cut_ids, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(pw->arena, pw->cuts, text_of_alike(pw, i));
+	ap_jw_join(&pw->w, pw->cuts.v[id].s, pw->cuts.v[id].len);
+}
+
+/* Of the whole results: what a plan has to be held against when its graph has changed. */
+static void write_results(struct ap_plan_writer *pw, const struct ap_node *n)
+{
+	const struct ap_tensor *tensor = pw->p->graph->tensor;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "out_shape");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n->bound.nout; i++)
+		ap_jw_ints(w, tensor[n->out[i]].shape.dim, tensor[n->out[i]].shape.rank);
+	ap_jw_end(w);
+	ap_jw_key(w, "out_dtype");
+	ap_jw_arr_flat(w);
+	for (int i = 0; i < n->bound.nout; i++)
+		ap_jw_str(w, ap_dtype_name(tensor[n->out[i]].shape.dtype));
+	ap_jw_end(w);
+}
+
+static void write_operator(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "name", n->name);
+	ap_jw_kstr(w, "type", n->type);
+	ap_jw_kstr(w, "cell", n->cell);
+	ap_jw_kint(w, "stage", ap_plan_op_stage(pw->p, i));
+	ap_jw_kint(w, "segment", ap_plan_op_segment(pw->p, i));
+	if (n->once)
+		ap_jw_kbool(w, "once", true);
+	write_names(pw, "inputs", n->in, n->bound.nin);
+	write_names(pw, "outputs", n->out, n->bound.nout);
+	write_results(pw, n);
+	write_once(pw, i);
+	write_comms(pw, i, op);
+	ap_jw_end(w);
+}
+
+static void write_operators(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "operators");
+	ap_jw_arr(&pw->w);
+	for (ap_id i = 0; i < pw->p->graph->nnode; i++)
+		write_operator(pw, i);
+	ap_jw_end(&pw->w);
+}
+
+/* [parts, stride] per dimension: rank r holds part r / stride % parts. */
+static void write_layout(struct ap_jw *w, const char *key, const struct ap_layout *l)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int d = 0; d < l->rank; d++) {
+		ap_jw_arr_flat(w);
+		ap_jw_int(w, l->dim[d].cut);
+		ap_jw_int(w, l->dim[d].stride);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+/* A step sees a dimension of the slice as (outer, parts, inner): see shard/reshard.h. */
+static void write_step(struct ap_jw *w, const struct ap_reshard_step *s, int bytes)
+{
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "kind", ap_move_name(s->move));
+	ap_jw_kint(w, "dim", s->dim);
+	ap_jw_kint(w, "outer", s->outer);
+	if (s->move == AP_MOVE_ALLTOALL) {
+		ap_jw_kint(w, "concat_dim", s->concat);
+		ap_jw_kint(w, "concat_outer", s->concat_outer);
+	}
+	ap_jw_key(w, "axis");
+	write_axis(w, &s->axis);
+	ap_jw_kint(w, "bytes_before", s->before * bytes);
+	ap_jw_kint(w, "bytes_after", s->after * bytes);
+	ap_jw_end(w);
+}
+
+static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshard_step *step, int n,
+	int bytes)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+	for (int i = 0; i < n; i++)
+		write_step(w, &step[i], bytes);
+	ap_jw_end(w);
+}
+
+static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
+{
+	const struct ap_graph *g = pw->p->graph;
+	const struct ap_tensor *t = &g->tensor[m->tensor];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_obj(w);
+	ap_jw_key(w, "from"); /* null: a graph input */
+	if (m->from == AP_NONE)
+		ap_jw_null(w);
+	else
+		ap_jw_str(w, g->node[m->from].name);
+	ap_jw_kstr(w, "to", g->node[m->to].name);
+	ap_jw_kint(w, "operand", m->operand);
+	ap_jw_kstr(w, "tensor", t->name);
+	write_layout(w, "from_layout", &m->a);
+	write_layout(w, "to_layout", &m->b);
+	write_steps(w, "steps", m->step, m->nstep, ap_dtype_bytes(t->shape.dtype));
+	if (m->nback > 0)
+		write_steps(w, "back_steps", m->back, m->nback, ap_dtype_bytes(t->shape.dtype));
+	ap_jw_kint(w, "bytes", m->cost.bytes);
+	ap_jw_kint(w, "kept_bytes", ap_plan_move_kept_bytes(pw->p, m));
+	ap_jw_knum(w, "forward_s", m->cost.forward_s);
+	ap_jw_knum(w, "backward_s", m->cost.backward_s);
+	ap_jw_knum(w, "time_s", ap_plan_move_time_s(m));
+	ap_jw_end(w);
+}
+
+static void write_moves(struct ap_plan_writer *pw)
+{
+	ap_jw_key(&pw->w, "redistributions");
+	ap_jw_arr(&pw->w);
+	for (uint32_t i = 0; i < pw->p->nmove; i++)
+		write_move(pw, &pw->p->move[i]);
+	ap_jw_end(&pw->w);
+}
+
 static void write_plan(struct ap_plan_writer *pw)
 {
 	struct ap_jw *w = &pw->w;
@@ -378,13 +1055,13 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_plan_write_search(pw);
 	ap_plan_write_prediction(pw);
 	ap_plan_write_baselines(pw);
-	ap_plan_write_route(pw);
+	write_route(pw);
 	ap_plan_write_pipeline(pw);
-	ap_plan_write_stages(pw);
-	ap_plan_write_operators(pw);
-	ap_plan_write_moves(pw);
+	write_stages(pw);
+	write_operators(pw);
+	write_moves(pw);
 	write_params(pw);
-	ap_plan_write_fusion(pw);
+	write_fusion(pw);
 	write_schedule(pw);
 	ap_jw_end(w);
 	ap_jw_finish(w);
@@ -400,4 +1077,69 @@ void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn 
 	ap_jw_init(&pw.w, write, user, 1);
 	write_plan(&pw);
 	ap_arena_release(ctx->scratch, mark);
+}
+
+void ap_plan_write_pipeline(struct ap_plan_writer *pw)
+{
+	const struct ap_plan *p = pw->p;
+	const struct ap_pipe *pipe = p->step->pipe;
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_key(w, "pipeline");
+	if (p->nstage == 1) {
+		ap_jw_null(w);
+		return;
+	}
+	ap_jw_obj_flat(w);
+	ap_jw_kint(w, "stages", p->nstage);
+	ap_jw_kint(w, "segments", pipe->nsegment);
+	ap_jw_kint(w, "devices_per_stage", p->machine->ndev);
+	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
+	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
+	ap_jw_end(w);
+}
+
+/* By segment. */
+static void write_counts(struct ap_jw *w, const char *key, const int64_t *count, const struct ap_pipe *pipe)
+{
+	if (!count)
+		return;
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+	for (int32_t v = 0; v < (pipe ? pipe->nsegment : 1); v++)
+		ap_jw_int(w, count[v]);
+	ap_jw_end(w);
+}
+
+void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t s)
+{
+	const struct ap_plan *p = pw->p;
+	const struct ap_plan_stage *stage = &p->stage[s];
+	struct ap_jw *w = &pw->w;
+
+	ap_jw_kint(w, "id", s);
+	ap_jw_kint(w, "first_rank", stage->first_rank);
+	ap_jw_kint(w, "operators", stage->noperator);
+	ap_jw_kint(w, "segments", p->step->pipe ? p->step->pipe->nsegment : 1);
+	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
+	ap_jw_kint(w, "in_flight", stage->in_flight);
+	write_counts(w, "held", stage->held, p->step->pipe);
+	write_counts(w, "late", stage->late, p->step->pipe);
+	ap_jw_kint(w, "memory_bytes", stage->memory.total);
+	ap_jw_kint(w, "peak_bytes", stage->peak_bytes);
+	ap_jw_knum(w, "forward_s", stage->forward_s);
+	ap_jw_knum(w, "backward_s", stage->backward_s);
+	ap_jw_knum(w, "idle_s", stage->idle_s);
+}
+
+void ap_plan_write_route_figures(struct ap_plan_writer *pw)
+{
+	const struct ap_plan_route *r = pw->p->route;
+
+	ap_jw_kstr(&pw->w, "executor", r->route->name);
+	ap_jw_kstr(&pw->w, "told", r->route->text);
+	ap_jw_knum(&pw->w, "free_objective_s", r->free_objective_s);
+	ap_jw_knum(&pw->w, "free_step_time_s", r->free_step_time_s);
+	ap_jw_knum(&pw->w, "loss_s", r->loss_s);
+	ap_jw_kint(&pw->w, "differing_operators", r->n);
 }
