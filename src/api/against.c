@@ -10,15 +10,16 @@
 #include "autopar/version.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "base/json_write.h"
 #include "base/str.h"
 #include "ckpt/ckpt_match.h"
-#include "diff/plan_match.h"
-#include "planfile/plan_json.h"
 #include "diff/diff_write.h"
+#include "diff/plan_match.h"
+#include "graph/graph.h"
 #include "planfile/plan_check.h"
+#include "planfile/plan_json.h"
 
 struct holding { /* a plan against inputs */
 	struct ap_ctx *ctx;

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/optimizer.h"
+#include "graph/graph.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
 #include "rule/describe.h"

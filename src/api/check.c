@@ -15,6 +15,9 @@
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
 #include "draw/picture.h"
+#include "graph/graph.h"
+#include "hw/hccl.h"
+#include "hw/rank_table.h"
 #include "import/import.h"
 
 /* Each adds to what what is to be said of a file in which nothing is wrong. */

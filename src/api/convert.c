@@ -6,13 +6,15 @@
 
 #include "api/files.h"
 #include "api/outputs.h"
+#include "api/request.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
-#include "api/request.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_match.h"
 #include "draw/picture.h"
+#include "graph/graph.h"
+#include "hw/rank_table.h"
 #include "import/import.h"
 
 struct job {

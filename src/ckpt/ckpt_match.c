@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "ckpt/ckpt_layouts.h"
 #include "ckpt/ckpt_make.h"
+#include "graph/graph.h"
 #include "shard/space.h"
 
 enum { FEW = 10 }; /* names listed in one message */

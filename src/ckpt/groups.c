@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/group.h"
 #include "plan/terms.h"
 
 struct collecting {

@@ -3,6 +3,8 @@
 
 #include "cost/cost.h"
 #include "cost/local.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 
 struct deriving {
 	const struct ap_task *t;

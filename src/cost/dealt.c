@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "cost/optimizer.h"
+#include "graph/graph.h"
 
 static bool is_trained(const struct ap_tensor *t)
 {

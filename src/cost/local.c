@@ -2,6 +2,7 @@
 #include "cost/local.h"
 
 #include "hw/chip.h"
+#include "hw/group.h"
 
 uint32_t ap_cut_mask(const struct ap_placement *p)
 {

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "cost/kernel.h"
+#include "hw/coll.h"
 
 /* A local copy of so many bytes, read and written. */
 static double copy_s(const struct ap_chip *chip, double bytes)

@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cost/cost.h"
 #include "cost/local.h"
+#include "hw/group.h"
 
 /* First and last rank of the group of rank 0. */
 static int64_t span_of(const struct ap_axes *axes)

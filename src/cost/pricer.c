@@ -3,6 +3,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "cost/move.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 
 #define DIRECT_SLOTS 1024 /* power of two; a machine has at most a few hundred single axes */
 #define STEP_SLOTS 4096 /* power of two; moves by axes by sizes of a tensor's slices */

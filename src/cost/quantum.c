@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "cost/cost.h"
 #include "cost/local.h"
+#include "hw/coll.h"
 
 enum { EXACT_BITS = 52 }; /* of a total; one more is left for what is above it on the way */
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cost/dealt.h"
 #include "cost/recompute.h"
+#include "graph/graph.h"
 #include "shard/space.h"
 
 struct filling {

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/coll.h"
 #include "plan/terms.h"
 #include "shard/space.h"
 

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "cost/conflict.h"
+#include "hw/group.h"
 #include "shard/space.h"
 
 #define RANKS_CHECKED 64 /* of larger machines, spread evenly with the first and the last */

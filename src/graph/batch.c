@@ -6,6 +6,8 @@
  * back to what an operator combines with the batch: labels are of the batch, whether the file says so or
  * not. Parameters and constants never carry it.
  */
+#include "graph/batch.h"
+
 #include <inttypes.h>
 #include <string.h>
 

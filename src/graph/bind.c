@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators bound to their rules, in topological order: every shape is known when it is needed. */
+#include "graph/bind.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,6 +10,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/batch.h"
+#include "graph/graph.h"
 #include "graph/load.h"
 
 static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)

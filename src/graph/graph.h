@@ -133,9 +133,6 @@ enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t);
 /* Bytes of a whole tensor as it is stored. */
 int64_t ap_tensor_bytes(const struct ap_tensor *t);
 
-/* Is it what Python reaches by attributes and indices: "matmul", "list.0"? */
-bool ap_instance_is_path(const char *instance);
-
 /* Checkpoint key of an operator, "<type>_<first trainable parameter>"; NULL when it has none. */
 const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node);
 

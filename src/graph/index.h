@@ -12,8 +12,4 @@
 void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node, bool inference);
 
-/* grad.c: which tensors need a gradient, which operators have backward work. */
-void ap_graph_mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
-	struct ap_node *node, bool inference);
-
 #endif

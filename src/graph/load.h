@@ -76,75 +76,10 @@ const char *ap_load_name(struct ap_load *l, const char *raw);
 /* The check of that name, as ap_rule_bind() tells it. */
 enum ap_check ap_check_find(const char *name);
 
-/* Runs checks first..last of the table that have a function. */
-void ap_load_check(struct ap_load *l, enum ap_check first, enum ap_check last);
-
 /* Tensor of that name; AP_NONE when there is none. */
 ap_id ap_load_tensor(const struct ap_load *l, const char *name);
 
 /* Element i of an array, or NULL. O(i). */
 const struct ap_jv *ap_load_element(const struct ap_jv *array, size_t i);
-
-/* read.c: the whole document but the operators. False: nothing can be checked. */
-bool ap_load_read(struct ap_load *l);
-
-/* read.c: name, shape and type of a tensor's object. */
-void ap_load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tensor_kind kind,
-	ap_id node, uint32_t result);
-
-/* read_op.c: one operator. */
-void ap_load_read_op(struct ap_load *l, const struct ap_jv *v);
-
-/* read_attr.c: attributes of an operator, whose name and type are there. */
-void ap_load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct ap_node *op);
-
-/* read_cell.c: what is said of cells. */
-void ap_load_read_cells(struct ap_load *l, const struct ap_jv *root);
-
-/* read_cell.c: which cells operators are in, what follows from it; g is complete but for that. */
-void ap_load_place_cells(struct ap_load *l, struct ap_graph *g, struct ap_tensor *tensor,
-	struct ap_node *node);
-
-/* order.c: topological order into l->order, or the shortest cycle that is found. */
-void ap_check_edge_cycle(struct ap_load *l);
-
-/* bind.c: binds all operators in order, infers shapes, compares with declared ones. */
-void ap_load_bind(struct ap_load *l);
-
-/* bind.c: --batch: extents that carry the batch times batch / l->batch, everything bound anew. */
-void ap_load_rescale(struct ap_load *l, int64_t batch);
-
-/* batch.c: which dimensions and factors carry the batch. */
-void ap_load_mark_batch(struct ap_load *l);
-
-/* batch.c: notes where a micro-batch would not compute what the whole batch does. */
-void ap_load_judge_batch(struct ap_load *l);
-
-/* finish.c: the immutable graph. */
-const struct ap_graph *ap_load_finish(struct ap_load *l, const char *sha256);
-
-/* check_pin.c: does out_strategy ask for the partial sums to be dealt? Requires a checked pin. */
-bool ap_pin_deals(const struct ap_node *n);
-
-/* check.c, check_bound.c, check_instance.c, check_pin.c, read_cell.c: the functions of checks.def. */
-void ap_check_graph_empty(struct ap_load *l);
-void ap_check_tensor_unique(struct ap_load *l);
-void ap_check_operator_unique(struct ap_load *l);
-void ap_check_shape_size(struct ap_load *l);
-void ap_check_batch_dim(struct ap_load *l);
-void ap_check_operator_known(struct ap_load *l);
-void ap_check_cell_unique(struct ap_load *l);
-void ap_check_cell_known(struct ap_load *l);
-void ap_check_edge_known(struct ap_load *l);
-void ap_check_output_known(struct ap_load *l);
-void ap_check_pin_length(struct ap_load *l);
-void ap_check_pin_value(struct ap_load *l);
-void ap_check_pin_out(struct ap_load *l);
-void ap_check_pin_view(struct ap_load *l);
-void ap_check_instance_path(struct ap_load *l);
-void ap_check_instance_shared(struct ap_load *l);
-void ap_check_graph_size(struct ap_load *l);
-void ap_check_tensor_unused(struct ap_load *l);
-void ap_check_operator_unused(struct ap_load *l);
 
 #endif

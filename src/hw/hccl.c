@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What Ascend's collective library demands of the devices of a job, by family of chips. */
+#include "hw/hccl.h"
+
 #include <inttypes.h>
 #include <string.h>
 

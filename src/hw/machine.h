@@ -24,14 +24,6 @@ struct ap_axes {
 	struct ap_axis axis[AP_MAX_AXES];
 };
 
-/* Adds an axis, keeping normal form. Axes given must be disjoint. */
-void ap_axes_add(struct ap_axes *set, struct ap_axis axis);
-int64_t ap_axes_size(const struct ap_axes *set); /* ranks of a group; 1 when empty */
-bool ap_axes_equal(const struct ap_axes *a, const struct ap_axes *b);
-
-/* Ranks of the group that `rank` is in, ascending; out holds ap_axes_size() entries. */
-void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out);
-
 struct ap_prime_axis {
 	int32_t size, stride; /* outermost first */
 	int level; /* innermost link level that the axis stays inside of */
@@ -66,10 +58,6 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
 	const struct ap_machine **out);
 
-/* Seconds in which every rank of stage `from` sends bytes to its counterpart in stage `to`, all at
- * once; the slowest pair decides. 0 where from equals to or bytes are 0. O(ndev levels). */
-double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, double bytes);
-
 /*
  * How the groups of an axes set lie on the machine. Unaligned groups differ from one another: all
  * distinct shapes are kept and the slowest decides.
@@ -89,10 +77,6 @@ struct ap_group {
 	const struct ap_group_shape *shape;
 };
 
-/* O(axes levels) on a regular machine, else O(ndev levels). Kept in arena. */
-void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const struct ap_axes *axes,
-	struct ap_group *out);
-
 /* Collectives, a row each in coll.def: name, volume and steps, adjoint. */
 enum ap_coll {
 #define COLL(id, ...) AP_COLL_##id,
@@ -100,18 +84,5 @@ enum ap_coll {
 #undef COLL
 	AP_COLL_COUNT
 };
-
-const char *ap_coll_name(enum ap_coll c); /* "AllReduce", "AllGather", ... */
-enum ap_coll ap_coll_adjoint(enum ap_coll c); /* what autodiff makes of it */
-
-/*
- * Seconds of one collective over every group of the set at once. bytes: the size of the whole buffer
- * on one rank, that is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather;
- * of NeighborExchange what one rank sends to the ranks before and after it together.
- * Best of ring, tree and hierarchical (costmodel-facts section 4), per link level with alpha-beta;
- * *algorithm (may be NULL) names the winner. 0 for groups of one. Monotone in bytes.
- */
-double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
-	double bytes, const char **algorithm);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hw/rank_table.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -11,17 +14,60 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/topo.h"
+
+struct ap_card {
+	int64_t rank, device_id;
+	int64_t super_device_id; /* -1: none */
+	uint32_t server;        /* index into the table's servers */
+	const char *ip;         /* as written; "" where there is none */
+	const struct ap_jv *at; /* where messages about it point to */
+};
+
+/* Super pods or clusters, while they are read. */
+struct rank_tier {
+	const char **v; /* ids */
+	size_t n, cap;
+	uint32_t *of; /* [servers] index, AP_NONE before it is known; NULL: the table has no tier */
+};
+
+struct rank_table {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	const struct ap_jv *root;
+	const char *form, *chip_info;
+	int64_t last_device_id;
+	bool needs_ips;        /* its devices have addresses, and the network is used */
+	bool job_wide_ids;     /* device_id may count over the whole job */
+	enum ap_status status; /* of the first fault; reading goes on to find the others */
+	AP_VEC(struct ap_card) cards;
+	AP_VEC(const char *) servers; /* ids */
+	struct rank_tier pod, cluster;
+};
+
+/* What a table of a form is as an object, for the table of keys. */
+enum rank_top { AP_RANK_1_0, AP_RANK_1_2, AP_RANK_2_0, AP_RANK_LAB, AP_RANK_CLOUD };
+
+/* A form: recognised by its version (NULL: it has none), a key that it has and one that it lacks.
+ * parse NULL: known by name only, and why_not says why. */
+struct rank_form {
+	const char *name, *version, *has, *lacks;
+	enum rank_top top; /* where parse is given */
+	void (*parse)(struct rank_table *t);
+	const char *why_not;
+};
 
 enum { NAME_BYTES = 64 };
 
-static void note_status(struct ap_rank_table *t, enum ap_status st)
+static void note_status(struct rank_table *t, enum ap_status st)
 {
 	if (t->status == AP_OK)
 		t->status = st;
 }
 
-void ap_rank_table_fault(
-	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
+/* Reports a fault at v and notes it in t->status. */
+static void fault(
+	struct rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -30,8 +76,9 @@ void ap_rank_table_fault(
 	va_end(ap);
 }
 
-void ap_rank_table_warn(
-	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
+/* Reports what is odd but can be read. */
+static void warn(
+	struct rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -40,13 +87,17 @@ void ap_rank_table_warn(
 	va_end(ap);
 }
 
-void ap_rank_table_note(
-	struct ap_rank_table *t, const struct ap_jv *v, const char *check, const char *text)
+/* Reports what is merely noteworthy. */
+static void note(
+	struct rank_table *t, const struct ap_jv *v, const char *check, const char *text)
 {
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_NOTE, AP_OK, NULL, check, "%s", text));
 }
 
-bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const char *key,
+/* A member that is an integer in [lo, hi], written as number or as decimal digits in a string.
+ * Reports and returns false where it is not; absent counts as a fault unless optional (then *r
+ * stays as it is). */
+static bool rank_table_int(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	int64_t lo, int64_t hi, bool optional, int64_t *r)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
@@ -55,7 +106,7 @@ bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const c
 
 	if (!v) {
 		if (!optional)
-			ap_rank_table_fault(t, obj, "key-missing", "no \"%s\"", key);
+			fault(t, obj, "key-missing", "no \"%s\"", key);
 		return optional;
 	}
 	if (ap_jv_type(v) == AP_JSTRING)
@@ -65,14 +116,15 @@ bool ap_rank_table_int(struct ap_rank_table *t, const struct ap_jv *obj, const c
 	if (good)
 		*r = n;
 	else
-		ap_rank_table_fault(t, v, "id-integer",
+		fault(t, v, "id-integer",
 			"%s must be an integer from %" PRId64 " to %" PRId64 ", in decimal digits",
 			key, lo, hi);
 	return good;
 }
 
-const struct ap_jv *ap_rank_table_list(
-	struct ap_rank_table *t, const struct ap_jv *obj, const char *key)
+/* A member that is a non-empty array; NULL, with a report, where it is not. */
+static const struct ap_jv *rank_table_list(
+	struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *list;
 	enum ap_status st = ap_json_get_arr(t->ctx, t->doc, obj, key, &list);
@@ -81,31 +133,34 @@ const struct ap_jv *ap_rank_table_list(
 	if (st != AP_OK)
 		return NULL;
 	if (!ap_jv_first(list)) {
-		ap_rank_table_fault(t, list, "list-empty", "%s is empty", key);
+		fault(t, list, "list-empty", "%s is empty", key);
 		return NULL;
 	}
 	return list;
 }
 
-void ap_rank_table_count(struct ap_rank_table *t, const struct ap_jv *obj, const char *key,
+/* Faults where the member `key` of obj is there and differs from n, the number of `what`. */
+static void rank_table_count(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	size_t n, const char *what)
 {
 	int64_t said = (int64_t)n;
 
-	if (ap_rank_table_int(t, obj, key, 1, AP_MAX_DEVICES, true, &said) && said != (int64_t)n)
-		ap_rank_table_fault(t, ap_jv_get(obj, key), "count-match",
+	if (rank_table_int(t, obj, key, 1, AP_MAX_DEVICES, true, &said) && said != (int64_t)n)
+		fault(t, ap_jv_get(obj, key), "count-match",
 			"%s is %" PRId64 ", but there are %zu %s", key, said, n, what);
 }
 
-const char *ap_rank_table_name(
-	struct ap_rank_table *t, const struct ap_jv *obj, const char *key, const char *check)
+/* The member `key` of obj as a name of 1 to 64 bytes, an integer as its digits; NULL, with a report
+ * by `check`, where it is none. */
+static const char *rank_table_name(
+	struct rank_table *t, const struct ap_jv *obj, const char *key, const char *check)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
 	const char *name = "";
 	int64_t n;
 
 	if (!v) {
-		ap_rank_table_fault(t, obj, "key-missing", "no \"%s\"", key);
+		fault(t, obj, "key-missing", "no \"%s\"", key);
 		return NULL;
 	}
 	if (ap_jv_type(v) == AP_JSTRING)
@@ -113,14 +168,15 @@ const char *ap_rank_table_name(
 	else if (ap_jv_int(t->doc, v, &n))
 		name = ap_arena_printf(t->ctx->arena, "%" PRId64, n);
 	if (!*name || strlen(name) > NAME_BYTES) {
-		ap_rank_table_fault(t, v, check, "%s must be a string of 1 to %d bytes", key,
+		fault(t, v, check, "%s must be a string of 1 to %d bytes", key,
 			NAME_BYTES);
 		return NULL;
 	}
 	return name;
 }
 
-const char *ap_rank_table_text(struct ap_rank_table *t, const struct ap_jv *obj, const char *key)
+/* A string member that may be missing; "" then. */
+static const char *rank_table_text(struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
 
@@ -128,42 +184,45 @@ const char *ap_rank_table_text(struct ap_rank_table *t, const struct ap_jv *obj,
 		return "";
 	if (ap_jv_type(v) == AP_JSTRING)
 		return ap_jv_str(v);
-	ap_rank_table_fault(t, v, "key-type", "%s must be a string", key);
+	fault(t, v, "key-type", "%s must be a string", key);
 	return "";
 }
 
-bool ap_rank_table_is_object(struct ap_rank_table *t, const struct ap_jv *v, const char *what)
+/* Is v an object? Reports where it is not. */
+static bool is_object(struct rank_table *t, const struct ap_jv *v, const char *what)
 {
 	if (ap_jv_type(v) == AP_JOBJECT)
 		return true;
-	ap_rank_table_fault(t, v, "key-type", "%s must be an object", what);
+	fault(t, v, "key-type", "%s must be an object", what);
 	return false;
 }
 
-void ap_rank_table_check_status(struct ap_rank_table *t)
+/* Warns where the table is not "completed". */
+static void check_status(struct rank_table *t)
 {
-	const char *status = ap_rank_table_text(t, t->root, "status");
+	const char *status = rank_table_text(t, t->root, "status");
 
 	if (strcmp(status, "completed") != 0)
-		ap_rank_table_warn(t, *status ? ap_jv_get(t->root, "status") : t->root,
+		warn(t, *status ? ap_jv_get(t->root, "status") : t->root,
 			"status-completed", "status \"%s\"; HCCL waits until it is \"completed\"",
 			ap_diag_name(t->ctx->diag, status));
 }
 
-struct ap_card *ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *device,
+/* Adds a card: device_id and device_ip of device, rank_id of ranked (NULL: given later). */
+static struct ap_card *rank_table_card(struct rank_table *t, const struct ap_jv *device,
 	const struct ap_jv *ranked, uint32_t server)
 {
 	struct ap_card c = {.server = server, .super_device_id = -1, .ip = "", .at = device};
 	const struct ap_jv *ip = ap_jv_get(device, "device_ip");
 	bool good = true;
 
-	good &= ap_rank_table_int(
+	good &= rank_table_int(
 		t, device, "device_id", 0, t->last_device_id, false, &c.device_id);
 	if (ranked)
-		good &= ap_rank_table_int(
+		good &= rank_table_int(
 			t, ranked, "rank_id", 0, AP_MAX_DEVICES - 1, false, &c.rank);
 	if (ip && ap_jv_type(ip) != AP_JSTRING)
-		ap_rank_table_fault(t, ip, "key-type", "device_ip must be a string");
+		fault(t, ip, "key-type", "device_ip must be a string");
 	else if (ip)
 		c.ip = ap_jv_str(ip);
 	if (!good)
@@ -173,15 +232,15 @@ struct ap_card *ap_rank_table_card(struct ap_rank_table *t, const struct ap_jv *
 }
 
 /* Says where the first of two stands that must differ. */
-static void clash(struct ap_rank_table *t, const struct ap_card *first,
+static void clash(struct rank_table *t, const struct ap_card *first,
 	const struct ap_card *second, const char *check, const char *text)
 {
-	ap_rank_table_fault(t, second->at, check, "%s", text);
-	ap_rank_table_note(t, first->at, check, "it is first here");
+	fault(t, second->at, check, "%s", text);
+	note(t, first->at, check, "it is first here");
 }
 
 /* The card of each rank, where ranks are 0..n-1 (one beyond leaves a gap below). */
-static const struct ap_card **by_rank(struct ap_rank_table *t)
+static const struct ap_card **by_rank(struct rank_table *t)
 {
 	size_t n = t->cards.n, missing = 0, gap = 0, twice = 0;
 	const struct ap_card **card = AP_NEW_N(t->ctx->arena, const struct ap_card *, n);
@@ -205,13 +264,13 @@ static const struct ap_card **by_rank(struct ap_rank_table *t)
 			gap = r;
 		}
 	if (missing > twice)
-		ap_rank_table_fault(t, t->root, "rank-gap",
+		fault(t, t->root, "rank-gap",
 			"%zu cards, but no rank %zu%s; ranks must be 0 to %zu", n, gap,
 			missing > 1 ? " (and more are missing)" : "", n - 1);
 	return card;
 }
 
-static void check_device_ids(struct ap_rank_table *t)
+static void check_device_ids(struct rank_table *t)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	struct ap_map *seen = ap_map_create(t->ctx->scratch);
@@ -236,7 +295,7 @@ static void check_device_ids(struct ap_rank_table *t)
 }
 
 /* Numbers devices in their super pods where the table does not. */
-static void number_in_pods(struct ap_rank_table *t, struct ap_topo *topo, struct ap_place *place)
+static void number_in_pods(struct rank_table *t, struct ap_topo *topo, struct ap_place *place)
 {
 	int64_t *n = AP_NEW_N(t->ctx->arena, int64_t, topo->pod.n);
 
@@ -248,9 +307,36 @@ static void number_in_pods(struct ap_rank_table *t, struct ap_topo *topo, struct
 	}
 }
 
+/* Brings the pods or clusters that were read into the order of ranks; number: the index that each
+ * server of the table has in topo. */
+static void place_tier(struct rank_table *t, const struct rank_tier *tier,
+	const uint32_t *number, const struct ap_topo *topo, struct ap_tier *out)
+{
+	uint32_t *of, *renumber;
+	const char **id;
+
+	if (!tier->of)
+		return;
+	out->of = of = AP_NEW_N(t->ctx->arena, uint32_t, topo->nserver);
+	out->id = id = AP_NEW_N(t->ctx->arena, const char *, tier->n);
+	renumber = AP_NEW_N(t->ctx->arena, uint32_t, tier->n); /* from 1 */
+	for (size_t s = 0; s < t->servers.n; s++)
+		of[number[s]] = tier->of[s];
+	for (uint32_t s = 0; s < topo->nserver; s++) {
+		uint32_t *n = &renumber[of[s]];
+
+		if (!*n) {
+			id[out->n++] = tier->v[of[s]];
+			*n = out->n;
+		}
+		of[s] = *n - 1;
+	}
+	ap_topo_link_tier(t->ctx, out, topo->nserver);
+}
+
 /* Servers in order of their lowest ranks. */
 static void place_ranks(
-	struct ap_rank_table *t, const struct ap_card *const *card, struct ap_topo *topo)
+	struct rank_table *t, const struct ap_card *const *card, struct ap_topo *topo)
 {
 	struct ap_place *place = AP_NEW_N(t->ctx->arena, struct ap_place, topo->ndev);
 	const char **server = AP_NEW_N(t->ctx->arena, const char *, t->servers.n);
@@ -275,14 +361,14 @@ static void place_ranks(
 	topo->place = place;
 	topo->server = server;
 	topo->first = ap_topo_link(t->ctx, place, topo->ndev, topo->nserver);
-	ap_rank_table_place_tier(t, &t->pod, number, topo, &topo->pod);
-	ap_rank_table_place_tier(t, &t->cluster, number, topo, &topo->cluster);
+	place_tier(t, &t->pod, number, topo, &topo->pod);
+	place_tier(t, &t->cluster, number, topo, &topo->cluster);
 	if (topo->pod.n)
 		number_in_pods(t, topo, place);
 }
 
 /* Are the ids of the devices of a job over several clusters numbers in the job, or in servers? */
-static bool ids_are_job_wide(struct ap_rank_table *t)
+static bool ids_are_job_wide(struct rank_table *t)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	struct ap_map *seen = ap_map_create(t->ctx->scratch);
@@ -295,7 +381,7 @@ static bool ids_are_job_wide(struct ap_rank_table *t)
 }
 
 /* What is legal, but worth a word. */
-static void remark_shape(struct ap_rank_table *t, const struct ap_topo *topo)
+static void remark_shape(struct rank_table *t, const struct ap_topo *topo)
 {
 	uint32_t changes = 0, cards = 0;
 	bool equal = true;
@@ -311,19 +397,112 @@ static void remark_shape(struct ap_rank_table *t, const struct ap_topo *topo)
 		cards = n;
 	}
 	if (!equal)
-		ap_rank_table_warn(t, t->root, "server-equal",
+		warn(t, t->root, "server-equal",
 			"the servers do not hold equal numbers of cards");
 	if (changes >= topo->nserver)
-		ap_rank_table_note(t, t->root, "rank-contiguous",
+		note(t, t->root, "rank-contiguous",
 			"the ranks of a server do not follow one another; groups are priced as "
 			"they lie");
 	if (topo->ndev > AP_MINDSPORE_DEVICES)
-		ap_rank_table_note(t, t->root, "device-limit",
+		note(t, t->root, "device-limit",
 			"MindSpore itself runs at most 4096 devices");
 }
 
-enum ap_status ap_rank_table_finish(
-	struct ap_rank_table *t, const char *sha256, const struct ap_topo **out)
+enum family { OTHER = 0, IPV4 = 4, IPV6 = 6 };
+
+/* What was seen so far. */
+struct ips {
+	struct rank_table *t;
+	struct ap_map *seen;
+	size_t missing, other, per_card;
+	enum family family;
+	const struct ap_card *first_other, *first_card;
+};
+
+/* Brackets and a zone ("[fe80::1%eth0]") are no part of the address. */
+static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
+{
+	unsigned char binary[sizeof(struct in6_addr)];
+	char *text;
+
+	if (len > 1 && s[0] == '[' && s[len - 1] == ']') {
+		s++;
+		len -= 2;
+	}
+	text = ap_arena_strndup(arena, s, len);
+	if (inet_pton(AF_INET, text, binary) == 1)
+		return IPV4;
+	text[strcspn(text, "%")] = '\0';
+	return inet_pton(AF_INET6, text, binary) == 1 ? IPV6 : OTHER;
+}
+
+static void check_ip(struct ips *x, const struct ap_card *c, const char *s, size_t len)
+{
+	enum family family = family_of(x->t->ctx->scratch, s, len);
+	const struct ap_jv *at = ap_jv_get(c->at, "device_ip");
+	bool fresh;
+
+	if (family == OTHER) {
+		if (!x->other++)
+			x->first_other = c;
+		return;
+	}
+	ap_map_put(x->seen, s, len, &fresh);
+	if (!fresh)
+		fault(x->t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
+			ap_diag_name(
+				x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
+	if (x->family != OTHER && family != x->family)
+		fault(x->t, at, "device-ip-family",
+			"an IPv%d address, but others are IPv%d", family, x->family);
+	else
+		x->family = family;
+}
+
+static void check_card(struct ips *x, const struct ap_card *c)
+{
+	const char *s = c->ip;
+	size_t count = 0;
+
+	if (!*s) {
+		x->missing++;
+		return;
+	}
+	for (size_t len; *s; s += len + (s[len] == ','), count++) {
+		len = strcspn(s, ",");
+		check_ip(x, c, s, len);
+	}
+	if (!x->first_card) {
+		x->first_card = c;
+		x->per_card = count;
+	} else if (count != x->per_card) {
+		fault(x->t, ap_jv_get(c->at, "device_ip"), "device-ip-count",
+			"%zu addresses, but other devices have %zu", count, x->per_card);
+	}
+}
+
+/* Checks of the device addresses: present, IP, unique, equal in number and family. */
+static void check_ips(struct rank_table *t)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ips x = {.t = t, .seen = ap_map_create(t->ctx->scratch)};
+
+	for (size_t i = 0; i < t->cards.n; i++)
+		check_card(&x, &t->cards.v[i]);
+	if (x.missing && t->needs_ips)
+		warn(t, t->root, "device-ip",
+			"%zu of %zu devices have no device_ip; HCCL needs one between servers",
+			x.missing, t->cards.n);
+	if (x.other)
+		warn(t, ap_jv_get(x.first_other->at, "device_ip"), "device-ip",
+			"\"%s\" is no IP address, and is kept as text (%zu such)",
+			ap_diag_name(t->ctx->diag, x.first_other->ip), x.other);
+	ap_arena_release(t->ctx->scratch, mark);
+}
+
+/* Checks that every form shares, then the topology. */
+static enum ap_status finish(
+	struct rank_table *t, const char *sha256, const struct ap_topo **out)
 {
 	struct ap_topo *topo = AP_NEW(t->ctx->arena, struct ap_topo);
 	const struct ap_card **card;
@@ -333,7 +512,7 @@ enum ap_status ap_rank_table_finish(
 			"device-count", "%zu cards; at most %d are planned for", t->cards.n,
 			AP_MAX_DEVICES);
 	check_device_ids(t);
-	ap_rank_table_check_ips(t);
+	check_ips(t);
 	card = by_rank(t);
 	AP_TRY(t->status);
 	*topo = (struct ap_topo){
@@ -348,4 +527,914 @@ enum ap_status ap_rank_table_finish(
 	remark_shape(t, topo);
 	*out = topo;
 	return t->status;
+}
+
+/* Objects of all forms; the first are those of enum rank_top. */
+/* Which keys the objects have. HCCL ignores what it does not know; so a misspelt key is a warning. */
+enum kind {
+	SERVER = AP_RANK_CLOUD + 1,
+	POD,
+	CLUSTER,
+	MEMBER,
+	DEVICE,
+	LAB_GROUP,
+	LAB_INSTANCE,
+	CLOUD_GROUP,
+	CLOUD_INSTANCE,
+	CARD,
+	RANK,
+	LEVEL,
+	ADDRESS,
+	NKIND
+};
+
+/* What platforms and templates add, wherever they please. */
+#define ANYWHERE "chip_info", "board_id", "server_ip", "container_ip", "pod_ip", "pod_name", \
+	"hardware_type", "hccl_config_json_spec"
+#define NETWORK "para_plane_nic_location", "para_plane_nic_name", "para_plane_nic_num"
+#define PORTS "device_port", "host_port", "backup_device_ip", "backup_device_port", "super_device_id", \
+	"dpu_ip", "eid", "numa_id"
+
+static const struct {
+	const char *name; /* "server"; NULL: the table */
+	const char *id; /* key of what it is called by; NULL: none */
+	const char *keys[24];
+	struct {
+		const char *key;
+		enum kind kind;
+	} lists[3]; /* of further objects */
+} kinds[NKIND] = {
+	[AP_RANK_1_0] = {NULL, NULL,
+		{"version", "status", "server_count", "server_list", "cluster_list", ANYWHERE},
+		{{"server_list", SERVER}, {"cluster_list", CLUSTER}}},
+	[AP_RANK_1_2] = {NULL, NULL, {"version", "status", "server_count", "server_list", "cluster_list",
+		"super_pod_list", ANYWHERE},
+		{{"server_list", SERVER}, {"super_pod_list", POD}, {"cluster_list", CLUSTER}}},
+	[AP_RANK_2_0] = {NULL, NULL, {"version", "status", "rank_count", "rank_list", ANYWHERE},
+		{{"rank_list", RANK}}},
+	[AP_RANK_LAB] = {NULL, NULL,
+		{"status", "deploy_mode", "group_count", "group_list", NETWORK, ANYWHERE},
+		{{"group_list", LAB_GROUP}}},
+	[AP_RANK_CLOUD] = {NULL, NULL, {"status", "group_count", "group_list", NETWORK, ANYWHERE},
+		{{"group_list", CLOUD_GROUP}}},
+	[SERVER] = {"server", "server_id", {"server_id", "device", "host_nic_ip", "host_ip", ANYWHERE},
+		{{"device", DEVICE}}},
+	[POD] = {"super pod", "super_pod_id", {"super_pod_id", "server_list", ANYWHERE},
+		{{"server_list", MEMBER}}},
+	[CLUSTER] = {"cluster", "cluster_id",
+		{"cluster_id", "network_type", "az_id", "region_id", "server_list", ANYWHERE},
+		{{"server_list", MEMBER}}},
+	[MEMBER] = {"server", "server_id", {"server_id", ANYWHERE}},
+	[DEVICE] = {"device", "device_id", {"device_id", "device_ip", "rank_id", PORTS, ANYWHERE}},
+	[LAB_GROUP] = {"group", "group_name",
+		{"group_name", "device_num", "server_num", "instance_count", "instance_list", ANYWHERE},
+		{{"instance_list", LAB_INSTANCE}}},
+	[LAB_INSTANCE] = {"server", "server_id", {"server_id", "rank_id", "devices", ANYWHERE},
+		{{"devices", CARD}}},
+	[CLOUD_GROUP] = {"group", "group_name",
+		{"group_name", "device_count", "instance_count", "instance_list", ANYWHERE},
+		{{"instance_list", CLOUD_INSTANCE}}},
+	[CLOUD_INSTANCE] = {"server", "server_id", {"server_id", "devices", ANYWHERE}, {{"devices", CARD}}},
+	[CARD] = {"device", "device_id", {"device_id", "device_ip", PORTS, ANYWHERE}},
+	[RANK] = {"rank", "rank_id",
+		{"rank_id", "local_id", "device_id", "device_ip", "level_list", PORTS, ANYWHERE},
+		{{"level_list", LEVEL}}},
+	[LEVEL] = {"level", NULL,
+		{"net_layer", "net_instance_id", "net_type", "net_attr", "rank_addr_list", ANYWHERE},
+		{{"rank_addr_list", ADDRESS}}},
+	[ADDRESS] = {"address", NULL, {"addr", "addr_type", "ports", "plane_id", ANYWHERE}},
+};
+
+struct unknown {
+	const struct ap_jv *first;
+	enum kind kind;
+	size_t n;
+};
+
+struct walk {
+	struct rank_table *t;
+	struct ap_map *seen; /* keys of unknown, by kind and name */
+	AP_VEC(struct unknown) unknown;
+	const struct ap_jv *chip; /* the first chip_info */
+	const char *chip_of; /* what it is said of */
+	bool mixed; /* another was met */
+};
+
+/* An object, and those that it lies in. */
+struct inside {
+	const struct ap_jv *obj;
+	enum kind kind;
+	const struct inside *up; /* NULL: this is the table */
+};
+
+static void add_unknown(struct walk *w, const struct ap_jv *v, enum kind kind)
+{
+	struct ap_arena *arena = w->t->ctx->scratch;
+	const char *key = ap_arena_printf(arena, "%d %s", (int)kind, ap_jv_key(v));
+	bool fresh;
+	ap_id id = ap_map_put_str(w->seen, key, &fresh);
+
+	if (fresh)
+		AP_PUSH(arena, w->unknown, ((struct unknown){v, kind, 0}));
+	w->unknown.v[id].n++;
+}
+
+/* `server "10.0.0.1"`, `device "3" of server "10.0.0.1"`. */
+static const char *name_of(struct walk *w, const struct inside *in)
+{
+	const struct ap_jv *id = kinds[in->kind].id ? ap_jv_get(in->obj, kinds[in->kind].id) : NULL;
+	struct ap_ctx *ctx = w->t->ctx;
+	const char *name = kinds[in->kind].name;
+	int64_t n;
+
+	if (!name)
+		return "the table";
+	if (id && ap_jv_type(id) == AP_JSTRING)
+		name = ap_arena_printf(ctx->arena, "%s \"%s\"", name, ap_diag_name(ctx->diag, ap_jv_str(id)));
+	else if (id && ap_jv_int(w->t->doc, id, &n))
+		name = ap_arena_printf(ctx->arena, "%s \"%" PRId64 "\"", name, n);
+	if (in->kind == DEVICE || in->kind == CARD || in->kind == LEVEL || in->kind == ADDRESS)
+		name = ap_arena_printf(ctx->arena, "%s of %s", name, name_of(w, in->up));
+	return name;
+}
+
+/* A chip is called Ascend910B3 and 910B3, in letters of either case. */
+static const char *bare(const char *chip)
+{
+	static const char maker[] = "ascend";
+
+	return chip + (strncasecmp(chip, maker, strlen(maker)) ? 0 : strlen(maker));
+}
+
+static void read_chip(struct walk *w, const struct inside *in, const struct ap_jv *v)
+{
+	const char *chip = rank_table_text(w->t, in->obj, "chip_info");
+	struct ap_diag *diag = w->t->ctx->diag;
+
+	if (!*chip)
+		return;
+	if (!w->chip) {
+		w->t->chip_info = chip;
+		w->chip = v;
+		w->chip_of = name_of(w, in);
+		return;
+	}
+	if (w->mixed || !strcasecmp(bare(chip), bare(w->t->chip_info)))
+		return;
+	w->mixed = true;
+	fault(w->t, v, "chip-mixed", "chip_info \"%s\" of %s, but \"%s\" of %s; a cluster of "
+		"different chips is not planned for, only one whose devices are alike",
+		ap_diag_name(diag, chip), name_of(w, in), ap_diag_name(diag, w->t->chip_info), w->chip_of);
+	note(w->t, w->chip, "chip-mixed", "the other chip_info is here");
+}
+
+static void walk_list(struct walk *w, const struct inside *in, const struct ap_jv *list, enum kind kind);
+
+/* As deep as the forms are. */
+static void walk_object(struct walk *w, const struct inside *in)
+{
+	for (const struct ap_jv *v = ap_jv_first(in->obj); v; v = ap_jv_next(v)) {
+		if (!ap_json_is_known(v, kinds[in->kind].keys))
+			add_unknown(w, v, in->kind);
+		else if (!strcmp(ap_jv_key(v), "chip_info"))
+			read_chip(w, in, v);
+		for (int i = 0; i < 3 && kinds[in->kind].lists[i].key; i++)
+			if (!strcmp(ap_jv_key(v), kinds[in->kind].lists[i].key))
+				walk_list(w, in, v, kinds[in->kind].lists[i].kind);
+	}
+}
+
+static void walk_list(struct walk *w, const struct inside *in, const struct ap_jv *list, enum kind kind)
+{
+	for (const struct ap_jv *v = ap_jv_type(list) == AP_JARRAY ? ap_jv_first(list) : NULL; v;
+		v = ap_jv_next(v))
+		if (ap_jv_type(v) == AP_JOBJECT)
+			walk_object(w, &(struct inside){v, kind, in});
+}
+
+/*
+ * Goes over the whole table: warns of keys that no object of its kind has, once for each kind, and reads
+ * chip_info, at the top or of a server, a group, a device or the like, into t->chip_info. Two that differ
+ * are a fault.
+ */
+static void rank_table_check_keys(struct rank_table *t, enum rank_top top)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct walk w = {.t = t, .seen = ap_map_create(t->ctx->scratch)};
+
+	walk_object(&w, &(struct inside){t->root, (enum kind)top, NULL});
+	for (size_t i = 0; i < w.unknown.n; i++) {
+		const struct unknown *u = &w.unknown.v[i];
+		enum ap_status st = ap_json_unknown(t->ctx, t->doc, u->first, kinds[u->kind].keys, u->n);
+
+		if (t->status == AP_OK)
+			t->status = st;
+	}
+	ap_arena_release(t->ctx->scratch, mark);
+}
+
+static const struct tier_kind {
+	const char *list, *id, *what;
+	const char *check_id, *check_unique, *check_server;
+} pods = {"super_pod_list", "super_pod_id", "super pod", "pod-id", "pod-unique", "pod-server"},
+  clusters = {"cluster_list", "cluster_id", "cluster", "cluster-id", "cluster-unique",
+	  "cluster-server"};
+
+/* Numbers one pod or cluster; false where it has no name of its own. */
+static bool add_tier(struct rank_table *t, const struct tier_kind *k, struct ap_map *names,
+	const struct ap_jv *obj, struct rank_tier *tier)
+{
+	const char *id = rank_table_name(t, obj, k->id, k->check_id);
+	bool fresh;
+
+	if (!id)
+		return false;
+	ap_map_put_str(names, id, &fresh);
+	if (!fresh) {
+		fault(t, ap_jv_get(obj, k->id), k->check_unique,
+			"%s \"%s\" is listed twice", k->what, ap_diag_name(t->ctx->diag, id));
+		return false;
+	}
+	AP_PUSH(t->ctx->arena, *tier, id);
+	return true;
+}
+
+static void add_server(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
+	const struct ap_jv *obj, struct rank_tier *tier)
+{
+	const char *id = rank_table_name(t, obj, "server_id", "server-id");
+	const struct ap_jv *at = ap_jv_get(obj, "server_id");
+	ap_id server = id ? ap_map_get_str(ids, id) : AP_NONE;
+
+	if (!id)
+		return;
+	if (server == AP_NONE)
+		fault(t, at, k->check_server,
+			"no server \"%s\" in the table's server_list",
+			ap_diag_name(t->ctx->diag, id));
+	else if (tier->of[server] != AP_NONE)
+		fault(t, at, k->check_server, "server \"%s\" is already in %s \"%s\"",
+			ap_diag_name(t->ctx->diag, id), k->what,
+			ap_diag_name(t->ctx->diag, tier->v[tier->of[server]]));
+	else
+		tier->of[server] = (uint32_t)tier->n - 1;
+}
+
+static void parse_tier(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
+	const struct ap_jv *list, struct rank_tier *tier)
+{
+	struct ap_map *names = ap_map_create(t->ctx->arena);
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		const struct ap_jv *servers;
+
+		if (!is_object(t, v, "an entry") || !add_tier(t, k, names, v, tier))
+			continue;
+		servers = rank_table_list(t, v, "server_list");
+		for (const struct ap_jv *s = servers ? ap_jv_first(servers) : NULL; s;
+			s = ap_jv_next(s))
+			if (is_object(t, s, "a server"))
+				add_server(t, k, ids, s, tier);
+	}
+}
+
+static void check_cover(
+	struct rank_table *t, const struct tier_kind *k, const struct ap_jv *list,
+	const struct rank_tier *tier)
+{
+	for (size_t s = 0; s < t->servers.n && t->status == AP_OK; s++)
+		if (tier->of[s] == AP_NONE)
+			fault(t, list, k->check_server, "server \"%s\" is in no %s",
+				ap_diag_name(t->ctx->diag, t->servers.v[s]), k->what);
+}
+
+static void read_tier(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
+	struct rank_tier *tier)
+{
+	const struct ap_jv *list;
+
+	if (!ap_jv_get(t->root, k->list))
+		return;
+	list = rank_table_list(t, t->root, k->list);
+	if (!list)
+		return;
+	tier->of = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n);
+	for (size_t s = 0; s < t->servers.n; s++)
+		tier->of[s] = AP_NONE;
+	parse_tier(t, k, ids, list, tier);
+	check_cover(t, k, list, tier);
+}
+
+/* HCCL takes super pods of equal numbers of servers only. */
+static void check_equal(struct rank_table *t)
+{
+	uint32_t *n = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1);
+
+	for (size_t s = 0; s < t->servers.n; s++)
+		n[t->pod.of[s]]++;
+	for (size_t p = 1; p < t->pod.n; p++)
+		if (n[p] != n[0]) {
+			fault(t, ap_jv_get(t->root, pods.list), "pod-equal",
+				"super pod \"%s\" holds %" PRIu32 " servers, but \"%s\" holds %"
+				PRIu32, ap_diag_name(t->ctx->diag, t->pod.v[p]), n[p],
+				ap_diag_name(t->ctx->diag, t->pod.v[0]), n[0]);
+			return;
+		}
+}
+
+static void check_nesting(struct rank_table *t)
+{
+	uint32_t *cluster = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1); /* from 1 */
+
+	for (size_t s = 0; s < t->servers.n; s++) {
+		uint32_t *c = &cluster[t->pod.of[s]], is = t->cluster.of[s] + 1;
+
+		if (*c && *c != is) {
+			fault(t, ap_jv_get(t->root, clusters.list), "cluster-pod",
+				"super pod \"%s\" lies in two clusters",
+				ap_diag_name(t->ctx->diag, t->pod.v[t->pod.of[s]]));
+			return;
+		}
+		*c = is;
+	}
+}
+
+/*
+ * Reads super_pod_list (if asked) and cluster_list, where the table has them: objects with a name and a
+ * server_list of names that are in ids, where the id of a name is the number of its server. Every
+ * server must be in one of them, and in one only.
+ */
+static void tiers(struct rank_table *t, const struct ap_map *ids, bool with_pods)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+
+	if (with_pods)
+		read_tier(t, &pods, ids, &t->pod);
+	read_tier(t, &clusters, ids, &t->cluster);
+	if (t->status == AP_OK && t->pod.of)
+		check_equal(t);
+	if (t->status == AP_OK && t->pod.of && t->cluster.of)
+		check_nesting(t);
+	ap_arena_release(t->ctx->scratch, mark);
+}
+
+enum { NODE, SUPER_POD_ID, NLAYER = 8 }; /* layers of networks; those above SUPER_POD_ID are not used */
+
+struct lists {
+	struct rank_table *t;
+	struct ap_map *nodes, *pods;
+	const struct ap_jv *with_pod, *without_pod;
+};
+
+/* The instance of each layer that a rank is in; NULL where it is in none. False after a report. */
+static bool read_layers(
+	struct rank_table *t, const struct ap_jv *list, const char *name[NLAYER])
+{
+	bool good = true;
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		int64_t layer = 0;
+		const char *id;
+
+		if (!is_object(t, v, "a level") ||
+			!rank_table_int(t, v, "net_layer", 0, NLAYER - 1, false, &layer)) {
+			good = false;
+			continue;
+		}
+		id = rank_table_name(t, v, "net_instance_id", "net-instance");
+		if (id && name[layer])
+			fault(t, v, "net-layer", "net_layer %d is given twice",
+				(int)layer);
+		good &= id && !name[layer];
+		name[layer] = id;
+	}
+	return good;
+}
+
+static void put_in_pod(struct lists *x, const struct ap_jv *rank, const char *name, uint32_t node)
+{
+	struct rank_table *t = x->t;
+	bool fresh;
+	uint32_t pod;
+
+	*(name ? &x->with_pod : &x->without_pod) = rank;
+	if (!name)
+		return;
+	pod = ap_map_put_str(x->pods, name, &fresh);
+	if (fresh)
+		AP_PUSH(t->ctx->arena, t->pod, name);
+	if (t->pod.of[node] == AP_NONE)
+		t->pod.of[node] = pod;
+	else if (t->pod.of[node] != pod)
+		fault(t, rank, "net-layer",
+			"in \"%s\" at net_layer 1, but others of its node \"%s\" are not",
+			ap_diag_name(t->ctx->diag, name),
+			ap_diag_name(t->ctx->diag, t->servers.v[node]));
+}
+
+static void parse_rank(struct lists *x, const struct ap_jv *rank)
+{
+	struct rank_table *t = x->t;
+	const struct ap_jv *list = rank_table_list(t, rank, "level_list");
+	const char *name[NLAYER] = {NULL};
+	int64_t ignored;
+	uint32_t node;
+	bool fresh;
+
+	rank_table_int(t, rank, "local_id", 0, AP_MAX_DEVICES - 1, true, &ignored);
+	if (!list)
+		return;
+	if (!read_layers(t, list, name))
+		return;
+	if (!name[NODE]) {
+		fault(t, list, "net-layer", "no net_layer 0, which tells the node");
+		return;
+	}
+	node = ap_map_put_str(x->nodes, name[NODE], &fresh);
+	if (fresh) {
+		AP_PUSH(t->ctx->arena, t->servers, name[NODE]);
+		t->pod.of[node] = AP_NONE;
+	}
+	put_in_pod(x, rank, name[SUPER_POD_ID], node);
+	rank_table_card(t, rank, rank, node);
+}
+
+static void parse_2_0(struct rank_table *t)
+{
+	struct lists x = {.t = t, .nodes = ap_map_create(t->ctx->arena),
+		.pods = ap_map_create(t->ctx->arena)};
+	const struct ap_jv *ranks;
+
+	check_status(t);
+	t->last_device_id = AP_MAX_DEVICES - 1;
+	ranks = rank_table_list(t, t->root, "rank_list");
+	if (!ranks)
+		return;
+	t->pod.of = AP_NEW_N(t->ctx->arena, uint32_t, ap_jv_count(ranks));
+	rank_table_count(t, t->root, "rank_count", ap_jv_count(ranks), "ranks");
+	for (const struct ap_jv *v = ap_jv_first(ranks); v; v = ap_jv_next(v))
+		if (is_object(t, v, "a rank"))
+			parse_rank(&x, v);
+	if (x.with_pod && x.without_pod)
+		fault(t, x.without_pod, "net-layer",
+			"no net_layer 1 here, but other ranks have one; all or none must");
+	if (!x.with_pod)
+		t->pod.of = NULL;
+}
+
+/*
+ * Numbers a server; its id in the map is its number. Documents mask addresses ("10.*.*.*"), so equal
+ * masked ids are no clash: the later ones are in the map by a key that no table can hold.
+ */
+static bool add_listed_server(
+	struct rank_table *t, struct ap_map *ids, const struct ap_jv *obj, uint32_t *number)
+{
+	const char *id = rank_table_name(t, obj, "server_id", "server-id");
+	const struct ap_jv *at = ap_jv_get(obj, "server_id");
+	bool fresh;
+
+	if (!id)
+		return false;
+	*number = ap_map_put_str(ids, id, &fresh);
+	if (!fresh && !strchr(id, '*')) {
+		fault(t, at, "server-unique", "server \"%s\" is listed twice",
+			ap_diag_name(t->ctx->diag, id));
+		return false;
+	}
+	if (!fresh) {
+		struct {
+			char nul[4];
+			uint32_t n;
+		} key = {"", (uint32_t)t->servers.n};
+
+		*number = ap_map_put(ids, &key, sizeof key, NULL);
+		warn(t, at, "server-masked",
+			"masked server id \"%s\" again; taken for another server",
+			ap_diag_name(t->ctx->diag, id));
+	}
+	AP_PUSH(t->ctx->arena, t->servers, id);
+	return true;
+}
+
+static void check_ports(struct rank_table *t, const struct ap_jv *device)
+{
+	static const char *const ports[] = {"device_port", "host_port", "backup_device_port"};
+	int64_t ignored;
+
+	for (size_t i = 0; i < AP_COUNT(ports); i++)
+		rank_table_int(t, device, ports[i], 1, 65535, true, &ignored);
+}
+
+static void parse_device(
+	struct rank_table *t, const struct ap_jv *device, uint32_t server, bool in_pod)
+{
+	struct ap_card *card;
+	int64_t id = -1;
+
+	check_ports(t, device);
+	if (in_pod)
+		rank_table_int(t, device, "super_device_id", 0, UINT32_MAX, false, &id);
+	card = rank_table_card(t, device, device, server);
+	if (card)
+		card->super_device_id = id;
+}
+
+static void parse_server(struct rank_table *t, struct ap_map *ids, const struct ap_jv *server,
+	bool in_pod)
+{
+	const struct ap_jv *devices;
+	uint32_t number = 0;
+	bool named = add_listed_server(t, ids, server, &number);
+
+	devices = rank_table_list(t, server, "device");
+	for (const struct ap_jv *d = devices ? ap_jv_first(devices) : NULL; d; d = ap_jv_next(d))
+		if (is_object(t, d, "a device") && named)
+			parse_device(t, d, number, in_pod);
+}
+
+/* A server's host_ip makes the host's cards the network: all servers have it, or none. */
+static void check_host_ips(struct rank_table *t, const struct ap_jv *servers)
+{
+	const struct ap_jv *with = NULL, *without = NULL;
+
+	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
+		if (ap_jv_get(s, "host_ip"))
+			with = s;
+		else
+			without = s;
+	if (with && without)
+		fault(t, without, "host-ip",
+			"no \"host_ip\" here, but other servers have one; all or none must");
+}
+
+static void parse_servers(struct rank_table *t, struct ap_map *ids, bool in_pod)
+{
+	const struct ap_jv *servers;
+
+	check_status(t);
+	t->job_wide_ids = ap_jv_get(t->root, "cluster_list") != NULL;
+	if (t->job_wide_ids)
+		t->last_device_id = AP_MAX_DEVICES - 1;
+	servers = rank_table_list(t, t->root, "server_list");
+	if (!servers)
+		return;
+	rank_table_count(t, t->root, "server_count", ap_jv_count(servers), "servers");
+	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
+		if (is_object(t, s, "a server"))
+			parse_server(t, ids, s, in_pod);
+	check_host_ips(t, servers);
+	t->needs_ips = t->servers.n > 1;
+}
+
+static void parse_1_0(struct rank_table *t)
+{
+	struct ap_map *ids = ap_map_create(t->ctx->arena);
+
+	parse_servers(t, ids, false);
+	tiers(t, ids, false);
+}
+
+/* The number that a device has in its super pod is its own there. */
+static void check_super_ids(struct rank_table *t)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ap_map *seen = ap_map_create(t->ctx->scratch);
+
+	for (size_t i = 0; i < t->cards.n; i++) {
+		const struct ap_card *c = &t->cards.v[i];
+		int64_t key[2] = {t->pod.of[c->server], c->super_device_id};
+		bool fresh;
+
+		ap_map_put(seen, key, sizeof key, &fresh);
+		if (!fresh)
+			fault(t, ap_jv_get(c->at, "super_device_id"),
+				"super-device-unique",
+				"super_device_id is given twice in super pod \"%s\"",
+				ap_diag_name(t->ctx->diag, t->pod.v[key[0]]));
+	}
+	ap_arena_release(t->ctx->scratch, mark);
+}
+
+static void parse_1_2(struct rank_table *t)
+{
+	struct ap_map *ids = ap_map_create(t->ctx->arena);
+
+	parse_servers(t, ids, ap_jv_get(t->root, "super_pod_list") != NULL);
+	tiers(t, ids, true);
+	if (t->status == AP_OK && t->pod.of)
+		check_super_ids(t);
+	if (t->pod.of)
+		t->needs_ips = t->pod.n > 1; /* inside one they have its links */
+}
+
+/* What is known while groups are read. */
+struct groups {
+	struct rank_table *t;
+	struct ap_map *servers, *names, *pods; /* of all groups */
+};
+
+static void check_name(struct groups *x, const struct ap_jv *group)
+{
+	const char *name = rank_table_text(x->t, group, "group_name");
+	bool fresh;
+
+	ap_map_put_str(x->names, name, &fresh);
+	if (!fresh)
+		fault(x->t, ap_jv_get(group, "group_name"), "group-unique",
+			"group \"%s\" is listed twice", ap_diag_name(x->t->ctx->diag, name));
+}
+
+static void check_keys(
+	struct rank_table *t, const struct ap_jv *group, const char *const *needed)
+{
+	for (; *needed; needed++)
+		if (!ap_jv_get(group, *needed))
+			fault(t, group, "key-missing", "no \"%s\"", *needed);
+}
+
+static bool find_server(struct groups *x, const struct ap_jv *instance, uint32_t *number)
+{
+	const char *id = rank_table_name(x->t, instance, "server_id", "server-id");
+	bool fresh;
+
+	if (!id)
+		return false;
+	*number = ap_map_put_str(x->servers, id, &fresh);
+	if (fresh)
+		AP_PUSH(x->t->ctx->arena, x->t->servers, id);
+	return true;
+}
+
+typedef void group_fn(struct groups *x, const struct ap_jv *group);
+
+static void parse_groups(struct groups *x, group_fn *parse)
+{
+	struct rank_table *t = x->t;
+	const struct ap_jv *groups;
+
+	x->servers = ap_map_create(t->ctx->arena);
+	x->names = ap_map_create(t->ctx->arena);
+	x->pods = ap_map_create(t->ctx->arena);
+	check_status(t);
+	groups = rank_table_list(t, t->root, "group_list");
+	if (!groups)
+		return;
+	rank_table_count(t, t->root, "group_count", ap_jv_count(groups), "groups");
+	for (const struct ap_jv *g = ap_jv_first(groups); g; g = ap_jv_next(g))
+		if (is_object(t, g, "a group")) {
+			check_name(x, g);
+			parse(x, g);
+		}
+	t->needs_ips = t->servers.n > 1;
+}
+
+/* ---- lab: an instance is a card, and has its rank ---- */
+
+static void parse_lab_instance(struct groups *x, struct ap_map *here, const struct ap_jv *instance)
+{
+	struct rank_table *t = x->t;
+	const struct ap_jv *devices = rank_table_list(t, instance, "devices");
+	uint32_t server;
+
+	if (!find_server(x, instance, &server) || !devices)
+		return;
+	ap_map_put(here, &server, sizeof server, NULL);
+	if (ap_jv_count(devices) != 1)
+		fault(t, devices, "instance-device",
+			"%zu devices; an instance has one, that its rank_id is for",
+			ap_jv_count(devices));
+	else if (is_object(t, ap_jv_first(devices), "a device"))
+		rank_table_card(t, ap_jv_first(devices), instance, server);
+}
+
+static void parse_lab_group(struct groups *x, const struct ap_jv *group)
+{
+	static const char *const needed[] = {"device_num", "server_num", "instance_count", NULL};
+	struct rank_table *t = x->t;
+	struct ap_map *here = ap_map_create(t->ctx->arena); /* servers of this group */
+	const struct ap_jv *instances = rank_table_list(t, group, "instance_list");
+
+	check_keys(t, group, needed);
+	if (!instances)
+		return;
+	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
+		if (is_object(t, v, "an instance"))
+			parse_lab_instance(x, here, v);
+	rank_table_count(t, group, "device_num", ap_jv_count(instances), "instances");
+	rank_table_count(t, group, "instance_count", ap_jv_count(instances), "instances");
+	if (t->status == AP_OK)
+		rank_table_count(
+			t, group, "server_num", ap_map_size(here), "different server_id");
+}
+
+static void parse_lab(struct rank_table *t)
+{
+	const struct ap_jv *nic = ap_jv_get(t->root, "para_plane_nic_location");
+	struct groups x = {.t = t};
+
+	if (!nic)
+		fault(t, t->root, "key-missing", "no \"para_plane_nic_location\"");
+	else if (strcmp(rank_table_text(t, t->root, "para_plane_nic_location"), "device") != 0)
+		fault(
+			t, nic, "nic-location", "para_plane_nic_location must be \"device\"");
+	parse_groups(&x, parse_lab_group);
+}
+
+/* ---- cloud: an instance is a container with some cards, and ranks follow from the order ---- */
+
+/* Returns the number of its devices. */
+static size_t parse_cloud_instance(struct groups *x, const struct ap_jv *instance)
+{
+	struct rank_table *t = x->t;
+	const char *pod = rank_table_text(t, instance, "pod_name");
+	const struct ap_jv *devices = rank_table_list(t, instance, "devices");
+	uint32_t server;
+	bool fresh = true;
+
+	if (*pod)
+		ap_map_put_str(x->pods, pod, &fresh);
+	if (!fresh)
+		fault(t, ap_jv_get(instance, "pod_name"), "pod-name",
+			"pod_name \"%s\" is given twice", ap_diag_name(t->ctx->diag, pod));
+	if (!find_server(x, instance, &server) || !devices)
+		return 0;
+	for (const struct ap_jv *d = ap_jv_first(devices); d; d = ap_jv_next(d))
+		if (is_object(t, d, "a device"))
+			rank_table_card(t, d, NULL, server);
+	return ap_jv_count(devices);
+}
+
+static void parse_cloud_group(struct groups *x, const struct ap_jv *group)
+{
+	static const char *const needed[] = {"device_count", "instance_count", NULL};
+	const struct ap_jv *instances = rank_table_list(x->t, group, "instance_list");
+	size_t devices = 0;
+
+	check_keys(x->t, group, needed);
+	if (!instances)
+		return;
+	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
+		if (is_object(x->t, v, "an instance"))
+			devices += parse_cloud_instance(x, v);
+	rank_table_count(
+		x->t, group, "instance_count", ap_jv_count(instances), "instances");
+	if (x->t->status == AP_OK)
+		rank_table_count(x->t, group, "device_count", devices, "devices");
+}
+
+struct ordered_server {
+	const char *id;
+	uint32_t server;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct ordered_server *)a)->id, ((const struct ordered_server *)b)->id);
+}
+
+/* A card by the place of its server in the order of names, then by device. */
+struct ordered_card {
+	int64_t key;
+	uint32_t card;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct ordered_card *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->card < y->card ? -1 : x->card > y->card;
+}
+
+static void assign_ranks(struct rank_table *t)
+{
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ordered_server *server =
+		AP_NEW_N(t->ctx->scratch, struct ordered_server, t->servers.n);
+	struct ordered_card *card = AP_NEW_N(t->ctx->scratch, struct ordered_card, t->cards.n);
+	int64_t *place = AP_NEW_N(t->ctx->scratch, int64_t, t->servers.n);
+
+	for (uint32_t s = 0; s < t->servers.n; s++)
+		server[s] = (struct ordered_server){t->servers.v[s], s};
+	qsort(server, t->servers.n, sizeof *server, by_id);
+	for (uint32_t i = 0; i < t->servers.n; i++)
+		place[server[i].server] = i;
+	for (uint32_t i = 0; i < t->cards.n; i++)
+		card[i] = (struct ordered_card){
+			place[t->cards.v[i].server] * AP_MAX_DEVICES + t->cards.v[i].device_id, i};
+	qsort(card, t->cards.n, sizeof *card, by_key);
+	for (uint32_t i = 0; i < t->cards.n; i++)
+		t->cards.v[card[i].card].rank = i;
+	ap_arena_release(t->ctx->scratch, mark);
+}
+
+static void parse_cloud(struct rank_table *t)
+{
+	struct groups x = {.t = t};
+
+	parse_groups(&x, parse_cloud_group);
+	if (t->cards.n)
+		assign_ranks(t);
+}
+
+static const struct rank_form forms[] = {
+	{"lab", NULL, "deploy_mode", NULL, AP_RANK_LAB, parse_lab, NULL},
+	{"cloud", NULL, "group_list", "deploy_mode", AP_RANK_CLOUD, parse_cloud, NULL},
+	{"1.0", "1.0", NULL, NULL, AP_RANK_1_0, parse_1_0, NULL},
+	{"1.1", "1.1", NULL, NULL, 0, NULL, "they describe jobs of CPUs beside devices"},
+	{"1.2", "1.2", NULL, NULL, AP_RANK_1_2, parse_1_2, NULL},
+	{"2.0", "2.0", NULL, NULL, AP_RANK_2_0, parse_2_0, NULL},
+};
+
+enum { NFORM = AP_COUNT(forms) };
+
+static bool recognise(const struct rank_form *f, const struct ap_jv *root)
+{
+	const struct ap_jv *v = ap_jv_get(root, "version");
+
+	if (!f->version != !v)
+		return false;
+	if (v && (ap_jv_type(v) != AP_JSTRING || strcmp(ap_jv_str(v), f->version) != 0))
+		return false;
+	return (!f->has || ap_jv_get(root, f->has)) && (!f->lacks || !ap_jv_get(root, f->lacks));
+}
+
+/* "lab, 1.0": all forms, or those that can be read. */
+static const char *form_names(struct ap_ctx *ctx, bool readable)
+{
+	struct ap_str b;
+
+	ap_str_init(&b, ctx->arena);
+	for (int i = 0; i < NFORM; i++)
+		if (forms[i].parse || !readable)
+			ap_str_addf(&b, "%s%s", b.len ? ", " : "", forms[i].name);
+	return b.s;
+}
+
+/* Says what a document is that is no rank table of any form. */
+static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
+{
+	const struct ap_jv *root = ap_json_root(doc), *at = root;
+	const struct ap_jv *schema = ap_jv_get(root, "schema"),
+			   *version = ap_jv_get(root, "version");
+	const char *known = form_names(ctx, false), *text;
+
+	if (schema && ap_jv_type(schema) == AP_JSTRING)
+		text = ap_arena_printf(ctx->arena,
+			"this is a file of schema \"%s\", not a rank table", ap_jv_str(schema));
+	else if (ap_jv_get(root, "operators"))
+		text = "this looks like an operator graph, not like a rank table";
+	else if (!version)
+		text = ap_arena_printf(ctx->arena,
+			"no form of a rank table has neither \"version\" nor "
+			"\"deploy_mode\" nor \"group_list\"; known forms: %s",
+			known);
+	else if (ap_jv_type(at = version) == AP_JSTRING)
+		text = ap_arena_printf(ctx->arena, "unknown version \"%s\"; known forms: %s",
+			ap_diag_name(ctx->diag, ap_jv_str(version)), known);
+	else
+		text = "version must be a string, such as \"1.0\"";
+	return ap_json_report(ctx, doc, at, AP_ERROR, AP_MEANING, NULL, "form-known", "%s", text);
+}
+
+static enum ap_status find_form(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct rank_form **out)
+{
+	const struct ap_jv *root = ap_json_root(doc);
+
+	if (ap_jv_type(root) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-known",
+			"a rank table is an object");
+	if (ap_jv_get(root, "server_list") && ap_jv_get(root, "group_list"))
+		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-mixed",
+			"both \"server_list\" and \"group_list\": the table mixes two forms");
+	for (int i = 0; i < NFORM; i++)
+		if (recognise(&forms[i], root)) {
+			*out = &forms[i];
+			return AP_OK;
+		}
+	return no_form(ctx, doc);
+}
+
+enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
+	const struct ap_topo **out)
+{
+	struct rank_table table = {
+		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = "",
+		.last_device_id = AP_LAST_DEVICE_ID};
+	const struct ap_jv *version = ap_jv_get(table.root, "version");
+	const struct rank_form *form = NULL;
+
+	AP_TRY(find_form(ctx, doc, &form));
+	if (!form->parse)
+		return ap_json_report(ctx, doc, version ? version : table.root, AP_ERROR,
+			AP_MEANING, NULL, "form-read",
+			"rank tables of form %s are not read: %s; those of the forms %s are",
+			form->name, form->why_not, form_names(ctx, true));
+	table.form = form->name;
+	rank_table_check_keys(&table, form->top);
+	form->parse(&table);
+	AP_TRY(table.status);
+	return finish(&table, sha256, out);
 }

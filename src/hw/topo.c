@@ -1,114 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rank tables out. */
 #include "hw/topo.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "hw/rank_table.h"
-
-static const struct ap_rank_form forms[] = {
-	{"lab", NULL, "deploy_mode", NULL, AP_RANK_LAB, ap_rank_table_parse_lab, NULL},
-	{"cloud", NULL, "group_list", "deploy_mode", AP_RANK_CLOUD, ap_rank_table_parse_cloud, NULL},
-	{"1.0", "1.0", NULL, NULL, AP_RANK_1_0, ap_rank_table_parse_1_0, NULL},
-	{"1.1", "1.1", NULL, NULL, 0, NULL, "they describe jobs of CPUs beside devices"},
-	{"1.2", "1.2", NULL, NULL, AP_RANK_1_2, ap_rank_table_parse_1_2, NULL},
-	{"2.0", "2.0", NULL, NULL, AP_RANK_2_0, ap_rank_table_parse_2_0, NULL},
-};
-
-enum { NFORM = AP_COUNT(forms) };
-
-static bool recognise(const struct ap_rank_form *f, const struct ap_jv *root)
-{
-	const struct ap_jv *v = ap_jv_get(root, "version");
-
-	if (!f->version != !v)
-		return false;
-	if (v && (ap_jv_type(v) != AP_JSTRING || strcmp(ap_jv_str(v), f->version) != 0))
-		return false;
-	return (!f->has || ap_jv_get(root, f->has)) && (!f->lacks || !ap_jv_get(root, f->lacks));
-}
-
-/* "lab, 1.0": all forms, or those that can be read. */
-static const char *form_names(struct ap_ctx *ctx, bool readable)
-{
-	struct ap_str b;
-
-	ap_str_init(&b, ctx->arena);
-	for (int i = 0; i < NFORM; i++)
-		if (forms[i].parse || !readable)
-			ap_str_addf(&b, "%s%s", b.len ? ", " : "", forms[i].name);
-	return b.s;
-}
-
-/* Says what a document is that is no rank table of any form. */
-static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
-{
-	const struct ap_jv *root = ap_json_root(doc), *at = root;
-	const struct ap_jv *schema = ap_jv_get(root, "schema"),
-			   *version = ap_jv_get(root, "version");
-	const char *known = form_names(ctx, false), *text;
-
-	if (schema && ap_jv_type(schema) == AP_JSTRING)
-		text = ap_arena_printf(ctx->arena,
-			"this is a file of schema \"%s\", not a rank table", ap_jv_str(schema));
-	else if (ap_jv_get(root, "operators"))
-		text = "this looks like an operator graph, not like a rank table";
-	else if (!version)
-		text = ap_arena_printf(ctx->arena,
-			"no form of a rank table has neither \"version\" nor "
-			"\"deploy_mode\" nor \"group_list\"; known forms: %s",
-			known);
-	else if (ap_jv_type(at = version) == AP_JSTRING)
-		text = ap_arena_printf(ctx->arena, "unknown version \"%s\"; known forms: %s",
-			ap_diag_name(ctx->diag, ap_jv_str(version)), known);
-	else
-		text = "version must be a string, such as \"1.0\"";
-	return ap_json_report(ctx, doc, at, AP_ERROR, AP_MEANING, NULL, "form-known", "%s", text);
-}
-
-static enum ap_status find_form(
-	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_rank_form **out)
-{
-	const struct ap_jv *root = ap_json_root(doc);
-
-	if (ap_jv_type(root) != AP_JOBJECT)
-		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-known",
-			"a rank table is an object");
-	if (ap_jv_get(root, "server_list") && ap_jv_get(root, "group_list"))
-		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-mixed",
-			"both \"server_list\" and \"group_list\": the table mixes two forms");
-	for (int i = 0; i < NFORM; i++)
-		if (recognise(&forms[i], root)) {
-			*out = &forms[i];
-			return AP_OK;
-		}
-	return no_form(ctx, doc);
-}
-
-enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
-	const struct ap_topo **out)
-{
-	struct ap_rank_table table = {
-		.ctx = ctx, .doc = doc, .root = ap_json_root(doc), .chip_info = "",
-		.last_device_id = AP_LAST_DEVICE_ID};
-	const struct ap_jv *version = ap_jv_get(table.root, "version");
-	const struct ap_rank_form *form = NULL;
-
-	AP_TRY(find_form(ctx, doc, &form));
-	if (!form->parse)
-		return ap_json_report(ctx, doc, version ? version : table.root, AP_ERROR,
-			AP_MEANING, NULL, "form-read",
-			"rank tables of form %s are not read: %s; those of the forms %s are",
-			form->name, form->why_not, form_names(ctx, true));
-	table.form = form->name;
-	ap_rank_table_check_keys(&table, form->top);
-	form->parse(&table);
-	AP_TRY(table.status);
-	return ap_rank_table_finish(&table, sha256, out);
-}
 
 const uint32_t *ap_topo_link(
 	struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev, uint32_t nserver)
@@ -237,4 +138,136 @@ uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t)
 			local[r] = seen[p->server]++;
 	}
 	return local;
+}
+
+/* Integers of versions 1.0 and 1.2 are strings. */
+static void write_int(struct ap_jw *w, const char *key, int64_t v)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof digits, "%" PRId64, v);
+	ap_jw_kstr(w, key, digits);
+}
+
+static void write_device(struct ap_jw *w, const struct ap_topo *t, uint32_t rank)
+{
+	const struct ap_place *p = &t->place[rank];
+
+	ap_jw_obj_flat(w);
+	write_int(w, "device_id", p->device_id);
+	if (t->pod.n)
+		write_int(w, "super_device_id", p->super_device_id);
+	if (*p->device_ip)
+		ap_jw_kstr(w, "device_ip", p->device_ip);
+	write_int(w, "rank_id", rank);
+	ap_jw_end(w);
+}
+
+static void write_server(struct ap_jw *w, const struct ap_topo *t, uint32_t s)
+{
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "server_id", t->server[s]);
+	ap_jw_key(w, "device");
+	ap_jw_arr(w);
+	for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next)
+		write_device(w, t, r);
+	ap_jw_end(w);
+	ap_jw_kstr(w, "host_nic_ip", "reserve");
+	ap_jw_end(w);
+}
+
+static void write_tier(struct ap_jw *w, const struct ap_topo *t, const struct ap_tier *tier,
+	const char *list, const char *id)
+{
+	if (!tier->n)
+		return;
+	ap_jw_key(w, list);
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < tier->n; i++) {
+		ap_jw_obj(w);
+		ap_jw_kstr(w, id, tier->id[i]);
+		ap_jw_key(w, "server_list");
+		ap_jw_arr(w);
+		for (uint32_t s = tier->first[i]; s != AP_NONE; s = tier->next[s]) {
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "server_id", t->server[s]);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
+{
+	struct ap_jw w;
+
+	ap_jw_init(&w, write, user, 2);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "version", t->pod.n ? "1.2" : "1.0");
+	if (*t->chip_info)
+		ap_jw_kstr(&w, "chip_info", t->chip_info);
+	write_int(&w, "server_count", t->nserver);
+	ap_jw_key(&w, "server_list");
+	ap_jw_arr(&w);
+	for (uint32_t s = 0; s < t->nserver; s++)
+		write_server(&w, t, s);
+	ap_jw_end(&w);
+	write_tier(&w, t, &t->pod, "super_pod_list", "super_pod_id");
+	write_tier(&w, t, &t->cluster, "cluster_list", "cluster_id");
+	ap_jw_kstr(&w, "status", "completed");
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+}
+
+/* What a table may say of a machine that the planner has no use for. */
+static const char *const lost_keys[] = {"host_ip", "server_ip", "container_ip", "pod_ip",
+	"hardware_type", "device_port", "host_port", "backup_device_ip", "backup_device_port", "dpu_ip",
+	"eid", "numa_id", "network_type", "az_id", "region_id", "pod_name", "rank_addr_list",
+	"net_attr"};
+
+enum { NLOST = AP_COUNT(lost_keys) };
+
+static void mark_lost(const struct ap_jv *v, bool lost[NLOST])
+{
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		for (int i = 0; ap_jv_key(m) && i < NLOST; i++)
+			lost[i] |= strcmp(ap_jv_key(m), lost_keys[i]) == 0;
+		mark_lost(m, lost);
+	}
+}
+
+/* Device ids of version 1.0 are those of a server, unless there is a cluster_list. */
+static bool ids_fit(const struct ap_topo *t)
+{
+	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
+		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
+			return false;
+	return true;
+}
+
+enum ap_status ap_topo_write_losses(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t)
+{
+	bool lost[NLOST] = {false};
+	struct ap_str keys;
+
+	if (!ids_fit(t))
+		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
+			"a device_id is above %d, which version 1.0 does not have",
+			AP_LAST_DEVICE_ID);
+	if (t->pod.n && ap_jv_get(ap_json_root(doc), "rank_list"))
+		AP_TRY(ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-made",
+			"super_device_id counts the devices of each super pod; version 2.0 has "
+			"none"));
+	mark_lost(ap_json_root(doc), lost);
+	ap_str_init(&keys, ctx->arena);
+	for (int i = 0; i < NLOST; i++)
+		if (lost[i])
+			ap_str_addf(&keys, "%s%s", keys.len ? ", " : "", lost_keys[i]);
+	if (!keys.len)
+		return AP_OK;
+	return ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-lost",
+		"not kept, for the planner has no use for it: %s", keys.s);
 }

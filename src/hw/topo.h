@@ -11,6 +11,7 @@
 #include "base/json_write.h"
 
 #define AP_MAX_DEVICES (1 << 20)
+#define AP_MINDSPORE_DEVICES 4096 /* the most that MindSpore itself runs */
 #define AP_LAST_DEVICE_ID 15 /* in a server, as HCCL counts */
 
 struct ap_place { /* of one rank */
@@ -45,12 +46,6 @@ struct ap_topo {
 	bool job_wide_ids; /* device_id counts over the whole job, not in the server */
 };
 
-/* Reads any known form, a row {name, recognise, parse} each; the order of entries never matters.
- * Located messages for everything that is wrong (reliability.md section 2 D). An unknown form says
- * which are known; an operator graph given by mistake is recognised and named. */
-enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
-	const struct ap_topo **out);
-
 /* ndev ranks on servers of per_server each (the last may hold fewer). 1 <= ndev <= AP_MAX_DEVICES;
  * AP_USAGE outside. */
 enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server,
@@ -60,6 +55,13 @@ enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server
  * where servers do not fit in evenly. */
 enum ap_status ap_topo_make_pods(struct ap_ctx *ctx, const struct ap_topo *t, int64_t per_pod,
 	const struct ap_topo **out);
+
+/* Links the places of each server (next), and returns the lowest rank on each. */
+const uint32_t *ap_topo_link(
+	struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev, uint32_t nserver);
+
+/* Makes first and next of a tier from of. */
+void ap_topo_link_tier(struct ap_ctx *ctx, struct ap_tier *tier, uint32_t nserver);
 
 /* Number of a rank's device in its server from 0, also where ids count over the whole job; the
  * place among the server's ranks where ids are unknown. [ndev], in arena. */
@@ -72,11 +74,5 @@ void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user);
 /* Warns of what ap_topo_write() cannot keep of the table that t was loaded from. */
 enum ap_status ap_topo_write_losses(
 	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t);
-
-/* Rules of HCCL for the devices of a job, a row for each family of chips (formats 2.7): "910", "910b",
- * "910_93". as_warning: `--no-hccl-rules`. A family without rules holds none. */
-enum ap_status ap_hccl_check(
-	struct ap_ctx *ctx, const struct ap_topo *t, const char *family, bool as_warning);
-bool ap_hccl_known(const char *family);
 
 #endif

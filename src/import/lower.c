@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/cell.h"
+#include "graph/check.h"
 
 #define RECOMPUTED "recompute_"
 

@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "graph/graph.h"
 #include "import/model.h"
 
 static void put(void *user, const char *bytes, size_t len)

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "cost/least.h"
+#include "hw/coll.h"
 #include "pipeline/cut.h"
 #include "pipeline/stages_parts.h"
 

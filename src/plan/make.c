@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "hw/group.h"
 #include "plan/notes.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"

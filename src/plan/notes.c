@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "graph/graph.h"
+#include "hw/group.h"
 
 #define NOTE(ctx, check, ...) \
 	((void)ap_diag_add((ctx)->diag, AP_NOTE, AP_OK, NULL, check, __VA_ARGS__))

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "pipeline/schedule.h"
 
 const char *ap_plan_status_name(enum ap_plan_status st)

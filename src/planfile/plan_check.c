@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/group.h"
 #include "planfile/plan_form.h"
 #include "route/route.h"
 #include "shard/layout.h"

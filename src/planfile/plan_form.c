@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/coll.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"

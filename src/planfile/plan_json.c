@@ -11,6 +11,8 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "pipeline/schedule.h"
 #include "plan/terms.h"
 #include "problem/problem.h"

@@ -7,6 +7,7 @@
 #include "autopar/version.h"
 #include "base/arena.h"
 #include "base/json_write.h"
+#include "hw/coll.h"
 #include "pipeline/schedule.h"
 #include "plan/simulate.h"
 #include "plan/terms.h"

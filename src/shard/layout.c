@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "hw/group.h"
+
 bool ap_layout_equal(const struct ap_layout *a, const struct ap_layout *b)
 {
 	return memcmp(a, b, sizeof *a) == 0;

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cost/optimizer.h"
+#include "graph/graph.h"
 #include "shard/imposed.h"
 
 static void fail_on_messages(struct fixture *f)

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "oper.h"
 
 /* Which of the rows' parts is updated on rank r: by its place in the group of the shard. */

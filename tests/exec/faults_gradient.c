@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults of the exchange of parameters' gradients, of their update and of halos. */
 #include "faults.h"
+#include "hw/group.h"
 
 #define HOOK(name) static bool name(struct ex_world *w, const struct ex_oper *o, struct ex_comms *c)
 

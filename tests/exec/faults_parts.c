@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "faults.h"
+#include "hw/group.h"
 
 struct ap_comm *ex_nth_comm(struct ex_comms *c, enum ap_phase phase, enum ap_coll kind,
 	enum ex_of of, int n)

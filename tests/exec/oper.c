@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "fault.h"
 #include "oper_parts.h"
 

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "oper_parts.h"
 
 static void run_back(struct ex_world *w, const struct ap_comm *c, struct ex_shards *g)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "hw/group.h"
 #include "fault.h"
 #include "pipe_parts.h"
 

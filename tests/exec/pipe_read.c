@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/group.h"
 #include "plan/plan.h"
 #include "pipe.h"
 #include "program_read.h"

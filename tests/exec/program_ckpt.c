@@ -8,6 +8,7 @@
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_match.h"
 #include "drive/drive.h"
+#include "hw/group.h"
 #include "plan/plan.h"
 #include "program_read.h"
 

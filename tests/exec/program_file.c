@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "planfile/plan_read.h"
 #include "program_read.h"
 

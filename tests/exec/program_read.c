@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/group.h"
 
 void ex_read_fault(struct ex_reader *r, const char *fmt, ...)
 {

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "hw/coll.h"
 #include "oper.h"
 
 static const char *differs(struct ex_world *w, const char *what, int i, const struct ex_shards *got,

@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "graph/graph.h"
 #include "oper.h"
 
 static const char *name_of(struct ap_ctx *ctx, char kind, int i)

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 #include "cost/pins.h"
+#include "graph/graph.h"
 #include "harness.h"
 #include "oper.h"
 

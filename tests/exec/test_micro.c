@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "graph/graph.h"
 #include "fixture.h"
 #include "harness.h"
 #include "program.h"

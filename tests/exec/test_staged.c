@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "graph/graph.h"
 #include "game.h"
 #include "harness.h"
 #include "random_graph.h"

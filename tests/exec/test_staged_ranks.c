@@ -12,6 +12,7 @@
 #include "cost/optimizer.h"
 #include "game.h"
 #include "harness.h"
+#include "graph/graph.h"
 #include "pipeline/schedule.h"
 #include "plan/plan.h"
 #include "random_graph.h"

@@ -3,6 +3,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "fault.h"
 
 void ex_trouble(struct ex_world *w, const char *fmt, ...)

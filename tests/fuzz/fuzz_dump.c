@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "fuzz.h"
+#include "graph/graph.h"
 #include "import/import.h"
 
 static void put(void *user, const char *bytes, size_t len)

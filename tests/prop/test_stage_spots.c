@@ -16,6 +16,7 @@
 #include "fixture.h"
 #include "cost/least.h"
 #include "harness.h"
+#include "hw/coll.h"
 #include "pipeline/stages.h"
 #include "random_graph.h"
 #include "unit.h"

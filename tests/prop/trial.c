@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "cost/optimizer.h"
+#include "graph/graph.h"
 #include "hw/chip.h"
 #include "plan/plan.h"
 #include "unit.h"

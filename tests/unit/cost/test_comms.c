@@ -9,6 +9,8 @@
 #include "fixture.h"
 #include "cost/opcost.h"
 #include "harness.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "shard/space.h"
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};

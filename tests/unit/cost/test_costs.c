@@ -6,6 +6,7 @@
 #include "cost/cost.h"
 #include "cost/kernel.h"
 #include "cost/opcost.h"
+#include "hw/group.h"
 #include "fixture.h"
 #include "harness.h"
 

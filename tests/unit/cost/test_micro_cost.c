@@ -11,6 +11,7 @@
 #include "fixture.h"
 #include "cost/opcost.h"
 #include "harness.h"
+#include "graph/graph.h"
 #include "shard/space.h"
 
 /* Tokens before samples: [3 * 24] rows, [24 * 2] heads, and both taken apart again. */

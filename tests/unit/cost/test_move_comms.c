@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/cost.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "fixture.h"
 #include "harness.h"
 

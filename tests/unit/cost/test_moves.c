@@ -8,6 +8,8 @@
 #include "cost/kernel.h"
 #include "fixture.h"
 #include "harness.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 #include "table/joint.h"
 #include "table/table.h"
 

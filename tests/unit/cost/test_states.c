@@ -6,6 +6,7 @@
 #include "cost/dealt.h"
 #include "cost/opcost.h"
 #include "cost/optimizer.h"
+#include "hw/coll.h"
 #include "fixture.h"
 #include "harness.h"
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cost/cost.h"
 #include "cost/opcost.h"
+#include "hw/coll.h"
 #include "fixture.h"
 #include "harness.h"
 

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "graph/graph.h"
 
 struct ap_ctx ctx;
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "graph/cell.h"
+#include "graph/graph.h"
 #include "graph/staged.h"
 #include "graph_fixture.h"
 #include "harness.h"

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "graph/graph.h"
 #include "graph_fixture.h"
 #include "harness.h"
 

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/graph.h"
 #include "graph_fixture.h"
 #include "harness.h"
 

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "harness.h"
 #include "hw/machine.h"
+#include "hw/rank_table.h"
 
 static struct ap_ctx ctx;
 

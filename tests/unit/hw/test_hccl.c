@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/vec.h"
+#include "hw/hccl.h"
 
 #include "hw_test.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "base/vec.h"
+#include "hw/group.h"
 #include "hw_test.h"
 
 static uint64_t seed;

@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "base/vec.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 
 #include "hw_test.h"
 

@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/hccl.h"
+#include "hw/rank_table.h"
 #include "hw_test.h"
 
 /* Names are ordered as strings: node_1, node_10, node_2. */

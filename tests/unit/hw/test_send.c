@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/vec.h"
+#include "hw/coll.h"
+#include "hw/group.h"
 
 #include "hw_test.h"
 

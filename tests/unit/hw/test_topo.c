@@ -7,6 +7,7 @@
 #include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hw/hccl.h"
 #include "hw_test.h"
 
 static enum ap_status load_file(const char *name, const struct ap_topo **out)

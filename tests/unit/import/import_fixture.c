@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "graph/graph.h"
 
 struct ap_ctx ctx;
 

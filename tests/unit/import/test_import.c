@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "harness.h"
+#include "graph/graph.h"
 #include "import/prims.h"
 #include "import_fixture.h"
 

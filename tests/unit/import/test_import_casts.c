@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "graph/graph.h"
 #include "harness.h"
 #include "import_fixture.h"
 

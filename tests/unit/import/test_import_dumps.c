@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/graph.h"
 #include "harness.h"
 #include "import_fixture.h"
 

@@ -11,6 +11,7 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "harness.h"
+#include "hw/coll.h"
 #include "shard/space.h"
 
 /*

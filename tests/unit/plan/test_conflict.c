@@ -9,6 +9,7 @@
 #include "drive/drive.h"
 #include "drive/verify.h"
 #include "harness.h"
+#include "hw/group.h"
 #include "plan/plan.h"
 #include "fixture.h"
 

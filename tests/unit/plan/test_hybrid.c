@@ -4,6 +4,7 @@
 #include "drive/baseline.h"
 #include "drive/verify.h"
 #include "graph/staged.h"
+#include "hw/group.h"
 #include "hybrid/hybrid.h"
 #include "plan/plan.h"
 #include "shard/space.h"

@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "graph/staged.h"
 #include "harness.h"
+#include "hw/coll.h"
 #include "pipeline/schedule.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"

@@ -2,6 +2,7 @@
 #include "bound.h"
 #include "base/vec.h"
 #include "harness.h"
+#include "hw/group.h"
 #include "shard/layout.h"
 
 static void check_map(const struct ap_placement *p, const struct ap_operand *t,
