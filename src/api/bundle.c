@@ -234,24 +234,35 @@ enum ap_status ap_bundle_template(struct ap_ctx *ctx, const struct ap_settings *
 	return ap_op_template_read(ctx, doc, out);
 }
 
-/* The settings of the plan, and those that no plan depends on. */
-static void add_settings(struct ap_writing *to, const struct ap_plan *plan, struct ap_bundle *b)
+static struct ap_bundle_asked asked_of(const struct ap_settings *set)
 {
-	struct ap_setting *list =
-		AP_NEW_N(to->ctx->arena, struct ap_setting, plan->nsetting + AP_SET_COUNT);
-	uint32_t n = plan->nsetting;
+	static const enum ap_bundle_mode modes[] = {
+		[AP_MODE_AUTO_PARALLEL] = AP_BUNDLE_ROUTE,
+		[AP_MODE_SEMI_AUTO_PARALLEL] = AP_BUNDLE_SEMI_AUTO,
+		[AP_MODE_DATA_PARALLEL] = AP_BUNDLE_DATA_PARALLEL,
+		[AP_MODE_HYBRID_PARALLEL] = AP_BUNDLE_HYBRID_PARALLEL,
+		[AP_MODE_STAND_ALONE] = AP_BUNDLE_STAND_ALONE,
+	};
+	size_t groups = (size_t)set->communi_parallel_mode;
 
-	for (uint32_t i = 0; i < plan->nsetting; i++)
-		list[i] = plan->setting[i];
-	for (int i = 0; i < AP_SET_COUNT; i++) {
-		const struct ap_setting_row *row = ap_setting_at(i);
-
-		if (row->group == AP_GROUP_ACCEPTED)
-			list[n++] = (struct ap_setting){
-				row->key, ap_setting_json(to->ctx->arena, row, to->set)};
-	}
-	b->nsetting = n;
-	b->setting = list;
+	return (struct ap_bundle_asked){
+		.mode = modes[set->parallel_mode],
+		.route = ap_route_at((size_t)set->executor),
+		.broadcasts_result = set->pipeline_result_broadcast,
+		.broadcasts_parameters = set->parameter_broadcast,
+		.sums_loss = !set->loss_repeated_mean,
+		.dumps_norms = set->dump_local_norm,
+		.dumps_device_norms = set->dump_device_local_norm,
+		.norm_path = set->dump_local_norm_path,
+		.group_mode = groups ? ap_setting_at(AP_SET_communi_parallel_mode)->choices(groups) : NULL,
+		.interleave_num = set->interleave_num,
+		.scale_sense = set->scale_sense,
+		.speed_up = {
+#define SWITCH(name, is_number) set->name,
+			AP_SPEED_UPS(SWITCH)
+#undef SWITCH
+		},
+	};
 }
 
 struct staging {
@@ -356,6 +367,7 @@ enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan
 		.op_template = op_template,
 		.expert = &expert,
 		.frozen = !to->set->only_trainable_params,
+		.asked = asked_of(to->set),
 		.global_rank = to->set->global_rank,
 	};
 	struct staging s = {.to = to, .b = &b, .older = &to->bundle->older};
@@ -365,7 +377,6 @@ enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan
 	if (op_template)
 		AP_TRY(ap_op_template_check(to->ctx, op_template, plan));
 	ap_expert_find(to->ctx, plan, &expert);
-	add_settings(to, plan, &b);
 	AP_TRY(stage_stages(&s));
 	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++) {
 		if (!strcmp(file->name, AP_BUNDLE_MANIFEST)) /* the last; what goes, goes before */

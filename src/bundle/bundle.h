@@ -15,14 +15,54 @@ struct ap_bundle_part { /* a file as it was written */
 	const char *sha256;
 };
 
+/* Switches of computation and communication, which transformer_opt() and ascend_config read from a file of
+ * their own, a row each: SWITCH(name, is it a number? else true or false). */
+#define AP_SPEED_UPS(SWITCH) \
+	SWITCH(recomputation_communication_overlap, false) \
+	SWITCH(grad_matmul_communication_overlap, false) \
+	SWITCH(grad_fa_allgather_overlap, false) \
+	SWITCH(enable_communication_fusion, false) \
+	SWITCH(grad_computation_allreduce_overlap, false) \
+	SWITCH(computation_allgather_overlap, false) \
+	SWITCH(computation_communication_fusion_level, true) \
+	SWITCH(dataset_broadcast_opt_level, true) \
+	SWITCH(allreduce_and_biasadd_swap, false) \
+	SWITCH(enable_allreduce_slice_to_reducescatter, false) \
+	SWITCH(enable_interleave_split_concat_branch, false) \
+	SWITCH(enable_interleave_parallel_branch, false)
+enum ap_speed_up {
+#define SWITCH(name, is_number) AP_SPEED_UP_##name,
+	AP_SPEED_UPS(SWITCH)
+#undef SWITCH
+	AP_SPEED_UP_COUNT
+};
+
+enum ap_bundle_mode { /* where the strategies are from */
+	AP_BUNDLE_ROUTE, /* the plan's route */
+	AP_BUNDLE_SEMI_AUTO,
+	AP_BUNDLE_DATA_PARALLEL,
+	AP_BUNDLE_HYBRID_PARALLEL,
+	AP_BUNDLE_STAND_ALONE
+};
+
+struct ap_bundle_asked { /* what no plan depends on; all 0: nothing */
+	enum ap_bundle_mode mode;
+	const struct ap_route *route; /* asked for, where the plan has none; NULL: row 0 */
+	bool broadcasts_result, broadcasts_parameters, sums_loss, dumps_norms, dumps_device_norms;
+	const char *norm_path; /* NULL: none */
+	const char *group_mode; /* communi_parallel_mode; NULL: all groups at once */
+	int64_t interleave_num; /* copies of the batch; at most 1: none */
+	double scale_sense; /* 0 or 1: it is not scaled */
+	int64_t speed_up[AP_SPEED_UP_COUNT]; /* 0: off */
+};
+
 struct ap_bundle { /* what the files are made of */
 	const struct ap_plan *plan;
 	const struct ap_op_template *op_template; /* NULL: none was given */
 	const struct ap_expert *expert;
 	bool frozen; /* checkpoints name frozen parameters too */
 	int64_t global_rank; /* of the group file */
-	uint32_t nsetting; /* effective settings, those among them that no plan depends on */
-	const struct ap_setting *setting;
+	struct ap_bundle_asked asked;
 	uint32_t npart; /* files that are written already: what the manifest lists */
 	const struct ap_bundle_part *part;
 };

@@ -291,6 +291,7 @@ static void limit_class(struct readme *r)
 
 static void add_limits(struct readme *r)
 {
+	char scale[32];
 	uint32_t reshapes = 0;
 
 	for (ap_id i = 0; i < r->p->graph->nnode; i++)
@@ -309,9 +310,9 @@ static void add_limits(struct readme *r)
 		limit_recompute(r);
 	if (r->way->of_class)
 		limit_class(r);
-	if (r->way->mode && ap_bundle_differs(r->b, "scale_sense", "1"))
+	if (r->way->mode && r->b->asked.scale_sense > 0 && r->b->asked.scale_sense != 1)
 		limit(r, "scale_sense %s is an argument of PipelineGradReducer(), which the script makes.",
-			ap_bundle_setting(r->b, "scale_sense"));
+			ap_format_double(r->b->asked.scale_sense, scale));
 	if (r->p->nstage > 1 && !strcmp(r->p->step->pipe->scheduler->name, "zero_bubble_v"))
 		limit(r, "MindSpore 2.7 refuses the scheduler zero_bubble_v; newer ones have it.");
 }

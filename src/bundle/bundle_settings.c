@@ -16,47 +16,37 @@
 
 /* ---- switches, which transformer_opt() and ascend_config read from a file of their own ---- */
 
-static const char *const switches[] = { /* of parallel_speed_up.json */
-	"recomputation_communication_overlap",
-	"grad_matmul_communication_overlap",
-	"grad_fa_allgather_overlap",
-	"enable_communication_fusion",
-	"grad_computation_allreduce_overlap",
-	"computation_allgather_overlap",
-	"computation_communication_fusion_level",
-	"dataset_broadcast_opt_level",
-	"allreduce_and_biasadd_swap",
-	"enable_allreduce_slice_to_reducescatter",
-	"enable_interleave_split_concat_branch",
-	"enable_interleave_parallel_branch",
+static const struct {
+	const char *name;
+	bool is_number;
+} switches[] = {
+#define SWITCH(name, is_number) {#name, is_number},
+	AP_SPEED_UPS(SWITCH)
+#undef SWITCH
 };
-
-static bool is_on(const struct ap_bundle *b, const char *name)
-{
-	return ap_bundle_differs(b, name, "false") && ap_bundle_differs(b, name, "0");
-}
 
 bool ap_bundle_speeds_up(const struct ap_bundle *b)
 {
-	for (size_t i = 0; i < AP_COUNT(switches); i++)
-		if (is_on(b, switches[i]))
+	for (int i = 0; i < AP_SPEED_UP_COUNT; i++)
+		if (b->asked.speed_up[i])
 			return true;
 	return false;
 }
 
-void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
-	void *user)
+void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
 	struct ap_jw w;
 
 	(void)ctx;
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
-	for (size_t i = 0; i < AP_COUNT(switches); i++) {
-		if (!is_on(b, switches[i]))
-			continue;
-		ap_jw_key(&w, switches[i]);
-		ap_jw_raw(&w, ap_bundle_setting(b, switches[i]));
+	for (int i = 0; i < AP_SPEED_UP_COUNT; i++) {
+		int64_t value = b->asked.speed_up[i];
+
+		if (value && switches[i].is_number)
+			ap_jw_kint(&w, switches[i].name, value);
+		else if (value)
+			ap_jw_kbool(&w, switches[i].name, true);
 	}
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
@@ -107,9 +97,8 @@ static void find_facts(const struct ap_bundle *b, bool is[FACT_COUNT])
 {
 	const struct ap_step *s = b->plan->step;
 	bool ckpt = ap_bundle_loads(b, AP_BUNDLE_CKPT), staged = b->plan->nstage > 1;
-	bool dumps = ap_bundle_differs(b, "dump_local_norm", "false");
-	bool named = ap_bundle_differs(b, "dump_local_norm_path", "null");
-	bool sums = ap_bundle_differs(b, "loss_repeated_mean", "true");
+	const struct ap_bundle_asked *asked = &b->asked;
+	bool dumps = asked->dumps_norms, named = asked->norm_path;
 
 	is[NEVER] = false;
 	is[ALWAYS] = true;
@@ -125,30 +114,30 @@ static void find_facts(const struct ap_bundle *b, bool is[FACT_COUNT])
 	is[SAVES_WHOLE] = s->optimizer_sharding && s->saved_whole;
 	is[STAGED] = staged;
 	is[PIPELINED] = staged && (s->training || s->micro_batches > 1);
-	is[BROADCASTS_RESULT] = staged && ap_bundle_differs(b, "pipeline_result_broadcast", "false");
+	is[BROADCASTS_RESULT] = staged && asked->broadcasts_result;
 	is[ACCUMULATES] = !staged && s->training && s->micro_batches > 1;
-	is[INTERLEAVES_BATCHES] = ap_bundle_differs(b, "interleave_num", "1");
+	is[INTERLEAVES_BATCHES] = asked->interleave_num > 1;
 	is[TRAINS] = s->training;
 	is[FUSES_BY_INDEX] = s->training && s->allreduce.mode == AP_FUSION_INDEX;
 	is[FP32_COMMUNICATION] = s->force_fp32;
 	is[GRADIENTS_MEAN] = s->gradients_mean;
 	is[FP32_SYNC] = s->gradient_fp32_sync;
 	is[SYNCS_AS_IS] = !s->gradient_fp32_sync;
-	is[LOSS_MEAN] = !sums;
-	is[LOSS_SUM] = sums;
+	is[LOSS_MEAN] = !asked->sums_loss;
+	is[LOSS_SUM] = asked->sums_loss;
 	is[ALLTOALL] = s->alltoall;
-	is[BROADCASTS_PARAMETERS] = ap_bundle_differs(b, "parameter_broadcast", "false");
-	is[HAS_GROUP_MODE] = ap_bundle_differs(b, "communi_parallel_mode", "\"all_group_parallel\"");
+	is[BROADCASTS_PARAMETERS] = asked->broadcasts_parameters;
+	is[HAS_GROUP_MODE] = asked->group_mode;
 	is[DUMPS_NORMS] = dumps;
 	is[NAMES_NORMS] = named;
 	is[PRINTS_NORMS] = dumps && !named;
 	is[SAVES_NORMS] = dumps && named;
 	is[NAMES_IDLE_NORMS] = !dumps && named;
-	is[DUMPS_DEVICE_NORMS] = ap_bundle_differs(b, "dump_device_local_norm", "false");
+	is[DUMPS_DEVICE_NORMS] = asked->dumps_device_norms;
 	is[SPEEDS_UP] = ap_bundle_speeds_up(b);
 }
 
-/* ---- values that are more than a fact, a setting or a text ---- */
+/* ---- values that are more than a fact or a text ---- */
 
 static void class_mode(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -198,8 +187,7 @@ static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
 
 /* A Layout on the stage's devices: repeats, parts, repeats. */
 /* A Layout on the stage's devices: repeats, parts, repeats. */
-static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a, int rank,
-	struct ap_jw *w)
+static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a, int rank, struct ap_jw *w)
 {
 	const int64_t parts = a->cut > 1 ? a->cut : 1, stride = a->cut > 1 ? a->stride : 1;
 	const int64_t matrix[] = {b->plan->machine->ndev / (parts * stride), parts, stride};
@@ -296,7 +284,7 @@ static void pipeline(const struct ap_bundle *b, struct ap_jw *w)
 
 	ap_jw_obj(w);
 	ap_jw_kint(w, "stages", b->plan->nstage);
-	ap_jw_kbool(w, "output_broadcast", ap_bundle_differs(b, "pipeline_result_broadcast", "false"));
+	ap_jw_kbool(w, "output_broadcast", b->asked.broadcasts_result);
 	ap_jw_kbool(w, "interleave", interleave);
 	ap_jw_kstr(w, "scheduler", scheduler);
 	ap_jw_end(w);
@@ -328,9 +316,18 @@ static void micro_size(const struct ap_bundle *b, struct ap_jw *w)
 static void interleave_num(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
-	ap_jw_key(w, "interleave_num");
-	ap_jw_raw(w, ap_bundle_setting(b, "interleave_num"));
+	ap_jw_kint(w, "interleave_num", b->asked.interleave_num);
 	ap_jw_end(w);
+}
+
+static void norm_path(const struct ap_bundle *b, struct ap_jw *w)
+{
+	ap_jw_str(w, b->asked.norm_path);
+}
+
+static void group_mode(const struct ap_bundle *b, struct ap_jw *w)
+{
+	ap_jw_str(w, b->asked.group_mode);
 }
 
 static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
@@ -388,7 +385,7 @@ struct call { /* a row of the file */
 	/* the value, one of these: else null */
 	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
 	enum fact fact;
-	const char *setting, *json;
+	const char *json;
 	enum fact unsaid; /* no method of the class says it */
 };
 
@@ -417,7 +414,7 @@ static const struct call calls[] = {
 	{CLASS, "disable_loss_repeated_mean", "none", LOSS_SUM},
 	{CLASS, "transformer_opt", "str", SPEEDS_UP, .json = "\"" AP_BUNDLE_SPEED_UP "\""},
 	{CLASS, "print_local_norm", "none", PRINTS_NORMS},
-	{CLASS, "dump_local_norm", "str", SAVES_NORMS, .setting = "dump_local_norm_path"},
+	{CLASS, "dump_local_norm", "str", SAVES_NORMS, .value = norm_path},
 	{CLASS, "enable_device_local_norm", "none", DUMPS_DEVICE_NORMS},
 
 	{CONTEXT, "device_num", "int", ALWAYS, NULL, device_num},
@@ -446,10 +443,10 @@ static const struct call calls[] = {
 	{CONTEXT, "enable_alltoall", "bool", ALWAYS, .fact = ALLTOALL},
 	{CONTEXT, "parameter_broadcast", "bool", BROADCASTS_PARAMETERS, .fact = ALWAYS,
 		.unsaid = BROADCASTS_PARAMETERS},
-	{CONTEXT, "communi_parallel_mode", "str", HAS_GROUP_MODE, .setting = "communi_parallel_mode",
+	{CONTEXT, "communi_parallel_mode", "str", HAS_GROUP_MODE, .value = group_mode,
 		.unsaid = HAS_GROUP_MODE},
 	{CONTEXT, "dump_local_norm", "bool", DUMPS_NORMS, .fact = ALWAYS},
-	{CONTEXT, "dump_local_norm_path", "str", NAMES_NORMS, .setting = "dump_local_norm_path",
+	{CONTEXT, "dump_local_norm_path", "str", NAMES_NORMS, .value = norm_path,
 		.unsaid = NAMES_IDLE_NORMS},
 	{CONTEXT, "dump_device_local_norm", "bool", DUMPS_DEVICE_NORMS, .fact = ALWAYS},
 	{"set_op_strategy_config", "set_op_strategy_config", "kwargs", LOADS_OPERATORS, "mode path",
@@ -466,11 +463,10 @@ static void write_value(const struct ap_bundle *b, const struct call *c, const b
 	else if (c->fact)
 		ap_jw_bool(w, is[c->fact]);
 	else
-		ap_jw_raw(w, c->json ? c->json : c->setting ? ap_bundle_setting(b, c->setting) : "null");
+		ap_jw_raw(w, c->json ? c->json : "null");
 }
 
-void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
-	void *user)
+void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
 	bool is[FACT_COUNT];
 	struct ap_jw w;

@@ -28,37 +28,30 @@ static const struct ap_bundle_way ways[] = {
 		"and the order of all of them.\n"},
 };
 
-/* Of a JSON string, less its quotes. */
-static bool is_word(const char *json, const char *word)
+/* The way of this name, else the other (NULL: none is known). */
+static const struct ap_bundle_way *find_way(const char *name, const struct ap_bundle_way *other)
 {
-	size_t len = strlen(word);
-
-	return json && *json == '"' && !strncmp(json + 1, word, len) && !strcmp(json + 1 + len, "\"");
-}
-
-static const struct ap_bundle_way *find_way(const char *json, const char *name)
-{
-	for (size_t i = 0; i < AP_COUNT(ways); i++)
-		if (name ? !strcmp(ways[i].name, name) : is_word(json, ways[i].name))
+	for (size_t i = 0; name && i < AP_COUNT(ways); i++)
+		if (!strcmp(ways[i].name, name))
 			return &ways[i];
-	return NULL;
+	return other;
 }
 
 const struct ap_bundle_way *ap_bundle_way(const struct ap_bundle *b)
 {
-	const char *mode = ap_bundle_setting(b, "parallel_mode");
-	const struct ap_bundle_way *way = NULL;
+	static const char *const by_mode[] = {
+		[AP_BUNDLE_ROUTE] = NULL,
+		[AP_BUNDLE_SEMI_AUTO] = "mindspore-semi-auto",
+		[AP_BUNDLE_DATA_PARALLEL] = "data_parallel",
+		[AP_BUNDLE_HYBRID_PARALLEL] = "hybrid_parallel",
+		[AP_BUNDLE_STAND_ALONE] = "stand_alone",
+	};
+	const struct ap_bundle_way *way = find_way(b->asked.route ? b->asked.route->name : NULL, &ways[0]);
 
-	if (b->plan->step->executor == AP_EXECUTOR_GENERIC)
-		return find_way(NULL, "generic");
-	if (is_word(mode, "semi_auto_parallel"))
-		return find_way(NULL, "mindspore-semi-auto");
-	way = find_way(mode, NULL);
-	if (!way && b->plan->route)
-		way = find_way(NULL, b->plan->route->route->name);
-	if (!way)
-		way = find_way(ap_bundle_setting(b, "executor"), NULL);
-	return way ? way : &ways[0];
+	if (b->plan->route)
+		way = find_way(b->plan->route->route->name, way);
+	return find_way(b->plan->step->executor == AP_EXECUTOR_GENERIC ? "generic" : by_mode[b->asked.mode],
+		way);
 }
 
 bool ap_bundle_loads(const struct ap_bundle *b, const char *file)
@@ -66,21 +59,6 @@ bool ap_bundle_loads(const struct ap_bundle *b, const char *file)
 	const char *loaded = ap_bundle_way(b)->file;
 
 	return loaded && !strcmp(loaded, file);
-}
-
-const char *ap_bundle_setting(const struct ap_bundle *b, const char *name)
-{
-	for (uint32_t i = 0; i < b->nsetting; i++)
-		if (!strcmp(b->setting[i].name, name))
-			return b->setting[i].value;
-	return NULL;
-}
-
-bool ap_bundle_differs(const struct ap_bundle *b, const char *name, const char *json)
-{
-	const char *value = ap_bundle_setting(b, name);
-
-	return value && strcmp(value, json) != 0;
 }
 
 int64_t ap_bundle_devices(const struct ap_bundle *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a plan gets into its executor, and the effective settings that it was made under. */
+/* How a plan gets into its executor. */
 #ifndef AP_BUNDLE_BUNDLE_WAY_H
 #define AP_BUNDLE_BUNDLE_WAY_H
 
@@ -20,12 +20,6 @@ const struct ap_bundle_way *ap_bundle_way(const struct ap_bundle *b);
 
 /* Is this the file of the bundle that the way into the executor loads? */
 bool ap_bundle_loads(const struct ap_bundle *b, const char *file);
-
-/* An effective setting as JSON text; NULL where it is not there. */
-const char *ap_bundle_setting(const struct ap_bundle *b, const char *name);
-
-/* Is it there, and other than that? */
-bool ap_bundle_differs(const struct ap_bundle *b, const char *name, const char *json);
 
 /* All stages together. */
 int64_t ap_bundle_devices(const struct ap_bundle *b);

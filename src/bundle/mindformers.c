@@ -177,8 +177,7 @@ static bool has_pipeline(const struct words *w)
 /* Copies of MicroBatchInterleaved, where the samples can be dealt to them. */
 static int64_t copies(const struct words *w)
 {
-	const char *n_text = ap_bundle_setting(w->b, "interleave_num");
-	int64_t n = n_text ? strtoll(n_text, NULL, 10) : 0;
+	int64_t n = w->b->asked.interleave_num;
 
 	return n > 1 && w->x->hybrid.mbs % n == 0 ? n : 1;
 }
@@ -483,7 +482,6 @@ static void megatron_optimizer(struct words *w)
 {
 	const struct ap_step *step = w->p->step;
 	bool dealt = step->optimizer_sharding, exchanged = w->x->hybrid.dp * w->x->hybrid.cp > 1;
-	const char *overlaps = ap_bundle_setting(w->b, "computation_allgather_overlap");
 
 	if (!step->training)
 		return;
@@ -491,7 +489,7 @@ static void megatron_optimizer(struct words *w)
 		argument(w, "use-distributed-optimizer");
 	if (exchanged)
 		argument(w, "overlap-grad-reduce");
-	if (dealt && exchanged && overlaps && !strcmp(overlaps, "true"))
+	if (dealt && exchanged && w->b->asked.speed_up[AP_SPEED_UP_computation_allgather_overlap])
 		argument(w, "overlap-param-gather");
 }
 

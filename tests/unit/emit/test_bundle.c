@@ -13,7 +13,6 @@ struct world {
 	struct ap_plan plan;
 	struct ap_plan_route route;
 	struct ap_expert expert;
-	struct ap_setting setting[4];
 	struct ap_bundle b;
 };
 
@@ -22,12 +21,7 @@ static void open_bundle(struct world *w, const char *net)
 	memset(w, 0, sizeof *w);
 	open_pipe_of(&w->f, net, &w->plan);
 	w->expert.why_not = "no reason";
-	w->b = (struct ap_bundle){.plan = &w->plan, .expert = &w->expert, .setting = w->setting};
-}
-
-static void set(struct world *w, const char *name, const char *value)
-{
-	w->setting[w->b.nsetting++] = (struct ap_setting){name, value};
+	w->b = (struct ap_bundle){.plan = &w->plan, .expert = &w->expert};
 }
 
 static const struct ap_bundle_file *file_of(const char *name)
@@ -82,38 +76,37 @@ static const char *setting_of(struct world *w, const char *api, const char *name
 #define CONTEXT "set_auto_parallel_context"
 
 static const struct {
-	const char *route, *executor, *parallel_mode; /* NULL: not there */
+	const char *route, *executor; /* NULL: not there */
+	enum ap_bundle_mode parallel_mode;
 	const char *of_class, *mode, *search, *ckpt, *operators;
 } ways[] = {
-	{NULL, NULL, NULL, "\"sharding_propagation\"", "\"auto_parallel\"", "\"sharding_propagation\"", "",
+	{NULL, NULL, AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"", "\"sharding_propagation\"", "",
 		"\"operator_strategies.json\""},
-	{NULL, "\"mindspore\"", "\"auto_parallel\"", "\"sharding_propagation\"", "\"auto_parallel\"",
+	{NULL, "mindspore", AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"",
 		"\"sharding_propagation\"", "", "\"operator_strategies.json\""},
-	{"mindspore-semi-auto", NULL, NULL, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+	{"mindspore-semi-auto", NULL, AP_BUNDLE_ROUTE, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
 		"\"stages/stage_{stage}.ckpt\"", ""},
-	{NULL, "\"mindspore-semi-auto\"", NULL, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+	{NULL, "mindspore-semi-auto", AP_BUNDLE_ROUTE, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
 		"\"stages/stage_{stage}.ckpt\"", ""},
-	{NULL, "\"mindspore\"", "\"semi_auto_parallel\"", "\"semi_auto\"", "\"semi_auto_parallel\"", "",
+	{NULL, "mindspore", AP_BUNDLE_SEMI_AUTO, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
 		"\"stages/stage_{stage}.ckpt\"", ""},
-	{"mindspore-sharding-propagation", NULL, NULL, "\"sharding_propagation\"", "\"auto_parallel\"",
+	{"mindspore-sharding-propagation", NULL, AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"",
 		"\"sharding_propagation\"", "\"stages/stage_{stage}.ckpt\"", ""},
-	{NULL, "\"mindspore\"", "\"data_parallel\"", "", "\"data_parallel\"", "", "", ""},
-	{NULL, "\"mindspore\"", "\"hybrid_parallel\"", "", "\"hybrid_parallel\"", "", "", ""},
+	{NULL, "mindspore", AP_BUNDLE_DATA_PARALLEL, "", "\"data_parallel\"", "", "", ""},
+	{NULL, "mindspore", AP_BUNDLE_HYBRID_PARALLEL, "", "\"hybrid_parallel\"", "", "", ""},
 };
 
 /* The route, or else the mode that the settings say, decides which file is loaded by whom. */
 START_LOOP_TEST(ways_into_mindspore, AP_COUNT(ways))
 {
-	struct ap_route route = {.name = ways[_i].route};
+	struct ap_route route = {.name = ways[_i].route}, executor = {.name = ways[_i].executor};
 	struct world w;
 
 	open_bundle(&w, PIPE_NET);
 	w.route.route = &route;
 	w.plan.route = ways[_i].route ? &w.route : NULL;
-	if (ways[_i].executor)
-		set(&w, "executor", ways[_i].executor);
-	if (ways[_i].parallel_mode)
-		set(&w, "parallel_mode", ways[_i].parallel_mode);
+	w.b.asked.route = ways[_i].executor ? &executor : NULL;
+	w.b.asked.mode = ways[_i].parallel_mode;
 	ck_assert_str_eq(setting_of(&w, CLASS, "parallel_mode"), ways[_i].of_class);
 	ck_assert_str_eq(setting_of(&w, CONTEXT, "parallel_mode"), ways[_i].mode);
 	ck_assert_str_eq(setting_of(&w, CONTEXT, "search_mode"), ways[_i].search);
@@ -180,12 +173,11 @@ START_TEST(files_by_executor)
 	ck_assert(file_of("settings.json")->wanted(&w.b));
 	ck_assert(file_of("stage_config.json")->wanted(&w.b));
 	ck_assert(!file_of("parallel_speed_up.json")->wanted(&w.b));
-	set(&w, "computation_communication_fusion_level", "0");
-	ck_assert(!file_of("parallel_speed_up.json")->wanted(&w.b));
-	set(&w, "computation_communication_fusion_level", "2");
-	w.b.setting++, w.b.nsetting--;
-	ck_assert_str_eq(text_of(&w, "parallel_speed_up.json"),
-		"{\n \"computation_communication_fusion_level\": 2\n}\n");
+	w.b.asked.speed_up[AP_SPEED_UP_computation_communication_fusion_level] = 2;
+	w.b.asked.speed_up[AP_SPEED_UP_grad_fa_allgather_overlap] = true;
+	ck_assert(file_of("parallel_speed_up.json")->wanted(&w.b));
+	ck_assert_str_eq(text_of(&w, "parallel_speed_up.json"), "{\n \"grad_fa_allgather_overlap\": true,\n"
+		" \"computation_communication_fusion_level\": 2\n}\n");
 	w.f.step.executor = AP_EXECUTOR_GENERIC;
 	ck_assert(!file_of("settings.json")->wanted(&w.b));
 	ck_assert(!file_of("stage_config.json")->wanted(&w.b));
@@ -459,7 +451,7 @@ START_TEST(limits)
 	ck_said(&w, "README.txt", "for load_operator_strategy_file(); not loaded here\n");
 	ck_said(&w, "README.txt", "  strategy checkpoint of each stage\n");
 	ck_said(&w, "README.txt", "ranks 4 to 7  stages/stage_1.ckpt");
-	set(&w, "parallel_mode", "\"data_parallel\"");
+	w.b.asked.mode = AP_BUNDLE_DATA_PARALLEL;
 	ck_not_said(&w, "README.txt", "recursive_programming");
 	fixture_close(&w.f);
 }

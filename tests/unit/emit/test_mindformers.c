@@ -310,13 +310,13 @@ START_TEST(settings_are_said)
 {
 	const struct expert_case c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8,
 		.tune = deal_optimizer, .hybrid = {.tp = 4}};
-	const struct ap_setting settings[] = {{"interleave_num", "2"},
-		{"computation_allgather_overlap", "true"}};
 	struct fixture f;
 	struct ap_hybrid h;
 	struct ap_plan p;
 	struct ap_expert x;
-	struct ap_bundle b = {.plan = &p, .expert = &x, .frozen = true, .nsetting = 2, .setting = settings};
+	struct ap_bundle b = {.plan = &p, .expert = &x, .frozen = true,
+		.asked = {.interleave_num = 2,
+			.speed_up = {[AP_SPEED_UP_computation_allgather_overlap] = true}}};
 	struct ap_str yaml, megatron;
 
 	expert_plan(&f, &c, &h, &p);
