@@ -2,12 +2,200 @@
 #include "pipeline/schedule.h"
 
 #include <assert.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "pipeline/schedule_orders.h"
+
+/* Orders whose backward passes are whole. */
+static struct ap_schedule_slot slot_of(enum ap_pass pass, int32_t segment, int32_t micro)
+{
+	return (struct ap_schedule_slot){.pass = (uint8_t)pass, .segment = (int16_t)segment, .micro = micro};
+}
+
+static struct ap_schedule_slot *order_gpipe(
+	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
+{
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 2 * (size_t)nmicro);
+
+	(void)nstage;
+	(void)stage;
+	assert(nsegment == 1);
+	for (int32_t i = 0; i < nmicro; i++) {
+		slot[i] = slot_of(AP_PASS_FORWARD, 0, i);
+		slot[nmicro + i] = slot_of(AP_PASS_BACKWARD, 0, i);
+	}
+	return slot;
+}
+
+/*
+ * Micro-batches go through the segments in rounds: so many of them through the first segment, then
+ * through the second, and so on. All rounds are of nstage micro-batches, so that what left the last
+ * stage is just in time for the next segment of the first; the first one is longer where the number
+ * of micro-batches asks for it.
+ */
+struct rounds {
+	int32_t nsegment, first, other; /* micro-batches */
+};
+
+static struct ap_schedule_slot unit(const struct rounds *r, enum ap_pass pass, int64_t k)
+{
+	int64_t head = (int64_t)r->first * r->nsegment, start = 0, size = r->first;
+	int64_t segment;
+
+	if (k >= head) {
+		size = r->other;
+		start = r->first + (k - head) / (size * r->nsegment) * size;
+		k = (k - head) % (size * r->nsegment);
+	}
+	segment = k / size;
+	if (pass == AP_PASS_BACKWARD)
+		segment = r->nsegment - 1 - segment;
+	return slot_of(pass, (int32_t)segment, (int32_t)(start + k % size));
+}
+
+/* So many forward passes, then one forward and one backward by turns, then the other backward
+ * passes. */
+static struct ap_schedule_slot *by_turns(
+	struct ap_arena *arena, const struct rounds *r, int64_t warm_up, int64_t nmicro)
+{
+	int64_t n = nmicro * r->nsegment, ahead = warm_up < n ? warm_up : n;
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 2 * n), *to = slot;
+
+	for (int64_t k = 0; k < n + ahead; k++) {
+		if (k < n)
+			*to++ = unit(r, AP_PASS_FORWARD, k);
+		if (k >= ahead)
+			*to++ = unit(r, AP_PASS_BACKWARD, k - ahead);
+	}
+	return slot;
+}
+
+static struct ap_schedule_slot *order_1f1b(
+	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
+{
+	struct rounds one = {1, nmicro, nmicro};
+
+	assert(nsegment == 1);
+	return by_turns(arena, &one, nstage - stage - 1, nmicro);
+}
+
+static struct ap_schedule_slot *order_interleaved(
+	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
+{
+	struct rounds r = {nsegment, nstage + nmicro % nstage, nstage};
+	int64_t warm_up = (int64_t)(nsegment - 1) * r.first + 2 * (int64_t)(nstage - stage - 1);
+
+	assert(nmicro >= nstage);
+	if (nsegment == 1) /* nothing to interleave */
+		return order_1f1b(arena, nstage, nsegment, stage, nmicro);
+	return by_turns(arena, &r, warm_up, nmicro);
+}
+
+/*
+ * Zero bubble in a V. With passes of equal length and at least 2 S micro-batches, no stage s of S
+ * waits from its first slot to its last, and none holds more than 2 S segments' activations, which
+ * is what 1f1b's first stage holds. With F, B, W of segments 0 and 1, a stage runs:
+ *
+ *   2 (S - s) - 1 times   F0                     until the first micro-batch is back in segment 1
+ *   s times               F1 F0, then once F1    2 S are held: now the first B1 has come
+ *   S - 1 - s times       B1 W1 F1               it has yet to turn at the last stage
+ *   m - 2 S + s + 1 times B1 W1 B0 W0 F0 F1      steady, six slots for a micro-batch
+ *   S - 1 - s times       B1 W1 B0 W0 F1         F0 has none left
+ *   s times               B1 B0, then once B1
+ *   S - s times           B0 W, then the other W the last B0 go back through all stages
+ *
+ * Let stage s begin at slot s. The steady block of number j then begins at 5 S - 3 - 2 s + 6 j, and
+ * every other slot by counting; what a slot needs has always ended: F0 and B1, which go up the
+ * stages, have 4 slots for a hop in the steady blocks, F1 and B0, which go down, 2; in all others 1
+ * or more. The micro-batches that the steady blocks lack when m < 2 S - 1 are left out of the order
+ * of 2 S - 1: each micro-batch depends on itself only.
+ */
+struct writing {
+	struct ap_schedule_slot *to;
+	int32_t nmicro;                      /* there are; further ones are left out */
+	int32_t next[AP_PASS_WEIGHT + 1][2]; /* micro-batch, by pass and segment */
+};
+
+static void put(struct writing *w, enum ap_pass pass, int segment)
+{
+	int32_t micro = w->next[pass][segment]++;
+
+	if (micro < w->nmicro)
+		*w->to++ = (struct ap_schedule_slot){(uint8_t)pass, (int16_t)segment, micro};
+}
+
+/* A weight pass that is due, of the second segment first. */
+static void put_weight(struct writing *w)
+{
+	put(w, AP_PASS_WEIGHT, w->next[AP_PASS_WEIGHT][1] < w->next[AP_PASS_BACKWARD][1]);
+}
+
+static void both(struct writing *w, int segment)
+{
+	put(w, AP_PASS_BACKWARD, segment);
+	put(w, AP_PASS_WEIGHT, segment);
+}
+
+static void fill(struct writing *w, int32_t nstage, int32_t stage)
+{
+	for (int32_t i = 0; i < 2 * (nstage - stage) - 1; i++)
+		put(w, AP_PASS_FORWARD, 0);
+	for (int32_t i = 0; i < stage; i++) {
+		put(w, AP_PASS_FORWARD, 1);
+		put(w, AP_PASS_FORWARD, 0);
+	}
+	put(w, AP_PASS_FORWARD, 1);
+	for (int32_t i = 0; i < nstage - 1 - stage; i++) {
+		both(w, 1);
+		put(w, AP_PASS_FORWARD, 1);
+	}
+}
+
+static void steady(struct writing *w, int32_t blocks, bool more)
+{
+	for (int32_t i = 0; i < blocks; i++) {
+		both(w, 1);
+		both(w, 0);
+		if (more)
+			put(w, AP_PASS_FORWARD, 0);
+		put(w, AP_PASS_FORWARD, 1);
+	}
+}
+
+static void drain(struct writing *w, int32_t nstage, int32_t stage)
+{
+	for (int32_t i = 0; i < stage; i++) {
+		put(w, AP_PASS_BACKWARD, 1);
+		put(w, AP_PASS_BACKWARD, 0);
+	}
+	put(w, AP_PASS_BACKWARD, 1);
+	for (int32_t i = 0; i < nstage - stage; i++) {
+		put(w, AP_PASS_BACKWARD, 0);
+		put_weight(w);
+	}
+	for (int32_t i = 0; i < 2 * stage + 1; i++)
+		put_weight(w);
+}
+
+static struct ap_schedule_slot *order_zero_bubble_v(
+	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
+{
+	struct ap_schedule_slot *slot = AP_NEW_N(arena, struct ap_schedule_slot, 6 * (size_t)nmicro);
+	struct writing w = {.to = slot, .nmicro = nmicro};
+	int32_t run = nmicro < 2 * nstage - 1 ? 2 * nstage - 1 : nmicro;
+
+	assert(nsegment == 2);
+	fill(&w, nstage, stage);
+	steady(&w, run - 2 * nstage + stage + 1, true);
+	steady(&w, nstage - 1 - stage, false);
+	drain(&w, nstage, stage);
+	assert(w.to == slot + 6 * (size_t)nmicro);
+	return slot;
+}
 
 static const char *takes_any(int32_t nstage, int32_t nsegment, int64_t nmicro)
 {
@@ -197,4 +385,212 @@ void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t 
 	for (int32_t stage = 0; stage < nstage; stage++)
 		count_stage(ctx, s, nstage, nsegment, stage, nmicro, &instants[stage], &best[stage]);
 	*out = *ap_schedule_at(ctx->arena, out, best);
+}
+
+static int by_start(const void *x, const void *y)
+{
+	const struct ap_send_time *a = x, *b = y;
+
+	if (a->start_s != b->start_s)
+		return a->start_s < b->start_s ? -1 : 1;
+	if (a->from_part != b->from_part)
+		return a->from_part < b->from_part ? -1 : 1;
+	if (a->to_part != b->to_part)
+		return a->to_part < b->to_part ? -1 : 1;
+	return (a->micro > b->micro) - (a->micro < b->micro);
+}
+
+/*
+ * A stage runs its slots in their order until one has to wait for another stage; what arrives there
+ * wakes it. All sends from one stage to another are of slots of the one, so they come up in the
+ * order in which they are ready.
+ */
+struct running {
+	const struct ap_pipe *pipe;
+	int32_t nmicro, npart;
+	enum ap_pass finish; /* of a micro-batch */
+	const struct ap_pass_times *time;
+	struct ap_slot_time *slot;
+	const uint32_t *first; /* [nstage + 1] */
+	uint32_t *next;        /* [nstage] slot */
+	double *free_s;        /* [nstage] */
+	double *link_free_s;   /* [nstage * nstage] */
+	double *arrived_s; /* [pass][part][micro] what the pass needs from elsewhere; NAN: not yet
+			    */
+	int32_t *left;     /* [part] micro-batches to be finished */
+	int32_t *waking;   /* ring of nstage */
+	bool *awake;       /* [nstage] */
+	size_t nwoken, nasleep; /* so many entered and left the ring */
+	struct ap_arena *arena;
+	struct sends {
+		struct ap_send_time *v;
+		size_t n, cap;
+	} sends;
+};
+
+static void finish(const struct running *r, struct ap_timeline *out)
+{
+	*out = (struct ap_timeline){.nstage = r->pipe->nstage,
+		.first = r->first,
+		.slot = r->slot,
+		.nsend = (uint32_t)r->sends.n,
+		.send = r->sends.v};
+	if (r->sends.n)
+		qsort(r->sends.v, r->sends.n, sizeof *r->sends.v, by_start);
+	for (int32_t s = 0; s < out->nstage; s++) {
+		assert(r->next[s] == r->first[s + 1]); /* else the orders wait for each other */
+		out->end_s = fmax(out->end_s, r->free_s[s]);
+	}
+}
+
+static double *arrival(struct running *r, enum ap_pass pass, int32_t part, int32_t micro)
+{
+	return &r->arrived_s[((size_t)pass * (size_t)r->npart + (size_t)part) * (size_t)r->nmicro +
+			     (size_t)micro];
+}
+
+static int32_t stage_of(const struct running *r, int32_t part)
+{
+	int32_t stage, segment;
+
+	ap_schedule_spot(r->pipe->scheduler, r->pipe->nstage, part, &stage, &segment);
+	return stage;
+}
+
+static void wake(struct running *r, int32_t stage)
+{
+	if (r->awake[stage])
+		return;
+	r->awake[stage] = true;
+	r->waking[r->nwoken++ % (size_t)r->pipe->nstage] = stage;
+}
+
+/* What a pass of part `from` made is sent to part `to`, for the same pass there. */
+static void deliver(struct running *r, enum ap_pass pass, int32_t from, int32_t to, int32_t micro,
+	double ready_s)
+{
+	double send_s = pass == AP_PASS_FORWARD ? r->time[from].send_s : r->time[to].send_back_s;
+	int32_t a = stage_of(r, from), b = stage_of(r, to);
+	double *link = &r->link_free_s[a * r->pipe->nstage + b];
+
+	if (a != b && send_s > 0) {
+		struct ap_send_time s = {from, to, micro, fmax(*link, ready_s), 0};
+
+		s.end_s = *link = ready_s = s.start_s + send_s;
+		AP_PUSH(r->arena, r->sends, s);
+	}
+	*arrival(r, pass, to, micro) = ready_s;
+	if (a != b)
+		wake(r, b);
+}
+
+static double length_of(struct running *r, enum ap_pass pass, int32_t part)
+{
+	const struct ap_pass_times *t = &r->time[part];
+
+	if (pass == r->finish && pass != AP_PASS_FORWARD && --r->left[part] == 0)
+		return t->last_backward_s;
+	return pass == AP_PASS_FORWARD    ? t->forward_s
+	       : pass == AP_PASS_BACKWARD ? t->backward_s
+					  : t->weight_s;
+}
+
+/* Others need what this slot made, whatever else there is to come from it. */
+static void hand_on(struct running *r, const struct ap_slot_time *s, int32_t part)
+{
+	int32_t micro = s->slot.micro;
+
+	if (s->slot.pass == AP_PASS_FORWARD && part + 1 < r->npart)
+		deliver(r, AP_PASS_FORWARD, part, part + 1, micro, s->end_s);
+	if (s->slot.pass == AP_PASS_FORWARD && part + 1 == r->npart)
+		*arrival(r, AP_PASS_BACKWARD, part, micro) = s->end_s;
+	if (s->slot.pass == AP_PASS_BACKWARD && part > 0)
+		deliver(r, AP_PASS_BACKWARD, part, part - 1, micro, s->end_s);
+}
+
+static void run_stage(struct running *r, int32_t stage)
+{
+	for (; r->next[stage] < r->first[stage + 1]; r->next[stage]++) {
+		struct ap_slot_time *s = &r->slot[r->next[stage]];
+		int32_t part = ap_schedule_part(
+			r->pipe->scheduler, r->pipe->nstage, stage, s->slot.segment);
+		double needed = s->slot.pass == AP_PASS_WEIGHT
+					? 0
+					: *arrival(r, s->slot.pass, part, s->slot.micro);
+
+		if (isnan(needed))
+			return;
+		s->start_s = fmax(r->free_s[stage], needed);
+		s->end_s = s->start_s + length_of(r, s->slot.pass, part);
+		r->free_s[stage] = s->end_s;
+		hand_on(r, s, part);
+	}
+}
+
+/* The slots of all stages; forward passes alone without training. */
+static void lay_out(struct running *r, struct ap_ctx *ctx, bool training)
+{
+	const struct ap_scheduler *s = r->pipe->scheduler;
+	size_t n = ap_schedule_slots(s, r->pipe->nsegment, r->nmicro), used = 0;
+	size_t most = training ? n : (size_t)r->pipe->nsegment * (size_t)r->nmicro;
+	uint32_t *first = AP_NEW_N(ctx->arena, uint32_t, r->pipe->nstage + 1);
+
+	assert(most * (size_t)r->pipe->nstage < UINT32_MAX);
+	r->slot = AP_NEW_N(ctx->arena, struct ap_slot_time, most * (size_t)r->pipe->nstage);
+	for (int32_t stage = 0; stage < r->pipe->nstage; stage++) {
+		struct ap_mark mark = ap_arena_mark(ctx->scratch);
+		const struct ap_schedule_slot *order = s->order(
+			ctx->scratch, r->pipe->nstage, r->pipe->nsegment, stage, r->nmicro);
+
+		for (size_t i = 0; i < n; i++)
+			if (training || order[i].pass == AP_PASS_FORWARD)
+				r->slot[used++].slot = order[i];
+		ap_arena_release(ctx->scratch, mark);
+		first[stage + 1] = (uint32_t)used;
+	}
+	r->first = first;
+}
+
+static void begin(struct running *r, struct ap_arena *scratch)
+{
+	size_t nstage = (size_t)r->pipe->nstage, n = 2 * (size_t)r->npart * (size_t)r->nmicro;
+
+	r->next = ap_arena_memdup(scratch, r->first, nstage * sizeof *r->first);
+	r->free_s = AP_NEW_N(scratch, double, nstage);
+	r->link_free_s = AP_NEW_N(scratch, double, nstage *nstage);
+	r->waking = AP_NEW_N(scratch, int32_t, nstage);
+	r->awake = AP_NEW_N(scratch, bool, nstage);
+	r->left = AP_NEW_N(scratch, int32_t, r->npart);
+	r->arrived_s = AP_NEW_N(scratch, double, n);
+	for (size_t i = 0; i < n; i++)
+		r->arrived_s[i] = NAN;
+	for (int32_t i = 0; i < r->nmicro; i++)
+		*arrival(r, AP_PASS_FORWARD, 0, i) = 0;
+	for (int32_t p = 0; p < r->npart; p++)
+		r->left[p] = r->nmicro;
+	for (int32_t s = 0; s < r->pipe->nstage; s++)
+		wake(r, s);
+}
+
+void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmicro, bool training,
+	const struct ap_pass_times *time, struct ap_timeline *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct running r = {.pipe = pipe,
+		.nmicro = (int32_t)nmicro,
+		.npart = pipe->nstage * pipe->nsegment,
+		.finish = pipe->scheduler->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD,
+		.time = time,
+		.arena = ctx->arena};
+
+	lay_out(&r, ctx, training);
+	begin(&r, ctx->scratch);
+	while (r.nasleep < r.nwoken) {
+		int32_t stage = r.waking[r.nasleep++ % (size_t)pipe->nstage];
+
+		r.awake[stage] = false;
+		run_stage(&r, stage);
+	}
+	finish(&r, out);
+	ap_arena_release(ctx->scratch, mark);
 }

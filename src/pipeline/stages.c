@@ -3,27 +3,44 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "base/json.h"
+#include "base/json_write.h"
+#include "base/map.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "cost/least.h"
 #include "graph/cell.h"
-#include "pipeline/stages_parts.h"
+#include "hw/coll.h"
+#include "pipeline/cut.h"
+
+struct stages {
+	struct ap_ctx *ctx;
+	const struct ap_stages_request *rq;
+	const struct ap_graph *g;
+	int32_t npart;
+	int32_t *stage, *segment; /* [nnode] that an operator is said to run in, or its cells; -1 nothing */
+	int32_t *part; /* [nnode] what is looked for */
+};
 
 struct said { /* of a cell; -1 nothing */
 	int32_t stage, segment;
 };
 
 struct saying {
-	struct ap_stages *s;
+	struct stages *s;
 	struct ap_map *cells; /* all that the graph has */
 	struct ap_map *named; /* those of which something is said */
 	struct said *said; /* by id in named */
 };
 
-enum ap_status ap_stages_fault(const struct ap_stages *s, ap_id node, const char *check,
+/* AP_MEANING, told of an operator (AP_NONE: of none). */
+static enum ap_status fault(const struct stages *s, ap_id node, const char *check,
 	const char *fmt, ...)
 {
 	const struct ap_where where = {.file = s->g->file,
@@ -59,20 +76,20 @@ enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int
 }
 
 /* "0 to 3", "only 0". */
-static const char *range_text(const struct ap_stages *s, int32_t n)
+static const char *range_text(const struct stages *s, int32_t n)
 {
 	return n > 1 ? ap_arena_printf(s->ctx->arena, "0 to %" PRId32, n - 1) : "only 0";
 }
 
 /* "stage 4; --pipeline-stages 4 allows 0 to 3" */
-static const char *no_stage(const struct ap_stages *s, int64_t stage)
+static const char *no_stage(const struct stages *s, int64_t stage)
 {
 	return ap_arena_printf(s->ctx->arena, "stage %" PRId64 "; --pipeline-stages %" PRId32
 		" allows %s", stage, s->rq->nstage, range_text(s, s->rq->nstage));
 }
 
 /* Of what the graph says; NULL: all is well. */
-static const char *out_of_range(const struct ap_stages *s, int32_t stage, int32_t segment)
+static const char *out_of_range(const struct stages *s, int32_t stage, int32_t segment)
 {
 	if (stage >= s->rq->nstage)
 		return no_stage(s, stage);
@@ -94,7 +111,7 @@ static struct said *said_of(struct saying *y, const char *cell)
 	return &y->said[id];
 }
 
-static enum ap_status check_cell(const struct ap_stages *s, uint32_t c)
+static enum ap_status check_cell(const struct stages *s, uint32_t c)
 {
 	const struct ap_cell *cell = &s->g->cell[c];
 	const char *why = out_of_range(s, cell->stage, cell->segment);
@@ -168,7 +185,7 @@ static enum ap_status take_node(struct saying *y, ap_id i)
 	const char *why = out_of_range(y->s, n->stage, n->segment);
 
 	if (why)
-		return ap_stages_fault(y->s, i, "stage-range", "the operator is in %s", why);
+		return fault(y->s, i, "stage-range", "the operator is in %s", why);
 	*stage = n->stage;
 	*segment = n->segment;
 	for (ap_id c = ap_cell_find(y->named, n->cell); c != AP_NONE;
@@ -181,7 +198,7 @@ static enum ap_status take_node(struct saying *y, ap_id i)
 	return AP_OK;
 }
 
-static enum ap_status take_all(struct ap_stages *s, bool *any)
+static enum ap_status take_all(struct stages *s, bool *any)
 {
 	size_t most = s->g->ncell + (s->rq->config ? ap_jv_count(s->rq->config) : 0);
 	struct saying y = {.s = s, .cells = ap_map_create(s->ctx->arena),
@@ -203,15 +220,464 @@ static enum ap_status take_all(struct ap_stages *s, bool *any)
 	return st;
 }
 
-static enum ap_status find_parts(struct ap_stages *s)
+/* Operators in order, cut into parts of equal cost. */
+
+/* Of cost, so many at most that they add up whatever there is. */
+static int64_t quanta(double seconds, int64_t most)
+{
+	double n = seconds / AP_QUANTUM_S;
+
+	return n < (double)most ? (int64_t)llround(n) : most;
+}
+
+static int64_t *make_weights(struct stages *s, const ap_id *node, uint32_t n)
+{
+	int64_t *weight = AP_NEW_N(s->ctx->scratch, int64_t, n);
+	struct ap_step step = *s->rq->step;
+	const double *least;
+
+	step.pipe = NULL; /* whoever holds what for how long: it takes as much time */
+	least = ap_plan_least_s(s->ctx, s->g, s->rq->machine, &step);
+	for (uint32_t i = 0; i < n; i++)
+		weight[i] = quanta(least[node ? node[i] : i], AP_CUT_MOST / n);
+	return weight;
+}
+
+struct passing {
+	struct stages *s;
+	struct ap_map *passages; /* all that there are */
+	ap_id *passage; /* [ntensor] AP_NONE: it goes nowhere */
+	struct rates { /* what each passage costs from one stage to another, and the sum of those in
+	                * front of each operator */
+		int64_t *cost, *crossing;
+	} *rates; /* [nrates] those that differ */
+	uint32_t nrates;
+};
+
+struct passage { /* of a tensor over a boundary */
+	int64_t bytes; /* that a rank sends */
+	uint8_t once, back, spare[6]; /* once a step; the gradient comes back */
+};
+
+/* A micro-batch of the tensor, dealt to the devices of a stage as far as its dimensions allow. */
+static int64_t dealt_bytes(const struct stages *s, const struct ap_tensor *x)
+{
+	int64_t devices = s->rq->machine->ndev, bytes = ap_dtype_bytes(x->shape.dtype);
+
+	for (int d = 0; d < x->shape.rank; d++) {
+		int64_t extent = x->shape.dim[d], parts;
+
+		if (x->batch >> d & 1)
+			extent /= s->rq->step->micro_batches;
+		parts = ap_gcd(extent, devices);
+		devices /= parts;
+		bytes *= extent / parts;
+	}
+	return bytes;
+}
+
+static ap_id last_use(const struct ap_tensor *x)
+{
+	return x->use[x->nuse - 1].node;
+}
+
+/* The operator behind which a tensor is in memory. */
+static ap_id origin(const struct ap_tensor *x)
+{
+	return x->kind == AP_TENSOR_ACT ? x->producer : x->use[0].node;
+}
+
+static void list_passages(struct passing *x)
+{
+	const struct ap_graph *g = x->s->g;
+
+	x->passages = ap_map_create(x->s->ctx->scratch);
+	x->passage = AP_NEW_N(x->s->ctx->scratch, ap_id, g->ntensor);
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		const struct ap_tensor *t = &g->tensor[i];
+		struct passage key = {.once = t->kind == AP_TENSOR_PARAM, .back = t->needs_grad};
+
+		x->passage[i] = AP_NONE;
+		if (t->nuse == 0 || t->kind == AP_TENSOR_INPUT || t->kind == AP_TENSOR_CONST ||
+			origin(t) == last_use(t))
+			continue;
+		key.bytes = dealt_bytes(x->s, t);
+		x->passage[i] = ap_map_put(x->passages, &key, sizeof key, NULL);
+	}
+}
+
+/* Of all passages, from stage to stage and back, in a step. */
+static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to)
+{
+	const struct ap_stages_request *rq = x->s->rq;
+	size_t n = ap_map_size(x->passages);
+	int64_t *out = AP_NEW_N(x->s->ctx->scratch, int64_t, n);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct passage *p = (const void *)ap_map_key(x->passages, (ap_id)i, NULL);
+		double time_s = ap_send_time_s(rq->machine, (uint32_t)from, (uint32_t)to,
+			(double)p->bytes);
+
+		if (p->back)
+			time_s += ap_send_time_s(rq->machine, (uint32_t)to, (uint32_t)from,
+				(double)p->bytes);
+		out[i] = quanta(p->once ? time_s : time_s * (double)rq->step->micro_batches,
+			AP_CUT_MOST / x->s->g->ntensor);
+	}
+	return out;
+}
+
+/* In front of each operator what is made, or first used, before it and used by it or behind it. */
+static int64_t *add_up(const struct passing *x, const int64_t *cost)
+{
+	const struct ap_graph *g = x->s->g;
+	int64_t *sum = AP_NEW_N(x->s->ctx->scratch, int64_t, g->nnode + 1);
+
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		if (x->passage[i] == AP_NONE)
+			continue;
+		sum[origin(&g->tensor[i]) + 1] += cost[x->passage[i]];
+		sum[last_use(&g->tensor[i]) + 1] -= cost[x->passage[i]];
+	}
+	for (ap_id i = 1; i <= g->nnode; i++)
+		sum[i] += sum[i - 1];
+	return sum;
+}
+
+/* Many pairs of stages lie alike. */
+static const int64_t *crossing_of(struct passing *x, int32_t from, int32_t to)
+{
+	struct rates r = {.cost = price_passages(x, from, to)};
+
+	for (uint32_t i = 0; i < x->nrates; i++)
+		if (memcmp(x->rates[i].cost, r.cost, ap_map_size(x->passages) * sizeof *r.cost) == 0)
+			return x->rates[i].crossing;
+	r.crossing = add_up(x, r.cost);
+	x->rates[x->nrates++] = r;
+	return r.crossing;
+}
+
+/* In front of each part and operator. */
+static const int64_t **make_crossings(struct stages *s)
+{
+	const int64_t **out = AP_NEW_N(s->ctx->scratch, const int64_t *, s->npart);
+	struct passing x = {.s = s, .rates = AP_NEW_N(s->ctx->scratch, struct rates, s->npart)};
+	int32_t from, to, segment;
+
+	list_passages(&x);
+	ap_schedule_spot(s->rq->scheduler, s->rq->nstage, 0, &from, &segment);
+	for (int32_t p = 1; p < s->npart; p++, from = to) {
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, p, &to, &segment);
+		out[p] = crossing_of(&x, from, to);
+	}
+	return out;
+}
+
+/* Seconds of a step of these parts, one after the other a third forward; sends of them all at once. */
+static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t *first)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	const struct ap_stages_request *rq = s->rq;
+	const struct ap_pipe pipe = {rq->nstage, rq->nsegment, rq->scheduler, NULL};
+	struct ap_pass_times *time = AP_NEW_N(s->ctx->scratch, struct ap_pass_times, cut->parts);
+	double third_s = AP_QUANTUM_S / 3 / (double)rq->step->micro_batches;
+	struct ap_ctx local = *s->ctx;
+	struct ap_timeline line;
+
+	for (uint32_t p = 0; p < cut->parts; p++) {
+		struct ap_pass_times *t = &time[p];
+		int64_t weight = 0;
+
+		for (uint32_t i = first[p]; i < first[p + 1]; i++)
+			weight += cut->weight[i];
+		t->forward_s = (double)weight * third_s * (rq->step->training ? 1 : 3);
+		t->backward_s = (double)weight * third_s * (rq->scheduler->splits ? 1 : 2);
+		t->weight_s = rq->scheduler->splits ? t->forward_s : 0;
+		t->last_backward_s = rq->scheduler->splits ? t->weight_s : t->backward_s;
+		if (p + 1 < cut->parts)
+			t->send_s = t->send_back_s = (double)cut->crossing[p + 1][first[p + 1]] * third_s *
+				(rq->step->training ? 1.5 : 3);
+	}
+	local.arena = s->ctx->scratch;
+	ap_schedule_run(&local, &pipe, rq->step->micro_batches, rq->step->training, time, &line);
+	ap_arena_release(s->ctx->scratch, mark);
+	return line.end_s;
+}
+
+/* How far sends hide beside other work depends on the schedule: so it is asked which cut is the best. */
+static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
+{
+	static const int halves[] = {1, 2, 0};
+	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut->parts + 1);
+	double least_s = INFINITY;
+
+	first[cut->parts] = cut->n;
+	for (size_t k = 0; k < AP_COUNT(halves); k++) {
+		double now_s;
+
+		cut->halves = halves[k];
+		ap_cut_even(s->ctx, cut, first);
+		now_s = step_s(s, cut, first);
+		if (now_s >= least_s)
+			continue;
+		least_s = now_s;
+		memcpy(best, first, (cut->parts + 1) * sizeof *first);
+	}
+}
+
+/* A stage without a trainable parameter of its own has an empty strategy checkpoint, which MindSpore
+ * refuses. */
+static void want_parameters(struct stages *s, struct ap_cut *cut)
+{
+	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut->n);
+
+	for (ap_id i = 0; i < cut->n; i++) {
+		const struct ap_node *n = &s->g->node[i];
+
+		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == i &&
+			ap_op_has_strategy(n->bound.row);
+	}
+	cut->vital = vital;
+	cut->wanting = (uint32_t)s->rq->nstage; /* all have their first segments first */
+	if (!ap_cut_possible(cut))
+		cut->wanting = 0;
+}
+
+/* stages_cut.c: parts of all operators, where nothing is said. */
+static void cut_all(struct stages *s)
+{
+	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
+	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut.parts + 1);
+
+	cut.weight = make_weights(s, NULL, cut.n);
+	cut.crossing = make_crossings(s);
+	want_parameters(s, &cut);
+	cut_best(s, &cut, first);
+	for (uint32_t p = 0; p < cut.parts; p++)
+		for (ap_id i = first[p]; i < first[p + 1]; i++)
+			s->part[i] = (int32_t)p;
+}
+
+/* From what is said of some operators to the parts of all. */
+enum { UNKNOWN = -1 };
+
+struct spreading {
+	struct stages *s;
+	int32_t *least; /* [nnode] the earliest part that comes after what the operator needs */
+	ap_id *why; /* [nnode] the operator of which that part is said; AP_NONE */
+};
+
+static bool is_said(const struct stages *s, ap_id i)
+{
+	return s->stage[i] >= 0 || s->segment[i] >= 0;
+}
+
+/* The first part from `least` on that is of the stage and segment said; npart where there is none. */
+static int32_t first_said(const struct stages *s, ap_id i, int32_t least)
+{
+	int32_t part = least;
+
+	for (; part < s->npart; part++) {
+		int32_t stage, segment;
+
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, part, &stage, &segment);
+		if ((s->stage[i] < 0 || s->stage[i] == stage) &&
+			(s->segment[i] < 0 || s->segment[i] == segment))
+			break;
+	}
+	return part;
+}
+
+static const char *spot_text(const struct stages *s, int32_t stage, int32_t segment)
+{
+	if (stage < 0)
+		return ap_arena_printf(s->ctx->arena, "segment %" PRId32, segment);
+	if (s->rq->nsegment == 1 || segment < 0)
+		return ap_arena_printf(s->ctx->arena, "stage %" PRId32, stage);
+	return ap_arena_printf(s->ctx->arena, "segment %" PRId32 " of stage %" PRId32, segment, stage);
+}
+
+static enum ap_status say_backwards(const struct spreading *x, ap_id i)
+{
+	const struct stages *s = x->s;
+	int32_t stage, segment;
+
+	ap_schedule_spot(s->rq->scheduler, s->rq->nstage, x->least[i], &stage, &segment);
+	return fault(s, i, "stage-order",
+		"it is in %s, but needs what operator \"%s\" in %s makes; data flows from earlier parts of "
+		"the pipeline to later ones", spot_text(s, s->stage[i], s->segment[i]),
+		ap_diag_name(s->ctx->diag, s->g->node[x->why[i]].name), spot_text(s, stage, segment));
+}
+
+static void look_back(struct spreading *x, ap_id i)
+{
+	const struct ap_graph *g = x->s->g;
+
+	x->why[i] = AP_NONE;
+	for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
+		ap_id from = g->tensor[g->node[i].in[k]].producer;
+
+		if (from == AP_NONE || x->why[from] == AP_NONE || x->least[from] < x->least[i])
+			continue;
+		if (x->why[i] != AP_NONE && x->least[from] == x->least[i])
+			continue;
+		x->least[i] = x->least[from];
+		x->why[i] = x->why[from];
+	}
+}
+
+static enum ap_status place_said(struct spreading *x)
+{
+	struct stages *s = x->s;
+	enum ap_status st = AP_OK;
+
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		look_back(x, i);
+		s->part[i] = UNKNOWN;
+		if (!is_said(s, i))
+			continue;
+		s->part[i] = first_said(s, i, x->least[i]);
+		if (s->part[i] == s->npart) {
+			st = say_backwards(x, i);
+			x->least[i] = 0; /* told once, not again of all that follows */
+			x->why[i] = AP_NONE;
+			continue;
+		}
+		x->least[i] = s->part[i];
+		x->why[i] = i;
+	}
+	return st;
+}
+
+/* Those without a part go with the earliest of those that use their results. */
+static void follow_users(struct stages *s)
+{
+	for (ap_id i = s->g->nnode; i-- > 0;) {
+		const struct ap_node *n = &s->g->node[i];
+		int32_t least = UNKNOWN;
+
+		if (s->part[i] != UNKNOWN)
+			continue;
+		for (uint16_t k = 0; k < n->bound.nout; k++) {
+			const struct ap_tensor *t = &s->g->tensor[n->out[k]];
+
+			for (uint32_t u = 0; u < t->nuse; u++) {
+				int32_t part = s->part[t->use[u].node];
+
+				if (part != UNKNOWN && (least == UNKNOWN || part < least))
+					least = part;
+			}
+		}
+		s->part[i] = least;
+	}
+}
+
+/* The others with the latest of those whose results they use. */
+static void follow_producers(struct stages *s)
+{
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct ap_node *n = &s->g->node[i];
+		bool known = s->part[i] != UNKNOWN;
+
+		for (uint16_t k = 0; !known && k < n->bound.nin; k++) {
+			ap_id from = s->g->tensor[n->in[k]].producer;
+
+			if (from != AP_NONE && s->part[from] > s->part[i])
+				s->part[i] = s->part[from];
+		}
+	}
+}
+
+/* stages_cut.c: these operators, in this order, to parts first_part and the one behind it, which are
+ * of one stage. n >= 2. */
+static void halve(struct stages *s, const ap_id *node, uint32_t n, int32_t first_part)
+{
+	const int64_t *nothing = AP_NEW_N(s->ctx->scratch, int64_t, n), *sent[2] = {nothing, nothing};
+	const struct ap_cut cut = {.n = n, .parts = 2, .weight = make_weights(s, node, n),
+		.crossing = sent};
+	uint32_t first[2];
+
+	ap_cut_even(s->ctx, &cut, first);
+	for (uint32_t i = 0; i < n; i++)
+		s->part[node[i]] = first_part + (i >= first[1]);
+}
+
+static uint32_t *count_parts(const struct stages *s)
+{
+	uint32_t *n = AP_NEW_N(s->ctx->scratch, uint32_t, s->npart);
+
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		n[s->part[i]]++;
+	return n;
+}
+
+/* Where a schedule turns, two parts that follow one another are of the last stage, and who names stages
+ * only says nothing of what is in which. */
+static void share_turn(struct stages *s)
+{
+	int32_t turn = s->rq->nstage - 1;
+	const uint32_t *n = count_parts(s);
+	ap_id *node;
+	uint32_t at = 0;
+
+	if (!s->rq->scheduler->vee || s->npart < turn + 2 || n[turn + 1] > 0 || n[turn] < 2)
+		return;
+	node = AP_NEW_N(s->ctx->scratch, ap_id, n[turn]);
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		if (s->part[i] != turn)
+			continue;
+		if (s->segment[i] >= 0)
+			return;
+		node[at++] = i;
+	}
+	halve(s, node, at, turn);
+}
+
+static enum ap_status check_empty(const struct stages *s)
+{
+	const uint32_t *n = count_parts(s);
+	enum ap_status st = AP_OK;
+
+	for (int32_t p = 0; p < s->npart; p++) {
+		int32_t stage, segment;
+
+		if (n[p] > 0)
+			continue;
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, p, &stage, &segment);
+		st = fault(s, AP_NONE, "stage-empty",
+			"no operator is in %s, of %" PRId32 " stages%s", spot_text(s, stage, segment),
+			s->rq->nstage, s->rq->nsegment > 1 ? " of several segments" : "");
+	}
+	return st;
+}
+
+/* stages_spread.c: parts by what is said, of all operators. */
+static enum ap_status spread_parts(struct stages *s)
+{
+	struct spreading x = {.s = s, .least = AP_NEW_N(s->ctx->scratch, int32_t, s->g->nnode),
+		.why = AP_NEW_N(s->ctx->scratch, ap_id, s->g->nnode)};
+
+	AP_TRY(place_said(&x));
+	follow_users(s);
+	follow_producers(s);
+	follow_users(s);
+	follow_producers(s);
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		if (s->part[i] == UNKNOWN)
+			s->part[i] = 0; /* hangs together with nothing of which anything is said */
+	share_turn(s);
+	return check_empty(s);
+}
+
+static enum ap_status find_parts(struct stages *s)
 {
 	bool any = false;
 
 	AP_TRY(take_all(s, &any));
 	if (s->npart > 1 && any)
-		return ap_stages_spread(s);
+		return spread_parts(s);
 	if (s->npart > 1)
-		ap_stages_cut(s);
+		cut_all(s);
 	return AP_OK;
 }
 
@@ -220,7 +686,7 @@ enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_graph *g = rq->graph;
-	struct ap_stages s = {.ctx = ctx, .rq = rq, .g = g, .npart = rq->nstage * rq->nsegment};
+	struct stages s = {.ctx = ctx, .rq = rq, .g = g, .npart = rq->nstage * rq->nsegment};
 	struct ap_spot *out = AP_NEW_N(ctx->arena, struct ap_spot, g->nnode);
 	enum ap_status st;
 
@@ -237,4 +703,124 @@ enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request
 	ap_arena_release(ctx->scratch, mark);
 	*spot = out;
 	return st;
+}
+
+/* Stages of a graph as MindSpore's stage_config, and segments in the same form. */
+enum { NOT_YET = -1, SEVERAL = -2 };
+
+struct cells {
+	struct ap_map *names;
+	int32_t *part; /* by id */
+};
+
+static int32_t stage_of(const struct ap_node *n)
+{
+	return n->stage;
+}
+
+static int32_t segment_of(const struct ap_node *n)
+{
+	return n->segment;
+}
+
+static void note_names(struct ap_ctx *ctx, const struct ap_graph *g, struct cells *c)
+{
+	c->names = ap_map_create(ctx->scratch);
+	for (ap_id i = 0; i < g->nnode; i++)
+		ap_cell_note(c->names, g->node[i].cell);
+	c->part = AP_NEW_N(ctx->scratch, int32_t, ap_map_size(c->names));
+	for (size_t id = 0; id < ap_map_size(c->names); id++)
+		c->part[id] = NOT_YET;
+}
+
+static void note_part(const struct ap_node *n, int32_t part, struct cells *c)
+{
+	for (ap_id id = ap_cell_find(c->names, n->cell); id != AP_NONE;
+			id = ap_cell_around(c->names, ap_map_key(c->names, id, NULL)))
+		c->part[id] = c->part[id] == NOT_YET || c->part[id] == part ? part : SEVERAL;
+}
+
+/* The part that all operators of a cell are in, on the scratch arena. */
+static void find_cells(struct ap_ctx *ctx, const struct ap_graph *staged,
+	int32_t (*part_of)(const struct ap_node *n), struct cells *c)
+{
+	note_names(ctx, staged, c);
+	for (ap_id i = 0; i < staged->nnode; i++)
+		if (staged->node[i].peer < 0)
+			note_part(&staged->node[i], part_of(&staged->node[i]), c);
+}
+
+static void write_parts(struct ap_ctx *ctx, const struct ap_graph *staged,
+	int32_t (*part_of)(const struct ap_node *n), struct ap_str *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct cells c;
+	struct ap_jw w;
+
+	find_cells(ctx, staged, part_of, &c);
+	ap_jw_str_init(&w, out, 2);
+	ap_jw_obj(&w);
+	for (ap_id id = 0; id < ap_map_size(c.names); id++) {
+		const char *cell = ap_map_key(c.names, id, NULL);
+		ap_id around = ap_cell_around(c.names, cell);
+
+		if (c.part[id] >= 0 && (around == AP_NONE || c.part[around] == SEVERAL))
+			ap_jw_kint(&w, cell, c.part[id]);
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	ap_arena_release(ctx->scratch, mark);
+}
+
+void ap_stages_write_config(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out)
+{
+	write_parts(ctx, staged, stage_of, out);
+}
+
+void ap_stages_write_segments(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out)
+{
+	write_parts(ctx, staged, segment_of, out);
+}
+
+/* Is it in a cell of one stage? */
+static bool is_placed(const struct cells *c, const struct ap_node *n)
+{
+	ap_id cell = ap_cell_find(c->names, n->cell);
+
+	return cell != AP_NONE && c->part[cell] >= 0;
+}
+
+/* The latest stage of what a node reads, where[] of which is known; else its own. */
+static int32_t latest_read(const struct ap_graph *g, const int32_t *where, const struct ap_node *n)
+{
+	int32_t latest = NOT_YET;
+
+	for (uint16_t x = 0; x < n->bound.nin; x++) {
+		ap_id from = g->tensor[n->in[x]].producer;
+
+		if (from != AP_NONE && where[from] > latest)
+			latest = where[from];
+	}
+	return latest == NOT_YET ? n->stage : latest;
+}
+
+void ap_stages_astray(struct ap_ctx *ctx, const struct ap_graph *staged, uint32_t *n, const ap_id **out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	int32_t *where = AP_NEW_N(ctx->scratch, int32_t, staged->nnode);
+	ap_id *astray = AP_NEW_N(ctx->arena, ap_id, staged->nnode);
+	struct cells c;
+
+	find_cells(ctx, staged, stage_of, &c);
+	*n = 0;
+	for (ap_id i = 0; i < staged->nnode; i++) {
+		const struct ap_node *node = &staged->node[i];
+		bool sent = node->peer >= 0; /* not there when MindSpore places what it goes to */
+
+		where[i] = !sent && is_placed(&c, node) ? node->stage : latest_read(staged, where, node);
+		if (!sent && where[i] != node->stage)
+			astray[(*n)++] = i;
+	}
+	*out = astray;
+	ap_arena_release(ctx->scratch, mark);
 }
