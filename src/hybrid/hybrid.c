@@ -4,12 +4,1054 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/conflict.h"
-#include "hybrid/hybrid_parts.h"
+#include "shard/layout.h"
+#include "shard/refusal.h"
 #include "shard/space.h"
+
+enum hybrid_role {
+	HYBRID_OTHER,
+	HYBRID_PRODUCT, /* of activations with a parameter, or what was made of one */
+	HYBRID_LOOKUP /* in a table of more entries than a sample looks up */
+};
+
+enum hybrid_origin {
+	HYBRID_CONSTANT, /* made of constants alone */
+	HYBRID_WEIGHT, /* of parameters and constants */
+	HYBRID_FREE, /* of graph inputs as well: it can be had in any cut */
+	HYBRID_MAIN /* behind a product with a parameter, or such a look-up */
+};
+
+enum hybrid_end { /* what becomes of a cut of a dimension */
+	HYBRID_GATHERED, /* an operator needs it whole */
+	HYBRID_SUMMED, /* reduced: in the loss */
+	HYBRID_PAIRED /* summed by a product with a parameter */
+};
+
+struct hybrid_sink {
+	enum hybrid_end end;
+	int32_t most; /* of tp parts that get there */
+	ap_id node; /* what limits them; AP_NONE: nothing does */
+	uint16_t operand;
+	uint8_t dim;
+};
+
+struct hybrid_tensor {
+	enum hybrid_origin origin;
+	ap_id table; /* the parameter that a WEIGHT is made of alone; AP_NONE: none */
+	bool product_after;
+	bool used; /* a sink is known */
+	struct hybrid_sink sink[AP_MAX_RANK];
+	struct ap_layout flow; /* the cut that users should take, in ranges */
+	const struct hybrid_sink *lost; /* what kept columns of a pair from being cut by tp; NULL: nothing */
+};
+
+struct hybrid_node {
+	enum hybrid_role role;
+	uint16_t act, weight; /* operands, of PRODUCT and LOOKUP (act: the indices) */
+	bool cut_table; /* of LOOKUP: its table is cut by entries */
+	uint32_t rows, columns, summed, experts; /* factors by the operands that have them */
+	struct ap_cut_dim *want; /* [nfactor] ranges; NULL: not decided */
+	int32_t *count; /* [AP_MAX_FACTOR] */
+};
+
+struct hybrid {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+	const struct ap_hybrid *h;
+	int32_t tp, cp, dp, ep;
+	struct hybrid_tensor *tensor; /* [g->ntensor], in scratch like node */
+	struct hybrid_node *node; /* [g->nnode] */
+	bool *whole; /* [g->ntensor] tables that are not cut */
+	bool sequence_cut, experts_cut; /* some operator is cut by cp, by ep */
+	const char *why; /* NULL while all goes well */
+};
+
+/* Ranges of ranks that factors are cut over, and the counts that come of them. */
+static const struct ap_cut_dim uncut = {1, 0};
+
+static void leave_uncut(struct ap_cut_dim want[AP_MAX_FACTOR])
+{
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		want[f] = uncut;
+}
+
+/* Do the ranges have ranks of stride low to high in common? */
+static bool meets(const struct ap_cut_dim *range, int32_t low, int32_t high)
+{
+	return range->cut > 1 && range->stride < high && (int64_t)range->stride * range->cut > low;
+}
+
+/* Takes ranks below `high` of stride, from `low`, out of a range. */
+static void strip_ranks(struct ap_cut_dim *range, int32_t low, int32_t high)
+{
+	int64_t end = (int64_t)range->stride * range->cut;
+
+	if (!meets(range, low, high))
+		return;
+	*range = end > high ? (struct ap_cut_dim){(int32_t)(end / high), high} : uncut;
+}
+
+static void take_dim(const struct hybrid *s, const struct ap_bound *b, const struct ap_dim *dim,
+	struct ap_cut_dim range, struct ap_cut_dim *want)
+{
+	for (int k = 0; k < dim->n && range.cut > 1; k++) {
+		int f = dim->factor[k];
+		int64_t extent = ap_factor_extent(b, f, s->step);
+		int32_t cut = (int32_t)ap_gcd(range.cut, extent);
+
+		if (b->factor[f].flags & AP_FACTOR_FROZEN)
+			return;
+		range.cut /= cut;
+		if (cut > want[f].cut)
+			want[f] = (struct ap_cut_dim){cut, range.stride * range.cut};
+		if (cut != extent)
+			return;
+	}
+}
+
+/* Adds the ranges of a tensor's layout to those of its factors, outer factors first; the greater of two
+ * cuts of a factor stays. */
+static void take_cuts(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,
+	const struct ap_layout *l, struct ap_cut_dim *want)
+{
+	for (int d = 0; d < o->rank; d++) {
+		struct ap_dim dim = o->dim[d];
+
+		if (o == b->out && d == 0 && b->dealt_rows > 0)
+			dim.n--; /* what the executor deals is nobody's wish */
+		take_dim(s, b, &dim, l->dim[d], want);
+	}
+}
+
+static struct ap_cut_dim compose(const struct ap_dim *dim, const struct ap_cut_dim *want)
+{
+	struct ap_cut_dim all = uncut;
+
+	for (int k = 0; k < dim->n; k++) {
+		struct ap_cut_dim r = want[dim->factor[k]];
+
+		if (r.cut == 1)
+			continue;
+		if (all.cut > 1 && all.stride != r.stride * r.cut)
+			break;
+		all.cut *= r.cut;
+		all.stride = r.stride;
+	}
+	return all;
+}
+
+/* Layout of an operand or result, in ranges. */
+static void range_layout(const struct ap_operand *o, const struct ap_cut_dim *want, struct ap_layout *out)
+{
+	*out = (struct ap_layout){.rank = o->rank};
+	for (int d = 0; d < o->rank; d++)
+		out->dim[d] = compose(&o->dim[d], want);
+}
+
+/* The first factor of the batch, in dev order, that may be cut; -1 none. */
+static int batch_factor(const struct ap_bound *b)
+{
+	for (int i = 0; i < b->ndev; i++)
+		if (b->factor[b->dev[i]].flags & AP_FACTOR_BATCH)
+			return b->factor[b->dev[i]].flags & AP_FACTOR_FROZEN ? -1 : b->dev[i];
+	return -1;
+}
+
+static void cut_batch(const struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want)
+{
+	int32_t low = s->tp * s->cp;
+	int f = batch_factor(b);
+
+	for (int i = 0; i < b->nfactor; i++)
+		if (s->ep == 1 && !(b->factor[i].flags & AP_FACTOR_BATCH) &&
+			meets(&want[i], low, low * s->dp))
+			want[i] = uncut;
+		else if (meets(&want[i], low, low * s->dp))
+			return;
+	if (f >= 0 && s->dp > 1 && ap_factor_extent(b, f, s->step) % s->dp == 0)
+		want[f] = (struct ap_cut_dim){s->dp, low};
+}
+
+static void claim(struct ap_cut_dim *want, int f, uint32_t *taken)
+{
+	for (int o = 0; o < AP_MAX_FACTOR && want[f].cut > 1; o++)
+		if (*taken >> o & 1 &&
+			meets(&want[o], want[f].stride, want[f].stride * want[f].cut))
+			want[f] = uncut;
+	*taken |= UINT32_C(1) << f;
+}
+
+/* The batch is cut by dp where nothing is yet, and nothing else is unless it is an expert; of factors
+ * that want the same ranks the first in dev order has them, those of the batch before others. */
+static void settle(const struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want)
+{
+	uint32_t taken = 0;
+
+	cut_batch(s, b, want);
+	for (int i = 0; i < b->ndev; i++)
+		if (b->factor[b->dev[i]].flags & AP_FACTOR_BATCH)
+			claim(want, b->dev[i], &taken);
+	for (int i = 0; i < b->ndev; i++)
+		if (!(taken >> b->dev[i] & 1))
+			claim(want, b->dev[i], &taken);
+}
+
+/* Leaves out cuts of factors, the innermost first, the batch last, until the rest is legal. */
+static void make_legal(struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want, int32_t *count)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = b->ndev; i-- > 0;) {
+			int f = b->dev[i];
+
+			if (count[f] == 1 || (pass == 0 && b->factor[f].flags & AP_FACTOR_BATCH))
+				continue;
+			want[f] = uncut;
+			count[f] = 1;
+			if (ap_space_legal(s->ctx, b, count, s->ndev, s->step, NULL))
+				return;
+		}
+}
+
+/* Makes wants of a node its counts. What is not legal is left out; *dropped (may be NULL) says why. */
+static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *want, const char **dropped)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	struct hybrid_node *n = &s->node[node];
+
+	n->want = ap_arena_memdup(s->ctx->scratch, want, AP_MAX_FACTOR * sizeof *want);
+	n->count = AP_NEW_N(s->ctx->arena, int32_t, AP_MAX_FACTOR);
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		n->count[f] = f < b->nfactor ? want[f].cut : 1;
+	if (dropped)
+		*dropped = NULL;
+	if (ap_space_is_imposed(b)) { /* what it hands on is wanted all the same */
+		ap_space_start(b, s->ndev, n->count);
+		return;
+	}
+	if (!ap_space_legal(s->ctx, b, n->count, s->ndev, s->step, dropped))
+		make_legal(s, b, n->want, n->count);
+}
+
+static enum hybrid_origin kind_origin(enum ap_tensor_kind kind)
+{
+	return kind == AP_TENSOR_PARAM ? HYBRID_WEIGHT :
+		kind == AP_TENSOR_CONST ? HYBRID_CONSTANT : HYBRID_FREE;
+}
+
+static enum hybrid_origin operand_origin(const struct hybrid *s, const struct ap_node *n, int i)
+{
+	return s->tensor[n->in[i]].origin;
+}
+
+/* The first operand from `from` on whose origin lies in a range; -1 none. */
+static int find_operand(const struct hybrid *s, const struct ap_node *n, enum hybrid_origin low,
+	enum hybrid_origin high)
+{
+	for (int i = 0; i < n->bound.nin; i++)
+		if (operand_origin(s, n, i) >= low && operand_origin(s, n, i) <= high)
+			return i;
+	return -1;
+}
+
+static uint32_t unfrozen(const struct ap_bound *b)
+{
+	uint32_t mask = 0;
+
+	for (int f = 0; f < b->nfactor; f++)
+		if (!(b->factor[f].flags & AP_FACTOR_FROZEN))
+			mask |= UINT32_C(1) << f;
+	return mask;
+}
+
+static void note_factors(const struct ap_bound *b, struct hybrid_node *out)
+{
+	uint32_t act = b->in[out->act].factors & unfrozen(b);
+	uint32_t weight = b->in[out->weight].factors & unfrozen(b), result = b->out[0].factors;
+
+	out->rows = act & result & ~weight;
+	out->columns = weight & result & ~act;
+	out->summed = act & weight & ~result;
+	out->experts = act & weight & result;
+}
+
+static bool is_product(const struct hybrid *s, const struct ap_node *n, struct hybrid_node *out)
+{
+	int act = find_operand(s, n, HYBRID_FREE, HYBRID_MAIN);
+	int weight = find_operand(s, n, HYBRID_WEIGHT, HYBRID_WEIGHT);
+
+	if (n->bound.row->unit != AP_OP_CUBE || act < 0 || weight < 0)
+		return false;
+	out->act = (uint16_t)act;
+	out->weight = (uint16_t)weight;
+	return true;
+}
+
+/* The factor of a table's entries; -1 where there is none, or none that may be cut. */
+static int entries_factor(const struct ap_bound *b)
+{
+	for (int f = 0; f < b->nfactor; f++)
+		if (b->factor[f].flags & AP_FACTOR_LOOKUP && !(b->factor[f].flags & AP_FACTOR_FROZEN))
+			return f;
+	return -1;
+}
+
+/* A table of more entries than a sample looks up: others, of places or kinds, are better had whole. */
+static bool is_long(const struct hybrid *s, const struct ap_node *n, int f, int index)
+{
+	const struct ap_operand *o = &n->bound.in[index];
+	int64_t samples = s->g->tensor[n->in[index]].batch ? s->g->batch : 1, lookups;
+
+	return ap_product(o->size, o->rank, &lookups) && n->bound.factor[f].size > lookups / samples;
+}
+
+static bool is_lookup(const struct hybrid *s, const struct ap_node *n, struct hybrid_node *out)
+{
+	const struct ap_bound *b = &n->bound;
+	int f = entries_factor(b), table = -1, index = -1;
+
+	for (int i = 0; f >= 0 && i < b->nin; i++)
+		if (b->in[i].factors >> f & 1)
+			table = table < 0 ? i : table;
+		else
+			index = index < 0 ? i : index;
+	if (table < 0 || index < 0 || operand_origin(s, n, table) != HYBRID_WEIGHT ||
+		!is_long(s, n, f, index))
+		return false;
+	out->act = (uint16_t)index;
+	out->weight = (uint16_t)table;
+	return true;
+}
+
+static void classify(const struct hybrid *s, const struct ap_node *n, struct hybrid_node *out)
+{
+	if (is_product(s, n, out))
+		out->role = HYBRID_PRODUCT;
+	else if (is_lookup(s, n, out))
+		out->role = HYBRID_LOOKUP;
+	else
+		return;
+	note_factors(&n->bound, out);
+}
+
+static enum hybrid_origin result_origin(const struct hybrid *s, const struct ap_node *n)
+{
+	enum hybrid_origin o = HYBRID_CONSTANT;
+
+	for (int i = 0; i < n->bound.nin; i++)
+		o = operand_origin(s, n, i) > o ? operand_origin(s, n, i) : o;
+	return o;
+}
+
+static void find_roles(struct hybrid *s)
+{
+	for (ap_id t = 0; t < s->g->ntensor; t++) {
+		s->tensor[t].origin = kind_origin(s->g->tensor[t].kind);
+		s->tensor[t].table = s->g->tensor[t].kind == AP_TENSOR_PARAM ? t : AP_NONE;
+	}
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct ap_node *n = &s->g->node[i];
+		enum hybrid_origin o = result_origin(s, n);
+
+		classify(s, n, &s->node[i]);
+		for (int k = 0; k < n->bound.nout; k++) {
+			s->tensor[n->out[k]].origin = o;
+			s->tensor[n->out[k]].table = o == HYBRID_WEIGHT && n->bound.nin == 1
+				? s->tensor[n->in[0]].table : AP_NONE;
+		}
+	}
+}
+
+/* Of the result's dimension that heads the product's columns; the parts that the columns are cut in, 1
+ * where they stay whole. */
+static int32_t columns_of(const struct hybrid *s, ap_id node, int *factor, const struct hybrid_sink **sink)
+{
+	const struct ap_node *n = &s->g->node[node];
+	const struct ap_operand *o = &n->bound.out[0];
+	const struct hybrid_tensor *t = &s->tensor[n->out[0]];
+	bool head = !t->product_after && s->step->training;
+
+	*sink = NULL;
+	for (int d = 0; d < o->rank; d++) {
+		int f = o->dim[d].n > 0 ? o->dim[d].factor[0] : -1;
+		int64_t extent;
+
+		if (f < 0 || !(s->node[node].columns >> f & 1))
+			continue;
+		*factor = f;
+		*sink = &t->sink[d];
+		extent = ap_factor_extent(&n->bound, f, s->step);
+		if (t->sink[d].end == HYBRID_PAIRED)
+			return (int32_t)ap_gcd(t->sink[d].most, extent);
+		if (t->sink[d].end == HYBRID_SUMMED || head)
+			return extent % s->tp == 0 &&
+				(head || t->sink[d].most == s->tp) ? s->tp : 1;
+		return 1;
+	}
+	return 1;
+}
+
+/* Could the columns of every product with this table be cut like its entries? */
+static bool users_follow(const struct hybrid *s, ap_id table)
+{
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct hybrid_node *n = &s->node[i];
+		const struct hybrid_sink *sink;
+		int f;
+
+		if (n->role == HYBRID_PRODUCT &&
+			s->tensor[s->g->node[i].in[n->weight]].table == table &&
+			columns_of(s, i, &f, &sink) < s->tp)
+			return false;
+	}
+	return true;
+}
+
+static void refuse_table(struct hybrid *s, const struct ap_node *n, int64_t entries)
+{
+	s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": the table of words has %" PRId64
+		" entries, which tp=%" PRId32 " does not divide; %s, or vocab_emb_dp=1, which leaves it "
+		"whole", n->name, entries, s->tp, ap_cut_allowed(s->ctx, entries, s->ndev));
+}
+
+static void decide_table(struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	ap_id table = s->tensor[n->in[s->node[node].weight]].table;
+	int64_t entries = n->bound.factor[entries_factor(&n->bound)].size;
+	bool cut = s->tp > 1 && s->h->vocab != AP_VOCAB_WHOLE && entries % s->tp == 0 &&
+		(table == AP_NONE || users_follow(s, table));
+
+	if (s->h->vocab == AP_VOCAB_CUT && entries % s->tp)
+		refuse_table(s, n, entries);
+	s->node[node].cut_table = cut;
+	if (table != AP_NONE)
+		s->whole[table] = !cut;
+}
+
+static bool has_main(const struct hybrid *s, const struct ap_node *n)
+{
+	for (int i = 0; i < n->bound.nin; i++)
+		if (operand_origin(s, n, i) == HYBRID_MAIN)
+			return true;
+	return false;
+}
+
+static void choose_tables(struct hybrid *s)
+{
+	for (ap_id i = 0; i < s->g->nnode && !s->why; i++)
+		if (s->node[i].role == HYBRID_LOOKUP)
+			decide_table(s, i);
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct ap_node *n = &s->g->node[i];
+
+		for (int k = 0; k < n->bound.nout; k++)
+			if (s->node[i].role != HYBRID_OTHER || has_main(s, n))
+				s->tensor[n->out[k]].origin = HYBRID_MAIN;
+	}
+}
+
+static const struct hybrid_sink nowhere = {HYBRID_GATHERED, 1, AP_NONE, 0, 0};
+
+/* Where results' dimensions that factor f heads end: the best of them. */
+static struct hybrid_sink after(const struct hybrid *s, const struct ap_node *n, int f)
+{
+	struct hybrid_sink best = nowhere;
+
+	for (int r = 0; r < n->bound.nout; r++) {
+		const struct ap_operand *o = &n->bound.out[r];
+
+		for (int d = 0; d < o->rank; d++)
+			if (o->dim[d].n > 0 && o->dim[d].factor[0] == f &&
+				s->tensor[n->out[r]].sink[d].end > best.end)
+				best = s->tensor[n->out[r]].sink[d];
+	}
+	return best;
+}
+
+static bool in_results(const struct ap_bound *b, int f)
+{
+	for (int r = 0; r < b->nout; r++)
+		if (b->out[r].factors >> f & 1)
+			return true;
+	return false;
+}
+
+static enum hybrid_end reduced(const struct hybrid_node *h, const struct ap_bound *b, int f)
+{
+	if (h->role == HYBRID_PRODUCT)
+		return h->summed >> f & 1 ? HYBRID_PAIRED : HYBRID_GATHERED;
+	return b->row->unit == AP_OP_CUBE ? HYBRID_GATHERED : HYBRID_SUMMED;
+}
+
+/* Is a result's dimension a piece of the operand's: shorter, but not of length one? */
+static bool is_piece(const struct ap_bound *b, int operand, int result, int dim)
+{
+	const struct ap_operand *in = &b->in[operand], *out = &b->out[result];
+
+	return in->rank == out->rank && dim < in->rank && out->size[dim] > 1 &&
+		out->size[dim] < in->size[dim];
+}
+
+/* Parts of a dimension that is put apart, as query, key and value of one product are: it is gathered
+ * before, and each piece may be cut again. */
+static struct hybrid_sink of_pieces(const struct hybrid *s, const struct ap_node *n, uint16_t operand,
+	uint8_t dim)
+{
+	struct hybrid_sink best = nowhere;
+
+	for (int r = 0; r < n->bound.nout; r++) {
+		const struct hybrid_sink *sink = &s->tensor[n->out[r]].sink[dim];
+
+		if (is_piece(&n->bound, operand, r, dim) && sink->end == HYBRID_PAIRED &&
+			sink->most > best.most)
+			best = *sink;
+	}
+	return best;
+}
+
+static struct hybrid_sink of_dim(const struct hybrid *s, ap_id node, uint16_t operand, uint8_t dim)
+{
+	const struct ap_node *n = &s->g->node[node];
+	const struct ap_bound *b = &n->bound;
+	const struct ap_dim *d = &b->in[operand].dim[dim];
+	struct hybrid_sink sink = nowhere;
+	int32_t fits;
+	int f;
+
+	f = d->n > 0 ? d->factor[0] : -1;
+	if (f < 0 || b->factor[f].flags & AP_FACTOR_FROZEN)
+		return of_pieces(s, n, operand, dim);
+	if (b->factor[f].flags & AP_FACTOR_BATCH)
+		return nowhere;
+	if (in_results(b, f)) {
+		sink = after(s, n, f);
+	} else {
+		sink.end = reduced(&s->node[node], b, f);
+		sink.most = s->tp;
+	}
+	fits = (int32_t)ap_gcd(sink.most, ap_factor_extent(b, f, s->step));
+	if (fits < sink.most) {
+		sink.most = fits;
+		sink.node = node;
+		sink.operand = operand;
+		sink.dim = dim;
+	}
+	return sink;
+}
+
+/* Another use: both have to do with the cut. */
+static void meet(struct hybrid_sink *a, const struct hybrid_sink *b)
+{
+	enum hybrid_end end = a->end > b->end ? a->end : b->end;
+
+	if (a->end == HYBRID_GATHERED || b->end == HYBRID_GATHERED) {
+		*a = nowhere;
+		return;
+	}
+	if (b->most < a->most)
+		*a = *b;
+	a->end = end;
+}
+
+static void use(struct hybrid *s, ap_id node, uint16_t operand)
+{
+	struct hybrid_tensor *t = &s->tensor[s->g->node[node].in[operand]];
+	const struct ap_operand *o = &s->g->node[node].bound.in[operand];
+
+	for (uint8_t d = 0; d < o->rank; d++) {
+		struct hybrid_sink sink = of_dim(s, node, operand, d);
+
+		if (t->used)
+			meet(&t->sink[d], &sink);
+		else
+			t->sink[d] = sink;
+	}
+	t->used = true;
+}
+
+/* Results of a network that is not trained may stay cut. */
+static void outputs(struct hybrid *s)
+{
+	for (uint32_t i = 0; i < s->g->noutput && !s->step->training; i++)
+		for (int d = 0; d < AP_MAX_RANK; d++)
+			s->tensor[s->g->output[i]].sink[d] =
+				(struct hybrid_sink){HYBRID_SUMMED, s->tp, AP_NONE, 0, 0};
+}
+
+static void find_sinks(struct hybrid *s)
+{
+	outputs(s);
+	for (ap_id i = s->g->nnode; i-- > 0;) {
+		const struct ap_node *n = &s->g->node[i];
+		bool after_it = s->node[i].role == HYBRID_PRODUCT;
+
+		for (int r = 0; r < n->bound.nout; r++)
+			after_it |= s->tensor[n->out[r]].product_after;
+		for (uint16_t k = 0; k < n->bound.nin; k++) {
+			s->tensor[n->in[k]].product_after |= after_it;
+			if (n->backward || !s->step->training)
+				use(s, i, k);
+		}
+	}
+}
+
+/* Products with a parameter, look-ups in tables. */
+static struct ap_cut_dim tensor_range(const struct hybrid *s, int32_t parts)
+{
+	return (struct ap_cut_dim){parts, s->tp / parts};
+}
+
+/* Is a factor of mask cut by some of the tp ranks? */
+static bool cut_by_tp(const struct hybrid *s, const struct ap_cut_dim *want, uint32_t mask)
+{
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		if (mask >> f & 1 && meets(&want[f], 1, s->tp))
+			return true;
+	return false;
+}
+
+static void strip_all(const struct ap_bound *b, struct ap_cut_dim *want, int32_t low, int32_t high)
+{
+	for (int f = 0; f < b->nfactor; f++)
+		strip_ranks(&want[f], low, high);
+}
+
+/* May the columns be cut: are they, where the parameter is a table that is looked up? */
+static bool table_allows(const struct hybrid *s, ap_id node)
+{
+	ap_id table = s->tensor[s->g->node[node].in[s->node[node].weight]].table;
+
+	return table == AP_NONE || !s->whole[table];
+}
+
+static void refuse_experts(struct hybrid *s, ap_id node, int f)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const struct ap_operand *weight = &b->in[s->node[node].weight];
+	int d = 0;
+
+	while (d + 1 < weight->rank && (weight->dim[d].n == 0 || weight->dim[d].factor[0] != f))
+		d++;
+	s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": %s: ep=%" PRId32 " parts; %s",
+		s->g->node[node].name, ap_cut_place(s->ctx, b, weight, d, s->step), s->ep,
+		ap_cut_allowed(s->ctx, b->factor[f].size, s->ndev));
+}
+
+/* Experts take the place of the batch on the inner ep of dp ranks. */
+static void cut_experts(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	int32_t low = s->tp * s->cp;
+
+	for (int i = 0; i < b->ndev; i++) {
+		int f = b->dev[i];
+
+		if (!(s->node[node].experts >> f & 1) || b->factor[f].flags & AP_FACTOR_BATCH)
+			continue;
+		if (b->factor[f].size % s->ep) {
+			refuse_experts(s, node, f);
+			return;
+		}
+		strip_all(b, want, low, low * s->ep);
+		want[f] = (struct ap_cut_dim){s->ep, low};
+		s->experts_cut = true;
+		return;
+	}
+}
+
+/* The cuts of a product with a parameter whose activations come as act; no
+ * side effect but s->why and s->experts_cut. */
+static void cut_product(struct hybrid *s, ap_id node, const struct ap_layout *act, struct ap_cut_dim *want)
+{
+	const struct hybrid_node *n = &s->node[node];
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const struct hybrid_sink *sink;
+	int32_t parts;
+	int f = -1;
+
+	if (act)
+		take_cuts(s, b, &b->in[n->act], act, want);
+	if (s->tp > 1 && !cut_by_tp(s, want, n->summed) && table_allows(s, node)) {
+		parts = columns_of(s, node, &f, &sink);
+		if (parts > 1) {
+			strip_all(b, want, 1, s->tp);
+			want[f] = tensor_range(s, parts);
+		}
+	}
+	if (s->ep > 1)
+		cut_experts(s, node, want);
+	settle(s, b, want);
+}
+
+/* The sequence: what is looked up in one sample, its first dimension. */
+static void cut_sequence(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const struct ap_operand *index = &b->in[s->node[node].act];
+
+	for (int d = 0; d < index->rank; d++) {
+		int f = index->dim[d].n > 0 ? index->dim[d].factor[0] : -1;
+
+		if (f < 0 || b->factor[f].flags & AP_FACTOR_BATCH)
+			continue;
+		if (b->factor[f].size % s->cp)
+			s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": %s: cp=%" PRId32
+				" parts; %s", s->g->node[node].name,
+				ap_cut_place(s->ctx, b, index, d, s->step), s->cp,
+				ap_cut_allowed(s->ctx, b->factor[f].size, s->ndev));
+		else
+			want[f] = (struct ap_cut_dim){s->cp, s->tp};
+		return;
+	}
+}
+
+/* A factor of the rows takes as many of the tp parts that are left as fit behind those it has. */
+static void spread_over(const struct hybrid *s, const struct ap_bound *b, int f, struct ap_cut_dim *want,
+	int32_t *left)
+{
+	int64_t rest = ap_factor_extent(b, f, s->step) / want[f].cut;
+	int32_t parts = (int32_t)ap_gcd(rest, *left);
+
+	if (want[f].cut > 1 && want[f].stride != *left)
+		return;
+	if (parts == 1 || ap_factor_extent(b, f, s->step) % want[f].cut)
+		return;
+	*left /= parts;
+	want[f] = (struct ap_cut_dim){want[f].cut * parts, *left};
+}
+
+/* Rows of a product's or look-up's result are cut by tp as well, as far as they divide: what sp makes of
+ * a result that is the same on all tp ranks. */
+static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const struct ap_operand *o = &b->out[0];
+	uint32_t rows = s->node[node].rows;
+	int32_t left = s->tp;
+
+	for (int d = 0; d < o->rank; d++)
+		for (int k = 0; k < o->dim[d].n; k++)
+			if (rows >> o->dim[d].factor[k] & 1)
+				spread_over(s, b, o->dim[d].factor[k], want, &left);
+}
+
+/* The cuts of a look-up: its indices by batch and sequence, a cut table by its entries. */
+static void cut_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct hybrid_node *n = &s->node[node];
+	const struct ap_bound *b = &s->g->node[node].bound;
+
+	if (s->cp > 1)
+		cut_sequence(s, node, want);
+	settle(s, b, want);
+	if (n->cut_table)
+		want[entries_factor(b)] = tensor_range(s, s->tp);
+	else if (s->h->sp)
+		spread_rows(s, node, want);
+}
+
+/* Cuts along the data flow: what is behind products with parameters takes the cuts of its operands. */
+static void inherit(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_node *n = &s->g->node[node];
+
+	for (int i = 0; i < n->bound.nin; i++)
+		if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
+			take_cuts(s, &n->bound, &n->bound.in[i], &s->tensor[n->in[i]].flow, want);
+	settle(s, &n->bound, want);
+}
+
+static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, struct ap_layout *out);
+
+/* The cut that a use of a tensor by products wants, also behind views of it. */
+static bool wish_of_use(struct hybrid *s, const struct ap_use *u, const struct ap_layout *flow,
+	struct ap_layout *out)
+{
+	const struct ap_node *n = &s->g->node[u->node];
+	struct ap_cut_dim want[AP_MAX_FACTOR];
+	struct ap_layout through;
+
+	leave_uncut(want);
+	if (s->node[u->node].role == HYBRID_PRODUCT && s->node[u->node].act == u->operand) {
+		cut_product(s, u->node, flow, want);
+	} else if (n->bound.row->unit == AP_OP_VIEW && n->bound.nin == 1 && n->bound.nout == 1) {
+		take_cuts(s, &n->bound, &n->bound.in[0], flow, want);
+		range_layout(&n->bound.out[0], want, &through);
+		if (!wish(s, n->out[0], &through, out))
+			return false;
+		leave_uncut(want);
+		take_cuts(s, &n->bound, &n->bound.out[0], out, want);
+	} else {
+		return false;
+	}
+	range_layout(&n->bound.in[u->operand], want, out);
+	return true;
+}
+
+/* The cut that all users of a tensor want, where they are products and agree. */
+static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, struct ap_layout *out)
+{
+	const struct ap_tensor *t = &s->g->tensor[tensor];
+	struct ap_layout other;
+
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (!wish_of_use(s, &t->use[u], flow, u ? &other : out) ||
+			(u && !ap_layout_equal(out, &other)))
+			return false;
+	return t->nuse > 0;
+}
+
+/* A view costs nothing in either cut: it takes that of the products behind it, so that what is gathered
+ * for several of them is gathered once. */
+static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_node *n = &s->g->node[node];
+	struct ap_layout flow, wished;
+
+	if ((!s->h->sp && s->ep == 1) || n->bound.row->unit != AP_OP_VIEW || n->bound.nout != 1)
+		return;
+	range_layout(&n->bound.out[0], want, &flow);
+	if (!wish(s, n->out[0], &flow, &wished))
+		return;
+	leave_uncut(want);
+	take_cuts(s, &n->bound, &n->bound.out[0], &wished, want);
+}
+
+static bool all_of_tp(const struct hybrid *s, const struct hybrid_node *n, const struct ap_bound *b)
+{
+	for (int f = 0; f < b->nfactor; f++)
+		if (n->want[f].stride == 1 && n->want[f].cut % s->tp == 0)
+			return true;
+	return s->tp == 1;
+}
+
+static const struct hybrid_sink *lost_before(const struct hybrid *s, const struct ap_node *n)
+{
+	for (int i = 0; i < n->bound.nin; i++)
+		if (s->tensor[n->in[i]].lost)
+			return s->tensor[n->in[i]].lost;
+	return NULL;
+}
+
+/* Why columns that a pair begins with are not cut by tp. */
+static const struct hybrid_sink *lost_columns(struct hybrid *s, ap_id node)
+{
+	const struct hybrid_sink *sink = NULL;
+	struct hybrid_sink *own;
+	int f = -1;
+
+	if (s->node[node].role != HYBRID_PRODUCT ||
+		columns_of(s, node, &f, &sink) == s->tp || !sink || sink->end != HYBRID_PAIRED)
+		return NULL;
+	if (sink->node != AP_NONE)
+		return sink;
+	own = AP_NEW(s->ctx->scratch, struct hybrid_sink);
+	own->node = node;
+	own->operand = s->node[node].weight;
+	for (uint8_t d = 0; d < s->g->node[node].bound.in[own->operand].rank; d++)
+		if (s->g->node[node].bound.in[own->operand].dim[d].factor[0] == f)
+			own->dim = d;
+	return own;
+}
+
+static void refuse(struct hybrid *s, const struct hybrid_sink *lost)
+{
+	const struct ap_node *n = &s->g->node[lost->node];
+	const struct ap_operand *o = &n->bound.in[lost->operand];
+	int64_t extent = ap_factor_extent(&n->bound, o->dim[lost->dim].factor[0], s->step);
+
+	s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": %s: tp=%" PRId32 " parts%s; %s",
+		n->name, ap_cut_place(s->ctx, &n->bound, o, lost->dim, s->step), s->tp,
+		o->dim[lost->dim].n > 1 ? ap_arena_printf(s->ctx->arena, " of its factor of %" PRId64,
+			extent) : "", ap_cut_allowed(s->ctx, extent, s->ndev));
+}
+
+static void note_lost(struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	const struct hybrid_sink *lost = lost_columns(s, node);
+	bool full = all_of_tp(s, &s->node[node], &n->bound);
+
+	if (!full && s->node[node].role == HYBRID_PRODUCT && s->tensor[n->in[s->node[node].act]].lost) {
+		refuse(s, s->tensor[n->in[s->node[node].act]].lost);
+		return;
+	}
+	if (!lost && !full && s->node[node].role == HYBRID_OTHER)
+		lost = lost_before(s, n);
+	for (int r = 0; r < n->bound.nout; r++)
+		s->tensor[n->out[r]].lost = full ? NULL : lost;
+}
+
+/* Pieces of a dimension that came cut by tp, and was gathered, are to be cut again. */
+static void cut_pieces(struct hybrid *s, const struct ap_node *n, int operand, int result)
+{
+	const struct ap_layout *in = &s->tensor[n->in[operand]].flow;
+	struct hybrid_tensor *t = &s->tensor[n->out[result]];
+
+	for (int d = 0; d < in->rank; d++)
+		if (is_piece(&n->bound, operand, result, d) && t->flow.dim[d].cut == 1 &&
+			in->dim[d].stride < s->tp && in->dim[d].cut > 1 && t->sink[d].end == HYBRID_PAIRED)
+			t->flow.dim[d] = (struct ap_cut_dim){t->sink[d].most, s->tp / t->sink[d].most};
+}
+
+/* What users of the results should take. */
+static void hand_on(struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	struct ap_cut_dim want[AP_MAX_FACTOR];
+
+	memcpy(want, s->node[node].want, sizeof want);
+	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
+		if (n->bound.dealt >> f & 1) /* what the executor deals by itself is brought together again */
+			want[f] = (struct ap_cut_dim){1, 0};
+	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0)) {
+		bool columns = false;
+
+		for (int f = 0; f < n->bound.nfactor; f++)
+			columns |= n->bound.out[0].factors >> f & 1 && meets(&want[f], 1, s->tp);
+		if (!columns)
+			spread_rows(s, node, want);
+	}
+	for (int r = 0; r < n->bound.nout; r++) {
+		range_layout(&n->bound.out[r], want, &s->tensor[n->out[r]].flow);
+		for (int i = 0; i < n->bound.nin && s->node[node].role == HYBRID_OTHER; i++)
+			if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
+				cut_pieces(s, n, i, r);
+	}
+}
+
+static bool meets_any(const struct ap_cut_dim *want, int32_t low, int32_t high)
+{
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		if (meets(&want[f], low, high))
+			return true;
+	return false;
+}
+
+static void decide(struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	struct hybrid_node *h = &s->node[node];
+	struct ap_cut_dim want[AP_MAX_FACTOR];
+	const char *dropped;
+
+	leave_uncut(want);
+	if (h->role == HYBRID_PRODUCT)
+		cut_product(s, node, s->tensor[n->in[h->act]].origin == HYBRID_MAIN ?
+			&s->tensor[n->in[h->act]].flow : NULL, want);
+	else if (h->role == HYBRID_LOOKUP)
+		cut_lookup(s, node, want);
+	else
+		inherit(s, node, want);
+	if (h->role == HYBRID_OTHER)
+		look_ahead(s, node, want);
+	apply_wants(s, node, want, &dropped);
+	if (s->cp > 1 && meets_any(want, s->tp, s->tp * s->cp)) {
+		s->sequence_cut = true;
+		if (dropped && !meets_any(h->want, s->tp, s->tp * s->cp))
+			s->why = ap_arena_printf(s->ctx->arena,
+				"operator \"%s\" cannot be cut by cp: %s", n->name, dropped);
+	}
+}
+
+static void cut_along_flow(struct hybrid *s)
+{
+	for (ap_id i = 0; i < s->g->nnode && !s->why; i++) {
+		const struct ap_node *n = &s->g->node[i];
+
+		if (n->bound.nout == 0 || s->tensor[n->out[0]].origin != HYBRID_MAIN)
+			continue;
+		decide(s, i);
+		note_lost(s, i);
+		hand_on(s, i);
+	}
+}
+
+/*
+ * Operators that no product with a parameter comes before: what they make can be had in any cut, so
+ * they take that of their users, as far as the dev_matrix puts it where it is wanted.
+ */
+
+/* The largest cut that a user wants of a result. */
+static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
+{
+	const struct ap_tensor *t = &s->g->tensor[tensor];
+	struct ap_layout l;
+
+	*out = (struct ap_layout){0};
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct hybrid_node *n = &s->node[t->use[u].node];
+
+		if (!n->want)
+			continue;
+		range_layout(&s->g->node[t->use[u].node].bound.in[t->use[u].operand], n->want, &l);
+		if (out->rank == 0 || ap_layout_parts(&l) > ap_layout_parts(out))
+			*out = l;
+	}
+}
+
+/* Only factors of the batch are cut by dp, unless it is a weight that a user has cut so. */
+static void keep_batch(const struct hybrid *s, const struct ap_bound *b, bool weight,
+	struct ap_cut_dim *want)
+{
+	int32_t low = s->tp * s->cp;
+
+	for (int f = 0; f < b->nfactor && !weight; f++)
+		if (!(b->factor[f].flags & AP_FACTOR_BATCH))
+			strip_ranks(&want[f], low, low * s->dp);
+}
+
+/* Drops the first cut that the ranks would not lie at as its user's; false where there is none. */
+static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	struct ap_placement p;
+
+	if (ap_space_is_imposed(b))
+		return false;
+	ap_placement_make(b, s->node[node].count, s->ndev, &p);
+	for (int f = 0; f < b->nfactor; f++)
+		if (p.count[f] > 1 && p.stride[f] != want[f].stride &&
+			!(b->factor[f].flags & AP_FACTOR_BATCH)) {
+			want[f] = (struct ap_cut_dim){1, 0};
+			return true;
+		}
+	return false;
+}
+
+static void decide_free(struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	bool weight = n->bound.nout > 0 && s->tensor[n->out[0]].origin <= HYBRID_WEIGHT;
+	struct ap_cut_dim want[AP_MAX_FACTOR];
+	struct ap_layout l;
+
+	leave_uncut(want);
+	for (int r = 0; r < n->bound.nout; r++) {
+		widest(s, n->out[r], &l);
+		if (l.rank > 0)
+			take_cuts(s, &n->bound, &n->bound.out[r], &l, want);
+	}
+	keep_batch(s, &n->bound, weight, want);
+	settle(s, &n->bound, want);
+	do
+		apply_wants(s, node, want, NULL);
+	while (drop_displaced(s, node, want));
+}
+
+static void cut_free(struct hybrid *s)
+{
+	for (ap_id i = s->g->nnode; i-- > 0;)
+		if (!s->node[i].want)
+			decide_free(s, i);
+}
 
 static bool batch_fits(struct hybrid *s)
 {
@@ -40,18 +1082,18 @@ static bool solve(struct hybrid *s)
 {
 	if (!batch_fits(s))
 		return false;
-	ap_hybrid_roles(s);
-	ap_hybrid_sinks(s);
-	ap_hybrid_tables(s);
+	find_roles(s);
+	find_sinks(s);
+	choose_tables(s);
 	if (!s->why)
-		ap_hybrid_flow(s);
+		cut_along_flow(s);
 	if (!s->why && s->cp > 1 && !s->sequence_cut)
 		s->why = "nothing is looked up in a table, so that there is no sequence for cp to cut";
 	if (!s->why && s->ep > 1 && !s->experts_cut)
 		s->why = "no product has a parameter for each of several experts, so that ep above 1 cuts "
 			"nothing";
 	if (!s->why)
-		ap_hybrid_free(s);
+		cut_free(s);
 	return !s->why;
 }
 
