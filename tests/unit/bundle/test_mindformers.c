@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans in MindFormers' YAML and Megatron's arguments. */
-#include "../plan/expert_test.h"
+#include "expert_test.h"
 #include "base/vec.h"
 #include "bundle/layers.h"
 #include "bundle/mindformers.h"

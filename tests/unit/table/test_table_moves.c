@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redistributions cost what their steps cost, whatever was priced before them; and the table has just
  * these prices. */
-#include "../shard/layouts.h"
+#include "layouts.h"
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"

@@ -89,7 +89,7 @@ START_TEST(interleaved_as_counted_elsewhere)
 	size_t len, cases = 0;
 	char *text;
 
-	ck_assert_int_eq(ap_file_read(&ctx, AP_SOURCE_ROOT "/tests/unit/plan/interleaved_in_flight.json",
+	ck_assert_int_eq(ap_file_read(&ctx, AP_SOURCE_ROOT "/tests/unit/pipeline/interleaved_in_flight.json",
 		AP_FILE_MAX_BYTES, &text, &len), AP_OK);
 	ck_assert_int_eq(ap_json_parse(&ctx, "in_flight", text, len, 0, &doc), AP_OK);
 	for (const struct ap_jv *c = ap_jv_first(ap_jv_get(ap_json_root(doc), "cases")); c;
