@@ -1,16 +1,245 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/planning.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "api/bundle.h"
 #include "api/relax.h"
+#include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/attempt.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
+#include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_make.h"
+#include "ckpt/ckpt_pb.h"
+#include "ckpt/groups.h"
 #include "drive/certify.h"
+#include "pipeline/stages.h"
+#include "planfile/plan_json.h"
 #include "report/summary.h"
+#include "report/trace.h"
+
+/* ---- a finished plan as files ---- */
+
+enum ap_status ap_plan_check_outputs(struct ap_writing *to)
+{
+	AP_TRY(ap_out_check_names(to, NULL, ap_bundle_paths(to)));
+	(void)ap_out_check_targets(to, NULL);
+	(void)ap_bundle_check(to);
+	return ap_diag_status(to->ctx->diag);
+}
+
+/* The folder of the stage files: one that is there and takes files, or can be made. */
+static enum ap_status check_folder(struct ap_writing *to, const char *path)
+{
+	struct stat st;
+
+	AP_TRY(ap_out_check_input(to, path));
+	if (ap_out_is_output(to, path))
+		return ap_out_fault(to, AP_USAGE, path, "is an output, and the folder of the stage files");
+	if (lstat(path, &st))
+		return AP_OK;
+	if (stat(path, &st) || !S_ISDIR(st.st_mode))
+		return ap_out_fault(to, AP_USAGE, path,
+			"is no folder; the files of the pipeline stages are written into one of this name");
+	return access(path, W_OK | X_OK) ? ap_out_cannot_write(to, path) : AP_OK;
+}
+
+enum ap_status ap_plan_check_stages(struct ap_writing *to, uint32_t nstage)
+{
+	const char *path = to->set->strategy_ckpt_save_file;
+
+	if (nstage == 1 || !path)
+		return AP_OK;
+	if (strcmp(path, "-") != 0)
+		return check_folder(to, ap_ckpt_folder(to->ctx->arena, path));
+	return ap_out_fault(to, AP_USAGE, path, ap_arena_printf(to->ctx->arena,
+		"takes the strategy checkpoint of one pipeline stage, not of %" PRIu32
+		"; expected the name of a file", nstage));
+}
+
+typedef void write_fn(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	ap_write_fn *write, void *user);
+
+static void write_trace(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	ap_write_fn *write, void *user)
+{
+	(void)set;
+	ap_emit_trace(ctx, made->plan, write, user);
+}
+
+static void write_problem(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	ap_write_fn *write, void *user)
+{
+	(void)ctx;
+	(void)set;
+	ap_problem_write_json(made->problem, write, user);
+}
+
+static void write_plan(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	ap_write_fn *write, void *user)
+{
+	(void)set;
+	ap_emit_plan_json(ctx, made->plan, write, user);
+}
+
+static void write_stage_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_made *made, ap_write_fn *write, void *user)
+{
+	struct ap_str text;
+
+	(void)set;
+	ap_str_init(&text, ctx->arena);
+	ap_stages_write_config(ctx, made->plan->graph, &text);
+	write(user, text.s, text.len);
+}
+
+static void write_groups(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	ap_write_fn *write, void *user)
+{
+	struct ap_groups groups;
+
+	ap_groups_of_plan(ctx, made->plan, set->global_rank, &groups);
+	ap_groups_write(ctx, &groups, write, user);
+}
+
+/* dot may take seconds. */
+static enum ap_status stage_picture(struct ap_writing *to, const char *path, const struct ap_made *m)
+{
+	if (ap_draw_format(path) && to->hurry)
+		return AP_STOPPED;
+	return ap_out_draw(to, path, m->plan, NULL);
+}
+
+static enum ap_status stage_bundle(struct ap_writing *to, const char *path, const struct ap_made *m)
+{
+	(void)path;
+	return ap_bundle_stage(to, m->plan, m->op_template);
+}
+
+/* The stage files of a pipeline come first, the merged one last. */
+static enum ap_status stage_strategy(struct ap_writing *to, const char *path, const struct ap_made *m)
+{
+	const struct ap_plan *p = m->plan;
+	const char *folder = ap_ckpt_folder(to->ctx->arena, path);
+	struct ap_ckpt *stage = AP_NEW_N(to->ctx->arena, struct ap_ckpt, p->nstage), ckpt;
+	struct ap_written older = {0};
+
+	if (p->nstage > 1) {
+		for (uint32_t s = 0; s < p->nstage; s++)
+			ap_ckpt_of_stage(to->ctx, p, (int32_t)s, !to->set->only_trainable_params, &stage[s]);
+		ap_ckpt_written(to->ctx, path, &older);
+		AP_TRY(ap_ckpt_stage_folder(to, folder, ap_path_is_json(path) ? ".json" : ".ckpt", p->nstage,
+			stage, &older));
+	} else { /* what a run of more stages left that was killed */
+		ap_out_clear(to, folder);
+	}
+	ap_ckpt_of_plan(to->ctx, p, !to->set->only_trainable_params, &ckpt);
+	AP_TRY(ap_ckpt_check_empty(to->ctx, ap_out_shown(path), &ckpt));
+	return ap_ckpt_stage_file(to, path, &ckpt);
+}
+
+static const struct product {
+	enum ap_setting_id id;
+	write_fn *write; /* NULL: stage does it */
+	enum ap_status (*stage)(struct ap_writing *, const char *, const struct ap_made *);
+	const char *hint; /* where it is left out */
+} products[] = { /* in the order in which they are put in place */
+	{AP_SET_dot_out, NULL, stage_picture, "; `autopar-plan render` draws it from the plan"},
+	{AP_SET_trace_out, write_trace, NULL, ""},
+	{AP_SET_problem_out, write_problem, NULL, ""},
+	{AP_SET_plan_out, write_plan, NULL, ""},
+	{AP_SET_stage_config_out, write_stage_config, NULL, ""},
+	{AP_SET_group_ckpt_save_file, write_groups, NULL, ""},
+	{AP_SET_bundle, NULL, stage_bundle, ""},
+	{AP_SET_strategy_ckpt_save_file, NULL, stage_strategy, ""},
+};
+
+static enum ap_status stage_product(struct ap_writing *to, const struct product *p, const char *path,
+	const struct ap_made *made)
+{
+	struct ap_output_sink sink;
+
+	if (p->id == AP_SET_problem_out && !made->problem)
+		return AP_STOPPED;
+	if (p->stage)
+		return p->stage(to, path, made);
+	AP_TRY(ap_out_open(to, path, &sink));
+	p->write(to->ctx, to->set, made, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+/* What takes too long when we are told to stop is no reason to lose the plan. */
+enum ap_status ap_plan_stage(struct ap_writing *to, const struct ap_made *made, bool *taken)
+{
+	enum ap_status outcome = AP_OK;
+
+	*taken = false;
+	for (size_t i = 0; i < AP_COUNT(products); i++) {
+		const struct product *p = &products[i];
+		const char *path = ap_setting_path(ap_setting_at(p->id), to->set);
+		enum ap_status st = path ? stage_product(to, p, path, made) : AP_OK;
+
+		*taken |= path && !strcmp(path, "-");
+		if (st == AP_STOPPED || (st == AP_LIMIT && p->id == AP_SET_dot_out)) {
+			outcome = AP_STOPPED;
+			st = ap_diag_add(to->ctx->diag, AP_WARNING, AP_OK,
+				&(struct ap_where){.file = path}, NULL,
+				"is left out, for %s%s", st == AP_STOPPED ? "the run was stopped"
+				: "memory ran out while it was drawn", p->hint);
+		}
+		AP_TRY(st);
+	}
+	return outcome;
+}
+
+static enum ap_status write_picture(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_plan *plan, const char *name, ap_write_fn *write, void *user)
+{
+	struct ap_drawn drawn;
+	enum ap_status st = ap_draw(ctx, set, ap_draw_format(name), plan, NULL, &drawn);
+
+	if (st == AP_OK)
+		write(user, drawn.text, drawn.len);
+	ap_arena_destroy(drawn.arena);
+	return st != AP_LIMIT ? st : ap_diag_add(ctx->diag, AP_ERROR, st, NULL, NULL,
+		"memory ran out while the picture was drawn");
+}
+
+enum ap_status ap_plan_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
+	enum ap_setting_id id, const char *name, ap_write_fn *write, void *user)
+{
+	bool frozen = !set->only_trainable_params;
+	struct ap_ckpt ckpt;
+
+	for (size_t i = 0; i < AP_COUNT(products); i++)
+		if (products[i].id == id && products[i].write &&
+			(id != AP_SET_problem_out || made->problem)) {
+			products[i].write(ctx, set, made, write, user);
+			return AP_OK;
+		}
+	if (id == AP_SET_dot_out)
+		return write_picture(ctx, set, made->plan, name, write, user);
+	if (id != AP_SET_strategy_ckpt_save_file)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: there are no such bytes of this plan", ap_setting_at(id)->key);
+	AP_TRY(ap_ckpt_check_names(ctx, made->plan->graph, frozen));
+	ap_ckpt_of_plan(ctx, made->plan, frozen, &ckpt);
+	if (ap_path_is_json(name))
+		ap_ckpt_write_json(&ckpt, write, user);
+	else
+		ap_ckpt_write_pb(ctx, &ckpt, write, user);
+	return AP_OK;
+}
+
+/* ---- planning ---- */
 
 /* Do they ask for what no plan under them has? */
 static enum ap_status check_settings(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use)

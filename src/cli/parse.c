@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/cmd.h"
+#include "cli/commands.h"
 
 static const struct ap_command commands[] = {
 #define COMMAND(name, args, least, most, help, details, examples) \

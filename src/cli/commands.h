@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands: each is given a run that is ready, and returns what the program ends with. */
-#ifndef AP_CLI_CMD_H
-#define AP_CLI_CMD_H
+#ifndef AP_CLI_COMMANDS_H
+#define AP_CLI_COMMANDS_H
 
 #include "base/ctx.h"
 
