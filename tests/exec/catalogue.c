@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The operator types that MindSpore 2.7 registers a parallel operator for: those whose parallel form
- * is described one by one (4.2) and the further ones (4.3); and names of version 1 (1.x).
+ * is described one by one (4.2) and the further ones (4.3); names of version 1 (1.x); then what only our table
+ * has. A type that is added to the table need not be added here.
  */
+#include <string.h>
+
 #include "fault.h"
 
 #include "base/vec.h"
@@ -84,20 +87,53 @@ static const struct {
 	{"1.x", old, AP_COUNT(old)},
 };
 
+static bool is_listed(const char *type)
+{
+	for (size_t s = 0; s < AP_COUNT(sections); s++)
+		for (size_t i = 0; i < sections[s].n; i++)
+			if (strcmp(sections[s].type[i], type) == 0)
+				return true;
+	return false;
+}
+
+/* Type i of the table, by rows, other names and refusals, that no section lists. */
+static const char *ours(size_t i)
+{
+	const char *name, *meant;
+	const struct ap_op_row *row;
+
+	for (size_t r = 0; (row = ap_op_at(r)); r++)
+		if (ap_op_next(NULL, row->name) == row && !is_listed(row->name) && i-- == 0)
+			return row->name;
+	for (size_t r = 0; ap_op_alias_at(r, &name, &meant); r++)
+		if (!is_listed(name) && i-- == 0)
+			return name;
+	for (size_t r = 0; ap_op_unsupported_at(r, &name, &meant); r++)
+		if (!is_listed(name) && i-- == 0)
+			return name;
+	return NULL;
+}
+
+static void fill(struct ex_catalogue *c, const char *type, const char *section)
+{
+	*c = (struct ex_catalogue){.type = type, .section = section,
+		.canonical = ap_op_canonical(type, NULL), .why_not = ap_op_unsupported(type)};
+}
+
 bool ex_catalogue_at(size_t i, struct ex_catalogue *out)
 {
-	for (size_t s = 0; s < AP_COUNT(sections); s++) {
-		const char *canonical, *type;
+	const char *type;
 
+	for (size_t s = 0; s < AP_COUNT(sections); s++) {
 		if (i >= sections[s].n) {
 			i -= sections[s].n;
 			continue;
 		}
-		type = sections[s].type[i];
-		canonical = ap_op_canonical(type, NULL);
-		*out = (struct ex_catalogue){.type = type, .section = sections[s].name,
-			.canonical = canonical, .why_not = ap_op_unsupported(type)};
+		fill(out, sections[s].type[i], sections[s].name);
 		return true;
 	}
-	return false;
+	type = ours(i);
+	if (type)
+		fill(out, type, "ours");
+	return type != NULL;
 }

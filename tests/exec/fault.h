@@ -54,12 +54,12 @@ struct ex_fault_tally ex_fault_try(struct ap_ctx *ctx, const struct ex_fault *f,
 
 struct ex_catalogue {
 	const char *type;
-	const char *section; /* "4.2", "4.3", "1.x" */
+	const char *section; /* "4.2", "4.3", "1.x", "ours" */
 	const char *canonical; /* type whose rows it has; NULL: none */
 	const char *why_not; /* NULL: no reason against it is known */
 };
 
-/* Type i that MindSpore has; false past the end. */
+/* Type i that MindSpore has, or only our table; false past the end. */
 bool ex_catalogue_at(size_t i, struct ex_catalogue *out);
 
 /* ---- coverage.c --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 
 TEST_FIXTURE(setup, teardown)
 
+/* Those that somebody has looked up by hand; what is asked of all is below. */
 START_TEST(built_in_chips_hold_the_published_figures)
 {
 	static const struct {
@@ -50,16 +51,34 @@ START_TEST(built_in_chips_hold_the_published_figures)
 		ck_assert_double_eq(c->peak_flops[AP_UNIT_CUBE][AP_FLOAT32], rows[i].fp32 * 1e12);
 		ck_assert_double_eq_tol(c->memory_Bps, rows[i].memory_Bps * 1e9, 1);
 		ck_assert_double_eq_tol((double)c->memory_bytes, rows[i].gb * 1e9, 1);
-		ck_assert_int_lt(c->usable_bytes, c->memory_bytes);
-		ck_assert_int_gt(c->usable_bytes, c->memory_bytes / 10 * 9);
 		ck_assert_int_eq(c->nlevel, rows[i].nlevel);
 		ck_assert_double_eq(c->level[0].bandwidth_Bps, rows[i].inner_Bps * 1e9);
 		ck_assert_double_eq(c->level[c->nlevel - 1].bandwidth_Bps, rows[i].outer_Bps * 1e9);
-		ck_assert_int_eq(c->level[c->nlevel - 1].kind, AP_LINK_NIC);
 		ck_assert_str_eq(c->hccl, rows[i].hccl);
-		ck_assert_str_eq(ap_chip_at(i, NULL), c->name);
 	}
-	ck_assert_ptr_null(ap_chip_at(AP_COUNT(rows), NULL));
+}
+END_TEST
+
+START_TEST(every_chip_is_one_that_can_be)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = ap_chip_at(i, NULL)); i++) {
+		const struct ap_chip *c = get_chip(name);
+		const double *cube = c->peak_flops[AP_UNIT_CUBE], *vector = c->peak_flops[AP_UNIT_VECTOR];
+
+		ck_assert_str_eq(c->name, name);
+		ck_assert_int_lt(c->usable_bytes, c->memory_bytes);
+		ck_assert_int_gt(c->usable_bytes, c->memory_bytes / 10 * 9);
+		ck_assert_double_ge(cube[AP_FLOAT16], cube[AP_FLOAT32]);
+		ck_assert_double_ge(cube[AP_FLOAT32], vector[AP_FLOAT32]);
+		ck_assert_int_ge(c->nlevel, 2);
+		for (int l = 0; l < c->nlevel; l++)
+			ck_assert_double_gt(c->memory_Bps, c->level[l].bandwidth_Bps);
+		ck_assert_int_eq(c->level[c->nlevel - 1].kind, AP_LINK_NIC);
+		ck_assert_msg(!*c->hccl || strstr("910 910b 910_93", c->hccl), "%s", c->hccl);
+	}
+	ck_assert_ptr_nonnull(ap_chip_at(0, NULL));
 }
 END_TEST
 
@@ -210,13 +229,10 @@ static void check_sources(const struct ap_builtin *b)
 
 START_TEST(every_number_has_its_source)
 {
-	int n = 0;
-
-	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++, n++)
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++)
 		check_sources(b);
-	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++, n++)
+	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++)
 		check_sources(b);
-	ck_assert_int_eq(n, 17 + 2);
 }
 END_TEST
 
