@@ -158,4 +158,5 @@ def main():
         print(' '.join(circle))
 
 
-main()
+if __name__ == '__main__':
+    main()
