@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "planfile/plan_form.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/dtype.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -333,13 +336,19 @@ static int compare_versions(const char *a, const char *b)
 	return 0;
 }
 
+/* The version that the key came with; NULL: it was always there. */
+static const char *since(const struct ap_plan_key *row)
+{
+	for (size_t i = 0; i < AP_COUNT(younger); i++)
+		if (!strcmp(younger[i].path, row->path))
+			return younger[i].version;
+	return NULL;
+}
+
 /* Is the plan of a version that has no such key yet? */
 static bool is_older(const struct forming *f, const struct ap_plan_key *row)
 {
-	for (size_t i = 0; f->version && i < AP_COUNT(younger); i++)
-		if (!strcmp(younger[i].path, row->path))
-			return compare_versions(f->version, younger[i].version) < 0;
-	return false;
+	return f->version && since(row) && compare_versions(f->version, since(row)) < 0;
 }
 
 static void check_object(struct forming *f, const struct ap_jv *obj, ap_id parent)
@@ -390,4 +399,147 @@ enum ap_status ap_plan_form_check(struct ap_ctx *ctx, const struct ap_json *doc)
 	else
 		fault(&f, root, "key-type", "expected an object");
 	return f.nfault ? AP_MEANING : AP_OK;
+}
+
+/* ---- the form as a JSON Schema ---- */
+
+static void write_words(struct ap_jw *w, const char *names)
+{
+	const char *name;
+
+	ap_jw_key(w, "enum");
+	ap_jw_arr_flat(w);
+	for (size_t l = 0; l < AP_COUNT(lists); l++)
+		for (size_t i = 0; !strcmp(lists[l].name, names) && (name = lists[l].at(i)); i++)
+			ap_jw_str(w, name);
+	for (size_t n; *names && *names != '@'; names += n + (names[n] == '|')) {
+		char word[64];
+
+		n = strcspn(names, "|");
+		assert(n < sizeof word);
+		memcpy(word, names, n);
+		word[n] = '\0';
+		ap_jw_str(w, word);
+	}
+	ap_jw_end(w);
+}
+
+static void write_limit(struct ap_jw *w, const char *key, double limit)
+{
+	if (fabs(limit) < NUMBERS && limit < (double)INT64_MAX)
+		ap_jw_knum(w, key, limit);
+}
+
+static void write_object(struct ap_jw *w, const struct ap_plan_keys *k, ap_id parent);
+
+/* Of a value without the lists that it is in. */
+static void write_value(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
+{
+	static const char *const types[] = {[AP_PLAN_OBJECT] = "object", [AP_PLAN_TEXT] = "string",
+		[AP_PLAN_HASH] = "string", [AP_PLAN_VERSION] = "string", [AP_PLAN_BOOL] = "boolean",
+		[AP_PLAN_INT] = "integer", [AP_PLAN_NUM] = "number", [AP_PLAN_SETTINGS] = "object"};
+	const struct ap_plan_key *row = &rows[at];
+
+	if (row->form == AP_PLAN_WORD)
+		write_words(w, row->names);
+	else
+		ap_jw_kstr(w, "type", types[row->form]);
+	if (row->form == AP_PLAN_OBJECT)
+		write_object(w, k, at);
+	if (row->form == AP_PLAN_HASH)
+		ap_jw_kstr(w, "pattern", "^[0-9a-f]{64}$");
+	if (row->form == AP_PLAN_VERSION)
+		ap_jw_kstr(w, "pattern", "^[0-9]+\\.[0-9]+\\.[0-9]+($|[-+])");
+	if (row->form == AP_PLAN_INT || row->form == AP_PLAN_NUM) {
+		write_limit(w, "minimum", row->least);
+		write_limit(w, "maximum", row->most);
+	}
+}
+
+static void write_lists(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at, int nested)
+{
+	int depth = rows[at].depth;
+
+	if (nested == depth) {
+		write_value(w, k, at);
+	} else if (depth == 3 && nested == 2) { /* a value, or a list of them */
+		ap_jw_kraw(w, "type", "[\"integer\", \"array\"]");
+		write_limit(w, "minimum", rows[at].least);
+		ap_jw_key(w, "items");
+		ap_jw_obj(w);
+		write_value(w, k, at);
+		ap_jw_end(w);
+	} else {
+		ap_jw_kstr(w, "type", "array");
+		ap_jw_key(w, "items");
+		ap_jw_obj(w);
+		write_lists(w, k, at, nested + 1);
+		ap_jw_end(w);
+	}
+}
+
+/* "s" of step_time_s; NULL: the key names no unit. */
+static const char *unit_of(const char *key)
+{
+	static const char *const units[][2] = {{"_bytes", "bytes"}, {"_Bps", "bytes per second"},
+		{"_per_s", "per second"}, {"_s", "seconds"}};
+	size_t len = strlen(key);
+
+	for (size_t i = 0; i < AP_COUNT(units); i++) {
+		size_t n = strlen(units[i][0]);
+
+		if (len > n && !strcmp(key + len - n, units[i][0]))
+			return units[i][1];
+	}
+	return NULL;
+}
+
+static void write_property(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
+{
+	const char *unit = unit_of(k->key[at]), *version = since(&rows[at]);
+
+	ap_jw_key(w, k->key[at]);
+	ap_jw_obj(w);
+	if (unit)
+		ap_jw_kstr(w, "description", unit);
+	if (version)
+		ap_jw_kstr(w, "$comment", version);
+	if (rows[at].need == AP_PLAN_NULLABLE) {
+		ap_jw_key(w, "anyOf");
+		ap_jw_arr(w);
+		ap_jw_raw(w, "{\"type\": \"null\"}");
+		ap_jw_obj(w);
+	}
+	write_lists(w, k, at, 0);
+	if (rows[at].need == AP_PLAN_NULLABLE) {
+		ap_jw_end(w);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_object(struct ap_jw *w, const struct ap_plan_keys *k, ap_id parent)
+{
+	ap_jw_key(w, "properties");
+	ap_jw_obj(w);
+	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])
+		write_property(w, k, i);
+	ap_jw_end(w);
+	ap_jw_key(w, "required");
+	ap_jw_arr_flat(w);
+	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])
+		if (rows[i].need != AP_PLAN_MAY && !since(&rows[i]))
+			ap_jw_str(w, k->key[i]);
+	ap_jw_end(w);
+}
+
+void ap_plan_form_schema(struct ap_ctx *ctx, struct ap_jw *w)
+{
+	ap_jw_obj(w);
+	ap_jw_kstr(w, "$schema", "http://json-schema.org/draft-07/schema#");
+	ap_jw_kstr(w, "title", "autopar-plan/1");
+	ap_jw_kstr(w, "type", "object");
+	write_object(w, ap_plan_keys_make(ctx), ROWS);
+	ap_jw_end(w);
+	ap_jw_finish(w);
 }

@@ -60,4 +60,8 @@ ap_id ap_plan_keys_find(const struct ap_plan_keys *keys, ap_id parent, const cha
  */
 enum ap_status ap_plan_form_check(struct ap_ctx *ctx, const struct ap_json *doc);
 
+/* The rows as a JSON Schema (draft 7), the outermost value of w. */
+struct ap_jw;
+void ap_plan_form_schema(struct ap_ctx *ctx, struct ap_jw *w);
+
 #endif
