@@ -25,7 +25,7 @@ static bool note(struct checking *c, enum ap_status st)
 	return st == AP_OK;
 }
 
-static const char *type_name(enum ap_jtype type)
+static bool is_type(struct checking *c, const struct ap_jv *v, enum ap_jtype type)
 {
 	static const char *const names[] = {
 		[AP_JNULL] = "null",
@@ -36,12 +36,7 @@ static const char *type_name(enum ap_jtype type)
 		[AP_JOBJECT] = "an object",
 	};
 
-	return names[type];
-}
-
-static bool is_type(struct checking *c, const struct ap_jv *v, enum ap_jtype type)
-{
-	return ap_jv_type(v) == type || REPORT(c, v, "key-type", "should be %s", type_name(type));
+	return ap_jv_type(v) == type || REPORT(c, v, "key-type", "should be %s", names[type]);
 }
 
 /* The members of an array that is a member; NULL where there is none, which is reported. */

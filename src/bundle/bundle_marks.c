@@ -26,8 +26,6 @@ struct calls {
 
 /* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
  * leaves a cell. On the scratch arena. */
-/* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
- * leaves a cell. On the scratch arena. */
 static const struct ap_again *mark_unrefused(
 	struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step)
 {
@@ -102,7 +100,6 @@ static void find_kinds(struct ap_ctx *ctx, struct calls *c)
 }
 
 /* Why its call cannot be made for it alone; NULL: it can, or there is none. */
-/* Why its call cannot be made for it alone; NULL: it can, or there is none. */
 static const char *why_not(const struct calls *c, ap_id i)
 {
 	if (c->call[i] == LEFT)
@@ -148,7 +145,6 @@ uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
 	return n;
 }
 
-/* A call for all that a mark is of, told where its first operator comes. */
 /* A call for all that a mark is of, told where its first operator comes. */
 static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c)
 {

@@ -347,7 +347,6 @@ static void add_differences(struct readme *r)
 }
 
 /* For frameworks that know only degrees of parallelism. */
-/* For frameworks that know only degrees of parallelism. */
 static void add_expert(struct readme *r)
 {
 	const struct ap_expert *x = r->b->expert;
@@ -374,7 +373,6 @@ static void add_expert(struct readme *r)
 			"this route to decide.\n");
 }
 
-/* Does it hold strategies that this way into the executor does not load? */
 /* Does it hold strategies that this way into the executor does not load? */
 static bool is_idle(const struct readme *r, const char *file)
 {

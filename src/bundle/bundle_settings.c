@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bundle/bundle_settings.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -139,27 +140,11 @@ static void find_facts(const struct ap_bundle *b, bool is[FACT_COUNT])
 
 /* ---- values that are more than a fact or a text ---- */
 
-static void class_mode(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_str(w, ap_bundle_way(b)->of_class);
-}
-
-static void context_mode(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_str(w, ap_bundle_way(b)->mode);
-}
-
-static void search_mode(const struct ap_bundle *b, struct ap_jw *w)
-{
-	ap_jw_str(w, ap_bundle_way(b)->search);
-}
-
 static void device_num(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_int(w, ap_bundle_devices(b));
 }
 
-/* Each rank loads the file of its own stage. */
 /* Each rank loads the file of its own stage. */
 static void ckpt_file(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -176,7 +161,6 @@ static void ckpt_config(const struct ap_bundle *b, struct ap_jw *w)
 }
 
 /* The parts of each dimension: those of one rank follow one another. */
-/* The parts of each dimension: those of one rank follow one another. */
 static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
 {
 	ap_jw_arr(w);
@@ -185,7 +169,6 @@ static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-/* A Layout on the stage's devices: repeats, parts, repeats. */
 /* A Layout on the stage's devices: repeats, parts, repeats. */
 static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a, int rank, struct ap_jw *w)
 {
@@ -208,7 +191,6 @@ static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a
 	ap_jw_end(w);
 }
 
-/* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
 /* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
 static void arrivals(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -252,7 +234,6 @@ static void hsdp(const struct ap_bundle *b, struct ap_jw *w)
 }
 
 /* MindSpore takes no size of -1 here, and the older name of level2 beside no other level. */
-/* MindSpore takes no size of -1 here, and the older name of level2 beside no other level. */
 static void parallel_optimizer_config(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
@@ -265,8 +246,6 @@ static void parallel_optimizer_config(const struct ap_bundle *b, struct ap_jw *w
 	ap_jw_end(w);
 }
 
-/* MindSpore's own name, and whether it has to be told that this is none of the plain pipeline: 1f1b over
- * several segments is called interleave, and without that it takes no other scheduler than 1f1b. */
 /* MindSpore's own name, and whether it has to be told that this is none of the plain pipeline: 1f1b over
  * several segments is called interleave, and without that it takes no other scheduler than 1f1b. */
 static const char *scheduler_of(const struct ap_bundle *b, bool *interleave)
@@ -349,7 +328,6 @@ static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
 }
 
 /* Beside a state that is not open MindSpore would take any kind that is named as wanted. */
-/* Beside a state that is not open MindSpore would take any kind that is named as wanted. */
 static void comm_fusion(const struct ap_bundle *b, struct ap_jw *w)
 {
 	const struct ap_step *step = b->plan->step;
@@ -386,6 +364,7 @@ struct call { /* a row of the file */
 	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
 	enum fact fact;
 	const char *json;
+	size_t way; /* where the text is in struct ap_bundle_way; 0: it is not there */
 	enum fact unsaid; /* no method of the class says it */
 };
 
@@ -398,7 +377,7 @@ static const struct call calls[] = {
 	{OLD_NN, "PipelineCell", "kwargs", PIPELINED, "micro_size", micro_size},
 	{OLD_NN, "GradAccumulationCell", "kwargs", ACCUMULATES, "micro_size", micro_size},
 
-	{CLASS, "parallel_mode", "str", ALWAYS, NULL, class_mode},
+	{CLASS, "parallel_mode", "str", ALWAYS, .way = offsetof(struct ap_bundle_way, of_class)},
 	{CLASS, "load_param_strategy_file", "str", LOADS_CKPT, NULL, ckpt_file},
 	{CLASS, "disable_strategy_file_only_for_trainable_params", "none", LOADS_FROZEN},
 	{CLASS, "load_operator_strategy_file", "str", LOADS_OPERATORS,
@@ -418,8 +397,8 @@ static const struct call calls[] = {
 	{CLASS, "enable_device_local_norm", "none", DUMPS_DEVICE_NORMS},
 
 	{CONTEXT, "device_num", "int", ALWAYS, NULL, device_num},
-	{CONTEXT, "parallel_mode", "str", ALWAYS, NULL, context_mode},
-	{CONTEXT, "search_mode", "str", SEARCHES, NULL, search_mode},
+	{CONTEXT, "parallel_mode", "str", ALWAYS, .way = offsetof(struct ap_bundle_way, mode)},
+	{CONTEXT, "search_mode", "str", SEARCHES, .way = offsetof(struct ap_bundle_way, search)},
 	{CONTEXT, "strategy_ckpt_load_file", "str", LOADS_CKPT, NULL, ckpt_file},
 	{CONTEXT, "strategy_ckpt_config", "dict", LOADS_CKPT, "load_file only_trainable_params", ckpt_config},
 	{CONTEXT, "full_batch", "bool", ARRIVES_BY_WORD, .fact = FULL_BATCH},
@@ -460,6 +439,8 @@ static void write_value(const struct ap_bundle *b, const struct call *c, const b
 {
 	if (c->value)
 		c->value(b, w);
+	else if (c->way)
+		ap_jw_str(w, *(const char *const *)((const char *)ap_bundle_way(b) + c->way));
 	else if (c->fact)
 		ap_jw_bool(w, is[c->fact]);
 	else

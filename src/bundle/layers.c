@@ -166,20 +166,6 @@ static int32_t place_of(const struct finding *f, int32_t part)
 	return segment * f->out->nstage + stage;
 }
 
-/* The first of the parts with most operators of a layer. */
-static int32_t home_of(struct finding *f, const uint32_t *count, int64_t number)
-{
-	int32_t home = 0, used = 0;
-
-	for (int32_t k = 0; k < f->npart; k++) {
-		used += count[k] > 0;
-		home = count[k] > count[home] ? k : home;
-	}
-	if (used > 1 && f->out->nsplit++ == 0)
-		f->out->first_split = number;
-	return home;
-}
-
 static void find_homes(struct finding *f)
 {
 	const struct ap_graph *g = f->p->graph;
@@ -190,8 +176,17 @@ static void find_homes(struct finding *f)
 		if (f->layer[i] >= 0)
 			count[(size_t)f->layer[i] * npart + (size_t)part_of(f, &g->node[i])]++;
 	f->home = AP_NEW_N(f->ctx->scratch, int32_t, f->out->n);
-	for (uint32_t k = 0; k < f->out->n; k++)
-		f->home[k] = home_of(f, count + k * npart, f->number[k]);
+	for (uint32_t k = 0; k < f->out->n; k++, count += npart) {
+		uint32_t used = 0;
+
+		/* the first of the parts with most of its operators */
+		for (int32_t i = 0; i < f->npart; i++) {
+			used += count[i] > 0;
+			f->home[k] = count[i] > count[f->home[k]] ? i : f->home[k];
+		}
+		if (used > 1 && f->out->nsplit++ == 0)
+			f->out->first_split = f->number[k];
+	}
 }
 
 static void find_outside(struct finding *f)
@@ -332,16 +327,6 @@ static void list_operator(struct listing *l, ap_id node)
 		l->part.v[key[0]][place_of(f, f->home[f->layer[node]])]++;
 }
 
-/* An operator that is not recomputed: is its name one of its layer's that are? */
-static void note_shared(struct listing *l, ap_id node)
-{
-	ap_id id = ap_map_get_str(l->names, name_inside(l->f, &l->f->p->graph->node[node]));
-	const uint32_t key[] = {id, (uint32_t)l->f->layer[node]};
-
-	if (id != AP_NONE && ap_map_get(l->seen, key, sizeof key) != AP_NONE)
-		l->list.v[id].shared = true;
-}
-
 static void list_again(struct finding *f, const bool *full)
 {
 	const struct ap_graph *g = f->p->graph;
@@ -356,9 +341,16 @@ static void list_again(struct finding *f, const bool *full)
 		else if (!full[f->layer[i]])
 			list_operator(&l, i);
 	}
-	for (ap_id i = 0; l.list.n > 0 && i < g->nnode; i++)
-		if (f->layer[i] >= 0 && !full[f->layer[i]] && !is_again(f, i) && !is_view(&g->node[i]))
-			note_shared(&l, i);
+	for (ap_id i = 0; l.list.n > 0 && i < g->nnode; i++) { /* names that others of a layer have, too */
+		ap_id key[2];
+
+		if (f->layer[i] < 0 || full[f->layer[i]] || is_again(f, i) || is_view(&g->node[i]))
+			continue;
+		key[0] = ap_map_get_str(l.names, name_inside(f, &g->node[i]));
+		key[1] = (ap_id)f->layer[i];
+		if (key[0] != AP_NONE && ap_map_get(l.seen, key, sizeof key) != AP_NONE)
+			l.list.v[key[0]].shared = true;
+	}
 	f->out->nagain = (uint32_t)l.list.n;
 	f->out->again = l.list.v;
 }

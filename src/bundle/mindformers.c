@@ -10,7 +10,6 @@
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "bundle/bundle_way.h"
 #include "bundle/layers.h"
 #include "pipeline/schedule.h"
 
@@ -25,14 +24,6 @@ struct words {
 
 /* ---- comments ---- */
 
-/* Names may hold whatever JSON can say, but a comment ends with its line. */
-static void one_line(char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			*s = '?';
-}
-
 static void __attribute__((format(printf, 2, 3))) say(struct words *w, const char *format, ...)
 {
 	size_t start;
@@ -43,7 +34,10 @@ static void __attribute__((format(printf, 2, 3))) say(struct words *w, const cha
 	va_start(ap, format);
 	ap_str_vaddf(&w->text, format, ap);
 	va_end(ap);
-	one_line(w->text.s + start);
+	/* names may hold whatever JSON can say, but a comment ends with its line */
+	for (char *s = w->text.s + start; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?';
 	ap_str_addc(&w->text, '\n');
 }
 
@@ -291,76 +285,49 @@ static void parallel(struct words *w)
 	line(w, "    only_trainable_params: %s", yes(!w->b->frozen));
 }
 
-static bool is_zero(const int64_t *v, int32_t n)
-{
-	for (int32_t i = 0; i < n; i++)
-		if (v[i])
-			return false;
-	return true;
-}
-
-/* Layers of each part, less what they are where they are dealt evenly. */
-static void offset(struct words *w)
+static void model_config(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	int32_t n = l->nstage * l->nsegment;
-	int64_t *v;
+	int64_t *offset = AP_NEW_N(w->ctx->arena, int64_t, n); /* from an even dealing of the layers */
+	bool even = true;
 
-	if (!l->part)
-		return;
-	v = AP_NEW_N(w->ctx->arena, int64_t, n);
-	for (int32_t i = 0; i < n; i++)
-		v[i] = l->part[i] - l->n / (uint32_t)n;
-	ap_str_add(&w->text, "    offset: ");
-	if (is_zero(v, n))
-		ap_str_addc(&w->text, '0');
-	else
-		per_part(w, v);
-	ap_str_addc(&w->text, '\n');
-}
-
-static void model_config(struct words *w)
-{
 	line(w, "model:");
 	line(w, "  model_config:");
-	offset(w);
-	line(w, "    pp_interleave_num: %" PRId64, w->x->hybrid.vpp);
-}
-
-/* A regular expression of a name in a layer, as a YAML string. */
-static void pattern(struct words *w, const char *name)
-{
-	struct ap_str s;
-	struct ap_jw jw;
-
-	ap_str_init(&s, w->ctx->arena);
-	for (; *name; name++) {
-		if (strchr(".^$*+?()[]{}|\\", *name))
-			ap_str_addc(&s, '\\');
-		ap_str_addc(&s, *name);
+	for (int32_t i = 0; l->part && i < n; i++) {
+		offset[i] = l->part[i] - l->n / (uint32_t)n;
+		even = even && !offset[i];
 	}
-	ap_jw_str_init(&jw, &w->text, 0);
-	ap_jw_str(&jw, s.s);
-}
-
-static bool is_everywhere(const struct ap_layers *l, const int64_t *part)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; i < l->nstage * l->nsegment; i++)
-		sum += part[i];
-	return sum == l->n;
+	if (l->part) {
+		ap_str_add(&w->text, "    offset: ");
+		if (even)
+			ap_str_addc(&w->text, '0');
+		else
+			per_part(w, offset);
+		ap_str_addc(&w->text, '\n');
+	}
+	line(w, "    pp_interleave_num: %" PRId64, w->x->hybrid.vpp);
 }
 
 static void select_operator(struct words *w, const struct ap_layer_again *a, bool everywhere)
 {
+	struct ap_str pattern; /* a regular expression of the name in a layer, as a YAML string */
+	struct ap_jw jw;
+
 	if (a->shared) {
 		say(w, "  left out: %s, a name that others have as well, which are not recomputed",
 			a->name);
 		return;
 	}
+	ap_str_init(&pattern, w->ctx->arena);
+	for (const char *c = a->name; *c; c++) {
+		if (strchr(".^$*+?()[]{}|\\", *c))
+			ap_str_addc(&pattern, '\\');
+		ap_str_addc(&pattern, *c);
+	}
 	ap_str_add(&w->text, everywhere ? "    - " : "    ");
-	pattern(w, a->name);
+	ap_jw_str_init(&jw, &w->text, 0);
+	ap_jw_str(&jw, pattern.s);
 	if (!everywhere) {
 		ap_str_add(&w->text, ": ");
 		per_part(w, a->part);
@@ -374,8 +341,12 @@ static void selected(struct words *w)
 	bool any = false, everywhere = true;
 
 	for (uint32_t i = 0; i < l->nagain; i++) {
+		int64_t sum = 0;
+
+		for (int32_t k = 0; k < l->nstage * l->nsegment; k++)
+			sum += l->again[i].part[k];
 		any |= !l->again[i].shared;
-		everywhere &= is_everywhere(l, l->again[i].part);
+		everywhere &= sum == l->n;
 	}
 	if (l->nagain > 0)
 		say(w, "  select_recompute: cells and types of this graph; MindFormers' may have "
@@ -508,30 +479,12 @@ static void megatron_layout(struct words *w)
 	ap_str_add(&w->text, "L\n");
 }
 
-/* Do all parts but the first and the last have as many layers as the others? */
-static bool has_even_middle(const struct ap_layers *l)
-{
-	for (int32_t i = 2; i < l->nstage - 1; i++)
-		if (l->part[i] != l->part[1])
-			return false;
-	return l->nsegment == 1;
-}
-
-static void megatron_ends(struct words *w)
-{
-	const struct ap_layers *l = &w->layers;
-	bool two = l->nstage == 2;
-
-	if (two || l->part[0] != l->part[1])
-		argument(w, "decoder-first-pipeline-num-layers %" PRId64, l->part[0]);
-	if (!two && l->part[l->nstage - 1] != l->part[1])
-		argument(w, "decoder-last-pipeline-num-layers %" PRId64, l->part[l->nstage - 1]);
-}
-
 static void megatron_pipeline(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	const struct ap_pipe *pipe = w->p->step->pipe;
+	bool even = l->nsegment == 1; /* but for the first stage and the last */
+	int32_t last = l->nstage - 1;
 
 	if (l->nstage * l->nsegment == 1)
 		return;
@@ -541,10 +494,16 @@ static void megatron_pipeline(struct words *w)
 		argument(w, "num-virtual-stages-per-pipeline-rank %" PRId32, l->nsegment);
 	if (!l->part || ap_layers_even(l, l->part))
 		return;
-	if (has_even_middle(l))
-		megatron_ends(w);
-	else
+	for (int32_t i = 2; i < last; i++)
+		even = even && l->part[i] == l->part[1];
+	if (!even) {
 		megatron_layout(w);
+		return;
+	}
+	if (last == 1 || l->part[0] != l->part[1])
+		argument(w, "decoder-first-pipeline-num-layers %" PRId64, l->part[0]);
+	if (last > 1 && l->part[last] != l->part[1])
+		argument(w, "decoder-last-pipeline-num-layers %" PRId64, l->part[last]);
 }
 
 /* The first layers of each part, where these are as many in each. */

@@ -174,33 +174,30 @@ static bool vecs_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b,
 	return true;
 }
 
-static bool items_equal(const struct ap_ckpt_item *a, const struct ap_ckpt_item *b)
-{
-	return !strcmp(a->node_name, b->node_name) && a->n == b->n &&
-		vecs_equal(a->strategy, b->strategy, a->n);
-}
-
-static bool layouts_equal(const struct ap_ckpt_layout *a, const struct ap_ckpt_layout *b)
-{
-	return !strcmp(a->param_name, b->param_name) && a->nmap == b->nmap && a->field == b->field &&
-		a->weight_step == b->weight_step && a->weight_size == b->weight_size &&
-		vecs_equal(a->tensor_map, b->tensor_map, a->nmap) &&
-		ap_ckpt_vec_equal(&a->dev_matrix, &b->dev_matrix) &&
-		ap_ckpt_vec_equal(&a->param_split_shape, &b->param_split_shape) &&
-		ap_ckpt_vec_equal(&a->indices_offset, &b->indices_offset);
-}
-
 /* Both are sorted. */
 static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
 {
 	if (a->nitem != b->nitem || a->nlayout != b->nlayout)
 		return false;
-	for (uint32_t i = 0; i < a->nitem; i++)
-		if (!items_equal(&a->item[i], &b->item[i]))
+	for (uint32_t i = 0; i < a->nitem; i++) {
+		const struct ap_ckpt_item *x = &a->item[i], *y = &b->item[i];
+
+		if (strcmp(x->node_name, y->node_name) != 0 || x->n != y->n ||
+			!vecs_equal(x->strategy, y->strategy, x->n))
 			return false;
-	for (uint32_t i = 0; i < a->nlayout; i++)
-		if (!layouts_equal(&a->layout[i], &b->layout[i]))
+	}
+	for (uint32_t i = 0; i < a->nlayout; i++) {
+		const struct ap_ckpt_layout *x = &a->layout[i], *y = &b->layout[i];
+
+		if (strcmp(x->param_name, y->param_name) != 0 || x->nmap != y->nmap ||
+			x->field != y->field || x->weight_step != y->weight_step ||
+			x->weight_size != y->weight_size ||
+			!vecs_equal(x->tensor_map, y->tensor_map, x->nmap) ||
+			!ap_ckpt_vec_equal(&x->dev_matrix, &y->dev_matrix) ||
+			!ap_ckpt_vec_equal(&x->param_split_shape, &y->param_split_shape) ||
+			!ap_ckpt_vec_equal(&x->indices_offset, &y->indices_offset))
 			return false;
+	}
 	return true;
 }
 

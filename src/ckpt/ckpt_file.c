@@ -14,20 +14,6 @@
 
 /* ---- writing JSON ---- */
 
-/* Messages of a tensor map one after the other: the map of a shape in which each dimension that
- * several axes cut is as many dimensions. */
-/* Messages of a tensor map one after the other: the map of a shape in which each dimension that
- * several axes cut is as many dimensions. */
-static void write_map(struct ap_jw *w, const struct ap_ckpt_layout *l)
-{
-	ap_jw_key(w, "tensor_map");
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < l->nmap; i++)
-		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
-			ap_jw_int(w, l->tensor_map[i].v[j]);
-	ap_jw_end(w);
-}
-
 static void write_shape(struct ap_jw *w, const struct ap_ckpt_layout *l)
 {
 	ap_jw_key(w, "tensor_shape");
@@ -61,7 +47,14 @@ static void write_layout(struct ap_jw *w, const struct ap_ckpt_layout *l)
 	ap_jw_kint(w, "opt_weight_shard_step", l->weight_step);
 	if (uneven)
 		ap_jw_kints(w, "param_split_shape", l->param_split_shape.v, l->param_split_shape.n);
-	write_map(w, l);
+	/* messages one after the other: the map of a shape in which each dimension that several axes cut
+	 * is as many dimensions */
+	ap_jw_key(w, "tensor_map");
+	ap_jw_arr(w);
+	for (uint32_t i = 0; i < l->nmap; i++)
+		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
+			ap_jw_int(w, l->tensor_map[i].v[j]);
+	ap_jw_end(w);
 	if (l->has_shape)
 		write_shape(w, l);
 	ap_jw_end(w);
@@ -180,19 +173,6 @@ static enum ap_status read_item(struct reader *r, const struct ap_jv *v, struct 
 	return AP_OK;
 }
 
-/* Python's loader does without the shape, so files without it exist. */
-static enum ap_status read_shape(struct reader *r, const struct ap_jv *v,
-	struct ap_ckpt_layout *out)
-{
-	AP_TRY(get_optional(r, v, "tensor_shape", &out->tensor_shape));
-	out->has_shape = ap_jv_get(v, "tensor_shape");
-	if (out->has_shape && out->tensor_shape.n != out->tensor_map->n)
-		return ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, "ckpt-layout",
-			"tensor_map of %" PRIu32 " entries for a tensor_shape of %" PRIu32,
-			out->tensor_map->n, out->tensor_shape.n);
-	return AP_OK;
-}
-
 static enum ap_status read_layout(struct reader *r, const struct ap_jv *v,
 	struct ap_ckpt_layout *out)
 {
@@ -211,7 +191,14 @@ static enum ap_status read_layout(struct reader *r, const struct ap_jv *v,
 	AP_TRY(get_int32(r, v, "opt_weight_shard_size", &out->weight_size));
 	AP_TRY(get_optional(r, v, "param_split_shape", &out->param_split_shape));
 	AP_TRY(get_optional(r, v, "indices_offset", &out->indices_offset));
-	return read_shape(r, v, out);
+	/* Python's loader does without the shape, so files without it exist */
+	AP_TRY(get_optional(r, v, "tensor_shape", &out->tensor_shape));
+	out->has_shape = ap_jv_get(v, "tensor_shape");
+	if (out->has_shape && out->tensor_shape.n != map->n)
+		return ap_json_report(r->ctx, r->doc, v, AP_ERROR, AP_MEANING, NULL, "ckpt-layout",
+			"tensor_map of %" PRIu32 " entries for a tensor_shape of %" PRIu32,
+			map->n, out->tensor_shape.n);
+	return AP_OK;
 }
 
 /* The values are as the file has them, in the file's order. */
@@ -305,15 +292,6 @@ static void check_vector(struct check *k, const struct ap_ckpt_item *item, uint3
 				"strategy \"%s\": vector %" PRIu32 " cuts dimension %" PRIu32
 				" into %" PRId64 " parts",
 				safe(k, item->node_name), v, i, vec->v[i]);
-}
-
-static void check_item(struct check *k, const struct ap_ckpt_item *item)
-{
-	if (item->stage >= AP_MAX_DEVICES)
-		fault(k, "ckpt-stage", "strategy \"%s\": stage %" PRIu32 " is out of range",
-			safe(k, item->node_name), item->stage);
-	for (uint32_t i = 0; i < item->n; i++)
-		check_vector(k, item, i);
 }
 
 /* Product of the dev_matrix; 0 after a message. */
@@ -470,8 +448,15 @@ static enum ap_status settle(struct ap_ctx *ctx, struct ap_ckpt *c)
 	else if (c->current_stage > MOST_SAVES)
 		fault(&k, "ckpt-stage", "current_stage is %" PRIu32 "; MindSpore counts there how often it "
 			"has saved strategies, from 1 on", c->current_stage);
-	for (uint32_t i = 0; i < c->nitem; i++)
-		check_item(&k, &c->item[i]);
+	for (uint32_t i = 0; i < c->nitem; i++) {
+		const struct ap_ckpt_item *item = &c->item[i];
+
+		if (item->stage >= AP_MAX_DEVICES)
+			fault(&k, "ckpt-stage", "strategy \"%s\": stage %" PRIu32 " is out of range",
+				safe(&k, item->node_name), item->stage);
+		for (uint32_t v = 0; v < item->n; v++)
+			check_vector(&k, item, v);
+	}
 	check_layouts(&k);
 	AP_TRY(k.st);
 	check_merged(&k);

@@ -98,18 +98,6 @@ struct said {
 	bool agreed; /* one of them has a vector that cuts it so */
 };
 
-/* An operator's vectors are in terms of its operands' dimensions, so one of them is its parameter's; where
- * a Cast comes in between, that of the Cast. */
-static bool has_cut(struct holding *h, const struct ap_ckpt_item *item, const struct ap_ckpt_layout *l)
-{
-	const struct ap_ckpt_vec is = {ap_ckpt_rank(l), parts_of(h, l)};
-
-	for (uint32_t v = 0; v < item->n; v++)
-		if (ap_ckpt_vec_equal(&is, &item->strategy[v]))
-			return true;
-	return false;
-}
-
 /* The type in a key "<type>_<param>". */
 static const char *type_in(struct holding *h, const char *key, const char *param)
 {
@@ -137,28 +125,17 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 	if (l) {
 		struct said *s = &said[l - h->c->layout];
 
+		const struct ap_ckpt_vec cut = {ap_ckpt_rank(l), parts_of(h, l)};
+
 		s->item = s->item ? s->item : item;
-		s->agreed = s->agreed || has_cut(h, item, l) ||
-			!cuts_operands(type_in(h, item->node_name, param));
+		s->agreed = s->agreed || !cuts_operands(type_in(h, item->node_name, param));
+		/* vectors are in terms of the operands' dimensions, so one of them is the parameter's;
+		 * where a Cast comes in between, that of the Cast */
+		for (uint32_t v = 0; v < item->n && !s->agreed; v++)
+			s->agreed = ap_ckpt_vec_equal(&cut, &item->strategy[v]);
 	} else if (one_stage && ap_op_next(NULL, type_in(h, item->node_name, param))) {
 		fault(h, NULL, "ckpt-parameters", "strategy \"%s\": there is no layout of \"%s\"",
 			safe(h, item->node_name), safe(h, param));
-	}
-}
-
-/* Each operand is cut for devices of the stage, all of them or a divisor. */
-static void check_products(struct holding *h, const struct ap_ckpt_item *item, int64_t ndev)
-{
-	for (uint32_t v = 0; v < item->n && ndev > 0; v++) {
-		const struct ap_ckpt_vec *x = &item->strategy[v];
-		int64_t product;
-
-		if (!ap_product(x->v, x->n, &product) || ndev % product != 0)
-			fault(h, NULL, "ckpt-strategy",
-				"strategy \"%s\": vector %" PRIu32 " is %s; a divisor of "
-					"the layouts' %" PRId64 " devices is allowed",
-					safe(h, item->node_name), v,
-				list_text(h, x->v, x->n), ndev);
 	}
 }
 
@@ -176,7 +153,17 @@ static void check_strategies(struct holding *h)
 		struct ap_mark mark = ap_arena_mark(h->ctx->scratch);
 
 		hear_item(h, &h->c->item[i], one_stage, said);
-		check_products(h, &h->c->item[i], ndev);
+		/* each operand is cut for devices of the stage, all of them or a divisor */
+		for (uint32_t v = 0; v < h->c->item[i].n && ndev > 0; v++) {
+			const struct ap_ckpt_vec *x = &h->c->item[i].strategy[v];
+			int64_t product;
+
+			if (!ap_product(x->v, x->n, &product) || ndev % product != 0)
+				fault(h, NULL, "ckpt-strategy", "strategy \"%s\": vector %" PRIu32
+					" is %s; a divisor of the layouts' %" PRId64 " devices is allowed",
+					safe(h, h->c->item[i].node_name), v,
+					list_text(h, x->v, x->n), ndev);
+		}
 		ap_arena_release(h->ctx->scratch, mark);
 	}
 	for (uint32_t i = 0; i < h->c->nlayout; i++) {

@@ -38,25 +38,17 @@ struct part {
 	bool frozen; /* what is not trained counts, too */
 };
 
-/* What an operand is, seen through Cast, as MindSpore looks for it, and through sending from another
- * stage. */
-static const struct ap_tensor *find_original(const struct ap_graph *g, ap_id tensor)
-{
-	const struct ap_tensor *t = &g->tensor[tensor];
-
-	while (t->producer != AP_NONE &&
-		(g->node[t->producer].peer >= 0 || !strcmp(g->node[t->producer].type, "Cast")))
-		t = &g->tensor[g->node[t->producer].in[0]];
-	return t;
-}
-
 const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen)
 {
 	const struct ap_node *n = &g->node[node];
 
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
-		const struct ap_tensor *t = find_original(g, n->in[i]);
+		const struct ap_tensor *t = &g->tensor[n->in[i]];
 
+		/* as MindSpore looks for it: through Cast, and through sending from another stage */
+		while (t->producer != AP_NONE && (g->node[t->producer].peer >= 0 ||
+				!strcmp(g->node[t->producer].type, "Cast")))
+			t = &g->tensor[g->node[t->producer].in[0]];
 		if (is_known(t, frozen))
 			return ap_arena_printf(ctx->arena, "%s_%s", n->type, t->name);
 	}

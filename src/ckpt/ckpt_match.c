@@ -170,17 +170,6 @@ static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 	return UINT32_MAX;
 }
 
-/* The key that a node has in this file: where it names frozen parameters, too, the first of all. */
-static ap_id id_for(const struct match *m, const struct ap_map *keys, ap_id node)
-{
-	const char *key = ap_node_key(m->ctx, m->g, node);
-	ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
-
-	if (id == AP_NONE)
-		key = ap_ckpt_key(m->ctx, m->g, node, true);
-	return id == AP_NONE && key ? ap_map_get_str(keys, key) : id;
-}
-
 /* Which item speaks for each node. One whose parameters are all frozen is completed as ever. */
 static enum ap_status join(struct match *m, uint32_t *item_of)
 {
@@ -196,8 +185,11 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 			first[id] = i;
 	}
 	for (ap_id i = 0; i < m->g->nnode; i++) {
-		ap_id id = id_for(m, keys, i);
+		const char *key = ap_node_key(m->ctx, m->g, i);
+		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
 
+		if (id == AP_NONE && (key = ap_ckpt_key(m->ctx, m->g, i, true)))
+			id = ap_map_get_str(keys, key); /* the file names frozen parameters, too */
 		item_of[i] = UINT32_MAX;
 		if (id == AP_NONE)
 			continue;
@@ -307,17 +299,6 @@ static enum ap_status check_layouts(struct match *m)
 		names_text(&missing));
 }
 
-/* A parameter of the graph, or behind a prefix one: MindSpore clones states under many names. */
-static bool is_cloned(const struct ap_map *params, const char *layout_name)
-{
-	const char *name = ap_ckpt_bare_name(layout_name);
-
-	for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
-		if (ap_map_get_str(params, name) != AP_NONE)
-			return true;
-	return false;
-}
-
 static enum ap_status check_known(struct match *m)
 {
 	ap_id *tensor = AP_NEW_N(m->ctx->scratch, ap_id, m->g->ntensor);
@@ -325,9 +306,15 @@ static enum ap_status check_known(struct match *m)
 	struct names extra;
 
 	names_init(m->ctx, &extra);
-	for (uint32_t i = 0; i < m->c->nlayout; i++)
-		if (!is_cloned(params, m->c->layout[i].param_name))
+	for (uint32_t i = 0; i < m->c->nlayout; i++) {
+		const char *name = ap_ckpt_bare_name(m->c->layout[i].param_name);
+
+		/* a parameter of the graph, or behind a prefix one: states are cloned under many names */
+		while (name && ap_map_get_str(params, name) == AP_NONE)
+			name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL;
+		if (!name)
 			names_add(m->ctx, &extra, m->c->layout[i].param_name);
+	}
 	if (!extra.n)
 		return AP_OK;
 	return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-parameters",
@@ -360,21 +347,14 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 	return AP_OK;
 }
 
-/* Is a dimension of some parameter cut by several axes? Only layouts in the script do that. */
-static bool has_nested(const struct ap_ckpt *c)
-{
-	for (uint32_t i = 0; i < c->nlayout; i++)
-		if (c->layout[i].nmap > 1)
-			return true;
-	return false;
-}
-
 /* An item without vectors stands for an operator whose strategy the script gives by layouts. */
 static enum ap_status fill_all(struct match *m)
 {
-	bool nested = has_nested(m->c);
+	bool nested = false; /* a dimension is cut by several axes: only layouts in the script do that */
 	enum ap_status st = AP_OK, one;
 
+	for (uint32_t i = 0; i < m->c->nlayout; i++)
+		nested = nested || m->c->layout[i].nmap > 1;
 	for (ap_id i = 0; i < m->g->nnode; i++) {
 		const struct ap_node *node = &m->g->node[i];
 		const struct ap_ckpt_item *item;

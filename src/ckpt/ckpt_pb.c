@@ -447,15 +447,19 @@ static void free_nothing(void *arena, void *p)
 	(void)p;
 }
 
-static enum ap_status walk_file(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len)
+/* A message of the file, in scratch, after the walk. */
+static enum ap_status unpack(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len,
+	ProtobufCMessage **out)
 {
+	ProtobufCAllocator allocator = {alloc, free_nothing, w->ctx->scratch};
 	struct ap_where where = {.file = w->file};
 
 	AP_TRY(walk_message(w, root, 0, len));
 	if (w->unknown)
 		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, NULL,
 			"%zu fields that a %s does not have are ignored", w->unknown, w->kind);
-	return AP_OK;
+	*out = protobuf_c_message_unpack(root, &allocator, len, w->bytes);
+	return *out ? AP_OK : broken(w, 0, "not what the schema says");
 }
 
 enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
@@ -463,14 +467,12 @@ enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char
 {
 	struct walk w = {.ctx = ctx, .file = file, .kind = "strategy checkpoint",
 		.bytes = (const uint8_t *)bytes};
-	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ProtobufCMessage *map;
 	enum ap_status st;
-	pb_map *map;
 
-	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len));
-	map = mindspore__straspb__parallel_strategy_map__unpack(&allocator, len, w.bytes);
-	st = map ? take_map(&w, map, out) : broken(&w, 0, "not what the schema says");
+	AP_TRY(unpack(&w, &mindspore__straspb__parallel_strategy_map__descriptor, len, &map));
+	st = take_map(&w, (const pb_map *)map, out);
 	ap_arena_release(ctx->scratch, mark);
 	return st;
 }
@@ -489,15 +491,13 @@ enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *
 {
 	struct walk w = {.ctx = ctx, .file = file, .kind = "group file",
 		.bytes = (const uint8_t *)bytes};
-	ProtobufCAllocator allocator = {alloc, free_nothing, ctx->scratch};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_group_ranks *group;
-	pb_group_map *map;
+	ProtobufCMessage *message;
+	const pb_group_map *map;
 
-	AP_TRY(walk_file(&w, &mindspore__straspb__parallel_group_map__descriptor, len));
-	map = mindspore__straspb__parallel_group_map__unpack(&allocator, len, w.bytes);
-	if (!map)
-		return broken(&w, 0, "not what the schema says");
+	AP_TRY(unpack(&w, &mindspore__straspb__parallel_group_map__descriptor, len, &message));
+	map = (const pb_group_map *)message;
 	group = AP_NEW_N(ctx->arena, struct ap_group_ranks, map->n_parallel_group_item);
 	for (size_t i = 0; i < map->n_parallel_group_item; i++) {
 		const pb_group *item = map->parallel_group_item[i];

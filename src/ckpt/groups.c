@@ -67,16 +67,6 @@ static void add_axes(struct collecting *c, const struct ap_axes *axes)
 	ap_arena_release(c->ctx->scratch, mark);
 }
 
-/* This rank and its counterpart in the other stage. */
-static void add_pair(struct collecting *c, int32_t other)
-{
-	int64_t here = c->first + c->local, there = c->p->stage[other].first_rank + c->local;
-	const int64_t pair[] = {here < there ? here : there, here < there ? there : here};
-
-	if (other != c->stage)
-		add_group(c, pair, 2);
-}
-
 static void add_comms(struct collecting *c, ap_id node, enum ap_phase phase)
 {
 	const struct ap_plan_op *op = &c->p->op[node];
@@ -84,18 +74,6 @@ static void add_comms(struct collecting *c, ap_id node, enum ap_phase phase)
 	for (uint32_t i = 0; i < op->ncomm; i++)
 		if (op->comm[i].comm.phase == phase && op->comm[i].comm.kind != AP_COLL_SEND)
 			add_axes(c, &op->comm[i].comm.axes);
-}
-
-static void add_moves(struct collecting *c, const struct ap_plan_move *m)
-{
-	for (int i = 0; i < m->nstep; i++) {
-		struct ap_axes axes = {0};
-
-		if (m->step[i].move == AP_MOVE_SLICE)
-			continue;
-		ap_axes_add(&axes, m->step[i].axis);
-		add_axes(c, &axes);
-	}
 }
 
 static bool is_here(const struct collecting *c, ap_id node)
@@ -109,14 +87,26 @@ static void add_forward(struct collecting *c)
 	uint32_t move = 0;
 
 	for (ap_id i = 0; i < c->p->graph->nnode; i++) {
+		int32_t peer = c->p->graph->node[i].peer;
+
 		for (; move < c->p->nmove && c->p->move[move].to == i; move++)
-			if (is_here(c, i))
-				add_moves(c, &c->p->move[move]);
+			for (int k = 0; is_here(c, i) && k < c->p->move[move].nstep; k++) {
+				struct ap_axes axes = {0};
+
+				if (c->p->move[move].step[k].move == AP_MOVE_SLICE)
+					continue;
+				ap_axes_add(&axes, c->p->move[move].step[k].axis);
+				add_axes(c, &axes);
+			}
 		if (!is_here(c, i))
 			continue;
 		add_comms(c, i, AP_PHASE_FORWARD);
-		if (c->p->graph->node[i].peer >= 0)
-			add_pair(c, c->p->graph->node[i].peer);
+		if (peer >= 0 && peer != c->stage) { /* this rank and its counterpart there */
+			int64_t here = c->first + c->local, there = c->p->stage[peer].first_rank + c->local;
+			const int64_t pair[] = {here < there ? here : there, here < there ? there : here};
+
+			add_group(c, pair, 2);
+		}
 	}
 }
 

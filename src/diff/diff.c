@@ -24,7 +24,6 @@ struct task {
 /* ---- figures ---- */
 
 /* Facts by section, key and, of those that come several times, which time: ids are indices. */
-/* Facts by section, key and, of those that come several times, which time: ids are indices. */
 static const struct ap_map *index_facts(struct ap_ctx *ctx, const struct ap_saved *s)
 {
 	struct ap_map *m = ap_map_create(ctx->scratch), *times = ap_map_create(ctx->scratch);
@@ -289,7 +288,6 @@ static void match(struct task *t)
 /* ---- operators, parameters and redistributions: what is new, gone, renamed or cut otherwise ---- */
 
 /* One thing that changed, before it is joined with others. */
-/* One thing that changed, before it is joined with others. */
 struct entry {
 	enum ap_diff_kind kind;
 	const char *label, *old_label, *type, *name, *old_name;
@@ -339,7 +337,6 @@ static void add_entry(struct entries *all, struct entry e, const char *const *wa
 		AP_PUSH(all->ctx->scratch, *all, e);
 }
 
-/* All in which two entries must be equal to be joined. */
 /* All in which two entries must be equal to be joined. */
 static const char *same_text(struct ap_ctx *ctx, const struct entry *e)
 {
@@ -501,7 +498,6 @@ static bool same_load(const struct ap_diff_flow *f)
 	return f->was.count == f->is.count && f->was.bytes == f->is.bytes;
 }
 
-/* The flow of a list that this collective belongs to, made where there is none. */
 /* The flow of a list that this collective belongs to, made where there is none. */
 static struct ap_diff_flow *flow_of(struct ap_ctx *ctx, struct ap_map *keys, struct flows *list,
 	const struct ap_saved_comm *c)

@@ -64,50 +64,23 @@ static bool next_piece(struct scan *p)
 	return *p->s;
 }
 
-/* The name with a NUL for each number, then two and what must be equal besides. */
-static ap_id put_pattern(struct ap_ctx *ctx, struct ap_map *m, const struct ap_fold_item *item)
-{
-	struct scan at = {.s = item->name};
-	struct ap_str key;
-
-	ap_str_init(&key, ctx->scratch);
-	while (next_piece(&at))
-		ap_str_addn(&key, at.number ? "" : at.s, at.number ? 1 : at.len);
-	ap_str_addn(&key, "\0", 2);
-	ap_str_add(&key, item->same);
-	return ap_map_put(m, key.s, key.len, NULL);
-}
-
-static uint32_t count_slots(const char *name)
-{
-	struct scan at = {.s = name};
-	uint32_t n = 0;
-
-	while (next_piece(&at))
-		n += at.number;
-	return n;
-}
-
-static void note_digits(struct digits *d, int n, bool padded)
-{
-	d->least = !d->least || n < d->least ? n : d->least;
-	d->most = n > d->most ? n : d->most;
-	d->padded |= padded;
-}
-
 static void read_slots(struct family *f, uint32_t m)
 {
 	struct scan at = {.s = f->item[f->member[m]].name};
 
 	while (next_piece(&at)) {
 		int64_t value = 0;
+		struct digits *d;
 
 		if (!at.number)
 			continue;
-		for (size_t d = 0; d < at.len; d++)
-			value = value * 10 + (at.s[d] - '0');
+		for (size_t i = 0; i < at.len; i++)
+			value = value * 10 + (at.s[i] - '0');
 		f->value[(size_t)m * f->nslot + at.slot] = value;
-		note_digits(&f->digits[at.slot], (int)at.len, at.len > 1 && *at.s == '0');
+		d = &f->digits[at.slot];
+		d->least = !d->least || (int)at.len < d->least ? (int)at.len : d->least;
+		d->most = (int)at.len > d->most ? (int)at.len : d->most;
+		d->padded |= at.len > 1 && *at.s == '0';
 	}
 }
 
@@ -339,7 +312,8 @@ static void fold_family(struct ap_ctx *ctx, const struct ap_fold_item *item,
 	struct family f = {.ctx = ctx, .item = item, .member = own->v, .n = (uint32_t)own->n,
 		.out = out};
 
-	f.nslot = count_slots(item[own->v[0]].name);
+	for (struct scan at = {.s = item[own->v[0]].name}; next_piece(&at);)
+		f.nslot += at.number;
 	f.value = AP_NEW_N(a, int64_t, (size_t)f.n * f.nslot);
 	f.rest = AP_NEW_N(a, uint32_t, (size_t)f.n * (f.nslot + 1));
 	f.digits = AP_NEW_N(a, struct digits, f.nslot);
@@ -366,12 +340,20 @@ uint32_t ap_fold_items(struct ap_ctx *ctx, uint32_t n, const struct ap_fold_item
 	struct ap_map *patterns;
 	struct folds folds = {0};
 	uint32_t nfamily;
+	struct ap_str key;
 
+	ap_str_init(&key, ctx->scratch);
 	patterns = ap_map_create(ctx->scratch);
 	for (uint32_t i = 0; i < n; i++) {
-		ap_id id = put_pattern(ctx, patterns, &item[i]);
+		struct scan at = {.s = item[i].name};
 
-		AP_PUSH(ctx->scratch, family[id], i);
+		/* the name with a NUL for each number, then two and what must be equal besides */
+		key.len = 0;
+		while (next_piece(&at))
+			ap_str_addn(&key, at.number ? "" : at.s, at.number ? 1 : at.len);
+		ap_str_addn(&key, "\0", 2);
+		ap_str_add(&key, item[i].same);
+		AP_PUSH(ctx->scratch, family[ap_map_put(patterns, key.s, key.len, NULL)], i);
 	}
 	nfamily = (uint32_t)ap_map_size(patterns);
 	for (uint32_t i = 0; i < nfamily; i++)

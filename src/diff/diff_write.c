@@ -454,7 +454,6 @@ static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d)
 /* ---- text in columns ---- */
 
 /* Columns of a terminal, as long as every character takes one. */
-/* Columns of a terminal, as long as every character takes one. */
 static int width_of(const char *s)
 {
 	int n = 0;

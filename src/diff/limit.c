@@ -149,7 +149,6 @@ static enum ap_status bad_unit(struct reader *r, const char *at, const struct ap
 }
 
 /* A per cent sign is a unit of its own where there is something that it is a part of. */
-/* A per cent sign is a unit of its own where there is something that it is a part of. */
 static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
 {
 	const char *at = r->at, *word = take(r, "%" LETTERS);
@@ -343,7 +342,6 @@ static enum ap_status judge_alone(struct ap_ctx *ctx, const struct ap_limit *l,
 	return AP_OK;
 }
 
-/* Of a plan that is evaluated anew, the search that made it is the old one's. */
 /* Of a plan that is evaluated anew, the search that made it is the old one's. */
 static bool is_evaluated(const struct ap_saved *s)
 {

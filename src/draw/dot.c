@@ -233,26 +233,6 @@ static void add_note(struct ap_str *out, const struct ap_pic_view *v, const stru
 		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
 }
 
-static void add_box(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
-{
-	if (box->kind == AP_BOX_GROUP)
-		add_group(out, v, box);
-	else if (box->kind == AP_BOX_NOTE)
-		add_note(out, v, box);
-	else
-		add_operators(out, v, box);
-}
-
-static void add_box_tip(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
-{
-	const struct ap_pic_node *node = &v->pic->node[*box->member];
-
-	ap_str_add(out, node->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
-	ap_dot_add_name(out, node->name);
-	if (box->operators > 1)
-		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
-}
-
 /* The blank in front keeps the text off the line. */
 static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 {
@@ -276,7 +256,6 @@ static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 		ap_str_addf(out, " x %" PRIu32, line->moved.n);
 }
 
-/* Lines end in \l: they begin at the left. */
 /* Lines end in \l: they begin at the left. */
 static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
 	const struct ap_pic_frame *frame)
@@ -590,16 +569,25 @@ static void draw_boxes(struct drawing *d)
 
 	for (uint32_t i = 0; i < v->nbox; i++) {
 		const struct ap_pic_box *box = &v->box[i];
+		const struct ap_pic_node *first = &v->pic->node[*box->member];
 		struct ap_str text;
 		char id[24];
 
 		add_id(id, "n", i);
 		d->node[i] = agnode(d->g, id, 1);
 		ap_str_init(&text, d->ctx->scratch);
-		add_box(&text, v, box);
+		if (box->kind == AP_BOX_GROUP)
+			add_group(&text, v, box);
+		else if (box->kind == AP_BOX_NOTE)
+			add_note(&text, v, box);
+		else
+			add_operators(&text, v, box);
 		set(d->node[i], "label", text.s);
 		ap_str_init(&text, d->ctx->scratch);
-		add_box_tip(&text, v, box);
+		ap_str_add(&text, first->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
+		ap_dot_add_name(&text, first->name);
+		if (box->operators > 1)
+			ap_str_addf(&text, "\\nand %" PRIu32 " more", box->operators - 1);
 		set(d->node[i], "tooltip", text.s);
 		set(d->node[i], "fillcolor", looks[class_of(v, box)].fill);
 		if (box->kind == AP_BOX_NOTE) {

@@ -23,6 +23,18 @@ extern char **environ;
 
 enum { POLL_MS = 50, MAX_SAID = 4096 };
 
+/* Of a child that ends: its exit status, -1 when a signal ended it. Where our parent had us ignore SIGCHLD
+ * the status is lost, and 0; what came of it has to speak for itself. */
+static int reap(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 /* ---- DOT from a child: cgraph, and the dictionaries that it is made of, do not survive a failed
  * allocation, so that whatever happens there is not to happen here ---- */
 
@@ -144,17 +156,6 @@ static void listen_to(void *user)
 	j->text[j->whole ? j->head.len : 0] = '\0';
 }
 
-/* Did it see a fault of cgraph's that is no lack of memory? */
-static bool bury(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
-	return WIFEXITED(status) && WEXITSTATUS(status) == BUG;
-}
-
 enum ap_status ap_emit_dot_apart(struct ap_ctx *ctx, const struct ap_picture *pic,
 	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox)
 {
@@ -179,7 +180,7 @@ enum ap_status ap_emit_dot_apart(struct ap_ctx *ctx, const struct ap_picture *pi
 	if (j.pid > 0 && !j.whole)
 		(void)kill(j.pid, SIGKILL);
 	if (j.pid > 0)
-		bug = bury(j.pid);
+		bug = reap(j.pid) == BUG;
 	*text = j.text;
 	*len = j.head.len;
 	*nbox = j.head.nbox;
@@ -333,18 +334,6 @@ static void talk(void *user)
 	c->done = true;
 }
 
-/* Its exit status, -1 when a signal ended it. Where our parent had us ignore SIGCHLD the status is
- * lost; the picture has to speak for itself. */
-static int reap(struct child *c)
-{
-	int status = 0;
-
-	while (waitpid(c->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static enum ap_status fault(struct child *c, const char *what, const char *why)
 {
 	return ap_diag_add(c->ctx->diag, AP_ERROR, AP_IO, NULL, NULL, "%s: %s", what, why);
@@ -371,7 +360,7 @@ static enum ap_status run(struct child *c, const char *option)
 	if (!c->done)
 		kill(c->pid, SIGKILL);
 	shut_all(c);
-	status = reap(c);
+	status = reap(c->pid);
 	if (!memory)
 		return AP_LIMIT;
 	if (!c->done || (status < 0 && child_stopped(c))) /* ^C on a terminal ends the child as well */

@@ -308,15 +308,6 @@ static struct found copies_at(const struct run *run, const struct start *start,
 	return c;
 }
 
-/* The first item from q on where copies begin, past the end of the run when none do. */
-static uint32_t first_copies(const struct run *run, const struct start *start,
-	uint32_t floor, uint32_t q)
-{
-	while (q <= run->end && copies_at(run, start, floor, q).copies < 2)
-		q++;
-	return q;
-}
-
 /* Does a begin less deep inside cells, or have more copies, or fewer results that reach into it, or
  * does it begin earlier? */
 static bool is_better(const struct folder *f, const struct found *a, const struct found *b)
@@ -374,9 +365,14 @@ static uint32_t search_run(struct folder *f, struct run *run, uint32_t floor)
 	struct start *start = make_starts(f, run);
 	uint32_t q = run->begin > floor ? run->begin : floor;
 
-	while ((q = first_copies(run, start, floor, q)) <= run->end) {
-		struct found copies = best_copies(f, run, start, floor, q);
+	while (q <= run->end) {
+		struct found copies;
 
+		if (copies_at(run, start, floor, q).copies < 2) {
+			q++;
+			continue;
+		}
+		copies = best_copies(f, run, start, floor, q);
 		q = copies.begin + copies.copies * copies.period;
 		if (worth_it(f, &copies)) {
 			f->found.v[f->found.n++] = copies;
@@ -420,18 +416,6 @@ static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_
 	ap_arena_release(ctx->scratch, mark);
 }
 
-/* Searches periods from w up to two times w; true when something was found. */
-static bool search_level(struct folder *f, const uint32_t *next, uint32_t n, uint32_t w)
-{
-	uint32_t floor = 0;
-
-	f->found.n = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (i >= floor && next[i] != AP_NONE && next[i] - i >= w && next[i] - i < 2 * w)
-			floor = try_period(f, i, next[i] - i, floor);
-	return f->found.n > 0;
-}
-
 /* Windows of w items from those of half the size; returns how many differ. */
 static size_t double_windows(struct ap_ctx *ctx, ap_id *window, uint32_t n, uint32_t w)
 {
@@ -467,7 +451,11 @@ static bool search(struct folder *f)
 		if (w > 1 && nid == nwindow)
 			return false;
 		find_next(f->ctx, window, nwindow, nid, next);
-		if (search_level(f, next, nwindow, w))
+		f->found.n = 0;
+		for (uint32_t i = 0, floor = 0; i < nwindow; i++) /* periods from w up to two times w */
+			if (i >= floor && next[i] != AP_NONE && next[i] - i >= w && next[i] - i < 2 * w)
+				floor = try_period(f, i, next[i] - i, floor);
+		if (f->found.n > 0)
 			return true;
 	}
 	return false;

@@ -74,24 +74,17 @@ static void add_edge(const struct ap_pic_heads *h, const struct ap_pic_edge *e, 
 	d[from].user = to;
 }
 
-/* Rules as "*->*", "b*x,x->b*x": the result is as the first operand, every dimension is free. */
-static bool by_element(const char *rule)
-{
-	size_t first = strcspn(rule, ",-");
-	const char *result = strstr(rule, "->");
-
-	return result && strlen(result + 2) == first && !strncmp(rule, result + 2, first) &&
-		!strpbrk(rule, "![~");
-}
-
 static bool is_small(const char *type)
 {
 	const struct ap_op_row *row = ap_op_next(NULL, type);
+	const char *result = row ? strstr(row->rule, "->") : NULL;
+	size_t first = row ? strcspn(row->rule, ",-") : 0;
 
-	if (!row)
-		return false;
-	return row->unit == AP_OP_VIEW || (row->unit == AP_OP_MEMORY && *row->rule == '*') ||
-		(row->unit == AP_OP_VECTOR && by_element(row->rule));
+	if (!row || row->unit != AP_OP_VECTOR)
+		return row && (row->unit == AP_OP_VIEW || (row->unit == AP_OP_MEMORY && *row->rule == '*'));
+	/* rules as "*->*", "b*x,x->b*x": the result is as the first operand, every dimension is free */
+	return result && strlen(result + 2) == first && !strncmp(row->rule, result + 2, first) &&
+		!strpbrk(row->rule, "![~");
 }
 
 void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank)

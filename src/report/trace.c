@@ -165,28 +165,6 @@ static void flow_end(struct tracer *t, const char *ph, int32_t stage, int thread
 	ap_jw_end(&t->w);
 }
 
-/* To the pass that takes it; of what is sent once a step to the first one, a gradient to none. */
-static void flow(struct tracer *t, const struct ap_trace_event *e, int thread)
-{
-	int32_t to = (int32_t)e->sub;
-	bool gradient = e->sub < e->index;
-
-	if (!t->taken_s || (gradient && e->micro < 0))
-		return;
-	flow_end(t, "s", e->stage, thread, e->start_s);
-	flow_end(t, "f", e->peer, PASSES, *taken(t, gradient, to, e->micro < 0 ? 0 : e->micro));
-	t->nflow++;
-}
-
-static int thread_of(const struct ap_trace_event *e)
-{
-	static const enum thread threads[] = {[AP_STREAM_COMPUTE] = COMPUTE,
-		[AP_STREAM_COMMUNICATION] = COMMUNICATION,
-		[AP_STREAM_GRADIENT] = GRADIENTS};
-
-	return e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
-}
-
 static const char *category(enum ap_event_kind kind)
 {
 	static const char *const names[] = {
@@ -260,8 +238,12 @@ static void about(struct ap_jw *w, const struct ap_plan *p, const struct ap_trac
 
 static void take_event(void *user, const struct ap_trace_event *e)
 {
+	static const enum thread threads[] = {[AP_STREAM_COMPUTE] = COMPUTE,
+		[AP_STREAM_COMMUNICATION] = COMMUNICATION,
+		[AP_STREAM_GRADIENT] = GRADIENTS};
 	struct tracer *t = user;
-	int thread = thread_of(e);
+	bool gradient = e->sub < e->index; /* of a send: back through the parts */
+	int thread = e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
 
 	begin_event(t, title(t->p, e), category(e->kind), e->stage, thread, e->start_s, e->end_s);
 	about(&t->w, t->p, e);
@@ -270,8 +252,13 @@ static void take_event(void *user, const struct ap_trace_event *e)
 	if (e->micro >= 0)
 		ap_jw_kint(&t->w, "micro", e->micro);
 	end_event(t);
-	if (e->kind == AP_EVENT_SEND)
-		flow(t, e, thread);
+	/* to the pass that takes it; of what is sent once a step to the first one, a gradient to none */
+	if (e->kind != AP_EVENT_SEND || !t->taken_s || (gradient && e->micro < 0))
+		return;
+	flow_end(t, "s", e->stage, thread, e->start_s);
+	flow_end(t, "f", e->peer, PASSES,
+		*taken(t, gradient, (int32_t)e->sub, e->micro < 0 ? 0 : e->micro));
+	t->nflow++;
 }
 
 static void take_memory(void *user, const struct ap_trace_memory *m)
@@ -304,21 +291,9 @@ static void write_facts(struct ap_jw *w, const struct ap_plan *p)
 	ap_jw_end(w);
 }
 
-static void write_events(struct tracer *t, struct ap_ctx *ctx)
-{
-	const struct ap_trace_take take = {take_event, take_memory};
-
-	ap_jw_key(&t->w, "traceEvents");
-	ap_jw_arr(&t->w);
-	for (uint32_t s = 0; s < t->p->nstage; s++)
-		name_stage(t, (int32_t)s);
-	passes(t);
-	ap_simulate_each(ctx, t->p, &take, t);
-	ap_jw_end(&t->w);
-}
-
 void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user)
 {
+	static const struct ap_trace_take take = {take_event, take_memory};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_pipe *pipe =
 		p->step->pipe && p->step->pipe->scheduler ? p->step->pipe : NULL;
@@ -332,7 +307,13 @@ void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *wri
 	ap_jw_obj(&t.w);
 	ap_jw_kstr(&t.w, "displayTimeUnit", "ms");
 	write_facts(&t.w, p);
-	write_events(&t, ctx);
+	ap_jw_key(&t.w, "traceEvents");
+	ap_jw_arr(&t.w);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		name_stage(&t, (int32_t)s);
+	passes(&t);
+	ap_simulate_each(ctx, p, &take, &t);
+	ap_jw_end(&t.w);
 	ap_jw_end(&t.w);
 	ap_jw_finish(&t.w);
 	ap_arena_release(ctx->scratch, mark);
