@@ -12,14 +12,6 @@
 #include "table/table.h"
 
 /*
- * Best choice whose memory plus largest temporary is at most limit_bytes. Fills *out as an engine
- * would (INFEASIBLE: least_memory is the least total, temporary included, that any choice can need;
- * a lower bound of it). Calls the engine O(log of the distinct sizes) times as a rule.
- */
-void ap_fit(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
-	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out);
-
-/*
  * A choice with little memory, in little time and whatever ctx's stop flag says: the fallback of a
  * search that was stopped. False when it does not fit limit_bytes either. Replaces *out where that
  * holds no choice or a dearer one; its lower bound stays.
@@ -44,8 +36,5 @@ int64_t ap_fit_least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const s
 
 /* Memory of a pick, temporary included, on the stage that needs most. O(nodes + edges). */
 int64_t ap_fit_need_bytes(struct ap_ctx *ctx, const struct ap_table *t, const uint32_t *pick);
-
-/* Largest temporary of a pick. */
-int64_t ap_fit_temporary_bytes(const struct ap_table *t, const uint32_t *pick);
 
 #endif
