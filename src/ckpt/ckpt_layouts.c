@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "shard/layout.h"
 
 struct holding {
 	struct ap_ctx *ctx;

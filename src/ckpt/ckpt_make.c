@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "ckpt/op_strategy.h"
+#include "cost/task.h"
 #include "graph/graph.h"
 #include "plan/terms.h"
 

@@ -13,6 +13,7 @@
 #include "ckpt/ckpt_make.h"
 #include "graph/graph.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 enum { FEW = 10 }; /* names listed in one message */
 

@@ -12,10 +12,13 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/recompute.h"
 #include "graph/cell.h"
 #include "shard/imposed.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 #define DATASET_CELL "-_VirtualDatasetCell/"
 

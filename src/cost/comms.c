@@ -1,10 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes of what one rank holds in one micro-batch. Shared by the files of this layer. */
+#include "cost/comms.h"
+
 #include <string.h>
 
 #include "cost/cost.h"
-#include "cost/local.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
+#include "hw/chip.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "shard/layout.h"
+
+/* Elements along the dimension that the widest part gets from its neighbours, and that it gives. */
+struct width {
+	int64_t received, sent;
+};
+
+/* Halos change evenly from part to part, so the widest is at one of the ends. */
+static struct width widest(const struct ap_window *w, int64_t parts)
+{
+	const int64_t ends[] = {0, 1, parts - 2, parts - 1};
+	struct width most = {0, 0};
+
+	for (int i = 0; i < 4; i++) {
+		int64_t part = ends[i], sent = 0;
+		struct ap_halo h = ap_window_halo(w, parts, part);
+
+		if (part > 0)
+			sent += ap_window_halo(w, parts, part - 1).after;
+		if (part < parts - 1)
+			sent += ap_window_halo(w, parts, part + 1).before;
+		if (h.before + h.after > most.received)
+			most.received = h.before + h.after;
+		if (sent > most.sent)
+			most.sent = sent;
+	}
+	return most;
+}
+
+int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_exchange out[AP_MAX_WINDOW], int64_t *copy_bytes)
+{
+	const struct ap_bound *b = t->bound;
+	int64_t bytes = 0;
+	int n = 0;
+
+	for (int i = 0; i < b->nwindow; i++) {
+		const struct ap_window *w = &b->window[i];
+		int64_t parts = w->factor == AP_NO_FACTOR ? 1 : p->count[w->factor];
+		struct width width;
+
+		if (parts == 1)
+			continue;
+		width = widest(w, parts);
+		if (width.received == 0)
+			continue;
+		if (n == 0)
+			bytes = ap_local_bytes(&b->in[w->operand], t->in[w->operand].batch, p, step);
+		bytes /= w->size / parts;
+		out[n++] = (struct ap_exchange){w->operand, w->factor, bytes *
+			(width.sent > width.received ? width.sent : width.received)};
+		bytes *= w->size / parts + width.received;
+	}
+	*copy_bytes = bytes;
+	return n;
+}
+
+/* Factors cut in more than one part. */
+static uint32_t cut_mask(const struct ap_placement *p)
+{
+	uint32_t mask = 0;
+
+	for (int f = 0; f < p->bound->nfactor; f++)
+		if (p->count[f] > 1)
+			mask |= 1u << f;
+	return mask;
+}
+
+int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < o->rank; d++) {
+		int64_t extent = o->size[d];
+
+		if (batch >> d & 1)
+			extent /= step->micro_batches;
+		for (int i = 0; i < o->dim[d].n; i++)
+			extent /= ap_placement_parts(p, o, o->dim[d].factor[i]);
+		n *= extent;
+	}
+	return n;
+}
+
+int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *replicas)
+{
+	int64_t parts, extent;
+
+	ap_placement_replicas(p, o, replicas);
+	parts = ap_axes_size(replicas);
+	if (o->rank == 0)
+		return 1;
+	extent = o->size[0] / (batch & 1 ? step->micro_batches : 1);
+	for (int i = 0; i < o->dim[0].n; i++)
+		extent /= ap_placement_parts(p, o, o->dim[0].factor[i]);
+	return extent % parts == 0 ? parts : 1;
+}
+
+int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	return ap_local_elements(o, batch, p, step) * ap_dtype_bytes(o->dtype);
+}
+
+int64_t ap_stored_bytes(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	return ap_local_elements(&t->bound->in[operand], t->in[operand].batch, p, step) *
+		ap_dtype_bytes(ap_task_stored(t, operand));
+}
+
+int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
+	const struct ap_placement *p, const struct ap_step *step)
+{
+	int64_t bytes = ap_local_bytes(&b->out[result], batch, p, step);
+
+	for (int f = 0; result == 0 && f < b->nfactor; f++)
+		if (p->dealt >> f & 1)
+			bytes *= p->count[f];
+	return bytes;
+}
+
+double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
+	const struct ap_step *step)
+{
+	int64_t extent = b->factor[f].size;
+
+	if (b->factor[f].flags & AP_FACTOR_BATCH)
+		extent /= step->micro_batches;
+	return (double)(extent / p->count[f]);
+}
+
+static bool is_half(enum ap_dtype t)
+{
+	return ap_dtype_is_float(t) && ap_dtype_bytes(t) == 2;
+}
+
+int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return is_half(t) && (step->gradient_fp32_sync || step->force_fp32) ? 4 : ap_dtype_bytes(t);
+}
+
+/* Bytes that travel where `bytes` of a type go through a collective, which may reduce them. */
+static int64_t reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, const struct ap_step *step)
+{
+	bool reduces = kind == AP_COLL_ALLREDUCE || kind == AP_COLL_REDUCESCATTER;
+
+	return reduces && step->force_fp32 && is_half(t) ? 2 * bytes : bytes;
+}
+
+int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
+{
+	return is_half(t) && step->software ? step->software->gradient_bytes : ap_dtype_bytes(t);
+}
 
 struct deriving {
 	const struct ap_task *t;
@@ -52,30 +213,8 @@ static void add_part(struct deriving *d, const struct ap_axes *axes, int64_t byt
 /* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
 static bool lacking(const struct deriving *d, const struct ap_operand *o, struct ap_axes *axes)
 {
-	ap_placement_axes(d->p, ap_cut_mask(d->p) & ~o->factors, false, axes);
+	ap_placement_axes(d->p, cut_mask(d->p) & ~o->factors, false, axes);
 	return axes->n > 0;
-}
-
-/* Before the operator, and back after its gradient. */
-static void halos(struct deriving *d)
-{
-	struct ap_exchange exchange[AP_MAX_WINDOW];
-	int64_t copy_bytes;
-	int n = ap_halo_exchanges(d->t, d->p, d->step, exchange, &copy_bytes);
-
-	for (int i = 0; i < n; i++) {
-		const struct ap_exchange *e = &exchange[i];
-		struct ap_axes axes;
-
-		ap_placement_axes(d->p, 1u << e->factor, false, &axes);
-		add(d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
-		if (d->t->in[e->operand].again)
-			add(d, AP_PHASE_RECOMPUTE, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes,
-				e->operand, -1);
-		if (d->t->in[e->operand].grad)
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
-				e->bytes, e->operand, -1);
-	}
 }
 
 /* Is result o a statistic that another result is made with, once the batch is cut? */
@@ -96,83 +235,8 @@ static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
 	const struct ap_bound *b = d->t->bound;
 	bool repeats = d->step->executor == AP_EXECUTOR_MINDSPORE && is_statistic(b, o);
 
-	ap_placement_axes(d->p, ap_cut_mask(d->p) & ~b->out[o].factors, repeats, axes);
+	ap_placement_axes(d->p, cut_mask(d->p) & ~b->out[o].factors, repeats, axes);
 	return axes->n > 0;
-}
-
-/* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
- * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
- * operator from a result that was made with it? */
-static bool comes_back(const struct deriving *d, int o)
-{
-	const struct ap_bound *b = d->t->bound;
-	bool inner = is_statistic(b, o);
-	bool dealt = o == 0 && d->p->dealt;
-	bool back = d->t->out[o].grad && (dealt || d->step->executor == AP_EXECUTOR_MINDSPORE);
-
-	for (int r = 0; inner && r < b->nout; r++)
-		back |= d->t->out[r].grad;
-	return back;
-}
-
-/* Is every dimension whole but the first, of which each device has a part? */
-static bool is_data_parallel(const struct ap_placement *p, const struct ap_operand *o)
-{
-	const struct ap_dim *first = &o->dim[0];
-	int64_t parts = 1;
-
-	for (uint8_t k = 0; o->rank > 0 && k < first->n; k++)
-		parts *= p->count[first->factor[k]];
-	return parts == p->ndev;
-}
-
-/* Does each device go on with the reduction of its own part? */
-static bool stays_in_parts(const struct deriving *d)
-{
-	const struct ap_bound *b = d->t->bound;
-
-	return d->t->cross_batch &&
-		(b->row->reduce != AP_REDUCE_MEAN || is_data_parallel(d->p, &b->in[0]));
-}
-
-static void results(struct deriving *d)
-{
-	const struct ap_bound *b = d->t->bound;
-	struct ap_axes axes;
-
-	if (stays_in_parts(d))
-		return;
-	for (int o = 0; o < b->nout; o++) {
-		bool dealt = o == 0 && d->p->dealt;
-		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
-		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
-		int64_t sent = ap_reduced_bytes(kind, b->out[o].dtype, bytes, d->step);
-
-		if (b->out[o].silent || !partial(d, o, &axes))
-			continue;
-		add(d, AP_PHASE_FORWARD, kind, &axes, sent, -1, o);
-		if (d->t->recomputed && !d->t->keep_comm)
-			add(d, AP_PHASE_RECOMPUTE, kind, &axes, sent, -1, o);
-		if (comes_back(d, o))
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes,
-				ap_reduced_bytes(ap_coll_adjoint(kind), b->out[o].dtype, bytes,
-					d->step), -1, o);
-	}
-}
-
-static void operand_gradients(struct deriving *d)
-{
-	const struct ap_bound *b = d->t->bound;
-	struct ap_axes axes;
-
-	if (d->step->executor != AP_EXECUTOR_GENERIC)
-		return;
-	for (int i = 0; i < b->nin; i++)
-		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
-			lacking(d, &b->in[i], &axes))
-			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
-				ap_reduced_bytes(AP_COLL_ALLREDUCE, ap_task_stored(d->t, i),
-					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
 }
 
 /* Axes of `all` that `part` does not hold. */
@@ -238,6 +302,103 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 		add_part(d, &outside, bytes / s->shards, i);
 	else if (outside.n > 0)
 		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes, i, false);
+}
+
+/* Before the operator, and back after its gradient. */
+static void halos(struct deriving *d)
+{
+	struct ap_exchange exchange[AP_MAX_WINDOW];
+	int64_t copy_bytes;
+	int n = ap_halo_exchanges(d->t, d->p, d->step, exchange, &copy_bytes);
+
+	for (int i = 0; i < n; i++) {
+		const struct ap_exchange *e = &exchange[i];
+		struct ap_axes axes;
+
+		ap_placement_axes(d->p, 1u << e->factor, false, &axes);
+		add(d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
+		if (d->t->in[e->operand].again)
+			add(d, AP_PHASE_RECOMPUTE, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes,
+				e->operand, -1);
+		if (d->t->in[e->operand].grad)
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
+				e->bytes, e->operand, -1);
+	}
+}
+
+/* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
+ * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
+ * operator from a result that was made with it? */
+static bool comes_back(const struct deriving *d, int o)
+{
+	const struct ap_bound *b = d->t->bound;
+	bool inner = is_statistic(b, o);
+	bool dealt = o == 0 && d->p->dealt;
+	bool back = d->t->out[o].grad && (dealt || d->step->executor == AP_EXECUTOR_MINDSPORE);
+
+	for (int r = 0; inner && r < b->nout; r++)
+		back |= d->t->out[r].grad;
+	return back;
+}
+
+/* Is every dimension whole but the first, of which each device has a part? */
+static bool is_data_parallel(const struct ap_placement *p, const struct ap_operand *o)
+{
+	const struct ap_dim *first = &o->dim[0];
+	int64_t parts = 1;
+
+	for (uint8_t k = 0; o->rank > 0 && k < first->n; k++)
+		parts *= p->count[first->factor[k]];
+	return parts == p->ndev;
+}
+
+/* Does each device go on with the reduction of its own part? */
+static bool stays_in_parts(const struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+
+	return d->t->cross_batch &&
+		(b->row->reduce != AP_REDUCE_MEAN || is_data_parallel(d->p, &b->in[0]));
+}
+
+static void results(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	struct ap_axes axes;
+
+	if (stays_in_parts(d))
+		return;
+	for (int o = 0; o < b->nout; o++) {
+		bool dealt = o == 0 && d->p->dealt;
+		enum ap_coll kind = dealt ? AP_COLL_REDUCESCATTER : AP_COLL_ALLREDUCE;
+		int64_t bytes = ap_computed_bytes(b, o, d->t->out[o].batch, d->p, d->step);
+		int64_t sent = reduced_bytes(kind, b->out[o].dtype, bytes, d->step);
+
+		if (b->out[o].silent || !partial(d, o, &axes))
+			continue;
+		add(d, AP_PHASE_FORWARD, kind, &axes, sent, -1, o);
+		if (d->t->recomputed && !d->t->keep_comm)
+			add(d, AP_PHASE_RECOMPUTE, kind, &axes, sent, -1, o);
+		if (comes_back(d, o))
+			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes,
+				reduced_bytes(ap_coll_adjoint(kind), b->out[o].dtype, bytes,
+					d->step), -1, o);
+	}
+}
+
+static void operand_gradients(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	struct ap_axes axes;
+
+	if (d->step->executor != AP_EXECUTOR_GENERIC)
+		return;
+	for (int i = 0; i < b->nin; i++)
+		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
+			lacking(d, &b->in[i], &axes))
+			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
+				reduced_bytes(AP_COLL_ALLREDUCE, ap_task_stored(d->t, i),
+					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
 }
 
 /* After the update. */

@@ -6,7 +6,9 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "cost/task.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 #define MOST_VECTORS 32 /* of a strategy */
 

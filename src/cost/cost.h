@@ -15,11 +15,6 @@
 
 /* Prices with; one per thread (it caches the shapes of groups). */
 struct ap_pricer;
-struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
-	const struct ap_step *step);
-const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes *axes);
-const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p);
-const struct ap_step *ap_pricer_step(const struct ap_pricer *p);
 
 /* A collective that an operator brings with it. */
 enum ap_phase {
@@ -45,28 +40,6 @@ struct ap_comm {
 	                                 its counterpart in the other; else 0 */
 };
 
-/*
- * All collectives of an operator under a placement, derived from its rule:
- *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter where its
- *             partial sums are dealt (the AllGather of its gradient then goes with it);
- *             mindspore: of a statistic that another result is made with over repeats, too;
- *             nothing where cross_batch leaves each device the reduction of its own part;
- *             Send of a result that another stage waits for, and backward of its gradient;
- *   recompute those of the forward pass once more, of an operator that is computed again;
- *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
- *             gradient over the split factors that the operand lacks;
- *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
- *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
- *             each micro-batch where gradients are kept dealt), and an AllGather of the weight (phase
- *             OPTIMIZER; FORWARD and RECOMPUTE where it is gathered for each use); a Broadcast of the
- *             weight where whole parameters are dealt (OPTIMIZER).
- * take() gets them one by one, in this order; its argument lives as long as the call. Pure.
- */
-void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
-	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
-
-double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
-
 /* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: not applied. */
 struct ap_opt_shard {
 	int64_t shards; /* parts that dimension 0 of the slice is dealt to */
@@ -76,8 +49,6 @@ struct ap_opt_shard {
 	bool weight, gradient; /* are these dealt, too (with the states)? */
 	bool regather; /* the weight is gathered anew for each use, not once a step */
 };
-void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
-	const struct ap_step *step, struct ap_opt_shard *out);
 
 struct ap_op_cost {
 	double forward_s, backward_s; /* kernels; backward_s has the second forward run of what is
@@ -97,33 +68,6 @@ struct ap_op_cost {
 	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
 };
-
-/* Costs of an operator under a placement. O(factors * operands). */
-void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
-	struct ap_op_cost *out);
-
-/* Part of the gradient exchange that the additive objective charges: it can hide behind the backward
- * pass of the last micro-batch only, 1 - (1 - gradient_exposed) / micro_batches. */
-double ap_gradient_exposed(const struct ap_step *step);
-
-/* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
- * of the gradient exchange. */
-double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
-
-/* What the costs of a step are to be rounded to, step->quantum_s: a power of two, AP_QUANTUM_S unless
- * computing everything on every rank and moving every tensor there and back takes hours; then so much
- * more that the sum of that is exact. O(operators + operands). */
-double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
-	const struct ap_step *step);
-
-/* The part of the gradient exchange that the objective leaves out, quantised. */
-double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
-
-/* What a search charges to the operator: weight + gathered + gradient + optimizer + activations that are
- * not lent and its shares of those that are lent to it, of the micro-batches in flight and of those that
- * are late, and the operator's part of what recomputing brings back: of several sets of which one at a
- * time is there each is charged an equal part, which is exact where they are alike and never too much. */
-int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 /* What is redistributed along an edge. Equal flows have equal costs. */
 struct ap_flow {
@@ -150,23 +94,5 @@ struct ap_move_cost {
 	                          never more than a plan with this edge holds for it */
 	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
 };
-
-void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
-	const struct ap_step *step, struct ap_flow *out);
-
-/* Redistribution from layout a (producer) to layout b (consumer). Backward: mindspore: the adjoint
- * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a copy
- * that is larger than the producer's part is not held, but made anew, for the backward pass. */
-void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
-	const struct ap_layout *b, struct ap_move_cost *out);
-
-/* The same between two ends of the flow's tensor, for many pairs of few layouts. */
-void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
-	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
-
-/* The layout in which a graph input arrives: as given; else full_batch: whole; else its batch dimension
- * cut by the largest divisor of ndev that divides it, repeats left (VirtualDataset). */
-void ap_input_layout(const struct ap_shape *shape, uint8_t batch, struct ap_arrival given,
-	int64_t ndev, const struct ap_step *step, struct ap_layout *out);
 
 #endif

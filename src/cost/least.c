@@ -6,8 +6,10 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/task.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 #define MOST_PRICED 1000000 /* candidates: about a second */

@@ -5,17 +5,33 @@
 
 #include "cost/cost.h"
 
-struct ap_steps_cost { /* of one micro-batch */
-	double forward_s;
-	double adjoint_s; /* of what autodiff makes of them */
-	int64_t bytes; /* sent or received by one rank, forward */
-};
+struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
+	const struct ap_step *step);
 
-void ap_step_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
-	struct ap_steps_cost *out);
+const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p);
 
-/* Sums over steps, in their order; what a step costs is remembered. */
-void ap_steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *steps, int n,
-	int dtype_bytes, struct ap_steps_cost *out);
+const struct ap_step *ap_pricer_step(const struct ap_pricer *p);
+
+const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes *axes);
+
+double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
+
+/* The same between two ends of the flow's tensor, for many pairs of few layouts. */
+void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
+	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
+
+/* Redistribution from layout a (producer) to layout b (consumer). Backward: mindspore: the adjoint
+ * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a copy
+ * that is larger than the producer's part is not held, but made anew, for the backward pass. */
+void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
+	const struct ap_layout *b, struct ap_move_cost *out);
+
+void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
+	const struct ap_step *step, struct ap_flow *out);
+
+/* The layout in which a graph input arrives: as given; else full_batch: whole; else its batch dimension
+ * cut by the largest divisor of ndev that divides it, repeats left (VirtualDataset). */
+void ap_input_layout(const struct ap_shape *shape, uint8_t batch, struct ap_arrival given,
+	int64_t ndev, const struct ap_step *step, struct ap_layout *out);
 
 #endif

@@ -1,8 +1,258 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/num.h"
-#include "cost/kernel.h"
-#include "cost/local.h"
+/* What an operator keeps, brings back and works with. */
 #include "cost/opcost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cost/comms.h"
+#include "cost/cost.h"
+#include "cost/kernel.h"
+#include "cost/move.h"
+#include "cost/task.h"
+#include "hw/group.h"
+#include "shard/layout.h"
+
+/* The copy with the halo is what the backward pass reads. */
+static void halo_memory(struct ap_opcost *x, double *forward, double *backward)
+{
+	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
+
+	if (in->again)
+		x->c->recompute_bytes += x->halo_bytes;
+	else if (in->kept)
+		x->c->activation_bytes += x->halo_bytes;
+	else
+		*forward += (double)x->halo_bytes;
+	if (in->grad)
+		*backward += (double)x->halo_bytes;
+}
+
+/* The copy that a cast leaves, and its gradient before it is cast back. */
+static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
+{
+	double bytes = ap_opcost_in(x, i);
+
+	if (x->t->in[i].kept)
+		x->c->activation_bytes += (int64_t)bytes;
+	else
+		*forward += bytes;
+	if (x->t->in[i].grad)
+		*backward += bytes;
+}
+
+/* Of a dealt parameter: the weight gathered for this use, the gradient before it is dealt. */
+static void passing(const struct ap_opcost *x, int i, double *forward, double *backward)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
+	enum ap_dtype t = ap_task_stored(x->t, i);
+	struct ap_opt_shard s;
+
+	if (!in->shardable || !in->grad || in->twin != i)
+		return;
+	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
+	if (s.regather) {
+		*forward += elements * ap_dtype_bytes(t);
+		*backward += in->kept && !in->cast ? elements * ap_dtype_bytes(t) : 0;
+	}
+	if (s.gradient)
+		*backward += elements * ap_gradient_held_bytes(t, x->step);
+}
+
+/* Is the copy that the operator uses perhaps none that is held? That depends on the producer; where each
+ * device has a part of its own, none was gathered. */
+static bool may_gather_again(const struct ap_opcost *x, int i)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	int64_t parts = 1;
+
+	for (int f = 0; f < x->b->nfactor; f++)
+		if (x->b->in[i].factors >> f & 1)
+			parts *= x->p->count[f];
+	return x->step->executor == AP_EXECUTOR_GENERIC && in->kind == AP_TENSOR_ACT && in->kept &&
+		!in->again && !in->cast && parts < x->p->ndev;
+}
+
+static int64_t held_bytes(const struct ap_opcost *x, int o)
+{
+	int64_t bytes = (int64_t)ap_opcost_out(x, o);
+	struct ap_axes replicas;
+
+	if (!x->t->out[o].sliced)
+		return bytes;
+	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
+}
+
+/* A parameter that another stage owns and sends once: it is there for the whole step, and so is the sum
+ * of its gradients. */
+static bool is_received_weight(const struct ap_task *t)
+{
+	return t->once && strcmp(t->bound->row->name, "Receive") == 0;
+}
+
+static void received_weight(struct ap_opcost *x)
+{
+	const struct ap_operand *o = &x->b->out[0];
+
+	if (!x->t->out[0].kept)
+		x->c->activation_bytes += (int64_t)ap_opcost_out(x, 0);
+	if (x->t->out[0].grad)
+		x->c->gradient_bytes += ap_local_elements(o, 0, x->p, x->step) *
+			ap_gradient_held_bytes(o->dtype, x->step);
+}
+
+/* The whole of an operand that is held in parts, while what reads it runs again and back. */
+static int64_t whole_bytes(const struct ap_opcost *x, int i)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	struct ap_axes replicas;
+
+	if (in->kind != AP_TENSOR_ACT || !in->regather ||
+		ap_slice_parts(&x->b->in[i], in->batch, x->p, x->step, &replicas) == 1)
+		return 0;
+	return (int64_t)ap_opcost_in(x, i);
+}
+
+static void results(struct ap_opcost *x, double *forward, double *backward)
+{
+	for (int o = 0; o < x->b->nout; o++) {
+		const struct ap_task_result *out = &x->t->out[o];
+
+		if (out->kept || (out->needed && x->keeps_results))
+			x->c->activation_bytes += held_bytes(x, o);
+		else
+			*forward += ap_opcost_out(x, o);
+		if (out->lent)
+			x->c->lent_bytes += held_bytes(x, o);
+		if (out->again && !x->keeps_results)
+			x->c->recompute_bytes += (int64_t)ap_opcost_out(x, o);
+		if (out->grad)
+			*backward += ap_opcost_out(x, o);
+		if (out->grad && x->t->waits)
+			x->c->late_bytes += (int64_t)ap_opcost_out(x, o);
+		if (o == 0 && x->p->dealt) { /* beside what is dealt, the whole of it */
+			*forward += ap_opcost_computed(x, o);
+			*backward += out->grad ? ap_opcost_computed(x, o) : 0;
+		}
+	}
+}
+
+static void operand(struct ap_opcost *x, int i, double *forward, double *backward)
+{
+	const struct ap_task_operand *in = &x->t->in[i];
+	double bytes = ap_opcost_stored(x, i);
+
+	passing(x, i, forward, backward);
+	if (in->share > 0 && x->b->row->unit != AP_OP_VIEW)
+		x->c->read_bytes += (int64_t)ap_opcost_in(x, i) / in->share;
+	x->c->recompute_bytes += whole_bytes(x, i);
+	if (in->kind == AP_TENSOR_INPUT && in->kept)
+		x->c->activation_bytes += (int64_t)bytes;
+	if ((in->kind == AP_TENSOR_ACT || in->kind == AP_TENSOR_INPUT) && (!in->kept || in->cast))
+		*forward += bytes;
+	if (may_gather_again(x, i)) {
+		*forward += bytes;
+		*backward += bytes;
+	}
+	if (in->kind == AP_TENSOR_ACT && in->grad)
+		*backward += bytes;
+}
+
+static bool works(const struct ap_bound *b)
+{
+	return b->row->unit != AP_OP_VIEW && b->row->unit != AP_OP_LINK;
+}
+
+/* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received parameter, once
+ * the collectives are known. */
+static void memory(struct ap_opcost *x)
+{
+	double forward = 0, backward = 0;
+
+	if (is_received_weight(x->t))
+		received_weight(x);
+	if (x->halo_bytes > 0)
+		halo_memory(x, &forward, &backward);
+	results(x, &forward, &backward);
+	for (int i = 0; i < x->b->nin; i++)
+		operand(x, i, &forward, &backward);
+	if (!works(x->b))
+		forward = backward = 0;
+	for (int i = 0; i < x->b->nin; i++)
+		if (ap_opcost_casts(x, i))
+			cast(x, i, &forward, &backward);
+	x->c->temporary_bytes = (int64_t)fmax(forward, backward);
+}
+
+/* First and last rank of the group of rank 0. */
+static int64_t span_of(const struct ap_axes *axes)
+{
+	int64_t last = 0;
+
+	for (int i = 0; i < axes->n; i++)
+		last += (int64_t)(axes->axis[i].size - 1) * axes->axis[i].stride;
+	return last;
+}
+
+/* The `size` first ranks of a group, innermost axes first: consecutive chunks of it. False when
+ * size does not follow the axes' extents. */
+static bool chunk_of(const struct ap_axes *axes, int64_t size, struct ap_axes *out)
+{
+	*out = (struct ap_axes){0};
+	for (int i = axes->n; i-- > 0 && size > 1;) {
+		int64_t take = ap_gcd(size, axes->axis[i].size);
+
+		if (take != size && take != axes->axis[i].size)
+			return false;
+		if (take > 1)
+			ap_axes_add(out, (struct ap_axis){axes->axis[i].stride, (int32_t)take});
+		size /= take;
+	}
+	return size == 1;
+}
+
+static int64_t first_extent(const struct ap_operand *o, const struct ap_placement *p)
+{
+	int64_t extent = o->size[0];
+
+	for (int i = 0; i < o->dim[0].n; i++)
+		extent /= p->count[o->dim[0].factor[i]];
+	return extent;
+}
+
+void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_opt_shard *out)
+{
+	const struct ap_operand *o = &t->bound->in[operand];
+	int64_t n;
+
+	*out = (struct ap_opt_shard){.shards = 1};
+	ap_placement_replicas(p, o, &out->replicas);
+	n = ap_axes_size(&out->replicas);
+	if (!step->training || !step->optimizer_sharding || !t->in[operand].shardable || n == 1 ||
+		o->rank == 0)
+		return;
+	if (step->shard_size > 0 && step->shard_size < n) {
+		if (n % step->shard_size != 0 ||
+			!chunk_of(&out->replicas, step->shard_size, &out->group))
+			return;
+		out->weight_size = (int32_t)step->shard_size;
+	} else {
+		out->group = out->replicas;
+		out->weight_size = step->shard_size > 0 ? (int32_t)n : -1;
+	}
+	if (first_extent(o, p) % ap_axes_size(&out->group) != 0) {
+		out->weight_size = 0;
+		return;
+	}
+	out->shards = ap_axes_size(&out->group);
+	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
+	out->gradient = step->optimizer_level >= 2;
+	out->regather = t->in[operand].regather;
+	out->weight = out->regather || step->executor == AP_EXECUTOR_MINDSPORE;
+}
 
 static double extent_of(const struct ap_opcost *x, uint32_t mask)
 {
@@ -365,7 +615,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		if (t->in[i].kind == AP_TENSOR_CONST && t->in[i].owner)
 			out->weight_bytes += (int64_t)ap_opcost_in(&x, i);
 	}
-	ap_opcost_memory(&x);
+	memory(&x);
 }
 
 /* Of an exchange after every micro-batch the same part shows each time. */
@@ -374,7 +624,9 @@ static double hidden_part(const struct ap_step *step)
 	return step->software ? 1 - step->software->gradient_exposed : 0;
 }
 
-double ap_gradient_exposed(const struct ap_step *step)
+/* Part of the gradient exchange that the additive objective charges: it can hide behind the backward
+ * pass of the last micro-batch only, 1 - (1 - gradient_exposed) / micro_batches. */
+static double ap_gradient_exposed(const struct ap_step *step)
 {
 	return 1 - hidden_part(step) / (double)step->micro_batches;
 }

@@ -4,7 +4,7 @@
 #define AP_COST_OPCOST_H
 
 #include "cost/cost.h"
-#include "cost/local.h"
+#include "cost/comms.h"
 
 struct ap_opcost {
 	struct ap_pricer *pr;
@@ -47,8 +47,24 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 	return x->t->in[i].cast && x->t->in[i].twin == i;
 }
 
-/* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received parameter, once
- * the collectives are known. */
-void ap_opcost_memory(struct ap_opcost *x);
+void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_opt_shard *out);
+
+/* Costs of an operator under a placement. O(factors * operands). */
+void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	struct ap_op_cost *out);
+
+/* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
+ * of the gradient exchange. */
+double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
+
+/* The part of the gradient exchange that the objective leaves out, quantised. */
+double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
+
+/* What a search charges to the operator: weight + gathered + gradient + optimizer + activations that are
+ * not lent and its shares of those that are lent to it, of the micro-batches in flight and of those that
+ * are late, and the operator's part of what recomputing brings back: of several sets of which one at a
+ * time is there each is charged an equal part, which is exact where they are alike and never too much. */
+int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 #endif

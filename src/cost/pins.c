@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "cost/conflict.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 static enum ap_status pin_counts(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node,
 	int64_t ndev, const struct ap_step *step, const int32_t **out)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cost/quantum.h"
+
 #include <math.h>
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
-#include "cost/local.h"
+#include "cost/move.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
 
 enum { EXACT_BITS = 52 }; /* of a total; one more is left for what is above it on the way */
 

@@ -46,14 +46,4 @@ void ap_recompute_cells(struct ap_ctx *ctx, const struct ap_graph *g, const stru
 enum ap_status ap_recompute_notes(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_step *step);
 
-/*
- * What is kept and what is recomputed, given the marks: fills kept, again, needed and sliced of operands
- * and results, which are those of tasks (in[node], out[node]), regather of activations, and the tasks'
- * recomputed and sets.
- * lends: what is redistributed for a backward pass is held as it then is, which the generic executor's
- * gathered copies are not.
- */
-void ap_keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const struct ap_again *mark,
-	struct ap_task *task, struct ap_task_operand *const *in, struct ap_task_result *const *out);
-
 #endif

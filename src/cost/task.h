@@ -96,4 +96,13 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
  * the run arena. */
 const uint32_t *ap_task_classes(struct ap_ctx *ctx, const struct ap_task *task, uint32_t n);
 
+/* Why an optimizer (NULL: none) cannot be dealt so to ndev devices, with what is needed; NULL: it
+ * can. */
+const char *ap_dealt_refuses(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_optimizer *optimizer);
+
+/* The parameters [ntensor] of the device with most bytes to update, the first of them: what it holds and
+ * how long it takes is what counts. NULL where nothing is dealt so. In scratch. */
+const bool *ap_dealt_params(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step);
+
 #endif

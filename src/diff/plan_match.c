@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/conflict.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 
 struct matching {

@@ -12,7 +12,9 @@
 #include "base/vec.h"
 #include "hw/coll.h"
 #include "plan/terms.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 enum {
 	MOST_VECTORS = 3, /* of the operands that are shown */

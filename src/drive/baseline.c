@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "cost/conflict.h"
 #include "drive/baseline.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 
 /* The outermost batch factor of an operator, the first that carries it in dev order; -1 none. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/opcost.h"
 
 struct comparing {
 	const struct ap_plan *plan, *free;

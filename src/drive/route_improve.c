@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "cost/conflict.h"
+#include "cost/task.h"
 #include "drive/drive.h"
 #include "shard/space.h"
 

@@ -13,7 +13,10 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "cost/conflict.h"
+#include "cost/task.h"
 #include "hw/group.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 
 #define RANKS_CHECKED 64 /* of larger machines, spread evenly with the first and the last */

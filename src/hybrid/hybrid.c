@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "cost/conflict.h"
 #include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/refusal.h"
 #include "shard/space.h"
 

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "import/flat_parts.h"
+#include "import/ir_parse.h"
 #include "import/source.h"
 
 enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };

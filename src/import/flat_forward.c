@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/vec.h"
 #include "import/flat_parts.h"
+#include "import/ir_parse.h"
 #include "import/source.h"
 
 enum { MOST_SOUGHT = 256 }; /* sub-graphs looked through for the forward pass */

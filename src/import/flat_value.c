@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/vec.h"
 #include "import/flat_parts.h"
+#include "import/ir_parse.h"
 
 enum { NAME_COPIES = 16 }; /* of a name made of another: each takes as long as the text up to it */
 

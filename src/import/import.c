@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "import/flat.h"
+#include "import/ir_parse.h"
 #include "import/lower.h"
 #include "import/model.h"
 #include "import/source.h"

@@ -75,9 +75,6 @@ struct ap_ir_attrs {
 	uint32_t n;
 };
 
-/* The attribute of that name; NULL where there is none. */
-const struct ap_ir_value *ap_ir_attr(const struct ap_ir_attrs *attrs, const char *key);
-
 struct ap_ir_node {
 	int64_t line;
 	int64_t id; /* -1: Return */
@@ -132,20 +129,10 @@ struct ap_ir {
 	AP_VEC(struct ap_ir_func) funcs;
 };
 
-/* Reads a dump. Faults have their line: AP_SYNTAX for what is no dump or does not follow its grammar,
- * AP_MEANING for numbers of nodes that do not ascend, AP_LIMIT for nesting that is too deep. partial: behind
- * the first node one of the first two ends what is read, with a warning. O(bytes). */
-enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
-	bool partial, struct ap_ir *out);
-
 /* What may be made of a dump, in bytes, before it is refused: calls are written out, and names repeated. */
 enum { AP_IR_SPARE_BYTES = 64 << 20, AP_IR_MOST_COPIES = 256 };
-size_t ap_ir_most_bytes(const struct ap_ir *ir);
 
 /* Fills size and depth of a list from its elements. */
 void ap_ir_measure_list(struct ap_ir_value *list);
-
-/* The node with that number; NULL where there is none. O(log nodes). */
-const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id);
 
 #endif

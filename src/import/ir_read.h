@@ -65,10 +65,4 @@ bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t 
 bool ap_ir_read_type(struct ap_ir_read *r, struct ap_ir_type *out);
 bool ap_ir_read_types(struct ap_ir_read *r, uint32_t *n, const struct ap_ir_type **out);
 
-/* ir_node.c: a node with its attributes and types. */
-bool ap_ir_read_node(struct ap_ir_read *r, struct ap_ir_node *out);
-
-/* ir_node.c: does a node begin here? */
-bool ap_ir_at_node(const struct ap_ir_read *r);
-
 #endif

@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "graph/cell.h"
 #include "graph/check.h"
+#include "import/ir_parse.h"
 
 #define RECOMPUTED "recompute_"
 

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "import/ir_parse.h"
 #include "import/lower.h"
 
 static bool is_vector(const struct ap_ir_value *v)

@@ -7,7 +7,8 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "cost/local.h"
+#include "cost/comms.h"
+#include "cost/move.h"
 
 struct member {
 	ap_id tensor, node;

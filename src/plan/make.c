@@ -6,10 +6,16 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/comms.h"
+#include "cost/move.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
 #include "hw/group.h"
 #include "plan/notes.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"
+#include "shard/layout.h"
+#include "shard/reshard.h"
 
 #define MOST_LENT 32 /* results of an operator, of which it is looked whether they are held */
 

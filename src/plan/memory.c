@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/opcost.h"
 #include "pipeline/schedule.h"
 #include "plan/live.h"
 

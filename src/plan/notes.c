@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cost/opcost.h"
 #include "graph/graph.h"
 #include "hw/group.h"
 

@@ -7,6 +7,7 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "pipeline/schedule.h"
+#include "shard/layout.h"
 
 const char *ap_plan_status_name(enum ap_plan_status st)
 {

@@ -16,7 +16,9 @@
 #include "pipeline/schedule.h"
 #include "plan/terms.h"
 #include "problem/problem.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 static void write_input(struct ap_jw *w, const char *role, const char *name, const char *sha256)
 {

@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/cost.h"
+#include "cost/move.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 /* Who reads a tensor, the first that has a strategy. */

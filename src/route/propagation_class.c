@@ -4,8 +4,11 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "cost/ms_cost.h"
 #include "route/propagation_parts.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 #define MOST_VECTORS 32 /* of a strategy that are compared */
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "route/propagation_parts.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 static void set_counts(struct prop *s, ap_id node, const int32_t *count)

@@ -6,8 +6,11 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cost/cost.h"
+#include "cost/move.h"
+#include "cost/ms_cost.h"
 #include "cost/task.h"
 #include "route/propagation_parts.h"
+#include "shard/layout.h"
 
 struct build {
 	struct prop *s;

@@ -13,6 +13,7 @@
 #include "cost/conflict.h"
 #include "route/follow.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 /* Operators that MindSpore would stop at, those of one reason together: repeated layers have them all. */
 struct refusals {

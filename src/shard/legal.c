@@ -3,6 +3,8 @@
  * Legality of one vector of counts, for checking what others chose: shares nothing with the
  * enumeration of space.c, so that each can be tested by the other.
  */
+#include "shard/legal.h"
+
 #include <inttypes.h>
 
 #include "base/arena.h"

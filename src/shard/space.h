@@ -38,29 +38,9 @@ bool ap_space_is_imposed(const struct ap_bound *b);
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 
-/* Are these counts legal? The same rules, for one vector, written independently of the
- * enumeration; on false *why is one line of text (in ctx's arena; why may be NULL). */
-bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
-	int64_t ndev, const struct ap_step *step, const char **why);
-
 /* Is a legal vector of counts one that MindSpore's settings of the search leave (fully_use, slice_align)?
  * What cuts nothing always is, and all of operators that MindSpore has no strategy for. */
 bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	const struct ap_step *step);
-
-/*
- * Counts from a strategy as shard() and the checkpoint hold it: one vector per strategy operand
- * (n vectors). False with *why (number of vectors, length, value < 1, not dividing, not a power of
- * two on a power-of-two machine, unequal cuts of one factor, product) when it is none.
- */
-bool ap_space_from_strategy(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
-	const struct ap_step *step, uint32_t n, const uint8_t *rank,
-	const int32_t (*cut)[AP_MAX_RANK], int32_t count[AP_MAX_FACTOR], const char **why);
-
-/* The strategy vectors that shard() takes for these counts: one per operand, or as the row's
- * strategy column says. Returns their number, of which at most cap are written; rank 0 for
- * scalars. */
-uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
-	int32_t cut[][AP_MAX_RANK], uint32_t cap);
 
 #endif

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts per factor <-> the vectors that shard() takes. */
+#include "shard/strategy.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/refusal.h"
 #include "shard/space.h"
 

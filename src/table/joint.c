@@ -5,6 +5,8 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "cost/move.h"
+#include "cost/task.h"
 
 struct joining {
 	struct ap_ctx *ctx;

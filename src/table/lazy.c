@@ -6,7 +6,13 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/move.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 #include "table/lazy_parts.h"
 
 enum { MOST_VECTORS = 32 }; /* in one strategy */

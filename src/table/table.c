@@ -9,6 +9,8 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/move.h"
+#include "cost/task.h"
 #include "table/table_parts.h"
 
 #define WORTH_THREADS 30000 /* prices: some milliseconds, a thread takes a tenth of one to start */

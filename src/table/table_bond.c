@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "shard/layout.h"
 #include "table/table_parts.h"
 
 struct bond_key { /* equal bytes: equal bond */

@@ -8,6 +8,8 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "cost/move.h"
+#include "shard/reshard.h"
 #include "table/table_parts.h"
 
 #define SHARE 20000 /* prices that one thread makes at a time: a millisecond or two */

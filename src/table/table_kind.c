@@ -6,6 +6,11 @@
 #include "base/map.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
+#include "shard/layout.h"
+#include "shard/space.h"
+#include "shard/strategy.h"
 #include "table/table_parts.h"
 
 void ap_kind_placement(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "cost/conflict.h"
 #include "cost/pins.h"
+#include "shard/space.h"
 #include "program.h"
 
 struct ex_choice {

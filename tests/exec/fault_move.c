@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "shard/reshard.h"
 #include "faults.h"
 
 enum { TRIES = 40 };

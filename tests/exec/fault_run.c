@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
+#include "shard/legal.h"
+#include "shard/space.h"
 #include "faults.h"
 
 enum {

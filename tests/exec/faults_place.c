@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "faults.h"
+#include "shard/layout.h"
 
 /* ---- what lies where, the same way for all of an operator ---- */
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "shard/layout.h"
 #include "fault.h"
 #include "graph_parts.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "shard/layout.h"
 #include "graph_parts.h"
 
 bool ex_graph_failed(struct ex_graph_run *r)

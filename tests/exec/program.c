@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/task.h"
 #include "hw/group.h"
 #include "plan/plan.h"
+#include "shard/layout.h"
 #include "program.h"
 
 static struct ap_shape shape_of(const struct ap_tensor *t, const struct ap_step *step)

@@ -7,6 +7,7 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "planfile/plan_read.h"
+#include "shard/strategy.h"
 #include "program_read.h"
 
 static void read_names(struct ex_reader *r, const struct ap_jv *obj, const char *key,

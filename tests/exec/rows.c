@@ -5,7 +5,11 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "cost/opcost.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
+#include "shard/space.h"
+#include "shard/strategy.h"
 #include "oper.h"
 
 static const char *differs(struct ex_world *w, const char *what, int i, const struct ex_shards *got,

@@ -5,7 +5,9 @@
 
 #include "base/arena.h"
 #include "fault.h"
+#include "cost/comms.h"
 #include "shard/imposed.h"
+#include "shard/layout.h"
 
 enum { MOST_ELEMENTS = 4096 };
 

@@ -11,6 +11,8 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/move.h"
+#include "shard/reshard.h"
 #include "exec.h"
 #include "fixture.h"
 #include "harness.h"

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "graph/staged.h"
 #include "pipeline/schedule.h"
+#include "shard/space.h"
 #include "unit.h"
 
 static uint64_t below(struct trial *t, uint64_t n)

@@ -3,6 +3,9 @@
 #include "base/num.h"
 #include "route/follow.h"
 #include "route/semi_auto.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
+#include "shard/strategy.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -8,6 +8,7 @@
 #include "cost/conflict.h"
 #include "harness.h"
 #include "route/propagation.h"
+#include "shard/legal.h"
 #include "trial.h"
 #include "unit.h"
 

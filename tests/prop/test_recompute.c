@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "cost/recompute.h"
+#include "cost/task.h"
 #include "trial.h"
 #include "unit.h"
 

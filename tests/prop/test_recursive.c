@@ -7,6 +7,7 @@
 #include "cost/least.h"
 #include "drive/recursive.h"
 #include "plan/plan.h"
+#include "shard/legal.h"
 #include "table/table.h"
 #include "trial.h"
 #include "unit.h"

@@ -10,6 +10,7 @@
 #include "cost/conflict.h"
 #include "cost/pins.h"
 #include "plan/plan.h"
+#include "shard/legal.h"
 #include "trial.h"
 #include "unit.h"
 

@@ -5,6 +5,7 @@
 #include "cost/least.h"
 #include "drive/recursive.h"
 #include "plan/plan.h"
+#include "shard/layout.h"
 #include "table/joint.h"
 #include "table/lazy.h"
 #include "table/table.h"

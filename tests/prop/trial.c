@@ -7,6 +7,9 @@
 #include "graph/graph.h"
 #include "hw/chip.h"
 #include "plan/plan.h"
+#include "shard/layout.h"
+#include "shard/space.h"
+#include "shard/strategy.h"
 #include "unit.h"
 
 #define CHOOSE(t, ...) choose((t), (const int64_t[]){__VA_ARGS__}, \

@@ -9,8 +9,13 @@
 #include "fixture.h"
 #include "cost/opcost.h"
 #include "harness.h"
+#include "cost/comms.h"
+#include "cost/move.h"
+#include "cost/task.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};

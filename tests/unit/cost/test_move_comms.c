@@ -5,9 +5,12 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
+#include "cost/task.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

@@ -7,6 +7,7 @@
 #include "cost/ms_cost.h"
 #include "fixture.h"
 #include "harness.h"
+#include "shard/layout.h"
 #include "shard/reshard.h"
 
 #define RANKS 8

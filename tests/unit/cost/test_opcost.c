@@ -5,8 +5,11 @@
 #include "base/arena.h"
 #include "cost/cost.h"
 #include "cost/kernel.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
+#include "cost/task.h"
 #include "hw/group.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

@@ -11,7 +11,10 @@
 #include "fixture.h"
 #include "cost/opcost.h"
 #include "harness.h"
+#include "cost/move.h"
+#include "cost/task.h"
 #include "shard/arrival.h"
+#include "shard/layout.h"
 
 #define GRAPH \
 	"{'schema':'autopar-graph/1','name':'two'," \

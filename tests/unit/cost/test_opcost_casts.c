@@ -8,7 +8,10 @@
 
 #include "base/arena.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
+#include "cost/task.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

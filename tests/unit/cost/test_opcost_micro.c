@@ -11,7 +11,11 @@
 #include "fixture.h"
 #include "cost/opcost.h"
 #include "harness.h"
+#include "cost/comms.h"
+#include "cost/move.h"
+#include "cost/task.h"
 #include "graph/graph.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 /* Tokens before samples: [3 * 24] rows, [24 * 2] heads, and both taken apart again. */

@@ -2,9 +2,12 @@
 /* What goes from one stage of a pipeline to another: bytes, directions, seconds. */
 #include "base/arena.h"
 #include "base/str.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

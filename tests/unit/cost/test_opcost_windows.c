@@ -6,9 +6,13 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
+#include "cost/task.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

@@ -2,11 +2,14 @@
 /* What an optimizer keeps of a parameter and what it exchanges, at each level of sharding. */
 #include "base/arena.h"
 #include "base/str.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
-#include "cost/dealt.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/optimizer.h"
+#include "cost/task.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

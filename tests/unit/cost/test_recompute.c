@@ -6,8 +6,11 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "cost/cost.h"
+#include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/recompute.h"
+#include "cost/task.h"
+#include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
 

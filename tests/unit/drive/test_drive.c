@@ -9,6 +9,7 @@
 #include "fixture.h"
 #include "harness.h"
 #include "plan/plan.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 /* One table for look-up and product: equal layouts are forced. */

@@ -14,7 +14,9 @@
 #include "harness.h"
 #include "plan/plan.h"
 #include "route/semi_auto.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 #include "table/table.h"
 
 #define MATMUL(name, x, w, y, more) \

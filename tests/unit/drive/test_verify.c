@@ -11,6 +11,7 @@
 #include "harness.h"
 #include "hw/group.h"
 #include "plan/plan.h"
+#include "shard/layout.h"
 #include "fixture.h"
 
 /* w is read twice by one operator: rows and columns of its product. */

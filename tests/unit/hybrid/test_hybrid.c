@@ -8,6 +8,7 @@
 #include "hybrid/hybrid.h"
 #include "plan/plan.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 #include "unit.h"
 
 /* ---- a layer of GPT ------------------------------------------------------------------------------ */

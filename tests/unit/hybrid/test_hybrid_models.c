@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "hybrid/hybrid.h"
 #include "plan/plan.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 #include "unit.h"
 

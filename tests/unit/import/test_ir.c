@@ -7,6 +7,7 @@
 #include "harness.h"
 #include "import/dtype.h"
 #include "import/ir.h"
+#include "import/ir_parse.h"
 #include "import_fixture.h"
 
 /* The first node of a text. */

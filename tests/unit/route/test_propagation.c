@@ -9,7 +9,10 @@
 #include "harness.h"
 #include "plan/plan.h"
 #include "route/propagation.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 #include "unit.h"
 
 /* The network of the r1.7 page on sharding_propagation: dense1, relu, dense2. */

@@ -12,7 +12,10 @@
 #include "harness.h"
 #include "route/follow.h"
 #include "route/semi_auto.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 /* "(2,1),(1,4)": the strategy that counts stand for. */
 static const char *strategy(struct fixture *f, const char *name, const int32_t *const *counts)

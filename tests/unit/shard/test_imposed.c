@@ -11,9 +11,13 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "harness.h"
+#include "cost/comms.h"
+#include "cost/task.h"
 #include "route/propagation.h"
 #include "route/semi_auto.h"
 #include "shard/imposed.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
 
 /* Formats 4.3: all types that MindSpore 2.7 registers a class for. */

@@ -6,8 +6,8 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "harness.h"
+#include "shard/layout.h"
 #include "shard/reshard.h"
-#include "shard/reshard_unify.h"
 #include "layouts.h"
 
 /* Layout of up to 4 dimensions from cut, stride pairs. */

@@ -6,7 +6,10 @@
 #include "base/vec.h"
 #include "bound.h"
 #include "harness.h"
+#include "shard/layout.h"
+#include "shard/legal.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 static struct ap_ctx ctx;
 static const struct ap_step whole_step = AP_STEP_DEFAULT;

@@ -11,7 +11,10 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "harness.h"
+#include "cost/comms.h"
+#include "cost/task.h"
 #include "hw/coll.h"
+#include "shard/layout.h"
 #include "shard/space.h"
 
 /*

@@ -6,7 +6,9 @@
 #include "base/vec.h"
 #include "bound.h"
 #include "harness.h"
+#include "shard/layout.h"
 #include "shard/space.h"
+#include "shard/strategy.h"
 
 #define F32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_FLOAT32, {__VA_ARGS__}}
 #define I32(...) {.rank = sizeof(int64_t[]){__VA_ARGS__} / 8, AP_INT32, {__VA_ARGS__}}

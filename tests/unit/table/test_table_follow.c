@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "fixture.h"
 #include "harness.h"
+#include "cost/task.h"
+#include "shard/layout.h"
 #include "table/joint.h"
 #include "table/table.h"
 

@@ -8,8 +8,11 @@
 #include "cost/kernel.h"
 #include "fixture.h"
 #include "harness.h"
+#include "cost/move.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "shard/layout.h"
+#include "shard/reshard.h"
 #include "table/joint.h"
 #include "table/table.h"
 

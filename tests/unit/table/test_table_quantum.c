@@ -7,6 +7,7 @@
 #include "cost/cost.h"
 #include "fixture.h"
 #include "harness.h"
+#include "cost/quantum.h"
 #include "hw/chip.h"
 #include "table/table.h"
 

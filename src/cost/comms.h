@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collectives of an operator, and the slices of tensors that they carry. */
+#ifndef AP_COST_COMMS_H
+#define AP_COST_COMMS_H
+
+#include "cost/cost.h"
+#include "cost/task.h"
+#include "shard/layout.h"
+
+/* An exchange of halos along one dimension, between each rank and those with the parts beside it. */
+struct ap_exchange {
+	int operand, factor;
+	int64_t bytes; /* the most that one rank sends or receives, both sides together */
+};
+
+/*
+ * Exchanges of an operator whose windows slide over a cut dimension, one dimension after the other:
+ * a later one passes on what an earlier one brought, and so the corners. *copy_bytes: the operand's
+ * slice with its halo, 0 without one. Returns their number.
+ */
+int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_exchange out[AP_MAX_WINDOW], int64_t *copy_bytes);
+
+/* Elements and bytes of a tensor's slice; dimensions in the batch mask count for one micro-batch. */
+int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step);
+
+/* Parts that the devices with the same slice can hold it in, along its first dimension; 1: they cannot.
+ * *replicas: those devices. */
+int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *replicas);
+int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
+	const struct ap_step *step);
+
+/* Bytes of an operand's slice as it is stored. */
+int64_t ap_stored_bytes(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step);
+
+/* Bytes of a result as they are computed: before its partial sums are dealt, where they are. */
+int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
+	const struct ap_placement *p, const struct ap_step *step);
+
+/* Extent of factor f on one rank in one micro-batch. */
+double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
+	const struct ap_step *step);
+
+/* Bytes per element of a parameter's gradient on the wire, and in memory. */
+int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step);
+int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
+
+/*
+ * All collectives of an operator under a placement, derived from its rule:
+ *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter where its
+ *             partial sums are dealt (the AllGather of its gradient then goes with it);
+ *             mindspore: of a statistic that another result is made with over repeats, too;
+ *             nothing where cross_batch leaves each device the reduction of its own part;
+ *             Send of a result that another stage waits for, and backward of its gradient;
+ *   recompute those of the forward pass once more, of an operator that is computed again;
+ *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
+ *             gradient over the split factors that the operand lacks;
+ *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
+ *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
+ *             each micro-batch where gradients are kept dealt), and an AllGather of the weight (phase
+ *             OPTIMIZER; FORWARD and RECOMPUTE where it is gathered for each use); a Broadcast of the
+ *             weight where whole parameters are dealt (OPTIMIZER).
+ * take() gets them one by one, in this order; its argument lives as long as the call. Pure.
+ */
+void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
+
+#endif
