@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "cost/comms.h"
 #include "cost/move.h"
+#include "plan/terms.h"
 
 struct member {
 	ap_id tensor, node;

@@ -10,7 +10,7 @@
 #ifndef AP_PLAN_BUCKETS_H
 #define AP_PLAN_BUCKETS_H
 
-#include "plan/index.h"
+#include "plan/parts.h"
 
 /* Fills bucket of the plan, in the order in which they are complete: gradients, then weights. *of, in
  * scratch: the bucket of each gradient of the index. O(collectives). */

@@ -387,11 +387,6 @@ void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_
 	ap_plan_add_params(ctx, out);
 }
 
-ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c)
-{
-	return c->operand >= 0 ? g->node[node].in[c->operand] : g->node[node].out[c->result];
-}
-
 double ap_plan_objective_s(const struct ap_plan *p)
 {
 	double sum = 0;

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "cost/opcost.h"
 #include "pipeline/schedule.h"
-#include "plan/live.h"
+#include "plan/liveness.h"
 
 static int32_t stage_of(const struct ap_plan *p, ap_id node)
 {

@@ -227,9 +227,6 @@ void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_
 	const struct ap_step *step, const int32_t *const *counts, int64_t capacity_bytes,
 	struct ap_plan *out);
 
-/* The tensor that a collective of node's operator is about. */
-ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c);
-
 /* Additive objective of a plan: operators' shares and redistributions, quantised, straight sums. */
 double ap_plan_objective_s(const struct ap_plan *p);
 

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "plan/buckets.h"
-#include "plan/walk.h"
+#include "plan/whole_step.h"
 
 static double optimizer_s(const struct ap_walk_stage *s)
 {

@@ -137,3 +137,8 @@ double ap_plan_move_time_s(const struct ap_plan_move *m)
 {
 	return m->cost.forward_s + m->cost.backward_s;
 }
+
+ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c)
+{
+	return c->operand >= 0 ? g->node[node].in[c->operand] : g->node[node].out[c->result];
+}

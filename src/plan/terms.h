@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and figures that more than one writer uses. Private to draw. */
+/* Words and figures of a plan that more than one reader of it uses. */
 #ifndef AP_PLAN_TERMS_H
 #define AP_PLAN_TERMS_H
 
@@ -32,6 +32,9 @@ int32_t ap_plan_op_stage(const struct ap_plan *p, ap_id node);
 int32_t ap_plan_op_segment(const struct ap_plan *p, ap_id node);
 
 const char *ap_plan_scheduler(const struct ap_plan *p); /* "1f1b"; "" without a pipeline */
+
+/* The tensor that a collective of node's operator is about. */
+ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c);
 
 /* Ranks of a group of a collective; of a Send the pair. */
 int64_t ap_plan_comm_ranks(const struct ap_comm *c);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "plan/walk.h"
+#include "plan/whole_step.h"
 
 enum source { OF_COMPUTE, OF_COMMUNICATION, OF_GRADIENT, OF_MEMORY, OF_LINKS, OF_PARAMETERS };
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/walk.h"
+#include "plan/whole_step.h"
 
 #include <assert.h>
 #include <math.h>
 
 #include "base/arena.h"
 #include "plan/buckets.h"
+#include "plan/terms.h"
 
 struct walking {
 	struct ap_ctx *ctx;

@@ -7,11 +7,11 @@
  * start, and the passes are put off where it would come too late; its gradient comes back after the
  * last pass of the part that used it, before it is exchanged.
  */
-#ifndef AP_PLAN_WALK_H
-#define AP_PLAN_WALK_H
+#ifndef AP_PLAN_WHOLE_STEP_H
+#define AP_PLAN_WHOLE_STEP_H
 
 #include "base/vec.h"
-#include "plan/slot.h"
+#include "plan/pass.h"
 
 #define AP_RUN_LAST (AP_PASS_WEIGHT + 1) /* instead of what finishes the last micro-batch */
 #define AP_RUN_COUNT (AP_RUN_LAST + 1)

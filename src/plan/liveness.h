@@ -6,10 +6,10 @@
  * is recomputed comes back, set by set, before the first operator that reads something of the set, and
  * goes when all have read it; where weights have a pass of their own, before that.
  */
-#ifndef AP_PLAN_LIVE_H
-#define AP_PLAN_LIVE_H
+#ifndef AP_PLAN_LIVENESS_H
+#define AP_PLAN_LIVENESS_H
 
-#include "plan/index.h"
+#include "plan/parts.h"
 
 struct ap_live {
 	const int64_t *kept; /* [nnode] allocated by the forward pass */

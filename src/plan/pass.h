@@ -5,12 +5,12 @@
  * stream. The pass that finishes the part's last micro-batch exchanges gradients: a bucket goes out
  * when its last gradient is complete and the gradient stream is free, and slows kernels beside it.
  */
-#ifndef AP_PLAN_SLOT_H
-#define AP_PLAN_SLOT_H
+#ifndef AP_PLAN_PASS_H
+#define AP_PLAN_PASS_H
 
 #include "base/vec.h"
 #include "pipeline/schedule.h"
-#include "plan/live.h"
+#include "plan/liveness.h"
 #include "plan/simulate.h"
 
 struct ap_slot_event {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/index.h"
+#include "plan/parts.h"
 
 #include "base/arena.h"
 #include "base/vec.h"

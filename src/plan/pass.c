@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/slot.h"
+#include "plan/pass.h"
 
 #include <math.h>
 

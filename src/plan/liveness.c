@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan/live.h"
+#include "plan/liveness.h"
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan by parts, for its simulation: which nodes run where, and which gradients are then complete. */
-#ifndef AP_PLAN_INDEX_H
-#define AP_PLAN_INDEX_H
+#ifndef AP_PLAN_PARTS_H
+#define AP_PLAN_PARTS_H
 
 #include "plan/plan.h"
 
