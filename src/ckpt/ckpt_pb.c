@@ -33,19 +33,25 @@ enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
 
 /* ---- writing ---- */
 
-/* Arrays of the messages are of the type that the schema gives them. */
-#define DEFINE_COPY(name, type) \
-	static type *name(struct ap_arena *a, const struct ap_ckpt_vec *v) \
-	{ \
-		type *copy = ap_arena_alloc_raw(a, v->n, sizeof *copy); \
-\
-		for (uint32_t i = 0; i < v->n; i++) \
-			copy[i] = (type)v->v[i]; \
-		return copy; \
-	}
-DEFINE_COPY(copy_u32, uint32_t)
-DEFINE_COPY(copy_i32, int32_t)
-DEFINE_COPY(copy_i64, int64_t)
+/* A message whose only field, "dim", is a list of numbers, of the type that the schema gives it. */
+static void *make_list(struct ap_arena *a, const ProtobufCMessageDescriptor *d, const struct ap_ckpt_vec *v)
+{
+	const ProtobufCFieldDescriptor *f = d->fields;
+	bool wide = f->type == PROTOBUF_C_TYPE_INT64;
+	char *message = ap_arena_alloc(a, d->sizeof_message, 1);
+	void *dim = ap_arena_alloc_raw(a, v->n, wide ? sizeof(int64_t) : sizeof(uint32_t));
+	size_t n = v->n;
+
+	protobuf_c_message_init(d, message);
+	for (size_t i = 0; i < n; i++)
+		if (wide)
+			((int64_t *)dim)[i] = v->v[i];
+		else
+			((uint32_t *)dim)[i] = (uint32_t)v->v[i];
+	memcpy(message + f->quantifier_offset, &n, sizeof n);
+	memcpy(message + f->offset, &dim, sizeof dim);
+	return message;
+}
 
 static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
 {
@@ -59,35 +65,10 @@ static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
 	s->stage = item->stage;
 	s->n_parallel_strategy = item->n;
 	s->parallel_strategy = AP_NEW_N(a, pb_strategy *, item->n);
-	for (uint32_t i = 0; i < item->n; i++) {
-		pb_strategy *v = s->parallel_strategy[i] = AP_NEW(a, pb_strategy);
-
-		mindspore__straspb__parallel_strategy__init(v);
-		v->n_dim = item->strategy[i].n;
-		v->dim = copy_u32(a, &item->strategy[i]);
-	}
+	for (uint32_t i = 0; i < item->n; i++)
+		s->parallel_strategy[i] = make_list(a, &mindspore__straspb__parallel_strategy__descriptor,
+			&item->strategy[i]);
 	return m;
-}
-
-/* Exactly one message of each kind, empty ones too: MindSpore's tools read element 0. */
-static void fill_single(struct ap_arena *a, const struct ap_ckpt_layout *l, pb_layouts *m)
-{
-	m->n_dev_matrix = m->n_param_split_shape = m->n_indices_offset = 1;
-	m->dev_matrix = AP_NEW(a, pb_dev_matrix *);
-	*m->dev_matrix = AP_NEW(a, pb_dev_matrix);
-	mindspore__straspb__dev_matrix__init(*m->dev_matrix);
-	(*m->dev_matrix)->n_dim = l->dev_matrix.n;
-	(*m->dev_matrix)->dim = copy_u32(a, &l->dev_matrix);
-	m->param_split_shape = AP_NEW(a, pb_split_shape *);
-	*m->param_split_shape = AP_NEW(a, pb_split_shape);
-	mindspore__straspb__param_split_shape__init(*m->param_split_shape);
-	(*m->param_split_shape)->n_dim = l->param_split_shape.n;
-	(*m->param_split_shape)->dim = copy_i64(a, &l->param_split_shape);
-	m->indices_offset = AP_NEW(a, pb_offset *);
-	*m->indices_offset = AP_NEW(a, pb_offset);
-	mindspore__straspb__indices_offset__init(*m->indices_offset);
-	(*m->indices_offset)->n_dim = l->indices_offset.n;
-	(*m->indices_offset)->dim = copy_i64(a, &l->indices_offset);
 }
 
 static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt_layout *l)
@@ -99,16 +80,21 @@ static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt
 	mindspore__straspb__parallel_layouts__init(m);
 	item->param_name = ap_arena_strdup(a, l->param_name);
 	item->parallel_layouts = m;
-	fill_single(a, l, m);
+	/* exactly one message of each kind, empty ones too: MindSpore's tools read element 0 */
+	m->n_dev_matrix = m->n_param_split_shape = m->n_indices_offset = 1;
+	m->dev_matrix = AP_NEW(a, pb_dev_matrix *);
+	*m->dev_matrix = make_list(a, &mindspore__straspb__dev_matrix__descriptor, &l->dev_matrix);
+	m->param_split_shape = AP_NEW(a, pb_split_shape *);
+	*m->param_split_shape = make_list(a, &mindspore__straspb__param_split_shape__descriptor,
+		&l->param_split_shape);
+	m->indices_offset = AP_NEW(a, pb_offset *);
+	*m->indices_offset = make_list(a, &mindspore__straspb__indices_offset__descriptor,
+		&l->indices_offset);
 	m->n_tensor_map = l->nmap;
 	m->tensor_map = AP_NEW_N(a, pb_tensor_map *, l->nmap);
-	for (uint32_t i = 0; i < l->nmap; i++) {
-		pb_tensor_map *map = m->tensor_map[i] = AP_NEW(a, pb_tensor_map);
-
-		mindspore__straspb__tensor_map__init(map);
-		map->n_dim = l->tensor_map[i].n;
-		map->dim = copy_i32(a, &l->tensor_map[i]);
-	}
+	for (uint32_t i = 0; i < l->nmap; i++)
+		m->tensor_map[i] = make_list(a, &mindspore__straspb__tensor_map__descriptor,
+			&l->tensor_map[i]);
 	m->field = l->field;
 	m->opt_weight_shard_step = l->weight_step;
 	m->opt_weight_shard_size = l->weight_size;
@@ -172,13 +158,8 @@ void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *
 
 static pb_ranks *make_ranks(struct ap_arena *a, const int64_t *rank, uint32_t n)
 {
-	const struct ap_ckpt_vec vec = {n, rank};
-	pb_ranks *m = AP_NEW(a, pb_ranks);
-
-	mindspore__straspb__parallel_group_ranks__init(m);
-	m->n_dim = n;
-	m->dim = copy_u32(a, &vec);
-	return m;
+	return make_list(a, &mindspore__straspb__parallel_group_ranks__descriptor,
+		&(struct ap_ckpt_vec){n, rank});
 }
 
 void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn *write, void *user)
@@ -340,18 +321,23 @@ static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescrip
 
 /* ---- reading: from messages to the checkpoint ---- */
 
-#define DEFINE_VEC(name, type) \
-	static struct ap_ckpt_vec name(struct ap_arena *a, size_t n, const type *v) \
-	{ \
-		int64_t *copy = ap_arena_alloc_raw(a, n, sizeof *copy); \
-\
-		for (size_t i = 0; i < n; i++) \
-			copy[i] = v[i]; \
-		return (struct ap_ckpt_vec){(uint32_t)n, copy}; \
-	}
-DEFINE_VEC(vec_u32, uint32_t)
-DEFINE_VEC(vec_i32, int32_t)
-DEFINE_VEC(vec_i64, int64_t)
+/* The list of a message as make_list() makes it. */
+static struct ap_ckpt_vec take_list(struct ap_arena *a, const ProtobufCMessage *message)
+{
+	const ProtobufCFieldDescriptor *f = message->descriptor->fields;
+	const void *dim;
+	int64_t *v;
+	size_t n;
+
+	memcpy(&n, (const char *)message + f->quantifier_offset, sizeof n);
+	memcpy(&dim, (const char *)message + f->offset, sizeof dim);
+	v = ap_arena_alloc_raw(a, n, sizeof *v);
+	for (size_t i = 0; i < n; i++)
+		v[i] = f->type == PROTOBUF_C_TYPE_INT64 ? ((const int64_t *)dim)[i]
+			: f->type == PROTOBUF_C_TYPE_INT32 ? ((const int32_t *)dim)[i]
+							   : (int64_t)((const uint32_t *)dim)[i];
+	return (struct ap_ckpt_vec){(uint32_t)n, v};
+}
 
 static struct ap_ckpt_item take_item(struct ap_arena *a, const pb_item *m)
 {
@@ -359,8 +345,7 @@ static struct ap_ckpt_item take_item(struct ap_arena *a, const pb_item *m)
 	struct ap_ckpt_vec *strategy = AP_NEW_N(a, struct ap_ckpt_vec, s->n_parallel_strategy);
 
 	for (size_t i = 0; i < s->n_parallel_strategy; i++)
-		strategy[i] = vec_u32(a, s->parallel_strategy[i]->n_dim,
-			s->parallel_strategy[i]->dim);
+		strategy[i] = take_list(a, &s->parallel_strategy[i]->base);
 	return (struct ap_ckpt_item){
 		.node_name = ap_arena_strdup(a, m->node_name),
 		.stage = s->stage,
@@ -391,21 +376,19 @@ static struct ap_ckpt_layout take_layout(struct ap_arena *a, const pb_layout_ite
 	struct ap_ckpt_vec *map = AP_NEW_N(a, struct ap_ckpt_vec, m->n_tensor_map);
 	struct ap_ckpt_layout out = {
 		.param_name = ap_arena_strdup(a, item->param_name),
-		.dev_matrix = vec_u32(a, m->dev_matrix[0]->n_dim, m->dev_matrix[0]->dim),
+		.dev_matrix = take_list(a, &m->dev_matrix[0]->base),
 		.nmap = (uint32_t)m->n_tensor_map,
 		.tensor_map = map,
-		.param_split_shape = vec_i64(a, m->param_split_shape[0]->n_dim,
-			m->param_split_shape[0]->dim),
+		.param_split_shape = take_list(a, &m->param_split_shape[0]->base),
 		.field = m->field,
 		.weight_step = m->opt_weight_shard_step,
 		.weight_size = m->opt_weight_shard_size,
 	};
 
 	for (size_t i = 0; i < m->n_tensor_map; i++)
-		map[i] = vec_i32(a, m->tensor_map[i]->n_dim, m->tensor_map[i]->dim);
+		map[i] = take_list(a, &m->tensor_map[i]->base);
 	if (m->n_indices_offset)
-		out.indices_offset = vec_i64(a, m->indices_offset[0]->n_dim,
-			m->indices_offset[0]->dim);
+		out.indices_offset = take_list(a, &m->indices_offset[0]->base);
 	return out;
 }
 
@@ -477,15 +460,6 @@ enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char
 	return st;
 }
 
-static const int64_t *take_ranks(struct ap_arena *a, const pb_ranks *m)
-{
-	int64_t *rank = AP_NEW_N(a, int64_t, m->n_dim);
-
-	for (size_t i = 0; i < m->n_dim; i++)
-		rank[i] = m->dim[i];
-	return rank;
-}
-
 enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_groups *out)
 {
@@ -504,13 +478,13 @@ enum ap_status ap_groups_read(struct ap_ctx *ctx, const char *file, const char *
 
 		group[i].name = ap_arena_strdup(ctx->arena, item->group_name);
 		group[i].n = (uint32_t)item->parallel_group_ranks->n_dim;
-		group[i].rank = take_ranks(ctx->arena, item->parallel_group_ranks);
+		group[i].rank = take_list(ctx->arena, &item->parallel_group_ranks->base).v;
 	}
 	*out = (struct ap_groups){
 		.n = (uint32_t)map->n_parallel_group_item,
 		.group = group,
 		.nrestore = (uint32_t)map->ckpt_restore_rank_list->n_dim,
-		.restore = take_ranks(ctx->arena, map->ckpt_restore_rank_list),
+		.restore = take_list(ctx->arena, &map->ckpt_restore_rank_list->base).v,
 	};
 	ap_arena_release(ctx->scratch, mark);
 	return ap_groups_check(ctx, file, out);
