@@ -2,12 +2,293 @@
 /* The breadth-first searches of sharding_propagation, in MindSpore's order. */
 #include "route/propagation.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
+#include "base/vec.h"
 #include "cost/conflict.h"
-#include "route/propagation_parts.h"
+#include "cost/cost.h"
+#include "cost/move.h"
+#include "cost/ms_cost.h"
+#include "cost/task.h"
+#include "route/ms_candidates.h"
+#include "shard/layout.h"
+#include "shard/space.h"
+
+struct prop_edge {
+	ap_id from, to; /* nodes of the cost graph */
+	uint16_t result, operand; /* of these */
+};
+
+enum prop_role {
+	PROP_OPERATOR,
+	PROP_RESHAPE, /* takes its layouts from its neighbours */
+	PROP_PARAMETER, /* TmpIdentity: stands before the users of a shared parameter */
+	PROP_DATASET /* _VirtualDataset */
+};
+
+struct prop_node { /* operators of the graph first, by their ids */
+	enum prop_role role;
+	uint32_t class;
+	bool alone; /* nothing is propagated to it or from it */
+	ap_id tie; /* equal for operators that have to have one strategy; AP_NONE: none */
+	uint32_t nprev, nsucc;
+	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+
+	/* Of a run: */
+	bool configured, visited;
+	const int32_t *count; /* that were chosen; NULL not yet */
+	const ap_id *end; /* then its ends as MindSpore has them; of a Reshape what it carries from one side
+	                     to the other; AP_NONE unknown */
+	ap_id *own; /* where ends that are no candidate's stand; NULL not yet */
+	uint32_t nseen;
+	const struct prop_edge **seen; /* [nprev] edges of producers that were visited, of an operator with
+	                                  several operands */
+};
+
+struct prop {
+	struct ap_ms_candidates cand;
+	const struct ap_graph *g;
+	const int32_t *const *held;
+	uint32_t nnode;
+	struct prop_node *node;
+	struct ap_map *tie_ids;
+	AP_VEC(ap_id) ends; /* of a candidate that is looked at */
+};
+
+static inline const struct ap_bound *bound_of(const struct prop *s, ap_id node)
+{
+	return s->cand.classes.v[s->node[node].class].bound;
+}
+
+/* MindSpore's cost graph: operators, the dataset before them, and shared parameters. */
+struct build {
+	struct prop *s;
+	AP_VEC(struct prop_edge) edges;
+};
+
+static bool is_shared(const struct ap_tensor *t)
+{
+	return t->kind == AP_TENSOR_PARAM && t->nuse > 1;
+}
+
+static void add_edge(struct build *b, ap_id from, uint32_t result, const struct ap_use *to)
+{
+	struct prop_edge e = {from, to->node, (uint16_t)result, (uint16_t)to->operand};
+
+	AP_PUSH(b->s->cand.arena, b->edges, e);
+}
+
+static void add_operand(struct build *b, ap_id node, uint32_t operand)
+{
+	const struct ap_graph *g = b->s->g;
+	const struct ap_tensor *t = &g->tensor[g->node[node].in[operand]];
+	const struct ap_use use = {node, operand};
+
+	if (t->kind == AP_TENSOR_ACT)
+		add_edge(b, t->producer, t->result, &use);
+	for (uint32_t i = 0; t->kind == AP_TENSOR_INPUT && i < g->ninput; i++)
+		if (&g->tensor[g->input[i]] == t)
+			add_edge(b, b->s->nnode - 1, i, &use);
+}
+
+static void add_edges(struct build *b)
+{
+	const struct ap_graph *g = b->s->g;
+	ap_id node = g->nnode;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint32_t k = 0; k < g->node[i].bound.nin; k++)
+			add_operand(b, i, k);
+	for (ap_id t = 0; t < g->ntensor; t++) {
+		if (!is_shared(&g->tensor[t]))
+			continue;
+		for (uint32_t u = 0; u < g->tensor[t].nuse; u++)
+			add_edge(b, node, 0, &g->tensor[t].use[u]);
+		node++;
+	}
+}
+
+/* Edges per node, in the order in which they were made. */
+static void link_edges(struct build *b)
+{
+	struct prop *s = b->s;
+	const struct prop_edge **prev = AP_NEW_N(s->cand.arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **succ = AP_NEW_N(s->cand.arena, const struct prop_edge *, b->edges.n);
+	const struct prop_edge **seen = AP_NEW_N(s->cand.arena, const struct prop_edge *, b->edges.n);
+	uint32_t *at = AP_NEW_N(s->cand.arena, uint32_t, 2 * (size_t)s->nnode), np = 0, ns = 0;
+
+	for (size_t i = 0; i < b->edges.n; i++) {
+		s->node[b->edges.v[i].to].nprev++;
+		s->node[b->edges.v[i].from].nsucc++;
+	}
+	for (ap_id i = 0; i < s->nnode; i++) {
+		struct prop_node *n = &s->node[i];
+
+		n->prev = prev + np;
+		n->succ = succ + ns;
+		n->seen = seen + np;
+		at[2 * i] = np;
+		at[2 * i + 1] = ns;
+		np += n->nprev;
+		ns += n->nsucc;
+	}
+	for (size_t i = 0; i < b->edges.n; i++) {
+		const struct prop_edge *e = &b->edges.v[i];
+
+		prev[at[2 * e->to]++] = e;
+		succ[at[2 * e->from + 1]++] = e;
+	}
+}
+
+static uint32_t class_of(struct prop *s, const struct ap_node *n)
+{
+	struct ap_mark mark = ap_arena_mark(s->cand.ctx->scratch);
+	const struct ap_bound *b = &n->bound;
+	uint8_t *batch = AP_NEW_N(s->cand.ctx->scratch, uint8_t, (size_t)b->nin + b->nout);
+	uint32_t class;
+
+	for (unsigned i = 0; i < b->nin; i++)
+		batch[i] = s->g->tensor[n->in[i]].batch;
+	for (unsigned i = 0; i < b->nout; i++)
+		batch[b->nin + i] = s->g->tensor[n->out[i]].batch;
+	class = ap_prop_class_of(&s->cand, b, batch, n->cross_batch);
+	ap_arena_release(s->cand.ctx->scratch, mark);
+	return class;
+}
+
+/* What MindSpore does not know and does not cut along its first dimension: StandAlone. */
+static bool is_alone(struct prop *s, uint32_t class)
+{
+	const struct ap_bound *b = s->cand.classes.v[class].bound;
+
+	return (ap_op_is_fallback(b->row) || strcmp(b->row->name, AP_OP_UNCUT) == 0) &&
+		s->cand.ndev > 1 && b->nin > 0 &&
+		ap_layout_is_whole(&ap_prop_end(&s->cand, ap_prop_cand_ends(&s->cand, class, 0)[0])->layout);
+}
+
+static ap_id tie_of(struct prop *s, ap_id i)
+{
+	struct ap_mark mark = ap_arena_mark(s->cand.ctx->scratch);
+	const char *tie = ap_task_tie(s->cand.ctx, s->g, i);
+	ap_id id = tie ? ap_map_put_str(s->tie_ids, tie, NULL) : AP_NONE;
+
+	ap_arena_release(s->cand.ctx->scratch, mark);
+	return id;
+}
+
+static void make_operator(struct prop *s, ap_id i)
+{
+	const struct ap_node *n = &s->g->node[i];
+	struct prop_node *p = &s->node[i];
+
+	p->class = class_of(s, n);
+	p->tie = tie_of(s, i);
+	if (!ap_op_has_strategy(n->bound.row) && n->bound.nin > 0) {
+		p->role = PROP_RESHAPE;
+		return;
+	}
+	p->alone = is_alone(s, p->class);
+}
+
+/* As an operator by element on the parameter: TmpIdentity. */
+static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_tensor *t)
+{
+	static const struct ap_attrs none;
+	static const uint8_t no_batch[2];
+	struct ap_bind_in in = {.type = "Identity", .attrs = &none, .nin = 1, .in = &t->shape};
+	struct ap_bound *b = AP_NEW(s->cand.arena, struct ap_bound);
+	struct ap_bind_fault fault;
+	enum ap_status st = ap_rule_bind(s->cand.ctx, &in, b, &fault);
+
+	assert(st == AP_OK);
+	(void)st;
+	p->role = PROP_PARAMETER;
+	p->class = ap_prop_class_of(&s->cand, b, no_batch, false);
+}
+
+static void make_dataset(struct prop *s, struct prop_node *p)
+{
+	const struct ap_graph *g = s->g;
+	ap_id *end = AP_NEW_N(s->cand.arena, ap_id, g->ninput);
+
+	p->role = PROP_DATASET;
+	p->end = end;
+	for (uint32_t i = 0; i < g->ninput; i++) {
+		const struct ap_tensor *t = &g->tensor[g->input[i]];
+		struct ap_arrival given = {0};
+		int64_t size[AP_MAX_RANK];
+		struct ap_layout l;
+		struct ap_ms_end e;
+
+		if (i < s->cand.step->narrival && s->cand.step->arrival)
+			given = s->cand.step->arrival[i];
+		ap_input_layout(&t->shape, t->batch, given, s->cand.ndev, s->cand.step, &l);
+		for (int d = 0; d < t->shape.rank; d++)
+			size[d] = t->shape.dim[d] /
+				(t->batch >> d & 1 ? s->cand.step->micro_batches : 1);
+		ap_ms_end_bare(&l, size, s->cand.ndev, &e);
+		end[i] = ap_prop_end_id(&s->cand, &e);
+	}
+}
+
+/* Nodes and edges of the cost graph. */
+static void make_graph(struct prop *s)
+{
+	const struct ap_graph *g = s->g;
+	struct build b = {.s = s};
+	ap_id node = g->nnode;
+
+	s->nnode = g->nnode + 1;
+	for (ap_id t = 0; t < g->ntensor; t++)
+		s->nnode += is_shared(&g->tensor[t]);
+	s->node = AP_NEW_N(s->cand.arena, struct prop_node, s->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		make_operator(s, i);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (is_shared(&g->tensor[t]))
+			make_parameter(s, &s->node[node++], &g->tensor[t]);
+	make_dataset(s, &s->node[node]);
+	add_edges(&b);
+	link_edges(&b);
+}
+
+static void hold(struct prop *s, ap_id node, const int32_t *count)
+{
+	struct prop_node *n = &s->node[node];
+
+	n->visited = false;
+	n->nseen = 0;
+	n->configured = count && n->role == PROP_OPERATOR;
+	n->count = n->configured ? count : NULL;
+	n->end = n->configured ? ap_prop_ends(&s->cand, n->class, count) : NULL;
+}
+
+/* Begins a run: what is held is configured, and nothing else is decided. */
+static void hold_given(struct prop *s, const int32_t *const *held)
+{
+	struct prop_node *dataset = &s->node[s->nnode - 1];
+
+	s->held = held;
+	for (ap_id i = 0; i + 1 < s->nnode; i++)
+		hold(s, i, held && i < s->g->nnode ? held[i] : NULL);
+	dataset->configured = s->g->ninput > 0;
+	dataset->visited = false;
+}
+
+/* Where a node can have ends of its own, [operands and results, or the two sides of a Reshape]. */
+static ap_id *own_ends(struct prop *s, ap_id node)
+{
+	struct prop_node *n = &s->node[node];
+	uint32_t nend = s->cand.classes.v[n->class].nend;
+
+	if (!n->own)
+		n->own = AP_NEW_N(s->cand.arena, ap_id, nend > 2 ? nend : 2);
+	return n->own;
+}
 
 struct search {
 	struct prop *s;
@@ -21,13 +302,13 @@ struct search {
 
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
 {
-	return ap_prop_bound(s, e->to)->in[e->operand].dtype;
+	return bound_of(s, e->to)->in[e->operand].dtype;
 }
 
 static ap_id out_end(const struct prop *s, const struct prop_edge *e)
 {
 	const struct prop_node *n = &s->node[e->from];
-	uint32_t nin = n->role == PROP_DATASET ? 0 : ap_prop_bound(s, e->from)->nin;
+	uint32_t nin = n->role == PROP_DATASET ? 0 : bound_of(s, e->from)->nin;
 
 	return n->end[nin + e->result];
 }
@@ -42,8 +323,8 @@ static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
 	struct prop_node *n = &s->node[node];
 
-	n->count = ap_prop_count(ap_prop_class(s, n->class), candidate);
-	n->end = ap_prop_ends(s, n->class, n->count);
+	n->count = ap_prop_count(ap_prop_class(&s->cand, n->class), candidate);
+	n->end = ap_prop_ends(&s->cand, n->class, n->count);
 }
 
 /* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
@@ -51,12 +332,12 @@ static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t
 	const struct prop_known *known)
 {
 	struct prop *s = r->s;
-	const struct ap_bound *b = ap_prop_bound(s, node);
-	uint32_t class = s->node[node].class, best = ap_prop_choose(s, class, kind, n, known);
+	const struct ap_bound *b = bound_of(s, node);
+	uint32_t class = s->node[node].class, best = ap_prop_choose(&s->cand, class, kind, n, known);
 
 	settle(s, node, best);
-	if (ap_prop_takes_layout(s, class, best, n, known)) {
-		ap_id *end = ap_prop_own_ends(s, node);
+	if (ap_prop_takes_layout(&s->cand, class, best, n, known)) {
+		ap_id *end = own_ends(s, node);
 
 		for (unsigned i = 0; i < (unsigned)b->nin + b->nout; i++)
 			end[i] = i <= b->nin ? known[0].end : s->node[node].end[i];
@@ -74,13 +355,13 @@ static void decide_beside(struct search *r, ap_id node, enum prop_choice kind, u
 static void decide_joint(struct search *r, ap_id node)
 {
 	const struct prop_node *n = &r->s->node[node];
-	struct ap_mark mark = ap_arena_mark(r->s->ctx->scratch);
-	struct prop_known *known = AP_NEW_N(r->s->ctx->scratch, struct prop_known, n->nseen);
+	struct ap_mark mark = ap_arena_mark(r->s->cand.ctx->scratch);
+	struct prop_known *known = AP_NEW_N(r->s->cand.ctx->scratch, struct prop_known, n->nseen);
 
 	for (uint32_t i = 0; i < n->nseen; i++)
 		known[i] = (struct prop_known){n->seen[i]->operand, out_end(r->s, n->seen[i])};
 	decide(r, node, PROP_JOINT, n->nseen, known);
-	ap_arena_release(r->s->ctx->scratch, mark);
+	ap_arena_release(r->s->cand.ctx->scratch, mark);
 }
 
 static void set_waiting(struct search *r, ap_id node, bool waits)
@@ -97,17 +378,17 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 {
 	ap_id node = forward ? e->to : e->from;
 	const struct prop_node *n = &s->node[node];
-	uint32_t slot = forward ? e->operand : ap_prop_bound(s, node)->nin + e->result, count;
+	uint32_t slot = forward ? e->operand : bound_of(s, node)->nin + e->result, count;
 	const ap_id *end;
 
 	if (n->configured) {
-		ap_prop_reach(s, known, forward, n->end[slot], type_of(s, e), best);
+		ap_prop_reach(&s->cand, known, forward, n->end[slot], type_of(s, e), best);
 		return;
 	}
-	end = ap_prop_cand_ends(s, n->class, slot);
-	count = ap_prop_class(s, n->class)->n;
+	end = ap_prop_cand_ends(&s->cand, n->class, slot);
+	count = ap_prop_class(&s->cand, n->class)->n;
 	for (uint32_t i = 0; i < count; i++)
-		ap_prop_reach(s, known, forward, end[i], type_of(s, e), best);
+		ap_prop_reach(&s->cand, known, forward, end[i], type_of(s, e), best);
 }
 
 /* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
@@ -117,7 +398,7 @@ static void reshape_forward(struct search *r, ap_id node, ap_id from)
 	struct prop *s = r->s;
 	struct prop_node *n = &s->node[node];
 	struct prop_reach best = {.end = AP_NONE};
-	ap_id *end = ap_prop_own_ends(s, node);
+	ap_id *end = own_ends(s, node);
 
 	for (uint32_t i = 0; i < n->nsucc; i++)
 		if (s->node[n->succ[i]->to].role == PROP_OPERATOR)
@@ -133,7 +414,7 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 	struct prop *s = r->s;
 	struct prop_node *n = &s->node[node];
 	struct prop_reach best = {.end = AP_NONE};
-	ap_id *end = ap_prop_own_ends(s, node);
+	ap_id *end = own_ends(s, node);
 
 	for (uint32_t i = 0; i < n->nprev; i++) {
 		const struct prop_node *p = &s->node[n->prev[i]->from];
@@ -153,8 +434,8 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
 {
 	struct prop *s = r->s;
-	uint32_t class = s->node[node].class, n = ap_prop_class(s, class)->n;
-	uint32_t found = end == AP_NONE ? n : ap_prop_find(s, class, slot, end);
+	uint32_t class = s->node[node].class, n = ap_prop_class(&s->cand, class)->n;
+	uint32_t found = end == AP_NONE ? n : ap_prop_find(&s->cand, class, slot, end);
 
 	if (found == n)
 		return;
@@ -165,7 +446,7 @@ static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id
 /* Does a Reshape before it end the propagation? */
 static bool ends_reshape(const struct prop *s, ap_id node)
 {
-	const char *name = ap_prop_bound(s, node)->row->name;
+	const char *name = bound_of(s, node)->row->name;
 
 	return strcmp(name, "Concat") == 0 || strcmp(name, "VirtualOutput") == 0;
 }
@@ -180,7 +461,7 @@ static void visit_several(struct search *r, const struct prop_edge *e)
 	struct prop_node *to = &r->s->node[e->to];
 
 	to->seen[to->nseen++] = e;
-	if (to->nseen < ap_prop_bound(r->s, e->to)->nin) {
+	if (to->nseen < bound_of(r->s, e->to)->nin) {
 		set_waiting(r, e->to, true);
 		return;
 	}
@@ -204,9 +485,9 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
 	} else if (has_out_strategy(s, e->from)) {
-		settle(s, e->to, ap_prop_find_cuts(s, to->class, e->operand, out_end(s, e)));
+		settle(s, e->to, ap_prop_find_cuts(&s->cand, to->class, e->operand, out_end(s, e)));
 		push(r, e->to);
-	} else if (ap_prop_bound(s, e->to)->nin > 1) {
+	} else if (bound_of(s, e->to)->nin > 1) {
 		visit_several(r, e);
 	} else {
 		decide_beside(r, e->to, PROP_FORWARD, e->operand, out_end(s, e));
@@ -222,7 +503,7 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	if (from->alone || to->alone || from->visited || from->configured ||
 		from->role == PROP_DATASET)
 		return;
-	slot = ap_prop_bound(s, e->from)->nin + e->result;
+	slot = bound_of(s, e->from)->nin + e->result;
 	if (from->role == PROP_RESHAPE) {
 		if (to->role == PROP_RESHAPE)
 			return;
@@ -278,8 +559,8 @@ static void search_all(struct prop *s)
 	struct search r = {.s = s};
 	ap_id root = next_configured(s, 0);
 
-	r.queue = AP_NEW_N(s->ctx->arena, ap_id, s->nnode);
-	r.waiting = AP_NEW_N(s->ctx->arena, bool, s->nnode);
+	r.queue = AP_NEW_N(s->cand.ctx->arena, ap_id, s->nnode);
+	r.waiting = AP_NEW_N(s->cand.ctx->arena, bool, s->nnode);
 	r.next_root = root;
 	if (s->node[s->nnode - 1].configured)
 		search_from(&r, s->nnode - 1);
@@ -317,15 +598,331 @@ static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const
 	}
 }
 
+/* What is left when the searches are over: users of shared parameters that hold them differently,
+ * operators that were not reached, and Reshapes. */
+static void set_counts(struct prop *s, ap_id node, const int32_t *count)
+{
+	s->node[node].count = count;
+	s->node[node].end = ap_prop_ends(&s->cand, s->node[node].class, count);
+}
+
+static bool is_known(const struct prop *s, ap_id node)
+{
+	return s->node[node].count != NULL;
+}
+
+static ap_id in_end(const struct prop *s, const struct prop_edge *e)
+{
+	return is_known(s, e->to) ? s->node[e->to].end[e->operand] : AP_NONE;
+}
+
+/* The end of an edge at its producer; AP_NONE where that is not decided. */
+static ap_id known_out_end(const struct prop *s, const struct prop_edge *e)
+{
+	const struct prop_node *n = &s->node[e->from];
+
+	if (n->role == PROP_DATASET)
+		return n->end[e->result];
+	return is_known(s, e->from) ? n->end[bound_of(s, e->from)->nin + e->result] : AP_NONE;
+}
+
+/* Does nothing have to travel along the edge? */
+static bool is_consistent(struct prop *s, const struct prop_edge *e)
+{
+	ap_id from = known_out_end(s, e), to = in_end(s, e);
+
+	return from != AP_NONE && to != AP_NONE &&
+		ap_prop_edge_cost(&s->cand, from, to, type_of(s, e))->communication == 0;
+}
+
+/* MindSpore's repair (ProcessDiffStraParams): the parameter goes with its first configured user, and the
+ * users that are not configured go with the parameter. */
+static void repair_parameter(struct prop *s, ap_id node)
+{
+	const struct prop_node *n = &s->node[node];
+	uint32_t first = 0, slot = 1;
+
+	while (first < n->nsucc && !s->node[n->succ[first]->to].configured)
+		first++;
+	if (first < n->nsucc && !is_consistent(s, n->succ[first])) {
+		const struct prop_known known = {slot, in_end(s, n->succ[first])};
+
+		settle(s, node, ap_prop_choose(&s->cand, n->class, PROP_BACKWARD, 1, &known));
+	}
+	for (uint32_t i = 0; i < n->nsucc && is_known(s, node); i++) {
+		const struct prop_edge *e = n->succ[i];
+		const struct prop_known known = {e->operand, n->end[slot]};
+		const struct prop_node *to = &s->node[e->to];
+
+		if (!to->configured && to->role == PROP_OPERATOR && !is_consistent(s, e))
+			settle(s, e->to, ap_prop_choose(&s->cand, to->class, PROP_FORWARD, 1, &known));
+	}
+}
+
+/* Of a candidate, in the buffer of s. */
+static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
+{
+	uint32_t class = s->node[node].class;
+
+	AP_RESERVE(s->cand.arena, s->ends, s->cand.classes.v[class].nend);
+	for (uint32_t k = 0; k < s->cand.classes.v[class].nend; k++)
+		s->ends.v[k] = ap_prop_cand_ends(&s->cand, class, k)[candidate];
+	return s->ends.v;
+}
+
+/* What a choice of a Reshape's own counts costs around it, where that is known. */
+struct around {
+	struct ap_ms_cost before, behind;
+};
+
+static void add_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype type, struct ap_ms_cost *sum)
+{
+	const struct ap_ms_cost *c;
+
+	if (from == AP_NONE || to == AP_NONE)
+		return;
+	c = ap_prop_edge_cost(&s->cand, from, to, type);
+	sum->communication += c->communication;
+	sum->computation += c->computation;
+}
+
+static struct around cost_around(struct prop *s, ap_id node, const ap_id *end)
+{
+	const struct prop_node *n = &s->node[node];
+	uint32_t nin = bound_of(s, node)->nin;
+	struct around a = {{0}, {0}};
+
+	for (uint32_t i = 0; i < n->nprev; i++)
+		add_cost(s, known_out_end(s, n->prev[i]), end[n->prev[i]->operand], type_of(s, n->prev[i]),
+			&a.before);
+	for (uint32_t i = 0; i < n->nsucc; i++)
+		add_cost(s, end[nin + n->succ[i]->result], in_end(s, n->succ[i]),
+			type_of(s, n->succ[i]), &a.behind);
+	return a;
+}
+
+static bool is_cheaper(const struct around *a, const struct around *b)
+{
+	const double x[] = {a->before.communication, a->before.computation, a->behind.communication,
+		a->behind.computation};
+	const double y[] = {b->before.communication, b->before.computation, b->behind.communication,
+		b->behind.computation};
+
+	for (size_t i = 0; i < AP_COUNT(x); i++)
+		if (x[i] != y[i])
+			return x[i] < y[i];
+	return false;
+}
+
+/* A Reshape lies as its producer does, as far as its own counts can say it. */
+static void settle_reshape(struct prop *s, ap_id node)
+{
+	const struct prop_class *c = ap_prop_class(&s->cand, s->node[node].class);
+	struct around least = {{0}, {0}};
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct around a = cost_around(s, node, ends_at(s, node, i));
+
+		if (i == 0 || is_cheaper(&a, &least)) {
+			best = i;
+			least = a;
+		}
+	}
+	settle(s, node, best);
+}
+
+static bool is_held(const struct prop *s, ap_id node)
+{
+	return s->held && s->held[node];
+}
+
+/* Parameters that several operators read, and operators of one checkpoint key, have to agree. */
+struct sharing {
+	struct prop *s;
+	const struct ap_layout **settled; /* [ntensor] of a shared parameter; NULL not yet */
+	ap_id *first; /* first operator of each tie; AP_NONE not yet */
+};
+
+static bool is_shared_parameter(const struct ap_graph *g, ap_id tensor)
+{
+	return g->tensor[tensor].kind == AP_TENSOR_PARAM && g->tensor[tensor].nuse > 1;
+}
+
+/* The first operator of the node's tie; itself where it has none or is the first. */
+static ap_id first_of_key(struct sharing *h, ap_id node)
+{
+	ap_id tie = h->s->node[node].tie;
+
+	if (tie == AP_NONE)
+		return node;
+	if (h->first[tie] == AP_NONE)
+		h->first[tie] = node;
+	return h->first[tie];
+}
+
+static const struct ap_layout *layout_of(const struct prop *s, ap_id end)
+{
+	return &ap_prop_end(&s->cand, end)->layout;
+}
+
+static bool operands_agree(const struct sharing *h, ap_id node, const ap_id *end)
+{
+	const struct ap_graph *g = h->s->g;
+	const struct ap_node *n = &g->node[node];
+
+	for (uint32_t k = 0; k < n->bound.nin; k++) {
+		const struct ap_layout *own = layout_of(h->s, end[k]), *other = NULL;
+
+		if (!is_shared_parameter(g, n->in[k]))
+			continue;
+		other = h->settled[n->in[k]];
+		for (uint32_t j = 0; j < k && !other; j++)
+			if (n->in[j] == n->in[k])
+				other = layout_of(h->s, end[j]);
+		if (other && !ap_layout_equal(own, other))
+			return false;
+	}
+	return true;
+}
+
+static bool agrees(struct sharing *h, ap_id node, const int32_t *count, const ap_id *end)
+{
+	ap_id first = first_of_key(h, node);
+	const struct prop *s = h->s;
+
+	return operands_agree(h, node, end) &&
+		(first == node || ap_prop_same_strategy(&s->cand, bound_of(s, first),
+			s->node[first].count,
+			bound_of(s, node), count));
+}
+
+/* The cheapest to reach of those candidates that agree; false where there is none. */
+static bool choose_agreeing(struct sharing *h, ap_id node)
+{
+	struct prop *s = h->s;
+	const struct prop_class *c = ap_prop_class(&s->cand, s->node[node].class);
+	struct around least = {{0}, {0}};
+	uint32_t best = c->n;
+
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct around a;
+
+		if (!agrees(h, node, ap_prop_count(c, i), ends_at(s, node, i)))
+			continue;
+		a = cost_around(s, node, ends_at(s, node, i));
+		if (best == c->n || is_cheaper(&a, &least)) {
+			best = i;
+			least = a;
+		}
+	}
+	if (best < c->n)
+		settle(s, node, best);
+	return best < c->n;
+}
+
+/* Nobody finds a layout that all can have: all that hang together by parameters stay whole. */
+static void leave_whole(struct sharing *h, ap_id tensor)
+{
+	const struct ap_graph *g = h->s->g;
+	struct ap_layout *whole = AP_NEW(h->s->cand.ctx->arena, struct ap_layout);
+	int32_t *start;
+	AP_VEC(ap_id) left = {0};
+
+	whole->rank = g->tensor[tensor].shape.rank;
+	for (int d = 0; d < whole->rank; d++)
+		whole->dim[d].cut = 1;
+	h->settled[tensor] = whole;
+	for (uint32_t u = 0; u < g->tensor[tensor].nuse; u++) {
+		ap_id node = g->tensor[tensor].use[u].node;
+		const struct ap_node *n = &g->node[node];
+
+		if (is_held(h->s, node))
+			continue;
+		start = AP_NEW_N(h->s->cand.ctx->arena, int32_t, AP_MAX_FACTOR);
+		ap_space_start(&n->bound, h->s->cand.ndev, start);
+		set_counts(h->s, node, start);
+		for (uint32_t k = 0; k < n->bound.nin; k++)
+			if (is_shared_parameter(g, n->in[k]) && (!h->settled[n->in[k]] ||
+				!ap_layout_is_whole(h->settled[n->in[k]])))
+				AP_PUSH(h->s->cand.ctx->arena, left, n->in[k]);
+	}
+	for (size_t i = 0; i < left.n; i++)
+		if (!h->settled[left.v[i]] || !ap_layout_is_whole(h->settled[left.v[i]]))
+			leave_whole(h, left.v[i]);
+}
+
+static void settle_parameter(struct sharing *h, ap_id tensor)
+{
+	struct prop *s = h->s;
+	const struct ap_tensor *t = &s->g->tensor[tensor];
+	uint32_t anchor = 0;
+
+	while (anchor < t->nuse && !is_held(s, t->use[anchor].node))
+		anchor++;
+	anchor = anchor < t->nuse ? anchor : 0;
+	for (uint32_t i = 0; i <= t->nuse; i++) {
+		const struct ap_use *u = &t->use[i == 0 ? anchor : i - 1];
+		const struct prop_node *n = &s->node[u->node];
+
+		if (!is_held(s, u->node) && !agrees(h, u->node, n->count, n->end) &&
+			!choose_agreeing(h, u->node)) {
+			leave_whole(h, tensor);
+			return;
+		}
+		if (i == 0)
+			h->settled[tensor] = layout_of(s, n->end[u->operand]);
+	}
+}
+
+static void settle_parameters(struct prop *s)
+{
+	struct sharing h = {.s = s};
+
+	h.settled = AP_NEW_N(s->cand.ctx->arena, const struct ap_layout *, s->g->ntensor);
+	h.first = AP_NEW_N(s->cand.ctx->arena, ap_id, s->g->nnode);
+	memset(h.first, 0xff, s->g->nnode * sizeof *h.first);
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		if (is_held(s, i))
+			first_of_key(&h, i);
+	for (ap_id t = 0; t < s->g->ntensor; t++)
+		if (is_shared_parameter(s->g, t))
+			settle_parameter(&h, t);
+}
+
+/* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
+ * there. */
+static void finish(struct prop *s)
+{
+	const ap_id nnode = s->g->nnode;
+
+	for (ap_id i = nnode; i + 1 < s->nnode; i++)
+		repair_parameter(s, i);
+	for (ap_id i = 0; i < nnode; i++) {
+		struct prop_node *n = &s->node[i];
+
+		if (is_held(s, i))
+			set_counts(s, i, s->held[i]);
+		else if (n->role == PROP_RESHAPE)
+			n->count = NULL;
+		else if (!n->count)
+			settle(s, i, 0);
+	}
+	for (ap_id i = 0; i < nnode; i++)
+		if (!s->node[i].count)
+			settle_reshape(s, i);
+	settle_parameters(s);
+}
+
 /* False: no operator has a strategy. */
 static bool complete(struct prop *s, const int32_t *const *held, int32_t (*row)[AP_MAX_FACTOR],
 	const int32_t **counts)
 {
-	ap_prop_graph_hold(s, held);
+	hold_given(s, held);
 	if (s->g->ninput == 0 && next_configured(s, 0) == AP_NONE)
 		return false;
 	search_all(s);
-	ap_prop_finish(s);
+	finish(s);
 	copy_rows(s, row, counts);
 	return true;
 }
@@ -347,19 +944,19 @@ static enum ap_status complete_again(struct ap_completer *c, struct ap_ctx *ctx,
 	bool has_source;
 	ap_id node;
 
-	s->ctx = ctx;
+	s->cand.ctx = ctx;
 	has_source = complete(s, held, row, counts);
 	ap_arena_release(ctx->arena, mark);
 	*out = counts;
 	if (!has_source)
 		return refuse_nothing(ctx, g);
-	conflict = ap_plan_conflict(ctx, g, s->ndev, counts, &node);
+	conflict = ap_plan_conflict(ctx, g, s->cand.ndev, counts, &node);
 	return conflict ? refuse(ctx, g, node, conflict) : AP_OK;
 }
 
 static void destroy(struct ap_completer *c)
 {
-	ap_arena_destroy(((struct completer *)c)->s.arena);
+	ap_arena_destroy(((struct completer *)c)->s.cand.arena);
 }
 
 struct ap_completer *ap_propagation_completer(struct ap_ctx *ctx, const struct ap_graph *g,
@@ -369,14 +966,15 @@ struct ap_completer *ap_propagation_completer(struct ap_ctx *ctx, const struct a
 	struct completer *c = AP_NEW(arena, struct completer);
 
 	c->base = (struct ap_completer){complete_again, destroy};
-	c->s = (struct prop){.ctx = ctx, .arena = arena, .g = g, .ndev = m->ndev, .step = step};
-	c->s.class_ids = ap_map_create(arena);
-	c->s.end_ids = ap_map_create(arena);
-	c->s.cost_ids = ap_map_create(arena);
-	c->s.row_ids = ap_map_create(arena);
+	c->s = (struct prop){.g = g,
+		.cand = {.ctx = ctx, .arena = arena, .ndev = m->ndev, .step = step}};
+	c->s.cand.class_ids = ap_map_create(arena);
+	c->s.cand.end_ids = ap_map_create(arena);
+	c->s.cand.cost_ids = ap_map_create(arena);
+	c->s.cand.row_ids = ap_map_create(arena);
 	c->s.tie_ids = ap_map_create(arena);
-	c->s.choice_ids = ap_map_create(arena);
-	ap_prop_graph_make(&c->s);
+	c->s.cand.choice_ids = ap_map_create(arena);
+	make_graph(&c->s);
 	return &c->base;
 }
 

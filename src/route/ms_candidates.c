@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates as MindSpore enumerates them, and which of them it prefers. */
+#include "route/ms_candidates.h"
+
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cost/ms_cost.h"
-#include "route/propagation_parts.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
 
 #define MOST_VECTORS 32 /* of a strategy that are compared */
 
-ap_id ap_prop_end_id(struct prop *s, const struct ap_ms_end *e)
+ap_id ap_prop_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e)
 {
 	return ap_map_put(s->end_ids, e, sizeof *e, NULL);
 }
 
-const struct ap_ms_end *ap_prop_end(const struct prop *s, ap_id id)
+const struct ap_ms_end *ap_prop_end(const struct ap_ms_candidates *s, ap_id id)
 {
 	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
 }
 
-static ap_id end_of(struct prop *s, const struct prop_class *c, const struct ap_placement *p,
+static ap_id end_of(struct ap_ms_candidates *s, const struct prop_class *c, const struct ap_placement *p,
 	uint32_t slot)
 {
 	const struct ap_bound *b = c->bound;
@@ -32,7 +32,7 @@ static ap_id end_of(struct prop *s, const struct prop_class *c, const struct ap_
 	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? ap_prop_end_id(s, &e) : AP_NONE;
 }
 
-static const ap_id *make_ends(struct prop *s, uint32_t class, const int32_t *count)
+static const ap_id *make_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count)
 {
 	const struct prop_class *c = &s->classes.v[class];
 	ap_id *out = AP_NEW_N(s->arena, ap_id, c->nend);
@@ -44,7 +44,7 @@ static const ap_id *make_ends(struct prop *s, uint32_t class, const int32_t *cou
 	return out;
 }
 
-const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count)
+const ap_id *ap_prop_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count)
 {
 	uint8_t nfactor = s->classes.v[class].bound->nfactor;
 	uint32_t key[1 + AP_MAX_FACTOR] = {class};
@@ -58,7 +58,7 @@ const ap_id *ap_prop_ends(struct prop *s, uint32_t class, const int32_t *count)
 	return s->rows.v[id];
 }
 
-const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
+const ap_id *ap_prop_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint32_t slot)
 {
 	const struct prop_class *c = ap_prop_class(s, class);
 	ap_id *out;
@@ -75,7 +75,7 @@ const ap_id *ap_prop_cand_ends(struct prop *s, uint32_t class, uint32_t slot)
 	return c->end[slot] = out;
 }
 
-static const struct ap_ms_cost *own_cost(struct prop *s, const struct prop_class *c, uint32_t i)
+static const struct ap_ms_cost *own_cost(struct ap_ms_candidates *s, const struct prop_class *c, uint32_t i)
 {
 	struct ap_placement p;
 
@@ -87,7 +87,8 @@ static const struct ap_ms_cost *own_cost(struct prop *s, const struct prop_class
 	return &c->cost[i];
 }
 
-const struct ap_ms_cost *ap_prop_edge_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype dtype)
+const struct ap_ms_cost *ap_prop_edge_cost(struct ap_ms_candidates *s, ap_id from, ap_id to,
+	enum ap_dtype dtype)
 {
 	const uint32_t key[] = {from, to, (uint32_t)dtype};
 	struct ap_ms_cost cost;
@@ -194,7 +195,7 @@ static bool is_batch_parallel(const struct order *o, uint32_t i, int64_t ndev)
 	return o->space->nfactor > 0 && counts_at(o, i)[0] == ndev;
 }
 
-static void enumerate(struct prop *s, const struct ap_bound *b, struct order *o)
+static void enumerate(struct ap_ms_candidates *s, const struct ap_bound *b, struct order *o)
 {
 	bool unknown = strcmp(b->row->name, AP_OP_UNKNOWN) == 0;
 
@@ -209,7 +210,7 @@ static void enumerate(struct prop *s, const struct ap_bound *b, struct order *o)
 	sort(o);
 }
 
-static void fill(struct prop *s, struct prop_class *c, const struct order *o)
+static void fill(struct ap_ms_candidates *s, struct prop_class *c, const struct order *o)
 {
 	int32_t *count = AP_NEW_N(s->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
 
@@ -224,7 +225,7 @@ static void fill(struct prop *s, struct prop_class *c, const struct order *o)
 	c->priced = AP_NEW_N(s->arena, bool, o->n);
 }
 
-const struct prop_class *ap_prop_class(struct prop *s, uint32_t class)
+const struct prop_class *ap_prop_class(struct ap_ms_candidates *s, uint32_t class)
 {
 	struct prop_class *c = &s->classes.v[class];
 	struct ap_space space;
@@ -239,7 +240,7 @@ const struct prop_class *ap_prop_class(struct prop *s, uint32_t class)
 }
 
 /* What makes two operators one class. In scratch. */
-static const void *key_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+static const void *key_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch, size_t *len)
 {
 	size_t nend = (size_t)b->nin + b->nout;
@@ -254,7 +255,7 @@ static const void *key_of(struct prop *s, const struct ap_bound *b, const uint8_
 	return key;
 }
 
-uint32_t ap_prop_class_of(struct prop *s, const struct ap_bound *b, const uint8_t *batch,
+uint32_t ap_prop_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -280,7 +281,7 @@ struct squashed {
 	int32_t v[MOST_VECTORS * AP_MAX_RANK];
 };
 
-static void squash(const struct prop *s, const struct ap_bound *b, const int32_t *count,
+static void squash(const struct ap_ms_candidates *s, const struct ap_bound *b, const int32_t *count,
 	struct squashed *out)
 {
 	uint8_t rank[MOST_VECTORS] = {0};
@@ -300,7 +301,7 @@ static void squash(const struct prop *s, const struct ap_bound *b, const int32_t
 }
 
 /* More parts, then larger ones first. */
-static bool goes_before(const struct prop *s, const struct prop_class *c, uint32_t a, uint32_t b)
+static bool goes_before(const struct ap_ms_candidates *s, const struct prop_class *c, uint32_t a, uint32_t b)
 {
 	struct squashed x, y;
 
@@ -314,7 +315,7 @@ static bool goes_before(const struct prop *s, const struct prop_class *c, uint32
 	return false;
 }
 
-bool ap_prop_same_strategy(const struct prop *s, const struct ap_bound *a, const int32_t *x,
+bool ap_prop_same_strategy(const struct ap_ms_candidates *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y)
 {
 	struct squashed p, q;
@@ -343,7 +344,7 @@ static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
 	return a->rank == b->rank;
 }
 
-static bool is_cut_as(const struct prop *s, ap_id a, ap_id b)
+static bool is_cut_as(const struct ap_ms_candidates *s, ap_id a, ap_id b)
 {
 	return has_cuts(&ap_prop_end(s, a)->layout, &ap_prop_end(s, b)->layout);
 }
@@ -359,14 +360,14 @@ static bool has_layout(const struct ap_bound *b, uint32_t n, const struct prop_k
 	return true;
 }
 
-bool ap_prop_takes_layout(struct prop *s, uint32_t class, uint32_t i, uint32_t n,
+bool ap_prop_takes_layout(struct ap_ms_candidates *s, uint32_t class, uint32_t i, uint32_t n,
 	const struct prop_known *known)
 {
 	return has_layout(s->classes.v[class].bound, n, known) &&
 		is_cut_as(s, ap_prop_cand_ends(s, class, known[0].slot)[i], known[0].end);
 }
 
-uint32_t ap_prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_prop_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
 {
 	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
 
@@ -376,7 +377,7 @@ uint32_t ap_prop_find_cuts(struct prop *s, uint32_t class, uint32_t slot, ap_id 
 	return 0;
 }
 
-uint32_t ap_prop_find(struct prop *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_prop_find(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
 {
 	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
 	uint32_t i = 0;
@@ -393,7 +394,7 @@ static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
 
 /* A choice under way. */
 struct choosing {
-	struct prop *s;
+	struct ap_ms_candidates *s;
 	const struct prop_class *c;
 	enum prop_choice kind;
 	uint32_t n;
@@ -461,7 +462,7 @@ static uint32_t choose(const struct choosing *h)
 	return best;
 }
 
-static uint32_t choose_anew(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+static uint32_t choose_anew(struct ap_ms_candidates *s, uint32_t class, enum prop_choice kind, uint32_t n,
 	const struct prop_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -477,7 +478,7 @@ static uint32_t choose_anew(struct prop *s, uint32_t class, enum prop_choice kin
 	return best;
 }
 
-uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, uint32_t n,
+uint32_t ap_prop_choose(struct ap_ms_candidates *s, uint32_t class, enum prop_choice kind, uint32_t n,
 	const struct prop_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -501,7 +502,7 @@ uint32_t ap_prop_choose(struct prop *s, uint32_t class, enum prop_choice kind, u
 	return s->choices.v[id];
 }
 
-void ap_prop_reach(struct prop *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+void ap_prop_reach(struct ap_ms_candidates *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
 	struct prop_reach *best)
 {
 	const struct ap_ms_cost *c = ap_prop_edge_cost(s, forward ? known : end, forward ? end : known,
