@@ -107,8 +107,7 @@ AUTOPAR_API enum autopar_status autopar_min_devices(struct autopar *a, int64_t *
  * Messages of the last call: how many there are, and message i, from 0. Facts of it by name: "level"
  * ("note", "warning", "error"), "text", and where it is: "file", "pointer" (into JSON), "operator";
  * "check", the name of the rule. NULL for what it has not, and past the end. Line and column count from 1;
- * 0: unknown. Texts live until the next call that leaves messages, those of a search as long as its plan,
- * too.
+ * 0: unknown. Texts live until the next call that leaves messages, and those about a plan no longer than it.
  */
 AUTOPAR_API size_t autopar_messages(const struct autopar *a);
 AUTOPAR_API const char *autopar_message(const struct autopar *a, size_t i, const char *fact);

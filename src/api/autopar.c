@@ -27,9 +27,9 @@ struct autopar {
 	struct ap_arena *scratch;
 	struct ap_settings set;
 	struct ap_named named;
-	struct ap_arena *said; /* the messages of the last call */
-	struct ap_diag *diag; /* in said; NULL: there was no memory for them */
-	bool said_kept; /* by a plan */
+	struct ap_arena *said; /* messages of the last call; NULL: there was no memory for them */
+	struct autopar_plan *said_of; /* the plan that they go with; NULL: none */
+	struct ap_diag *diag; /* in said */
 	bool lacked_memory; /* the last call */
 	autopar_progress_fn *progress;
 	void *user;
@@ -39,8 +39,8 @@ struct autopar {
 
 struct autopar_plan {
 	struct autopar *owner;
-	struct ap_arena *arena; /* all but this is in it, */
-	struct ap_arena *said; /* and the messages of its search, which some of it may have words of */
+	struct ap_arena *root; /* has the messages of its search, and lends its budget to all others */
+	struct ap_arena *arena; /* of what was found */
 	struct ap_ctx ctx;
 	struct ap_settings set; /* as settled */
 	struct ap_sources src;
@@ -76,60 +76,55 @@ static struct ap_arena *open_arena(struct autopar *a, size_t budget)
 	return setjmp(a->no_memory) ? NULL : ap_arena_create(budget, leave, a);
 }
 
-struct saying {
+static void forget_messages(struct autopar *a)
+{
+	if (!a->said_of || a->said != a->said_of->root)
+		ap_arena_destroy(a->said);
+	a->said = NULL;
+	a->said_of = NULL;
+	a->diag = NULL;
+}
+
+struct beginning {
 	struct autopar *a;
+	struct ap_arena *like;
 	bool strict;
 };
 
 static void make_diag(void *user)
 {
-	struct saying *s = user;
+	struct beginning *b = user;
 
-	s->a->diag = ap_diag_create(s->a->said, s->strict);
+	if (b->like)
+		b->a->said = ap_arena_create_like(b->like);
+	b->a->diag = ap_diag_create(b->a->said, b->strict);
 }
 
-/* A new sink; false: memory has run out. */
-static bool begin(struct autopar *a, bool strict)
+/* A sink for the messages of a call, within the budget of another arena (NULL: one of its own), so that a
+ * part that lacks memory ends where it is tried. False: there is none even for that. */
+static bool begin(struct autopar *a, struct ap_arena *like, size_t budget, bool strict)
 {
-	struct saying s = {a, strict};
+	struct beginning b = {a, like, strict};
 	struct ap_refusal refusal;
 
-	if (!a->said_kept)
-		ap_arena_destroy(a->said);
-	a->diag = NULL;
-	a->said_kept = false;
-	a->said = open_arena(a, 0);
-	a->lacked_memory = !a->said || !ap_arena_try(a->said, make_diag, NULL, &s, &refusal);
+	forget_messages(a);
+	if (!like)
+		a->said = open_arena(a, budget);
+	a->lacked_memory = (!like && !a->said) ||
+		!ap_arena_try(like ? like : a->said, make_diag, NULL, &b, &refusal);
+	if (a->lacked_memory && like)
+		a->said = NULL;
 	return !a->lacked_memory;
 }
 
-/* Runs part of a call, with arenas of one budget, and messages of another; false: memory has run out. */
-struct calling {
-	void (*part)(void *user);
-	void *user;
-	struct ap_arena *said;
-};
-
-static void call_again(void *user)
-{
-	struct calling *c = user;
-	struct ap_refusal refusal;
-
-	if (!ap_arena_try(c->said, c->part, NULL, c->user, &refusal))
-		c->part = NULL;
-}
-
-static enum autopar_status call(struct autopar *a, struct ap_arena *arena, void (*part)(void *user),
-	void *user,
+/* Runs the part of a call that may lack memory. */
+static enum autopar_status call(struct autopar *a, void (*part)(void *user), void *user,
 	const enum ap_status *st)
 {
-	struct calling c = {part, user, a->said};
 	struct ap_refusal refusal;
 
-	if (ap_arena_try(arena, call_again, NULL, &c, &refusal) && c.part)
-		return status_of(*st);
-	a->lacked_memory = true;
-	return AUTOPAR_LIMIT;
+	a->lacked_memory = !ap_arena_try(a->said, part, NULL, user, &refusal);
+	return a->lacked_memory ? AUTOPAR_LIMIT : status_of(*st);
 }
 
 size_t autopar_messages(const struct autopar *a)
@@ -198,7 +193,8 @@ struct autopar *autopar_create(void)
 		return NULL;
 	ap_settings_init(&a->set);
 	a->arena = open_arena(a, 0);
-	if (a->arena && ap_arena_try(a->arena, make_scratch, NULL, a, &refusal) && begin(a, false))
+	if (a->arena && ap_arena_try(a->arena, make_scratch, NULL, a, &refusal) &&
+		begin(a, a->arena, 0, false))
 		return a;
 	autopar_destroy(a);
 	return NULL;
@@ -208,8 +204,7 @@ void autopar_destroy(struct autopar *a)
 {
 	if (!a)
 		return;
-	if (!a->said_kept)
-		ap_arena_destroy(a->said);
+	forget_messages(a);
 	ap_arena_destroy(a->arena);
 	free(a);
 }
@@ -269,7 +264,7 @@ enum autopar_status autopar_set(struct autopar *a, const char *name, const char 
 {
 	struct setting s = {a, name, value, 0, AP_OK};
 
-	return begin(a, false) ? call(a, a->arena, set, &s, &s.st) : AUTOPAR_LIMIT;
+	return begin(a, a->arena, 0, false) ? call(a, set, &s, &s.st) : AUTOPAR_LIMIT;
 }
 
 static void configure(void *user)
@@ -294,7 +289,7 @@ enum autopar_status autopar_config(struct autopar *a, const char *text, size_t b
 {
 	struct setting s = {a, "settings", text, bytes, AP_OK};
 
-	return begin(a, false) ? call(a, a->arena, configure, &s, &s.st) : AUTOPAR_LIMIT;
+	return begin(a, a->arena, 0, false) ? call(a, configure, &s, &s.st) : AUTOPAR_LIMIT;
 }
 
 struct naming {
@@ -320,7 +315,7 @@ static enum autopar_status take_input(struct autopar *a, struct ap_input *input,
 {
 	struct naming n = {a->arena, input, path, text, bytes, AP_OK};
 
-	return begin(a, false) ? call(a, a->arena, name_input, &n, &n.st) : AUTOPAR_LIMIT;
+	return begin(a, a->arena, 0, false) ? call(a, name_input, &n, &n.st) : AUTOPAR_LIMIT;
 }
 
 #define INPUT(what, field) \
@@ -392,6 +387,7 @@ static void make(void *user)
 	struct making *m = user;
 	struct autopar_plan *p = m->p;
 
+	p->arena = ap_arena_create_like(m->a->said);
 	p->ctx = (struct ap_ctx){
 		.arena = p->arena,
 		.scratch = ap_arena_create_like(p->arena),
@@ -409,27 +405,25 @@ static enum autopar_status make_plan(struct autopar *a, unsigned use, struct ap_
 	struct autopar_plan **out)
 {
 	struct making m = {.a = a, .p = calloc(1, sizeof *m.p), .use = use, .devices = devices};
-	bool said = begin(a, a->set.strict);
-	enum autopar_status st;
+	enum autopar_status st = AUTOPAR_LIMIT;
 
 	*out = NULL;
-	if (m.p)
-		m.p->arena = open_arena(a, (size_t)a->set.planner_memory);
-	if (!said || !m.p || !m.p->arena) {
+	if (!begin(a, NULL, (size_t)a->set.planner_memory, a->set.strict) || !m.p) {
 		a->lacked_memory = true;
 		free(m.p);
-		return AUTOPAR_LIMIT;
-	}
-	m.p->owner = a;
-	st = call(a, m.p->arena, make, &m, &m.st);
-	a->stop = 0;
-	if (st != AUTOPAR_OK && st != AUTOPAR_STOPPED) {
-		autopar_plan_destroy(m.p);
 		return st;
 	}
-	m.p->said = a->said;
-	a->said_kept = true;
-	*out = m.p;
+	m.p->owner = a;
+	st = call(a, make, &m, &m.st);
+	a->stop = 0;
+	if (st == AUTOPAR_OK || st == AUTOPAR_STOPPED) {
+		m.p->root = a->said;
+		a->said_of = *out = m.p;
+		return st;
+	}
+	if (!a->lacked_memory) /* else it is gone */
+		ap_arena_destroy(m.p->arena);
+	free(m.p);
 	return st;
 }
 
@@ -459,13 +453,10 @@ void autopar_plan_destroy(struct autopar_plan *p)
 {
 	if (!p)
 		return;
-	if (p->said && p->said == p->owner->said) { /* the messages go with it */
-		p->owner->said = NULL;
-		p->owner->diag = NULL;
-		p->owner->said_kept = false;
-	}
-	ap_arena_destroy(p->said);
+	if (p->owner->said_of == p)
+		forget_messages(p->owner);
 	ap_arena_destroy(p->arena);
+	ap_arena_destroy(p->root);
 	free(p);
 }
 
@@ -502,10 +493,24 @@ static void read_doc(void *user)
 {
 	struct reading *r = user;
 	struct autopar_plan *p = r->p;
+	struct ap_ctx quiet = p->ctx;
 
+	quiet.diag = ap_diag_create(p->arena, false);
 	ap_str_init(&r->text, p->arena);
-	ap_emit_plan_json(&p->ctx, &p->planning.plan, add_text, &r->text);
-	r->st = ap_json_parse(&p->ctx, "plan", r->text.s, r->text.len, 0, &p->doc);
+	ap_emit_plan_json(&quiet, &p->planning.plan, add_text, &r->text);
+	r->st = ap_json_parse(&quiet, "plan", r->text.s, r->text.len, 0, &p->doc);
+}
+
+/* Messages go with the plan, in whose arenas they are. */
+static enum autopar_status write_output(struct reading *r, void (*part)(void *user))
+{
+	struct autopar_plan *p = r->p;
+
+	if (!begin(p->owner, p->root, 0, false))
+		return AUTOPAR_LIMIT;
+	p->owner->said_of = p;
+	p->ctx.diag = p->owner->diag;
+	return call(p->owner, part, r, &r->st);
 }
 
 /* Is it the key, as it stands in a pointer: "~1" for "/", "~0" for "~"? */
@@ -542,11 +547,11 @@ static const struct ap_jv *at(const struct ap_jv *v, const char *pointer)
 static const struct ap_jv *find(struct autopar_plan *p, const char *pointer)
 {
 	struct reading r = {.p = p};
+	struct ap_refusal refusal;
 
-	p->ctx.diag = p->owner->diag;
-	if (!p->doc && (!p->ctx.diag || call(p->owner, p->arena, read_doc, &r, &r.st) != AUTOPAR_OK))
+	if (!p->doc && !ap_arena_try(p->root, read_doc, NULL, &r, &refusal))
 		return NULL;
-	return at(ap_json_root(p->doc), pointer);
+	return p->doc ? at(ap_json_root(p->doc), pointer) : NULL;
 }
 
 bool autopar_plan_number(struct autopar_plan *p, const char *pointer, double *value)
@@ -649,16 +654,6 @@ static void try_memory(void *user)
 	struct reading *r = user;
 
 	r->st = write_memory(r);
-}
-
-static enum autopar_status write_output(struct reading *r, void (*part)(void *user))
-{
-	struct autopar_plan *p = r->p;
-
-	if (!begin(p->owner, false))
-		return AUTOPAR_LIMIT;
-	p->ctx.diag = p->owner->diag;
-	return call(p->owner, p->arena, part, r, &r->st);
 }
 
 enum autopar_status autopar_plan_file(struct autopar_plan *p, const char *output, const char *path)
