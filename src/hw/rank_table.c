@@ -66,8 +66,8 @@ static void note_status(struct rank_table *t, enum ap_status st)
 }
 
 /* Reports a fault at v and notes it in t->status. */
-static void fault(
-	struct rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void fault(struct rank_table *t, const struct ap_jv *v,
+	const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -77,8 +77,8 @@ static void fault(
 }
 
 /* Reports what is odd but can be read. */
-static void warn(
-	struct rank_table *t, const struct ap_jv *v, const char *check, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void warn(struct rank_table *t, const struct ap_jv *v,
+	const char *check, const char *fmt, ...)
 {
 	va_list ap;
 
