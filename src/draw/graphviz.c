@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -94,6 +95,12 @@ static void draw(void *user)
 	send_all(j->fd, text, len);
 }
 
+/* cgraph may call exit(), which would write once more what the caller has yet to write. */
+static void leave(void)
+{
+	_exit(LACKS_MEMORY);
+}
+
 static _Noreturn void be_child(struct job *j)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGALRM};
@@ -111,6 +118,7 @@ static _Noreturn void be_child(struct job *j)
 		(void)sigaction(caught[i], &act, NULL);
 	}
 	(void)setrlimit(RLIMIT_CORE, &none); /* that it dies is foreseen */
+	(void)atexit(leave);
 	_exit(ap_arena_try(j->ctx->arena, draw, NULL, j, &refusal) ? 0 : LACKS_MEMORY);
 }
 
