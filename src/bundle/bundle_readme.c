@@ -10,7 +10,6 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "bundle/bundle_marks.h"
 #include "bundle/bundle_settings.h"
 #include "bundle/bundle_way.h"

@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/json_write.h"
 #include "base/num.h"
-#include "base/str.h"
 #include "base/vec.h"
 #include "ckpt/ckpt_layouts.h"
 #include "ckpt/ckpt_pb.h"

@@ -2,7 +2,6 @@
 #include "ckpt/ckpt_layouts.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"

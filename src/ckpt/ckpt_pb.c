@@ -6,7 +6,6 @@
  */
 #include "ckpt/ckpt_pb.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

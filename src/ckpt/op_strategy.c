@@ -11,13 +11,11 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "cost/cost.h"
 #include "cost/move.h"
 #include "cost/recompute.h"
 #include "graph/cell.h"
 #include "shard/imposed.h"
 #include "shard/layout.h"
-#include "shard/space.h"
 #include "shard/strategy.h"
 
 #define DATASET_CELL "-_VirtualDatasetCell/"

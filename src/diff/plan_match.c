@@ -10,7 +10,6 @@
 #include "base/vec.h"
 #include "cost/conflict.h"
 #include "shard/legal.h"
-#include "shard/space.h"
 
 struct matching {
 	struct ap_ctx *ctx;

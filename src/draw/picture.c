@@ -13,7 +13,6 @@
 #include "hw/coll.h"
 #include "plan/terms.h"
 #include "shard/layout.h"
-#include "shard/space.h"
 #include "shard/strategy.h"
 
 enum {

@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/num.h"
 #include "base/vec.h"
 
 /* ---- boxes of one operator each, and chains of them ---- */

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "base/json_write.h"
 #include "base/num.h"
