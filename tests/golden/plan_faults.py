@@ -6,7 +6,6 @@ away; a hash in the file is made right again. check PLAN finds those that contra
 --against what is computed anew, --against --search what a search finds anew. AP_SEED chooses the values,
 AP_CASES how many of each kind of key; AP_SHOW=1 lists what is not found.
 """
-import copy
 import hashlib
 import json
 import os
@@ -82,8 +81,9 @@ def changes(plan, path, rng):
     yield 'removal', Ellipsis
 
 
-def changed(plan, path, value):
-    other = copy.deepcopy(plan)
+def changed(text, path, value):
+    """The plan of this text with the value there; json.loads() copies faster than copy.deepcopy()."""
+    other = json.loads(text)
     holder = at(other, path[:-1])
     if value is Ellipsis:
         del holder[path[-1]]
@@ -157,7 +157,8 @@ class Subject:
         out = run(['search', graph] + arguments + ['-q', '--plan-out', name + '.json'], folder)
         assert out.returncode == 0, (name, out.stderr)
         with open(os.path.join(folder, name + '.json'), encoding='utf-8') as file:
-            self.plan = json.load(file)
+            self.text = file.read()
+        self.plan = json.loads(self.text)
         check_order(self.plan)
         rng = random.Random(f'{SEED} {name}')
         places = {}
@@ -192,7 +193,7 @@ class Subject:
     def write(self, case, name):
         _, path, _, value = case
         with open(os.path.join(self.folder, name), 'w', encoding='utf-8') as file:
-            json.dump(changed(self.plan, path, value), file)
+            file.write(json.dumps(changed(self.text, path, value)))
 
     def check(self):
         """Cases that check PLAN finds nothing wrong in."""
@@ -209,7 +210,6 @@ class Subject:
         for name in names:
             os.remove(os.path.join(self.folder, name))
         return missed
-
 
     def against(self, cases, further=()):
         """Those of the cases that --against finds nothing in."""
@@ -244,10 +244,10 @@ SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
 
 def single(subject, name, change):
     """Exit code of check on the plan with what change does to it."""
-    plan = copy.deepcopy(subject.plan)
+    plan = json.loads(subject.text)
     change(plan)
     with open(os.path.join(subject.folder, name), 'w', encoding='utf-8') as file:
-        json.dump(plan, file)
+        file.write(json.dumps(plan))
     return run(['check', name, '-q'], subject.folder).returncode
 
 
