@@ -7,11 +7,11 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "base/file.h"
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "planfile/plan_form.h"
 
 enum {
 	COLUMNS = 8,
@@ -129,38 +129,33 @@ const char *ap_diff_change(struct ap_ctx *ctx, double was, double is)
 		(tenths < 0 ? -tenths : tenths) % 10);
 }
 
-static bool is_seconds(const char *key)
-{
-	return ap_file_suffix(key, "_s") && !ap_file_suffix(key, "_per_s");
-}
-
 /* A number with the unit that its key says. */
 static const char *number_text(struct ap_ctx *ctx, const char *key, double v)
 {
+	enum ap_plan_unit unit = ap_plan_unit_of(key);
 	char buf[32];
 
-	if (ap_file_suffix(key, "_bytes") && fabs(v) < 0x1p62)
+	if (unit == AP_PLAN_BYTES && fabs(v) < 0x1p62)
 		return bytes_text(ctx, (int64_t)v);
-	if (ap_file_suffix(key, "_Bps"))
+	if (unit == AP_PLAN_BYTES_PER_S)
 		return ap_arena_printf(ctx->arena, "%s GB/s", ap_format_double(v / 1e9, buf));
-	if (is_seconds(key))
+	if (unit == AP_PLAN_S)
 		return ap_arena_strdup(ctx->arena, ap_format_seconds(v, buf));
-	if (!strcmp(key, "gap") && fabs(v) < 1e12)
+	if (unit == AP_PLAN_SHARE && fabs(v) < 1e12)
 		return ap_arena_printf(ctx->arena, "%s %%",
 			ap_format_double(rint(1e4 * v) / 100, buf));
-	if (ap_file_suffix(key, "_per_s") && fabs(v) < 1e12)
+	if (unit == AP_PLAN_PER_S && fabs(v) < 1e12)
 		v = rint(10 * v) / 10;
 	return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
 }
 
 const char *ap_diff_label(struct ap_ctx *ctx, const char *key)
 {
-	static const char *const units[] = {"_bytes", "_Bps", "_s"};
+	enum ap_plan_unit unit = ap_plan_unit_of(key);
 	char *label = ap_arena_strdup(ctx->arena, key);
 
-	for (size_t i = 0; i < AP_COUNT(units); i++)
-		if (ap_file_suffix(label, units[i]) && !ap_file_suffix(label, "_per_s"))
-			label[strlen(label) - strlen(units[i])] = '\0';
+	if (unit == AP_PLAN_S || unit == AP_PLAN_BYTES || unit == AP_PLAN_BYTES_PER_S)
+		*strrchr(label, '_') = '\0';
 	for (char *c = label; *c; c++)
 		if (*c == '_' || *c == '.')
 			*c = ' ';
@@ -182,7 +177,8 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_diff_figure *f
 void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
 	const char **is)
 {
-	const char *unit = ap_file_suffix(f->key, "_bytes") ? " B" : is_seconds(f->key) ? " s" : "";
+	enum ap_plan_unit of = ap_plan_unit_of(f->key);
+	const char *unit = of == AP_PLAN_BYTES ? " B" : of == AP_PLAN_S ? " s" : "";
 
 	*was = value_text(ctx, f, f->was, f->was_number);
 	*is = value_text(ctx, f, f->is, f->is_number);

@@ -9,61 +9,43 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "diff/diff_write.h"
+#include "planfile/plan_form.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-enum metric_kind { TIME, BYTES, RATE, SHARE };
-
 struct ap_metric {
-	const char *name;
 	const char *section, *key; /* of the fact in a plan */
+	const char *name;
 	const char *whole; /* the metric that it is a part of; NULL: none */
-	enum metric_kind kind;
-	bool searched; /* a figure of the search, which no evaluation has */
 	const char *text;
 };
 
 static const struct ap_metric metrics[] = {
-	{"step_time", "prediction", "step_time_s", NULL, TIME, false,
-		"time of a step"},
-	{"compute", "prediction", "compute_s", "step_time", TIME, false,
-		"kernels; %: of the step"},
-	{"communication", "prediction", "communication_s", "step_time", TIME, false,
-		"all collectives; %: of the step"},
-	{"exposed_communication", "prediction", "exposed_communication_s", "step_time",
-		TIME, false, "what nothing hides of them; %: of the step"},
-	{"bubble", "prediction", "bubble_s", "step_time", TIME, false,
-		"stages waiting for one another; %: of the step"},
-	{"optimizer", "prediction", "optimizer_s", "step_time", TIME, false,
-		"updates of the parameters; %: of the step"},
-	{"samples_per_s", "prediction", "tokens_or_samples_per_s", NULL, RATE, false,
-		"samples in a second"},
-	{"memory", "memory", "total_bytes", "capacity", BYTES, false,
-		"of a device, where it is most; %: of what is usable"},
-	{"objective", "search", "objective_s", NULL, TIME, false,
-		"what the search makes small"},
-	{"gap", "search", "gap", NULL, SHARE, true,
-		"how far the objective may be from the best one"},
-	{"capacity", "machine", "capacity_bytes", NULL, BYTES, false,
-		"usable memory of a device"},
+#define KEY(...)
+#define SINCE(path, version)
+#define FIGURE(section, key, name, whole, text) {section, key, name, whole, text},
+#include "planfile/plan_form.def"
+#undef KEY
+#undef SINCE
+#undef FIGURE
 };
 
 static const struct {
 	const char *name;
-	enum metric_kind kind;
+	enum ap_plan_unit unit;
 	double factor;
 } units[] = {
-	{"s", TIME, 1},
-	{"ms", TIME, 1e-3},
-	{"us", TIME, 1e-6},
-	{"", RATE, 1},
+	{"s", AP_PLAN_S, 1},
+	{"ms", AP_PLAN_S, 1e-3},
+	{"us", AP_PLAN_S, 1e-6},
+	{"", AP_PLAN_PER_S, 1},
 };
 
 static const char *const expected_units[] = {
-	[TIME] = "s, ms or us",
-	[BYTES] = "B, KB, MB, GB or TB (or KiB, K and so on)",
-	[RATE] = "none",
-	[SHARE] = "%",
+	[AP_PLAN_S] = "s, ms or us",
+	[AP_PLAN_BYTES] = "B, KB, MB, GB or TB (or KiB, K and so on)",
+	[AP_PLAN_PER_S] = "none",
+	[AP_PLAN_SHARE] = "%",
 };
 
 const char *ap_metric_at(size_t i, const char **text)
@@ -72,6 +54,24 @@ const char *ap_metric_at(size_t i, const char **text)
 		return NULL;
 	*text = metrics[i].text;
 	return metrics[i].name;
+}
+
+static enum ap_plan_unit unit_of(const struct ap_metric *m)
+{
+	return ap_plan_unit_of(m->key);
+}
+
+/* Is it a figure of the search, which no evaluation has? */
+static bool is_searched(const struct ap_metric *m)
+{
+	const struct ap_plan_key *row;
+	size_t n = strlen(m->section);
+
+	for (size_t i = 0; (row = ap_plan_key_at(i)); i++)
+		if (!strncmp(row->path, m->section, n) && row->path[n] == '.' &&
+			!strcmp(row->path + n + 1, m->key))
+			return row->class == AP_PLAN_SEARCHED;
+	return false;
 }
 
 static const struct ap_metric *find_metric(const char *name)
@@ -138,14 +138,14 @@ static enum ap_status unknown_metric(struct reader *r, const char *at, const cha
 static enum ap_status bad_unit(struct reader *r, const char *at, const struct ap_limit *l)
 {
 	const struct ap_metric *m = l->metric;
-	const char *also = m->kind == SHARE ? ""
+	const char *also = unit_of(m) == AP_PLAN_SHARE ? ""
 		: l->change ? ", or % of the old value"
 		: m->whole  ? ap_arena_printf(r->ctx->arena, ", or %% of the %s",
 			  strcmp(m->whole, "step_time") ? "device's memory" : "step's time")
 			    : "; a change in % has a sign, as in +2%";
 
 	return fault(r, at, ap_arena_printf(r->ctx->arena, "the unit of %s is %s%s", m->name,
-		expected_units[m->kind], also));
+		expected_units[unit_of(m)], also));
 }
 
 /* A per cent sign is a unit of its own where there is something that it is a part of. */
@@ -153,17 +153,17 @@ static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
 {
 	const char *at = r->at, *word = take(r, "%" LETTERS);
 
-	if (!strcmp(word, "%") && (l->change || l->metric->whole || l->metric->kind == SHARE)) {
-		l->share = l->metric->kind != SHARE;
+	if (!strcmp(word, "%") && (l->change || l->metric->whole || unit_of(l->metric) == AP_PLAN_SHARE)) {
+		l->share = unit_of(l->metric) != AP_PLAN_SHARE;
 		l->value /= 100;
 		return AP_OK;
 	}
-	if (l->metric->kind == BYTES && *word && ap_unit_shift(word) >= 0) {
+	if (unit_of(l->metric) == AP_PLAN_BYTES && *word && ap_unit_shift(word) >= 0) {
 		l->value *= (double)(INT64_C(1) << ap_unit_shift(word));
 		return AP_OK;
 	}
 	for (size_t i = 0; i < AP_COUNT(units); i++)
-		if (units[i].kind == l->metric->kind && !strcmp(units[i].name, word)) {
+		if (units[i].unit == unit_of(l->metric) && !strcmp(units[i].name, word)) {
 			l->value *= units[i].factor;
 			return AP_OK;
 		}
@@ -291,7 +291,7 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_metric *m,
 	const char *was, *is;
 	char buf[32];
 
-	if (m->kind == SHARE)
+	if (unit_of(m) == AP_PLAN_SHARE)
 		return ap_arena_printf(ctx->arena, "%s %%", percent(fact->number, 1e4, buf));
 	ap_diff_texts(ctx, &f, &was, &is);
 	return is;
@@ -306,7 +306,7 @@ static enum ap_status judge_change(struct ap_ctx *ctx, const struct ap_limit *l,
 
 	if (!was)
 		return AP_MEANING;
-	if (l->metric->kind == SHARE) {
+	if (unit_of(l->metric) == AP_PLAN_SHARE) {
 		more = is->number - was->number;
 		out->was = value_text(ctx, l->metric, was);
 		out->is = value_text(ctx, l->metric, is);
@@ -354,7 +354,7 @@ static bool is_evaluated(const struct ap_saved *s)
 enum ap_status ap_limit_judge(struct ap_ctx *ctx, const struct ap_limit *limit,
 	const struct ap_saved *was, const struct ap_saved *is, struct ap_verdict *out)
 {
-	const struct ap_saved *told = limit->metric->searched && was && is_evaluated(is) ? was : is;
+	const struct ap_saved *told = is_searched(limit->metric) && was && is_evaluated(is) ? was : is;
 	const struct ap_saved_fact *fact = find_fact(ctx, told, limit->metric);
 
 	if (!fact)

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/dtype.h"
+#include "base/file.h"
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/sha256.h"
@@ -29,6 +30,7 @@ static const struct ap_plan_key rows[] = {
 	{path, AP_PLAN_##form, depth, (double)(least), (double)(most), names, AP_PLAN_##need, \
 		AP_PLAN_##class},
 #define SINCE(path, version)
+#define FIGURE(section, key, name, whole, text)
 #include "planfile/plan_form.def"
 #undef KEY
 #undef SINCE
@@ -42,6 +44,7 @@ static const struct since {
 #include "planfile/plan_form.def"
 #undef KEY
 #undef SINCE
+#undef FIGURE
 };
 
 enum { ROWS = AP_COUNT(rows) };
@@ -54,6 +57,20 @@ struct ap_plan_keys { /* parent ROWS: the root */
 const struct ap_plan_key *ap_plan_key_at(size_t i)
 {
 	return i < ROWS ? &rows[i] : NULL;
+}
+
+enum ap_plan_unit ap_plan_unit_of(const char *key)
+{
+	static const struct {
+		const char *end;
+		enum ap_plan_unit unit;
+	} units[] = {{"_bytes", AP_PLAN_BYTES}, {"_Bps", AP_PLAN_BYTES_PER_S}, {"_per_s", AP_PLAN_PER_S},
+		{"_s", AP_PLAN_S}};
+
+	for (size_t i = 0; i < AP_COUNT(units); i++)
+		if (ap_file_suffix(key, units[i].end))
+			return units[i].unit;
+	return strcmp(key, "gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
 }
 
 /* The row of path[0..len) without the "[]" at its end. */
@@ -478,25 +495,12 @@ static void write_lists(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at,
 	}
 }
 
-/* "s" of step_time_s; NULL: the key names no unit. */
-static const char *unit_of(const char *key)
-{
-	static const char *const units[][2] = {{"_bytes", "bytes"}, {"_Bps", "bytes per second"},
-		{"_per_s", "per second"}, {"_s", "seconds"}};
-	size_t len = strlen(key);
-
-	for (size_t i = 0; i < AP_COUNT(units); i++) {
-		size_t n = strlen(units[i][0]);
-
-		if (len > n && !strcmp(key + len - n, units[i][0]))
-			return units[i][1];
-	}
-	return NULL;
-}
-
 static void write_property(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
 {
-	const char *unit = unit_of(k->key[at]), *version = since(&rows[at]);
+	static const char *const units[] = {[AP_PLAN_S] = "seconds", [AP_PLAN_PER_S] = "per second",
+		[AP_PLAN_BYTES] = "bytes", [AP_PLAN_BYTES_PER_S] = "bytes per second",
+		[AP_PLAN_SHARE] = "of 1"};
+	const char *unit = units[ap_plan_unit_of(k->key[at])], *version = since(&rows[at]);
 
 	ap_jw_key(w, k->key[at]);
 	ap_jw_obj(w);

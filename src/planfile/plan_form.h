@@ -33,6 +33,17 @@ enum ap_plan_class {
 	AP_PLAN_STATED /* nothing says what else it could be */
 };
 
+/* Of a value, which its key says; NONE: another one, or none. */
+enum ap_plan_unit {
+	AP_PLAN_NONE,
+	AP_PLAN_S,
+	AP_PLAN_PER_S,
+	AP_PLAN_BYTES,
+	AP_PLAN_BYTES_PER_S,
+	AP_PLAN_SHARE
+};
+enum ap_plan_unit ap_plan_unit_of(const char *key);
+
 struct ap_plan_key {
 	const char *path; /* "operators[].cost.forward_s" */
 	enum ap_plan_form form;

@@ -104,7 +104,7 @@ def rows():
     for macro, path, rest in re.findall(r'^([A-Z]+)\("([^"]+)"([^)]*)\)', text, re.MULTILINE):
         known = re.search(r'(COMPUTED|SEARCHED|STATED)$', rest)
         for part in parts.get(macro, ['']):
-            if macro != 'SINCE':
+            if macro not in ('SINCE', 'FIGURE'):
                 found[path + part] = known.group(1) if known else 'COMPUTED'
     return found
 
