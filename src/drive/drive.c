@@ -19,6 +19,8 @@
 #include "drive/route_improve.h"
 #include "drive/route_rivals.h"
 #include "drive/verify.h"
+#include "plan/make.h"
+#include "plan/memory.h"
 #include "table/table.h"
 
 #define RECURSION "recursive_programming"

@@ -13,6 +13,8 @@
 #include "drive/choose.h"
 #include "drive/fit.h"
 #include "drive/recursive.h"
+#include "plan/make.h"
+#include "plan/memory.h"
 #include "table/table.h"
 
 #define MOST_NAMED 3

@@ -12,6 +12,7 @@
 #include "drive/choose.h"
 #include "drive/recursive.h"
 #include "hybrid/hybrid.h"
+#include "plan/make.h"
 #include "shard/space.h"
 #include "table/joint.h"
 #include "table/table.h"

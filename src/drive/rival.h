@@ -10,6 +10,7 @@
 #define AP_DRIVE_RIVAL_H
 
 #include "drive/drive.h"
+#include "plan/make.h"
 #include "table/table.h"
 
 #define AP_MAX_GRIDS 64

@@ -10,6 +10,7 @@
 #include "cost/conflict.h"
 #include "cost/task.h"
 #include "drive/drive.h"
+#include "plan/make.h"
 #include "shard/space.h"
 
 #define MOST_OPERATORS 100000 /* completed: some tenths of a second */

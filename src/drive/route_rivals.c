@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "drive/choose.h"
 #include "drive/recursive.h"
+#include "plan/make.h"
 
 #define ROUNDS 3 /* around the best plan, data parallel, and what is best then */
 #define MOST_TRIES 3 /* of each */

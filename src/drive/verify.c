@@ -15,6 +15,7 @@
 #include "cost/conflict.h"
 #include "cost/task.h"
 #include "hw/group.h"
+#include "plan/make.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/space.h"

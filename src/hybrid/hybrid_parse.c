@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "hybrid/hybrid_parse.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw/topo.h"
-#include "hybrid/hybrid.h"
 
 #define OPTION "--hybrid"
 

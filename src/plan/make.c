@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/make.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -11,6 +13,7 @@
 #include "cost/opcost.h"
 #include "cost/task.h"
 #include "hw/group.h"
+#include "plan/memory.h"
 #include "plan/notes.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"

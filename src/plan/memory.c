@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of a plan, additive, by stage and kind. */
+#include "plan/memory.h"
+
 #include <string.h>
 
 #include "base/arena.h"

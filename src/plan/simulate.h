@@ -18,6 +18,9 @@
  * collectives + redistributions + slots). */
 void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
 
+/* The schedule alone; simulates once more. */
+void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p);
+
 enum ap_stream {
 	AP_STREAM_COMPUTE,
 	AP_STREAM_COMMUNICATION, /* that computation waits for */

@@ -14,6 +14,7 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "pipeline/schedule.h"
+#include "plan/memory.h"
 #include "plan/terms.h"
 #include "problem/problem.h"
 #include "shard/layout.h"

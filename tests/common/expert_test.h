@@ -15,6 +15,7 @@
 #include "fixture.h"
 #include "pipeline/schedule.h"
 #include "pipeline/stages.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 
 struct expert_case {

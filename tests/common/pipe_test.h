@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "graph/staged.h"
 #include "pipeline/schedule.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 
 #define PIPE_NET \

@@ -9,6 +9,7 @@
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_make.h"
 #include "cost/optimizer.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "faults.h"

@@ -15,6 +15,7 @@
 #include "cost/optimizer.h"
 #include "drive/baseline.h"
 #include "drive/drive.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "route/semi_auto.h"

@@ -12,6 +12,7 @@
 #include "ckpt/ckpt_match.h"
 #include "cost/optimizer.h"
 #include "drive/drive.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "stages.h"

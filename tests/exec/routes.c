@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/make.h"
 #include "routes.h"
 
 #include <string.h>

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "pipe_game.h"
 #include "routes.h"

@@ -14,6 +14,7 @@
 #include "harness.h"
 #include "graph/graph.h"
 #include "pipeline/schedule.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "random_graph.h"
 #include "stages.h"

@@ -10,6 +10,7 @@
 #include "ckpt/ckpt_match.h"
 #include "ckpt/ckpt_pb.h"
 #include "drive/verify.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "trial.h"

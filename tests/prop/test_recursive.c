@@ -6,6 +6,7 @@
 #include "cost/conflict.h"
 #include "cost/least.h"
 #include "drive/recursive.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/legal.h"
 #include "table/table.h"

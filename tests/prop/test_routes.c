@@ -9,6 +9,7 @@
 #include "ckpt/ckpt_pb.h"
 #include "cost/conflict.h"
 #include "cost/pins.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/legal.h"
 #include "trial.h"

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "cost/conflict.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "trial.h"
 #include "unit.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/make.h"
 #include "trial.h"
 
 #include <stdarg.h>

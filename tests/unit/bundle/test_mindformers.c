@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "bundle/layers.h"
 #include "bundle/mindformers.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "emit_test.h"
 

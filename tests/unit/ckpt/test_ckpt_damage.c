@@ -20,6 +20,7 @@
 #include "ckpt/ckpt_match.h"
 #include "fixture.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/space.h"
 

@@ -9,6 +9,7 @@
 #include "ckpt/ckpt_pb.h"
 #include "emit_test.h"
 #include "fixture.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/space.h"
 

@@ -3,6 +3,7 @@
 #include "base/json_write.h"
 #include "base/vec.h"
 #include "ckpt/op_strategy.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "json_at.h"
 #include "pipe_test.h"

@@ -8,6 +8,7 @@
 #include "drive/drive.h"
 #include "fixture.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/layout.h"
 #include "shard/space.h"

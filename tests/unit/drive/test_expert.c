@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What experts' words say of a plan: its own hybrid, or the nearest one. */
 #include "drive/drive.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "expert_test.h"
 #include "unit.h"

@@ -10,6 +10,7 @@
 #include "drive/verify.h"
 #include "harness.h"
 #include "hw/group.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/layout.h"
 #include "fixture.h"

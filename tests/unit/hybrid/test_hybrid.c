@@ -6,6 +6,7 @@
 #include "graph/staged.h"
 #include "hw/group.h"
 #include "hybrid/hybrid.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/space.h"
 #include "shard/strategy.h"

@@ -12,6 +12,7 @@
 #include "fixture.h"
 #include "harness.h"
 #include "hybrid/hybrid.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 
 enum { B = 2, S = 512, H = 1024, A = 16, T = 8 };

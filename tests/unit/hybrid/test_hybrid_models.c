@@ -5,6 +5,7 @@
 #include "drive/baseline.h"
 #include "fixture.h"
 #include "hybrid/hybrid.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/legal.h"
 #include "shard/space.h"

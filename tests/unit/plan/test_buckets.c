@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "fixture.h"
 

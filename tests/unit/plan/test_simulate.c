@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "fixture.h"
 

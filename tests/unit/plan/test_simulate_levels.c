@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "harness.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 
 enum { DEVICES = 8, MICRO = 4 };

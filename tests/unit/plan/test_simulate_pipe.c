@@ -9,6 +9,7 @@
 #include "harness.h"
 #include "hw/coll.h"
 #include "pipeline/schedule.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"
 

@@ -7,6 +7,7 @@
 #include "emit_test.h"
 #include "fixture.h"
 #include "json_at.h"
+#include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
 #include "report/summary.h"
