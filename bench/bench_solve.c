@@ -163,11 +163,6 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static struct ap_ctx open_ctx(void)
 {
 	struct ap_ctx ctx = {.arena = ap_arena_create(0, NULL, NULL),
@@ -205,7 +200,7 @@ static int run_case(struct shape s)
 	struct ap_choice choice;
 	struct ap_budget budget = {0};
 	ap_str_init(&text, made.arena);
-	ap_problem_write_json(make(&made, s), append, &text);
+	ap_problem_write_json(make(&made, s), ap_str_take, &text);
 	double t0 = now_ms();
 	if (ap_json_parse(&ctx, "bench", text.s, text.len, 0, &doc) != AP_OK)
 		return 1;

@@ -267,11 +267,6 @@ static void compare_hashes(struct holding *h, const struct ap_inputs *in)
 	add_input(h, "software", in->step.software ? in->step.software->sha256 : NULL);
 }
 
-static void str_write(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* A plan as it reads when it is written. */
 static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_json **doc)
 {
@@ -279,7 +274,7 @@ static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, s
 	struct ap_str text;
 
 	ap_str_init(&text, ctx->arena);
-	ap_emit_plan_json(ctx, plan, str_write, &text);
+	ap_emit_plan_json(ctx, plan, ap_str_take, &text);
 	return ap_json_parse(ctx, h->named->graph.path, text.s, text.len, 0, doc);
 }
 

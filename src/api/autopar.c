@@ -484,11 +484,6 @@ struct reading {
 	enum ap_status st;
 };
 
-static void add_text(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static void read_doc(void *user)
 {
 	struct reading *r = user;
@@ -497,7 +492,7 @@ static void read_doc(void *user)
 
 	quiet.diag = ap_diag_create(p->arena, false);
 	ap_str_init(&r->text, p->arena);
-	ap_emit_plan_json(&quiet, &p->planning.plan, add_text, &r->text);
+	ap_emit_plan_json(&quiet, &p->planning.plan, ap_str_take, &r->text);
 	r->st = ap_json_parse(&quiet, "plan", r->text.s, r->text.len, 0, &p->doc);
 }
 
@@ -634,7 +629,7 @@ static enum ap_status write_memory(struct reading *r)
 	ap_str_init(&r->text, p->arena);
 	if (!strcmp(r->output, "summary")) {
 		if (json)
-			ap_emit_summary_json(&p->planning.plan, add_text, &r->text);
+			ap_emit_summary_json(&p->planning.plan, ap_str_take, &r->text);
 		else
 			ap_emit_summary(&p->planning.plan, &r->text);
 		return AP_OK;
@@ -646,7 +641,7 @@ static enum ap_status write_memory(struct reading *r)
 	AP_TRY(need_problem(p, r->output));
 	return ap_plan_write(&p->ctx, &p->set, &p->planning.made,
 		(enum ap_setting_id)(row - ap_setting_at(0)),
-		ap_arena_printf(p->arena, "plan%s", r->suffix), add_text, &r->text);
+		ap_arena_printf(p->arena, "plan%s", r->suffix), ap_str_take, &r->text);
 }
 
 static void try_memory(void *user)

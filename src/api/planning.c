@@ -324,11 +324,6 @@ struct writing {
 	enum ap_status st;
 };
 
-static void add_text(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static enum ap_status write_all(struct writing *w)
 {
 	const struct ap_settings *set = w->to->set;
@@ -340,7 +335,7 @@ static enum ap_status write_all(struct writing *w)
 		return st;
 	ap_str_init(&summary, w->to->ctx->arena);
 	if (set->json)
-		ap_emit_summary_json(w->made->plan, add_text, &summary);
+		ap_emit_summary_json(w->made->plan, ap_str_take, &summary);
 	else if (!set->quiet)
 		ap_emit_summary(w->made->plan, &summary);
 	if (!taken && summary.len)

@@ -89,11 +89,6 @@ static enum ap_status read_problem(struct ap_writing *to, const char *path, cons
 	return ap_problem_load(to->ctx, doc, out);
 }
 
-static void add_text(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static bool takes_stdout(const char *path)
 {
 	return path && !strcmp(path, "-");
@@ -107,7 +102,7 @@ static enum ap_status report(struct ap_writing *to, const struct ap_problem *p, 
 	struct ap_str text;
 
 	ap_str_init(&text, to->ctx->arena);
-	ap_choice_write_json(p, c, add_text, &text);
+	ap_choice_write_json(p, c, ap_str_take, &text);
 	*rest = text.s;
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;

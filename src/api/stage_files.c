@@ -125,11 +125,6 @@ enum ap_status ap_ckpt_stage_folder(struct ap_writing *to, const char *folder, c
 	return clear_folder(to, folder, older ? older : &nothing, &l.written);
 }
 
-static void add_text(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* The stage files that make up a merged file, if it is one, as a run wrote them. */
 static void add_parts(struct ap_ctx *ctx, const char *path, struct ap_written *out)
 {
@@ -149,9 +144,9 @@ static void add_parts(struct ap_ctx *ctx, const char *path, struct ap_written *o
 
 		ap_str_init(&bytes, ctx->arena);
 		if (json)
-			ap_ckpt_write_json(&stage[s], add_text, &bytes);
+			ap_ckpt_write_json(&stage[s], ap_str_take, &bytes);
 		else
-			ap_ckpt_write_pb(ctx, &stage[s], add_text, &bytes);
+			ap_ckpt_write_pb(ctx, &stage[s], ap_str_take, &bytes);
 		ap_sha256_hex(bytes.s, bytes.len, sha256);
 		ap_written_add(ctx, out, stage_name(ctx->arena, s, json ? ".json" : ".ckpt"), sha256);
 	}

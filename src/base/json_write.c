@@ -143,14 +143,9 @@ void ap_jw_init(struct ap_jw *w, ap_write_fn *write, void *user, int indent)
 	w->len = 0;
 }
 
-static void write_to_str(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 void ap_jw_str_init(struct ap_jw *w, struct ap_str *out, int indent)
 {
-	ap_jw_init(w, write_to_str, out, indent);
+	ap_jw_init(w, ap_str_take, out, indent);
 }
 
 static void open_container(struct ap_jw *w, bool object, bool flat)

@@ -42,6 +42,11 @@ void ap_str_addn(struct ap_str *b, const char *s, size_t len)
 	b->s[b->len] = '\0';
 }
 
+void ap_str_take(void *str, const char *bytes, size_t len)
+{
+	ap_str_addn(str, bytes, len);
+}
+
 void ap_str_add(struct ap_str *b, const char *s)
 {
 	ap_str_addn(b, s, strlen(s));

@@ -19,6 +19,7 @@ struct ap_str {
 void ap_str_init(struct ap_str *b, struct ap_arena *arena);
 void ap_str_add(struct ap_str *b, const char *s);
 void ap_str_addn(struct ap_str *b, const char *s, size_t len);
+void ap_str_take(void *str, const char *bytes, size_t len); /* the same, an ap_write_fn */
 void ap_str_addc(struct ap_str *b, char c);
 void ap_str_addf(struct ap_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)

@@ -10,11 +10,6 @@
 #include "graph/graph.h"
 #include "import/model.h"
 
-static void put(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static int64_t batch_of(const struct ap_import *g)
 {
 	for (size_t i = 0; i < g->tensors.n; i++)
@@ -64,7 +59,7 @@ enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const ch
 
 	(void)ap_mul(batch_of(g), micro_batches, &params.batch); /* else more than any graph takes */
 	ap_str_init(&text, ctx->arena);
-	ap_import_write(ctx, g, put, &text);
+	ap_import_write(ctx, g, ap_str_take, &text);
 	inner.diag = ap_diag_create(ctx->arena, false);
 	if (ap_json_parse(&inner, file, text.s, text.len, 0, &doc) == AP_OK &&
 		ap_graph_load(&inner, doc, NULL, &params, &scaled) == AP_OK) {

@@ -25,11 +25,6 @@ struct graph_trial {
 	struct ex_fault_tally *t;
 };
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static const char *in_memory(struct graph_trial *g, const struct ap_plan *p)
 {
 	struct ex_program program;
@@ -48,7 +43,7 @@ static const char *in_file(struct graph_trial *g, const struct ap_plan *p)
 	const char *why;
 
 	ap_str_init(&text, ctx->arena);
-	ap_emit_plan_json(ctx, p, append, &text);
+	ap_emit_plan_json(ctx, p, ap_str_take, &text);
 	if (g->w.fault)
 		g->w.faulted |= g->w.fault->text(&g->w, &text);
 	why = ex_program_of_file(ctx, text.s, text.len, p->graph, p->step, &program);
@@ -77,7 +72,7 @@ static const char *in_checkpoint(struct graph_trial *g, const struct ap_plan *p)
 
 	ap_ckpt_of_plan(ctx, p, false, &ckpt);
 	ap_str_init(&text, ctx->arena);
-	ap_ckpt_write_json(&ckpt, append, &text);
+	ap_ckpt_write_json(&ckpt, ap_str_take, &text);
 	if (g->w.fault)
 		g->w.faulted |= g->w.fault->ckpt(&g->w, &text);
 	why = ex_program_of_ckpt(ctx, text.s, text.len, true, p->graph, p->machine, p->step, NULL,

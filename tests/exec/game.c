@@ -21,11 +21,6 @@
 #include "route/semi_auto.h"
 #include "search/engine.h"
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static void describe_step(const struct ex_game *g, struct ap_str *s)
 {
 	const struct ap_step *step = &g->f.step;
@@ -80,7 +75,7 @@ static const char *through_file(struct ex_game *g, const struct ap_plan *p)
 	const char *why;
 
 	ap_str_init(&text, ctx->arena);
-	ap_emit_plan_json(ctx, p, append, &text);
+	ap_emit_plan_json(ctx, p, ap_str_take, &text);
 	ex_program_of_plan(ctx, p, &direct);
 	why = ex_program_of_file(ctx, text.s, text.len, p->graph, p->step, &read);
 	if (why)
@@ -134,9 +129,9 @@ static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool
 	ap_ckpt_of_plan(ctx, p, false, &ckpt);
 	ap_str_init(&bytes, ctx->arena);
 	if (json)
-		ap_ckpt_write_json(&ckpt, append, &bytes);
+		ap_ckpt_write_json(&ckpt, ap_str_take, &bytes);
 	else
-		ap_ckpt_write_pb(ctx, &ckpt, append, &bytes);
+		ap_ckpt_write_pb(ctx, &ckpt, ap_str_take, &bytes);
 	why = ex_program_of_ckpt(ctx, bytes.s, bytes.len, json, p->graph, p->machine, p->step, g->route,
 		&read);
 	if (!why && g->route)

@@ -17,11 +17,6 @@
 #include "planfile/plan_json.h"
 #include "stages.h"
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* ---- the step ---- */
 
 /* Can all that carries the batch be taken in so many parts? */
@@ -162,7 +157,7 @@ bool ex_pipe_game_reread(struct ex_pipe_game *p, const struct ap_plan *plan, str
 	}
 	ap_ckpt_of_plan(ctx, plan, false, &merged);
 	ap_str_init(&bytes, ctx->arena);
-	ap_ckpt_write_json(&merged, append, &bytes);
+	ap_ckpt_write_json(&merged, ap_str_take, &bytes);
 	ck_assert_int_eq(ap_ckpt_read(ctx, "merged.json", bytes.s, bytes.len, true, &read), AP_OK);
 	ck_assert_int_eq(ap_ckpt_counts(ctx, &read, p->g, p->w.ndev, &p->f.step, &counts), AP_OK);
 	ck_assert_int_eq(ap_drive_evaluate(ctx, &rq, counts, out), AP_OK);
@@ -208,7 +203,7 @@ static bool through_file(struct ex_pipe_game *p, const struct ap_plan *plan, con
 	const char *why;
 
 	ap_str_init(&text, p->f.ctx.arena);
-	ap_emit_plan_json(&p->f.ctx, plan, append, &text);
+	ap_emit_plan_json(&p->f.ctx, plan, ap_str_take, &text);
 	why = ex_pipeline_of_file(&p->f.ctx, text.s, text.len, p->g, &p->f.step, &read);
 	if (!why)
 		why = ex_pipeline_differs(&p->f.ctx, direct, &read);

@@ -10,11 +10,6 @@
 #include "graph/graph.h"
 #include "import/import.h"
 
-static void put(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static void check_graph(struct ap_ctx *ctx, const struct ap_import *g)
 {
 	static const struct ap_graph_params loaded = {.unknown_batch_parallel = true};
@@ -23,7 +18,7 @@ static void check_graph(struct ap_ctx *ctx, const struct ap_import *g)
 	struct ap_str json;
 
 	ap_str_init(&json, ctx->arena);
-	ap_import_write(ctx, g, put, &json);
+	ap_import_write(ctx, g, ap_str_take, &json);
 	fuzz_require(ap_json_parse(ctx, "graph.json", json.s, json.len, 0, &doc) == AP_OK, "the importer keeps no promise");
 	if (ap_graph_load(ctx, doc, NULL, &loaded, &graph) != AP_OK)
 		fuzz_require(ap_diag_count(ctx->diag, AP_ERROR) > 0, "the importer keeps no promise");

@@ -197,15 +197,10 @@ const struct ap_problem *random_problem(struct ap_ctx *ctx, uint64_t *seed, uint
 	return &m->p;
 }
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 const char *problem_text(struct ap_ctx *ctx, const struct ap_problem *p)
 {
 	struct ap_str text;
 	ap_str_init(&text, ctx->arena);
-	ap_problem_write_json(p, append, &text);
+	ap_problem_write_json(p, ap_str_take, &text);
 	return text.s;
 }

@@ -18,11 +18,6 @@
 
 enum { OPERATORS = 14, DEVICES = 16, LIMITS = 3, PLANS = 12 };
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static enum ap_status search(struct trial *t, int64_t capacity, struct ap_plan *out)
 {
 	return trial_search(t, capacity, "auto", PRUNED | FOLDED, out);
@@ -162,9 +157,9 @@ static const int32_t *const *through_checkpoint(struct trial *t, const struct ap
 		return NULL;
 	ap_str_init(&s, t->f.ctx.arena);
 	if (json)
-		ap_ckpt_write_json(&written, append, &s);
+		ap_ckpt_write_json(&written, ap_str_take, &s);
 	else
-		ap_ckpt_write_pb(&t->f.ctx, &written, append, &s);
+		ap_ckpt_write_pb(&t->f.ctx, &written, ap_str_take, &s);
 	REQUIRE(t, ap_ckpt_read(&t->f.ctx, "s.ckpt", s.s, s.len, json, &read) == AP_OK, "reading");
 	REQUIRE(t, ap_ckpt_counts(&t->f.ctx, &read, t->f.graph, t->f.machine->ndev, &t->f.step,
 			   &counts) == AP_OK, "matching");
@@ -287,7 +282,7 @@ static const char *plan_text(struct trial *t, const struct ap_plan *p)
 	struct ap_str s;
 
 	ap_str_init(&s, t->f.ctx.arena);
-	ap_emit_plan_json(&t->f.ctx, p, append, &s);
+	ap_emit_plan_json(&t->f.ctx, p, ap_str_take, &s);
 	return s.s;
 }
 

@@ -254,11 +254,6 @@ static void check_bound(struct trial *t, const struct ap_plan *p, const struct a
 	REQUIRE(t, (s->status == AP_PLAN_OPTIMAL) == (s->objective_s == s->lower_bound_s), "status");
 }
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* What the checkpoint holds, in one of its forms; NULL where there is none. */
 static const int32_t *const *through_checkpoint(struct trial *t, const struct ap_plan *p)
 {
@@ -273,9 +268,9 @@ static const int32_t *const *through_checkpoint(struct trial *t, const struct ap
 	ap_ckpt_of_plan(&t->f.ctx, p, false, &written);
 	ap_str_init(&s, t->f.ctx.arena);
 	if (json)
-		ap_ckpt_write_json(&written, append, &s);
+		ap_ckpt_write_json(&written, ap_str_take, &s);
 	else
-		ap_ckpt_write_pb(&t->f.ctx, &written, append, &s);
+		ap_ckpt_write_pb(&t->f.ctx, &written, ap_str_take, &s);
 	if (written.nitem == 0)
 		return NULL;
 	REQUIRE(t, ap_ckpt_read(&t->f.ctx, "s.ckpt", s.s, s.len, json, &read) == AP_OK, "reading");

@@ -6,11 +6,6 @@
 #include "trace.h"
 #include "unit.h"
 
-static void add(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static void traced(struct trial *t)
 {
 	const int32_t *const *counts = trial_counts(t);
@@ -24,7 +19,7 @@ static void traced(struct trial *t)
 		return;
 	trial_plan(t, counts, &p);
 	ap_str_init(&text, ctx->arena);
-	ap_emit_trace(ctx, &p, add, &text);
+	ap_emit_trace(ctx, &p, ap_str_take, &text);
 	fault = trace_read(ctx, "trace.json", text.s, text.len, &trace);
 	if (!fault)
 		fault = trace_check(ctx, &trace);

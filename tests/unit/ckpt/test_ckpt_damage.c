@@ -26,11 +26,6 @@
 
 enum { MOST_CHANGES = 1500 }; /* of a model */
 
-static void to_str(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* What the file means nothing by: how often strategies were saved, and an attribute of the operator. */
 static bool means_nothing(const char *key)
 {
@@ -166,7 +161,7 @@ START_LOOP_TEST(changes_are_found, AP_COUNT(rows))
 	ap_plan_make(&d.f.ctx, d.f.graph, d.f.machine, &d.f.step, draw(&d.f, &random), INT64_C(1) << 34, &plan);
 	ap_ckpt_of_plan(&d.f.ctx, &plan, false, &c);
 	ap_str_init(&s, d.f.ctx.arena);
-	ap_ckpt_write_json(&c, to_str, &s);
+	ap_ckpt_write_json(&c, ap_str_take, &s);
 	d.text = s.s;
 	ck_assert(passes(&d, s.s, s.len));
 	for (size_t i = 0; i < s.len; i++)

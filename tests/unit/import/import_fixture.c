@@ -110,11 +110,6 @@ const char *edited(const char *text, const char *from, const char *to)
 	return ap_arena_printf(ctx.arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
 }
 
-static void put(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 const char *imported(const char *text, const struct ap_import_params *params, enum ap_status *st)
 {
 	static const struct ap_import_params plain = {.micro_batches = 1};
@@ -124,7 +119,7 @@ const char *imported(const char *text, const struct ap_import_params *params, en
 	ap_str_init(&s, ctx.arena);
 	*st = ap_import_ir(&ctx, "net.ir", text, strlen(text), params ? params : &plain, &g);
 	if (*st == AP_OK)
-		ap_import_write(&ctx, g, put, &s);
+		ap_import_write(&ctx, g, ap_str_take, &s);
 	return s.s;
 }
 

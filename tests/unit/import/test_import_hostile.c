@@ -57,7 +57,7 @@ static uint64_t draw(uint64_t *state, uint64_t n)
 	return (*state * UINT64_C(2685821657736338717) >> 11) % n;
 }
 
-/* Bytes replaced, removed, doubled; lines and words that matter put in. */
+/* Bytes replaced, removed, doubled; lines and words that matter ap_str_take in. */
 static size_t mutate(uint64_t *state, char *text, size_t len, size_t cap)
 {
 	static const char *const words[] = {"%0", "%1(x) = ", "@2_net", "call ", "(", ")", "{", "}", "\n", ",",
@@ -89,11 +89,6 @@ static size_t mutate(uint64_t *state, char *text, size_t len, size_t cap)
 	}
 }
 
-static void put(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 /* What is written can be read: it is JSON, and if the graph is refused, then with a message. */
 static void check_outcome(const char *text, size_t len, const struct ap_import_params *params)
 {
@@ -110,7 +105,7 @@ static void check_outcome(const char *text, size_t len, const struct ap_import_p
 		return;
 	}
 	ap_str_init(&s, ctx.arena);
-	ap_import_write(&ctx, g, put, &s);
+	ap_import_write(&ctx, g, ap_str_take, &s);
 	ck_assert_msg(ap_json_parse(&ctx, "g.json", s.s, s.len, 0, &doc) == AP_OK, "%s", messages());
 	if (ap_graph_load(&ctx, doc, "00", &plain, &loaded) != AP_OK)
 		ck_assert_uint_gt(ap_diag_count(ctx.diag, AP_ERROR), 0);

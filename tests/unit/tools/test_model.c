@@ -56,17 +56,12 @@ static struct model *mix(void)
 	return make("multiple_mix", &p);
 }
 
-static void append(void *user, const char *bytes, size_t len)
-{
-	ap_str_addn(user, bytes, len);
-}
-
 static const char *text_of(const struct model *m)
 {
 	struct ap_str s;
 
 	ap_str_init(&s, arena);
-	model_write(m, append, &s);
+	model_write(m, ap_str_take, &s);
 	return s.s;
 }
 
