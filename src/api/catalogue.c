@@ -19,6 +19,7 @@
 #include "hw/builtin.h"
 #include "hw/chip.h"
 #include "rule/describe.h"
+#include "rule/op.h"
 #include "search/engine.h"
 
 /* Lists all (name NULL), or shows the one of that name; false where there is none. w: an array that is open

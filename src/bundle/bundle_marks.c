@@ -10,6 +10,7 @@
 #include "ckpt/op_strategy.h"
 #include "cost/recompute.h"
 #include "graph/cell.h"
+#include "rule/op.h"
 #include "shard/imposed.h"
 
 /* ---- recompute() of cells and primitives ---- */

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 
 struct holding {

@@ -11,6 +11,7 @@
 #include "cost/task.h"
 #include "graph/graph.h"
 #include "plan/terms.h"
+#include "rule/op.h"
 
 struct layouts {
 	struct ap_ckpt_layout *v;

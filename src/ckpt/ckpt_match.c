@@ -12,6 +12,8 @@
 #include "ckpt/ckpt_layouts.h"
 #include "ckpt/ckpt_make.h"
 #include "graph/graph.h"
+#include "rule/op.h"
+#include "shard/space.h"
 #include "shard/strategy.h"
 
 enum { FEW = 10 }; /* names listed in one message */

@@ -68,4 +68,7 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
 
+void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_opt_shard *out);
+
 #endif

@@ -47,9 +47,6 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 	return x->t->in[i].cast && x->t->in[i].twin == i;
 }
 
-void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
-	const struct ap_step *step, struct ap_opt_shard *out);
-
 /* Costs of an operator under a placement. O(factors * operands). */
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);

@@ -14,6 +14,8 @@
 #include "cost/optimizer.h"
 #include "cost/recompute.h"
 #include "graph/graph.h"
+#include "rule/attr.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/step.h"

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "rule/op.h"
 
 /* ---- boxes of one operator each, and chains of them ---- */
 

@@ -21,6 +21,7 @@
 #include "drive/verify.h"
 #include "plan/make.h"
 #include "plan/memory.h"
+#include "rule/op.h"
 #include "table/table.h"
 
 #define RECURSION "recursive_programming"

@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "plan/make.h"
+#include "rule/deal.h"
+#include "rule/op.h"
 
 #define MOST_LOOKED_AT (1 << 20) /* operators of all hybrids that are held against the plan */
 #define MOST_WRONG 32

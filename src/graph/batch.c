@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "graph/load.h"
+#include "rule/legal.h"
 
 enum { MOST_PASSES = 8 }; /* there and back; one is enough but for the oddest graphs */
 

@@ -13,6 +13,9 @@
 #include "graph/batch.h"
 #include "graph/graph.h"
 #include "graph/load.h"
+#include "rule/attr.h"
+#include "rule/bind.h"
+#include "rule/binding.h"
 
 static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)
 {

@@ -9,6 +9,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "graph/load.h"
+#include "rule/deal.h"
+#include "rule/op.h"
 
 static void check_graph_empty(struct ap_load *l)
 {

@@ -13,6 +13,7 @@
 #include "graph/index.h"
 #include "graph/load.h"
 #include "graph/read.h"
+#include "rule/deal.h"
 
 struct finish {
 	struct ap_load *l;

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/load.h"
+#include "rule/attr.h"
 
 #define MAX_EXTENT INT32_MAX
 

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "graph/index.h"
+#include "rule/bind.h"
 
 /* A tensor where it is used away from home: received, or, of a constant, there anew. */
 struct copy {

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/conflict.h"
+#include "rule/deal.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/refusal.h"

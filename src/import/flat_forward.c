@@ -9,6 +9,7 @@
 #include "import/flat_parts.h"
 #include "import/ir_parse.h"
 #include "import/source.h"
+#include "rule/op.h"
 
 enum { MOST_SOUGHT = 256 }; /* sub-graphs looked through for the forward pass */
 

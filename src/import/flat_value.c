@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "import/flat_parts.h"
 #include "import/ir_parse.h"
+#include "rule/binding.h"
 
 enum { NAME_COPIES = 16 }; /* of a name made of another: each takes as long as the text up to it */
 

@@ -15,6 +15,7 @@
 #include "graph/cell.h"
 #include "graph/check.h"
 #include "import/ir_parse.h"
+#include "rule/op.h"
 
 #define RECOMPUTED "recompute_"
 

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "import/dtype.h"
 #include "import/lower.h"
+#include "rule/attr.h"
 
 static bool is_int(const struct ap_ir_value *v)
 {

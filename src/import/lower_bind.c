@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "import/lower.h"
+#include "rule/bind.h"
+#include "rule/binding.h"
 
 /* Old dumps have no shapes of what is in a tuple: they follow from the rule. */
 static void complete(struct ap_import_tensor *t, const struct ap_operand *r)

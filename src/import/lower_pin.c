@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "import/ir_parse.h"
 #include "import/lower.h"
+#include "rule/op.h"
 
 static bool is_vector(const struct ap_ir_value *v)
 {

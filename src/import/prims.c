@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "rule/attr.h"
 #include "rule/rule.h"
 
 static const struct {

@@ -18,6 +18,7 @@
 #include "graph/cell.h"
 #include "hw/coll.h"
 #include "pipeline/cut.h"
+#include "rule/op.h"
 
 struct stages {
 	struct ap_ctx *ctx;

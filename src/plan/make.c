@@ -17,6 +17,7 @@
 #include "plan/notes.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/reshard.h"
 

@@ -6,9 +6,12 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "cost/comms.h"
 #include "cost/opcost.h"
 #include "graph/graph.h"
 #include "hw/group.h"
+#include "rule/attr.h"
+#include "rule/op.h"
 
 #define NOTE(ctx, check, ...) \
 	((void)ap_diag_add((ctx)->diag, AP_NOTE, AP_OK, NULL, check, __VA_ARGS__))

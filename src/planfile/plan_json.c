@@ -17,6 +17,7 @@
 #include "plan/memory.h"
 #include "plan/terms.h"
 #include "problem/problem.h"
+#include "rule/window.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"

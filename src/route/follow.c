@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "cost/cost.h"
 #include "cost/move.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 

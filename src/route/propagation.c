@@ -15,6 +15,8 @@
 #include "cost/ms_cost.h"
 #include "cost/task.h"
 #include "route/ms_candidates.h"
+#include "rule/bind.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "cost/conflict.h"
 #include "route/follow.h"
+#include "rule/batch.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
 

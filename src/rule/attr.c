@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/vec.h"
-#include "rule/rule.h"
+#include "rule/attr.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
+#include "rule/rule.h"
 
 static const struct declared {
 	const char *name;
@@ -34,7 +36,6 @@ static const struct {
 #define ATTR_REFUSED(operators, name, harmless, reason) {operators, #name, harmless, reason},
 #include "rule/attrs.def"
 };
-
 
 bool ap_attr_concerns(const char *operators, const char *op)
 {

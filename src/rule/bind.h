@@ -1,94 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work in progress of one binding, shared by the files of rule/. */
+/* A row bound to an operator's shapes and attributes. */
 #ifndef AP_RULE_BIND_H
 #define AP_RULE_BIND_H
 
-#include "rule/notation.h"
+#include "rule/rule.h"
+#include "rule/expand.h"
 
-#define AP_LETTERS 26
+/*
+ * Binds the first fitting row: infers result shapes (out->out[].size, dtype); whether they agree
+ * with the declared ones is the caller's question. AP_MEANING and *fault when no row fits (that of
+ * the row that came furthest); nothing goes to the sink. O(rows + rank^2) per operator.
+ */
+enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
+	struct ap_bind_fault *fault);
 
-/* How far a row came before it failed; the furthest row's fault is the one told. */
-enum ap_bind_stage {
-	AP_STAGE_WHEN,
-	AP_STAGE_COUNT,
-	AP_STAGE_RANK,
-	AP_STAGE_AXIS,
-	AP_STAGE_SIZE,
-	AP_STAGE_TYPE,
-	AP_STAGE_DONE
-};
+/* Requires that there is one of that name. */
+const struct ap_expander *ap_expander_find(struct ap_name name);
 
-struct ap_positions { /* dimensions that an attribute names, in its order */
-	uint8_t n;
-	uint8_t v[AP_MAX_RANK];
-	uint32_t mask;
-};
-
-struct ap_binding {
-	struct ap_ctx *ctx;
-	const struct ap_op_row *row;
-	const struct ap_bind_in *in;
-	struct ap_rule rule;
-	enum ap_bind_stage stage;
-	unsigned passed; /* conditions of the row that hold */
-	struct ap_bind_fault fault;
-	uint8_t base_rank; /* dimensions of "*" and "[axis]", broadcast over the operands */
-	int64_t base[AP_MAX_RANK];
-	uint8_t base_factor[AP_MAX_RANK];
-	uint32_t base_frozen, named; /* positions in base */
-	struct ap_positions axis[AP_MAX_RULE_AXIS];
-	int64_t length[AP_LETTERS]; /* of letter factors, 0 unknown */
-	uint8_t letter_factor[AP_LETTERS];
-	char window_letter[AP_MAX_WINDOW]; /* factor of bound.window[] */
-	uint16_t nout; /* results that get bound */
-	struct ap_bound bound;
-	struct ap_operand *bin, *bout;
-};
-
-/* Notes the fault and returns false. operand -1: the operator as a whole. */
-bool ap_bind_fail(struct ap_binding *b, const char *check, int operand, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-/* Row operand that operand i is. */
-unsigned ap_bind_slot(const struct ap_binding *b, unsigned i);
-
-/* Adds a factor; false when there are too many. */
-bool ap_bind_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t size, uint8_t *id);
-
-/* "[2, 3]" in the run arena. */
-const char *ap_bind_shape(struct ap_binding *b, const int64_t *dim, uint8_t rank);
-
-/* rule_match.c: operands against the row's text: base, lengths, factors. */
-bool ap_bind_match(struct ap_binding *b);
-
-/* rule_match.c: dimensions of operands and results, once matched. */
-void ap_bind_build(struct ap_binding *b);
-
-/* rule_when.c: do the row's conditions hold? */
-bool ap_bind_when(struct ap_binding *b);
-
-/* rule_axis.c: positions named by axis rule i, out of rank. */
-bool ap_bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank);
-
-/* rule_solve.c: lengths of letters from operand shapes and attributes. */
-bool ap_bind_lengths(struct ap_binding *b);
-
-/* rule_window.c: windows of the row by the attributes; lengths of kernel and result letters. */
-bool ap_bind_windows(struct ap_binding *b);
-
-/* rule_type.c: checks operand types, sets result types. */
-bool ap_bind_types(struct ap_binding *b);
-
-/* rule_expand.c: numbers of operands and results of a rule made by an expander. */
-void ap_bind_expand_counts(struct ap_binding *b);
-
-/* rule_expand.c: dimensions of a rule made by an expander. */
-bool ap_bind_expand(struct ap_binding *b);
-
-/* Shape that result i was declared with; NULL when it was not. */
-const struct ap_shape *ap_bind_declared(const struct ap_binding *b, unsigned i);
-
-/* Attribute by a name that is part of a row's text; NULL when missing. */
-const struct ap_attr *ap_bind_attr(const struct ap_binding *b, struct ap_name name);
+/* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
+const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);
 
 #endif

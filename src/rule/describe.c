@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Where MindSpore's batch strategy cuts operators, in words. */
 #include "rule/describe.h"
 
 #include <string.h>
 
 #include "base/num.h"
 #include "base/vec.h"
+#include "rule/attr.h"
+#include "rule/batch.h"
+#include "rule/bind.h"
+#include "rule/deal.h"
 #include "rule/expand.h"
+#include "rule/legal.h"
+#include "rule/notation.h"
+#include "rule/op.h"
 
-void ap_describe_label(struct ap_str *out, const char *label)
+/* Starts a line "  label     ", or, label NULL, the next one of the same. */
+static void describe_label(struct ap_str *out, const char *label)
 {
 	ap_str_addf(out, "\n  %-13s", label ? label : "");
 }
@@ -114,7 +123,7 @@ static void show_attrs(struct ap_str *out, const char *type)
 	for (const struct ap_op_row *row = NULL; (row = ap_op_next(row, type));)
 		row_attrs(&w, row);
 	if (w.n)
-		ap_describe_label(out, "attributes");
+		describe_label(out, "attributes");
 	for (unsigned i = 0; i < w.n; i++) {
 		ap_str_add(out, i ? ", " : "");
 		show_attr(out, type, w.v[i]);
@@ -122,7 +131,7 @@ static void show_attrs(struct ap_str *out, const char *type)
 	for (size_t i = 0; ap_attr_refusal_at(i, &operators, &name, &refusal); i++) {
 		if (!ap_attr_concerns(operators, type))
 			continue;
-		ap_describe_label(out, "refused");
+		describe_label(out, "refused");
 		ap_str_addf(out, "%s%s%s: %s", name, *refusal.allowed ? " but " : "",
 			refusal.allowed, refusal.reason);
 	}
@@ -136,7 +145,7 @@ static void show_aliases(struct ap_str *out, const char *type)
 		if (strcmp(now, type) != 0)
 			continue;
 		if (!*comma)
-			ap_describe_label(out, "aliases");
+			describe_label(out, "aliases");
 		ap_str_addf(out, "%s%s", comma, old);
 		comma = ", ";
 	}
@@ -144,7 +153,7 @@ static void show_aliases(struct ap_str *out, const char *type)
 
 static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
 {
-	ap_describe_label(out, "shard()");
+	describe_label(out, "shard()");
 	if (!ap_op_has_strategy(row))
 		ap_str_add(out, "takes no strategy: the operator follows its neighbours");
 	else if (!*row->strategy)
@@ -160,7 +169,7 @@ static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
 	}
 	if (!ap_op_deal_letter(row))
 		return;
-	ap_describe_label(out, "out_strategy");
+	describe_label(out, "out_strategy");
 	if (!ap_op_deals_usually(row)) {
 		ap_str_addf(out, "deals the partial sums over %c along dimension 0 of the result "
 			"(ReduceScatter)", ap_op_deal_letter(row));
@@ -168,10 +177,10 @@ static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
 	}
 	ap_str_addf(out, "deals the partial sums over %c along dimension 0 of the result (ReduceScatter),",
 		ap_op_deal_letter(row));
-	ap_describe_label(out, NULL);
+	describe_label(out, NULL);
 	ap_str_add(out, "or does not (AllReduce); where none is said, MindSpore deals them where the "
 		"indices are whole");
-	ap_describe_label(out, NULL);
+	describe_label(out, NULL);
 	ap_str_add(out, "and the parts divide their dimension 0");
 }
 
@@ -219,7 +228,7 @@ static void show_codes(struct ap_str *out, const char *codes, bool result)
 
 static void show_types(struct ap_str *out, const struct ap_op_row *row)
 {
-	ap_describe_label(out, "types");
+	describe_label(out, "types");
 	show_codes(out, row->types, false);
 	ap_str_add(out, " -> ");
 	show_codes(out, strchr(row->types, ':') + 1, true);
@@ -237,7 +246,7 @@ static void show_work(struct ap_str *out, const struct ap_op_row *row)
 {
 	char flops[32], backward[32];
 
-	ap_describe_label(out, "work");
+	describe_label(out, "work");
 	ap_str_addf(out, "%s FLOPs a point %s, backward %s times as much",
 		ap_format_double(row->flops, flops), units[row->unit],
 		ap_format_double(row->backward, backward));
@@ -245,7 +254,7 @@ static void show_work(struct ap_str *out, const struct ap_op_row *row)
 		if (*p == '*')
 			continue;
 		if (p == row->save)
-			ap_describe_label(out, "saved");
+			describe_label(out, "saved");
 		ap_str_addf(out, "%s%s %d", p > row->save ? ", " : "",
 			*p >= 'o' ? "result" : "operand", *p >= 'o' ? *p - 'o' : *p - 'a');
 	}
@@ -259,28 +268,28 @@ static void show_letters(struct ap_str *out, const struct ap_rule *r)
 	for (int i = 0; i < AP_LETTERS; i++)
 		if (r->frozen >> i & 1) {
 			if (!*comma)
-				ap_describe_label(out, "whole");
+				describe_label(out, "whole");
 			ap_str_addf(out, "%s%c", comma, 'a' + i);
 			comma = ", ";
 		}
 	for (uint8_t i = 0; i < r->naxis; i++)
 		if (r->axis[i].frozen) {
 			if (!*comma)
-				ap_describe_label(out, "whole");
+				describe_label(out, "whole");
 			ap_str_addf(out, "%s[%.*s]", comma, (int)r->axis[i].attr.len,
 				r->axis[i].attr.s);
 			comma = ", ";
 		}
 	for (int i = 0; i < AP_LETTERS; i++)
 		if ((r->lookup & ~r->frozen) >> i & 1) {
-			ap_describe_label(out, "masked");
+			describe_label(out, "masked");
 			ap_str_addf(out, "%c: a part gives zero for what it does not hold", 'a' + i);
 		}
 }
 
 static void show_order(struct ap_str *out, const struct ap_op_row *row)
 {
-	ap_describe_label(out, "dev_matrix");
+	describe_label(out, "dev_matrix");
 	ap_str_addf(out, "%s%s", *row->dev ? "in the order " : "in order of appearance", row->dev);
 	if (*row->left == '*')
 		ap_str_add(out, ", the repetition first");
@@ -297,23 +306,23 @@ static void show_row(struct ap_str *out, const struct ap_op_row *first, const st
 
 	ap_rule_parse(row->rule, &r, &at);
 	ap_str_addc(out, '\n');
-	ap_describe_label(out, "rule");
+	describe_label(out, "rule");
 	ap_str_add(out, row->rule);
 	if (strcmp(row->doc, first->doc) != 0) {
-		ap_describe_label(out, "computes");
+		describe_label(out, "computes");
 		ap_str_add(out, row->doc);
 	}
 	if (*row->when) {
-		ap_describe_label(out, "when");
+		describe_label(out, "when");
 		ap_str_add(out, row->when);
 	}
 	if (r.expander.len) {
-		ap_describe_label(out, "may be cut");
+		describe_label(out, "may be cut");
 		ap_str_add(out, ap_expander_find(r.expander)->says);
 	}
 	show_letters(out, &r);
 	if (*row->legal) {
-		ap_describe_label(out, "condition");
+		describe_label(out, "condition");
 		ap_str_addf(out, "%s: %s", row->legal, ap_legal_says(row->legal));
 	}
 	show_types(out, row);
@@ -322,28 +331,329 @@ static void show_row(struct ap_str *out, const struct ap_op_row *first, const st
 	show_work(out, row);
 }
 
+static void show_named(struct ap_str *out, const char *p)
+{
+	const char *comma = "";
+
+	for (; *p >= 'a' && *p <= 'n'; p += p[1] == '/' ? 3 : 1) {
+		if (p[1] == '/')
+			ap_str_addf(out, "%s%c of operand %d", comma, p[2], *p - 'a');
+		else
+			ap_str_addf(out, "%sdimension 0 of operand %d", comma, *p - 'a');
+		comma = ", ";
+	}
+	if (!*comma)
+		ap_str_add(out, "nothing");
+}
+
+static void show_where(struct ap_str *out, const char *notation)
+{
+	switch (*notation) {
+	case '*':
+		ap_str_add(out, "dimension 0 of every operand");
+		break;
+	case '~':
+		ap_str_add(out, "dimension 0 of operands that are not of length 1 there, in line at the "
+			"right");
+		break;
+	case '#':
+		ap_str_add(out, "dimension 0 of the operands of most dimensions; of two the first alone");
+		break;
+	default:
+		show_named(out, notation);
+	}
+}
+
+/* describe_batch.c: where it is cut in semi_auto_parallel without a strategy, a line. */
+static void op_describe_batch(const struct ap_op_row *row, struct ap_str *out)
+{
+	const char *notation = ap_op_batch_notation(row);
+
+	describe_label(out, "semi_auto");
+	if (!ap_op_has_strategy(row) || ap_op_follows(row)) {
+		ap_str_add(out, "lies as its neighbours");
+		return;
+	}
+	ap_str_add(out, "cuts ");
+	show_where(out, notation ? notation : "a");
+	if (!notation)
+		return;
+	if (strchr(notation, '&'))
+		ap_str_add(out, ", and what is cut along with it");
+	if (strchr(notation, '?'))
+		ap_str_add(out, ", or nothing where that stays whole");
+	if (strchr(notation, '='))
+		ap_str_add(out, ", by all devices or not at all");
+	if (strchr(notation, '!'))
+		ap_str_add(out, ", as the data comes");
+}
+
 void ap_op_describe(const char *type, struct ap_str *out)
 {
 	const struct ap_op_row *first = ap_op_next(NULL, type);
 
 	ap_str_addf(out, "%s: %s", first->name, first->doc);
-	ap_describe_label(out, "family");
+	describe_label(out, "family");
 	ap_str_add(out, ap_op_family(first));
 	show_aliases(out, type);
-	ap_describe_label(out, "source");
+	describe_label(out, "source");
 	ap_str_add(out, first->source);
 	show_attrs(out, type);
 	show_vectors(out, first);
-	ap_op_describe_batch(first, out);
+	op_describe_batch(first, out);
 	if (ap_op_is_fallback(first)) {
-		ap_describe_label(out, "MindSpore");
+		describe_label(out, "MindSpore");
 		ap_str_add(out, "has no rule of its own: dimension 0 by all devices of the stage where "
 			"they divide it,");
-		ap_describe_label(out, NULL);
+		describe_label(out, NULL);
 		ap_str_add(out, "of operand 0 and result 0, else whole; below is what --executor generic may "
 			"cut");
 	}
 	for (const struct ap_op_row *row = first; row; row = ap_op_next(row, type))
 		show_row(out, first, row);
 	ap_str_addc(out, '\n');
+}
+
+/* Sets of what may be cut: letters a..z, the dimensions of "*", those that an attribute names. */
+enum { STAR = 26, AXES = 27 };
+
+static uint32_t bit(int i)
+{
+	return UINT32_C(1) << i;
+}
+
+/* Attributes in brackets that name dimensions of a "*"; others name dimensions of an operand that
+ * has only these. */
+static uint32_t starred_axes(const struct ap_rule *r)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < r->nin; i++)
+		for (uint8_t k = 0; k < r->in[i].nterm && r->in[i].star; k++)
+			if (r->in[i].term[k].kind == AP_TERM_AXIS)
+				mask |= bit(AXES + r->in[i].term[k].axis);
+	return mask;
+}
+
+static uint32_t term_set(const struct ap_term *t, uint32_t starred)
+{
+	uint32_t mask = 0;
+
+	for (uint8_t k = 0; k < t->n; k++)
+		mask |= bit(t->letter[k] - 'a');
+	if (t->kind == AP_TERM_STAR)
+		mask |= bit(STAR);
+	if (t->kind == AP_TERM_AXIS)
+		mask |= bit(AXES + t->axis) & starred;
+	return mask;
+}
+
+static uint32_t tensor_set(const struct ap_rule *r, const struct ap_tensor_rule *t, bool operand)
+{
+	uint32_t starred = starred_axes(r), mask = 0;
+
+	for (uint8_t k = 0; k < t->nterm; k++)
+		mask |= term_set(&t->term[k], starred);
+	return mask & bit(STAR) && operand ? mask | starred : mask;
+}
+
+/* What operands have and may be cut; the lengths of windows are not. */
+static uint32_t cut_set(const struct ap_rule *r)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < r->nin; i++)
+		mask |= tensor_set(r, &r->in[i], true);
+	for (uint8_t i = 0; i < r->naxis; i++)
+		if (r->axis[i].frozen)
+			mask &= ~bit(AXES + i);
+	return mask & ~r->frozen & ~r->window;
+}
+
+/* "k, *, [axis]" */
+static void add_set(struct ap_str *out, const struct ap_rule *r, uint32_t mask)
+{
+	const char *comma = "";
+
+	for (int i = 0; i < STAR; i++)
+		if (mask >> i & 1) {
+			ap_str_addf(out, "%s%c", comma, 'a' + i);
+			comma = ", ";
+		}
+	if (mask >> STAR & 1) {
+		ap_str_addf(out, "%s*", comma);
+		comma = ", ";
+	}
+	for (uint8_t i = 0; i < r->naxis; i++)
+		if (mask >> (AXES + i) & 1) {
+			ap_str_addf(out, "%s[%.*s]", comma, (int)r->axis[i].attr.len,
+				r->axis[i].attr.s);
+			comma = ", ";
+		}
+}
+
+static const char *const reductions[] = {
+	[AP_REDUCE_SUM] = "sum",
+	[AP_REDUCE_MEAN] = "sum, divided by the parts",
+	[AP_REDUCE_MAX] = "maximum",
+	[AP_REDUCE_MIN] = "minimum",
+	[AP_REDUCE_PROD] = "product",
+};
+
+static bool is_computed(const struct ap_rule *r, unsigned o)
+{
+	for (uint8_t k = 0; k < r->out[o].nterm; k++)
+		if (r->out[o].term[k].kind != AP_TERM_FIXED)
+			return o < r->nmade;
+	return r->out[o].nterm == 0 && o < r->nmade;
+}
+
+/* Results whose parts are combined. False when there are none. */
+static bool add_forward(const struct ap_op_row *row, const struct ap_rule *r, struct ap_str *out)
+{
+	bool any = false;
+
+	for (unsigned o = 0; o < r->nout; o++) {
+		uint32_t lacks = cut_set(r) & ~tensor_set(r, &r->out[o], false);
+
+		if (!lacks || !is_computed(r, o))
+			continue;
+		describe_label(out, any ? NULL : "forward");
+		ap_str_addf(out, "AllReduce (%s) of result %u over ", reductions[row->reduce], o);
+		add_set(out, r, lacks);
+		any = true;
+	}
+	if (any && ap_op_deals_usually(row)) {
+		describe_label(out, NULL);
+		ap_str_add(out, "mindspore: ReduceScatter along dimension 0 where the indices are whole and "
+			"the parts divide it");
+	}
+	if (any && ap_op_takes_cross_batch(row)) {
+		describe_label(out, NULL);
+		ap_str_addf(out, "none with cross_batch%s", row->reduce == AP_REDUCE_MEAN ?
+			" where the batch alone is cut, among all devices" : "");
+	}
+	return any;
+}
+
+static void add_halos(const struct ap_rule *r, bool any, struct ap_str *out)
+{
+	const char *comma = "";
+
+	if (!r->window)
+		return;
+	describe_label(out, any ? NULL : "forward");
+	ap_str_add(out, "NeighborExchange of operand 0 along ");
+	for (uint8_t k = 0; k < r->in[0].nterm; k++)
+		if (r->in[0].term[k].window || r->out[0].term[k].window) {
+			ap_str_addf(out, "%s%c", comma, r->in[0].term[k].letter[0]);
+			comma = ", ";
+		}
+	ap_str_add(out, ", where windows reach into the next part");
+}
+
+static bool takes_gradient(const struct ap_op_row *row, unsigned i)
+{
+	return *row->grad == '*' || (i < 'o' - 'a' && strchr(row->grad, 'a' + (int)i));
+}
+
+static bool is_broadcast(const struct ap_rule *r, unsigned i)
+{
+	unsigned stars = 0;
+
+	for (unsigned k = 0; k < r->nin; k++)
+		stars += r->in[k].star;
+	for (uint8_t k = 0; k < r->in[i].nterm; k++)
+		if (r->in[i].term[k].broadcast)
+			return true;
+	return r->in[i].star && stars > 1;
+}
+
+/* What the gradient of each operand is summed over. */
+static void add_lacking(const struct ap_op_row *row, const struct ap_rule *r, struct ap_str *out)
+{
+	const char *semicolon = "";
+
+	for (unsigned i = 0; i < r->nin; i++) {
+		uint32_t lacks = cut_set(r) & ~tensor_set(r, &r->in[i], true);
+
+		if (!takes_gradient(row, i) || r->in[i].whole || (!lacks && !is_broadcast(r, i)))
+			continue;
+		ap_str_addf(out, "%s operand %u over ", semicolon, i);
+		add_set(out, r, lacks);
+		if (is_broadcast(r, i))
+			ap_str_addf(out, "%swhat it is broadcast along", lacks ? " and " : "");
+		semicolon = ";";
+	}
+	if (!*semicolon)
+		ap_str_add(out, " none");
+}
+
+static void add_backward(const struct ap_op_row *row, const struct ap_rule *r, bool forward,
+	struct ap_str *out)
+{
+	if (!*row->grad) {
+		describe_label(out, "backward");
+		ap_str_add(out, "none");
+		return;
+	}
+	describe_label(out, "backward");
+	ap_str_add(out, "mindspore: ");
+	ap_str_add(out, forward ? "AllReduce (sum) of the results' gradients over the same" : "none");
+	if (r->window)
+		ap_str_add(out, "; the exchange reversed");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: AllReduce (sum) of the gradient of");
+	add_lacking(row, r, out);
+	if (r->window)
+		ap_str_add(out, "; the exchange reversed");
+	describe_label(out, "gradient");
+	ap_str_add(out, "mindspore: of a parameter over all devices that hold the same slice");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: of a parameter as of any other operand");
+}
+
+static void expander_comm(const struct ap_op_row *row, const struct ap_expander *e,
+	struct ap_str *out)
+{
+	describe_label(out, "forward");
+	if (*e->lacks)
+		ap_str_addf(out, "AllReduce (%s) of the results over %s", reductions[row->reduce],
+			e->lacks);
+	else
+		ap_str_add(out, "none");
+	describe_label(out, "backward");
+	if (!*row->grad) {
+		ap_str_add(out, "none");
+		return;
+	}
+	ap_str_addf(out, "mindspore: %s", *e->lacks ?
+		"AllReduce (sum) of the results' gradients over the same" : "none");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: AllReduce (sum) of an operand's gradient over what is cut and "
+		"it lacks");
+	describe_label(out, "gradient");
+	ap_str_add(out, "mindspore: of a parameter over all devices that hold the same slice");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: of a parameter as of any other operand");
+}
+
+void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out)
+{
+	struct ap_rule r;
+	bool forward;
+	size_t at;
+
+	ap_rule_parse(row->rule, &r, &at);
+	if (r.expander.len) {
+		expander_comm(row, ap_expander_find(r.expander), out);
+		return;
+	}
+	forward = add_forward(row, &r, out);
+	add_halos(&r, forward, out);
+	if (!forward && !r.window) {
+		describe_label(out, "forward");
+		ap_str_add(out, "none");
+	}
+	add_backward(row, &r, forward, out);
 }

@@ -15,10 +15,4 @@ void ap_op_describe(const char *type, struct ap_str *out);
 /* describe_comm.c: what a row's rule exchanges, a line each for forward, backward, gradient. */
 void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out);
 
-/* describe_batch.c: where it is cut in semi_auto_parallel without a strategy, a line. */
-void ap_op_describe_batch(const struct ap_op_row *row, struct ap_str *out);
-
-/* Starts a line "  label     ", or, label NULL, the next one of the same. */
-void ap_describe_label(struct ap_str *out, const char *label);
-
 #endif

@@ -8,7 +8,7 @@
 #ifndef AP_RULE_EXPAND_H
 #define AP_RULE_EXPAND_H
 
-#include "rule/bind.h"
+#include "rule/binding.h"
 
 /* A factor of this length; AP_NO_FACTOR for a length of one. False when there are too many. */
 bool ap_expand_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t size, uint8_t *id);
@@ -47,9 +47,6 @@ struct ap_expander {
 	bool gaps;
 	const char *attrs, *lacks, *says;
 };
-
-/* Requires that there is one of that name. */
-const struct ap_expander *ap_expander_find(struct ap_name name);
 
 #define EXPANDER(name, ...) bool ap_expand_##name(struct ap_binding *b);
 #include "rule/expanders.def"

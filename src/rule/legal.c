@@ -3,11 +3,14 @@
  * Conditions on cuts that go beyond single factors, by name (column `legal` of ops.def):
  * what MindSpore's implementation of an operator refuses, or computes wrongly.
  */
-#include "base/vec.h"
-#include "rule/rule.h"
+#include "rule/legal.h"
 
 #include <assert.h>
 #include <string.h>
+
+#include "base/vec.h"
+#include "rule/rule.h"
+#include "rule/window.h"
 
 /* A vector of counts on its way through a condition. */
 struct cut {

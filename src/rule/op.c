@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rule/rule.h"
+#include "rule/op.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "rule/rule.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 

@@ -72,57 +72,8 @@ struct ap_op_row {
 	const char *source; /* file of MindSpore the rule follows */
 };
 
-/* Row i in table order; NULL past the end. */
-const struct ap_op_row *ap_op_at(size_t i);
-
-/* The next row of this type after the given one; NULL: the first. NULL when there is none. */
-const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *type);
-
-/* What family a row of the table is of: "matrix products". */
-const char *ap_op_family(const struct ap_op_row *row);
-
-/* Canonical type for a 2.x name or an old alias (TensorAdd -> Add); NULL when unknown, or refused in
- * users' graphs (ap_op_unsupported). *nearest (which may be NULL) is then the closest known name, or
- * NULL. */
-const char *ap_op_canonical(const char *type, const char **nearest);
-
-/* Does MindSpore keep a strategy for such operators? Those that take their operand's layout as it
- * comes and leave the change to the redistribution, as Reshape does, have none, nor has GetNext,
- * which has no operand. */
-bool ap_op_has_strategy(const struct ap_op_row *row);
-
-/* Do MindSpore's searches give such operators the layout of their producer, whatever strategy they
- * have? */
-bool ap_op_follows(const struct ap_op_row *row);
-
-/* Has MindSpore no class for such operators, so that it takes them for batch parallel? Rows that unknown
- * types are bound to are among them. */
-bool ap_op_is_fallback(const struct ap_op_row *row);
-
-/* Is it of MindSpore's class for batch parallel operators? Those above are, too. */
-bool ap_op_is_batch_parallel(const struct ap_op_row *row);
-
-/* May attribute cross_batch leave its partial results as they are on each device? */
-bool ap_op_takes_cross_batch(const struct ap_op_row *row);
-
-/* Is an operand of it that is saved needed for the gradients of the others alone? */
-bool ap_op_is_product(const struct ap_op_row *row);
-
-/* Alias row i: old name and what it means now; false past the end. */
-bool ap_op_alias_at(size_t i, const char **old_name, const char **canonical);
-
 #define AP_OP_UNKNOWN "BatchParallel" /* whose rows an operator of unknown type may be bound to */
 #define AP_OP_UNCUT "StandAlone" /* those of types that MindSpore never takes for batch parallel */
-
-/* Which of these two an operator of a type that has no rows is bound to. */
-const char *ap_op_unknown(const char *type);
-
-/* Why no graph of a user's may have a type that MindSpore has: no rule is known for it, or only plans
- * have it (whose rows are in the table then). NULL for any other type. */
-const char *ap_op_unsupported(const char *type);
-
-/* Type i of those, and why; false past the end. */
-bool ap_op_unsupported_at(size_t i, const char **type, const char **reason);
 
 enum ap_attr_type {
 	AP_ATTR_INT,
@@ -149,49 +100,21 @@ struct ap_attrs {
 	const struct ap_attr *v;
 };
 
-/* What attribute `name` of operators of type op ("" where that does not matter) is called now, and
- * its type; NULL when no such attribute is declared (attrs.def). */
-const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *type);
-
-/* Name of declared attribute i; NULL past the end. */
-const char *ap_attr_at(size_t i);
-
 struct ap_attr_alias {
 	const char *operators; /* types parted by blanks; "" all */
 	const char *old, *now;
 };
-
-/* Alias i of attributes; false past the end. */
-bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias);
 
 struct ap_attr_refusal {
 	const char *allowed; /* the value that changes nothing; "" none */
 	const char *reason; /* what another one does */
 };
 
-/* Refusal i: of which operators' attributes (as in ap_attr_alias); false past the end. */
-bool ap_attr_refusal_at(size_t i, const char **operators, const char **name,
-	struct ap_attr_refusal *refusal);
-
-/* Is op a word of such a list of types? An empty list has all. */
-bool ap_attr_concerns(const char *operators, const char *op);
-
-/* Does this attribute make an operator compute what no rule says? */
-bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why);
-
-const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name);
-int64_t ap_attr_int(const struct ap_attrs *a, const char *name, int64_t otherwise);
-bool ap_attr_bool(const struct ap_attrs *a, const char *name, bool otherwise);
-const char *ap_attr_str(const struct ap_attrs *a, const char *name, const char *otherwise);
-
 struct ap_shape {
 	uint8_t rank;
 	enum ap_dtype dtype;
 	int64_t dim[AP_MAX_RANK];
 };
-
-/* "[32, 512]", kept in arena. */
-const char *ap_shape_text(struct ap_arena *arena, const int64_t *dim, uint8_t rank);
 
 enum {
 	AP_FACTOR_FROZEN = 1,
@@ -247,11 +170,6 @@ struct ap_halo {
 	int64_t before, after;
 };
 
-/* Halo of part `part` of `parts`, which divides both lengths; without the padding at the ends.
- * Negative where the windows do not even reach to the end of the part. Transposed: of the elements
- * whose windows reach into the part of the result. */
-struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part);
-
 /* A rule bound to one operator. Immutable, plain data; in the run arena. */
 struct ap_bound {
 	const struct ap_op_row *row;
@@ -295,14 +213,6 @@ struct ap_bind_fault {
 	int operand;
 };
 
-/*
- * Binds the first fitting row: infers result shapes (out->out[].size, dtype); whether they agree
- * with the declared ones is the caller's question. AP_MEANING and *fault when no row fits (that of
- * the row that came furthest); nothing goes to the sink. O(rows + rank^2) per operator.
- */
-enum ap_status ap_rule_bind(struct ap_ctx *ctx, const struct ap_bind_in *in, struct ap_bound *out,
-	struct ap_bind_fault *fault);
-
 /* What a condition refuses: so many parts of a dimension. */
 struct ap_legal_why {
 	const struct ap_operand *tensor; /* of the bound's in or out */
@@ -310,17 +220,6 @@ struct ap_legal_why {
 	int64_t parts;
 	const char *allowed; /* "with cut indices 1 is allowed" */
 };
-
-/* The row's extra condition: may these counts stand on ndev devices? true where it has none; where
- * not, *why says what is in the way (why may be NULL). */
-bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
-	struct ap_legal_why *why);
-
-/* Tensors that shard() takes a vector for: operands, or as the row's column `strategy` says. */
-uint32_t ap_op_vectors(const struct ap_bound *b);
-
-/* What vector v is of; NULL: it is empty. */
-const struct ap_operand *ap_op_vector(const struct ap_bound *b, uint32_t v);
 
 /*
  * Where MindSpore's batch strategy cuts an operator that has no strategy: mask[vector] has a bit for
@@ -333,42 +232,5 @@ enum ap_batch { /* how many parts these are, of n devices: */
 	AP_BATCH_SAMPLES, /* n, or 1 where n does not divide dimension 0 of operand 0 and of result 0 */
 	AP_BATCH_DATA /* n, or 1 where the data comes whole to each device */
 };
-enum ap_batch ap_op_batch_positions(const struct ap_bound *b, uint8_t *mask);
-
-/* The same as the table has it (ops.def); NULL: dimension 0 of the first operand. */
-const char *ap_op_batch_notation(const struct ap_op_row *row);
-
-/* Is result o only a step on the way to another one: does it lack factors of mask that another
- * result has? The statistics of a normalisation, for one, when the batch is cut. */
-bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask);
-
-/* The factor whose partial sums an out_strategy may deal along the first dimension of result 0; -1
- * where the operator takes no out_strategy, or has been given one. */
-int ap_rule_deal_factor(const struct ap_bound *b);
-
-/* Its letter, by the row; 0 where there is none. */
-char ap_op_deal_letter(const struct ap_op_row *row);
-
-/* Does MindSpore deal them unless an out_strategy says otherwise? */
-bool ap_op_deals_usually(const struct ap_op_row *row);
-
-/* Which factors of b->dealt have their sums dealt with these counts? */
-uint32_t ap_rule_dealt(const struct ap_bound *b, const int32_t *count);
-
-/* What a condition of column `legal` asks for, in words. */
-const char *ap_legal_says(const char *name);
-
-/* Deals them: b->dealt. Requires that there is such a factor and that nothing is dealt yet. */
-void ap_rule_deal(struct ap_ctx *ctx, struct ap_bound *b);
-
-/* Deals them where MindSpore does by itself: rows is the length of dimension 0 of result 0 in a
- * micro-batch. Nothing where the rows are none of what is looked up with. Requires the same. */
-void ap_rule_deal_usually(struct ap_ctx *ctx, struct ap_bound *b, int64_t rows);
-
-/* Leaves no choice any more: they are dealt always. */
-void ap_rule_deal_always(struct ap_ctx *ctx, struct ap_bound *b);
-
-/* Human form of a bound rule with sizes, for `list operators NAME` and messages. */
-const char *ap_rule_text(struct ap_ctx *ctx, const struct ap_bound *b);
 
 #endif

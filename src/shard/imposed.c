@@ -3,6 +3,8 @@
 
 #include "base/arena.h"
 #include "base/num.h"
+#include "rule/deal.h"
+#include "rule/op.h"
 #include "shard/space.h"
 
 /* The factor that dimension 0 of t begins with; -1 none. */

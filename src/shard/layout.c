@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hw/group.h"
+#include "rule/deal.h"
 
 static void arrange(const struct ap_placement *p, bool raw, struct ap_dev_matrix *out)
 {

@@ -9,6 +9,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "rule/deal.h"
+#include "rule/legal.h"
 #include "shard/refusal.h"
 #include "shard/space.h"
 

@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "rule/legal.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 
 /* The length of dimension d of an operand on one device, of a micro-batch. */

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "rule/batch.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/refusal.h"

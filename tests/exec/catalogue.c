@@ -9,6 +9,7 @@
 #include "fault.h"
 
 #include "base/vec.h"
+#include "rule/op.h"
 
 static const char *const described[] = {
 	"_MirrorOperator", "Abs", "ACos", "Acosh", "Add", "AddExt", "AddN", "ApplyRotaryPosEmb",

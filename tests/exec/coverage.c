@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "fault.h"
 #include "rule/describe.h"
+#include "rule/op.h"
 
 struct section {
 	uint32_t types, planned, covered, aliases, refused;

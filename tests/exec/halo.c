@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/attr.h"
 
 #include "oper.h"
 

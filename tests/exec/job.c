@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel.h"
+#include "rule/attr.h"
 
 const struct ex_value *ex_in(const struct ex_job *j, unsigned slot)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "rule/attr.h"
 
 uint64_t ex_fraction(const struct ex_job *j, const char *name, double otherwise)
 {

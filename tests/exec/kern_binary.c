@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static ex_id surface_at(const struct ex_job *j, unsigned r, const int64_t *at)
 {

@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static bool same_size(const struct ex_value *a, const struct ex_value *b)
 {

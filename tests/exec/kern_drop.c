@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "rule/attr.h"
+
 static ex_id part_of(const struct ex_job *j, int64_t i)
 {
 	return ex_fn2(j->tape, j->type, j->in[0].id[i], j->in[1].id[i]);

@@ -2,6 +2,7 @@
 /* Numbers that follow from their places in the whole, and what is read in; systems of equations. */
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* Number i of those that are given: an operand, or an attribute. */
 static uint64_t given(const struct ex_job *j, unsigned i, const char *name, int64_t otherwise)

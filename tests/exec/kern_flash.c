@@ -8,6 +8,7 @@
 
 #include "kern_attn.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 enum { SHIFT = 3, DROP = 4, MASK = 6 };
 enum { LANES = 8 };

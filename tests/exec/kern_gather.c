@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* Operand 1 + d holds places in dimension d. */
 static bool index_by_all(const struct ex_job *j)

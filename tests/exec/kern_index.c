@@ -7,6 +7,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static int64_t index_at(const struct ex_job *j, const struct ex_value *index, const int64_t *at)
 {

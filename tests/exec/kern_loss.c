@@ -2,6 +2,7 @@
 /* Losses, and what is dropped at random. */
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* A row of logits with its softmax: parts[c] of the sum, and the logarithm of the sum. */
 struct row {

@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static void concat_from(const struct ex_job *j, unsigned r, const int64_t *at, struct ex_source *s)
 {

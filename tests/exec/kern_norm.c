@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* The next element of those that differ in the dimensions of mask; false, and back, after the last. */
 static bool next_in(const struct ex_box *b, uint32_t mask, int64_t *at)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "rule/attr.h"
+
 bool ex_each(const struct ex_job *j, ex_element_fn *element)
 {
 	for (unsigned r = 0; r < j->nout; r++) {

@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* A matrix in the last two dimensions, seen as rows x columns. */
 struct matrix {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "rule/attr.h"
 #include "kern_parts.h"
 #include "make_parts.h"
 

@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* A place between two points, num / den of the way from the first. */
 struct place {

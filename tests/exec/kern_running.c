@@ -4,6 +4,7 @@
 
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 /* A line of operand 0 along an axis. */
 struct line {

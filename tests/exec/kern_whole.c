@@ -5,6 +5,7 @@
  */
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static int64_t lines(const struct ex_box *b)
 {

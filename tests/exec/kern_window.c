@@ -8,6 +8,7 @@
 #include "kern_parts.h"
 #include "make_parts.h"
 #include "oper.h"
+#include "rule/attr.h"
 
 enum { FIRST = 2 }; /* dimensions before those of the windows */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "rule/attr.h"
 #include "oper.h"
 
 static bool is_mean(const char *type)

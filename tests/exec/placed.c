@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/attr.h"
 
 #include "oper.h"
 

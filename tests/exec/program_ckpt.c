@@ -10,6 +10,7 @@
 #include "drive/drive.h"
 #include "hw/group.h"
 #include "plan/plan.h"
+#include "rule/op.h"
 #include "program_read.h"
 
 static int64_t holders(const struct ap_shape *shape, const struct ap_layout *l, int64_t ndev, int64_t rank,

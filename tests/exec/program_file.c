@@ -7,6 +7,7 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "planfile/plan_read.h"
+#include "rule/op.h"
 #include "shard/strategy.h"
 #include "program_read.h"
 

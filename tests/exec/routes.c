@@ -8,6 +8,7 @@
 #include "cost/pins.h"
 #include "drive/drive.h"
 #include "plan/plan.h"
+#include "rule/op.h"
 
 const int32_t *const *ex_route_held(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t *const *counts)

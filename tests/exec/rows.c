@@ -5,8 +5,11 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "cost/comms.h"
 #include "cost/opcost.h"
 #include "hw/coll.h"
+#include "rule/bind.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"

@@ -6,6 +6,9 @@
 #include "base/arena.h"
 #include "fault.h"
 #include "cost/comms.h"
+#include "rule/attr.h"
+#include "rule/bind.h"
+#include "rule/deal.h"
 #include "shard/imposed.h"
 #include "shard/layout.h"
 

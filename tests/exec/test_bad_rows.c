@@ -18,6 +18,8 @@
 #include "base/vec.h"
 #include "cost/pins.h"
 #include "graph/graph.h"
+#include "rule/bind.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/strategy.h"
 #include "harness.h"

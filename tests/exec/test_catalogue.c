@@ -4,6 +4,7 @@
 
 #include "fault.h"
 #include "harness.h"
+#include "rule/op.h"
 
 START_TEST(each_type_is_planned_with_or_refused_with_a_reason)
 {

@@ -6,6 +6,7 @@
  * its values.
  */
 #include "base/vec.h"
+#include "rule/bind.h"
 #include "kernel.h"
 #include "unit.h"
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "rule/op.h"
 #include "harness.h"
 #include "oper.h"
 

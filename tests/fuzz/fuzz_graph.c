@@ -4,6 +4,7 @@
  */
 #include "fuzz.h"
 #include "base/vec.h"
+#include "rule/op.h"
 #include "rule/rule.h"
 
 /* Names of operators, and of attributes. */

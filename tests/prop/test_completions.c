@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "route/follow.h"
 #include "route/semi_auto.h"
+#include "rule/batch.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/strategy.h"

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "cost/recompute.h"
 #include "cost/task.h"
+#include "rule/op.h"
 #include "trial.h"
 #include "unit.h"
 

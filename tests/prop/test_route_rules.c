@@ -6,6 +6,8 @@
  */
 #include "base/num.h"
 #include "plan/plan.h"
+#include "rule/attr.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/strategy.h"
 #include "trial.h"

@@ -11,6 +11,7 @@
 #include "cost/pins.h"
 #include "plan/make.h"
 #include "plan/plan.h"
+#include "rule/op.h"
 #include "shard/legal.h"
 #include "trial.h"
 #include "unit.h"

@@ -18,6 +18,7 @@
 #include "harness.h"
 #include "hw/coll.h"
 #include "pipeline/stages.h"
+#include "rule/op.h"
 #include "random_graph.h"
 #include "unit.h"
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "cost/comms.h"
 #include "cost/cost.h"
 #include "cost/kernel.h"
 #include "cost/move.h"

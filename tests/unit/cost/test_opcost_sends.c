@@ -7,6 +7,7 @@
 #include "cost/move.h"
 #include "cost/opcost.h"
 #include "hw/coll.h"
+#include "rule/bind.h"
 #include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "graph/graph.h"
+#include "rule/attr.h"
 #include "graph_fixture.h"
 #include "harness.h"
 

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "rule/bind.h"
 #include "graph_fixture.h"
 #include "harness.h"
 

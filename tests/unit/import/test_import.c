@@ -7,6 +7,7 @@
 #include "harness.h"
 #include "graph/graph.h"
 #include "import/prims.h"
+#include "rule/attr.h"
 #include "import_fixture.h"
 
 TEST_FIXTURE(fixture_setup, fixture_teardown)

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "rule/attr.h"
 #include "harness.h"
 #include "import_fixture.h"
 

@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "rule/attr.h"
+#include "rule/bind.h"
 
 struct ap_ctx ctx;
 

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "harness.h"
 #include "rule/describe.h"
+#include "rule/op.h"
 #include "rule_fixture.h"
 
 static const char *describe(const char *type)

@@ -4,6 +4,8 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "rule/batch.h"
+#include "rule/op.h"
 #include "harness.h"
 #include "rule_fixture.h"
 

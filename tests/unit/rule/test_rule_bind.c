@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/bind.h"
+#include "rule/op.h"
 
 #include "harness.h"
 #include "move_samples.h"

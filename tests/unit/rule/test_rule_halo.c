@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "rule/legal.h"
+#include "rule/window.h"
 #include "harness.h"
 #include "rule_fixture.h"
 

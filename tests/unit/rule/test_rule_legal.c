@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/attr.h"
+#include "rule/bind.h"
+#include "rule/legal.h"
+#include "rule/op.h"
 
 #include "harness.h"
 #include "rule_fixture.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/deal.h"
 
 #include "harness.h"
 #include "rule_fixture.h"

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "rule/bind.h"
 #include "harness.h"
 #include "move_samples.h"
 #include "rule_fixture.h"

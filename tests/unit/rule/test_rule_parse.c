@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "harness.h"
 #include "rule/notation.h"
+#include "rule/op.h"
 
 START_TEST(every_row_parses)
 {

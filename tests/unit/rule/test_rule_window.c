@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "rule/legal.h"
+#include "rule/window.h"
 
 #include "harness.h"
 #include "rule_fixture.h"

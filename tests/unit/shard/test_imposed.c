@@ -15,6 +15,7 @@
 #include "cost/task.h"
 #include "route/propagation.h"
 #include "route/semi_auto.h"
+#include "rule/op.h"
 #include "shard/imposed.h"
 #include "shard/layout.h"
 #include "shard/legal.h"

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "bound.h"
 #include "harness.h"
+#include "rule/bind.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"

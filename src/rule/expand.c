@@ -1,56 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/vec.h"
 #include "rule/expand.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-static const struct expander {
-	struct ap_expander e;
-	bool (*expand)(struct ap_binding *b);
-} expanders[] = {
-#define EXPANDER(name, least, most, results, gaps, attrs, lacks, says) \
-	{{#name, least, most, results, gaps, attrs, lacks, says}, ap_expand_##name},
-#include "rule/expanders.def"
-};
-
-static const struct expander *find(struct ap_name name)
-{
-	size_t i = 0;
-
-	while (strlen(expanders[i].e.name) != name.len ||
-		memcmp(expanders[i].e.name, name.s, name.len) != 0) {
-		i++;
-		assert(i < AP_COUNT(expanders));
-	}
-	return &expanders[i];
-}
-
-const struct ap_expander *ap_expander_find(struct ap_name name)
-{
-	return &find(name)->e;
-}
-
-/* Of a list of operands none may be left out, unless gaps are allowed. */
-void ap_bind_expand_counts(struct ap_binding *b)
-{
-	const struct ap_expander *e = &find(b->rule.expander)->e;
-	unsigned last = b->in->nin ? ap_bind_slot(b, b->in->nin - 1u) + 1 : 0;
-
-	b->rule.nin = e->most;
-	b->rule.nout = e->results;
-	b->rule.nrequired = !e->gaps && last > e->least && last <= e->most ? (uint16_t)last : e->least;
-}
-
-bool ap_bind_expand(struct ap_binding *b)
-{
-	for (unsigned i = 0; i < b->in->nin; i++) {
-		b->bin[i].rank = b->in->in[i].rank;
-		memcpy(b->bin[i].size, b->in->in[i].dim, sizeof b->bin[i].size);
-	}
-	return find(b->rule.expander)->expand(b);
-}
+#include "base/vec.h"
+#include "rule/attr.h"
+#include "rule/binding.h"
 
 bool ap_expand_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t size, uint8_t *id)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of convolutions and poolings: how many there are, and what parts of them need. */
-#include "rule/bind.h"
+#include "rule/window.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+
+#include "rule/attr.h"
+#include "rule/binding.h"
 
 enum pad_mode { PAD_VALID, PAD_SAME, PAD_GIVEN };
 

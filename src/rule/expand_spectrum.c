@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rule/attr.h"
+#include "rule/binding.h"
 #include "rule/expand.h"
 
 enum last { /* the length of the last dimension that is transformed */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rule/deal.h"
+
 #include <string.h>
 
 #include "base/arena.h"

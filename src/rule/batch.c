@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vectors that shard() takes, and which of their dimensions MindSpore's batch strategy cuts. */
+#include "rule/batch.h"
+
 #include <string.h>
 
 #include "base/vec.h"
