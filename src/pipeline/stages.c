@@ -41,8 +41,8 @@ struct saying {
 };
 
 /* AP_MEANING, told of an operator (AP_NONE: of none). */
-static enum ap_status fault(const struct stages *s, ap_id node, const char *check,
-	const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static enum ap_status fault(const struct stages *s, ap_id node,
+	const char *check, const char *fmt, ...)
 {
 	const struct ap_where where = {.file = s->g->file,
 		.oper = node == AP_NONE ? NULL : s->g->node[node].name};
