@@ -321,10 +321,11 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 
 bool ap_diag_at(const struct ap_diag *d, size_t i, struct ap_message *out)
 {
-	const struct message *m = &d->messages.v[i];
+	const struct message *m;
 
 	if (i >= d->messages.n)
 		return false;
+	m = &d->messages.v[i];
 	*out = (struct ap_message){m->level, m->file, m->pointer, m->oper, m->check, m->text, m->line,
 		m->col};
 	return true;
