@@ -16,6 +16,7 @@
 #include "graph/graph.h"
 #include "hw/rank_table.h"
 #include "import/import.h"
+#include "import/write.h"
 
 struct job {
 	size_t n;

@@ -123,10 +123,6 @@ struct ap_graph_params {
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out);
 
-/* Names of the named checks, for the man page and the test that each has a bad file. NULL past the
- * end; *text is one line about it. */
-const char *ap_graph_check_at(size_t i, const char **text);
-
 /* The type in which operators read a tensor: what their rules are bound to. */
 enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t);
 

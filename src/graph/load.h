@@ -82,4 +82,8 @@ ap_id ap_load_tensor(const struct ap_load *l, const char *name);
 /* Element i of an array, or NULL. O(i). */
 const struct ap_jv *ap_load_element(const struct ap_jv *array, size_t i);
 
+/* Names of the named checks, for the man page and the test that each has a bad file. NULL past the
+ * end; *text is one line about it. */
+const char *ap_graph_check_at(size_t i, const char **text);
+
 #endif

@@ -3,6 +3,8 @@
  * Casts of parameters, as mixed precision has them in front of each use: MindSpore looks through them, so
  * that the layout of a parameter is that of the operator behind. They become what is said of the parameter.
  */
+#include "import/cast.h"
+
 #include <inttypes.h>
 #include <string.h>
 

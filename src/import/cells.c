@@ -3,6 +3,8 @@
  * A dump says of every operator whether a cell around it is recomputed, but not which. It is taken to be
  * the outermost cell all of whose operators are: lists of cells, which run nothing themselves, aside.
  */
+#include "import/cells.h"
+
 #include <string.h>
 
 #include "base/arena.h"

@@ -3,21 +3,113 @@
 #include "import/flat.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "base/vec.h"
-#include "import/flat_parts.h"
 #include "import/ir_parse.h"
+#include "import/ir_value.h"
 #include "import/source.h"
+#include "rule/binding.h"
+#include "rule/op.h"
 
-enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };
-enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* what one takes beside its text */
+enum flat_role {
+	FLAT_OPERATOR,
+	FLAT_PASS,
+	FLAT_DROP,
+	FLAT_GET,
+	FLAT_TUPLE,
+	FLAT_SHAPE,
+	FLAT_BIND,
+	FLAT_CHOOSE,
+	FLAT_GRAD,
+	FLAT_SLICED,
+	FLAT_EARLY
+};
 
-enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, const char *fmt, ...)
+struct ap_flat_frame { /* a call of a sub-graph */
+	const struct ap_ir_func *func;
+	const struct ap_flat_frame *around; /* where its free variables are; NULL: the entry's parameters */
+	const struct ap_flat_value *arg; /* [nparam] */
+	struct ap_flat_value *node; /* [nodes.n] what they give */
+};
+
+struct flat {
+	struct ap_ctx *ctx;
+	const struct ap_ir *ir;
+	const struct ap_import_params *params;
+	struct ap_flat *flat;
+	struct ap_map *funcs, *roles; /* ids of the dump's sub-graphs; rows of plumbing.def */
+	struct ap_map *param_names; /* names of parameters of the entry, whose ids are those of tensors */
+	struct ap_map *places; /* names of parameters of sub-graphs */
+	uint32_t *place; /* by id of places: its number among the sub-graph's */
+	struct ap_map *labels; /* "3/label", 3 being the sub-graph; NULL: not asked for yet */
+	AP_VEC(const struct ap_ir_node *) labelled; /* by id of labels; NULL: there are several */
+	struct ap_map *assumed;
+	AP_VEC(struct ap_flat_value) assumptions; /* by id of assumed */
+	const struct ap_ir_node *grad, *grad_call; /* J of the forward graph, and its call; NULL none */
+	const bool **wanted; /* by sub-graph: nodes that lead to that call; NULL all */
+	bool done; /* it was called */
+	bool ended; /* a piece: at what of it is not understood */
+	struct ap_flat_value result; /* what it gave */
+	bool *running; /* by sub-graph */
+	size_t made, most; /* bytes of the dump as if every call were written out; see charge() */
+	unsigned depth;
+};
+
+enum { NAME_COPIES = 16 }; /* of a name made of another: each takes as long as the text up to it */
+
+static const char *shown(struct flat *e, const char *name)
+{
+	return ap_diag_name(e->ctx->diag, name);
+}
+
+/* "layer1.weight" of "para3_layer1.weight" */
+static const char *plain(const char *name)
+{
+	const char *at = strchr(name, '_');
+
+	return !strncmp(name, "para", 4) && at && at[1] ? at + 1 : name;
+}
+
+/* Numbers and tensors in a value, tuples counted. */
+static uint32_t flat_size(const struct ap_flat_value *v)
+{
+	return v->kind == AP_FLAT_TUPLE ? v->size : v->kind == AP_FLAT_CONST ? v->c->size : 1;
+}
+
+static struct ap_flat_value assumption(struct flat *e, int64_t line, const char *name,
+	const struct ap_ir_type *type)
+{
+	struct ap_flat_tensor t = {.kind = type->ref ? AP_TENSOR_PARAM : AP_TENSOR_INPUT, .line = line,
+		.name = type->ref_key ? type->ref_key : plain(name), .type = *type};
+	struct ap_flat_value v = {.kind = AP_FLAT_NOTHING}, *part;
+
+	if (type->form == AP_IR_TYPE_TENSOR) {
+		v = (struct ap_flat_value){.kind = AP_FLAT_TENSOR, .id = (ap_id)e->flat->tensors.n};
+		AP_PUSH(e->ctx->arena, e->flat->tensors, t);
+	} else if (type->form == AP_IR_TYPE_TUPLE) {
+		part = AP_NEW_N(e->ctx->arena, struct ap_flat_value, type->n);
+		for (uint32_t i = 0; i < type->n; i++)
+			part[i] = assumption(e, line, ap_arena_printf(e->ctx->arena, "%s.%" PRIu32, name,
+				i), &type->v[i]);
+		v = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = type->n, .v = part, .size = 1};
+		for (uint32_t i = 0; i < type->n; i++) { /* no larger and deeper than its text */
+			v.size += flat_size(&part[i]);
+			v.depth = part[i].depth > v.depth ? part[i].depth : v.depth;
+		}
+		v.depth++;
+	}
+	return v;
+}
+
+/* Reports a fault at a line; returns st. A piece ends there, with a warning, if anything came before. */
+static enum ap_status fault(struct flat *e, int64_t line, enum ap_status st, const char *fmt, ...)
 {
 	struct ap_where where = {.file = e->ir->file, .line = line};
 	struct ap_str text;
@@ -36,27 +128,593 @@ enum ap_status ap_flat_fault(struct flat *e, int64_t line, enum ap_status st, co
 	return ap_diag_add(e->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
 }
 
-enum ap_status ap_flat_charge(struct flat *e, int64_t line, size_t bytes)
+/*
+ * Counts what grows beyond the text: sub-graphs at each of their calls, arguments bound once more, names
+ * made of names. AP_LIMIT, at the line, where it is more than a multiple of the dump: all that follows
+ * takes memory and time in proportion to it.
+ */
+static enum ap_status charge(struct flat *e, int64_t line, size_t bytes)
 {
 	e->made += bytes;
 	if (e->made <= e->most)
 		return AP_OK;
-	return ap_flat_fault(e, line, AP_LIMIT, "the dump takes more than %zu MB where every call is "
+	return fault(e, line, AP_LIMIT, "the dump takes more than %zu MB where every call is "
 		"replaced by the sub-graph, though its file has %zu kB; at most %d MB and %d times the file "
 		"are read", e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20, AP_IR_MOST_COPIES);
 }
 
-static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
+/* flat_value.c: a tensor for what a partial dump does not say. */
+static enum ap_status assume(struct flat *e, int64_t line, const char *name,
+	const struct ap_ir_type *type, struct ap_flat_value *out)
 {
-	if (e->params->partial && e->flat->ops.n)
-		return ap_flat_fault(e, line, AP_MEANING, "what follows %s", why);
-	return ap_source_refuse(e->ctx, e->ir->file, line, why);
+	struct ap_where where = {.file = e->ir->file, .line = line};
+	bool fresh;
+	ap_id id;
+
+	AP_TRY(charge(e, line, NAME_COPIES * strlen(name)));
+	id = ap_map_put_str(e->assumed, name, &fresh);
+	if (fresh)
+		AP_PUSH(e->ctx->arena, e->assumptions, assumption(e, line, name, type));
+	*out = e->assumptions.v[id];
+	if (!fresh || out->kind == AP_FLAT_NOTHING)
+		return AP_OK;
+	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
+		"%s is not in this piece of a dump; it is taken for %s", shown(e, name),
+		type->ref ? "a parameter" : "an input");
 }
 
-static const char *shown(struct flat *e, const char *name)
+/* flat.c: reports a node without its line of types. */
+static enum ap_status no_types(struct flat *e, const struct ap_ir_node *n)
 {
-	return ap_diag_name(e->ctx->diag, name);
+	return fault(e, n->line, AP_MEANING, "\"%s\" has no types; expected a dump written with "
+		"MS_DEV_DUMP_IR_FORMAT=2, or without that variable", shown(e, n->prim ? n->prim : "call"));
 }
+
+static enum ap_status unknown(struct flat *e, const struct ap_ir_node *n, const char *name,
+	const struct ap_ir_type *type, struct ap_flat_value *out)
+{
+	if (!n->typed)
+		return no_types(e, n);
+	if (e->params->partial && type)
+		return assume(e, n->line, name, type, out);
+	return fault(e, n->line, AP_MEANING, "%s is not defined before it is used", shown(e, name));
+}
+
+static enum ap_status node_value(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, int64_t id, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	const struct ap_ir_node *from = ap_ir_node(frame->func, id);
+
+	if (!from || from >= n)
+		return unknown(e, n, ap_arena_printf(e->ctx->arena, "%%%" PRId64, id), type, out);
+	*out = frame->node[from - frame->func->nodes.v];
+	return AP_OK;
+}
+
+/* The frame of a sub-graph from here outwards; NULL where it does not run. */
+static const struct ap_flat_frame *frame_of(const struct flat *e, const struct ap_flat_frame *frame,
+	ap_id func)
+{
+	while (frame && frame->func != &e->ir->funcs.v[func])
+		frame = frame->around;
+	return frame;
+}
+
+/* The tensor of an entry's parameter, nothing where it is a monad. */
+static struct ap_flat_value flat_param(const struct flat *e, ap_id param)
+{
+	return e->flat->tensors.v[param].type.form == AP_IR_TYPE_TENSOR
+		? (struct ap_flat_value){.kind = AP_FLAT_TENSOR, .id = param}
+		: (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
+}
+
+/* A parameter by name: of the frame's sub-graph, else of the entry. */
+static bool param_value(const struct flat *e, const struct ap_flat_frame *frame, const char *name,
+	struct ap_flat_value *out)
+{
+	ap_id id = ap_map_get_str(e->places, name);
+	uint32_t k = id == AP_NONE ? 0 : e->place[id];
+
+	if (frame && id != AP_NONE) {
+		if (k >= frame->func->nparam || strcmp(frame->func->param[k], name))
+			for (k = 0; k < frame->func->nparam && strcmp(frame->func->param[k], name); k++)
+				;
+		if (k < frame->func->nparam) {
+			*out = frame->arg[k];
+			return true;
+		}
+	}
+	id = ap_map_get_str(e->param_names, name);
+	if (id != AP_NONE)
+		*out = flat_param(e, id);
+	return id != AP_NONE;
+}
+
+/* Names of sub-graphs are long, and labels many. */
+static const char *label_key(struct flat *e, size_t func, const char *label)
+{
+	return ap_arena_printf(e->ctx->arena, "%zu/%s", func, label);
+}
+
+static void index_labels(struct flat *e)
+{
+	e->labels = ap_map_create(e->ctx->arena);
+	for (size_t f = 0; f < e->ir->funcs.n; f++)
+		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
+			bool fresh;
+			ap_id id = ap_map_put_str(e->labels, label_key(e, f, n->label), &fresh);
+
+			if (fresh)
+				AP_PUSH(e->ctx->arena, e->labelled, n);
+			else
+				e->labelled.v[id] = NULL;
+		}
+}
+
+static enum ap_status labelled_value(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, struct ap_flat_value *out)
+{
+	const struct ap_ir_node *from;
+	ap_id id;
+
+	if (!e->labels)
+		index_labels(e);
+	id = ap_map_get_str(e->labels,
+		label_key(e, (size_t)(frame->func - e->ir->funcs.v), v->s));
+	from = id == AP_NONE ? NULL : e->labelled.v[id];
+	if (!from)
+		return fault(e, n->line, AP_MEANING, "$(@%s:%s) is %s", shown(e, v->of),
+			shown(e, v->s), id == AP_NONE ? "no node of that sub-graph"
+				: "the label of several nodes");
+	*out = frame->node[from - frame->func->nodes.v];
+	return AP_OK;
+}
+
+/* "$(@sub-graph:para3_name)", "$(@sub-graph:label)" */
+static enum ap_status free_value(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	ap_id func = ap_map_get_str(e->funcs, v->of);
+	const struct ap_flat_frame *at = func == AP_NONE ? NULL : frame_of(e, frame, func);
+
+	if (!strncmp(v->s, "para", 4) && param_value(e, at, v->s, out))
+		return AP_OK;
+	if (at)
+		return labelled_value(e, at, n, v, out);
+	return unknown(e, n, v->s, type, out);
+}
+
+static enum ap_status func_value(struct flat *e, const struct ap_ir_node *n,
+	const struct ap_flat_frame *frame, const char *name, struct ap_flat_value *out)
+{
+	ap_id func = ap_map_get_str(e->funcs, name);
+
+	if (func == AP_NONE && e->params->partial)
+		return AP_OK;
+	if (func == AP_NONE)
+		return fault(e, n->line, AP_MEANING, "sub-graph @%s is not in the dump",
+			shown(e, name));
+	*out = (struct ap_flat_value){.kind = AP_FLAT_FUNC, .id = func, .frame = frame};
+	return AP_OK;
+}
+
+static uint8_t depth_of(const struct ap_flat_value *v)
+{
+	return v->kind == AP_FLAT_TUPLE ? v->depth : v->kind == AP_FLAT_CONST ? v->c->depth : 0;
+}
+
+static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const struct ap_flat_value *part)
+{
+	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
+	struct ap_ir_value *v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = *part[i].c;
+	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
+	ap_ir_measure_list(list);
+	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+}
+
+/* flat_value.c: a tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
+static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
+	const struct ap_flat_value *part, struct ap_flat_value *out)
+{
+	bool constant = true;
+	uint8_t depth = 0;
+	size_t size = 1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		constant &= part[i].kind == AP_FLAT_CONST;
+		size += flat_size(&part[i]);
+		depth = depth_of(&part[i]) > depth ? depth_of(&part[i]) : depth;
+	}
+	if (size > AP_IR_MOST_PARTS)
+		return fault(e, line, AP_LIMIT, "a tuple of more than %d parts, those of tuples in "
+			"it counted", AP_IR_MOST_PARTS);
+	if (depth >= AP_IR_MOST_NESTED)
+		return fault(e, line, AP_LIMIT, "tuples are nested deeper than %d",
+			AP_IR_MOST_NESTED);
+	if (constant)
+		*out = constant_list(e, n, part);
+	else
+		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part,
+			.size = (uint32_t)size, .depth = depth + 1};
+	return AP_OK;
+}
+
+static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out);
+
+static enum ap_status resolve(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	*out = (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
+	switch (v->kind) {
+	case AP_IR_NODE:
+		return node_value(e, frame, n, v->i, type, out);
+	case AP_IR_PARAM:
+		return param_value(e, frame, v->s, out) ? AP_OK : unknown(e, n, v->s, type, out);
+	case AP_IR_FREE:
+		return free_value(e, frame, n, v, type, out);
+	case AP_IR_FUNC:
+		return func_value(e, n, frame, v->s, out);
+	case AP_IR_LIST:
+		return list_value(e, frame, n, v, type, out);
+	case AP_IR_NONE:
+	case AP_IR_MONAD:
+		return AP_OK;
+	default:
+		*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = v, .type = type};
+		return AP_OK;
+	}
+}
+
+/* A node's types repeat those of what it reads. */
+static enum ap_status check_type(struct flat *e, const struct ap_ir_node *n, const struct ap_ir_type *type,
+	const struct ap_flat_value *v)
+{
+	struct ap_where where = {.file = e->ir->file, .line = n->line};
+	const struct ap_flat_tensor *from;
+
+	if (!type || !type->shaped || type->rank > AP_MAX_RANK || v->kind != AP_FLAT_TENSOR)
+		return AP_OK;
+	from = &e->flat->tensors.v[v->id];
+	if (!from->type.shaped || from->type.rank > AP_MAX_RANK || (from->type.rank == type->rank &&
+		!memcmp(from->type.dim, type->dim, type->rank * sizeof *type->dim)))
+		return AP_OK;
+	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-types",
+		"\"%s\" reads the shape %s here, but line %" PRId64 " gives %s",
+		shown(e, n->prim ? n->prim : "call"), ap_shape_text(e->ctx->arena, type->dim, type->rank),
+		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
+}
+
+/* flat_value.c: what an operand of node n stands for. type: as the node's types say; NULL not told. */
+static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	AP_TRY(resolve(e, frame, n, v, type, out));
+	return check_type(e, n, type, out);
+}
+
+/* A tuple that is written out, with references in it. */
+static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
+{
+	struct ap_flat_value *part = AP_NEW_N(e->ctx->arena, struct ap_flat_value, v->n);
+
+	for (uint32_t i = 0; i < v->n; i++)
+		AP_TRY(flat_resolve(e, frame, n, &v->v[i], NULL, &part[i]));
+	AP_TRY(tuple(e, n->line, v->n, part, out));
+	out->type = type;
+	return AP_OK;
+}
+
+enum { MOST_SOUGHT = 256 }; /* sub-graphs looked through for the forward pass */
+
+static const struct {
+	const char *prim;
+	enum flat_role role;
+} plumbing[] = {
+#define NODE(name, what) {#name, FLAT_##what},
+#include "import/plumbing.def"
+};
+
+static enum flat_role ap_flat_role(const struct flat *e, const char *prim)
+{
+	ap_id id = ap_map_get_str(e->roles, prim);
+
+	return id == AP_NONE ? FLAT_OPERATOR : plumbing[id].role;
+}
+
+/* What is missing: an error, or a warning where a piece was asked for. */
+static enum ap_status missing(struct flat *e, int64_t line, const char *text)
+{
+	struct ap_where where = {.file = e->ir->file, .line = line};
+
+	if (e->params->partial)
+		return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial", "%s", text);
+	return ap_diag_add(e->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL, "%s; --partial reads what is "
+		"there", text);
+}
+
+/* More than the header counts: nothing is missing, but neither is all of it a dump. */
+static void check_more(struct flat *e, int64_t n, int64_t said, const char *what)
+{
+	if (said >= 0 && n > said)
+		ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = e->ir->file},
+			"dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what, said);
+}
+
+static enum ap_status check_counts(struct flat *e)
+{
+	const struct ap_ir *ir = e->ir;
+	int64_t nodes = 0;
+
+	for (size_t f = 0; f < ir->funcs.n; f++)
+		nodes += (int64_t)ir->funcs.v[f].nodes.n;
+	if (ir->said_funcs > (int64_t)ir->funcs.n)
+		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %zu "
+			"sub-graphs, but its header counts %" PRId64, ir->funcs.n, ir->said_funcs));
+	if (ir->said_nodes > nodes)
+		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %"
+			PRId64 " nodes, but its header counts %" PRId64, nodes, ir->said_nodes));
+	check_more(e, (int64_t)ir->funcs.n, ir->said_funcs, "sub-graphs");
+	check_more(e, nodes, ir->said_nodes, "nodes");
+	return AP_OK;
+}
+
+static enum ap_status check_whole(struct flat *e)
+{
+	const struct ap_ir *ir = e->ir;
+
+	if (!ir->headed)
+		AP_TRY(missing(e, 1, "does not begin as a dump does, with \"# IR entry: @\""));
+	if (ir->gap)
+		AP_TRY(missing(e, ir->gap, "a piece of the dump is left out here"));
+	if (ir->anew)
+		AP_TRY(missing(e, ir->anew, "another piece begins here; what follows is not read"));
+	for (size_t f = 0; f < ir->funcs.n; f++)
+		if (*ir->funcs.v[f].name && !ir->funcs.v[f].closed)
+			return missing(e, ir->funcs.v[f].end, ap_arena_printf(e->ctx->arena,
+				"the dump ends here, within sub-graph @%s that begins in line %" PRId64,
+				ap_diag_name(e->ctx->diag, ir->funcs.v[f].name), ir->funcs.v[f].line));
+	return check_counts(e);
+}
+
+/* Sub-graphs and their parameters by name. */
+static enum ap_status index_funcs(struct flat *e)
+{
+	size_t most = 0;
+
+	for (size_t f = 0; f < e->ir->funcs.n; f++)
+		most += e->ir->funcs.v[f].nparam;
+	e->place = AP_NEW_N(e->ctx->arena, uint32_t, most);
+	for (size_t f = 0; f < e->ir->funcs.n; f++) {
+		const struct ap_ir_func *func = &e->ir->funcs.v[f];
+		bool fresh;
+
+		ap_map_put_str(e->funcs, func->name, &fresh);
+		if (!fresh)
+			return fault(e, func->line, AP_MEANING, "there are two sub-graphs @%s",
+				ap_diag_name(e->ctx->diag, func->name));
+		for (uint32_t k = 0; k < func->nparam; k++)
+			e->place[ap_map_put_str(e->places, func->param[k], NULL)] = k;
+	}
+	return AP_OK;
+}
+
+/* A tensor for each of the entry's parameters, ids alike. */
+static enum ap_status index_params(struct flat *e)
+{
+	for (size_t i = 0; i < e->ir->params.n; i++) {
+		const struct ap_ir_param *p = &e->ir->params.v[i];
+		const char *at = strchr(p->name, '_');
+		struct ap_flat_tensor t = {.line = p->line, .type = p->type,
+			.kind = p->has_default || p->type.ref ? AP_TENSOR_PARAM : AP_TENSOR_INPUT,
+			.name = p->type.ref_key ? p->type.ref_key : at ? at + 1 : p->name};
+		bool fresh;
+
+		ap_map_put_str(e->param_names, p->name, &fresh);
+		if (!fresh)
+			return fault(e, p->line, AP_MEANING, "there are two parameters %%%s",
+				ap_diag_name(e->ctx->diag, p->name));
+		AP_PUSH(e->ctx->arena, e->flat->tensors, t);
+	}
+	return AP_OK;
+}
+
+/* Before types are inferred, networks are still Python's objects and names. */
+static enum ap_status check_late(struct flat *e)
+{
+	for (size_t f = 0; f < e->ir->funcs.n; f++)
+		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
+
+			if (n->out.form == AP_IR_TYPE_NULL ||
+				(n->prim && ap_flat_role(e, n->prim) == FLAT_EARLY))
+				return ap_source_refuse(e->ctx, e->ir->file, n->line,
+					"was written before types are known");
+		}
+	return AP_OK;
+}
+
+/* flat_forward.c: checks that the dump is whole; names of sub-graphs, parameters as tensors. */
+static enum ap_status prepare(struct flat *e)
+{
+	struct ap_arena *a = e->ctx->arena;
+
+	e->funcs = ap_map_create(a);
+	e->roles = ap_map_create(a);
+	e->param_names = ap_map_create(a);
+	e->places = ap_map_create(a);
+	e->assumed = ap_map_create(a);
+	for (size_t i = 0; i < AP_COUNT(plumbing); i++)
+		ap_map_put_str(e->roles, plumbing[i].prim, NULL);
+	AP_TRY(check_late(e));
+	AP_TRY(check_whole(e));
+	e->running = AP_NEW_N(a, bool, e->ir->funcs.n);
+	AP_TRY(index_funcs(e));
+	return index_params(e);
+}
+
+/* Products of matrices and the like in a sub-graph and those that it calls, each counted once. */
+static int64_t products(struct flat *e, ap_id func, uint32_t *seen, uint32_t turn)
+{
+	const struct ap_ir_func *f = &e->ir->funcs.v[func];
+	int64_t n = 0;
+
+	if (seen[func] == turn)
+		return 0;
+	seen[func] = turn;
+	for (size_t i = 0; i < f->nodes.n; i++) {
+		const struct ap_ir_node *node = &f->nodes.v[i];
+		const char *type = node->prim ? ap_op_canonical(node->prim, NULL) : NULL;
+		const struct ap_op_row *row = type ? ap_op_next(NULL, type) : NULL;
+		ap_id to = !node->prim && node->callee.kind == AP_IR_FUNC
+			? ap_map_get_str(e->funcs, node->callee.s) : AP_NONE;
+
+		n += row && row->unit == AP_OP_CUBE;
+		if (to != AP_NONE && e->depth++ < MOST_SOUGHT)
+			n += products(e, to, seen, turn);
+	}
+	return n;
+}
+
+/* The gradient whose forward graph has most products. *of: the sub-graph that it is in. */
+static enum ap_status find_grad(struct flat *e, ap_id *of)
+{
+	uint32_t found = 0, *seen = AP_NEW_N(e->ctx->arena, uint32_t, e->ir->funcs.n);
+	int64_t most = -1;
+
+	for (ap_id f = 0; f < e->ir->funcs.n; f++)
+		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
+			ap_id to;
+			int64_t count;
+
+			if (!n->prim || ap_flat_role(e, n->prim) != FLAT_GRAD || !n->nin)
+				continue;
+			to = n->in[0].kind == AP_IR_FUNC ? ap_map_get_str(e->funcs, n->in[0].s) : AP_NONE;
+			e->depth = 0;
+			found++;
+			count = to == AP_NONE ? 0 : products(e, to, seen, found);
+			if (count > most) {
+				most = count;
+				e->grad = n;
+				*of = f;
+			}
+		}
+	e->depth = 0;
+	if (found < 2)
+		return AP_OK;
+	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = e->ir->file,
+		.line = e->grad->line}, "dump-gradients", "gradients of %" PRIu32 " sub-graphs are "
+		"taken; the graph is that of this one, which has most products of matrices", found);
+}
+
+/* Backwards from the nodes that are marked. */
+static void spread(const struct ap_ir_func *f, bool *wanted)
+{
+	for (size_t i = f->nodes.n; i-- > 0;) {
+		const struct ap_ir_node *n = &f->nodes.v[i], *from;
+
+		if (!wanted[i])
+			continue;
+		for (uint32_t k = 0; k < n->nin + !n->prim; k++) {
+			const struct ap_ir_value *v = k < n->nin ? &n->in[k] : &n->callee;
+
+			from = v->kind == AP_IR_NODE ? ap_ir_node(f, v->i) : NULL;
+			if (from && from < n)
+				wanted[from - f->nodes.v] = true;
+		}
+	}
+}
+
+/* Nodes of a sub-graph that others use as free variables are wanted as well. */
+static void want_free(struct flat *e, const struct ap_ir_func *f, bool *wanted)
+{
+	struct ap_map *labels = ap_map_create(e->ctx->arena);
+
+	for (size_t g = 0; g < e->ir->funcs.n; g++)
+		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
+
+			for (uint32_t k = 0; k < n->nin; k++)
+				if (n->in[k].kind == AP_IR_FREE && !strcmp(n->in[k].of, f->name))
+					ap_map_put_str(labels, n->in[k].s, NULL);
+		}
+	for (size_t i = 0; i < f->nodes.n; i++)
+		if (ap_map_get_str(labels, f->nodes.v[i].label) != AP_NONE && *f->nodes.v[i].label)
+			wanted[i] = true;
+}
+
+/* Node `to` of sub-graph `of` is all that is wanted of it; then those that call it, up to the entry. */
+static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
+{
+	const struct ap_ir_func *f = &e->ir->funcs.v[of];
+	bool *wanted = AP_NEW_N(e->ctx->arena, bool, f->nodes.n);
+
+	if (e->wanted[of])
+		return;
+	e->wanted[of] = wanted;
+	wanted[to - f->nodes.v] = true;
+	want_free(e, f, wanted);
+	spread(f, wanted);
+	for (ap_id g = 0; g < e->ir->funcs.n; g++)
+		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
+
+			if (!n->prim && n->callee.kind == AP_IR_FUNC && !strcmp(n->callee.s, f->name) &&
+				e->depth++ < MOST_SOUGHT) {
+				want(e, g, n);
+				return;
+			}
+		}
+}
+
+/* The call of what J gives. */
+static enum ap_status find_call(struct flat *e, ap_id of)
+{
+	const struct ap_ir_func *f = &e->ir->funcs.v[of];
+	const struct ap_ir_value *to = &e->grad->in[0];
+
+	if (to->kind == AP_IR_FUNC && ap_map_get_str(e->funcs, to->s) == AP_NONE)
+		return fault(e, e->grad->line, AP_MEANING, "sub-graph @%s is not in the dump",
+			ap_diag_name(e->ctx->diag, to->s));
+	for (size_t i = 0; i < f->nodes.n; i++) {
+		const struct ap_ir_node *n = &f->nodes.v[i];
+
+		if (!n->prim && n->callee.kind == AP_IR_NODE && n->callee.i == e->grad->id) {
+			e->grad_call = n;
+			e->wanted = AP_NEW_N(e->ctx->arena, const bool *, e->ir->funcs.n);
+			want(e, of, n);
+			e->depth = 0;
+			return AP_OK;
+		}
+	}
+	return fault(e, e->grad->line, AP_MEANING, "the gradient is never asked for");
+}
+
+/* Of a piece without header: the sub-graph of most nodes. */
+static ap_id largest(const struct ap_ir *ir)
+{
+	ap_id best = 0;
+
+	for (ap_id f = 1; f < ir->funcs.n; f++)
+		if (ir->funcs.v[f].nodes.n > ir->funcs.v[best].nodes.n)
+			best = f;
+	return best;
+}
+
+enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };
+enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* what one takes beside its text */
 
 /* What an operator gives: a tensor, or a tuple of tensors. */
 static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_node *n,
@@ -74,7 +732,7 @@ static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_n
 			.line = n->line, .op = op, .result = i};
 
 		if (r->form != AP_IR_TYPE_TENSOR)
-			return ap_flat_fault(e, n->line, AP_MEANING, "result %" PRIu32 " of \"%s\" is no "
+			return fault(e, n->line, AP_MEANING, "result %" PRIu32 " of \"%s\" is no "
 				"tensor; what computes numbers, shapes or sub-graphs is not planned", i,
 				shown(e, n->prim));
 		v[i] = (struct ap_flat_value){.kind = AP_FLAT_TENSOR, .id = (ap_id)e->flat->tensors.n};
@@ -95,10 +753,11 @@ static int64_t micro_of(const struct ap_ir_node *n)
 	return v && v->kind == AP_IR_INT && v->i < most ? v->i : -1;
 }
 
-enum ap_status ap_flat_no_types(struct flat *e, const struct ap_ir_node *n)
+static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
 {
-	return ap_flat_fault(e, n->line, AP_MEANING, "\"%s\" has no types; expected a dump written with "
-		"MS_DEV_DUMP_IR_FORMAT=2, or without that variable", shown(e, n->prim ? n->prim : "call"));
+	if (e->params->partial && e->flat->ops.n)
+		return fault(e, line, AP_MEANING, "what follows %s", why);
+	return ap_source_refuse(e->ctx, e->ir->file, line, why);
 }
 
 /* Of a piece also slices are read: it is no plan's source anyway. */
@@ -118,7 +777,7 @@ static enum ap_status check_sliced(struct flat *e, const struct ap_ir_node *n)
 static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 {
 	if (!n->typed)
-		return ap_flat_no_types(e, n);
+		return no_types(e, n);
 	if (n->scope && !strncmp(n->scope, "Gradients/", 10))
 		return refuse(e, n->line, "holds the backward pass");
 	if (ap_ir_attr(&n->primal_attrs, "forward_node_name") || ap_ir_attr(&n->node_attrs, "duplicated"))
@@ -126,7 +785,7 @@ static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 	if (ap_ir_attr(&n->primal_attrs, "origin_output_shape"))
 		AP_TRY(check_sliced(e, n));
 	if (e->flat->ops.n == MOST_OPS)
-		return ap_flat_fault(e, n->line, AP_LIMIT, "more than %d operators, those of "
+		return fault(e, n->line, AP_LIMIT, "more than %d operators, those of "
 			"sub-graphs counted at each call", MOST_OPS);
 	return AP_OK;
 }
@@ -140,7 +799,7 @@ static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 
 	AP_TRY(check_op(e, n));
 	for (uint32_t i = 0; i < n->nin; i++)
-		AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * (ap_flat_size(&in[i]) - 1)));
+		AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * (flat_size(&in[i]) - 1)));
 	while (op.nin && n->in_type[op.nin - 1].monad) /* behind the operands of what has side effects */
 		op.nin--;
 	AP_PUSH(e->ctx->arena, e->flat->ops, op);
@@ -167,10 +826,10 @@ static enum ap_status get_element(struct flat *e, const struct ap_ir_node *n,
 		return AP_OK;
 	}
 	if (n->nin == 2 && in[0].kind == AP_FLAT_TENSOR && e->params->partial && k >= 0 && n->typed)
-		return ap_flat_assume(e, n->line, ap_arena_printf(e->ctx->arena, "%s.%" PRId64,
+		return assume(e, n->line, ap_arena_printf(e->ctx->arena, "%s.%" PRId64,
 			e->flat->tensors.v[in[0].id].name, k), &n->out, out);
 	if (k < 0 || in[0].kind != AP_FLAT_TUPLE || k >= in[0].n)
-		return ap_flat_fault(e, n->line, AP_MEANING,
+		return fault(e, n->line, AP_MEANING,
 			"\"%s\" takes an element that is not there", shown(e, n->prim));
 	*out = in[0].v[k];
 	return AP_OK;
@@ -182,8 +841,8 @@ static enum ap_status bind_args(struct flat *e, const struct ap_ir_node *n,
 	struct ap_flat_value *v;
 
 	if (!n->nin || in[0].kind != AP_FLAT_FUNC)
-		return ap_flat_fault(e, n->line, AP_MEANING, "Partial of what is no sub-graph");
-	AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * in[0].n));
+		return fault(e, n->line, AP_MEANING, "Partial of what is no sub-graph");
+	AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * in[0].n));
 	v = AP_NEW_N(e->ctx->arena, struct ap_flat_value, in[0].n + n->nin);
 	for (uint32_t i = 0; i < in[0].n; i++)
 		v[i] = in[0].v[i];
@@ -221,7 +880,7 @@ static enum ap_status choose(struct flat *e, const struct ap_ir_node *n,
 	bool yes;
 
 	if (n->nin != 3 || !is_known(&in[0], &yes))
-		return ap_flat_fault(e, n->line, AP_MEANING, "control flow: which sub-graph runs is only "
+		return fault(e, n->line, AP_MEANING, "control flow: which sub-graph runs is only "
 			"known when it does; expected a network whose graph is fixed");
 	*out = in[yes ? 1 : 2];
 	return AP_OK;
@@ -236,7 +895,7 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value), *v;
 
 	if (!t || !t->shaped || t->rank > AP_MAX_RANK)
-		return ap_flat_fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
+		return fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
 	v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, t->rank);
 	for (uint8_t i = 0; i < t->rank; i++)
 		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .size = 1, .i = t->dim[i],
@@ -255,12 +914,12 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 	case FLAT_PASS:
 		if (n->nin)
 			*out = in[0];
-		return n->nin ? AP_OK : ap_flat_fault(e, n->line, AP_MEANING, "\"%s\" has no operand",
+		return n->nin ? AP_OK : fault(e, n->line, AP_MEANING, "\"%s\" has no operand",
 			shown(e, n->prim));
 	case FLAT_GET:
 		return get_element(e, n, in, out);
 	case FLAT_TUPLE:
-		return ap_flat_tuple(e, n->line, n->nin, in, out);
+		return tuple(e, n->line, n->nin, in, out);
 	case FLAT_SHAPE:
 		return measure(e, n, in, out);
 	case FLAT_BIND:
@@ -275,33 +934,37 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 			*out = in[0];
 			return AP_OK;
 		}
-		return ap_flat_fault(e, n->line, AP_MEANING, "a gradient of a gradient is not planned");
+		return fault(e, n->line, AP_MEANING, "a gradient of a gradient is not planned");
 	default:
 		return AP_OK;
 	}
 }
+
+static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
+	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
+	struct ap_flat_value *out);
 
 static enum ap_status call(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_frame *frame, const struct ap_flat_value *in, struct ap_flat_value *out)
 {
 	struct ap_flat_value callee, *args;
 
-	AP_TRY(ap_flat_resolve(e, frame, n, &n->callee, NULL, &callee));
+	AP_TRY(flat_resolve(e, frame, n, &n->callee, NULL, &callee));
 	if (callee.kind == AP_FLAT_NOTHING && e->params->partial && n->typed)
-		return ap_flat_assume(e, n->line, ap_arena_printf(e->ctx->arena, "%%%" PRId64, n->id),
+		return assume(e, n->line, ap_arena_printf(e->ctx->arena, "%%%" PRId64, n->id),
 			&n->out, out);
 	if (callee.kind != AP_FLAT_FUNC)
-		return ap_flat_fault(e, n->line, AP_MEANING, "calls what is no sub-graph");
-	AP_TRY(ap_flat_charge(e, n->line, (size_t)VALUE_BYTES * callee.n));
+		return fault(e, n->line, AP_MEANING, "calls what is no sub-graph");
+	AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * callee.n));
 	args = AP_NEW_N(e->ctx->arena, struct ap_flat_value, callee.n + n->nin);
 	for (uint32_t i = 0; i < callee.n; i++)
 		args[i] = callee.v[i];
 	for (uint32_t i = 0; i < n->nin; i++)
 		args[callee.n + i] = in[i];
-	AP_TRY(ap_flat_call(e, n->line, callee.id, callee.frame ? callee.frame : frame,
+	AP_TRY(flat_call(e, n->line, callee.id, callee.frame ? callee.frame : frame,
 		callee.n + n->nin, args, out));
 	if (out->kind == AP_FLAT_NOTHING && !e->ir->funcs.v[callee.id].closed && n != e->grad_call)
-		return ap_flat_fault(e, n->line, AP_MEANING, "the end of sub-graph @%s is not there",
+		return fault(e, n->line, AP_MEANING, "the end of sub-graph @%s is not there",
 			shown(e, e->ir->funcs.v[callee.id].name));
 	if (n == e->grad_call) {
 		e->done = true;
@@ -317,7 +980,7 @@ static enum ap_status run_node(struct flat *e, const struct ap_flat_frame *frame
 	enum flat_role role;
 
 	for (uint32_t i = 0; i < n->nin; i++)
-		AP_TRY(ap_flat_resolve(e, frame, n, &n->in[i], n->typed ? &n->in_type[i] : NULL, &in[i]));
+		AP_TRY(flat_resolve(e, frame, n, &n->in[i], n->typed ? &n->in_type[i] : NULL, &in[i]));
 	if (!n->prim)
 		return call(e, n, frame, in, out);
 	role = ap_flat_role(e, n->prim);
@@ -342,7 +1005,8 @@ static enum ap_status run_nodes(struct flat *e, struct ap_flat_frame *frame, str
 	return AP_OK;
 }
 
-enum ap_status ap_flat_call(struct flat *e, int64_t line, ap_id func,
+/* flat.c: the operators of a sub-graph in place of its call. */
+static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
 	struct ap_flat_value *out)
 {
@@ -351,13 +1015,13 @@ enum ap_status ap_flat_call(struct flat *e, int64_t line, ap_id func,
 	enum ap_status st;
 
 	if (e->running[func] || e->depth == MOST_CALLS)
-		return ap_flat_fault(e, line, AP_MEANING, e->running[func] ? "sub-graph @%s calls itself"
+		return fault(e, line, AP_MEANING, e->running[func] ? "sub-graph @%s calls itself"
 			: "sub-graph @%s is called by others that are nested too deep", shown(e, f->name));
 	if (n != f->nparam)
-		return ap_flat_fault(e, line, AP_MEANING, "%" PRIu32 " arguments for sub-graph @%s, which "
+		return fault(e, line, AP_MEANING, "%" PRIu32 " arguments for sub-graph @%s, which "
 			"has %" PRIu32 " parameters (line %" PRId64 ")", n, shown(e, f->name), f->nparam,
 			f->line);
-	AP_TRY(ap_flat_charge(e, line, f->bytes + NODE_BYTES * (f->nodes.n + 1)));
+	AP_TRY(charge(e, line, f->bytes + NODE_BYTES * (f->nodes.n + 1)));
 	frame = AP_NEW(e->ctx->arena, struct ap_flat_frame);
 	*frame = (struct ap_flat_frame){.func = f, .around = around, .arg = arg,
 		.node = AP_NEW_N(e->ctx->arena, struct ap_flat_value, f->nodes.n)};
@@ -367,6 +1031,46 @@ enum ap_status ap_flat_call(struct flat *e, int64_t line, ap_id func,
 	e->depth--;
 	e->running[func] = false;
 	return st;
+}
+
+static enum ap_status run_entry(struct flat *e, ap_id entry)
+{
+	const struct ap_ir_func *f = &e->ir->funcs.v[entry];
+	struct ap_flat_value *arg = AP_NEW_N(e->ctx->arena, struct ap_flat_value, f->nparam), result;
+
+	for (uint32_t i = 0; i < f->nparam; i++) {
+		ap_id id = ap_map_get_str(e->param_names, f->param[i]);
+
+		if (id == AP_NONE && !e->params->partial)
+			return fault(e, f->line, AP_MEANING,
+				"%%%s is not among the dump's parameters",
+				ap_diag_name(e->ctx->diag, f->param[i]));
+		if (id != AP_NONE)
+			arg[i] = flat_param(e, id);
+	}
+	AP_TRY(flat_call(e, f->line, entry, NULL, f->nparam, arg, &result));
+	if (!e->grad_call)
+		e->result = result;
+	return AP_OK;
+}
+
+/* flat_forward.c: finds the forward graph and runs through it, to e->result. */
+static enum ap_status forward(struct flat *e)
+{
+	ap_id of = AP_NONE, entry = e->ir->entry ? ap_map_get_str(e->funcs, e->ir->entry) : AP_NONE;
+
+	if (entry == AP_NONE && !e->params->partial)
+		return fault(e, 1, AP_MEANING, "the entry @%s is not in the dump",
+			ap_diag_name(e->ctx->diag, e->ir->entry));
+	AP_TRY(find_grad(e, &of));
+	if (!e->grad || (e->params->partial && entry == AP_NONE))
+		return run_entry(e, entry == AP_NONE ? largest(e->ir) : entry);
+	AP_TRY(find_call(e, of));
+	AP_TRY(run_entry(e, entry));
+	if (e->done)
+		return AP_OK;
+	return fault(e, e->grad->line, AP_MEANING,
+		"the gradient is not asked for by the entry, nor by what that calls");
 }
 
 static void add_outputs(struct flat *e, const struct ap_flat_value *v)
@@ -407,8 +1111,8 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 		nodes += ir->funcs.v[f].nodes.n;
 	AP_RESERVE(ctx->arena, out->ops, nodes);
 	AP_RESERVE(ctx->arena, out->tensors, nodes + ir->params.n);
-	AP_TRY(ap_flat_prepare(&e));
-	st = ap_flat_forward(&e);
+	AP_TRY(prepare(&e));
+	st = forward(&e);
 	if (!e.ended)
 		AP_TRY(st);
 	out->inference = !e.grad;
@@ -420,6 +1124,6 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	if (!out->outputs.n && params->partial)
 		add_loose_ends(&e);
 	if (!out->ops.n || !out->outputs.n)
-		return ap_flat_fault(&e, ir->lines, AP_MEANING, "holds no operator of a forward pass");
+		return fault(&e, ir->lines, AP_MEANING, "holds no operator of a forward pass");
 	return AP_OK;
 }

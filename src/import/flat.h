@@ -65,7 +65,4 @@ struct ap_flat {
 enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	const struct ap_import_params *params, struct ap_flat *out);
 
-/* micro.c: makes of several micro-batches in the dump one. */
-enum ap_status ap_flat_fold_micro(struct ap_ctx *ctx, struct ap_flat *f, int64_t micro_batches);
-
 #endif

@@ -2,11 +2,15 @@
 #include "import/import.h"
 
 #include "base/arena.h"
+#include "import/cast.h"
+#include "import/cells.h"
 #include "import/flat.h"
 #include "import/ir_parse.h"
 #include "import/lower.h"
+#include "import/micro.h"
 #include "import/model.h"
 #include "import/source.h"
+#include "import/write.h"
 
 enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	const struct ap_import_params *params, const struct ap_import **out)

@@ -30,7 +30,4 @@ enum ap_status ap_import_ir(struct ap_ctx *ctx, const char *file, const char *te
 /* Its operators. */
 size_t ap_import_size(const struct ap_import *g);
 
-/* Writes it as autopar-graph/1. */
-void ap_import_write(struct ap_ctx *ctx, const struct ap_import *g, ap_write_fn *write, void *user);
-
 #endif

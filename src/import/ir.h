@@ -132,7 +132,4 @@ struct ap_ir {
 /* What may be made of a dump, in bytes, before it is refused: calls are written out, and names repeated. */
 enum { AP_IR_SPARE_BYTES = 64 << 20, AP_IR_MOST_COPIES = 256 };
 
-/* Fills size and depth of a list from its elements. */
-void ap_ir_measure_list(struct ap_ir_value *list);
-
 #endif

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "import/ir_read.h"
+#include "import/ir_value.h"
 
 struct parse {
 	struct ap_ir_read r;

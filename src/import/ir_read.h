@@ -54,15 +54,4 @@ bool ap_ir_balanced(struct ap_ir_read *r, const char **text);
 /* Lists grow in scratch, from a mark on; what has become of one is kept in the run arena. */
 void *ap_ir_keep(struct ap_ir_read *r, struct ap_mark mark, const void *v, size_t bytes);
 
-/* ir_value.c: a constant or reference. operand: in an operand's place, else in braces. */
-bool ap_ir_read_value(struct ap_ir_read *r, bool operand, struct ap_ir_value *out);
-
-/* ir_value.c: values parted by commas, up to `close`, which is gone over. */
-bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t *n,
-	const struct ap_ir_value **out);
-
-/* ir_type.c: "<Tensor[Float32], (32, 64)>"; types in parentheses. */
-bool ap_ir_read_type(struct ap_ir_read *r, struct ap_ir_type *out);
-bool ap_ir_read_types(struct ap_ir_read *r, uint32_t *n, const struct ap_ir_type **out);
-
 #endif

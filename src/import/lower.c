@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes: constants among the operands, those of the primitive, and what marks a node. */
 #include "import/lower.h"
 
 #include <ctype.h>
@@ -14,14 +15,147 @@
 #include "base/vec.h"
 #include "graph/cell.h"
 #include "graph/check.h"
+#include "import/dtype.h"
 #include "import/ir_parse.h"
+#include "rule/attr.h"
+#include "rule/bind.h"
+#include "rule/binding.h"
 #include "rule/op.h"
 
-#define RECOMPUTED "recompute_"
+static bool is_int(const struct ap_ir_value *v)
+{
+	return v->kind == AP_IR_INT || v->kind == AP_IR_BOOL;
+}
 
-enum { MOST_CELLS = 128 }; /* one in the other */
+static bool to_ints(struct lower *l, const struct ap_ir_value *v, struct ap_attr *a)
+{
+	int64_t *list;
 
-enum ap_status ap_lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
+	if (is_int(v)) {
+		a->type = AP_ATTR_INT;
+		a->i = v->i;
+		return true;
+	}
+	if (v->kind != AP_IR_LIST)
+		return false;
+	list = AP_NEW_N(l->ctx->arena, int64_t, v->n);
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (!is_int(&v->v[i]))
+			return false;
+		list[i] = v->v[i].i;
+	}
+	a->type = AP_ATTR_INTS;
+	a->list = list;
+	a->n = v->n;
+	return true;
+}
+
+/* A word; where a number stands for one, what it says in this attribute. */
+static bool to_word(struct ap_attr *a, const struct ap_ir_value *v)
+{
+	bool dtype = strstr(a->name, "type") != NULL;
+	enum ap_dtype t = AP_DTYPE_COUNT;
+
+	a->s = v->kind == AP_IR_WORD ? v->s : is_int(v) ? ap_prim_number(a->name, v->i) : NULL;
+	if (dtype)
+		t = v->kind == AP_IR_WORD ? ap_import_dtype(v->s)
+			: is_int(v) ? ap_import_type_id(v->i) : AP_DTYPE_COUNT;
+	if (t != AP_DTYPE_COUNT)
+		a->s = ap_dtype_name(t);
+	return a->s != NULL;
+}
+
+/* A value of the attribute's declared type; false where it is none. */
+static bool convert(struct lower *l, const struct ap_ir_value *v, enum ap_attr_type type,
+	struct ap_attr *a)
+{
+	if (v->kind == AP_IR_LIST && v->n == 1 && type != AP_ATTR_INTS && type != AP_ATTR_PAIR)
+		v = v->v;
+	a->type = type;
+	switch (type) {
+	case AP_ATTR_INT:
+	case AP_ATTR_BOOL:
+		a->i = v->i;
+		return is_int(v);
+	case AP_ATTR_FLOAT:
+		a->f = v->f;
+		return v->kind == AP_IR_FLOAT || v->kind == AP_IR_INT;
+	case AP_ATTR_STRING:
+		return to_word(a, v);
+	case AP_ATTR_INTS:
+	case AP_ATTR_PAIR:
+		return to_ints(l, v, a);
+	default:
+		return true;
+	}
+}
+
+static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op);
+
+static void mark_nothing(struct lower_op *o, const struct ap_ir_value *v)
+{
+	(void)o;
+	(void)v;
+}
+
+static void mark_recompute(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.recompute = v->i != 0;
+}
+
+static void mark_comm(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.keeps_comm = !v->i;
+}
+
+static void mark_slices(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.slices = v->i != 0;
+}
+
+static void mark_cross_batch(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.cross_batch = v->i != 0;
+}
+
+static void mark_fusion(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.fusion = v->i > 0 ? v->i : -1;
+}
+
+static void mark_stage(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.stage = v->i;
+}
+
+static void mark_segment(struct lower_op *o, const struct ap_ir_value *v)
+{
+	o->out.segment = v->i;
+}
+
+/* What is said of a node, and not of what its primitive computes. */
+static const struct {
+	const char *key;
+	void (*mark)(struct lower_op *o, const struct ap_ir_value *v);
+} marks[] = {
+	{"recompute", mark_recompute},
+	{"recompute_comm_op", mark_comm},
+	{"slice_activation", mark_slices},
+	{"cross_batch", mark_cross_batch},
+	{"fusion", mark_fusion},
+	{"stage", mark_stage},
+	{"pipeline_stage", mark_stage},
+	{"chunk", mark_segment},
+	{"segment", mark_segment},
+	{"in_strategy", mark_nothing}, /* lower_pin.c */
+	{"out_strategy", mark_nothing},
+	{"BatchParallel", mark_nothing}, /* MindSpore knows no rule; where we know one, it is searched */
+	{"StandAlone", mark_nothing},
+	{"micro", mark_nothing}, /* micro.c */
+};
+
+/* Reports a fault in an operator; returns AP_MEANING. */
+static enum ap_status lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
 	const char *fmt, ...)
 {
 	struct ap_where where = {.file = l->flat->ir->file, .line = op->node->line};
@@ -35,6 +169,518 @@ enum ap_status ap_lower_fault(struct lower *l, const struct ap_flat_op *op, cons
 	return ap_diag_add(l->ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s: %s",
 		ap_diag_name(l->ctx->diag, op->node->prim), text.s);
 }
+
+static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a, bool *done);
+
+static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a, bool *done)
+{
+	for (size_t i = 0; i < AP_COUNT(marks); i++) {
+		if (strcmp(marks[i].key, a->key))
+			continue;
+		*done = true;
+		if (marks[i].mark != mark_nothing && (!is_int(&a->value) || a->value.i > INT32_MAX ||
+			a->value.i < -1))
+			return lower_fault(l, o->from, "attr-type",
+				"%s has a value that is not understood", a->key);
+		marks[i].mark(o, &a->value);
+	}
+	return AP_OK;
+}
+
+static const struct ap_attr *given(const struct lower_op *o, const char *name);
+
+/* lower_attr.c: an attribute from a constant. Constants that no rule has a name for are left out;
+ * where one is set already, the first stays. */
+static enum ap_status attr(struct lower *l, struct lower_op *o, const char *name,
+	const struct ap_ir_value *v)
+{
+	struct ap_attr a = {0};
+	enum ap_attr_type type;
+
+	a.name = ap_attr_find(o->type, name, &type);
+	if (!a.name || type == AP_ATTR_ANY || v->kind == AP_IR_NONE || given(o, a.name))
+		return AP_OK;
+	if (!convert(l, v, type, &a))
+		return lower_fault(l, o->from, "attr-type",
+			"%s has a value that is not understood: %s", name,
+			v->kind == AP_IR_LIST ? "a list" : ap_diag_name(l->ctx->diag, v->s));
+	AP_PUSH(l->ctx->arena, o->attrs, a);
+	return AP_OK;
+}
+
+static enum ap_status add_attr(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = o->from->node->line};
+	enum ap_attr_type type;
+	const char *key = ap_prim_attr(a->key);
+	bool done = false, fresh;
+
+	AP_TRY(mark(l, o, a, &done));
+	if (done || ap_prim_ignores(o->type, key))
+		return AP_OK;
+	if (o->known && ap_attr_find(o->type, key, &type))
+		return attr(l, o, key, &a->value);
+	ap_map_put_str(l->unknown, ap_arena_printf(l->ctx->arena, "%s %s", o->type, a->key), &fresh);
+	return !fresh ? AP_OK : ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "attr-unknown",
+		"%s: attribute %s is not known and is left out", ap_diag_name(l->ctx->diag, o->type),
+		ap_diag_name(l->ctx->diag, a->key));
+}
+
+/* Of a node itself only marks are of interest: the rest is MindSpore's bookkeeping. */
+static enum ap_status lower_attrs(struct lower *l, struct lower_op *o)
+{
+	const struct ap_ir_node *n = o->from->node;
+	const struct ap_ir_attrs *bookkeeping[] = {&n->node_attrs, &n->primal_attrs};
+	bool done;
+
+	for (size_t i = 0; i < n->prim_attrs.n; i++)
+		AP_TRY(add_attr(l, o, &n->prim_attrs.v[i]));
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < bookkeeping[k]->n; i++)
+			AP_TRY(mark(l, o, &bookkeeping[k]->v[i], &done));
+	return AP_OK;
+}
+
+/* The name of a constant tells it from others: equal ones are one, where the dump tells their values. */
+static ap_id constant(struct lower *l, const struct ap_flat_op *op, const struct ap_shape *shape,
+	const char *text)
+{
+	struct ap_import_tensor t = {.kind = AP_TENSOR_CONST, .shape = *shape, .shaped = true,
+		.read_as = AP_DTYPE_COUNT};
+	const char *key = text;
+	bool fresh;
+	ap_id id;
+
+	if (strstr(text, "[...]"))
+		key = ap_arena_printf(l->ctx->arena, "%s/%" PRId64, text, op->node->line);
+	id = ap_map_put_str(l->constants, ap_arena_printf(l->ctx->arena, "%s %s",
+		ap_dtype_name(shape->dtype), key), &fresh);
+	t.name = ap_arena_printf(l->ctx->arena, "constant.%" PRIu32, id);
+	if (fresh) {
+		ap_map_put_str(l->tensor_names, t.name, NULL);
+		AP_PUSH(l->ctx->arena, l->constant_tensors, (ap_id)l->g->tensors.n);
+		AP_PUSH(l->ctx->arena, l->g->tensors, t);
+	}
+	return l->constant_tensors.v[id];
+}
+
+static void add_operand(struct lower *l, struct lower_op *o, ap_id tensor, bool number)
+{
+	AP_PUSH(l->ctx->arena, o->in, tensor);
+	AP_PUSH(l->ctx->arena, o->number, number);
+}
+
+/* The element type of the first operand that is a tensor, which a number among them takes. */
+static enum ap_dtype type_beside(const struct lower *l, const struct ap_flat_op *op)
+{
+	for (uint32_t i = 0; i < op->nin; i++)
+		if (op->in[i].kind == AP_FLAT_TENSOR)
+			return l->flat->tensors.v[op->in[i].id].type.dtype;
+	return AP_DTYPE_COUNT;
+}
+
+/* A constant in the place of a tensor. */
+static enum ap_status add_constant(struct lower *l, struct lower_op *o,
+	const struct ap_flat_value *v, uint32_t k)
+{
+	struct ap_shape shape = {.dtype = ap_import_dtype(v->c->of)};
+	bool number = v->c->kind == AP_IR_INT || v->c->kind == AP_IR_FLOAT || v->c->kind == AP_IR_BOOL;
+
+	if (number && type_beside(l, o->from) != AP_DTYPE_COUNT)
+		shape.dtype = type_beside(l, o->from);
+	if ((!number && v->c->kind != AP_IR_TENSOR) || v->c->n > AP_MAX_RANK ||
+		shape.dtype == AP_DTYPE_COUNT)
+		return lower_fault(l, o->from, "operator-inputs",
+			"operand %" PRIu32 " is a constant that is no tensor", k + 1);
+	if (v->c->kind == AP_IR_TENSOR)
+		shape.rank = (uint8_t)v->c->n;
+	for (uint8_t i = 0; i < shape.rank; i++) {
+		shape.dim[i] = v->c->v[i].kind == AP_IR_INT ? v->c->v[i].i : 0;
+		if (shape.dim[i] < 1 || shape.dim[i] > INT32_MAX)
+			return lower_fault(l, o->from, "shape-extent",
+				"operand %" PRIu32 " has a length that is none", k + 1);
+	}
+	add_operand(l, o, constant(l, o->from, &shape, v->c->s), number);
+	return AP_OK;
+}
+
+static enum ap_status add_tensor(struct lower *l, struct lower_op *o, const struct ap_flat_value *v,
+	uint32_t k, bool fixed)
+{
+	if (v->kind == AP_FLAT_CONST)
+		return add_constant(l, o, v, k);
+	if (v->kind != AP_FLAT_TENSOR)
+		return lower_fault(l, o->from, "operator-inputs",
+			"operand %" PRIu32 " is no tensor", k + 1);
+	if (l->tensor[v->id] == AP_NONE) /* what is wrong with it has been told */
+		return AP_MEANING;
+	if (!l->g->tensors.v[l->tensor[v->id]].shaped)
+		return lower_fault(l, o->from, "operator-inputs",
+			"the dump does not tell the shape of operand %" PRIu32, k + 1);
+	l->learned_use[v->id] |= !fixed;
+	add_operand(l, o, l->tensor[v->id], false);
+	return AP_OK;
+}
+
+static enum ap_status add_many(struct lower *l, struct lower_op *o, const struct ap_flat_value *v,
+	uint32_t k)
+{
+	if (v->kind == AP_FLAT_CONST && v->c->kind == AP_IR_LIST) {
+		for (uint32_t i = 0; i < v->c->n; i++) {
+			struct ap_flat_value one = {.kind = AP_FLAT_CONST, .c = &v->c->v[i]};
+
+			AP_TRY(add_constant(l, o, &one, k));
+		}
+		return AP_OK;
+	}
+	if (v->kind != AP_FLAT_TUPLE)
+		return add_tensor(l, o, v, k, false);
+	for (uint32_t i = 0; i < v->n; i++)
+		AP_TRY(add_tensor(l, o, &v->v[i], k, false));
+	return AP_OK;
+}
+
+static enum ap_status add_operand_attr(struct lower *l, struct lower_op *o, const struct ap_prim_slot *s,
+	const struct ap_flat_value *v, uint32_t k)
+{
+	if (v->kind == AP_FLAT_NOTHING)
+		return AP_OK;
+	if (v->kind == AP_FLAT_CONST)
+		return attr(l, o, s->name, v->c);
+	return lower_fault(l, o->from, "operator-inputs", "operand %" PRIu32 " (%s) is computed while "
+		"the network runs; expected a constant", k + 1, s->name);
+}
+
+static enum ap_status add_slot(struct lower *l, struct lower_op *o, const struct ap_prim_slot *s,
+	uint32_t k)
+{
+	const struct ap_flat_value *v = &o->from->in[k];
+
+	if (s->constant)
+		return add_operand_attr(l, o, s, v, k);
+	if (v->kind == AP_FLAT_NOTHING && s->optional) {
+		add_operand(l, o, AP_NONE, false);
+		return AP_OK;
+	}
+	return s->many ? add_many(l, o, v, k) : add_tensor(l, o, v, k, s->fixed);
+}
+
+/* Operands in the dump: all, or, as before 2.3, without the constants that are attributes there. */
+static bool fits(const struct ap_prim_slot *slot, uint32_t n, bool all, uint32_t given)
+{
+	uint32_t most = 0, least = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		most += all || !slot[i].constant || slot[i].always;
+		least += (all || !slot[i].constant || slot[i].always) && !(slot[i].optional && !all);
+	}
+	return given >= least && given <= most;
+}
+
+static const char *slot_names(struct lower *l, const struct ap_prim_slot *slot, uint32_t n)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, l->ctx->arena);
+	for (uint32_t i = 0; i < n; i++)
+		ap_str_addf(&s, "%s%s", i ? ", " : "", slot[i].name);
+	return s.s;
+}
+
+/* An operator that the table does not know: its tensors, in order. Old dumps have no constants there. */
+static enum ap_status add_untold(struct lower *l, struct lower_op *o)
+{
+	for (uint32_t k = 0; k < o->from->nin; k++) {
+		const struct ap_flat_value *v = &o->from->in[k];
+
+		if (v->kind == AP_FLAT_NOTHING) {
+			if (o->from->node->in[k].kind == AP_IR_NONE)
+				add_operand(l, o, AP_NONE, false);
+			continue;
+		}
+		if (v->kind == AP_FLAT_CONST && v->c->kind != AP_IR_TENSOR) {
+			if (o->known)
+				return lower_fault(l, o->from, "operator-inputs", "operand %" PRIu32
+					" is a constant, of which it is not known what it says", k + 1);
+			AP_TRY(ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK,
+				&(struct ap_where){.file = l->flat->ir->file, .line = o->from->node->line},
+				"dump-constant", "%s: constant operand %" PRIu32 " is left out",
+				ap_diag_name(l->ctx->diag, o->from->node->prim), k + 1));
+			continue;
+		}
+		AP_TRY(add_many(l, o, v, k));
+	}
+	while (o->in.n && o->in.v[o->in.n - 1] == AP_NONE)
+		o->in.n--;
+	return AP_OK;
+}
+
+/* lower_operand.c: operands and the attributes among them. */
+static enum ap_status lower_operands(struct lower *l, struct lower_op *o)
+{
+	uint32_t n, k = 0, given = o->from->nin;
+	const struct ap_prim_slot *slot = ap_prim_slots(l->prims, o->from->node->prim, &n);
+	bool all;
+
+	if (!slot)
+		slot = ap_prim_slots(l->prims, o->type, &n);
+	if (!slot)
+		return add_untold(l, o);
+	all = o->from->node->listed || fits(slot, n, true, given);
+	if (!fits(slot, n, all, given))
+		return lower_fault(l, o->from, "operator-inputs",
+			"%" PRIu32 " operands; expected %s", given, slot_names(l, slot, n));
+	for (uint32_t i = 0; i < n && k < given; i++)
+		if (all || !slot[i].constant || slot[i].always)
+			AP_TRY(add_slot(l, o, &slot[i], k++));
+	while (o->in.n && o->in.v[o->in.n - 1] == AP_NONE)
+		o->in.n--;
+	return AP_OK;
+}
+
+static bool is_vector(const struct ap_ir_value *v)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		if (v->v[i].kind != AP_IR_INT)
+			return false;
+	return v->kind == AP_IR_LIST;
+}
+
+/* Vectors in lists of any depth: operands that are tuples have a list of their own. */
+static bool count_vectors(const struct ap_ir_value *v, uint32_t *n)
+{
+	for (uint32_t i = 0; i < v->n; i++) {
+		if (v->v[i].kind != AP_IR_LIST)
+			return false;
+		if (is_vector(&v->v[i]))
+			(*n)++;
+		else if (!count_vectors(&v->v[i], n))
+			return false;
+	}
+	return v->kind == AP_IR_LIST;
+}
+
+static void add_vectors(struct lower *l, const struct ap_ir_value *v, struct ap_import_pin *pin)
+{
+	for (uint32_t i = 0; i < v->n; i++) {
+		int64_t *cut;
+
+		if (!is_vector(&v->v[i])) {
+			add_vectors(l, &v->v[i], pin);
+			continue;
+		}
+		cut = AP_NEW_N(l->ctx->arena, int64_t, v->v[i].n);
+		for (uint32_t k = 0; k < v->v[i].n; k++)
+			cut[k] = v->v[i].v[k].i;
+		pin->v[pin->n].n = v->v[i].n;
+		pin->v[pin->n++].v = cut;
+	}
+}
+
+static enum ap_status read_pin(struct lower *l, const struct lower_op *o, const char *key,
+	const struct ap_ir_value *v, struct ap_import_pin *pin)
+{
+	uint32_t n = 0;
+
+	if (!count_vectors(v, &n) || !n)
+		return lower_fault(l, o->from, "pin-length", "%s is not a list of vectors", key);
+	pin->given = true;
+	pin->v = ap_arena_alloc(l->ctx->arena, n, sizeof *pin->v);
+	add_vectors(l, v, pin);
+	return AP_OK;
+}
+
+/* Numbers among the operands have no vector in MindSpore; ours are empty. */
+static void spread(struct lower *l, const struct lower_op *o, struct ap_import_pin *pin)
+{
+	struct ap_import_pin whole = {.given = true,
+		.v = ap_arena_alloc(l->ctx->arena, o->in.n, sizeof *pin->v)};
+	uint32_t k = 0;
+
+	for (size_t i = 0; i < o->in.n; i++) {
+		if (o->in.v[i] == AP_NONE)
+			continue;
+		if (!o->number.v[i])
+			whole.v[whole.n] = pin->v[k++];
+		whole.n++;
+	}
+	*pin = whole;
+}
+
+/* A vector has a part of each dimension of its tensor. */
+static enum ap_status check_vector(struct lower *l, const struct lower_op *o, size_t i, uint32_t k)
+{
+	const struct ap_import_tensor *t = &l->g->tensors.v[o->in.v[i]];
+	uint32_t n = o->out.in_pin.v[k].n;
+	const int64_t *cut = o->out.in_pin.v[k].v;
+
+	if (!t->shaped || o->number.v[i])
+		return AP_OK;
+	if (n != t->shape.rank)
+		return lower_fault(l, o->from, "pin-length", "vector %" PRIu32 " of in_strategy has %"
+			PRIu32 " numbers; its tensor has %d dimensions", k, n, t->shape.rank);
+	for (uint32_t d = 0; d < n; d++)
+		if (cut[d] < 1 || t->shape.dim[d] % cut[d])
+			return lower_fault(l, o->from, "pin-value", "vector %" PRIu32 " of in_strategy "
+				"cuts a length of %" PRId64 " in %" PRId64 " parts", k, t->shape.dim[d],
+				cut[d]);
+	return AP_OK;
+}
+
+static enum ap_status check_in_pin(struct lower *l, const struct lower_op *o)
+{
+	uint32_t k = 0;
+
+	for (size_t i = 0; i < o->in.n; i++)
+		if (o->in.v[i] != AP_NONE)
+			AP_TRY(check_vector(l, o, i, k++));
+	return AP_OK;
+}
+
+static enum ap_status read_in_pin(struct lower *l, struct lower_op *o, const struct ap_ir_value *v)
+{
+	struct ap_import_pin *pin = &o->out.in_pin;
+	uint32_t operands = 0, numbers = 0;
+
+	AP_TRY(read_pin(l, o, "in_strategy", v, pin));
+	for (size_t i = 0; i < o->in.n; i++) {
+		operands += o->in.v[i] != AP_NONE;
+		numbers += o->in.v[i] != AP_NONE && o->number.v[i];
+	}
+	if (numbers && pin->n == operands - numbers)
+		spread(l, o, pin);
+	if (pin->n == operands)
+		return check_in_pin(l, o);
+	return lower_fault(l, o->from, "pin-length", "in_strategy has %" PRIu32 " vectors for %" PRIu32
+		" tensors", pin->n, operands);
+}
+
+static bool is_given(const struct ap_ir_value *v)
+{
+	return v && v->kind != AP_IR_NONE && !(v->kind == AP_IR_LIST && !v->n);
+}
+
+/* Does MindSpore keep strategies for this operator at all? */
+static bool takes_pin(const struct lower_op *o)
+{
+	const struct ap_op_row *row = o->known ? ap_op_next(NULL, o->type) : NULL;
+
+	return row && ap_op_has_strategy(row) && !ap_op_follows(row);
+}
+
+static enum ap_status warn_layout(struct lower *l, const struct lower_op *o)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = o->from->node->line};
+
+	if (!ap_ir_attr(&o->from->node->prim_attrs, "in_layout"))
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "pin-layout",
+		"%s: a strategy given as layouts is left out; expected in_strategy",
+		ap_diag_name(l->ctx->diag, o->type));
+}
+
+/* lower_pin.c: in_strategy and out_strategy. */
+static enum ap_status pins(struct lower *l, struct lower_op *o)
+{
+	const struct ap_ir_node *n = o->from->node;
+	const struct ap_ir_value *in = ap_ir_attr(&n->prim_attrs, "in_strategy"),
+		*out = ap_ir_attr(&n->prim_attrs, "out_strategy");
+
+	if (l->flat->sliced)
+		return AP_OK;
+	if (!is_given(in) && l->params->searched && takes_pin(o)) {
+		in = ap_ir_attr(&n->derived, "in_strategy");
+		out = ap_ir_attr(&n->derived, "out_strategy");
+	}
+	if (is_given(in))
+		AP_TRY(read_in_pin(l, o, in));
+	if (is_given(in) && is_given(out))
+		AP_TRY(read_pin(l, o, "out_strategy", out, &o->out.out_pin));
+	return warn_layout(l, o);
+}
+
+/* Old dumps have no shapes of what is in a tuple: they follow from the rule. */
+static void complete(struct ap_import_tensor *t, const struct ap_operand *r)
+{
+	t->shape.rank = r->rank;
+	memcpy(t->shape.dim, r->size, r->rank * sizeof *r->size);
+	t->shaped = true;
+}
+
+static enum ap_status compare(struct lower *l, const struct lower_op *o, const struct ap_bound *b)
+{
+	for (uint32_t k = 0; k < o->out.nout && k < b->nout; k++) {
+		struct ap_import_tensor *t = &l->g->tensors.v[o->out.out + k];
+		const struct ap_operand *r = &b->out[k];
+		struct ap_arena *scratch = l->ctx->scratch;
+
+		if (!t->shaped)
+			complete(t, r);
+		if (t->shape.rank != r->rank ||
+			memcmp(t->shape.dim, r->size, r->rank * sizeof *r->size))
+			return lower_fault(l, o->from, "output-shape",
+				"result %" PRIu32 " has the shape %s; from its operands follows %s", k,
+				ap_shape_text(scratch, t->shape.dim, t->shape.rank),
+				ap_shape_text(scratch, r->size, r->rank));
+		if (t->shape.dtype != r->dtype)
+			return lower_fault(l, o->from, "output-dtype",
+				"result %" PRIu32 " is %s; from its operands follows %s", k,
+				ap_dtype_name(t->shape.dtype), ap_dtype_name(r->dtype));
+	}
+	return AP_OK;
+}
+
+/* Operands and results as rules see them: those that are left out are only missing. */
+static void fill(struct lower *l, const struct lower_op *o, struct ap_bind_in *want)
+{
+	struct ap_arena *a = l->ctx->scratch;
+	struct ap_shape *in = AP_NEW_N(a, struct ap_shape, o->in.n);
+	struct ap_shape *out = AP_NEW_N(a, struct ap_shape, o->out.nout);
+	uint16_t *slot = AP_NEW_N(a, uint16_t, o->in.n);
+
+	for (uint32_t i = 0; i < o->in.n; i++) {
+		if (o->in.v[i] == AP_NONE)
+			continue;
+		in[want->nin] = l->g->tensors.v[o->in.v[i]].shape;
+		slot[want->nin++] = (uint16_t)i;
+	}
+	for (uint32_t k = 0; k < o->out.nout; k++) {
+		out[k] = l->g->tensors.v[o->out.out + k].shape;
+		if (!l->g->tensors.v[o->out.out + k].shaped)
+			out[k].rank = AP_RANK_UNKNOWN;
+	}
+	want->nout = (uint16_t)o->out.nout;
+	want->in = in;
+	want->slot = slot;
+	want->declared = out;
+}
+
+/* lower_bind.c: does a rule fit, and do the results have the shapes that it gives? */
+static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	struct ap_ctx ctx = *l->ctx;
+	struct ap_attrs attrs = {.n = (uint32_t)o->attrs.n, .v = o->attrs.v};
+	struct ap_bind_in want = {.type = o->type, .attrs = &attrs};
+	struct ap_bind_fault fault = {0};
+	struct ap_bound bound;
+	enum ap_status st = AP_OK;
+
+	if (o->in.n > AP_MAX_OPERAND || o->out.nout > AP_MAX_OPERAND)
+		return lower_fault(l, o->from, "operator-inputs", "more than %d operands", AP_MAX_OPERAND);
+	if (!o->known)
+		return AP_OK;
+	ctx.arena = ctx.scratch;
+	fill(l, o, &want);
+	if (ap_rule_bind(&ctx, &want, &bound, &fault) != AP_OK)
+		st = lower_fault(l, o->from, fault.check, "%s", fault.text);
+	else
+		st = compare(l, o, &bound);
+	ap_arena_release(l->ctx->scratch, mark);
+	return st;
+}
+
+#define RECOMPUTED "recompute_"
 
 static bool is_recomputed(const struct ap_ir_node *n)
 {
@@ -90,19 +736,6 @@ static const char *name_of(struct lower *l, const struct ap_ir_node *n)
 	return name;
 }
 
-static enum ap_status tell_names(struct lower *l)
-{
-	struct ap_where where = {.file = l->flat->ir->file, .line = l->made_line};
-
-	if (!l->made)
-		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &where, "dump-names",
-		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers "
-		"are made up; MindSpore's operator strategies may call them otherwise. "
-		"NN_pre_auto_parallel and NN_insert-virtual-dataset have full names", l->made,
-		l->g->ops.n);
-}
-
 /* A name that no tensor has yet. */
 static const char *free_name(struct lower *l, const char *name)
 {
@@ -120,7 +753,7 @@ static const char *free_name(struct lower *l, const char *name)
 	}
 }
 
-static enum ap_status add_tensor(struct lower *l, const struct ap_flat_tensor *t, const char *name,
+static enum ap_status add_plain_tensor(struct lower *l, const struct ap_flat_tensor *t, const char *name,
 	ap_id *id)
 {
 	struct ap_where where = {.file = l->flat->ir->file, .line = t->line};
@@ -167,7 +800,7 @@ static enum ap_status add_results(struct lower *l, struct lower_op *o)
 	for (uint32_t k = 0; k < o->from->nout; k++) {
 		ap_id t = o->from->out + k;
 
-		AP_TRY(add_tensor(l, &l->flat->tensors.v[t], k ? ap_arena_printf(l->ctx->arena,
+		AP_TRY(add_plain_tensor(l, &l->flat->tensors.v[t], k ? ap_arena_printf(l->ctx->arena,
 			"%s:%" PRIu32, name, k) : name, &l->tensor[t]));
 	}
 	return AP_OK;
@@ -198,9 +831,9 @@ static enum ap_status find_type(struct lower *l, struct lower_op *o)
 	ap_op_canonical(prim, &nearest);
 	why = ap_op_unsupported(prim);
 	if (why)
-		return ap_lower_fault(l, o->from, "operator-known", "%s", why);
+		return lower_fault(l, o->from, "operator-known", "%s", why);
 	if (!l->params->unknown_batch_parallel)
-		return ap_lower_fault(l, o->from, "operator-known",
+		return lower_fault(l, o->from, "operator-known",
 			"no operator of this type is known%s%s%s; --unknown-operators "
 			"batch-parallel takes it as MindSpore does",
 			nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
@@ -229,14 +862,6 @@ static enum ap_status find_instance(struct lower *l, struct lower_op *o)
 		ap_diag_name(l->ctx->diag, n->prim), ap_diag_name(l->ctx->diag, n->instance));
 }
 
-static bool tells_instances(const struct ap_flat *flat)
-{
-	for (size_t i = 0; i < flat->ops.n; i++)
-		if (flat->ops.v[i].node->instance)
-			return true;
-	return false;
-}
-
 /* What an operator is written with: a name in the dump's long scope is repeated by all that read it. */
 static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 {
@@ -256,6 +881,8 @@ static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 		"the file are written", l->most >> 20, l->flat->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20,
 		AP_IR_MOST_COPIES);
 }
+
+enum { MOST_CELLS = 128 }; /* one in the other */
 
 /* Every cell around an operator has its name, which is as long as those around it. */
 static enum ap_status check_scope(struct lower *l, const struct ap_ir_node *n)
@@ -286,16 +913,44 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 	o.out.in_recomputed = is_recomputed(op->node);
 	o.out.cell_class = base_of(l, op->node);
 	AP_TRY(find_instance(l, &o));
-	AP_TRY(ap_lower_operands(l, &o));
-	AP_TRY(ap_lower_attrs(l, &o));
-	AP_TRY(ap_lower_pins(l, &o));
+	AP_TRY(lower_operands(l, &o));
+	AP_TRY(lower_attrs(l, &o));
+	AP_TRY(pins(l, &o));
 	o.out.nin = (uint32_t)o.in.n;
 	o.out.in = o.in.v;
 	o.out.attrs = (struct ap_attrs){.n = (uint32_t)o.attrs.n, .v = o.attrs.v};
 	AP_TRY(check_written(l, &o));
-	AP_TRY(ap_lower_bind(l, &o));
+	AP_TRY(lower_bind(l, &o));
 	AP_PUSH(l->ctx->arena, l->g->ops, o.out);
 	return AP_OK;
+}
+
+static const struct ap_attr *given(const struct lower_op *o, const char *name)
+{
+	const struct ap_attrs attrs = {.n = (uint32_t)o->attrs.n, .v = o->attrs.v};
+
+	return ap_attr_get(&attrs, name);
+}
+
+static enum ap_status tell_names(struct lower *l)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = l->made_line};
+
+	if (!l->made)
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &where, "dump-names",
+		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers "
+		"are made up; MindSpore's operator strategies may call them otherwise. "
+		"NN_pre_auto_parallel and NN_insert-virtual-dataset have full names", l->made,
+		l->g->ops.n);
+}
+
+static bool tells_instances(const struct ap_flat *flat)
+{
+	for (size_t i = 0; i < flat->ops.n; i++)
+		if (flat->ops.v[i].node->instance)
+			return true;
+	return false;
 }
 
 /* Inputs and parameters that the forward pass uses, in the dump's order. */
@@ -308,7 +963,7 @@ static enum ap_status add_sources(struct lower *l)
 			const struct ap_flat_tensor *from = &l->flat->tensors.v[t];
 
 			if (from->kind == kinds[k] && from->used)
-				AP_TRY(add_tensor(l, from, from->name, &l->tensor[t]));
+				AP_TRY(add_plain_tensor(l, from, from->name, &l->tensor[t]));
 		}
 	return AP_OK;
 }

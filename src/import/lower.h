@@ -38,28 +38,7 @@ struct lower_op { /* while it is made */
 	struct ap_import_op out;
 };
 
-/* Reports a fault in an operator; returns AP_MEANING. */
-enum ap_status ap_lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
 enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 	const struct ap_import_params *params, struct ap_import *g);
-
-/* lower_operand.c: operands and the attributes among them. */
-enum ap_status ap_lower_operands(struct lower *l, struct lower_op *o);
-
-/* lower_attr.c: an attribute from a constant. Constants that no rule has a name for are left out;
- * where one is set already, the first stays. */
-enum ap_status ap_lower_attr(struct lower *l, struct lower_op *o, const char *name,
-	const struct ap_ir_value *v);
-
-/* lower_attr.c: attributes of the primitive, and marks. */
-enum ap_status ap_lower_attrs(struct lower *l, struct lower_op *o);
-
-/* lower_pin.c: in_strategy and out_strategy. */
-enum ap_status ap_lower_pins(struct lower *l, struct lower_op *o);
-
-/* lower_bind.c: does a rule fit, and do the results have the shapes that it gives? */
-enum ap_status ap_lower_bind(struct lower *l, const struct lower_op *o);
 
 #endif

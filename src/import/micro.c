@@ -4,6 +4,8 @@
  * inputs, copies of the network, sums of what they give. The first copy is kept, on inputs of a
  * micro-batch's size.
  */
+#include "import/micro.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>

@@ -58,15 +58,4 @@ struct ap_import {
 	AP_VEC(struct ap_import_cell) cells;
 };
 
-/* cast.c: a parameter that is only read through Casts to one type is said to be read as it; the Casts
- * are gone. A note where they stay because it is read otherwise, too. */
-enum ap_status ap_import_fold_casts(struct ap_ctx *ctx, struct ap_import *g, const char *file);
-
-/* cells.c: the cells that are recomputed, from the operators in them. */
-void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g);
-
-/* scale.c: all that carries the batch, times micro_batches. AP_MEANING where that cannot be. */
-enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const char *file,
-	int64_t micro_batches, bool unknown_batch_parallel);
-
 #endif

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* From one candidate of a class to others. */
+#include "table/lazy.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +16,62 @@
 #include "shard/legal.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
-#include "table/lazy_parts.h"
+
+#define AP_LAZY_MOVES (1 << 15)
+#define AP_LAZY_PRIMES 8 /* different ones that divide a number up to 2^20 */
+
+struct ap_map;
+
+struct lazy_known { /* a list that was asked for */
+	bool known;
+	struct ap_lazy_list list;
+};
+
+struct lazy_entry {
+	struct ap_lazy_state pub;
+	uint32_t *layout; /* [nin + nout] ids */
+	uint32_t strategy; /* id, AP_NONE: not yet asked for */
+	struct lazy_known further[AP_LAZY_PRIMES], beside;
+};
+
+struct lazy_class {
+	const struct ap_task *task;
+	const int32_t *fixed;
+	struct ap_map *counts; /* that were asked for */
+	AP_VEC(uint32_t) state_of; /* state of counts, AP_NONE: no candidate */
+	AP_VEC(struct lazy_entry *) states;
+};
+
+struct lazy_bond {
+	enum ap_bond_type type;
+	uint32_t cls_u, cls_v;
+	uint32_t slot_u, slot_v; /* index into the states' layouts */
+	uint32_t flow; /* id, of one copy in flight */
+	int64_t copies; /* that are kept */
+};
+
+struct lazy_remembered {
+	uint32_t flow, a, b; /* a and b differ where it is in use */
+	struct ap_lazy_move move;
+};
+
+struct ap_lazy {
+	struct ap_ctx ctx; /* whose arena and scratch are the run's */
+	struct ap_arena *arena; /* own */
+	const struct ap_machine *m;
+	const struct ap_step *step;
+	struct ap_pricer *pricer;
+	int nprime;
+	int32_t prime[AP_LAZY_PRIMES]; /* of the number of devices, ascending */
+	uint32_t *class_of;
+	AP_VEC(struct lazy_class) classes;
+	AP_VEC(struct ap_lazy_link) links;
+	AP_VEC(struct lazy_bond) bonds;
+	struct ap_map *flows, *layouts, *strategies; /* by content */
+	struct lazy_remembered *moves; /* [AP_LAZY_MOVES] the last that was asked for, by hash */
+	struct ap_map *matches;
+	AP_VEC(struct ap_lazy_list) match;
+};
 
 enum { MOST_VECTORS = 32 }; /* in one strategy */
 
@@ -53,11 +111,11 @@ static bool holds_alike(const struct ap_task *t, const uint32_t *layout)
 	return true;
 }
 
-static struct ap_lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
+static struct lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 	const int32_t *count)
 {
 	const struct ap_bound *b = t->bound;
-	struct ap_lazy_entry *e = AP_NEW(l->arena, struct ap_lazy_entry);
+	struct lazy_entry *e = AP_NEW(l->arena, struct lazy_entry);
 	int32_t *counts = AP_NEW_N(l->arena, int32_t, AP_MAX_FACTOR);
 	struct ap_placement p;
 	struct ap_op_cost oc;
@@ -81,7 +139,7 @@ static struct ap_lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 
 uint32_t ap_lazy_find(struct ap_lazy *l, uint32_t cls, const int32_t *count)
 {
-	struct ap_lazy_class *c = &l->classes.v[cls];
+	struct lazy_class *c = &l->classes.v[cls];
 	const struct ap_bound *b = c->task->bound;
 	uint32_t state = AP_NONE;
 	bool fresh;
@@ -103,10 +161,11 @@ const struct ap_lazy_state *ap_lazy_state(const struct ap_lazy *l, uint32_t cls,
 	return &l->classes.v[cls].states.v[state]->pub;
 }
 
-uint32_t ap_lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
+/* Id of the state's strategy vectors. */
+static uint32_t lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
 {
-	struct ap_lazy_class *c = &l->classes.v[cls];
-	struct ap_lazy_entry *e = c->states.v[state];
+	struct lazy_class *c = &l->classes.v[cls];
+	struct lazy_entry *e = c->states.v[state];
 	int32_t cut[MOST_VECTORS][AP_MAX_RANK] = {{0}};
 	uint8_t rank[MOST_VECTORS];
 	struct ap_placement p;
@@ -142,24 +201,24 @@ static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t
 static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
 {
 	const uint32_t key[] = {flow, a, b};
-	struct ap_lazy_remembered *r;
+	struct lazy_remembered *r;
 
 	if (a == b)
 		return (struct ap_lazy_move){0, 0};
 	r = &l->moves[ap_hash(key, sizeof key, 0) & (AP_LAZY_MOVES - 1)];
 	if (r->flow != flow || r->a != a || r->b != b)
-		*r = (struct ap_lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
+		*r = (struct lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
 	return r->move;
 }
 
 struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, uint32_t b)
 {
-	const struct ap_lazy_bond *x = &l->bonds.v[bond];
+	const struct lazy_bond *x = &l->bonds.v[bond];
 	uint32_t la, lb;
 
 	if (x->type == AP_BOND_STRATEGY) {
-		la = ap_lazy_strategy(l, x->cls_u, a);
-		lb = ap_lazy_strategy(l, x->cls_v, b);
+		la = lazy_strategy(l, x->cls_u, a);
+		lb = lazy_strategy(l, x->cls_v, b);
 	} else {
 		la = l->classes.v[x->cls_u].states.v[a]->layout[x->slot_u];
 		lb = l->classes.v[x->cls_v].states.v[b]->layout[x->slot_v];
@@ -204,7 +263,7 @@ static void make_classes(struct ap_lazy *l, const struct ap_graph *g, const stru
 
 	l->class_of = AP_NEW_N(l->arena, uint32_t, g->nnode);
 	for (ap_id i = 0; i < g->nnode; i++) {
-		struct ap_lazy_class c = {.task = &task[i], .fixed = fixed ? fixed[i] : NULL};
+		struct lazy_class c = {.task = &task[i], .fixed = fixed ? fixed[i] : NULL};
 		struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
 		bool fresh;
 
@@ -217,9 +276,9 @@ static void make_classes(struct ap_lazy *l, const struct ap_graph *g, const stru
 	}
 }
 
-static struct ap_lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
+static struct lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
 {
-	struct ap_lazy_bond b = {.type = link->type, .cls_u = l->class_of[link->u],
+	struct lazy_bond b = {.type = link->type, .cls_u = l->class_of[link->u],
 		.cls_v = l->class_of[link->v], .slot_u = link->slot_u, .slot_v = link->slot_v};
 
 	if (b.type == AP_BOND_FLOW || b.type == AP_BOND_FOLLOW)
@@ -243,7 +302,7 @@ static void add_link(void *user, const struct ap_joint *j)
 {
 	struct linking *k = user;
 	struct ap_lazy *l = k->l;
-	struct ap_lazy_bond b = bond_of(l, j);
+	struct lazy_bond b = bond_of(l, j);
 	const uint32_t key[] = {(uint32_t)b.type, b.cls_u, b.cls_v, b.slot_u, b.slot_v, b.flow,
 		(uint32_t)b.copies};
 	struct ap_lazy_link link = {.u = j->u, .v = j->v, .strict = b.type != AP_BOND_FLOW};
@@ -281,7 +340,7 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	l->flows = ap_map_create(arena);
 	l->layouts = ap_map_create(arena);
 	l->strategies = ap_map_create(arena);
-	l->moves = AP_NEW_N(arena, struct ap_lazy_remembered, AP_LAZY_MOVES);
+	l->moves = AP_NEW_N(arena, struct lazy_remembered, AP_LAZY_MOVES);
 	l->matches = ap_map_create(arena);
 	find_primes(l);
 	ap_tasks_make(&l->ctx, g, step, &task);
@@ -294,4 +353,243 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 void ap_lazy_destroy(struct ap_lazy *l)
 {
 	ap_arena_destroy(l->arena);
+}
+
+struct found { /* states, each once */
+	struct ap_lazy *l;
+	uint32_t cls, self;
+	AP_VEC(uint32_t) list;
+};
+
+static void offer_as_is(struct found *f, const int32_t *count)
+{
+	uint32_t s = ap_lazy_find(f->l, f->cls, count);
+
+	if (s == AP_NONE || s == f->self)
+		return;
+	for (size_t i = 0; i < f->list.n; i++)
+		if (f->list.v[i] == s)
+			return;
+	AP_PUSH(f->l->arena, f->list, s);
+}
+
+/* Where all devices are to be used: the counts, and of the devices that they leave as many as they can
+ * take to one factor after the other, from each of them on. */
+static void offer_in_full(struct found *f, const int32_t *count)
+{
+	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
+	int64_t left = f->l->m->ndev;
+
+	for (int i = 0; i < b->nfactor; i++)
+		left = left % count[i] ? 1 : left / count[i];
+	for (int first = 0; left > 1 && first < b->nfactor; first++) {
+		int32_t full[AP_MAX_FACTOR];
+		int64_t rest = left;
+
+		memcpy(full, count, b->nfactor * sizeof *full);
+		for (int i = 0; i < b->nfactor; i++) {
+			int to = b->dev[(first + i) % b->nfactor];
+			int32_t more = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / full[to], rest);
+
+			full[to] *= more;
+			rest /= more;
+		}
+		offer_as_is(f, full);
+	}
+}
+
+static void offer(struct found *f, const int32_t *count)
+{
+	offer_as_is(f, count);
+	if (f->l->step->fully_use)
+		offer_in_full(f, count);
+}
+
+static struct ap_lazy_list listed(const struct found *f)
+{
+	return (struct ap_lazy_list){(uint32_t)f->list.n, f->list.v};
+}
+
+uint32_t ap_lazy_start(struct ap_lazy *l, uint32_t cls)
+{
+	const int32_t *fixed = l->classes.v[cls].fixed;
+	int32_t count[AP_MAX_FACTOR];
+
+	ap_space_start(l->classes.v[cls].task->bound, l->m->ndev, count);
+	return ap_lazy_find(l, cls, fixed ? fixed : count);
+}
+
+static void find_further(struct found *f, const int32_t *count, int32_t prime)
+{
+	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
+	int32_t to[AP_MAX_FACTOR];
+
+	for (int i = 0; i < b->ndev; i++) {
+		memcpy(to, count, sizeof to);
+		to[b->dev[i]] *= prime;
+		offer(f, to);
+	}
+}
+
+struct ap_lazy_list ap_lazy_further(struct ap_lazy *l, uint32_t cls, uint32_t state, int32_t prime)
+{
+	struct lazy_entry *e = l->classes.v[cls].states.v[state];
+	struct found f = {.l = l, .cls = cls, .self = state};
+	int i = 0;
+
+	while (l->prime[i] != prime)
+		i++;
+	if (!e->further[i].known && !l->classes.v[cls].fixed)
+		find_further(&f, e->pub.count, prime);
+	if (!e->further[i].known)
+		e->further[i] = (struct lazy_known){true, listed(&f)};
+	return e->further[i].list;
+}
+
+/* Parts are moved between places: the factors, and the repeat after them. */
+struct places {
+	int n;
+	int32_t parts[AP_MAX_FACTOR + 1];
+};
+
+static void shift(struct found *f, const struct places *p, int from, int to, int32_t by)
+{
+	int32_t count[AP_MAX_FACTOR + 1];
+
+	memcpy(count, p->parts, sizeof count);
+	count[from] /= by;
+	count[to] *= by;
+	offer(f, count);
+}
+
+/* The most of `from` that `to` can take; 1 where that is nothing. */
+static int32_t all_of(const struct found *f, const struct places *p, int from, int to)
+{
+	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
+
+	if (to == b->nfactor)
+		return p->parts[from];
+	return (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / p->parts[to], p->parts[from]);
+}
+
+/* Two factors cut further at once: where one alone does not pay. */
+static void pairs(struct found *f, const struct places *p, int32_t by)
+{
+	int32_t count[AP_MAX_FACTOR + 1];
+
+	for (int a = 0; a < p->n - 1; a++)
+		for (int b = 0; b < a; b++) {
+			memcpy(count, p->parts, sizeof count);
+			count[a] *= by;
+			count[b] *= by;
+			offer(f, count);
+		}
+}
+
+/* Nothing cut, or one factor as far as it goes: wherever one is, a way back. */
+static void corners(struct found *f, const struct ap_bound *b)
+{
+	int32_t count[AP_MAX_FACTOR];
+
+	for (int i = 0; i < AP_MAX_FACTOR; i++)
+		count[i] = 1;
+	offer(f, count);
+	for (int i = 0; i < b->ndev; i++) {
+		int to = b->dev[i];
+
+		count[to] = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step), f->l->m->ndev);
+		offer(f, count);
+		count[to] = 1;
+	}
+}
+
+static void find_beside(struct found *f, const int32_t *count)
+{
+	const struct ap_lazy *l = f->l;
+	const struct ap_bound *b = l->classes.v[f->cls].task->bound;
+	struct places p = {.n = b->nfactor + 1};
+	int64_t rest = l->m->ndev;
+
+	for (int i = 0; i < b->nfactor; i++) {
+		p.parts[i] = count[i];
+		rest /= count[i];
+	}
+	p.parts[b->nfactor] = (int32_t)rest;
+	for (int from = 0; from < p.n; from++)
+		for (int to = 0; to < p.n; to++) {
+			int32_t all = from == to ? 1 : all_of(f, &p, from, to);
+
+			for (int i = 0; i < l->nprime && all > 1; i++)
+				if (all % l->prime[i] == 0)
+					shift(f, &p, from, to, l->prime[i]);
+			if (all > 1)
+				shift(f, &p, from, to, all);
+		}
+	for (int i = 0; i < l->nprime; i++)
+		if (rest % ((int64_t)l->prime[i] * l->prime[i]) == 0)
+			pairs(f, &p, l->prime[i]);
+	corners(f, b);
+}
+
+struct ap_lazy_list ap_lazy_beside(struct ap_lazy *l, uint32_t cls, uint32_t state)
+{
+	struct lazy_entry *e = l->classes.v[cls].states.v[state];
+	struct found f = {.l = l, .cls = cls, .self = state};
+
+	if (!e->beside.known && !l->classes.v[cls].fixed)
+		find_beside(&f, e->pub.count);
+	if (!e->beside.known)
+		e->beside = (struct lazy_known){true, listed(&f)};
+	return e->beside.list;
+}
+
+static uint32_t *all_states(struct ap_lazy *l, uint32_t cls, uint32_t *n)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
+	const struct lazy_class *c = &l->classes.v[cls];
+	struct ap_ctx ctx = l->ctx;
+	struct ap_space space;
+	uint32_t *state;
+
+	if (c->fixed) {
+		state = AP_NEW(l->arena, uint32_t);
+		*state = ap_lazy_start(l, cls);
+		*n = 1;
+		return state;
+	}
+	ctx.arena = l->arena;
+	ap_space_make(&ctx, c->task->bound, l->m->ndev, l->step, &space);
+	ap_arena_release(l->ctx.scratch, mark);
+	state = AP_NEW_N(l->arena, uint32_t, space.n);
+	for (uint32_t i = 0; i < space.n; i++)
+		state[i] = ap_lazy_find(l, cls, space.count + (size_t)i * space.nfactor);
+	*n = space.n;
+	return state;
+}
+
+static struct ap_lazy_list find_matching(struct ap_lazy *l, uint32_t bond, bool of_v,
+	uint32_t other)
+{
+	const struct lazy_bond *b = &l->bonds.v[bond];
+	uint32_t n, kept = 0, *state = all_states(l, of_v ? b->cls_v : b->cls_u, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ap_lazy_move m = of_v ? ap_lazy_move(l, bond, other, state[i])
+					     : ap_lazy_move(l, bond, state[i], other);
+
+		if (m.cost_s == 0)
+			state[kept++] = state[i];
+	}
+	return (struct ap_lazy_list){kept, state};
+}
+
+struct ap_lazy_list ap_lazy_matching(struct ap_lazy *l, uint32_t bond, bool of_v, uint32_t other)
+{
+	const uint32_t key[] = {bond, of_v, other};
+	bool fresh;
+	ap_id id = ap_map_put(l->matches, key, sizeof key, &fresh);
+
+	if (fresh)
+		AP_PUSH(l->arena, l->match, find_matching(l, bond, of_v, other));
+	return l->match.v[id];
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prices of bonds along which a tensor flows. Bonds of equal tensors are priced together, row by row: from
+ * one layout of a producer to all that consumers want, each once, however many bonds ask for it.
+ */
 #include "table/table.h"
 
 #include <math.h>
@@ -8,14 +12,621 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/par.h"
 #include "base/vec.h"
 #include "cost/move.h"
+#include "cost/opcost.h"
 #include "cost/task.h"
-#include "table/table_parts.h"
+#include "shard/layout.h"
+#include "shard/reshard.h"
+#include "shard/space.h"
+#include "shard/strategy.h"
+#include "table/joint.h"
+
+struct ap_map;
+
+struct ap_slot { /* an operand or result of a kind: layouts by candidate */
+	uint32_t nlayout;
+	const struct ap_layout *layout; /* [nlayout] distinct */
+	const uint32_t *of; /* [k] layout of candidate */
+};
+
+struct ap_kind {
+	const struct ap_task *task;
+	uint32_t k;
+	struct ap_space space;
+	struct ap_slot *in, *out; /* [nin], [nout] */
+	struct ap_slot strategy; /* .of: id of the strategy vectors; .layout is NULL */
+	double *cost; /* [k] INFINITY: a parameter read twice would lie in two layouts */
+	double *hidden; /* [k] see struct ap_table_class */
+	int64_t *memory, *temporary; /* [k] */
+};
+
+struct ap_bond { /* between two kinds; row: layouts of u's slot, column: of v's */
+	enum ap_bond_type type;
+	uint32_t kind_u, kind_v;
+	struct ap_flow flow;
+	struct ap_slot u, v;
+	double *cost; /* [u.nlayout * v.nlayout], quantised */
+	int64_t *kept; /* the same, bytes of kept copies; NULL: all 0 */
+};
+
+struct ap_tie { /* an edge of the problem, before matrices */
+	ap_id u, v; /* nodes */
+	ap_id bond;
+};
+
+struct ap_making {
+	struct ap_ctx *ctx;
+	const struct ap_table_params *params;
+	const struct ap_graph *g;
+	const struct ap_machine *m;
+	const struct ap_step *step;
+	const struct ap_task *task;
+	struct ap_worker {
+		struct ap_arena *arena; /* scratch of this worker */
+		struct ap_pricer *pricer;
+	} *worker; /* [jobs] */
+	uint32_t *kind_of; /* [nnode] */
+	AP_VEC(struct ap_kind) kinds;
+	AP_VEC(struct ap_bond) bonds;
+	AP_VEC(struct ap_tie) links;
+	const uint32_t *only; /* [nnode] candidate of the kind that a node is left; AP_NONE: all of
+			       * them; NULL: for all nodes */
+	uint64_t work; /* that pricing took */
+	uint32_t *class_of; /* [nnode] */
+	struct class_list {
+		struct class {
+			uint32_t kind;
+			uint32_t k;
+			const uint32_t *candidate; /* [k] index into the kind's candidates, ascending */
+		} *v;
+		size_t n, cap;
+	} classes;
+};
+
+#define AP_PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
+#define AP_CANDIDATE_WORK 8192 /* likewise a candidate, with its layouts */
+
+#define AP_MAX_STRATEGY 32 /* vectors in one strategy */
+
+#define SHARE 20000 /* prices that one thread makes at a time: a millisecond or two */
+
+struct row { /* of a bond */
+	struct ap_bond *bond;
+	const uint32_t *column; /* layouts of the bond's columns */
+	uint32_t at;
+	uint32_t next; /* of the same layout; AP_NONE: none */
+};
+
+struct layout {
+	struct ap_reshard_end end;
+	uint32_t first; /* row, AP_NONE: of no producer */
+	size_t asked; /* prices in its rows */
+};
+
+struct tensor {
+	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; of one
+	                        copy in flight */
+	struct ap_map *ids; /* of layouts */
+	AP_VEC(struct layout) layouts;
+};
+
+/* Layouts [first, end) of a tensor. */
+struct share {
+	uint32_t tensor, first, end;
+	uint32_t base; /* layouts in shares before this one: they are numbered over all tensors */
+};
+
+struct price {
+	uint32_t number; /* of the layout from which; 0 none */
+	double cost;
+	int64_t kept;
+};
+
+struct flows {
+	const struct ap_making *mk;
+	AP_VEC(struct tensor) tensors;
+	AP_VEC(struct row) rows;
+	AP_VEC(struct share) shares;
+	size_t most; /* layouts of one tensor */
+	struct price *price; /* [worker][most] the last one asked for of each layout */
+};
+
+static uint32_t layout_id(const struct flows *f, struct tensor *t, const struct ap_layout *l)
+{
+	struct ap_arena *scratch = f->mk->ctx->scratch;
+	bool fresh;
+	uint32_t id = ap_map_put(t->ids, l->dim, (size_t)l->rank * sizeof *l->dim, &fresh);
+
+	if (fresh) {
+		AP_PUSH(scratch, t->layouts, ((struct layout){.first = AP_NONE}));
+		ap_reshard_end_make(l, t->flow.size, f->mk->m->ndev, &t->layouts.v[id].end);
+	}
+	return id;
+}
+
+static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const struct ap_flow *flow)
+{
+	struct ap_arena *scratch = f->mk->ctx->scratch;
+	struct ap_flow key = *flow;
+	bool fresh;
+	ap_id id;
+
+	key.kept |= f->mk->step->executor == AP_EXECUTOR_MINDSPORE; /* for others time depends on it */
+	key.in_flight = 1;
+	id = ap_map_put(seen, &key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(scratch, f->tensors, ((struct tensor){key, ap_map_create(scratch), {0}}));
+	return &f->tensors.v[id];
+}
+
+static void add_bond(struct flows *f, struct ap_map *seen, struct ap_bond *b)
+{
+	struct ap_arena *scratch = f->mk->ctx->scratch;
+	struct tensor *t = tensor_of(f, seen, &b->flow);
+	uint32_t *column = AP_NEW_N(scratch, uint32_t, b->v.nlayout);
+
+	for (uint32_t c = 0; c < b->v.nlayout; c++)
+		column[c] = layout_id(f, t, &b->v.layout[c]);
+	for (uint32_t r = 0; r < b->u.nlayout; r++) {
+		uint32_t id = layout_id(f, t, &b->u.layout[r]);
+		struct layout *l = &t->layouts.v[id];
+
+		AP_PUSH(scratch, f->rows, ((struct row){b, column, r, l->first}));
+		l->first = (uint32_t)f->rows.n - 1;
+		l->asked += b->v.nlayout;
+	}
+}
+
+/* Tensors in parts of about SHARE prices. */
+static void share_out(struct flows *f)
+{
+	uint32_t base = 0;
+
+	for (uint32_t i = 0; i < f->tensors.n; i++) {
+		const struct tensor *t = &f->tensors.v[i];
+		struct share s = {.tensor = i};
+		size_t prices = 0;
+
+		for (uint32_t l = 0; l < t->layouts.n; l++) {
+			prices += t->layouts.v[l].asked;
+			if (prices < SHARE && l + 1 < t->layouts.n)
+				continue;
+			s.end = l + 1;
+			s.base = base;
+			AP_PUSH(f->mk->ctx->scratch, f->shares, s);
+			base += s.end - s.first;
+			s.first = s.end;
+			prices = 0;
+		}
+		f->most = t->layouts.n > f->most ? t->layouts.n : f->most;
+	}
+}
+
+static struct price make_price(struct ap_pricer *pricer, const struct tensor *t, uint32_t from,
+	uint32_t to)
+{
+	struct ap_move_cost mc;
+
+	ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end, &t->layouts.v[to].end, &mc);
+	return (struct price){0, ap_quantise_s(mc.forward_s + mc.backward_s,
+		ap_pricer_step(pricer)->quantum_s), mc.charged_bytes};
+}
+
+/* The pricer of a worker, made when it is first asked for. */
+static struct ap_pricer *worker_pricer(const struct ap_making *mk, int worker)
+{
+	struct ap_worker *w = &mk->worker[worker];
+
+	if (!w->pricer)
+		w->pricer = ap_pricer_create(w->arena, mk->m, mk->step);
+	return w->pricer;
+}
+
+static void open_workers(struct ap_making *mk)
+{
+	mk->worker = AP_NEW_N(mk->ctx->arena, struct ap_worker, mk->ctx->jobs);
+	for (int w = 0; w < mk->ctx->jobs; w++) {
+		mk->worker[w].arena = ap_arena_create_like(mk->ctx->arena);
+	}
+}
+
+static void close_workers(struct ap_making *mk)
+{
+	for (int w = 0; w < mk->ctx->jobs; w++)
+		ap_arena_destroy(mk->worker[w].arena);
+}
+
+#define ROUNDS 2 /* each sees the survivors of the one before */
+#define LOOK 16 /* layouts of a neighbour that are compared at a time: most times the first few decide */
+#define CHAMPIONS 16 /* cheapest survivors, that others are tested against: the rest beat few */
+
+struct edge { /* a side, ready for comparing: cost by (own layout, neighbour's layout) */
+	uint32_t times; /* equal sides merged */
+	uint32_t nown, nother;
+	const uint32_t *of; /* own layout by candidate of the kind */
+	double *cost; /* [nown][nother] */
+	int64_t *kept; /* the same or NULL */
+};
+
+/* The most by which n numbers rise from cf to ct. Where cf is infinite the difference is -INFINITY or no
+ * number, which is not larger than anything. */
+static double most_rise(size_t n, const double *cf, const double *ct)
+{
+	double s = -INFINITY, t = -INFINITY;
+	size_t x = 0;
+
+	for (; x + 2 <= n; x += 2) {
+		double p = ct[x] - cf[x], q = ct[x + 1] - cf[x + 1];
+
+		s = p > s ? p : s;
+		t = q > t ? q : t;
+	}
+	if (x < n)
+		s = ct[x] - cf[x] > s ? ct[x] - cf[x] : s;
+	return t > s ? t : s;
+}
+
+/* The most by which layout `to` makes this edge worse than layout `from`, whatever the neighbour
+ * chose; anything above `enough` may be returned instead of a larger value. */
+static double worse(const struct edge *e, uint32_t from, uint32_t to, double enough)
+{
+	const double *cf = e->cost + (size_t)from * e->nother, *ct = e->cost + (size_t)to * e->nother;
+	double most = -INFINITY;
+
+	for (size_t x = 0; x < e->nother && most <= enough; x += LOOK) {
+		size_t n = e->nother - x < LOOK ? e->nother - x : LOOK;
+		double rise = most_rise(n, cf + x, ct + x);
+
+		most = rise > most ? rise : most;
+	}
+	return most;
+}
+
+static int64_t more_memory(const struct edge *e, uint32_t from, uint32_t to)
+{
+	const int64_t *kf, *kt;
+	int64_t most = INT64_MIN;
+
+	if (!e->kept)
+		return 0;
+	kf = e->kept + (size_t)from * e->nother;
+	kt = e->kept + (size_t)to * e->nother;
+	for (uint32_t x = 0; x < e->nother; x++)
+		most = kt[x] - kf[x] > most ? kt[x] - kf[x] : most;
+	return most;
+}
+
+/* Does s beat c? Sums are exact: all costs are multiples of the quantum. Giving up as soon as the
+ * slack is used up forgoes what later edges might give back: fewer are pruned, never too many. */
+static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const struct edge *edges,
+	uint32_t nedge, uint32_t s, uint32_t c)
+{
+	double slack = kd->cost[c] - kd->cost[s];
+	int64_t room = kd->memory[c] - kd->memory[s];
+
+	if (mk->params->by_memory && kd->temporary[s] > kd->temporary[c])
+		return false;
+	for (uint32_t i = 0; i < nedge && slack >= 0; i++) {
+		uint32_t from = edges[i].of[c], to = edges[i].of[s];
+
+		if (from == to)
+			continue;
+		slack -= edges[i].times * worse(&edges[i], from, to, slack);
+		if (mk->params->by_memory && slack >= 0)
+			room -= edges[i].times * more_memory(&edges[i], from, to);
+	}
+	return slack >= 0 && (!mk->params->by_memory || room >= 0);
+}
+
+struct ranked {
+	double cost;
+	uint32_t candidate;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? -1 : 1;
+	return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct side { /* one edge seen from a node */
+	ap_id bond;
+	uint32_t is_v; /* the node is the edge's v */
+	uint32_t neighbour; /* class */
+};
+
+static int compare_sides(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct side));
+}
+
+/* Layouts that the neighbour's remaining candidates use. */
+static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
+	const struct class *c, uint32_t **out)
+{
+	bool *used = AP_NEW_N(a, bool, slot->nlayout);
+	uint32_t n = 0;
+
+	*out = AP_NEW_N(a, uint32_t, slot->nlayout);
+	for (uint32_t i = 0; i < c->k; i++)
+		used[slot->of[c->candidate[i]]] = true;
+	for (uint32_t l = 0; l < slot->nlayout; l++)
+		if (used[l])
+			(*out)[n++] = l;
+	return n;
+}
+
+static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
+	struct edge *e)
+{
+	const struct ap_bond *b = &mk->bonds.v[s->bond];
+	const struct ap_slot *own = s->is_v ? &b->v : &b->u, *other = s->is_v ? &b->u : &b->v;
+	bool memory = mk->params->by_memory && b->kept;
+	uint32_t *used;
+
+	e->times = 1;
+	e->of = own->of;
+	e->nown = own->nlayout;
+	e->nother = layouts_in_use(a, other, &mk->classes.v[s->neighbour], &used);
+	e->cost = ap_arena_alloc_raw(a, (size_t)e->nown * e->nother, sizeof *e->cost);
+	e->kept = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nother) : NULL;
+	for (uint32_t l = 0; l < e->nown; l++) {
+		for (uint32_t x = 0; x < e->nother; x++) {
+			size_t to = (size_t)l * e->nother + x;
+			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
+					      : (size_t)l * b->v.nlayout + used[x];
+
+			e->cost[to] = b->cost[from];
+			if (memory)
+				e->kept[to] = b->kept[from];
+		}
+	}
+}
+
+static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
+	uint32_t n, struct edge *edges)
+{
+	uint32_t m = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (i > 0 && compare_sides(&s[i], &s[i - 1]) == 0)
+			edges[m - 1].times++;
+		else
+			make_edge(mk, a, &s[i], &edges[m++]);
+	}
+	return m;
+}
+
+/* A class of the next round. */
+struct duty {
+	const struct class *old;
+	const struct side *side;
+	uint32_t nside;
+	uint32_t *keep; /* [old->k] */
+	uint32_t kept;
+};
+
+struct round {
+	struct ap_making *mk;
+	AP_VEC(struct duty) duties;
+};
+
+/* Survivors of one class; cheapest first, each is tested against the first of those kept. */
+static void prune(void *user, size_t i, int worker)
+{
+	struct round *r = user;
+	const struct ap_making *mk = r->mk;
+	struct duty *d = &r->duties.v[i];
+	struct ap_arena *a = mk->worker[worker].arena;
+	struct ap_mark mark = ap_arena_mark(a);
+	const struct ap_kind *kd = &mk->kinds.v[d->old->kind];
+	struct edge *edges = AP_NEW_N(a, struct edge, d->nside + 1);
+	uint32_t nedge = merge_edges(mk, a, d->side, d->nside, edges);
+	struct ranked *order = AP_NEW_N(a, struct ranked, d->old->k);
+
+	for (uint32_t c = 0; c < d->old->k; c++)
+		order[c] = (struct ranked){kd->cost[d->old->candidate[c]], d->old->candidate[c]};
+	qsort(order, d->old->k, sizeof *order, compare_ranked);
+	for (uint32_t c = 0; c < d->old->k && !ap_ctx_stopped(mk->ctx); c++) {
+		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
+
+		while (j < most && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))
+			j++;
+		if (j == most)
+			d->keep[d->kept++] = order[c].candidate;
+	}
+	qsort(d->keep, d->kept, sizeof *d->keep, compare_ids);
+	ap_arena_release(a, mark);
+}
+
+struct node_sides {
+	uint32_t *start; /* [nnode + 1] */
+	struct side *v;
+};
+
+static void collect_sides(const struct ap_making *mk, struct node_sides *s)
+{
+	uint32_t n = mk->g->nnode;
+	uint32_t *at;
+
+	s->start = AP_NEW_N(mk->ctx->scratch, uint32_t, n + 1);
+	for (size_t i = 0; i < mk->links.n; i++) {
+		s->start[mk->links.v[i].u + 1]++;
+		s->start[mk->links.v[i].v + 1]++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		s->start[i + 1] += s->start[i];
+	s->v = AP_NEW_N(mk->ctx->scratch, struct side, s->start[n] + 1);
+	at = ap_arena_memdup(mk->ctx->scratch, s->start, (n + 1) * sizeof *at);
+	for (size_t i = 0; i < mk->links.n; i++) {
+		const struct ap_tie *l = &mk->links.v[i];
+
+		s->v[at[l->u]++] = (struct side){l->bond, 0, mk->class_of[l->v]};
+		s->v[at[l->v]++] = (struct side){l->bond, 1, mk->class_of[l->u]};
+	}
+	for (uint32_t i = 0; i < n; i++)
+		qsort(s->v + s->start[i], s->start[i + 1] - s->start[i], sizeof *s->v,
+			compare_sides);
+}
+
+/* Nodes of one class with equal surroundings make one class of the next round. */
+static void assign(struct round *r, const struct node_sides *sides, uint32_t *class_of)
+{
+	struct ap_making *mk = r->mk;
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		const struct class *old = &mk->classes.v[mk->class_of[i]];
+		struct duty d = {.old = old, .side = sides->v + sides->start[i],
+			.nside = sides->start[i + 1] - sides->start[i]};
+		size_t bytes = d.nside * sizeof *d.side;
+		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, bytes + sizeof *key);
+		bool fresh;
+
+		key[0] = mk->class_of[i];
+		if (bytes > 0)
+			memcpy(key + 1, d.side, bytes);
+		class_of[i] = ap_map_put(seen, key, bytes + sizeof *key, &fresh);
+		if (!fresh)
+			continue;
+		d.keep = AP_NEW_N(mk->ctx->arena, uint32_t, old->k);
+		AP_PUSH(mk->ctx->scratch, r->duties, d);
+	}
+}
 
 #define WORTH_THREADS 30000 /* prices: some milliseconds, a thread takes a tenth of one to start */
 
-static void fill_class(const struct ap_making *mk, const struct ap_class *c,
+/* Threads that are worth starting for so many prices. */
+static int making_jobs(const struct ap_making *mk, size_t work)
+{
+	return work < WORTH_THREADS ? 1 : mk->ctx->jobs;
+}
+
+/* One round over all nodes; true when anything was dropped. */
+static bool prune_round(struct ap_making *mk)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	struct round r = {.mk = mk};
+	struct class_list next = {0};
+	struct node_sides sides;
+	size_t tests = 0;
+	uint32_t *class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	bool dropped = false;
+
+	collect_sides(mk, &sides);
+	assign(&r, &sides, class_of);
+	for (size_t i = 0; i < r.duties.n; i++)
+		tests += (size_t)r.duties.v[i].old->k * CHAMPIONS;
+	ap_par_for(mk->ctx->arena, making_jobs(mk, tests), r.duties.n, prune, &r);
+	for (size_t i = 0; i < r.duties.n; i++) {
+		const struct duty *d = &r.duties.v[i];
+		struct class c = {d->old->kind, d->kept, d->keep};
+
+		dropped |= d->kept < d->old->k;
+		AP_PUSH(mk->ctx->arena, next, c);
+	}
+	ap_arena_release(mk->ctx->scratch, mark);
+	mk->class_of = class_of;
+	mk->classes = next;
+	return dropped;
+}
+
+static void first_class(struct ap_making *mk, ap_id node)
+{
+	uint32_t kind = mk->kind_of[node];
+	uint32_t only = mk->only ? mk->only[node] : AP_NONE;
+	struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1};
+	uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
+
+	for (uint32_t j = 0; j < c.k; j++)
+		candidate[j] = only == AP_NONE ? j : only;
+	c.candidate = candidate;
+	AP_PUSH(mk->ctx->arena, mk->classes, c);
+}
+
+/* Nodes of one kind, and of one candidate where that was fixed later on. */
+static void first_classes(struct ap_making *mk)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+
+	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
+		bool fresh;
+
+		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
+		if (fresh)
+			first_class(mk, i);
+	}
+}
+
+/* Unfinished when told to stop. */
+static void table_classes(struct ap_making *mk)
+{
+	first_classes(mk);
+	for (int r = 0; mk->params->prune && r < ROUNDS && !ap_ctx_stopped(mk->ctx); r++)
+		if (!prune_round(mk))
+			break;
+}
+
+/* The candidate of a class that has these counts, -1 none. */
+static int32_t find(const struct ap_map *seen, const struct ap_table_class *c,
+	const int32_t *count)
+{
+	ap_id id = ap_map_get(seen, count, c->nfactor * sizeof *count);
+
+	return id == AP_NONE ? -1 : (int32_t)id;
+}
+
+static void fill_row(const struct ap_map *seen, const struct ap_table_class *c,
+	const int32_t *count, int64_t prime, int32_t *row)
+{
+	int32_t to[AP_MAX_FACTOR];
+
+	memcpy(to, count, c->nfactor * sizeof *to);
+	for (uint8_t f = 0; f < c->nfactor; f++) {
+		to[f] = count[f] * (int32_t)prime;
+		row[f] = find(seen, c, to);
+		to[f] = count[f];
+	}
+}
+
+/* Fills nway and next. */
+static void table_next(const struct ap_making *mk, struct ap_table_class *c)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	int64_t primes[63];
+	size_t n = ap_primes(mk->m->ndev, primes), different = 0;
+	int32_t *row;
+
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || primes[i] != primes[i - 1])
+			primes[different++] = primes[i];
+	for (uint32_t i = 0; i < c->k; i++)
+		ap_map_put(seen, c->count + (size_t)i * c->nfactor, c->nfactor * sizeof *c->count,
+			NULL);
+	c->nway = (uint32_t)different * c->nfactor;
+	c->next = row = AP_NEW_N(mk->ctx->arena, int32_t, (size_t)c->k * c->nway + 1);
+	for (uint32_t i = 0; i < c->k; i++)
+		for (size_t p = 0; p < different; p++, row += c->nfactor)
+			fill_row(seen, c, c->count + (size_t)i * c->nfactor, primes[p], row);
+	ap_arena_release(mk->ctx->scratch, mark);
+}
+
+static void fill_class(const struct ap_making *mk, const struct class *c,
 	struct ap_table_class *out)
 {
 	const struct ap_kind *kd = &mk->kinds.v[c->kind];
@@ -42,8 +653,8 @@ static void fill_class(const struct ap_making *mk, const struct ap_class *c,
 static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, struct ap_pmatrix *out)
 {
 	const struct ap_bond *b = &mk->bonds.v[l->bond];
-	const struct ap_class *cu = &mk->classes.v[mk->class_of[l->u]];
-	const struct ap_class *cv = &mk->classes.v[mk->class_of[l->v]];
+	const struct class *cu = &mk->classes.v[mk->class_of[l->u]];
+	const struct class *cv = &mk->classes.v[mk->class_of[l->v]];
 	size_t cells = (size_t)cu->k * cv->k, at = 0;
 	double *cost = ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *cost);
 	int64_t *memory = b->kept ? ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *memory) : NULL;
@@ -69,7 +680,7 @@ static const uint32_t *number_lists(const struct ap_making *mk)
 	uint32_t *list = AP_NEW_N(mk->ctx->scratch, uint32_t, mk->classes.n);
 
 	for (size_t i = 0; i < mk->classes.n; i++) {
-		const struct ap_class *c = &mk->classes.v[i];
+		const struct class *c = &mk->classes.v[i];
 		uint32_t *key = ap_arena_alloc_raw(mk->ctx->scratch, (size_t)c->k + 1, sizeof *key);
 		bool fresh;
 
@@ -260,7 +871,7 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 
 	for (size_t i = 0; i < mk->classes.n; i++) {
 		fill_class(mk, &mk->classes.v[i], &cls[i]);
-		ap_table_next(mk, &cls[i]);
+		table_next(mk, &cls[i]);
 	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
@@ -269,72 +880,17 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	t->least_bytes = least_bytes(mk, &t->least_stage);
 }
 
-static void open_workers(struct ap_making *mk)
-{
-	mk->worker = AP_NEW_N(mk->ctx->arena, struct ap_worker, mk->ctx->jobs);
-	for (int w = 0; w < mk->ctx->jobs; w++) {
-		mk->worker[w].arena = ap_arena_create_like(mk->ctx->arena);
-	}
-}
-
-struct ap_pricer *ap_worker_pricer(const struct ap_making *mk, int worker)
-{
-	struct ap_worker *w = &mk->worker[worker];
-
-	if (!w->pricer)
-		w->pricer = ap_pricer_create(w->arena, mk->m, mk->step);
-	return w->pricer;
-}
-
-int ap_making_jobs(const struct ap_making *mk, size_t work)
-{
-	return work < WORTH_THREADS ? 1 : mk->ctx->jobs;
-}
-
-static void close_workers(struct ap_making *mk)
-{
-	for (int w = 0; w < mk->ctx->jobs; w++)
-		ap_arena_destroy(mk->worker[w].arena);
-}
-
 /* NULL when told to stop. */
 static const struct ap_table *finish(struct ap_making *mk)
 {
 	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
 
 	ap_ctx_phase(mk->ctx, "pruning candidates");
-	ap_table_classes(mk);
+	table_classes(mk);
 	if (ap_ctx_stopped(mk->ctx))
 		return NULL;
 	make_table(mk, t);
 	return ap_ctx_stopped(mk->ctx) ? NULL : t;
-}
-
-enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
-	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
-	const struct ap_table **out)
-{
-	struct ap_making *mk = AP_NEW(ctx->arena, struct ap_making);
-	enum ap_status st;
-
-	*mk = (struct ap_making){.ctx = ctx, .params = ap_arena_memdup(ctx->arena, params,
-		sizeof *params), .g = g, .m = m, .step = step};
-	open_workers(mk);
-	ap_ctx_phase(ctx, "pricing operators");
-	ap_tasks_make(ctx, g, step, &mk->task);
-	ap_table_kinds(mk);
-	st = ap_ctx_stopped(ctx) ? AP_STOPPED : ap_table_bonds(mk);
-	*out = st == AP_OK ? finish(mk) : NULL;
-	close_workers(mk);
-	if (st == AP_LIMIT) {
-		struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
-
-		t->least_s = least_s(mk);
-		t->least_bytes = least_bytes(mk, &t->least_stage);
-		t->work = mk->work;
-		*out = t;
-	}
-	return st == AP_OK && !*out ? AP_STOPPED : st;
 }
 
 /* A table of the same prices with other candidates left. */
@@ -349,11 +905,430 @@ static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t
 	mk->ctx = ctx;
 	mk->params = params;
 	mk->only = only;
-	mk->classes = (struct ap_class_list){0};
+	mk->classes = (struct class_list){0};
 	open_workers(mk);
 	made = finish(mk);
 	close_workers(mk);
 	return made;
+}
+
+static void price_layout(const struct flows *f, const struct share *s, uint32_t from, int worker)
+{
+	const struct tensor *t = &f->tensors.v[s->tensor];
+	struct ap_pricer *pricer = worker_pricer(f->mk, worker);
+	struct price *prices = f->price + (size_t)worker * f->most;
+	uint32_t number = s->base + (from - s->first) + 1;
+
+	for (uint32_t i = t->layouts.v[from].first; i != AP_NONE; i = f->rows.v[i].next) {
+		const struct row *r = &f->rows.v[i];
+		size_t at = (size_t)r->at * r->bond->v.nlayout;
+		int64_t copies = t->flow.again ? 1 : r->bond->flow.in_flight;
+
+		for (uint32_t c = 0; c < r->bond->v.nlayout; c++, at++) {
+			struct price *p = &prices[r->column[c]];
+
+			if (p->number != number) {
+				*p = make_price(pricer, t, from, r->column[c]);
+				p->number = number;
+			}
+			r->bond->cost[at] = p->cost;
+			if (r->bond->kept)
+				r->bond->kept[at] = p->kept * copies;
+		}
+	}
+}
+
+static void price_share(void *user, size_t i, int worker)
+{
+	const struct flows *f = user;
+	const struct share *s = &f->shares.v[i];
+
+	for (uint32_t l = s->first; l < s->end && !ap_ctx_stopped(f->mk->ctx); l++)
+		price_layout(f, s, l, worker);
+}
+
+/* cost and kept of bonds along which tensors flow */
+static void table_flows(const struct ap_making *mk)
+{
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	struct flows f = {.mk = mk};
+	size_t prices = 0;
+	int jobs;
+
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		struct ap_bond *b = &mk->bonds.v[i];
+
+		if (b->type != AP_BOND_FLOW)
+			continue;
+		add_bond(&f, seen, b);
+		prices += (size_t)b->u.nlayout * b->v.nlayout;
+	}
+	share_out(&f);
+	jobs = making_jobs(mk, prices);
+	f.price = AP_NEW_N(mk->ctx->scratch, struct price, (size_t)jobs * f.most);
+	ap_par_for(mk->ctx->arena, jobs, f.shares.n, price_share, &f);
+	ap_arena_release(mk->ctx->scratch, mark);
+}
+
+/* Placement of candidate c of a kind. */
+static void kind_placement(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
+	struct ap_placement *out)
+{
+	ap_placement_make(kd->task->bound, &kd->space.count[(size_t)c * kd->space.nfactor],
+		mk->m->ndev, out);
+}
+
+/* Strategy vectors of candidate c of a kind, unused entries zero; returns their number. */
+static uint32_t kind_strategy(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
+	int32_t cut[AP_MAX_STRATEGY][AP_MAX_RANK])
+{
+	uint8_t rank[AP_MAX_STRATEGY];
+	struct ap_placement p;
+	uint32_t n;
+
+	memset(cut, 0, AP_MAX_STRATEGY * sizeof *cut);
+	kind_placement(mk, kd, c, &p);
+	n = ap_space_to_strategy(&p, rank, cut, AP_MAX_STRATEGY);
+	/* Of more operands all are cut alike: the first ones speak for the others. */
+	return n < AP_MAX_STRATEGY ? n : AP_MAX_STRATEGY;
+}
+
+/* Layouts of one operand or result over all candidates, equal ones shared. */
+static void fill_slot(const struct ap_making *mk, const struct ap_kind *kd,
+	const struct ap_operand *t, struct ap_slot *s)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	uint32_t *of = AP_NEW_N(mk->ctx->arena, uint32_t, kd->k);
+	struct ap_layout *layouts = AP_NEW_N(mk->ctx->scratch, struct ap_layout, kd->k);
+
+	for (uint32_t c = 0; c < kd->k; c++) {
+		struct ap_layout l = {0};
+		struct ap_placement p;
+
+		kind_placement(mk, kd, c, &p);
+		ap_layout_make(&p, t, &l);
+		of[c] = ap_map_put(seen, &l, sizeof l, NULL);
+		layouts[of[c]] = l;
+	}
+	s->nlayout = (uint32_t)ap_map_size(seen);
+	s->layout = ap_arena_memdup(mk->ctx->arena, layouts, s->nlayout * sizeof *layouts);
+	s->of = of;
+}
+
+static void fill_strategy(const struct ap_making *mk, const struct ap_kind *kd, struct ap_slot *s)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	uint32_t *of = AP_NEW_N(mk->ctx->arena, uint32_t, kd->k);
+
+	for (uint32_t c = 0; c < kd->k; c++) {
+		int32_t cut[AP_MAX_STRATEGY][AP_MAX_RANK];
+		uint32_t n = kind_strategy(mk, kd, c, cut);
+
+		of[c] = ap_map_put(seen, cut, n * sizeof *cut, NULL);
+	}
+	s->nlayout = (uint32_t)ap_map_size(seen);
+	s->of = of;
+}
+
+static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
+{
+	const struct ap_bound *b = kd->task->bound;
+	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+
+	kd->in = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nin);
+	kd->out = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nout);
+	for (uint16_t i = 0; i < b->nin; i++)
+		fill_slot(mk, kd, &b->in[i], &kd->in[i]);
+	for (uint16_t o = 0; o < b->nout; o++)
+		fill_slot(mk, kd, &b->out[o], &kd->out[o]);
+	fill_strategy(mk, kd, &kd->strategy);
+	ap_arena_release(mk->ctx->scratch, mark);
+}
+
+/* Does candidate c hold a parameter that the operator reads twice in one layout? */
+static bool holds_alike(const struct ap_kind *kd, uint32_t c)
+{
+	for (uint16_t i = 0; i < kd->task->bound->nin; i++) {
+		const struct ap_task_operand *o = &kd->task->in[i];
+		const struct ap_slot *own = &kd->in[i], *twin = &kd->in[o->twin];
+
+		if (o->kind == AP_TENSOR_PARAM &&
+			!ap_layout_equal(&own->layout[own->of[c]], &twin->layout[twin->of[c]]))
+			return false;
+	}
+	return true;
+}
+
+static void price_kind(void *user, size_t i, int worker)
+{
+	struct ap_making *mk = user;
+	struct ap_kind *kd = &mk->kinds.v[i];
+
+	for (uint32_t c = 0; c < kd->k && !ap_ctx_stopped(mk->ctx); c++) {
+		struct ap_placement p;
+		struct ap_op_cost oc;
+
+		kind_placement(mk, kd, c, &p);
+		ap_op_cost_make(worker_pricer(mk, worker), kd->task, &p, &oc);
+		kd->cost[c] = holds_alike(kd, c) ? ap_op_cost_total_s(&oc, mk->step) : INFINITY;
+		kd->memory[c] = ap_op_cost_memory_bytes(&oc, kd->task);
+		kd->temporary[c] = oc.temporary_bytes;
+		kd->hidden[c] = ap_op_cost_hidden_s(&oc, mk->step);
+	}
+}
+
+static void add_kind(struct ap_making *mk, ap_id node)
+{
+	const int32_t *fixed = mk->params->fixed ? mk->params->fixed[node] : NULL;
+	struct ap_kind kd = {.task = &mk->task[node]};
+	const struct ap_bound *b = kd.task->bound;
+
+	if (fixed) {
+		kd.space = (struct ap_space){.n = 1, .nfactor = b->nfactor,
+			.count = ap_arena_memdup(mk->ctx->arena, fixed, b->nfactor * sizeof *fixed)};
+	} else {
+		ap_space_make(mk->ctx, b, mk->m->ndev, mk->step, &kd.space);
+	}
+	kd.k = kd.space.n;
+	kd.cost = AP_NEW_N(mk->ctx->arena, double, kd.k);
+	kd.memory = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
+	kd.temporary = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
+	kd.hidden = AP_NEW_N(mk->ctx->arena, double, kd.k);
+	fill_slots(mk, &kd);
+	AP_PUSH(mk->ctx->arena, mk->kinds, kd);
+}
+
+/* The task's signature, and for a fixed node its counts. */
+static ap_id intern(struct ap_making *mk, struct ap_map *seen, ap_id node, bool *fresh)
+{
+	const int32_t *fixed = mk->params->fixed ? mk->params->fixed[node] : NULL;
+	size_t len, more = fixed ? mk->task[node].bound->nfactor * sizeof *fixed : 0;
+	const void *sig = ap_task_signature(mk->ctx, &mk->task[node], &len);
+	char *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, len + more + 1);
+
+	memcpy(key, sig, len);
+	if (fixed)
+		memcpy(key + len, fixed, more);
+	return ap_map_put(seen, key, len + more, fresh);
+}
+
+/* Unfinished when told to stop. */
+static void table_kinds(struct ap_making *mk)
+{
+	struct ap_map *seen = ap_map_create(mk->ctx->arena);
+	size_t candidates = 0;
+
+	mk->kind_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	for (ap_id i = 0; i < mk->g->nnode && !ap_ctx_stopped(mk->ctx); i++) {
+		struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+		bool fresh;
+
+		mk->kind_of[i] = intern(mk, seen, i, &fresh);
+		ap_arena_release(mk->ctx->scratch, mark);
+		if (fresh)
+			add_kind(mk, i);
+	}
+	for (size_t i = 0; i < mk->kinds.n; i++)
+		candidates += mk->kinds.v[i].k;
+	mk->work += AP_CANDIDATE_WORK * (uint64_t)candidates;
+	ap_par_for(mk->ctx->arena, making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
+}
+
+struct bond_key { /* equal bytes: equal bond */
+	uint32_t type, kind_u, slot_u, kind_v, slot_v;
+	uint32_t pad;
+	struct ap_flow flow;
+};
+
+static ap_id intern_bond(struct ap_making *mk, struct ap_map *seen, const struct bond_key *key)
+{
+	const struct ap_kind *ku = &mk->kinds.v[key->kind_u], *kv = &mk->kinds.v[key->kind_v];
+	struct ap_bond b = {.type = (enum ap_bond_type)key->type, .flow = key->flow,
+		.kind_u = key->kind_u, .kind_v = key->kind_v};
+	bool fresh;
+	ap_id id = ap_map_put(seen, key, sizeof *key, &fresh);
+
+	if (!fresh)
+		return id;
+	switch (b.type) {
+	case AP_BOND_FLOW:
+	case AP_BOND_FOLLOW:
+		b.u = ku->out[key->slot_u];
+		b.v = kv->in[key->slot_v];
+		break;
+	case AP_BOND_LAYOUT:
+		b.u = ku->in[key->slot_u];
+		b.v = kv->in[key->slot_v];
+		break;
+	case AP_BOND_STRATEGY:
+		b.u = ku->strategy;
+		b.v = kv->strategy;
+		break;
+	}
+	AP_PUSH(mk->ctx->arena, mk->bonds, b);
+	return id;
+}
+
+struct linking {
+	struct ap_making *mk;
+	struct ap_map *seen; /* bonds by key */
+};
+
+static void add_link(void *user, const struct ap_joint *link)
+{
+	struct linking *k = user;
+	struct ap_making *mk = k->mk;
+	struct ap_tie tie = {.u = link->u, .v = link->v};
+	struct bond_key key;
+
+	if (link->type == AP_BOND_FOLLOW && mk->params->fixed && mk->params->fixed[link->u])
+		return; /* what is given follows nobody */
+	memset(&key, 0, sizeof key);
+	key.type = (uint32_t)link->type;
+	key.kind_u = mk->kind_of[link->u];
+	key.slot_u = link->slot_u;
+	key.kind_v = mk->kind_of[link->v];
+	key.slot_v = link->slot_v;
+	key.flow = link->flow;
+	tie.bond = intern_bond(mk, k->seen, &key);
+	AP_PUSH(mk->ctx->arena, mk->links, tie);
+}
+
+static void price_layout_pair(struct ap_bond *b)
+{
+	for (uint32_t r = 0; r < b->u.nlayout; r++)
+		for (uint32_t c = 0; c < b->v.nlayout; c++)
+			b->cost[(size_t)r * b->v.nlayout + c] =
+				ap_layout_equal(&b->u.layout[r], &b->v.layout[c]) ? 0 : INFINITY;
+}
+
+/* Strategies of two kinds are numbered apart, so the vectors themselves are compared. */
+static void price_strategy(const struct ap_making *mk, struct ap_bond *b)
+{
+	const struct ap_kind *ku = &mk->kinds.v[b->kind_u], *kv = &mk->kinds.v[b->kind_v];
+	int32_t cu[AP_MAX_STRATEGY][AP_MAX_RANK], cv[AP_MAX_STRATEGY][AP_MAX_RANK];
+
+	for (uint32_t r = 0; r < ku->k; r++) {
+		uint32_t n = kind_strategy(mk, ku, r, cu);
+
+		for (uint32_t c = 0; c < kv->k; c++) {
+			bool equal = kind_strategy(mk, kv, c, cv) == n &&
+				memcmp(cu, cv, n * sizeof *cu) == 0;
+
+			b->cost[(size_t)b->u.of[r] * b->v.nlayout + b->v.of[c]] =
+				equal ? 0 : INFINITY;
+		}
+	}
+}
+
+static void price_rule(void *user, size_t i, int worker)
+{
+	const struct ap_making *mk = user;
+	struct ap_bond *b = &mk->bonds.v[i];
+
+	(void)worker;
+	if (b->type == AP_BOND_LAYOUT || b->type == AP_BOND_FOLLOW)
+		price_layout_pair(b);
+	else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx))
+		price_strategy(mk, b);
+}
+
+static size_t pairs_of(const struct ap_bond *b)
+{
+	return (size_t)b->u.nlayout * b->v.nlayout;
+}
+
+/* Is there any memory to charge to the bond? */
+static bool holds_any(const struct ap_flow *f)
+{
+	return f->kept && (f->again || !f->shown);
+}
+
+/* Are the prices of all pairs of layouts within the limits? */
+static enum ap_status check_size(struct ap_making *mk)
+{
+	const struct ap_table_params *params = mk->params;
+	size_t budget = params->budget_bytes ? params->budget_bytes : (size_t)2 << 30;
+	size_t pairs = 0, bytes = 0;
+
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		const struct ap_bond *b = &mk->bonds.v[i];
+
+		pairs += pairs_of(b);
+		bytes += pairs_of(b) * (sizeof(double) + (holds_any(&b->flow) ? sizeof(int64_t) : 0));
+	}
+	if (bytes <= budget && (params->work == 0 || pairs <= params->work / AP_PRICE_WORK)) {
+		mk->work += pairs * AP_PRICE_WORK;
+		return AP_OK;
+	}
+	ap_diag_add(mk->ctx->diag, AP_WARNING, AP_LIMIT, NULL, "table-size",
+		"a search of the whole table would have to price %zu pairs of layouts, %zu MiB: more "
+		"than %s allows",
+		pairs, bytes >> 20, bytes > budget ? "--planner-memory" : "--work-limit");
+	return AP_LIMIT;
+}
+
+static void allocate(struct ap_making *mk)
+{
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		struct ap_bond *b = &mk->bonds.v[i];
+
+		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
+		if (holds_any(&b->flow))
+			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
+	}
+}
+
+static void price_rules(struct ap_making *mk)
+{
+	size_t pairs = 0;
+
+	for (size_t i = 0; i < mk->bonds.n; i++)
+		if (mk->bonds.v[i].type != AP_BOND_FLOW)
+			pairs += pairs_of(&mk->bonds.v[i]);
+	ap_par_for(mk->ctx->arena, making_jobs(mk, pairs), mk->bonds.n, price_rule, mk);
+}
+
+/* Unfinished when told to stop. */
+static enum ap_status table_bonds(struct ap_making *mk)
+{
+	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
+
+	ap_ctx_phase(mk->ctx, "pricing redistributions");
+	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
+	AP_TRY(check_size(mk));
+	allocate(mk);
+	table_flows(mk);
+	price_rules(mk);
+	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
+}
+
+enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
+	const struct ap_table **out)
+{
+	struct ap_making *mk = AP_NEW(ctx->arena, struct ap_making);
+	enum ap_status st;
+
+	*mk = (struct ap_making){.ctx = ctx, .params = ap_arena_memdup(ctx->arena, params,
+		sizeof *params), .g = g, .m = m, .step = step};
+	open_workers(mk);
+	ap_ctx_phase(ctx, "pricing operators");
+	ap_tasks_make(ctx, g, step, &mk->task);
+	table_kinds(mk);
+	st = ap_ctx_stopped(ctx) ? AP_STOPPED : table_bonds(mk);
+	*out = st == AP_OK ? finish(mk) : NULL;
+	close_workers(mk);
+	if (st == AP_LIMIT) {
+		struct ap_table *t = AP_NEW(ctx->arena, struct ap_table);
+
+		t->least_s = least_s(mk);
+		t->least_bytes = least_bytes(mk, &t->least_stage);
+		t->work = mk->work;
+		*out = t;
+	}
+	return st == AP_OK && !*out ? AP_STOPPED : st;
 }
 
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)

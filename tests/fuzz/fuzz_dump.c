@@ -9,6 +9,7 @@
 #include "fuzz.h"
 #include "graph/graph.h"
 #include "import/import.h"
+#include "import/write.h"
 
 static void check_graph(struct ap_ctx *ctx, const struct ap_import *g)
 {

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "graph/load.h"
 #include "graph_fixture.h"
 #include "harness.h"
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "graph/graph.h"
+#include "import/write.h"
 
 struct ap_ctx ctx;
 

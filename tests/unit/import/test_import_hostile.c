@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "import/write.h"
 #include "harness.h"
 #include "import_fixture.h"
 
