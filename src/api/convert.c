@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/files.h"
-#include "api/outputs.h"
 #include "api/request.h"
 #include "api/stage_files.h"
 #include "base/arena.h"

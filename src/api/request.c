@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/files.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"

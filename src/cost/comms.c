@@ -4,15 +4,12 @@
 
 #include <string.h>
 
-#include "cost/cost.h"
 #include "cost/opcost.h"
-#include "cost/task.h"
 #include "hw/chip.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "rule/legal.h"
 #include "rule/window.h"
-#include "shard/layout.h"
 
 /* First and last rank of the group of rank 0. */
 static int64_t span_of(const struct ap_axes *axes)

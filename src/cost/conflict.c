@@ -7,7 +7,6 @@
 #include "base/map.h"
 #include "cost/task.h"
 #include "shard/layout.h"
-#include "shard/space.h"
 #include "shard/strategy.h"
 
 #define MOST_VECTORS 32 /* of a strategy */

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "cost/cost.h"
 #include "cost/move.h"
 #include "cost/opcost.h"

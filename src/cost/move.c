@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "cost/cost.h"
 #include "cost/kernel.h"
 #include "hw/coll.h"
 #include "hw/group.h"

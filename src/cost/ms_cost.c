@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
 

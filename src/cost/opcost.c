@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "cost/comms.h"
-#include "cost/cost.h"
 #include "cost/kernel.h"
 #include "cost/move.h"
 #include "cost/task.h"
-#include "hw/group.h"
 #include "shard/layout.h"
 
 /* The copy with the halo is what the backward pass reads. */

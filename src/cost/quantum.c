@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/comms.h"
-#include "cost/cost.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/task.h"

@@ -13,12 +13,10 @@
 #include "base/str.h"
 #include "cost/optimizer.h"
 #include "cost/recompute.h"
-#include "graph/graph.h"
 #include "rule/attr.h"
 #include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/space.h"
-#include "shard/step.h"
 #include "shard/strategy.h"
 
 struct filling {

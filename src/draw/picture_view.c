@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "draw/picture_frame.h"
 
 /* Beyond so many boxes small operators are shown together with what they read of. */
 enum { MANY_BOXES = 40 };

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "drive/fit.h"
-#include "table/table.h"
 
 #define AUTO_ENGINE "dynamic_programming"
 #define POOR 1.5 /* times the bound: a plan of little memory may well be better */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "plan/make.h"
 #include "rule/deal.h"
 #include "rule/op.h"

@@ -11,7 +11,6 @@
 #include "elim/memory_limit.h"
 #include "problem/problem.h"
 #include "search/compact.h"
-#include "table/table.h"
 #include "table/table_part.h"
 
 #define MOST_SOLVES 48

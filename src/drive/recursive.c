@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/num.h"
 #include "table/lazy.h"
 
 static struct ap_rec_list list_of(struct ap_lazy_list l)

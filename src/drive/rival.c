@@ -12,10 +12,8 @@
 #include "drive/choose.h"
 #include "drive/recursive.h"
 #include "hybrid/hybrid.h"
-#include "plan/make.h"
 #include "shard/space.h"
 #include "table/joint.h"
-#include "table/table.h"
 
 #define LARGE 4096 /* operators: experts' grids are for networks that they know; time is felt */
 #define DOUBT 0.01 /* of a simulated time */

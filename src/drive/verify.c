@@ -11,7 +11,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/num.h"
 #include "cost/conflict.h"
 #include "cost/task.h"
 #include "hw/group.h"

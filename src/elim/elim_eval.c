@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/par.h"
-#include "elim/elim.h"
 #include "elim/minplus.h"
 
 enum { MAX_WIDTH = 64 };

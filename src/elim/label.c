@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "elim/support.h"
 
 /*
  * The labels of a step are made child by child, the last child first: `left` is what there was

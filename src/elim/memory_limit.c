@@ -8,9 +8,7 @@
 #include "base/arena.h"
 #include "elim/elim_eval.h"
 #include "elim/label.h"
-#include "elim/price.h"
 #include "elim/support.h"
-#include "search/compact.h"
 
 #define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
 #define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */

@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "elim/elim_eval.h"
-#include "base/vec.h"
 
 struct maker {
 	struct ap_ctx *ctx;

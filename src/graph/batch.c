@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "graph/load.h"
 #include "rule/legal.h"
 
 enum { MOST_PASSES = 8 }; /* there and back; one is enough but for the oddest graphs */

@@ -12,7 +12,6 @@
 #include "base/vec.h"
 #include "graph/batch.h"
 #include "graph/graph.h"
-#include "graph/load.h"
 #include "rule/attr.h"
 #include "rule/bind.h"
 #include "rule/binding.h"

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "graph/load.h"
 #include "rule/deal.h"
 #include "rule/op.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "graph/graph.h"
 
 enum { LOCATED_FINDINGS = 200 }; /* to locate one costs a scan of the file */
 

@@ -9,7 +9,6 @@
 #include "base/dtype.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "graph/load.h"
 #include "rule/attr.h"
 
 #define MAX_EXTENT INT32_MAX

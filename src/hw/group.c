@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "hw/machine.h"
 
 /* Joins axis i with its inner neighbour where the two are one run of ranks. */
 static bool merge(struct ap_axes *set, int i)

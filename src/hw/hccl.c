@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "hw/topo.h"
 
 /* Ascend 910, legal sets of four devices, bit per id: one group of four, or two pairs i and i + 4. */
 static const uint8_t fours[] = {

@@ -7,7 +7,6 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/num.h"
-#include "hw/topo.h"
 
 /* The unit that blocks of a level lie in, of those that hold a server. */
 static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint32_t server)

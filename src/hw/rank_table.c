@@ -10,11 +10,9 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "hw/topo.h"
 
 struct ap_card {
 	int64_t rank, device_id;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "import/model.h"
 
 struct reading { /* of a tensor */
 	uint32_t uses, casts; /* operands that it is, and those of them that a Cast reads */

@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "graph/cell.h"
-#include "import/model.h"
 
 struct tally {
 	uint32_t all, recomputed;

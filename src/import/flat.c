@@ -11,7 +11,6 @@
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "import/ir_parse.h"
 #include "import/ir_value.h"
 #include "import/source.h"

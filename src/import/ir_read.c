@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
 

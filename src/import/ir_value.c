@@ -8,7 +8,6 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "import/dtype.h"
-#include "import/ir_read.h"
 
 static bool is_number_type(const char *s)
 {

@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "graph/cell.h"
 #include "graph/check.h"
 #include "import/dtype.h"

@@ -12,8 +12,6 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "base/vec.h"
-#include "import/flat.h"
 
 enum { NONE = -1 };
 

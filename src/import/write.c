@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
-#include "import/model.h"
 
 static int64_t batch_of(const struct ap_import *g)
 {

@@ -15,7 +15,6 @@
 #include "hw/group.h"
 #include "plan/memory.h"
 #include "plan/notes.h"
-#include "plan/plan.h"
 #include "plan/simulate.h"
 #include "rule/op.h"
 #include "shard/layout.h"

@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "plan/buckets.h"
-#include "plan/make.h"
 #include "plan/whole_step.h"
 
 static double optimizer_s(const struct ap_walk_stage *s)

@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "pipeline/schedule.h"

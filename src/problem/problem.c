@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/sha256.h"
 
 static size_t cell(const struct ap_problem *p, const struct ap_pedge *e, const uint32_t *pick)
 {

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "base/num.h"
 #include "problem/problem.h"
 #include "problem/quantise.h"
 

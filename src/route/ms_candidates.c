@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/vec.h"
-#include "cost/ms_cost.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "base/vec.h"
 #include "route/propagation.h"
 #include "route/semi_auto.h"

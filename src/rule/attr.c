@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "rule/rule.h"
 
 static const struct declared {
 	const char *name;

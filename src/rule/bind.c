@@ -13,10 +13,8 @@
 #include "base/vec.h"
 #include "rule/attr.h"
 #include "rule/binding.h"
-#include "rule/expand.h"
 #include "rule/notation.h"
 #include "rule/op.h"
-#include "rule/rule.h"
 #include "rule/window.h"
 
 /* Number of letters of save/grad style text that name results: highest one, plus one. */

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "rule/rule.h"
 
 static const struct row {
 	const char *name;

@@ -5,9 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/vec.h"
 #include "rule/attr.h"
-#include "rule/binding.h"
 
 bool ap_expand_factor(struct ap_binding *b, char letter, uint8_t flags, int64_t size, uint8_t *id)
 {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "rule/rule.h"
 #include "rule/window.h"
 
 /* A vector of counts on its way through a condition. */

@@ -6,7 +6,6 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "rule/rule.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 

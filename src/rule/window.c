@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rule/attr.h"
-#include "rule/binding.h"
 
 enum pad_mode { PAD_VALID, PAD_SAME, PAD_GIVEN };
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "problem/problem.h"
 
 struct value { /* of the terms that a node's candidate takes part in */
 	uint32_t forbidden;

@@ -12,7 +12,6 @@
 #include "rule/deal.h"
 #include "rule/legal.h"
 #include "shard/refusal.h"
-#include "shard/space.h"
 
 struct candidate {
 	struct ap_ctx *ctx;

@@ -7,7 +7,6 @@
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
-#include "shard/space.h"
 
 const char *ap_cut_tensor(struct ap_ctx *ctx, const struct ap_bound *b, const struct ap_operand *t)
 {

@@ -7,7 +7,6 @@
 
 #include "base/num.h"
 #include "base/vec.h"
-#include "shard/layout.h"
 
 enum { NO_AXIS = 31 }; /* number of no bit of an axis */
 

@@ -8,7 +8,6 @@
 #include "base/vec.h"
 #include "rule/legal.h"
 #include "rule/op.h"
-#include "shard/layout.h"
 
 /* The length of dimension d of an operand on one device, of a micro-batch. */
 static int64_t slice_length(const struct ap_bound *b, const struct ap_operand *o, int d,

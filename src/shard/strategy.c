@@ -11,7 +11,6 @@
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/refusal.h"
-#include "shard/space.h"
 
 uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
 	int32_t cut[][AP_MAX_RANK], uint32_t cap)

@@ -19,7 +19,6 @@
 #include "cost/task.h"
 #include "shard/layout.h"
 #include "shard/reshard.h"
-#include "shard/space.h"
 #include "shard/strategy.h"
 #include "table/joint.h"
 

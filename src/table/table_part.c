@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
-#include "table/table.h"
 
 struct parting {
 	struct ap_ctx *ctx;

@@ -2,7 +2,6 @@
 /* Elements by value, and slices combined by the segment that each is of. */
 #include <string.h>
 
-#include "base/arena.h"
 #include "rule/attr.h"
 #include "kern_parts.h"
 #include "make_parts.h"

@@ -2,7 +2,6 @@
 /* Reductions with cross_batch: each device keeps the reduction of its own part. */
 #include <string.h>
 
-#include "base/arena.h"
 #include "rule/attr.h"
 #include "oper.h"
 

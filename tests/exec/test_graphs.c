@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/vec.h"
 #include "game.h"
 #include "harness.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "graph/graph.h"
 #include "game.h"
 #include "harness.h"

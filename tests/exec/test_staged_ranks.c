@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "cost/optimizer.h"
 #include "game.h"
 #include "harness.h"
 #include "graph/graph.h"

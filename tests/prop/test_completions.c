@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The batch strategy on random graphs, held against what its rule says, found the long way. */
-#include "base/num.h"
 #include "route/follow.h"
 #include "route/semi_auto.h"
 #include "rule/batch.h"

@@ -8,7 +8,6 @@
 #include "ckpt/ckpt_match.h"
 #include "ckpt/ckpt_pb.h"
 #include "cost/conflict.h"
-#include "cost/pins.h"
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "rule/op.h"

@@ -5,7 +5,6 @@
 #include <locale.h>
 #include <math.h>
 
-#include "base/decimal.h"
 #include "base/num.h"
 
 START_TEST(checked_arithmetic)

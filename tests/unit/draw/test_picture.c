@@ -2,7 +2,6 @@
 /* What is drawn of a picture: repetition, boxes, frames, and that nothing is lost. */
 #include <inttypes.h>
 
-#include "base/map.h"
 #include "base/vec.h"
 #include "draw/dot.h"
 #include "draw/picture_view.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/diag.h"
 #include "cost/conflict.h"
 #include "drive/drive.h"
 #include "drive/verify.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/diag.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
 #include "harness.h"

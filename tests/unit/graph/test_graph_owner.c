@@ -2,7 +2,6 @@
 /* Which user of a shared tensor stands for all: the same one however the file is ordered. */
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/vec.h"
 #include "graph_fixture.h"
 #include "harness.h"

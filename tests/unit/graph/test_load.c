@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "graph/graph.h"
 #include "rule/attr.h"

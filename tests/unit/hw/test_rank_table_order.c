@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw_test.h"

@@ -8,7 +8,6 @@
 #include "hybrid/hybrid.h"
 #include "plan/make.h"
 #include "plan/plan.h"
-#include "shard/space.h"
 #include "shard/strategy.h"
 #include "unit.h"
 

@@ -8,7 +8,6 @@
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "shard/legal.h"
-#include "shard/space.h"
 #include "unit.h"
 
 static const struct {

@@ -2,7 +2,6 @@
 /* What a stage of a pipeline holds in the course of a step, by segment. */
 #include "base/file.h"
 #include "base/json.h"
-#include "base/num.h"
 #include "pipeline/schedule.h"
 #include "unit.h"
 

@@ -10,7 +10,6 @@
 #include "cost/pins.h"
 #include "fixture.h"
 #include "harness.h"
-#include "route/follow.h"
 #include "route/semi_auto.h"
 #include "shard/layout.h"
 #include "shard/legal.h"

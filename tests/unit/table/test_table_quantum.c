@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "cost/cost.h"
 #include "fixture.h"
 #include "harness.h"
 #include "cost/quantum.h"
