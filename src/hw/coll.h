@@ -4,7 +4,6 @@
 #define AP_HW_COLL_H
 
 #include "hw/machine.h"
-
 /* "AllReduce", "AllGather", ... */
 const char *ap_coll_name(enum ap_coll c);
 
