@@ -19,6 +19,13 @@ struct view { /* an input seen along the axes of the clique */
 	size_t offset; /* of the outer place at hand */
 };
 
+/*
+ * A reduction as a product of two matrices, which is how both directions through a plan see it. Of the
+ * axes of its clique, x is the one eliminated, col the last of the others, row one that shares no input
+ * with col; the rest are outer and walked by an odometer. At each outer place
+ *   out[row][col] = min over x of left[row][x] + right[x][col],
+ * left and right being the sums of the inputs without and with col.
+ */
 struct axes {
 	const struct ap_ereduction *r;
 	struct view *view; /* [ninput] */

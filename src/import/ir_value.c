@@ -255,6 +255,12 @@ bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t 
 	return true;
 }
 
+/*
+ * Types, as dumps since 1.1 write them: <Tensor[Float32], (32, 64)>, <Tensor[Float32]x(32, 64)>,
+ * <Tensor[Float32]x[const vector][32, 64]>, <Ref[Tensor[Float32]], (8), ref_key=w>,
+ * <Tuple[Tensor[Float32]*2,Int64], TupleShape((8), (8), NoShape)>, <Dynamic Tuple[element: Int64]>,
+ * <UMonad, NoShape>, <null>.
+ */
 enum { MOST_ALIKE = 1 << 16, MOST_WORD = 24 }; /* elements of a tuple; a name of a type */
 
 static const char word_ends[] = "[](){}<>,* ";

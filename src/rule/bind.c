@@ -880,7 +880,7 @@ static void build_tensor(struct ap_binding *b, const struct ap_tensor_rule *t,
 	}
 }
 
-/* rule_match.c: dimensions of operands and results, once matched. */
+/* Dimensions of operands and results, once matched. */
 static void build(struct ap_binding *b)
 {
 	for (unsigned i = 0; i < b->in->nin; i++)
@@ -896,6 +896,17 @@ static void build(struct ap_binding *b)
 	}
 }
 
+/*
+ * Element types of a row, "operands:results", one letter each:
+ *   operands: T one type for all T, R the same and real, f real, z real or complex, i integer,
+ *             8 int8, b bool, x any; real types are the floating ones
+ *   results:  T, R that type, b bool, 8 int8, f real (float32 unless declared),
+ *             i integer (int32 unless attribute output_type or the declaration says otherwise),
+ *             m any (uint8 unless declared), C the one that attribute dst_type names,
+ *             D the one that attribute dtype or output_type names, T's where there is none,
+ *             c complex, r real, each as wide as operand 0, = that of the operand of that number
+ * The last letter goes for all that follow.
+ */
 static char code_at(const char *codes, unsigned i)
 {
 	unsigned n = (unsigned)strcspn(codes, ":");
