@@ -311,7 +311,8 @@ bool ap_written_has(const struct ap_written *w, const char *name)
 	return false;
 }
 
-bool ap_written_is(const struct ap_written *w, const char *name, const char *path)
+/* Did a run write the file at this path, under this name and as it is? */
+static bool written_is(const struct ap_written *w, const char *name, const char *path)
 {
 	struct ap_file_sum sum;
 
@@ -334,7 +335,7 @@ enum ap_status ap_written_replace(struct ap_writing *to, const struct ap_written
 enum ap_status ap_written_remove(struct ap_writing *to, const struct ap_written *w, const char *name,
 	const char *path, bool *gone)
 {
-	*gone = ap_written_is(w, name, path);
+	*gone = written_is(w, name, path);
 	if (!*gone)
 		return AP_OK;
 	AP_TRY(ap_out_check_input(to, path));

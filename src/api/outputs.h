@@ -100,9 +100,6 @@ const char *ap_written_text(struct ap_ctx *ctx, const struct ap_written *w);
 
 bool ap_written_has(const struct ap_written *w, const char *name);
 
-/* Did a run write the file at this path, under this name and as it is? */
-bool ap_written_is(const struct ap_written *w, const char *name, const char *path);
-
 /* Before an output takes the place of a file: a warning where that is neither what a run wrote nor what is
  * to be written, by its hash. */
 enum ap_status ap_written_replace(struct ap_writing *to, const struct ap_written *w, const char *name,

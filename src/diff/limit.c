@@ -17,13 +17,12 @@ struct ap_metric {
 	const char *section, *key; /* of the fact in a plan */
 	const char *name;
 	const char *whole; /* the metric that it is a part of; NULL: none */
-	const char *text;
 };
 
 static const struct ap_metric metrics[] = {
 #define KEY(...)
 #define SINCE(path, version)
-#define FIGURE(section, key, name, whole, text) {section, key, name, whole, text},
+#define FIGURE(section, key, name, whole, text) {section, key, name, whole},
 #include "planfile/plan_form.def"
 #undef KEY
 #undef SINCE
@@ -47,14 +46,6 @@ static const char *const expected_units[] = {
 	[AP_PLAN_PER_S] = "none",
 	[AP_PLAN_SHARE] = "%",
 };
-
-const char *ap_metric_at(size_t i, const char **text)
-{
-	if (i >= AP_COUNT(metrics))
-		return NULL;
-	*text = metrics[i].text;
-	return metrics[i].name;
-}
 
 static enum ap_plan_unit unit_of(const struct ap_metric *m)
 {

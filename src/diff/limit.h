@@ -27,9 +27,6 @@ struct ap_limit {
 enum ap_status ap_limits_parse(struct ap_ctx *ctx, const char *option, const char *text, uint32_t *n,
 	const struct ap_limit **out);
 
-/* Names of the figures that conditions may be about, NULL past the end; *text is a line about it. */
-const char *ap_metric_at(size_t i, const char **text);
-
 struct ap_verdict {
 	const char *text; /* of the condition */
 	const char *metric, *was, *is; /* "step time", values for people; was: "" where it plays no part */

@@ -39,7 +39,12 @@ static size_t hidden(const unsigned char *s, unsigned *code)
 		(*code >= 0xFFFE && *code <= 0xFFFF) ? 3 : 0;
 }
 
-void ap_dot_add_name(struct ap_str *out, const char *name)
+/*
+ * Appends a name (UTF-8) for a label or tooltip: the backslash doubled, a newline as \n; control
+ * and bidi characters become visible, as \x1b or \u202e; cut to 3000 bytes with "...", for dot does
+ * not read longer ones. Quotes are left to cgraph.
+ */
+static void add_name(struct ap_str *out, const char *name)
 {
 	size_t before = out->len;
 	unsigned code;
@@ -62,7 +67,8 @@ void ap_dot_add_name(struct ap_str *out, const char *name)
 	}
 }
 
-void ap_dot_add_html(struct ap_str *out, const char *name)
+/* The same for a label in Graphviz' HTML, where a newline becomes <BR>. */
+static void add_html(struct ap_str *out, const char *name)
 {
 	unsigned code;
 
@@ -117,7 +123,7 @@ static enum ap_pic_class class_of(const struct ap_pic_view *v, const struct ap_p
 static void add_line_of(struct ap_str *out, const char *text)
 {
 	ap_str_add(out, "\\n");
-	ap_dot_add_name(out, text);
+	add_name(out, text);
 }
 
 static void add_share(struct ap_str *out, const struct ap_pic_view *v, double time_s)
@@ -143,10 +149,10 @@ static void add_place(struct ap_str *out, const struct ap_pic_view *v, const str
 	ap_str_add(out, "\\n");
 	if (ap_short_name(node->name) != node->name && !strncmp(node->cell, path, len) && *rest &&
 		(!len || *rest == '.')) {
-		ap_dot_add_name(out, rest + (len > 0));
+		add_name(out, rest + (len > 0));
 		ap_str_addc(out, '/');
 	}
-	ap_dot_add_name(out, ap_short_name(node->name));
+	add_name(out, ap_short_name(node->name));
 }
 
 /* The cut of the first of a chain, which works, the slice of the last. */
@@ -162,7 +168,7 @@ static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
 	add_ranks(out, box);
 	for (uint32_t i = 0; i < box->nmember && i < MOST_TYPES; i++) { /* "MatMul, BiasAdd, Reshape" */
 		ap_str_add(out, i ? ", " : "");
-		ap_dot_add_name(out, v->pic->node[box->member[i]].type);
+		add_name(out, v->pic->node[box->member[i]].type);
 	}
 	if (box->nmember > MOST_TYPES)
 		ap_str_addf(out, ", %" PRIu32 " more", box->nmember - MOST_TYPES);
@@ -201,7 +207,7 @@ static void add_group(struct ap_str *out, const struct ap_pic_view *v, const str
 	enum ap_pic_class cls = class_of(v, box);
 	char buf[32];
 
-	ap_dot_add_name(out, *box->title ? box->title : "operators in a row");
+	add_name(out, *box->title ? box->title : "operators in a row");
 	ap_str_addf(out, "\\n%" PRIu32 " operators", box->operators);
 	if (cls != AP_PIC_NONE)
 		ap_str_addf(out, "\\n%s", looks[cls].word);
@@ -227,7 +233,7 @@ static void add_note(struct ap_str *out, const struct ap_pic_view *v, const stru
 
 	if (node->kind == AP_PIC_OPERATOR)
 		ap_str_add(out, "from ");
-	ap_dot_add_name(out, node->type);
+	add_name(out, node->type);
 	add_line_of(out, ap_short_name(node->name));
 	if (box->operators > 1)
 		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
@@ -251,7 +257,7 @@ static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 		add_moved(out, &line->moved);
 		return;
 	}
-	ap_dot_add_name(out, line->first->moves);
+	add_name(out, line->first->moves);
 	if (line->moved.n > 1)
 		ap_str_addf(out, " x %" PRIu32, line->moved.n);
 }
@@ -263,7 +269,7 @@ static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
 	uint32_t copies = frame->loop == AP_NONE ? 1 : v->fold.loop[frame->loop].copies;
 	char buf[32];
 
-	ap_dot_add_name(out, frame->label);
+	add_name(out, frame->label);
 	if (frame->loop == AP_NONE) {
 		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank: for quotes */
 		return;
@@ -313,7 +319,7 @@ static void add_legend(struct ap_str *out, const struct ap_pic_view *v)
 		"COLOR=\"#999999\">");
 	ap_str_add(out, "<TR><TD COLSPAN=\"2\" ALIGN=\"LEFT\" BALIGN=\"LEFT\">");
 	if (*v->pic->facts) {
-		ap_dot_add_html(out, v->pic->facts);
+		add_html(out, v->pic->facts);
 		ap_str_add(out, "<BR/>");
 	}
 	ap_str_addf(out, "%" PRIu32 " operators in %" PRIu32 " boxes</TD></TR>",
@@ -585,7 +591,7 @@ static void draw_boxes(struct drawing *d)
 		set(d->node[i], "label", text.s);
 		ap_str_init(&text, d->ctx->scratch);
 		ap_str_add(&text, first->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
-		ap_dot_add_name(&text, first->name);
+		add_name(&text, first->name);
 		if (box->operators > 1)
 			ap_str_addf(&text, "\\nand %" PRIu32 " more", box->operators - 1);
 		set(d->node[i], "tooltip", text.s);
@@ -617,7 +623,7 @@ static void draw_lines(struct drawing *d)
 		set(e, "label", text.s);
 		ap_str_init(&text, d->ctx->scratch);
 		ap_str_add(&text, "tensor "); /* the blank makes cgraph quote it */
-		ap_dot_add_name(&text, line->first->tensor);
+		add_name(&text, line->first->tensor);
 		set(e, "tooltip", text.s);
 		if (line->moved.n) {
 			set(e, "color", AP_DOT_MOVE_COLOR);
@@ -664,7 +670,7 @@ static void draw(struct drawing *d)
 		agattr(d->g, attributes[i].kind, mutable(attributes[i].key),
 			mutable(attributes[i].value));
 	ap_str_init(&title, d->ctx->scratch);
-	ap_dot_add_name(&title, v->pic->title);
+	add_name(&title, v->pic->title);
 	ap_str_add(&title, "\\n"); /* makes cgraph quote it */
 	set(d->g, "label", title.s);
 	draw_frames(d);

@@ -20,16 +20,6 @@
 enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic,
 	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox);
 
-/*
- * Appends a name (UTF-8) for a label or tooltip: the backslash doubled, a newline as \n; control
- * and bidi characters become visible, as \x1b or \u202e; cut to 3000 bytes with "...", for dot does
- * not read longer ones. Quotes are left to cgraph.
- */
-void ap_dot_add_name(struct ap_str *out, const char *name);
-
-/* The same for a label in Graphviz' HTML, where a newline becomes <BR>. */
-void ap_dot_add_html(struct ap_str *out, const char *name);
-
 #define AP_DOT_MOVE_COLOR "#b34700"
 #define AP_DOT_RANK_COLOR "#8b0000"
 #define AP_DOT_PART_COLOR "#0072b2"

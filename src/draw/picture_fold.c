@@ -574,15 +574,6 @@ void ap_pic_fold_make(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 	set_stands(ctx, pic->noperator, out);
 }
 
-uint64_t ap_pic_fold_copies(const struct ap_pic_fold *f, uint32_t drawn)
-{
-	uint64_t copies = 1;
-
-	for (uint32_t l = f->in[drawn]; l != AP_NONE; l = f->loop[l].parent)
-		copies *= f->loop[l].copies;
-	return copies;
-}
-
 /* Where an operator lies in the first copy of the parents of loop l. */
 static uint32_t place_before(const struct ap_pic_fold *f, uint32_t l, uint32_t i)
 {

@@ -33,9 +33,6 @@ void ap_pic_fold_make(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 /* The same with nothing folded. */
 void ap_pic_fold_none(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_pic_fold *out);
 
-/* How many operators this one, which is drawn, stands for. */
-uint64_t ap_pic_fold_copies(const struct ap_pic_fold *f, uint32_t drawn);
-
 /* Does an edge lead from one copy of a loop to another one? */
 bool ap_pic_fold_again(const struct ap_pic_fold *f, uint32_t from, uint32_t to);
 

@@ -17,43 +17,23 @@
 enum key_kind { NUMBER, SEQUENCE, VOCABULARY };
 
 static const struct key {
-	const char *name, *aliases, *text;
+	const char *name, *aliases;
 	enum key_kind kind;
 	size_t field;
 } keys[] = {
-	{"dp", "data_parallel", "parts that the batch is cut in; what the devices leave", NUMBER,
-		offsetof(struct ap_hybrid, dp)},
-	{"tp", "model_parallel mp tensor_parallel",
-		"parts that products are cut in, by columns and rows in turn", NUMBER,
-		offsetof(struct ap_hybrid, tp)},
-	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", "stages of the pipeline", NUMBER,
-		offsetof(struct ap_hybrid, pp)},
-	{"cp", "context_parallel", "parts that the sequence is cut in", NUMBER,
-		offsetof(struct ap_hybrid, cp)},
-	{"ep", "expert_parallel", "parts that experts are cut in, a divisor of dp", NUMBER,
-		offsetof(struct ap_hybrid, ep)},
-	{"vpp", "pp_interleave_num", "segments of each stage", NUMBER,
-		offsetof(struct ap_hybrid, vpp)},
-	{"sp", "use_seq_parallel sequence_parallel",
-		"are tokens between the products cut by tp as well?", SEQUENCE, 0},
-	{"mbs", "batch_size micro_batch_size", "samples of a micro-batch on each of dp parts", NUMBER,
-		offsetof(struct ap_hybrid, mbs)},
-	{"mbn", "micro_batch_num micro_batches", "micro-batches of a step", NUMBER,
-		offsetof(struct ap_hybrid, micro_batches)},
-	{"vocab_emb_dp", "", "does the table of words stay whole? Else it is cut, by default where its "
-		"entries divide", VOCABULARY, 0},
+	{"dp", "data_parallel", NUMBER, offsetof(struct ap_hybrid, dp)},
+	{"tp", "model_parallel mp tensor_parallel", NUMBER, offsetof(struct ap_hybrid, tp)},
+	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", NUMBER, offsetof(struct ap_hybrid, pp)},
+	{"cp", "context_parallel", NUMBER, offsetof(struct ap_hybrid, cp)},
+	{"ep", "expert_parallel", NUMBER, offsetof(struct ap_hybrid, ep)},
+	{"vpp", "pp_interleave_num", NUMBER, offsetof(struct ap_hybrid, vpp)},
+	{"sp", "use_seq_parallel sequence_parallel", SEQUENCE, 0},
+	{"mbs", "batch_size micro_batch_size", NUMBER, offsetof(struct ap_hybrid, mbs)},
+	{"mbn", "micro_batch_num micro_batches", NUMBER, offsetof(struct ap_hybrid, micro_batches)},
+	{"vocab_emb_dp", "", VOCABULARY, 0},
 };
 
 enum { KEYS = AP_COUNT(keys) };
-
-const char *ap_hybrid_key_at(size_t i, const char **aliases, const char **text)
-{
-	if (i >= KEYS)
-		return NULL;
-	*aliases = keys[i].aliases;
-	*text = keys[i].text;
-	return keys[i].name;
-}
 
 struct reading {
 	struct ap_ctx *ctx;

@@ -26,9 +26,6 @@ struct ap_hybrid { /* numbers that are not given are 0 */
  * false for the yes-or-no ones. AP_USAGE with a message. */
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out);
 
-/* Key i, its other names (parted by blanks) and what it says; NULL past the end. */
-const char *ap_hybrid_key_at(size_t i, const char **aliases, const char **text);
-
 /* Numbers that are not given become 1, and dp what the devices leave. AP_USAGE where
  * dp * tp * cp * pp is not their number, where ep does not divide dp, or where vpp is given without
  * pp. */

@@ -47,7 +47,6 @@ uint32_t ap_plan_pinned(const struct ap_plan *p);
 
 /* Seconds per step of an operator with all its communication, and of a redistribution. */
 double ap_plan_op_time_s(const struct ap_op_cost *c);
-double ap_plan_op_comm_s(const struct ap_op_cost *c);
 double ap_plan_move_time_s(const struct ap_plan_move *m);
 
 #endif

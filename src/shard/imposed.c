@@ -46,13 +46,6 @@ static bool impose(struct ap_bound *b, int64_t ndev, int64_t length, const struc
 	return true;
 }
 
-bool ap_bound_impose(struct ap_bound *b, int64_t ndev, const struct ap_step *step)
-{
-	int f = samples_of(b);
-
-	return impose(b, ndev, f < 0 ? 0 : ap_factor_extent(b, f, step), step);
-}
-
 static int64_t length_of(const struct ap_graph *g, ap_id tensor, const struct ap_step *step)
 {
 	const struct ap_tensor *t = &g->tensor[tensor];

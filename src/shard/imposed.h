@@ -25,10 +25,6 @@
 const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step);
 
-/* One rule, likewise, of an operator whose operands and results have their samples along the lengths
- * that the rule says. False, and nothing is changed, where nothing is decided. */
-bool ap_bound_impose(struct ap_bound *b, int64_t ndev, const struct ap_step *step);
-
 /* Has sums dealt as MindSpore does where no out_strategy tells; false, and nothing is changed, where it does
  * not. */
 bool ap_bound_deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step *step);
