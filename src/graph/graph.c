@@ -127,7 +127,7 @@ static void place_ends(struct finish *f)
 			ap_load_name(l, f->tensor[output[0]].name));
 }
 
-/* finish.c: the immutable graph. */
+/* The immutable graph. */
 static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 {
 	struct ap_arena *a = l->ctx->arena;

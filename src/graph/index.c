@@ -41,7 +41,7 @@ static void mark_backward(const struct ap_graph *g, bool *reaches)
 	}
 }
 
-/* grad.c: which tensors need a gradient, which operators have backward work. */
+/* Which tensors need a gradient, which operators have backward work. */
 static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node, bool inference)
 {

@@ -511,7 +511,7 @@ static bool read_attr(struct ap_load *l, const struct ap_jv *v, const struct ap_
 	return false;
 }
 
-/* read_attr.c: attributes of an operator, whose name and type are there. */
+/* Attributes of an operator, whose name and type are there. */
 static void load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct ap_node *op)
 {
 	struct ap_attr *list = AP_NEW_N(l->ctx->arena, struct ap_attr, ap_jv_count(obj));
@@ -540,7 +540,7 @@ static void read_lists(struct ap_load *l, const struct ap_jv *v, struct ap_raw_n
 		load_read_attrs(l, attrs, &n->n);
 }
 
-/* read_op.c: one operator. */
+/* One operator. */
 static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 {
 	struct ap_raw_node n = {.at = v, .sound = true};
@@ -636,7 +636,7 @@ static void read_cell(struct ap_load *l, const struct ap_jv *v)
 	AP_PUSH(l->ctx->scratch, l->cells, cell);
 }
 
-/* read_cell.c: what is said of cells. */
+/* What is said of cells. */
 static void load_read_cells(struct ap_load *l, const struct ap_jv *root)
 {
 	const struct ap_jv *arr = NULL;

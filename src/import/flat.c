@@ -142,7 +142,7 @@ static enum ap_status charge(struct flat *e, int64_t line, size_t bytes)
 		"are read", e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20, AP_IR_MOST_COPIES);
 }
 
-/* flat_value.c: a tensor for what a partial dump does not say. */
+/* A tensor for what a partial dump does not say. */
 static enum ap_status assume(struct flat *e, int64_t line, const char *name,
 	const struct ap_ir_type *type, struct ap_flat_value *out)
 {
@@ -317,7 +317,7 @@ static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const stru
 	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
 }
 
-/* flat_value.c: a tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
+/* A tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
 static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 	const struct ap_flat_value *part, struct ap_flat_value *out)
 {
@@ -392,7 +392,7 @@ static enum ap_status check_type(struct flat *e, const struct ap_ir_node *n, con
 		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
 }
 
-/* flat_value.c: what an operand of node n stands for. type: as the node's types say; NULL not told. */
+/* What an operand of node n stands for. type: as the node's types say; NULL not told. */
 static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
@@ -544,7 +544,7 @@ static enum ap_status check_late(struct flat *e)
 	return AP_OK;
 }
 
-/* flat_forward.c: checks that the dump is whole; names of sub-graphs, parameters as tensors. */
+/* Checks that the dump is whole; names of sub-graphs, parameters as tensors. */
 static enum ap_status prepare(struct flat *e)
 {
 	struct ap_arena *a = e->ctx->arena;
@@ -1053,7 +1053,7 @@ static enum ap_status run_entry(struct flat *e, ap_id entry)
 	return AP_OK;
 }
 
-/* flat_forward.c: finds the forward graph and runs through it, to e->result. */
+/* Finds the forward graph and runs through it, to e->result. */
 static enum ap_status forward(struct flat *e)
 {
 	ap_id of = AP_NONE, entry = e->ir->entry ? ap_map_get_str(e->funcs, e->ir->entry) : AP_NONE;

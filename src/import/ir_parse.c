@@ -283,7 +283,7 @@ static bool go_on(struct ap_ir_read *r)
 	return true;
 }
 
-/* ir_node.c: a node with its attributes and types. */
+/* A node with its attributes and types. */
 static bool read_node(struct ap_ir_read *r, struct ap_ir_node *out)
 {
 	const char *from = r->p;
@@ -452,7 +452,7 @@ static bool in_body(struct parse *p)
 	return ap_ir_expected(r, "a node, a comment or \"}\"");
 }
 
-/* ir_node.c: does a node begin here? */
+/* Does a node begin here? */
 static bool at_node(const struct ap_ir_read *r)
 {
 	if (ap_ir_at(r, "Return(") || ap_ir_at(r, "return(")) /* up to 1.5 in lower case */

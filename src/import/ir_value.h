@@ -16,7 +16,7 @@ bool ap_ir_read_value(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t *n,
 	const struct ap_ir_value **out);
 
-/* ir_type.c: "<Tensor[Float32], (32, 64)>"; types in parentheses. */
+/* "<Tensor[Float32], (32, 64)>"; types in parentheses. */
 bool ap_ir_read_type(struct ap_ir_read *r, struct ap_ir_type *out);
 bool ap_ir_read_types(struct ap_ir_read *r, uint32_t *n, const struct ap_ir_type **out);
 

@@ -146,7 +146,7 @@ static const struct {
 	{"pipeline_stage", mark_stage},
 	{"chunk", mark_segment},
 	{"segment", mark_segment},
-	{"in_strategy", mark_nothing}, /* lower_pin.c */
+	{"in_strategy", mark_nothing}, /* see pins() */
 	{"out_strategy", mark_nothing},
 	{"BatchParallel", mark_nothing}, /* MindSpore knows no rule; where we know one, it is searched */
 	{"StandAlone", mark_nothing},
@@ -188,7 +188,7 @@ static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_
 
 static const struct ap_attr *given(const struct lower_op *o, const char *name);
 
-/* lower_attr.c: an attribute from a constant. Constants that no rule has a name for are left out;
+/* An attribute from a constant. Constants that no rule has a name for are left out;
  * where one is set already, the first stays. */
 static enum ap_status attr(struct lower *l, struct lower_op *o, const char *name,
 	const struct ap_ir_value *v)
@@ -414,7 +414,7 @@ static enum ap_status add_untold(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
-/* lower_operand.c: operands and the attributes among them. */
+/* Operands and the attributes among them. */
 static enum ap_status lower_operands(struct lower *l, struct lower_op *o)
 {
 	uint32_t n, k = 0, given = o->from->nin;
@@ -578,7 +578,7 @@ static enum ap_status warn_layout(struct lower *l, const struct lower_op *o)
 		ap_diag_name(l->ctx->diag, o->type));
 }
 
-/* lower_pin.c: in_strategy and out_strategy. */
+/* Strategies: in_strategy and out_strategy. */
 static enum ap_status pins(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
@@ -654,7 +654,7 @@ static void fill(struct lower *l, const struct lower_op *o, struct ap_bind_in *w
 	want->declared = out;
 }
 
-/* lower_bind.c: does a rule fit, and do the results have the shapes that it gives? */
+/* Does a rule fit, and do the results have the shapes that it gives? */
 static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);

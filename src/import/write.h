@@ -6,7 +6,7 @@
 #include "import/model.h"
 #include "import/import.h"
 
-/* scale.c: all that carries the batch, times micro_batches. AP_MEANING where that cannot be. */
+/* All that carries the batch, times micro_batches. AP_MEANING where that cannot be. */
 enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const char *file,
 	int64_t micro_batches, bool unknown_batch_parallel);
 

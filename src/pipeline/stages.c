@@ -444,7 +444,7 @@ static void want_parameters(struct stages *s, struct ap_cut *cut)
 		cut->wanting = 0;
 }
 
-/* stages_cut.c: parts of all operators, where nothing is said. */
+/* Parts of all operators, where nothing is said. */
 static void cut_all(struct stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
@@ -589,7 +589,7 @@ static void follow_producers(struct stages *s)
 	}
 }
 
-/* stages_cut.c: these operators, in this order, to parts first_part and the one behind it, which are
+/* These operators, in this order, to parts first_part and the one behind it, which are
  * of one stage. n >= 2. */
 static void halve(struct stages *s, const ap_id *node, uint32_t n, int32_t first_part)
 {
@@ -652,7 +652,7 @@ static enum ap_status check_empty(const struct stages *s)
 	return st;
 }
 
-/* stages_spread.c: parts by what is said, of all operators. */
+/* Parts by what is said, of all operators. */
 static enum ap_status spread_parts(struct stages *s)
 {
 	struct spreading x = {.s = s, .least = AP_NEW_N(s->ctx->scratch, int32_t, s->g->nnode),

@@ -267,7 +267,7 @@ static bool refuse(struct ap_binding *b, const struct condition *c)
 		value_for(b->in, c, buf), alternatives(b, c));
 }
 
-/* rule_when.c: do the row's conditions hold? */
+/* Do the row's conditions hold? */
 static bool bind_when(struct ap_binding *b)
 {
 	const char *p = b->row->when;
@@ -444,7 +444,7 @@ static bool check_known(struct ap_binding *b)
 	return true;
 }
 
-/* rule_solve.c: lengths of letters from operand shapes and attributes. */
+/* Lengths of letters from operand shapes and attributes. */
 static bool lengths(struct ap_binding *b)
 {
 	struct products p = {0};
@@ -599,7 +599,7 @@ static bool check_order(struct ap_binding *b, const struct ap_axis_rule *a,
 		a->attr.s, rank);
 }
 
-/* rule_axis.c: positions named by axis rule i, out of rank. */
+/* Positions named by axis rule i, out of rank. */
 static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 {
 	const struct ap_axis_rule *a = &b->rule.axis[i];
@@ -814,7 +814,7 @@ static bool add_all_factors(struct ap_binding *b)
 	return true;
 }
 
-/* rule_match.c: operands against the row's text: base, lengths, factors. */
+/* Operands against the row's text: base, lengths, factors. */
 static bool match(struct ap_binding *b)
 {
 	b->stage = AP_STAGE_RANK;
@@ -1056,7 +1056,7 @@ static bool set_result(struct ap_binding *b, unsigned i, char code, enum ap_dtyp
 	}
 }
 
-/* rule_type.c: checks operand types, sets result types. */
+/* Checks operand types, sets result types. */
 static bool bind_types(struct ap_binding *b)
 {
 	const char *results = strchr(b->row->types, ':') + 1;
@@ -1103,7 +1103,7 @@ static void expand_counts(struct ap_binding *b)
 	b->rule.nrequired = !e->gaps && last > e->least && last <= e->most ? (uint16_t)last : e->least;
 }
 
-/* rule_expand.c: dimensions of a rule made by an expander. */
+/* Dimensions of a rule made by an expander. */
 static bool bind_expand(struct ap_binding *b)
 {
 	for (unsigned i = 0; i < b->in->nin; i++) {

@@ -364,7 +364,7 @@ static void show_where(struct ap_str *out, const char *notation)
 	}
 }
 
-/* describe_batch.c: where it is cut in semi_auto_parallel without a strategy, a line. */
+/* Where it is cut in semi_auto_parallel without a strategy, a line. */
 static void op_describe_batch(const struct ap_op_row *row, struct ap_str *out)
 {
 	const char *notation = ap_op_batch_notation(row);

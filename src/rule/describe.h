@@ -12,7 +12,7 @@
 /* All rows of a type. Requires that it is canonical. */
 void ap_op_describe(const char *type, struct ap_str *out);
 
-/* describe_comm.c: what a row's rule exchanges, a line each for forward, backward, gradient. */
+/* What a row's rule exchanges, a line each for forward, backward, gradient. */
 void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out);
 
 #endif

@@ -61,7 +61,7 @@ struct ap_op_row {
 	const char *save; /* tensors kept for backward: operand letters a b c .., results o p q ..; "a*b":
 			   * each only where the other has a gradient */
 	const char *grad; /* operands that gradients flow into, letters; "*": every float operand */
-	const char *types; /* element types, "operands:results"; letters in rule_type.c */
+	const char *types; /* element types, "operands:results"; letters in bind.c */
 	const char *dev; /* dev_matrix order of factor letters where it is not first appearance */
 	const char *left; /* repeats go left when one of these factors is cut; "" never; "*" always */
 	enum ap_reduction reduce; /* over cut factors that a result lacks */

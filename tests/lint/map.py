@@ -3,7 +3,8 @@
 
 The map in docs/architecture.md against the tree: its folders are those of src, in the order of the layers; every file
 of src is named exactly once, a header with the .c file of its name; nothing is named that does not exist. A name with a
-star stands for several files. Files that the text of architecture.md and of CONTRIBUTING.md names exist, too.
+star stands for several files. Files that the text of architecture.md and of CONTRIBUTING.md names exist, and so do
+those that comments of src name.
 """
 import collections
 import fnmatch
@@ -67,6 +68,19 @@ def compare(folder, named):
             fail(f'map: src/{folder}: {file} is named {hits[file]} times, not once')
 
 
+def comments():
+    """Files that a comment of src names are somewhere in the tree."""
+    there = {name for top in ('src', 'include', 'tests', 'tools', 'bench', 'docs', 'examples')
+             for _, _, names in os.walk(os.path.join(ROOT, top)) for name in names}
+    for folder, _, names in os.walk(os.path.join(ROOT, 'src')):
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), ROOT)
+            for comment in re.findall(r'/\*.*?\*/', read(path) if name.endswith(('.c', '.h', '.def')) else '', re.S):
+                for file in re.findall(r'(?<![\w.<*>-])(?:[a-z]\w*/)*([a-z]\w+\.(?:c|h|def))\b', comment):
+                    if file not in there:
+                        fail(f'{path}: a comment names {file}, which is not there')
+
+
 def main():
     found = the_map()
     order = layers()
@@ -85,6 +99,7 @@ def main():
             top = path.split('/')[0]
             if top in folders and not os.path.exists(os.path.join(ROOT, 'src', path)):
                 fail(f'{page}: no file src/{path}')
+    comments()
     sys.exit(failed)
 
 
