@@ -3,7 +3,6 @@
  * Exhaustive search, the oracle of the others: visits every pick in lexicographic order, so that
  * the first of equal cost is the smallest. No bound, no pruning. O(product of k * degree).
  */
-#include "search/brute.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,7 +12,6 @@
  * would leave some node without any is taken back. O(edges * candidates), and candidates squared for
  * edges that forbid.
  */
-#include "search/propagate.h"
 
 #include <assert.h>
 #include <math.h>
