@@ -14,7 +14,6 @@
 #include "bundle/bundle_check.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
-#include "draw/picture.h"
 #include "graph/graph.h"
 #include "hw/hccl.h"
 #include "hw/rank_table.h"
@@ -85,13 +84,12 @@ static enum ap_status check_software(struct ap_ctx *ctx, const struct ap_setting
 static enum ap_status check_plan(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_known *file, struct ap_str *what)
 {
-	struct ap_picture pic;
+	struct ap_saved plan;
 
 	(void)set;
 	AP_TRY(ap_plan_check_file(ctx, file->doc));
-	AP_TRY(ap_picture_of_file(ctx, file->doc, &pic));
-	ap_str_addf(what, "%zu operators",
-		ap_jv_count(ap_jv_get(ap_json_root(file->doc), "operators")));
+	AP_TRY(ap_saved_of_plan(ctx, file->doc, &plan));
+	ap_str_addf(what, "%" PRIu32 " operators", plan.nop);
 	return AP_OK;
 }
 

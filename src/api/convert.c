@@ -16,6 +16,8 @@
 #include "hw/rank_table.h"
 #include "import/import.h"
 #include "import/write.h"
+#include "planfile/plan_form.h"
+#include "planfile/plan_read.h"
 
 struct job {
 	size_t n;
@@ -174,9 +176,14 @@ static enum ap_status make_picture(struct ap_writing *to, const struct ap_known 
 		.unknown_batch_parallel = to->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	const struct ap_graph *g;
+	struct ap_saved plan;
 
-	if (file->kind == AP_KIND_PLAN)
-		return ap_picture_of_file(to->ctx, file->doc, pic);
+	if (file->kind == AP_KIND_PLAN) {
+		AP_TRY(ap_plan_form_check(to->ctx, file->doc));
+		AP_TRY(ap_saved_of_plan(to->ctx, file->doc, &plan));
+		ap_picture_of_saved(to->ctx, &plan, pic);
+		return AP_OK;
+	}
 	if (file->kind == AP_KIND_STRATEGY && !file->json)
 		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_SYNTAX,
 			&(struct ap_where){.file = file->in.path}, NULL,

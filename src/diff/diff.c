@@ -531,7 +531,8 @@ static void count_op(struct count *c, const struct ap_saved_op *was, const struc
 		const struct ap_saved_op *one = new ? is : was;
 
 		for (uint32_t i = 0; one && i < one->ncomm; i++) {
-			struct ap_diff_load load = {one->comm[i].count, one->comm[i].bytes};
+			struct ap_diff_load load = {one->comm[i].count,
+				one->comm[i].count * one->comm[i].bytes};
 			struct ap_diff_flow *here = flow_of(ctx, keys, &own, &one->comm[i]);
 			struct ap_diff_flow *total = flow_of(ctx, c->keys, &c->totals, &one->comm[i]);
 

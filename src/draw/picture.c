@@ -2,10 +2,10 @@
 #include "draw/picture.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -15,10 +15,7 @@
 #include "shard/layout.h"
 #include "shard/strategy.h"
 
-enum {
-	MOST_VECTORS = 3, /* of the operands that are shown */
-	MOST_COMMS = 1024 /* read of an operator of a file */
-};
+enum { MOST_VECTORS = 3 }; /* of the operands that are shown */
 
 /* ---- the builder, wherever operators come from ---- */
 
@@ -105,107 +102,92 @@ static void finish(struct builder *b, const char *title, const char *facts, stru
 
 /* ---- how an operator is cut ---- */
 
-struct vector {
-	size_t rank;
-	const int64_t *v;
+struct facts {
+	const char *graph, *chip, *scheduler, *mode, *status;
+	int64_t stages, segments, micro_batches; /* stages 0 or 1: no pipeline */
+	int64_t devices, servers, batch, memory_bytes, capacity_bytes;
+	double gap, step_time_s, compute_s, communication_s, exposed_communication_s, samples_per_s;
 };
 
-struct cuts {
-	int nfactor;
-	struct factor {
-		int64_t size, parts, stride;
-		bool batch;
-	} *factor;
-	uint32_t nin;
-	struct vector *in; /* strategy vectors */
-	struct vector out; /* of the first result; rank 0: none */
-	uint32_t nslice;
-	struct vector *slice; /* of the results */
-	uint32_t ncomm;
-	struct comm {
-		const char *phase, *kind;
-		int64_t ranks, bytes;
-	} *comm;
-};
-
-static enum ap_pic_class class_of(const struct cuts *c)
+static enum ap_pic_class class_of(const struct ap_saved_op *op)
 {
 	bool cut_batch = false, cut_model = false;
 
-	for (int i = 0; i < c->nfactor; i++) {
-		cut_batch |= c->factor[i].parts > 1 && c->factor[i].batch;
-		cut_model |= c->factor[i].parts > 1 && !c->factor[i].batch;
+	for (uint32_t i = 0; i < op->nfactor; i++) {
+		cut_batch |= op->factor[i].parts > 1 && op->factor[i].batch;
+		cut_model |= op->factor[i].parts > 1 && !op->factor[i].batch;
 	}
 	if (cut_batch)
 		return cut_model ? AP_PIC_BOTH : AP_PIC_BATCH;
 	return cut_model ? AP_PIC_MODEL : AP_PIC_WHOLE;
 }
 
-static void add_vector(struct ap_str *text, const char *before, const struct vector *v)
+static void add_vector(struct ap_str *text, const char *before, const struct ap_saved_vector *v)
 {
 	ap_str_add(text, before);
-	for (size_t d = 0; d < v->rank; d++)
+	for (size_t d = 0; d < v->n; d++)
 		ap_str_addf(text, "%s%" PRId64, d ? "x" : "", v->v[d]);
 }
 
 /* Over how many parts the first result is summed up; 1: it is not. A file may hold anything. */
-static int64_t partial_over(const struct cuts *c)
+static int64_t partial_over(const struct ap_saved_op *op)
 {
-	int64_t all = 1, shown;
-	bool ok = ap_product(c->out.v, c->out.rank, &shown) && shown > 0;
+	int64_t all = 1, shown = 1;
+	bool ok = !op->out_strategy.n || ap_product(op->out_strategy.v->v, op->out_strategy.v->n, &shown);
 
-	for (int i = 0; ok && i < c->nfactor; i++)
-		ok = ap_mul(all, c->factor[i].parts, &all);
-	return ok && !(all % shown) ? all / shown : 1;
+	for (uint32_t i = 0; ok && i < op->nfactor; i++)
+		ok = ap_mul(all, op->factor[i].parts, &all);
+	return ok && shown > 0 && !(all % shown) ? all / shown : 1;
 }
 
 /* "8x1, 1x4 to 8x4, partial over 2" */
-static const char *cut_text(struct ap_ctx *ctx, const struct cuts *c)
+static const char *cut_text(struct ap_ctx *ctx, const struct ap_saved_op *op)
 {
-	int64_t partial = partial_over(c);
+	int64_t partial = partial_over(op);
 	struct ap_str text;
 	uint32_t shown = 0;
 
 	ap_str_init(&text, ctx->arena);
-	for (uint32_t i = 0; i < c->nin && shown < MOST_VECTORS; i++)
-		if (c->in[i].rank)
-			add_vector(&text, shown++ ? ", " : "", &c->in[i]);
-	add_vector(&text, text.len && c->out.rank ? " to " : "", &c->out);
+	for (uint32_t i = 0; i < op->in_strategy.n && shown < MOST_VECTORS; i++)
+		if (op->in_strategy.v[i].n)
+			add_vector(&text, shown++ ? ", " : "", &op->in_strategy.v[i]);
+	if (op->out_strategy.n && op->out_strategy.v->n)
+		add_vector(&text, text.len ? " to " : "", op->out_strategy.v);
 	if (partial > 1)
 		ap_str_addf(&text, "%spartial over %" PRId64, text.len ? ", " : "", partial);
 	return text.s;
 }
 
-static bool same_group(const struct comm *a, const struct comm *b)
+static bool same_group(const struct ap_saved_comm *a, const struct ap_saved_comm *b)
 {
 	return !strcmp(a->phase, b->phase) && !strcmp(a->kind, b->kind) && a->ranks == b->ranks;
 }
 
 /* Bytes of this collective and of those of its kind after it; -1 when it is not the first. */
-static int64_t bytes_of_kind(const struct cuts *c, uint32_t i)
+static int64_t bytes_of_kind(const struct ap_saved_op *op, uint32_t i)
 {
-	int64_t bytes = c->comm[i].bytes;
+	int64_t bytes = op->comm[i].bytes;
 
 	for (uint32_t k = 0; k < i; k++)
-		if (same_group(&c->comm[k], &c->comm[i]))
+		if (same_group(&op->comm[k], &op->comm[i]))
 			return -1;
-	for (uint32_t k = i + 1; k < c->ncomm; k++)
-		if (same_group(&c->comm[k], &c->comm[i]) && !ap_add(bytes, c->comm[k].bytes, &bytes))
+	for (uint32_t k = i + 1; k < op->ncomm; k++)
+		if (same_group(&op->comm[k], &op->comm[i]) && !ap_add(bytes, op->comm[k].bytes, &bytes))
 			return INT64_MAX;
 	return bytes;
 }
 
 /* Collectives of one kind over groups of one size are shown as one. */
-static const char *comms_text(struct ap_ctx *ctx, const struct cuts *c)
+static const char *comms_text(struct ap_ctx *ctx, const struct ap_saved_op *op)
 {
 	struct ap_str text;
 	char buf[32];
 
 	ap_str_init(&text, ctx->arena);
-	for (uint32_t i = 0; i < c->ncomm; i++) {
-		const struct comm *comm = &c->comm[i];
+	for (uint32_t i = 0; i < op->ncomm; i++) {
+		const struct ap_saved_comm *comm = &op->comm[i];
 		bool forward = !strcmp(comm->phase, "forward");
-		int64_t bytes = bytes_of_kind(c, i);
+		int64_t bytes = bytes_of_kind(op, i);
 
 		if (bytes >= 0)
 			ap_str_addf(&text, "%s%s%s%s of %" PRId64 ", %s", text.len ? "\n" : "",
@@ -215,68 +197,59 @@ static const char *comms_text(struct ap_ctx *ctx, const struct cuts *c)
 	return text.s;
 }
 
-static const char *key_of(struct ap_ctx *ctx, const char *type, const char *part, const struct cuts *c)
+static const char *key_of(struct ap_ctx *ctx, const struct ap_saved_op *op, const char *part)
 {
 	struct ap_str text;
 
 	ap_str_init(&text, ctx->arena);
-	ap_str_add(&text, type);
-	for (int i = 0; i < c->nfactor; i++)
-		ap_str_addf(&text, " %" PRId64 "/%" PRId64 "/%" PRId64, c->factor[i].size,
-			c->factor[i].parts, c->factor[i].stride);
-	for (uint32_t i = 0; i < c->nin; i++)
-		add_vector(&text, ",", &c->in[i]);
-	for (uint32_t i = 0; i < c->nslice; i++)
-		add_vector(&text, ";", &c->slice[i]);
-	for (uint32_t i = 0; i < c->ncomm; i++)
-		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, c->comm[i].phase, c->comm[i].kind,
-			c->comm[i].ranks, c->comm[i].bytes);
+	ap_str_add(&text, op->type);
+	for (uint32_t i = 0; i < op->nfactor; i++)
+		ap_str_addf(&text, " %" PRId64 "/%" PRId32 "/%" PRId32, op->factor[i].size,
+			op->factor[i].parts, op->factor[i].stride);
+	for (uint32_t i = 0; i < op->in_strategy.n; i++)
+		add_vector(&text, ",", &op->in_strategy.v[i]);
+	for (uint32_t i = 0; i < op->out_slice.n; i++)
+		add_vector(&text, ";", &op->out_slice.v[i]);
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, op->comm[i].phase, op->comm[i].kind,
+			op->comm[i].ranks, op->comm[i].bytes);
 	if (part)
 		ap_str_addf(&text, "@%s", part); /* no loop leads through several stages */
 	return text.s;
 }
 
-/* Adds an operator whose texts and class follow from its cuts. sends: it is a Send or a Receive. */
-static void add_operator(struct builder *b, struct ap_pic_node node, const struct cuts *c, bool sends)
+/* "stage 0, segment 1", NULL where there is one stage. */
+static const char *part_text(struct ap_ctx *ctx, const struct facts *f, const struct ap_saved_op *op)
 {
+	if (f->stages <= 1)
+		return NULL;
+	if (f->segments <= 1)
+		return ap_arena_printf(ctx->arena, "stage %" PRId64, op->stage);
+	return ap_arena_printf(ctx->arena, "stage %" PRId64 ", segment %" PRId64, op->stage, op->segment);
+}
+
+static void add_operator(struct builder *b, const struct facts *f, const struct ap_saved_op *op)
+{
+	bool sends = !strcmp(op->type, "Send") || !strcmp(op->type, "Receive");
 	int64_t sent = sends ? 0 : -1;
+	struct ap_pic_node node = {.name = op->name, .type = op->type, .cell = op->cell, .cls = class_of(op),
+		.cut = cut_text(b->ctx, op), .comms = comms_text(b->ctx, op), .ncomm = op->ncomm,
+		.time_s = op->time_s, .part = part_text(b->ctx, f, op)};
 	struct ap_str slice;
 
 	ap_str_init(&slice, b->ctx->arena);
-	if (c->nslice && c->slice[0].rank)
-		add_vector(&slice, "slice ", &c->slice[0]);
-	node.cls = class_of(c);
-	node.cut = cut_text(b->ctx, c);
+	if (op->out_slice.n && op->out_slice.v->n)
+		add_vector(&slice, "slice ", op->out_slice.v);
 	node.slice = slice.s;
-	node.comms = comms_text(b->ctx, c);
-	node.ncomm = c->ncomm;
-	node.key = key_of(b->ctx, node.type, node.part, c);
+	node.key = key_of(b->ctx, op, node.part);
 	AP_PUSH(b->ctx->arena, b->nodes, node);
-	for (uint32_t i = 0; sends && !sent && i < c->ncomm; i++)
-		if (!strcmp(c->comm[i].kind, "Send") && !strcmp(c->comm[i].phase, "forward"))
-			sent = c->comm[i].bytes;
+	for (uint32_t i = 0; sends && !sent && i < op->ncomm; i++)
+		if (!strcmp(op->comm[i].kind, "Send") && !strcmp(op->comm[i].phase, "forward"))
+			sent = op->comm[i].bytes;
 	AP_PUSH(b->ctx->scratch, b->sent, sent);
 }
 
-/* "stage 0, segment 1", NULL where there is one stage. */
-static const char *part_text(struct ap_ctx *ctx, int64_t nstage, int64_t nsegment, int64_t stage,
-	int64_t segment)
-{
-	if (nstage <= 1)
-		return NULL;
-	if (nsegment <= 1)
-		return ap_arena_printf(ctx->arena, "stage %" PRId64, stage);
-	return ap_arena_printf(ctx->arena, "stage %" PRId64 ", segment %" PRId64, stage, segment);
-}
-
 /* ---- title and legend ---- */
-
-struct facts {
-	const char *graph, *chip, *scheduler, *mode, *status;
-	int64_t stages, segments, micro_batches; /* stages 0 or 1: no pipeline */
-	int64_t devices, servers, batch, memory_bytes, capacity_bytes;
-	double gap, step_time_s, compute_s, communication_s, exposed_communication_s, samples_per_s;
-};
 
 /* "NAME on 8 x CHIP: 1.23 ms a step" */
 static const char *title_of(struct ap_ctx *ctx, const struct facts *f)
@@ -391,60 +364,67 @@ void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap
 	ap_arena_release(ctx->scratch, mark);
 }
 
-static int64_t *widen(struct ap_ctx *ctx, const int32_t *v, size_t n)
+static struct ap_saved_vector widen(struct ap_ctx *ctx, const int32_t *v, size_t n)
 {
 	int64_t *wide = AP_NEW_N(ctx->scratch, int64_t, n);
 
 	for (size_t i = 0; i < n; i++)
 		wide[i] = v[i];
-	return wide;
+	return (struct ap_saved_vector){n, wide};
 }
 
 /* Factors, and the vectors that shard() takes, as the plan file has them. */
-static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct cuts *c)
+static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
 {
 	uint32_t cap = p->bound->nin + (uint32_t)strlen(p->bound->row->strategy);
 	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, cap);
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, cap, sizeof *cut);
-	int32_t out[AP_MAX_RANK];
+	struct ap_saved_factor *factor = AP_NEW_N(ctx->scratch, struct ap_saved_factor, AP_MAX_FACTOR);
+	struct ap_saved_vector *in = AP_NEW_N(ctx->scratch, struct ap_saved_vector, cap + 1), *out = &in[cap];
+	uint32_t nin = ap_space_to_strategy(p, rank, cut, cap);
 
-	c->nfactor = p->bound->nfactor;
-	c->factor = AP_NEW_N(ctx->scratch, struct factor, AP_MAX_FACTOR);
-	for (int i = 0; i < c->nfactor; i++)
-		c->factor[i] = (struct factor){p->bound->factor[i].size, p->count[i], p->stride[i],
-			p->bound->factor[i].flags & AP_FACTOR_BATCH};
-	c->nin = ap_space_to_strategy(p, rank, cut, cap);
-	c->in = AP_NEW_N(ctx->scratch, struct vector, cap);
-	for (uint32_t i = 0; i < c->nin; i++)
-		c->in[i] = (struct vector){rank[i], widen(ctx, cut[i], rank[i])};
-	if (!p->bound->nout)
-		return;
-	ap_strategy_vector(p, &p->bound->out[0], out);
-	c->out.rank = p->bound->out[0].rank;
-	c->out.v = widen(ctx, out, c->out.rank);
+	for (uint32_t i = 0; i < nin; i++)
+		in[i] = widen(ctx, cut[i], rank[i]);
+	op->in_strategy = (struct ap_saved_vectors){nin, in};
+	op->nfactor = (uint32_t)p->bound->nfactor;
+	op->factor = factor;
+	for (uint32_t i = 0; i < op->nfactor; i++) {
+		const struct ap_factor *f = &p->bound->factor[i];
+
+		factor[i] = (struct ap_saved_factor){.size = f->size, .parts = p->count[i],
+			.stride = p->stride[i], .batch = f->flags & AP_FACTOR_BATCH};
+	}
+	if (p->bound->nout) {
+		int32_t vector[AP_MAX_RANK];
+
+		ap_strategy_vector(p, &p->bound->out[0], vector);
+		*out = widen(ctx, vector, p->bound->out[0].rank);
+		op->out_strategy = (struct ap_saved_vectors){1, out};
+	}
 }
 
 /* Slices of the results, and collectives. */
-static void set_results(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i, struct cuts *c)
+static void set_results(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i, struct ap_saved_op *op)
 {
 	const struct ap_node *n = &p->graph->node[i];
-	const struct ap_plan_op *op = &p->op[i];
+	const struct ap_plan_comm *from = p->op[i].comm;
+	struct ap_saved_vector *slice = AP_NEW_N(ctx->scratch, struct ap_saved_vector, n->bound.nout);
+	struct ap_saved_comm *comm = AP_NEW_N(ctx->scratch, struct ap_saved_comm, p->op[i].ncomm);
 
-	c->nslice = n->bound.nout;
-	c->slice = AP_NEW_N(ctx->scratch, struct vector, c->nslice);
-	for (uint32_t k = 0; k < c->nslice; k++) {
+	for (uint32_t k = 0; k < n->bound.nout; k++) {
 		const struct ap_tensor *t = &p->graph->tensor[n->out[k]];
 		int64_t *v = AP_NEW_N(ctx->scratch, int64_t, AP_MAX_RANK);
 
-		ap_plan_slice(p, t, &op->out[k], v);
-		c->slice[k] = (struct vector){t->shape.rank, v};
+		ap_plan_slice(p, t, &p->op[i].out[k], v);
+		slice[k] = (struct ap_saved_vector){t->shape.rank, v};
 	}
-	c->ncomm = op->ncomm;
-	c->comm = AP_NEW_N(ctx->scratch, struct comm, op->ncomm);
+	op->out_slice = (struct ap_saved_vectors){n->bound.nout, slice};
+	op->ncomm = p->op[i].ncomm;
+	op->comm = comm;
 	for (uint32_t k = 0; k < op->ncomm; k++)
-		c->comm[k] = (struct comm){ap_phase_name(op->comm[k].comm.phase),
-			ap_coll_name(op->comm[k].comm.kind), ap_plan_comm_ranks(&op->comm[k].comm),
-			op->comm[k].comm.bytes};
+		comm[k] = (struct ap_saved_comm){.phase = ap_phase_name(from[k].comm.phase),
+			.kind = ap_coll_name(from[k].comm.kind), .ranks = ap_plan_comm_ranks(&from[k].comm),
+			.bytes = from[k].comm.bytes};
 }
 
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out)
@@ -476,16 +456,14 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 	AP_RESERVE(ctx->scratch, b.sent, p->graph->nnode);
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
 		const struct ap_node *n = &p->graph->node[i];
-		struct ap_pic_node node = {.name = n->name, .type = n->type, .cell = n->cell,
-			.time_s = ap_plan_op_time_s(&p->op[i].cost),
-			.part = part_text(ctx, facts.stages, facts.segments, ap_plan_op_stage(p, i),
-				ap_plan_op_segment(p, i))};
-		struct cuts cuts = {0};
+		struct ap_saved_op op = {.name = n->name, .type = n->type, .cell = n->cell,
+			.stage = ap_plan_op_stage(p, i), .segment = ap_plan_op_segment(p, i),
+			.time_s = ap_plan_op_time_s(&p->op[i].cost)};
 
 		operator = ap_arena_mark(ctx->scratch);
-		set_strategy(ctx, &p->op[i].place, &cuts);
-		set_results(ctx, p, i, &cuts);
-		add_operator(&b, node, &cuts, n->peer >= 0);
+		set_strategy(ctx, &p->op[i].place, &op);
+		set_results(ctx, p, i, &op);
+		add_operator(&b, &facts, &op);
 		ap_arena_release(ctx->scratch, operator);
 	}
 	add_operands(&b, p->graph);
@@ -504,385 +482,104 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 
 /* ---- plan files ---- */
 
-struct file {
-	struct ap_ctx *ctx;
-	const struct ap_json *doc;
-	struct builder b;
-	struct facts facts;
-	struct ap_map *oper; /* names of operators: ids are nodes */
-	struct ap_map *made; /* names of tensors that operators make: ids into maker */
-	struct ap_map *read; /* names of tensors that operators read: ids into reader */
-	struct ap_map *inputs; /* names of the inputs of the graph */
-	AP_VEC(uint32_t) maker, reader; /* reader: AP_NONE where several operators read it */
-};
-
-static enum ap_status fault(struct file *f, const struct ap_jv *v, const char *text)
+static const struct ap_saved_fact *fact_of(const struct ap_saved *plan, const char *section, const char *key)
 {
-	return ap_json_report(f->ctx, f->doc, v, AP_ERROR, AP_MEANING, NULL, "plan-file", "%s",
-		text);
-}
+	static const struct ap_saved_fact none = {.text = ""};
 
-static enum ap_status need(struct file *f, const struct ap_jv *v, enum ap_jtype type)
-{
-	if (ap_jv_type(v) == type)
-		return AP_OK;
-	return fault(f, v, type == AP_JOBJECT ? "expected an object" :
-		type == AP_JARRAY ? "expected an array" : "expected a string");
-}
-
-static enum ap_status get_int(struct file *f, const struct ap_jv *obj, const char *key, int64_t least,
-	int64_t most, int64_t *r)
-{
-	return ap_json_get_int(f->ctx, f->doc, obj, key, least, most, r);
-}
-
-static enum ap_status get_num(struct file *f, const struct ap_jv *obj, const char *key, double *r)
-{
-	return ap_json_get_num(f->ctx, f->doc, obj, key, 0, 1e300, r);
-}
-
-static enum ap_status get_str(struct file *f, const struct ap_jv *obj, const char *key, const char **r)
-{
-	return ap_json_get_str(f->ctx, f->doc, obj, key, r);
-}
-
-/* The elements of a list: the first one, and how many there are. */
-static enum ap_status get_list(struct file *f, const struct ap_jv *obj, const char *key,
-	const struct ap_jv **first, size_t *n)
-{
-	const struct ap_jv *list;
-
-	AP_TRY(ap_json_get_arr(f->ctx, f->doc, obj, key, &list));
-	*first = ap_jv_first(list);
-	*n = ap_jv_count(list);
-	return AP_OK;
-}
-
-static enum ap_status read_time(struct file *f, const struct ap_jv *oper, double *time_s)
-{
-	static const struct {
-		const char *key;
-		size_t at;
-	} times[] = {
-		{"forward_s", offsetof(struct ap_op_cost, forward_s)},
-		{"backward_s", offsetof(struct ap_op_cost, backward_s)},
-		{"forward_communication_s", offsetof(struct ap_op_cost, forward_comm_s)},
-		{"backward_communication_s", offsetof(struct ap_op_cost, backward_comm_s)},
-		{"gradient_s", offsetof(struct ap_op_cost, gradient_s)},
-		{"optimizer_s", offsetof(struct ap_op_cost, optimizer_s)},
-		{"input_s", offsetof(struct ap_op_cost, input_s)},
-	};
-	const struct ap_jv *cost;
-	struct ap_op_cost c = {0};
-
-	AP_TRY(ap_json_get_obj(f->ctx, f->doc, oper, "cost", &cost));
-	for (size_t i = 0; i < AP_COUNT(times); i++)
-		AP_TRY(get_num(f, cost, times[i].key, (double *)((char *)&c + times[i].at)));
-	*time_s = ap_plan_op_time_s(&c);
-	return AP_OK;
-}
-
-static enum ap_status read_factors(struct file *f, const struct ap_jv *oper, struct cuts *cuts)
-{
-	const struct ap_jv *v;
-	size_t n;
-
-	AP_TRY(get_list(f, oper, "factors", &v, &n));
-	cuts->factor = AP_NEW_N(f->ctx->scratch, struct factor, n);
-	for (; v; v = ap_jv_next(v)) {
-		struct factor *factor = &cuts->factor[cuts->nfactor++];
-
-		AP_TRY(need(f, v, AP_JOBJECT));
-		AP_TRY(get_int(f, v, "size", 1, INT64_MAX, &factor->size));
-		AP_TRY(get_int(f, v, "parts", 1, AP_MAX_DEVICES, &factor->parts));
-		AP_TRY(get_int(f, v, "stride", 0, AP_MAX_DEVICES, &factor->stride));
-		AP_TRY(ap_json_opt_bool(f->ctx, f->doc, v, "batch", &factor->batch));
-	}
-	return AP_OK;
-}
-
-/* A list of lists of integers from 1. */
-static enum ap_status read_vectors(struct file *f, const struct ap_jv *oper, const char *key,
-	int64_t most, uint32_t *n, struct vector **out)
-{
-	struct vector *vector;
-	const struct ap_jv *v;
-	size_t count;
-
-	*n = 0;
-	AP_TRY(get_list(f, oper, key, &v, &count));
-	*out = vector = AP_NEW_N(f->ctx->scratch, struct vector, count);
-	for (; v; v = ap_jv_next(v), (*n)++) {
-		int64_t *ints;
-
-		AP_TRY(need(f, v, AP_JARRAY));
-		AP_TRY(ap_json_ints(f->ctx, f->doc, v, 1, most, &ints, &vector[*n].rank));
-		vector[*n].v = ints;
-	}
-	return AP_OK;
-}
-
-/* The group of a collective is told by its axes: pairs of stride and size. */
-static enum ap_status read_comms(struct file *f, const struct ap_jv *oper, struct cuts *cuts)
-{
-	const struct ap_jv *v;
-	size_t n;
-
-	AP_TRY(get_list(f, oper, "communications", &v, &n));
-	cuts->comm = AP_NEW_N(f->ctx->scratch, struct comm, n);
-	for (; v; v = ap_jv_next(v)) {
-		struct comm *comm = &cuts->comm[cuts->ncomm];
-		struct vector *axis;
-		uint32_t naxis;
-
-		if (cuts->ncomm++ == MOST_COMMS)
-			return fault(f, v, "too many collectives");
-		AP_TRY(need(f, v, AP_JOBJECT));
-		AP_TRY(get_str(f, v, "phase", &comm->phase));
-		AP_TRY(get_str(f, v, "kind", &comm->kind));
-		AP_TRY(get_int(f, v, "bytes", 0, INT64_MAX, &comm->bytes));
-		AP_TRY(read_vectors(f, v, "axes", AP_MAX_DEVICES, &naxis, &axis));
-		comm->ranks = 1;
-		for (uint32_t i = 0; i < naxis; i++)
-			if (axis[i].rank != 2 || !ap_mul(comm->ranks, axis[i].v[1], &comm->ranks))
-				return fault(f, ap_jv_get(v, "axes"), "expected pairs of stride and size");
-	}
-	return AP_OK;
-}
-
-/* Notes which tensors the operator makes, and which several operators read. */
-static enum ap_status read_tensors(struct file *f, const struct ap_jv *oper, uint32_t node)
-{
-	const struct ap_jv *v;
-	bool fresh;
-	size_t n;
-
-	AP_TRY(get_list(f, oper, "outputs", &v, &n));
-	for (; v; v = ap_jv_next(v)) {
-		AP_TRY(need(f, v, AP_JSTRING));
-		ap_map_put_str(f->made, ap_jv_str(v), &fresh);
-		if (!fresh)
-			return fault(f, v, "two operators make this tensor");
-		AP_PUSH(f->ctx->scratch, f->maker, node);
-	}
-	AP_TRY(get_list(f, oper, "inputs", &v, &n));
-	for (; v; v = ap_jv_next(v)) {
-		ap_id id;
-
-		AP_TRY(need(f, v, AP_JSTRING));
-		id = ap_map_put_str(f->read, ap_jv_str(v), &fresh);
-		if (fresh)
-			AP_PUSH(f->ctx->scratch, f->reader, node);
-		if (f->reader.v[id] != node)
-			f->reader.v[id] = AP_NONE;
-	}
-	return AP_OK;
-}
-
-static enum ap_status read_operator(struct file *f, const struct ap_jv *oper)
-{
-	struct ap_pic_node node = {.kind = AP_PIC_OPERATOR};
-	int64_t stage = 0, segment = 0;
-	struct cuts cuts = {0};
-	struct vector *out;
-	uint32_t nout;
-	bool fresh;
-
-	AP_TRY(need(f, oper, AP_JOBJECT));
-	AP_TRY(get_str(f, oper, "name", &node.name));
-	AP_TRY(get_str(f, oper, "type", &node.type));
-	AP_TRY(get_str(f, oper, "cell", &node.cell));
-	if (f->facts.stages > 1) {
-		AP_TRY(get_int(f, oper, "stage", 0, f->facts.stages - 1, &stage));
-		AP_TRY(get_int(f, oper, "segment", 0, f->facts.segments - 1, &segment));
-	}
-	node.part = part_text(f->ctx, f->facts.stages, f->facts.segments, stage, segment);
-	AP_TRY(read_time(f, oper, &node.time_s));
-	AP_TRY(read_factors(f, oper, &cuts));
-	AP_TRY(read_vectors(f, oper, "in_strategy", AP_MAX_DEVICES, &cuts.nin, &cuts.in));
-	AP_TRY(read_vectors(f, oper, "out_strategy", AP_MAX_DEVICES, &nout, &out));
-	if (nout)
-		cuts.out = out[0];
-	AP_TRY(read_vectors(f, oper, "out_slice", INT64_MAX, &cuts.nslice, &cuts.slice));
-	AP_TRY(read_comms(f, oper, &cuts));
-	AP_TRY(read_tensors(f, oper, (uint32_t)f->b.nodes.n));
-	ap_map_put_str(f->oper, node.name, &fresh);
-	if (!fresh)
-		return fault(f, oper, "an operator of this name is there already");
-	add_operator(&f->b, node, &cuts, !strcmp(node.type, "Send") || !strcmp(node.type, "Receive"));
-	return AP_OK;
-}
-
-/* Operands that neither an operator makes nor the graph is given are parameters and constants:
- * drawn where several operators read them. */
-static int64_t source_of(const struct file *f, const char *tensor)
-{
-	ap_id id = ap_map_get_str(f->made, tensor);
-
-	if (id != AP_NONE)
-		return f->maker.v[id];
-	if (ap_map_get_str(f->inputs, tensor) != AP_NONE)
-		return FROM_OUTSIDE;
-	return f->reader.v[ap_map_get_str(f->read, tensor)] == AP_NONE ? SHARED : OWN;
-}
-
-static enum ap_status read_operators(struct file *f, const struct ap_jv *root)
-{
-	const struct ap_jv *first, *v;
-	uint32_t node = 0;
-	size_t n;
-
-	AP_TRY(get_list(f, root, "operators", &first, &n));
-	for (v = first; v; v = ap_jv_next(v))
-		AP_TRY(read_operator(f, v));
-	for (v = first; v; v = ap_jv_next(v), node++) {
-		const struct ap_jv *in;
-
-		AP_TRY(get_list(f, v, "inputs", &in, &n));
-		begin_operands(&f->b);
-		for (; in; in = ap_jv_next(in))
-			add_operand(&f->b, node, ap_jv_str(in), source_of(f, ap_jv_str(in)));
-	}
-	begin_operands(&f->b);
-	return AP_OK;
-}
-
-static enum ap_status read_moves(struct file *f, const struct ap_jv *root)
-{
-	const struct ap_jv *v, *step;
-	size_t n;
-
-	AP_TRY(get_list(f, root, "redistributions", &v, &n));
-	for (; v; v = ap_jv_next(v)) {
-		struct ap_pic_edge *edge;
-		int64_t operand, bytes;
-		const char *name, **kind;
-		double time_s;
-		ap_id to;
-
-		AP_TRY(need(f, v, AP_JOBJECT));
-		AP_TRY(get_str(f, v, "to", &name));
-		AP_TRY(get_int(f, v, "operand", 0, UINT16_MAX, &operand));
-		to = ap_map_get_str(f->oper, name);
-		if (to == AP_NONE)
-			return fault(f, v, "\"to\" is no operator of this plan");
-		edge = edge_of(&f->b, to, operand);
-		if (!edge)
-			return fault(f, v, "\"operand\" is nothing that could be redistributed");
-		AP_TRY(get_list(f, v, "steps", &step, &n));
-		kind = AP_NEW_N(f->ctx->scratch, const char *, n);
-		for (n = 0; step; step = ap_jv_next(step)) {
-			AP_TRY(need(f, step, AP_JOBJECT));
-			AP_TRY(get_str(f, step, "kind", &kind[n++]));
-		}
-		AP_TRY(get_int(f, v, "bytes", 0, INT64_MAX, &bytes));
-		AP_TRY(get_num(f, v, "time_s", &time_s));
-		set_move(f->ctx, edge, n, kind, bytes, time_s);
-	}
-	return AP_OK;
+	for (uint32_t i = 0; i < plan->nfact; i++)
+		if (!strcmp(plan->fact[i].section, section) && !strcmp(plan->fact[i].key, key))
+			return &plan->fact[i];
+	return &none;
 }
 
 /* The most that a device of any stage needs. */
-static enum ap_status read_memory(struct file *f, const struct ap_jv *prediction)
+static int64_t most_memory(const struct ap_saved *plan)
 {
-	const struct ap_jv *v;
-	size_t n;
+	int64_t most = 0;
 
-	AP_TRY(get_list(f, prediction, "memory", &v, &n));
-	for (; v; v = ap_jv_next(v)) {
-		int64_t bytes;
-
-		AP_TRY(need(f, v, AP_JOBJECT));
-		AP_TRY(get_int(f, v, "total_bytes", 0, INT64_MAX, &bytes));
-		if (bytes > f->facts.memory_bytes)
-			f->facts.memory_bytes = bytes;
-	}
-	return AP_OK;
+	for (uint32_t i = 0; i < plan->nfact; i++)
+		if (!strcmp(plan->fact[i].section, "memory") && plan->fact[i].integer > most &&
+			ap_file_suffix(plan->fact[i].key, "total_bytes"))
+			most = plan->fact[i].integer;
+	return most;
 }
 
-#define FACT(member) offsetof(struct facts, member)
-
-static enum ap_status read_facts(struct file *f, const struct ap_jv *root)
+/* Operands that neither an operator makes nor the graph is given are parameters and constants: drawn where
+ * several operators read them. */
+static void add_saved_operands(struct builder *b, const struct ap_saved *plan)
 {
-	static const struct fact {
-		const char *object, *key;
-		enum { INT, NUMBER, TEXT, MEMORY } type;
-		size_t at;
-		int64_t least, most; /* of an INT */
-	} facts[] = {
-		{"graph", "name", TEXT, FACT(graph), 0, 0},
-		{"graph", "batch", INT, FACT(batch), 0, INT64_MAX},
-		{"machine", "devices", INT, FACT(devices), 1, AP_MAX_DEVICES},
-		{"machine", "servers", INT, FACT(servers), 0, AP_MAX_DEVICES},
-		{"machine", "chip", TEXT, FACT(chip), 0, 0},
-		{"machine", "capacity_bytes", INT, FACT(capacity_bytes), 0, INT64_MAX},
-		{"prediction", "step_time_s", NUMBER, FACT(step_time_s), 0, 0},
-		{"prediction", "compute_s", NUMBER, FACT(compute_s), 0, 0},
-		{"prediction", "communication_s", NUMBER, FACT(communication_s), 0, 0},
-		{"prediction", "exposed_communication_s", NUMBER, FACT(exposed_communication_s), 0, 0},
-		{"prediction", "tokens_or_samples_per_s", NUMBER, FACT(samples_per_s), 0, 0},
-		{"prediction", "memory", MEMORY, 0, 0, 0},
-		{"search", "mode", TEXT, FACT(mode), 0, 0},
-		{"search", "status", TEXT, FACT(status), 0, 0},
-		{"search", "gap", NUMBER, FACT(gap), 0, 0},
-		{"pipeline", "stages", INT, FACT(stages), 1, AP_MAX_DEVICES},
-		{"pipeline", "segments", INT, FACT(segments), 1, INT32_MAX},
-		{"pipeline", "micro_batches", INT, FACT(micro_batches), 1, INT64_MAX},
-		{"pipeline", "scheduler", TEXT, FACT(scheduler), 0, 0},
+	struct ap_arena *scratch = b->ctx->scratch;
+	struct ap_map *made = ap_map_create(scratch), *read = ap_map_create(scratch),
+		*inputs = ap_map_create(scratch);
+	AP_VEC(uint32_t) maker = {0}, reader = {0}; /* reader: AP_NONE where several operators read it */
+	bool fresh;
+
+	for (uint32_t i = 0; i < plan->ninput; i++)
+		ap_map_put_str(inputs, plan->input[i], NULL);
+	for (uint32_t i = 0; i < plan->nop; i++) {
+		for (uint32_t k = 0; k < plan->op[i].nout; k++) {
+			ap_map_put_str(made, plan->op[i].out[k], NULL);
+			AP_PUSH(scratch, maker, i);
+		}
+		for (uint32_t k = 0; k < plan->op[i].nin; k++) {
+			ap_id id = ap_map_put_str(read, plan->op[i].in[k], &fresh);
+
+			if (fresh)
+				AP_PUSH(scratch, reader, i);
+			if (reader.v[id] != i)
+				reader.v[id] = AP_NONE;
+		}
+	}
+	for (uint32_t i = 0; i < plan->nop; i++) {
+		begin_operands(b);
+		for (uint32_t k = 0; k < plan->op[i].nin; k++) {
+			const char *name = plan->op[i].in[k];
+			ap_id id = ap_map_get_str(made, name);
+
+			add_operand(b, i, name, id != AP_NONE ? (int64_t)maker.v[id]
+				: ap_map_get_str(inputs, name) != AP_NONE ? FROM_OUTSIDE
+				: reader.v[ap_map_get_str(read, name)] == AP_NONE ? SHARED : OWN);
+		}
+	}
+	begin_operands(b);
+}
+
+void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_picture *out)
+{
+	const struct facts facts = {
+		.graph = fact_of(plan, "graph", "name")->text,
+		.chip = fact_of(plan, "machine", "chip")->text,
+		.devices = fact_of(plan, "machine", "devices")->integer,
+		.servers = fact_of(plan, "machine", "servers")->integer,
+		.batch = fact_of(plan, "graph", "batch")->integer,
+		.stages = fact_of(plan, "pipeline", "stages")->integer,
+		.segments = fact_of(plan, "pipeline", "segments")->integer,
+		.micro_batches = fact_of(plan, "pipeline", "micro_batches")->integer,
+		.scheduler = fact_of(plan, "pipeline", "scheduler")->text,
+		.memory_bytes = most_memory(plan),
+		.capacity_bytes = fact_of(plan, "machine", "capacity_bytes")->integer,
+		.mode = fact_of(plan, "search", "mode")->text,
+		.status = fact_of(plan, "search", "status")->text,
+		.gap = fact_of(plan, "search", "gap")->number,
+		.step_time_s = fact_of(plan, "prediction", "step_time_s")->number,
+		.compute_s = fact_of(plan, "prediction", "compute_s")->number,
+		.communication_s = fact_of(plan, "prediction", "communication_s")->number,
+		.exposed_communication_s = fact_of(plan, "prediction", "exposed_communication_s")->number,
+		.samples_per_s = fact_of(plan, "prediction", "tokens_or_samples_per_s")->number,
 	};
-	const struct ap_jv *pipe = ap_jv_get(root, "pipeline");
-
-	for (size_t i = 0; i < AP_COUNT(facts); i++) {
-		const struct fact *fact = &facts[i];
-		char *at = (char *)&f->facts + fact->at;
-		const struct ap_jv *obj = pipe;
-
-		/* plans without a pipeline say null, those of before nothing */
-		if (strcmp(fact->object, "pipeline") != 0)
-			AP_TRY(ap_json_get_obj(f->ctx, f->doc, root, fact->object, &obj));
-		else if (!pipe || ap_jv_type(pipe) == AP_JNULL)
-			continue;
-		else
-			AP_TRY(need(f, pipe, AP_JOBJECT));
-		AP_TRY(fact->type == INT ? get_int(f, obj, fact->key, fact->least, fact->most, (int64_t *)at)
-			: fact->type == NUMBER ? get_num(f, obj, fact->key, (double *)at)
-			: fact->type == TEXT ? get_str(f, obj, fact->key, (const char **)at)
-					     : read_memory(f, obj));
-	}
-	return AP_OK;
-}
-
-static enum ap_status read_plan(struct file *f)
-{
-	const struct ap_jv *root = ap_json_root(f->doc), *v;
-	const char *schema;
-	size_t n;
-
-	AP_TRY(need(f, root, AP_JOBJECT));
-	AP_TRY(get_str(f, root, "schema", &schema));
-	if (strcmp(schema, "autopar-plan/1") != 0)
-		return fault(f, ap_jv_get(root, "schema"), "expected \"autopar-plan/1\"");
-	AP_TRY(read_facts(f, root));
-	AP_TRY(get_list(f, ap_jv_get(root, "graph"), "inputs", &v, &n));
-	for (; v; v = ap_jv_next(v)) {
-		AP_TRY(need(f, v, AP_JSTRING));
-		ap_map_put_str(f->inputs, ap_jv_str(v), NULL);
-	}
-	AP_TRY(read_operators(f, root));
-	return read_moves(f, root);
-}
-
-enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
-	struct ap_picture *out)
-{
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct file f = {.ctx = ctx, .doc = plan_doc, .b = {.ctx = ctx},
-		.oper = ap_map_create(ctx->scratch), .made = ap_map_create(ctx->scratch),
-		.read = ap_map_create(ctx->scratch), .inputs = ap_map_create(ctx->scratch)};
-	enum ap_status st = read_plan(&f);
+	struct builder b = {.ctx = ctx};
 
-	if (st == AP_OK)
-		finish(&f.b, title_of(ctx, &f.facts), legend_of(ctx, &f.facts), out);
+	for (uint32_t i = 0; i < plan->nop; i++)
+		add_operator(&b, &facts, &plan->op[i]);
+	add_saved_operands(&b, plan);
+	for (uint32_t i = 0; i < plan->nmove; i++) {
+		const struct ap_saved_move *m = &plan->move[i];
+		struct ap_pic_edge *edge = edge_of(&b, m->to, m->operand);
+
+		if (edge)
+			set_move(ctx, edge, m->nstep, m->step, m->bytes, m->time_s);
+	}
+	finish(&b, title_of(ctx, &facts), legend_of(ctx, &facts), out);
 	ap_arena_release(ctx->scratch, mark);
-	return st;
 }

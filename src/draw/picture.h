@@ -5,6 +5,7 @@
 #define AP_DRAW_PICTURE_H
 
 #include "plan/plan.h"
+#include "planfile/plan_read.h"
 
 enum ap_pic_kind {
 	AP_PIC_OPERATOR,
@@ -49,11 +50,11 @@ struct ap_picture {
 	const struct ap_pic_edge *edge; /* those to one operator in the order of its operands */
 };
 
-/* Into the run arena. Of a file: the picture of the plan that it was written from; AP_MEANING where it is
- * no such file, every first fault located. */
+/* Into the run arena. */
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out);
 void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out);
-enum ap_status ap_picture_of_file(struct ap_ctx *ctx, const struct ap_json *plan_doc,
-	struct ap_picture *out);
+
+/* Of a plan file: the picture of the plan that it was written from. What the file does not tell, it lacks. */
+void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_picture *out);
 
 #endif

@@ -20,13 +20,16 @@ struct reader {
 	const struct ap_json *doc;
 	int64_t micro_batches;
 	struct ap_map *oper; /* names of operators: ids are their indices */
+	struct ap_map *made; /* names of the tensors that they make */
+	uint32_t ninput;
+	const char *const *input;
 	AP_VEC(struct ap_saved_fact) facts;
 	AP_VEC(struct ap_saved_op) ops;
 	AP_VEC(struct ap_saved_param) params;
 	AP_VEC(struct ap_saved_move) moves;
 };
 
-enum { MOST_NESTED = 3 };
+enum { MOST_NESTED = 3, MOST_COMMS = 1024 /* of an operator */ };
 
 static enum ap_status fault(struct reader *r, const struct ap_jv *v, const char *text)
 {
@@ -83,6 +86,9 @@ static enum ap_status add_fact(struct reader *r, const char *section, const char
 	AP_TRY(read_json(r, v, &fact.json));
 	fact.is_number = ap_jv_type(v) == AP_JNUMBER;
 	fact.number = fact.is_number ? ap_jv_double(v) : 0;
+	if (!fact.is_number || !ap_jv_int(r->doc, v, &fact.integer))
+		fact.integer = 0;
+	fact.text = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : NULL;
 	if (*prefix)
 		fact.key = ap_arena_printf(r->ctx->arena, "%s.%s", prefix, key);
 	AP_PUSH(r->ctx->arena, r->facts, fact);
@@ -96,6 +102,23 @@ static enum ap_status add_facts(struct reader *r, const char *section, const cha
 	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
 		if (strcmp(ap_jv_key(v), except) != 0)
 			AP_TRY(add_fact(r, section, prefix, ap_jv_key(v), v));
+	return AP_OK;
+}
+
+static enum ap_status read_names(struct reader *r, const struct ap_jv *obj, const char *key,
+	uint32_t *n, const char *const **out)
+{
+	const struct ap_jv *list;
+	const char **name;
+
+	AP_TRY(member(r, obj, key, AP_JARRAY, &list));
+	name = AP_NEW_N(r->ctx->arena, const char *, ap_jv_count(list));
+	*n = 0;
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		AP_TRY(expect(r, v, AP_JSTRING));
+		name[(*n)++] = ap_jv_str(v);
+	}
+	*out = name;
 	return AP_OK;
 }
 
@@ -253,6 +276,7 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 	AP_TRY(read_inputs(r, root));
 	AP_TRY(read_section(r, root, "settings", "", &section));
 	AP_TRY(read_section(r, root, "graph", "", &section));
+	AP_TRY(read_names(r, section, "inputs", &r->ninput, &r->input));
 	AP_TRY(read_section(r, root, "machine", "levels", &section));
 	AP_TRY(read_named(r, "machine", ap_jv_get(section, "levels")));
 	AP_TRY(read_section(r, root, "search", "", &section));
@@ -285,23 +309,6 @@ static enum ap_status read_fields(struct reader *r, const struct ap_jv *obj,
 	return AP_OK;
 }
 
-static enum ap_status read_names(struct reader *r, const struct ap_jv *obj, const char *key,
-	uint32_t *n, const char *const **out)
-{
-	const struct ap_jv *list;
-	const char **name;
-
-	AP_TRY(member(r, obj, key, AP_JARRAY, &list));
-	name = AP_NEW_N(r->ctx->arena, const char *, ap_jv_count(list));
-	*n = 0;
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		AP_TRY(expect(r, v, AP_JSTRING));
-		name[(*n)++] = ap_jv_str(v);
-	}
-	*out = name;
-	return AP_OK;
-}
-
 /* The pair [stride, size] of an axis. */
 static enum ap_status read_axis(struct reader *r, const struct ap_jv *v, int64_t *size)
 {
@@ -331,20 +338,11 @@ static enum ap_status read_group(struct reader *r, const struct ap_jv *obj, int6
 	return AP_OK;
 }
 
-/* What happens in each micro-batch happens so often in a step. */
-static enum ap_status per_step(struct reader *r, const struct ap_jv *v, bool each,
-	int64_t *count, int64_t *bytes)
-{
-	*count = each ? r->micro_batches : 1;
-	if (!ap_mul(*bytes, *count, bytes))
-		return fault(r, v, "expected fewer bytes");
-	return AP_OK;
-}
-
 static enum ap_status read_comm(struct reader *r, const struct ap_jv *v, bool once,
 	struct ap_saved_comm *c)
 {
 	bool each = false;
+	int64_t all;
 
 	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
@@ -353,7 +351,8 @@ static enum ap_status read_comm(struct reader *r, const struct ap_jv *v, bool on
 	AP_TRY(read_group(r, v, &c->ranks));
 	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "each_micro_batch", &each));
 	each |= !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
-	return per_step(r, v, each, &c->count, &c->bytes);
+	c->count = each ? r->micro_batches : 1;
+	return ap_mul(c->bytes, c->count, &all) ? AP_OK : fault(r, v, "expected fewer bytes");
 }
 
 static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
@@ -367,51 +366,93 @@ static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
 	AP_TRY(member(r, oper, "communications", AP_JARRAY, &list));
 	comm = AP_NEW_N(r->ctx->arena, struct ap_saved_comm, ap_jv_count(list));
 	op->comm = comm;
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
-		AP_TRY(read_comm(r, v, once, &comm[op->ncomm++]));
-	return AP_OK;
-}
-
-static enum ap_status read_strides(struct reader *r, const struct ap_jv *oper,
-	const char **out)
-{
-	const struct ap_jv *list;
-	struct ap_str text;
-	int64_t stride;
-
-	ap_str_init(&text, r->ctx->arena);
-	AP_TRY(member(r, oper, "factors", AP_JARRAY, &list));
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		AP_TRY(expect(r, v, AP_JOBJECT));
-		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "stride", 0, INT32_MAX, &stride));
-		ap_str_addf(&text, "%c%" PRId64, text.len ? ',' : '[', stride);
+		if (op->ncomm == MOST_COMMS)
+			return fault(r, v, "too many collectives");
+		AP_TRY(read_comm(r, v, once, &comm[op->ncomm++]));
 	}
-	ap_str_add(&text, text.len ? "]" : "[]");
-	*out = text.s;
 	return AP_OK;
 }
 
-/* The factors' names and parts; none where one of them does not tell both. */
+/* The factors, and their strides as a text; no factors where one of them does not tell name and parts. */
 static enum ap_status read_factors(struct reader *r, const struct ap_jv *oper,
 	struct ap_saved_op *op)
 {
-	const struct ap_jv *list = ap_jv_get(oper, "factors");
-	struct ap_saved_factor *factor =
-		AP_NEW_N(r->ctx->arena, struct ap_saved_factor, ap_jv_count(list));
+	struct ap_saved_factor *factor;
+	const struct ap_jv *list;
+	struct ap_str strides;
+	bool told = true;
 	uint32_t n = 0;
 
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+	AP_TRY(member(r, oper, "factors", AP_JARRAY, &list));
+	factor = AP_NEW_N(r->ctx->arena, struct ap_saved_factor, ap_jv_count(list));
+	ap_str_init(&strides, r->ctx->arena);
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), n++) {
+		int64_t stride, parts = 0;
 		const char *name = "";
-		int64_t parts = 0;
 
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "stride", 0, INT32_MAX, &stride));
 		AP_TRY(ap_json_opt_str(r->ctx, r->doc, v, "factor", &name));
 		AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "parts", 1, INT32_MAX, &parts));
-		if (strlen(name) != 1 || !parts)
-			return AP_OK;
-		factor[n++] = (struct ap_saved_factor){*name, (int32_t)parts};
+		AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "size", 1, INT64_MAX, &factor[n].size));
+		AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "batch", &factor[n].batch));
+		told &= strlen(name) == 1 && parts;
+		factor[n].letter = *name;
+		factor[n].parts = (int32_t)parts;
+		factor[n].stride = (int32_t)stride;
+		ap_str_addf(&strides, "%c%" PRId64, strides.len ? ',' : '[', stride);
 	}
-	op->nfactor = n;
+	ap_str_add(&strides, strides.len ? "]" : "[]");
+	op->field[AP_SAVED_STRIDES] = strides.s;
+	op->nfactor = told ? n : 0;
 	op->factor = factor;
+	return AP_OK;
+}
+
+/* Lists of integers; none where there is no such key. */
+static enum ap_status read_vectors(struct reader *r, const struct ap_jv *oper, const char *key,
+	struct ap_saved_vectors *out)
+{
+	const struct ap_jv *list = ap_jv_get(oper, key);
+	struct ap_saved_vector *vector = AP_NEW_N(r->ctx->arena, struct ap_saved_vector,
+		list ? ap_jv_count(list) : 0);
+
+	out->v = vector;
+	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v), out->n++) {
+		int64_t *ints;
+
+		AP_TRY(expect(r, v, AP_JARRAY));
+		AP_TRY(ap_json_ints(r->ctx, r->doc, v, 0, INT64_MAX, &ints, &vector[out->n].n));
+		vector[out->n].v = ints;
+	}
+	return AP_OK;
+}
+
+/* What an operator costs in a step, where it is told. */
+static enum ap_status read_time(struct reader *r, const struct ap_jv *oper, double *time_s)
+{
+	struct ap_op_cost c = {0};
+	const struct {
+		const char *key;
+		double *s;
+	} times[] = {
+		{"forward_s", &c.forward_s},
+		{"backward_s", &c.backward_s},
+		{"forward_communication_s", &c.forward_comm_s},
+		{"backward_communication_s", &c.backward_comm_s},
+		{"gradient_s", &c.gradient_s},
+		{"optimizer_s", &c.optimizer_s},
+		{"input_s", &c.input_s},
+	};
+	const struct ap_jv *cost = ap_jv_get(oper, "cost");
+
+	if (!cost)
+		return AP_OK;
+	AP_TRY(expect(r, cost, AP_JOBJECT));
+	for (size_t i = 0; i < AP_COUNT(times); i++)
+		AP_TRY(ap_json_opt_num(r->ctx, r->doc, cost, times[i].key, 0, 1e300, times[i].s));
+	*time_s = ap_plan_op_time_s(&c);
 	return AP_OK;
 }
 
@@ -450,26 +491,35 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v)
 	};
 	struct ap_saved_op op = {0};
 	const struct ap_jv *pinned;
-	const char *cell;
 	bool fresh;
 
 	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "name", &op.name));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "type", &op.type));
-	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "cell", &cell));
+	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "cell", &op.cell));
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_OP_FIELDS, op.field));
-	AP_TRY(read_strides(r, v, &op.field[AP_SAVED_STRIDES]));
+	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "stage", 0, INT32_MAX, &op.stage));
+	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "segment", 0, INT32_MAX, &op.segment));
 	AP_TRY(read_factors(r, v, &op));
+	AP_TRY(read_vectors(r, v, "in_strategy", &op.in_strategy));
+	AP_TRY(read_vectors(r, v, "out_strategy", &op.out_strategy));
+	AP_TRY(read_vectors(r, v, "out_slice", &op.out_slice));
+	AP_TRY(read_time(r, v, &op.time_s));
 	AP_TRY(read_results(r, v, &op));
 	AP_TRY(read_names(r, v, "inputs", &op.nin, &op.in));
 	AP_TRY(read_names(r, v, "outputs", &op.nout, &op.out));
 	AP_TRY(member(r, v, "in_checkpoint", AP_JBOOL, &pinned));
 	AP_TRY(read_comms(r, v, &op));
 	op.in_checkpoint = ap_jv_bool(pinned);
-	op.label = label_of(r->ctx, op.name, cell);
+	op.label = label_of(r->ctx, op.name, op.cell);
 	ap_map_put_str(r->oper, op.name, &fresh);
 	if (!fresh)
 		return fault(r, v, "an operator of this name is there already");
+	for (uint32_t i = 0; i < op.nout; i++) {
+		ap_map_put_str(r->made, op.out[i], &fresh);
+		if (!fresh)
+			return fault(r, v, "two operators make one of its outputs");
+	}
 	AP_PUSH(r->ctx->arena, r->ops, op);
 	return AP_OK;
 }
@@ -486,28 +536,29 @@ static enum ap_status read_operators(struct reader *r, const struct ap_jv *root)
 }
 
 /* "AllGather over 8, Slice over 2" as a string of JSON. */
-static enum ap_status read_steps(struct reader *r, const struct ap_jv *move,
-	const char **out)
+static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, struct ap_saved_move *m)
 {
 	const struct ap_jv *list, *axis;
 	struct ap_str names, text;
-	const char *kind;
+	const char **kind;
 	int64_t size = 0;
 	struct ap_jw w;
 
 	ap_str_init(&names, r->ctx->scratch);
 	AP_TRY(member(r, move, "steps", AP_JARRAY, &list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+	m->step = kind = AP_NEW_N(r->ctx->arena, const char *, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), m->nstep++) {
 		AP_TRY(expect(r, v, AP_JOBJECT));
-		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &kind));
+		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &kind[m->nstep]));
 		AP_TRY(member(r, v, "axis", AP_JARRAY, &axis));
 		AP_TRY(read_axis(r, axis, &size));
-		ap_str_addf(&names, "%s%s over %" PRId64, names.len ? ", " : "", kind, size);
+		ap_str_addf(&names, "%s%s over %" PRId64, names.len ? ", " : "",
+			kind[m->nstep], size);
 	}
 	ap_str_init(&text, r->ctx->arena);
 	ap_jw_str_init(&w, &text, 0);
 	ap_jw_str(&w, names.s);
-	*out = text.s;
+	m->field[AP_SAVED_STEPS] = text.s;
 	return AP_OK;
 }
 
@@ -519,7 +570,7 @@ static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
 	};
 	struct ap_saved_move m = {0};
 	const struct ap_jv *to;
-	int64_t bytes, count;
+	int64_t bytes;
 
 	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(member(r, v, "to", AP_JSTRING, &to));
@@ -529,9 +580,11 @@ static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
 	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "operand", 0, INT32_MAX, &m.operand));
 	if (m.operand >= r->ops.v[m.to].nin)
 		return fault(r, v, "\"operand\" is none of this operator");
-	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &bytes));
-	AP_TRY(per_step(r, v, true, &count, &bytes));
-	AP_TRY(read_steps(r, v, &m.field[AP_SAVED_STEPS]));
+	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &m.bytes));
+	AP_TRY(ap_json_opt_num(r->ctx, r->doc, v, "time_s", 0, 1e300, &m.time_s));
+	if (!ap_mul(m.bytes, r->micro_batches, &bytes))
+		return fault(r, v, "expected fewer bytes");
+	AP_TRY(read_steps(r, v, &m));
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_MOVE_FIELDS, m.field));
 	m.field[AP_SAVED_BYTES] = ap_arena_printf(r->ctx->arena, "%" PRId64, bytes);
 	AP_PUSH(r->ctx->arena, r->moves, m);
@@ -640,7 +693,8 @@ static enum ap_status read_plan(struct reader *r, const struct ap_jv *root)
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_saved *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch)};
+	struct reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch),
+		.made = ap_map_create(ctx->scratch)};
 	enum ap_status st = read_plan(&r, ap_json_root(doc));
 
 	ap_arena_release(ctx->scratch, mark);
@@ -649,6 +703,8 @@ enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, s
 		.is_plan = true,
 		.nfact = (uint32_t)r.facts.n,
 		.fact = r.facts.v,
+		.ninput = r.ninput,
+		.input = r.input,
 		.nop = (uint32_t)r.ops.n,
 		.op = r.ops.v,
 		.nparam = (uint32_t)r.params.n,

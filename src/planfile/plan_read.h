@@ -16,8 +16,10 @@ struct ap_saved_fact { /* one value under a name of its own */
 	const char *section; /* "prediction", "memory", "settings", .. */
 	const char *key; /* "step_time_s"; "hccs.latency_s" of a level */
 	const char *json;
+	const char *text; /* of a string; NULL else */
 	bool is_number;
 	double number;
+	int64_t integer; /* 0 unless it is one */
 };
 
 enum ap_saved_op_field {
@@ -65,22 +67,36 @@ enum ap_saved_move_field {
 struct ap_saved_comm {
 	const char *kind, *phase; /* "AllReduce", "gradient" */
 	int64_t ranks; /* of its group */
-	int64_t count, bytes; /* executions in a step, and bytes of their buffers together */
+	int64_t count, bytes; /* executions in a step, and bytes of the buffer of each */
 };
 
 struct ap_saved_factor {
 	char letter;
-	int32_t parts;
+	bool batch;
+	int32_t parts, stride;
+	int64_t size;
+};
+
+struct ap_saved_vectors {
+	uint32_t n;
+	const struct ap_saved_vector {
+		size_t n;
+		const int64_t *v;
+	} *v;
 };
 
 struct ap_saved_op {
 	const char *name;
 	const char *label; /* cell and last part of a long name, for people; the name else */
 	const char *type; /* "" unknown */
+	const char *cell; /* "" none */
 	const char *field[AP_SAVED_OP_FIELDS];
+	int64_t stage, segment; /* as numbers */
+	double time_s; /* in a step, all in all; 0 not told */
 	bool in_checkpoint;
 	uint32_t nfactor; /* 0 where their names or parts are not told */
 	const struct ap_saved_factor *factor;
+	struct ap_saved_vectors in_strategy, out_strategy, out_slice;
 	const char *out_shape, *out_dtype; /* of the whole results, JSON; NULL not told */
 	uint32_t nin, nout;
 	const char *const *in, *const *out; /* names of tensors */
@@ -96,7 +112,10 @@ struct ap_saved_param {
 
 struct ap_saved_move {
 	uint32_t to; /* operator */
-	int64_t operand;
+	int64_t operand, bytes; /* bytes: of one micro-batch */
+	double time_s; /* in a step; 0 not told */
+	uint32_t nstep;
+	const char *const *step; /* their kinds */
 	const char *field[AP_SAVED_MOVE_FIELDS];
 };
 
@@ -105,6 +124,8 @@ struct ap_saved {
 	bool is_plan; /* else a checkpoint, which has neither collectives nor redistributions */
 	uint32_t nfact;
 	const struct ap_saved_fact *fact;
+	uint32_t ninput;
+	const char *const *input; /* names of the inputs of the graph */
 	uint32_t nop; /* in topological order; of a checkpoint by name */
 	const struct ap_saved_op *op;
 	uint32_t nparam;

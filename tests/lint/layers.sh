@@ -30,7 +30,7 @@ drive drive plan route hybrid pipeline rec elim search table problem cost shard 
 ckpt ckpt plan cost shard graph hw rule base
 planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
 diff diff planfile cost shard graph hw base
-draw draw plan shard graph rule hw base
+draw draw planfile plan shard graph rule hw base
 report report planfile plan route pipeline problem graph hw base autopar
 bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
 api api bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import graph hw rule base autopar

@@ -251,6 +251,7 @@ END_TEST
 START_TEST(picture_of_the_file_is_that_of_the_plan)
 {
 	struct ap_picture of_plan, of_file;
+	struct ap_saved saved;
 	uint32_t boxes, same;
 	const char *a, *b;
 	struct made m;
@@ -258,7 +259,8 @@ START_TEST(picture_of_the_file_is_that_of_the_plan)
 
 	make(&m, 1);
 	ap_picture_of_plan(&m.f.ctx, &m.plan, &of_plan);
-	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, m.doc, &of_file), AP_OK);
+	ck_assert_int_eq(ap_saved_of_plan(&m.f.ctx, m.doc, &saved), AP_OK);
+	ap_picture_of_saved(&m.f.ctx, &saved, &of_file);
 	ck_assert_uint_eq(of_plan.nnode, 5);
 	ck_assert_uint_eq(of_plan.nedge, 4);
 	ck_assert_str_eq(of_plan.node[1].cut, "2x1, 1x4 to 2x4");
@@ -318,7 +320,7 @@ static const struct spoilt {
 START_LOOP_TEST(spoilt_files, AP_COUNT(spoilt))
 {
 	const struct spoilt *sp = &spoilt[_i];
-	struct ap_picture pic;
+	struct ap_saved saved;
 	struct ap_json *doc;
 	struct made m;
 	struct ap_str s;
@@ -332,7 +334,7 @@ START_LOOP_TEST(spoilt_files, AP_COUNT(spoilt))
 	ap_str_add(&s, sp->to);
 	ap_str_add(&s, found + strlen(sp->from));
 	ck_assert_int_eq(ap_json_parse(&m.f.ctx, "p", s.s, s.len, 0, &doc), AP_OK);
-	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, doc, &pic), AP_MEANING);
+	ck_assert_int_eq(ap_saved_of_plan(&m.f.ctx, doc, &saved), AP_MEANING);
 	ck_assert_msg(strstr(last_message(&m.f.ctx, NULL), sp->says), "%s",
 		last_message(&m.f.ctx, NULL));
 	fixture_close(&m.f);

@@ -352,12 +352,14 @@ static const char *dot_of(struct made *m, const struct ap_picture *pic, enum ap_
 START_LOOP_TEST(picture_of_a_pipeline, 2)
 {
 	struct ap_picture of_plan, of_file;
+	struct ap_saved saved;
 	const char *text, *stage, *send;
 	struct made m;
 
 	make(&m);
 	ap_picture_of_plan(&m.f.ctx, &m.plan, &of_plan);
-	ck_assert_int_eq(ap_picture_of_file(&m.f.ctx, m.doc, &of_file), AP_OK);
+	ck_assert_int_eq(ap_saved_of_plan(&m.f.ctx, m.doc, &saved), AP_OK);
+	ap_picture_of_saved(&m.f.ctx, &saved, &of_file);
 	text = dot_of(&m, &of_plan, _i ? AP_PIC_FULL : AP_PIC_FOLD);
 	ck_assert(!strcmp(dot_of(&m, &of_file, _i ? AP_PIC_FULL : AP_PIC_FOLD), text));
 	stage = strstr(text, "label=\"stage 0 (3)\"");
