@@ -4,9 +4,11 @@
  * that this has 17 digits before the point, m 5^k is an integer of two words for all sizes of
  * interest. So its digits, what rounding them takes away, and whether the rounded number still
  * reads back (it is nearer to v than half the distance to v's neighbours, 5^k / 2) are all exact.
+ * The way back is a division by 5^k, of which the remainder tells how to round.
  */
 #include "base/decimal.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { DIGITS = 17, MANTISSA_BITS = 52, EXPONENT_BIAS = 1075, MOST_K = 27, MOST_S = 60 };
@@ -56,6 +58,48 @@ static void scale(uint64_t m, struct scaled *d)
 	low = cross << 32 | (low & UINT32_MAX);
 	d->digits = high << (64 - d->s) | low >> d->s;
 	d->rest = low & ((UINT64_C(1) << d->s) - 1);
+}
+
+/* (high 2^64 / by) without its fraction, 32 bits at a time; by has its top bit, high < by. *rest is
+ * the remainder. What the upper half of `by` says is too much by two at most. */
+static uint64_t divide(uint64_t high, uint64_t by, uint64_t *rest)
+{
+	uint64_t upper = by >> 32, lower = by & UINT32_MAX, quotient = 0;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t digit = high / upper, left = high % upper;
+
+		while (!(left >> 32) && (digit >> 32 || digit * lower > left << 32)) {
+			digit--;
+			left += upper;
+		}
+		high = (left << 32) - digit * lower;
+		quotient = quotient << 32 | digit;
+	}
+	*rest = high;
+	return quotient;
+}
+
+/* digits / 10^k: digits / 5^k to 62 bits or more, and whether that was all, decide the rounding. */
+static double quotient_of(uint64_t digits, int k)
+{
+	int up = __builtin_clzll(digits) - 1, up_five = 63 - (k * 1189 >> 9); /* log2 5 = 1189 / 512 */
+	uint64_t rest, q = divide(digits << up, fives[k] << up_five, &rest);
+	int drop = q >> 63 ? 11 : 10;
+	uint64_t half = UINT64_C(1) << (drop - 1), over = q & (2 * half - 1), kept = q >> drop;
+
+	kept += over > half || (over == half && (rest || kept % 2));
+	return ldexp((double)kept, drop + up_five - up - k - 64);
+}
+
+bool ap_decimal_value(uint64_t digits, int64_t power, double *r)
+{
+	for (; power > 0 && digits <= INT64_MAX / 10 && digits; power--)
+		digits *= 10;
+	if (digits > INT64_MAX || (digits && (power > 0 || power < -MOST_K)))
+		return false;
+	*r = digits && power ? quotient_of(digits, (int)-power) : (double)(int64_t)digits;
+	return true;
 }
 
 /* Scales m 2^e to 17 digits. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers to decimal text by integer arithmetic, for what plans and tables are full of. */
+/* Numbers to and from decimal text by integer arithmetic, for what plans and tables are full of. */
 #ifndef AP_BASE_DECIMAL_H
 #define AP_BASE_DECIMAL_H
 
@@ -16,5 +16,12 @@ size_t ap_decimal_int(int64_t v, char buf[24]);
  * powers of two below 1, negative zero, infinity and NaN.
  */
 bool ap_decimal_double(double v, char buf[32]);
+
+/*
+ * digits 10^power as strtod reads it: the nearest double, of two the even one. false, and nothing
+ * written, for what this does not do: numbers below 1e-27 times their digits, and digits that with
+ * the zeros of a positive power are 2^63 or more.
+ */
+bool ap_decimal_value(uint64_t digits, int64_t power, double *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scan decides whether a text is JSON and notes where its values begin; then cJSON, caged here, makes the
- * tree of them, and each node gets its place.
+ * A scan, stricter than cJSON's parser and exact about numbers, hands value after value to cJSON, caged here,
+ * which links them to a tree.
  */
 #include "base/json.h"
 
@@ -9,13 +9,13 @@
 #include <cJSON.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/decimal.h"
 #include "base/foreign.h"
 #include "base/map.h"
 #include "base/num.h"
@@ -30,11 +30,12 @@ enum {
 	BLOCK = 4096,
 	FEW_KEYS = 8,
 	TOKEN_CHARS = 40,
+	MOST_DIGITS = 19, /* of a number, that 64 bits can hold */
 };
 
 struct ap_jv {
-	cJSON item; /* first: cJSON makes and links nodes; valueint of a container: how many it holds */
-	const struct ap_jv *up; /* container; NULL: root */
+	cJSON item; /* first: cJSON links nodes; valueint of a container: how many it holds */
+	struct ap_jv *up; /* container; NULL: root */
 	uint32_t offset; /* of the value in the text */
 	uint32_t key_offset; /* of a member's key; of an element: its index in the array */
 };
@@ -182,31 +183,21 @@ enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, con
 
 /* The scan: grammar of RFC 8259, UTF-8, nesting, without recursion. */
 
-struct level {
-	bool object;
-	uint32_t count; /* items so far */
-};
-
-struct spot {
-	uint32_t offset, key; /* as in a node */
-};
-
 struct scanner {
-	struct ap_arena *arena;
+	struct ap_arena *arena; /* of the tree */
 	const char *s; /* NUL-terminated */
 	size_t len, at;
-	size_t most; /* values */
+	size_t count, most; /* values */
 	bool trailing_commas; /* are allowed */
+	struct ap_jv *root, *inside; /* inside: the container that is being read, NULL outside */
 	int depth;
-	struct level levels[MOST_DEPTH];
 
-	AP_VEC(struct spot) values; /* in document order */
-	char *bare; /* the text without its trailing commas; NULL: there is none */
+	struct ap_str text; /* of the string that was read last */
 	bool byte_order_mark;
 	uint32_t commas[MOST_REPORTS]; /* offsets of trailing commas */
 	size_t ncomma;
 	struct {
-		uint32_t value; /* index */
+		const struct ap_jv *value;
 		bool in_key;
 	} nuls[MOST_REPORTS]; /* each a \u0000, which a C string cannot hold */
 	size_t nnul;
@@ -291,33 +282,63 @@ static bool is_digit(int c)
 	return c >= '0' && c <= '9';
 }
 
-static bool digits(struct scanner *sc, const char *expected)
+/* A number as far as it was read: digits 10^power, unless ndigit is more than MOST_DIGITS. */
+struct number {
+	uint64_t digits;
+	size_t ndigit; /* from the first that is not 0 */
+	int64_t power;
+};
+
+static bool digits(struct scanner *sc, struct number *n, const char *expected)
 {
-	if (!is_digit(peek(sc)))
+	const char *s = sc->s + sc->at, *first;
+
+	if (!is_digit(*s))
 		return unexpected(sc, expected);
-	while (is_digit(peek(sc)))
-		sc->at++;
+	if (!n->ndigit)
+		while (*s == '0')
+			s++;
+	for (first = s; is_digit(*s); s++)
+		n->digits = n->digits * 10 + (uint64_t)(*s - '0');
+	n->ndigit += (size_t)(s - first);
+	sc->at = (size_t)(s - sc->s);
 	return true;
 }
 
-static bool number(struct scanner *sc)
+static bool number(struct scanner *sc, double *r)
 {
+	struct number n = {0}, exponent = {0};
 	size_t start = sc->at;
+	bool negative = accept(sc, '-');
 
-	accept(sc, '-');
 	if (accept(sc, '0')) {
 		if (is_digit(peek(sc)))
 			return fault(sc, AP_SYNTAX, start, "number with a leading zero");
-	} else if (!digits(sc, "a digit")) {
+	} else if (!digits(sc, &n, "a digit")) {
 		return false;
 	}
-	if (accept(sc, '.') && !digits(sc, "a digit after the point"))
-		return false;
-	if (!accept(sc, 'e') && !accept(sc, 'E'))
-		return true;
-	if (!accept(sc, '-'))
-		accept(sc, '+');
-	return digits(sc, "a digit of the exponent");
+	if (accept(sc, '.')) {
+		size_t point = sc->at;
+
+		if (!digits(sc, &n, "a digit after the point"))
+			return false;
+		n.power = -(int64_t)(sc->at - point);
+	}
+	if (accept(sc, 'e') || accept(sc, 'E')) {
+		bool down = accept(sc, '-');
+
+		if (!down)
+			accept(sc, '+');
+		if (!digits(sc, &exponent, "a digit of the exponent"))
+			return false;
+		n.power += down ? -(int64_t)exponent.digits : (int64_t)exponent.digits;
+	}
+	if (n.ndigit > MOST_DIGITS || exponent.ndigit >= MOST_DIGITS ||
+		!ap_decimal_value(n.digits, n.power, r))
+		*r = ap_strtod(sc->s + start, NULL);
+	else if (negative)
+		*r = -*r;
+	return true;
 }
 
 /* The four hexadecimal digits of a \u escape. */
@@ -337,9 +358,19 @@ static bool hex4(struct scanner *sc, unsigned *code)
 	return true;
 }
 
-/* What follows a backslash. */
+static void add_char(struct ap_str *b, unsigned code)
+{
+	int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; /* bytes after the first */
+
+	ap_str_addc(b, (char)(more ? 0xFF80 >> more | code >> 6 * more : code));
+	while (more--)
+		ap_str_addc(b, (char)(0x80 | (code >> 6 * more & 0x3F)));
+}
+
+/* What follows a backslash, to the string's text. */
 static bool escape(struct scanner *sc, bool *nul)
 {
+	static const char stands_for[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
 	size_t start = sc->at - 1;
 	unsigned high, low = 0;
 	int c = peek(sc);
@@ -347,17 +378,22 @@ static bool escape(struct scanner *sc, bool *nul)
 	if (!c || !strchr("\"\\/bfnrtu", c))
 		return unexpected(sc, "one of \" \\ / b f n r t u after a backslash");
 	sc->at++;
-	if (c != 'u')
+	if (c != 'u') {
+		ap_str_addc(&sc->text, strchr(stands_for, c)[1]);
 		return true;
+	}
 	if (!hex4(sc, &high))
 		return false;
 	*nul |= high == 0;
-	if (high < 0xD800 || high > 0xDFFF)
+	if (high < 0xD800 || high > 0xDFFF) {
+		add_char(&sc->text, high);
 		return true;
+	}
 	if (high < 0xDC00 && accept(sc, '\\') && accept(sc, 'u') && !hex4(sc, &low))
 		return false;
 	if (low < 0xDC00 || low > 0xDFFF)
 		return fault(sc, AP_SYNTAX, start, "\\u%04x is half of a surrogate pair", high);
+	add_char(&sc->text, 0x10000 + ((high & 0x3FF) << 10 | (low & 0x3FF)));
 	return true;
 }
 
@@ -384,14 +420,17 @@ static const char *skip_plain(const char *s, const char *end)
 	return s;
 }
 
-/* A string, its quote at the cursor; it belongs to the value with this index. */
-static bool string(struct scanner *sc, size_t value, bool in_key)
+/* A string, its quote at the cursor; *nul: it has a \u0000. */
+static bool string(struct scanner *sc, char **r, bool *nul)
 {
 	size_t start = sc->at++;
-	bool nul = false;
 
+	sc->text.len = 0;
 	for (;;) {
-		sc->at = (size_t)(skip_plain(sc->s + sc->at, sc->s + sc->len) - sc->s);
+		size_t part = sc->at;
+
+		sc->at = (size_t)(skip_plain(sc->s + part, sc->s + sc->len) - sc->s);
+		ap_str_addn(&sc->text, sc->s + part, sc->at - part);
 		if (accept(sc, '"'))
 			break;
 		if (sc->at == sc->len)
@@ -400,24 +439,25 @@ static bool string(struct scanner *sc, size_t value, bool in_key)
 			return fault(sc, AP_SYNTAX, sc->at,
 				"control character 0x%02x in a string; it must be escaped",
 				(unsigned)peek(sc));
-		if (!escape(sc, &nul))
+		if (!escape(sc, nul))
 			return false;
 	}
-	if (nul && sc->nnul < MOST_REPORTS) {
-		sc->nuls[sc->nnul].value = (uint32_t)value;
-		sc->nuls[sc->nnul++].in_key = in_key;
-	}
+	*r = ap_arena_strndup(sc->arena, sc->text.s, sc->text.len);
 	return true;
 }
 
-static bool literal(struct scanner *sc)
+static bool literal(struct scanner *sc, int *type)
 {
-	static const char *const words[] = {"true", "false", "null"};
+	static const struct {
+		const char *word;
+		int type;
+	} rows[] = {{"true", cJSON_True}, {"false", cJSON_False}, {"null", cJSON_NULL}};
 
-	for (size_t i = 0; i < AP_COUNT(words); i++) {
-		size_t n = strlen(words[i]);
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		size_t n = strlen(rows[i].word);
 
-		if (sc->len - sc->at >= n && !memcmp(sc->s + sc->at, words[i], n)) {
+		if (sc->len - sc->at >= n && !memcmp(sc->s + sc->at, rows[i].word, n)) {
+			*type = rows[i].type;
 			sc->at += n;
 			return true;
 		}
@@ -426,11 +466,11 @@ static bool literal(struct scanner *sc)
 }
 
 /* A key and its colon. */
-static bool member_key(struct scanner *sc, size_t value)
+static bool member_key(struct scanner *sc, char **key, bool *nul)
 {
 	if (peek(sc) != '"')
 		return unexpected(sc, "a key in double quotes");
-	if (!string(sc, value, true))
+	if (!string(sc, key, nul))
 		return false;
 	skip_blanks(sc);
 	if (!accept(sc, ':'))
@@ -439,33 +479,72 @@ static bool member_key(struct scanner *sc, size_t value)
 	return true;
 }
 
-/* One value with its key, if any; of a container only the opening bracket. */
-static bool item(struct scanner *sc)
+/* Of a container only the opening bracket. */
+static bool value(struct scanner *sc, cJSON *r, bool *nul)
 {
-	struct level *level = sc->depth ? &sc->levels[sc->depth - 1] : NULL;
-	uint32_t key = level ? level->count++ : 0;
-	size_t index = sc->values.n;
-	int c;
+	int c = peek(sc);
 
-	skip_blanks(sc);
-	if (level && level->object) {
-		key = (uint32_t)sc->at;
-		if (!member_key(sc, index))
-			return false;
+	if (c == '"') {
+		r->type = cJSON_String;
+		return string(sc, &r->valuestring, nul);
 	}
-	if (index == sc->most)
-		return fault(sc, AP_LIMIT, sc->at, "more than %zu values in a file of %zu bytes",
-			sc->most, sc->len);
-	AP_PUSH(sc->arena, sc->values, ((struct spot){.offset = (uint32_t)sc->at, .key = key}));
-	c = peek(sc);
-	if (c == '"')
-		return string(sc, index, false);
+	if (c == '-' || is_digit(c)) {
+		r->type = cJSON_Number;
+		return number(sc, &r->valuedouble);
+	}
 	if (c != '{' && c != '[')
-		return c == '-' || is_digit(c) ? number(sc) : literal(sc);
+		return literal(sc, &r->type);
 	if (sc->depth == MOST_DEPTH)
 		return fault(sc, AP_LIMIT, sc->at, "nesting deeper than %d", MOST_DEPTH);
-	sc->levels[sc->depth++] = (struct level){.object = c == '{'};
+	r->type = c == '{' ? cJSON_Object : cJSON_Array;
 	sc->at++;
+	return true;
+}
+
+static void note_nul(struct scanner *sc, const struct ap_jv *v, bool in_key)
+{
+	if (sc->nnul == MOST_REPORTS)
+		return;
+	sc->nuls[sc->nnul].value = v;
+	sc->nuls[sc->nnul++].in_key = in_key;
+}
+
+/* The next value with its key, if any, to the tree. */
+static bool item(struct scanner *sc)
+{
+	struct ap_jv *up = sc->inside, read = {.up = up}, *v;
+	bool key_nul = false, nul = false;
+	char *key = NULL;
+
+	skip_blanks(sc);
+	read.key_offset = !up ? 0 : up->item.type == cJSON_Object ? (uint32_t)sc->at :
+								    (uint32_t)up->item.valueint;
+	if (up && up->item.type == cJSON_Object && !member_key(sc, &key, &key_nul))
+		return false;
+	if (sc->count++ == sc->most)
+		return fault(sc, AP_LIMIT, sc->at, "more than %zu values in a file of %zu bytes",
+			sc->most, sc->len);
+	read.offset = (uint32_t)sc->at;
+	if (!value(sc, &read.item, &nul))
+		return false;
+	v = ap_arena_memdup(sc->arena, &read, sizeof read);
+	if (key)
+		cJSON_AddItemToObjectCS(&up->item, key, &v->item);
+	else if (up)
+		cJSON_AddItemToArray(&up->item, &v->item);
+	v->item.type = read.item.type; /* without cJSON's mark that the key is ours */
+	if (up)
+		up->item.valueint++;
+	else
+		sc->root = v;
+	if (key_nul)
+		note_nul(sc, v, true);
+	if (nul)
+		note_nul(sc, v, false);
+	if (v->item.type == cJSON_Array || v->item.type == cJSON_Object) {
+		sc->inside = v;
+		sc->depth++;
+	}
 	return true;
 }
 
@@ -473,7 +552,7 @@ static bool item(struct scanner *sc)
 static bool at_end_of_container(struct scanner *sc)
 {
 	skip_blanks(sc);
-	return peek(sc) == (sc->levels[sc->depth - 1].object ? '}' : ']');
+	return peek(sc) == (sc->inside->item.type == cJSON_Object ? '}' : ']');
 }
 
 /* A comma, of which it is known that no item follows. */
@@ -481,9 +560,6 @@ static bool trailing_comma(struct scanner *sc, size_t offset)
 {
 	if (!sc->trailing_commas)
 		return fault(sc, AP_SYNTAX, offset, "trailing comma");
-	if (!sc->bare)
-		sc->bare = ap_arena_strndup(sc->arena, sc->s, sc->len);
-	sc->bare[offset] = ' ';
 	if (sc->ncomma < MOST_REPORTS)
 		sc->commas[sc->ncomma++] = (uint32_t)offset;
 	return true;
@@ -495,17 +571,18 @@ static bool next_item(struct scanner *sc, bool *done)
 	for (;;) {
 		size_t comma;
 
-		while (sc->depth && at_end_of_container(sc)) {
+		while (sc->inside && at_end_of_container(sc)) {
 			sc->at++;
 			sc->depth--;
+			sc->inside = sc->inside->up;
 		}
-		*done = !sc->depth;
+		*done = !sc->inside;
 		if (*done)
 			return true;
 		comma = sc->at;
 		if (!accept(sc, ','))
 			return unexpected(sc,
-				sc->levels[sc->depth - 1].object ? "',' or '}'" : "',' or ']'");
+				sc->inside->item.type == cJSON_Object ? "',' or '}'" : "',' or ']'");
 		if (!at_end_of_container(sc))
 			return true;
 		if (!trailing_comma(sc, comma))
@@ -525,11 +602,11 @@ static bool document(struct scanner *sc)
 	if (sc->at == sc->len)
 		return fault(sc, AP_SYNTAX, sc->at, sc->len ? "nothing but blanks" : "empty");
 	while (!done) {
-		int depth = sc->depth;
+		const struct ap_jv *inside = sc->inside;
 
 		if (!item(sc))
 			return false;
-		if (sc->depth > depth && !at_end_of_container(sc))
+		if (sc->inside != inside && !at_end_of_container(sc))
 			continue;
 		if (!next_item(sc, &done))
 			return false;
@@ -552,7 +629,6 @@ static enum ap_status scan(struct scanner *sc)
 {
 	size_t bad;
 
-	AP_RESERVE(sc->arena, sc->values, sc->len / 12 + 8); /* what graphs and tables have */
 	if (looks_like_utf16(sc->s, sc->len))
 		fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
 	else if (!ap_str_utf8(sc->s, sc->len, &bad))
@@ -563,38 +639,7 @@ static enum ap_status scan(struct scanner *sc)
 	return sc->status;
 }
 
-/* The tree. */
-
-/* What a thread parses at the moment: cJSON's hooks have no argument to hand it over in. Without an arena
- * they are malloc and free. */
-static _Thread_local struct {
-	struct ap_arena *arena;
-	struct ap_mark before; /* the request that was made last */
-	void *last;
-} parsing;
-
-static void *take(size_t bytes)
-{
-	if (!parsing.arena)
-		return malloc(bytes);
-	parsing.before = ap_arena_mark(parsing.arena);
-	return parsing.last = ap_arena_alloc_raw(parsing.arena,
-		bytes == sizeof(cJSON) ? sizeof(struct ap_jv) : bytes, 1);
-}
-
-/* cJSON gives back the copy that it makes of a number, at once; all else goes with the arena. */
-static void drop(void *p)
-{
-	if (!parsing.arena)
-		free(p);
-	else if (p == parsing.last)
-		ap_arena_release(parsing.arena, parsing.before);
-}
-
-static void set_hooks(void)
-{
-	cJSON_InitHooks(&(cJSON_Hooks){take, drop});
-}
+/* Faults of values that the grammar allows. */
 
 static const struct ap_jv *node(const cJSON *item)
 {
@@ -611,41 +656,15 @@ static const struct ap_jv *next_node(const struct ap_jv *v)
 	return v ? node(v->item.next) : NULL;
 }
 
-static void build_tree(struct ap_ctx *ctx, struct ap_json *doc, const struct scanner *sc)
-{
-	static pthread_once_t hooks = PTHREAD_ONCE_INIT;
-	struct ap_jv *v;
-	size_t i = 0;
-
-	pthread_once(&hooks, set_hooks);
-	parsing.arena = ctx->arena;
-	doc->root = node(cJSON_ParseWithLengthOpts(sc->bare ? sc->bare : sc->s, sc->len + 1, NULL, 1));
-	parsing.arena = NULL;
-	assert(doc->root); /* the scan found it sound, and the arena never lacks room */
-	v = (struct ap_jv *)doc->root;
-	v->up = NULL;
-	for (; v; v = (struct ap_jv *)next_node(v), i++) {
-		v->offset = sc->values.v[i].offset;
-		v->key_offset = sc->values.v[i].key;
-		if (v->item.type != cJSON_Array && v->item.type != cJSON_Object)
-			continue;
-		for (cJSON *child = v->item.child; child; child = child->next, v->item.valueint++)
-			((struct ap_jv *)child)->up = v;
-	}
-	assert(i == sc->values.n);
-}
-
 static enum ap_status check_nuls(struct ap_ctx *ctx, const struct ap_json *doc, const struct scanner *sc)
 {
-	const struct ap_jv *v = doc->root;
+	for (size_t i = 0; i < sc->nnul; i++) {
+		const struct ap_jv *v = sc->nuls[i].value;
+		bool in_key = sc->nuls[i].in_key;
 
-	for (size_t i = 0, nul = 0; nul < sc->nnul; i++, v = next_node(v))
-		for (; nul < sc->nnul && sc->nuls[nul].value == i; nul++) {
-			bool in_key = sc->nuls[nul].in_key;
-
-			report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR, AP_MEANING,
-				"string-nul", "\\u0000 in a %s", in_key ? "key" : "string");
-		}
+		report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR, AP_MEANING, "string-nul",
+			"\\u0000 in a %s", in_key ? "key" : "string");
+	}
 	return sc->nnul ? AP_MEANING : AP_OK;
 }
 
@@ -722,18 +741,21 @@ static enum ap_status report_lapses(struct ap_ctx *ctx, const struct ap_json *do
 
 static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsigned flags)
 {
-	struct scanner sc = {.arena = ctx->scratch, .s = doc->text, .len = doc->len,
+	struct scanner sc = {.arena = ctx->arena, .s = doc->text, .len = doc->len,
 		.most = doc->len / 8 > MOST_VALUES ? doc->len / 8 : MOST_VALUES,
 		.trailing_commas = flags & AP_JSON_TRAILING_COMMA};
-	enum ap_status st = scan(&sc), lapses = report_lapses(ctx, doc, &sc);
+	enum ap_status st, lapses;
 	const char *other;
 
+	ap_str_init(&sc.text, ctx->scratch);
+	st = scan(&sc);
+	lapses = report_lapses(ctx, doc, &sc);
 	if (st == AP_SYNTAX && (other = ap_foreign(ctx, doc->text, doc->len)))
 		return ap_diag_add(ctx->diag, AP_ERROR, st, &(struct ap_where){.file = doc->file}, NULL, "%s",
 			other);
 	if (st != AP_OK)
 		return report_at(ctx, doc, sc.fault_offset, NULL, AP_ERROR, st, NULL, "%s", sc.fault);
-	build_tree(ctx, doc, &sc);
+	doc->root = sc.root;
 	AP_TRY(check_nuls(ctx, doc, &sc)); /* cut strings would look like duplicates */
 	AP_TRY(check_values(ctx, doc));
 	return lapses;

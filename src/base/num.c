@@ -117,7 +117,7 @@ static void c_locale_leave(struct c_locale l)
 	freelocale(l.c);
 }
 
-static double c_strtod(const char *s, char **end)
+double ap_strtod(const char *s, char **end)
 {
 	struct c_locale l = c_locale_enter();
 	double v = strtod(s, end);
@@ -168,7 +168,7 @@ bool ap_parse_double(const char *s, double *r)
 
 	if (!end || *end)
 		return false;
-	v = c_strtod(s, &read);
+	v = ap_strtod(s, &read);
 	if (read != end || !isfinite(v))
 		return false;
 	*r = v;
@@ -221,7 +221,7 @@ bool ap_parse_bytes(const char *s, int64_t *r)
 		if (!ap_mul(whole, 10, &whole) || !ap_add(whole, *s - '0', &whole))
 			return false;
 	if (*point == '.')
-		part = (int64_t)(c_strtod(point, NULL) * (double)scale);
+		part = (int64_t)(ap_strtod(point, NULL) * (double)scale);
 	if (!ap_mul(whole, scale, &whole) || !ap_add(whole, part, &whole) || whole > most)
 		return false;
 	*r = whole;
@@ -263,7 +263,7 @@ const char *ap_format_double(double v, char buf[32])
 		return buf;
 	for (int precision = 15; precision <= 17; precision++) {
 		c_format(buf, 'g', precision, v, "");
-		if (c_strtod(buf, NULL) == v)
+		if (ap_strtod(buf, NULL) == v)
 			break;
 	}
 	return buf;

@@ -28,6 +28,9 @@ bool ap_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *r);
 /* The whole text is a finite decimal number. Independent of the locale. */
 bool ap_parse_double(const char *s, double *r);
 
+/* strtod() independent of the locale. */
+double ap_strtod(const char *s, char **end);
+
 /* Power of two of a unit of bytes, as in 10 of "KB", "KiB", "Ki", "K" or "kb"; K, M, G, T are powers of
  * 1024. 0 of "B" and "", -1 of what is none. */
 int ap_unit_shift(const char *unit);

@@ -2,7 +2,11 @@
 /* Which texts are JSON, with what status and message, and what becomes of those that are. */
 #include "unit.h"
 
+#include <inttypes.h>
+#include <math.h>
+
 #include "base/json.h"
+#include "base/str.h"
 
 /* Text may hold NUL bytes. */
 #define TEXT(literal) (literal), sizeof(literal) - 1
@@ -450,6 +454,102 @@ START_TEST(numbers_are_what_strtod_reads)
 				ck_abort_msg("%s is read as %a", texts[i], v);
 		}
 	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+static int random_digits(uint64_t *state, char *to, int most)
+{
+	int n = 1 + (int)random_below(state, (uint64_t)most);
+
+	for (int i = 0; i < n; i++)
+		to[i] = (char)('0' + random_below(state, 10));
+	to[n] = '\0';
+	return n;
+}
+
+/* A number of any length and size, one as programs write them, a subnormal one, or the middle of two doubles,
+ * exactly or almost. */
+static void random_number(uint64_t *state, char *to)
+{
+	double v;
+	uint64_t bits = random_next(state) & ~(UINT64_C(1) << 63);
+
+	to += sprintf(to, "%s", random_below(state, 4) ? "" : "-");
+	switch (random_below(state, 4)) {
+	case 0:
+		to += random_below(state, 2) ? sprintf(to, "0") :
+			sprintf(to, "%d", 1 + (int)random_below(state, 9)) + random_digits(state, to + 1, 25);
+		if (random_below(state, 2)) {
+			*to++ = '.';
+			to += random_digits(state, to, random_below(state, 8) ? 20 : 400);
+		}
+		if (random_below(state, 2))
+			sprintf(to, "%c%s%d", random_below(state, 2) ? 'e' : 'E', random_below(state, 2) ? "-" : "",
+				(int)random_below(state, 280));
+		return;
+	case 1: /* sizes of times, and of all doubles */
+		if (random_below(state, 2))
+			bits = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1023) - 40 + random_below(state, 60)) << 52;
+		memcpy(&v, &bits, sizeof v);
+		sprintf(to, "%.*g", 15 + (int)random_below(state, 3), isfinite(v) ? v : 0.);
+		return;
+	case 2: /* subnormal */
+		bits >>= 12 + random_below(state, 50);
+		memcpy(&v, &bits, sizeof v);
+		sprintf(to, "%.*e", 1 + (int)random_below(state, 30), v);
+		return;
+	default:
+		bits = (UINT64_C(1) << 53 | bits >> 11 | 1) * (random_below(state, 2) ? 1 : 5);
+		sprintf(to, "%" PRIu64 "e-%d", bits + random_below(state, 3) - 1, (int)random_below(state, 2));
+	}
+}
+
+START_TEST(random_numbers_are_what_strtod_reads)
+{
+	uint64_t state = random_seed();
+
+	for (int round = 0; round < 200; round++) {
+		struct ap_ctx ctx = ctx_create(true);
+		static char numbers[500][512];
+		const struct ap_jv *e;
+		struct ap_json *doc;
+		struct ap_str text;
+
+		ap_str_init(&text, ctx.scratch);
+		for (size_t i = 0; i < AP_COUNT(numbers); i++) {
+			random_number(&state, numbers[i]);
+			ap_str_addf(&text, "%c%s", i ? ',' : '[', numbers[i]);
+		}
+		ap_str_addc(&text, ']');
+		ck_assert_int_eq(parse(&ctx, text.s, text.len, 0, &doc), AP_OK);
+		e = ap_jv_first(ap_json_root(doc));
+		for (size_t i = 0; i < AP_COUNT(numbers); i++, e = ap_jv_next(e)) {
+			double v = ap_jv_double(e), expected = strtod(numbers[i], NULL);
+
+			if (memcmp(&v, &expected, sizeof v) != 0)
+				ck_abort_msg("%s is read as %a, expected %a", numbers[i], v, expected);
+		}
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
+
+START_TEST(escapes_of_each_length)
+{
+	static const char text[] = "[\"\\u0001\\u007f\", \"\\u0080\\u07FF\", \"\\u0800\\uD7ff\\uE000\\uffff\",\n"
+		"\"\\uD800\\uDC00\\uDBFF\\uDFFF\", \"\\b\\f\\n\\r\\t\\/\\\\\\\"\", \"a\\tb\\u00e4c\"]";
+	static const char *const expected[] = {"\x01\x7F", "\xC2\x80\xDF\xBF",
+		"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF",
+		"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", "\b\f\n\r\t/\\\"", "a\tb\xC3\xA4" "c"};
+	struct ap_ctx ctx = ctx_create(true);
+	const struct ap_jv *e;
+	struct ap_json *doc;
+
+	ck_assert_int_eq(parse(&ctx, text, sizeof text - 1, 0, &doc), AP_OK);
+	e = ap_jv_first(ap_json_root(doc));
+	for (size_t i = 0; i < AP_COUNT(expected); i++, e = ap_jv_next(e))
+		ck_assert_str_eq(ap_jv_str(e), expected[i]);
 	ctx_destroy(&ctx);
 }
 END_TEST

@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <math.h>
 
+#include "base/decimal.h"
 #include "base/num.h"
 
 START_TEST(checked_arithmetic)
@@ -304,6 +305,54 @@ START_TEST(format_double_as_printf)
 		if (strcmp(ap_format_double(v, buf), expected) != 0)
 			ck_abort_msg("%a is written %s, expected %s", v, buf, expected);
 	}
+}
+END_TEST
+
+/* Digits of any length at any power, and odd multiples of half a last bit, against strtod. */
+START_TEST(decimal_value_as_strtod)
+{
+	uint64_t state = random_seed();
+	int done = 0;
+
+	for (int i = 0; i < 300000; i++) {
+		uint64_t r = random_next(&state), digits = random_next(&state) >> (r % 64);
+		int64_t power = (int64_t)(r >> 8 & 63) - 40;
+		double v, expected;
+		char text[64];
+
+		if (i % 3 == 1) { /* in the middle of two numbers, and beside it */
+			digits = (UINT64_C(1) << 53 | r >> 11 | 1) * (r & 4 ? 1 : 5) + (r & 3) - 1;
+			power = r & 4 ? 0 : -1;
+		}
+		snprintf(text, sizeof text, "%" PRIu64 "e%" PRId64, digits, power);
+		expected = strtod(text, NULL);
+		if (!ap_decimal_value(digits, power, &v))
+			continue;
+		done++;
+		if (memcmp(&v, &expected, sizeof v) != 0)
+			ck_abort_msg("%s is read as %a, expected %a", text, v, expected);
+	}
+	ck_assert_int_gt(done, 200000);
+}
+END_TEST
+
+START_TEST(decimal_value_knows_its_limits)
+{
+	double v = -1;
+
+	ck_assert(ap_decimal_value(0, INT64_MIN, &v) && v == 0 && !signbit(v));
+	ck_assert(ap_decimal_value(0, INT64_MAX, &v) && v == 0);
+	ck_assert(ap_decimal_value(1, -27, &v) && v == 1e-27);
+	ck_assert(ap_decimal_value(INT64_MAX, 0, &v) && v == 0x1p63);
+	ck_assert(ap_decimal_value(9, 18, &v) && v == 9e18);
+	v = -1;
+	ck_assert(!ap_decimal_value(1, -28, &v));
+	ck_assert(!ap_decimal_value(1, INT64_MIN, &v));
+	ck_assert(!ap_decimal_value((uint64_t)INT64_MAX + 1, 0, &v));
+	ck_assert(!ap_decimal_value((uint64_t)INT64_MAX + 1, -1, &v));
+	ck_assert(!ap_decimal_value(1, 19, &v));
+	ck_assert(!ap_decimal_value(1, INT64_MAX, &v));
+	ck_assert(v == -1);
 }
 END_TEST
 
