@@ -108,7 +108,8 @@ static struct ap_flat_value assumption(struct flat *e, int64_t line, const char 
 }
 
 /* Reports a fault at a line; returns st. A piece ends there, with a warning, if anything came before. */
-static enum ap_status fault(struct flat *e, int64_t line, enum ap_status st, const char *fmt, ...)
+static enum ap_status __attribute__((format(printf, 4, 5))) fault(struct flat *e, int64_t line,
+	enum ap_status st, const char *fmt, ...)
 {
 	struct ap_where where = {.file = e->ir->file, .line = line};
 	struct ap_str text;

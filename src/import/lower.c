@@ -154,8 +154,8 @@ static const struct {
 };
 
 /* Reports a fault in an operator; returns AP_MEANING. */
-static enum ap_status lower_fault(struct lower *l, const struct ap_flat_op *op, const char *check,
-	const char *fmt, ...)
+static enum ap_status __attribute__((format(printf, 4, 5))) lower_fault(struct lower *l,
+	const struct ap_flat_op *op, const char *check, const char *fmt, ...)
 {
 	struct ap_where where = {.file = l->flat->ir->file, .line = op->node->line};
 	struct ap_str text;
