@@ -467,12 +467,13 @@ static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings 
 	const struct ap_known *file, const struct ap_named *named, struct ap_against *out)
 {
 	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = apart(ctx), .set = *asked,
-		.use = made_by(file->doc), .doc = file->doc, .version = !is_of_this_version(file->doc),
-		.found = out};
+		.doc = file->doc, .found = out};
 	struct ap_fail_if conditions;
 
 	AP_TRY(ap_fail_if_read(ctx, asked, &conditions));
 	AP_TRY(ap_plan_check_file(ctx, file->doc));
+	h.use = made_by(file->doc);
+	h.version = !is_of_this_version(file->doc);
 	AP_TRY(ap_saved_of_plan(ctx, file->doc, &h.plan));
 	return hold_plan(&h, &conditions);
 }

@@ -265,6 +265,17 @@ def check_known(subject):
     assert single(subject, 'map.json', shift) == 4
 
 
+def check_without(subject):
+    """A plan that lacks a part, or has something else in its place, is no crash, --against a graph neither."""
+    for key in subject.plan:
+        for value in Ellipsis, None, [], {}, 'text', 1:
+            subject.write((None, (key,), None, value), 'without.json')
+            for further in [], ['--against', subject.graph]:
+                out = run(['check', 'without.json', '-q'] + further, subject.folder)
+                right = (1, 3, 4) if value in ('text', 1) else (0, 1, 3, 4) # a list may well be empty
+                assert out.returncode in right, (key, value, further, out.returncode, out.stderr)
+
+
 def check_version(subject):
     """What another version says of the same inputs is told apart."""
     def older(plan):
@@ -297,6 +308,7 @@ def main():
             subject.hold()
             if name == 'mix':
                 check_known(subject)
+                check_without(subject)
                 check_version(subject)
 
 
