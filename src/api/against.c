@@ -677,8 +677,7 @@ static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
 
 static void add_json_values(struct ap_jw *w, const struct ap_plan_values *values)
 {
-	ap_jw_key(w, "values");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "values");
 	for (uint32_t i = 0; i < values->nlisted; i++) {
 		const struct ap_plan_value *v = &values->v[i];
 
@@ -721,13 +720,11 @@ static void add_json(struct ap_ctx *ctx, const struct ap_against *a, struct ap_s
 	ap_jw_kstr(&w, "kind", a->kind == AP_KIND_PLAN ? "plan" : "strategy");
 	ap_jw_kstr(&w, "graph", ap_file_base(a->graph));
 	ap_jw_kbool(&w, "fits", a->fits);
-	ap_jw_key(&w, "inputs");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "inputs");
 	for (uint32_t i = 0; i < a->ninput; i++)
 		add_json_input(&w, &a->input[i]);
 	ap_jw_end(&w);
-	ap_jw_key(&w, "findings");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "findings");
 	for (uint32_t i = 0; i < a->nfinding; i++)
 		ap_jw_str(&w, a->finding[i]);
 	ap_jw_end(&w);

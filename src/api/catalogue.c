@@ -29,8 +29,7 @@ typedef bool list_fn(struct ap_ctx *ctx, const struct ap_settings *set, const ch
 
 static void write_strings(struct ap_jw *w, const char *key, const char *const *v, int n)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (int i = 0; i < n; i++)
 		ap_jw_str(w, v[i]);
 	ap_jw_end(w);
@@ -217,15 +216,13 @@ static void write_one_operator(struct ap_ctx *ctx, struct ap_jw *w, const char *
 	ap_jw_kbool(w, "planned", true);
 	ap_jw_kstr(w, "doc", first->doc);
 	ap_jw_kstr(w, "family", ap_op_family(first));
-	ap_jw_key(w, "aliases");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "aliases");
 	for (size_t i = 0; ap_op_alias_at(i, &old, &now); i++)
 		if (!strcmp(now, type))
 			ap_jw_str(w, old);
 	ap_jw_end(w);
 	ap_jw_kstr(w, "source", first->source);
-	ap_jw_key(w, "rows");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "rows");
 	for (const struct ap_op_row *row = first; row; row = ap_op_next(row, type)) {
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "rule", row->rule);

@@ -303,8 +303,7 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 	for (int level = AP_ERROR; level >= AP_NOTE; level--) {
 		size_t n = 0;
 
-		ap_jw_key(w, keys[level]);
-		ap_jw_arr(w);
+		ap_jw_karr(w, keys[level]);
 		for (size_t i = 0; i < d->messages.n && n < most; i++)
 			if ((int)d->messages.v[i].level == level) {
 				write_message(w, &d->messages.v[i]);
@@ -312,8 +311,7 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 			}
 		ap_jw_end(w);
 	}
-	ap_jw_key(w, "counts");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "counts");
 	for (int level = AP_ERROR; level >= AP_NOTE; level--)
 		ap_jw_kint(w, keys[level], (int64_t)d->count[level]);
 	ap_jw_end(w);

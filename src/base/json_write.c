@@ -282,6 +282,38 @@ void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n)
 	ap_jw_end(w);
 }
 
+void ap_jw_int32s(struct ap_jw *w, const int32_t *v, size_t n)
+{
+	ap_jw_arr_flat(w);
+	for (size_t i = 0; i < n; i++)
+		ap_jw_int(w, v[i]);
+	ap_jw_end(w);
+}
+
+void ap_jw_kobj(struct ap_jw *w, const char *key)
+{
+	ap_jw_key(w, key);
+	ap_jw_obj(w);
+}
+
+void ap_jw_karr(struct ap_jw *w, const char *key)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr(w);
+}
+
+void ap_jw_kobj_flat(struct ap_jw *w, const char *key)
+{
+	ap_jw_key(w, key);
+	ap_jw_obj_flat(w);
+}
+
+void ap_jw_karr_flat(struct ap_jw *w, const char *key)
+{
+	ap_jw_key(w, key);
+	ap_jw_arr_flat(w);
+}
+
 void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s)
 {
 	ap_jw_key(w, key);

@@ -44,6 +44,10 @@ void ap_jw_null(struct ap_jw *w);
 void ap_jw_raw(struct ap_jw *w, const char *json); /* json is the text of one value */
 /* A value that was read, on one line; with what is open it nests at most 64 levels. */
 void ap_jw_value(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
+void ap_jw_kobj(struct ap_jw *w, const char *key);
+void ap_jw_karr(struct ap_jw *w, const char *key);
+void ap_jw_kobj_flat(struct ap_jw *w, const char *key);
+void ap_jw_karr_flat(struct ap_jw *w, const char *key);
 void ap_jw_kstr(struct ap_jw *w, const char *key, const char *s);
 void ap_jw_kraw(struct ap_jw *w, const char *key, const char *json); /* NULL: null */
 void ap_jw_kint(struct ap_jw *w, const char *key, int64_t v);
@@ -51,6 +55,7 @@ void ap_jw_knum(struct ap_jw *w, const char *key, double v);
 void ap_jw_kbool(struct ap_jw *w, const char *key, bool v);
 void ap_jw_kints(struct ap_jw *w, const char *key, const int64_t *v, size_t n); /* flat array */
 void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n);
+void ap_jw_int32s(struct ap_jw *w, const int32_t *v, size_t n);
 void ap_jw_finish(struct ap_jw *w); /* balanced; ends with a newline */
 
 /*

@@ -114,14 +114,12 @@ static void write_manifest(struct ap_ctx *ctx, const struct ap_bundle *b, ap_wri
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
 	ap_jw_kstr(&w, "schema", SCHEMA);
-	ap_jw_key(&w, "tool");
-	ap_jw_obj_flat(&w);
+	ap_jw_kobj_flat(&w, "tool");
 	ap_jw_kstr(&w, "name", "autopar-plan");
 	ap_jw_kstr(&w, "version", AP_VERSION);
 	ap_jw_end(&w);
 	ap_jw_kstr(&w, "plan_sha256", plan ? plan->sha256 : "");
-	ap_jw_key(&w, "files");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "files");
 	for (uint32_t i = 0; i < b->npart; i++) {
 		ap_jw_obj_flat(&w);
 		ap_jw_kstr(&w, "name", b->part[i].name);

@@ -169,8 +169,7 @@ static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct c
 
 static void begin_list(struct ap_jw *w, const char *key)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr(w);
+	ap_jw_karr(w, key);
 }
 
 void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
@@ -296,8 +295,7 @@ static void write_pin(struct ap_jw *w, const char *key, const struct ap_pin *pin
 {
 	if (!pin->n)
 		return;
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (uint32_t k = 0; k < pin->n; k++) {
 		ap_jw_arr_flat(w);
 		for (uint8_t d = 0; d < pin->v[k].rank; d++)

@@ -178,13 +178,11 @@ static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a
 
 	ap_jw_obj(w);
 	ap_jw_kints(w, "device_matrix", matrix, 3);
-	ap_jw_key(w, "alias_name");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "alias_name");
 	for (int i = 0; i < 3; i++)
 		ap_jw_str(w, names[i]);
 	ap_jw_end(w);
-	ap_jw_key(w, "tensor_map");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "tensor_map");
 	for (int d = 0; d < rank; d++)
 		ap_jw_str(w, a->cut > 1 && d == a->dim ? names[1] : "None");
 	ap_jw_end(w);
@@ -313,8 +311,7 @@ static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
 {
 	bool automatic = f->mode == AP_FUSION_SIZE && f->bytes == AP_FUSION_BYTES;
 
-	ap_jw_key(w, key);
-	ap_jw_obj(w);
+	ap_jw_kobj(w, key);
 	ap_jw_kstr(w, "mode", automatic ? "auto" : f->mode == AP_FUSION_SIZE ? "size" : "index");
 	if (f->mode == AP_FUSION_INDEX) {
 		ap_jw_kints(w, "config", f->index, f->nindex);

@@ -15,8 +15,7 @@
 
 static void write_shape(struct ap_jw *w, const struct ap_ckpt_layout *l)
 {
-	ap_jw_key(w, "tensor_shape");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "tensor_shape");
 	for (uint32_t d = 0; d < l->tensor_shape.n; d++) {
 		int64_t left = l->tensor_shape.v[d];
 
@@ -36,8 +35,7 @@ static void write_layout(struct ap_jw *w, const struct ap_ckpt_layout *l)
 {
 	bool uneven = l->param_split_shape.n > 0;
 
-	ap_jw_key(w, l->param_name);
-	ap_jw_obj(w);
+	ap_jw_kobj(w, l->param_name);
 	ap_jw_kints(w, "dev_matrix", l->dev_matrix.v, l->dev_matrix.n);
 	ap_jw_kint(w, "field", l->field);
 	if (uneven)
@@ -48,8 +46,7 @@ static void write_layout(struct ap_jw *w, const struct ap_ckpt_layout *l)
 		ap_jw_kints(w, "param_split_shape", l->param_split_shape.v, l->param_split_shape.n);
 	/* messages one after the other: the map of a shape in which each dimension that several axes cut
 	 * is as many dimensions */
-	ap_jw_key(w, "tensor_map");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "tensor_map");
 	for (uint32_t i = 0; i < l->nmap; i++)
 		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
 			ap_jw_int(w, l->tensor_map[i].v[j]);
@@ -66,23 +63,19 @@ void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user)
 	ap_jw_init(&w, write, user, 0);
 	ap_jw_obj(&w);
 	ap_jw_kint(&w, "current_stage", c->current_stage);
-	ap_jw_key(&w, "parallel_layout_item");
-	ap_jw_obj(&w);
+	ap_jw_kobj(&w, "parallel_layout_item");
 	for (uint32_t i = 0; i < c->nlayout; i++)
 		write_layout(&w, &c->layout[i]);
 	ap_jw_end(&w);
-	ap_jw_key(&w, "parallel_strategy_item");
-	ap_jw_obj(&w);
+	ap_jw_kobj(&w, "parallel_strategy_item");
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const struct ap_ckpt_item *item = &c->item[i];
 
 		/* a name can be a key but once: the last stage's stands, as MindSpore merges */
 		if (i + 1 < c->nitem && !strcmp(item->node_name, item[1].node_name))
 			continue;
-		ap_jw_key(&w, item->node_name);
-		ap_jw_obj(&w);
-		ap_jw_key(&w, "parallel_strategy");
-		ap_jw_arr(&w);
+		ap_jw_kobj(&w, item->node_name);
+		ap_jw_karr(&w, "parallel_strategy");
 		for (uint32_t v = 0; v < item->n; v++)
 			ap_jw_ints(&w, item->strategy[v].v, item->strategy[v].n);
 		ap_jw_end(&w);

@@ -100,21 +100,12 @@ static bool inputs_need_layouts(const struct ap_plan *p)
 	return false;
 }
 
-static void write_ints(struct ap_jw *w, const int32_t *v, int n)
-{
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < n; i++)
-		ap_jw_int(w, v[i]);
-	ap_jw_end(w);
-}
-
 static void write_strategy(struct ap_jw *w, struct ap_op_cuts c, int64_t stage)
 {
 	ap_jw_obj_flat(w);
-	ap_jw_key(w, "parallel_strategy");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "parallel_strategy");
 	for (uint32_t i = 0; i < c.n; i++)
-		write_ints(w, c.cut[i], c.rank[i]);
+		ap_jw_int32s(w, c.cut[i], c.rank[i]);
 	ap_jw_end(w);
 	ap_jw_kint(w, "stage", stage);
 	ap_jw_end(w);
@@ -136,7 +127,7 @@ static void write_axes(struct ap_jw *w, const struct ap_dev_matrix *dev, struct 
 	}
 	if (!n)
 		axes[n++] = -1;
-	write_ints(w, axes, n);
+	ap_jw_int32s(w, axes, (size_t)n);
 }
 
 /* What comes after a key among those of n layouts, as texts are ordered: 0, 1, 10, 11, 2. MindSpore takes
@@ -159,20 +150,17 @@ static void write_layout(struct ap_jw *w, uint32_t key, const struct ap_dev_matr
 	char text[16];
 
 	snprintf(text, sizeof text, "%" PRIu32, key);
-	ap_jw_key(w, text);
-	ap_jw_obj_flat(w);
-	ap_jw_key(w, "alias_name");
-	ap_jw_arr_flat(w);
+	ap_jw_kobj_flat(w, text);
+	ap_jw_karr_flat(w, "alias_name");
 	for (int i = dev->n; i-- > 0;) {
 		snprintf(text, sizeof text, "axis%d", i);
 		ap_jw_str(w, text);
 	}
 	ap_jw_end(w);
 	ap_jw_key(w, "dev_matrix");
-	write_ints(w, dev->axis, dev->n);
+	ap_jw_int32s(w, dev->axis, (size_t)dev->n);
 	ap_jw_kbool(w, "interleaved_parallel", false);
-	ap_jw_key(w, "tensor_map");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "tensor_map");
 	for (int d = 0; d < layout->rank; d++)
 		write_axes(w, dev, layout->dim[d]);
 	ap_jw_end(w);
@@ -352,8 +340,7 @@ static void write_map(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan 
 		return;
 	if (lines.n)
 		qsort(lines.v, lines.n, sizeof *lines.v, by_name);
-	ap_jw_key(w, ap_op_map_key[map]);
-	ap_jw_obj(w);
+	ap_jw_kobj(w, ap_op_map_key[map]);
 	for (size_t i = 0; i < lines.n; i++) {
 		ap_jw_key(w, lines.v[i].name);
 		write_value(ctx, w, p, lines.v[i].node, map, (struct said){.nout = 1});
@@ -492,8 +479,7 @@ static void fill_map(struct filling *f, enum ap_op_map map)
 		wanted = is_added(f, id, map);
 	if (!wanted)
 		return;
-	ap_jw_key(f->w, ap_op_map_key[map]);
-	ap_jw_obj(f->w);
+	ap_jw_kobj(f->w, ap_op_map_key[map]);
 	if (f->t->map[map])
 		for (const struct ap_jv *v = ap_jv_first(f->t->map[map]); v; v = ap_jv_next(v))
 			write_named(f, v, map);

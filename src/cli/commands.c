@@ -187,8 +187,7 @@ static enum ap_status check_files(struct ap_run *run, const struct ap_fail_if *c
 		ap_jw_str_init(&w, &text, 1);
 		ap_jw_obj(&w);
 		ap_jw_kstr(&w, "schema", "autopar-check/1");
-		ap_jw_key(&w, "files");
-		ap_jw_arr(&w);
+		ap_jw_karr(&w, "files");
 	}
 	ap_ctx_phase(&run->ctx, "checking");
 	for (size_t i = 0; i < run->cli->narg; i++) {

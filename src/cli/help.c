@@ -314,8 +314,7 @@ static void write_range(struct ap_jw *w, const struct ap_setting_row *row)
 	}
 	if (row->type != AP_SET_CHOICE)
 		return;
-	ap_jw_key(w, "values");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "values");
 	for (size_t i = 0; row->choices(i); i++)
 		if (*row->choices(i) != '!')
 			ap_jw_str(w, row->choices(i));
@@ -324,8 +323,7 @@ static void write_range(struct ap_jw *w, const struct ap_setting_row *row)
 
 static void write_commands(struct ap_jw *w, unsigned uses)
 {
-	ap_jw_key(w, "commands");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "commands");
 	for (size_t i = 0; ap_command_at(i); i++)
 		if (ap_command_at(i)->use & uses)
 			ap_jw_str(w, ap_command_at(i)->name);
@@ -344,13 +342,11 @@ static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_setti
 	ap_jw_key(w, "default");
 	ap_jw_raw(w, ap_setting_json(arena, row, &usual));
 	write_range(w, row);
-	ap_jw_key(w, "also");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "also");
 	each_spelling(arena, id, write_spelling, w);
 	ap_jw_end(w);
 	write_commands(w, row->uses);
-	ap_jw_key(w, "influences");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "influences");
 	for (size_t i = 0; i < AP_COUNT(influences); i++)
 		if (row->on & influences[i].on)
 			ap_jw_str(w, influences[i].name);
@@ -414,8 +410,7 @@ static void print_json(const struct ap_cli *cli, struct ap_str *out)
 
 		if (!printed(cli, row))
 			continue;
-		ap_jw_key(&w, row->key);
-		ap_jw_obj_flat(&w);
+		ap_jw_kobj_flat(&w, row->key);
 		ap_jw_key(&w, "value");
 		ap_jw_raw(&w, ap_setting_json(out->arena, row, &cli->set));
 		ap_jw_kstr(&w, "origin", origin_text(cli->set.origin[i]));

@@ -607,8 +607,7 @@ static void write_markdown(struct ap_ctx *ctx, const struct ap_diff *d,
 
 static void write_names(struct ap_jw *w, const char *key, uint32_t n, const char *const *name)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (uint32_t i = 0; i < n; i++)
 		ap_jw_str(w, name[i]);
 	ap_jw_end(w);
@@ -623,11 +622,9 @@ static void write_line(struct ap_jw *w, const struct ap_diff_line *l, const stru
 		ap_jw_kstr(w, "type", l->type);
 	if (l->operand >= 0)
 		ap_jw_kint(w, "operand", l->operand);
-	ap_jw_key(w, "fields");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "fields");
 	for (uint32_t i = 0; i < l->nfield; i++) {
-		ap_jw_key(w, names[l->field[i].field].key);
-		ap_jw_obj_flat(w);
+		ap_jw_kobj_flat(w, names[l->field[i].field].key);
 		ap_jw_kraw(w, "old", l->field[i].was);
 		ap_jw_kraw(w, "new", l->field[i].is);
 		ap_jw_end(w);
@@ -643,8 +640,7 @@ static void write_line(struct ap_jw *w, const struct ap_diff_line *l, const stru
 static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_lines *lines,
 	const struct field_name *names)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr(w);
+	ap_jw_karr(w, key);
 	for (uint32_t i = 0; i < lines->n; i++)
 		write_line(w, &lines->v[i], names);
 	ap_jw_end(w);
@@ -652,8 +648,7 @@ static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_l
 
 static void write_load(struct ap_jw *w, const char *key, const struct ap_diff_load *load)
 {
-	ap_jw_key(w, key);
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, key);
 	ap_jw_kint(w, "count", load->count);
 	ap_jw_kint(w, "bytes", load->bytes);
 	ap_jw_end(w);
@@ -661,8 +656,7 @@ static void write_load(struct ap_jw *w, const char *key, const struct ap_diff_lo
 
 static void write_flows(struct ap_jw *w, const char *key, const struct ap_diff_flows *flows)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr(w);
+	ap_jw_karr(w, key);
 	for (uint32_t i = 0; i < flows->n; i++) {
 		const struct ap_diff_flow *f = &flows->v[i];
 
@@ -693,16 +687,14 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 	ap_jw_obj(&w);
 	ap_jw_kstr(&w, "schema", "autopar-diff/1");
 	for (int i = 0; i < 2; i++) {
-		ap_jw_key(&w, keys[i]);
-		ap_jw_obj_flat(&w);
+		ap_jw_kobj_flat(&w, keys[i]);
 		ap_jw_kstr(&w, "file", d->file[i]);
 		ap_jw_kstr(&w, "kind", d->is_plan[i] ? "plan" : "strategy");
 		ap_jw_end(&w);
 	}
 	ap_jw_kbool(&w, "equal", d->equal);
 	if (d->nverdict) {
-		ap_jw_key(&w, "conditions");
-		ap_jw_arr(&w);
+		ap_jw_karr(&w, "conditions");
 		for (uint32_t i = 0; i < d->nverdict; i++) {
 			ap_jw_obj_flat(&w);
 			ap_jw_kstr(&w, "condition", d->verdict[i].text);
@@ -713,8 +705,7 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		}
 		ap_jw_end(&w);
 	}
-	ap_jw_key(&w, "figures");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "figures");
 	for (uint32_t i = 0; i < d->nfigure; i++) {
 		const struct ap_diff_figure *f = &d->figure[i];
 

@@ -166,8 +166,7 @@ static void write_server(struct ap_jw *w, const struct ap_topo *t, uint32_t s)
 {
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "server_id", t->server[s]);
-	ap_jw_key(w, "device");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "device");
 	for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next)
 		write_device(w, t, r);
 	ap_jw_end(w);
@@ -180,13 +179,11 @@ static void write_tier(struct ap_jw *w, const struct ap_topo *t, const struct ap
 {
 	if (!tier->n)
 		return;
-	ap_jw_key(w, list);
-	ap_jw_arr(w);
+	ap_jw_karr(w, list);
 	for (uint32_t i = 0; i < tier->n; i++) {
 		ap_jw_obj(w);
 		ap_jw_kstr(w, id, tier->id[i]);
-		ap_jw_key(w, "server_list");
-		ap_jw_arr(w);
+		ap_jw_karr(w, "server_list");
 		for (uint32_t s = tier->first[i]; s != AP_NONE; s = tier->next[s]) {
 			ap_jw_obj_flat(w);
 			ap_jw_kstr(w, "server_id", t->server[s]);
@@ -208,8 +205,7 @@ void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
 	if (*t->chip_info)
 		ap_jw_kstr(&w, "chip_info", t->chip_info);
 	write_int(&w, "server_count", t->nserver);
-	ap_jw_key(&w, "server_list");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "server_list");
 	for (uint32_t s = 0; s < t->nserver; s++)
 		write_server(&w, t, s);
 	ap_jw_end(&w);

@@ -100,8 +100,7 @@ static void write_tensor(struct ap_jw *w, const struct ap_import_tensor *t)
 static void write_tensors(struct ap_jw *w, const struct ap_import *g, const char *key,
 	enum ap_tensor_kind kind)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr(w);
+	ap_jw_karr(w, key);
 	for (size_t i = 0; i < g->tensors.n; i++)
 		if (g->tensors.v[i].kind == kind)
 			write_tensor(w, &g->tensors.v[i]);
@@ -132,8 +131,7 @@ static void write_attrs(struct ap_jw *w, const struct ap_attrs *attrs)
 {
 	if (!attrs->n)
 		return;
-	ap_jw_key(w, "attrs");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "attrs");
 	for (uint32_t i = 0; i < attrs->n; i++)
 		write_attr(w, &attrs->v[i]);
 	ap_jw_end(w);
@@ -143,8 +141,7 @@ static void write_pin(struct ap_jw *w, const char *key, const struct ap_import_p
 {
 	if (!pin->given)
 		return;
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (uint32_t i = 0; i < pin->n; i++)
 		ap_jw_ints(w, pin->v[i].v, pin->v[i].n);
 	ap_jw_end(w);
@@ -152,8 +149,7 @@ static void write_pin(struct ap_jw *w, const char *key, const struct ap_import_p
 
 static void write_ends(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
 {
-	ap_jw_key(w, "inputs");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "inputs");
 	for (uint32_t i = 0; i < op->nin; i++) {
 		if (op->in[i] == AP_NONE)
 			ap_jw_null(w);
@@ -161,8 +157,7 @@ static void write_ends(struct ap_jw *w, const struct ap_import *g, const struct 
 			ap_jw_str(w, g->tensors.v[op->in[i]].name);
 	}
 	ap_jw_end(w);
-	ap_jw_key(w, "outputs");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "outputs");
 	for (uint32_t k = 0; k < op->nout; k++) {
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "name", g->tensors.v[op->out + k].name);
@@ -220,8 +215,7 @@ static void write_cells(struct ap_jw *w, const struct ap_import *g)
 {
 	if (!g->cells.n)
 		return;
-	ap_jw_key(w, "cells");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "cells");
 	for (size_t i = 0; i < g->cells.n; i++)
 		write_cell(w, &g->cells.v[i]);
 	ap_jw_end(w);
@@ -242,13 +236,11 @@ void ap_import_write(struct ap_ctx *ctx, const struct ap_import *g, ap_write_fn 
 	write_tensors(&w, g, "parameters", AP_TENSOR_PARAM);
 	write_tensors(&w, g, "constants", AP_TENSOR_CONST);
 	write_cells(&w, g);
-	ap_jw_key(&w, "operators");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "operators");
 	for (size_t i = 0; i < g->ops.n; i++)
 		write_op(&w, g, &g->ops.v[i]);
 	ap_jw_end(&w);
-	ap_jw_key(&w, "outputs");
-	ap_jw_arr_flat(&w);
+	ap_jw_karr_flat(&w, "outputs");
 	for (size_t i = 0; i < g->outputs.n; i++)
 		ap_jw_str(&w, g->tensors.v[g->outputs.v[i]].name);
 	ap_jw_end(&w);

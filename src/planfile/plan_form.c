@@ -424,8 +424,7 @@ static void write_words(struct ap_jw *w, const char *names)
 {
 	const char *name;
 
-	ap_jw_key(w, "enum");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "enum");
 	for (size_t l = 0; l < AP_COUNT(lists); l++)
 		for (size_t i = 0; !strcmp(lists[l].name, names) && (name = lists[l].at(i)); i++)
 			ap_jw_str(w, name);
@@ -482,14 +481,12 @@ static void write_lists(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at,
 	} else if (depth == 3 && nested == 2) { /* a value, or a list of them */
 		ap_jw_kraw(w, "type", "[\"integer\", \"array\"]");
 		write_limit(w, "minimum", rows[at].least);
-		ap_jw_key(w, "items");
-		ap_jw_obj(w);
+		ap_jw_kobj(w, "items");
 		write_value(w, k, at);
 		ap_jw_end(w);
 	} else {
 		ap_jw_kstr(w, "type", "array");
-		ap_jw_key(w, "items");
-		ap_jw_obj(w);
+		ap_jw_kobj(w, "items");
 		write_lists(w, k, at, nested + 1);
 		ap_jw_end(w);
 	}
@@ -502,15 +499,13 @@ static void write_property(struct ap_jw *w, const struct ap_plan_keys *k, ap_id 
 		[AP_PLAN_SHARE] = "of 1"};
 	const char *unit = units[ap_plan_unit_of(k->key[at])], *version = since(&rows[at]);
 
-	ap_jw_key(w, k->key[at]);
-	ap_jw_obj(w);
+	ap_jw_kobj(w, k->key[at]);
 	if (unit)
 		ap_jw_kstr(w, "description", unit);
 	if (version)
 		ap_jw_kstr(w, "$comment", version);
 	if (rows[at].need == AP_PLAN_NULLABLE) {
-		ap_jw_key(w, "anyOf");
-		ap_jw_arr(w);
+		ap_jw_karr(w, "anyOf");
 		ap_jw_raw(w, "{\"type\": \"null\"}");
 		ap_jw_obj(w);
 	}
@@ -524,13 +519,11 @@ static void write_property(struct ap_jw *w, const struct ap_plan_keys *k, ap_id 
 
 static void write_object(struct ap_jw *w, const struct ap_plan_keys *k, ap_id parent)
 {
-	ap_jw_key(w, "properties");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "properties");
 	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])
 		write_property(w, k, i);
 	ap_jw_end(w);
-	ap_jw_key(w, "required");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "required");
 	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])
 		if (rows[i].need != AP_PLAN_MAY && !since(&rows[i]))
 			ap_jw_str(w, k->key[i]);

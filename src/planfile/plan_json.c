@@ -21,14 +21,43 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
+static void write_int32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
+{
+	ap_jw_key(w, key);
+	ap_jw_int32s(w, v, n);
+}
+
+static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint32_t n)
+{
+	ap_jw_karr_flat(&pw->w, key);
+	for (uint32_t i = 0; i < n; i++)
+		ap_jw_str(&pw->w, pw->p->graph->tensor[tensor[i]].name);
+	ap_jw_end(&pw->w);
+}
+
+/* Of whole tensors. */
+static void write_shapes(struct ap_plan_writer *pw, const char *shapes, const char *dtypes,
+	const ap_id *tensor, uint32_t n)
+{
+	const struct ap_tensor *all = pw->p->graph->tensor;
+
+	ap_jw_karr_flat(&pw->w, shapes);
+	for (uint32_t i = 0; i < n; i++)
+		ap_jw_ints(&pw->w, all[tensor[i]].shape.dim, all[tensor[i]].shape.rank);
+	ap_jw_end(&pw->w);
+	ap_jw_karr_flat(&pw->w, dtypes);
+	for (uint32_t i = 0; i < n; i++)
+		ap_jw_str(&pw->w, ap_dtype_name(all[tensor[i]].shape.dtype));
+	ap_jw_end(&pw->w);
+}
+
 static void write_input(struct ap_jw *w, const char *role, const char *name, const char *sha256)
 {
-	ap_jw_key(w, role);
 	if (!*name && !*sha256) {
-		ap_jw_null(w);
+		ap_jw_kraw(w, role, NULL);
 		return;
 	}
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, role);
 	ap_jw_kstr(w, "name", name);
 	ap_jw_kstr(w, "sha256", sha256);
 	ap_jw_end(w);
@@ -37,10 +66,8 @@ static void write_input(struct ap_jw *w, const char *role, const char *name, con
 static void write_settings(struct ap_jw *w, const struct ap_plan *p)
 {
 	ap_jw_obj(w);
-	for (uint32_t i = 0; i < p->nsetting; i++) {
-		ap_jw_key(w, p->setting[i].name);
-		ap_jw_raw(w, p->setting[i].value);
-	}
+	for (uint32_t i = 0; i < p->nsetting; i++)
+		ap_jw_kraw(w, p->setting[i].name, p->setting[i].value);
 	ap_jw_end(w);
 }
 
@@ -66,8 +93,7 @@ static void write_inputs(struct ap_plan_writer *pw)
 	char hex[AP_SHA256_HEX + 1];
 
 	hash_settings(pw, hex);
-	ap_jw_key(w, "inputs");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "inputs");
 	write_input(w, "graph", p->graph->file, p->graph->sha256);
 	write_input(w, "rank_table", topo->name, topo->sha256);
 	write_input(w, "chip", chip->file, chip->sha256);
@@ -76,34 +102,21 @@ static void write_inputs(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-/* Of the inputs. */
-static void write_shapes(struct ap_plan_writer *pw)
-{
-	const struct ap_graph *g = pw->p->graph;
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "input_shapes");
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < g->ninput; i++)
-		ap_jw_ints(w, g->tensor[g->input[i]].shape.dim, g->tensor[g->input[i]].shape.rank);
-	ap_jw_end(w);
-	ap_jw_key(w, "input_dtypes");
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < g->ninput; i++)
-		ap_jw_str(w, ap_dtype_name(g->tensor[g->input[i]].shape.dtype));
-	ap_jw_end(w);
-}
-
-/* Those that operators read; each pipeline stage has one of its own by the same name. */
-static void write_constants(struct ap_plan_writer *pw)
+static void write_graph(struct ap_plan_writer *pw)
 {
 	const struct ap_graph *g = pw->p->graph;
 	struct ap_map *names = ap_map_create(pw->scratch);
 	struct ap_jw *w = &pw->w;
 	bool fresh;
 
-	ap_jw_key(w, "constants");
-	ap_jw_arr_flat(w);
+	ap_jw_kobj(w, "graph");
+	ap_jw_kstr(w, "name", g->name);
+	ap_jw_kint(w, "batch", g->batch);
+	ap_jw_kint(w, "parameters", g->parameters);
+	write_names(pw, "inputs", g->input, g->ninput);
+	write_shapes(pw, "input_shapes", "input_dtypes", g->input, g->ninput);
+	/* those that are read; each pipeline stage has one of its own by the same name */
+	ap_jw_karr_flat(w, "constants");
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_CONST && g->tensor[t].nuse > 0) {
 			ap_map_put_str(names, g->tensor[t].name, &fresh);
@@ -111,30 +124,7 @@ static void write_constants(struct ap_plan_writer *pw)
 				ap_jw_str(w, g->tensor[t].name);
 		}
 	ap_jw_end(w);
-}
-
-static void write_graph(struct ap_plan_writer *pw)
-{
-	const struct ap_graph *g = pw->p->graph;
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "graph");
-	ap_jw_obj(w);
-	ap_jw_kstr(w, "name", g->name);
-	ap_jw_kint(w, "batch", g->batch);
-	ap_jw_kint(w, "parameters", g->parameters);
-	ap_jw_key(w, "inputs");
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < g->ninput; i++)
-		ap_jw_str(w, g->tensor[g->input[i]].name);
-	ap_jw_end(w);
-	write_shapes(pw);
-	write_constants(pw);
-	ap_jw_key(w, "outputs");
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < g->noutput; i++)
-		ap_jw_str(w, g->tensor[g->output[i]].name);
-	ap_jw_end(w);
+	write_names(pw, "outputs", g->output, g->noutput);
 	ap_jw_end(w);
 }
 
@@ -144,14 +134,12 @@ void ap_plan_write_machine(struct ap_plan_writer *pw)
 	const struct ap_machine *m = pw->p->machine;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "machine");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "machine");
 	ap_jw_kint(w, "devices", m->total);
 	ap_jw_kint(w, "servers", m->topo->nserver);
 	ap_jw_kstr(w, "chip", m->chip->name);
 	ap_jw_kint(w, "capacity_bytes", pw->p->capacity_bytes);
-	ap_jw_key(w, "levels");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "levels");
 	for (int i = 0; i < m->nlevel; i++) {
 		const struct ap_link_level *l = &m->level[i];
 
@@ -168,24 +156,13 @@ void ap_plan_write_machine(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-static void write_certificate(struct ap_jw *w, const struct ap_certificate *c)
-{
-	ap_jw_key(w, "certificate");
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "engine", c->engine);
-	ap_jw_kstr(w, "status", c->proven ? "agrees" : "open");
-	ap_jw_knum(w, "lower_bound_s", c->lower_bound);
-	ap_jw_kint(w, "work", (int64_t)c->work);
-	ap_jw_end(w);
-}
-
 void ap_plan_write_search(struct ap_plan_writer *pw)
 {
 	const struct ap_search_info *s = &pw->p->search;
+	const struct ap_certificate *c = s->certificate;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "search");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "search");
 	ap_jw_kstr(w, "mode", s->mode);
 	ap_jw_kstr(w, "status", ap_plan_status_name(s->status));
 	ap_jw_kbool(w, "complete", s->complete);
@@ -193,29 +170,12 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "lower_bound_s", s->lower_bound_s);
 	ap_jw_knum(w, "gap", s->gap);
 	ap_jw_kint(w, "work", (int64_t)s->work);
-	if (s->certificate)
-		write_certificate(w, s->certificate);
-	ap_jw_end(w);
-}
-
-static void write_kinds(struct ap_jw *w, const struct ap_memory *m)
-{
-	for (int i = 0; i < AP_MEMORY_KINDS; i++)
-		ap_jw_kint(w, ap_memory_kind(m, i).key, ap_memory_kind(m, i).bytes);
-	ap_jw_kint(w, "total_bytes", m->total);
-}
-
-/* of each stage, by kind */
-static void write_memory(struct ap_plan_writer *pw)
-{
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "memory");
-	ap_jw_arr(w);
-	for (uint32_t s = 0; s < pw->p->nstage; s++) {
-		ap_jw_obj_flat(w);
-		ap_jw_kint(w, "stage", s);
-		write_kinds(w, &pw->p->stage[s].memory);
+	if (c) {
+		ap_jw_kobj_flat(w, "certificate");
+		ap_jw_kstr(w, "engine", c->engine);
+		ap_jw_kstr(w, "status", c->proven ? "agrees" : "open");
+		ap_jw_knum(w, "lower_bound_s", c->lower_bound);
+		ap_jw_kint(w, "work", (int64_t)c->work);
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);
@@ -226,8 +186,7 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 	const struct ap_prediction *p = &pw->p->prediction;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "prediction");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "prediction");
 	ap_jw_knum(w, "step_time_s", p->step_time_s);
 	ap_jw_knum(w, "compute_s", p->compute_s);
 	ap_jw_knum(w, "communication_s", p->communication_s);
@@ -235,7 +194,18 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "bubble_s", p->bubble_s);
 	ap_jw_knum(w, "optimizer_s", p->optimizer_s);
 	ap_jw_knum(w, "tokens_or_samples_per_s", p->samples_per_s);
-	write_memory(pw);
+	ap_jw_karr(w, "memory");
+	for (uint32_t s = 0; s < pw->p->nstage; s++) {
+		const struct ap_memory *m = &pw->p->stage[s].memory;
+
+		ap_jw_obj_flat(w);
+		ap_jw_kint(w, "stage", s);
+		for (int i = 0; i < AP_MEMORY_KINDS; i++)
+			ap_jw_kint(w, ap_memory_kind(m, i).key, ap_memory_kind(m, i).bytes);
+		ap_jw_kint(w, "total_bytes", m->total);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 	ap_jw_end(w);
 }
 
@@ -243,8 +213,7 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 {
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "baselines");
-	ap_jw_arr(w);
+	ap_jw_karr(w, "baselines");
 	for (uint32_t i = 0; i < pw->p->nbaseline; i++) {
 		const struct ap_baseline *b = &pw->p->baseline[i];
 
@@ -268,31 +237,24 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 
 #define MOST_RANKS 1024 /* of a group that are listed: with all, a plan could have gigabytes of them */
 
-/* Member i, in ascending order, of the group of a stage's first rank, counted from there: strides
- * descend, so this is i written in the axes' sizes. */
-static int64_t member(const struct ap_axes *axes, int64_t i)
-{
-	int64_t rank = 0;
-
-	for (int a = axes->n; a-- > 0;) {
-		rank += i % axes->axis[a].size * axes->axis[a].stride;
-		i /= axes->axis[a].size;
-	}
-	return rank;
-}
-
+/* The ranks of the group of a stage's first rank, ascending: strides descend, so member i is i written in the
+ * axes' sizes. */
 static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, int32_t stage,
 	const struct ap_axes *axes)
 {
-	int64_t n = ap_axes_size(axes), first = pw->p->stage[stage].first_rank;
 	struct ap_str text;
 	struct ap_jw w;
 
 	ap_str_init(&text, pw->arena);
 	ap_jw_str_init(&w, &text, pw->w.indent);
 	ap_jw_arr_flat(&w);
-	for (int64_t i = 0; i < n; i++)
-		ap_jw_int(&w, first + member(axes, i));
+	for (int64_t i = 0, n = ap_axes_size(axes); i < n; i++) {
+		int64_t rank = pw->p->stage[stage].first_rank, rest = i;
+
+		for (int a = axes->n; a-- > 0; rest /= axes->axis[a].size)
+			rank += rest % axes->axis[a].size * axes->axis[a].stride;
+		ap_jw_int(&w, rank);
+	}
 	ap_jw_end(&w);
 	return (struct ap_plan_text){text.s, text.len};
 }
@@ -302,15 +264,6 @@ static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
 	ap_jw_arr_flat(w);
 	ap_jw_int(w, axis->stride);
 	ap_jw_int(w, axis->size);
-	ap_jw_end(w);
-}
-
-static void write_axes(struct ap_jw *w, const struct ap_axes *axes)
-{
-	ap_jw_key(w, "axes");
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < axes->n; i++)
-		write_axis(w, &axes->axis[i]);
 	ap_jw_end(w);
 }
 
@@ -326,7 +279,10 @@ static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct a
 	bool fresh;
 	ap_id id;
 
-	write_axes(&pw->w, axes);
+	ap_jw_karr_flat(&pw->w, "axes");
+	for (int i = 0; i < axes->n; i++)
+		write_axis(&pw->w, &axes->axis[i]);
+	ap_jw_end(&pw->w);
 	if (ap_axes_size(axes) > MOST_RANKS)
 		return;
 	key.stage = stage;
@@ -334,19 +290,17 @@ static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct a
 	id = ap_map_put(pw->group_ids, &key, sizeof key.stage + bytes, &fresh);
 	if (fresh)
 		AP_PUSH(pw->arena, pw->groups, text_of_ranks(pw, stage, axes));
-	ap_jw_key(&pw->w, "ranks");
-	ap_jw_raw(&pw->w, pw->groups.v[id].s);
+	ap_jw_kraw(&pw->w, "ranks", pw->groups.v[id].s);
 }
 
 static void write_group_or_null(struct ap_plan_writer *pw, const char *key, int32_t stage,
 	const struct ap_axes *axes)
 {
-	ap_jw_key(&pw->w, key);
 	if (axes->n == 0) {
-		ap_jw_null(&pw->w);
+		ap_jw_kraw(&pw->w, key, NULL);
 		return;
 	}
-	ap_jw_obj(&pw->w);
+	ap_jw_kobj(&pw->w, key);
 	write_group(pw, stage, axes);
 	ap_jw_end(&pw->w);
 }
@@ -363,39 +317,6 @@ static void first_exchange(const struct ap_plan_param *param, struct ap_axes *ou
 			ap_axes_add(out, x->comm->axes.axis[a]);
 }
 
-static void write_exchanges(struct ap_plan_writer *pw, const struct ap_plan_param *param, int32_t stage)
-{
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "gradient_groups");
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < param->nexchange; i++) {
-		const struct ap_plan_exchange *x = &param->exchange[i];
-
-		ap_jw_obj_flat(w);
-		ap_jw_kstr(w, "operator", pw->p->graph->node[x->node].name);
-		ap_jw_kint(w, "operand", x->comm->operand);
-		ap_jw_kstr(w, "kind", ap_coll_name(x->comm->kind));
-		write_group(pw, stage, &x->comm->axes);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-}
-
-static void write_ints(struct ap_jw *w, const int32_t *v, size_t n)
-{
-	ap_jw_arr_flat(w);
-	for (size_t i = 0; i < n; i++)
-		ap_jw_int(w, v[i]);
-	ap_jw_end(w);
-}
-
-static void write_kint32s(struct ap_jw *w, const char *key, const int32_t *v, size_t n)
-{
-	ap_jw_key(w, key);
-	write_ints(w, v, n);
-}
-
 static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *param)
 {
 	const struct ap_tensor *t = &pw->p->graph->tensor[param->tensor];
@@ -410,8 +331,8 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	if (t->read_as != AP_DTYPE_COUNT)
 		ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
 	ap_jw_kbool(w, "trainable", t->trainable);
-	write_kint32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
-	write_kint32s(w, "tensor_map", param->map, t->shape.rank);
+	write_int32s(w, "dev_matrix", param->dev.axis, (size_t)param->dev.n);
+	write_int32s(w, "tensor_map", param->map, t->shape.rank);
 	ap_jw_kints(w, "tensor_shape", t->shape.dim, t->shape.rank);
 	ap_jw_kints(w, "slice_shape", param->slice, t->shape.rank);
 	ap_jw_kint(w, "opt_weight_shard_step", param->shard.weight_step);
@@ -421,21 +342,22 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 		param->shard.shards > 1 ? &param->shard.group : &none);
 	first_exchange(param, &group);
 	write_group_or_null(pw, "gradient_group", stage, &group);
-	write_exchanges(pw, param, stage);
+	ap_jw_karr(w, "gradient_groups");
+	for (uint32_t i = 0; i < param->nexchange; i++) {
+		const struct ap_plan_exchange *x = &param->exchange[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "operator", pw->p->graph->node[x->node].name);
+		ap_jw_kint(w, "operand", x->comm->operand);
+		ap_jw_kstr(w, "kind", ap_coll_name(x->comm->kind));
+		write_group(pw, stage, &x->comm->axes);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 	ap_jw_end(w);
 }
 
-static void write_params(struct ap_plan_writer *pw)
-{
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "parameters");
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < pw->p->nparam; i++)
-		write_param(pw, &pw->p->param[i]);
-	ap_jw_end(w);
-}
-
+/* What runs is named by its index in "operators", their "communications" or "redistributions". */
 static void write_event(struct ap_jw *w, const struct ap_plan *p, const struct ap_event *e)
 {
 	static const char *const names[] = {
@@ -459,76 +381,38 @@ static void write_event(struct ap_jw *w, const struct ap_plan *p, const struct a
 	ap_jw_end(w);
 }
 
-/* What runs is named by its index in "operators", their "communications" or "redistributions". */
-static void write_schedule(struct ap_plan_writer *pw)
+static void write_stage(struct ap_plan_writer *pw, uint32_t s)
 {
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "schedule");
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < pw->p->nevent; i++)
-		write_event(w, pw->p, &pw->p->event[i]);
-	ap_jw_end(w);
-}
-
-static void write_tool(struct ap_jw *w)
-{
-	ap_jw_key(w, "tool");
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", "autopar-plan");
-	ap_jw_kstr(w, "version", AP_VERSION);
-	ap_jw_end(w);
-}
-
-static void write_slot(struct ap_jw *w, const struct ap_slot_time *t)
-{
-	static const char *const names[] = {
+	static const char *const passes[] = {
 		[AP_PASS_FORWARD] = "forward",
 		[AP_PASS_BACKWARD] = "backward",
 		[AP_PASS_WEIGHT] = "weight",
 	};
-
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "pass", names[t->slot.pass]);
-	ap_jw_kint(w, "segment", t->slot.segment);
-	ap_jw_kint(w, "micro_batch", t->slot.micro);
-	ap_jw_knum(w, "start_s", t->start_s);
-	ap_jw_knum(w, "end_s", t->end_s);
-	ap_jw_end(w);
-}
-
-/* In the order of running. */
-static void write_slots(struct ap_jw *w, const struct ap_timeline *t, uint32_t stage)
-{
-	ap_jw_key(w, "slots");
-	ap_jw_arr(w);
-	for (uint32_t i = t->first[stage]; i < t->first[stage + 1]; i++)
-		write_slot(w, &t->slot[i]);
-	ap_jw_end(w);
-}
-
-static void write_stage(struct ap_plan_writer *pw, uint32_t s)
-{
 	const struct ap_plan *p = pw->p;
 	struct ap_axes all = {0};
+	struct ap_jw *w = &pw->w;
 
 	if (p->machine->ndev > 1)
 		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
-	ap_jw_obj(&pw->w);
+	ap_jw_obj(w);
 	ap_plan_write_stage_figures(pw, s);
 	write_group(pw, (int32_t)s, &all);
-	if (p->nstage > 1 && p->timeline)
-		write_slots(&pw->w, p->timeline, s);
-	ap_jw_end(&pw->w);
-}
+	if (p->nstage > 1 && p->timeline) {
+		ap_jw_karr(w, "slots"); /* in the order of running */
+		for (uint32_t i = p->timeline->first[s]; i < p->timeline->first[s + 1]; i++) {
+			const struct ap_slot_time *t = &p->timeline->slot[i];
 
-static void write_stages(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "stages");
-	ap_jw_arr(&pw->w);
-	for (uint32_t s = 0; s < pw->p->nstage; s++)
-		write_stage(pw, s);
-	ap_jw_end(&pw->w);
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "pass", passes[t->slot.pass]);
+			ap_jw_kint(w, "segment", t->slot.segment);
+			ap_jw_kint(w, "micro_batch", t->slot.micro);
+			ap_jw_knum(w, "start_s", t->start_s);
+			ap_jw_knum(w, "end_s", t->end_s);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 }
 
 static void write_bucket(struct ap_plan_writer *pw, const struct ap_bucket *b)
@@ -541,21 +425,8 @@ static void write_bucket(struct ap_plan_writer *pw, const struct ap_bucket *b)
 	write_group(pw, b->stage, &b->axes);
 	ap_jw_kint(w, "bytes", b->bytes);
 	ap_jw_knum(w, "time_s", b->time_s);
-	ap_jw_key(w, "parameters");
-	ap_jw_arr_flat(w);
-	for (uint32_t i = 0; i < b->n; i++)
-		ap_jw_str(w, pw->p->graph->tensor[b->tensor[i]].name);
+	write_names(pw, "parameters", b->tensor, b->n);
 	ap_jw_end(w);
-	ap_jw_end(w);
-}
-
-static void write_fusion(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "fusion");
-	ap_jw_arr(&pw->w);
-	for (uint32_t i = 0; i < pw->p->nbucket; i++)
-		write_bucket(pw, &pw->p->bucket[i]);
-	ap_jw_end(&pw->w);
 }
 
 /* A member: the vectors that shard() takes for a placement. */
@@ -568,28 +439,11 @@ static void write_strategy(struct ap_plan_writer *pw, const char *key,
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
 	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
 
-	ap_jw_key(&pw->w, key);
-	ap_jw_arr_flat(&pw->w);
+	ap_jw_karr_flat(&pw->w, key);
 	for (uint32_t i = 0; i < n; i++)
-		write_ints(&pw->w, cut[i], rank[i]);
+		ap_jw_int32s(&pw->w, cut[i], rank[i]);
 	ap_jw_end(&pw->w);
 	ap_arena_release(pw->scratch, mark);
-}
-
-static void write_differ(struct ap_plan_writer *pw, const struct ap_route_differ *d)
-{
-	const struct ap_node *n = &pw->p->graph->node[d->node];
-	struct ap_jw *w = &pw->w;
-	struct ap_placement free;
-
-	ap_placement_make(&n->bound, d->free_count, pw->p->machine->ndev, &free);
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", n->name);
-	write_strategy(pw, "in_strategy", &pw->p->op[d->node].place);
-	write_strategy(pw, "free_in_strategy", &free);
-	ap_jw_knum(w, "operator_s", d->operator_s);
-	ap_jw_knum(w, "redistribution_s", d->moves_s);
-	ap_jw_end(w);
 }
 
 static void write_route(struct ap_plan_writer *pw)
@@ -597,28 +451,29 @@ static void write_route(struct ap_plan_writer *pw)
 	const struct ap_plan_route *r = pw->p->route;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "route");
 	if (!r) {
-		ap_jw_null(w);
+		ap_jw_kraw(w, "route", NULL);
 		return;
 	}
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "route");
 	ap_plan_write_route_figures(pw);
-	ap_jw_key(w, "differs");
-	ap_jw_arr(w);
-	for (uint32_t i = 0; i < r->n; i++)
-		write_differ(pw, &r->differ[i]);
-	ap_jw_end(w);
-	ap_jw_end(w);
-}
+	ap_jw_karr(w, "differs");
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct ap_route_differ *d = &r->differ[i];
+		const struct ap_node *n = &pw->p->graph->node[d->node];
+		struct ap_placement free;
 
-static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id *tensor, uint16_t n)
-{
-	ap_jw_key(&pw->w, key);
-	ap_jw_arr_flat(&pw->w);
-	for (int i = 0; i < n; i++)
-		ap_jw_str(&pw->w, pw->p->graph->tensor[tensor[i]].name);
-	ap_jw_end(&pw->w);
+		ap_placement_make(&n->bound, d->free_count, pw->p->machine->ndev, &free);
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", n->name);
+		write_strategy(pw, "in_strategy", &pw->p->op[d->node].place);
+		write_strategy(pw, "free_in_strategy", &free);
+		ap_jw_knum(w, "operator_s", d->operator_s);
+		ap_jw_knum(w, "redistribution_s", d->moves_s);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+	ap_jw_end(w);
 }
 
 /* Every rank of one stage and its counterpart in the other are such a pair. */
@@ -654,27 +509,22 @@ static const struct ap_window *window_on(const struct ap_placement *place, const
 	return NULL;
 }
 
-static void write_halo(struct ap_jw *w, const char *key, const struct ap_window *window, int64_t parts,
-	bool before)
-{
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
-	for (int64_t part = 0; part < parts; part++) {
-		struct ap_halo h = ap_window_halo(window, parts, part);
-
-		ap_jw_int(w, before ? h.before : h.after);
-	}
-	ap_jw_end(w);
-}
-
 static void write_exchange(struct ap_jw *w, const struct ap_placement *place, const struct ap_axes *axes)
 {
 	const struct ap_window *window = window_on(place, axes);
+	int64_t parts = ap_axes_size(axes);
 
 	assert(window);
 	ap_jw_kint(w, "dim", window->dim);
-	write_halo(w, "before", window, ap_axes_size(axes), true);
-	write_halo(w, "after", window, ap_axes_size(axes), false);
+	for (int after = 0; after < 2; after++) {
+		ap_jw_karr_flat(w, after ? "after" : "before");
+		for (int64_t part = 0; part < parts; part++) {
+			struct ap_halo h = ap_window_halo(window, parts, part);
+
+			ap_jw_int(w, after ? h.after : h.before);
+		}
+		ap_jw_end(w);
+	}
 }
 
 static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_comm *c)
@@ -712,22 +562,12 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_end(w);
 }
 
-static void write_comms(struct ap_plan_writer *pw, ap_id node, const struct ap_plan_op *op)
-{
-	ap_jw_key(&pw->w, "communications");
-	ap_jw_arr(&pw->w);
-	for (uint32_t i = 0; i < op->ncomm; i++)
-		write_comm(pw, node, &op->comm[i]);
-	ap_jw_end(&pw->w);
-}
-
 static void write_slices(struct ap_plan_writer *pw, const char *key, const struct ap_layout *layout,
 	const ap_id *tensor, uint16_t n)
 {
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (int i = 0; i < n; i++) {
 		const struct ap_tensor *t = &pw->p->graph->tensor[tensor[i]];
 		int64_t slice[AP_MAX_RANK];
@@ -743,8 +583,7 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	const struct ap_op_cost *c = &pw->p->op[node].cost;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "cost");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "cost");
 	ap_jw_knum(w, "forward_s", c->forward_s);
 	ap_jw_knum(w, "backward_s", c->backward_s);
 	ap_jw_knum(w, "forward_communication_s", c->forward_comm_s);
@@ -753,8 +592,7 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
 	ap_jw_knum(w, "input_s", c->input_s);
 	ap_jw_end(w);
-	ap_jw_key(w, "memory");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "memory");
 	ap_jw_kint(w, "weights_bytes", c->weight_bytes);
 	ap_jw_kint(w, "gradients_bytes", c->gradient_bytes);
 	ap_jw_kint(w, "optimizer_bytes", c->optimizer_bytes);
@@ -762,20 +600,6 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_kint(w, "gathered_bytes", c->gathered_bytes);
 	ap_jw_kint(w, "recompute_bytes", c->recompute_bytes);
 	ap_jw_kint(w, "temporary_bytes", c->temporary_bytes);
-	ap_jw_end(w);
-}
-
-static void write_out_strategy(struct ap_jw *w, const struct ap_placement *place)
-{
-	ap_jw_key(w, "out_strategy");
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < place->bound->nout; i++) {
-		const struct ap_operand *t = &place->bound->out[i];
-		int32_t cut[AP_MAX_RANK];
-
-		ap_strategy_vector(place, t, cut);
-		write_ints(w, cut, t->rank);
-	}
 	ap_jw_end(w);
 }
 
@@ -798,51 +622,23 @@ static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix
 }
 
 /* A dimension that several axes cut has a list of them in its place. */
-static void write_map(struct ap_jw *w, const struct ap_placement *place,
-	const struct ap_dev_matrix *dev, const struct ap_operand *t)
-{
-	int32_t map[AP_MAX_RANK], axes[AP_MAX_DIM_FACTOR];
-
-	ap_tensor_map(place, t, dev, map);
-	ap_jw_arr_flat(w);
-	for (int d = 0; d < t->rank; d++) {
-		int n = cut_axes(place, dev, t, &t->dim[d], axes);
-
-		if (n > 1)
-			write_ints(w, axes, (size_t)n);
-		else
-			ap_jw_int(w, map[d]);
-	}
-	ap_jw_end(w);
-}
-
 static void write_maps(struct ap_jw *w, const char *key, const struct ap_placement *place,
-	const struct ap_operand *t, uint16_t n)
+	const struct ap_dev_matrix *dev, const struct ap_operand *t, uint16_t n)
 {
-	struct ap_dev_matrix dev;
+	ap_jw_karr_flat(w, key);
+	for (int i = 0; i < n; i++, t++) {
+		int32_t map[AP_MAX_RANK], axes[AP_MAX_DIM_FACTOR];
 
-	ap_dev_matrix_raw(place, &dev);
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < n; i++)
-		write_map(w, place, &dev, &t[i]);
-	ap_jw_end(w);
-}
+		ap_tensor_map(place, t, dev, map);
+		ap_jw_arr_flat(w);
+		for (int d = 0; d < t->rank; d++) {
+			int naxis = cut_axes(place, dev, t, &t->dim[d], axes);
 
-static void write_factors(struct ap_jw *w, const struct ap_placement *place)
-{
-	ap_jw_key(w, "factors");
-	ap_jw_arr(w);
-	for (int i = 0; i < place->bound->nfactor; i++) {
-		const struct ap_factor *f = &place->bound->factor[i];
-		const char name[2] = {f->letter, '\0'};
-
-		ap_jw_obj_flat(w);
-		ap_jw_kstr(w, "factor", name);
-		ap_jw_kint(w, "size", f->size);
-		ap_jw_kint(w, "parts", place->count[i]);
-		ap_jw_kint(w, "stride", place->stride[i]);
-		ap_jw_kbool(w, "batch", f->flags & AP_FACTOR_BATCH);
+			if (naxis > 1)
+				ap_jw_int32s(w, axes, (size_t)naxis);
+			else
+				ap_jw_int(w, map[d]);
+		}
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);
@@ -852,39 +648,53 @@ static void write_cuts(struct ap_plan_writer *pw, const struct ap_placement *pla
 {
 	const struct ap_bound *b = place->bound;
 	struct ap_dev_matrix dev;
+	struct ap_jw *w = &pw->w;
 
 	write_strategy(pw, "in_strategy", place);
-	write_out_strategy(&pw->w, place);
+	ap_jw_karr_flat(w, "out_strategy");
+	for (int i = 0; i < b->nout; i++) {
+		int32_t cut[AP_MAX_RANK];
+
+		ap_strategy_vector(place, &b->out[i], cut);
+		ap_jw_int32s(w, cut, b->out[i].rank);
+	}
+	ap_jw_end(w);
 	ap_dev_matrix_raw(place, &dev);
-	write_kint32s(&pw->w, "dev_matrix", dev.axis, (size_t)dev.n);
-	write_maps(&pw->w, "in_tensor_map", place, b->in, b->nin);
-	write_maps(&pw->w, "out_tensor_map", place, b->out, b->nout);
-	ap_jw_kint(&pw->w, "repeated", place->repeat);
-	write_factors(&pw->w, place);
-}
+	write_int32s(w, "dev_matrix", dev.axis, (size_t)dev.n);
+	write_maps(w, "in_tensor_map", place, &dev, b->in, b->nin);
+	write_maps(w, "out_tensor_map", place, &dev, b->out, b->nout);
+	ap_jw_kint(w, "repeated", place->repeat);
+	ap_jw_karr(w, "factors");
+	for (int i = 0; i < b->nfactor; i++) {
+		const char name[2] = {b->factor[i].letter, '\0'};
 
-static void write_alike(struct ap_plan_writer *pw, ap_id i)
-{
-	const struct ap_node *n = &pw->p->graph->node[i];
-	const struct ap_plan_op *op = &pw->p->op[i];
-
-	ap_jw_kbool(&pw->w, "in_checkpoint", op->in_checkpoint);
-	ap_jw_kbool(&pw->w, "given", op->fixed);
-	write_cuts(pw, &op->place);
-	ap_jw_kbool(&pw->w, "recompute", pw->p->task[i].recomputed);
-	write_slices(pw, "in_slice", op->in, n->in, n->bound.nin);
-	write_slices(pw, "out_slice", op->out, n->out, n->bound.nout);
-	write_cost(pw, i);
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "factor", name);
+		ap_jw_kint(w, "size", b->factor[i].size);
+		ap_jw_kint(w, "parts", place->count[i]);
+		ap_jw_kint(w, "stride", place->stride[i]);
+		ap_jw_kbool(w, "batch", b->factor[i].flags & AP_FACTOR_BATCH);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 }
 
 static struct ap_plan_text text_of_alike(struct ap_plan_writer *pw, ap_id i)
 {
 	struct ap_plan_writer fork = {.p = pw->p, .scratch = pw->scratch};
+	const struct ap_node *n = &pw->p->graph->node[i];
+	const struct ap_plan_op *op = &pw->p->op[i];
 	struct ap_str text;
 
 	ap_str_init(&text, pw->arena);
 	ap_jw_fork(&fork.w, &pw->w, &text);
-	write_alike(&fork, i);
+	ap_jw_kbool(&fork.w, "in_checkpoint", op->in_checkpoint);
+	ap_jw_kbool(&fork.w, "given", op->fixed);
+	write_cuts(&fork, &op->place);
+	ap_jw_kbool(&fork.w, "recompute", pw->p->task[i].recomputed);
+	write_slices(&fork, "in_slice", op->in, n->in, n->bound.nin);
+	write_slices(&fork, "out_slice", op->out, n->out, n->bound.nout);
+	write_cost(&fork, i);
 	ap_jw_fork_end(&fork.w);
 	return (struct ap_plan_text){text.s, text.len};
 }
@@ -917,24 +727,6 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_join(&pw->w, pw->cuts.v[id].s, pw->cuts.v[id].len);
 }
 
-/* Of the whole results: what a plan has to be held against when its graph has changed. */
-static void write_results(struct ap_plan_writer *pw, const struct ap_node *n)
-{
-	const struct ap_tensor *tensor = pw->p->graph->tensor;
-	struct ap_jw *w = &pw->w;
-
-	ap_jw_key(w, "out_shape");
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < n->bound.nout; i++)
-		ap_jw_ints(w, tensor[n->out[i]].shape.dim, tensor[n->out[i]].shape.rank);
-	ap_jw_end(w);
-	ap_jw_key(w, "out_dtype");
-	ap_jw_arr_flat(w);
-	for (int i = 0; i < n->bound.nout; i++)
-		ap_jw_str(w, ap_dtype_name(tensor[n->out[i]].shape.dtype));
-	ap_jw_end(w);
-}
-
 static void write_operator(struct ap_plan_writer *pw, ap_id i)
 {
 	const struct ap_node *n = &pw->p->graph->node[i];
@@ -951,26 +743,19 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 		ap_jw_kbool(w, "once", true);
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
-	write_results(pw, n);
+	write_shapes(pw, "out_shape", "out_dtype", n->out, n->bound.nout);
 	write_once(pw, i);
-	write_comms(pw, i, op);
+	ap_jw_karr(w, "communications");
+	for (uint32_t k = 0; k < op->ncomm; k++)
+		write_comm(pw, i, &op->comm[k]);
 	ap_jw_end(w);
-}
-
-static void write_operators(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "operators");
-	ap_jw_arr(&pw->w);
-	for (ap_id i = 0; i < pw->p->graph->nnode; i++)
-		write_operator(pw, i);
-	ap_jw_end(&pw->w);
+	ap_jw_end(w);
 }
 
 /* [parts, stride] per dimension: rank r holds part r / stride % parts. */
 static void write_layout(struct ap_jw *w, const char *key, const struct ap_layout *l)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, key);
 	for (int d = 0; d < l->rank; d++) {
 		ap_jw_arr_flat(w);
 		ap_jw_int(w, l->dim[d].cut);
@@ -981,30 +766,25 @@ static void write_layout(struct ap_jw *w, const char *key, const struct ap_layou
 }
 
 /* A step sees a dimension of the slice as (outer, parts, inner): see shard/reshard.h. */
-static void write_step(struct ap_jw *w, const struct ap_reshard_step *s, int bytes)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "kind", ap_move_name(s->move));
-	ap_jw_kint(w, "dim", s->dim);
-	ap_jw_kint(w, "outer", s->outer);
-	if (s->move == AP_MOVE_ALLTOALL) {
-		ap_jw_kint(w, "concat_dim", s->concat);
-		ap_jw_kint(w, "concat_outer", s->concat_outer);
-	}
-	ap_jw_key(w, "axis");
-	write_axis(w, &s->axis);
-	ap_jw_kint(w, "bytes_before", s->before * bytes);
-	ap_jw_kint(w, "bytes_after", s->after * bytes);
-	ap_jw_end(w);
-}
-
 static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshard_step *step, int n,
 	int bytes)
 {
-	ap_jw_key(w, key);
-	ap_jw_arr(w);
-	for (int i = 0; i < n; i++)
-		write_step(w, &step[i], bytes);
+	ap_jw_karr(w, key);
+	for (const struct ap_reshard_step *s = step; s < step + n; s++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "kind", ap_move_name(s->move));
+		ap_jw_kint(w, "dim", s->dim);
+		ap_jw_kint(w, "outer", s->outer);
+		if (s->move == AP_MOVE_ALLTOALL) {
+			ap_jw_kint(w, "concat_dim", s->concat);
+			ap_jw_kint(w, "concat_outer", s->concat_outer);
+		}
+		ap_jw_key(w, "axis");
+		write_axis(w, &s->axis);
+		ap_jw_kint(w, "bytes_before", s->before * bytes);
+		ap_jw_kint(w, "bytes_after", s->after * bytes);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 
@@ -1015,11 +795,10 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	struct ap_jw *w = &pw->w;
 
 	ap_jw_obj(w);
-	ap_jw_key(w, "from"); /* null: a graph input */
-	if (m->from == AP_NONE)
-		ap_jw_null(w);
+	if (m->from == AP_NONE) /* a graph input */
+		ap_jw_kraw(w, "from", NULL);
 	else
-		ap_jw_str(w, g->node[m->from].name);
+		ap_jw_kstr(w, "from", g->node[m->from].name);
 	ap_jw_kstr(w, "to", g->node[m->to].name);
 	ap_jw_kint(w, "operand", m->operand);
 	ap_jw_kstr(w, "tensor", t->name);
@@ -1036,25 +815,20 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	ap_jw_end(w);
 }
 
-static void write_moves(struct ap_plan_writer *pw)
-{
-	ap_jw_key(&pw->w, "redistributions");
-	ap_jw_arr(&pw->w);
-	for (uint32_t i = 0; i < pw->p->nmove; i++)
-		write_move(pw, &pw->p->move[i]);
-	ap_jw_end(&pw->w);
-}
-
 static void write_plan(struct ap_plan_writer *pw)
 {
+	const struct ap_plan *p = pw->p;
 	struct ap_jw *w = &pw->w;
 
 	ap_jw_obj(w);
 	ap_jw_kstr(w, "schema", "autopar-plan/1");
-	write_tool(w);
+	ap_jw_kobj_flat(w, "tool");
+	ap_jw_kstr(w, "name", "autopar-plan");
+	ap_jw_kstr(w, "version", AP_VERSION);
+	ap_jw_end(w);
 	write_inputs(pw);
 	ap_jw_key(w, "settings");
-	write_settings(w, pw->p);
+	write_settings(w, p);
 	write_graph(pw);
 	ap_plan_write_machine(pw);
 	ap_plan_write_search(pw);
@@ -1062,12 +836,30 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_plan_write_baselines(pw);
 	write_route(pw);
 	ap_plan_write_pipeline(pw);
-	write_stages(pw);
-	write_operators(pw);
-	write_moves(pw);
-	write_params(pw);
-	write_fusion(pw);
-	write_schedule(pw);
+	ap_jw_karr(w, "stages");
+	for (uint32_t s = 0; s < p->nstage; s++)
+		write_stage(pw, s);
+	ap_jw_end(w);
+	ap_jw_karr(w, "operators");
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		write_operator(pw, i);
+	ap_jw_end(w);
+	ap_jw_karr(w, "redistributions");
+	for (uint32_t i = 0; i < p->nmove; i++)
+		write_move(pw, &p->move[i]);
+	ap_jw_end(w);
+	ap_jw_karr(w, "parameters");
+	for (uint32_t i = 0; i < p->nparam; i++)
+		write_param(pw, &p->param[i]);
+	ap_jw_end(w);
+	ap_jw_karr(w, "fusion");
+	for (uint32_t i = 0; i < p->nbucket; i++)
+		write_bucket(pw, &p->bucket[i]);
+	ap_jw_end(w);
+	ap_jw_karr(w, "schedule");
+	for (uint32_t i = 0; i < p->nevent; i++)
+		write_event(w, p, &p->event[i]);
+	ap_jw_end(w);
 	ap_jw_end(w);
 	ap_jw_finish(w);
 }
@@ -1090,12 +882,11 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 	const struct ap_pipe *pipe = p->step->pipe;
 	struct ap_jw *w = &pw->w;
 
-	ap_jw_key(w, "pipeline");
 	if (p->nstage == 1) {
-		ap_jw_null(w);
+		ap_jw_kraw(w, "pipeline", NULL);
 		return;
 	}
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "pipeline");
 	ap_jw_kint(w, "stages", p->nstage);
 	ap_jw_kint(w, "segments", pipe->nsegment);
 	ap_jw_kint(w, "devices_per_stage", p->machine->ndev);
@@ -1107,13 +898,8 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 /* By segment. */
 static void write_counts(struct ap_jw *w, const char *key, const int64_t *count, const struct ap_pipe *pipe)
 {
-	if (!count)
-		return;
-	ap_jw_key(w, key);
-	ap_jw_arr_flat(w);
-	for (int32_t v = 0; v < (pipe ? pipe->nsegment : 1); v++)
-		ap_jw_int(w, count[v]);
-	ap_jw_end(w);
+	if (count)
+		ap_jw_kints(w, key, count, pipe ? (size_t)pipe->nsegment : 1);
 }
 
 void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t s)

@@ -20,7 +20,6 @@ struct reader {
 	const struct ap_json *doc;
 	int64_t micro_batches;
 	struct ap_map *oper; /* names of operators: ids are their indices */
-	struct ap_map *made; /* names of the tensors that they make */
 	uint32_t ninput;
 	const char *const *input;
 	AP_VEC(struct ap_saved_fact) facts;
@@ -212,58 +211,40 @@ static enum ap_status read_memory(struct reader *r, const struct ap_jv *list)
 }
 
 /* What a plan of one stage says of it, it says of the whole elsewhere. */
-static enum ap_status read_stage(struct reader *r, const struct ap_jv *v, bool several)
-{
-	const char *prefix;
-	int64_t id;
-
-	AP_TRY(expect(r, v, AP_JOBJECT));
-	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "micro_batches", 1, INT32_MAX,
-		&r->micro_batches));
-	if (!several)
-		return AP_OK;
-	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "id", 0, INT32_MAX, &id));
-	prefix = ap_arena_printf(r->ctx->arena, "stage %" PRId64, id);
-	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m))
-		if (ap_jv_type(m) == AP_JNUMBER && strcmp(ap_jv_key(m), "id") != 0)
-			AP_TRY(add_fact(r, "stages", prefix, ap_jv_key(m), m));
-	return AP_OK;
-}
-
 static enum ap_status read_stages(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *stages;
-	bool several;
 
 	AP_TRY(member(r, root, "stages", AP_JARRAY, &stages));
-	several = ap_jv_count(stages) > 1;
 	if (!ap_jv_first(stages))
 		return fault(r, stages, "expected a stage at least");
-	for (const struct ap_jv *v = ap_jv_first(stages); v; v = ap_jv_next(v))
-		AP_TRY(read_stage(r, v, several));
+	for (const struct ap_jv *v = ap_jv_first(stages); v; v = ap_jv_next(v)) {
+		const char *prefix;
+		int64_t id;
+
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "micro_batches", 1, INT32_MAX, &r->micro_batches));
+		if (ap_jv_count(stages) == 1)
+			break;
+		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "id", 0, INT32_MAX, &id));
+		prefix = ap_arena_printf(r->ctx->arena, "stage %" PRId64, id);
+		for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m))
+			if (ap_jv_type(m) == AP_JNUMBER && strcmp(ap_jv_key(m), "id") != 0)
+				AP_TRY(add_fact(r, "stages", prefix, ap_jv_key(m), m));
+	}
 	return AP_OK;
 }
 
-/* Plans without one say null, those of before nothing. */
-static enum ap_status read_pipeline(struct reader *r, const struct ap_jv *root)
+/* A section that plans without one say null of, those of before nothing. */
+static enum ap_status read_optional(struct reader *r, const struct ap_jv *root, const char *section,
+	const char *except)
 {
-	const struct ap_jv *pipe = ap_jv_get(root, "pipeline");
+	const struct ap_jv *v = ap_jv_get(root, section);
 
-	if (!pipe || ap_jv_type(pipe) == AP_JNULL)
+	if (!v || ap_jv_type(v) == AP_JNULL)
 		return AP_OK;
-	AP_TRY(expect(r, pipe, AP_JOBJECT));
-	return add_facts(r, "pipeline", "", pipe, "");
-}
-
-/* What operators it decides is told where their strategies are. */
-static enum ap_status read_route(struct reader *r, const struct ap_jv *root)
-{
-	const struct ap_jv *route = ap_jv_get(root, "route");
-
-	if (!route || ap_jv_type(route) == AP_JNULL)
-		return AP_OK;
-	AP_TRY(expect(r, route, AP_JOBJECT));
-	return add_facts(r, "route", "", route, "differs");
+	AP_TRY(expect(r, v, AP_JOBJECT));
+	return add_facts(r, section, "", v, except);
 }
 
 static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
@@ -284,8 +265,8 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 	AP_TRY(read_memory(r, ap_jv_get(section, "memory")));
 	AP_TRY(member(r, root, "baselines", AP_JARRAY, &list));
 	AP_TRY(read_named(r, "baselines", list));
-	AP_TRY(read_route(r, root));
-	AP_TRY(read_pipeline(r, root));
+	AP_TRY(read_optional(r, root, "route", "differs")); /* these are told where their strategies are */
+	AP_TRY(read_optional(r, root, "pipeline", ""));
 	return read_stages(r, root);
 }
 
@@ -323,53 +304,39 @@ static enum ap_status read_axis(struct reader *r, const struct ap_jv *v, int64_t
 	return AP_OK;
 }
 
-static enum ap_status read_group(struct reader *r, const struct ap_jv *obj, int64_t *ranks)
-{
-	const struct ap_jv *axes;
-	int64_t size = 0;
-
-	*ranks = 1;
-	AP_TRY(member(r, obj, "axes", AP_JARRAY, &axes));
-	for (const struct ap_jv *v = ap_jv_first(axes); v; v = ap_jv_next(v)) {
-		AP_TRY(read_axis(r, v, &size));
-		if (!ap_mul(*ranks, size, ranks))
-			return fault(r, axes, "expected fewer devices");
-	}
-	return AP_OK;
-}
-
-static enum ap_status read_comm(struct reader *r, const struct ap_jv *v, bool once,
-	struct ap_saved_comm *c)
-{
-	bool each = false;
-	int64_t all;
-
-	AP_TRY(expect(r, v, AP_JOBJECT));
-	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
-	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "phase", &c->phase));
-	AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &c->bytes));
-	AP_TRY(read_group(r, v, &c->ranks));
-	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "each_micro_batch", &each));
-	each |= !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
-	c->count = each ? r->micro_batches : 1;
-	return ap_mul(c->bytes, c->count, &all) ? AP_OK : fault(r, v, "expected fewer bytes");
-}
-
+/* Axes tell the group of a collective. */
 static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
 	struct ap_saved_op *op)
 {
-	struct ap_saved_comm *comm;
-	const struct ap_jv *list;
+	const struct ap_jv *list, *axes;
+	struct ap_saved_comm *c;
+	int64_t size = 0, all;
 	bool once = false;
 
 	AP_TRY(ap_json_opt_bool(r->ctx, r->doc, oper, "once", &once));
 	AP_TRY(member(r, oper, "communications", AP_JARRAY, &list));
-	comm = AP_NEW_N(r->ctx->arena, struct ap_saved_comm, ap_jv_count(list));
-	op->comm = comm;
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		if (op->ncomm == MOST_COMMS)
+	op->comm = c = AP_NEW_N(r->ctx->arena, struct ap_saved_comm, ap_jv_count(list));
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), c++) {
+		bool each = false;
+
+		if (op->ncomm++ == MOST_COMMS)
 			return fault(r, v, "too many collectives");
-		AP_TRY(read_comm(r, v, once, &comm[op->ncomm++]));
+		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &c->kind));
+		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "phase", &c->phase));
+		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "bytes", 0, INT64_MAX, &c->bytes));
+		AP_TRY(member(r, v, "axes", AP_JARRAY, &axes));
+		c->ranks = 1;
+		for (const struct ap_jv *axis = ap_jv_first(axes); axis; axis = ap_jv_next(axis)) {
+			AP_TRY(read_axis(r, axis, &size));
+			if (!ap_mul(c->ranks, size, &c->ranks))
+				return fault(r, axes, "expected fewer devices");
+		}
+		AP_TRY(ap_json_opt_bool(r->ctx, r->doc, v, "each_micro_batch", &each));
+		each |= !once && strcmp(c->phase, "gradient") != 0 && strcmp(c->phase, "optimizer") != 0;
+		c->count = each ? r->micro_batches : 1;
+		if (!ap_mul(c->bytes, c->count, &all))
+			return fault(r, v, "expected fewer bytes");
 	}
 	return AP_OK;
 }
@@ -456,30 +423,7 @@ static enum ap_status read_time(struct reader *r, const struct ap_jv *oper, doub
 	return AP_OK;
 }
 
-/* Plans of before do not tell them. */
-static enum ap_status read_results(struct reader *r, const struct ap_jv *oper,
-	struct ap_saved_op *op)
-{
-	static const struct field fields[] = {
-		{"out_shape", AP_JARRAY, true},
-		{"out_dtype", AP_JARRAY, true},
-	};
-	const char *text[2] = {NULL, NULL};
-
-	AP_TRY(read_fields(r, oper, fields, 2, text));
-	op->out_shape = text[0];
-	op->out_dtype = text[1];
-	return AP_OK;
-}
-
-static const char *label_of(struct ap_ctx *ctx, const char *name, const char *cell)
-{
-	const char *last = ap_short_name(name);
-
-	return last == name || !*cell ? name : ap_arena_printf(ctx->arena, "%s/%s", cell, last);
-}
-
-static enum ap_status read_operator(struct reader *r, const struct ap_jv *v)
+static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, struct ap_map *made)
 {
 	static const struct field fields[AP_SAVED_OP_FIELDS] = {
 		[AP_SAVED_TYPE] = {"type", AP_JSTRING, false},
@@ -489,6 +433,8 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v)
 		[AP_SAVED_SEGMENT] = {"segment", AP_JNUMBER, true},
 		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL, false},
 	};
+	static const struct field results[] = {{"out_shape", AP_JARRAY, true}, {"out_dtype", AP_JARRAY, true}};
+	const char *last, *result[2] = {NULL, NULL};
 	struct ap_saved_op op = {0};
 	const struct ap_jv *pinned;
 	bool fresh;
@@ -505,33 +451,26 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v)
 	AP_TRY(read_vectors(r, v, "out_strategy", &op.out_strategy));
 	AP_TRY(read_vectors(r, v, "out_slice", &op.out_slice));
 	AP_TRY(read_time(r, v, &op.time_s));
-	AP_TRY(read_results(r, v, &op));
+	AP_TRY(read_fields(r, v, results, AP_COUNT(results), result));
+	op.out_shape = result[0];
+	op.out_dtype = result[1];
 	AP_TRY(read_names(r, v, "inputs", &op.nin, &op.in));
 	AP_TRY(read_names(r, v, "outputs", &op.nout, &op.out));
 	AP_TRY(member(r, v, "in_checkpoint", AP_JBOOL, &pinned));
 	AP_TRY(read_comms(r, v, &op));
 	op.in_checkpoint = ap_jv_bool(pinned);
-	op.label = label_of(r->ctx, op.name, op.cell);
+	last = ap_short_name(op.name);
+	op.label = last == op.name || !*op.cell ? op.name
+		: ap_arena_printf(r->ctx->arena, "%s/%s", op.cell, last);
 	ap_map_put_str(r->oper, op.name, &fresh);
 	if (!fresh)
 		return fault(r, v, "an operator of this name is there already");
 	for (uint32_t i = 0; i < op.nout; i++) {
-		ap_map_put_str(r->made, op.out[i], &fresh);
+		ap_map_put_str(made, op.out[i], &fresh);
 		if (!fresh)
 			return fault(r, v, "two operators make one of its outputs");
 	}
 	AP_PUSH(r->ctx->arena, r->ops, op);
-	return AP_OK;
-}
-
-/* The lists of a plan, in this order: redistributions name operators. */
-static enum ap_status read_operators(struct reader *r, const struct ap_jv *root)
-{
-	const struct ap_jv *list;
-
-	AP_TRY(member(r, root, "operators", AP_JARRAY, &list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
-		AP_TRY(read_operator(r, v));
 	return AP_OK;
 }
 
@@ -562,7 +501,7 @@ static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, str
 	return AP_OK;
 }
 
-static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
+static enum ap_status read_move(struct reader *r, const struct ap_jv *v, struct ap_map *seen)
 {
 	static const struct field fields[AP_SAVED_MOVE_FIELDS] = {
 		[AP_SAVED_FROM_LAYOUT] = {"from_layout", AP_JARRAY, false},
@@ -571,6 +510,7 @@ static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
 	struct ap_saved_move m = {0};
 	const struct ap_jv *to;
 	int64_t bytes;
+	bool fresh;
 
 	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(member(r, v, "to", AP_JSTRING, &to));
@@ -588,27 +528,8 @@ static enum ap_status read_move(struct reader *r, const struct ap_jv *v)
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_MOVE_FIELDS, m.field));
 	m.field[AP_SAVED_BYTES] = ap_arena_printf(r->ctx->arena, "%" PRId64, bytes);
 	AP_PUSH(r->ctx->arena, r->moves, m);
-	return AP_OK;
-}
-
-static enum ap_status read_moves(struct reader *r, const struct ap_jv *root)
-{
-	struct ap_map *seen = ap_map_create(r->ctx->scratch);
-	const struct ap_jv *list;
-	bool fresh;
-
-	AP_TRY(member(r, root, "redistributions", AP_JARRAY, &list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		int64_t key[2];
-
-		AP_TRY(read_move(r, v));
-		key[0] = r->moves.v[r->moves.n - 1].to;
-		key[1] = r->moves.v[r->moves.n - 1].operand;
-		ap_map_put(seen, key, sizeof key, &fresh);
-		if (!fresh)
-			return fault(r, v, "this operand is redistributed already");
-	}
-	return AP_OK;
+	ap_map_put(seen, (const int64_t[]){m.to, m.operand}, 2 * sizeof(int64_t), &fresh);
+	return fresh ? AP_OK : fault(r, v, "this operand is redistributed already");
 }
 
 /* Parts of each dimension, from its whole and its slice. */
@@ -634,7 +555,7 @@ static enum ap_status read_parts(struct reader *r, const struct ap_jv *v, const 
 	return AP_OK;
 }
 
-static enum ap_status read_param(struct reader *r, const struct ap_jv *v)
+static enum ap_status read_param(struct reader *r, const struct ap_jv *v, struct ap_map *seen)
 {
 	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
 		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING, false},
@@ -650,6 +571,7 @@ static enum ap_status read_param(struct reader *r, const struct ap_jv *v)
 		[AP_SAVED_PARAM_STAGE] = {"stage", AP_JNUMBER, true},
 	};
 	struct ap_saved_param p = {0};
+	bool fresh;
 
 	AP_TRY(expect(r, v, AP_JOBJECT));
 	AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "name", &p.name));
@@ -657,44 +579,41 @@ static enum ap_status read_param(struct reader *r, const struct ap_jv *v)
 	AP_TRY(read_parts(r, v, &p.field[AP_SAVED_PARTS]));
 	p.trainable = !strcmp(p.field[AP_SAVED_TRAINABLE], "true");
 	AP_PUSH(r->ctx->arena, r->params, p);
-	return AP_OK;
-}
-
-static enum ap_status read_params(struct reader *r, const struct ap_jv *root)
-{
-	struct ap_map *seen = ap_map_create(r->ctx->scratch);
-	const struct ap_jv *list;
-	bool fresh;
-
-	AP_TRY(member(r, root, "parameters", AP_JARRAY, &list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		AP_TRY(read_param(r, v));
-		ap_map_put_str(seen, r->params.v[r->params.n - 1].name, &fresh);
-		if (!fresh)
-			return fault(r, v, "a parameter of this name is there already");
-	}
-	return AP_OK;
+	ap_map_put_str(seen, p.name, &fresh);
+	return fresh ? AP_OK : fault(r, v, "a parameter of this name is there already");
 }
 
 static enum ap_status read_plan(struct reader *r, const struct ap_jv *root)
 {
-	const struct ap_jv *schema;
+	static const struct {
+		const char *key;
+		enum ap_status (*read)(struct reader *r, const struct ap_jv *v, struct ap_map *seen);
+	} lists[] = { /* in this order: redistributions name operators */
+		{"operators", read_operator},
+		{"redistributions", read_move},
+		{"parameters", read_param},
+	};
+	const struct ap_jv *schema, *list;
 
 	AP_TRY(expect(r, root, AP_JOBJECT));
 	AP_TRY(member(r, root, "schema", AP_JSTRING, &schema));
 	if (strcmp(ap_jv_str(schema), "autopar-plan/1") != 0)
 		return fault(r, schema, "expected \"autopar-plan/1\"");
 	AP_TRY(read_facts(r, root));
-	AP_TRY(read_operators(r, root));
-	AP_TRY(read_moves(r, root));
-	return read_params(r, root);
+	for (size_t i = 0; i < AP_COUNT(lists); i++) {
+		struct ap_map *seen = ap_map_create(r->ctx->scratch);
+
+		AP_TRY(member(r, root, lists[i].key, AP_JARRAY, &list));
+		for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+			AP_TRY(lists[i].read(r, v, seen));
+	}
+	return AP_OK;
 }
 
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_saved *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch),
-		.made = ap_map_create(ctx->scratch)};
+	struct reader r = {.ctx = ctx, .doc = doc, .oper = ap_map_create(ctx->scratch)};
 	enum ap_status st = read_plan(&r, ap_json_root(doc));
 
 	ap_arena_release(ctx->scratch, mark);
@@ -728,42 +647,29 @@ static const char *keep(struct texts *t, const char *text)
 	return ap_map_key(t->map, ap_map_put_str(t->map, text, NULL), NULL);
 }
 
-static void write_vec(struct ap_jw *w, const struct ap_ckpt_vec *v)
+static const char *vecs_text(struct texts *t, const struct ap_ckpt_vec *v, uint32_t n, bool list)
 {
-	ap_jw_ints(w, v->v, v->n);
+	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	struct ap_str text;
+	struct ap_jw w;
+	const char *kept;
+
+	ap_str_init(&text, t->ctx->scratch);
+	ap_jw_str_init(&w, &text, 0);
+	if (list)
+		ap_jw_arr(&w);
+	for (uint32_t i = 0; i < n; i++)
+		ap_jw_ints(&w, v[i].v, v[i].n);
+	if (list)
+		ap_jw_end(&w);
+	kept = keep(t, text.s);
+	ap_arena_release(t->ctx->scratch, mark);
+	return kept;
 }
 
 static const char *vec_text(struct texts *t, const struct ap_ckpt_vec *v)
 {
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ap_str text;
-	struct ap_jw w;
-	const char *kept;
-
-	ap_str_init(&text, t->ctx->scratch);
-	ap_jw_str_init(&w, &text, 0);
-	write_vec(&w, v);
-	kept = keep(t, text.s);
-	ap_arena_release(t->ctx->scratch, mark);
-	return kept;
-}
-
-static const char *vecs_text(struct texts *t, const struct ap_ckpt_vec *v, uint32_t n)
-{
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ap_str text;
-	struct ap_jw w;
-	const char *kept;
-
-	ap_str_init(&text, t->ctx->scratch);
-	ap_jw_str_init(&w, &text, 0);
-	ap_jw_arr(&w);
-	for (uint32_t i = 0; i < n; i++)
-		write_vec(&w, &v[i]);
-	ap_jw_end(&w);
-	kept = keep(t, text.s);
-	ap_arena_release(t->ctx->scratch, mark);
-	return kept;
+	return vecs_text(t, v, 1, false);
 }
 
 static const char *int_text(struct texts *t, int64_t v)
@@ -791,21 +697,14 @@ static const char *dims_text(struct texts *t, const struct ap_ckpt_layout *l, bo
 	return kept;
 }
 
-/* A file of several pipeline stages may say the same key for each. */
-static bool has_stages(const struct ap_ckpt *c)
-{
-	for (uint32_t i = 1; i < c->nitem; i++)
-		if (c->item[i].stage != c->item[0].stage)
-			return true;
-	return false;
-}
-
 static void add_operators(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
 {
 	struct ap_ctx *ctx = t->ctx;
 	struct ap_saved_op *op = AP_NEW_N(ctx->arena, struct ap_saved_op, c->nitem);
-	bool stages = has_stages(c);
+	bool stages = false; /* a file of several may say the same key for each */
 
+	for (uint32_t i = 1; i < c->nitem; i++)
+		stages |= c->item[i].stage != c->item[0].stage;
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const struct ap_ckpt_item *item = &c->item[i];
 
@@ -815,7 +714,7 @@ static void add_operators(struct texts *t, const struct ap_ckpt *c, struct ap_sa
 		op[i].label = op[i].name;
 		op[i].type = "";
 		op[i].in_checkpoint = true;
-		op[i].field[AP_SAVED_IN_STRATEGY] = vecs_text(t, item->strategy, item->n);
+		op[i].field[AP_SAVED_IN_STRATEGY] = vecs_text(t, item->strategy, item->n, true);
 		op[i].field[AP_SAVED_STAGE] = int_text(t, item->stage);
 	}
 	out->op = op;
@@ -830,8 +729,7 @@ static void set_fields(struct texts *t, const struct ap_ckpt_layout *l, const ch
 	field[AP_SAVED_SLICE_SHAPE] = shape ? dims_text(t, l, true) : NULL;
 	field[AP_SAVED_PARTS] = dims_text(t, l, false);
 	field[AP_SAVED_DEV_MATRIX] = vec_text(t, &l->dev_matrix);
-	field[AP_SAVED_TENSOR_MAP] = l->nmap == 1 ? vec_text(t, &l->tensor_map[0])
-						  : vecs_text(t, l->tensor_map, l->nmap);
+	field[AP_SAVED_TENSOR_MAP] = vecs_text(t, l->tensor_map, l->nmap, l->nmap != 1);
 	field[AP_SAVED_SHARD_STEP] = int_text(t, l->weight_step);
 	field[AP_SAVED_SHARD_SIZE] = int_text(t, l->weight_size);
 	field[AP_SAVED_FIELD] = int_text(t, l->field);
@@ -873,19 +771,6 @@ static ap_id source_of(struct ap_ctx *ctx, const struct ap_map *names,
 	return AP_NONE;
 }
 
-/* A state of a state stands for itself. */
-static bool is_folded(const ap_id *source, ap_id i)
-{
-	return source[i] != AP_NONE && source[source[i]] == AP_NONE;
-}
-
-static void add_state(struct ap_ctx *ctx, struct ap_str *list, const char *state)
-{
-	if (!list->s)
-		ap_str_init(list, ctx->arena);
-	ap_str_addf(list, "%s\"%s\"", list->len ? "," : "", state);
-}
-
 static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved *out)
 {
 	struct ap_ctx *ctx = t->ctx;
@@ -894,6 +779,7 @@ static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved
 	struct ap_str *states = AP_NEW_N(ctx->scratch, struct ap_str, c->nlayout);
 	ap_id *source = AP_NEW_N(ctx->scratch, ap_id, c->nlayout);
 	const char **state = AP_NEW_N(ctx->scratch, const char *, c->nlayout);
+	bool *folded = AP_NEW_N(ctx->scratch, bool, c->nlayout);
 	struct ap_map *names = ap_map_create(ctx->scratch);
 
 	for (uint32_t i = 0; i < c->nlayout; i++) {
@@ -904,13 +790,20 @@ static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved
 	}
 	for (uint32_t i = 0; i < c->nlayout; i++)
 		source[i] = source_of(ctx, names, all, i, &state[i]);
-	for (uint32_t i = 0; i < c->nlayout; i++)
-		if (is_folded(source, i))
-			add_state(ctx, &states[source[i]], state[i]);
+	for (uint32_t i = 0; i < c->nlayout; i++) {
+		struct ap_str *list = source[i] == AP_NONE ? NULL : &states[source[i]];
+
+		folded[i] = list && source[source[i]] == AP_NONE; /* a state of a state stands for itself */
+		if (!folded[i])
+			continue;
+		if (!list->s)
+			ap_str_init(list, ctx->arena);
+		ap_str_addf(list, "%s\"%s\"", list->len ? "," : "", state[i]);
+	}
 	for (uint32_t i = 0; i < c->nlayout; i++) {
 		all[i].field[AP_SAVED_STATES] = keep(t, ap_arena_printf(ctx->scratch, "[%s]",
 			states[i].s ? states[i].s : ""));
-		if (!is_folded(source, i))
+		if (!folded[i])
 			all[out->nparam++] = all[i];
 	}
 	ap_arena_release(ctx->scratch, mark);
@@ -958,14 +851,6 @@ struct params_of {
 static const char *behind_stage(struct ap_ctx *ctx, const char *stage, const char *name)
 {
 	return ap_arena_printf(ctx->arena, "%s-%s", stage, name);
-}
-
-static bool plan_has_stages(const struct ap_saved *plan)
-{
-	for (uint32_t i = 1; i < plan->nop; i++)
-		if (strcmp(plan->op[i].field[AP_SAVED_STAGE], plan->op[0].field[AP_SAVED_STAGE]) != 0)
-			return true;
-	return false;
 }
 
 /* The checkpoint key of an operator, "<type>_<first parameter that is trained>". */
@@ -1033,31 +918,23 @@ static void reduce_params(struct params_of *p, struct ap_saved *out)
 	out->param = all;
 }
 
-static void reduce_facts(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out)
-{
-	struct ap_saved_fact *fact = AP_NEW(ctx->arena, struct ap_saved_fact);
-
-	for (uint32_t i = 0; i < plan->nfact; i++)
-		if (!strcmp(plan->fact[i].section, "machine") &&
-			!strcmp(plan->fact[i].key, "devices")) {
-			*fact = plan->fact[i];
-			out->fact = fact;
-			out->nfact = 1;
-		}
-}
-
 void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *names = ap_map_create(ctx->scratch);
-	struct params_of p = {.ctx = ctx, .plan = plan, .names = names,
-		.stages = plan_has_stages(plan)};
+	struct params_of p = {.ctx = ctx, .plan = plan, .names = names};
 
+	for (uint32_t i = 1; i < plan->nop; i++)
+		p.stages |= strcmp(plan->op[i].field[AP_SAVED_STAGE], plan->op[0].field[AP_SAVED_STAGE]) != 0;
 	p.used = AP_NEW_N(ctx->scratch, bool, plan->nparam);
 	for (uint32_t i = 0; i < plan->nparam; i++)
 		ap_map_put_str(names, plan->param[i].name, NULL);
 	*out = (struct ap_saved){.file = plan->file};
-	reduce_facts(ctx, plan, out);
+	for (uint32_t i = 0; i < plan->nfact; i++)
+		if (!strcmp(plan->fact[i].section, "machine") && !strcmp(plan->fact[i].key, "devices")) {
+			out->fact = &plan->fact[i];
+			out->nfact = 1;
+		}
 	reduce_operators(&p, out);
 	reduce_params(&p, out);
 	ap_arena_release(ctx->scratch, mark);

@@ -18,8 +18,7 @@ static const struct ap_problem *as_given(const struct ap_problem *p)
 
 static void write_costs(struct ap_jw *w, const double *cost, size_t n)
 {
-	ap_jw_key(w, "cost");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "cost");
 	for (size_t i = 0; i < n; i++)
 		ap_jw_num(w, cost[i]);
 	ap_jw_end(w);
@@ -27,8 +26,7 @@ static void write_costs(struct ap_jw *w, const double *cost, size_t n)
 
 static void write_next(struct ap_jw *w, const struct ap_pnode *node)
 {
-	ap_jw_key(w, "next");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "next");
 	for (uint32_t c = 0; c < node->k; c++) {
 		ap_jw_arr_flat(w);
 		for (uint32_t i = 0; i < node->nway; i++)
@@ -85,18 +83,15 @@ void ap_problem_write_json(const struct ap_problem *problem, ap_write_fn *write,
 		ap_jw_null(&w);
 	else
 		ap_jw_int(&w, p->memory_limit);
-	ap_jw_key(&w, "nodes");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "nodes");
 	for (uint32_t i = 0; i < p->n; i++)
 		write_node(&w, &p->node[i]);
 	ap_jw_end(&w);
-	ap_jw_key(&w, "edges");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "edges");
 	for (uint32_t i = 0; i < p->nedge; i++)
 		write_edge(&w, &p->edge[i]);
 	ap_jw_end(&w);
-	ap_jw_key(&w, "matrices");
-	ap_jw_arr(&w);
+	ap_jw_karr(&w, "matrices");
 	for (uint32_t i = 0; i < p->nmatrix; i++)
 		write_matrix(&w, &p->matrix[i]);
 	ap_jw_end(&w);
@@ -119,8 +114,7 @@ static void write_found(struct ap_jw *w, const struct ap_problem *p, const struc
 	ap_jw_knum(w, "objective", objective);
 	ap_jw_knum(w, "lower_bound", given_bound(p, c, objective));
 	ap_jw_kint(w, "memory", c->memory);
-	ap_jw_key(w, "choice");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "choice");
 	for (uint32_t i = 0; i < p->n; i++)
 		ap_jw_int(w, c->pick[i]);
 	ap_jw_end(w);
@@ -142,8 +136,7 @@ static void write_certificate(struct ap_jw *w, const struct ap_problem *p, const
 	const struct ap_certificate *x = c->certificate;
 	struct ap_choice proven = {.outcome = AP_OUT_FEASIBLE, .lower_bound = x->lower_bound};
 
-	ap_jw_key(w, "certificate");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "certificate");
 	ap_jw_kstr(w, "engine", x->engine);
 	ap_jw_kstr(w, "status", x->proven ? "agrees" : "open");
 	ap_jw_knum(w, "lower_bound", x->proven && c->pick ? ap_problem_cost(as_given(p), c->pick)

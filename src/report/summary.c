@@ -411,8 +411,7 @@ static void write_top(struct ap_plan_writer *pw)
 	const struct ap_graph *g = pw->p->graph;
 	uint32_t best[TOP], n = top_operators(pw->p, best);
 
-	ap_jw_key(&pw->w, "expensive_operators");
-	ap_jw_arr(&pw->w);
+	ap_jw_karr(&pw->w, "expensive_operators");
 	for (uint32_t i = 0; i < n; i++) {
 		ap_jw_obj_flat(&pw->w);
 		ap_jw_kstr(&pw->w, "name", g->node[best[i]].name);
@@ -422,8 +421,7 @@ static void write_top(struct ap_plan_writer *pw)
 	}
 	ap_jw_end(&pw->w);
 	n = top_moves(pw->p, best);
-	ap_jw_key(&pw->w, "expensive_redistributions");
-	ap_jw_arr(&pw->w);
+	ap_jw_karr(&pw->w, "expensive_redistributions");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ap_plan_move *m = &pw->p->move[best[i]];
 
@@ -453,8 +451,7 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	ap_plan_write_search(&pw);
 	ap_plan_write_prediction(&pw);
 	ap_plan_write_pipeline(&pw);
-	ap_jw_key(&pw.w, "stages");
-	ap_jw_arr(&pw.w);
+	ap_jw_karr(&pw.w, "stages");
 	for (uint32_t s = 0; s < p->nstage; s++) {
 		ap_jw_obj_flat(&pw.w);
 		ap_plan_write_stage_figures(&pw, s);

@@ -42,8 +42,7 @@ static void describe(struct ap_jw *w, const char *what, int32_t stage, int threa
 	ap_jw_kstr(w, "ph", "M");
 	ap_jw_kint(w, "pid", stage);
 	ap_jw_kint(w, "tid", thread);
-	ap_jw_key(w, "args");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "args");
 }
 
 static void describe_end(struct ap_jw *w)
@@ -106,8 +105,7 @@ static void begin_event(struct tracer *t, const char *name, const char *cat, int
 	ap_jw_kstr(w, "cat", cat);
 	place(w, "X", stage, thread, start_s);
 	ap_jw_knum(w, "dur", us(end_s - start_s));
-	ap_jw_key(w, "args");
-	ap_jw_obj_flat(w);
+	ap_jw_kobj_flat(w, "args");
 }
 
 static void end_event(struct tracer *t)
@@ -268,23 +266,20 @@ static void take_memory(void *user, const struct ap_trace_memory *m)
 	ap_jw_obj_flat(&t->w);
 	ap_jw_kstr(&t->w, "name", "memory");
 	place(&t->w, "C", m->stage, PASSES, m->at_s);
-	ap_jw_key(&t->w, "args");
-	ap_jw_obj_flat(&t->w);
+	ap_jw_kobj_flat(&t->w, "args");
 	ap_jw_kint(&t->w, "bytes", m->bytes);
 	end_event(t);
 }
 
 static void write_facts(struct ap_jw *w, const struct ap_plan *p)
 {
-	ap_jw_key(w, "otherData");
-	ap_jw_obj(w);
+	ap_jw_kobj(w, "otherData");
 	ap_jw_kstr(w, "tool", "autopar-plan " AP_VERSION);
 	ap_jw_kstr(w, "graph", p->graph->name);
 	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
 	ap_jw_knum(w, "step_time_s", p->prediction.step_time_s);
-	ap_jw_key(w, "peak_bytes");
-	ap_jw_arr_flat(w);
+	ap_jw_karr_flat(w, "peak_bytes");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		ap_jw_int(w, p->stage[s].peak_bytes);
 	ap_jw_end(w);
@@ -307,8 +302,7 @@ void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *wri
 	ap_jw_obj(&t.w);
 	ap_jw_kstr(&t.w, "displayTimeUnit", "ms");
 	write_facts(&t.w, p);
-	ap_jw_key(&t.w, "traceEvents");
-	ap_jw_arr(&t.w);
+	ap_jw_karr(&t.w, "traceEvents");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		name_stage(&t, (int32_t)s);
 	passes(&t);
