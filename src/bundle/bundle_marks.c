@@ -7,11 +7,11 @@
 #include "base/json_write.h"
 #include "base/map.h"
 #include "bundle/bundle_way.h"
-#include "ckpt/op_strategy.h"
 #include "cost/recompute.h"
 #include "graph/cell.h"
 #include "rule/op.h"
 #include "shard/imposed.h"
+#include "shard/strategy.h"
 
 /* ---- recompute() of cells and primitives ---- */
 
@@ -237,7 +237,7 @@ static bool is_pinned(const struct ap_node *n)
 static bool is_cut_alike(const struct shards *c, ap_id with, ap_id i)
 {
 	struct ap_mark scratch = ap_arena_mark(c->ctx->scratch);
-	struct ap_op_cuts cuts = ap_op_cuts_of_node(c->ctx, c->p, i);
+	struct ap_strategy cuts = ap_strategy_of(c->ctx->scratch, &c->p->op[i].place);
 	const struct ap_pin *pin = &c->p->graph->node[with].in_pin;
 	bool same = pin->n == cuts.n && !c->p->op[with].place.dealt == !c->p->op[i].place.dealt;
 

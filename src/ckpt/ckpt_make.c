@@ -7,11 +7,11 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "ckpt/op_strategy.h"
 #include "cost/task.h"
 #include "graph/graph.h"
 #include "plan/terms.h"
 #include "rule/op.h"
+#include "shard/strategy.h"
 
 struct layouts {
 	struct ap_ckpt_layout *v;
@@ -71,7 +71,7 @@ static bool is_saved(struct ap_ctx *ctx, const struct part *part, ap_id node)
 static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct part *part, ap_id node)
 {
 	struct ap_mark mark;
-	struct ap_op_cuts cuts;
+	struct ap_strategy cuts;
 	struct ap_ckpt_vec *strategy;
 	struct ap_ckpt_item item = {
 		.node_name = ap_ckpt_key(ctx, part->p->graph, node, part->frozen),
@@ -80,7 +80,7 @@ static struct ap_ckpt_item make_item(struct ap_ctx *ctx, const struct part *part
 
 	assert(item.node_name);
 	mark = ap_arena_mark(ctx->scratch);
-	cuts = ap_op_cuts_of_node(ctx, part->p, node);
+	cuts = ap_strategy_of(ctx->scratch, &part->p->op[node].place);
 	item.n = cuts.n;
 	item.strategy = strategy = AP_NEW_N(ctx->arena, struct ap_ckpt_vec, cuts.n);
 	for (uint32_t i = 0; i < cuts.n; i++)

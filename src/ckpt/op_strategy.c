@@ -45,17 +45,6 @@ static const struct ap_map *recomputed_cells(struct ap_ctx *ctx, const struct ap
 	return names;
 }
 
-struct ap_op_cuts ap_op_cuts_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node)
-{
-	const struct ap_placement *place = &p->op[node].place;
-	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
-	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, cap);
-	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, cap, sizeof *cut);
-	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
-
-	return (struct ap_op_cuts){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
-}
-
 /* How input i of the graph arrives. */
 static struct ap_layout input_layout(const struct ap_plan *p, uint32_t i)
 {
@@ -70,7 +59,7 @@ static struct ap_layout input_layout(const struct ap_plan *p, uint32_t i)
 }
 
 /* Of what hands the inputs of the graph to the devices. */
-static struct ap_op_cuts cuts_of_inputs(struct ap_ctx *ctx, const struct ap_plan *p)
+static struct ap_strategy cuts_of_inputs(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	uint32_t n = p->graph->ninput;
 	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, n);
@@ -83,7 +72,7 @@ static struct ap_op_cuts cuts_of_inputs(struct ap_ctx *ctx, const struct ap_plan
 		for (int d = 0; d < layout.rank; d++)
 			cut[i][d] = layout.dim[d].cut;
 	}
-	return (struct ap_op_cuts){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
+	return (struct ap_strategy){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
 }
 
 /* Can no strategy say how the inputs arrive? One that does has its repeats on the left: ranks side by
@@ -100,7 +89,7 @@ static bool inputs_need_layouts(const struct ap_plan *p)
 	return false;
 }
 
-static void write_strategy(struct ap_jw *w, struct ap_op_cuts c, int64_t stage)
+static void write_strategy(struct ap_jw *w, struct ap_strategy c, int64_t stage)
 {
 	ap_jw_obj_flat(w);
 	ap_jw_karr_flat(w, "parallel_strategy");
@@ -234,7 +223,7 @@ static void write_input_layouts(struct ap_ctx *ctx, struct ap_jw *w, const struc
 	ap_jw_end(w);
 }
 
-static struct ap_op_cuts cuts_of_results(struct ap_ctx *ctx, const struct ap_placement *place, uint32_t n)
+static struct ap_strategy cuts_of_results(struct ap_ctx *ctx, const struct ap_placement *place, uint32_t n)
 {
 	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, n);
 	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, n, sizeof *cut);
@@ -243,7 +232,7 @@ static struct ap_op_cuts cuts_of_results(struct ap_ctx *ctx, const struct ap_pla
 		rank[i] = place->bound->out[i].rank;
 		ap_strategy_vector(place, &place->bound->out[i], cut[i]);
 	}
-	return (struct ap_op_cuts){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
+	return (struct ap_strategy){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
 }
 
 struct said { /* what is taken over from a template */
@@ -263,7 +252,7 @@ static void write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_pla
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 
 	if (map == AP_OP_STRATEGY)
-		write_strategy(w, op ? ap_op_cuts_of_node(ctx, p, node) : cuts_of_inputs(ctx, p),
+		write_strategy(w, op ? ap_strategy_of(ctx->scratch, &op->place) : cuts_of_inputs(ctx, p),
 			said.stage);
 	else if (!op)
 		write_input_layouts(ctx, w, p);
@@ -388,7 +377,7 @@ static struct form form_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_
 	uint8_t *rank;
 
 	if (map == AP_OP_STRATEGY) {
-		struct ap_op_cuts cuts = ap_op_cuts_of_node(ctx, p, node);
+		struct ap_strategy cuts = ap_strategy_of(ctx->scratch, &p->op[node].place);
 
 		return (struct form){cuts.n, cuts.rank};
 	}
@@ -404,7 +393,7 @@ static bool is_dataset(struct ap_ctx *ctx, const struct ap_op_template *t, ap_id
 	static const enum ap_op_map maps[] = {AP_OP_LAYOUT, AP_OP_STRATEGY};
 	const struct ap_op_name *name = &t->name[id];
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_op_cuts cuts;
+	struct ap_strategy cuts;
 	bool fits = !name->at[AP_OP_NESTED];
 
 	if (!ap_op_prim_is(ap_op_name_at(t, id), AP_OP_DATASET))

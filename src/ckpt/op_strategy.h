@@ -21,12 +21,4 @@ enum ap_status ap_op_template_check(struct ap_ctx *ctx, const struct ap_op_templ
 void ap_op_strategy_write(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_op_template *t,
 	ap_write_fn *write, void *user);
 
-/* The strategy vectors of an operator, in scratch. */
-struct ap_op_cuts {
-	uint32_t n;
-	const uint8_t *rank;
-	const int32_t (*cut)[AP_MAX_RANK];
-};
-struct ap_op_cuts ap_op_cuts_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node);
-
 #endif

@@ -376,16 +376,13 @@ static struct ap_saved_vector widen(struct ap_ctx *ctx, const int32_t *v, size_t
 /* Factors, and the vectors that shard() takes, as the plan file has them. */
 static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
 {
-	uint32_t cap = p->bound->nin + (uint32_t)strlen(p->bound->row->strategy);
-	uint8_t *rank = AP_NEW_N(ctx->scratch, uint8_t, cap);
-	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(ctx->scratch, cap, sizeof *cut);
+	struct ap_strategy s = ap_strategy_of(ctx->scratch, p);
 	struct ap_saved_factor *factor = AP_NEW_N(ctx->scratch, struct ap_saved_factor, AP_MAX_FACTOR);
-	struct ap_saved_vector *in = AP_NEW_N(ctx->scratch, struct ap_saved_vector, cap + 1), *out = &in[cap];
-	uint32_t nin = ap_space_to_strategy(p, rank, cut, cap);
+	struct ap_saved_vector *in = AP_NEW_N(ctx->scratch, struct ap_saved_vector, s.n + 1), *out = &in[s.n];
 
-	for (uint32_t i = 0; i < nin; i++)
-		in[i] = widen(ctx, cut[i], rank[i]);
-	op->in_strategy = (struct ap_saved_vectors){nin, in};
+	for (uint32_t i = 0; i < s.n; i++)
+		in[i] = widen(ctx, s.cut[i], s.rank[i]);
+	op->in_strategy = (struct ap_saved_vectors){s.n, in};
 	op->nfactor = (uint32_t)p->bound->nfactor;
 	op->factor = factor;
 	for (uint32_t i = 0; i < op->nfactor; i++) {

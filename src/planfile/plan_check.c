@@ -163,18 +163,63 @@ static void book_want_num(struct book *b, const struct ap_jv *obj, const char *k
 			isfinite(want) ? ap_format_double(want, text) : "a number", why);
 }
 
-static void book_want_near(struct book *b, const struct ap_jv *obj, const char *key, double want,
-	const char *why)
-{
-	if (!book_near(book_num(obj, key), want))
-		book_want_num(b, obj, key, want, why);
-}
-
 static void book_want_str(struct book *b, const struct ap_jv *obj, const char *key, const char *want,
 	const char *why)
 {
 	if (strcmp(book_str(obj, key), want) != 0)
 		book_fault(b, ap_jv_get(obj, key), "expected \"%s\", %s", want, why);
+}
+
+/* Notes a name of v in a map, where it is none that is there already. */
+static bool book_note(struct book *b, struct ap_map *names, const char *name, const struct ap_jv *v,
+	const char *what)
+{
+	bool fresh;
+
+	ap_map_put_str(names, name, &fresh);
+	if (!fresh)
+		book_fault(b, v, "%s of this name is there already", what);
+	return fresh;
+}
+
+/* The operator that a member names; AP_NONE after a fault. */
+static ap_id book_op(struct book *b, const struct ap_jv *obj, const char *key)
+{
+	ap_id id = ap_map_get_str(b->op_names, book_str(obj, key));
+
+	if (id == AP_NONE)
+		book_fault(b, ap_jv_get(obj, key), "is no operator of this plan");
+	return id;
+}
+
+/* The stage of obj, below the number of stages. */
+static bool book_stage(struct book *b, const struct ap_jv *obj, int64_t nstage)
+{
+	if (book_int(b, obj, "stage") < nstage)
+		return true;
+	book_fault(b, ap_jv_get(obj, "stage"), "is no stage of this plan");
+	return false;
+}
+
+static size_t index_of(const char *const *names, const char *name)
+{
+	size_t i = 0;
+
+	while (strcmp(names[i], name) != 0)
+		i++;
+	return i;
+}
+
+static bool same_lists(const struct ap_jv *a, const struct ap_jv *b)
+{
+	const struct ap_jv *x = ap_jv_first(a), *y = ap_jv_first(b);
+
+	if (ap_jv_type(a) != AP_JARRAY)
+		return ap_jv_type(b) != AP_JARRAY && ap_jv_double(a) == ap_jv_double(b);
+	for (; x && y; x = ap_jv_next(x), y = ap_jv_next(y))
+		if (!same_lists(x, y))
+			return false;
+	return !x && !y;
 }
 
 /* Axes [stride, size], outermost first; each lies whole within one step of the one before. */
@@ -266,22 +311,6 @@ static void read_sizes(struct book *b)
 
 enum { MOST_NESTED = 16 }; /* no setting has more; the hash of what has is another */
 
-/* The hash is of their compact form. */
-static void hold_hash(struct book *b, const struct ap_jv *settings)
-{
-	const struct ap_jv *input = ap_jv_get(ap_jv_get(b->root, "inputs"), "settings");
-	struct ap_str text;
-	struct ap_jw w;
-	char hex[AP_SHA256_HEX + 1];
-
-	ap_str_init(&text, b->ctx->scratch);
-	ap_jw_str_init(&w, &text, 0);
-	if (ap_jv_is_shallow(settings, MOST_NESTED))
-		ap_jw_value(&w, b->doc, settings);
-	ap_sha256_hex(text.s, text.len, hex);
-	book_want_str(b, input, "sha256", hex, "of the settings as they are here");
-}
-
 /* What a setting says is said once more at pointer: where both are there, they are equal. */
 static void hold_twin(struct book *b, const struct ap_jv *setting, const struct ap_jv *twin,
 	const char *where)
@@ -313,8 +342,17 @@ static void rule_settings(struct book *b)
 		{"pipeline_scheduler", "pipeline", "scheduler"},
 	};
 	const struct ap_jv *settings = ap_jv_get(b->root, "settings"), *v;
+	char hex[AP_SHA256_HEX + 1];
+	struct ap_str text;
+	struct ap_jw w;
 
-	hold_hash(b, settings);
+	ap_str_init(&text, b->ctx->scratch);
+	ap_jw_str_init(&w, &text, 0); /* the hash is of their compact form */
+	if (ap_jv_is_shallow(settings, MOST_NESTED))
+		ap_jw_value(&w, b->doc, settings);
+	ap_sha256_hex(text.s, text.len, hex);
+	book_want_str(b, ap_jv_get(ap_jv_get(b->root, "inputs"), "settings"), "sha256", hex,
+		"of the settings as they are here");
 	for (size_t i = 0; i < AP_COUNT(twins); i++) {
 		const struct ap_jv *section = ap_jv_get(b->root, twins[i].section);
 
@@ -336,14 +374,9 @@ static struct book_tensor *add_tensor(struct book *b, const struct ap_jv *name,
 	enum book_source source)
 {
 	struct book_tensor t = {.source = source, .where = name};
-	bool fresh;
-	ap_id id = ap_map_put_str(b->tensor_names, ap_jv_str(name), &fresh);
 
-	if (!fresh) {
-		book_fault(b, name, "a tensor of this name is there already");
+	if (!book_note(b, b->tensor_names, ap_jv_str(name), name, "a tensor"))
 		return NULL;
-	}
-	(void)id;
 	AP_PUSH(b->ctx->scratch, b->tensor, t);
 	return &b->tensor.v[b->tensor.n - 1];
 }
@@ -376,19 +409,15 @@ static void add_inputs(struct book *b, const struct ap_jv *g)
 	}
 }
 
-static void add_constants(struct book *b, const struct ap_jv *g)
+static void rule_graph(struct book *b)
 {
-	const struct ap_jv *list = ap_jv_get(g, "constants");
-
-	b->names_constants = list != NULL;
-	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v))
-		(void)add_tensor(b, v, BOOK_CONSTANT);
-}
-
-static int64_t add_params(struct book *b)
-{
+	const struct ap_jv *g = ap_jv_get(b->root, "graph"), *constants = ap_jv_get(g, "constants");
 	int64_t sum = 0, n;
 
+	add_inputs(b, g);
+	b->names_constants = constants != NULL;
+	for (const struct ap_jv *v = constants ? ap_jv_first(constants) : NULL; v; v = ap_jv_next(v))
+		(void)add_tensor(b, v, BOOK_CONSTANT);
 	for (uint32_t i = 0; i < b->nparam; i++) {
 		const struct ap_jv *p = b->param[i], *read_as = ap_jv_get(p, "read_as");
 		struct book_tensor *t = add_tensor(b, ap_jv_get(p, "name"), BOOK_PARAM);
@@ -402,20 +431,7 @@ static int64_t add_params(struct book *b)
 		if (!ap_product(t->shape.v, t->shape.n, &n) || !ap_add(sum, n, &sum))
 			book_fault(b, ap_jv_get(p, "tensor_shape"), "has too many elements");
 	}
-	return sum;
-}
-
-static void rule_graph(struct book *b)
-{
-	const struct ap_jv *g = ap_jv_get(b->root, "graph");
-	int64_t sum;
-
-	add_inputs(b, g);
-	add_constants(b, g);
-	sum = add_params(b);
-	if (book_int(b, g, "parameters") != sum)
-		book_fault(b, ap_jv_get(g, "parameters"), "expected %" PRId64
-			", the elements of the parameters in /parameters", sum);
+	book_want_int(b, g, "parameters", sum, "the elements of the parameters in /parameters");
 }
 
 static void rule_machine(struct book *b)
@@ -533,28 +549,6 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 			"redistributions cost");
 }
 
-static void hold_certificate(struct book *b, const struct ap_jv *search, const struct ap_jv *c)
-{
-	const struct ap_jv *bound = ap_jv_get(c, "lower_bound_s");
-	double least = book_num(search, "lower_bound_s");
-	bool agrees = !strcmp(book_str(c, "status"), "agrees");
-
-	if (!strcmp(book_str(c, "engine"), book_str(search, "mode")))
-		book_fault(b, ap_jv_get(c, "engine"), "expected another engine than that of the search");
-	if (agrees && ap_jv_type(bound) == AP_JNUMBER && ap_jv_double(bound) < least)
-		book_fault(b, bound, "expected the bound of the search, or more, of one that agrees");
-}
-
-static const char *status_of(const struct book *b, const struct ap_jv *s)
-{
-	if (!strcmp(book_str(s, "mode"), "given"))
-		return "given";
-	if (!book_bool(s, "complete"))
-		return "stopped";
-	(void)b;
-	return book_num(s, "objective_s") <= book_num(s, "lower_bound_s") ? "optimal" : "feasible";
-}
-
 static void rule_search(struct book *b)
 {
 	const struct ap_jv *s = ap_jv_get(b->root, "search"), *c = book_at(s, "certificate");
@@ -562,7 +556,8 @@ static void rule_search(struct book *b)
 	double least = book_num(s, "lower_bound_s"), objective = book_num(s, "objective_s");
 	bool given = !strcmp(book_str(s, "mode"), "given");
 
-	book_want_str(b, s, "status", status_of(b, s), "by mode, completeness and bound");
+	book_want_str(b, s, "status", given ? "given" : !book_bool(s, "complete") ? "stopped"
+		: objective <= least ? "optimal" : "feasible", "by mode, completeness and bound");
 	book_want_num(b, s, "gap", least > 0 ? objective / least - 1 : 0,
 		"objective_s / lower_bound_s - 1");
 	if (given) {
@@ -574,19 +569,18 @@ static void rule_search(struct book *b)
 	if (least > objective * (1 + 1e-12))
 		book_fault(b, ap_jv_get(s, "lower_bound_s"), "is above objective_s");
 	hold_objective(b, s);
-	if (c)
-		hold_certificate(b, s, c);
+	if (c) {
+		const struct ap_jv *bound = ap_jv_get(c, "lower_bound_s");
+
+		if (!strcmp(book_str(c, "engine"), book_str(s, "mode")))
+			book_fault(b, ap_jv_get(c, "engine"),
+				"expected another engine than that of the search");
+		if (!strcmp(book_str(c, "status"), "agrees") && ap_jv_type(bound) == AP_JNUMBER &&
+			ap_jv_double(bound) < least)
+			book_fault(b, bound, "expected the bound of the search, or more, of one that agrees");
+	}
 	if (c && certify && ap_jv_type(certify) == AP_JBOOL && !ap_jv_bool(certify))
 		book_fault(b, c, "contradicts /settings/certify");
-}
-
-static double mean_of_stages(const struct book *b, const char *key)
-{
-	double sum = 0;
-
-	for (int64_t i = 0; i < b->nstage; i++)
-		sum += book_num(b->stage[i], key) / (double)b->nstage;
-	return sum;
 }
 
 static void rule_prediction(struct book *b)
@@ -596,14 +590,16 @@ static void rule_prediction(struct book *b)
 	double bubble = book_num(p, "bubble_s"), update = book_num(p, "optimizer_s");
 	double comm = book_num(p, "communication_s"), rest = fmax(0, step - compute - bubble - update);
 	int64_t batch = book_int(b, ap_jv_get(b->root, "graph"), "batch");
+	double idle = 0; /* in the mean */
 
+	for (int64_t i = 0; i < b->nstage; i++)
+		idle += book_num(b->stage[i], "idle_s") / (double)b->nstage;
 	book_want_num(b, p, "exposed_communication_s", comm > 0 ? rest : 0,
 		"what kernels, bubble and optimizer leave of the step");
 	if (comm <= 0 && rest > 1e-9 * step)
 		book_fault(b, ap_jv_get(p, "step_time_s"), "is not the sum of its parts");
 	if (b->nstage)
-		book_want_num(b, p, "bubble_s", mean_of_stages(b, "idle_s"),
-			"the mean of the stages' idle_s");
+		book_want_num(b, p, "bubble_s", idle, "the mean of the stages' idle_s");
 	book_want_num(b, p, "tokens_or_samples_per_s", (double)batch / step,
 		"batch by step_time_s");
 	if (b->nstage == 1 && step > 0 && compute + update > step * (1 + 1e-12))
@@ -617,15 +613,12 @@ static void rule_baselines(struct book *b)
 	static const char *const figures[] = {"step_time_s", "objective_s", "memory_bytes", "fits"};
 	struct ap_map *names = ap_map_create(b->ctx->scratch);
 	double least = book_num(s, "lower_bound_s");
-	bool fresh;
 
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
 		bool applies = !ap_jv_get(v, "not_applicable"), whole = true;
 		const struct ap_jv *gap = ap_jv_get(v, "gap");
 
-		ap_map_put_str(names, book_str(v, "name"), &fresh);
-		if (!fresh)
-			book_fault(b, v, "a baseline of this name is there already");
+		(void)book_note(b, names, book_str(v, "name"), v, "a baseline");
 		for (size_t i = 0; i < AP_COUNT(figures); i++)
 			if (!ap_jv_get(v, figures[i]) == applies) {
 				book_fault(b, v, applies ? "no key \"%s\"" :
@@ -654,24 +647,19 @@ static bool decides(const char *name)
 	return false;
 }
 
-static void hold_gaps(struct book *b, bool wanted)
+static void rule_loss(struct book *b)
 {
+	const struct ap_jv *r = ap_jv_get(b->root, "route"), *s = ap_jv_get(b->root, "search");
+	bool none = ap_jv_type(r) == AP_JNULL, wanted; /* a gap of each baseline */
 	const struct ap_jv *list = ap_jv_get(b->root, "baselines");
+	double sum = 0, loss;
 
+	wanted = strcmp(book_str(s, "status"), "given") != 0 && book_num(s, "lower_bound_s") > 0 &&
+		(none || !decides(book_str(r, "executor")));
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
 		if (!ap_jv_get(v, "not_applicable") && !ap_jv_get(v, "gap") == wanted)
 			book_fault(b, v, wanted ? "no key \"gap\"" : "expected no gap where the route, "
 				"or nothing, decides");
-}
-
-static void rule_loss(struct book *b)
-{
-	const struct ap_jv *r = ap_jv_get(b->root, "route"), *s = ap_jv_get(b->root, "search");
-	bool none = ap_jv_type(r) == AP_JNULL, bounded;
-	double sum = 0, loss;
-
-	bounded = strcmp(book_str(s, "status"), "given") != 0 && book_num(s, "lower_bound_s") > 0;
-	hold_gaps(b, bounded && (none || !decides(book_str(r, "executor"))));
 	if (none)
 		return;
 	loss = book_num(s, "objective_s") - book_num(r, "free_objective_s");
@@ -688,29 +676,25 @@ static void rule_loss(struct book *b)
 			"that of the plan, from which none differs");
 }
 
-/* The tensor of this name, made known where it is not: what nothing gives is a constant. */
-static ap_id read_input(struct book *b, const struct ap_jv *name)
-{
-	bool fresh;
-	ap_id id = ap_map_put_str(b->tensor_names, ap_jv_str(name), &fresh);
-	struct book_tensor t = {.source = BOOK_CONSTANT, .where = name};
-
-	if (fresh)
-		AP_PUSH(b->ctx->scratch, b->tensor, t);
-	if (fresh && b->names_constants)
-		book_fault(b, name,
-			"is no input, constant or parameter, nor a result of an operator before");
-	b->tensor.v[id].nuse++;
-	return id;
-}
-
+/* A tensor that is not known is made so: what nothing gives is a constant. */
 static void read_inputs(struct book *b, struct book_op *op)
 {
 	const struct ap_jv *list = ap_jv_get(op->v, "inputs");
 	ap_id *in = AP_NEW_N(b->ctx->scratch, ap_id, ap_jv_count(list));
+	bool fresh;
 
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
-		in[op->nin++] = read_input(b, v);
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		struct book_tensor t = {.source = BOOK_CONSTANT, .where = v};
+		ap_id id = ap_map_put_str(b->tensor_names, ap_jv_str(v), &fresh);
+
+		if (fresh)
+			AP_PUSH(b->ctx->scratch, b->tensor, t);
+		if (fresh && b->names_constants)
+			book_fault(b, v,
+				"is no input, constant or parameter, nor a result of an operator before");
+		b->tensor.v[id].nuse++;
+		in[op->nin++] = id;
+	}
 	op->in = in;
 }
 
@@ -766,17 +750,12 @@ static void hold_counts(struct book *b, const struct book_op *op)
 static void read_operator(struct book *b, uint32_t i, const struct ap_jv *v)
 {
 	struct book_op *op = &b->op[i];
-	const struct ap_jv *comms = ap_jv_get(v, "communications");
-	bool fresh;
 
 	*op = (struct book_op){.v = v, .name = book_str(v, "name"),
 		.stage = book_int(b, v, "stage"), .segment = book_int(b, v, "segment")};
 	b->oper = op->name;
-	ap_map_put_str(b->op_names, op->name, &fresh);
-	if (!fresh)
-		book_fault(b, ap_jv_get(v, "name"), "an operator of this name is there already");
-	if (op->stage >= (b->nstage ? b->nstage : 1))
-		book_fault(b, ap_jv_get(v, "stage"), "is no stage of this plan");
+	(void)book_note(b, b->op_names, op->name, ap_jv_get(v, "name"), "an operator");
+	(void)book_stage(b, v, b->nstage ? b->nstage : 1);
 	if (op->segment >= b->segments)
 		book_fault(b, ap_jv_get(v, "segment"), "is no segment of a stage");
 	if (!*book_str(v, "type"))
@@ -786,36 +765,14 @@ static void read_operator(struct book *b, uint32_t i, const struct ap_jv *v)
 	read_inputs(b, op);
 	read_outputs(b, i);
 	op->dev = book_list(b, ap_jv_get(v, "dev_matrix"));
-	op->comm = AP_NEW_N(b->ctx->scratch, const struct ap_jv *, ap_jv_count(comms));
-	for (const struct ap_jv *c = ap_jv_first(comms); c; c = ap_jv_next(c))
-		op->comm[op->ncomm++] = c;
+	op->comm = list_of(b, ap_jv_get(v, "communications"), &op->ncomm);
 	hold_counts(b, op);
-}
-
-/* What the network gives is a result of one of them, and so is what no operator of the plan reads. */
-static void hold_outputs(struct book *b)
-{
-	const struct ap_jv *list = ap_jv_get(ap_jv_get(b->root, "graph"), "outputs");
-
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		ap_id id = ap_map_get_str(b->tensor_names, ap_jv_str(v));
-
-		if (id == AP_NONE)
-			book_fault(b, v, "is no tensor of this plan");
-	}
-}
-
-/* Each is read. */
-static void hold_constants(struct book *b)
-{
-	for (size_t i = 0; i < b->tensor.n; i++)
-		if (b->tensor.v[i].source == BOOK_CONSTANT && !b->tensor.v[i].nuse)
-			book_fault(b, b->tensor.v[i].where, "is read by no operator");
 }
 
 static void rule_operators(struct book *b)
 {
 	const struct ap_jv *list = ap_jv_get(b->root, "operators");
+	const struct ap_jv *outputs = ap_jv_get(ap_jv_get(b->root, "graph"), "outputs");
 	uint32_t i = 0;
 
 	b->nop = (uint32_t)ap_jv_count(list);
@@ -823,8 +780,12 @@ static void rule_operators(struct book *b)
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++)
 		read_operator(b, i, v);
 	b->oper = NULL;
-	hold_constants(b);
-	hold_outputs(b);
+	for (size_t t = 0; t < b->tensor.n; t++)
+		if (b->tensor.v[t].source == BOOK_CONSTANT && !b->tensor.v[t].nuse)
+			book_fault(b, b->tensor.v[t].where, "is read by no operator");
+	for (const struct ap_jv *v = ap_jv_first(outputs); v; v = ap_jv_next(v))
+		if (ap_map_get_str(b->tensor_names, ap_jv_str(v)) == AP_NONE)
+			book_fault(b, v, "is no tensor of this plan");
 }
 
 static int64_t stride_of(const struct book_op *op, size_t axis) /* counted from the right */
@@ -1147,14 +1108,6 @@ static bool hold_ends(struct book *b, const struct ap_jv *m, ap_id from, const s
 	return strcmp(book_str(m, "tensor"), ap_jv_str(t->where)) == 0;
 }
 
-static void hold_times(struct book *b, const struct ap_jv *m)
-{
-	book_want_num(b, m, "time_s", book_num(m, "forward_s") + book_num(m, "backward_s"),
-		"forward_s + backward_s");
-	if (b->inference)
-		book_want_num(b, m, "backward_s", 0, "for /settings/run_phase is inference");
-}
-
 static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id to)
 {
 	int64_t operand = book_int(b, m, "operand");
@@ -1162,7 +1115,10 @@ static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id t
 	const struct book_tensor *t;
 	struct ap_layout a, z;
 
-	hold_times(b, m);
+	book_want_num(b, m, "time_s", book_num(m, "forward_s") + book_num(m, "backward_s"),
+		"forward_s + backward_s");
+	if (b->inference)
+		book_want_num(b, m, "backward_s", 0, "for /settings/run_phase is inference");
 	if (!hold_ends(b, m, from, op, operand))
 		return;
 	t = &b->tensor.v[op->in[operand]];
@@ -1216,14 +1172,9 @@ static void rule_redistributions(struct book *b)
 
 	for (uint32_t i = 0; i < b->nmove; i++) {
 		const struct ap_jv *m = b->move[i], *name = book_at(m, "from");
-		ap_id to = ap_map_get_str(b->op_names, book_str(m, "to"));
-		ap_id from = name ? ap_map_get_str(b->op_names, ap_jv_str(name)) : AP_NONE;
+		ap_id to = book_op(b, m, "to"), from = name ? book_op(b, m, "from") : AP_NONE;
 		const uint32_t key[2] = {to, (uint32_t)book_int(b, m, "operand")};
 
-		if (to == AP_NONE)
-			book_fault(b, ap_jv_get(m, "to"), "is no operator of this plan");
-		if (name && from == AP_NONE)
-			book_fault(b, name, "is no operator of this plan");
 		if (to == AP_NONE || (name && from == AP_NONE))
 			continue;
 		ap_map_put(seen, key, sizeof key, &fresh);
@@ -1342,14 +1293,12 @@ static void read_group(const struct book *b, const struct ap_jv *obj, struct ap_
 /* Its collective, of an operator that is named there. */
 static const struct ap_jv *hold_exchange(struct book *b, const struct ap_jv *p, const struct ap_jv *x)
 {
-	ap_id id = ap_map_get_str(b->op_names, book_str(x, "operator"));
+	ap_id id = book_op(b, x, "operator");
 	int64_t operand = book_int(b, x, "operand");
 	struct ap_axes axes, group;
 
-	if (id == AP_NONE) {
-		book_fault(b, ap_jv_get(x, "operator"), "is no operator of this plan");
+	if (id == AP_NONE)
 		return NULL;
-	}
 	if (operand >= b->op[id].nin || strcmp(book_str(p, "name"),
 		ap_jv_str(b->tensor.v[b->op[id].in[operand]].where)) != 0) {
 		book_fault(b, ap_jv_get(x, "operand"), "is not this parameter");
@@ -1474,9 +1423,26 @@ static bool is_param(const struct book *b, ap_id tensor)
 	return false;
 }
 
-/* What the checkpoint says how it is cut reads a parameter. */
-static void hold_checkpoint(struct book *b)
+static void rule_parameters(struct book *b)
 {
+	const struct users *all = list_users(b);
+
+	for (uint32_t i = 0; i < b->nparam; i++) {
+		const struct ap_jv *p = b->param[i];
+		ap_id t = ap_map_get_str(b->tensor_names, book_str(p, "name"));
+		struct ap_layout l;
+
+		if (!book_stage(b, p, b->nstage) || !read_param(b, p, &l))
+			continue;
+		hold_param_slice(b, p, &l);
+		hold_dealing(b, p, &l);
+		hold_users(b, p, &l, all[t].v, all[t].n);
+		hold_gradients(b, p, all[t].ngradient);
+		if (all[t].ngradient && !book_bool(p, "trainable"))
+			book_fault(b, ap_jv_get(p, "trainable"), "expected true, for its gradient is "
+				"exchanged");
+	}
+	/* what the checkpoint says how it is cut reads a parameter */
 	for (uint32_t i = 0; i < b->nop; i++) {
 		bool any = false;
 
@@ -1490,64 +1456,20 @@ static void hold_checkpoint(struct book *b)
 	b->oper = NULL;
 }
 
-static void rule_parameters(struct book *b)
-{
-	const struct users *all = list_users(b);
-
-	for (uint32_t i = 0; i < b->nparam; i++) {
-		const struct ap_jv *p = b->param[i];
-		ap_id t = ap_map_get_str(b->tensor_names, book_str(p, "name"));
-		struct ap_layout l;
-
-		if (book_int(b, p, "stage") >= b->nstage) {
-			book_fault(b, ap_jv_get(p, "stage"), "is no stage of this plan");
-			continue;
-		}
-		if (!read_param(b, p, &l))
-			continue;
-		hold_param_slice(b, p, &l);
-		hold_dealing(b, p, &l);
-		hold_users(b, p, &l, all[t].v, all[t].n);
-		hold_gradients(b, p, all[t].ngradient);
-		if (all[t].ngradient && !book_bool(p, "trainable"))
-			book_fault(b, ap_jv_get(p, "trainable"), "expected true, for its gradient is "
-				"exchanged");
-	}
-	hold_checkpoint(b);
-}
-
-static bool same_lists(const struct ap_jv *a, const struct ap_jv *b)
-{
-	const struct ap_jv *x = ap_jv_first(a), *y = ap_jv_first(b);
-
-	if (ap_jv_type(a) != AP_JARRAY)
-		return ap_jv_type(b) != AP_JARRAY && ap_jv_double(a) == ap_jv_double(b);
-	for (; x && y; x = ap_jv_next(x), y = ap_jv_next(y))
-		if (!same_lists(x, y))
-			return false;
-	return !x && !y;
-}
-
 static void rule_route(struct book *b)
 {
 	const struct ap_jv *r = book_at(b->root, "route");
 	struct ap_map *names = ap_map_create(b->ctx->scratch);
-	bool fresh;
 
 	if (!r)
 		return;
 	for (const struct ap_jv *v = ap_jv_first(ap_jv_get(r, "differs")); v; v = ap_jv_next(v)) {
-		ap_id id = ap_map_get_str(b->op_names, book_str(v, "name"));
 		const struct ap_jv *now = ap_jv_get(v, "in_strategy");
+		ap_id id;
 
-		ap_map_put_str(names, book_str(v, "name"), &fresh);
-		if (!fresh)
-			book_fault(b, v, "an operator of this name is there already");
-		if (id == AP_NONE) {
-			book_fault(b, ap_jv_get(v, "name"), "is no operator of this plan");
-			continue;
-		}
-		if (!same_lists(now, ap_jv_get(b->op[id].v, "in_strategy")))
+		(void)book_note(b, names, book_str(v, "name"), v, "an operator");
+		id = book_op(b, v, "name");
+		if (id != AP_NONE && !same_lists(now, ap_jv_get(b->op[id].v, "in_strategy")))
 			book_fault(b, now, "contradicts the operator's own");
 	}
 }
@@ -1556,9 +1478,11 @@ static const char *const kinds[] = {"weights_bytes", "gathered_bytes", "gradient
 	"optimizer_bytes", "activations_bytes", "recompute_bytes", "temporary_bytes", "context_bytes",
 	"buffers_bytes"};
 
-/* Of the operators of a stage. */
+/* Of the operators of a stage; of the first kinds the sums. */
+enum { SUMMED = 4 };
+
 struct held {
-	int64_t noperator, weights, gathered, gradients, optimizer, activations, temporary;
+	int64_t noperator, sum[SUMMED], activations, temporary;
 	int64_t kept, surely_kept; /* copies of redistributions: those that are recomputed are not */
 };
 
@@ -1589,10 +1513,8 @@ static struct held *sum_operators(struct book *b)
 		op[id].recompute = book_bool(v, "recompute");
 		b->recomputes |= op[id].recompute;
 		h->noperator++;
-		add(&h->weights, book_int(b, m, "weights_bytes"));
-		add(&h->gathered, book_int(b, m, "gathered_bytes"));
-		add(&h->gradients, book_int(b, m, "gradients_bytes"));
-		add(&h->optimizer, book_int(b, m, "optimizer_bytes"));
+		for (int k = 0; k < SUMMED; k++)
+			add(&h->sum[k], book_int(b, m, kinds[k]));
 		add(&h->activations, book_int(b, m, "activations_bytes"));
 		h->temporary = temporary > h->temporary ? temporary : h->temporary;
 	}
@@ -1615,10 +1537,8 @@ static void hold_kinds(struct book *b, const struct ap_jv *m, const struct held 
 	int64_t again = book_int(b, m, "recompute_bytes");
 	int64_t sure = again < h->surely_kept ? h->surely_kept - again : 0;
 
-	book_want_int(b, m, "weights_bytes", h->weights, "the sum of the operators");
-	book_want_int(b, m, "gathered_bytes", h->gathered, "the sum of the operators");
-	book_want_int(b, m, "gradients_bytes", h->gradients, "the sum of the operators");
-	book_want_int(b, m, "optimizer_bytes", h->optimizer, "the sum of the operators");
+	for (int k = 0; k < SUMMED; k++)
+		book_want_int(b, m, kinds[k], h->sum[k], "the sum of the operators");
 	book_want_int(b, m, "temporary_bytes", h->temporary, "the largest of an operator");
 	if (held < h->activations + sure || held > h->activations + h->kept)
 		book_fault(b, ap_jv_get(m, "activations_bytes"), "expected %" PRId64
@@ -1784,7 +1704,8 @@ static void hold_costs(struct book *b, const struct book_op *op)
 			if (!strcmp(phase, costs[i].phase[0]) || !strcmp(phase, costs[i].phase[1]))
 				sum += times * book_num(op->comm[k], "time_s");
 		}
-		book_want_near(b, cost, costs[i].key, sum, "the collectives of a step");
+		if (!book_near(book_num(cost, costs[i].key), sum))
+			book_want_num(b, cost, costs[i].key, sum, "the collectives of a step");
 	}
 }
 
@@ -1798,24 +1719,7 @@ static void rule_communications(struct book *b)
 	}
 }
 
-/* Same group, same kind: can this collective of a parameter be in that bucket? */
-static bool is_part(struct book *b, const struct ap_jv *bucket, const struct ap_jv *c)
-{
-	struct book_list p, q;
-	const struct ap_jv *x = ap_jv_first(ap_jv_get(bucket, "axes"));
-	const struct ap_jv *y = ap_jv_first(ap_jv_get(c, "axes"));
-
-	if (strcmp(book_str(bucket, "kind"), book_str(c, "kind")) != 0)
-		return false;
-	for (; x && y; x = ap_jv_next(x), y = ap_jv_next(y)) {
-		p = book_list(b, x);
-		q = book_list(b, y);
-		if (p.v[0] != q.v[0] || p.v[1] != q.v[1])
-			return false;
-	}
-	return !x && !y;
-}
-
+/* Such collectives run with those of their bucket. */
 static bool is_exchanged(const struct ap_jv *c)
 {
 	const char *phase = book_str(c, "phase");
@@ -1860,11 +1764,7 @@ static void hold_bucket(struct book *b, const struct ap_jv *bucket, struct fused
 	const struct ap_jv *list = ap_jv_get(bucket, "parameters");
 	bool whole = true;
 
-	if (stage >= b->nstage) {
-		book_fault(b, ap_jv_get(bucket, "stage"), "is no stage of this plan");
-		return;
-	}
-	if (!book_group(b, bucket, stage * b->ndev, b->ndev, NULL))
+	if (!book_stage(b, bucket, b->nstage) || !book_group(b, bucket, stage * b->ndev, b->ndev, NULL))
 		return;
 	if (!ap_jv_count(list))
 		book_fault(b, list, "expected a parameter at least");
@@ -1873,11 +1773,14 @@ static void hold_bucket(struct book *b, const struct ap_jv *bucket, struct fused
 		bool found = false;
 
 		for (uint32_t i = 0; t != AP_NONE && i < all[t].n && !found; i++) {
-			found = !all[t].taken[i] && is_part(b, bucket, all[t].comm[i]);
+			const struct ap_jv *c = all[t].comm[i];
+
+			found = !all[t].taken[i] && !strcmp(book_str(bucket, "kind"), book_str(c, "kind")) &&
+				same_lists(ap_jv_get(bucket, "axes"), ap_jv_get(c, "axes"));
 			if (!found)
 				continue;
 			all[t].taken[i] = true;
-			add(&bytes, book_int(b, all[t].comm[i], "bytes"));
+			add(&bytes, book_int(b, c, "bytes"));
 		}
 		if (!found)
 			book_fault(b, v, "has no collective of this kind and group that is in no other "
@@ -1924,15 +1827,6 @@ static int64_t part_of(const struct book *b, const struct slots *s, int64_t stag
 				     : segment * b->nstage + stage;
 }
 
-static int pass_of(const char *name)
-{
-	int pass = 0;
-
-	while (strcmp(passes[pass], name) != 0)
-		pass++;
-	return pass;
-}
-
 static void read_slots(struct book *b, struct slots *s, int64_t stage)
 {
 	double step = book_num(ap_jv_get(b->root, "prediction"), "step_time_s"), free_s = 0;
@@ -1941,7 +1835,7 @@ static void read_slots(struct book *b, struct slots *s, int64_t stage)
 	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
 		int64_t segment = book_int(b, v, "segment"), micro = book_int(b, v, "micro_batch");
 		double start = book_num(v, "start_s"), end = book_num(v, "end_s");
-		int pass = pass_of(book_str(v, "pass"));
+		size_t pass = index_of(passes, book_str(v, "pass"));
 		size_t at;
 
 		if (segment >= b->segments || micro >= b->micro_batches) {
@@ -1965,22 +1859,6 @@ static void read_slots(struct book *b, struct slots *s, int64_t stage)
 	}
 }
 
-/* Micro-batches that have gone forward and not yet back, of all segments. */
-static void hold_flight(struct book *b, int64_t stage)
-{
-	const struct ap_jv *list = ap_jv_get(b->stage[stage], "slots");
-	int64_t held = 0, most = 0;
-
-	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
-		int pass = pass_of(book_str(v, "pass"));
-
-		held += pass == FORWARD ? 1 : pass == BACKWARD ? -1 : 0;
-		most = held > most ? held : most;
-	}
-	if (!b->inference)
-		book_want_int(b, b->stage[stage], "in_flight", most, "the most in the order of slots");
-}
-
 /* Each pass runs once, after those that it needs. */
 static void hold_order(struct book *b, const struct slots *s, int64_t stage)
 {
@@ -1995,7 +1873,7 @@ static void hold_order(struct book *b, const struct slots *s, int64_t stage)
 		int64_t segment = book_int(b, v, "segment"), part;
 		int64_t micro = book_int(b, v, "micro_batch");
 		double start = book_num(v, "start_s"), after = 0;
-		int pass = pass_of(book_str(v, "pass"));
+		size_t pass = index_of(passes, book_str(v, "pass"));
 		size_t at, last = (size_t)s->npart - 1;
 
 		if (segment >= b->segments || micro >= b->micro_batches)
@@ -2066,8 +1944,18 @@ static void rule_slots(struct book *b)
 		hold_order(b, &s, i);
 	for (int64_t i = 0; i < b->nstage && !b->nfault; i++)
 		hold_passes(b, &s, i);
-	for (int64_t i = 0; i < b->nstage && !b->nfault; i++)
-		hold_flight(b, i);
+	for (int64_t i = 0; i < b->nstage && !b->nfault && !b->inference; i++) {
+		const struct ap_jv *list = ap_jv_get(b->stage[i], "slots");
+		int64_t held = 0, most = 0; /* micro-batches that have gone forward and not yet back */
+
+		for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
+			size_t pass = index_of(passes, book_str(v, "pass"));
+
+			held += pass == FORWARD ? 1 : pass == BACKWARD ? -1 : 0;
+			most = held > most ? held : most;
+		}
+		book_want_int(b, b->stage[i], "in_flight", most, "the most in the order of slots");
+	}
 }
 
 enum { EVENT_FORWARD, EVENT_BACKWARD, EVENT_COMM, EVENT_MOVE, EVENT_BACK, EVENT_UPDATE, EVENTS };
@@ -2079,19 +1967,8 @@ struct schedule {
 	bool *seen[EVENTS]; /* [operator or redistribution] */
 	bool **comm; /* [operator][communication] */
 	double *forward_end; /* [operator], < 0 none yet */
-	double *move_end; /* [redistribution] */
 	double *busy_s; /* [stage] end of the kernel before */
-	double *end_s; /* [stage] of all */
 };
-
-static int event_of(const char *name)
-{
-	int e = 0;
-
-	while (strcmp(events[e], name) != 0)
-		e++;
-	return e;
-}
 
 static bool lasts(const struct ap_jv *v, double want)
 {
@@ -2105,17 +1982,6 @@ static void hold_span(struct book *b, const struct ap_jv *v, double want, const 
 {
 	if (!lasts(v, want))
 		book_fault(b, v, "does not last as long as %s", of);
-}
-
-/* What an update takes beside the collectives that it waits for. */
-static double update_s(const struct book_op *op)
-{
-	double work = book_num(ap_jv_get(op->v, "cost"), "optimizer_s");
-
-	for (uint32_t k = 0; k < op->ncomm; k++)
-		if (!strcmp(book_str(op->comm[k], "phase"), "optimizer"))
-			work -= book_num(op->comm[k], "time_s");
-	return fmax(0, work);
 }
 
 static bool is_known(struct book *b, const struct ap_jv *v, int e, int64_t *index)
@@ -2149,8 +2015,14 @@ static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *
 
 	if (e == EVENT_FORWARD)
 		hold_span(b, v, book_num(cost, "forward_s") / times, "the operator's forward_s");
-	if (e == EVENT_UPDATE)
-		hold_span(b, v, update_s(op), "the operator's optimizer_s");
+	if (e == EVENT_UPDATE) { /* beside the collectives that it waits for */
+		double work = book_num(cost, "optimizer_s");
+
+		for (uint32_t k = 0; k < op->ncomm; k++)
+			if (!strcmp(book_str(op->comm[k], "phase"), "optimizer"))
+				work -= book_num(op->comm[k], "time_s");
+		hold_span(b, v, fmax(0, work), "the operator's optimizer_s");
+	}
 	if (is_before(start, s->busy_s[op->stage]))
 		book_fault(b, ap_jv_get(v, "start_s"), "is before the end of the kernel before");
 	s->busy_s[op->stage] = book_num(v, "end_s");
@@ -2169,17 +2041,9 @@ static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *
 		s->forward_end[i] = book_num(v, "end_s");
 }
 
-/* Others run with those of their bucket. */
-static bool is_alone(const struct ap_jv *c)
-{
-	const char *phase = book_str(c, "phase");
-
-	return strcmp(phase, "gradient") != 0 && strcmp(phase, "optimizer") != 0;
-}
-
 static void hold_event(struct book *b, struct schedule *s, const struct ap_jv *v)
 {
-	int e = event_of(book_str(v, "event"));
+	int e = (int)index_of(events, book_str(v, "event"));
 	double start = book_num(v, "start_s"), end = book_num(v, "end_s");
 	int64_t i = 0, stage, k;
 	bool *seen;
@@ -2203,10 +2067,9 @@ static void hold_event(struct book *b, struct schedule *s, const struct ap_jv *v
 	*seen = true;
 	if (end < start)
 		book_fault(b, ap_jv_get(v, "end_s"), "is before start_s");
-	s->end_s[stage] = fmax(s->end_s[stage], end);
 	if (e == EVENT_FORWARD || e == EVENT_BACKWARD || e == EVENT_UPDATE)
 		hold_kernel(b, s, v, e, i);
-	if (e == EVENT_COMM && is_alone(b->op[i].comm[book_int(b, v, "communication")]))
+	if (e == EVENT_COMM && !is_exchanged(b->op[i].comm[book_int(b, v, "communication")]))
 		hold_span(b, v, book_num(b->op[i].comm[book_int(b, v, "communication")], "time_s"),
 			"its time_s");
 	if (e == EVENT_MOVE)
@@ -2218,31 +2081,23 @@ static void hold_event(struct book *b, struct schedule *s, const struct ap_jv *v
 			"its backward_s, with or without the way there again");
 }
 
-static void make(struct book *b, struct schedule *s)
-{
-	struct ap_arena *a = b->ctx->scratch;
-	size_t n = b->nop > b->nmove ? b->nop : b->nmove;
-
-	for (int e = 0; e < EVENTS; e++)
-		s->seen[e] = AP_NEW_N(a, bool, n + 1);
-	s->comm = AP_NEW_N(a, bool *, b->nop + 1);
-	s->forward_end = AP_NEW_N(a, double, b->nop + 1);
-	s->busy_s = AP_NEW_N(a, double, b->nstage + 1);
-	s->end_s = AP_NEW_N(a, double, b->nstage + 1);
-	for (uint32_t i = 0; i < b->nop; i++) {
-		s->comm[i] = AP_NEW_N(a, bool, b->op[i].ncomm);
-		s->forward_end[i] = -1;
-	}
-}
-
 static void rule_schedule(struct book *b)
 {
 	const struct ap_jv *list = ap_jv_get(b->root, "schedule");
+	struct ap_arena *a = b->ctx->scratch;
 	struct schedule s;
 
 	if (b->nfault)
 		return;
-	make(b, &s);
+	for (int e = 0; e < EVENTS; e++)
+		s.seen[e] = AP_NEW_N(a, bool, (b->nop > b->nmove ? b->nop : b->nmove) + 1);
+	s.comm = AP_NEW_N(a, bool *, b->nop + 1);
+	s.forward_end = AP_NEW_N(a, double, b->nop + 1);
+	s.busy_s = AP_NEW_N(a, double, b->nstage + 1);
+	for (uint32_t i = 0; i < b->nop; i++) {
+		s.comm[i] = AP_NEW_N(a, bool, b->op[i].ncomm);
+		s.forward_end[i] = -1;
+	}
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
 		hold_event(b, &s, v);
 	for (uint32_t i = 0; i < b->nop; i++)
@@ -2260,31 +2115,26 @@ static const struct {
 #undef RULE
 };
 
-static void hold(struct book *b)
-{
-	read_sizes(b);
-	b->move = list_of(b, ap_jv_get(b->root, "redistributions"), &b->nmove);
-	b->param = list_of(b, ap_jv_get(b->root, "parameters"), &b->nparam);
-	b->op_names = ap_map_create(b->ctx->scratch);
-	b->tensor_names = ap_map_create(b->ctx->scratch);
-	for (size_t i = 0; i < AP_COUNT(rules); i++) {
-		uint32_t before = b->nfault;
-
-		b->check = rules[i].check;
-		b->oper = NULL;
-		rules[i].hold(b);
-		if (rules[i].base && b->nfault > before)
-			return;
-	}
-}
-
 enum ap_status ap_plan_check(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	struct book b = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	bool base = true;
 
 	AP_TRY(ap_plan_form_check(ctx, doc));
-	hold(&b);
+	read_sizes(&b);
+	b.move = list_of(&b, ap_jv_get(b.root, "redistributions"), &b.nmove);
+	b.param = list_of(&b, ap_jv_get(b.root, "parameters"), &b.nparam);
+	b.op_names = ap_map_create(ctx->scratch);
+	b.tensor_names = ap_map_create(ctx->scratch);
+	for (size_t i = 0; i < AP_COUNT(rules) && base; i++) {
+		uint32_t before = b.nfault;
+
+		b.check = rules[i].check;
+		b.oper = NULL;
+		rules[i].hold(&b);
+		base = !rules[i].base || b.nfault == before;
+	}
 	ap_arena_release(ctx->scratch, mark);
 	return b.nfault ? AP_MEANING : AP_OK;
 }

@@ -433,15 +433,12 @@ static void write_bucket(struct ap_plan_writer *pw, const struct ap_bucket *b)
 static void write_strategy(struct ap_plan_writer *pw, const char *key,
 	const struct ap_placement *place)
 {
-	uint32_t cap = place->bound->nin + (uint32_t)strlen(place->bound->row->strategy);
 	struct ap_mark mark = ap_arena_mark(pw->scratch);
-	uint8_t *rank = AP_NEW_N(pw->scratch, uint8_t, cap);
-	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(pw->scratch, cap, sizeof *cut);
-	uint32_t n = ap_space_to_strategy(place, rank, cut, cap);
+	struct ap_strategy s = ap_strategy_of(pw->scratch, place);
 
 	ap_jw_karr_flat(&pw->w, key);
-	for (uint32_t i = 0; i < n; i++)
-		ap_jw_int32s(&pw->w, cut[i], rank[i]);
+	for (uint32_t i = 0; i < s.n; i++)
+		ap_jw_int32s(&pw->w, s.cut[i], s.rank[i]);
 	ap_jw_end(&pw->w);
 	ap_arena_release(pw->scratch, mark);
 }

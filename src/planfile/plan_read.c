@@ -433,7 +433,10 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, str
 		[AP_SAVED_SEGMENT] = {"segment", AP_JNUMBER, true},
 		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL, false},
 	};
-	static const struct field results[] = {{"out_shape", AP_JARRAY, true}, {"out_dtype", AP_JARRAY, true}};
+	static const struct field results[] = {
+		{"out_shape", AP_JARRAY, true},
+		{"out_dtype", AP_JARRAY, true},
+	};
 	const char *last, *result[2] = {NULL, NULL};
 	struct ap_saved_op op = {0};
 	const struct ap_jv *pinned;

@@ -27,6 +27,16 @@ uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
 	return n;
 }
 
+struct ap_strategy ap_strategy_of(struct ap_arena *a, const struct ap_placement *p)
+{
+	uint32_t n = ap_op_vectors(p->bound);
+	uint8_t *rank = AP_NEW_N(a, uint8_t, n);
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(a, n, sizeof *cut);
+
+	ap_space_to_strategy(p, rank, cut, n);
+	return (struct ap_strategy){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
+}
+
 struct reader {
 	struct ap_ctx *ctx;
 	const struct ap_bound *b;

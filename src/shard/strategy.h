@@ -11,6 +11,14 @@
 uint32_t ap_space_to_strategy(const struct ap_placement *p, uint8_t rank[],
 	int32_t cut[][AP_MAX_RANK], uint32_t cap);
 
+/* All of them, kept in the arena. */
+struct ap_strategy {
+	uint32_t n;
+	const uint8_t *rank;
+	const int32_t (*cut)[AP_MAX_RANK];
+};
+struct ap_strategy ap_strategy_of(struct ap_arena *a, const struct ap_placement *p);
+
 /*
  * Counts from a strategy as shard() and the checkpoint hold it: one vector per strategy operand
  * (n vectors). False with *why (number of vectors, length, value < 1, not dividing, not a power of
