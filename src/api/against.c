@@ -258,15 +258,6 @@ static enum ap_status read_inputs(struct holding *h)
 	return AP_OK;
 }
 
-static void compare_hashes(struct holding *h, const struct ap_inputs *in)
-{
-	add_input(h, "graph", h->src.sha256);
-	if (h->machine)
-		add_input(h, "rank_table", h->src.table ? h->src.table->sha256 : NULL);
-	add_input(h, "chip", h->chip->sha256);
-	add_input(h, "software", in->step.software ? in->step.software->sha256 : NULL);
-}
-
 /* A plan as it reads when it is written. */
 static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_json **doc)
 {
@@ -290,7 +281,11 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	ap_settings_check(&h->own, &h->set);
 	AP_TRY(ap_diag_status(h->own.diag));
 	AP_TRY(ap_inputs_make(&h->own, &h->set, &h->src, h->use, &in));
-	compare_hashes(h, &in);
+	add_input(h, "graph", h->src.sha256);
+	if (h->machine)
+		add_input(h, "rank_table", h->src.table ? h->src.table->sha256 : NULL);
+	add_input(h, "chip", h->chip->sha256);
+	add_input(h, "software", in.step.software ? in.step.software->sha256 : NULL);
 	if (h->set.hybrid)
 		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, &in));
 	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);
@@ -305,15 +300,19 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	return AP_OK;
 }
 
-/* What the plan says was given to the search, beside the graph's own pins: perhaps by a checkpoint. */
-static const int32_t *const *given_rows(struct holding *h, const struct ap_graph *g,
-	const struct ap_plan_match *match)
+/* The run that made the plan, once more. */
+static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const struct ap_plan_match *match,
+	struct ap_plan *plan)
 {
+	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
+	const struct ap_graph *g = in->graph;
 	const struct ap_jv *list = ap_jv_get(ap_json_root(h->doc), "operators");
 	const int32_t **rows = AP_NEW_N(h->own.arena, const int32_t *, g->nnode);
 	struct ap_mark mark = ap_arena_mark(h->own.scratch);
 	struct ap_map *names = ap_map_create(h->own.scratch);
 
+	/* What the plan says was given to the search, beside the graph's own pins: perhaps by a
+	 * checkpoint. */
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
 		if (ap_jv_bool(ap_jv_get(v, "given")))
 			ap_map_put_str(names, ap_jv_str(ap_jv_get(v, "name")), NULL);
@@ -321,16 +320,7 @@ static const int32_t *const *given_rows(struct holding *h, const struct ap_graph
 		if (ap_map_get_str(names, g->node[i].name) != AP_NONE)
 			rows[i] = match->counts[i];
 	ap_arena_release(h->own.scratch, mark);
-	return rows;
-}
-
-/* The run that made the plan, once more. */
-static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const struct ap_plan_match *match,
-	struct ap_plan *plan)
-{
-	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
-
-	in->request.given = given_rows(h, in->graph, match);
+	in->request.given = rows;
 	if (h->use == AP_FOR_search || h->set.hybrid)
 		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, in));
 	if (!in->counts && !strcmp(ap_jv_str(ap_jv_get(search, "mode")), "given"))
@@ -380,29 +370,6 @@ static bool any_other(const struct ap_against *a)
 	return false;
 }
 
-/* What is another file and yet the same to the plan, and what was not looked at. */
-static enum ap_status add_notes(struct holding *h)
-{
-	const struct ap_against *a = h->found;
-	struct ap_diag *diag = h->ctx->diag;
-	const struct ap_where where = {.file = a->file};
-
-	if (!h->machine)
-		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the machine is not compared; give "
-			"a rank table or --device-num for that"));
-	for (uint32_t i = 0; a->fits && i < a->ninput; i++)
-		if (a->input[i].other)
-			AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the %s is another file "
-				"(%.12s, now %.12s), but nothing of it that counts for the plan is other",
-				role_text(a->input[i].role), a->input[i].was ? a->input[i].was : "none",
-				a->input[i].is ? a->input[i].is : "none"));
-	if (h->version && a->values.n && !any_other(a))
-		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "made by version %s; of the same "
-			"inputs and strategies this one (" AP_VERSION ") says otherwise in %" PRIu32
-			" values, first %s", version_of(h->doc), a->values.n, a->values.v[0].pointer));
-	return AP_OK;
-}
-
 /* Is the plan what the inputs give? Conditions decide whether a new prediction matters where an input, or
  * the program, is another one. */
 static bool is_right(const struct holding *h, const struct ap_plan_change *change, bool conditions)
@@ -441,6 +408,9 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	struct ap_plan_match match;
 	struct ap_saved now;
 	enum ap_status st;
+	const struct ap_against *a;
+	struct ap_diag *diag;
+	struct ap_where where;
 
 	AP_TRY(ap_config_echo(h->ctx, h->doc, ap_jv_get(ap_json_root(h->doc), "settings"),
 		h->use, &h->set));
@@ -460,7 +430,24 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	if (h->asked->search && h->machine && !change->inputs && !h->found->values.n)
 		AP_TRY(hold_search(h, &match));
 	h->found->fits = !h->found->nfinding && is_right(h, change, conditions->n > 0);
-	return add_notes(h);
+	/* What is another file and yet the same to the plan, and what was not looked at. */
+	a = h->found;
+	diag = h->ctx->diag;
+	where = (struct ap_where){.file = a->file};
+	if (!h->machine)
+		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the machine is not compared; give "
+			"a rank table or --device-num for that"));
+	for (uint32_t i = 0; a->fits && i < a->ninput; i++)
+		if (a->input[i].other)
+			AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "the %s is another file "
+				"(%.12s, now %.12s), but nothing of it that counts for the plan is other",
+				role_text(a->input[i].role), a->input[i].was ? a->input[i].was : "none",
+				a->input[i].is ? a->input[i].is : "none"));
+	if (h->version && a->values.n && !any_other(a))
+		AP_TRY(ap_diag_add(diag, AP_NOTE, AP_OK, &where, NULL, "made by version %s; of the same "
+			"inputs and strategies this one (" AP_VERSION ") says otherwise in %" PRIu32
+			" values, first %s", version_of(h->doc), a->values.n, a->values.v[0].pointer));
+	return AP_OK;
 }
 
 static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings *asked,
@@ -528,30 +515,6 @@ static enum ap_status count_devices(struct ckpt_holding *h, int64_t *ndev)
 	return AP_OK;
 }
 
-/* The JSON form holds the whole shapes. */
-static void check_shapes(struct ckpt_holding *h)
-{
-	const struct ap_graph *g = h->graph;
-	struct ap_map *names = ap_map_create(h->ctx->arena);
-	ap_id *tensor = AP_NEW_N(h->ctx->arena, ap_id, g->ntensor);
-
-	for (ap_id i = 0; i < g->ntensor; i++)
-		if (g->tensor[i].kind == AP_TENSOR_PARAM)
-			tensor[ap_map_put_str(names, g->tensor[i].name, NULL)] = i;
-	for (uint32_t i = 0; i < h->ckpt.nlayout; i++) {
-		const struct ap_ckpt_layout *l = &h->ckpt.layout[i];
-		ap_id id = ap_map_get_str(names, ap_ckpt_bare_name(l->param_name));
-		const struct ap_shape *shape = id == AP_NONE ? NULL : &g->tensor[tensor[id]].shape;
-
-		if (!l->has_shape || !shape || (l->tensor_shape.n == shape->rank &&
-			!memcmp(l->tensor_shape.v, shape->dim, shape->rank * sizeof *shape->dim)))
-			continue;
-		(void)ap_diag_add(h->own.diag, AP_ERROR, AP_MEANING, NULL, NULL,
-			"layout \"%s\": the parameter has another shape now",
-			ap_diag_name(h->ctx->diag, l->param_name));
-	}
-}
-
 static bool is_state(const char *name)
 {
 	const char *prefix;
@@ -586,6 +549,9 @@ static enum ap_status hold_ckpt(struct ckpt_holding *h)
 	const uint32_t *stage;
 	struct ap_ckpt copy;
 	int64_t ndev;
+	const struct ap_graph *g;
+	struct ap_map *names;
+	ap_id *tensor;
 
 	h->nstage = ap_ckpt_stages(&h->own, &h->ckpt, &stage);
 	h->nstage = h->nstage ? stage[h->nstage - 1] + 1 : 1;
@@ -597,7 +563,25 @@ static enum ap_status hold_ckpt(struct ckpt_holding *h)
 		(void)ap_ckpt_counts(&h->own, &h->ckpt, h->graph, ndev, &step, &counts);
 	copy = without_states(h);
 	(void)ap_ckpt_add_shapes(&h->own, h->graph, &copy);
-	check_shapes(h);
+	/* The JSON form holds the whole shapes. */
+	g = h->graph;
+	names = ap_map_create(h->ctx->arena);
+	tensor = AP_NEW_N(h->ctx->arena, ap_id, g->ntensor);
+	for (ap_id i = 0; i < g->ntensor; i++)
+		if (g->tensor[i].kind == AP_TENSOR_PARAM)
+			tensor[ap_map_put_str(names, g->tensor[i].name, NULL)] = i;
+	for (uint32_t i = 0; i < h->ckpt.nlayout; i++) {
+		const struct ap_ckpt_layout *l = &h->ckpt.layout[i];
+		ap_id id = ap_map_get_str(names, ap_ckpt_bare_name(l->param_name));
+		const struct ap_shape *shape = id == AP_NONE ? NULL : &g->tensor[tensor[id]].shape;
+
+		if (!l->has_shape || !shape || (l->tensor_shape.n == shape->rank &&
+			!memcmp(l->tensor_shape.v, shape->dim, shape->rank * sizeof *shape->dim)))
+			continue;
+		(void)ap_diag_add(h->own.diag, AP_ERROR, AP_MEANING, NULL, NULL,
+			"layout \"%s\": the parameter has another shape now",
+			ap_diag_name(h->ctx->diag, l->param_name));
+	}
 	return AP_OK;
 }
 
@@ -675,21 +659,6 @@ static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)
 	ap_jw_end(w);
 }
 
-static void add_json_values(struct ap_jw *w, const struct ap_plan_values *values)
-{
-	ap_jw_karr(w, "values");
-	for (uint32_t i = 0; i < values->nlisted; i++) {
-		const struct ap_plan_value *v = &values->v[i];
-
-		ap_jw_obj_flat(w);
-		ap_jw_kstr(w, "pointer", v->pointer);
-		ap_jw_kraw(w, "old", v->was);
-		ap_jw_kraw(w, "new", v->is);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-}
-
 static void add_json_diff(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_diff *d)
 {
 	const struct ap_diff_style plain = {.color = false};
@@ -707,31 +676,6 @@ static void add_json_diff(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_d
 			writer->write(ctx, d, &plain, &text);
 	text.s[text.len - 1] = '\0'; /* the end of its last line */
 	ap_jw_raw(w, text.s);
-}
-
-static void add_json(struct ap_ctx *ctx, const struct ap_against *a, struct ap_str *out)
-{
-	struct ap_jw w;
-
-	ap_jw_str_init(&w, out, 1);
-	ap_jw_obj(&w);
-	ap_jw_kstr(&w, "schema", "autopar-check/1");
-	ap_jw_kstr(&w, "file", ap_file_base(a->file));
-	ap_jw_kstr(&w, "kind", a->kind == AP_KIND_PLAN ? "plan" : "strategy");
-	ap_jw_kstr(&w, "graph", ap_file_base(a->graph));
-	ap_jw_kbool(&w, "fits", a->fits);
-	ap_jw_karr(&w, "inputs");
-	for (uint32_t i = 0; i < a->ninput; i++)
-		add_json_input(&w, &a->input[i]);
-	ap_jw_end(&w);
-	ap_jw_karr(&w, "findings");
-	for (uint32_t i = 0; i < a->nfinding; i++)
-		ap_jw_str(&w, a->finding[i]);
-	ap_jw_end(&w);
-	add_json_values(&w, &a->values);
-	add_json_diff(ctx, &w, a->diff);
-	ap_jw_end(&w);
-	ap_jw_finish(&w);
 }
 
 static void add_values(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -772,8 +716,41 @@ static void add_text(struct ap_ctx *ctx, const struct ap_settings *set, const st
 void ap_against_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
 	bool color, struct ap_str *out)
 {
-	if (set->json)
-		add_json(ctx, a, out);
-	else
+	if (set->json) {
+		struct ap_jw w;
+		const struct ap_plan_values *values;
+
+		ap_jw_str_init(&w, out, 1);
+		ap_jw_obj(&w);
+		ap_jw_kstr(&w, "schema", "autopar-check/1");
+		ap_jw_kstr(&w, "file", ap_file_base(a->file));
+		ap_jw_kstr(&w, "kind", a->kind == AP_KIND_PLAN ? "plan" : "strategy");
+		ap_jw_kstr(&w, "graph", ap_file_base(a->graph));
+		ap_jw_kbool(&w, "fits", a->fits);
+		ap_jw_karr(&w, "inputs");
+		for (uint32_t i = 0; i < a->ninput; i++)
+			add_json_input(&w, &a->input[i]);
+		ap_jw_end(&w);
+		ap_jw_karr(&w, "findings");
+		for (uint32_t i = 0; i < a->nfinding; i++)
+			ap_jw_str(&w, a->finding[i]);
+		ap_jw_end(&w);
+		values = &a->values;
+		ap_jw_karr(&w, "values");
+		for (uint32_t i = 0; i < values->nlisted; i++) {
+			const struct ap_plan_value *v = &values->v[i];
+
+			ap_jw_obj_flat(&w);
+			ap_jw_kstr(&w, "pointer", v->pointer);
+			ap_jw_kraw(&w, "old", v->was);
+			ap_jw_kraw(&w, "new", v->is);
+			ap_jw_end(&w);
+		}
+		ap_jw_end(&w);
+		add_json_diff(ctx, &w, a->diff);
+		ap_jw_end(&w);
+		ap_jw_finish(&w);
+	} else {
 		add_text(ctx, set, a, color, out);
+	}
 }

@@ -181,23 +181,19 @@ static void write_unplanned(struct ap_jw *w, const char *type, const char *reaso
 	ap_jw_end(w);
 }
 
-static void write_operator(struct ap_jw *w, const struct ap_op_row *row)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", row->name);
-	ap_jw_kbool(w, "planned", true);
-	ap_jw_kstr(w, "doc", row->doc);
-	ap_jw_end(w);
-}
-
 static void write_all_operators(struct ap_jw *w)
 {
 	const struct ap_op_row *row;
 	const char *type, *reason;
 
 	for (size_t i = 0; (row = ap_op_at(i)); i++)
-		if (is_listed(row))
-			write_operator(w, row);
+		if (is_listed(row)) {
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "name", row->name);
+			ap_jw_kbool(w, "planned", true);
+			ap_jw_kstr(w, "doc", row->doc);
+			ap_jw_end(w);
+		}
 	for (size_t i = 0; ap_op_unsupported_at(i, &type, &reason); i++)
 		write_unplanned(w, type, reason);
 }

@@ -59,20 +59,6 @@ static const char *number_text(const struct reader *r, const struct ap_jv *v, en
 	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
 }
 
-/* An array of strings with commas between them; NULL where it is something else. */
-static const char *joined_text(const struct reader *r, const struct ap_jv *v)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, r->ctx->arena);
-	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
-		if (ap_jv_type(e) != AP_JSTRING)
-			return NULL;
-		ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_str(e));
-	}
-	return s.s;
-}
-
 /* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
 static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
 {
@@ -84,8 +70,19 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 	case AP_JSTRING:
 		return type >= AP_SET_SIZE ? ap_jv_str(v) : NULL;
 	case AP_JARRAY:
-		if (type == AP_SET_TEXTS)
-			return joined_text(r, v);
+		if (type == AP_SET_TEXTS) {
+			struct ap_str s;
+
+			/* An array of strings with commas between them; NULL where it is something
+			 * else. */
+			ap_str_init(&s, r->ctx->arena);
+			for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
+				if (ap_jv_type(e) != AP_JSTRING)
+					return NULL;
+				ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_str(e));
+			}
+			return s.s;
+		}
 		return type == AP_SET_INTS || type == AP_SET_LISTS ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
 		return type == AP_SET_DICT ? json_text(r, v) : NULL;
@@ -211,20 +208,6 @@ static void unknown_key(const struct reader *r, const struct ap_jv *v)
 		best ? best : "settings`", best ? "\"?" : "");
 }
 
-static void set_key(const struct reader *r, const struct ap_jv *v)
-{
-	const char *key = ap_jv_key(v);
-	const struct ap_setting_row *row = ap_setting_of_key(key);
-	const struct ap_object_spelling *object = ap_object_spelling_of(key);
-
-	if (object && (!row || ap_jv_type(v) == AP_JOBJECT))
-		set_object(r, v, object, object->path);
-	else if (row && row->group != AP_GROUP_GENERAL)
-		set_value(r, v, row, key);
-	else
-		unknown_key(r, v);
-}
-
 static enum ap_status is_object(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	const struct ap_jv *root = ap_json_root(doc);
@@ -250,8 +233,18 @@ static void set_keys(struct ap_ctx *ctx, const struct ap_json *doc, unsigned use
 	const struct reader r = {.ctx = ctx, .doc = doc, .uses = uses, .into = into,
 		.origin = AP_FROM_CONFIG};
 
-	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v))
-		set_key(&r, v);
+	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v)) {
+		const char *key = ap_jv_key(v);
+		const struct ap_setting_row *row = ap_setting_of_key(key);
+		const struct ap_object_spelling *object = ap_object_spelling_of(key);
+
+		if (object && (!row || ap_jv_type(v) == AP_JOBJECT))
+			set_object(&r, v, object, object->path);
+		else if (row && row->group != AP_GROUP_GENERAL)
+			set_value(&r, v, row, key);
+		else
+			unknown_key(&r, v);
+	}
 }
 
 enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses,

@@ -59,25 +59,20 @@ static enum ap_status warn_of_keys(struct ap_writing *to, const char *path, cons
 		"the JSON form holds the last stage's, as MindSpore merges", lost);
 }
 
-/* The stage files are of the form that was read. */
-static enum ap_status write_stages(struct ap_writing *to, const struct job *job, const struct ap_ckpt *ckpt,
-	bool json)
-{
-	struct ap_ckpt *stage;
-	uint32_t n;
-
-	if (!ap_ckpt_is_merged(ckpt))
-		return ap_path_fault(to->ctx, AP_MEANING, job->from[0],
-			"is no merged file; only one can become a folder of stage files");
-	AP_TRY(ap_ckpt_split(to->ctx, ckpt, &n, &stage));
-	return ap_ckpt_stage_folder(to, job->into, json ? ".json" : ".ckpt", n, stage, NULL);
-}
-
 static enum ap_status write_strategy(struct ap_writing *to, const struct job *job, struct ap_ckpt *ckpt,
 	bool json)
 {
-	if (job->into_folder)
-		return write_stages(to, job, ckpt, json);
+	if (job->into_folder) {
+		struct ap_ckpt *stage;
+		uint32_t n;
+
+		/* The stage files are of the form that was read. */
+		if (!ap_ckpt_is_merged(ckpt))
+			return ap_path_fault(to->ctx, AP_MEANING, job->from[0],
+				"is no merged file; only one can become a folder of stage files");
+		AP_TRY(ap_ckpt_split(to->ctx, ckpt, &n, &stage));
+		return ap_ckpt_stage_folder(to, job->into, json ? ".json" : ".ckpt", n, stage, NULL);
+	}
 	if (ap_path_is_json(job->into) || to->set->graph)
 		AP_TRY(add_shapes(to, job->from[0], ckpt));
 	if (ap_path_is_json(job->into)) {

@@ -98,11 +98,6 @@ static bool afford(struct allowance *left, const struct allowance *price)
 	return true;
 }
 
-static void spend(struct allowance *left, uint64_t steps)
-{
-	left->steps -= steps < left->steps ? steps : left->steps;
-}
-
 /* Does what operators need at least say that nothing fits? Cheaper than to look for what does. */
 static bool is_hopeless(struct ap_ctx *ctx, const struct ap_inputs *in, struct allowance *left)
 {
@@ -114,7 +109,7 @@ static bool is_hopeless(struct ap_ctx *ctx, const struct ap_inputs *in, struct a
 			&fixed) != AP_OK)
 		return false;
 	least = ap_choose_least_bytes(ctx, &in->request, fixed, &work);
-	spend(left, work);
+	left->steps -= work < left->steps ? work : left->steps;
 	return least > ap_choose_limit_bytes(&in->request);
 }
 
@@ -475,28 +470,22 @@ static bool fits(struct relaxing *r, const struct way *w, int times, struct foun
 	return t.verdict == FITS;
 }
 
-/* The most changes of a way that leave every device a sample of each micro-batch. */
-static int samples_left(const struct relaxing *r, const struct way *w, int most)
-{
-	int log = 0;
-
-	while (r->in->machine->ndev >> (log + 1))
-		log++;
-	return w->repeated == MICRO && log < most ? most - log : most;
-}
-
 /* The nearest settings of a way that fit: what is between none of the changes and as many as can be is
  * halved. */
 static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 {
 	struct ap_settings o;
 	int lo = -1, hi = 0, less;
+	int log = 0;
 
 	if (r->left.steps == 0 || !apply(r, w, 0, &o))
 		return false;
 	while (apply(r, w, hi + 1, &o))
 		hi++;
-	less = samples_left(r, w, hi);
+	/* The most changes of a way that leave every device a sample of each micro-batch. */
+	while (r->in->machine->ndev >> (log + 1))
+		log++;
+	less = w->repeated == MICRO && log < hi ? hi - log : hi;
 	if (!fits(r, w, hi, f) && (less == hi || !fits(r, w, hi = less, f)))
 		return false;
 	while (hi - lo > 1) {

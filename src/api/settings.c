@@ -467,24 +467,6 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 	}
 }
 
-/* JSON without blanks between its values: text is well-formed. */
-static const char *compact(struct ap_arena *arena, const char *text)
-{
-	char *copy = ap_arena_strdup(arena, text), *to = copy;
-	bool in_string = false;
-
-	for (const char *c = text; *c; c++) {
-		if (*c == '"')
-			in_string = !in_string;
-		if (in_string && *c == '\\' && c[1])
-			*to++ = *c++;
-		if (in_string || !strchr(" \t\r\n", *c))
-			*to++ = *c;
-	}
-	*to = '\0';
-	return copy;
-}
-
 const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row *row,
 	const struct ap_settings *s)
 {
@@ -498,8 +480,22 @@ const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row 
 		return text;
 	if (row->type == AP_SET_INTS)
 		return ap_arena_printf(arena, "[%s]", text);
-	if ((row->type == AP_SET_LISTS && *text == '[') || (row->type == AP_SET_DICT && *text == '{'))
-		return compact(arena, text);
+	if ((row->type == AP_SET_LISTS && *text == '[') || (row->type == AP_SET_DICT && *text == '{')) {
+		char *copy = ap_arena_strdup(arena, text), *to = copy;
+		bool in_string = false;
+
+		/* JSON without blanks between its values: text is well-formed. */
+		for (const char *c = text; *c; c++) {
+			if (*c == '"')
+				in_string = !in_string;
+			if (in_string && *c == '\\' && c[1])
+				*to++ = *c++;
+			if (in_string || !strchr(" \t\r\n", *c))
+				*to++ = *c;
+		}
+		*to = '\0';
+		return copy;
+	}
 	ap_str_init(&out, arena);
 	ap_jw_str_init(&w, &out, 0);
 	ap_jw_str(&w, text);

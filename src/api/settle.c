@@ -39,38 +39,11 @@ static void check_inputs(struct ap_ctx *ctx, const struct ap_settings *o)
 		CONTRADICT(full_batch, dataset_strategy, "full_batch is the dataset_strategy full_batch");
 }
 
-static void check_interleaved(struct ap_ctx *ctx, const struct ap_settings *o)
-{
-	enum ap_setting_id by = o->pipeline_interleave ? AP_SET_pipeline_interleave
-		: GIVEN(pipeline_scheduler) ? AP_SET_pipeline_scheduler : AP_SET_pipeline_segments;
-
-	if (o->pipeline_segments < 2)
-		(void)ap_settings_contradict(ctx, o, by, AP_SET_pipeline_segments,
-			"interleaved stages run at least two segments");
-	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
-		(void)ap_settings_contradict(ctx, o, by, AP_SET_micro_batches,
-			"interleaved stages need at least as many micro-batches as stages");
-}
-
-static void check_segments(struct ap_ctx *ctx, const struct ap_settings *o, int scheduler)
-{
-	int64_t segments = o->pipeline_segments;
-
-	if (scheduler == AP_SCHEDULER_INTERLEAVED)
-		check_interleaved(ctx, o);
-	if (scheduler == AP_SCHEDULER_ZERO_BUBBLE_V && segments && segments != 2)
-		CONTRADICT(pipeline_scheduler, pipeline_segments, "its stages run two segments");
-	if ((scheduler == AP_SCHEDULER_1F1B || scheduler == AP_SCHEDULER_GPIPE) && segments > 1)
-		CONTRADICT(pipeline_scheduler, pipeline_segments,
-			"it runs one segment of a stage, interleaved several");
-	if (segments > 1 && o->pipeline_stages == 1)
-		CONTRADICT(pipeline_segments, pipeline_stages, "segments are parts of several stages");
-}
-
 static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	int scheduler = o->pipeline_scheduler;
 	bool several = scheduler == AP_SCHEDULER_INTERLEAVED || scheduler == AP_SCHEDULER_ZERO_BUBBLE_V;
+	int64_t segments;
 
 	if (GIVEN(pipeline_interleave) && !o->pipeline_interleave && several) {
 		CONTRADICT(pipeline_interleave, pipeline_scheduler, "it runs several segments of a stage");
@@ -80,7 +53,25 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 		scheduler = AP_SCHEDULER_INTERLEAVED;
 	if (scheduler < 0 || scheduler == AP_SCHEDULER_1F1B)
 		scheduler = o->pipeline_interleave ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
-	check_segments(ctx, o, scheduler);
+	segments = o->pipeline_segments;
+	if (scheduler == AP_SCHEDULER_INTERLEAVED) {
+		enum ap_setting_id by = o->pipeline_interleave ? AP_SET_pipeline_interleave
+			: GIVEN(pipeline_scheduler) ? AP_SET_pipeline_scheduler : AP_SET_pipeline_segments;
+
+		if (o->pipeline_segments < 2)
+			(void)ap_settings_contradict(ctx, o, by, AP_SET_pipeline_segments,
+				"interleaved stages run at least two segments");
+		if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
+			(void)ap_settings_contradict(ctx, o, by, AP_SET_micro_batches,
+				"interleaved stages need at least as many micro-batches as stages");
+	}
+	if (scheduler == AP_SCHEDULER_ZERO_BUBBLE_V && segments && segments != 2)
+		CONTRADICT(pipeline_scheduler, pipeline_segments, "its stages run two segments");
+	if ((scheduler == AP_SCHEDULER_1F1B || scheduler == AP_SCHEDULER_GPIPE) && segments > 1)
+		CONTRADICT(pipeline_scheduler, pipeline_segments,
+			"it runs one segment of a stage, interleaved several");
+	if (segments > 1 && o->pipeline_stages == 1)
+		CONTRADICT(pipeline_segments, pipeline_stages, "segments are parts of several stages");
 }
 
 static const char dealing[] = "in data_parallel it takes lamb or adam_weight_decay";
@@ -164,15 +155,6 @@ static void check_fusions(struct ap_ctx *ctx, const struct ap_settings *o)
 			"without fusion there are no buckets");
 }
 
-static void check_optimizer(struct ap_ctx *ctx, const struct ap_settings *o)
-{
-	if (!o->optimizer_weight_shard_size)
-		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
-	if (GIVEN(optimizer_level) && !o->optimizer_level && o->gradient_accumulation_shard)
-		CONTRADICT(gradient_accumulation_shard, optimizer_level,
-			"gradients are dealt from level2 on");
-}
-
 /* --min-devices plans nothing. */
 static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 {
@@ -194,7 +176,11 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
 	check_pipeline(ctx, o);
 	check_modes(ctx, o);
 	check_fusions(ctx, o);
-	check_optimizer(ctx, o);
+	if (!o->optimizer_weight_shard_size)
+		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
+	if (GIVEN(optimizer_level) && !o->optimizer_level && o->gradient_accumulation_shard)
+		CONTRADICT(gradient_accumulation_shard, optimizer_level,
+			"gradients are dealt from level2 on");
 	check_min_devices(ctx, o);
 	if (GIVEN(global_rank) && o->device_num && o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");

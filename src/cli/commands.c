@@ -24,24 +24,6 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 
-static void write_devices_json(const struct ap_devices *d, struct ap_str *out)
-{
-	struct ap_jw w;
-
-	ap_jw_str_init(&w, out, 0);
-	ap_jw_obj(&w);
-	ap_jw_kint(&w, "min_devices", d->fits);
-	ap_jw_kint(&w, "devices_per_server", d->server);
-	ap_jw_kint(&w, "memory_bytes", d->memory_bytes);
-	if (d->below) {
-		ap_jw_kint(&w, "not_enough", d->below);
-		ap_jw_kint(&w, "not_enough_bytes", d->below_bytes);
-		ap_jw_kbool(&w, "proven", d->proven);
-	}
-	ap_jw_end(&w);
-	ap_jw_finish(&w);
-}
-
 static void write_devices(const struct ap_devices *d, struct ap_str *out)
 {
 	char need[32];
@@ -67,10 +49,24 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 	ap_ctx_phase(&run->ctx, "trying numbers of devices");
 	AP_TRY(ap_min_devices(&run->ctx, run->set, src, &found));
 	ap_str_init(&out, run->ctx.arena);
-	if (run->set->json)
-		write_devices_json(&found, &out);
-	else
+	if (run->set->json) {
+		struct ap_jw w;
+
+		ap_jw_str_init(&w, &out, 0);
+		ap_jw_obj(&w);
+		ap_jw_kint(&w, "min_devices", found.fits);
+		ap_jw_kint(&w, "devices_per_server", found.server);
+		ap_jw_kint(&w, "memory_bytes", found.memory_bytes);
+		if (found.below) {
+			ap_jw_kint(&w, "not_enough", found.below);
+			ap_jw_kint(&w, "not_enough_bytes", found.below_bytes);
+			ap_jw_kbool(&w, "proven", found.proven);
+		}
+		ap_jw_end(&w);
+		ap_jw_finish(&w);
+	} else {
 		write_devices(&found, &out);
+	}
 	AP_TRY(ap_out_text(&run->to, out.s, out.len));
 	return ap_out_commit(&run->to);
 }

@@ -112,16 +112,6 @@ static void add_options(struct ap_str *out, unsigned commands, bool brief)
 	}
 }
 
-static void add_commands(struct ap_str *out)
-{
-	ap_str_add(out, "\nCommands (autopar-plan COMMAND --help explains one):\n");
-	for (size_t i = 0; ap_command_at(i); i++) {
-		const struct ap_command *c = ap_command_at(i);
-
-		entry(out, c->name, c->help);
-	}
-}
-
 static void add_exit_status(struct ap_str *out)
 {
 	static const struct {
@@ -152,7 +142,12 @@ static void program_help(bool brief, struct ap_str *out)
 {
 	ap_str_add(out, "autopar-plan: plans how a MindSpore network is cut over many devices\n\n"
 		"Usage: autopar-plan COMMAND ARGUMENTS... [OPTIONS]\n");
-	add_commands(out);
+	ap_str_add(out, "\nCommands (autopar-plan COMMAND --help explains one):\n");
+	for (size_t i = 0; ap_command_at(i); i++) {
+		const struct ap_command *c = ap_command_at(i);
+
+		entry(out, c->name, c->help);
+	}
 	if (brief)
 		return;
 	ap_str_addf(out, "\nExamples:\n%s%s", find_command(AP_FOR_search)->examples,
@@ -321,19 +316,11 @@ static void write_range(struct ap_jw *w, const struct ap_setting_row *row)
 	ap_jw_end(w);
 }
 
-static void write_commands(struct ap_jw *w, unsigned uses)
-{
-	ap_jw_karr_flat(w, "commands");
-	for (size_t i = 0; ap_command_at(i); i++)
-		if (ap_command_at(i)->use & uses)
-			ap_jw_str(w, ap_command_at(i)->name);
-	ap_jw_end(w);
-}
-
 static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_setting_id id)
 {
 	const struct ap_setting_row *row = ap_setting_at(id);
 	struct ap_settings usual;
+	unsigned uses;
 
 	ap_settings_init(&usual);
 	ap_jw_obj(w);
@@ -345,7 +332,12 @@ static void write_setting(struct ap_jw *w, struct ap_arena *arena, enum ap_setti
 	ap_jw_karr_flat(w, "also");
 	each_spelling(arena, id, write_spelling, w);
 	ap_jw_end(w);
-	write_commands(w, row->uses);
+	uses = row->uses;
+	ap_jw_karr_flat(w, "commands");
+	for (size_t i = 0; ap_command_at(i); i++)
+		if (ap_command_at(i)->use & uses)
+			ap_jw_str(w, ap_command_at(i)->name);
+	ap_jw_end(w);
 	ap_jw_karr_flat(w, "influences");
 	for (size_t i = 0; i < AP_COUNT(influences); i++)
 		if (row->on & influences[i].on)
@@ -397,37 +389,32 @@ static bool printed(const struct ap_cli *cli, const struct ap_setting_row *row)
 	return row->group != AP_GROUP_GENERAL && (row->uses & ap_cli_uses(cli));
 }
 
-static void print_json(const struct ap_cli *cli, struct ap_str *out)
-{
-	struct ap_jw w;
-
-	ap_jw_str_init(&w, out, 2);
-	ap_jw_obj(&w);
-	ap_jw_kstr(&w, "schema", "autopar-settings/1");
-	for (int i = 0; i < AP_SET_COUNT; i++) {
-		const struct ap_setting_row *row = ap_setting_at(i);
-		const char *name = other_name(out->arena, cli, (enum ap_setting_id)i);
-
-		if (!printed(cli, row))
-			continue;
-		ap_jw_kobj_flat(&w, row->key);
-		ap_jw_key(&w, "value");
-		ap_jw_raw(&w, ap_setting_json(out->arena, row, &cli->set));
-		ap_jw_kstr(&w, "origin", origin_text(cli->set.origin[i]));
-		if (name)
-			ap_jw_kstr(&w, "name", name);
-		ap_jw_end(&w);
-	}
-	ap_jw_end(&w);
-	ap_jw_finish(&w);
-}
-
 void ap_help_config(const struct ap_cli *cli, struct ap_str *out)
 {
 	size_t width = 0;
 
 	if (cli->set.json) {
-		print_json(cli, out);
+		struct ap_jw w;
+
+		ap_jw_str_init(&w, out, 2);
+		ap_jw_obj(&w);
+		ap_jw_kstr(&w, "schema", "autopar-settings/1");
+		for (int i = 0; i < AP_SET_COUNT; i++) {
+			const struct ap_setting_row *row = ap_setting_at(i);
+			const char *name = other_name(out->arena, cli, (enum ap_setting_id)i);
+
+			if (!printed(cli, row))
+				continue;
+			ap_jw_kobj_flat(&w, row->key);
+			ap_jw_key(&w, "value");
+			ap_jw_raw(&w, ap_setting_json(out->arena, row, &cli->set));
+			ap_jw_kstr(&w, "origin", origin_text(cli->set.origin[i]));
+			if (name)
+				ap_jw_kstr(&w, "name", name);
+			ap_jw_end(&w);
+		}
+		ap_jw_end(&w);
+		ap_jw_finish(&w);
 		return;
 	}
 	for (int i = 0; i < AP_SET_COUNT; i++)

@@ -203,30 +203,6 @@ static void parse_object(struct parser *p, const struct ap_object_spelling *obje
 		FAULT(p, "%s needs a value; expected a JSON object", name);
 }
 
-static void parse_long(struct parser *p, const char *word)
-{
-	size_t len = strcspn(word, "=");
-	const char *value = word[len] ? word + len + 1 : NULL, *key;
-	char *name = ap_arena_strndup(p->ctx->arena, word, len);
-	bool off, off_object;
-	const struct ap_setting_row *row = find_long(word + 2, len - 2, &key, &off);
-	const struct ap_object_spelling *object = find_object(word + 2, len - 2, &off_object);
-
-	if (object && (!row || (value && *value == '{')))
-		parse_object(p, object, name, value, off_object);
-	else if (!row)
-		unknown_option(p, word, len);
-	else if (off && value)
-		FAULT(p, "%s takes no value", name);
-	else if (row->type == AP_SET_FLAG)
-		take(p, row, key, name, off ? "false" : value ? value : "true");
-	else if (value || (value = next_value(p)))
-		take(p, row, key, name, value);
-	else
-		FAULT(p, "%s needs a value; expected %s", name,
-			ap_setting_expects(p->ctx->arena, row));
-}
-
 /* Letters of flags may share a word; one that takes a value ends it: -o FILE, -oFILE. */
 static void parse_letters(struct parser *p, const char *word)
 {
@@ -289,17 +265,38 @@ static void parse_words(struct parser *p)
 	while (p->at < p->argc) {
 		const char *word = p->argv[p->at++];
 
-		if (options && !strcmp(word, "--"))
+		if (options && !strcmp(word, "--")) {
 			options = false;
-		else if (options && !strncmp(word, "--", 2))
-			parse_long(p, word);
-		else if (options && word[0] == '-' && word[1])
+		} else if (options && !strncmp(word, "--", 2)) {
+			size_t len = strcspn(word, "=");
+			const char *value = word[len] ? word + len + 1 : NULL, *key;
+			char *name = ap_arena_strndup(p->ctx->arena, word, len);
+			bool off, off_object;
+			const struct ap_setting_row *row = find_long(word + 2, len - 2, &key, &off);
+			const struct ap_object_spelling *object =
+				find_object(word + 2, len - 2, &off_object);
+
+			if (object && (!row || (value && *value == '{')))
+				parse_object(p, object, name, value, off_object);
+			else if (!row)
+				unknown_option(p, word, len);
+			else if (off && value)
+				FAULT(p, "%s takes no value", name);
+			else if (row->type == AP_SET_FLAG)
+				take(p, row, key, name, off ? "false" : value ? value : "true");
+			else if (value || (value = next_value(p)))
+				take(p, row, key, name, value);
+			else
+				FAULT(p, "%s needs a value; expected %s", name,
+					ap_setting_expects(p->ctx->arena, row));
+		} else if (options && word[0] == '-' && word[1]) {
 			parse_letters(p, word);
-		else if (!named) {
+		} else if (!named) {
 			named = true;
 			find_command(p, word);
-		} else
+		} else {
 			arg[p->cli->narg++] = word;
+		}
 	}
 	if (!named && !answers(&p->cli->set))
 		FAULT(p, "no command; see --help");

@@ -371,28 +371,6 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes, i, false);
 }
 
-/* Before the operator, and back after its gradient. */
-static void halos(struct deriving *d)
-{
-	struct ap_exchange exchange[AP_MAX_WINDOW];
-	int64_t copy_bytes;
-	int n = ap_halo_exchanges(d->t, d->p, d->step, exchange, &copy_bytes);
-
-	for (int i = 0; i < n; i++) {
-		const struct ap_exchange *e = &exchange[i];
-		struct ap_axes axes;
-
-		ap_placement_axes(d->p, 1u << e->factor, false, &axes);
-		add(d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
-		if (d->t->in[e->operand].again)
-			add(d, AP_PHASE_RECOMPUTE, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes,
-				e->operand, -1);
-		if (d->t->in[e->operand].grad)
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
-				e->bytes, e->operand, -1);
-	}
-}
-
 /* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
  * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
  * operator from a result that was made with it? */
@@ -505,41 +483,6 @@ static void parameter(struct deriving *d, int i)
 		return_weight(d, i, &shard);
 }
 
-/* Of what was held in parts for this. */
-static void gather_activation(struct deriving *d, int i)
-{
-	const struct ap_operand *o = &d->t->bound->in[i];
-	uint8_t batch = d->t->in[i].batch;
-	struct ap_axes replicas;
-
-	if (ap_slice_parts(o, batch, d->p, d->step, &replicas) > 1)
-		add(d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &replicas,
-			ap_local_bytes(o, batch, d->p, d->step), i, -1);
-}
-
-/* The whole of a weight that is gathered for each use, and kept no longer. */
-static void gather_parts(struct deriving *d)
-{
-	for (int i = 0; i < d->t->bound->nin; i++) {
-		const struct ap_task_operand *in = &d->t->in[i];
-		int64_t bytes = ap_stored_bytes(d->t, i, d->p, d->step);
-		struct ap_opt_shard s;
-
-		if (!in->regather || in->twin != i)
-			continue;
-		if (in->kind == AP_TENSOR_ACT) {
-			gather_activation(d, i);
-			continue;
-		}
-		ap_opt_shard_make(d->t, i, d->p, d->step, &s);
-		if (s.shards == 1)
-			continue;
-		add(d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
-		if (in->kept && !in->cast)
-			add(d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
-	}
-}
-
 /* To the stage that waits for it; the gradient comes back. */
 static void sends(struct deriving *d)
 {
@@ -565,9 +508,51 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user)
 {
 	struct deriving d = {.t = t, .p = p, .step = step, .take = take, .user = user};
+	struct ap_exchange exchange[AP_MAX_WINDOW];
+	int64_t copy_bytes;
+	int n;
 
-	gather_parts(&d);
-	halos(&d);
+	/* The whole of a weight that is gathered for each use, and kept no longer. */
+	for (int i = 0; i < d.t->bound->nin; i++) {
+		const struct ap_task_operand *in = &d.t->in[i];
+		int64_t bytes = ap_stored_bytes(d.t, i, d.p, d.step);
+		struct ap_opt_shard s;
+
+		if (!in->regather || in->twin != i)
+			continue;
+		if (in->kind == AP_TENSOR_ACT) {
+			const struct ap_operand *o = &d.t->bound->in[i];
+			uint8_t batch = d.t->in[i].batch;
+			struct ap_axes replicas;
+
+			/* Of what was held in parts for this. */
+			if (ap_slice_parts(o, batch, d.p, d.step, &replicas) > 1)
+				add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &replicas,
+					ap_local_bytes(o, batch, d.p, d.step), i, -1);
+			continue;
+		}
+		ap_opt_shard_make(d.t, i, d.p, d.step, &s);
+		if (s.shards == 1)
+			continue;
+		add(&d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
+		if (in->kept && !in->cast)
+			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
+	}
+	/* Before the operator, and back after its gradient. */
+	n = ap_halo_exchanges(d.t, d.p, d.step, exchange, &copy_bytes);
+	for (int i = 0; i < n; i++) {
+		const struct ap_exchange *e = &exchange[i];
+		struct ap_axes axes;
+
+		ap_placement_axes(d.p, 1u << e->factor, false, &axes);
+		add(&d, AP_PHASE_FORWARD, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes, e->operand, -1);
+		if (d.t->in[e->operand].again)
+			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_NEIGHBOREXCHANGE, &axes, e->bytes,
+				e->operand, -1);
+		if (d.t->in[e->operand].grad)
+			add(&d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
+				e->bytes, e->operand, -1);
+	}
 	results(&d);
 	sends(&d);
 	operand_gradients(&d);

@@ -52,15 +52,6 @@ static bool users_agree(const struct choice *c, const struct ap_tensor *t, ap_id
 	return true;
 }
 
-static bool parameters_agree(const struct choice *c, ap_id *node)
-{
-	for (ap_id i = 0; i < c->g->ntensor; i++)
-		if (c->g->tensor[i].kind == AP_TENSOR_PARAM &&
-			!users_agree(c, &c->g->tensor[i], node))
-			return false;
-	return true;
-}
-
 static bool same_strategy(const struct choice *c, ap_id a, ap_id b)
 {
 	uint8_t ra[MOST_VECTORS] = {0}, rb[MOST_VECTORS] = {0};
@@ -115,8 +106,10 @@ const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64
 {
 	struct choice c = {ctx, g, ndev, counts};
 
-	if (!parameters_agree(&c, node))
-		return "users of a shared parameter would hold it in different layouts";
+	for (ap_id i = 0; i < c.g->ntensor; i++)
+		if (c.g->tensor[i].kind == AP_TENSOR_PARAM &&
+			!users_agree(&c, &c.g->tensor[i], node))
+			return "users of a shared parameter would hold it in different layouts";
 	if (!keys_agree(&c, node))
 		return "operators that share a checkpoint key would have different strategies";
 	return NULL;

@@ -187,38 +187,6 @@ static bool is_in(const int32_t *axes, int n, int32_t axis)
 	return false;
 }
 
-static void split_pass(struct walk *w)
-{
-	for (int k = 0; k < w->n; k++) {
-		if (!w->open[k])
-			continue;
-		if (w->now[k] == w->want[k]) {
-			close_piece(w, k);
-		} else if (w->now[k] == 0 && holder(w, w->want[k]) < 0) {
-			charge(w, 0, 0, 0);
-			close_piece(w, k);
-		}
-	}
-}
-
-static void permute(struct walk *w, int k)
-{
-	int from = 0;
-
-	while (w->first[from] != w->want[k])
-		from++;
-	if (w->alltoall) {
-		charge(w, 2, 2, joining(from, w->want_parts[k]));
-	} else {
-		concat(w, from, w->want_parts[k]);
-		charge(w, 0, 0, 0);
-	}
-	close_piece(w, k);
-	w->left += !w->open[from];
-	w->open[from] = true;
-	w->now[from] = 0;
-}
-
 static void permute_passes(struct walk *w)
 {
 	int before;
@@ -228,34 +196,26 @@ static void permute_passes(struct walk *w)
 		for (int k = 0; k < w->n; k++) {
 			if (!w->open[k])
 				continue;
-			if (w->now[k] == w->want[k])
+			if (w->now[k] == w->want[k]) {
 				close_piece(w, k);
-			else if (w->now[k] == 0 && holder(w, w->want[k]) >= 0)
-				permute(w, k);
+			} else if (w->now[k] == 0 && holder(w, w->want[k]) >= 0) {
+				int from = 0;
+
+				while (w->first[from] != w->want[k])
+					from++;
+				if (w->alltoall) {
+					charge(w, 2, 2, joining(from, w->want_parts[k]));
+				} else {
+					concat(w, from, w->want_parts[k]);
+					charge(w, 0, 0, 0);
+				}
+				close_piece(w, k);
+				w->left += !w->open[from];
+				w->open[from] = true;
+				w->now[from] = 0;
+			}
 		}
 	} while (w->operators > before);
-}
-
-static void concat_pass(struct walk *w)
-{
-	for (int k = 0; k < w->n; k++) {
-		if (!w->open[k] || w->now[k] == 0 || is_in(w->want, w->n, w->now[k]))
-			continue;
-		concat(w, k, w->parts[k]);
-		w->now[k] = 0;
-		if (w->want[k] == 0)
-			close_piece(w, k);
-	}
-}
-
-static void break_cycle(struct walk *w)
-{
-	int k = 0;
-
-	while (!w->open[k])
-		k++;
-	concat(w, k, w->parts[k]);
-	w->now[k] = 0;
 }
 
 /* Formats 5.2, to the letter: the order of the passes decides which operators there are. */
@@ -266,38 +226,35 @@ static void infer(struct walk *w)
 
 		do {
 			inner = w->operators;
-			split_pass(w);
+			for (int k = 0; k < w->n; k++) {
+				if (!w->open[k])
+					continue;
+				if (w->now[k] == w->want[k]) {
+					close_piece(w, k);
+				} else if (w->now[k] == 0 && holder(w, w->want[k]) < 0) {
+					charge(w, 0, 0, 0);
+					close_piece(w, k);
+				}
+			}
 			permute_passes(w);
 		} while (w->operators > inner);
-		concat_pass(w);
-		if (w->operators == before && w->left > 0)
-			break_cycle(w);
-	}
-}
+		for (int k = 0; k < w->n; k++) {
+			if (!w->open[k] || w->now[k] == 0 || is_in(w->want, w->n, w->now[k]))
+				continue;
+			concat(w, k, w->parts[k]);
+			w->now[k] = 0;
+			if (w->want[k] == 0)
+				close_piece(w, k);
+		}
+		if (w->operators == before && w->left > 0) {
+			int k = 0;
 
-static void begin(struct walk *w, const struct side *a, const struct side *b)
-{
-	w->n = w->left = a->n;
-	for (int k = 0; k < a->n; k++) {
-		w->open[k] = true;
-		w->first[k] = w->now[k] = a->v[k].stride;
-		w->want[k] = b->v[k].stride;
-		w->parts[k] = a->v[k].cut;
-		w->want_parts[k] = b->v[k].cut;
+			while (!w->open[k])
+				k++;
+			concat(w, k, w->parts[k]);
+			w->now[k] = 0;
+		}
 	}
-}
-
-/* Formats 5.1 step 5. */
-static void through_whole(struct walk *w, const struct side *a, const struct side *b)
-{
-	for (int k = 0; k < a->n; k++)
-		if (a->v[k].cut > 1)
-			concat(w, k, a->v[k].cut);
-	for (int k = 0; k < a->n; k++)
-		w->slice *= a->v[k].cut;
-	for (int k = 0; k < b->n; k++)
-		if (b->v[k].cut > 1)
-			charge(w, 0, 0, 0);
 }
 
 struct op {
@@ -426,13 +383,28 @@ void ap_ms_move_make(const struct ap_ms_end *a, const struct ap_ms_end *b, bool 
 	slice = w.slice = slice_of(&x);
 	if (elements(&x) == elements(&y) && unify(a, b, &x, &y)) {
 		assert(x.n == y.n);
-		begin(&w, &x, &y);
+		w.n = w.left = x.n;
+		for (int k = 0; k < x.n; k++) {
+			w.open[k] = true;
+			w.first[k] = w.now[k] = x.v[k].stride;
+			w.want[k] = y.v[k].stride;
+			w.parts[k] = x.v[k].cut;
+			w.want_parts[k] = y.v[k].cut;
+		}
 		infer(&w);
 		reshaped = w.operators == 0 ? is_reshaped(a, b) : !is_shape(a, &x) || !is_shape(b, &y);
 	} else {
 		read_side(a, &x);
 		read_side(b, &y);
-		through_whole(&w, &x, &y);
+		/* Formats 5.1 step 5. */
+		for (int k = 0; k < x.n; k++)
+			if (x.v[k].cut > 1)
+				concat(&w, k, x.v[k].cut);
+		for (int k = 0; k < x.n; k++)
+			w.slice *= x.v[k].cut;
+		for (int k = 0; k < y.n; k++)
+			if (y.v[k].cut > 1)
+				charge(&w, 0, 0, 0);
 		slice = w.slice;
 		reshaped = !is_same_shape(a, b);
 	}
@@ -542,21 +514,6 @@ static void reduction(const struct op *o, struct ap_ms_cost *out)
 		out->communication = result_bytes(o);
 }
 
-static void batch_norm(const struct op *o, struct ap_ms_cost *out)
-{
-	out->computation = operand_bytes(o);
-	if (is_dim_cut(o, &o->b->in[0], 1))
-		out->communication = slice_bytes(o, &o->b->in[0]);
-}
-
-static void segment(const struct op *o, struct ap_ms_cost *out)
-{
-	out->computation = operand_bytes(o) + result_bytes(o);
-	for (int d = 0; o->b->nin > 1 && d < o->b->in[1].rank; d++)
-		if (is_dim_cut(o, &o->b->in[0], d))
-			out->communication = result_bytes(o);
-}
-
 static uint32_t looked_up(const struct ap_bound *b)
 {
 	uint32_t mask = 0;
@@ -580,33 +537,6 @@ static void gather(const struct op *o, struct ap_ms_cost *out)
 		(table->rank == 2 ? slice_elements(o, &o->b->out[0]) : rows);
 }
 
-static void of_type(const struct op *o, struct ap_ms_cost *out)
-{
-	static const char *const batch_norms[] = {"BatchNorm", "SyncBatchNorm", NULL};
-	static const char *const by_result[] = {"Softmax", "LogSoftmax", "Tile", NULL};
-	static const char *const by_first[] = {"OneHot", NULL}, *const dropouts[] = {"Dropout", NULL};
-	const struct ap_bound *b = o->b;
-
-	if (is_product(b))
-		product(o, out);
-	else if (is_type(b, batch_norms))
-		batch_norm(o, out);
-	else if (strncmp(b->row->name, "UnsortedSegment", 15) == 0)
-		segment(o, out);
-	else if (b->nin == 2 && looked_up(b))
-		gather(o, out);
-	else if (is_type(b, by_result))
-		out->computation = result_bytes(o);
-	else if (is_type(b, dropouts))
-		out->computation = 1.125 * operand_bytes(o);
-	else if (is_type(b, by_first))
-		out->computation = slice_bytes(o, &b->in[0]);
-	else if (is_reduction(b))
-		reduction(o, out);
-	else
-		out->computation = operand_bytes(o);
-}
-
 /* Does the first vector of the strategy begin with all devices? */
 static bool is_preferred(const struct ap_placement *p)
 {
@@ -620,11 +550,39 @@ void ap_ms_operator_cost(const struct ap_placement *p, const struct ap_step *ste
 	struct ap_ms_cost *out)
 {
 	struct op o = {p, p->bound, step, cross_batch};
+	static const char *const batch_norms[] = {"BatchNorm", "SyncBatchNorm", NULL};
+	static const char *const by_result[] = {"Softmax", "LogSoftmax", "Tile", NULL};
+	static const char *const by_first[] = {"OneHot", NULL}, *const dropouts[] = {"Dropout", NULL};
+	const struct ap_bound *b;
 
 	*out = (struct ap_ms_cost){0};
 	if (p->bound->nin == 0)
 		return;
-	of_type(&o, out);
+	b = o.b;
+	if (is_product(b)) {
+		product(&o, out);
+	} else if (is_type(b, batch_norms)) {
+		out->computation = operand_bytes(&o);
+		if (is_dim_cut(&o, &o.b->in[0], 1))
+			out->communication = slice_bytes(&o, &o.b->in[0]);
+	} else if (strncmp(b->row->name, "UnsortedSegment", 15) == 0) {
+		out->computation = operand_bytes(&o) + result_bytes(&o);
+		for (int d = 0; o.b->nin > 1 && d < o.b->in[1].rank; d++)
+			if (is_dim_cut(&o, &o.b->in[0], d))
+				out->communication = result_bytes(&o);
+	} else if (b->nin == 2 && looked_up(b)) {
+		gather(&o, out);
+	} else if (is_type(b, by_result)) {
+		out->computation = result_bytes(&o);
+	} else if (is_type(b, dropouts)) {
+		out->computation = 1.125 * operand_bytes(&o);
+	} else if (is_type(b, by_first)) {
+		out->computation = slice_bytes(&o, &b->in[0]);
+	} else if (is_reduction(b)) {
+		reduction(&o, out);
+	} else {
+		out->computation = operand_bytes(&o);
+	}
 	if (is_preferred(p)) {
 		out->computation -= out->computation > 1;
 		out->communication -= out->communication > 1;

@@ -89,17 +89,6 @@ static bool is_received_weight(const struct ap_task *t)
 	return t->once && strcmp(t->bound->row->name, "Receive") == 0;
 }
 
-static void received_weight(struct ap_opcost *x)
-{
-	const struct ap_operand *o = &x->b->out[0];
-
-	if (!x->t->out[0].kept)
-		x->c->activation_bytes += (int64_t)ap_opcost_out(x, 0);
-	if (x->t->out[0].grad)
-		x->c->gradient_bytes += ap_local_elements(o, 0, x->p, x->step) *
-			ap_gradient_held_bytes(o->dtype, x->step);
-}
-
 /* The whole of an operand that is held in parts, while what reads it runs again and back. */
 static int64_t whole_bytes(const struct ap_opcost *x, int i)
 {
@@ -162,27 +151,6 @@ static bool works(const struct ap_bound *b)
 	return b->row->unit != AP_OP_VIEW && b->row->unit != AP_OP_LINK;
 }
 
-/* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received parameter, once
- * the collectives are known. */
-static void memory(struct ap_opcost *x)
-{
-	double forward = 0, backward = 0;
-
-	if (is_received_weight(x->t))
-		received_weight(x);
-	if (x->halo_bytes > 0)
-		halo_memory(x, &forward, &backward);
-	results(x, &forward, &backward);
-	for (int i = 0; i < x->b->nin; i++)
-		operand(x, i, &forward, &backward);
-	if (!works(x->b))
-		forward = backward = 0;
-	for (int i = 0; i < x->b->nin; i++)
-		if (ap_opcost_casts(x, i))
-			cast(x, i, &forward, &backward);
-	x->c->temporary_bytes = (int64_t)fmax(forward, backward);
-}
-
 static double extent_of(const struct ap_opcost *x, uint32_t mask)
 {
 	double n = 1;
@@ -230,35 +198,20 @@ static bool is_gemm(const struct ap_bound *b)
 	return b->row->unit == AP_OP_CUBE && b->nin == 2;
 }
 
-static void gemm_shape(const struct ap_opcost *x, struct ap_kernel *k)
-{
-	uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
-
-	k->gemm = true;
-	k->b = extent_of(x, a & w & o);
-	k->m = extent_of(x, a & o & ~w);
-	k->n = extent_of(x, w & o & ~a);
-	k->k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
-}
-
-static double forward_bytes(const struct ap_opcost *x)
-{
-	double bytes = 0, results = 0;
-
-	for (int o = 0; o < x->b->nout; o++)
-		results += ap_opcost_computed(x, o);
-	for (int i = 0; i < x->b->nin; i++)
-		bytes += is_looked_up(x, i) ? results : ap_opcost_in(x, i);
-	return bytes + results;
-}
-
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x->b)};
 
 	k.flops = x->b->flops * points_of(x);
-	if (is_gemm(x->b))
-		gemm_shape(x, &k);
+	if (is_gemm(x->b)) {
+		uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
+
+		k.gemm = true;
+		k.b = extent_of(x, a & w & o);
+		k.m = extent_of(x, a & o & ~w);
+		k.n = extent_of(x, w & o & ~a);
+		k.k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
+	}
 	return k;
 }
 
@@ -274,8 +227,13 @@ static double halo_copy_s(const struct ap_opcost *x)
 static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
+	double bytes = 0, results = 0;
 
-	k.bytes = forward_bytes(x);
+	for (int o = 0; o < x->b->nout; o++)
+		results += ap_opcost_computed(x, o);
+	for (int i = 0; i < x->b->nin; i++)
+		bytes += is_looked_up(x, i) ? results : ap_opcost_in(x, i);
+	k.bytes = bytes + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
 
@@ -301,18 +259,6 @@ static double gemm_backward_s(const struct ap_opcost *x)
 	return time_s;
 }
 
-/* Gradients of the results and what was saved are read, gradients of the operands written. */
-static double backward_bytes(const struct ap_opcost *x)
-{
-	double bytes = 0;
-
-	for (int o = 0; o < x->b->nout; o++)
-		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
-	for (int i = 0; i < x->b->nin; i++)
-		bytes += ap_opcost_in(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
-	return bytes;
-}
-
 static double gradients_part(const struct ap_opcost *x)
 {
 	int wanted = 0, possible = 0;
@@ -328,6 +274,7 @@ static double backward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k;
 	double copy_s;
+	double bytes = 0;
 
 	if (!x->t->backward)
 		return 0;
@@ -336,7 +283,12 @@ static double backward_s(const struct ap_opcost *x)
 		return gemm_backward_s(x) + copy_s;
 	k = kernel_of(x);
 	k.flops *= x->b->row->backward * gradients_part(x);
-	k.bytes = backward_bytes(x);
+	/* Gradients of the results and what was saved are read, gradients of the operands written. */
+	for (int o = 0; o < x->b->nout; o++)
+		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
+	for (int i = 0; i < x->b->nin; i++)
+		bytes += ap_opcost_in(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
+	k.bytes = bytes;
 	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }
 
@@ -349,20 +301,6 @@ static double cast_s(const struct ap_opcost *x, int i)
 		.bytes = ap_opcost_stored(x, i) + ap_opcost_in(x, i)};
 
 	return ap_kernel_time_s(x->chip, &k);
-}
-
-/* Beside the operator's own kernel; not measured with it, nor run again with it. */
-static void casts(struct ap_opcost *x)
-{
-	for (int i = 0; i < x->b->nin; i++) {
-		double time_s;
-
-		if (!ap_opcost_casts(x, i))
-			continue;
-		time_s = (double)x->step->micro_batches * cast_s(x, i);
-		x->c->forward_s += time_s;
-		x->c->backward_s += x->t->in[i].grad ? time_s : 0;
-	}
 }
 
 /* Times that the user measured on one device replace ours, scaled by the work left here. */
@@ -455,19 +393,6 @@ static void update(struct ap_opcost *x, double elements, enum ap_dtype t, int st
 	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
 }
 
-/* Weights, and what of them and of their gradients is whole only while an operator runs. */
-static void parameter_memory(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
-{
-	enum ap_dtype t = ap_task_stored(x->t, i);
-	int64_t weight = elements * ap_dtype_bytes(t);
-	int64_t gradient = elements * ap_gradient_held_bytes(t, x->step);
-
-	x->c->weight_bytes += s->weight ? weight / s->shards : weight;
-	if (s->weight && !s->regather)
-		x->c->gathered_bytes += weight;
-	x->c->gradient_bytes += s->gradient ? gradient / s->shards : gradient;
-}
-
 static void update_all(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
 {
 	const struct ap_optimizer *opt = x->step->optimizer;
@@ -490,13 +415,22 @@ static void parameter(struct ap_opcost *x, int i)
 	const struct ap_operand *o = &x->b->in[i];
 	int64_t elements = ap_local_elements(o, 0, x->p, x->step);
 	struct ap_opt_shard shard;
+	enum ap_dtype t;
+	int64_t weight, gradient;
 
 	if (!x->t->in[i].trainable || !x->t->in[i].grad) {
 		x->c->weight_bytes += elements * ap_dtype_bytes(ap_task_stored(x->t, i));
 		return;
 	}
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
-	parameter_memory(x, i, elements, &shard);
+	/* Weights, and what of them and of their gradients is whole only while an operator runs. */
+	t = ap_task_stored(x->t, i);
+	weight = elements * ap_dtype_bytes(t);
+	gradient = elements * ap_gradient_held_bytes(t, x->step);
+	x->c->weight_bytes += shard.weight ? weight / shard.shards : weight;
+	if (shard.weight && !shard.regather)
+		x->c->gathered_bytes += weight;
+	x->c->gradient_bytes += shard.gradient ? gradient / shard.shards : gradient;
 	update_all(x, i, elements, &shard);
 }
 
@@ -526,6 +460,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 {
 	struct ap_opcost x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
 		.step = ap_pricer_step(pr), .t = t, .b = t->bound, .p = p, .c = out};
+	double forward = 0, backward = 0;
 
 	struct ap_exchange exchange[AP_MAX_WINDOW];
 
@@ -535,7 +470,16 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	kernels(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	run_again(&x);
-	casts(&x);
+	/* Beside the operator's own kernel; not measured with it, nor run again with it. */
+	for (int i = 0; i < x.b->nin; i++) {
+		double time_s;
+
+		if (!ap_opcost_casts(&x, i))
+			continue;
+		time_s = (double)x.step->micro_batches * cast_s(&x, i);
+		x.c->forward_s += time_s;
+		x.c->backward_s += x.t->in[i].grad ? time_s : 0;
+	}
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
 			parameter(&x, i);
@@ -544,7 +488,28 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		if (t->in[i].kind == AP_TENSOR_CONST && t->in[i].owner)
 			out->weight_bytes += (int64_t)ap_opcost_in(&x, i);
 	}
-	memory(&x);
+	/* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received
+	 * parameter, once the collectives are known. */
+	if (is_received_weight(x.t)) {
+		const struct ap_operand *o = &x.b->out[0];
+
+		if (!x.t->out[0].kept)
+			x.c->activation_bytes += (int64_t)ap_opcost_out(&x, 0);
+		if (x.t->out[0].grad)
+			x.c->gradient_bytes += ap_local_elements(o, 0, x.p, x.step) *
+				ap_gradient_held_bytes(o->dtype, x.step);
+	}
+	if (x.halo_bytes > 0)
+		halo_memory(&x, &forward, &backward);
+	results(&x, &forward, &backward);
+	for (int i = 0; i < x.b->nin; i++)
+		operand(&x, i, &forward, &backward);
+	if (!works(x.b))
+		forward = backward = 0;
+	for (int i = 0; i < x.b->nin; i++)
+		if (ap_opcost_casts(&x, i))
+			cast(&x, i, &forward, &backward);
+	x.c->temporary_bytes = (int64_t)fmax(forward, backward);
 }
 
 /* Of an exchange after every micro-batch the same part shows each time. */

@@ -72,25 +72,6 @@ static void mark_groups(struct marking *k, const ap_id *group)
 	ap_arena_release(k->ctx->scratch, scratch);
 }
 
-static void mark_cells(struct marking *k)
-{
-	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
-	ap_id *group = AP_NEW_N(k->ctx->scratch, ap_id, k->g->nnode);
-
-	for (ap_id i = 0; i < k->g->nnode; i++) {
-		ap_id c = k->g->node[i].recompute_cell;
-
-		group[i] = c == AP_NONE ? AP_NONE : group_of_cell(c);
-		if (c == AP_NONE)
-			continue;
-		k->mark[i].keep_comm = !k->g->cell[c].mp_comm_recompute;
-		k->mark[i].regather = k->g->cell[c].parallel_optimizer_comm_recompute;
-		k->mark[i].slice = k->g->cell[c].recompute_slice_activation;
-	}
-	mark_groups(k, group);
-	ap_arena_release(k->ctx->scratch, scratch);
-}
-
 bool ap_recompute_refused(const struct ap_graph *g, const struct ap_node *n)
 {
 	ap_id c = n->in_cell;
@@ -140,33 +121,6 @@ static size_t count_layers(const struct ap_graph *g)
 	return n;
 }
 
-static void read_layers(const struct ap_graph *g, struct layers *l)
-{
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const char *cell = g->node[i].cell, *type = g->node[i].type;
-
-		for (size_t at = 0, end; (end = next_layer(cell, &at)) > 0;) {
-			ap_id id = ap_map_put(l->names, cell, end, NULL);
-
-			l->parent[id] = ap_map_put(l->parents, cell, parent_of(cell, end), NULL);
-			l->content[id] = ap_hash(type, strlen(type), l->content[id]);
-		}
-	}
-}
-
-static void find_repeated(struct ap_ctx *ctx, struct layers *l)
-{
-	struct ap_map *seen = ap_map_create(ctx->scratch);
-
-	for (uint32_t i = 0; i < ap_map_size(l->names); i++) {
-		const uint64_t key[] = {l->parent[i], l->content[i]};
-		bool fresh;
-
-		ap_map_put(seen, key, sizeof key, &fresh);
-		l->repeated[l->parent[i]] |= !fresh;
-	}
-}
-
 /* The outermost repeated layer that a cell is in; groups are numbered after those of primitives. */
 static ap_id layer_of(const struct ap_graph *g, const struct layers *l, const char *cell)
 {
@@ -187,9 +141,26 @@ static struct layers find_layers(struct ap_ctx *ctx, const struct ap_graph *g)
 	struct layers l = {ap_map_create(scratch), ap_map_create(scratch),
 		AP_NEW_N(scratch, uint32_t, most), AP_NEW_N(scratch, uint64_t, most),
 		AP_NEW_N(scratch, bool, most)};
+	struct ap_map *seen;
 
-	read_layers(g, &l);
-	find_repeated(ctx, &l);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const char *cell = g->node[i].cell, *type = g->node[i].type;
+
+		for (size_t at = 0, end; (end = next_layer(cell, &at)) > 0;) {
+			ap_id id = ap_map_put(l.names, cell, end, NULL);
+
+			l.parent[id] = ap_map_put(l.parents, cell, parent_of(cell, end), NULL);
+			l.content[id] = ap_hash(type, strlen(type), l.content[id]);
+		}
+	}
+	seen = ap_map_create(ctx->scratch);
+	for (uint32_t i = 0; i < ap_map_size(l.names); i++) {
+		const uint64_t key[] = {l.parent[i], l.content[i]};
+		bool fresh;
+
+		ap_map_put(seen, key, sizeof key, &fresh);
+		l.repeated[l.parent[i]] |= !fresh;
+	}
 	return l;
 }
 
@@ -294,59 +265,60 @@ static void mark_cores(struct marking *k)
 	ap_arena_release(k->ctx->scratch, scratch);
 }
 
-/* What a primitive says of itself comes before all else: AP_NONE is left for those that say nothing. */
-static void obey_primitives(struct marking *k)
-{
-	for (ap_id i = 0; i < k->g->nnode; i++) {
-		const struct ap_node *n = &k->g->node[i];
-
-		if (n->recompute == 1)
-			k->mark[i].group = i;
-		else if (n->peer >= 0 || ap_recompute_refused(k->g, n))
-			k->mark[i].group = AP_NONE;
-	}
-}
-
-static void mark_views(struct marking *k)
-{
-	for (ap_id i = 0; i < k->g->nnode; i++) {
-		const struct ap_node *n = &k->g->node[i];
-		ap_id from = is_view(n) ? k->g->tensor[n->in[0]].producer : AP_NONE;
-
-		if (from != AP_NONE && k->mark[from].group != AP_NONE)
-			k->mark[i] = k->mark[from];
-	}
-}
-
-/* What is said for all that is recomputed, beside what cells say of theirs. */
-static void obey_step(struct marking *k, const struct ap_step *step)
-{
-	for (ap_id i = 0; i < k->g->nnode; i++) {
-		if (k->mark[i].group == AP_NONE)
-			continue;
-		k->mark[i].keep_comm |= step->recompute_keeps_comm;
-		k->mark[i].regather |= step->recompute_regathers;
-		k->mark[i].slice |= step->recompute_slices;
-	}
-}
-
 void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	struct ap_again *mark)
 {
 	struct marking k = {ctx, g, mark};
+	struct ap_mark scratch;
+	ap_id *group;
 
 	for (ap_id i = 0; i < g->nnode; i++)
 		mark[i] = (struct ap_again){.group = AP_NONE};
 	if (!step->training)
 		return;
-	mark_cells(&k);
+	scratch = ap_arena_mark(k.ctx->scratch);
+	group = AP_NEW_N(k.ctx->scratch, ap_id, k.g->nnode);
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		ap_id c = k.g->node[i].recompute_cell;
+
+		group[i] = c == AP_NONE ? AP_NONE : group_of_cell(c);
+		if (c == AP_NONE)
+			continue;
+		k.mark[i].keep_comm = !k.g->cell[c].mp_comm_recompute;
+		k.mark[i].regather = k.g->cell[c].parallel_optimizer_comm_recompute;
+		k.mark[i].slice = k.g->cell[c].recompute_slice_activation;
+	}
+	mark_groups(&k, group);
+	ap_arena_release(k.ctx->scratch, scratch);
 	if (step->recompute == AP_RECOMPUTE_FULL)
 		mark_layers(&k);
 	if (step->recompute == AP_RECOMPUTE_SELECTIVE)
 		mark_cores(&k);
-	obey_primitives(&k);
-	obey_step(&k, step);
-	mark_views(&k);
+	/* What a primitive says of itself comes before all else: AP_NONE is left for those that say
+	 * nothing. */
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		const struct ap_node *n = &k.g->node[i];
+
+		if (n->recompute == 1)
+			k.mark[i].group = i;
+		else if (n->peer >= 0 || ap_recompute_refused(k.g, n))
+			k.mark[i].group = AP_NONE;
+	}
+	/* What is said for all that is recomputed, beside what cells say of theirs. */
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		if (k.mark[i].group == AP_NONE)
+			continue;
+		k.mark[i].keep_comm |= step->recompute_keeps_comm;
+		k.mark[i].regather |= step->recompute_regathers;
+		k.mark[i].slice |= step->recompute_slices;
+	}
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		const struct ap_node *n = &k.g->node[i];
+		ap_id from = is_view(n) ? k.g->tensor[n->in[0]].producer : AP_NONE;
+
+		if (from != AP_NONE && k.mark[from].group != AP_NONE)
+			k.mark[i] = k.mark[from];
+	}
 }
 
 struct told {
@@ -375,53 +347,43 @@ static int depth_of(const struct ap_graph *g, ap_id cell)
 	return depth;
 }
 
-static void tell_cells(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
-	struct told *out)
-{
-	int deepest = 0;
-
-	for (ap_id c = 0; c < g->ncell; c++)
-		deepest = depth_of(g, c) > deepest ? depth_of(g, c) : deepest;
-	for (int depth = deepest; depth >= 0; depth--)
-		for (ap_id c = 0; c < g->ncell; c++)
-			if (g->cell[c].recompute == 1 && depth_of(g, c) == depth)
-				tell_cell(ctx, step, &g->cell[c], out);
-}
-
-static void tell_layers(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
-	struct told *out)
-{
-	struct layers l = find_layers(ctx, g);
-
-	for (ap_id i = 0; i < g->nnode; i++) {
-		ap_id layer = g->node[i].peer < 0 ? layer_of(g, &l, g->node[i].cell) : AP_NONE;
-		const char *name;
-
-		if (layer == AP_NONE)
-			continue;
-		name = ap_map_key(l.names, layer - g->nnode, NULL);
-		if (ap_cell_find(out->names, name) != AP_NONE)
-			continue;
-		ap_map_put_str(out->names, name, NULL);
-		AP_PUSH(ctx->arena, out->cells, ((struct ap_again_cell){
-			.name = ap_arena_strdup(ctx->arena, name),
-			.keep_comm = step->recompute_keeps_comm,
-			.regather = step->recompute_regathers,
-			.slice = step->recompute_slices,
-		}));
-	}
-}
-
 void ap_recompute_cells(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	uint32_t *n, const struct ap_again_cell **out)
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	struct told told = {.names = ap_map_create(ctx->scratch)};
 
-	if (step->training)
-		tell_cells(ctx, g, step, &told);
-	if (step->training && step->recompute == AP_RECOMPUTE_FULL)
-		tell_layers(ctx, g, step, &told);
+	if (step->training) {
+		int deepest = 0;
+
+		for (ap_id c = 0; c < g->ncell; c++)
+			deepest = depth_of(g, c) > deepest ? depth_of(g, c) : deepest;
+		for (int depth = deepest; depth >= 0; depth--)
+			for (ap_id c = 0; c < g->ncell; c++)
+				if (g->cell[c].recompute == 1 && depth_of(g, c) == depth)
+					tell_cell(ctx, step, &g->cell[c], &told);
+	}
+	if (step->training && step->recompute == AP_RECOMPUTE_FULL) {
+		struct layers l = find_layers(ctx, g);
+
+		for (ap_id i = 0; i < g->nnode; i++) {
+			ap_id layer = g->node[i].peer < 0 ? layer_of(g, &l, g->node[i].cell) : AP_NONE;
+			const char *name;
+
+			if (layer == AP_NONE)
+				continue;
+			name = ap_map_key(l.names, layer - g->nnode, NULL);
+			if (ap_cell_find(told.names, name) != AP_NONE)
+				continue;
+			ap_map_put_str(told.names, name, NULL);
+			AP_PUSH(ctx->arena, told.cells, ((struct ap_again_cell){
+				.name = ap_arena_strdup(ctx->arena, name),
+				.keep_comm = step->recompute_keeps_comm,
+				.regather = step->recompute_regathers,
+				.slice = step->recompute_slices,
+			}));
+		}
+	}
 	*n = (uint32_t)told.cells.n;
 	*out = told.cells.v;
 	ap_arena_release(ctx->scratch, scratch);

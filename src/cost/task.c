@@ -93,18 +93,6 @@ static double weight_share(const struct filling *k, ap_id node)
 	return (double)weights / wanted;
 }
 
-/* What a pass for weights has to do. */
-static void fill_late(struct filling *k, const struct ap_step *step, ap_id node)
-{
-	const struct ap_node *n = &k->g->node[node];
-	struct ap_task *t = &k->task[node];
-	int64_t late = ap_step_late(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
-
-	t->weight_share = step->pipe && step->pipe->late && !n->once ? weight_share(k, node) : 0;
-	t->waits = t->weight_share > 0;
-	t->late = t->waits ? late : 0;
-}
-
 static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 {
 	const struct ap_node *n = &k->g->node[node];
@@ -134,18 +122,6 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 	}
 }
 
-/* How inputs arrive where that is given. */
-static void place_inputs(const struct ap_graph *g, const struct ap_step *step,
-	struct ap_task_operand *const *in)
-{
-	for (uint32_t i = 0; i < step->narrival && i < g->ninput; i++) {
-		const struct ap_tensor *t = &g->tensor[g->input[i]];
-
-		for (uint32_t u = 0; u < t->nuse; u++)
-			in[t->use[u].node][t->use[u].operand].arrival = step->arrival[i];
-	}
-}
-
 struct keeping {
 	const struct ap_graph *g;
 	bool lends;
@@ -163,29 +139,6 @@ struct keeping {
 static bool is_view(const struct ap_bound *b)
 {
 	return b->row->unit == AP_OP_VIEW;
-}
-
-static void results_of(struct keeping *k, ap_id node)
-{
-	const struct ap_node *n = &k->g->node[node];
-	struct ap_task *t = &k->task[node];
-	bool marked = k->mark[node].group != AP_NONE && !is_view(t->bound);
-
-	for (uint16_t o = 0; o < n->bound.nout; o++) {
-		struct ap_task_result *r = &k->out[node][o];
-		bool saved = k->saved[n->out[o]] || (t->backward && n->bound.out[o].saved);
-		bool needed = saved || k->reread[n->out[o]];
-
-		r->kept = needed && !marked && !is_view(t->bound);
-		r->sliced = r->kept && !t->once && !k->whole[n->out[o]] &&
-			!(t->backward && n->bound.out[o].saved);
-		r->lent = k->lends && r->kept && r->grad && !t->once && !k->firm[n->out[o]] &&
-			k->readers[n->out[o]] < UINT16_MAX &&
-			!(t->backward && n->bound.out[o].saved);
-		r->again = saved && marked;
-		r->needed = needed && marked;
-		t->recomputed |= r->needed;
-	}
 }
 
 /* An operand of a product is needed for the other's gradient only. */
@@ -254,26 +207,6 @@ static void share_lent(const struct keeping *k)
 
 			if (from && k->out[from->producer][from->result].lent)
 				in->share = k->readers[t];
-		}
-	}
-}
-
-/* Parts are gathered by the first that reads them again. */
-static void gather_parts(struct ap_ctx *ctx, const struct keeping *k)
-{
-	bool *gathered = AP_NEW_N(ctx->scratch, bool, k->g->ntensor);
-
-	for (ap_id i = 0; i < k->g->nnode; i++) {
-		const struct ap_node *n = &k->g->node[i];
-
-		for (uint16_t x = 0; x < n->bound.nin && !is_view(&n->bound); x++) {
-			ap_id t = k->in[i][x].again ? shown_by(k->g, n->in[x]) : AP_NONE;
-			const struct ap_tensor *from = t == AP_NONE ? NULL : &k->g->tensor[t];
-
-			if (!from || gathered[t] || !k->out[from->producer][from->result].sliced)
-				continue;
-			gathered[t] = true;
-			k->in[i][x].regather = true;
 		}
 	}
 }
@@ -375,14 +308,47 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	struct keeping k = {g, lends, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
 		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor),
 		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, uint16_t, g->ntensor)};
+	bool *gathered;
 
 	/* Consumers before producers, so that what is known of a result is final. */
 	for (ap_id i = g->nnode; i-- > 0;) {
-		results_of(&k, i);
+		const struct ap_node *n = &k.g->node[i];
+		struct ap_task *t = &k.task[i];
+		bool marked = k.mark[i].group != AP_NONE && !is_view(t->bound);
+
+		for (uint16_t o = 0; o < n->bound.nout; o++) {
+			struct ap_task_result *r = &k.out[i][o];
+			bool saved = k.saved[n->out[o]] || (t->backward && n->bound.out[o].saved);
+			bool needed = saved || k.reread[n->out[o]];
+
+			r->kept = needed && !marked && !is_view(t->bound);
+			r->sliced = r->kept && !t->once && !k.whole[n->out[o]] &&
+				!(t->backward && n->bound.out[o].saved);
+			r->lent = k.lends && r->kept && r->grad && !t->once && !k.firm[n->out[o]] &&
+				k.readers[n->out[o]] < UINT16_MAX &&
+				!(t->backward && n->bound.out[o].saved);
+			r->again = saved && marked;
+			r->needed = needed && marked;
+			t->recomputed |= r->needed;
+		}
 		operands_of(&k, i);
 	}
 	share_lent(&k);
-	gather_parts(ctx, &k);
+	/* Parts are gathered by the first that reads them again. */
+	gathered = AP_NEW_N(ctx->scratch, bool, k.g->ntensor);
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		const struct ap_node *n = &k.g->node[i];
+
+		for (uint16_t x = 0; x < n->bound.nin && !is_view(&n->bound); x++) {
+			ap_id t = k.in[i][x].again ? shown_by(k.g, n->in[x]) : AP_NONE;
+			const struct ap_tensor *from = t == AP_NONE ? NULL : &k.g->tensor[t];
+
+			if (!from || gathered[t] || !k.out[from->producer][from->result].sliced)
+				continue;
+			gathered[t] = true;
+			k.in[i][x].regather = true;
+		}
+	}
 	number_sets(ctx, &k);
 	ap_arena_release(ctx->scratch, scratch);
 }
@@ -411,10 +377,25 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		k.task[i].keep_comm = again[i].keep_comm;
 		fill_task(&k, step, i);
 	}
-	place_inputs(g, step, k.in);
+	/* How inputs arrive where that is given. */
+	for (uint32_t i = 0; i < step->narrival && i < g->ninput; i++) {
+		const struct ap_tensor *t = &g->tensor[g->input[i]];
+
+		for (uint32_t u = 0; u < t->nuse; u++)
+			k.in[t->use[u].node][t->use[u].operand].arrival = step->arrival[i];
+	}
 	keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
-	for (ap_id i = 0; i < g->nnode; i++)
-		fill_late(&k, step, i);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &k.g->node[i];
+		struct ap_task *t = &k.task[i];
+		int64_t late = ap_step_late(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ?
+			n->segment : 0);
+
+		/* What a pass for weights has to do. */
+		t->weight_share = step->pipe && step->pipe->late && !n->once ? weight_share(&k, i) : 0;
+		t->waits = t->weight_share > 0;
+		t->late = t->waits ? late : 0;
+	}
 	ap_arena_release(ctx->scratch, mark);
 	*out = k.task;
 }
@@ -480,31 +461,6 @@ static void sign_window(struct signing *s, const struct ap_window *w)
 	SIGN(s, all);
 }
 
-static void sign_bound(struct signing *s, const struct ap_bound *b)
-{
-	SIGN(s, b->row);
-	SIGN(s, b->nfactor);
-	for (int f = 0; f < b->nfactor; f++) {
-		SIGN(s, b->factor[f].flags);
-		SIGN(s, b->factor[f].size);
-	}
-	SIGN(s, b->nwindow);
-	for (int w = 0; w < b->nwindow; w++)
-		sign_window(s, &b->window[w]);
-	sign_bytes(s, b->dev, b->ndev);
-	SIGN(s, b->left);
-	SIGN(s, b->dealt);
-	SIGN(s, b->dealt_rows);
-	SIGN(s, b->dealt_beside);
-	SIGN(s, b->flops);
-	SIGN(s, b->nin);
-	SIGN(s, b->nout);
-	for (int i = 0; i < b->nin; i++)
-		sign_operand(s, &b->in[i]);
-	for (int o = 0; o < b->nout; o++)
-		sign_operand(s, &b->out[o]);
-}
-
 static void sign_use(struct signing *s, const struct ap_task *t)
 {
 	for (int i = 0; i < t->bound->nin; i++) {
@@ -525,13 +481,6 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	}
 }
 
-static void sign_arrivals(struct signing *s, const struct ap_task *t)
-{
-	for (int i = 0; i < t->bound->nin; i++)
-		if (t->in[i].kind == AP_TENSOR_INPUT)
-			SIGN(s, t->in[i].arrival);
-}
-
 const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_t *len)
 {
 	const struct ap_bound *b = t->bound;
@@ -540,7 +489,27 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	char *signature = ap_arena_alloc_raw(ctx->scratch, most, 1);
 	struct signing s = {signature};
 
-	sign_bound(&s, b);
+	SIGN(&s, b->row);
+	SIGN(&s, b->nfactor);
+	for (int f = 0; f < b->nfactor; f++) {
+		SIGN(&s, b->factor[f].flags);
+		SIGN(&s, b->factor[f].size);
+	}
+	SIGN(&s, b->nwindow);
+	for (int w = 0; w < b->nwindow; w++)
+		sign_window(&s, &b->window[w]);
+	sign_bytes(&s, b->dev, b->ndev);
+	SIGN(&s, b->left);
+	SIGN(&s, b->dealt);
+	SIGN(&s, b->dealt_rows);
+	SIGN(&s, b->dealt_beside);
+	SIGN(&s, b->flops);
+	SIGN(&s, b->nin);
+	SIGN(&s, b->nout);
+	for (int i = 0; i < b->nin; i++)
+		sign_operand(&s, &b->in[i]);
+	for (int o = 0; o < b->nout; o++)
+		sign_operand(&s, &b->out[o]);
 	SIGN(&s, t->backward);
 	SIGN(&s, t->once);
 	SIGN(&s, t->stage);
@@ -556,7 +525,9 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->measured_forward_s);
 	SIGN(&s, t->measured_backward_s);
 	sign_use(&s, t);
-	sign_arrivals(&s, t);
+	for (int i = 0; i < t->bound->nin; i++)
+		if (t->in[i].kind == AP_TENSOR_INPUT)
+			SIGN(&s, t->in[i].arrival);
 	*len = (size_t)(s.at - signature);
 	return signature;
 }

@@ -70,14 +70,6 @@ static void answer(struct dp *d, const uint32_t *rest, double bound)
 		d->out->lower_bound = whole_bound;
 }
 
-/* Time or work ran out: the best that can be had at once. */
-static void answer_hastily(struct dp *d)
-{
-	uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
-	ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
-	answer(d, rest, ap_bound_plain(d->ctx, d->p));
-}
-
 static void plan(struct dp *d)
 {
 	struct ap_elim_options options = {
@@ -197,21 +189,6 @@ static const uint32_t *start_of(struct dp *d, const uint32_t *start)
 	return pick;
 }
 
-static void solve_limited(struct dp *d, const uint32_t *pick)
-{
-	struct ap_limited limited = {.work = d->out->work};
-	struct ap_budget budget = *d->budget;
-	for (int i = 0; i < 2; i++)
-		budget.start[i] = start_of(d, d->budget->start[i]);
-	ap_limit_solve(d->ctx, &(struct ap_limit_job){.p = d->p, .e = d->elim, .budget = &budget,
-		.room = d->value, .least = d->least, .pick = pick}, &limited);
-	d->out->work = limited.work;
-	if (limited.infeasible)
-		answer_infeasible(d, limited.least_memory + d->compact->memory);
-	else
-		answer(d, limited.pick ? limited.pick : pick, limited.bound);
-}
-
 static bool affordable(const struct dp *d)
 {
 	return d->elim->bytes <= (d->budget->table_bytes ? d->budget->table_bytes : SIZE_MAX) &&
@@ -224,7 +201,11 @@ static void solve(struct dp *d)
 		return;
 	d->value = ap_elim_room(d->ctx, d->elim);
 	if (!affordable(d) || !ap_elim_eval(d->ctx, d->elim, d->p, d->value, &d->least)) {
-		answer_hastily(d);
+		uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+
+		/* Time or work ran out: the best that can be had at once. */
+		ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
+		answer(d, rest, ap_bound_plain(d->ctx, d->p));
 		return;
 	}
 	d->out->work += d->elim->work;
@@ -233,10 +214,22 @@ static void solve(struct dp *d)
 		return;
 	}
 	const uint32_t *pick = unlimited_pick(d);
-	if (ap_problem_memory(d->p, pick) <= d->p->memory_limit)
+	if (ap_problem_memory(d->p, pick) <= d->p->memory_limit) {
 		answer(d, pick, d->least);
-	else
-		solve_limited(d, pick);
+	} else {
+		struct ap_limited limited = {.work = d->out->work};
+		struct ap_budget budget = *d->budget;
+
+		for (int i = 0; i < 2; i++)
+			budget.start[i] = start_of(d, d->budget->start[i]);
+		ap_limit_solve(d->ctx, &(struct ap_limit_job){.p = d->p, .e = d->elim, .budget = &budget,
+			.room = d->value, .least = d->least, .pick = pick}, &limited);
+		d->out->work = limited.work;
+		if (limited.infeasible)
+			answer_infeasible(d, limited.least_memory + d->compact->memory);
+		else
+			answer(d, limited.pick ? limited.pick : pick, limited.bound);
+	}
 }
 
 void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,

@@ -618,21 +618,6 @@ static void eliminate_class(struct order *o, ap_id c)
 		heap_push(o, (struct entry){price(o, c), c});
 }
 
-/* All that are left are too wide: splits one with the fewest factors. */
-static void split_one(struct order *o)
-{
-	ap_id best = AP_NONE;
-	uint32_t least = UINT32_MAX;
-	for (ap_id v = 0; v < o->g->p->n; v++) {
-		if (!o->gone[v] && o->g->degree[v] < least) {
-			least = o->g->degree[v];
-			best = v;
-		}
-	}
-	graph_split(o->g, best);
-	update(o, best);
-}
-
 /* Gives up as soon as the work is that of the rival (INFINITY: never). */
 static bool eliminate_all(struct graph *g, bool amortise, double rival_work)
 {
@@ -649,10 +634,22 @@ static bool eliminate_all(struct graph *g, bool amortise, double rival_work)
 		ap_id c;
 		if (g->work >= rival_work)
 			return false;
-		if (next_class(&o, &c))
+		if (next_class(&o, &c)) {
 			eliminate_class(&o, c);
-		else
-			split_one(&o);
+		} else {
+			ap_id best = AP_NONE;
+			uint32_t least = UINT32_MAX;
+
+			/* All that are left are too wide: splits one with the fewest factors. */
+			for (ap_id v = 0; v < o.g->p->n; v++) {
+				if (!o.gone[v] && o.g->degree[v] < least) {
+					least = o.g->degree[v];
+					best = v;
+				}
+			}
+			graph_split(o.g, best);
+			update(&o, best);
+		}
 	}
 	return true;
 }
@@ -688,22 +685,6 @@ static bool better(const struct graph *a, const struct graph *b,
 	return a->work < b->work;
 }
 
-static const struct ap_elim *finish(struct ap_ctx *ctx, const struct graph *g)
-{
-	struct ap_elim *e = AP_NEW(ctx->scratch, struct ap_elim);
-	*e = (struct ap_elim){
-		.n = g->p->n, .k = g->k,
-		.ntable = (uint32_t)g->table.n, .table = g->table.v,
-		.nreduction = (uint32_t)g->reduction.n, .reduction = g->reduction.v,
-		.factor = g->factor.v, .own = g->own,
-		.nstep = (uint32_t)g->step.n, .step = g->step.v,
-		.split = g->split,
-		.work = g->work < 0x1p63 ? (uint64_t)g->work : UINT64_MAX,
-		.bytes = (size_t)(g->cells * sizeof(double)),
-	};
-	return e;
-}
-
 /* Even messages over one node, of the largest domain, must be allowed. */
 static double least_cap(const struct ap_problem *p)
 {
@@ -737,8 +718,21 @@ const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *
 	cap = cap > least ? cap : least;
 	for (;; cap = cap / 8 > least ? cap / 8 : least) {
 		const struct graph *best = best_plan(ctx, p, options, cap);
-		if (fits(best, options) || cap <= least)
-			return finish(ctx, best);
+		if (fits(best, options) || cap <= least) {
+			struct ap_elim *e = AP_NEW(ctx->scratch, struct ap_elim);
+
+			*e = (struct ap_elim){
+				.n = best->p->n, .k = best->k,
+				.ntable = (uint32_t)best->table.n, .table = best->table.v,
+				.nreduction = (uint32_t)best->reduction.n, .reduction = best->reduction.v,
+				.factor = best->factor.v, .own = best->own,
+				.nstep = (uint32_t)best->step.n, .step = best->step.v,
+				.split = best->split,
+				.work = best->work < 0x1p63 ? (uint64_t)best->work : UINT64_MAX,
+				.bytes = (size_t)(best->cells * sizeof(double)),
+			};
+			return e;
+		}
 		ap_arena_release(ctx->scratch, mark);
 	}
 }

@@ -587,27 +587,24 @@ static void tell_row(size_t k, const double *through, const double *value, doubl
 	}
 }
 
-static void tell(struct reversing *v, const struct side *s, uint32_t input)
-{
-	const struct axes *a = v->axes;
-	const struct view *in = &a->view[input];
-	size_t k = a->r->dim[a->r->at], along = axes_along(in, s->axis);
-	double *outside = v->d->outside[a->r->input[input].table];
-	for (uint32_t l = 0; l < s->nlive; l++) {
-		size_t from = in->offset + s->live[l] * along;
-		tell_row(k, s->through + l * k, in->value + from, outside + from,
-			in->stride[a->r->at], v->d->threshold);
-	}
-}
-
 static void tell_side(struct reversing *v, const struct side *s)
 {
 	const struct ap_ereduction *r = v->axes->r;
 	for (uint32_t i = 0; i < r->ninput; i++) {
 		const struct ap_einput *input = &r->input[i];
 		if (v->d->outside[input->table] &&
-			(plain(v, input) || axes_holds(input, v->axes->col) == s->with_col))
-			tell(v, s, i);
+			(plain(v, input) || axes_holds(input, v->axes->col) == s->with_col)) {
+			const struct axes *a = v->axes;
+			const struct view *in = &a->view[i];
+			size_t k = a->r->dim[a->r->at], along = axes_along(in, s->axis);
+			double *outside = v->d->outside[a->r->input[i].table];
+
+			for (uint32_t l = 0; l < s->nlive; l++) {
+				size_t from = in->offset + s->live[l] * along;
+				tell_row(k, s->through + l * k, in->value + from, outside + from,
+					in->stride[a->r->at], v->d->threshold);
+			}
+		}
 	}
 }
 

@@ -364,30 +364,27 @@ static bool spent(const struct run *r)
 		r->f.work > r->job->max_work || ap_ctx_stopped(r->ctx);
 }
 
-/* One label with every one of b: all are as good as before, and in the same order. */
-static struct range extend(struct run *r, uint32_t a, struct range b, double slack)
-{
-	struct range out = {(uint32_t)r->f.pool.n, 0};
-	struct label x = r->f.pool.v[a];
-	for (uint32_t j = b.first; j < b.first + b.count; j++) {
-		struct label y = r->f.pool.v[j];
-		r->f.work++;
-		if (x.excess + y.excess > slack)
-			break;
-		AP_PUSH(r->ctx->scratch, r->f.pool, ((struct label){x.cost + y.cost,
-			x.memory + y.memory, x.excess + y.excess, a, j}));
-		out.count++;
-	}
-	return out;
-}
-
 /* Every label of a, of a step, with every one of b, of its child, as far as their excess is at most
  * slack. */
 static struct range join(struct run *r, uint32_t step, uint32_t child, struct range a,
 	struct range b, double slack)
 {
-	if (a.count == 1)
-		return extend(r, a.first, b, slack);
+	if (a.count == 1) {
+		struct range out = {(uint32_t)r->f.pool.n, 0};
+		struct label x = r->f.pool.v[a.first];
+
+		/* One label with every one of b: all are as good as before, and in the same order. */
+		for (uint32_t j = b.first; j < b.first + b.count; j++) {
+			struct label y = r->f.pool.v[j];
+			r->f.work++;
+			if (x.excess + y.excess > slack)
+				break;
+			AP_PUSH(r->ctx->scratch, r->f.pool, ((struct label){x.cost + y.cost,
+				x.memory + y.memory, x.excess + y.excess, a.first, j}));
+			out.count++;
+		}
+		return out;
+	}
 	front_start(&r->f, step, child);
 	for (uint32_t i = a.first; i < a.first + a.count && !spent(r); i++) {
 		struct label x = r->f.pool.v[i];
@@ -466,21 +463,6 @@ static struct range group_labels(struct run *r, uint32_t step, const struct ap_s
 	return front_finish(&r->f);
 }
 
-static bool make_steps(struct run *r)
-{
-	for (uint32_t i = 0; i < r->job->e->nstep; i++) {
-		const struct ap_sstep *s = &r->job->support->step[i];
-		r->of[i] = AP_NEW_N(r->ctx->scratch, struct range, s->group.n);
-		list_children(r, i);
-		for (size_t g = 0; g < s->group.n; g++) {
-			r->of[i][g] = group_labels(r, i, &s->group.v[g]);
-			if (spent(r))
-				return false;
-		}
-	}
-	return true;
-}
-
 /* All roots together. */
 static struct range make_top(struct run *r)
 {
@@ -534,8 +516,16 @@ static void read_off(struct run *r, uint32_t label, uint32_t *pick)
 
 static enum ap_label_end solve(struct run *r, uint32_t *pick)
 {
-	if (!make_steps(r))
-		return AP_LABEL_LIMIT;
+	for (uint32_t i = 0; i < r->job->e->nstep; i++) {
+		const struct ap_sstep *s = &r->job->support->step[i];
+		r->of[i] = AP_NEW_N(r->ctx->scratch, struct range, s->group.n);
+		list_children(r, i);
+		for (size_t g = 0; g < s->group.n; g++) {
+			r->of[i][g] = group_labels(r, i, &s->group.v[g]);
+			if (spent(r))
+				return AP_LABEL_LIMIT;
+		}
+	}
 	struct range top = make_top(r);
 	if (spent(r))
 		return AP_LABEL_LIMIT;

@@ -314,26 +314,6 @@ static bool best_of_few_whole(struct ap_ctx *ctx, void *user, const struct ap_do
 	return true;
 }
 
-static void narrow(struct narrowing *w, struct ap_pricing *g, const struct ap_dual *dual)
-{
-	struct ap_domain *d;
-
-	w->out->bound = dual->bound + w->rest->cost;
-	w->out->infeasible = dual->infeasible;
-	if (dual->infeasible)
-		w->out->least_memory = dual->least_memory + w->rest->memory;
-	if (!dual->pick)
-		return;
-	w->out->pick = AP_NEW_N(w->ctx->arena, uint32_t, w->job->p->n);
-	ap_compact_expand(w->rest, w->job->p, dual->pick, w->out->pick);
-	w->out->cost = dual->cost + w->rest->cost;
-	if (!ap_limit_worth(g, dual->cost, dual->bound) || g->at.price != dual->price)
-		return;
-	d = ap_limit_narrow(w->ctx, g, dual->cost, &w->out->work);
-	if (d)
-		w->out->domain = widened(w, w->ctx->arena, d);
-}
-
 static void search(struct narrowing *w, const struct ap_elim *e)
 {
 	struct ap_budget left = *w->job->budget;
@@ -342,6 +322,7 @@ static void search(struct narrowing *w, const struct ap_elim *e)
 	uint32_t *pick = AP_NEW_N(w->ctx->scratch, uint32_t, w->rest->p.n), *start;
 	struct ap_pricing g;
 	struct ap_dual dual;
+	struct ap_domain *d;
 
 	for (int s = 0; s < 2 && left.start[s]; s++) {
 		start = AP_NEW_N(w->ctx->scratch, uint32_t, w->rest->p.n);
@@ -359,7 +340,20 @@ static void search(struct narrowing *w, const struct ap_elim *e)
 	}
 	ap_focus_solve(w->ctx, &job, &dual);
 	w->out->work += dual.work;
-	narrow(w, &g, &dual);
+	w->out->bound = dual.bound + w->rest->cost;
+	w->out->infeasible = dual.infeasible;
+	if (dual.infeasible)
+		w->out->least_memory = dual.least_memory + w->rest->memory;
+	if (!dual.pick)
+		return;
+	w->out->pick = AP_NEW_N(w->ctx->arena, uint32_t, w->job->p->n);
+	ap_compact_expand(w->rest, w->job->p, dual.pick, w->out->pick);
+	w->out->cost = dual.cost + w->rest->cost;
+	if (!ap_limit_worth(&g, dual.cost, dual.bound) || g.at.price != dual.price)
+		return;
+	d = ap_limit_narrow(w->ctx, &g, dual.cost, &w->out->work);
+	if (d)
+		w->out->domain = widened(w, w->ctx->arena, d);
 }
 
 static bool worth(const struct ap_narrow_job *job, const struct ap_elim *e)

@@ -36,15 +36,6 @@ static void add_one(size_t n, double *restrict out, const double *restrict b, do
 	}
 }
 
-static void clear(const struct ap_minplus *m)
-{
-	for (size_t r = 0; r < m->rows; r++) {
-		double *out = m->out + r * m->out_row;
-		for (size_t c = 0; c < m->cols; c++)
-			out[c] = INFINITY;
-	}
-}
-
 static double least_sum(size_t k, const double *a, const double *b)
 {
 	double s = INFINITY, t = INFINITY, u = INFINITY, v = INFINITY;
@@ -72,7 +63,11 @@ void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, siz
 
 void ap_minplus(const struct ap_minplus *m)
 {
-	clear(m);
+	for (size_t r = 0; r < m->rows; r++) {
+		double *out = m->out + r * m->out_row;
+		for (size_t c = 0; c < m->cols; c++)
+			out[c] = INFINITY;
+	}
 	size_t x = 0;
 	for (; x + 4 <= m->k; x += 4) {
 		const double *b = m->b + x * m->b_x;

@@ -114,20 +114,16 @@ static void price_list(const struct ap_priced *at, const double *cost, const int
 	}
 }
 
-static void memory_list(const double *cost, const int64_t *memory, size_t n, double *out)
-{
-	for (size_t i = 0; i < n; i++)
-		out[i] = cost[i] < INFINITY ? (memory ? (double)memory[i] : 0) : INFINITY;
-}
-
 static void fill(const struct ap_pricing *g, const double *cost, const int64_t *memory, size_t n,
 	const double *room)
 {
 	double *out = (double *)room;
-	if (g->at.price < 0)
-		memory_list(cost, memory, n, out);
-	else
+	if (g->at.price < 0) {
+		for (size_t i = 0; i < n; i++)
+			out[i] = cost[i] < INFINITY ? (memory ? (double)memory[i] : 0) : INFINITY;
+	} else {
 		price_list(&g->at, cost, memory, n, out);
+	}
 }
 
 static bool evaluate(struct ap_ctx *ctx, struct ap_pricing *g)
@@ -360,12 +356,6 @@ static bool least_memory(struct dual_search *s, struct line *line)
 	return true;
 }
 
-static void offer_splice(struct dual_search *s, const struct line *over, const struct line *fit)
-{
-	if (ap_splice(s->ctx, s->p, over->pick, fit->pick, s->pick))
-		offer(s, s->pick);
-}
-
 /* over: memory above the limit; fit: below. Each new line replaces one of them. */
 static bool close_in(struct dual_search *s, struct line over, struct line fit)
 {
@@ -380,7 +370,8 @@ static bool close_in(struct dual_search *s, struct line over, struct line fit)
 		double here = line.cost + price * (double)line.memory;
 		double there = over.cost + price * (double)over.memory;
 		if (!(here < there - 0x1p-40 * fabs(there))) {
-			offer_splice(s, &over, &fit);
+			if (ap_splice(s->ctx, s->p, over.pick, fit.pick, s->pick))
+				offer(s, s->pick);
 			return true;
 		}
 		if (line.memory > s->p->memory_limit)
@@ -440,20 +431,6 @@ static void use_pick(struct focus *f, const uint32_t *pick)
 		f->used[i][pick[i]] = true;
 }
 
-/* What picks within the threshold choose; all that is known of them where they are too many. */
-static void use_near(struct focus *f)
-{
-	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
-	double least = f->job->g->least;
-	const struct ap_support *s = ap_support_make(f->ctx, f->e, f->job->g->value, least,
-		least + NEAR * fabs(least), MAX_TUPLES);
-
-	for (uint32_t i = 0; s && i < f->e->nstep; i++)
-		for (size_t t = 0; t < s->step[i].tuple.n; t++)
-			f->used[f->e->step[i].node][s->step[i].tuple.v[t].x] = true;
-	ap_arena_release(f->ctx->scratch, mark);
-}
-
 static struct ap_domain *domain(struct focus *f)
 {
 	struct ap_domain *d = AP_NEW_N(f->ctx->scratch, struct ap_domain, f->p->n);
@@ -500,13 +477,24 @@ static bool widen(struct focus *f, double price)
 {
 	struct ap_pricing *g = f->job->g;
 	double bound;
+	struct ap_mark mark;
+	double least;
+	const struct ap_support *s;
 
 	if (!affordable(f, f->e->work) || !ap_pricing_at(f->ctx, g, price))
 		return false;
 	f->out->work += f->e->work;
 	ap_elim_pick(f->ctx, f->e, g->value, f->pick);
 	use_pick(f, f->pick);
-	use_near(f);
+	/* What picks within the threshold choose; all that is known of them where they are too
+	 * many. */
+	mark = ap_arena_mark(f->ctx->scratch);
+	least = f->job->g->least;
+	s = ap_support_make(f->ctx, f->e, f->job->g->value, least, least + NEAR * fabs(least), MAX_TUPLES);
+	for (uint32_t i = 0; s && i < f->e->nstep; i++)
+		for (size_t t = 0; t < s->step[i].tuple.n; t++)
+			f->used[f->e->step[i].node][s->step[i].tuple.v[t].x] = true;
+	ap_arena_release(f->ctx->scratch, mark);
 	bound = ap_pricing_bound(g);
 	if (bound > f->out->bound) {
 		f->out->bound = bound;
@@ -588,18 +576,6 @@ static void focus(struct focus *f)
 	}
 }
 
-/* What is known from the start. */
-static void begin(struct focus *f)
-{
-	if (f->job->pick)
-		use_pick(f, f->job->pick);
-	for (int i = 0; i < 2 && f->job->left->start[i]; i++) {
-		use_pick(f, f->job->left->start[i]);
-		if (ap_problem_memory(f->p, f->job->left->start[i]) <= f->p->memory_limit)
-			take(f, f->job->left->start[i]);
-	}
-}
-
 void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct ap_dual *out)
 {
 	struct focus f = {.ctx = ctx, .job = job, .p = job->g->p, .e = job->g->e, .out = out};
@@ -610,7 +586,14 @@ void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct a
 	for (uint32_t i = 0; i < f.p->n; i++)
 		f.used[i] = AP_NEW_N(ctx->scratch, bool, f.p->node[i].k);
 	f.pick = AP_NEW_N(ctx->scratch, uint32_t, f.p->n);
-	begin(&f);
+	/* What is known from the start. */
+	if (f.job->pick)
+		use_pick(&f, f.job->pick);
+	for (int i = 0; i < 2 && f.job->left->start[i]; i++) {
+		use_pick(&f, f.job->left->start[i]);
+		if (ap_problem_memory(f.p, f.job->left->start[i]) <= f.p->memory_limit)
+			take(&f, f.job->left->start[i]);
+	}
 	if (!(out->cost < INFINITY) && !least_of_all(&f))
 		out->stopped = true;
 	else if (!out->infeasible && (job->pick || widen_blindly(&f)))

@@ -221,13 +221,6 @@ static void drop_above(struct first *f, uint32_t step, uint32_t group)
 		drop(f, f->s->step[step].parent, st->implied[j]);
 }
 
-static void drop_group(struct first *f, uint32_t step, uint32_t group)
-{
-	const struct ap_sgroup *g = &f->s->step[step].group.v[group];
-	for (uint32_t t = g->first; t < g->first + g->count; t++)
-		drop(f, step, t);
-}
-
 static void spread(struct first *f)
 {
 	while (f->dying.n) {
@@ -238,8 +231,12 @@ static void spread(struct first *f)
 			drop_above(f, dead.step, group);
 		for (uint32_t c = here->child; c != AP_NONE; c = f->s->step[c].sibling) {
 			uint32_t implied = f->s->step[c].link[dead.tuple];
-			if (--f->state[c].outside[implied] == 0)
-				drop_group(f, c, implied);
+			if (--f->state[c].outside[implied] == 0) {
+				const struct ap_sgroup *g = &f->s->step[c].group.v[implied];
+
+				for (uint32_t t = g->first; t < g->first + g->count; t++)
+					drop(f, c, t);
+			}
 		}
 	}
 }

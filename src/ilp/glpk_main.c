@@ -117,38 +117,6 @@ static enum ap_lp_end end_of(glp_prob *p)
 	}
 }
 
-static void solve(const struct ap_lp_request *q)
-{
-	struct ap_lp_reply r = {.magic = AP_LP_REPLY};
-	double *values;
-	glp_prob *p;
-	glp_smcp how;
-
-	glp_term_out(GLP_OFF);
-	glp_error_hook(leave, NULL);
-	if (q->bytes)
-		glp_mem_limit(q->bytes >> 20 < INT_MAX ? (int)(q->bytes >> 20) + 1 : INT_MAX);
-	p = receive_program(q);
-	glp_init_smcp(&how);
-	how.meth = GLP_DUALP;
-	how.msg_lev = GLP_MSG_OFF;
-	if (q->iterations && q->iterations < INT_MAX)
-		how.it_lim = (int)q->iterations;
-	r.end = glp_simplex(p, &how) ? AP_LP_STOPPED : end_of(p);
-	r.iterations = (uint64_t)glp_get_it_cnt(p);
-	values = malloc((q->columns + q->rows + 1) * sizeof *values);
-	if (!values)
-		leave(NULL);
-	for (size_t j = 0; j < q->columns; j++)
-		values[j] = glp_get_col_prim(p, (int)j + 1);
-	for (size_t i = 0; i < q->rows; i++)
-		values[q->columns + i] = glp_get_row_dual(p, (int)i + 1);
-	glp_free_env();
-	reply(&r, sizeof r);
-	reply(values, (q->columns + q->rows) * sizeof *values);
-	free(values);
-}
-
 int main(void)
 {
 	static const int of_terminals[] = {SIGHUP, SIGINT, SIGQUIT};
@@ -167,10 +135,37 @@ int main(void)
 	if (pthread_create(&watch, NULL, leave_when_alone, NULL))
 		return FAILED;
 	for (;;) {
+		struct ap_lp_reply r = {.magic = AP_LP_REPLY};
+		double *values;
+		glp_prob *p;
+		glp_smcp how;
+
 		receive(&q, sizeof q);
 		if (q.magic != AP_LP_REQUEST || q.columns >= INT_MAX || q.rows >= INT_MAX ||
 			q.cells >= INT_MAX)
 			return FAILED;
-		solve(&q);
+		glp_term_out(GLP_OFF);
+		glp_error_hook(leave, NULL);
+		if (q.bytes)
+			glp_mem_limit(q.bytes >> 20 < INT_MAX ? (int)(q.bytes >> 20) + 1 : INT_MAX);
+		p = receive_program(&q);
+		glp_init_smcp(&how);
+		how.meth = GLP_DUALP;
+		how.msg_lev = GLP_MSG_OFF;
+		if (q.iterations && q.iterations < INT_MAX)
+			how.it_lim = (int)q.iterations;
+		r.end = glp_simplex(p, &how) ? AP_LP_STOPPED : end_of(p);
+		r.iterations = (uint64_t)glp_get_it_cnt(p);
+		values = malloc((q.columns + q.rows + 1) * sizeof *values);
+		if (!values)
+			leave(NULL);
+		for (size_t j = 0; j < q.columns; j++)
+			values[j] = glp_get_col_prim(p, (int)j + 1);
+		for (size_t i = 0; i < q.rows; i++)
+			values[q.columns + i] = glp_get_row_dual(p, (int)i + 1);
+		glp_free_env();
+		reply(&r, sizeof r);
+		reply(values, (q.columns + q.rows) * sizeof *values);
+		free(values);
 	}
 }

@@ -101,36 +101,6 @@ static size_t add_col(struct relaxation *r, double cost, const int64_t *memory, 
 	return r->cost.n - 1;
 }
 
-static void add_node(struct relaxation *r, uint32_t i)
-{
-	const struct ap_pnode *node = &r->sub->p.node[i];
-	size_t row = add_row(r, 1, false);
-
-	r->first[i] = r->cost.n;
-	for (uint32_t c = 0; c < node->k; c++)
-		add_cell(r, row, add_col(r, node->cost[c], node->memory, c), 1);
-}
-
-static void add_edge(struct relaxation *r, uint32_t e)
-{
-	const struct ap_pedge *x = &r->sub->p.edge[e];
-	const struct ap_pmatrix *m = &r->sub->p.matrix[x->matrix];
-
-	r->from[e] = r->right.n;
-	for (uint32_t a = 0; a < m->rows; a++)
-		add_cell(r, add_row(r, 0, false), r->first[x->u] + a, -1);
-	for (uint32_t b = 0; b < m->cols; b++)
-		add_cell(r, add_row(r, 0, false), r->first[x->v] + b, -1);
-	for (size_t i = 0; i < cells(m); i++) {
-		if (m->cost[i] < INFINITY) {
-			size_t col = add_col(r, m->cost[i], m->memory, i);
-
-			add_cell(r, r->from[e] + i / m->cols, col, 1);
-			add_cell(r, r->from[e] + m->rows + i % m->cols, col, 1);
-		}
-	}
-}
-
 static void build(struct relaxation *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	const struct ap_problem *p = &sub->p;
@@ -145,10 +115,32 @@ static void build(struct relaxation *r, struct ap_ilp *s, struct ap_ilp_sub *sub
 	AP_PUSH(arena, r->value, 0);
 	if (p->memory_limit != AP_NO_LIMIT)
 		r->limit = add_row(r, (double)p->memory_limit / r->heft, true);
-	for (uint32_t i = 0; i < p->n; i++)
-		add_node(r, i);
-	for (uint32_t e = 0; e < p->nedge; e++)
-		add_edge(r, e);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct ap_pnode *node = &r->sub->p.node[i];
+		size_t row = add_row(r, 1, false);
+
+		r->first[i] = r->cost.n;
+		for (uint32_t c = 0; c < node->k; c++)
+			add_cell(r, row, add_col(r, node->cost[c], node->memory, c), 1);
+	}
+	for (uint32_t e = 0; e < p->nedge; e++) {
+		const struct ap_pedge *x = &r->sub->p.edge[e];
+		const struct ap_pmatrix *m = &r->sub->p.matrix[x->matrix];
+
+		r->from[e] = r->right.n;
+		for (uint32_t a = 0; a < m->rows; a++)
+			add_cell(r, add_row(r, 0, false), r->first[x->u] + a, -1);
+		for (uint32_t b = 0; b < m->cols; b++)
+			add_cell(r, add_row(r, 0, false), r->first[x->v] + b, -1);
+		for (size_t i = 0; i < cells(m); i++) {
+			if (m->cost[i] < INFINITY) {
+				size_t col = add_col(r, m->cost[i], m->memory, i);
+
+				add_cell(r, r->from[e] + i / m->cols, col, 1);
+				add_cell(r, r->from[e] + m->rows + i % m->cols, col, 1);
+			}
+		}
+	}
 }
 
 /* Relaxations may take half of all work. */
@@ -210,37 +202,33 @@ static bool movable(const struct relaxation *r, uint32_t e)
 	return true;
 }
 
-static void move_edge(const struct relaxation *r, uint32_t e)
-{
-	const struct ap_problem *p = &r->sub->p;
-	const struct ap_pedge *x = &p->edge[e];
-	const struct ap_pmatrix *m = &p->matrix[x->matrix];
-	double *pair = (double *)m->cost, *to[] = {(double *)p->node[x->u].cost,
-		(double *)p->node[x->v].cost};
-
-	if (!movable(r, e))
-		return;
-	for (uint32_t a = 0; a < m->rows; a++) {
-		double by = carried(r, r->from[e] + a);
-
-		to[0][a] += by;
-		for (uint32_t b = 0; b < m->cols; b++)
-			pair[(size_t)a * m->cols + b] -= by;
-	}
-	for (uint32_t b = 0; b < m->cols; b++) {
-		double by = carried(r, r->from[e] + m->rows + b);
-
-		to[1][b] += by;
-		for (uint32_t a = 0; a < m->rows; a++)
-			pair[(size_t)a * m->cols + b] -= by;
-	}
-}
-
 /* Moves costs along the multipliers, in place. */
 static void move_costs(const struct relaxation *r)
 {
-	for (uint32_t e = 0; e < r->sub->p.nedge; e++)
-		move_edge(r, e);
+	for (uint32_t e = 0; e < r->sub->p.nedge; e++) {
+		const struct ap_problem *p = &r->sub->p;
+		const struct ap_pedge *x = &p->edge[e];
+		const struct ap_pmatrix *m = &p->matrix[x->matrix];
+		double *pair = (double *)m->cost, *to[] = {(double *)p->node[x->u].cost,
+			(double *)p->node[x->v].cost};
+
+		if (!movable(r, e))
+			continue;
+		for (uint32_t a = 0; a < m->rows; a++) {
+			double by = carried(r, r->from[e] + a);
+
+			to[0][a] += by;
+			for (uint32_t b = 0; b < m->cols; b++)
+				pair[(size_t)a * m->cols + b] -= by;
+		}
+		for (uint32_t b = 0; b < m->cols; b++) {
+			double by = carried(r, r->from[e] + m->rows + b);
+
+			to[1][b] += by;
+			for (uint32_t a = 0; a < m->rows; a++)
+				pair[(size_t)a * m->cols + b] -= by;
+		}
+	}
 }
 
 static double least_rented(const struct relaxation *r, const double *cost, const int64_t *memory,

@@ -166,22 +166,6 @@ struct merging { /* parallel edges become one, from the smaller node to the larg
 	int64_t **memory; /* NULL: there is no limit */
 };
 
-static void add_edge(struct merging *w, const struct ap_pedge *e, ap_id to)
-{
-	const struct ap_pmatrix *m = &w->p->matrix[e->matrix];
-
-	for (uint32_t r = 0; r < m->rows; r++) {
-		for (uint32_t c = 0; c < m->cols; c++) {
-			size_t from = (size_t)r * m->cols + c;
-			size_t at = e->u < e->v ? from : (size_t)c * m->rows + r;
-
-			w->cost[to][at] += m->cost[from];
-			if (w->memory && m->memory)
-				w->memory[to][at] += m->memory[from];
-		}
-	}
-}
-
 static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v, ap_id i)
 {
 	uint32_t rows = w->p->node[u].k, cols = w->p->node[v].k;
@@ -215,10 +199,21 @@ void ap_ilp_unfold(struct ap_ilp *s, struct ap_ilp_sub *sub)
 		ap_id key[2] = {x->u < x->v ? x->u : x->v, x->u < x->v ? x->v : x->u};
 		bool fresh;
 		ap_id i = ap_map_put(ends, key, sizeof key, &fresh);
+		const struct ap_pmatrix *m;
 
 		if (fresh)
 			new_edge(arena, &w, key[0], key[1], i);
-		add_edge(&w, x, i);
+		m = &w.p->matrix[x->matrix];
+		for (uint32_t r = 0; r < m->rows; r++) {
+			for (uint32_t c = 0; c < m->cols; c++) {
+				size_t from = (size_t)r * m->cols + c;
+				size_t at = x->u < x->v ? from : (size_t)c * m->rows + r;
+
+				w.cost[i][at] += m->cost[from];
+				if (w.memory && m->memory)
+					w.memory[i][at] += m->memory[from];
+			}
+		}
 	}
 	sub->p.nedge = sub->p.nmatrix = (uint32_t)ap_map_size(ends);
 	sub->p.edge = w.edge;
@@ -448,34 +443,28 @@ static bool reduce_costs(struct reduction *r)
 	return true;
 }
 
-static bool reduce_once(struct reduction *r)
-{
-	const struct ap_problem *p = &r->sub->p;
-	const struct ap_domain *d;
-
-	if (p->memory_limit == AP_NO_LIMIT && !reduce_costs(r))
-		return false;
-	if (!weigh(r))
-		return false;
-	drop_dull(r);
-	d = domains(r);
-	if (ap_domain_empty(p, d))
-		return false;
-	if (is_smaller(p, d)) {
-		compact(r->s, r->sub, d);
-		r->changed = true;
-	}
-	return true;
-}
-
 bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	struct reduction r;
 
 	do {
+		const struct ap_problem *p;
+		const struct ap_domain *d;
+
 		begin(&r, s, sub);
-		if (!reduce_once(&r))
+		p = &r.sub->p;
+		if (p->memory_limit == AP_NO_LIMIT && !reduce_costs(&r))
 			return false;
+		if (!weigh(&r))
+			return false;
+		drop_dull(&r);
+		d = domains(&r);
+		if (ap_domain_empty(p, d))
+			return false;
+		if (is_smaller(p, d)) {
+			compact(r.s, r.sub, d);
+			r.changed = true;
+		}
 	} while (r.changed && sub->p.n > 0);
 	return sub->constant < INFINITY && (sub->p.n > 0 || sub->p.memory_limit >= 0);
 }

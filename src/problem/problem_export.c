@@ -305,43 +305,37 @@ static int64_t wcsp_header(struct out *o, const struct ap_problem *p)
 	return top;
 }
 
-static void wcsp_node(struct out *o, const struct ap_problem *p, uint32_t node, int64_t top)
-{
-	const struct ap_pnode *a = &p->node[node];
-	struct span s = span_of(a->cost, a->k, p->quantum);
-	if (s.listed == 0)
-		return;
-	put(o, "1 %" PRIu32 " 0 %zu\n", node, s.listed);
-	for (uint32_t c = 0; c < a->k; c++) {
-		int64_t v = shifted(a->cost[c], p->quantum, &s, top);
-		if (v != 0)
-			put(o, "%" PRIu32 " %" PRId64 "\n", c, v);
-	}
-}
-
-static void wcsp_edge(struct out *o, const struct ap_problem *p, uint32_t edge, int64_t top)
-{
-	const struct ap_pedge *e = &p->edge[edge];
-	const struct ap_pmatrix *m = &p->matrix[e->matrix];
-	struct span s = edge_span(p, edge);
-	if (s.listed == 0)
-		return;
-	put(o, "2 %" PRIu32 " %" PRIu32 " 0 %zu\n", e->u, e->v, s.listed);
-	for (uint32_t r = 0; r < m->rows; r++) {
-		for (uint32_t c = 0; c < m->cols; c++) {
-			int64_t v = shifted(entry(m, r, c), p->quantum, &s, top);
-			if (v != 0)
-				put(o, "%" PRIu32 " %" PRIu32 " %" PRId64 "\n", r, c, v);
-		}
-	}
-}
-
 void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user)
 {
 	struct out o = {write, user, 0, 0};
 	int64_t top = wcsp_header(&o, p);
-	for (uint32_t i = 0; i < p->n; i++)
-		wcsp_node(&o, p, i, top);
-	for (uint32_t i = 0; i < p->nedge; i++)
-		wcsp_edge(&o, p, i, top);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct ap_pnode *a = &p->node[i];
+		struct span s = span_of(a->cost, a->k, p->quantum);
+
+		if (s.listed == 0)
+			continue;
+		put(&o, "1 %" PRIu32 " 0 %zu\n", i, s.listed);
+		for (uint32_t c = 0; c < a->k; c++) {
+			int64_t v = shifted(a->cost[c], p->quantum, &s, top);
+			if (v != 0)
+				put(&o, "%" PRIu32 " %" PRId64 "\n", c, v);
+		}
+	}
+	for (uint32_t i = 0; i < p->nedge; i++) {
+		const struct ap_pedge *e = &p->edge[i];
+		const struct ap_pmatrix *m = &p->matrix[e->matrix];
+		struct span s = edge_span(p, i);
+
+		if (s.listed == 0)
+			continue;
+		put(&o, "2 %" PRIu32 " %" PRIu32 " 0 %zu\n", e->u, e->v, s.listed);
+		for (uint32_t r = 0; r < m->rows; r++) {
+			for (uint32_t c = 0; c < m->cols; c++) {
+				int64_t v = shifted(entry(m, r, c), p->quantum, &s, top);
+				if (v != 0)
+					put(&o, "%" PRIu32 " %" PRIu32 " %" PRId64 "\n", r, c, v);
+			}
+		}
+	}
 }

@@ -24,18 +24,6 @@ static void write_costs(struct ap_jw *w, const double *cost, size_t n)
 	ap_jw_end(w);
 }
 
-static void write_next(struct ap_jw *w, const struct ap_pnode *node)
-{
-	ap_jw_karr_flat(w, "next");
-	for (uint32_t c = 0; c < node->k; c++) {
-		ap_jw_arr_flat(w);
-		for (uint32_t i = 0; i < node->nway; i++)
-			ap_jw_int(w, node->next[(size_t)c * node->nway + i]);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-}
-
 static void write_node(struct ap_jw *w, const struct ap_pnode *node)
 {
 	ap_jw_obj_flat(w);
@@ -45,8 +33,16 @@ static void write_node(struct ap_jw *w, const struct ap_pnode *node)
 		ap_jw_kints(w, "memory", node->memory, node->k);
 	if (node->fixed)
 		ap_jw_kbool(w, "fixed", true);
-	if (node->next)
-		write_next(w, node);
+	if (node->next) {
+		ap_jw_karr_flat(w, "next");
+		for (uint32_t c = 0; c < node->k; c++) {
+			ap_jw_arr_flat(w);
+			for (uint32_t i = 0; i < node->nway; i++)
+				ap_jw_int(w, node->next[(size_t)c * node->nway + i]);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 
@@ -108,42 +104,6 @@ static double given_bound(const struct ap_problem *p, const struct ap_choice *c,
 	return fmin(c->lower_bound - slack, objective);
 }
 
-static void write_found(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
-{
-	double objective = ap_problem_cost(as_given(p), c->pick);
-	ap_jw_knum(w, "objective", objective);
-	ap_jw_knum(w, "lower_bound", given_bound(p, c, objective));
-	ap_jw_kint(w, "memory", c->memory);
-	ap_jw_karr_flat(w, "choice");
-	for (uint32_t i = 0; i < p->n; i++)
-		ap_jw_int(w, c->pick[i]);
-	ap_jw_end(w);
-}
-
-static void write_not_found(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
-{
-	ap_jw_key(w, "objective");
-	ap_jw_null(w);
-	ap_jw_knum(w, "lower_bound", given_bound(p, c, INFINITY));
-	if (c->outcome == AP_OUT_INFEASIBLE && c->least_memory >= 0)
-		ap_jw_kint(w, "least_memory", c->least_memory);
-	ap_jw_key(w, "choice");
-	ap_jw_null(w);
-}
-
-static void write_certificate(struct ap_jw *w, const struct ap_problem *p, const struct ap_choice *c)
-{
-	const struct ap_certificate *x = c->certificate;
-	struct ap_choice proven = {.outcome = AP_OUT_FEASIBLE, .lower_bound = x->lower_bound};
-
-	ap_jw_kobj_flat(w, "certificate");
-	ap_jw_kstr(w, "engine", x->engine);
-	ap_jw_kstr(w, "status", x->proven ? "agrees" : "open");
-	ap_jw_knum(w, "lower_bound", x->proven && c->pick ? ap_problem_cost(as_given(p), c->pick)
-		: given_bound(p, &proven, INFINITY));
-	ap_jw_end(w);
-}
-
 void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_write_fn *write, void *user)
 {
@@ -153,12 +113,36 @@ void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_jw_kstr(&w, "schema", "autopar-solution/1");
 	ap_jw_kstr(&w, "engine", c->engine);
 	ap_jw_kstr(&w, "status", outcome_name[c->outcome]);
-	if (c->pick)
-		write_found(&w, p, c);
-	else
-		write_not_found(&w, p, c);
-	if (c->certificate)
-		write_certificate(&w, p, c);
+	if (c->pick) {
+		double objective = ap_problem_cost(as_given(p), c->pick);
+
+		ap_jw_knum(&w, "objective", objective);
+		ap_jw_knum(&w, "lower_bound", given_bound(p, c, objective));
+		ap_jw_kint(&w, "memory", c->memory);
+		ap_jw_karr_flat(&w, "choice");
+		for (uint32_t i = 0; i < p->n; i++)
+			ap_jw_int(&w, c->pick[i]);
+		ap_jw_end(&w);
+	} else {
+		ap_jw_key(&w, "objective");
+		ap_jw_null(&w);
+		ap_jw_knum(&w, "lower_bound", given_bound(p, c, INFINITY));
+		if (c->outcome == AP_OUT_INFEASIBLE && c->least_memory >= 0)
+			ap_jw_kint(&w, "least_memory", c->least_memory);
+		ap_jw_key(&w, "choice");
+		ap_jw_null(&w);
+	}
+	if (c->certificate) {
+		const struct ap_certificate *x = c->certificate;
+		struct ap_choice proven = {.outcome = AP_OUT_FEASIBLE, .lower_bound = x->lower_bound};
+
+		ap_jw_kobj_flat(&w, "certificate");
+		ap_jw_kstr(&w, "engine", x->engine);
+		ap_jw_kstr(&w, "status", x->proven ? "agrees" : "open");
+		ap_jw_knum(&w, "lower_bound", x->proven && c->pick ? ap_problem_cost(as_given(p), c->pick)
+			: given_bound(p, &proven, INFINITY));
+		ap_jw_end(&w);
+	}
 	ap_jw_end(&w);
 	ap_jw_finish(&w);
 }

@@ -44,15 +44,6 @@ const char *ap_op_batch_notation(const struct ap_op_row *row)
 	return NULL;
 }
 
-static uint8_t largest_rank(const struct ap_bound *b)
-{
-	uint8_t most = 0;
-
-	for (uint32_t v = 0; v < b->nin; v++)
-		most = b->in[v].rank > most ? b->in[v].rank : most;
-	return most;
-}
-
 /* May the rule cut dimension 0 of t? */
 static bool is_open(const struct ap_bound *b, const struct ap_operand *t)
 {
@@ -74,8 +65,10 @@ static int dim_of(const struct ap_bound *b, const struct ap_operand *t, char let
  * others in line where it is longer than one. */
 static void mark_all(const struct ap_bound *b, char form, uint8_t *mask)
 {
-	uint8_t rank = largest_rank(b);
+	uint8_t rank = 0;
 
+	for (uint32_t v = 0; v < b->nin; v++)
+		rank = b->in[v].rank > rank ? b->in[v].rank : rank;
 	for (uint32_t v = 0; v < ap_op_vectors(b); v++) {
 		const struct ap_operand *t = ap_op_vector(b, v);
 

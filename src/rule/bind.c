@@ -108,26 +108,6 @@ static bool of_letter(const struct ap_factor *f, char letter)
 	return letter == '*' ? f->letter >= 'A' && f->letter <= 'Z' : f->letter == letter;
 }
 
-/* Axes of dev_matrix: the row's order, or that of first appearance. */
-static void order_axes(struct ap_binding *b)
-{
-	struct ap_bound *o = &b->bound;
-
-	for (const char *p = b->row->dev; *p; p++)
-		for (uint8_t f = 0; f < o->nfactor; f++)
-			if (of_letter(&o->factor[f], *p))
-				o->dev[o->ndev++] = f;
-	for (uint8_t f = 0; f < o->nfactor && !*b->row->dev; f++)
-		o->dev[o->ndev++] = f;
-	assert(o->ndev == o->nfactor);
-	if (*b->row->left == '*')
-		o->left = UINT32_MAX;
-	for (const char *p = b->row->left; *p && *p != '*'; p++)
-		for (uint8_t f = 0; f < o->nfactor; f++)
-			if (of_letter(&o->factor[f], *p))
-				o->left |= UINT32_C(1) << f;
-}
-
 struct condition { /* attr, !attr, attr=v|w, attr?=v, attr?, outputs=n, given=a|b, absent=a|b */
 	char name[32];
 	bool negated, or_missing;
@@ -384,25 +364,6 @@ static bool broadcast(struct ap_binding *b, unsigned i, uint8_t first, uint8_t n
 	return true;
 }
 
-static void collect_operand(const struct ap_binding *b, unsigned i, struct products *p)
-{
-	const struct ap_tensor_rule *t = &b->rule.in[ap_bind_slot(b, i)];
-	const struct ap_shape *s = &b->in->in[i];
-	int spread = s->rank - t->nterm; /* what "*" stands for beyond one dimension */
-
-	for (int k = 0, dim = 0; k < t->nterm && !t->whole; k++, dim++) {
-		const struct ap_term *x = &t->term[k];
-
-		if (x->kind == AP_TERM_STAR || x->kind == AP_TERM_AXIS) {
-			dim += spread;
-			continue;
-		}
-		if (x->kind != AP_TERM_FACTOR || x->window || (x->broadcast && s->dim[dim] == 1))
-			continue;
-		p->v[p->n++] = (struct product){mask_of(x->letter, x->n), s->dim[dim], (int)i, dim};
-	}
-}
-
 static bool collect_equation(struct ap_binding *b, const struct ap_equation *e, struct products *p)
 {
 	const struct ap_attr *attr = ap_bind_attr(b, e->attr);
@@ -450,8 +411,23 @@ static bool lengths(struct ap_binding *b)
 	struct products p = {0};
 
 	memset(b->length, 0, sizeof b->length);
-	for (unsigned i = 0; i < b->in->nin; i++)
-		collect_operand(b, i, &p);
+	for (unsigned i = 0; i < b->in->nin; i++) {
+		const struct ap_tensor_rule *t = &b->rule.in[ap_bind_slot(b, i)];
+		const struct ap_shape *s = &b->in->in[i];
+		int spread = s->rank - t->nterm; /* what "*" stands for beyond one dimension */
+
+		for (int k = 0, dim = 0; k < t->nterm && !t->whole; k++, dim++) {
+			const struct ap_term *x = &t->term[k];
+
+			if (x->kind == AP_TERM_STAR || x->kind == AP_TERM_AXIS) {
+				dim += spread;
+				continue;
+			}
+			if (x->kind != AP_TERM_FACTOR || x->window || (x->broadcast && s->dim[dim] == 1))
+				continue;
+			p.v[p.n++] = (struct product){mask_of(x->letter, x->n), s->dim[dim], (int)i, dim};
+		}
+	}
 	for (uint8_t i = 0; i < b->rule.nequation; i++)
 		if (!collect_equation(b, &b->rule.equation[i], &p))
 			return false;
@@ -591,14 +567,6 @@ static bool extend(struct ap_binding *b, const struct ap_axis_rule *a, struct ap
 	return true;
 }
 
-static bool check_order(struct ap_binding *b, const struct ap_axis_rule *a,
-	const struct ap_positions *p, uint8_t rank)
-{
-	return p->n == rank || ap_bind_fail(b, "operator-attr", -1,
-		"attribute %.*s must name each of the %d dimensions once", (int)a->attr.len,
-		a->attr.s, rank);
-}
-
 /* Positions named by axis rule i, out of rank. */
 static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 {
@@ -611,7 +579,9 @@ static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 	if (attr && !all && !add_list(b, a, p, attr, rank))
 		return false;
 	if (a->reorder)
-		return check_order(b, a, p, rank);
+		return p->n == rank || ap_bind_fail(b, "operator-attr", -1,
+			"attribute %.*s must name each of the %d dimensions once", (int)a->attr.len,
+				a->attr.s, rank);
 	if (all && a->has_default && !add(b, a->attr, p, a->otherwise, rank))
 		return false;
 	if ((a->single || a->to_end) && p->n != 1)
@@ -622,25 +592,6 @@ static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 	if (a->to_end)
 		return extend(b, a, p, rank);
 	return !all || a->has_default || add_rest(b, a, p, rank);
-}
-
-static bool match_axes(struct ap_binding *b)
-{
-	b->named = b->base_frozen = 0;
-	for (uint8_t i = 0; i < b->rule.naxis; i++)
-		if (!bind_axis(b, i, b->base_rank))
-			return false;
-	for (unsigned i = 0; i < b->in->nin; i++) {
-		const struct ap_tensor_rule *t = operand_rule(b, i);
-
-		for (uint8_t k = 0; k < t->nterm && t->star; k++)
-			if (t->term[k].kind == AP_TERM_AXIS)
-				b->named |= b->axis[t->term[k].axis].mask;
-	}
-	for (uint8_t i = 0; i < b->rule.naxis; i++)
-		if (b->rule.axis[i].frozen)
-			b->base_frozen |= b->axis[i].mask;
-	return true;
 }
 
 /* Rank a result will have; above AP_MAX_RANK it cannot be. */
@@ -801,8 +752,33 @@ static bool add_factors(struct ap_binding *b, const struct ap_tensor_rule *t)
 	return true;
 }
 
-static bool add_all_factors(struct ap_binding *b)
+/* Operands against the row's text: base, lengths, factors. */
+static bool match(struct ap_binding *b)
 {
+	b->stage = AP_STAGE_RANK;
+	if (!match_ranks(b) || !check_result_rank(b))
+		return false;
+	b->stage = AP_STAGE_AXIS;
+	b->named = b->base_frozen = 0;
+	for (uint8_t i = 0; i < b->rule.naxis; i++)
+		if (!bind_axis(b, i, b->base_rank))
+			return false;
+	for (unsigned i = 0; i < b->in->nin; i++) {
+		const struct ap_tensor_rule *t = operand_rule(b, i);
+
+		for (uint8_t k = 0; k < t->nterm && t->star; k++)
+			if (t->term[k].kind == AP_TERM_AXIS)
+				b->named |= b->axis[t->term[k].axis].mask;
+	}
+	for (uint8_t i = 0; i < b->rule.naxis; i++)
+		if (b->rule.axis[i].frozen)
+			b->base_frozen |= b->axis[i].mask;
+	b->stage = AP_STAGE_SIZE;
+	if (!match_base(b) || !lengths(b))
+		return false;
+	for (unsigned i = 0; i < b->in->nin; i++)
+		if (!match_named(b, i) || !match_fixed(b, i))
+			return false;
 	memset(b->base_factor, AP_NO_FACTOR, sizeof b->base_factor);
 	memset(b->letter_factor, AP_NO_FACTOR, sizeof b->letter_factor);
 	for (unsigned i = 0; i < b->in->nin; i++)
@@ -812,24 +788,6 @@ static bool add_all_factors(struct ap_binding *b)
 		if (!add_factors(b, &b->rule.out[i]))
 			return false;
 	return true;
-}
-
-/* Operands against the row's text: base, lengths, factors. */
-static bool match(struct ap_binding *b)
-{
-	b->stage = AP_STAGE_RANK;
-	if (!match_ranks(b) || !check_result_rank(b))
-		return false;
-	b->stage = AP_STAGE_AXIS;
-	if (!match_axes(b))
-		return false;
-	b->stage = AP_STAGE_SIZE;
-	if (!match_base(b) || !lengths(b))
-		return false;
-	for (unsigned i = 0; i < b->in->nin; i++)
-		if (!match_named(b, i) || !match_fixed(b, i))
-			return false;
-	return add_all_factors(b);
 }
 
 static int64_t place_size(const struct ap_binding *b, const struct place *p)
@@ -1103,20 +1061,11 @@ static void expand_counts(struct ap_binding *b)
 	b->rule.nrequired = !e->gaps && last > e->least && last <= e->most ? (uint16_t)last : e->least;
 }
 
-/* Dimensions of a rule made by an expander. */
-static bool bind_expand(struct ap_binding *b)
-{
-	for (unsigned i = 0; i < b->in->nin; i++) {
-		b->bin[i].rank = b->in->in[i].rank;
-		memcpy(b->bin[i].size, b->in->in[i].dim, sizeof b->bin[i].size);
-	}
-	return find(b->rule.expander)->expand(b);
-}
-
 static bool try_row(struct ap_binding *b)
 {
 	size_t at;
 	const char *wrong = ap_rule_parse(b->row->rule, &b->rule, &at);
+	struct ap_bound *o;
 
 	assert(!wrong);
 	(void)wrong;
@@ -1133,7 +1082,12 @@ static bool try_row(struct ap_binding *b)
 	b->bout = AP_NEW_N(b->ctx->arena, struct ap_operand, b->nout);
 	if (b->rule.expander.len) {
 		b->stage = AP_STAGE_SIZE;
-		if (!bind_expand(b))
+		/* Dimensions of a rule made by an expander. */
+		for (unsigned i = 0; i < b->in->nin; i++) {
+			b->bin[i].rank = b->in->in[i].rank;
+			memcpy(b->bin[i].size, b->in->in[i].dim, sizeof b->bin[i].size);
+		}
+		if (!(find(b->rule.expander)->expand(b)))
 			return false;
 	} else {
 		if (!match(b))
@@ -1144,7 +1098,21 @@ static bool try_row(struct ap_binding *b)
 	if (!bind_types(b))
 		return false;
 	mark_tensors(b);
-	order_axes(b);
+	/* Axes of dev_matrix: the row's order, or that of first appearance. */
+	o = &b->bound;
+	for (const char *p = b->row->dev; *p; p++)
+		for (uint8_t f = 0; f < o->nfactor; f++)
+			if (of_letter(&o->factor[f], *p))
+				o->dev[o->ndev++] = f;
+	for (uint8_t f = 0; f < o->nfactor && !*b->row->dev; f++)
+		o->dev[o->ndev++] = f;
+	assert(o->ndev == o->nfactor);
+	if (*b->row->left == '*')
+		o->left = UINT32_MAX;
+	for (const char *p = b->row->left; *p && *p != '*'; p++)
+		for (uint8_t f = 0; f < o->nfactor; f++)
+			if (of_letter(&o->factor[f], *p))
+				o->left |= UINT32_C(1) << f;
 	return true;
 }
 

@@ -57,8 +57,16 @@ static bool names_attr(const char *name, size_t len)
 	return true;
 }
 
-static void condition_attrs(struct words *w, const char *when)
+/* Attributes that a row reads. */
+static void row_attrs(struct words *w, const struct ap_op_row *row)
 {
+	struct ap_rule r;
+	size_t at;
+	const char *when;
+	const char *types, *results;
+
+	ap_rule_parse(row->rule, &r, &at);
+	when = row->when;
 	while (*when) {
 		const char *name = when + (*when == '!');
 		size_t len = strcspn(name, " =?");
@@ -68,28 +76,6 @@ static void condition_attrs(struct words *w, const char *when)
 		when = strstr(when, " & ");
 		when = when ? when + 3 : "";
 	}
-}
-
-static void type_attrs(struct words *w, const char *types)
-{
-	const char *results = strchr(types, ':');
-
-	if (strchr(results, 'C'))
-		add_words(w, "dst_type");
-	if (strchr(results, 'D'))
-		add_words(w, "dtype output_type");
-	else if (strchr(results, 'i'))
-		add_words(w, "output_type");
-}
-
-/* Attributes that a row reads. */
-static void row_attrs(struct words *w, const struct ap_op_row *row)
-{
-	struct ap_rule r;
-	size_t at;
-
-	ap_rule_parse(row->rule, &r, &at);
-	condition_attrs(w, row->when);
 	for (uint8_t i = 0; i < r.naxis; i++)
 		add_word(w, r.axis[i].attr.s, r.axis[i].attr.len);
 	for (uint8_t i = 0; i < r.nequation; i++)
@@ -100,7 +86,14 @@ static void row_attrs(struct words *w, const struct ap_op_row *row)
 		add_words(w, ap_expander_find(r.expander)->attrs);
 	if (ap_op_takes_cross_batch(row))
 		add_words(w, "cross_batch");
-	type_attrs(w, row->types);
+	types = row->types;
+	results = strchr(types, ':');
+	if (strchr(results, 'C'))
+		add_words(w, "dst_type");
+	if (strchr(results, 'D'))
+		add_words(w, "dtype output_type");
+	else if (strchr(results, 'i'))
+		add_words(w, "output_type");
 }
 
 static void show_attr(struct ap_str *out, const char *type, struct ap_name name)
@@ -112,43 +105,6 @@ static void show_attr(struct ap_str *out, const char *type, struct ap_name name)
 		if (strlen(a.now) == name.len && memcmp(a.now, name.s, name.len) == 0 &&
 			ap_attr_concerns(a.operators, type))
 			ap_str_addf(out, " (or %s)", a.old);
-}
-
-static void show_attrs(struct ap_str *out, const char *type)
-{
-	const char *operators, *name;
-	struct ap_attr_refusal refusal;
-	struct words w = {.n = 0};
-
-	for (const struct ap_op_row *row = NULL; (row = ap_op_next(row, type));)
-		row_attrs(&w, row);
-	if (w.n)
-		describe_label(out, "attributes");
-	for (unsigned i = 0; i < w.n; i++) {
-		ap_str_add(out, i ? ", " : "");
-		show_attr(out, type, w.v[i]);
-	}
-	for (size_t i = 0; ap_attr_refusal_at(i, &operators, &name, &refusal); i++) {
-		if (!ap_attr_concerns(operators, type))
-			continue;
-		describe_label(out, "refused");
-		ap_str_addf(out, "%s%s%s: %s", name, *refusal.allowed ? " but " : "",
-			refusal.allowed, refusal.reason);
-	}
-}
-
-static void show_aliases(struct ap_str *out, const char *type)
-{
-	const char *old, *now, *comma = "";
-
-	for (size_t i = 0; ap_op_alias_at(i, &old, &now); i++) {
-		if (strcmp(now, type) != 0)
-			continue;
-		if (!*comma)
-			describe_label(out, "aliases");
-		ap_str_addf(out, "%s%s", comma, old);
-		comma = ", ";
-	}
 }
 
 static void show_vectors(struct ap_str *out, const struct ap_op_row *row)
@@ -260,33 +216,6 @@ static void show_work(struct ap_str *out, const struct ap_op_row *row)
 	}
 }
 
-/* Letters that may be cut, and those that stay whole. */
-static void show_letters(struct ap_str *out, const struct ap_rule *r)
-{
-	const char *comma = "";
-
-	for (int i = 0; i < AP_LETTERS; i++)
-		if (r->frozen >> i & 1) {
-			if (!*comma)
-				describe_label(out, "whole");
-			ap_str_addf(out, "%s%c", comma, 'a' + i);
-			comma = ", ";
-		}
-	for (uint8_t i = 0; i < r->naxis; i++)
-		if (r->axis[i].frozen) {
-			if (!*comma)
-				describe_label(out, "whole");
-			ap_str_addf(out, "%s[%.*s]", comma, (int)r->axis[i].attr.len,
-				r->axis[i].attr.s);
-			comma = ", ";
-		}
-	for (int i = 0; i < AP_LETTERS; i++)
-		if ((r->lookup & ~r->frozen) >> i & 1) {
-			describe_label(out, "masked");
-			ap_str_addf(out, "%c: a part gives zero for what it does not hold", 'a' + i);
-		}
-}
-
 static void show_order(struct ap_str *out, const struct ap_op_row *row)
 {
 	describe_label(out, "dev_matrix");
@@ -303,6 +232,7 @@ static void show_row(struct ap_str *out, const struct ap_op_row *first, const st
 {
 	struct ap_rule r;
 	size_t at;
+	const char *comma = "";
 
 	ap_rule_parse(row->rule, &r, &at);
 	ap_str_addc(out, '\n');
@@ -320,7 +250,27 @@ static void show_row(struct ap_str *out, const struct ap_op_row *first, const st
 		describe_label(out, "may be cut");
 		ap_str_add(out, ap_expander_find(r.expander)->says);
 	}
-	show_letters(out, &r);
+	/* Letters that may be cut, and those that stay whole. */
+	for (int i = 0; i < AP_LETTERS; i++)
+		if (r.frozen >> i & 1) {
+			if (!*comma)
+				describe_label(out, "whole");
+			ap_str_addf(out, "%s%c", comma, 'a' + i);
+			comma = ", ";
+		}
+	for (uint8_t i = 0; i < r.naxis; i++)
+		if (r.axis[i].frozen) {
+			if (!*comma)
+				describe_label(out, "whole");
+			ap_str_addf(out, "%s[%.*s]", comma, (int)r.axis[i].attr.len,
+				r.axis[i].attr.s);
+			comma = ", ";
+		}
+	for (int i = 0; i < AP_LETTERS; i++)
+		if ((r.lookup & ~r.frozen) >> i & 1) {
+			describe_label(out, "masked");
+			ap_str_addf(out, "%c: a part gives zero for what it does not hold", 'a' + i);
+		}
 	if (*row->legal) {
 		describe_label(out, "condition");
 		ap_str_addf(out, "%s: %s", row->legal, ap_legal_says(row->legal));
@@ -391,14 +341,40 @@ static void op_describe_batch(const struct ap_op_row *row, struct ap_str *out)
 void ap_op_describe(const char *type, struct ap_str *out)
 {
 	const struct ap_op_row *first = ap_op_next(NULL, type);
+	const char *operators, *name;
+	struct ap_attr_refusal refusal;
+	struct words w = {.n = 0};
+	const char *old, *now;
+	const char *comma = "";
 
 	ap_str_addf(out, "%s: %s", first->name, first->doc);
 	describe_label(out, "family");
 	ap_str_add(out, ap_op_family(first));
-	show_aliases(out, type);
+	for (size_t i = 0; ap_op_alias_at(i, &old, &now); i++) {
+		if (strcmp(now, type) != 0)
+			continue;
+		if (!*comma)
+			describe_label(out, "aliases");
+		ap_str_addf(out, "%s%s", comma, old);
+		comma = ", ";
+	}
 	describe_label(out, "source");
 	ap_str_add(out, first->source);
-	show_attrs(out, type);
+	for (const struct ap_op_row *row = NULL; (row = ap_op_next(row, type));)
+		row_attrs(&w, row);
+	if (w.n)
+		describe_label(out, "attributes");
+	for (unsigned i = 0; i < w.n; i++) {
+		ap_str_add(out, i ? ", " : "");
+		show_attr(out, type, w.v[i]);
+	}
+	for (size_t i = 0; ap_attr_refusal_at(i, &operators, &name, &refusal); i++) {
+		if (!ap_attr_concerns(operators, type))
+			continue;
+		describe_label(out, "refused");
+		ap_str_addf(out, "%s%s%s: %s", name, *refusal.allowed ? " but " : "",
+			refusal.allowed, refusal.reason);
+	}
 	show_vectors(out, first);
 	op_describe_batch(first, out);
 	if (ap_op_is_fallback(first)) {
@@ -569,50 +545,6 @@ static bool is_broadcast(const struct ap_rule *r, unsigned i)
 	return r->in[i].star && stars > 1;
 }
 
-/* What the gradient of each operand is summed over. */
-static void add_lacking(const struct ap_op_row *row, const struct ap_rule *r, struct ap_str *out)
-{
-	const char *semicolon = "";
-
-	for (unsigned i = 0; i < r->nin; i++) {
-		uint32_t lacks = cut_set(r) & ~tensor_set(r, &r->in[i], true);
-
-		if (!takes_gradient(row, i) || r->in[i].whole || (!lacks && !is_broadcast(r, i)))
-			continue;
-		ap_str_addf(out, "%s operand %u over ", semicolon, i);
-		add_set(out, r, lacks);
-		if (is_broadcast(r, i))
-			ap_str_addf(out, "%swhat it is broadcast along", lacks ? " and " : "");
-		semicolon = ";";
-	}
-	if (!*semicolon)
-		ap_str_add(out, " none");
-}
-
-static void add_backward(const struct ap_op_row *row, const struct ap_rule *r, bool forward,
-	struct ap_str *out)
-{
-	if (!*row->grad) {
-		describe_label(out, "backward");
-		ap_str_add(out, "none");
-		return;
-	}
-	describe_label(out, "backward");
-	ap_str_add(out, "mindspore: ");
-	ap_str_add(out, forward ? "AllReduce (sum) of the results' gradients over the same" : "none");
-	if (r->window)
-		ap_str_add(out, "; the exchange reversed");
-	describe_label(out, NULL);
-	ap_str_add(out, "generic: AllReduce (sum) of the gradient of");
-	add_lacking(row, r, out);
-	if (r->window)
-		ap_str_add(out, "; the exchange reversed");
-	describe_label(out, "gradient");
-	ap_str_add(out, "mindspore: of a parameter over all devices that hold the same slice");
-	describe_label(out, NULL);
-	ap_str_add(out, "generic: of a parameter as of any other operand");
-}
-
 static void expander_comm(const struct ap_op_row *row, const struct ap_expander *e,
 	struct ap_str *out)
 {
@@ -643,6 +575,7 @@ void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out)
 	struct ap_rule r;
 	bool forward;
 	size_t at;
+	const char *semicolon = "";
 
 	ap_rule_parse(row->rule, &r, &at);
 	if (r.expander.len) {
@@ -655,5 +588,36 @@ void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out)
 		describe_label(out, "forward");
 		ap_str_add(out, "none");
 	}
-	add_backward(row, &r, forward, out);
+	if (!*row->grad) {
+		describe_label(out, "backward");
+		ap_str_add(out, "none");
+		return;
+	}
+	describe_label(out, "backward");
+	ap_str_add(out, "mindspore: ");
+	ap_str_add(out, forward ? "AllReduce (sum) of the results' gradients over the same" : "none");
+	if (r.window)
+		ap_str_add(out, "; the exchange reversed");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: AllReduce (sum) of the gradient of");
+	/* What the gradient of each operand is summed over. */
+	for (unsigned i = 0; i < r.nin; i++) {
+		uint32_t lacks = cut_set(&r) & ~tensor_set(&r, &r.in[i], true);
+
+		if (!takes_gradient(row, i) || r.in[i].whole || (!lacks && !is_broadcast(&r, i)))
+			continue;
+		ap_str_addf(out, "%s operand %u over ", semicolon, i);
+		add_set(out, &r, lacks);
+		if (is_broadcast(&r, i))
+			ap_str_addf(out, "%swhat it is broadcast along", lacks ? " and " : "");
+		semicolon = ";";
+	}
+	if (!*semicolon)
+		ap_str_add(out, " none");
+	if (r.window)
+		ap_str_add(out, "; the exchange reversed");
+	describe_label(out, "gradient");
+	ap_str_add(out, "mindspore: of a parameter over all devices that hold the same slice");
+	describe_label(out, NULL);
+	ap_str_add(out, "generic: of a parameter as of any other operand");
 }

@@ -36,19 +36,6 @@ static struct side start(const int64_t *size, struct ap_dim *dim, int n)
 	return (struct side){size, dim, n, -1, 1};
 }
 
-/* The end of the group that starts at dimensions i and k: equal products. */
-static void group_end(const struct side *x, const struct side *y, int *i, int *k)
-{
-	int64_t px = x->size[*i], py = y->size[*k];
-
-	while (px != py) {
-		if (px < py)
-			px *= x->size[++*i];
-		else
-			py *= y->size[++*k];
-	}
-}
-
 static bool divides(const struct side *x, const struct side *y)
 {
 	return x->rest % y->rest == 0 || y->rest % x->rest == 0;
@@ -104,62 +91,40 @@ static void skip_to(struct side *s, int last)
 	s->rest = 1;
 }
 
-/* O(rank^2). Both products are equal and within int64. */
-static bool factorise(struct ap_binding *b, struct side x, struct side y)
-{
-	while (settle(&x) && settle(&y)) {
-		int i = x.at, k = y.at;
-
-		group_end(&x, &y, &i, &k);
-		if (!chain(x, y, i, k)) {
-			skip_to(&x, i);
-			skip_to(&y, k);
-			continue;
-		}
-		while (settle(&x) && settle(&y) && x.at <= i && y.at <= k)
-			if (!take(b, &x, &y))
-				return false;
-	}
-	return true;
-}
-
-/* Attribute `shape` with its one -1 solved for; all other extents at least 1. */
-static bool read_shape(struct ap_binding *b, const struct ap_attr *a, int64_t total, int64_t *dim)
-{
-	int64_t known = 1;
-	int open = -1;
-
-	for (uint32_t i = 0; i < a->n; i++) {
-		dim[i] = a->list[i];
-		if (dim[i] == -1 && open >= 0)
-			return ap_bind_fail(b, "operator-attr", -1,
-				"attribute shape has more than one -1");
-		if (dim[i] == -1)
-			open = (int)i;
-		else if (dim[i] < 1 || !ap_mul(known, dim[i], &known))
-			return ap_bind_fail(b, "operator-attr", -1,
-				"attribute shape has %" PRId64 " at %" PRIu32
-				"; a length or one -1 is expected", a->list[i], i);
-	}
-	if (open < 0)
-		return true;
-	dim[open] = total % known == 0 ? total / known : 0;
-	return dim[open] > 0 || ap_bind_fail(b, "operator-shape", 0,
-		"%" PRId64 " elements cannot be shaped as %s; as many are expected", total,
-		ap_bind_shape(b, a->list, (uint8_t)a->n));
-}
-
 static bool wanted_shape(struct ap_binding *b, int64_t total, struct ap_operand *o)
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "shape");
 	const struct ap_shape *said = ap_bind_declared(b, 0);
 
 	if (a && a->type == AP_ATTR_INTS) {
+		int64_t *dim;
+		int64_t known = 1;
+		int open = -1;
+
 		if (a->n > AP_MAX_RANK)
 			return ap_bind_fail(b, "operator-attr", -1,
 				"attribute shape has more than %d values", AP_MAX_RANK);
 		o->rank = (uint8_t)a->n;
-		return read_shape(b, a, total, o->size);
+		/* Attribute `shape` with its one -1 solved for; all other extents at least 1. */
+		dim = o->size;
+		for (uint32_t i = 0; i < a->n; i++) {
+			dim[i] = a->list[i];
+			if (dim[i] == -1 && open >= 0)
+				return ap_bind_fail(b, "operator-attr", -1,
+					"attribute shape has more than one -1");
+			if (dim[i] == -1)
+				open = (int)i;
+			else if (dim[i] < 1 || !ap_mul(known, dim[i], &known))
+				return ap_bind_fail(b, "operator-attr", -1,
+					"attribute shape has %" PRId64 " at %" PRIu32
+					"; a length or one -1 is expected", a->list[i], i);
+		}
+		if (open < 0)
+			return true;
+		dim[open] = total % known == 0 ? total / known : 0;
+		return dim[open] > 0 || ap_bind_fail(b, "operator-shape", 0,
+			"%" PRId64 " elements cannot be shaped as %s; as many are expected", total,
+			ap_bind_shape(b, a->list, (uint8_t)a->n));
 	}
 	if (!said)
 		return ap_bind_fail(b, "operator-attr", -1,
@@ -173,14 +138,37 @@ static bool expand_to(struct ap_binding *b, int64_t total)
 {
 	struct ap_operand *in = &b->bin[0], *out = &b->bout[0];
 	int64_t have;
+	struct side x, y;
 
 	if (!ap_product(out->size, out->rank, &have) || have != total)
 		return ap_bind_fail(b, "operator-shape", 0,
 			"operand 0 has shape %s, %" PRId64 " elements; %s has another number",
 			ap_bind_shape(b, in->size, in->rank), total,
 			ap_bind_shape(b, out->size, out->rank));
-	return factorise(b, start(in->size, in->dim, in->rank),
-		start(out->size, out->dim, out->rank));
+	/* O(rank^2). Both products are equal and within int64. */
+	x = start(in->size, in->dim, in->rank);
+	y = start(out->size, out->dim, out->rank);
+	while (settle(&x) && settle(&y)) {
+		int i = x.at, k = y.at;
+		int64_t px = x.size[i], py = y.size[k];
+
+		/* The end of the group that starts at dimensions i and k: equal products. */
+		while (px != py) {
+			if (px < py)
+				px *= x.size[++i];
+			else
+				py *= y.size[++k];
+		}
+		if (!chain(x, y, i, k)) {
+			skip_to(&x, i);
+			skip_to(&y, k);
+			continue;
+		}
+		while (settle(&x) && settle(&y) && x.at <= i && y.at <= k)
+			if (!take(b, &x, &y))
+				return false;
+	}
+	return true;
 }
 
 static bool count_elements(struct ap_binding *b, int64_t *total)

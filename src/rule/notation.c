@@ -134,15 +134,6 @@ static bool axis(struct cursor *c, struct ap_term *t, bool result)
 	return true;
 }
 
-static bool bracket(struct cursor *c, struct ap_term *t, bool result)
-{
-	if (*c->p != '1')
-		return axis(c, t, result);
-	c->p++;
-	t->kind = AP_TERM_UNIT;
-	return accept(c, ']') || fail(c, "\"]\" must follow");
-}
-
 /* The letter behind "~". */
 static bool window(struct cursor *c, struct ap_term *t)
 {
@@ -163,7 +154,11 @@ static bool term(struct cursor *c, struct ap_tensor_rule *t, struct ap_term *x, 
 			return fail(c, "\"*\" stands twice in one tensor");
 		t->star = true;
 	} else if (accept(c, '[')) {
-		return bracket(c, x, result);
+		if (*c->p != '1')
+			return axis(c, x, result);
+		c->p++;
+		x->kind = AP_TERM_UNIT;
+		return accept(c, ']') || fail(c, "\"]\" must follow");
 	} else if (accept(c, '.')) {
 		x->kind = AP_TERM_ANY;
 	} else if (is_digit(*c->p)) {

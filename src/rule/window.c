@@ -126,25 +126,21 @@ static bool read_pads(struct ap_binding *b, const struct sliding *s, struct ap_w
 	return true;
 }
 
-/* As many windows as strides; what they need beyond the operand is padded, the odd one behind. */
-static void pad_same(struct ap_window *w)
-{
-	int64_t need;
-
-	w->count = (w->size - 1) / w->stride + 1;
-	need = (w->count - 1) * w->stride + w->kernel - w->size;
-	if (need > 0) {
-		w->before = need / 2;
-		w->after = need - need / 2;
-	}
-}
-
 static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mode mode)
 {
 	int64_t padded = w->size + w->before + w->after;
 
 	if (mode == PAD_SAME) {
-		pad_same(w);
+		int64_t need;
+
+		/* As many windows as strides; what they need beyond the operand is padded, the odd
+		 * one behind. */
+		w->count = (w->size - 1) / w->stride + 1;
+		need = (w->count - 1) * w->stride + w->kernel - w->size;
+		if (need > 0) {
+			w->before = need / 2;
+			w->after = need - need / 2;
+		}
 		return true;
 	}
 	if (padded < w->kernel)

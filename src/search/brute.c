@@ -44,24 +44,6 @@ static void group_edges(struct ap_ctx *ctx, struct brute *b)
 	}
 }
 
-/* Extends the sums by node i with its present candidate. */
-static void add_node(struct brute *b, uint32_t i)
-{
-	const struct ap_pnode *node = &b->p->node[i];
-	double cost = b->cost[i] + node->cost[b->pick[i]];
-	int64_t memory = b->memory[i] + (node->memory ? node->memory[b->pick[i]] : 0);
-	for (uint32_t j = 0; j < b->nedges[i]; j++) {
-		const struct ap_pedge *e = &b->p->edge[b->edges[i][j]];
-		const struct ap_pmatrix *m = &b->p->matrix[e->matrix];
-		size_t at = (size_t)b->pick[e->u] * m->cols + b->pick[e->v];
-		cost += m->cost[at];
-		memory += m->memory ? m->memory[at] : 0;
-	}
-	b->cost[i + 1] = cost;
-	b->memory[i + 1] = memory;
-	b->work++;
-}
-
 static void weigh(struct brute *b)
 {
 	uint32_t n = b->p->n;
@@ -94,8 +76,23 @@ static bool visit_all(struct ap_ctx *ctx, struct brute *b)
 	uint32_t from = 0;
 	uint64_t next_poll = 4096;
 	do {
-		for (uint32_t i = from; i < b->p->n; i++)
-			add_node(b, i);
+		for (uint32_t i = from; i < b->p->n; i++) {
+			const struct ap_pnode *node = &b->p->node[i];
+			double cost = b->cost[i] + node->cost[b->pick[i]];
+			int64_t memory = b->memory[i] + (node->memory ? node->memory[b->pick[i]] : 0);
+
+			/* Extends the sums by node i with its present candidate. */
+			for (uint32_t j = 0; j < b->nedges[i]; j++) {
+				const struct ap_pedge *e = &b->p->edge[b->edges[i][j]];
+				const struct ap_pmatrix *m = &b->p->matrix[e->matrix];
+				size_t at = (size_t)b->pick[e->u] * m->cols + b->pick[e->v];
+				cost += m->cost[at];
+				memory += m->memory ? m->memory[at] : 0;
+			}
+			b->cost[i + 1] = cost;
+			b->memory[i + 1] = memory;
+			b->work++;
+		}
 		weigh(b);
 		if (b->work >= next_poll) {
 			next_poll = b->work + 4096;

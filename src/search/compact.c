@@ -73,15 +73,6 @@ static void number_domains(struct maker *m)
 			ap_map_put(sets, m->d[i].c, m->d[i].n * sizeof *m->d[i].c, NULL);
 }
 
-static void settle(struct maker *m, ap_id v)
-{
-	const struct ap_pnode *node = &m->p->node[v];
-	uint32_t c = m->d[v].c[0];
-	m->place[v] = AP_NONE;
-	m->out->cost += node->cost[c];
-	m->out->memory += m->by_memory && node->memory ? node->memory[c] : 0;
-}
-
 static struct list cut_list(struct maker *m, ap_id v)
 {
 	const struct ap_pnode *node = &m->p->node[v];
@@ -98,20 +89,6 @@ static struct list cut_list(struct maker *m, ap_id v)
 	for (uint32_t i = 0; l.memory && i < d->n; i++)
 		memory[i] = l.memory[d->c[i]];
 	return (struct list){cost, memory};
-}
-
-static void keep(struct maker *m, ap_id v, ap_id place)
-{
-	const struct ap_pnode *node = &m->p->node[v];
-	struct list_key key = {{node->cost, node->memory}, node->k, m->set[v]};
-	bool fresh;
-	ap_id id = ap_map_put(m->list_ids, &key, sizeof key, &fresh);
-	if (fresh)
-		AP_PUSH(m->ctx->scratch, m->list, cut_list(m, v));
-	m->place[v] = place;
-	m->out->node[place] = v;
-	m->rest[place] = (struct ap_pnode){.name = node->name, .k = m->d[v].n,
-		.cost = m->list.v[id].cost, .memory = m->list.v[id].memory};
 }
 
 /* From now on the lists of this node of the rest are its own. */
@@ -172,17 +149,6 @@ static struct ap_pmatrix cut_matrix(struct maker *m, const struct ap_pedge *e)
 	return (struct ap_pmatrix){r->n, c->n, cost, memory};
 }
 
-static void keep_edge(struct maker *m, const struct ap_pedge *e)
-{
-	ap_id key[3] = {e->matrix, m->set[e->u], m->set[e->v]};
-	bool fresh;
-	ap_id matrix = ap_map_put(m->cuts, key, sizeof key, &fresh);
-	if (fresh)
-		AP_PUSH(m->ctx->scratch, m->matrix, cut_matrix(m, e));
-	struct ap_pedge rest = {m->place[e->u], m->place[e->v], matrix};
-	AP_PUSH(m->ctx->scratch, m->edge, rest);
-}
-
 static uint32_t count_open(const struct ap_problem *p, const struct ap_domain *d)
 {
 	uint32_t n = 0;
@@ -195,10 +161,27 @@ static void cut_nodes(struct maker *m)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < m->p->n; i++) {
-		if (m->d[i].n > 1)
-			keep(m, i, n++);
-		else
-			settle(m, i);
+		if (m->d[i].n > 1) {
+			ap_id place = n++;
+			const struct ap_pnode *node = &m->p->node[i];
+			struct list_key key = {{node->cost, node->memory}, node->k, m->set[i]};
+			bool fresh;
+			ap_id id = ap_map_put(m->list_ids, &key, sizeof key, &fresh);
+
+			if (fresh)
+				AP_PUSH(m->ctx->scratch, m->list, cut_list(m, i));
+			m->place[i] = place;
+			m->out->node[place] = i;
+			m->rest[place] = (struct ap_pnode){.name = node->name, .k = m->d[i].n,
+				.cost = m->list.v[id].cost, .memory = m->list.v[id].memory};
+		} else {
+			const struct ap_pnode *node = &m->p->node[i];
+			uint32_t c = m->d[i].c[0];
+
+			m->place[i] = AP_NONE;
+			m->out->cost += node->cost[c];
+			m->out->memory += m->by_memory && node->memory ? node->memory[c] : 0;
+		}
 	}
 }
 
@@ -206,10 +189,18 @@ static void cut_edges(struct maker *m)
 {
 	for (uint32_t i = 0; i < m->p->nedge; i++) {
 		const struct ap_pedge *e = &m->p->edge[i];
-		if (m->place[e->u] == AP_NONE || m->place[e->v] == AP_NONE)
+		if (m->place[e->u] == AP_NONE || m->place[e->v] == AP_NONE) {
 			fold_edge(m, e);
-		else
-			keep_edge(m, e);
+		} else {
+			ap_id key[3] = {e->matrix, m->set[e->u], m->set[e->v]};
+			bool fresh;
+			ap_id matrix = ap_map_put(m->cuts, key, sizeof key, &fresh);
+
+			if (fresh)
+				AP_PUSH(m->ctx->scratch, m->matrix, cut_matrix(m, e));
+			struct ap_pedge rest = {m->place[e->u], m->place[e->v], matrix};
+			AP_PUSH(m->ctx->scratch, m->edge, rest);
+		}
 	}
 }
 

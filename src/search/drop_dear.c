@@ -44,24 +44,6 @@ static uint32_t sides_of(const struct sifting *s, const struct ap_incident *in, 
 	return n;
 }
 
-static void look_at_nodes(struct sifting *s)
-{
-	struct ap_incident in = ap_incident_make(s->ctx, s->p);
-	struct ap_map *costs = ap_map_create(s->ctx->scratch);
-	struct ap_map *looks = ap_map_create(s->ctx->scratch);
-	ap_id *key = AP_NEW_N(s->ctx->scratch, ap_id, s->p->nedge + 1);
-
-	s->look = AP_NEW_N(s->ctx->scratch, ap_id, s->p->n);
-	for (uint32_t i = 0; i < s->p->n; i++) {
-		const struct ap_pnode *node = &s->p->node[i];
-		uint32_t n = sides_of(s, &in, i, key + 1);
-
-		key[0] = ap_map_put(costs, node->cost, node->k * sizeof *node->cost, NULL);
-		s->look[i] = ap_map_put(looks, key, (n + 1) * sizeof *key, NULL);
-	}
-	s->nlook = (uint32_t)ap_map_size(looks);
-}
-
 /* Is every candidate of p, by node, left in the sweep of the rest? */
 static bool **left_of(const struct sifting *s, const struct ap_compact *rest, const struct ap_sweep *w)
 {
@@ -80,24 +62,6 @@ static bool **left_of(const struct sifting *s, const struct ap_compact *rest, co
 	return left;
 }
 
-static void drop(struct sifting *s, const struct ap_compact *rest, const struct ap_sweep *w)
-{
-	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	bool **left = left_of(s, rest, w);
-
-	for (uint32_t i = 0; i < rest->p.n; i++) {
-		struct ap_domain *d = &s->out->domain[rest->node[i]];
-		const bool *keep = left[s->look[rest->node[i]]];
-		uint32_t n = 0;
-
-		for (uint32_t c = 0; c < d->n; c++)
-			if (keep[d->c[c]])
-				d->c[n++] = d->c[c];
-		d->n = n;
-	}
-	ap_arena_release(s->ctx->scratch, mark);
-}
-
 static void try(struct sifting *s, const struct ap_compact *rest, const uint32_t *of_rest)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -111,16 +75,6 @@ static void try(struct sifting *s, const struct ap_compact *rest, const uint32_t
 		memcpy(s->out->pick, pick, s->p->n * sizeof *pick);
 	}
 	ap_arena_release(s->ctx->scratch, mark);
-}
-
-static void guess(struct sifting *s, const struct ap_compact *rest, const struct ap_sweep *w)
-{
-	uint32_t *pick = AP_NEW_N(s->ctx->scratch, uint32_t, rest->p.n);
-
-	ap_sweep_pick(w, pick);
-	try(s, rest, pick);
-	ap_polish(s->ctx, &rest->p, POLISH_PASSES, pick);
-	try(s, rest, pick);
 }
 
 static bool is_over(const struct sifting *s)
@@ -137,8 +91,14 @@ static bool advance(struct sifting *s, const struct ap_compact *rest, struct ap_
 
 	ap_sweep_once(w);
 	*s->work += (uint64_t)ap_sweep_price(w->p);
-	if (w->alive)
-		guess(s, rest, w);
+	if (w->alive) {
+		uint32_t *pick = AP_NEW_N(s->ctx->scratch, uint32_t, rest->p.n);
+
+		ap_sweep_pick(w, pick);
+		try(s, rest, pick);
+		ap_polish(s->ctx, &rest->p, POLISH_PASSES, pick);
+		try(s, rest, pick);
+	}
 	ap_arena_release(s->ctx->scratch, mark);
 	w->most = s->out->cost;
 	return w->most - w->constant < missing - missing / LITTLE_PART ||
@@ -161,8 +121,22 @@ static bool sweep_rest(struct sifting *s, const struct ap_compact *rest)
 		idle = advance(s, rest, &w) ? 0 : idle + 1;
 	if (w.constant < INFINITY)
 		s->out->bound = fmax(s->out->bound, ceil(w.constant / q) * q);
-	if (w.alive)
-		drop(s, rest, &w);
+	if (w.alive) {
+		struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+		bool **left = left_of(s, rest, &w);
+
+		for (uint32_t i = 0; i < rest->p.n; i++) {
+			struct ap_domain *d = &s->out->domain[rest->node[i]];
+			const bool *keep = left[s->look[rest->node[i]]];
+			uint32_t n = 0;
+
+			for (uint32_t c = 0; c < d->n; c++)
+				if (keep[d->c[c]])
+					d->c[n++] = d->c[c];
+			d->n = n;
+		}
+		ap_arena_release(s->ctx->scratch, mark);
+	}
 	return w.alive;
 }
 
@@ -192,11 +166,26 @@ void ap_drop_dear(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t
 {
 	struct sifting s = {.ctx = ctx, .p = p, .max_work = max_work, .work = work, .out = out,
 		.grain = ap_sweep_grain(ctx, p)};
+	struct ap_incident in;
+	struct ap_map *costs, *looks;
+	ap_id *key;
 
 	*out = (struct ap_sifted){.domain = ap_domain_all(ctx, p),
 		.pick = ap_arena_memdup(ctx->scratch, pick, p->n * sizeof *pick),
 		.cost = ap_problem_cost(p, pick), .bound = ap_bound_plain(ctx, p)};
-	look_at_nodes(&s);
+	in = ap_incident_make(s.ctx, s.p);
+	costs = ap_map_create(s.ctx->scratch);
+	looks = ap_map_create(s.ctx->scratch);
+	key = AP_NEW_N(s.ctx->scratch, ap_id, s.p->nedge + 1);
+	s.look = AP_NEW_N(s.ctx->scratch, ap_id, s.p->n);
+	for (uint32_t i = 0; i < s.p->n; i++) {
+		const struct ap_pnode *node = &s.p->node[i];
+		uint32_t n = sides_of(&s, &in, i, key + 1);
+
+		key[0] = ap_map_put(costs, node->cost, node->k * sizeof *node->cost, NULL);
+		s.look[i] = ap_map_put(looks, key, (n + 1) * sizeof *key, NULL);
+	}
+	s.nlook = (uint32_t)ap_map_size(looks);
 	while (sift_once(&s))
 		;
 }

@@ -53,24 +53,6 @@ static void waiting_add(struct waiting *w, ap_id v)
 	w->heap[i] = v;
 }
 
-/* Removes the smallest. Requires n > 0. O(log n). */
-static ap_id waiting_take(struct waiting *w)
-{
-	ap_id least = w->heap[0], last = w->heap[--w->n];
-	uint32_t i = 0, child;
-
-	assert(w->in[least]);
-	while ((child = 2 * i + 1) < w->n) {
-		child += child + 1 < w->n && w->heap[child + 1] < w->heap[child];
-		if (w->heap[child] >= last)
-			break;
-		w->heap[i] = w->heap[child];
-		i = child;
-	}
-	w->heap[i] = last;
-	return least;
-}
-
 struct strike { /* a candidate struck out */
 	ap_id node;
 	uint32_t c;
@@ -115,16 +97,6 @@ static void strike(struct spread *s, ap_id v, uint32_t c)
 	s->open[v][c] = false;
 	s->nopen[v]--;
 	AP_PUSH(s->ctx->scratch, s->strikes, x);
-}
-
-static void take_back(struct spread *s, size_t to)
-{
-	while (s->strikes.n > to) {
-		struct strike x = s->strikes.v[--s->strikes.n];
-
-		s->open[x.node][x.c] = true;
-		s->nopen[x.node]++;
-	}
 }
 
 /* May v take c while w takes d? via: an end with few edges. */
@@ -238,7 +210,12 @@ static bool narrow(struct spread *s, ap_id v, uint32_t pick)
 			strike(s, v, c);
 	if (settle(s, from))
 		return true;
-	take_back(s, from);
+	while (s->strikes.n > from) {
+		struct strike x = s->strikes.v[--s->strikes.n];
+
+		s->open[x.node][x.c] = true;
+		s->nopen[x.node]++;
+	}
 	return false;
 }
 
@@ -303,8 +280,22 @@ static bool leave(struct spread *s, ap_id v)
 static ap_id next_start(struct spread *s, ap_id *next)
 {
 	while (s->waiting.n > 0) {
-		ap_id v = waiting_take(&s->waiting);
+		ap_id v;
+		struct waiting *w = &s->waiting;
+		ap_id least = w->heap[0], last = w->heap[--w->n];
+		uint32_t i = 0, child;
 
+		/* Removes the smallest. Requires n > 0. O(log n). */
+		assert(w->in[least]);
+		while ((child = 2 * i + 1) < w->n) {
+			child += child + 1 < w->n && w->heap[child + 1] < w->heap[child];
+			if (w->heap[child] >= last)
+				break;
+			w->heap[i] = w->heap[child];
+			i = child;
+		}
+		w->heap[i] = last;
+		v = least;
 		if (!s->decided[v])
 			return v;
 	}
@@ -313,20 +304,13 @@ static ap_id next_start(struct spread *s, ap_id *next)
 	return *next < s->p->n ? *next : AP_NONE;
 }
 
-static bool decide_fixed(struct spread *s)
-{
-	for (ap_id v = 0; v < s->p->n; v++)
-		if (s->p->node[v].fixed && !decide(s, v))
-			return false;
-	return true;
-}
-
 static bool spread_out(struct spread *s, uint64_t most)
 {
 	ap_id next = 0;
 
-	if (!decide_fixed(s))
-		return false;
+	for (ap_id v = 0; v < s->p->n; v++)
+		if (s->p->node[v].fixed && !decide(s, v))
+			return false;
 	for (;;) {
 		ap_id v;
 
@@ -345,8 +329,18 @@ static bool spread_out(struct spread *s, uint64_t most)
 	}
 }
 
-static void find_forbidding(struct spread *s)
+static void begin(struct ap_ctx *ctx, const struct ap_problem *p, struct spread *s)
 {
+	uint32_t widest = 0;
+
+	*s = (struct spread){.ctx = ctx, .p = p, .at = ap_incident_make(ctx, p)};
+	s->forbids = AP_NEW_N(ctx->scratch, bool, p->nmatrix);
+	s->open = AP_NEW_N(ctx->scratch, bool *, p->n);
+	s->nopen = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	s->decided = AP_NEW_N(ctx->scratch, bool, p->n);
+	s->missing = AP_NEW_N(ctx->scratch, uint32_t, p->n);
+	s->queue = AP_NEW_N(ctx->scratch, ap_id, p->n);
+	waiting_init(&s->waiting, ctx, p->n);
 	for (uint32_t i = 0; i < s->p->nmatrix; i++) {
 		const struct ap_pmatrix *m = &s->p->matrix[i];
 		size_t cells = (size_t)m->rows * m->cols;
@@ -354,12 +348,6 @@ static void find_forbidding(struct spread *s)
 		for (size_t c = 0; c < cells && !s->forbids[i]; c++)
 			s->forbids[i] = isinf(m->cost[c]);
 	}
-}
-
-static void open_all(struct spread *s)
-{
-	uint32_t widest = 0;
-
 	for (uint32_t v = 0; v < s->p->n; v++) {
 		uint32_t k = s->p->node[v].k;
 
@@ -371,20 +359,6 @@ static void open_all(struct spread *s)
 	for (uint32_t i = 0; i < s->p->nedge; i++)
 		s->missing[s->p->edge[i].v]++;
 	s->toll = AP_NEW_N(s->ctx->scratch, double, widest);
-}
-
-static void begin(struct ap_ctx *ctx, const struct ap_problem *p, struct spread *s)
-{
-	*s = (struct spread){.ctx = ctx, .p = p, .at = ap_incident_make(ctx, p)};
-	s->forbids = AP_NEW_N(ctx->scratch, bool, p->nmatrix);
-	s->open = AP_NEW_N(ctx->scratch, bool *, p->n);
-	s->nopen = AP_NEW_N(ctx->scratch, uint32_t, p->n);
-	s->decided = AP_NEW_N(ctx->scratch, bool, p->n);
-	s->missing = AP_NEW_N(ctx->scratch, uint32_t, p->n);
-	s->queue = AP_NEW_N(ctx->scratch, ap_id, p->n);
-	waiting_init(&s->waiting, ctx, p->n);
-	find_forbidding(s);
-	open_all(s);
 }
 
 void ap_propagate_solve(struct ap_ctx *ctx, const struct ap_problem *p,

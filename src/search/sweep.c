@@ -88,24 +88,6 @@ static double least_difference(const double *v, const double *less, size_t n)
 	return least;
 }
 
-/* What is least in each row (side 0) or column (side 1) of an edge, less what the others took. */
-static void find_least(const struct ap_sweep *s, uint32_t e, int side)
-{
-	const struct ap_pmatrix *m = &s->p->matrix[s->p->edge[e].matrix];
-	const double *other = s->taken[!side][e], *row = m->cost;
-	size_t cols = m->cols;
-	double *least = s->least;
-
-	for (size_t c = 0; side == 1 && c < cols; c++)
-		least[c] = INFINITY;
-	for (uint32_t r = 0; r < m->rows; r++, row += cols) {
-		if (side == 0)
-			least[r] = least_difference(row, other, cols);
-		for (size_t c = 0; side == 1 && c < cols; c++)
-			least[c] = smaller(row[c] - other[r], least[c]);
-	}
-}
-
 static int side_of(const struct ap_sweep *s, uint32_t e, uint32_t i)
 {
 	return s->p->edge[e].v == i;
@@ -122,8 +104,21 @@ static void take(struct ap_sweep *s, uint32_t e, uint32_t i)
 {
 	int side = side_of(s, e, i);
 	double *own = s->taken[side][e];
+	const struct ap_pmatrix *m = &s->p->matrix[s->p->edge[e].matrix];
+	const double *other = s->taken[!side][e], *row = m->cost;
+	size_t cols = m->cols;
+	double *least = s->least;
 
-	find_least(s, e, side);
+	/* What is least in each row (side 0) or column (side 1) of an edge, less what the others
+	 * took. */
+	for (size_t c = 0; side == 1 && c < cols; c++)
+		least[c] = INFINITY;
+	for (uint32_t r = 0; r < m->rows; r++, row += cols) {
+		if (side == 0)
+			least[r] = least_difference(row, other, cols);
+		for (size_t c = 0; side == 1 && c < cols; c++)
+			least[c] = smaller(row[c] - other[r], least[c]);
+	}
 	for (uint32_t c = 0; c < s->p->node[i].k; c++) {
 		if (s->cost[i][c] == INFINITY)
 			continue;
@@ -132,24 +127,6 @@ static void take(struct ap_sweep *s, uint32_t e, uint32_t i)
 		s->alive &= s->cost[i][c] == INFINITY ||
 			(is_exact(s, 4 * own[c]) && is_exact(s, 4 * s->cost[i][c]));
 	}
-}
-
-static void give(struct ap_sweep *s, uint32_t e, uint32_t i)
-{
-	double *own = s->taken[side_of(s, e, i)][e];
-
-	for (uint32_t c = 0; c < s->p->node[i].k; c++)
-		if (s->cost[i][c] < INFINITY)
-			own[c] -= s->least[c];
-}
-
-static void leave_out(struct ap_sweep *s, uint32_t i, uint32_t c)
-{
-	s->cost[i][c] = INFINITY;
-	s->out[i][c] = true;
-	s->left--;
-	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++)
-		s->taken[side_of(s, s->at.edge[j], i)][s->at.edge[j]][c] = -INFINITY;
 }
 
 /* Moves the least cost of a node to the constant. */
@@ -171,18 +148,6 @@ static void lower(struct ap_sweep *s, uint32_t i)
 		cost[c] -= least;
 }
 
-/* The same, and leaves out what is beaten. */
-static void settle(struct ap_sweep *s, uint32_t i)
-{
-	const double *cost = s->cost[i];
-
-	lower(s, i);
-	for (uint32_t c = 0; c < s->p->node[i].k && s->alive; c++)
-		if (!s->out[i][c] && (cost[c] == INFINITY ||
-			s->constant + cost[c] > s->most))
-			leave_out(s, i, c);
-}
-
 /* Makes all costs at least 0; until then the constant is no bound. False: numbers are too large. */
 static bool lift(struct ap_sweep *s)
 {
@@ -195,11 +160,39 @@ static bool lift(struct ap_sweep *s)
 	return s->alive || s->constant == INFINITY;
 }
 
-/* An equal share of each cost, in whole grains: least. The rest of all shares but `ahead` stays. */
-static void share_out(struct ap_sweep *s, uint32_t i, uint32_t ahead)
+static void visit(struct ap_sweep *s, uint32_t i, bool forth)
 {
-	double g = s->grain, parts = s->shares[i];
+	uint32_t ahead = 0;
+	double g, parts;
 
+	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++) {
+		if (is_ahead(s, s->at.edge[j], i, forth))
+			ahead++;
+		else if (s->alive)
+			take(s, s->at.edge[j], i);
+	}
+	if (s->alive) {
+		const double *cost = s->cost[i];
+
+		/* The same, and leaves out what is beaten. */
+		lower(s, i);
+		for (uint32_t c = 0; c < s->p->node[i].k && s->alive; c++)
+			if (!s->out[i][c] && (cost[c] == INFINITY ||
+				s->constant + cost[c] > s->most)) {
+				s->cost[i][c] = INFINITY;
+				s->out[i][c] = true;
+				s->left--;
+				for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++)
+					s->taken[side_of(s, s->at.edge[j], i)][s->at.edge[j]][c] =
+						-INFINITY;
+			}
+	}
+	if (!s->alive || !ahead)
+		return;
+	/* An equal share of each cost, in whole grains: least. The rest of all shares but `ahead`
+	 * stays. */
+	g = s->grain;
+	parts = s->shares[i];
 	for (uint32_t c = 0; c < s->p->node[i].k; c++) {
 		double share = floor(s->cost[i][c] / (parts * g)) * g;
 
@@ -210,26 +203,15 @@ static void share_out(struct ap_sweep *s, uint32_t i, uint32_t ahead)
 		s->least[c] = share;
 		s->cost[i][c] -= share * ahead;
 	}
-}
-
-static void visit(struct ap_sweep *s, uint32_t i, bool forth)
-{
-	uint32_t ahead = 0;
-
-	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++) {
-		if (is_ahead(s, s->at.edge[j], i, forth))
-			ahead++;
-		else if (s->alive)
-			take(s, s->at.edge[j], i);
-	}
-	if (s->alive)
-		settle(s, i);
-	if (!s->alive || !ahead)
-		return;
-	share_out(s, i, ahead);
 	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++)
-		if (is_ahead(s, s->at.edge[j], i, forth))
-			give(s, s->at.edge[j], i);
+		if (is_ahead(s, s->at.edge[j], i, forth)) {
+			uint32_t e = s->at.edge[j];
+			double *own = s->taken[side_of(s, e, i)][e];
+
+			for (uint32_t c = 0; c < s->p->node[i].k; c++)
+				if (s->cost[i][c] < INFINITY)
+					own[c] -= s->least[c];
+		}
 }
 
 void ap_sweep_once(struct ap_sweep *s)
@@ -238,24 +220,6 @@ void ap_sweep_once(struct ap_sweep *s)
 		visit(s, i, true);
 	for (uint32_t i = s->p->n; i-- > 0 && s->alive && !ap_ctx_stopped(s->ctx);)
 		visit(s, i, false);
-}
-
-/* Cost of candidate c of node i and of its edges from before, given what those chose. */
-static double cost_after(const struct ap_sweep *s, uint32_t i, uint32_t c, const uint32_t *pick)
-{
-	double sum = s->cost[i][c];
-
-	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++) {
-		uint32_t e = s->at.edge[j];
-		const struct ap_pedge *x = &s->p->edge[e];
-		const struct ap_pmatrix *m = &s->p->matrix[x->matrix];
-		uint32_t row = x->u == i ? c : pick[x->u], col = x->v == i ? c : pick[x->v];
-
-		if (!is_ahead(s, e, i, true))
-			sum += m->cost[(size_t)row * m->cols + col] -
-				(s->taken[0][e][row] + s->taken[1][e][col]);
-	}
-	return sum;
 }
 
 static void open_edges(struct ap_ctx *ctx, struct ap_sweep *s)
@@ -268,20 +232,6 @@ static void open_edges(struct ap_ctx *ctx, struct ap_sweep *s)
 			s->taken[side][e] = AP_NEW_N(ctx->scratch, double,
 				p->node[side ? p->edge[e].v : p->edge[e].u].k);
 	}
-}
-
-static void open_node(struct ap_ctx *ctx, struct ap_sweep *s, uint32_t i, bool in_place)
-{
-	const struct ap_pnode *node = &s->p->node[i];
-	uint32_t degree = s->at.first[i + 1] - s->at.first[i], forth = 0;
-
-	for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++)
-		forth += is_ahead(s, s->at.edge[j], i, true);
-	s->shares[i] = forth > degree - forth ? forth : degree - forth;
-	s->cost[i] = in_place ? (double *)node->cost
-		: ap_arena_memdup(ctx->scratch, node->cost, node->k * sizeof(double));
-	s->out[i] = AP_NEW_N(ctx->scratch, bool, node->k);
-	s->left += node->k;
 }
 
 bool ap_sweep_open(struct ap_ctx *ctx, const struct ap_sweep_job *job, struct ap_sweep *s)
@@ -297,7 +247,17 @@ bool ap_sweep_open(struct ap_ctx *ctx, const struct ap_sweep_job *job, struct ap
 		.constant = job->constant, .alive = true};
 	open_edges(ctx, s);
 	for (uint32_t i = 0; i < p->n; i++) {
-		open_node(ctx, s, i, job->in_place);
+		bool in_place = job->in_place;
+		const struct ap_pnode *node = &s->p->node[i];
+		uint32_t degree = s->at.first[i + 1] - s->at.first[i], forth = 0;
+
+		for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++)
+			forth += is_ahead(s, s->at.edge[j], i, true);
+		s->shares[i] = forth > degree - forth ? forth : degree - forth;
+		s->cost[i] = in_place ? (double *)node->cost
+			: ap_arena_memdup(ctx->scratch, node->cost, node->k * sizeof(double));
+		s->out[i] = AP_NEW_N(ctx->scratch, bool, node->k);
+		s->left += node->k;
 		most = p->node[i].k > most ? p->node[i].k : most;
 	}
 	s->least = AP_NEW_N(arena, double, most);
@@ -347,8 +307,22 @@ uint32_t ap_sweep_pick(const struct ap_sweep *s, uint32_t *pick)
 		double least = INFINITY;
 
 		for (uint32_t c = 0; c < s->p->node[i].k; c++) {
-			double cost = cost_after(s, i, c, pick);
+			double cost;
+			double sum = s->cost[i][c];
 
+			/* Cost of candidate c of node i and of its edges from before, given what
+			 * those chose. */
+			for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++) {
+				uint32_t e = s->at.edge[j];
+				const struct ap_pedge *x = &s->p->edge[e];
+				const struct ap_pmatrix *m = &s->p->matrix[x->matrix];
+				uint32_t row = x->u == i ? c : pick[x->u], col = x->v == i ? c : pick[x->v];
+
+				if (!is_ahead(s, e, i, true))
+					sum += m->cost[(size_t)row * m->cols + col] -
+						(s->taken[0][e][row] + s->taken[1][e][col]);
+			}
+			cost = sum;
 			pick[i] = cost < least ? c : pick[i];
 			least = smaller(cost, least);
 		}

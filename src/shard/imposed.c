@@ -71,11 +71,6 @@ static int64_t samples_in(const struct ap_graph *g, const struct ap_node *n, con
 	return length;
 }
 
-static void deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step *step)
-{
-	ap_rule_deal_usually(ctx, b, ap_factor_extent(b, b->out[0].dim[0].factor[0], step));
-}
-
 /* Are the partial sums dealt though nobody says so? */
 static bool is_dealt(const struct ap_bound *b, const struct ap_step *step)
 {
@@ -87,7 +82,7 @@ bool ap_bound_deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step 
 {
 	if (!is_dealt(b, step))
 		return false;
-	deal(ctx, b, step);
+	ap_rule_deal_usually(ctx, b, ap_factor_extent(b, b->out[0].dim[0].factor[0], step));
 	return b->dealt != 0;
 }
 

@@ -41,17 +41,6 @@ static bool is_raw(const struct ap_placement *p, const struct ap_dev_matrix *dev
 	return dev->n == p->bound->ndev + (p->repeat > 1) && !one;
 }
 
-/* Number from the right of a factor's axis. */
-static int32_t axis_number(const struct ap_placement *p, int factor, bool raw)
-{
-	const struct ap_bound *b = p->bound;
-	int32_t number = p->repeat > 1 && !p->left;
-
-	for (int i = b->ndev; b->dev[--i] != factor;)
-		number += raw || p->count[b->dev[i]] > 1;
-	return number;
-}
-
 /* The outermost cut factor of a dimension, else its outermost one; *ncut of them are cut. */
 static int leading_factor(const struct ap_placement *p, const struct ap_operand *t,
 	const struct ap_dim *dim, int *ncut)
@@ -80,8 +69,15 @@ bool ap_tensor_map(const struct ap_placement *p, const struct ap_operand *t,
 			continue;
 		factor = leading_factor(p, t, &t->dim[d], &ncut);
 		single = single && ncut <= 1;
-		if (raw || ncut)
-			map[d] = axis_number(p, factor, raw);
+		if (raw || ncut) {
+			const struct ap_bound *b = p->bound;
+			int32_t number = p->repeat > 1 && !p->left;
+
+			/* Number from the right of a factor's axis. */
+			for (int i = b->ndev; b->dev[--i] != factor;)
+				number += raw || p->count[b->dev[i]] > 1;
+			map[d] = number;
+		}
 	}
 	return single;
 }

@@ -85,65 +85,10 @@ static void gather(struct writer *w, int k)
 	release(w, k);
 }
 
-static void exchange(struct writer *w, int k, int from)
-{
-	const struct ap_sub *s = &w->u.sub[k];
-	struct ap_reshard_step *step = emit(w, AP_MOVE_ALLTOALL, axis_of(w, s, s->out), s->dim);
-
-	step->concat = (uint8_t)w->u.sub[from].dim;
-	step->first = is_first(w, from);
-	w->waiting &= ~bit(k);
-	release(w, from);
-}
-
-/* Sub-dimension k takes over its axis from the one that it cuts. */
-static void permute(struct writer *w, int k)
-{
-	int from = w->holder[ap_lowest_bit(w->u.sub[k].out)];
-
-	if (w->alltoall) {
-		exchange(w, k, from);
-	} else {
-		gather(w, from);
-		slice(w, k);
-	}
-}
-
 static void split_pass(struct writer *w)
 {
 	for (uint64_t rest = w->waiting & ~w->blocked; rest; rest &= rest - 1)
 		slice(w, ap_lowest_bit(rest));
-}
-
-/* Passes until there is nothing left to permute: what is released before the one that took its axis is
- * the next pass's. */
-static void permute_passes(struct writer *w)
-{
-	uint64_t all, beyond = ~UINT64_C(0);
-
-	while ((all = w->waiting & w->blocked) != 0) {
-		int k = ap_lowest_bit(all & beyond ? all & beyond : all);
-
-		permute(w, k);
-		beyond = ~UINT64_C(0) << k;
-	}
-}
-
-static void concat_pass(struct writer *w)
-{
-	for (uint64_t rest = w->in_the_way & w->unwanted; rest; rest &= rest - 1)
-		gather(w, ap_lowest_bit(rest));
-}
-
-/* The first of a cycle, in which each has the axis that the next one wants. */
-static void break_cycle(struct writer *w)
-{
-	int k = ap_lowest_bit(w->in_the_way), next = 0;
-
-	gather(w, k);
-	while (w->u.sub[next].out != w->u.sub[k].in)
-		next++;
-	w->blocked &= ~bit(next);
 }
 
 static void begin(struct writer *w)
@@ -172,13 +117,46 @@ static void infer(struct writer *w)
 {
 	begin(w);
 	while (w->waiting | w->in_the_way) {
+		uint64_t all, beyond;
+
 		split_pass(w);
-		permute_passes(w);
+		/* Passes until there is nothing left to permute: what is released before the one
+		 * that took its axis is the next pass's. */
+		beyond = ~UINT64_C(0);
+		while ((all = w->waiting & w->blocked) != 0) {
+			int k = ap_lowest_bit(all & beyond ? all & beyond : all);
+			int from = w->holder[ap_lowest_bit(w->u.sub[k].out)];
+
+			/* Sub-dimension k takes over its axis from the one that it cuts. */
+			if (w->alltoall) {
+				const struct ap_sub *s = &w->u.sub[k];
+				struct ap_reshard_step *step = emit(w, AP_MOVE_ALLTOALL,
+					axis_of(w, s, s->out),
+					s->dim);
+
+				step->concat = (uint8_t)w->u.sub[from].dim;
+				step->first = is_first(w, from);
+				w->waiting &= ~bit(k);
+				release(w, from);
+			} else {
+				gather(w, from);
+				slice(w, k);
+			}
+			beyond = ~UINT64_C(0) << k;
+		}
 		split_pass(w);
-		if (w->in_the_way & w->unwanted)
-			concat_pass(w);
-		else if (w->in_the_way)
-			break_cycle(w);
+		if (w->in_the_way & w->unwanted) {
+			for (uint64_t rest = w->in_the_way & w->unwanted; rest; rest &= rest - 1)
+				gather(w, ap_lowest_bit(rest));
+		} else if (w->in_the_way) {
+			int k = ap_lowest_bit(w->in_the_way), next = 0;
+
+			/* The first of a cycle, in which each has the axis that the next one wants. */
+			gather(w, k);
+			while (w->u.sub[next].out != w->u.sub[k].in)
+				next++;
+			w->blocked &= ~bit(next);
+		}
 	}
 }
 
@@ -199,17 +177,6 @@ static void through_whole(struct writer *w, const struct ap_layout *a, const str
 	}
 }
 
-static struct ap_reshard_axis read_axis(uint32_t cut, uint32_t stride)
-{
-	int start = AP_MAX_LOG - ap_lowest_bit(cut * stride);
-
-	assert(start >= 0);
-	return (struct ap_reshard_axis){.start = start,
-		.ends = (cut | 1) << start,
-		.inside = (cut - 2) << start,
-		.parts = (2 * cut - 2) << start};
-}
-
 void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t ndev,
 	struct ap_reshard_end *out)
 {
@@ -221,10 +188,16 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 		uint32_t cut = (uint32_t)l->dim[d].cut, stride = (uint32_t)l->dim[d].stride;
 		bool binary = !(cut & (cut - 1)) && !(stride & (stride - 1));
 
-		if (!binary)
+		if (!binary) {
 			out->other |= (uint8_t)(1 << d);
-		else if (cut > 1)
-			out->dim[d] = read_axis(cut, stride);
+		} else if (cut > 1) {
+			int start = AP_MAX_LOG - ap_lowest_bit(cut * stride);
+
+			assert(start >= 0);
+			out->dim[d] = (struct ap_reshard_axis){.start = start,
+				.ends = (cut | 1) << start, .inside = (cut - 2) << start,
+					.parts = (2 * cut - 2) << start};
+		}
 		out->elements *= size[d];
 	}
 	out->elements /= parts;
@@ -405,20 +378,6 @@ static bool refine_dev(struct chain *dev, const struct chain *parts, const struc
 	return true;
 }
 
-static bool refine(struct boundaries *b, const struct changes *changes)
-{
-	for (int i = 0; i < changes->n; i++) {
-		const struct ap_cut_dim *side = changes->v[i].side;
-
-		if (!refine_parts(&b->dev, &b->parts[i], &side[0]) ||
-			!refine_parts(&b->dev, &b->parts[i], &side[1]) ||
-			!refine_dev(&b->dev, &b->parts[i], &side[0]) ||
-			!refine_dev(&b->dev, &b->parts[i], &side[1]))
-			return false;
-	}
-	return true;
-}
-
 /* The part of an axis that ends with this prefix product, as a bit; 0 where it does not reach. */
 static uint32_t axis_at(const struct chain *dev, const struct ap_cut_dim *axis, int32_t product)
 {
@@ -450,8 +409,15 @@ static bool unify_any(const struct ap_layout *a, const struct ap_layout *b, stru
 		return false;
 	do {
 		before = bs.dev.n;
-		if (!refine(&bs, &changes))
-			return false;
+		for (int i = 0; i < changes.n; i++) {
+			const struct ap_cut_dim *side = changes.v[i].side;
+
+			if (!refine_parts(&bs.dev, &bs.parts[i], &side[0]) ||
+				!refine_parts(&bs.dev, &bs.parts[i], &side[1]) ||
+				!refine_dev(&bs.dev, &bs.parts[i], &side[0]) ||
+				!refine_dev(&bs.dev, &bs.parts[i], &side[1]))
+				return false;
+		}
 	} while (bs.dev.n > before);
 	for (int i = 0; i < changes.n; i++) {
 		const struct change *c = &changes.v[i];
@@ -535,17 +501,29 @@ static struct ap_sub *add_subs(struct ap_sub *sub, const struct pair *p)
 	return sub;
 }
 
-static void unify_binary(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
+bool ap_reshard_unify(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
 	struct ap_unified *out)
 {
 	static const int32_t stride[] = {1 << 20, 1 << 19, 1 << 18, 1 << 17, 1 << 16, 1 << 15, 1 << 14,
 		1 << 13, 1 << 12, 1 << 11, 1 << 10, 1 << 9, 1 << 8, 1 << 7, 1 << 6, 1 << 5, 1 << 4,
 		1 << 3, 1 << 2, 1 << 1, 1};
 	struct pair pairs[AP_MAX_RANK];
-	int n = find_pairs(a, b, pairs);
-	struct ap_sub *sub = out->sub;
+	int n;
+	struct ap_sub *sub;
 	uint32_t from = 0, to = 0, dev;
 
+	out->n = 0;
+	out->in = out->out = 0;
+	/* Is every dimension that lies differently cut by powers of two? */
+	for (uint32_t rest = a->other | b->other; rest; rest &= rest - 1) {
+		int d = ap_lowest_bit(rest);
+
+		if (a->layout.dim[d].cut != b->layout.dim[d].cut ||
+			a->layout.dim[d].stride != b->layout.dim[d].stride)
+			return unify_any(&a->layout, &b->layout, out);
+	}
+	n = find_pairs(a, b, pairs);
+	sub = out->sub;
 	static_assert(AP_COUNT(stride) == AP_MAX_CHAIN, "a stride for each boundary");
 	dev = divide(pairs, n);
 	for (int i = 0; i < n; i++) {
@@ -558,28 +536,5 @@ static void unify_binary(const struct ap_reshard_end *a, const struct ap_reshard
 	out->out = to;
 	assert(out->n <= AP_MAX_SUBS);
 	out->stride = stride;
-}
-
-/* Is every dimension that lies differently cut by powers of two? */
-static bool is_binary(const struct ap_reshard_end *a, const struct ap_reshard_end *b)
-{
-	for (uint32_t rest = a->other | b->other; rest; rest &= rest - 1) {
-		int d = ap_lowest_bit(rest);
-
-		if (a->layout.dim[d].cut != b->layout.dim[d].cut ||
-			a->layout.dim[d].stride != b->layout.dim[d].stride)
-			return false;
-	}
-	return true;
-}
-
-bool ap_reshard_unify(const struct ap_reshard_end *a, const struct ap_reshard_end *b,
-	struct ap_unified *out)
-{
-	out->n = 0;
-	out->in = out->out = 0;
-	if (!is_binary(a, b))
-		return unify_any(&a->layout, &b->layout, out);
-	unify_binary(a, b, out);
 	return true;
 }

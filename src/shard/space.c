@@ -190,23 +190,6 @@ static bool turn(struct walk *w, int i)
 	return true;
 }
 
-static void walk_counts(struct walk *w)
-{
-	int n = w->b->ndev, i = 0;
-
-	w->left[0] = w->ndev;
-	for (int j = 0; j < n; j++)
-		w->at[j] = w->ndiv[w->b->dev[j]];
-	while (i >= 0)
-		if (i < n && turn(w, i)) {
-			i++;
-		} else {
-			if (i == n)
-				take(w);
-			i--;
-		}
-}
-
 void ap_space_start(const struct ap_bound *b, int64_t ndev, int32_t count[AP_MAX_FACTOR])
 {
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
@@ -226,6 +209,7 @@ void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct walk *w = AP_NEW(ctx->scratch, struct walk);
+	int n, i = 0;
 
 	assert(ndev >= 1 && ndev <= AP_MAX_DEVICES && b->ndev == b->nfactor);
 	w->ctx = ctx;
@@ -238,7 +222,18 @@ void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	}
 	note_composed(w, b->nin, b->in);
 	note_composed(w, b->nout, b->out);
-	walk_counts(w);
+	n = w->b->ndev;
+	w->left[0] = w->ndev;
+	for (int j = 0; j < n; j++)
+		w->at[j] = w->ndiv[w->b->dev[j]];
+	while (i >= 0)
+		if (i < n && turn(w, i)) {
+			i++;
+		} else {
+			if (i == n)
+				take(w);
+			i--;
+		}
 	out->n = w->nfound;
 	out->nfactor = b->nfactor;
 	out->count = ap_arena_memdup(ctx->arena, w->found.v, w->found.n * sizeof *w->found.v);

@@ -45,28 +45,6 @@ static void follow(struct joining *k, const struct ap_joint *flow)
 	k->fn(k->user, &j);
 }
 
-static void flows_to(struct joining *k, ap_id v)
-{
-	const struct ap_node *n = &k->g->node[v];
-
-	for (uint32_t i = 0; i < n->bound.nin; i++) {
-		const struct ap_tensor *t = &k->g->tensor[n->in[i]];
-		struct ap_joint j;
-
-		if (t->kind != AP_TENSOR_ACT)
-			continue;
-		memset(&j, 0, sizeof j);
-		j.u = t->producer;
-		j.v = v;
-		j.type = AP_BOND_FLOW;
-		j.slot_u = t->result;
-		j.slot_v = i;
-		ap_flow_make(k->g, k->task, v, i, k->step, &j.flow);
-		k->fn(k->user, &j);
-		follow(k, &j);
-	}
-}
-
 /* All users of one parameter hold it in one layout. */
 static void users_of(struct joining *k, const struct ap_tensor *t)
 {
@@ -128,8 +106,26 @@ void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct a
 {
 	struct joining k = {.ctx = ctx, .g = g, .task = task, .step = step, .fn = fn, .user = user};
 
-	for (ap_id v = 0; v < g->nnode; v++)
-		flows_to(&k, v);
+	for (ap_id v = 0; v < g->nnode; v++) {
+		const struct ap_node *n = &k.g->node[v];
+
+		for (uint32_t i = 0; i < n->bound.nin; i++) {
+			const struct ap_tensor *t = &k.g->tensor[n->in[i]];
+			struct ap_joint j;
+
+			if (t->kind != AP_TENSOR_ACT)
+				continue;
+			memset(&j, 0, sizeof j);
+			j.u = t->producer;
+			j.v = v;
+			j.type = AP_BOND_FLOW;
+			j.slot_u = t->result;
+			j.slot_v = i;
+			ap_flow_make(k.g, k.task, v, i, k.step, &j.flow);
+			k.fn(k.user, &j);
+			follow(&k, &j);
+		}
+	}
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM)
 			users_of(&k, &g->tensor[t]);

@@ -242,40 +242,6 @@ uint32_t ap_lazy_links(const struct ap_lazy *l, const struct ap_lazy_link **out)
 	return (uint32_t)l->links.n;
 }
 
-/* The task's signature, and for a fixed node its counts. */
-static ap_id intern(struct ap_lazy *l, struct ap_map *seen, const struct ap_task *t,
-	const int32_t *fixed, bool *fresh)
-{
-	size_t len, more = fixed ? t->bound->nfactor * sizeof *fixed : 0;
-	const void *sig = ap_task_signature(&l->ctx, t, &len);
-	char *key = ap_arena_alloc_raw(l->ctx.scratch, 1, len + more + 1);
-
-	memcpy(key, sig, len);
-	if (more > 0)
-		memcpy(key + len, fixed, more);
-	return ap_map_put(seen, key, len + more, fresh);
-}
-
-static void make_classes(struct ap_lazy *l, const struct ap_graph *g, const struct ap_task *task,
-	const int32_t *const *fixed)
-{
-	struct ap_map *seen = ap_map_create(l->arena);
-
-	l->class_of = AP_NEW_N(l->arena, uint32_t, g->nnode);
-	for (ap_id i = 0; i < g->nnode; i++) {
-		struct lazy_class c = {.task = &task[i], .fixed = fixed ? fixed[i] : NULL};
-		struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
-		bool fresh;
-
-		l->class_of[i] = intern(l, seen, c.task, c.fixed, &fresh);
-		ap_arena_release(l->ctx.scratch, mark);
-		if (!fresh)
-			continue;
-		c.counts = ap_map_create(l->arena);
-		AP_PUSH(l->arena, l->classes, c);
-	}
-}
-
 static struct lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
 {
 	struct lazy_bond b = {.type = link->type, .cls_u = l->class_of[link->u],
@@ -316,16 +282,6 @@ static void add_link(void *user, const struct ap_joint *j)
 	AP_PUSH(l->arena, l->links, link);
 }
 
-static void find_primes(struct ap_lazy *l)
-{
-	int64_t primes[63];
-	size_t n = ap_primes(l->m->ndev, primes);
-
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || primes[i] != primes[i - 1])
-			l->prime[l->nprime++] = (int32_t)primes[i];
-}
-
 struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed)
 {
@@ -333,6 +289,9 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	struct ap_lazy *l = AP_NEW(arena, struct ap_lazy);
 	struct linking k = {.l = l};
 	const struct ap_task *task;
+	struct ap_map *seen;
+	int64_t primes[63];
+	size_t n;
 
 	*l = (struct ap_lazy){.ctx = *ctx, .arena = arena, .m = m, .step = step};
 	l->ctx.arena = arena;
@@ -342,9 +301,32 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	l->strategies = ap_map_create(arena);
 	l->moves = AP_NEW_N(arena, struct lazy_remembered, AP_LAZY_MOVES);
 	l->matches = ap_map_create(arena);
-	find_primes(l);
+	n = ap_primes(l->m->ndev, primes);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || primes[i] != primes[i - 1])
+			l->prime[l->nprime++] = (int32_t)primes[i];
 	ap_tasks_make(&l->ctx, g, step, &task);
-	make_classes(l, g, task, fixed);
+	seen = ap_map_create(l->arena);
+	l->class_of = AP_NEW_N(l->arena, uint32_t, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct lazy_class c = {.task = &task[i], .fixed = fixed ? fixed[i] : NULL};
+		struct ap_mark mark = ap_arena_mark(l->ctx.scratch);
+		bool fresh;
+		size_t len, more = c.fixed ? c.task->bound->nfactor * sizeof *c.fixed : 0;
+		const void *sig = ap_task_signature(&l->ctx, c.task, &len);
+		char *key = ap_arena_alloc_raw(l->ctx.scratch, 1, len + more + 1);
+
+		/* The task's signature, and for a fixed node its counts. */
+		memcpy(key, sig, len);
+		if (more > 0)
+			memcpy(key + len, c.fixed, more);
+		l->class_of[i] = ap_map_put(seen, key, len + more, &fresh);
+		ap_arena_release(l->ctx.scratch, mark);
+		if (!fresh)
+			continue;
+		c.counts = ap_map_create(l->arena);
+		AP_PUSH(l->arena, l->classes, c);
+	}
 	k.bonds = ap_map_create(arena);
 	ap_joints_each(&l->ctx, g, task, step, add_link, &k);
 	return l;
@@ -373,36 +355,33 @@ static void offer_as_is(struct found *f, const int32_t *count)
 	AP_PUSH(f->l->arena, f->list, s);
 }
 
-/* Where all devices are to be used: the counts, and of the devices that they leave as many as they can
- * take to one factor after the other, from each of them on. */
-static void offer_in_full(struct found *f, const int32_t *count)
-{
-	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
-	int64_t left = f->l->m->ndev;
-
-	for (int i = 0; i < b->nfactor; i++)
-		left = left % count[i] ? 1 : left / count[i];
-	for (int first = 0; left > 1 && first < b->nfactor; first++) {
-		int32_t full[AP_MAX_FACTOR];
-		int64_t rest = left;
-
-		memcpy(full, count, b->nfactor * sizeof *full);
-		for (int i = 0; i < b->nfactor; i++) {
-			int to = b->dev[(first + i) % b->nfactor];
-			int32_t more = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / full[to], rest);
-
-			full[to] *= more;
-			rest /= more;
-		}
-		offer_as_is(f, full);
-	}
-}
-
 static void offer(struct found *f, const int32_t *count)
 {
 	offer_as_is(f, count);
-	if (f->l->step->fully_use)
-		offer_in_full(f, count);
+	if (f->l->step->fully_use) {
+		const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
+		int64_t left = f->l->m->ndev;
+
+		/* Where all devices are to be used: the counts, and of the devices that they leave
+		 * as many as they can take to one factor after the other, from each of them on. */
+		for (int i = 0; i < b->nfactor; i++)
+			left = left % count[i] ? 1 : left / count[i];
+		for (int first = 0; left > 1 && first < b->nfactor; first++) {
+			int32_t full[AP_MAX_FACTOR];
+			int64_t rest = left;
+
+			memcpy(full, count, b->nfactor * sizeof *full);
+			for (int i = 0; i < b->nfactor; i++) {
+				int to = b->dev[(first + i) % b->nfactor];
+				int32_t more = (int32_t)ap_gcd(ap_factor_extent(b, to,
+					f->l->step) / full[to], rest);
+
+				full[to] *= more;
+				rest /= more;
+			}
+			offer_as_is(f, full);
+		}
+	}
 }
 
 static struct ap_lazy_list listed(const struct found *f)

@@ -166,24 +166,6 @@ static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const stru
 	return &f->tensors.v[id];
 }
 
-static void add_bond(struct flows *f, struct ap_map *seen, struct ap_bond *b)
-{
-	struct ap_arena *scratch = f->mk->ctx->scratch;
-	struct tensor *t = tensor_of(f, seen, &b->flow);
-	uint32_t *column = AP_NEW_N(scratch, uint32_t, b->v.nlayout);
-
-	for (uint32_t c = 0; c < b->v.nlayout; c++)
-		column[c] = layout_id(f, t, &b->v.layout[c]);
-	for (uint32_t r = 0; r < b->u.nlayout; r++) {
-		uint32_t id = layout_id(f, t, &b->u.layout[r]);
-		struct layout *l = &t->layouts.v[id];
-
-		AP_PUSH(scratch, f->rows, ((struct row){b, column, r, l->first}));
-		l->first = (uint32_t)f->rows.n - 1;
-		l->asked += b->v.nlayout;
-	}
-}
-
 /* Tensors in parts of about SHARE prices. */
 static void share_out(struct flows *f)
 {
@@ -207,16 +189,6 @@ static void share_out(struct flows *f)
 		}
 		f->most = t->layouts.n > f->most ? t->layouts.n : f->most;
 	}
-}
-
-static struct price make_price(struct ap_pricer *pricer, const struct tensor *t, uint32_t from,
-	uint32_t to)
-{
-	struct ap_move_cost mc;
-
-	ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end, &t->layouts.v[to].end, &mc);
-	return (struct price){0, ap_quantise_s(mc.forward_s + mc.backward_s,
-		ap_pricer_step(pricer)->quantum_s), mc.charged_bytes};
 }
 
 /* The pricer of a worker, made when it is first asked for. */
@@ -559,66 +531,6 @@ static bool prune_round(struct ap_making *mk)
 	return dropped;
 }
 
-static void first_class(struct ap_making *mk, ap_id node)
-{
-	uint32_t kind = mk->kind_of[node];
-	uint32_t only = mk->only ? mk->only[node] : AP_NONE;
-	struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1};
-	uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
-
-	for (uint32_t j = 0; j < c.k; j++)
-		candidate[j] = only == AP_NONE ? j : only;
-	c.candidate = candidate;
-	AP_PUSH(mk->ctx->arena, mk->classes, c);
-}
-
-/* Nodes of one kind, and of one candidate where that was fixed later on. */
-static void first_classes(struct ap_making *mk)
-{
-	struct ap_map *seen = ap_map_create(mk->ctx->arena);
-
-	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
-	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
-		bool fresh;
-
-		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
-		if (fresh)
-			first_class(mk, i);
-	}
-}
-
-/* Unfinished when told to stop. */
-static void table_classes(struct ap_making *mk)
-{
-	first_classes(mk);
-	for (int r = 0; mk->params->prune && r < ROUNDS && !ap_ctx_stopped(mk->ctx); r++)
-		if (!prune_round(mk))
-			break;
-}
-
-/* The candidate of a class that has these counts, -1 none. */
-static int32_t find(const struct ap_map *seen, const struct ap_table_class *c,
-	const int32_t *count)
-{
-	ap_id id = ap_map_get(seen, count, c->nfactor * sizeof *count);
-
-	return id == AP_NONE ? -1 : (int32_t)id;
-}
-
-static void fill_row(const struct ap_map *seen, const struct ap_table_class *c,
-	const int32_t *count, int64_t prime, int32_t *row)
-{
-	int32_t to[AP_MAX_FACTOR];
-
-	memcpy(to, count, c->nfactor * sizeof *to);
-	for (uint8_t f = 0; f < c->nfactor; f++) {
-		to[f] = count[f] * (int32_t)prime;
-		row[f] = find(seen, c, to);
-		to[f] = count[f];
-	}
-}
-
 /* Fills nway and next. */
 static void table_next(const struct ap_making *mk, struct ap_table_class *c)
 {
@@ -637,8 +549,22 @@ static void table_next(const struct ap_making *mk, struct ap_table_class *c)
 	c->nway = (uint32_t)different * c->nfactor;
 	c->next = row = AP_NEW_N(mk->ctx->arena, int32_t, (size_t)c->k * c->nway + 1);
 	for (uint32_t i = 0; i < c->k; i++)
-		for (size_t p = 0; p < different; p++, row += c->nfactor)
-			fill_row(seen, c, c->count + (size_t)i * c->nfactor, primes[p], row);
+		for (size_t p = 0; p < different; p++, row += c->nfactor) {
+			const int32_t *count = c->count + (size_t)i * c->nfactor;
+			int64_t prime = primes[p];
+			int32_t to[AP_MAX_FACTOR];
+
+			memcpy(to, count, c->nfactor * sizeof *to);
+			for (uint8_t f = 0; f < c->nfactor; f++) {
+				ap_id id;
+
+				to[f] = count[f] * (int32_t)prime;
+				/* The candidate of a class that has these counts, -1 none. */
+				id = ap_map_get(seen, to, c->nfactor * sizeof *to);
+				row[f] = id == AP_NONE ? -1 : (int32_t)id;
+				to[f] = count[f];
+			}
+		}
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 
@@ -900,9 +826,33 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 static const struct ap_table *finish(struct ap_making *mk)
 {
 	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
+	struct ap_map *seen;
 
 	ap_ctx_phase(mk->ctx, "pruning candidates");
-	table_classes(mk);
+	/* Unfinished when told to stop. */
+	seen = ap_map_create(mk->ctx->arena);
+	/* Nodes of one kind, and of one candidate where that was fixed later on. */
+	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
+		bool fresh;
+
+		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
+		if (fresh) {
+			uint32_t kind = mk->kind_of[i];
+			uint32_t only = mk->only ? mk->only[i] : AP_NONE;
+			struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1};
+			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
+
+			for (uint32_t j = 0; j < c.k; j++)
+				candidate[j] = only == AP_NONE ? j : only;
+			c.candidate = candidate;
+			AP_PUSH(mk->ctx->arena, mk->classes, c);
+		}
+	}
+	for (int r = 0; mk->params->prune && r < ROUNDS && !ap_ctx_stopped(mk->ctx); r++)
+		if (!prune_round(mk))
+			break;
 	if (ap_ctx_stopped(mk->ctx))
 		return NULL;
 	make_table(mk, t);
@@ -944,7 +894,13 @@ static void price_layout(const struct flows *f, const struct share *s, uint32_t 
 			struct price *p = &prices[r->column[c]];
 
 			if (p->number != number) {
-				*p = make_price(pricer, t, from, r->column[c]);
+				uint32_t to = r->column[c];
+				struct ap_move_cost mc;
+
+				ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end,
+					&t->layouts.v[to].end, &mc);
+				*p = (struct price){0, ap_quantise_s(mc.forward_s + mc.backward_s,
+					ap_pricer_step(pricer)->quantum_s), mc.charged_bytes};
 				p->number = number;
 			}
 			r->bond->cost[at] = p->cost;
@@ -961,30 +917,6 @@ static void price_share(void *user, size_t i, int worker)
 
 	for (uint32_t l = s->first; l < s->end && !ap_ctx_stopped(f->mk->ctx); l++)
 		price_layout(f, s, l, worker);
-}
-
-/* cost and kept of bonds along which tensors flow */
-static void table_flows(const struct ap_making *mk)
-{
-	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
-	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
-	struct flows f = {.mk = mk};
-	size_t prices = 0;
-	int jobs;
-
-	for (size_t i = 0; i < mk->bonds.n; i++) {
-		struct ap_bond *b = &mk->bonds.v[i];
-
-		if (b->type != AP_BOND_FLOW)
-			continue;
-		add_bond(&f, seen, b);
-		prices += (size_t)b->u.nlayout * b->v.nlayout;
-	}
-	share_out(&f);
-	jobs = making_jobs(mk, prices);
-	f.price = AP_NEW_N(mk->ctx->scratch, struct price, (size_t)jobs * f.most);
-	ap_par_for(mk->ctx->arena, jobs, f.shares.n, price_share, &f);
-	ap_arena_release(mk->ctx->scratch, mark);
 }
 
 /* Placement of candidate c of a kind. */
@@ -1115,20 +1047,6 @@ static void add_kind(struct ap_making *mk, ap_id node)
 	AP_PUSH(mk->ctx->arena, mk->kinds, kd);
 }
 
-/* The task's signature, and for a fixed node its counts. */
-static ap_id intern(struct ap_making *mk, struct ap_map *seen, ap_id node, bool *fresh)
-{
-	const int32_t *fixed = mk->params->fixed ? mk->params->fixed[node] : NULL;
-	size_t len, more = fixed ? mk->task[node].bound->nfactor * sizeof *fixed : 0;
-	const void *sig = ap_task_signature(mk->ctx, &mk->task[node], &len);
-	char *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, len + more + 1);
-
-	memcpy(key, sig, len);
-	if (fixed)
-		memcpy(key + len, fixed, more);
-	return ap_map_put(seen, key, len + more, fresh);
-}
-
 /* Unfinished when told to stop. */
 static void table_kinds(struct ap_making *mk)
 {
@@ -1139,8 +1057,16 @@ static void table_kinds(struct ap_making *mk)
 	for (ap_id i = 0; i < mk->g->nnode && !ap_ctx_stopped(mk->ctx); i++) {
 		struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
 		bool fresh;
+		const int32_t *fixed = mk->params->fixed ? mk->params->fixed[i] : NULL;
+		size_t len, more = fixed ? mk->task[i].bound->nfactor * sizeof *fixed : 0;
+		const void *sig = ap_task_signature(mk->ctx, &mk->task[i], &len);
+		char *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, len + more + 1);
 
-		mk->kind_of[i] = intern(mk, seen, i, &fresh);
+		/* The task's signature, and for a fixed node its counts. */
+		memcpy(key, sig, len);
+		if (fixed)
+			memcpy(key + len, fixed, more);
+		mk->kind_of[i] = ap_map_put(seen, key, len + more, &fresh);
 		ap_arena_release(mk->ctx->scratch, mark);
 		if (fresh)
 			add_kind(mk, i);
@@ -1211,43 +1137,35 @@ static void add_link(void *user, const struct ap_joint *link)
 	AP_PUSH(mk->ctx->arena, mk->links, tie);
 }
 
-static void price_layout_pair(struct ap_bond *b)
-{
-	for (uint32_t r = 0; r < b->u.nlayout; r++)
-		for (uint32_t c = 0; c < b->v.nlayout; c++)
-			b->cost[(size_t)r * b->v.nlayout + c] =
-				ap_layout_equal(&b->u.layout[r], &b->v.layout[c]) ? 0 : INFINITY;
-}
-
-/* Strategies of two kinds are numbered apart, so the vectors themselves are compared. */
-static void price_strategy(const struct ap_making *mk, struct ap_bond *b)
-{
-	const struct ap_kind *ku = &mk->kinds.v[b->kind_u], *kv = &mk->kinds.v[b->kind_v];
-	int32_t cu[AP_MAX_STRATEGY][AP_MAX_RANK], cv[AP_MAX_STRATEGY][AP_MAX_RANK];
-
-	for (uint32_t r = 0; r < ku->k; r++) {
-		uint32_t n = kind_strategy(mk, ku, r, cu);
-
-		for (uint32_t c = 0; c < kv->k; c++) {
-			bool equal = kind_strategy(mk, kv, c, cv) == n &&
-				memcmp(cu, cv, n * sizeof *cu) == 0;
-
-			b->cost[(size_t)b->u.of[r] * b->v.nlayout + b->v.of[c]] =
-				equal ? 0 : INFINITY;
-		}
-	}
-}
-
 static void price_rule(void *user, size_t i, int worker)
 {
 	const struct ap_making *mk = user;
 	struct ap_bond *b = &mk->bonds.v[i];
 
 	(void)worker;
-	if (b->type == AP_BOND_LAYOUT || b->type == AP_BOND_FOLLOW)
-		price_layout_pair(b);
-	else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx))
-		price_strategy(mk, b);
+	if (b->type == AP_BOND_LAYOUT || b->type == AP_BOND_FOLLOW) {
+		for (uint32_t r = 0; r < b->u.nlayout; r++)
+			for (uint32_t c = 0; c < b->v.nlayout; c++)
+				b->cost[(size_t)r * b->v.nlayout + c] =
+					ap_layout_equal(&b->u.layout[r], &b->v.layout[c]) ? 0 : INFINITY;
+	} else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx)) {
+		const struct ap_kind *ku = &mk->kinds.v[b->kind_u], *kv = &mk->kinds.v[b->kind_v];
+		int32_t cu[AP_MAX_STRATEGY][AP_MAX_RANK], cv[AP_MAX_STRATEGY][AP_MAX_RANK];
+
+		/* Strategies of two kinds are numbered apart, so the vectors themselves are
+		 * compared. */
+		for (uint32_t r = 0; r < ku->k; r++) {
+			uint32_t n = kind_strategy(mk, ku, r, cu);
+
+			for (uint32_t c = 0; c < kv->k; c++) {
+				bool equal = kind_strategy(mk, kv, c, cv) == n &&
+					memcmp(cu, cv, n * sizeof *cu) == 0;
+
+				b->cost[(size_t)b->u.of[r] * b->v.nlayout + b->v.of[c]] =
+					equal ? 0 : INFINITY;
+			}
+		}
+	}
 }
 
 static size_t pairs_of(const struct ap_bond *b)
@@ -1285,17 +1203,6 @@ static enum ap_status check_size(struct ap_making *mk)
 	return AP_LIMIT;
 }
 
-static void allocate(struct ap_making *mk)
-{
-	for (size_t i = 0; i < mk->bonds.n; i++) {
-		struct ap_bond *b = &mk->bonds.v[i];
-
-		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
-		if (holds_any(&b->flow))
-			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
-	}
-}
-
 static void price_rules(struct ap_making *mk)
 {
 	size_t pairs = 0;
@@ -1310,12 +1217,54 @@ static void price_rules(struct ap_making *mk)
 static enum ap_status table_bonds(struct ap_making *mk)
 {
 	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
+	struct ap_mark mark;
+	struct ap_map *seen;
+	struct flows f;
+	size_t prices = 0;
+	int jobs;
 
 	ap_ctx_phase(mk->ctx, "pricing redistributions");
 	ap_joints_each(mk->ctx, mk->g, mk->task, mk->step, add_link, &k);
 	AP_TRY(check_size(mk));
-	allocate(mk);
-	table_flows(mk);
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		struct ap_bond *b = &mk->bonds.v[i];
+
+		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
+		if (holds_any(&b->flow))
+			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
+	}
+	/* cost and kept of bonds along which tensors flow */
+	mark = ap_arena_mark(mk->ctx->scratch);
+	seen = ap_map_create(mk->ctx->scratch);
+	f = (struct flows){.mk = mk};
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		struct ap_bond *b = &mk->bonds.v[i];
+		struct ap_arena *scratch;
+		struct tensor *t;
+		uint32_t *column;
+
+		if (b->type != AP_BOND_FLOW)
+			continue;
+		scratch = f.mk->ctx->scratch;
+		t = tensor_of(&f, seen, &b->flow);
+		column = AP_NEW_N(scratch, uint32_t, b->v.nlayout);
+		for (uint32_t c = 0; c < b->v.nlayout; c++)
+			column[c] = layout_id(&f, t, &b->v.layout[c]);
+		for (uint32_t r = 0; r < b->u.nlayout; r++) {
+			uint32_t id = layout_id(&f, t, &b->u.layout[r]);
+			struct layout *l = &t->layouts.v[id];
+
+			AP_PUSH(scratch, f.rows, ((struct row){b, column, r, l->first}));
+			l->first = (uint32_t)f.rows.n - 1;
+			l->asked += b->v.nlayout;
+		}
+		prices += (size_t)b->u.nlayout * b->v.nlayout;
+	}
+	share_out(&f);
+	jobs = making_jobs(mk, prices);
+	f.price = AP_NEW_N(mk->ctx->scratch, struct price, (size_t)jobs * f.most);
+	ap_par_for(mk->ctx->arena, jobs, f.shares.n, price_share, &f);
+	ap_arena_release(mk->ctx->scratch, mark);
 	price_rules(mk);
 	return ap_ctx_stopped(mk->ctx) ? AP_STOPPED : AP_OK;
 }

@@ -132,27 +132,13 @@ static void make_nodes(struct parting *x, const struct ap_table *part, struct ap
 	p->node = node;
 }
 
-static void make_part(struct parting *x, struct ap_table_part *out)
-{
-	struct ap_problem *p = AP_NEW(x->ctx->arena, struct ap_problem);
-
-	out->table = *x->t;
-	out->table.task = NULL;
-	make_classes(x, &out->table);
-	*p = (struct ap_problem){.nedge = (uint32_t)x->edges.n, .edge = x->edges.v,
-		.nmatrix = (uint32_t)x->matrices.n, .matrix = x->matrices.v,
-		.memory_limit = AP_NO_LIMIT, .quantum = x->t->problem->quantum};
-	make_nodes(x, &out->table, p);
-	out->table.problem = p;
-	out->node = x->nodes.v;
-}
-
 void ap_table_part_make(struct ap_ctx *ctx, const struct ap_table *t, int32_t stage,
 	const uint32_t *pick, struct ap_table_part *out)
 {
 	struct parting x = {.ctx = ctx, .t = t, .stage = stage, .pick = pick,
 		.id = no_ids(ctx->arena, t->problem->n),
 		.matrix_id = no_ids(ctx->arena, t->problem->nmatrix)};
+	struct ap_problem *p;
 
 	for (ap_id i = 0; i < t->problem->n; i++)
 		if (is_inside(&x, i))
@@ -160,5 +146,14 @@ void ap_table_part_make(struct ap_ctx *ctx, const struct ap_table *t, int32_t st
 	out->ninside = (uint32_t)x.nodes.n;
 	for (uint32_t e = 0; e < t->problem->nedge; e++)
 		add_edge(&x, &t->problem->edge[e]);
-	make_part(&x, out);
+	p = AP_NEW(x.ctx->arena, struct ap_problem);
+	out->table = *x.t;
+	out->table.task = NULL;
+	make_classes(&x, &out->table);
+	*p = (struct ap_problem){.nedge = (uint32_t)x.edges.n, .edge = x.edges.v,
+		.nmatrix = (uint32_t)x.matrices.n, .matrix = x.matrices.v,
+		.memory_limit = AP_NO_LIMIT, .quantum = x.t->problem->quantum};
+	make_nodes(&x, &out->table, p);
+	out->table.problem = p;
+	out->node = x.nodes.v;
 }
