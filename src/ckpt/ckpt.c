@@ -12,6 +12,19 @@
 
 enum { STAGE_DIGITS = 7, FEW = 10 };
 
+enum ap_status ap_ckpt_report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
+	const char *oper, const char *check, const char *fmt, ...)
+{
+	struct ap_where where = {.file = c->file, .oper = oper};
+	enum ap_status st;
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = ap_diag_addv(ctx->diag, level, AP_MEANING, &where, check, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
 bool ap_ckpt_vec_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b)
 {
 	return a->n == b->n && (!a->n || !memcmp(a->v, b->v, a->n * sizeof *a->v));
@@ -137,13 +150,6 @@ void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c)
 	c->layout = layout;
 }
 
-static enum ap_status fault(struct ap_ctx *ctx, const char *file, const char *check, const char *text)
-{
-	struct ap_where where = {.file = file};
-
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, check, "%s", text);
-}
-
 void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out)
 {
 	AP_VEC(struct ap_ckpt_item) items = {0};
@@ -202,7 +208,8 @@ static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
 }
 
 /* AP_MEANING unless n ascending stages are those from 0 to n - 1. */
-static enum ap_status check_all(struct ap_ctx *ctx, const char *file, const uint32_t *stage, uint32_t n)
+static enum ap_status check_all(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t *stage,
+	uint32_t n)
 {
 	struct ap_str text;
 
@@ -215,7 +222,7 @@ static enum ap_status check_all(struct ap_ctx *ctx, const char *file, const uint
 	if (n > FEW)
 		ap_str_addf(&text, " and %" PRIu32 " more", n - FEW);
 	ap_str_add(&text, "; expected all from 0 on");
-	return fault(ctx, file, "ckpt-stage", text.s);
+	return ap_ckpt_report(ctx, c, AP_ERROR, NULL, "ckpt-stage", "%s", text.s);
 }
 
 static int by_stage(const void *a, const void *b)
@@ -236,9 +243,9 @@ static enum ap_status drop_doubles(struct ap_ctx *ctx, struct ap_ckpt *part, uin
 		if (by_stage(last, &part[i]) != 0)
 			part[kept++] = part[i];
 		else if (!files_equal(last, &part[i]))
-			return fault(ctx, part[i].file, "ckpt-stage", ap_arena_printf(ctx->arena,
+			return ap_ckpt_report(ctx, &part[i], AP_ERROR, NULL, "ckpt-stage",
 				"is of stage %" PRIu32 ", as %s is, but says something else",
-				part[i].item->stage, ap_diag_path(ctx->diag, last->file)));
+				part[i].item->stage, ap_diag_path(ctx->diag, last->file));
 	}
 	*n = kept;
 	return AP_OK;
@@ -254,9 +261,9 @@ static enum ap_status check_devices(struct ap_ctx *ctx, const struct ap_ckpt *pa
 
 		ap_product(dev->v, dev->n, &devices);
 		if (i && devices != first)
-			return fault(ctx, part[i].file, "ckpt-devices", ap_arena_printf(ctx->arena,
+			return ap_ckpt_report(ctx, &part[i], AP_ERROR, NULL, "ckpt-devices",
 				"is for %" PRId64 " devices, stage %" PRIu32 " for %" PRId64,
-				devices, part->item->stage, first));
+				devices, part->item->stage, first);
 		first = devices;
 	}
 	return AP_OK;
@@ -270,17 +277,18 @@ enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckp
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (!part[i].nitem || !part[i].nlayout)
-			return fault(ctx, part[i].file, "ckpt-empty", "holds no operator with a "
-				"trainable parameter; MindSpore refuses to merge it");
+			return ap_ckpt_report(ctx, &part[i], AP_ERROR, NULL, "ckpt-empty",
+				"holds no operator with a trainable parameter; "
+				"MindSpore refuses to merge it");
 		if (ap_ckpt_is_merged(&part[i]))
-			return fault(ctx, part[i].file, "ckpt-stage",
+			return ap_ckpt_report(ctx, &part[i], AP_ERROR, NULL, "ckpt-stage",
 				"is a merged file; expected one of a stage");
 	}
 	qsort(sorted, n, sizeof *sorted, by_stage);
 	AP_TRY(drop_doubles(ctx, sorted, &n));
 	for (uint32_t i = 0; i < n; i++)
 		stage[i] = sorted[i].item->stage;
-	AP_TRY(check_all(ctx, sorted->file, stage, n));
+	AP_TRY(check_all(ctx, sorted, stage, n));
 	AP_TRY(check_devices(ctx, sorted, n));
 	ap_ckpt_join(ctx, n, sorted, out);
 	return AP_OK;
@@ -316,16 +324,16 @@ enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, u
 	enum ap_status st;
 
 	*n = ap_ckpt_stages(ctx, merged, &stage);
-	st = check_all(ctx, merged->file, stage, *n);
+	st = check_all(ctx, merged, stage, *n);
 	ap_arena_release(ctx->scratch, mark);
 	AP_TRY(st);
 	*out = AP_NEW_N(ctx->arena, struct ap_ckpt, *n);
 	for (uint32_t s = 0; s < *n; s++) {
 		take_stage(ctx, merged, s, &(*out)[s]);
 		if (!(*out)[s].nitem || !(*out)[s].nlayout)
-			return fault(ctx, merged->file, "ckpt-stage", ap_arena_printf(ctx->arena,
+			return ap_ckpt_report(ctx, merged, AP_ERROR, NULL, "ckpt-stage",
 				"stage %" PRIu32 " has no operators or no parameters of its own; "
-				"no stage file says so", s));
+				"no stage file says so", s);
 	}
 	return AP_OK;
 }

@@ -42,6 +42,10 @@ int ap_ckpt_compare_items(const void *a, const void *b);
 int ap_ckpt_compare_layouts(const void *a, const void *b);
 void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
 
+/* A message about the file, and an operator unless NULL; returns AP_MEANING, AP_OK below an error. */
+enum ap_status ap_ckpt_report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
+	const char *oper, const char *check, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
 bool ap_ckpt_vec_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b);
 
 /* Dimensions that a layout's map speaks of, and parts of dimension d < that. */

@@ -44,23 +44,6 @@ static const char *names_text(struct names *l)
 	return l->text.s;
 }
 
-/* A message about the file, and an operator unless NULL. */
-static enum ap_status report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
-	const char *oper, const char *check, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-
-static enum ap_status report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
-	const char *oper, const char *check, const char *fmt, ...)
-{
-	struct ap_where where = {.file = c->file, .oper = oper};
-	enum ap_status st;
-	va_list ap;
-
-	va_start(ap, fmt);
-	st = ap_diag_addv(ctx->diag, level, AP_MEANING, &where, check, fmt, ap);
-	va_end(ap);
-	return st;
-}
-
 static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap_id *tensor)
 {
 	struct ap_map *m = ap_map_create(ctx->scratch);
@@ -90,13 +73,13 @@ static enum ap_status set_shape(struct ap_ctx *ctx, const struct ap_ckpt *c,
 	const char *name = ap_diag_name(ctx->diag, l->param_name);
 
 	if (ap_ckpt_rank(l) != t->shape.rank)
-		return report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
+		return ap_ckpt_report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
 			"layout \"%s\": tensor_map of %" PRIu32
 			" dimensions; the graph's parameter has %d",
 			name, ap_ckpt_rank(l), t->shape.rank);
 	for (uint32_t d = 0; d < t->shape.rank; d++)
 		if (t->shape.dim[d] % ap_ckpt_parts(l, d))
-			return report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
+			return ap_ckpt_report(ctx, c, AP_ERROR, NULL, "ckpt-shape",
 				"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
 				", which is %" PRId64,
 				name, ap_ckpt_parts(l, d), d, t->shape.dim[d]);
@@ -128,7 +111,7 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, 
 	c->layout = layout;
 	if (!missing.n)
 		return st;
-	return report(ctx, c, AP_ERROR, NULL, "ckpt-parameters",
+	return ap_ckpt_report(ctx, c, AP_ERROR, NULL, "ckpt-parameters",
 		"the graph %s has no parameters for the layouts of %s",
 		ap_diag_name(ctx->diag, g->file), names_text(&missing));
 }
@@ -166,7 +149,7 @@ static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 		i < m->c->nitem && !strcmp(item[i].node_name, item[first].node_name); i++)
 		if (stage < 0 || item[i].stage == (uint32_t)stage)
 			return i;
-	m->misplaced = report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-stage",
+	m->misplaced = ap_ckpt_report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-stage",
 		"is in stage %" PRId32 ", strategy \"%s\" in stage %" PRIu32, stage,
 		ap_diag_name(m->ctx->diag, item[first].node_name), item[first].stage);
 	return UINT32_MAX;
@@ -208,7 +191,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	m->item_of = item_of;
 	if (m->misplaced != AP_OK || !extra.n || m->level == AP_NOTE)
 		return m->misplaced;
-	return report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
+	return ap_ckpt_report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
 		names_text(&extra));
 }
@@ -230,7 +213,7 @@ static enum ap_status check_whole(struct match *m)
 	m->nmissing = missing.n;
 	if (!missing.n || m->misplaced != AP_OK || m->level == AP_NOTE)
 		return AP_OK;
-	return report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
+	return ap_ckpt_report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
 		"holds %" PRIu32 " of %" PRIu32 " operators with a parameter; missing: %s",
 		expected - missing.n, expected, names_text(&missing));
 }
@@ -246,10 +229,10 @@ static enum ap_status check_stages(struct match *m)
 	if (!n || (last < m->nstage && !lacks))
 		return AP_OK;
 	if (n > 1 && m->nstage == 1)
-		return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
+		return ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
 			"holds several pipeline stages (%" PRIu32 " and %" PRIu32
 			"); one is expected", stage[0], stage[1]);
-	return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
+	return ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-stage",
 		"holds %" PRIu32 " pipeline stage%s, %sstage %" PRIu32 "; expected all of %" PRIu32
 		", from 0 on", n, n == 1 ? "" : "s", n == 1 ? "" : "the last one ", last, m->nstage);
 }
@@ -263,7 +246,7 @@ static enum ap_status check_devices(struct match *m)
 
 		if (ap_product(l->dev_matrix.v, l->dev_matrix.n, &devices) && devices == m->ndev)
 			continue;
-		return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-devices",
+		return ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-devices",
 			"made for %" PRId64 " devices (layout \"%s\"); %s has %" PRId64,
 			devices, ap_diag_name(m->ctx->diag, l->param_name),
 			m->nstage > 1 ? "a pipeline stage" : "the machine", m->ndev);
@@ -296,7 +279,7 @@ static enum ap_status check_layouts(struct match *m)
 	}
 	if (!missing.n)
 		return AP_OK;
-	return report(m->ctx, m->c, m->c->nlayout ? AP_ERROR : AP_WARNING, NULL, "ckpt-parameters",
+	return ap_ckpt_report(m->ctx, m->c, m->c->nlayout ? AP_ERROR : AP_WARNING, NULL, "ckpt-parameters",
 		"holds no layout of %s, which MindSpore's tools then take for whole",
 		names_text(&missing));
 }
@@ -319,7 +302,7 @@ static enum ap_status check_known(struct match *m)
 	}
 	if (!extra.n)
 		return AP_OK;
-	return report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-parameters",
+	return ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-parameters",
 		"the graph %s has no parameters for the layouts of %s",
 		ap_diag_name(m->ctx->diag, m->g->file), names_text(&extra));
 }
@@ -343,7 +326,7 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 		(const int32_t(*)[AP_MAX_RANK])cut, count, &why);
 	ap_arena_release(m->ctx->scratch, mark);
 	if (!fits)
-		return report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-strategy",
+		return ap_ckpt_report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-strategy",
 			"strategy \"%s\": %s", ap_diag_name(m->ctx->diag, item->node_name), why);
 	m->counts[node] = count;
 	return AP_OK;
@@ -366,7 +349,7 @@ static enum ap_status fill_all(struct match *m)
 		item = &m->c->item[m->item_of[i]];
 		one = item->n ? fill_counts(m, i, item)
 			: nested || !node->bound.nin ? AP_OK
-			: report(m->ctx, m->c, AP_ERROR, node->name, "ckpt-strategy",
+			: ap_ckpt_report(m->ctx, m->c, AP_ERROR, node->name, "ckpt-strategy",
 				"strategy \"%s\" holds no vectors; expected one for each operand",
 				ap_diag_name(m->ctx->diag, item->node_name));
 		st = one == AP_OK ? st : one;
@@ -385,7 +368,7 @@ static enum ap_status match_all(struct match *m, const int32_t *const **out)
 	found[2] = check_whole(m);
 	found[3] = check_stages(m);
 	found[4] = m->level != AP_WARNING || m->nmatched ? AP_OK
-		: report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-operators",
+		: ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-operators",
 			"holds no operator of the graph %s", ap_diag_name(m->ctx->diag, m->g->file));
 	found[5] = found[1] == AP_OK ? fill_all(m) : AP_OK;
 	*out = m->counts;

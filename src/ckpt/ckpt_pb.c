@@ -52,6 +52,16 @@ static void *make_list(struct ap_arena *a, const ProtobufCMessageDescriptor *d, 
 	return message;
 }
 
+static void *make_lists(struct ap_arena *a, const ProtobufCMessageDescriptor *d, const struct ap_ckpt_vec *v,
+	uint32_t n)
+{
+	void **list = AP_NEW_N(a, void *, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = make_list(a, d, &v[i]);
+	return list;
+}
+
 static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
 {
 	pb_item *m = AP_NEW(a, pb_item);
@@ -63,10 +73,8 @@ static pb_item *make_item(struct ap_arena *a, const struct ap_ckpt_item *item)
 	m->parallel_strategys = s;
 	s->stage = item->stage;
 	s->n_parallel_strategy = item->n;
-	s->parallel_strategy = AP_NEW_N(a, pb_strategy *, item->n);
-	for (uint32_t i = 0; i < item->n; i++)
-		s->parallel_strategy[i] = make_list(a, &mindspore__straspb__parallel_strategy__descriptor,
-			&item->strategy[i]);
+	s->parallel_strategy = make_lists(a, &mindspore__straspb__parallel_strategy__descriptor,
+		item->strategy, item->n);
 	return m;
 }
 
@@ -81,19 +89,13 @@ static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt
 	item->parallel_layouts = m;
 	/* exactly one message of each kind, empty ones too: MindSpore's tools read element 0 */
 	m->n_dev_matrix = m->n_param_split_shape = m->n_indices_offset = 1;
-	m->dev_matrix = AP_NEW(a, pb_dev_matrix *);
-	*m->dev_matrix = make_list(a, &mindspore__straspb__dev_matrix__descriptor, &l->dev_matrix);
-	m->param_split_shape = AP_NEW(a, pb_split_shape *);
-	*m->param_split_shape = make_list(a, &mindspore__straspb__param_split_shape__descriptor,
-		&l->param_split_shape);
-	m->indices_offset = AP_NEW(a, pb_offset *);
-	*m->indices_offset = make_list(a, &mindspore__straspb__indices_offset__descriptor,
-		&l->indices_offset);
+	m->dev_matrix = make_lists(a, &mindspore__straspb__dev_matrix__descriptor, &l->dev_matrix, 1);
+	m->param_split_shape = make_lists(a, &mindspore__straspb__param_split_shape__descriptor,
+		&l->param_split_shape, 1);
+	m->indices_offset = make_lists(a, &mindspore__straspb__indices_offset__descriptor,
+		&l->indices_offset, 1);
 	m->n_tensor_map = l->nmap;
-	m->tensor_map = AP_NEW_N(a, pb_tensor_map *, l->nmap);
-	for (uint32_t i = 0; i < l->nmap; i++)
-		m->tensor_map[i] = make_list(a, &mindspore__straspb__tensor_map__descriptor,
-			&l->tensor_map[i]);
+	m->tensor_map = make_lists(a, &mindspore__straspb__tensor_map__descriptor, l->tensor_map, l->nmap);
 	m->field = l->field;
 	m->opt_weight_shard_step = l->weight_step;
 	m->opt_weight_shard_size = l->weight_size;
@@ -138,20 +140,22 @@ static void fill_map(struct ap_arena *a, const struct ap_ckpt *c, pb_map *map)
 		map->parallel_layout_item[i] = make_layout_item(a, &layout[i]);
 }
 
+/* Onto a buffer of its own kind, protobuf-c would size each message once per level. */
+static void write_message(struct ap_arena *a, const ProtobufCMessage *m, ap_write_fn *write, void *user)
+{
+	uint8_t *bytes = ap_arena_alloc_raw(a, protobuf_c_message_get_packed_size(m), 1);
+
+	write(user, (const char *)bytes, protobuf_c_message_pack(m, bytes));
+}
+
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	pb_map map;
-	uint8_t *bytes;
-	size_t len;
 
 	mindspore__straspb__parallel_strategy_map__init(&map);
 	fill_map(ctx->scratch, c, &map);
-	/* onto a buffer of its own kind, protobuf-c would size each message once per level */
-	bytes = ap_arena_alloc_raw(ctx->scratch,
-		mindspore__straspb__parallel_strategy_map__get_packed_size(&map), 1);
-	len = mindspore__straspb__parallel_strategy_map__pack(&map, bytes);
-	write(user, (const char *)bytes, len);
+	write_message(ctx->scratch, &map.base, write, user);
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -165,8 +169,6 @@ void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn 
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	pb_group_map map;
-	uint8_t *bytes;
-	size_t len;
 
 	mindspore__straspb__parallel_group_map__init(&map);
 	map.n_parallel_group_item = g->n;
@@ -179,10 +181,7 @@ void ap_groups_write(struct ap_ctx *ctx, const struct ap_groups *g, ap_write_fn 
 		m->parallel_group_ranks = make_ranks(ctx->scratch, g->group[i].rank, g->group[i].n);
 	}
 	map.ckpt_restore_rank_list = make_ranks(ctx->scratch, g->restore, g->nrestore);
-	bytes = ap_arena_alloc_raw(ctx->scratch,
-		mindspore__straspb__parallel_group_map__get_packed_size(&map), 1);
-	len = mindspore__straspb__parallel_group_map__pack(&map, bytes);
-	write(user, (const char *)bytes, len);
+	write_message(ctx->scratch, &map.base, write, user);
 	ap_arena_release(ctx->scratch, mark);
 }
 

@@ -16,9 +16,10 @@
 struct task {
 	struct ap_ctx *ctx;
 	const struct ap_saved *was, *is;
-	/* which operator and parameter of one is which of the other; AP_NONE: none */
+	/* which operator, parameter and redistribution of one is which of the other; AP_NONE: none */
 	ap_id *new_op, *old_op; /* [was->nop], [is->nop] */
 	ap_id *new_param, *old_param;
+	ap_id *new_move, *old_move;
 };
 
 /* ---- figures ---- */
@@ -252,6 +253,24 @@ static void match_params(struct matching *m)
 	}
 }
 
+/* Those that lead to the same operand. */
+static void match_moves(struct task *t, struct ap_map *places)
+{
+	for (uint32_t i = 0; i < t->was->nmove; i++) {
+		const int64_t place[] = {t->was->move[i].to, t->was->move[i].operand};
+
+		ap_map_put(places, place, sizeof place, NULL);
+	}
+	for (uint32_t i = 0; i < t->is->nmove; i++) {
+		const int64_t place[] = {t->old_op[t->is->move[i].to], t->is->move[i].operand};
+		ap_id id = ap_map_get(places, place, sizeof place);
+
+		t->old_move[i] = id;
+		if (id != AP_NONE)
+			t->new_move[id] = i;
+	}
+}
+
 static ap_id *none(struct ap_arena *a, uint32_t n)
 {
 	ap_id *v = ap_arena_alloc_raw(a, n, sizeof *v);
@@ -271,6 +290,8 @@ static void match(struct task *t)
 	t->old_op = none(a, t->is->nop);
 	t->new_param = none(a, t->was->nparam);
 	t->old_param = none(a, t->is->nparam);
+	t->new_move = none(a, t->was->nmove);
+	t->old_move = none(a, t->is->nmove);
 	index_side(a, t->was, &m.was);
 	index_side(a, t->is, &m.is);
 	for (uint32_t i = 0; i < t->was->nop; i++)
@@ -283,6 +304,7 @@ static void match(struct task *t)
 	}
 	pair_by_place(&m);
 	match_params(&m);
+	match_moves(t, ap_map_create(a));
 }
 
 /* ---- operators, parameters and redistributions: what is new, gone, renamed or cut otherwise ---- */
@@ -302,19 +324,27 @@ struct entries {
 	size_t n, cap;
 };
 
-struct thing { /* an operator or a parameter of one plan */
+struct thing { /* an operator, a parameter or a redistribution of one plan */
 	const char *name, *label, *type;
+	int64_t operand;
 	const char *const *field;
 };
 
 static struct thing op_thing(const struct ap_saved *s, ap_id i)
 {
-	return (struct thing){s->op[i].name, s->op[i].label, s->op[i].type, s->op[i].field};
+	return (struct thing){s->op[i].name, s->op[i].label, s->op[i].type, -1, s->op[i].field};
 }
 
 static struct thing param_thing(const struct ap_saved *s, ap_id i)
 {
-	return (struct thing){s->param[i].name, s->param[i].name, "", s->param[i].field};
+	return (struct thing){s->param[i].name, s->param[i].name, "", -1, s->param[i].field};
+}
+
+static struct thing move_thing(const struct ap_saved *s, ap_id i)
+{
+	const struct ap_saved_op *to = &s->op[s->move[i].to];
+
+	return (struct thing){to->name, to->label, to->type, s->move[i].operand, s->move[i].field};
 }
 
 /* Adds the entry with the fields that differ. was or is may be NULL: then it is new, or gone. absent: the
@@ -405,17 +435,17 @@ static void join_entries(struct entries *all, uint32_t was, uint32_t is, struct 
 static void compare_things(struct task *t, struct thing get(const struct ap_saved *s, ap_id i), uint32_t nwas,
 	uint32_t nis, const ap_id *new_of, const ap_id *old_of, struct ap_diff_lines *out)
 {
-	bool params = get == param_thing;
-	uint32_t nfield = params ? AP_SAVED_PARAM_FIELDS : AP_SAVED_OP_FIELDS;
+	bool params = get == param_thing, moves = get == move_thing;
+	uint32_t nfield = params ? AP_SAVED_PARAM_FIELDS : moves ? AP_SAVED_MOVE_FIELDS : AP_SAVED_OP_FIELDS;
 	struct entries all = {.ctx = t->ctx};
 
 	for (uint32_t i = 0; i < nis; i++) {
 		bool known = old_of[i] != AP_NONE;
 		struct thing is = get(t->is, i), was = known ? get(t->was, old_of[i]) : (struct thing){0};
-		struct entry e = {.label = is.label, .type = is.type, .name = is.name, .operand = -1,
-			.kind = known ? AP_DIFF_CHANGED : AP_DIFF_ADDED};
+		struct entry e = {.label = is.label, .type = is.type, .name = is.name,
+			.operand = is.operand, .kind = known ? AP_DIFF_CHANGED : AP_DIFF_ADDED};
 
-		if (known && strcmp(was.name, is.name) != 0) {
+		if (known && !moves && strcmp(was.name, is.name) != 0) {
 			e.kind = AP_DIFF_RENAMED;
 			e.old_label = was.label;
 			e.old_name = was.name;
@@ -429,47 +459,10 @@ static void compare_things(struct task *t, struct thing get(const struct ap_save
 
 		if (new_of[i] == AP_NONE)
 			add_entry(&all, (struct entry){.kind = AP_DIFF_REMOVED, .label = was.label,
-				.type = was.type, .name = was.name, .operand = -1}, was.field, NULL,
-				nfield, nfield, 0);
+				.type = was.type, .name = was.name, .operand = was.operand},
+				was.field, NULL, nfield, nfield, 0);
 	}
 	join_entries(&all, nwas, nis, out);
-}
-
-static void compare_moves(struct task *t, struct ap_diff_lines *out)
-{
-	struct ap_map *places = ap_map_create(t->ctx->scratch);
-	bool *found = AP_NEW_N(t->ctx->scratch, bool, t->was->nmove);
-	uint32_t n = AP_SAVED_MOVE_FIELDS;
-	struct entries all = {.ctx = t->ctx};
-
-	for (uint32_t i = 0; i < t->was->nmove; i++) {
-		const int64_t place[] = {t->was->move[i].to, t->was->move[i].operand};
-
-		ap_map_put(places, place, sizeof place, NULL);
-	}
-	for (uint32_t i = 0; i < t->is->nmove; i++) {
-		const struct ap_saved_move *is = &t->is->move[i];
-		const struct ap_saved_op *to = &t->is->op[is->to];
-		const int64_t place[] = {t->old_op[is->to], is->operand};
-		ap_id id = ap_map_get(places, place, sizeof place);
-		bool known = id != AP_NONE;
-
-		if (known)
-			found[id] = true;
-		add_entry(&all, (struct entry){.kind = known ? AP_DIFF_CHANGED : AP_DIFF_ADDED,
-			.label = to->label, .type = to->type, .name = to->name, .operand = is->operand},
-			known ? t->was->move[id].field : NULL, is->field, n, n, 0);
-	}
-	for (uint32_t i = 0; i < t->was->nmove; i++) {
-		const struct ap_saved_move *was = &t->was->move[i];
-		const struct ap_saved_op *to = &t->was->op[was->to];
-
-		if (!found[i])
-			add_entry(&all, (struct entry){.kind = AP_DIFF_REMOVED, .label = to->label,
-				.type = to->type, .name = to->name, .operand = was->operand},
-				was->field, NULL, n, n, 0);
-	}
-	join_entries(&all, t->was->nmove, t->is->nmove, out);
 }
 
 /* ---- collectives: by kind, group size and phase, in all and where they are ---- */
@@ -487,10 +480,8 @@ struct count {
 
 static void add_load(struct ap_diff_load *to, struct ap_diff_load load)
 {
-	if (!ap_add(to->count, load.count, &to->count))
-		to->count = INT64_MAX;
-	if (!ap_add(to->bytes, load.bytes, &to->bytes))
-		to->bytes = INT64_MAX;
+	to->count = ap_add(to->count, load.count, &to->count) ? to->count : INT64_MAX;
+	to->bytes = ap_add(to->bytes, load.bytes, &to->bytes) ? to->bytes : INT64_MAX;
 }
 
 static bool same_load(const struct ap_diff_flow *f)
@@ -502,14 +493,11 @@ static bool same_load(const struct ap_diff_flow *f)
 static struct ap_diff_flow *flow_of(struct ap_ctx *ctx, struct ap_map *keys, struct flows *list,
 	const struct ap_saved_comm *c)
 {
-	struct ap_mark mark;
-	const char *key;
+	struct ap_mark mark = ap_arena_mark(ctx->arena);
+	const char *key = ap_arena_printf(ctx->arena, "%s\n%s\n%" PRId64, c->kind, c->phase, c->ranks);
 	bool fresh;
-	ap_id id;
+	ap_id id = ap_map_put_str(keys, key, &fresh);
 
-	mark = ap_arena_mark(ctx->arena);
-	key = ap_arena_printf(ctx->arena, "%s\n%s\n%" PRId64, c->kind, c->phase, c->ranks);
-	id = ap_map_put_str(keys, key, &fresh);
 	ap_arena_release(ctx->arena, mark);
 	if (fresh)
 		AP_PUSH(ctx->scratch, *list,
@@ -624,7 +612,8 @@ void ap_diff_make(struct ap_ctx *ctx, const struct ap_saved *was, const struct a
 	compare_things(&t, op_thing, t.was->nop, t.is->nop, t.new_op, t.old_op, &out->operators);
 	compare_things(&t, param_thing, t.was->nparam, t.is->nparam, t.new_param, t.old_param,
 		&out->parameters);
-	compare_moves(&t, &out->redistributions);
+	compare_things(&t, move_thing, t.was->nmove, t.is->nmove, t.new_move, t.old_move,
+		&out->redistributions);
 	compare_comms(&t, out);
 	out->equal = !out->operators.n && !out->parameters.n && !out->redistributions.n &&
 		!out->collectives.n;

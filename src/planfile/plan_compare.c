@@ -93,38 +93,31 @@ static const struct ap_jv *next_or_first(const struct ap_jv *obj, const struct a
 	return next && !strcmp(ap_jv_key(next), key) ? next : ap_jv_get(obj, key);
 }
 
+/* Compares what both have; then tells what only the first one has. */
 static void compare_objects(struct comparing *c, const struct ap_jv *was, const struct ap_jv *is,
 	ap_id parent, bool any)
 {
-	const struct ap_jv *last = NULL, *v;
-	ap_id hint = AP_NONE;
+	for (int gone = 0; gone < 2; gone++) {
+		const struct ap_jv *of = gone ? was : is, *other = gone ? is : was, *last = NULL, *v;
+		ap_id hint = AP_NONE;
 
-	for (const struct ap_jv *m = ap_jv_first(is); m; m = ap_jv_next(m)) {
-		ap_id row = any ? AP_NONE : ap_plan_keys_find(c->keys, parent, ap_jv_key(m), hint);
+		for (const struct ap_jv *m = ap_jv_first(of); m; m = ap_jv_next(m)) {
+			ap_id row = any ? AP_NONE : ap_plan_keys_find(c->keys, parent, ap_jv_key(m), hint);
 
-		hint = row == AP_NONE ? hint : row;
-		if (!any && (row == AP_NONE || !counts(c, row)))
-			continue;
-		v = next_or_first(was, last, ap_jv_key(m));
-		last = v ? v : last;
-		if (v)
-			compare_value(c, v, m, row, any || ap_plan_key_at(row)->form == AP_PLAN_SETTINGS);
-		else
-			differ(c, ap_arena_printf(c->ctx->arena, "%s/%s", ap_jv_pointer(c->ctx->arena, was),
-				ap_jv_key(m)), NULL, m);
-	}
-	last = NULL;
-	hint = AP_NONE;
-	for (const struct ap_jv *m = ap_jv_first(was); m; m = ap_jv_next(m)) {
-		ap_id row = any ? AP_NONE : ap_plan_keys_find(c->keys, parent, ap_jv_key(m), hint);
-
-		hint = row == AP_NONE ? hint : row;
-		if (!any && (row == AP_NONE || !counts(c, row)))
-			continue;
-		v = next_or_first(is, last, ap_jv_key(m));
-		last = v ? v : last;
-		if (!v)
-			differ(c, NULL, m, NULL);
+			hint = row == AP_NONE ? hint : row;
+			if (!any && (row == AP_NONE || !counts(c, row)))
+				continue;
+			v = next_or_first(other, last, ap_jv_key(m));
+			last = v ? v : last;
+			if (v && !gone)
+				compare_value(c, v, m, row,
+					any || ap_plan_key_at(row)->form == AP_PLAN_SETTINGS);
+			else if (!v && gone)
+				differ(c, NULL, m, NULL);
+			else if (!v)
+				differ(c, ap_arena_printf(c->ctx->arena, "%s/%s",
+					ap_jv_pointer(c->ctx->arena, was), ap_jv_key(m)), NULL, m);
+		}
 	}
 }
 

@@ -23,7 +23,7 @@
 
 #define NUMBERS 1e300 /* beyond any that is meant */
 
-enum { MOST_CHILDREN = 64, MOST_FAULTS = 1000 };
+enum { MOST_CHILDREN = 64, MOST_FAULTS = 1000, MOST_WORD = 64 };
 
 static const struct ap_plan_key rows[] = {
 #define KEY(path, form, depth, least, most, names, need, class) \
@@ -177,50 +177,39 @@ static const struct {
 	{"@scheduler", scheduler_at},
 };
 
-static bool is_in_list(const char *list, const char *word)
+/* Word i of names, "a|b" or "@list"; NULL past the end. */
+static const char *word_at(const char *names, size_t i, char buf[MOST_WORD])
 {
-	const char *name;
+	size_t n;
 
 	for (size_t l = 0; l < AP_COUNT(lists); l++)
-		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
-			if (!strcmp(name, word))
-				return true;
-	return false;
+		if (!strcmp(lists[l].name, names))
+			return lists[l].at(i);
+	for (; i > 0; i--) {
+		names += strcspn(names, "|");
+		if (!*names++)
+			return NULL;
+	}
+	n = strcspn(names, "|");
+	assert(n < MOST_WORD);
+	memcpy(buf, names, n);
+	buf[n] = '\0';
+	return buf;
 }
 
-static const char *list_text(struct ap_ctx *ctx, const char *list)
+static void check_word(struct forming *f, const char *names, const struct ap_jv *v)
 {
-	struct ap_str s;
-	const char *name;
+	char buf[MOST_WORD];
+	struct ap_str known;
+	const char *word;
 
-	ap_str_init(&s, ctx->arena);
-	for (size_t l = 0; l < AP_COUNT(lists); l++)
-		for (size_t i = 0; !strcmp(lists[l].name, list) && (name = lists[l].at(i)); i++)
-			ap_str_addf(&s, "%s%s", i ? ", " : "", name);
-	for (const char *c = list; *list != '@' && *c; c++) {
-		if (*c == '|')
-			ap_str_add(&s, ", ");
-		else
-			ap_str_addc(&s, *c);
-	}
-	return s.s;
-}
-
-static bool is_word(const char *names, const char *word)
-{
-	size_t len = strlen(word);
-
-	if (*names == '@')
-		return is_in_list(names, word);
-	for (;;) {
-		size_t n = strcspn(names, "|");
-
-		if (n == len && !memcmp(names, word, len))
-			return true;
-		if (!names[n])
-			return false;
-		names += n + 1;
-	}
+	for (size_t i = 0; (word = word_at(names, i, buf)); i++)
+		if (!strcmp(word, ap_jv_str(v)))
+			return;
+	ap_str_init(&known, f->ctx->arena);
+	for (size_t i = 0; (word = word_at(names, i, buf)); i++)
+		ap_str_addf(&known, "%s%s", i ? ", " : "", word);
+	fault(f, v, "key-range", "is none that is known; expected %s", known.s);
 }
 
 static bool is_version(const char *s)
@@ -245,9 +234,8 @@ static void check_text(struct forming *f, const struct ap_plan_key *row, const s
 		return;
 	}
 	s = ap_jv_str(v);
-	if (row->form == AP_PLAN_WORD && !is_word(row->names, s))
-		fault(f, v, "key-range", "is none that is known; expected %s",
-			list_text(f->ctx, row->names));
+	if (row->form == AP_PLAN_WORD)
+		check_word(f, row->names, v);
 	if (row->form == AP_PLAN_HASH && !ap_sha256_is_hex(s, strlen(s)))
 		fault(f, v, "key-range", "is no SHA-256; expected %d hexadecimal digits", AP_SHA256_HEX);
 	if (row->form == AP_PLAN_VERSION && !is_version(s))
@@ -420,26 +408,6 @@ enum ap_status ap_plan_form_check(struct ap_ctx *ctx, const struct ap_json *doc)
 
 /* ---- the form as a JSON Schema ---- */
 
-static void write_words(struct ap_jw *w, const char *names)
-{
-	const char *name;
-
-	ap_jw_karr_flat(w, "enum");
-	for (size_t l = 0; l < AP_COUNT(lists); l++)
-		for (size_t i = 0; !strcmp(lists[l].name, names) && (name = lists[l].at(i)); i++)
-			ap_jw_str(w, name);
-	for (size_t n; *names && *names != '@'; names += n + (names[n] == '|')) {
-		char word[64];
-
-		n = strcspn(names, "|");
-		assert(n < sizeof word);
-		memcpy(word, names, n);
-		word[n] = '\0';
-		ap_jw_str(w, word);
-	}
-	ap_jw_end(w);
-}
-
 static void write_limit(struct ap_jw *w, const char *key, double limit)
 {
 	if (fabs(limit) < NUMBERS && limit < (double)INT64_MAX)
@@ -455,11 +423,17 @@ static void write_value(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
 		[AP_PLAN_HASH] = "string", [AP_PLAN_VERSION] = "string", [AP_PLAN_BOOL] = "boolean",
 		[AP_PLAN_INT] = "integer", [AP_PLAN_NUM] = "number", [AP_PLAN_SETTINGS] = "object"};
 	const struct ap_plan_key *row = &rows[at];
+	char buf[MOST_WORD];
+	const char *word;
 
-	if (row->form == AP_PLAN_WORD)
-		write_words(w, row->names);
-	else
+	if (row->form == AP_PLAN_WORD) {
+		ap_jw_karr_flat(w, "enum");
+		for (size_t i = 0; (word = word_at(row->names, i, buf)); i++)
+			ap_jw_str(w, word);
+		ap_jw_end(w);
+	} else {
 		ap_jw_kstr(w, "type", types[row->form]);
+	}
 	if (row->form == AP_PLAN_OBJECT)
 		write_object(w, k, at);
 	if (row->form == AP_PLAN_HASH)

@@ -35,7 +35,9 @@ static int32_t part_of(const struct tracer *t, int32_t stage, int32_t segment)
 	return t->pipe ? ap_schedule_part(t->pipe->scheduler, t->pipe->nstage, stage, segment) : 0;
 }
 
-static void describe(struct ap_jw *w, const char *what, int32_t stage, int thread)
+/* A metadata event: an argument, a text or, where that is NULL, a number. */
+static void describe(struct ap_jw *w, const char *what, int32_t stage, int thread, const char *key,
+	const char *text, int64_t number)
 {
 	ap_jw_obj_flat(w);
 	ap_jw_kstr(w, "name", what);
@@ -43,10 +45,10 @@ static void describe(struct ap_jw *w, const char *what, int32_t stage, int threa
 	ap_jw_kint(w, "pid", stage);
 	ap_jw_kint(w, "tid", thread);
 	ap_jw_kobj_flat(w, "args");
-}
-
-static void describe_end(struct ap_jw *w)
-{
+	if (text)
+		ap_jw_kstr(w, key, text);
+	else
+		ap_jw_kint(w, key, number);
 	ap_jw_end(w);
 	ap_jw_end(w);
 }
@@ -58,12 +60,8 @@ static void name_stage(struct tracer *t, int32_t stage)
 
 	snprintf(name, sizeof name, "stage %" PRId32 ", ranks %" PRId64 " to %" PRId64, stage,
 		first, first + t->p->machine->ndev - 1);
-	describe(&t->w, "process_name", stage, 0);
-	ap_jw_kstr(&t->w, "name", name);
-	describe_end(&t->w);
-	describe(&t->w, "process_sort_index", stage, 0);
-	ap_jw_kint(&t->w, "sort_index", stage);
-	describe_end(&t->w);
+	describe(&t->w, "process_name", stage, 0, "name", name, 0);
+	describe(&t->w, "process_sort_index", stage, 0, "sort_index", NULL, stage);
 }
 
 /* Threads are named where they first occur, so that there is none without events. */
@@ -77,12 +75,8 @@ static void name_thread(struct tracer *t, int32_t stage, int thread)
 		return;
 	*named = true;
 	snprintf(link, sizeof link, "to stage %d", thread - LINKS);
-	describe(&t->w, "thread_name", stage, thread);
-	ap_jw_kstr(&t->w, "name", thread < LINKS ? names[thread] : link);
-	describe_end(&t->w);
-	describe(&t->w, "thread_sort_index", stage, thread);
-	ap_jw_kint(&t->w, "sort_index", thread);
-	describe_end(&t->w);
+	describe(&t->w, "thread_name", stage, thread, "name", thread < LINKS ? names[thread] : link, 0);
+	describe(&t->w, "thread_sort_index", stage, thread, "sort_index", NULL, thread);
 }
 
 static void place(struct ap_jw *w, const char *ph, int32_t stage, int thread, double at_s)
@@ -114,20 +108,6 @@ static void end_event(struct tracer *t)
 	ap_jw_end(&t->w);
 }
 
-static void pass(struct tracer *t, int32_t stage, const struct ap_slot_time *s)
-{
-	static const char *const names[] = {"forward", "backward", "weight"};
-	char name[32];
-
-	snprintf(name, sizeof name, "%s %" PRId32, names[s->slot.pass], s->slot.micro);
-	begin_event(t, name, "pass", stage, PASSES, s->start_s, s->end_s);
-	ap_jw_kstr(&t->w, "pass", names[s->slot.pass]);
-	ap_jw_kint(&t->w, "part", part_of(t, stage, s->slot.segment));
-	ap_jw_kint(&t->w, "segment", s->slot.segment);
-	ap_jw_kint(&t->w, "micro", s->slot.micro);
-	end_event(t);
-}
-
 static double *taken(struct tracer *t, bool gradient, int32_t part, int32_t micro)
 {
 	size_t row = (size_t)gradient * (size_t)t->npart + (size_t)part;
@@ -135,20 +115,21 @@ static double *taken(struct tracer *t, bool gradient, int32_t part, int32_t micr
 	return &t->taken_s[row * (size_t)t->p->step->micro_batches + (size_t)micro];
 }
 
-static void passes(struct tracer *t)
+static void pass(struct tracer *t, int32_t stage, const struct ap_slot_time *s)
 {
-	const struct ap_timeline *line = t->p->timeline;
+	static const char *const names[] = {"forward", "backward", "weight"};
+	int32_t part = part_of(t, stage, s->slot.segment);
+	char name[32];
 
-	for (int32_t stage = 0; stage < line->nstage; stage++)
-		for (uint32_t i = line->first[stage]; i < line->first[stage + 1]; i++) {
-			const struct ap_slot_time *s = &line->slot[i];
-
-			pass(t, stage, s);
-			if (t->taken_s && s->slot.pass != AP_PASS_WEIGHT)
-				*taken(t, s->slot.pass == AP_PASS_BACKWARD,
-					part_of(t, stage, s->slot.segment), s->slot.micro) =
-					s->start_s;
-		}
+	snprintf(name, sizeof name, "%s %" PRId32, names[s->slot.pass], s->slot.micro);
+	begin_event(t, name, "pass", stage, PASSES, s->start_s, s->end_s);
+	ap_jw_kstr(&t->w, "pass", names[s->slot.pass]);
+	ap_jw_kint(&t->w, "part", part);
+	ap_jw_kint(&t->w, "segment", s->slot.segment);
+	ap_jw_kint(&t->w, "micro", s->slot.micro);
+	end_event(t);
+	if (t->taken_s && s->slot.pass != AP_PASS_WEIGHT)
+		*taken(t, s->slot.pass == AP_PASS_BACKWARD, part, s->slot.micro) = s->start_s;
 }
 
 static void flow_end(struct tracer *t, const char *ph, int32_t stage, int thread, double at_s)
@@ -163,23 +144,18 @@ static void flow_end(struct tracer *t, const char *ph, int32_t stage, int thread
 	ap_jw_end(&t->w);
 }
 
-static const char *category(enum ap_event_kind kind)
-{
-	static const char *const names[] = {
-		[AP_EVENT_FORWARD] = "forward",
-		[AP_EVENT_BACKWARD] = "backward",
-		[AP_EVENT_COMM] = "collective",
-		[AP_EVENT_MOVE] = "redistribution",
-		[AP_EVENT_MOVE_BACK] = "redistribution",
-		[AP_EVENT_OPTIMIZER] = "optimizer",
-		[AP_EVENT_AGAIN] = "recompute",
-		[AP_EVENT_WEIGHT] = "weight",
-		[AP_EVENT_BUCKET] = "bucket",
-		[AP_EVENT_SEND] = "send",
-	};
-
-	return names[kind];
-}
+static const char *const categories[] = {
+	[AP_EVENT_FORWARD] = "forward",
+	[AP_EVENT_BACKWARD] = "backward",
+	[AP_EVENT_COMM] = "collective",
+	[AP_EVENT_MOVE] = "redistribution",
+	[AP_EVENT_MOVE_BACK] = "redistribution",
+	[AP_EVENT_OPTIMIZER] = "optimizer",
+	[AP_EVENT_AGAIN] = "recompute",
+	[AP_EVENT_WEIGHT] = "weight",
+	[AP_EVENT_BUCKET] = "bucket",
+	[AP_EVENT_SEND] = "send",
+};
 
 static const char *title(const struct ap_plan *p, const struct ap_trace_event *e)
 {
@@ -191,7 +167,7 @@ static const char *title(const struct ap_plan *p, const struct ap_trace_event *e
 	case AP_EVENT_MOVE:
 	case AP_EVENT_MOVE_BACK:
 	case AP_EVENT_SEND:
-		return category(e->kind);
+		return categories[e->kind];
 	default:
 		return ap_short_name(p->graph->node[e->index].name);
 	}
@@ -243,7 +219,7 @@ static void take_event(void *user, const struct ap_trace_event *e)
 	bool gradient = e->sub < e->index; /* of a send: back through the parts */
 	int thread = e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
 
-	begin_event(t, title(t->p, e), category(e->kind), e->stage, thread, e->start_s, e->end_s);
+	begin_event(t, title(t->p, e), categories[e->kind], e->stage, thread, e->start_s, e->end_s);
 	about(&t->w, t->p, e);
 	if (e->segment >= 0)
 		ap_jw_kint(&t->w, "segment", e->segment);
@@ -305,7 +281,9 @@ void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *wri
 	ap_jw_karr(&t.w, "traceEvents");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		name_stage(&t, (int32_t)s);
-	passes(&t);
+	for (int32_t s = 0; s < p->timeline->nstage; s++)
+		for (uint32_t i = p->timeline->first[s]; i < p->timeline->first[s + 1]; i++)
+			pass(&t, s, &p->timeline->slot[i]);
 	ap_simulate_each(ctx, p, &take, &t);
 	ap_jw_end(&t.w);
 	ap_jw_end(&t.w);
