@@ -146,27 +146,6 @@ uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
 	return n;
 }
 
-/* A call for all that a mark is of, told where its first operator comes. */
-static void write_primitives(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c)
-{
-	bool *done = AP_NEW_N(ctx->scratch, bool, c->nkind);
-
-	for (ap_id i = 0; i < c->g->nnode; i++) {
-		const struct ap_node *n = &c->g->node[i];
-
-		if (c->call[i] == LEFT || why_not(c, i) || done[c->kind[i]])
-			continue;
-		done[c->kind[i]] = true;
-		ap_jw_obj_flat(w);
-		ap_jw_kstr(w, "cell", n->cell);
-		if (n->instance)
-			ap_jw_kstr(w, "instance", n->instance);
-		ap_jw_kstr(w, "type", n->type);
-		ap_jw_kbool(w, "recompute", c->call[i] == RECOMPUTED);
-		ap_jw_end(w);
-	}
-}
-
 static void begin_list(struct ap_jw *w, const char *key)
 {
 	ap_jw_karr(w, key);
@@ -180,6 +159,7 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	uint32_t ncell;
 	struct calls calls = find_calls(ctx, b, &ncell, &cell);
 	struct ap_jw w;
+	bool *done;
 
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
@@ -194,7 +174,22 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	}
 	ap_jw_end(&w);
 	begin_list(&w, "primitives");
-	write_primitives(ctx, &w, &calls);
+	/* A call for all that a mark is of, told where its first operator comes. */
+	done = AP_NEW_N(ctx->scratch, bool, calls.nkind);
+	for (ap_id i = 0; i < calls.g->nnode; i++) {
+		const struct ap_node *n = &calls.g->node[i];
+
+		if (calls.call[i] == LEFT || why_not(&calls, i) || done[calls.kind[i]])
+			continue;
+		done[calls.kind[i]] = true;
+		ap_jw_obj_flat(&w);
+		ap_jw_kstr(&w, "cell", n->cell);
+		if (n->instance)
+			ap_jw_kstr(&w, "instance", n->instance);
+		ap_jw_kstr(&w, "type", n->type);
+		ap_jw_kbool(&w, "recompute", calls.call[i] == RECOMPUTED);
+		ap_jw_end(&w);
+	}
 	ap_jw_end(&w);
 	begin_list(&w, "not_applicable");
 	for (ap_id i = 0; i < calls.g->nnode; i++) {

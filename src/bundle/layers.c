@@ -273,20 +273,6 @@ static bool *full_layers(const struct finding *f)
 	return full;
 }
 
-static void count_full(struct finding *f, const bool *full)
-{
-	int64_t *part = AP_NEW_N(f->ctx->arena, int64_t, f->npart);
-
-	f->out->full_first = true;
-	for (uint32_t k = 0; k < f->out->n; k++) {
-		f->out->nfull += full[k];
-		part[place_of(f, f->home[k])] += full[k];
-		if (k > 0 && full[k] && !full[k - 1] && f->home[k] == f->home[k - 1])
-			f->out->full_first = false;
-	}
-	f->out->full = part;
-}
-
 /* "attention.softmax": the cell inside the layer and the operator's type, small. In scratch. */
 static const char *name_inside(const struct finding *f, const struct ap_node *n)
 {
@@ -394,6 +380,7 @@ void ap_layers_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_layer
 	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, p->graph->nnode);
 	struct finding f = {.ctx = ctx, .p = p, .out = out};
 	const bool *full;
+	int64_t *part;
 
 	*out = (struct ap_layers){.nstage = pipe ? pipe->nstage : 1, .nsegment = pipe ? pipe->nsegment : 1};
 	f.npart = out->nstage * out->nsegment;
@@ -405,7 +392,15 @@ void ap_layers_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_layer
 	ap_recompute_mark(ctx, p->graph, p->step, mark);
 	f.mark = mark;
 	full = full_layers(&f);
-	count_full(&f, full);
+	part = AP_NEW_N(ctx->arena, int64_t, f.npart);
+	f.out->full_first = true;
+	for (uint32_t k = 0; k < f.out->n; k++) {
+		f.out->nfull += full[k];
+		part[place_of(&f, f.home[k])] += full[k];
+		if (k > 0 && full[k] && !full[k - 1] && f.home[k] == f.home[k - 1])
+			f.out->full_first = false;
+	}
+	f.out->full = part;
 	list_again(&f, full);
 	find_arguments(&f);
 	ap_arena_release(ctx->scratch, scratch);

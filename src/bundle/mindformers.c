@@ -40,33 +40,15 @@ static void __attribute__((format(printf, 2, 3))) say(struct words *w, const cha
 	ap_str_addc(&w->text, '\n');
 }
 
-/* As --hybrid takes it. */
-static void say_hybrid(struct words *w)
+static bool say_head(struct words *w, const char *framework)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
 	static const char *const vocabulary[] = {[AP_VOCAB_AUTO] = "", [AP_VOCAB_CUT] = ",vocab_emb_dp=0",
 		[AP_VOCAB_WHOLE] = ",vocab_emb_dp=1"};
-
-	say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
-		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
-		h->sp, h->micro_batches, vocabulary[h->vocab]);
-}
-
-static void say_cost(struct words *w)
-{
 	const struct ap_expert *x = w->x;
 	const struct ap_prediction *own = &w->p->prediction;
 	char hybrid[32], plan[32], need[32], have[32];
 
-	say(w, "step time: %s s, the plan's %s s: a %s of %.2f %%",
-		ap_format_double(x->step_time_s, hybrid), ap_format_double(own->step_time_s, plan),
-		x->loss < 0 ? "gain" : "loss", fabs(x->loss) * 100);
-	say(w, "memory: %s of %s that a device has%s", ap_format_bytes(x->memory_bytes, need),
-		ap_format_bytes(w->p->capacity_bytes, have), x->fits ? "" : "; it does not fit");
-}
-
-static bool say_head(struct words *w, const char *framework)
-{
 	if (w->x->hybrid.dp == 0) {
 		say(w, "Nothing of this plan can be said to %s: %s", framework, w->x->why_not);
 		return false;
@@ -77,11 +59,17 @@ static bool say_head(struct words *w, const char *framework)
 	else
 		say(w, "The hybrid that comes nearest to the plan, whose cuts %s cannot be told",
 			framework);
-	say_hybrid(w);
+	say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
+		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
+		h->sp, h->micro_batches, vocabulary[h->vocab]);
 	if (!w->x->same)
 		say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32,
 			w->x->differ, w->p->graph->nnode);
-	say_cost(w);
+	say(w, "step time: %s s, the plan's %s s: a %s of %.2f %%",
+		ap_format_double(x->step_time_s, hybrid), ap_format_double(own->step_time_s, plan),
+		x->loss < 0 ? "gain" : "loss", fabs(x->loss) * 100);
+	say(w, "memory: %s of %s that a device has%s", ap_format_bytes(x->memory_bytes, need),
+		ap_format_bytes(w->p->capacity_bytes, have), x->fits ? "" : "; it does not fit");
 	return true;
 }
 
@@ -242,19 +230,6 @@ static void dataset(struct words *w)
 	line(w, "]");
 }
 
-static void optimizer(struct words *w)
-{
-	const struct ap_step *step = w->p->step;
-
-	line(w, "  enable_parallel_optimizer: %s", yes(step->optimizer_sharding));
-	line(w, "  parallel_optimizer_config:");
-	line(w, "    gradient_accumulation_shard: %s",
-		yes(step->optimizer_sharding && step->optimizer_level >= 2));
-	line(w, "    parallel_optimizer_threshold: %" PRId64, step->shard_threshold_bytes >> 10);
-	if (step->shard_size > 0) /* -1, all, is what it is without */
-		line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
-}
-
 /* MindSpore's name of a scheduler: interleaved is 1f1b with segments. */
 static const char *scheduler(const struct words *w)
 {
@@ -267,13 +242,20 @@ static const char *scheduler(const struct words *w)
 static void parallel(struct words *w)
 {
 	bool plain = w->x->hybrid.vpp == 1 && strcmp(scheduler(w), "1f1b") == 0;
+	const struct ap_step *step = w->p->step;
 
 	line(w, "parallel:");
 	line(w, "  parallel_mode: 1");
-	line(w, "  gradients_mean: %s", yes(w->p->step->gradients_mean));
-	line(w, "  enable_alltoall: %s", yes(w->p->step->alltoall));
+	line(w, "  gradients_mean: %s", yes(step->gradients_mean));
+	line(w, "  enable_alltoall: %s", yes(step->alltoall));
 	dataset(w);
-	optimizer(w);
+	line(w, "  enable_parallel_optimizer: %s", yes(step->optimizer_sharding));
+	line(w, "  parallel_optimizer_config:");
+	line(w, "    gradient_accumulation_shard: %s",
+		yes(step->optimizer_sharding && step->optimizer_level >= 2));
+	line(w, "    parallel_optimizer_threshold: %" PRId64, step->shard_threshold_bytes >> 10);
+	if (step->shard_size > 0) /* -1, all, is what it is without */
+		line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
 	if (has_pipeline(w)) {
 		line(w, "  pipeline_config:");
 		line(w, "    pipeline_interleave: %s", yes(!plain));
@@ -308,32 +290,6 @@ static void model_config(struct words *w)
 	line(w, "    pp_interleave_num: %" PRId64, w->x->hybrid.vpp);
 }
 
-static void select_operator(struct words *w, const struct ap_layer_again *a, bool everywhere)
-{
-	struct ap_str pattern; /* a regular expression of the name in a layer, as a YAML string */
-	struct ap_jw jw;
-
-	if (a->shared) {
-		say(w, "  left out: %s, a name that others have as well, which are not recomputed",
-			a->name);
-		return;
-	}
-	ap_str_init(&pattern, w->ctx->arena);
-	for (const char *c = a->name; *c; c++) {
-		if (strchr(".^$*+?()[]{}|\\", *c))
-			ap_str_addc(&pattern, '\\');
-		ap_str_addc(&pattern, *c);
-	}
-	ap_str_add(&w->text, everywhere ? "    - " : "    ");
-	ap_jw_str_init(&jw, &w->text, 0);
-	ap_jw_str(&jw, pattern.s);
-	if (!everywhere) {
-		ap_str_add(&w->text, ": ");
-		per_part(w, a->part);
-	}
-	ap_str_addc(&w->text, '\n');
-}
-
 static void selected(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
@@ -351,8 +307,31 @@ static void selected(struct words *w)
 		say(w, "  select_recompute: cells and types of this graph; MindFormers' may have "
 			"other names");
 	line(w, any ? "  select_recompute:" : "  select_recompute: False");
-	for (uint32_t i = 0; i < l->nagain; i++)
-		select_operator(w, &l->again[i], everywhere);
+	for (uint32_t i = 0; i < l->nagain; i++) {
+		const struct ap_layer_again *a = &l->again[i];
+		struct ap_str pattern; /* a regular expression of the name in a layer, as a YAML string */
+		struct ap_jw jw;
+
+		if (a->shared) {
+			say(w, "  left out: %s, a name that others have as well, which are not recomputed",
+				a->name);
+			continue;
+		}
+		ap_str_init(&pattern, w->ctx->arena);
+		for (const char *c = a->name; *c; c++) {
+			if (strchr(".^$*+?()[]{}|\\", *c))
+				ap_str_addc(&pattern, '\\');
+			ap_str_addc(&pattern, *c);
+		}
+		ap_str_add(&w->text, everywhere ? "    - " : "    ");
+		ap_jw_str_init(&jw, &w->text, 0);
+		ap_jw_str(&jw, pattern.s);
+		if (!everywhere) {
+			ap_str_add(&w->text, ": ");
+			per_part(w, a->part);
+		}
+		ap_str_addc(&w->text, '\n');
+	}
 }
 
 static void recompute_config(struct words *w)

@@ -16,17 +16,6 @@ static int batch_factor(const struct ap_bound *b)
 	return -1;
 }
 
-static const int32_t *counts_of(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev, int32_t parts)
-{
-	int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
-	int f = batch_factor(b);
-
-	ap_space_start(b, ndev, count);
-	if (f >= 0 && !ap_space_is_imposed(b))
-		count[f] = parts;
-	return count;
-}
-
 /* Cuts every operator; equal ones share their counts. AP_NONE, or the first that cannot be cut so. */
 static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t **counts, const char **reason)
@@ -42,8 +31,14 @@ static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 		ap_id id = ap_map_put(seen, b, sizeof *b, &fresh);
 
 		if (fresh) {
+			int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
+			int f = batch_factor(b);
+
 			first[id] = i;
-			counts[i] = counts_of(ctx, b, ndev, parts);
+			ap_space_start(b, ndev, count);
+			if (f >= 0 && !ap_space_is_imposed(b))
+				count[f] = parts;
+			counts[i] = count;
 			if (!ap_space_legal(ctx, b, counts[i], ndev, step, reason))
 				fault = i;
 		}

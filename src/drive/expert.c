@@ -50,12 +50,6 @@ static const int32_t *const *counts_of(struct seeking *s, const struct ap_hybrid
 	return counts;
 }
 
-/* Views have no strategy; what is sent between stages lies as its neighbours do. */
-static bool is_decided(const struct ap_node *n)
-{
-	return n->bound.row->unit != AP_OP_VIEW && n->peer < 0 && ap_op_has_strategy(n->bound.row);
-}
-
 /* Operators that the plan cuts otherwise. */
 static uint32_t differing(const struct seeking *s, const struct ap_graph *g, const int32_t *const *counts)
 {
@@ -64,7 +58,9 @@ static uint32_t differing(const struct seeking *s, const struct ap_graph *g, con
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
 
-		n += ap_rule_dealt(b, counts[i]) != s->p->op[i].place.dealt || (is_decided(&g->node[i]) &&
+		n += ap_rule_dealt(b, counts[i]) != s->p->op[i].place.dealt ||
+			(g->node[i].bound.row->unit != AP_OP_VIEW && g->node[i].peer < 0 &&
+				ap_op_has_strategy(g->node[i].bound.row) &&
 			memcmp(counts[i], s->p->op[i].place.count, b->nfactor * sizeof **counts));
 	}
 	return n;
@@ -177,17 +173,6 @@ static bool look_at_experts(struct seeking *s, struct ap_hybrid h)
 	return false;
 }
 
-/* Is every table that may be cut really cut? */
-static void name_vocabulary(struct seeking *s)
-{
-	struct ap_hybrid h = s->out->hybrid;
-	const struct ap_graph *g;
-
-	h.vocab = AP_VOCAB_CUT;
-	if (s->out->hybrid.vocab == AP_VOCAB_AUTO && h.tp > 1 && counts_of(s, &h, &g))
-		s->out->hybrid.vocab = AP_VOCAB_CUT;
-}
-
 /* All, those with the fewest parts of a sequence first. */
 static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const struct ap_hybrid *h),
 	uint32_t most)
@@ -216,8 +201,15 @@ void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_exper
 	look_at_all(&s, look_for_plan, MOST_LOOKED_AT);
 	if (!out->same)
 		look_at_all(&s, look_for_best, MOST_PRICED);
-	if (out->hybrid.dp)
-		name_vocabulary(&s);
+	if (out->hybrid.dp) {
+		struct ap_hybrid h = out->hybrid;
+		const struct ap_graph *g;
+
+		/* Is every table that may be cut really cut? */
+		h.vocab = AP_VOCAB_CUT;
+		if (out->hybrid.vocab == AP_VOCAB_AUTO && h.tp > 1 && counts_of(&s, &h, &g))
+			out->hybrid.vocab = AP_VOCAB_CUT;
+	}
 	ap_arena_destroy(s.ctx.arena);
 	if (out->hybrid.dp)
 		out->why_not = NULL;

@@ -65,23 +65,6 @@ static int64_t temporary_bytes(const struct ap_table *t, const uint32_t *pick)
 	return most;
 }
 
-static void collect_sizes(struct fitting *f)
-{
-	size_t total = 0, n = 0, m = 0;
-
-	for (uint32_t c = 0; c < f->t->nclass; c++)
-		total += f->t->cls[c].k;
-	f->size = AP_NEW_N(f->ctx->scratch, int64_t, total + 1);
-	for (uint32_t c = 0; c < f->t->nclass; c++)
-		for (uint32_t i = 0; i < f->t->cls[c].k; i++)
-			f->size[n++] = f->t->cls[c].temporary[i];
-	qsort(f->size, n, sizeof *f->size, compare_sizes);
-	for (size_t i = 0; i < n; i++)
-		if (m == 0 || f->size[i] != f->size[m - 1])
-			f->size[m++] = f->size[i];
-	f->nsize = m;
-}
-
 /* Index of a size that occurs. */
 static size_t index_of(const struct fitting *f, int64_t size)
 {
@@ -386,8 +369,19 @@ static void fit_whole(struct ap_ctx *ctx, const struct ap_table *t, const struct
 		.best.outcome = AP_OUT_LIMIT};
 	struct interval all = {.bound = ap_bound_plain(ctx, t->problem)};
 	const uint32_t *first;
+	size_t total = 0, n = 0, m = 0;
 
-	collect_sizes(&f);
+	for (uint32_t c = 0; c < f.t->nclass; c++)
+		total += f.t->cls[c].k;
+	f.size = AP_NEW_N(f.ctx->scratch, int64_t, total + 1);
+	for (uint32_t c = 0; c < f.t->nclass; c++)
+		for (uint32_t i = 0; i < f.t->cls[c].k; i++)
+			f.size[n++] = f.t->cls[c].temporary[i];
+	qsort(f.size, n, sizeof *f.size, compare_sizes);
+	for (size_t i = 0; i < n; i++)
+		if (m == 0 || f.size[i] != f.size[m - 1])
+			f.size[m++] = f.size[i];
+	f.nsize = m;
 	all.lo = index_of(&f, least_temporary(t));
 	all.hi = f.nsize - 1;
 	narrow(&f, &all);
@@ -540,38 +534,26 @@ static bool is_spent(const struct staging *x)
 	return ap_ctx_stopped(x->ctx) || ap_budget_left(x->budget, x->work) == 0;
 }
 
-/* What is left of the budget for each of n solves. */
-static struct ap_budget share(const struct staging *x, uint32_t n)
-{
-	struct ap_budget b = *x->budget;
-
-	b.start[0] = b.start[1] = NULL;
-	if (b.work > 0)
-		b.work = b.work > x->work + n ? (b.work - x->work) / n : 1;
-	return b;
-}
-
-static const uint32_t *part_pick(struct staging *x, const struct ap_table_part *part,
-	const uint32_t *whole)
-{
-	uint32_t *pick = AP_NEW_N(x->ctx->arena, uint32_t, part->table.problem->n);
-
-	for (uint32_t i = 0; i < part->ninside; i++)
-		pick[i] = whole[part->node[i]];
-	return pick;
-}
-
 /* One stage within a limit, its neighbours as joined has them. start: a pick of the whole, may be NULL.
  * Where there is a choice, it is the pick's. */
 static void solve_stage(struct staging *x, uint32_t s, const uint32_t *joined, const uint32_t *start,
 	int64_t limit, struct ap_choice *c)
 {
-	struct ap_budget budget = share(x, stages(x) - s);
+	struct ap_budget budget = *x->budget;
+	uint32_t n = stages(x) - s; /* solves that share what is left of the budget */
 	struct ap_table_part part;
 
+	budget.start[0] = budget.start[1] = NULL;
+	if (budget.work > 0)
+		budget.work = budget.work > x->work + n ? (budget.work - x->work) / n : 1;
 	ap_table_part_make(x->ctx, x->t, (int32_t)s, joined, &part);
-	if (start)
-		budget.start[0] = part_pick(x, &part, start);
+	if (start) {
+		uint32_t *pick = AP_NEW_N(x->ctx->arena, uint32_t, part.table.problem->n);
+
+		for (uint32_t i = 0; i < part.ninside; i++)
+			pick[i] = start[part.node[i]];
+		budget.start[0] = pick;
+	}
 	fit_whole(x->ctx, &part.table, x->engine, &budget, limit, c);
 	x->work += c->work;
 	for (uint32_t i = 0; found(c) && i < part.ninside; i++)

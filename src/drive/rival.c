@@ -281,17 +281,6 @@ enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const in
 	return AP_OK;
 }
 
-/* As the route takes it; NULL where it stops at it. */
-static const struct ap_plan *as_routed(struct ap_rivals *r, const int32_t *const *held)
-{
-	struct ap_ctx quiet = *r->ctx;
-	const struct ap_plan *plan;
-
-	quiet.stop = NULL;
-	quiet.diag = ap_diag_create(r->ctx->arena, false);
-	return ap_rival_routed(r, &quiet, held, &plan) == AP_OK ? plan : NULL;
-}
-
 const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_rival *v)
 {
@@ -299,8 +288,14 @@ const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request
 	bool open;
 	const int32_t *const *counts = held_counts(r, &v->plan, fixed, &open);
 
-	if (r->route)
-		return as_routed(r, counts);
+	if (r->route) {
+		struct ap_ctx quiet = *r->ctx;
+		const struct ap_plan *plan;
+
+		quiet.stop = NULL;
+		quiet.diag = ap_diag_create(r->ctx->arena, false);
+		return ap_rival_routed(r, &quiet, counts, &plan) == AP_OK ? plan : NULL;
+	}
 	if (!open)
 		return &v->plan;
 	if (v->optimal)

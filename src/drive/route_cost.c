@@ -19,21 +19,6 @@ static bool is_same(const struct comparing *c, ap_id node)
 		c->plan->graph->node[node].bound.nfactor * sizeof(int32_t)) == 0;
 }
 
-static void compare_operators(struct comparing *c)
-{
-	for (ap_id i = 0; i < c->plan->graph->nnode; i++) {
-		if (is_same(c, i))
-			continue;
-		c->differ[c->n++] = (struct ap_route_differ){
-			.node = i,
-			.free_count = c->free->op[i].place.count,
-			.operator_s = ap_op_cost_total_s(&c->plan->op[i].cost, c->plan->step) -
-				ap_op_cost_total_s(&c->free->op[i].cost, c->free->step),
-		};
-		c->at[i] = c->n;
-	}
-}
-
 /* Each redistribution belongs to the operator behind it, or where that is the same to the one before. Where
  * both are the same, so is what lies between them. */
 static void compare_moves(struct comparing *c, const struct ap_plan *p, double sign)
@@ -59,7 +44,17 @@ const struct ap_plan_route *ap_route_compare(struct ap_ctx *ctx, const struct ap
 
 	c.differ = AP_NEW_N(ctx->arena, struct ap_route_differ, plan->graph->nnode);
 	c.at = AP_NEW_N(ctx->arena, uint32_t, plan->graph->nnode);
-	compare_operators(&c);
+	for (ap_id i = 0; i < plan->graph->nnode; i++) {
+		if (is_same(&c, i))
+			continue;
+		c.differ[c.n++] = (struct ap_route_differ){
+			.node = i,
+			.free_count = free->op[i].place.count,
+			.operator_s = ap_op_cost_total_s(&plan->op[i].cost, plan->step) -
+				ap_op_cost_total_s(&free->op[i].cost, free->step),
+		};
+		c.at[i] = c.n;
+	}
 	compare_moves(&c, plan, 1);
 	compare_moves(&c, free, -1);
 	*r = (struct ap_plan_route){

@@ -137,23 +137,6 @@ static bool try_all(struct improving *x)
 	return any;
 }
 
-static void begin(struct improving *x, const int32_t *const *fixed, const struct ap_plan *start)
-{
-	struct ap_arena *arena = x->r->ctx->arena;
-	ap_id n = x->rq->graph->nnode;
-	bool *open = AP_NEW_N(arena, bool, n);
-
-	x->held = AP_NEW_N(arena, const int32_t *, n);
-	for (ap_id i = 0; i < n; i++) {
-		open[i] = start->op[i].in_checkpoint && !(fixed && fixed[i]);
-		x->held[i] = fixed && fixed[i] ? fixed[i] : open[i] ? start->op[i].place.count : NULL;
-	}
-	x->open = open;
-	x->class_of = ap_task_classes(x->r->ctx, start->task, n);
-	x->quiet = *x->r->ctx;
-	x->quiet.stop = NULL;
-}
-
 const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan *start)
 {
@@ -161,9 +144,20 @@ const struct ap_plan *ap_route_improve(struct ap_rivals *r, const struct ap_requ
 		.best_s = start->prediction.step_time_s};
 	const struct ap_plan *plan = start;
 	bool any = false;
+	struct ap_arena *arena = r->ctx->arena;
+	ap_id n = rq->graph->nnode;
+	bool *open = AP_NEW_N(arena, bool, n);
 
 	ap_ctx_phase(r->ctx, "bettering what the route completes");
-	begin(&x, fixed, start);
+	x.held = AP_NEW_N(arena, const int32_t *, n);
+	for (ap_id i = 0; i < n; i++) {
+		open[i] = start->op[i].in_checkpoint && !(fixed && fixed[i]);
+		x.held[i] = fixed && fixed[i] ? fixed[i] : open[i] ? start->op[i].place.count : NULL;
+	}
+	x.open = open;
+	x.class_of = ap_task_classes(r->ctx, start->task, n);
+	x.quiet = *r->ctx;
+	x.quiet.stop = NULL;
 	while (x.left && !ap_ctx_stopped(r->ctx) && try_all(&x))
 		any = true;
 	x.quiet.diag = ap_diag_create(r->ctx->arena, false);

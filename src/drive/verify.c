@@ -243,29 +243,6 @@ static bool was_checked(const struct ap_plan_param *q, const struct ap_plan_para
 		ap_axes_equal(&q->shard.replicas, &before->shard.replicas);
 }
 
-static enum ap_status check_parameters(struct ap_ctx *ctx, const struct ap_plan *p,
-	const ap_id *first)
-{
-	const struct ap_plan_param **before =
-		AP_NEW_N(ctx->scratch, const struct ap_plan_param *, p->graph->nnode);
-	ap_id node = AP_NONE;
-	const char *conflict =
-		ap_plan_conflict(ctx, p->graph, p->machine->ndev, ap_plan_counts(ctx, p), &node);
-
-	if (conflict)
-		return wrong(ctx, p, node, conflict);
-	for (uint32_t i = 0; i < p->nparam; i++) {
-		const struct ap_plan_param *q = &p->param[i];
-
-		if (was_checked(q, before[first[q->node]]))
-			continue;
-		if (!exchange_agrees(ctx, p, q))
-			return wrong(ctx, p, q->node, "gradient group and holders disagree");
-		before[first[q->node]] = q;
-	}
-	return AP_OK;
-}
-
 /* Objective and memory afresh: a second plan made from the bare counts. */
 static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 {
@@ -288,9 +265,25 @@ static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, p->graph->nnode);
+	const struct ap_plan_param **before;
+	ap_id node = AP_NONE;
+	const char *conflict;
 
 	AP_TRY(check_operators(ctx, p, first));
-	return check_parameters(ctx, p, first);
+	before = AP_NEW_N(ctx->scratch, const struct ap_plan_param *, p->graph->nnode);
+	conflict = ap_plan_conflict(ctx, p->graph, p->machine->ndev, ap_plan_counts(ctx, p), &node);
+	if (conflict)
+		return wrong(ctx, p, node, conflict);
+	for (uint32_t i = 0; i < p->nparam; i++) {
+		const struct ap_plan_param *q = &p->param[i];
+
+		if (was_checked(q, before[first[q->node]]))
+			continue;
+		if (!exchange_agrees(ctx, p, q))
+			return wrong(ctx, p, q->node, "gradient group and holders disagree");
+		before[first[q->node]] = q;
+	}
+	return AP_OK;
 }
 
 /* Is it what its route makes of what its checkpoint holds? */

@@ -132,29 +132,26 @@ static void take_cuts(const struct hybrid *s, const struct ap_bound *b, const st
 	}
 }
 
-static struct ap_cut_dim compose(const struct ap_dim *dim, const struct ap_cut_dim *want)
-{
-	struct ap_cut_dim all = uncut;
-
-	for (int k = 0; k < dim->n; k++) {
-		struct ap_cut_dim r = want[dim->factor[k]];
-
-		if (r.cut == 1)
-			continue;
-		if (all.cut > 1 && all.stride != r.stride * r.cut)
-			break;
-		all.cut *= r.cut;
-		all.stride = r.stride;
-	}
-	return all;
-}
-
 /* Layout of an operand or result, in ranges. */
 static void range_layout(const struct ap_operand *o, const struct ap_cut_dim *want, struct ap_layout *out)
 {
 	*out = (struct ap_layout){.rank = o->rank};
-	for (int d = 0; d < o->rank; d++)
-		out->dim[d] = compose(&o->dim[d], want);
+	for (int d = 0; d < o->rank; d++) {
+		const struct ap_dim *dim = &o->dim[d];
+		struct ap_cut_dim all = uncut;
+
+		for (int k = 0; k < dim->n; k++) {
+			struct ap_cut_dim r = want[dim->factor[k]];
+
+			if (r.cut == 1)
+				continue;
+			if (all.cut > 1 && all.stride != r.stride * r.cut)
+				break;
+			all.cut *= r.cut;
+			all.stride = r.stride;
+		}
+		out->dim[d] = all;
+	}
 }
 
 /* The first factor of the batch, in dev order, that may be cut; -1 none. */
@@ -239,12 +236,6 @@ static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *w
 	}
 	if (!ap_space_legal(s->ctx, b, n->count, s->ndev, s->step, dropped))
 		make_legal(s, b, n->want, n->count);
-}
-
-static enum hybrid_origin kind_origin(enum ap_tensor_kind kind)
-{
-	return kind == AP_TENSOR_PARAM ? HYBRID_WEIGHT :
-		kind == AP_TENSOR_CONST ? HYBRID_CONSTANT : HYBRID_FREE;
 }
 
 static enum hybrid_origin operand_origin(const struct hybrid *s, const struct ap_node *n, int i)
@@ -354,7 +345,8 @@ static enum hybrid_origin result_origin(const struct hybrid *s, const struct ap_
 static void find_roles(struct hybrid *s)
 {
 	for (ap_id t = 0; t < s->g->ntensor; t++) {
-		s->tensor[t].origin = kind_origin(s->g->tensor[t].kind);
+		s->tensor[t].origin = s->g->tensor[t].kind == AP_TENSOR_PARAM ? HYBRID_WEIGHT :
+			s->g->tensor[t].kind == AP_TENSOR_CONST ? HYBRID_CONSTANT : HYBRID_FREE;
 		s->tensor[t].table = s->g->tensor[t].kind == AP_TENSOR_PARAM ? t : AP_NONE;
 	}
 	for (ap_id i = 0; i < s->g->nnode; i++) {
@@ -422,21 +414,6 @@ static void refuse_table(struct hybrid *s, const struct ap_node *n, int64_t entr
 		"whole", n->name, entries, s->tp, ap_cut_allowed(s->ctx, entries, s->ndev));
 }
 
-static void decide_table(struct hybrid *s, ap_id node)
-{
-	const struct ap_node *n = &s->g->node[node];
-	ap_id table = s->tensor[n->in[s->node[node].weight]].table;
-	int64_t entries = n->bound.factor[entries_factor(&n->bound)].size;
-	bool cut = s->tp > 1 && s->h->vocab != AP_VOCAB_WHOLE && entries % s->tp == 0 &&
-		(table == AP_NONE || users_follow(s, table));
-
-	if (s->h->vocab == AP_VOCAB_CUT && entries % s->tp)
-		refuse_table(s, n, entries);
-	s->node[node].cut_table = cut;
-	if (table != AP_NONE)
-		s->whole[table] = !cut;
-}
-
 static bool has_main(const struct hybrid *s, const struct ap_node *n)
 {
 	for (int i = 0; i < n->bound.nin; i++)
@@ -448,8 +425,19 @@ static bool has_main(const struct hybrid *s, const struct ap_node *n)
 static void choose_tables(struct hybrid *s)
 {
 	for (ap_id i = 0; i < s->g->nnode && !s->why; i++)
-		if (s->node[i].role == HYBRID_LOOKUP)
-			decide_table(s, i);
+		if (s->node[i].role == HYBRID_LOOKUP) {
+			const struct ap_node *n = &s->g->node[i];
+			ap_id table = s->tensor[n->in[s->node[i].weight]].table;
+			int64_t entries = n->bound.factor[entries_factor(&n->bound)].size;
+			bool cut = s->tp > 1 && s->h->vocab != AP_VOCAB_WHOLE && entries % s->tp == 0 &&
+				(table == AP_NONE || users_follow(s, table));
+
+			if (s->h->vocab == AP_VOCAB_CUT && entries % s->tp)
+				refuse_table(s, n, entries);
+			s->node[i].cut_table = cut;
+			if (table != AP_NONE)
+				s->whole[table] = !cut;
+		}
 	for (ap_id i = 0; i < s->g->nnode; i++) {
 		const struct ap_node *n = &s->g->node[i];
 
@@ -578,18 +566,13 @@ static void use(struct hybrid *s, ap_id node, uint16_t operand)
 	t->used = true;
 }
 
-/* Results of a network that is not trained may stay cut. */
-static void outputs(struct hybrid *s)
+static void find_sinks(struct hybrid *s)
 {
+	/* Results of a network that is not trained may stay cut. */
 	for (uint32_t i = 0; i < s->g->noutput && !s->step->training; i++)
 		for (int d = 0; d < AP_MAX_RANK; d++)
 			s->tensor[s->g->output[i]].sink[d] =
 				(struct hybrid_sink){HYBRID_SUMMED, s->tp, AP_NONE, 0, 0};
-}
-
-static void find_sinks(struct hybrid *s)
-{
-	outputs(s);
 	for (ap_id i = s->g->nnode; i-- > 0;) {
 		const struct ap_node *n = &s->g->node[i];
 		bool after_it = s->node[i].role == HYBRID_PRODUCT;
@@ -999,17 +982,6 @@ static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
 	}
 }
 
-/* Only factors of the batch are cut by dp, unless it is a weight that a user has cut so. */
-static void keep_batch(const struct hybrid *s, const struct ap_bound *b, bool weight,
-	struct ap_cut_dim *want)
-{
-	int32_t low = s->tp * s->cp;
-
-	for (int f = 0; f < b->nfactor && !weight; f++)
-		if (!(b->factor[f].flags & AP_FACTOR_BATCH))
-			strip_ranks(&want[f], low, low * s->dp);
-}
-
 /* Drops the first cut that the ranks would not lie at as its user's; false where there is none. */
 static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
@@ -1028,31 +1000,33 @@ static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want
 	return false;
 }
 
-static void decide_free(struct hybrid *s, ap_id node)
-{
-	const struct ap_node *n = &s->g->node[node];
-	bool weight = n->bound.nout > 0 && s->tensor[n->out[0]].origin <= HYBRID_WEIGHT;
-	struct ap_cut_dim want[AP_MAX_FACTOR];
-	struct ap_layout l;
-
-	leave_uncut(want);
-	for (int r = 0; r < n->bound.nout; r++) {
-		widest(s, n->out[r], &l);
-		if (l.rank > 0)
-			take_cuts(s, &n->bound, &n->bound.out[r], &l, want);
-	}
-	keep_batch(s, &n->bound, weight, want);
-	settle(s, &n->bound, want);
-	do
-		apply_wants(s, node, want, NULL);
-	while (drop_displaced(s, node, want));
-}
-
 static void cut_free(struct hybrid *s)
 {
 	for (ap_id i = s->g->nnode; i-- > 0;)
-		if (!s->node[i].want)
-			decide_free(s, i);
+		if (!s->node[i].want) {
+			const struct ap_node *n = &s->g->node[i];
+			bool weight = n->bound.nout > 0 && s->tensor[n->out[0]].origin <= HYBRID_WEIGHT;
+			struct ap_cut_dim want[AP_MAX_FACTOR];
+			struct ap_layout l;
+			const struct ap_bound *b = &n->bound;
+			int32_t low = s->tp * s->cp;
+
+			leave_uncut(want);
+			for (int r = 0; r < n->bound.nout; r++) {
+				widest(s, n->out[r], &l);
+				if (l.rank > 0)
+					take_cuts(s, &n->bound, &n->bound.out[r], &l, want);
+			}
+			/* Only factors of the batch are cut by dp, unless it is a weight that a
+			 * user has cut so. */
+			for (int f = 0; f < b->nfactor && !weight; f++)
+				if (!(b->factor[f].flags & AP_FACTOR_BATCH))
+					strip_ranks(&want[f], low, low * s->dp);
+			settle(s, &n->bound, want);
+			do
+				apply_wants(s, i, want, NULL);
+			while (drop_displaced(s, i, want));
+		}
 }
 
 static bool batch_fits(struct hybrid *s)
@@ -1099,16 +1073,6 @@ static bool solve(struct hybrid *s)
 	return !s->why;
 }
 
-static const char *conflict(const struct hybrid *s, const int32_t *const *counts)
-{
-	const char *text;
-	ap_id node;
-
-	text = ap_plan_conflict(s->ctx, s->g, s->ndev, counts, &node);
-	return text ? ap_arena_printf(s->ctx->arena, "operator \"%s\": %s", s->g->node[node].name, text)
-		    : NULL;
-}
-
 const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
 {
@@ -1118,9 +1082,14 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 
 	start(&s, ctx, g, ndev, step, h);
 	if (solve(&s)) {
+		const char *text;
+		ap_id node;
+
 		for (ap_id i = 0; i < g->nnode; i++)
 			counts[i] = s.node[i].count;
-		s.why = conflict(&s, counts);
+		text = ap_plan_conflict(s.ctx, s.g, s.ndev, counts, &node);
+		s.why = text ? ap_arena_printf(s.ctx->arena, "operator \"%s\": %s", s.g->node[node].name,
+			text) : NULL;
 	}
 	ap_arena_release(ctx->scratch, mark);
 	*why = s.why;
@@ -1172,14 +1141,6 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	return s.why ? NULL : g;
 }
 
-static void name_grid(const struct ap_hybrid *h, char *name, size_t size)
-{
-	int len = snprintf(name, size, "dp=%" PRId64 " tp=%" PRId64, h->dp, h->tp);
-
-	if (h->cp > 1)
-		snprintf(name + len, size - (size_t)len, " cp=%" PRId64, h->cp);
-}
-
 void ap_hybrid_grids(int64_t ndev,
 	void (*emit)(void *user, const struct ap_hybrid *h, const char *name), void *user)
 {
@@ -1188,10 +1149,13 @@ void ap_hybrid_grids(int64_t ndev,
 			struct ap_hybrid h = {.dp = ndev / cp / tp, .tp = tp, .pp = 1, .cp = cp, .ep = 1,
 				.vpp = 1};
 			char name[72];
+			int len;
 
 			if (h.dp * h.cp * h.tp != ndev)
 				continue;
-			name_grid(&h, name, sizeof name);
+			len = snprintf(name, sizeof name, "dp=%" PRId64 " tp=%" PRId64, h.dp, h.tp);
+			if (h.cp > 1)
+				snprintf(name + len, sizeof name - (size_t)len, " cp=%" PRId64, h.cp);
 			emit(user, &h, name);
 		}
 }

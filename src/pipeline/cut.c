@@ -73,36 +73,32 @@ static bool bound_firsts(struct cutting *c, int64_t most)
 	return true;
 }
 
-/* From where runs before p reach to where run p may begin. */
-static bool reach(struct cutting *c, uint32_t p, int64_t most)
-{
-	const int64_t *before = c->reached[(p - 1) % 2];
-	int64_t *now = c->reached[p % 2], best = NOWHERE;
-	uint32_t i = c->low[p - 1];
-	bool any = false;
-
-	for (uint32_t j = c->low[p]; j <= c->high[p]; j++) {
-		int64_t cost = share(c, p, j);
-
-		for (; satisfied(c, p - 1, i, j) && i <= c->high[p - 1]; i++)
-			best = before[i] > best ? before[i] : best;
-		now[j] = NOWHERE;
-		if (best == NOWHERE || c->sum[j] + cost - best > most)
-			continue;
-		now[j] = c->sum[j] - cost;
-		any = true;
-	}
-	return any;
-}
-
 static bool is_enough(struct cutting *c, int64_t most)
 {
 	if (!bound_firsts(c, most))
 		return false;
 	c->reached[0][0] = 0;
-	for (uint32_t p = 1; p <= c->parts; p++)
-		if (!reach(c, p, most))
+	for (uint32_t p = 1; p <= c->parts; p++) {
+		const int64_t *before = c->reached[(p - 1) % 2];
+		int64_t *now = c->reached[p % 2], best = NOWHERE;
+		uint32_t i = c->low[p - 1];
+		bool any = false;
+
+		/* From where runs before p reach to where run p may begin. */
+		for (uint32_t j = c->low[p]; j <= c->high[p]; j++) {
+			int64_t cost = share(c, p, j);
+
+			for (; satisfied(c, p - 1, i, j) && i <= c->high[p - 1]; i++)
+				best = before[i] > best ? before[i] : best;
+			now[j] = NOWHERE;
+			if (best == NOWHERE || c->sum[j] + cost - best > most)
+				continue;
+			now[j] = c->sum[j] - cost;
+			any = true;
+		}
+		if (!any)
 			return false;
+	}
 	return true;
 }
 
@@ -239,21 +235,6 @@ static struct layer new_layer(struct ap_ctx *ctx, const struct cutting *c, uint3
 	return (struct layer){AP_NEW_N(ctx->scratch, int64_t, n), AP_NEW_N(ctx->scratch, uint32_t, n)};
 }
 
-static void find_firsts(struct ap_ctx *ctx, struct cutting *c, int64_t most, uint32_t *first)
-{
-	struct layer *layer = AP_NEW_N(ctx->scratch, struct layer, c->parts + 1);
-
-	bound_firsts(c, most);
-	layer[c->parts] = new_layer(ctx, c, c->parts);
-	for (uint32_t p = c->parts; p-- > 0;) {
-		layer[p] = new_layer(ctx, c, p);
-		fill_layer(ctx, c, p, most, &layer[p + 1], &layer[p]);
-	}
-	first[0] = 0;
-	for (uint32_t p = 0; p + 1 < c->parts; p++)
-		first[p + 1] = layer[p].next[first[p] - c->low[p]];
-}
-
 bool ap_cut_possible(const struct ap_cut *cut)
 {
 	uint32_t i = 0, found = 0;
@@ -263,21 +244,18 @@ bool ap_cut_possible(const struct ap_cut *cut)
 	return found == cut->wanting && cut->n - i >= cut->parts - cut->wanting;
 }
 
-static void find_vital(struct ap_ctx *ctx, struct cutting *c)
-{
-	c->vital = AP_NEW_N(ctx->scratch, uint32_t, c->n + 1);
-	c->vital[c->n] = c->n;
-	for (uint32_t i = c->n; i-- > 0;)
-		c->vital[i] = !c->cut->vital || c->cut->vital[i] ? i : c->vital[i + 1];
-}
-
 void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct cutting c = {.cut = cut, .n = cut->n, .parts = cut->parts};
+	int64_t most;
+	struct layer *layer;
 
 	assert(c.parts >= 1 && c.parts <= c.n && ap_cut_possible(cut));
-	find_vital(ctx, &c);
+	c.vital = AP_NEW_N(ctx->scratch, uint32_t, c.n + 1);
+	c.vital[c.n] = c.n;
+	for (uint32_t i = c.n; i-- > 0;)
+		c.vital[i] = !c.cut->vital || c.cut->vital[i] ? i : c.vital[i + 1];
 	c.sum = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
 	c.low = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
 	c.high = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
@@ -285,6 +263,16 @@ void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 		c.reached[k] = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
 	for (uint32_t i = 0; i < c.n; i++)
 		c.sum[i + 1] = c.sum[i] + cut->weight[i];
-	find_firsts(ctx, &c, least_most(&c), first);
+	most = least_most(&c);
+	layer = AP_NEW_N(ctx->scratch, struct layer, c.parts + 1);
+	bound_firsts(&c, most);
+	layer[c.parts] = new_layer(ctx, &c, c.parts);
+	for (uint32_t p = c.parts; p-- > 0;) {
+		layer[p] = new_layer(ctx, &c, p);
+		fill_layer(ctx, &c, p, most, &layer[p + 1], &layer[p]);
+	}
+	first[0] = 0;
+	for (uint32_t p = 0; p + 1 < c.parts; p++)
+		first[p + 1] = layer[p].next[first[p] - c.low[p]];
 	ap_arena_release(ctx->scratch, mark);
 }

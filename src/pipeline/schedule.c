@@ -495,19 +495,6 @@ static double length_of(struct running *r, enum ap_pass pass, int32_t part)
 					  : t->weight_s;
 }
 
-/* Others need what this slot made, whatever else there is to come from it. */
-static void hand_on(struct running *r, const struct ap_slot_time *s, int32_t part)
-{
-	int32_t micro = s->slot.micro;
-
-	if (s->slot.pass == AP_PASS_FORWARD && part + 1 < r->npart)
-		deliver(r, AP_PASS_FORWARD, part, part + 1, micro, s->end_s);
-	if (s->slot.pass == AP_PASS_FORWARD && part + 1 == r->npart)
-		*arrival(r, AP_PASS_BACKWARD, part, micro) = s->end_s;
-	if (s->slot.pass == AP_PASS_BACKWARD && part > 0)
-		deliver(r, AP_PASS_BACKWARD, part, part - 1, micro, s->end_s);
-}
-
 static void run_stage(struct running *r, int32_t stage)
 {
 	for (; r->next[stage] < r->first[stage + 1]; r->next[stage]++) {
@@ -517,13 +504,20 @@ static void run_stage(struct running *r, int32_t stage)
 		double needed = s->slot.pass == AP_PASS_WEIGHT
 					? 0
 					: *arrival(r, s->slot.pass, part, s->slot.micro);
+		int32_t micro = s->slot.micro;
 
 		if (isnan(needed))
 			return;
 		s->start_s = fmax(r->free_s[stage], needed);
 		s->end_s = s->start_s + length_of(r, s->slot.pass, part);
 		r->free_s[stage] = s->end_s;
-		hand_on(r, s, part);
+		/* Others need what this slot made, whatever else there is to come from it. */
+		if (s->slot.pass == AP_PASS_FORWARD && part + 1 < r->npart)
+			deliver(r, AP_PASS_FORWARD, part, part + 1, micro, s->end_s);
+		if (s->slot.pass == AP_PASS_FORWARD && part + 1 == r->npart)
+			*arrival(r, AP_PASS_BACKWARD, part, micro) = s->end_s;
+		if (s->slot.pass == AP_PASS_BACKWARD && part > 0)
+			deliver(r, AP_PASS_BACKWARD, part, part - 1, micro, s->end_s);
 	}
 }
 

@@ -288,25 +288,6 @@ static ap_id origin(const struct ap_tensor *x)
 	return x->kind == AP_TENSOR_ACT ? x->producer : x->use[0].node;
 }
 
-static void list_passages(struct passing *x)
-{
-	const struct ap_graph *g = x->s->g;
-
-	x->passages = ap_map_create(x->s->ctx->scratch);
-	x->passage = AP_NEW_N(x->s->ctx->scratch, ap_id, g->ntensor);
-	for (ap_id i = 0; i < g->ntensor; i++) {
-		const struct ap_tensor *t = &g->tensor[i];
-		struct passage key = {.once = t->kind == AP_TENSOR_PARAM, .back = t->needs_grad};
-
-		x->passage[i] = AP_NONE;
-		if (t->nuse == 0 || t->kind == AP_TENSOR_INPUT || t->kind == AP_TENSOR_CONST ||
-			origin(t) == last_use(t))
-			continue;
-		key.bytes = dealt_bytes(x->s, t);
-		x->passage[i] = ap_map_put(x->passages, &key, sizeof key, NULL);
-	}
-}
-
 /* Of all passages, from stage to stage and back, in a step. */
 static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to)
 {
@@ -364,8 +345,21 @@ static const int64_t **make_crossings(struct stages *s)
 	const int64_t **out = AP_NEW_N(s->ctx->scratch, const int64_t *, s->npart);
 	struct passing x = {.s = s, .rates = AP_NEW_N(s->ctx->scratch, struct rates, s->npart)};
 	int32_t from, to, segment;
+	const struct ap_graph *g = s->g;
 
-	list_passages(&x);
+	x.passages = ap_map_create(s->ctx->scratch);
+	x.passage = AP_NEW_N(s->ctx->scratch, ap_id, g->ntensor);
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		const struct ap_tensor *t = &g->tensor[i];
+		struct passage key = {.once = t->kind == AP_TENSOR_PARAM, .back = t->needs_grad};
+
+		x.passage[i] = AP_NONE;
+		if (t->nuse == 0 || t->kind == AP_TENSOR_INPUT || t->kind == AP_TENSOR_CONST ||
+			origin(t) == last_use(t))
+			continue;
+		key.bytes = dealt_bytes(s, t);
+		x.passage[i] = ap_map_put(x.passages, &key, sizeof key, NULL);
+	}
 	ap_schedule_spot(s->rq->scheduler, s->rq->nstage, 0, &from, &segment);
 	for (int32_t p = 1; p < s->npart; p++, from = to) {
 		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, p, &to, &segment);
@@ -426,33 +420,27 @@ static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
 	}
 }
 
-/* A stage without a trainable parameter of its own has an empty strategy checkpoint, which MindSpore
- * refuses. */
-static void want_parameters(struct stages *s, struct ap_cut *cut)
-{
-	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut->n);
-
-	for (ap_id i = 0; i < cut->n; i++) {
-		const struct ap_node *n = &s->g->node[i];
-
-		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == i &&
-			ap_op_has_strategy(n->bound.row);
-	}
-	cut->vital = vital;
-	cut->wanting = (uint32_t)s->rq->nstage; /* all have their first segments first */
-	if (!ap_cut_possible(cut))
-		cut->wanting = 0;
-}
-
 /* Parts of all operators, where nothing is said. */
 static void cut_all(struct stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
 	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut.parts + 1);
+	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut.n);
 
 	cut.weight = make_weights(s, NULL, cut.n);
 	cut.crossing = make_crossings(s);
-	want_parameters(s, &cut);
+	/* A stage without a trainable parameter of its own has an empty strategy checkpoint, which
+	 * MindSpore refuses. */
+	for (ap_id i = 0; i < cut.n; i++) {
+		const struct ap_node *n = &s->g->node[i];
+
+		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == i &&
+			ap_op_has_strategy(n->bound.row);
+	}
+	cut.vital = vital;
+	cut.wanting = (uint32_t)s->rq->nstage; /* all have their first segments first */
+	if (!ap_cut_possible(&cut))
+		cut.wanting = 0;
 	cut_best(s, &cut, first);
 	for (uint32_t p = 0; p < cut.parts; p++)
 		for (ap_id i = first[p]; i < first[p + 1]; i++)
@@ -510,30 +498,25 @@ static enum ap_status say_backwards(const struct spreading *x, ap_id i)
 		ap_diag_name(s->ctx->diag, s->g->node[x->why[i]].name), spot_text(s, stage, segment));
 }
 
-static void look_back(struct spreading *x, ap_id i)
-{
-	const struct ap_graph *g = x->s->g;
-
-	x->why[i] = AP_NONE;
-	for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
-		ap_id from = g->tensor[g->node[i].in[k]].producer;
-
-		if (from == AP_NONE || x->why[from] == AP_NONE || x->least[from] < x->least[i])
-			continue;
-		if (x->why[i] != AP_NONE && x->least[from] == x->least[i])
-			continue;
-		x->least[i] = x->least[from];
-		x->why[i] = x->why[from];
-	}
-}
-
 static enum ap_status place_said(struct spreading *x)
 {
 	struct stages *s = x->s;
 	enum ap_status st = AP_OK;
 
 	for (ap_id i = 0; i < s->g->nnode; i++) {
-		look_back(x, i);
+		const struct ap_graph *g = s->g;
+
+		x->why[i] = AP_NONE;
+		for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
+			ap_id from = g->tensor[g->node[i].in[k]].producer;
+
+			if (from == AP_NONE || x->why[from] == AP_NONE || x->least[from] < x->least[i])
+				continue;
+			if (x->why[i] != AP_NONE && x->least[from] == x->least[i])
+				continue;
+			x->least[i] = x->least[from];
+			x->why[i] = x->why[from];
+		}
 		s->part[i] = UNKNOWN;
 		if (!is_said(s, i))
 			continue;
@@ -724,16 +707,6 @@ static int32_t segment_of(const struct ap_node *n)
 	return n->segment;
 }
 
-static void note_names(struct ap_ctx *ctx, const struct ap_graph *g, struct cells *c)
-{
-	c->names = ap_map_create(ctx->scratch);
-	for (ap_id i = 0; i < g->nnode; i++)
-		ap_cell_note(c->names, g->node[i].cell);
-	c->part = AP_NEW_N(ctx->scratch, int32_t, ap_map_size(c->names));
-	for (size_t id = 0; id < ap_map_size(c->names); id++)
-		c->part[id] = NOT_YET;
-}
-
 static void note_part(const struct ap_node *n, int32_t part, struct cells *c)
 {
 	for (ap_id id = ap_cell_find(c->names, n->cell); id != AP_NONE;
@@ -745,7 +718,12 @@ static void note_part(const struct ap_node *n, int32_t part, struct cells *c)
 static void find_cells(struct ap_ctx *ctx, const struct ap_graph *staged,
 	int32_t (*part_of)(const struct ap_node *n), struct cells *c)
 {
-	note_names(ctx, staged, c);
+	c->names = ap_map_create(ctx->scratch);
+	for (ap_id i = 0; i < staged->nnode; i++)
+		ap_cell_note(c->names, staged->node[i].cell);
+	c->part = AP_NEW_N(ctx->scratch, int32_t, ap_map_size(c->names));
+	for (size_t id = 0; id < ap_map_size(c->names); id++)
+		c->part[id] = NOT_YET;
 	for (ap_id i = 0; i < staged->nnode; i++)
 		if (staged->node[i].peer < 0)
 			note_part(&staged->node[i], part_of(&staged->node[i]), c);

@@ -80,15 +80,6 @@ static const struct ap_fusion *fusion_of(const struct ap_step *step, enum ap_col
 	}
 }
 
-static int32_t cut_of(const struct ap_fusion *f, int64_t position)
-{
-	uint32_t n = 0;
-
-	while (f->mode == AP_FUSION_INDEX && n < f->nindex && f->index[n] <= position)
-		n++;
-	return (int32_t)n;
-}
-
 static enum ap_dtype wire_type(const struct bucketing *b, const struct ap_tensor *t,
 	enum ap_phase phase)
 {
@@ -111,8 +102,14 @@ static void make_key(struct bucketing *b, const struct ap_comm *c, const struct 
 	key->stage = stage;
 	key->dtype = (int32_t)wire_type(b, t, c->phase);
 	key->number = number < 0 ? 1 : number;
-	if (c->kind == AP_COLL_ALLREDUCE)
-		key->cut = cut_of(f, b->met[stage]++);
+	if (c->kind == AP_COLL_ALLREDUCE) {
+		int64_t position = b->met[stage]++;
+		uint32_t n = 0;
+
+		while (f->mode == AP_FUSION_INDEX && n < f->nindex && f->index[n] <= position)
+			n++;
+		key->cut = (int32_t)n;
+	}
 	if (f->mode == AP_FUSION_OFF || key->number == 0 || !users_agree(b->p->graph, t))
 		key->alone = 1 + (int32_t)b->members.n;
 }
@@ -156,14 +153,6 @@ static void put_gradients(struct bucketing *b)
 		for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
 			put(b, x->gradient[i].node, x->gradient[i].comm);
 	}
-}
-
-static void put_weights(struct bucketing *b)
-{
-	for (ap_id i = 0; i < b->p->graph->nnode; i++)
-		for (uint32_t c = 0; c < b->p->op[i].ncomm; c++)
-			if (b->p->op[i].comm[c].comm.phase == AP_PHASE_OPTIMIZER)
-				put(b, i, c);
 }
 
 /* Numbers the buckets by their last members; returns the new number of each. */
@@ -235,7 +224,10 @@ void ap_buckets_make(struct ap_ctx *ctx, struct ap_plan *p, const struct ap_plan
 
 	bucket_of = AP_NEW_N(ctx->scratch, uint32_t, x->first_gradient[p->graph->nnode]);
 	put_gradients(&b);
-	put_weights(&b);
+	for (ap_id i = 0; i < b.p->graph->nnode; i++)
+		for (uint32_t c = 0; c < b.p->op[i].ncomm; c++)
+			if (b.p->op[i].comm[c].comm.phase == AP_PHASE_OPTIMIZER)
+				put(&b, i, c);
 	p->bucket = finish(&b);
 	p->nbucket = (uint32_t)b.buckets.n;
 	for (uint32_t k = x->first[x->npart]; k-- > 0;) {

@@ -99,28 +99,11 @@ static struct dealing dealt_by(const struct ap_plan *p, int64_t size)
 	return d;
 }
 
-/* The size of groups that would save most, of equals the smallest. */
-static void add_size(struct ap_str *s, const struct ap_plan *p)
-{
-	struct dealing most = {0};
-	int64_t best = 0;
-
-	for (int64_t size = 2; size <= p->machine->ndev; size++) {
-		struct dealing d = p->machine->ndev % size ? most : dealt_by(p, size);
-
-		if (d.bytes <= most.bytes)
-			continue;
-		most = d;
-		best = size;
-	}
-	if (best)
-		ap_str_addf(s, "; --optimizer-weight-shard-size %" PRId64 " would deal %" PRIu32
-			" of them", best, most.n);
-}
-
 static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struct tally *t)
 {
 	struct ap_str why;
+	struct dealing most = {0};
+	int64_t best = 0;
 
 	ap_str_init(&why, ctx->arena);
 	add_reason(&why, t->single, "lies on one device alone, slice by slice",
@@ -132,7 +115,18 @@ static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struc
 	}
 	add_reason(&why, t->kept, "has a flag that keeps it whole", "have a flag that keeps them whole");
 	add_reason(&why, t->uneven, "has rows that do not divide", "have rows that do not divide");
-	add_size(&why, p);
+	/* The size of groups that would save most, of equals the smallest. */
+	for (int64_t size = 2; size <= p->machine->ndev; size++) {
+		struct dealing d = p->machine->ndev % size ? most : dealt_by(p, size);
+
+		if (d.bytes <= most.bytes)
+			continue;
+		most = d;
+		best = size;
+	}
+	if (best)
+		ap_str_addf(&why, "; --optimizer-weight-shard-size %" PRId64 " would deal %" PRIu32
+			" of them", best, most.n);
 	NOTE(ctx, "optimizer-shard", "enable_parallel_optimizer deals none of %" PRIu32 " parameters: %s",
 		t->all, why.s);
 }
@@ -166,26 +160,6 @@ static void note_positions(struct ap_ctx *ctx, const struct ap_plan *p)
 		}
 }
 
-static void note_layerwise(struct ap_ctx *ctx, uint32_t n)
-{
-	NOTE(ctx, "layerwise", "layerwise_parallel of %" PRIu32 " parameter%s is without effect: only "
-		"hybrid_parallel reads it", n, n == 1 ? "" : "s");
-}
-
-/* cross_batch is an attribute of any primitive; only reductions compute otherwise for it. */
-static void note_cross_batch(struct ap_ctx *ctx, const struct ap_graph *g)
-{
-	for (ap_id i = 0; i < g->nnode; i++) {
-		const struct ap_node *n = &g->node[i];
-		const struct ap_where where = {.file = g->file, .oper = n->name};
-
-		if ((n->cross_batch || ap_attr_bool(&n->attrs, "cross_batch", false)) &&
-			!ap_op_takes_cross_batch(n->bound.row))
-			(void)ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, "cross-batch",
-				"cross_batch is without effect: %s is no reduction", n->bound.row->name);
-	}
-}
-
 static void note_training(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_step *step)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -200,15 +174,26 @@ static void note_training(struct ap_ctx *ctx, const struct ap_plan *p, const str
 			"exchanged");
 	note_positions(ctx, p);
 	if (t.layerwise && !step->layerwise)
-		note_layerwise(ctx, t.layerwise);
+		NOTE(ctx, "layerwise", "layerwise_parallel of %" PRIu32 " parameter%s is without effect: only "
+			"hybrid_parallel reads it", t.layerwise, t.layerwise == 1 ? "" : "s");
 	ap_arena_release(ctx->scratch, mark);
 }
 
 void ap_plan_notes(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	const struct ap_step *step = p->step;
+	const struct ap_graph *g = p->graph;
 
-	note_cross_batch(ctx, p->graph);
+	/* cross_batch is an attribute of any primitive; only reductions compute otherwise for it. */
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &g->node[i];
+		const struct ap_where where = {.file = g->file, .oper = n->name};
+
+		if ((n->cross_batch || ap_attr_bool(&n->attrs, "cross_batch", false)) &&
+			!ap_op_takes_cross_batch(n->bound.row))
+			(void)ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, "cross-batch",
+				"cross_batch is without effect: %s is no reduction", n->bound.row->name);
+	}
 	if (step->training)
 		note_training(ctx, p, step);
 }

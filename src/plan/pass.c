@@ -198,22 +198,17 @@ static void complete(struct running *r, uint32_t gradient, double at)
 		launch(r, bucket);
 }
 
-/* Gradients that are kept in parts, of a micro-batch that is not the last. */
-static void deal(struct running *r, ap_id node, double at)
-{
-	const struct ap_plan_op *op = &r->m->p->op[node];
-
-	for (uint32_t i = 0; i < op->ncomm; i++)
-		if (op->comm[i].comm.each)
-			collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at);
-}
-
 static void exchange(struct running *r, ap_id node, double at)
 {
 	const struct ap_plan_index *x = r->m->x;
 
 	if (!r->last) {
-		deal(r, node, at);
+		const struct ap_plan_op *op = &r->m->p->op[node];
+
+		/* Gradients that are kept in parts, of a micro-batch that is not the last. */
+		for (uint32_t i = 0; i < op->ncomm; i++)
+			if (op->comm[i].comm.each)
+				collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at);
 		return;
 	}
 	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
@@ -247,29 +242,6 @@ static double backward_s(const struct running *r, ap_id node)
 	return (c->backward_s - c->recompute_s) * r->m->per_micro;
 }
 
-static void run_back(struct running *r, ap_id node)
-{
-	const struct ap_node *n = &r->m->p->graph->node[node];
-	const struct ap_task *t = &r->m->p->task[node];
-	double share = r->m->live->weight_share[node];
-	double at = backward_ready(r, node);
-	int64_t freed = r->m->live->freed[node] - r->m->live->late[node];
-
-	if (t->recompute_set == AP_NONE) /* weights gathered anew */
-		at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
-	at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
-	if (share < 1)
-		at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0, freed);
-	else
-		r->held -= freed;
-	if (!r->m->splits)
-		exchange(r, node, at);
-	at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
-	for (uint32_t i = 0; i < n->bound.nin; i++)
-		if (t->in[i].grad && t->in[i].kind == AP_TENSOR_ACT)
-			r->m->ready[n->in[i]] = fmax(r->m->ready[n->in[i]], moves(r, node, i, BACK, at));
-}
-
 static void backward(struct running *r, ap_id node)
 {
 	const struct ap_live *live = r->m->live;
@@ -277,10 +249,31 @@ static void backward(struct running *r, ap_id node)
 	for (uint32_t s = live->sets_at[node]; s != AP_NONE; s = live->next_set[s])
 		for (uint32_t k = live->set_first[s]; k < live->set_first[s + 1]; k++)
 			again(r, live->set_node[k]);
-	if (r->m->p->task[node].backward)
-		run_back(r, node);
-	else
+	if (r->m->p->task[node].backward) {
+		const struct ap_node *n = &r->m->p->graph->node[node];
+		const struct ap_task *t = &r->m->p->task[node];
+		double share = r->m->live->weight_share[node];
+		double at = backward_ready(r, node);
+		int64_t freed = r->m->live->freed[node] - r->m->live->late[node];
+
+		if (t->recompute_set == AP_NONE) /* weights gathered anew */
+			at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
+		at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
+		if (share < 1)
+			at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0,
+				freed);
+		else
+			r->held -= freed;
+		if (!r->m->splits)
+			exchange(r, node, at);
+		at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
+		for (uint32_t i = 0; i < n->bound.nin; i++)
+			if (t->in[i].grad && t->in[i].kind == AP_TENSOR_ACT)
+				r->m->ready[n->in[i]] = fmax(r->m->ready[n->in[i]],
+					moves(r, node, i, BACK, at));
+	} else {
 		r->held -= live->freed[node];
+	}
 }
 
 /* The gradients of weights, where they have a pass of their own. What goes out has waited for all of
@@ -309,27 +302,21 @@ static void each(struct running *r, bool back, void (*run)(struct running *r, ap
 	}
 }
 
-static void clear(struct running *r)
-{
-	const struct ap_plan_index *x = r->m->x;
-
-	for (uint32_t k = x->first[r->part]; k < x->first[r->part + 1]; k++) {
-		const struct ap_node *n = &x->p->graph->node[x->node[k]];
-
-		for (uint32_t o = 0; o < n->bound.nout; o++)
-			r->m->ready[n->out[o]] = r->m->again[n->out[o]] = 0;
-		for (uint32_t i = 0; i < n->bound.nin; i++)
-			r->m->ready[n->in[i]] = r->m->again[n->in[i]] = 0;
-	}
-}
-
 void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool last,
 	struct ap_slot_run *out)
 {
 	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD};
+	const struct ap_plan_index *x = m->x;
 
 	*out = (struct ap_slot_run){0};
-	clear(&r);
+	for (uint32_t k = x->first[r.part]; k < x->first[r.part + 1]; k++) {
+		const struct ap_node *n = &x->p->graph->node[x->node[k]];
+
+		for (uint32_t o = 0; o < n->bound.nout; o++)
+			m->ready[n->out[o]] = m->again[n->out[o]] = 0;
+		for (uint32_t i = 0; i < n->bound.nin; i++)
+			m->ready[n->in[i]] = m->again[n->in[i]] = 0;
+	}
 	if (pass == AP_PASS_FORWARD)
 		each(&r, false, forward);
 	if (pass == AP_PASS_BACKWARD) {

@@ -554,17 +554,6 @@ static void mend(struct run *r)
 			r->pick[u] = r->before[u];
 }
 
-/* Once in a run: passes remember what they found as long as its rates hold. In scratch. */
-static void open_passes(struct run *r)
-{
-	struct ap_arena *a = r->ctx->scratch;
-
-	r->pass = AP_NEW(a, struct pass);
-	*r->pass = (struct pass){.r = r, .a = a, .sets = ap_map_create(a),
-		.vectors = ap_map_create(a), .messages = ap_map_create(a),
-		.rests = ap_map_create(a), .decisions = ap_map_create(a)};
-}
-
 static void count_shares(struct pass *p)
 {
 	struct run *r = p->r;
@@ -665,21 +654,16 @@ static uint32_t best_state(struct run *r, ap_id u)
 	return best;
 }
 
-static uint32_t decide_alone(struct run *r, ap_id u)
+static bool move_node(struct run *r, ap_id u)
 {
+	uint32_t state;
 	size_t len = surroundings(r, u);
 	bool fresh;
 	ap_id id = ap_map_put(r->memo, r->key, len, &fresh);
 
 	if (fresh)
 		AP_PUSH(r->ctx->scratch, r->answer, best_state(r, u));
-	return r->answer.v[id];
-}
-
-static bool move_node(struct run *r, ap_id u)
-{
-	uint32_t state = decide_alone(r, u);
-
+	state = r->answer.v[id];
 	r->dirty[u] = false;
 	if (state == r->pick[u])
 		return false;
@@ -730,10 +714,15 @@ static void improve(struct run *r, struct rates rates)
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 	struct score total;
 	int still = 0;
+	struct ap_arena *a = r->ctx->scratch;
 
 	r->rates = rates;
 	reset(r);
-	open_passes(r);
+	/* Once in a run: passes remember what they found as long as its rates hold. In scratch. */
+	r->pass = AP_NEW(a, struct pass);
+	*r->pass = (struct pass){.r = r, .a = a, .sets = ap_map_create(a),
+		.vectors = ap_map_create(a), .messages = ap_map_create(a),
+		.rests = ap_map_create(a), .decisions = ap_map_create(a)};
 	total = total_of(r, NULL);
 	cut_levels(r, &total);
 	for (int i = 0; i < PASSES && still < 2 && !spent(r); i++) {
@@ -889,26 +878,21 @@ static void price_bytes(struct solving *s, double scale, int64_t cap)
 	}
 }
 
-/* Seconds a byte, roughly, whatever the sign of the costs. */
-static double exchange_rate(struct solving *s, const struct figures *fastest)
-{
-	struct figures start;
-
-	reset(&s->r);
-	start = measure(s);
-	return (fabs(start.sum.cost) + fabs(fastest->sum.cost) + s->r.view->quantum) /
-		((double)llabs(fastest->sum.bytes) + (double)fastest->temporary + 1);
-}
-
 /* The fastest pick does not keep to the limit. What adds up has one price; the largest temporary,
  * where it is a good part of the limit, is also tried below caps: only what is above them matters. */
 static void fit(struct solving *s, const struct figures *fastest)
 {
-	double scale = exchange_rate(s, fastest);
+	double scale;
+	struct figures start;
 	int64_t cap[] = {s->limit, fastest->temporary / 2, fastest->temporary / 4};
 	int ncap = fastest->temporary > s->limit / LARGE ? 3 : 1;
 	struct figures f;
 
+	/* Seconds a byte, roughly, whatever the sign of the costs. */
+	reset(&s->r);
+	start = measure(s);
+	scale = (fabs(start.sum.cost) + fabs(fastest->sum.cost) + s->r.view->quantum) /
+		((double)llabs(fastest->sum.bytes) + (double)fastest->temporary + 1);
 	for (int i = 0; i < ncap && !(s->first && s->best) && !spent(&s->r); i++)
 		if (cap[i] <= s->limit && !run(s, 0, ldexp(scale, OCTAVES), cap[i]).fits)
 			price_bytes(s, scale, cap[i]);

@@ -121,20 +121,6 @@ static bool has_negative(const struct ap_problem *p)
 	return false;
 }
 
-static void make_edges(struct table *t)
-{
-	bool *strict = AP_NEW_N(t->arena, bool, t->p->nmatrix);
-
-	for (uint32_t i = 0; i < t->p->nmatrix; i++)
-		strict[i] = forbids(&t->p->matrix[i]);
-	t->edge = AP_NEW_N(t->arena, struct ap_rec_edge, t->p->nedge);
-	for (uint32_t i = 0; i < t->p->nedge; i++) {
-		const struct ap_pedge *e = &t->p->edge[i];
-
-		t->edge[i] = (struct ap_rec_edge){e->u, e->v, e->matrix, strict[e->matrix]};
-	}
-}
-
 static uint32_t start(void *self, uint32_t cls)
 {
 	const struct table *t = self;
@@ -255,10 +241,19 @@ void ap_recursive_solve(struct ap_ctx *ctx, const struct ap_problem *p,
 {
 	struct table t = {.arena = ap_arena_create_like(ctx->arena), .p = p};
 	struct ap_rec_result found;
+	bool *strict;
 
 	ap_choice_none(ctx, p, "recursive_programming", out);
 	make_classes(&t);
-	make_edges(&t);
+	strict = AP_NEW_N(t.arena, bool, t.p->nmatrix);
+	for (uint32_t i = 0; i < t.p->nmatrix; i++)
+		strict[i] = forbids(&t.p->matrix[i]);
+	t.edge = AP_NEW_N(t.arena, struct ap_rec_edge, t.p->nedge);
+	for (uint32_t i = 0; i < t.p->nedge; i++) {
+		const struct ap_pedge *e = &t.p->edge[i];
+
+		t.edge[i] = (struct ap_rec_edge){e->u, e->v, e->matrix, strict[e->matrix]};
+	}
 	search(ctx, &t, budget, &found);
 	ap_polish(ctx, p, PASSES, found.pick);
 	out->work = found.work;

@@ -208,21 +208,6 @@ static void enumerate(struct ap_ms_candidates *s, const struct ap_bound *b, stru
 	sort(o);
 }
 
-static void fill(struct ap_ms_candidates *s, struct prop_class *c, const struct order *o)
-{
-	int32_t *count = AP_NEW_N(s->arena, int32_t, (size_t)o->n * AP_MAX_FACTOR);
-
-	for (uint32_t i = 0; i < o->n; i++)
-		for (int f = 0; f < AP_MAX_FACTOR; f++)
-			count[(size_t)i * AP_MAX_FACTOR + f] =
-				f < c->bound->nfactor ? counts_at(o, o->pick[i])[f] : 1;
-	c->n = o->n;
-	c->count = count;
-	c->end = AP_NEW_N(s->arena, const ap_id *, c->nend);
-	c->cost = AP_NEW_N(s->arena, struct ap_ms_cost, o->n);
-	c->priced = AP_NEW_N(s->arena, bool, o->n);
-}
-
 const struct prop_class *ap_prop_class(struct ap_ms_candidates *s, uint32_t class)
 {
 	struct prop_class *c = &s->classes.v[class];
@@ -230,9 +215,20 @@ const struct prop_class *ap_prop_class(struct ap_ms_candidates *s, uint32_t clas
 	struct order o = {.space = &space};
 
 	if (c->n == 0) {
+		int32_t *count;
+
 		ap_space_make(s->ctx, c->bound, s->ndev, s->step, &space);
 		enumerate(s, c->bound, &o);
-		fill(s, c, &o);
+		count = AP_NEW_N(s->arena, int32_t, (size_t)o.n * AP_MAX_FACTOR);
+		for (uint32_t i = 0; i < o.n; i++)
+			for (int f = 0; f < AP_MAX_FACTOR; f++)
+				count[(size_t)i * AP_MAX_FACTOR + f] =
+					f < c->bound->nfactor ? counts_at(&o, o.pick[i])[f] : 1;
+		c->n = o.n;
+		c->count = count;
+		c->end = AP_NEW_N(s->arena, const ap_id *, c->nend);
+		c->cost = AP_NEW_N(s->arena, struct ap_ms_cost, o.n);
+		c->priced = AP_NEW_N(s->arena, bool, o.n);
 	}
 	return c;
 }

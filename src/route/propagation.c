@@ -172,23 +172,18 @@ static bool is_alone(struct prop *s, uint32_t class)
 		ap_layout_is_whole(&ap_prop_end(&s->cand, ap_prop_cand_ends(&s->cand, class, 0)[0])->layout);
 }
 
-static ap_id tie_of(struct prop *s, ap_id i)
-{
-	struct ap_mark mark = ap_arena_mark(s->cand.ctx->scratch);
-	const char *tie = ap_task_tie(s->cand.ctx, s->g, i);
-	ap_id id = tie ? ap_map_put_str(s->tie_ids, tie, NULL) : AP_NONE;
-
-	ap_arena_release(s->cand.ctx->scratch, mark);
-	return id;
-}
-
 static void make_operator(struct prop *s, ap_id i)
 {
 	const struct ap_node *n = &s->g->node[i];
 	struct prop_node *p = &s->node[i];
+	struct ap_mark mark;
+	const char *tie;
 
 	p->class = class_of(s, n);
-	p->tie = tie_of(s, i);
+	mark = ap_arena_mark(s->cand.ctx->scratch);
+	tie = ap_task_tie(s->cand.ctx, s->g, i);
+	p->tie = tie ? ap_map_put_str(s->tie_ids, tie, NULL) : AP_NONE;
+	ap_arena_release(s->cand.ctx->scratch, mark);
 	if (!ap_op_has_strategy(n->bound.row) && n->bound.nin > 0) {
 		p->role = PROP_RESHAPE;
 		return;
@@ -258,25 +253,22 @@ static void make_graph(struct prop *s)
 	link_edges(&b);
 }
 
-static void hold(struct prop *s, ap_id node, const int32_t *count)
-{
-	struct prop_node *n = &s->node[node];
-
-	n->visited = false;
-	n->nseen = 0;
-	n->configured = count && n->role == PROP_OPERATOR;
-	n->count = n->configured ? count : NULL;
-	n->end = n->configured ? ap_prop_ends(&s->cand, n->class, count) : NULL;
-}
-
 /* Begins a run: what is held is configured, and nothing else is decided. */
 static void hold_given(struct prop *s, const int32_t *const *held)
 {
 	struct prop_node *dataset = &s->node[s->nnode - 1];
 
 	s->held = held;
-	for (ap_id i = 0; i + 1 < s->nnode; i++)
-		hold(s, i, held && i < s->g->nnode ? held[i] : NULL);
+	for (ap_id i = 0; i + 1 < s->nnode; i++) {
+		const int32_t *count = held && i < s->g->nnode ? held[i] : NULL;
+		struct prop_node *n = &s->node[i];
+
+		n->visited = false;
+		n->nseen = 0;
+		n->configured = count && n->role == PROP_OPERATOR;
+		n->count = n->configured ? count : NULL;
+		n->end = n->configured ? ap_prop_ends(&s->cand, n->class, count) : NULL;
+	}
 	dataset->configured = s->g->ninput > 0;
 	dataset->visited = false;
 }
@@ -554,23 +546,6 @@ static ap_id next_configured(const struct prop *s, ap_id from)
 	while (from < s->g->nnode && !s->node[from].configured)
 		from++;
 	return from < s->g->nnode ? from : AP_NONE;
-}
-
-static void search_all(struct prop *s)
-{
-	struct search r = {.s = s};
-	ap_id root = next_configured(s, 0);
-
-	r.queue = AP_NEW_N(s->cand.ctx->arena, ap_id, s->nnode);
-	r.waiting = AP_NEW_N(s->cand.ctx->arena, bool, s->nnode);
-	r.next_root = root;
-	if (s->node[s->nnode - 1].configured)
-		search_from(&r, s->nnode - 1);
-	while (root != AP_NONE) {
-		r.next_root = next_configured(s, root + 1);
-		search_from(&r, root);
-		root = r.next_root;
-	}
 }
 
 static enum ap_status refuse(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node,
@@ -877,26 +852,12 @@ static void settle_parameter(struct sharing *h, ap_id tensor)
 	}
 }
 
-static void settle_parameters(struct prop *s)
-{
-	struct sharing h = {.s = s};
-
-	h.settled = AP_NEW_N(s->cand.ctx->arena, const struct ap_layout *, s->g->ntensor);
-	h.first = AP_NEW_N(s->cand.ctx->arena, ap_id, s->g->nnode);
-	memset(h.first, 0xff, s->g->nnode * sizeof *h.first);
-	for (ap_id i = 0; i < s->g->nnode; i++)
-		if (is_held(s, i))
-			first_of_key(&h, i);
-	for (ap_id t = 0; t < s->g->ntensor; t++)
-		if (is_shared_parameter(s->g, t))
-			settle_parameter(&h, t);
-}
-
 /* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
  * there. */
 static void finish(struct prop *s)
 {
 	const ap_id nnode = s->g->nnode;
+	struct sharing h = {.s = s};
 
 	for (ap_id i = nnode; i + 1 < s->nnode; i++)
 		repair_parameter(s, i);
@@ -913,17 +874,38 @@ static void finish(struct prop *s)
 	for (ap_id i = 0; i < nnode; i++)
 		if (!s->node[i].count)
 			settle_reshape(s, i);
-	settle_parameters(s);
+	h.settled = AP_NEW_N(s->cand.ctx->arena, const struct ap_layout *, s->g->ntensor);
+	h.first = AP_NEW_N(s->cand.ctx->arena, ap_id, s->g->nnode);
+	memset(h.first, 0xff, s->g->nnode * sizeof *h.first);
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		if (is_held(s, i))
+			first_of_key(&h, i);
+	for (ap_id t = 0; t < s->g->ntensor; t++)
+		if (is_shared_parameter(s->g, t))
+			settle_parameter(&h, t);
 }
 
 /* False: no operator has a strategy. */
 static bool complete(struct prop *s, const int32_t *const *held, int32_t (*row)[AP_MAX_FACTOR],
 	const int32_t **counts)
 {
+	struct search r = {.s = s};
+	ap_id root;
+
 	hold_given(s, held);
 	if (s->g->ninput == 0 && next_configured(s, 0) == AP_NONE)
 		return false;
-	search_all(s);
+	root = next_configured(s, 0);
+	r.queue = AP_NEW_N(s->cand.ctx->arena, ap_id, s->nnode);
+	r.waiting = AP_NEW_N(s->cand.ctx->arena, bool, s->nnode);
+	r.next_root = root;
+	if (s->node[s->nnode - 1].configured)
+		search_from(&r, s->nnode - 1);
+	while (root != AP_NONE) {
+		r.next_root = next_configured(s, root + 1);
+		search_from(&r, root);
+		root = r.next_root;
+	}
 	finish(s);
 	copy_rows(s, row, counts);
 	return true;

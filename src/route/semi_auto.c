@@ -64,17 +64,6 @@ static bool is_of_operands(const struct batch *x)
 	return true;
 }
 
-static int64_t common_parts(const struct batch *x)
-{
-	int64_t parts = x->ndev;
-
-	for (uint32_t v = 0; is_of_operands(x) && v < x->nvector; v++)
-		for (int d = 0; d < x->rank[v]; d++)
-			if (x->mask[v] >> d & 1)
-				parts = ap_gcd(parts, length_of(x, x->n->in[v], d));
-	return parts;
-}
-
 static bool is_divided(const struct batch *x, uint16_t n, const struct ap_operand *o, const ap_id *tensor)
 {
 	return n > 0 && o[0].rank > 0 && length_of(x, tensor[0], 0) % x->ndev == 0;
@@ -95,6 +84,7 @@ static int64_t parts_of(const struct batch *x, enum ap_batch way)
 {
 	const struct ap_node *n = x->n;
 	bool divided = is_divided(x, n->bound.nin, n->bound.in, n->in);
+	int64_t parts = x->ndev;
 
 	switch (way) {
 	case AP_BATCH_COMMON:
@@ -106,32 +96,11 @@ static int64_t parts_of(const struct batch *x, enum ap_batch way)
 	case AP_BATCH_DATA:
 		return data_parts(x);
 	}
-	return common_parts(x);
-}
-
-/* In scratch. */
-static void write_vectors(struct batch *x)
-{
-	const struct ap_bound *b = &x->n->bound;
-	enum ap_batch way;
-	int64_t parts;
-
-	x->nvector = ap_op_vectors(b);
-	x->mask = AP_NEW_N(x->ctx->scratch, uint8_t, x->nvector);
-	x->rank = AP_NEW_N(x->ctx->scratch, uint8_t, x->nvector);
-	x->cut = ap_arena_alloc(x->ctx->scratch, x->nvector, sizeof *x->cut);
-	way = ap_op_batch_positions(b, x->mask);
-	for (uint32_t v = 0; v < x->nvector; v++) {
-		const struct ap_operand *t = ap_op_vector(b, v);
-
-		x->rank[v] = t ? t->rank : 0;
-		while (x->mask[v] >> x->rank[v])
-			x->rank[v]++;
-	}
-	parts = parts_of(x, way);
-	for (uint32_t v = 0; v < x->nvector; v++)
+	for (uint32_t v = 0; is_of_operands(x) && v < x->nvector; v++)
 		for (int d = 0; d < x->rank[v]; d++)
-			x->cut[v][d] = x->mask[v] >> d & 1 ? (int32_t)parts : 1;
+			if (x->mask[v] >> d & 1)
+				parts = ap_gcd(parts, length_of(x, x->n->in[v], d));
+	return parts;
 }
 
 /* "(8,1),(1)" */
@@ -147,20 +116,6 @@ static const char *vectors_text(const struct batch *x)
 		ap_str_addc(&s, ')');
 	}
 	return s.s;
-}
-
-static void note_refused(const struct batch *x, const char *why)
-{
-	struct refusals *r = x->refusals;
-	const char *reason = ap_arena_printf(x->ctx->arena,
-		"%s the batch strategy (%s), which is not possible on %" PRId64 " devices: %s",
-		x->n->type, vectors_text(x), x->ndev, why);
-	bool fresh;
-	ap_id id = ap_map_put(r->reasons, reason, strlen(reason), &fresh);
-
-	if (fresh)
-		AP_PUSH(x->ctx->arena, r->list, ((struct refusal){x->n, reason, 0}));
-	r->list.v[id].n++;
 }
 
 static enum ap_status tell(struct ap_ctx *ctx, const struct ap_graph *g, const struct refusal *r)
@@ -180,17 +135,45 @@ static void cut_batch(struct batch *x, const int32_t **out)
 	int32_t *count = AP_NEW_N(x->ctx->arena, int32_t, AP_MAX_FACTOR);
 	struct ap_mark mark;
 	const char *why;
+	const struct ap_bound *b = &x->n->bound;
+	enum ap_batch way;
+	int64_t parts;
 
 	*out = count;
-	if (ap_space_is_imposed(&x->n->bound)) {
+	if (ap_space_is_imposed(b)) {
 		ap_space_start(&x->n->bound, x->ndev, count);
 		return;
 	}
 	mark = ap_arena_mark(x->ctx->scratch);
-	write_vectors(x);
-	if (!ap_space_from_strategy(x->ctx, &x->n->bound, x->ndev, x->step, x->nvector, x->rank,
-		    (const int32_t(*)[AP_MAX_RANK])x->cut, count, &why))
-		note_refused(x, why);
+	x->nvector = ap_op_vectors(b);
+	x->mask = AP_NEW_N(x->ctx->scratch, uint8_t, x->nvector);
+	x->rank = AP_NEW_N(x->ctx->scratch, uint8_t, x->nvector);
+	x->cut = ap_arena_alloc(x->ctx->scratch, x->nvector, sizeof *x->cut);
+	way = ap_op_batch_positions(b, x->mask);
+	for (uint32_t v = 0; v < x->nvector; v++) {
+		const struct ap_operand *t = ap_op_vector(b, v);
+
+		x->rank[v] = t ? t->rank : 0;
+		while (x->mask[v] >> x->rank[v])
+			x->rank[v]++;
+	}
+	parts = parts_of(x, way);
+	for (uint32_t v = 0; v < x->nvector; v++)
+		for (int d = 0; d < x->rank[v]; d++)
+			x->cut[v][d] = x->mask[v] >> d & 1 ? (int32_t)parts : 1;
+	if (!ap_space_from_strategy(x->ctx, b, x->ndev, x->step, x->nvector, x->rank,
+		    (const int32_t(*)[AP_MAX_RANK])x->cut, count, &why)) {
+		struct refusals *r = x->refusals;
+		const char *reason = ap_arena_printf(x->ctx->arena,
+			"%s the batch strategy (%s), which is not possible on %" PRId64 " devices: %s",
+			x->n->type, vectors_text(x), x->ndev, why);
+		bool fresh;
+		ap_id id = ap_map_put(r->reasons, reason, strlen(reason), &fresh);
+
+		if (fresh)
+			AP_PUSH(x->ctx->arena, r->list, ((struct refusal){x->n, reason, 0}));
+		r->list.v[id].n++;
+	}
 	ap_arena_release(x->ctx->scratch, mark);
 }
 
