@@ -446,11 +446,10 @@ static void mark_fixed(struct ap_ctx *ctx, const int32_t *const *fixed, struct a
 static enum ap_status finish(struct driving *d, const struct ap_plan *best, struct ap_plan *out)
 {
 	ap_ctx_phase(d->ctx, "scheduling");
-	*out = *best;
+	ap_plan_complete(d->ctx, best, out);
 	mark_fixed(d->ctx, d->pinned, out);
 	if (d->rq->route)
 		out->route = ap_route_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
-	ap_plan_add_params(d->ctx, out);
 	out->nbaseline = d->rivals.nbaseline;
 	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
 		d->rivals.nbaseline * sizeof *out->baseline);

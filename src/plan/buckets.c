@@ -215,28 +215,28 @@ static struct ap_bucket *finish(struct bucketing *b)
 	return out;
 }
 
-void ap_buckets_make(struct ap_ctx *ctx, struct ap_plan *p, const struct ap_plan_index *x,
-	const uint32_t **of)
+void ap_buckets_make(struct ap_ctx *ctx, const struct ap_plan_index *x, struct ap_buckets *out)
 {
+	const struct ap_plan *p = x->p;
 	struct bucketing b = {.ctx = ctx, .p = p, .x = x, .keys = ap_map_create(ctx->scratch),
 		.met = AP_NEW_N(ctx->scratch, int64_t, x->nstage)};
 	uint32_t *bucket_of, at = 0;
 
 	bucket_of = AP_NEW_N(ctx->scratch, uint32_t, x->first_gradient[p->graph->nnode]);
 	put_gradients(&b);
-	for (ap_id i = 0; i < b.p->graph->nnode; i++)
-		for (uint32_t c = 0; c < b.p->op[i].ncomm; c++)
-			if (b.p->op[i].comm[c].comm.phase == AP_PHASE_OPTIMIZER)
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		for (uint32_t c = 0; c < p->op[i].ncomm; c++)
+			if (p->op[i].comm[c].comm.phase == AP_PHASE_OPTIMIZER)
 				put(&b, i, c);
-	p->bucket = finish(&b);
-	p->nbucket = (uint32_t)b.buckets.n;
+	out->v = finish(&b);
+	out->n = (uint32_t)b.buckets.n;
 	for (uint32_t k = x->first[x->npart]; k-- > 0;) {
 		ap_id node = x->node[k];
 
 		for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
 			bucket_of[i] = b.members.v[at++].bucket;
 	}
-	*of = bucket_of;
+	out->of = bucket_of;
 }
 
 static void explain_numbers(struct ap_ctx *ctx, const struct ap_plan *p)

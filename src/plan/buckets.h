@@ -12,10 +12,14 @@
 
 #include "plan/parts.h"
 
-/* Fills bucket of the plan, in the order in which they are complete: gradients, then weights. *of, in
- * scratch: the bucket of each gradient of the index. O(collectives). */
-void ap_buckets_make(struct ap_ctx *ctx, struct ap_plan *p, const struct ap_plan_index *x,
-	const uint32_t **of);
+struct ap_buckets {
+	uint32_t n;
+	const struct ap_bucket *v; /* in the order in which they are complete: gradients, then weights */
+	const uint32_t *of; /* the bucket of each gradient of the index; in scratch */
+};
+
+/* Of a priced plan. O(collectives). */
+void ap_buckets_make(struct ap_ctx *ctx, const struct ap_plan_index *x, struct ap_buckets *out);
 
 /* Says where fusion numbers are without effect. */
 void ap_buckets_explain(struct ap_ctx *ctx, const struct ap_plan *p);

@@ -13,6 +13,7 @@
 #include "cost/opcost.h"
 #include "cost/task.h"
 #include "hw/group.h"
+#include "plan/buckets.h"
 #include "plan/memory.h"
 #include "plan/notes.h"
 #include "plan/simulate.h"
@@ -320,22 +321,24 @@ static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 	exchanges(ctx, p, t, out);
 }
 
-void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p)
+void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct ap_plan *out)
 {
-	const struct ap_graph *g = p->graph;
+	const struct ap_graph *g = sketch->graph;
 	struct ap_plan_param *list;
 	uint32_t n = 0;
 
 	for (ap_id t = 0; t < g->ntensor; t++)
 		n += g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0;
 	list = AP_NEW_N(ctx->arena, struct ap_plan_param, n);
-	p->nparam = 0;
+	*out = *sketch;
+	out->param = list;
+	out->nparam = n;
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
-			parameter(ctx, p, t, &list[p->nparam++]);
-	p->param = list;
-	ap_plan_add_schedule(ctx, p);
-	ap_plan_notes(ctx, p);
+			parameter(ctx, sketch, t, list++);
+	ap_buckets_explain(ctx, sketch);
+	out->event = ap_simulate_schedule(ctx, sketch, &out->nevent);
+	ap_plan_notes(ctx, out);
 }
 
 const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p)
@@ -372,22 +375,35 @@ void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct
 		operator(k, i, counts[i], 0, &op[i]);
 	out->op = op;
 	redistributions(k, out, op);
-	ap_plan_stages(k->ctx, out);
+	out->nstage = k->blank.machine->nstage;
+	out->stage = ap_plan_stages(k->ctx, out);
+	for (uint32_t s = 0; s < out->nstage; s++)
+		if (s == 0 || out->stage[s].memory.total > out->prediction.memory.total)
+			out->prediction.memory = out->stage[s].memory;
 	out->search.objective_s = ap_plan_objective_s(out);
 }
 
 void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
 {
+	struct ap_simulation s;
+
 	ap_plan_price(k, counts, out);
-	ap_simulate(k->ctx, out);
+	ap_simulate(k->ctx, out, &s);
+	out->prediction = s.prediction;
+	out->stage = s.stage;
+	out->nbucket = s.nbucket;
+	out->bucket = s.bucket;
+	out->timeline = s.timeline;
 }
 
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t *const *counts, int64_t capacity_bytes,
 	struct ap_plan *out)
 {
-	ap_plan_sketch(ap_plan_maker_create(ctx, g, m, step, capacity_bytes), counts, out);
-	ap_plan_add_params(ctx, out);
+	struct ap_plan sketch;
+
+	ap_plan_sketch(ap_plan_maker_create(ctx, g, m, step, capacity_bytes), counts, &sketch);
+	ap_plan_complete(ctx, &sketch, out);
 }
 
 double ap_plan_objective_s(const struct ap_plan *p)

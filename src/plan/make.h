@@ -22,8 +22,8 @@ void ap_plan_price(struct ap_plan_maker *maker, const int32_t *const *counts, st
 /* That and the simulated times: all but parameters and schedule, so that plans can be compared. */
 void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, struct ap_plan *out);
 
-/* Adds parameters and schedule: the plan is then complete. */
-void ap_plan_add_params(struct ap_ctx *ctx, struct ap_plan *p);
+/* A complete plan from a sketch: with parameters and schedule. Notes what settings are without effect. */
+void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct ap_plan *out);
 
 /* The counts that a plan is of; they live as long as it does. */
 const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p);

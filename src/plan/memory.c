@@ -186,7 +186,7 @@ const struct ap_step *ap_plan_weigh(struct ap_ctx *ctx, const struct ap_plan *p,
 		(!pipe->late || memcmp(out->pipe->late, pipe->late, bytes) == 0) ? step : out;
 }
 
-void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p)
+const struct ap_plan_stage *ap_plan_stages(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_software *sw = p->step->software;
@@ -205,10 +205,7 @@ void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p)
 		m->buffers = sw && p->machine->total > 1 ? sw->comm_buffer_bytes : 0;
 		m->total = m->weights + m->gathered + m->gradients + m->optimizer +
 			m->activations + m->recompute + m->temporary + m->context + m->buffers;
-		if (s == 0 || m->total > p->prediction.memory.total)
-			p->prediction.memory = *m;
 	}
-	p->nstage = n;
-	p->stage = stage;
 	ap_arena_release(ctx->scratch, mark);
+	return stage;
 }

@@ -5,10 +5,10 @@
 
 #include "plan/plan.h"
 
-/* Fills stage and prediction.memory: additive memory of each stage, static + kept at the instant when
- * that is most + largest set of recomputed activations + largest temporary + context and buffers. Times
- * and peaks are simulated. O(operands + instants). */
-void ap_plan_stages(struct ap_ctx *ctx, struct ap_plan *p);
+/* The stages of a plan whose operators are priced, machine->nstage of them, in the run arena: additive memory
+ * of each, static + kept at the instant when that is most + largest set of recomputed activations + largest
+ * temporary + context and buffers. Times and peaks are simulated. O(operands + instants). */
+const struct ap_plan_stage *ap_plan_stages(struct ap_ctx *ctx, const struct ap_plan *p);
 
 /* Of that kept, an operator's part and that of a redistribution: their sums are memory.activations. */
 int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node);

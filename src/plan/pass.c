@@ -173,7 +173,7 @@ static void launch(struct running *r, uint32_t bucket)
 {
 	struct ap_slot_maker *m = r->m;
 
-	r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->p->bucket[bucket].time_s;
+	r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
 	AP_PUSH(m->ctx->scratch, m->launched, bucket);
 	for (uint32_t k = m->bucket_first[bucket]; k < m->bucket_first[bucket + 1]; k++) {
 		uint32_t next = m->bucket_gradient[k] + 1;
@@ -186,7 +186,7 @@ static void launch(struct running *r, uint32_t bucket)
 static void complete(struct running *r, uint32_t gradient, double at)
 {
 	struct ap_slot_maker *m = r->m;
-	uint32_t bucket = m->bucket_of[gradient];
+	uint32_t bucket = m->buckets->of[gradient];
 
 	m->gradient_ready[gradient] = at;
 	m->gradient_part[gradient] = r->part;
@@ -336,41 +336,41 @@ static void list_buckets(struct ap_slot_maker *m)
 {
 	struct ap_arena *scratch = m->ctx->scratch;
 	uint32_t n = m->x->first_gradient[m->p->graph->nnode];
-	uint32_t *first = AP_NEW_N(scratch, uint32_t, m->p->nbucket + 1);
+	uint32_t *first = AP_NEW_N(scratch, uint32_t, m->buckets->n + 1);
 	uint32_t *list = AP_NEW_N(scratch, uint32_t, n);
 
-	m->bucket_left = AP_NEW_N(scratch, uint32_t, m->p->nbucket);
+	m->bucket_left = AP_NEW_N(scratch, uint32_t, m->buckets->n);
 	for (uint32_t i = 0; i < n; i++) {
-		first[m->bucket_of[i] + 1]++;
-		m->bucket_left[m->bucket_of[i]]++;
+		first[m->buckets->of[i] + 1]++;
+		m->bucket_left[m->buckets->of[i]]++;
 	}
-	for (uint32_t b = 0; b < m->p->nbucket; b++)
+	for (uint32_t b = 0; b < m->buckets->n; b++)
 		first[b + 1] += first[b];
 	for (uint32_t i = n; i-- > 0;)
-		list[first[m->bucket_of[i] + 1] - m->bucket_left[m->bucket_of[i]]--] = i;
-	for (uint32_t b = 0; b < m->p->nbucket; b++)
+		list[first[m->buckets->of[i] + 1] - m->bucket_left[m->buckets->of[i]]--] = i;
+	for (uint32_t b = 0; b < m->buckets->n; b++)
 		m->bucket_left[b] = first[b + 1] - first[b];
 	m->bucket_first = first;
 	m->bucket_gradient = list;
 }
 
 void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
-	const uint32_t *bucket_of, bool splits, bool record, struct ap_slot_maker *out)
+	const struct ap_buckets *buckets, bool splits, bool record, struct ap_slot_maker *out)
 {
 	const struct ap_step *step = x->p->step;
 	uint32_t ngradient = x->first_gradient[x->p->graph->nnode];
 
 	*out = (struct ap_slot_maker){.ctx = ctx, .p = x->p, .x = x, .live = live,
-		.bucket_of = bucket_of, .splits = splits, .record = record,
+		.buckets = buckets, .splits = splits, .record = record,
 		.per_micro = 1.0 / (double)step->micro_batches,
 		.slowdown = step->software ? step->software->overlap_slowdown : 1};
 	out->ready = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
 	out->again = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
-	out->bucket_ready = AP_NEW_N(ctx->scratch, double, x->p->nbucket);
-	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, x->p->nbucket);
+	out->bucket_ready = AP_NEW_N(ctx->scratch, double, buckets->n);
+	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, buckets->n);
 	out->gradient_ready = AP_NEW_N(ctx->scratch, double, ngradient);
 	out->gradient_part = AP_NEW_N(ctx->scratch, int32_t, ngradient);
-	for (uint32_t b = 0; b < x->p->nbucket; b++)
+	for (uint32_t b = 0; b < buckets->n; b++)
 		out->bucket_part[b] = -1;
 	for (uint32_t i = 0; i < ngradient; i++)
 		out->gradient_part[i] = -1;

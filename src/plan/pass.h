@@ -10,6 +10,7 @@
 
 #include "base/vec.h"
 #include "pipeline/schedule.h"
+#include "plan/buckets.h"
 #include "plan/liveness.h"
 #include "plan/simulate.h"
 
@@ -38,23 +39,23 @@ struct ap_slot_maker {
 	const struct ap_plan *p;
 	const struct ap_plan_index *x;
 	const struct ap_live *live;
-	const uint32_t *bucket_of; /* [gradient of x] */
+	const struct ap_buckets *buckets;
 	bool splits, record;
 	double per_micro; /* 1 / number of micro-batches */
 	double slowdown; /* of kernels beside a gradient exchange */
 	double *ready; /* [ntensor] the tensor is there; backward: its gradient is */
 	double *again; /* [ntensor] it is there once more */
 	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
-	uint32_t *bucket_left; /* [nbucket] gradients to be completed */
-	double *bucket_ready; /* [nbucket] in the part that was looked at last */
-	int32_t *bucket_part; /* [nbucket] that part, or -1 */
+	uint32_t *bucket_left; /* [buckets] gradients to be completed */
+	double *bucket_ready; /* [buckets] in the part that was looked at last */
+	int32_t *bucket_part; /* [buckets] that part, or -1 */
 	double *gradient_ready; /* [gradient of x] from the start of the last pass of gradient_part */
 	int32_t *gradient_part; /* -1: in no pass */
 	AP_VEC(uint32_t) launched; /* buckets in the order in which they are complete */
 };
 
 void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
-	const uint32_t *bucket_of, bool splits, bool record, struct ap_slot_maker *out);
+	const struct ap_buckets *buckets, bool splits, bool record, struct ap_slot_maker *out);
 
 /* One pass of a part. last: it exchanges gradients; asked for once per part, parts in descending order.
  * In scratch. O(operators + collectives + redistributions of the part). */

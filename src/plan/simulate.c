@@ -32,19 +32,6 @@ static void predict(const struct ap_walk *w, struct ap_prediction *out)
 	out->samples_per_s = (double)w->x.p->graph->batch / out->step_time_s;
 }
 
-static void fill_stages(struct ap_ctx *ctx, const struct ap_walk *w, struct ap_plan *p)
-{
-	struct ap_plan_stage *stage = ap_arena_memdup(ctx->arena, p->stage, p->nstage * sizeof *stage);
-
-	for (int32_t s = 0; s < w->x.nstage; s++) {
-		stage[s].forward_s = w->stage[s].forward_s;
-		stage[s].backward_s = w->stage[s].backward_s;
-		stage[s].idle_s = w->stage[s].idle_s;
-		stage[s].peak_bytes = w->stage[s].peak_bytes;
-	}
-	p->stage = stage;
-}
-
 static void put_off(struct ap_ctx *ctx, struct ap_timeline *t, double by)
 {
 	uint32_t n = t->first[t->nstage];
@@ -64,17 +51,24 @@ static void put_off(struct ap_ctx *ctx, struct ap_timeline *t, double by)
 	t->end_s += by;
 }
 
-void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p)
+void ap_simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_simulation *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_plan_stage *stage = ap_arena_memdup(ctx->arena, p->stage, p->nstage * sizeof *stage);
 	struct ap_walk w;
 
 	ap_walk_make(ctx, p, false, &w);
-	predict(&w, &p->prediction);
-	fill_stages(ctx, &w, p);
+	for (int32_t s = 0; s < w.x.nstage; s++) {
+		stage[s].forward_s = w.stage[s].forward_s;
+		stage[s].backward_s = w.stage[s].backward_s;
+		stage[s].idle_s = w.stage[s].idle_s;
+		stage[s].peak_bytes = w.stage[s].peak_bytes;
+	}
 	if (w.late_s > 0)
 		put_off(ctx, w.timeline, w.late_s);
-	p->timeline = w.timeline;
+	*out = (struct ap_simulation){.prediction = p->prediction, .stage = stage, .nbucket = w.buckets.n,
+		.bucket = w.buckets.v, .timeline = w.timeline};
+	predict(&w, &out->prediction);
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -159,7 +153,7 @@ static void list_exchange(struct listing *l)
 	double free_s = 0;
 
 	for (size_t i = 0; i < w->exchange.n; i++) {
-		const struct ap_bucket *b = &l->p->bucket[w->exchange.v[i]];
+		const struct ap_bucket *b = &w->buckets.v[w->exchange.v[i]];
 
 		if (b->stage != l->stage)
 			continue;
@@ -186,26 +180,23 @@ static void list_updates(struct listing *l)
 	}
 }
 
-void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p)
+const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_plan *p, uint32_t *n)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_plan again = *p;
 	struct ap_walk w;
 	struct listing l = {.ctx = ctx, .w = &w, .p = p};
 
-	ap_buckets_explain(ctx, p);
 	AP_RESERVE(ctx->arena, l.events, 3 * (size_t)p->graph->nnode + 2 * (size_t)p->nmove);
-	ap_walk_make(ctx, &again, true, &w);
-	l.p = &again;
+	ap_walk_make(ctx, p, true, &w);
 	l.last_start_s = AP_NEW_N(ctx->scratch, double, w.x.npart);
 	for (l.stage = 0; l.stage < w.x.nstage; l.stage++) {
 		list_passes(&l);
 		list_exchange(&l);
 		list_updates(&l);
 	}
-	p->nevent = (uint32_t)l.events.n;
-	p->event = l.events.v;
 	ap_arena_release(ctx->scratch, mark);
+	*n = (uint32_t)l.events.n;
+	return l.events.v;
 }
 
 /* All events of a step in order of start: those of each stream are in order, and are merged. */
@@ -290,10 +281,10 @@ static bool take_bucket(const struct merging *m, struct head *h)
 {
 	const struct ap_walk *w = m->w;
 
-	while (h->i < w->exchange.n + m->p->nbucket) {
+	while (h->i < w->exchange.n + w->buckets.n) {
 		bool late = h->i >= w->exchange.n;
 		uint32_t b = late ? (uint32_t)(h->i - w->exchange.n) : w->exchange.v[h->i];
-		const struct ap_bucket *bucket = &m->p->bucket[b];
+		const struct ap_bucket *bucket = &w->buckets.v[b];
 
 		h->i++;
 		if (bucket->stage != h->stage || late != ap_walk_gathers(m->p, bucket))
@@ -446,12 +437,11 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_plan again = *p;
 	struct ap_walk w;
-	struct merging m = {.p = &again, .w = &w};
+	struct merging m = {.p = p, .w = &w};
 	struct head *h;
 
-	ap_walk_make(ctx, &again, true, &w);
+	ap_walk_make(ctx, p, true, &w);
 	order_parameters(&w);
 	m.head = AP_NEW_N(ctx->scratch, struct head, 4 * w.x.nstage + 2);
 	for (int32_t s = 0; s < w.x.nstage; s++)

@@ -14,12 +14,19 @@
 
 #include "plan/plan.h"
 
-/* Fills buckets, timeline, the times of the prediction, and times and peak of the stages. O(operators +
- * collectives + redistributions + slots). */
-void ap_simulate(struct ap_ctx *ctx, struct ap_plan *p);
+struct ap_simulation {
+	struct ap_prediction prediction; /* the plan's, with its times */
+	const struct ap_plan_stage *stage; /* the plan's, with their times and peaks */
+	uint32_t nbucket;
+	const struct ap_bucket *bucket;
+	const struct ap_timeline *timeline;
+};
 
-/* The schedule alone; simulates once more. */
-void ap_plan_add_schedule(struct ap_ctx *ctx, struct ap_plan *p);
+/* Of a priced plan. O(operators + collectives + redistributions + slots). */
+void ap_simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_simulation *out);
+
+/* The events of a plan's schedule (struct ap_event), *n of them; simulates once more. */
+const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_plan *p, uint32_t *n);
 
 enum ap_stream {
 	AP_STREAM_COMPUTE,

@@ -8,32 +8,23 @@
 #include "plan/buckets.h"
 #include "plan/terms.h"
 
-struct walking {
-	struct ap_ctx *ctx;
-	struct ap_plan *p;
-	struct ap_walk *w;
-	bool splits;
-};
-
-static enum ap_pass finishing(const struct walking *k)
+static enum ap_pass finishing(const struct ap_walk *w)
 {
-	return k->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
+	return w->maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
 }
 
-static void make_runs(struct walking *k)
+static void make_runs(struct ap_walk *w)
 {
-	struct ap_walk *w = k->w;
-
 	for (int32_t i = w->x.npart; i-- > 0;) {
 		struct ap_slot_run *run = w->part[i].run;
 
-		ap_slot_make(&k->w->maker, i, AP_PASS_FORWARD, false, &run[AP_PASS_FORWARD]);
-		ap_slot_make(&k->w->maker, i, AP_PASS_BACKWARD, false, &run[AP_PASS_BACKWARD]);
-		if (k->splits)
-			ap_slot_make(&k->w->maker, i, AP_PASS_WEIGHT, false, &run[AP_PASS_WEIGHT]);
-		ap_slot_make(&k->w->maker, i, finishing(k), true, &run[AP_RUN_LAST]);
+		ap_slot_make(&w->maker, i, AP_PASS_FORWARD, false, &run[AP_PASS_FORWARD]);
+		ap_slot_make(&w->maker, i, AP_PASS_BACKWARD, false, &run[AP_PASS_BACKWARD]);
+		if (w->maker.splits)
+			ap_slot_make(&w->maker, i, AP_PASS_WEIGHT, false, &run[AP_PASS_WEIGHT]);
+		ap_slot_make(&w->maker, i, finishing(w), true, &run[AP_RUN_LAST]);
 		assert(run[AP_PASS_FORWARD].net_bytes + run[AP_PASS_BACKWARD].net_bytes +
-			run[AP_PASS_WEIGHT].net_bytes == 0 || !k->p->step->training);
+			run[AP_PASS_WEIGHT].net_bytes == 0 || !w->x.p->step->training);
 	}
 }
 
@@ -49,38 +40,36 @@ static double sent_s(const struct ap_plan *p, ap_id node, enum ap_phase phase)
 }
 
 /* The part that receives what this node sends. */
-static int32_t receiver(const struct walking *k, ap_id node)
+static int32_t receiver(const struct ap_walk *w, ap_id node)
 {
-	const struct ap_tensor *t = &k->p->graph->tensor[k->p->graph->node[node].out[0]];
+	const struct ap_tensor *t = &w->x.p->graph->tensor[w->x.p->graph->node[node].out[0]];
 
-	return k->w->x.part_of[t->use[0].node];
+	return w->x.part_of[t->use[0].node];
 }
 
-static bool sends_each_time(const struct walking *k, ap_id node)
+static bool sends_each_time(const struct ap_walk *w, ap_id node)
 {
-	return !k->p->task[node].once && sent_s(k->p, node, AP_PHASE_FORWARD) > 0;
+	return !w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
-static bool sends_once(const struct walking *k, ap_id node)
+static bool sends_once(const struct ap_walk *w, ap_id node)
 {
-	return k->p->task[node].once && sent_s(k->p, node, AP_PHASE_FORWARD) > 0;
+	return w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
 /* The part whose results what the node sends goes with: on its way the last before the first link. */
-static int32_t hop_of(const struct walking *k, ap_id node)
+static int32_t hop_of(const struct ap_walk *w, ap_id node)
 {
-	const int32_t *stage = k->w->x.stage;
-	int32_t part = k->w->x.part_of[node], to = receiver(k, node);
+	const int32_t *stage = w->x.stage;
+	int32_t part = w->x.part_of[node], to = receiver(w, node);
 
 	while (part + 1 < to && stage[part] == stage[part + 1])
 		part++;
 	return part;
 }
 
-static void time_passes(const struct walking *k, struct ap_pass_times *time)
+static void time_passes(const struct ap_walk *w, struct ap_pass_times *time)
 {
-	const struct ap_walk *w = k->w;
-
 	for (int32_t i = 0; i < w->x.npart; i++) {
 		const struct ap_slot_run *run = w->part[i].run;
 
@@ -89,21 +78,21 @@ static void time_passes(const struct walking *k, struct ap_pass_times *time)
 			.weight_s = run[AP_PASS_WEIGHT].span_s,
 			.last_backward_s = run[AP_RUN_LAST].span_s};
 	}
-	for (ap_id i = 0; i < k->p->graph->nnode; i++)
-		if (sends_each_time(k, i)) {
-			int32_t hop = hop_of(k, i);
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
+		if (sends_each_time(w, i)) {
+			int32_t hop = hop_of(w, i);
 
-			time[hop].send_s += sent_s(k->p, i, AP_PHASE_FORWARD);
-			time[hop].send_back_s += sent_s(k->p, i, AP_PHASE_BACKWARD);
+			time[hop].send_s += sent_s(w->x.p, i, AP_PHASE_FORWARD);
+			time[hop].send_back_s += sent_s(w->x.p, i, AP_PHASE_BACKWARD);
 		}
 }
 
 /* Without a scheduler: each micro-batch forward and back, one after the other. */
-static void one_by_one(struct walking *k, const struct ap_pass_times *t, struct ap_timeline *out)
+static void one_by_one(struct ap_walk *w, const struct ap_pass_times *t, struct ap_timeline *out)
 {
-	int64_t nmicro = k->p->step->micro_batches;
-	uint32_t passes = k->p->step->training ? 2 : 1, *first = AP_NEW_N(k->ctx->arena, uint32_t, 2);
-	struct ap_slot_time *slot = AP_NEW_N(k->ctx->arena, struct ap_slot_time, passes * nmicro);
+	int64_t nmicro = w->x.p->step->micro_batches;
+	uint32_t passes = w->x.p->step->training ? 2 : 1, *first = AP_NEW_N(w->maker.ctx->arena, uint32_t, 2);
+	struct ap_slot_time *slot = AP_NEW_N(w->maker.ctx->arena, struct ap_slot_time, passes * nmicro);
 	uint32_t n = 0;
 
 	for (int32_t micro = 0; micro < nmicro; micro++)
@@ -121,18 +110,18 @@ static void one_by_one(struct walking *k, const struct ap_pass_times *t, struct 
 	out->slot = slot;
 }
 
-static void lay_out(struct walking *k)
+static void lay_out(struct ap_walk *w)
 {
-	const struct ap_step *step = k->p->step;
-	struct ap_pass_times *time = AP_NEW_N(k->ctx->scratch, struct ap_pass_times, k->w->x.npart);
+	const struct ap_step *step = w->x.p->step;
+	struct ap_pass_times *time = AP_NEW_N(w->maker.ctx->scratch, struct ap_pass_times, w->x.npart);
 
-	k->w->timeline = AP_NEW(k->ctx->arena, struct ap_timeline);
-	time_passes(k, time);
-	if (k->w->x.pipe)
-		ap_schedule_run(k->ctx, k->w->x.pipe, step->micro_batches, step->training, time,
-			k->w->timeline);
+	w->timeline = AP_NEW(w->maker.ctx->arena, struct ap_timeline);
+	time_passes(w, time);
+	if (w->x.pipe)
+		ap_schedule_run(w->maker.ctx, w->x.pipe, step->micro_batches, step->training, time,
+			w->timeline);
 	else
-		one_by_one(k, time, k->w->timeline);
+		one_by_one(w, time, w->timeline);
 }
 
 static int32_t part_of_slot(const struct ap_plan_index *x, int32_t stage, const struct ap_schedule_slot *slot)
@@ -140,41 +129,41 @@ static int32_t part_of_slot(const struct ap_plan_index *x, int32_t stage, const 
 	return x->pipe ? ap_schedule_part(x->pipe->scheduler, x->nstage, stage, slot->segment) : 0;
 }
 
-static void find_last_slots(struct walking *k)
+static void find_last_slots(struct ap_walk *w)
 {
-	const struct ap_timeline *t = k->w->timeline;
+	const struct ap_timeline *t = w->timeline;
 
-	for (int32_t i = 0; i < k->w->x.npart; i++)
-		k->w->part[i].last_slot = AP_NONE;
+	for (int32_t i = 0; i < w->x.npart; i++)
+		w->part[i].last_slot = AP_NONE;
 	for (int32_t s = 0; s < t->nstage; s++)
 		for (uint32_t i = t->first[s]; i < t->first[s + 1]; i++)
-			if (t->slot[i].slot.pass == finishing(k))
-				k->w->part[part_of_slot(&k->w->x, s, &t->slot[i].slot)].last_slot = i;
+			if (t->slot[i].slot.pass == finishing(w))
+				w->part[part_of_slot(&w->x, s, &t->slot[i].slot)].last_slot = i;
 }
 
-static double *link_between(const struct walking *k, double *link, int32_t from, int32_t to)
+static double *link_between(const struct ap_walk *w, double *link, int32_t from, int32_t to)
 {
-	return &link[k->w->x.stage[from] * k->w->x.nstage + k->w->x.stage[to]];
+	return &link[w->x.stage[from] * w->x.nstage + w->x.stage[to]];
 }
 
-static void send_once(struct walking *k, double *link, ap_id node, int32_t from, int32_t to,
+static void send_once(struct ap_walk *w, double *link, ap_id node, int32_t from, int32_t to,
 	double time_s, double ready)
 {
-	double *busy = link_between(k, link, from, to);
-	struct ap_walk_send s = {.from = from, .to = to, .tensor = k->p->graph->node[node].in[0],
+	double *busy = link_between(w, link, from, to);
+	struct ap_walk_send s = {.from = from, .to = to, .tensor = w->x.p->graph->node[node].in[0],
 		.start_s = fmax(*busy, ready)};
 
 	s.end_s = *busy = s.start_s + time_s;
-	AP_PUSH(k->ctx->scratch, k->w->sends, s);
+	AP_PUSH(w->maker.ctx->scratch, w->sends, s);
 }
 
-static double first_start(const struct walking *k, int32_t part)
+static double first_start(const struct ap_walk *w, int32_t part)
 {
-	const struct ap_timeline *t = k->w->timeline;
-	int32_t stage = k->w->x.stage[part];
+	const struct ap_timeline *t = w->timeline;
+	int32_t stage = w->x.stage[part];
 
 	for (uint32_t i = t->first[stage]; i < t->first[stage + 1]; i++)
-		if (part_of_slot(&k->w->x, stage, &t->slot[i].slot) == part)
+		if (part_of_slot(&w->x, stage, &t->slot[i].slot) == part)
 			return t->slot[i].start_s;
 	return 0;
 }
@@ -188,47 +177,47 @@ static void put_off(double *late, double start, double end)
 }
 
 /* Parameters at the start of the step: before the part that uses them, and all else on their links. */
-static void send_parameters(struct walking *k, double *link)
+static void send_parameters(struct ap_walk *w, double *link)
 {
-	const struct ap_timeline *t = k->w->timeline;
-	double *late = &k->w->late_s;
+	const struct ap_timeline *t = w->timeline;
+	double *late = &w->late_s;
 
-	for (ap_id i = 0; i < k->p->graph->nnode; i++)
-		if (sends_once(k, i))
-			send_once(k, link, i, k->w->x.part_of[i], receiver(k, i),
-				sent_s(k->p, i, AP_PHASE_FORWARD), 0);
-	for (size_t i = 0; i < k->w->sends.n; i++)
-		put_off(late, first_start(k, k->w->sends.v[i].to), k->w->sends.v[i].end_s);
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
+		if (sends_once(w, i))
+			send_once(w, link, i, w->x.part_of[i], receiver(w, i),
+				sent_s(w->x.p, i, AP_PHASE_FORWARD), 0);
+	for (size_t i = 0; i < w->sends.n; i++)
+		put_off(late, first_start(w, w->sends.v[i].to), w->sends.v[i].end_s);
 	for (uint32_t i = 0; i < t->nsend; i++)
 		put_off(late, t->send[i].start_s,
-			*link_between(k, link, t->send[i].from_part, t->send[i].to_part));
+			*link_between(w, link, t->send[i].from_part, t->send[i].to_part));
 }
 
 /* Their gradients when the part that used them is done, and all else on their links. */
-static void send_gradients(struct walking *k, double *link)
+static void send_gradients(struct ap_walk *w, double *link)
 {
-	const struct ap_timeline *t = k->w->timeline;
-	int32_t n = k->w->x.nstage * k->w->x.nstage;
+	const struct ap_timeline *t = w->timeline;
+	int32_t n = w->x.nstage * w->x.nstage;
 
 	for (int32_t i = 0; i < n; i++)
-		link[i] = fmax(0, link[i] - k->w->late_s);
+		link[i] = fmax(0, link[i] - w->late_s);
 
 	for (uint32_t i = 0; i < t->nsend; i++) {
-		double *busy = link_between(k, link, t->send[i].from_part, t->send[i].to_part);
+		double *busy = link_between(w, link, t->send[i].from_part, t->send[i].to_part);
 
 		*busy = fmax(*busy, t->send[i].end_s);
 	}
-	for (ap_id i = 0; i < k->p->graph->nnode; i++) {
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++) {
 		const struct ap_walk_send *s;
 		uint32_t last;
 
-		if (!sends_once(k, i) || sent_s(k->p, i, AP_PHASE_BACKWARD) <= 0)
+		if (!sends_once(w, i) || sent_s(w->x.p, i, AP_PHASE_BACKWARD) <= 0)
 			continue;
-		last = k->w->part[receiver(k, i)].last_slot;
-		send_once(k, link, i, receiver(k, i), k->w->x.part_of[i],
-			sent_s(k->p, i, AP_PHASE_BACKWARD), k->w->timeline->slot[last].end_s);
-		s = &k->w->sends.v[k->w->sends.n - 1];
-		k->w->wait_s[s->tensor] = fmax(k->w->wait_s[s->tensor], s->end_s);
+		last = w->part[receiver(w, i)].last_slot;
+		send_once(w, link, i, receiver(w, i), w->x.part_of[i],
+			sent_s(w->x.p, i, AP_PHASE_BACKWARD), w->timeline->slot[last].end_s);
+		s = &w->sends.v[w->sends.n - 1];
+		w->wait_s[s->tensor] = fmax(w->wait_s[s->tensor], s->end_s);
 	}
 }
 
@@ -256,23 +245,21 @@ double ap_walk_ready_s(const struct ap_walk *w, uint32_t bucket, const double *l
 }
 
 /* Buckets that no pass completes come last. */
-static void list_exchange(struct walking *k)
+static void list_exchange(struct ap_walk *w)
 {
-	for (size_t i = 0; i < k->w->maker.launched.n; i++)
-		AP_PUSH(k->ctx->scratch, k->w->exchange, k->w->maker.launched.v[i]);
-	for (uint32_t b = 0; b < k->p->nbucket; b++)
-		if (k->w->maker.bucket_left[b] > 0)
-			AP_PUSH(k->ctx->scratch, k->w->exchange, b);
+	for (size_t i = 0; i < w->maker.launched.n; i++)
+		AP_PUSH(w->maker.ctx->scratch, w->exchange, w->maker.launched.v[i]);
+	for (uint32_t b = 0; b < w->buckets.n; b++)
+		if (w->maker.bucket_left[b] > 0)
+			AP_PUSH(w->maker.ctx->scratch, w->exchange, b);
 }
 
-static void exchange(struct walking *k)
+static void exchange(struct ap_walk *w)
 {
-	struct ap_walk *w = k->w;
-
-	list_exchange(k);
+	list_exchange(w);
 	for (size_t i = 0; i < w->exchange.n; i++) {
 		uint32_t b = w->exchange.v[i];
-		const struct ap_bucket *bucket = &k->p->bucket[b];
+		const struct ap_bucket *bucket = &w->buckets.v[b];
 		struct ap_walk_stage *s = &w->stage[bucket->stage];
 
 		w->bucket_start_s[b] = fmax(s->update_s,
@@ -303,15 +290,15 @@ static int64_t static_bytes(const struct ap_memory *m)
 	return m->weights + m->gathered + m->gradients + m->optimizer + m->context + m->buffers;
 }
 
-static void run_stage(struct walking *k, int32_t stage)
+static void run_stage(struct ap_walk *w, int32_t stage)
 {
-	const struct ap_timeline *t = k->w->timeline;
-	struct ap_walk_stage *s = &k->w->stage[stage];
+	const struct ap_timeline *t = w->timeline;
+	struct ap_walk_stage *s = &w->stage[stage];
 	int64_t held = 0, most = 0;
 
 	for (uint32_t i = t->first[stage]; i < t->first[stage + 1]; i++) {
 		int32_t part;
-		const struct ap_slot_run *run = ap_walk_slot(k->w, stage, i, &part);
+		const struct ap_slot_run *run = ap_walk_slot(w, stage, i, &part);
 
 		s->idle_s += t->slot[i].start_s - s->last_s;
 		s->last_s = t->slot[i].end_s;
@@ -321,7 +308,7 @@ static void run_stage(struct walking *k, int32_t stage)
 		held += run->net_bytes;
 	}
 	s->first_s = t->first[stage] < t->first[stage + 1] ? t->slot[t->first[stage]].start_s : 0;
-	s->fixed_bytes = static_bytes(&k->p->stage[stage].memory) + k->w->live.fixed[stage];
+	s->fixed_bytes = static_bytes(&w->x.p->stage[stage].memory) + w->live.fixed[stage];
 	s->peak_bytes = s->fixed_bytes + most;
 }
 
@@ -352,21 +339,19 @@ bool ap_walk_gathers(const struct ap_plan *p, const struct ap_bucket *b)
 }
 
 /* Updates one after the other, then the gathering of weights. */
-static void update(struct walking *k)
+static void update(struct ap_walk *w)
 {
-	struct ap_walk *w = k->w;
-
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->stage[s].end_s = w->stage[s].update_s;
-	for (ap_id i = 0; i < k->p->graph->nnode; i++)
-		w->stage[w->x.stage[w->x.part_of[i]]].end_s += ap_walk_update_s(k->p, i);
-	for (uint32_t b = 0; b < k->p->nbucket; b++) {
-		struct ap_walk_stage *s = &w->stage[k->p->bucket[b].stage];
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
+		w->stage[w->x.stage[w->x.part_of[i]]].end_s += ap_walk_update_s(w->x.p, i);
+	for (uint32_t b = 0; b < w->buckets.n; b++) {
+		struct ap_walk_stage *s = &w->stage[w->buckets.v[b].stage];
 
-		if (!ap_walk_gathers(k->p, &k->p->bucket[b]))
+		if (!ap_walk_gathers(w->x.p, &w->buckets.v[b]))
 			continue;
 		w->bucket_start_s[b] = s->end_s;
-		s->end_s += k->p->bucket[b].time_s;
+		s->end_s += w->buckets.v[b].time_s;
 	}
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->end_s = fmax(w->end_s, w->stage[s].end_s);
@@ -385,36 +370,35 @@ const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, u
 	return &w->part[*part].run[slot->pass];
 }
 
-void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_walk *w)
+void ap_walk_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_walk *w)
 {
-	struct walking k = {.ctx = ctx, .p = p, .w = w};
-	const uint32_t *bucket_of;
+	bool splits;
 	double *link;
 
 	*w = (struct ap_walk){0};
 	ap_plan_index_make(ctx, p, &w->x);
-	k.splits = w->x.pipe && w->x.pipe->scheduler->splits;
-	ap_live_make(ctx, &w->x, k.splits, &w->live);
-	ap_buckets_make(ctx, p, &w->x, &bucket_of);
-	ap_slot_maker_init(ctx, &w->x, &w->live, bucket_of, k.splits, record, &w->maker);
+	splits = w->x.pipe && w->x.pipe->scheduler->splits;
+	ap_live_make(ctx, &w->x, splits, &w->live);
+	ap_buckets_make(ctx, &w->x, &w->buckets);
+	ap_slot_maker_init(ctx, &w->x, &w->live, &w->buckets, splits, record, &w->maker);
 	w->part = AP_NEW_N(ctx->scratch, struct ap_walk_part, w->x.npart);
 	w->stage = AP_NEW_N(ctx->scratch, struct ap_walk_stage, w->x.nstage);
-	w->bucket_start_s = AP_NEW_N(ctx->scratch, double, p->nbucket);
-	make_runs(&k);
-	lay_out(&k);
-	find_last_slots(&k);
+	w->bucket_start_s = AP_NEW_N(ctx->scratch, double, w->buckets.n);
+	make_runs(w);
+	lay_out(w);
+	find_last_slots(w);
 	w->wait_s = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
 	link = AP_NEW_N(ctx->scratch, double, w->x.nstage * w->x.nstage);
-	send_parameters(&k, link);
-	send_gradients(&k, link);
+	send_parameters(w, link);
+	send_gradients(w, link);
 	for (int32_t s = 0; s < w->x.nstage; s++)
-		run_stage(&k, s);
+		run_stage(w, s);
 	add_segments(w);
 	w->last_start_s = AP_NEW_N(ctx->scratch, double, w->x.npart);
 	for (int32_t i = 0; i < w->x.npart; i++)
 		if (w->part[i].last_slot != AP_NONE)
 			w->last_start_s[i] = w->timeline->slot[w->part[i].last_slot].start_s;
-	exchange(&k);
+	exchange(w);
 	wait_for_gradients(w);
-	update(&k);
+	update(w);
 }

@@ -38,21 +38,22 @@ struct ap_walk_stage {
 struct ap_walk {
 	struct ap_plan_index x;
 	struct ap_live live;
+	struct ap_buckets buckets;
 	struct ap_slot_maker maker;
 	struct ap_timeline *timeline; /* in the run arena */
 	struct ap_walk_part *part; /* [npart] */
 	struct ap_walk_stage *stage; /* [nstage] */
 	double *last_start_s; /* [npart] of the slot that AP_RUN_LAST is */
 	double *wait_s; /* [ntensor] when the gradient that another stage sends has come */
-	double *bucket_start_s; /* [nbucket of the plan] of gradients */
+	double *bucket_start_s; /* [buckets.n] */
 	AP_VEC(uint32_t) exchange; /* buckets of gradients in the order in which they go out, of all stages */
 	AP_VEC(struct ap_walk_send) sends; /* of parameters, then of their gradients */
 	double late_s; /* by which the passes, and all that follows, start later than is said here */
 	double end_s; /* of the last update */
 };
 
-/* Fills bucket of p, too. In scratch. record: with events and samples of the passes. */
-void ap_walk_make(struct ap_ctx *ctx, struct ap_plan *p, bool record, struct ap_walk *out);
+/* Of a priced plan. In scratch. record: with events and samples of the passes. */
+void ap_walk_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_walk *out);
 
 /* The run of slot i of the timeline, on that stage. */
 const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
