@@ -14,7 +14,8 @@
 #include "base/vec.h"
 #include "cost/pins.h"
 #include "drive/choose.h"
-#include "drive/lean.h"
+#include "drive/low_memory.h"
+#include "plan/memory.h"
 
 /* ---- one plan under other settings ---- */
 
@@ -132,7 +133,7 @@ static void judge(struct ap_ctx *ctx, const struct ap_settings *set, const struc
 	}
 	if (left && (left->steps == 0 || ap_ctx_stopped(ctx)))
 		return;
-	fits = ap_plan_lean(ctx, &in.request, left ? &left->steps : NULL, &plan);
+	fits = ap_low_memory_plan(ctx, &in.request, left ? &left->steps : NULL, &plan);
 	m = &plan.prediction.memory;
 	if (plan.graph) {
 		t->bytes = m->total;
@@ -510,12 +511,12 @@ static bool say_contributors(struct relaxing *r)
 
 	if (r->in->counts)
 		rq.given = r->in->counts;
-	ap_plan_lean(ctx, &rq, &r->left.steps, &least);
+	ap_low_memory_plan(ctx, &rq, &r->left.steps, &least);
 	if (!least.graph)
 		return false;
 	ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "memory-largest", "%s needs %s: %s",
 		r->in->counts ? "it" : "the smallest plan found", ap_format_bytes(m->total, need),
-		ap_plan_contributors(ctx, &least));
+		ap_memory_contributors(ctx, &least));
 	if (m->context < rq.capacity_bytes)
 		return true;
 	ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "memory-relax",

@@ -3,7 +3,7 @@
 #ifndef AP_DRIVE_CHOOSE_H
 #define AP_DRIVE_CHOOSE_H
 
-#include "drive/drive.h"
+#include "drive/request.h"
 #include "table/table.h"
 
 struct ap_chosen {

@@ -12,12 +12,10 @@
 #include "drive/baseline.h"
 #include "drive/certify.h"
 #include "drive/choose.h"
-#include "drive/lean.h"
+#include "drive/low_memory.h"
 #include "drive/recursive.h"
 #include "drive/rival.h"
-#include "drive/route_cost.h"
-#include "drive/route_improve.h"
-#include "drive/route_rivals.h"
+#include "drive/routed.h"
 #include "drive/verify.h"
 #include "plan/make.h"
 #include "plan/memory.h"
@@ -103,7 +101,7 @@ static void add_cautious(struct driving *d)
 
 static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits limits)
 {
-	ap_plan_recursive(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, &limits,
+	ap_recursive_plan(ctx, d->rq->graph, d->rq->machine, d->rq->step, d->fixed, &limits,
 		&d->recursion);
 	d->work += d->recursion.work;
 	d->steps += d->recursion.work * AP_RECURSION_STEPS;
@@ -147,7 +145,7 @@ static void add_cautious_recursion(struct driving *d)
 
 	software.gradient_exposed = 1;
 	step.software = &software;
-	ap_plan_recursive(d->ctx, rq->graph, rq->machine, &step, d->fixed,
+	ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
 		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
 	d->work += r.work;
 	if (r.allowed)
@@ -340,7 +338,7 @@ static enum ap_status find_lean(struct driving *d)
 	if (ap_rival_fits(&d->rivals))
 		return AP_OK;
 	ap_ctx_phase(d->ctx, "searching for little memory");
-	if (ap_plan_lean(d->ctx, d->rq, NULL, &p))
+	if (ap_low_memory_plan(d->ctx, d->rq, NULL, &p))
 		ap_rival_add(&d->rivals, NULL, ap_plan_counts(d->ctx, &p));
 	return AP_OK;
 }
@@ -449,7 +447,7 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	ap_plan_complete(d->ctx, best, out);
 	mark_fixed(d->ctx, d->pinned, out);
 	if (d->rq->route)
-		out->route = ap_route_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
+		out->route = ap_routed_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
 	out->nbaseline = d->rivals.nbaseline;
 	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
 		d->rivals.nbaseline * sizeof *out->baseline);
@@ -531,7 +529,7 @@ static enum ap_status search_fixed(struct driving *d)
 
 static enum ap_status find_routed(struct driving *d)
 {
-	d->work += ap_route_rivals(&d->rivals, d->rq, d->fixed, d->free);
+	d->work += ap_routed_search(&d->rivals, d->rq, d->fixed, d->free);
 	return AP_OK;
 }
 
@@ -558,7 +556,7 @@ static enum ap_status search_route(struct driving *d)
 
 static enum ap_status improve(struct driving *d)
 {
-	d->best = ap_route_improve(&d->rivals, d->rq, d->fixed, d->best);
+	d->best = ap_routed_improve(&d->rivals, d->rq, d->fixed, d->best);
 	return AP_OK;
 }
 

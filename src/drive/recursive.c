@@ -88,7 +88,7 @@ static const int32_t *const *counts_of(struct ap_ctx *ctx, const struct ap_lazy 
 	return counts;
 }
 
-void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+void ap_recursive_plan(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t *const *fixed, const struct ap_rec_limits *limits,
 	struct ap_recursive *out)
 {

@@ -24,7 +24,7 @@ struct ap_recursive {
  * fixed: counts that operators are fixed to, rows may be NULL; may be NULL. limits->bytes is for what is
  * kept and the largest temporary. Stopped early, it returns what it stands at.
  */
-void ap_plan_recursive(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+void ap_recursive_plan(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t *const *fixed, const struct ap_rec_limits *limits,
 	struct ap_recursive *out);
 

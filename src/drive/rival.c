@@ -174,7 +174,7 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 	}
 	if (c.choice.outcome == AP_OUT_INFEASIBLE && c.choice.least_memory < 0)
 		return ap_choose_infeasible(ctx, &rq, &c.choice);
-	ap_plan_recursive(ctx, rq.graph, rq.machine, rq.step, fixed,
+	ap_recursive_plan(ctx, rq.graph, rq.machine, rq.step, fixed,
 		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(&rq), .insist = true}, &recursion);
 	*counts = recursion.counts;
 	return recursion.allowed ? AP_OK

@@ -9,13 +9,13 @@
 #ifndef AP_DRIVE_RIVAL_H
 #define AP_DRIVE_RIVAL_H
 
-#include "drive/drive.h"
+#include "drive/request.h"
 #include "plan/make.h"
 #include "table/table.h"
 
 #define AP_MAX_GRIDS 64
 #define AP_MAX_RIVALS (AP_MAX_GRIDS + 48) /* two searches of at most 7 others, and 15 around what a route
-                                           * decides (route_rivals.c) */
+                                           * decides (routed.c) */
 #define AP_MAX_BASELINES AP_MAX_RIVALS
 
 struct ap_rival {

@@ -25,7 +25,7 @@ struct bucket_key { /* without padding */
 struct bucketing {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
-	const struct ap_plan_index *x;
+	const struct ap_parts *x;
 	struct ap_map *keys;
 	AP_VEC(uint32_t) open; /* the bucket that is open for a key */
 	AP_VEC(struct ap_bucket) buckets;
@@ -145,7 +145,7 @@ static void put(struct bucketing *b, ap_id node, uint32_t comm)
 /* Gradients as they become ready: the last part's first, and in each the last operator's. */
 static void put_gradients(struct bucketing *b)
 {
-	const struct ap_plan_index *x = b->x;
+	const struct ap_parts *x = b->x;
 
 	for (uint32_t k = x->first[x->npart]; k-- > 0;) {
 		ap_id node = x->node[k];
@@ -215,7 +215,7 @@ static struct ap_bucket *finish(struct bucketing *b)
 	return out;
 }
 
-void ap_buckets_make(struct ap_ctx *ctx, const struct ap_plan_index *x, struct ap_buckets *out)
+void ap_buckets_make(struct ap_ctx *ctx, const struct ap_parts *x, struct ap_buckets *out)
 {
 	const struct ap_plan *p = x->p;
 	struct bucketing b = {.ctx = ctx, .p = p, .x = x, .keys = ap_map_create(ctx->scratch),

@@ -19,7 +19,7 @@ struct ap_buckets {
 };
 
 /* Of a priced plan. O(collectives). */
-void ap_buckets_make(struct ap_ctx *ctx, const struct ap_plan_index *x, struct ap_buckets *out);
+void ap_buckets_make(struct ap_ctx *ctx, const struct ap_parts *x, struct ap_buckets *out);
 
 /* Says where fusion numbers are without effect. */
 void ap_buckets_explain(struct ap_ctx *ctx, const struct ap_plan *p);

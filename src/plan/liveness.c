@@ -11,7 +11,7 @@ struct readers {
 };
 
 struct living {
-	const struct ap_plan_index *x;
+	const struct ap_parts *x;
 	const struct ap_plan *p;
 	int64_t *kept, *again, *freed, *freed_again, *freed_late, *late, *rest, *fixed;
 	double *share;
@@ -152,7 +152,7 @@ static uint32_t count_sets(const struct ap_plan *p)
 }
 
 /* Sets by part: a set of operators that lies in two is recomputed in each on its own. */
-static uint32_t number_sets(struct ap_arena *scratch, const struct ap_plan_index *x, uint32_t *set_of)
+static uint32_t number_sets(struct ap_arena *scratch, const struct ap_parts *x, uint32_t *set_of)
 {
 	uint32_t given = count_sets(x->p), n = 0;
 	uint32_t *number = AP_NEW_N(scratch, uint32_t, given);
@@ -230,7 +230,7 @@ ap_id ap_live_root(const struct ap_graph *g, ap_id tensor)
 	return tensor;
 }
 
-const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_plan_index *x,
+const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_parts *x,
 	const struct ap_live *live)
 {
 	int64_t *most = AP_NEW_N(ctx->scratch, int64_t, x->nstage);
@@ -251,7 +251,7 @@ const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_plan_index
 	return most;
 }
 
-void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out)
+void ap_live_make(struct ap_ctx *ctx, const struct ap_parts *x, bool splits, struct ap_live *out)
 {
 	struct ap_arena *scratch = ctx->scratch;
 	uint32_t n = x->p->graph->nnode;

@@ -35,10 +35,10 @@ struct ap_live {
 ap_id ap_live_root(const struct ap_graph *g, ap_id tensor);
 
 /* The most that is there at once of what is recomputed, bytes [x->nstage], in scratch. */
-const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_plan_index *x,
+const int64_t *ap_live_recomputed(struct ap_ctx *ctx, const struct ap_parts *x,
 	const struct ap_live *live);
 
 /* In scratch. O(operands + redistributions). */
-void ap_live_make(struct ap_ctx *ctx, const struct ap_plan_index *x, bool splits, struct ap_live *out);
+void ap_live_make(struct ap_ctx *ctx, const struct ap_parts *x, bool splits, struct ap_live *out);
 
 #endif

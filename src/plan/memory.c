@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
 #include "cost/opcost.h"
 #include "pipeline/schedule.h"
 #include "plan/liveness.h"
+
+#define MOST_NAMED 3
+#define MOST_LETTERS 80 /* of a name in a message, base/diag.h */
 
 static int32_t stage_of(const struct ap_plan *p, ap_id node)
 {
@@ -24,13 +32,13 @@ static bool recomputes(const struct ap_plan *p)
 /* Sets are recomputed one at a time, but one may be needed until the next has begun. */
 static void add_recompute(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_plan_stage *stage)
 {
-	struct ap_plan_index index;
+	struct ap_parts index;
 	struct ap_live live;
 	const int64_t *bytes;
 
 	if (!recomputes(p))
 		return;
-	ap_plan_index_make(ctx, p, &index);
+	ap_parts_make(ctx, p, &index);
 	ap_live_make(ctx, &index, false, &live);
 	bytes = ap_live_recomputed(ctx, &index, &live);
 	for (int32_t s = 0; s < index.nstage; s++)
@@ -208,4 +216,75 @@ const struct ap_plan_stage *ap_plan_stages(struct ap_ctx *ctx, const struct ap_p
 	}
 	ap_arena_release(ctx->scratch, mark);
 	return stage;
+}
+
+struct share {
+	const char *name;
+	int64_t bytes;
+	uint32_t order;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct share *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void add_shares(struct ap_str *s, struct share *v, size_t n, const char *quote)
+{
+	char text[32];
+
+	qsort(v, n, sizeof *v, by_bytes);
+	for (size_t i = 0; i < n && i < MOST_NAMED && v[i].bytes > 0; i++)
+		ap_str_addf(s, "%s%s%s%s %s", i ? ", " : "", quote, v[i].name, quote,
+			ap_format_bytes(v[i].bytes, text));
+}
+
+static void add_kinds(struct ap_str *s, const struct ap_memory *m)
+{
+	struct share v[] = {{"weights", m->weights, 0}, {"gathered weights", m->gathered, 1},
+		{"gradients", m->gradients, 2}, {"optimizer states", m->optimizer, 3},
+		{"activations", m->activations, 4}, {"recomputed activations", m->recompute, 5},
+		{"temporary", m->temporary, 6}, {"context", m->context, 7}, {"buffers", m->buffers, 8}};
+
+	add_shares(s, v, AP_COUNT(v), "");
+}
+
+static uint32_t worst_stage(const struct ap_plan *p)
+{
+	uint32_t worst = 0;
+
+	for (uint32_t s = 1; s < p->nstage; s++)
+		if (p->stage[s].memory.total > p->stage[worst].memory.total)
+			worst = s;
+	return worst;
+}
+
+/* A name that a message would cut at its end, which tells it from others, is that of its cell. */
+static const char *name_of(struct ap_ctx *ctx, const struct ap_node *n)
+{
+	const char *last = strrchr(n->name, '/');
+
+	return ap_diag_name(ctx->diag, strlen(n->name) > MOST_LETTERS && *n->cell && last
+		? ap_arena_printf(ctx->arena, "%s%s", n->cell, last) : n->name);
+}
+
+const char *ap_memory_contributors(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	uint32_t worst = worst_stage(p), n = 0;
+	struct share *v = AP_NEW_N(ctx->arena, struct share, p->graph->nnode);
+	struct ap_str s;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (p->nstage == 1 || p->graph->node[i].stage == (int32_t)worst)
+			v[n++] = (struct share){name_of(ctx, &p->graph->node[i]),
+				ap_plan_op_memory_bytes(p, i), i};
+	ap_str_init(&s, ctx->arena);
+	add_kinds(&s, &p->stage[worst].memory);
+	ap_str_add(&s, "; of operators ");
+	add_shares(&s, v, n, "\"");
+	return s.s;
 }

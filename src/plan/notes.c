@@ -174,8 +174,8 @@ static void note_training(struct ap_ctx *ctx, const struct ap_plan *p, const str
 			"exchanged");
 	note_positions(ctx, p);
 	if (t.layerwise && !step->layerwise)
-		NOTE(ctx, "layerwise", "layerwise_parallel of %" PRIu32 " parameter%s is without effect: only "
-			"hybrid_parallel reads it", t.layerwise, t.layerwise == 1 ? "" : "s");
+		NOTE(ctx, "layerwise", "layerwise_parallel of %" PRIu32 " parameter%s is without effect: "
+			"only hybrid_parallel reads it", t.layerwise, t.layerwise == 1 ? "" : "s");
 	ap_arena_release(ctx->scratch, mark);
 }
 

@@ -12,7 +12,7 @@ static int32_t part_at(const struct ap_pipe *pipe, const struct ap_node *n)
 	return ap_schedule_part(pipe->scheduler, pipe->nstage, stage, segment);
 }
 
-static void make_parts(struct ap_arena *scratch, struct ap_plan_index *x)
+static void make_parts(struct ap_arena *scratch, struct ap_parts *x)
 {
 	const struct ap_pipe *given = x->p->step->pipe, *pipe = given && given->scheduler ? given : NULL;
 	const struct ap_graph *g = x->p->graph;
@@ -47,7 +47,7 @@ static void make_parts(struct ap_arena *scratch, struct ap_plan_index *x)
 	x->part_of = part_of;
 }
 
-static void index_moves(struct ap_arena *scratch, struct ap_plan_index *x)
+static void index_moves(struct ap_arena *scratch, struct ap_parts *x)
 {
 	const struct ap_plan *p = x->p;
 	uint32_t *first = AP_NEW_N(scratch, uint32_t, p->graph->nnode + 1);
@@ -61,7 +61,7 @@ static void index_moves(struct ap_arena *scratch, struct ap_plan_index *x)
 
 /* The user of a parameter that runs back last, of those that run with every micro-batch; AP_NONE where
  * there is none. */
-static ap_id last_to_run_back(const struct ap_plan_index *x, const struct ap_tensor *t)
+static ap_id last_to_run_back(const struct ap_parts *x, const struct ap_tensor *t)
 {
 	ap_id last = AP_NONE;
 
@@ -79,7 +79,7 @@ static ap_id last_to_run_back(const struct ap_plan_index *x, const struct ap_ten
 
 struct gathering {
 	struct ap_arena *scratch;
-	struct ap_plan_index *x;
+	struct ap_parts *x;
 	AP_VEC(struct ap_gradient) all;
 };
 
@@ -114,7 +114,7 @@ static void gather_mirrored(struct gathering *l, const ap_id *last, ap_id node)
 	}
 }
 
-static void index_gradients(struct ap_arena *scratch, struct ap_plan_index *x)
+static void index_gradients(struct ap_arena *scratch, struct ap_parts *x)
 {
 	const struct ap_graph *g = x->p->graph;
 	struct gathering l = {.scratch = scratch, .x = x};
@@ -143,9 +143,9 @@ static void index_gradients(struct ap_arena *scratch, struct ap_plan_index *x)
 	x->gradient = l.all.v;
 }
 
-void ap_plan_index_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_plan_index *out)
+void ap_parts_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_parts *out)
 {
-	*out = (struct ap_plan_index){.p = p};
+	*out = (struct ap_parts){.p = p};
 	make_parts(ctx->scratch, out);
 	index_moves(ctx->scratch, out);
 	index_gradients(ctx->scratch, out);

@@ -12,7 +12,7 @@ struct ap_gradient {
 	bool chained; /* after the one before it, which is of the same gradient */
 };
 
-struct ap_plan_index {
+struct ap_parts {
 	const struct ap_plan *p;
 	const struct ap_pipe *pipe; /* NULL: one part, its micro-batches one after the other */
 	int32_t nstage, nsegment;
@@ -29,7 +29,7 @@ struct ap_plan_index {
 };
 
 /* In scratch. O(operands + collectives). */
-void ap_plan_index_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_plan_index *out);
+void ap_parts_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_parts *out);
 
 /* The collective that a gradient stands for. */
 static inline const struct ap_plan_comm *ap_gradient_comm(const struct ap_plan *p,

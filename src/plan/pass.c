@@ -7,8 +7,8 @@
 
 /* A pass under way. */
 struct running {
-	struct ap_slot_maker *m;
-	struct ap_slot_run *run;
+	struct ap_pass_maker *m;
+	struct ap_pass_run *run;
 	int32_t part;
 	bool last;
 	double compute, comm, gradient; /* when each stream is free */
@@ -18,7 +18,7 @@ struct running {
 static void record(struct running *r, enum ap_stream stream, enum ap_event_kind kind, uint32_t index,
 	uint32_t sub, double start, double end)
 {
-	struct ap_slot_event e = {stream, kind, index, sub, start, end};
+	struct ap_pass_event e = {stream, kind, index, sub, start, end};
 
 	if (r->m->record)
 		AP_PUSH(r->m->ctx->scratch, r->run->events, e);
@@ -26,7 +26,7 @@ static void record(struct running *r, enum ap_stream stream, enum ap_event_kind 
 
 static void sample(struct running *r, double at, int64_t bytes)
 {
-	struct ap_slot_sample s = {at, bytes};
+	struct ap_pass_sample s = {at, bytes};
 
 	if (bytes > r->run->most_bytes)
 		r->run->most_bytes = bytes;
@@ -101,7 +101,7 @@ static double move_s(const struct running *r, const struct ap_plan_move *move, e
 /* The redistributions to operand i; those of a node are in the order of its operands. */
 static double moves(struct running *r, ap_id node, uint32_t i, enum way way, double at)
 {
-	const struct ap_plan_index *x = r->m->x;
+	const struct ap_parts *x = r->m->x;
 	uint32_t k = x->first_move[node], end = x->first_move[node + 1];
 
 	for (uint32_t n = end - k; n > 8; n = end - k) { /* operands may be thousands */
@@ -171,7 +171,7 @@ static void complete(struct running *r, uint32_t gradient, double at);
 /* All gradients of a bucket are there. */
 static void launch(struct running *r, uint32_t bucket)
 {
-	struct ap_slot_maker *m = r->m;
+	struct ap_pass_maker *m = r->m;
 
 	r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
 	AP_PUSH(m->ctx->scratch, m->launched, bucket);
@@ -185,7 +185,7 @@ static void launch(struct running *r, uint32_t bucket)
 
 static void complete(struct running *r, uint32_t gradient, double at)
 {
-	struct ap_slot_maker *m = r->m;
+	struct ap_pass_maker *m = r->m;
 	uint32_t bucket = m->buckets->of[gradient];
 
 	m->gradient_ready[gradient] = at;
@@ -200,7 +200,7 @@ static void complete(struct running *r, uint32_t gradient, double at)
 
 static void exchange(struct running *r, ap_id node, double at)
 {
-	const struct ap_plan_index *x = r->m->x;
+	const struct ap_parts *x = r->m->x;
 
 	if (!r->last) {
 		const struct ap_plan_op *op = &r->m->p->op[node];
@@ -291,7 +291,7 @@ static void weights(struct running *r, ap_id node)
 /* A pass over the part's nodes that run with every micro-batch. */
 static void each(struct running *r, bool back, void (*run)(struct running *r, ap_id node))
 {
-	const struct ap_plan_index *x = r->m->x;
+	const struct ap_parts *x = r->m->x;
 	uint32_t lo = x->first[r->part], n = x->first[r->part + 1] - lo;
 
 	for (uint32_t k = 0; k < n; k++) {
@@ -302,13 +302,13 @@ static void each(struct running *r, bool back, void (*run)(struct running *r, ap
 	}
 }
 
-void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool last,
-	struct ap_slot_run *out)
+void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool last,
+	struct ap_pass_run *out)
 {
 	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD};
-	const struct ap_plan_index *x = m->x;
+	const struct ap_parts *x = m->x;
 
-	*out = (struct ap_slot_run){0};
+	*out = (struct ap_pass_run){0};
 	for (uint32_t k = x->first[r.part]; k < x->first[r.part + 1]; k++) {
 		const struct ap_node *n = &x->p->graph->node[x->node[k]];
 
@@ -332,7 +332,7 @@ void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool
 }
 
 /* Gradients of each bucket, as they become ready. */
-static void list_buckets(struct ap_slot_maker *m)
+static void list_buckets(struct ap_pass_maker *m)
 {
 	struct ap_arena *scratch = m->ctx->scratch;
 	uint32_t n = m->x->first_gradient[m->p->graph->nnode];
@@ -354,13 +354,13 @@ static void list_buckets(struct ap_slot_maker *m)
 	m->bucket_gradient = list;
 }
 
-void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
-	const struct ap_buckets *buckets, bool splits, bool record, struct ap_slot_maker *out)
+void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const struct ap_live *live,
+	const struct ap_buckets *buckets, bool splits, bool record, struct ap_pass_maker *out)
 {
 	const struct ap_step *step = x->p->step;
 	uint32_t ngradient = x->first_gradient[x->p->graph->nnode];
 
-	*out = (struct ap_slot_maker){.ctx = ctx, .p = x->p, .x = x, .live = live,
+	*out = (struct ap_pass_maker){.ctx = ctx, .p = x->p, .x = x, .live = live,
 		.buckets = buckets, .splits = splits, .record = record,
 		.per_micro = 1.0 / (double)step->micro_batches,
 		.slowdown = step->software ? step->software->overlap_slowdown : 1};

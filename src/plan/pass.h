@@ -14,30 +14,30 @@
 #include "plan/liveness.h"
 #include "plan/simulate.h"
 
-struct ap_slot_event {
+struct ap_pass_event {
 	enum ap_stream stream;
 	enum ap_event_kind kind;
 	uint32_t index, sub;
 	double start_s, end_s; /* from the start of the pass */
 };
 
-struct ap_slot_sample { /* memory from then on, beyond what was held at the start of the pass */
+struct ap_pass_sample { /* memory from then on, beyond what was held at the start of the pass */
 	double at_s;
 	int64_t bytes;
 };
 
-struct ap_slot_run {
+struct ap_pass_run {
 	double span_s, compute_s, communication_s;
 	int64_t most_bytes; /* held at once during the pass, beyond what was at its start */
 	int64_t net_bytes; /* held after it */
-	AP_VEC(struct ap_slot_event) events; /* by start on each stream; empty unless recorded */
-	AP_VEC(struct ap_slot_sample) samples; /* by time */
+	AP_VEC(struct ap_pass_event) events; /* by start on each stream; empty unless recorded */
+	AP_VEC(struct ap_pass_sample) samples; /* by time */
 };
 
-struct ap_slot_maker {
+struct ap_pass_maker {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
-	const struct ap_plan_index *x;
+	const struct ap_parts *x;
 	const struct ap_live *live;
 	const struct ap_buckets *buckets;
 	bool splits, record;
@@ -54,12 +54,12 @@ struct ap_slot_maker {
 	AP_VEC(uint32_t) launched; /* buckets in the order in which they are complete */
 };
 
-void ap_slot_maker_init(struct ap_ctx *ctx, const struct ap_plan_index *x, const struct ap_live *live,
-	const struct ap_buckets *buckets, bool splits, bool record, struct ap_slot_maker *out);
+void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const struct ap_live *live,
+	const struct ap_buckets *buckets, bool splits, bool record, struct ap_pass_maker *out);
 
 /* One pass of a part. last: it exchanges gradients; asked for once per part, parts in descending order.
  * In scratch. O(operators + collectives + redistributions of the part). */
-void ap_slot_make(struct ap_slot_maker *m, int32_t part, enum ap_pass pass, bool last,
-	struct ap_slot_run *out);
+void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool last,
+	struct ap_pass_run *out);
 
 #endif

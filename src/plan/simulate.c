@@ -9,13 +9,13 @@
 #include "plan/buckets.h"
 #include "plan/whole_step.h"
 
-static double optimizer_s(const struct ap_walk_stage *s)
+static double optimizer_s(const struct ap_whole_step_stage *s)
 {
 	return s->end_s - s->update_s;
 }
 
 /* Means over the stages. */
-static void predict(const struct ap_walk *w, struct ap_prediction *out)
+static void predict(const struct ap_whole_step *w, struct ap_prediction *out)
 {
 	double n = w->x.nstage;
 
@@ -55,9 +55,9 @@ void ap_simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_simulati
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_plan_stage *stage = ap_arena_memdup(ctx->arena, p->stage, p->nstage * sizeof *stage);
-	struct ap_walk w;
+	struct ap_whole_step w;
 
-	ap_walk_make(ctx, p, false, &w);
+	ap_whole_step_make(ctx, p, false, &w);
 	for (int32_t s = 0; s < w.x.nstage; s++) {
 		stage[s].forward_s = w.stage[s].forward_s;
 		stage[s].backward_s = w.stage[s].backward_s;
@@ -75,7 +75,7 @@ void ap_simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_simulati
 /* The events of the last micro-batch and of the optimizer, stage by stage. */
 struct listing {
 	struct ap_ctx *ctx;
-	const struct ap_walk *w;
+	const struct ap_whole_step *w;
 	const struct ap_plan *p;
 	AP_VEC(struct ap_event) events;
 	int32_t stage;
@@ -93,10 +93,10 @@ static void list(struct listing *l, enum ap_event_kind kind, uint32_t index, uin
 }
 
 /* What is recomputed is said of the operator, and not listed again; its collectives are its own. */
-static void list_slot(struct listing *l, const struct ap_slot_run *run, enum ap_pass pass, double at)
+static void list_slot(struct listing *l, const struct ap_pass_run *run, enum ap_pass pass, double at)
 {
 	for (size_t i = 0; i < run->events.n; i++) {
-		const struct ap_slot_event *e = &run->events.v[i];
+		const struct ap_pass_event *e = &run->events.v[i];
 		bool again = e->kind == AP_EVENT_MOVE && pass != AP_PASS_FORWARD;
 
 		if (e->kind <= AP_EVENT_OPTIMIZER && !again)
@@ -114,7 +114,7 @@ static void list_passes(struct listing *l)
 	l->end_s = 0;
 	for (uint32_t i = t->first[l->stage]; i < t->first[l->stage + 1]; i++) {
 		const struct ap_slot_time *s = &t->slot[i];
-		const struct ap_slot_run *run;
+		const struct ap_pass_run *run;
 		double at;
 
 		if (s->slot.micro != micro)
@@ -122,7 +122,7 @@ static void list_passes(struct listing *l)
 		if (!any)
 			l->origin_s = s->start_s;
 		any = true;
-		run = ap_walk_slot(l->w, l->stage, i, &part);
+		run = ap_whole_step_slot(l->w, l->stage, i, &part);
 		at = fmax(l->end_s, s->start_s - l->origin_s);
 		if (l->w->part[part].last_slot == i)
 			l->last_start_s[part] = at;
@@ -149,7 +149,7 @@ static void list_bucket(struct listing *l, const struct ap_bucket *b, double sta
 
 static void list_exchange(struct listing *l)
 {
-	const struct ap_walk *w = l->w;
+	const struct ap_whole_step *w = l->w;
 	double free_s = 0;
 
 	for (size_t i = 0; i < w->exchange.n; i++) {
@@ -157,7 +157,7 @@ static void list_exchange(struct listing *l)
 
 		if (b->stage != l->stage)
 			continue;
-		free_s = fmax(free_s, ap_walk_ready_s(w, w->exchange.v[i], l->last_start_s, l->end_s,
+		free_s = fmax(free_s, ap_whole_step_ready_s(w, w->exchange.v[i], l->last_start_s, l->end_s,
 			l->origin_s));
 		list_bucket(l, b, free_s);
 		free_s += b->time_s;
@@ -168,10 +168,10 @@ static void list_exchange(struct listing *l)
 
 static void list_updates(struct listing *l)
 {
-	const struct ap_plan_index *x = &l->w->x;
+	const struct ap_parts *x = &l->w->x;
 
 	for (ap_id i = 0; i < l->p->graph->nnode; i++) {
-		double work = ap_walk_update_s(l->p, i);
+		double work = ap_whole_step_update_s(l->p, i);
 
 		if (x->stage[x->part_of[i]] != l->stage || work <= 0)
 			continue;
@@ -183,11 +183,11 @@ static void list_updates(struct listing *l)
 const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_plan *p, uint32_t *n)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_walk w;
+	struct ap_whole_step w;
 	struct listing l = {.ctx = ctx, .w = &w, .p = p};
 
 	AP_RESERVE(ctx->arena, l.events, 3 * (size_t)p->graph->nnode + 2 * (size_t)p->nmove);
-	ap_walk_make(ctx, p, true, &w);
+	ap_whole_step_make(ctx, p, true, &w);
 	l.last_start_s = AP_NEW_N(ctx->scratch, double, w.x.npart);
 	for (l.stage = 0; l.stage < w.x.nstage; l.stage++) {
 		list_passes(&l);
@@ -217,7 +217,7 @@ struct head {
 
 struct merging {
 	const struct ap_plan *p;
-	const struct ap_walk *w;
+	const struct ap_whole_step *w;
 	struct head *head;
 	size_t n;
 };
@@ -231,7 +231,7 @@ static void next_slot(const struct merging *m, struct head *h)
 {
 	int32_t part;
 
-	h->held += ap_walk_slot(m->w, h->stage, h->slot, &part)->net_bytes;
+	h->held += ap_whole_step_slot(m->w, h->stage, h->slot, &part)->net_bytes;
 	h->slot++;
 	h->i = 0;
 }
@@ -241,10 +241,10 @@ static bool take_pass_event(const struct merging *m, struct head *h, enum ap_str
 	for (; in_slots(m, h); next_slot(m, h)) {
 		const struct ap_slot_time *s = &m->w->timeline->slot[h->slot];
 		int32_t part;
-		const struct ap_slot_run *run = ap_walk_slot(m->w, h->stage, h->slot, &part);
+		const struct ap_pass_run *run = ap_whole_step_slot(m->w, h->stage, h->slot, &part);
 
 		while (h->i < run->events.n) {
-			const struct ap_slot_event *e = &run->events.v[h->i++];
+			const struct ap_pass_event *e = &run->events.v[h->i++];
 
 			if (e->stream != stream)
 				continue;
@@ -259,12 +259,12 @@ static bool take_pass_event(const struct merging *m, struct head *h, enum ap_str
 
 static bool take_update(const struct merging *m, struct head *h)
 {
-	const struct ap_plan_index *x = &m->w->x;
+	const struct ap_parts *x = &m->w->x;
 
 	h->free_s = fmax(h->free_s, m->w->stage[h->stage].update_s);
 	while (h->i < m->p->graph->nnode) {
 		ap_id node = (ap_id)h->i++;
-		double work = ap_walk_update_s(m->p, node);
+		double work = ap_whole_step_update_s(m->p, node);
 
 		if (x->stage[x->part_of[node]] != h->stage || work <= 0)
 			continue;
@@ -279,7 +279,7 @@ static bool take_update(const struct merging *m, struct head *h)
 /* Buckets of gradients as they go out, then those of weights. */
 static bool take_bucket(const struct merging *m, struct head *h)
 {
-	const struct ap_walk *w = m->w;
+	const struct ap_whole_step *w = m->w;
 
 	while (h->i < w->exchange.n + w->buckets.n) {
 		bool late = h->i >= w->exchange.n;
@@ -287,7 +287,7 @@ static bool take_bucket(const struct merging *m, struct head *h)
 		const struct ap_bucket *bucket = &w->buckets.v[b];
 
 		h->i++;
-		if (bucket->stage != h->stage || late != ap_walk_gathers(m->p, bucket))
+		if (bucket->stage != h->stage || late != ap_whole_step_gathers(m->p, bucket))
 			continue;
 		h->event = (struct ap_trace_event){h->stage, -1, AP_STREAM_GRADIENT, AP_EVENT_BUCKET, b,
 			0, -1, -1, w->bucket_start_s[b], w->bucket_start_s[b] + bucket->time_s};
@@ -300,10 +300,10 @@ static bool take_sample(const struct merging *m, struct head *h)
 {
 	for (; in_slots(m, h); next_slot(m, h)) {
 		int32_t part;
-		const struct ap_slot_run *run = ap_walk_slot(m->w, h->stage, h->slot, &part);
+		const struct ap_pass_run *run = ap_whole_step_slot(m->w, h->stage, h->slot, &part);
 
 		while (h->i < run->samples.n) {
-			const struct ap_slot_sample *s = &run->samples.v[h->i++];
+			const struct ap_pass_sample *s = &run->samples.v[h->i++];
 
 			if (h->held + s->bytes == h->memory.bytes)
 				continue;
@@ -318,7 +318,7 @@ static bool take_sample(const struct merging *m, struct head *h)
 static struct ap_trace_event send_event(const struct merging *m, int32_t from, int32_t to, int32_t micro,
 	double start, double end)
 {
-	const struct ap_plan_index *x = &m->w->x;
+	const struct ap_parts *x = &m->w->x;
 
 	return (struct ap_trace_event){x->stage[from], x->stage[to], AP_STREAM_LINK, AP_EVENT_SEND,
 		(uint32_t)from, (uint32_t)to, micro, x->segment[from], start, end};
@@ -337,7 +337,7 @@ static bool take_send(const struct merging *m, struct head *h)
 
 static bool take_parameter(const struct merging *m, struct head *h)
 {
-	const struct ap_walk_send *s;
+	const struct ap_whole_step_send *s;
 
 	if (h->i >= m->w->sends.n)
 		return false;
@@ -411,7 +411,7 @@ static void open_head(struct merging *m, enum source source, int32_t stage)
 
 static int by_start(const void *x, const void *y)
 {
-	const struct ap_walk_send *a = x, *b = y;
+	const struct ap_whole_step_send *a = x, *b = y;
 
 	if (a->start_s != b->start_s)
 		return a->start_s < b->start_s ? -1 : 1;
@@ -421,10 +421,10 @@ static int by_start(const void *x, const void *y)
 }
 
 /* Parameters and their gradients in order, all from the start of the step. */
-static void order_parameters(struct ap_walk *w)
+static void order_parameters(struct ap_whole_step *w)
 {
 	for (size_t i = 0; i < w->sends.n; i++) {
-		struct ap_walk_send *s = &w->sends.v[i];
+		struct ap_whole_step_send *s = &w->sends.v[i];
 
 		s->start_s += s->to < s->from ? w->late_s : 0;
 		s->end_s += s->to < s->from ? w->late_s : 0;
@@ -437,11 +437,11 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	void *user)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_walk w;
+	struct ap_whole_step w;
 	struct merging m = {.p = p, .w = &w};
 	struct head *h;
 
-	ap_walk_make(ctx, p, true, &w);
+	ap_whole_step_make(ctx, p, true, &w);
 	order_parameters(&w);
 	m.head = AP_NEW_N(ctx->scratch, struct head, 4 * w.x.nstage + 2);
 	for (int32_t s = 0; s < w.x.nstage; s++)

@@ -8,21 +8,21 @@
 #include "plan/buckets.h"
 #include "plan/terms.h"
 
-static enum ap_pass finishing(const struct ap_walk *w)
+static enum ap_pass finishing(const struct ap_whole_step *w)
 {
 	return w->maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
 }
 
-static void make_runs(struct ap_walk *w)
+static void make_runs(struct ap_whole_step *w)
 {
 	for (int32_t i = w->x.npart; i-- > 0;) {
-		struct ap_slot_run *run = w->part[i].run;
+		struct ap_pass_run *run = w->part[i].run;
 
-		ap_slot_make(&w->maker, i, AP_PASS_FORWARD, false, &run[AP_PASS_FORWARD]);
-		ap_slot_make(&w->maker, i, AP_PASS_BACKWARD, false, &run[AP_PASS_BACKWARD]);
+		ap_pass_make(&w->maker, i, AP_PASS_FORWARD, false, &run[AP_PASS_FORWARD]);
+		ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, false, &run[AP_PASS_BACKWARD]);
 		if (w->maker.splits)
-			ap_slot_make(&w->maker, i, AP_PASS_WEIGHT, false, &run[AP_PASS_WEIGHT]);
-		ap_slot_make(&w->maker, i, finishing(w), true, &run[AP_RUN_LAST]);
+			ap_pass_make(&w->maker, i, AP_PASS_WEIGHT, false, &run[AP_PASS_WEIGHT]);
+		ap_pass_make(&w->maker, i, finishing(w), true, &run[AP_RUN_LAST]);
 		assert(run[AP_PASS_FORWARD].net_bytes + run[AP_PASS_BACKWARD].net_bytes +
 			run[AP_PASS_WEIGHT].net_bytes == 0 || !w->x.p->step->training);
 	}
@@ -40,25 +40,25 @@ static double sent_s(const struct ap_plan *p, ap_id node, enum ap_phase phase)
 }
 
 /* The part that receives what this node sends. */
-static int32_t receiver(const struct ap_walk *w, ap_id node)
+static int32_t receiver(const struct ap_whole_step *w, ap_id node)
 {
 	const struct ap_tensor *t = &w->x.p->graph->tensor[w->x.p->graph->node[node].out[0]];
 
 	return w->x.part_of[t->use[0].node];
 }
 
-static bool sends_each_time(const struct ap_walk *w, ap_id node)
+static bool sends_each_time(const struct ap_whole_step *w, ap_id node)
 {
 	return !w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
-static bool sends_once(const struct ap_walk *w, ap_id node)
+static bool sends_once(const struct ap_whole_step *w, ap_id node)
 {
 	return w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
 /* The part whose results what the node sends goes with: on its way the last before the first link. */
-static int32_t hop_of(const struct ap_walk *w, ap_id node)
+static int32_t hop_of(const struct ap_whole_step *w, ap_id node)
 {
 	const int32_t *stage = w->x.stage;
 	int32_t part = w->x.part_of[node], to = receiver(w, node);
@@ -68,10 +68,10 @@ static int32_t hop_of(const struct ap_walk *w, ap_id node)
 	return part;
 }
 
-static void time_passes(const struct ap_walk *w, struct ap_pass_times *time)
+static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *time)
 {
 	for (int32_t i = 0; i < w->x.npart; i++) {
-		const struct ap_slot_run *run = w->part[i].run;
+		const struct ap_pass_run *run = w->part[i].run;
 
 		time[i] = (struct ap_pass_times){.forward_s = run[AP_PASS_FORWARD].span_s,
 			.backward_s = run[AP_PASS_BACKWARD].span_s,
@@ -88,7 +88,7 @@ static void time_passes(const struct ap_walk *w, struct ap_pass_times *time)
 }
 
 /* Without a scheduler: each micro-batch forward and back, one after the other. */
-static void one_by_one(struct ap_walk *w, const struct ap_pass_times *t, struct ap_timeline *out)
+static void one_by_one(struct ap_whole_step *w, const struct ap_pass_times *t, struct ap_timeline *out)
 {
 	int64_t nmicro = w->x.p->step->micro_batches;
 	uint32_t passes = w->x.p->step->training ? 2 : 1, *first = AP_NEW_N(w->maker.ctx->arena, uint32_t, 2);
@@ -110,7 +110,7 @@ static void one_by_one(struct ap_walk *w, const struct ap_pass_times *t, struct 
 	out->slot = slot;
 }
 
-static void lay_out(struct ap_walk *w)
+static void lay_out(struct ap_whole_step *w)
 {
 	const struct ap_step *step = w->x.p->step;
 	struct ap_pass_times *time = AP_NEW_N(w->maker.ctx->scratch, struct ap_pass_times, w->x.npart);
@@ -124,12 +124,12 @@ static void lay_out(struct ap_walk *w)
 		one_by_one(w, time, w->timeline);
 }
 
-static int32_t part_of_slot(const struct ap_plan_index *x, int32_t stage, const struct ap_schedule_slot *slot)
+static int32_t part_of_slot(const struct ap_parts *x, int32_t stage, const struct ap_schedule_slot *slot)
 {
 	return x->pipe ? ap_schedule_part(x->pipe->scheduler, x->nstage, stage, slot->segment) : 0;
 }
 
-static void find_last_slots(struct ap_walk *w)
+static void find_last_slots(struct ap_whole_step *w)
 {
 	const struct ap_timeline *t = w->timeline;
 
@@ -141,23 +141,23 @@ static void find_last_slots(struct ap_walk *w)
 				w->part[part_of_slot(&w->x, s, &t->slot[i].slot)].last_slot = i;
 }
 
-static double *link_between(const struct ap_walk *w, double *link, int32_t from, int32_t to)
+static double *link_between(const struct ap_whole_step *w, double *link, int32_t from, int32_t to)
 {
 	return &link[w->x.stage[from] * w->x.nstage + w->x.stage[to]];
 }
 
-static void send_once(struct ap_walk *w, double *link, ap_id node, int32_t from, int32_t to,
+static void send_once(struct ap_whole_step *w, double *link, ap_id node, int32_t from, int32_t to,
 	double time_s, double ready)
 {
 	double *busy = link_between(w, link, from, to);
-	struct ap_walk_send s = {.from = from, .to = to, .tensor = w->x.p->graph->node[node].in[0],
+	struct ap_whole_step_send s = {.from = from, .to = to, .tensor = w->x.p->graph->node[node].in[0],
 		.start_s = fmax(*busy, ready)};
 
 	s.end_s = *busy = s.start_s + time_s;
 	AP_PUSH(w->maker.ctx->scratch, w->sends, s);
 }
 
-static double first_start(const struct ap_walk *w, int32_t part)
+static double first_start(const struct ap_whole_step *w, int32_t part)
 {
 	const struct ap_timeline *t = w->timeline;
 	int32_t stage = w->x.stage[part];
@@ -177,7 +177,7 @@ static void put_off(double *late, double start, double end)
 }
 
 /* Parameters at the start of the step: before the part that uses them, and all else on their links. */
-static void send_parameters(struct ap_walk *w, double *link)
+static void send_parameters(struct ap_whole_step *w, double *link)
 {
 	const struct ap_timeline *t = w->timeline;
 	double *late = &w->late_s;
@@ -194,7 +194,7 @@ static void send_parameters(struct ap_walk *w, double *link)
 }
 
 /* Their gradients when the part that used them is done, and all else on their links. */
-static void send_gradients(struct ap_walk *w, double *link)
+static void send_gradients(struct ap_whole_step *w, double *link)
 {
 	const struct ap_timeline *t = w->timeline;
 	int32_t n = w->x.nstage * w->x.nstage;
@@ -208,7 +208,7 @@ static void send_gradients(struct ap_walk *w, double *link)
 		*busy = fmax(*busy, t->send[i].end_s);
 	}
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++) {
-		const struct ap_walk_send *s;
+		const struct ap_whole_step_send *s;
 		uint32_t last;
 
 		if (!sends_once(w, i) || sent_s(w->x.p, i, AP_PHASE_BACKWARD) <= 0)
@@ -221,10 +221,10 @@ static void send_gradients(struct ap_walk *w, double *link)
 	}
 }
 
-double ap_walk_ready_s(const struct ap_walk *w, uint32_t bucket, const double *last_start_s, double end_s,
-	double origin_s)
+double ap_whole_step_ready_s(const struct ap_whole_step *w, uint32_t bucket, const double *last_start_s,
+	double end_s, double origin_s)
 {
-	const struct ap_slot_maker *m = &w->maker;
+	const struct ap_pass_maker *m = &w->maker;
 	const struct ap_plan *p = w->x.p;
 	double at = 0;
 
@@ -245,7 +245,7 @@ double ap_walk_ready_s(const struct ap_walk *w, uint32_t bucket, const double *l
 }
 
 /* Buckets that no pass completes come last. */
-static void list_exchange(struct ap_walk *w)
+static void list_exchange(struct ap_whole_step *w)
 {
 	for (size_t i = 0; i < w->maker.launched.n; i++)
 		AP_PUSH(w->maker.ctx->scratch, w->exchange, w->maker.launched.v[i]);
@@ -254,16 +254,16 @@ static void list_exchange(struct ap_walk *w)
 			AP_PUSH(w->maker.ctx->scratch, w->exchange, b);
 }
 
-static void exchange(struct ap_walk *w)
+static void exchange(struct ap_whole_step *w)
 {
 	list_exchange(w);
 	for (size_t i = 0; i < w->exchange.n; i++) {
 		uint32_t b = w->exchange.v[i];
 		const struct ap_bucket *bucket = &w->buckets.v[b];
-		struct ap_walk_stage *s = &w->stage[bucket->stage];
+		struct ap_whole_step_stage *s = &w->stage[bucket->stage];
 
 		w->bucket_start_s[b] = fmax(s->update_s,
-			ap_walk_ready_s(w, b, w->last_start_s, s->last_s, 0));
+			ap_whole_step_ready_s(w, b, w->last_start_s, s->last_s, 0));
 		s->update_s = w->bucket_start_s[b] + bucket->time_s;
 		s->communication_s += bucket->time_s;
 	}
@@ -272,11 +272,11 @@ static void exchange(struct ap_walk *w)
 }
 
 /* A gradient that comes from another stage may be exchanged by none. */
-static void wait_for_gradients(struct ap_walk *w)
+static void wait_for_gradients(struct ap_whole_step *w)
 {
 	for (size_t i = 0; i < w->sends.n; i++) {
-		const struct ap_walk_send *send = &w->sends.v[i];
-		struct ap_walk_stage *s = &w->stage[w->x.stage[send->to]];
+		const struct ap_whole_step_send *send = &w->sends.v[i];
+		struct ap_whole_step_stage *s = &w->stage[w->x.stage[send->to]];
 
 		if (send->to > send->from || send->end_s <= s->update_s)
 			continue;
@@ -290,15 +290,15 @@ static int64_t static_bytes(const struct ap_memory *m)
 	return m->weights + m->gathered + m->gradients + m->optimizer + m->context + m->buffers;
 }
 
-static void run_stage(struct ap_walk *w, int32_t stage)
+static void run_stage(struct ap_whole_step *w, int32_t stage)
 {
 	const struct ap_timeline *t = w->timeline;
-	struct ap_walk_stage *s = &w->stage[stage];
+	struct ap_whole_step_stage *s = &w->stage[stage];
 	int64_t held = 0, most = 0;
 
 	for (uint32_t i = t->first[stage]; i < t->first[stage + 1]; i++) {
 		int32_t part;
-		const struct ap_slot_run *run = ap_walk_slot(w, stage, i, &part);
+		const struct ap_pass_run *run = ap_whole_step_slot(w, stage, i, &part);
 
 		s->idle_s += t->slot[i].start_s - s->last_s;
 		s->last_s = t->slot[i].end_s;
@@ -312,10 +312,10 @@ static void run_stage(struct ap_walk *w, int32_t stage)
 	s->peak_bytes = s->fixed_bytes + most;
 }
 
-static void add_segments(const struct ap_walk *w)
+static void add_segments(const struct ap_whole_step *w)
 {
 	for (int32_t i = 0; i < w->x.npart; i++) {
-		struct ap_walk_stage *s = &w->stage[w->x.stage[i]];
+		struct ap_whole_step_stage *s = &w->stage[w->x.stage[i]];
 
 		s->forward_s += w->part[i].run[AP_PASS_FORWARD].span_s;
 		s->backward_s += w->part[i].run[AP_PASS_BACKWARD].span_s +
@@ -323,7 +323,7 @@ static void add_segments(const struct ap_walk *w)
 	}
 }
 
-double ap_walk_update_s(const struct ap_plan *p, ap_id node)
+double ap_whole_step_update_s(const struct ap_plan *p, ap_id node)
 {
 	double work = p->op[node].cost.optimizer_s;
 
@@ -333,22 +333,22 @@ double ap_walk_update_s(const struct ap_plan *p, ap_id node)
 	return fmax(0, work);
 }
 
-bool ap_walk_gathers(const struct ap_plan *p, const struct ap_bucket *b)
+bool ap_whole_step_gathers(const struct ap_plan *p, const struct ap_bucket *b)
 {
 	return p->op[b->part->node].comm[b->part->comm].comm.phase == AP_PHASE_OPTIMIZER;
 }
 
 /* Updates one after the other, then the gathering of weights. */
-static void update(struct ap_walk *w)
+static void update(struct ap_whole_step *w)
 {
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->stage[s].end_s = w->stage[s].update_s;
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
-		w->stage[w->x.stage[w->x.part_of[i]]].end_s += ap_walk_update_s(w->x.p, i);
+		w->stage[w->x.stage[w->x.part_of[i]]].end_s += ap_whole_step_update_s(w->x.p, i);
 	for (uint32_t b = 0; b < w->buckets.n; b++) {
-		struct ap_walk_stage *s = &w->stage[w->buckets.v[b].stage];
+		struct ap_whole_step_stage *s = &w->stage[w->buckets.v[b].stage];
 
-		if (!ap_walk_gathers(w->x.p, &w->buckets.v[b]))
+		if (!ap_whole_step_gathers(w->x.p, &w->buckets.v[b]))
 			continue;
 		w->bucket_start_s[b] = s->end_s;
 		s->end_s += w->buckets.v[b].time_s;
@@ -359,7 +359,7 @@ static void update(struct ap_walk *w)
 		w->stage[s].idle_s += w->late_s + (w->end_s - w->stage[s].end_s);
 }
 
-const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
+const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int32_t stage, uint32_t i,
 	int32_t *part)
 {
 	const struct ap_schedule_slot *slot = &w->timeline->slot[i].slot;
@@ -370,19 +370,19 @@ const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, u
 	return &w->part[*part].run[slot->pass];
 }
 
-void ap_walk_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_walk *w)
+void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *w)
 {
 	bool splits;
 	double *link;
 
-	*w = (struct ap_walk){0};
-	ap_plan_index_make(ctx, p, &w->x);
+	*w = (struct ap_whole_step){0};
+	ap_parts_make(ctx, p, &w->x);
 	splits = w->x.pipe && w->x.pipe->scheduler->splits;
 	ap_live_make(ctx, &w->x, splits, &w->live);
 	ap_buckets_make(ctx, &w->x, &w->buckets);
-	ap_slot_maker_init(ctx, &w->x, &w->live, &w->buckets, splits, record, &w->maker);
-	w->part = AP_NEW_N(ctx->scratch, struct ap_walk_part, w->x.npart);
-	w->stage = AP_NEW_N(ctx->scratch, struct ap_walk_stage, w->x.nstage);
+	ap_pass_maker_init(ctx, &w->x, &w->live, &w->buckets, splits, record, &w->maker);
+	w->part = AP_NEW_N(ctx->scratch, struct ap_whole_step_part, w->x.npart);
+	w->stage = AP_NEW_N(ctx->scratch, struct ap_whole_step_stage, w->x.nstage);
 	w->bucket_start_s = AP_NEW_N(ctx->scratch, double, w->buckets.n);
 	make_runs(w);
 	lay_out(w);

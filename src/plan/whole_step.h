@@ -16,18 +16,18 @@
 #define AP_RUN_LAST (AP_PASS_WEIGHT + 1) /* instead of what finishes the last micro-batch */
 #define AP_RUN_COUNT (AP_RUN_LAST + 1)
 
-struct ap_walk_part {
-	struct ap_slot_run run[AP_RUN_COUNT]; /* by enum ap_pass, and AP_RUN_LAST */
+struct ap_whole_step_part {
+	struct ap_pass_run run[AP_RUN_COUNT]; /* by enum ap_pass, and AP_RUN_LAST */
 	uint32_t last_slot; /* of the timeline, that AP_RUN_LAST is; AP_NONE without training */
 };
 
-struct ap_walk_send { /* once a step */
+struct ap_whole_step_send { /* once a step */
 	int32_t from, to; /* parts; to < from: of a gradient */
 	ap_id tensor; /* the parameter */
 	double start_s, end_s; /* of a parameter from the start of the step, see late_s */
 };
 
-struct ap_walk_stage {
+struct ap_whole_step_stage {
 	double first_s, last_s; /* start of the first pass, end of the last */
 	double update_s, end_s; /* when the optimizer starts and ends */
 	double compute_s, communication_s, idle_s;
@@ -35,39 +35,39 @@ struct ap_walk_stage {
 	int64_t fixed_bytes, peak_bytes; /* held all the time, and at most */
 };
 
-struct ap_walk {
-	struct ap_plan_index x;
+struct ap_whole_step {
+	struct ap_parts x;
 	struct ap_live live;
 	struct ap_buckets buckets;
-	struct ap_slot_maker maker;
+	struct ap_pass_maker maker;
 	struct ap_timeline *timeline; /* in the run arena */
-	struct ap_walk_part *part; /* [npart] */
-	struct ap_walk_stage *stage; /* [nstage] */
+	struct ap_whole_step_part *part; /* [npart] */
+	struct ap_whole_step_stage *stage; /* [nstage] */
 	double *last_start_s; /* [npart] of the slot that AP_RUN_LAST is */
 	double *wait_s; /* [ntensor] when the gradient that another stage sends has come */
 	double *bucket_start_s; /* [buckets.n] */
 	AP_VEC(uint32_t) exchange; /* buckets of gradients in the order in which they go out, of all stages */
-	AP_VEC(struct ap_walk_send) sends; /* of parameters, then of their gradients */
+	AP_VEC(struct ap_whole_step_send) sends; /* of parameters, then of their gradients */
 	double late_s; /* by which the passes, and all that follows, start later than is said here */
 	double end_s; /* of the last update */
 };
 
 /* Of a priced plan. In scratch. record: with events and samples of the passes. */
-void ap_walk_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_walk *out);
+void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *out);
 
 /* The run of slot i of the timeline, on that stage. */
-const struct ap_slot_run *ap_walk_slot(const struct ap_walk *w, int32_t stage, uint32_t i,
+const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int32_t stage, uint32_t i,
 	int32_t *part);
 
 /* When the last gradient of a bucket is complete, those aside that wait for another bucket: given where
  * the last slots of the parts start, and the stage's passes end. Times of other stages less origin_s. */
-double ap_walk_ready_s(const struct ap_walk *w, uint32_t bucket, const double *last_start_s, double end_s,
-	double origin_s);
+double ap_whole_step_ready_s(const struct ap_whole_step *w, uint32_t bucket, const double *last_start_s,
+	double end_s, double origin_s);
 
 /* The update of a node's parameters, without the gathering of weights. */
-double ap_walk_update_s(const struct ap_plan *p, ap_id node);
+double ap_whole_step_update_s(const struct ap_plan *p, ap_id node);
 
 /* Does the bucket gather weights after the update? */
-bool ap_walk_gathers(const struct ap_plan *p, const struct ap_bucket *b);
+bool ap_whole_step_gathers(const struct ap_plan *p, const struct ap_bucket *b);
 
 #endif

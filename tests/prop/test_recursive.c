@@ -18,7 +18,7 @@ enum { OPERATORS = 14, DEVICES = 16, CASES = 300, LIMITS = 3 };
 static void recursion(struct trial *t, const int32_t *const *fixed, int64_t limit,
 	struct ap_recursive *out)
 {
-	ap_plan_recursive(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed,
+	ap_recursive_plan(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed,
 		&(struct ap_rec_limits){.bytes = limit}, out);
 }
 

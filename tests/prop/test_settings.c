@@ -139,7 +139,7 @@ static void both_keep_to_them(struct trial *t)
 	REQUIRE(t, trial_search(t, NO_MEMORY_LIMIT, "dynamic_programming", PRUNED | FOLDED, &exact) ==
 			AP_OK, "what cuts nothing is left");
 	keeps_to_settings(t, &exact);
-	ap_plan_recursive(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, NULL,
+	ap_recursive_plan(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, NULL,
 		&(struct ap_rec_limits){.bytes = AP_NO_LIMIT}, &r);
 	REQUIRE(t, r.allowed, "the recursion");
 	trial_plan(t, r.counts, &found);
@@ -175,7 +175,7 @@ static void given_is_left(struct trial *t)
 	ap_engine_find("dynamic_programming")
 		->solve(&t->f.ctx, table->problem, &(struct ap_budget){0}, &c);
 	REQUIRE(t, !counts || c.outcome == AP_OUT_OPTIMAL, "nothing follows");
-	ap_plan_recursive(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed,
+	ap_recursive_plan(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, fixed,
 		&(struct ap_rec_limits){.bytes = AP_NO_LIMIT}, &r);
 	REQUIRE(t, !counts || (r.allowed && r.objective_s >= c.cost), "the recursion");
 	for (ap_id i = 0; i < t->f.graph->nnode; i++) {

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "base/diag.h"
-#include "drive/lean.h"
+#include "drive/drive.h"
+#include "drive/low_memory.h"
 #include "fixture.h"
 #include "graph/staged.h"
 #include "harness.h"
 #include "pipeline/schedule.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -28,7 +30,7 @@ static int64_t least_need(struct fixture *f)
 		struct ap_request rq = request_of(f, mid);
 		struct ap_plan p;
 
-		if (ap_plan_lean(&f->ctx, &rq, NULL, &p)) {
+		if (ap_low_memory_plan(&f->ctx, &rq, NULL, &p)) {
 			ck_assert_int_le(p.prediction.memory.total, mid);
 			hi = mid;
 		} else {
@@ -96,14 +98,14 @@ START_TEST(contributors_are_named)
 	fixture_open(&f, 1, 1, "a100-80");
 	fixture_graph(&f, FIXTURE_PAIR);
 	rq = request_of(&f, GIB);
-	ck_assert(ap_plan_lean(&f.ctx, &rq, NULL, &p));
+	ck_assert(ap_low_memory_plan(&f.ctx, &rq, NULL, &p));
 	ck_assert_int_eq(p.prediction.memory.weights, (8 + 8 * 32 + 32 * 8) * 4);
-	text = ap_plan_contributors(&f.ctx, &p);
+	text = ap_memory_contributors(&f.ctx, &p);
 	ck_assert_ptr_nonnull(strstr(text, "; of operators \""));
 	ck_assert_ptr_null(strstr(text, "gathered weights"));
 	ck_assert_ptr_null(strstr(text, "recomputed"));
 	rq.capacity_bytes = 1; /* not even what no plan can save */
-	ck_assert(!ap_plan_lean(&f.ctx, &rq, NULL, &p));
+	ck_assert(!ap_low_memory_plan(&f.ctx, &rq, NULL, &p));
 	ck_assert_int_ge(p.prediction.memory.total, f.step.software->context_bytes);
 	states = strstr(text, "context");
 	weights = strstr(text, "weights ");

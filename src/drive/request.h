@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a search: a value that any caller can make. */
+#ifndef AP_DRIVE_REQUEST_H
+#define AP_DRIVE_REQUEST_H
+
+#include "graph/graph.h"
+#include "hw/machine.h"
+#include "route/route.h"
+#include "search/engine.h"
+#include "shard/step.h"
+
+#define AP_DEFAULT_WORK (UINT64_C(1) << 35) /* of a search, where the user gives no limit */
+
+struct ap_request {
+	const struct ap_graph *graph;
+	const struct ap_machine *machine;
+	const struct ap_step *step;
+	int64_t capacity_bytes; /* usable memory of a device (--memory, else the chip's) */
+	const char *search_mode; /* "auto" or the name of an engine */
+	struct ap_budget budget;
+	const struct ap_route *route; /* who runs the plan; NULL: as row 0 of ap_route_at() */
+	bool prune; /* normally true */
+	bool certify; /* a second engine has to find the same; the build has one (drive/certify.h) */
+	const int32_t *const *given; /* counts that are fixed beside the graph's pins, [node][factor], rows
+	                              * may be NULL; may be NULL */
+	uint32_t nsetting; /* echoed in the plan */
+	const struct ap_setting *setting;
+};
+
+#endif

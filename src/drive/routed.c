@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drive/routed.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "cost/conflict.h"
+#include "cost/opcost.h"
+#include "cost/task.h"
+#include "drive/choose.h"
+#include "drive/recursive.h"
+#include "plan/make.h"
+#include "shard/space.h"
+
+struct comparing {
+	const struct ap_plan *plan, *free;
+	uint32_t n;
+	struct ap_route_differ *differ;
+	uint32_t *at; /* [nnode] place among those that differ, from 1; 0: it does not */
+};
+
+static bool is_same(const struct comparing *c, ap_id node)
+{
+	return memcmp(c->plan->op[node].place.count, c->free->op[node].place.count,
+		c->plan->graph->node[node].bound.nfactor * sizeof(int32_t)) == 0;
+}
+
+/* Each redistribution belongs to the operator behind it, or where that is the same to the one before. Where
+ * both are the same, so is what lies between them. */
+static void compare_moves(struct comparing *c, const struct ap_plan *p, double sign)
+{
+	for (uint32_t i = 0; i < p->nmove; i++) {
+		const struct ap_plan_move *m = &p->move[i];
+		uint32_t at;
+
+		if (m->from == AP_NONE)
+			continue;
+		at = c->at[m->to] ? c->at[m->to] : c->at[m->from];
+		if (at)
+			c->differ[at - 1].moves_s += sign *
+				ap_quantise_s(m->cost.forward_s + m->cost.backward_s, p->step->quantum_s);
+	}
+}
+
+const struct ap_plan_route *ap_routed_compare(struct ap_ctx *ctx, const struct ap_route *route,
+	const struct ap_plan *plan, const struct ap_plan *free)
+{
+	struct ap_plan_route *r = AP_NEW(ctx->arena, struct ap_plan_route);
+	struct comparing c = {.plan = plan, .free = free};
+
+	c.differ = AP_NEW_N(ctx->arena, struct ap_route_differ, plan->graph->nnode);
+	c.at = AP_NEW_N(ctx->arena, uint32_t, plan->graph->nnode);
+	for (ap_id i = 0; i < plan->graph->nnode; i++) {
+		if (is_same(&c, i))
+			continue;
+		c.differ[c.n++] = (struct ap_route_differ){
+			.node = i,
+			.free_count = free->op[i].place.count,
+			.operator_s = ap_op_cost_total_s(&plan->op[i].cost, plan->step) -
+				ap_op_cost_total_s(&free->op[i].cost, free->step),
+		};
+		c.at[i] = c.n;
+	}
+	compare_moves(&c, plan, 1);
+	compare_moves(&c, free, -1);
+	*r = (struct ap_plan_route){
+		.route = route,
+		.free_objective_s = free->search.objective_s,
+		.free_step_time_s = free->prediction.step_time_s,
+		.loss_s = plan->search.objective_s - free->search.objective_s,
+		.n = c.n,
+		.differ = c.differ,
+	};
+	return r;
+}
+
+#define MOST_OPERATORS 100000 /* completed: some tenths of a second */
+
+struct improving {
+	struct ap_rivals *r;
+	const struct ap_request *rq;
+	struct ap_ctx quiet; /* refusals are no news */
+	const uint32_t *class_of;
+	const bool *open; /* [nnode] the search's to choose */
+	const int32_t **held; /* [nnode] of the best plan, and of what is fixed */
+	double best_s; /* its step time */
+	uint64_t left; /* operators that may still be completed */
+};
+
+static bool is_cut_alike(const struct improving *x, ap_id a, ap_id b)
+{
+	size_t bytes = x->rq->graph->node[a].bound.nfactor * sizeof(int32_t);
+
+	return x->open[b] && x->class_of[a] == x->class_of[b] &&
+		memcmp(x->held[a], x->held[b], bytes) == 0;
+}
+
+/* Is it the first of those that go together in this round? */
+static bool leads(const struct improving *x, struct ap_map *round, ap_id node)
+{
+	uint32_t key[1 + AP_MAX_FACTOR] = {x->class_of[node]};
+	size_t n = x->rq->graph->node[node].bound.nfactor;
+	bool fresh = false;
+
+	if (!x->open[node])
+		return false;
+	memcpy(key + 1, x->held[node], n * sizeof *key);
+	ap_map_put(round, key, (1 + n) * sizeof *key, &fresh);
+	return fresh;
+}
+
+/* The held rows with those like node cut otherwise. */
+static const int32_t **stepped(const struct improving *x, ap_id node, const int32_t *count)
+{
+	ap_id n = x->rq->graph->nnode;
+	const int32_t **held = ap_arena_memdup(x->quiet.arena, x->held, n * sizeof *held);
+
+	for (ap_id i = node; i < n; i++)
+		if (is_cut_alike(x, node, i))
+			held[i] = count;
+	return held;
+}
+
+/* Step time of what the route makes of held rows; infinite where that is no plan, or does not fit. */
+static double step_s(struct improving *x, struct ap_plan_maker *maker, const int32_t *const *held)
+{
+	const struct ap_graph *g = x->rq->graph;
+	const struct ap_machine *m = x->rq->machine;
+	const int32_t *const *all;
+	struct ap_plan plan;
+	ap_id at;
+
+	x->left -= x->left < g->nnode ? x->left : g->nnode;
+	if (ap_plan_conflict(&x->quiet, g, m->ndev, held, &at) ||
+		x->r->completer->complete(x->r->completer, &x->quiet, held, &all) != AP_OK)
+		return INFINITY;
+	ap_plan_sketch(maker, all, &plan);
+	return plan.prediction.memory.total <= plan.capacity_bytes ? plan.prediction.step_time_s
+		: INFINITY;
+}
+
+/* The best candidate of an operator and those like it, if it is better than what they have. */
+static bool best_candidate(struct improving *x, ap_id node, int32_t chosen[AP_MAX_FACTOR])
+{
+	const struct ap_request *rq = x->rq;
+	const struct ap_bound *b = &rq->graph->node[node].bound;
+	size_t bytes = b->nfactor * sizeof(int32_t);
+	struct ap_plan_maker *maker = ap_plan_maker_create(&x->quiet, rq->graph, rq->machine, rq->step,
+		rq->capacity_bytes);
+	struct ap_space space;
+	bool any = false;
+
+	ap_space_make(&x->quiet, b, rq->machine->ndev, rq->step, &space);
+	for (uint32_t c = 0; c < space.n && x->left && !ap_ctx_stopped(x->r->ctx); c++) {
+		const int32_t *count = &space.count[(size_t)c * space.nfactor];
+		double s;
+
+		if (memcmp(count, x->held[node], bytes) == 0)
+			continue;
+		s = step_s(x, maker, stepped(x, node, count));
+		if (s >= x->best_s)
+			continue;
+		x->best_s = s;
+		memcpy(chosen, count, bytes);
+		any = true;
+	}
+	return any;
+}
+
+/* What is tried takes memory only while it is tried. */
+static bool try_node(struct improving *x, ap_id node)
+{
+	struct ap_arena *arena = x->quiet.arena;
+	struct ap_mark mark = ap_arena_mark(arena);
+	int32_t chosen[AP_MAX_FACTOR] = {0};
+	bool better;
+
+	x->quiet.diag = ap_diag_create(arena, false);
+	better = best_candidate(x, node, chosen);
+	ap_arena_release(arena, mark);
+	if (better)
+		x->held = stepped(x, node, ap_arena_memdup(arena, chosen, sizeof chosen));
+	return better;
+}
+
+static bool try_all(struct improving *x)
+{
+	struct ap_map *round = ap_map_create(x->r->ctx->arena);
+	bool any = false;
+
+	for (ap_id i = 0; i < x->rq->graph->nnode && x->left && !ap_ctx_stopped(x->r->ctx); i++) {
+		bool better = leads(x, round, i) && try_node(x, i);
+
+		if (better)
+			leads(x, round, i); /* as they are cut now, they were tried */
+		any |= better;
+	}
+	return any;
+}
+
+const struct ap_plan *ap_routed_improve(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *fixed, const struct ap_plan *start)
+{
+	struct improving x = {.r = r, .rq = rq, .left = MOST_OPERATORS,
+		.best_s = start->prediction.step_time_s};
+	const struct ap_plan *plan = start;
+	bool any = false;
+	struct ap_arena *arena = r->ctx->arena;
+	ap_id n = rq->graph->nnode;
+	bool *open = AP_NEW_N(arena, bool, n);
+
+	ap_ctx_phase(r->ctx, "bettering what the route completes");
+	x.held = AP_NEW_N(arena, const int32_t *, n);
+	for (ap_id i = 0; i < n; i++) {
+		open[i] = start->op[i].in_checkpoint && !(fixed && fixed[i]);
+		x.held[i] = fixed && fixed[i] ? fixed[i] : open[i] ? start->op[i].place.count : NULL;
+	}
+	x.open = open;
+	x.class_of = ap_task_classes(r->ctx, start->task, n);
+	x.quiet = *r->ctx;
+	x.quiet.stop = NULL;
+	while (x.left && !ap_ctx_stopped(r->ctx) && try_all(&x))
+		any = true;
+	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
+	if (any && ap_rival_routed(r, &x.quiet, x.held, &plan) != AP_OK)
+		return start;
+	return plan;
+}
+
+#define ROUNDS 3 /* around the best plan, data parallel, and what is best then */
+#define MOST_TRIES 3 /* of each */
+#define MARGIN 512 /* part of the memory that a try leaves free beyond what the last one lacked */
+#define DOUBT 0.01 /* of a simulated time */
+
+struct anew {
+	struct ap_rivals *r;
+	const struct ap_request *rq;
+	const int32_t *const *fixed;
+	struct ap_ctx quiet; /* a search that finds nothing is no news */
+	uint64_t work;
+};
+
+/* What is fixed, and what the route makes of the other operators that no checkpoint holds, where those
+ * that it holds are cut so. NULL: the route stops at that. */
+static const int32_t *const *decided_around(struct anew *x, const int32_t *const *counts)
+{
+	const struct ap_plan *p = &x->r->v[0].plan;
+	const int32_t **rows = AP_NEW_N(x->quiet.arena, const int32_t *, p->graph->nnode);
+	const int32_t *const *all;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (x->fixed && x->fixed[i])
+			rows[i] = x->fixed[i];
+		else if (p->op[i].in_checkpoint)
+			rows[i] = counts[i];
+	if (x->r->completer->complete(x->r->completer, &x->quiet, rows, &all) != AP_OK)
+		return NULL;
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (!(x->fixed && x->fixed[i]))
+			rows[i] = p->op[i].in_checkpoint ? NULL : all[i];
+	return rows;
+}
+
+/* What the recursion comes to within a capacity; NULL: nothing. */
+static const int32_t *const *recur(struct anew *x, const struct ap_request *rq,
+	const int32_t *const *fixed)
+{
+	const struct ap_rec_limits limits = {.bytes = ap_choose_sum_bytes(rq), .insist = true};
+	struct ap_ctx unhurried = x->quiet;
+	struct ap_recursive r;
+
+	unhurried.stop = NULL;
+	ap_recursive_plan(&unhurried, rq->graph, rq->machine, rq->step, fixed, &limits, &r);
+	x->work += r.work;
+	return r.allowed ? r.counts : NULL;
+}
+
+/* The best choice within a capacity; NULL: none. */
+static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
+	const int32_t *const *fixed)
+{
+	struct ap_hints hints = {.wider = x->r->table};
+	struct ap_chosen c = {0};
+
+	if (ap_choose(&x->quiet, rq, ap_engine_find("dynamic_programming"), fixed, &hints, &c) != AP_OK)
+		return NULL;
+	x->work += c.choice.work;
+	return ap_chosen_any(&c) ? ap_chosen_counts(&x->quiet, c.table, c.choice.pick) : NULL;
+}
+
+typedef const int32_t *const *choose_fn(struct anew *x, const struct ap_request *rq,
+	const int32_t *const *fixed);
+
+/* The last plan that it comes to, which fits or nearly does; NULL: none. */
+static const struct ap_plan *search_around(struct anew *x, choose_fn *choose_by,
+	const int32_t *const *counts)
+{
+	const int32_t *const *fixed = counts ? decided_around(x, counts) : NULL;
+	const struct ap_plan *told = NULL;
+	struct ap_request rq = *x->rq;
+
+	for (int i = 0; fixed && i < MOST_TRIES; i++) {
+		const int32_t *const *chosen = choose_by(x, &rq, fixed);
+		int64_t more;
+
+		if (!chosen)
+			break;
+		told = ap_rival_told(x->r, x->rq, x->fixed, ap_rival_add(x->r, NULL, chosen));
+		more = told ? told->prediction.memory.total - told->capacity_bytes : 0;
+		if (more <= 0)
+			break;
+		rq.capacity_bytes -= (more << i) + x->rq->capacity_bytes / MARGIN;
+	}
+	return told;
+}
+
+static bool is_good(const struct ap_plan *best, const struct ap_plan *free)
+{
+	return best && best->prediction.step_time_s <= (1 + DOUBT) * free->prediction.step_time_s;
+}
+
+static bool is_faster(const struct ap_plan *a, const struct ap_plan *b)
+{
+	return a->prediction.step_time_s < b->prediction.step_time_s;
+}
+
+static const struct ap_plan *search_round(struct anew *x, bool by_batch, const struct ap_plan *around)
+{
+	return search_around(x, choose, by_batch ? ap_rival_batch(x->r, x->rq, x->fixed)
+		: ap_plan_counts(x->r->ctx, around));
+}
+
+/* A plan that fits, of whatever quality, so that there is one whenever the search is stopped. */
+static const struct ap_plan *quick(struct anew *x, const struct ap_plan *free)
+{
+	const int32_t *const *around[] = {ap_plan_counts(x->r->ctx, free),
+		ap_rival_batch(x->r, x->rq, x->fixed)};
+	const struct ap_plan *best = NULL;
+
+	for (size_t i = 0; i < AP_COUNT(around); i++) {
+		if (best && ap_ctx_stopped(x->r->ctx))
+			break;
+		search_around(x, recur, around[i]);
+		best = ap_rival_best(x->r, x->rq, x->fixed, true);
+	}
+	return best;
+}
+
+uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
+	const struct ap_plan *free)
+{
+	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = *r->ctx};
+	const struct ap_plan *best = ap_rival_best(r, rq, fixed, true), *around = best ? best : free;
+
+	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
+	if (!best)
+		best = quick(&x, free);
+	for (int round = 0; round < ROUNDS && !is_good(best, free) && !ap_ctx_stopped(r->ctx); round++) {
+		const struct ap_plan *told = search_round(&x, round == 1, around), *before = best;
+
+		best = ap_rival_best(r, rq, fixed, true);
+		if (round == 1 && before && !is_faster(best, before))
+			break;
+		around = best ? best : told ? told : free;
+	}
+	return x.work;
+}
