@@ -341,38 +341,6 @@ static bool check_tensor_map(struct check *k, const struct ap_ckpt_layout *l)
 	return true;
 }
 
-static void check_shape(struct check *k, const struct ap_ckpt_layout *l)
-{
-	for (uint32_t d = 0; l->has_shape && d < l->tensor_shape.n; d++) {
-		int64_t parts = ap_ckpt_parts(l, d), size = l->tensor_shape.v[d];
-
-		if (size < 1 || size % parts)
-			fault(k, "ckpt-shape",
-				"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
-				", which is %" PRId64,
-				safe(k, l->param_name), parts, d, size);
-	}
-}
-
-static void check_rest(struct check *k, const struct ap_ckpt_layout *l)
-{
-	const char *dash = strchr(l->param_name, '-');
-
-	if (dash && strchr(dash + 1, '-'))
-		fault(k, "ckpt-dash", "layout \"%s\": more than one '-' in the name",
-			safe(k, l->param_name));
-	if (l->weight_step < 0 || l->weight_size < -1 || !l->weight_step != !l->weight_size)
-		fault(k, "ckpt-layout",
-			"layout \"%s\": opt_weight_shard_step %" PRId32
-			" and opt_weight_shard_size %" PRId32 " do not go together",
-			safe(k, l->param_name), l->weight_step, l->weight_size);
-	if (l->param_split_shape.n != l->indices_offset.n)
-		fault(k, "ckpt-layout",
-			"layout \"%s\": %" PRIu32 " values of param_split_shape, %" PRIu32
-			" of indices_offset",
-			safe(k, l->param_name), l->param_split_shape.n, l->indices_offset.n);
-}
-
 static void check_layouts(struct check *k)
 {
 	const struct ap_ckpt_layout *first = NULL;
@@ -381,12 +349,33 @@ static void check_layouts(struct check *k)
 	for (uint32_t i = 0; i < k->c->nlayout; i++) {
 		const struct ap_ckpt_layout *l = &k->c->layout[i];
 		int64_t product = check_dev_matrix(k, l);
+		const char *dash = strchr(l->param_name, '-');
 
-		check_rest(k, l);
+		if (dash && strchr(dash + 1, '-'))
+			fault(k, "ckpt-dash", "layout \"%s\": more than one '-' in the name",
+				safe(k, l->param_name));
+		if (l->weight_step < 0 || l->weight_size < -1 || !l->weight_step != !l->weight_size)
+			fault(k, "ckpt-layout",
+				"layout \"%s\": opt_weight_shard_step %" PRId32
+				" and opt_weight_shard_size %" PRId32 " do not go together",
+				safe(k, l->param_name), l->weight_step, l->weight_size);
+		if (l->param_split_shape.n != l->indices_offset.n)
+			fault(k, "ckpt-layout",
+				"layout \"%s\": %" PRIu32 " values of param_split_shape, %" PRIu32
+				" of indices_offset",
+				safe(k, l->param_name), l->param_split_shape.n, l->indices_offset.n);
 		if (!product)
 			continue;
 		if (check_tensor_map(k, l))
-			check_shape(k, l);
+			for (uint32_t d = 0; l->has_shape && d < l->tensor_shape.n; d++) {
+				int64_t parts = ap_ckpt_parts(l, d), size = l->tensor_shape.v[d];
+
+				if (size < 1 || size % parts)
+					fault(k, "ckpt-shape",
+						"layout \"%s\": %" PRId64 " parts of dimension %" PRIu32
+						", which is %" PRId64,
+						safe(k, l->param_name), parts, d, size);
+			}
 		if (!first) {
 			first = l;
 			devices = product;

@@ -250,21 +250,6 @@ static enum ap_status read_field(struct walk *w, size_t *at, size_t end, struct 
 	return AP_OK;
 }
 
-static enum ap_status check_text(struct walk *w, const struct field *f, const char *name)
-{
-	const char *s = (const char *)w->bytes + f->start;
-	struct ap_where where = {.file = w->file};
-	size_t len = f->end - f->start, bad;
-
-	if (!ap_str_utf8(s, len, &bad))
-		return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
-			"byte %zu: %s is not UTF-8", f->start + bad, name);
-	if (memchr(s, 0, len))
-		return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
-			"byte %zu: %s holds a NUL", f->start, name);
-	return AP_OK;
-}
-
 static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
 	size_t end);
 
@@ -278,8 +263,19 @@ static enum ap_status walk_field(struct walk *w, const ProtobufCFieldDescriptor 
 
 	if (text || message ? f->wire != WIRE_LENGTH : f->wire != WIRE_VARINT && !packed)
 		return broken(w, f->start, "a field of the wrong type");
-	if (text)
-		return check_text(w, f, d->name);
+	if (text) {
+		const char *s = (const char *)w->bytes + f->start;
+		struct ap_where where = {.file = w->file};
+		size_t len = f->end - f->start, bad;
+
+		if (!ap_str_utf8(s, len, &bad))
+			return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
+				"byte %zu: %s is not UTF-8", f->start + bad, d->name);
+		if (memchr(s, 0, len))
+			return ap_diag_add(w->ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-name",
+				"byte %zu: %s holds a NUL", f->start, d->name);
+		return AP_OK;
+	}
 	if (message)
 		return walk_message(w, d->descriptor, f->start, f->end);
 	for (size_t at = f->start; packed && at < f->end;)

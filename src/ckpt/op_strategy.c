@@ -100,25 +100,6 @@ static void write_strategy(struct ap_jw *w, struct ap_strategy c, int64_t stage)
 	ap_jw_end(w);
 }
 
-/* The axes of dev, counted from the right, that cut a dimension; outermost first. */
-static void write_axes(struct ap_jw *w, const struct ap_dev_matrix *dev, struct ap_cut_dim dim)
-{
-	int64_t stride = 1, bound = (int64_t)dim.stride * dim.cut;
-	int32_t axes[AP_MAX_FACTOR + 1];
-	int n = 0;
-
-	for (int i = 0; i < dev->n; i++)
-		stride *= dev->axis[i];
-	for (int i = 0; dim.cut > 1 && i < dev->n; i++) {
-		stride /= dev->axis[i];
-		if (stride >= dim.stride && stride < bound)
-			axes[n++] = dev->n - 1 - i;
-	}
-	if (!n)
-		axes[n++] = -1;
-	ap_jw_int32s(w, axes, (size_t)n);
-}
-
 /* What comes after a key among those of n layouts, as texts are ordered: 0, 1, 10, 11, 2. MindSpore takes
  * the layouts in that order. */
 static uint32_t next_key(uint32_t key, uint32_t n)
@@ -150,8 +131,23 @@ static void write_layout(struct ap_jw *w, uint32_t key, const struct ap_dev_matr
 	ap_jw_int32s(w, dev->axis, (size_t)dev->n);
 	ap_jw_kbool(w, "interleaved_parallel", false);
 	ap_jw_karr_flat(w, "tensor_map");
-	for (int d = 0; d < layout->rank; d++)
-		write_axes(w, dev, layout->dim[d]);
+	for (int d = 0; d < layout->rank; d++) {
+		struct ap_cut_dim dim = layout->dim[d];
+		int64_t stride = 1, bound = (int64_t)dim.stride * dim.cut;
+		int32_t axes[AP_MAX_FACTOR + 1];
+		int n = 0; /* axes of dev, counted from the right, that cut the dimension; outermost first */
+
+		for (int i = 0; i < dev->n; i++)
+			stride *= dev->axis[i];
+		for (int i = 0; dim.cut > 1 && i < dev->n; i++) {
+			stride /= dev->axis[i];
+			if (stride >= dim.stride && stride < bound)
+				axes[n++] = dev->n - 1 - i;
+		}
+		if (!n)
+			axes[n++] = -1;
+		ap_jw_int32s(w, axes, (size_t)n);
+	}
 	ap_jw_end(w);
 	ap_jw_end(w);
 }
@@ -429,23 +425,6 @@ static bool is_said(const struct filling *f, ap_id id)
 	return node == AP_NONE ? is_dataset(f->ctx, f->t, id, f->p) : !is_kept(&f->p->graph->node[node]);
 }
 
-static void write_named(struct filling *f, const struct ap_jv *v, enum ap_op_map map)
-{
-	ap_id id = ap_map_get_str(f->t->ids, ap_jv_key(v));
-	bool vectors = map == AP_OP_STRATEGY || map == AP_OP_OUT_STRATEGY;
-	struct said said = {.nout = (uint32_t)ap_jv_count(vectors ? ap_jv_get(v, "parallel_strategy") : v)};
-
-	if (vectors)
-		ap_jv_int(f->t->doc, ap_jv_get(v, "stage"), &said.stage);
-	if (id == AP_NONE || !is_said(f, id) || is_empty(&f->t->name[id], map)) {
-		ap_jw_key(f->w, ap_jv_key(v));
-		ap_jw_value(f->w, f->t->doc, v);
-	} else if (f->match.node[id] != AP_NONE || map != AP_OP_STRATEGY || !f->placed) {
-		ap_jw_key(f->w, ap_jv_key(v));
-		write_value(f->ctx, f->w, f->p, f->match.node[id], map, said);
-	}
-}
-
 /* Does the plan say more than the template has: results, inputs in layouts? */
 static bool is_added(const struct filling *f, ap_id id, enum ap_op_map map)
 {
@@ -470,8 +449,22 @@ static void fill_map(struct filling *f, enum ap_op_map map)
 		return;
 	ap_jw_kobj(f->w, ap_op_map_key[map]);
 	if (f->t->map[map])
-		for (const struct ap_jv *v = ap_jv_first(f->t->map[map]); v; v = ap_jv_next(v))
-			write_named(f, v, map);
+		for (const struct ap_jv *v = ap_jv_first(f->t->map[map]); v; v = ap_jv_next(v)) {
+			ap_id id = ap_map_get_str(f->t->ids, ap_jv_key(v));
+			bool vectors = map == AP_OP_STRATEGY || map == AP_OP_OUT_STRATEGY;
+			struct said said = {.nout = (uint32_t)ap_jv_count(vectors ?
+				ap_jv_get(v, "parallel_strategy") : v)};
+
+			if (vectors)
+				ap_jv_int(f->t->doc, ap_jv_get(v, "stage"), &said.stage);
+			if (id == AP_NONE || !is_said(f, id) || is_empty(&f->t->name[id], map)) {
+				ap_jw_key(f->w, ap_jv_key(v));
+				ap_jw_value(f->w, f->t->doc, v);
+			} else if (f->match.node[id] != AP_NONE || map != AP_OP_STRATEGY || !f->placed) {
+				ap_jw_key(f->w, ap_jv_key(v));
+				write_value(f->ctx, f->w, f->p, f->match.node[id], map, said);
+			}
+		}
 	for (ap_id id = 0; id < f->t->n; id++)
 		if (is_added(f, id, map)) {
 			ap_jw_key(f->w, ap_op_name_at(f->t, id));

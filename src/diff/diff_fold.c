@@ -94,20 +94,6 @@ static uint32_t rest_of(const struct family *f, uint32_t m, uint32_t slot)
 	return f->rest[(size_t)m * (f->nslot + 1) + slot];
 }
 
-static void number_rests(struct family *f)
-{
-	for (uint32_t slot = f->nslot; slot-- > 0;) {
-		struct ap_map *seen = ap_map_create(f->ctx->scratch);
-
-		for (uint32_t m = 0; m < f->n; m++) {
-			const int64_t key[] = {value_of(f, m, slot), rest_of(f, m, slot + 1)};
-
-			f->rest[(size_t)m * (f->nslot + 1) + slot] =
-				ap_map_put(seen, key, sizeof key, NULL);
-		}
-	}
-}
-
 static int compare_values(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -122,16 +108,6 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Last of the numbers from i on that are as far apart from one another as the first two. */
-static size_t run_end(const int64_t *v, size_t n, size_t i)
-{
-	size_t j = i + 1;
-
-	while (j + 1 < n && v[j + 1] - v[j] == v[i + 1] - v[i])
-		j++;
-	return j < n && j >= i + 2 ? j : i;
-}
-
 static const char *range_text(struct family *f, const int64_t *v, size_t n, int width)
 {
 	struct ap_str out;
@@ -141,8 +117,12 @@ static const char *range_text(struct family *f, const int64_t *v, size_t n, int 
 	if (n > 1)
 		ap_str_addc(&out, '[');
 	for (size_t i = 0; i < n;) {
-		size_t last = run_end(v, n, i);
+		size_t last = i + 1; /* of those from i on that are as far apart as the first two */
 
+		while (last + 1 < n && v[last + 1] - v[last] == v[i + 1] - v[i])
+			last++;
+		if (last >= n || last < i + 2)
+			last = i;
 		if (pieces++)
 			ap_str_addc(&out, ',');
 		if (pieces > MOST_PIECES) {
@@ -322,7 +302,16 @@ static void fold_family(struct ap_ctx *ctx, const struct ap_fold_item *item,
 		read_slots(&f, m);
 		AP_PUSH(a, all, m);
 	}
-	number_rests(&f);
+	for (uint32_t slot = f.nslot; slot-- > 0;) {
+		struct ap_map *seen = ap_map_create(f.ctx->scratch);
+
+		for (uint32_t m = 0; m < f.n; m++) {
+			const int64_t key[] = {value_of(&f, m, slot), rest_of(&f, m, slot + 1)};
+
+			f.rest[(size_t)m * (f.nslot + 1) + slot] =
+				ap_map_put(seen, key, sizeof key, NULL);
+		}
+	}
 	split(&f, &all, 0);
 	ap_arena_release(ctx->scratch, mark);
 }

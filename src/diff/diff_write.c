@@ -613,36 +613,34 @@ static void write_names(struct ap_jw *w, const char *key, uint32_t n, const char
 	ap_jw_end(w);
 }
 
-static void write_line(struct ap_jw *w, const struct ap_diff_line *l, const struct field_name *names)
-{
-	ap_jw_obj(w);
-	ap_jw_kstr(w, "change", kinds[l->kind].key);
-	ap_jw_kstr(w, "label", l->label);
-	if (*l->type)
-		ap_jw_kstr(w, "type", l->type);
-	if (l->operand >= 0)
-		ap_jw_kint(w, "operand", l->operand);
-	ap_jw_kobj(w, "fields");
-	for (uint32_t i = 0; i < l->nfield; i++) {
-		ap_jw_kobj_flat(w, names[l->field[i].field].key);
-		ap_jw_kraw(w, "old", l->field[i].was);
-		ap_jw_kraw(w, "new", l->field[i].is);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-	ap_jw_kint(w, "count", l->n);
-	write_names(w, "names", l->n, l->name);
-	if (l->old_name)
-		write_names(w, "old_names", l->n, l->old_name);
-	ap_jw_end(w);
-}
-
 static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_lines *lines,
 	const struct field_name *names)
 {
 	ap_jw_karr(w, key);
-	for (uint32_t i = 0; i < lines->n; i++)
-		write_line(w, &lines->v[i], names);
+	for (uint32_t k = 0; k < lines->n; k++) {
+		const struct ap_diff_line *l = &lines->v[k];
+
+		ap_jw_obj(w);
+		ap_jw_kstr(w, "change", kinds[l->kind].key);
+		ap_jw_kstr(w, "label", l->label);
+		if (*l->type)
+			ap_jw_kstr(w, "type", l->type);
+		if (l->operand >= 0)
+			ap_jw_kint(w, "operand", l->operand);
+		ap_jw_kobj(w, "fields");
+		for (uint32_t i = 0; i < l->nfield; i++) {
+			ap_jw_kobj_flat(w, names[l->field[i].field].key);
+			ap_jw_kraw(w, "old", l->field[i].was);
+			ap_jw_kraw(w, "new", l->field[i].is);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+		ap_jw_kint(w, "count", l->n);
+		write_names(w, "names", l->n, l->name);
+		if (l->old_name)
+			write_names(w, "old_names", l->n, l->old_name);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 

@@ -1682,8 +1682,7 @@ static void hold_comm(struct book *b, const struct book_op *op, const struct ap_
 			"expected true of a gradient, else no such key");
 }
 
-/* What an operator's collectives cost in a step. */
-static void hold_costs(struct book *b, const struct book_op *op)
+static void rule_communications(struct book *b)
 {
 	static const struct {
 		const char *key;
@@ -1692,30 +1691,27 @@ static void hold_costs(struct book *b, const struct book_op *op)
 		{"forward_communication_s", {"forward", "forward"}},
 		{"backward_communication_s", {"backward", "recompute"}},
 	};
-	const struct ap_jv *cost = ap_jv_get(op->v, "cost");
-	double times = book_bool(op->v, "once") ? 1 : (double)b->micro_batches;
 
-	for (size_t i = 0; i < AP_COUNT(costs); i++) {
-		double sum = 0;
+	for (uint32_t o = 0; o < b->nop; o++) {
+		const struct book_op *op = &b->op[o];
+		const struct ap_jv *cost = ap_jv_get(op->v, "cost");
+		double times = book_bool(op->v, "once") ? 1 : (double)b->micro_batches;
 
-		for (uint32_t k = 0; k < op->ncomm; k++) {
-			const char *phase = book_str(op->comm[k], "phase");
+		b->oper = op->name;
+		for (uint32_t k = 0; k < op->ncomm; k++)
+			hold_comm(b, op, op->comm[k]);
+		for (size_t i = 0; i < AP_COUNT(costs); i++) {
+			double sum = 0; /* of a step */
 
-			if (!strcmp(phase, costs[i].phase[0]) || !strcmp(phase, costs[i].phase[1]))
-				sum += times * book_num(op->comm[k], "time_s");
+			for (uint32_t k = 0; k < op->ncomm; k++) {
+				const char *phase = book_str(op->comm[k], "phase");
+
+				if (!strcmp(phase, costs[i].phase[0]) || !strcmp(phase, costs[i].phase[1]))
+					sum += times * book_num(op->comm[k], "time_s");
+			}
+			if (!book_near(book_num(cost, costs[i].key), sum))
+				book_want_num(b, cost, costs[i].key, sum, "the collectives of a step");
 		}
-		if (!book_near(book_num(cost, costs[i].key), sum))
-			book_want_num(b, cost, costs[i].key, sum, "the collectives of a step");
-	}
-}
-
-static void rule_communications(struct book *b)
-{
-	for (uint32_t i = 0; i < b->nop; i++) {
-		b->oper = b->op[i].name;
-		for (uint32_t k = 0; k < b->op[i].ncomm; k++)
-			hold_comm(b, &b->op[i], b->op[i].comm[k]);
-		hold_costs(b, &b->op[i]);
 	}
 }
 

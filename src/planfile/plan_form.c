@@ -466,36 +466,32 @@ static void write_lists(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at,
 	}
 }
 
-static void write_property(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
-{
-	static const char *const units[] = {[AP_PLAN_S] = "seconds", [AP_PLAN_PER_S] = "per second",
-		[AP_PLAN_BYTES] = "bytes", [AP_PLAN_BYTES_PER_S] = "bytes per second",
-		[AP_PLAN_SHARE] = "of 1"};
-	const char *unit = units[ap_plan_unit_of(k->key[at])], *version = since(&rows[at]);
-
-	ap_jw_kobj(w, k->key[at]);
-	if (unit)
-		ap_jw_kstr(w, "description", unit);
-	if (version)
-		ap_jw_kstr(w, "$comment", version);
-	if (rows[at].need == AP_PLAN_NULLABLE) {
-		ap_jw_karr(w, "anyOf");
-		ap_jw_raw(w, "{\"type\": \"null\"}");
-		ap_jw_obj(w);
-	}
-	write_lists(w, k, at, 0);
-	if (rows[at].need == AP_PLAN_NULLABLE) {
-		ap_jw_end(w);
-		ap_jw_end(w);
-	}
-	ap_jw_end(w);
-}
-
 static void write_object(struct ap_jw *w, const struct ap_plan_keys *k, ap_id parent)
 {
 	ap_jw_kobj(w, "properties");
-	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])
-		write_property(w, k, i);
+	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i]) {
+		static const char *const units[] = {[AP_PLAN_S] = "seconds", [AP_PLAN_PER_S] = "per second",
+			[AP_PLAN_BYTES] = "bytes", [AP_PLAN_BYTES_PER_S] = "bytes per second",
+			[AP_PLAN_SHARE] = "of 1"};
+		const char *unit = units[ap_plan_unit_of(k->key[i])], *version = since(&rows[i]);
+
+		ap_jw_kobj(w, k->key[i]);
+		if (unit)
+			ap_jw_kstr(w, "description", unit);
+		if (version)
+			ap_jw_kstr(w, "$comment", version);
+		if (rows[i].need == AP_PLAN_NULLABLE) {
+			ap_jw_karr(w, "anyOf");
+			ap_jw_raw(w, "{\"type\": \"null\"}");
+			ap_jw_obj(w);
+		}
+		write_lists(w, k, i, 0);
+		if (rows[i].need == AP_PLAN_NULLABLE) {
+			ap_jw_end(w);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 	ap_jw_karr_flat(w, "required");
 	for (ap_id i = k->first[parent]; i != AP_NONE; i = k->next[i])

@@ -71,18 +71,6 @@ static void write_settings(struct ap_jw *w, const struct ap_plan *p)
 	ap_jw_end(w);
 }
 
-/* The hash is of the compact form of the settings. */
-static void hash_settings(const struct ap_plan_writer *pw, char hex[AP_SHA256_HEX + 1])
-{
-	struct ap_str text;
-	struct ap_jw w;
-
-	ap_str_init(&text, pw->scratch);
-	ap_jw_str_init(&w, &text, 0);
-	write_settings(&w, pw->p);
-	ap_sha256_hex(text.s, text.len, hex);
-}
-
 static void write_inputs(struct ap_plan_writer *pw)
 {
 	const struct ap_plan *p = pw->p;
@@ -91,8 +79,13 @@ static void write_inputs(struct ap_plan_writer *pw)
 	const struct ap_software *sw = p->step->software;
 	struct ap_jw *w = &pw->w;
 	char hex[AP_SHA256_HEX + 1];
+	struct ap_str settings;
+	struct ap_jw compact;
 
-	hash_settings(pw, hex);
+	ap_str_init(&settings, pw->scratch);
+	ap_jw_str_init(&compact, &settings, 0); /* which the hash is of */
+	write_settings(&compact, p);
+	ap_sha256_hex(settings.s, settings.len, hex);
 	ap_jw_kobj(w, "inputs");
 	write_input(w, "graph", p->graph->file, p->graph->sha256);
 	write_input(w, "rank_table", topo->name, topo->sha256);
@@ -767,7 +760,9 @@ static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshar
 	int bytes)
 {
 	ap_jw_karr(w, key);
-	for (const struct ap_reshard_step *s = step; s < step + n; s++) {
+	for (int i = 0; i < n; i++) {
+		const struct ap_reshard_step *s = &step[i];
+
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "kind", ap_move_name(s->move));
 		ap_jw_kint(w, "dim", s->dim);

@@ -43,7 +43,12 @@ static bool takes_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
 	return ap_plan_op_time_s(&p->op[a].cost) > ap_plan_op_time_s(&p->op[b].cost);
 }
 
-/* The operators with the largest times, but for those of none. */
+static bool moves_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
+{
+	return ap_plan_move_time_s(&p->move[a]) > ap_plan_move_time_s(&p->move[b]);
+}
+
+/* The operators with the largest times, but for those of none; likewise the redistributions. */
 static uint32_t top_operators(const struct ap_plan *p, uint32_t best[TOP])
 {
 	uint32_t n = find_best(p, p->graph->nnode, takes_longer, best);
@@ -51,11 +56,6 @@ static uint32_t top_operators(const struct ap_plan *p, uint32_t best[TOP])
 	while (n > 0 && !(ap_plan_op_time_s(&p->op[best[n - 1]].cost) > 0))
 		n--;
 	return n;
-}
-
-static bool moves_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
-{
-	return ap_plan_move_time_s(&p->move[a]) > ap_plan_move_time_s(&p->move[b]);
 }
 
 static uint32_t top_moves(const struct ap_plan *p, uint32_t best[TOP])
@@ -249,28 +249,6 @@ void ap_summary_differs(struct ap_str *out, const struct ap_plan *p)
 		ap_str_addf(out, "%12s  %" PRIu32 " more, which --plan-out lists\n", "and", r->n - n);
 }
 
-static void add_baseline(struct ap_str *out, const struct ap_plan *p, const struct ap_baseline *b)
-{
-	char buf[32];
-
-	ap_str_addf(out, "%-17s ", b->name); /* a longer name still has its blank */
-	if (!b->applicable) {
-		ap_str_addf(out, "%10s  %s\n", "-", b->why_not ? b->why_not : "");
-		return;
-	}
-	ap_str_addf(out, "%10s, ", ap_format_seconds(b->step_time_s, buf));
-	if (p->prediction.step_time_s > 0) {
-		add_tenths(out, b->step_time_s / p->prediction.step_time_s);
-		ap_str_add(out, " times the plan's, ");
-	}
-	ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
-		b->fits ? "" : " (does not fit)");
-	if (b->fits && ap_plan_bounds_baselines(p))
-		ap_str_addf(out, ", %.1f %% above the bound",
-			100 * (b->objective_s / p->search.lower_bound_s - 1));
-	ap_str_addc(out, '\n');
-}
-
 /* Those that could be run first, then those that fit, then by time. */
 static bool is_better(const struct ap_plan *p, uint32_t i, uint32_t j)
 {
@@ -289,31 +267,30 @@ static void add_baselines(struct ap_str *out, const struct ap_plan *p)
 	bool many = p->nbaseline > TOP;
 	uint32_t best[TOP], n = find_best(p, p->nbaseline, is_better, best);
 
-	for (uint32_t i = 0; i < n; i++)
-		add_baseline(out, p, &p->baseline[many ? best[i] : i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_baseline *b = &p->baseline[many ? best[i] : i];
+		char buf[32];
+
+		ap_str_addf(out, "%-17s ", b->name); /* a longer name still has its blank */
+		if (!b->applicable) {
+			ap_str_addf(out, "%10s  %s\n", "-", b->why_not ? b->why_not : "");
+			continue;
+		}
+		ap_str_addf(out, "%10s, ", ap_format_seconds(b->step_time_s, buf));
+		if (p->prediction.step_time_s > 0) {
+			add_tenths(out, b->step_time_s / p->prediction.step_time_s);
+			ap_str_add(out, " times the plan's, ");
+		}
+		ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
+			b->fits ? "" : " (does not fit)");
+		if (b->fits && ap_plan_bounds_baselines(p))
+			ap_str_addf(out, ", %.1f %% above the bound",
+				100 * (b->objective_s / p->search.lower_bound_s - 1));
+		ap_str_addc(out, '\n');
+	}
 	if (many)
 		ap_str_addf(out, "%-18s%10s %" PRIu32 " more, which --plan-out lists\n", "", "and",
 			p->nbaseline - n);
-}
-
-static void add_stage(struct ap_str *out, const struct ap_plan *p, uint32_t s)
-{
-	const struct ap_plan_stage *stage = &p->stage[s];
-	int64_t last = stage->first_rank + p->machine->ndev - 1;
-	double segments = p->step->pipe ? p->step->pipe->nsegment : 1;
-	char ranks[48], buf[32];
-
-	if (p->machine->ndev == 1)
-		snprintf(ranks, sizeof ranks, "%" PRId64, stage->first_rank);
-	else
-		snprintf(ranks, sizeof ranks, "%" PRId64 "-%" PRId64, stage->first_rank, last);
-	snprintf(buf, sizeof buf, segments > 1 ? "%.2f" : "%.0f", (double)stage->in_flight / segments);
-	ap_str_addf(out, "%5" PRIu32 "  %-13s%9" PRIu32 "%11s", s, ranks, stage->noperator, buf);
-	ap_str_addf(out, "%12s", ap_format_bytes(stage->memory.total, buf));
-	ap_str_addf(out, "%12s", ap_format_bytes(stage->peak_bytes, buf));
-	ap_str_addf(out, "%11s", ap_format_seconds(stage->forward_s, buf));
-	ap_str_addf(out, "%11s", ap_format_seconds(stage->backward_s, buf));
-	ap_str_addf(out, "%11s\n", ap_format_seconds(stage->idle_s, buf));
 }
 
 /* A table of the stages of a pipeline. */
@@ -324,8 +301,25 @@ static void add_stages(struct ap_str *out, const struct ap_plan *p)
 	ap_str_add(out, "\nstages, times of one micro-batch, idle time of the step:\n");
 	ap_str_addf(out, "%5s  %-13s%9s%11s%12s%12s%11s%11s%11s\n", "", "ranks", "operators",
 		"in flight", "memory", "peak", "forward", "backward", "idle");
-	for (uint32_t s = 0; s < p->nstage; s++)
-		add_stage(out, p, s);
+	for (uint32_t s = 0; s < p->nstage; s++) {
+		const struct ap_plan_stage *stage = &p->stage[s];
+		int64_t last = stage->first_rank + p->machine->ndev - 1;
+		double segments = p->step->pipe ? p->step->pipe->nsegment : 1;
+		char ranks[48], buf[32];
+
+		if (p->machine->ndev == 1)
+			snprintf(ranks, sizeof ranks, "%" PRId64, stage->first_rank);
+		else
+			snprintf(ranks, sizeof ranks, "%" PRId64 "-%" PRId64, stage->first_rank, last);
+		snprintf(buf, sizeof buf, segments > 1 ? "%.2f" : "%.0f",
+			(double)stage->in_flight / segments);
+		ap_str_addf(out, "%5" PRIu32 "  %-13s%9" PRIu32 "%11s", s, ranks, stage->noperator, buf);
+		ap_str_addf(out, "%12s", ap_format_bytes(stage->memory.total, buf));
+		ap_str_addf(out, "%12s", ap_format_bytes(stage->peak_bytes, buf));
+		ap_str_addf(out, "%11s", ap_format_seconds(stage->forward_s, buf));
+		ap_str_addf(out, "%11s", ap_format_seconds(stage->backward_s, buf));
+		ap_str_addf(out, "%11s\n", ap_format_seconds(stage->idle_s, buf));
+	}
 }
 
 static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
@@ -458,13 +452,12 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 		ap_jw_end(&pw.w);
 	}
 	ap_jw_end(&pw.w);
-	ap_jw_key(&pw.w, "route");
 	if (p->route) {
-		ap_jw_obj(&pw.w);
+		ap_jw_kobj(&pw.w, "route");
 		ap_plan_write_route_figures(&pw);
 		ap_jw_end(&pw.w);
 	} else {
-		ap_jw_null(&pw.w);
+		ap_jw_kraw(&pw.w, "route", NULL);
 	}
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
