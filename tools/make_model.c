@@ -16,7 +16,7 @@ enum { EXIT_USAGE = 2, EXIT_IO = 6 };
 
 struct options {
 	struct model_params params;
-	const char *attention, *dtype;
+	const char *attention, *dtype, *activation;
 };
 
 enum value { SIZE, TEXT, SHARE, FACTOR };
@@ -35,6 +35,7 @@ static const struct option {
 	{"--hidden", SIZE, MODEL_HIDDEN, PARAM(hidden), "units of a layer or row"},
 	{"--heads", SIZE, MODEL_HEADS, PARAM(heads), "of the attention"},
 	{"--kv-heads", SIZE, MODEL_KV_HEADS, PARAM(kv_heads), "of keys and values"},
+	{"--head-size", SIZE, MODEL_HEAD_SIZE, PARAM(head_size), "else --hidden / --heads"},
 	{"--inner", SIZE, MODEL_INNER, PARAM(inner), "units of the feed-forward part"},
 	{"--sequence", SIZE, MODEL_SEQUENCE, PARAM(sequence), "tokens of a sample"},
 	{"--vocabulary", SIZE, MODEL_VOCABULARY, PARAM(vocabulary), "rows of the table"},
@@ -44,6 +45,8 @@ static const struct option {
 	{"--capacity", FACTOR, MODEL_CAPACITY, PARAM(capacity), "room of an expert / its share"},
 	{"--attention", TEXT, MODEL_ATTENTION, offsetof(struct options, attention),
 		"small or flash"},
+	{"--activation", TEXT, MODEL_ACTIVATION, offsetof(struct options, activation),
+		"gelu or relu; of llama squared_relu, swiglu or geglu, too"},
 	{"--dtype", TEXT, MODEL_DTYPE, offsetof(struct options, dtype),
 		"float16, bfloat16 or float32"},
 	{"--dropout", SHARE, MODEL_DROPOUT, PARAM(dropout), "0 leaves it out"},
@@ -125,10 +128,19 @@ static void settle(struct options *o, const struct model_kind *kind)
 		if (p->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(p->dtype))
 			usage(kind, "a floating type is expected", "--dtype");
 	}
-	if ((kind->takes & MODEL_HEADS) && p->hidden % p->heads)
+	if (o->activation) {
+		p->activation = model_activation_find(o->activation);
+		if (p->activation == MODEL_ACTIVATIONS ||
+			(kind->make != model_llama && p->activation > MODEL_RELU))
+			usage(kind, "no such activation of this model", "--activation");
+	}
+	if ((kind->takes & MODEL_HEADS) && !p->head_size && p->hidden % p->heads)
 		usage(kind, "must divide --hidden", "--heads");
-	if ((kind->takes & MODEL_KV_HEADS) && (p->heads % p->kv_heads || p->hidden / p->heads % 2))
+	if ((kind->takes & MODEL_KV_HEADS) && (p->heads % p->kv_heads ||
+		(p->head_size ? p->head_size : p->hidden / p->heads) % 2))
 		usage(kind, "must divide --heads, and the size of a head be even", "--kv-heads");
+	if (kind->make == model_resnet && !model_resnet_has(p->layers))
+		usage(kind, "18, 34, 50, 101 or 152 are possible", "--layers");
 	if (p->active > p->experts)
 		usage(kind, "more than --experts", "--active");
 	if (p->layers > 1000)

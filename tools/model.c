@@ -8,8 +8,7 @@
 #include "base/arena.h"
 #include "base/json_write.h"
 #include "base/map.h"
-
-enum { MAX_TENSORS = 1 << 17, MAX_OPS = 1 << 16 };
+#include "base/vec.h"
 
 struct tensor {
 	const char *name;
@@ -29,12 +28,10 @@ struct model {
 	const char *name, *optimizer, *prefix;
 	struct ap_map *names; /* of tensors, under the tensors' ids */
 	struct ap_map *kinds; /* "SCOPE/TYPE" */
-	uint32_t *numbers; /* [kinds] operators so far */
-	struct tensor *tensor;
-	struct node *node;
-	uint32_t ntensor, nnode;
-	const char *recomputed[MODEL_MAX_CELL];
-	uint32_t nrecomputed;
+	AP_VEC(uint32_t) numbers; /* [kinds] operators so far */
+	AP_VEC(struct tensor) tensor;
+	AP_VEC(struct node) node;
+	AP_VEC(const char *) recomputed; /* cells */
 };
 
 struct model *model_create(struct ap_arena *arena, const char *name, const char *optimizer)
@@ -47,9 +44,6 @@ struct model *model_create(struct ap_arena *arena, const char *name, const char 
 	m->prefix = "";
 	m->names = ap_map_create(arena);
 	m->kinds = ap_map_create(arena);
-	m->numbers = AP_NEW_N(arena, uint32_t, MAX_OPS);
-	m->tensor = AP_NEW_N(arena, struct tensor, MAX_TENSORS);
-	m->node = AP_NEW_N(arena, struct node, MAX_OPS);
 	return m;
 }
 
@@ -60,8 +54,7 @@ struct ap_arena *model_arena(struct model *m)
 
 void model_recompute(struct model *m, const char *cell)
 {
-	assert(m->nrecomputed < MODEL_MAX_CELL);
-	m->recomputed[m->nrecomputed++] = cell;
+	AP_PUSH(m->arena, m->recomputed, cell);
 }
 
 void model_prefix(struct model *m, const char *prefix)
@@ -71,16 +64,13 @@ void model_prefix(struct model *m, const char *prefix)
 
 static ap_id add_tensor(struct model *m, const char *name, int kind, struct ap_shape shape)
 {
-	struct tensor *t = &m->tensor[m->ntensor];
+	struct tensor t = {.name = name, .kind = kind, .learned = kind == PARAM, .shape = shape};
 	bool fresh;
+	ap_id id = ap_map_put_str(m->names, name, &fresh);
 
-	ap_map_put_str(m->names, name, &fresh);
-	assert(fresh && m->ntensor < MAX_TENSORS);
-	t->name = name;
-	t->kind = kind;
-	t->learned = kind == PARAM;
-	t->shape = shape;
-	return m->ntensor++;
+	assert(fresh && id == m->tensor.n);
+	AP_PUSH(m->arena, m->tensor, t);
+	return id;
 }
 
 ap_id model_input(struct model *m, const char *name, struct ap_shape shape)
@@ -97,7 +87,7 @@ ap_id model_state(struct model *m, const char *name, struct ap_shape shape)
 {
 	ap_id id = add_tensor(m, name, PARAM, shape);
 
-	m->tensor[id].learned = false;
+	m->tensor.v[id].learned = false;
 	return id;
 }
 
@@ -112,7 +102,7 @@ ap_id model_number(struct model *m, const char *name, enum ap_dtype dtype)
 
 	if (id == AP_NONE)
 		return model_const(m, name, model_scalar(dtype));
-	assert(m->tensor[id].kind == CONST && m->tensor[id].shape.dtype == dtype);
+	assert(m->tensor.v[id].kind == CONST && m->tensor.v[id].shape.dtype == dtype);
 	return id;
 }
 
@@ -126,28 +116,28 @@ ap_id model_find(const struct model *m, const char *name)
 
 struct ap_shape model_shape(const struct model *m, ap_id tensor)
 {
-	assert(tensor < m->ntensor);
-	return m->tensor[tensor].shape;
+	assert(tensor < m->tensor.n);
+	return m->tensor.v[tensor].shape;
 }
 
 int64_t model_parameters(const struct model *m)
 {
 	int64_t sum = 0;
 
-	for (uint32_t t = 0; t < m->ntensor; t++) {
-		const struct ap_shape *s = &m->tensor[t].shape;
+	for (size_t t = 0; t < m->tensor.n; t++) {
+		const struct ap_shape *s = &m->tensor.v[t].shape;
 		int64_t elements = 1;
 
 		for (int i = 0; i < s->rank; i++)
 			elements *= s->dim[i];
-		sum += m->tensor[t].learned ? elements : 0;
+		sum += m->tensor.v[t].learned ? elements : 0;
 	}
 	return sum;
 }
 
 uint32_t model_operators(const struct model *m)
 {
-	return m->nnode;
+	return (uint32_t)m->node.n;
 }
 
 const char *model_scope(struct model *m, const char *scope, const char *cell)
@@ -166,25 +156,23 @@ static const char *full_name(struct model *m, const struct model_op *op)
 	const char *kind = model_scope(m, op->scope, op->type);
 	ap_id id = ap_map_put_str(m->kinds, kind, NULL);
 
-	assert(id < MAX_OPS);
-	return ap_arena_printf(m->arena, "%s-op%u", kind, (unsigned)m->numbers[id]++);
+	if (id == m->numbers.n)
+		AP_PUSH(m->arena, m->numbers, 0);
+	return ap_arena_printf(m->arena, "%s-op%u", kind, (unsigned)m->numbers.v[id]++);
 }
 
 ap_id model_op(struct model *m, const struct model_op *op)
 {
-	struct node *n = &m->node[m->nnode];
+	struct node n = {*op, full_name(m, op), (ap_id)m->tensor.n};
 
-	assert(m->nnode < MAX_OPS && op->nin && op->nout);
+	assert(op->nin && op->nout);
 	for (uint32_t i = 0; i < op->nin; i++)
-		assert(op->in[i] < m->ntensor || op->in[i] == AP_NONE);
-	m->nnode++;
-	n->op = *op;
-	n->name = full_name(m, op);
-	n->first = m->ntensor;
+		assert(op->in[i] < m->tensor.n || op->in[i] == AP_NONE);
+	AP_PUSH(m->arena, m->node, n);
 	for (uint32_t i = 0; i < op->nout; i++)
 		add_tensor(m, ap_arena_printf(m->arena, "%s%s", m->prefix, op->out[i].name),
 			RESULT, op->out[i].shape);
-	return n->first;
+	return n.first;
 }
 
 ap_id model_op_one(struct model *m, struct model_op op, const char *name, struct ap_shape shape)
@@ -227,9 +215,9 @@ static void write_tensors(struct ap_jw *w, const struct model *m, const char *ke
 {
 	ap_jw_key(w, key);
 	ap_jw_arr(w);
-	for (uint32_t t = 0; t < m->ntensor; t++)
-		if ((int)m->tensor[t].kind == kind)
-			write_tensor(w, &m->tensor[t]);
+	for (size_t t = 0; t < m->tensor.n; t++)
+		if ((int)m->tensor.v[t].kind == kind)
+			write_tensor(w, &m->tensor.v[t]);
 	ap_jw_end(w);
 }
 
@@ -281,13 +269,13 @@ static void write_node(struct ap_jw *w, const struct model *m, const struct node
 		if (n->op.in[i] == AP_NONE)
 			ap_jw_null(w);
 		else
-			ap_jw_str(w, m->tensor[n->op.in[i]].name);
+			ap_jw_str(w, m->tensor.v[n->op.in[i]].name);
 	}
 	ap_jw_end(w);
 	ap_jw_key(w, "outputs");
 	ap_jw_arr_flat(w);
 	for (uint32_t i = 0; i < n->op.nout; i++)
-		write_tensor(w, &m->tensor[n->first + i]);
+		write_tensor(w, &m->tensor.v[n->first + i]);
 	ap_jw_end(w);
 	write_attrs(w, &n->op);
 	ap_jw_end(w);
@@ -295,13 +283,13 @@ static void write_node(struct ap_jw *w, const struct model *m, const struct node
 
 static void write_cells(struct ap_jw *w, const struct model *m)
 {
-	if (!m->nrecomputed)
+	if (!m->recomputed.n)
 		return;
 	ap_jw_key(w, "cells");
 	ap_jw_arr(w);
-	for (uint32_t i = 0; i < m->nrecomputed; i++) {
+	for (size_t i = 0; i < m->recomputed.n; i++) {
 		ap_jw_obj_flat(w);
-		ap_jw_kstr(w, "name", m->recomputed[i]);
+		ap_jw_kstr(w, "name", m->recomputed.v[i]);
 		ap_jw_kbool(w, "recompute", true);
 		ap_jw_end(w);
 	}
@@ -323,12 +311,12 @@ void model_write(const struct model *m, ap_write_fn *write, void *user)
 	write_cells(&w, m);
 	ap_jw_key(&w, "operators");
 	ap_jw_arr(&w);
-	for (uint32_t i = 0; i < m->nnode; i++)
-		write_node(&w, m, &m->node[i]);
+	for (size_t i = 0; i < m->node.n; i++)
+		write_node(&w, m, &m->node.v[i]);
 	ap_jw_end(&w);
 	ap_jw_key(&w, "outputs");
 	ap_jw_arr_flat(&w);
-	ap_jw_str(&w, m->tensor[m->ntensor - 1].name);
+	ap_jw_str(&w, m->tensor.v[m->tensor.n - 1].name);
 	ap_jw_end(&w);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);

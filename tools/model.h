@@ -33,10 +33,9 @@ struct ap_shape model_shape(const struct model *m, ap_id tensor);
 int64_t model_parameters(const struct model *m); /* elements of all parameters that are learned */
 uint32_t model_operators(const struct model *m);
 
-/* Cell.recompute() of a cell, by its path; of MODEL_MAX_CELL cells at most. */
+/* Cell.recompute() of a cell, by its path. */
 void model_recompute(struct model *m, const char *cell);
 
-#define MODEL_MAX_CELL 8
 #define MODEL_MAX_IN 8
 #define MODEL_MAX_OUT 5
 #define MODEL_MAX_ATTR 6

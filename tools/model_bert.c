@@ -98,12 +98,11 @@ static ap_id sentence_loss(const struct model_encoder *e, ap_id x)
 struct model *model_bert(struct ap_arena *arena, const struct model_params *p)
 {
 	struct model *m = model_create(arena, p->name, "lamb");
-	struct model_encoder e = {.m = m, .batch = p->batch, .sequence = p->sequence,
-		.hidden = p->hidden, .dtype = p->dtype, .post_norm = true, .dropout = p->dropout,
-		.attention = {.heads = p->heads, .size = p->hidden / p->heads,
-			.dropout = p->dropout}};
+	struct model_encoder e = model_encoder_of(m, p, p->sequence);
 	ap_id x, words, sentences;
 
+	e.fused = false;
+	e.post_norm = true;
 	x = embed(&e, p->vocabulary);
 	model_attention_constants(m, &e.attention, false, e.sequence, e.dtype);
 	e.attention.mask = attention_mask(&e);

@@ -4,6 +4,7 @@
 #define AP_TOOLS_MODEL_BLOCK_H
 
 #include "tools/model_ops.h"
+#include "tools/models.h"
 
 /* Attention of query, key and value; operands that are AP_NONE are left out. */
 struct model_attention {
@@ -36,17 +37,21 @@ ap_id model_swap_heads(struct model *m, const char *scope, ap_id x, const char *
 
 /*
  * Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value and a
- * feed-forward part four times as wide, GeLU between; both have biases and a layer norm, before
- * them or behind the sum.
+ * wider feed-forward part, GeLU or ReLU between; both have biases and a layer norm, before them or
+ * behind the sum.
  */
 struct model_encoder {
 	struct model *m;
-	int64_t batch, sequence, hidden;
+	int64_t batch, sequence, hidden, inner;
 	enum ap_dtype dtype;
 	bool fused, post_norm;
+	bool relu; /* else GeLU */
 	double dropout;
 	struct model_attention attention;
 };
+
+/* What a model's dimensions say of its blocks; name, dropout and attention of the parameters included. */
+struct model_encoder model_encoder_of(struct model *m, const struct model_params *p, int64_t sequence);
 
 /* A row per token, and the tensor that has the batch as a dimension of its own. */
 struct ap_shape model_encoder_rows(const struct model_encoder *e);

@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/model_block.h"
 
+#include <assert.h>
+
 #include "base/arena.h"
+
+struct model_encoder model_encoder_of(struct model *m, const struct model_params *p, int64_t sequence)
+{
+	assert(!model_activation_gated(p->activation) && p->activation != MODEL_SQUARED_RELU);
+	return (struct model_encoder){.m = m, .batch = p->batch, .sequence = sequence, .hidden = p->hidden,
+		.inner = p->inner ? p->inner : 4 * p->hidden, .dtype = p->dtype, .fused = p->flash,
+		.relu = p->activation == MODEL_RELU, .dropout = p->dropout,
+		.attention = {.heads = p->heads, .size = p->head_size ? p->head_size : p->hidden / p->heads,
+			.dropout = p->dropout}};
+}
 
 struct ap_shape model_encoder_rows(const struct model_encoder *e)
 {
@@ -28,10 +40,11 @@ static ap_id project(const struct model_encoder *e, const char *scope, const cha
 {
 	struct model *m = e->m;
 	const char *dense = ap_arena_printf(model_arena(m), "%s/%s-Dense", scope, cell);
-	ap_id y = model_dense(m, dense, model_name(m, param, cell), x, e->hidden, name);
+	int64_t width = e->attention.heads * e->attention.size;
+	ap_id y = model_dense(m, dense, model_name(m, param, cell), x, width, name);
 
 	if (e->fused)
-		return model_reshape(m, scope, y, model_encoder_tokens(e),
+		return model_reshape(m, scope, y, MODEL_SHAPE(e->dtype, e->batch, e->sequence, width),
 			model_name(m, name, "tokens"));
 	y = model_reshape(m, scope, y, MODEL_SHAPE(e->dtype, e->batch, e->sequence,
 		e->attention.heads, e->attention.size), model_name(m, name, "split"));
@@ -54,7 +67,8 @@ static ap_id attention(const struct model_encoder *e, const char *block, const c
 	else
 		y = model_swap_heads(m, scope, model_attend(m, scope, &e->attention, q, k, v),
 			"context.split");
-	y = model_reshape(m, scope, y, model_encoder_rows(e), "context.rows");
+	y = model_reshape(m, scope, y, MODEL_SHAPE(e->dtype, e->batch * e->sequence,
+		e->attention.heads * e->attention.size), "context.rows");
 	y = model_dense(m, model_scope(m, scope, "projection-Dense"),
 		model_name(m, name, "projection"), y, e->hidden, "attention");
 	y = model_reshape(m, scope, y, model_encoder_tokens(e), "attention.tokens");
@@ -68,9 +82,10 @@ static ap_id feed_forward(const struct model_encoder *e, const char *block, cons
 	const char *scope = model_scope(m, block, "output-FeedForward");
 	const char *name = model_name(m, param, "output");
 	ap_id y = model_dense(m, model_scope(m, scope, "mapping-Dense"),
-		model_name(m, name, "mapping"), x, 4 * e->hidden, "wide");
+		model_name(m, name, "mapping"), x, e->inner, "wide");
 
-	y = model_unary(m, model_scope(m, scope, "activation-GELU"), "GeLU", y, "wide.gelu");
+	y = e->relu ? model_unary(m, model_scope(m, scope, "activation-ReLU"), "ReLU", y, "wide.relu") :
+		model_unary(m, model_scope(m, scope, "activation-GELU"), "GeLU", y, "wide.gelu");
 	y = model_dense(m, model_scope(m, scope, "projection-Dense"),
 		model_name(m, name, "projection"), y, e->hidden, "narrow");
 	y = model_reshape(m, scope, y, model_encoder_tokens(e), "narrow.tokens");

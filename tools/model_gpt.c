@@ -45,12 +45,10 @@ static void loss(const struct model_encoder *e, ap_id logits)
 struct model *model_gpt(struct ap_arena *arena, const struct model_params *p)
 {
 	struct model *m = model_create(arena, p->name, "adam_weight_decay");
-	struct model_encoder e = {.m = m, .batch = p->batch, .sequence = p->sequence,
-		.hidden = p->hidden, .dtype = p->dtype, .fused = p->flash, .dropout = p->dropout,
-		.attention = {.heads = p->heads, .size = p->hidden / p->heads, .causal = true,
-			.dropout = p->dropout}};
+	struct model_encoder e = model_encoder_of(m, p, p->sequence);
 	ap_id table, x;
 
+	e.attention.causal = true;
 	model_attention_constants(m, &e.attention, e.fused, e.sequence, e.dtype);
 	x = embed(&e, p->vocabulary, &table);
 	for (int64_t i = 0; i < p->layers; i++)

@@ -85,22 +85,31 @@ static ap_id attention(const struct llama *l, const char *scope, const char *par
 		y = model_attend(m, scope, &l->attention, q, k, v);
 	}
 	y = model_swap_heads(m, scope, y, "context.split");
-	y = model_reshape(m, scope, y, llama_rows(l), "context.rows");
+	y = model_reshape(m, scope, y, MODEL_SHAPE(p->dtype, p->batch * p->sequence,
+		p->heads * l->attention.size), "context.rows");
 	return model_linear(m, model_scope(m, scope, "wo-Linear"), model_name(m, param, "wo"), y,
 		p->hidden, "attention");
 }
 
-/* w2 (silu(w1 x) * w3 x) */
-static ap_id swiglu(const struct llama *l, const char *scope, const char *param, ap_id x)
+/* w2 f(w1 x), or w2 (f(w1 x) * w3 x) */
+static ap_id dense(const struct llama *l, const char *scope, const char *param, ap_id x)
 {
+	static const struct { const char *type, *name; } functions[] = {[MODEL_GELU] = {"GeLU", "gate.gelu"},
+		[MODEL_RELU] = {"ReLU", "gate.relu"}, [MODEL_SQUARED_RELU] = {"ReLU", "gate.relu"},
+		[MODEL_SWIGLU] = {"SiLU", "gate.silu"}, [MODEL_GEGLU] = {"GeLU", "gate.gelu"}};
+	enum model_activation a = l->p->activation;
 	struct model *m = l->m;
 	const char *gate = model_scope(m, scope, "w1-Linear");
-	ap_id y = model_linear(m, gate, model_name(m, param, "w1"), x, l->p->inner, "gate");
-	ap_id z = model_linear(m, model_scope(m, scope, "w3-Linear"), model_name(m, param, "w3"), x,
-		l->p->inner, "wide");
+	ap_id y = model_linear(m, gate, model_name(m, param, "w1"), x, l->p->inner, "gate"), z = AP_NONE;
 
-	y = model_unary(m, gate, "SiLU", y, "gate.silu");
-	y = model_binary(m, scope, "Mul", z, y, "gated");
+	if (model_activation_gated(a))
+		z = model_linear(m, model_scope(m, scope, "w3-Linear"), model_name(m, param, "w3"), x,
+			l->p->inner, "wide");
+	y = model_unary(m, gate, functions[a].type, y, functions[a].name);
+	if (a == MODEL_SQUARED_RELU)
+		y = model_unary(m, gate, "Square", y, "gate.square");
+	if (z != AP_NONE)
+		y = model_binary(m, scope, "Mul", z, y, "gated");
 	return model_linear(m, model_scope(m, scope, "w2-Linear"), model_name(m, param, "w2"), y,
 		l->p->hidden, "narrow");
 }
@@ -131,7 +140,7 @@ static ap_id block(const struct llama *l, int number, llama_part_fn *feed_forwar
 	model_prefix(l->m, ap_arena_printf(arena, "layers.%d.", number));
 	x = residual(l, scope, param, "attention", "LLamaAttention", "attention_norm", attention, x,
 		"middle");
-	x = residual(l, scope, param, "feed_forward", feed_forward == swiglu ? "LlamaFeedForward" :
+	x = residual(l, scope, param, "feed_forward", feed_forward == dense ? "LlamaFeedForward" :
 		"MoE", "ffn_norm", feed_forward, x, "out");
 	model_prefix(l->m, "");
 	return x;
@@ -168,7 +177,7 @@ struct model *llama_with(struct ap_arena *arena, const struct model_params *p,
 {
 	struct model *m = model_create(arena, p->name, "adam_weight_decay");
 	struct llama l = {.m = m, .p = p, .attention = {.heads = p->heads,
-		.size = p->hidden / p->heads, .causal = true}};
+		.size = p->head_size ? p->head_size : p->hidden / p->heads, .causal = true}};
 	struct ap_shape angles = MODEL_SHAPE(p->dtype, 1, 1, p->sequence, l.attention.size);
 	ap_id x;
 
@@ -185,5 +194,5 @@ struct model *llama_with(struct ap_arena *arena, const struct model_params *p,
 
 struct model *model_llama(struct ap_arena *arena, const struct model_params *p)
 {
-	return llama_with(arena, p, swiglu);
+	return llama_with(arena, p, dense);
 }

@@ -51,10 +51,7 @@ static ap_id embed(const struct model_encoder *e)
 struct model *model_vit(struct ap_arena *arena, const struct model_params *p)
 {
 	struct model *m = model_create(arena, p->name, "adam_weight_decay");
-	struct model_encoder e = {.m = m, .batch = p->batch, .sequence = PATCHES + 1,
-		.hidden = p->hidden, .dtype = p->dtype, .fused = p->flash, .dropout = p->dropout,
-		.attention = {.heads = p->heads, .size = p->hidden / p->heads,
-			.dropout = p->dropout}};
+	struct model_encoder e = model_encoder_of(m, p, PATCHES + 1);
 	ap_id x = embed(&e), labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, p->batch));
 
 	model_attention_constants(m, &e.attention, e.fused, e.sequence, e.dtype);

@@ -5,13 +5,24 @@
 
 #include "tools/model.h"
 
+enum model_activation { /* of the feed-forward part; of the gated ones w2 (f(w1 x) * w3 x) */
+	MODEL_GELU,
+	MODEL_RELU,
+	MODEL_SQUARED_RELU,
+	MODEL_SWIGLU,
+	MODEL_GEGLU,
+	MODEL_ACTIVATIONS
+};
+
 /* Dimensions; a model reads those that model_kind.takes names. */
 struct model_params {
 	const char *name;
 	int64_t batch; /* samples of a step, over all devices */
 	int64_t layers, hidden;
 	int64_t heads, kv_heads; /* of the queries; of keys and values */
-	int64_t inner; /* units of the feed-forward part */
+	int64_t head_size; /* 0: hidden / heads */
+	int64_t inner; /* units of the feed-forward part; 0: 4 hidden */
+	enum model_activation activation;
 	int64_t sequence, vocabulary, classes;
 	int64_t experts, active; /* of a layer; of them a token's */
 	double capacity; /* tokens that an expert has room for / its fair share */
@@ -35,8 +46,16 @@ enum {
 	MODEL_CAPACITY = 1 << 10,
 	MODEL_ATTENTION = 1 << 11,
 	MODEL_DTYPE = 1 << 12,
-	MODEL_DROPOUT = 1 << 13
+	MODEL_DROPOUT = 1 << 13,
+	MODEL_HEAD_SIZE = 1 << 14,
+	MODEL_ACTIVATION = 1 << 15
 };
+
+/* "gelu", "relu", "squared_relu", "swiglu", "geglu"; MODEL_ACTIVATIONS: unknown. */
+enum model_activation model_activation_find(const char *name);
+
+/* Is it one of those with a gate? */
+bool model_activation_gated(enum model_activation a);
 
 typedef struct model *model_make_fn(struct ap_arena *arena, const struct model_params *params);
 
@@ -64,10 +83,19 @@ const struct model_kind *model_kind_find(const char *name);
 model_make_fn model_multiple_mix;
 
 /*
- * ResNet-50 for images of 224x224, stride in the 3x3 convolutions, and MindSpore's expanded cross
- * entropy; momentum. Parameters: 23,508,032 + 2049 classes.
+ * ResNet of 18, 34, 50, 101 or 152 layers for images of 224x224, stride in the 3x3 convolutions, and
+ * MindSpore's expanded cross entropy; momentum. Parameters of 50: 23,508,032 + 2049 classes.
  */
-model_make_fn model_resnet50;
+model_make_fn model_resnet;
+
+/* Are there residual networks of so many layers? */
+bool model_resnet_has(int64_t layers);
+
+/*
+ * VGG-16 for images of 224x224, with biases, without batch norm; momentum. Parameters:
+ * 134,260,544 + 4097 classes.
+ */
+model_make_fn model_vgg16;
 
 /*
  * Wide&Deep over 39 fields: tables of V rows with one column (wide) and with h (deep), dense layers
@@ -76,6 +104,9 @@ model_make_fn model_resnet50;
 model_make_fn model_wide_deep;
 
 /*
+ * Of transformers all formulas are for heads of h / n units and, where that is no option of its own, a
+ * feed-forward part of 4 h.
+ *
  * GPT-3: learned positions, L pre-norm blocks of h hidden units, head tied to the word embedding.
  * Parameters: 12 L h^2 + 13 L h + (V + s) h + 2 h.
  */
@@ -97,7 +128,7 @@ model_make_fn model_vit;
 /*
  * Llama: rotary positions, L blocks with RmsNorm, n heads of queries in g groups that share a head
  * of keys and values, SwiGLU of f units, head of its own. Parameters:
- * L (2 h^2 + 2 h^2 g / n + 3 h f + 2 h) + 2 V h + h.
+ * L (2 h^2 + 2 h^2 g / n + 3 h f + 2 h) + 2 V h + h; an activation without a gate has 2 h f.
  */
 model_make_fn model_llama;
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/models.h"
 
+#include <assert.h>
+
 #include "base/arena.h"
+#include "base/vec.h"
 #include "tools/model_ops.h"
 
 #define NET "Default/network-WithLossCell/_backbone-ResNet"
+#define VGG "Default/network-WithLossCell/_backbone-Vgg"
 #define LOSS "Default/network-WithLossCell/_loss_fn-SoftmaxCrossEntropyExpand"
 
-enum { IMAGE = 224, STAGES = 4, EXPANSION = 4 };
+enum { IMAGE = 224, STAGES = 4, EXPANSION = 4, DEEP = 50 };
 
 /* A cell of a network that bears its parameters' names. */
 struct place {
@@ -80,21 +84,27 @@ static ap_id shortcut(const struct place *block, ap_id x, int64_t out, int64_t s
 	return batch_norm(&p, "1", conv(&p, "0", x, out, 1, stride));
 }
 
-/* 1x1, 3x3 with the stride, 1x1 to the full number of channels. */
-static ap_id residual(const struct place *p, ap_id x, int64_t width, int64_t stride)
+/* 1x1, 3x3 with the stride, 1x1 to the full number of channels; of networks that are not deep 3x3 with the
+ * stride, 3x3. */
+static ap_id residual(const struct place *p, bool deep, ap_id x, int64_t width, int64_t stride)
 {
 	struct model *m = p->m;
-	int64_t out = width * EXPANSION;
-	ap_id y = relu(p, batch_norm(p, "bn1", conv(p, "conv1", x, width, 1, 1)), "relu1");
+	int64_t out = deep ? width * EXPANSION : width;
+	ap_id y = relu(p, batch_norm(p, "bn1", conv(p, "conv1", x, width, deep ? 1 : 3, deep ? 1 : stride)),
+		"relu1");
 
-	y = relu(p, batch_norm(p, "bn2", conv(p, "conv2", y, width, 3, stride)), "relu2");
-	y = batch_norm(p, "bn3", conv(p, "conv3", y, out, 1, 1));
+	if (deep) {
+		y = relu(p, batch_norm(p, "bn2", conv(p, "conv2", y, width, 3, stride)), "relu2");
+		y = batch_norm(p, "bn3", conv(p, "conv3", y, out, 1, 1));
+	} else {
+		y = batch_norm(p, "bn2", conv(p, "conv2", y, width, 3, 1));
+	}
 	if (stride != 1 || model_shape(m, x).dim[1] != out)
 		x = shortcut(p, x, out, stride);
 	return relu(p, model_binary(m, p->scope, "Add", y, x, "sum"), "relu3");
 }
 
-static ap_id stage(struct model *m, int number, int blocks, ap_id x)
+static ap_id stage(struct model *m, int number, int blocks, bool deep, ap_id x)
 {
 	struct ap_arena *arena = model_arena(m);
 
@@ -104,43 +114,109 @@ static ap_id stage(struct model *m, int number, int blocks, ap_id x)
 			NET "/layer%d-SequentialCell/%d-ResidualBlock", number, i), name};
 
 		model_prefix(m, name);
-		x = residual(&p, x, INT64_C(64) << (number - 1), i == 0 && number > 1 ? 2 : 1);
+		x = residual(&p, deep, x, INT64_C(64) << (number - 1), i == 0 && number > 1 ? 2 : 1);
 	}
 	model_prefix(m, "");
 	return x;
 }
 
-static ap_id max_pool(const struct place *p, ap_id x)
+/* Windows of 3x3 or 2x2, every second one. */
+static ap_id max_pool(const struct place *p, const char *cell, const int64_t size[2], ap_id x)
 {
-	static const int64_t size[] = {3, 3}, stride[] = {2, 2};
+	static const int64_t stride[] = {2, 2};
 	struct ap_shape s = model_shape(p->m, x);
-	struct model_op op = {.scope = scope_of(p, "maxpool", "MaxPool2d"), .type = "MaxPool",
+	struct model_op op = {.scope = scope_of(p, cell, "MaxPool2d"), .type = "MaxPool",
 		.nin = 1, .in = {x}, .nattr = 3, .attr = {MODEL_INTS("kernel_size", size, 2),
 			MODEL_INTS("strides", stride, 2), MODEL_TEXT("pad_mode", "same")}};
 
-	return model_op_one(p->m, op, "maxpool", MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1],
+	return model_op_one(p->m, op, cell, MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1],
 		(s.dim[2] + 1) / 2, (s.dim[3] + 1) / 2));
 }
 
-struct model *model_resnet50(struct ap_arena *arena, const struct model_params *params)
+static const struct depth { /* blocks of the stages */
+	int64_t layers;
+	int blocks[STAGES];
+} depths[] = {{18, {2, 2, 2, 2}}, {34, {3, 4, 6, 3}}, {DEEP, {3, 4, 6, 3}}, {101, {3, 4, 23, 3}},
+	{152, {3, 8, 36, 3}}};
+
+static const struct depth *depth_of(int64_t layers)
 {
-	static const int blocks[STAGES] = {3, 4, 6, 3};
+	for (size_t i = 0; i < AP_COUNT(depths); i++)
+		if (depths[i].layers == layers)
+			return &depths[i];
+	return NULL;
+}
+
+bool model_resnet_has(int64_t layers)
+{
+	return depth_of(layers);
+}
+
+struct model *model_resnet(struct ap_arena *arena, const struct model_params *params)
+{
+	static const int64_t window[] = {3, 3};
+	const struct depth *depth = depth_of(params->layers);
 	struct model *m = model_create(arena, params->name, "momentum");
 	struct place net = {m, NET, ""};
 	ap_id image = model_input(m, "image",
-		MODEL_SHAPE(AP_FLOAT32, params->batch, 3, IMAGE, IMAGE));
+		MODEL_SHAPE(params->dtype, params->batch, 3, IMAGE, IMAGE));
 	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, params->batch));
 	ap_id x = relu(&net, batch_norm(&net, "bn1", conv(&net, "conv1", image, 64, 7, 2)), "relu");
 	struct model_op flatten = {.scope = NET "/flatten-Flatten", .type = "Flatten", .nin = 1};
 
-	x = max_pool(&net, x);
+	assert(depth);
+	x = max_pool(&net, "maxpool", window, x);
 	for (int i = 0; i < STAGES; i++)
-		x = stage(m, i + 1, blocks[i], x);
+		x = stage(m, i + 1, depth->blocks[i], depth->layers >= DEEP, x);
 	x = model_reduce(m, NET, "ReduceMean", x, 2, true, "mean");
 	flatten.in[0] = x;
 	x = model_op_one(m, flatten, "features",
-		MODEL_SHAPE(AP_FLOAT32, params->batch, model_shape(m, x).dim[1]));
+		MODEL_SHAPE(params->dtype, params->batch, model_shape(m, x).dim[1]));
 	x = model_dense(m, NET "/end_point-Dense", "end_point", x, params->classes, "logits");
+	x = model_cross_entropy(m, LOSS, x, labels);
+	model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	return m;
+}
+
+/* A convolution with a bias, and its ReLU. */
+static ap_id biased(const struct place *p, const char *cell, ap_id x, int64_t out)
+{
+	struct model *m = p->m;
+	ap_id y = conv(p, cell, x, out, 3, 1);
+	ap_id b = model_param(m, param_of(p, cell, "bias"), MODEL_SHAPE(model_shape(m, x).dtype, out));
+	struct model_op add = {.scope = scope_of(p, cell, "Conv2d"), .type = "BiasAdd", .nin = 2,
+		.in = {y, b}};
+
+	y = model_op_one(m, add, model_name(m, cell, "sum"), model_shape(m, y));
+	return relu(p, y, model_name(m, cell, "relu"));
+}
+
+struct model *model_vgg16(struct ap_arena *arena, const struct model_params *params)
+{
+	static const int64_t window[] = {2, 2}, widths[] = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0,
+		512, 512, 512, 0, 512, 512, 512, 0}; /* 0: windows */
+	enum { UNITS = 4096 };
+	struct model *m = model_create(arena, params->name, "momentum");
+	struct place net = {m, VGG, ""};
+	struct model_op flatten = {.scope = VGG "/flatten-Flatten", .type = "Flatten", .nin = 1};
+	ap_id x = model_input(m, "image", MODEL_SHAPE(params->dtype, params->batch, 3, IMAGE, IMAGE));
+	ap_id labels = model_input(m, "label", MODEL_SHAPE(AP_INT32, params->batch));
+	struct ap_shape s;
+
+	for (size_t i = 0; i < AP_COUNT(widths); i++) {
+		const char *cell = ap_arena_printf(arena, "layers.%d", (int)i);
+
+		x = widths[i] ? biased(&net, cell, x, widths[i]) : max_pool(&net, cell, window, x);
+	}
+	s = model_shape(m, x);
+	flatten.in[0] = x;
+	x = model_op_one(m, flatten, "features",
+		MODEL_SHAPE(params->dtype, params->batch, s.dim[1] * s.dim[2] * s.dim[3]));
+	x = model_dense(m, VGG "/classifier.0-Dense", "classifier.0", x, UNITS, "classifier.0");
+	x = model_unary(m, VGG "/classifier.1-ReLU", "ReLU", x, "classifier.1");
+	x = model_dense(m, VGG "/classifier.3-Dense", "classifier.3", x, UNITS, "classifier.3");
+	x = model_unary(m, VGG "/classifier.4-ReLU", "ReLU", x, "classifier.4");
+	x = model_dense(m, VGG "/classifier.6-Dense", "classifier.6", x, params->classes, "logits");
 	x = model_cross_entropy(m, LOSS, x, labels);
 	model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
 	return m;
