@@ -226,26 +226,18 @@ enum ap_status ap_limits_parse(struct ap_ctx *ctx, const char *option, const cha
 
 /* ---- judging ---- */
 
-/* The fact of a metric; where each stage has one, the greatest. NULL after a message. */
+/* The fact of a metric; NULL after a message. */
 static const struct ap_saved_fact *find_fact(struct ap_ctx *ctx, const struct ap_saved *s,
 	const struct ap_metric *m)
 {
-	const struct ap_saved_fact *best = NULL;
-	const char *of = s->is_plan ? "plan" : "strategy checkpoint";
+	const struct ap_saved_fact *f = ap_saved_fact(s, m->section, m->key);
 
-	for (uint32_t i = 0; i < s->nfact; i++) {
-		const struct ap_saved_fact *f = &s->fact[i];
-		const char *dot = strcmp(m->section, "memory") ? NULL : strrchr(f->key, '.');
-
-		if (f->is_number && !strcmp(f->section, m->section) &&
-			(!strcmp(f->key, m->key) || (dot && !strcmp(dot + 1, m->key))) &&
-			(!best || f->number > best->number))
-			best = f;
-	}
-	if (!best)
-		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = s->file},
-			NULL, "this %s holds no %s.%s, which %s is", of, m->section, m->key, m->name);
-	return best;
+	if (f && f->is_number)
+		return f;
+	(void)ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = s->file}, NULL,
+		"this %s holds no %s.%s, which %s is", s->is_plan ? "plan" : "strategy checkpoint",
+		m->section, m->key, m->name);
+	return NULL;
 }
 
 static bool holds(enum ap_limit_op op, double value, double bound)
@@ -333,21 +325,14 @@ static enum ap_status judge_alone(struct ap_ctx *ctx, const struct ap_limit *l,
 	return AP_OK;
 }
 
-/* Of a plan that is evaluated anew, the search that made it is the old one's. */
-static bool is_evaluated(const struct ap_saved *s)
-{
-	for (uint32_t i = 0; i < s->nfact; i++)
-		if (!strcmp(s->fact[i].section, "search") && !strcmp(s->fact[i].key, "status"))
-			return !strcmp(s->fact[i].json, "\"given\"");
-	return false;
-}
-
 enum ap_status ap_limit_judge(struct ap_ctx *ctx, const struct ap_limit *limit,
 	const struct ap_saved *was, const struct ap_saved *is, struct ap_verdict *out)
 {
-	const struct ap_saved *told = is_searched(limit->metric) && was && is_evaluated(is) ? was : is;
-	const struct ap_saved_fact *fact = find_fact(ctx, told, limit->metric);
+	const struct ap_saved_fact *status = ap_saved_fact(is, "search", "status"), *fact;
+	bool evaluated = status && !strcmp(status->json, "\"given\"");
 
+	/* of a plan that is evaluated anew, the search that made it is the old one's */
+	fact = find_fact(ctx, is_searched(limit->metric) && was && evaluated ? was : is, limit->metric);
 	if (!fact)
 		return AP_MEANING;
 	*out = (struct ap_verdict){.text = limit->text, .was = "", .note = "", .was_number = NAN,

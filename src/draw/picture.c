@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/map.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -482,23 +481,9 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 static const struct ap_saved_fact *fact_of(const struct ap_saved *plan, const char *section, const char *key)
 {
 	static const struct ap_saved_fact none = {.text = ""};
+	const struct ap_saved_fact *f = ap_saved_fact(plan, section, key);
 
-	for (uint32_t i = 0; i < plan->nfact; i++)
-		if (!strcmp(plan->fact[i].section, section) && !strcmp(plan->fact[i].key, key))
-			return &plan->fact[i];
-	return &none;
-}
-
-/* The most that a device of any stage needs. */
-static int64_t most_memory(const struct ap_saved *plan)
-{
-	int64_t most = 0;
-
-	for (uint32_t i = 0; i < plan->nfact; i++)
-		if (!strcmp(plan->fact[i].section, "memory") && plan->fact[i].integer > most &&
-			ap_file_suffix(plan->fact[i].key, "total_bytes"))
-			most = plan->fact[i].integer;
-	return most;
+	return f ? f : &none;
 }
 
 /* Operands that neither an operator makes nor the graph is given are parameters and constants: drawn where
@@ -553,7 +538,7 @@ void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 		.segments = fact_of(plan, "pipeline", "segments")->integer,
 		.micro_batches = fact_of(plan, "pipeline", "micro_batches")->integer,
 		.scheduler = fact_of(plan, "pipeline", "scheduler")->text,
-		.memory_bytes = most_memory(plan),
+		.memory_bytes = fact_of(plan, "memory", "total_bytes")->integer,
 		.capacity_bytes = fact_of(plan, "machine", "capacity_bytes")->integer,
 		.mode = fact_of(plan, "search", "mode")->text,
 		.status = fact_of(plan, "search", "status")->text,

@@ -637,6 +637,21 @@ enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, s
 	return st;
 }
 
+const struct ap_saved_fact *ap_saved_fact(const struct ap_saved *s, const char *section, const char *key)
+{
+	const struct ap_saved_fact *best = NULL;
+
+	for (uint32_t i = 0; i < s->nfact; i++) {
+		const struct ap_saved_fact *f = &s->fact[i];
+		const char *dot = strcmp(section, "memory") ? NULL : strrchr(f->key, '.');
+
+		if (!strcmp(f->section, section) && (!best || f->number > best->number) &&
+			(!strcmp(f->key, key) || (dot && !strcmp(dot + 1, key))))
+			best = f;
+	}
+	return best;
+}
+
 /* ---- a strategy checkpoint, and a plan as one ---- */
 
 /* Few texts are those of many parameters: each is kept once. */
@@ -933,11 +948,8 @@ void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 	for (uint32_t i = 0; i < plan->nparam; i++)
 		ap_map_put_str(names, plan->param[i].name, NULL);
 	*out = (struct ap_saved){.file = plan->file};
-	for (uint32_t i = 0; i < plan->nfact; i++)
-		if (!strcmp(plan->fact[i].section, "machine") && !strcmp(plan->fact[i].key, "devices")) {
-			out->fact = &plan->fact[i];
-			out->nfact = 1;
-		}
+	out->fact = ap_saved_fact(plan, "machine", "devices");
+	out->nfact = out->fact != NULL;
 	reduce_operators(&p, out);
 	reduce_params(&p, out);
 	ap_arena_release(ctx->scratch, mark);

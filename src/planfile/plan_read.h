@@ -134,6 +134,10 @@ struct ap_saved {
 	const struct ap_saved_move *move;
 };
 
+/* The fact of a section under a key; of figures that each stage has, as "stage 1.total_bytes", the greatest.
+ * NULL: there is none. */
+const struct ap_saved_fact *ap_saved_fact(const struct ap_saved *s, const char *section, const char *key);
+
 /* Reads autopar-plan/1. AP_MEANING, every fault located, where it is no such plan; members that are
  * not known are facts or are left alone. O(document). */
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc,
