@@ -21,23 +21,23 @@
 #include "planfile/plan_check.h"
 #include "planfile/plan_json.h"
 
-struct holding { /* a plan against inputs */
+struct holding { /* a plan compared with inputs */
 	struct ap_ctx *ctx;
-	const struct ap_settings *asked; /* by the caller */
+	const struct ap_settings *asked; /* the caller's settings */
 	const struct ap_named *named; /* the inputs */
-	struct ap_ctx own; /* its messages are findings */
-	struct ap_settings set; /* of the run that made the plan, on these inputs */
-	unsigned use; /* what that was: AP_FOR_search or AP_FOR_evaluate */
+	struct ap_ctx own; /* a context of its own, whose messages become findings */
+	struct ap_settings set; /* of the run that made the plan, applied to these inputs */
+	unsigned use; /* the command that made the plan: AP_FOR_search or AP_FOR_evaluate */
 	const struct ap_json *doc;
 	struct ap_saved plan;
 	struct ap_sources src;
 	const struct ap_chip *chip;
-	bool machine; /* the one of now is what was asked for */
-	bool version; /* another one than this made the plan */
+	bool machine; /* the machine was given, so it is compared too */
+	bool version; /* another version of the program made the plan */
 	struct ap_against *found;
 };
 
-/* A copy with a sink of its own. */
+/* A copy of ctx with its own message sink. */
 static struct ap_ctx apart(const struct ap_ctx *ctx)
 {
 	struct ap_ctx own = *ctx;
@@ -46,7 +46,7 @@ static struct ap_ctx apart(const struct ap_ctx *ctx)
 	return own;
 }
 
-/* The errors of a sink as findings. */
+/* Adds the errors of a sink as findings. */
 static void add_findings(struct ap_ctx *ctx, const struct ap_diag *diag, struct ap_against *out)
 {
 	const char **list = AP_NEW_N(ctx->arena, const char *, ap_diag_count(diag, AP_ERROR));
@@ -64,7 +64,7 @@ static const char *version_of(const struct ap_json *doc)
 	return ap_jv_str(ap_jv_get(ap_jv_get(ap_json_root(doc), "tool"), "version"));
 }
 
-/* A plan of `evaluate` has no settings of a search. */
+/* Only a plan of `search` echoes settings of a search. */
 static unsigned made_by(const struct ap_json *doc)
 {
 	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
@@ -78,7 +78,7 @@ static bool is_of_this_version(const struct ap_json *doc)
 	return !strcmp(version_of(doc), AP_VERSION);
 }
 
-/* Every setting that this version echoes is there; null where there may be none. */
+/* Checks that every setting that this version echoes is present; null only if it may be unset. */
 static void check_settings(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	const struct ap_jv *settings = ap_jv_get(ap_json_root(doc), "settings");
@@ -117,7 +117,7 @@ static bool given(const struct ap_settings *o, enum ap_setting_id id)
 	return o->origin[id] >= AP_FROM_CONFIG;
 }
 
-/* What the plan says as a default would is nothing that somebody said: it contradicts no other setting. */
+/* A value that equals the default may be nobody's: it must not contradict other settings. */
 static void forget_defaults(struct holding *h)
 {
 	struct ap_arena *arena = h->ctx->arena;
@@ -133,7 +133,7 @@ static void forget_defaults(struct holding *h)
 	}
 }
 
-/* A value of the plan, NULL where it has none. */
+/* A value in a section of the plan; NULL if absent or null. */
 static const struct ap_jv *value_at(const struct holding *h, const char *section, const char *key)
 {
 	const struct ap_jv *v = ap_jv_get(ap_json_root(h->doc), section);
@@ -169,8 +169,8 @@ static void add_input(struct holding *h, const char *role, const char *is)
 		.is = is, .other = !same_text(was, is)};
 }
 
-/* The settings of the plan are those of a search. Of those that took their value from an input, the
- * input decides anew. */
+/* Takes over the plan's settings for a search. Settings that took their value from an input follow
+ * the input that is given now. */
 static void free_settings(struct holding *h)
 {
 	struct ap_settings *o = &h->set;
@@ -191,7 +191,7 @@ static void free_settings(struct holding *h)
 		o->chip = NULL;
 }
 
-/* A plan of a rank table, and no rank table: the machine is as large, and its servers are. */
+/* Made with a rank table, and none is given: assume as many devices, and servers of that size. */
 static void without_table(struct holding *h)
 {
 	struct ap_settings *o = &h->set;
@@ -203,7 +203,7 @@ static void without_table(struct holding *h)
 		o->devices_per_server = ndev / nserver;
 }
 
-/* Of a profile of the user's own the plan holds the name only. */
+/* The plan holds only the name of a user's own profile, so the file must be given. */
 static enum ap_status lacks_profile(struct holding *h, enum ap_setting_id id, const char *what,
 	const char *name)
 {
@@ -231,7 +231,7 @@ static enum ap_status check_profiles(struct holding *h)
 	return AP_OK;
 }
 
-/* Faults of the files themselves, and of the options, are errors of this run. */
+/* Faults of the input files and of the options are errors of this run, not findings. */
 static enum ap_status read_inputs(struct holding *h)
 {
 	const struct ap_graph_params params = {
@@ -258,7 +258,7 @@ static enum ap_status read_inputs(struct holding *h)
 	return AP_OK;
 }
 
-/* A plan as it reads when it is written. */
+/* Writes a plan as JSON and parses it, to compare it with the plan file. */
 static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, struct ap_json **doc)
 {
 	struct ap_ctx *ctx = &h->own;
@@ -269,8 +269,8 @@ static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, s
 	return ap_json_parse(ctx, h->named->graph.path, text.s, text.len, 0, doc);
 }
 
-/* The plan's strategies on the inputs as they are: AP_OK with *change, or messages why there is no such
- * plan at all. */
+/* Evaluates the plan's strategies on the inputs as they are now. AP_OK with *change, or messages
+ * why they make no plan at all. */
 static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct ap_plan_match *match,
 	struct ap_plan_change *change)
 {
@@ -300,7 +300,7 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	return AP_OK;
 }
 
-/* The run that made the plan, once more. */
+/* Repeats the run that made the plan. */
 static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const struct ap_plan_match *match,
 	struct ap_plan *plan)
 {
@@ -311,8 +311,8 @@ static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const s
 	struct ap_mark mark = ap_arena_mark(h->own.scratch);
 	struct ap_map *names = ap_map_create(h->own.scratch);
 
-	/* What the plan says was given to the search, beside the graph's own pins: perhaps by a
-	 * checkpoint. */
+	/* Strategies that were given to the search, perhaps by a checkpoint, and are not pins of
+	 * the graph. */
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
 		if (ap_jv_bool(ap_jv_get(v, "given")))
 			ap_map_put_str(names, ap_jv_str(ap_jv_get(v, "name")), NULL);
@@ -329,7 +329,7 @@ static enum ap_status plan_anew(struct holding *h, struct ap_inputs *in, const s
 	return ap_inputs_plan(&h->own, in, NULL, plan, NULL);
 }
 
-/* A plan that was stopped is none that a search finds again. */
+/* A search cannot reproduce a plan of a search that was stopped. */
 static enum ap_status hold_search(struct holding *h, const struct ap_plan_match *match)
 {
 	const struct ap_jv *search = ap_jv_get(ap_json_root(h->doc), "search");
@@ -370,8 +370,8 @@ static bool any_other(const struct ap_against *a)
 	return false;
 }
 
-/* Is the plan what the inputs give? Conditions decide whether a new prediction matters where an input, or
- * the program, is another one. */
+/* Is the plan what the inputs give? If an input or the program has changed, conditions decide
+ * whether a different prediction matters. */
 static bool is_right(const struct holding *h, const struct ap_plan_change *change, bool conditions)
 {
 	const struct ap_against *a = h->found;
@@ -385,11 +385,11 @@ static bool is_right(const struct holding *h, const struct ap_plan_change *chang
 	return h->version || (h->machine ? !a->values.n : !change->outcome || conditions);
 }
 
-/* Conditions are about what became of the plan; they decide whether a new prediction matters. */
+/* Judges the conditions against the plan's new prediction. */
 static enum ap_status judge(struct holding *h, const struct ap_fail_if *conditions,
 	const struct ap_saved *now, uint32_t nopen, struct ap_diff *diff)
 {
-	struct ap_saved named = *now; /* as messages call it */
+	struct ap_saved named = *now; /* with the name that messages use */
 	enum ap_status st;
 
 	if (nopen && conditions->n)
@@ -418,7 +418,7 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	AP_TRY(read_inputs(h));
 	st = evaluate(h, &now, &match, change);
 	if (st != AP_OK && st != AP_USAGE && st != AP_MEANING && st != AP_INFEASIBLE)
-		return st == AP_STOPPED ? AP_LIMIT : st; /* nothing is written */
+		return st == AP_STOPPED ? AP_LIMIT : st; /* nothing is written on AP_STOPPED */
 	if (st != AP_OK) {
 		add_findings(h->ctx, h->own.diag, h->found);
 		return AP_OK;
@@ -430,7 +430,7 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	if (h->asked->search && h->machine && !change->inputs && !h->found->values.n)
 		AP_TRY(hold_search(h, &match));
 	h->found->fits = !h->found->nfinding && is_right(h, change, conditions->n > 0);
-	/* What is another file and yet the same to the plan, and what was not looked at. */
+	/* Notes inputs that differ as files but not for the plan, and what was not compared. */
 	a = h->found;
 	diag = h->ctx->diag;
 	where = (struct ap_where){.file = a->file};
@@ -465,15 +465,15 @@ static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings 
 	return hold_plan(&h, &conditions);
 }
 
-struct ckpt_holding { /* a strategy checkpoint against a graph and a machine */
+struct ckpt_holding { /* a strategy checkpoint compared with a graph and a machine */
 	struct ap_ctx *ctx;
 	const struct ap_settings *asked;
-	struct ap_ctx own; /* its messages are findings */
+	struct ap_ctx own; /* a context of its own, whose messages become findings */
 	struct ap_ckpt ckpt;
 	uint32_t nstage;
 	const struct ap_graph *graph;
-	const struct ap_topo *table; /* NULL: none */
-	struct ap_json *doc; /* of the graph */
+	const struct ap_topo *table; /* NULL if none is given */
+	struct ap_json *doc; /* of graph */
 };
 
 static enum ap_status read_ckpt_inputs(struct ckpt_holding *h, const char *path,
@@ -494,7 +494,7 @@ static enum ap_status read_ckpt_inputs(struct ckpt_holding *h, const char *path,
 	return AP_OK;
 }
 
-/* Devices of a stage: of the machine that is given, else those that the file was made for. */
+/* Devices of a stage: of the given machine, else of the machine the file was made for. */
 static enum ap_status count_devices(struct ckpt_holding *h, int64_t *ndev)
 {
 	int64_t total = h->table ? h->table->ndev : h->asked->device_num;
@@ -526,7 +526,7 @@ static bool is_state(const char *name)
 	return false;
 }
 
-/* What is wrong of a parameter is wrong of its optimizer's states, and said once. */
+/* Drops optimizer states: a fault of a parameter would be repeated for each of them. */
 static struct ap_ckpt without_states(struct ckpt_holding *h)
 {
 	struct ap_ckpt_layout *layout =
@@ -563,7 +563,7 @@ static enum ap_status hold_ckpt(struct ckpt_holding *h)
 		(void)ap_ckpt_counts(&h->own, &h->ckpt, h->graph, ndev, &step, &counts);
 	copy = without_states(h);
 	(void)ap_ckpt_add_shapes(&h->own, h->graph, &copy);
-	/* The JSON form holds the whole shapes. */
+	/* The JSON form has whole shapes, which are compared too. */
 	g = h->graph;
 	names = ap_map_create(h->ctx->arena);
 	tensor = AP_NEW_N(h->ctx->arena, ap_id, g->ntensor);
@@ -601,7 +601,7 @@ static enum ap_status against_ckpt(struct ap_ctx *ctx, const struct ap_settings 
 		"the machine is not compared; give a rank table or --device-num for that");
 }
 
-/* Of a whole bundle it is the plan that is held against inputs. */
+/* If the file is a complete bundle, its plan is what gets compared. */
 static enum ap_status plan_of_bundle(struct ap_ctx *ctx, const struct ap_settings *set,
 	struct ap_against *out)
 {
@@ -674,7 +674,7 @@ static void add_json_diff(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_d
 	for (size_t i = 0; (writer = ap_diff_writer_at(i)); i++)
 		if (!strcmp(writer->name, "json"))
 			writer->write(ctx, d, &plain, &text);
-	text.s[text.len - 1] = '\0'; /* the end of its last line */
+	text.s[text.len - 1] = '\0'; /* drops the final newline */
 	ap_jw_raw(w, text.s);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is a plan, or a strategy, still right for a graph and a machine? */
+/* Checks whether a plan or a strategy is still right for a graph and a machine. */
 #ifndef AP_API_AGAINST_H
 #define AP_API_AGAINST_H
 
@@ -10,34 +10,34 @@
 
 enum { AP_AGAINST_INPUTS = 4 };
 
-struct ap_against { /* what was found */
-	const char *file, *graph, *table; /* as the user named them; table NULL: none */
-	enum ap_file_kind kind; /* of the file */
+struct ap_against { /* the findings */
+	const char *file, *graph, *table; /* as the user named them; table may be NULL */
+	enum ap_file_kind kind; /* kind of file */
 	bool fits;
 	uint32_t ninput;
-	struct ap_against_input { /* a file that the plan was made from, and the one that is there */
+	struct ap_against_input { /* an input when the plan was made, and the one given now */
 		const char *role; /* "graph", "rank_table" */
-		const char *was, *is; /* SHA-256; NULL: none */
+		const char *was, *is; /* SHA-256; NULL if there is none */
 		bool other;
 	} input[AP_AGAINST_INPUTS];
 	uint32_t nfinding;
-	const char *const *finding; /* what cannot be at all, a line each */
-	const struct ap_diff *diff; /* what changed; NULL: it did not come so far */
-	struct ap_plan_values values; /* of a plan whose inputs are as they were: what it says otherwise than
-	                                 this program does of them */
+	const char *const *finding; /* why there can be no such plan, one line each */
+	const struct ap_diff *diff; /* NULL if evaluation did not get that far */
+	struct ap_plan_values values; /* values that this program computes differently, if the
+	                                 inputs are unchanged */
 };
 
-/* Holds the file, or the folder of a bundle or of stage files, against inputs, under the settings that it was
- * made with where set gives none. AP_OK whatever is found: out->fits. AP_DIFFERS where a condition of
- * set->fail_if holds is an error of ctx. */
+/* Compares a plan or checkpoint file, or a folder (bundle or stage files), with inputs, under the
+ * settings it was made with, except those given in set. Returns AP_OK whatever the finding is: see
+ * out->fits. A condition of set->fail_if that holds is an error of ctx with AP_DIFFERS. */
 enum ap_status ap_against(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_named *named, struct ap_against *out);
 
-/* What was found, as text or as autopar-check/1, as the settings say. */
+/* Writes the findings as text or as autopar-check/1, depending on the settings. */
 void ap_against_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
 	bool color, struct ap_str *out);
 
-/* Holds a plan against itself, its settings among it. AP_MEANING, every fault located. */
+/* Checks a plan file for consistency, settings included. AP_MEANING; faults have locations. */
 enum ap_status ap_plan_check_file(struct ap_ctx *ctx, const struct ap_json *doc);
 
 #endif

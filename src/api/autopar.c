@@ -23,29 +23,29 @@
 #include "report/summary.h"
 
 struct autopar {
-	struct ap_arena *arena; /* of settings and inputs; plans and messages have others */
+	struct ap_arena *arena; /* settings and inputs; plans and messages have their own */
 	struct ap_arena *scratch;
 	struct ap_settings set;
 	struct ap_named named;
-	struct ap_arena *said; /* messages of the last call; NULL: there was no memory for them */
-	struct autopar_plan *said_of; /* the plan that they go with; NULL: none */
-	struct ap_diag *diag; /* in said */
-	bool lacked_memory; /* the last call */
+	struct ap_arena *said; /* messages of the last call; NULL if memory ran out */
+	struct autopar_plan *said_of; /* the plan these messages belong to; NULL if none */
+	struct ap_diag *diag; /* lives in said */
+	bool lacked_memory; /* in the last call */
 	autopar_progress_fn *progress;
 	void *user;
 	volatile sig_atomic_t stop;
-	jmp_buf no_memory; /* of an arena that is being created */
+	jmp_buf no_memory; /* target when creating an arena fails */
 };
 
 struct autopar_plan {
 	struct autopar *owner;
-	struct ap_arena *root; /* has the messages of its search, and lends its budget to all others */
-	struct ap_arena *arena; /* of what was found */
+	struct ap_arena *root; /* messages of the search; its budget is that of all others, too */
+	struct ap_arena *arena; /* the results */
 	struct ap_ctx ctx;
-	struct ap_settings set; /* as settled */
+	struct ap_settings set; /* after ap_settings_settle() */
 	struct ap_sources src;
 	struct ap_planning planning;
-	struct ap_json *doc; /* the plan file; NULL: nobody has asked yet */
+	struct ap_json *doc; /* the plan file; NULL until first needed */
 };
 
 static_assert((int)AUTOPAR_INTERNAL == 70 && AP_STATUS_COUNT == 10, "a status is missing in autopar.h");
@@ -70,7 +70,7 @@ static void leave(void *user, size_t wanted)
 	longjmp(a->no_memory, 1);
 }
 
-/* An arena, NULL where memory has run out. What is made in it later is tried. */
+/* A new arena; NULL if memory runs out. Later allocations in it are tried. */
 static struct ap_arena *open_arena(struct autopar *a, size_t budget)
 {
 	return setjmp(a->no_memory) ? NULL : ap_arena_create(budget, leave, a);
@@ -100,8 +100,8 @@ static void make_diag(void *user)
 	b->a->diag = ap_diag_create(b->a->said, b->strict);
 }
 
-/* A sink for the messages of a call, within the budget of another arena (NULL: one of its own), so that a
- * part that lacks memory ends where it is tried. False: there is none even for that. */
+/* Makes the message sink of a call, within the budget of arena like (NULL: one of its own). Returns
+ * false if there is no memory even for that. */
 static bool begin(struct autopar *a, struct ap_arena *like, size_t budget, bool strict)
 {
 	struct beginning b = {a, like, strict};
@@ -117,7 +117,7 @@ static bool begin(struct autopar *a, struct ap_arena *like, size_t budget, bool 
 	return !a->lacked_memory;
 }
 
-/* Runs the part of a call that may lack memory. */
+/* Runs the part of a call that may run out of memory. */
 static enum autopar_status call(struct autopar *a, void (*part)(void *user), void *user,
 	const enum ap_status *st)
 {
@@ -136,7 +136,7 @@ size_t autopar_messages(const struct autopar *a)
 	return n;
 }
 
-/* The lack of memory comes after all others. */
+/* The message about lack of memory is the last one. */
 static bool message_at(const struct autopar *a, size_t i, struct ap_message *m)
 {
 	if (a->diag && ap_diag_at(a->diag, i, m))
@@ -227,7 +227,7 @@ struct setting {
 	enum ap_status st;
 };
 
-/* Does it say what to plan, and not what the program prints and writes? */
+/* Does the library take this setting? It takes those about planning only. */
 static bool is_taken(const struct ap_setting_row *row)
 {
 	return row->uses & AP_FOR_PLANNERS && row->type < AP_SET_INPUT && row->group != AP_GROUP_GENERAL &&
@@ -247,7 +247,7 @@ static void set(void *user)
 	struct ap_settings now = a->set;
 
 	if (row)
-		now.origin[row - ap_setting_at(0)] = AP_FROM_DEFAULT; /* the last value counts */
+		now.origin[row - ap_setting_at(0)] = AP_FROM_DEFAULT; /* the last one wins */
 	if (object && (!row || *text == '{'))
 		ap_config_option(&ctx, name, text, object, AP_FOR_PLANNERS, &now);
 	else if (!row || !is_taken(row))
@@ -278,7 +278,7 @@ static void configure(void *user)
 	s->st = ap_json_parse(&ctx, s->name, s->text, s->bytes, 0, &doc);
 	if (s->st == AP_OK)
 		s->st = ap_config_set(&ctx, doc, AP_FOR_PLANNERS, &now);
-	for (int i = 0; i < AP_SET_COUNT; i++) /* what is no matter of a plan is left alone */
+	for (int i = 0; i < AP_SET_COUNT; i++) /* unset what the library does not take */
 		if (!is_taken(ap_setting_at((enum ap_setting_id)i)))
 			ap_setting_unset(&now, (enum ap_setting_id)i);
 	if (s->st == AP_OK)
@@ -295,7 +295,7 @@ enum autopar_status autopar_config(struct autopar *a, const char *text, size_t b
 struct naming {
 	struct ap_arena *arena;
 	struct ap_input *input;
-	const char *path, *text; /* text NULL: a file */
+	const char *path, *text; /* text is NULL if path is a file */
 	size_t bytes;
 	enum ap_status st;
 };
@@ -346,11 +346,11 @@ struct making {
 	struct autopar *a;
 	struct autopar_plan *p;
 	unsigned use;
-	struct ap_devices *devices; /* what is asked for; NULL: a plan */
+	struct ap_devices *devices; /* for the fewest devices; NULL: make a plan */
 	enum ap_status st;
 };
 
-/* Settings as they are in effect, and what they are of. */
+/* Settles the settings and reads the inputs. */
 static enum ap_status read_inputs(struct making *m)
 {
 	struct autopar_plan *p = m->p;
@@ -421,7 +421,7 @@ static enum autopar_status make_plan(struct autopar *a, unsigned use, struct ap_
 		a->said_of = *out = m.p;
 		return st;
 	}
-	if (!a->lacked_memory) /* else it is gone */
+	if (!a->lacked_memory) /* after that, it has been destroyed */
 		ap_arena_destroy(m.p->arena);
 	free(m.p);
 	return st;
@@ -475,7 +475,7 @@ const char *autopar_plan_status(const struct autopar_plan *p)
 	return ap_plan_status_name(p->planning.plan.search.status);
 }
 
-/* ---- what is written of them ---- */
+/* ---- outputs of a plan ---- */
 
 struct reading {
 	struct autopar_plan *p;
@@ -496,7 +496,7 @@ static void read_doc(void *user)
 	r->st = ap_json_parse(&quiet, "plan", r->text.s, r->text.len, 0, &p->doc);
 }
 
-/* Messages go with the plan, in whose arenas they are. */
+/* The messages belong to the plan: its arenas hold them. */
 static enum autopar_status write_output(struct reading *r, void (*part)(void *user))
 {
 	struct autopar_plan *p = r->p;
@@ -508,7 +508,7 @@ static enum autopar_status write_output(struct reading *r, void (*part)(void *us
 	return call(p->owner, part, r, &r->st);
 }
 
-/* Is it the key, as it stands in a pointer: "~1" for "/", "~0" for "~"? */
+/* Does a token of a JSON pointer ("~1" for "/", "~0" for "~") spell key? */
 static bool is_key(const char *key, const char *token, size_t len)
 {
 	for (size_t i = 0; i < len; i++, key++) {
@@ -522,7 +522,7 @@ static bool is_key(const char *key, const char *token, size_t len)
 	return !*key;
 }
 
-/* The value that a JSON pointer leads to; NULL: none. */
+/* The value at a JSON pointer; NULL if there is none. */
 static const struct ap_jv *at(const struct ap_jv *v, const char *pointer)
 {
 	while (v && *pointer == '/') {
@@ -573,7 +573,7 @@ size_t autopar_plan_count(struct autopar_plan *p, const char *pointer)
 	return v && ap_jv_type(v) >= AP_JARRAY ? ap_jv_count(v) : 0;
 }
 
-/* The table that was searched, which is made anew where the search kept none. */
+/* Builds the table again if the search did not keep it. */
 static enum ap_status need_problem(struct autopar_plan *p, const char *output)
 {
 	struct ap_planning *x = &p->planning;

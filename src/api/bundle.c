@@ -15,7 +15,7 @@
 #include "ckpt/ckpt_make.h"
 #include "ckpt/op_strategy.h"
 
-/* The folder, without slashes at its end. */
+/* The folder without trailing slashes. */
 static const char *folder(struct ap_writing *to)
 {
 	const char *path = to->set->bundle;
@@ -38,21 +38,21 @@ static bool exists(const char *path)
 	return !lstat(path, &st);
 }
 
-/* What a folder is to a bundle. */
+/* What the bundle's folder holds. */
 enum state {
-	FREE, /* not there, or nothing in it */
-	BEGUN, /* a run is at work on it, or was killed */
+	FREE, /* missing or empty */
+	BEGUN, /* files of a run that is at work, or that was killed */
 	BUNDLE,
-	UNLISTED, /* a bundle whose manifest is missing or cannot be read; older versions wrote none */
-	TAKEN, /* none of these */
+	UNLISTED, /* a bundle without a readable manifest; older versions wrote none */
+	TAKEN, /* anything else */
 };
 
 struct ap_bundle_folder {
 	enum state state;
-	struct ap_written older; /* what runs before wrote: manifest, notes of one that was killed */
+	struct ap_written older; /* written by earlier runs: manifest, and notes of killed ones */
 };
 
-/* Has the folder the file that is in every bundle, and begins so? */
+/* Does the folder hold the README of a bundle, starting with the mark? */
 static bool has_mark(struct ap_arena *arena, const char *dir)
 {
 	const char *path = ap_arena_printf(arena, "%s/" AP_BUNDLE_README, dir);
@@ -66,7 +66,7 @@ static bool has_mark(struct ap_arena *arena, const char *dir)
 	return len == sizeof text - 1 && !strcmp(text, AP_BUNDLE_MARK);
 }
 
-/* Without a message. */
+/* Issues no messages. */
 static bool read_manifest(struct ap_writing *to, struct ap_bundle_manifest *out)
 {
 	const char *path = join(to, AP_BUNDLE_MANIFEST);
@@ -103,8 +103,8 @@ static enum state look_at(struct ap_writing *to, struct ap_bundle_manifest *mani
 	return ap_folder_is_free(dir) ? FREE : TAKEN;
 }
 
-/* Another run may begin or end between two of the looks: its files are seen, its lock not yet, or the lock
- * is gone and the manifest was not there before. Who looks again sees the one or the other. */
+/* Another run may begin or end between two looks, so that its files are seen but not yet its lock,
+ * or its lock is gone but the manifest was not yet there. Looking again resolves that. */
 static enum state find_state(struct ap_writing *to, struct ap_bundle_manifest *manifest)
 {
 	enum state state = TAKEN;
@@ -130,7 +130,7 @@ const char *const *ap_bundle_paths(struct ap_writing *to)
 	return path;
 }
 
-/* Names a file that the bundle would have itself, if there is one. */
+/* Reports a file that is in the way of the bundle. */
 static enum ap_status refuse_taken(struct ap_writing *to)
 {
 	const char *const *name, *path;
@@ -139,7 +139,7 @@ static enum ap_status refuse_taken(struct ap_writing *to)
 	AP_TRY(ap_folder_names(to->ctx, folder(to), &n, &name));
 	for (const char *const *p = ap_bundle_paths(to); (path = *p) && !exists(path); p++)
 		;
-	path = path ? path : n ? join(to, name[0]) : folder(to); /* hidden files only */
+	path = path ? path : n ? join(to, name[0]) : folder(to); /* only hidden files */
 	return ap_out_fault(to, AP_USAGE, path,
 		"is in the way: the folder is not empty and holds no bundle; expected a new or an empty "
 		"folder, or one that holds a bundle");
@@ -163,7 +163,7 @@ static enum ap_status check_folder(struct ap_writing *to, const char *dir)
 	return access(dir, W_OK | X_OK) ? ap_out_cannot_write(to, dir) : AP_OK;
 }
 
-/* Other people's files are not written over. */
+/* Refuses to overwrite files that no run wrote. */
 static enum ap_status check_names(struct ap_writing *to, const struct ap_bundle_folder *f)
 {
 	const struct ap_bundle_file *file;
@@ -204,11 +204,11 @@ enum ap_status ap_bundle_begin(struct ap_writing *to)
 	if (!to->set->bundle)
 		return AP_OK;
 	AP_TRY(ap_out_folder(to, folder(to)));
-	f->state = find_state(to, &manifest); /* before there is a lock of our own */
+	f->state = find_state(to, &manifest); /* before we take the lock ourselves */
 	if (f->state == TAKEN)
 		return refuse_taken(to);
 	AP_TRY(ap_outputs_lock(to->ctx, to->staged, folder(to), AP_BUNDLE_LOCK, &notes));
-	if (f->state != UNLISTED && read_manifest(to, &manifest)) /* by a run that ended meanwhile */
+	if (f->state != UNLISTED && read_manifest(to, &manifest)) /* another run ended in between */
 		f->state = BUNDLE;
 	for (uint32_t i = 0; i < manifest.npart; i++)
 		ap_written_add(to->ctx, &f->older, manifest.part[i].name, manifest.part[i].sha256);
@@ -305,7 +305,7 @@ static enum ap_status stage_file(struct staging *s, const struct ap_bundle_file 
 		: AP_OK;
 }
 
-/* Of one stage there are no files of stages. */
+/* A plan of one stage has no stage files. */
 static enum ap_status stage_stages(struct staging *s)
 {
 	struct ap_writing *to = s->to;
@@ -334,7 +334,7 @@ static enum ap_status clear_file(struct staging *s, const char *name)
 					       : "is not known to be written by a run");
 }
 
-/* What runs before wrote and this one does not goes; what others wrote or changed stays. */
+/* Removes what earlier runs wrote and this one does not; keeps what others wrote or changed. */
 static enum ap_status clear_folder(struct staging *s, const char *sub)
 {
 	struct ap_writing *to = s->to;
@@ -379,7 +379,7 @@ enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan
 	ap_expert_find(to->ctx, plan, &expert);
 	AP_TRY(stage_stages(&s));
 	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++) {
-		if (!strcmp(file->name, AP_BUNDLE_MANIFEST)) /* the last; what goes, goes before */
+		if (!strcmp(file->name, AP_BUNDLE_MANIFEST)) /* it comes last, after removals */
 			AP_TRY(clear_folder(&s, ""));
 		AP_TRY(stage_file(&s, file));
 	}

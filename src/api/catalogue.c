@@ -22,8 +22,8 @@
 #include "rule/op.h"
 #include "search/engine.h"
 
-/* Lists all (name NULL), or shows the one of that name; false where there is none. w: an array that is open
- * on out, where JSON is wanted, else NULL. */
+/* Lists all entries (name NULL), or shows the one named; false if there is none. w: an open array
+ * for JSON output on out, or NULL for text. */
 typedef bool list_fn(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
 	struct ap_str *out, struct ap_jw *w);
 
@@ -35,7 +35,7 @@ static void write_strings(struct ap_jw *w, const char *key, const char *const *v
 	ap_jw_end(w);
 }
 
-/* The text of a JSON file as a value. */
+/* Writes the text of a JSON file as a value. */
 static void write_file(struct ap_ctx *ctx, struct ap_jw *w, const char *text)
 {
 	size_t len = strlen(text);
@@ -153,13 +153,13 @@ static bool list_optimizers(struct ap_ctx *ctx, const struct ap_settings *set, c
 	return found;
 }
 
-/* A type is listed once, by the first of its rows. */
+/* A type with several rows is listed once. */
 static bool is_listed(const struct ap_op_row *row)
 {
 	return ap_op_next(NULL, row->name) == row && !ap_op_unsupported(row->name);
 }
 
-/* Also those of which only the name is known. */
+/* Includes the types that are only known by name. */
 static void list_all_operators(struct ap_str *out)
 {
 	const struct ap_op_row *row;
@@ -198,7 +198,7 @@ static void write_all_operators(struct ap_jw *w)
 		write_unplanned(w, type, reason);
 }
 
-/* All that its rows hold, beside the text that explains them. */
+/* Writes all data of a type's rows, without the explaining text. */
 static void write_one_operator(struct ap_ctx *ctx, struct ap_jw *w, const char *type)
 {
 	const struct ap_op_row *first = ap_op_next(NULL, type);
@@ -308,7 +308,7 @@ static enum ap_status read_names(struct ap_ctx *ctx, struct names *out)
 	return AP_OK;
 }
 
-/* Notes and warnings of a graph are the business of `check`. */
+/* Drops notes and warnings of the graph: `check` reports them. */
 static enum ap_status load_model(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_graph **g)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is built in, or installed with it: chips, engines, models, operators, optimizers, software. */
+/* Lists what is built in or installed: chips, engines, models, operators, optimizers, software. */
 #ifndef AP_API_CATALOGUE_H
 #define AP_API_CATALOGUE_H
 
@@ -8,9 +8,9 @@
 struct ap_jw;
 struct ap_str;
 
-/* All of a topic, by name, or everything about the one called name: lines onto out, or objects of the array
- * that w has open on it. False where there is none of that name, or a file of it cannot be read, which is
- * then reported; *known: there is such a topic. */
+/* Lists a topic's entries by name, or shows everything about the entry called name: lines onto out,
+ * or objects in w's open array. Returns false if there is no such entry, or if one of its files
+ * cannot be read (reported); *known: the topic exists. */
 bool ap_catalogue(struct ap_ctx *ctx, const struct ap_settings *set, const char *topic, const char *name,
 	struct ap_str *out, struct ap_jw *w, bool *known);
 

@@ -19,7 +19,7 @@
 #include "hw/rank_table.h"
 #include "import/import.h"
 
-/* Each adds to what what is to be said of a file in which nothing is wrong. */
+/* Appends a description of a faultless file to what. */
 typedef enum ap_status check_fn(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_known *file,
 	struct ap_str *what);
@@ -28,7 +28,7 @@ static enum ap_status check_graph(struct ap_ctx *ctx, const struct ap_settings *
 	const struct ap_known *file, struct ap_str *what)
 {
 	const struct ap_graph_params params = {
-		.micro_batches = 2, /* every finding */
+		.micro_batches = 2, /* makes the reader report every finding */
 		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	const struct ap_graph *g;
@@ -104,7 +104,7 @@ static enum ap_status check_problem(struct ap_ctx *ctx, const struct ap_settings
 	return AP_OK;
 }
 
-/* The stages of a merged file are all there. */
+/* A merged file is described together with its stages. */
 static enum ap_status describe_strategy(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_str *what)
 {
 	struct ap_ckpt *stage;
@@ -186,7 +186,7 @@ static enum ap_status check_manifest(struct ap_ctx *ctx, const struct ap_setting
 	return AP_OK;
 }
 
-/* The stage files of a folder, each of them and all together. */
+/* Checks the stage files of a folder, each alone and all together. */
 static enum ap_status check_folder(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_str *what)
 {
@@ -214,7 +214,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 
 typedef enum ap_status form_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);
 
-/* Forms of a bundle's files. */
+/* Checks of the other files of a bundle. */
 static form_fn *const forms[AP_KIND_COUNT] = {
 	[AP_KIND_TRACE] = ap_bundle_check_trace,
 	[AP_KIND_RECOMPUTE] = ap_bundle_check_recompute,
@@ -227,7 +227,7 @@ static form_fn *const forms[AP_KIND_COUNT] = {
 struct checking {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
-	const struct ap_fail_if *conditions; /* on every plan in which nothing is wrong */
+	const struct ap_fail_if *conditions; /* judged on every faultless plan */
 	uint32_t *nplan;
 };
 
@@ -248,8 +248,8 @@ static enum ap_status check_known(struct checking *c, const struct ap_known *fil
 	return AP_OK;
 }
 
-/* What the bundle has of a kind that is known, by the ends of names that such files have there. That a stage
- * has no cell of its own is among the limits that its README.txt tells, and no fault of the file. */
+/* Checks a bundle's file if its kind is known from its suffix. A stage without cells of its own is
+ * a limit that README.txt states, not a fault of the file. */
 static void check_part(struct checking *c, const char *path)
 {
 	static const char *const ends[] = {".json", ".ckpt", ".pb"};
@@ -265,7 +265,7 @@ static void check_part(struct checking *c, const char *path)
 	}
 }
 
-/* That of the files which the manifest lists; then each of these, as if it were named itself. */
+/* Checks the manifest, then each file that it lists as if it had been named. */
 static enum ap_status check_bundle(struct checking *c, const char *path, struct ap_str *what)
 {
 	struct ap_bundle_manifest manifest;

@@ -79,7 +79,7 @@ enum ap_status ap_fail_if_judge(struct ap_ctx *ctx, const struct ap_fail_if *f, 
 	return st;
 }
 
-/* A plan, or else a strategy checkpoint. */
+/* Reads a plan or a strategy checkpoint. */
 static enum ap_status read_file(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_json **plan, struct ap_ckpt *ckpt)
 {
@@ -100,7 +100,7 @@ static enum ap_status read_file(struct ap_ctx *ctx, const struct ap_settings *se
 	return ap_ckpt_read(ctx, file.in.path, file.in.text, file.in.len, file.json, ckpt);
 }
 
-/* What is compared takes a small part of the file that it is from: that one goes, but for a plan's. */
+/* What gets compared is a small part of the file: only a plan's document is kept. */
 static enum ap_status read_side(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_saved *out)
 {

@@ -13,12 +13,12 @@
 #include "base/num.h"
 #include "base/str.h"
 
-enum { MAX_NESTING = 8 }; /* of a value; no setting has more than three */
+enum { MAX_NESTING = 8 }; /* of a value; no setting needs more than three */
 
-struct reader { /* of a JSON document that holds settings */
+struct reader { /* a reader of a JSON document of settings */
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
-	unsigned uses; /* of whom: settings for others are only checked */
+	unsigned uses; /* settings for other commands are only checked */
 	struct ap_settings *into;
 	enum ap_origin origin;
 };
@@ -33,7 +33,7 @@ static void fault(const struct reader *r, const struct ap_jv *v, const char *nam
 			text);
 }
 
-/* NULL where it is nested deeper than any setting. */
+/* The value as JSON text; NULL if it is nested deeper than any setting. */
 static const char *json_text(const struct reader *r, const struct ap_jv *v)
 {
 	struct ap_str s;
@@ -59,7 +59,7 @@ static const char *number_text(const struct reader *r, const struct ap_jv *v, en
 	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
 }
 
-/* The text of a member's value, as an option would be given it; NULL when its type is wrong. */
+/* A member's value as an option's text; NULL if its type is wrong. */
 static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
 {
 	switch (ap_jv_type(v)) {
@@ -73,8 +73,8 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 		if (type == AP_SET_TEXTS) {
 			struct ap_str s;
 
-			/* An array of strings with commas between them; NULL where it is something
-			 * else. */
+			/* An array of strings becomes text with commas; NULL for any other
+			 * array. */
 			ap_str_init(&s, r->ctx->arena);
 			for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
 				if (ap_jv_type(e) != AP_JSTRING)
@@ -133,7 +133,7 @@ static const char *members_text(struct ap_arena *arena, const char *path)
 	return s.s;
 }
 
-/* A member of an object. Its own object, where it is one; *path and *name are then of that. */
+/* Sets the setting of member v. If v is an object itself, returns it with its *path and *name. */
 static const struct ap_object_spelling *set_member(const struct reader *r, const struct ap_jv *v,
 	const char **path, const char **name)
 {

@@ -8,31 +8,31 @@
 struct ap_json;
 struct ap_jv;
 
-/* Sets what the config file says wherever no option did. Settings for none of uses (AP_FOR_...) are checked
- * too, but left alone: one file may serve all. */
+/* Applies the config file to settings that no option gave. Settings for other commands than uses
+ * (AP_FOR_...) are only checked: one file may serve all commands. */
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses,
 	struct ap_settings *into);
 
-/* The same of a document. */
+/* ap_config_load() of a parsed document. */
 enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses,
 	struct ap_settings *into);
 
-/* Is a document meant as a config file: an object with the key of a setting in it? */
+/* Is a document meant as a config file? It is if it is an object with a setting's key. */
 bool ap_config_is_one(const struct ap_jv *root);
 
-/* Reports every fault of a config file, contradictions between its settings included. AP_MEANING. */
+/* Reports every fault of a config file, including contradictions between settings. AP_MEANING. */
 enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc);
 
 /* ap_config_load() for the file of --transformer-opt, an object of members of parallel_speed_up. */
 enum ap_status ap_config_speed_up(struct ap_ctx *ctx, const char *path, unsigned uses,
 	struct ap_settings *into);
 
-/* Sets what a plan says its settings were, the object settings of doc, wherever nobody did; what is null
- * there, or known no more, is left alone. */
+/* Applies the settings that a plan echoes (the object settings of doc) where none was given;
+ * ignores null and keys that no longer exist. */
 enum ap_status ap_config_echo(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *settings,
 	unsigned uses, struct ap_settings *into);
 
-/* Sets what the value of an option says that is an object; name is the option as it was written. */
+/* Applies an option's value that is an object; name is the option as written. */
 void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
 	const struct ap_object_spelling *object, unsigned uses, struct ap_settings *into);
 

@@ -23,10 +23,10 @@ struct job {
 	size_t n;
 	const char *const *from; /* [n] */
 	const char *into;
-	bool into_folder; /* of stage files */
+	bool into_folder; /* into is a folder of stage files */
 };
 
-/* Shapes of the parameters: the JSON form has them, protobuf has not, a graph knows them. */
+/* Adds the parameters' shapes from the graph: the JSON form has them, protobuf has not. */
 static enum ap_status add_shapes(struct ap_writing *to, const char *path, struct ap_ckpt *ckpt)
 {
 	const struct ap_graph *g;
@@ -45,7 +45,7 @@ static enum ap_status add_shapes(struct ap_writing *to, const char *path, struct
 	return AP_OK;
 }
 
-/* In JSON a key can stand but once. */
+/* JSON keeps only one of several equal keys. */
 static enum ap_status warn_of_keys(struct ap_writing *to, const char *path, const struct ap_ckpt *c)
 {
 	uint32_t lost = 0;
@@ -66,7 +66,7 @@ static enum ap_status write_strategy(struct ap_writing *to, const struct job *jo
 		struct ap_ckpt *stage;
 		uint32_t n;
 
-		/* The stage files are of the form that was read. */
+		/* Stage files keep the form of the file that was read. */
 		if (!ap_ckpt_is_merged(ckpt))
 			return ap_path_fault(to->ctx, AP_MEANING, job->from[0],
 				"is no merged file; only one can become a folder of stage files");
@@ -83,7 +83,7 @@ static enum ap_status write_strategy(struct ap_writing *to, const struct job *jo
 	return ap_ckpt_stage_file(to, job->into, ckpt);
 }
 
-/* Files of stages, each named or all in a folder. */
+/* Merges stage files, named one by one or as a folder. */
 static enum ap_status convert_stages(struct ap_writing *to, const struct job *job)
 {
 	struct ap_ckpt *part = AP_NEW_N(to->ctx->arena, struct ap_ckpt, job->n), all;

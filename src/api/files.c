@@ -50,7 +50,7 @@ enum ap_status ap_input_json(struct ap_ctx *ctx, const struct ap_input *in, unsi
 	return ap_json_parse(ctx, in->path, in->text, in->len, flags, out);
 }
 
-/* Names of operators are paths, those of checkpoints are not. */
+/* Operator strategies name operators by path; checkpoints do not. */
 static bool is_op_strategy(const struct ap_jv *root)
 {
 	const struct ap_jv *item = ap_jv_get(root, "parallel_strategy_item");
@@ -73,7 +73,7 @@ static bool is_cells(const struct ap_jv *root)
 	return first && ap_jv_type(first) == AP_JNUMBER;
 }
 
-/* Switches have names of their own; only some are settings, too. */
+/* Some switches are settings too, but not all. */
 static bool is_switches(const struct ap_jv *root)
 {
 	const struct ap_jv *first = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;
@@ -83,10 +83,10 @@ static bool is_switches(const struct ap_jv *root)
 }
 
 static const struct {
-	const char *schema; /* value of "schema"; NULL: none */
-	const char *keys[5]; /* one of these tells, where there is no schema */
+	const char *schema; /* value of "schema"; NULL if the kind has none */
+	const char *keys[5]; /* one of these identifies the kind if there is no schema */
 	const char *text;
-	bool (*fits)(const struct ap_jv *root); /* as good as a key; NULL: none */
+	bool (*fits)(const struct ap_jv *root); /* identifies the kind like a key; or NULL */
 } kinds[AP_KIND_COUNT] = {
 	[AP_KIND_GRAPH] = {"autopar-graph/", {"operators"}, "an operator graph"},
 	[AP_KIND_RANK_TABLE] = {NULL, {"group_list", "server_list", "rank_list", "node_list"},
@@ -125,7 +125,7 @@ static bool has_key(const struct ap_jv *root, const char *const *keys)
 	return false;
 }
 
-/* AP_KIND_COUNT: none that is known. */
+/* AP_KIND_COUNT if the kind is unknown. */
 static enum ap_file_kind kind_of(const struct ap_jv *root)
 {
 	const struct ap_jv *schema;
@@ -142,7 +142,7 @@ static enum ap_file_kind kind_of(const struct ap_jv *root)
 	return AP_KIND_COUNT;
 }
 
-/* The kind of a JSON text whatever its faults, without a message. */
+/* The kind of a JSON text, faulty or not; issues no messages. */
 static enum ap_file_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
 {
 	struct ap_diag *real = ctx->diag;
@@ -160,8 +160,8 @@ static enum ap_file_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
 	return kind;
 }
 
-/* Is it meant as JSON, well-formed or not? No protobuf checkpoint begins with a brace or the mark
- * of UTF-16, or is nothing but blanks. */
+/* Is the text meant as JSON, well-formed or not? No protobuf checkpoint starts with a brace or a
+ * UTF-16 mark, or is all blanks. */
 static bool is_json(const struct ap_input *in)
 {
 	const char *s = in->text, *end = in->text + in->len;
@@ -185,7 +185,7 @@ bool ap_kind_is_dump(const struct ap_input *in)
 	return false;
 }
 
-/* AP_SYNTAX where it is a file of another program that is known. */
+/* AP_SYNTAX if the file is known to be of another program. */
 static enum ap_status check_foreign(struct ap_ctx *ctx, const struct ap_input *in)
 {
 	const char *other = is_json(in) ? NULL : ap_foreign(ctx, in->text, in->len);
@@ -253,7 +253,7 @@ struct paths {
 	size_t n, cap;
 };
 
-/* The files of a folder that MindSpore would merge. */
+/* Finds the files in a folder that MindSpore would merge. */
 static enum ap_status find_files(struct ap_ctx *ctx, const char *folder, struct paths *out)
 {
 	const char *const *name;

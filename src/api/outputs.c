@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "draw/graphviz.h"
 
-enum { MANY_BOXES = 2000 }; /* beyond, dot takes long */
+enum { MANY_BOXES = 2000 }; /* dot takes long beyond this */
 
 /* ---- names ---- */
 
@@ -40,7 +40,7 @@ enum ap_status ap_out_cannot_write(struct ap_writing *to, const char *path)
 		strerror(errno)));
 }
 
-/* Every file that is read. */
+/* Collects every file that is read. */
 static void collect_inputs(struct ap_writing *to, struct paths *in)
 {
 	for (size_t i = 0; i < to->nread; i++)
@@ -58,7 +58,7 @@ static void collect_inputs(struct ap_writing *to, struct paths *in)
 		AP_PUSH(to->ctx->arena, *in, to->set->software);
 }
 
-/* Every file that the run writes, in the order of the rows. */
+/* Collects every file that is written, in the order of the rows. */
 static void collect_outputs(struct ap_writing *to, const char *further, struct paths *out)
 {
 	for (int i = 0; i < AP_SET_COUNT; i++) {
@@ -79,7 +79,7 @@ const char *ap_path_folder(struct ap_arena *arena, const char *path)
 		ap_arena_printf(arena, "%.*s.", (int)(base - path), path);
 }
 
-/* Do two names stand for one file, which may not exist yet? */
+/* Do two names refer to one file, which may not exist yet? */
 static bool same_file(struct ap_writing *to, const char *a, const char *b)
 {
 	struct stat st;
@@ -94,14 +94,14 @@ static bool same_file(struct ap_writing *to, const char *a, const char *b)
 		ap_file_same(ap_path_folder(to->ctx->arena, a), ap_path_folder(to->ctx->arena, b));
 }
 
-/* Pictures by the suffixes of their names: drawn by dot in this format, or left as DOT. */
+/* Formats of pictures by suffix: drawn by dot, or left as DOT (format NULL). */
 static const struct {
-	const char *suffix, *format; /* NULL: DOT */
+	const char *suffix, *format;
 } pictures[] = {{".dot", NULL}, {".gv", NULL}, {".svg", "svg"}, {".png", "png"}, {".pdf", "pdf"}};
 
 enum { NPICTURE = AP_COUNT(pictures) };
 
-/* The suffix of a name, "" where it has none. */
+/* The suffix of a name, or "". */
 static const char *suffix_of(const char *path)
 {
 	const char *base = ap_file_base(path), *dot = strrchr(base, '.');
@@ -117,7 +117,7 @@ const char *ap_draw_format(const char *path)
 	return NULL;
 }
 
-/* A name without a suffix is one of DOT; of any other kind nothing is known to draw. */
+/* A name without a suffix is DOT; unknown suffixes are refused. */
 static enum ap_status check_picture(struct ap_writing *to, const char *path)
 {
 	const char *suffix = suffix_of(path);
@@ -194,7 +194,7 @@ enum ap_status ap_out_check_names(struct ap_writing *to, const char *further, co
 	return ap_diag_status(to->ctx->diag);
 }
 
-/* A regular file needs a folder that takes new files; what else there is shows when it is opened. */
+/* A regular file needs a writable folder; other problems show when the file is opened. */
 enum ap_status ap_out_check_targets(struct ap_writing *to, const char *further)
 {
 	struct paths out = {0};
@@ -262,7 +262,7 @@ enum ap_status ap_out_commit(struct ap_writing *to)
 	return to->staged ? ap_outputs_commit(to->ctx, to->staged) : AP_OK;
 }
 
-/* ---- what runs wrote ---- */
+/* ---- files that runs wrote ---- */
 
 static bool is_one(const struct ap_written *w, const char *name, const char *sha256)
 {
@@ -311,7 +311,7 @@ bool ap_written_has(const struct ap_written *w, const char *name)
 	return false;
 }
 
-/* Did a run write the file at this path, under this name and as it is? */
+/* Is the file at this path one that a run wrote under this name, unchanged? */
 static bool written_is(const struct ap_written *w, const char *name, const char *path)
 {
 	struct ap_file_sum sum;
@@ -344,11 +344,11 @@ enum ap_status ap_written_remove(struct ap_writing *to, const struct ap_written 
 
 /* ---- pictures ---- */
 
-/* A picture while it is made, of a plan or of what is given. */
+/* Arguments of drawing a picture of a plan, or of pic. */
 struct drawing {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
-	const struct ap_plan *plan; /* NULL: pic is */
+	const struct ap_plan *plan; /* NULL: draw pic */
 	const struct ap_picture *pic;
 	const char *format;
 	struct ap_drawn *out;

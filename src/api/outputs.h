@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written: names checked before any work, files staged together and put in place together. */
+/* Outputs: names checked before any work, files staged and put in place together. */
 #ifndef AP_API_OUTPUTS_H
 #define AP_API_OUTPUTS_H
 
@@ -11,102 +11,100 @@ struct ap_bundle_folder;
 
 struct ap_writing { /* the outputs of one run */
 	struct ap_ctx *ctx;
-	const struct ap_settings *set; /* that name them */
+	const struct ap_settings *set; /* names the outputs */
 	size_t nread;
-	const char *const *read; /* files that are read, beside those that settings name */
-	bool hurry; /* somebody waits for an end: what may take seconds is left out */
-	struct ap_outputs *staged; /* NULL: nothing yet */
-	struct ap_bundle_folder *bundle; /* that is written; NULL: none, or it is not begun */
+	const char *const *read; /* files that are read beside those that settings name */
+	bool hurry; /* the user waits for an end: skip what may take seconds */
+	struct ap_outputs *staged; /* NULL until something is staged */
+	struct ap_bundle_folder *bundle; /* NULL if there is none, or not yet */
 };
 
-/* Before any work: AP_USAGE for an output that is a folder, an input, or named twice, for a picture of a kind
- * that is not drawn and for protobuf on a terminal; AP_IO where its folder cannot be written to. further: an
- * output that no setting names, or NULL. */
+/* Checks outputs before any work. AP_USAGE if one is a folder, an input, or named twice, for an
+ * unknown kind of picture, and for protobuf on a terminal; AP_IO if a folder is not writable.
+ * further: an output that no setting names, or NULL. */
 enum ap_status ap_out_check(struct ap_writing *to, const char *further);
 
-/* The two halves of it; also: names of further outputs, NULL after the last, or NULL. */
+/* The two halves of ap_out_check(). also: further names, NULL-terminated, or NULL. */
 enum ap_status ap_out_check_names(struct ap_writing *to, const char *further, const char *const *also);
 enum ap_status ap_out_check_targets(struct ap_writing *to, const char *further);
 
-/* AP_USAGE when path is standard output and that is a terminal. */
+/* AP_USAGE if path is standard output and a terminal. */
 enum ap_status ap_out_check_binary(struct ap_writing *to, const char *path);
 
-/* AP_USAGE where path is a file that is read: for outputs whose names the settings do not tell. */
+/* AP_USAGE if path is also read; for outputs that no setting names. */
 enum ap_status ap_out_check_input(struct ap_writing *to, const char *path);
 
 /* Do the settings name path as an output? */
 bool ap_out_is_output(struct ap_writing *to, const char *path);
 
-/* Reports an error of an output, "-" as standard output; that of errno. Returns st, AP_IO. */
+/* Reports an error of an output ("-": standard output), or errno as AP_IO. Returns st. */
 enum ap_status ap_out_fault(struct ap_writing *to, enum ap_status st, const char *path, const char *text);
 enum ap_status ap_out_cannot_write(struct ap_writing *to, const char *path);
 
 /* "standard output" for "-". */
 const char *ap_out_shown(const char *path);
 
-/* The folder that a file of this name is in: "a/." of "a/b". */
+/* The folder of a file: "a/." for "a/b". */
 const char *ap_path_folder(struct ap_arena *arena, const char *path);
 
-/* Makes a folder for outputs where there is none. */
+/* Makes a folder for outputs if it is missing. */
 enum ap_status ap_out_folder(struct ap_writing *to, const char *path);
 
-/* Removes from a folder what killed runs left beside their outputs. */
+/* Removes leftovers of killed runs from a folder. */
 void ap_out_clear(struct ap_writing *to, const char *folder);
 
 /* Stages one output and returns where to write it. */
 enum ap_status ap_out_open(struct ap_writing *to, const char *path, struct ap_output_sink *out);
 
-/* Text for standard output, staged with the files so that it appears only if they do. */
+/* Stages text for standard output: it appears only if the files do. */
 enum ap_status ap_out_text(struct ap_writing *to, const char *text, size_t len);
 
-/* Puts everything in place, unless an error was reported. */
+/* Puts all outputs in place, unless an error was reported. */
 enum ap_status ap_out_commit(struct ap_writing *to);
 
-/* What dot makes of a picture of this name, by its suffix; NULL: it stays DOT. */
+/* The format in which dot draws a picture, by its suffix; NULL if it stays DOT. */
 const char *ap_draw_format(const char *path);
 
 struct ap_drawn { /* a picture as bytes */
 	const char *text;
 	size_t len;
-	struct ap_arena *arena; /* that it is in: the caller destroys it; NULL: none */
+	struct ap_arena *arena; /* owns the bytes, destroyed by the caller; NULL if none */
 };
 
-/* A picture in a format (NULL: DOT), of a plan or else of pic. Memory that runs out meanwhile is no reason
- * to lose what else there is: AP_LIMIT, without a message. */
+/* Draws plan, or else pic, in a format (NULL: DOT). If memory runs out, returns AP_LIMIT without a
+ * message, so that other outputs are not lost. */
 enum ap_status ap_draw(struct ap_ctx *ctx, const struct ap_settings *set, const char *format,
 	const struct ap_plan *plan, const struct ap_picture *pic, struct ap_drawn *out);
 
-/* The same, staged, as the suffix of path says. */
+/* Draws and stages a picture in the format that the suffix of path selects. */
 enum ap_status ap_out_draw(struct ap_writing *to, const char *path, const struct ap_plan *plan,
 	const struct ap_picture *pic);
 
-/*
- * What runs wrote into a folder: names and hashes, by which it can be told from what others put there or
- * changed. As text it is what sha256sum prints: a line "HASH  NAME" for each file.
- */
+/* Names and hashes of files that runs wrote into a folder, to tell them from files that others put
+ * there or changed. The text form is that of sha256sum: a line "HASH NAME" per file. */
 struct ap_written {
 	struct ap_written_file {
-		const char *name; /* in the folder: "stages/stage_0.ckpt" */
+		const char *name; /* relative to the folder: "stages/stage_0.ckpt" */
 		const char *sha256;
-	} *v; /* a name may be there more than once: runs may have written different files */
+	} *v; /* a name may occur more than once, with different hashes */
 	size_t n, cap;
 };
 
 void ap_written_add(struct ap_ctx *ctx, struct ap_written *w, const char *name, const char *sha256);
 
-/* Adds the lines of a text; what is no such line says nothing. */
+/* Adds the lines of a text; ignores lines of any other form. */
 void ap_written_add_text(struct ap_ctx *ctx, struct ap_written *w, const char *text);
 const char *ap_written_text(struct ap_ctx *ctx, const struct ap_written *w);
 
 bool ap_written_has(const struct ap_written *w, const char *name);
 
-/* Before an output takes the place of a file: a warning where that is neither what a run wrote nor what is
- * to be written, by its hash. */
+/* Call before an output replaces a file: warns if the file, by its hash, is neither one that a run
+ * wrote nor equal to the output. */
 enum ap_status ap_written_replace(struct ap_writing *to, const struct ap_written *w, const char *name,
 	const char *path, const char *sha256);
 
-/* A file that no output takes the place of: goes with the commit, with *gone, where a run wrote it; else it
- * stays. AP_USAGE where it is an input. */
+/* For a file that no output replaces: removes it at commit, and sets *gone, if a run wrote it.
+ * AP_USAGE if it is an input. */
 enum ap_status ap_written_remove(struct ap_writing *to, const struct ap_written *w, const char *name,
 	const char *path, bool *gone);
 

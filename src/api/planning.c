@@ -26,7 +26,7 @@
 #include "report/summary.h"
 #include "report/trace.h"
 
-/* ---- a finished plan as files ---- */
+/* ---- files of a finished plan ---- */
 
 enum ap_status ap_plan_check_outputs(struct ap_writing *to)
 {
@@ -36,7 +36,7 @@ enum ap_status ap_plan_check_outputs(struct ap_writing *to)
 	return ap_diag_status(to->ctx->diag);
 }
 
-/* The folder of the stage files: one that is there and takes files, or can be made. */
+/* The folder of stage files must be writable, or it must be possible to make it. */
 static enum ap_status check_folder(struct ap_writing *to, const char *path)
 {
 	struct stat st;
@@ -110,7 +110,7 @@ static void write_groups(struct ap_ctx *ctx, const struct ap_settings *set, cons
 	ap_groups_write(ctx, &groups, write, user);
 }
 
-/* dot may take seconds. */
+/* Drawing may take seconds. */
 static enum ap_status stage_picture(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
 	if (ap_draw_format(path) && to->hurry)
@@ -124,7 +124,7 @@ static enum ap_status stage_bundle(struct ap_writing *to, const char *path, cons
 	return ap_bundle_stage(to, m->plan, m->op_template);
 }
 
-/* The stage files of a pipeline come first, the merged one last. */
+/* The merged file comes after the stage files. */
 static enum ap_status stage_strategy(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
 	const struct ap_plan *p = m->plan;
@@ -138,7 +138,7 @@ static enum ap_status stage_strategy(struct ap_writing *to, const char *path, co
 		ap_ckpt_written(to->ctx, path, &older);
 		AP_TRY(ap_ckpt_stage_folder(to, folder, ap_path_is_json(path) ? ".json" : ".ckpt", p->nstage,
 			stage, &older));
-	} else { /* what a run of more stages left that was killed */
+	} else { /* leftovers of a killed run with more stages */
 		ap_out_clear(to, folder);
 	}
 	ap_ckpt_of_plan(to->ctx, p, !to->set->only_trainable_params, &ckpt);
@@ -148,10 +148,10 @@ static enum ap_status stage_strategy(struct ap_writing *to, const char *path, co
 
 static const struct product {
 	enum ap_setting_id id;
-	write_fn *write; /* NULL: stage does it */
+	write_fn *write; /* NULL if stage writes it */
 	enum ap_status (*stage)(struct ap_writing *, const char *, const struct ap_made *);
-	const char *hint; /* where it is left out */
-} products[] = { /* in the order in which they are put in place */
+	const char *hint; /* shown if it is left out */
+} products[] = { /* in the order of putting them in place */
 	{AP_SET_dot_out, NULL, stage_picture, "; `autopar-plan render` draws it from the plan"},
 	{AP_SET_trace_out, write_trace, NULL, ""},
 	{AP_SET_problem_out, write_problem, NULL, ""},
@@ -176,7 +176,7 @@ static enum ap_status stage_product(struct ap_writing *to, const struct product 
 	return AP_OK;
 }
 
-/* What takes too long when we are told to stop is no reason to lose the plan. */
+/* If the run is told to stop, files that take long are left out rather than the plan. */
 enum ap_status ap_plan_stage(struct ap_writing *to, const struct ap_made *made, bool *taken)
 {
 	enum ap_status outcome = AP_OK;
@@ -241,7 +241,7 @@ enum ap_status ap_plan_write(struct ap_ctx *ctx, const struct ap_settings *set, 
 
 /* ---- planning ---- */
 
-/* Do they ask for what no plan under them has? */
+/* Refuses settings that ask for what no plan under them has. */
 static enum ap_status check_settings(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use)
 {
 	if (use == AP_FOR_evaluate && !set->strategy && !set->hybrid)
@@ -274,7 +274,7 @@ enum ap_status ap_planning_begin(struct ap_writing *to, const struct ap_sources 
 	return ap_bundle_begin(to);
 }
 
-/* A plan that was not searched, held against the memory. */
+/* Compares the memory of a plan that was not searched with the limit. */
 static enum ap_status check_memory(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
 	const struct ap_plan *plan)
 {
@@ -312,7 +312,8 @@ enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *
 	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet)
 		ap_relax_report(ctx, to->set, src, &p->in, p->found.steps);
 	p->made.plan = &p->plan;
-	if (st == AP_OK && to->set->problem_out && !p->made.problem) /* what needed no table has one, too */
+	if (st == AP_OK && to->set->problem_out && !p->made.problem) /* no table was needed so
+	                                                                far */
 		return ap_drive_table(ctx, &p->in.request, &p->made.problem);
 	return st;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* sched_getaffinity(), which POSIX has no counterpart of */
+#define _GNU_SOURCE /* for sched_getaffinity(), which is not in POSIX */
 
 #include "api/processors.h"
 

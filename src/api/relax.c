@@ -21,31 +21,31 @@
 
 enum verdict {
 	FITS,
-	UNKNOWN, /* none was found that does */
+	UNKNOWN, /* no plan was found that fits */
 	PROVEN_NOT,
-	NO_PLAN /* these settings contradict each other, or the network or machine */
+	NO_PLAN /* the settings contradict each other, the network or the machine */
 };
 
 struct trial {
 	enum verdict verdict;
-	int64_t bytes; /* of the plan that fits, else of the smallest one met; 0: none */
-	bool hopeless; /* what a device needs before anything else is too much */
+	int64_t bytes; /* memory of the plan that fits, or the smallest found; 0: none */
+	bool hopeless; /* even the least memory of a device is too much */
 };
 
-/* What trials may take, in inner steps of a search, which are the same on every machine: what reading a
- * network, making a machine and a pipeline take is known before. */
+/* What trials may use. Time is counted in inner steps of a search, which are the same on every
+ * machine; reading a network and making a machine and a pipeline are estimated beforehand. */
 struct allowance {
 	uint64_t steps; /* left */
-	uint64_t most_bytes; /* that a trial may hold */
+	uint64_t most_bytes; /* limit of one trial */
 };
 
-#define FIND_WORK (UINT64_C(1) << 24) /* more finds little more */
+#define FIND_WORK (UINT64_C(1) << 24) /* more work rarely finds more */
 
-/* Inner steps of a search, of which three take a nanosecond, and bytes. */
+/* Inner steps of a search (three per nanosecond), and bytes. */
 enum { TRIAL_STEPS = 1 << 23, OPERATOR_STEPS = 1 << 15, DEVICE_STEPS = 1 << 10 };
-enum { PASS_STEPS = 1 << 7, STAGED_PASS_STEPS = 1 << 13 }; /* of one stage all micro-batches are alike */
+enum { PASS_STEPS = 1 << 7, STAGED_PASS_STEPS = 1 << 13 }; /* one stage: micro-batches are alike */
 enum { OPERATOR_BYTES = 4096, DEVICE_BYTES = 96, PASS_BYTES = 128 };
-#define MOST_STEPS (UINT64_C(1) << 30) /* of what cannot be stopped: a third of a second */
+#define MOST_STEPS (UINT64_C(1) << 30) /* a third of a second, for parts that cannot be stopped */
 #define PROVE_WORK (UINT64_C(1) << 32)
 
 static enum ap_status prepare(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -57,7 +57,7 @@ static enum ap_status prepare(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ap_inputs_give(ctx, set, src, AP_FOR_search, in));
 	if (in->counts)
 		in->request.given = in->counts;
-	in->counts = NULL; /* they are taken, and the least of memory is found around them */
+	in->counts = NULL; /* given to the search for the least memory */
 	return AP_OK;
 }
 
@@ -74,7 +74,7 @@ static enum verdict prove_it(struct ap_ctx *ctx, struct ap_inputs *in, int64_t *
 		: st == AP_INFEASIBLE ? PROVEN_NOT : UNKNOWN;
 }
 
-/* Steps and bytes of a plan on a network of so many operators, before any search. */
+/* Estimated steps and bytes of a plan for a network of so many operators, before any search. */
 static struct allowance price_of(const struct ap_settings *o, const struct ap_sources *src,
 	uint32_t operators)
 {
@@ -88,7 +88,7 @@ static struct allowance price_of(const struct ap_settings *o, const struct ap_so
 	return (struct allowance){(uint64_t)fmin(steps, 0x1p60), (uint64_t)fmin(bytes, 0x1p60)};
 }
 
-/* Takes from what is left; false: that is not enough. */
+/* Takes price off what is left; false if it is not enough. */
 static bool afford(struct allowance *left, const struct allowance *price)
 {
 	if (!left)
@@ -99,7 +99,7 @@ static bool afford(struct allowance *left, const struct allowance *price)
 	return true;
 }
 
-/* Does what operators need at least say that nothing fits? Cheaper than to look for what does. */
+/* Do the operators' lower bounds on memory already exceed the limit? Cheaper than a search. */
 static bool is_hopeless(struct ap_ctx *ctx, const struct ap_inputs *in, struct allowance *left)
 {
 	const int32_t *const *fixed;
@@ -164,9 +164,9 @@ static void try_judge(void *user)
 	judge(j->ctx, j->set, j->src, j->prove, j->left, &j->t);
 }
 
-/* A plan under other settings, which says nothing and keeps nothing. prove: where none is found quickly,
- * the exact search decides, as far as it comes. What is more than is left (NULL: no limit) is not tried:
- * UNKNOWN. */
+/* Plans under other settings, without messages and without keeping anything. prove: if a quick
+ * search finds no plan, run the exact search. Returns UNKNOWN if the price exceeds left (NULL: no
+ * limit). */
 static struct trial try(const struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, bool prove, struct allowance *left)
 {
@@ -174,7 +174,7 @@ static struct trial try(const struct ap_ctx *ctx, const struct ap_settings *set,
 	struct judging j = {&own, set, src, prove, left, {0}};
 	const struct ap_jv *list = ap_jv_get(ap_json_root(src->graph), "operators");
 	struct allowance price = price_of(set, src, list ? (uint32_t)ap_jv_count(list) : 0);
-	struct ap_arena *made; /* graphs and tables of many trials */
+	struct ap_arena *made; /* shared arena of many trials */
 
 	if (!afford(left, &price))
 		return (struct trial){.verdict = UNKNOWN};
@@ -192,14 +192,14 @@ static struct trial try(const struct ap_ctx *ctx, const struct ap_settings *set,
 struct asking {
 	struct ap_ctx *ctx;
 	const struct ap_sources *src;
-	struct ap_settings set; /* device_num changes */
+	struct ap_settings set; /* device_num varies */
 	int64_t most;
-	int64_t known; /* so many do not do, and fewer but one were not asked for */
+	int64_t known; /* this many devices are too few; of fewer, only one is tried */
 	struct allowance *left; /* NULL: no limit, and the exact search decides */
 	struct ap_devices *out;
 };
 
-/* Notes the result; true: it fits, or nothing ever will. */
+/* Records the result of a number of devices; true: it fits, or nothing ever will. */
 static bool try_devices(struct asking *a, int64_t devices)
 {
 	struct trial t;
@@ -217,7 +217,7 @@ static bool try_devices(struct asking *a, int64_t devices)
 	return t.verdict == FITS || t.hopeless;
 }
 
-/* Doubling from one device to one server to many; then between the last two numbers of servers. */
+/* Doubles from one device to a server to many servers, then bisects over whole servers. */
 static void look(struct asking *a)
 {
 	int64_t server = a->out->server, lo = 0, hi;
@@ -240,7 +240,7 @@ static void look(struct asking *a)
 	}
 }
 
-/* As the options, the rank table or the chip have it. */
+/* Devices per server: from the options, the rank table or the chip. */
 static int64_t server_devices(const struct asking *a, const struct ap_chip *chip)
 {
 	const struct ap_topo *table = a->src->table;
@@ -250,10 +250,10 @@ static int64_t server_devices(const struct asking *a, const struct ap_chip *chip
 	return table ? (table->ndev + table->nserver - 1) / table->nserver : chip->server_devices;
 }
 
-/* The least number of devices of this kind, up to most, for which a plan fits under the settings as they
- * are. Counts are tried as servers hold them: 1, 2, 4, ... up to a server, then whole servers. known: so
- * many do not do, and of fewer only one is tried; left: what may be taken; NULL: no limit, and where no plan
- * is found quickly, the exact search decides. */
+/* The least number of devices of this kind, up to most, on which a plan fits under the settings.
+ * Tries 1, 2, 4, ... up to a server, then whole servers. known: so many are too few, and of fewer
+ * one is tried. left: allowance; NULL: no limit, and without a quick plan the exact search
+ * decides. */
 static enum ap_status least_devices(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, int64_t most, int64_t known, struct allowance *left,
 	struct ap_devices *out)
@@ -264,7 +264,7 @@ static enum ap_status least_devices(struct ap_ctx *ctx, const struct ap_settings
 	const struct ap_chip *chip;
 
 	*out = (struct ap_devices){0};
-	a.set.min_devices = false; /* trials are plans */
+	a.set.min_devices = false; /* each trial makes a plan */
 	AP_TRY(ap_input_chip(ctx, set, src, &chip));
 	out->server = a.set.devices_per_server = server_devices(&a, chip);
 	out->usable_bytes = a.set.memory ? a.set.memory : chip->usable_bytes;
@@ -276,7 +276,7 @@ static enum ap_status least_devices(struct ap_ctx *ctx, const struct ap_settings
 	return AP_OK;
 }
 
-/* Nothing fits: why. Where no number of devices gave a plan, what one of them ends with says so. */
+/* Explains why nothing fits; if no number of devices gave a plan, by one device's error. */
 static enum ap_status explain(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_devices *d)
 {
@@ -308,20 +308,20 @@ enum ap_status ap_min_devices(struct ap_ctx *ctx, const struct ap_settings *set,
 
 /* ---- other settings ---- */
 
-#define MOST_NAMED 3 /* relaxations */
-#define MOST_TIMES 32 /* as many devices */
-#define LEAST_STEPS (UINT64_C(1) << 30) /* that may be taken whatever the search took: a third of a second */
-#define LEAST_BYTES (UINT64_C(32) << 20) /* likewise of a trial */
+#define MOST_NAMED 3 /* relaxations to report */
+#define MOST_TIMES 32 /* most devices, as a multiple of the given number */
+#define LEAST_STEPS (UINT64_C(1) << 30) /* granted in any case: a third of a second */
+#define LEAST_BYTES (UINT64_C(32) << 20) /* likewise, for one trial */
 struct relaxing {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
 	const struct ap_sources *src;
-	const struct ap_inputs *in; /* under the settings as they are */
-	struct ap_settings base; /* what ways change: these, or those of a larger machine */
+	const struct ap_inputs *in; /* under the unchanged settings */
+	struct ap_settings base; /* that ways start from: as given, or for a larger machine */
 	struct allowance left;
 };
 
-/* Changes settings; false: they are so already, or that cannot be. */
+/* Changes settings; false if they are so already, or cannot be changed. */
 typedef bool apply_fn(const struct ap_inputs *in, struct ap_settings *o);
 
 static bool shard(const struct ap_inputs *in, struct ap_settings *o)
@@ -404,10 +404,10 @@ static apply_fn *const changes[] = {
 
 #define BIT(x) (1u << (x))
 
-/* What is tried, in this order; what can be repeated is, until it fits. */
+/* Ways to try, in this order; a repeatable change is repeated until a plan fits. */
 static const struct way {
 	unsigned changes;
-	int repeated; /* the last one, -1: none is */
+	int repeated; /* index of the repeatable change; -1 if none */
 } ways[] = {
 	{BIT(SHARD), -1}, {BIT(LEVEL3), -1}, {BIT(SELECTIVE), -1}, {BIT(MICRO), MICRO}, {BIT(FULL), -1},
 	{BIT(SHARD) | BIT(SELECTIVE), -1}, {BIT(SHARD) | BIT(MICRO), MICRO},
@@ -417,7 +417,7 @@ static const struct way {
 	{BIT(SHARD) | BIT(FULL) | BIT(STAGES), STAGES}, {BIT(BATCH), BATCH},
 };
 
-/* The settings that differ, as options. */
+/* The settings that differ, written as options. */
 static const char *options_text(struct ap_arena *arena, const struct ap_settings *was,
 	const struct ap_settings *now)
 {
@@ -438,14 +438,14 @@ static const char *options_text(struct ap_arena *arena, const struct ap_settings
 	return s.s;
 }
 
-/* Settings under which a plan was found, and what it needs. */
+/* Settings that fit, and the memory of the plan found. */
 struct found {
 	struct ap_settings opt;
 	int64_t bytes;
 };
 
-/* The settings of a way, its repeated change made so many times more than once; false: that is too often,
- * or one of them cannot be made. */
+/* Applies a way's changes, then its repeated change so many times more; false if one of them cannot
+ * be made. */
 static bool apply(const struct relaxing *r, const struct way *w, int times, struct ap_settings *o)
 {
 	*o = r->base;
@@ -471,8 +471,7 @@ static bool fits(struct relaxing *r, const struct way *w, int times, struct foun
 	return t.verdict == FITS;
 }
 
-/* The nearest settings of a way that fit: what is between none of the changes and as many as can be is
- * halved. */
+/* Finds the fewest changes of a way that fit, by bisection of the number of repetitions. */
 static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 {
 	struct ap_settings o;
@@ -483,7 +482,7 @@ static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 		return false;
 	while (apply(r, w, hi + 1, &o))
 		hi++;
-	/* The most changes of a way that leave every device a sample of each micro-batch. */
+	/* The most repetitions that leave every device a sample of each micro-batch. */
 	while (r->in->machine->ndev >> (log + 1))
 		log++;
 	less = w->repeated == MICRO && log < hi ? hi - log : hi;
@@ -500,7 +499,7 @@ static bool try_way(struct relaxing *r, const struct way *w, struct found *f)
 	return true;
 }
 
-/* True: other settings can help. */
+/* Returns true if other settings can help. */
 static bool say_contributors(struct relaxing *r)
 {
 	struct ap_ctx *ctx = r->ctx;
@@ -534,10 +533,10 @@ static void say(struct relaxing *r, const struct found *f)
 		ap_format_bytes(f->bytes, need));
 }
 
-/* How many ways were named. */
+/* Returns how many ways were reported. */
 static int say_settings(struct relaxing *r)
 {
-	unsigned done = 0; /* changes that fit alone need no company */
+	unsigned done = 0; /* changes that fit alone are not tried in combination */
 	int named = 0;
 
 	for (size_t i = 0; i < AP_COUNT(ways) && named < MOST_NAMED; i++) {
@@ -546,7 +545,7 @@ static int say_settings(struct relaxing *r)
 		if (ways[i].changes & done || !try_way(r, &ways[i], &f))
 			continue;
 		done |= ways[i].changes;
-		done |= done & BIT(SHARD) ? BIT(LEVEL3) : 0; /* more of the same */
+		done |= done & BIT(SHARD) ? BIT(LEVEL3) : 0; /* stronger forms of the same change */
 		done |= done & BIT(SELECTIVE) ? BIT(FULL) : 0;
 		named++;
 		say(r, &f);
@@ -554,7 +553,7 @@ static int say_settings(struct relaxing *r)
 	return named;
 }
 
-/* More devices of this kind, up to MOST_TIMES as many. True: said. */
+/* Reports a number of devices that fits, up to MOST_TIMES as many. Returns true if it did. */
 static bool say_devices(struct relaxing *r)
 {
 	struct ap_devices found;
@@ -569,7 +568,7 @@ static bool say_devices(struct relaxing *r)
 	return true;
 }
 
-/* More devices and what saves most memory beside them. True: said. */
+/* Reports more devices combined with what saves most memory. Returns true if it did. */
 static bool say_both(struct relaxing *r)
 {
 	static const struct way most = {BIT(SHARD) | BIT(FULL) | BIT(MICRO), MICRO};
@@ -589,7 +588,7 @@ static bool say_both(struct relaxing *r)
 	return false;
 }
 
-/* Was it the memory, and not a route or what is pinned? */
+/* Is memory the reason, rather than a route or a pin? */
 static bool is_short(const struct ap_diag *d)
 {
 	enum ap_level level;
@@ -604,7 +603,7 @@ static bool is_short(const struct ap_diag *d)
 static void report(struct relaxing *r)
 {
 	bool alone = r->set->parallel_mode == AP_MODE_STAND_ALONE;
-	uint64_t kept; /* for numbers of devices */
+	uint64_t kept; /* reserved for the search over devices */
 	int named;
 
 	if (!say_contributors(r))
@@ -628,7 +627,7 @@ static void try_report(void *user)
 	report(user);
 }
 
-/* As much again as the run has taken, and no more than the limits of a search. */
+/* The same again as the run has taken, within the limits of a search. */
 static struct allowance allow(const struct ap_settings *set, const struct ap_sources *src,
 	const struct ap_inputs *in, uint64_t steps)
 {
@@ -652,5 +651,5 @@ void ap_relax_report(struct ap_ctx *ctx, const struct ap_settings *set, const st
 		return;
 	ap_ctx_phase(ctx, "looking for what would fit");
 	if (ap_attempt_apart(ctx, try_report, NULL, &r, &made))
-		ap_arena_destroy(made); /* what was said is with the messages */
+		ap_arena_destroy(made); /* the notes themselves live with the messages */
 }

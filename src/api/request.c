@@ -25,7 +25,7 @@
 #include "shard/arrival.h"
 #include "shard/imposed.h"
 
-#define TABLES 4 /* that a search holds at once, beside graph and plan, as a rule */
+#define TABLES 4 /* held at once by a search, usually, beside graph and plan */
 
 #define FAULT(ctx, ...) ap_diag_add((ctx)->diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
 
@@ -34,7 +34,7 @@ static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *s
 {
 	const struct ap_graph_params params = {
 		.batch = set->batch,
-		.micro_batches = set->hybrid ? 2 : set->micro_batches, /* to be judged */
+		.micro_batches = set->hybrid ? 2 : set->micro_batches, /* checked later */
 		.inference = set->run_phase == AP_RUN_INFERENCE,
 		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
@@ -42,7 +42,7 @@ static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *s
 	return ap_graph_load(ctx, doc, sha256, &params, out);
 }
 
-/* A text that is there already, or that of the file. */
+/* The given text, or that of the file. */
 static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_input *in)
 {
@@ -77,7 +77,7 @@ enum ap_status ap_input_graph(struct ap_ctx *ctx, const struct ap_settings *set,
 	return load_graph(ctx, set, doc, sha256, out);
 }
 
-/* The stage configuration: a file, or the setting itself as an object. */
+/* Reads the stage configuration, from a file or from the setting's own object. */
 static enum ap_status read_stage_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	struct ap_json **out)
 {
@@ -114,8 +114,8 @@ enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set
 	return ap_topo_load(ctx, doc, ap_input_sha256(ctx, &in), &out->table);
 }
 
-/* The machine of --device-num: servers and super pods as the options say, else as the chip has them,
- * where these fit together. */
+/* Makes the machine for --device-num. Servers and super pods are as the options say, else the
+ * chip's if they divide. */
 static enum ap_status make_topo(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_chip *chip, const struct ap_topo **out)
 {
@@ -174,7 +174,7 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 	return ap_machine_make(ctx, in->topo, in->chip, &in->machine);
 }
 
-/* The settings that decide the result, as they took effect. */
+/* Records the settings that decide the result, as they took effect. */
 static void echo_settings(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
 	struct ap_inputs *in)
 {
@@ -222,7 +222,7 @@ static struct ap_fusion fusion(struct ap_arena *arena, const struct ap_settings 
 	return f;
 }
 
-/* The plain assignments of settings to fields of a step. */
+/* Copies settings to fields of a step. */
 static void assign(struct ap_arena *arena, const struct ap_settings *o, struct ap_step *step)
 {
 	const struct ap_ints *parts = &o->all_reduce_fusion_config;
@@ -257,7 +257,7 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 		&o->comm_fusion_reducescatter_config);
 }
 
-/* Whole parameters are dealt to the devices, as data_parallel does. */
+/* Deals whole parameters to the devices, as data_parallel does. */
 static enum ap_status deal_whole(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_graph *g,
 	int64_t ndev, struct ap_step *step)
 {
@@ -273,7 +273,7 @@ static enum ap_status deal_whole(struct ap_ctx *ctx, const struct ap_settings *o
 	return AP_OK;
 }
 
-/* What needs the graph and the number of devices, all stages together: how inputs arrive, and how
+/* Sets what depends on the graph and on the devices of all stages: how inputs arrive, and how
  * data_parallel deals parameters. */
 static enum ap_status fit_step(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_graph *g,
 	int64_t ndev, struct ap_step *step)
@@ -342,8 +342,8 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 	return ap_software_get(ctx, set->software ? set->software : route->software, &step->software);
 }
 
-/* Fills *hybrid with stages and segments of o and what the machine leaves; o->micro_batches are then those
- * of its mbs. */
+/* Fills *hybrid from stages and segments of o and the machine; sets o->micro_batches to those that
+ * mbs implies. */
 static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_inputs *in, struct ap_settings *o, struct ap_hybrid *hybrid)
 {
@@ -364,7 +364,7 @@ static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *
 			o->micro_batches));
 }
 
-/* Stages that the graph file says, for a run that has none. */
+/* Does the graph file assign stages, for a run without them? */
 static bool says_stages(const struct ap_graph *g)
 {
 	for (ap_id i = 0; i < g->nnode; i++)
@@ -394,7 +394,7 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 	return AP_OK;
 }
 
-/* What makes the scheduler the one that it is. */
+/* The setting that determines the scheduler. */
 static enum ap_setting_id asked_by(const struct ap_settings *o)
 {
 	return ap_setting_given(o, AP_SET_pipeline_scheduler) ? AP_SET_pipeline_scheduler
@@ -402,7 +402,7 @@ static enum ap_setting_id asked_by(const struct ap_settings *o)
 		: o->pipeline_segments > 1 ? AP_SET_pipeline_segments : AP_SET_pipeline_stages;
 }
 
-/* Deals the machine to the stages and puts them into the graph; the step learns of them. */
+/* Deals the machine to the stages and enters them in the graph and in the step. */
 static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings *o,
 	const struct ap_sources *src, struct ap_inputs *in)
 {
@@ -428,7 +428,7 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *out)
 {
-	struct ap_settings o = *set; /* with what --hybrid says */
+	struct ap_settings o = *set; /* including what --hybrid sets */
 
 	*out = (struct ap_inputs){0};
 	ap_ctx_phase(ctx, "checking the graph");
@@ -476,7 +476,7 @@ static enum ap_status refuse(struct ap_ctx *ctx, const struct ap_settings *set, 
 		set->hybrid, why);
 }
 
-/* The expert's counts. */
+/* Counts from --hybrid. */
 static enum ap_status by_hybrid(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_inputs *in)
 {
 	const char *why = "";
@@ -490,7 +490,7 @@ static enum ap_status by_hybrid(struct ap_ctx *ctx, const struct ap_settings *se
 	return in->counts ? AP_OK : refuse(ctx, set, why);
 }
 
-/* Counts of the checkpoint. whole: it must name every operator with a parameter and no other. */
+/* Counts from the checkpoint. whole: it must name every operator with a parameter, and no other. */
 static enum ap_status by_checkpoint(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_inputs *in, bool whole,
 	const int32_t *const **counts)
@@ -504,7 +504,7 @@ static enum ap_status by_checkpoint(struct ap_ctx *ctx, const struct ap_settings
 		&in->step, counts);
 }
 
-/* Nothing is cut. */
+/* All counts are 1. */
 static void by_none(struct ap_ctx *ctx, struct ap_inputs *in)
 {
 	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, in->graph->nnode);
@@ -517,7 +517,7 @@ static void by_none(struct ap_ctx *ctx, struct ap_inputs *in)
 	in->counts = counts;
 }
 
-/* The batch is cut and nothing else. */
+/* Cuts the batch and nothing else. */
 static enum ap_status by_batch(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_inputs *in)
 {
 	const char *why;
@@ -526,7 +526,7 @@ static enum ap_status by_batch(struct ap_ctx *ctx, const struct ap_settings *set
 	return in->counts ? AP_OK : FAULT(ctx, "%s: %s", ap_settings_giver(ctx, set), why);
 }
 
-/* What is given, and the rest by MindSpore's fixed rule. */
+/* Completes the given counts by MindSpore's fixed rule. */
 static enum ap_status by_rule(struct ap_ctx *ctx, struct ap_inputs *in, const int32_t *const *given)
 {
 	const int32_t *const *fixed;

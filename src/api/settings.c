@@ -18,7 +18,7 @@
 #include "search/engine.h"
 #include "shard/step.h"
 
-/* ---- what a choice may be ---- */
+/* ---- choices ---- */
 
 #define WORD(name, word) word,
 #define WORDS(of, ...) \
@@ -259,7 +259,7 @@ const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_r
 	return "the name of a file";
 }
 
-/* The index of text in a list. False, *why set, when it is none that can be had. */
+/* The index of text among the choices. Returns false, with *why, if none is available. */
 static bool set_choice(struct ap_arena *arena, const struct ap_setting_row *row, const char *text,
 	int *index, const char **why)
 {
@@ -282,7 +282,7 @@ static bool set_choice(struct ap_arena *arena, const struct ap_setting_row *row,
 	return false;
 }
 
-/* "20,35", with or without brackets around it; "[]" is the empty list. */
+/* "20,35", with or without brackets; "[]" is the empty list. */
 static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, const char *text,
 	struct ap_ints *r)
 {
@@ -306,7 +306,7 @@ static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, c
 	return true;
 }
 
-/* Leaves the field alone where text is no value; *why may then say more than what is expected. */
+/* Leaves the field unchanged if text is no value of it; *why may then add a reason. */
 static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, void *field,
 	const char *text, const char **why)
 {
@@ -484,7 +484,7 @@ const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row 
 		char *copy = ap_arena_strdup(arena, text), *to = copy;
 		bool in_string = false;
 
-		/* JSON without blanks between its values: text is well-formed. */
+		/* Removes blanks between JSON values; text is well-formed. */
 		for (const char *c = text; *c; c++) {
 			if (*c == '"')
 				in_string = !in_string;
@@ -509,7 +509,7 @@ const char *ap_setting_said(struct ap_ctx *ctx, const struct ap_settings *s, enu
 
 	if (!ap_setting_given(s, id))
 		return ap_arena_printf(ctx->arena, "%s %s (default)", row->key, text ? text : "none");
-	if (strchr(name, ' ')) /* by the way of another one's value */
+	if (strchr(name, ' ')) /* implied by the value of another setting */
 		return name;
 	if (row->type == AP_SET_FLAG && !strncmp(name, "--", 2) && !strchr(name, '.') &&
 		(!strcmp(text, "true") || !strncmp(name, "--no-", 5)))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The settings as rows with typed values: what there is to say about a plan and what becomes of it. Which
- * there are is written in settings.def alone, how else they may be spelled in spellings.def. Values are
- * given as text by whoever has some: a command line, a config file, a program that uses the library.
- */
+/* Settings as rows with typed values. settings.def alone lists them, spellings.def gives other
+ * spellings. Values come as text: from a command line, a config file, or a program that uses the
+ * library. */
 #ifndef AP_API_SETTINGS_H
 #define AP_API_SETTINGS_H
 
@@ -13,7 +11,7 @@
 
 #include "base/ctx.h"
 
-enum { /* what settings are for: the commands of the program, a bit each */
+enum { /* the commands that a setting is for, a bit each */
 	AP_FOR_search = 1 << 0,
 	AP_FOR_evaluate = 1 << 1,
 	AP_FOR_check = 1 << 2,
@@ -35,34 +33,34 @@ enum ap_setting_type {
 	AP_SET_INTS,
 	AP_SET_CHOICE,
 	AP_SET_TEXT,
-	AP_SET_TEXTS, /* words, joined with commas where they are given several times */
+	AP_SET_TEXTS, /* words; joined with commas if given several times */
 	AP_SET_LISTS, /* a word, or lists of integers as JSON text */
 	AP_SET_DICT, /* a file, or a JSON object as text */
 	AP_SET_INPUT,
 	AP_SET_OUTPUT,
-	AP_SET_FOLDER /* of outputs */
+	AP_SET_FOLDER /* for outputs */
 };
 
-enum ap_setting_group { /* headings of the help text */
+enum ap_setting_group { /* headings of the help */
 	AP_GROUP_MACHINE,
 	AP_GROUP_STEP,
 	AP_GROUP_PARALLEL,
 	AP_GROUP_PIPELINE,
-	AP_GROUP_SEARCH, /* these and those before decide the result: they are echoed in the plan */
+	AP_GROUP_SEARCH, /* groups up to here decide the result and are echoed in the plan */
 	AP_GROUP_OUTPUTS,
 	AP_GROUP_INPUTS,
 	AP_GROUP_RUN,
-	AP_GROUP_ACCEPTED, /* MindSpore's, without influence on planning */
+	AP_GROUP_ACCEPTED, /* MindSpore's settings without influence on planning */
 	AP_GROUP_GENERAL, /* not in a config file */
 	AP_GROUP_COUNT
 };
 
 enum { /* what a setting influences */
-	AP_ON_PLAN = 1, /* which cuts, stages or schedules there may be */
-	AP_ON_COST = 2, /* predicted times, and so what is best */
-	AP_ON_MEMORY = 4, /* predicted memory, and so what fits */
-	AP_ON_FILES = 8, /* what is written, apart from these */
-	AP_ON_NOTED = 16 /* none of them, but whoever runs the plan behaves differently */
+	AP_ON_PLAN = 1, /* the possible cuts, stages or schedules */
+	AP_ON_COST = 2, /* predicted times, and so the best plan */
+	AP_ON_MEMORY = 4, /* predicted memory, and so which plans fit */
+	AP_ON_FILES = 8, /* the output files only */
+	AP_ON_NOTED = 16 /* nothing, though the executor then behaves differently */
 };
 
 struct ap_ints { /* a list of integers */
@@ -86,7 +84,7 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_NUM double
 #define AP_SET_CTYPE_SIZE int64_t
 #define AP_SET_CTYPE_INTS struct ap_ints
-#define AP_SET_CTYPE_CHOICE int /* index into the row's names */
+#define AP_SET_CTYPE_CHOICE int /* index among the row's choices */
 #define AP_SET_CTYPE_TEXT const char *
 #define AP_SET_CTYPE_TEXTS const char *
 #define AP_SET_CTYPE_LISTS const char *
@@ -95,17 +93,17 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_OUTPUT const char *
 #define AP_SET_CTYPE_FOLDER const char *
 
-struct ap_settings { /* a value, to be copied and changed; texts are borrowed */
+struct ap_settings { /* a value type: may be copied and changed; texts are borrowed */
 #define SETTING(field, letter, type, ...) AP_SET_CTYPE_##type field;
 #define ALIAS(field, key)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
 	enum ap_origin origin[AP_SET_COUNT];
-	const char *name[AP_SET_COUNT]; /* how it was spelled: "--vpp", "hsdp.threshold"; NULL: not given */
+	const char *name[AP_SET_COUNT]; /* spelling: "--vpp", "hsdp.threshold"; NULL if not given */
 };
 
-/* Choices that are of no table elsewhere, a row each: what the program calls it, and the word. */
+/* Choices that no other table lists: the program's constant, and the word. */
 #define AP_COLORS(X) X(COLOR_AUTO, "auto") X(COLOR_ALWAYS, "always") X(COLOR_NEVER, "never")
 #define AP_MODES(X) \
 	X(MODE_AUTO_PARALLEL, "auto_parallel") \
@@ -116,7 +114,7 @@ struct ap_settings { /* a value, to be copied and changed; texts are borrowed */
 #define AP_FUSES(X) X(FUSE_AUTO, "auto") X(FUSE_SIZE, "size") X(FUSE_INDEX, "index")
 #define AP_RUN_PHASES(X) X(RUN_TRAINING, "training") X(RUN_INFERENCE, "inference")
 #define AP_UNKNOWNS(X) X(UNKNOWN_ERROR, "error") X(UNKNOWN_BATCH_PARALLEL, "batch-parallel")
-#define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") /* of dealing */
+#define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") /* of sharding */
 
 #define CONSTANT(name, word) AP_##name,
 enum { AP_COLORS(CONSTANT) };
@@ -134,22 +132,22 @@ enum { /* rows of pipeline/schedulers.def */
 	AP_SCHEDULER_ZERO_BUBBLE_V
 };
 
-/* Name i of a CHOICE, NULL past the end. A name with '!' before it is known but cannot be had; ": "
- * and the reason may follow it. */
+/* Name i of a CHOICE, NULL past the end. A leading '!' marks a name that is known but unavailable;
+ * ": " and a reason may follow it. */
 typedef const char *ap_choice_fn(size_t i);
 ap_choice_fn ap_choices_scheduler, ap_choices_search_mode;
 
-struct ap_setting_row { /* of settings.def */
+struct ap_setting_row { /* a row of settings.def */
 	const char *key; /* in a config file */
-	char letter; /* of the option; 0: none */
+	char letter; /* of the option; 0 if none */
 	enum ap_setting_type type;
-	const char *otherwise; /* default as text; NULL: not given */
-	int64_t least, most; /* of INT, NUM and INTS */
+	const char *otherwise; /* default as text; NULL if not given */
+	int64_t least, most; /* limits of INT, NUM and INTS */
 	ap_choice_fn *choices;
 	unsigned uses; /* AP_FOR_... */
 	enum ap_setting_group group;
 	unsigned on; /* AP_ON_... */
-	const char *idle; /* why it has no influence on planning; NULL: it has, or plans nothing */
+	const char *idle; /* why it has no influence on planning; else NULL */
 	const char *metavar;
 	const char *help;
 	size_t offset; /* in struct ap_settings */
@@ -158,75 +156,75 @@ struct ap_setting_row { /* of settings.def */
 /* Row of a setting. */
 const struct ap_setting_row *ap_setting_at(enum ap_setting_id id);
 
-/* The row of a config key, aliases included; NULL when unknown. */
+/* The row of a config key or alias; NULL if unknown. */
 const struct ap_setting_row *ap_setting_of_key(const char *key);
 
-/* Alias i: another key of *id; NULL past the end. */
+/* Alias i, another key of *id; NULL past the end. */
 const char *ap_setting_alias_at(size_t i, enum ap_setting_id *id);
 
-/* The long option with its dashes ("--", "--no-") before it, kept in arena. */
+/* The long option after dashes ("--", "--no-"); owned by arena. */
 const char *ap_option_spelling(struct ap_arena *arena, const char *dashes,
 	const struct ap_setting_row *row);
 
-/* The same of any key. */
+/* ap_option_spelling() for any key. */
 const char *ap_key_spelling(struct ap_arena *arena, const char *dashes, const char *key);
 
-/* What a value may be: "an integer from 1 to 256", "one of auto, always, never". */
+/* Describes allowed values: "an integer from 1 to 256", "one of auto, always, never". */
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row);
 
-/* Every setting at its default, as if none were given. */
+/* Sets every setting to its default, as if none were given. */
 void ap_settings_init(struct ap_settings *s);
 
-/* As if it had not been given. */
+/* Resets a setting as if it had not been given. */
 void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id);
 
-/* Was it given, by whoever? */
+/* Was the setting given, from any origin? */
 bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id);
 
-/* Gives a setting a value as text, which is kept; name is how the setting was spelled. Other spellings of
- * values are known, what comes from a higher origin stays, and two names of one setting have to agree. False,
- * and *why says what is wrong, when the text is no value of it. */
+/* Gives a setting a value from text (kept, not copied); name is how the setting was spelled.
+ * Accepts other spellings of values. A value from a higher origin stays; two names of one setting
+ * must agree. Returns false, with *why, if text is no value of it. */
 bool ap_setting_give(struct ap_arena *arena, const struct ap_setting_row *row, struct ap_settings *s,
 	const char *text, enum ap_origin origin, const char *name, const char **why);
 
-/* The value as text, and as JSON text; NULL and "null" where it is not given. */
+/* The value as text and as JSON text; NULL and "null" if not given. */
 const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row *row,
 	const struct ap_settings *s);
 const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row *row,
 	const struct ap_settings *s);
 
-/* The file that a value of type INPUT, OUTPUT or DICT names; NULL where it names none. */
+/* The file that a value of type INPUT, OUTPUT or DICT names; NULL if none. */
 const char *ap_setting_path(const struct ap_setting_row *row, const struct ap_settings *s);
 
-/* "--x 3", a setting as the user spelled it, else its key and the default; kept in the arena of ctx. */
+/* "--x 3", as the user spelled it, else its key and default; owned by the arena of ctx. */
 const char *ap_setting_said(struct ap_ctx *ctx, const struct ap_settings *s, enum ap_setting_id id);
 
-struct ap_value_spelling { /* a row VALUE of spellings.def */
+struct ap_value_spelling { /* a VALUE row of spellings.def */
 	enum ap_setting_id setting;
 	const char *text, *plain;
-	enum ap_setting_id also; /* AP_SET_COUNT: none */
+	enum ap_setting_id also; /* AP_SET_COUNT if none */
 	const char *value;
 };
 
-struct ap_object_spelling { /* a row OBJECT */
+struct ap_object_spelling { /* an OBJECT row */
 	const char *path;
 	enum ap_setting_id also;
 };
 
-struct ap_member_spelling { /* a row MEMBER */
+struct ap_member_spelling { /* a MEMBER row */
 	const char *path, *key;
 	enum ap_setting_id setting;
 };
 
-/* Row i of each kind; NULL past the end. */
+/* Row i of each table; NULL past the end. */
 const struct ap_value_spelling *ap_value_spelling_at(size_t i);
 const struct ap_object_spelling *ap_object_spelling_at(size_t i);
 const struct ap_member_spelling *ap_member_spelling_at(size_t i);
 
-/* The object of a path; NULL when there is none. */
+/* The object of a path; NULL if there is none. */
 const struct ap_object_spelling *ap_object_spelling_of(const char *path);
 
-/* The setting that a member of an object is; NULL when the object has no such member. */
+/* The setting behind a member of an object; NULL if there is no such member. */
 const struct ap_setting_row *ap_member_spelling_of(const char *path, const char *key);
 
 #endif

@@ -76,7 +76,7 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 
 static const char dealing[] = "in data_parallel it takes lamb or adam_weight_decay";
 
-/* Modes that cut the batch and nothing else, and the one that cuts nothing. */
+/* Modes that cut only the batch, or nothing. */
 static void check_plain_mode(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	static const char cuts[] = "the mode takes no strategies";
@@ -155,7 +155,7 @@ static void check_fusions(struct ap_ctx *ctx, const struct ap_settings *o)
 			"without fusion there are no buckets");
 }
 
-/* --min-devices plans nothing. */
+/* --min-devices makes no plan. */
 static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	if (!o->min_devices)
@@ -209,7 +209,7 @@ enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_setti
 	return ap_diag_status(ctx->diag);
 }
 
-/* Given, and other than where it is not. */
+/* Given, and different from the default. */
 static bool differs(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_settings *usual,
 	enum ap_setting_id id)
 {
@@ -250,8 +250,8 @@ static bool fuses(const struct ap_settings *o)
 	return o->comm_fusion_openstate;
 }
 
-/* Settings that count only where another one has a certain value; the first row that speaks of one
- * that is given is enough. */
+/* Settings that have an effect only if another one has a certain value; only the first matching row
+ * is reported. */
 static const struct need {
 	enum ap_setting_id setting, other;
 	bool (*holds)(const struct ap_settings *o);
@@ -296,7 +296,7 @@ static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o
 	return AP_OK;
 }
 
-/* What a key of --hybrid says of another setting, as if that had been given. */
+/* Gives a setting the value that a key of --hybrid implies. */
 static enum ap_status imply(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id,
 	const char *key, int64_t value)
 {
@@ -378,7 +378,7 @@ static enum ap_status note_idle(struct ap_ctx *ctx, const struct ap_settings *o,
 	return AP_OK;
 }
 
-/* What MindSpore 2.7, which the routes are of, does not take. */
+/* Warns of a scheduler that MindSpore 2.7, which the routes target, refuses. */
 static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	if (o->pipeline_scheduler != AP_SCHEDULER_ZERO_BUBBLE_V || o->pipeline_stages == 1 ||

@@ -23,7 +23,7 @@ static enum ap_status check_next(struct ap_writing *to, const struct ap_problem 
 	return AP_OK;
 }
 
-/* The engine that --search-mode names; auto is the first row that can do it all. */
+/* The engine that --search-mode names; auto is the first that can solve the problem. */
 static enum ap_status choose_engine(struct ap_writing *to, const struct ap_problem *p,
 	const struct ap_engine **out)
 {
@@ -59,7 +59,7 @@ static enum ap_status write_problem(struct ap_writing *to, const struct ap_probl
 	return AP_OK;
 }
 
-/* What the program ends with after this outcome. */
+/* The exit status for an outcome. */
 static enum ap_status status_of(struct ap_writing *to, const struct ap_problem *p,
 	const struct ap_choice *c)
 {
@@ -94,7 +94,7 @@ static bool takes_stdout(const char *path)
 	return path && !strcmp(path, "-");
 }
 
-/* The solution is there whatever the outcome, files appear only with a choice. */
+/* The solution is written for any outcome, files only if there is a choice. */
 static enum ap_status report(struct ap_writing *to, const struct ap_problem *p, const struct ap_choice *c,
 	const char **rest)
 {
@@ -114,7 +114,7 @@ static enum ap_status report(struct ap_writing *to, const struct ap_problem *p, 
 	return st;
 }
 
-/* The engine's choice. What is not exact proves nothing: where it found none, an exact one has to. */
+/* Runs the engine. An inexact one proves nothing: if it finds no choice, an exact one decides. */
 static void solve(struct ap_writing *to, const struct ap_problem *p, const struct ap_engine *engine,
 	const struct ap_budget *budget, struct ap_choice *choice)
 {

@@ -5,9 +5,9 @@
 
 #include "api/outputs.h"
 
-/* Solves the problem of a file by the engine that the settings name, and writes what they ask for; the
- * solution goes to standard output, or is *rest, where a file takes that or there is no choice. AP_LIMIT
- * without a message where there was no time to find one. */
+/* Solves a problem file with the engine of the settings and writes the outputs. The solution goes
+ * to standard output, or to *rest if a file takes that or there is no choice. AP_LIMIT without a
+ * message if time ran out before a choice was found. */
 enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **rest);
 
 #endif

@@ -49,7 +49,7 @@ static const char *stage_name(struct ap_arena *arena, uint32_t stage, const char
 	return ap_arena_printf(arena, "stage_%" PRIu32 "%s", stage, suffix);
 }
 
-/* One file of the folder that is not among those of this run: it goes, or a warning says why it stays. */
+/* Removes a file of the folder that this run did not write, or warns why it stays. */
 static enum ap_status clear_file(struct ap_writing *to, const char *path, const char *name,
 	const struct ap_written *older)
 {
@@ -65,8 +65,8 @@ static enum ap_status clear_file(struct ap_writing *to, const char *path, const 
 						   : ", and is not known to be written by a run");
 }
 
-/* What is in the folder and not among written goes, where it is among older; else it stays, with a warning
- * where MindSpore would merge it. */
+/* Removes files that are not in written if they are in older; warns about others that MindSpore
+ * would merge. */
 static enum ap_status clear_folder(struct ap_writing *to, const char *folder,
 	const struct ap_written *older, const struct ap_written *written)
 {
@@ -125,7 +125,7 @@ enum ap_status ap_ckpt_stage_folder(struct ap_writing *to, const char *folder, c
 	return clear_folder(to, folder, older ? older : &nothing, &l.written);
 }
 
-/* The stage files that make up a merged file, if it is one, as a run wrote them. */
+/* Adds the stage files that make up a merged file, as a run wrote them. */
 static void add_parts(struct ap_ctx *ctx, const char *path, struct ap_written *out)
 {
 	bool json = ap_path_is_json(path);
@@ -160,7 +160,7 @@ void ap_ckpt_written(struct ap_ctx *ctx, const char *path, struct ap_written *ou
 
 	if (!ap_file_is_folder(folder))
 		return;
-	ctx->diag = ap_diag_create(ctx->arena, false); /* what cannot be read says nothing */
+	ctx->diag = ap_diag_create(ctx->arena, false); /* unreadable files are ignored silently */
 	add_parts(ctx, path, out);
 	for (size_t i = 0; i < AP_COUNT(ends); i++) {
 		const char *other = ap_arena_printf(ctx->arena, "%.*s%s",
