@@ -40,7 +40,7 @@ static void write_devices(const struct ap_devices *d, struct ap_str *out)
 	ap_str_addc(out, '\n');
 }
 
-/* --min-devices, to standard output. */
+/* Prints the result of --min-devices on standard output. */
 static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *src)
 {
 	struct ap_devices found;
@@ -109,7 +109,7 @@ enum ap_status ap_cmd_evaluate(struct ap_run *run)
 	return plan(run, AP_FOR_evaluate, run->set->strategy);
 }
 
-/* --against. AP_DIFFERS: no longer right. */
+/* check --against. AP_DIFFERS: the plan is no longer right. */
 static enum ap_status check_against(struct ap_run *run)
 {
 	struct ap_named named = ap_run_inputs(run, run->set->against, NULL);
@@ -121,7 +121,7 @@ static enum ap_status check_against(struct ap_run *run)
 			"check --against: one argument too many, \"%s\"; expected PLAN [RANK_TABLE]",
 			run->cli->arg[2]);
 	AP_TRY(ap_against(&run->ctx, run->set, run->cli->arg[0], &named, &found));
-	if (run->cli->narg < 2) /* what the environment says is not told */
+	if (run->cli->narg < 2) /* a table from the environment is not named */
 		found.table = NULL;
 	ap_str_init(&text, run->ctx.arena);
 	ap_against_write(&run->ctx, run->set, &found, ap_run_colors(run->set, STDOUT_FILENO), &text);
@@ -130,7 +130,7 @@ static enum ap_status check_against(struct ap_run *run)
 	return found.fits ? AP_OK : AP_DIFFERS;
 }
 
-/* What says how a plan is held against inputs says nothing else. */
+/* Refuses options that only describe the inputs of --against if that is not given. */
 static enum ap_status check_options(struct ap_run *run)
 {
 	static const enum ap_setting_id inputs[] = {AP_SET_device_num, AP_SET_devices_per_server,
@@ -144,7 +144,7 @@ static enum ap_status check_options(struct ap_run *run)
 	return ap_diag_status(run->ctx.diag);
 }
 
-/* One line about a file: what it is, and how many findings there are. */
+/* Writes a line about a file: what it is, and the number of findings. */
 static void report(struct ap_run *run, const char *path, const struct ap_checked *file, size_t errors,
 	size_t warnings, struct ap_str *text, struct ap_jw *w)
 {
@@ -233,7 +233,7 @@ enum ap_status ap_cmd_convert(struct ap_run *run)
 {
 	size_t last = run->cli->narg - 1;
 
-	run->to.nread--; /* the last one is written */
+	run->to.nread--; /* the last argument is an output */
 	return ap_convert(&run->to, last, run->cli->arg, run->cli->arg[last]);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands: each is given a run that is ready, and returns what the program ends with. */
+/* The commands. Each gets a run that has begun, and returns its status. */
 #ifndef AP_CLI_COMMANDS_H
 #define AP_CLI_COMMANDS_H
 

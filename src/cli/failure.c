@@ -13,10 +13,11 @@
 
 static const char *command_of(const struct ap_cli *cli)
 {
-	return cli->command ? cli->command->name : NULL; /* NULL: none was given, or an unknown one */
+	return cli->command ? cli->command->name : NULL; /* NULL if none or an unknown one was
+	                                                    given */
 }
 
-/* Where a file was to be written to standard output, its reader gets nothing else. */
+/* If an output takes standard output, its reader must get nothing else. */
 static int target(const struct ap_cli *cli)
 {
 	for (int i = 0; i < AP_SET_COUNT; i++) {
@@ -29,7 +30,7 @@ static int target(const struct ap_cli *cli)
 	return STDOUT_FILENO;
 }
 
-/* As far as it can be written: what is wrong has been told already. */
+/* Write errors are ignored: the fault itself has been reported already. */
 static void write_all(int fd, const char *text, size_t len)
 {
 	while (len) {

@@ -25,7 +25,7 @@ static const char *const group_titles[] = {
 	[AP_GROUP_GENERAL] = "General",
 };
 
-/* Adds words of text from column `at` on, wrapped at WIDTH and indented by `indent`; ends the line. */
+/* Adds text from column `at` on, wrapped at WIDTH with `indent`, and ends the line. */
 static void wrap(struct ap_str *out, const char *text, size_t at, size_t indent)
 {
 	size_t col = at;
@@ -48,7 +48,7 @@ static void wrap(struct ap_str *out, const char *text, size_t at, size_t indent)
 	ap_str_addc(out, '\n');
 }
 
-/* "  LEFT      text ...", wrapped, the text in its own column. */
+/* Adds " LEFT text ...", with text wrapped in its own column. */
 static void entry(struct ap_str *out, const char *left, const char *text)
 {
 	size_t len = strlen(left);
@@ -73,7 +73,7 @@ static const char *option_left(struct ap_arena *arena, const struct ap_setting_r
 		row->metavar ? row->metavar : "");
 }
 
-/* Help line of a setting; in the long form with the values it takes and the default. */
+/* The help line of a setting; the long form adds its values and its default. */
 static const char *help_line(struct ap_arena *arena, const struct ap_setting_row *row, bool brief)
 {
 	struct ap_str s;
@@ -206,7 +206,7 @@ static const char *type_name(enum ap_setting_type type)
 
 typedef void spelling_fn(void *user, const char *name);
 
-/* Calls fn for every other name of a setting: aliases, objects that turn it on, members of objects. */
+/* Calls fn for each other name of a setting: aliases, objects that turn it on, object members. */
 static void each_spelling(struct ap_arena *arena, enum ap_setting_id id, spelling_fn *fn, void *user)
 {
 	const struct ap_object_spelling *object;
@@ -262,7 +262,7 @@ static void add_setting(struct ap_arena *arena, enum ap_setting_id id, struct ap
 	entry(out, row->key, text.s);
 }
 
-/* The setting that a name means, also "hsdp.threshold"; NULL for none. */
+/* The setting of a name, such as "hsdp.threshold"; NULL if there is none. */
 static const struct ap_setting_row *find_setting(const char *name)
 {
 	const struct ap_setting_row *row = ap_setting_of_key(name);
@@ -277,7 +277,7 @@ static const struct ap_setting_row *find_setting(const char *name)
 	return row && row->group != AP_GROUP_GENERAL ? row : NULL;
 }
 
-/* Is row meant by name: as itself, or as a member of the object of that name? */
+/* Does name mean row: as its key, or as an object that has it as a member? */
 static bool is_wanted(const struct ap_setting_row *row, const char *name)
 {
 	const struct ap_object_spelling *object = name ? ap_object_spelling_of(name) : NULL;
@@ -372,7 +372,7 @@ static const char *origin_text(enum ap_origin origin)
 	return texts[origin];
 }
 
-/* How a setting was spelled, where that is not by its own name; NULL where it is. */
+/* How a setting was spelled; NULL if by its own name. */
 static const char *other_name(struct ap_arena *arena, const struct ap_cli *cli, enum ap_setting_id id)
 {
 	const struct ap_setting_row *row = ap_setting_at(id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts about commands and settings, for standard output. */
+/* Help texts for standard output. */
 #ifndef AP_CLI_HELP_H
 #define AP_CLI_HELP_H
 
@@ -14,8 +14,8 @@ void ap_help_text(const struct ap_cli *cli, struct ap_str *out);
 /* --print-config. */
 void ap_help_config(const struct ap_cli *cli, struct ap_str *out);
 
-/* `list settings`: the one of this name, or all (NULL), onto out; or objects of the array that w has open.
- * False: none has this name. */
+/* `list settings`: writes the setting of this name, or all (NULL), as text onto out, or as objects
+ * in w's open array. Returns false if none has this name. */
 bool ap_help_settings(const char *name, struct ap_str *out, struct ap_jw *w);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 
-/* --help, --version and --print-config answer instead of the command. */
+/* Handles --help, --version and --print-config, which replace the command. */
 static enum ap_status answer(struct ap_run *run)
 {
 	const struct ap_settings *o = run->set;
@@ -31,7 +31,7 @@ static enum ap_status answer(struct ap_run *run)
 
 int main(int argc, char **argv)
 {
-	struct ap_ctx ctx = {.jobs = 1}; /* of the command line: strictness and budgets come from it */
+	struct ap_ctx ctx = {.jobs = 1}; /* for parsing only: its settings come from there */
 	struct ap_cli cli;
 	struct ap_run run;
 	enum ap_status st;

@@ -38,9 +38,9 @@ static bool takes(const struct ap_cli *cli, const struct ap_setting_row *row)
 struct parser {
 	struct ap_ctx *ctx;
 	struct ap_cli *cli;
-	int argc, at; /* at: the next word */
+	int argc, at; /* index of the next word */
 	char **argv;
-	const char *by[AP_SET_COUNT]; /* key or alias that it was given by; NULL: it was not */
+	const char *by[AP_SET_COUNT]; /* the key or alias it was given by, or NULL */
 };
 
 #define FAULT(p, ...) \
@@ -55,7 +55,7 @@ static bool spells(const char *name, size_t len, const char *key)
 	return !key[len];
 }
 
-/* The row of a long option and the key or alias that it spells; NULL for none. */
+/* The row of a long option, and the key or alias it spells; NULL if none. */
 static const struct ap_setting_row *find_spelled(const char *name, size_t len, const char **key)
 {
 	enum ap_setting_id id;
@@ -69,7 +69,7 @@ static const struct ap_setting_row *find_spelled(const char *name, size_t len, c
 	return NULL;
 }
 
-/* The same; *off: it is a flag's --no- form. */
+/* find_spelled() that also takes the --no- form of a flag, and then sets *off. */
 static const struct ap_setting_row *find_long(const char *name, size_t len, const char **key, bool *off)
 {
 	const struct ap_setting_row *row = find_spelled(name, len, key);
@@ -82,7 +82,7 @@ static const struct ap_setting_row *find_long(const char *name, size_t len, cons
 	return *off ? row : NULL;
 }
 
-/* The object that a long option sets the members of; *off: its --no- form. */
+/* The object whose members a long option sets; *off: it is the --no- form. */
 static const struct ap_object_spelling *find_object(const char *name, size_t len, bool *off)
 {
 	const struct ap_object_spelling *object;
@@ -99,7 +99,7 @@ static const struct ap_object_spelling *find_object(const char *name, size_t len
 	return NULL;
 }
 
-/* Of the command, where that is known already and several have the letter. */
+/* Prefers a setting of the command, if that is known and several have the letter. */
 static const struct ap_setting_row *find_letter(const struct parser *p, char letter)
 {
 	const struct ap_setting_row *found = NULL;
@@ -113,8 +113,8 @@ static const struct ap_setting_row *find_letter(const struct parser *p, char let
 	return found;
 }
 
-/* Keeps the nearer of *best and candidate to word. The beginning of a name is near to it, the
- * nearer the less is missing. */
+/* Replaces *best by candidate if that is nearer to word. The beginning of a name counts as near,
+ * the nearer the less is missing. */
 static void consider(const char *word, const char *candidate, const char **best, int *distance)
 {
 	size_t len = strlen(word);
@@ -128,7 +128,7 @@ static void consider(const char *word, const char *candidate, const char **best,
 	}
 }
 
-/* From this distance on no name is near to word: about a third of its letters, dashes aside. */
+/* Names at this distance or more are not near to word: about a third of its letters. */
 static int far_from(const char *word)
 {
 	size_t letters = strlen(word + strspn(word, "-"));
@@ -162,7 +162,7 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 		FAULT(p, "unknown option %s; see --help", name);
 }
 
-/* Takes a value; name is the option as the user wrote it, key what it spells. */
+/* Sets a value; name is the option as written, key is what it spells. */
 static void take(struct parser *p, const struct ap_setting_row *row, const char *key, const char *name,
 	const char *value)
 {
@@ -176,7 +176,7 @@ static void take(struct parser *p, const struct ap_setting_row *row, const char 
 	p->by[id] = key;
 }
 
-/* The next word as a value. A word that looks like a long option is none: --x=--y says so. */
+/* The next word as a value; NULL if it looks like a long option (such a value needs --x=--y). */
 static const char *next_value(struct parser *p)
 {
 	const char *word = p->at < p->argc ? p->argv[p->at] : NULL;
@@ -203,7 +203,7 @@ static void parse_object(struct parser *p, const struct ap_object_spelling *obje
 		FAULT(p, "%s needs a value; expected a JSON object", name);
 }
 
-/* Letters of flags may share a word; one that takes a value ends it: -o FILE, -oFILE. */
+/* Flags may share a word; a letter that takes a value ends it: -o FILE, -oFILE. */
 static void parse_letters(struct parser *p, const char *word)
 {
 	for (const char *c = word + 1; *c; c++) {
@@ -249,13 +249,13 @@ static void find_command(struct parser *p, const char *word)
 		FAULT(p, "unknown command \"%s\"; see --help", word);
 }
 
-/* Is the program asked about itself instead of told to do something? */
+/* Does the program answer about itself instead of running a command? */
 static bool answers(const struct ap_settings *o)
 {
 	return o->help || o->version || o->print_config;
 }
 
-/* All words: options anywhere, until "--". */
+/* Parses all words; options may be anywhere before "--". */
 static void parse_words(struct parser *p)
 {
 	const char **arg = AP_NEW_N(p->ctx->arena, const char *, p->argc + 1);
@@ -302,7 +302,7 @@ static void parse_words(struct parser *p)
 		FAULT(p, "no command; see --help");
 }
 
-/* Options that the command does not take. What another option said by the way is no fault. */
+/* Refuses options that the command does not take, except if another option implied them. */
 static void check_taken(struct parser *p)
 {
 	for (int i = 0; i < AP_SET_COUNT; i++) {

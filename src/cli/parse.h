@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: which commands there are is written in commands.def, which options in api/settings.def. A
- * config file and the environment count where no option says anything. */
+/* The command line: commands.def lists the commands, api/settings.def the options. A config file
+ * and the environment apply where no option does. */
 #ifndef AP_CLI_PARSE_H
 #define AP_CLI_PARSE_H
 
@@ -12,7 +12,7 @@ struct ap_command {
 	const char *name;
 	unsigned use; /* AP_FOR_... */
 	const char *args; /* synopsis */
-	int least, most; /* number of arguments */
+	int least, most; /* limits of the number of arguments */
 	const char *help; /* one line */
 	const char *details; /* a paragraph */
 	const char *examples; /* whole lines */
@@ -23,18 +23,19 @@ struct ap_command {
 const struct ap_command *ap_command_at(size_t i);
 
 struct ap_cli {
-	const struct ap_command *command; /* NULL: none was named (--help, --version, --print-config) */
+	const struct ap_command *command; /* NULL if none named (--help, --version,
+	                                     --print-config) */
 	struct ap_settings set;
-	bool brief; /* help was asked for with the letter */
+	bool brief; /* help was asked for by -h */
 	size_t narg;
-	const char *const *arg; /* of the command */
+	const char *const *arg; /* arguments of the command */
 };
 
-/* Reads the command line, then the config file and the environment. Reports every fault of it;
- * AP_USAGE, or what the config file ended with. */
+/* Reads the command line, the config file and the environment. Reports all faults; AP_USAGE, or the
+ * status of the config file. */
 enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap_cli *out);
 
-/* What the settings are for: the command, or any where there is none. */
+/* AP_FOR_ bits of the command, or all bits. */
 unsigned ap_cli_uses(const struct ap_cli *cli);
 
 #endif

@@ -15,11 +15,11 @@
 #include "cli/failure.h"
 #include "cli/stop.h"
 
-enum { OWN_PART = 8 }; /* of --planner-memory, for the program itself, its libraries and threads */
+enum { OWN_PART = 8 }; /* divisor of --planner-memory: the program's own share */
 
 void ap_run_out_of_memory(void *user, size_t wanted)
 {
-	struct ap_run *run = user; /* NULL: none has begun */
+	struct ap_run *run = user; /* NULL if no run has begun */
 	static const char head[] = "autopar-plan: error: ";
 	char line[128];
 	int len = snprintf(line, sizeof line, "%sout of memory (%zu bytes more were wanted)%s\n", head,
@@ -43,7 +43,7 @@ struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const
 		{.path = strategy}};
 }
 
-/* What is told of last can be stopped from here on, for something to be kept or told. */
+/* From these phases on, the run can be stopped and still has something to write. */
 static void on_phase(void *user, const char *name)
 {
 	static const char *const stoppable[] = {"planning", "evaluating", "solving",
@@ -123,7 +123,7 @@ bool ap_run_colors(const struct ap_settings *set, int fd)
 	return set->color == AP_COLOR_ALWAYS || (set->color == AP_COLOR_AUTO && isatty(fd));
 }
 
-/* Prints lines "autopar-plan: LEVEL: ..." with the level's word in its colour. */
+/* Prints lines "autopar-plan: LEVEL: ..." with the level in colour. */
 static void print_coloured(const char *text)
 {
 	static const struct {
@@ -169,7 +169,7 @@ enum ap_status ap_run_answer(struct ap_run *run, const struct ap_str *text)
 	return ap_stdout_write(&run->ctx, text->s, text->len);
 }
 
-/* An error that nobody explained still gets a line. */
+/* An error without a message still gets a line. */
 static void explain(struct ap_run *run, enum ap_status st)
 {
 	if (st == AP_OK || st == AP_DIFFERS || st == AP_STOPPED ||

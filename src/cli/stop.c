@@ -9,8 +9,8 @@
 
 #include "autopar/status.h"
 
-/* A signal handler is given nothing but the number: the only state of the program outside main(). */
-static volatile sig_atomic_t stopped_by; /* signal, SIGALRM for the time limit; 0: go on */
+/* Signal handlers get no user data: the only global state of the program. */
+static volatile sig_atomic_t stopped_by; /* the signal, SIGALRM for the time limit; 0 if none */
 static volatile sig_atomic_t armed;
 
 void ap_streams_secure(void)

@@ -50,7 +50,7 @@ bool ap_pick_less(const uint32_t *a, const uint32_t *b, uint32_t n)
 	return false;
 }
 
-struct bytes { /* a buffer whose size was counted before */
+struct bytes { /* a buffer of precomputed size */
 	unsigned char *p;
 	size_t n;
 };
@@ -64,7 +64,7 @@ static void put_u64(struct bytes *b, uint64_t v)
 static void put_doubles(struct bytes *b, const double *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		double x = v[i] + 0.0; /* one zero */
+		double x = v[i] + 0.0; /* turns -0 into 0 */
 		uint64_t u;
 		memcpy(&u, &x, sizeof u);
 		put_u64(b, u);
@@ -173,7 +173,7 @@ struct ap_incident ap_incident_make(struct ap_ctx *ctx, const struct ap_problem 
 	}
 	for (uint32_t v = 0; v < p->n; v++)
 		first[v + 2] += first[v + 1];
-	for (uint32_t i = 0; i < p->nedge; i++) { /* moves each start, one place up, to its end */
+	for (uint32_t i = 0; i < p->nedge; i++) { /* moves first[v + 1] to the end of v's list */
 		edge[first[p->edge[i].u + 1]++] = i;
 		edge[first[p->edge[i].v + 1]++] = i;
 	}

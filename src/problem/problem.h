@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plain cost table that all search engines work on: choose one candidate per node; minimise the
- * sum of node and edge costs; the sum of node and edge memory must not exceed the limit. Neither
- * operators nor machines are known here.
+ * sum of node and edge costs; the sum of node and edge memory must not exceed the limit. It knows
+ * neither operators nor machines.
  *
- * Costs of a table made by cost/ are multiples of AP_QUANTUM_S, so sums are exact in any order. A
- * foreign problem (ap_problem_load) is rounded to multiples of `quantum`, a power of two chosen so
- * that no total exceeds 2^53 quanta; the numbers as given are kept for the reported objective.
+ * Costs from cost/ are multiples of AP_QUANTUM_S, so sums are exact in any order. A foreign problem
+ * (ap_problem_load) is rounded to multiples of `quantum`, a power of two chosen so that no total
+ * exceeds 2^53 quanta; the given numbers are kept for the reported objective.
  */
 #ifndef AP_PROBLEM_PROBLEM_H
 #define AP_PROBLEM_PROBLEM_H
@@ -22,12 +22,12 @@
 
 struct ap_pnode {
 	const char *name;
-	uint32_t k; /* candidates, >= 1 */
+	uint32_t k; /* number of candidates, >= 1 */
 	const double *cost; /* [k], INFINITY: forbidden; may be negative in foreign problems */
 	const int64_t *memory; /* [k] bytes, NULL: all 0; may be negative in foreign problems */
-	bool fixed; /* decided by the user: sharding_propagation starts there */
-	uint32_t nway; /* in which a candidate may be cut one prime further */
-	const int32_t *next; /* [k * nway] the candidate that this gives, -1 none; NULL: not given */
+	bool fixed; /* given by the user: sharding_propagation starts there */
+	uint32_t nway; /* ways to cut a candidate one prime further */
+	const int32_t *next; /* [k * nway] the candidate that results, or -1; NULL if not given */
 };
 
 struct ap_pmatrix { /* row-major, rows: candidates of u, cols: candidates of v */
@@ -37,8 +37,8 @@ struct ap_pmatrix { /* row-major, rows: candidates of u, cols: candidates of v *
 };
 
 struct ap_pedge {
-	ap_id u, v; /* nodes, u != v; several edges may join the same two */
-	ap_id matrix; /* shared by edges with equal content */
+	ap_id u, v; /* nodes, u != v; two nodes may have several edges */
+	ap_id matrix; /* edges with equal content share one */
 };
 
 struct ap_problem {
@@ -48,9 +48,9 @@ struct ap_problem {
 	const struct ap_pedge *edge;
 	uint32_t nmatrix;
 	const struct ap_pmatrix *matrix;
-	int64_t memory_limit; /* bytes; AP_NO_LIMIT: none */
-	double quantum; /* every finite cost is a multiple of it */
-	const struct ap_problem *given; /* the numbers as read, same shape; NULL when equal */
+	int64_t memory_limit; /* bytes; AP_NO_LIMIT if there is none */
+	double quantum; /* divides every finite cost */
+	const struct ap_problem *given; /* the numbers as read, same shape; NULL if equal */
 };
 
 #define AP_NO_LIMIT INT64_MAX
@@ -59,13 +59,13 @@ enum ap_outcome { /* what an engine found; not an error */
 	AP_OUT_OPTIMAL, /* pick is an optimum, lower_bound == cost */
 	AP_OUT_FEASIBLE, /* pick is valid, lower_bound <= optimum <= cost */
 	AP_OUT_INFEASIBLE, /* proven: no pick exists */
-	AP_OUT_LIMIT /* a limit was hit before any pick was found; lower_bound holds */
+	AP_OUT_LIMIT /* a limit was hit before any pick was found; lower_bound is valid */
 };
 
-struct ap_certificate { /* what a second engine says of a choice that does not contradict it */
+struct ap_certificate { /* result of a second engine that does not contradict the choice */
 	const char *engine;
-	bool proven; /* the same optimum, or that there is no pick */
-	double lower_bound; /* as far as it came */
+	bool proven; /* found the same optimum, or proved that there is no pick */
+	double lower_bound; /* as far as the engine got */
 	uint64_t work;
 };
 
@@ -76,55 +76,57 @@ struct ap_choice {
 	double cost; /* of pick */
 	double lower_bound;
 	int64_t memory; /* of pick */
-	int64_t least_memory; /* with INFEASIBLE by memory: the least any pick needs, or a
-	                       * bound of it that is above the limit; else -1 */
+	int64_t least_memory; /* if INFEASIBLE by memory: the least that any pick needs, or a lower
+	                         bound of it above the limit; else -1 */
 	uint64_t work; /* deterministic count of inner steps */
-	const struct ap_certificate *certificate; /* NULL: none was asked for */
+	const struct ap_certificate *certificate; /* NULL if not asked for */
 };
 
-/* Cost and memory of a pick, straight from the table: O(n + edges). INFINITY when forbidden. */
+/* Cost and memory of a pick, computed from the table. O(n + edges). INFINITY if forbidden. */
 double ap_problem_cost(const struct ap_problem *p, const uint32_t *pick);
 int64_t ap_problem_memory(const struct ap_problem *p, const uint32_t *pick);
 
-/* Reads autopar-problem/1 / writes it (contract section 6). */
+/* Reads or writes autopar-problem/1 (contract section 6). */
 enum ap_status ap_problem_load(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_problem **out);
 void ap_problem_write_json(const struct ap_problem *p, ap_write_fn *write, void *user);
 
-/* The same problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
- * variables y_<edge>_<row>_<col>; where all costs are below 1 they are multiplied by a power of two,
- * which the first line and the name of the objective state) and for weighted-constraint solvers
- * (toulbar2 .wcsp: cost = (optimum + offset) * quantum, both in the name on the header line; a memory
- * limit is not expressible there and is refused by the caller). */
+/*
+ * Writes the problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
+ * variables y_<edge>_<row>_<col>; if all costs are below 1, they are scaled by a power of two,
+ * which the first line and the objective's name state) or for toulbar2 (.wcsp: cost = (optimum +
+ * offset) * quantum, both in the name on the header line; it cannot express a memory limit, so
+ * callers refuse one).
+ */
 void ap_problem_write_lp(const struct ap_problem *p, ap_write_fn *write, void *user);
 void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user);
 
-/* Writes autopar-solution/1 for a choice; objective from the numbers as given. */
+/* Writes autopar-solution/1 for a choice; the objective uses the given numbers. */
 void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_write_fn *write, void *user);
 
-/* Is a lexicographically smaller than b? The tie-break of equal costs. */
+/* Is a lexicographically smaller than b? Breaks ties between equal costs. */
 bool ap_pick_less(const uint32_t *a, const uint32_t *b, uint32_t n);
 
-/* Content hash of the table (shape, costs, memory, limit), names left out; hex SHA-256. */
+/* SHA-256 in hex of the table's content (shape, costs, memory, limit), without names. */
 void ap_problem_hash(struct ap_ctx *ctx, const struct ap_problem *p, char hex[AP_SHA256_HEX + 1]);
 
-struct ap_incident { /* the edges at each node */
+struct ap_incident { /* edges by node */
 	const ap_id *first; /* [n + 1] */
 	const ap_id *edge; /* of node v: edge[first[v]] .. edge[first[v + 1] - 1], ascending */
 };
 
-/* In scratch. O(n + edges). */
+/* Allocated in scratch. O(n + edges). */
 struct ap_incident ap_incident_make(struct ap_ctx *ctx, const struct ap_problem *p);
 
-/* The sum of the least cost of every node and edge: no pick costs less. O(size of the table). */
+/* The sum of the least costs of every node and edge, a lower bound. O(size of the table). */
 double ap_bound_plain(struct ap_ctx *ctx, const struct ap_problem *p);
 
-/* The choice of a run that found nothing: LIMIT with the plain bound. */
+/* The choice of a run that found nothing: LIMIT, with the plain bound. */
 void ap_choice_none(struct ap_ctx *ctx, const struct ap_problem *p, const char *engine,
 	struct ap_choice *out);
 
-/* Makes out the choice of pick (kept), with its cost and memory; OPTIMAL when bound reaches cost. */
+/* Fills *out for pick (kept, not copied), with cost and memory; OPTIMAL if bound reaches cost. */
 void ap_choice_found(const struct ap_problem *p, uint32_t *pick, double bound,
 	struct ap_choice *out);
 

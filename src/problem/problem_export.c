@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table in the languages of other solvers: CPLEX LP and toulbar2's .wcsp. */
+/* Exports the problem to other solvers: CPLEX LP and toulbar2's .wcsp. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 struct out {
 	ap_write_fn *write;
 	void *user;
-	int terms; /* on the present line of an LP */
-	int scale; /* costs of an LP are multiplied by 2^scale */
+	int terms; /* on the current line of an LP */
+	int scale; /* LP costs are multiplied by 2^scale */
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct out *o, const char *fmt, ...)
@@ -40,7 +40,7 @@ static int64_t entry_memory(const struct ap_pmatrix *m, uint32_t r, uint32_t c)
 #define X_NAME "x_%" PRIu32 "_%" PRIu32
 #define Y_NAME "y_%" PRIu32 "_%" PRIu32 "_%" PRIu32
 
-/* Readers of LP limit the length of a line. */
+/* LP readers limit the length of a line. */
 static void next_term(struct out *o)
 {
 	if (o->terms++ % 8 == 7)
@@ -80,8 +80,8 @@ static double max_cost(const double *cost, size_t n)
 	return most;
 }
 
-/* Solvers take reduced costs below some 1e-7 for nothing, so costs of less than 1 are all multiplied
- * by the power of two that brings the largest up to about a million. */
+/* Solvers treat reduced costs below about 1e-7 as zero. If all costs are below 1, they are scaled
+ * by a power of two so that the largest is about a million. */
 static int scale_of(const struct ap_problem *p)
 {
 	double most = 0;
@@ -146,7 +146,7 @@ static void lp_one_each(struct out *o, const struct ap_problem *p)
 	}
 }
 
-/* The y of an edge in row r sum up to x of its first node's r; forbidden pairs have no y. */
+/* In row r, an edge's y sum to its first node's x of r; forbidden pairs have no y. */
 static void lp_rows(struct out *o, const struct ap_problem *p, uint32_t edge)
 {
 	const struct ap_pedge *e = &p->edge[edge];
@@ -245,7 +245,7 @@ void ap_problem_write_lp(const struct ap_problem *problem, ap_write_fn *write, v
 
 /* ---- toulbar2 ---- */
 
-struct span { /* of the finite costs of one function, in quanta */
+struct span { /* range of a function's finite costs, in quanta */
 	int64_t low, high;
 	size_t listed; /* tuples that need a line */
 };
@@ -255,7 +255,7 @@ static int64_t quanta(double cost, double quantum)
 	return (int64_t)(cost / quantum);
 }
 
-/* Costs of a function with a negative one are raised until the least is 0; `low` is the shift. */
+/* Costs of a function with negative ones are raised until the least is 0; `low` is the shift. */
 static struct span span_of(const double *cost, size_t n, double quantum)
 {
 	struct span s = {0, 0, 0};

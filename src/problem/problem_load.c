@@ -9,8 +9,8 @@
 #include "problem/quantise.h"
 
 #define SCHEMA "autopar-problem/1"
-#define MAX_WAYS 4096 /* factors times primes */
-#define MAX_BYTES ((int64_t)1 << 53) /* sums of memory are exact in a double, too */
+#define MAX_WAYS 4096 /* limit on factors times primes */
+#define MAX_BYTES ((int64_t)1 << 53) /* memory sums stay exact in a double, too */
 
 struct loader {
 	struct ap_ctx *ctx;
@@ -24,7 +24,7 @@ struct loader {
 #define FAULT(l, v, name, check, ...) \
 	ap_json_report((l)->ctx, (l)->doc, (v), AP_ERROR, AP_MEANING, (name), (check), __VA_ARGS__)
 
-/* Reads on after a fault, so that all are reported, but returns the first status. */
+/* Returns the first error; reading continues after a fault to report all. */
 static enum ap_status first(enum ap_status a, enum ap_status b)
 {
 	return a != AP_OK ? a : b;
@@ -78,7 +78,7 @@ static enum ap_status read_memory(struct loader *l, const struct ap_jv *obj, con
 	return AP_OK;
 }
 
-/* One candidate's row of next. */
+/* Reads a candidate's row of next. */
 static enum ap_status read_ways(struct loader *l, const struct ap_jv *row, const char *name,
 	uint32_t k, int32_t *next)
 {
@@ -206,7 +206,7 @@ static enum ap_status read_lists(struct loader *l)
 	i = 0;
 	for (const struct ap_jv *v = ap_jv_first(matrices); v; v = ap_jv_next(v))
 		st = first(st, read_matrix(l, v, &l->matrix[i++]));
-	AP_TRY(st); /* edges are judged by sound nodes and matrices only */
+	AP_TRY(st); /* edges can only be checked against sound nodes and matrices */
 	i = 0;
 	for (const struct ap_jv *v = ap_jv_first(edges); v; v = ap_jv_next(v))
 		st = first(st, read_edge(l, v, &l->edge[i++]));
@@ -229,8 +229,8 @@ static bool matrix_equal(const struct ap_pmatrix *a, const struct ap_pmatrix *b)
 		(!a->memory || memcmp(a->memory, b->memory, cells * sizeof *a->memory) == 0);
 }
 
-/* Edges with equal content get one matrix. Of two contents with one hash the later stays unshared.
- * */
+/* Lets edges with equal content share a matrix. On a hash collision, the later one stays
+ * unshared. */
 static void share_matrices(struct loader *l)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);

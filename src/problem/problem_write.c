@@ -95,7 +95,7 @@ void ap_problem_write_json(const struct ap_problem *problem, ap_write_fn *write,
 	ap_jw_finish(&w);
 }
 
-/* A bound in the numbers as given: each of them was rounded by at most half a quantum. */
+/* The bound in given numbers: each was rounded by at most half a quantum. */
 static double given_bound(const struct ap_problem *p, const struct ap_choice *c, double objective)
 {
 	if (c->outcome == AP_OUT_OPTIMAL)

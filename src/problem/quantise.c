@@ -22,7 +22,7 @@ static size_t cells(const struct ap_pmatrix *m)
 	return (size_t)m->rows * m->cols;
 }
 
-/* No pick costs more than this, in absolute value (up to the rounding of this very sum). */
+/* An upper bound on the absolute cost of any pick (up to rounding of this sum). */
 static double total_bound(struct ap_ctx *ctx, const struct ap_problem *p)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -38,7 +38,7 @@ static double total_bound(struct ap_ctx *ctx, const struct ap_problem *p)
 	return sum;
 }
 
-/* Lowers the power of two q, but not below least, until it divides all of v. */
+/* Halves q, a power of two, until it divides all of v or reaches least. */
 static double common(const double *v, size_t n, double q, double least)
 {
 	for (size_t i = 0; i < n && q > least; i++) {
@@ -93,7 +93,7 @@ bool ap_problem_quantise(struct ap_ctx *ctx, struct ap_problem *p)
 	double total = total_bound(ctx, p);
 	if (!(total < DBL_MAX / 2))
 		return false;
-	int exponent; /* total < 2^exponent: at most 2^52 quanta; as many are left for rounding */
+	int exponent; /* total < 2^exponent: at most 2^52 quanta, which leaves room for rounding */
 	frexp(total, &exponent);
 	double least = ldexp(1, exponent > -1021 ? exponent - 52 : -1073);
 	double q = total > 0 ? common_quantum(p, ldexp(1, exponent), least) : 1;
