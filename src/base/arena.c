@@ -73,15 +73,6 @@ static struct guard *innermost(struct pool *pool)
 	return g;
 }
 
-static void guard_add(struct pool *pool, struct guard *g)
-{
-	pthread_mutex_lock(&pool->lock);
-	g->thread = pthread_self();
-	g->outer = pool->guards;
-	pool->guards = g;
-	pthread_mutex_unlock(&pool->lock);
-}
-
 static void guard_remove(struct pool *pool, const struct guard *g)
 {
 	struct guard **at = &pool->guards;
@@ -117,7 +108,11 @@ bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(voi
 	struct ap_arena *newest = pool->newest;
 	struct guard g;
 
-	guard_add(pool, &g);
+	pthread_mutex_lock(&pool->lock);
+	g.thread = pthread_self();
+	g.outer = pool->guards;
+	pool->guards = &g;
+	pthread_mutex_unlock(&pool->lock);
 	if (setjmp(g.env) == 0) {
 		part(user);
 		guard_remove(pool, &g);
@@ -154,16 +149,6 @@ static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn
 		a->older->newer = a;
 	a->pool->newest = a;
 	return a;
-}
-
-static void unlink_arena(struct ap_arena *a)
-{
-	if (a->newer)
-		a->newer->older = a->older;
-	else
-		a->pool->newest = a->older;
-	if (a->older)
-		a->older->newer = a->newer;
 }
 
 struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user)
@@ -252,10 +237,13 @@ void ap_arena_own(struct ap_arena *owner, struct ap_arena *a)
 	a->owner = owner;
 }
 
-static void destroy_owned(struct ap_arena *a)
+void ap_arena_destroy(struct ap_arena *a)
 {
-	struct ap_arena *x = a->pool->newest;
+	struct ap_arena *x;
 
+	if (!a)
+		return;
+	x = a->pool->newest;
 	while (x) {
 		bool owned = x->owner == a;
 
@@ -263,18 +251,16 @@ static void destroy_owned(struct ap_arena *a)
 			ap_arena_destroy(x);
 		x = owned ? a->pool->newest : x->older;
 	}
-}
-
-void ap_arena_destroy(struct ap_arena *a)
-{
-	if (!a)
-		return;
-	destroy_owned(a);
 	ap_arena_release(a, (struct ap_mark){0});
 	while (a->like && a->spare)
 		spare_give(a, a->like);
 	spare_drop(a);
-	unlink_arena(a);
+	if (a->newer)
+		a->newer->older = a->older;
+	else
+		a->pool->newest = a->older;
+	if (a->older)
+		a->older->newer = a->newer;
 	if (a->pool == &a->own)
 		pthread_mutex_destroy(&a->own.lock);
 	free(a);

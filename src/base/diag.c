@@ -68,17 +68,6 @@ static bool is_control(uint32_t c)
 		(c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-static void add_control(struct ap_str *b, uint32_t c)
-{
-	static const char from[] = "\n\t\r", to[] = "ntr";
-	const char *at = c < 0x20 && c ? strchr(from, (int)c) : NULL;
-
-	if (at)
-		ap_str_addf(b, "\\%c", to[at - from]);
-	else
-		ap_str_addf(b, c < 0x100 ? "\\x%02" PRIx32 : "\\u%04" PRIx32, c);
-}
-
 /* raw made safe to print and cut to most characters. */
 static void add_safe(struct ap_str *b, const char *raw, size_t most)
 {
@@ -95,7 +84,13 @@ static void add_safe(struct ap_str *b, const char *raw, size_t most)
 			ap_str_addf(b, "\\x%02x", (unsigned)(unsigned char)*raw);
 			len = 1;
 		} else if (is_control(c)) {
-			add_control(b, c);
+			static const char from[] = "\n\t\r", to[] = "ntr";
+			const char *at = c < 0x20 && c ? strchr(from, (int)c) : NULL;
+
+			if (at)
+				ap_str_addf(b, "\\%c", to[at - from]);
+			else
+				ap_str_addf(b, c < 0x100 ? "\\x%02" PRIx32 : "\\u%04" PRIx32, c);
 		} else {
 			ap_str_addn(b, raw, len);
 		}
@@ -119,31 +114,6 @@ const char *ap_diag_name(struct ap_diag *d, const char *raw)
 const char *ap_diag_path(struct ap_diag *d, const char *raw)
 {
 	return safe(d, raw, POINTER_CHARS);
-}
-
-/* Where a fault is, with its colon and blank. */
-static void add_place(struct ap_str *b, const struct message *m)
-{
-	if (m->file) {
-		if (*m->file)
-			add_safe(b, m->file, POINTER_CHARS);
-		else
-			ap_str_add(b, "\"\"");
-		if (m->line > 0)
-			ap_str_addf(b, ":%" PRId64, m->line);
-		if (m->line > 0 && m->col > 0)
-			ap_str_addf(b, ":%" PRId64, m->col);
-		ap_str_add(b, ": ");
-	}
-	if (m->pointer)
-		add_safe(b, m->pointer, POINTER_CHARS);
-	if (m->oper) {
-		ap_str_add(b, m->pointer ? " (operator \"" : "(operator \"");
-		add_safe(b, m->oper, NAME_CHARS);
-		ap_str_add(b, "\")");
-	}
-	if (m->pointer || m->oper)
-		ap_str_add(b, ": ");
 }
 
 /* A name as it is, where that is UTF-8 of usual length; NULL of "" and of NULL. */
@@ -223,7 +193,27 @@ void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_err
 			continue;
 		shown[m->level]++;
 		ap_str_addf(out, "autopar-plan: %s: ", words[m->level]);
-		add_place(out, m);
+		/* Where a fault is, with its colon and blank. */
+		if (m->file) {
+			if (*m->file)
+				add_safe(out, m->file, POINTER_CHARS);
+			else
+				ap_str_add(out, "\"\"");
+			if (m->line > 0)
+				ap_str_addf(out, ":%" PRId64, m->line);
+			if (m->line > 0 && m->col > 0)
+				ap_str_addf(out, ":%" PRId64, m->col);
+			ap_str_add(out, ": ");
+		}
+		if (m->pointer)
+			add_safe(out, m->pointer, POINTER_CHARS);
+		if (m->oper) {
+			ap_str_add(out, m->pointer ? " (operator \"" : "(operator \"");
+			add_safe(out, m->oper, NAME_CHARS);
+			ap_str_add(out, "\")");
+		}
+		if (m->pointer || m->oper)
+			ap_str_add(out, ": ");
 		ap_str_add(out, m->text);
 		if (m->check)
 			ap_str_addf(out, " [%s]", m->check);
@@ -281,21 +271,6 @@ static void write_number(struct ap_jw *w, const char *key, int64_t n)
 		ap_jw_null(w);
 }
 
-static void write_message(struct ap_jw *w, const struct message *m)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "level", words[m->level]);
-	write_text(w, "file", m->file);
-	write_number(w, "line", m->line);
-	write_number(w, "column", m->line > 0 ? m->col : 0);
-	write_text(w, "pointer", m->pointer);
-	write_text(w, "operator", m->oper);
-	write_text(w, "check", m->check);
-	ap_jw_kstr(w, "text", m->text);
-	write_figures(w, m);
-	ap_jw_end(w);
-}
-
 void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 {
 	static const char *const keys[] = {"notes", "warnings", "errors"};
@@ -306,7 +281,19 @@ void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most)
 		ap_jw_karr(w, keys[level]);
 		for (size_t i = 0; i < d->messages.n && n < most; i++)
 			if ((int)d->messages.v[i].level == level) {
-				write_message(w, &d->messages.v[i]);
+				const struct message *m = &d->messages.v[i];
+
+				ap_jw_obj_flat(w);
+				ap_jw_kstr(w, "level", words[m->level]);
+				write_text(w, "file", m->file);
+				write_number(w, "line", m->line);
+				write_number(w, "column", m->line > 0 ? m->col : 0);
+				write_text(w, "pointer", m->pointer);
+				write_text(w, "operator", m->oper);
+				write_text(w, "check", m->check);
+				ap_jw_kstr(w, "text", m->text);
+				write_figures(w, m);
+				ap_jw_end(w);
 				n++;
 			}
 		ap_jw_end(w);

@@ -255,27 +255,6 @@ static void scale_list(struct ap_load *l, struct ap_raw_node *n, const struct ap
 	n->n.attrs.v = copy;
 }
 
-static void scale_attrs(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
-{
-	const struct ap_tensor *out = &l->tensors.v[n->out[0]].t;
-	const struct ap_tensor *in = n->nin ? &l->tensors.v[n->in[0]].t : out;
-	bool moved = ap_attr_int(&n->n.attrs, "ellipsis_mask", 0) ||
-		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
-	int added = out->shape.rank - in->shape.rank;
-
-	for (size_t i = 0; i < AP_COUNT(batch_lists); i++) {
-		const struct ap_attr *a = ap_attr_get(&n->n.attrs, batch_lists[i].name);
-		bool operand = batch_lists[i].of == OF_OPERAND;
-		uint32_t mask = operand ? in->batch : out->batch;
-
-		if (batch_lists[i].of == OF_GROWTH && added >= 0)
-			mask &= ~((uint32_t)in->batch << added);
-		if (a && a->type == AP_ATTR_INTS && !(operand && moved) &&
-			a->n <= (operand ? in : out)->shape.rank)
-			scale_list(l, n, a, mask, batch);
-	}
-}
-
 static void say_no_scale(struct ap_load *l, const struct ap_raw_node *n, int64_t batch,
 	const char *why)
 {
@@ -287,6 +266,9 @@ static void say_no_scale(struct ap_load *l, const struct ap_raw_node *n, int64_t
 static bool rebind(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 {
 	struct ap_bind_fault fault;
+	const struct ap_tensor *out, *in;
+	bool moved;
+	int added;
 
 	for (uint16_t k = 0; k < n->n.bound.nout; k++) {
 		struct ap_raw_tensor *t = &l->tensors.v[n->out[k]];
@@ -297,7 +279,22 @@ static bool rebind(struct ap_load *l, struct ap_raw_node *n, int64_t batch)
 			return false;
 		}
 	}
-	scale_attrs(l, n, batch);
+	out = &l->tensors.v[n->out[0]].t;
+	in = n->nin ? &l->tensors.v[n->in[0]].t : out;
+	moved = ap_attr_int(&n->n.attrs, "ellipsis_mask", 0) ||
+		ap_attr_int(&n->n.attrs, "new_axis_mask", 0);
+	added = out->shape.rank - in->shape.rank;
+	for (size_t i = 0; i < AP_COUNT(batch_lists); i++) {
+		const struct ap_attr *a = ap_attr_get(&n->n.attrs, batch_lists[i].name);
+		bool operand = batch_lists[i].of == OF_OPERAND;
+		uint32_t mask = operand ? in->batch : out->batch;
+
+		if (batch_lists[i].of == OF_GROWTH && added >= 0)
+			mask &= ~((uint32_t)in->batch << added);
+		if (a && a->type == AP_ATTR_INTS && !(operand && moved) &&
+			a->n <= (operand ? in : out)->shape.rank)
+			scale_list(l, n, a, mask, batch);
+	}
 	if (bind(l, n, &fault) != AP_OK) {
 		say_no_scale(l, n, batch, fault.text);
 		return false;

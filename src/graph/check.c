@@ -31,22 +31,6 @@ static ap_id producer(const struct ap_load *l, const struct ap_raw_node *n, uint
 	return n->in[k] == AP_NONE ? AP_NONE : l->tensors.v[n->in[k]].t.producer;
 }
 
-static void say_twice(struct ap_load *l, const struct ap_raw_tensor *t,
-	const struct ap_raw_tensor *first)
-{
-	const char *name = ap_load_name(l, t->t.name);
-
-	if (t->t.kind == AP_TENSOR_ACT && first->t.kind == AP_TENSOR_ACT)
-		ap_load_say(l, AP_CHECK_TENSOR_UNIQUE, name_at(t->at),
-			l->nodes.v[t->t.producer].n.name,
-			"tensor \"%s\" is a result of operator \"%s\" too", name,
-			ap_load_name(l, l->nodes.v[first->t.producer].n.name));
-	else
-		ap_load_say(l, AP_CHECK_TENSOR_UNIQUE, name_at(t->at), NULL,
-			"tensor \"%s\" is %s and %s", name, kinds[first->t.kind],
-			kinds[t->t.kind]);
-}
-
 /* Also makes the table of names. */
 static void check_tensor_unique(struct ap_load *l)
 {
@@ -56,10 +40,22 @@ static void check_tensor_unique(struct ap_load *l)
 		bool fresh;
 		ap_id id = ap_map_put_str(l->names, t->t.name, &fresh);
 
-		if (fresh)
+		if (fresh) {
 			l->by_name[id] = (ap_id)i;
-		else if (*t->t.name)
-			say_twice(l, t, &l->tensors.v[l->by_name[id]]);
+		} else if (*t->t.name) {
+			const struct ap_raw_tensor *first = &l->tensors.v[l->by_name[id]];
+			const char *name = ap_load_name(l, t->t.name);
+
+			if (t->t.kind == AP_TENSOR_ACT && first->t.kind == AP_TENSOR_ACT)
+				ap_load_say(l, AP_CHECK_TENSOR_UNIQUE, name_at(t->at),
+					l->nodes.v[t->t.producer].n.name,
+					"tensor \"%s\" is a result of operator \"%s\" too", name,
+					ap_load_name(l, l->nodes.v[first->t.producer].n.name));
+			else
+				ap_load_say(l, AP_CHECK_TENSOR_UNIQUE, name_at(t->at), NULL,
+					"tensor \"%s\" is %s and %s", name, kinds[first->t.kind],
+					kinds[t->t.kind]);
+		}
 	}
 }
 
@@ -464,33 +460,25 @@ static bool vectors_wanted(struct ap_load *l, const struct ap_raw_node *n, const
 	return given == wanted;
 }
 
-static void in_length(struct ap_load *l, const struct ap_raw_node *n)
-{
-	const struct ap_jv *at = ap_jv_get(n->at, "in_strategy");
-	const struct ap_pin *pin = &n->n.in_pin;
-
-	if (vectors_wanted(l, n, at, pin->n, strategy_length(&n->n.bound)))
-		for (uint32_t k = 0; k < pin->n; k++)
-			vector_length(l, n, at, pin, k, strategy_operand(&n->n.bound, k));
-}
-
-static void out_length(struct ap_load *l, const struct ap_raw_node *n)
-{
-	const struct ap_jv *at = ap_jv_get(n->at, "out_strategy");
-
-	if (vectors_wanted(l, n, at, n->n.out_pin.n, 1))
-		vector_length(l, n, at, &n->n.out_pin, 0, &n->n.bound.out[0]);
-}
-
 static void check_pin_length(struct ap_load *l)
 {
 	for (size_t i = 0; i < l->nodes.n; i++) {
 		const struct ap_raw_node *n = &l->nodes.v[i];
 
-		if (is_bound(n) && n->n.in_pin.n > 0)
-			in_length(l, n);
-		if (is_bound(n) && n->n.out_pin.n > 0 && ap_rule_deal_factor(&n->n.bound) >= 0)
-			out_length(l, n);
+		if (is_bound(n) && n->n.in_pin.n > 0) {
+			const struct ap_jv *at = ap_jv_get(n->at, "in_strategy");
+			const struct ap_pin *pin = &n->n.in_pin;
+
+			if (vectors_wanted(l, n, at, pin->n, strategy_length(&n->n.bound)))
+				for (uint32_t k = 0; k < pin->n; k++)
+					vector_length(l, n, at, pin, k, strategy_operand(&n->n.bound, k));
+		}
+		if (is_bound(n) && n->n.out_pin.n > 0 && ap_rule_deal_factor(&n->n.bound) >= 0) {
+			const struct ap_jv *at = ap_jv_get(n->at, "out_strategy");
+
+			if (vectors_wanted(l, n, at, n->n.out_pin.n, 1))
+				vector_length(l, n, at, &n->n.out_pin, 0, &n->n.bound.out[0]);
+		}
 	}
 }
 
@@ -807,20 +795,6 @@ static uint32_t find_cycle(struct ap_load *l, const struct successors *s, const 
 	return best;
 }
 
-static void say_cycle(struct ap_load *l, const ap_id *cycle, uint32_t n)
-{
-	const struct ap_raw_node *first = &l->nodes.v[cycle[0]];
-	struct ap_str text;
-
-	ap_str_init(&text, l->ctx->scratch);
-	for (uint32_t i = 0; i <= n && i < NAMES_TOLD; i++)
-		ap_str_addf(&text, "%s%s", i ? " -> " : "",
-			ap_load_name(l, l->nodes.v[cycle[i % n]].n.name));
-	if (n >= NAMES_TOLD)
-		ap_str_addf(&text, " -> ... (%u operators)", n);
-	ap_load_say(l, AP_CHECK_EDGE_CYCLE, first->at, first->n.name, "cycle: %s", text.s);
-}
-
 static void check_edge_cycle(struct ap_load *l)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -832,8 +806,17 @@ static void check_edge_cycle(struct ap_load *l)
 		l->order = order;
 	} else {
 		ap_id *cycle = AP_NEW_N(l->ctx->scratch, ap_id, s.n);
+		uint32_t n = find_cycle(l, &s, waits, cycle);
+		const struct ap_raw_node *first = &l->nodes.v[cycle[0]];
+		struct ap_str text;
 
-		say_cycle(l, cycle, find_cycle(l, &s, waits, cycle));
+		ap_str_init(&text, l->ctx->scratch);
+		for (uint32_t i = 0; i <= n && i < NAMES_TOLD; i++)
+			ap_str_addf(&text, "%s%s", i ? " -> " : "",
+				ap_load_name(l, l->nodes.v[cycle[i % n]].n.name));
+		if (n >= NAMES_TOLD)
+			ap_str_addf(&text, " -> ... (%u operators)", n);
+		ap_load_say(l, AP_CHECK_EDGE_CYCLE, first->at, first->n.name, "cycle: %s", text.s);
 	}
 	ap_arena_release(l->ctx->scratch, mark);
 }

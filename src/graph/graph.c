@@ -70,21 +70,6 @@ static ap_id first_param(const struct finish *f, const struct ap_node *n)
 	return AP_NONE;
 }
 
-static void place_nodes(struct finish *f)
-{
-	f->g->nnode = (uint32_t)f->l->nodes.n;
-	for (uint32_t i = 0; i < f->g->nnode; i++) {
-		const struct ap_raw_node *n = &f->l->nodes.v[f->l->order[i]];
-
-		f->node[i] = n->n;
-		f->node[i].in = renumber(f, n->in, n->nin);
-		f->node[i].out = renumber(f, n->out, n->n.bound.nout);
-		f->node[i].param = first_param(f, &f->node[i]);
-		if (ap_pin_deals(&f->node[i]))
-			ap_rule_deal(f->l->ctx, &f->node[i].bound);
-	}
-}
-
 static int64_t elements(const struct ap_tensor *t)
 {
 	int64_t n = 0;
@@ -141,7 +126,17 @@ static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 		.sha256 = sha256 ? sha256 : "", .optimizer = l->optimizer, .tensor = f.tensor,
 		.node = f.node, .batch = l->batch};
 	place_tensors(&f);
-	place_nodes(&f);
+	f.g->nnode = (uint32_t)f.l->nodes.n;
+	for (uint32_t i = 0; i < f.g->nnode; i++) {
+		const struct ap_raw_node *n = &f.l->nodes.v[f.l->order[i]];
+
+		f.node[i] = n->n;
+		f.node[i].in = renumber(&f, n->in, n->nin);
+		f.node[i].out = renumber(&f, n->out, n->n.bound.nout);
+		f.node[i].param = first_param(&f, &f.node[i]);
+		if (ap_pin_deals(&f.node[i]))
+			ap_rule_deal(f.l->ctx, &f.node[i].bound);
+	}
 	place_ends(&f);
 	ap_graph_index(l->ctx, f.g, f.tensor, f.node, l->params->inference);
 	ap_load_place_cells(l, f.g, f.tensor, f.node);
@@ -157,26 +152,23 @@ const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 		: ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->param].name);
 }
 
-/* What was read is judged as a whole first, then operator by operator in order. What seems unused
- * may be so through an error, so that is told where there are none. errors: before this graph. */
-static void judge(struct ap_load *l, size_t errors)
-{
-	ap_load_check(l, AP_CHECK_GRAPH_EMPTY, AP_CHECK_EDGE_CYCLE);
-	if (l->order)
-		ap_load_bind(l);
-	ap_load_check(l, AP_CHECK_PIN_LENGTH, AP_CHECK_GRAPH_SIZE);
-	if (ap_diag_count(l->ctx->diag, AP_ERROR) == errors)
-		ap_load_check(l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
-}
-
 static void load(struct ap_load *l)
 {
 	size_t errors = ap_diag_count(l->ctx->diag, AP_ERROR);
 
 	l->names = ap_map_create(l->ctx->arena);
 	l->bound_ids = ap_map_create(l->ctx->arena);
-	if (ap_load_read(l))
-		judge(l, errors);
+	if (ap_load_read(l)) {
+		/* What was read is judged as a whole first, then operator by operator in order.
+		 * What seems unused may be so through an error, so that is told where there are
+		 * none. errors: before this graph. */
+		ap_load_check(l, AP_CHECK_GRAPH_EMPTY, AP_CHECK_EDGE_CYCLE);
+		if (l->order)
+			ap_load_bind(l);
+		ap_load_check(l, AP_CHECK_PIN_LENGTH, AP_CHECK_GRAPH_SIZE);
+		if (ap_diag_count(l->ctx->diag, AP_ERROR) == errors)
+			ap_load_check(l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
+	}
 	if (l->status == AP_OK)
 		ap_load_mark_batch(l);
 	if (l->status == AP_OK && l->params->batch > 0)

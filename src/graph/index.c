@@ -6,41 +6,6 @@
 
 #include "base/arena.h"
 
-/* depends[t]: t depends on a trainable parameter through differentiable operands. */
-static void mark_forward(const struct ap_graph *g, bool *depends)
-{
-	for (uint32_t t = 0; t < g->ntensor; t++)
-		depends[t] = g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].trainable &&
-			ap_dtype_is_float(g->tensor[t].shape.dtype);
-	for (uint32_t i = 0; i < g->nnode; i++) {
-		const struct ap_node *n = &g->node[i];
-		bool any = false;
-
-		for (uint16_t k = 0; k < n->bound.nin; k++)
-			any |= n->bound.in[k].differentiable && depends[n->in[k]];
-		for (uint16_t k = 0; k < n->bound.nout; k++)
-			depends[n->out[k]] = any && ap_dtype_is_float(n->bound.out[k].dtype);
-	}
-}
-
-/* reaches[t]: the loss depends on t; without a scalar loss, any output. */
-static void mark_backward(const struct ap_graph *g, bool *reaches)
-{
-	for (uint32_t i = 0; i < g->noutput; i++)
-		if (g->loss == AP_NONE || g->output[i] == g->loss)
-			reaches[g->output[i]] = true;
-	for (uint32_t i = g->nnode; i-- > 0;) {
-		const struct ap_node *n = &g->node[i];
-		bool any = false;
-
-		for (uint16_t k = 0; k < n->bound.nout; k++)
-			any |= reaches[n->out[k]] && ap_dtype_is_float(n->bound.out[k].dtype);
-		for (uint16_t k = 0; any && k < n->bound.nin; k++)
-			if (n->bound.in[k].differentiable)
-				reaches[n->in[k]] = true;
-	}
-}
-
 /* Which tensors need a gradient, which operators have backward work. */
 static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node, bool inference)
@@ -50,8 +15,33 @@ static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_te
 	bool *reaches = AP_NEW_N(ctx->scratch, bool, g->ntensor);
 
 	if (!inference) {
-		mark_forward(g, depends);
-		mark_backward(g, reaches);
+		/* depends[t]: t depends on a trainable parameter through differentiable operands. */
+		for (uint32_t t = 0; t < g->ntensor; t++)
+			depends[t] = g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].trainable &&
+				ap_dtype_is_float(g->tensor[t].shape.dtype);
+		for (uint32_t i = 0; i < g->nnode; i++) {
+			const struct ap_node *n = &g->node[i];
+			bool any = false;
+
+			for (uint16_t k = 0; k < n->bound.nin; k++)
+				any |= n->bound.in[k].differentiable && depends[n->in[k]];
+			for (uint16_t k = 0; k < n->bound.nout; k++)
+				depends[n->out[k]] = any && ap_dtype_is_float(n->bound.out[k].dtype);
+		}
+		/* reaches[t]: the loss depends on t; without a scalar loss, any output. */
+		for (uint32_t i = 0; i < g->noutput; i++)
+			if (g->loss == AP_NONE || g->output[i] == g->loss)
+				reaches[g->output[i]] = true;
+		for (uint32_t i = g->nnode; i-- > 0;) {
+			const struct ap_node *n = &g->node[i];
+			bool any = false;
+
+			for (uint16_t k = 0; k < n->bound.nout; k++)
+				any |= reaches[n->out[k]] && ap_dtype_is_float(n->bound.out[k].dtype);
+			for (uint16_t k = 0; any && k < n->bound.nin; k++)
+				if (n->bound.in[k].differentiable)
+					reaches[n->in[k]] = true;
+		}
 	}
 	for (uint32_t t = 0; t < g->ntensor; t++)
 		tensor[t].needs_grad = depends[t] && reaches[t];
@@ -142,28 +132,23 @@ static bool owns_before(const struct index *x, const uint32_t *depth, const stru
 	return a->operand < b->operand;
 }
 
-static void place_owners(const struct index *x)
-{
-	const uint32_t *depth = make_depths(x);
-
-	for (uint32_t i = 0; i < x->g->ntensor; i++) {
-		struct ap_tensor *t = &x->tensor[i];
-
-		t->owner = (struct ap_use){AP_NONE, 0};
-		for (uint32_t u = 0; u < t->nuse; u++)
-			if (u == 0 || owns_before(x, depth, &t->use[u], &t->owner))
-				t->owner = t->use[u];
-	}
-}
-
 void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node, bool inference)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct index x = {ctx, g, tensor, node};
+	const uint32_t *depth;
 
 	place_uses(&x);
 	mark_grad(ctx, g, tensor, node, inference);
-	place_owners(&x);
+	depth = make_depths(&x);
+	for (uint32_t i = 0; i < x.g->ntensor; i++) {
+		struct ap_tensor *t = &x.tensor[i];
+
+		t->owner = (struct ap_use){AP_NONE, 0};
+		for (uint32_t u = 0; u < t->nuse; u++)
+			if (u == 0 || owns_before(&x, depth, &t->use[u], &t->owner))
+				t->owner = t->use[u];
+	}
 	ap_arena_release(ctx->scratch, mark);
 }

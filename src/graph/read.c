@@ -162,14 +162,6 @@ static void refuse_flags(struct ap_load *l, const struct ap_jv *v, const char *n
 				ap_load_name(l, name), flags[i]);
 }
 
-static void read_batch_dim(struct ap_load *l, const struct ap_jv *v, struct ap_raw_tensor *t)
-{
-	t->batch_dim = -1;
-	if (t->t.kind == AP_TENSOR_INPUT && ap_jv_get(v, "batch_dim"))
-		ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "batch_dim", 0, INT32_MAX,
-			&t->batch_dim));
-}
-
 static enum ap_status known_keys(struct ap_load *l, const struct ap_jv *v,
 	enum ap_tensor_kind kind)
 {
@@ -202,7 +194,10 @@ static void load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_t
 		ap_load_ok(l, known_keys(l, v, kind));
 		read_shape(l, v, required, &t);
 		t.said.dtype = read_type(l, v, "dtype", required, &t);
-		read_batch_dim(l, v, &t);
+		t.batch_dim = -1;
+		if (t.t.kind == AP_TENSOR_INPUT && ap_jv_get(v, "batch_dim"))
+			ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "batch_dim", 0, INT32_MAX,
+				&t.batch_dim));
 		if (kind == AP_TENSOR_PARAM) {
 			read_read_as(l, v, &t);
 			read_flags(l, v, &t.t);
@@ -293,26 +288,12 @@ static struct ap_pin read_pin(struct ap_load *l, const struct ap_jv *op, const c
 	return pin;
 }
 
-static void read_time(struct ap_load *l, const struct ap_jv *op, struct ap_node *n)
-{
-	static const char *const keys[] = {"forward", "backward", "share", NULL};
-	const struct ap_jv *t = NULL;
-
-	n->measured_share = 1;
-	if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, op, "time_s", &t)) || !t)
-		return;
-	ap_load_ok(l, ap_json_known(l->ctx, l->doc, t, keys));
-	n->measured = ap_load_ok(l, ap_json_get_num(l->ctx, l->doc, t, "forward", 0, 1e9,
-		&n->measured_forward_s));
-	ap_load_ok(l, ap_json_opt_num(l->ctx, l->doc, t, "backward", 0, 1e9,
-		&n->measured_backward_s));
-	ap_load_ok(l, ap_json_opt_num(l->ctx, l->doc, t, "share", 1e-9, 1, &n->measured_share));
-}
-
 static void read_options(struct ap_load *l, const struct ap_jv *v, struct ap_node *n)
 {
 	int64_t stage = -1, segment = -1, fusion = -1;
 	bool recompute = false;
+	static const char *const keys[] = {"forward", "backward", "share", NULL};
+	const struct ap_jv *t = NULL;
 
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, v, "cell", &n->cell));
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, v, "instance", &n->instance));
@@ -329,7 +310,15 @@ static void read_options(struct ap_load *l, const struct ap_jv *v, struct ap_nod
 	n->fusion = (int32_t)fusion;
 	n->in_pin = read_pin(l, v, "in_strategy", n->name);
 	n->out_pin = read_pin(l, v, "out_strategy", n->name);
-	read_time(l, v, n);
+	n->measured_share = 1;
+	if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "time_s", &t)) || !t)
+		return;
+	ap_load_ok(l, ap_json_known(l->ctx, l->doc, t, keys));
+	n->measured = ap_load_ok(l, ap_json_get_num(l->ctx, l->doc, t, "forward", 0, 1e9,
+		&n->measured_forward_s));
+	ap_load_ok(l, ap_json_opt_num(l->ctx, l->doc, t, "backward", 0, 1e9,
+		&n->measured_backward_s));
+	ap_load_ok(l, ap_json_opt_num(l->ctx, l->doc, t, "share", 1e-9, 1, &n->measured_share));
 }
 
 static size_t count(const struct ap_jv *root, const char *key)
@@ -462,31 +451,6 @@ static bool read_value(struct ap_load *l, const struct ap_jv *v, struct ap_attr 
 	}
 }
 
-static const char *nearest(const char *name)
-{
-	const char *best = NULL;
-	int least = 3;
-
-	for (size_t i = 0; ap_attr_at(i); i++) {
-		int d = ap_str_distance(ap_attr_at(i), name, least - 1);
-
-		if (d < least) {
-			least = d;
-			best = ap_attr_at(i);
-		}
-	}
-	return best;
-}
-
-static void say_unknown(struct ap_load *l, const struct ap_jv *v, const char *oper)
-{
-	const char *near = nearest(ap_jv_key(v));
-
-	ap_load_say(l, AP_CHECK_ATTR_UNKNOWN, v, oper, "attribute \"%s\" is unknown%s%s%s",
-		ap_load_name(l, ap_jv_key(v)), near ? "; did you mean \"" : "", near ? near : "",
-		near ? "\"?" : "");
-}
-
 static bool read_attr(struct ap_load *l, const struct ap_jv *v, const struct ap_node *op,
 	struct ap_attr *a)
 {
@@ -495,7 +459,22 @@ static bool read_attr(struct ap_load *l, const struct ap_jv *v, const struct ap_
 	*a = (struct ap_attr){.name = ap_attr_find(op->type, ap_jv_key(v),
 		&wanted)};
 	if (!a->name) {
-		say_unknown(l, v, op->name);
+		const char *oper = op->name;
+		const char *near = NULL;
+		const char *name = ap_jv_key(v);
+		int least = 3;
+
+		for (size_t i = 0; ap_attr_at(i); i++) {
+			int d = ap_str_distance(ap_attr_at(i), name, least - 1);
+
+			if (d < least) {
+				least = d;
+				near = ap_attr_at(i);
+			}
+		}
+		ap_load_say(l, AP_CHECK_ATTR_UNKNOWN, v, oper, "attribute \"%s\" is unknown%s%s%s",
+			ap_load_name(l, ap_jv_key(v)), near ? "; did you mean \"" : "", near ? near : "",
+			near ? "\"?" : "");
 		return false;
 	}
 	a->type = wanted;
@@ -521,25 +500,6 @@ static void load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct a
 		op->attrs.n += read_attr(l, v, op, &list[op->attrs.n]);
 }
 
-static void read_lists(struct ap_load *l, const struct ap_jv *v, struct ap_raw_node *n)
-{
-	const struct ap_jv *in = NULL, *out = NULL, *attrs = NULL;
-
-	if (!ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, v, "inputs", &in)) ||
-		!read_operands(l, in, n))
-		n->sound = false;
-	if (ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, v, "outputs", &out)))
-		read_results(l, out, n);
-	if (!n->out) {
-		n->sound = false;
-		l->incomplete = true;
-	}
-	if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "attrs", &attrs)))
-		n->sound = false;
-	if (attrs)
-		load_read_attrs(l, attrs, &n->n);
-}
-
 /* One operator. */
 static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 {
@@ -554,9 +514,23 @@ static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 		ap_load_say(l, AP_CHECK_NAME_EMPTY, ap_jv_get(v, "name"), NULL,
 			"the name of an operator is empty");
 	if (ap_jv_type(v) == AP_JOBJECT) {
+		const struct ap_jv *in = NULL, *out = NULL, *attrs = NULL;
+
 		n.sound &= ap_load_ok(l, ap_json_get_str(ctx, l->doc, v, "type", &n.n.type));
 		ap_load_ok(l, ap_json_known(ctx, l->doc, v, op_keys));
-		read_lists(l, v, &n);
+		if (!ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, v, "inputs", &in)) ||
+			!read_operands(l, in, &n))
+			n.sound = false;
+		if (ap_load_ok(l, ap_json_get_arr(l->ctx, l->doc, v, "outputs", &out)))
+			read_results(l, out, &n);
+		if (!n.out) {
+			n.sound = false;
+			l->incomplete = true;
+		}
+		if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "attrs", &attrs)))
+			n.sound = false;
+		if (attrs)
+			load_read_attrs(l, attrs, &n.n);
 		read_options(l, v, &n.n);
 	} else {
 		l->incomplete = true;
@@ -576,14 +550,6 @@ static void read_operators(struct ap_load *l, const struct ap_jv *root)
 		return;
 	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v))
 		load_read_op(l, v);
-}
-
-/* Room for what most graphs have: one result an operator. */
-static void reserve(struct ap_load *l, const struct ap_jv *root)
-{
-	AP_RESERVE(l->ctx->scratch, l->nodes, count(root, "operators"));
-	AP_RESERVE(l->ctx->scratch, l->tensors, count(root, "inputs") +
-		count(root, "parameters") + count(root, "constants") + count(root, "operators"));
 }
 
 static void read_recompute(struct ap_load *l, const struct ap_jv *v, struct ap_cell *c)
@@ -661,7 +627,10 @@ bool ap_load_read(struct ap_load *l)
 	l->name = ap_json_file(l->doc);
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "name", &l->name));
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "optimizer", &l->optimizer));
-	reserve(l, root);
+	/* Room for what most graphs have: one result an operator. */
+	AP_RESERVE(l->ctx->scratch, l->nodes, count(root, "operators"));
+	AP_RESERVE(l->ctx->scratch, l->tensors, count(root, "inputs") +
+		count(root, "parameters") + count(root, "constants") + count(root, "operators"));
 	read_list(l, root, "inputs", AP_TENSOR_INPUT);
 	read_list(l, root, "parameters", AP_TENSOR_PARAM);
 	read_list(l, root, "constants", AP_TENSOR_CONST);

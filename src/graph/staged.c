@@ -147,25 +147,6 @@ static uint32_t *list_leaving(struct staging *s)
 	return head;
 }
 
-/* Receives, the part's own operators, Sends. */
-static void number_nodes(struct staging *s)
-{
-	const uint32_t *leaving = list_leaving(s);
-	size_t c = 0;
-	ap_id id = 0;
-
-	for (uint32_t p = 0; p < s->npart; p++) {
-		for (; c < s->copies.n && s->copies.v[c].part == (int32_t)p; c++)
-			if (is_sent(s, &s->copies.v[c]))
-				s->copies.v[c].receive = id++;
-		for (uint32_t i = s->first[p]; i < s->first[p + 1]; i++)
-			s->node_id[s->order[i]] = id++;
-		for (uint32_t i = leaving[p]; i != AP_NONE; i = s->copies.v[i].leaves_next)
-			s->copies.v[i].send = id++;
-	}
-	s->g->nnode = id;
-}
-
 static ap_id place_tensor(struct staging *s, const struct ap_tensor *t)
 {
 	s->tensor[s->g->ntensor] = *t;
@@ -190,15 +171,6 @@ static void note_taken(struct staging *s, const char *name)
 		ap_map_put_str(s->taken, name, NULL);
 }
 
-static void note_names(struct staging *s)
-{
-	s->taken = ap_map_create(s->ctx->scratch);
-	for (ap_id t = 0; t < s->old->ntensor; t++)
-		note_taken(s, s->old->tensor[t].name);
-	for (ap_id i = 0; i < s->old->nnode; i++)
-		note_taken(s, s->old->node[i].name);
-}
-
 static const char *link_name(struct staging *s, const struct copy *c, const char *type)
 {
 	const struct ap_spot *a = &s->at[c->home], *b = &s->at[c->part];
@@ -210,22 +182,6 @@ static const char *link_name(struct staging *s, const struct copy *c, const char
 	return name;
 }
 
-static void bind_link(struct staging *s, const struct ap_tensor *t, struct ap_node *n)
-{
-	const struct ap_bind_in in = {.type = n->type, .attrs = &n->attrs, .nin = 1, .nout = 1,
-		.in = &t->shape};
-	struct ap_bind_fault fault;
-	enum ap_status st = ap_rule_bind(s->ctx, &in, &n->bound, &fault);
-
-	assert(st == AP_OK);
-	(void)st;
-	if (t->kind == AP_TENSOR_PARAM) /* what repeats it is the batch, which users cut outermost */
-		n->bound.left = UINT32_MAX;
-	for (int d = 0; d < t->shape.rank; d++)
-		if (t->batch >> d & 1 && n->bound.in[0].dim[d].n > 0)
-			n->bound.factor[n->bound.in[0].dim[d].factor[0]].flags |= AP_FACTOR_BATCH;
-}
-
 /* A Send or Receive, node id, of what tensor `from` holds; returns its result. */
 static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const char *type, ap_id from)
 {
@@ -234,13 +190,24 @@ static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const
 	ap_id *slot = AP_NEW_N(s->ctx->arena, ap_id, 2);
 	struct ap_node *n = &s->node[id];
 	struct ap_tensor result = *t;
+	struct ap_bind_in in;
+	struct ap_bind_fault fault;
+	enum ap_status st;
 
 	*n = (struct ap_node){.name = link_name(s, c, type), .type = type, .cell = "",
 		.param = AP_NONE, .peer = s->at[other].stage, .stage = s->at[own].stage,
 		.segment = s->at[own].segment, .recompute = -1,
 		.in_cell = AP_NONE, .recompute_cell = AP_NONE, .fusion = -1, .measured_share = 1,
 		.once = t->kind == AP_TENSOR_PARAM};
-	bind_link(s, t, n);
+	in = (struct ap_bind_in){.type = n->type, .attrs = &n->attrs, .nin = 1, .nout = 1, .in = &t->shape};
+	st = ap_rule_bind(s->ctx, &in, &n->bound, &fault);
+	assert(st == AP_OK);
+	(void)st;
+	if (t->kind == AP_TENSOR_PARAM) /* what repeats it is the batch, which users cut outermost */
+		n->bound.left = UINT32_MAX;
+	for (int d = 0; d < t->shape.rank; d++)
+		if (t->batch >> d & 1 && n->bound.in[0].dim[d].n > 0)
+			n->bound.factor[n->bound.in[0].dim[d].factor[0]].flags |= AP_FACTOR_BATCH;
 	result.name = n->name;
 	result.kind = AP_TENSOR_ACT;
 	result.trainable = result.layerwise_parallel = result.parallel_optimizer = false;
@@ -340,6 +307,9 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct staging s = {.ctx = ctx, .old = g, .spot = spot};
+	const uint32_t *leaving;
+	size_t c = 0;
+	ap_id id = 0;
 
 	s.g = AP_NEW(ctx->arena, struct ap_graph);
 	*s.g = *g;
@@ -350,9 +320,24 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 	find_copies(&s);
 	s.tensor = AP_NEW_N(ctx->arena, struct ap_tensor, g->ntensor + 2 * s.copies.n);
 	s.node = AP_NEW_N(ctx->arena, struct ap_node, g->nnode + 2 * s.copies.n);
-	number_nodes(&s);
+	/* Receives, the part's own operators, Sends. */
+	leaving = list_leaving(&s);
+	for (uint32_t p = 0; p < s.npart; p++) {
+		for (; c < s.copies.n && s.copies.v[c].part == (int32_t)p; c++)
+			if (is_sent(&s, &s.copies.v[c]))
+				s.copies.v[c].receive = id++;
+		for (uint32_t i = s.first[p]; i < s.first[p + 1]; i++)
+			s.node_id[s.order[i]] = id++;
+		for (uint32_t i = leaving[p]; i != AP_NONE; i = s.copies.v[i].leaves_next)
+			s.copies.v[i].send = id++;
+	}
+	s.g->nnode = id;
 	place_sources(&s);
-	note_names(&s);
+	s.taken = ap_map_create(s.ctx->scratch);
+	for (ap_id t = 0; t < s.old->ntensor; t++)
+		note_taken(&s, s.old->tensor[t].name);
+	for (ap_id i = 0; i < s.old->nnode; i++)
+		note_taken(&s, s.old->node[i].name);
 	place_nodes(&s);
 	finish(&s);
 	ap_arena_release(ctx->scratch, mark);

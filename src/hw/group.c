@@ -78,18 +78,6 @@ void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out)
 	}
 }
 
-/* Is x on the boundary of every axis: does it cut each one into whole runs? */
-static bool cuts_evenly(const struct ap_axes *axes, int64_t x)
-{
-	for (int i = 0; i < axes->n; i++) {
-		int64_t inner = axes->axis[i].stride, outer = inner * axes->axis[i].size;
-
-		if (inner % x != 0 && (x % inner != 0 || (outer % x != 0 && x % outer != 0)))
-			return false;
-	}
-	return true;
-}
-
 /* Members of a group within a run of x ranks that cuts_evenly(). */
 static uint32_t members_within(const struct ap_axes *axes, int64_t x)
 {
@@ -114,9 +102,17 @@ static bool nested_shape(
 
 	if (!m->regular)
 		return false;
-	for (int l = 0; l < m->nlevel; l++)
-		if (!cuts_evenly(axes, m->ranks[l]))
-			return false;
+	for (int l = 0; l < m->nlevel; l++) {
+		int64_t x = m->ranks[l];
+
+		/* Is x on the boundary of every axis: does it cut each one into whole runs? */
+		for (int i = 0; i < axes->n; i++) {
+			int64_t inner = axes->axis[i].stride, outer = inner * axes->axis[i].size;
+
+			if (inner % x != 0 && (x % inner != 0 || (outer % x != 0 && x % outer != 0)))
+				return false;
+		}
+	}
 	for (int l = 0; l < m->nlevel; l++) {
 		uint32_t n = members_within(axes, m->ranks[l]);
 
@@ -145,25 +141,6 @@ static void census_init(struct ap_arena *arena, const struct ap_machine *m, stru
 	}
 }
 
-static void census_count(const struct ap_machine *m, struct census *c, int64_t rank, uint32_t group)
-{
-	bool fresh = true; /* a sub-block not met before */
-
-	for (int l = 0; l < m->nlevel; l++) {
-		uint32_t b = m->block[l][rank];
-		bool first = c[l].stamp[b] != group;
-
-		if (first) {
-			c[l].stamp[b] = group;
-			c[l].members[b] = c[l].subs[b] = 0;
-			c[l].touched[c[l].ntouched++] = b;
-		}
-		c[l].members[b]++;
-		c[l].subs[b] += fresh;
-		fresh = first;
-	}
-}
-
 static void census_level(const struct census *c, const struct census *inner, uint32_t *fan,
 	uint32_t *few, uint32_t *members)
 {
@@ -182,15 +159,6 @@ static void census_level(const struct census *c, const struct census *inner, uin
 		if (i == 0 || n < *members)
 			*members = n;
 	}
-}
-
-static void census_shape(const struct ap_machine *m, struct census *c, struct ap_group_shape *s)
-{
-	memset(s, 0, sizeof *s); /* shapes are compared as bytes */
-	for (int l = 0; l < m->nlevel; l++)
-		census_level(&c[l], l ? &c[l - 1] : NULL, &s->fan[l], &s->few[l], &s->members[l]);
-	for (int l = 0; l < m->nlevel; l++)
-		c[l].ntouched = 0;
 }
 
 static bool leads_group(const struct ap_axes *axes, int64_t rank)
@@ -217,9 +185,30 @@ static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 			continue;
 		ap_axes_group(axes, r, ranks);
 		group++;
-		for (int64_t k = 0; k < size; k++)
-			census_count(m, census, ranks[k], group);
-		census_shape(m, census, &s);
+		for (int64_t k = 0; k < size; k++) {
+			int64_t rank = ranks[k];
+			bool fresh = true; /* a sub-block not met before */
+
+			for (int l = 0; l < m->nlevel; l++) {
+				uint32_t b = m->block[l][rank];
+				bool first = census[l].stamp[b] != group;
+
+				if (first) {
+					census[l].stamp[b] = group;
+					census[l].members[b] = census[l].subs[b] = 0;
+					census[l].touched[census[l].ntouched++] = b;
+				}
+				census[l].members[b]++;
+				census[l].subs[b] += fresh;
+				fresh = first;
+			}
+		}
+		memset(&s, 0, sizeof s); /* shapes are compared as bytes */
+		for (int l = 0; l < m->nlevel; l++)
+			census_level(&census[l], l ? &census[l - 1] : NULL, &s.fan[l], &s.few[l],
+				&s.members[l]);
+		for (int l = 0; l < m->nlevel; l++)
+			census[l].ntouched = 0;
 		ap_map_put(shapes, &s, sizeof s, NULL);
 	}
 	for (size_t i = 0; i < cap && i < ap_map_size(shapes); i++)

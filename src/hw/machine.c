@@ -153,16 +153,6 @@ static void add_primes(struct ap_machine *m, uint32_t count, uint32_t stride)
 	}
 }
 
-static void reverse_axes(struct ap_machine *m)
-{
-	for (int i = 0, j = m->naxis - 1; i < j; i++, j--) {
-		struct ap_prime_axis swap = m->axis[i];
-
-		m->axis[i] = m->axis[j];
-		m->axis[j] = swap;
-	}
-}
-
 /* On a regular machine no axis crosses the border of a block; else the primes of a stage's ranks. */
 static void make_axes(struct ap_machine *m)
 {
@@ -173,7 +163,12 @@ static void make_axes(struct ap_machine *m)
 		stride = m->ranks[l];
 	}
 	add_primes(m, m->ndev / stride, stride);
-	reverse_axes(m);
+	for (int i = 0, j = m->naxis - 1; i < j; i++, j--) {
+		struct ap_prime_axis swap = m->axis[i];
+
+		m->axis[i] = m->axis[j];
+		m->axis[j] = swap;
+	}
 	for (int i = 0; i < m->naxis; i++)
 		m->axis[i].level = axis_level(m, m->axis[i]);
 }

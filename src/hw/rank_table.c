@@ -268,43 +268,6 @@ static const struct ap_card **by_rank(struct rank_table *t)
 	return card;
 }
 
-static void check_device_ids(struct rank_table *t)
-{
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ap_map *seen = ap_map_create(t->ctx->scratch);
-	uint32_t *first = AP_NEW_N(t->ctx->scratch, uint32_t, t->cards.n);
-
-	for (uint32_t i = 0; i < t->cards.n; i++) {
-		const struct ap_card *c = &t->cards.v[i];
-		int64_t key[2] = {c->server, c->device_id};
-		bool fresh;
-		ap_id id = ap_map_put(seen, key, sizeof key, &fresh);
-
-		if (fresh)
-			first[id] = i;
-		else
-			clash(t, &t->cards.v[first[id]], c, "device-unique",
-				ap_arena_printf(t->ctx->arena,
-					"device_id %" PRId64 " is given twice on server \"%s\"",
-					c->device_id,
-					ap_diag_name(t->ctx->diag, t->servers.v[c->server])));
-	}
-	ap_arena_release(t->ctx->scratch, mark);
-}
-
-/* Numbers devices in their super pods where the table does not. */
-static void number_in_pods(struct rank_table *t, struct ap_topo *topo, struct ap_place *place)
-{
-	int64_t *n = AP_NEW_N(t->ctx->arena, int64_t, topo->pod.n);
-
-	for (uint32_t r = 0; r < topo->ndev; r++) {
-		uint32_t pod = topo->pod.of[place[r].server];
-
-		if (place[r].super_device_id < 0)
-			place[r].super_device_id = n[pod]++;
-	}
-}
-
 /* Brings the pods or clusters that were read into the order of ranks; number: the index that each
  * server of the table has in topo. */
 static void place_tier(struct rank_table *t, const struct rank_tier *tier,
@@ -361,8 +324,17 @@ static void place_ranks(
 	topo->first = ap_topo_link(t->ctx, place, topo->ndev, topo->nserver);
 	place_tier(t, &t->pod, number, topo, &topo->pod);
 	place_tier(t, &t->cluster, number, topo, &topo->cluster);
-	if (topo->pod.n)
-		number_in_pods(t, topo, place);
+	if (topo->pod.n) {
+		int64_t *n = AP_NEW_N(t->ctx->arena, int64_t, topo->pod.n);
+
+		/* Numbers devices in their super pods where the table does not. */
+		for (uint32_t r = 0; r < topo->ndev; r++) {
+			uint32_t pod = topo->pod.of[place[r].server];
+
+			if (place[r].super_device_id < 0)
+				place[r].super_device_id = n[pod]++;
+		}
+	}
 }
 
 /* Are the ids of the devices of a job over several clusters numbers in the job, or in servers? */
@@ -434,29 +406,6 @@ static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
 	return inet_pton(AF_INET6, text, binary) == 1 ? IPV6 : OTHER;
 }
 
-static void check_ip(struct ips *x, const struct ap_card *c, const char *s, size_t len)
-{
-	enum family family = family_of(x->t->ctx->scratch, s, len);
-	const struct ap_jv *at = ap_jv_get(c->at, "device_ip");
-	bool fresh;
-
-	if (family == OTHER) {
-		if (!x->other++)
-			x->first_other = c;
-		return;
-	}
-	ap_map_put(x->seen, s, len, &fresh);
-	if (!fresh)
-		fault(x->t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
-			ap_diag_name(
-				x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
-	if (x->family != OTHER && family != x->family)
-		fault(x->t, at, "device-ip-family",
-			"an IPv%d address, but others are IPv%d", family, x->family);
-	else
-		x->family = family;
-}
-
 static void check_card(struct ips *x, const struct ap_card *c)
 {
 	const char *s = c->ip;
@@ -467,8 +416,28 @@ static void check_card(struct ips *x, const struct ap_card *c)
 		return;
 	}
 	for (size_t len; *s; s += len + (s[len] == ','), count++) {
+		enum family family;
+		const struct ap_jv *at;
+		bool fresh;
+
 		len = strcspn(s, ",");
-		check_ip(x, c, s, len);
+		family = family_of(x->t->ctx->scratch, s, len);
+		at = ap_jv_get(c->at, "device_ip");
+		if (family == OTHER) {
+			if (!x->other++)
+				x->first_other = c;
+			continue;
+		}
+		ap_map_put(x->seen, s, len, &fresh);
+		if (!fresh)
+			fault(x->t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
+				ap_diag_name(
+					x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
+		if (x->family != OTHER && family != x->family)
+			fault(x->t, at, "device-ip-family",
+				"an IPv%d address, but others are IPv%d", family, x->family);
+		else
+			x->family = family;
 	}
 	if (!x->first_card) {
 		x->first_card = c;
@@ -504,12 +473,33 @@ static enum ap_status finish(
 {
 	struct ap_topo *topo = AP_NEW(t->ctx->arena, struct ap_topo);
 	const struct ap_card **card;
+	struct ap_mark mark;
+	struct ap_map *seen;
+	uint32_t *first;
 
 	if (t->cards.n > AP_MAX_DEVICES)
 		return ap_json_report(t->ctx, t->doc, t->root, AP_ERROR, AP_MEANING, NULL,
 			"device-count", "%zu cards; at most %d are planned for", t->cards.n,
 			AP_MAX_DEVICES);
-	check_device_ids(t);
+	mark = ap_arena_mark(t->ctx->scratch);
+	seen = ap_map_create(t->ctx->scratch);
+	first = AP_NEW_N(t->ctx->scratch, uint32_t, t->cards.n);
+	for (uint32_t i = 0; i < t->cards.n; i++) {
+		const struct ap_card *c = &t->cards.v[i];
+		int64_t key[2] = {c->server, c->device_id};
+		bool fresh;
+		ap_id id = ap_map_put(seen, key, sizeof key, &fresh);
+
+		if (fresh)
+			first[id] = i;
+		else
+			clash(t, &t->cards.v[first[id]], c, "device-unique",
+				ap_arena_printf(t->ctx->arena,
+					"device_id %" PRId64 " is given twice on server \"%s\"",
+					c->device_id,
+					ap_diag_name(t->ctx->diag, t->servers.v[c->server])));
+	}
+	ap_arena_release(t->ctx->scratch, mark);
 	check_ips(t);
 	card = by_rank(t);
 	AP_TRY(t->status);
@@ -778,11 +768,21 @@ static void add_server(struct rank_table *t, const struct tier_kind *k, const st
 		tier->of[server] = (uint32_t)tier->n - 1;
 }
 
-static void parse_tier(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
-	const struct ap_jv *list, struct rank_tier *tier)
+static void read_tier(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
+	struct rank_tier *tier)
 {
-	struct ap_map *names = ap_map_create(t->ctx->arena);
+	const struct ap_jv *list;
+	struct ap_map *names;
 
+	if (!ap_jv_get(t->root, k->list))
+		return;
+	list = rank_table_list(t, t->root, k->list);
+	if (!list)
+		return;
+	tier->of = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n);
+	for (size_t s = 0; s < t->servers.n; s++)
+		tier->of[s] = AP_NONE;
+	names = ap_map_create(t->ctx->arena);
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
 		const struct ap_jv *servers;
 
@@ -794,33 +794,10 @@ static void parse_tier(struct rank_table *t, const struct tier_kind *k, const st
 			if (is_object(t, s, "a server"))
 				add_server(t, k, ids, s, tier);
 	}
-}
-
-static void check_cover(
-	struct rank_table *t, const struct tier_kind *k, const struct ap_jv *list,
-	const struct rank_tier *tier)
-{
 	for (size_t s = 0; s < t->servers.n && t->status == AP_OK; s++)
 		if (tier->of[s] == AP_NONE)
 			fault(t, list, k->check_server, "server \"%s\" is in no %s",
 				ap_diag_name(t->ctx->diag, t->servers.v[s]), k->what);
-}
-
-static void read_tier(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
-	struct rank_tier *tier)
-{
-	const struct ap_jv *list;
-
-	if (!ap_jv_get(t->root, k->list))
-		return;
-	list = rank_table_list(t, t->root, k->list);
-	if (!list)
-		return;
-	tier->of = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n);
-	for (size_t s = 0; s < t->servers.n; s++)
-		tier->of[s] = AP_NONE;
-	parse_tier(t, k, ids, list, tier);
-	check_cover(t, k, list, tier);
 }
 
 /* HCCL takes super pods of equal numbers of servers only. */
@@ -1014,29 +991,6 @@ static bool add_listed_server(
 	return true;
 }
 
-static void check_ports(struct rank_table *t, const struct ap_jv *device)
-{
-	static const char *const ports[] = {"device_port", "host_port", "backup_device_port"};
-	int64_t ignored;
-
-	for (size_t i = 0; i < AP_COUNT(ports); i++)
-		rank_table_int(t, device, ports[i], 1, 65535, true, &ignored);
-}
-
-static void parse_device(
-	struct rank_table *t, const struct ap_jv *device, uint32_t server, bool in_pod)
-{
-	struct ap_card *card;
-	int64_t id = -1;
-
-	check_ports(t, device);
-	if (in_pod)
-		rank_table_int(t, device, "super_device_id", 0, UINT32_MAX, false, &id);
-	card = rank_table_card(t, device, device, server);
-	if (card)
-		card->super_device_id = id;
-}
-
 static void parse_server(struct rank_table *t, struct ap_map *ids, const struct ap_jv *server,
 	bool in_pod)
 {
@@ -1046,28 +1000,27 @@ static void parse_server(struct rank_table *t, struct ap_map *ids, const struct 
 
 	devices = rank_table_list(t, server, "device");
 	for (const struct ap_jv *d = devices ? ap_jv_first(devices) : NULL; d; d = ap_jv_next(d))
-		if (is_object(t, d, "a device") && named)
-			parse_device(t, d, number, in_pod);
-}
+		if (is_object(t, d, "a device") && named) {
+			struct ap_card *card;
+			int64_t id = -1;
+			static const char *const ports[] = {"device_port", "host_port",
+				"backup_device_port"};
+			int64_t ignored;
 
-/* A server's host_ip makes the host's cards the network: all servers have it, or none. */
-static void check_host_ips(struct rank_table *t, const struct ap_jv *servers)
-{
-	const struct ap_jv *with = NULL, *without = NULL;
-
-	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
-		if (ap_jv_get(s, "host_ip"))
-			with = s;
-		else
-			without = s;
-	if (with && without)
-		fault(t, without, "host-ip",
-			"no \"host_ip\" here, but other servers have one; all or none must");
+			for (size_t i = 0; i < AP_COUNT(ports); i++)
+				rank_table_int(t, d, ports[i], 1, 65535, true, &ignored);
+			if (in_pod)
+				rank_table_int(t, d, "super_device_id", 0, UINT32_MAX, false, &id);
+			card = rank_table_card(t, d, d, number);
+			if (card)
+				card->super_device_id = id;
+		}
 }
 
 static void parse_servers(struct rank_table *t, struct ap_map *ids, bool in_pod)
 {
 	const struct ap_jv *servers;
+	const struct ap_jv *with = NULL, *without = NULL;
 
 	check_status(t);
 	t->job_wide_ids = ap_jv_get(t->root, "cluster_list") != NULL;
@@ -1080,7 +1033,15 @@ static void parse_servers(struct rank_table *t, struct ap_map *ids, bool in_pod)
 	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
 		if (is_object(t, s, "a server"))
 			parse_server(t, ids, s, in_pod);
-	check_host_ips(t, servers);
+	/* A server's host_ip makes the host's cards the network: all servers have it, or none. */
+	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
+		if (ap_jv_get(s, "host_ip"))
+			with = s;
+		else
+			without = s;
+	if (with && without)
+		fault(t, without, "host-ip",
+			"no \"host_ip\" here, but other servers have one; all or none must");
 	t->needs_ips = t->servers.n > 1;
 }
 
@@ -1092,35 +1053,31 @@ static void parse_1_0(struct rank_table *t)
 	tiers(t, ids, false);
 }
 
-/* The number that a device has in its super pod is its own there. */
-static void check_super_ids(struct rank_table *t)
-{
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ap_map *seen = ap_map_create(t->ctx->scratch);
-
-	for (size_t i = 0; i < t->cards.n; i++) {
-		const struct ap_card *c = &t->cards.v[i];
-		int64_t key[2] = {t->pod.of[c->server], c->super_device_id};
-		bool fresh;
-
-		ap_map_put(seen, key, sizeof key, &fresh);
-		if (!fresh)
-			fault(t, ap_jv_get(c->at, "super_device_id"),
-				"super-device-unique",
-				"super_device_id is given twice in super pod \"%s\"",
-				ap_diag_name(t->ctx->diag, t->pod.v[key[0]]));
-	}
-	ap_arena_release(t->ctx->scratch, mark);
-}
-
 static void parse_1_2(struct rank_table *t)
 {
 	struct ap_map *ids = ap_map_create(t->ctx->arena);
 
 	parse_servers(t, ids, ap_jv_get(t->root, "super_pod_list") != NULL);
 	tiers(t, ids, true);
-	if (t->status == AP_OK && t->pod.of)
-		check_super_ids(t);
+	if (t->status == AP_OK && t->pod.of) {
+		struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+		struct ap_map *seen = ap_map_create(t->ctx->scratch);
+
+		/* The number that a device has in its super pod is its own there. */
+		for (size_t i = 0; i < t->cards.n; i++) {
+			const struct ap_card *c = &t->cards.v[i];
+			int64_t key[2] = {t->pod.of[c->server], c->super_device_id};
+			bool fresh;
+
+			ap_map_put(seen, key, sizeof key, &fresh);
+			if (!fresh)
+				fault(t, ap_jv_get(c->at, "super_device_id"),
+					"super-device-unique",
+					"super_device_id is given twice in super pod \"%s\"",
+					ap_diag_name(t->ctx->diag, t->pod.v[key[0]]));
+		}
+		ap_arena_release(t->ctx->scratch, mark);
+	}
 	if (t->pod.of)
 		t->needs_ips = t->pod.n > 1; /* inside one they have its links */
 }
@@ -1305,35 +1262,31 @@ static int by_key(const void *a, const void *b)
 	return x->card < y->card ? -1 : x->card > y->card;
 }
 
-static void assign_ranks(struct rank_table *t)
-{
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ordered_server *server =
-		AP_NEW_N(t->ctx->scratch, struct ordered_server, t->servers.n);
-	struct ordered_card *card = AP_NEW_N(t->ctx->scratch, struct ordered_card, t->cards.n);
-	int64_t *place = AP_NEW_N(t->ctx->scratch, int64_t, t->servers.n);
-
-	for (uint32_t s = 0; s < t->servers.n; s++)
-		server[s] = (struct ordered_server){t->servers.v[s], s};
-	qsort(server, t->servers.n, sizeof *server, by_id);
-	for (uint32_t i = 0; i < t->servers.n; i++)
-		place[server[i].server] = i;
-	for (uint32_t i = 0; i < t->cards.n; i++)
-		card[i] = (struct ordered_card){
-			place[t->cards.v[i].server] * AP_MAX_DEVICES + t->cards.v[i].device_id, i};
-	qsort(card, t->cards.n, sizeof *card, by_key);
-	for (uint32_t i = 0; i < t->cards.n; i++)
-		t->cards.v[card[i].card].rank = i;
-	ap_arena_release(t->ctx->scratch, mark);
-}
-
 static void parse_cloud(struct rank_table *t)
 {
 	struct groups x = {.t = t};
 
 	parse_groups(&x, parse_cloud_group);
-	if (t->cards.n)
-		assign_ranks(t);
+	if (t->cards.n) {
+		struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+		struct ordered_server *server =
+			AP_NEW_N(t->ctx->scratch, struct ordered_server, t->servers.n);
+		struct ordered_card *card = AP_NEW_N(t->ctx->scratch, struct ordered_card, t->cards.n);
+		int64_t *place = AP_NEW_N(t->ctx->scratch, int64_t, t->servers.n);
+
+		for (uint32_t s = 0; s < t->servers.n; s++)
+			server[s] = (struct ordered_server){t->servers.v[s], s};
+		qsort(server, t->servers.n, sizeof *server, by_id);
+		for (uint32_t i = 0; i < t->servers.n; i++)
+			place[server[i].server] = i;
+		for (uint32_t i = 0; i < t->cards.n; i++)
+			card[i] = (struct ordered_card){
+				place[t->cards.v[i].server] * AP_MAX_DEVICES + t->cards.v[i].device_id, i};
+		qsort(card, t->cards.n, sizeof *card, by_key);
+		for (uint32_t i = 0; i < t->cards.n; i++)
+			t->cards.v[card[i].card].rank = i;
+		ap_arena_release(t->ctx->scratch, mark);
+	}
 }
 
 static const struct rank_form forms[] = {

@@ -45,16 +45,6 @@ static bool casts_param(const struct folding *f, const struct ap_import_op *op)
 		f->g->tensors.v[op->out].shape.dtype != from->shape.dtype;
 }
 
-static void count_cast(struct folding *f, const struct ap_import_op *op)
-{
-	struct reading *r = &f->of[op->in[0]];
-	enum ap_dtype to = f->g->tensors.v[op->out].shape.dtype;
-
-	r->type = r->casts == 0 || r->type == to ? to : AP_DTYPE_COUNT;
-	r->line = r->casts == 0 ? op->line : r->line;
-	r->casts++;
-}
-
 /* A result of the network is one use more, which is no Cast. */
 static void count(struct folding *f)
 {
@@ -64,8 +54,14 @@ static void count(struct folding *f)
 		for (uint32_t k = 0; k < op->nin; k++)
 			if (op->in[k] != AP_NONE)
 				f->of[op->in[k]].uses++;
-		if (casts_param(f, op))
-			count_cast(f, op);
+		if (casts_param(f, op)) {
+			struct reading *r = &f->of[op->in[0]];
+			enum ap_dtype to = f->g->tensors.v[op->out].shape.dtype;
+
+			r->type = r->casts == 0 || r->type == to ? to : AP_DTYPE_COUNT;
+			r->line = r->casts == 0 ? op->line : r->line;
+			r->casts++;
+		}
 	}
 	for (size_t i = 0; i < f->g->outputs.n; i++)
 		f->of[f->g->outputs.v[i]].uses++;
@@ -103,22 +99,6 @@ static void judge(struct folding *f)
 	}
 }
 
-static void replace_operands(struct folding *f, struct ap_import_op *op)
-{
-	ap_id *in = NULL;
-
-	for (uint32_t k = 0; k < op->nin; k++) {
-		ap_id param = op->in[k] == AP_NONE ? AP_NONE : f->stands_for[op->in[k]];
-
-		if (param == AP_NONE)
-			continue;
-		if (!in)
-			in = ap_arena_memdup(f->ctx->arena, op->in, op->nin * sizeof *in);
-		in[k] = param;
-	}
-	op->in = in ? in : op->in;
-}
-
 /* An operator comes after those whose results it reads. */
 static void fold(struct folding *f)
 {
@@ -126,12 +106,22 @@ static void fold(struct folding *f)
 
 	for (size_t i = 0; i < f->g->ops.n; i++) {
 		struct ap_import_op op = f->g->ops.v[i];
+		ap_id *in = NULL;
 
 		if (casts_param(f, &op) && f->g->tensors.v[op.in[0]].read_as != AP_DTYPE_COUNT) {
 			f->stands_for[op.out] = op.in[0];
 			continue;
 		}
-		replace_operands(f, &op);
+		for (uint32_t k = 0; k < op.nin; k++) {
+			ap_id param = op.in[k] == AP_NONE ? AP_NONE : f->stands_for[op.in[k]];
+
+			if (param == AP_NONE)
+				continue;
+			if (!in)
+				in = ap_arena_memdup(f->ctx->arena, op.in, op.nin * sizeof *in);
+			in[k] = param;
+		}
+		op.in = in ? in : op.in;
 		f->g->ops.v[n++] = op;
 	}
 	f->g->ops.n = n;

@@ -306,18 +306,6 @@ static uint8_t depth_of(const struct ap_flat_value *v)
 	return v->kind == AP_FLAT_TUPLE ? v->depth : v->kind == AP_FLAT_CONST ? v->c->depth : 0;
 }
 
-static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const struct ap_flat_value *part)
-{
-	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
-	struct ap_ir_value *v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
-
-	for (uint32_t i = 0; i < n; i++)
-		v[i] = *part[i].c;
-	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
-	ap_ir_measure_list(list);
-	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
-}
-
 /* A tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
 static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 	const struct ap_flat_value *part, struct ap_flat_value *out)
@@ -337,11 +325,19 @@ static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 	if (depth >= AP_IR_MOST_NESTED)
 		return fault(e, line, AP_LIMIT, "tuples are nested deeper than %d",
 			AP_IR_MOST_NESTED);
-	if (constant)
-		*out = constant_list(e, n, part);
-	else
+	if (constant) {
+		struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
+		struct ap_ir_value *v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
+
+		for (uint32_t i = 0; i < n; i++)
+			v[i] = *part[i].c;
+		*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
+		ap_ir_measure_list(list);
+		*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+	} else {
 		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part,
 			.size = (uint32_t)size, .depth = depth + 1};
+	}
 	return AP_OK;
 }
 
@@ -374,16 +370,20 @@ static enum ap_status resolve(struct flat *e, const struct ap_flat_frame *frame,
 	}
 }
 
-/* A node's types repeat those of what it reads. */
-static enum ap_status check_type(struct flat *e, const struct ap_ir_node *n, const struct ap_ir_type *type,
-	const struct ap_flat_value *v)
+/* What an operand of node n stands for. type: as the node's types say; NULL not told. */
+static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
+	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
+	struct ap_flat_value *out)
 {
-	struct ap_where where = {.file = e->ir->file, .line = n->line};
+	struct ap_where where;
 	const struct ap_flat_tensor *from;
 
-	if (!type || !type->shaped || type->rank > AP_MAX_RANK || v->kind != AP_FLAT_TENSOR)
+	AP_TRY(resolve(e, frame, n, v, type, out));
+	/* A node's types repeat those of what it reads. */
+	where = (struct ap_where){.file = e->ir->file, .line = n->line};
+	if (!type || !type->shaped || type->rank > AP_MAX_RANK || out->kind != AP_FLAT_TENSOR)
 		return AP_OK;
-	from = &e->flat->tensors.v[v->id];
+	from = &e->flat->tensors.v[out->id];
 	if (!from->type.shaped || from->type.rank > AP_MAX_RANK || (from->type.rank == type->rank &&
 		!memcmp(from->type.dim, type->dim, type->rank * sizeof *type->dim)))
 		return AP_OK;
@@ -391,15 +391,6 @@ static enum ap_status check_type(struct flat *e, const struct ap_ir_node *n, con
 		"\"%s\" reads the shape %s here, but line %" PRId64 " gives %s",
 		shown(e, n->prim ? n->prim : "call"), ap_shape_text(e->ctx->arena, type->dim, type->rank),
 		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
-}
-
-/* What an operand of node n stands for. type: as the node's types say; NULL not told. */
-static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
-	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
-	struct ap_flat_value *out)
-{
-	AP_TRY(resolve(e, frame, n, v, type, out));
-	return check_type(e, n, type, out);
 }
 
 /* A tuple that is written out, with references in it. */
@@ -510,26 +501,6 @@ static enum ap_status index_funcs(struct flat *e)
 	return AP_OK;
 }
 
-/* A tensor for each of the entry's parameters, ids alike. */
-static enum ap_status index_params(struct flat *e)
-{
-	for (size_t i = 0; i < e->ir->params.n; i++) {
-		const struct ap_ir_param *p = &e->ir->params.v[i];
-		const char *at = strchr(p->name, '_');
-		struct ap_flat_tensor t = {.line = p->line, .type = p->type,
-			.kind = p->has_default || p->type.ref ? AP_TENSOR_PARAM : AP_TENSOR_INPUT,
-			.name = p->type.ref_key ? p->type.ref_key : at ? at + 1 : p->name};
-		bool fresh;
-
-		ap_map_put_str(e->param_names, p->name, &fresh);
-		if (!fresh)
-			return fault(e, p->line, AP_MEANING, "there are two parameters %%%s",
-				ap_diag_name(e->ctx->diag, p->name));
-		AP_PUSH(e->ctx->arena, e->flat->tensors, t);
-	}
-	return AP_OK;
-}
-
 /* Before types are inferred, networks are still Python's objects and names. */
 static enum ap_status check_late(struct flat *e)
 {
@@ -561,7 +532,22 @@ static enum ap_status prepare(struct flat *e)
 	AP_TRY(check_whole(e));
 	e->running = AP_NEW_N(a, bool, e->ir->funcs.n);
 	AP_TRY(index_funcs(e));
-	return index_params(e);
+	/* A tensor for each of the entry's parameters, ids alike. */
+	for (size_t i = 0; i < e->ir->params.n; i++) {
+		const struct ap_ir_param *p = &e->ir->params.v[i];
+		const char *at = strchr(p->name, '_');
+		struct ap_flat_tensor t = {.line = p->line, .type = p->type,
+			.kind = p->has_default || p->type.ref ? AP_TENSOR_PARAM : AP_TENSOR_INPUT,
+			.name = p->type.ref_key ? p->type.ref_key : at ? at + 1 : p->name};
+		bool fresh;
+
+		ap_map_put_str(e->param_names, p->name, &fresh);
+		if (!fresh)
+			return fault(e, p->line, AP_MEANING, "there are two parameters %%%s",
+				ap_diag_name(e->ctx->diag, p->name));
+		AP_PUSH(e->ctx->arena, e->flat->tensors, t);
+	}
+	return AP_OK;
 }
 
 /* Products of matrices and the like in a sub-graph and those that it calls, each counted once. */
@@ -619,9 +605,31 @@ static enum ap_status find_grad(struct flat *e, ap_id *of)
 		"taken; the graph is that of this one, which has most products of matrices", found);
 }
 
-/* Backwards from the nodes that are marked. */
-static void spread(const struct ap_ir_func *f, bool *wanted)
+/* Node `to` of sub-graph `of` is all that is wanted of it; then those that call it, up to the entry. */
+static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 {
+	const struct ap_ir_func *f = &e->ir->funcs.v[of];
+	bool *wanted = AP_NEW_N(e->ctx->arena, bool, f->nodes.n);
+	struct ap_map *labels;
+
+	if (e->wanted[of])
+		return;
+	e->wanted[of] = wanted;
+	wanted[to - f->nodes.v] = true;
+	/* Nodes of a sub-graph that others use as free variables are wanted as well. */
+	labels = ap_map_create(e->ctx->arena);
+	for (size_t g = 0; g < e->ir->funcs.n; g++)
+		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
+
+			for (uint32_t k = 0; k < n->nin; k++)
+				if (n->in[k].kind == AP_IR_FREE && !strcmp(n->in[k].of, f->name))
+					ap_map_put_str(labels, n->in[k].s, NULL);
+		}
+	for (size_t i = 0; i < f->nodes.n; i++)
+		if (ap_map_get_str(labels, f->nodes.v[i].label) != AP_NONE && *f->nodes.v[i].label)
+			wanted[i] = true;
+	/* Backwards from the nodes that are marked. */
 	for (size_t i = f->nodes.n; i-- > 0;) {
 		const struct ap_ir_node *n = &f->nodes.v[i], *from;
 
@@ -635,38 +643,6 @@ static void spread(const struct ap_ir_func *f, bool *wanted)
 				wanted[from - f->nodes.v] = true;
 		}
 	}
-}
-
-/* Nodes of a sub-graph that others use as free variables are wanted as well. */
-static void want_free(struct flat *e, const struct ap_ir_func *f, bool *wanted)
-{
-	struct ap_map *labels = ap_map_create(e->ctx->arena);
-
-	for (size_t g = 0; g < e->ir->funcs.n; g++)
-		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
-			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
-
-			for (uint32_t k = 0; k < n->nin; k++)
-				if (n->in[k].kind == AP_IR_FREE && !strcmp(n->in[k].of, f->name))
-					ap_map_put_str(labels, n->in[k].s, NULL);
-		}
-	for (size_t i = 0; i < f->nodes.n; i++)
-		if (ap_map_get_str(labels, f->nodes.v[i].label) != AP_NONE && *f->nodes.v[i].label)
-			wanted[i] = true;
-}
-
-/* Node `to` of sub-graph `of` is all that is wanted of it; then those that call it, up to the entry. */
-static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
-{
-	const struct ap_ir_func *f = &e->ir->funcs.v[of];
-	bool *wanted = AP_NEW_N(e->ctx->arena, bool, f->nodes.n);
-
-	if (e->wanted[of])
-		return;
-	e->wanted[of] = wanted;
-	wanted[to - f->nodes.v] = true;
-	want_free(e, f, wanted);
-	spread(f, wanted);
 	for (ap_id g = 0; g < e->ir->funcs.n; g++)
 		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
 			const struct ap_ir_node *n = &e->ir->funcs.v[g].nodes.v[i];
@@ -944,35 +920,6 @@ static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
 	struct ap_flat_value *out);
 
-static enum ap_status call(struct flat *e, const struct ap_ir_node *n,
-	const struct ap_flat_frame *frame, const struct ap_flat_value *in, struct ap_flat_value *out)
-{
-	struct ap_flat_value callee, *args;
-
-	AP_TRY(flat_resolve(e, frame, n, &n->callee, NULL, &callee));
-	if (callee.kind == AP_FLAT_NOTHING && e->params->partial && n->typed)
-		return assume(e, n->line, ap_arena_printf(e->ctx->arena, "%%%" PRId64, n->id),
-			&n->out, out);
-	if (callee.kind != AP_FLAT_FUNC)
-		return fault(e, n->line, AP_MEANING, "calls what is no sub-graph");
-	AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * callee.n));
-	args = AP_NEW_N(e->ctx->arena, struct ap_flat_value, callee.n + n->nin);
-	for (uint32_t i = 0; i < callee.n; i++)
-		args[i] = callee.v[i];
-	for (uint32_t i = 0; i < n->nin; i++)
-		args[callee.n + i] = in[i];
-	AP_TRY(flat_call(e, n->line, callee.id, callee.frame ? callee.frame : frame,
-		callee.n + n->nin, args, out));
-	if (out->kind == AP_FLAT_NOTHING && !e->ir->funcs.v[callee.id].closed && n != e->grad_call)
-		return fault(e, n->line, AP_MEANING, "the end of sub-graph @%s is not there",
-			shown(e, e->ir->funcs.v[callee.id].name));
-	if (n == e->grad_call) {
-		e->done = true;
-		e->result = *out;
-	}
-	return AP_OK;
-}
-
 static enum ap_status run_node(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, struct ap_flat_value *out)
 {
@@ -981,8 +928,32 @@ static enum ap_status run_node(struct flat *e, const struct ap_flat_frame *frame
 
 	for (uint32_t i = 0; i < n->nin; i++)
 		AP_TRY(flat_resolve(e, frame, n, &n->in[i], n->typed ? &n->in_type[i] : NULL, &in[i]));
-	if (!n->prim)
-		return call(e, n, frame, in, out);
+	if (!n->prim) {
+		struct ap_flat_value callee, *args;
+
+		AP_TRY(flat_resolve(e, frame, n, &n->callee, NULL, &callee));
+		if (callee.kind == AP_FLAT_NOTHING && e->params->partial && n->typed)
+			return assume(e, n->line, ap_arena_printf(e->ctx->arena, "%%%" PRId64, n->id),
+				&n->out, out);
+		if (callee.kind != AP_FLAT_FUNC)
+			return fault(e, n->line, AP_MEANING, "calls what is no sub-graph");
+		AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * callee.n));
+		args = AP_NEW_N(e->ctx->arena, struct ap_flat_value, callee.n + n->nin);
+		for (uint32_t i = 0; i < callee.n; i++)
+			args[i] = callee.v[i];
+		for (uint32_t i = 0; i < n->nin; i++)
+			args[callee.n + i] = in[i];
+		AP_TRY(flat_call(e, n->line, callee.id, callee.frame ? callee.frame : frame,
+			callee.n + n->nin, args, out));
+		if (out->kind == AP_FLAT_NOTHING && !e->ir->funcs.v[callee.id].closed && n != e->grad_call)
+			return fault(e, n->line, AP_MEANING, "the end of sub-graph @%s is not there",
+				shown(e, e->ir->funcs.v[callee.id].name));
+		if (n == e->grad_call) {
+			e->done = true;
+			e->result = *out;
+		}
+		return AP_OK;
+	}
 	role = ap_flat_role(e, n->prim);
 	return role == FLAT_OPERATOR ? add_op(e, n, in, out) : plumb(e, role, n, in, out);
 }

@@ -112,23 +112,6 @@ static bool read_func_params(struct parse *p)
 	return ap_ir_need(r, "{");
 }
 
-/* What stands behind "subgraph @", up to the brace. */
-static bool read_func(struct parse *p)
-{
-	const char *name = ap_ir_until(&p->r, " (");
-	bool fresh;
-
-	ap_map_put_str(p->names, name, &fresh);
-	if (begins_anew(p, !fresh))
-		return true;
-	open_func(p, name);
-	if (read_func_params(p))
-		return true;
-	p->ir->funcs.n--;
-	p->func = NULL;
-	return false;
-}
-
 /* "%para1_x: <Tensor[Float32], (32, 64)>  :  has_default" */
 static bool read_param(struct parse *p)
 {
@@ -414,8 +397,21 @@ static bool in_header(struct parse *p)
 
 	if (ap_ir_at(r, "%para"))
 		return read_param(p);
-	if (ap_ir_take(r, "subgraph @"))
-		return read_func(p);
+	if (ap_ir_take(r, "subgraph @")) {
+		const char *name = ap_ir_until(&p->r, " (");
+		bool fresh;
+
+		/* What stands behind "subgraph @", up to the brace. */
+		ap_map_put_str(p->names, name, &fresh);
+		if (begins_anew(p, !fresh))
+			return true;
+		open_func(p, name);
+		if (read_func_params(p))
+			return true;
+		p->ir->funcs.n--;
+		p->func = NULL;
+		return false;
+	}
 	if (ap_ir_at(r, "...")) {
 		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
 		return true;

@@ -93,20 +93,12 @@ static bool read_tensor(struct ap_ir_read *r, const char *text, struct ap_ir_val
 	return true;
 }
 
-static const char *trimmed(struct ap_ir_read *r, const char *word)
-{
-	size_t n = strlen(word);
-
-	while (n && (word[n - 1] == ' ' || word[n - 1] == '\r' || word[n - 1] == '\t'))
-		n--;
-	return ap_ir_copy(r, word, n);
-}
-
 /* A word, and what it is the head of: Bool(1), UMonad[U], Tensor(..), NameSpace[..]. */
 static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
 {
 	const char *word, *rest;
 	char next;
+	size_t n;
 
 	word = ap_ir_until(r, "([{,)]}");
 	next = r->p < r->end ? *r->p : '\0';
@@ -124,7 +116,10 @@ static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 			return true;
 		word = out->s;
 	}
-	word = trimmed(r, word);
+	n = strlen(word);
+	while (n && (word[n - 1] == ' ' || word[n - 1] == '\r' || word[n - 1] == '\t'))
+		n--;
+	word = ap_ir_copy(r, word, n);
 	if (!*word)
 		return ap_ir_expected(r, "a value");
 	*out = (struct ap_ir_value){.s = word, .bare = true};
@@ -278,43 +273,6 @@ static void read_type_word(struct ap_ir_read *r, const char *ends, char word[MOS
 	word[n] = '\0';
 }
 
-/* A length; -1 where it is a name, -2 where not even the rank is known. */
-static int64_t read_length(struct ap_ir_read *r)
-{
-	bool negative = ap_ir_take(r, "-"), told = false;
-	int64_t n = 0;
-
-	for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
-		n = n < INT32_MAX ? n * 10 + (*r->p - '0') : n;
-		told = true;
-	}
-	ap_ir_pass(r, ",)]");
-	return !told ? -1 : negative ? -n : n;
-}
-
-/* "(32, 64)", "[32, 64]"; t NULL: of nobody. */
-static bool read_lengths(struct ap_ir_read *r, struct ap_ir_type *t)
-{
-	int64_t dim[AP_MAX_RANK], length;
-	size_t rank = 0;
-
-	for (r->p++; !ap_ir_take(r, ")") && !ap_ir_take(r, "]"); ap_ir_blanks(r)) {
-		length = read_length(r);
-		if (rank < AP_MAX_RANK)
-			dim[rank] = length;
-		rank += rank < UINT8_MAX;
-		if (!ap_ir_take(r, ",") && !ap_ir_at(r, ")") && !ap_ir_at(r, "]"))
-			return ap_ir_expected(r, "\",\" or \")\"");
-	}
-	if (!t || t->form != AP_IR_TYPE_TENSOR)
-		return true;
-	t->shaped = true;
-	t->rank = (uint8_t)rank;
-	t->dim = ap_arena_memdup(r->ctx->arena, dim,
-		(rank < AP_MAX_RANK ? rank : AP_MAX_RANK) * sizeof *dim);
-	return true;
-}
-
 /* Over what has nothing to say, up to one of `ends`, and over what a bracket among these opens. */
 static bool pass_rest(struct ap_ir_read *r, const char *ends)
 {
@@ -331,8 +289,36 @@ static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *t)
 	char word[MOST_WORD];
 
 	ap_ir_take(r, "[const vector]");
-	if (ap_ir_at(r, "(") || ap_ir_at(r, "["))
-		return read_lengths(r, t);
+	if (ap_ir_at(r, "(") || ap_ir_at(r, "[")) {
+		int64_t dim[AP_MAX_RANK], length;
+		size_t rank = 0;
+
+		/* "(32, 64)", "[32, 64]"; t NULL: of nobody. */
+		for (r->p++; !ap_ir_take(r, ")") && !ap_ir_take(r, "]"); ap_ir_blanks(r)) {
+			bool negative = ap_ir_take(r, "-"), told = false;
+			int64_t n = 0;
+
+			/* A length; -1 where it is a name, -2 where not even the rank is known. */
+			for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
+				n = n < INT32_MAX ? n * 10 + (*r->p - '0') : n;
+				told = true;
+			}
+			ap_ir_pass(r, ",)]");
+			length = !told ? -1 : negative ? -n : n;
+			if (rank < AP_MAX_RANK)
+				dim[rank] = length;
+			rank += rank < UINT8_MAX;
+			if (!ap_ir_take(r, ",") && !ap_ir_at(r, ")") && !ap_ir_at(r, "]"))
+				return ap_ir_expected(r, "\",\" or \")\"");
+		}
+		if (!t || t->form != AP_IR_TYPE_TENSOR)
+			return true;
+		t->shaped = true;
+		t->rank = (uint8_t)rank;
+		t->dim = ap_arena_memdup(r->ctx->arena, dim,
+			(rank < AP_MAX_RANK ? rank : AP_MAX_RANK) * sizeof *dim);
+		return true;
+	}
 	read_type_word(r, word_ends, word);
 	if (!strcmp(word, "TupleShape") || !strcmp(word, "ListShape"))
 		return ap_ir_need(r, "(") && read_shapes(r, t);

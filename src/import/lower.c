@@ -339,24 +339,20 @@ static enum ap_status add_many(struct lower *l, struct lower_op *o, const struct
 	return AP_OK;
 }
 
-static enum ap_status add_operand_attr(struct lower *l, struct lower_op *o, const struct ap_prim_slot *s,
-	const struct ap_flat_value *v, uint32_t k)
-{
-	if (v->kind == AP_FLAT_NOTHING)
-		return AP_OK;
-	if (v->kind == AP_FLAT_CONST)
-		return attr(l, o, s->name, v->c);
-	return lower_fault(l, o->from, "operator-inputs", "operand %" PRIu32 " (%s) is computed while "
-		"the network runs; expected a constant", k + 1, s->name);
-}
-
 static enum ap_status add_slot(struct lower *l, struct lower_op *o, const struct ap_prim_slot *s,
 	uint32_t k)
 {
 	const struct ap_flat_value *v = &o->from->in[k];
 
-	if (s->constant)
-		return add_operand_attr(l, o, s, v, k);
+	if (s->constant) {
+		if (v->kind == AP_FLAT_NOTHING)
+			return AP_OK;
+		if (v->kind == AP_FLAT_CONST)
+			return attr(l, o, s->name, v->c);
+		return lower_fault(l, o->from, "operator-inputs",
+			"operand %" PRIu32 " (%s) is computed while "
+			"the network runs; expected a constant", k + 1, s->name);
+	}
 	if (v->kind == AP_FLAT_NOTHING && s->optional) {
 		add_operand(l, o, AP_NONE, false);
 		return AP_OK;
@@ -526,16 +522,6 @@ static enum ap_status check_vector(struct lower *l, const struct lower_op *o, si
 	return AP_OK;
 }
 
-static enum ap_status check_in_pin(struct lower *l, const struct lower_op *o)
-{
-	uint32_t k = 0;
-
-	for (size_t i = 0; i < o->in.n; i++)
-		if (o->in.v[i] != AP_NONE)
-			AP_TRY(check_vector(l, o, i, k++));
-	return AP_OK;
-}
-
 static enum ap_status read_in_pin(struct lower *l, struct lower_op *o, const struct ap_ir_value *v)
 {
 	struct ap_import_pin *pin = &o->out.in_pin;
@@ -548,8 +534,14 @@ static enum ap_status read_in_pin(struct lower *l, struct lower_op *o, const str
 	}
 	if (numbers && pin->n == operands - numbers)
 		spread(l, o, pin);
-	if (pin->n == operands)
-		return check_in_pin(l, o);
+	if (pin->n == operands) {
+		uint32_t k = 0;
+
+		for (size_t i = 0; i < o->in.n; i++)
+			if (o->in.v[i] != AP_NONE)
+				AP_TRY(check_vector(l, o, i, k++));
+		return AP_OK;
+	}
 	return lower_fault(l, o->from, "pin-length", "in_strategy has %" PRIu32 " vectors for %" PRIu32
 		" tensors", pin->n, operands);
 }
@@ -567,23 +559,13 @@ static bool takes_pin(const struct lower_op *o)
 	return row && ap_op_has_strategy(row) && !ap_op_follows(row);
 }
 
-static enum ap_status warn_layout(struct lower *l, const struct lower_op *o)
-{
-	struct ap_where where = {.file = l->flat->ir->file, .line = o->from->node->line};
-
-	if (!ap_ir_attr(&o->from->node->prim_attrs, "in_layout"))
-		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "pin-layout",
-		"%s: a strategy given as layouts is left out; expected in_strategy",
-		ap_diag_name(l->ctx->diag, o->type));
-}
-
 /* Strategies: in_strategy and out_strategy. */
 static enum ap_status pins(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
 	const struct ap_ir_value *in = ap_ir_attr(&n->prim_attrs, "in_strategy"),
 		*out = ap_ir_attr(&n->prim_attrs, "out_strategy");
+	struct ap_where where;
 
 	if (l->flat->sliced)
 		return AP_OK;
@@ -595,15 +577,12 @@ static enum ap_status pins(struct lower *l, struct lower_op *o)
 		AP_TRY(read_in_pin(l, o, in));
 	if (is_given(in) && is_given(out))
 		AP_TRY(read_pin(l, o, "out_strategy", out, &o->out.out_pin));
-	return warn_layout(l, o);
-}
-
-/* Old dumps have no shapes of what is in a tuple: they follow from the rule. */
-static void complete(struct ap_import_tensor *t, const struct ap_operand *r)
-{
-	t->shape.rank = r->rank;
-	memcpy(t->shape.dim, r->size, r->rank * sizeof *r->size);
-	t->shaped = true;
+	where = (struct ap_where){.file = l->flat->ir->file, .line = o->from->node->line};
+	if (!ap_ir_attr(&o->from->node->prim_attrs, "in_layout"))
+		return AP_OK;
+	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "pin-layout",
+		"%s: a strategy given as layouts is left out; expected in_strategy",
+		ap_diag_name(l->ctx->diag, o->type));
 }
 
 static enum ap_status compare(struct lower *l, const struct lower_op *o, const struct ap_bound *b)
@@ -613,8 +592,13 @@ static enum ap_status compare(struct lower *l, const struct lower_op *o, const s
 		const struct ap_operand *r = &b->out[k];
 		struct ap_arena *scratch = l->ctx->scratch;
 
-		if (!t->shaped)
-			complete(t, r);
+		if (!t->shaped) {
+			/* Old dumps have no shapes of what is in a tuple: they follow from the
+			 * rule. */
+			t->shape.rank = r->rank;
+			memcpy(t->shape.dim, r->size, r->rank * sizeof *r->size);
+			t->shaped = true;
+		}
 		if (t->shape.rank != r->rank ||
 			memcmp(t->shape.dim, r->size, r->rank * sizeof *r->size))
 			return lower_fault(l, o->from, "output-shape",
@@ -629,31 +613,6 @@ static enum ap_status compare(struct lower *l, const struct lower_op *o, const s
 	return AP_OK;
 }
 
-/* Operands and results as rules see them: those that are left out are only missing. */
-static void fill(struct lower *l, const struct lower_op *o, struct ap_bind_in *want)
-{
-	struct ap_arena *a = l->ctx->scratch;
-	struct ap_shape *in = AP_NEW_N(a, struct ap_shape, o->in.n);
-	struct ap_shape *out = AP_NEW_N(a, struct ap_shape, o->out.nout);
-	uint16_t *slot = AP_NEW_N(a, uint16_t, o->in.n);
-
-	for (uint32_t i = 0; i < o->in.n; i++) {
-		if (o->in.v[i] == AP_NONE)
-			continue;
-		in[want->nin] = l->g->tensors.v[o->in.v[i]].shape;
-		slot[want->nin++] = (uint16_t)i;
-	}
-	for (uint32_t k = 0; k < o->out.nout; k++) {
-		out[k] = l->g->tensors.v[o->out.out + k].shape;
-		if (!l->g->tensors.v[o->out.out + k].shaped)
-			out[k].rank = AP_RANK_UNKNOWN;
-	}
-	want->nout = (uint16_t)o->out.nout;
-	want->in = in;
-	want->slot = slot;
-	want->declared = out;
-}
-
 /* Does a rule fit, and do the results have the shapes that it gives? */
 static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
 {
@@ -664,13 +623,35 @@ static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
 	struct ap_bind_fault fault = {0};
 	struct ap_bound bound;
 	enum ap_status st = AP_OK;
+	struct ap_arena *a;
+	struct ap_shape *in, *out;
+	uint16_t *slot;
 
 	if (o->in.n > AP_MAX_OPERAND || o->out.nout > AP_MAX_OPERAND)
 		return lower_fault(l, o->from, "operator-inputs", "more than %d operands", AP_MAX_OPERAND);
 	if (!o->known)
 		return AP_OK;
 	ctx.arena = ctx.scratch;
-	fill(l, o, &want);
+	/* Operands and results as rules see them: those that are left out are only missing. */
+	a = l->ctx->scratch;
+	in = AP_NEW_N(a, struct ap_shape, o->in.n);
+	out = AP_NEW_N(a, struct ap_shape, o->out.nout);
+	slot = AP_NEW_N(a, uint16_t, o->in.n);
+	for (uint32_t i = 0; i < o->in.n; i++) {
+		if (o->in.v[i] == AP_NONE)
+			continue;
+		in[want.nin] = l->g->tensors.v[o->in.v[i]].shape;
+		slot[want.nin++] = (uint16_t)i;
+	}
+	for (uint32_t k = 0; k < o->out.nout; k++) {
+		out[k] = l->g->tensors.v[o->out.out + k].shape;
+		if (!l->g->tensors.v[o->out.out + k].shaped)
+			out[k].rank = AP_RANK_UNKNOWN;
+	}
+	want.nout = (uint16_t)o->out.nout;
+	want.in = in;
+	want.slot = slot;
+	want.declared = out;
 	if (ap_rule_bind(&ctx, &want, &bound, &fault) != AP_OK)
 		st = lower_fault(l, o->from, fault.check, "%s", fault.text);
 	else

@@ -121,12 +121,6 @@ static ap_id first_of(const struct fold *m, const struct ap_flat_op *op)
 	return best;
 }
 
-static void place(struct fold *m, const struct ap_flat_op *op, int64_t micro)
-{
-	for (uint32_t k = 0; k < op->nout; k++)
-		m->micro[op->out + k] = micro;
-}
-
 /* An input shrinks to the size of its part. */
 static void take(struct fold *m, struct ap_flat_op *op, int64_t part)
 {
@@ -177,7 +171,8 @@ static enum ap_status visit(struct fold *m, size_t at)
 		return join(m, op);
 	if (op->micro >= 0)
 		micro = op->micro;
-	place(m, op, micro);
+	for (uint32_t k = 0; k < op->nout; k++)
+		m->micro[op->out + k] = micro;
 	op->gone = micro > 0;
 	if (micro >= 0 && micro < m->copies)
 		m->count[micro]++;
