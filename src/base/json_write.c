@@ -102,30 +102,28 @@ static void put_value(struct ap_jw *w, const char *text)
 	end_value(w);
 }
 
-static void put_escaped(struct ap_jw *w, unsigned char c)
-{
-	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-	const char *at = strchr(from, c);
-	char text[8];
-	int len;
-
-	if (at)
-		len = snprintf(text, sizeof text, "\\%c", to[at - from]);
-	else
-		len = snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
-	put(w, text, (size_t)len);
-}
-
 static void put_string(struct ap_jw *w, const char *s)
 {
 	const char *plain = s;
 
 	put_char(w, '"');
 	for (; *s; s++) {
+		unsigned char c;
+		static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+		const char *at;
+		char text[8];
+		int len;
+
 		if ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
 			continue;
 		put(w, plain, (size_t)(s - plain));
-		put_escaped(w, (unsigned char)*s);
+		c = (unsigned char)*s;
+		at = strchr(from, c);
+		if (at)
+			len = snprintf(text, sizeof text, "\\%c", to[at - from]);
+		else
+			len = snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
+		put(w, text, (size_t)len);
 		plain = s + 1;
 	}
 	put(w, plain, (size_t)(s - plain));

@@ -28,11 +28,6 @@ static bool is_view(const struct ap_raw_node *n)
 	return n->n.bound.row->unit == AP_OP_VIEW && n->n.bound.nin == 1 && n->n.bound.nout == 1;
 }
 
-static bool can_carry(const struct ap_tensor *t)
-{
-	return t->kind != AP_TENSOR_PARAM && t->kind != AP_TENSOR_CONST;
-}
-
 static struct ap_tensor *operand(struct ap_load *l, const struct ap_raw_node *n, int k)
 {
 	return &l->tensors.v[n->in[k]].t;
@@ -45,7 +40,7 @@ static struct ap_tensor *result(struct ap_load *l, const struct ap_raw_node *n, 
 
 static bool mark(struct ap_tensor *t, uint8_t dim, int64_t outer)
 {
-	if (!can_carry(t) || t->batch >> dim & 1)
+	if (t->kind == AP_TENSOR_PARAM || t->kind == AP_TENSOR_CONST || t->batch >> dim & 1)
 		return false;
 	t->batch |= (uint8_t)(1 << dim);
 	t->batch_outer[dim] = outer;
@@ -291,21 +286,6 @@ static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 		}
 }
 
-/* Where what was made of all samples meets them again; of_all: tensors without the batch that were. */
-static void judge_meeting(struct ap_load *l, const struct ap_raw_node *n, bool *of_all)
-{
-	bool sample = false, all = false;
-
-	for (uint16_t k = 0; k < n->n.bound.nin; k++) {
-		sample |= operand(l, n, k)->batch != 0;
-		all |= of_all[n->in[k]];
-	}
-	for (uint16_t k = 0; k < n->n.bound.nout; k++)
-		of_all[n->out[k]] = (sample || all) && !result(l, n, k)->batch;
-	if (sample && all)
-		say_mixed(l, n, "samples meet what was made of all of them", NULL);
-}
-
 static bool say_undivided(struct ap_load *l, const struct ap_raw_node *n, int64_t length)
 {
 	ap_load_say(l, AP_CHECK_BATCH_PARTS, n->at, n->n.name,
@@ -382,8 +362,21 @@ void ap_load_judge_batch(struct ap_load *l)
 	bool *of_all = AP_NEW_N(l->ctx->scratch, bool, l->tensors.n);
 
 	for (size_t i = 0; parts > 1 && i < l->nodes.n; i++) {
+		const struct ap_raw_node *n;
+		bool sample = false, all = false;
+
 		judge_node(l, &l->nodes.v[l->order[i]]);
-		judge_meeting(l, &l->nodes.v[l->order[i]], of_all);
+		/* Where what was made of all samples meets them again; of_all: tensors without the
+		 * batch that were. */
+		n = &l->nodes.v[l->order[i]];
+		for (uint16_t k = 0; k < n->n.bound.nin; k++) {
+			sample |= operand(l, n, k)->batch != 0;
+			all |= of_all[n->in[k]];
+		}
+		for (uint16_t k = 0; k < n->n.bound.nout; k++)
+			of_all[n->out[k]] = (sample || all) && !result(l, n, k)->batch;
+		if (sample && all)
+			say_mixed(l, n, "samples meet what was made of all of them", NULL);
 	}
 	for (size_t i = 0; parts > 1 && i < l->nodes.n && divides; i++)
 		divides = divides_node(l, &l->nodes.v[l->order[i]]);

@@ -27,25 +27,6 @@ static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)
 
 #define KEY(key, x) ap_str_addn((key), (const char *)&(x), sizeof(x))
 
-static void key_attr(struct ap_str *key, const struct ap_attr *a)
-{
-	ap_str_addn(key, a->name, strlen(a->name) + 1);
-	switch (a->type) {
-	case AP_ATTR_STRING:
-		ap_str_addn(key, a->s, strlen(a->s) + 1);
-		break;
-	case AP_ATTR_INTS:
-		KEY(key, a->n);
-		ap_str_addn(key, (const char *)a->list, a->n * sizeof *a->list);
-		break;
-	case AP_ATTR_FLOAT:
-		KEY(key, a->f);
-		break;
-	default:
-		KEY(key, a->i);
-	}
-}
-
 static void key_shapes(struct ap_str *key, const struct ap_shape *s, uint16_t n)
 {
 	KEY(key, n);
@@ -68,8 +49,25 @@ static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
 	key_shapes(&key, want->in, want->nin);
 	key_shapes(&key, want->declared, want->nout);
 	ap_str_addn(&key, (const char *)want->slot, want->nin * sizeof *want->slot);
-	for (uint32_t i = 0; i < want->attrs->n; i++)
-		key_attr(&key, &want->attrs->v[i]);
+	for (uint32_t i = 0; i < want->attrs->n; i++) {
+		const struct ap_attr *a = &want->attrs->v[i];
+
+		ap_str_addn(&key, a->name, strlen(a->name) + 1);
+		switch (a->type) {
+		case AP_ATTR_STRING:
+			ap_str_addn(&key, a->s, strlen(a->s) + 1);
+			break;
+		case AP_ATTR_INTS:
+			KEY(&key, a->n);
+			ap_str_addn(&key, (const char *)a->list, a->n * sizeof *a->list);
+			break;
+		case AP_ATTR_FLOAT:
+			KEY(&key, a->f);
+			break;
+		default:
+			KEY(&key, a->i);
+		}
+	}
 	return key;
 }
 
@@ -131,21 +129,6 @@ static bool same_shape(const struct ap_shape *s, const struct ap_operand *o)
 	return s->rank == o->rank && memcmp(s->dim, o->size, o->rank * sizeof *o->size) == 0;
 }
 
-static void compare(struct ap_load *l, const struct ap_raw_node *n, const struct ap_raw_tensor *t,
-	const struct ap_operand *o)
-{
-	if (t->said.rank != AP_RANK_UNKNOWN && !same_shape(&t->said, o))
-		ap_load_say(l, AP_CHECK_OUTPUT_SHAPE, ap_jv_get(t->at, "shape"), n->n.name,
-			"result \"%s\" is declared as %s; %s is inferred",
-			ap_load_name(l, t->t.name), ap_shape_text(l->ctx->arena, t->said.dim, t->said.rank),
-			ap_shape_text(l->ctx->arena, o->size, o->rank));
-	if (t->said.dtype != AP_DTYPE_COUNT && t->said.dtype != o->dtype)
-		ap_load_say(l, AP_CHECK_OUTPUT_DTYPE, ap_jv_get(t->at, "dtype"), n->n.name,
-			"result \"%s\" is declared as %s; %s is inferred",
-			ap_load_name(l, t->t.name), ap_dtype_name(t->said.dtype),
-			ap_dtype_name(o->dtype));
-}
-
 /* A result that is kept for the backward pass though the file does not name it. */
 static ap_id add_hidden(struct ap_load *l, ap_id node, uint32_t result)
 {
@@ -192,8 +175,22 @@ static void take_results(struct ap_load *l, ap_id id)
 		out[k] = k < n->nout ? n->out[k] : add_hidden(l, id, k);
 		if (is_countable(l, n, &b->out[k]))
 			set_shape(&l->tensors.v[out[k]].t, &b->out[k]);
-		if (k < n->nout)
-			compare(l, n, &l->tensors.v[out[k]], &b->out[k]);
+		if (k < n->nout) {
+			const struct ap_raw_tensor *t = &l->tensors.v[out[k]];
+			const struct ap_operand *o = &b->out[k];
+
+			if (t->said.rank != AP_RANK_UNKNOWN && !same_shape(&t->said, o))
+				ap_load_say(l, AP_CHECK_OUTPUT_SHAPE, ap_jv_get(t->at, "shape"), n->n.name,
+					"result \"%s\" is declared as %s; %s is inferred",
+					ap_load_name(l, t->t.name), ap_shape_text(l->ctx->arena,
+						t->said.dim, t->said.rank),
+					ap_shape_text(l->ctx->arena, o->size, o->rank));
+			if (t->said.dtype != AP_DTYPE_COUNT && t->said.dtype != o->dtype)
+				ap_load_say(l, AP_CHECK_OUTPUT_DTYPE, ap_jv_get(t->at, "dtype"), n->n.name,
+					"result \"%s\" is declared as %s; %s is inferred",
+					ap_load_name(l, t->t.name), ap_dtype_name(t->said.dtype),
+					ap_dtype_name(o->dtype));
+		}
 	}
 	n->out = out;
 }

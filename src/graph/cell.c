@@ -109,12 +109,6 @@ static bool ends_with(const char *cell, const char *name)
 	return n > k && cell[n - k - 1] == '.' && strcmp(cell + n - k, name) == 0;
 }
 
-/* 0: the same but for what is in front of it. */
-static int distance(const char *cell, const char *name, int most)
-{
-	return ends_with(cell, name) || ends_with(name, cell) ? 0 : ap_str_distance(cell, name, most);
-}
-
 const char *ap_cell_meant(struct ap_ctx *ctx, const struct ap_map *cells, const char *name)
 {
 	int least = (int)(strlen(name) / 3) + 1, nmeant = 0;
@@ -123,7 +117,8 @@ const char *ap_cell_meant(struct ap_ctx *ctx, const struct ap_map *cells, const 
 
 	for (ap_id i = 0; i < ap_map_size(cells); i++) {
 		const char *cell = ap_map_key(cells, i, NULL);
-		int d = distance(cell, name, least);
+		int d = ends_with(cell, name) || ends_with(name, cell) ? 0 :
+			ap_str_distance(cell, name, least);
 
 		if (d > least || (d == least && nmeant == 0))
 			continue;

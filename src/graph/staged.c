@@ -90,16 +90,6 @@ static struct copy *find_copy(const struct staging *s, ap_id tensor, int32_t par
 	return c == AP_NONE ? NULL : &s->copies.v[c];
 }
 
-static void add_copy(struct staging *s, ap_id tensor, int32_t part)
-{
-	struct copy c = {.of = tensor, .home = s->home[tensor], .part = part,
-		.before = s->last[tensor], .send = AP_NONE, .receive = AP_NONE, .id = AP_NONE};
-
-	assert(c.home < part);
-	s->last[tensor] = (uint32_t)s->copies.n;
-	AP_PUSH(s->ctx->scratch, s->copies, c);
-}
-
 static void find_copies(struct staging *s)
 {
 	const struct ap_graph *g = s->old;
@@ -118,8 +108,16 @@ static void find_copies(struct staging *s)
 		for (uint16_t k = 0; k < n->bound.nin; k++) {
 			if (s->home[n->in[k]] < 0)
 				s->home[n->in[k]] = part;
-			if (is_away(s, n->in[k], part) && !find_copy(s, n->in[k], part))
-				add_copy(s, n->in[k], part);
+			if (is_away(s, n->in[k], part) && !find_copy(s, n->in[k], part)) {
+				ap_id tensor = n->in[k];
+				struct copy c = {.of = tensor, .home = s->home[tensor], .part = part,
+					.before = s->last[tensor], .send = AP_NONE, .receive = AP_NONE,
+					.id = AP_NONE};
+
+				assert(c.home < part);
+				s->last[tensor] = (uint32_t)s->copies.n;
+				AP_PUSH(s->ctx->scratch, s->copies, c);
+			}
 		}
 	}
 }
@@ -221,12 +219,6 @@ static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const
 	return slot[1];
 }
 
-/* The tensor that a node of this part reads for a tensor of the old graph. */
-static ap_id there(const struct staging *s, ap_id tensor, int32_t part)
-{
-	return is_away(s, tensor, part) ? find_copy(s, tensor, part)->id : s->tensor_id[tensor];
-}
-
 static void place_node(struct staging *s, ap_id i)
 {
 	const struct ap_node *old = &s->old->node[i];
@@ -241,7 +233,8 @@ static void place_node(struct staging *s, ap_id i)
 	n->out = out;
 	n->param = old->param == AP_NONE ? AP_NONE : s->tensor_id[old->param];
 	for (uint16_t k = 0; k < old->bound.nin; k++)
-		in[k] = there(s, old->in[k], s->spot[i].part);
+		in[k] = is_away(s, old->in[k], s->spot[i].part) ?
+			find_copy(s, old->in[k], s->spot[i].part)->id : s->tensor_id[old->in[k]];
 	for (uint16_t k = 0; k < old->bound.nout; k++) {
 		out[k] = s->tensor_id[old->out[k]] = place_tensor(s, &s->old->tensor[old->out[k]]);
 		s->tensor[out[k]].producer = s->node_id[i];

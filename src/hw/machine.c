@@ -44,12 +44,6 @@ static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const u
 	m->nblock[l] = (uint32_t)ap_map_size(ids);
 }
 
-/* Does a block of level l join several of the blocks (or ranks) inside it? */
-static bool joins(const struct ap_machine *m, int l)
-{
-	return m->nblock[l] < (l ? m->nblock[l - 1] : m->total);
-}
-
 static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
 	const uint32_t *local)
 {
@@ -58,7 +52,7 @@ static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_
 	m->level[l] = *level;
 	m->ranks[l] = 0;
 	make_blocks(ctx, m, l, local);
-	if (joins(m, l))
+	if (m->nblock[l] < (l ? m->nblock[l - 1] : m->total))
 		m->nlevel++;
 }
 

@@ -74,19 +74,6 @@ static struct tally *tally(struct cells *c, const char *cell, size_t len)
 	return &c->tallies.v[id];
 }
 
-static void count_op(struct cells *c, const struct ap_import_op *op, const char *cell)
-{
-	size_t parts = *cell ? count(cell, '.') + 1 : 0, above = count(op->cell_class, '/') - parts;
-
-	for (size_t len = 0, k = 0; (len = next_cell(cell, len)); k++) {
-		struct tally *t = tally(c, cell, len);
-
-		t->all++;
-		t->recomputed += op->in_recomputed;
-		t->list |= is_list(op->cell_class, above + k);
-	}
-}
-
 static void tell(struct cells *c, struct ap_import_op *op, const char *cell)
 {
 	for (size_t len = 0; (len = next_cell(cell, len));) {
@@ -113,8 +100,19 @@ void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g)
 
 	for (size_t i = 0; i < g->ops.n; i++)
 		any |= g->ops.v[i].in_recomputed;
-	for (size_t i = 0; any && i < g->ops.n; i++)
-		count_op(&c, &g->ops.v[i], cell_of(ctx, &g->ops.v[i]));
+	for (size_t i = 0; any && i < g->ops.n; i++) {
+		const struct ap_import_op *op = &g->ops.v[i];
+		const char *cell = cell_of(ctx, &g->ops.v[i]);
+		size_t parts = *cell ? count(cell, '.') + 1 : 0, above = count(op->cell_class, '/') - parts;
+
+		for (size_t len = 0, k = 0; (len = next_cell(cell, len)); k++) {
+			struct tally *t = tally(&c, cell, len);
+
+			t->all++;
+			t->recomputed += op->in_recomputed;
+			t->list |= is_list(op->cell_class, above + k);
+		}
+	}
 	for (size_t i = 0; any && i < g->ops.n; i++)
 		if (g->ops.v[i].in_recomputed)
 			tell(&c, &g->ops.v[i], cell_of(ctx, &g->ops.v[i]));

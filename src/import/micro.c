@@ -142,19 +142,6 @@ static void take(struct fold *m, struct ap_flat_op *op, int64_t part)
 	}
 }
 
-/* Sums over micro-batches stand for what is summed up. */
-static enum ap_status join(struct fold *m, struct ap_flat_op *op)
-{
-	const char *prim = op->node->prim;
-
-	if (strcmp(prim, "Add") && strcmp(prim, "AddN") && strcmp(prim, "Concat") && strcmp(prim, "AddExt"))
-		return fault(m, op->node->line, "puts several micro-batches together; expected a sum");
-	op->gone = true;
-	m->alias[op->out] = m->alias[first_of(m, op)];
-	m->micro[op->out] = 0;
-	return AP_OK;
-}
-
 static enum ap_status visit(struct fold *m, size_t at)
 {
 	struct ap_flat_op *op = &m->f->ops.v[at];
@@ -167,8 +154,19 @@ static enum ap_status visit(struct fold *m, size_t at)
 	}
 	for (uint32_t i = 0; i < op->nin; i++)
 		look(m, &op->in[i], &micro, &several);
-	if (several)
-		return join(m, op);
+	if (several) {
+		const char *prim = op->node->prim;
+
+		/* Sums over micro-batches stand for what is summed up. */
+		if (strcmp(prim, "Add") && strcmp(prim, "AddN") && strcmp(prim, "Concat") &&
+			strcmp(prim, "AddExt"))
+			return fault(m, op->node->line,
+				"puts several micro-batches together; expected a sum");
+		op->gone = true;
+		m->alias[op->out] = m->alias[first_of(m, op)];
+		m->micro[op->out] = 0;
+		return AP_OK;
+	}
 	if (op->micro >= 0)
 		micro = op->micro;
 	for (uint32_t k = 0; k < op->nout; k++)
