@@ -85,6 +85,12 @@ __attribute__((format(printf, 4, 5))) static void warn(struct rank_table *t, con
 	va_end(ap);
 }
 
+/* A name from the table, fit to print. */
+static const char *shown(struct rank_table *t, const char *name)
+{
+	return ap_diag_name(t->ctx->diag, name);
+}
+
 /* Reports what is merely noteworthy. */
 static void note(
 	struct rank_table *t, const struct ap_jv *v, const char *check, const char *text)
@@ -95,7 +101,7 @@ static void note(
 /* A member that is an integer in [lo, hi], written as number or as decimal digits in a string.
  * Reports and returns false where it is not; absent counts as a fault unless optional (then *r
  * stays as it is). */
-static bool rank_table_int(struct rank_table *t, const struct ap_jv *obj, const char *key,
+static bool read_int(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	int64_t lo, int64_t hi, bool optional, int64_t *r)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
@@ -121,8 +127,7 @@ static bool rank_table_int(struct rank_table *t, const struct ap_jv *obj, const 
 }
 
 /* A member that is a non-empty array; NULL, with a report, where it is not. */
-static const struct ap_jv *rank_table_list(
-	struct rank_table *t, const struct ap_jv *obj, const char *key)
+static const struct ap_jv *read_list(struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *list;
 	enum ap_status st = ap_json_get_arr(t->ctx, t->doc, obj, key, &list);
@@ -138,19 +143,19 @@ static const struct ap_jv *rank_table_list(
 }
 
 /* Faults where the member `key` of obj is there and differs from n, the number of `what`. */
-static void rank_table_count(struct rank_table *t, const struct ap_jv *obj, const char *key,
+static void check_count(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	size_t n, const char *what)
 {
 	int64_t said = (int64_t)n;
 
-	if (rank_table_int(t, obj, key, 1, AP_MAX_DEVICES, true, &said) && said != (int64_t)n)
+	if (read_int(t, obj, key, 1, AP_MAX_DEVICES, true, &said) && said != (int64_t)n)
 		fault(t, ap_jv_get(obj, key), "count-match",
 			"%s is %" PRId64 ", but there are %zu %s", key, said, n, what);
 }
 
 /* The member `key` of obj as a name of 1 to 64 bytes, an integer as its digits; NULL, with a report
  * by `check`, where it is none. */
-static const char *rank_table_name(
+static const char *read_name(
 	struct rank_table *t, const struct ap_jv *obj, const char *key, const char *check)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
@@ -174,7 +179,7 @@ static const char *rank_table_name(
 }
 
 /* A string member that may be missing; "" then. */
-static const char *rank_table_text(struct rank_table *t, const struct ap_jv *obj, const char *key)
+static const char *read_text(struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
 
@@ -198,27 +203,25 @@ static bool is_object(struct rank_table *t, const struct ap_jv *v, const char *w
 /* Warns where the table is not "completed". */
 static void check_status(struct rank_table *t)
 {
-	const char *status = rank_table_text(t, t->root, "status");
+	const char *status = read_text(t, t->root, "status");
 
 	if (strcmp(status, "completed") != 0)
 		warn(t, *status ? ap_jv_get(t->root, "status") : t->root,
 			"status-completed", "status \"%s\"; HCCL waits until it is \"completed\"",
-			ap_diag_name(t->ctx->diag, status));
+			shown(t, status));
 }
 
 /* Adds a card: device_id and device_ip of device, rank_id of ranked (NULL: given later). */
-static struct ap_card *rank_table_card(struct rank_table *t, const struct ap_jv *device,
+static struct ap_card *add_card(struct rank_table *t, const struct ap_jv *device,
 	const struct ap_jv *ranked, uint32_t server)
 {
 	struct ap_card c = {.server = server, .super_device_id = -1, .ip = "", .at = device};
 	const struct ap_jv *ip = ap_jv_get(device, "device_ip");
 	bool good = true;
 
-	good &= rank_table_int(
-		t, device, "device_id", 0, t->last_device_id, false, &c.device_id);
+	good &= read_int(t, device, "device_id", 0, t->last_device_id, false, &c.device_id);
 	if (ranked)
-		good &= rank_table_int(
-			t, ranked, "rank_id", 0, AP_MAX_DEVICES - 1, false, &c.rank);
+		good &= read_int(t, ranked, "rank_id", 0, AP_MAX_DEVICES - 1, false, &c.rank);
 	if (ip && ap_jv_type(ip) != AP_JSTRING)
 		fault(t, ip, "key-type", "device_ip must be a string");
 	else if (ip)
@@ -380,15 +383,6 @@ static void remark_shape(struct rank_table *t, const struct ap_topo *topo)
 
 enum family { OTHER = 0, IPV4 = 4, IPV6 = 6 };
 
-/* What was seen so far. */
-struct ips {
-	struct rank_table *t;
-	struct ap_map *seen;
-	size_t missing, other, per_card;
-	enum family family;
-	const struct ap_card *first_other, *first_card;
-};
-
 /* Brackets and a zone ("[fe80::1%eth0]") are no part of the address. */
 static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
 {
@@ -406,65 +400,58 @@ static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
 	return inet_pton(AF_INET6, text, binary) == 1 ? IPV6 : OTHER;
 }
 
-static void check_card(struct ips *x, const struct ap_card *c)
-{
-	const char *s = c->ip;
-	size_t count = 0;
-
-	if (!*s) {
-		x->missing++;
-		return;
-	}
-	for (size_t len; *s; s += len + (s[len] == ','), count++) {
-		enum family family;
-		const struct ap_jv *at;
-		bool fresh;
-
-		len = strcspn(s, ",");
-		family = family_of(x->t->ctx->scratch, s, len);
-		at = ap_jv_get(c->at, "device_ip");
-		if (family == OTHER) {
-			if (!x->other++)
-				x->first_other = c;
-			continue;
-		}
-		ap_map_put(x->seen, s, len, &fresh);
-		if (!fresh)
-			fault(x->t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
-				ap_diag_name(
-					x->t->ctx->diag, ap_arena_strndup(x->t->ctx->scratch, s, len)));
-		if (x->family != OTHER && family != x->family)
-			fault(x->t, at, "device-ip-family",
-				"an IPv%d address, but others are IPv%d", family, x->family);
-		else
-			x->family = family;
-	}
-	if (!x->first_card) {
-		x->first_card = c;
-		x->per_card = count;
-	} else if (count != x->per_card) {
-		fault(x->t, ap_jv_get(c->at, "device_ip"), "device-ip-count",
-			"%zu addresses, but other devices have %zu", count, x->per_card);
-	}
-}
-
 /* Checks of the device addresses: present, IP, unique, equal in number and family. */
 static void check_ips(struct rank_table *t)
 {
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ips x = {.t = t, .seen = ap_map_create(t->ctx->scratch)};
+	struct ap_arena *scratch = t->ctx->scratch;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	struct ap_map *seen = ap_map_create(scratch);
+	size_t missing = 0, other = 0, per_card = 0;
+	enum family common = OTHER;
+	const struct ap_card *first_other = NULL;
 
-	for (size_t i = 0; i < t->cards.n; i++)
-		check_card(&x, &t->cards.v[i]);
-	if (x.missing && t->needs_ips)
+	for (size_t i = 0; i < t->cards.n; i++) {
+		const struct ap_card *c = &t->cards.v[i];
+		const struct ap_jv *at = ap_jv_get(c->at, "device_ip");
+		size_t count = 0, len;
+
+		for (const char *s = c->ip; *s; s += len + (s[len] == ','), count++) {
+			enum family family;
+			bool fresh;
+
+			len = strcspn(s, ",");
+			family = family_of(scratch, s, len);
+			if (family == OTHER) {
+				if (!other++)
+					first_other = c;
+				continue;
+			}
+			ap_map_put(seen, s, len, &fresh);
+			if (!fresh)
+				fault(t, at, "device-ip-unique", "device_ip \"%s\" is given twice",
+					shown(t, ap_arena_strndup(scratch, s, len)));
+			if (common != OTHER && family != common)
+				fault(t, at, "device-ip-family",
+					"an IPv%d address, but others are IPv%d", family, common);
+			else
+				common = family;
+		}
+		missing += !count;
+		if (!per_card)
+			per_card = count;
+		else if (count && count != per_card)
+			fault(t, at, "device-ip-count", "%zu addresses, but other devices have %zu", count,
+				per_card);
+	}
+	if (missing && t->needs_ips)
 		warn(t, t->root, "device-ip",
 			"%zu of %zu devices have no device_ip; HCCL needs one between servers",
-			x.missing, t->cards.n);
-	if (x.other)
-		warn(t, ap_jv_get(x.first_other->at, "device_ip"), "device-ip",
+			missing, t->cards.n);
+	if (other)
+		warn(t, ap_jv_get(first_other->at, "device_ip"), "device-ip",
 			"\"%s\" is no IP address, and is kept as text (%zu such)",
-			ap_diag_name(t->ctx->diag, x.first_other->ip), x.other);
-	ap_arena_release(t->ctx->scratch, mark);
+			shown(t, first_other->ip), other);
+	ap_arena_release(scratch, mark);
 }
 
 /* Checks that every form shares, then the topology. */
@@ -496,8 +483,7 @@ static enum ap_status finish(
 			clash(t, &t->cards.v[first[id]], c, "device-unique",
 				ap_arena_printf(t->ctx->arena,
 					"device_id %" PRId64 " is given twice on server \"%s\"",
-					c->device_id,
-					ap_diag_name(t->ctx->diag, t->servers.v[c->server])));
+					c->device_id, shown(t, t->servers.v[c->server])));
 	}
 	ap_arena_release(t->ctx->scratch, mark);
 	check_ips(t);
@@ -517,8 +503,8 @@ static enum ap_status finish(
 	return t->status;
 }
 
-/* Objects of all forms; the first are those of enum rank_top. */
-/* Which keys the objects have. HCCL ignores what it does not know; so a misspelt key is a warning. */
+/* Objects of all forms; the first are those of enum rank_top. HCCL ignores keys that it does not know; so a
+ * misspelt one is a warning. */
 enum kind {
 	SERVER = AP_RANK_CLOUD + 1,
 	POD,
@@ -656,7 +642,7 @@ static const char *bare(const char *chip)
 
 static void read_chip(struct walk *w, const struct inside *in, const struct ap_jv *v)
 {
-	const char *chip = rank_table_text(w->t, in->obj, "chip_info");
+	const char *chip = read_text(w->t, in->obj, "chip_info");
 	struct ap_diag *diag = w->t->ctx->diag;
 
 	if (!*chip)
@@ -676,8 +662,6 @@ static void read_chip(struct walk *w, const struct inside *in, const struct ap_j
 	note(w->t, w->chip, "chip-mixed", "the other chip_info is here");
 }
 
-static void walk_list(struct walk *w, const struct inside *in, const struct ap_jv *list, enum kind kind);
-
 /* As deep as the forms are. */
 static void walk_object(struct walk *w, const struct inside *in)
 {
@@ -686,18 +670,14 @@ static void walk_object(struct walk *w, const struct inside *in)
 			add_unknown(w, v, in->kind);
 		else if (!strcmp(ap_jv_key(v), "chip_info"))
 			read_chip(w, in, v);
-		for (int i = 0; i < 3 && kinds[in->kind].lists[i].key; i++)
-			if (!strcmp(ap_jv_key(v), kinds[in->kind].lists[i].key))
-				walk_list(w, in, v, kinds[in->kind].lists[i].kind);
-	}
-}
+		for (int i = 0; i < 3 && kinds[in->kind].lists[i].key; i++) {
+			bool is = ap_jv_type(v) == AP_JARRAY && !strcmp(ap_jv_key(v), kinds[in->kind].lists[i].key);
 
-static void walk_list(struct walk *w, const struct inside *in, const struct ap_jv *list, enum kind kind)
-{
-	for (const struct ap_jv *v = ap_jv_type(list) == AP_JARRAY ? ap_jv_first(list) : NULL; v;
-		v = ap_jv_next(v))
-		if (ap_jv_type(v) == AP_JOBJECT)
-			walk_object(w, &(struct inside){v, kind, in});
+			for (const struct ap_jv *e = is ? ap_jv_first(v) : NULL; e; e = ap_jv_next(e))
+				if (ap_jv_type(e) == AP_JOBJECT)
+					walk_object(w, &(struct inside){e, kinds[in->kind].lists[i].kind, in});
+		}
+	}
 }
 
 /*
@@ -705,19 +685,15 @@ static void walk_list(struct walk *w, const struct inside *in, const struct ap_j
  * chip_info, at the top or of a server, a group, a device or the like, into t->chip_info. Two that differ
  * are a fault.
  */
-static void rank_table_check_keys(struct rank_table *t, enum rank_top top)
+static void check_keys(struct rank_table *t, enum rank_top top)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 	struct walk w = {.t = t, .seen = ap_map_create(t->ctx->scratch)};
 
 	walk_object(&w, &(struct inside){t->root, (enum kind)top, NULL});
-	for (size_t i = 0; i < w.unknown.n; i++) {
-		const struct unknown *u = &w.unknown.v[i];
-		enum ap_status st = ap_json_unknown(t->ctx, t->doc, u->first, kinds[u->kind].keys, u->n);
-
-		if (t->status == AP_OK)
-			t->status = st;
-	}
+	for (size_t i = 0; i < w.unknown.n; i++)
+		note_status(t, ap_json_unknown(t->ctx, t->doc, w.unknown.v[i].first,
+			kinds[w.unknown.v[i].kind].keys, w.unknown.v[i].n));
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
@@ -732,7 +708,7 @@ static const struct tier_kind {
 static bool add_tier(struct rank_table *t, const struct tier_kind *k, struct ap_map *names,
 	const struct ap_jv *obj, struct rank_tier *tier)
 {
-	const char *id = rank_table_name(t, obj, k->id, k->check_id);
+	const char *id = read_name(t, obj, k->id, k->check_id);
 	bool fresh;
 
 	if (!id)
@@ -740,7 +716,7 @@ static bool add_tier(struct rank_table *t, const struct tier_kind *k, struct ap_
 	ap_map_put_str(names, id, &fresh);
 	if (!fresh) {
 		fault(t, ap_jv_get(obj, k->id), k->check_unique,
-			"%s \"%s\" is listed twice", k->what, ap_diag_name(t->ctx->diag, id));
+			"%s \"%s\" is listed twice", k->what, shown(t, id));
 		return false;
 	}
 	AP_PUSH(t->ctx->arena, *tier, id);
@@ -750,7 +726,7 @@ static bool add_tier(struct rank_table *t, const struct tier_kind *k, struct ap_
 static void add_server(struct rank_table *t, const struct tier_kind *k, const struct ap_map *ids,
 	const struct ap_jv *obj, struct rank_tier *tier)
 {
-	const char *id = rank_table_name(t, obj, "server_id", "server-id");
+	const char *id = read_name(t, obj, "server_id", "server-id");
 	const struct ap_jv *at = ap_jv_get(obj, "server_id");
 	ap_id server = id ? ap_map_get_str(ids, id) : AP_NONE;
 
@@ -758,12 +734,10 @@ static void add_server(struct rank_table *t, const struct tier_kind *k, const st
 		return;
 	if (server == AP_NONE)
 		fault(t, at, k->check_server,
-			"no server \"%s\" in the table's server_list",
-			ap_diag_name(t->ctx->diag, id));
+			"no server \"%s\" in the table's server_list", shown(t, id));
 	else if (tier->of[server] != AP_NONE)
 		fault(t, at, k->check_server, "server \"%s\" is already in %s \"%s\"",
-			ap_diag_name(t->ctx->diag, id), k->what,
-			ap_diag_name(t->ctx->diag, tier->v[tier->of[server]]));
+			shown(t, id), k->what, shown(t, tier->v[tier->of[server]]));
 	else
 		tier->of[server] = (uint32_t)tier->n - 1;
 }
@@ -776,7 +750,7 @@ static void read_tier(struct rank_table *t, const struct tier_kind *k, const str
 
 	if (!ap_jv_get(t->root, k->list))
 		return;
-	list = rank_table_list(t, t->root, k->list);
+	list = read_list(t, t->root, k->list);
 	if (!list)
 		return;
 	tier->of = AP_NEW_N(t->ctx->arena, uint32_t, t->servers.n);
@@ -788,7 +762,7 @@ static void read_tier(struct rank_table *t, const struct tier_kind *k, const str
 
 		if (!is_object(t, v, "an entry") || !add_tier(t, k, names, v, tier))
 			continue;
-		servers = rank_table_list(t, v, "server_list");
+		servers = read_list(t, v, "server_list");
 		for (const struct ap_jv *s = servers ? ap_jv_first(servers) : NULL; s;
 			s = ap_jv_next(s))
 			if (is_object(t, s, "a server"))
@@ -797,41 +771,7 @@ static void read_tier(struct rank_table *t, const struct tier_kind *k, const str
 	for (size_t s = 0; s < t->servers.n && t->status == AP_OK; s++)
 		if (tier->of[s] == AP_NONE)
 			fault(t, list, k->check_server, "server \"%s\" is in no %s",
-				ap_diag_name(t->ctx->diag, t->servers.v[s]), k->what);
-}
-
-/* HCCL takes super pods of equal numbers of servers only. */
-static void check_equal(struct rank_table *t)
-{
-	uint32_t *n = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1);
-
-	for (size_t s = 0; s < t->servers.n; s++)
-		n[t->pod.of[s]]++;
-	for (size_t p = 1; p < t->pod.n; p++)
-		if (n[p] != n[0]) {
-			fault(t, ap_jv_get(t->root, pods.list), "pod-equal",
-				"super pod \"%s\" holds %" PRIu32 " servers, but \"%s\" holds %"
-				PRIu32, ap_diag_name(t->ctx->diag, t->pod.v[p]), n[p],
-				ap_diag_name(t->ctx->diag, t->pod.v[0]), n[0]);
-			return;
-		}
-}
-
-static void check_nesting(struct rank_table *t)
-{
-	uint32_t *cluster = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1); /* from 1 */
-
-	for (size_t s = 0; s < t->servers.n; s++) {
-		uint32_t *c = &cluster[t->pod.of[s]], is = t->cluster.of[s] + 1;
-
-		if (*c && *c != is) {
-			fault(t, ap_jv_get(t->root, clusters.list), "cluster-pod",
-				"super pod \"%s\" lies in two clusters",
-				ap_diag_name(t->ctx->diag, t->pod.v[t->pod.of[s]]));
-			return;
-		}
-		*c = is;
-	}
+				shown(t, t->servers.v[s]), k->what);
 }
 
 /*
@@ -842,14 +782,28 @@ static void check_nesting(struct rank_table *t)
 static void tiers(struct rank_table *t, const struct ap_map *ids, bool with_pods)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
+	uint32_t *n, *cluster; /* of a pod: its servers; its cluster, from 1 */
 
 	if (with_pods)
 		read_tier(t, &pods, ids, &t->pod);
 	read_tier(t, &clusters, ids, &t->cluster);
-	if (t->status == AP_OK && t->pod.of)
-		check_equal(t);
-	if (t->status == AP_OK && t->pod.of && t->cluster.of)
-		check_nesting(t);
+	n = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1);
+	cluster = AP_NEW_N(t->ctx->scratch, uint32_t, t->pod.n + 1);
+	for (size_t s = 0; s < t->servers.n && t->status == AP_OK && t->pod.of; s++)
+		n[t->pod.of[s]]++;
+	for (size_t p = 1; p < t->pod.n && t->status == AP_OK && t->pod.of; p++)
+		if (n[p] != n[0])
+			fault(t, ap_jv_get(t->root, pods.list), "pod-equal", /* HCCL takes no others */
+				"super pod \"%s\" holds %" PRIu32 " servers, but \"%s\" holds %"
+				PRIu32, shown(t, t->pod.v[p]), n[p], shown(t, t->pod.v[0]), n[0]);
+	for (size_t s = 0; s < t->servers.n && t->status == AP_OK && t->pod.of && t->cluster.of; s++) {
+		uint32_t *c = &cluster[t->pod.of[s]], is = t->cluster.of[s] + 1;
+
+		if (*c && *c != is)
+			fault(t, ap_jv_get(t->root, clusters.list), "cluster-pod",
+				"super pod \"%s\" lies in two clusters", shown(t, t->pod.v[t->pod.of[s]]));
+		*c = is;
+	}
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
@@ -872,11 +826,11 @@ static bool read_layers(
 		const char *id;
 
 		if (!is_object(t, v, "a level") ||
-			!rank_table_int(t, v, "net_layer", 0, NLAYER - 1, false, &layer)) {
+			!read_int(t, v, "net_layer", 0, NLAYER - 1, false, &layer)) {
 			good = false;
 			continue;
 		}
-		id = rank_table_name(t, v, "net_instance_id", "net-instance");
+		id = read_name(t, v, "net_instance_id", "net-instance");
 		if (id && name[layer])
 			fault(t, v, "net-layer", "net_layer %d is given twice",
 				(int)layer);
@@ -903,23 +857,20 @@ static void put_in_pod(struct lists *x, const struct ap_jv *rank, const char *na
 	else if (t->pod.of[node] != pod)
 		fault(t, rank, "net-layer",
 			"in \"%s\" at net_layer 1, but others of its node \"%s\" are not",
-			ap_diag_name(t->ctx->diag, name),
-			ap_diag_name(t->ctx->diag, t->servers.v[node]));
+			shown(t, name), shown(t, t->servers.v[node]));
 }
 
 static void parse_rank(struct lists *x, const struct ap_jv *rank)
 {
 	struct rank_table *t = x->t;
-	const struct ap_jv *list = rank_table_list(t, rank, "level_list");
+	const struct ap_jv *list = read_list(t, rank, "level_list");
 	const char *name[NLAYER] = {NULL};
 	int64_t ignored;
 	uint32_t node;
 	bool fresh;
 
-	rank_table_int(t, rank, "local_id", 0, AP_MAX_DEVICES - 1, true, &ignored);
-	if (!list)
-		return;
-	if (!read_layers(t, list, name))
+	read_int(t, rank, "local_id", 0, AP_MAX_DEVICES - 1, true, &ignored);
+	if (!list || !read_layers(t, list, name))
 		return;
 	if (!name[NODE]) {
 		fault(t, list, "net-layer", "no net_layer 0, which tells the node");
@@ -931,7 +882,7 @@ static void parse_rank(struct lists *x, const struct ap_jv *rank)
 		t->pod.of[node] = AP_NONE;
 	}
 	put_in_pod(x, rank, name[SUPER_POD_ID], node);
-	rank_table_card(t, rank, rank, node);
+	add_card(t, rank, rank, node);
 }
 
 static void parse_2_0(struct rank_table *t)
@@ -942,11 +893,11 @@ static void parse_2_0(struct rank_table *t)
 
 	check_status(t);
 	t->last_device_id = AP_MAX_DEVICES - 1;
-	ranks = rank_table_list(t, t->root, "rank_list");
+	ranks = read_list(t, t->root, "rank_list");
 	if (!ranks)
 		return;
 	t->pod.of = AP_NEW_N(t->ctx->arena, uint32_t, ap_jv_count(ranks));
-	rank_table_count(t, t->root, "rank_count", ap_jv_count(ranks), "ranks");
+	check_count(t, t->root, "rank_count", ap_jv_count(ranks), "ranks");
 	for (const struct ap_jv *v = ap_jv_first(ranks); v; v = ap_jv_next(v))
 		if (is_object(t, v, "a rank"))
 			parse_rank(&x, v);
@@ -964,7 +915,7 @@ static void parse_2_0(struct rank_table *t)
 static bool add_listed_server(
 	struct rank_table *t, struct ap_map *ids, const struct ap_jv *obj, uint32_t *number)
 {
-	const char *id = rank_table_name(t, obj, "server_id", "server-id");
+	const char *id = read_name(t, obj, "server_id", "server-id");
 	const struct ap_jv *at = ap_jv_get(obj, "server_id");
 	bool fresh;
 
@@ -972,8 +923,7 @@ static bool add_listed_server(
 		return false;
 	*number = ap_map_put_str(ids, id, &fresh);
 	if (!fresh && !strchr(id, '*')) {
-		fault(t, at, "server-unique", "server \"%s\" is listed twice",
-			ap_diag_name(t->ctx->diag, id));
+		fault(t, at, "server-unique", "server \"%s\" is listed twice", shown(t, id));
 		return false;
 	}
 	if (!fresh) {
@@ -984,8 +934,7 @@ static bool add_listed_server(
 
 		*number = ap_map_put(ids, &key, sizeof key, NULL);
 		warn(t, at, "server-masked",
-			"masked server id \"%s\" again; taken for another server",
-			ap_diag_name(t->ctx->diag, id));
+			"masked server id \"%s\" again; taken for another server", shown(t, id));
 	}
 	AP_PUSH(t->ctx->arena, t->servers, id);
 	return true;
@@ -998,7 +947,7 @@ static void parse_server(struct rank_table *t, struct ap_map *ids, const struct 
 	uint32_t number = 0;
 	bool named = add_listed_server(t, ids, server, &number);
 
-	devices = rank_table_list(t, server, "device");
+	devices = read_list(t, server, "device");
 	for (const struct ap_jv *d = devices ? ap_jv_first(devices) : NULL; d; d = ap_jv_next(d))
 		if (is_object(t, d, "a device") && named) {
 			struct ap_card *card;
@@ -1008,10 +957,10 @@ static void parse_server(struct rank_table *t, struct ap_map *ids, const struct 
 			int64_t ignored;
 
 			for (size_t i = 0; i < AP_COUNT(ports); i++)
-				rank_table_int(t, d, ports[i], 1, 65535, true, &ignored);
+				read_int(t, d, ports[i], 1, 65535, true, &ignored);
 			if (in_pod)
-				rank_table_int(t, d, "super_device_id", 0, UINT32_MAX, false, &id);
-			card = rank_table_card(t, d, d, number);
+				read_int(t, d, "super_device_id", 0, UINT32_MAX, false, &id);
+			card = add_card(t, d, d, number);
 			if (card)
 				card->super_device_id = id;
 		}
@@ -1026,10 +975,10 @@ static void parse_servers(struct rank_table *t, struct ap_map *ids, bool in_pod)
 	t->job_wide_ids = ap_jv_get(t->root, "cluster_list") != NULL;
 	if (t->job_wide_ids)
 		t->last_device_id = AP_MAX_DEVICES - 1;
-	servers = rank_table_list(t, t->root, "server_list");
+	servers = read_list(t, t->root, "server_list");
 	if (!servers)
 		return;
-	rank_table_count(t, t->root, "server_count", ap_jv_count(servers), "servers");
+	check_count(t, t->root, "server_count", ap_jv_count(servers), "servers");
 	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
 		if (is_object(t, s, "a server"))
 			parse_server(t, ids, s, in_pod);
@@ -1074,7 +1023,7 @@ static void parse_1_2(struct rank_table *t)
 				fault(t, ap_jv_get(c->at, "super_device_id"),
 					"super-device-unique",
 					"super_device_id is given twice in super pod \"%s\"",
-					ap_diag_name(t->ctx->diag, t->pod.v[key[0]]));
+					shown(t, t->pod.v[key[0]]));
 		}
 		ap_arena_release(t->ctx->scratch, mark);
 	}
@@ -1088,18 +1037,7 @@ struct groups {
 	struct ap_map *servers, *names, *pods; /* of all groups */
 };
 
-static void check_name(struct groups *x, const struct ap_jv *group)
-{
-	const char *name = rank_table_text(x->t, group, "group_name");
-	bool fresh;
-
-	ap_map_put_str(x->names, name, &fresh);
-	if (!fresh)
-		fault(x->t, ap_jv_get(group, "group_name"), "group-unique",
-			"group \"%s\" is listed twice", ap_diag_name(x->t->ctx->diag, name));
-}
-
-static void check_keys(
+static void require_keys(
 	struct rank_table *t, const struct ap_jv *group, const char *const *needed)
 {
 	for (; *needed; needed++)
@@ -1109,7 +1047,7 @@ static void check_keys(
 
 static bool find_server(struct groups *x, const struct ap_jv *instance, uint32_t *number)
 {
-	const char *id = rank_table_name(x->t, instance, "server_id", "server-id");
+	const char *id = read_name(x->t, instance, "server_id", "server-id");
 	bool fresh;
 
 	if (!id)
@@ -1120,9 +1058,7 @@ static bool find_server(struct groups *x, const struct ap_jv *instance, uint32_t
 	return true;
 }
 
-typedef void group_fn(struct groups *x, const struct ap_jv *group);
-
-static void parse_groups(struct groups *x, group_fn *parse)
+static void parse_groups(struct groups *x, void (*parse)(struct groups *x, const struct ap_jv *group))
 {
 	struct rank_table *t = x->t;
 	const struct ap_jv *groups;
@@ -1131,13 +1067,19 @@ static void parse_groups(struct groups *x, group_fn *parse)
 	x->names = ap_map_create(t->ctx->arena);
 	x->pods = ap_map_create(t->ctx->arena);
 	check_status(t);
-	groups = rank_table_list(t, t->root, "group_list");
+	groups = read_list(t, t->root, "group_list");
 	if (!groups)
 		return;
-	rank_table_count(t, t->root, "group_count", ap_jv_count(groups), "groups");
+	check_count(t, t->root, "group_count", ap_jv_count(groups), "groups");
 	for (const struct ap_jv *g = ap_jv_first(groups); g; g = ap_jv_next(g))
 		if (is_object(t, g, "a group")) {
-			check_name(x, g);
+			const char *name = read_text(t, g, "group_name");
+			bool fresh;
+
+			ap_map_put_str(x->names, name, &fresh);
+			if (!fresh)
+				fault(t, ap_jv_get(g, "group_name"), "group-unique",
+					"group \"%s\" is listed twice", shown(t, name));
 			parse(x, g);
 		}
 	t->needs_ips = t->servers.n > 1;
@@ -1148,7 +1090,7 @@ static void parse_groups(struct groups *x, group_fn *parse)
 static void parse_lab_instance(struct groups *x, struct ap_map *here, const struct ap_jv *instance)
 {
 	struct rank_table *t = x->t;
-	const struct ap_jv *devices = rank_table_list(t, instance, "devices");
+	const struct ap_jv *devices = read_list(t, instance, "devices");
 	uint32_t server;
 
 	if (!find_server(x, instance, &server) || !devices)
@@ -1159,7 +1101,7 @@ static void parse_lab_instance(struct groups *x, struct ap_map *here, const stru
 			"%zu devices; an instance has one, that its rank_id is for",
 			ap_jv_count(devices));
 	else if (is_object(t, ap_jv_first(devices), "a device"))
-		rank_table_card(t, ap_jv_first(devices), instance, server);
+		add_card(t, ap_jv_first(devices), instance, server);
 }
 
 static void parse_lab_group(struct groups *x, const struct ap_jv *group)
@@ -1167,19 +1109,18 @@ static void parse_lab_group(struct groups *x, const struct ap_jv *group)
 	static const char *const needed[] = {"device_num", "server_num", "instance_count", NULL};
 	struct rank_table *t = x->t;
 	struct ap_map *here = ap_map_create(t->ctx->arena); /* servers of this group */
-	const struct ap_jv *instances = rank_table_list(t, group, "instance_list");
+	const struct ap_jv *instances = read_list(t, group, "instance_list");
 
-	check_keys(t, group, needed);
+	require_keys(t, group, needed);
 	if (!instances)
 		return;
 	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
 		if (is_object(t, v, "an instance"))
 			parse_lab_instance(x, here, v);
-	rank_table_count(t, group, "device_num", ap_jv_count(instances), "instances");
-	rank_table_count(t, group, "instance_count", ap_jv_count(instances), "instances");
+	check_count(t, group, "device_num", ap_jv_count(instances), "instances");
+	check_count(t, group, "instance_count", ap_jv_count(instances), "instances");
 	if (t->status == AP_OK)
-		rank_table_count(
-			t, group, "server_num", ap_map_size(here), "different server_id");
+		check_count(t, group, "server_num", ap_map_size(here), "different server_id");
 }
 
 static void parse_lab(struct rank_table *t)
@@ -1189,7 +1130,7 @@ static void parse_lab(struct rank_table *t)
 
 	if (!nic)
 		fault(t, t->root, "key-missing", "no \"para_plane_nic_location\"");
-	else if (strcmp(rank_table_text(t, t->root, "para_plane_nic_location"), "device") != 0)
+	else if (strcmp(read_text(t, t->root, "para_plane_nic_location"), "device") != 0)
 		fault(
 			t, nic, "nic-location", "para_plane_nic_location must be \"device\"");
 	parse_groups(&x, parse_lab_group);
@@ -1201,8 +1142,8 @@ static void parse_lab(struct rank_table *t)
 static size_t parse_cloud_instance(struct groups *x, const struct ap_jv *instance)
 {
 	struct rank_table *t = x->t;
-	const char *pod = rank_table_text(t, instance, "pod_name");
-	const struct ap_jv *devices = rank_table_list(t, instance, "devices");
+	const char *pod = read_text(t, instance, "pod_name");
+	const struct ap_jv *devices = read_list(t, instance, "devices");
 	uint32_t server;
 	bool fresh = true;
 
@@ -1210,31 +1151,30 @@ static size_t parse_cloud_instance(struct groups *x, const struct ap_jv *instanc
 		ap_map_put_str(x->pods, pod, &fresh);
 	if (!fresh)
 		fault(t, ap_jv_get(instance, "pod_name"), "pod-name",
-			"pod_name \"%s\" is given twice", ap_diag_name(t->ctx->diag, pod));
+			"pod_name \"%s\" is given twice", shown(t, pod));
 	if (!find_server(x, instance, &server) || !devices)
 		return 0;
 	for (const struct ap_jv *d = ap_jv_first(devices); d; d = ap_jv_next(d))
 		if (is_object(t, d, "a device"))
-			rank_table_card(t, d, NULL, server);
+			add_card(t, d, NULL, server);
 	return ap_jv_count(devices);
 }
 
 static void parse_cloud_group(struct groups *x, const struct ap_jv *group)
 {
 	static const char *const needed[] = {"device_count", "instance_count", NULL};
-	const struct ap_jv *instances = rank_table_list(x->t, group, "instance_list");
+	const struct ap_jv *instances = read_list(x->t, group, "instance_list");
 	size_t devices = 0;
 
-	check_keys(x->t, group, needed);
+	require_keys(x->t, group, needed);
 	if (!instances)
 		return;
 	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
 		if (is_object(x->t, v, "an instance"))
 			devices += parse_cloud_instance(x, v);
-	rank_table_count(
-		x->t, group, "instance_count", ap_jv_count(instances), "instances");
+	check_count(x->t, group, "instance_count", ap_jv_count(instances), "instances");
 	if (x->t->status == AP_OK)
-		rank_table_count(x->t, group, "device_count", devices, "devices");
+		check_count(x->t, group, "device_count", devices, "devices");
 }
 
 struct ordered_server {
@@ -1298,15 +1238,11 @@ static const struct rank_form forms[] = {
 	{"2.0", "2.0", NULL, NULL, AP_RANK_2_0, parse_2_0, NULL},
 };
 
-enum { NFORM = AP_COUNT(forms) };
-
 static bool recognise(const struct rank_form *f, const struct ap_jv *root)
 {
 	const struct ap_jv *v = ap_jv_get(root, "version");
 
-	if (!f->version != !v)
-		return false;
-	if (v && (ap_jv_type(v) != AP_JSTRING || strcmp(ap_jv_str(v), f->version) != 0))
+	if (!f->version != !v || (v && (ap_jv_type(v) != AP_JSTRING || strcmp(ap_jv_str(v), f->version))))
 		return false;
 	return (!f->has || ap_jv_get(root, f->has)) && (!f->lacks || !ap_jv_get(root, f->lacks));
 }
@@ -1317,20 +1253,32 @@ static const char *form_names(struct ap_ctx *ctx, bool readable)
 	struct ap_str b;
 
 	ap_str_init(&b, ctx->arena);
-	for (int i = 0; i < NFORM; i++)
+	for (size_t i = 0; i < AP_COUNT(forms); i++)
 		if (forms[i].parse || !readable)
 			ap_str_addf(&b, "%s%s", b.len ? ", " : "", forms[i].name);
 	return b.s;
 }
 
-/* Says what a document is that is no rank table of any form. */
-static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
+/* Its form, or a message that says what the document is that is no rank table. */
+static enum ap_status find_form(
+	struct ap_ctx *ctx, const struct ap_json *doc, const struct rank_form **out)
 {
 	const struct ap_jv *root = ap_json_root(doc), *at = root;
 	const struct ap_jv *schema = ap_jv_get(root, "schema"),
 			   *version = ap_jv_get(root, "version");
 	const char *known = form_names(ctx, false), *text;
 
+	if (ap_jv_type(root) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-known",
+			"a rank table is an object");
+	if (ap_jv_get(root, "server_list") && ap_jv_get(root, "group_list"))
+		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-mixed",
+			"both \"server_list\" and \"group_list\": the table mixes two forms");
+	for (size_t i = 0; i < AP_COUNT(forms); i++)
+		if (recognise(&forms[i], root)) {
+			*out = &forms[i];
+			return AP_OK;
+		}
 	if (schema && ap_jv_type(schema) == AP_JSTRING)
 		text = ap_arena_printf(ctx->arena,
 			"this is a file of schema \"%s\", not a rank table", ap_jv_str(schema));
@@ -1349,25 +1297,6 @@ static enum ap_status no_form(struct ap_ctx *ctx, const struct ap_json *doc)
 	return ap_json_report(ctx, doc, at, AP_ERROR, AP_MEANING, NULL, "form-known", "%s", text);
 }
 
-static enum ap_status find_form(
-	struct ap_ctx *ctx, const struct ap_json *doc, const struct rank_form **out)
-{
-	const struct ap_jv *root = ap_json_root(doc);
-
-	if (ap_jv_type(root) != AP_JOBJECT)
-		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-known",
-			"a rank table is an object");
-	if (ap_jv_get(root, "server_list") && ap_jv_get(root, "group_list"))
-		return ap_json_report(ctx, doc, root, AP_ERROR, AP_MEANING, NULL, "form-mixed",
-			"both \"server_list\" and \"group_list\": the table mixes two forms");
-	for (int i = 0; i < NFORM; i++)
-		if (recognise(&forms[i], root)) {
-			*out = &forms[i];
-			return AP_OK;
-		}
-	return no_form(ctx, doc);
-}
-
 enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_topo **out)
 {
@@ -1384,7 +1313,7 @@ enum ap_status ap_topo_load(struct ap_ctx *ctx, const struct ap_json *doc, const
 			"rank tables of form %s are not read: %s; those of the forms %s are",
 			form->name, form->why_not, form_names(ctx, true));
 	table.form = form->name;
-	rank_table_check_keys(&table, form->top);
+	check_keys(&table, form->top);
 	form->parse(&table);
 	AP_TRY(table.status);
 	return finish(&table, sha256, out);

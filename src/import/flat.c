@@ -107,6 +107,20 @@ static struct ap_flat_value assumption(struct flat *e, int64_t line, const char 
 	return v;
 }
 
+/* Warns of what is odd at a line. */
+static enum ap_status __attribute__((format(printf, 4, 5))) warn(struct flat *e, int64_t line,
+	const char *check, const char *fmt, ...)
+{
+	struct ap_where where = {.file = e->ir->file, .line = line};
+	enum ap_status st;
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = ap_diag_addv(e->ctx->diag, AP_WARNING, AP_OK, &where, check, fmt, ap);
+	va_end(ap);
+	return st;
+}
+
 /* Reports a fault at a line; returns st. A piece ends there, with a warning, if anything came before. */
 static enum ap_status __attribute__((format(printf, 4, 5))) fault(struct flat *e, int64_t line,
 	enum ap_status st, const char *fmt, ...)
@@ -121,8 +135,7 @@ static enum ap_status __attribute__((format(printf, 4, 5))) fault(struct flat *e
 	va_end(ap);
 	if (e->params->partial && st == AP_MEANING && e->flat->ops.n) {
 		e->ended = true;
-		ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
-			"the piece is read up to here: %s", text.s);
+		warn(e, line, "dump-partial", "the piece is read up to here: %s", text.s);
 		return st;
 	}
 	return ap_diag_add(e->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
@@ -147,7 +160,6 @@ static enum ap_status charge(struct flat *e, int64_t line, size_t bytes)
 static enum ap_status assume(struct flat *e, int64_t line, const char *name,
 	const struct ap_ir_type *type, struct ap_flat_value *out)
 {
-	struct ap_where where = {.file = e->ir->file, .line = line};
 	bool fresh;
 	ap_id id;
 
@@ -158,12 +170,11 @@ static enum ap_status assume(struct flat *e, int64_t line, const char *name,
 	*out = e->assumptions.v[id];
 	if (!fresh || out->kind == AP_FLAT_NOTHING)
 		return AP_OK;
-	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
+	return warn(e, line, "dump-partial",
 		"%s is not in this piece of a dump; it is taken for %s", shown(e, name),
 		type->ref ? "a parameter" : "an input");
 }
 
-/* flat.c: reports a node without its line of types. */
 static enum ap_status no_types(struct flat *e, const struct ap_ir_node *n)
 {
 	return fault(e, n->line, AP_MEANING, "\"%s\" has no types; expected a dump written with "
@@ -306,6 +317,16 @@ static uint8_t depth_of(const struct ap_flat_value *v)
 	return v->kind == AP_FLAT_TUPLE ? v->depth : v->kind == AP_FLAT_CONST ? v->c->depth : 0;
 }
 
+/* A list of constants, v, as one. */
+static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const struct ap_ir_value *v)
+{
+	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
+
+	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
+	ap_ir_measure_list(list);
+	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+}
+
 /* A tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
 static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 	const struct ap_flat_value *part, struct ap_flat_value *out)
@@ -326,14 +347,11 @@ static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 		return fault(e, line, AP_LIMIT, "tuples are nested deeper than %d",
 			AP_IR_MOST_NESTED);
 	if (constant) {
-		struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
 		struct ap_ir_value *v = AP_NEW_N(e->ctx->arena, struct ap_ir_value, n);
 
 		for (uint32_t i = 0; i < n; i++)
 			v[i] = *part[i].c;
-		*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = n, .v = v, .s = "", .of = ""};
-		ap_ir_measure_list(list);
-		*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+		*out = constant_list(e, n, v);
 	} else {
 		*out = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = n, .v = part,
 			.size = (uint32_t)size, .depth = depth + 1};
@@ -375,20 +393,17 @@ static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *f
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
 {
-	struct ap_where where;
 	const struct ap_flat_tensor *from;
 
 	AP_TRY(resolve(e, frame, n, v, type, out));
 	/* A node's types repeat those of what it reads. */
-	where = (struct ap_where){.file = e->ir->file, .line = n->line};
 	if (!type || !type->shaped || type->rank > AP_MAX_RANK || out->kind != AP_FLAT_TENSOR)
 		return AP_OK;
 	from = &e->flat->tensors.v[out->id];
 	if (!from->type.shaped || from->type.rank > AP_MAX_RANK || (from->type.rank == type->rank &&
 		!memcmp(from->type.dim, type->dim, type->rank * sizeof *type->dim)))
 		return AP_OK;
-	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-types",
-		"\"%s\" reads the shape %s here, but line %" PRId64 " gives %s",
+	return warn(e, n->line, "dump-types", "\"%s\" reads the shape %s here, but line %" PRId64 " gives %s",
 		shown(e, n->prim ? n->prim : "call"), ap_shape_text(e->ctx->arena, type->dim, type->rank),
 		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
 }
@@ -430,7 +445,7 @@ static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 	struct ap_where where = {.file = e->ir->file, .line = line};
 
 	if (e->params->partial)
-		return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial", "%s", text);
+		return warn(e, line, "dump-partial", "%s", text);
 	return ap_diag_add(e->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL, "%s; --partial reads what is "
 		"there", text);
 }
@@ -439,8 +454,7 @@ static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 static void check_more(struct flat *e, int64_t n, int64_t said, const char *what)
 {
 	if (said >= 0 && n > said)
-		ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = e->ir->file},
-			"dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what, said);
+		warn(e, 0, "dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what, said);
 }
 
 static enum ap_status check_counts(struct flat *e)
@@ -600,8 +614,7 @@ static enum ap_status find_grad(struct flat *e, ap_id *of)
 	e->depth = 0;
 	if (found < 2)
 		return AP_OK;
-	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = e->ir->file,
-		.line = e->grad->line}, "dump-gradients", "gradients of %" PRIu32 " sub-graphs are "
+	return warn(e, e->grad->line, "dump-gradients", "gradients of %" PRIu32 " sub-graphs are "
 		"taken; the graph is that of this one, which has most products of matrices", found);
 }
 
@@ -678,17 +691,6 @@ static enum ap_status find_call(struct flat *e, ap_id of)
 	return fault(e, e->grad->line, AP_MEANING, "the gradient is never asked for");
 }
 
-/* Of a piece without header: the sub-graph of most nodes. */
-static ap_id largest(const struct ap_ir *ir)
-{
-	ap_id best = 0;
-
-	for (ap_id f = 1; f < ir->funcs.n; f++)
-		if (ir->funcs.v[f].nodes.n > ir->funcs.v[best].nodes.n)
-			best = f;
-	return best;
-}
-
 enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };
 enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* what one takes beside its text */
 
@@ -720,15 +722,6 @@ static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_n
 	return AP_OK;
 }
 
-/* -1: of none, or a mark that no plan of MindSpore sets. */
-static int64_t micro_of(const struct ap_ir_node *n)
-{
-	const int64_t most = 1 << 20; /* as --micro-batches */
-	const struct ap_ir_value *v = ap_ir_attr(&n->primal_attrs, "micro");
-
-	return v && v->kind == AP_IR_INT && v->i < most ? v->i : -1;
-}
-
 static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
 {
 	if (e->params->partial && e->flat->ops.n)
@@ -739,15 +732,12 @@ static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
 /* Of a piece also slices are read: it is no plan's source anyway. */
 static enum ap_status check_sliced(struct flat *e, const struct ap_ir_node *n)
 {
-	struct ap_where where = {.file = e->ir->file, .line = n->line};
-
 	if (!e->params->partial)
 		return refuse(e, n->line, "holds what each device runs");
 	if (e->flat->sliced)
 		return AP_OK;
 	e->flat->sliced = true;
-	return ap_diag_add(e->ctx->diag, AP_WARNING, AP_OK, &where, "dump-partial",
-		"holds what each device runs: shapes are those of its slices, and strategies are left out");
+	return warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of its slices, and strategies are left out");
 }
 
 static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
@@ -769,7 +759,10 @@ static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
-	struct ap_flat_op op = {.node = n, .nin = n->nin, .in = in, .micro = micro_of(n)};
+	const int64_t most = 1 << 20; /* as --micro-batches; beyond it is a mark that no plan sets */
+	const struct ap_ir_value *v = ap_ir_attr(&n->primal_attrs, "micro");
+	struct ap_flat_op op = {.node = n, .nin = n->nin, .in = in,
+		.micro = v && v->kind == AP_IR_INT && v->i < most ? v->i : -1};
 	size_t tensors = e->flat->tensors.n;
 	enum ap_status st;
 
@@ -868,7 +861,7 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 {
 	const struct ap_ir_type *t = n->nin == 1 && in[0].kind == AP_FLAT_TENSOR
 		? &e->flat->tensors.v[in[0].id].type : NULL;
-	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value), *v;
+	struct ap_ir_value *v;
 
 	if (!t || !t->shaped || t->rank > AP_MAX_RANK)
 		return fault(e, n->line, AP_MEANING, "the shape of what is no tensor");
@@ -876,9 +869,7 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 	for (uint8_t i = 0; i < t->rank; i++)
 		v[i] = (struct ap_ir_value){.kind = AP_IR_INT, .size = 1, .i = t->dim[i],
 			.f = (double)t->dim[i], .s = "", .of = "I64"};
-	*list = (struct ap_ir_value){.kind = AP_IR_LIST, .n = t->rank, .v = v, .s = "", .of = ""};
-	ap_ir_measure_list(list);
-	*out = (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
+	*out = constant_list(e, t->rank, v);
 	return AP_OK;
 }
 
@@ -976,7 +967,7 @@ static enum ap_status run_nodes(struct flat *e, struct ap_flat_frame *frame, str
 	return AP_OK;
 }
 
-/* flat.c: the operators of a sub-graph in place of its call. */
+/* The operators of a sub-graph in place of its call. */
 static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
 	struct ap_flat_value *out)
@@ -1034,8 +1025,15 @@ static enum ap_status forward(struct flat *e)
 		return fault(e, 1, AP_MEANING, "the entry @%s is not in the dump",
 			ap_diag_name(e->ctx->diag, e->ir->entry));
 	AP_TRY(find_grad(e, &of));
-	if (!e->grad || (e->params->partial && entry == AP_NONE))
-		return run_entry(e, entry == AP_NONE ? largest(e->ir) : entry);
+	if (entry == AP_NONE) { /* a piece without header: the sub-graph of most nodes */
+		entry = 0;
+		for (ap_id f = 1; f < e->ir->funcs.n; f++)
+			if (e->ir->funcs.v[f].nodes.n > e->ir->funcs.v[entry].nodes.n)
+				entry = f;
+		return run_entry(e, entry);
+	}
+	if (!e->grad)
+		return run_entry(e, entry);
 	AP_TRY(find_call(e, of));
 	AP_TRY(run_entry(e, entry));
 	if (e->done)
@@ -1058,15 +1056,6 @@ static void mark_used(struct flat *e, const struct ap_flat_value *v)
 		e->flat->tensors.v[v->id].used = true;
 	for (uint32_t i = 0; v->kind == AP_FLAT_TUPLE && i < v->n; i++)
 		mark_used(e, &v->v[i]);
-}
-
-/* A piece without Return gives what nobody in it uses. */
-static void add_loose_ends(struct flat *e)
-{
-	for (ap_id t = 0; t < e->flat->tensors.n; t++)
-		if (e->flat->tensors.v[t].kind == AP_TENSOR_ACT && !e->flat->tensors.v[t].used &&
-			e->flat->tensors.v[t].result == 0)
-			AP_PUSH(e->ctx->arena, e->flat->outputs, t);
 }
 
 enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
@@ -1092,8 +1081,10 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 			mark_used(&e, &out->ops.v[i].in[k]);
 	mark_used(&e, &e.result);
 	add_outputs(&e, &e.result);
-	if (!out->outputs.n && params->partial)
-		add_loose_ends(&e);
+	for (ap_id t = 0, n = (ap_id)out->outputs.n; !n && params->partial && t < out->tensors.n; t++)
+		if (out->tensors.v[t].kind == AP_TENSOR_ACT && !out->tensors.v[t].used &&
+			out->tensors.v[t].result == 0) /* a piece without Return gives what nobody uses */
+			AP_PUSH(ctx->arena, out->outputs, t);
 	if (!out->ops.n || !out->outputs.n)
 		return fault(&e, ir->lines, AP_MEANING, "holds no operator of a forward pass");
 	return AP_OK;

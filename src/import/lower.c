@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -89,69 +90,44 @@ static bool convert(struct lower *l, const struct ap_ir_value *v, enum ap_attr_t
 	}
 }
 
-static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op);
-
-static void mark_nothing(struct lower_op *o, const struct ap_ir_value *v)
-{
-	(void)o;
-	(void)v;
-}
-
-static void mark_recompute(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.recompute = v->i != 0;
-}
-
-static void mark_comm(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.keeps_comm = !v->i;
-}
-
-static void mark_slices(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.slices = v->i != 0;
-}
-
-static void mark_cross_batch(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.cross_batch = v->i != 0;
-}
-
-static void mark_fusion(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.fusion = v->i > 0 ? v->i : -1;
-}
-
-static void mark_stage(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.stage = v->i;
-}
-
-static void mark_segment(struct lower_op *o, const struct ap_ir_value *v)
-{
-	o->out.segment = v->i;
-}
-
-/* What is said of a node, and not of what its primitive computes. */
+/* What is said of a node, and not of what its primitive computes: where it goes to, and as what. */
 static const struct {
 	const char *key;
-	void (*mark)(struct lower_op *o, const struct ap_ir_value *v);
+	size_t to; /* in struct ap_import_op */
+	enum { NOTHING, FLAG, NO_FLAG, NUMBER, NUMBER_OF_SOME } as; /* OF_SOME: 0 is none */
 } marks[] = {
-	{"recompute", mark_recompute},
-	{"recompute_comm_op", mark_comm},
-	{"slice_activation", mark_slices},
-	{"cross_batch", mark_cross_batch},
-	{"fusion", mark_fusion},
-	{"stage", mark_stage},
-	{"pipeline_stage", mark_stage},
-	{"chunk", mark_segment},
-	{"segment", mark_segment},
-	{"in_strategy", mark_nothing}, /* see pins() */
-	{"out_strategy", mark_nothing},
-	{"BatchParallel", mark_nothing}, /* MindSpore knows no rule; where we know one, it is searched */
-	{"StandAlone", mark_nothing},
-	{"micro", mark_nothing}, /* micro.c */
+	{"recompute", offsetof(struct ap_import_op, recompute), FLAG},
+	{"recompute_comm_op", offsetof(struct ap_import_op, keeps_comm), NO_FLAG},
+	{"slice_activation", offsetof(struct ap_import_op, slices), FLAG},
+	{"cross_batch", offsetof(struct ap_import_op, cross_batch), FLAG},
+	{"fusion", offsetof(struct ap_import_op, fusion), NUMBER_OF_SOME},
+	{"stage", offsetof(struct ap_import_op, stage), NUMBER},
+	{"pipeline_stage", offsetof(struct ap_import_op, stage), NUMBER},
+	{"chunk", offsetof(struct ap_import_op, segment), NUMBER},
+	{"segment", offsetof(struct ap_import_op, segment), NUMBER},
+	{"in_strategy", 0, NOTHING}, /* see pins() */
+	{"out_strategy", 0, NOTHING},
+	{"BatchParallel", 0, NOTHING}, /* MindSpore knows no rule; where we know one, it is searched */
+	{"StandAlone", 0, NOTHING},
+	{"micro", 0, NOTHING}, /* micro.c */
 };
+
+/* Reports at a line of the dump; "operator: " before it where one is given. */
+static enum ap_status __attribute__((format(printf, 7, 8))) say(struct lower *l, enum ap_level level,
+	enum ap_status st, int64_t line, const char *check, const char *oper, const char *fmt, ...)
+{
+	struct ap_where where = {.file = l->flat->ir->file, .line = line};
+	struct ap_str text;
+	va_list ap;
+
+	ap_str_init(&text, l->ctx->arena);
+	if (oper)
+		ap_str_addf(&text, "%s: ", ap_diag_name(l->ctx->diag, oper));
+	va_start(ap, fmt);
+	ap_str_vaddf(&text, fmt, ap);
+	va_end(ap);
+	return ap_diag_add(l->ctx->diag, level, st, &where, check, "%s", text.s);
+}
 
 /* Reports a fault in an operator; returns AP_MEANING. */
 static enum ap_status __attribute__((format(printf, 4, 5))) lower_fault(struct lower *l,
@@ -169,35 +145,40 @@ static enum ap_status __attribute__((format(printf, 4, 5))) lower_fault(struct l
 		ap_diag_name(l->ctx->diag, op->node->prim), text.s);
 }
 
-static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a, bool *done);
-
 static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a, bool *done)
 {
+	unsigned char *to = (unsigned char *)&o->out;
+	const int64_t none = -1;
+
 	for (size_t i = 0; i < AP_COUNT(marks); i++) {
 		if (strcmp(marks[i].key, a->key))
 			continue;
 		*done = true;
-		if (marks[i].mark != mark_nothing && (!is_int(&a->value) || a->value.i > INT32_MAX ||
-			a->value.i < -1))
+		if (marks[i].as == NOTHING)
+			return AP_OK;
+		if (!is_int(&a->value) || a->value.i > INT32_MAX || a->value.i < -1)
 			return lower_fault(l, o->from, "attr-type",
 				"%s has a value that is not understood", a->key);
-		marks[i].mark(o, &a->value);
+		if (marks[i].as == FLAG || marks[i].as == NO_FLAG)
+			to[marks[i].to] = !a->value.i == (marks[i].as == NO_FLAG);
+		else
+			memcpy(to + marks[i].to, marks[i].as == NUMBER || a->value.i > 0 ? &a->value.i : &none,
+				sizeof none);
 	}
 	return AP_OK;
 }
-
-static const struct ap_attr *given(const struct lower_op *o, const char *name);
 
 /* An attribute from a constant. Constants that no rule has a name for are left out;
  * where one is set already, the first stays. */
 static enum ap_status attr(struct lower *l, struct lower_op *o, const char *name,
 	const struct ap_ir_value *v)
 {
+	const struct ap_attrs given = {.n = (uint32_t)o->attrs.n, .v = o->attrs.v};
 	struct ap_attr a = {0};
 	enum ap_attr_type type;
 
 	a.name = ap_attr_find(o->type, name, &type);
-	if (!a.name || type == AP_ATTR_ANY || v->kind == AP_IR_NONE || given(o, a.name))
+	if (!a.name || type == AP_ATTR_ANY || v->kind == AP_IR_NONE || ap_attr_get(&given, a.name))
 		return AP_OK;
 	if (!convert(l, v, type, &a))
 		return lower_fault(l, o->from, "attr-type",
@@ -209,7 +190,6 @@ static enum ap_status attr(struct lower *l, struct lower_op *o, const char *name
 
 static enum ap_status add_attr(struct lower *l, struct lower_op *o, const struct ap_ir_attr *a)
 {
-	struct ap_where where = {.file = l->flat->ir->file, .line = o->from->node->line};
 	enum ap_attr_type type;
 	const char *key = ap_prim_attr(a->key);
 	bool done = false, fresh;
@@ -220,9 +200,8 @@ static enum ap_status add_attr(struct lower *l, struct lower_op *o, const struct
 	if (o->known && ap_attr_find(o->type, key, &type))
 		return attr(l, o, key, &a->value);
 	ap_map_put_str(l->unknown, ap_arena_printf(l->ctx->arena, "%s %s", o->type, a->key), &fresh);
-	return !fresh ? AP_OK : ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "attr-unknown",
-		"%s: attribute %s is not known and is left out", ap_diag_name(l->ctx->diag, o->type),
-		ap_diag_name(l->ctx->diag, a->key));
+	return !fresh ? AP_OK : say(l, AP_WARNING, AP_OK, o->from->node->line, "attr-unknown", o->type,
+		"attribute %s is not known and is left out", ap_diag_name(l->ctx->diag, a->key));
 }
 
 /* Of a node itself only marks are of interest: the rest is MindSpore's bookkeeping. */
@@ -397,10 +376,8 @@ static enum ap_status add_untold(struct lower *l, struct lower_op *o)
 			if (o->known)
 				return lower_fault(l, o->from, "operator-inputs", "operand %" PRIu32
 					" is a constant, of which it is not known what it says", k + 1);
-			AP_TRY(ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK,
-				&(struct ap_where){.file = l->flat->ir->file, .line = o->from->node->line},
-				"dump-constant", "%s: constant operand %" PRIu32 " is left out",
-				ap_diag_name(l->ctx->diag, o->from->node->prim), k + 1));
+			AP_TRY(say(l, AP_WARNING, AP_OK, o->from->node->line, "dump-constant",
+				o->from->node->prim, "constant operand %" PRIu32 " is left out", k + 1));
 			continue;
 		}
 		AP_TRY(add_many(l, o, v, k));
@@ -565,7 +542,6 @@ static enum ap_status pins(struct lower *l, struct lower_op *o)
 	const struct ap_ir_node *n = o->from->node;
 	const struct ap_ir_value *in = ap_ir_attr(&n->prim_attrs, "in_strategy"),
 		*out = ap_ir_attr(&n->prim_attrs, "out_strategy");
-	struct ap_where where;
 
 	if (l->flat->sliced)
 		return AP_OK;
@@ -577,12 +553,10 @@ static enum ap_status pins(struct lower *l, struct lower_op *o)
 		AP_TRY(read_in_pin(l, o, in));
 	if (is_given(in) && is_given(out))
 		AP_TRY(read_pin(l, o, "out_strategy", out, &o->out.out_pin));
-	where = (struct ap_where){.file = l->flat->ir->file, .line = o->from->node->line};
-	if (!ap_ir_attr(&o->from->node->prim_attrs, "in_layout"))
+	if (!ap_ir_attr(&n->prim_attrs, "in_layout"))
 		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK, &where, "pin-layout",
-		"%s: a strategy given as layouts is left out; expected in_strategy",
-		ap_diag_name(l->ctx->diag, o->type));
+	return say(l, AP_WARNING, AP_OK, n->line, "pin-layout", o->type,
+		"a strategy given as layouts is left out; expected in_strategy");
 }
 
 static enum ap_status compare(struct lower *l, const struct lower_op *o, const struct ap_bound *b)
@@ -736,20 +710,18 @@ static const char *free_name(struct lower *l, const char *name)
 static enum ap_status add_plain_tensor(struct lower *l, const struct ap_flat_tensor *t, const char *name,
 	ap_id *id)
 {
-	struct ap_where where = {.file = l->flat->ir->file, .line = t->line};
 	struct ap_import_tensor out = {.name = free_name(l, name), .kind = t->kind,
 		.shape = {.dtype = t->type.dtype}, .shaped = t->type.shaped, .read_as = AP_DTYPE_COUNT};
 
 	if (t->type.rank > AP_MAX_RANK || t->type.dtype == AP_DTYPE_COUNT ||
 		(!t->type.shaped && t->kind != AP_TENSOR_ACT))
-		return ap_diag_add(l->ctx->diag, AP_ERROR, AP_MEANING, &where, NULL,
-			"%s has %s", ap_diag_name(l->ctx->diag, out.name), t->type.rank > AP_MAX_RANK
+		return say(l, AP_ERROR, AP_MEANING, t->line, NULL, NULL, "%s has %s", ap_diag_name(l->ctx->diag, out.name), t->type.rank > AP_MAX_RANK
 			? "more than 8 dimensions" : t->type.dtype == AP_DTYPE_COUNT
 			? "an element type that is not planned with" : "no shape");
 	out.shape.rank = t->type.rank;
 	for (uint8_t i = 0; i < t->type.rank; i++) {
 		if (t->type.dim[i] < 1 || t->type.dim[i] > INT32_MAX)
-			return ap_diag_add(l->ctx->diag, AP_ERROR, AP_MEANING, &where, "shape-extent",
+			return say(l, AP_ERROR, AP_MEANING, t->line, "shape-extent", NULL,
 				"%s has a length of %" PRId64 "%s; expected a network whose shapes are fixed",
 				ap_diag_name(l->ctx->diag, out.name), t->type.dim[i],
 				t->type.dim[i] < 0 ? ", which is not known before it runs" : "");
@@ -761,20 +733,14 @@ static enum ap_status add_plain_tensor(struct lower *l, const struct ap_flat_ten
 	return AP_OK;
 }
 
-/* "layer1.MatMul-op0": the operator's name without classes. */
-static const char *result_name(struct lower *l, const char *name, const char *cell)
-{
-	const char *last = strrchr(name, '/');
-
-	last = last ? last + 1 : name;
-	return *cell ? ap_arena_printf(l->ctx->arena, "%s.%s", cell, last) : last;
-}
-
+/* Called "layer1.MatMul-op0", the operator's name without classes. */
 static enum ap_status add_results(struct lower *l, struct lower_op *o)
 {
 	const char *cell = o->out.cell ? o->out.cell : ap_graph_cell(l->ctx, o->out.name);
-	const char *name = result_name(l, o->out.name, cell);
+	const char *last = strrchr(o->out.name, '/'), *name = last ? last + 1 : o->out.name;
 
+	if (*cell)
+		name = ap_arena_printf(l->ctx->arena, "%s.%s", cell, name);
 	o->out.nout = o->from->nout;
 	o->out.out = (ap_id)l->g->tensors.n;
 	for (uint32_t k = 0; k < o->from->nout; k++) {
@@ -786,24 +752,16 @@ static enum ap_status add_results(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
-/* The name that our rules have for a type; NULL where they do not know it. */
-static const char *canonical(struct lower *l, const char *prim)
-{
-	bool fresh;
-	ap_id id = ap_map_put_str(l->types, prim, &fresh);
-
-	if (fresh)
-		AP_PUSH(l->ctx->arena, l->canonical, ap_op_canonical(prim, NULL));
-	return l->canonical.v[id];
-}
-
 /* What type it is of ours. */
 static enum ap_status find_type(struct lower *l, struct lower_op *o)
 {
 	const char *prim = o->from->node->prim, *nearest = NULL, *why;
 	bool fresh;
+	ap_id id = ap_map_put_str(l->types, prim, &fresh);
 
-	o->type = canonical(l, prim);
+	if (fresh)
+		AP_PUSH(l->ctx->arena, l->canonical, ap_op_canonical(prim, NULL));
+	o->type = l->canonical.v[id];
 	o->known = o->type != NULL;
 	if (o->known)
 		return AP_OK;
@@ -818,10 +776,8 @@ static enum ap_status find_type(struct lower *l, struct lower_op *o)
 			"batch-parallel takes it as MindSpore does",
 			nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 	ap_map_put_str(l->unknown, prim, &fresh);
-	return !fresh ? AP_OK : ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK,
-		&(struct ap_where){.file = l->flat->ir->file, .line = o->from->node->line},
-		"operator-assumed", "%s: no operator of this type is known; it is taken to work on each "
-		"sample by itself", ap_diag_name(l->ctx->diag, prim));
+	return !fresh ? AP_OK : say(l, AP_WARNING, AP_OK, o->from->node->line, "operator-assumed", prim,
+		"no operator of this type is known; it is taken to work on each sample by itself");
 }
 
 /* The attribute that holds the primitive, as the dump tells it. */
@@ -836,17 +792,14 @@ static enum ap_status find_instance(struct lower *l, struct lower_op *o)
 		o->out.instance = n->instance;
 		return AP_OK;
 	}
-	return ap_diag_add(l->ctx->diag, AP_WARNING, AP_OK,
-		&(struct ap_where){.file = l->flat->ir->file, .line = n->line}, "instance-path",
-		"%s: the instance name \"%s\" is left out; expected an attribute of Python",
-		ap_diag_name(l->ctx->diag, n->prim), ap_diag_name(l->ctx->diag, n->instance));
+	return say(l, AP_WARNING, AP_OK, n->line, "instance-path", n->prim,
+		"the instance name \"%s\" is left out; expected an attribute of Python",
+		ap_diag_name(l->ctx->diag, n->instance));
 }
 
 /* What an operator is written with: a name in the dump's long scope is repeated by all that read it. */
 static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 {
-	struct ap_where where = {.file = l->flat->ir->file, .line = o->out.line};
-
 	l->written += strlen(o->out.name);
 	for (uint32_t k = 0; k < o->out.nout; k++)
 		l->written += strlen(l->g->tensors.v[o->out.out + k].name);
@@ -856,7 +809,7 @@ static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 		l->written += 4 * o->out.attrs.v[k].n;
 	if (l->written <= l->most)
 		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_ERROR, AP_LIMIT, &where, NULL, "the graph takes more than %zu MB "
+	return say(l, AP_ERROR, AP_LIMIT, o->out.line, NULL, NULL, "the graph takes more than %zu MB "
 		"up to here, though its file has %zu kB: long names are repeated; at most %d MB and %d times "
 		"the file are written", l->most >> 20, l->flat->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20,
 		AP_IR_MOST_COPIES);
@@ -867,15 +820,14 @@ enum { MOST_CELLS = 128 }; /* one in the other */
 /* Every cell around an operator has its name, which is as long as those around it. */
 static enum ap_status check_scope(struct lower *l, const struct ap_ir_node *n)
 {
-	struct ap_where where = {.file = l->flat->ir->file, .line = n->line};
 	size_t cells = 0;
 
 	for (const char *at = n->scope; at && (at = strchr(at, '/')); at++)
 		cells++;
 	if (cells <= MOST_CELLS)
 		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_ERROR, AP_LIMIT, &where, NULL, "%s: %zu cells, one in the other; "
-		"at most %d are read", ap_diag_name(l->ctx->diag, n->prim), cells, MOST_CELLS);
+	return say(l, AP_ERROR, AP_LIMIT, n->line, NULL, n->prim,
+		"%zu cells, one in the other; at most %d are read", cells, MOST_CELLS);
 }
 
 static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
@@ -905,32 +857,15 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 	return AP_OK;
 }
 
-static const struct ap_attr *given(const struct lower_op *o, const char *name)
-{
-	const struct ap_attrs attrs = {.n = (uint32_t)o->attrs.n, .v = o->attrs.v};
-
-	return ap_attr_get(&attrs, name);
-}
-
 static enum ap_status tell_names(struct lower *l)
 {
-	struct ap_where where = {.file = l->flat->ir->file, .line = l->made_line};
-
 	if (!l->made)
 		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &where, "dump-names",
+	return say(l, AP_NOTE, AP_OK, l->made_line, "dump-names", NULL,
 		"%" PRIu32 " of %zu operators have no full name of their own here, so that their numbers "
 		"are made up; MindSpore's operator strategies may call them otherwise. "
 		"NN_pre_auto_parallel and NN_insert-virtual-dataset have full names", l->made,
 		l->g->ops.n);
-}
-
-static bool tells_instances(const struct ap_flat *flat)
-{
-	for (size_t i = 0; i < flat->ops.n; i++)
-		if (flat->ops.v[i].node->instance)
-			return true;
-	return false;
 }
 
 /* Inputs and parameters that the forward pass uses, in the dump's order. */
@@ -965,8 +900,7 @@ static enum ap_status mark_batch(struct lower *l)
 	}
 	if (!first || !ap_mul(first->shape.dim[0], l->params->micro_batches, &batch))
 		return AP_OK;
-	return ap_diag_add(l->ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = l->flat->ir->file},
-		"dump-batch", "the batch is %" PRId64 ", dimension 0 of input %s", batch,
+	return say(l, AP_NOTE, AP_OK, 0, "dump-batch", NULL, "the batch is %" PRId64 ", dimension 0 of input %s", batch,
 		ap_diag_name(l->ctx->diag, first->name));
 }
 
@@ -998,22 +932,13 @@ static void find_optimizer(struct lower *l)
 		}
 }
 
-static const char *graph_name(struct lower *l)
-{
-	const char *base = ap_file_base(l->flat->ir->file), *dot = strrchr(base, '.');
-
-	return ap_arena_strndup(l->ctx->arena, base, dot && dot > base ? (size_t)(dot - base)
-		: strlen(base));
-}
-
 static enum ap_status add_outputs(struct lower *l)
 {
 	for (size_t i = 0; i < l->flat->outputs.n; i++) {
 		ap_id t = l->flat->outputs.v[i];
 
 		if (l->tensor[t] == AP_NONE)
-			return ap_diag_add(l->ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){
-				.file = l->flat->ir->file, .line = l->flat->tensors.v[t].line}, NULL,
+			return say(l, AP_ERROR, AP_MEANING, l->flat->tensors.v[t].line, NULL, NULL,
 				"a result of the network is that of one micro-batch alone");
 		AP_PUSH(l->ctx->arena, l->g->outputs, l->tensor[t]);
 	}
@@ -1023,6 +948,7 @@ static enum ap_status add_outputs(struct lower *l)
 enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 	const struct ap_import_params *params, struct ap_import *g)
 {
+	const char *base = ap_file_base(flat->ir->file), *dot = strrchr(base, '.');
 	struct ap_arena *a = ctx->arena;
 	struct lower l = {.ctx = ctx, .params = params, .flat = flat, .g = g,
 		.prims = ap_prims_create(ctx), .tensor_names = ap_map_create(a),
@@ -1030,11 +956,13 @@ enum ap_status ap_lower(struct ap_ctx *ctx, const struct ap_flat *flat,
 		.unknown = ap_map_create(a), .types = ap_map_create(a),
 		.tensor = AP_NEW_N(a, ap_id, flat->tensors.n),
 		.learned_use = AP_NEW_N(a, ap_id, flat->tensors.n),
-		.instances = tells_instances(flat), .most = ap_ir_most_bytes(flat->ir)};
+		.most = ap_ir_most_bytes(flat->ir)};
 	enum ap_status first = AP_OK;
 
 	memset(l.tensor, 0xff, flat->tensors.n * sizeof *l.tensor);
-	g->name = graph_name(&l);
+	for (size_t i = 0; i < flat->ops.n; i++)
+		l.instances |= flat->ops.v[i].node->instance != NULL;
+	g->name = ap_arena_strndup(a, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
 	g->inference = flat->inference;
 	AP_RESERVE(a, g->tensors, flat->tensors.n);
 	AP_RESERVE(a, g->ops, flat->ops.n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the operators of a dump to those of a graph; shared by the files lower*.c. */
+/* From the operators of a dump to those of a graph. */
 #ifndef AP_IMPORT_LOWER_H
 #define AP_IMPORT_LOWER_H
 
