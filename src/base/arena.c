@@ -62,17 +62,6 @@ static void die(void *user, size_t wanted)
 	abort();
 }
 
-static struct guard *innermost(struct pool *pool)
-{
-	struct guard *g;
-
-	pthread_mutex_lock(&pool->lock);
-	for (g = pool->guards; g && !pthread_equal(g->thread, pthread_self()); g = g->outer)
-		;
-	pthread_mutex_unlock(&pool->lock);
-	return g;
-}
-
 static void guard_remove(struct pool *pool, const struct guard *g)
 {
 	struct guard **at = &pool->guards;
@@ -86,8 +75,13 @@ static void guard_remove(struct pool *pool, const struct guard *g)
 
 _Noreturn __attribute__((noinline)) void ap_arena_refuse(const struct ap_refusal *r)
 {
-	struct guard *g = innermost(r->arena->pool);
+	struct pool *pool = r->arena->pool;
+	struct guard *g;
 
+	pthread_mutex_lock(&pool->lock);
+	for (g = pool->guards; g && !pthread_equal(g->thread, pthread_self()); g = g->outer)
+		;
+	pthread_mutex_unlock(&pool->lock);
 	if (g) {
 		g->refusal = *r;
 		longjmp(g->env, 1);
@@ -177,20 +171,14 @@ static void spare_drop(struct ap_arena *a)
 	a->spare_bytes = 0;
 }
 
-/* What one arena keeps is no longer there for the others of its budget. */
-static size_t spare_max(const struct ap_arena *a)
-{
-	size_t part = a->pool->budget / SPARE_PART;
-
-	return part && part < SPARE_MAX ? part : SPARE_MAX;
-}
-
 /* Keeps a chunk that nobody uses, or frees it where there is enough to spare. */
 static void spare_keep(struct ap_arena *a, struct chunk *c)
 {
 	struct chunk **at = &a->spare;
+	/* what one arena keeps is no longer there for the others of its budget */
+	size_t part = a->pool->budget / SPARE_PART, most = part && part < SPARE_MAX ? part : SPARE_MAX;
 
-	if (a->spare_bytes + c->size > spare_max(a)) {
+	if (a->spare_bytes + c->size > most) {
 		chunk_free(a, c);
 		return;
 	}
@@ -275,17 +263,11 @@ static size_t room(const struct ap_arena *a)
 	return a->pool->budget > held ? a->pool->budget - held : 0;
 }
 
-static size_t chunk_max(const struct ap_arena *a)
-{
-	size_t part = a->pool->budget / CHUNK_PART;
-
-	return part && part < CHUNK_MAX ? part : CHUNK_MAX;
-}
-
 /* How large the data of a new chunk for need bytes should be; 0: the budget does not allow it. */
 static size_t chunk_size(const struct ap_arena *a, size_t need)
 {
-	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes, most = chunk_max(a);
+	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes, part = a->pool->budget / CHUNK_PART;
+	size_t most = part && part < CHUNK_MAX ? part : CHUNK_MAX;
 
 	if (size > most)
 		size = most > CHUNK_MIN ? most : CHUNK_MIN;
@@ -301,40 +283,30 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 	return size >= need ? size : 0;
 }
 
-/* bytes, on the border of a huge page. What is asked for to find one is given back. */
-static void *map_aligned(size_t bytes)
-{
-	size_t whole = bytes + HUGE_PAGE, before;
-	unsigned char *p;
-
-	if (whole < bytes)
-		return NULL;
-	p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	before = (HUGE_PAGE - ((uintptr_t)p & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
-	if (before)
-		(void)munmap(p, before);
-	(void)munmap(p + before + bytes, HUGE_PAGE - before);
-	return p + before;
-}
-
 /* Whole huge pages are asked for as such: thousands of page faults cost more than what is done
  * with the pages. */
 static void *chunk_pages(size_t bytes)
 {
-	void *p;
+	bool whole = bytes % HUGE_PAGE == 0; /* then on the border of one; what finds it is given back */
+	size_t more = whole ? HUGE_PAGE : 0, before;
+	unsigned char *p;
 
 	if (bytes < MAP_BYTES)
 		return malloc(bytes);
-	if (bytes % HUGE_PAGE != 0) {
-		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		return p == MAP_FAILED ? NULL : p;
-	}
-	p = map_aligned(bytes);
+	if (bytes + more < bytes)
+		return NULL;
+	p = mmap(NULL, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (!whole)
+		return p;
+	before = (HUGE_PAGE - ((uintptr_t)p & (HUGE_PAGE - 1))) & (HUGE_PAGE - 1);
+	if (before)
+		(void)munmap(p, before);
+	(void)munmap(p + before + bytes, HUGE_PAGE - before);
+	p += before;
 #ifdef MADV_HUGEPAGE
-	if (p)
-		(void)madvise(p, bytes, MADV_HUGEPAGE);
+	(void)madvise(p, bytes, MADV_HUGEPAGE);
 #endif
 	return p;
 }

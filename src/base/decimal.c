@@ -166,13 +166,24 @@ static void put_digits(uint64_t digits, int power, int precision, char *buf)
 	*buf = '\0';
 }
 
-static bool put_fraction(double v, char *buf)
+bool ap_decimal_double(double v, char buf[32])
 {
+	double size = v < 0 ? -v : v;
 	uint64_t bits, digits, unit = 100;
 	int precision = 15;
 	struct scaled d;
 
-	memcpy(&bits, &v, sizeof bits);
+	if (!(size >= 1e-10 && size < 1e15)) {
+		if (v != 0 || 1 / v < 0)
+			return false;
+		memcpy(buf, "0", 2);
+		return true;
+	}
+	if (size == (double)(int64_t)size) {
+		ap_decimal_int((int64_t)v, buf);
+		return true;
+	}
+	memcpy(&bits, &size, sizeof bits);
 	if (!(bits << (64 - MANTISSA_BITS)))
 		return false; /* its neighbour below is nearer */
 	if (!find_digits((bits & ((UINT64_C(1) << MANTISSA_BITS) - 1)) |
@@ -186,27 +197,8 @@ static bool put_fraction(double v, char *buf)
 		digits = TEN_16;
 		d.k--;
 	}
-	put_digits(digits, DIGITS - 1 - d.k, precision, buf);
-	return true;
-}
-
-bool ap_decimal_double(double v, char buf[32])
-{
-	double size = v < 0 ? -v : v;
-
-	if (!(size >= 1e-10 && size < 1e15)) {
-		if (v != 0 || 1 / v < 0)
-			return false;
-		memcpy(buf, "0", 2);
-		return true;
-	}
-	if (size == (double)(int64_t)size) {
-		ap_decimal_int((int64_t)v, buf);
-		return true;
-	}
-	if (!put_fraction(size, buf + (v < 0)))
-		return false;
 	if (v < 0)
-		*buf = '-';
+		*buf++ = '-';
+	put_digits(digits, DIGITS - 1 - d.k, precision, buf);
 	return true;
 }

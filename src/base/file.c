@@ -19,6 +19,16 @@
 
 enum { STDIN_STEP = 64 << 10, PIECE_BYTES = 8 << 10 };
 
+int ap_file_open(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 static enum ap_status __attribute__((format(printf, 4, 5))) complain(struct ap_ctx *ctx,
 	const char *path, enum ap_status st, const char *fmt, ...)
 {
@@ -36,13 +46,14 @@ static enum ap_status too_large(struct ap_ctx *ctx, const char *path, size_t max
 	return complain(ctx, path, AP_LIMIT, "larger than the limit of %zu bytes", max);
 }
 
-/* read() until len bytes or the end of the file; -1 with errno set on failure. */
-static ssize_t read_full(int fd, char *bytes, size_t len)
+/* As much as there is of len bytes of a file, at a place (-1: where it stands); -1 with errno on failure. */
+static ssize_t read_full(int fd, char *bytes, size_t len, off_t at)
 {
 	size_t got = 0;
 
 	while (got < len) {
-		ssize_t n = read(fd, bytes + got, len - got);
+		ssize_t n = at < 0 ? read(fd, bytes + got, len - got)
+				   : pread(fd, bytes + got, len - got, at + (off_t)got);
 
 		if (n == 0)
 			break;
@@ -62,7 +73,7 @@ static enum ap_status read_stdin(struct ap_ctx *ctx, size_t max, char **text, si
 
 	ap_str_init(&b, ctx->arena);
 	do {
-		n = read_full(STDIN_FILENO, step, STDIN_STEP);
+		n = read_full(STDIN_FILENO, step, STDIN_STEP, -1);
 		if (n < 0)
 			return complain(ctx, "-", AP_IO, "cannot read: %s", strerror(errno));
 		if ((size_t)n > max - b.len)
@@ -74,26 +85,12 @@ static enum ap_status read_stdin(struct ap_ctx *ctx, size_t max, char **text, si
 	return AP_OK;
 }
 
-/* An open file of a size that is known and allowed. */
-static enum ap_status read_sized(struct ap_ctx *ctx, const char *path, int fd, size_t size,
-	char **text)
-{
-	char *bytes = ap_arena_alloc_raw(ctx->arena, size + 1, 1);
-	ssize_t n = read_full(fd, bytes, size + 1); /* one more, to see whether it grew */
-
-	if (n < 0)
-		return complain(ctx, path, AP_IO, "cannot read: %s", strerror(errno));
-	if ((size_t)n != size)
-		return complain(ctx, path, AP_IO, "changed while it was read");
-	bytes[size] = '\0';
-	*text = bytes;
-	return AP_OK;
-}
-
 static enum ap_status read_open(struct ap_ctx *ctx, const char *path, int fd, size_t max,
 	char **text, size_t *len)
 {
 	struct stat st;
+	char *bytes;
+	ssize_t n;
 
 	if (fstat(fd, &st))
 		return complain(ctx, path, AP_IO, "cannot read: %s", strerror(errno));
@@ -104,18 +101,14 @@ static enum ap_status read_open(struct ap_ctx *ctx, const char *path, int fd, si
 	if ((uint64_t)st.st_size > max)
 		return too_large(ctx, path, max);
 	*len = (size_t)st.st_size;
-	return read_sized(ctx, path, fd, *len, text);
-}
-
-/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
-static int open_to_read(const char *path)
-{
-	int fd;
-
-	do
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	while (fd < 0 && errno == EINTR);
-	return fd;
+	*text = bytes = ap_arena_alloc_raw(ctx->arena, *len + 1, 1);
+	n = read_full(fd, bytes, *len + 1, -1); /* one more, to see whether it grew */
+	if (n < 0)
+		return complain(ctx, path, AP_IO, "cannot read: %s", strerror(errno));
+	if ((size_t)n != *len)
+		return complain(ctx, path, AP_IO, "changed while it was read");
+	bytes[*len] = '\0';
+	return AP_OK;
 }
 
 enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
@@ -127,7 +120,7 @@ enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, ch
 	if (!strcmp(path, "-")) {
 		AP_TRY(read_stdin(ctx, max, &bytes, &size));
 	} else {
-		int fd = open_to_read(path);
+		int fd = ap_file_open(path, O_RDONLY | O_NONBLOCK); /* a FIFO must not wait for its writer */
 		enum ap_status st;
 
 		if (fd < 0)
@@ -172,11 +165,8 @@ struct reading {
 static ptrdiff_t read_piece(void *user, void *piece, size_t len)
 {
 	struct reading *r = user;
-	ssize_t n;
+	ssize_t n = read_full(r->fd, piece, len, r->at);
 
-	do
-		n = pread(r->fd, piece, len, r->at);
-	while (n < 0 && errno == EINTR);
 	r->at += n > 0 ? n : 0;
 	return n;
 }
@@ -193,12 +183,9 @@ int ap_file_sum_fd(int fd, struct ap_file_sum *out)
 
 int ap_file_sum(const char *path, struct ap_file_sum *out)
 {
+	int fd = ap_file_open(path, O_RDONLY | O_NONBLOCK), error;
 	struct stat st;
-	int fd, error;
 
-	do
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	while (fd < 0 && errno == EINTR);
 	if (fd < 0)
 		return errno;
 	error = fstat(fd, &st) ? errno : S_ISREG(st.st_mode) ? ap_file_sum_fd(fd, out) : EINVAL;
@@ -206,59 +193,22 @@ int ap_file_sum(const char *path, struct ap_file_sum *out)
 	return error;
 }
 
-/* As much as there is of len bytes at a place of a file; less than 0 where it cannot be read. */
-static ssize_t read_at(int fd, char *bytes, size_t len, off_t at)
-{
-	size_t got = 0;
-
-	while (got < len) {
-		ssize_t n = pread(fd, bytes + got, len - got, at + (off_t)got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		if (!n)
-			break;
-		got += (size_t)n;
-	}
-	return (ssize_t)got;
-}
-
-static bool same_bytes(int a, int b)
-{
-	char x[PIECE_BYTES], y[PIECE_BYTES];
-	off_t at = 0;
-	ssize_t n;
-
-	do {
-		n = read_at(a, x, sizeof x, at);
-		if (n < 0 || read_at(b, y, sizeof y, at) != n || memcmp(x, y, (size_t)n) != 0)
-			return false;
-		at += n;
-	} while (n == PIECE_BYTES);
-	return true;
-}
-
-static bool same_size(int a, int b)
-{
-	struct stat x, y;
-
-	return !fstat(a, &x) && !fstat(b, &y) && S_ISREG(x.st_mode) && S_ISREG(y.st_mode) &&
-		x.st_size == y.st_size;
-}
-
 bool ap_file_holds(const char *path, int fd)
 {
-	int other;
+	int other = ap_file_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+	char a[PIECE_BYTES], b[PIECE_BYTES];
+	struct stat x, y;
 	bool same;
+	ssize_t n = PIECE_BYTES;
 
-	do
-		other = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	while (other < 0 && errno == EINTR);
 	if (other < 0)
 		return false;
-	same = same_size(other, fd) && same_bytes(other, fd);
+	same = !fstat(other, &x) && !fstat(fd, &y) && S_ISREG(x.st_mode) && S_ISREG(y.st_mode) &&
+		x.st_size == y.st_size;
+	for (off_t at = 0; same && n == PIECE_BYTES; at += n) {
+		n = read_full(other, a, sizeof a, at);
+		same = n >= 0 && read_full(fd, b, sizeof b, at) == n && !memcmp(a, b, (size_t)n);
+	}
 	close(other);
 	return same;
 }

@@ -70,17 +70,6 @@ static enum ap_status usage_error(struct ap_ctx *ctx, const char *path, const ch
 		"%s", text);
 }
 
-/* open() without the interruptions. */
-static int open_fd(const char *path, int flags)
-{
-	int fd;
-
-	do
-		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-	while (fd < 0 && errno == EINTR);
-	return fd;
-}
-
 /* rename(); 0 or an errno. */
 static int rename_file(const char *from, const char *to)
 {
@@ -164,18 +153,6 @@ static int follow_links(struct ap_arena *arena, const char *path, const char **t
 	return ELOOP;
 }
 
-static bool is_taken(const struct ap_outputs *o, const struct output *out)
-{
-	for (size_t i = 0; i < o->outs.n; i++) {
-		const struct output *other = &o->outs.v[i];
-
-		if (!other->through && other->dev == out->dev && other->ino == out->ino &&
-			!strcmp(ap_file_base(other->target), ap_file_base(out->target)))
-			return true;
-	}
-	return false;
-}
-
 static bool is_temp_of_ours(void *user, const char *base)
 {
 	const struct ap_outputs *o = user;
@@ -211,8 +188,13 @@ static enum ap_status locate(struct ap_outputs *o, struct output *out)
 		return io_error(o->ctx, out->path, errno);
 	out->dev = st.st_dev;
 	out->ino = st.st_ino;
-	if (is_taken(o, out))
-		return usage_error(o->ctx, out->path, "two outputs have this name");
+	for (size_t i = 0; i < o->outs.n; i++) {
+		const struct output *other = &o->outs.v[i];
+
+		if (!other->through && other->dev == out->dev && other->ino == out->ino &&
+			!strcmp(ap_file_base(other->target), ap_file_base(out->target)))
+			return usage_error(o->ctx, out->path, "two outputs have this name");
+	}
 	out->temp = ap_temp_name(arena, out->folder, ap_file_base(out->target));
 	out->saved = ap_temp_name(arena, out->folder, ap_file_base(out->target));
 	clear_folder(o, out->folder, out);
@@ -240,7 +222,7 @@ static enum ap_status open_through(struct ap_outputs *o, struct output *out)
 
 	out->through = true;
 	if (out->fd < 0)
-		out->fd = open_fd(out->path, O_WRONLY | O_NONBLOCK);
+		out->fd = ap_file_open(out->path, O_WRONLY | O_NONBLOCK);
 	if (out->fd < 0)
 		return io_error(o->ctx, out->path, errno);
 	AP_PUSH(o->ctx->arena, o->outs, *out);
@@ -252,21 +234,15 @@ static enum ap_status open_through(struct ap_outputs *o, struct output *out)
 	return AP_OK;
 }
 
-/* Is st what standard output already is (/dev/stdout, also with > FILE)? */
-static bool is_stdout(const struct stat *st)
-{
-	struct stat out;
-
-	return !fstat(STDOUT_FILENO, &out) && out.st_dev == st->st_dev && out.st_ino == st->st_ino &&
-		out.st_rdev == st->st_rdev;
-}
-
 static enum ap_status open_existing(struct ap_outputs *o, struct output *out,
 	const struct stat *st)
 {
+	struct stat to;
+
 	if (S_ISDIR(st->st_mode))
 		return usage_error(o->ctx, out->path, "is a folder; expected the name of a file");
-	if (is_stdout(st))
+	if (!fstat(STDOUT_FILENO, &to) && to.st_dev == st->st_dev && to.st_ino == st->st_ino &&
+		to.st_rdev == st->st_rdev) /* /dev/stdout, also with > FILE */
 		out->fd = STDOUT_FILENO;
 	if (out->fd >= 0 || S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode))
 		return open_through(o, out);
@@ -479,7 +455,7 @@ static void sync_folder(struct output *out)
 
 	if (out->same)
 		return;
-	fd = open_fd(out->folder, O_RDONLY | O_DIRECTORY);
+	fd = ap_file_open(out->folder, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
 		return;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/file_lock.h"
 
 #define MARK ".autopar-"
@@ -36,23 +37,13 @@ static void choose(char *name, uint64_t attempt)
 		end[-i] = DIGITS[n % RADIX];
 }
 
-static int open_fd(const char *path, int flags)
-{
-	int fd;
-
-	do
-		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-	while (fd < 0 && errno == EINTR);
-	return fd;
-}
-
 int ap_temp_create(char *name, int *fd)
 {
 	for (uint64_t i = 0; i < TRIES; i++) {
 		struct stat st;
 
 		choose(name, i);
-		*fd = open_fd(name, O_RDWR | O_CREAT | O_EXCL);
+		*fd = ap_file_open(name, O_RDWR | O_CREAT | O_EXCL);
 		if (*fd < 0 && errno != EEXIST)
 			return errno;
 		if (*fd < 0)
@@ -70,7 +61,7 @@ int ap_temp_create(char *name, int *fd)
  * take the other name for left over. */
 static int hold(const char *file)
 {
-	int fd = open_fd(file, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+	int fd = ap_file_open(file, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd >= 0 && ap_lock_fd(fd)) {
 		close(fd);

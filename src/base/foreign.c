@@ -244,14 +244,6 @@ static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *
 	return NULL;
 }
 
-static bool is_text(const char *s, const char *end)
-{
-	for (; s < end; s++)
-		if ((unsigned char)*s < 0x20 && *s != '\t' && *s != '\n' && *s != '\r')
-			return false;
-	return true;
-}
-
 /* The order tells of what fits several. */
 static const struct {
 	const char *(*see)(struct ap_ctx *ctx, const char *text, const char *end);
@@ -270,13 +262,14 @@ const char *ap_foreign(struct ap_ctx *ctx, const char *text, size_t len)
 {
 	static const char mark[] = "\xef\xbb\xbf";
 	const char *end = text + len, *what = NULL;
-	bool is;
+	bool text_only = true;
 
 	if (begins(text, len, mark))
 		text += strlen(mark);
-	is = is_text(text, end);
+	for (const char *s = text; s < end && text_only; s++)
+		text_only = (unsigned char)*s >= 0x20 || *s == '\t' || *s == '\n' || *s == '\r';
 	for (size_t i = 0; i < AP_COUNT(rows) && !what; i++)
-		if (rows[i].binary || is)
+		if (rows[i].binary || text_only)
 			what = rows[i].see(ctx, text, end);
 	return what;
 }

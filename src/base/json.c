@@ -98,18 +98,6 @@ static struct place place_of(const struct ap_json *doc, size_t offset)
 	return place;
 }
 
-static void add_token(struct ap_str *b, const char *key)
-{
-	for (; *key; key++) {
-		if (*key == '~')
-			ap_str_add(b, "~0");
-		else if (*key == '/')
-			ap_str_add(b, "~1");
-		else
-			ap_str_addc(b, *key);
-	}
-}
-
 const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v)
 {
 	const struct ap_jv *chain[MOST_DEPTH];
@@ -121,9 +109,10 @@ const char *ap_jv_pointer(struct ap_arena *arena, const struct ap_jv *v)
 	ap_str_init(&b, arena);
 	while (n--) {
 		ap_str_addc(&b, '/');
-		if (chain[n]->item.string)
-			add_token(&b, chain[n]->item.string);
-		else
+		for (const char *key = chain[n]->item.string; key && *key; key++)
+			ap_str_addn(&b, *key == '~' ? "~0" : *key == '/' ? "~1" : key,
+				*key == '~' || *key == '/' ? 2 : 1);
+		if (!chain[n]->item.string)
 			ap_str_addf(&b, "%" PRIu32, chain[n]->key_offset);
 	}
 	return b.s;
@@ -244,29 +233,18 @@ static void skip_blanks(struct scanner *sc)
 	sc->at = (size_t)(s - sc->s);
 }
 
-/* What people write who think of another notation. */
-static const char *hint(int c)
-{
-	switch (c) {
-	case '/':
-	case '#':
-		return "; comments are not allowed";
-	case '\'':
-		return "; strings need double quotes";
-	case '+':
-		return "; a number must not begin with +";
-	case '.':
-		return "; a number needs digits on both sides of the point";
-	case 'N':
-	case 'I':
-		return "; NaN and Infinity are not allowed";
-	default:
-		return "";
-	}
-}
-
 static bool unexpected(struct scanner *sc, const char *expected)
 {
+	static const struct {
+		const char *begin, *hint;
+	} others[] = { /* what people write who think of another notation */
+		{"/#", "; comments are not allowed"},
+		{"'", "; strings need double quotes"},
+		{"+", "; a number must not begin with +"},
+		{".", "; a number needs digits on both sides of the point"},
+		{"NI", "; NaN and Infinity are not allowed"},
+	};
+	const char *hint = "";
 	int c = peek(sc);
 
 	if (sc->at == sc->len)
@@ -274,7 +252,9 @@ static bool unexpected(struct scanner *sc, const char *expected)
 	if (c <= ' ' || c >= 0x7F)
 		return fault(sc, AP_SYNTAX, sc->at, "expected %s, got the byte 0x%02x", expected,
 			(unsigned)c);
-	return fault(sc, AP_SYNTAX, sc->at, "expected %s, got '%c'%s", expected, c, hint(c));
+	for (size_t i = 0; i < AP_COUNT(others); i++)
+		hint = strchr(others[i].begin, c) ? others[i].hint : hint;
+	return fault(sc, AP_SYNTAX, sc->at, "expected %s, got '%c'%s", expected, c, hint);
 }
 
 static bool is_digit(int c)
@@ -555,16 +535,6 @@ static bool at_end_of_container(struct scanner *sc)
 	return peek(sc) == (sc->inside->item.type == cJSON_Object ? '}' : ']');
 }
 
-/* A comma, of which it is known that no item follows. */
-static bool trailing_comma(struct scanner *sc, size_t offset)
-{
-	if (!sc->trailing_commas)
-		return fault(sc, AP_SYNTAX, offset, "trailing comma");
-	if (sc->ncomma < MOST_REPORTS)
-		sc->commas[sc->ncomma++] = (uint32_t)offset;
-	return true;
-}
-
 /* Closes what ends here, then moves behind the comma to the next item; *done: there is none. */
 static bool next_item(struct scanner *sc, bool *done)
 {
@@ -585,8 +555,10 @@ static bool next_item(struct scanner *sc, bool *done)
 				sc->inside->item.type == cJSON_Object ? "',' or '}'" : "',' or ']'");
 		if (!at_end_of_container(sc))
 			return true;
-		if (!trailing_comma(sc, comma))
-			return false;
+		if (!sc->trailing_commas)
+			return fault(sc, AP_SYNTAX, comma, "trailing comma");
+		if (sc->ncomma < MOST_REPORTS)
+			sc->commas[sc->ncomma++] = (uint32_t)comma;
 	}
 }
 
@@ -615,21 +587,13 @@ static bool document(struct scanner *sc)
 	return sc->at == sc->len || unexpected(sc, "the end of the file");
 }
 
-/* Text of two-byte units: every other byte of its beginning is zero, or it says so itself. */
-static bool looks_like_utf16(const char *text, size_t len)
-{
-	const unsigned char *u = (const unsigned char *)text;
-
-	if (len < 2)
-		return false;
-	return (u[0] == 0xFF && u[1] == 0xFE) || (u[0] == 0xFE && u[1] == 0xFF) || !u[0] != !u[1];
-}
-
 static enum ap_status scan(struct scanner *sc)
 {
+	const unsigned char *u = (const unsigned char *)sc->s;
 	size_t bad;
 
-	if (looks_like_utf16(sc->s, sc->len))
+	/* two-byte units: every other byte of the beginning is zero, or it says so itself */
+	if (sc->len >= 2 && (!memcmp(u, "\xFF\xFE", 2) || !memcmp(u, "\xFE\xFF", 2) || !u[0] != !u[1]))
 		fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
 	else if (!ap_str_utf8(sc->s, sc->len, &bad))
 		fault(sc, AP_SYNTAX, bad, "byte 0x%02x at offset %zu is not UTF-8",
@@ -654,18 +618,6 @@ static const struct ap_jv *next_node(const struct ap_jv *v)
 	while (v && !v->item.next)
 		v = v->up;
 	return v ? node(v->item.next) : NULL;
-}
-
-static enum ap_status check_nuls(struct ap_ctx *ctx, const struct ap_json *doc, const struct scanner *sc)
-{
-	for (size_t i = 0; i < sc->nnul; i++) {
-		const struct ap_jv *v = sc->nuls[i].value;
-		bool in_key = sc->nuls[i].in_key;
-
-		report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR, AP_MEANING, "string-nul",
-			"\\u0000 in a %s", in_key ? "key" : "string");
-	}
-	return sc->nnul ? AP_MEANING : AP_OK;
 }
 
 /* Reports the members of obj whose key came before, at most `most`; returns how many. */
@@ -756,7 +708,15 @@ static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsign
 	if (st != AP_OK)
 		return report_at(ctx, doc, sc.fault_offset, NULL, AP_ERROR, st, NULL, "%s", sc.fault);
 	doc->root = sc.root;
-	AP_TRY(check_nuls(ctx, doc, &sc)); /* cut strings would look like duplicates */
+	for (size_t i = 0; i < sc.nnul; i++) {
+		const struct ap_jv *v = sc.nuls[i].value;
+		bool in_key = sc.nuls[i].in_key;
+
+		report_at(ctx, doc, in_key ? v->key_offset : v->offset, v, AP_ERROR, AP_MEANING, "string-nul",
+			"\\u0000 in a %s", in_key ? "key" : "string");
+	}
+	if (sc.nnul)
+		return AP_MEANING; /* cut strings would look like duplicates */
 	AP_TRY(check_values(ctx, doc));
 	return lapses;
 }
@@ -1019,69 +979,60 @@ static enum ap_status get_typed(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
-static enum ap_status get_str(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
-	const char *key, bool required, const char **r)
-{
-	const struct ap_jv *v = NULL;
-
-	AP_TRY(get_typed(ctx, doc, obj, key, required, AP_JSTRING, &v));
-	if (v)
-		*r = v->item.valuestring;
-	return AP_OK;
-}
-
-static enum ap_status get_int(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
-	const char *key, bool required, int64_t lo, int64_t hi, int64_t *r)
-{
-	const struct ap_jv *v;
-
-	AP_TRY(find(ctx, doc, obj, key, required, &v));
-	return v ? to_int(ctx, doc, v, lo, hi, r) : AP_OK;
-}
-
-static enum ap_status get_num(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
-	const char *key, bool required, double lo, double hi, double *r)
-{
-	const struct ap_jv *v;
-
-	AP_TRY(find(ctx, doc, obj, key, required, &v));
-	return v ? to_num(ctx, doc, v, lo, hi, r) : AP_OK;
-}
-
 enum ap_status ap_json_get_str(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, const char **r)
 {
-	return get_str(ctx, doc, obj, key, true, r);
+	const struct ap_jv *v;
+
+	AP_TRY(get_typed(ctx, doc, obj, key, true, AP_JSTRING, &v));
+	*r = v->item.valuestring;
+	return AP_OK;
 }
 
 enum ap_status ap_json_opt_str(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, const char **r)
 {
-	return get_str(ctx, doc, obj, key, false, r);
+	const struct ap_jv *v = NULL;
+
+	AP_TRY(get_typed(ctx, doc, obj, key, false, AP_JSTRING, &v));
+	*r = v ? v->item.valuestring : *r;
+	return AP_OK;
 }
 
 enum ap_status ap_json_get_int(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r)
 {
-	return get_int(ctx, doc, obj, key, true, lo, hi, r);
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, true, &v));
+	return to_int(ctx, doc, v, lo, hi, r);
 }
 
 enum ap_status ap_json_opt_int(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, int64_t lo, int64_t hi, int64_t *r)
 {
-	return get_int(ctx, doc, obj, key, false, lo, hi, r);
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, false, &v));
+	return v ? to_int(ctx, doc, v, lo, hi, r) : AP_OK;
 }
 
 enum ap_status ap_json_get_num(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, double lo, double hi, double *r)
 {
-	return get_num(ctx, doc, obj, key, true, lo, hi, r);
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, true, &v));
+	return to_num(ctx, doc, v, lo, hi, r);
 }
 
 enum ap_status ap_json_opt_num(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, double lo, double hi, double *r)
 {
-	return get_num(ctx, doc, obj, key, false, lo, hi, r);
+	const struct ap_jv *v;
+
+	AP_TRY(find(ctx, doc, obj, key, false, &v));
+	return v ? to_num(ctx, doc, v, lo, hi, r) : AP_OK;
 }
 
 enum ap_status ap_json_opt_bool(struct ap_ctx *ctx, const struct ap_json *doc,

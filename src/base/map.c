@@ -120,19 +120,6 @@ static size_t find_slot(const struct ap_map *m, const void *key, size_t len, uin
 	return at;
 }
 
-static void rehash(struct ap_map *m)
-{
-	m->nslot *= 2;
-	m->slots = slots_create(m->arena, m->nslot);
-	for (size_t id = 0; id < m->entries.n; id++) {
-		size_t at = m->entries.v[id].hash & (m->nslot - 1);
-
-		while (m->slots[at] != AP_NONE)
-			at = (at + 1) & (m->nslot - 1);
-		m->slots[at] = (ap_id)id;
-	}
-}
-
 ap_id ap_map_put(struct ap_map *m, const void *key, size_t len, bool *fresh)
 {
 	uint64_t hash = ap_hash(key, len, 0);
@@ -149,8 +136,16 @@ ap_id ap_map_put(struct ap_map *m, const void *key, size_t len, bool *fresh)
 	AP_PUSH(m->arena, m->entries, ((struct entry){
 		.key = ap_arena_strndup(m->arena, key, len), .len = len, .hash = hash}));
 	m->slots[at] = id;
-	if (m->entries.n * 2 > m->nslot)
-		rehash(m);
+	if (m->entries.n * 2 <= m->nslot)
+		return id;
+	m->nslot *= 2;
+	m->slots = slots_create(m->arena, m->nslot);
+	for (ap_id i = 0; i < m->entries.n; i++) {
+		at = m->entries.v[i].hash & (m->nslot - 1);
+		while (m->slots[at] != AP_NONE)
+			at = (at + 1) & (m->nslot - 1);
+		m->slots[at] = i;
+	}
 	return id;
 }
 

@@ -3,38 +3,29 @@
 
 #include <assert.h>
 
+static const struct {
+	unsigned char code;
+	const char *name, *text;
+} rows[] = {
+#define ROW(name, code, word, text) {code, word, text},
+	AP_STATUS_ROWS(ROW)
+#undef ROW
+};
+
 int ap_status_exit(enum ap_status st)
 {
-	static const unsigned char codes[] = {
-#define ROW(name, code, word, text) code,
-		AP_STATUS_ROWS(ROW)
-#undef ROW
-	};
-
 	assert(st < AP_STATUS_COUNT);
-	return codes[st];
+	return rows[st].code;
 }
 
 const char *ap_status_text(enum ap_status st)
 {
-	static const char *const texts[] = {
-#define ROW(name, code, word, text) text,
-		AP_STATUS_ROWS(ROW)
-#undef ROW
-	};
-
 	assert(st < AP_STATUS_COUNT);
-	return texts[st];
+	return rows[st].text;
 }
 
 const char *ap_status_name(enum ap_status st)
 {
-	static const char *const names[] = {
-#define ROW(name, code, word, text) word,
-		AP_STATUS_ROWS(ROW)
-#undef ROW
-	};
-
 	assert(st < AP_STATUS_COUNT);
-	return names[st];
+	return rows[st].name;
 }

@@ -81,32 +81,6 @@ void ap_str_addf(struct ap_str *b, const char *fmt, ...)
 	va_end(ap);
 }
 
-static int min3(int a, int b, int c)
-{
-	int m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-/* Fills row i of the table from the two rows above it; returns its least entry. */
-static int distance_row(const char *a, const char *b, size_t i, size_t lb, const int *up2,
-	const int *up1, int *row)
-{
-	int least = row[0] = (int)i;
-
-	for (size_t j = 1; j <= lb; j++) {
-		int differ = a[i - 1] != b[j - 1];
-
-		row[j] = min3(up1[j] + 1, row[j - 1] + 1, up1[j - 1] + differ);
-		if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			up2[j - 2] + 1 < row[j])
-			row[j] = up2[j - 2] + 1;
-		if (row[j] < least)
-			least = row[j];
-	}
-	return least;
-}
-
 int ap_str_distance(const char *a, const char *b, int most)
 {
 	int rows[3][DISTANCE_MAX + 1];
@@ -118,9 +92,21 @@ int ap_str_distance(const char *a, const char *b, int most)
 	for (size_t j = 0; j <= lb; j++)
 		rows[0][j] = (int)j;
 	for (size_t i = 1; i <= la; i++) {
-		int least = distance_row(a, b, i, lb, rows[(i + 1) % 3], rows[(i + 2) % 3],
-			rows[i % 3]);
+		const int *up2 = rows[(i + 1) % 3], *up1 = rows[(i + 2) % 3];
+		int *row = rows[i % 3], least = row[0] = (int)i;
 
+		for (size_t j = 1; j <= lb; j++) {
+			row[j] = up1[j - 1] + (a[i - 1] != b[j - 1]);
+			if (up1[j] + 1 < row[j])
+				row[j] = up1[j] + 1;
+			if (row[j - 1] + 1 < row[j])
+				row[j] = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				up2[j - 2] + 1 < row[j])
+				row[j] = up2[j - 2] + 1;
+			if (row[j] < least)
+				least = row[j];
+		}
 		if (least > most && before > most)
 			return most + 1;
 		before = least;
@@ -155,31 +141,17 @@ static size_t utf8_len(const unsigned char *s, size_t left)
 	return len;
 }
 
-/* Bytes below 0x80 at the start, in whole words. */
-static size_t ascii_len(const unsigned char *u, size_t len)
-{
-	size_t i = 0;
-
-	for (uint64_t word; i + sizeof word <= len; i += sizeof word) {
-		memcpy(&word, u + i, sizeof word);
-		if (word & UINT64_C(0x8080808080808080))
-			break;
-	}
-	return i;
-}
-
 bool ap_str_utf8(const char *s, size_t len, size_t *bad)
 {
 	const unsigned char *u = (const unsigned char *)s;
 
 	for (size_t i = 0; i < len;) {
-		size_t n = ascii_len(u + i, len - i);
+		uint64_t word = UINT64_MAX;
+		size_t n;
 
-		i += n;
-		if (i == len)
-			break;
-		n = utf8_len(u + i, len - i);
-
+		if (i + sizeof word <= len)
+			memcpy(&word, u + i, sizeof word);
+		n = word & UINT64_C(0x8080808080808080) ? utf8_len(u + i, len - i) : sizeof word;
 		if (!n) {
 			*bad = i;
 			return false;

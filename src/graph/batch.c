@@ -185,23 +185,22 @@ static bool mark_through(const struct ap_load *l, const struct ap_tensor *from,
 	return changed;
 }
 
-static bool mark_view(struct ap_load *l, struct ap_raw_node *n)
-{
-	const struct ap_operand *a = &n->n.bound.in[0], *b = &n->n.bound.out[0];
-	struct ap_tensor *in = operand(l, n, 0), *out = result(l, n, 0);
-	bool there = mark_through(l, in, a, out, b);
-
-	return mark_through(l, out, b, in, a) || there;
-}
-
 /* Spreads marks among the operator's operands and results; true when one was new. */
 static bool mark_node(struct ap_load *l, struct ap_raw_node *n)
 {
 	struct ap_bound *b = &n->n.bound;
-	bool changed = is_view(n) && mark_view(l, n);
-	struct carried c = carried_by(l, n);
-	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
+	bool changed = false;
+	struct carried c;
+	uint32_t factors;
 
+	if (is_view(n)) {
+		struct ap_tensor *in = operand(l, n, 0), *out = result(l, n, 0);
+
+		changed = mark_through(l, in, &b->in[0], out, &b->out[0]);
+		changed |= mark_through(l, out, &b->out[0], in, &b->in[0]);
+	}
+	c = carried_by(l, n);
+	factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
 	for (uint8_t f = 0; f < b->nfactor; f++)
 		if (factors >> f & 1)
 			b->factor[f].flags |= AP_FACTOR_BATCH;

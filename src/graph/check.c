@@ -93,16 +93,6 @@ static void check_shape_size(struct ap_load *l)
 	}
 }
 
-static bool batch_dim_exists(struct ap_load *l, struct ap_raw_tensor *t)
-{
-	if (t->batch_dim < t->said.rank)
-		return true;
-	ap_load_say(l, AP_CHECK_BATCH_DIM, ap_jv_get(t->at, "batch_dim"), NULL,
-		"input \"%s\" has %d dimensions; batch_dim is %" PRId64,
-		ap_load_name(l, t->t.name), t->said.rank, t->batch_dim);
-	return false;
-}
-
 /* The batch is the shortest of the inputs' batch dimensions; the others hold a whole number of
  * elements for each sample (batch and sequence in one dimension). */
 static void check_batch_dim(struct ap_load *l)
@@ -111,8 +101,14 @@ static void check_batch_dim(struct ap_load *l)
 		struct ap_raw_tensor *t = &l->tensors.v[i];
 		int64_t n;
 
-		if (t->batch_dim < 0 || !t->sound || !batch_dim_exists(l, t))
+		if (t->batch_dim < 0 || !t->sound)
 			continue;
+		if (t->batch_dim >= t->said.rank) {
+			ap_load_say(l, AP_CHECK_BATCH_DIM, ap_jv_get(t->at, "batch_dim"), NULL,
+				"input \"%s\" has %d dimensions; batch_dim is %" PRId64,
+				ap_load_name(l, t->t.name), t->said.rank, t->batch_dim);
+			continue;
+		}
 		n = t->said.dim[t->batch_dim];
 		t->t.batch = (uint8_t)(1 << t->batch_dim);
 		t->t.batch_outer[t->batch_dim] = 1;
@@ -214,17 +210,6 @@ static void check_output_known(struct ap_load *l)
 
 #define MAX_GRAPH_BYTES (INT64_C(1) << 57) /* states, copies and what waits in a pipeline add up below 2^63 */
 
-/* INT64_MAX: more than that; 0: unknown. */
-static int64_t tensor_bytes(const struct ap_shape *s)
-{
-	int64_t bytes;
-
-	if (s->rank == AP_RANK_UNKNOWN || s->dtype == AP_DTYPE_COUNT)
-		return 0;
-	return ap_product(s->dim, s->rank, &bytes) && ap_mul(bytes, ap_dtype_bytes(s->dtype), &bytes) ? bytes
-		: INT64_MAX;
-}
-
 /* A tensor counts once, and once more for every operator that reads it and may hold a copy. */
 static void check_graph_size(struct ap_load *l)
 {
@@ -239,8 +224,13 @@ static void check_graph_size(struct ap_load *l)
 			if (l->nodes.v[i].in[k] != AP_NONE)
 				times[l->nodes.v[i].in[k]]++;
 	for (size_t i = 0; i < l->tensors.n; i++) {
-		int64_t bytes = tensor_bytes(&l->tensors.v[i].t.shape);
+		const struct ap_shape *s = &l->tensors.v[i].t.shape;
+		int64_t bytes = 0;
 
+		if (s->rank != AP_RANK_UNKNOWN && s->dtype != AP_DTYPE_COUNT &&
+			!(ap_product(s->dim, s->rank, &bytes) &&
+				ap_mul(bytes, ap_dtype_bytes(s->dtype), &bytes)))
+			bytes = INT64_MAX;
 		fits = fits && ap_mul(bytes, 1 + times[i], &times[i]) && ap_add(total, times[i], &total) &&
 			total <= MAX_GRAPH_BYTES;
 		if (bytes > largest) {
@@ -280,12 +270,12 @@ static void check_tensor_unused(struct ap_load *l)
 	ap_arena_release(l->ctx->scratch, mark);
 }
 
-/* Bits of operators whose results lead to an output. */
-static bool *mark_reached(struct ap_load *l)
+static void check_operator_unused(struct ap_load *l)
 {
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	bool *used = mark_used(l), *reached = AP_NEW_N(l->ctx->scratch, bool, l->nodes.n);
 
-	for (size_t i = l->nodes.n; i-- > 0;) {
+	for (size_t i = l->nodes.n; i-- > 0;) { /* what leads to an output */
 		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
 
 		for (uint16_t k = 0; k < n->nout; k++)
@@ -293,14 +283,6 @@ static bool *mark_reached(struct ap_load *l)
 		for (uint16_t k = 0; reached[l->order[i]] && k < n->nin; k++)
 			used[n->in[k]] = true;
 	}
-	return reached;
-}
-
-static void check_operator_unused(struct ap_load *l)
-{
-	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
-	const bool *reached = mark_reached(l);
-
 	for (size_t i = 0; i < l->nodes.n; i++)
 		if (!reached[i])
 			ap_load_say(l, AP_CHECK_OPERATOR_UNUSED, l->nodes.v[i].at,
@@ -764,17 +746,6 @@ static uint32_t cycle_through(struct search *q, ap_id start, uint32_t most)
 	return 0;
 }
 
-/* The cycle that ends at start, in order. */
-static void keep_cycle(const struct search *q, ap_id start, uint32_t n, ap_id *cycle)
-{
-	ap_id v = start;
-
-	for (uint32_t i = n; i-- > 0;) {
-		v = q->from[v];
-		cycle[i] = v;
-	}
-}
-
 /* Shortest cycle, as long as the budget lasts. cycle[0] is where the search began. */
 static uint32_t find_cycle(struct ap_load *l, const struct successors *s, const uint32_t *waits,
 	ap_id *cycle)
@@ -790,7 +761,9 @@ static uint32_t find_cycle(struct ap_load *l, const struct successors *s, const 
 		if (n == 0)
 			continue;
 		best = n;
-		keep_cycle(&q, v, n, cycle);
+		cycle[0] = v; /* where it ends, and so begins */
+		for (uint32_t i = n; i-- > 0;)
+			cycle[i] = q.from[cycle[(i + 1) % n]];
 	}
 	return best;
 }

@@ -87,21 +87,6 @@ static void place_uses(const struct index *x)
 			*at[x->node[i].in[k]]++ = (struct ap_use){i, k};
 }
 
-/* Operators on the longest way from the inputs to each node. */
-static uint32_t *make_depths(const struct index *x)
-{
-	uint32_t *depth = AP_NEW_N(x->ctx->scratch, uint32_t, x->g->nnode);
-
-	for (ap_id i = 0; i < x->g->nnode; i++)
-		for (uint16_t k = 0; k < x->node[i].bound.nin; k++) {
-			ap_id from = x->tensor[x->node[i].in[k]].producer;
-
-			if (from != AP_NONE && depth[from] >= depth[i])
-				depth[i] = depth[from] + 1;
-		}
-	return depth;
-}
-
 static bool gives_gradient(const struct index *x, const struct ap_use *u)
 {
 	const struct ap_node *n = &x->node[u->node];
@@ -110,21 +95,16 @@ static bool gives_gradient(const struct index *x, const struct ap_use *u)
 		x->tensor[n->in[u->operand]].needs_grad;
 }
 
-static bool is_link(const struct index *x, const struct ap_use *u)
-{
-	return x->node[u->node].bound.row->unit == AP_OP_LINK;
-}
-
 /* Nothing here may depend on the order of the file. */
 static bool owns_before(const struct index *x, const uint32_t *depth, const struct ap_use *a,
 	const struct ap_use *b)
 {
 	bool ga = gives_gradient(x, a), gb = gives_gradient(x, b);
+	bool la = x->node[a->node].bound.row->unit == AP_OP_LINK;
+	bool lb = x->node[b->node].bound.row->unit == AP_OP_LINK;
 
-	if (ga != gb)
-		return ga;
-	if (is_link(x, a) != is_link(x, b))
-		return is_link(x, b);
+	if (ga != gb || la != lb)
+		return ga != gb ? ga : lb;
 	if (depth[a->node] != depth[b->node])
 		return depth[a->node] < depth[b->node];
 	if (a->node != b->node)
@@ -137,11 +117,17 @@ void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tens
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct index x = {ctx, g, tensor, node};
-	const uint32_t *depth;
+	uint32_t *depth = AP_NEW_N(ctx->scratch, uint32_t, g->nnode); /* operators on the longest way to it */
 
 	place_uses(&x);
 	mark_grad(ctx, g, tensor, node, inference);
-	depth = make_depths(&x);
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint16_t k = 0; k < node[i].bound.nin; k++) {
+			ap_id from = tensor[node[i].in[k]].producer;
+
+			if (from != AP_NONE && depth[from] >= depth[i])
+				depth[i] = depth[from] + 1;
+		}
 	for (uint32_t i = 0; i < x.g->ntensor; i++) {
 		struct ap_tensor *t = &x.tensor[i];
 

@@ -47,33 +47,6 @@ static bool check_schema(struct ap_load *l, const struct ap_jv *root)
 	return true;
 }
 
-static void read_extents(struct ap_load *l, const struct ap_jv *at, const int64_t *dim, size_t n,
-	struct ap_raw_tensor *t)
-{
-	if (n > AP_MAX_RANK) {
-		t->sound = false;
-		ap_load_say(l, AP_CHECK_SHAPE_RANK, at, NULL,
-			"tensor \"%s\" has %zu dimensions; at most %d are supported",
-			ap_load_name(l, t->t.name), n, AP_MAX_RANK);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (dim[i] >= 1 && dim[i] <= MAX_EXTENT) {
-			t->said.dim[i] = dim[i];
-			continue;
-		}
-		t->sound = false;
-		ap_load_say(l, AP_CHECK_SHAPE_EXTENT, ap_load_element(at, i), NULL,
-			dim[i] == -1 ? "dimension %zu of tensor \"%s\" is %" PRId64
-				"; dynamic shapes are not supported"
-			: "dimension %zu of tensor \"%s\" is %" PRId64
-				"; a length of 1 to 2147483647 is expected",
-			i, ap_load_name(l, t->t.name), dim[i]);
-	}
-	if (t->sound)
-		t->said.rank = (uint8_t)n;
-}
-
 static void read_shape(struct ap_load *l, const struct ap_jv *v, bool required,
 	struct ap_raw_tensor *t)
 {
@@ -86,10 +59,30 @@ static void read_shape(struct ap_load *l, const struct ap_jv *v, bool required,
 		t->sound = false;
 	if (!arr)
 		return;
-	if (ap_load_ok(l, ap_json_ints(l->ctx, l->doc, arr, INT64_MIN, INT64_MAX, &dim, &n)))
-		read_extents(l, arr, dim, n, t);
-	else
+	if (!ap_load_ok(l, ap_json_ints(l->ctx, l->doc, arr, INT64_MIN, INT64_MAX, &dim, &n))) {
 		t->sound = false;
+		return;
+	}
+	if (n > AP_MAX_RANK) {
+		t->sound = false;
+		ap_load_say(l, AP_CHECK_SHAPE_RANK, arr, NULL,
+			"tensor \"%s\" has %zu dimensions; at most %d are supported",
+			ap_load_name(l, t->t.name), n, AP_MAX_RANK);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (dim[i] >= 1 && dim[i] <= MAX_EXTENT) {
+			t->said.dim[i] = dim[i];
+			continue;
+		}
+		t->sound = false;
+		ap_load_say(l, AP_CHECK_SHAPE_EXTENT, ap_load_element(arr, i), NULL,
+			"dimension %zu of tensor \"%s\" is %" PRId64 "; %s", i, ap_load_name(l, t->t.name),
+			dim[i], dim[i] == -1 ? "dynamic shapes are not supported"
+			: "a length of 1 to 2147483647 is expected");
+	}
+	if (t->sound)
+		t->said.rank = (uint8_t)n;
 }
 
 /* The type that key names; AP_DTYPE_COUNT where there is none. */
@@ -150,33 +143,14 @@ static void read_flags(struct ap_load *l, const struct ap_jv *v, struct ap_tenso
 	t->comm_fusion = (int32_t)fusion;
 }
 
-static void refuse_flags(struct ap_load *l, const struct ap_jv *v, const char *name)
-{
-	static const char *const flags[] = {"trainable", "layerwise_parallel",
-		"parallel_optimizer", "comm_fusion", "read_as"};
-
-	for (size_t i = 0; i < AP_COUNT(flags); i++)
-		if (ap_jv_get(v, flags[i]))
-			ap_load_say(l, AP_CHECK_PARAM_FLAG, ap_jv_get(v, flags[i]), NULL,
-				"tensor \"%s\" is no parameter; only parameters have \"%s\"",
-				ap_load_name(l, name), flags[i]);
-}
-
-static enum ap_status known_keys(struct ap_load *l, const struct ap_jv *v,
-	enum ap_tensor_kind kind)
-{
-	static const char *const input[] = {"name", "shape", "dtype", "batch_dim", "trainable",
-		"layerwise_parallel", "parallel_optimizer", "comm_fusion", "read_as", NULL};
-	static const char *const other[] = {"name", "shape", "dtype", "trainable",
-		"layerwise_parallel", "parallel_optimizer", "comm_fusion", "read_as", NULL};
-
-	return ap_json_known(l->ctx, l->doc, v, kind == AP_TENSOR_INPUT ? input : other);
-}
-
-/* read.c: name, shape and type of a tensor's object. */
+/* Name, shape and type of a tensor's object. */
 static void load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tensor_kind kind,
 	ap_id node, uint32_t result)
 {
+	static const char *const keys[] = {"batch_dim", "name", "shape", "dtype", "trainable",
+		"layerwise_parallel", "parallel_optimizer", "comm_fusion", "read_as", NULL};
+	static const char *const flags[] = {"trainable", "layerwise_parallel", "parallel_optimizer",
+		"comm_fusion", "read_as"};
 	bool required = kind != AP_TENSOR_ACT;
 	struct ap_raw_tensor t = {.at = v, .sound = true, .batch_dim = -1,
 		.said = {AP_RANK_UNKNOWN, AP_DTYPE_COUNT, {0}}};
@@ -191,18 +165,21 @@ static void load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_t
 			"the name of a tensor is empty");
 	}
 	if (ap_jv_type(v) == AP_JOBJECT) {
-		ap_load_ok(l, known_keys(l, v, kind));
+		ap_load_ok(l, ap_json_known(l->ctx, l->doc, v, kind == AP_TENSOR_INPUT ? keys : keys + 1));
 		read_shape(l, v, required, &t);
 		t.said.dtype = read_type(l, v, "dtype", required, &t);
-		t.batch_dim = -1;
-		if (t.t.kind == AP_TENSOR_INPUT && ap_jv_get(v, "batch_dim"))
+		if (kind == AP_TENSOR_INPUT)
 			ap_load_ok(l, ap_json_opt_int(l->ctx, l->doc, v, "batch_dim", 0, INT32_MAX,
 				&t.batch_dim));
 		if (kind == AP_TENSOR_PARAM) {
 			read_read_as(l, v, &t);
 			read_flags(l, v, &t.t);
 		} else {
-			refuse_flags(l, v, t.t.name);
+			for (size_t i = 0; i < AP_COUNT(flags); i++)
+				if (ap_jv_get(v, flags[i]))
+					ap_load_say(l, AP_CHECK_PARAM_FLAG, ap_jv_get(v, flags[i]), NULL,
+						"tensor \"%s\" is no parameter; only parameters have \"%s\"",
+						ap_load_name(l, t.t.name), flags[i]);
 		}
 	}
 	t.t.shape = t.said;
@@ -640,35 +617,6 @@ bool ap_load_read(struct ap_load *l)
 	return true;
 }
 
-/* The innermost of a cell and those around it that says something of `what`. */
-static ap_id who_says(const struct ap_cell *cell, ap_id c, bool (*says)(const struct ap_cell *c))
-{
-	while (c != AP_NONE && !says(&cell[c]))
-		c = cell[c].parent;
-	return c;
-}
-
-static bool says_recompute(const struct ap_cell *c)
-{
-	return c->recompute >= 0;
-}
-
-static bool says_fusion(const struct ap_cell *c)
-{
-	return c->comm_fusion >= 0;
-}
-
-static void place_fusion(const struct ap_graph *g, struct ap_tensor *t)
-{
-	ap_id c;
-
-	if (t->kind != AP_TENSOR_PARAM || t->comm_fusion >= 0 || t->owner.node == AP_NONE)
-		return;
-	c = who_says(g->cell, g->node[t->owner.node].in_cell, says_fusion);
-	if (c != AP_NONE)
-		t->comm_fusion = g->cell[c].comm_fusion;
-}
-
 void ap_load_place_cells(struct ap_load *l, struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node)
 {
@@ -686,9 +634,19 @@ void ap_load_place_cells(struct ap_load *l, struct ap_graph *g, struct ap_tensor
 	for (ap_id i = 0; g->ncell > 0 && i < g->nnode; i++) {
 		ap_id c = node[i].in_cell = ap_cell_find(named, node[i].cell);
 
-		c = who_says(cell, c, says_recompute);
+		while (c != AP_NONE && cell[c].recompute < 0) /* those around it may say it */
+			c = cell[c].parent;
 		node[i].recompute_cell = c != AP_NONE && cell[c].recompute == 1 ? c : AP_NONE;
 	}
-	for (ap_id t = 0; g->ncell > 0 && t < g->ntensor; t++)
-		place_fusion(g, &tensor[t]);
+	for (ap_id i = 0; g->ncell > 0 && i < g->ntensor; i++) {
+		struct ap_tensor *t = &tensor[i];
+		ap_id c;
+
+		if (t->kind != AP_TENSOR_PARAM || t->comm_fusion >= 0 || t->owner.node == AP_NONE)
+			continue;
+		for (c = node[t->owner.node].in_cell; c != AP_NONE && cell[c].comm_fusion < 0;)
+			c = cell[c].parent;
+		if (c != AP_NONE)
+			t->comm_fusion = cell[c].comm_fusion;
+	}
 }

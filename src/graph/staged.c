@@ -274,33 +274,13 @@ static const ap_id *renumber(const struct staging *s, const ap_id *old, uint32_t
 	return v;
 }
 
-static bool wants_gradients(const struct ap_graph *g)
-{
-	for (ap_id t = 0; t < g->ntensor; t++)
-		if (g->tensor[t].needs_grad)
-			return true;
-	return false;
-}
-
-static void finish(struct staging *s)
-{
-	struct ap_graph *g = s->g;
-
-	g->tensor = s->tensor;
-	g->node = s->node;
-	g->input = renumber(s, s->old->input, s->old->ninput);
-	g->output = renumber(s, s->old->output, s->old->noutput);
-	if (g->loss != AP_NONE)
-		g->loss = s->tensor_id[g->loss];
-	ap_graph_index(s->ctx, g, s->tensor, s->node, !wants_gradients(s->old));
-}
-
 void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_spot *spot,
 	const struct ap_graph **out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct staging s = {.ctx = ctx, .old = g, .spot = spot};
 	const uint32_t *leaving;
+	bool trained = false;
 	size_t c = 0;
 	ap_id id = 0;
 
@@ -332,7 +312,15 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 	for (ap_id i = 0; i < s.old->nnode; i++)
 		note_taken(&s, s.old->node[i].name);
 	place_nodes(&s);
-	finish(&s);
+	s.g->tensor = s.tensor;
+	s.g->node = s.node;
+	s.g->input = renumber(&s, g->input, g->ninput);
+	s.g->output = renumber(&s, g->output, g->noutput);
+	if (g->loss != AP_NONE)
+		s.g->loss = s.tensor_id[g->loss];
+	for (ap_id t = 0; t < g->ntensor; t++)
+		trained |= g->tensor[t].needs_grad;
+	ap_graph_index(ctx, s.g, s.tensor, s.node, !trained);
 	ap_arena_release(ctx->scratch, mark);
 	*out = s.g;
 }

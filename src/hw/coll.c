@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends from the ranks of one stage to those of another. */
+/* What collectives and sends between stages take. */
 #include "hw/coll.h"
 
 #include <assert.h>
 
+#include "base/vec.h"
 
 static const struct {
 	const char *name;
@@ -34,39 +35,16 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c)
 	return colls[c].adjoint;
 }
 
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-/* Links that each of n ranks of a mesh uses. */
-static double mesh_links(const struct ap_link_level *level, uint32_t n)
-{
-	int last = level->nlinks - 1, i = (int)n - 2;
-
-	if (!level->nlinks)
-		return n - 1;
-	return level->links[i < 0 ? 0 : i > last ? last : i];
-}
-
 /* What a rank that talks to `members` - 1 others can send across the level, while `sharers` ranks of
  * its block do the same. */
 static double link_rank_Bps(const struct ap_link_level *level, uint32_t members, uint32_t sharers)
 {
 	double Bps = level->bandwidth_Bps * level->efficiency;
+	int last = level->nlinks - 1, i = (int)members - 2;
 
-	switch (level->kind) {
-	case AP_LINK_SWITCH:
-	case AP_LINK_NIC:
-		break;
-	case AP_LINK_MESH:
-		Bps *= mesh_links(level, members);
-		break;
-	case AP_LINK_BUS:
-		Bps /= sharers;
-		break;
-	}
-	return Bps;
+	if (level->kind == AP_LINK_MESH)
+		Bps *= level->nlinks ? level->links[i < 0 ? 0 : i > last ? last : i] : members - 1;
+	return level->kind == AP_LINK_BUS ? Bps / sharers : Bps;
 }
 
 /* What one rank can send across level l while every group of the machine does the same. */
@@ -155,7 +133,7 @@ static double level_s(const struct call *x, int l, bool outermost)
 
 	if (x->coll != AP_COLL_ALLREDUCE || !outermost)
 		tree = ring;
-	return colls[x->coll].passes * smaller(ring, tree);
+	return colls[x->coll].passes * (ring < tree ? ring : tree);
 }
 
 /* AllReduce: scatter inside, reduce across, gather inside; the others one way only. */
@@ -212,41 +190,31 @@ static double neighbours_s(const struct call *x)
 	return worst;
 }
 
-struct algorithm {
-	const char *name;
-	double (*time_s)(const struct call *x);
-};
-
 static double best_s(const struct call *x, const char **name)
 {
-	static const struct algorithm spread[] = {
-		{"ring", ring_s},
-		{"tree", tree_s},
-		{"hierarchical", hierarchical_s},
+	enum {
+		PIECES = 1 << AP_COLL_ALLREDUCE | 1 << AP_COLL_ALLGATHER | 1 << AP_COLL_REDUCESCATTER |
+			1 << AP_COLL_SEND
 	};
-	static const struct algorithm exchange[] = {
-		{"pairwise", pairwise_s},
+	static const struct {
+		const char *name;
+		double (*time_s)(const struct call *x);
+		uint32_t of; /* collectives, by bit */
+	} algorithms[] = {
+		{"ring", ring_s, PIECES | 1u << AP_COLL_BROADCAST}, /* a broadcast in pieces, along a chain */
+		{"tree", tree_s, PIECES | 1u << AP_COLL_BROADCAST},
+		{"hierarchical", hierarchical_s, PIECES},
+		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL},
+		{"neighbours", neighbours_s, 1u << AP_COLL_NEIGHBOREXCHANGE},
 	};
-	static const struct algorithm sides[] = {
-		{"neighbours", neighbours_s},
-	};
-	const struct algorithm *a = spread;
-	int n = 3;
 	double best = -1;
 
-	if (x->coll == AP_COLL_ALLTOALL || x->coll == AP_COLL_NEIGHBOREXCHANGE) {
-		a = x->coll == AP_COLL_ALLTOALL ? exchange : sides;
-		n = 1;
-	} else if (x->coll == AP_COLL_BROADCAST) {
-		n = 2; /* in pieces, along a chain or down a tree */
-	}
+	for (size_t i = 0; i < AP_COUNT(algorithms); i++) {
+		double t = algorithms[i].of >> x->coll & 1 ? algorithms[i].time_s(x) : -1;
 
-	for (int i = 0; i < n; i++) {
-		double t = a[i].time_s(x);
-
-		if (best < 0 || t < best) {
+		if (t >= 0 && (best < 0 || t < best)) {
 			best = t;
-			*name = a[i].name;
+			*name = algorithms[i].name;
 		}
 	}
 	return best;

@@ -131,16 +131,6 @@ struct census {
 	uint32_t ntouched;
 };
 
-static void census_init(struct ap_arena *arena, const struct ap_machine *m, struct census *c)
-{
-	for (int l = 0; l < m->nlevel; l++) {
-		c[l].stamp = AP_NEW_N(arena, uint32_t, m->nblock[l]);
-		c[l].members = AP_NEW_N(arena, uint32_t, m->nblock[l]);
-		c[l].subs = AP_NEW_N(arena, uint32_t, m->nblock[l]);
-		c[l].touched = AP_NEW_N(arena, uint32_t, m->nblock[l]);
-	}
-}
-
 static void census_level(const struct census *c, const struct census *inner, uint32_t *fan,
 	uint32_t *few, uint32_t *members)
 {
@@ -179,7 +169,14 @@ static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 	struct ap_group_shape s;
 	uint32_t group = 0;
 
-	census_init(arena, m, census);
+	for (int l = 0; l < m->nlevel; l++) {
+		struct census *c = &census[l];
+
+		c->stamp = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c->members = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c->subs = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+		c->touched = AP_NEW_N(arena, uint32_t, m->nblock[l]);
+	}
 	for (int64_t r = 0; r < m->total; r++) {
 		if (!leads_group(axes, r))
 			continue;

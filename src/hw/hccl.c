@@ -102,11 +102,6 @@ static void set_910(const struct server *s)
 
 /* ---- Ascend 910B: servers of 8, or of 16 in two modules ---- */
 
-static void any_count(const struct server *s)
-{
-	(void)s;
-}
-
 static void set_910b(const struct server *s)
 {
 	unsigned low = s->ids & 0xFF, high = s->ids >> 8;
@@ -137,11 +132,11 @@ static void set_910_93(const struct server *s)
 static const struct family {
 	const char *name, *title;
 	uint32_t devices; /* of a server */
-	void (*count)(const struct server *s);
+	void (*count)(const struct server *s); /* NULL: any will do */
 	void (*set)(const struct server *s); /* of ids that are all in range */
 } families[] = {
 	{"910", "Ascend 910", 8, count_910, set_910},
-	{"910b", "Ascend 910B", 16, any_count, set_910b},
+	{"910b", "Ascend 910B", 16, NULL, set_910b},
 	{"910_93", "Atlas A3", 16, count_910_93, set_910_93},
 };
 
@@ -170,7 +165,8 @@ static void check_server(struct rules *x, uint32_t server, const uint32_t *local
 		else
 			in_range = false;
 	}
-	x->family->count(&s);
+	if (x->family->count)
+		x->family->count(&s);
 	if (in_range)
 		x->family->set(&s);
 	else

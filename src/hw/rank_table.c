@@ -671,11 +671,13 @@ static void walk_object(struct walk *w, const struct inside *in)
 		else if (!strcmp(ap_jv_key(v), "chip_info"))
 			read_chip(w, in, v);
 		for (int i = 0; i < 3 && kinds[in->kind].lists[i].key; i++) {
-			bool is = ap_jv_type(v) == AP_JARRAY && !strcmp(ap_jv_key(v), kinds[in->kind].lists[i].key);
+			struct inside each = {.kind = kinds[in->kind].lists[i].kind, .up = in};
 
-			for (const struct ap_jv *e = is ? ap_jv_first(v) : NULL; e; e = ap_jv_next(e))
-				if (ap_jv_type(e) == AP_JOBJECT)
-					walk_object(w, &(struct inside){e, kinds[in->kind].lists[i].kind, in});
+			if (ap_jv_type(v) != AP_JARRAY || strcmp(ap_jv_key(v), kinds[in->kind].lists[i].key))
+				continue;
+			for (each.obj = ap_jv_first(v); each.obj; each.obj = ap_jv_next(each.obj))
+				if (ap_jv_type(each.obj) == AP_JOBJECT)
+					walk_object(w, &each);
 		}
 	}
 }

@@ -454,7 +454,8 @@ static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 static void check_more(struct flat *e, int64_t n, int64_t said, const char *what)
 {
 	if (said >= 0 && n > said)
-		warn(e, 0, "dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what, said);
+		warn(e, 0, "dump-count", "holds %" PRId64 " %s, but its header counts %" PRId64, n, what,
+			said);
 }
 
 static enum ap_status check_counts(struct flat *e)
@@ -737,7 +738,8 @@ static enum ap_status check_sliced(struct flat *e, const struct ap_ir_node *n)
 	if (e->flat->sliced)
 		return AP_OK;
 	e->flat->sliced = true;
-	return warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of its slices, and strategies are left out");
+	return warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of its "
+		"slices, and strategies are left out");
 }
 
 static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)

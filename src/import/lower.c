@@ -162,8 +162,8 @@ static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_
 		if (marks[i].as == FLAG || marks[i].as == NO_FLAG)
 			to[marks[i].to] = !a->value.i == (marks[i].as == NO_FLAG);
 		else
-			memcpy(to + marks[i].to, marks[i].as == NUMBER || a->value.i > 0 ? &a->value.i : &none,
-				sizeof none);
+			memcpy(to + marks[i].to,
+				marks[i].as == NUMBER || a->value.i > 0 ? &a->value.i : &none, sizeof none);
 	}
 	return AP_OK;
 }
@@ -715,7 +715,8 @@ static enum ap_status add_plain_tensor(struct lower *l, const struct ap_flat_ten
 
 	if (t->type.rank > AP_MAX_RANK || t->type.dtype == AP_DTYPE_COUNT ||
 		(!t->type.shaped && t->kind != AP_TENSOR_ACT))
-		return say(l, AP_ERROR, AP_MEANING, t->line, NULL, NULL, "%s has %s", ap_diag_name(l->ctx->diag, out.name), t->type.rank > AP_MAX_RANK
+		return say(l, AP_ERROR, AP_MEANING, t->line, NULL, NULL, "%s has %s",
+			ap_diag_name(l->ctx->diag, out.name), t->type.rank > AP_MAX_RANK
 			? "more than 8 dimensions" : t->type.dtype == AP_DTYPE_COUNT
 			? "an element type that is not planned with" : "no shape");
 	out.shape.rank = t->type.rank;
@@ -900,8 +901,8 @@ static enum ap_status mark_batch(struct lower *l)
 	}
 	if (!first || !ap_mul(first->shape.dim[0], l->params->micro_batches, &batch))
 		return AP_OK;
-	return say(l, AP_NOTE, AP_OK, 0, "dump-batch", NULL, "the batch is %" PRId64 ", dimension 0 of input %s", batch,
-		ap_diag_name(l->ctx->diag, first->name));
+	return say(l, AP_NOTE, AP_OK, 0, "dump-batch", NULL, "the batch is %" PRId64 ", dimension 0 of input "
+		"%s", batch, ap_diag_name(l->ctx->diag, first->name));
 }
 
 /* Statistics and the like, which are parameters but learn nothing. */
