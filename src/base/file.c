@@ -12,22 +12,13 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file_lock.h"
 #include "base/file_temp.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
 
 enum { STDIN_STEP = 64 << 10, PIECE_BYTES = 8 << 10 };
-
-int ap_file_open(const char *path, int flags)
-{
-	int fd;
-
-	do
-		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-	while (fd < 0 && errno == EINTR);
-	return fd;
-}
 
 static enum ap_status __attribute__((format(printf, 4, 5))) complain(struct ap_ctx *ctx,
 	const char *path, enum ap_status st, const char *fmt, ...)
@@ -120,7 +111,7 @@ enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, ch
 	if (!strcmp(path, "-")) {
 		AP_TRY(read_stdin(ctx, max, &bytes, &size));
 	} else {
-		int fd = ap_file_open(path, O_RDONLY | O_NONBLOCK); /* a FIFO must not wait for its writer */
+		int fd = ap_open(path, O_RDONLY | O_NONBLOCK); /* a FIFO must not wait for its writer */
 		enum ap_status st;
 
 		if (fd < 0)
@@ -183,7 +174,7 @@ int ap_file_sum_fd(int fd, struct ap_file_sum *out)
 
 int ap_file_sum(const char *path, struct ap_file_sum *out)
 {
-	int fd = ap_file_open(path, O_RDONLY | O_NONBLOCK), error;
+	int fd = ap_open(path, O_RDONLY | O_NONBLOCK), error;
 	struct stat st;
 
 	if (fd < 0)
@@ -195,7 +186,7 @@ int ap_file_sum(const char *path, struct ap_file_sum *out)
 
 bool ap_file_holds(const char *path, int fd)
 {
-	int other = ap_file_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+	int other = ap_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 	char a[PIECE_BYTES], b[PIECE_BYTES];
 	struct stat x, y;
 	bool same;

@@ -18,9 +18,6 @@
 enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
 	size_t *len);
 
-/* open() without interruptions; flags beside O_CLOEXEC and O_NOCTTY. A descriptor, or -1 and errno. */
-int ap_file_open(const char *path, int flags);
-
 /* Last component of a path; "-" for standard input. Borrowed from path. */
 const char *ap_file_base(const char *path);
 

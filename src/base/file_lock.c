@@ -8,6 +8,16 @@
 
 enum { TRIES = 1000 };
 
+int ap_open(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
 int ap_lock_fd(int fd)
 {
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -25,9 +35,7 @@ int ap_lock_take(const char *path, int *fd)
 		struct stat st;
 		int error;
 
-		*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK, 0666);
-		if (*fd < 0 && errno == EINTR)
-			continue;
+		*fd = ap_open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
 		if (*fd < 0)
 			return errno == ELOOP || errno == EISDIR || errno == ENXIO ? EEXIST : errno;
 		error = ap_lock_fd(*fd);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks of files, which the kernel takes back when their process ends, however it ends. Private to base. */
+/* Opening files, and locks, which the kernel takes back when their process ends, however it ends.
+ * Private to base. */
 #ifndef AP_BASE_FILE_LOCK_H
 #define AP_BASE_FILE_LOCK_H
 
-#include <stdbool.h>
+/* open() without interruptions; flags beside O_CLOEXEC and O_NOCTTY. A descriptor, or -1 and errno. */
+int ap_open(const char *path, int flags);
 
 /* Locks an open file that may be written to, without waiting. 0, EAGAIN where another process has it, or
  * the errno of a file system that has no locks. Closing any descriptor of the file gives the lock back. */

@@ -222,7 +222,7 @@ static enum ap_status open_through(struct ap_outputs *o, struct output *out)
 
 	out->through = true;
 	if (out->fd < 0)
-		out->fd = ap_file_open(out->path, O_WRONLY | O_NONBLOCK);
+		out->fd = ap_open(out->path, O_WRONLY | O_NONBLOCK);
 	if (out->fd < 0)
 		return io_error(o->ctx, out->path, errno);
 	AP_PUSH(o->ctx->arena, o->outs, *out);
@@ -455,7 +455,7 @@ static void sync_folder(struct output *out)
 
 	if (out->same)
 		return;
-	fd = ap_file_open(out->folder, O_RDONLY | O_DIRECTORY);
+	fd = ap_open(out->folder, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
 		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
 		return;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/file_lock.h"
 
 #define MARK ".autopar-"
@@ -43,7 +42,7 @@ int ap_temp_create(char *name, int *fd)
 		struct stat st;
 
 		choose(name, i);
-		*fd = ap_file_open(name, O_RDWR | O_CREAT | O_EXCL);
+		*fd = ap_open(name, O_RDWR | O_CREAT | O_EXCL);
 		if (*fd < 0 && errno != EEXIST)
 			return errno;
 		if (*fd < 0)
@@ -61,7 +60,7 @@ int ap_temp_create(char *name, int *fd)
  * take the other name for left over. */
 static int hold(const char *file)
 {
-	int fd = ap_file_open(file, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+	int fd = ap_open(file, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd >= 0 && ap_lock_fd(fd)) {
 		close(fd);

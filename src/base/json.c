@@ -445,20 +445,6 @@ static bool literal(struct scanner *sc, int *type)
 	return unexpected(sc, "a value");
 }
 
-/* A key and its colon. */
-static bool member_key(struct scanner *sc, char **key, bool *nul)
-{
-	if (peek(sc) != '"')
-		return unexpected(sc, "a key in double quotes");
-	if (!string(sc, key, nul))
-		return false;
-	skip_blanks(sc);
-	if (!accept(sc, ':'))
-		return unexpected(sc, "':' after the key");
-	skip_blanks(sc);
-	return true;
-}
-
 /* Of a container only the opening bracket. */
 static bool value(struct scanner *sc, cJSON *r, bool *nul)
 {
@@ -497,10 +483,19 @@ static bool item(struct scanner *sc)
 	char *key = NULL;
 
 	skip_blanks(sc);
-	read.key_offset = !up ? 0 : up->item.type == cJSON_Object ? (uint32_t)sc->at :
-								    (uint32_t)up->item.valueint;
-	if (up && up->item.type == cJSON_Object && !member_key(sc, &key, &key_nul))
-		return false;
+	if (up && up->item.type == cJSON_Object) {
+		read.key_offset = (uint32_t)sc->at;
+		if (peek(sc) != '"')
+			return unexpected(sc, "a key in double quotes");
+		if (!string(sc, &key, &key_nul))
+			return false;
+		skip_blanks(sc);
+		if (!accept(sc, ':'))
+			return unexpected(sc, "':' after the key");
+		skip_blanks(sc);
+	} else if (up) {
+		read.key_offset = (uint32_t)up->item.valueint;
+	}
 	if (sc->count++ == sc->most)
 		return fault(sc, AP_LIMIT, sc->at, "more than %zu values in a file of %zu bytes",
 			sc->most, sc->len);

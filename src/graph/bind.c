@@ -152,29 +152,21 @@ static void set_shape(struct ap_tensor *t, const struct ap_operand *o)
 	memcpy(t->shape.dim, o->size, sizeof o->size);
 }
 
-static bool is_countable(struct ap_load *l, const struct ap_raw_node *n,
-	const struct ap_operand *o)
-{
-	int64_t count;
-
-	if (ap_product(o->size, o->rank, &count) && count <= AP_MAX_ELEMENTS)
-		return true;
-	ap_load_say(l, AP_CHECK_SHAPE_SIZE, n->at, n->n.name,
-		"the element count of the result %s overflows; at most 2^53 elements are supported",
-		ap_shape_text(l->ctx->arena, o->size, o->rank));
-	return false;
-}
-
 static void take_results(struct ap_load *l, ap_id id)
 {
 	struct ap_raw_node *n = &l->nodes.v[id];
 	const struct ap_bound *b = &n->n.bound;
 	ap_id *out = AP_NEW_N(l->ctx->arena, ap_id, b->nout);
+	int64_t count;
 
 	for (uint16_t k = 0; k < b->nout; k++) {
 		out[k] = k < n->nout ? n->out[k] : add_hidden(l, id, k);
-		if (is_countable(l, n, &b->out[k]))
+		if (ap_product(b->out[k].size, b->out[k].rank, &count) && count <= AP_MAX_ELEMENTS)
 			set_shape(&l->tensors.v[out[k]].t, &b->out[k]);
+		else
+			ap_load_say(l, AP_CHECK_SHAPE_SIZE, n->at, n->n.name,
+				"the element count of the result %s overflows; at most 2^53 elements are "
+				"supported", ap_shape_text(l->ctx->arena, b->out[k].size, b->out[k].rank));
 		if (k < n->nout) {
 			const struct ap_raw_tensor *t = &l->tensors.v[out[k]];
 			const struct ap_operand *o = &b->out[k];

@@ -144,20 +144,6 @@ static void say_unknown(struct ap_load *l, const struct ap_raw_node *n, const ch
 			"it as MindSpore does", type);
 }
 
-/* Once for each type: what it is planned as. */
-static void say_assumed(struct ap_load *l, const struct ap_raw_node *n, struct ap_map *told)
-{
-	bool fresh;
-
-	ap_map_put_str(told, n->n.type, &fresh);
-	if (fresh)
-		ap_load_say(l, AP_CHECK_OPERATOR_ASSUMED, ap_jv_get(n->at, "type"), n->n.name,
-			"no rule is known for operator type \"%s\"; it is planned with as MindSpore "
-			"does: %s", ap_load_name(l, n->n.type), strcmp(n->rows, AP_OP_UNCUT) == 0
-			? "nothing of it is cut" : "dimension 0 of all inputs and results is cut "
-			"among all devices, or nothing is");
-}
-
 static void check_operator_known(struct ap_load *l)
 {
 	struct ap_map *told = ap_map_create(l->ctx->arena);
@@ -172,8 +158,18 @@ static void check_operator_known(struct ap_load *l)
 		if (n->rows) {
 			n->n.type = n->rows;
 		} else if (l->params && l->params->unknown_batch_parallel) {
+			bool fresh;
+
 			n->rows = ap_op_unknown(n->n.type);
-			say_assumed(l, n, told);
+			ap_map_put_str(told, n->n.type, &fresh);
+			if (fresh)
+				ap_load_say(l, AP_CHECK_OPERATOR_ASSUMED, ap_jv_get(n->at, "type"),
+					n->n.name,
+					"no rule is known for operator type \"%s\"; it is planned with "
+					"as MindSpore does: %s", ap_load_name(l, n->n.type),
+					strcmp(n->rows, AP_OP_UNCUT) == 0 ? "nothing of it is cut"
+					: "dimension 0 of all inputs and results is cut among all devices, "
+					"or nothing is");
 		} else {
 			n->sound = false;
 			say_unknown(l, n, near);
@@ -301,35 +297,22 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* A name, or behind another one an index; *s is moved to its end. */
-static bool take_part(const char **s, bool first)
-{
-	const char *p = *s;
-
-	if (!is_letter(*p) && (first || !is_digit(*p)))
-		return false;
-	if (is_letter(*p))
-		while (is_letter(*p) || is_digit(*p))
-			p++;
-	else
-		while (is_digit(*p))
-			p++;
-	*s = p;
-	return true;
-}
-
 bool ap_instance_is_path(const char *instance)
 {
 	const char *p = instance;
 
-	if (!take_part(&p, true))
-		return false;
-	while (*p == '.') {
-		p++;
-		if (!take_part(&p, false))
+	for (;; p++) { /* a name, or behind another one an index */
+		if (is_letter(*p))
+			while (is_letter(*p) || is_digit(*p))
+				p++;
+		else if (p > instance && is_digit(*p))
+			while (is_digit(*p))
+				p++;
+		else
 			return false;
+		if (*p != '.')
+			return !*p;
 	}
-	return !*p;
 }
 
 static void check_instance_path(struct ap_load *l)

@@ -152,38 +152,31 @@ const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 		: ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->param].name);
 }
 
-static void load(struct ap_load *l)
-{
-	size_t errors = ap_diag_count(l->ctx->diag, AP_ERROR);
-
-	l->names = ap_map_create(l->ctx->arena);
-	l->bound_ids = ap_map_create(l->ctx->arena);
-	if (ap_load_read(l)) {
-		/* What was read is judged as a whole first, then operator by operator in order.
-		 * What seems unused may be so through an error, so that is told where there are
-		 * none. errors: before this graph. */
-		ap_load_check(l, AP_CHECK_GRAPH_EMPTY, AP_CHECK_EDGE_CYCLE);
-		if (l->order)
-			ap_load_bind(l);
-		ap_load_check(l, AP_CHECK_PIN_LENGTH, AP_CHECK_GRAPH_SIZE);
-		if (ap_diag_count(l->ctx->diag, AP_ERROR) == errors)
-			ap_load_check(l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
-	}
-	if (l->status == AP_OK)
-		ap_load_mark_batch(l);
-	if (l->status == AP_OK && l->params->batch > 0)
-		ap_load_rescale(l, l->params->batch);
-	if (l->status == AP_OK)
-		ap_load_judge_batch(l);
-}
-
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out)
 {
 	struct ap_load l = {.ctx = ctx, .doc = doc, .params = params, .name = "", .optimizer = ""};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	size_t errors = ap_diag_count(ctx->diag, AP_ERROR); /* before this graph */
 
-	load(&l);
+	l.names = ap_map_create(ctx->arena);
+	l.bound_ids = ap_map_create(ctx->arena);
+	if (ap_load_read(&l)) {
+		/* What was read is judged as a whole first, then operator by operator in order.
+		 * What seems unused may be so through an error, so that is told where there are none. */
+		ap_load_check(&l, AP_CHECK_GRAPH_EMPTY, AP_CHECK_EDGE_CYCLE);
+		if (l.order)
+			ap_load_bind(&l);
+		ap_load_check(&l, AP_CHECK_PIN_LENGTH, AP_CHECK_GRAPH_SIZE);
+		if (ap_diag_count(ctx->diag, AP_ERROR) == errors)
+			ap_load_check(&l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
+	}
+	if (l.status == AP_OK)
+		ap_load_mark_batch(&l);
+	if (l.status == AP_OK && params->batch > 0)
+		ap_load_rescale(&l, params->batch);
+	if (l.status == AP_OK)
+		ap_load_judge_batch(&l);
 	if (l.status == AP_OK)
 		*out = load_finish(&l, sha256);
 	ap_arena_release(ctx->scratch, mark);

@@ -127,24 +127,6 @@ static bool is_sent(const struct staging *s, const struct copy *c)
 	return s->old->tensor[c->of].kind != AP_TENSOR_CONST;
 }
 
-/* Copies that leave each part, the first one of each. */
-static uint32_t *list_leaving(struct staging *s)
-{
-	uint32_t *head = AP_NEW_N(s->ctx->scratch, uint32_t, s->npart);
-
-	for (uint32_t p = 0; p < s->npart; p++)
-		head[p] = AP_NONE;
-	for (uint32_t i = (uint32_t)s->copies.n; i-- > 0;) {
-		struct copy *c = &s->copies.v[i];
-
-		if (!is_sent(s, c))
-			continue;
-		c->leaves_next = head[c->home];
-		head[c->home] = i;
-	}
-	return head;
-}
-
 static ap_id place_tensor(struct staging *s, const struct ap_tensor *t)
 {
 	s->tensor[s->g->ntensor] = *t;
@@ -279,7 +261,7 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct staging s = {.ctx = ctx, .old = g, .spot = spot};
-	const uint32_t *leaving;
+	uint32_t *leaving; /* the first copy that leaves each part, or AP_NONE */
 	bool trained = false;
 	size_t c = 0;
 	ap_id id = 0;
@@ -294,7 +276,16 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 	s.tensor = AP_NEW_N(ctx->arena, struct ap_tensor, g->ntensor + 2 * s.copies.n);
 	s.node = AP_NEW_N(ctx->arena, struct ap_node, g->nnode + 2 * s.copies.n);
 	/* Receives, the part's own operators, Sends. */
-	leaving = list_leaving(&s);
+	leaving = AP_NEW_N(ctx->scratch, uint32_t, s.npart);
+	memset(leaving, 0xff, s.npart * sizeof *leaving);
+	for (uint32_t i = (uint32_t)s.copies.n; i-- > 0;) {
+		struct copy *copy = &s.copies.v[i];
+
+		if (!is_sent(&s, copy))
+			continue;
+		copy->leaves_next = leaving[copy->home];
+		leaving[copy->home] = i;
+	}
 	for (uint32_t p = 0; p < s.npart; p++) {
 		for (; c < s.copies.n && s.copies.v[c].part == (int32_t)p; c++)
 			if (is_sent(&s, &s.copies.v[c]))

@@ -51,9 +51,6 @@ static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
-#define GET_NUMBERS(ctx, doc, obj, slots)                                                          \
-	get_numbers((ctx), (doc), (obj), (slots), AP_COUNT(slots))
-
 /* The root, if it is an object of this schema. */
 static enum ap_status get_root(struct ap_ctx *ctx, const struct ap_json *doc, const char *schema,
 	const struct ap_jv **root)
@@ -117,10 +114,10 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 
 	AP_TRY(ap_json_get_obj(ctx, doc, root, "fixed_s", &obj));
 	AP_TRY(ap_json_known(ctx, doc, obj, known_fixed));
-	AP_TRY(GET_NUMBERS(ctx, doc, obj, fixed));
+	AP_TRY(get_numbers(ctx, doc, obj, fixed, AP_COUNT(fixed)));
 	AP_TRY(ap_json_get_obj(ctx, doc, root, "efficiency", &obj));
 	AP_TRY(ap_json_known(ctx, doc, obj, known_part));
-	AP_TRY(GET_NUMBERS(ctx, doc, obj, part));
+	AP_TRY(get_numbers(ctx, doc, obj, part, AP_COUNT(part)));
 
 	AP_TRY(ap_json_get_arr(ctx, doc, root, "matmul_half", &half));
 	for (const struct ap_jv *v = ap_jv_first(half); v; v = ap_jv_next(v), i++)
@@ -243,22 +240,19 @@ static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(get_kind(ctx, doc, obj, &out->kind));
 	AP_TRY(get_within(ctx, doc, obj, out));
 	AP_TRY(get_links(ctx, doc, obj, out));
-	return GET_NUMBERS(ctx, doc, obj, slots);
+	return get_numbers(ctx, doc, obj, slots, AP_COUNT(slots));
 }
 
-/* Is each block of b made of whole blocks of a? */
-static bool nests(const struct ap_link_level *a, const struct ap_link_level *b)
-{
-	if (a->within != b->within)
-		return a->within < b->within;
-	return a->span && (!b->span || (b->span > a->span && b->span % a->span == 0));
-}
-
+/* Is each block of a level made of whole blocks of the one before, and the last the whole machine? */
 static bool levels_nest(const struct ap_chip *chip)
 {
-	for (int l = 0; l + 1 < chip->nlevel; l++)
-		if (!nests(&chip->level[l], &chip->level[l + 1]))
+	for (int l = 0; l + 1 < chip->nlevel; l++) {
+		const struct ap_link_level *a = &chip->level[l], *b = a + 1;
+		bool whole = a->span && (!b->span || (b->span > a->span && b->span % a->span == 0));
+
+		if (a->within > b->within || (a->within == b->within && !whole))
 			return false;
+	}
 	return chip->level[chip->nlevel - 1].within == AP_WITHIN_MACHINE;
 }
 
@@ -361,7 +355,7 @@ enum ap_status ap_software_parse(
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
-	AP_TRY(GET_NUMBERS(ctx, doc, root, slots));
+	AP_TRY(get_numbers(ctx, doc, root, slots, AP_COUNT(slots)));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
 	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
@@ -375,72 +369,54 @@ enum ap_status ap_software_parse(
 
 enum { NEAR = 3 }; /* edits at which a name is still suggested */
 
-/* A profile's text before it is parsed; file is what messages call it. */
-struct source {
-	const char *file, *text;
-	size_t len;
-};
-
-static struct source builtin_source(struct ap_ctx *ctx, const struct ap_builtin *b)
+/* Parses a profile, built in or, where b is NULL, of file `name`; what messages call it, and its sum. */
+static enum ap_status open_profile(struct ap_ctx *ctx, const struct ap_builtin *b, const char *name,
+	struct ap_json **doc, const char **file, const char **sha256)
 {
-	return (struct source){
-		.file = ap_arena_printf(ctx->arena, "%s.json", b->name),
-		.text = b->text,
-		.len = strlen(b->text),
-	};
+	const char *path = b ? ap_arena_printf(ctx->arena, "%s.json", b->name) : name;
+	char hex[AP_SHA256_HEX + 1], *read;
+	const char *text = b ? b->text : NULL;
+	size_t len = b ? strlen(text) : 0;
+
+	if (!b) {
+		AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &read, &len));
+		text = read;
+	}
+	AP_TRY(ap_json_parse(ctx, path, text, len, 0, doc));
+	ap_sha256_hex(text, len, hex);
+	*file = ap_file_base(ap_json_file(*doc));
+	*sha256 = ap_arena_strdup(ctx->arena, hex);
+	return AP_OK;
 }
 
-static const char *hash(struct ap_ctx *ctx, struct source s)
-{
-	char hex[AP_SHA256_HEX + 1];
-
-	ap_sha256_hex(s.text, s.len, hex);
-	return ap_arena_strdup(ctx->arena, hex);
-}
-
-static enum ap_status load_chip(struct ap_ctx *ctx, struct source s, const struct ap_chip **out)
+static enum ap_status load_chip(struct ap_ctx *ctx, const struct ap_builtin *b, const char *name,
+	const struct ap_chip **out)
 {
 	struct ap_chip *chip = AP_NEW(ctx->arena, struct ap_chip);
+	const char *file, *sha256;
 	struct ap_json *doc;
 
-	AP_TRY(ap_json_parse(ctx, s.file, s.text, s.len, 0, &doc));
+	AP_TRY(open_profile(ctx, b, name, &doc, &file, &sha256));
 	AP_TRY(ap_chip_parse(ctx, doc, chip));
-	chip->file = ap_file_base(ap_json_file(doc));
-	chip->sha256 = hash(ctx, s);
+	chip->file = file;
+	chip->sha256 = sha256;
 	*out = chip;
 	return AP_OK;
 }
 
-static enum ap_status load_software(
-	struct ap_ctx *ctx, struct source s, const struct ap_software **out)
+static enum ap_status load_software(struct ap_ctx *ctx, const struct ap_builtin *b, const char *name,
+	const struct ap_software **out)
 {
 	struct ap_software *software = AP_NEW(ctx->arena, struct ap_software);
+	const char *file, *sha256;
 	struct ap_json *doc;
 
-	AP_TRY(ap_json_parse(ctx, s.file, s.text, s.len, 0, &doc));
+	AP_TRY(open_profile(ctx, b, name, &doc, &file, &sha256));
 	AP_TRY(ap_software_parse(ctx, doc, software));
-	software->file = ap_file_base(ap_json_file(doc));
-	software->sha256 = hash(ctx, s);
+	software->file = file;
+	software->sha256 = sha256;
 	*out = software;
 	return AP_OK;
-}
-
-static enum ap_status file_source(struct ap_ctx *ctx, const char *path, struct source *out)
-{
-	char *text;
-
-	*out = (struct source){.file = path};
-	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &out->len));
-	out->text = text;
-	return AP_OK;
-}
-
-static bool has_alias(const struct ap_chip *chip, const char *name)
-{
-	for (int i = 0; i < chip->nalias; i++)
-		if (strcasecmp(chip->alias[i], name) == 0)
-			return true;
-	return false;
 }
 
 /* The best name seen so far in a search for one like `wanted`. */
@@ -475,38 +451,44 @@ static enum ap_status unknown(struct ap_ctx *ctx, const char *what, const struct
 		ap_diag_name(ctx->diag, n->wanted), names.s);
 }
 
+/* The one built in that has this name or alias; NULL: none has, and near is what is nearest. */
+static enum ap_status find_chip(struct ap_ctx *ctx, struct nearest *near, const struct ap_chip **out)
+{
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
+		bool is = strcasecmp(b->name, near->wanted) == 0;
+
+		AP_TRY(load_chip(ctx, b, NULL, out));
+		for (int i = 0; i < (*out)->nalias; i++)
+			is |= strcasecmp((*out)->alias[i], near->wanted) == 0;
+		if (is)
+			return AP_OK;
+		consider(near, b->name);
+		for (int i = 0; i < (*out)->nalias; i++)
+			consider(near, (*out)->alias[i]);
+	}
+	*out = NULL;
+	return AP_OK;
+}
+
 enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap_chip **out)
 {
 	struct nearest near = {.wanted = name, .distance = NEAR};
-	struct source s;
 
-	if (ap_file_suffix(name, ".json")) {
-		AP_TRY(file_source(ctx, name, &s));
-		return load_chip(ctx, s, out);
-	}
-	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
-		AP_TRY(load_chip(ctx, builtin_source(ctx, b), out));
-		if (strcasecmp(b->name, name) == 0 || has_alias(*out, name))
-			return AP_OK;
-		consider(&near, b->name);
-		for (int i = 0; i < (*out)->nalias; i++)
-			consider(&near, (*out)->alias[i]);
-	}
-	return unknown(ctx, "chip", ap_builtin_chips, &near);
+	if (ap_file_suffix(name, ".json"))
+		return load_chip(ctx, NULL, name, out);
+	AP_TRY(find_chip(ctx, &near, out));
+	return *out ? AP_OK : unknown(ctx, "chip", ap_builtin_chips, &near);
 }
 
 enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name, const struct ap_software **out)
 {
 	struct nearest near = {.wanted = name, .distance = NEAR};
-	struct source s;
 
-	if (ap_file_suffix(name, ".json")) {
-		AP_TRY(file_source(ctx, name, &s));
-		return load_software(ctx, s, out);
-	}
+	if (ap_file_suffix(name, ".json"))
+		return load_software(ctx, NULL, name, out);
 	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
 		if (strcmp(b->name, name) == 0)
-			return load_software(ctx, builtin_source(ctx, b), out);
+			return load_software(ctx, b, NULL, out);
 		consider(&near, b->name);
 	}
 	return unknown(ctx, "software profile", ap_builtin_software, &near);
@@ -515,13 +497,9 @@ enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name, const struc
 enum ap_status ap_chip_by_info(
 	struct ap_ctx *ctx, const char *chip_info, const struct ap_chip **out)
 {
-	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
-		AP_TRY(load_chip(ctx, builtin_source(ctx, b), out));
-		if (strcasecmp(b->name, chip_info) == 0 || has_alias(*out, chip_info))
-			return AP_OK;
-	}
-	*out = NULL;
-	return AP_OK;
+	struct nearest near = {.wanted = chip_info, .distance = NEAR};
+
+	return find_chip(ctx, &near, out);
 }
 
 const char *ap_chip_at(size_t i, const char **text)

@@ -24,14 +24,17 @@ static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint3
 	return 0;
 }
 
-/* Numbers the blocks of level l. */
-static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const uint32_t *local)
+/* Numbers the blocks of one more level, which counts where it joins several of those inside it. */
+static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
+	const uint32_t *local)
 {
-	const struct ap_link_level *level = &m->level[l];
+	int l = m->nlevel;
 	uint32_t *block = AP_NEW_N(ctx->arena, uint32_t, m->total);
 	struct ap_map *ids = ap_map_create(ctx->scratch);
 	uint32_t *held = AP_NEW_N(ctx->scratch, uint32_t, m->total);
 
+	m->level[l] = *level;
+	m->ranks[l] = 0;
 	for (uint32_t r = 0; r < m->total; r++) {
 		uint32_t key[2] = {unit_of(m->topo, level->within, m->topo->place[r].server),
 			level->span ? local[r] / level->span : 0};
@@ -42,18 +45,7 @@ static void make_blocks(struct ap_ctx *ctx, struct ap_machine *m, int l, const u
 	}
 	m->block[l] = block;
 	m->nblock[l] = (uint32_t)ap_map_size(ids);
-}
-
-static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
-	const uint32_t *local)
-{
-	int l = m->nlevel;
-
-	m->level[l] = *level;
-	m->ranks[l] = 0;
-	make_blocks(ctx, m, l, local);
-	if (m->nblock[l] < (l ? m->nblock[l - 1] : m->total))
-		m->nlevel++;
+	m->nlevel += m->nblock[l] < (l ? m->nblock[l - 1] : m->total);
 }
 
 static bool names_link(const struct ap_chip *chip, enum ap_within within)

@@ -340,19 +340,6 @@ static void place_ranks(
 	}
 }
 
-/* Are the ids of the devices of a job over several clusters numbers in the job, or in servers? */
-static bool ids_are_job_wide(struct rank_table *t)
-{
-	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	struct ap_map *seen = ap_map_create(t->ctx->scratch);
-	bool fresh = t->job_wide_ids && t->servers.n > 1;
-
-	for (size_t i = 0; i < t->cards.n && fresh; i++)
-		ap_map_put(seen, &t->cards.v[i].device_id, sizeof t->cards.v[i].device_id, &fresh);
-	ap_arena_release(t->ctx->scratch, mark);
-	return fresh;
-}
-
 /* What is legal, but worth a word. */
 static void remark_shape(struct rank_table *t, const struct ap_topo *topo)
 {
@@ -461,8 +448,10 @@ static enum ap_status finish(
 	struct ap_topo *topo = AP_NEW(t->ctx->arena, struct ap_topo);
 	const struct ap_card **card;
 	struct ap_mark mark;
-	struct ap_map *seen;
+	struct ap_map *seen, *ids;
 	uint32_t *first;
+	/* are ids of a job over several clusters numbers in the job, or in servers? */
+	bool job_wide = t->job_wide_ids && t->servers.n > 1;
 
 	if (t->cards.n > AP_MAX_DEVICES)
 		return ap_json_report(t->ctx, t->doc, t->root, AP_ERROR, AP_MEANING, NULL,
@@ -470,6 +459,7 @@ static enum ap_status finish(
 			AP_MAX_DEVICES);
 	mark = ap_arena_mark(t->ctx->scratch);
 	seen = ap_map_create(t->ctx->scratch);
+	ids = ap_map_create(t->ctx->scratch);
 	first = AP_NEW_N(t->ctx->scratch, uint32_t, t->cards.n);
 	for (uint32_t i = 0; i < t->cards.n; i++) {
 		const struct ap_card *c = &t->cards.v[i];
@@ -477,6 +467,8 @@ static enum ap_status finish(
 		bool fresh;
 		ap_id id = ap_map_put(seen, key, sizeof key, &fresh);
 
+		if (job_wide)
+			ap_map_put(ids, &c->device_id, sizeof c->device_id, &job_wide);
 		if (fresh)
 			first[id] = i;
 		else
@@ -495,7 +487,7 @@ static enum ap_status finish(
 		.form = t->form,
 		.chip_info = t->chip_info,
 		.ndev = (uint32_t)t->cards.n,
-		.job_wide_ids = ids_are_job_wide(t),
+		.job_wide_ids = job_wide,
 	};
 	place_ranks(t, card, topo);
 	remark_shape(t, topo);

@@ -148,32 +148,6 @@ static void write_int(struct ap_jw *w, const char *key, int64_t v)
 	ap_jw_kstr(w, key, digits);
 }
 
-static void write_device(struct ap_jw *w, const struct ap_topo *t, uint32_t rank)
-{
-	const struct ap_place *p = &t->place[rank];
-
-	ap_jw_obj_flat(w);
-	write_int(w, "device_id", p->device_id);
-	if (t->pod.n)
-		write_int(w, "super_device_id", p->super_device_id);
-	if (*p->device_ip)
-		ap_jw_kstr(w, "device_ip", p->device_ip);
-	write_int(w, "rank_id", rank);
-	ap_jw_end(w);
-}
-
-static void write_server(struct ap_jw *w, const struct ap_topo *t, uint32_t s)
-{
-	ap_jw_obj(w);
-	ap_jw_kstr(w, "server_id", t->server[s]);
-	ap_jw_karr(w, "device");
-	for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next)
-		write_device(w, t, r);
-	ap_jw_end(w);
-	ap_jw_kstr(w, "host_nic_ip", "reserve");
-	ap_jw_end(w);
-}
-
 static void write_tier(struct ap_jw *w, const struct ap_topo *t, const struct ap_tier *tier,
 	const char *list, const char *id)
 {
@@ -206,8 +180,26 @@ void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
 		ap_jw_kstr(&w, "chip_info", t->chip_info);
 	write_int(&w, "server_count", t->nserver);
 	ap_jw_karr(&w, "server_list");
-	for (uint32_t s = 0; s < t->nserver; s++)
-		write_server(&w, t, s);
+	for (uint32_t s = 0; s < t->nserver; s++) {
+		ap_jw_obj(&w);
+		ap_jw_kstr(&w, "server_id", t->server[s]);
+		ap_jw_karr(&w, "device");
+		for (uint32_t r = t->first[s]; r != AP_NONE; r = t->place[r].next) {
+			const struct ap_place *p = &t->place[r];
+
+			ap_jw_obj_flat(&w);
+			write_int(&w, "device_id", p->device_id);
+			if (t->pod.n)
+				write_int(&w, "super_device_id", p->super_device_id);
+			if (*p->device_ip)
+				ap_jw_kstr(&w, "device_ip", p->device_ip);
+			write_int(&w, "rank_id", r);
+			ap_jw_end(&w);
+		}
+		ap_jw_end(&w);
+		ap_jw_kstr(&w, "host_nic_ip", "reserve");
+		ap_jw_end(&w);
+	}
 	ap_jw_end(&w);
 	write_tier(&w, t, &t->pod, "super_pod_list", "super_pod_id");
 	write_tier(&w, t, &t->cluster, "cluster_list", "cluster_id");
@@ -233,25 +225,18 @@ static void mark_lost(const struct ap_jv *v, bool lost[NLOST])
 	}
 }
 
-/* Device ids of version 1.0 are those of a server, unless there is a cluster_list. */
-static bool ids_fit(const struct ap_topo *t)
-{
-	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
-		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
-			return false;
-	return true;
-}
-
 enum ap_status ap_topo_write_losses(
 	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t)
 {
 	bool lost[NLOST] = {false};
 	struct ap_str keys;
 
-	if (!ids_fit(t))
-		return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
-			"a device_id is above %d, which version 1.0 does not have",
-			AP_LAST_DEVICE_ID);
+	/* device ids of version 1.0 are those of a server, unless there is a cluster_list */
+	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
+		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
+			return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
+				"a device_id is above %d, which version 1.0 does not have",
+				AP_LAST_DEVICE_ID);
 	if (t->pod.n && ap_jv_get(ap_json_root(doc), "rank_list"))
 		AP_TRY(ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-made",
 			"super_device_id counts the devices of each super pod; version 2.0 has "

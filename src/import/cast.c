@@ -127,17 +127,6 @@ static void fold(struct folding *f)
 	f->g->ops.n = n;
 }
 
-static enum ap_status tell_kept(const struct folding *f, const char *file)
-{
-	const struct ap_where where = {.file = file, .line = f->line};
-	bool one = f->kept == 1;
-
-	return ap_diag_add(f->ctx->diag, AP_NOTE, AP_OK, &where, "dump-casts",
-		"%" PRIu32 " parameter%s, \"%s\" first, %s read in more than one type, so that each Cast of "
-		"%s stays an operator", f->kept, one ? "" : "s", ap_diag_name(f->ctx->diag, f->name),
-		one ? "is" : "are", one ? "it" : "them");
-}
-
 enum ap_status ap_import_fold_casts(struct ap_ctx *ctx, struct ap_import *g, const char *file)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -151,7 +140,11 @@ enum ap_status ap_import_fold_casts(struct ap_ctx *ctx, struct ap_import *g, con
 	judge(&f);
 	fold(&f);
 	if (f.kept)
-		st = tell_kept(&f, file);
+		st = ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = file, .line = f.line},
+			"dump-casts", "%" PRIu32 " parameter%s, \"%s\" first, %s read in more than one type, "
+			"so that each Cast of %s stays an operator", f.kept, f.kept == 1 ? "" : "s",
+			ap_diag_name(ctx->diag, f.name), f.kept == 1 ? "is" : "are",
+			f.kept == 1 ? "it" : "them");
 	ap_arena_release(ctx->scratch, mark);
 	return st;
 }

@@ -516,21 +516,6 @@ static enum ap_status index_funcs(struct flat *e)
 	return AP_OK;
 }
 
-/* Before types are inferred, networks are still Python's objects and names. */
-static enum ap_status check_late(struct flat *e)
-{
-	for (size_t f = 0; f < e->ir->funcs.n; f++)
-		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
-			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
-
-			if (n->out.form == AP_IR_TYPE_NULL ||
-				(n->prim && ap_flat_role(e, n->prim) == FLAT_EARLY))
-				return ap_source_refuse(e->ctx, e->ir->file, n->line,
-					"was written before types are known");
-		}
-	return AP_OK;
-}
-
 /* Checks that the dump is whole; names of sub-graphs, parameters as tensors. */
 static enum ap_status prepare(struct flat *e)
 {
@@ -543,7 +528,16 @@ static enum ap_status prepare(struct flat *e)
 	e->assumed = ap_map_create(a);
 	for (size_t i = 0; i < AP_COUNT(plumbing); i++)
 		ap_map_put_str(e->roles, plumbing[i].prim, NULL);
-	AP_TRY(check_late(e));
+	for (size_t f = 0; f < e->ir->funcs.n; f++)
+		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
+			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
+
+			/* networks are still Python's objects and names */
+			if (n->out.form == AP_IR_TYPE_NULL ||
+				(n->prim && ap_flat_role(e, n->prim) == FLAT_EARLY))
+				return ap_source_refuse(e->ctx, e->ir->file, n->line,
+					"was written before types are known");
+		}
 	AP_TRY(check_whole(e));
 	e->running = AP_NEW_N(a, bool, e->ir->funcs.n);
 	AP_TRY(index_funcs(e));

@@ -199,30 +199,26 @@ static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 	return true;
 }
 
-static bool read_brace(struct ap_ir_read *r, struct ap_ir_node *out)
-{
-	r->p++;
-	if (!ap_ir_take(r, "instance name:"))
-		return read_attrs(r, &out->derived);
-	ap_ir_blanks(r);
-	out->instance = ap_ir_until(r, "}");
-	return ap_ir_need(r, "}");
-}
-
+/* "{instance name: x}", "{in_strategy: ..}", "primitive_attrs: {..}" and the like. */
 static bool read_named_attrs(struct ap_ir_read *r, struct ap_ir_node *out)
 {
-	struct ap_ir_attrs *list;
+	struct {
+		const char *name;
+		struct ap_ir_attrs *list;
+	} rows[] = {{"{", &out->derived}, {"primitive_attrs:", &out->prim_attrs},
+		{"cnode_attrs:", &out->node_attrs}, {"cnode_primal_attrs:", &out->primal_attrs}};
 
-	if (ap_ir_take(r, "primitive_attrs:"))
-		list = &out->prim_attrs;
-	else if (ap_ir_take(r, "cnode_attrs:"))
-		list = &out->node_attrs;
-	else if (ap_ir_take(r, "cnode_primal_attrs:"))
-		list = &out->primal_attrs;
-	else
-		return ap_ir_expected(r, "attributes, or the types of the node");
-	ap_ir_blanks(r);
-	return ap_ir_need(r, "{") && read_attrs(r, list);
+	if (ap_ir_take(r, "{instance name:")) {
+		ap_ir_blanks(r);
+		out->instance = ap_ir_until(r, "}");
+		return ap_ir_need(r, "}");
+	}
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
+		if (ap_ir_take(r, rows[i].name)) {
+			ap_ir_blanks(r);
+			return (!i || ap_ir_need(r, "{")) && read_attrs(r, rows[i].list);
+		}
+	return ap_ir_expected(r, "attributes, or the types of the node");
 }
 
 static bool read_type_line(struct ap_ir_read *r, struct ap_ir_node *out)
@@ -286,7 +282,7 @@ static bool read_node(struct ap_ir_read *r, struct ap_ir_node *out)
 		} else if (*r->p == ':') {
 			if (!read_type_line(r, out))
 				return false;
-		} else if (!(*r->p == '{' ? read_brace(r, out) : read_named_attrs(r, out))) {
+		} else if (!read_named_attrs(r, out)) {
 			return false;
 		}
 	}
@@ -358,35 +354,27 @@ static void note_scope(struct parse *p, const char *text, const char *word, bool
 	node->full = full;
 }
 
-static void judge_comment(struct parse *p, const char *text)
-{
-	const char *entry;
-	size_t n = strcspn(text, "IFfSse@");
-
-	if (!strncmp(text + n, "Fullname with scope: (", 22) ||
-		!strncmp(text + n, "full_name_with_scope", 20))
-		note_scope(p, text, ": (", true);
-	else if (!strncmp(text + n, "Scope: (", 8) || !strncmp(text + n, "scope: (", 8))
-		note_scope(p, text, ": (", false);
-	p->commenting = !strncmp(text, "# Comment:", 10);
-	if (p->func)
-		return;
-	entry = strstr(text, "IR entry");
-	if (entry && (entry = strchr(entry, '@'))) {
-		p->ir->entry = ap_ir_copy(&p->r, entry + 1, strcspn(entry + 1, " \r"));
-		p->ir->headed = true;
-	}
-	note_count(text, "Total subgraph", &p->ir->said_funcs);
-}
-
 /* A line that begins with #, or the name of an operator in old dumps. */
 static void read_comment(struct parse *p)
 {
 	struct ap_mark mark = ap_arena_mark(p->r.ctx->scratch);
-	const char *from = p->r.p;
+	const char *from = p->r.p, *text, *at, *entry;
 
 	ap_ir_pass(&p->r, "");
-	judge_comment(p, ap_arena_strndup(p->r.ctx->scratch, from, (size_t)(p->r.p - from)));
+	text = ap_arena_strndup(p->r.ctx->scratch, from, (size_t)(p->r.p - from));
+	at = text + strcspn(text, "IFfSse@");
+	if (!strncmp(at, "Fullname with scope: (", 22) || !strncmp(at, "full_name_with_scope", 20))
+		note_scope(p, text, ": (", true);
+	else if (!strncmp(at, "Scope: (", 8) || !strncmp(at, "scope: (", 8))
+		note_scope(p, text, ": (", false);
+	p->commenting = !strncmp(text, "# Comment:", 10);
+	entry = p->func ? NULL : strstr(text, "IR entry");
+	if (entry && (entry = strchr(entry, '@'))) {
+		p->ir->entry = ap_ir_copy(&p->r, entry + 1, strcspn(entry + 1, " \r"));
+		p->ir->headed = true;
+	}
+	if (!p->func)
+		note_count(text, "Total subgraph", &p->ir->said_funcs);
 	ap_arena_release(p->r.ctx->scratch, mark);
 }
 
@@ -412,10 +400,6 @@ static bool in_header(struct parse *p)
 		p->func = NULL;
 		return false;
 	}
-	if (ap_ir_at(r, "...")) {
-		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
-		return true;
-	}
 	text = ap_ir_until(r, "");
 	if (strstr(text, "output_no_recompute") && strchr(text, '1'))
 		p->keeps_output = true;
@@ -432,10 +416,6 @@ static bool in_body(struct parse *p)
 		p->func->closed = true;
 		p->func->end = r->line;
 		p->func = NULL;
-		return true;
-	}
-	if (ap_ir_at(r, "...")) {
-		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
 		return true;
 	}
 	if (ap_ir_at(r, ":")) { /* further types, of the device or symbolic; names of old dumps */
@@ -477,6 +457,10 @@ static bool read_line(struct parse *p)
 		p->func->end = r->line;
 		p->func = NULL;
 	}
+	if (ap_ir_at(r, "...")) {
+		p->ir->gap = p->ir->gap ? p->ir->gap : r->line;
+		return true;
+	}
 	return p->func ? in_body(p) : in_header(p);
 }
 
@@ -493,18 +477,6 @@ static enum ap_status check_dump(struct parse *p, const char *text)
 			: "holds no node of a MindSpore IR dump; expected a text file that begins with "
 			"\"# IR entry: @\"");
 	return p->r.status;
-}
-
-/* Lines that begin as a node does: there are no more nodes than these. */
-static size_t count_nodes(struct ap_ir_read r)
-{
-	size_t n = 0;
-
-	for (; r.p < r.end; ap_ir_skip_line(&r)) {
-		ap_ir_blanks(&r);
-		n += at_node(&r);
-	}
-	return n;
 }
 
 static enum ap_status check_text(struct ap_ir_read *r)
@@ -530,7 +502,10 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	*out = (struct ap_ir){.file = file, .bytes = len, .said_funcs = -1, .said_nodes = -1};
 	AP_TRY(check_text(&p.r));
 	p.names = ap_map_create(ctx->arena);
-	p.nodes.most = count_nodes(p.r);
+	for (struct ap_ir_read ahead = p.r; ahead.p < ahead.end; ap_ir_skip_line(&ahead)) {
+		ap_ir_blanks(&ahead);
+		p.nodes.most += at_node(&ahead); /* lines that begin as one does: there are no more */
+	}
 	p.nodes.v = ap_arena_alloc_raw(ctx->arena, p.nodes.most, sizeof *p.nodes.v);
 	while (p.r.p < p.r.end && read_line(&p))
 		ap_ir_skip_line(&p.r);

@@ -57,7 +57,7 @@ static bool read_string(struct ap_ir_read *r, struct ap_ir_value *out)
 }
 
 /* A number of its type, "I64(3)": text is "(3)". */
-static bool judge_number(struct ap_ir_read *r, const char *type, const char *text,
+static void judge_number(struct ap_ir_read *r, const char *type, const char *text,
 	struct ap_ir_value *out)
 {
 	size_t n = strlen(text);
@@ -69,7 +69,6 @@ static bool judge_number(struct ap_ir_read *r, const char *type, const char *tex
 	else if (out->kind == AP_IR_WORD) /* inf, nan */
 		out->kind = AP_IR_FLOAT;
 	out->of = type;
-	return true;
 }
 
 /* "[2, 3]" behind "shape=", and the word behind "dtype=". */
@@ -107,8 +106,10 @@ static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 			return false;
 		if (next == '(' && !strcmp(word, "Tensor"))
 			return read_tensor(r, rest, out);
-		if (next == '(' && is_number_type(word))
-			return judge_number(r, word, rest, out);
+		if (next == '(' && is_number_type(word)) {
+			judge_number(r, word, rest, out);
+			return true;
+		}
 		*out = (struct ap_ir_value){.s = ap_arena_printf(r->ctx->arena, "%s%s", word, rest),
 			.kind = !strcmp(word, "UMonad") || !strcmp(word, "IOMonad") ? AP_IR_MONAD
 				: AP_IR_OTHER};

@@ -192,18 +192,6 @@ static void rewrite(struct fold *m, const struct ap_flat_value *from, uint32_t n
 	*out = v;
 }
 
-static enum ap_status check_copies(struct fold *m, int64_t micro_batches)
-{
-	if (m->copies == micro_batches)
-		return AP_OK;
-	if (micro_batches == 1)
-		return fault(m, m->line, ap_arena_printf(m->ctx->arena, "the dump holds the network "
-			"for %" PRId64 " micro-batches; expected --micro-batches %" PRId64, m->copies,
-			m->copies));
-	return fault(m, m->line, ap_arena_printf(m->ctx->arena, "the dump holds the network for %" PRId64
-		" micro-batches, --micro-batches says %" PRId64, m->copies, micro_batches));
-}
-
 enum ap_status ap_flat_fold_micro(struct ap_ctx *ctx, struct ap_flat *f, int64_t micro_batches)
 {
 	struct fold m = {.ctx = ctx, .f = f};
@@ -211,7 +199,12 @@ enum ap_status ap_flat_fold_micro(struct ap_ctx *ctx, struct ap_flat *f, int64_t
 	count_copies(&m);
 	if (m.copies == 1)
 		return AP_OK;
-	AP_TRY(check_copies(&m, micro_batches));
+	if (m.copies != micro_batches)
+		return fault(&m, m.line, ap_arena_printf(ctx->arena, micro_batches == 1
+			? "the dump holds the network for %" PRId64 " micro-batches; expected "
+			"--micro-batches %" PRId64 : "the dump holds the network for %" PRId64
+			" micro-batches, --micro-batches says %" PRId64, m.copies,
+			micro_batches == 1 ? m.copies : micro_batches));
 	m.micro = AP_NEW_N(ctx->arena, int64_t, f->tensors.n);
 	m.alias = AP_NEW_N(ctx->arena, ap_id, f->tensors.n);
 	m.count = AP_NEW_N(ctx->arena, int64_t, m.copies);

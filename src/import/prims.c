@@ -42,19 +42,6 @@ static void parse_slot(struct ap_arena *a, const char *text, size_t n, struct ap
 	slot->name = ap_arena_strndup(a, text, n);
 }
 
-static void parse_row(struct ap_arena *a, struct ap_prims *p, size_t row)
-{
-	const char *s = rows[row].operands;
-
-	p->slots[row].v = AP_NEW_N(a, struct ap_prim_slot, strlen(s) / 2 + 1);
-	while (*(s += strspn(s, " "))) {
-		size_t n = strcspn(s, " ");
-
-		parse_slot(a, s, n, &p->slots[row].v[p->slots[row].n++]);
-		s += n;
-	}
-}
-
 struct ap_prims *ap_prims_create(struct ap_ctx *ctx)
 {
 	size_t n = AP_COUNT(rows);
@@ -63,8 +50,14 @@ struct ap_prims *ap_prims_create(struct ap_ctx *ctx)
 	p->names = ap_map_create(ctx->arena);
 	p->slots = ap_arena_alloc(ctx->arena, n, sizeof *p->slots);
 	for (size_t i = 0; i < n; i++) {
+		const char *s = rows[i].operands;
+
 		ap_map_put_str(p->names, rows[i].name, NULL);
-		parse_row(ctx->arena, p, i);
+		p->slots[i].v = AP_NEW_N(ctx->arena, struct ap_prim_slot, strlen(s) / 2 + 1);
+		for (size_t len; *(s += strspn(s, " ")); s += len) {
+			len = strcspn(s, " ");
+			parse_slot(ctx->arena, s, len, &p->slots[i].v[p->slots[i].n++]);
+		}
 	}
 	return p;
 }

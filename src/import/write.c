@@ -107,33 +107,31 @@ static void write_tensors(struct ap_jw *w, const struct ap_import *g, const char
 	ap_jw_end(w);
 }
 
-static void write_attr(struct ap_jw *w, const struct ap_attr *a)
-{
-	switch (a->type) {
-	case AP_ATTR_BOOL:
-		ap_jw_kbool(w, a->name, a->i != 0);
-		break;
-	case AP_ATTR_INT:
-		ap_jw_kint(w, a->name, a->i);
-		break;
-	case AP_ATTR_FLOAT:
-		ap_jw_knum(w, a->name, a->f);
-		break;
-	case AP_ATTR_STRING:
-		ap_jw_kstr(w, a->name, a->s);
-		break;
-	default:
-		ap_jw_kints(w, a->name, a->list, a->n);
-	}
-}
-
 static void write_attrs(struct ap_jw *w, const struct ap_attrs *attrs)
 {
 	if (!attrs->n)
 		return;
 	ap_jw_kobj_flat(w, "attrs");
-	for (uint32_t i = 0; i < attrs->n; i++)
-		write_attr(w, &attrs->v[i]);
+	for (uint32_t i = 0; i < attrs->n; i++) {
+		const struct ap_attr *a = &attrs->v[i];
+
+		switch (a->type) {
+		case AP_ATTR_BOOL:
+			ap_jw_kbool(w, a->name, a->i != 0);
+			break;
+		case AP_ATTR_INT:
+			ap_jw_kint(w, a->name, a->i);
+			break;
+		case AP_ATTR_FLOAT:
+			ap_jw_knum(w, a->name, a->f);
+			break;
+		case AP_ATTR_STRING:
+			ap_jw_kstr(w, a->name, a->s);
+			break;
+		default:
+			ap_jw_kints(w, a->name, a->list, a->n);
+		}
+	}
 	ap_jw_end(w);
 }
 
@@ -147,8 +145,16 @@ static void write_pin(struct ap_jw *w, const char *key, const struct ap_import_p
 	ap_jw_end(w);
 }
 
-static void write_ends(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
+static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
 {
+	const struct {
+		const char *key;
+		int64_t value;
+	} marks[] = {{"stage", op->stage}, {"segment", op->segment}, {"fusion", op->fusion}};
+
+	ap_jw_obj_flat(w);
+	ap_jw_kstr(w, "name", op->name);
+	ap_jw_kstr(w, "type", op->type);
 	ap_jw_karr_flat(w, "inputs");
 	for (uint32_t i = 0; i < op->nin; i++) {
 		if (op->in[i] == AP_NONE)
@@ -165,19 +171,6 @@ static void write_ends(struct ap_jw *w, const struct ap_import *g, const struct 
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);
-}
-
-static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap_import_op *op)
-{
-	const struct {
-		const char *key;
-		int64_t value;
-	} marks[] = {{"stage", op->stage}, {"segment", op->segment}, {"fusion", op->fusion}};
-
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", op->name);
-	ap_jw_kstr(w, "type", op->type);
-	write_ends(w, g, op);
 	write_attrs(w, &op->attrs);
 	if (op->cell)
 		ap_jw_kstr(w, "cell", op->cell);
@@ -195,29 +188,27 @@ static void write_op(struct ap_jw *w, const struct ap_import *g, const struct ap
 	ap_jw_end(w);
 }
 
-static void write_cell(struct ap_jw *w, const struct ap_import_cell *c)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", c->name);
-	ap_jw_key(w, "recompute");
-	if (c->keeps_comm || c->slices) {
-		ap_jw_obj_flat(w);
-		ap_jw_kbool(w, "mp_comm_recompute", !c->keeps_comm);
-		ap_jw_kbool(w, "recompute_slice_activation", c->slices);
-		ap_jw_end(w);
-	} else {
-		ap_jw_bool(w, true);
-	}
-	ap_jw_end(w);
-}
-
 static void write_cells(struct ap_jw *w, const struct ap_import *g)
 {
 	if (!g->cells.n)
 		return;
 	ap_jw_karr(w, "cells");
-	for (size_t i = 0; i < g->cells.n; i++)
-		write_cell(w, &g->cells.v[i]);
+	for (size_t i = 0; i < g->cells.n; i++) {
+		const struct ap_import_cell *c = &g->cells.v[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", c->name);
+		ap_jw_key(w, "recompute");
+		if (c->keeps_comm || c->slices) {
+			ap_jw_obj_flat(w);
+			ap_jw_kbool(w, "mp_comm_recompute", !c->keeps_comm);
+			ap_jw_kbool(w, "recompute_slice_activation", c->slices);
+			ap_jw_end(w);
+		} else {
+			ap_jw_bool(w, true);
+		}
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 
