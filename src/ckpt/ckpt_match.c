@@ -20,21 +20,17 @@ enum { FEW = 10 }; /* names listed in one message */
 
 /* Names for a message: "a", "b" and 3 more. */
 struct names {
+	struct ap_ctx *ctx;
 	struct ap_str text;
 	uint32_t n;
 };
 
-static void names_init(struct ap_ctx *ctx, struct names *l)
+static void names_add(struct names *l, const char *name)
 {
-	*l = (struct names){0};
-	ap_str_init(&l->text, ctx->arena);
-}
-
-static void names_add(struct ap_ctx *ctx, struct names *l, const char *name)
-{
+	if (!l->n)
+		ap_str_init(&l->text, l->ctx->arena);
 	if (l->n++ < FEW)
-		ap_str_addf(&l->text, "%s\"%s\"", l->n > 1 ? ", " : "",
-			ap_diag_name(ctx->diag, name));
+		ap_str_addf(&l->text, "%s\"%s\"", l->n > 1 ? ", " : "", ap_diag_name(l->ctx->diag, name));
 }
 
 static const char *names_text(struct names *l)
@@ -96,14 +92,13 @@ enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g, 
 	ap_id *tensor = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
 	struct ap_map *params = param_map(ctx, g, tensor);
 	enum ap_status st = AP_OK, one;
-	struct names missing;
+	struct names missing = {.ctx = ctx};
 
-	names_init(ctx, &missing);
 	for (uint32_t i = 0; i < c->nlayout; i++) {
 		ap_id id = find_param(params, layout[i].param_name);
 
 		if (id == AP_NONE)
-			names_add(ctx, &missing, layout[i].param_name);
+			names_add(&missing, layout[i].param_name);
 		else if ((one = set_shape(ctx, c, &g->tensor[tensor[id]], &layout[i])) != AP_OK)
 			st = one;
 	}
@@ -161,7 +156,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
 	uint32_t *first = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
 	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem), fresh;
-	struct names extra;
+	struct names extra = {.ctx = m->ctx};
 
 	for (uint32_t i = 0; i < m->c->nitem; i++) {
 		ap_id id = ap_map_put_str(keys, m->c->item[i].node_name, &fresh);
@@ -184,10 +179,9 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 			m->nmatched++;
 		}
 	}
-	names_init(m->ctx, &extra);
 	for (uint32_t i = 0; i < m->c->nitem; i++)
 		if (!used[ap_map_get_str(keys, m->c->item[i].node_name)])
-			names_add(m->ctx, &extra, m->c->item[i].node_name);
+			names_add(&extra, m->c->item[i].node_name);
 	m->item_of = item_of;
 	if (m->misplaced != AP_OK || !extra.n || m->level == AP_NOTE)
 		return m->misplaced;
@@ -199,16 +193,15 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 /* Every operator with a parameter is in a whole file; a file that was cut short lacks some. */
 static enum ap_status check_whole(struct match *m)
 {
-	struct names missing;
+	struct names missing = {.ctx = m->ctx};
 	uint32_t expected = 0;
 
-	names_init(m->ctx, &missing);
 	for (ap_id i = 0; i < m->g->nnode; i++) {
 		if (!is_pinned(&m->g->node[i]))
 			continue;
 		expected++;
 		if (m->item_of[i] == UINT32_MAX)
-			names_add(m->ctx, &missing, m->g->node[i].name);
+			names_add(&missing, m->g->node[i].name);
 	}
 	m->nmissing = missing.n;
 	if (!missing.n || m->misplaced != AP_OK || m->level == AP_NOTE)
@@ -258,10 +251,9 @@ static enum ap_status check_devices(struct match *m)
 static enum ap_status check_layouts(struct match *m)
 {
 	struct ap_map *held = ap_map_create(m->ctx->scratch);
-	struct names missing;
+	struct names missing = {.ctx = m->ctx};
 	bool fresh;
 
-	names_init(m->ctx, &missing);
 	for (uint32_t i = 0; i < m->c->nlayout; i++)
 		ap_map_put_str(held, ap_ckpt_bare_name(m->c->layout[i].param_name), NULL);
 	for (ap_id i = 0; i < m->g->nnode; i++) {
@@ -274,7 +266,7 @@ static enum ap_status check_layouts(struct match *m)
 				continue;
 			ap_map_put_str(held, t->name, &fresh);
 			if (fresh)
-				names_add(m->ctx, &missing, t->name);
+				names_add(&missing, t->name);
 		}
 	}
 	if (!missing.n)
@@ -288,9 +280,8 @@ static enum ap_status check_known(struct match *m)
 {
 	ap_id *tensor = AP_NEW_N(m->ctx->scratch, ap_id, m->g->ntensor);
 	struct ap_map *params = param_map(m->ctx, m->g, tensor);
-	struct names extra;
+	struct names extra = {.ctx = m->ctx};
 
-	names_init(m->ctx, &extra);
 	for (uint32_t i = 0; i < m->c->nlayout; i++) {
 		const char *name = ap_ckpt_bare_name(m->c->layout[i].param_name);
 
@@ -298,7 +289,7 @@ static enum ap_status check_known(struct match *m)
 		while (name && ap_map_get_str(params, name) == AP_NONE)
 			name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL;
 		if (!name)
-			names_add(m->ctx, &extra, m->c->layout[i].param_name);
+			names_add(&extra, m->c->layout[i].param_name);
 	}
 	if (!extra.n)
 		return AP_OK;

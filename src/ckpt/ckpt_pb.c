@@ -429,11 +429,10 @@ static enum ap_status unpack(struct walk *w, const ProtobufCMessageDescriptor *r
 	ProtobufCMessage **out)
 {
 	ProtobufCAllocator allocator = {alloc, free_nothing, w->ctx->scratch};
-	struct ap_where where = {.file = w->file};
 
 	AP_TRY(walk_message(w, root, 0, len));
 	if (w->unknown)
-		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, NULL,
+		ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = w->file}, NULL,
 			"%zu fields that a %s does not have are ignored", w->unknown, w->kind);
 	*out = protobuf_c_message_unpack(root, &allocator, len, w->bytes);
 	return *out ? AP_OK : broken(w, 0, "not what the schema says");
