@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Exhaustive search, the oracle of the others: visits every pick in lexicographic order, so that
- * the first of equal cost is the smallest. No bound, no pruning. O(product of k * degree).
- */
+/* Exhaustive search, the oracle for the other engines: visits every pick in lexicographic order, so
+ * the first of equal cost is the smallest. No bound, no pruning. O(product of k * degree). */
 
 #include <math.h>
 #include <string.h>
@@ -15,9 +13,9 @@
 struct brute {
 	const struct ap_problem *p;
 	uint32_t *pick, *best;
-	double *cost; /* [i]: of nodes 0..i-1 and the edges among them */
+	double *cost; /* [i] cost of nodes 0..i-1 and the edges among them */
 	int64_t *memory;
-	const ap_id **edges; /* [i]: those whose later end is i */
+	const ap_id **edges; /* [i] edges whose later end is i */
 	uint32_t *nedges;
 	double best_cost;
 	int64_t least_memory;
@@ -57,7 +55,7 @@ static void weigh(struct brute *b)
 	}
 }
 
-/* Steps to the lexicographically next pick; the sums before the node that moved still hold. */
+/* Steps to the next pick in lexicographic order; sums before node *moved stay valid. */
 static bool advance(struct brute *b, uint32_t *moved)
 {
 	for (uint32_t i = b->p->n; i-- > 0;) {
@@ -70,7 +68,7 @@ static bool advance(struct brute *b, uint32_t *moved)
 	return false;
 }
 
-/* False when told to stop. */
+/* Returns false if told to stop. */
 static bool visit_all(struct ap_ctx *ctx, struct brute *b)
 {
 	uint32_t from = 0;
@@ -81,7 +79,7 @@ static bool visit_all(struct ap_ctx *ctx, struct brute *b)
 			double cost = b->cost[i] + node->cost[b->pick[i]];
 			int64_t memory = b->memory[i] + (node->memory ? node->memory[b->pick[i]] : 0);
 
-			/* Extends the sums by node i with its present candidate. */
+			/* Extends the sums by node i with its current candidate. */
 			for (uint32_t j = 0; j < b->nedges[i]; j++) {
 				const struct ap_pedge *e = &b->p->edge[b->edges[i][j]];
 				const struct ap_pmatrix *m = &b->p->matrix[e->matrix];

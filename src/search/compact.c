@@ -30,12 +30,12 @@ bool ap_domain_empty(const struct ap_problem *p, const struct ap_domain *d)
 	return false;
 }
 
-struct list { /* what the candidates of a node that are left cost */
+struct list { /* costs of a node's remaining candidates */
 	const double *cost;
 	const int64_t *memory;
 };
 
-struct list_key { /* without padding */
+struct list_key { /* has no padding: compared by bytes */
 	struct list of;
 	uint32_t k;
 	ap_id set;
@@ -47,13 +47,13 @@ struct maker {
 	const struct ap_domain *d;
 	struct ap_compact *out;
 	bool by_memory;
-	ap_id *place; /* of a node in the rest, AP_NONE: settled */
-	ap_id *set; /* number of a node's domain among the distinct ones */
-	struct ap_map *cuts; /* matrix and the two domains -> matrix of the rest */
-	struct ap_map *list_ids; /* nodes that share their lists share what is cut of them */
+	ap_id *place; /* [n] of the whole: index in the rest; AP_NONE if settled */
+	ap_id *set; /* [n] of the whole: domain number, equal for equal domains */
+	struct ap_map *cuts; /* matrix and two domains -> matrix of the rest */
+	struct ap_map *list_ids; /* nodes with shared lists share the cut ones, too */
 	AP_VEC(struct list) list;
 	struct ap_pnode *rest;
-	double **cost; /* by node of the rest: its own, with edges folded into it; NULL: none are */
+	double **cost; /* [n] of the rest: own costs with edges folded in; NULL: shared */
 	int64_t **memory;
 	AP_VEC(struct ap_pedge) edge;
 	AP_VEC(struct ap_pmatrix) matrix;
@@ -91,7 +91,7 @@ static struct list cut_list(struct maker *m, ap_id v)
 	return (struct list){cost, memory};
 }
 
-/* From now on the lists of this node of the rest are its own. */
+/* Gives this node of the rest lists of its own. */
 static void own_lists(struct maker *m, ap_id place)
 {
 	struct ap_pnode *node = &m->rest[place];
@@ -104,7 +104,7 @@ static void own_lists(struct maker *m, ap_id place)
 			node->k * sizeof *node->memory);
 }
 
-/* Of an edge at least one end of which is settled. */
+/* Folds in an edge with at least one settled end. */
 static void fold_edge(struct maker *m, const struct ap_pedge *e)
 {
 	const struct ap_pmatrix *x = &m->p->matrix[e->matrix];
@@ -120,7 +120,7 @@ static void fold_edge(struct maker *m, const struct ap_pedge *e)
 				m->out->memory += memory;
 				continue;
 			}
-			m->cost[open][i + j] += x->cost[at]; /* one of i and j is 0 */
+			m->cost[open][i + j] += x->cost[at]; /* the settled end's index is 0 */
 			if (m->by_memory)
 				m->memory[open][i + j] += memory;
 		}
@@ -242,7 +242,7 @@ void ap_compact_expand(const struct ap_compact *c, const struct ap_problem *whol
 		pick[c->node[i]] = c->domain[c->node[i]].c[rest[i]];
 }
 
-/* The place of a candidate in the domain, 0 where it is gone. */
+/* Index of a candidate in the domain; 0 if it is gone. */
 static uint32_t find(const struct ap_domain *d, uint32_t candidate)
 {
 	for (uint32_t i = 0; i < d->n; i++) {

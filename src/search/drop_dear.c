@@ -17,7 +17,7 @@ struct sifting {
 	struct ap_ctx *ctx;
 	const struct ap_problem *p;
 	double grain;
-	ap_id *look; /* [n] equal for nodes that look the same */
+	ap_id *look; /* [n] equal for nodes that look alike */
 	uint32_t nlook;
 	uint64_t max_work, *work;
 	struct ap_sifted *out;
@@ -30,7 +30,7 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The matrices at a node and the side on which it is; sorted, into at. */
+/* Lists the matrices at a node with the node's side in each, sorted, into at. */
 static uint32_t sides_of(const struct sifting *s, const struct ap_incident *in, ap_id i, ap_id *at)
 {
 	uint32_t n = 0;
@@ -44,7 +44,7 @@ static uint32_t sides_of(const struct sifting *s, const struct ap_incident *in, 
 	return n;
 }
 
-/* Is every candidate of p, by node, left in the sweep of the rest? */
+/* For each node and candidate of p: is it left in the sweep of the rest? */
 static bool **left_of(const struct sifting *s, const struct ap_compact *rest, const struct ap_sweep *w)
 {
 	bool **left = AP_NEW_N(s->ctx->scratch, bool *, s->nlook);
@@ -82,7 +82,7 @@ static bool is_over(const struct sifting *s)
 	return ap_ctx_stopped(s->ctx) || *s->work >= s->max_work;
 }
 
-/* One sweep and what can be had of it. False: that was little. */
+/* Does one sweep and uses its results. Returns false if they were small. */
 static bool advance(struct sifting *s, const struct ap_compact *rest, struct ap_sweep *w)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -105,7 +105,7 @@ static bool advance(struct sifting *s, const struct ap_compact *rest, struct ap_
 		w->left < left - left / FEWER_PART;
 }
 
-/* False: that came to nothing. */
+/* Returns false if the sweeps gained nothing. */
 static bool sweep_rest(struct sifting *s, const struct ap_compact *rest)
 {
 	struct ap_sweep_job job = {.p = &rest->p, .constant = rest->cost, .grain = s->grain,
@@ -149,7 +149,7 @@ static uint64_t candidates_of(const struct sifting *s)
 	return sum;
 }
 
-/* Sweeps over what is left; true when there is much less now. */
+/* Sweeps over the rest; true if it has become much smaller. */
 static bool sift_once(struct sifting *s)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);

@@ -12,10 +12,10 @@
 
 enum { MAX_ROUNDS = 4 };
 
-struct side { /* an edge seen from the node that is judged */
-	uint32_t cols; /* candidates of the neighbour that are left */
+struct side { /* an edge seen from the node being judged */
+	uint32_t cols; /* number of the neighbour's remaining candidates */
 	double *cost; /* [own left][cols] */
-	int64_t *memory; /* NULL: none */
+	int64_t *memory; /* NULL if all 0 */
 	uint32_t *best; /* [own left] column of the least cost */
 };
 
@@ -26,12 +26,12 @@ struct pruner {
 	bool by_memory;
 	struct ap_incident at;
 	AP_VEC(uint64_t) key;
-	struct side *side; /* of the node at hand */
+	struct side *side; /* of the current node */
 	uint32_t nside;
 	uint64_t work;
 };
 
-/* ---- which nodes look the same ---- */
+/* ---- which nodes look alike ---- */
 
 static void add_words(struct pruner *r, const void *p, size_t n)
 {
@@ -57,8 +57,7 @@ static int by_words(const void *a, const void *b)
 	return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* The key of v: its costs and domain, and for each edge the matrix, its side and the domain
- * beyond. */
+/* The key of v: costs, domain, and for each edge the matrix, its side and the far domain. */
 static void make_key(struct pruner *r, ap_id v, const ap_id *set)
 {
 	const struct ap_pnode *node = &r->p->node[v];
@@ -127,7 +126,7 @@ static bool dead(const struct pruner *r, uint32_t c)
 	return false;
 }
 
-/* More than the gain of replacing c by d can be: each neighbour at the best choice for c. */
+/* An upper bound of the gain of replacing c by d: neighbours are at their best choice for c. */
 static double gain_bound(const struct pruner *r, const double *own, uint32_t c, uint32_t d)
 {
 	double gain = own[c] - own[d];
@@ -139,7 +138,7 @@ static double gain_bound(const struct pruner *r, const double *own, uint32_t c, 
 	return gain;
 }
 
-/* The least of a[j] - b[j] where a[j] is allowed. Infinity minus infinity compares false. */
+/* The least a[j] - b[j] over finite a[j]; infinity minus infinity compares false. */
 static double least_gain(const double *a, const double *b, uint32_t n)
 {
 	double least = INFINITY;
@@ -173,7 +172,7 @@ static int64_t least_memory_gain(const struct side *s, uint32_t c, uint32_t d)
 	return least;
 }
 
-/* Does d in the place of c never need more memory? c is not dead. */
+/* Does replacing c (not dead) by d never need more memory? */
 static bool memory_no_worse(const struct pruner *r, const int64_t *own, uint32_t c, uint32_t d)
 {
 	int64_t gain = own ? own[c] - own[d] : 0;
@@ -196,7 +195,7 @@ static bool beaten(struct pruner *r, const double *own, const int64_t *memory, u
 	return (gain > 0 || (gain == 0 && d < c)) && memory_no_worse(r, memory, c, d);
 }
 
-/* Marks what goes; true when something does. */
+/* Marks candidates to drop; true if there are any. */
 static bool judge(struct pruner *r, const double *own, const int64_t *memory, uint32_t n,
 	bool *gone)
 {
@@ -222,7 +221,7 @@ static void shrink(struct pruner *r, struct ap_domain *d, const bool *gone)
 	*d = left;
 }
 
-/* Marks what goes of the domain of v; true when something does. */
+/* Marks candidates to drop from the domain of v; true if there are any. */
 static bool judge_node(struct pruner *r, ap_id v, bool *gone)
 {
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
@@ -246,7 +245,7 @@ static bool judge_node(struct pruner *r, ap_id v, bool *gone)
 	return any;
 }
 
-/* The domain of v after one judgement; the old one where nothing goes. */
+/* The domain of v after one judgement, unchanged if nothing is dropped. */
 static struct ap_domain judged(struct pruner *r, ap_id v)
 {
 	struct ap_domain d = r->d[v];
@@ -256,7 +255,7 @@ static struct ap_domain judged(struct pruner *r, ap_id v)
 	return d;
 }
 
-/* Judges every node by the domains as they are; a node like an earlier one gets its verdict. */
+/* Judges every node by the current domains; nodes that look alike share a verdict. */
 static bool one_round(struct pruner *r)
 {
 	uint32_t n = r->p->n;

@@ -22,13 +22,13 @@
 
 #include "search/compact.h"
 
-/* Shrinks the domains; nodes that look the same are judged once. A domain becomes empty only when
- * every pick is forbidden. False when told to stop (the domains are sound then, too).
- * O(k^2 * degree) per distinct node where nothing is removed, k times as much at worst. */
+/* Shrinks the domains; nodes that look alike are judged once. A domain becomes empty only if every
+ * pick is forbidden. Returns false if told to stop (with valid domains). O(k^2 * degree) per
+ * distinct node if nothing is removed, k times as much at worst. */
 bool ap_drop_dominated(struct ap_ctx *ctx, const struct ap_problem *p, struct ap_domain *domain,
 	uint64_t *work);
 
-/* An estimate of the work of ap_drop_dominated(). */
+/* Estimates the work of ap_drop_dominated(). */
 double ap_prune_price(const struct ap_problem *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Search engines: pure functions of ap_problem. One row each in engines.def. */
+/* Search engines: pure functions of ap_problem, a row each in engines.def. */
 #ifndef AP_SEARCH_ENGINE_H
 #define AP_SEARCH_ENGINE_H
 
@@ -7,17 +7,17 @@
 
 struct ap_domain;
 
-#define AP_ANY_OPTIMUM 0x1p-45 /* as a gap: an optimum, but of several it need not be the smallest */
+#define AP_ANY_OPTIMUM 0x1p-45 /* as a gap: any optimum will do, not only the smallest of several */
 
 struct ap_budget {
-	uint64_t work; /* inner steps, 0: no limit; deterministic */
+	uint64_t work; /* limit in inner steps, deterministic; 0: none */
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
-	double gap; /* stop when cost <= lower_bound * (1 + gap) is proven; 0: only exact */
-	const uint32_t *start[2]; /* [n] picks to start from, good or bad; NULL: none */
-	bool no_fold; /* what repeats is solved each time; the answer is the same */
+	double gap; /* stop once cost <= lower_bound * (1 + gap) is proven; 0: exact only */
+	const uint32_t *start[2]; /* [n] initial picks, good or bad; NULL: none */
+	bool no_fold; /* solve repeated parts each time; does not change the answer */
 };
 
-/* What is left of the work when `done` is spent; UINT64_MAX: no limit. */
+/* Work left after `done`; UINT64_MAX if there is no limit. */
 static inline uint64_t ap_budget_left(const struct ap_budget *b, uint64_t done)
 {
 	return b->work == 0 ? UINT64_MAX : b->work > done ? b->work - done : 0;
@@ -30,14 +30,15 @@ static inline size_t ap_budget_bytes(const struct ap_budget *b)
 
 enum {
 	AP_ENGINE_EXACT = 1,
-	AP_ENGINE_MEMORY = 2, /* honours memory_limit itself */
-	AP_ENGINE_NEXT = 4, /* needs `next` of every node that has a choice */
-	AP_ENGINE_NARROW = 8, /* may be given what ap_narrow() leaves; the others share nothing with it */
-	AP_ENGINE_SMALLEST = 16 /* of equal optima, finds the lexicographically smallest */
+	AP_ENGINE_MEMORY = 2, /* respects memory_limit itself */
+	AP_ENGINE_NEXT = 4, /* needs `next` in every node that has a choice */
+	AP_ENGINE_NARROW = 8, /* may run on the result of ap_narrow(); others share nothing with
+	                         it */
+	AP_ENGINE_SMALLEST = 16 /* returns the lexicographically smallest of equal optima */
 };
 
 struct ap_engine {
-	const char *name; /* as in --search-mode */
+	const char *name; /* as given to --search-mode */
 	const char *help; /* one line */
 	unsigned flags;
 	/* Fills *out (pick in the run arena). Polls ctx->stop. */
@@ -45,16 +46,16 @@ struct ap_engine {
 		const struct ap_budget *budget, struct ap_choice *out);
 };
 
-/* The engine of that name, or NULL. */
+/* The engine of a name, or NULL. */
 const struct ap_engine *ap_engine_find(const char *name);
 
-/* Solves p with some of the candidates of each node (at least one), by a problem of its own: the choice
- * is one of p, its bound one of these candidates. */
+/* Solves p restricted to some candidates of each node (at least one), as a problem of its own: the
+ * choice is one of p, the bound holds for these candidates only. */
 void ap_engine_solve_within(struct ap_ctx *ctx, const struct ap_engine *engine,
 	const struct ap_problem *p, const struct ap_domain *domain, const struct ap_budget *budget,
 	struct ap_choice *out);
 
-/* Row i of the table in order, NULL past the end. */
+/* Row i of the table; NULL past the end. */
 const struct ap_engine *ap_engine_at(size_t i);
 
 #endif

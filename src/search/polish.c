@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 
-struct value { /* of the terms that a node's candidate takes part in */
+struct value { /* of all terms that a node's candidate takes part in */
 	uint32_t forbidden;
-	double cost; /* of those that are not */
+	double cost; /* sum of the terms that are not forbidden */
 	int64_t memory;
 };
 
@@ -17,7 +17,7 @@ struct polish {
 	uint32_t *pick;
 	struct ap_incident at;
 	struct value *value; /* scratch, by candidate */
-	int64_t memory; /* of the pick */
+	int64_t memory; /* memory of the pick */
 };
 
 static void add_term(struct value *v, double cost, int64_t memory)

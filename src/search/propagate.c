@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Propagation outward from what is fixed, as MindSpore's sharding_propagation does it, on a plain table
- * and by its costs (by MindSpore's own figures, on the graph: route/propagation.h): breadth first, each
- * node takes the candidate with the least edge cost to the neighbours that are decided, ties by its own
- * cost, then by order. A node that several edges enter waits until the others' starts are decided or
- * nothing else is left to do; so both branches of a sum have their say. Without anything fixed the
- * first node starts with its cheapest candidate.
+ * Propagates outward from fixed nodes like MindSpore's sharding_propagation, but on a plain table
+ * with its costs (with MindSpore's own figures, on the graph: route/propagation.h): breadth first,
+ * each node takes the candidate with the least edge cost to its decided neighbours; ties by own
+ * cost, then by order. A node with several incoming edges waits until the other starts are decided
+ * or nothing else is left, so both branches of a sum count. If nothing is fixed, the first node
+ * starts with its cheapest candidate.
  *
- * Edges that forbid pairs (equal cuts of a shared parameter) are kept consistent while going: after
- * each decision, candidates without a partner at the other end are struck out, and a decision that
- * would leave some node without any is taken back. O(edges * candidates), and candidates squared for
- * edges that forbid.
+ * Edges that forbid pairs (equal cuts of a shared parameter) are kept consistent on the way: each
+ * decision strikes out candidates without a partner at the other end, and is taken back if that
+ * leaves a node without any. O(edges * candidates), and candidates squared for edges that forbid.
  */
 
 #include <assert.h>
@@ -24,14 +23,14 @@
 #include "problem/problem.h"
 #include "search/engines.h"
 
-/* Nodes that wait, the smallest first: a binary heap. A node may be added again, it waits once. */
+/* Waiting nodes, a binary heap, smallest first. Adding a node again has no effect. */
 struct waiting {
 	uint32_t n;
 	ap_id *heap; /* [capacity] */
-	bool *in; /* [capacity] was added */
+	bool *in; /* [capacity] was added before */
 };
 
-/* For nodes 0..capacity-1, in scratch. */
+/* Holds nodes 0..capacity-1. In scratch. */
 static void waiting_init(struct waiting *w, struct ap_ctx *ctx, uint32_t capacity)
 {
 	w->n = 0;
@@ -39,7 +38,7 @@ static void waiting_init(struct waiting *w, struct ap_ctx *ctx, uint32_t capacit
 	w->in = AP_NEW_N(ctx->scratch, bool, capacity);
 }
 
-/* O(log n). Without effect for a node that was added before. */
+/* O(log n). */
 static void waiting_add(struct waiting *w, ap_id v)
 {
 	uint32_t i = w->n;
@@ -62,17 +61,17 @@ struct spread {
 	struct ap_ctx *ctx;
 	const struct ap_problem *p;
 	struct ap_incident at;
-	bool *forbids; /* [nmatrix] some pair */
-	bool **open; /* [n][k] candidates not struck out */
-	uint32_t *nopen; /* [n] of them */
+	bool *forbids; /* [nmatrix] forbids some pair */
+	bool **open; /* [n][k] not struck out */
+	uint32_t *nopen; /* [n] number of open candidates */
 	double *toll; /* [widest k] scratch: edge costs by candidate */
 	uint32_t *pick;
 	bool *decided;
-	uint32_t *missing; /* [n] edges into the node whose starts are undecided */
-	ap_id *queue; /* [n] decided nodes in order, those before head have been left */
+	uint32_t *missing; /* [n] incoming edges whose starts are undecided */
+	ap_id *queue; /* [n] decided nodes in order; those before head are done */
 	uint32_t head, tail;
 	struct waiting waiting;
-	AP_VEC(struct strike) strikes; /* in order; what a decision struck out is taken back from the end */
+	AP_VEC(struct strike) strikes; /* in order; a decision is taken back from the end */
 	uint64_t work;
 };
 
@@ -99,7 +98,7 @@ static void strike(struct spread *s, ap_id v, uint32_t c)
 	AP_PUSH(s->ctx->scratch, s->strikes, x);
 }
 
-/* May v take c while w takes d? via: an end with few edges. */
+/* May v take c while w takes d? Searches the edges of the end that has fewer. */
 static bool together(struct spread *s, ap_id v, uint32_t c, ap_id w, uint32_t d)
 {
 	const ap_id *first = s->at.first;
@@ -125,7 +124,7 @@ static bool has_partner(struct spread *s, ap_id v, uint32_t c, ap_id w)
 	return false;
 }
 
-/* Strikes out candidates of v without a partner at w; true when there were any. */
+/* Strikes out candidates of v without a partner at w; true if there were any. */
 static bool revise(struct spread *s, ap_id v, ap_id w)
 {
 	uint32_t before = s->nopen[v];
@@ -136,7 +135,7 @@ static bool revise(struct spread *s, ap_id v, ap_id w)
 	return s->nopen[v] < before;
 }
 
-/* Carries on what was struck out from strike number `from` on; false when a node has nothing left. */
+/* Propagates strikes from number `from` on; false if a node has nothing left. */
 static bool settle(struct spread *s, size_t from)
 {
 	for (; from < s->strikes.n; from++) {
@@ -155,7 +154,7 @@ static bool settle(struct spread *s, size_t from)
 	return true;
 }
 
-/* All candidates that cannot be part of any pick, as far as pairs tell. */
+/* Strikes out all candidates that pairwise consistency excludes. */
 static bool settle_all(struct spread *s)
 {
 	for (ap_id v = 0; v < s->p->n; v++) {
@@ -178,7 +177,7 @@ static bool settle_all(struct spread *s)
 	return settle(s, 0);
 }
 
-/* The open candidate of v that is nearest to its decided neighbours. */
+/* The open candidate of v with the least edge cost to decided neighbours. */
 static uint32_t nearest(struct spread *s, ap_id v)
 {
 	const struct ap_pnode *node = &s->p->node[v];
@@ -219,7 +218,7 @@ static bool narrow(struct spread *s, ap_id v, uint32_t pick)
 	return false;
 }
 
-/* False when no candidate of v goes together with what was decided before. */
+/* Returns false if no candidate of v agrees with earlier decisions. */
 static bool decide(struct spread *s, ap_id v)
 {
 	while (s->nopen[v]) {
@@ -239,7 +238,7 @@ static bool decide(struct spread *s, ap_id v)
 	return false;
 }
 
-/* Over an edge to its end. */
+/* Follows an edge to its end. */
 static bool reach_forward(struct spread *s, ap_id v)
 {
 	s->missing[v]--;
@@ -275,8 +274,8 @@ static bool leave(struct spread *s, ap_id v)
 	return true;
 }
 
-/* The node to go on with where the queue is empty: the first that waits, else the first that nothing
- * has reached; AP_NONE at the end. *next: nodes before it are decided. */
+/* Where to go on when the queue is empty: the first waiting node, else the first undecided one;
+ * AP_NONE at the end. *next: all nodes before it are decided. */
 static ap_id next_start(struct spread *s, ap_id *next)
 {
 	while (s->waiting.n > 0) {
@@ -285,7 +284,7 @@ static ap_id next_start(struct spread *s, ap_id *next)
 		ap_id least = w->heap[0], last = w->heap[--w->n];
 		uint32_t i = 0, child;
 
-		/* Removes the smallest. Requires n > 0. O(log n). */
+		/* removes the smallest: O(log n) */
 		assert(w->in[least]);
 		while ((child = 2 * i + 1) < w->n) {
 			child += child + 1 < w->n && w->heap[child + 1] < w->heap[child];

@@ -70,7 +70,7 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* The least of v[i] - less[i]. */
+/* The least v[i] - less[i]. */
 static double least_difference(const double *v, const double *less, size_t n)
 {
 	double lane[LANES], least = INFINITY;
@@ -109,7 +109,7 @@ static void take(struct ap_sweep *s, uint32_t e, uint32_t i)
 	size_t cols = m->cols;
 	double *least = s->least;
 
-	/* What is least in each row (side 0) or column (side 1) of an edge, less what the others
+	/* The least of each row (side 0) or column (side 1) of an edge, minus what the other end
 	 * took. */
 	for (size_t c = 0; side == 1 && c < cols; c++)
 		least[c] = INFINITY;
@@ -129,7 +129,7 @@ static void take(struct ap_sweep *s, uint32_t e, uint32_t i)
 	}
 }
 
-/* Moves the least cost of a node to the constant. */
+/* Moves the least cost of a node into the constant. */
 static void lower(struct ap_sweep *s, uint32_t i)
 {
 	double *cost = s->cost[i], least = INFINITY;
@@ -148,7 +148,7 @@ static void lower(struct ap_sweep *s, uint32_t i)
 		cost[c] -= least;
 }
 
-/* Makes all costs at least 0; until then the constant is no bound. False: numbers are too large. */
+/* Makes all costs at least 0: only then is the constant a bound. False: numbers get too large. */
 static bool lift(struct ap_sweep *s)
 {
 	for (uint32_t e = 0; e < s->p->nedge && s->alive; e++) {
@@ -174,7 +174,7 @@ static void visit(struct ap_sweep *s, uint32_t i, bool forth)
 	if (s->alive) {
 		const double *cost = s->cost[i];
 
-		/* The same, and leaves out what is beaten. */
+		/* lower(), and drops candidates above `most`. */
 		lower(s, i);
 		for (uint32_t c = 0; c < s->p->node[i].k && s->alive; c++)
 			if (!s->out[i][c] && (cost[c] == INFINITY ||
@@ -189,7 +189,7 @@ static void visit(struct ap_sweep *s, uint32_t i, bool forth)
 	}
 	if (!s->alive || !ahead)
 		return;
-	/* An equal share of each cost, in whole grains: least. The rest of all shares but `ahead`
+	/* Gives each edge ahead an equal share of the least costs, in whole grains; the remainder
 	 * stays. */
 	g = s->grain;
 	parts = s->shares[i];
@@ -273,7 +273,7 @@ double ap_sweep_price(const struct ap_problem *p)
 	return sum;
 }
 
-/* Has the bound risen by less than one of so many parts of what is missing? */
+/* Is the rise of the bound less than 1/parts of the missing difference? */
 static bool is_little(const struct ap_sweep *s, double rise, int parts)
 {
 	double missing = s->most < INFINITY ? s->most - s->constant : fabs(s->constant);
@@ -310,8 +310,8 @@ uint32_t ap_sweep_pick(const struct ap_sweep *s, uint32_t *pick)
 			double cost;
 			double sum = s->cost[i][c];
 
-			/* Cost of candidate c of node i and of its edges from before, given what
-			 * those chose. */
+			/* Cost of candidate c of node i and of its edges from behind, given the
+			 * picks there. */
 			for (ap_id j = s->at.first[i]; j < s->at.first[i + 1]; j++) {
 				uint32_t e = s->at.edge[j];
 				const struct ap_pedge *x = &s->p->edge[e];

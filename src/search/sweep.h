@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raises a bound by sweeps over the nodes, forth and back: each takes what its edges from behind can
- * spare and hands what it then has, in equal shares, to those ahead, for the next nodes to take. After
- * each step nothing is negative, and every pick still costs the same; so the constant is a bound, and
- * a candidate that lifts it above what is wanted is out. (The sequential message passing of
- * Kolmogorov's TRW-S, in whole grains.) On a tree that finds the optimum, elsewhere nearly what the
- * linear relaxation would, in a thousandth of the time. Matrices are only read, so edges share them.
+ * Raises a bound by sweeps over the nodes, forth and back: each node takes what its edges from
+ * behind can spare, and hands what it has in equal shares to the edges ahead, for later nodes to
+ * take. Each step keeps all costs nonnegative and every pick's total unchanged, so the constant is
+ * a bound, and a candidate that lifts it above `most` can be dropped. (Sequential message passing
+ * of Kolmogorov's TRW-S, in whole grains.) Finds the optimum on a tree, elsewhere nearly the bound
+ * of the linear relaxation in a thousandth of the time. Matrices are read only, so edges share
+ * them.
  */
 #ifndef AP_SEARCH_SWEEP_H
 #define AP_SEARCH_SWEEP_H
@@ -15,54 +16,53 @@
 #include "problem/problem.h"
 
 struct ap_sweep_job {
-	const struct ap_problem *p; /* its limit is not looked at */
-	double constant; /* that every pick costs more */
-	double grain; /* costs are multiples of it; a power of two */
-	double most; /* picks that cost more than this are not wanted; INFINITY: all are */
-	bool in_place; /* costs of nodes are moved where they lie, in p */
+	const struct ap_problem *p; /* its memory limit is ignored */
+	double constant; /* added to the cost of every pick */
+	double grain; /* a power of two that divides all costs */
+	double most; /* picks dearer than this are not wanted; INFINITY: all are */
+	bool in_place; /* node costs are changed in p itself */
 };
 
-struct ap_sweep { /* in scratch */
+struct ap_sweep { /* allocated in scratch */
 	struct ap_ctx *ctx;
 	const struct ap_problem *p;
 	struct ap_incident at;
 	double grain, exact, most;
-	double **cost; /* [n] what nodes have now; INFINITY: out */
-	double **taken[2]; /* [nedge] from rows and columns of the edge; -INFINITY: out */
-	double *moved; /* [n] from the node to the constant */
-	double constant; /* INFINITY: no pick is wanted */
-	bool alive; /* a pick may be left, and numbers are exact */
-	uint64_t left; /* candidates */
+	double **cost; /* [n] current costs of nodes; INFINITY: dropped */
+	double **taken[2]; /* [nedge] taken from rows and columns of an edge; -INFINITY: dropped */
+	double *moved; /* [n] moved from the node to the constant */
+	double constant; /* INFINITY if no pick is wanted */
+	bool alive; /* some pick may be left, and sums are exact */
+	uint64_t left; /* number of candidates left */
 	uint32_t *shares; /* [n] */
-	bool **out; /* [n] was left out */
-	double *least; /* of some candidates */
+	bool **out; /* [n] dropped candidates */
+	double *least; /* scratch, by candidate */
 };
 
 struct ap_sweep_effort {
-	int patience; /* sweeps in a row that may bring little */
-	int part; /* of what is missing: less than one of so many is little */
-	uint64_t enough; /* candidates: with fewer left it pays to begin anew without the others */
+	int patience; /* sweeps in a row that may gain little */
+	int part; /* little: less than 1/part of the missing difference */
+	uint64_t enough; /* with fewer candidates left, restart without the others */
 	uint64_t most_work; /* 0: no limit */
 };
 
-/* A part of the quantum, or all of it, for which sums of the costs of p stay exact. */
+/* The quantum, or a fraction of it, for which sums of p's costs stay exact. */
 double ap_sweep_grain(struct ap_ctx *ctx, const struct ap_problem *p);
 
-/* False: some cost is negative, and moving them about until none is makes numbers too large. Then the
- * sweep is good for nothing. */
+/* Returns false if costs are negative and removing that makes numbers too large: no sweeps then. */
 bool ap_sweep_open(struct ap_ctx *ctx, const struct ap_sweep_job *job, struct ap_sweep *s);
 
-/* Inner steps of one sweep. */
+/* Inner steps of a sweep. */
 double ap_sweep_price(const struct ap_problem *p);
 
-/* Forth and back, or less when told to stop. `most` may be lowered before. O(cells of the edges). */
+/* Sweeps forth and back, or less if told to stop; `most` may be lowered. O(cells of the edges). */
 void ap_sweep_once(struct ap_sweep *s);
 
-/* Sweeps as long as that brings much. *work is counted up. */
+/* Sweeps as long as they gain much. Adds to *work. */
 void ap_sweep_run(struct ap_sweep *s, const struct ap_sweep_effort *effort, uint64_t *work);
 
-/* One node after the other takes what is cheapest: the last sweep back has told it what is ahead. The
- * node that had to pay most. The sweep is alive. */
+/* Picks greedily, node by node: the last sweep back has told each what is ahead. Returns the node
+ * that had to pay most. Requires s->alive. */
 uint32_t ap_sweep_pick(const struct ap_sweep *s, uint32_t *pick);
 
 #endif

@@ -45,7 +45,7 @@ static void follow(struct joining *k, const struct ap_joint *flow)
 	k->fn(k->user, &j);
 }
 
-/* All users of one parameter hold it in one layout. */
+/* All users of a parameter hold it in the same layout. */
 static void users_of(struct joining *k, const struct ap_tensor *t)
 {
 	for (uint32_t u = 1; u < t->nuse; u++) {
@@ -71,8 +71,8 @@ static bool may_be_tied(const struct ap_graph *g, ap_id node)
 	return param != AP_NONE && g->tensor[param].nuse > 1;
 }
 
-/* Operators of one type with one first parameter share a checkpoint key, and so their strategy, where
- * they take the same form of it. */
+/* Operators of one type with the same first parameter share a checkpoint key, and so their
+ * strategy, if their strategies have the same form. */
 static void users_of_keys(struct joining *k)
 {
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);

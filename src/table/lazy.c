@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From one candidate of a class to others. */
 #include "table/lazy.h"
 
 #include <math.h>
@@ -18,11 +17,11 @@
 #include "shard/strategy.h"
 
 #define AP_LAZY_MOVES (1 << 15)
-#define AP_LAZY_PRIMES 8 /* different ones that divide a number up to 2^20 */
+#define AP_LAZY_PRIMES 8 /* distinct prime divisors of a number up to 2^20 */
 
 struct ap_map;
 
-struct lazy_known { /* a list that was asked for */
+struct lazy_known { /* a list, once it has been computed */
 	bool known;
 	struct ap_lazy_list list;
 };
@@ -30,50 +29,50 @@ struct lazy_known { /* a list that was asked for */
 struct lazy_entry {
 	struct ap_lazy_state pub;
 	uint32_t *layout; /* [nin + nout] ids */
-	uint32_t strategy; /* id, AP_NONE: not yet asked for */
+	uint32_t strategy; /* id; AP_NONE until needed */
 	struct lazy_known further[AP_LAZY_PRIMES], beside;
 };
 
 struct lazy_class {
 	const struct ap_task *task;
 	const int32_t *fixed;
-	struct ap_map *counts; /* that were asked for */
-	AP_VEC(uint32_t) state_of; /* state of counts, AP_NONE: no candidate */
+	struct ap_map *counts; /* counts looked up so far */
+	AP_VEC(uint32_t) state_of; /* state by index in counts; AP_NONE: no candidate */
 	AP_VEC(struct lazy_entry *) states;
 };
 
 struct lazy_bond {
 	enum ap_bond_type type;
 	uint32_t cls_u, cls_v;
-	uint32_t slot_u, slot_v; /* index into the states' layouts */
-	uint32_t flow; /* id, of one copy in flight */
-	int64_t copies; /* that are kept */
+	uint32_t slot_u, slot_v; /* indices into the states' layouts */
+	uint32_t flow; /* id of the flow of one copy in flight */
+	int64_t copies; /* number of copies kept */
 };
 
 struct lazy_remembered {
-	uint32_t flow, a, b; /* a and b differ where it is in use */
+	uint32_t flow, a, b; /* a and b differ in a used entry */
 	struct ap_lazy_move move;
 };
 
 struct ap_lazy {
-	struct ap_ctx ctx; /* whose arena and scratch are the run's */
-	struct ap_arena *arena; /* own */
+	struct ap_ctx ctx; /* shares the run's arena and scratch */
+	struct ap_arena *arena; /* owned */
 	const struct ap_machine *m;
 	const struct ap_step *step;
 	struct ap_pricer *pricer;
 	int nprime;
-	int32_t prime[AP_LAZY_PRIMES]; /* of the number of devices, ascending */
+	int32_t prime[AP_LAZY_PRIMES]; /* divisors of the number of devices, ascending */
 	uint32_t *class_of;
 	AP_VEC(struct lazy_class) classes;
 	AP_VEC(struct ap_lazy_link) links;
 	AP_VEC(struct lazy_bond) bonds;
-	struct ap_map *flows, *layouts, *strategies; /* by content */
-	struct lazy_remembered *moves; /* [AP_LAZY_MOVES] the last that was asked for, by hash */
+	struct ap_map *flows, *layouts, *strategies; /* interned by content */
+	struct lazy_remembered *moves; /* [AP_LAZY_MOVES] cache of the latest moves, by hash */
 	struct ap_map *matches;
 	AP_VEC(struct ap_lazy_list) match;
 };
 
-enum { MOST_VECTORS = 32 }; /* in one strategy */
+enum { MOST_VECTORS = 32 }; /* limit of one strategy */
 
 static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
 {
@@ -102,7 +101,7 @@ static uint32_t layout_id(struct ap_lazy *l, const struct ap_placement *p,
 		offsetof(struct ap_layout, dim) + (size_t)layout.rank * sizeof *layout.dim, NULL);
 }
 
-/* Does the operator hold a parameter that it reads twice in one layout? */
+/* Does the operator hold a parameter that it reads twice in a single layout? */
 static bool holds_alike(const struct ap_task *t, const uint32_t *layout)
 {
 	for (uint16_t i = 0; i < t->bound->nin; i++)
@@ -124,7 +123,7 @@ static struct lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 		counts[f] = f < b->nfactor ? count[f] : 1;
 	ap_placement_make(b, counts, l->m->ndev, &p);
 	ap_op_cost_make(l->pricer, t, &p, &oc);
-	oc.lent_bytes = oc.read_bytes = 0; /* no bound is asked for: the whole, so that what fits does */
+	oc.lent_bytes = oc.read_bytes = 0; /* counted in full: what fits must really fit */
 	e->layout = AP_NEW_N(l->arena, uint32_t, b->nin + b->nout);
 	for (uint16_t i = 0; i < b->nin; i++)
 		e->layout[i] = layout_id(l, &p, &b->in[i]);
@@ -161,7 +160,7 @@ const struct ap_lazy_state *ap_lazy_state(const struct ap_lazy *l, uint32_t cls,
 	return &l->classes.v[cls].states.v[state]->pub;
 }
 
-/* Id of the state's strategy vectors. */
+/* Id of a state's strategy vectors. */
 static uint32_t lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
 {
 	struct lazy_class *c = &l->classes.v[cls];
@@ -175,7 +174,7 @@ static uint32_t lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
 		return e->strategy;
 	ap_placement_make(c->task->bound, e->pub.count, l->m->ndev, &p);
 	n = ap_space_to_strategy(&p, rank, cut, MOST_VECTORS);
-	n = n < MOST_VECTORS ? n : MOST_VECTORS; /* beyond, ap_task_tie() ties nothing either */
+	n = n < MOST_VECTORS ? n : MOST_VECTORS; /* ap_task_tie() ignores the vectors beyond, too */
 	e->strategy = ap_map_put(l->strategies, cut, n * sizeof *cut, NULL);
 	return e->strategy;
 }
@@ -261,7 +260,7 @@ static struct lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
 
 struct linking {
 	struct ap_lazy *l;
-	struct ap_map *bonds; /* by content */
+	struct ap_map *bonds; /* interned by content */
 };
 
 static void add_link(void *user, const struct ap_joint *j)
@@ -275,7 +274,7 @@ static void add_link(void *user, const struct ap_joint *j)
 	bool fresh;
 
 	if (b.type == AP_BOND_FOLLOW && l->classes.v[b.cls_u].fixed)
-		return; /* what is given follows nobody */
+		return; /* a given cut follows no other */
 	link.bond = ap_map_put(k->bonds, key, sizeof key, &fresh);
 	if (fresh)
 		AP_PUSH(l->arena, l->bonds, b);
@@ -316,7 +315,7 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 		const void *sig = ap_task_signature(&l->ctx, c.task, &len);
 		char *key = ap_arena_alloc_raw(l->ctx.scratch, 1, len + more + 1);
 
-		/* The task's signature, and for a fixed node its counts. */
+		/* The task's signature and, for a fixed node, its counts. */
 		memcpy(key, sig, len);
 		if (more > 0)
 			memcpy(key + len, c.fixed, more);
@@ -337,7 +336,7 @@ void ap_lazy_destroy(struct ap_lazy *l)
 	ap_arena_destroy(l->arena);
 }
 
-struct found { /* states, each once */
+struct found { /* a set of states */
 	struct ap_lazy *l;
 	uint32_t cls, self;
 	AP_VEC(uint32_t) list;
@@ -362,8 +361,8 @@ static void offer(struct found *f, const int32_t *count)
 		const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
 		int64_t left = f->l->m->ndev;
 
-		/* Where all devices are to be used: the counts, and of the devices that they leave
-		 * as many as they can take to one factor after the other, from each of them on. */
+		/* If all devices must be used: offers the counts with the devices left over dealt
+		 * to the factors in turn, starting from each factor. */
 		for (int i = 0; i < b->nfactor; i++)
 			left = left % count[i] ? 1 : left / count[i];
 		for (int first = 0; left > 1 && first < b->nfactor; first++) {
@@ -425,7 +424,7 @@ struct ap_lazy_list ap_lazy_further(struct ap_lazy *l, uint32_t cls, uint32_t st
 	return e->further[i].list;
 }
 
-/* Parts are moved between places: the factors, and the repeat after them. */
+/* Places that parts can move between: the factors, and the repeat after them. */
 struct places {
 	int n;
 	int32_t parts[AP_MAX_FACTOR + 1];
@@ -441,7 +440,7 @@ static void shift(struct found *f, const struct places *p, int from, int to, int
 	offer(f, count);
 }
 
-/* The most of `from` that `to` can take; 1 where that is nothing. */
+/* The largest number of parts that can move from `from` to `to`; 1 if none. */
 static int32_t all_of(const struct found *f, const struct places *p, int from, int to)
 {
 	const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
@@ -451,7 +450,7 @@ static int32_t all_of(const struct found *f, const struct places *p, int from, i
 	return (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step) / p->parts[to], p->parts[from]);
 }
 
-/* Two factors cut further at once: where one alone does not pay. */
+/* Cuts two factors further at once, in case one alone does not pay. */
 static void pairs(struct found *f, const struct places *p, int32_t by)
 {
 	int32_t count[AP_MAX_FACTOR + 1];
@@ -465,7 +464,7 @@ static void pairs(struct found *f, const struct places *p, int32_t by)
 		}
 }
 
-/* Nothing cut, or one factor as far as it goes: wherever one is, a way back. */
+/* Offers no cut, and each single factor cut as far as possible: a way back from anywhere. */
 static void corners(struct found *f, const struct ap_bound *b)
 {
 	int32_t count[AP_MAX_FACTOR];

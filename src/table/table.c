@@ -30,10 +30,10 @@
 
 struct ap_map;
 
-struct ap_slot { /* an operand or result of a kind: layouts by candidate */
+struct ap_slot { /* an operand or result of a kind */
 	uint32_t nlayout;
 	const struct ap_layout *layout; /* [nlayout] distinct */
-	const uint32_t *of; /* [k] layout of candidate */
+	const uint32_t *of; /* [k] layout index of each candidate */
 };
 
 struct ap_kind {
@@ -41,22 +41,22 @@ struct ap_kind {
 	uint32_t k;
 	struct ap_space space;
 	struct ap_slot *in, *out; /* [nin], [nout] */
-	struct ap_slot strategy; /* .of: id of the strategy vectors; .layout is NULL */
-	double *cost; /* [k] INFINITY: a parameter read twice would lie in two layouts */
+	struct ap_slot strategy; /* .of holds ids of strategy vectors; .layout is NULL */
+	double *cost; /* [k] INFINITY: a parameter read twice would have two layouts */
 	double *hidden; /* [k] see struct ap_table_class */
 	int64_t *memory, *temporary; /* [k] */
 };
 
-struct ap_bond { /* between two kinds; row: layouts of u's slot, column: of v's */
+struct ap_bond { /* between two kinds; row: layout of u's slot, column: layout of v's */
 	enum ap_bond_type type;
 	uint32_t kind_u, kind_v;
 	struct ap_flow flow;
 	struct ap_slot u, v;
 	double *cost; /* [u.nlayout * v.nlayout], quantised */
-	int64_t *kept; /* the same, bytes of kept copies; NULL: all 0 */
+	int64_t *kept; /* same shape, bytes of kept copies; NULL: all 0 */
 };
 
-struct ap_tie { /* an edge of the problem, before matrices */
+struct ap_tie { /* an edge of the problem, without its matrix yet */
 	ap_id u, v; /* nodes */
 	ap_id bond;
 };
@@ -69,16 +69,16 @@ struct ap_making {
 	const struct ap_step *step;
 	const struct ap_task *task;
 	struct ap_worker {
-		struct ap_arena *arena; /* scratch of this worker */
+		struct ap_arena *arena; /* scratch */
 		struct ap_pricer *pricer;
 	} *worker; /* [jobs] */
 	uint32_t *kind_of; /* [nnode] */
 	AP_VEC(struct ap_kind) kinds;
 	AP_VEC(struct ap_bond) bonds;
 	AP_VEC(struct ap_tie) links;
-	const uint32_t *only; /* [nnode] candidate of the kind that a node is left; AP_NONE: all of
-			       * them; NULL: for all nodes */
-	uint64_t work; /* that pricing took */
+	const uint32_t *only; /* [nnode] the kind's only candidate left to a node; AP_NONE: all are;
+	                         NULL: no node is restricted */
+	uint64_t work; /* spent on pricing */
 	uint32_t *class_of; /* [nnode] */
 	struct class_list {
 		struct class {
@@ -90,41 +90,41 @@ struct ap_making {
 	} classes;
 };
 
-#define AP_PRICE_WORK 512 /* inner steps of a search that take as long as pricing a pair */
-#define AP_CANDIDATE_WORK 8192 /* likewise a candidate, with its layouts */
+#define AP_PRICE_WORK 512 /* inner steps of a search per pair priced, in time */
+#define AP_CANDIDATE_WORK 8192 /* the same per candidate, with its layouts */
 
-#define AP_MAX_STRATEGY 32 /* vectors in one strategy */
+#define AP_MAX_STRATEGY 32 /* limit of the vectors in a strategy */
 
-#define SHARE 20000 /* prices that one thread makes at a time: a millisecond or two */
+#define SHARE 20000 /* prices per task of a thread: a millisecond or two */
 
-struct row { /* of a bond */
+struct row { /* a row of a bond */
 	struct ap_bond *bond;
-	const uint32_t *column; /* layouts of the bond's columns */
+	const uint32_t *column; /* layouts of the columns */
 	uint32_t at;
-	uint32_t next; /* of the same layout; AP_NONE: none */
+	uint32_t next; /* next row of the same layout, or AP_NONE */
 };
 
 struct layout {
 	struct ap_reshard_end end;
-	uint32_t first; /* row, AP_NONE: of no producer */
-	size_t asked; /* prices in its rows */
+	uint32_t first; /* first row, or AP_NONE if no producer has it */
+	size_t asked; /* number of prices in its rows */
 };
 
 struct tensor {
-	struct ap_flow flow; /* kept by all, where that costs no time: bonds that do not do not ask; of one
-	                        copy in flight */
-	struct ap_map *ids; /* of layouts */
+	struct ap_flow flow; /* as if all bonds kept it, if that costs no time (others ignore it);
+	                        of one copy in flight */
+	struct ap_map *ids; /* by layout */
 	AP_VEC(struct layout) layouts;
 };
 
-/* Layouts [first, end) of a tensor. */
+/* Layouts [first, end) of a tensor, a task. */
 struct share {
 	uint32_t tensor, first, end;
-	uint32_t base; /* layouts in shares before this one: they are numbered over all tensors */
+	uint32_t base; /* number of layouts in earlier shares, to number them over all tensors */
 };
 
 struct price {
-	uint32_t number; /* of the layout from which; 0 none */
+	uint32_t number; /* of the source layout; 0 if none */
 	double cost;
 	int64_t kept;
 };
@@ -134,8 +134,8 @@ struct flows {
 	AP_VEC(struct tensor) tensors;
 	AP_VEC(struct row) rows;
 	AP_VEC(struct share) shares;
-	size_t most; /* layouts of one tensor */
-	struct price *price; /* [worker][most] the last one asked for of each layout */
+	size_t most; /* largest number of layouts of a tensor */
+	struct price *price; /* [worker][most] the last price of each target layout */
 };
 
 static uint32_t layout_id(const struct flows *f, struct tensor *t, const struct ap_layout *l)
@@ -158,7 +158,7 @@ static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const stru
 	bool fresh;
 	ap_id id;
 
-	key.kept |= f->mk->step->executor == AP_EXECUTOR_MINDSPORE; /* for others time depends on it */
+	key.kept |= f->mk->step->executor == AP_EXECUTOR_MINDSPORE; /* else time depends on it */
 	key.in_flight = 1;
 	id = ap_map_put(seen, &key, sizeof key, &fresh);
 	if (fresh)
@@ -166,7 +166,7 @@ static struct tensor *tensor_of(struct flows *f, struct ap_map *seen, const stru
 	return &f->tensors.v[id];
 }
 
-/* Tensors in parts of about SHARE prices. */
+/* Divides tensors into shares of about SHARE prices. */
 static void share_out(struct flows *f)
 {
 	uint32_t base = 0;
@@ -191,7 +191,7 @@ static void share_out(struct flows *f)
 	}
 }
 
-/* The pricer of a worker, made when it is first asked for. */
+/* The pricer of a worker, made on first use. */
 static struct ap_pricer *worker_pricer(const struct ap_making *mk, int worker)
 {
 	struct ap_worker *w = &mk->worker[worker];
@@ -215,20 +215,20 @@ static void close_workers(struct ap_making *mk)
 		ap_arena_destroy(mk->worker[w].arena);
 }
 
-#define ROUNDS 2 /* each sees the survivors of the one before */
-#define LOOK 16 /* layouts of a neighbour that are compared at a time: most times the first few decide */
-#define CHAMPIONS 16 /* cheapest survivors, that others are tested against: the rest beat few */
+#define ROUNDS 2 /* each one works on the survivors of the last */
+#define LOOK 16 /* neighbour layouts compared at a time: the first few usually decide */
+#define CHAMPIONS 16 /* cheapest survivors that others are tested against: the rest beat few */
 
-struct edge { /* a side, ready for comparing: cost by (own layout, neighbour's layout) */
-	uint32_t times; /* equal sides merged */
+struct edge { /* a side prepared for comparing: cost by (own layout, neighbour's layout) */
+	uint32_t times; /* number of equal sides merged into it */
 	uint32_t nown, nother;
-	const uint32_t *of; /* own layout by candidate of the kind */
+	const uint32_t *of; /* own layout of each candidate of the kind */
 	double *cost; /* [nown][nother] */
-	int64_t *kept; /* the same or NULL */
+	int64_t *kept; /* same shape, or NULL */
 };
 
-/* The most by which n numbers rise from cf to ct. Where cf is infinite the difference is -INFINITY or no
- * number, which is not larger than anything. */
+/* The largest rise from cf to ct over n numbers. If cf is infinite, the difference is -INFINITY or
+ * NaN, neither of which compares as larger. */
 static double most_rise(size_t n, const double *cf, const double *ct)
 {
 	double s = -INFINITY, t = -INFINITY;
@@ -246,7 +246,7 @@ static double most_rise(size_t n, const double *cf, const double *ct)
 }
 
 /* The most by which layout `to` makes this edge worse than layout `from`, whatever the neighbour
- * chose; anything above `enough` may be returned instead of a larger value. */
+ * chose. If that is above `enough`, any value above `enough` may be returned. */
 static double worse(const struct edge *e, uint32_t from, uint32_t to, double enough)
 {
 	const double *cf = e->cost + (size_t)from * e->nother, *ct = e->cost + (size_t)to * e->nother;
@@ -329,7 +329,7 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-struct side { /* one edge seen from a node */
+struct side { /* an edge seen from one of its nodes */
 	ap_id bond;
 	uint32_t is_v; /* the node is the edge's v */
 	uint32_t neighbour; /* class */
@@ -340,7 +340,7 @@ static int compare_sides(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct side));
 }
 
-/* Layouts that the neighbour's remaining candidates use. */
+/* The layouts that the neighbour's remaining candidates use. */
 static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
 	const struct class *c, uint32_t **out)
 {
@@ -397,7 +397,7 @@ static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, cons
 	return m;
 }
 
-/* A class of the next round. */
+/* Makes a class of the next round. */
 struct duty {
 	const struct class *old;
 	const struct side *side;
@@ -411,7 +411,7 @@ struct round {
 	AP_VEC(struct duty) duties;
 };
 
-/* Survivors of one class; cheapest first, each is tested against the first of those kept. */
+/* Survivors of a class: each candidate, cheapest first, is tested against the first kept. */
 static void prune(void *user, size_t i, int worker)
 {
 	struct round *r = user;
@@ -469,7 +469,7 @@ static void collect_sides(const struct ap_making *mk, struct node_sides *s)
 			compare_sides);
 }
 
-/* Nodes of one class with equal surroundings make one class of the next round. */
+/* Splits the classes: nodes with equal surroundings form a class of the next round. */
 static void assign(struct round *r, const struct node_sides *sides, uint32_t *class_of)
 {
 	struct ap_making *mk = r->mk;
@@ -494,15 +494,15 @@ static void assign(struct round *r, const struct node_sides *sides, uint32_t *cl
 	}
 }
 
-#define WORTH_THREADS 30000 /* prices: some milliseconds, a thread takes a tenth of one to start */
+#define WORTH_THREADS 30000 /* prices: some milliseconds; starting a thread takes a tenth of one */
 
-/* Threads that are worth starting for so many prices. */
+/* Number of threads that pays for so many prices. */
 static int making_jobs(const struct ap_making *mk, size_t work)
 {
 	return work < WORTH_THREADS ? 1 : mk->ctx->jobs;
 }
 
-/* One round over all nodes; true when anything was dropped. */
+/* Runs one round over all nodes; true if anything was dropped. */
 static bool prune_round(struct ap_making *mk)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
@@ -531,7 +531,7 @@ static bool prune_round(struct ap_making *mk)
 	return dropped;
 }
 
-/* Fills nway and next. */
+/* Sets nway and next. */
 static void table_next(const struct ap_making *mk, struct ap_table_class *c)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
@@ -559,7 +559,7 @@ static void table_next(const struct ap_making *mk, struct ap_table_class *c)
 				ap_id id;
 
 				to[f] = count[f] * (int32_t)prime;
-				/* The candidate of a class that has these counts, -1 none. */
+				/* the candidate with these counts, or -1 */
 				id = ap_map_get(seen, to, c->nfactor * sizeof *to);
 				row[f] = id == AP_NONE ? -1 : (int32_t)id;
 				to[f] = count[f];
@@ -615,7 +615,7 @@ static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, stru
 	*out = (struct ap_pmatrix){.rows = cu->k, .cols = cv->k, .cost = cost, .memory = memory};
 }
 
-/* Classes with equal candidates left have equal numbers. [classes], in scratch. */
+/* Numbers that are equal for classes with equal candidates left. [classes], in scratch. */
 static const uint32_t *number_lists(const struct ap_making *mk)
 {
 	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
@@ -634,7 +634,7 @@ static const uint32_t *number_lists(const struct ap_making *mk)
 	return list;
 }
 
-/* Ends early when told to stop. */
+/* Returns early if told to stop. */
 static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
@@ -684,7 +684,7 @@ static const struct ap_problem *make_problem(const struct ap_making *mk,
 	return p;
 }
 
-/* What the candidates of operators cost and need at least, whatever is redistributed between them. */
+/* Lower bounds of time and memory: the candidates alone, without redistribution. */
 static double least_s(const struct ap_making *mk)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
@@ -703,14 +703,14 @@ static double least_s(const struct ap_making *mk)
 	return sum;
 }
 
-/* A candidate that keeps less than those of smaller temporaries. */
+/* A candidate that keeps less memory than all with smaller temporaries. */
 struct step {
 	uint32_t kind;
 	int64_t temporary, memory;
 };
 
 struct steps {
-	struct step *v; /* by temporary */
+	struct step *v; /* ascending by temporary */
 	size_t n;
 };
 
@@ -725,7 +725,7 @@ static int by_temporary(const void *a, const void *b)
 	return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
-/* Drops from v[from..] what keeps no less than one before it. */
+/* Drops steps from v[from..] that keep no less than an earlier one. */
 static void keep_falling(struct steps *s, size_t from)
 {
 	size_t n = from;
@@ -758,13 +758,13 @@ static struct steps steps_of(const struct ap_making *mk)
 	return s;
 }
 
-/* The least over all sizes of the largest temporary: what operators keep at least with candidates of
- * temporaries up to that size, and the size. nodes: of each kind on the stage. */
+/* The least, over all limits on the temporary, of that limit plus what operators keep at least with
+ * candidates within it. nodes: number on the stage, by kind. */
 static int64_t least_of_stage(const struct ap_making *mk, const struct steps *s, const uint32_t *nodes)
 {
 	int64_t *kept = ap_arena_alloc_raw(mk->ctx->scratch, mk->kinds.n, sizeof *kept);
 	int64_t sum = 0, least = -1;
-	uint32_t missing = 0; /* kinds without a candidate yet */
+	uint32_t missing = 0; /* kinds without a candidate so far */
 
 	for (size_t i = 0; i < mk->kinds.n; i++) {
 		kept[i] = -1;
@@ -822,16 +822,16 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	t->least_bytes = least_bytes(mk, &t->least_stage);
 }
 
-/* NULL when told to stop. */
+/* Returns NULL if told to stop. */
 static const struct ap_table *finish(struct ap_making *mk)
 {
 	struct ap_table *t = AP_NEW(mk->ctx->arena, struct ap_table);
 	struct ap_map *seen;
 
 	ap_ctx_phase(mk->ctx, "pruning candidates");
-	/* Unfinished when told to stop. */
+	/* incomplete if told to stop */
 	seen = ap_map_create(mk->ctx->arena);
-	/* Nodes of one kind, and of one candidate where that was fixed later on. */
+	/* Classes: nodes of one kind, and of one candidate if that was fixed later. */
 	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
 		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
@@ -859,7 +859,7 @@ static const struct ap_table *finish(struct ap_making *mk)
 	return ap_ctx_stopped(mk->ctx) ? NULL : t;
 }
 
-/* A table of the same prices with other candidates left. */
+/* Makes a table from the same prices with other candidates left. */
 static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t, bool by_memory,
 	const uint32_t *only)
 {
@@ -919,7 +919,7 @@ static void price_share(void *user, size_t i, int worker)
 		price_layout(f, s, l, worker);
 }
 
-/* Placement of candidate c of a kind. */
+/* The placement of candidate c of a kind. */
 static void kind_placement(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
 	struct ap_placement *out)
 {
@@ -927,7 +927,7 @@ static void kind_placement(const struct ap_making *mk, const struct ap_kind *kd,
 		mk->m->ndev, out);
 }
 
-/* Strategy vectors of candidate c of a kind, unused entries zero; returns their number. */
+/* The strategy vectors of candidate c of a kind; unused entries are 0. Returns their number. */
 static uint32_t kind_strategy(const struct ap_making *mk, const struct ap_kind *kd, uint32_t c,
 	int32_t cut[AP_MAX_STRATEGY][AP_MAX_RANK])
 {
@@ -938,11 +938,11 @@ static uint32_t kind_strategy(const struct ap_making *mk, const struct ap_kind *
 	memset(cut, 0, AP_MAX_STRATEGY * sizeof *cut);
 	kind_placement(mk, kd, c, &p);
 	n = ap_space_to_strategy(&p, rank, cut, AP_MAX_STRATEGY);
-	/* Of more operands all are cut alike: the first ones speak for the others. */
+	/* an operator with more operands cuts all alike, so the first ones suffice */
 	return n < AP_MAX_STRATEGY ? n : AP_MAX_STRATEGY;
 }
 
-/* Layouts of one operand or result over all candidates, equal ones shared. */
+/* Interns the layouts of an operand or result over all candidates. */
 static void fill_slot(const struct ap_making *mk, const struct ap_kind *kd,
 	const struct ap_operand *t, struct ap_slot *s)
 {
@@ -994,7 +994,7 @@ static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 
-/* Does candidate c hold a parameter that the operator reads twice in one layout? */
+/* Does candidate c hold a parameter that the operator reads twice in a single layout? */
 static bool holds_alike(const struct ap_kind *kd, uint32_t c)
 {
 	for (uint16_t i = 0; i < kd->task->bound->nin; i++) {
@@ -1047,7 +1047,7 @@ static void add_kind(struct ap_making *mk, ap_id node)
 	AP_PUSH(mk->ctx->arena, mk->kinds, kd);
 }
 
-/* Unfinished when told to stop. */
+/* Incomplete if told to stop. */
 static void table_kinds(struct ap_making *mk)
 {
 	struct ap_map *seen = ap_map_create(mk->ctx->arena);
@@ -1062,7 +1062,7 @@ static void table_kinds(struct ap_making *mk)
 		const void *sig = ap_task_signature(mk->ctx, &mk->task[i], &len);
 		char *key = ap_arena_alloc_raw(mk->ctx->scratch, 1, len + more + 1);
 
-		/* The task's signature, and for a fixed node its counts. */
+		/* The task's signature and, for a fixed node, its counts. */
 		memcpy(key, sig, len);
 		if (fixed)
 			memcpy(key + len, fixed, more);
@@ -1077,7 +1077,7 @@ static void table_kinds(struct ap_making *mk)
 	ap_par_for(mk->ctx->arena, making_jobs(mk, candidates), mk->kinds.n, price_kind, mk);
 }
 
-struct bond_key { /* equal bytes: equal bond */
+struct bond_key { /* compared by its bytes */
 	uint32_t type, kind_u, slot_u, kind_v, slot_v;
 	uint32_t pad;
 	struct ap_flow flow;
@@ -1125,7 +1125,7 @@ static void add_link(void *user, const struct ap_joint *link)
 	struct bond_key key;
 
 	if (link->type == AP_BOND_FOLLOW && mk->params->fixed && mk->params->fixed[link->u])
-		return; /* what is given follows nobody */
+		return; /* a given cut follows no other */
 	memset(&key, 0, sizeof key);
 	key.type = (uint32_t)link->type;
 	key.kind_u = mk->kind_of[link->u];
@@ -1152,8 +1152,7 @@ static void price_rule(void *user, size_t i, int worker)
 		const struct ap_kind *ku = &mk->kinds.v[b->kind_u], *kv = &mk->kinds.v[b->kind_v];
 		int32_t cu[AP_MAX_STRATEGY][AP_MAX_RANK], cv[AP_MAX_STRATEGY][AP_MAX_RANK];
 
-		/* Strategies of two kinds are numbered apart, so the vectors themselves are
-		 * compared. */
+		/* Each kind numbers its strategies on its own, so compare the vectors. */
 		for (uint32_t r = 0; r < ku->k; r++) {
 			uint32_t n = kind_strategy(mk, ku, r, cu);
 
@@ -1173,13 +1172,13 @@ static size_t pairs_of(const struct ap_bond *b)
 	return (size_t)b->u.nlayout * b->v.nlayout;
 }
 
-/* Is there any memory to charge to the bond? */
+/* Does the bond hold memory at all? */
 static bool holds_any(const struct ap_flow *f)
 {
 	return f->kept && (f->again || !f->shown);
 }
 
-/* Are the prices of all pairs of layouts within the limits? */
+/* Are the pairs of layouts within the limits on work and memory? */
 static enum ap_status check_size(struct ap_making *mk)
 {
 	const struct ap_table_params *params = mk->params;
@@ -1213,7 +1212,7 @@ static void price_rules(struct ap_making *mk)
 	ap_par_for(mk->ctx->arena, making_jobs(mk, pairs), mk->bonds.n, price_rule, mk);
 }
 
-/* Unfinished when told to stop. */
+/* Incomplete if told to stop. */
 static enum ap_status table_bonds(struct ap_making *mk)
 {
 	struct linking k = {mk, ap_map_create(mk->ctx->arena)};
@@ -1233,7 +1232,7 @@ static enum ap_status table_bonds(struct ap_making *mk)
 		if (holds_any(&b->flow))
 			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
 	}
-	/* cost and kept of bonds along which tensors flow */
+	/* Cost and kept bytes of flow bonds. */
 	mark = ap_arena_mark(mk->ctx->scratch);
 	seen = ap_map_create(mk->ctx->scratch);
 	f = (struct flows){.mk = mk};
@@ -1301,7 +1300,7 @@ const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_ta
 	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only);
 }
 
-/* AP_NONE: the kind has no such candidate. */
+/* Returns AP_NONE if the kind has no such candidate. */
 static uint32_t find_candidate(const struct ap_kind *kd, const int32_t *count)
 {
 	size_t bytes = kd->space.nfactor * sizeof *count;

@@ -10,18 +10,19 @@
 #include "problem/problem.h"
 #include "shard/space.h"
 
-struct ap_table_class { /* one per distinct operator */
-	uint32_t k; /* candidates left after pruning */
-	uint32_t before; /* candidates before */
+struct ap_table_class { /* a class of nodes with equal candidates */
+	uint32_t k; /* number of candidates left after pruning */
+	uint32_t before; /* number before pruning */
 	uint8_t nfactor;
 	const int32_t *count; /* [k][nfactor] */
-	const double *cost; /* [k] objective share, quantised; INFINITY: forbidden */
-	const double *hidden; /* [k] gradient exchange that the objective takes for hidden, quantised */
+	const double *cost; /* [k] share of the objective, quantised; INFINITY: forbidden */
+	const double *hidden; /* [k] gradient exchange taken for hidden by the objective,
+	                         quantised */
 	const int64_t *memory; /* [k] */
 	const int64_t *temporary; /* [k] */
-	uint32_t nway; /* for each prime of the number of devices, ascending, the factors */
-	const int32_t *next; /* [k][nway] the candidate with that factor cut by that prime further, -1
-	                        where there is none among those left */
+	uint32_t nway; /* each prime of the number of devices, ascending, and each factor */
+	const int32_t *next; /* [k][nway] the candidate left with that factor cut by that prime
+	                        further, or -1 */
 };
 
 struct ap_table {
@@ -32,36 +33,36 @@ struct ap_table {
 	const uint32_t *class_of; /* [nnode] */
 	uint32_t nclass;
 	const struct ap_table_class *cls;
-	const struct ap_problem *problem; /* node i = graph node i */
-	double least_s; /* what the nodes cost at least, redistribution left out: a bound */
-	int64_t least_bytes; /* what they need at least on the stage that needs most, temporary included,
-	                      * redistribution left out: a bound; -1: an operator has no candidate */
-	int32_t least_stage; /* that stage */
-	uint64_t work; /* that pricing took, in inner steps of a search */
-	const struct ap_making *making; /* of table.c */
+	const struct ap_problem *problem; /* its node i is node i of the graph */
+	double least_s; /* a lower bound of the cost: nodes only, without redistribution */
+	int64_t least_bytes; /* a lower bound of memory on the stage that needs most: nodes only,
+	                        temporary included; -1 if an operator has no candidate */
+	int32_t least_stage; /* the stage of least_bytes */
+	uint64_t work; /* spent on pricing, in inner steps of a search */
+	const struct ap_making *making; /* private to table.c */
 };
 
 struct ap_table_params {
-	bool prune; /* drop candidates that another beats wherever they may stand (exact) */
-	bool by_memory; /* pruning must also not cost memory: for problems with a limit */
-	const int32_t *const *fixed; /* [nnode] counts a node is fixed to, or NULL; may be NULL */
-	size_t budget_bytes; /* of matrices; 0: 2 GiB */
-	uint64_t work; /* that pricing may take, in inner steps of a search; 0: no limit */
+	bool prune; /* drop candidates that another beats whatever the neighbours choose (exact) */
+	bool by_memory; /* pruning must not cost memory either: for problems with a limit */
+	const int32_t *const *fixed; /* [nnode] counts that a node is fixed to, or NULL for none */
+	size_t budget_bytes; /* limit for matrices; 0: 2 GiB */
+	uint64_t work; /* limit for pricing, in inner steps of a search; 0: none */
 };
 
-/* AP_LIMIT, with a warning, when the prices of redistributions would exceed the budget or the work,
- * which is known before any is made: *out has only what is least then. AP_STOPPED, without a message,
- * when told to. */
+/* AP_LIMIT, with a warning, if redistribution prices would exceed the budget or the work, which is
+ * checked before any is made: *out then has only the lower bounds. AP_STOPPED without a message if
+ * told to stop. */
 enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const struct ap_table_params *params,
 	const struct ap_table **out);
 
-/* The same table, pruned so that it does not cost memory either, t itself where it is so: for problems
- * with a limit. Its prices are those of t. NULL when told to stop. */
+/* The table pruned by memory, too, for problems with a limit; t itself if it already is. Uses the
+ * prices of t. NULL if told to stop. */
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
-/* The table in which some nodes are fixed to counts (rows NULL: not), at the prices of t, which must not
- * be narrowed itself; NULL where t has no such candidate, or when told to stop. */
+/* The table with some nodes fixed to counts (row NULL: not fixed), from the prices of t, which must
+ * not be a narrowed table. NULL if t has no such candidate, or if told to stop. */
 const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,
 	const int32_t *const *fixed);
 

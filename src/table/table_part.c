@@ -8,12 +8,12 @@ struct parting {
 	struct ap_ctx *ctx;
 	const struct ap_table *t;
 	int32_t stage;
-	const uint32_t *pick; /* NULL: edges to other stages are left out; so are those to AP_NONE */
-	ap_id *id; /* [nodes of the whole] in the part, AP_NONE */
+	const uint32_t *pick; /* NULL: leave out edges to other stages, as those to AP_NONE */
+	ap_id *id; /* [nodes of the whole] id in the part, or AP_NONE */
 	AP_VEC(ap_id) nodes;
 	AP_VEC(struct ap_pedge) edges;
 	AP_VEC(struct ap_pmatrix) matrices;
-	ap_id *matrix_id; /* [matrices of the whole] in the part, AP_NONE */
+	ap_id *matrix_id; /* [matrices of the whole] id in the part, or AP_NONE */
 };
 
 static ap_id *no_ids(struct ap_arena *arena, uint32_t n)
@@ -47,7 +47,7 @@ static ap_id whole_matrix(struct parting *x, ap_id matrix)
 	return x->matrix_id[matrix];
 }
 
-/* The row (or column) of a matrix at the pick of the end outside. */
+/* The row (or column) of a matrix for the outside node's pick. */
 static ap_id cut_matrix(struct parting *x, const struct ap_pedge *e, bool row)
 {
 	const struct ap_pmatrix *m = &x->t->problem->matrix[e->matrix];
@@ -82,7 +82,7 @@ static void add_edge(struct parting *x, const struct ap_pedge *e)
 	AP_PUSH(x->ctx->arena, x->edges, part);
 }
 
-/* The class of what stands outside: one candidate, of no cost. */
+/* The class of outside nodes: one candidate without cost. */
 static struct ap_table_class outside_class(void)
 {
 	static const double none_s[1];
@@ -92,7 +92,7 @@ static struct ap_table_class outside_class(void)
 		.memory = none_bytes, .temporary = none_bytes};
 }
 
-/* The classes that occur inside, and that of what stands outside. */
+/* The classes of inside nodes, and one for outside nodes. */
 static void make_classes(struct parting *x, struct ap_table *part)
 {
 	uint32_t n = (uint32_t)x->nodes.n;
