@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact variable elimination. The straight way: drop what cannot win (of a large problem what sweeps
- * find dearer than a known pick, drop_dear.h; then what is dominated, drop_dominated.h), plan the
- * elimination, evaluate it, read off the lexicographically smallest optimum. With a memory limit that
- * this pick breaks: memory_limit.h.
+ * Exact variable elimination: drops what cannot win (in a large problem what sweeps prove dearer
+ * than a known pick, drop_dear.h; then what is dominated, drop_dominated.h), plans the elimination,
+ * evaluates it, and reads off the lexicographically smallest optimum. If that pick breaks a memory
+ * limit: memory_limit.h.
  */
 #include "elim/dp.h"
 
@@ -36,8 +36,8 @@ struct dp {
 	const struct ap_problem *p; /* of compact */
 	const struct ap_elim *elim;
 	const double **value;
-	double least; /* cost of p, or a bound of it */
-	struct ap_sifted sifted; /* of whole; domain NULL: it was not sifted */
+	double least; /* cost of p, or a lower bound */
+	struct ap_sifted sifted; /* of whole; domain is NULL if not sifted */
 };
 
 static void answer_infeasible(struct dp *d, int64_t least_memory)
@@ -47,7 +47,7 @@ static void answer_infeasible(struct dp *d, int64_t least_memory)
 	d->out->least_memory = least_memory;
 }
 
-/* What sifting found where elimination found less. The smallest optimum stays. */
+/* Takes over what sifting found if elimination found less. The smallest optimum stays. */
 static void better_of_sifted(const struct dp *d, double *bound, uint32_t *pick)
 {
 	*bound = fmax(*bound, d->sifted.bound);
@@ -55,7 +55,7 @@ static void better_of_sifted(const struct dp *d, double *bound, uint32_t *pick)
 		memcpy(pick, d->sifted.pick, d->whole->n * sizeof *pick);
 }
 
-/* Answers with a pick of the rest, when it is one that is allowed, and a bound of the rest. */
+/* Answers with a pick of the rest, if it is allowed, and a bound of the rest. */
 static void answer(struct dp *d, const uint32_t *rest, double bound)
 {
 	uint32_t *pick = AP_NEW_N(d->ctx->arena, uint32_t, d->whole->n);
@@ -92,7 +92,7 @@ static bool worth_pruning(const struct dp *d)
 	return d->elim->split || evaluations * (double)d->elim->work > PRUNE_GAIN * price;
 }
 
-/* Sets compact and plans it. False when a node has no candidate left: answered. */
+/* Sets compact and plans it. False: a node has no candidate left, and the answer is given. */
 static bool prepare(struct dp *d, struct ap_domain *domain)
 {
 	if (ap_domain_empty(d->whole, domain)) {
@@ -105,7 +105,7 @@ static bool prepare(struct dp *d, struct ap_domain *domain)
 	return true;
 }
 
-/* Is it a problem that sifting may make much easier? */
+/* Can sifting make the problem much easier? */
 static bool worth_sifting(const struct dp *d)
 {
 	if (d->whole->memory_limit != AP_NO_LIMIT)
@@ -116,7 +116,7 @@ static bool worth_sifting(const struct dp *d)
 		(double)d->elim->work > SIFT_GAIN * ap_sweep_price(d->p));
 }
 
-/* The best of those to start from and of one that is easily had. */
+/* The best of the starting picks and of a polished one. */
 static uint32_t *some_pick(struct dp *d)
 {
 	uint32_t *best = AP_NEW_N(d->ctx->scratch, uint32_t, d->whole->n);
@@ -129,7 +129,7 @@ static uint32_t *some_pick(struct dp *d)
 	return best;
 }
 
-/* What is left of the domains; they stay where no pick is known. */
+/* The domains after sifting; unchanged if no pick is known. */
 static struct ap_domain *sift(struct dp *d, struct ap_domain *domain)
 {
 	uint64_t most = d->elim->split ? ap_budget_left(d->budget, 0) / 2 : d->elim->work / SIFT_PART;
@@ -156,7 +156,7 @@ static bool prepare_pruned(struct dp *d)
 	return prepare(d, domain);
 }
 
-/* The smallest optimum without a limit; of a split plan, or with too many ties, some good pick. */
+/* The smallest optimum without a limit; of a split plan or with too many ties, some good pick. */
 static uint32_t *unlimited_pick(struct dp *d)
 {
 	uint32_t *pick = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
@@ -177,7 +177,7 @@ static uint32_t *unlimited_pick(struct dp *d)
 	return pick;
 }
 
-/* Of the rest; a candidate that is gone is replaced by the first one left. */
+/* A starting pick as one of the rest; a dropped candidate becomes the first one left. */
 static const uint32_t *start_of(struct dp *d, const uint32_t *start)
 {
 	uint32_t *pick;
@@ -203,7 +203,7 @@ static void solve(struct dp *d)
 	if (!affordable(d) || !ap_elim_eval(d->ctx, d->elim, d->p, d->value, &d->least)) {
 		uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
 
-		/* Time or work ran out: the best that can be had at once. */
+		/* time or work ran out: answer with a quick pick */
 		ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
 		answer(d, rest, ap_bound_plain(d->ctx, d->p));
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine dynamic_programming with its inner switches, for tests and benchmarks. */
+/* The engine dynamic_programming with its internal switches, for tests and benchmarks. */
 #ifndef AP_ELIM_DP_H
 #define AP_ELIM_DP_H
 
@@ -8,22 +8,22 @@
 #include "search/engine.h"
 
 enum ap_dp_prune {
-	AP_DP_PRUNE_AUTO, /* where the elimination would cost more than the pruning */
+	AP_DP_PRUNE_AUTO, /* if the elimination would cost more than pruning */
 	AP_DP_PRUNE_NEVER,
 	AP_DP_PRUNE_ALWAYS
 };
 
 struct ap_dp_options {
 	enum ap_dp_prune prune;
-	bool no_share; /* equal eliminations are made again each time */
+	bool no_share; /* repeat equal eliminations */
 };
 
 /*
- * What comes out does not depend on the options, except for `work`, unless a limit of the budget is
+ * The result does not depend on the options, except for `work`, unless a limit of the budget is
  * hit. OPTIMAL picks are the lexicographically smallest optimum, with two exceptions, both
- * deterministic: tables over the budget (the pick is then proven by a bound that happens to be
- * tight), and more ties than the budget has room for or, under a memory limit, than MAX_TIE_WORK of
- * memory_limit.c can sort out.
+ * deterministic: tables over the budget (a bound that happens to be tight then proves the pick),
+ * and more ties than the budget has room for or, under a memory limit, than MAX_TIE_WORK of
+ * memory_limit.c can resolve.
  */
 void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_budget *budget, const struct ap_dp_options *options, struct ap_choice *out);

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-struct link { /* a node's list of factors; dead ones are dropped when met */
+struct link { /* a list of a node's factors; dead ones are unlinked when met */
 	ap_id factor, next;
 };
 
@@ -18,32 +18,32 @@ struct graph {
 	struct ap_ctx *ctx;
 	const struct ap_problem *p;
 	bool share;
-	double cap; /* cells a table may have */
+	double cap; /* limit of cells in a table */
 	uint32_t *k;
-	ap_id *like; /* by matrix: the first one of equal content */
-	struct ap_map *symbols; /* how a table comes about -> table */
-	struct ap_map *lists; /* a node's lists, by address -> index into table_of */
+	ap_id *like; /* by matrix: the first matrix with equal content */
+	struct ap_map *symbols; /* how a table is made -> table */
+	struct ap_map *lists; /* addresses of a node's lists -> index into table_of */
 	struct ap_map *scopes; /* scope -> index into at_scope */
-	struct ap_map *signatures; /* of eliminations -> index into done */
-	uint64_t serial; /* keeps signatures apart when nothing is shared */
+	struct ap_map *signatures; /* signatures of eliminations -> index into done */
+	uint64_t serial; /* makes signatures differ if nothing is shared */
 	AP_VEC(struct ap_etable) table;
 	AP_VEC(ap_id) table_of;
 	AP_VEC(struct ap_ereduction) reduction;
 	AP_VEC(struct ap_efactor) factor;
 	AP_VEC(bool) alive; /* by factor */
-	AP_VEC(ap_id) at_scope; /* the latest factor over it */
+	AP_VEC(ap_id) at_scope; /* latest factor over this scope */
 	AP_VEC(struct link) link;
-	AP_VEC(ap_id) done; /* by signature: its table; AP_NONE: not made */
+	AP_VEC(ap_id) done; /* by signature: the table, or AP_NONE until made */
 	AP_VEC(struct ap_estep) step;
-	AP_VEC(ap_id) list; /* factors of the node at hand */
-	AP_VEC(ap_id) clique; /* its nodes, ascending */
-	AP_VEC(struct ap_einput) input; /* factors seen from the clique */
-	AP_VEC(uint64_t) key; /* of a look-up */
+	AP_VEC(ap_id) list; /* factors of the current node */
+	AP_VEC(ap_id) clique; /* nodes of those factors, ascending */
+	AP_VEC(struct ap_einput) input; /* the factors relative to the clique */
+	AP_VEC(uint64_t) key; /* of a lookup */
 	ap_id *own; /* by node: table of its costs */
-	ap_id *head; /* by node, into link */
-	uint32_t *degree; /* by node: live factors */
-	uint32_t *mark, stamp; /* by node: seen in the gathering at hand */
-	uint32_t *place; /* by node: in the clique, if it is there */
+	ap_id *head; /* by node: index into link */
+	uint32_t *degree; /* by node: number of live factors */
+	uint32_t *mark, stamp; /* by node: stamp of the latest gathering */
+	uint32_t *place; /* by node: index in the clique, if in it */
 	double work, cells;
 	bool split;
 };
@@ -57,7 +57,7 @@ static struct ap_arena *arena(const struct graph *g)
 
 /* ---- tables ---- */
 
-/* The table that comes about as g->key says; made when it is new. */
+/* Returns the table that g->key describes; makes it if new. */
 static ap_id intern(struct graph *g, struct ap_etable t)
 {
 	bool fresh;
@@ -90,11 +90,11 @@ static ap_id table_of_costs(struct graph *g, ap_id v, bool with_memory)
 	return intern(g, (struct ap_etable){AP_ET_NODE, v, 0, node->k});
 }
 
-/* Nodes that share their lists are known by these. */
+/* Nodes with shared lists are identified by their addresses. */
 static ap_id node_table(struct graph *g, ap_id v, bool by_memory)
 {
 	const struct ap_pnode *node = &g->p->node[v];
-	struct { /* without padding */
+	struct { /* has no padding */
 		const double *cost;
 		const int64_t *memory;
 		uint64_t k;
@@ -165,7 +165,7 @@ static bool same_matrix(const struct ap_pmatrix *a, const struct ap_pmatrix *b, 
 		(!by_memory || same_words(a->memory, b->memory, cells));
 }
 
-/* What tells most matrices apart: their shape and a few of their numbers. */
+/* A key that differs for most matrices: shape and a few numbers. */
 static void sample_matrix(struct graph *g, const struct ap_pmatrix *m)
 {
 	size_t cells = (size_t)m->rows * m->cols, part = cells / SAMPLES + 1;
@@ -175,7 +175,7 @@ static void sample_matrix(struct graph *g, const struct ap_pmatrix *m)
 		add_words(g, m->cost + i, 1);
 }
 
-/* Compares each matrix with those of the same sample, of which the latest leads to the others. */
+/* Compares each matrix with those of equal sample, which are chained from the latest. */
 static void find_like(struct graph *g, bool by_memory)
 {
 	struct ap_map *samples = ap_map_create(arena(g));
@@ -207,7 +207,7 @@ static void add_edge(struct graph *g, const struct ap_pedge *e)
 		cells), 2, scope);
 }
 
-/* The factors of p: one per node, one per pair of nodes joined by edges. */
+/* Makes the factors of p: one per node, and one per pair of nodes joined by edges. */
 static void graph_init(struct graph *g, struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options, double cap)
 {
@@ -243,7 +243,7 @@ static void start_clique(struct graph *g, ap_id v)
 	AP_PUSH(arena(g), g->clique, v);
 }
 
-/* Joins a scope to the clique; returns the factor by which its cells grow. */
+/* Adds a scope to the clique; returns by which factor its cells grow. */
 static double join(struct graph *g, const struct ap_efactor *f)
 {
 	double grow = 1;
@@ -264,7 +264,7 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Few as most cliques have of them are sorted by insertion. */
+/* Insertion sort: most cliques are small. */
 static void sort_ids(ap_id *v, size_t n)
 {
 	if (n > FEW) {
@@ -288,7 +288,7 @@ static void sort_clique(struct graph *g)
 		g->place[v[i]] = (uint32_t)i;
 }
 
-/* Fills list and clique with what v is joined to; false as soon as the cells exceed cap. */
+/* Fills list and clique with the factors and neighbours of v; false once cells exceed cap. */
 static bool gather(struct graph *g, ap_id v, double cap, double *cells)
 {
 	*cells = 1;
@@ -317,7 +317,7 @@ static bool input_before(struct ap_einput a, struct ap_einput b)
 	return a.mask != b.mask ? a.mask < b.mask : a.table < b.table;
 }
 
-/* Fills g->input with the factors of list, their nodes as places in the clique, sorted. */
+/* Fills g->input with the factors of list, nodes given by clique index; sorted. */
 static void make_inputs(struct graph *g, const ap_id *list, size_t n)
 {
 	g->input.n = 0;
@@ -335,7 +335,7 @@ static void make_inputs(struct graph *g, const ap_id *list, size_t n)
 	}
 }
 
-/* Index into done of eliminating v, of the clique, from the factors of list. */
+/* Index into done of the elimination of v (in the clique) from the factors of list. */
 static ap_id sign(struct graph *g, ap_id v, const ap_id *list, size_t n)
 {
 	make_inputs(g, list, n);
@@ -354,7 +354,7 @@ static ap_id sign(struct graph *g, ap_id v, const ap_id *list, size_t n)
 	return id;
 }
 
-/* Signature (index into done) of eliminating v now, and its work in inner steps; AP_NONE when the
+/* Signature (index into done) of eliminating v now, with its work in inner steps; AP_NONE if the
  * result would exceed the cap. */
 static ap_id graph_signature(struct graph *g, ap_id v, double *work)
 {
@@ -365,7 +365,7 @@ static ap_id graph_signature(struct graph *g, ap_id v, double *work)
 	return sign(g, v, g->list.v, g->list.n);
 }
 
-/* The table of eliminating v from g->input. */
+/* The table that results from eliminating v from g->input. */
 static ap_id reduce(struct graph *g, ap_id v, size_t cells)
 {
 	uint32_t width = (uint32_t)g->clique.n;
@@ -392,8 +392,7 @@ static void retire(struct graph *g, ap_id factor)
 		g->degree[f->scope[i]]--;
 }
 
-/* Replaces the factors of list, whose nodes are the clique and whose elimination has this
- * signature, by one without v. */
+/* Replaces the factors of list, which span the clique and have this signature, by one without v. */
 static void step(struct graph *g, ap_id v, ap_id signature, const ap_id *list, size_t n)
 {
 	size_t cells = 1;
@@ -422,8 +421,8 @@ static void step(struct graph *g, ap_id v, ap_id signature, const ap_id *list, s
 		add_factor(g, s.result, nscope, scope);
 }
 
-/* Eliminates v as a whole, its present signature being known, or in parts that each keep to the cap.
- * The nodes that were joined to v are returned in g->clique (v among them). */
+/* Eliminates v in one step; signature is its current one. Leaves the nodes that were joined to v,
+ * and v, in g->clique. */
 static void graph_eliminate(struct graph *g, ap_id v, ap_id signature)
 {
 	double cells;
@@ -433,8 +432,8 @@ static void graph_eliminate(struct graph *g, ap_id v, ap_id signature)
 	step(g, v, signature, g->list.v, g->list.n);
 }
 
-/* Makes the clique that of v and as many of the factors as the cap allows, from the front of list;
- * those are moved to its start. At least one is taken. */
+/* Makes the clique of v and as many factors from the front of list as the cap allows, at least one;
+ * moves those to the start of list. */
 static size_t take_part(struct graph *g, ap_id v, ap_id *list, size_t n)
 {
 	size_t taken = 0;
@@ -474,22 +473,22 @@ static void graph_split(struct graph *g, ap_id v)
 }
 
 /*
- * In which order to eliminate. Nodes with equal signatures form a class: eliminating one of them
- * gives the result for all. The class of least price goes next, as a whole: taking a node changes
- * the signatures of its neighbours, so an independent set of the class is eliminated in one round.
+ * The order of elimination. Nodes with equal signatures form a class: eliminating one of them gives
+ * the result for all. The class of least price goes next, as a whole: eliminating a node changes
+ * its neighbours' signatures, so a round eliminates an independent set of the class.
  *
- * The price of a class is its work, or its work divided by the number of nodes that share it. By
- * the former, a chain is eaten from its ends, cheap steps that are all different. By the latter,
- * in equal layers every second node goes at once, all the same step, and ends and other unique
- * nodes go last. Neither is best always; a plan costs little, so both are made.
+ * The price of a class is its work, or its work divided by the number of its nodes. With the
+ * former, a chain is eaten from its ends, in cheap steps that all differ. With the latter, in equal
+ * layers every second node goes at once, all in the same step, and ends and other unique nodes go
+ * last. Neither is always best; plans are cheap, so both are made.
  */
-struct class { /* of nodes with one signature */
+struct class { /* nodes with one signature */
 	double work;
-	uint32_t count; /* nodes that have it now */
-	AP_VEC(ap_id) member; /* those that got it since its last round */
+	uint32_t count; /* number of nodes that have it now */
+	AP_VEC(ap_id) member; /* nodes that got it since its last round */
 };
 
-struct entry { /* of the heap; a class is entered anew whenever its price falls */
+struct entry { /* a heap entry; a class is entered again whenever its price falls */
 	double price;
 	ap_id class;
 };
@@ -547,7 +546,7 @@ static void leave_class(struct order *o, ap_id v)
 	o->class_of[v] = AP_NONE;
 }
 
-/* Puts v into the class of its present signature. */
+/* Moves v to the class of its current signature. */
 static void classify(struct order *o, ap_id v)
 {
 	double work;
@@ -568,7 +567,7 @@ static void classify(struct order *o, ap_id v)
 	heap_push(o, (struct entry){price(o, c), c});
 }
 
-/* The class whose turn it is; false when only nodes that are too wide are left. */
+/* The class to eliminate next; false if only nodes that are too wide are left. */
 static bool next_class(struct order *o, ap_id *c)
 {
 	while (o->heap.n) {
@@ -586,7 +585,7 @@ static bool next_class(struct order *o, ap_id *c)
 	return false;
 }
 
-/* v has been eliminated: what was joined to it looks different now. */
+/* Reclassifies the neighbours of v, which has been eliminated. */
 static void update(struct order *o, ap_id v)
 {
 	struct graph *g = o->g;
@@ -606,7 +605,7 @@ static void eliminate_class(struct order *o, ap_id c)
 	size_t n = o->class.v[c].member.n;
 	ap_id *member = o->class.v[c].member.v;
 	qsort(member, n, sizeof *member, by_id);
-	o->class.v[c].member.v = NULL; /* new ones wait for the next round */
+	o->class.v[c].member.v = NULL; /* new members wait for the next round */
 	o->class.v[c].member.n = o->class.v[c].member.cap = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (o->gone[member[i]] || o->class_of[member[i]] != c)
@@ -618,7 +617,7 @@ static void eliminate_class(struct order *o, ap_id c)
 		heap_push(o, (struct entry){price(o, c), c});
 }
 
-/* Gives up as soon as the work is that of the rival (INFINITY: never). */
+/* Gives up as soon as the work reaches rival_work (INFINITY: never). */
 static bool eliminate_all(struct graph *g, bool amortise, double rival_work)
 {
 	struct ap_arena *arena = g->ctx->scratch;
@@ -640,7 +639,7 @@ static bool eliminate_all(struct graph *g, bool amortise, double rival_work)
 			ap_id best = AP_NONE;
 			uint32_t least = UINT32_MAX;
 
-			/* All that are left are too wide: splits one with the fewest factors. */
+			/* all nodes left are too wide: split one with the fewest factors */
 			for (ap_id v = 0; v < o.g->p->n; v++) {
 				if (!o.gone[v] && o.g->degree[v] < least) {
 					least = o.g->degree[v];
@@ -655,12 +654,12 @@ static bool eliminate_all(struct graph *g, bool amortise, double rival_work)
 }
 
 struct attempt {
-	double cap; /* cells of one table */
+	double cap; /* limit of cells in a table */
 	bool amortise;
-	double rival_work; /* at which it is not wanted any more */
+	double rival_work; /* work at which to give up */
 };
 
-/* NULL when it is not wanted. */
+/* Returns NULL if it gave up. */
 static struct graph *try_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options, struct attempt a)
 {
@@ -685,7 +684,7 @@ static bool better(const struct graph *a, const struct graph *b,
 	return a->work < b->work;
 }
 
-/* Even messages over one node, of the largest domain, must be allowed. */
+/* The largest domain: messages over one node must be allowed. */
 static double least_cap(const struct ap_problem *p)
 {
 	double k = 0;
@@ -694,8 +693,8 @@ static double least_cap(const struct ap_problem *p)
 	return k;
 }
 
-/* Both orders, the better one; where equal layers make eliminations the same one, that in rounds
- * soon shows that the other need not be followed to its end. */
+/* Tries both orders and keeps the better one. If equal layers share eliminations, the order in
+ * rounds soon shows that the other need not be completed. */
 static const struct graph *best_plan(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_elim_options *options, double cap)
 {

@@ -13,10 +13,10 @@ enum { MAX_WIDTH = 64 };
 
 #define NO_AXIS UINT32_MAX
 
-struct view { /* an input seen along the axes of the clique */
+struct view { /* an input along the axes of the clique */
 	const double *value;
-	size_t stride[MAX_WIDTH]; /* in elements, 0 where it lacks the axis */
-	size_t offset; /* of the outer place at hand */
+	size_t stride[MAX_WIDTH]; /* in elements; 0 for an axis it lacks */
+	size_t offset; /* of the current outer place */
 };
 
 /*
@@ -29,14 +29,14 @@ struct view { /* an input seen along the axes of the clique */
 struct axes {
 	const struct ap_ereduction *r;
 	struct view *view; /* [ninput] */
-	uint32_t row, col; /* or NO_AXIS */
+	uint32_t row, col; /* NO_AXIS if there is none */
 	uint32_t nouter;
 	uint32_t outer[MAX_WIDTH];
-	size_t at[MAX_WIDTH]; /* of the outer axes */
+	size_t at[MAX_WIDTH]; /* position on the outer axes */
 	size_t out_stride[MAX_WIDTH]; /* of the result, by axis */
 };
 
-/* Candidates along an axis, 1 of none. */
+/* Number of candidates along an axis; 1 for NO_AXIS. */
 static size_t axes_extent(const struct axes *a, uint32_t axis)
 {
 	return axis == NO_AXIS ? 1 : a->r->dim[axis];
@@ -48,7 +48,7 @@ static bool axes_holds(const struct ap_einput *input, uint32_t axis)
 	return axis != NO_AXIS && (input->mask >> axis & 1);
 }
 
-/* The stride of a view along an axis, 0 of none. */
+/* Stride of a view along an axis; 0 for NO_AXIS. */
 static size_t axes_along(const struct view *v, uint32_t axis)
 {
 	return axis == NO_AXIS ? 0 : v->stride[axis];
@@ -115,7 +115,7 @@ static void set_axes(struct axes *a)
 	}
 }
 
-/* At the first outer place. In scratch. */
+/* Starts at the first outer place. In scratch. */
 static struct axes *axes_make(struct ap_ctx *ctx, const struct ap_ereduction *r,
 	const double *const *value)
 {
@@ -145,7 +145,7 @@ static bool axes_advance(struct axes *a)
 	return false;
 }
 
-/* How many outer places there are, and to the one of a number, from any. */
+/* The number of outer places; and a move to a given one. */
 static size_t axes_places(const struct axes *a)
 {
 	size_t n = 1;
@@ -167,7 +167,7 @@ static void axes_go_to(struct axes *a, size_t place)
 	}
 }
 
-/* Where the result of the outer place begins. */
+/* Offset of the outer place in the result. */
 static size_t axes_out(const struct axes *a)
 {
 	size_t out = 0;
@@ -176,18 +176,18 @@ static size_t axes_out(const struct axes *a)
 	return out;
 }
 
-enum { TILE = 16, SHARES = 8 /* of the outer places, for each thread */ };
+enum { TILE = 16, SHARES = 8 /* per thread */ };
 
-#define WORTH_THREADS 3e7 /* steps of a reduction: some ten milliseconds */
+#define WORTH_THREADS 3e7 /* steps of a reduction: about ten milliseconds */
 
 struct job {
 	struct ap_ctx *ctx;
 	struct axes *axes;
 	double *out;
-	double *left, *right; /* sums that had to be made */
+	double *left, *right; /* buffers for sums */
 };
 
-/* An operand of the product: read where it lies when one input is all there is, else summed up. */
+/* An operand of the product: a single input is read in place, several are summed. */
 struct operand {
 	const double *value;
 	size_t row, col; /* strides */
@@ -207,7 +207,7 @@ static void add_view(double *sum, const struct view *v, uint32_t row, uint32_t c
 	}
 }
 
-/* The input that is an operand alone; NULL: there are several or none. */
+/* The only input of an operand; NULL if there are several or none. */
 static const struct view *only_view(const struct axes *a, bool with_col)
 {
 	const struct view *only = NULL;
@@ -225,7 +225,7 @@ static struct operand make_operand(const struct axes *a, bool with_col, uint32_t
 	uint32_t col, double *sum)
 {
 	const struct view *only = only_view(a, with_col);
-	/* Columns of the right operand are added to in bulk, so they must lie together. */
+	/* columns of the right operand are added in bulk, so they must be contiguous */
 	if (only && (!with_col || axes_along(only, col) == 1))
 		return (struct operand){only->value + only->offset, axes_along(only, row),
 			axes_along(only, col)};
@@ -237,7 +237,7 @@ static struct operand make_operand(const struct axes *a, bool with_col, uint32_t
 	return (struct operand){sum, axes_extent(a, col), 1};
 }
 
-/* One row and a single right operand that lies the other way round: false where it is not so. */
+/* Handles one row with a single, transposed right operand; false if it is not this case. */
 static bool row_product(const struct axes *a, struct operand left, double *out)
 {
 	const struct view *right = only_view(a, true);
@@ -281,7 +281,7 @@ static struct job make_job(struct ap_ctx *ctx, const struct ap_ereduction *r,
 	return j;
 }
 
-struct sharing { /* of the outer places of a reduction, consecutive ones */
+struct sharing { /* shares out consecutive outer places of a reduction */
 	struct job *job; /* by worker */
 	size_t places, part;
 };
@@ -307,7 +307,7 @@ static double steps_of(const struct ap_ereduction *r)
 	return steps;
 }
 
-/* By several threads where that is worth it: of few places each product is shared out, else they are. */
+/* Uses threads if that pays: with few places each product is divided, else the places are. */
 static bool reduce(struct ap_ctx *ctx, const struct ap_ereduction *r, const double *const *value,
 	double *out)
 {
@@ -345,7 +345,7 @@ static void add(const double *a, const double *b, size_t n, double *out)
 		out[i] = a[i] + b[i];
 }
 
-/* Is it made, rather than borrowed from the problem? */
+/* Is the table made, rather than borrowed from the problem? */
 static bool made(enum ap_etable_kind kind)
 {
 	return kind != AP_ET_NODE && kind != AP_ET_MATRIX;
@@ -400,7 +400,7 @@ bool ap_elim_eval(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_p
 	return true;
 }
 
-/* Most factors lie along the node. */
+/* Most factors are contiguous along the node. */
 static void add_along(size_t k, double *restrict cost, const double *restrict at, size_t stride)
 {
 	if (stride == 1) {
@@ -457,7 +457,7 @@ void ap_elim_pick(struct ap_ctx *ctx, const struct ap_elim *e, const double *con
 		const struct ap_estep *s = &e->step[i];
 		ap_elim_costs(e, value, s, pick, cost);
 		if (i > 0 && e->step[i - 1].node == s->node)
-			continue; /* more parts of this node to come */
+			continue; /* more parts of this node follow */
 		pick[s->node] = least_at(cost, e->k[s->node]);
 		memset(cost, 0, e->k[s->node] * sizeof *cost);
 	}
@@ -469,30 +469,30 @@ struct adjoint {
 	const struct ap_elim *e;
 	const double *const *value;
 	double threshold;
-	double **outside; /* by table: least cost of all else; NULL: not wanted */
+	double **outside; /* by table: least cost of all else; NULL if not needed */
 	uint64_t work;
 };
 
-/* One side of the product of a reduction: the inputs without col, or those with it. */
+/* One side of a reduction's product: the inputs without col, or those with it. */
 struct side {
 	bool with_col;
 	uint32_t axis; /* row or col */
-	bool wanted; /* does an input need to know more than what the other side can tell? */
+	bool wanted; /* does an input need its own result, not only what the other side gives? */
 	uint32_t nlive;
-	uint32_t *live; /* candidates along the axis that picks within the threshold use */
-	double *sum; /* [nlive][x] of the inputs */
-	double *through; /* [nlive][x] of everything */
+	uint32_t *live; /* candidates along axis used by picks within the threshold */
+	double *sum; /* [nlive][x] sum of its inputs */
+	double *through; /* [nlive][x] least total */
 };
 
 struct reversing {
 	struct adjoint *d;
 	struct axes *axes;
-	const double *outside; /* of the result */
+	const double *outside; /* outside of the result */
 	struct side left, right;
-	double *plane; /* [left.nlive][right.nlive] outside, at the outer place */
+	double *plane; /* [left.nlive][right.nlive] outside values at the current outer place */
 };
 
-/* Does only x, or an outer axis beside it, matter to the input? Then either side can tell it. */
+/* Does the input have only x and outer axes? Then either side can give its result. */
 static bool plain(const struct reversing *v, const struct ap_einput *input)
 {
 	return !axes_holds(input, v->axes->row) && !axes_holds(input, v->axes->col);
@@ -503,7 +503,7 @@ static size_t stride_of(const struct reversing *v, uint32_t axis)
 	return axis == NO_AXIS ? 0 : v->axes->out_stride[axis];
 }
 
-/* ---- what is left of an outer place ---- */
+/* ---- live rows and columns of an outer place ---- */
 
 static void find_live(struct reversing *v, const double *at)
 {
@@ -511,7 +511,7 @@ static void find_live(struct reversing *v, const double *at)
 	size_t cols = axes_extent(v->axes, v->axes->col);
 	size_t rs = stride_of(v, v->axes->row), cs = stride_of(v, v->axes->col);
 	v->left.nlive = v->right.nlive = 0;
-	memset(v->right.sum, 0, cols * sizeof *v->right.sum); /* borrowed as marks */
+	memset(v->right.sum, 0, cols * sizeof *v->right.sum); /* used as marks */
 	for (size_t r = 0; r < rows; r++) {
 		bool any = false;
 		for (size_t c = 0; c < cols; c++) {
@@ -558,9 +558,9 @@ static void fill_sum(struct reversing *v, struct side *s)
 	}
 }
 
-/* ---- what the inputs learn ---- */
+/* ---- results for the inputs ---- */
 
-/* through = own sum + the least of what lies beyond. */
+/* through = own sum + least of the other side. */
 static void find_through(struct reversing *v, struct side *own, const struct side *beyond)
 {
 	size_t k = v->axes->r->dim[v->axes->r->at], n = own->nlive * k;
@@ -576,7 +576,7 @@ static void find_through(struct reversing *v, struct side *own, const struct sid
 		own->through[i] += own->sum[i];
 }
 
-/* Where the input forbids something, what is outside does not matter. */
+/* Cells that the input forbids keep no outside value. */
 static void tell_row(size_t k, const double *through, const double *value, double *outside,
 	size_t step, double threshold)
 {
@@ -674,7 +674,7 @@ static void tell_term(struct adjoint *d, ap_id term, const double *outside, cons
 		}
 }
 
-/* Forgets the entries of a table that no pick within the threshold uses. */
+/* Drops the entries of a table that no pick within the threshold uses. */
 static void drop_far(struct adjoint *d, ap_id t)
 {
 	double *outside = d->outside[t];
@@ -697,7 +697,7 @@ static bool tell_operands(struct adjoint *d, ap_id t)
 	return true;
 }
 
-/* Room for all that nodes are part of. */
+/* Allocates tables that depend on nodes. */
 static void start_tables(struct adjoint *d)
 {
 	d->outside = AP_NEW_N(d->ctx->scratch, double *, d->e->ntable);

@@ -7,15 +7,15 @@
 #include "base/vec.h"
 
 /*
- * The labels of a step are made child by child, the last child first: `left` is what there was
- * before, `right` the label of the child. At the end of the chain `left` is AP_NONE and `right` the
- * candidate of the step's node. So walking a chain meets the children in their order. The roots of
- * the forest are the children of one step more than the plan has.
+ * The labels of a step are made child by child, last child first: `left` is the label so far,
+ * `right` the child's label. At the end of the chain, `left` is AP_NONE and `right` the candidate
+ * of the step's node. So walking a chain meets the children in order. The roots of the forest are
+ * children of an extra step after the plan's last.
  */
 struct label {
 	double cost;
 	int64_t memory;
-	double excess; /* of its price over the least there is for the same choices */
+	double excess; /* of its price over the least price for the same choices */
 	uint32_t left, right;
 };
 
@@ -24,7 +24,7 @@ struct labels {
 	size_t n, cap;
 };
 
-struct range { /* of labels in the pool */
+struct range { /* a range of labels in the pool */
 	uint32_t first, count;
 };
 
@@ -33,12 +33,12 @@ struct pending_pair {
 };
 
 /*
- * The front: of labels of one step, made of the same children, those that no other one makes
- * useless, by ascending cost, then descending memory (which makes memory descend all along). A
- * label makes useless what needs no less memory and costs more, or, at equal cost: without ties,
- * what needs no less memory; with ties, only what is lexicographically larger as well. (A cheaper
- * one that fits wherever the dearer does keeps it out of any optimum; among equals the smaller one
- * may need more memory and still fit.)
+ * The front: labels of one step, made of the same children, that no other label makes useless; by
+ * ascending cost, then descending memory (so memory descends throughout). A label makes useless any
+ * that needs no less memory and costs more; at equal cost, without ties any that needs no less
+ * memory, with ties only those that are also lexicographically larger. (A cheaper label that fits
+ * wherever the dearer one does keeps that out of any optimum; of equal ones, the smaller may need
+ * more memory and still fit.)
  */
 struct front {
 	struct ap_arena *arena;
@@ -48,15 +48,15 @@ struct front {
 	uint64_t work; /* counted up */
 	struct labels pool; /* all finished labels */
 	struct labels front;
-	struct labels fresh; /* waiting to be merged with the front */
-	struct labels merged, level; /* scratch of that */
-	uint32_t step, child; /* what the front is of: made of the children from `child` on */
+	struct labels fresh; /* not yet merged with the front */
+	struct labels merged, level; /* scratch for merging */
+	uint32_t step, child; /* made of the children of step from `child` on */
 	AP_VEC(struct pending_pair) pending;
 };
 
 enum { RUN = 8 };
 
-/* The first child of a step; AP_NONE: none. */
+/* The first child of a step, or AP_NONE. */
 static uint32_t front_child(const struct front *f, uint32_t step)
 {
 	return step == f->e->nstep ? f->support->root : f->support->step[step].child;
@@ -64,11 +64,11 @@ static uint32_t front_child(const struct front *f, uint32_t step)
 
 /* ---- the lexicographic order ---- */
 
-struct chains { /* of two labels of a step; walked to their ends */
+struct chains { /* the chains of two labels of a step, followed to their ends */
 	const struct label *a, *b;
 };
 
-/* Walks down from `child` and queues the children whose labels differ. */
+/* Walks down from `child` and queues children whose labels differ. */
 static struct chains walk(struct front *f, uint32_t child, struct chains at)
 {
 	for (; child != AP_NONE; child = f->support->step[child].sibling) {
@@ -81,7 +81,7 @@ static struct chains walk(struct front *f, uint32_t child, struct chains at)
 	return at;
 }
 
-/* Decided by the first node at which they differ, wherever below it is. */
+/* The first node that differs, at any depth, decides. */
 static bool lex_less(struct front *f, const struct label *a, const struct label *b)
 {
 	ap_id first = AP_NONE;
@@ -106,7 +106,7 @@ static bool lex_less(struct front *f, const struct label *a, const struct label 
 
 /* ---- the front ---- */
 
-/* Starts an empty front of labels of step made of its children from `child` on. */
+/* Starts an empty front for labels of step made of its children from `child` on. */
 static void front_start(struct front *f, uint32_t step, uint32_t child)
 {
 	f->front.n = f->fresh.n = 0;
@@ -114,7 +114,7 @@ static void front_start(struct front *f, uint32_t step, uint32_t child)
 	f->child = child;
 }
 
-/* The first label of the front that costs at least `cost`. */
+/* Index of the first label in the front that costs at least `cost`. */
 static size_t level_of(const struct front *f, double cost)
 {
 	size_t low = 0, high = f->front.n;
@@ -145,7 +145,7 @@ static bool useless(struct front *f, const struct label *l)
 	return false;
 }
 
-/* ---- sorting, inlined for each order: half of the time goes here ---- */
+/* ---- sorting, inlined per order: it takes half of the time ---- */
 
 typedef bool less_fn(const struct label *x, const struct label *y);
 
@@ -188,7 +188,7 @@ static inline void merge_runs(const struct label *a, size_t na, const struct lab
 	memcpy(out, na ? a : b, (na ? na : nb) * sizeof *out);
 }
 
-/* Stable merge sort; room is as large as v. */
+/* Stable merge sort; room has the size of v. */
 static inline void sort_labels(struct label *v, size_t n, struct label *room, less_fn *less)
 {
 	struct label *from = v, *to = room, *other;
@@ -214,7 +214,7 @@ static struct label *room_for(struct front *f, size_t n)
 	return f->level.v;
 }
 
-/* Takes l into the level at hand, all of one cost, unless one there beats it. */
+/* Adds l to the current level, of equal cost, unless a label there beats it. */
 static void add_to_level(struct front *f, const struct label *l)
 {
 	size_t kept = 0, place = 0;
@@ -234,11 +234,11 @@ static void add_to_level(struct front *f, const struct label *l)
 	f->level.v[place] = *l;
 }
 
-/* Merges what waits with the front, cost level by cost level. */
+/* Merges the waiting labels with the front, one cost level at a time. */
 static void merge(struct front *f)
 {
 	size_t i = 0, j = 0;
-	int64_t least = INT64_MAX; /* memory of all that is cheaper */
+	int64_t least = INT64_MAX; /* least memory of all cheaper labels */
 	sort_labels(f->fresh.v, f->fresh.n, room_for(f, f->fresh.n), cost_less);
 	f->merged.n = 0;
 	while (i < f->front.n || j < f->fresh.n) {
@@ -272,7 +272,7 @@ static void flush(struct front *f)
 	f->merged = old;
 }
 
-/* Takes a label in unless it is useless, and, in time, out what it makes so. O(log) on average. */
+/* Adds a label unless useless, and in time drops those it makes useless. O(log) on average. */
 static void front_add(struct front *f, struct label l)
 {
 	if (useless(f, &l))
@@ -282,14 +282,13 @@ static void front_add(struct front *f, struct label l)
 		flush(f);
 }
 
-/* Is a, a label of the front's step, the better answer: cheaper, or with ties as cheap and
- * smaller? */
+/* Is a better than b, both of the front's step: cheaper, or with ties as cheap and smaller? */
 static bool front_prefer(struct front *f, const struct label *a, const struct label *b)
 {
 	return a->cost != b->cost ? a->cost < b->cost : f->ties && lex_less(f, a, b);
 }
 
-/* Moves the front to the pool, least excess first. */
+/* Moves the front to the pool, by ascending excess. */
 static struct range front_finish(struct front *f)
 {
 	flush(f);
@@ -300,7 +299,7 @@ static struct range front_finish(struct front *f)
 	return r;
 }
 
-struct reading { /* of a label of a step, while the answer is read off */
+struct reading { /* a label of a step, while reading off the answer */
 	uint32_t step, label;
 };
 
@@ -308,13 +307,13 @@ struct run {
 	struct ap_ctx *ctx;
 	struct ap_label_job *job;
 	struct front f;
-	struct range **of; /* [step][group], least excess first */
-	ap_id *own, *first_own; /* edges whose first node to go is that of the step */
+	struct range **of; /* [step][group], by ascending excess */
+	ap_id *own, *first_own; /* edges, by the step that first eliminates one of their nodes */
 	uint32_t *pick; /* scratch */
-	AP_VEC(uint32_t) child; /* of the step at hand */
-	struct labels all; /* of the group at hand */
+	AP_VEC(uint32_t) child; /* children of the current step */
+	struct labels all; /* of the current group */
 	AP_VEC(struct reading) pending;
-	double margin; /* for the rounding of excess */
+	double margin; /* for rounding errors of excess */
 };
 
 /* ---- own terms ---- */
@@ -338,7 +337,7 @@ static void assign_edges(struct run *r)
 	r->first_own = first;
 }
 
-/* Cost and memory of the terms of a step at the choice in r->pick. */
+/* Cost and memory of a step's own terms for the choice in r->pick. */
 static struct label own_label(const struct run *r, uint32_t step)
 {
 	const struct ap_problem *p = r->job->p;
@@ -356,7 +355,7 @@ static struct label own_label(const struct run *r, uint32_t step)
 	return l;
 }
 
-/* ---- making them ---- */
+/* ---- making labels ---- */
 
 static bool spent(const struct run *r)
 {
@@ -364,8 +363,8 @@ static bool spent(const struct run *r)
 		r->f.work > r->job->max_work || ap_ctx_stopped(r->ctx);
 }
 
-/* Every label of a, of a step, with every one of b, of its child, as far as their excess is at most
- * slack. */
+/* Combines every label of a (of a step) with every one of b (of its child) whose total excess is at
+ * most slack. */
 static struct range join(struct run *r, uint32_t step, uint32_t child, struct range a,
 	struct range b, double slack)
 {
@@ -373,7 +372,7 @@ static struct range join(struct run *r, uint32_t step, uint32_t child, struct ra
 		struct range out = {(uint32_t)r->f.pool.n, 0};
 		struct label x = r->f.pool.v[a.first];
 
-		/* One label with every one of b: all are as good as before, and in the same order. */
+		/* a single label with every one of b: none becomes useless, and the order stays */
 		for (uint32_t j = b.first; j < b.first + b.count; j++) {
 			struct label y = r->f.pool.v[j];
 			r->f.work++;
@@ -408,20 +407,20 @@ static void list_children(struct run *r, uint32_t step)
 		AP_PUSH(r->ctx->scratch, r->child, c);
 }
 
-/* The least priced cost of what is below a group. */
+/* The least priced cost of everything below a group. */
 static double least_below(const struct run *r, uint32_t step, uint32_t group)
 {
 	size_t cell = r->job->support->step[step].group.v[group].cell;
 	return r->job->value[r->job->e->step[step].result][cell];
 }
 
-/* The group of a child that tuple t of its parent implies. */
+/* The child's group that tuple t of its parent implies. */
 static uint32_t implied(const struct run *r, uint32_t child, uint32_t t)
 {
 	return r->job->support->step[child].link[t];
 }
 
-/* The labels of tuple t, whose choice is in r->pick. */
+/* The labels of tuple t; its choice is in r->pick. */
 static struct range tuple_labels(struct run *r, uint32_t step, uint32_t t)
 {
 	const struct ap_sstep *s = &r->job->support->step[step];
@@ -463,7 +462,7 @@ static struct range group_labels(struct run *r, uint32_t step, const struct ap_s
 	return front_finish(&r->f);
 }
 
-/* All roots together. */
+/* Combines all roots. */
 static struct range make_top(struct run *r)
 {
 	struct label empty = {.left = AP_NONE};
@@ -480,7 +479,7 @@ static struct range make_top(struct run *r)
 
 /* ---- the answer ---- */
 
-/* The cheapest that fits; of those the smallest. */
+/* The cheapest label that fits; of several, the smallest. */
 static uint32_t best_label(struct run *r, struct range top)
 {
 	uint32_t best = AP_NONE, step = r->job->e->nstep;
@@ -495,7 +494,7 @@ static uint32_t best_label(struct run *r, struct range top)
 	return best;
 }
 
-/* Reads the choices off a label of the top. */
+/* Reads the choices off a label of the extra step. */
 static void read_off(struct run *r, uint32_t label, uint32_t *pick)
 {
 	struct reading top = {r->job->e->nstep, label};

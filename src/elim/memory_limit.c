@@ -10,20 +10,20 @@
 #include "elim/label.h"
 #include "elim/support.h"
 
-#define FIRST_STEP 0.0005 /* of the bound: where the target starts, */
-#define FIRST_PART 32 /* or at this part of what is between the bound and the best known pick */
+#define FIRST_STEP 0.0005 /* first step of the target, as a part of the bound, */
+#define FIRST_PART 32 /* or as a part of the gap between bound and best pick */
 
-#define MAX_TIE_WORK (UINT64_C(1) << 21) /* of finding the smallest optimum once one is known */
+#define MAX_TIE_WORK (UINT64_C(1) << 21) /* for finding the smallest optimum, given one */
 
-enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of the labels */
+enum { LABEL_WORK = 1024 }; /* inner steps of a table that take as long as one of labels */
 
-#define WORTH 0x1p-6 /* of the bound: how near the best pick of a large problem must be to drop others */
+#define WORTH 0x1p-6 /* of the bound: how near the best pick must be for dropping to pay */
 
-enum { DROP_PART = 8 }; /* of the candidates that must go */
+enum { DROP_PART = 8 }; /* part of the candidates that must be dropped */
 
-enum { LABELS_NEED = 4 }; /* evaluations that must be left to try labels of a large problem */
+enum { LABELS_NEED = 4 }; /* evaluations that must be left for labels of a large problem */
 
-enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* with what growing arrays leave behind */
+enum { BYTES_PER_TUPLE = 64, BYTES_PER_LABEL = 128 }; /* includes garbage of growing arrays */
 
 struct limited {
 	struct ap_ctx *ctx;
@@ -32,16 +32,16 @@ struct limited {
 	const struct ap_budget *budget;
 	struct ap_pricing g;
 	struct ap_limited *out;
-	double cost; /* of out->pick, INFINITY: none */
+	double cost; /* of out->pick; INFINITY if there is none */
 };
 
-/* What is left of the budget. */
+/* Work left in the budget. */
 static uint64_t work_left(const struct limited *l)
 {
 	return ap_budget_left(l->budget, l->out->work);
 }
 
-/* Looks for the cheapest pick of at most target; ties: for the lexicographically smallest one. */
+/* Finds the cheapest pick of at most target; ties: the lexicographically smallest one. */
 static enum ap_label_end look(struct limited *l, double target, bool ties, uint32_t *pick)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -54,7 +54,7 @@ static enum ap_label_end look(struct limited *l, double target, bool ties, uint3
 	enum ap_label_end end = AP_LABEL_LIMIT;
 	if (job.max_labels > UINT32_MAX / 2)
 		job.max_labels = UINT32_MAX / 2;
-	if (job.threshold < l->g.least) { /* rounding aside, the target is below the bound */
+	if (job.threshold < l->g.least) { /* apart from rounding, the target is below the bound */
 		ap_arena_release(l->ctx->scratch, mark);
 		return AP_LABEL_NONE;
 	}
@@ -87,14 +87,14 @@ static bool close_enough(const struct limited *l)
 		l->cost <= l->out->bound + l->budget->gap * fabs(l->out->bound);
 }
 
-/* The pick is an optimum: makes it the smallest of those, if there are not too many and it matters. */
+/* The pick is an optimum: replaces it by the smallest one if that matters and ties are few. */
 static void settle_ties(struct limited *l, uint32_t *pick)
 {
 	if (l->budget->gap == 0 && look(l, l->cost, true, pick) == AP_LABEL_FOUND)
 		take(l, pick);
 }
 
-/* Raises the target until a pick is found. A target that failed is a bound. */
+/* Raises the target until a pick is found. A failed target raises the bound. */
 static void raise_target(struct limited *l, uint32_t *pick)
 {
 	double bound = l->out->bound, q = l->p->quantum;
@@ -114,7 +114,7 @@ static void raise_target(struct limited *l, uint32_t *pick)
 		}
 		if (end == AP_LABEL_FOUND && ap_problem_cost(l->p, pick) < l->cost)
 			take(l, pick);
-		assert(target < l->cost); /* the support held l->out->pick, too */
+		assert(target < l->cost); /* the support contained out->pick, too */
 		l->out->bound = target + q;
 		if (l->budget->gap > 0 && close_enough(l))
 			return;
@@ -136,7 +136,7 @@ static void search_labels(struct limited *l)
 	uint32_t *pick = AP_NEW_N(l->ctx->scratch, uint32_t, l->p->n);
 	uint64_t left = work_left(l);
 	if (l->e->work >= AP_LARGE_WORK && left > 0 && left / LABELS_NEED < l->e->work)
-		return; /* labels of so large a problem would not end */
+		return; /* labels of such a large problem would not finish */
 	if (l->out->bound >= l->cost)
 		settle_ties(l, pick);
 	else
@@ -166,14 +166,14 @@ struct ap_domain *ap_limit_narrow(struct ap_ctx *ctx, const struct ap_pricing *g
 	return d;
 }
 
-/* Is it worth the time to drop what is dearer than a pick of this cost? */
+/* Does it pay to drop candidates that are dearer than a pick of this cost? */
 static bool ap_limit_worth(const struct ap_pricing *g, double cost, double bound)
 {
 	return cost < INFINITY &&
 		(g->e->work < AP_LARGE_WORK || cost - bound <= WORTH * fabs(bound));
 }
 
-/* Are so many candidates gone that what is left should be solved anew? */
+/* Are so many candidates dropped that solving the rest anew pays? */
 static bool much_smaller(const struct ap_problem *p, const struct ap_domain *d)
 {
 	uint64_t before = 0, left = 0;
@@ -189,7 +189,7 @@ static const struct ap_engine *dynamic_programming(void)
 	return ap_engine_find("dynamic_programming");
 }
 
-/* Drops candidates and solves what is left; false where too few of them go. */
+/* Drops candidates and solves the rest; false if too few are dropped. */
 static bool search_rest(struct limited *l)
 {
 	struct ap_budget budget = *l->budget;
@@ -278,11 +278,11 @@ void ap_limit_solve(struct ap_ctx *ctx, const struct ap_limit_job *job, struct a
 struct narrowing {
 	struct ap_ctx *ctx;
 	const struct ap_narrow_job *job;
-	const struct ap_compact *rest; /* of the candidates that are allowed at all */
+	const struct ap_compact *rest; /* of the candidates that are not forbidden */
 	struct ap_narrowed *out;
 };
 
-/* Domains of the rest as those of the whole, where all others are settled. */
+/* Maps domains of the rest to domains of the whole, whose other nodes are settled. */
 static struct ap_domain *widened(const struct narrowing *w, struct ap_arena *arena,
 	const struct ap_domain *d)
 {

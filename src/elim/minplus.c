@@ -6,13 +6,11 @@
 
 #include "base/par.h"
 
-#define PART (UINT64_C(1) << 22) /* steps of what a thread takes at a time, and between two polls */
+#define PART (UINT64_C(1) << 22) /* steps of a thread's task, and between two polls */
 
-/*
- * Four values of x at a time for all rows: four rows of b stay in the first cache, and each element
- * of out is touched once per four steps. The plain loop over columns and the conditional expression
- * (no fmin(), which must honour NaN) are what compilers turn into packed add and min.
- */
+/* Takes four values of x at a time for all rows: four rows of b stay in the first-level cache, and
+ * each element of out is touched once per four steps. Compilers vectorize the plain loop over
+ * columns and the conditional expression (not fmin(), which must honour NaN). */
 
 static void add_four(size_t n, double *restrict out, const double *restrict b, size_t stride,
 	const double v[4])
@@ -84,10 +82,10 @@ void ap_minplus(const struct ap_minplus *m)
 	}
 }
 
-struct parts { /* of a product, by rows */
+struct parts { /* splits a product by rows */
 	struct ap_ctx *ctx;
 	const struct ap_minplus *whole;
-	size_t rows; /* of each but the last */
+	size_t rows; /* of each part but the last */
 };
 
 static void make_part(void *user, size_t i, int worker)

@@ -22,11 +22,11 @@ struct ap_minplus {
 
 void ap_minplus(const struct ap_minplus *m);
 
-/* The same on ctx->jobs threads where it is large; incomplete when told to stop. */
+/* ap_minplus() on ctx->jobs threads if it is large; incomplete if told to stop. */
 void ap_minplus_parts(struct ap_ctx *ctx, const struct ap_minplus *m);
 
-/* out[c] = min over x in [0, k) of a[x] + b[c][x], for c in [0, cols): one row, b the other way round.
- * The elements of a and of the rows of b are contiguous. k >= 1. */
+/* out[c] = min over x in [0, k) of a[x] + b[c][x], for c in [0, cols): one row, b transposed. a and
+ * the rows of b are contiguous. k >= 1. */
 void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row, double *out);
 
 #endif

@@ -10,12 +10,12 @@
 #include "problem/problem.h"
 #include "search/polish.h"
 
-#define ROUND 0x1.8p52 /* added and taken away, it leaves a whole number of what is below 2^51 */
+#define ROUND 0x1.8p52 /* adding and subtracting it rounds a number below 2^51 */
 
-enum { LEAST_EXPONENT = -900 }; /* of a quantum whose inverse is a number, too */
+enum { LEAST_EXPONENT = -900 }; /* of a quantum whose inverse is finite, too */
 
 struct ap_most {
-	double cost, memory; /* finite ones, without their signs */
+	double cost, memory; /* largest finite magnitudes */
 };
 
 static struct ap_most most_of(const double *cost, const int64_t *memory, size_t n)
@@ -38,7 +38,7 @@ static size_t cells(const struct ap_pmatrix *m)
 	return (size_t)m->rows * m->cols;
 }
 
-/* Room for the priced numbers of what the plan reads. */
+/* Allocates the priced numbers that the plan reads. */
 static void open_room(struct ap_ctx *ctx, struct ap_pricing *g)
 {
 	const struct ap_problem *p = g->p;
@@ -74,7 +74,7 @@ void ap_pricing_open(struct ap_ctx *ctx, const struct ap_elim *e, const struct a
 	open_room(ctx, out);
 }
 
-/* No total at this price is larger, up to the rounding of this sum. */
+/* An upper bound of all totals at this price, up to rounding of this sum. */
 static double total_at(const struct ap_pricing *g, double price)
 {
 	double sum = 0;
@@ -93,11 +93,8 @@ static double down(double v)
 	return near > v ? near - 1 : near;
 }
 
-/*
- * Rounded down even though the sum itself is rounded: a total is less than 2^51 quanta, so that
- * each of the two operations is off by at most half a quantum, and one quantum is given away for
- * both.
- */
+/* Rounds down although the sum itself is rounded: totals are below 2^51 quanta, so each of the two
+ * operations is off by at most half a quantum; subtracting one quantum covers both. */
 static void price_list(const struct ap_priced *at, const double *cost, const int64_t *memory, size_t n,
 	double *out)
 {
@@ -155,15 +152,15 @@ bool ap_pricing_at(struct ap_ctx *ctx, struct ap_pricing *g, double price)
 	return false;
 }
 
-/* Evaluates with memory in the place of cost; what is forbidden stays so. */
+/* Evaluates with memory in place of cost; forbidden entries stay forbidden. */
 static bool ap_pricing_memory(struct ap_ctx *ctx, struct ap_pricing *g)
 {
 	g->at.price = -1;
 	return evaluate(ctx, g);
 }
 
-/* Less the price of the limit, down by what the three roundings may have added, then up to the next
- * cost there can be. */
+/* The least, minus the price of the limit, minus the error of three roundings, rounded up to the
+ * next possible cost. */
 static double ap_pricing_bound(const struct ap_pricing *g)
 {
 	double rent = g->at.price * (double)g->p->memory_limit;
@@ -179,7 +176,7 @@ double ap_pricing_threshold(const struct ap_pricing *g, double target)
 	return sum + g->at.quantum + 0x1p-51 * (fabs(rent) + fabs(sum));
 }
 
-/* What a pick costs, kept up while nodes change; forbidden entries are counted, not added. */
+/* The cost of a pick, updated as nodes change; forbidden entries are counted, not added. */
 struct total {
 	double cost;
 	uint32_t forbidden;
@@ -217,7 +214,7 @@ static void add_node(struct splicing *s, uint32_t i, int sign)
 	add(&s->now, n->cost[s->pick[i]], n->memory ? n->memory[s->pick[i]] : 0, sign);
 }
 
-/* The node and its edges, taken away or put back. */
+/* Adds or subtracts (sign) the node and its edges. */
 static void add_around(struct splicing *s, uint32_t i, int sign)
 {
 	add_node(s, i, sign);
@@ -235,7 +232,7 @@ static void start(struct splicing *s, const uint32_t *from)
 		add_edge(s, &s->p->edge[e], 1);
 }
 
-/* Turns b into a node by node; *best and *seam: the first nodes of a that make the cheapest pick. */
+/* Turns b into a node by node; *best, *seam: number of nodes from a in the cheapest pick. */
 static bool sweep(struct splicing *s, const uint32_t *a, const uint32_t *b, double *best,
 	uint32_t *seam)
 {
@@ -285,7 +282,7 @@ bool ap_splice(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *a
 
 enum { MAX_PRICES = 64, POLISH_PASSES = 8 };
 
-struct line { /* of a pick: what it costs at a price */
+struct line { /* a pick's cost as a function of the price */
 	double cost;
 	int64_t memory;
 	uint32_t *pick; /* in scratch */
@@ -300,7 +297,7 @@ struct dual_search {
 	struct ap_dual *out;
 };
 
-/* Keeps a pick, polished, when it fits and is the cheapest so far. */
+/* Polishes a pick and keeps it if it fits and is the cheapest so far. */
 static void offer(struct dual_search *s, const uint32_t *pick)
 {
 	memcpy(s->polished, pick, s->p->n * sizeof *pick);
@@ -316,7 +313,7 @@ static void offer(struct dual_search *s, const uint32_t *pick)
 	s->polished = old ? old : AP_NEW_N(s->ctx->scratch, uint32_t, s->p->n);
 }
 
-/* Counts an evaluation; false when there is no work left for it. */
+/* Counts an evaluation; false if no work is left for it. */
 static bool spend(struct dual_search *s)
 {
 	if (s->out->work + s->g->e->work > s->max_work)
@@ -356,7 +353,7 @@ static bool least_memory(struct dual_search *s, struct line *line)
 	return true;
 }
 
-/* over: memory above the limit; fit: below. Each new line replaces one of them. */
+/* over: above the limit; fit: within it. Each new line replaces one of them. */
 static bool close_in(struct dual_search *s, struct line over, struct line fit)
 {
 	for (int i = 0; i < MAX_PRICES && s->out->bound < s->out->cost; i++) {
@@ -405,8 +402,8 @@ void ap_dual_solve(struct ap_ctx *ctx, struct ap_pricing *g, double least, const
 }
 
 #define ROUNDS 8
-#define NEAR 1e-4 /* of the least: how far above it picks give their candidates */
-#define CLOSE 1e-6 /* of the bound: what is not worth another round */
+#define NEAR 1e-4 /* as a part of the least: how far above it picks contribute candidates */
+#define CLOSE 1e-6 /* as a part of the bound: a smaller gain ends the rounds */
 #define MAX_TUPLES (UINT64_C(1) << 22)
 #define NEAR_BOUND 0x1p-8
 
@@ -415,7 +412,7 @@ struct focus {
 	const struct ap_focus_job *job;
 	const struct ap_problem *p;
 	const struct ap_elim *e;
-	bool **used; /* [n][k] candidates in focus */
+	bool **used; /* [n][k] candidates in the focus */
 	uint32_t *pick;
 	struct ap_dual *out;
 };
@@ -459,7 +456,7 @@ static void take(struct focus *f, const uint32_t *pick)
 	f->out->cost = cost;
 }
 
-/* The least memory of all picks. */
+/* Finds the least memory of all picks. */
 static bool least_of_all(struct focus *f)
 {
 	if (!affordable(f, f->e->work) || !ap_pricing_memory(f->ctx, f->job->g))
@@ -472,7 +469,7 @@ static bool least_of_all(struct focus *f)
 	return true;
 }
 
-/* The whole at the price: a bound, and more candidates. */
+/* Evaluates the whole at a price: gives a bound and more candidates. */
 static bool widen(struct focus *f, double price)
 {
 	struct ap_pricing *g = f->job->g;
@@ -486,8 +483,7 @@ static bool widen(struct focus *f, double price)
 	f->out->work += f->e->work;
 	ap_elim_pick(f->ctx, f->e, g->value, f->pick);
 	use_pick(f, f->pick);
-	/* What picks within the threshold choose; all that is known of them where they are too
-	 * many. */
+	/* adds the candidates of all picks within the threshold, unless there are too many */
 	mark = ap_arena_mark(f->ctx->scratch);
 	least = f->job->g->least;
 	s = ap_support_make(f->ctx, f->e, f->job->g->value, least, least + NEAR * fabs(least), MAX_TUPLES);
@@ -503,7 +499,7 @@ static bool widen(struct focus *f, double price)
 	return true;
 }
 
-/* The few candidates as a problem, planned; NULL where nothing is left to choose. */
+/* Plans the problem of the few candidates; NULL if it leaves no choice. */
 static const struct ap_elim *plan_few(struct focus *f, const struct ap_compact *few)
 {
 	struct ap_elim_options options = {.by_memory = true, .no_share = f->job->left->no_fold,
@@ -513,7 +509,7 @@ static const struct ap_elim *plan_few(struct focus *f, const struct ap_compact *
 	return e && !e->split && affordable(f, e->work) ? e : NULL;
 }
 
-/* The best price among the few, and the bound that it gives there. */
+/* Finds the best price among the few, and its bound there. */
 static bool price_few(struct focus *f, double *price, double *bound)
 {
 	const struct ap_compact *few = ap_compact_make(f->ctx, f->p, domain(f));
@@ -538,7 +534,7 @@ static bool price_few(struct focus *f, double *price, double *bound)
 	return !dual.stopped && !dual.infeasible;
 }
 
-/* The best among the few: no proof, but as a rule the optimum of all or near it. */
+/* Finds the best pick among the few: no proof, but usually the optimum or close to it. */
 static void search_few(struct focus *f)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
@@ -551,7 +547,7 @@ static void search_few(struct focus *f)
 	ap_arena_release(f->ctx->scratch, mark);
 }
 
-/* Where no other price is known: the one at which memory up to the limit costs what the time does. */
+/* If no price is known, widens at the one at which the limit's memory costs as much as the time. */
 static bool widen_blindly(struct focus *f)
 {
 	double limit = (double)f->p->memory_limit;
@@ -559,7 +555,7 @@ static bool widen_blindly(struct focus *f)
 	return limit > 0 && widen(f, fabs(f->out->cost) / limit);
 }
 
-/* Ends early where work or time runs out: the best price so far still bounds. */
+/* Ends early if work or time runs out: the best price so far still gives a bound. */
 static void focus(struct focus *f)
 {
 	for (int i = 0; i < ROUNDS && !ap_focus_near(f->out); i++) {
@@ -586,7 +582,7 @@ void ap_focus_solve(struct ap_ctx *ctx, const struct ap_focus_job *job, struct a
 	for (uint32_t i = 0; i < f.p->n; i++)
 		f.used[i] = AP_NEW_N(ctx->scratch, bool, f.p->node[i].k);
 	f.pick = AP_NEW_N(ctx->scratch, uint32_t, f.p->n);
-	/* What is known from the start. */
+	/* picks known from the start */
 	if (f.job->pick)
 		use_pick(&f, f.job->pick);
 	for (int i = 0; i < 2 && f.job->left->start[i]; i++) {

@@ -13,12 +13,12 @@ struct maker {
 	const double *const *value;
 	double least, threshold;
 	struct ap_support *s;
-	uint32_t *pick; /* scratch */
-	double *cost; /* scratch, by candidate; zero between uses */
-	uint32_t *slot; /* by cell: 1 + group, zero between uses */
+	uint32_t *pick;
+	double *cost; /* by candidate; zero between uses */
+	uint32_t *slot; /* by cell: 1 + group; zero between uses */
 };
 
-/* step_of and the forest. A parent has a higher number than its children. */
+/* Sets step_of and the forest. A parent has a higher number than its children. */
 static void link_steps(struct maker *m)
 {
 	const struct ap_elim *e = m->e;
@@ -72,7 +72,7 @@ static uint32_t group_at(struct maker *m, struct ap_sstep *here, size_t cell, do
 	return id;
 }
 
-/* The groups of step i: what the tuples of its parent say about its scope. */
+/* Makes the groups of step i: the choices for its scope in the parent's tuples. */
 static void make_groups(struct maker *m, uint32_t i)
 {
 	const struct ap_estep *s = &m->e->step[i];
@@ -106,8 +106,7 @@ static double least_of(const double *v, uint32_t n)
 	return least;
 }
 
-/* The group costs what its best tuple does; another tuple costs more by the difference of the two.
- * */
+/* A group costs as much as its best tuple; another tuple costs more by their difference. */
 static void make_tuples(struct maker *m, uint32_t i)
 {
 	const struct ap_estep *s = &m->e->step[i];
@@ -159,9 +158,9 @@ struct ap_support *ap_support_make(struct ap_ctx *ctx, const struct ap_elim *e,
 
 struct state { /* of one step */
 	bool *dead; /* by tuple */
-	uint32_t *inside; /* by group: tuples of it that are alive */
-	uint32_t *outside; /* by group: tuples of the parent that are alive and imply it */
-	uint32_t *first, *implied; /* by group: where in implied[] its tuples of the parent start */
+	uint32_t *inside; /* by group: number of its live tuples */
+	uint32_t *outside; /* by group: number of live tuples of the parent that imply it */
+	uint32_t *first, *implied; /* by group: start in implied[] of the parent's tuples */
 };
 
 struct item {
@@ -197,7 +196,7 @@ static void make_state(struct first *f, uint32_t i)
 		st->first[g + 1] = st->first[g] + st->outside[g];
 	for (uint32_t t = up; t-- > 0;)
 		st->implied[--st->first[here->link[t] + 1]] = t;
-	for (size_t g = 0; g < n; g++) /* the fill moved each end down to its start */
+	for (size_t g = 0; g < n; g++) /* filling moved each end down to its start */
 		st->first[g] = st->first[g + 1];
 	st->first[n] = up;
 }
@@ -211,7 +210,7 @@ static void drop(struct first *f, uint32_t step, uint32_t tuple)
 	AP_PUSH(f->ctx->scratch, f->dying, item);
 }
 
-/* Nothing extends the group downwards any more: the parent's tuples that imply it die. */
+/* A group without live tuples: drops the parent's tuples that imply it. */
 static void drop_above(struct first *f, uint32_t step, uint32_t group)
 {
 	const struct state *st = &f->state[step];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * autopar-plan-glpk: solves the linear programs that autopar-plan sends (lp_wire.h), by GLPK. A program
- * of its own because GLPK is under the GPL, and because it ends the process where it is at its wits'
- * end. It has no options, reads and writes nothing but the socket that is its standard input, and ends
- * at once where the other end of that is gone, whatever GLPK is at.
+ * autopar-plan-glpk: solves the linear programs that autopar-plan sends (lp_wire.h) with GLPK. It
+ * is a program of its own because GLPK is under the GPL, and because GLPK ends the process on
+ * internal errors. It has no options, uses no file but the socket that is its standard input, and
+ * exits as soon as the other end closes, even while GLPK runs.
  */
 #include <errno.h>
 #include <glpk.h>
@@ -66,7 +66,7 @@ static void reply(const void *data, size_t bytes)
 	}
 }
 
-/* Room for n items, filled with what comes. */
+/* Allocates n items and receives them. */
 static void *receive_items(size_t n, size_t size)
 {
 	void *items = calloc(n ? n : 1, size);

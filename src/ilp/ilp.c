@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Branch and bound on the linear relaxation: on what sweeps find of it (subproblem.h) and, where that
- * pays, on all of it, which GLPK solves (relaxation.h). It shares nothing with elimination but the sweeps
- * (sweep.h), and so can be held against it; and it is exact: relaxations give advice only, every bound
- * and every pick is computed from the table's own numbers.
+ * Branch and bound on the linear relaxation: by sweeps (subproblem.h) and, where that pays, by GLPK
+ * (relaxation.h). It shares only the sweeps (sweep.h) with elimination, so each can check the
+ * other; and it is exact: relaxations only give advice, every bound and pick is computed from the
+ * table's own numbers.
  *
- * Whatever ends it early (a limit, a lack of memory, the stop flag) leaves what is known by then. An
- * OPTIMAL pick is an optimum, but not always the smallest of them. What would be too large for the
- * budget is not built: what is known stands.
+ * If anything ends it early (a limit, lack of memory, the stop flag), what is known by then stands.
+ * An OPTIMAL pick is an optimum, but not always the smallest one. Relaxations too large for the
+ * budget are not built.
  */
 #include <math.h>
 #include <string.h>
@@ -25,13 +25,13 @@ enum { POLISH_PASSES = 100, BYTES_PER_CELL = 32, FEWER_PART = 8, MOST_ROOMS = 4 
 
 struct search {
 	struct ap_ilp ilp;
-	double bound; /* of the whole */
-	double open; /* least bound of what was left undecided */
-	double bytes_open; /* of the sub-problems that are being explored */
+	double bound; /* of the whole problem */
+	double open; /* least bound of the parts left undecided */
+	double bytes_open; /* of the sub-problems being explored */
 	bool branched;
 };
 
-/* Of the matrices, one for each edge. */
+/* Cells of the matrices, counted for each edge. */
 static double cells_of(const struct ap_problem *p)
 {
 	double cells = 0;
@@ -54,7 +54,7 @@ static bool finished(const struct search *s)
 		ap_ctx_stopped(s->ilp.ctx);
 }
 
-/* Until it is branched on, a bound of what is left is one of the whole. */
+/* Until branching starts, a bound of what is left bounds the whole. */
 static void note(struct search *s, const struct ap_ilp_sub *sub)
 {
 	if (!s->branched)
@@ -70,7 +70,7 @@ static uint64_t candidates_of(const struct ap_problem *p)
 	return sum;
 }
 
-/* Makes a sub-problem as small as can be had without a linear program. False: nothing is left. */
+/* Reduces a sub-problem as far as possible without a linear program. False: nothing is left. */
 static bool tighten(struct search *s, struct ap_ilp_sub *sub)
 {
 	uint64_t before;
@@ -88,13 +88,13 @@ static bool tighten(struct search *s, struct ap_ilp_sub *sub)
 	return true;
 }
 
-/* Can it be branched on without a relaxation? */
+/* Is it small enough to branch on without a relaxation? */
 static bool can_guess(const struct search *s, const struct ap_ilp_sub *sub)
 {
 	return s->bytes_open + cells_of(&sub->p) * BYTES_PER_CELL <= (double)ap_budget_bytes(s->ilp.budget);
 }
 
-/* What was left of sub-problems is given back when all of their candidates are done: too late? */
+/* Scratch is only released after all candidates of a sub-problem are done: is too much in use? */
 static bool no_room(const struct search *s)
 {
 	return (double)ap_arena_bytes(s->ilp.ctx->scratch) >
@@ -109,7 +109,7 @@ static enum next give_up(struct search *s, const struct ap_ilp_sub *sub)
 	return DONE;
 }
 
-/* What is to be done about a tightened sub-problem; where to branch. */
+/* Decides what to do with a tightened sub-problem, and where to branch. */
 static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, uint32_t *candidate)
 {
 	if (sub->p.n == 0) {
@@ -135,8 +135,8 @@ static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, 
 	return BRANCH;
 }
 
-/* All picks of a sub-problem. Candidates of one node are tried one after the other, each in a
- * sub-problem of its own, so recursion is not deeper than there are nodes. */
+/* Searches all picks of a sub-problem. Candidates of a node are tried in turn, each in a
+ * sub-problem of its own, so recursion is no deeper than the number of nodes. */
 static void explore(struct search *s, struct ap_ilp_sub sub)
 {
 	struct ap_mark mark = ap_arena_mark(s->ilp.ctx->scratch);
@@ -172,7 +172,7 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 	ap_arena_release(s->ilp.ctx->scratch, mark);
 }
 
-/* Too large a problem is sifted only. */
+/* A problem that is too large is only sifted. */
 static void explore_all(struct search *s)
 {
 	struct ap_ilp_sub sub = {.p = *s->ilp.whole, .bound = s->bound};
@@ -210,7 +210,7 @@ static bool allowed(const struct ap_problem *p, const uint32_t *pick)
 	return ap_problem_cost(p, pick) < INFINITY && ap_problem_memory(p, pick) <= p->memory_limit;
 }
 
-/* The best of those to start from and of one that is easily had; NULL where none is allowed. */
+/* The best of the starting picks and a polished one; NULL if none is allowed. */
 static const uint32_t *some_pick(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_budget *budget)
 {
@@ -272,8 +272,8 @@ static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 	ap_arena_destroy(own.arena);
 }
 
-/* The least memory that any pick takes, or a bound of it, with memory in the place of cost; -1: there
- * is no pick. */
+/* The least memory of any pick, or a lower bound; -1 if there is no pick. Solves with memory in
+ * place of cost. */
 static int64_t least_memory(struct ap_ctx *ctx, const struct ap_problem *p,
 	const struct ap_budget *budget)
 {

@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "ilp/lp_wire.h"
 
-enum { POLL_MS = 20 }; /* a signal may come between looking at the flag and waiting */
+enum { POLL_MS = 20 }; /* a signal may arrive between checking the flag and waiting */
 
 extern char **environ;
 
@@ -32,7 +32,7 @@ void ap_lp_end(struct ap_lp_solver *s)
 	s->pid = 0;
 }
 
-/* Where ctx says, beside the running program (which may not be installed), or where it is installed. */
+/* The program's path: in ctx->helpers, beside the running program, or where it is installed. */
 static const char *path_of(const struct ap_ctx *ctx)
 {
 	char self[PATH_MAX];
@@ -52,7 +52,7 @@ static const char *path_of(const struct ap_ctx *ctx)
 	return AP_LIBEXECDIR "/" AP_LP_PROGRAM;
 }
 
-/* Starts it with one end of a socket for its standard input; 0 or an errno. */
+/* Starts the program with one end of a socket as its standard input; returns 0 or an errno. */
 static int spawn(const char *path, const int fd[2], pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -105,7 +105,7 @@ bool ap_lp_start(struct ap_lp_solver *s)
 	return !error;
 }
 
-/* All bytes there or back. False: told to stop, or the other end is gone. */
+/* Sends (there) or receives all bytes. False: told to stop, or the other end is gone. */
 static bool transfer(const struct ap_lp_solver *s, void *data, size_t bytes, bool there)
 {
 	unsigned char *at = data;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define AP_LP_PROGRAM "autopar-plan-glpk"
-#define AP_LP_REQUEST UINT64_C(0x61706c7071000001) /* the last digits are the version of all this */
+#define AP_LP_REQUEST UINT64_C(0x61706c7071000001) /* the last digits are the version */
 #define AP_LP_REPLY UINT64_C(0x61706c7061000001)
 
 struct ap_lp_request {
@@ -25,7 +25,7 @@ struct ap_lp_request {
 
 struct ap_lp_reply {
 	uint64_t magic;
-	uint64_t end; /* enum ap_lp_end, up to STOPPED */
+	uint64_t end; /* an enum ap_lp_end up to STOPPED */
 	uint64_t iterations;
 };
 

@@ -9,25 +9,25 @@
 #include "ilp/lp.h"
 #include "search/polish.h"
 
-#define PRECISE 0x1p-6 /* smaller costs than before, by this: they deserve a closer look */
+#define PRECISE 0x1p-6 /* costs this much smaller than before deserve a closer look */
 
 enum { POLISH_PASSES = 8, BYTES_PER_CELL = 512, DROPPED_PART = 8 };
-enum { STEPS_PER_ROW = 16 }; /* of an iteration, to compare with the work of other engines */
+enum { STEPS_PER_ROW = 16 }; /* of an iteration, to compare work with other engines */
 
 struct relaxation {
 	struct ap_ilp *s;
 	struct ap_ilp_sub *sub;
-	double most; /* cost */
-	double unit; /* of cost */
-	double heft; /* of memory, bytes */
+	double most; /* largest cost */
+	double unit; /* scale of costs */
+	double heft; /* scale of memory, in bytes */
 	AP_VEC(double) cost, right, value;
 	AP_VEC(bool) loose;
 	AP_VEC(int32_t) row, col;
-	size_t *first; /* [n] column of a node's first candidate */
-	size_t *from; /* [nedge] row of an edge's first candidate of u; those of v follow */
-	size_t limit; /* row of the memory limit */
+	size_t *first; /* [n] column of each node's first candidate */
+	size_t *from; /* [nedge] first row of each edge: rows of u's candidates, then of v's */
+	size_t limit; /* row of the memory limit, or SIZE_MAX */
 	double *x, *dual;
-	double price; /* of a byte */
+	double price; /* multiplier of the memory limit, per byte */
 };
 
 static size_t cells(const struct ap_pmatrix *m)
@@ -143,7 +143,7 @@ static void build(struct relaxation *r, struct ap_ilp *s, struct ap_ilp_sub *sub
 	}
 }
 
-/* Relaxations may take half of all work. */
+/* Relaxations may take up to half of all work. */
 static bool too_dear(const struct ap_ilp *s, const struct ap_problem *p)
 {
 	double rows = p->n;
@@ -174,7 +174,7 @@ static enum ap_lp_end solve(struct relaxation *r)
 	return end;
 }
 
-/* A multiplier in grains. */
+/* A multiplier rounded to grains. */
 static double carried(const struct relaxation *r, size_t row)
 {
 	double v = rint(r->dual[row] * r->unit / r->s->grain) * r->s->grain;
@@ -182,7 +182,7 @@ static double carried(const struct relaxation *r, size_t row)
 	return isfinite(v) ? v : 0;
 }
 
-/* Would moving an edge's multipliers keep all numbers exact? */
+/* Do all numbers stay exact if the edge's multipliers are moved? */
 static bool movable(const struct relaxation *r, uint32_t e)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -202,7 +202,7 @@ static bool movable(const struct relaxation *r, uint32_t e)
 	return true;
 }
 
-/* Moves costs along the multipliers, in place. */
+/* Moves costs by the multipliers, in place. */
 static void move_costs(const struct relaxation *r)
 {
 	for (uint32_t e = 0; e < r->sub->p.nedge; e++) {
@@ -246,7 +246,7 @@ static double least_rented(const struct relaxation *r, const double *cost, const
 	return least;
 }
 
-/* No pick of the sub-problem costs less; -INFINITY where numbers are too large to tell. */
+/* A lower bound for the sub-problem; -INFINITY if numbers are too large to tell. */
 static double bound_of(const struct relaxation *r)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -269,7 +269,7 @@ static double bound_of(const struct relaxation *r)
 	return exact ? sum : -INFINITY;
 }
 
-/* Forbids what is beaten, given the bound of all; how many there were. */
+/* Forbids candidates that are beaten, given the bound of all; returns how many. */
 static size_t drop(const struct relaxation *r, double bound, const double *from, const int64_t *memory,
 	size_t n)
 {
@@ -304,7 +304,7 @@ static bool drop_beaten(const struct relaxation *r, double bound)
 	return dropped * DROPPED_PART > all;
 }
 
-/* The likeliest candidate of each node, improved. */
+/* Tries the likeliest candidate of each node, polished. */
 static void try_rounded(struct relaxation *r)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -319,7 +319,7 @@ static void try_rounded(struct relaxation *r)
 	ap_ilp_try(r->s, r->sub, pick);
 }
 
-/* The node that is least decided, and its likeliest candidate. */
+/* The least decided node and its likeliest candidate. */
 static void choose_branch(const struct relaxation *r, uint32_t *node, uint32_t *candidate)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -340,7 +340,7 @@ static void choose_branch(const struct relaxation *r, uint32_t *node, uint32_t *
 	}
 }
 
-/* Is it proven that no pick fits the limit? By a relaxation that has memory in the place of cost. */
+/* Does a relaxation with memory in place of cost prove that no pick fits the limit? */
 static bool too_heavy(struct ap_ilp *s, const struct ap_ilp_sub *sub)
 {
 	struct ap_ilp_sub heavy = {.p = ap_ilp_memory(s->ctx->scratch, &sub->p)};

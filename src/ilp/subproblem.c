@@ -11,7 +11,7 @@
 
 enum { MOST_PRICES = 24, FIRST_PART = 64, STEP = 8 };
 
-#define NEAR 1.001 /* ratio of two prices that are as good as one */
+#define NEAR 1.001 /* prices within this ratio count as equal */
 
 static size_t cells(const struct ap_pmatrix *m)
 {
@@ -25,7 +25,7 @@ double ap_ilp_rented(const struct ap_ilp *s, double price, double cost, int64_t 
 	return cost + floor(rent - fabs(rent) * 0x1p-50) * s->grain;
 }
 
-/* NULL: numbers are too large. */
+/* Returns NULL if numbers get too large. */
 static const double *charge(const struct ap_ilp *s, double price, const double *cost,
 	const int64_t *memory, size_t n)
 {
@@ -42,8 +42,8 @@ static const double *charge(const struct ap_ilp *s, double price, const double *
 	return out;
 }
 
-/* The sub-problem without its limit, memory charged at a price, and the limit refunded; others see its
- * costs. False: numbers would be too large. */
+/* Copies the sub-problem without its limit: memory is charged at a price, and the limit refunded.
+ * Returns false if numbers get too large. */
 static bool charge_memory(const struct ap_ilp *s, const struct ap_ilp_sub *sub, double price,
 	struct ap_ilp_sub *out)
 {
@@ -103,7 +103,7 @@ bool ap_ilp_price_found(const struct ap_ilp *s)
 	return x->tries == MOST_PRICES || (x->tries > 0 && x->high <= x->low * NEAR);
 }
 
-/* The price to try next, or the best once it is found. */
+/* The price to try next; the best one once it is found. */
 static double price_to_try(const struct ap_ilp *s, const struct ap_ilp_sub *sub)
 {
 	const struct ap_ilp_price *x = &s->price;
@@ -118,7 +118,7 @@ static double price_to_try(const struct ap_ilp *s, const struct ap_ilp_sub *sub)
 	return x->low == 0 ? x->high / STEP : sqrt(x->low) * sqrt(x->high);
 }
 
-/* What came of a price: a bound, and whether the pick that goes with it fits. */
+/* Records the bound at a price, and whether the pick found with it fits. */
 static void price_tried(struct ap_ilp *s, double price, double bound, bool fits)
 {
 	struct ap_ilp_price *x = &s->price;
@@ -142,10 +142,10 @@ static void price_tried(struct ap_ilp *s, double price, double bound, bool fits)
 struct reduction {
 	struct ap_ilp *s;
 	struct ap_ilp_sub *sub;
-	double **cost; /* [n] of nodes */
-	double **pair; /* [nedge] of edges */
-	uint32_t *degree; /* [n] edges that make a difference */
-	bool changed; /* something was dropped */
+	double **cost; /* [n] costs of nodes */
+	double **pair; /* [nedge] costs of edges */
+	uint32_t *degree; /* [n] number of edges that matter */
+	bool changed; /* a candidate was dropped */
 };
 
 bool ap_ilp_beaten(const struct ap_ilp *s, double cost)
@@ -158,12 +158,12 @@ bool ap_ilp_exact(const struct ap_ilp *s, double v)
 	return fabs(v) < ldexp(s->grain, 53);
 }
 
-struct merging { /* parallel edges become one, from the smaller node to the larger */
+struct merging { /* merges parallel edges, each directed from the smaller node to the larger */
 	const struct ap_problem *p;
 	struct ap_pedge *edge;
 	struct ap_pmatrix *matrix;
 	double **cost;
-	int64_t **memory; /* NULL: there is no limit */
+	int64_t **memory; /* NULL if there is no limit */
 };
 
 static void new_edge(struct ap_arena *arena, struct merging *w, ap_id u, ap_id v, ap_id i)
@@ -226,7 +226,7 @@ static double *own_costs(const struct reduction *r, const double *cost, size_t n
 		: ap_arena_memdup(r->s->ctx->scratch, cost, n * sizeof *cost);
 }
 
-/* Costs of its own, to be changed. */
+/* Gives the sub-problem costs of its own, to be changed. */
 static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	struct ap_arena *arena = s->ctx->scratch;
@@ -292,7 +292,7 @@ static void drop_beaten(struct reduction *r, double *v, size_t n)
 	}
 }
 
-/* Of those that are not forbidden. */
+/* Over the entries that are not forbidden. */
 static int64_t least_memory(const double *cost, const int64_t *memory, size_t n)
 {
 	int64_t least = INT64_MAX;
@@ -326,7 +326,7 @@ static void drop_heavy(struct reduction *r, double *cost, const int64_t *memory,
 	}
 }
 
-/* False: nothing fits. Takes the limit away where everything does. */
+/* Returns false if nothing fits; removes the limit if everything does. */
 static bool weigh(struct reduction *r)
 {
 	struct ap_problem *p = &r->sub->p;
@@ -369,7 +369,7 @@ static bool is_dull(const struct reduction *r, uint32_t e)
 	return true;
 }
 
-/* Leaves out edges that make no difference. */
+/* Removes edges that make no difference. */
 static void drop_dull(struct reduction *r)
 {
 	struct ap_problem *p = &r->sub->p;
@@ -386,7 +386,7 @@ static void drop_dull(struct reduction *r)
 	p->nedge = n;
 }
 
-/* What is left of each node. Nodes that stand alone decide for themselves. */
+/* The remaining domains; a node without edges keeps only its best candidate. */
 static struct ap_domain *domains(const struct reduction *r)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -426,7 +426,7 @@ static void compact(struct ap_ilp *s, struct ap_ilp_sub *sub, const struct ap_do
 	sub->p = level->compact->p;
 }
 
-/* Makes all costs at least 0: then the constant is a bound. */
+/* Makes all costs at least 0, so that the constant is a bound. */
 static bool reduce_costs(struct reduction *r)
 {
 	const struct ap_problem *p = &r->sub->p;
@@ -518,10 +518,10 @@ void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *
 }
 
 enum { PATIENCE = 8, LITTLE_PART = 512, LEFT_PART = 4, POLISH_PASSES = 8 };
-enum { HASTY_PATIENCE = 2, HASTY_PART = 64 }; /* while looking for the price */
+enum { HASTY_PATIENCE = 2, HASTY_PART = 64 }; /* while searching for the price */
 
-/* What was taken is taken off the pairs. Where memory was charged, nodes have what is left, without the
- * rent; nothing has gone to the constant then. */
+/* Subtracts from pairs what the sweeps took. If memory was charged, nodes get what is left, minus
+ * the rent; the constant is unchanged then. */
 static void keep_moves(const struct ap_sweep *a, struct ap_ilp_sub *sub)
 {
 	bool charged = sub->p.memory_limit != AP_NO_LIMIT;
@@ -545,7 +545,7 @@ static void keep_moves(const struct ap_sweep *a, struct ap_ilp_sub *sub)
 	}
 }
 
-/* Others see these costs: they stay as they were, but for what is out. */
+/* The costs are shared: only drops candidates. */
 static void keep_outs(const struct ap_sweep *a, double *const *cost)
 {
 	for (uint32_t i = 0; i < a->p->n; i++)
@@ -554,8 +554,8 @@ static void keep_outs(const struct ap_sweep *a, double *const *cost)
 				cost[i][c] = INFINITY;
 }
 
-/* Holds the pick that goes with the sweeps against the best; names the node that had to pay most and its
- * candidate. Does the pick fit? */
+/* Compares the sweeps' pick with the best, and chooses the node that had to pay most and its
+ * candidate. Returns true if the pick fits. */
 static bool guess(struct ap_ilp *s, const struct ap_sweep *a, const struct ap_ilp_sub *sub,
 	uint32_t *node, uint32_t *candidate)
 {
@@ -571,7 +571,7 @@ static bool guess(struct ap_ilp *s, const struct ap_sweep *a, const struct ap_il
 	return fits;
 }
 
-/* The sub-problem at a price, if it has a limit. False: that cannot be done. */
+/* Opens sweeps, at a price if the sub-problem has a limit. Returns false if it cannot. */
 static bool begin_at(struct ap_sweep *a, struct ap_ilp *s, const struct ap_ilp_sub *sub, double price)
 {
 	struct ap_ilp_sub *charged = ap_arena_memdup(s->ctx->scratch, sub, sizeof *sub);
@@ -603,8 +603,7 @@ static void sweep_on(struct ap_ilp *s, struct ap_sweep *a, bool hasty)
 	ap_sweep_run(a, &effort, &s->work);
 }
 
-/* Copies of the costs of nodes, made those of the sub-problem; all other costs are still seen by
- * others. */
+/* Gives the sub-problem its own copy of node costs; other costs stay shared. */
 static double **own_nodes(struct ap_ilp *s, struct ap_ilp_sub *sub)
 {
 	struct ap_arena *arena = s->ctx->scratch;
@@ -618,7 +617,7 @@ static double **own_nodes(struct ap_ilp *s, struct ap_ilp_sub *sub)
 	return cost;
 }
 
-/* Sweeps, and keeps what came of it. The constant that was reached; does the pick fit? */
+/* Sweeps and keeps the result. Returns the constant reached; *fits: the pick fits. */
 static double ascend(struct ap_ilp *s, struct ap_sweep *a, struct ap_ilp_sub *sub,
 	double *const *shared, bool hasty, bool *fits)
 {
