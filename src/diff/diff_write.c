@@ -38,47 +38,18 @@ struct field_name {
 };
 
 static const struct field_name op_names[AP_SAVED_OP_FIELDS] = {
-	[AP_SAVED_TYPE] = {"type", "type", 0, false},
-	[AP_SAVED_IN_STRATEGY] = {"in_strategy", "", 0, true},
-	[AP_SAVED_OUT_STRATEGY] = {"out_strategy", "result", 1 << AP_SAVED_IN_STRATEGY, false},
-	[AP_SAVED_STRIDES] = {"strides", "strides",
-		1 << AP_SAVED_TYPE | 1 << AP_SAVED_IN_STRATEGY | 1 << AP_SAVED_OUT_STRATEGY,
-		false},
-	[AP_SAVED_STAGE] = {"stage", "stage", 0, false},
-	[AP_SAVED_SEGMENT] = {"segment", "segment", 0, false},
-	[AP_SAVED_RECOMPUTE] = {"recompute", "recompute", 0, false},
-	[AP_SAVED_OUT_SHAPE] = {"out_shape", "result of", 0, false},
-	[AP_SAVED_OUT_DTYPE] = {"out_dtype", "dtype", 0, false},
+#define OP(name, key, type, may, text, unless, brief) {key, text, unless, brief},
+#include "planfile/plan_fields.def"
 };
 
-#define SEEN (1 << AP_SAVED_PARTS | 1 << AP_SAVED_SLICE_SHAPE)
-
 static const struct field_name param_names[AP_SAVED_PARAM_FIELDS] = {
-	[AP_SAVED_DTYPE] = {"dtype", "dtype", 0, false},
-	[AP_SAVED_READ_AS] = {"read_as", "read as", 1 << AP_SAVED_DTYPE, false},
-	[AP_SAVED_TRAINABLE] = {"trainable", "trainable", 0, false},
-	[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", "shape", 0, true},
-	[AP_SAVED_SLICE_SHAPE] = {"slice_shape", "slice", 0, false},
-	[AP_SAVED_PARTS] = {"parts", "parts", 1 << AP_SAVED_SLICE_SHAPE, true},
-	[AP_SAVED_DEV_MATRIX] = {"dev_matrix", "devices", SEEN, false},
-	[AP_SAVED_TENSOR_MAP] = {"tensor_map", "map", SEEN, false},
-	[AP_SAVED_SHARDS] = {"optimizer_shards", "optimizer shards", 0, false},
-	[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", "optimizer shard step",
-		1 << AP_SAVED_SHARDS | 1 << AP_SAVED_SHARD_SIZE | SEEN, false},
-	[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", "optimizer shard size",
-		1 << AP_SAVED_SHARDS, false},
-	[AP_SAVED_PARAM_STAGE] = {"stage", "stage", 0, false},
-	[AP_SAVED_STATES] = {"states", "states", 0, true},
-	[AP_SAVED_FIELD] = {"field", "field", 0, false},
-	[AP_SAVED_SPLIT_SHAPE] = {"param_split_shape", "split shape", 0, false},
-	[AP_SAVED_OFFSET] = {"indices_offset", "offset", 0, false},
+#define PARAM(name, key, type, may, text, unless, brief) {key, text, unless, brief},
+#include "planfile/plan_fields.def"
 };
 
 static const struct field_name move_names[AP_SAVED_MOVE_FIELDS] = {
-	[AP_SAVED_STEPS] = {"steps", "", 0, true},
-	[AP_SAVED_FROM_LAYOUT] = {"from_layout", "from", 1 << AP_SAVED_STEPS, false},
-	[AP_SAVED_TO_LAYOUT] = {"to_layout", "to", 1 << AP_SAVED_STEPS, false},
-	[AP_SAVED_BYTES] = {"bytes", "", 0, false},
+#define MOVE(name, key, type, may, text, unless, brief) {key, text, unless, brief},
+#include "planfile/plan_fields.def"
 };
 
 /* ---- values as people write them ---- */

@@ -282,7 +282,7 @@ static enum ap_status read_fields(struct reader *r, const struct ap_jv *obj,
 	const struct ap_jv *v;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!known[i].key || (known[i].optional && !ap_jv_get(obj, known[i].key)))
+		if (known[i].type == AP_JNULL || (known[i].optional && !ap_jv_get(obj, known[i].key)))
 			continue;
 		AP_TRY(member(r, obj, known[i].key, known[i].type, &v));
 		AP_TRY(read_json(r, v, &field[i]));
@@ -426,12 +426,8 @@ static enum ap_status read_time(struct reader *r, const struct ap_jv *oper, doub
 static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, struct ap_map *made)
 {
 	static const struct field fields[AP_SAVED_OP_FIELDS] = {
-		[AP_SAVED_TYPE] = {"type", AP_JSTRING, false},
-		[AP_SAVED_IN_STRATEGY] = {"in_strategy", AP_JARRAY, false},
-		[AP_SAVED_OUT_STRATEGY] = {"out_strategy", AP_JARRAY, false},
-		[AP_SAVED_STAGE] = {"stage", AP_JNUMBER, false},
-		[AP_SAVED_SEGMENT] = {"segment", AP_JNUMBER, true},
-		[AP_SAVED_RECOMPUTE] = {"recompute", AP_JBOOL, false},
+#define OP(name, key, type, may, ...) {key, type, may},
+#include "planfile/plan_fields.def"
 	};
 	static const struct field results[] = {
 		{"out_shape", AP_JARRAY, true},
@@ -507,8 +503,8 @@ static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, str
 static enum ap_status read_move(struct reader *r, const struct ap_jv *v, struct ap_map *seen)
 {
 	static const struct field fields[AP_SAVED_MOVE_FIELDS] = {
-		[AP_SAVED_FROM_LAYOUT] = {"from_layout", AP_JARRAY, false},
-		[AP_SAVED_TO_LAYOUT] = {"to_layout", AP_JARRAY, false},
+#define MOVE(name, key, type, may, ...) {key, type, may},
+#include "planfile/plan_fields.def"
 	};
 	struct ap_saved_move m = {0};
 	const struct ap_jv *to;
@@ -561,17 +557,8 @@ static enum ap_status read_parts(struct reader *r, const struct ap_jv *v, const 
 static enum ap_status read_param(struct reader *r, const struct ap_jv *v, struct ap_map *seen)
 {
 	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
-		[AP_SAVED_DTYPE] = {"dtype", AP_JSTRING, false},
-		[AP_SAVED_READ_AS] = {"read_as", AP_JSTRING, true},
-		[AP_SAVED_TRAINABLE] = {"trainable", AP_JBOOL, false},
-		[AP_SAVED_TENSOR_SHAPE] = {"tensor_shape", AP_JARRAY, false},
-		[AP_SAVED_SLICE_SHAPE] = {"slice_shape", AP_JARRAY, false},
-		[AP_SAVED_DEV_MATRIX] = {"dev_matrix", AP_JARRAY, false},
-		[AP_SAVED_TENSOR_MAP] = {"tensor_map", AP_JARRAY, false},
-		[AP_SAVED_SHARDS] = {"optimizer_shards", AP_JNUMBER, false},
-		[AP_SAVED_SHARD_STEP] = {"opt_weight_shard_step", AP_JNUMBER, false},
-		[AP_SAVED_SHARD_SIZE] = {"opt_weight_shard_size", AP_JNUMBER, false},
-		[AP_SAVED_PARAM_STAGE] = {"stage", AP_JNUMBER, true},
+#define PARAM(name, key, type, may, ...) {key, type, may},
+#include "planfile/plan_fields.def"
 	};
 	struct ap_saved_param p = {0};
 	bool fresh;

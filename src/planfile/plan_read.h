@@ -22,44 +22,22 @@ struct ap_saved_fact { /* one value under a name of its own */
 	int64_t integer; /* 0 unless it is one */
 };
 
+/* Fields: plan_fields.def. */
 enum ap_saved_op_field {
-	AP_SAVED_TYPE,
-	AP_SAVED_IN_STRATEGY,
-	AP_SAVED_OUT_STRATEGY,
-	AP_SAVED_STRIDES, /* of the factors' axes */
-	AP_SAVED_STAGE,
-	AP_SAVED_SEGMENT, /* of the stage */
-	AP_SAVED_RECOMPUTE,
-	AP_SAVED_OUT_SHAPE, /* these two are compared where inputs are (diff/plan_match.h), NULL else */
-	AP_SAVED_OUT_DTYPE,
+#define OP(name, ...) AP_SAVED_##name,
+#include "planfile/plan_fields.def"
 	AP_SAVED_OP_FIELDS
 };
 
 enum ap_saved_param_field {
-	AP_SAVED_DTYPE,
-	AP_SAVED_READ_AS, /* the type that operators see, where it is another one */
-	AP_SAVED_TRAINABLE,
-	AP_SAVED_TENSOR_SHAPE,
-	AP_SAVED_SLICE_SHAPE,
-	AP_SAVED_PARTS, /* per dimension */
-	AP_SAVED_DEV_MATRIX,
-	AP_SAVED_TENSOR_MAP,
-	AP_SAVED_SHARDS, /* of the optimizer */
-	AP_SAVED_SHARD_STEP,
-	AP_SAVED_SHARD_SIZE,
-	AP_SAVED_PARAM_STAGE,
-	AP_SAVED_STATES, /* prefixes of the optimizer's states that lie as the parameter */
-	AP_SAVED_FIELD, /* these three of a checkpoint only */
-	AP_SAVED_SPLIT_SHAPE,
-	AP_SAVED_OFFSET,
+#define PARAM(name, ...) AP_SAVED_##name,
+#include "planfile/plan_fields.def"
 	AP_SAVED_PARAM_FIELDS
 };
 
 enum ap_saved_move_field {
-	AP_SAVED_STEPS, /* "AllGather over 8, Slice over 2" */
-	AP_SAVED_FROM_LAYOUT,
-	AP_SAVED_TO_LAYOUT,
-	AP_SAVED_BYTES, /* sent by one device in a step, forward */
+#define MOVE(name, ...) AP_SAVED_##name,
+#include "planfile/plan_fields.def"
 	AP_SAVED_MOVE_FIELDS
 };
 
