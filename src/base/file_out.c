@@ -464,21 +464,6 @@ static void sync_folder(struct output *out)
 	close(fd);
 }
 
-/* false where the old target could not be brought back; it then keeps its other name. */
-static bool undo_rename(struct output *out)
-{
-	bool undone = true;
-
-	if (out->renamed && out->has_saved)
-		undone = !rename_file(out->saved, out->target);
-	else if (out->renamed)
-		undone = !unlink(out->target);
-	if (out->renamed)
-		out->has_saved = false;
-	out->renamed = false;
-	return undone;
-}
-
 /* Takes one step on every output of a kind; false at the first error. */
 static bool each(struct ap_outputs *o, bool through, void (*step)(struct output *))
 {
@@ -500,10 +485,17 @@ static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 
 	for (size_t i = 0; i < o->outs.n; i++) {
 		struct output *out = &o->outs.v[i];
+		bool undone = true;
 
 		if (out->error)
 			st = io_error(ctx, out->path, out->error);
-		if (undo_rename(out))
+		if (out->renamed && out->has_saved)
+			undone = !rename_file(out->saved, out->target);
+		else if (out->renamed)
+			undone = !unlink(out->target);
+		out->has_saved &= !out->renamed; /* what could not be brought back keeps its other name */
+		out->renamed = false;
+		if (undone)
 			continue;
 		ap_temp_keep(out->saved);
 		st = ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &(struct ap_where){.file = out->path}, NULL,

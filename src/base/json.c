@@ -559,8 +559,16 @@ static bool next_item(struct scanner *sc, bool *done)
 
 static bool document(struct scanner *sc)
 {
+	const unsigned char *u = (const unsigned char *)sc->s;
 	bool done = false;
+	size_t bad;
 
+	/* two-byte units: every other byte of the beginning is zero, or it says so itself */
+	if (sc->len >= 2 && (!memcmp(u, "\xFF\xFE", 2) || !memcmp(u, "\xFE\xFF", 2) || !u[0] != !u[1]))
+		return fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
+	if (!ap_str_utf8(sc->s, sc->len, &bad))
+		return fault(sc, AP_SYNTAX, bad, "byte 0x%02x at offset %zu is not UTF-8", (unsigned)u[bad],
+			bad);
 	if (sc->len >= 3 && !memcmp(sc->s, "\xEF\xBB\xBF", 3)) {
 		sc->byte_order_mark = true;
 		sc->at = 3;
@@ -580,22 +588,6 @@ static bool document(struct scanner *sc)
 	}
 	skip_blanks(sc);
 	return sc->at == sc->len || unexpected(sc, "the end of the file");
-}
-
-static enum ap_status scan(struct scanner *sc)
-{
-	const unsigned char *u = (const unsigned char *)sc->s;
-	size_t bad;
-
-	/* two-byte units: every other byte of the beginning is zero, or it says so itself */
-	if (sc->len >= 2 && (!memcmp(u, "\xFF\xFE", 2) || !memcmp(u, "\xFE\xFF", 2) || !u[0] != !u[1]))
-		fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
-	else if (!ap_str_utf8(sc->s, sc->len, &bad))
-		fault(sc, AP_SYNTAX, bad, "byte 0x%02x at offset %zu is not UTF-8",
-			(unsigned)(unsigned char)sc->s[bad], bad);
-	else
-		document(sc);
-	return sc->status;
 }
 
 /* Faults of values that the grammar allows. */
@@ -695,7 +687,7 @@ static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsign
 	const char *other;
 
 	ap_str_init(&sc.text, ctx->scratch);
-	st = scan(&sc);
+	st = document(&sc) ? AP_OK : sc.status;
 	lapses = report_lapses(ctx, doc, &sc);
 	if (st == AP_SYNTAX && (other = ap_foreign(ctx, doc->text, doc->len)))
 		return ap_diag_add(ctx->diag, AP_ERROR, st, &(struct ap_where){.file = doc->file}, NULL, "%s",

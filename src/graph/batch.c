@@ -303,18 +303,6 @@ static bool divides_tensor(struct ap_load *l, const struct ap_raw_node *n, const
 	return true;
 }
 
-static bool divides_factors(struct ap_load *l, const struct ap_raw_node *n)
-{
-	const struct ap_bound *b = &n->n.bound;
-	struct carried c = carried_by(l, n);
-	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
-
-	for (uint8_t f = 0; f < b->nfactor; f++)
-		if (factors >> f & 1 && b->factor[f].size / c.outer[f] % l->params->micro_batches)
-			return say_undivided(l, n, b->factor[f].size / c.outer[f]);
-	return true;
-}
-
 /* Does what a view makes of a micro-batch lie in one dimension? */
 static bool divides_view(struct ap_load *l, const struct ap_raw_node *n)
 {
@@ -335,10 +323,17 @@ static bool divides_view(struct ap_load *l, const struct ap_raw_node *n)
 /* Can the operator run on a micro-batch? What is said of the first that cannot holds for those behind. */
 static bool divides_node(struct ap_load *l, const struct ap_raw_node *n)
 {
+	const struct ap_bound *b = &n->n.bound;
+	struct carried c = carried_by(l, n);
+	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
+
 	for (uint16_t k = 0; k < n->n.bound.nout; k++)
 		if (!divides_tensor(l, n, result(l, n, k)))
 			return false;
-	return divides_factors(l, n) && (!is_view(n) || divides_view(l, n));
+	for (uint8_t f = 0; f < b->nfactor; f++)
+		if (factors >> f & 1 && b->factor[f].size / c.outer[f] % l->params->micro_batches)
+			return say_undivided(l, n, b->factor[f].size / c.outer[f]);
+	return !is_view(n) || divides_view(l, n);
 }
 
 void ap_load_mark_batch(struct ap_load *l)

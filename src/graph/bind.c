@@ -16,15 +16,6 @@
 #include "rule/bind.h"
 #include "rule/binding.h"
 
-static bool operands_known(const struct ap_load *l, const struct ap_raw_node *n)
-{
-	for (uint16_t k = 0; k < n->nin; k++)
-		if (l->tensors.v[n->in[k]].t.shape.rank == AP_RANK_UNKNOWN ||
-			l->tensors.v[n->in[k]].t.shape.dtype == AP_DTYPE_COUNT)
-			return false;
-	return true;
-}
-
 #define KEY(key, x) ap_str_addn((key), (const char *)&(x), sizeof(x))
 
 static void key_shapes(struct ap_str *key, const struct ap_shape *s, uint16_t n)
@@ -71,31 +62,17 @@ static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
 	return key;
 }
 
-/* Equal operators are bound once; what the rule makes of their tensors is shared. */
-static enum ap_status bind_once(struct ap_load *l, const struct ap_bind_in *want,
-	struct ap_bound *out, struct ap_bind_fault *fault)
-{
-	struct ap_str key = key_of(l, want);
-	ap_id id = ap_map_get(l->bound_ids, key.s, key.len);
-
-	if (id != AP_NONE) {
-		*out = l->bounds.v[id];
-		return AP_OK;
-	}
-	AP_TRY(ap_rule_bind(l->ctx, want, out, fault));
-	ap_map_put(l->bound_ids, key.s, key.len, NULL);
-	AP_PUSH(l->ctx->arena, l->bounds, *out);
-	return AP_OK;
-}
-
-/* Binds node n to the shapes that its operands have now. O(1) in the size of the graph. */
+/* Binds node n to the shapes that its operands have now. Equal operators are bound once; what the rule makes
+ * of their tensors is shared. O(1) in the size of the graph. */
 static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_bind_fault *fault)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_shape *in = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nin);
 	struct ap_shape *said = AP_NEW_N(l->ctx->scratch, struct ap_shape, n->nout);
 	struct ap_bind_in want = {n->rows, &n->n.attrs, n->nin, n->nout, in, n->slot, said};
-	enum ap_status st;
+	enum ap_status st = AP_OK;
+	struct ap_str key;
+	ap_id id;
 
 	for (uint16_t k = 0; k < n->nin; k++) {
 		in[k] = l->tensors.v[n->in[k]].t.shape;
@@ -103,7 +80,17 @@ static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_b
 	}
 	for (uint16_t k = 0; k < n->nout; k++)
 		said[k] = l->tensors.v[n->out[k]].said;
-	st = bind_once(l, &want, &n->n.bound, fault);
+	key = key_of(l, &want);
+	id = ap_map_get(l->bound_ids, key.s, key.len);
+	if (id != AP_NONE) {
+		n->n.bound = l->bounds.v[id];
+	} else {
+		st = ap_rule_bind(l->ctx, &want, &n->n.bound, fault);
+		if (st == AP_OK) {
+			ap_map_put(l->bound_ids, key.s, key.len, NULL);
+			AP_PUSH(l->ctx->arena, l->bounds, n->n.bound);
+		}
+	}
 	n->n.bound.name = n->operand;
 	ap_arena_release(l->ctx->scratch, mark);
 	return st;
@@ -192,8 +179,14 @@ void ap_load_bind(struct ap_load *l)
 	for (size_t i = 0; i < l->nodes.n; i++) {
 		struct ap_raw_node *n = &l->nodes.v[l->order[i]];
 		struct ap_bind_fault fault;
+		bool known = n->sound;
 
-		if (!n->sound || !operands_known(l, n))
+		for (uint16_t k = 0; known && k < n->nin; k++) {
+			const struct ap_shape *s = &l->tensors.v[n->in[k]].t.shape;
+
+			known = s->rank != AP_RANK_UNKNOWN && s->dtype != AP_DTYPE_COUNT;
+		}
+		if (!known)
 			continue;
 		if (bind(l, n, &fault) == AP_OK)
 			take_results(l, l->order[i]);

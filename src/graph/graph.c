@@ -29,23 +29,6 @@ static void place(struct finish *f, ap_id old)
 	f->tensor[f->g->ntensor++] = f->l->tensors.v[old].t;
 }
 
-static void place_tensors(struct finish *f)
-{
-	struct ap_load *l = f->l;
-
-	for (ap_id t = 0; t < l->tensors.n; t++)
-		if (l->tensors.v[t].t.kind != AP_TENSOR_ACT)
-			place(f, t);
-	for (uint32_t i = 0; i < l->nodes.n; i++) {
-		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
-
-		for (uint16_t k = 0; k < n->n.bound.nout; k++) {
-			place(f, n->out[k]);
-			f->tensor[f->id[n->out[k]]].producer = i;
-		}
-	}
-}
-
 static const ap_id *renumber(struct finish *f, const ap_id *old, uint32_t n)
 {
 	ap_id *v = AP_NEW_N(f->l->ctx->arena, ap_id, n);
@@ -125,7 +108,17 @@ static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 	*f.g = (struct ap_graph){.name = l->name, .file = ap_file_base(ap_json_file(l->doc)),
 		.sha256 = sha256 ? sha256 : "", .optimizer = l->optimizer, .tensor = f.tensor,
 		.node = f.node, .batch = l->batch};
-	place_tensors(&f);
+	for (ap_id t = 0; t < l->tensors.n; t++)
+		if (l->tensors.v[t].t.kind != AP_TENSOR_ACT)
+			place(&f, t);
+	for (uint32_t i = 0; i < l->nodes.n; i++) {
+		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
+
+		for (uint16_t k = 0; k < n->n.bound.nout; k++) {
+			place(&f, n->out[k]);
+			f.tensor[f.id[n->out[k]]].producer = i;
+		}
+	}
 	f.g->nnode = (uint32_t)f.l->nodes.n;
 	for (uint32_t i = 0; i < f.g->nnode; i++) {
 		const struct ap_raw_node *n = &f.l->nodes.v[f.l->order[i]];

@@ -148,21 +148,6 @@ static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
 	return ap_json_get_num(ctx, doc, memory, "bandwidth_Bps", 1, most, &out->memory_Bps);
 }
 
-static enum ap_status get_kind(
-	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj, enum ap_link *r)
-{
-	const char *kind;
-
-	AP_TRY(ap_json_get_str(ctx, doc, obj, "kind", &kind));
-	for (size_t i = 0; i < AP_COUNT(link_kinds); i++)
-		if (strcmp(kind, link_kinds[i].name) == 0) {
-			*r = link_kinds[i].kind;
-			return AP_OK;
-		}
-	return ap_json_report(ctx, doc, ap_jv_get(obj, "kind"), AP_ERROR, AP_MEANING, NULL,
-		"link-kind", "kind \"%s\"; expected switch, mesh, bus or nic", kind);
-}
-
 /* Where it is not said, a level with a span is within servers, and one without joins all. */
 static enum ap_status get_within(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
@@ -231,13 +216,21 @@ static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 		{"latency_s", 0, 1, &out->latency_s},
 		{"efficiency", 1e-6, 1, &out->efficiency},
 	};
+	const char *kind;
+	size_t i = 0;
 
 	if (ap_jv_type(obj) != AP_JOBJECT)
 		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
 			"a level is an object");
 	AP_TRY(ap_json_known(ctx, doc, obj, known));
 	AP_TRY(get_name(ctx, doc, obj, &out->name));
-	AP_TRY(get_kind(ctx, doc, obj, &out->kind));
+	AP_TRY(ap_json_get_str(ctx, doc, obj, "kind", &kind));
+	while (i < AP_COUNT(link_kinds) && strcmp(kind, link_kinds[i].name) != 0)
+		i++;
+	if (i == AP_COUNT(link_kinds))
+		return ap_json_report(ctx, doc, ap_jv_get(obj, "kind"), AP_ERROR, AP_MEANING, NULL,
+			"link-kind", "kind \"%s\"; expected switch, mesh, bus or nic", kind);
+	out->kind = link_kinds[i].kind;
 	AP_TRY(get_within(ctx, doc, obj, out));
 	AP_TRY(get_links(ctx, doc, obj, out));
 	return get_numbers(ctx, doc, obj, slots, AP_COUNT(slots));

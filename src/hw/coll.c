@@ -113,22 +113,17 @@ static double tree_s(const struct call *x)
 	return colls[x->coll].passes * (latency + part * x->bytes / ring_Bps(x));
 }
 
-/* Part of the buffer that crosses level l into a sub-block. Where sub-blocks are unequal, the one
- * with the fewest members gathers the most. */
-static double crossing(const struct call *x, int l)
-{
-	double even = 1 - 1. / x->s->fan[l], uneven = 1 - x->s->members[l] / reach(x, l);
-
-	return x->coll == AP_COLL_ALLREDUCE || even > uneven ? even : uneven;
-}
-
 /* A ring among the sub-blocks of level l, each rank with its own part of the buffer; an AllReduce
  * at the outermost level may take a tree instead. */
 static double level_s(const struct call *x, int l, bool outermost)
 {
+	/* the part of the buffer that crosses the level into a sub-block; where they are unequal, the one
+	 * with the fewest members gathers the most */
+	double even = 1 - 1. / x->s->fan[l], uneven = 1 - x->s->members[l] / reach(x, l);
+	double crossing = x->coll == AP_COLL_ALLREDUCE || even > uneven ? even : uneven;
 	double latency_s = x->m->level[l].latency_s;
 	double part_s = x->bytes / x->s->members[l] / rank_Bps(x, l);
-	double ring = (x->s->fan[l] - 1) * latency_s + crossing(x, l) * part_s;
+	double ring = (x->s->fan[l] - 1) * latency_s + crossing * part_s;
 	double tree = halvings(x->s->fan[l]) * latency_s + part_s;
 
 	if (x->coll != AP_COLL_ALLREDUCE || !outermost)
@@ -165,15 +160,6 @@ static double pairwise_s(const struct call *x)
 	return total;
 }
 
-/* Of a mesh's links a rank uses those to its two neighbours. */
-static double neighbours_Bps(const struct call *x, int l)
-{
-	double links = x->s->few[l] - 1;
-
-	return x->m->level[l].kind == AP_LINK_MESH && links > 2 ? rank_Bps(x, l) * 2 / links
-								  : rank_Bps(x, l);
-}
-
 /* Each rank sends to both sides at once; where a sub-block holds several members, only one of a
  * rank's neighbours is in another. The slowest level decides. */
 static double neighbours_s(const struct call *x)
@@ -182,8 +168,11 @@ static double neighbours_s(const struct call *x)
 
 	for (int l = 0; l < x->m->nlevel; l++) {
 		double crossing_bytes = x->s->members[l] > 1 ? x->bytes / 2 : x->bytes;
-		double t = x->m->level[l].latency_s + crossing_bytes / neighbours_Bps(x, l);
+		double links = x->s->few[l] - 1, Bps = rank_Bps(x, l), t;
 
+		if (x->m->level[l].kind == AP_LINK_MESH && links > 2)
+			Bps = Bps * 2 / links; /* those to its two neighbours */
+		t = x->m->level[l].latency_s + crossing_bytes / Bps;
 		if (x->s->fan[l] > 1 && t > worst)
 			worst = t;
 	}

@@ -47,8 +47,8 @@ static void fault(const struct server *s, const char *check, const char *text)
 		x->status = st;
 }
 
-/* "0, 1, 4": device ids of a server, the first few of them. */
-static const char *ids_text(const struct server *s)
+/* "device ids 0, 1, 4; rule", the first few of them. */
+static void fault_ids(const struct server *s, const char *check, const char *rule)
 {
 	const struct ap_topo *t = s->x->t;
 	struct ap_str b;
@@ -56,15 +56,9 @@ static const char *ids_text(const struct server *s)
 
 	ap_str_init(&b, s->x->ctx->arena);
 	for (uint32_t r = t->first[s->index]; r != AP_NONE && n < 16; r = t->place[r].next, n++)
-		ap_str_addf(&b, "%s%" PRId32, n ? ", " : "", t->place[r].device_id);
-	if (n == 16 && s->cards > 16)
-		ap_str_add(&b, ", ...");
-	return b.s;
-}
-
-static void fault_ids(const struct server *s, const char *check, const char *rule)
-{
-	fault(s, check, ap_arena_printf(s->x->ctx->arena, "device ids %s; %s", ids_text(s), rule));
+		ap_str_addf(&b, "%s%" PRId32, n ? ", " : "device ids ", t->place[r].device_id);
+	ap_str_addf(&b, "%s; %s", n == 16 && s->cards > 16 ? ", ..." : "", rule);
+	fault(s, check, b.s);
 }
 
 static void fault_cards(const struct server *s, const char *rule)

@@ -834,26 +834,6 @@ static bool read_layers(
 	return good;
 }
 
-static void put_in_pod(struct lists *x, const struct ap_jv *rank, const char *name, uint32_t node)
-{
-	struct rank_table *t = x->t;
-	bool fresh;
-	uint32_t pod;
-
-	*(name ? &x->with_pod : &x->without_pod) = rank;
-	if (!name)
-		return;
-	pod = ap_map_put_str(x->pods, name, &fresh);
-	if (fresh)
-		AP_PUSH(t->ctx->arena, t->pod, name);
-	if (t->pod.of[node] == AP_NONE)
-		t->pod.of[node] = pod;
-	else if (t->pod.of[node] != pod)
-		fault(t, rank, "net-layer",
-			"in \"%s\" at net_layer 1, but others of its node \"%s\" are not",
-			shown(t, name), shown(t, t->servers.v[node]));
-}
-
 static void parse_rank(struct lists *x, const struct ap_jv *rank)
 {
 	struct rank_table *t = x->t;
@@ -875,7 +855,19 @@ static void parse_rank(struct lists *x, const struct ap_jv *rank)
 		AP_PUSH(t->ctx->arena, t->servers, name[NODE]);
 		t->pod.of[node] = AP_NONE;
 	}
-	put_in_pod(x, rank, name[SUPER_POD_ID], node);
+	*(name[SUPER_POD_ID] ? &x->with_pod : &x->without_pod) = rank;
+	if (name[SUPER_POD_ID]) {
+		ap_id pod = ap_map_put_str(x->pods, name[SUPER_POD_ID], &fresh);
+
+		if (fresh)
+			AP_PUSH(t->ctx->arena, t->pod, name[SUPER_POD_ID]);
+		if (t->pod.of[node] == AP_NONE)
+			t->pod.of[node] = pod;
+		else if (t->pod.of[node] != pod)
+			fault(t, rank, "net-layer",
+				"in \"%s\" at net_layer 1, but others of its node \"%s\" are not",
+				shown(t, name[SUPER_POD_ID]), shown(t, t->servers.v[node]));
+	}
 	add_card(t, rank, rank, node);
 }
 

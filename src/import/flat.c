@@ -264,38 +264,29 @@ static void index_labels(struct flat *e)
 		}
 }
 
-static enum ap_status labelled_value(struct flat *e, const struct ap_flat_frame *frame,
-	const struct ap_ir_node *n, const struct ap_ir_value *v, struct ap_flat_value *out)
-{
-	const struct ap_ir_node *from;
-	ap_id id;
-
-	if (!e->labels)
-		index_labels(e);
-	id = ap_map_get_str(e->labels,
-		label_key(e, (size_t)(frame->func - e->ir->funcs.v), v->s));
-	from = id == AP_NONE ? NULL : e->labelled.v[id];
-	if (!from)
-		return fault(e, n->line, AP_MEANING, "$(@%s:%s) is %s", shown(e, v->of),
-			shown(e, v->s), id == AP_NONE ? "no node of that sub-graph"
-				: "the label of several nodes");
-	*out = frame->node[from - frame->func->nodes.v];
-	return AP_OK;
-}
-
 /* "$(@sub-graph:para3_name)", "$(@sub-graph:label)" */
 static enum ap_status free_value(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
 {
-	ap_id func = ap_map_get_str(e->funcs, v->of);
+	ap_id func = ap_map_get_str(e->funcs, v->of), id;
 	const struct ap_flat_frame *at = func == AP_NONE ? NULL : frame_of(e, frame, func);
+	const struct ap_ir_node *from;
 
 	if (!strncmp(v->s, "para", 4) && param_value(e, at, v->s, out))
 		return AP_OK;
-	if (at)
-		return labelled_value(e, at, n, v, out);
-	return unknown(e, n, v->s, type, out);
+	if (!at)
+		return unknown(e, n, v->s, type, out);
+	if (!e->labels)
+		index_labels(e);
+	id = ap_map_get_str(e->labels, label_key(e, func, v->s));
+	from = id == AP_NONE ? NULL : e->labelled.v[id];
+	if (!from)
+		return fault(e, n->line, AP_MEANING, "$(@%s:%s) is %s", shown(e, v->of),
+			shown(e, v->s), id == AP_NONE ? "no node of that sub-graph"
+				: "the label of several nodes");
+	*out = at->node[from - at->func->nodes.v];
+	return AP_OK;
 }
 
 static enum ap_status func_value(struct flat *e, const struct ap_ir_node *n,
@@ -458,27 +449,10 @@ static void check_more(struct flat *e, int64_t n, int64_t said, const char *what
 			said);
 }
 
-static enum ap_status check_counts(struct flat *e)
-{
-	const struct ap_ir *ir = e->ir;
-	int64_t nodes = 0;
-
-	for (size_t f = 0; f < ir->funcs.n; f++)
-		nodes += (int64_t)ir->funcs.v[f].nodes.n;
-	if (ir->said_funcs > (int64_t)ir->funcs.n)
-		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %zu "
-			"sub-graphs, but its header counts %" PRId64, ir->funcs.n, ir->said_funcs));
-	if (ir->said_nodes > nodes)
-		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %"
-			PRId64 " nodes, but its header counts %" PRId64, nodes, ir->said_nodes));
-	check_more(e, (int64_t)ir->funcs.n, ir->said_funcs, "sub-graphs");
-	check_more(e, nodes, ir->said_nodes, "nodes");
-	return AP_OK;
-}
-
 static enum ap_status check_whole(struct flat *e)
 {
 	const struct ap_ir *ir = e->ir;
+	int64_t nodes = 0;
 
 	if (!ir->headed)
 		AP_TRY(missing(e, 1, "does not begin as a dump does, with \"# IR entry: @\""));
@@ -491,7 +465,17 @@ static enum ap_status check_whole(struct flat *e)
 			return missing(e, ir->funcs.v[f].end, ap_arena_printf(e->ctx->arena,
 				"the dump ends here, within sub-graph @%s that begins in line %" PRId64,
 				ap_diag_name(e->ctx->diag, ir->funcs.v[f].name), ir->funcs.v[f].line));
-	return check_counts(e);
+	for (size_t f = 0; f < ir->funcs.n; f++)
+		nodes += (int64_t)ir->funcs.v[f].nodes.n;
+	if (ir->said_funcs > (int64_t)ir->funcs.n)
+		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %zu "
+			"sub-graphs, but its header counts %" PRId64, ir->funcs.n, ir->said_funcs));
+	if (ir->said_nodes > nodes)
+		return missing(e, ir->lines, ap_arena_printf(e->ctx->arena, "the dump ends here with %"
+			PRId64 " nodes, but its header counts %" PRId64, nodes, ir->said_nodes));
+	check_more(e, (int64_t)ir->funcs.n, ir->said_funcs, "sub-graphs");
+	check_more(e, nodes, ir->said_nodes, "nodes");
+	return AP_OK;
 }
 
 /* Sub-graphs and their parameters by name. */
@@ -724,18 +708,6 @@ static enum ap_status refuse(struct flat *e, int64_t line, const char *why)
 	return ap_source_refuse(e->ctx, e->ir->file, line, why);
 }
 
-/* Of a piece also slices are read: it is no plan's source anyway. */
-static enum ap_status check_sliced(struct flat *e, const struct ap_ir_node *n)
-{
-	if (!e->params->partial)
-		return refuse(e, n->line, "holds what each device runs");
-	if (e->flat->sliced)
-		return AP_OK;
-	e->flat->sliced = true;
-	return warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of its "
-		"slices, and strategies are left out");
-}
-
 static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 {
 	if (!n->typed)
@@ -744,8 +716,13 @@ static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 		return refuse(e, n->line, "holds the backward pass");
 	if (ap_ir_attr(&n->primal_attrs, "forward_node_name") || ap_ir_attr(&n->node_attrs, "duplicated"))
 		return refuse(e, n->line, "holds the backward pass");
-	if (ap_ir_attr(&n->primal_attrs, "origin_output_shape"))
-		AP_TRY(check_sliced(e, n));
+	if (ap_ir_attr(&n->primal_attrs, "origin_output_shape") && !e->flat->sliced) {
+		if (!e->params->partial)
+			return refuse(e, n->line, "holds what each device runs");
+		e->flat->sliced = true; /* a piece is no plan's source anyway */
+		AP_TRY(warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of "
+			"its slices, and strategies are left out"));
+	}
 	if (e->flat->ops.n == MOST_OPS)
 		return fault(e, n->line, AP_LIMIT, "more than %d operators, those of "
 			"sub-graphs counted at each call", MOST_OPS);
@@ -839,18 +816,6 @@ static bool is_known(const struct ap_flat_value *v, bool *yes)
 	return *yes || *value == 'F' || *value == 'f' || *value == '0';
 }
 
-static enum ap_status choose(struct flat *e, const struct ap_ir_node *n,
-	const struct ap_flat_value *in, struct ap_flat_value *out)
-{
-	bool yes;
-
-	if (n->nin != 3 || !is_known(&in[0], &yes))
-		return fault(e, n->line, AP_MEANING, "control flow: which sub-graph runs is only "
-			"known when it does; expected a network whose graph is fixed");
-	*out = in[yes ? 1 : 2];
-	return AP_OK;
-}
-
 /* The lengths of a tensor, as if the dump told them as a constant. */
 static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
@@ -872,6 +837,8 @@ static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
+	bool yes;
+
 	*out = (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
 	switch (role) {
 	case FLAT_PASS:
@@ -888,7 +855,11 @@ static enum ap_status plumb(struct flat *e, enum flat_role role, const struct ap
 	case FLAT_BIND:
 		return bind_args(e, n, in, out);
 	case FLAT_CHOOSE:
-		return choose(e, n, in, out);
+		if (n->nin != 3 || !is_known(&in[0], &yes))
+			return fault(e, n->line, AP_MEANING, "control flow: which sub-graph runs is only "
+				"known when it does; expected a network whose graph is fixed");
+		*out = in[yes ? 1 : 2];
+		return AP_OK;
 	case FLAT_SLICED:
 		return refuse(e, n->line,
 			ap_arena_printf(e->ctx->arena, "holds what each device runs (%s)", n->prim));

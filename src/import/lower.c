@@ -351,16 +351,6 @@ static bool fits(const struct ap_prim_slot *slot, uint32_t n, bool all, uint32_t
 	return given >= least && given <= most;
 }
 
-static const char *slot_names(struct lower *l, const struct ap_prim_slot *slot, uint32_t n)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, l->ctx->arena);
-	for (uint32_t i = 0; i < n; i++)
-		ap_str_addf(&s, "%s%s", i ? ", " : "", slot[i].name);
-	return s.s;
-}
-
 /* An operator that the table does not know: its tensors, in order. Old dumps have no constants there. */
 static enum ap_status add_untold(struct lower *l, struct lower_op *o)
 {
@@ -399,9 +389,15 @@ static enum ap_status lower_operands(struct lower *l, struct lower_op *o)
 	if (!slot)
 		return add_untold(l, o);
 	all = o->from->node->listed || fits(slot, n, true, given);
-	if (!fits(slot, n, all, given))
+	if (!fits(slot, n, all, given)) {
+		struct ap_str names;
+
+		ap_str_init(&names, l->ctx->arena);
+		for (uint32_t i = 0; i < n; i++)
+			ap_str_addf(&names, "%s%s", i ? ", " : "", slot[i].name);
 		return lower_fault(l, o->from, "operator-inputs",
-			"%" PRIu32 " operands; expected %s", given, slot_names(l, slot, n));
+			"%" PRIu32 " operands; expected %s", given, names.s);
+	}
 	for (uint32_t i = 0; i < n && k < given; i++)
 		if (all || !slot[i].constant || slot[i].always)
 			AP_TRY(add_slot(l, o, &slot[i], k++));
@@ -528,24 +524,18 @@ static bool is_given(const struct ap_ir_value *v)
 	return v && v->kind != AP_IR_NONE && !(v->kind == AP_IR_LIST && !v->n);
 }
 
-/* Does MindSpore keep strategies for this operator at all? */
-static bool takes_pin(const struct lower_op *o)
-{
-	const struct ap_op_row *row = o->known ? ap_op_next(NULL, o->type) : NULL;
-
-	return row && ap_op_has_strategy(row) && !ap_op_follows(row);
-}
-
 /* Strategies: in_strategy and out_strategy. */
 static enum ap_status pins(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
 	const struct ap_ir_value *in = ap_ir_attr(&n->prim_attrs, "in_strategy"),
 		*out = ap_ir_attr(&n->prim_attrs, "out_strategy");
+	const struct ap_op_row *row;
 
 	if (l->flat->sliced)
 		return AP_OK;
-	if (!is_given(in) && l->params->searched && takes_pin(o)) {
+	row = o->known ? ap_op_next(NULL, o->type) : NULL;
+	if (!is_given(in) && l->params->searched && row && ap_op_has_strategy(row) && !ap_op_follows(row)) {
 		in = ap_ir_attr(&n->derived, "in_strategy");
 		out = ap_ir_attr(&n->derived, "out_strategy");
 	}
@@ -818,25 +808,18 @@ static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 
 enum { MOST_CELLS = 128 }; /* one in the other */
 
-/* Every cell around an operator has its name, which is as long as those around it. */
-static enum ap_status check_scope(struct lower *l, const struct ap_ir_node *n)
-{
-	size_t cells = 0;
-
-	for (const char *at = n->scope; at && (at = strchr(at, '/')); at++)
-		cells++;
-	if (cells <= MOST_CELLS)
-		return AP_OK;
-	return say(l, AP_ERROR, AP_LIMIT, n->line, NULL, n->prim,
-		"%zu cells, one in the other; at most %d are read", cells, MOST_CELLS);
-}
-
 static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 {
 	struct lower_op o = {.from = op, .out = {.line = op->node->line, .recompute = -1, .stage = -1,
 		.segment = -1, .fusion = -1}};
+	size_t cells = 0;
 
-	AP_TRY(check_scope(l, op->node));
+	/* every cell around an operator has its name, which is as long as those around it */
+	for (const char *at = op->node->scope; at && (at = strchr(at, '/')); at++)
+		cells++;
+	if (cells > MOST_CELLS)
+		return say(l, AP_ERROR, AP_LIMIT, op->node->line, NULL, op->node->prim,
+			"%zu cells, one in the other; at most %d are read", cells, MOST_CELLS);
 	o.out.name = name_of(l, op->node);
 	if (o.out.name == op->node->scope && is_recomputed(op->node)) /* of which the name tells no cell */
 		o.out.cell = ap_graph_cell(l->ctx, plain_scope(op->node));

@@ -34,23 +34,19 @@ static enum ap_status fault(struct fold *m, int64_t line, const char *text)
 		&(struct ap_where){.file = m->f->ir->file, .line = line}, "micro-batches", "%s", text);
 }
 
-/* Is it an input, or what a data set's node makes of one? */
-static bool is_source(const struct ap_flat *f, ap_id t)
-{
-	const struct ap_flat_tensor *tensor = &f->tensors.v[t];
-
-	return tensor->kind == AP_TENSOR_INPUT || (tensor->kind == AP_TENSOR_ACT &&
-		!strcmp(f->ops.v[tensor->op].node->prim, "_VirtualDataset"));
-}
-
 /* Which of how many equal parts along dimension 0 an operator takes of an input; false: it does not. */
 static bool takes_part(const struct ap_flat *f, const struct ap_flat_op *op, int64_t *part, int64_t *parts)
 {
 	const struct ap_ir_type *whole, *piece = &f->tensors.v[op->out].type;
+	const struct ap_flat_tensor *from;
 	const struct ap_ir_value *begin;
 
 	if (strcmp(op->node->prim, "StridedSlice") || op->nin < 2 || op->in[0].kind != AP_FLAT_TENSOR ||
-		!is_source(f, op->in[0].id) || op->in[1].kind != AP_FLAT_CONST)
+		op->in[1].kind != AP_FLAT_CONST)
+		return false;
+	from = &f->tensors.v[op->in[0].id]; /* or what a data set's node makes of an input */
+	if (from->kind != AP_TENSOR_INPUT && (from->kind != AP_TENSOR_ACT ||
+		strcmp(f->ops.v[from->op].node->prim, "_VirtualDataset")))
 		return false;
 	whole = &f->tensors.v[op->in[0].id].type;
 	begin = op->in[1].c;

@@ -83,27 +83,25 @@ static void write_shape(struct ap_jw *w, const struct ap_import_tensor *t)
 	ap_jw_kstr(w, "dtype", ap_dtype_name(t->shape.dtype));
 }
 
-static void write_tensor(struct ap_jw *w, const struct ap_import_tensor *t)
-{
-	ap_jw_obj_flat(w);
-	ap_jw_kstr(w, "name", t->name);
-	write_shape(w, t);
-	if (t->read_as != AP_DTYPE_COUNT)
-		ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
-	if (t->batch)
-		ap_jw_kint(w, "batch_dim", 0);
-	if (t->kind == AP_TENSOR_PARAM && !t->learned)
-		ap_jw_kbool(w, "trainable", false);
-	ap_jw_end(w);
-}
-
 static void write_tensors(struct ap_jw *w, const struct ap_import *g, const char *key,
 	enum ap_tensor_kind kind)
 {
 	ap_jw_karr(w, key);
 	for (size_t i = 0; i < g->tensors.n; i++)
-		if (g->tensors.v[i].kind == kind)
-			write_tensor(w, &g->tensors.v[i]);
+		if (g->tensors.v[i].kind == kind) {
+			const struct ap_import_tensor *t = &g->tensors.v[i];
+
+			ap_jw_obj_flat(w);
+			ap_jw_kstr(w, "name", t->name);
+			write_shape(w, t);
+			if (t->read_as != AP_DTYPE_COUNT)
+				ap_jw_kstr(w, "read_as", ap_dtype_name(t->read_as));
+			if (t->batch)
+				ap_jw_kint(w, "batch_dim", 0);
+			if (t->kind == AP_TENSOR_PARAM && !t->learned)
+				ap_jw_kbool(w, "trainable", false);
+			ap_jw_end(w);
+		}
 	ap_jw_end(w);
 }
 
