@@ -11,7 +11,7 @@
 #include "rule/legal.h"
 #include "rule/window.h"
 
-/* First and last rank of the group of rank 0. */
+/* Distance from the first to the last rank in the group of rank 0. */
 static int64_t span_of(const struct ap_axes *axes)
 {
 	int64_t last = 0;
@@ -21,8 +21,8 @@ static int64_t span_of(const struct ap_axes *axes)
 	return last;
 }
 
-/* The `size` first ranks of a group, innermost axes first: consecutive chunks of it. False when
- * size does not follow the axes' extents. */
+/* The first `size` ranks of a group, innermost axes first: groups are cut into such chunks. Returns
+ * false if size does not follow the axes' extents. */
 static bool chunk_of(const struct ap_axes *axes, int64_t size, struct ap_axes *out)
 {
 	*out = (struct ap_axes){0};
@@ -79,7 +79,7 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	out->weight = out->regather || step->executor == AP_EXECUTOR_MINDSPORE;
 }
 
-/* Elements along the dimension that the widest part gets from its neighbours, and that it gives. */
+/* Elements along a dimension that the part with the largest halo receives and sends. */
 struct width {
 	int64_t received, sent;
 };
@@ -134,7 +134,7 @@ int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
 	return n;
 }
 
-/* Factors cut in more than one part. */
+/* Mask of factors cut into more than one part. */
 static uint32_t cut_mask(const struct ap_placement *p)
 {
 	uint32_t mask = 0;
@@ -221,7 +221,7 @@ int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
 	return is_half(t) && (step->gradient_fp32_sync || step->force_fp32) ? 4 : ap_dtype_bytes(t);
 }
 
-/* Bytes that travel where `bytes` of a type go through a collective, which may reduce them. */
+/* Bytes on the wire for `bytes` of a type in a collective that may reduce them. */
 static int64_t reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, const struct ap_step *step)
 {
 	bool reduces = kind == AP_COLL_ALLREDUCE || kind == AP_COLL_REDUCESCATTER;
@@ -268,7 +268,7 @@ static void add_gradient(struct deriving *d, enum ap_coll kind, const struct ap_
 	d->take(d->user, &c);
 }
 
-/* Of the part that the rank updates. */
+/* Adds an AllReduce of the part that the rank updates. */
 static void add_part(struct deriving *d, const struct ap_axes *axes, int64_t bytes, int operand)
 {
 	const struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = AP_COLL_ALLREDUCE, .axes = *axes,
@@ -277,14 +277,14 @@ static void add_part(struct deriving *d, const struct ap_axes *axes, int64_t byt
 	d->take(d->user, &c);
 }
 
-/* Axes of the cut factors that a tensor lacks: its values are partial there, or its gradient is. */
+/* Axes of cut factors that a tensor lacks: its values, or its gradient, are partial over them. */
 static bool lacking(const struct deriving *d, const struct ap_operand *o, struct ap_axes *axes)
 {
 	ap_placement_axes(d->p, cut_mask(d->p) & ~o->factors, false, axes);
 	return axes->n > 0;
 }
 
-/* Is result o a statistic that another result is made with, once the batch is cut? */
+/* Is result o a statistic that another result is computed from, once the batch is cut? */
 static bool is_statistic(const struct ap_bound *b, int o)
 {
 	uint32_t free = 0;
@@ -295,8 +295,8 @@ static bool is_statistic(const struct ap_bound *b, int o)
 	return ap_rule_is_inner(b, (unsigned)o, free);
 }
 
-/* Axes over which result o is partial. MindSpore adds up statistics over all that share the channels,
- * those that repeat the work among them, and divides by their number. */
+/* Axes over which result o is partial. MindSpore sums statistics over all ranks that share the
+ * channels, repeated work included, and divides by their number. */
 static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
 {
 	const struct ap_bound *b = d->t->bound;
@@ -306,7 +306,7 @@ static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
 	return axes->n > 0;
 }
 
-/* Axes of `all` that `part` does not hold. */
+/* The axes of `all` without those of `part`. */
 static void axes_without(const struct ap_axes *all, const struct ap_axes *part, struct ap_axes *out)
 {
 	*out = (struct ap_axes){0};
@@ -344,12 +344,10 @@ static bool compatible(const struct ap_axes *a, const struct ap_axes *b)
 	return true;
 }
 
-/*
- * A gradient that is partial over some axes becomes the sum, on each rank of that part of it which is
- * updated there: dealt where all ranks that share the update take part in the sum, else whole for
- * those that do and in parts for the others. Whole for all where those that share the update, a chunk
- * of the holders of some size, lie across the axes.
- */
+/* Exchanges a gradient that is partial over some axes, so that each rank gets the sum of the part
+ * that it updates: dealt if all ranks that share the update take part in the sum; else whole for
+ * those that do, and in parts for the others. Whole for all if the ranks that share the update, a
+ * chunk of some size of the holders, lie across the axes. */
 static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	const struct ap_axes *partial, int64_t bytes)
 {
@@ -371,9 +369,9 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes, i, false);
 }
 
-/* Does a gradient come back against the sum of result o: because it is asked for, where adjoints of
- * collectives are taken or the sums were dealt (the operands' gradients need all of it), or inside the
- * operator from a result that was made with it? */
+/* Does a gradient flow back through the sum of result o? Either it is asked for, and adjoints of
+ * collectives are taken or the sums were dealt (the operands' gradients need all of it), or it
+ * comes, inside the operator, from a result computed from o. */
 static bool comes_back(const struct deriving *d, int o)
 {
 	const struct ap_bound *b = d->t->bound;
@@ -386,7 +384,7 @@ static bool comes_back(const struct deriving *d, int o)
 	return back;
 }
 
-/* Is every dimension whole but the first, of which each device has a part? */
+/* Does each device have a part of the first dimension, all others being whole? */
 static bool is_data_parallel(const struct ap_placement *p, const struct ap_operand *o)
 {
 	const struct ap_dim *first = &o->dim[0];
@@ -397,7 +395,7 @@ static bool is_data_parallel(const struct ap_placement *p, const struct ap_opera
 	return parts == p->ndev;
 }
 
-/* Does each device go on with the reduction of its own part? */
+/* Does each device continue with the reduction of its own part? */
 static bool stays_in_parts(const struct deriving *d)
 {
 	const struct ap_bound *b = d->t->bound;
@@ -446,7 +444,7 @@ static void operand_gradients(struct deriving *d)
 					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
 }
 
-/* After the update. */
+/* Returns the weight after the update. */
 static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *s)
 {
 	int64_t bytes = ap_stored_bytes(d->t, i, d->p, d->step);
@@ -457,11 +455,9 @@ static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *
 		add(d, AP_PHASE_OPTIMIZER, AP_COLL_BROADCAST, &s->replicas, bytes, i, -1);
 }
 
-/*
- * mindspore: the gradients of all uses are added up, then mirrored over all holders. generic: those of
- * a use are partial over the axes that the use is cut over and the parameter is not; another use may
- * have others, so each is exchanged before they are added.
- */
+/* mindspore: gradients of all uses are summed, then mirrored over all holders. generic: the
+ * gradient of a use is partial over the axes that cut the use but not the parameter; uses may
+ * differ in these, so each gradient is exchanged before they are summed. */
 static void parameter(struct deriving *d, int i)
 {
 	const struct ap_operand *o = &d->t->bound->in[i];
@@ -483,7 +479,7 @@ static void parameter(struct deriving *d, int i)
 		return_weight(d, i, &shard);
 }
 
-/* To the stage that waits for it; the gradient comes back. */
+/* Sends a result to the stage that waits for it; its gradient comes back. */
 static void sends(struct deriving *d)
 {
 	const struct ap_task *t = d->t;
@@ -512,7 +508,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	int64_t copy_bytes;
 	int n;
 
-	/* The whole of a weight that is gathered for each use, and kept no longer. */
+	/* a weight gathered for each use, not kept */
 	for (int i = 0; i < d.t->bound->nin; i++) {
 		const struct ap_task_operand *in = &d.t->in[i];
 		int64_t bytes = ap_stored_bytes(d.t, i, d.p, d.step);
@@ -525,7 +521,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 			uint8_t batch = d.t->in[i].batch;
 			struct ap_axes replicas;
 
-			/* Of what was held in parts for this. */
+			/* gathers what was held in parts for this */
 			if (ap_slice_parts(o, batch, d.p, d.step, &replicas) > 1)
 				add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &replicas,
 					ap_local_bytes(o, batch, d.p, d.step), i, -1);
@@ -538,7 +534,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 		if (in->kept && !in->cast)
 			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
 	}
-	/* Before the operator, and back after its gradient. */
+	/* halos: before the operator, and back after its gradient */
 	n = ap_halo_exchanges(d.t, d.p, d.step, exchange, &copy_bytes);
 	for (int i = 0; i < n; i++) {
 		const struct ap_exchange *e = &exchange[i];

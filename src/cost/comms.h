@@ -7,26 +7,24 @@
 #include "cost/task.h"
 #include "shard/layout.h"
 
-/* An exchange of halos along one dimension, between each rank and those with the parts beside it. */
+/* An exchange of halos along a dimension, between each rank and those with adjacent parts. */
 struct ap_exchange {
 	int operand, factor;
-	int64_t bytes; /* the most that one rank sends or receives, both sides together */
+	int64_t bytes; /* the most that a rank sends or receives, both sides together */
 };
 
-/*
- * Exchanges of an operator whose windows slide over a cut dimension, one dimension after the other:
- * a later one passes on what an earlier one brought, and so the corners. *copy_bytes: the operand's
- * slice with its halo, 0 without one. Returns their number.
- */
+/* Halo exchanges of an operator whose windows slide over a cut dimension, one dimension after
+ * another: a later one also passes on what earlier ones brought, which covers corners. *copy_bytes:
+ * the operand's slice with its halo; 0 if there is none. Returns their number. */
 int ap_halo_exchanges(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_exchange out[AP_MAX_WINDOW], int64_t *copy_bytes);
 
-/* Elements and bytes of a tensor's slice; dimensions in the batch mask count for one micro-batch. */
+/* Elements and bytes of a tensor's slice, for one micro-batch of the dimensions in mask batch. */
 int64_t ap_local_elements(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
 	const struct ap_step *step);
 
-/* Parts that the devices with the same slice can hold it in, along its first dimension; 1: they cannot.
- * *replicas: those devices. */
+/* Number of parts, along the first dimension, in which the devices with the same slice can hold it;
+ * 1 if they cannot. *replicas: those devices. */
 int64_t ap_slice_parts(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_axes *replicas);
 int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct ap_placement *p,
@@ -36,7 +34,7 @@ int64_t ap_local_bytes(const struct ap_operand *o, uint8_t batch, const struct a
 int64_t ap_stored_bytes(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step);
 
-/* Bytes of a result as they are computed: before its partial sums are dealt, where they are. */
+/* Bytes of a result as computed, before partial sums are dealt. */
 int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 	const struct ap_placement *p, const struct ap_step *step);
 

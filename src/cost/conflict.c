@@ -9,7 +9,7 @@
 #include "shard/layout.h"
 #include "shard/strategy.h"
 
-#define MOST_VECTORS 32 /* of a strategy */
+#define MOST_VECTORS 32 /* in a strategy */
 
 struct choice {
 	struct ap_ctx *ctx;
@@ -34,7 +34,7 @@ static bool same_layout(const struct choice *c, const struct ap_use *a, const st
 		ap_layout_make(&pb, &pb.bound->in[b->operand], &lb) && ap_layout_equal(&la, &lb);
 }
 
-/* Does every user that is decided hold the parameter as the first of them does? */
+/* Do all decided users hold the parameter in the same layout? */
 static bool users_agree(const struct choice *c, const struct ap_tensor *t, ap_id *node)
 {
 	const struct ap_use *first = NULL;
@@ -65,7 +65,7 @@ static bool same_strategy(const struct choice *c, ap_id a, ap_id b)
 		memcmp(ra, rb, sizeof ra) == 0 && memcmp(ca, cb, sizeof ca) == 0;
 }
 
-/* [ntensor] operators that are named after this parameter. In scratch. */
+/* [ntensor] number of operators named after a parameter. In scratch. */
 static const uint32_t *count_named(const struct choice *c)
 {
 	uint32_t *named = AP_NEW_N(c->ctx->scratch, uint32_t, c->g->ntensor);
@@ -76,7 +76,7 @@ static const uint32_t *count_named(const struct choice *c)
 	return named;
 }
 
-/* Does every operator have the strategy of the first one of its key? */
+/* Do all operators with one key have the same strategy? */
 static bool keys_agree(const struct choice *c, ap_id *node)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Costs in seconds and bytes, as functions of (operator, cut, step, machine, software). Each term of
- * the formulas and its source is explained in man autopar-cost(7).
+ * Costs in seconds and bytes, as functions of (operator, cut, step, machine, software). man
+ * autopar-cost(7) explains each term of the formulas, with its source.
  *
- * All seconds are per optimizer step: what runs per micro-batch is multiplied by their number.
+ * All seconds are per optimizer step: the time of a micro-batch is multiplied by their number.
  */
 #ifndef AP_COST_COST_H
 #define AP_COST_COST_H
@@ -13,10 +13,10 @@
 #include "shard/layout.h"
 #include "shard/reshard.h"
 
-/* Prices with; one per thread (it caches the shapes of groups). */
+/* Computes prices; one per thread (it caches shapes of groups). */
 struct ap_pricer;
 
-/* A collective that an operator brings with it. */
+/* A collective that an operator needs. */
 enum ap_phase {
 	AP_PHASE_FORWARD,
 	AP_PHASE_BACKWARD,
@@ -25,47 +25,46 @@ enum ap_phase {
 	AP_PHASE_RECOMPUTE
 };
 struct ap_comm {
-	enum ap_phase phase; /* RECOMPUTE: in the backward pass, with the operator's second forward run;
-	                        GRADIENT: once a step, may overlap the backward pass; OPTIMIZER: weights
-	                        gathered after the update */
+	enum ap_phase phase; /* RECOMPUTE: in the backward pass, with the operator's second forward
+	                        run; GRADIENT: once a step, may overlap the backward pass;
+	                        OPTIMIZER: gathering of weights after the update */
 	enum ap_coll kind;
 	struct ap_axes axes;
-	int64_t bytes; /* of the buffer, as ap_coll_time_s() takes it */
+	int64_t bytes; /* size of the buffer, as for ap_coll_time_s() */
 	bool each; /* GRADIENT: after every micro-batch, not once a step */
-	bool part; /* GRADIENT: of the part of the slice that the rank updates, not of all of it */
-	int operand; /* index of the operand whose gradient it is; -1: a result's */
-	int result; /* index of the result; -1: an operand's */
-	enum ap_reduction reduce; /* the rule's in the forward pass; gradients are summed */
-	int32_t from_stage, to_stage; /* of AP_COLL_SEND, which has no axes: every rank of one stage sends to
-	                                 its counterpart in the other; else 0 */
+	bool part; /* GRADIENT: of the part of the slice that the rank updates only */
+	int operand; /* the operand, or the operand of a gradient; -1: a result's */
+	int result; /* the result; -1: an operand's */
+	enum ap_reduction reduce; /* as in the rule in the forward pass; gradients are summed */
+	int32_t from_stage, to_stage; /* of AP_COLL_SEND, which has no axes: each rank of a stage
+	                                 sends to its counterpart in the other; else 0 */
 };
 
-/* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: not applied. */
+/* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: none. */
 struct ap_opt_shard {
-	int64_t shards; /* parts that dimension 0 of the slice is dealt to */
-	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size of the checkpoint */
+	int64_t shards; /* number of parts of dimension 0 of the slice */
+	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size in the checkpoint */
 	struct ap_axes replicas; /* all ranks with the same slice */
-	struct ap_axes group; /* of the shard; equals replicas when shard_size is -1 */
-	bool weight, gradient; /* are these dealt, too (with the states)? */
-	bool regather; /* the weight is gathered anew for each use, not once a step */
+	struct ap_axes group; /* ranks of the shard; equals replicas if shard_size is -1 */
+	bool weight, gradient; /* dealt too, beside the states? */
+	bool regather; /* the weight is gathered for each use, not once a step */
 };
 
 struct ap_op_cost {
-	double forward_s, backward_s; /* kernels; backward_s has the second forward run of what is
-	                                 recomputed */
-	double recompute_s; /* that run's part of backward_s */
-	double forward_comm_s, backward_comm_s; /* the latter with that run's collectives */
+	double forward_s, backward_s; /* kernels; backward_s includes the second forward run */
+	double recompute_s; /* part of backward_s for that run */
+	double forward_comm_s, backward_comm_s; /* the latter includes that run's collectives */
 	double gradient_s; /* gradient exchange at the end of the step, before overlap */
-	double gradient_each_s; /* gradient exchange after every micro-batch, all of them, likewise */
-	double optimizer_s; /* update and weight gathering */
-	double input_s; /* graph inputs brought into the layout wanted */
-	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* of owned parameters and constants */
-	int64_t gathered_bytes; /* whole copies of dealt weights, where they live through the step */
-	int64_t activation_bytes; /* kept, of one micro-batch; of what runs once a step, of the step */
-	int64_t lent_bytes; /* the part of it that a search charges to those that read it */
-	int64_t read_bytes; /* and its own part of what is lent to it, however that comes: one micro-batch */
-	int64_t late_bytes; /* gradients of results of one micro-batch, kept for the pass for weights */
-	int64_t recompute_bytes; /* that recomputing brings back for one micro-batch */
+	double gradient_each_s; /* likewise, total of the exchanges after each micro-batch */
+	double optimizer_s; /* update, and gathering of weights */
+	double input_s; /* bringing graph inputs into the wanted layout */
+	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* owned parameters and constants */
+	int64_t gathered_bytes; /* whole copies of dealt weights that live through the step */
+	int64_t activation_bytes; /* kept for one micro-batch, or of a step if run once a step */
+	int64_t lent_bytes; /* the part of activation_bytes that a search charges to its readers */
+	int64_t read_bytes; /* its share of what is lent to it, in any layout, per micro-batch */
+	int64_t late_bytes; /* result gradients of one micro-batch, kept for the pass for weights */
+	int64_t recompute_bytes; /* brought back by recomputing, for one micro-batch */
 	int64_t temporary_bytes; /* working set beyond what is kept */
 };
 
@@ -73,26 +72,26 @@ struct ap_op_cost {
 struct ap_flow {
 	uint8_t rank;
 	enum ap_dtype dtype;
-	bool grad; /* a gradient comes back */
+	bool grad; /* a gradient flows back */
 	bool kept; /* the consumer needs its copy in the backward pass */
-	bool again; /* and has it made anew for that, not held */
-	bool once; /* once a step, not once a micro-batch */
-	bool shown; /* by a view, of what is lent: what is held of it is charged where the view is read */
-	uint16_t share; /* of a result that its producer is not charged with: operands that may share it,
-	                   each of which is charged a part for itself; 0: the producer is */
-	uint32_t sets; /* recomputed one at a time, each charged with a part; where it is made anew */
-	int64_t in_flight; /* copies of it that a search charges, where it is kept and not made anew */
-	int64_t size[AP_MAX_RANK]; /* extents of one micro-batch */
+	bool again; /* if kept: the copy is made anew for that, not held */
+	bool once; /* once per step instead of per micro-batch */
+	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
+	uint16_t share; /* if the producer is not charged with the result: the number of operands
+	                   that may share it, each charged with a part; else 0 */
+	uint32_t sets; /* if made anew: sets recomputed one at a time, each charged with a part */
+	int64_t in_flight; /* copies that a search charges if it is kept and not made anew */
+	int64_t size[AP_MAX_RANK]; /* extents for one micro-batch */
 };
 struct ap_move_cost {
-	double forward_s, backward_s; /* per step; backward_s with the way there again */
-	double again_s; /* that part of backward_s */
-	int64_t kept_bytes; /* of the redistributed copy of one micro-batch, 0 when the layouts are equal
-	                       or not kept; of one that is made anew the edge's part of what recomputing
-	                       brings back */
-	int64_t charged_bytes; /* what a search charges, without the part that its consumer is charged with;
-	                          never more than a plan with this edge holds for it */
-	int64_t bytes; /* sent or received by one rank, forward, one micro-batch */
+	double forward_s, backward_s; /* per step; backward_s includes making the copy again */
+	double again_s; /* part of backward_s for that */
+	int64_t kept_bytes; /* the redistributed copy of one micro-batch, 0 if layouts are equal or
+	                       it is not kept; if it is made anew, the edge's share of what
+	                       recomputing brings back */
+	int64_t charged_bytes; /* charged by a search, without the consumer's share; never more than
+	                          a plan with this edge holds for it */
+	int64_t bytes; /* sent or received by one rank, forward, per micro-batch */
 };
 
 #endif

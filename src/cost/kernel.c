@@ -17,8 +17,8 @@ static enum ap_unit unit_of(enum ap_op_unit unit)
 	return of[unit];
 }
 
-/* Peak of the unit for a type; a type that the unit lacks runs on the vector unit, and one that both
- * lack as float32 there. */
+/* Peak rate for a type. A type that the unit lacks runs on the vector unit; one that both lack runs
+ * there as float32. */
 static double peak_of(const struct ap_chip *chip, enum ap_unit unit, enum ap_dtype dtype)
 {
 	if (chip->peak_flops[unit][dtype] > 0)

@@ -17,9 +17,9 @@
 struct ap_kernel {
 	enum ap_op_unit unit;
 	enum ap_dtype dtype; /* of the arithmetic */
-	double flops; /* on this device; used when there is no product of matrices */
+	double flops; /* on this device; ignored for products of matrices */
 	double bytes; /* read and written */
-	bool gemm; /* b, m, n, k say the shape; flops is ignored */
+	bool gemm; /* a product of matrices of shape b, m, n, k */
 	double b, m, n, k;
 };
 

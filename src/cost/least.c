@@ -11,7 +11,7 @@
 #include "shard/layout.h"
 #include "shard/space.h"
 
-#define MOST_PRICED 1000000 /* candidates: about a second */
+#define MOST_PRICED 1000000 /* number of candidates: about a second */
 
 struct lower {
 	struct ap_ctx *ctx;
@@ -21,7 +21,7 @@ struct lower {
 	uint64_t priced;
 	const struct ap_task *task;
 	const uint32_t *class_of;
-	double *least; /* by class; -1 not known yet */
+	double *least; /* by class; -1 if unknown */
 };
 
 static double price(struct lower *l, const struct ap_task *t, const int32_t *count)
@@ -86,7 +86,7 @@ double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	return sum;
 }
 
-/* Repeated on all devices, in equal parts of a device each. */
+/* Cost when repeated on all devices, divided by their number. */
 static double uncut_part(struct lower *l, const struct ap_task *t)
 {
 	int32_t ones[AP_MAX_FACTOR];

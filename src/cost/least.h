@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators cost at least, whatever surrounds them. */
+/* Lower bounds of the costs of operators. */
 #ifndef AP_COST_LEAST_H
 #define AP_COST_LEAST_H
 
@@ -7,14 +7,14 @@
 #include "hw/machine.h"
 #include "shard/step.h"
 
-/* No plan's objective is below it: the sum of what each operator costs at least, redistribution left
- * out, and 0 for those that come after some hundred thousand candidates. O(candidates of all distinct
- * operators). */
+/* A lower bound of any plan's objective: the sum of each operator's least cost, without
+ * redistribution, and 0 for operators after the first some hundred thousand candidates.
+ * O(candidates of all distinct operators). */
 double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed);
 
-/* What each operator costs at least among its candidates, redistribution left out, [g->nnode]; of those
- * that come after some hundred thousand candidates an estimate. As above. */
+/* The least cost of each operator over its candidates, without redistribution, [g->nnode]; an
+ * estimate after some hundred thousand candidates. Complexity as above. */
 const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step);
 

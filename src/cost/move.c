@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the steps of a redistribution cost. Private to this layer. */
+/* Costs of the steps of a redistribution. Private to this layer. */
 #include "cost/move.h"
 
 #include <string.h>
@@ -13,26 +13,26 @@
 #include "hw/group.h"
 #include "shard/reshard.h"
 
-struct steps_cost { /* of one micro-batch */
+struct steps_cost { /* for one micro-batch */
 	double forward_s;
-	double adjoint_s; /* of what autodiff makes of them */
+	double adjoint_s; /* of the steps that autodiff makes of them */
 	int64_t bytes; /* sent or received by one rank, forward */
 };
 
 #define DIRECT_SLOTS 1024 /* power of two; a machine has at most a few hundred single axes */
 #define STEP_SLOTS 4096 /* power of two; moves by axes by sizes of a tensor's slices */
 
-/* What the price of a step depends on besides the elements; never 0. */
+/* All that the price of a step depends on besides the elements; never 0. */
 static uint64_t signature(const struct ap_reshard_step *s, int dtype_bytes)
 {
 	return (uint64_t)s->axis.stride << 40 | (uint64_t)s->axis.size << 16 |
 		(uint64_t)dtype_bytes << 8 | (uint64_t)s->first << 4 | (uint64_t)s->move;
 }
 
-/* The last step of its slot that was priced. */
+/* Cache entry: the last priced step of its slot. */
 struct remembered {
 	int64_t before; /* elements */
-	uint64_t signature; /* 0: none */
+	uint64_t signature; /* 0 if empty */
 	struct steps_cost cost;
 };
 
@@ -115,7 +115,7 @@ static uint32_t step_slot(int64_t before, uint64_t sig)
 	return (uint32_t)(h >> 40) & (STEP_SLOTS - 1);
 }
 
-/* A local copy of so many bytes, read and written. */
+/* A local copy of so many bytes: read and written. */
 static double copy_s(const struct ap_chip *chip, double bytes)
 {
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT32, .bytes = 2 * bytes};
@@ -141,12 +141,10 @@ static double gather_s(struct ap_pricer *pr, const struct ap_reshard_step *s, in
 		(s->first ? 0 : 2 * copy_s(ap_pricer_machine(pr)->chip, after));
 }
 
-/*
- * One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, beyond the first dimension
- * followed by Split and Concat; PermuteByAxis an AlltoAll with its reordering (formats 5.2). The
- * adjoint has the same copies, AllGather becomes ReduceScatter, a slice zero padding. Gradients are
- * floats: two bytes that are reduced may travel as four.
- */
+/* One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, followed by Split and Concat
+ * unless along the first dimension; PermuteByAxis an AlltoAll with its reordering (formats 5.2).
+ * The adjoint has the same copies, with ReduceScatter for AllGather and zero padding for a slice.
+ * Gradients are floats: a reduced two-byte type may travel as four. */
 static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
 	bool adjoint)
 {
@@ -185,7 +183,7 @@ static void step_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *s
 	out->bytes = step_bytes(s, dtype_bytes);
 }
 
-/* Sums over steps, in their order; what a step costs is remembered. */
+/* Sums over the steps in order; caches the cost of each. */
 static void steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *steps, int n,
 	int dtype_bytes, struct steps_cost *out)
 {
@@ -218,8 +216,8 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 	return back.forward_s;
 }
 
-/* Megatron's way: of what was gathered for a consumer its producer's part is kept, which is gathered
- * once more for the backward pass. */
+/* As in Megatron: if data was gathered for a consumer, only the producer's part is kept, and
+ * gathered again for the backward pass. */
 static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
 	const struct ap_reshard_step *steps, int n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the steps of a redistribution cost. Private to this layer. */
+/* Costs of the steps of a redistribution. Private to this layer. */
 #ifndef AP_COST_MOVE_H
 #define AP_COST_MOVE_H
 
@@ -16,21 +16,21 @@ const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes
 
 double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char **algorithm);
 
-/* The same between two ends of the flow's tensor, for many pairs of few layouts. */
+/* ap_move_cost_make() between two ends of a flow's tensor: for many pairs of few layouts. */
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
 
-/* Redistribution from layout a (producer) to layout b (consumer). Backward: mindspore: the adjoint
- * of every step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a copy
- * that is larger than the producer's part is not held, but made anew, for the backward pass. */
+/* Redistribution from layout a (producer) to layout b (consumer). Backward, mindspore: the adjoint
+ * of each step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a
+ * copy larger than the producer's part is not held but made again for the backward pass. */
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, struct ap_move_cost *out);
 
 void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
 	const struct ap_step *step, struct ap_flow *out);
 
-/* The layout in which a graph input arrives: as given; else full_batch: whole; else its batch dimension
- * cut by the largest divisor of ndev that divides it, repeats left (VirtualDataset). */
+/* The layout of a graph input on arrival: as given; else whole, with full_batch; else its batch
+ * dimension cut by the largest divisor of ndev that divides it, with repeats (VirtualDataset). */
 void ap_input_layout(const struct ap_shape *shape, uint8_t batch, struct ap_arrival given,
 	int64_t ndev, const struct ap_step *step, struct ap_layout *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What MindSpore says an operator costs (formats 6.1). */
+/* MindSpore's own costs of operators (formats 6.1). */
 #include "cost/ms_cost.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
-#define MOST_PIECES 64 /* of at least two elements each: a tensor has fewer than 2^62 */
+#define MOST_PIECES 64 /* each has at least two elements, and a tensor has fewer than 2^62 */
 
 struct piece { /* a dimension of the unified shape */
 	int64_t size;
-	int32_t cut, stride; /* the axis of the ranks that cuts it; 1 and 0: none */
+	int32_t cut, stride; /* axis of the ranks that cuts it; 1 and 0 if none */
 };
 
 struct side {
@@ -31,7 +31,7 @@ static void read_side(const struct ap_ms_end *e, struct side *out)
 				e->layout.dim[d].stride};
 }
 
-/* Divides piece k: x elements outside, the rest inside, and its axis where that reaches further. */
+/* Divides piece k into x elements outside and the rest inside; its axis, too, if it is longer. */
 static bool divide(struct side *s, int k, int64_t x)
 {
 	struct piece *p = &s->v[k], outer = {x, p->cut, p->stride}, inner = {p->size / x, 1, 0};
@@ -54,7 +54,7 @@ static bool divide(struct side *s, int k, int64_t x)
 
 enum step { SAME, CHANGED, FAILED };
 
-/* Divides what an axis that ends at rank stride `end` would cut in the middle. */
+/* Divides pieces whose axis would be cut inside by an axis ending at rank stride `end`. */
 static enum step divide_axes(struct side *s, int64_t end)
 {
 	enum step st = SAME;
@@ -71,7 +71,7 @@ static enum step divide_axes(struct side *s, int64_t end)
 	return st;
 }
 
-/* Divides the piece that would have elements of both sides of a boundary of the other shape. */
+/* Divides the piece that contains a boundary of the other shape. */
 static enum step divide_shape(struct side *s, int64_t boundary)
 {
 	int64_t before = 1;
@@ -117,7 +117,7 @@ static enum step divide_as(struct side *s, const struct side *other)
 	return worst;
 }
 
-/* False: not expandable. */
+/* Returns false if the shapes cannot be expanded. */
 static bool unify(const struct ap_ms_end *a, const struct ap_ms_end *b, struct side *x,
 	struct side *y)
 {
@@ -134,12 +134,12 @@ static bool unify(const struct ap_ms_end *a, const struct ap_ms_end *b, struct s
 	return worst == SAME;
 }
 
-/* Operators so far. Axes are told apart by their stride, 0 none. */
+/* Operators so far. Axes are identified by stride; 0 is none. */
 struct walk {
 	struct ap_ms_move *sum;
-	double slice; /* elements that every operator is charged with */
+	double slice; /* elements charged for each operator */
 	int n, left, operators;
-	bool open[MOST_PIECES]; /* pieces still to be brought in place */
+	bool open[MOST_PIECES]; /* pieces still to be moved into place */
 	int32_t first[MOST_PIECES], now[MOST_PIECES], want[MOST_PIECES];
 	int32_t parts[MOST_PIECES], want_parts[MOST_PIECES];
 	bool alltoall;
@@ -153,7 +153,7 @@ static void charge(struct walk *w, double forward, double backward, double compu
 	w->operators++;
 }
 
-/* What puts the parts together: more than an AllGather where they are not of the first dimension. */
+/* Cost of joining parts: more than an AllGather unless along the first dimension. */
 static double joining(int k, int32_t parts)
 {
 	return k == 0 ? 1 : 1 + 2.0 * parts;
@@ -170,7 +170,7 @@ static void close_piece(struct walk *w, int k)
 	w->left--;
 }
 
-/* The open piece that an axis cuts now; -1 none. */
+/* The open piece that an axis cuts now; -1 if none. */
 static int holder(const struct walk *w, int32_t axis)
 {
 	for (int k = 0; k < w->n; k++)
@@ -218,7 +218,7 @@ static void permute_passes(struct walk *w)
 	} while (w->operators > before);
 }
 
-/* Formats 5.2, to the letter: the order of the passes decides which operators there are. */
+/* Follows formats 5.2 literally: the order of the passes decides which operators there are. */
 static void infer(struct walk *w)
 {
 	while (w->left > 0) {
@@ -292,7 +292,7 @@ static double result_bytes(const struct op *o)
 	return slice_bytes(o, &o->b->out[0]);
 }
 
-/* Is one of these factors cut? */
+/* Is any of these factors cut? */
 static bool is_cut(const struct op *o, uint32_t factors)
 {
 	for (int f = 0; f < o->b->nfactor; f++)
@@ -342,7 +342,7 @@ static double slice_of(const struct side *s)
 	return elements;
 }
 
-/* Has the slice the shape that the operators see it in? */
+/* Does the slice have the shape that the operators see? */
 static bool is_shape(const struct ap_ms_end *e, const struct side *s)
 {
 	if (e->layout.rank != s->n)
@@ -358,7 +358,7 @@ static bool is_same_shape(const struct ap_ms_end *a, const struct ap_ms_end *b)
 	return a->layout.rank == b->layout.rank && memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* A local Reshape of the slice, where no operator needs another shape. */
+/* Do the slices differ in shape, so that a local Reshape suffices if no operator needs another? */
 static bool is_reshaped(const struct ap_ms_end *a, const struct ap_ms_end *b)
 {
 	if (a->layout.rank != b->layout.rank)
@@ -396,7 +396,7 @@ void ap_ms_move_make(const struct ap_ms_end *a, const struct ap_ms_end *b, bool 
 	} else {
 		read_side(a, &x);
 		read_side(b, &y);
-		/* Formats 5.1 step 5. */
+		/* formats 5.1, step 5 */
 		for (int k = 0; k < x.n; k++)
 			if (x.v[k].cut > 1)
 				concat(&w, k, x.v[k].cut);
@@ -493,7 +493,7 @@ static bool is_reduction(const struct ap_bound *b)
 	return b->nin == 1 && summed(b) && b->row->unit == AP_OP_VECTOR && b->nwindow == 0;
 }
 
-/* Is the first dimension cut, and nothing else? */
+/* Is the first dimension cut and no other? */
 static bool is_data_parallel(const struct op *o)
 {
 	const struct ap_operand *x = &o->b->in[0];
@@ -537,7 +537,7 @@ static void gather(const struct op *o, struct ap_ms_cost *out)
 		(table->rank == 2 ? slice_elements(o, &o->b->out[0]) : rows);
 }
 
-/* Does the first vector of the strategy begin with all devices? */
+/* Does the strategy's first vector start with all devices? */
 static bool is_preferred(const struct ap_placement *p)
 {
 	uint8_t rank[1] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator keeps, brings back and works with. */
+/* Memory of an operator: what it keeps, brings back and works with. */
 #include "cost/opcost.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "cost/task.h"
 #include "shard/layout.h"
 
-/* The copy with the halo is what the backward pass reads. */
+/* The backward pass reads the copy with the halo. */
 static void halo_memory(struct ap_opcost *x, double *forward, double *backward)
 {
 	const struct ap_task_operand *in = &x->t->in[x->halo_operand];
@@ -26,7 +26,7 @@ static void halo_memory(struct ap_opcost *x, double *forward, double *backward)
 		*backward += (double)x->halo_bytes;
 }
 
-/* The copy that a cast leaves, and its gradient before it is cast back. */
+/* Counts the copy that a cast makes, and its gradient before the cast back. */
 static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
 {
 	double bytes = ap_opcost_in(x, i);
@@ -39,7 +39,7 @@ static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
 		*backward += bytes;
 }
 
-/* Of a dealt parameter: the weight gathered for this use, the gradient before it is dealt. */
+/* For a dealt parameter: the weight gathered for this use, and the gradient before it is dealt. */
 static void passing(const struct ap_opcost *x, int i, double *forward, double *backward)
 {
 	const struct ap_task_operand *in = &x->t->in[i];
@@ -58,8 +58,8 @@ static void passing(const struct ap_opcost *x, int i, double *forward, double *b
 		*backward += elements * ap_gradient_held_bytes(t, x->step);
 }
 
-/* Is the copy that the operator uses perhaps none that is held? That depends on the producer; where each
- * device has a part of its own, none was gathered. */
+/* May the copy that the operator uses not be held? That depends on the producer; if each device has
+ * a part of its own, nothing was gathered. */
 static bool may_gather_again(const struct ap_opcost *x, int i)
 {
 	const struct ap_task_operand *in = &x->t->in[i];
@@ -82,14 +82,14 @@ static int64_t held_bytes(const struct ap_opcost *x, int o)
 	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
 }
 
-/* A parameter that another stage owns and sends once: it is there for the whole step, and so is the sum
+/* A parameter owned by another stage and received once: it lives for the whole step, like the sum
  * of its gradients. */
 static bool is_received_weight(const struct ap_task *t)
 {
 	return t->once && strcmp(t->bound->row->name, "Receive") == 0;
 }
 
-/* The whole of an operand that is held in parts, while what reads it runs again and back. */
+/* Bytes of the whole operand if it is held in parts, while its reader runs again and back. */
 static int64_t whole_bytes(const struct ap_opcost *x, int i)
 {
 	const struct ap_task_operand *in = &x->t->in[i];
@@ -118,7 +118,7 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 			*backward += ap_opcost_out(x, o);
 		if (out->grad && x->t->waits)
 			x->c->late_bytes += (int64_t)ap_opcost_out(x, o);
-		if (o == 0 && x->p->dealt) { /* beside what is dealt, the whole of it */
+		if (o == 0 && x->p->dealt) { /* the whole, beside its dealt part */
 			*forward += ap_opcost_computed(x, o);
 			*backward += out->grad ? ap_opcost_computed(x, o) : 0;
 		}
@@ -171,19 +171,19 @@ static uint32_t lookup_mask(const struct ap_bound *b)
 	return mask;
 }
 
-/* Points of the iteration space on one rank; looked-up factors are no work. */
+/* Points of the iteration space on one rank; looked-up factors cause no work. */
 static double points_of(const struct ap_opcost *x)
 {
 	return extent_of(x, ((1u << x->b->nfactor) - 1) & ~lookup_mask(x->b));
 }
 
-/* A table that is looked up is read where rows are taken; matrices that rows are parted to as a whole. */
+/* A lookup reads only the rows it takes from a table; matrices that rows are dealt to, whole. */
 static bool is_looked_up(const struct ap_opcost *x, int i)
 {
 	return x->b->row->unit == AP_OP_MEMORY && (x->b->in[i].factors & lookup_mask(x->b)) != 0;
 }
 
-/* The arithmetic's type: that of the first floating operand. */
+/* The type of the first floating operand. */
 static enum ap_dtype arithmetic(const struct ap_bound *b)
 {
 	for (int i = 0; i < b->nin; i++)
@@ -192,7 +192,7 @@ static enum ap_dtype arithmetic(const struct ap_bound *b)
 	return b->nin > 0 ? b->in[0].dtype : AP_FLOAT32;
 }
 
-/* Two operands contracted into one result: batch, m, n, k by where a factor occurs. */
+/* Two operands contracted into one result; batch, m, n, k follow from where factors occur. */
 static bool is_gemm(const struct ap_bound *b)
 {
 	return b->row->unit == AP_OP_CUBE && b->nin == 2;
@@ -215,7 +215,7 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 	return k;
 }
 
-/* The operand with its halo is put together in one place, and its gradient taken apart again. */
+/* Assembling the operand with its halo, or taking its gradient apart. */
 static double halo_copy_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = arithmetic(x->b),
@@ -283,7 +283,7 @@ static double backward_s(const struct ap_opcost *x)
 		return gemm_backward_s(x) + copy_s;
 	k = kernel_of(x);
 	k.flops *= x->b->row->backward * gradients_part(x);
-	/* Gradients of the results and what was saved are read, gradients of the operands written. */
+	/* reads gradients of results and saved data, writes gradients of operands */
 	for (int o = 0; o < x->b->nout; o++)
 		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
 	for (int i = 0; i < x->b->nin; i++)
@@ -292,8 +292,7 @@ static double backward_s(const struct ap_opcost *x)
 	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }
 
-/* What turns an operand from the type in which it is stored into the one that is read, or its gradient
- * back. */
+/* Casts an operand from its stored type to the type that is read, or its gradient back. */
 static double cast_s(const struct ap_opcost *x, int i)
 {
 	double elements = (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
@@ -303,7 +302,7 @@ static double cast_s(const struct ap_opcost *x, int i)
 	return ap_kernel_time_s(x->chip, &k);
 }
 
-/* Times that the user measured on one device replace ours, scaled by the work left here. */
+/* Times that the user measured on one device replace ours, scaled by the share of the work here. */
 static void kernels(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = 1;
@@ -319,8 +318,8 @@ static void kernels(struct ap_opcost *x)
 	x->c->backward_s = x->t->backward ? x->t->measured_backward_s * share : 0;
 }
 
-/* Once the collectives are known. The copy with a halo is put together again for the kernel, or for the
- * backward pass alone. */
+/* After the collectives are known. The copy with a halo is assembled again for the kernel, or for
+ * the backward pass alone. */
 static void run_again(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
@@ -374,7 +373,7 @@ static int gradient_copy_bytes(enum ap_dtype t, const struct ap_step *step)
 	return has_half(t, step) ? step->software->gradient_copy_bytes : 0;
 }
 
-/* A sum becomes a mean. */
+/* Turns a sum into a mean. */
 static void divide(struct ap_opcost *x, double elements, enum ap_dtype t)
 {
 	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = t, .flops = elements,
@@ -423,7 +422,7 @@ static void parameter(struct ap_opcost *x, int i)
 		return;
 	}
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
-	/* Weights, and what of them and of their gradients is whole only while an operator runs. */
+	/* Weights, and what exists whole only while an operator runs. */
 	t = ap_task_stored(x->t, i);
 	weight = elements * ap_dtype_bytes(t);
 	gradient = elements * ap_gradient_held_bytes(t, x->step);
@@ -470,7 +469,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	kernels(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	run_again(&x);
-	/* Beside the operator's own kernel; not measured with it, nor run again with it. */
+	/* casts: outside the operator's own kernel, so neither measured nor run again with it */
 	for (int i = 0; i < x.b->nin; i++) {
 		double time_s;
 
@@ -488,8 +487,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		if (t->in[i].kind == AP_TENSOR_CONST && t->in[i].owner)
 			out->weight_bytes += (int64_t)ap_opcost_in(&x, i);
 	}
-	/* activation_bytes, recompute_bytes and temporary_bytes, and the gradient of a received
-	 * parameter, once the collectives are known. */
+	/* Memory, after the collectives are known. */
 	if (is_received_weight(x.t)) {
 		const struct ap_operand *o = &x.b->out[0];
 
@@ -512,14 +510,14 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	x.c->temporary_bytes = (int64_t)fmax(forward, backward);
 }
 
-/* Of an exchange after every micro-batch the same part shows each time. */
+/* The same part of each exchange after a micro-batch is hidden. */
 static double hidden_part(const struct ap_step *step)
 {
 	return step->software ? 1 - step->software->gradient_exposed : 0;
 }
 
-/* Part of the gradient exchange that the additive objective charges: it can hide behind the backward
- * pass of the last micro-batch only, 1 - (1 - gradient_exposed) / micro_batches. */
+/* The part of the gradient exchange in the additive objective: it can hide only behind the backward
+ * pass of the last micro-batch, 1 - (1 - gradient_exposed) / micro_batches. */
 static double ap_gradient_exposed(const struct ap_step *step)
 {
 	return 1 - hidden_part(step) / (double)step->micro_batches;

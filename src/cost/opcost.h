@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operator that is being priced. Private to this layer. */
+/* An operator while it is priced. Private to this layer. */
 #ifndef AP_COST_OPCOST_H
 #define AP_COST_OPCOST_H
 
@@ -14,12 +14,12 @@ struct ap_opcost {
 	const struct ap_bound *b;
 	const struct ap_placement *p;
 	struct ap_op_cost *c;
-	int halo_operand; /* that windows slide over */
-	int64_t halo_bytes; /* its slice with the halo, 0: there is none */
-	bool keeps_results; /* which communication gave, rather than make them again */
+	int halo_operand; /* the operand that windows slide over */
+	int64_t halo_bytes; /* its slice with the halo; 0 if there is none */
+	bool keeps_results; /* keeps the results of communication rather than repeat it */
 };
 
-/* Bytes of an operand's and of a result's slice, and of a result before its sums are dealt. */
+/* Bytes of an operand's and a result's slice, and of a result before its sums are dealt. */
 static inline double ap_opcost_in(const struct ap_opcost *x, int i)
 {
 	return (double)ap_local_bytes(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
@@ -35,13 +35,13 @@ static inline double ap_opcost_computed(const struct ap_opcost *x, int o)
 	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step);
 }
 
-/* The same of an operand as it is stored. */
+/* Bytes of an operand's slice as stored. */
 static inline double ap_opcost_stored(const struct ap_opcost *x, int i)
 {
 	return (double)ap_stored_bytes(x->t, i, x->p, x->step);
 }
 
-/* Does the operator make itself a copy of operand i in another type? One read twice is cast once. */
+/* Does the operator cast operand i into a copy? An operand read twice is cast once. */
 static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 {
 	return x->t->in[i].cast && x->t->in[i].twin == i;
@@ -51,17 +51,17 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);
 
-/* The additive objective's share, quantised: kernels + communication + optimizer + the exposed part
- * of the gradient exchange. */
+/* Share of the additive objective, quantised: kernels + communication + optimizer + exposed part of
+ * the gradient exchange. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
 
-/* The part of the gradient exchange that the objective leaves out, quantised. */
+/* The part of the gradient exchange left out of the objective, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
 
-/* What a search charges to the operator: weight + gathered + gradient + optimizer + activations that are
- * not lent and its shares of those that are lent to it, of the micro-batches in flight and of those that
- * are late, and the operator's part of what recomputing brings back: of several sets of which one at a
- * time is there each is charged an equal part, which is exact where they are alike and never too much. */
+/* Memory that a search charges to the operator: weight + gathered + gradient + optimizer +
+ * activations (those it does not lend, and its shares of those lent to it) of micro-batches in
+ * flight and late ones, + its part of what recomputing brings back. Of sets that exist one at a
+ * time, each is charged an equal part: exact if they are alike, never too much. */
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t);
 
 #endif

@@ -12,9 +12,9 @@
 #include "hw/coll.h"
 #include "shard/layout.h"
 
-enum { EXACT_BITS = 52 }; /* of a total; one more is left for what is above it on the way */
+enum { EXACT_BITS = 52 }; /* of a total; one bit is left for intermediate sums */
 
-/* Every operand and result brought to all ranks and its gradient summed up there, once each. */
+/* Time to bring each operand and result to all ranks, and to sum its gradient there, once. */
 static double moved_s(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_group *all)
 {
@@ -31,7 +31,7 @@ static double moved_s(struct ap_pricer *pr, const struct ap_task *t, const struc
 	return 2 * sum * (double)step->micro_batches;
 }
 
-/* Of an operator that every rank computes whole. */
+/* Cost of an operator that every rank computes whole. */
 static double whole_s(struct ap_pricer *pr, const struct ap_task *t, const struct ap_group *all)
 {
 	int32_t ones[AP_MAX_FACTOR];
@@ -49,7 +49,7 @@ static double whole_s(struct ap_pricer *pr, const struct ap_task *t, const struc
 double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step)
 {
-	struct ap_ctx local = *ctx; /* nothing of it stays */
+	struct ap_ctx local = *ctx; /* with memory of its own, freed at the end */
 	const struct ap_axes every = {.n = m->ndev > 1, .axis = {{.stride = 1, .size = (int32_t)m->ndev}}};
 	const struct ap_task *task;
 	const uint32_t *class_of;

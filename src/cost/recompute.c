@@ -20,13 +20,13 @@ static bool is_view(const struct ap_node *n)
 	return n->bound.row->unit == AP_OP_VIEW;
 }
 
-/* Groups of operators: 0 and up, the first operator of it, then layers; down from here, cells. */
+/* Groups: from 0 up operators (a group's first), then layers; from AP_NONE - 1 down cells. */
 static ap_id group_of_cell(ap_id cell)
 {
 	return AP_NONE - 1 - cell;
 }
 
-/* Is an operator in a group, or in a cell that is in it? */
+/* Is an operator in group `of`, directly or through an enclosing cell? */
 static bool is_inside(const struct marking *k, const ap_id *group, ap_id node, ap_id of)
 {
 	if (group[node] == of)
@@ -37,7 +37,7 @@ static bool is_inside(const struct marking *k, const ap_id *group, ap_id node, a
 	return false;
 }
 
-/* Does a result leave the group, by itself or through a view? */
+/* Does a result leave the group, directly or through a view? */
 static bool result_leaves(const struct marking *k, const ap_id *group, const bool *leaves, ap_id node)
 {
 	const struct ap_node *n = &k->g->node[node];
@@ -56,7 +56,7 @@ static bool result_leaves(const struct marking *k, const ap_id *group, const boo
 	return false;
 }
 
-/* Marks all of a group but those of which results leave it, where nothing was marked before. */
+/* Marks operators of groups, except marked ones and those whose results leave the group. */
 static void mark_groups(struct marking *k, const ap_id *group)
 {
 	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
@@ -83,15 +83,15 @@ bool ap_recompute_refused(const struct ap_graph *g, const struct ap_node *n)
 	return c != AP_NONE && g->cell[c].recompute == 0;
 }
 
-/* Layers: a part of a cell's name that is a number, and what comes before it. */
+/* A layer is a numeric part of a cell's name, with everything before it. */
 struct layers {
 	struct ap_map *names, *parents; /* "blocks.3", "blocks" */
 	uint32_t *parent; /* [layer] */
-	uint64_t *content; /* [layer] hash of the operators' types, in order */
+	uint64_t *content; /* [layer] hash of the operators' types in order */
 	bool *repeated; /* [parent] */
 };
 
-/* Length of the name up to the next part that is a number; 0: there is none. *from: where to go on. */
+/* Length of the name up to the next numeric part, or 0; *from: where to continue. */
 static size_t next_layer(const char *cell, size_t *from)
 {
 	while (cell[*from]) {
@@ -121,7 +121,7 @@ static size_t count_layers(const struct ap_graph *g)
 	return n;
 }
 
-/* The outermost repeated layer that a cell is in; groups are numbered after those of primitives. */
+/* The outermost repeated layer around a cell; layers are numbered after operators. */
 static ap_id layer_of(const struct ap_graph *g, const struct layers *l, const char *cell)
 {
 	for (size_t at = 0, end; (end = next_layer(cell, &at)) > 0;) {
@@ -133,7 +133,7 @@ static ap_id layer_of(const struct ap_graph *g, const struct layers *l, const ch
 	return AP_NONE;
 }
 
-/* On the scratch arena. */
+/* Allocated in scratch. */
 static struct layers find_layers(struct ap_ctx *ctx, const struct ap_graph *g)
 {
 	struct ap_arena *scratch = ctx->scratch;
@@ -177,7 +177,7 @@ static void mark_layers(struct marking *k)
 	ap_arena_release(scratch, mark);
 }
 
-/* Tensors that depend on an input of the graph: not weights, nor what is made of weights alone. */
+/* Tensors that depend on an input of the graph, rather than on weights alone. */
 static bool *find_data(const struct marking *k)
 {
 	bool *data = AP_NEW_N(k->ctx->scratch, bool, k->g->ntensor);
@@ -197,9 +197,9 @@ static bool *find_data(const struct marking *k)
 }
 
 struct core {
-	bool product; /* of two activations */
-	bool weight; /* a weight enters, or it is the end of a part of a pipeline */
-	bool after, before; /* one, with no weight between */
+	bool product; /* a product of two activations */
+	bool weight; /* reads a weight, or is the end of a part of a pipeline */
+	bool after, before; /* there is a product after (before) it, without a weight between */
 };
 
 static struct core core_of(const struct marking *k, const bool *data, const struct ap_node *n)
@@ -294,8 +294,8 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		mark_layers(&k);
 	if (step->recompute == AP_RECOMPUTE_SELECTIVE)
 		mark_cores(&k);
-	/* What a primitive says of itself comes before all else: AP_NONE is left for those that say
-	 * nothing. */
+	/* An operator's own setting takes precedence; AP_NONE marks operators that must not be
+	 * recomputed. */
 	for (ap_id i = 0; i < k.g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
 
@@ -304,7 +304,7 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		else if (n->peer >= 0 || ap_recompute_refused(k.g, n))
 			k.mark[i].group = AP_NONE;
 	}
-	/* What is said for all that is recomputed, beside what cells say of theirs. */
+	/* The step's settings apply to all that is recomputed, beside those of cells. */
 	for (ap_id i = 0; i < k.g->nnode; i++) {
 		if (k.mark[i].group == AP_NONE)
 			continue;
@@ -405,7 +405,7 @@ static void note(struct naming *k, const char *text)
 	k->st = k->st == AP_OK ? st : k->st;
 }
 
-/* A cell of which nothing is marked, and why. */
+/* Notes a cell in which nothing is marked, and why. */
 static void note_cell(struct naming *k, ap_id cell, uint32_t members)
 {
 	const char *name = ap_diag_name(k->ctx->diag, k->g->cell[cell].name);
@@ -435,7 +435,7 @@ static void note_cells(struct naming *k)
 			note_cell(k, c, members[c]);
 }
 
-/* Does the step's setting mark anything that nobody else does? */
+/* Does the step's setting mark anything that is not marked otherwise? */
 static bool adds_marks(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_again *mark)
 {

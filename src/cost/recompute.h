@@ -16,33 +16,33 @@
 
 #include "cost/task.h"
 
-struct ap_again { /* of one operator */
-	ap_id group; /* those that are marked together have the same: from nnode on a cell or a layer,
-	              * below it the operator itself or a core; AP_NONE: it is not marked */
-	bool keep_comm; /* what its forward communication gives is kept */
-	bool regather; /* its dealt weights are gathered anew */
-	bool slice; /* what it reads of operators that are not marked is held in parts */
+struct ap_again { /* for one operator */
+	ap_id group; /* equal for operators that are marked together: from nnode on a cell or a
+	                layer, below it the operator itself or a core; AP_NONE if not marked */
+	bool keep_comm; /* results of its forward communication are kept */
+	bool regather; /* its dealt weights are gathered again */
+	bool slice; /* what it reads from unmarked operators is held in parts */
 };
 
-/* Fills mark[nnode]; views are marked where what they show is. Nothing in inference. O(operands). */
+/* Fills mark[nnode]; a view is marked if its source is. Marks nothing in inference. O(operands). */
 void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	struct ap_again *mark);
 
-/* Is an operator said to be kept, by itself or by the innermost cell that says anything of it? */
+/* Is recomputing an operator refused, by itself or by the innermost cell that sets it? */
 bool ap_recompute_refused(const struct ap_graph *g, const struct ap_node *n);
 
-struct ap_again_cell { /* a cell or a layer that is marked, but for what leaves it */
+struct ap_again_cell { /* a marked cell or layer; operators whose results leave it are not marked */
 	const char *name;
 	bool keep_comm, regather, slice;
 };
 
-/* Those cells and layers, the inner before the outer ones; layers in marked cells are not told again. [*n]
- * in the run arena. O(operators * depth). */
+/* Lists the marked cells and layers, inner before outer; leaves out layers in marked cells. [*n] in
+ * the run arena. O(operators * depth). */
 void ap_recompute_cells(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	uint32_t *n, const struct ap_again_cell **out);
 
-/* Notes [recompute-nothing]: what was asked for and leaves nothing to recompute. AP_MEANING where the
- * sink is strict and something is a warning. */
+/* Notes [recompute-nothing]: requests that leave nothing to recompute. AP_MEANING if the sink is
+ * strict and something is a warning. */
 enum ap_status ap_recompute_notes(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_step *step);
 

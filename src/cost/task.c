@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The parallel optimizer of data_parallel: parameters are whole on every device. Device i updates
- * parameter i, i + n, i + 2 n, .. of those that are trained, in the graph's order, and broadcasts them.
- */
+/* data_parallel's parallel optimizer: parameters are whole on every device. Of the trained
+ * parameters, in the graph's order, device i updates i, i + n, i + 2 n, .. and broadcasts them. */
 #include "cost/task.h"
 
 #include <inttypes.h>
@@ -25,9 +23,9 @@ struct filling {
 	struct ap_task_operand **in; /* [nnode] mutable views of task[].in */
 	struct ap_task_result **out;
 	const struct ap_again *again; /* [nnode] */
-	const bool *dealt; /* [ntensor] see ap_dealt_params(); NULL: parameters are not dealt whole */
-	ap_id *reader; /* [ntensor] the operator that was last seen to read it; AP_NONE none */
-	uint16_t *first; /* [ntensor] its first operand that does */
+	const bool *dealt; /* [ntensor] ap_dealt_params(); NULL: not dealt whole */
+	ap_id *reader; /* [ntensor] the latest operator that reads it, or AP_NONE */
+	uint16_t *first; /* [ntensor] the first of its operands that does */
 };
 
 static void fill_operand(const struct filling *k, const struct ap_step *step, ap_id node, uint16_t i)
@@ -62,7 +60,7 @@ static bool is_weight(const struct ap_graph *g, ap_id tensor)
 	return t->kind == AP_TENSOR_PARAM || (t->kind == AP_TENSOR_ACT && g->node[t->producer].once);
 }
 
-/* Is an operand that the backward pass reads made again for it, and gone after it? */
+/* Is an operand of the backward pass made again for it, and freed after it? */
 static bool comes_again(const struct filling *k, ap_id node, uint32_t i)
 {
 	const struct ap_tensor *t = &k->g->tensor[k->g->node[node].in[i]];
@@ -129,11 +127,11 @@ struct keeping {
 	struct ap_task *task;
 	struct ap_task_operand *const *in;
 	struct ap_task_result *const *out;
-	bool *saved; /* [ntensor] a backward pass reads it */
-	bool *reread; /* [ntensor] an operator that is computed again reads it */
-	bool *whole; /* [ntensor] one of them wants it held as it is, not in parts */
-	bool *firm; /* [ntensor] it must be held, in whatever layout they want it */
-	uint16_t *readers; /* [ntensor] operands that a backward pass reads, of it and of its views */
+	bool *saved; /* [ntensor] read by a backward pass */
+	bool *reread; /* [ntensor] read by an operator that is recomputed */
+	bool *whole; /* [ntensor] some reader wants it whole, not in parts */
+	bool *firm; /* [ntensor] must be held, whatever layout its readers want */
+	uint16_t *readers; /* [ntensor] operands read by a backward pass, its own and its views' */
 };
 
 static bool is_view(const struct ap_bound *b)
@@ -141,7 +139,7 @@ static bool is_view(const struct ap_bound *b)
 	return b->row->unit == AP_OP_VIEW;
 }
 
-/* An operand of a product is needed for the other's gradient only. */
+/* A product needs an operand only for the other operand's gradient. */
 static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
 {
 	const struct ap_bound *b = t->bound;
@@ -173,7 +171,7 @@ static void operands_of(struct keeping *k, ap_id node)
 		bool reread = view_reread || t->recomputed;
 
 		in->kept = saved || reread;
-		if (in->cast) /* the copy is held, whatever is recomputed */
+		if (in->cast) /* the copy is held, even if recomputed */
 			continue;
 		in->again = in->kept && anew;
 		k->whole[n->in[i]] |= view_saved || view_reread ? k->whole[n->out[0]]
@@ -185,7 +183,7 @@ static void operands_of(struct keeping *k, ap_id node)
 	}
 }
 
-/* The result that a tensor shows, through views; AP_NONE: one of the graph's inputs. */
+/* The result behind a tensor, through views; AP_NONE for an input of the graph. */
 static ap_id shown_by(const struct ap_graph *g, ap_id tensor)
 {
 	while (g->tensor[tensor].producer != AP_NONE &&
@@ -194,7 +192,7 @@ static ap_id shown_by(const struct ap_graph *g, ap_id tensor)
 	return g->tensor[tensor].producer == AP_NONE ? AP_NONE : tensor;
 }
 
-/* What is lent is charged to those that read it, itself or through views. */
+/* Charges lent results to their readers, directly or through views. */
 static void share_lent(const struct keeping *k)
 {
 	for (ap_id i = 0; i < k->g->nnode; i++) {
@@ -227,7 +225,7 @@ static bool is_member(const struct keeping *k, ap_id node)
 	return member;
 }
 
-/* The one nearer to the inputs stands for both. */
+/* The smaller id represents both. */
 static void unite(ap_id *up, ap_id a, ap_id b)
 {
 	a = root_of(up, a);
@@ -235,8 +233,8 @@ static void unite(ap_id *up, ap_id a, ap_id b)
 	up[a > b ? a : b] = a < b ? a : b;
 }
 
-/* Together are computed again: a group's operators in one part of a pipeline, and those of which one
- * reads what another has to make anew, by itself or through a view. */
+/* Unites operators that are recomputed together: those of a group in one part of a pipeline, and
+ * those of which one reads what another makes again, directly or through a view. */
 static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 {
 	struct ap_map *groups = ap_map_create(ctx->scratch);
@@ -271,7 +269,7 @@ static void number_sets(struct ap_ctx *ctx, const struct keeping *k)
 	uint32_t nnode = k->g->nnode, n = 0;
 	ap_id *up = AP_NEW_N(ctx->scratch, ap_id, nnode);
 	struct ap_map *stages = ap_map_create(ctx->scratch);
-	uint32_t *sets = AP_NEW_N(ctx->scratch, uint32_t, nnode); /* of a stage */
+	uint32_t *sets = AP_NEW_N(ctx->scratch, uint32_t, nnode); /* number of sets by stage */
 
 	join_sets(ctx, k, up);
 	for (ap_id i = 0; i < nnode; i++) {
@@ -294,13 +292,10 @@ static void number_sets(struct ap_ctx *ctx, const struct keeping *k)
 				&k->g->node[i].stage, sizeof k->g->node[i].stage, NULL)];
 }
 
-/*
- * What is kept and what is recomputed, given the marks: fills kept, again, needed and sliced of operands
- * and results, which are those of tasks (in[node], out[node]), regather of activations, and the tasks'
- * recomputed and sets.
- * lends: what is redistributed for a backward pass is held as it then is, which the generic executor's
- * gathered copies are not.
- */
+/* Decides what is kept and what is recomputed, given the marks: sets kept, again, needed and sliced
+ * of operands and results (in[node], out[node] of tasks), regather of activations, and recomputed
+ * and sets of tasks. lends: data redistributed for a backward pass is held in its new layout,
+ * unlike the generic executor's gathered copies. */
 static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const struct ap_again *mark,
 	struct ap_task *task, struct ap_task_operand *const *in, struct ap_task_result *const *out)
 {
@@ -310,7 +305,7 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, uint16_t, g->ntensor)};
 	bool *gathered;
 
-	/* Consumers before producers, so that what is known of a result is final. */
+	/* consumers before producers, so that what is known of a result is final */
 	for (ap_id i = g->nnode; i-- > 0;) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];
@@ -334,7 +329,7 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 		operands_of(&k, i);
 	}
 	share_lent(&k);
-	/* Parts are gathered by the first that reads them again. */
+	/* the first operator that reads parts again gathers them */
 	gathered = AP_NEW_N(ctx->scratch, bool, k.g->ntensor);
 	for (ap_id i = 0; i < k.g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
@@ -377,7 +372,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		k.task[i].keep_comm = again[i].keep_comm;
 		fill_task(&k, step, i);
 	}
-	/* How inputs arrive where that is given. */
+	/* how inputs arrive, if given */
 	for (uint32_t i = 0; i < step->narrival && i < g->ninput; i++) {
 		const struct ap_tensor *t = &g->tensor[g->input[i]];
 
@@ -391,7 +386,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		int64_t late = ap_step_late(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ?
 			n->segment : 0);
 
-		/* What a pass for weights has to do. */
+		/* work of a pass for weights */
 		t->weight_share = step->pipe && step->pipe->late && !n->once ? weight_share(&k, i) : 0;
 		t->waits = t->weight_share > 0;
 		t->late = t->waits ? late : 0;
@@ -403,7 +398,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node)
 {
 	const struct ap_node *node_of = &g->node[node];
-	uint32_t most = (uint32_t)node_of->bound.nin + node_of->bound.nout; /* vectors */
+	uint32_t most = (uint32_t)node_of->bound.nin + node_of->bound.nout; /* number of vectors */
 	int32_t ones[AP_MAX_FACTOR], (*cut)[AP_MAX_RANK];
 	uint8_t *rank;
 	struct ap_placement p;
@@ -428,7 +423,7 @@ const char *ap_task_tie(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 	return s.s;
 }
 
-/* Where the next byte of a signature goes; there is room for all of it. */
+/* Write position in a signature, which has room for everything. */
 struct signing {
 	char *at;
 };
