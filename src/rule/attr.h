@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of operators: the rows of attrs.def, and the values that an operator has. */
+/* Attributes of operators: the rows of attrs.def, and lookup of an operator's values. */
 #ifndef AP_RULE_ATTR_H
 #define AP_RULE_ATTR_H
 
 #include "rule/rule.h"
 
-/* Is op a word of such a list of types? An empty list has all. */
+/* Is op a word in a list of types? An empty list contains all. */
 bool ap_attr_concerns(const char *operators, const char *op);
 
-/* What attribute `name` of operators of type op ("" where that does not matter) is called now, and
- * its type; NULL when no such attribute is declared (attrs.def). */
+/* The current name of attribute `name` for operators of type op ("": any), and its type; NULL if
+ * attrs.def declares no such attribute. */
 const char *ap_attr_find(const char *op, const char *name, enum ap_attr_type *type);
 
 /* Name of declared attribute i; NULL past the end. */
 const char *ap_attr_at(size_t i);
 
-/* Alias i of attributes; false past the end. */
+/* Alias i of an attribute; false past the end. */
 bool ap_attr_alias_at(size_t i, struct ap_attr_alias *alias);
 
-/* Refusal i: of which operators' attributes (as in ap_attr_alias); false past the end. */
+/* Refusal i and the operators (as in ap_attr_alias) and attribute it is for; false past the end. */
 bool ap_attr_refusal_at(size_t i, const char **operators, const char **name,
 	struct ap_attr_refusal *refusal);
 
-/* Does this attribute make an operator compute what no rule says? */
+/* Does this attribute make an operator compute what its rule does not describe? */
 bool ap_attr_refused(const char *op, const struct ap_attr *a, struct ap_attr_refusal *why);
 
 const struct ap_attr *ap_attr_get(const struct ap_attrs *a, const char *name);

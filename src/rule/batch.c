@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vectors that shard() takes, and which of their dimensions MindSpore's batch strategy cuts. */
+/* Vectors that shard() takes, and the dimensions that MindSpore's batch strategy cuts. */
 #include "rule/batch.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ const char *ap_op_batch_notation(const struct ap_op_row *row)
 	return NULL;
 }
 
-/* May the rule cut dimension 0 of t? */
+/* May dimension 0 of t be cut by the rule? */
 static bool is_open(const struct ap_bound *b, const struct ap_operand *t)
 {
 	const struct ap_dim *dim = &t->dim[0];
@@ -61,8 +61,8 @@ static int dim_of(const struct ap_bound *b, const struct ap_operand *t, char let
 	return -1;
 }
 
-/* Dimension 0 of all; of products of matrices, all of more than two dimensions, or the first; of
- * others in line where it is longer than one. */
+/* Marks dimension 0 of all vectors; for '#' of those with the most dimensions if these are more
+ * than two, else of the first; for '~' of those where it is longer than one, aligned right. */
 static void mark_all(const struct ap_bound *b, char form, uint8_t *mask)
 {
 	uint8_t rank = 0;
@@ -82,7 +82,7 @@ static void mark_all(const struct ap_bound *b, char form, uint8_t *mask)
 	}
 }
 
-/* What is named is cut even where it has no dimensions, which is then no strategy. */
+/* Marks named vectors even if they have no dimensions; the result is then no strategy. */
 static void mark_named(const struct ap_bound *b, const char *letters, uint8_t *mask)
 {
 	for (; *letters >= 'a' && *letters <= 'n'; letters++) {
@@ -100,7 +100,7 @@ static int factor_of(const struct ap_operand *t, int d)
 	return t && d < t->rank && t->dim[d].n > 0 ? t->dim[d].factor[0] : -1;
 }
 
-/* And what is cut along with the first that is marked. */
+/* Marks dimensions that share a factor with dimension 0 of the first marked vector. */
 static void mark_along(const struct ap_bound *b, uint8_t *mask)
 {
 	int f = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row's text against an operator's shapes: which dimension is which factor, and how long. */
+/* Binds a row's text to an operator's shapes: which dimension is which factor, and its length. */
 #include "rule/bind.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #include "rule/op.h"
 #include "rule/window.h"
 
-/* Number of letters of save/grad style text that name results: highest one, plus one. */
+/* The highest result letter in a text like save or grad, as a count. */
 static uint16_t kept_results(const char *save)
 {
 	uint16_t n = 0;
@@ -28,7 +28,7 @@ static uint16_t kept_results(const char *save)
 	return n;
 }
 
-/* Slots ascend: the required operands are there when the last of them stands in its place. */
+/* Slots ascend, so no required operand is missing if the last one is in its place. */
 static bool required_given(const struct ap_binding *b)
 {
 	unsigned n = b->rule.nrequired;
@@ -57,7 +57,7 @@ static bool check_counts(struct ap_binding *b)
 	return true;
 }
 
-/* All its extents stand in the rule: nothing is computed into it. */
+/* Are all extents fixed by the rule? Then the result depends on no operand. */
 static bool is_constant(const struct ap_tensor_rule *t)
 {
 	for (uint8_t i = 0; i < t->nterm; i++)
@@ -66,7 +66,7 @@ static bool is_constant(const struct ap_tensor_rule *t)
 	return t->nterm > 0;
 }
 
-/* Is operand i ('a') or result i ('o') among the letters? Those that no letter is left for are not. */
+/* Is operand i ('a') or result i ('o') in the list? Not if there is no letter left for it. */
 static bool has_letter(const char *list, char first, unsigned i)
 {
 	unsigned letters = first == 'a' ? 'o' - 'a' : 'z' - 'o' + 1;
@@ -111,8 +111,8 @@ static bool of_letter(const struct ap_factor *f, char letter)
 struct condition { /* attr, !attr, attr=v|w, attr?=v, attr?, outputs=n, given=a|b, absent=a|b */
 	char name[32];
 	bool negated, or_missing;
-	const char *values; /* NULL: attr, !attr or attr? */
-	size_t len; /* of values */
+	const char *values; /* NULL for attr, !attr or attr? */
+	size_t len; /* length of values */
 };
 
 static struct condition read_condition(const char *text, size_t len)
@@ -128,7 +128,7 @@ static struct condition read_condition(const char *text, size_t len)
 	return c;
 }
 
-/* Is value one of the words of list, which are parted by '|'? */
+/* Is value a word of list? Words are separated by '|'. */
 static bool listed(const char *list, size_t len, const char *value)
 {
 	const char *end = list + len;
@@ -152,7 +152,7 @@ static bool is_set(const struct ap_attrs *attrs, const char *name)
 	return a && (a->type == AP_ATTR_BOOL || a->type == AP_ATTR_INT ? a->i != 0 : true);
 }
 
-/* Is one of the listed operands there? */
+/* Is one of the listed operands present? */
 static bool is_given(const struct ap_bind_in *in, const struct condition *c)
 {
 	for (uint16_t i = 0; i < in->nin; i++) {
@@ -172,7 +172,7 @@ static bool is_unnamed(const struct ap_attrs *attrs, const char *name)
 	return !a || (a->type == AP_ATTR_INTS && a->n == 0);
 }
 
-/* The attribute's value as a word of a condition; a missing one is "0". */
+/* The attribute's value as a word of a condition; "0" if it is missing. */
 static const char *value_of(const struct ap_attrs *attrs, const char *name, char buf[32])
 {
 	const char *s = ap_attr_str(attrs, name, NULL);
@@ -265,15 +265,13 @@ static bool bind_when(struct ap_binding *b)
 	return true;
 }
 
-/*
- * Lengths of factors: every dimension says that a product of factors has a value. Where the factors
- * of one product are part of another's, the rest of that one is known too: from n*g = 64,
- * n*g*d = 8192 and n*d = 1024 follow d = 128, n = 8, g = 8.
- */
+/* Lengths of factors: each dimension states the value of a product of factors. If the factors of
+ * one product are among another's, the other one is divided by it: from n*g = 64, n*g*d = 8192 and
+ * n*d = 1024 follow d = 128, n = 8, g = 8. */
 struct product {
-	uint32_t mask; /* letters */
+	uint32_t mask; /* of letters */
 	int64_t value;
-	int operand, dim; /* where it is said; operand -1: by the attribute of equation dim */
+	int operand, dim; /* its origin; operand -1: the attribute of equation dim */
 };
 
 struct products {
@@ -306,7 +304,7 @@ static bool disagree(struct ap_binding *b, const struct product *x, const struct
 		b->in->in[x->operand].dim[x->dim]);
 }
 
-/* Divides the factors of x out of y. */
+/* Divides y by the factors of x. */
 static bool reduce(struct ap_binding *b, const struct product *x, struct product *y, bool *changed)
 {
 	if (x == y || !x->mask || (x->mask & ~y->mask))
@@ -346,7 +344,7 @@ static uint32_t mask_of(const char *letter, uint8_t n)
 	return mask;
 }
 
-/* Extents of base: the "*" parts of all operands, right-aligned and broadcast. */
+/* Extents of base: the "*" parts of all operands, aligned right and broadcast. */
 static bool broadcast(struct ap_binding *b, unsigned i, uint8_t first, uint8_t n)
 {
 	const struct ap_shape *s = &b->in->in[i];
@@ -405,7 +403,7 @@ static bool check_known(struct ap_binding *b)
 	return true;
 }
 
-/* Lengths of letters from operand shapes and attributes. */
+/* Computes lengths of letters from operand shapes and attributes. */
 static bool lengths(struct ap_binding *b)
 {
 	struct products p = {0};
@@ -414,7 +412,7 @@ static bool lengths(struct ap_binding *b)
 	for (unsigned i = 0; i < b->in->nin; i++) {
 		const struct ap_tensor_rule *t = &b->rule.in[ap_bind_slot(b, i)];
 		const struct ap_shape *s = &b->in->in[i];
-		int spread = s->rank - t->nterm; /* what "*" stands for beyond one dimension */
+		int spread = s->rank - t->nterm; /* dimensions of "*", minus one */
 
 		for (int k = 0, dim = 0; k < t->nterm && !t->whole; k++, dim++) {
 			const struct ap_term *x = &t->term[k];
@@ -439,7 +437,7 @@ static const struct ap_tensor_rule *operand_rule(const struct ap_binding *b, uns
 	return &b->rule.in[ap_bind_slot(b, i)];
 }
 
-/* Dimensions that stand for themselves, not for positions of base. */
+/* Number of dimensions that are not positions of base. */
 static uint8_t own_terms(const struct ap_tensor_rule *t)
 {
 	uint8_t n = 0;
@@ -510,7 +508,7 @@ static bool match_base(struct ap_binding *b)
 	return true;
 }
 
-/* Adds dimension v of rank, counted from the end where negative. */
+/* Adds dimension v (negative: from the end) of rank. */
 static bool add(struct ap_binding *b, struct ap_name attr, struct ap_positions *p, int64_t v,
 	uint8_t rank)
 {
@@ -555,7 +553,7 @@ static bool add_rest(struct ap_binding *b, const struct ap_axis_rule *a, struct 
 	return true;
 }
 
-/* From the one named dimension to the last, ascending. */
+/* Adds the dimensions after the named one. */
 static bool extend(struct ap_binding *b, const struct ap_axis_rule *a, struct ap_positions *p,
 	uint8_t rank)
 {
@@ -567,7 +565,7 @@ static bool extend(struct ap_binding *b, const struct ap_axis_rule *a, struct ap
 	return true;
 }
 
-/* Positions named by axis rule i, out of rank. */
+/* Sets the positions that axis rule i names, out of rank. */
 static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 {
 	const struct ap_axis_rule *a = &b->rule.axis[i];
@@ -594,7 +592,7 @@ static bool bind_axis(struct ap_binding *b, uint8_t i, uint8_t rank)
 	return !all || a->has_default || add_rest(b, a, p, rank);
 }
 
-/* Rank a result will have; above AP_MAX_RANK it cannot be. */
+/* Checks that no result has more than AP_MAX_RANK dimensions. */
 static bool check_result_rank(struct ap_binding *b)
 {
 	for (unsigned i = 0; i < b->nout; i++) {
@@ -607,11 +605,11 @@ static bool check_result_rank(struct ap_binding *b)
 	return true;
 }
 
-/* What one dimension of a tensor is by its rule. */
+/* What a dimension of a tensor is by its rule. */
 struct place {
-	const struct ap_term *term; /* FACTOR, FIXED or ANY; NULL: position pos of base */
+	const struct ap_term *term; /* FACTOR, FIXED or ANY; NULL for position pos of base */
 	uint8_t pos;
-	bool unit; /* [1]: length one, whatever base has */
+	bool unit; /* [1]: length one instead of base's */
 };
 
 static void add_place(struct place *p, uint8_t *n, struct place x)
@@ -620,8 +618,8 @@ static void add_place(struct place *p, uint8_t *n, struct place x)
 	p[(*n)++] = x;
 }
 
-/* "*" of an operand is its last positions of base, of a result those not named by an attribute;
- * beside "[..]" it is all of them. */
+/* "*" of an operand is its last positions of base; of a result, those not named by an attribute, or
+ * beside "[..]" all of them. */
 static void star_places(const struct ap_binding *b, const struct ap_tensor_rule *t, int rank,
 	struct place *p, uint8_t *n)
 {
@@ -648,7 +646,7 @@ static void axis_places(const struct ap_binding *b, uint8_t axis, bool ordered, 
 			add_place(p, n, (struct place){NULL, i, false});
 }
 
-/* The dimensions of a tensor, in order. rank: of an operand; -1 for a result. */
+/* The places of a tensor's dimensions in order. rank: of an operand; -1 for a result. */
 static uint8_t places(const struct ap_binding *b, const struct ap_tensor_rule *t, int rank,
 	struct place p[AP_MAX_RANK])
 {
@@ -673,7 +671,7 @@ static uint8_t places(const struct ap_binding *b, const struct ap_tensor_rule *t
 	return n;
 }
 
-/* Operands that consist of named positions alone (scale of a norm) must have base's extents. */
+/* An operand with named positions only (scale of a norm) must have base's extents. */
 static bool match_named(struct ap_binding *b, unsigned i)
 {
 	const struct ap_tensor_rule *t = operand_rule(b, i);
@@ -737,7 +735,7 @@ static bool add_letter_factor(struct ap_binding *b, char letter)
 	return ap_bind_factor(b, letter, flags, b->length[l], &b->letter_factor[l]);
 }
 
-/* Factors in order of first appearance; the positions of base together where "*" appears first. */
+/* Adds factors in order of first appearance; those of base together, at the first "*". */
 static bool add_factors(struct ap_binding *b, const struct ap_tensor_rule *t)
 {
 	for (uint8_t i = 0; i < t->nterm; i++) {
@@ -752,7 +750,7 @@ static bool add_factors(struct ap_binding *b, const struct ap_tensor_rule *t)
 	return true;
 }
 
-/* Operands against the row's text: base, lengths, factors. */
+/* Matches operands with the row's text: base, lengths, factors. */
 static bool match(struct ap_binding *b)
 {
 	b->stage = AP_STAGE_RANK;
@@ -820,7 +818,7 @@ static void place_factors(const struct ap_binding *b, const struct place *p, str
 		compose(d, b->letter_factor[p->term->letter[i] - 'a']);
 }
 
-/* shape NULL: a result, whose extents follow from the rule. */
+/* shape is NULL for a result, whose extents follow from the rule. */
 static void build_tensor(struct ap_binding *b, const struct ap_tensor_rule *t,
 	const struct ap_shape *shape, struct ap_operand *o)
 {
@@ -838,7 +836,7 @@ static void build_tensor(struct ap_binding *b, const struct ap_tensor_rule *t,
 	}
 }
 
-/* Dimensions of operands and results, once matched. */
+/* Builds the dimensions of operands and results after matching. */
 static void build(struct ap_binding *b)
 {
 	for (unsigned i = 0; i < b->in->nin; i++)
@@ -911,7 +909,7 @@ static bool check_operand(struct ap_binding *b, unsigned i, enum ap_dtype *commo
 	return true;
 }
 
-/* The type that an attribute names; false, and told, where it is none. */
+/* The type that an attribute names; reports a fault and returns false if it is unknown. */
 static bool named_type(struct ap_binding *b, const char *attr, const char *name, enum ap_dtype *t)
 {
 	*t = ap_dtype_find(name);
@@ -928,7 +926,7 @@ static bool cast_type(struct ap_binding *b, enum ap_dtype *t)
 	return named_type(b, "dst_type", name, t);
 }
 
-/* By dtype or output_type, where one is there; AP_DTYPE_COUNT where not. */
+/* The type in dtype or output_type; AP_DTYPE_COUNT if neither is given. */
 static bool wanted_type(struct ap_binding *b, enum ap_dtype *t)
 {
 	static const char *const attrs[] = {"dtype", "output_type"};
@@ -1050,7 +1048,7 @@ static const struct expander *find(struct ap_name name)
 	return &expanders[i];
 }
 
-/* Of a list of operands none may be left out, unless gaps are allowed. */
+/* Refuses gaps in a list of operands, unless the expander allows them. */
 static void expand_counts(struct ap_binding *b)
 {
 	const struct ap_expander *e = &find(b->rule.expander)->e;
@@ -1082,7 +1080,7 @@ static bool try_row(struct ap_binding *b)
 	b->bout = AP_NEW_N(b->ctx->arena, struct ap_operand, b->nout);
 	if (b->rule.expander.len) {
 		b->stage = AP_STAGE_SIZE;
-		/* Dimensions of a rule made by an expander. */
+		/* dimensions for an expander's rule */
 		for (unsigned i = 0; i < b->in->nin; i++) {
 			b->bin[i].rank = b->in->in[i].rank;
 			memcpy(b->bin[i].size, b->in->in[i].dim, sizeof b->bin[i].size);
@@ -1098,7 +1096,7 @@ static bool try_row(struct ap_binding *b)
 	if (!bind_types(b))
 		return false;
 	mark_tensors(b);
-	/* Axes of dev_matrix: the row's order, or that of first appearance. */
+	/* axes of dev_matrix: the row's order, or that of first appearance */
 	o = &b->bound;
 	for (const char *p = b->row->dev; *p; p++)
 		for (uint8_t f = 0; f < o->nfactor; f++)
@@ -1147,7 +1145,7 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_attr *a)
 	}
 }
 
-/* Attributes that would make it another operator. */
+/* Refuses attributes that would make it a different operator. */
 static bool attrs_are_planned(struct ap_ctx *ctx, const struct ap_bind_in *in,
 	struct ap_bind_fault *fault)
 {
@@ -1205,7 +1203,7 @@ static void add_factor(struct ap_str *s, const struct ap_factor *f)
 		ap_str_addc(s, '@');
 }
 
-/* Length of the windows over a dimension of an operand, or of the result, 0 none. */
+/* Kernel length of the windows over a dimension of an operand or result; 0 if there are none. */
 static int64_t window_of(const struct ap_bound *b, bool result, uint16_t tensor, uint8_t dim)
 {
 	for (uint8_t w = 0; w < b->nwindow; w++)

@@ -9,7 +9,7 @@
 static const struct row {
 	const char *name;
 	char letter;
-	bool any; /* of a rule with "*", too */
+	bool any; /* also in rules with "*" */
 	bool usual;
 } table[] = {
 #define DEAL(name, factor, any, usual) {#name, factor, any, usual},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where MindSpore's batch strategy cuts operators, in words. */
+/* Describes in words where MindSpore's batch strategy cuts operators. */
 #include "rule/describe.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@
 #include "rule/notation.h"
 #include "rule/op.h"
 
-/* Starts a line "  label     ", or, label NULL, the next one of the same. */
+/* Starts a line " label "; label NULL continues the previous one. */
 static void describe_label(struct ap_str *out, const char *label)
 {
 	ap_str_addf(out, "\n  %-13s", label ? label : "");
 }
 
-/* A set of words in the order they came. */
+/* A set of words in order of insertion. */
 struct words {
 	struct ap_name v[32];
 	unsigned n;
@@ -36,7 +36,7 @@ static void add_word(struct words *w, const char *s, size_t len)
 		w->v[w->n++] = (struct ap_name){s, len};
 }
 
-/* Words parted by blanks. */
+/* Adds words separated by blanks. */
 static void add_words(struct words *w, const char *s)
 {
 	while (*s) {
@@ -46,7 +46,7 @@ static void add_words(struct words *w, const char *s)
 	}
 }
 
-/* The other conditions are of operands and results. */
+/* Is a condition about an attribute, rather than operands or results? */
 static bool names_attr(const char *name, size_t len)
 {
 	static const char *const others[] = {"outputs", "given", "absent"};
@@ -57,7 +57,7 @@ static bool names_attr(const char *name, size_t len)
 	return true;
 }
 
-/* Attributes that a row reads. */
+/* Collects the attributes that a row reads. */
 static void row_attrs(struct words *w, const struct ap_op_row *row)
 {
 	struct ap_rule r;
@@ -174,7 +174,7 @@ static const char *type_text(char code, bool result)
 	}
 }
 
-/* One word for operands or results that follow one another and are alike. */
+/* Lists types, merging equal neighbours. */
 static void show_codes(struct ap_str *out, const char *codes, bool result)
 {
 	for (size_t i = 0; codes[i] && codes[i] != ':'; i++)
@@ -250,7 +250,7 @@ static void show_row(struct ap_str *out, const struct ap_op_row *first, const st
 		describe_label(out, "may be cut");
 		ap_str_add(out, ap_expander_find(r.expander)->says);
 	}
-	/* Letters that may be cut, and those that stay whole. */
+	/* letters that stay whole */
 	for (int i = 0; i < AP_LETTERS; i++)
 		if (r.frozen >> i & 1) {
 			if (!*comma)
@@ -314,7 +314,7 @@ static void show_where(struct ap_str *out, const char *notation)
 	}
 }
 
-/* Where it is cut in semi_auto_parallel without a strategy, a line. */
+/* A line about where it is cut in semi_auto_parallel without a strategy. */
 static void op_describe_batch(const struct ap_op_row *row, struct ap_str *out)
 {
 	const char *notation = ap_op_batch_notation(row);
@@ -390,7 +390,7 @@ void ap_op_describe(const char *type, struct ap_str *out)
 	ap_str_addc(out, '\n');
 }
 
-/* Sets of what may be cut: letters a..z, the dimensions of "*", those that an attribute names. */
+/* Sets of what can be cut: letters a..z, the dimensions of "*", those an attribute names. */
 enum { STAR = 26, AXES = 27 };
 
 static uint32_t bit(int i)
@@ -398,8 +398,8 @@ static uint32_t bit(int i)
 	return UINT32_C(1) << i;
 }
 
-/* Attributes in brackets that name dimensions of a "*"; others name dimensions of an operand that
- * has only these. */
+/* Attributes in brackets that name dimensions of "*"; others name dimensions of an operand that has
+ * only these. */
 static uint32_t starred_axes(const struct ap_rule *r)
 {
 	uint32_t mask = 0;
@@ -433,7 +433,7 @@ static uint32_t tensor_set(const struct ap_rule *r, const struct ap_tensor_rule 
 	return mask & bit(STAR) && operand ? mask | starred : mask;
 }
 
-/* What operands have and may be cut; the lengths of windows are not. */
+/* Everything in operands that can be cut; not lengths of windows. */
 static uint32_t cut_set(const struct ap_rule *r)
 {
 	uint32_t mask = 0;
@@ -484,7 +484,7 @@ static bool is_computed(const struct ap_rule *r, unsigned o)
 	return r->out[o].nterm == 0 && o < r->nmade;
 }
 
-/* Results whose parts are combined. False when there are none. */
+/* Lists results whose parts are combined. Returns false if there are none. */
 static bool add_forward(const struct ap_op_row *row, const struct ap_rule *r, struct ap_str *out)
 {
 	bool any = false;
@@ -600,7 +600,7 @@ void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out)
 		ap_str_add(out, "; the exchange reversed");
 	describe_label(out, NULL);
 	ap_str_add(out, "generic: AllReduce (sum) of the gradient of");
-	/* What the gradient of each operand is summed over. */
+	/* what each operand's gradient is summed over */
 	for (unsigned i = 0; i < r.nin; i++) {
 		uint32_t lacks = cut_set(&r) & ~tensor_set(&r, &r.in[i], true);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many tensors to one and one to many: the dimension along which they are joined stays whole. */
+/* Many tensors to one, and one to many: the joined dimension stays whole. */
 #include <inttypes.h>
 
 #include "base/num.h"
@@ -7,7 +7,7 @@
 #include "rule/binding.h"
 #include "rule/expand.h"
 
-/* All operands have the factors of the first one but in the dimensions of `whole`. */
+/* Gives all operands the factors of the first, except in dimensions `whole`. */
 static bool join(struct ap_binding *b, uint32_t whole, uint8_t id[AP_MAX_RANK])
 {
 	for (unsigned i = 1; i < b->in->nin; i++)
@@ -69,7 +69,7 @@ bool ap_expand_alike(struct ap_binding *b)
 	return true;
 }
 
-/* Two operands of one shape. */
+/* Two operands of equal shape. */
 bool ap_expand_pair(struct ap_binding *b)
 {
 	return ap_expand_alike(b);
@@ -91,7 +91,7 @@ static bool are_rows(struct ap_binding *b, const struct ap_attr *rows)
 	return true;
 }
 
-/* Operand 1 goes into rows of operand 0, which are on every device. */
+/* Operand 1 replaces rows of operand 0, which are whole on every device. */
 bool ap_expand_into_rows(struct ap_binding *b)
 {
 	const struct ap_attr *rows = ap_expand_list(b, "indices");
@@ -105,7 +105,7 @@ bool ap_expand_into_rows(struct ap_binding *b)
 	return true;
 }
 
-/* Operand 1 goes into operand 0, broadcast to its shape. */
+/* Operand 1, broadcast to operand 0's shape, is put into it. */
 bool ap_expand_onto(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *y = &b->bin[1];
@@ -139,12 +139,12 @@ bool ap_expand_sums(struct ap_binding *b)
 	return join(b, 0, id); /* the results are scalars */
 }
 
-/* How a dimension is split: part i has length each, or what a list says; -1 there: the rest. */
+/* How a dimension is split: part i has length `each`, or list[i] (-1: the rest). */
 struct parts {
-	const char *attr; /* that says so */
+	const char *attr; /* the attribute that gives it */
 	uint8_t axis;
 	int64_t n, each;
-	const int64_t *list; /* [n]; NULL: all of `each`, the last one what is left */
+	const int64_t *list; /* [n]; NULL: all parts have `each`, the last one the rest */
 };
 
 static int64_t part_length(const struct parts *p, int64_t total, int64_t i)
@@ -221,7 +221,7 @@ bool ap_expand_split(struct ap_binding *b)
 	return split(b, &p);
 }
 
-/* SplitV and SplitWithSize: the same with other names. */
+/* SplitV and SplitWithSize: equal but for the attribute's name. */
 bool ap_expand_split_sizes(struct ap_binding *b)
 {
 	bool v = ap_attr_get(b->in->attrs, "size_splits");
@@ -258,8 +258,8 @@ bool ap_expand_split_chunks(struct ap_binding *b)
 	return split(b, &p);
 }
 
-/* The two halves of a dimension made one. It stays whole; its factor has the length of a half, as
- * that is the work. */
+/* Combines the halves of a dimension. It stays whole; its factor has the length of a half, which is
+ * the work. */
 bool ap_expand_halves(struct ap_binding *b)
 {
 	struct ap_operand *in = &b->bin[0];
@@ -283,7 +283,7 @@ bool ap_expand_halves(struct ap_binding *b)
 	return true;
 }
 
-/* Dimension by[0][i] of operand 0 goes with by[1][i] of operand 1. */
+/* Dimension by[0][i] of operand 0 is paired with by[1][i] of operand 1. */
 struct pairs {
 	uint8_t n;
 	uint8_t by[2][AP_MAX_RANK];
@@ -308,7 +308,7 @@ static bool read_dim(struct ap_binding *b, struct pairs *p, unsigned operand, in
 	return true;
 }
 
-/* The last n dimensions of operand 0 with the first n of operand 1. */
+/* Pairs the last n dimensions of operand 0 with the first n of operand 1. */
 static bool pair_ends(struct ap_binding *b, struct pairs *p, int64_t n)
 {
 	if (n < 0 || n > b->bin[0].rank || n > b->bin[1].rank)
@@ -381,7 +381,8 @@ bool ap_expand_tensordot(struct ap_binding *b)
 	return true;
 }
 
-/* One number of all elements. A part would divide by its own batch where the mean is over that. */
+/* One number from all elements. A mean over the batch is not cut: parts would divide by their
+ * own. */
 bool ap_expand_divergence(struct ap_binding *b)
 {
 	const char *how = ap_attr_str(b->in->attrs, "reduction", "mean");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements chosen by value or by index. */
+/* Elements selected by value or by index. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,8 +7,7 @@
 #include "rule/binding.h"
 #include "rule/expand.h"
 
-/* The k largest of one dimension, the last where attribute dim does not say otherwise, which stays
- * whole. */
+/* The k largest of a dimension (attribute dim, by default the last), which stays whole. */
 bool ap_expand_topk(struct ap_binding *b)
 {
 	struct ap_operand *in = &b->bin[0];
@@ -34,7 +33,7 @@ bool ap_expand_topk(struct ap_binding *b)
 	return true;
 }
 
-/* In how many places the one may stand. */
+/* Length of the new dimension. */
 static bool read_depth(struct ap_binding *b, int64_t *depth)
 {
 	const char *name = strcmp(b->row->name, "OneHot") == 0 ? "depth" : "num_classes";
@@ -44,8 +43,8 @@ static bool read_depth(struct ap_binding *b, int64_t *depth)
 		"attribute %s is %" PRId64 "; at least 1 is expected", name, *depth));
 }
 
-/* OneHot: a new dimension d at `axis`. MindSpore cuts it, and it elsewhere than at the end, for a
- * vector of indices alone. */
+/* OneHot: a new dimension d at `axis`. MindSpore cuts it, and allows it elsewhere than last, only
+ * for a vector of indices. */
 bool ap_expand_onehot(struct ap_binding *b)
 {
 	struct ap_operand *index = &b->bin[0], *out = &b->bout[0];
@@ -72,7 +71,7 @@ bool ap_expand_onehot(struct ap_binding *b)
 	return true;
 }
 
-/* GatherD: indices of the tensor's own rank, along one dimension, which stays whole. */
+/* GatherD: indices of the tensor's rank, along one dimension, which stays whole. */
 bool ap_expand_gather_dim(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *index = &b->bin[1];
@@ -91,8 +90,8 @@ bool ap_expand_gather_dim(struct ap_binding *b)
 	return true;
 }
 
-/* GatherNd: the last dimension of the indices holds coordinates in the first ones of the tensor,
- * which stays whole. */
+/* GatherNd: the last dimension of the indices holds coordinates in the first dimensions of the
+ * tensor, which stays whole. */
 bool ap_expand_gather_points(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *index = &b->bin[1];
@@ -115,7 +114,7 @@ bool ap_expand_gather_points(struct ap_binding *b)
 	return true;
 }
 
-/* Slices of operand 0 combined by the segment that operand 1 names for each. */
+/* Combines slices of operand 0 by the segments that operand 1 assigns to them. */
 bool ap_expand_segments(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *segment = &b->bin[1], *out = &b->bout[0];
@@ -149,7 +148,7 @@ static bool has_rank(struct ap_binding *b, unsigned i, uint8_t rank)
 		"operand %u has %d dimensions; %d are expected", i, b->bin[i].rank, rank);
 }
 
-/* CropAndResize: pictures [B, H, W, C] stay whole, each box makes one of crop_size. */
+/* CropAndResize: pictures [B, H, W, C] stay whole; each box makes one of crop_size. */
 bool ap_expand_crop(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *box = &b->bin[1], *of = &b->bin[2], *out = &b->bout[0];
@@ -182,7 +181,7 @@ bool ap_expand_crop(struct ap_binding *b)
 
 struct lookup {
 	struct ap_operand *table, *index;
-	uint8_t axis, batch; /* dimension looked up in; leading dimensions that both have */
+	uint8_t axis, batch; /* dimension looked up in; number of shared leading dimensions */
 	uint8_t of_index[AP_MAX_RANK], of_table[AP_MAX_RANK]; /* factors */
 };
 
@@ -208,14 +207,14 @@ static bool read_lookup(struct ap_binding *b, struct lookup *l)
 	return true;
 }
 
-/* May the dimension be cut by masking? Of a matrix looked up in along its rows, where the sums can
- * be dealt along the columns. */
+/* Can the dimension be cut by masking? Only axis 1 of a matrix: the sums can then be dealt along
+ * axis 0. */
 static bool is_masked(const struct lookup *l)
 {
 	return l->table->rank == 2 && l->axis == 1 && l->batch == 0 && l->table->size[0] > 1;
 }
 
-/* Factors of the indices, then those of the table, in whose batch dimensions they are the same. */
+/* Adds factors of the indices, then those of the table; batch dimensions share theirs. */
 static bool add_factors(struct ap_binding *b, struct lookup *l)
 {
 	static const char letters[AP_MAX_RANK + 1] = "defghijk";
@@ -239,7 +238,7 @@ static bool add_factors(struct ap_binding *b, struct lookup *l)
 	return true;
 }
 
-/* What a part of the table adds to the result is dealt along the first dimension. */
+/* Deals the partial results of a part of the table along the first dimension. */
 static void deal(struct ap_binding *b, uint8_t id)
 {
 	ap_expand_put(&b->bout[0].dim[0], id);
@@ -248,7 +247,7 @@ static void deal(struct ap_binding *b, uint8_t id)
 }
 
 /* The result has the table's dimensions before the axis, those of the indices that are not the
- * table's, and the table's behind the axis. */
+ * table's, and the table's after the axis. */
 bool ap_expand_gather(struct ap_binding *b)
 {
 	struct lookup l = {.table = &b->bin[0], .index = &b->bin[1]};
@@ -270,7 +269,7 @@ bool ap_expand_gather(struct ap_binding *b)
 	return true;
 }
 
-/* All indices of Index have the shape of the first. */
+/* Checks that all indices of Index have the shape of the first. */
 static bool add_index(struct ap_binding *b, unsigned k, const uint8_t *id)
 {
 	struct ap_operand *o = &b->bin[k], *first = &b->bin[1];
@@ -286,7 +285,7 @@ static bool add_index(struct ap_binding *b, unsigned k, const uint8_t *id)
 	return true;
 }
 
-/* Index: operand 1 + i holds places in dimension i; those dimensions of operand 0 stay whole. */
+/* Index: operand 1 + i holds positions in dimension i; those dimensions of operand 0 stay whole. */
 bool ap_expand_index(struct ap_binding *b)
 {
 	struct ap_operand *x = &b->bin[0], *first = &b->bin[1], *out = &b->bout[0];
@@ -309,7 +308,7 @@ bool ap_expand_index(struct ap_binding *b)
 	return true;
 }
 
-/* Dimension of the updates against what it must be. */
+/* Compares a dimension of the updates with its required length. */
 static bool same_length(struct ap_binding *b, uint8_t dim, int64_t want)
 {
 	return b->bin[2].size[dim] == want || ap_bind_fail(b, "operator-shape", 2,
@@ -318,7 +317,7 @@ static bool same_length(struct ap_binding *b, uint8_t dim, int64_t want)
 }
 
 /* Updates have the first `points` dimensions of the indices, then those of the tensor from `from`
- * on; these may be cut. */
+ * on; the latter may be cut. */
 static bool scatter(struct ap_binding *b, uint8_t points, uint8_t from, uint32_t whole)
 {
 	struct ap_operand *x = &b->bin[0], *index = &b->bin[1], *slices = &b->bin[2];
@@ -347,13 +346,13 @@ bool ap_expand_scatter_rows(struct ap_binding *b)
 	return ap_expand_rank(b, 0, 1) && scatter(b, b->bin[1].rank, 1, 1);
 }
 
-/* Each part takes what falls into it, so that the first dimension may be cut. */
+/* Each part takes the updates that fall into it, so the first dimension may be cut. */
 bool ap_expand_scatter_masked(struct ap_binding *b)
 {
 	return ap_expand_rank(b, 0, 1) && scatter(b, b->bin[1].rank, 1, 0);
 }
 
-/* The last dimension of the indices holds coordinates in the first ones of the tensor. */
+/* The last dimension of the indices holds coordinates in the first dimensions of the tensor. */
 bool ap_expand_scatter_points(struct ap_binding *b)
 {
 	const struct ap_operand *x = &b->bin[0], *index = &b->bin[1];

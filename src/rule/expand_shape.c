@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules that no text can state, because their factors come from the shapes: "=reshape", "=flatten".
+ * Rules that text cannot express, because factors follow from shapes: "=reshape", "=flatten".
  *
  * Both sides of a reshape are row-major, so a factor is a run between two neighbouring prefix
- * products. A group is the shortest run of dimensions with equal product on both sides; where the
+ * products. A group is the shortest run of dimensions with equal product on both sides. If the
  * prefix products of both sides form one chain of divisors, its quotients are the group's factors
- * ([6, 4] -> [2, 3, 4]); where they do not ([6, 4] -> [8, 3]) no dimension of it can be cut.
+ * ([6, 4] -> [2, 3, 4]); if not ([6, 4] -> [8, 3]), no dimension of the group can be cut.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -18,12 +18,12 @@
 struct side {
 	const int64_t *size;
 	struct ap_dim *dim;
-	int n; /* dimensions */
+	int n; /* number of dimensions */
 	int at; /* current dimension */
-	int64_t rest; /* of it, what no factor covers yet */
+	int64_t rest; /* of its length, not covered by factors yet */
 };
 
-/* Moves past dimensions of length one (they carry no factor) and those that are used up. */
+/* Skips dimensions that are used up or of length one (which have no factor). */
 static bool settle(struct side *s)
 {
 	while (s->rest == 1 && s->at + 1 < s->n)
@@ -41,7 +41,7 @@ static bool divides(const struct side *x, const struct side *y)
 	return x->rest % y->rest == 0 || y->rest % x->rest == 0;
 }
 
-/* Does the group up to dimensions i, k factor cleanly into parts that fit a dimension? */
+/* Does the group up to dimensions i, k factor into parts that each fit a dimension? */
 static bool chain(struct side x, struct side y, int i, int k)
 {
 	int nx = 0, ny = 0, atx = x.at, aty = y.at;
@@ -61,7 +61,7 @@ static bool chain(struct side x, struct side y, int i, int k)
 	return true;
 }
 
-/* An end of a range, counted from the end of the dimension where negative, brought inside. */
+/* Clamps an end of a range (negative: from the end of the dimension). */
 static int64_t bound(int64_t v, int64_t have, int64_t stride)
 {
 	int64_t low = stride > 0 ? 0 : -1;
@@ -105,7 +105,7 @@ static bool wanted_shape(struct ap_binding *b, int64_t total, struct ap_operand 
 			return ap_bind_fail(b, "operator-attr", -1,
 				"attribute shape has more than %d values", AP_MAX_RANK);
 		o->rank = (uint8_t)a->n;
-		/* Attribute `shape` with its one -1 solved for; all other extents at least 1. */
+		/* attribute `shape`, with one -1 solved for; other extents at least 1 */
 		dim = o->size;
 		for (uint32_t i = 0; i < a->n; i++) {
 			dim[i] = a->list[i];
@@ -145,14 +145,14 @@ static bool expand_to(struct ap_binding *b, int64_t total)
 			"operand 0 has shape %s, %" PRId64 " elements; %s has another number",
 			ap_bind_shape(b, in->size, in->rank), total,
 			ap_bind_shape(b, out->size, out->rank));
-	/* O(rank^2). Both products are equal and within int64. */
+	/* O(rank^2): both products are equal and fit int64 */
 	x = start(in->size, in->dim, in->rank);
 	y = start(out->size, out->dim, out->rank);
 	while (settle(&x) && settle(&y)) {
 		int i = x.at, k = y.at;
 		int64_t px = x.size[i], py = y.size[k];
 
-		/* The end of the group that starts at dimensions i and k: equal products. */
+		/* end of the group that starts at dimensions i and k: equal products */
 		while (px != py) {
 			if (px < py)
 				px *= x.size[++i];
@@ -198,7 +198,7 @@ bool ap_expand_flatten(struct ap_binding *b)
 	return expand_to(b, total);
 }
 
-/* The results have the shapes and types that they are declared with. */
+/* Takes the results' shapes and types from their declarations. */
 static bool take_declared(struct ap_binding *b)
 {
 	for (uint16_t i = 0; i < b->nout; i++) {
@@ -225,7 +225,7 @@ static unsigned tensor_count(const struct ap_binding *b)
 	return b->in->nin + (unsigned)b->nout;
 }
 
-/* Work for each element of the largest tensor; a factor of this size is a part of it. */
+/* Counts work per element of the largest tensor; a factor of this size is part of it. */
 static void count_all(struct ap_binding *b, int64_t size)
 {
 	double most = 1;
@@ -249,7 +249,7 @@ bool ap_expand_whole(struct ap_binding *b)
 	return true;
 }
 
-/* Two numbers for each channel of operand 0: what they become, all of it must tell. */
+/* Two numbers for each channel of operand 0, which depend on all of it. */
 bool ap_expand_channel_range(struct ap_binding *b)
 {
 	const struct ap_operand *x = &b->bin[0];
@@ -276,16 +276,15 @@ bool ap_expand_channel_range(struct ap_binding *b)
 	return true;
 }
 
-/* Is dimension 0 of o one that the samples lie along? Scalars and lengths of one stay whole where
- * that is allowed. */
+/* Does dimension 0 of o hold samples? Scalars and lengths of one stay whole if that is allowed. */
 static bool has_samples(const struct ap_operand *o)
 {
 	return o->rank > 0 && o->size[0] > 1;
 }
 
-/* One factor b, the samples, along dimension 0 of every tensor that has some. Where the lengths
- * differ it is what divides them all, and a part has as many times more of the longer ones: mixed says
- * what that makes of it. */
+/* One factor b, the samples, along dimension 0 of each tensor that has samples. If lengths differ,
+ * it is their common divisor, and a part has several samples of the longer ones: mixed are the
+ * flags for that case. */
 static bool cut_samples(struct ap_binding *b, uint8_t mixed)
 {
 	int64_t size = 0;
@@ -308,7 +307,7 @@ static bool cut_samples(struct ap_binding *b, uint8_t mixed)
 	return true;
 }
 
-/* All that go in and come out have samples, or nothing is cut. */
+/* Cuts samples if all operands and results have them, else nothing. */
 bool ap_expand_batch(struct ap_binding *b)
 {
 	if (!take_declared(b))
@@ -321,7 +320,7 @@ bool ap_expand_batch(struct ap_binding *b)
 	return cut_samples(b, AP_FACTOR_MIXED);
 }
 
-/* Has dimension d of operand 1 the length of operand 0's? */
+/* Do dimensions d of operands 0 and 1 have equal lengths? */
 static bool same_length(struct ap_binding *b, uint8_t d)
 {
 	return b->bin[1].size[d] == b->bin[0].size[d] || ap_bind_fail(b, "operator-shape", 1,
@@ -329,7 +328,7 @@ static bool same_length(struct ap_binding *b, uint8_t d)
 		"; equal lengths are expected", d, b->bin[1].size[d], b->bin[0].size[d]);
 }
 
-/* Right sides of systems of equations: matrices, or vectors, with a row for each row of operand 0. */
+/* Checks right-hand sides of linear systems: matrices or vectors with operand 0's rows. */
 static bool are_right_sides(struct ap_binding *b)
 {
 	uint8_t rank = b->bin[0].rank;
@@ -345,7 +344,7 @@ static bool are_right_sides(struct ap_binding *b)
 	return true;
 }
 
-/* Their solutions, with a row for each column of operand 0. */
+/* Checks their solutions, with a row per column of operand 0. */
 static bool are_solutions(struct ap_binding *b)
 {
 	const struct ap_operand *a = &b->bin[0], *y = &b->bin[1], *x = &b->bout[0];
@@ -364,14 +363,14 @@ static bool are_solutions(struct ap_binding *b)
 		"operand 1 has %d dimensions; %d, as many as result 0, are expected", y->rank, x->rank);
 }
 
-/* A single matrix is no batch of anything. */
+/* A single matrix has no batch to cut. */
 bool ap_expand_matrices(struct ap_binding *b)
 {
 	return are_right_sides(b) &&
 		(b->bin[0].rank > 2 ? ap_expand_batch(b) : ap_expand_whole(b)) && are_solutions(b);
 }
 
-/* What is read is handed on as it is, or the results are what is read. */
+/* Results are the operands passed on or, without operands, what is read. */
 bool ap_expand_dataset(struct ap_binding *b)
 {
 	if (b->in->nin > 0 && b->nout > b->in->nin)
@@ -385,11 +384,11 @@ bool ap_expand_dataset(struct ap_binding *b)
 		memcpy(b->bout[i].size, b->bin[i].size, sizeof b->bin[i].size);
 	}
 	for (uint16_t i = 0; i < b->nout; i++)
-		b->bout[i].silent = true; /* nothing of the others enters it */
-	return cut_samples(b, 0); /* each for itself */
+		b->bout[i].silent = true; /* no other operand enters it */
+	return cut_samples(b, 0); /* each is cut on its own */
 }
 
-/* Numbers that say what is made; the first operand may be its shape. */
+/* Are all operands numbers? The first may be the result's shape. */
 static bool are_numbers(struct ap_binding *b)
 {
 	for (unsigned i = 0; i < b->in->nin; i++) {
@@ -404,7 +403,7 @@ static bool are_numbers(struct ap_binding *b)
 	return true;
 }
 
-/* A tensor of numbers that follow from their places. */
+/* A tensor of numbers that depend only on their positions. */
 bool ap_expand_fill(struct ap_binding *b)
 {
 	uint8_t id[AP_MAX_RANK];
@@ -430,7 +429,7 @@ bool ap_expand_new_dim(struct ap_binding *b)
 	return true;
 }
 
-/* The dimensions that go: those that axis names, or all of length one. */
+/* Finds the dimensions to drop: those of axis, or all of length one. */
 static bool squeezed(struct ap_binding *b, uint32_t *mask)
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "axis");
@@ -469,7 +468,7 @@ bool ap_expand_squeeze(struct ap_binding *b)
 	return true;
 }
 
-/* A list for the dimensions of the result, of which the operand has the last ones. */
+/* A list for the dimensions of the result, whose last ones are the operand's. */
 static const struct ap_attr *per_dim(struct ap_binding *b, const char *name)
 {
 	const struct ap_attr *a = ap_expand_list(b, name);
@@ -484,7 +483,7 @@ static const struct ap_attr *per_dim(struct ap_binding *b, const char *name)
 	return a;
 }
 
-/* Length of dimension k of the result; have: that of the operand, 0 where it has none. */
+/* Length of dimension k of the result; have: the operand's length, 0 if it lacks the dimension. */
 static bool broadcast_length(struct ap_binding *b, const struct ap_attr *a, uint8_t k,
 	int64_t have, int64_t *want)
 {
@@ -498,7 +497,7 @@ static bool broadcast_length(struct ap_binding *b, const struct ap_attr *a, uint
 		" is expected", k - (int)a->n + b->bin[0].rank, have, a->name, *want);
 }
 
-/* Repeated dimensions are made as a whole on every device. */
+/* Every device makes repeated dimensions whole. */
 bool ap_expand_broadcast(struct ap_binding *b)
 {
 	const struct ap_attr *a = per_dim(b, "shape");
@@ -549,8 +548,7 @@ bool ap_expand_tile(struct ap_binding *b)
 	return a;
 }
 
-/* Length of a dimension whose elements are repeated: each as often as one number says, or each as
- * often as its own. */
+/* Length of a dimension whose elements are each repeated, by one number or by one per element. */
 static bool repeated_length(struct ap_binding *b, const struct ap_attr *a, int64_t have, int64_t *size)
 {
 	int64_t once = ap_attr_int(b->in->attrs, a->name, 1);
@@ -570,7 +568,7 @@ static bool repeated_length(struct ap_binding *b, const struct ap_attr *a, int64
 		"attribute %s has no number above 0", a->name);
 }
 
-/* Is every element there once, so that nothing changes? Lengths do not tell: 2, 1, 0 of three. */
+/* Is every element repeated once? Lengths cannot tell: 2, 1, 0 of three elements. */
 static bool all_once(const struct ap_attr *a)
 {
 	for (uint32_t i = 0; a->type == AP_ATTR_INTS && i < a->n; i++)
@@ -579,7 +577,7 @@ static bool all_once(const struct ap_attr *a)
 	return a->type == AP_ATTR_INTS || a->i == 1;
 }
 
-/* The result has the operand's dimensions, the repeated one with its new length. */
+/* The result has the operand's dimensions, with a new length for the repeated one. */
 static bool repeat_along(struct ap_binding *b, uint8_t axis, int64_t size, bool once)
 {
 	struct ap_operand *in = &b->bin[0];
@@ -615,7 +613,7 @@ bool ap_expand_repeat(struct ap_binding *b)
 		ap_expand_add(b, &b->bout[0], size, AP_NO_FACTOR);
 }
 
-/* As often as a tensor says: the length is the declared one. */
+/* Repeats by a tensor's values: the length is the declared one. */
 bool ap_expand_repeat_by(struct ap_binding *b)
 {
 	const struct ap_shape *said = ap_bind_declared(b, 0);
@@ -637,7 +635,7 @@ bool ap_expand_repeat_by(struct ap_binding *b)
 		repeat_along(b, axis, said->dim[axis], false);
 }
 
-/* Takes dimension d of the operand as it is. */
+/* Keeps dimension d of the operand unchanged. */
 static bool take_whole(struct ap_binding *b, uint8_t d)
 {
 	struct ap_operand *in = &b->bin[0];
@@ -687,14 +685,14 @@ bool ap_expand_slice(struct ap_binding *b)
 	return true;
 }
 
-/* A place along a dimension of length n, counted from the end where negative, kept inside. */
+/* Clamps a position (negative: from the end) in a dimension of length n. */
 static int64_t clamp(int64_t at, int64_t n)
 {
 	at = at < 0 ? at + n : at;
 	return at < 0 ? 0 : at > n ? n : at;
 }
 
-/* Every step-th element from start to end of one dimension. */
+/* Every step-th element of one dimension, from start to end. */
 bool ap_expand_slice_one(struct ap_binding *b)
 {
 	const struct ap_operand *in = &b->bin[0];
@@ -723,7 +721,7 @@ bool ap_expand_slice_one(struct ap_binding *b)
 	return true;
 }
 
-/* The sums of diagonals through two dimensions, which stay whole. */
+/* Sums of diagonals through two dimensions, which stay whole. */
 bool ap_expand_trace(struct ap_binding *b)
 {
 	struct ap_operand *in = &b->bin[0];
@@ -747,12 +745,12 @@ bool ap_expand_trace(struct ap_binding *b)
 
 enum { MAX_SPEC = 2 * AP_MAX_RANK }; /* as many new dimensions as old ones */
 
-/* Attributes of a strided slice: entry i speaks of a dimension as the masks' bits i say. */
+/* Attributes of a strided slice: bit i of the masks changes what entry i means. */
 struct strided {
-	const struct ap_attr *begin, *end, *strides; /* strides NULL: all 1 */
+	const struct ap_attr *begin, *end, *strides; /* strides is NULL if all are 1 */
 	uint32_t begin_mask, end_mask, ellipsis, new_axis, shrink;
 	uint8_t n;
-	uint8_t d; /* next dimension of the operand */
+	uint8_t d; /* the operand's next dimension */
 };
 
 static bool read_mask(struct ap_binding *b, const char *name, uint32_t *mask)
@@ -791,7 +789,7 @@ static bool read_strided(struct ap_binding *b, struct strided *s)
 	return check_values(b, s->end, s->n) && (!s->strides || check_values(b, s->strides, s->n));
 }
 
-/* Dimension d, one index of it: it goes. */
+/* Takes one index of dimension d, which is dropped. */
 static bool take_index(struct ap_binding *b, struct strided *s, uint8_t i)
 {
 	int64_t have = b->bin[0].size[s->d++];
@@ -823,7 +821,7 @@ static bool take_range(struct ap_binding *b, struct strided *s, uint8_t i)
 	return ap_expand_add(b, &b->bout[0], (to - from - sign) / step + 1, AP_NO_FACTOR);
 }
 
-/* Dimensions that no entry speaks of. */
+/* Keeps n dimensions without an entry. */
 static bool take_others(struct ap_binding *b, struct strided *s, int n)
 {
 	for (; n > 0; n--)
@@ -860,14 +858,14 @@ bool ap_expand_strided(struct ap_binding *b)
 	return take_others(b, &s, rank - s.d);
 }
 
-/* Padding of the dimension that is d-th from the end: pairs, or all before and then all after. */
+/* Padding of the d-th dimension from the end: pairs, or all before and then all after. */
 static void pads_of(const struct ap_attr *a, bool pairs, uint32_t d, int64_t *before, int64_t *after)
 {
 	*before = a->list[pairs ? 2 * d : d];
 	*after = a->list[pairs ? 2 * d + 1 : d + a->n / 2];
 }
 
-/* A mirror shows all but the edge, and a ring goes round once. */
+/* Mirroring excludes the edge; circular padding goes round at most once. */
 static bool check_copies(struct ap_binding *b, uint8_t k, int64_t before, int64_t after)
 {
 	const char *mode = ap_attr_str(b->in->attrs, "mode", "constant");
@@ -881,7 +879,7 @@ static bool check_copies(struct ap_binding *b, uint8_t k, int64_t before, int64_
 		" is allowed", most, k, size, mode, allowed);
 }
 
-/* The last dimension's padding comes first. */
+/* Padding of the last dimension comes first. */
 bool ap_expand_pad(struct ap_binding *b)
 {
 	const struct ap_attr *a = ap_expand_list(b, "paddings");
@@ -918,7 +916,7 @@ bool ap_expand_pad(struct ap_binding *b)
 	return true;
 }
 
-/* Height and width of the result, by the attribute or as they are declared. */
+/* Height and width of the result: from the attribute or the declaration. */
 static bool read_size(struct ap_binding *b, int64_t size[2])
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "size");
@@ -940,8 +938,7 @@ static bool read_size(struct ap_binding *b, int64_t size[2])
 	return true;
 }
 
-/* Pictures [N, C, H, W]: each point of the result is of points around its place, so that height and
- * width stay whole. */
+/* Pictures [N, C, H, W]: each point depends on points around it, so height and width stay whole. */
 bool ap_expand_resize(struct ap_binding *b)
 {
 	struct ap_operand *in = &b->bin[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transforms along dimensions, which stay whole: each number of a result needs all of a line. */
+/* Transforms along dimensions, which stay whole: each result element depends on a whole line. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,20 +7,20 @@
 #include "rule/binding.h"
 #include "rule/expand.h"
 
-enum last { /* the length of the last dimension that is transformed */
+enum last { /* length of the last transformed dimension */
 	AS_IT_IS,
-	HALF, /* a spectrum of real numbers is symmetric: one half is left out */
-	DOUBLED /* of a half, the whole is made */
+	HALF, /* the spectrum of real numbers is symmetric, half is left out */
+	DOUBLED /* a half becomes the whole */
 };
 
 struct transform {
-	uint8_t n; /* dimensions, in the order that they are named in */
+	uint8_t n; /* number of dimensions, in the order they are named */
 	uint8_t dim[AP_MAX_RANK];
 	uint32_t mask;
-	int64_t length[AP_MAX_RANK]; /* what dim[i] is cut or padded to */
+	int64_t length[AP_MAX_RANK]; /* length that dim[i] is cut or padded to */
 };
 
-/* Names for one dimension and for several. */
+/* The attribute under its names for one or for several dimensions. */
 static const struct ap_attr *first_of(const struct ap_binding *b, const char *const names[3])
 {
 	const struct ap_attr *a = NULL;
@@ -53,7 +53,7 @@ static bool add_dim(struct ap_binding *b, struct transform *t, const char *name,
 	return true;
 }
 
-/* How many dimensions a type takes by its name; 0: any number. */
+/* Number of dimensions that a type's name implies; 0: any. */
 static unsigned usual_dims(const char *type)
 {
 	switch (type[strlen(type) - 1]) {
@@ -66,7 +66,7 @@ static unsigned usual_dims(const char *type)
 	}
 }
 
-/* Those that are named; else the last ones, as many as lengths are given, or all. */
+/* The named dimensions; else the last ones, one per length given, or all. */
 static bool read_dims(struct ap_binding *b, struct transform *t, const struct ap_attr *lengths)
 {
 	const struct ap_attr *a = first_of(b, (const char *const[]){"dim", "axis", "axes"});

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Conditions on cuts that go beyond single factors, by name (column `legal` of ops.def):
- * what MindSpore's implementation of an operator refuses, or computes wrongly.
- */
+/* Conditions on cuts beyond single factors, by name (column `legal` of ops.def): what MindSpore's
+ * implementation of an operator refuses or computes wrongly. */
 #include "rule/legal.h"
 
 #include <assert.h>
@@ -11,7 +9,7 @@
 #include "base/vec.h"
 #include "rule/window.h"
 
-/* A vector of counts on its way through a condition. */
+/* A vector of counts being checked. */
 struct cut {
 	const struct ap_bound *b;
 	const int32_t *count;
@@ -43,7 +41,7 @@ static int64_t dim_parts(const struct cut *c, const struct ap_operand *o, uint8_
 	return n;
 }
 
-/* Parts that dimensions first..rank-1 of an operand are cut in. */
+/* Number of parts of dimensions first..rank-1 of an operand. */
 static int64_t parts(const struct cut *c, const struct ap_operand *o, uint8_t first)
 {
 	int64_t n = 1;
@@ -53,7 +51,7 @@ static int64_t parts(const struct cut *c, const struct ap_operand *o, uint8_t fi
 	return n;
 }
 
-/* Dimension dim of t is what is in the way. */
+/* Refuses dimension dim of t. */
 static bool refuse(const struct cut *c, const struct ap_operand *t, uint8_t dim,
 	const char *allowed)
 {
@@ -61,7 +59,7 @@ static bool refuse(const struct cut *c, const struct ap_operand *t, uint8_t dim,
 	return false;
 }
 
-/* The first cut dimension of t from `first` on is. Requires that there is one. */
+/* Refuses the first cut dimension of t at or after `first`, which must exist. */
 static bool refuse_from(const struct cut *c, const struct ap_operand *t, uint8_t first,
 	const char *allowed)
 {
@@ -70,7 +68,7 @@ static bool refuse_from(const struct cut *c, const struct ap_operand *t, uint8_t
 	return refuse(c, t, first, allowed);
 }
 
-/* The dimension of t that has factor f is. */
+/* Refuses the dimension of t with factor f. */
 static bool refuse_factor(const struct cut *c, const struct ap_operand *t, int f,
 	const char *allowed)
 {
@@ -82,10 +80,8 @@ static bool refuse_factor(const struct cut *c, const struct ap_operand *t, int f
 	return false;
 }
 
-/*
- * A look-up with a cut vocabulary: whole indices, the row cut only where nothing is repeated; or
- * of a matrix by a matrix of indices, these cut, whole rows and nothing repeated.
- */
+/* A lookup with a cut vocabulary: whole indices, and rows cut only if nothing is repeated; or, for
+ * a matrix looked up by a matrix of indices, cut indices, whole rows and no repeats. */
 static bool gather(const struct cut *c)
 {
 	int v = factor_of(c->b, 'v'), d = factor_of(c->b, 'd');
@@ -110,7 +106,7 @@ static bool gather(const struct cut *c)
 		"with cut indices 1 is allowed, or what leaves no device over");
 }
 
-/* A matrix with cut rows: whole indices and columns. */
+/* A matrix with cut rows: indices and columns stay whole. */
 static bool gather_axis1(const struct cut *c)
 {
 	int d = factor_of(c->b, 'd');
@@ -123,7 +119,7 @@ static bool gather_axis1(const struct cut *c)
 		"with a cut vocabulary 1 is allowed");
 }
 
-/* The depth may be cut for a vector of indices; otherwise only the first dimension. */
+/* The depth may be cut for a vector of indices; otherwise only the first dimension may. */
 static bool onehot(const struct cut *c)
 {
 	static const char allowed[] = "with indices of several dimensions 1 is allowed but in the "
@@ -136,8 +132,8 @@ static bool onehot(const struct cut *c)
 	return parts(c, &c->b->in[0], 1) == 1 || refuse_from(c, &c->b->in[0], 1, allowed);
 }
 
-/* Queries that share a head of the keys are parted only where there is a single such head: the
- * keys and values are then whole on every part. */
+/* Queries sharing a key head may be divided only if there is a single such head: every part then
+ * has the keys and values whole. */
 static bool grouped_heads(const struct cut *c)
 {
 	int g = factor_of(c->b, 'g');
@@ -147,7 +143,7 @@ static bool grouped_heads(const struct cut *c)
 			"parts that no head of keys and values is divided between are allowed");
 }
 
-/* The first operand, or else result, that has factor f; there is one. */
+/* The first operand, else result, with factor f, which must exist. */
 static const struct ap_operand *first_with(const struct ap_bound *b, int f)
 {
 	for (uint16_t i = 0; i < b->nin; i++)
@@ -160,7 +156,7 @@ static const struct ap_operand *first_with(const struct ap_bound *b, int f)
 	return NULL;
 }
 
-/* Dimension 0 in as many parts as there are devices, or not at all. */
+/* Dimension 0 is cut into as many parts as devices, or not at all. */
 static bool batch_parallel(const struct cut *c)
 {
 	int b = factor_of(c->b, 'b');
@@ -174,7 +170,7 @@ static bool fits(const struct ap_halo *h, int64_t slice)
 	return h->before >= 0 && h->before <= slice && h->after >= 0 && h->after <= slice;
 }
 
-/* Every part has whole windows of its own: nothing is exchanged. */
+/* Does every part have whole windows of its own, without exchange? */
 static bool whole_windows(const struct ap_window *w, int64_t n)
 {
 	bool even = w->transposed ? w->count == w->size * w->stride : w->size / n % w->stride == 0;
@@ -182,8 +178,8 @@ static bool whole_windows(const struct ap_window *w, int64_t n)
 	return w->kernel <= w->stride && w->before + w->after == 0 && even;
 }
 
-/* Windows reach into the next part, no further. Halos grow or shrink evenly from part to part, so
- * that the ends of the row of parts decide. */
+/* Do windows reach no further than the adjacent part? Halos change evenly from part to part, so the
+ * parts at the ends decide. */
 static bool near_halos(const struct ap_window *w, int64_t n)
 {
 	const int64_t part[] = {0, n > 2, n - 1 - (n > 2), n - 1};

@@ -5,7 +5,7 @@
 
 struct cursor {
 	const char *p;
-	const char *wrong, *at; /* first mistake and its place, NULL while there is none */
+	const char *wrong, *at; /* the first mistake and its place; NULL if there is none */
 	struct ap_rule *r;
 };
 
@@ -104,7 +104,7 @@ static bool same_name(struct ap_name a, struct ap_name b)
 	return a.len == b.len && memcmp(a.s, b.s, a.len) == 0;
 }
 
-/* "name", "name=-1", "name.", "name=1.." and "!" before the closing bracket. */
+/* "name", "name=-1", "name.", "name=1.." or with "!", before the closing bracket. */
 static bool axis(struct cursor *c, struct ap_term *t, bool result)
 {
 	struct ap_axis_rule a = {.attr = word(c), .reorder = result};
@@ -134,7 +134,7 @@ static bool axis(struct cursor *c, struct ap_term *t, bool result)
 	return true;
 }
 
-/* The letter behind "~". */
+/* The letter after "~". */
 static bool window(struct cursor *c, struct ap_term *t)
 {
 	if (t->n != 1)
@@ -271,7 +271,7 @@ static uint32_t letters_of(const struct ap_tensor_rule *t)
 	return mask;
 }
 
-/* Whatever a result has must have a length: from an operand or from an equation. */
+/* Checks that all letters of results get a length, from an operand or an equation. */
 static bool results_are_known(struct cursor *c)
 {
 	const struct ap_rule *r = c->r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a rule, parsed: terms as written, before any shape is known. See rule.h. */
+/* The parsed text of a rule: terms as written, independent of shapes. See rule.h. */
 #ifndef AP_RULE_NOTATION_H
 #define AP_RULE_NOTATION_H
 
@@ -15,20 +15,20 @@
 #define AP_MAX_RULE_EQUATION 2
 
 enum ap_term_kind {
-	AP_TERM_FACTOR, /* one dimension: a letter, or several composed */
-	AP_TERM_STAR, /* the dimensions not otherwise named */
-	AP_TERM_AXIS, /* the dimensions that an attribute names */
-	AP_TERM_UNIT, /* [1]: the named dimensions, of length one */
+	AP_TERM_FACTOR, /* a dimension: one letter, or several composed */
+	AP_TERM_STAR, /* the dimensions not named otherwise */
+	AP_TERM_AXIS, /* the dimensions an attribute names */
+	AP_TERM_UNIT, /* [1]: the named dimensions with length one */
 	AP_TERM_FIXED, /* a length, never cut */
 	AP_TERM_ANY /* any length, never cut */
 };
 
 struct ap_term {
 	enum ap_term_kind kind;
-	uint8_t n; /* FACTOR: letters */
+	uint8_t n; /* FACTOR: number of letters */
 	char letter[AP_MAX_DIM_FACTOR];
-	bool broadcast; /* FACTOR: length one is allowed too */
-	char window; /* FACTOR: letter of the windows that slide over the dimension, 0 none */
+	bool broadcast; /* FACTOR: length one is allowed, too */
+	char window; /* FACTOR: letter of windows that slide over the dimension; 0 if none */
 	uint8_t axis; /* AXIS: index into ap_rule.axis */
 	int64_t length; /* FIXED */
 };
@@ -48,8 +48,8 @@ struct ap_name { /* part of a row's text, not NUL-terminated */
 struct ap_axis_rule {
 	struct ap_name attr;
 	bool frozen, single, to_end, has_default;
-	bool reorder; /* named by a result only: its dimensions in the attribute's order */
-	int64_t otherwise; /* when the attribute is missing and has_default */
+	bool reorder; /* named only by a result: dimensions in the attribute's order */
+	int64_t otherwise; /* if the attribute is missing and has_default */
 };
 
 struct ap_equation {
@@ -59,18 +59,18 @@ struct ap_equation {
 };
 
 struct ap_rule {
-	struct ap_name expander; /* len 0: none */
-	uint16_t nrequired, nin, nout; /* of an expander: nin and nout are the most there may be */
-	uint8_t nmade; /* results that are computed; those behind them follow from them */
+	struct ap_name expander; /* len is 0 if there is none */
+	uint16_t nrequired, nin, nout; /* for an expander: nin and nout are maxima */
+	uint8_t nmade; /* number of computed results; later ones follow from them */
 	uint8_t naxis, nequation;
-	uint32_t frozen, lookup, window; /* letters a = bit 0 .. z */
+	uint32_t frozen, lookup, window; /* masks of letters, a = bit 0 */
 	struct ap_tensor_rule in[AP_MAX_RULE_OPERAND], out[AP_MAX_RULE_RESULT];
 	struct ap_axis_rule axis[AP_MAX_RULE_AXIS];
 	struct ap_equation equation[AP_MAX_RULE_EQUATION];
 };
 
-/* Parses text, which the result borrows. NULL, or what is wrong (static text); *at then is the
- * offset. O(length). */
+/* Parses text, which *r borrows. Returns NULL, or an error (static text) with its offset in *at.
+ * O(length). */
 const char *ap_rule_parse(const char *text, struct ap_rule *r, size_t *at);
 
 #endif

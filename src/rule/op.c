@@ -158,7 +158,7 @@ const char *ap_op_unsupported(const char *type)
 	return NULL;
 }
 
-/* Lower-case copy, cut to size: wrong case costs nothing when names are compared. */
+/* Copies in lower case, cut to size, so that names compare regardless of case. */
 static void lower(const char *s, char *out, size_t size)
 {
 	size_t i = 0;
@@ -186,7 +186,7 @@ static const char *find_nearest(const char *type)
 {
 	const char *nearest = NULL;
 	size_t len = strlen(type);
-	int best = (int)MIN(len / 3, 3) + 1; /* further away is no misspelling */
+	int best = (int)MIN(len / 3, 3) + 1; /* a larger distance is no misspelling */
 
 	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		if (rows[i].unit != AP_OP_LINK)

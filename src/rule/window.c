@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of convolutions and poolings: how many there are, and what parts of them need. */
+/* Windows of convolutions and poolings: their number, and what parts of them need. */
 #include "rule/window.h"
 
 #include <assert.h>
@@ -10,17 +10,17 @@
 
 enum pad_mode { PAD_VALID, PAD_SAME, PAD_GIVEN };
 
-/* A dimension that windows slide over, before its lengths are known. */
+/* A dimension that windows slide over, before lengths are known. */
 struct sliding {
 	const struct ap_term *term;
-	bool transposed; /* the term is of the result, at place dim there */
+	bool transposed; /* the term is at dimension dim of the result */
 	unsigned operand;
 	int dim;
-	int number, total; /* first, second .. of all of the operator */
+	int number, total; /* its number among the operator's such dimensions */
 	enum pad_mode mode;
 };
 
-/* MindSpore writes these words in either case. word is in small letters. */
+/* MindSpore allows either case. word is in lower case. */
 static bool is_word(const char *s, const char *word)
 {
 	while (*s && (*s == *word || (*s >= 'A' && *s <= 'Z' && *s - 'A' + 'a' == *word))) {
@@ -30,7 +30,7 @@ static bool is_word(const char *s, const char *word)
 	return !*s && !*word;
 }
 
-/* Is the row of the operators that are padded by numbers alone: as many as dimensions, too? */
+/* Is it a row of operators with numeric padding only, one number per dimension, too? */
 static bool is_padded_by_numbers(const struct ap_binding *b)
 {
 	return strstr(b->row->when, "pad_mode?=pad");
@@ -58,7 +58,7 @@ static uint32_t values_of(const struct ap_attr *a, const int64_t **v)
 	return a->type == AP_ATTR_INTS ? a->n : 1;
 }
 
-/* A value for all such dimensions, for each, or for these behind those of batch and channels. */
+/* Reads a value for all such dimensions, for each, or for these after batch and channels. */
 static bool read_value(struct ap_binding *b, const struct sliding *s, const char *name,
 	int64_t otherwise, int64_t *out)
 {
@@ -100,7 +100,7 @@ static bool read_kernel(struct ap_binding *b, const struct sliding *s)
 	return true;
 }
 
-/* Given padding: one value, or one for each end of each dimension. */
+/* Reads given padding: one value, or one for each end of each dimension. */
 static bool read_pads(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "pad");
@@ -133,8 +133,8 @@ static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mo
 	if (mode == PAD_SAME) {
 		int64_t need;
 
-		/* As many windows as strides; what they need beyond the operand is padded, the odd
-		 * one behind. */
+		/* as many windows as strides; the missing elements are padded, the odd one at the
+		 * end */
 		w->count = (w->size - 1) / w->stride + 1;
 		need = (w->count - 1) * w->stride + w->kernel - w->size;
 		if (need > 0) {
@@ -152,7 +152,7 @@ static bool count_windows(struct ap_binding *b, struct ap_window *w, enum pad_mo
 	return true;
 }
 
-/* Length that the attribute input_size says the result has, or by the windows without a rest. */
+/* Length of the result: from attribute input_size, or as given by the windows without a rest. */
 static bool read_length(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
 {
 	const struct ap_attr *a = ap_attr_get(b->in->attrs, "input_size");
@@ -173,7 +173,7 @@ static bool read_length(struct ap_binding *b, const struct sliding *s, struct ap
 	return true;
 }
 
-/* The windows of the convolution that this is the transposed one of: as many as the operand is long. */
+/* The windows of the convolution that is transposed: as many as the operand's length. */
 static bool transpose(struct ap_binding *b, const struct sliding *s, struct ap_window *w)
 {
 	int64_t elements = w->size;
@@ -227,8 +227,8 @@ static int add_sliding(const struct ap_tensor_rule *t, unsigned operand, bool tr
 	return n;
 }
 
-/* The row's dimensions with windows. They have no "*" before them: place is dimension, and those of
- * a result stand at the same place of operand 0. */
+/* Finds the row's dimensions with windows. No "*" precedes them, so a term's index is its
+ * dimension; those of a result are at the same index in operand 0. */
 static int find_sliding(const struct ap_binding *b, struct sliding v[AP_MAX_WINDOW])
 {
 	int n = 0;
@@ -260,11 +260,9 @@ static int64_t floor_over(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-/*
- * Part p of P holds elements p size/P .. (p + 1) size/P - 1 and makes windows p count/P ..
- * (p + 1) count/P - 1, of which window i reads i stride - before .. + kernel - 1.
- * Transposed: element i makes i stride - before .. + kernel - 1 of the result.
- */
+/* Part p of P holds elements p size/P .. (p + 1) size/P - 1 and makes windows p count/P .. (p + 1)
+ * count/P - 1; window i reads i stride - before .. + kernel - 1. Transposed: element i makes i
+ * stride - before .. + kernel - 1 of the result. */
 struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part)
 {
 	int64_t slice = w->size / parts, made = w->count / parts;

@@ -6,12 +6,12 @@
 #include "rule/binding.h"
 #include "rule/rule.h"
 
-/* Windows of the row by the attributes; lengths of kernel and result letters. */
+/* Sets windows from the attributes, and the lengths of kernel and result letters. */
 bool ap_bind_windows(struct ap_binding *b);
 
-/* Halo of part `part` of `parts`, which divides both lengths; without the padding at the ends.
- * Negative where the windows do not even reach to the end of the part. Transposed: of the elements
- * whose windows reach into the part of the result. */
+/* Halo of part `part` of `parts`, which divides both lengths; without padding at the ends. Negative
+ * if the windows do not reach the end of the part. Transposed: counts elements whose windows reach
+ * into the part of the result. */
 struct ap_halo ap_window_halo(const struct ap_window *w, int64_t parts, int64_t part);
 
 #endif
