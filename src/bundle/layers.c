@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cost/recompute.h"
 #include "pipeline/schedule.h"
+#include "rule/op.h"
 
 #define DIGITS "0123456789"
 #define MOST_DIGITS 9 /* more are no number of a layer */
@@ -227,11 +228,6 @@ static void count_parts(struct finding *f)
 
 /* ---- layers that are recomputed, as a whole or some of their operators ---- */
 
-static bool is_view(const struct ap_node *n)
-{
-	return n->bound.row->unit == AP_OP_VIEW;
-}
-
 /* Does a result go to an operator that is not of this layer, by itself or through views? */
 static bool leaves(const struct finding *f, const bool *left, ap_id node)
 {
@@ -243,7 +239,8 @@ static bool leaves(const struct finding *f, const bool *left, ap_id node)
 		for (uint32_t u = 0; u < t->nuse; u++) {
 			ap_id user = t->use[u].node;
 
-			if (f->layer[user] != f->layer[node] || (left[user] && is_view(&g->node[user])))
+			if (f->layer[user] != f->layer[node] ||
+				(left[user] && ap_op_is_view(g->node[user].bound.row)))
 				return true;
 		}
 	}
@@ -267,7 +264,7 @@ static bool *full_layers(const struct finding *f)
 			full[f->layer[i]] |= is_again(f, i);
 	for (ap_id i = g->nnode; i-- > 0;) {
 		left[i] = leaves(f, left, i);
-		if (f->layer[i] >= 0 && !is_again(f, i) && !is_view(&g->node[i]) && !left[i])
+		if (f->layer[i] >= 0 && !is_again(f, i) && !ap_op_is_view(g->node[i].bound.row) && !left[i])
 			full[f->layer[i]] = false;
 	}
 	return full;
@@ -320,7 +317,7 @@ static void list_again(struct finding *f, const bool *full)
 		.seen = ap_map_create(f->ctx->scratch)};
 
 	for (ap_id i = 0; i < g->nnode; i++) {
-		if (!is_again(f, i) || is_view(&g->node[i]))
+		if (!is_again(f, i) || ap_op_is_view(g->node[i].bound.row))
 			continue;
 		if (f->layer[i] < 0)
 			f->out->nagain_outside++;
@@ -330,7 +327,8 @@ static void list_again(struct finding *f, const bool *full)
 	for (ap_id i = 0; l.list.n > 0 && i < g->nnode; i++) { /* names that others of a layer have, too */
 		ap_id key[2];
 
-		if (f->layer[i] < 0 || full[f->layer[i]] || is_again(f, i) || is_view(&g->node[i]))
+		if (f->layer[i] < 0 || full[f->layer[i]] || is_again(f, i) ||
+			ap_op_is_view(g->node[i].bound.row))
 			continue;
 		key[0] = ap_map_get_str(l.names, name_inside(f, &g->node[i]));
 		key[1] = (ap_id)f->layer[i];

@@ -8,17 +8,13 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "graph/cell.h"
+#include "rule/op.h"
 
 struct marking {
 	struct ap_ctx *ctx;
 	const struct ap_graph *g;
 	struct ap_again *mark;
 };
-
-static bool is_view(const struct ap_node *n)
-{
-	return n->bound.row->unit == AP_OP_VIEW;
-}
 
 /* Groups: from 0 up operators (a group's first), then layers; from AP_NONE - 1 down cells. */
 static ap_id group_of_cell(ap_id cell)
@@ -49,7 +45,7 @@ static bool result_leaves(const struct marking *k, const ap_id *group, const boo
 			ap_id user = t->use[u].node;
 
 			if (!is_inside(k, group, user, group[node]) ||
-				(leaves[user] && is_view(&k->g->node[user])))
+				(leaves[user] && ap_op_is_view(k->g->node[user].bound.row)))
 				return true;
 		}
 	}
@@ -314,7 +310,7 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	}
 	for (ap_id i = 0; i < k.g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
-		ap_id from = is_view(n) ? k.g->tensor[n->in[0]].producer : AP_NONE;
+		ap_id from = ap_op_is_view(n->bound.row) ? k.g->tensor[n->in[0]].producer : AP_NONE;
 
 		if (from != AP_NONE && k.mark[from].group != AP_NONE)
 			k.mark[i] = k.mark[from];

@@ -134,11 +134,6 @@ struct keeping {
 	uint16_t *readers; /* [ntensor] operands read by a backward pass, its own and its views' */
 };
 
-static bool is_view(const struct ap_bound *b)
-{
-	return b->row->unit == AP_OP_VIEW;
-}
-
 /* A product needs an operand only for the other operand's gradient. */
 static bool saved_for_another(const struct ap_task *t, const struct ap_task_operand *in, uint16_t i)
 {
@@ -161,8 +156,9 @@ static void operands_of(struct keeping *k, ap_id node)
 	const struct ap_node *n = &k->g->node[node];
 	const struct ap_task *t = &k->task[node];
 	bool anew = k->mark[node].group != AP_NONE && !k->mark[node].keep_comm;
-	bool view_saved = is_view(t->bound) && k->saved[n->out[0]];
-	bool view_reread = is_view(t->bound) && k->reread[n->out[0]];
+	bool view = ap_op_is_view(t->bound->row);
+	bool view_saved = view && k->saved[n->out[0]];
+	bool view_reread = view && k->reread[n->out[0]];
 
 	for (uint16_t i = 0; i < n->bound.nin; i++) {
 		struct ap_task_operand *in = &k->in[node][i];
@@ -178,8 +174,8 @@ static void operands_of(struct keeping *k, ap_id node)
 			: in->kept && !(in->again && k->mark[node].slice);
 		k->saved[n->in[i]] |= saved;
 		k->reread[n->in[i]] |= reread;
-		k->firm[n->in[i]] |= in->again || reread || (is_view(t->bound) && k->firm[n->out[0]]);
-		add_readers(k, n->in[i], !in->kept ? 0 : is_view(t->bound) ? k->readers[n->out[0]] : 1);
+		k->firm[n->in[i]] |= in->again || reread || (view && k->firm[n->out[0]]);
+		add_readers(k, n->in[i], !in->kept ? 0 : view ? k->readers[n->out[0]] : 1);
 	}
 }
 
@@ -187,7 +183,7 @@ static void operands_of(struct keeping *k, ap_id node)
 static ap_id shown_by(const struct ap_graph *g, ap_id tensor)
 {
 	while (g->tensor[tensor].producer != AP_NONE &&
-		is_view(&g->node[g->tensor[tensor].producer].bound))
+		ap_op_is_view(g->node[g->tensor[tensor].producer].bound.row))
 		tensor = g->node[g->tensor[tensor].producer].in[0];
 	return g->tensor[tensor].producer == AP_NONE ? AP_NONE : tensor;
 }
@@ -309,14 +305,14 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	for (ap_id i = g->nnode; i-- > 0;) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];
-		bool marked = k.mark[i].group != AP_NONE && !is_view(t->bound);
+		bool marked = k.mark[i].group != AP_NONE && !ap_op_is_view(t->bound->row);
 
 		for (uint16_t o = 0; o < n->bound.nout; o++) {
 			struct ap_task_result *r = &k.out[i][o];
 			bool saved = k.saved[n->out[o]] || (t->backward && n->bound.out[o].saved);
 			bool needed = saved || k.reread[n->out[o]];
 
-			r->kept = needed && !marked && !is_view(t->bound);
+			r->kept = needed && !marked && !ap_op_is_view(t->bound->row);
 			r->sliced = r->kept && !t->once && !k.whole[n->out[o]] &&
 				!(t->backward && n->bound.out[o].saved);
 			r->lent = k.lends && r->kept && r->grad && !t->once && !k.firm[n->out[o]] &&
@@ -334,7 +330,7 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	for (ap_id i = 0; i < k.g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
 
-		for (uint16_t x = 0; x < n->bound.nin && !is_view(&n->bound); x++) {
+		for (uint16_t x = 0; x < n->bound.nin && !ap_op_is_view(n->bound.row); x++) {
 			ap_id t = k.in[i][x].again ? shown_by(k.g, n->in[x]) : AP_NONE;
 			const struct ap_tensor *from = t == AP_NONE ? NULL : &k.g->tensor[t];
 

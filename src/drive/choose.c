@@ -44,11 +44,6 @@ enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 	return ap_table_make(ctx, rq->graph, rq->machine, rq->step, &params, out);
 }
 
-bool ap_chosen_any(const struct ap_chosen *c)
-{
-	return c->choice.outcome == AP_OUT_OPTIMAL || c->choice.outcome == AP_OUT_FEASIBLE;
-}
-
 const int32_t *const *ap_chosen_counts(struct ap_ctx *ctx, const struct ap_table *t,
 	const uint32_t *pick)
 {
@@ -100,12 +95,12 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	struct ap_choice other = {.outcome = AP_OUT_LIMIT, .lower_bound = c->choice.lower_bound};
 	int64_t limit = ap_choose_limit_bytes(rq);
 
-	if (ap_chosen_any(c) && c->choice.cost <= POOR * c->choice.lower_bound)
+	if (ap_choice_any(&c->choice) && c->choice.cost <= POOR * c->choice.lower_bound)
 		return;
 	ap_ctx_phase(ctx, "searching for little memory");
 	ap_fit_lean(ctx, c->table, engine, limit, &c->choice);
 	if (c->table == plain || !ap_fit_lean(ctx, plain, engine, limit, &other) ||
-		(ap_chosen_any(c) && c->choice.cost <= other.cost))
+		(ap_choice_any(&c->choice) && c->choice.cost <= other.cost))
 		return;
 	other.work += c->choice.work;
 	c->choice = other;
@@ -157,7 +152,7 @@ static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	engine->solve(ctx, c->table->problem, &budget, &c->choice);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return true;
-	if (ap_chosen_any(c) && fits(ctx, c, ap_choose_limit_bytes(rq)))
+	if (ap_choice_any(&c->choice) && fits(ctx, c, ap_choose_limit_bytes(rq)))
 		return true;
 	if (engine->flags & AP_ENGINE_MEMORY && !ap_ctx_stopped(ctx))
 		return false;
@@ -216,7 +211,7 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 		return AP_OK;
 	}
 	if (!binds && choose_unlimited(ctx, rq, engine, start, c)) {
-		if (ap_ctx_stopped(ctx) && !ap_chosen_any(c) && !start)
+		if (ap_ctx_stopped(ctx) && !ap_choice_any(&c->choice) && !start)
 			fall_back(ctx, rq, engine, c->table, c);
 		return AP_OK;
 	}
@@ -228,7 +223,7 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
  * of what is short than the one that proved it. */
 static void conclude(struct ap_choice *c, int64_t least_bytes, int64_t limit)
 {
-	if (least_bytes <= limit || c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE ||
+	if (least_bytes <= limit || ap_choice_any(c) ||
 		(c->outcome == AP_OUT_INFEASIBLE && c->least_memory < 0))
 		return;
 	if (c->outcome != AP_OUT_INFEASIBLE || c->least_memory < least_bytes)

@@ -12,9 +12,6 @@ struct ap_chosen {
 	uint64_t priced; /* work that the table took */
 };
 
-/* Was any choice found? */
-bool ap_chosen_any(const struct ap_chosen *c);
-
 /* Counts per node of a pick of the table; in the run arena. */
 const int32_t *const *ap_chosen_counts(struct ap_ctx *ctx, const struct ap_table *t,
 	const uint32_t *pick);

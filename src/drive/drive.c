@@ -95,7 +95,7 @@ static void add_cautious(struct driving *d)
 	budget.start[0] = d->chosen.choice.pick;
 	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
 	ap_choose_engine(d->rq)->solve(d->ctx, &p, &budget, &c);
-	if (c.outcome == AP_OUT_OPTIMAL || c.outcome == AP_OUT_FEASIBLE)
+	if (ap_choice_any(&c))
 		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
@@ -107,49 +107,26 @@ static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits li
 	d->steps += d->recursion.work * AP_RECURSION_STEPS;
 }
 
-/* Does the recursion's plan need more than a device has? Of several stages the recursion knows the sum
- * only. */
-static bool exceeds(struct driving *d)
-{
-	struct ap_plan p;
-
-	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
-	return p.prediction.memory.total > d->rq->capacity_bytes;
-}
-
 /* The recursion, within the memory limit where that binds. So that there is a plan whatever happens,
  * it is stopped only where the network is so large that it would be felt, or when a plan fits. */
 static enum ap_status find_by_recursion(struct driving *d)
 {
 	struct ap_ctx unhurried = *d->ctx;
+	struct ap_plan p;
 
 	if (d->rq->graph->nnode <= LARGE)
 		unhurried.stop = NULL;
 	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
-	d->hints.limit_binds = exceeds(d);
+	/* Does the recursion's plan need more than a device has? Of several stages the recursion
+	 * knows the sum only. */
+	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
+	d->hints.limit_binds = p.prediction.memory.total > d->rq->capacity_bytes;
 	if (d->hints.limit_binds)
 		recur(d, d->ctx, (struct ap_rec_limits){.bytes = ap_choose_sum_bytes(d->rq),
 			.insist = true});
 	if (d->recursion.allowed)
 		d->hints.start = d->recursion.counts;
 	return AP_OK;
-}
-
-/* The recursion with the whole gradient exchange charged. */
-static void add_cautious_recursion(struct driving *d)
-{
-	const struct ap_request *rq = d->rq;
-	struct ap_software software = *rq->step->software;
-	struct ap_step step = *rq->step;
-	struct ap_recursive r;
-
-	software.gradient_exposed = 1;
-	step.software = &software;
-	ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
-		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
-	d->work += r.work;
-	if (r.allowed)
-		ap_rival_add(&d->rivals, NULL, r.counts);
 }
 
 static enum ap_status find_recursion(struct driving *d)
@@ -160,8 +137,21 @@ static enum ap_status find_recursion(struct driving *d)
 	if (!d->recursion.allowed)
 		return AP_OK;
 	p = &ap_rival_add(&d->rivals, name, d->recursion.counts)->plan;
-	if (d->rq->step->software && !ap_ctx_stopped(d->ctx) && worth_caution(p))
-		add_cautious_recursion(d);
+	if (d->rq->step->software && !ap_ctx_stopped(d->ctx) && worth_caution(p)) {
+		const struct ap_request *rq = d->rq;
+		struct ap_software software = *rq->step->software;
+		struct ap_step step = *rq->step;
+		struct ap_recursive r;
+
+		/* The recursion with the whole gradient exchange charged. */
+		software.gradient_exposed = 1;
+		step.software = &software;
+		ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
+			&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
+		d->work += r.work;
+		if (r.allowed)
+			ap_rival_add(&d->rivals, NULL, r.counts);
+	}
 	return AP_OK;
 }
 
@@ -240,7 +230,7 @@ static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c, struct
 {
 	int64_t more;
 
-	if (!ap_chosen_any(c))
+	if (!ap_choice_any(&c->choice))
 		return 0;
 	ap_plan_price(d->rivals.maker, ap_chosen_counts(d->ctx, c->table, c->choice.pick), p);
 	more = p->prediction.memory.total - d->rq->capacity_bytes;
@@ -295,7 +285,7 @@ static enum ap_status find_by_engine(struct driving *d)
 	d->lower_bound_s = c->choice.lower_bound;
 	if (!(c->choice.lower_bound > 0)) /* the engine has none, or was stopped before it had */
 		AP_TRY(find_bound(d));
-	if (!ap_chosen_any(c))
+	if (!ap_choice_any(&c->choice))
 		return AP_OK;
 	v = ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	v->optimal = c->choice.outcome == AP_OUT_OPTIMAL;
@@ -321,7 +311,7 @@ static enum ap_status find_proof(struct driving *d)
 	note_work(d, c);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
-	if (!ap_chosen_any(c))
+	if (!ap_choice_any(&c->choice))
 		return AP_OK;
 	ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "mode-fits",
 		"%s found no plan that fits the memory; the plan is one of %s", mode_of(d),
@@ -711,25 +701,19 @@ static bool has_param(const struct ap_graph *g, const struct ap_node *n)
 	return any && ap_op_has_strategy(n->bound.row);
 }
 
-/* Of what is given, what a checkpoint can tell and what the graph itself says. */
-static const int32_t *const *told_counts(struct driving *d, const int32_t *const *pinned)
-{
-	const struct ap_graph *g = d->rq->graph;
-	const int32_t **told = AP_NEW_N(d->ctx->arena, const int32_t *, g->nnode);
-
-	for (ap_id i = 0; d->pinned && i < g->nnode; i++)
-		if ((pinned && pinned[i]) || has_param(g, &g->node[i]))
-			told[i] = d->pinned[i];
-	return told;
-}
-
 /* What the route makes of the best that is given. */
 static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pinned,
 	const struct ap_plan **best)
 {
 	enum ap_status st;
+	const struct ap_graph *g = d->rq->graph;
+	const int32_t **told = AP_NEW_N(d->ctx->arena, const int32_t *, g->nnode);
 
-	d->pinned = told_counts(d, pinned);
+	/* Of what is given, what a checkpoint can tell and what the graph itself says. */
+	for (ap_id i = 0; d->pinned && i < g->nnode; i++)
+		if ((pinned && pinned[i]) || has_param(g, &g->node[i]))
+			told[i] = d->pinned[i];
+	d->pinned = told;
 	ap_rivals_route(&d->rivals, d->rq);
 	st = ap_rival_routed(&d->rivals, d->ctx, d->pinned, best);
 	ap_rivals_end(&d->rivals);

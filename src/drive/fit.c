@@ -160,11 +160,6 @@ static struct interval pop(struct fitting *f)
 	return v;
 }
 
-static bool found(const struct ap_choice *c)
-{
-	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
-}
-
 static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_t temporary)
 {
 	int64_t need;
@@ -234,11 +229,11 @@ static void solve_interval(struct fitting *f, struct interval v)
 		return;
 	}
 	c.lower_bound = fmax(c.lower_bound, v.bound);
-	if (found(&c))
+	if (ap_choice_any(&c))
 		f->last = c.pick;
-	own = found(&c) ? index_of(f, temporary_bytes(f->t, c.pick)) : v.lo;
-	fits = found(&c) && c.memory + f->size[own] <= f->limit;
-	if (fits && (!found(&f->best) || c.cost < f->best.cost))
+	own = ap_choice_any(&c) ? index_of(f, temporary_bytes(f->t, c.pick)) : v.lo;
+	fits = ap_choice_any(&c) && c.memory + f->size[own] <= f->limit;
+	if (fits && (!ap_choice_any(&f->best) || c.cost < f->best.cost))
 		f->best = c;
 	if (fits && c.outcome == AP_OUT_OPTIMAL)
 		return;
@@ -267,7 +262,7 @@ static void conclude(const struct fitting *f, struct ap_choice *out)
 	out->engine = f->engine->name;
 	out->work = f->work;
 	out->least_memory = f->least_memory;
-	if (!found(&f->best)) {
+	if (!ap_choice_any(&f->best)) {
 		out->outcome = isinf(bound) ? AP_OUT_INFEASIBLE : AP_OUT_LIMIT;
 		out->lower_bound = isinf(bound) ? 0 : bound;
 		return;
@@ -287,7 +282,7 @@ static void cut_intervals(struct fitting *f)
 		if (i > 0 && (ap_ctx_stopped(f->ctx) || !work_left(f, &left)))
 			break;
 		v = pop(f);
-		if (found(&f->best) && v.bound >= f->best.cost)
+		if (ap_choice_any(&f->best) && v.bound >= f->best.cost)
 			break;
 		solve_interval(f, v);
 	}
@@ -311,9 +306,9 @@ static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *
 	push(&f, (struct interval){0, f.nsize - 1, -INFINITY});
 	cut_intervals(&f);
 	*work += f.work;
-	if (found(&f.best))
+	if (ap_choice_any(&f.best))
 		memcpy(pick, f.best.pick, f.t->problem->n * sizeof *pick);
-	return found(&f.best);
+	return ap_choice_any(&f.best);
 }
 
 /*
@@ -348,7 +343,7 @@ static void keep_first(struct fitting *f, const uint32_t *first)
 {
 	double cost = first ? ap_problem_cost(f->t->problem, first) : INFINITY;
 
-	if (!first || (found(&f->best) && f->best.cost <= cost))
+	if (!first || (ap_choice_any(&f->best) && f->best.cost <= cost))
 		return;
 	f->best = (struct ap_choice){.outcome = AP_OUT_FEASIBLE, .cost = cost,
 		.pick = ap_arena_memdup(f->ctx->arena, first, f->t->problem->n * sizeof *first),
@@ -497,10 +492,10 @@ bool ap_fit_lean(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_e
 	unhurried.stop = NULL;
 	engine->solve(&unhurried, &p, &budget, &c);
 	ap_arena_release(ctx->scratch, mark);
-	if (!found(&c) || ap_fit_need_bytes(ctx, t, c.pick) > limit_bytes)
+	if (!ap_choice_any(&c) || ap_fit_need_bytes(ctx, t, c.pick) > limit_bytes)
 		return false;
 	cost = ap_problem_cost(t->problem, c.pick);
-	if (found(out) && out->cost <= cost)
+	if (ap_choice_any(out) && out->cost <= cost)
 		return true;
 	c.work += out->work;
 	*out = c;
@@ -556,7 +551,7 @@ static void solve_stage(struct staging *x, uint32_t s, const uint32_t *joined, c
 	}
 	fit_whole(x->ctx, &part.table, x->engine, &budget, limit, c);
 	x->work += c->work;
-	for (uint32_t i = 0; found(c) && i < part.ninside; i++)
+	for (uint32_t i = 0; ap_choice_any(c) && i < part.ninside; i++)
 		x->pick[part.node[i]] = c->pick[i];
 }
 
@@ -576,7 +571,7 @@ static bool solve_alone(struct staging *x, struct ap_choice *out)
 
 		solve_stage(x, s, NULL, x->budget->start[0], hopeless ? 0 : x->limit, &c);
 		bound += c.lower_bound;
-		all = all && found(&c);
+		all = all && ap_choice_any(&c);
 		if (c.outcome != AP_OUT_INFEASIBLE)
 			continue;
 		if (!hopeless || c.least_memory < 0 ||
@@ -661,7 +656,7 @@ static bool solve_in_turn(struct staging *x, const struct ties *ties, uint32_t *
 
 	for (uint32_t s = 0; s < stages(x); s++) {
 		solve_stage(x, s, joined, x->budget->start[0], x->limit, c);
-		if (!found(c))
+		if (!ap_choice_any(c))
 			return false;
 		for (size_t i = 0; i < ties->n; i++) {
 			const struct tie *t = &ties->v[i];
@@ -792,7 +787,7 @@ static bool solve_unlimited(struct staging *x, struct ap_choice *out)
 	if (out->outcome == AP_OUT_INFEASIBLE)
 		return true;
 	x->bound = fmax(x->bound, out->lower_bound);
-	if (!found(out))
+	if (!ap_choice_any(out))
 		return false;
 	out->memory = ap_fit_need_bytes(x->ctx, x->t, out->pick);
 	return out->memory <= x->limit;

@@ -44,18 +44,6 @@ static struct ap_rec_price pair(void *self, uint32_t edge_cls, uint32_t u, uint3
 	return (struct ap_rec_price){m.cost_s, m.kept_bytes, 0};
 }
 
-static const struct ap_rec_edge *edges_of(struct ap_ctx *ctx, const struct ap_lazy *l, uint32_t *n)
-{
-	const struct ap_lazy_link *link;
-	struct ap_rec_edge *edge;
-
-	*n = ap_lazy_links(l, &link);
-	edge = AP_NEW_N(ctx->scratch, struct ap_rec_edge, *n);
-	for (uint32_t i = 0; i < *n; i++)
-		edge[i] = (struct ap_rec_edge){link[i].u, link[i].v, link[i].bond, link[i].strict};
-	return edge;
-}
-
 static const int32_t *primes_of(struct ap_ctx *ctx, const struct ap_machine *m)
 {
 	int32_t *prime = AP_NEW_N(ctx->scratch, int32_t, m->naxis);
@@ -100,9 +88,15 @@ void ap_recursive_plan(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		.further = further, .beside = beside, .matching = matching, .node = node,
 		.pair = pair};
 	struct ap_rec_result found;
+	const struct ap_lazy_link *link;
+	struct ap_rec_edge *edge;
 
 	ap_ctx_phase(ctx, "recursion");
-	view.edge = edges_of(ctx, l, &view.nedge);
+	view.nedge = ap_lazy_links(l, &link);
+	edge = AP_NEW_N(ctx->scratch, struct ap_rec_edge, view.nedge);
+	for (uint32_t i = 0; i < view.nedge; i++)
+		edge[i] = (struct ap_rec_edge){link[i].u, link[i].v, link[i].bond, link[i].strict};
+	view.edge = edge;
 	ap_rec_solve(ctx, &view, limits, &found);
 	*out = (struct ap_recursive){.counts = counts_of(ctx, l, g->nnode, found.pick),
 		.allowed = found.allowed, .fits = found.fits, .objective_s = found.s,

@@ -151,7 +151,7 @@ static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_
 		return false;
 	if (c->choice.outcome == AP_OUT_INFEASIBLE && c->choice.least_memory >= 0 && c->table)
 		exact->solve(ctx, c->table->problem, &rq->budget, &c->choice);
-	return ap_chosen_any(c);
+	return ap_choice_any(&c->choice);
 }
 
 /* The exact engine's completion: within the memory, else without regard to it; the recursion's

@@ -289,7 +289,7 @@ static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 	if (ap_choose(&x->quiet, rq, ap_engine_find("dynamic_programming"), fixed, &hints, &c) != AP_OK)
 		return NULL;
 	x->work += c.choice.work;
-	return ap_chosen_any(&c) ? ap_chosen_counts(&x->quiet, c.table, c.choice.pick) : NULL;
+	return ap_choice_any(&c.choice) ? ap_chosen_counts(&x->quiet, c.table, c.choice.pick) : NULL;
 }
 
 typedef const int32_t *const *choose_fn(struct anew *x, const struct ap_request *rq,

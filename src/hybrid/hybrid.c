@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "cost/conflict.h"
 #include "rule/deal.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/refusal.h"
@@ -766,7 +767,7 @@ static bool wish_of_use(struct hybrid *s, const struct ap_use *u, const struct a
 	leave_uncut(want);
 	if (s->node[u->node].role == HYBRID_PRODUCT && s->node[u->node].act == u->operand) {
 		cut_product(s, u->node, flow, want);
-	} else if (n->bound.row->unit == AP_OP_VIEW && n->bound.nin == 1 && n->bound.nout == 1) {
+	} else if (ap_op_is_view(n->bound.row) && n->bound.nin == 1 && n->bound.nout == 1) {
 		take_cuts(s, &n->bound, &n->bound.in[0], flow, want);
 		range_layout(&n->bound.out[0], want, &through);
 		if (!wish(s, n->out[0], &through, out))
@@ -800,7 +801,7 @@ static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	const struct ap_node *n = &s->g->node[node];
 	struct ap_layout flow, wished;
 
-	if ((!s->h->sp && s->ep == 1) || n->bound.row->unit != AP_OP_VIEW || n->bound.nout != 1)
+	if ((!s->h->sp && s->ep == 1) || !ap_op_is_view(n->bound.row) || n->bound.nout != 1)
 		return;
 	range_layout(&n->bound.out[0], want, &flow);
 	if (!wish(s, n->out[0], &flow, &wished))

@@ -617,11 +617,24 @@ static void share_turn(struct stages *s)
 	halve(s, node, at, turn);
 }
 
-static enum ap_status check_empty(const struct stages *s)
+/* Parts by what is said, of all operators. */
+static enum ap_status spread_parts(struct stages *s)
 {
-	const uint32_t *n = count_parts(s);
+	struct spreading x = {.s = s, .least = AP_NEW_N(s->ctx->scratch, int32_t, s->g->nnode),
+		.why = AP_NEW_N(s->ctx->scratch, ap_id, s->g->nnode)};
+	const uint32_t *n;
 	enum ap_status st = AP_OK;
 
+	AP_TRY(place_said(&x));
+	follow_users(s);
+	follow_producers(s);
+	follow_users(s);
+	follow_producers(s);
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		if (s->part[i] == UNKNOWN)
+			s->part[i] = 0; /* hangs together with nothing of which anything is said */
+	share_turn(s);
+	n = count_parts(s);
 	for (int32_t p = 0; p < s->npart; p++) {
 		int32_t stage, segment;
 
@@ -633,24 +646,6 @@ static enum ap_status check_empty(const struct stages *s)
 			s->rq->nstage, s->rq->nsegment > 1 ? " of several segments" : "");
 	}
 	return st;
-}
-
-/* Parts by what is said, of all operators. */
-static enum ap_status spread_parts(struct stages *s)
-{
-	struct spreading x = {.s = s, .least = AP_NEW_N(s->ctx->scratch, int32_t, s->g->nnode),
-		.why = AP_NEW_N(s->ctx->scratch, ap_id, s->g->nnode)};
-
-	AP_TRY(place_said(&x));
-	follow_users(s);
-	follow_producers(s);
-	follow_users(s);
-	follow_producers(s);
-	for (ap_id i = 0; i < s->g->nnode; i++)
-		if (s->part[i] == UNKNOWN)
-			s->part[i] = 0; /* hangs together with nothing of which anything is said */
-	share_turn(s);
-	return check_empty(s);
 }
 
 static enum ap_status find_parts(struct stages *s)

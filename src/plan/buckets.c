@@ -155,21 +155,6 @@ static void put_gradients(struct bucketing *b)
 	}
 }
 
-/* Numbers the buckets by their last members; returns the new number of each. */
-static const uint32_t *number_buckets(struct bucketing *b)
-{
-	struct ap_arena *scratch = b->ctx->scratch;
-	uint32_t *of = AP_NEW_N(scratch, uint32_t, b->buckets.n);
-	uint32_t *left = AP_NEW_N(scratch, uint32_t, b->buckets.n), n = 0;
-
-	for (size_t i = 0; i < b->buckets.n; i++)
-		left[i] = b->buckets.v[i].n;
-	for (size_t i = 0; i < b->members.n; i++)
-		if (--left[b->members.v[i].bucket] == 0)
-			of[b->members.v[i].bucket] = n++;
-	return of;
-}
-
 static void price(struct ap_pricer *pricer, const struct ap_plan *p, struct ap_bucket *b)
 {
 	const struct ap_plan_comm *c = &p->op[b->part->node].comm[b->part->comm];
@@ -185,9 +170,16 @@ static struct ap_bucket *finish(struct bucketing *b)
 	struct ap_bucket *out = AP_NEW_N(arena, struct ap_bucket, b->buckets.n);
 	ap_id *tensor = AP_NEW_N(arena, ap_id, b->members.n), **tensors;
 	struct ap_bucket_part *part = AP_NEW_N(arena, struct ap_bucket_part, b->members.n), **parts;
-	const uint32_t *number = number_buckets(b);
+	uint32_t *number = AP_NEW_N(b->ctx->scratch, uint32_t, b->buckets.n), n = 0;
+	uint32_t *left = AP_NEW_N(b->ctx->scratch, uint32_t, b->buckets.n);
 	struct ap_pricer *pricer = NULL;
 
+	/* Buckets are numbered by their last members. */
+	for (size_t i = 0; i < b->buckets.n; i++)
+		left[i] = b->buckets.v[i].n;
+	for (size_t i = 0; i < b->members.n; i++)
+		if (--left[b->members.v[i].bucket] == 0)
+			number[b->members.v[i].bucket] = n++;
 	tensors = AP_NEW_N(b->ctx->scratch, ap_id *, b->buckets.n);
 	parts = AP_NEW_N(b->ctx->scratch, struct ap_bucket_part *, b->buckets.n);
 	for (size_t i = 0; i < b->buckets.n; i++) {

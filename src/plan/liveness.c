@@ -2,6 +2,7 @@
 #include "plan/liveness.h"
 
 #include "base/arena.h"
+#include "rule/op.h"
 
 /* Who reads a tensor's values in the backward pass: nodes, AP_NONE where there is none. The backward pass
  * runs from high to low. */
@@ -29,11 +30,6 @@ static void join(struct readers *a, const struct readers *b)
 		a->last = b->last;
 	if (b->last_late < a->last_late)
 		a->last_late = b->last_late;
-}
-
-static bool is_view(const struct ap_bound *b)
-{
-	return b->row->unit == AP_OP_VIEW;
 }
 
 static struct readers self(const struct living *l, ap_id node)
@@ -125,7 +121,7 @@ static void live_of_node(struct living *l, ap_id node)
 
 	for (uint32_t o = 0; o < n->bound.nout; o++)
 		join(&of_results, &l->of[n->out[o]]);
-	of_operands = is_view(t->bound) ? &of_results : &mine;
+	of_operands = ap_op_is_view(t->bound->row) ? &of_results : &mine;
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
 		if (!t->in[i].kept)
 			continue;
@@ -134,7 +130,7 @@ static void live_of_node(struct living *l, ap_id node)
 			l->needed[node] = of_operands->first;
 	}
 	copies(l, node, of_operands);
-	if (t->backward && !is_view(t->bound) && reads_its_own(t))
+	if (t->backward && !ap_op_is_view(t->bound->row) && reads_its_own(t))
 		join(&of_results, &mine);
 	results(l, node, &of_results);
 	if (t->recomputed && (l->needed[node] == AP_NONE || l->needed[node] < of_results.first))
@@ -223,7 +219,7 @@ ap_id ap_live_root(const struct ap_graph *g, ap_id tensor)
 {
 	ap_id from = g->tensor[tensor].producer;
 
-	while (from != AP_NONE && is_view(&g->node[from].bound)) {
+	while (from != AP_NONE && ap_op_is_view(g->node[from].bound.row)) {
 		tensor = g->node[from].in[0];
 		from = g->tensor[tensor].producer;
 	}

@@ -46,20 +46,6 @@ struct move_key { /* without padding */
 	uint8_t rank, dtype, grad, kept, again, once, spare[6];
 };
 
-static void layouts(struct ap_arena *arena, struct ap_plan_op *op)
-{
-	const struct ap_bound *bound = op->place.bound;
-	struct ap_layout *in = AP_NEW_N(arena, struct ap_layout, bound->nin);
-	struct ap_layout *out = AP_NEW_N(arena, struct ap_layout, bound->nout);
-
-	for (int i = 0; i < bound->nin; i++)
-		ap_layout_make(&op->place, &bound->in[i], &in[i]);
-	for (int o = 0; o < bound->nout; o++)
-		ap_layout_make(&op->place, &bound->out[o], &out[o]);
-	op->in = in;
-	op->out = out;
-}
-
 struct listing {
 	struct ap_plan_maker *k;
 	AP_VEC(struct ap_plan_comm) comms;
@@ -74,40 +60,33 @@ static void list_comm(void *user, const struct ap_comm *c)
 	AP_PUSH(l->k->ctx->arena, l->comms, x);
 }
 
-static void comms(struct ap_plan_maker *k, ap_id node, struct ap_plan_op *op)
-{
-	struct listing l = {.k = k};
-
-	ap_comms_derive(&k->blank.task[node], &op->place, k->blank.step, list_comm, &l);
-	op->ncomm = (uint32_t)l.comms.n;
-	op->comm = l.comms.v;
-}
-
-/* The node's task, in which what is lent to nobody is. */
-static struct ap_task task_lending(struct ap_ctx *ctx, const struct ap_task *t, uint32_t unread)
-{
-	struct ap_task one = *t;
-	struct ap_task_result *out = ap_arena_memdup(ctx->arena, t->out, t->bound->nout * sizeof *out);
-
-	for (int o = 0; o < t->bound->nout; o++)
-		out[o].lent = o < MOST_LENT && unread >> o & 1;
-	one.out = out;
-	return one;
-}
-
+/* What is lent and lies where nobody reads it is lent to nobody. */
 static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread)
 {
-	const struct ap_node *n = &k->blank.graph->node[node];
-	struct ap_task task = task_lending(k->ctx, &k->blank.task[node], unread);
-	struct ap_plan_op op = {0};
+	struct ap_arena *arena = k->ctx->arena;
+	struct ap_task task = k->blank.task[node];
+	const struct ap_bound *b = &k->blank.graph->node[node].bound;
+	struct ap_task_result *result = ap_arena_memdup(arena, task.out, b->nout * sizeof *result);
+	struct ap_layout *in = AP_NEW_N(arena, struct ap_layout, b->nin);
+	struct ap_layout *out = AP_NEW_N(arena, struct ap_layout, b->nout);
+	struct ap_plan_op op = {.in = in, .out = out};
+	struct listing l = {.k = k};
 
-	ap_placement_make(&n->bound, count, k->blank.machine->ndev, &op.place);
+	for (int o = 0; o < b->nout; o++)
+		result[o].lent = o < MOST_LENT && unread >> o & 1;
+	task.out = result;
+	ap_placement_make(b, count, k->blank.machine->ndev, &op.place);
 	ap_op_cost_make(k->pricer, &task, &op.place, &op.cost);
 	op.cost.activation_bytes -= op.cost.lent_bytes;
 	op.cost.lent_bytes = op.cost.read_bytes = 0;
-	layouts(k->ctx->arena, &op);
-	comms(k, node, &op);
-	AP_PUSH(k->ctx->arena, k->ops, op);
+	for (int i = 0; i < b->nin; i++)
+		ap_layout_make(&op.place, &b->in[i], &in[i]);
+	for (int o = 0; o < b->nout; o++)
+		ap_layout_make(&op.place, &b->out[o], &out[o]);
+	ap_comms_derive(&k->blank.task[node], &op.place, k->blank.step, list_comm, &l);
+	op.ncomm = (uint32_t)l.comms.n;
+	op.comm = l.comms.v;
+	AP_PUSH(arena, k->ops, op);
 }
 
 static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
@@ -126,24 +105,6 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 	*op = k->ops.v[id];
 	op->place.bound = b;
 	op->in_checkpoint = n->param != AP_NONE && ap_op_has_strategy(b->row);
-}
-
-static void price_move(struct ap_plan_maker *k, const struct ap_flow *flow, const struct ap_layout *a,
-	const struct ap_layout *b)
-{
-	struct ap_plan_move m = {.a = *a, .b = *b};
-	struct ap_reshard_step steps[AP_RESHARD_MAX];
-
-	m.nstep = ap_reshard(a, b, flow->size, k->blank.machine->ndev, k->blank.step->alltoall,
-		steps);
-	m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
-	if (flow->grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
-		m.nback = ap_reshard(b, a, flow->size, k->blank.machine->ndev, k->blank.step->alltoall,
-			steps);
-		m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
-	}
-	ap_move_cost_make(k->pricer, flow, a, b, &m.cost);
-	AP_PUSH(k->ctx->arena, k->moves, m);
 }
 
 /* A redistribution on the way to an operand; nstep 0: none. */
@@ -167,14 +128,22 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.once = flow.once;
 	key.sets = flow.sets;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
-	if (fresh)
-		price_move(k, &flow, a, b);
-	return k->moves.v[id];
-}
+	if (fresh) {
+		struct ap_plan_move m = {.a = *a, .b = *b};
+		struct ap_reshard_step steps[AP_RESHARD_MAX];
 
-static bool is_view(const struct ap_bound *b)
-{
-	return b->row->unit == AP_OP_VIEW;
+		m.nstep = ap_reshard(a, b, flow.size, k->blank.machine->ndev, k->blank.step->alltoall,
+			steps);
+		m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
+		if (flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
+			m.nback = ap_reshard(b, a, flow.size, k->blank.machine->ndev,
+				k->blank.step->alltoall, steps);
+			m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
+		}
+		ap_move_cost_make(k->pricer, &flow, a, b, &m.cost);
+		AP_PUSH(k->ctx->arena, k->moves, m);
+	}
+	return k->moves.v[id];
 }
 
 /* Is the copy that a redistribution leaves made again from what lies there, not held? */
@@ -201,7 +170,7 @@ static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_p
 		uint32_t unread = 0;
 
 		for (uint32_t i = n->bound.nin; i-- > 0;) {
-			bool wanted = is_view(&n->bound) ? read[n->out[0]] : true;
+			bool wanted = ap_op_is_view(n->bound.row) ? read[n->out[0]] : true;
 			struct ap_plan_move *m = NULL;
 
 			if (nmove > 0 && move[nmove - 1].to == v && move[nmove - 1].operand == i)
@@ -253,16 +222,6 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct a
 	p->nmove = (uint32_t)moves.n;
 	p->move = ap_arena_memdup(k->ctx->arena, moves.v, moves.n * sizeof *moves.v);
 	ap_arena_release(k->ctx->scratch, mark);
-}
-
-static void gradient_group(const struct ap_plan_op *op, uint32_t operand, struct ap_axes *out)
-{
-	*out = (struct ap_axes){0};
-	for (uint32_t i = 0; i < op->ncomm; i++)
-		if (op->comm[i].comm.phase == AP_PHASE_GRADIENT &&
-			op->comm[i].comm.operand == (int)operand)
-			for (int x = 0; x < op->comm[i].comm.axes.n; x++)
-				ap_axes_add(out, op->comm[i].comm.axes.axis[x]);
 }
 
 /* The collectives that the gradient of a use goes through; their number. */
@@ -317,7 +276,10 @@ static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 		ap_layout_dev_matrix(&out->layout, p->machine->ndev, &out->dev, out->map);
 	ap_layout_slice(&out->layout, t->shape.dim, out->slice);
 	ap_opt_shard_make(&p->task[node], (int)operand, &op->place, p->step, &out->shard);
-	gradient_group(op, operand, &out->gradient);
+	for (uint32_t i = 0; i < op->ncomm; i++)
+		if (op->comm[i].comm.phase == AP_PHASE_GRADIENT && op->comm[i].comm.operand == (int)operand)
+			for (int x = 0; x < op->comm[i].comm.axes.n; x++)
+				ap_axes_add(&out->gradient, op->comm[i].comm.axes.axis[x]);
 	exchanges(ctx, p, t, out);
 }
 

@@ -12,14 +12,10 @@
 #include "cost/opcost.h"
 #include "pipeline/schedule.h"
 #include "plan/liveness.h"
+#include "plan/terms.h"
 
 #define MOST_NAMED 3
 #define MOST_LETTERS 80 /* of a name in a message, base/diag.h */
-
-static int32_t stage_of(const struct ap_plan *p, ap_id node)
-{
-	return p->machine->nstage > 1 ? p->graph->node[node].stage : 0;
-}
 
 static bool recomputes(const struct ap_plan *p)
 {
@@ -79,8 +75,8 @@ static int32_t segment_of(const struct ap_plan *p, ap_id node)
 static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage, struct kept *kept)
 {
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		struct ap_plan_stage *s = &stage[stage_of(p, i)];
-		struct kept *k = &kept[stage_of(p, i)];
+		struct ap_plan_stage *s = &stage[ap_plan_op_stage(p, i)];
+		struct kept *k = &kept[ap_plan_op_stage(p, i)];
 		const struct ap_op_cost *c = &p->op[i].cost;
 
 		s->noperator++;
@@ -95,7 +91,7 @@ static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage, 
 	}
 	for (uint32_t i = 0; i < p->nmove; i++) {
 		const struct ap_plan_move *m = &p->move[i];
-		struct kept *k = &kept[stage_of(p, m->to)];
+		struct kept *k = &kept[ap_plan_op_stage(p, m->to)];
 
 		if (holds(p, m))
 			*(p->task[m->to].once ? &k->once : &k->each[segment_of(p, m->to)]) +=
@@ -149,7 +145,7 @@ static void add_activations(const struct ap_pipe *pipe, uint32_t s, const struct
 
 int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node)
 {
-	const struct ap_plan_stage *s = &p->stage[stage_of(p, node)];
+	const struct ap_plan_stage *s = &p->stage[ap_plan_op_stage(p, node)];
 	const struct ap_op_cost *c = &p->op[node].cost;
 	int32_t v = segment_of(p, node);
 
@@ -160,7 +156,7 @@ int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node)
 int64_t ap_plan_move_kept_bytes(const struct ap_plan *p, const struct ap_plan_move *m)
 {
 	return !holds(p, m) || p->task[m->to].once ? m->cost.kept_bytes
-		: m->cost.kept_bytes * p->stage[stage_of(p, m->to)].held[segment_of(p, m->to)];
+		: m->cost.kept_bytes * p->stage[ap_plan_op_stage(p, m->to)].held[segment_of(p, m->to)];
 }
 
 int64_t ap_plan_op_memory_bytes(const struct ap_plan *p, ap_id node)

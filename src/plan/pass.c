@@ -331,34 +331,13 @@ void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool
 	out->net_bytes = r.held;
 }
 
-/* Gradients of each bucket, as they become ready. */
-static void list_buckets(struct ap_pass_maker *m)
-{
-	struct ap_arena *scratch = m->ctx->scratch;
-	uint32_t n = m->x->first_gradient[m->p->graph->nnode];
-	uint32_t *first = AP_NEW_N(scratch, uint32_t, m->buckets->n + 1);
-	uint32_t *list = AP_NEW_N(scratch, uint32_t, n);
-
-	m->bucket_left = AP_NEW_N(scratch, uint32_t, m->buckets->n);
-	for (uint32_t i = 0; i < n; i++) {
-		first[m->buckets->of[i] + 1]++;
-		m->bucket_left[m->buckets->of[i]]++;
-	}
-	for (uint32_t b = 0; b < m->buckets->n; b++)
-		first[b + 1] += first[b];
-	for (uint32_t i = n; i-- > 0;)
-		list[first[m->buckets->of[i] + 1] - m->bucket_left[m->buckets->of[i]]--] = i;
-	for (uint32_t b = 0; b < m->buckets->n; b++)
-		m->bucket_left[b] = first[b + 1] - first[b];
-	m->bucket_first = first;
-	m->bucket_gradient = list;
-}
-
 void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const struct ap_live *live,
 	const struct ap_buckets *buckets, bool splits, bool record, struct ap_pass_maker *out)
 {
 	const struct ap_step *step = x->p->step;
 	uint32_t ngradient = x->first_gradient[x->p->graph->nnode];
+	uint32_t *first = AP_NEW_N(ctx->scratch, uint32_t, buckets->n + 1);
+	uint32_t *list = AP_NEW_N(ctx->scratch, uint32_t, ngradient);
 
 	*out = (struct ap_pass_maker){.ctx = ctx, .p = x->p, .x = x, .live = live,
 		.buckets = buckets, .splits = splits, .record = record,
@@ -374,5 +353,18 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 		out->bucket_part[b] = -1;
 	for (uint32_t i = 0; i < ngradient; i++)
 		out->gradient_part[i] = -1;
-	list_buckets(out);
+	/* Gradients of each bucket, as they become ready. */
+	out->bucket_left = AP_NEW_N(ctx->scratch, uint32_t, buckets->n);
+	for (uint32_t i = 0; i < ngradient; i++) {
+		first[buckets->of[i] + 1]++;
+		out->bucket_left[buckets->of[i]]++;
+	}
+	for (uint32_t b = 0; b < buckets->n; b++)
+		first[b + 1] += first[b];
+	for (uint32_t i = ngradient; i-- > 0;)
+		list[first[buckets->of[i] + 1] - out->bucket_left[buckets->of[i]]--] = i;
+	for (uint32_t b = 0; b < buckets->n; b++)
+		out->bucket_left[b] = first[b + 1] - first[b];
+	out->bucket_first = first;
+	out->bucket_gradient = list;
 }

@@ -166,20 +166,6 @@ static void list_exchange(struct listing *l)
 	l->end_s = fmax(l->end_s, w->stage[l->stage].update_s - l->origin_s);
 }
 
-static void list_updates(struct listing *l)
-{
-	const struct ap_parts *x = &l->w->x;
-
-	for (ap_id i = 0; i < l->p->graph->nnode; i++) {
-		double work = ap_whole_step_update_s(l->p, i);
-
-		if (x->stage[x->part_of[i]] != l->stage || work <= 0)
-			continue;
-		list(l, AP_EVENT_OPTIMIZER, i, 0, l->end_s, l->end_s + work);
-		l->end_s += work;
-	}
-}
-
 const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_plan *p, uint32_t *n)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -192,7 +178,14 @@ const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_
 	for (l.stage = 0; l.stage < w.x.nstage; l.stage++) {
 		list_passes(&l);
 		list_exchange(&l);
-		list_updates(&l);
+		for (ap_id i = 0; i < p->graph->nnode; i++) {
+			double work = ap_whole_step_update_s(p, i);
+
+			if (w.x.stage[w.x.part_of[i]] != l.stage || work <= 0)
+				continue;
+			list(&l, AP_EVENT_OPTIMIZER, i, 0, l.end_s, l.end_s + work);
+			l.end_s += work;
+		}
 	}
 	ap_arena_release(ctx->scratch, mark);
 	*n = (uint32_t)l.events.n;
@@ -346,7 +339,8 @@ static bool take_parameter(const struct merging *m, struct head *h)
 	return true;
 }
 
-static void next(const struct merging *m, struct head *h)
+/* Times that are in order stay so when the same is added to all. */
+static void advance(const struct merging *m, struct head *h)
 {
 	switch (h->source) {
 	case OF_COMPUTE:
@@ -368,12 +362,6 @@ static void next(const struct merging *m, struct head *h)
 		h->done = !take_parameter(m, h);
 		break;
 	}
-}
-
-/* Times that are in order stay so when the same is added to all. */
-static void advance(const struct merging *m, struct head *h)
-{
-	next(m, h);
 	if (h->source == OF_MEMORY) {
 		h->memory.at_s += m->w->late_s;
 	} else if (h->source != OF_PARAMETERS) {
@@ -420,19 +408,6 @@ static int by_start(const void *x, const void *y)
 	return (a->tensor > b->tensor) - (a->tensor < b->tensor);
 }
 
-/* Parameters and their gradients in order, all from the start of the step. */
-static void order_parameters(struct ap_whole_step *w)
-{
-	for (size_t i = 0; i < w->sends.n; i++) {
-		struct ap_whole_step_send *s = &w->sends.v[i];
-
-		s->start_s += s->to < s->from ? w->late_s : 0;
-		s->end_s += s->to < s->from ? w->late_s : 0;
-	}
-	if (w->sends.n > 0)
-		qsort(w->sends.v, w->sends.n, sizeof *w->sends.v, by_start);
-}
-
 void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_trace_take *take,
 	void *user)
 {
@@ -442,7 +417,15 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	struct head *h;
 
 	ap_whole_step_make(ctx, p, true, &w);
-	order_parameters(&w);
+	/* Parameters and their gradients in order, all from the start of the step. */
+	for (size_t i = 0; i < w.sends.n; i++) {
+		struct ap_whole_step_send *s = &w.sends.v[i];
+
+		s->start_s += s->to < s->from ? w.late_s : 0;
+		s->end_s += s->to < s->from ? w.late_s : 0;
+	}
+	if (w.sends.n > 0)
+		qsort(w.sends.v, w.sends.n, sizeof *w.sends.v, by_start);
 	m.head = AP_NEW_N(ctx->scratch, struct head, 4 * w.x.nstage + 2);
 	for (int32_t s = 0; s < w.x.nstage; s++)
 		for (enum source k = OF_COMPUTE; k <= OF_MEMORY; k++)

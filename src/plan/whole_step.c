@@ -129,18 +129,6 @@ static int32_t part_of_slot(const struct ap_parts *x, int32_t stage, const struc
 	return x->pipe ? ap_schedule_part(x->pipe->scheduler, x->nstage, stage, slot->segment) : 0;
 }
 
-static void find_last_slots(struct ap_whole_step *w)
-{
-	const struct ap_timeline *t = w->timeline;
-
-	for (int32_t i = 0; i < w->x.npart; i++)
-		w->part[i].last_slot = AP_NONE;
-	for (int32_t s = 0; s < t->nstage; s++)
-		for (uint32_t i = t->first[s]; i < t->first[s + 1]; i++)
-			if (t->slot[i].slot.pass == finishing(w))
-				w->part[part_of_slot(&w->x, s, &t->slot[i].slot)].last_slot = i;
-}
-
 static double *link_between(const struct ap_whole_step *w, double *link, int32_t from, int32_t to)
 {
 	return &link[w->x.stage[from] * w->x.nstage + w->x.stage[to]];
@@ -244,19 +232,14 @@ double ap_whole_step_ready_s(const struct ap_whole_step *w, uint32_t bucket, con
 	return at;
 }
 
-/* Buckets that no pass completes come last. */
-static void list_exchange(struct ap_whole_step *w)
+static void exchange(struct ap_whole_step *w)
 {
+	/* Buckets that no pass completes come last. */
 	for (size_t i = 0; i < w->maker.launched.n; i++)
 		AP_PUSH(w->maker.ctx->scratch, w->exchange, w->maker.launched.v[i]);
 	for (uint32_t b = 0; b < w->buckets.n; b++)
 		if (w->maker.bucket_left[b] > 0)
 			AP_PUSH(w->maker.ctx->scratch, w->exchange, b);
-}
-
-static void exchange(struct ap_whole_step *w)
-{
-	list_exchange(w);
 	for (size_t i = 0; i < w->exchange.n; i++) {
 		uint32_t b = w->exchange.v[i];
 		const struct ap_bucket *bucket = &w->buckets.v[b];
@@ -386,7 +369,15 @@ void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record
 	w->bucket_start_s = AP_NEW_N(ctx->scratch, double, w->buckets.n);
 	make_runs(w);
 	lay_out(w);
-	find_last_slots(w);
+	for (int32_t i = 0; i < w->x.npart; i++)
+		w->part[i].last_slot = AP_NONE;
+	for (int32_t s = 0; s < w->timeline->nstage; s++)
+		for (uint32_t i = w->timeline->first[s]; i < w->timeline->first[s + 1]; i++) {
+			const struct ap_schedule_slot *slot = &w->timeline->slot[i].slot;
+
+			if (slot->pass == finishing(w))
+				w->part[part_of_slot(&w->x, s, slot)].last_slot = i;
+		}
 	w->wait_s = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
 	link = AP_NEW_N(ctx->scratch, double, w->x.nstage * w->x.nstage);
 	send_parameters(w, link);

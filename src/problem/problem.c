@@ -12,6 +12,11 @@ static size_t cell(const struct ap_problem *p, const struct ap_pedge *e, const u
 	return (size_t)pick[e->u] * p->matrix[e->matrix].cols + pick[e->v];
 }
 
+bool ap_choice_any(const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;
+}
+
 double ap_problem_cost(const struct ap_problem *p, const uint32_t *pick)
 {
 	double sum = 0;

@@ -82,6 +82,9 @@ struct ap_choice {
 	const struct ap_certificate *certificate; /* NULL if not asked for */
 };
 
+/* Was any choice found? */
+bool ap_choice_any(const struct ap_choice *c);
+
 /* Cost and memory of a pick, computed from the table. O(n + edges). INFINITY if forbidden. */
 double ap_problem_cost(const struct ap_problem *p, const uint32_t *pick);
 int64_t ap_problem_memory(const struct ap_problem *p, const uint32_t *pick);

@@ -170,29 +170,6 @@ static void join_groups(struct run *r)
 		r->group[i] = root_of(r->group, i);
 }
 
-/* In ctx's scratch. */
-static void open_graph(struct run *r, struct ap_ctx *ctx, const struct ap_rec_view *view)
-{
-	struct ap_arena *a = ctx->scratch;
-	uint32_t most = 0;
-
-	r->ctx = ctx;
-	r->view = view;
-	list_sides(r);
-	join_groups(r);
-	r->pick = AP_NEW_N(a, uint32_t, view->n);
-	r->before = AP_NEW_N(a, uint32_t, view->n);
-	r->set_of = AP_NEW_N(a, uint32_t, view->n);
-	r->rest_of = AP_NEW_N(a, uint32_t, view->n);
-	r->share = AP_NEW_N(a, uint32_t, view->n);
-	r->torn = AP_NEW_N(a, bool, view->n);
-	r->dirty = AP_NEW_N(a, bool, view->n);
-	for (ap_id i = 0; i < view->n; i++)
-		if (r->first[i + 1] - r->first[i] > most)
-			most = r->first[i + 1] - r->first[i];
-	r->key = AP_NEW_N(a, uint32_t, 2 + 4 * (size_t)most);
-}
-
 /* Nodes that ties lead to from those that cannot move, in the order of reaching them. */
 struct settling {
 	struct run *r;
@@ -708,35 +685,6 @@ static void cut_levels(struct run *r, struct score *total)
 			moved = run_pass(r, v->prime[l], false, total);
 }
 
-/* One run, from the start, until nothing improves. */
-static void improve(struct run *r, struct rates rates)
-{
-	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	struct score total;
-	int still = 0;
-	struct ap_arena *a = r->ctx->scratch;
-
-	r->rates = rates;
-	reset(r);
-	/* Once in a run: passes remember what they found as long as its rates hold. In scratch. */
-	r->pass = AP_NEW(a, struct pass);
-	*r->pass = (struct pass){.r = r, .a = a, .sets = ap_map_create(a),
-		.vectors = ap_map_create(a), .messages = ap_map_create(a),
-		.rests = ap_map_create(a), .decisions = ap_map_create(a)};
-	total = total_of(r, NULL);
-	cut_levels(r, &total);
-	for (int i = 0; i < PASSES && still < 2 && !spent(r); i++) {
-		bool moved = run_pass(r, 0, i % 2 == 0, &total);
-
-		if (!moved && sweep(r)) {
-			moved = true;
-			total = total_of(r, NULL);
-		}
-		still = moved ? 0 : still + 1;
-	}
-	ap_arena_release(r->ctx->scratch, mark);
-}
-
 enum { STEPS = 12, OCTAVES = 20, SQUEEZES = 16, LARGE = 8, SQUEEZE_POLL = 256 };
 enum { MOST = 1 << 22, ENOUGH = 1 << 20 }; /* work after which stopping is heeded: nothing fits, or some */
 
@@ -798,8 +746,31 @@ static void keep(struct solving *s, const struct figures *f)
 static struct figures run(struct solving *s, double byte, double over, int64_t cap)
 {
 	struct figures f;
+	struct run *r = &s->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct score total;
+	int still = 0;
+	struct ap_arena *a = r->ctx->scratch;
 
-	improve(&s->r, (struct rates){byte, over, cap});
+	r->rates = (struct rates){byte, over, cap};
+	reset(r);
+	/* Passes remember what they found as long as the rates hold. */
+	r->pass = AP_NEW(a, struct pass);
+	*r->pass = (struct pass){.r = r, .a = a, .sets = ap_map_create(a),
+		.vectors = ap_map_create(a), .messages = ap_map_create(a),
+		.rests = ap_map_create(a), .decisions = ap_map_create(a)};
+	total = total_of(r, NULL);
+	cut_levels(r, &total);
+	for (int i = 0; i < PASSES && still < 2 && !spent(r); i++) {
+		bool moved = run_pass(r, 0, i % 2 == 0, &total);
+
+		if (!moved && sweep(r)) {
+			moved = true;
+			total = total_of(r, NULL);
+		}
+		still = moved ? 0 : still + 1;
+	}
+	ap_arena_release(r->ctx->scratch, mark);
 	f = measure(s);
 	keep(s, &f);
 	return f;
@@ -920,9 +891,26 @@ void ap_rec_solve(struct ap_ctx *ctx, const struct ap_rec_view *view,
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct solving s = {.limit = limits->bytes, .first = limits->first};
 	struct figures f;
+	struct run *r = &s.r;
+	struct ap_arena *a = ctx->scratch;
+	uint32_t most = 0;
 
 	s.r.most_work = limits->work;
-	open_graph(&s.r, ctx, view);
+	r->ctx = ctx;
+	r->view = view;
+	list_sides(r);
+	join_groups(r);
+	r->pick = AP_NEW_N(a, uint32_t, view->n);
+	r->before = AP_NEW_N(a, uint32_t, view->n);
+	r->set_of = AP_NEW_N(a, uint32_t, view->n);
+	r->rest_of = AP_NEW_N(a, uint32_t, view->n);
+	r->share = AP_NEW_N(a, uint32_t, view->n);
+	r->torn = AP_NEW_N(a, bool, view->n);
+	r->dirty = AP_NEW_N(a, bool, view->n);
+	for (ap_id i = 0; i < view->n; i++)
+		if (r->first[i + 1] - r->first[i] > most)
+			most = r->first[i + 1] - r->first[i];
+	r->key = AP_NEW_N(a, uint32_t, 2 + 4 * (size_t)most);
 	f = run(&s, 0, 0, 0);
 	if (!f.fits && f.sum.forbidden == 0) {
 		s.r.patience = limits->insist ? MOST : 0;

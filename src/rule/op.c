@@ -76,6 +76,11 @@ static bool is_among(const char *const *names, size_t n, const char *name)
 	return false;
 }
 
+bool ap_op_is_view(const struct ap_op_row *row)
+{
+	return row->unit == AP_OP_VIEW;
+}
+
 bool ap_op_has_strategy(const struct ap_op_row *row)
 {
 	return strcmp(row->source, "reshape_info.cc") != 0 &&

@@ -19,6 +19,9 @@ const char *ap_op_family(const struct ap_op_row *row);
  * operand. */
 bool ap_op_has_strategy(const struct ap_op_row *row);
 
+/* Does it only show its operand in another shape, so that nothing is computed or copied? */
+bool ap_op_is_view(const struct ap_op_row *row);
+
 /* Do MindSpore's searches give such operators their producer's layout, whatever their strategy? */
 bool ap_op_follows(const struct ap_op_row *row);
 
