@@ -182,18 +182,14 @@ static void parallel_config(struct words *w)
 	line(w, "use_parallel: True");
 	if (has_pipeline(w) && h->micro_batches < h->pp)
 		say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
-	line(w, "parallel_config:");
-	line(w, "  data_parallel: %" PRId64, h->dp);
-	line(w, "  model_parallel: %" PRId64, h->tp);
-	line(w, "  context_parallel: %" PRId64, h->cp);
+	line(w, "parallel_config:\n  data_parallel: %" PRId64 "\n  model_parallel: %" PRId64
+		"\n  context_parallel: %" PRId64, h->dp, h->tp, h->cp);
 	if (h->cp > 1)
 		line(w, "  context_parallel_algo: colossalai_cp");
-	line(w, "  expert_parallel: %" PRId64, h->ep);
-	line(w, "  pipeline_stage: %" PRId64, h->pp);
-	line(w, "  micro_batch_num: %" PRId64, has_pipeline(w) ? h->micro_batches : 1);
-	line(w, "  use_seq_parallel: %s", yes(h->sp));
-	line(w, "  vocab_emb_dp: %s", yes(h->vocab != AP_VOCAB_CUT));
-	line(w, "  gradient_aggregation_group: %" PRId64, aggregation(w));
+	line(w, "  expert_parallel: %" PRId64 "\n  pipeline_stage: %" PRId64 "\n  micro_batch_num: %" PRId64
+		"\n  use_seq_parallel: %s\n  vocab_emb_dp: %s\n  gradient_aggregation_group: %" PRId64, h->ep,
+		h->pp, has_pipeline(w) ? h->micro_batches : 1, yes(h->sp), yes(h->vocab != AP_VOCAB_CUT),
+		aggregation(w));
 }
 
 /* How an input arrives: the batch dealt to the dp parts, or as the user says. */
@@ -244,26 +240,20 @@ static void parallel(struct words *w)
 	bool plain = w->x->hybrid.vpp == 1 && strcmp(scheduler(w), "1f1b") == 0;
 	const struct ap_step *step = w->p->step;
 
-	line(w, "parallel:");
-	line(w, "  parallel_mode: 1");
-	line(w, "  gradients_mean: %s", yes(step->gradients_mean));
-	line(w, "  enable_alltoall: %s", yes(step->alltoall));
+	line(w, "parallel:\n  parallel_mode: 1\n  gradients_mean: %s\n  enable_alltoall: %s",
+		yes(step->gradients_mean), yes(step->alltoall));
 	dataset(w);
-	line(w, "  enable_parallel_optimizer: %s", yes(step->optimizer_sharding));
-	line(w, "  parallel_optimizer_config:");
-	line(w, "    gradient_accumulation_shard: %s",
-		yes(step->optimizer_sharding && step->optimizer_level >= 2));
-	line(w, "    parallel_optimizer_threshold: %" PRId64, step->shard_threshold_bytes >> 10);
+	line(w, "  enable_parallel_optimizer: %s\n  parallel_optimizer_config:\n"
+		"    gradient_accumulation_shard: %s\n    parallel_optimizer_threshold: %" PRId64,
+		yes(step->optimizer_sharding), yes(step->optimizer_sharding && step->optimizer_level >= 2),
+		step->shard_threshold_bytes >> 10);
 	if (step->shard_size > 0) /* -1, all, is what it is without */
 		line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
-	if (has_pipeline(w)) {
-		line(w, "  pipeline_config:");
-		line(w, "    pipeline_interleave: %s", yes(!plain));
-		line(w, "    pipeline_scheduler: \"%s\"", scheduler(w));
-	}
-	line(w, "  strategy_ckpt_config:");
-	line(w, "    save_file: \"./strategy_that_ran.ckpt\"");
-	line(w, "    only_trainable_params: %s", yes(!w->b->frozen));
+	if (has_pipeline(w))
+		line(w, "  pipeline_config:\n    pipeline_interleave: %s\n    pipeline_scheduler: \"%s\"",
+			yes(!plain), scheduler(w));
+	line(w, "  strategy_ckpt_config:\n    save_file: \"./strategy_that_ran.ckpt\"\n"
+		"    only_trainable_params: %s", yes(!w->b->frozen));
 }
 
 static void model_config(struct words *w)
@@ -273,8 +263,7 @@ static void model_config(struct words *w)
 	int64_t *offset = AP_NEW_N(w->ctx->arena, int64_t, n); /* from an even dealing of the layers */
 	bool even = true;
 
-	line(w, "model:");
-	line(w, "  model_config:");
+	line(w, "model:\n  model_config:");
 	for (int32_t i = 0; l->part && i < n; i++) {
 		offset[i] = l->part[i] - l->n / (uint32_t)n;
 		even = even && !offset[i];
@@ -352,10 +341,9 @@ static void recompute_config(struct words *w)
 		ap_str_addc(&w->text, '\n');
 	}
 	selected(w);
-	line(w, "  select_comm_recompute: False");
-	line(w, "  parallel_optimizer_comm_recompute: %s", yes(l->regather));
-	line(w, "  mp_comm_recompute: %s", yes(!l->keep_comm));
-	line(w, "  recompute_slice_activation: %s", yes(l->slice));
+	line(w, "  select_comm_recompute: False\n  parallel_optimizer_comm_recompute: %s\n"
+		"  mp_comm_recompute: %s\n  recompute_slice_activation: %s", yes(l->regather),
+		yes(!l->keep_comm), yes(l->slice));
 }
 
 static void runner_config(struct words *w)
@@ -367,9 +355,8 @@ static void runner_config(struct words *w)
 		say(w, "runner_config.batch_size: the graph has no batch");
 		return;
 	}
-	line(w, "runner_config:");
-	line(w, "  batch_size: %" PRId64, h->mbs / copies(w));
-	line(w, "  gradient_accumulation_steps: %" PRId64, has_pipeline(w) ? 1 : h->micro_batches);
+	line(w, "runner_config:\n  batch_size: %" PRId64 "\n  gradient_accumulation_steps: %" PRId64,
+		h->mbs / copies(w), has_pipeline(w) ? 1 : h->micro_batches);
 }
 
 static void context(struct words *w)
@@ -385,32 +372,19 @@ static void context(struct words *w)
 
 /* ---- Megatron-LM, arguments ---- */
 
-static void __attribute__((format(printf, 2, 3))) argument(struct words *w, const char *format, ...)
-{
-	va_list ap;
-
-	ap_str_add(&w->text, "--");
-	va_start(ap, format);
-	ap_str_vaddf(&w->text, format, ap);
-	va_end(ap);
-	ap_str_addc(&w->text, '\n');
-}
-
 static void megatron_degrees(struct words *w)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
 
-	argument(w, "tensor-model-parallel-size %" PRId64, h->tp);
-	argument(w, "pipeline-model-parallel-size %" PRId64, h->pp);
-	argument(w, "context-parallel-size %" PRId64, h->cp);
+	line(w, "--tensor-model-parallel-size %" PRId64 "\n--pipeline-model-parallel-size %" PRId64
+		"\n--context-parallel-size %" PRId64, h->tp, h->pp, h->cp);
 	if (h->cp > 1)
-		argument(w, "cp-comm-type all_gather");
-	if (h->ep > 1) {
-		argument(w, "expert-model-parallel-size %" PRId64, h->ep);
-		argument(w, "expert-tensor-parallel-size %" PRId64, h->tp);
-	}
+		line(w, "--cp-comm-type all_gather");
+	if (h->ep > 1)
+		line(w, "--expert-model-parallel-size %" PRId64 "\n--expert-tensor-parallel-size %" PRId64,
+			h->ep, h->tp);
 	if (h->sp)
-		argument(w, "sequence-parallel");
+		line(w, "--sequence-parallel");
 	if (h->tp > 1 && h->vocab != AP_VOCAB_CUT)
 		say(w, "Megatron cuts the table of words, which this hybrid leaves whole");
 }
@@ -423,8 +397,8 @@ static void megatron_batch(struct words *w)
 		say(w, "--global-batch-size: the graph has no batch");
 		return;
 	}
-	argument(w, "micro-batch-size %" PRId64, h->mbs);
-	argument(w, "global-batch-size %" PRId64, h->mbs * h->dp * h->micro_batches);
+	line(w, "--micro-batch-size %" PRId64 "\n--global-batch-size %" PRId64, h->mbs,
+		h->mbs * h->dp * h->micro_batches);
 }
 
 static void megatron_optimizer(struct words *w)
@@ -435,11 +409,11 @@ static void megatron_optimizer(struct words *w)
 	if (!step->training)
 		return;
 	if (dealt)
-		argument(w, "use-distributed-optimizer");
+		line(w, "--use-distributed-optimizer");
 	if (exchanged)
-		argument(w, "overlap-grad-reduce");
+		line(w, "--overlap-grad-reduce");
 	if (dealt && exchanged && w->b->asked.speed_up[AP_SPEED_UP_computation_allgather_overlap])
-		argument(w, "overlap-param-gather");
+		line(w, "--overlap-param-gather");
 }
 
 /* Layers as Megatron draws them: E the table of words, t a layer, L the loss; parts by the data's order. */
@@ -469,7 +443,7 @@ static void megatron_pipeline(struct words *w)
 	if (pipe->scheduler->vee || strcmp(pipe->scheduler->name, "gpipe") == 0)
 		say(w, "Megatron runs 1f1b, not %s", pipe->scheduler->name);
 	if (l->nsegment > 1)
-		argument(w, "num-virtual-stages-per-pipeline-rank %" PRId32, l->nsegment);
+		line(w, "--num-virtual-stages-per-pipeline-rank %" PRId32, l->nsegment);
 	if (!l->part || ap_layers_even(l, l->part))
 		return;
 	for (int32_t i = 2; i < last; i++)
@@ -479,9 +453,9 @@ static void megatron_pipeline(struct words *w)
 		return;
 	}
 	if (last == 1 || l->part[0] != l->part[1])
-		argument(w, "decoder-first-pipeline-num-layers %" PRId64, l->part[0]);
+		line(w, "--decoder-first-pipeline-num-layers %" PRId64, l->part[0]);
 	if (last > 1 && l->part[last] != l->part[1])
-		argument(w, "decoder-last-pipeline-num-layers %" PRId64, l->part[last]);
+		line(w, "--decoder-last-pipeline-num-layers %" PRId64, l->part[last]);
 }
 
 /* The first layers of each part, where these are as many in each. */
@@ -494,11 +468,10 @@ static void megatron_full(struct words *w)
 		say(w, "layers are recomputed, in some stages more; Megatron has one number");
 		return;
 	}
-	argument(w, "recompute-granularity full");
-	argument(w, "recompute-method %s", all ? "uniform" : "block");
-	argument(w, "recompute-num-layers %" PRId64, all ? 1 : l->full[0]);
+	line(w, "--recompute-granularity full\n--recompute-method %s\n--recompute-num-layers %" PRId64,
+		all ? "uniform" : "block", all ? 1 : l->full[0]);
 	if (l->slice && !w->x->hybrid.sp && w->x->hybrid.tp > 1)
-		argument(w, "distribute-saved-activations");
+		line(w, "--distribute-saved-activations");
 }
 
 static void megatron_recompute(struct words *w)
@@ -508,7 +481,7 @@ static void megatron_recompute(struct words *w)
 	if (l->nfull > 0)
 		megatron_full(w);
 	else if (l->nagain > 0 && w->p->step->recompute == AP_RECOMPUTE_SELECTIVE)
-		argument(w, "recompute-granularity selective");
+		line(w, "--recompute-granularity selective");
 	else if (l->nagain > 0)
 		say(w, "kinds of operators that are recomputed by themselves, which cannot be "
 			"said: %" PRIu32, l->nagain);

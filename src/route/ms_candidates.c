@@ -10,29 +10,29 @@
 
 #define MOST_VECTORS 32 /* of a strategy that are compared */
 
-ap_id ap_prop_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e)
+ap_id ap_ms_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e)
 {
 	return ap_map_put(s->end_ids, e, sizeof *e, NULL);
 }
 
-const struct ap_ms_end *ap_prop_end(const struct ap_ms_candidates *s, ap_id id)
+const struct ap_ms_end *ap_ms_end_at(const struct ap_ms_candidates *s, ap_id id)
 {
 	return (const struct ap_ms_end *)(const void *)ap_map_key(s->end_ids, id, NULL);
 }
 
-static ap_id end_of(struct ap_ms_candidates *s, const struct prop_class *c, const struct ap_placement *p,
+static ap_id end_of(struct ap_ms_candidates *s, const struct ap_ms_class *c, const struct ap_placement *p,
 	uint32_t slot)
 {
 	const struct ap_bound *b = c->bound;
 	const struct ap_operand *t = slot < b->nin ? &b->in[slot] : &b->out[slot - b->nin];
 	struct ap_ms_end e;
 
-	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? ap_prop_end_id(s, &e) : AP_NONE;
+	return ap_ms_end_make(p, t, c->batch[slot], s->step, &e) ? ap_ms_end_id(s, &e) : AP_NONE;
 }
 
 static const ap_id *make_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count)
 {
-	const struct prop_class *c = &s->classes.v[class];
+	const struct ap_ms_class *c = &s->classes.v[class];
 	ap_id *out = AP_NEW_N(s->arena, ap_id, c->nend);
 	struct ap_placement p;
 
@@ -42,7 +42,7 @@ static const ap_id *make_ends(struct ap_ms_candidates *s, uint32_t class, const 
 	return out;
 }
 
-const ap_id *ap_prop_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count)
+const ap_id *ap_ms_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count)
 {
 	uint8_t nfactor = s->classes.v[class].bound->nfactor;
 	uint32_t key[1 + AP_MAX_FACTOR] = {class};
@@ -56,9 +56,9 @@ const ap_id *ap_prop_ends(struct ap_ms_candidates *s, uint32_t class, const int3
 	return s->rows.v[id];
 }
 
-const ap_id *ap_prop_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint32_t slot)
+const ap_id *ap_ms_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint32_t slot)
 {
-	const struct prop_class *c = ap_prop_class(s, class);
+	const struct ap_ms_class *c = ap_ms_class(s, class);
 	ap_id *out;
 
 	if (c->end[slot])
@@ -67,25 +67,25 @@ const ap_id *ap_prop_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint3
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct ap_placement p;
 
-		ap_placement_make(c->bound, ap_prop_count(c, i), s->ndev, &p);
+		ap_placement_make(c->bound, ap_ms_count(c, i), s->ndev, &p);
 		out[i] = end_of(s, c, &p, slot);
 	}
 	return c->end[slot] = out;
 }
 
-static const struct ap_ms_cost *own_cost(struct ap_ms_candidates *s, const struct prop_class *c, uint32_t i)
+static const struct ap_ms_cost *own_cost(struct ap_ms_candidates *s, const struct ap_ms_class *c, uint32_t i)
 {
 	struct ap_placement p;
 
 	if (!c->priced[i]) {
-		ap_placement_make(c->bound, ap_prop_count(c, i), s->ndev, &p);
+		ap_placement_make(c->bound, ap_ms_count(c, i), s->ndev, &p);
 		ap_ms_operator_cost(&p, s->step, c->cross_batch, &c->cost[i]);
 		c->priced[i] = true;
 	}
 	return &c->cost[i];
 }
 
-const struct ap_ms_cost *ap_prop_edge_cost(struct ap_ms_candidates *s, ap_id from, ap_id to,
+const struct ap_ms_cost *ap_ms_cost_between(struct ap_ms_candidates *s, ap_id from, ap_id to,
 	enum ap_dtype dtype)
 {
 	const uint32_t key[] = {from, to, (uint32_t)dtype};
@@ -94,7 +94,7 @@ const struct ap_ms_cost *ap_prop_edge_cost(struct ap_ms_candidates *s, ap_id fro
 	ap_id id = ap_map_put(s->cost_ids, key, sizeof key, &fresh);
 
 	if (fresh) {
-		ap_ms_edge_cost(ap_prop_end(s, from), ap_prop_end(s, to), dtype, s->step->alltoall, &cost);
+		ap_ms_edge_cost(ap_ms_end_at(s, from), ap_ms_end_at(s, to), dtype, s->step->alltoall, &cost);
 		AP_PUSH(s->arena, s->costs, cost);
 	}
 	return &s->costs.v[id];
@@ -208,9 +208,9 @@ static void enumerate(struct ap_ms_candidates *s, const struct ap_bound *b, stru
 	sort(o);
 }
 
-const struct prop_class *ap_prop_class(struct ap_ms_candidates *s, uint32_t class)
+const struct ap_ms_class *ap_ms_class(struct ap_ms_candidates *s, uint32_t class)
 {
-	struct prop_class *c = &s->classes.v[class];
+	struct ap_ms_class *c = &s->classes.v[class];
 	struct ap_space space;
 	struct order o = {.space = &space};
 
@@ -249,11 +249,11 @@ static const void *key_of(struct ap_ms_candidates *s, const struct ap_bound *b, 
 	return key;
 }
 
-uint32_t ap_prop_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
+uint32_t ap_ms_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct prop_class c = {.bound = b, .cross_batch = cross_batch,
+	struct ap_ms_class c = {.bound = b, .cross_batch = cross_batch,
 		.nend = (uint32_t)b->nin + b->nout};
 	size_t len;
 	const void *key = key_of(s, b, batch, cross_batch, &len);
@@ -295,12 +295,12 @@ static void squash(const struct ap_ms_candidates *s, const struct ap_bound *b, c
 }
 
 /* More parts, then larger ones first. */
-static bool goes_before(const struct ap_ms_candidates *s, const struct prop_class *c, uint32_t a, uint32_t b)
+static bool goes_before(const struct ap_ms_candidates *s, const struct ap_ms_class *c, uint32_t a, uint32_t b)
 {
 	struct squashed x, y;
 
-	squash(s, c->bound, ap_prop_count(c, a), &x);
-	squash(s, c->bound, ap_prop_count(c, b), &y);
+	squash(s, c->bound, ap_ms_count(c, a), &x);
+	squash(s, c->bound, ap_ms_count(c, b), &y);
 	if (x.parts != y.parts)
 		return x.parts > y.parts;
 	for (uint32_t i = 0; i < x.n; i++)
@@ -309,7 +309,7 @@ static bool goes_before(const struct ap_ms_candidates *s, const struct prop_clas
 	return false;
 }
 
-bool ap_prop_same_strategy(const struct ap_ms_candidates *s, const struct ap_bound *a, const int32_t *x,
+bool ap_ms_same_strategy(const struct ap_ms_candidates *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y)
 {
 	struct squashed p, q;
@@ -330,21 +330,18 @@ static bool is_by_element(const struct ap_bound *b)
 	return b->nin > 0 && b->nout > 0;
 }
 
-static bool has_cuts(const struct ap_layout *a, const struct ap_layout *b)
-{
-	for (int d = 0; d < a->rank; d++)
-		if (a->dim[d].cut != b->dim[d].cut)
-			return false;
-	return a->rank == b->rank;
-}
-
 static bool is_cut_as(const struct ap_ms_candidates *s, ap_id a, ap_id b)
 {
-	return has_cuts(&ap_prop_end(s, a)->layout, &ap_prop_end(s, b)->layout);
+	const struct ap_layout *x = &ap_ms_end_at(s, a)->layout, *y = &ap_ms_end_at(s, b)->layout;
+
+	for (int d = 0; d < x->rank; d++)
+		if (x->dim[d].cut != y->dim[d].cut)
+			return false;
+	return x->rank == y->rank;
 }
 
 /* Are these all its operands, of one layout, or the result of its only one? */
-static bool has_layout(const struct ap_bound *b, uint32_t n, const struct prop_known *known)
+static bool has_layout(const struct ap_bound *b, uint32_t n, const struct ap_ms_known *known)
 {
 	if (n != b->nin || known[0].slot > b->nin || !is_by_element(b))
 		return false;
@@ -354,16 +351,16 @@ static bool has_layout(const struct ap_bound *b, uint32_t n, const struct prop_k
 	return true;
 }
 
-bool ap_prop_takes_layout(struct ap_ms_candidates *s, uint32_t class, uint32_t i, uint32_t n,
-	const struct prop_known *known)
+bool ap_ms_takes_layout(struct ap_ms_candidates *s, uint32_t class, uint32_t i, uint32_t n,
+	const struct ap_ms_known *known)
 {
 	return has_layout(s->classes.v[class].bound, n, known) &&
-		is_cut_as(s, ap_prop_cand_ends(s, class, known[0].slot)[i], known[0].end);
+		is_cut_as(s, ap_ms_cand_ends(s, class, known[0].slot)[i], known[0].end);
 }
 
-uint32_t ap_prop_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_ms_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
 {
-	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
+	const ap_id *ends = ap_ms_cand_ends(s, class, slot);
 
 	for (uint32_t i = 0; i < s->classes.v[class].n; i++)
 		if (is_cut_as(s, ends[i], end))
@@ -371,9 +368,9 @@ uint32_t ap_prop_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t 
 	return 0;
 }
 
-uint32_t ap_prop_find(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
+uint32_t ap_ms_find(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end)
 {
-	const ap_id *ends = ap_prop_cand_ends(s, class, slot);
+	const ap_id *ends = ap_ms_cand_ends(s, class, slot);
 	uint32_t i = 0;
 
 	while (i < s->classes.v[class].n && ends[i] != end)
@@ -389,10 +386,10 @@ static enum ap_dtype type_of(const struct ap_bound *b, uint32_t slot)
 /* A choice under way. */
 struct choosing {
 	struct ap_ms_candidates *s;
-	const struct prop_class *c;
-	enum prop_choice kind;
+	const struct ap_ms_class *c;
+	enum ap_ms_choice kind;
 	uint32_t n;
-	const struct prop_known *known;
+	const struct ap_ms_known *known;
 	const ap_id **own; /* [n] the candidates' ends there */
 	bool layout; /* there is one that all might take */
 };
@@ -405,8 +402,8 @@ static struct ap_ms_cost edges_cost(const struct choosing *h, uint32_t i)
 		return sum;
 	for (uint32_t k = 0; k < h->n; k++) {
 		ap_id own = h->own[k][i], end = h->known[k].end;
-		bool back = h->kind == PROP_BACKWARD;
-		const struct ap_ms_cost *cost = ap_prop_edge_cost(h->s, back ? own : end,
+		bool back = h->kind == AP_MS_BACKWARD;
+		const struct ap_ms_cost *cost = ap_ms_cost_between(h->s, back ? own : end,
 			back ? end : own, type_of(h->c->bound, h->known[k].slot));
 
 		sum.computation += cost->computation;
@@ -431,7 +428,7 @@ static int compare_costs(const struct ap_ms_cost *a, const struct ap_ms_cost *b)
 static bool breaks_tie(const struct choosing *h, uint32_t i, uint32_t best)
 {
 	const struct ap_ms_cost *a = own_cost(h->s, h->c, i), *b = own_cost(h->s, h->c, best);
-	bool joint = h->kind == PROP_JOINT;
+	bool joint = h->kind == AP_MS_JOINT;
 	int order = joint ? compare_numbers(a->computation, b->computation) : 0;
 
 	if (order == 0)
@@ -439,41 +436,34 @@ static bool breaks_tie(const struct choosing *h, uint32_t i, uint32_t best)
 	return order < 0 || (order == 0 && !joint && goes_before(h->s, h->c, i, best));
 }
 
-static uint32_t choose(const struct choosing *h)
-{
-	struct ap_ms_cost least = edges_cost(h, 0);
-	uint32_t best = 0;
-
-	for (uint32_t i = 1; i < h->c->n; i++) {
-		struct ap_ms_cost edges = edges_cost(h, i);
-		int order = compare_costs(&edges, &least);
-
-		if (order < 0 || (order == 0 && breaks_tie(h, i, best))) {
-			best = i;
-			least = edges;
-		}
-	}
-	return best;
-}
-
-static uint32_t choose_anew(struct ap_ms_candidates *s, uint32_t class, enum prop_choice kind, uint32_t n,
-	const struct prop_known *known)
+static uint32_t choose_anew(struct ap_ms_candidates *s, uint32_t class, enum ap_ms_choice kind, uint32_t n,
+	const struct ap_ms_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
-	struct choosing h = {s, ap_prop_class(s, class), kind, n, known};
-	uint32_t best;
+	struct choosing h = {s, ap_ms_class(s, class), kind, n, known};
+	struct ap_ms_cost least;
+	uint32_t best = 0;
 
 	h.own = AP_NEW_N(s->ctx->scratch, const ap_id *, n);
 	h.layout = has_layout(h.c->bound, n, known);
 	for (uint32_t k = 0; k < n; k++)
-		h.own[k] = ap_prop_cand_ends(s, class, known[k].slot);
-	best = choose(&h);
+		h.own[k] = ap_ms_cand_ends(s, class, known[k].slot);
+	least = edges_cost(&h, 0);
+	for (uint32_t i = 1; i < h.c->n; i++) {
+		struct ap_ms_cost edges = edges_cost(&h, i);
+		int order = compare_costs(&edges, &least);
+
+		if (order < 0 || (order == 0 && breaks_tie(&h, i, best))) {
+			best = i;
+			least = edges;
+		}
+	}
 	ap_arena_release(s->ctx->scratch, mark);
 	return best;
 }
 
-uint32_t ap_prop_choose(struct ap_ms_candidates *s, uint32_t class, enum prop_choice kind, uint32_t n,
-	const struct prop_known *known)
+uint32_t ap_ms_choose(struct ap_ms_candidates *s, uint32_t class, enum ap_ms_choice kind, uint32_t n,
+	const struct ap_ms_known *known)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	size_t len = 2 + 2 * (size_t)n;
@@ -496,15 +486,15 @@ uint32_t ap_prop_choose(struct ap_ms_candidates *s, uint32_t class, enum prop_ch
 	return s->choices.v[id];
 }
 
-void ap_prop_reach(struct ap_ms_candidates *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
-	struct prop_reach *best)
+void ap_ms_reach(struct ap_ms_candidates *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+	struct ap_ms_reach *best)
 {
-	const struct ap_ms_cost *c = ap_prop_edge_cost(s, forward ? known : end, forward ? end : known,
+	const struct ap_ms_cost *c = ap_ms_cost_between(s, forward ? known : end, forward ? end : known,
 		dtype);
 	int order = compare_numbers(c->communication, best->cost.communication);
 
 	if (order == 0 && c->communication == 0)
 		order = compare_numbers(c->computation, best->cost.computation);
 	if (best->end == AP_NONE || order < 0)
-		*best = (struct prop_reach){end, *c};
+		*best = (struct ap_ms_reach){end, *c};
 }

@@ -9,7 +9,7 @@
 #include "cost/ms_cost.h"
 
 /* Ends of redistributions are interned: equal ones have equal ids. */
-struct prop_class { /* operators with equal candidates; what is asked for first is made then */
+struct ap_ms_class { /* operators with equal candidates; what is asked for first is made then */
 	const struct ap_bound *bound;
 	const uint8_t *batch; /* [nend] dimensions that carry the batch */
 	bool cross_batch;
@@ -26,7 +26,7 @@ struct ap_ms_candidates { /* of all classes; made as they are asked for, and kep
 	struct ap_arena *arena; /* of what is kept */
 	int64_t ndev;
 	const struct ap_step *step;
-	AP_VEC(struct prop_class) classes;
+	AP_VEC(struct ap_ms_class) classes;
 	struct ap_map *class_ids;
 	struct ap_map *end_ids; /* of struct ap_ms_end */
 	struct ap_map *cost_ids; /* of pairs of ends and an element type */
@@ -38,66 +38,66 @@ struct ap_ms_candidates { /* of all classes; made as they are asked for, and kep
 };
 
 /* The class of an operator. batch: as there. */
-uint32_t ap_prop_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
+uint32_t ap_ms_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch);
 
 /* With its candidates enumerated. */
-const struct prop_class *ap_prop_class(struct ap_ms_candidates *s, uint32_t class);
+const struct ap_ms_class *ap_ms_class(struct ap_ms_candidates *s, uint32_t class);
 
 /* Each candidate's end at an operand or, counted on, a result. [n] */
-const ap_id *ap_prop_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint32_t slot);
+const ap_id *ap_ms_cand_ends(struct ap_ms_candidates *s, uint32_t class, uint32_t slot);
 
 /* The ends of an operator of this class under these counts. */
-const ap_id *ap_prop_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count);
+const ap_id *ap_ms_ends(struct ap_ms_candidates *s, uint32_t class, const int32_t *count);
 
-ap_id ap_prop_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e);
-const struct ap_ms_end *ap_prop_end(const struct ap_ms_candidates *s, ap_id id);
-const struct ap_ms_cost *ap_prop_edge_cost(struct ap_ms_candidates *s, ap_id from, ap_id to,
+ap_id ap_ms_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e);
+const struct ap_ms_end *ap_ms_end_at(const struct ap_ms_candidates *s, ap_id id);
+const struct ap_ms_cost *ap_ms_cost_between(struct ap_ms_candidates *s, ap_id from, ap_id to,
 	enum ap_dtype dtype);
 
-static inline const int32_t *ap_prop_count(const struct prop_class *c, uint32_t i)
+static inline const int32_t *ap_ms_count(const struct ap_ms_class *c, uint32_t i)
 {
 	return c->count + (size_t)i * AP_MAX_FACTOR;
 }
 
-struct prop_known { /* an end next to an operator that is to be decided */
+struct ap_ms_known { /* an end next to an operator that is to be decided */
 	uint32_t slot; /* which of its ends it is next to */
 	ap_id end;
 };
 
-enum prop_choice {
-	PROP_FORWARD, /* of one operand, from its producer */
-	PROP_BACKWARD, /* from a consumer */
-	PROP_JOINT /* of several operands, from those producers that are known */
+enum ap_ms_choice {
+	AP_MS_FORWARD, /* of one operand, from its producer */
+	AP_MS_BACKWARD, /* from a consumer */
+	AP_MS_JOINT /* of several operands, from those producers that are known */
 };
 
 /* The candidate with the least cost, by MindSpore's comparison for such a choice. */
-uint32_t ap_prop_choose(struct ap_ms_candidates *s, uint32_t class, enum prop_choice kind, uint32_t n,
-	const struct prop_known *known);
+uint32_t ap_ms_choose(struct ap_ms_candidates *s, uint32_t class, enum ap_ms_choice kind, uint32_t n,
+	const struct ap_ms_known *known);
 
 /* For an operator by element, all of whose producers are known and have one layout (or for one with a
  * single operand its consumer), MindSpore also tries that layout, whatever the device matrix, where the
  * vector that says how it is cut is a strategy: is it that of candidate i? */
-bool ap_prop_takes_layout(struct ap_ms_candidates *s, uint32_t class, uint32_t i, uint32_t n,
-	const struct prop_known *known);
+bool ap_ms_takes_layout(struct ap_ms_candidates *s, uint32_t class, uint32_t i, uint32_t n,
+	const struct ap_ms_known *known);
 
 /* Do two counts of one operator, or of two, make the same strategy? */
-bool ap_prop_same_strategy(const struct ap_ms_candidates *s, const struct ap_bound *a, const int32_t *x,
+bool ap_ms_same_strategy(const struct ap_ms_candidates *s, const struct ap_bound *a, const int32_t *x,
 	const struct ap_bound *b, const int32_t *y);
 
 /* The first candidate that cuts this operand as the end is cut; 0 where there is none. */
-uint32_t ap_prop_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end);
+uint32_t ap_ms_find_cuts(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end);
 
 /* The first candidate with this end; the number of candidates where there is none. */
-uint32_t ap_prop_find(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end);
+uint32_t ap_ms_find(struct ap_ms_candidates *s, uint32_t class, uint32_t slot, ap_id end);
 
 /* The candidate of these whose end, reached from or to a known one, costs nothing to communicate and the
  * least to compute; else the least to communicate. *best is kept where it is as good. */
-struct prop_reach {
+struct ap_ms_reach {
 	ap_id end; /* AP_NONE: none yet */
 	struct ap_ms_cost cost;
 };
-void ap_prop_reach(struct ap_ms_candidates *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
-	struct prop_reach *best);
+void ap_ms_reach(struct ap_ms_candidates *s, ap_id known, bool forward, ap_id end, enum ap_dtype dtype,
+	struct ap_ms_reach *best);
 
 #endif

@@ -84,27 +84,22 @@ static void add_edge(struct build *b, ap_id from, uint32_t result, const struct 
 	AP_PUSH(b->s->cand.arena, b->edges, e);
 }
 
-static void add_operand(struct build *b, ap_id node, uint32_t operand)
-{
-	const struct ap_graph *g = b->s->g;
-	const struct ap_tensor *t = &g->tensor[g->node[node].in[operand]];
-	const struct ap_use use = {node, operand};
-
-	if (t->kind == AP_TENSOR_ACT)
-		add_edge(b, t->producer, t->result, &use);
-	for (uint32_t i = 0; t->kind == AP_TENSOR_INPUT && i < g->ninput; i++)
-		if (&g->tensor[g->input[i]] == t)
-			add_edge(b, b->s->nnode - 1, i, &use);
-}
-
 static void add_edges(struct build *b)
 {
 	const struct ap_graph *g = b->s->g;
 	ap_id node = g->nnode;
 
 	for (ap_id i = 0; i < g->nnode; i++)
-		for (uint32_t k = 0; k < g->node[i].bound.nin; k++)
-			add_operand(b, i, k);
+		for (uint32_t k = 0; k < g->node[i].bound.nin; k++) {
+			const struct ap_tensor *t = &g->tensor[g->node[i].in[k]];
+			const struct ap_use use = {i, k};
+
+			if (t->kind == AP_TENSOR_ACT)
+				add_edge(b, t->producer, t->result, &use);
+			for (uint32_t d = 0; t->kind == AP_TENSOR_INPUT && d < g->ninput; d++)
+				if (&g->tensor[g->input[d]] == t)
+					add_edge(b, b->s->nnode - 1, d, &use);
+		}
 	for (ap_id t = 0; t < g->ntensor; t++) {
 		if (!is_shared(&g->tensor[t]))
 			continue;
@@ -157,7 +152,7 @@ static uint32_t class_of(struct prop *s, const struct ap_node *n)
 		batch[i] = s->g->tensor[n->in[i]].batch;
 	for (unsigned i = 0; i < b->nout; i++)
 		batch[b->nin + i] = s->g->tensor[n->out[i]].batch;
-	class = ap_prop_class_of(&s->cand, b, batch, n->cross_batch);
+	class = ap_ms_class_of(&s->cand, b, batch, n->cross_batch);
 	ap_arena_release(s->cand.ctx->scratch, mark);
 	return class;
 }
@@ -169,7 +164,7 @@ static bool is_alone(struct prop *s, uint32_t class)
 
 	return (ap_op_is_fallback(b->row) || strcmp(b->row->name, AP_OP_UNCUT) == 0) &&
 		s->cand.ndev > 1 && b->nin > 0 &&
-		ap_layout_is_whole(&ap_prop_end(&s->cand, ap_prop_cand_ends(&s->cand, class, 0)[0])->layout);
+		ap_layout_is_whole(&ap_ms_end_at(&s->cand, ap_ms_cand_ends(&s->cand, class, 0)[0])->layout);
 }
 
 static void make_operator(struct prop *s, ap_id i)
@@ -204,7 +199,7 @@ static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_
 	assert(st == AP_OK);
 	(void)st;
 	p->role = PROP_PARAMETER;
-	p->class = ap_prop_class_of(&s->cand, b, no_batch, false);
+	p->class = ap_ms_class_of(&s->cand, b, no_batch, false);
 }
 
 static void make_dataset(struct prop *s, struct prop_node *p)
@@ -228,7 +223,7 @@ static void make_dataset(struct prop *s, struct prop_node *p)
 			size[d] = t->shape.dim[d] /
 				(t->batch >> d & 1 ? s->cand.step->micro_batches : 1);
 		ap_ms_end_bare(&l, size, s->cand.ndev, &e);
-		end[i] = ap_prop_end_id(&s->cand, &e);
+		end[i] = ap_ms_end_id(&s->cand, &e);
 	}
 }
 
@@ -267,7 +262,7 @@ static void hold_given(struct prop *s, const int32_t *const *held)
 		n->nseen = 0;
 		n->configured = count && n->role == PROP_OPERATOR;
 		n->count = n->configured ? count : NULL;
-		n->end = n->configured ? ap_prop_ends(&s->cand, n->class, count) : NULL;
+		n->end = n->configured ? ap_ms_ends(&s->cand, n->class, count) : NULL;
 	}
 	dataset->configured = s->g->ninput > 0;
 	dataset->visited = false;
@@ -313,24 +308,27 @@ static void push(struct search *r, ap_id node)
 	r->queue[r->end++] = node;
 }
 
+static void set_counts(struct prop *s, ap_id node, const int32_t *count)
+{
+	s->node[node].count = count;
+	s->node[node].end = ap_ms_ends(&s->cand, s->node[node].class, count);
+}
+
 static void settle(struct prop *s, ap_id node, uint32_t candidate)
 {
-	struct prop_node *n = &s->node[node];
-
-	n->count = ap_prop_count(ap_prop_class(&s->cand, n->class), candidate);
-	n->end = ap_prop_ends(&s->cand, n->class, n->count);
+	set_counts(s, node, ap_ms_count(ap_ms_class(&s->cand, s->node[node].class), candidate));
 }
 
 /* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
-static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t n,
-	const struct prop_known *known)
+static void decide(struct search *r, ap_id node, enum ap_ms_choice kind, uint32_t n,
+	const struct ap_ms_known *known)
 {
 	struct prop *s = r->s;
 	const struct ap_bound *b = bound_of(s, node);
-	uint32_t class = s->node[node].class, best = ap_prop_choose(&s->cand, class, kind, n, known);
+	uint32_t class = s->node[node].class, best = ap_ms_choose(&s->cand, class, kind, n, known);
 
 	settle(s, node, best);
-	if (ap_prop_takes_layout(&s->cand, class, best, n, known)) {
+	if (ap_ms_takes_layout(&s->cand, class, best, n, known)) {
 		ap_id *end = own_ends(s, node);
 
 		for (unsigned i = 0; i < (unsigned)b->nin + b->nout; i++)
@@ -340,9 +338,9 @@ static void decide(struct search *r, ap_id node, enum prop_choice kind, uint32_t
 	push(r, node);
 }
 
-static void decide_beside(struct search *r, ap_id node, enum prop_choice kind, uint32_t slot, ap_id end)
+static void decide_beside(struct search *r, ap_id node, enum ap_ms_choice kind, uint32_t slot, ap_id end)
 {
-	decide(r, node, kind, 1, &(struct prop_known){slot, end});
+	decide(r, node, kind, 1, &(struct ap_ms_known){slot, end});
 }
 
 /* From those of its producers that were visited. */
@@ -350,11 +348,11 @@ static void decide_joint(struct search *r, ap_id node)
 {
 	const struct prop_node *n = &r->s->node[node];
 	struct ap_mark mark = ap_arena_mark(r->s->cand.ctx->scratch);
-	struct prop_known *known = AP_NEW_N(r->s->cand.ctx->scratch, struct prop_known, n->nseen);
+	struct ap_ms_known *known = AP_NEW_N(r->s->cand.ctx->scratch, struct ap_ms_known, n->nseen);
 
 	for (uint32_t i = 0; i < n->nseen; i++)
-		known[i] = (struct prop_known){n->seen[i]->operand, out_end(r->s, n->seen[i])};
-	decide(r, node, PROP_JOINT, n->nseen, known);
+		known[i] = (struct ap_ms_known){n->seen[i]->operand, out_end(r->s, n->seen[i])};
+	decide(r, node, AP_MS_JOINT, n->nseen, known);
 	ap_arena_release(r->s->cand.ctx->scratch, mark);
 }
 
@@ -368,7 +366,7 @@ static void set_waiting(struct search *r, ap_id node, bool waits)
 
 /* Ends that a neighbour of a Reshape may have on that side: of its candidates, or what it was given. */
 static void reach_neighbour(struct prop *s, ap_id known, bool forward, const struct prop_edge *e,
-	struct prop_reach *best)
+	struct ap_ms_reach *best)
 {
 	ap_id node = forward ? e->to : e->from;
 	const struct prop_node *n = &s->node[node];
@@ -376,50 +374,35 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 	const ap_id *end;
 
 	if (n->configured) {
-		ap_prop_reach(&s->cand, known, forward, n->end[slot], type_of(s, e), best);
+		ap_ms_reach(&s->cand, known, forward, n->end[slot], type_of(s, e), best);
 		return;
 	}
-	end = ap_prop_cand_ends(&s->cand, n->class, slot);
-	count = ap_prop_class(&s->cand, n->class)->n;
+	end = ap_ms_cand_ends(&s->cand, n->class, slot);
+	count = ap_ms_class(&s->cand, n->class)->n;
 	for (uint32_t i = 0; i < count; i++)
-		ap_prop_reach(&s->cand, known, forward, end[i], type_of(s, e), best);
+		ap_ms_reach(&s->cand, known, forward, end[i], type_of(s, e), best);
 }
 
 /* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
- * that is the cheapest to come to. */
-static void reshape_forward(struct search *r, ap_id node, ap_id from)
+ * that is the cheapest to come to; backwards, its consumer's to its producers. */
+static void cross_reshape(struct search *r, ap_id node, bool forward, ap_id known)
 {
 	struct prop *s = r->s;
 	struct prop_node *n = &s->node[node];
-	struct prop_reach best = {.end = AP_NONE};
+	struct ap_ms_reach best = {.end = AP_NONE};
 	ap_id *end = own_ends(s, node);
 
-	for (uint32_t i = 0; i < n->nsucc; i++)
-		if (s->node[n->succ[i]->to].role == PROP_OPERATOR)
-			reach_neighbour(s, from, true, n->succ[i], &best);
-	end[0] = from;
-	end[1] = best.end;
-	n->end = end;
-	push(r, node);
-}
+	for (uint32_t i = 0; i < (forward ? n->nsucc : n->nprev); i++) {
+		const struct prop_edge *e = forward ? n->succ[i] : n->prev[i];
+		enum prop_role role = s->node[forward ? e->to : e->from].role;
 
-static void reshape_backward(struct search *r, ap_id node, ap_id to)
-{
-	struct prop *s = r->s;
-	struct prop_node *n = &s->node[node];
-	struct prop_reach best = {.end = AP_NONE};
-	ap_id *end = own_ends(s, node);
-
-	for (uint32_t i = 0; i < n->nprev; i++) {
-		const struct prop_node *p = &s->node[n->prev[i]->from];
-
-		if (p->role == PROP_DATASET)
-			best.end = out_end(s, n->prev[i]);
-		else if (p->role != PROP_RESHAPE)
-			reach_neighbour(s, to, false, n->prev[i], &best);
+		if (role == PROP_DATASET)
+			best.end = out_end(s, e);
+		else if (role != PROP_RESHAPE)
+			reach_neighbour(s, known, forward, e, &best);
 	}
-	end[0] = best.end;
-	end[1] = to;
+	end[0] = forward ? known : best.end;
+	end[1] = forward ? best.end : known;
 	n->end = end;
 	push(r, node);
 }
@@ -428,8 +411,8 @@ static void reshape_backward(struct search *r, ap_id node, ap_id to)
 static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
 {
 	struct prop *s = r->s;
-	uint32_t class = s->node[node].class, n = ap_prop_class(&s->cand, class)->n;
-	uint32_t found = end == AP_NONE ? n : ap_prop_find(&s->cand, class, slot, end);
+	uint32_t class = s->node[node].class, n = ap_ms_class(&s->cand, class)->n;
+	uint32_t found = end == AP_NONE ? n : ap_ms_find(&s->cand, class, slot, end);
 
 	if (found == n)
 		return;
@@ -443,11 +426,6 @@ static bool ends_reshape(const struct prop *s, ap_id node)
 	const char *name = bound_of(s, node)->row->name;
 
 	return strcmp(name, "Concat") == 0 || strcmp(name, "VirtualOutput") == 0;
-}
-
-static bool has_out_strategy(const struct prop *s, ap_id node)
-{
-	return node < s->g->nnode && s->g->node[node].out_pin.n > 0;
 }
 
 static void visit_several(struct search *r, const struct prop_edge *e)
@@ -472,19 +450,19 @@ static void visit_next(struct search *r, const struct prop_edge *e)
 		return;
 	if (to->role == PROP_RESHAPE) {
 		if (from->role != PROP_RESHAPE)
-			reshape_forward(r, e->to, out_end(s, e));
+			cross_reshape(r, e->to, true, out_end(s, e));
 	} else if (from->role == PROP_RESHAPE) {
 		if (ends_reshape(s, e->to))
 			s->node[e->to].visited = true;
 		else
 			decide_at_reshape(r, e->to, e->operand, from->end[1]);
-	} else if (has_out_strategy(s, e->from)) {
-		settle(s, e->to, ap_prop_find_cuts(&s->cand, to->class, e->operand, out_end(s, e)));
+	} else if (e->from < s->g->nnode && s->g->node[e->from].out_pin.n > 0) {
+		settle(s, e->to, ap_ms_find_cuts(&s->cand, to->class, e->operand, out_end(s, e)));
 		push(r, e->to);
 	} else if (bound_of(s, e->to)->nin > 1) {
 		visit_several(r, e);
 	} else {
-		decide_beside(r, e->to, PROP_FORWARD, e->operand, out_end(s, e));
+		decide_beside(r, e->to, AP_MS_FORWARD, e->operand, out_end(s, e));
 	}
 }
 
@@ -504,11 +482,11 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 		if (ends_reshape(s, e->to))
 			s->node[e->from].visited = true;
 		else
-			reshape_backward(r, e->from, to->end[e->operand]);
+			cross_reshape(r, e->from, false, to->end[e->operand]);
 	} else if (to->role == PROP_RESHAPE) {
 		decide_at_reshape(r, e->from, slot, to->end[0]);
 	} else {
-		decide_beside(r, e->from, PROP_BACKWARD, slot, to->end[e->operand]);
+		decide_beside(r, e->from, AP_MS_BACKWARD, slot, to->end[e->operand]);
 	}
 }
 
@@ -577,11 +555,6 @@ static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const
 
 /* What is left when the searches are over: users of shared parameters that hold them differently,
  * operators that were not reached, and Reshapes. */
-static void set_counts(struct prop *s, ap_id node, const int32_t *count)
-{
-	s->node[node].count = count;
-	s->node[node].end = ap_prop_ends(&s->cand, s->node[node].class, count);
-}
 
 static bool is_known(const struct prop *s, ap_id node)
 {
@@ -609,7 +582,7 @@ static bool is_consistent(struct prop *s, const struct prop_edge *e)
 	ap_id from = known_out_end(s, e), to = in_end(s, e);
 
 	return from != AP_NONE && to != AP_NONE &&
-		ap_prop_edge_cost(&s->cand, from, to, type_of(s, e))->communication == 0;
+		ap_ms_cost_between(&s->cand, from, to, type_of(s, e))->communication == 0;
 }
 
 /* MindSpore's repair (ProcessDiffStraParams): the parameter goes with its first configured user, and the
@@ -622,17 +595,17 @@ static void repair_parameter(struct prop *s, ap_id node)
 	while (first < n->nsucc && !s->node[n->succ[first]->to].configured)
 		first++;
 	if (first < n->nsucc && !is_consistent(s, n->succ[first])) {
-		const struct prop_known known = {slot, in_end(s, n->succ[first])};
+		const struct ap_ms_known known = {slot, in_end(s, n->succ[first])};
 
-		settle(s, node, ap_prop_choose(&s->cand, n->class, PROP_BACKWARD, 1, &known));
+		settle(s, node, ap_ms_choose(&s->cand, n->class, AP_MS_BACKWARD, 1, &known));
 	}
 	for (uint32_t i = 0; i < n->nsucc && is_known(s, node); i++) {
 		const struct prop_edge *e = n->succ[i];
-		const struct prop_known known = {e->operand, n->end[slot]};
+		const struct ap_ms_known known = {e->operand, n->end[slot]};
 		const struct prop_node *to = &s->node[e->to];
 
 		if (!to->configured && to->role == PROP_OPERATOR && !is_consistent(s, e))
-			settle(s, e->to, ap_prop_choose(&s->cand, to->class, PROP_FORWARD, 1, &known));
+			settle(s, e->to, ap_ms_choose(&s->cand, to->class, AP_MS_FORWARD, 1, &known));
 	}
 }
 
@@ -643,7 +616,7 @@ static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
 
 	AP_RESERVE(s->cand.arena, s->ends, s->cand.classes.v[class].nend);
 	for (uint32_t k = 0; k < s->cand.classes.v[class].nend; k++)
-		s->ends.v[k] = ap_prop_cand_ends(&s->cand, class, k)[candidate];
+		s->ends.v[k] = ap_ms_cand_ends(&s->cand, class, k)[candidate];
 	return s->ends.v;
 }
 
@@ -658,7 +631,7 @@ static void add_cost(struct prop *s, ap_id from, ap_id to, enum ap_dtype type, s
 
 	if (from == AP_NONE || to == AP_NONE)
 		return;
-	c = ap_prop_edge_cost(&s->cand, from, to, type);
+	c = ap_ms_cost_between(&s->cand, from, to, type);
 	sum->communication += c->communication;
 	sum->computation += c->computation;
 }
@@ -691,24 +664,6 @@ static bool is_cheaper(const struct around *a, const struct around *b)
 	return false;
 }
 
-/* A Reshape lies as its producer does, as far as its own counts can say it. */
-static void settle_reshape(struct prop *s, ap_id node)
-{
-	const struct prop_class *c = ap_prop_class(&s->cand, s->node[node].class);
-	struct around least = {{0}, {0}};
-	uint32_t best = 0;
-
-	for (uint32_t i = 0; i < c->n; i++) {
-		struct around a = cost_around(s, node, ends_at(s, node, i));
-
-		if (i == 0 || is_cheaper(&a, &least)) {
-			best = i;
-			least = a;
-		}
-	}
-	settle(s, node, best);
-}
-
 static bool is_held(const struct prop *s, ap_id node)
 {
 	return s->held && s->held[node];
@@ -720,11 +675,6 @@ struct sharing {
 	const struct ap_layout **settled; /* [ntensor] of a shared parameter; NULL not yet */
 	ap_id *first; /* first operator of each tie; AP_NONE not yet */
 };
-
-static bool is_shared_parameter(const struct ap_graph *g, ap_id tensor)
-{
-	return g->tensor[tensor].kind == AP_TENSOR_PARAM && g->tensor[tensor].nuse > 1;
-}
 
 /* The first operator of the node's tie; itself where it has none or is the first. */
 static ap_id first_of_key(struct sharing *h, ap_id node)
@@ -740,7 +690,7 @@ static ap_id first_of_key(struct sharing *h, ap_id node)
 
 static const struct ap_layout *layout_of(const struct prop *s, ap_id end)
 {
-	return &ap_prop_end(&s->cand, end)->layout;
+	return &ap_ms_end_at(&s->cand, end)->layout;
 }
 
 static bool operands_agree(const struct sharing *h, ap_id node, const ap_id *end)
@@ -751,7 +701,7 @@ static bool operands_agree(const struct sharing *h, ap_id node, const ap_id *end
 	for (uint32_t k = 0; k < n->bound.nin; k++) {
 		const struct ap_layout *own = layout_of(h->s, end[k]), *other = NULL;
 
-		if (!is_shared_parameter(g, n->in[k]))
+		if (!is_shared(&g->tensor[n->in[k]]))
 			continue;
 		other = h->settled[n->in[k]];
 		for (uint32_t j = 0; j < k && !other; j++)
@@ -769,23 +719,23 @@ static bool agrees(struct sharing *h, ap_id node, const int32_t *count, const ap
 	const struct prop *s = h->s;
 
 	return operands_agree(h, node, end) &&
-		(first == node || ap_prop_same_strategy(&s->cand, bound_of(s, first),
+		(first == node || ap_ms_same_strategy(&s->cand, bound_of(s, first),
 			s->node[first].count,
 			bound_of(s, node), count));
 }
 
-/* The cheapest to reach of those candidates that agree; false where there is none. */
-static bool choose_agreeing(struct sharing *h, ap_id node)
+/* The cheapest to reach of those candidates that agree, of all where h is NULL; false where there is none. A
+ * Reshape then lies as its producer does, as far as its own counts can say it. */
+static bool settle_cheapest(struct prop *s, struct sharing *h, ap_id node)
 {
-	struct prop *s = h->s;
-	const struct prop_class *c = ap_prop_class(&s->cand, s->node[node].class);
+	const struct ap_ms_class *c = ap_ms_class(&s->cand, s->node[node].class);
 	struct around least = {{0}, {0}};
 	uint32_t best = c->n;
 
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct around a;
 
-		if (!agrees(h, node, ap_prop_count(c, i), ends_at(s, node, i)))
+		if (h && !agrees(h, node, ap_ms_count(c, i), ends_at(s, node, i)))
 			continue;
 		a = cost_around(s, node, ends_at(s, node, i));
 		if (best == c->n || is_cheaper(&a, &least)) {
@@ -820,7 +770,7 @@ static void leave_whole(struct sharing *h, ap_id tensor)
 		ap_space_start(&n->bound, h->s->cand.ndev, start);
 		set_counts(h->s, node, start);
 		for (uint32_t k = 0; k < n->bound.nin; k++)
-			if (is_shared_parameter(g, n->in[k]) && (!h->settled[n->in[k]] ||
+			if (is_shared(&g->tensor[n->in[k]]) && (!h->settled[n->in[k]] ||
 				!ap_layout_is_whole(h->settled[n->in[k]])))
 				AP_PUSH(h->s->cand.ctx->arena, left, n->in[k]);
 	}
@@ -843,7 +793,7 @@ static void settle_parameter(struct sharing *h, ap_id tensor)
 		const struct prop_node *n = &s->node[u->node];
 
 		if (!is_held(s, u->node) && !agrees(h, u->node, n->count, n->end) &&
-			!choose_agreeing(h, u->node)) {
+			!settle_cheapest(s, h, u->node)) {
 			leave_whole(h, tensor);
 			return;
 		}
@@ -873,7 +823,7 @@ static void finish(struct prop *s)
 	}
 	for (ap_id i = 0; i < nnode; i++)
 		if (!s->node[i].count)
-			settle_reshape(s, i);
+			settle_cheapest(s, NULL, i);
 	h.settled = AP_NEW_N(s->cand.ctx->arena, const struct ap_layout *, s->g->ntensor);
 	h.first = AP_NEW_N(s->cand.ctx->arena, ap_id, s->g->nnode);
 	memset(h.first, 0xff, s->g->nnode * sizeof *h.first);
@@ -881,7 +831,7 @@ static void finish(struct prop *s)
 		if (is_held(s, i))
 			first_of_key(&h, i);
 	for (ap_id t = 0; t < s->g->ntensor; t++)
-		if (is_shared_parameter(s->g, t))
+		if (is_shared(&s->g->tensor[t]))
 			settle_parameter(&h, t);
 }
 
