@@ -91,6 +91,15 @@ static bool meets(const struct ap_cut_dim *range, int32_t low, int32_t high)
 	return range->cut > 1 && range->stride < high && (int64_t)range->stride * range->cut > low;
 }
 
+/* Does a factor of mask? */
+static bool meets_any(const struct ap_cut_dim *want, uint32_t mask, int32_t low, int32_t high)
+{
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		if (mask >> f & 1 && meets(&want[f], low, high))
+			return true;
+	return false;
+}
+
 /* Takes ranks below `high` of stride, from `low`, out of a range. */
 static void strip_ranks(struct ap_cut_dim *range, int32_t low, int32_t high)
 {
@@ -101,12 +110,12 @@ static void strip_ranks(struct ap_cut_dim *range, int32_t low, int32_t high)
 	*range = end > high ? (struct ap_cut_dim){(int32_t)(end / high), high} : uncut;
 }
 
-static void take_dim(const struct hybrid *s, const struct ap_bound *b, const struct ap_dim *dim,
+static void take_dim(const struct ap_step *step, const struct ap_bound *b, const struct ap_dim *dim,
 	struct ap_cut_dim range, struct ap_cut_dim *want)
 {
 	for (int k = 0; k < dim->n && range.cut > 1; k++) {
 		int f = dim->factor[k];
-		int64_t extent = ap_factor_extent(b, f, s->step);
+		int64_t extent = ap_factor_extent(b, f, step);
 		int32_t cut = (int32_t)ap_gcd(range.cut, extent);
 
 		if (b->factor[f].flags & AP_FACTOR_FROZEN)
@@ -121,7 +130,7 @@ static void take_dim(const struct hybrid *s, const struct ap_bound *b, const str
 
 /* Adds the ranges of a tensor's layout to those of its factors, outer factors first; the greater of two
  * cuts of a factor stays. */
-static void take_cuts(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,
+static void take_cuts(const struct ap_step *step, const struct ap_bound *b, const struct ap_operand *o,
 	const struct ap_layout *l, struct ap_cut_dim *want)
 {
 	for (int d = 0; d < o->rank; d++) {
@@ -129,7 +138,7 @@ static void take_cuts(const struct hybrid *s, const struct ap_bound *b, const st
 
 		if (o == b->out && d == 0 && b->dealt_rows > 0)
 			dim.n--; /* what the executor deals is nobody's wish */
-		take_dim(s, b, &dim, l->dim[d], want);
+		take_dim(step, b, &dim, l->dim[d], want);
 	}
 }
 
@@ -204,7 +213,8 @@ static void settle(const struct hybrid *s, const struct ap_bound *b, struct ap_c
 }
 
 /* Leaves out cuts of factors, the innermost first, the batch last, until the rest is legal. */
-static void make_legal(struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want, int32_t *count)
+static void make_legal(const struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want,
+	int32_t *count)
 {
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = b->ndev; i-- > 0;) {
@@ -239,17 +249,12 @@ static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *w
 		make_legal(s, b, n->want, n->count);
 }
 
-static enum hybrid_origin operand_origin(const struct hybrid *s, const struct ap_node *n, int i)
-{
-	return s->tensor[n->in[i]].origin;
-}
-
-/* The first operand from `from` on whose origin lies in a range; -1 none. */
-static int find_operand(const struct hybrid *s, const struct ap_node *n, enum hybrid_origin low,
-	enum hybrid_origin high)
+/* The first operand whose origin lies in a range; -1 none. */
+static int find_operand(const struct hybrid_tensor *tensor, const struct ap_node *n,
+	enum hybrid_origin low, enum hybrid_origin high)
 {
 	for (int i = 0; i < n->bound.nin; i++)
-		if (operand_origin(s, n, i) >= low && operand_origin(s, n, i) <= high)
+		if (tensor[n->in[i]].origin >= low && tensor[n->in[i]].origin <= high)
 			return i;
 	return -1;
 }
@@ -277,8 +282,8 @@ static void note_factors(const struct ap_bound *b, struct hybrid_node *out)
 
 static bool is_product(const struct hybrid *s, const struct ap_node *n, struct hybrid_node *out)
 {
-	int act = find_operand(s, n, HYBRID_FREE, HYBRID_MAIN);
-	int weight = find_operand(s, n, HYBRID_WEIGHT, HYBRID_WEIGHT);
+	int act = find_operand(s->tensor, n, HYBRID_FREE, HYBRID_MAIN);
+	int weight = find_operand(s->tensor, n, HYBRID_WEIGHT, HYBRID_WEIGHT);
 
 	if (n->bound.row->unit != AP_OP_CUBE || act < 0 || weight < 0)
 		return false;
@@ -315,7 +320,7 @@ static bool is_lookup(const struct hybrid *s, const struct ap_node *n, struct hy
 			table = table < 0 ? i : table;
 		else
 			index = index < 0 ? i : index;
-	if (table < 0 || index < 0 || operand_origin(s, n, table) != HYBRID_WEIGHT ||
+	if (table < 0 || index < 0 || s->tensor[n->in[table]].origin != HYBRID_WEIGHT ||
 		!is_long(s, n, f, index))
 		return false;
 	out->act = (uint16_t)index;
@@ -339,7 +344,7 @@ static enum hybrid_origin result_origin(const struct hybrid *s, const struct ap_
 	enum hybrid_origin o = HYBRID_CONSTANT;
 
 	for (int i = 0; i < n->bound.nin; i++)
-		o = operand_origin(s, n, i) > o ? operand_origin(s, n, i) : o;
+		o = s->tensor[n->in[i]].origin > o ? s->tensor[n->in[i]].origin : o;
 	return o;
 }
 
@@ -415,14 +420,6 @@ static void refuse_table(struct hybrid *s, const struct ap_node *n, int64_t entr
 		"whole", n->name, entries, s->tp, ap_cut_allowed(s->ctx, entries, s->ndev));
 }
 
-static bool has_main(const struct hybrid *s, const struct ap_node *n)
-{
-	for (int i = 0; i < n->bound.nin; i++)
-		if (operand_origin(s, n, i) == HYBRID_MAIN)
-			return true;
-	return false;
-}
-
 static void choose_tables(struct hybrid *s)
 {
 	for (ap_id i = 0; i < s->g->nnode && !s->why; i++)
@@ -443,7 +440,8 @@ static void choose_tables(struct hybrid *s)
 		const struct ap_node *n = &s->g->node[i];
 
 		for (int k = 0; k < n->bound.nout; k++)
-			if (s->node[i].role != HYBRID_OTHER || has_main(s, n))
+			if (s->node[i].role != HYBRID_OTHER ||
+				find_operand(s->tensor, n, HYBRID_MAIN, HYBRID_MAIN) >= 0)
 				s->tensor[n->out[k]].origin = HYBRID_MAIN;
 	}
 }
@@ -589,18 +587,9 @@ static void find_sinks(struct hybrid *s)
 }
 
 /* Products with a parameter, look-ups in tables. */
-static struct ap_cut_dim tensor_range(const struct hybrid *s, int32_t parts)
+static struct ap_cut_dim tensor_range(int32_t tp, int32_t parts)
 {
-	return (struct ap_cut_dim){parts, s->tp / parts};
-}
-
-/* Is a factor of mask cut by some of the tp ranks? */
-static bool cut_by_tp(const struct hybrid *s, const struct ap_cut_dim *want, uint32_t mask)
-{
-	for (int f = 0; f < AP_MAX_FACTOR; f++)
-		if (mask >> f & 1 && meets(&want[f], 1, s->tp))
-			return true;
-	return false;
+	return (struct ap_cut_dim){parts, tp / parts};
 }
 
 static void strip_all(const struct ap_bound *b, struct ap_cut_dim *want, int32_t low, int32_t high)
@@ -663,12 +652,12 @@ static void cut_product(struct hybrid *s, ap_id node, const struct ap_layout *ac
 	int f = -1;
 
 	if (act)
-		take_cuts(s, b, &b->in[n->act], act, want);
-	if (s->tp > 1 && !cut_by_tp(s, want, n->summed) && table_allows(s, node)) {
+		take_cuts(s->step, b, &b->in[n->act], act, want);
+	if (s->tp > 1 && !meets_any(want, n->summed, 1, s->tp) && table_allows(s, node)) {
 		parts = columns_of(s, node, &f, &sink);
 		if (parts > 1) {
 			strip_all(b, want, 1, s->tp);
-			want[f] = tensor_range(s, parts);
+			want[f] = tensor_range(s->tp, parts);
 		}
 	}
 	if (s->ep > 1)
@@ -699,15 +688,15 @@ static void cut_sequence(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 }
 
 /* A factor of the rows takes as many of the tp parts that are left as fit behind those it has. */
-static void spread_over(const struct hybrid *s, const struct ap_bound *b, int f, struct ap_cut_dim *want,
+static void spread_over(const struct ap_step *step, const struct ap_bound *b, int f, struct ap_cut_dim *want,
 	int32_t *left)
 {
-	int64_t rest = ap_factor_extent(b, f, s->step) / want[f].cut;
+	int64_t rest = ap_factor_extent(b, f, step) / want[f].cut;
 	int32_t parts = (int32_t)ap_gcd(rest, *left);
 
 	if (want[f].cut > 1 && want[f].stride != *left)
 		return;
-	if (parts == 1 || ap_factor_extent(b, f, s->step) % want[f].cut)
+	if (parts == 1 || ap_factor_extent(b, f, step) % want[f].cut)
 		return;
 	*left /= parts;
 	want[f] = (struct ap_cut_dim){want[f].cut * parts, *left};
@@ -725,7 +714,7 @@ static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *w
 	for (int d = 0; d < o->rank; d++)
 		for (int k = 0; k < o->dim[d].n; k++)
 			if (rows >> o->dim[d].factor[k] & 1)
-				spread_over(s, b, o->dim[d].factor[k], want, &left);
+				spread_over(s->step, b, o->dim[d].factor[k], want, &left);
 }
 
 /* The cuts of a look-up: its indices by batch and sequence, a cut table by its entries. */
@@ -738,7 +727,7 @@ static void cut_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 		cut_sequence(s, node, want);
 	settle(s, b, want);
 	if (n->cut_table)
-		want[entries_factor(b)] = tensor_range(s, s->tp);
+		want[entries_factor(b)] = tensor_range(s->tp, s->tp);
 	else if (s->h->sp)
 		spread_rows(s, node, want);
 }
@@ -750,7 +739,7 @@ static void inherit(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 
 	for (int i = 0; i < n->bound.nin; i++)
 		if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
-			take_cuts(s, &n->bound, &n->bound.in[i], &s->tensor[n->in[i]].flow, want);
+			take_cuts(s->step, &n->bound, &n->bound.in[i], &s->tensor[n->in[i]].flow, want);
 	settle(s, &n->bound, want);
 }
 
@@ -768,12 +757,12 @@ static bool wish_of_use(struct hybrid *s, const struct ap_use *u, const struct a
 	if (s->node[u->node].role == HYBRID_PRODUCT && s->node[u->node].act == u->operand) {
 		cut_product(s, u->node, flow, want);
 	} else if (ap_op_is_view(n->bound.row) && n->bound.nin == 1 && n->bound.nout == 1) {
-		take_cuts(s, &n->bound, &n->bound.in[0], flow, want);
+		take_cuts(s->step, &n->bound, &n->bound.in[0], flow, want);
 		range_layout(&n->bound.out[0], want, &through);
 		if (!wish(s, n->out[0], &through, out))
 			return false;
 		leave_uncut(want);
-		take_cuts(s, &n->bound, &n->bound.out[0], out, want);
+		take_cuts(s->step, &n->bound, &n->bound.out[0], out, want);
 	} else {
 		return false;
 	}
@@ -807,15 +796,15 @@ static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	if (!wish(s, n->out[0], &flow, &wished))
 		return;
 	leave_uncut(want);
-	take_cuts(s, &n->bound, &n->bound.out[0], &wished, want);
+	take_cuts(s->step, &n->bound, &n->bound.out[0], &wished, want);
 }
 
-static bool all_of_tp(const struct hybrid *s, const struct hybrid_node *n, const struct ap_bound *b)
+static bool all_of_tp(const struct hybrid_node *n, const struct ap_bound *b, int32_t tp)
 {
 	for (int f = 0; f < b->nfactor; f++)
-		if (n->want[f].stride == 1 && n->want[f].cut % s->tp == 0)
+		if (n->want[f].stride == 1 && n->want[f].cut % tp == 0)
 			return true;
-	return s->tp == 1;
+	return tp == 1;
 }
 
 static const struct hybrid_sink *lost_before(const struct hybrid *s, const struct ap_node *n)
@@ -863,7 +852,7 @@ static void note_lost(struct hybrid *s, ap_id node)
 {
 	const struct ap_node *n = &s->g->node[node];
 	const struct hybrid_sink *lost = lost_columns(s, node);
-	bool full = all_of_tp(s, &s->node[node], &n->bound);
+	bool full = all_of_tp(&s->node[node], &n->bound, s->tp);
 
 	if (!full && s->node[node].role == HYBRID_PRODUCT && s->tensor[n->in[s->node[node].act]].lost) {
 		refuse(s, s->tensor[n->in[s->node[node].act]].lost);
@@ -897,28 +886,15 @@ static void hand_on(struct hybrid *s, ap_id node)
 	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
 		if (n->bound.dealt >> f & 1) /* what the executor deals by itself is brought together again */
 			want[f] = (struct ap_cut_dim){1, 0};
-	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0)) {
-		bool columns = false;
-
-		for (int f = 0; f < n->bound.nfactor; f++)
-			columns |= n->bound.out[0].factors >> f & 1 && meets(&want[f], 1, s->tp);
-		if (!columns)
-			spread_rows(s, node, want);
-	}
+	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0) &&
+		!meets_any(want, n->bound.out[0].factors, 1, s->tp))
+		spread_rows(s, node, want);
 	for (int r = 0; r < n->bound.nout; r++) {
 		range_layout(&n->bound.out[r], want, &s->tensor[n->out[r]].flow);
 		for (int i = 0; i < n->bound.nin && s->node[node].role == HYBRID_OTHER; i++)
 			if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
 				cut_pieces(s, n, i, r);
 	}
-}
-
-static bool meets_any(const struct ap_cut_dim *want, int32_t low, int32_t high)
-{
-	for (int f = 0; f < AP_MAX_FACTOR; f++)
-		if (meets(&want[f], low, high))
-			return true;
-	return false;
 }
 
 static void decide(struct hybrid *s, ap_id node)
@@ -939,9 +915,9 @@ static void decide(struct hybrid *s, ap_id node)
 	if (h->role == HYBRID_OTHER)
 		look_ahead(s, node, want);
 	apply_wants(s, node, want, &dropped);
-	if (s->cp > 1 && meets_any(want, s->tp, s->tp * s->cp)) {
+	if (s->cp > 1 && meets_any(want, ~UINT32_C(0), s->tp, s->tp * s->cp)) {
 		s->sequence_cut = true;
-		if (dropped && !meets_any(h->want, s->tp, s->tp * s->cp))
+		if (dropped && !meets_any(h->want, ~UINT32_C(0), s->tp, s->tp * s->cp))
 			s->why = ap_arena_printf(s->ctx->arena,
 				"operator \"%s\" cannot be cut by cp: %s", n->name, dropped);
 	}
@@ -1016,7 +992,7 @@ static void cut_free(struct hybrid *s)
 			for (int r = 0; r < n->bound.nout; r++) {
 				widest(s, n->out[r], &l);
 				if (l.rank > 0)
-					take_cuts(s, &n->bound, &n->bound.out[r], &l, want);
+					take_cuts(s->step, &n->bound, &n->bound.out[r], &l, want);
 			}
 			/* Only factors of the batch are cut by dp, unless it is a weight that a
 			 * user has cut so. */
