@@ -52,8 +52,6 @@ struct driving {
 /* The table's problem with the whole gradient exchange charged. */
 static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_table *t)
 {
-	struct ap_problem p = *t->problem;
-	struct ap_pnode *node = AP_NEW_N(ctx->arena, struct ap_pnode, p.n);
 	double **cost = AP_NEW_N(ctx->arena, double *, t->nclass);
 
 	for (uint32_t c = 0; c < t->nclass; c++) {
@@ -63,12 +61,7 @@ static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_tab
 		for (uint32_t i = 0; i < cls->k; i++)
 			cost[c][i] = cls->cost[i] + cls->hidden[i];
 	}
-	for (uint32_t i = 0; i < p.n; i++) {
-		node[i] = p.node[i];
-		node[i].cost = cost[t->class_of[i]];
-	}
-	p.node = node;
-	return p;
+	return ap_table_repriced(ctx->arena, t, cost);
 }
 
 /* Does simulation say that more of the gradient exchange shows than the objective charges? The objective
@@ -419,23 +412,16 @@ static void state(const struct driving *d, bool stopped, struct ap_search_info *
 						       : AP_PLAN_FEASIBLE;
 }
 
-static void mark_fixed(struct ap_ctx *ctx, const int32_t *const *fixed, struct ap_plan *p)
+static enum ap_status finish(struct driving *d, const struct ap_plan *best, struct ap_plan *out)
 {
 	struct ap_plan_op *op;
 
-	if (!fixed)
-		return;
-	op = ap_arena_memdup(ctx->arena, p->op, p->graph->nnode * sizeof *op);
-	for (ap_id i = 0; i < p->graph->nnode; i++)
-		op[i].fixed = fixed[i] != NULL;
-	p->op = op;
-}
-
-static enum ap_status finish(struct driving *d, const struct ap_plan *best, struct ap_plan *out)
-{
 	ap_ctx_phase(d->ctx, "scheduling");
 	ap_plan_complete(d->ctx, best, out);
-	mark_fixed(d->ctx, d->pinned, out);
+	op = ap_arena_memdup(d->ctx->arena, out->op, out->graph->nnode * sizeof *op);
+	for (ap_id i = 0; i < out->graph->nnode; i++)
+		op[i].fixed = d->pinned && d->pinned[i];
+	out->op = op;
 	if (d->rq->route)
 		out->route = ap_routed_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
 	out->nbaseline = d->rivals.nbaseline;
@@ -446,33 +432,32 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	return AP_OK;
 }
 
-static bool is_proven(const struct driving *d)
-{
-	return !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
-}
-
 /* Of those that were found. */
-static enum ap_status take_completed(struct driving *d)
+static enum ap_status take(struct driving *d, bool complete)
 {
 	d->rivals.fixed = d->fixed;
-	d->rivals.table = d->chosen.table;
 	d->rivals.any = false;
-	d->best = ap_rival_best(&d->rivals, d->rq, d->fixed, true);
+	d->best = ap_rival_best(&d->rivals, d->rq, d->fixed, complete);
 	return AP_OK;
+}
+
+static enum ap_status take_completed(struct driving *d)
+{
+	d->rivals.table = d->chosen.table;
+	return take(d, true);
 }
 
 static enum ap_status take_at_once(struct driving *d)
 {
-	d->rivals.fixed = d->fixed;
-	d->rivals.any = false;
-	d->best = ap_rival_best(&d->rivals, d->rq, d->fixed, false);
-	return AP_OK;
+	return take(d, false);
 }
 
 /* Is it too late for more? What is proven is worth its completion. */
 static bool is_stopped(const struct driving *d)
 {
-	return (ap_ctx_stopped(d->ctx) || d->refused) && (d->rivals.route || !is_proven(d));
+	bool proven = !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
+
+	return (ap_ctx_stopped(d->ctx) || d->refused) && (d->rivals.route || !proven);
 }
 
 /* The best plan, in d->best; NULL: none fits. */

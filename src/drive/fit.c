@@ -118,8 +118,7 @@ static struct ap_domain *domain_below(const struct fitting *f, int64_t most)
 static struct ap_problem restricted(const struct fitting *f, int64_t most, int64_t limit)
 {
 	const struct ap_table *t = f->t;
-	struct ap_problem p = *t->problem;
-	struct ap_pnode *node = AP_NEW_N(f->ctx->scratch, struct ap_pnode, p.n);
+	struct ap_problem p;
 	double **cost = AP_NEW_N(f->ctx->scratch, double *, t->nclass);
 
 	for (uint32_t c = 0; c < t->nclass; c++) {
@@ -129,11 +128,7 @@ static struct ap_problem restricted(const struct fitting *f, int64_t most, int64
 		for (uint32_t i = 0; i < cls->k; i++)
 			cost[c][i] = cls->temporary[i] <= most ? cls->cost[i] : INFINITY;
 	}
-	for (uint32_t i = 0; i < p.n; i++) {
-		node[i] = t->problem->node[i];
-		node[i].cost = cost[t->class_of[i]];
-	}
-	p.node = node;
+	p = ap_table_repriced(f->ctx->scratch, t, cost);
 	p.memory_limit = limit;
 	return p;
 }

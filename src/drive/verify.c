@@ -70,20 +70,8 @@ static int64_t part_meant(const struct ap_placement *p, const struct ap_operand 
 	return part;
 }
 
-static bool layout_is_meant(const struct ap_placement *p, const struct ap_operand *o,
-	const struct ap_layout *l)
-{
-	for (int i = 0; i < RANKS_CHECKED && i < p->ndev; i++)
-		for (int d = 0; d < o->rank; d++) {
-			int64_t rank = rank_at(p->ndev, i);
-
-			if (part_of(l, d, rank) != part_meant(p, o, &o->dim[d], rank))
-				return false;
-		}
-	return true;
-}
-
-static bool layout_is_said(const struct ap_placement *p, const struct ap_operand *o,
+/* Does every rank hold what the counts mean, and what dev_matrix and tensor_map say? */
+static bool layout_agrees(const struct ap_placement *p, const struct ap_operand *o,
 	const struct ap_layout *l)
 {
 	struct ap_dev_matrix dev;
@@ -94,18 +82,13 @@ static bool layout_is_said(const struct ap_placement *p, const struct ap_operand
 		ap_layout_dev_matrix(l, p->ndev, &dev, map);
 	for (int i = 0; i < RANKS_CHECKED && i < p->ndev; i++)
 		for (int d = 0; d < o->rank; d++) {
-			int64_t rank = rank_at(p->ndev, i);
+			int64_t rank = rank_at(p->ndev, i), part = part_of(l, d, rank);
 
-			if (part_of(l, d, rank) != (map[d] < 0 ? 0 : coordinate(&dev, rank, map[d])))
+			if (part != part_meant(p, o, &o->dim[d], rank) ||
+				part != (map[d] < 0 ? 0 : coordinate(&dev, rank, map[d])))
 				return false;
 		}
 	return true;
-}
-
-static bool layout_agrees(const struct ap_placement *p, const struct ap_operand *o,
-	const struct ap_layout *l)
-{
-	return layout_is_meant(p, o, l) && layout_is_said(p, o, l);
 }
 
 static bool layouts_agree(const struct ap_plan_op *op)

@@ -47,14 +47,10 @@ static int32_t receiver(const struct ap_whole_step *w, ap_id node)
 	return w->x.part_of[t->use[0].node];
 }
 
-static bool sends_each_time(const struct ap_whole_step *w, ap_id node)
+/* Does the node send to another stage: once a step, or with every micro-batch? */
+static bool sends(const struct ap_whole_step *w, ap_id node, bool once)
 {
-	return !w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
-}
-
-static bool sends_once(const struct ap_whole_step *w, ap_id node)
-{
-	return w->x.p->task[node].once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
+	return w->x.p->task[node].once == once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
 /* The part whose results what the node sends goes with: on its way the last before the first link. */
@@ -79,7 +75,7 @@ static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *tim
 			.last_backward_s = run[AP_RUN_LAST].span_s};
 	}
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
-		if (sends_each_time(w, i)) {
+		if (sends(w, i, false)) {
 			int32_t hop = hop_of(w, i);
 
 			time[hop].send_s += sent_s(w->x.p, i, AP_PHASE_FORWARD);
@@ -171,7 +167,7 @@ static void send_parameters(struct ap_whole_step *w, double *link)
 	double *late = &w->late_s;
 
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
-		if (sends_once(w, i))
+		if (sends(w, i, true))
 			send_once(w, link, i, w->x.part_of[i], receiver(w, i),
 				sent_s(w->x.p, i, AP_PHASE_FORWARD), 0);
 	for (size_t i = 0; i < w->sends.n; i++)
@@ -199,7 +195,7 @@ static void send_gradients(struct ap_whole_step *w, double *link)
 		const struct ap_whole_step_send *s;
 		uint32_t last;
 
-		if (!sends_once(w, i) || sent_s(w->x.p, i, AP_PHASE_BACKWARD) <= 0)
+		if (!sends(w, i, true) || sent_s(w->x.p, i, AP_PHASE_BACKWARD) <= 0)
 			continue;
 		last = w->part[receiver(w, i)].last_slot;
 		send_once(w, link, i, receiver(w, i), w->x.part_of[i],

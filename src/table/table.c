@@ -1333,3 +1333,14 @@ const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)
 
 	return cls->count + (size_t)c * cls->nfactor;
 }
+
+struct ap_problem ap_table_repriced(struct ap_arena *arena, const struct ap_table *t, double *const *cost)
+{
+	struct ap_problem p = *t->problem;
+	struct ap_pnode *node = ap_arena_memdup(arena, p.node, p.n * sizeof *node);
+
+	for (uint32_t i = 0; i < p.n; i++)
+		node[i].cost = cost[t->class_of[i]];
+	p.node = node;
+	return p;
+}

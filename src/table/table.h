@@ -69,4 +69,7 @@ const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);
 
+/* The table's problem with other costs: cost[class][candidate]. Its nodes in arena, all else shared. */
+struct ap_problem ap_table_repriced(struct ap_arena *arena, const struct ap_table *t, double *const *cost);
+
 #endif
