@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * embed SYMBOL OUT.c IN...: writes a C file that defines SYMBOL, an array of struct ap_builtin
- * (hw/builtin.h) with the base name (suffix cut off) and the text of each IN, ended by a row of
+/* embed SYMBOL OUT.c IN...: writes a C file that defines SYMBOL, an array of struct ap_builtin
+ * (hw/builtin.h) with the base name (without suffix) and the text of each IN, and a final row of
  * NULL. Run by the build. Bytes are written as character constants: string literals of this length
- * are beyond what C promises.
- */
+ * exceed what C guarantees. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * make_model MODEL [OPTIONS]: writes the operator graph of a model, made from its dimensions, to
- * standard output. models/README.md says how the bundled ones are made.
- */
+/* make_model MODEL [OPTIONS]: writes the operator graph of a model of given dimensions to standard
+ * output. models/README.md lists the commands for the bundled ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +22,7 @@ enum value { SIZE, TEXT, SHARE, FACTOR };
 static const struct option {
 	const char *name;
 	enum value value;
-	uint32_t bit; /* of the models that take it; 0: all do */
+	uint32_t bit; /* of model_kind.takes; 0: all models take it */
 	size_t offset; /* in struct options */
 	const char *help;
 } options[] = {
@@ -59,7 +57,7 @@ static bool takes(const struct model_kind *kind, const struct option *row)
 	return !row->bit || (kind->takes & row->bit);
 }
 
-/* The options of a model, or all models. */
+/* Prints the options of a model, or all models. */
 static _Noreturn void usage(const struct model_kind *kind, const char *what, const char *name)
 {
 	if (what)
@@ -113,7 +111,7 @@ static void parse(struct options *o, const struct model_kind *kind, int argc, ch
 	}
 }
 
-/* What options say in words, and what does not go together. */
+/* Interprets options given as words, and refuses contradictions. */
 static void settle(struct options *o, const struct model_kind *kind)
 {
 	struct model_params *p = &o->params;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model is made of, and how it is written. */
+/* The tensors and operators of a model, and how they are written. */
 #include "tools/model.h"
 
 #include <assert.h>
@@ -20,15 +20,15 @@ struct tensor {
 struct node {
 	struct model_op op;
 	const char *name;
-	ap_id first; /* result */
+	ap_id first; /* id of the first result */
 };
 
 struct model {
 	struct ap_arena *arena;
 	const char *name, *optimizer, *prefix;
-	struct ap_map *names; /* of tensors, under the tensors' ids */
+	struct ap_map *names; /* of tensors; their ids are the tensors' ids */
 	struct ap_map *kinds; /* "SCOPE/TYPE" */
-	AP_VEC(uint32_t) numbers; /* [kinds] operators so far */
+	AP_VEC(uint32_t) numbers; /* [kinds] number of operators so far */
 	AP_VEC(struct tensor) tensor;
 	AP_VEC(struct node) node;
 	AP_VEC(const char *) recomputed; /* cells */

@@ -18,7 +18,7 @@ static ap_id look_up(const struct model_encoder *e, const char *cell, const char
 	return model_gather(e->m, model_scope(e->m, BACKBONE, cell), table, indices, name);
 }
 
-/* The sum of words, places and segments, normalised. */
+/* Sum of word, position and segment embeddings, normalised. */
 static ap_id embed(const struct model_encoder *e, int64_t vocabulary)
 {
 	struct model *m = e->m;
@@ -40,7 +40,7 @@ static ap_id embed(const struct model_encoder *e, int64_t vocabulary)
 	return model_encoder_dropout(e, scope, x, "embedding.dropped");
 }
 
-/* From 1 and 0 for words and padding to what is added to the scores. */
+/* Turns 1 and 0 (word and padding) into what is added to the scores. */
 static ap_id attention_mask(const struct model_encoder *e)
 {
 	struct model *m = e->m;
@@ -55,7 +55,7 @@ static ap_id attention_mask(const struct model_encoder *e)
 	return model_binary(m, scope, "Mul", x, model_number(m, "mask_weight", e->dtype), "mask");
 }
 
-/* Every word is predicted; the weights are 0 for those that were not hidden. */
+/* Predicts every word; the weights of words that were not masked are 0. */
 static ap_id word_loss(const struct model_encoder *e, ap_id x, int64_t vocabulary)
 {
 	struct model *m = e->m;
@@ -81,7 +81,7 @@ static ap_id word_loss(const struct model_encoder *e, ap_id x, int64_t vocabular
 	return model_reduce(m, MLM, "ReduceMean", y, 1, false, "loss");
 }
 
-/* Does the second sentence follow the first one? The pooler looks at the first word. */
+/* Predicts from the first word whether the second sentence follows the first. */
 static ap_id sentence_loss(const struct model_encoder *e, ap_id x)
 {
 	struct model *m = e->m;

@@ -6,21 +6,18 @@
 #include "tools/model_ops.h"
 #include "tools/models.h"
 
-/* Attention of query, key and value; operands that are AP_NONE are left out. */
+/* Attention of query, key and value; optional operands are AP_NONE. */
 struct model_attention {
 	int64_t heads; /* of the queries */
 	int64_t size; /* of a head */
 	bool causal;
-	double dropout; /* of the probabilities; the fused kernel gets none inside */
-	ap_id scale; /* a number, for small operators */
-	ap_id mask; /* small operators: added to the scores */
+	double dropout; /* of the probabilities; the fused kernel gets none */
+	ap_id scale; /* a scalar for small operators */
+	ap_id mask; /* for small operators: added to the scores */
 };
 
-/*
- * The constants of a: scale and, when causal, the mask. Small operators add a mask of [1,1,s,s]; the
- * fused kernel scales by itself and, being told that the mask is causal, takes a compressed one
- * of fixed size.
- */
+/* Makes the constants of a: scale and, if causal, the mask. Small operators add a mask of
+ * [1,1,s,s]; the fused kernel scales by itself and takes a compressed causal mask of fixed size. */
 void model_attention_constants(struct model *m, struct model_attention *a, bool fused,
 	int64_t sequence, enum ap_dtype dtype);
 
@@ -28,18 +25,16 @@ void model_attention_constants(struct model *m, struct model_attention *a, bool 
 ap_id model_attend(struct model *m, const char *scope, const struct model_attention *a, ap_id q,
 	ap_id k, ap_id v);
 
-/* The same by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
+/* model_attend() by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
 ap_id model_attend_fused(struct model *m, const char *scope, const struct model_attention *a,
 	ap_id q, ap_id k, ap_id v);
 
 /* [B,S,N,D] <-> [B,N,S,D] */
 ap_id model_swap_heads(struct model *m, const char *scope, ap_id x, const char *name);
 
-/*
- * Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value and a
- * wider feed-forward part, GeLU or ReLU between; both have biases and a layer norm, before them or
- * behind the sum.
- */
+/* Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value, and a
+ * wider feed-forward part with GeLU or ReLU; both have biases and a layer norm, before them or
+ * after the sum. */
 struct model_encoder {
 	struct model *m;
 	int64_t batch, sequence, hidden, inner;
@@ -50,19 +45,19 @@ struct model_encoder {
 	struct model_attention attention;
 };
 
-/* What a model's dimensions say of its blocks; name, dropout and attention of the parameters included. */
+/* Block dimensions from a model's, including name, dropout and attention. */
 struct model_encoder model_encoder_of(struct model *m, const struct model_params *p, int64_t sequence);
 
-/* A row per token, and the tensor that has the batch as a dimension of its own. */
+/* Shapes with a row per token, and with the batch as a separate dimension. */
 struct ap_shape model_encoder_rows(const struct model_encoder *e);
 struct ap_shape model_encoder_tokens(const struct model_encoder *e);
 
-/* x if there is no dropout. */
+/* Returns x if there is no dropout. */
 ap_id model_encoder_dropout(const struct model_encoder *e, const char *scope, ap_id x,
 	const char *name);
 
-/* Block number of scope "SCOPE/NUMBER-TransformerEncoderLayer", parameters "PARAM.NUMBER.". x and
- * the result: model_encoder_tokens(). Leaves the prefix of names empty. */
+/* Adds block `number` with scope "SCOPE/NUMBER-TransformerEncoderLayer" and parameters
+ * "PARAM.NUMBER.". x and the result: model_encoder_tokens(). Resets the prefix of names. */
 ap_id model_encoder_block(const struct model_encoder *e, const char *scope, const char *param,
 	int64_t number, ap_id x);
 

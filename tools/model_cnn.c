@@ -13,7 +13,7 @@
 
 enum { IMAGE = 224, STAGES = 4, EXPANSION = 4, DEEP = 50 };
 
-/* A cell of a network that bears its parameters' names. */
+/* A cell in the network; its name prefixes the parameters. */
 struct place {
 	struct model *m;
 	const char *scope, *param; /* of the enclosing cell; "" */
@@ -29,7 +29,7 @@ static const char *param_of(const struct place *p, const char *cell, const char 
 	return ap_arena_printf(model_arena(p->m), "%s%s.%s", p->param, cell, name);
 }
 
-/* Results: one element for each step over the height and width, edges padded. */
+/* One result element per step over height and width, with padded edges. */
 static ap_id conv(const struct place *p, const char *cell, ap_id x, int64_t out, int64_t kernel,
 	int64_t stride)
 {
@@ -48,7 +48,7 @@ static ap_id conv(const struct place *p, const char *cell, ap_id x, int64_t out,
 		(s.dim[2] + stride - 1) / stride, (s.dim[3] + stride - 1) / stride));
 }
 
-/* Results: the normalised tensor, new moving averages, statistics for the backward pass. */
+/* Results: normalised tensor, new moving averages, statistics for the backward pass. */
 static ap_id batch_norm(const struct place *p, const char *cell, ap_id x)
 {
 	struct model *m = p->m;
@@ -74,7 +74,7 @@ static ap_id relu(const struct place *p, ap_id x, const char *name)
 	return model_unary(p->m, scope_of(p, "relu", "ReLU"), "ReLU", x, name);
 }
 
-/* What the block's result is added to, where its shape differs from x. */
+/* The shortcut of a block whose result has another shape than x. */
 static ap_id shortcut(const struct place *block, ap_id x, int64_t out, int64_t stride)
 {
 	struct model *m = block->m;
@@ -84,8 +84,8 @@ static ap_id shortcut(const struct place *block, ap_id x, int64_t out, int64_t s
 	return batch_norm(&p, "1", conv(&p, "0", x, out, 1, stride));
 }
 
-/* 1x1, 3x3 with the stride, 1x1 to the full number of channels; of networks that are not deep 3x3 with the
- * stride, 3x3. */
+/* 1x1, 3x3 with the stride, 1x1 to the full number of channels; if not deep, 3x3 with the stride,
+ * 3x3. */
 static ap_id residual(const struct place *p, bool deep, ap_id x, int64_t width, int64_t stride)
 {
 	struct model *m = p->m;
@@ -120,7 +120,7 @@ static ap_id stage(struct model *m, int number, int blocks, bool deep, ap_id x)
 	return x;
 }
 
-/* Windows of 3x3 or 2x2, every second one. */
+/* Windows of 3x3 or 2x2 with stride 2. */
 static ap_id max_pool(const struct place *p, const char *cell, const int64_t size[2], ap_id x)
 {
 	static const int64_t stride[] = {2, 2};
@@ -178,7 +178,7 @@ struct model *model_resnet(struct ap_arena *arena, const struct model_params *pa
 	return m;
 }
 
-/* A convolution with a bias, and its ReLU. */
+/* A convolution with bias and ReLU. */
 static ap_id biased(const struct place *p, const char *cell, ap_id x, int64_t out)
 {
 	struct model *m = p->m;

@@ -34,7 +34,7 @@ ap_id model_encoder_dropout(const struct model_encoder *e, const char *scope, ap
 		name);
 }
 
-/* One of query, key and value, as [B,N,S,D] or, for the fused kernel, [B,S,H]. */
+/* Query, key or value: [B,N,S,D] or, for the fused kernel, [B,S,H]. */
 static ap_id project(const struct model_encoder *e, const char *scope, const char *param,
 	const char *cell, ap_id x, const char *name)
 {
@@ -94,7 +94,7 @@ static ap_id feed_forward(const struct model_encoder *e, const char *block, cons
 
 typedef ap_id part_fn(const struct model_encoder *e, const char *block, const char *param, ap_id x);
 
-/* A part with its residual connection and layer norm, the number-th of the block. */
+/* A part with its residual connection and layer norm, `number` in the block. */
 static ap_id residual(const struct model_encoder *e, const char *scope, const char *param,
 	int number, part_fn *part, ap_id x, const char *name)
 {

@@ -8,7 +8,7 @@
 #define BACKBONE NET "backbone-GPTModel"
 #define LOSS TOP "loss-SoftmaxCrossEntropyExpand"
 
-/* *table: of the words, which the head uses too. */
+/* *table: word embedding, shared with the head. */
 static ap_id embed(const struct model_encoder *e, int64_t vocabulary, ap_id *table)
 {
 	struct model *m = e->m;

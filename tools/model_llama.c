@@ -19,7 +19,7 @@ struct ap_shape llama_tokens(const struct llama *l)
 	return MODEL_SHAPE(l->p->dtype, l->p->batch, l->p->sequence, l->p->hidden);
 }
 
-/* One of query, key and value: [B,N,S,D]. */
+/* Query, key or value: [B,N,S,D]. */
 static ap_id project(const struct llama *l, const char *scope, const char *param, const char *cell,
 	ap_id x, int64_t heads, const char *name)
 {
@@ -51,7 +51,7 @@ static ap_id rotate(const struct llama *l, const char *attention, ap_id x, const
 	return model_binary(m, scope, "Add", x, y, model_name(m, name, "rotated"));
 }
 
-/* A copy of each head of keys or values for every query that shares it. */
+/* Copies each head of keys or values for all queries that share it. */
 static ap_id repeat_heads(const struct llama *l, const char *scope, ap_id x, const char *name)
 {
 	const struct model_params *p = l->p;
@@ -114,7 +114,7 @@ static ap_id dense(const struct llama *l, const char *scope, const char *param, 
 		l->p->hidden, "narrow");
 }
 
-/* A part behind its norm, and the residual connection around both. */
+/* A part after its norm, with a residual connection around both. */
 static ap_id residual(const struct llama *l, const char *scope, const char *param, const char *cell,
 	const char *class, const char *norm, llama_part_fn *part, ap_id x, const char *name)
 {

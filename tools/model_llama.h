@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Llama's decoder, for those that are built like it. */
+/* Llama's decoder, for models of similar structure. */
 #ifndef AP_TOOLS_MODEL_LLAMA_H
 #define AP_TOOLS_MODEL_LLAMA_H
 
@@ -16,7 +16,7 @@ struct llama {
 struct ap_shape llama_rows(const struct llama *l); /* [B*S,H] */
 struct ap_shape llama_tokens(const struct llama *l); /* [B,S,H] */
 
-/* The feed-forward part of a block; its scope and parameters begin so. x and the result: rows. */
+/* The feed-forward part of a block; scope and param are prefixes. x and the result: rows. */
 typedef ap_id llama_part_fn(const struct llama *l, const char *scope, const char *param, ap_id x);
 
 struct model *llama_with(struct ap_arena *arena, const struct model_params *p,

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A mixture of experts at the level of the network: a mask says which token takes which place of
- * which expert, one product deals the tokens out by it, another one gathers what came of them.
- */
+/* Mixture of experts at network level: a mask assigns tokens to places of experts, one product
+ * distributes tokens by it, another one collects the results. */
 #include <math.h>
 
 #include "base/arena.h"
 #include "tools/model_llama.h"
 
-/* Places of an expert in each sample. */
+/* Number of places of an expert per sample. */
 static int64_t room(const struct model_params *p)
 {
 	return (int64_t)ceil(p->capacity * (double)(p->active * p->sequence) / (double)p->experts);
 }
 
 struct routing {
-	ap_id mask; /* [B,S,E] one where the token goes to the expert, else zero */
-	ap_id gates; /* [B,S,E] what the expert's answer weighs */
+	ap_id mask; /* [B,S,E] one if the token goes to the expert, else zero */
+	ap_id gates; /* [B,S,E] weight of the expert's result */
 };
 
-/* The best experts of each token, and their probabilities, which then sum to one. */
+/* Each token's best experts and their probabilities, rescaled to sum to one. */
 static ap_id choose(const struct llama *l, const char *scope, ap_id probs, ap_id *weights)
 {
 	const struct model_params *p = l->p;
@@ -63,7 +61,7 @@ static struct routing route(const struct llama *l, const char *scope, const char
 	return r;
 }
 
-/* Which place of its experts a token takes: [B,S,E,C]. Who finds no room goes to no expert. */
+/* The place a token takes at its experts: [B,S,E,C]. A token without a place goes to no expert. */
 static ap_id seat(const struct llama *l, const char *scope, ap_id mask)
 {
 	const struct model_params *p = l->p;
@@ -84,7 +82,7 @@ static ap_id seat(const struct llama *l, const char *scope, ap_id mask)
 	return model_binary(m, scope, "Mul", place, kept, "dispatch");
 }
 
-/* A product for each expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. */
+/* A product per expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. */
 static ap_id expert_product(const struct llama *l, const char *scope, const char *param,
 	const char *cell, ap_id x, int64_t out, const char *name)
 {
@@ -97,7 +95,7 @@ static ap_id expert_product(const struct llama *l, const char *scope, const char
 		cell)), x, w, false, name);
 }
 
-/* SwiGLU of each expert on the tokens that take its places: [B,E*C,H]. */
+/* SwiGLU of each expert on the tokens in its places: [B,E*C,H]. */
 static ap_id experts(const struct llama *l, const char *scope, const char *param, ap_id x)
 {
 	const struct model_params *p = l->p;

@@ -8,7 +8,7 @@
 
 static const int64_t last_axis[] = {-1}, last_two[] = {-2, -1};
 
-/* A copy for an attribute, which borrows its list. */
+/* Copies a list for an attribute, which borrows it. */
 static const int64_t *keep(struct model *m, const int64_t v[], int n)
 {
 	return ap_arena_memdup(model_arena(m), v, (size_t)n * sizeof *v);
@@ -21,7 +21,7 @@ ap_id model_unary(struct model *m, const char *scope, const char *type, ap_id x,
 	return model_op_one(m, op, name, model_shape(m, x));
 }
 
-/* Extents right-aligned; those missing or one are repeated. */
+/* Aligns extents right; repeats those that are missing or one. */
 static struct ap_shape broadcast(struct ap_shape a, struct ap_shape b)
 {
 	struct ap_shape s = a.rank >= b.rank ? a : b, t = a.rank >= b.rank ? b : a;
@@ -140,8 +140,8 @@ ap_id model_one_hot(struct model *m, const char *scope, ap_id indices, int64_t d
 	return model_op_one(m, op, name, s);
 }
 
-/* A StridedSlice of step one that takes from..to of one dimension and all of the others, which the
- * masks say, so that the batch may have any length. */
+/* A StridedSlice with step one of from..to in one dimension; masks select all of the others, so the
+ * batch may have any length. */
 static struct model_op strided_slice(struct model *m, const char *scope, ap_id x, int axis,
 	int64_t from, int64_t to)
 {

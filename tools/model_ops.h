@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operators and cells that models are built of. Operands: the scope, then tensors, last the name of
- * the result, whose shape is derived.
- */
+/* Operators and cells of models. Arguments: the scope, tensors, and the name of the result, whose
+ * shape is derived. */
 #ifndef AP_TOOLS_MODEL_OPS_H
 #define AP_TOOLS_MODEL_OPS_H
 
@@ -10,14 +8,14 @@
 
 ap_id model_unary(struct model *m, const char *scope, const char *type, ap_id x, const char *name);
 
-/* Broadcasts; a comparison gives bool. */
+/* Broadcasts; comparisons return bool. */
 ap_id model_binary(struct model *m, const char *scope, const char *type, ap_id x, ap_id y,
 	const char *name);
 ap_id model_less(struct model *m, const char *scope, ap_id x, ap_id y, const char *name);
 
 ap_id model_cast(struct model *m, const char *scope, ap_id x, enum ap_dtype to, const char *name);
 
-/* Dimension 0 of the given shape carries the batch and is written as -1. */
+/* Dimension 0 of shape carries the batch and is written as -1. */
 ap_id model_reshape(struct model *m, const char *scope, ap_id x, struct ap_shape shape,
 	const char *name);
 
@@ -28,7 +26,7 @@ ap_id model_gather(struct model *m, const char *scope, ap_id table, ap_id indice
 ap_id model_softmax(struct model *m, const char *scope, ap_id x, const char *name);
 ap_id model_dropout(struct model *m, const char *scope, ap_id x, double keep, const char *name);
 
-/* Ones and zeros of this type along a new last dimension of length depth. */
+/* Ones and zeros of dtype along a new last dimension of length depth. */
 ap_id model_one_hot(struct model *m, const char *scope, ap_id indices, int64_t depth,
 	enum ap_dtype dtype, const char *name);
 
@@ -36,7 +34,7 @@ ap_id model_one_hot(struct model *m, const char *scope, ap_id indices, int64_t d
 ap_id model_slice(struct model *m, const char *scope, ap_id x, int axis, int64_t from, int64_t to,
 	const char *name);
 
-/* x[:, 0]: dimension 1 is gone. */
+/* x[:, 0], without dimension 1. */
 ap_id model_first(struct model *m, const char *scope, ap_id x, const char *name);
 
 /* n copies along dimension axis: Tile. */
@@ -46,7 +44,7 @@ ap_id model_repeat(struct model *m, const char *scope, ap_id x, int axis, int64_
 ap_id model_concat(struct model *m, const char *scope, ap_id x, ap_id y, int axis,
 	const char *name);
 
-/* x w or x w^T on the last two dimensions: MatMul for matrices, BatchMatMul above, where w may lack
+/* x w or x w^T on the last two dimensions: MatMul for matrices, else BatchMatMul, where w may lack
  * outer dimensions. */
 ap_id model_matmul(struct model *m, const char *scope, ap_id x, ap_id w, bool transpose_w,
 	const char *name);
@@ -54,17 +52,15 @@ ap_id model_matmul(struct model *m, const char *scope, ap_id x, ap_id w, bool tr
 /* x^T w */
 ap_id model_matmul_tn(struct model *m, const char *scope, ap_id x, ap_id w, const char *name);
 
-/* Over the last n dimensions; over one. */
+/* Reduces the last n dimensions, or one. */
 ap_id model_reduce(struct model *m, const char *scope, const char *type, ap_id x, int n,
 	bool keep_dims, const char *name);
 ap_id model_reduce_axis(struct model *m, const char *scope, const char *type, ap_id x, int axis,
 	bool keep_dims, const char *name);
 
-/*
- * Cells with parameters of their own, whose names begin with param. nn.Dense: MatMul and BiasAdd,
- * weight [out,in], bias [out]; linear: the product alone. Norms: gamma and beta; gamma alone, in
- * float32 whatever x is.
- */
+/* Cells with parameters, whose names start with param. nn.Dense: MatMul and BiasAdd, weight
+ * [out,in], bias [out]; linear: only the product. Norms: gamma and beta; or gamma alone, always
+ * float32. */
 ap_id model_dense(struct model *m, const char *scope, const char *param, ap_id x, int64_t out,
 	const char *name);
 ap_id model_linear(struct model *m, const char *scope, const char *param, ap_id x, int64_t out,
@@ -74,11 +70,9 @@ ap_id model_layer_norm(struct model *m, const char *scope, const char *param, ap
 ap_id model_rms_norm(struct model *m, const char *scope, const char *param, ap_id x,
 	const char *name);
 
-/*
- * Cross entropy by its formula, operator by operator, as MindSpore's tutorials of distributed
- * training write it for automatic parallelism: logits [n,c], labels [n]. The loss of each row, in
- * float32; the mean of it is the loss.
- */
+/* Cross entropy, one operator per step of the formula, as in MindSpore's tutorials of distributed
+ * training with automatic parallelism: logits [n,c], labels [n]. Returns each row's loss in
+ * float32; their mean is the loss. */
 ap_id model_cross_entropy(struct model *m, const char *scope, ap_id logits, ap_id labels);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { IMAGE = 224, PATCH = 16, GRID = IMAGE / PATCH, PATCHES = GRID * GRID };
 
-/* A convolution whose windows touch each other: [B,3,224,224] to [B,196,h]. */
+/* A convolution with adjacent windows: [B,3,224,224] to [B,196,h]. */
 static ap_id patches(const struct model_encoder *e)
 {
 	static const int64_t size[] = {PATCH, PATCH}, channels_last[] = {0, 2, 1};
@@ -33,7 +33,7 @@ static ap_id patches(const struct model_encoder *e)
 	return model_transpose(m, scope, x, channels_last, "patches");
 }
 
-/* The class token before the patches, and a learned position for each. */
+/* Adds the class token before the patches, and a learned position to each. */
 static ap_id embed(const struct model_encoder *e)
 {
 	struct model *m = e->m;

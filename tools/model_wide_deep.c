@@ -9,7 +9,7 @@
 
 enum { FIELDS = 39, LAYERS = 5 };
 
-/* Matrix product and bias in float16, between tensors and parameters of float32. */
+/* Matrix product and bias in float16; tensors and parameters are float32. */
 static ap_id dense_layer(struct model *m, int number, ap_id x, int64_t out)
 {
 	struct ap_arena *arena = model_arena(m);
@@ -42,7 +42,7 @@ static ap_id look_up(struct model *m, const char *cell, int64_t rows, int64_t co
 		table, ids, name);
 }
 
-/* A linear model over the fields: one weight an entry of the table. */
+/* A linear model over the fields: one weight per entry of the table. */
 static ap_id wide(struct model *m, ap_id ids, ap_id weights, int64_t rows)
 {
 	ap_id bias = model_param(m, "wide_b", MODEL_SHAPE(AP_FLOAT32, 1));

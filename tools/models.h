@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The models that make_model knows, made from their dimensions. */
+/* The models of make_model. */
 #ifndef AP_TOOLS_MODELS_H
 #define AP_TOOLS_MODELS_H
 
 #include "tools/model.h"
 
-enum model_activation { /* of the feed-forward part; of the gated ones w2 (f(w1 x) * w3 x) */
+enum model_activation { /* activation of the feed-forward part; gated ones: w2 (f(w1 x) * w3 x) */
 	MODEL_GELU,
 	MODEL_RELU,
 	MODEL_SQUARED_RELU,
@@ -14,24 +14,24 @@ enum model_activation { /* of the feed-forward part; of the gated ones w2 (f(w1 
 	MODEL_ACTIVATIONS
 };
 
-/* Dimensions; a model reads those that model_kind.takes names. */
+/* Dimensions; a model reads those in model_kind.takes. */
 struct model_params {
 	const char *name;
-	int64_t batch; /* samples of a step, over all devices */
+	int64_t batch; /* samples per step on all devices */
 	int64_t layers, hidden;
 	int64_t heads, kv_heads; /* of the queries; of keys and values */
 	int64_t head_size; /* 0: hidden / heads */
 	int64_t inner; /* units of the feed-forward part; 0: 4 hidden */
 	enum model_activation activation;
 	int64_t sequence, vocabulary, classes;
-	int64_t experts, active; /* of a layer; of them a token's */
-	double capacity; /* tokens that an expert has room for / its fair share */
-	bool flash; /* FlashAttentionScore instead of small operators */
-	enum ap_dtype dtype; /* of parameters and activations; the loss is in float32 */
+	int64_t experts, active; /* experts per layer; per token */
+	double capacity; /* room of an expert in tokens / its fair share */
+	bool flash; /* FlashAttentionScore replaces small operators */
+	enum ap_dtype dtype; /* of parameters and activations; the loss is float32 */
 	double dropout; /* 0: no Dropout operators */
 };
 
-/* A bit for every option of make_model but --name and --batch, which all models take. */
+/* A bit per option of make_model, except --name and --batch, which all models take. */
 enum {
 	MODEL_LAYERS = 1 << 0,
 	MODEL_HIDDEN = 1 << 1,
@@ -54,7 +54,7 @@ enum {
 /* "gelu", "relu", "squared_relu", "swiglu", "geglu"; MODEL_ACTIVATIONS: unknown. */
 enum model_activation model_activation_find(const char *name);
 
-/* Is it one of those with a gate? */
+/* Does it have a gate? */
 bool model_activation_gated(enum model_activation a);
 
 typedef struct model *model_make_fn(struct ap_arena *arena, const struct model_params *params);
@@ -63,32 +63,29 @@ struct model_kind {
 	const char *name;
 	model_make_fn *make;
 	uint32_t takes; /* MODEL_... */
-	struct model_params standard; /* without options; the name is the kind's */
+	struct model_params standard; /* values without options; the name is the kind's */
 };
 
 /* Kind i; NULL past the end. */
 const struct model_kind *model_kind_at(size_t i);
 
-/* NULL: unknown. */
+/* NULL if unknown. */
 const struct model_kind *model_kind_find(const char *name);
 
 /*
  * The network of MindSpore's multiple_mix sample: Flatten, three Dense layers 784-512-512-1 with
- * ReLU between them, nn.MAELoss; SGD; the cells of both ReLU are to be recomputed.
+ * ReLU between them, nn.MAELoss; SGD; both ReLU cells are recomputed.
  *
- * The labels of the sample's data set have shape [batch] and the logits [batch, 1], so nn.MAELoss
- * subtracts [batch] from [batch, 1]: broadcasting gives [batch, batch], and that is what the sample
- * computes. The graph keeps it.
+ * The labels of the sample's data set have shape [batch], the logits [batch, 1], so nn.MAELoss
+ * broadcasts their difference to [batch, batch]. The graph keeps what the sample computes.
  */
 model_make_fn model_multiple_mix;
 
-/*
- * ResNet of 18, 34, 50, 101 or 152 layers for images of 224x224, stride in the 3x3 convolutions, and
- * MindSpore's expanded cross entropy; momentum. Parameters of 50: 23,508,032 + 2049 classes.
- */
+/* ResNet of 18, 34, 50, 101 or 152 layers for images of 224x224, stride in the 3x3 convolutions,
+ * MindSpore's expanded cross entropy; momentum. Parameters of 50: 23,508,032 + 2049 classes. */
 model_make_fn model_resnet;
 
-/* Are there residual networks of so many layers? */
+/* Is there a ResNet of so many layers? */
 bool model_resnet_has(int64_t layers);
 
 /*
@@ -104,19 +101,17 @@ model_make_fn model_vgg16;
 model_make_fn model_wide_deep;
 
 /*
- * Of transformers all formulas are for heads of h / n units and, where that is no option of its own, a
- * feed-forward part of 4 h.
+ * Formulas for transformers assume heads of h / n units and, unless it is an option, a feed-forward
+ * part of 4 h.
  *
  * GPT-3: learned positions, L pre-norm blocks of h hidden units, head tied to the word embedding.
  * Parameters: 12 L h^2 + 13 L h + (V + s) h + 2 h.
  */
 model_make_fn model_gpt;
 
-/*
- * BERT with both heads of its pre-training, the word head tied to the embedding. Parameters of the
- * encoder with its pooler: 12 L h^2 + 13 L h + (V + s + 2) h + 2 h + h^2 + h; of the heads:
- * h^2 + 3 h + V and 2 h + 2.
- */
+/* BERT with both heads of its pre-training; the word head is tied to the embedding. Parameters of
+ * the encoder with its pooler: 12 L h^2 + 13 L h + (V + s + 2) h + 2 h + h^2 + h; of the heads: h^2
+ * + 3 h + V and 2 h + 2. */
 model_make_fn model_bert;
 
 /*

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * mutate SEED: copies standard input to standard output with a few faults in it: bytes flipped,
- * removed, doubled or replaced by one that matters in our formats, or the rest cut off.
- */
+/* mutate SEED: copies standard input to standard output with a few faults: bytes flipped, removed,
+ * doubled or replaced by one that matters in our formats, or the end cut off. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

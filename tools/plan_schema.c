@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON Schema of the plan file, to standard output. */
+/* Writes the JSON Schema of the plan file to standard output. */
 #include <stdio.h>
 
 #include "base/arena.h"
