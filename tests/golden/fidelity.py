@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: fidelity.py FIDELITY SOURCE_ROOT
+
+The bench of published measurements: rows of every kind and what cannot be expressed, aggregates computed again
+from what --csv wrote, predictions that look at nothing that was measured, the same bytes twice, files that are no
+such CSV.
+"""
+import csv
+import io
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+FIDELITY, ROOT = sys.argv[1:3]
+ROWS = os.path.join(ROOT, "tests", "golden", "fidelity", "rows.csv")
+failed = []
+
+
+def hold(what, is_so, *seen):
+    if not is_so:
+        failed.append(what)
+        print("FAILED:", what, *seen)
+
+
+def run(*args, status=0):
+    done = subprocess.run([FIDELITY, *args], capture_output=True, text=True)
+    hold(f"{args}: status {status}", done.returncode == status, done.returncode, done.stderr)
+    return done.stdout if status == 0 else done.stderr
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def near(a, b, most=1e-9):
+    return abs(a - b) <= most * max(abs(a), abs(b))
+
+
+def table(text, heading):
+    """Rows of the Markdown table whose first line begins so."""
+    lines = text[text.index("| " + heading):].split("\n")
+    rows = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+    return rows
+
+
+def ranks(values):
+    return [sum(w < v for w in values) + (sum(w == v for w in values) + 1) / 2 for v in values]
+
+
+def spearman(x, y):
+    a, b = ranks(x), ranks(y)
+    mean = (len(x) + 1) / 2
+    over = sum((i - mean) * (k - mean) for i, k in zip(a, b))
+    return over / (sum((i - mean) ** 2 for i in a) * sum((k - mean) ** 2 for k in b)) ** 0.5
+
+
+work = tempfile.TemporaryDirectory()
+at = lambda name: os.path.join(work.name, name)
+
+given = read(ROWS)
+text = run(ROWS, "--csv", at("out.csv"), "--svg", at("out.svg"), "--markdown", at("out.md"))
+out = read(at("out.csv"))
+by_id = {row["id"]: row for row in out}
+
+# A row for each, in order; what came in comes out, quotes and line breaks too.
+hold("header", list(out[0]) == ["id", "measured_s", "predicted_s", "measured_bytes", "predicted_bytes", "source_id",
+                                "reason"])
+hold("ids", [row["id"] for row in out] == [row["id"] for row in given])
+hold("an id in quotes", 'a "quoted" id,\nin two lines' in by_id)
+for row in out:
+    hold(f"{row['id']}: a prediction or a reason", bool(row["predicted_s"]) != bool(row["reason"]), row)
+    hold(f"{row['id']}: bytes with seconds", bool(row["predicted_s"]) == bool(row["predicted_bytes"]), row)
+
+# Seconds as stated, or of a rate: 32 x 256 tokens / (8 x 100,000/s), 128 images / 6,400/s.
+for name, seconds in (("row-1", 0.02), ("row-12", 0.01024), ("row-13", 0.0128), ("row-15", 0.02)):
+    hold(f"{name}: measured", near(float(by_id[name]["measured_s"]), seconds), by_id[name])
+hold("bytes measured", by_id["row-12"]["measured_bytes"] == "3000000000")
+
+# What cannot be expressed, and why.
+for name, why in {"row-21": "TPU v4", "row-22": "JAX 0.4", "row-23": "Mamba-2.8B", "row-24": "eight",
+                  "row-25": "dp 3", "row-26": "vocab", "row-27": "int4", "row-28": "now and then",
+                  "row-29": "mbs 3", "row-30": "fp8", "row-31": "PCIe", "blank": "framework"}.items():
+    hold(f"{name}: reason", why in by_id[name]["reason"], by_id[name])
+hold("others are expressed", sum(not row["reason"] for row in out) == 20)
+reasons = table(text, "cannot be expressed because")
+hold("reasons are counted", sum(int(n) for _, n in reasons) == 12, reasons)
+
+# The network of the cluster: a card a server, a card a device, what the profile has.
+one, each, own = (float(by_id[name]["predicted_s"]) for name in ("row-16", "row-17", "row-18"))
+hold("the network counts", each < own < one, one, each, own)
+
+# What of it is recomputed: half of the layers takes less than all of them, a recipe nothing, where it fits.
+some = float(by_id["row-13"]["predicted_s"])
+lines = {k: list(csv.DictReader(io.StringIO(open(ROWS, encoding="utf-8", newline="").read()))) for k in ("all", "none")}
+for kind, word in (("all", "full"), ("none", "none")):
+    for row in lines[kind]:
+        row["recompute"] = word if row["id"] in ("row-13", "row-14") else row["recompute"]
+    with open(at(kind + ".csv"), "w", encoding="utf-8", newline="") as f:
+        w = csv.DictWriter(f, list(given[0]))
+        w.writeheader()
+        w.writerows(lines[kind])
+    run(at(kind + ".csv"), "--csv", at(kind + ".out.csv"))
+full, none = ({row["id"]: row for row in read(at(kind + ".out.csv"))} for kind in ("all", "none"))
+hold("layers recomputed", float(none["row-13"]["predicted_s"]) < some < float(full["row-13"]["predicted_s"]))
+hold("a recipe that fits", none["row-14"]["predicted_s"] == by_id["row-14"]["predicted_s"])
+
+# Aggregates, computed again.
+grades = {row["id"]: row["grade"] for row in given}
+sources = list(dict.fromkeys(row["source_id"] for row in out))
+for cells in table(text, "source"):
+    mine = [row for row in out if cells[0] in (row["source_id"], "total")]
+    errors = [float(r["predicted_s"]) / float(r["measured_s"]) - 1 for r in mine
+              if r["measured_s"] and r["predicted_s"] and grades[r["id"]] in ("A", "")]
+    memory = [int(r["predicted_bytes"]) / int(r["measured_bytes"]) - 1 for r in mine if r["measured_bytes"]]
+    expected = [str(len(mine)), str(sum(bool(r["reason"]) for r in mine)), str(len(errors))]
+    expected += [f"{statistics.mean(map(abs, errors)) * 100:.1f}", f"{statistics.median(map(abs, errors)) * 100:.1f}",
+                 f"{statistics.mean(errors) * 100:+.1f}"] if errors else ["", "", ""]
+    expected += [str(len(memory))] + ([f"{abs(memory[0]) * 100:.1f}", f"{memory[0] * 100:+.1f}"] if memory else ["", ""])
+    hold(f"errors of {cells[0]}", cells[1:] == expected, cells, expected)
+hold("every source has a line", [cells[0] for cells in table(text, "source")] == sources + ["total"])
+group = [by_id[f"row-{i}"] for i in range(1, 12)] + [by_id['a "quoted" id,\nin two lines']]
+measured = [float(row["measured_s"]) for row in group]
+predicted = [float(row["predicted_s"]) for row in group]
+regret = measured[predicted.index(min(predicted))] / min(measured) - 1
+hold("ranking", table(text, "strategies of") == [["GPT-tiny, 8 devices, batch 32", "12",
+     f"{spearman(predicted, measured):.2f}", f"{regret * 100:.1f}"]], table(text, "strategies of"))
+
+# A line a row, with its error.
+error = predicted[0] / measured[0] - 1
+hold("a line a row", re.search(rf"^row-1 +0\.0200 +{predicted[0]:.4f} +{error * 100:+.1f} ", text, re.M), text[:400])
+hold("what is not judged", re.search(r"^row-19 .*not judged$", text, re.M))
+
+# One source; the same bytes twice.
+run(ROWS, "--only", "others", "--csv", at("others.csv"))
+hold("--only", read(at("others.csv")) == [row for row in out if row["source_id"] == "others"])
+hold("the same bytes", run(ROWS, "--csv", at("out2.csv"), "--svg", at("out2.svg"), "--markdown", at("out.md")) == text)
+for name in ("out%s.csv", "out%s.svg"):
+    hold(name, open(at(name % ""), "rb").read() == open(at(name % 2), "rb").read())
+svg = open(at("out.svg"), encoding="utf-8").read()
+hold("a mark a row and a source", svg.count("<use ") == 19 + 2, svg.count("<use "))
+hold("the table is in the document", "\n".join(" | ".join(c) for c in table(text, "source")) ==
+     "\n".join(" | ".join(c) for c in table(open(at("out.md"), encoding="utf-8").read(), "source")))
+
+# Nothing that was measured, and no name of where it was, decides a prediction: without all that, and with the columns
+# in another order, they have the same bytes.
+blank = ("id", "source_id", "source_url", "source_locator", "iter_time_s", "iter_time_basis", "samples_per_s",
+         "tokens_per_s_per_dev", "tflops_per_dev", "tflops_kind", "mfu", "mem_bytes", "mem_kind", "params_b",
+         "inferred", "grade", "notes")
+with open(at("blank.csv"), "w", encoding="utf-8", newline="") as f:
+    w = csv.DictWriter(f, list(reversed(list(given[0]))))
+    w.writeheader()
+    for row in given:
+        w.writerow({key: "" if key in blank else value for key, value in row.items()})
+run(at("blank.csv"), "--csv", at("blank.out.csv"))
+facts = ("predicted_s", "predicted_bytes", "reason")
+hold("predictions look at facts alone", [[row[key] for key in facts] for row in read(at("blank.out.csv"))] ==
+     [[row[key] for key in facts] for row in out])
+
+# Neutral software is predicted, too, and is not the same.
+run(ROWS, "--neutral", "--csv", at("neutral.csv"))
+neutral = read(at("neutral.csv"))
+hold("--neutral", [bool(row["reason"]) for row in neutral] == [bool(row["reason"]) for row in out])
+
+# What is no such file.
+head = ",".join(given[0])
+
+
+def bad(text, what):
+    with open(at("bad.csv"), "w", encoding="utf-8", newline="") as f:
+        f.write(text)
+    said = run(at("bad.csv"), status=3)
+    hold(f"{what} is said", what in said, said)
+
+
+bad(head + '\n"open', "line 2")
+bad(head + '\n"x"y,', "line 2")
+bad(head + "\na,b\n", "2 fields")
+bad(head.replace("gbs", "GBS") + "\n", "gbs")
+run(at("nowhere.csv"), status=6)
+run(ROWS, "--csv", at("no/such/folder.csv"), status=6)
+run(status=2)
+run(ROWS, "--what", status=2)
+with open(at("crlf.csv"), "w", encoding="utf-8", newline="") as f:
+    f.write("\ufeff" + open(ROWS, encoding="utf-8", newline="").read().replace("\n", "\r\n").replace(
+        "id,\r\nin two", "id,\nin two").rstrip("\r\n"))
+run(at("crlf.csv"), "--csv", at("crlf.out.csv"))
+hold("other line ends", open(at("crlf.out.csv"), "rb").read() == open(at("out.csv"), "rb").read())
+with open(at("empty.csv"), "w", encoding="utf-8", newline="") as f:
+    f.write(head)
+run(at("empty.csv"), "--svg", at("empty.svg"))
+sys.exit(bool(failed))
