@@ -150,7 +150,25 @@ def put_together(pieces, dim, outer):
     return np.concatenate(seen, dim + 1).reshape(*x.shape[:dim], -1, *x.shape[dim + 1:])
 
 
+def apart(step):
+    """A step of two dimensions is a step of each."""
+    parts = step.get("inner_parts")
+    if not parts:
+        return [step]
+    stride, size = step["axis"]
+    need(size % parts == 0, "a step divides its devices unevenly")
+    return [dict(step, inner_parts=None, axis=[stride * parts, size // parts]),
+        dict(step, inner_parts=None, axis=[stride, parts], dim=step["inner_dim"], outer=step["inner_outer"])]
+
+
 def move(value, step, back=False):
+    """The adjoint (back) of a step of two dimensions runs in any order, as the step does."""
+    for one in apart(step):
+        value = move_along(value, one, back)
+    return value
+
+
+def move_along(value, step, back):
     axes, kind = [step["axis"]], step["kind"]
     size, dim, outer = step["axis"][1], step["dim"], step["outer"]
     joined = (dim, outer) if kind == "AllGather" else (step.get("concat_dim"), step.get("concat_outer"))

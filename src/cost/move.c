@@ -212,7 +212,7 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 	struct steps_cost back;
 
 	steps_cost_make(pr, steps,
-		ap_reshard_moves(b, a, ap_pricer_step(pr)->alltoall, steps), dtype_bytes, &back);
+		ap_reshard_moves(b, a, ap_reshard_ways(ap_pricer_step(pr)), steps), dtype_bytes, &back);
 	return back.forward_s;
 }
 
@@ -229,7 +229,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 {
 	const struct ap_step *step = ap_pricer_step(pr);
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int n = ap_reshard_moves(a, b, step->alltoall, steps), bytes = ap_dtype_bytes(f->dtype);
+	int n = ap_reshard_moves(a, b, ap_reshard_ways(step), steps), bytes = ap_dtype_bytes(f->dtype);
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct steps_cost sum;
 

@@ -129,15 +129,14 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.sets = flow.sets;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh) {
+		unsigned ways = ap_reshard_ways(k->blank.step);
 		struct ap_plan_move m = {.a = *a, .b = *b};
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
 
-		m.nstep = ap_reshard(a, b, flow.size, k->blank.machine->ndev, k->blank.step->alltoall,
-			steps);
+		m.nstep = ap_reshard(a, b, flow.size, k->blank.machine->ndev, ways, steps);
 		m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
 		if (flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
-			m.nback = ap_reshard(b, a, flow.size, k->blank.machine->ndev,
-				k->blank.step->alltoall, steps);
+			m.nback = ap_reshard(b, a, flow.size, k->blank.machine->ndev, ways, steps);
 			m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
 		}
 		ap_move_cost_make(k->pricer, &flow, a, b, &m.cost);

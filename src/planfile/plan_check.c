@@ -637,14 +637,21 @@ static void rule_baselines(struct book *b)
 }
 
 /* Does the route decide operators by itself? Its baselines then have no gap. */
-static bool decides(const char *name)
+static const struct ap_route *route_named(const char *name)
 {
 	const struct ap_route *r;
 
 	for (size_t i = 0; (r = ap_route_at(i)); i++)
 		if (!strcmp(r->name, name))
-			return r->complete;
-	return false;
+			return r;
+	return NULL;
+}
+
+static bool decides(const char *name)
+{
+	const struct ap_route *r = route_named(name);
+
+	return r && r->complete;
 }
 
 static void rule_loss(struct book *b)
@@ -1043,6 +1050,14 @@ static void hold_step(struct book *b, const struct ap_jv *v, const struct ap_res
 		book_want_int(b, v, "concat_dim", s->concat, why);
 		book_want_int(b, v, "concat_outer", s->concat_outer, why);
 	}
+	if ((s->inner_parts > 1) != (ap_jv_get(v, "inner_parts") != NULL)) {
+		book_fault(b, v, s->inner_parts > 1 ? "no key \"inner_parts\"" : "has two dimensions, and is "
+			"of one");
+	} else if (s->inner_parts > 1) {
+		book_want_int(b, v, "inner_dim", s->inner, why);
+		book_want_int(b, v, "inner_outer", s->inner_outer, why);
+		book_want_int(b, v, "inner_parts", s->inner_parts, why);
+	}
 }
 
 /* What a device sends: of what it gets together all but its own part, of what it deals all but one. */
@@ -1057,12 +1072,23 @@ static int64_t sent_bytes(const struct ap_reshard_step *step, int n, int bytes)
 	return sum;
 }
 
+/* What the plan's executor may use in a redistribution. */
+static unsigned ways(const struct book *b)
+{
+	const struct ap_jv *settings = ap_jv_get(b->root, "settings"),
+		*alltoall = ap_jv_get(settings, "enable_alltoall"), *name = ap_jv_get(settings, "executor");
+	const struct ap_route *r = ap_jv_type(name) == AP_JSTRING ? route_named(ap_jv_str(name)) : NULL;
+	struct ap_step step = AP_STEP_DEFAULT;
+
+	step.alltoall = ap_jv_type(alltoall) != AP_JBOOL || ap_jv_bool(alltoall);
+	step.executor = r ? r->executor : ap_route_at(0)->executor;
+	return ap_reshard_ways(&step);
+}
+
 /* Steps are those that lead from one layout to the other; nothing is sent but in them. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
 	const struct ap_layout *to, const struct book_tensor *t, const struct ap_jv *move)
 {
-	const struct ap_jv *setting = ap_jv_get(ap_jv_get(b->root, "settings"), "enable_alltoall");
-	bool alltoall = !setting || ap_jv_type(setting) != AP_JBOOL || ap_jv_bool(setting);
 	struct ap_reshard_step step[AP_RESHARD_MAX];
 	int64_t size[AP_MAX_RANK];
 	int n, i = 0;
@@ -1074,7 +1100,7 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 			ap_jv_str(t->where));
 		return;
 	}
-	n = ap_reshard(from, to, size, b->ndev, alltoall, step);
+	n = ap_reshard(from, to, size, b->ndev, ways(b), step);
 	if (ap_jv_count(list) != (size_t)n) {
 		book_fault(b, list, "expected %d steps from one layout to the other", n);
 		return;

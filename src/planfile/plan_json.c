@@ -771,6 +771,11 @@ static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshar
 			ap_jw_kint(w, "concat_dim", s->concat);
 			ap_jw_kint(w, "concat_outer", s->concat_outer);
 		}
+		if (s->inner_parts > 1) {
+			ap_jw_kint(w, "inner_dim", s->inner);
+			ap_jw_kint(w, "inner_outer", s->inner_outer);
+			ap_jw_kint(w, "inner_parts", s->inner_parts);
+		}
 		ap_jw_key(w, "axis");
 		write_axis(w, &s->axis);
 		ap_jw_kint(w, "bytes_before", s->before * bytes);

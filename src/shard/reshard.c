@@ -41,7 +41,8 @@ static struct ap_reshard_step *emit(struct writer *w, enum ap_move move, struct 
 	step->dim = (uint8_t)dim;
 	step->concat = 0;
 	step->first = false;
-	step->outer = step->concat_outer = 1;
+	step->inner = 0;
+	step->outer = step->concat_outer = step->inner_outer = step->inner_parts = 1;
 	step->before = w->elements;
 	if (move == AP_MOVE_SLICE)
 		w->elements /= axis.size;
@@ -199,6 +200,7 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 					.parts = (2 * cut - 2) << start};
 		}
 		out->elements *= size[d];
+		out->slice[d] = size[d] / l->dim[d].cut;
 	}
 	out->elements /= parts;
 	while (out->first < l->rank && size[out->first] == 1)
@@ -207,12 +209,12 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 
 /* False: through the whole. */
 static bool write_steps(struct writer *w, const struct ap_reshard_end *a,
-	const struct ap_reshard_end *b, bool alltoall, struct ap_reshard_step *steps)
+	const struct ap_reshard_end *b, unsigned ways, struct ap_reshard_step *steps)
 {
 	assert(a->layout.rank == b->layout.rank);
 	w->steps = steps;
 	w->n = 0;
-	w->alltoall = alltoall;
+	w->alltoall = ways & AP_RESHARD_ALLTOALL;
 	w->first = a->first;
 	w->elements = a->elements;
 	if (!ap_reshard_unify(a, b, &w->u)) {
@@ -221,15 +223,6 @@ static bool write_steps(struct writer *w, const struct ap_reshard_end *a,
 	}
 	infer(w);
 	return true;
-}
-
-int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, bool alltoall,
-	struct ap_reshard_step steps[AP_RESHARD_MAX])
-{
-	struct writer w;
-
-	write_steps(&w, a, b, alltoall, steps);
-	return w.n;
 }
 
 /* Elements of its tensor dimension's running slice that stand outside sub-dimension k. */
@@ -277,17 +270,105 @@ static void find_outer(const struct ap_unified *u, struct ap_reshard_step *steps
 	}
 }
 
+/* Are these one step, the axis of one lying just inside that of the other? Of one dimension the parts have
+ * to lie so too. */
+static bool can_join(const struct ap_reshard_step *a, const struct ap_reshard_step *b)
+{
+	bool ordered = a->axis.stride > b->axis.stride;
+	const struct ap_reshard_step *x = ordered ? a : b, *y = ordered ? b : a;
+
+	if (a->move != b->move || a->move == AP_MOVE_ALLTOALL || a->inner_parts > 1 ||
+		x->axis.stride != y->axis.stride * y->axis.size)
+		return false;
+	return x->dim != y->dim ||
+		y->outer == x->outer * ((a->move == AP_MOVE_GATHER) == ordered ? x->axis.size : 1);
+}
+
+static void join_step(struct ap_reshard_step *a, const struct ap_reshard_step *b)
+{
+	const struct ap_reshard_step first = *a;
+	bool ordered = first.axis.stride > b->axis.stride;
+	const struct ap_reshard_step *x = ordered ? &first : b, *y = ordered ? b : &first;
+
+	*a = *x;
+	a->axis = (struct ap_axis){y->axis.stride, x->axis.size * y->axis.size};
+	if (x->dim != y->dim) {
+		a->inner = y->dim;
+		a->inner_outer = y->outer;
+		a->inner_parts = y->axis.size;
+	}
+	a->before = first.before;
+	a->after = b->after;
+}
+
+/* Do the slices of a group, one behind the other, make what a GATHER makes of slices of this extent? */
+static bool is_contiguous(const struct ap_reshard_step *s, const int64_t *extent)
+{
+	int64_t outside = s->outer;
+
+	for (int d = 0; d < s->dim; d++)
+		outside *= extent[d];
+	if (s->inner_parts == 1)
+		return outside == 1;
+	for (int d = s->dim; d < s->inner; d++)
+		outside *= extent[d];
+	return outside * s->inner_outer == 1 && s->dim < s->inner;
+}
+
+/* Puts steps together; returns the number of those left. What is in place as it arrives takes no copies,
+ * whatever its dimension. */
+static int join(const struct ap_reshard_end *a, struct ap_reshard_step *steps, int n)
+{
+	int64_t extent[AP_MAX_RANK];
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+		if (left > 0 && can_join(&steps[left - 1], &steps[i]))
+			join_step(&steps[left - 1], &steps[i]);
+		else
+			steps[left++] = steps[i];
+	memcpy(extent, a->slice, sizeof extent);
+	for (struct ap_reshard_step *s = steps; s < steps + left; s++) {
+		int32_t parts = s->axis.size / s->inner_parts;
+
+		if (s->move == AP_MOVE_GATHER) {
+			s->first = is_contiguous(s, extent);
+			extent[s->dim] *= parts;
+			extent[s->inner] *= s->inner_parts;
+		} else {
+			extent[s->dim] /= parts;
+			extent[s->inner] /= s->inner_parts;
+			if (s->move == AP_MOVE_ALLTOALL)
+				extent[s->concat] *= parts;
+		}
+	}
+	return left;
+}
+
+static int make_steps(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
+	bool outer, struct ap_reshard_step *steps)
+{
+	struct writer w;
+
+	if (write_steps(&w, a, b, ways, steps) && (outer || ways & AP_RESHARD_JOINT))
+		find_outer(&w.u, steps, w.n);
+	return ways & AP_RESHARD_JOINT ? join(a, steps, w.n) : w.n;
+}
+
+int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
+	struct ap_reshard_step steps[AP_RESHARD_MAX])
+{
+	return make_steps(a, b, ways, false, steps);
+}
+
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, bool alltoall, struct ap_reshard_step steps[AP_RESHARD_MAX])
+	int64_t ndev, unsigned ways, struct ap_reshard_step steps[AP_RESHARD_MAX])
 {
 	struct ap_reshard_end from, to;
-	struct writer w;
 
 	ap_reshard_end_make(a, size, ndev, &from);
 	ap_reshard_end_make(b, size, ndev, &to);
-	if (write_steps(&w, &from, &to, alltoall, steps))
-		find_outer(&w.u, steps, w.n);
-	return w.n;
+	return make_steps(&from, &to, ways, true, steps);
 }
 
 /* A tensor dimension that lies differently in the two layouts. */

@@ -7,6 +7,7 @@
 #define AP_SHARD_RESHARD_H
 
 #include "shard/layout.h"
+#include "shard/step.h"
 
 enum ap_move {
 	AP_MOVE_SLICE, /* SplitByAxis: local */
@@ -22,28 +23,44 @@ enum ap_move {
  *   GATHER    puts the slices of the group together as the parts of `dim`.
  *   ALLTOALL  sends part i of `dim` to member i, then puts what came as parts of `concat`.
  * dim and concat may be one dimension: concat_outer counts after `dim` was split.
+ * Where inner_parts is above 1, a SLICE or GATHER is one of two dimensions at once: part p of the axis
+ * is part p / inner_parts of `dim` and p % inner_parts of `inner`, whose outer is inner_outer.
  */
 struct ap_reshard_step {
 	enum ap_move move;
 	struct ap_axis axis; /* of the ranks */
 	uint8_t dim; /* of the tensor: cut (SLICE, ALLTOALL) or concatenated (GATHER) */
 	uint8_t concat; /* ALLTOALL: dimension concatenated */
+	uint8_t inner; /* SLICE, GATHER of two dimensions: the second one */
 	bool first; /* what is concatenated is the first dimension of the expanded shape: AllGather
 	               alone does it, without local copies */
-	int32_t outer, concat_outer;
+	int32_t outer, concat_outer, inner_outer;
+	int32_t inner_parts; /* of axis.size, those of `inner`; 1: the step is of `dim` alone */
 	int64_t before, after; /* elements of the slice on one rank */
 };
 
 #define AP_RESHARD_MAX 48
 
+/* What a writer of steps may use, as bits. */
+#define AP_RESHARD_ALLTOALL 1u /* else a GATHER and a SLICE stand for each ALLTOALL */
+#define AP_RESHARD_JOINT 2u /* two steps of one move, one behind the other, over an axis and the next one
+                               inside it, are one over both: MindSpore has no such operators */
+
+/* What the executor of a step has. */
+static inline unsigned ap_reshard_ways(const struct ap_step *step)
+{
+	return (step->alltoall ? AP_RESHARD_ALLTOALL : 0) |
+		(step->executor == AP_EXECUTOR_GENERIC ? AP_RESHARD_JOINT : 0);
+}
+
 /*
  * Steps from layout a to layout b of a tensor with these extents; returns their number, 0 when the
- * layouts are equal. Without alltoall a GATHER and a SLICE stand for each ALLTOALL. Layouts whose
+ * layouts are equal. Layouts whose
  * boundaries do not divide one another: every cut dimension of a is gathered, then b is sliced
  * (formats 5.1 step 5). No allocation.
  */
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, bool alltoall, struct ap_reshard_step steps[AP_RESHARD_MAX]);
+	int64_t ndev, unsigned ways, struct ap_reshard_step steps[AP_RESHARD_MAX]);
 
 /*
  * One end of redistributions of a tensor: a layout, read once where it is compared with many. Where an axis
@@ -52,6 +69,7 @@ int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64
 struct ap_reshard_end {
 	struct ap_layout layout;
 	int64_t elements; /* of the slice on one rank */
+	int64_t slice[AP_MAX_RANK]; /* its extents */
 	uint8_t first; /* the first dimension of more than one element */
 	uint8_t other; /* dimensions whose cut or stride is no power of two, a bit each */
 	struct ap_reshard_axis { /* that cuts a dimension; zeroes: none does, or no powers of two */
@@ -66,9 +84,9 @@ struct ap_reshard_end {
 void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t ndev,
 	struct ap_reshard_end *out);
 
-/* The steps between two ends of one tensor; outer and concat_outer, which no price depends on, are 1.
- * Some 0.15 us, twice that where cuts or strides are no powers of two. */
-int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, bool alltoall,
+/* The steps between two ends of one tensor; without AP_RESHARD_JOINT outer and concat_outer, which no
+ * price depends on, are 1. Some 0.15 us, twice that where cuts or strides are no powers of two. */
+int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
 	struct ap_reshard_step steps[AP_RESHARD_MAX]);
 
 #define AP_MAX_LOG 20 /* a machine has at most 2^20 ranks */

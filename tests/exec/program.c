@@ -148,6 +148,8 @@ static bool same_step(const struct ap_reshard_step *a, const struct ap_reshard_s
 	return a->move == b->move && a->axis.stride == b->axis.stride && a->axis.size == b->axis.size &&
 		a->dim == b->dim && a->outer == b->outer && a->before == b->before &&
 		a->after == b->after &&
+		a->inner_parts == b->inner_parts && (a->inner_parts == 1 ||
+			(a->inner == b->inner && a->inner_outer == b->inner_outer)) &&
 		(!twice || (a->concat == b->concat && a->concat_outer == b->concat_outer));
 }
 

@@ -239,6 +239,12 @@ static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv 
 		.before = ex_read_int(r, obj, "bytes_before") / bytes,
 		.after = ex_read_int(r, obj, "bytes_after") / bytes};
 
+	s.inner_outer = s.inner_parts = 1;
+	if (ap_jv_get(obj, "inner_parts")) {
+		s.inner = (uint8_t)ex_read_int(r, obj, "inner_dim");
+		s.inner_outer = (int32_t)ex_read_int(r, obj, "inner_outer");
+		s.inner_parts = (int32_t)ex_read_int(r, obj, "inner_parts");
+	}
 	if (s.move == AP_MOVE_ALLTOALL) {
 		s.concat = (uint8_t)ex_read_int(r, obj, "concat_dim");
 		s.concat_outer = (int32_t)ex_read_int(r, obj, "concat_outer");

@@ -147,15 +147,44 @@ static void run_back(const struct step *t, struct ex_shards *g)
 	*g = out;
 }
 
-/* The steps, as the fault leaves them. */
+/* A step of two dimensions is one of each, the inner one first; one collective all the same. */
+static int take_apart(struct ex_world *w, const struct ap_reshard_step *s, struct ap_reshard_step *out)
+{
+	int32_t parts = s->inner_parts;
+
+	out[0] = *s;
+	if (parts == 1)
+		return 1;
+	if (parts < 1 || s->axis.size % parts || s->move == AP_MOVE_ALLTOALL || s->inner == s->dim) {
+		ex_trouble(w, "a step of dimensions %d and %d over %" PRId32 " devices, %" PRId32
+			" of them inside", s->dim, s->inner, s->axis.size, parts);
+		return 1;
+	}
+	out[0].inner_parts = out[1].inner_parts = 1;
+	out[1] = out[0];
+	out[0].dim = s->inner;
+	out[0].outer = s->inner_outer;
+	out[0].axis.size = parts;
+	out[1].axis = (struct ap_axis){s->axis.stride * parts, s->axis.size / parts};
+	out[0].after = out[1].before = s->move == AP_MOVE_GATHER ? s->before * parts : s->before / parts;
+	w->ncollective -= s->move == AP_MOVE_GATHER;
+	return 2;
+}
+
+/* The steps, as the fault leaves them, of one dimension each. */
 static int all_steps(struct ex_world *w, const struct ap_reshard_step *steps, int n,
 	struct ap_reshard_step *out)
 {
+	struct ap_reshard_step own[AP_RESHARD_MAX];
+	int nout = 0;
+
 	assert(n <= AP_RESHARD_MAX);
-	memcpy(out, steps, (size_t)n * sizeof *steps);
+	memcpy(own, steps, (size_t)n * sizeof *steps);
 	if (w->fault && w->fault->steps && n > 0)
-		w->faulted |= w->fault->steps(w, &n, out);
-	return n;
+		w->faulted |= w->fault->steps(w, &n, own);
+	for (int i = 0; i < n; i++)
+		nout += take_apart(w, &own[i], out + nout);
+	return nout;
 }
 
 /* Where slices begin, which steps between say nothing of. */
@@ -176,7 +205,7 @@ static void settle(struct ex_world *w, const struct ex_box *whole, const struct 
 int64_t ex_move(struct ex_world *w, const struct ap_reshard_step *steps, int n,
 	const struct ap_layout *b, struct ex_shards *s)
 {
-	struct ap_reshard_step own[AP_RESHARD_MAX];
+	struct ap_reshard_step own[2 * AP_RESHARD_MAX];
 	struct ex_box whole = s->of[0].box;
 	int64_t got = 0;
 
@@ -195,8 +224,8 @@ int64_t ex_move(struct ex_world *w, const struct ap_reshard_step *steps, int n,
 void ex_move_back(struct ex_world *w, const struct ap_reshard_step *steps, int n,
 	const struct ap_layout *a, struct ex_shards *g)
 {
-	struct ap_reshard_step own[AP_RESHARD_MAX];
-	struct step step[AP_RESHARD_MAX];
+	struct ap_reshard_step own[2 * AP_RESHARD_MAX];
+	struct step step[2 * AP_RESHARD_MAX];
 	struct ex_box whole = g->of[0].box, b;
 	bool sound = true;
 

@@ -132,7 +132,7 @@ static void draw(struct pair *p)
 		p->g.v[i] = ex_hash(ex_next(&p->w->rng), 0);
 	}
 	p->nstep = ap_reshard(&p->a, &p->b, p->shape.dim, p->w->ndev,
-		ap_pricer_step(p->pricer)->alltoall, p->step);
+		ap_reshard_ways(ap_pricer_step(p->pricer)), p->step);
 }
 
 static void give_up(const struct pair *p, const char *what, const char *why)
@@ -169,14 +169,15 @@ static void charged_steps(const struct pair *p)
 
 	ap_reshard_end_make(&p->a, p->shape.dim, p->w->ndev, &from);
 	ap_reshard_end_make(&p->b, p->shape.dim, p->w->ndev, &to);
-	if (ap_reshard_moves(&from, &to, ap_pricer_step(p->pricer)->alltoall, charged) != p->nstep)
+	if (ap_reshard_moves(&from, &to, ap_reshard_ways(ap_pricer_step(p->pricer)), charged) != p->nstep)
 		give_up(p, "charged", "another number of steps");
 	for (int i = 0; i < p->nstep; i++) {
 		const struct ap_reshard_step *x = &charged[i], *y = &p->step[i];
 
 		if (x->move != y->move || x->dim != y->dim || x->concat != y->concat ||
 			x->axis.stride != y->axis.stride || x->axis.size != y->axis.size ||
-			x->before != y->before || x->after != y->after || x->first != y->first)
+			x->before != y->before || x->after != y->after || x->first != y->first ||
+			x->inner != y->inner || x->inner_parts != y->inner_parts)
 			give_up(p, "charged", "another step");
 	}
 }
@@ -245,7 +246,7 @@ static void try_pair(struct pair *p)
 	must_be(p, "forward", &s, &p->x, &p->b, EX_EVERY);
 	adjoint(p);
 	s = ex_cut(scratch, &p->g, &p->b, p->w->ndev);
-	n = ap_reshard(&p->b, &p->a, p->shape.dim, p->w->ndev, ap_pricer_step(p->pricer)->alltoall,
+	n = ap_reshard(&p->b, &p->a, p->shape.dim, p->w->ndev, ap_reshard_ways(ap_pricer_step(p->pricer)),
 		back);
 	ex_move(p->w, back, n, &p->a, &s);
 	must_be(p, "gradient that is whole", &s, &p->g, &p->a, EX_EVERY);
@@ -269,9 +270,9 @@ static uint64_t try_rank(struct pair *p, const struct mesh_pair *m, int rank, ui
 	return tried;
 }
 
-START_LOOP_TEST(redistributions_arrive_and_come_back, 2 * AP_COUNT(meshes))
+START_LOOP_TEST(redistributions_arrive_and_come_back, 4 * AP_COUNT(meshes))
 {
-	const struct mesh_pair *m = &meshes[_i / 2]; /* with AlltoAll and without */
+	const struct mesh_pair *m = &meshes[_i / 4]; /* with AlltoAll and without, joint steps and not */
 	uint64_t most = ex_cases(MOST_PAIRS), tried = 0;
 	struct fixture f;
 	struct ex_world w = {.ctx = &f.ctx, .ndev = ranks_of(&m->a)};
@@ -280,6 +281,7 @@ START_LOOP_TEST(redistributions_arrive_and_come_back, 2 * AP_COUNT(meshes))
 	w.rng = ex_seed("redistributions_arrive_and_come_back");
 	fixture_open(&f, w.ndev, w.ndev, "ascend910b");
 	f.step.alltoall = _i % 2;
+	f.step.executor = _i / 2 % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	p.pricer = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
 	for (int rank = 1; rank <= 4; rank++)
 		tried += try_rank(&p, m, rank, most);
@@ -326,6 +328,7 @@ START_LOOP_TEST(random_redistributions_arrive_and_come_back, 4)
 		int rank = 1 + (int)ex_below(&w.rng, 4);
 
 		f.step.alltoall = i % 2;
+		f.step.executor = i / 2 % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 		p.a = random_layout(&w, rank);
 		p.b = random_layout(&w, rank);
 		try_pair(&p);

@@ -21,28 +21,34 @@ static struct ap_layout layout(int rank, const int32_t *pair)
 }
 
 /* "gather 0 4x2 first; alltoall 1>0 4x2; slice 1/2 1x4": dimension, "/outer" unless 1, stride x
- * size. */
+ * size. "gather 0+1/2 1x8 by 4": of two dimensions, the last 4 parts of the inner one. */
 static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
 {
 	static const char *const names[] = {"slice", "gather", "alltoall"};
-	char dim[32], outer[32] = "", to[32] = "", to_outer[32] = "";
+	char dim[32], outer[32] = "", to[32] = "", to_outer[32] = "", parts[32] = "";
 
 	snprintf(dim, sizeof dim, "%d", s->dim);
 	if (s->outer > 1)
 		snprintf(outer, sizeof outer, "/%d", s->outer);
 	if (s->move == AP_MOVE_ALLTOALL)
 		snprintf(to, sizeof to, ">%d", s->concat);
+	if (s->inner_parts > 1) {
+		snprintf(to, sizeof to, "+%d", s->inner);
+		snprintf(parts, sizeof parts, " by %d", s->inner_parts);
+	}
+	if (s->inner_outer > 1)
+		snprintf(to_outer, sizeof to_outer, "/%d", s->inner_outer);
 	if (s->concat_outer > 1)
 		snprintf(to_outer, sizeof to_outer, "/%d", s->concat_outer);
-	snprintf(out, cap, "%s %s%s%s%s %dx%d%s", names[s->move], dim, outer, to, to_outer,
-		s->axis.stride, s->axis.size, s->first ? " first" : "");
+	snprintf(out, cap, "%s %s%s%s%s %dx%d%s%s", names[s->move], dim, outer, to, to_outer,
+		s->axis.stride, s->axis.size, parts, s->first ? " first" : "");
 }
 
 static void check_steps(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
-	int64_t ndev, bool alltoall, const char *want)
+	int64_t ndev, unsigned ways, const char *want)
 {
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, size, ndev, alltoall, steps);
+	int n = ap_reshard(a, b, size, ndev, ways, steps);
 	char text[1024] = "";
 	size_t len = 0;
 
@@ -112,8 +118,40 @@ START_LOOP_TEST(worked_examples, AP_COUNT(examples))
 	const struct example *e = &examples[_i];
 	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
 
-	check_steps(&a, &b, e->size, e->ndev, true, e->want);
-	check_steps(&a, &b, e->size, e->ndev, false, e->without ? e->without : e->want);
+	check_steps(&a, &b, e->size, e->ndev, AP_RESHARD_ALLTOALL, e->want);
+	check_steps(&a, &b, e->size, e->ndev, 0, e->without ? e->without : e->want);
+}
+END_TEST
+
+/* The same where neighbouring steps are put together, without AlltoAll. */
+static const struct example joint[] = {
+	/* tokens: whole samples, then the sequence: what lies one behind the other needs no copies */
+	{3, 8, {2, 4, 4, 1, 1, 0}, {1, 0, 1, 0, 1, 0}, {2, 16, 4}, "gather 0+1 1x8 by 4 first", NULL},
+	{3, 8, {1, 0, 1, 0, 1, 0}, {2, 4, 4, 1, 1, 0}, {2, 16, 4}, "slice 0+1 1x8 by 4", NULL},
+	/* of samples that are dealt to others too */
+	{3, 16, {4, 4, 4, 1, 1, 0}, {2, 8, 1, 0, 1, 0}, {4, 16, 4}, "gather 0+1 1x8 by 4 first", NULL},
+	{3, 8, {1, 0, 8, 1, 1, 0}, {1, 0, 1, 0, 1, 0}, {1, 16, 4}, "gather 1 1x8 first", NULL},
+	{3, 16, {2, 8, 8, 1, 1, 0}, {2, 8, 1, 0, 1, 0}, {2, 16, 4}, "gather 1 1x8 first", NULL},
+	/* of several samples on a rank, or others in between, parts lie apart */
+	{3, 8, {2, 4, 4, 1, 1, 0}, {1, 0, 1, 0, 1, 0}, {6, 16, 4}, "gather 0+1 1x8 by 4", NULL},
+	{3, 8, {2, 4, 1, 0, 4, 1}, {1, 0, 1, 0, 1, 0}, {2, 3, 4}, "gather 0+2 1x8 by 4", NULL},
+	{2, 8, {4, 1, 2, 4}, {1, 0, 1, 0}, {4, 8}, "gather 1+0 1x8 by 4", NULL},
+	/* axes with others between them */
+	{2, 8, {2, 4, 2, 1}, {1, 0, 1, 0}, {2, 4}, "gather 0 4x2 first; gather 1 1x2", NULL},
+	/* two steps of one dimension are one, in whichever order */
+	{1, 4, {2, 1}, {4, 1}, {8}, "gather 0 1x2 first; slice 0 1x4", NULL},
+	{1, 4, {4, 1}, {2, 1}, {8}, "gather 0 1x4 first; slice 0 1x2", NULL},
+	/* two and two of six: those before them stay */
+	{2, 8, {2, 4, 4, 1}, {4, 1, 2, 4}, {4, 8},
+		"gather 1 1x2; slice 0 1x2; gather 0+1 2x4 by 2 first; slice 1+0 2x4 by 2", NULL},
+};
+
+START_LOOP_TEST(neighbouring_steps_are_one, AP_COUNT(joint))
+{
+	const struct example *e = &joint[_i];
+	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
+
+	check_steps(&a, &b, e->size, e->ndev, AP_RESHARD_JOINT, e->want);
 }
 END_TEST
 

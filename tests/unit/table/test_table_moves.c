@@ -55,8 +55,8 @@ static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
 	const struct ap_layout *a, const struct ap_layout *b)
 {
 	struct ap_reshard_step there[AP_RESHARD_MAX], back[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, flow->size, f->machine->ndev, f->step.alltoall, there);
-	int m = ap_reshard(b, a, flow->size, f->machine->ndev, f->step.alltoall, back);
+	int n = ap_reshard(a, b, flow->size, f->machine->ndev, ap_reshard_ways(&f->step), there);
+	int m = ap_reshard(b, a, flow->size, f->machine->ndev, ap_reshard_ways(&f->step), back);
 	int bytes = ap_dtype_bytes(flow->dtype);
 	struct ap_move_cost c = {0};
 
