@@ -34,7 +34,6 @@ enum ap_ir_kind {
 
 struct ap_ir_value {
 	enum ap_ir_kind kind;
-	bool bare; /* a WORD without quotes, a number without its type */
 	uint8_t depth; /* LIST: of lists, 1 for one of numbers; else 0 */
 	uint32_t n; /* of v */
 	uint32_t size; /* LIST: of all that is in it, itself counted; at most AP_IR_MOST_PARTS + 1; else 1 */
@@ -105,7 +104,6 @@ struct ap_ir_func {
 	int64_t line, end; /* of its first line and of its last */
 	const char *name; /* "" nodes outside of any sub-graph */
 	bool closed; /* its end is there */
-	bool keeps_output; /* output_no_recompute */
 	size_t bytes; /* of its nodes and parameters */
 	uint32_t nparam;
 	const char *const *param;

@@ -25,7 +25,6 @@ struct parse {
 	} nodes; /* of all sub-graphs, one after the other */
 	struct ap_ir_func *func; /* the one that is open; NULL none */
 	struct ap_map *names; /* of sub-graphs */
-	bool keeps_output; /* said of the sub-graph that comes next */
 	bool commenting; /* the lines of a comment follow */
 	bool partial;
 };
@@ -64,12 +63,10 @@ size_t ap_ir_most_bytes(const struct ap_ir *ir)
 
 static void open_func(struct parse *p, const char *name)
 {
-	struct ap_ir_func f = {.line = p->r.line, .name = name, .keeps_output = p->keeps_output,
-		.nodes.v = p->nodes.v + p->nodes.n};
+	struct ap_ir_func f = {.line = p->r.line, .name = name, .nodes.v = p->nodes.v + p->nodes.n};
 
 	AP_PUSH(p->r.ctx->arena, p->ir->funcs, f);
 	p->func = &p->ir->funcs.v[p->ir->funcs.n - 1];
-	p->keeps_output = false;
 }
 
 /* Of pieces without header several may stand in one file. told: has this been said before? */
@@ -401,8 +398,6 @@ static bool in_header(struct parse *p)
 		return false;
 	}
 	text = ap_ir_until(r, "");
-	if (strstr(text, "output_no_recompute") && strchr(text, '1'))
-		p->keeps_output = true;
 	note_count(text, "Total number of cnodes", &p->ir->said_nodes);
 	return true;
 }

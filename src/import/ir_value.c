@@ -123,7 +123,7 @@ static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 	word = ap_ir_copy(r, word, n);
 	if (!*word)
 		return ap_ir_expected(r, "a value");
-	*out = (struct ap_ir_value){.s = word, .bare = true};
+	*out = (struct ap_ir_value){.s = word};
 	judge_word(out, operand);
 	return true;
 }
