@@ -248,17 +248,19 @@ static bool is_at_odds(const struct ap_bound *b, const struct ap_operand *o, con
 	return false;
 }
 
-static void judge_operands(struct ap_load *l, const struct ap_raw_node *n, const struct carried *c,
-	uint32_t factors)
+/* Where a micro-batch would not compute what the whole batch does. */
+static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
-	bool lost = (c->factors & factors_with(b, AP_FACTOR_FROZEN)) != 0, inherited = false;
+	struct carried c = carried_by(l, n);
+	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
+	bool lost = (c.factors & factors_with(b, AP_FACTOR_FROZEN)) != 0, inherited = false;
 
 	for (uint16_t k = 0; k < n->nin; k++) {
 		const struct ap_tensor *t = operand(l, n, k);
 
 		inherited |= t->batch & (t->batch - 1);
-		if (is_at_odds(b, &b->in[k], t, c, factors))
+		if (is_at_odds(b, &b->in[k], t, &c, factors))
 			say_mixed(l, n, "the batch meets a dimension of", t->name);
 		lost |= !is_view(n) && is_lost(l, b, &b->in[k], t);
 	}
@@ -266,16 +268,6 @@ static void judge_operands(struct ap_load *l, const struct ap_raw_node *n, const
 		say_mixed(l, n, "the batch is in a dimension that stays whole", NULL);
 	if (factors & (factors - 1) && !inherited)
 		say_mixed(l, n, "two dimensions carry the batch", NULL);
-}
-
-/* Where a micro-batch would not compute what the whole batch does. */
-static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
-{
-	const struct ap_bound *b = &n->n.bound;
-	struct carried c = carried_by(l, n);
-	uint32_t factors = c.factors & ~factors_with(b, AP_FACTOR_MIXED);
-
-	judge_operands(l, n, &c, factors);
 	if (c.clash)
 		say_mixed(l, n, "the batch lies in another order in one of its tensors", NULL);
 	for (uint16_t k = 0; k < b->nout; k++)

@@ -379,13 +379,6 @@ static const struct ap_operand *strategy_operand(const struct ap_bound *b, uint3
 	return letter >= 'o' ? &b->out[letter - 'o'] : &b->in[letter - 'a'];
 }
 
-static uint32_t strategy_length(const struct ap_bound *b)
-{
-	size_t n = strlen(b->row->strategy);
-
-	return n ? (uint32_t)(n / 2 + 1) : b->nin;
-}
-
 /* "input 1 ("w")", "result 0": what vector k of a strategy is about. */
 static const char *vector_text(struct ap_load *l, const struct ap_node *n, const struct ap_operand *o)
 {
@@ -433,8 +426,10 @@ static void check_pin_length(struct ap_load *l)
 		if (is_bound(n) && n->n.in_pin.n > 0) {
 			const struct ap_jv *at = ap_jv_get(n->at, "in_strategy");
 			const struct ap_pin *pin = &n->n.in_pin;
+			size_t letters = strlen(n->n.bound.row->strategy);
 
-			if (vectors_wanted(l, n, at, pin->n, strategy_length(&n->n.bound)))
+			if (vectors_wanted(l, n, at, pin->n,
+				letters ? (uint32_t)(letters / 2 + 1) : n->n.bound.nin))
 				for (uint32_t k = 0; k < pin->n; k++)
 					vector_length(l, n, at, pin, k, strategy_operand(&n->n.bound, k));
 		}

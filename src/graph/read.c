@@ -467,16 +467,6 @@ static bool read_attr(struct ap_load *l, const struct ap_jv *v, const struct ap_
 	return false;
 }
 
-/* Attributes of an operator, whose name and type are there. */
-static void load_read_attrs(struct ap_load *l, const struct ap_jv *obj, struct ap_node *op)
-{
-	struct ap_attr *list = AP_NEW_N(l->ctx->arena, struct ap_attr, ap_jv_count(obj));
-
-	op->attrs.v = list;
-	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
-		op->attrs.n += read_attr(l, v, op, &list[op->attrs.n]);
-}
-
 /* One operator. */
 static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 {
@@ -506,8 +496,13 @@ static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 		}
 		if (!ap_load_ok(l, ap_json_opt_obj(l->ctx, l->doc, v, "attrs", &attrs)))
 			n.sound = false;
-		if (attrs)
-			load_read_attrs(l, attrs, &n.n);
+		if (attrs) {
+			struct ap_attr *list = AP_NEW_N(ctx->arena, struct ap_attr, ap_jv_count(attrs));
+
+			n.n.attrs.v = list;
+			for (const struct ap_jv *a = ap_jv_first(attrs); a; a = ap_jv_next(a))
+				n.n.attrs.n += read_attr(l, a, &n.n, &list[n.n.attrs.n]);
+		}
 		read_options(l, v, &n.n);
 	} else {
 		l->incomplete = true;

@@ -1073,23 +1073,6 @@ static void parse_groups(struct groups *x, void (*parse)(struct groups *x, const
 
 /* ---- lab: an instance is a card, and has its rank ---- */
 
-static void parse_lab_instance(struct groups *x, struct ap_map *here, const struct ap_jv *instance)
-{
-	struct rank_table *t = x->t;
-	const struct ap_jv *devices = read_list(t, instance, "devices");
-	uint32_t server;
-
-	if (!find_server(x, instance, &server) || !devices)
-		return;
-	ap_map_put(here, &server, sizeof server, NULL);
-	if (ap_jv_count(devices) != 1)
-		fault(t, devices, "instance-device",
-			"%zu devices; an instance has one, that its rank_id is for",
-			ap_jv_count(devices));
-	else if (is_object(t, ap_jv_first(devices), "a device"))
-		add_card(t, ap_jv_first(devices), instance, server);
-}
-
 static void parse_lab_group(struct groups *x, const struct ap_jv *group)
 {
 	static const char *const needed[] = {"device_num", "server_num", "instance_count", NULL};
@@ -1100,9 +1083,23 @@ static void parse_lab_group(struct groups *x, const struct ap_jv *group)
 	require_keys(t, group, needed);
 	if (!instances)
 		return;
-	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
-		if (is_object(t, v, "an instance"))
-			parse_lab_instance(x, here, v);
+	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v)) {
+		const struct ap_jv *devices;
+		uint32_t server;
+
+		if (!is_object(t, v, "an instance"))
+			continue;
+		devices = read_list(t, v, "devices");
+		if (!find_server(x, v, &server) || !devices)
+			continue;
+		ap_map_put(here, &server, sizeof server, NULL);
+		if (ap_jv_count(devices) != 1)
+			fault(t, devices, "instance-device",
+				"%zu devices; an instance has one, that its rank_id is for",
+				ap_jv_count(devices));
+		else if (is_object(t, ap_jv_first(devices), "a device"))
+			add_card(t, ap_jv_first(devices), v, server);
+	}
 	check_count(t, group, "device_num", ap_jv_count(instances), "instances");
 	check_count(t, group, "instance_count", ap_jv_count(instances), "instances");
 	if (t->status == AP_OK)
@@ -1124,43 +1121,41 @@ static void parse_lab(struct rank_table *t)
 
 /* ---- cloud: an instance is a container with some cards, and ranks follow from the order ---- */
 
-/* Returns the number of its devices. */
-static size_t parse_cloud_instance(struct groups *x, const struct ap_jv *instance)
-{
-	struct rank_table *t = x->t;
-	const char *pod = read_text(t, instance, "pod_name");
-	const struct ap_jv *devices = read_list(t, instance, "devices");
-	uint32_t server;
-	bool fresh = true;
-
-	if (*pod)
-		ap_map_put_str(x->pods, pod, &fresh);
-	if (!fresh)
-		fault(t, ap_jv_get(instance, "pod_name"), "pod-name",
-			"pod_name \"%s\" is given twice", shown(t, pod));
-	if (!find_server(x, instance, &server) || !devices)
-		return 0;
-	for (const struct ap_jv *d = ap_jv_first(devices); d; d = ap_jv_next(d))
-		if (is_object(t, d, "a device"))
-			add_card(t, d, NULL, server);
-	return ap_jv_count(devices);
-}
-
 static void parse_cloud_group(struct groups *x, const struct ap_jv *group)
 {
 	static const char *const needed[] = {"device_count", "instance_count", NULL};
-	const struct ap_jv *instances = read_list(x->t, group, "instance_list");
+	struct rank_table *t = x->t;
+	const struct ap_jv *instances = read_list(t, group, "instance_list");
 	size_t devices = 0;
 
-	require_keys(x->t, group, needed);
+	require_keys(t, group, needed);
 	if (!instances)
 		return;
-	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v))
-		if (is_object(x->t, v, "an instance"))
-			devices += parse_cloud_instance(x, v);
-	check_count(x->t, group, "instance_count", ap_jv_count(instances), "instances");
-	if (x->t->status == AP_OK)
-		check_count(x->t, group, "device_count", devices, "devices");
+	for (const struct ap_jv *v = ap_jv_first(instances); v; v = ap_jv_next(v)) {
+		const struct ap_jv *list;
+		const char *pod;
+		uint32_t server;
+		bool fresh = true;
+
+		if (!is_object(t, v, "an instance"))
+			continue;
+		pod = read_text(t, v, "pod_name");
+		list = read_list(t, v, "devices");
+		if (*pod)
+			ap_map_put_str(x->pods, pod, &fresh);
+		if (!fresh)
+			fault(t, ap_jv_get(v, "pod_name"), "pod-name", "pod_name \"%s\" is given twice",
+				shown(t, pod));
+		if (!find_server(x, v, &server) || !list)
+			continue;
+		for (const struct ap_jv *d = ap_jv_first(list); d; d = ap_jv_next(d))
+			if (is_object(t, d, "a device"))
+				add_card(t, d, NULL, server);
+		devices += ap_jv_count(list);
+	}
+	check_count(t, group, "instance_count", ap_jv_count(instances), "instances");
+	if (t->status == AP_OK)
+		check_count(t, group, "device_count", devices, "devices");
 }
 
 struct ordered_server {

@@ -916,24 +916,6 @@ static enum ap_status run_node(struct flat *e, const struct ap_flat_frame *frame
 	return role == FLAT_OPERATOR ? add_op(e, n, in, out) : plumb(e, role, n, in, out);
 }
 
-static enum ap_status run_nodes(struct flat *e, struct ap_flat_frame *frame, struct ap_flat_value *out)
-{
-	const struct ap_ir_func *f = frame->func;
-	const bool *wanted = e->wanted ? e->wanted[f - e->ir->funcs.v] : NULL;
-
-	*out = (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
-	for (size_t i = 0; i < f->nodes.n; i++) {
-		if (wanted && !wanted[i])
-			continue;
-		AP_TRY(run_node(e, frame, &f->nodes.v[i], &frame->node[i]));
-		if (e->done)
-			break;
-		if (f->nodes.v[i].id < 0)
-			*out = frame->node[i];
-	}
-	return AP_OK;
-}
-
 /* The operators of a sub-graph in place of its call. */
 static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
@@ -941,7 +923,8 @@ static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[func];
 	struct ap_flat_frame *frame;
-	enum ap_status st;
+	const bool *wanted = e->wanted ? e->wanted[func] : NULL;
+	enum ap_status st = AP_OK;
 
 	if (e->running[func] || e->depth == MOST_CALLS)
 		return fault(e, line, AP_MEANING, e->running[func] ? "sub-graph @%s calls itself"
@@ -956,7 +939,14 @@ static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 		.node = AP_NEW_N(e->ctx->arena, struct ap_flat_value, f->nodes.n)};
 	e->running[func] = true;
 	e->depth++;
-	st = run_nodes(e, frame, out);
+	*out = (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
+	for (size_t i = 0; st == AP_OK && !e->done && i < f->nodes.n; i++) {
+		if (wanted && !wanted[i])
+			continue;
+		st = run_node(e, frame, &f->nodes.v[i], &frame->node[i]);
+		if (st == AP_OK && !e->done && f->nodes.v[i].id < 0)
+			*out = frame->node[i];
+	}
 	e->depth--;
 	e->running[func] = false;
 	return st;

@@ -56,21 +56,6 @@ static bool read_string(struct ap_ir_read *r, struct ap_ir_value *out)
 	return ap_ir_fault(r, r->line, AP_SYNTAX, "a string that begins here does not end");
 }
 
-/* A number of its type, "I64(3)": text is "(3)". */
-static void judge_number(struct ap_ir_read *r, const char *type, const char *text,
-	struct ap_ir_value *out)
-{
-	size_t n = strlen(text);
-
-	*out = (struct ap_ir_value){.s = ap_ir_copy(r, text + 1, n - 2)};
-	judge_word(out, false);
-	if (!strcmp(type, "Bool") && (out->kind == AP_IR_BOOL || out->kind == AP_IR_INT))
-		out->kind = AP_IR_BOOL;
-	else if (out->kind == AP_IR_WORD) /* inf, nan */
-		out->kind = AP_IR_FLOAT;
-	out->of = type;
-}
-
 /* "[2, 3]" behind "shape=", and the word behind "dtype=". */
 static bool read_tensor(struct ap_ir_read *r, const char *text, struct ap_ir_value *out)
 {
@@ -107,7 +92,13 @@ static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 		if (next == '(' && !strcmp(word, "Tensor"))
 			return read_tensor(r, rest, out);
 		if (next == '(' && is_number_type(word)) {
-			judge_number(r, word, rest, out);
+			*out = (struct ap_ir_value){.s = ap_ir_copy(r, rest + 1, strlen(rest) - 2)};
+			judge_word(out, false);
+			if (!strcmp(word, "Bool") && (out->kind == AP_IR_BOOL || out->kind == AP_IR_INT))
+				out->kind = AP_IR_BOOL;
+			else if (out->kind == AP_IR_WORD) /* inf, nan */
+				out->kind = AP_IR_FLOAT;
+			out->of = word;
 			return true;
 		}
 		*out = (struct ap_ir_value){.s = ap_arena_printf(r->ctx->arena, "%s%s", word, rest),
