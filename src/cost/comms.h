@@ -48,20 +48,20 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 
 /*
  * All collectives of an operator under a placement, derived from its rule:
- *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter where its
- *             partial sums are dealt (the AllGather of its gradient then goes with it);
- *             mindspore: of a statistic that another result is made with over repeats, too;
- *             nothing where cross_batch leaves each device the reduction of its own part;
+ *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter if its
+ *             partial sums are dealt (with an AllGather of its gradient);
+ *             mindspore: over repeats, too, for statistics that another result is made from;
+ *             nothing if cross_batch leaves each device the reduction of its own part;
  *             Send of a result that another stage waits for, and backward of its gradient;
- *   recompute those of the forward pass once more, of an operator that is computed again;
+ *   recompute those of the forward pass again, if the operator is recomputed;
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
  *             gradient over the split factors that the operand lacks;
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
  *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
- *             each micro-batch where gradients are kept dealt), and an AllGather of the weight (phase
- *             OPTIMIZER; FORWARD and RECOMPUTE where it is gathered for each use); a Broadcast of the
- *             weight where whole parameters are dealt (OPTIMIZER).
- * take() gets them one by one, in this order; its argument lives as long as the call. Pure.
+ *             each micro-batch if gradients are kept dealt), and an AllGather of the weight (phase
+ *             OPTIMIZER; FORWARD and RECOMPUTE if it is gathered for each use); a Broadcast of the
+ *             weight if whole parameters are dealt (OPTIMIZER).
+ * Calls take() for each in this order; its argument is valid during the call. Pure.
  */
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);

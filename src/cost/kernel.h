@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time of one kernel on one device: a fixed cost plus the roofline of compute and memory traffic.
- * Products of matrices have an efficiency that falls with each short extent; in closed form
+ * The efficiency of matrix products falls with each short extent; in closed form
  *
  *   t = fixed + max(2 b (m + hm) (n + hn) (k + hk) / (peak * eff), bytes / (bandwidth * eff_mem))
  *

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which operators are computed again for the backward pass. A primitive's own flag wins; then cells;
- * then the step's setting:
+ * Operators that are computed again for the backward pass: by a primitive's own flag, else by cells,
+ * else by the step's setting:
  *
- *   selective  the core of attention: of two products of activations one after the other, with no
- *              weight between them, the first and all between; the second's result is kept
- *   full       repeated layers, which are cells NAME.0, NAME.1, .. of which two have the same
- *              operators; the outermost where they are nested
+ *   selective  the core of attention: of two successive products of activations, without a weight
+ *              between them, the first and all between; the second's result is kept
+ *   full       repeated layers: cells NAME.0, NAME.1, .. of which two have the same operators;
+ *              the outermost if they are nested
  *
- * Of a cell and of a layer all operators are marked but those whose results leave it, so that
- * what goes from one to the next is kept.
+ * All operators of a cell or layer are marked except those whose results leave it, so what passes
+ * from one to the next is kept.
  */
 #ifndef AP_COST_RECOMPUTE_H
 #define AP_COST_RECOMPUTE_H

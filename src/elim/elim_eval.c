@@ -20,11 +20,11 @@ struct view { /* an input along the axes of the clique */
 };
 
 /*
- * A reduction as a product of two matrices, which is how both directions through a plan see it. Of the
- * axes of its clique, x is the one eliminated, col the last of the others, row one that shares no input
- * with col; the rest are outer and walked by an odometer. At each outer place
+ * A reduction as a product of two matrices, as used by both passes through a plan. Of the axes of
+ * its clique, x is the eliminated one, col the last of the others, row one that shares no input with
+ * col; the rest are outer and walked by an odometer. At each outer place
  *   out[row][col] = min over x of left[row][x] + right[x][col],
- * left and right being the sums of the inputs without and with col.
+ * where left and right are the sums of the inputs without and with col.
  */
 struct axes {
 	const struct ap_ereduction *r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What autopar-plan and autopar-plan-glpk say to each other over a stream socket, the standard input of the
- * latter, on one machine and so in its byte order. The program answers one request after the other and
- * ends where the stream does.
+ * Protocol of autopar-plan and autopar-plan-glpk over a stream socket, the latter's standard input,
+ * on one machine and so in its byte order. The program answers one request after another and ends
+ * with the stream.
  *
  *   request  ap_lp_request, double cost[columns], double right[rows], uint8_t loose[rows],
  *            int32_t row[1 + cells], int32_t column[1 + cells], double value[1 + cells]

@@ -857,11 +857,11 @@ static void build(struct ap_binding *b)
  *   operands: T one type for all T, R the same and real, f real, z real or complex, i integer,
  *             8 int8, b bool, x any; real types are the floating ones
  *   results:  T, R that type, b bool, 8 int8, f real (float32 unless declared),
- *             i integer (int32 unless attribute output_type or the declaration says otherwise),
- *             m any (uint8 unless declared), C the one that attribute dst_type names,
- *             D the one that attribute dtype or output_type names, T's where there is none,
+ *             i integer (int32 unless attribute output_type or the declaration differs),
+ *             m any (uint8 unless declared), C as attribute dst_type names,
+ *             D as attribute dtype or output_type names, T's if there is none,
  *             c complex, r real, each as wide as operand 0, = that of the operand of that number
- * The last letter goes for all that follow.
+ * The last letter also holds for all that follow.
  */
 static char code_at(const char *codes, unsigned i)
 {

@@ -7,15 +7,15 @@
  *   mk,kn->mn   letters are factors, the same letter has the same length; "->" before the results
  *   x!          frozen, may not be cut          x@   looked-up: cut by masking, no part of the work
  *   *           all dimensions not otherwise named, right-aligned, numpy broadcasting
- *   [axis]      the dimensions that attribute `axis` names, where it names them; [axis!] frozen
+ *   [axis]      the dimensions that attribute `axis` names, in their places; [axis!] frozen
  *   [perm]      after "->*": results are the operand's dimensions reordered by `perm`
- *   [axis=-1]   the same, -1 where the attribute is missing (without "=": all dimensions);
+ *   [axis=-1]   the same, -1 if the attribute is missing (without "=": all dimensions);
  *   [axis=1..]  from the dimension that the attribute names to the last; [axis.]: just one
  *   [1]         after "*": length one at the named dimensions
  *   8           a length of one digit, never cut         .  a dimension of any length, never cut
  *   x^          length one is allowed too (broadcast)    (ab)  composed, outer factor first
  *   h~r         windows of length r slide over the operand's dimension, h of them: the factor is
- *               h, r is no factor but a length; attributes say how they lie (struct ap_window).
+ *               h, r is no factor but a length; attributes give the details (struct ap_window).
  *               Of a result: windows of length r lie over it, one for each of h
  *   ?           operand that is never cut, any shape      ()  a scalar
  *   ;           optional operands follow; results that follow from those before it

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Candidates that cannot be in the lexicographically smallest optimum.
+ * Drops candidates that cannot be in the lexicographically smallest optimum.
  *
  * Candidate c of a node is removed when another one, d, costs no more whatever the neighbours
  * choose:
  *
  *   gain = cost(c) - cost(d) + sum over edges of the least of (edge(c, y) - edge(d, y)) >= 0,
  *
- * y running over the neighbour's candidates that c may meet, the like holds for memory where there
+ * where y is any candidate of the neighbour that c may meet, the same holds for memory if there
  * is a limit, and either gain > 0 or d < c. This loses nothing: let x be the lexicographically
  * smallest optimum. If x chose c, then x with d in its place would be a pick that fits as well and
  * is cheaper, or as cheap and lexicographically smaller: a contradiction. So x avoids every

@@ -6,8 +6,8 @@
  *   class  distinct (kind, bonds around it): candidates left after pruning
  *   then nodes, edges and matrices of the problem
  *
- * Prices of bonds along which a tensor flows. Bonds of equal tensors are priced together, row by row: from
- * one layout of a producer to all that consumers want, each once, however many bonds ask for it.
+ * Bonds along which equal tensors flow are priced together, row by row: from one layout of a
+ * producer to all that consumers want, each once, however many bonds need it.
  */
 #include "table/table.h"
 
@@ -280,13 +280,13 @@ static int64_t more_memory(const struct edge *e, uint32_t from, uint32_t to)
  *
  *   cost(s) + sum over edges of max over the neighbour's candidates x of (E(x, s) - E(x, c)) <= cost(c)
  *
- * (and, where memory counts, the same for memory, and the temporary is no larger): whatever the
+ * (and, if memory counts, the same for memory, and the temporary is no larger): whatever the
  * neighbours chose, s in c's place is no worse. All nodes may be pruned at once: an optimum that uses
  * beaten candidates is repaired node by node without its cost rising. This needs no property of the
  * redistribution costs themselves. Nodes with equal candidates and equal surroundings are pruned once.
  *
- * Sums are exact: all costs are multiples of the quantum. Giving up as soon as the
- * slack is used up forgoes what later edges might give back: fewer are pruned, never too many.
+ * Sums are exact: all costs are multiples of the quantum. Giving up once the slack is used up
+ * ignores what later edges might give back: fewer are pruned, never too many.
  */
 static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const struct edge *edges,
 	uint32_t nedge, uint32_t s, uint32_t c)
