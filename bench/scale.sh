@@ -219,12 +219,19 @@ count() {
     awk -v text="$text" '
       /PROGRAM TOTALS/ { total = $1 }
       { for (i = 2; i <= NF; i++) { sub(/^.*:/, "", $i); if (!($i in seen)) seen[$i] = $1 } }
-      function m(name) { return seen[name] / 1e6 }
+      function m(name) {
+        if (!(name in seen)) {
+          print "scale.sh: no function " name > "/dev/stderr"
+          bad = 1
+        }
+        return seen[name] / 1e6
+      }
       END {
         printf "%-26s %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f %8.0f\n", text,
           total / 1e6, m("ap_json_parse"), m("ap_graph_load"), m("ap_table_make"),
-          m("ap_dp_solve_with"), m("ap_plan_recursive"), m("ap_plan_sketch"), m("ap_verify"),
-          m("ap_out_plan")
+          m("ap_dp_solve"), m("ap_recursive_plan"), m("ap_plan_sketch"), m("ap_verify"),
+          m("ap_emit_plan_json")
+        exit bad
       }'
 }
 
