@@ -317,7 +317,7 @@ struct relaxing {
 	const struct ap_settings *set;
 	const struct ap_sources *src;
 	const struct ap_inputs *in; /* under the unchanged settings */
-	struct ap_settings base; /* that ways start from: as given, or for a larger machine */
+	struct ap_settings base; /* where ways start: as given, or a larger machine */
 	struct allowance left;
 };
 

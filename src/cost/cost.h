@@ -55,7 +55,7 @@ struct ap_op_cost {
 	double recompute_s; /* part of backward_s for that run */
 	double forward_comm_s, backward_comm_s; /* the latter includes that run's collectives */
 	double gradient_s; /* gradient exchange at the end of the step, before overlap */
-	double gradient_each_s; /* likewise, total of the exchanges after each micro-batch */
+	double gradient_each_s; /* all exchanges after micro-batches, before overlap */
 	double optimizer_s; /* update, and gathering of weights */
 	double input_s; /* bringing graph inputs into the wanted layout */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* owned parameters and constants */

@@ -510,7 +510,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	x.c->temporary_bytes = (int64_t)fmax(forward, backward);
 }
 
-/* The same part of each exchange after a micro-batch is hidden. */
+/* Of each exchange after a micro-batch, the same part is hidden. */
 static double hidden_part(const struct ap_step *step)
 {
 	return step->software ? 1 - step->software->gradient_exposed : 0;

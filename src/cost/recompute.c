@@ -195,7 +195,7 @@ static bool *find_data(const struct marking *k)
 struct core {
 	bool product; /* a product of two activations */
 	bool weight; /* reads a weight, or is the end of a part of a pipeline */
-	bool after, before; /* there is a product after (before) it, without a weight between */
+	bool after, before; /* it comes after, or before, a product, with no weight between */
 };
 
 static struct core core_of(const struct marking *k, const bool *data, const struct ap_node *n)

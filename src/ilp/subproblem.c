@@ -292,7 +292,7 @@ static void drop_beaten(struct reduction *r, double *v, size_t n)
 	}
 }
 
-/* Over the entries that are not forbidden. */
+/* The least of entries that are not forbidden. */
 static int64_t least_memory(const double *cost, const int64_t *memory, size_t n)
 {
 	int64_t least = INT64_MAX;

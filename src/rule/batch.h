@@ -11,7 +11,7 @@ uint32_t ap_op_vectors(const struct ap_bound *b);
 /* The tensor of vector v; NULL if the vector is empty. */
 const struct ap_operand *ap_op_vector(const struct ap_bound *b, uint32_t v);
 
-/* Notation in ops.def of where it is cut; NULL: dimension 0 of the first operand. */
+/* The row's BATCH notation (ops.def); NULL: dimension 0 of the first operand. */
 const char *ap_op_batch_notation(const struct ap_op_row *row);
 
 enum ap_batch ap_op_batch_positions(const struct ap_bound *b, uint8_t *mask);
