@@ -94,13 +94,10 @@ enum ap_status ap_problem_load(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_problem **out);
 void ap_problem_write_json(const struct ap_problem *p, ap_write_fn *write, void *user);
 
-/*
- * Writes the problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
- * variables y_<edge>_<row>_<col>; if all costs are below 1, they are scaled by a power of two,
- * which the first line and the objective's name state) or for toulbar2 (.wcsp: cost = (optimum +
- * offset) * quantum, both in the name on the header line; it cannot express a memory limit, so
- * callers refuse one).
- */
+/* Writes the problem as an integer program (CPLEX LP: binaries x_<node>_<cand>, continuous edge
+ * variables y_<edge>_<row>_<col>; if all costs are below 1, scaled by a power of two, which the first
+ * line and the objective's name state) or for toulbar2 (.wcsp: cost = (optimum + offset) * quantum,
+ * both in the header's name; it cannot express a memory limit, so callers refuse one). */
 void ap_problem_write_lp(const struct ap_problem *p, ap_write_fn *write, void *user);
 void ap_problem_write_wcsp(const struct ap_problem *p, ap_write_fn *write, void *user);
 
