@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A book indexes a plan file whose form is right; the rules of plan_rules.def ask it. */
+/* The rules of plan_rules.def query a book: an index of a plan file whose form is right. */
 #include "planfile/plan_check.h"
 
 #include <inttypes.h>
@@ -31,15 +31,15 @@ enum book_source { BOOK_INPUT, BOOK_RESULT, BOOK_PARAM, BOOK_CONSTANT };
 
 struct book_tensor {
 	enum book_source source;
-	const struct ap_jv *where; /* that makes it known */
-	uint32_t op, result; /* of a result */
-	uint32_t param; /* index of a parameter */
-	uint32_t nuse; /* by operators */
+	const struct ap_jv *where; /* the value that introduces it */
+	uint32_t op, result; /* of BOOK_RESULT */
+	uint32_t param; /* index of BOOK_PARAM */
+	uint32_t nuse; /* operands that read it */
 	bool has_shape; /* a constant has none */
 	struct book_list shape;
-	int bytes; /* of an element */
-	bool has_slice; /* of one micro-batch: what is told of one user holds for the others */
-	uint64_t batch; /* dimensions that the micro-batches divide, a bit each */
+	int bytes; /* per element */
+	bool has_slice; /* shape and batch come from a slice; all its users must agree */
+	uint64_t batch; /* mask of dimensions that the micro-batches divide */
 };
 
 struct book_op {
@@ -47,9 +47,9 @@ struct book_op {
 	const char *name;
 	int64_t stage, segment;
 	uint32_t nin, nout;
-	const ap_id *in, *out; /* tensors */
+	const ap_id *in, *out; /* tensor indices */
 	struct book_list dev; /* dev_matrix */
-	struct ap_layout *in_layout, *out_layout; /* filled by the rule cuts; rank -1: none, it is at fault */
+	struct ap_layout *in_layout, *out_layout; /* set by rule_cuts; rank -1: invalid */
 	uint32_t ncomm;
 	const struct ap_jv **comm;
 };
@@ -58,14 +58,14 @@ struct book {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	const struct ap_jv *root;
-	const char *check; /* of the rule that speaks */
-	const char *oper; /* the operator that it speaks of; NULL: none */
+	const char *check; /* code of the running rule */
+	const char *oper; /* operator being checked, or NULL */
 	uint32_t nfault;
 	int64_t devices, nstage, ndev; /* ndev: of a stage */
 	int64_t micro_batches, segments;
 	bool inference;
-	bool recomputes; /* anything */
-	bool names_constants; /* plans of before do not */
+	bool recomputes; /* any operator is recomputed */
+	bool names_constants; /* plans before 0.2.0 do not */
 	uint32_t nop, nmove, nparam;
 	struct book_op *op;
 	const struct ap_jv **move, **param, **stage;
@@ -73,11 +73,11 @@ struct book {
 	AP_VEC(struct book_tensor) tensor;
 };
 
-#define SLACK 1e-12 /* of a sum: digits that the order of adding decides */
+#define SLACK 1e-12 /* relative rounding error of sums in another order */
 
-enum { MOST_FAULTS = 1000 }; /* of a rule */
+enum { MOST_FAULTS = 1000 }; /* reported at most */
 
-/* A fault at v. */
+/* Reports a fault at v. */
 static void __attribute__((format(printf, 3, 4))) book_fault(struct book *b, const struct ap_jv *v,
 	const char *fmt, ...)
 {
@@ -98,7 +98,7 @@ static int64_t book_whole(const struct book *b, const struct ap_jv *v)
 	return n;
 }
 
-/* Kept in scratch. */
+/* A list of integers, kept in scratch. */
 static struct book_list book_list(struct book *b, const struct ap_jv *list)
 {
 	int64_t *v = AP_NEW_N(b->ctx->scratch, int64_t, ap_jv_count(list));
@@ -109,7 +109,7 @@ static struct book_list book_list(struct book *b, const struct ap_jv *list)
 	return (struct book_list){n, v};
 }
 
-/* Members of an object, whose form is right. */
+/* Readers of an object's members; the form is right. */
 static const struct ap_jv *book_at(const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
@@ -139,13 +139,13 @@ static bool book_bool(const struct ap_jv *obj, const char *key)
 	return v && ap_jv_bool(v);
 }
 
-/* Equal but for the last digits of sums that are added up in another order. */
+/* Are two sums equal up to the order of addition? */
 static bool book_near(double a, double b)
 {
 	return fabs(a - b) <= SLACK * fmax(fabs(a), fabs(b));
 }
 
-/* The member key of obj is this. */
+/* Faults a member whose value differs from the expected one; why explains that value. */
 static void book_want_int(struct book *b, const struct ap_jv *obj, const char *key, int64_t want,
 	const char *why)
 {
@@ -170,7 +170,7 @@ static void book_want_str(struct book *b, const struct ap_jv *obj, const char *k
 		book_fault(b, ap_jv_get(obj, key), "expected \"%s\", %s", want, why);
 }
 
-/* Notes a name of v in a map, where it is none that is there already. */
+/* Adds a name to a map; a fault at v if it is there already. */
 static bool book_note(struct book *b, struct ap_map *names, const char *name, const struct ap_jv *v,
 	const char *what)
 {
@@ -192,7 +192,7 @@ static ap_id book_op(struct book *b, const struct ap_jv *obj, const char *key)
 	return id;
 }
 
-/* The stage of obj, below the number of stages. */
+/* Is the stage of obj below the number of stages? */
 static bool book_stage(struct book *b, const struct ap_jv *obj, int64_t nstage)
 {
 	if (book_int(b, obj, "stage") < nstage)
@@ -222,7 +222,7 @@ static bool same_lists(const struct ap_jv *a, const struct ap_jv *b)
 	return !x && !y;
 }
 
-/* Axes [stride, size], outermost first; each lies whole within one step of the one before. */
+/* Reads axes [stride, size], outermost first; each must lie within one step of the previous one. */
 static bool read_axes(struct book *b, const struct ap_jv *list, int64_t count, struct ap_axes *out)
 {
 	int64_t room = count;
@@ -246,8 +246,8 @@ static bool read_axes(struct book *b, const struct ap_jv *list, int64_t count, s
 	return true;
 }
 
-/* Axes and ranks of a group within count ranks from first on: axes nest, ranks follow from them. *out (may
- * be NULL): the axes. False where they are at fault. */
+/* Checks that axes nest within count ranks from first on, and that "ranks" follows from them. *out
+ * (may be NULL): the axes. Returns false after a fault. */
 static bool book_group(struct book *b, const struct ap_jv *obj, int64_t first, int64_t count,
 	struct ap_axes *out)
 {
@@ -292,7 +292,7 @@ static const struct ap_jv **list_of(struct book *b, const struct ap_jv *list, ui
 	return all;
 }
 
-/* Sizes that everything else is held against; what contradicts them the rules say. */
+/* Reads the sizes that all else is checked against; rules report contradictions in them. */
 static void read_sizes(struct book *b)
 {
 	const struct ap_jv *settings = ap_jv_get(b->root, "settings");
@@ -309,9 +309,9 @@ static void read_sizes(struct book *b)
 	b->inference = phase && ap_jv_type(phase) == AP_JSTRING && !strcmp(ap_jv_str(phase), "inference");
 }
 
-enum { MOST_NESTED = 16 }; /* no setting has more; the hash of what has is another */
+enum { MOST_NESTED = 16 }; /* deeper settings cannot match the hash */
 
-/* What a setting says is said once more at pointer: where both are there, they are equal. */
+/* A setting and its twin elsewhere must be equal if both are present. */
 static void hold_twin(struct book *b, const struct ap_jv *setting, const struct ap_jv *twin,
 	const char *where)
 {
@@ -347,7 +347,7 @@ static void rule_settings(struct book *b)
 	struct ap_jw w;
 
 	ap_str_init(&text, b->ctx->scratch);
-	ap_jw_str_init(&w, &text, 0); /* the hash is of their compact form */
+	ap_jw_str_init(&w, &text, 0); /* the hash covers the compact form */
 	if (ap_jv_is_shallow(settings, MOST_NESTED))
 		ap_jw_value(&w, b->doc, settings);
 	ap_sha256_hex(text.s, text.len, hex);
@@ -459,7 +459,7 @@ static void rule_machine(struct book *b)
 			PRId64 " devices a server", (b->devices + n - 1) / n, n);
 }
 
-/* Of each segment, no more in all than are ever in flight. */
+/* Checks micro-batches held per segment: their sum is at most in_flight. */
 static void hold_held(struct book *b, const struct ap_jv *stage, const char *key)
 {
 	const struct ap_jv *list = ap_jv_get(stage, key);
@@ -522,7 +522,8 @@ static void rule_pipeline(struct book *b)
 		hold_stage(b, i);
 }
 
-/* What the operators cost at least and at most: of their gradients' exchange a part is hidden. */
+/* The objective lies between the operators' costs without and with all gradient exchange, part of
+ * which is hidden. */
 static void hold_objective(struct book *b, const struct ap_jv *search)
 {
 	static const char *const parts[] = {"forward_s", "backward_s", "forward_communication_s",
@@ -543,7 +544,7 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 	for (uint32_t i = 0; i < b->nmove; i++)
 		if (book_at(b->move[i], "from"))
 			moves += book_num(b->move[i], "forward_s") + book_num(b->move[i], "backward_s");
-	slack = 0x1p-40 * (double)(ap_jv_count(ops) + b->nmove) + 1e-7 * objective; /* of what is rounded */
+	slack = 0x1p-40 * (double)(ap_jv_count(ops) + b->nmove) + 1e-7 * objective; /* rounding errors */
 	if (objective < least + moves - slack || objective > least + gradients + moves + slack)
 		book_fault(b, ap_jv_get(search, "objective_s"), "is no sum of what operators and "
 			"redistributions cost");
@@ -590,7 +591,7 @@ static void rule_prediction(struct book *b)
 	double bubble = book_num(p, "bubble_s"), update = book_num(p, "optimizer_s");
 	double comm = book_num(p, "communication_s"), rest = fmax(0, step - compute - bubble - update);
 	int64_t batch = book_int(b, ap_jv_get(b->root, "graph"), "batch");
-	double idle = 0; /* in the mean */
+	double idle = 0; /* mean over stages */
 
 	for (int64_t i = 0; i < b->nstage; i++)
 		idle += book_num(b->stage[i], "idle_s") / (double)b->nstage;
@@ -636,7 +637,7 @@ static void rule_baselines(struct book *b)
 	}
 }
 
-/* Does the route decide operators by itself? Its baselines then have no gap. */
+/* Does the route decide operators by itself? If so, its baselines have no gap. */
 static const struct ap_route *route_named(const char *name)
 {
 	const struct ap_route *r;
@@ -657,7 +658,7 @@ static bool decides(const char *name)
 static void rule_loss(struct book *b)
 {
 	const struct ap_jv *r = ap_jv_get(b->root, "route"), *s = ap_jv_get(b->root, "search");
-	bool none = ap_jv_type(r) == AP_JNULL, wanted; /* a gap of each baseline */
+	bool none = ap_jv_type(r) == AP_JNULL, wanted; /* each baseline needs a gap */
 	const struct ap_jv *list = ap_jv_get(b->root, "baselines");
 	double sum = 0, loss;
 
@@ -683,7 +684,7 @@ static void rule_loss(struct book *b)
 			"that of the plan, from which none differs");
 }
 
-/* A tensor that is not known is made so: what nothing gives is a constant. */
+/* Adds a tensor that is not yet known as a constant. */
 static void read_inputs(struct book *b, struct book_op *op)
 {
 	const struct ap_jv *list = ap_jv_get(op->v, "inputs");
@@ -795,7 +796,7 @@ static void rule_operators(struct book *b)
 			book_fault(b, v, "is no tensor of this plan");
 }
 
-static int64_t stride_of(const struct book_op *op, size_t axis) /* counted from the right */
+static int64_t stride_of(const struct book_op *op, size_t axis) /* axis is counted from the right */
 {
 	int64_t stride = 1;
 
@@ -804,7 +805,7 @@ static int64_t stride_of(const struct book_op *op, size_t axis) /* counted from 
 	return stride;
 }
 
-/* The axes that cut a dimension, the outermost first: adds them to the layout. *used: axes so far. */
+/* Reads the axes that cut a dimension, outermost first. *used: mask of axes used so far. */
 static bool cut_by(struct book *b, const struct book_op *op, const struct ap_jv *entry,
 	struct ap_cut_dim *dim, uint64_t *used)
 {
@@ -840,8 +841,8 @@ static bool cut_by(struct book *b, const struct book_op *op, const struct ap_jv 
 	return true;
 }
 
-/* The layout that a map says, of which the strategy tells the parts. A strategy may have more dimensions,
- * as those of OneHot and Tile, which speak of the result's: the operand's are in order among them. */
+/* Reads a layout from a tensor map and checks it against the strategy. A strategy of the result's
+ * dimensions (OneHot, Tile) may have more than the operand, in the same order. */
 static bool read_layout(struct book *b, const struct book_op *op, const struct ap_jv *map,
 	const struct ap_jv *parts, struct ap_layout *out)
 {
@@ -870,7 +871,7 @@ static bool read_layout(struct book *b, const struct book_op *op, const struct a
 	return true;
 }
 
-/* A slice is the shape by its parts, and by the micro-batches where the dimension carries the batch. */
+/* A slice is the shape divided by its parts, and by the micro-batches in batch dimensions. */
 static void hold_slice(struct book *b, ap_id tensor, const struct ap_layout *l, const struct ap_jv *slice)
 {
 	struct book_tensor *t = &b->tensor.v[tensor];
@@ -930,7 +931,7 @@ static struct ap_layout *hold_side(struct book *b, const struct book_op *op, boo
 	return l;
 }
 
-/* Each factor in parts is an axis of dev_matrix, what is left repeats. */
+/* Each cut factor is an axis of dev_matrix; the axes left over are "repeated". */
 static void hold_factors(struct book *b, const struct book_op *op)
 {
 	const struct ap_jv *list = ap_jv_get(op->v, "factors");
@@ -989,7 +990,7 @@ static const char *const step_names[] = {
 	[AP_MOVE_ALLTOALL] = "AlltoAll",
 };
 
-/* Pairs of parts and stride, which are axes of the ranks. */
+/* Reads [parts, stride] per dimension, which must be axes of the stage's ranks. */
 static bool read_pairs(struct book *b, const struct ap_jv *list, size_t rank, struct ap_layout *out)
 {
 	*out = (struct ap_layout){0};
@@ -1060,7 +1061,8 @@ static void hold_step(struct book *b, const struct ap_jv *v, const struct ap_res
 	}
 }
 
-/* What a device sends: of what it gets together all but its own part, of what it deals all but one. */
+/* Bytes that a device sends: a gather receives all parts but its own, an AlltoAll sends all but
+ * one. */
 static int64_t sent_bytes(const struct ap_reshard_step *step, int n, int bytes)
 {
 	int64_t sum = 0;
@@ -1085,7 +1087,7 @@ static unsigned ways(const struct book *b)
 	return ap_reshard_ways(&step);
 }
 
-/* Steps are those that lead from one layout to the other; nothing is sent but in them. */
+/* The steps must be those of ap_reshard; move, if not NULL, must send their bytes. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
 	const struct ap_layout *to, const struct book_tensor *t, const struct ap_jv *move)
 {
@@ -1168,7 +1170,7 @@ static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id t
 		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, t, NULL);
 }
 
-/* Where the layouts of a result and of an operand differ, the result is redistributed. */
+/* Every operand whose layout differs from its producer's needs a redistribution. */
 static void hold_complete(struct book *b, struct ap_map *seen)
 {
 	for (uint32_t i = 0; i < b->nop; i++)
@@ -1211,7 +1213,7 @@ static void rule_redistributions(struct book *b)
 	hold_complete(b, seen);
 }
 
-/* How a parameter lies by its dev_matrix and tensor_map. */
+/* Reads the layout of a parameter from dev_matrix and tensor_map. */
 static bool read_param(struct book *b, const struct ap_jv *p, struct ap_layout *out)
 {
 	struct book_list dev = book_list(b, ap_jv_get(p, "dev_matrix"));
@@ -1273,7 +1275,7 @@ static void hold_param_slice(struct book *b, const struct ap_jv *p, const struct
 				shape.v[d] / l->dim[d].cut, l->dim[d].cut, shape.v[d]);
 }
 
-/* A dealt one says to how many, all that hold the same slice being -1. */
+/* Checks the optimizer shards of a parameter; size -1: all devices that hold the same slice. */
 static void hold_dealing(struct book *b, const struct ap_jv *p, const struct ap_layout *l)
 {
 	int64_t shards = book_int(b, p, "optimizer_shards"), size, step, alike;
@@ -1316,7 +1318,7 @@ static void read_group(const struct book *b, const struct ap_jv *obj, struct ap_
 	}
 }
 
-/* Its collective, of an operator that is named there. */
+/* Finds the operator's collective that entry x of gradient_groups names; NULL after a fault. */
 static const struct ap_jv *hold_exchange(struct book *b, const struct ap_jv *p, const struct ap_jv *x)
 {
 	ap_id id = book_op(b, x, "operator");
@@ -1348,7 +1350,7 @@ static const struct ap_jv *hold_exchange(struct book *b, const struct ap_jv *p, 
 	return NULL;
 }
 
-/* Axes that gradient_group has: all of the first operand's. */
+/* gradient_group must hold the axes of all exchanges of the first operand. */
 static void hold_gradients(struct book *b, const struct ap_jv *p, uint32_t ncomm)
 {
 	const struct ap_jv *list = ap_jv_get(p, "gradient_groups"), *group = book_at(p, "gradient_group");
@@ -1402,7 +1404,7 @@ static void hold_users(struct book *b, const struct ap_jv *p, const struct ap_la
 		book_fault(b, ap_jv_get(p, "stage"), "is not that of an operator that reads it");
 }
 
-struct users { /* operator and operand of each, gradients of them */
+struct users { /* pairs (operator, operand), and count of gradient collectives */
 	uint32_t n, ngradient;
 	uint32_t *v;
 };
@@ -1434,7 +1436,7 @@ static struct users *list_users(struct book *b)
 	return all;
 }
 
-/* Is it a parameter, perhaps cast, or sent from another stage? */
+/* Is it a parameter, or one through operators of one operand, such as casts and sends? */
 static bool is_param(const struct book *b, ap_id tensor)
 {
 	enum { MOST_BETWEEN = 16 };
@@ -1468,7 +1470,7 @@ static void rule_parameters(struct book *b)
 			book_fault(b, ap_jv_get(p, "trainable"), "expected true, for its gradient is "
 				"exchanged");
 	}
-	/* what the checkpoint says how it is cut reads a parameter */
+	/* only operators that read a parameter are in the checkpoint */
 	for (uint32_t i = 0; i < b->nop; i++) {
 		bool any = false;
 
@@ -1504,12 +1506,12 @@ static const char *const kinds[] = {"weights_bytes", "gathered_bytes", "gradient
 	"optimizer_bytes", "activations_bytes", "recompute_bytes", "temporary_bytes", "context_bytes",
 	"buffers_bytes"};
 
-/* Of the operators of a stage; of the first kinds the sums. */
+/* Sums over the operators of a stage; SUMMED: memory kinds that are plain sums. */
 enum { SUMMED = 4 };
 
 struct held {
 	int64_t noperator, sum[SUMMED], activations, temporary;
-	int64_t kept, surely_kept; /* copies of redistributions: those that are recomputed are not */
+	int64_t kept, surely_kept; /* bounds: copies of recomputed redistributions are not kept */
 };
 
 static void add(int64_t *sum, int64_t n)
@@ -1570,7 +1572,7 @@ static void hold_kinds(struct book *b, const struct ap_jv *m, const struct held 
 		book_fault(b, ap_jv_get(m, "activations_bytes"), "expected %" PRId64
 			", the sum of operators and of what redistributions keep",
 			h->activations + h->surely_kept);
-	if (!b->recomputes && h->kept == 0) /* copies that redistributions leave may be made anew */
+	if (!b->recomputes && h->kept == 0) /* copies for redistributions may be recomputed */
 		book_want_int(b, m, "recompute_bytes", 0, "for nothing is recomputed");
 	if (!b->recomputes && again > h->kept)
 		book_fault(b, ap_jv_get(m, "recompute_bytes"), "expected at most %" PRId64
@@ -1602,7 +1604,7 @@ static void rule_memory(struct book *b)
 	}
 }
 
-/* Is it made of whole axes of dev_matrix that lie side by side? */
+/* Is it a product of adjacent axes of dev_matrix? */
 static bool is_of_matrix(const struct book_op *op, const struct ap_axis *axis)
 {
 	int64_t stride = 1, size = 1;
@@ -1652,7 +1654,8 @@ static void hold_send(struct book *b, const struct ap_jv *c)
 	(void)book_group(b, c, low * b->ndev, distance ? 2 * distance : 1, &axes);
 }
 
-/* Only partly: the parts of dealt weights and gradients may be fewer than the devices that are alike. */
+/* Groups must be axes of dev_matrix, except of gradients, updates and weight gathers: shards may be
+ * fewer than the devices with the same slice. */
 static void hold_group(struct book *b, const struct book_op *op, const struct ap_jv *c,
 	const char *phase)
 {
@@ -1727,7 +1730,7 @@ static void rule_communications(struct book *b)
 		for (uint32_t k = 0; k < op->ncomm; k++)
 			hold_comm(b, op, op->comm[k]);
 		for (size_t i = 0; i < AP_COUNT(costs); i++) {
-			double sum = 0; /* of a step */
+			double sum = 0; /* per step */
 
 			for (uint32_t k = 0; k < op->ncomm; k++) {
 				const char *phase = book_str(op->comm[k], "phase");
@@ -1741,7 +1744,7 @@ static void rule_communications(struct book *b)
 	}
 }
 
-/* Such collectives run with those of their bucket. */
+/* Is the collective part of a fusion bucket? */
 static bool is_exchanged(const struct ap_jv *c)
 {
 	const char *phase = book_str(c, "phase");
@@ -1749,7 +1752,7 @@ static bool is_exchanged(const struct ap_jv *c)
 	return !strcmp(phase, "gradient") || !strcmp(phase, "optimizer");
 }
 
-struct fused { /* collectives of a parameter, in the order of the operators */
+struct fused { /* exchanges of a parameter, in operator order */
 	uint32_t n;
 	const struct ap_jv **comm;
 	bool *taken;
@@ -1830,19 +1833,19 @@ enum { FORWARD, BACKWARD, WEIGHT, PASSES };
 
 static const char *const passes[] = {"forward", "backward", "weight"};
 
-static bool is_before(double a, double b) /* a < b by more than the last digits */
+static bool is_before(double a, double b) /* a < b beyond rounding */
 {
 	return a < b && !book_near(a, b);
 }
 
-struct slots { /* of all stages: start and end of [part][micro-batch][pass]; start < 0: none */
+struct slots { /* start and end at [part * nmicro + micro-batch][pass]; start < 0: not run */
 	int64_t nmicro, npart;
 	double (*start)[PASSES], (*end)[PASSES];
-	bool vee; /* the second segment goes back through the stages */
+	bool vee; /* the second segment runs backwards through the stages */
 	bool any_weight;
 };
 
-/* The part of the network that a segment of a stage is. */
+/* Index of a stage's segment in the order of the network. */
 static int64_t part_of(const struct book *b, const struct slots *s, int64_t stage, int64_t segment)
 {
 	return s->vee && segment % 2 ? segment * b->nstage + (b->nstage - 1 - stage)
@@ -1881,7 +1884,7 @@ static void read_slots(struct book *b, struct slots *s, int64_t stage)
 	}
 }
 
-/* Each pass runs once, after those that it needs. */
+/* Each pass must run once, after those that it depends on. */
 static void hold_order(struct book *b, const struct slots *s, int64_t stage)
 {
 	const struct ap_jv *list = ap_jv_get(b->stage[stage], "slots");
@@ -1916,7 +1919,8 @@ static void hold_order(struct book *b, const struct slots *s, int64_t stage)
 	}
 }
 
-/* Of one micro-batch through all segments; the last one may wait for exchanges, the first does not. */
+/* Checks the times of micro-batch 0, summed over segments: later micro-batches may wait for
+ * exchanges. */
 static void hold_passes(struct book *b, const struct slots *s, int64_t stage)
 {
 	static const char *const keys[] = {"forward_s", "backward_s"};
@@ -1932,7 +1936,7 @@ static void hold_passes(struct book *b, const struct slots *s, int64_t stage)
 			if (pass == BACKWARD)
 				sum += s->end[at][WEIGHT] - s->start[at][WEIGHT];
 		}
-		/* a pass much shorter than what ran before it has few digits left in its ends */
+		/* a short pass that ends late has lost digits */
 		if (fabs(sum - book_num(b->stage[stage], keys[pass])) > 1e-9 * sum + 0x1p-48 * last)
 			book_fault(b, ap_jv_get(b->stage[stage], keys[pass]),
 				"is not what the slots of micro-batch 0 take");
@@ -1950,7 +1954,7 @@ static void rule_slots(struct book *b)
 	for (int64_t i = 0; i < b->nstage; i++)
 		if (ap_jv_get(b->stage[i], "slots"))
 			n += ap_jv_count(ap_jv_get(b->stage[i], "slots"));
-	if (n < (size_t)s.npart * (size_t)s.nmicro) { /* beyond memory where the counts are at fault */
+	if (n < (size_t)s.npart * (size_t)s.nmicro) { /* faulty counts could exhaust memory */
 		book_fault(b, ap_jv_get(b->root, "stages"), "have fewer slots than passes");
 		return;
 	}
@@ -1968,7 +1972,7 @@ static void rule_slots(struct book *b)
 		hold_passes(b, &s, i);
 	for (int64_t i = 0; i < b->nstage && !b->nfault && !b->inference; i++) {
 		const struct ap_jv *list = ap_jv_get(b->stage[i], "slots");
-		int64_t held = 0, most = 0; /* micro-batches that have gone forward and not yet back */
+		int64_t held = 0, most = 0; /* micro-batches between forward and backward */
 
 		for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
 			size_t pass = index_of(passes, book_str(v, "pass"));
@@ -1988,15 +1992,15 @@ static const char *const events[] = {"forward", "backward", "communication", "re
 struct schedule {
 	bool *seen[EVENTS]; /* [operator or redistribution] */
 	bool **comm; /* [operator][communication] */
-	double *forward_end; /* [operator], < 0 none yet */
-	double *busy_s; /* [stage] end of the kernel before */
+	double *forward_end; /* [operator]; < 0: not yet run */
+	double *busy_s; /* [stage] end of the last kernel */
 };
 
 static bool lasts(const struct ap_jv *v, double want)
 {
 	double start = book_num(v, "start_s"), end = book_num(v, "end_s");
 
-	/* Both ends are rounded. */
+	/* both ends are rounded */
 	return fabs(end - start - want) <= 1e-12 * fmax(fabs(end), want);
 }
 
@@ -2027,7 +2031,7 @@ static bool is_known(struct book *b, const struct ap_jv *v, int e, int64_t *inde
 	return false;
 }
 
-/* Kernels of a stage run one after the other, forward after what it reads. */
+/* Kernels of a stage run one after another, a forward one after those that it reads. */
 static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *v, int e, int64_t i)
 {
 	const struct book_op *op = &b->op[i];
@@ -2037,7 +2041,7 @@ static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *
 
 	if (e == EVENT_FORWARD)
 		hold_span(b, v, book_num(cost, "forward_s") / times, "the operator's forward_s");
-	if (e == EVENT_UPDATE) { /* beside the collectives that it waits for */
+	if (e == EVENT_UPDATE) { /* runs while collectives are awaited */
 		double work = book_num(cost, "optimizer_s");
 
 		for (uint32_t k = 0; k < op->ncomm; k++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a plan file agree with itself: its form, and what of it follows from the rest of it? */
+/* Checks a plan file against itself: its form, and values that follow from others. */
 #ifndef AP_PLANFILE_PLAN_CHECK_H
 #define AP_PLANFILE_PLAN_CHECK_H
 
 #include "base/json.h"
 
-/* Holds autopar-plan/1 against its form (planfile/plan_form.h) and, where that is right, each rule of
- * plan_rules.def. AP_MEANING, every fault located. O(document). */
+/* Checks a document's form (planfile/plan_form.h) and, if right, each rule of plan_rules.def.
+ * Returns AP_MEANING after reporting every fault with its location. O(document). */
 enum ap_status ap_plan_check(struct ap_ctx *ctx, const struct ap_json *doc);
 
 #endif

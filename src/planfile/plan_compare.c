@@ -74,7 +74,8 @@ static bool same_plain(struct comparing *c, const struct ap_jv *was, const struc
 	}
 }
 
-/* The keys of an object are those of row parent, and where it is AP_NONE whatever they are. */
+/* Compares two values. Keys of an object are children of row parent; any: unknown keys count
+ * too. */
 static void compare_value(struct comparing *c, const struct ap_jv *was, const struct ap_jv *is, ap_id row,
 	bool any);
 
@@ -93,7 +94,7 @@ static const struct ap_jv *next_or_first(const struct ap_jv *obj, const struct a
 	return next && !strcmp(ap_jv_key(next), key) ? next : ap_jv_get(obj, key);
 }
 
-/* Compares what both have; then tells what only the first one has. */
+/* Compares members of both sides, reporting added ones; then reports those that are gone. */
 static void compare_objects(struct comparing *c, const struct ap_jv *was, const struct ap_jv *is,
 	ap_id parent, bool any)
 {

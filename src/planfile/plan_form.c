@@ -21,7 +21,7 @@
 #include "route/route.h"
 #include "search/engine.h"
 
-#define NUMBERS 1e300 /* beyond any that is meant */
+#define NUMBERS 1e300 /* above any valid number */
 
 enum { MOST_CHILDREN = 64, MOST_FAULTS = 1000, MOST_WORD = 64 };
 
@@ -49,7 +49,7 @@ static const struct since {
 
 enum { ROWS = AP_COUNT(rows) };
 
-struct ap_plan_keys { /* parent ROWS: the root */
+struct ap_plan_keys { /* index ROWS is the root */
 	const char *key[ROWS]; /* the last part of the path */
 	ap_id parent[ROWS], first[ROWS + 1], next[ROWS]; /* AP_NONE: none */
 };
@@ -73,7 +73,7 @@ enum ap_plan_unit ap_plan_unit_of(const char *key)
 	return strcmp(key, "gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
 }
 
-/* The row of path[0..len) without the "[]" at its end. */
+/* The row of path[0..len), without a final "[]". */
 static ap_id row_of(const char *path, size_t len, ap_id before)
 {
 	if (len >= 2 && path[len - 1] == ']')
@@ -121,7 +121,7 @@ struct forming {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	const struct ap_plan_keys *keys;
-	const char *version; /* of the program that wrote it; NULL: it does not say */
+	const char *version; /* of the program that wrote the plan; NULL: unknown */
 	uint32_t nfault;
 };
 
@@ -138,7 +138,7 @@ static void fault(struct forming *f, const struct ap_jv *v, const char *check, c
 	va_end(args);
 }
 
-/* Names that are known elsewhere; NULL past the end. */
+/* Lists "@name" of words defined elsewhere; NULL past the end. */
 static const char *dtype_at(size_t i)
 {
 	return i < AP_DTYPE_COUNT ? ap_dtype_name((enum ap_dtype)i) : NULL;
@@ -297,7 +297,7 @@ static void check_value(struct forming *f, const struct ap_jv *v, ap_id at)
 	}
 }
 
-/* Values that are in lists, nested as deep as the row says. */
+/* Checks values in lists nested as deep as the row states. */
 static void check_lists(struct forming *f, const struct ap_jv *v, ap_id at, int nested)
 {
 	int depth = rows[at].depth;
@@ -316,7 +316,7 @@ static void check_lists(struct forming *f, const struct ap_jv *v, ap_id at, int 
 		check_lists(f, e, at, nested + 1);
 }
 
-/* With the nearest key that is known, where the spelling is close. */
+/* Warns of unknown keys, suggesting the nearest known one. */
 static void warn_unknown(struct forming *f, const struct ap_jv *obj, ap_id parent)
 {
 	const char *known[MOST_CHILDREN + 1];
@@ -341,7 +341,7 @@ static int compare_versions(const char *a, const char *b)
 	return 0;
 }
 
-/* The version that the key came with; NULL: it was always there. */
+/* The version that introduced the key; NULL: the first. */
 static const char *since(const struct ap_plan_key *row)
 {
 	for (size_t i = 0; i < AP_COUNT(younger); i++)
@@ -350,7 +350,7 @@ static const char *since(const struct ap_plan_key *row)
 	return NULL;
 }
 
-/* Is the plan of a version that has no such key yet? */
+/* Was the plan written before the key was introduced? */
 static bool is_older(const struct forming *f, const struct ap_plan_key *row)
 {
 	return f->version && since(row) && compare_versions(f->version, since(row)) < 0;
@@ -416,7 +416,7 @@ static void write_limit(struct ap_jw *w, const char *key, double limit)
 
 static void write_object(struct ap_jw *w, const struct ap_plan_keys *k, ap_id parent);
 
-/* Of a value without the lists that it is in. */
+/* Writes the schema of a value without its enclosing lists. */
 static void write_value(struct ap_jw *w, const struct ap_plan_keys *k, ap_id at)
 {
 	static const char *const types[] = {[AP_PLAN_OBJECT] = "object", [AP_PLAN_TEXT] = "string",

@@ -35,7 +35,7 @@ static void write_names(struct ap_plan_writer *pw, const char *key, const ap_id 
 	ap_jw_end(&pw->w);
 }
 
-/* Of whole tensors. */
+/* Writes shapes and types of whole tensors. */
 static void write_shapes(struct ap_plan_writer *pw, const char *shapes, const char *dtypes,
 	const ap_id *tensor, uint32_t n)
 {
@@ -83,7 +83,7 @@ static void write_inputs(struct ap_plan_writer *pw)
 	struct ap_jw compact;
 
 	ap_str_init(&settings, pw->scratch);
-	ap_jw_str_init(&compact, &settings, 0); /* which the hash is of */
+	ap_jw_str_init(&compact, &settings, 0); /* the hash covers the compact form */
 	write_settings(&compact, p);
 	ap_sha256_hex(settings.s, settings.len, hex);
 	ap_jw_kobj(w, "inputs");
@@ -108,7 +108,7 @@ static void write_graph(struct ap_plan_writer *pw)
 	ap_jw_kint(w, "parameters", g->parameters);
 	write_names(pw, "inputs", g->input, g->ninput);
 	write_shapes(pw, "input_shapes", "input_dtypes", g->input, g->ninput);
-	/* those that are read; each pipeline stage has one of its own by the same name */
+	/* constants that are read; each pipeline stage has its own copy of the same name */
 	ap_jw_karr_flat(w, "constants");
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_CONST && g->tensor[t].nuse > 0) {
@@ -228,10 +228,10 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-#define MOST_RANKS 1024 /* of a group that are listed: with all, a plan could have gigabytes of them */
+#define MOST_RANKS 1024 /* larger groups are not listed: a plan could take gigabytes */
 
-/* The ranks of the group of a stage's first rank, ascending: strides descend, so member i is i written in the
- * axes' sizes. */
+/* The ranks of the group of a stage's first rank, ascending: strides descend, so the digits of i in
+ * the axes' sizes are coordinates of member i. */
 static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, int32_t stage,
 	const struct ap_axes *axes)
 {
@@ -260,8 +260,8 @@ static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
 	ap_jw_end(w);
 }
 
-/* Members "axes" ([stride, size], outermost first) and, of a group that is not large, "ranks" (of the one
- * that the first rank of the stage is in, all of them) of the current object. */
+/* Writes members "axes" ([stride, size], outermost first) and, for groups up to MOST_RANKS, "ranks"
+ * (of the group of the stage's first rank) of the current object. */
 static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct ap_axes *axes)
 {
 	struct {
@@ -298,7 +298,7 @@ static void write_group_or_null(struct ap_plan_writer *pw, const char *key, int3
 	ap_jw_end(&pw->w);
 }
 
-/* All ranks that the first use exchanges between whose gradient is exchanged at all. */
+/* Axes of all exchanges of the first use whose gradient is exchanged. */
 static void first_exchange(const struct ap_plan_param *param, struct ap_axes *out)
 {
 	const struct ap_plan_exchange *first = param->exchange, *x = first;
@@ -350,7 +350,7 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_end(w);
 }
 
-/* What runs is named by its index in "operators", their "communications" or "redistributions". */
+/* Refers to what runs by index in "operators", their "communications" or "redistributions". */
 static void write_event(struct ap_jw *w, const struct ap_plan *p, const struct ap_event *e)
 {
 	static const char *const names[] = {
@@ -391,7 +391,7 @@ static void write_stage(struct ap_plan_writer *pw, uint32_t s)
 	ap_plan_write_stage_figures(pw, s);
 	write_group(pw, (int32_t)s, &all);
 	if (p->nstage > 1 && p->timeline) {
-		ap_jw_karr(w, "slots"); /* in the order of running */
+		ap_jw_karr(w, "slots"); /* in running order */
 		for (uint32_t i = p->timeline->first[s]; i < p->timeline->first[s + 1]; i++) {
 			const struct ap_slot_time *t = &p->timeline->slot[i];
 
@@ -422,7 +422,7 @@ static void write_bucket(struct ap_plan_writer *pw, const struct ap_bucket *b)
 	ap_jw_end(w);
 }
 
-/* A member: the vectors that shard() takes for a placement. */
+/* Writes a placement's shard() vectors as a member. */
 static void write_strategy(struct ap_plan_writer *pw, const char *key,
 	const struct ap_placement *place)
 {
@@ -466,7 +466,7 @@ static void write_route(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-/* Every rank of one stage and its counterpart in the other are such a pair. */
+/* Writes a Send: each rank of one stage is paired with its counterpart in the other. */
 static void write_pair(struct ap_plan_writer *pw, const struct ap_comm *c)
 {
 	const struct ap_plan_stage *stage = pw->p->stage;
@@ -482,7 +482,7 @@ static void write_pair(struct ap_plan_writer *pw, const struct ap_comm *c)
 	write_group(pw, low, &pair);
 }
 
-/* The window whose parts lie on the ranks of an exchange: one factor, one axis. */
+/* The window whose factor is cut over just these axes; an exchange has one. */
 static const struct ap_window *window_on(const struct ap_placement *place, const struct ap_axes *axes)
 {
 	const struct ap_bound *b = place->bound;
@@ -593,7 +593,7 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_end(w);
 }
 
-/* The axes of a dimension that several factors cut, outermost first; returns their number. */
+/* Axes of a dimension cut by several factors, outermost first; returns their number. */
 static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix *dev,
 	const struct ap_operand *t, const struct ap_dim *dim, int32_t axes[AP_MAX_DIM_FACTOR])
 {
@@ -611,7 +611,7 @@ static int cut_axes(const struct ap_placement *place, const struct ap_dev_matrix
 	return n;
 }
 
-/* A dimension that several axes cut has a list of them in its place. */
+/* Writes tensor maps; a dimension cut by several axes has a list of them. */
 static void write_maps(struct ap_jw *w, const char *key, const struct ap_placement *place,
 	const struct ap_dev_matrix *dev, const struct ap_operand *t, uint16_t n)
 {
@@ -689,14 +689,14 @@ static struct ap_plan_text text_of_alike(struct ap_plan_writer *pw, ap_id i)
 	return (struct ap_plan_text){text.s, text.len};
 }
 
-/* Operators of one class with one cut share their layouts, and are told in the same words. */
+/* Operators of one class with one cut share their layouts, so that text is made once. */
 static void write_once(struct ap_plan_writer *pw, ap_id i)
 {
 	const struct ap_node *n = &pw->p->graph->node[i];
 	const struct ap_plan_op *op = &pw->p->op[i];
 	struct {
 		const struct ap_layout *in;
-		int64_t activation_bytes; /* of all that is in flight in its segment */
+		int64_t activation_bytes; /* all in flight in its segment */
 		bool in_checkpoint, fixed, recompute;
 		char letter[AP_MAX_FACTOR];
 	} key;
@@ -742,7 +742,7 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_end(w);
 }
 
-/* [parts, stride] per dimension: rank r holds part r / stride % parts. */
+/* Writes [parts, stride] per dimension: rank r holds part r / stride % parts. */
 static void write_layout(struct ap_jw *w, const char *key, const struct ap_layout *l)
 {
 	ap_jw_karr_flat(w, key);
@@ -755,7 +755,7 @@ static void write_layout(struct ap_jw *w, const char *key, const struct ap_layou
 	ap_jw_end(w);
 }
 
-/* A step sees a dimension of the slice as (outer, parts, inner): see shard/reshard.h. */
+/* Writes steps on slice dimensions seen as (outer, parts, inner): see shard/reshard.h. */
 static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshard_step *step, int n,
 	int bytes)
 {
@@ -892,7 +892,7 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-/* By segment. */
+/* Writes counts by segment. */
 static void write_counts(struct ap_jw *w, const char *key, const int64_t *count, const struct ap_pipe *pipe)
 {
 	if (count)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the plan file, and those members of it that a summary has, too. */
+/* Writes the plan file, and those of its members that the summary shares. */
 #ifndef AP_PLANFILE_PLAN_JSON_H
 #define AP_PLANFILE_PLAN_JSON_H
 
@@ -8,7 +8,7 @@
 
 struct ap_map;
 
-struct ap_plan_text { /* that is written more than once */
+struct ap_plan_text { /* text written more than once */
 	const char *s;
 	size_t len;
 };
@@ -17,20 +17,20 @@ struct ap_plan_writer {
 	struct ap_jw w;
 	const struct ap_plan *p;
 	struct ap_arena *arena, *scratch;
-	struct ap_map *group_ids, *cut_ids; /* stages and axes of groups; operators and their cuts */
+	struct ap_map *group_ids, *cut_ids; /* ids of (stage, axes), and of operator cuts */
 	AP_VEC(struct ap_plan_text) groups, cuts; /* by these ids */
 };
 
-/* Members of the plan, each with its key. */
+/* Each writes a member of the plan with its key. */
 void ap_plan_write_machine(struct ap_plan_writer *pw);
 void ap_plan_write_search(struct ap_plan_writer *pw);
 void ap_plan_write_prediction(struct ap_plan_writer *pw);
 void ap_plan_write_baselines(struct ap_plan_writer *pw);
 void ap_plan_write_pipeline(struct ap_plan_writer *pw);
-void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* of the current object */
-void ap_plan_write_route_figures(struct ap_plan_writer *pw); /* of the current object */
+void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* in the current object */
+void ap_plan_write_route_figures(struct ap_plan_writer *pw); /* in the current object */
 
-/* Plan JSON, autopar-plan/1 (contract section 5). Streamed; O(plan). */
+/* Writes plan JSON, autopar-plan/1. Streamed; O(plan). */
 void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user);
 
 #endif

@@ -19,7 +19,7 @@ struct reader {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	int64_t micro_batches;
-	struct ap_map *oper; /* names of operators: ids are their indices */
+	struct ap_map *oper; /* operator names; ids are indices */
 	uint32_t ninput;
 	const char *const *input;
 	AP_VEC(struct ap_saved_fact) facts;
@@ -28,7 +28,7 @@ struct reader {
 	AP_VEC(struct ap_saved_move) moves;
 };
 
-enum { MOST_NESTED = 3, MOST_COMMS = 1024 /* of an operator */ };
+enum { MOST_NESTED = 3, MOST_COMMS = 1024 /* per operator */ };
 
 static enum ap_status fault(struct reader *r, const struct ap_jv *v, const char *text)
 {
@@ -36,7 +36,7 @@ static enum ap_status fault(struct reader *r, const struct ap_jv *v, const char 
 		text);
 }
 
-/* AP_MEANING where v is not of this type. */
+/* Returns AP_MEANING if v has another type. */
 static enum ap_status expect(struct reader *r, const struct ap_jv *v, enum ap_jtype type)
 {
 	static const char *const expected[] = {
@@ -51,7 +51,7 @@ static enum ap_status expect(struct reader *r, const struct ap_jv *v, enum ap_jt
 	return ap_jv_type(v) == type ? AP_OK : fault(r, v, expected[type]);
 }
 
-/* A member that must be there, of this type. */
+/* Gets a required member of this type. */
 static enum ap_status member(struct reader *r, const struct ap_jv *obj, const char *key,
 	enum ap_jtype type, const struct ap_jv **out)
 {
@@ -62,7 +62,7 @@ static enum ap_status member(struct reader *r, const struct ap_jv *obj, const ch
 	return expect(r, *out, type);
 }
 
-/* A value as compact JSON: a plain one, or arrays and objects of such nested at most three deep. */
+/* Reads a value as compact JSON, nested at most three deep. */
 static enum ap_status read_json(struct reader *r, const struct ap_jv *v, const char **out)
 {
 	struct ap_str text;
@@ -94,7 +94,7 @@ static enum ap_status add_fact(struct reader *r, const char *section, const char
 	return AP_OK;
 }
 
-/* Every member of obj is a fact, but for one. */
+/* Adds every member of obj but `except` as a fact. */
 static enum ap_status add_facts(struct reader *r, const char *section, const char *prefix,
 	const struct ap_jv *obj, const char *except)
 {
@@ -121,7 +121,7 @@ static enum ap_status read_names(struct reader *r, const struct ap_jv *obj, cons
 	return AP_OK;
 }
 
-/* What a section must have at least. */
+/* Required members of sections. */
 static const struct need {
 	const char *section, *key;
 	enum ap_jtype type;
@@ -158,14 +158,14 @@ static enum ap_status read_section(struct reader *r, const struct ap_jv *root,
 	return add_facts(r, section, "", *out, except);
 }
 
-/* The hash of each input says what it was; its name does not count. */
+/* Adds the hash of each input; its name does not count. */
 static enum ap_status read_inputs(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *inputs, *hash;
 
 	AP_TRY(member(r, root, "inputs", AP_JOBJECT, &inputs));
 	for (const struct ap_jv *v = ap_jv_first(inputs); v; v = ap_jv_next(v)) {
-		if (!strcmp(ap_jv_key(v), "settings")) /* they are compared one by one */
+		if (!strcmp(ap_jv_key(v), "settings")) /* compared one by one */
 			continue;
 		hash = v;
 		if (ap_jv_type(v) != AP_JNULL) {
@@ -177,7 +177,7 @@ static enum ap_status read_inputs(struct reader *r, const struct ap_jv *root)
 	return AP_OK;
 }
 
-/* Objects of a list, each under its name. */
+/* Adds the members of named objects as "name.key". */
 static enum ap_status read_named(struct reader *r, const char *section,
 	const struct ap_jv *list)
 {
@@ -191,7 +191,7 @@ static enum ap_status read_named(struct reader *r, const char *section,
 	return AP_OK;
 }
 
-/* A figure of one stage stands for itself, of several each has its number before it. */
+/* Adds memory figures, as "stage 1.key" if there are several stages. */
 static enum ap_status read_memory(struct reader *r, const struct ap_jv *list)
 {
 	const struct ap_jv *total;
@@ -210,7 +210,7 @@ static enum ap_status read_memory(struct reader *r, const struct ap_jv *list)
 	return AP_OK;
 }
 
-/* What a plan of one stage says of it, it says of the whole elsewhere. */
+/* Adds figures of stages; those of a single stage equal figures of the whole. */
 static enum ap_status read_stages(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *stages;
@@ -235,7 +235,7 @@ static enum ap_status read_stages(struct reader *r, const struct ap_jv *root)
 	return AP_OK;
 }
 
-/* A section that plans without one say null of, those of before nothing. */
+/* Reads a section that is null if unused, and missing in older plans. */
 static enum ap_status read_optional(struct reader *r, const struct ap_jv *root, const char *section,
 	const char *except)
 {
@@ -265,7 +265,7 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 	AP_TRY(read_memory(r, ap_jv_get(section, "memory")));
 	AP_TRY(member(r, root, "baselines", AP_JARRAY, &list));
 	AP_TRY(read_named(r, "baselines", list));
-	AP_TRY(read_optional(r, root, "route", "differs")); /* these are told where their strategies are */
+	AP_TRY(read_optional(r, root, "route", "differs")); /* "differs" follows from strategies */
 	AP_TRY(read_optional(r, root, "pipeline", ""));
 	return read_stages(r, root);
 }
@@ -273,7 +273,7 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 struct field {
 	const char *key;
 	enum ap_jtype type;
-	bool optional; /* plans of before have none */
+	bool optional; /* missing in older plans */
 };
 
 static enum ap_status read_fields(struct reader *r, const struct ap_jv *obj,
@@ -290,7 +290,7 @@ static enum ap_status read_fields(struct reader *r, const struct ap_jv *obj,
 	return AP_OK;
 }
 
-/* The pair [stride, size] of an axis. */
+/* Reads an axis [stride, size]. */
 static enum ap_status read_axis(struct reader *r, const struct ap_jv *v, int64_t *size)
 {
 	int64_t *pair;
@@ -304,7 +304,7 @@ static enum ap_status read_axis(struct reader *r, const struct ap_jv *v, int64_t
 	return AP_OK;
 }
 
-/* Axes tell the group of a collective. */
+/* Reads collectives; the axes give the size of the group. */
 static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
 	struct ap_saved_op *op)
 {
@@ -341,7 +341,7 @@ static enum ap_status read_comms(struct reader *r, const struct ap_jv *oper,
 	return AP_OK;
 }
 
-/* The factors, and their strides as a text; no factors where one of them does not tell name and parts. */
+/* Reads factors, and their strides as text; no factors if one lacks its name or parts. */
 static enum ap_status read_factors(struct reader *r, const struct ap_jv *oper,
 	struct ap_saved_op *op)
 {
@@ -377,7 +377,7 @@ static enum ap_status read_factors(struct reader *r, const struct ap_jv *oper,
 	return AP_OK;
 }
 
-/* Lists of integers; none where there is no such key. */
+/* Reads lists of integers; none if there is no such key. */
 static enum ap_status read_vectors(struct reader *r, const struct ap_jv *oper, const char *key,
 	struct ap_saved_vectors *out)
 {
@@ -396,7 +396,7 @@ static enum ap_status read_vectors(struct reader *r, const struct ap_jv *oper, c
 	return AP_OK;
 }
 
-/* What an operator costs in a step, where it is told. */
+/* Reads an operator's time in a step; 0 if it has no costs. */
 static enum ap_status read_time(struct reader *r, const struct ap_jv *oper, double *time_s)
 {
 	struct ap_op_cost c = {0};
@@ -473,7 +473,7 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, str
 	return AP_OK;
 }
 
-/* "AllGather over 8, Slice over 2" as a string of JSON. */
+/* Reads steps, with their text as a JSON string: "AllGather over 8, Slice over 2". */
 static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, struct ap_saved_move *m)
 {
 	const struct ap_jv *list, *axis;
@@ -531,7 +531,7 @@ static enum ap_status read_move(struct reader *r, const struct ap_jv *v, struct 
 	return fresh ? AP_OK : fault(r, v, "this operand is redistributed already");
 }
 
-/* Parts of each dimension, from its whole and its slice. */
+/* Parts of each dimension: shape / slice. */
 static enum ap_status read_parts(struct reader *r, const struct ap_jv *v, const char **out)
 {
 	const struct ap_jv *list;
@@ -578,7 +578,7 @@ static enum ap_status read_plan(struct reader *r, const struct ap_jv *root)
 	static const struct {
 		const char *key;
 		enum ap_status (*read)(struct reader *r, const struct ap_jv *v, struct ap_map *seen);
-	} lists[] = { /* in this order: redistributions name operators */
+	} lists[] = { /* redistributions name operators */
 		{"operators", read_operator},
 		{"redistributions", read_move},
 		{"parameters", read_param},
@@ -641,7 +641,7 @@ const struct ap_saved_fact *ap_saved_fact(const struct ap_saved *s, const char *
 
 /* ---- a strategy checkpoint, and a plan as one ---- */
 
-/* Few texts are those of many parameters: each is kept once. */
+/* Keeps each text once: many parameters share a few. */
 struct texts {
 	struct ap_ctx *ctx;
 	struct ap_map *map;
@@ -685,7 +685,7 @@ static const char *int_text(struct texts *t, int64_t v)
 	return keep(t, text);
 }
 
-/* Parts, or sizes of the slice, per dimension. */
+/* Parts, or slice sizes, per dimension. */
 static const char *dims_text(struct texts *t, const struct ap_ckpt_layout *l, bool slice)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
@@ -706,7 +706,7 @@ static void add_operators(struct texts *t, const struct ap_ckpt *c, struct ap_sa
 {
 	struct ap_ctx *ctx = t->ctx;
 	struct ap_saved_op *op = AP_NEW_N(ctx->arena, struct ap_saved_op, c->nitem);
-	bool stages = false; /* a file of several may say the same key for each */
+	bool stages = false; /* more than one: each may have the same key */
 
 	for (uint32_t i = 1; i < c->nitem; i++)
 		stages |= c->item[i].stage != c->item[0].stage;
@@ -753,7 +753,7 @@ static bool lie_alike(const struct ap_saved_param *a, const struct ap_saved_para
 	return true;
 }
 
-/* The parameter whose state this is, as long as it lies as that; AP_NONE: it stands for itself. */
+/* The parameter of which parameter i is an optimizer state in the same layout; AP_NONE: none. */
 static ap_id source_of(struct ap_ctx *ctx, const struct ap_map *names,
 	const struct ap_saved_param *all, ap_id i, const char **state)
 {
@@ -798,7 +798,7 @@ static void add_params(struct texts *t, const struct ap_ckpt *c, struct ap_saved
 	for (uint32_t i = 0; i < c->nlayout; i++) {
 		struct ap_str *list = source[i] == AP_NONE ? NULL : &states[source[i]];
 
-		folded[i] = list && source[source[i]] == AP_NONE; /* a state of a state stands for itself */
+		folded[i] = list && source[source[i]] == AP_NONE; /* not for states of states */
 		if (!folded[i])
 			continue;
 		if (!list->s)
@@ -848,8 +848,8 @@ void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_sav
 struct params_of {
 	struct ap_ctx *ctx;
 	const struct ap_saved *plan;
-	bool stages; /* several: names of a merged file begin with theirs */
-	const struct ap_map *names; /* ids are indices of the plan's parameters */
+	bool stages; /* more than one: names start with "stage-" */
+	const struct ap_map *names; /* ids are indices of plan->param */
 	bool *used;
 };
 
@@ -858,7 +858,7 @@ static const char *behind_stage(struct ap_ctx *ctx, const char *stage, const cha
 	return ap_arena_printf(ctx->arena, "%s-%s", stage, name);
 }
 
-/* The checkpoint key of an operator, "<type>_<first parameter that is trained>". */
+/* Checkpoint key of an operator: "<type>_<first trainable parameter>". */
 static const char *key_of(struct params_of *p, const struct ap_saved_op *op)
 {
 	const char *key = NULL;
@@ -877,7 +877,7 @@ static const char *key_of(struct params_of *p, const struct ap_saved_op *op)
 	return p->stages ? behind_stage(p->ctx, op->field[AP_SAVED_STAGE], key) : key;
 }
 
-/* Of operators with the same key the last one speaks, as in MindSpore. */
+/* The last of several operators with the same key counts, as in MindSpore. */
 static void reduce_operators(struct params_of *p, struct ap_saved *out)
 {
 	struct ap_saved_op *all = AP_NEW_N(p->ctx->arena, struct ap_saved_op, p->plan->nop);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A plan or a strategy checkpoint read back, as far as two of them can be compared: plain data, kept
- * in the run arena. Values are texts of JSON, so that what is equal is equal as text.
- */
+/* A plan or strategy checkpoint read back for comparison: plain data in the run arena. Values are
+ * JSON texts, equal if and only if the values are. */
 #ifndef AP_PLANFILE_PLAN_READ_H
 #define AP_PLANFILE_PLAN_READ_H
 
@@ -12,14 +10,14 @@
 
 struct ap_ckpt;
 
-struct ap_saved_fact { /* one value under a name of its own */
+struct ap_saved_fact { /* a named value */
 	const char *section; /* "prediction", "memory", "settings", .. */
 	const char *key; /* "step_time_s"; "hccs.latency_s" of a level */
 	const char *json;
-	const char *text; /* of a string; NULL else */
+	const char *text; /* the string; NULL for other types */
 	bool is_number;
 	double number;
-	int64_t integer; /* 0 unless it is one */
+	int64_t integer; /* 0 if not an integer */
 };
 
 /* Fields: plan_fields.def. */
@@ -41,11 +39,11 @@ enum ap_saved_move_field {
 	AP_SAVED_MOVE_FIELDS
 };
 
-/* A field that is NULL is one that the file does not speak of. */
+/* A field is NULL if the file does not contain it. */
 struct ap_saved_comm {
 	const char *kind, *phase; /* "AllReduce", "gradient" */
-	int64_t ranks; /* of its group */
-	int64_t count, bytes; /* executions in a step, and bytes of the buffer of each */
+	int64_t ranks; /* group size */
+	int64_t count, bytes; /* executions per step; buffer bytes of each */
 };
 
 struct ap_saved_factor {
@@ -65,21 +63,21 @@ struct ap_saved_vectors {
 
 struct ap_saved_op {
 	const char *name;
-	const char *label; /* cell and last part of a long name, for people; the name else */
-	const char *type; /* "" unknown */
-	const char *cell; /* "" none */
+	const char *label; /* cell and last part of a long name for display, else the name */
+	const char *type; /* "": unknown */
+	const char *cell; /* "": none */
 	const char *field[AP_SAVED_OP_FIELDS];
 	int64_t stage, segment; /* as numbers */
-	double time_s; /* in a step, all in all; 0 not told */
+	double time_s; /* total per step; 0: unknown */
 	bool in_checkpoint;
-	uint32_t nfactor; /* 0 where their names or parts are not told */
+	uint32_t nfactor; /* 0 if names or parts are missing */
 	const struct ap_saved_factor *factor;
 	struct ap_saved_vectors in_strategy, out_strategy, out_slice;
-	const char *out_shape, *out_dtype; /* of the whole results, JSON; NULL not told */
+	const char *out_shape, *out_dtype; /* of whole results, JSON; NULL: unknown */
 	uint32_t nin, nout;
-	const char *const *in, *const *out; /* names of tensors */
+	const char *const *in, *const *out; /* tensor names */
 	uint32_t ncomm;
-	const struct ap_saved_comm *comm; /* in the order of the file */
+	const struct ap_saved_comm *comm; /* in file order */
 };
 
 struct ap_saved_param {
@@ -90,21 +88,21 @@ struct ap_saved_param {
 
 struct ap_saved_move {
 	uint32_t to; /* operator */
-	int64_t operand, bytes; /* bytes: of one micro-batch */
-	double time_s; /* in a step; 0 not told */
+	int64_t operand, bytes; /* bytes per micro-batch */
+	double time_s; /* per step; 0: unknown */
 	uint32_t nstep;
-	const char *const *step; /* their kinds */
+	const char *const *step; /* kinds of its steps */
 	const char *field[AP_SAVED_MOVE_FIELDS];
 };
 
 struct ap_saved {
-	const char *file; /* for people: base name */
-	bool is_plan; /* else a checkpoint, which has neither collectives nor redistributions */
+	const char *file; /* base name, for display */
+	bool is_plan; /* a checkpoint has neither collectives nor redistributions */
 	uint32_t nfact;
 	const struct ap_saved_fact *fact;
 	uint32_t ninput;
-	const char *const *input; /* names of the inputs of the graph */
-	uint32_t nop; /* in topological order; of a checkpoint by name */
+	const char *const *input; /* names of graph inputs */
+	uint32_t nop; /* in topological order; by name in a checkpoint */
 	const struct ap_saved_op *op;
 	uint32_t nparam;
 	const struct ap_saved_param *param;
@@ -112,20 +110,20 @@ struct ap_saved {
 	const struct ap_saved_move *move;
 };
 
-/* The fact of a section under a key; of figures that each stage has, as "stage 1.total_bytes", the greatest.
- * NULL: there is none. */
+/* The fact of a section under a key; if each stage has one ("stage 1.total_bytes"), the greatest.
+ * NULL if there is none. */
 const struct ap_saved_fact *ap_saved_fact(const struct ap_saved *s, const char *section, const char *key);
 
-/* Reads autopar-plan/1. AP_MEANING, every fault located, where it is no such plan; members that are
- * not known are facts or are left alone. O(document). */
+/* Reads autopar-plan/1. Returns AP_MEANING, the fault located, if it is not such a plan; unknown
+ * members become facts or are ignored. O(document). */
 enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc,
 	struct ap_saved *out);
 
-/* A strategy checkpoint that was read, and need not stay. */
+/* Converts a strategy checkpoint, which need not outlive *out. */
 void ap_saved_of_ckpt(struct ap_ctx *ctx, const struct ap_ckpt *c, struct ap_saved *out);
 
-/* A plan as far as a strategy checkpoint speaks of it: operators by their checkpoint keys, with
- * their strategies, and their parameters. */
+/* Reduces a plan to what a strategy checkpoint contains: operators by checkpoint key, their
+ * strategies and parameters. */
 void ap_saved_strategies(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_saved *out);
 
 #endif
