@@ -16,7 +16,7 @@
 struct task {
 	struct ap_ctx *ctx;
 	const struct ap_saved *was, *is;
-	/* which operator, parameter and redistribution of one is which of the other; AP_NONE: none */
+	/* the counterpart of each operator, parameter and redistribution; AP_NONE: none */
 	ap_id *new_op, *old_op; /* [was->nop], [is->nop] */
 	ap_id *new_param, *old_param;
 	ap_id *new_move, *old_move;
@@ -24,7 +24,7 @@ struct task {
 
 /* ---- figures ---- */
 
-/* Facts by section, key and, of those that come several times, which time: ids are indices. */
+/* Indexes facts by section, key and occurrence of the key; ids are indices. */
 static const struct ap_map *index_facts(struct ap_ctx *ctx, const struct ap_saved *s)
 {
 	struct ap_map *m = ap_map_create(ctx->scratch), *times = ap_map_create(ctx->scratch);
@@ -46,7 +46,7 @@ static const struct ap_map *index_facts(struct ap_ctx *ctx, const struct ap_save
 	return m;
 }
 
-/* Either may be NULL. */
+/* Compares two facts; either may be NULL. */
 static struct ap_diff_figure make_figure(const struct ap_saved_fact *was, const struct ap_saved_fact *is)
 {
 	const struct ap_saved_fact *f = was ? was : is;
@@ -59,7 +59,7 @@ static struct ap_diff_figure make_figure(const struct ap_saved_fact *was, const 
 		.was_number = was && was->is_number ? was->number : NAN,
 		.is_number = is && is->is_number ? is->number : NAN,
 		.changed = !was || !is || strcmp(was->json, is->json) != 0,
-		/* a new version that plans the same is no difference */
+		/* a new version with the same plan is no difference */
 		.noted = !strcmp(f->section, "tool") ||
 			(!strcmp(f->section, "search") && !strcmp(f->key, "work")),
 	};
@@ -106,14 +106,14 @@ const struct ap_diff_figure *ap_diff_figure(const struct ap_diff *d, const char 
 	return NULL;
 }
 
-/* ---- pairs: by name or, where the name is gone, by what stands around it ---- */
+/* ---- pairs: by name or, if the name is gone, by operands ---- */
 
-/* One of the two plans, by name. */
+/* One of the two plans, indexed by name. */
 struct side {
 	const struct ap_saved *s;
-	struct ap_map *made; /* tensors that operators make; ids into maker */
+	struct ap_map *made; /* results of operators; ids into maker */
 	AP_VEC(uint32_t) maker;
-	struct ap_map *given; /* tensors that operators read and none makes */
+	struct ap_map *given; /* operands that no operator makes */
 	struct ap_map *params; /* ids are indices */
 };
 
@@ -121,7 +121,7 @@ struct matching {
 	struct task *t;
 	struct ap_arena *a; /* scratch */
 	struct side was, is;
-	struct ap_map *old_name; /* tensors of the new plan that the old one has under a name */
+	struct ap_map *old_name; /* results of paired operators in the new plan; ids into old_names */
 	AP_VEC(const char *) old_names;
 };
 
@@ -160,8 +160,8 @@ static void pair_ops(struct matching *m, uint32_t old, uint32_t new)
 	}
 }
 
-/* Adds what an operand is known by in both plans: the name in the old one of what an operator makes; of
- * others the name where both have it, else the form of the parameter. False: by nothing. */
+/* Adds a key of an operand valid in both plans: a result's name in the old plan; else its name if
+ * both plans have it; else the dtype and shape of the parameter. Returns false if there is none. */
 static bool add_operand(const struct matching *m, const struct side *own, const char *tensor,
 	struct ap_str *key)
 {
@@ -185,7 +185,8 @@ static bool add_operand(const struct matching *m, const struct side *own, const 
 	return true;
 }
 
-/* The type of an operator and what it reads, in the terms of the old plan. False: nothing is known. */
+/* Key of an operator: type and operands, in names of the old plan. Returns false if one is
+ * unknown. */
 static bool place_key(const struct matching *m, const struct side *own, const struct ap_saved_op *op,
 	struct ap_str *key)
 {
@@ -197,13 +198,13 @@ static bool place_key(const struct matching *m, const struct side *own, const st
 	return op->nin;
 }
 
-struct waiting { /* operators of one key, in the order of the plan */
+struct waiting { /* operators with the same key, in plan order */
 	uint32_t *v;
 	size_t n, cap, taken;
 };
 
-/* An operator whose name is gone and a new one of the same type that reads the same are one. The new
- * ones come in topological order, so what they read has been found by then. */
+/* Pairs operators whose names are gone with new ones of the same type and operands. New ones come
+ * in topological order, so their operands are already paired. */
 static void pair_by_place(struct matching *m)
 {
 	struct waiting *waiting = AP_NEW_N(m->a, struct waiting, m->was.s->nop);
@@ -234,7 +235,7 @@ static void pair_params(struct task *t, ap_id old, ap_id new)
 	t->old_param[new] = old;
 }
 
-/* By name, then those that are the same operand of the same operator. */
+/* Pairs parameters by name, then by operand of paired operators. */
 static void match_params(struct matching *m)
 {
 	const struct ap_saved *is = m->is.s;
@@ -253,7 +254,7 @@ static void match_params(struct matching *m)
 	}
 }
 
-/* Those that lead to the same operand. */
+/* Pairs redistributions of the same operand. */
 static void match_moves(struct task *t, struct ap_map *places)
 {
 	for (uint32_t i = 0; i < t->was->nmove; i++) {
@@ -307,9 +308,9 @@ static void match(struct task *t)
 	match_moves(t, ap_map_create(a));
 }
 
-/* ---- operators, parameters and redistributions: what is new, gone, renamed or cut otherwise ---- */
+/* ---- operators, parameters and redistributions: added, removed, renamed or changed ---- */
 
-/* One thing that changed, before it is joined with others. */
+/* One change, before folding. */
 struct entry {
 	enum ap_diff_kind kind;
 	const char *label, *old_label, *type, *name, *old_name;
@@ -347,8 +348,8 @@ static struct thing move_thing(const struct ap_saved *s, ap_id i)
 	return (struct thing){to->name, to->label, to->type, s->move[i].operand, s->move[i].field};
 }
 
-/* Adds the entry with the fields that differ. was or is may be NULL: then it is new, or gone. absent: the
- * field that stands for one that only one of the two has; n: none does. */
+/* Adds an entry with the fields that differ. was or is NULL: added or removed. absent: a field
+ * whose absence means the value of field stands; n: none. */
 static void add_entry(struct entries *all, struct entry e, const char *const *was, const char *const *is,
 	uint32_t n, uint32_t absent, uint32_t stands)
 {
@@ -367,7 +368,7 @@ static void add_entry(struct entries *all, struct entry e, const char *const *wa
 		AP_PUSH(all->ctx->scratch, *all, e);
 }
 
-/* All in which two entries must be equal to be joined. */
+/* Text that must be equal for two entries to be folded. */
 static const char *same_text(struct ap_ctx *ctx, const struct entry *e)
 {
 	struct ap_str s;
@@ -386,7 +387,7 @@ static const char *same_text(struct ap_ctx *ctx, const struct entry *e)
 	return s.s;
 }
 
-/* The former names of what was joined under its new one. */
+/* The folded old names of a fold's entries. */
 static const char *old_label(struct ap_ctx *ctx, const struct entry *all,
 	const struct ap_fold *fold)
 {
@@ -450,7 +451,7 @@ static void compare_things(struct task *t, struct thing get(const struct ap_save
 			e.old_label = was.label;
 			e.old_name = was.name;
 		}
-		/* a plan that tells no other type in which a parameter is read means the stored one */
+		/* no "read as" type means the stored type */
 		add_entry(&all, e, was.field, is.field, nfield, params ? AP_SAVED_READ_AS : nfield,
 			AP_SAVED_DTYPE);
 	}
@@ -465,7 +466,7 @@ static void compare_things(struct task *t, struct thing get(const struct ap_save
 	join_entries(&all, nwas, nis, out);
 }
 
-/* ---- collectives: by kind, group size and phase, in all and where they are ---- */
+/* ---- collectives by kind, group size and phase, in total and by operator ---- */
 
 struct flows {
 	struct ap_diff_flow *v;
@@ -474,8 +475,8 @@ struct flows {
 
 struct count {
 	struct ap_ctx *ctx;
-	struct ap_map *keys; /* of the totals */
-	struct flows totals, places; /* places: with one name each */
+	struct ap_map *keys; /* for totals */
+	struct flows totals, places; /* places: one operator each */
 };
 
 static void add_load(struct ap_diff_load *to, struct ap_diff_load load)
@@ -489,7 +490,7 @@ static bool same_load(const struct ap_diff_flow *f)
 	return f->was.count == f->is.count && f->was.bytes == f->is.bytes;
 }
 
-/* The flow of a list that this collective belongs to, made where there is none. */
+/* The flow of a collective in a list, added if new. */
 static struct ap_diff_flow *flow_of(struct ap_ctx *ctx, struct ap_map *keys, struct flows *list,
 	const struct ap_saved_comm *c)
 {
@@ -506,7 +507,7 @@ static struct ap_diff_flow *flow_of(struct ap_ctx *ctx, struct ap_map *keys, str
 	return &list->v[id];
 }
 
-/* The collectives of one operator: was or is may be NULL. */
+/* Counts the collectives of an operator; was or is may be NULL. */
 static void count_op(struct count *c, const struct ap_saved_op *was, const struct ap_saved_op *is)
 {
 	const struct ap_saved_op *op = is ? is : was;

@@ -13,9 +13,9 @@
 #define DIGITS "0123456789"
 
 enum {
-	MOST_DIGITS = 18, /* a longer number is no number, but part of the name */
-	MOST_SLOTS = 32, /* numbers of a name that are looked at */
-	MOST_PIECES = 12 /* of a list of ranges, the rest is ".." */
+	MOST_DIGITS = 18, /* longer digit strings are text */
+	MOST_SLOTS = 32, /* numbers per name; later ones are text */
+	MOST_PIECES = 12 /* ranges listed, then ".." */
 };
 
 struct ids {
@@ -28,28 +28,28 @@ struct folds {
 	size_t n, cap;
 };
 
-/* Items of one pattern: their names are equal but for the numbers in them, the slots. */
+/* Items of one pattern: names equal but for their numbers, the slots. */
 struct family {
 	struct ap_ctx *ctx;
 	const struct ap_fold_item *item;
 	const uint32_t *member; /* item of each member */
 	uint32_t n, nslot;
 	int64_t *value; /* [n][nslot] */
-	uint32_t *rest; /* [n][nslot + 1]: equal where all slots from here on are */
+	uint32_t *rest; /* [n][nslot + 1] ids; equal if all slots from here on are equal */
 	struct digits {
-		int least, most; /* that a number of the slot is written with */
-		bool padded; /* there are leading zeros */
+		int least, most; /* digits written */
+		bool padded; /* some have leading zeros */
 	} *digits; /* [nslot] */
-	const char **text; /* [nslot]: what is to stand there */
+	const char **text; /* [nslot] text in the folded name */
 	struct folds *out;
 };
 
-/* A name piece by piece: numbers and what is between them. Zeroed but for s. */
+/* Splits a name into numbers and the text between. Zeroed except s. */
 struct scan {
 	const char *s;
 	size_t len;
 	bool number;
-	uint32_t slot; /* of the number */
+	uint32_t slot; /* index of the number */
 };
 
 static bool next_piece(struct scan *p)
@@ -117,7 +117,7 @@ static const char *range_text(struct family *f, const int64_t *v, size_t n, int 
 	if (n > 1)
 		ap_str_addc(&out, '[');
 	for (size_t i = 0; i < n;) {
-		size_t last = i + 1; /* of those from i on that are as far apart as the first two */
+		size_t last = i + 1; /* last of the arithmetic progression from i */
 
 		while (last + 1 < n && v[last + 1] - v[last] == v[i + 1] - v[i])
 			last++;
@@ -141,7 +141,7 @@ static const char *range_text(struct family *f, const int64_t *v, size_t n, int 
 	return out.s;
 }
 
-/* What stands for the numbers that these members have in a slot. */
+/* Text for the values of a slot. */
 static const char *slot_text(struct family *f, const struct ids *members, uint32_t slot)
 {
 	const struct digits *digits = &f->digits[slot];
@@ -181,8 +181,8 @@ static void emit(struct family *f, const struct ids *members)
 	AP_PUSH(f->ctx->arena, *f->out, ((struct ap_fold){name.s, (uint32_t)members->n, item}));
 }
 
-/* The slots from here on, where the numbers in the first come with others each: a further slot is
- * spelt out where it combines freely with those before it. */
+/* Emits one fold if values of a slot never share a rest: a later slot is listed if it combines
+ * freely with those listed before, else it is "*". */
 static void blur(struct family *f, const struct ids *members, uint32_t slot)
 {
 	uint32_t *shown = AP_NEW_N(f->ctx->scratch, uint32_t, members->n);
@@ -210,12 +210,12 @@ static void blur(struct family *f, const struct ids *members, uint32_t slot)
 	emit(f, members);
 }
 
-/* The set of rests that come with each value of a slot. */
+/* The values of a slot, grouped by their sets of rests. */
 struct parts {
 	uint32_t nvalue, nclass;
 	struct ids *of_value; /* members */
-	uint32_t *class_of; /* equal where the sets are */
-	bool disjoint; /* no rest comes with two values */
+	uint32_t *class_of; /* equal for equal sets */
+	bool disjoint; /* no rest occurs with two values */
 };
 
 static void part(struct family *f, const struct ids *members, uint32_t slot, struct parts *p)
@@ -254,7 +254,7 @@ static void part(struct family *f, const struct ids *members, uint32_t slot, str
 	p->disjoint = p->nvalue > 1 && total == ap_map_size(rests);
 }
 
-/* Members that agree in all that stands before slot, every combination being there. */
+/* Splits members, in which all combinations of the slots before `slot` occur, into folds. */
 static void split(struct family *f, const struct ids *members, uint32_t slot)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
@@ -336,7 +336,7 @@ uint32_t ap_fold_items(struct ap_ctx *ctx, uint32_t n, const struct ap_fold_item
 	for (uint32_t i = 0; i < n; i++) {
 		struct scan at = {.s = item[i].name};
 
-		/* the name with a NUL for each number, then two and what must be equal besides */
+		/* key: the name with NUL for each number, two NULs, then `same` */
 		key.len = 0;
 		while (next_piece(&at))
 			ap_str_addn(&key, at.number ? "" : at.s, at.number ? 1 : at.len);

@@ -15,14 +15,14 @@
 
 enum {
 	COLUMNS = 8,
-	WIDEST = 64 /* a longer cell of text pushes the rest of its line aside */
+	WIDEST = 64 /* wider cells of text shift the rest of the line */
 };
 
 static const struct {
 	char sign;
-	const char *color; /* of text */
-	const char *word; /* of Markdown */
-	const char *key; /* of JSON */
+	const char *color; /* text */
+	const char *word; /* Markdown */
+	const char *key; /* JSON */
 } kinds[] = {
 	[AP_DIFF_CHANGED] = {'~', "\033[33m", "", "changed"},
 	[AP_DIFF_ADDED] = {'+', "\033[32m", "new", "added"},
@@ -30,11 +30,11 @@ static const struct {
 	[AP_DIFF_RENAMED] = {'=', "\033[36m", "renamed", "renamed"},
 };
 
-/* What a field is called: its key in the plan file, and for people. */
+/* Names of a field: its key in the plan file, and a label. */
 struct field_name {
 	const char *key, *text;
-	unsigned unless; /* fields (bits) that say it already, where they changed */
-	bool brief; /* shown of what is new or gone, too */
+	unsigned unless; /* mask of fields; if one changed, this one is not shown */
+	bool brief; /* also shown of what is new or gone */
 };
 
 static const struct field_name op_names[AP_SAVED_OP_FIELDS] = {
@@ -52,9 +52,9 @@ static const struct field_name move_names[AP_SAVED_MOVE_FIELDS] = {
 #include "planfile/plan_fields.def"
 };
 
-/* ---- values as people write them ---- */
+/* ---- values for display ---- */
 
-/* A value of JSON without quotes and outer brackets; "" of NULL. */
+/* A JSON value without quotes and outer brackets; "" if NULL. */
 static const char *plain(struct ap_ctx *ctx, const char *json)
 {
 	size_t len = json ? strlen(json) : 0;
@@ -100,7 +100,7 @@ const char *ap_diff_change(struct ap_ctx *ctx, double was, double is)
 		(tenths < 0 ? -tenths : tenths) % 10);
 }
 
-/* A number with the unit that its key says. */
+/* A number with the unit that its key implies. */
 static const char *number_text(struct ap_ctx *ctx, const char *key, double v)
 {
 	enum ap_plan_unit unit = ap_plan_unit_of(key);
@@ -161,12 +161,12 @@ void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const cha
 
 /* ---- the tables that text and Markdown show ---- */
 
-enum sort { /* of a column */
-	WORDS, /* our own, as NUMBER */
-	NAME, /* from the files, as the last two: the writer makes them safe */
-	NUMBER, /* to the right */
+enum sort { /* type of column */
+	WORDS, /* our own text, as in NUMBER */
+	NAME, /* from the files, as in WAS and IS: writers escape it */
+	NUMBER, /* aligned right */
 	WAS, /* before an arrow */
-	IS /* behind it */
+	IS /* after it */
 };
 
 struct table {
@@ -181,7 +181,7 @@ struct table {
 	size_t n, cap;
 };
 
-struct page { /* what is to be shown: tables with rows */
+struct page { /* non-empty tables to show */
 	const char *headline;
 	struct table *v;
 	size_t n, cap;
@@ -270,7 +270,7 @@ static void add_value(struct ap_ctx *ctx, struct ap_str *s, const struct field_n
 			plain(ctx, json));
 }
 
-/* What its fields were and are, but for skip and those that say nothing of their own. */
+/* Old and new texts of fields, without skip and fields implied by others. */
 static void field_texts(struct ap_ctx *ctx, const struct ap_diff_line *l,
 	const struct field_name *names, uint32_t skip, const char **was, const char **is)
 {
@@ -294,7 +294,7 @@ static void field_texts(struct ap_ctx *ctx, const struct ap_diff_line *l,
 	*is = new.s;
 }
 
-/* The bytes of all redistributions of a line, "" where there are none. */
+/* Total bytes of a line's redistributions; "" if there are none. */
 static const char *move_bytes(struct ap_ctx *ctx, const struct ap_diff_line *l, bool is)
 {
 	for (uint32_t i = 0; i < l->nfield; i++) {
@@ -420,7 +420,7 @@ static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d)
 
 /* ---- text in columns ---- */
 
-/* Columns of a terminal, as long as every character takes one. */
+/* Terminal columns, if each character takes one. */
 static int width_of(const char *s)
 {
 	int n = 0;
@@ -444,7 +444,7 @@ static void add_colored(struct ap_str *out, bool color, const char *code, const 
 static void add_text_row(struct ap_str *out, const struct table *t, const struct row *row,
 	const int width[COLUMNS], struct ap_diag *names)
 {
-	int owed = 0; /* blanks that are due before the next text */
+	int owed = 0; /* blanks due before the next text */
 
 	for (int c = 0; c < t->ncolumn; c++) {
 		const char *cell = row->cell[c] ? ap_diag_path(names, row->cell[c]) : "";
@@ -501,10 +501,10 @@ static void write_text(struct ap_ctx *ctx, const struct ap_diff *d,
 	}
 }
 
-/* ---- Markdown with tables, for a comment on a change under review ---- */
+/* ---- Markdown with tables, for review comments ---- */
 
-/* What comes from the files, as code: between backticks; in HTML, each character escaped that means
- * something to Markdown, HTML or a forge, where it holds a backtick or what a table or HTML would see. */
+/* Adds text from the files as code: between backticks, or as HTML with all special characters
+ * escaped if it contains a backtick or what tables or HTML would interpret. */
 static void add_code(struct ap_str *out, const char *s)
 {
 	if (!*s)

@@ -16,7 +16,7 @@
 struct ap_metric {
 	const char *section, *key; /* of the fact in a plan */
 	const char *name;
-	const char *whole; /* the metric that it is a part of; NULL: none */
+	const char *whole; /* the metric that it is a part of, or NULL */
 };
 
 static const struct ap_metric metrics[] = {
@@ -52,7 +52,7 @@ static enum ap_plan_unit unit_of(const struct ap_metric *m)
 	return ap_plan_unit_of(m->key);
 }
 
-/* Is it a figure of the search, which no evaluation has? */
+/* Is it a figure of the search, missing in evaluations? */
 static bool is_searched(const struct ap_metric *m)
 {
 	const struct ap_plan_key *row;
@@ -78,7 +78,7 @@ static const struct ap_metric *find_metric(const char *name)
 struct reader {
 	struct ap_ctx *ctx;
 	const char *option, *text, *at;
-	struct ap_str kept; /* the condition that is read, without blanks */
+	struct ap_str kept; /* the condition so far, without blanks */
 };
 
 static enum ap_status fault(struct reader *r, const char *at, const char *what)
@@ -92,7 +92,7 @@ static void skip_blanks(struct reader *r)
 	r->at += strspn(r->at, " \t");
 }
 
-/* The next characters of a set, kept. */
+/* Takes the next characters in a set. */
 static const char *take(struct reader *r, const char *set)
 {
 	size_t len = strspn(r->at, set);
@@ -139,7 +139,7 @@ static enum ap_status bad_unit(struct reader *r, const char *at, const struct ap
 		expected_units[unit_of(m)], also));
 }
 
-/* A per cent sign is a unit of its own where there is something that it is a part of. */
+/* Reads a unit; "%" is one if there is a whole to relate to. */
 static enum ap_status read_unit(struct reader *r, struct ap_limit *l)
 {
 	const char *at = r->at, *word = take(r, "%" LETTERS);
@@ -260,7 +260,7 @@ static double bound_of(const struct ap_limit *l, double whole)
 	return (l->change ? whole : 0) + l->value * (l->share ? whole : 1);
 }
 
-/* "96.9": a share as per cent, with so many decimals as scale has zeros */
+/* Formats a share in per cent with log10(scale) decimals: "96.9". */
 static const char *percent(double share, double scale, char buf[32])
 {
 	return ap_format_double(rint(100 * scale * share) / scale, buf);
@@ -331,7 +331,7 @@ enum ap_status ap_limit_judge(struct ap_ctx *ctx, const struct ap_limit *limit,
 	const struct ap_saved_fact *status = ap_saved_fact(is, "search", "status"), *fact;
 	bool evaluated = status && !strcmp(status->json, "\"given\"");
 
-	/* of a plan that is evaluated anew, the search that made it is the old one's */
+	/* an evaluated plan has no search: use that of the old plan */
 	fact = find_fact(ctx, is_searched(limit->metric) && was && evaluated ? was : is, limit->metric);
 	if (!fact)
 		return AP_MEANING;

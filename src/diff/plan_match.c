@@ -20,7 +20,7 @@ struct matching {
 	const char **why;
 };
 
-/* A message about its strategy that may stand among others. */
+/* Replaces double quotes, so that a message can be nested. */
 static const char *plain(struct ap_ctx *ctx, const char *text)
 {
 	char *copy = ap_arena_strdup(ctx->arena, text);
@@ -73,7 +73,7 @@ void ap_plan_match(struct ap_ctx *ctx, const struct ap_saved *plan, const struct
 		if (op != AP_NONE)
 			match_op(&m, i, &plan->op[op]);
 	}
-	/* of two operators that need one parameter in different layouts the later one gives way */
+	/* if two operators need a parameter in different layouts, drop the later one's */
 	while ((why = ap_plan_conflict(ctx, g, ndev, m.counts, &node))) {
 		m.counts[node] = NULL;
 		m.why[node] = plain(ctx, why);
@@ -84,7 +84,7 @@ void ap_plan_match(struct ap_ctx *ctx, const struct ap_saved *plan, const struct
 		out->nopen += !m.counts[i];
 }
 
-/* The plan with shapes and types of results among the fields that are compared. */
+/* A copy with shapes and types of results among the compared fields. */
 static struct ap_saved with_results(struct ap_ctx *ctx, const struct ap_saved *s)
 {
 	struct ap_saved_op *op = ap_arena_memdup(ctx->arena, s->op, s->nop * sizeof *op);
@@ -98,7 +98,7 @@ static struct ap_saved with_results(struct ap_ctx *ctx, const struct ap_saved *s
 	return copy;
 }
 
-/* In the place of the strategy that completed an operator stands why its own is none any more. */
+/* Replaces new strategies by the reasons why the plan's are no longer valid. */
 static void set_reasons(struct ap_ctx *ctx, const struct ap_plan_match *m, const struct ap_graph *g,
 	struct ap_saved *now)
 {
@@ -133,12 +133,12 @@ static bool is_one_of(const char *s, const char *const *list)
 	return false;
 }
 
-/* Figures that only one of the two states are of another version of the program. */
+/* Is a figure one of the inputs? Those in one plan only come from another version. */
 static bool is_of_inputs(const struct ap_diff_figure *f, bool machine)
 {
 	static const char *const asked[] = {"chip", "capacity_bytes", NULL}; /* without a rank table */
 	static const char *const told[] = {"device_num", "devices_per_server", "devices_per_pod",
-		"chip", "memory", "batch", NULL}; /* by machine and graph */
+		"chip", "memory", "batch", NULL}; /* given by machine and graph */
 
 	if (!f->was || !f->is)
 		return false;

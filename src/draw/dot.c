@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DOT, and the cage of cgraph. */
+/* DOT text, and all use of cgraph. */
 #include "draw/dot.h"
 
 #include <graphviz/cgraph.h>
@@ -17,12 +17,12 @@
 
 /* ---- texts ---- */
 
-/* dot reads at most 16384 bytes between two quotes. Two names may stand there, and cgraph doubles
- * them when they are nothing but quotes. */
+/* dot reads at most 16384 bytes between quotes. A label may hold two names, and cgraph doubles
+ * names that are nothing but quotes. */
 enum { NAME_BYTES = 3000 };
 
-/* Length of the character at s that must not stand in a picture as it is, 0 when it may; *code is
- * its number. SVG forbids control characters; bidi controls turn around what follows them. */
+/* Length of the character at s if it must not appear as it is, else 0; *code: its number. SVG
+ * forbids control characters; bidi controls reorder the text after them. */
 static size_t hidden(const unsigned char *s, unsigned *code)
 {
 	*code = s[0];
@@ -39,11 +39,9 @@ static size_t hidden(const unsigned char *s, unsigned *code)
 		(*code >= 0xFFFE && *code <= 0xFFFF) ? 3 : 0;
 }
 
-/*
- * Appends a name (UTF-8) for a label or tooltip: the backslash doubled, a newline as \n; control
- * and bidi characters become visible, as \x1b or \u202e; cut to 3000 bytes with "...", for dot does
- * not read longer ones. Quotes are left to cgraph.
- */
+/* Appends a name (UTF-8) for a label or tooltip: backslashes doubled, a newline as
+ * , control and bidi characters as \x1b or \u202e, cut to NAME_BYTES with "...". cgraph escapes
+ * quotes. */
 static void add_name(struct ap_str *out, const char *name)
 {
 	size_t before = out->len;
@@ -67,7 +65,7 @@ static void add_name(struct ap_str *out, const char *name)
 	}
 }
 
-/* The same for a label in Graphviz' HTML, where a newline becomes <BR>. */
+/* Appends a name for an HTML-like label, where a newline becomes <BR>. */
 static void add_html(struct ap_str *out, const char *name)
 {
 	unsigned code;
@@ -85,12 +83,12 @@ static void add_html(struct ap_str *out, const char *name)
 	}
 }
 
-/* ---- labels and tooltips: each has a blank or a backslash, so that cgraph quotes it ---- */
+/* ---- labels and tooltips; a blank or backslash in each makes cgraph quote it ---- */
 
-enum { MOST_TYPES = 4 }; /* of a chain that are named */
+enum { MOST_TYPES = 4 }; /* named per chain */
 
-/* How operators are coloured, by enum ap_pic_class: so that people who see no red or no green tell
- * the colours apart too (Okabe and Ito, 2008). */
+/* Colours of operators by enum ap_pic_class, chosen to be distinct for the colour-blind (Okabe and
+ * Ito, 2008). */
 static const struct {
 	const char *word, *fill, *legend;
 } looks[] = {
@@ -138,7 +136,7 @@ static void add_ranks(struct ap_str *out, const struct ap_pic_box *box)
 		ap_str_addf(out, "#%u ", (unsigned)box->rank[i]);
 }
 
-/* The cell, as far as no frame says it, and the name. */
+/* Adds the part of the cell that frames do not show, and the name. */
 static void add_place(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box,
 	const struct ap_pic_node *node)
 {
@@ -155,7 +153,7 @@ static void add_place(struct ap_str *out, const struct ap_pic_view *v, const str
 	add_name(out, ap_short_name(node->name));
 }
 
-/* The cut of the first of a chain, which works, the slice of the last. */
+/* Adds the cut of a chain's first operator, which does the work, and the slice of its last. */
 static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
 	const struct ap_pic_box *box)
 {
@@ -239,7 +237,7 @@ static void add_note(struct ap_str *out, const struct ap_pic_view *v, const stru
 		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
 }
 
-/* The blank in front keeps the text off the line. */
+/* Adds the label of a line; the leading blank keeps the text off the line. */
 static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 {
 	char buf[32];
@@ -262,7 +260,7 @@ static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 		ap_str_addf(out, " x %" PRIu32, line->moved.n);
 }
 
-/* Lines end in \l: they begin at the left. */
+/* Adds the label of a frame; lines end in \l, which aligns them left. */
 static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
 	const struct ap_pic_frame *frame)
 {
@@ -271,7 +269,7 @@ static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
 
 	add_name(out, frame->label);
 	if (frame->loop == AP_NONE) {
-		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank: for quotes */
+		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank makes cgraph quote it */
 		return;
 	}
 	ap_str_addf(out, "\\l%" PRIu32 " operators each", frame->operators);
@@ -284,7 +282,7 @@ static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
 	ap_str_add(out, "\\l");
 }
 
-/* ---- the legend: totals, and what colours and marks mean, of those that are there ---- */
+/* ---- the legend: totals, and the meaning of colours and marks that occur ---- */
 
 #define WHITE "#ffffff"
 
@@ -343,19 +341,19 @@ static void add_legend(struct ap_str *out, const struct ap_pic_view *v)
 	ap_str_add(out, "</TABLE>");
 }
 
-/* ---- what cgraph asks of its host ---- */
+/* ---- callbacks of cgraph ---- */
 
 struct host {
-	Agdisc_t disc; /* first: cgraph hands it back */
+	Agdisc_t disc; /* first: cgraph passes it back */
 	struct ap_arena *arena;
 	Agraph_t *g;
 	struct ap_map *names;
-	/* the names by id, as strings of cgraph's own: it looks at what stands before them */
+	/* names by id, as cgraph strings: it reads the bytes before them */
 	AP_VEC(char *) known;
 	IDTYPE nameless;
 };
 
-/* Memory from an arena, which does not fail: cgraph does not look whether an allocation did. */
+/* Memory from an arena, which never fails: cgraph does not check its allocations. */
 static void *mem_open(Agdisc_t *disc)
 {
 	return ((struct host *)disc)->arena;
@@ -381,10 +379,8 @@ static void mem_free(void *arena, void *p)
 	(void)p;
 }
 
-/*
- * Ids in order of appearance, even for names, odd for what has none: cgraph writes subgraphs in the
- * order of their ids, and its own ids are addresses.
- */
+/* Ids in order of appearance: even for named things, odd for others. cgraph writes subgraphs by id,
+ * and its default ids are addresses. */
 static void *id_open(Agraph_t *g, Agdisc_t *disc)
 {
 	((struct host *)disc)->g = g;
@@ -464,7 +460,7 @@ static int in_none(void *in, char *buf, int size)
 	return 0;
 }
 
-/* cgraph's callback for messages knows no user, so that there were any is all that can be known. */
+/* cgraph's message callback has no user pointer, so only the number of errors is known. */
 static int swallow(char *text)
 {
 	(void)text;
@@ -482,7 +478,7 @@ struct drawing {
 	double longest_box_s, longest_line_s;
 };
 
-/* cgraph takes char *, and changes nothing. */
+/* cgraph takes char *, but does not write. */
 static char *mutable(const char *s)
 {
 	return (char *)s;
@@ -530,7 +526,7 @@ static const struct attribute {
 	{AGEDGE, "constraint", "true"},
 };
 
-/* From 1.0 to 5.0 points by the part of the longest time. */
+/* Sets a line width of 1.0 to 5.0 points, linear in the share of the longest time. */
 static void set_width(void *object, double time_s, double longest_s)
 {
 	int tenths = 10 + (longest_s > 0 ? (int)lrint(40 * time_s / longest_s) : 0);
@@ -545,7 +541,7 @@ static void add_id(char id[24], const char *prefix, uint32_t i)
 	snprintf(id, 24, "%s%" PRIu32, prefix, i);
 }
 
-/* Outer ones first. */
+/* Draws frames, outer ones first. */
 static void draw_frames(struct drawing *d)
 {
 	const struct ap_pic_view *v = d->view;
@@ -561,7 +557,7 @@ static void draw_frames(struct drawing *d)
 		add_frame(&label, v, &v->frame[i]);
 		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
 		set(d->frame[i], "label", label.s);
-		loop = v->frame[i].loop != AP_NONE; /* all set, for a frame inherits of that around it */
+		loop = v->frame[i].loop != AP_NONE; /* set all attributes: frames inherit them */
 		part = v->frame[i].part != NULL;
 		set(d->frame[i], "color", part ? AP_DOT_PART_COLOR : loop ? "#000000" : "#999999");
 		set(d->frame[i], "penwidth", loop || part ? "2.0" : "1.0");

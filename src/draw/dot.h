@@ -6,17 +6,12 @@
 #include "base/str.h"
 #include "draw/picture_view.h"
 
-/*
- * DOT through cgraph: our own ids (n17), names only in labels (escaped, always quoted), clusters by
- * cell and repetition, colour by what is cut, redistributions as edge labels, legend. The text is
- * made in memory (run arena). Pipeline stages are the outermost clusters, dashed edges lead from one to
- * another. Not to be called by two threads at once: cgraph has global state.
- * *nbox: boxes drawn.
- *
- * In a label a name stands as it is, but for control and bidi characters, which are shown as \x1b
- * or \u202e; of a full scope name of MindSpore ("Default/..") only the last part is shown, the
- * tooltip holds all of it.
- */
+/* Makes DOT text through cgraph: ids such as n17, names only in labels (escaped, always quoted),
+ * clusters by cell and repetition, colour by what is cut, redistributions as edge labels, a legend.
+ * *text is in the run arena; *nbox: boxes drawn. Pipeline stages are the outermost clusters, with
+ * dashed edges between them. Not thread-safe: cgraph has global state. In labels, control and bidi
+ * characters of names are shown as \x1b or \u202e; of a full scope name of MindSpore ("Default/..")
+ * only the last part is shown, with all of it in the tooltip. */
 enum ap_status ap_emit_dot(struct ap_ctx *ctx, const struct ap_picture *pic,
 	enum ap_pic_detail detail, const char **text, size_t *len, uint32_t *nbox);
 

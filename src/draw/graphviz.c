@@ -24,8 +24,8 @@ extern char **environ;
 
 enum { POLL_MS = 50, MAX_SAID = 4096 };
 
-/* Of a child that ends: its exit status, -1 when a signal ended it. Where our parent had us ignore SIGCHLD
- * the status is lost, and 0; what came of it has to speak for itself. */
+/* Waits for a child; returns its exit status, or -1 if a signal ended it. If our parent made us
+ * ignore SIGCHLD the status is lost: 0, and callers must check the output. */
 static int reap(pid_t pid)
 {
 	int status = 0;
@@ -36,12 +36,12 @@ static int reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* ---- DOT from a child: cgraph, and the dictionaries that it is made of, do not survive a failed
- * allocation, so that whatever happens there is not to happen here ---- */
+/* ---- DOT from a child process: cgraph and its dictionaries do not survive a failed allocation
+ * ---- */
 
 enum { LACKS_MEMORY = 1, BUG }; /* exit codes of the child */
 
-struct head { /* what comes before the text */
+struct head { /* sent before the text */
 	uint64_t len;
 	uint32_t nbox;
 };
@@ -50,12 +50,12 @@ struct job {
 	struct ap_ctx *ctx;
 	const struct ap_picture *pic;
 	enum ap_pic_detail detail;
-	bool stopped_before; /* what is asked for after a stop is still made */
+	bool stopped_before; /* work requested after a stop is still done */
 	pid_t pid;
 	int fd;
 	struct head head;
 	char *text;
-	bool whole; /* all of it has come */
+	bool whole; /* all of it has arrived */
 };
 
 /* ---- in the child ---- */
@@ -95,7 +95,7 @@ static void draw(void *user)
 	send_all(j->fd, text, len);
 }
 
-/* cgraph may call exit(), which would write once more what the caller has yet to write. */
+/* cgraph may call exit(), which would flush the parent's buffers twice. */
 static void leave(void)
 {
 	_exit(LACKS_MEMORY);
@@ -117,7 +117,7 @@ static _Noreturn void be_child(struct job *j)
 		sigemptyset(&act.sa_mask);
 		(void)sigaction(caught[i], &act, NULL);
 	}
-	(void)setrlimit(RLIMIT_CORE, &none); /* that it dies is foreseen */
+	(void)setrlimit(RLIMIT_CORE, &none); /* it may crash */
 	(void)atexit(leave);
 	_exit(ap_arena_try(j->ctx->arena, draw, NULL, j, &refusal) ? 0 : LACKS_MEMORY);
 }
@@ -129,7 +129,7 @@ static bool job_stopped(const struct job *j)
 	return ap_ctx_stopped(j->ctx) && !j->stopped_before;
 }
 
-/* Reads len bytes; false where the child has no more, or we are told to stop. */
+/* Reads len bytes; false if the child sends no more, or on a stop. */
 static bool receive(struct job *j, void *bytes, size_t len)
 {
 	char *at = bytes;
@@ -198,20 +198,20 @@ enum ap_status ap_emit_dot_apart(struct ap_ctx *ctx, const struct ap_picture *pi
 	return j.whole ? AP_OK : job_stopped(&j) ? AP_STOPPED : AP_LIMIT;
 }
 
-/* ---- Graphviz' dot as a child process: DOT in through its standard input, the picture out through its
- * standard output, what it says through its standard error; no shell and no files ---- */
+/* ---- Graphviz' dot as a child process: DOT on its standard input, the picture on its standard
+ * output, messages on its standard error; no shell and no files ---- */
 
 enum { OURS, THEIRS };
 
 struct child {
 	struct ap_ctx *ctx;
-	bool stopped_before; /* what is asked for after a stop (the best plan so far) is still made */
+	bool stopped_before; /* work requested after a stop (the best plan so far) is still done */
 	pid_t pid;
-	int in[2], out[2], err[2]; /* [OURS], [THEIRS]; -1 closed */
-	const char *left; /* of the input */
+	int in[2], out[2], err[2]; /* [OURS], [THEIRS]; -1: closed */
+	const char *left; /* unsent input */
 	size_t nleft;
 	struct ap_str picture, said;
-	bool done; /* it has said all that it had to say */
+	bool done; /* it has closed its output */
 };
 
 static void shut(int *fd)
@@ -230,8 +230,8 @@ static void shut_all(struct child *c)
 	}
 }
 
-/* A pair of sockets, not inherited and above the standard streams. Sockets and not pipes, for a
- * write to a reader that has gone need not raise a signal. */
+/* Opens a pair of sockets, close-on-exec and above the standard streams. Not pipes: a write to a
+ * closed socket can be told not to raise a signal. */
 static bool open_pair(int pair[2])
 {
 	int raw[2];
@@ -246,7 +246,7 @@ static bool open_pair(int pair[2])
 		fcntl(pair[OURS], F_SETFL, fcntl(pair[OURS], F_GETFL) | O_NONBLOCK) == 0;
 }
 
-/* That we ignore a closed pipe or block signals does not pass to the child. */
+/* Spawns dot with default SIGPIPE and no blocked signals, unlike ours. */
 static int spawn_with(struct child *c, posix_spawn_file_actions_t *files, posix_spawnattr_t *attr,
 	const char *option)
 {
@@ -285,7 +285,7 @@ static int start(struct child *c, const char *option)
 	return e;
 }
 
-/* A reader that has gone is no fault here: the child's exit tells what happened. */
+/* Sends input. A closed reader is no error here: the child's exit status decides. */
 static void feed(struct child *c)
 {
 	ssize_t n = send(c->in[OURS], c->left, c->nleft, MSG_NOSIGNAL);
@@ -316,7 +316,7 @@ static bool child_stopped(const struct child *c)
 	return ap_ctx_stopped(c->ctx) && !c->stopped_before;
 }
 
-/* Until the child has closed its ends, or we are told to stop. */
+/* Exchanges data until the child closes its ends, or on a stop. */
 static void talk(void *user)
 {
 	struct child *c = user;
@@ -371,7 +371,7 @@ static enum ap_status run(struct child *c, const char *option)
 	status = reap(c->pid);
 	if (!memory)
 		return AP_LIMIT;
-	if (!c->done || (status < 0 && child_stopped(c))) /* ^C on a terminal ends the child as well */
+	if (!c->done || (status < 0 && child_stopped(c))) /* ^C on a terminal also ends the child */
 		return AP_STOPPED;
 	if (!status && c->picture.len)
 		return AP_OK;

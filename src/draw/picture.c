@@ -14,20 +14,20 @@
 #include "shard/layout.h"
 #include "shard/strategy.h"
 
-enum { MOST_VECTORS = 3 }; /* of the operands that are shown */
+enum { MOST_VECTORS = 3 }; /* operands shown */
 
-/* ---- the builder, wherever operators come from ---- */
+/* ---- the builder, for all sources of operators ---- */
 
 struct builder {
 	struct ap_ctx *ctx;
 	AP_VEC(struct ap_pic_node) nodes;
 	AP_VEC(struct ap_pic_edge) edges;
-	AP_VEC(int64_t) sent; /* operator -> bytes that it sends forward; -1: it neither sends nor receives */
-	AP_VEC(uint32_t) slot; /* edge of each operand of each operator, counted through; AP_NONE */
-	AP_VEC(uint32_t) first; /* operator -> its first slot; one more at the end */
+	AP_VEC(int64_t) sent; /* operator -> forward bytes sent; -1: neither sends nor receives */
+	AP_VEC(uint32_t) slot; /* edge of each operand of all operators; AP_NONE */
+	AP_VEC(uint32_t) first; /* operator -> its first slot, with end */
 };
 
-/* What makes an operand, where no operator does: OWN is a parameter of one operator, not drawn. */
+/* Sources of operands that no operator makes; OWN: a parameter of one operator, not drawn. */
 enum { FROM_OUTSIDE = -1, SHARED = -2, OWN = -3 };
 
 static void begin_operands(struct builder *b)
@@ -35,8 +35,8 @@ static void begin_operands(struct builder *b)
 	AP_PUSH(b->ctx->scratch, b->first, (uint32_t)b->slot.n);
 }
 
-/* source: the operator that makes it, or one of the above. Inputs and shared tensors get a node for each
- * use: one that all layers read (a mask) would knot the picture. */
+/* source: the producing operator, or one of the above. Each use of an input or shared tensor gets
+ * its own node: one read by all layers (a mask) would tangle the picture. */
 static void add_operand(struct builder *b, uint32_t to, const char *tensor, int64_t source)
 {
 	struct ap_pic_edge edge = {.from = (uint32_t)source, .to = to, .tensor = tensor, .moves = ""};
@@ -57,7 +57,7 @@ static void add_operand(struct builder *b, uint32_t to, const char *tensor, int6
 	AP_PUSH(b->ctx->arena, b->edges, edge);
 }
 
-/* The edge of an operand; NULL: there is none. */
+/* The edge of an operand; NULL if there is none. */
 static struct ap_pic_edge *edge_of(const struct builder *b, ap_id to, int64_t operand)
 {
 	uint32_t slot = b->first.v[to] + (uint32_t)operand;
@@ -65,7 +65,7 @@ static struct ap_pic_edge *edge_of(const struct builder *b, ap_id to, int64_t op
 	return slot < b->first.v[to + 1] && b->slot.v[slot] != AP_NONE ? &b->edges.v[b->slot.v[slot]] : NULL;
 }
 
-/* "AllGather+Slice 2.00 MiB 14.0 us" from the names of the steps. */
+/* Sets a redistribution's text, "AllGather+Slice 2.00 MiB 14.0 us", from its step names. */
 static void set_move(struct ap_ctx *ctx, struct ap_pic_edge *edge, size_t n, const char *const *kind,
 	int64_t bytes, double time_s)
 {
@@ -128,7 +128,8 @@ static void add_vector(struct ap_str *text, const char *before, const struct ap_
 		ap_str_addf(text, "%s%" PRId64, d ? "x" : "", v->v[d]);
 }
 
-/* Over how many parts the first result is summed up; 1: it is not. A file may hold anything. */
+/* Number of parts over which the first result is summed; 1 if it is not. A file may hold any
+ * values. */
 static int64_t partial_over(const struct ap_saved_op *op)
 {
 	int64_t all = 1, shown = 1;
@@ -162,7 +163,7 @@ static bool same_group(const struct ap_saved_comm *a, const struct ap_saved_comm
 	return !strcmp(a->phase, b->phase) && !strcmp(a->kind, b->kind) && a->ranks == b->ranks;
 }
 
-/* Bytes of this collective and of those of its kind after it; -1 when it is not the first. */
+/* Bytes of collective i and later ones of its kind; -1 if there is an earlier one. */
 static int64_t bytes_of_kind(const struct ap_saved_op *op, uint32_t i)
 {
 	int64_t bytes = op->comm[i].bytes;
@@ -176,7 +177,7 @@ static int64_t bytes_of_kind(const struct ap_saved_op *op, uint32_t i)
 	return bytes;
 }
 
-/* Collectives of one kind over groups of one size are shown as one. */
+/* Lists collectives, those of one kind, phase and group size as one. */
 static const char *comms_text(struct ap_ctx *ctx, const struct ap_saved_op *op)
 {
 	struct ap_str text;
@@ -213,11 +214,11 @@ static const char *key_of(struct ap_ctx *ctx, const struct ap_saved_op *op, cons
 		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, op->comm[i].phase, op->comm[i].kind,
 			op->comm[i].ranks, op->comm[i].bytes);
 	if (part)
-		ap_str_addf(&text, "@%s", part); /* no loop leads through several stages */
+		ap_str_addf(&text, "@%s", part); /* a loop must not span stages */
 	return text.s;
 }
 
-/* "stage 0, segment 1", NULL where there is one stage. */
+/* "stage 0, segment 1"; NULL if there is one stage. */
 static const char *part_text(struct ap_ctx *ctx, const struct facts *f, const struct ap_saved_op *op)
 {
 	if (f->stages <= 1)
@@ -372,7 +373,7 @@ static struct ap_saved_vector widen(struct ap_ctx *ctx, const int32_t *v, size_t
 	return (struct ap_saved_vector){n, wide};
 }
 
-/* Factors, and the vectors that shard() takes, as the plan file has them. */
+/* Sets factors and shard() vectors as the plan file has them. */
 static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
 {
 	struct ap_strategy s = ap_strategy_of(ctx->scratch, p);
@@ -399,7 +400,7 @@ static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struc
 	}
 }
 
-/* Slices of the results, and collectives. */
+/* Sets slices of results, and collectives. */
 static void set_results(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i, struct ap_saved_op *op)
 {
 	const struct ap_node *n = &p->graph->node[i];
@@ -486,14 +487,14 @@ static const struct ap_saved_fact *fact_of(const struct ap_saved *plan, const ch
 	return f ? f : &none;
 }
 
-/* Operands that neither an operator makes nor the graph is given are parameters and constants: drawn where
- * several operators read them. */
+/* Operands that are neither results nor graph inputs are parameters and constants, drawn if several
+ * operators read them. */
 static void add_saved_operands(struct builder *b, const struct ap_saved *plan)
 {
 	struct ap_arena *scratch = b->ctx->scratch;
 	struct ap_map *made = ap_map_create(scratch), *read = ap_map_create(scratch),
 		*inputs = ap_map_create(scratch);
-	AP_VEC(uint32_t) maker = {0}, reader = {0}; /* reader: AP_NONE where several operators read it */
+	AP_VEC(uint32_t) maker = {0}, reader = {0}; /* reader: AP_NONE if several */
 	bool fresh;
 
 	for (uint32_t i = 0; i < plan->ninput; i++)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Innermost repetition first: what repeats becomes one item of a shorter list, until nothing
- * repeats. The list is searched for windows of 1, 2, 4, .. items that come again after p items, p
- * between one and two windows; from there a run of equal items p apart is as long as it can be, and
- * the wiring says which part of it is copies.
- */
+/* Folds innermost repetitions first: what repeats becomes one item of a shorter list, until nothing
+ * repeats. Searches for windows of w = 1, 2, 4, .. items that recur after a period of w to 2w - 1
+ * items; a window extends to the longest run of equal items a period apart, and the wiring decides
+ * which part of the run is copies. */
 #include "draw/picture_fold.h"
 
 #include <string.h>
@@ -14,15 +12,15 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-/* A fold is worth a frame when it saves so many boxes; copies side by side must be so many. */
+/* Boxes that a fold must save; copies needed if they are side by side. */
 enum { LEAST_SAVED = 6, LEAST_ASIDE = 4 };
 
-/* ---- the wiring of stretches of operators, and where it is the same ---- */
+/* ---- the wiring of stretches of operators, compared ---- */
 
-struct item { /* an operator, or a loop of them */
-	uint32_t first, length; /* operators, all copies */
-	uint32_t drawn; /* operators of which a box is drawn */
-	ap_id sig; /* equal: equal in all but names and what is read from outside */
+struct item { /* an operator or a loop */
+	uint32_t first, length; /* operators in all copies */
+	uint32_t drawn; /* operators with a box */
+	ap_id sig; /* equal for items equal in all but names and outside sources */
 	uint32_t loop; /* AP_NONE: an operator */
 };
 
@@ -31,22 +29,22 @@ struct wire {
 	uint32_t nitem;
 	struct item *item;
 	uint32_t *item_of; /* operator -> item */
-	uint32_t *last_user; /* operator -> last item that reads of it */
-	int32_t *across; /* item -> operators before it that are read from it on */
+	uint32_t *last_user; /* operator -> last item that reads its result */
+	int32_t *across; /* item -> number of earlier operators read at or after it */
 	const uint32_t *first_in; /* [noperator + 1] into in */
 	const uint32_t *in; /* edges by consumer */
-	const ap_id *moves; /* edge -> its redistribution as a number */
+	const ap_id *moves; /* edge -> id of its redistribution text */
 };
 
 /* Items j and j + period of a run. */
 struct pair {
-	bool same; /* wired the same, provided copies begin at least at: */
+	bool same; /* same wiring, if copies begin at or after least */
 	uint32_t least;
-	uint32_t lo, hi; /* where they are not: they fit as parts of a first and a second copy when the
-	                    second one begins in [lo, hi] (lo > hi: never) */
+	uint32_t lo, hi; /* if not same: fit as parts of a first and second copy if the second
+			begins in [lo, hi] (lo > hi: never) */
 };
 
-struct run { /* each item of [begin, end) has the sig of the one a period later */
+struct run { /* items in [begin, end) have the sig of the item a period later */
 	uint32_t begin, end, period;
 	struct pair *pair; /* [end - begin] */
 };
@@ -78,7 +76,7 @@ static void wire_index(struct wire *w)
 	count_across(w);
 }
 
-/* An item for each operator. */
+/* Makes an item of each operator. */
 static void wire_init(struct ap_ctx *ctx, const struct ap_picture *pic, struct ap_map *sigs, struct wire *w)
 {
 	struct ap_map *texts = ap_map_create(ctx->scratch);
@@ -104,7 +102,7 @@ static void wire_init(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 	}
 	for (uint32_t i = 0; i < pic->noperator; i++)
 		first[i + 2] += first[i + 1];
-	for (uint32_t e = 0; e < pic->nedge; e++) /* the edges of each operator, in their order */
+	for (uint32_t e = 0; e < pic->nedge; e++) /* edges by consumer, in order */
 		in[first[pic->edge[e].to + 1]++] = e;
 }
 
@@ -122,7 +120,8 @@ static bool same_source(const struct wire *w, const struct run *run, uint32_t a,
 	return a == b;
 }
 
-/* The second copy reads what the first one, which lies before lo, made; the first one does not. */
+/* Narrows where the second copy may begin: it reads from the first copy, which reads from before
+ * lo. */
 static void narrow(const struct wire *w, uint32_t period, uint32_t a, uint32_t b,
 	struct pair *pair)
 {
@@ -157,7 +156,7 @@ static void compare_operands(const struct wire *w, const struct run *run, uint32
 	}
 }
 
-/* Compares the pairs of a run; pair must hold end - begin. O(operands). */
+/* Compares the pairs of a run; run->pair has end - begin entries. O(operands). */
 static void compare_run(const struct wire *w, struct run *run)
 {
 	for (uint32_t j = run->begin; j < run->end; j++) {
@@ -171,11 +170,11 @@ static void compare_run(const struct wire *w, struct run *run)
 	}
 }
 
-/* What the last of these copies reads of the others. */
+/* What the last copy reads from the others. */
 enum link {
-	LINK_NONE, /* nothing: they stand side by side */
-	LINK_CHAIN, /* of the one before it */
-	LINK_FAR /* of one further back */
+	LINK_NONE, /* nothing: side by side */
+	LINK_CHAIN, /* from the previous copy */
+	LINK_FAR /* from an earlier copy */
 };
 static enum link link_of(const struct wire *w, uint32_t begin, uint32_t period,
 	uint32_t copies)
@@ -200,7 +199,7 @@ static enum link link_of(const struct wire *w, uint32_t begin, uint32_t period,
 
 /* ---- the search for repetition ---- */
 
-struct found { /* copies found on the list */
+struct found { /* copies in the item list */
 	uint32_t begin, period, copies;
 	bool chained;
 };
@@ -210,11 +209,11 @@ struct folder {
 	struct wire wire;
 	struct ap_map *sigs;
 	AP_VEC(struct ap_pic_loop) loops; /* children before parents */
-	AP_VEC(struct found) found; /* ascending, apart */
-	uint32_t *searched; /* period -> up to where runs of it are known */
+	AP_VEC(struct found) found; /* ascending, disjoint */
+	uint32_t *searched; /* period -> end of searched runs */
 };
 
-/* How deep inside cells lies the place before item i? A layer should begin where a cell does. */
+/* Number of cells that items i - 1 and i share: layers should begin where cells do. */
 static uint32_t depth_before(const struct folder *f, uint32_t i)
 {
 	uint32_t first = f->wire.item[i].first, depth = 0;
@@ -223,7 +222,7 @@ static uint32_t depth_before(const struct folder *f, uint32_t i)
 
 	if (!first)
 		return 0;
-	for (a = node[-1].cell, b = node->cell;; a++, b++) { /* parts that both cells begin with */
+	for (a = node[-1].cell, b = node->cell;; a++, b++) { /* common leading parts of both cells */
 		bool end_a = !*a || *a == '.', end_b = !*b || *b == '.';
 
 		if (end_a != end_b || (!end_a && *a != *b))
@@ -234,16 +233,15 @@ static uint32_t depth_before(const struct folder *f, uint32_t i)
 	}
 }
 
-/* What follows from the pairs of a run for copies of which the second, or with none before it the
- * first, begins at an item of it. */
+/* Properties of copies of a run whose second (or first, if alone) copy begins at an item. */
 struct start {
-	uint32_t same_until; /* pairs from here up to there are wired the same */
-	uint32_t least; /* where these must not begin after */
-	int32_t misfits; /* items of the copy before it that do not fit it (before: steps of that) */
+	uint32_t same_until; /* end of the pairs from here with the same wiring */
+	uint32_t least; /* earliest begin of these copies */
+	int32_t misfits; /* items of the previous copy that do not fit (first as differences) */
 };
 
-/* The copy before the one that begins at q consists of the items [q - p, q): each that does not fit
- * adds one from the first to the last q that has it there. */
+/* Counts misfits of the copy [q - p, q) before each q: an item adds one from the first to the last
+ * q for which the copy contains it but it does not fit. */
 static void count_misfits(const struct run *run, struct start *start)
 {
 	uint32_t n = run->end - run->begin, p = run->period;
@@ -289,7 +287,7 @@ static struct start *make_starts(const struct folder *f, struct run *run)
 	return start;
 }
 
-/* The copies when the second (or the first) begins at item q. */
+/* The copies whose second (or first) copy begins at item q. */
 static struct found copies_at(const struct run *run, const struct start *start,
 	uint32_t floor, uint32_t q)
 {
@@ -308,8 +306,8 @@ static struct found copies_at(const struct run *run, const struct start *start,
 	return c;
 }
 
-/* Does a begin less deep inside cells, or have more copies, or fewer results that reach into it, or
- * does it begin earlier? */
+/* Prefers copies that begin less deep in cells, then more copies, fewer results read across the
+ * start, an earlier start. */
 static bool is_better(const struct folder *f, const struct found *a, const struct found *b)
 {
 	uint32_t depth_a = depth_before(f, a->begin), depth_b = depth_before(f, b->begin);
@@ -323,8 +321,8 @@ static bool is_better(const struct folder *f, const struct found *a, const struc
 	return a->begin < b->begin;
 }
 
-/* The best of the copies that begin less than a period after q: of the most, or one less, for whole
- * layers and single ones tell more than copies that begin within layers. */
+/* The best copies that begin within a period of q, among those with the most copies or one less:
+ * whole layers show more than one more copy cut within layers. */
 static struct found best_copies(const struct folder *f, const struct run *run,
 	const struct start *start, uint32_t floor, uint32_t q)
 {
@@ -358,7 +356,7 @@ static bool worth_it(const struct folder *f, struct found *c)
 		(c->chained || c->copies >= LEAST_ASIDE);
 }
 
-/* All copies in a run, none before floor; returns the first item after them. */
+/* Finds all copies in a run, none before floor; returns the end of the last. */
 static uint32_t search_run(struct folder *f, struct run *run, uint32_t floor)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
@@ -383,7 +381,7 @@ static uint32_t search_run(struct folder *f, struct run *run, uint32_t floor)
 	return floor;
 }
 
-/* Tries items i, i + p, which begin alike; nothing before floor may be used. */
+/* Tries the run through items i and i + p, which begin equal windows; uses nothing before floor. */
 static uint32_t try_period(struct folder *f, uint32_t i, uint32_t p, uint32_t floor)
 {
 	const struct item *item = f->wire.item;
@@ -401,7 +399,7 @@ static uint32_t try_period(struct folder *f, uint32_t i, uint32_t p, uint32_t fl
 	return search_run(f, &run, floor);
 }
 
-/* The next place of each window, AP_NONE where there is none. */
+/* The next equal window of each window; AP_NONE if none. */
 static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_t nid,
 	uint32_t *next)
 {
@@ -416,7 +414,7 @@ static void find_next(struct ap_ctx *ctx, const ap_id *window, uint32_t n, size_
 	ap_arena_release(ctx->scratch, mark);
 }
 
-/* Windows of w items from those of half the size; returns how many differ. */
+/* Ids of windows of w items from those of w / 2; returns the number of ids. */
 static size_t double_windows(struct ap_ctx *ctx, ap_id *window, uint32_t n, uint32_t w)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -433,7 +431,7 @@ static size_t double_windows(struct ap_ctx *ctx, ap_id *window, uint32_t n, uint
 	return nid;
 }
 
-/* One search of the list, shortest periods first. */
+/* Searches the list once, shortest periods first. */
 static bool search(struct folder *f)
 {
 	uint32_t n = f->wire.nitem, *next = AP_NEW_N(f->ctx->scratch, uint32_t, n);
@@ -452,7 +450,7 @@ static bool search(struct folder *f)
 			return false;
 		find_next(f->ctx, window, nwindow, nid, next);
 		f->found.n = 0;
-		for (uint32_t i = 0, floor = 0; i < nwindow; i++) /* periods from w up to two times w */
+		for (uint32_t i = 0, floor = 0; i < nwindow; i++) /* periods from w to 2w - 1 */
 			if (i >= floor && next[i] != AP_NONE && next[i] - i >= w && next[i] - i < 2 * w)
 				floor = try_period(f, i, next[i] - i, floor);
 		if (f->found.n > 0)
@@ -485,7 +483,7 @@ static struct item make_loop(struct folder *f, const struct found *c)
 	return item;
 }
 
-/* What was found becomes an item each. */
+/* Replaces found copies by an item each. */
 static void shorten(struct folder *f)
 {
 	struct item *item = f->wire.item;
@@ -504,7 +502,7 @@ static void shorten(struct folder *f)
 	wire_index(&f->wire);
 }
 
-/* Loops that are drawn, parents first: those of other copies than the first are not. */
+/* Keeps loops that are drawn, parents first; nested loops are drawn only in first copies. */
 static void keep_drawn(struct folder *f, struct ap_pic_fold *out)
 {
 	uint32_t n = (uint32_t)f->loops.n, *place = AP_NEW_N(f->ctx->scratch, uint32_t, n);
@@ -574,7 +572,7 @@ void ap_pic_fold_make(struct ap_ctx *ctx, const struct ap_picture *pic, struct a
 	set_stands(ctx, pic->noperator, out);
 }
 
-/* Where an operator lies in the first copy of the parents of loop l. */
+/* Maps operator i into the first copy of the parents of loop l. */
 static uint32_t place_before(const struct ap_pic_fold *f, uint32_t l, uint32_t i)
 {
 	uint32_t parent = f->loop[l].parent;

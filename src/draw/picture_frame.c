@@ -11,7 +11,7 @@
 
 /* ---- boxes of one operator each, and chains of them ---- */
 
-enum { MOST_CHAINED = 6 }; /* operators in a chain */
+enum { MOST_CHAINED = 6 }; /* per chain */
 
 void ap_pic_heads_make(struct ap_ctx *ctx, const struct ap_picture *pic,
 	const struct ap_pic_fold *fold, struct ap_pic_heads *h)
@@ -41,19 +41,19 @@ static bool is_head(const struct ap_pic_heads *h, uint32_t i)
 	return h->fold->stand[i] == i && h->head[i] == i;
 }
 
-/* The box of head b becomes part of that of head a; a < b. */
+/* Merges the box of head b into that of head a; a < b. */
 static void join_heads(struct ap_pic_heads *h, uint32_t a, uint32_t b)
 {
 	h->head[b] = a;
 	h->nbox--;
 }
 
-/* Of one operator that is drawn. */
+/* Neighbours of a drawn operator. */
 struct degree {
-	uint32_t from; /* the operator it reads of, AP_NONE when there are several or none */
-	uint32_t users; /* different operators that read of it, 2: several */
+	uint32_t from; /* the only operator it reads; AP_NONE if several or none */
+	uint32_t users; /* different operators that read it; 2: several */
 	uint32_t user;
-	bool moved; /* something it reads is redistributed, or comes from another copy or loop */
+	bool moved; /* an operand is redistributed, or comes from another copy or loop */
 };
 
 static void add_edge(const struct ap_pic_heads *h, const struct ap_pic_edge *e, struct degree *d)
@@ -82,7 +82,8 @@ static bool is_small(const char *type)
 
 	if (!row || row->unit != AP_OP_VECTOR)
 		return row && (row->unit == AP_OP_VIEW || (row->unit == AP_OP_MEMORY && *row->rule == '*'));
-	/* rules as "*->*", "b*x,x->b*x": the result is as the first operand, every dimension is free */
+	/* elementwise rules, such as "*->*", "b*x,x->b*x": the result has the dimensions of the
+	 * first operand, all free */
 	return result && strlen(result + 2) == first && !strncmp(row->rule, result + 2, first) &&
 		!strpbrk(row->rule, "![~");
 }
@@ -115,21 +116,21 @@ struct framer {
 	struct ap_ctx *ctx;
 	struct ap_pic_heads *h;
 	AP_VEC(struct ap_pic_frame) frames;
-	struct ap_map *places; /* (parent, loop, part of a cell): ids into latest */
+	struct ap_map *places; /* (parent, loop, part, path): ids into latest */
 	struct {
 		struct latest {
-			uint32_t frame, box; /* the last box in it */
+			uint32_t frame, box; /* its last box */
 		} *v;
 		size_t n, cap;
 	} latest;
-	uint32_t box; /* how many boxes came before */
-	uint32_t base; /* frame of the part that the operator is in, AP_NONE */
+	uint32_t box; /* boxes so far */
+	uint32_t base; /* frame of the operator's part; AP_NONE */
 	struct extent {
-		size_t all, first; /* bytes of the cell that all copies, that the first one has in common */
+		size_t all, first; /* bytes of the cell common to all copies, and to the first */
 	} *extent; /* [fold.nloop] */
 };
 
-/* Bytes of the longest run of whole parts that cells a and b begin with alike, at most len. */
+/* Bytes of the longest common prefix of whole parts of cells a and b, at most len. */
 static size_t common_bytes(const char *a, const char *b, size_t len)
 {
 	size_t common = 0;
@@ -163,8 +164,8 @@ static void measure_loops(struct framer *f)
 	}
 }
 
-/* A cell that is left and entered again is framed again: frames are stretches of an order in which
- * everything comes after what it reads, so that no two of them read of each other. */
+/* Enters a frame; a cell that is left and entered again gets a new frame: frames are stretches of a
+ * topological order, so no two of them read each other. */
 static uint32_t place(struct framer *f, const struct ap_pic_frame *frame)
 {
 	const struct latest none = {AP_NONE, 0};
@@ -194,7 +195,7 @@ static uint32_t enter(struct framer *f, uint32_t parent, uint32_t loop, const ch
 	return place(f, &frame);
 }
 
-/* The frames of the parts of a cell between byte from and byte to. */
+/* Enters the frames of a cell's parts between bytes `from` and `to`. */
 static uint32_t enter_parts(struct framer *f, uint32_t frame, const char *cell, size_t from,
 	size_t to)
 {
@@ -204,7 +205,7 @@ static uint32_t enter_parts(struct framer *f, uint32_t frame, const char *cell, 
 	return frame;
 }
 
-/* *from: bytes of the cell that are then told by the frames. */
+/* Enters the frames of a loop and its parents. *from: bytes of the cell that frames then show. */
 static uint32_t enter_loops(struct framer *f, uint32_t loop, const char *cell, size_t *from)
 {
 	const struct extent *x = &f->extent[loop == AP_NONE ? 0 : loop];
@@ -238,7 +239,7 @@ static void enter_all(struct framer *f)
 	}
 }
 
-/* The nearest frame that is kept, from this one outwards. */
+/* The nearest kept frame, from this one outwards. */
 static uint32_t kept_frame(const struct framer *f, const uint32_t *kept, uint32_t frame)
 {
 	while (frame != AP_NONE && kept[frame] == AP_NONE)
@@ -246,8 +247,8 @@ static uint32_t kept_frame(const struct framer *f, const uint32_t *kept, uint32_
 	return frame;
 }
 
-/* A part of the pipeline is always framed; a cell when it has several boxes, but not all of what is
- * around it. */
+/* Keeps frames of pipeline parts and loops, and of cells with several boxes, but not all boxes of
+ * their surroundings. */
 static void keep_useful(struct framer *f)
 {
 	struct ap_pic_heads *h = f->h;
@@ -261,7 +262,7 @@ static void keep_useful(struct framer *f)
 	for (uint32_t k = n; k-- > 0;)
 		if (f->frames.v[k].parent != AP_NONE)
 			boxes[f->frames.v[k].parent] += boxes[k];
-	/* of a cell whose boxes all lie in one cell of its own, the inner frame says more */
+	/* if all boxes of a cell are in one inner cell, the inner frame shows more */
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t parent = f->frames.v[k].parent;
 
@@ -289,7 +290,7 @@ static void keep_useful(struct framer *f)
 		}
 }
 
-/* Without what the frame around it says. */
+/* The path without the part that its parent frame shows. */
 static const char *short_path(const struct ap_pic_heads *h, uint32_t parent, const char *path)
 {
 	size_t len = parent == AP_NONE ? 0 : strlen(h->tree[parent].path);
@@ -317,7 +318,7 @@ static const char *loop_label(struct framer *f, const struct ap_pic_frame *frame
 		*from && strcmp(from, to) != 0 ? to : "");
 }
 
-/* Operators and time, of the frames within too. */
+/* Sums operators and times, inner frames included. */
 static void sum_up(struct ap_pic_heads *h)
 {
 	const struct ap_pic_fold *fold = h->fold;
@@ -354,19 +355,19 @@ void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h)
 	sum_up(h);
 }
 
-/* ---- fewer boxes: frames become boxes, neighbours one box ---- */
+/* ---- fewer boxes: a frame becomes a box, or neighbours join ---- */
 
 struct shrinker {
 	struct ap_pic_heads *h;
-	bool timed; /* else operators stand for time */
-	uint32_t *boxes; /* frame -> boxes in it and in the frames within */
-	bool *gone; /* frame -> it is a box, or part of one */
-	uint32_t *first, *next; /* frame -> its first box -> the next one, AP_NONE: none */
-	uint32_t *child, *sibling; /* frame -> first frame in it -> the next one */
+	bool timed; /* else operator counts replace times */
+	uint32_t *boxes; /* frame -> boxes in it, inner frames included */
+	bool *gone; /* frame -> has become a box, or part of one */
+	uint32_t *first, *next; /* frame -> its first box -> next box; AP_NONE: none */
+	uint32_t *child, *sibling; /* frame -> its first inner frame -> next one */
 };
 
 struct choice {
-	double hidden; /* time that is hidden for each box saved */
+	double hidden; /* time hidden per box saved */
 	uint32_t frame, boxes;
 };
 
@@ -402,7 +403,7 @@ static void list_boxes(struct shrinker *s)
 	}
 }
 
-/* The head of all that is in a frame: the boxes become one. */
+/* Joins all boxes in a frame; returns the head. */
 static uint32_t merge(struct shrinker *s, uint32_t frame)
 {
 	uint32_t head = s->first[frame];
@@ -431,7 +432,7 @@ static void collapse(struct shrinker *s, uint32_t frame)
 
 	h->title[head] = h->tree[frame].label;
 	h->frame[head] = parent;
-	if (parent != AP_NONE) { /* keeps its boxes in order */
+	if (parent != AP_NONE) { /* keeps its boxes sorted */
 		uint32_t *place = &s->first[parent];
 
 		while (*place < head)
@@ -443,10 +444,8 @@ static void collapse(struct shrinker *s, uint32_t frame)
 		s->boxes[parent] -= saved;
 }
 
-/*
- * Collapses frames, those that hide least first, until one comes up that has changed since; false when
- * none was. One that holds most of what would still be shown is none to collapse.
- */
+/* Collapses frames, cheapest first, until one has changed since sorting; false if none was. Skips a
+ * frame if fewer than most / 2 other boxes would be left. */
 static bool collapse_some(struct shrinker *s, struct choice *choice, uint32_t most)
 {
 	struct ap_pic_heads *h = s->h;
@@ -472,7 +471,7 @@ static bool collapse_some(struct shrinker *s, struct choice *choice, uint32_t mo
 	return h->nbox < before;
 }
 
-/* The innermost frame that holds both. */
+/* The innermost frame that contains both. */
 static uint32_t common_frame(const struct ap_pic_heads *h, uint32_t a, uint32_t b)
 {
 	while (a != b) {
@@ -483,7 +482,7 @@ static uint32_t common_frame(const struct ap_pic_heads *h, uint32_t a, uint32_t 
 	return a;
 }
 
-/* Joins so many neighbours each; strict: only those of one frame. */
+/* Joins each run of `each` neighbours; strict: only within a frame. */
 static void join_neighbours(struct ap_pic_heads *h, uint32_t each, bool strict)
 {
 	uint32_t k = each, head = 0;
@@ -502,7 +501,7 @@ static void join_neighbours(struct ap_pic_heads *h, uint32_t each, bool strict)
 	}
 }
 
-/* Frames that have no boxes any more are gone. */
+/* Removes frames that have no boxes left. */
 static void remove_empty(struct ap_ctx *ctx, struct ap_pic_heads *h)
 {
 	bool *used = AP_NEW_N(ctx->scratch, bool, h->nframe);

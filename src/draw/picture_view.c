@@ -8,25 +8,25 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* Beyond so many boxes small operators are shown together with what they read of. */
+/* Above this number of boxes, small operators join those they read. */
 enum { MANY_BOXES = 40 };
 
-/* Inputs of an operator that each have a note; those after them share one. */
+/* Operator inputs with a note of their own; the rest share one. */
 enum { MANY_NOTES = 8 };
 
-/* A box that more boxes read of than this is tied to the first; the others have a note. */
+/* Above this number of readers, only the first is connected; others get a note. */
 enum { MANY_USERS = 8 };
 
 struct viewer {
 	struct ap_ctx *ctx;
 	struct ap_pic_view *v;
-	const uint8_t *rank; /* [noperator], of those drawn; 0 none */
-	struct ap_map *lines; /* (from, to, again): ids are lines */
+	const uint8_t *rank; /* [noperator] of drawn operators; 0: none */
+	struct ap_map *lines; /* (from, to, again): ids are line indices */
 	AP_VEC(struct ap_pic_line) line;
-	struct ap_map *notes; /* (box, place): ids are notes */
+	struct ap_map *notes; /* (box, place): ids are note indices */
 	struct ap_map *tensors; /* (note, tensor) */
 	AP_VEC(struct ap_pic_box) note;
-	const uint32_t *only; /* [nbox] the one box that may be tied to it, AP_NONE: all */
+	const uint32_t *only; /* [nbox] the only box that may connect to it; AP_NONE: all */
 };
 
 struct spent {
@@ -43,7 +43,7 @@ static int by_time(const void *a, const void *b)
 	return x->oper < y->oper ? -1 : 1;
 }
 
-/* The places of the most expensive operators that are drawn, all copies of each together. */
+/* Ranks of the most expensive drawn operators, counting all copies. */
 static const uint8_t *make_ranks(struct ap_ctx *ctx, const struct ap_picture *pic,
 	const struct ap_pic_fold *fold)
 {
@@ -61,7 +61,7 @@ static const uint8_t *make_ranks(struct ap_ctx *ctx, const struct ap_picture *pi
 	return rank;
 }
 
-/* Boxes in the order of their heads. */
+/* Numbers boxes in the order of their heads. */
 static void number_boxes(struct viewer *w, const struct ap_pic_heads *h, uint32_t *box_of)
 {
 	struct ap_pic_view *v = w->v;
@@ -148,8 +148,8 @@ static void add_line(struct viewer *w, uint32_t from, uint32_t to, bool again,
 	add_moved(&line->moved, e);
 }
 
-/* A note for each place that an operator reads inputs at, one for all places of a group. place:
- * number of the edge, of the operator that is drawn. */
+/* The note for an operator's place, or one for all places of a group. place: index of the drawn
+ * operator's edge. */
 static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place,
 	const struct ap_pic_edge *e)
 {
@@ -169,7 +169,7 @@ static uint32_t find_note(struct viewer *w, uint32_t to, uint32_t place,
 	return w->v->nbox + id;
 }
 
-/* operand: number among the edges of the operator. */
+/* operand: index among the operator's edges. */
 static void add_edge(struct viewer *w, const uint32_t *box_of, uint32_t operand,
 	const struct ap_pic_edge *e)
 {
@@ -202,7 +202,7 @@ static void make_lines(struct viewer *w, const uint32_t *box_of)
 		add_edge(w, box_of, operand[pic->edge[e].to]++, &pic->edge[e]);
 }
 
-/* Who is read by so many that lines to all would knot the picture? NULL: nobody. */
+/* Finds boxes with too many readers to connect all; NULL if there are none. */
 static const uint32_t *find_hubs(const struct viewer *w)
 {
 	uint32_t n = w->v->nbox, *only = AP_NEW_N(w->ctx->scratch, uint32_t, n);
@@ -256,7 +256,7 @@ static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
 	v->frame = h->tree;
 }
 
-/* Fewer boxes until these, their notes and the legend are few enough: a group has one note. */
+/* Draws fewer boxes until they fit with notes and legend: a group has one note. */
 static void draw_few(struct viewer *w, struct ap_pic_heads *h)
 {
 	uint32_t most = AP_PIC_MOST_BOXES - 1;

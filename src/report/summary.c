@@ -14,11 +14,11 @@
 #include "planfile/plan_json.h"
 #include "problem/problem.h"
 
-enum { TOP = 5 }; /* lines of a table of the most expensive or the best */
+enum { TOP = 5 }; /* lines of a table */
 
 typedef bool better_fn(const struct ap_plan *p, uint32_t a, uint32_t b);
 
-/* The best TOP of n things, best first; of equal ones the first of the plan. Returns how many there are. */
+/* Finds the best TOP of n items, best first, equal ones in plan order; returns how many. */
 static uint32_t find_best(const struct ap_plan *p, uint32_t n, better_fn *better, uint32_t best[TOP])
 {
 	uint32_t found = 0;
@@ -48,7 +48,7 @@ static bool moves_longer(const struct ap_plan *p, uint32_t a, uint32_t b)
 	return ap_plan_move_time_s(&p->move[a]) > ap_plan_move_time_s(&p->move[b]);
 }
 
-/* The operators with the largest times, but for those of none; likewise the redistributions. */
+/* Operators, and redistributions, with the largest times above 0. */
 static uint32_t top_operators(const struct ap_plan *p, uint32_t best[TOP])
 {
 	uint32_t n = find_best(p, p->graph->nnode, takes_longer, best);
@@ -69,7 +69,7 @@ static uint32_t top_moves(const struct ap_plan *p, uint32_t best[TOP])
 
 /* ---- text ---- */
 
-/* "12.3", rounded, without the locale. */
+/* Adds "12.3", rounded, whatever the locale. */
 static void add_tenths(struct ap_str *out, double v)
 {
 	int64_t tenths = llrint(fmin(fabs(v), 1e15) * 10);
@@ -83,7 +83,7 @@ void ap_summary_percent(struct ap_str *out, double part, double whole)
 	ap_str_add(out, " %");
 }
 
-/* A line "name    text" of the summary. */
+/* Adds a line "name    text". */
 static void line(struct ap_str *out, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -105,7 +105,7 @@ static void line_seconds(struct ap_str *out, const char *name, double s)
 	line(out, name, "%10s", ap_format_seconds(s, buf));
 }
 
-/* A line about the pipeline; nothing without one. */
+/* Adds a line about the pipeline, if there is one. */
 static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_pipe *pipe = p->step->pipe;
@@ -249,7 +249,7 @@ void ap_summary_differs(struct ap_str *out, const struct ap_plan *p)
 		ap_str_addf(out, "%12s  %" PRIu32 " more, which --plan-out lists\n", "and", r->n - n);
 }
 
-/* Those that could be run first, then those that fit, then by time. */
+/* Prefers applicable baselines, then those that fit, then short ones. */
 static bool is_better(const struct ap_plan *p, uint32_t i, uint32_t j)
 {
 	const struct ap_baseline *a = &p->baseline[i], *b = &p->baseline[j];
@@ -261,7 +261,7 @@ static bool is_better(const struct ap_plan *p, uint32_t i, uint32_t j)
 	return a->step_time_s < b->step_time_s;
 }
 
-/* A line each, in their order; of many the best ones. */
+/* Adds a line per baseline in plan order; if there are many, only the best. */
 static void add_baselines(struct ap_str *out, const struct ap_plan *p)
 {
 	bool many = p->nbaseline > TOP;
@@ -271,7 +271,7 @@ static void add_baselines(struct ap_str *out, const struct ap_plan *p)
 		const struct ap_baseline *b = &p->baseline[many ? best[i] : i];
 		char buf[32];
 
-		ap_str_addf(out, "%-17s ", b->name); /* a longer name still has its blank */
+		ap_str_addf(out, "%-17s ", b->name); /* separated even if the name is long */
 		if (!b->applicable) {
 			ap_str_addf(out, "%10s  %s\n", "-", b->why_not ? b->why_not : "");
 			continue;
@@ -293,7 +293,7 @@ static void add_baselines(struct ap_str *out, const struct ap_plan *p)
 			p->nbaseline - n);
 }
 
-/* A table of the stages of a pipeline. */
+/* Adds a table of pipeline stages. */
 static void add_stages(struct ap_str *out, const struct ap_plan *p)
 {
 	if (p->nstage == 1)
@@ -334,7 +334,7 @@ static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
 	return text.s;
 }
 
-/* The names come last in a line: they are of any width. */
+/* Adds a table with names last, as they vary in width. */
 static void add_operators(struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
 {
 	uint32_t best[TOP], n = top_operators(p, best);

@@ -7,17 +7,18 @@
 
 struct ap_str;
 
-/* The summary for people (devices, search status, objective and bound, step time, memory against
- * capacity by kind, gain over the baselines, operators the checkpoint does not pin, the most
- * expensive operators and redistributions), and the same as one JSON object for --json. */
+/* The summary as text (devices, search status, objective and bound, step time, memory against
+ * capacity by kind, gain over baselines, operators not pinned by the checkpoint, most expensive
+ * operators and redistributions), and as one JSON object for --json. */
 void ap_emit_summary(const struct ap_plan *p, struct ap_str *out);
 void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user);
 
-/* A line about what the route decides, and a table of what costs most; nothing where it decides nothing. */
+/* A line about the route's decisions, and a table of the costliest; nothing if it decides
+ * nothing. */
 void ap_summary_route(struct ap_str *out, const struct ap_plan *p);
 void ap_summary_differs(struct ap_str *out, const struct ap_plan *p);
 
-/* A part of a whole, "12.3 %", rounded, without the locale. */
+/* Adds part / whole as "12.3 %", rounded, whatever the locale. */
 void ap_summary_percent(struct ap_str *out, double part, double whole);
 
 #endif

@@ -12,16 +12,15 @@
 #include "plan/simulate.h"
 #include "plan/terms.h"
 
-enum thread { PASSES, COMPUTE, COMMUNICATION, GRADIENTS, LINKS /* + stage that receives */ };
+enum thread { PASSES, COMPUTE, COMMUNICATION, GRADIENTS, LINKS /* + receiving stage */ };
 
 struct tracer {
 	struct ap_jw w;
 	const struct ap_plan *p;
 	const struct ap_pipe *pipe; /* NULL: one part */
 	int32_t npart;
-	bool *named;     /* [stage][LINKS + nstage] the thread has its name */
-	double *taken_s; /* [gradient][part][micro] start of the pass that takes it; NULL: nothing
-			    is sent */
+	bool *named;     /* [stage][LINKS + nstage] thread is named */
+	double *taken_s; /* [gradient][part][micro] start of the receiving pass; NULL: nothing is sent */
 	int64_t nflow;
 };
 
@@ -35,7 +34,7 @@ static int32_t part_of(const struct tracer *t, int32_t stage, int32_t segment)
 	return t->pipe ? ap_schedule_part(t->pipe->scheduler, t->pipe->nstage, stage, segment) : 0;
 }
 
-/* A metadata event: an argument, a text or, where that is NULL, a number. */
+/* Writes a metadata event with one argument: text or, if NULL, number. */
 static void describe(struct ap_jw *w, const char *what, int32_t stage, int thread, const char *key,
 	const char *text, int64_t number)
 {
@@ -64,7 +63,7 @@ static void name_stage(struct tracer *t, int32_t stage)
 	describe(&t->w, "process_sort_index", stage, 0, "sort_index", NULL, stage);
 }
 
-/* Threads are named where they first occur, so that there is none without events. */
+/* Names a thread at its first event, so that none is empty. */
 static void name_thread(struct tracer *t, int32_t stage, int thread)
 {
 	static const char *const names[] = {"passes", "compute", "communication", "gradients"};
@@ -87,7 +86,7 @@ static void place(struct ap_jw *w, const char *ph, int32_t stage, int thread, do
 	ap_jw_knum(w, "ts", us(at_s));
 }
 
-/* Leaves the arguments open. */
+/* Begins an event, leaving "args" open. */
 static void begin_event(struct tracer *t, const char *name, const char *cat, int32_t stage,
 	int thread, double start_s, double end_s)
 {
@@ -140,7 +139,7 @@ static void flow_end(struct tracer *t, const char *ph, int32_t stage, int thread
 	place(&t->w, ph, stage, thread, at_s);
 	ap_jw_kint(&t->w, "id", t->nflow);
 	if (*ph == 'f')
-		ap_jw_kstr(&t->w, "bp", "e"); /* into the event that is there, not the next */
+		ap_jw_kstr(&t->w, "bp", "e"); /* binds to the enclosing event */
 	ap_jw_end(&t->w);
 }
 
@@ -173,7 +172,7 @@ static const char *title(const struct ap_plan *p, const struct ap_trace_event *e
 	}
 }
 
-/* What an event is of. */
+/* Writes the arguments of an event. */
 static void about(struct ap_jw *w, const struct ap_plan *p, const struct ap_trace_event *e)
 {
 	const struct ap_bucket *b = e->kind == AP_EVENT_BUCKET ? &p->bucket[e->index] : NULL;
@@ -216,7 +215,7 @@ static void take_event(void *user, const struct ap_trace_event *e)
 		[AP_STREAM_COMMUNICATION] = COMMUNICATION,
 		[AP_STREAM_GRADIENT] = GRADIENTS};
 	struct tracer *t = user;
-	bool gradient = e->sub < e->index; /* of a send: back through the parts */
+	bool gradient = e->sub < e->index; /* of a send: goes back through the parts */
 	int thread = e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
 
 	begin_event(t, title(t->p, e), categories[e->kind], e->stage, thread, e->start_s, e->end_s);
@@ -226,7 +225,8 @@ static void take_event(void *user, const struct ap_trace_event *e)
 	if (e->micro >= 0)
 		ap_jw_kint(&t->w, "micro", e->micro);
 	end_event(t);
-	/* to the pass that takes it; of what is sent once a step to the first one, a gradient to none */
+	/* flow to the receiving pass; if sent once per step, to the first one, or to none for a
+	 * gradient */
 	if (e->kind != AP_EVENT_SEND || !t->taken_s || (gradient && e->micro < 0))
 		return;
 	flow_end(t, "s", e->stage, thread, e->start_s);
