@@ -180,7 +180,7 @@ static bool vecs_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b,
 	return true;
 }
 
-/* Both are sorted. */
+/* Both files are sorted. */
 static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
 {
 	if (a->nitem != b->nitem || a->nlayout != b->nlayout)
@@ -207,7 +207,7 @@ static bool files_equal(const struct ap_ckpt *a, const struct ap_ckpt *b)
 	return true;
 }
 
-/* AP_MEANING unless n ascending stages are those from 0 to n - 1. */
+/* Returns AP_MEANING unless the n ascending stages are 0 to n - 1. */
 static enum ap_status check_all(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t *stage,
 	uint32_t n)
 {
@@ -232,7 +232,7 @@ static int by_stage(const void *a, const void *b)
 	return (x->item->stage > y->item->stage) - (x->item->stage < y->item->stage);
 }
 
-/* Drops what is there twice; AP_MEANING where it is not the same. */
+/* Drops repeated stages; returns AP_MEANING if their files differ. */
 static enum ap_status drop_doubles(struct ap_ctx *ctx, struct ap_ckpt *part, uint32_t *n)
 {
 	uint32_t kept = 1;
@@ -251,7 +251,7 @@ static enum ap_status drop_doubles(struct ap_ctx *ctx, struct ap_ckpt *part, uin
 	return AP_OK;
 }
 
-/* Do the files take their stages to have equally many devices? */
+/* Checks that all stages have the same number of devices. */
 static enum ap_status check_devices(struct ap_ctx *ctx, const struct ap_ckpt *part, uint32_t n)
 {
 	int64_t first = 0, devices = 0;
@@ -294,7 +294,7 @@ enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckp
 	return AP_OK;
 }
 
-/* What a merged file says of one stage. */
+/* Extracts one stage of a merged file. */
 static void take_stage(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t stage,
 	struct ap_ckpt *out)
 {

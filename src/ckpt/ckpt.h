@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strategy checkpoint (formats section 1) as data, of one pipeline stage or merged of all. */
+/* The strategy checkpoint (formats section 1) as data: one pipeline stage, or all stages merged. */
 #ifndef AP_CKPT_CKPT_H
 #define AP_CKPT_CKPT_H
 
@@ -24,62 +24,62 @@ struct ap_ckpt_layout { /* ParallelLayoutItem */
 	const struct ap_ckpt_vec *tensor_map;
 	struct ap_ckpt_vec param_split_shape, indices_offset; /* normally empty */
 	int32_t field, weight_step, weight_size;
-	struct ap_ckpt_vec tensor_shape; /* n == 0: unknown (protobuf does not hold it) */
+	struct ap_ckpt_vec tensor_shape; /* n == 0: unknown (not stored in protobuf) */
 	bool has_shape;
 };
 
 struct ap_ckpt {
-	const char *file; /* for messages; NULL when it was not read */
-	uint32_t current_stage; /* a count of saves, not the pipeline stage */
+	const char *file; /* for messages; NULL if not read from a file */
+	uint32_t current_stage; /* a count of saves, not a pipeline stage */
 	uint32_t nitem;
 	const struct ap_ckpt_item *item; /* sorted by node_name, bytewise, then stage */
 	uint32_t nlayout;
 	const struct ap_ckpt_layout *layout; /* sorted by param_name, bytewise */
 };
 
-/* Items by name and stage, layouts by name: for qsort, and the sorting itself. */
+/* Sorts items by name and stage, layouts by name; comparison functions for qsort. */
 int ap_ckpt_compare_items(const void *a, const void *b);
 int ap_ckpt_compare_layouts(const void *a, const void *b);
 void ap_ckpt_sort(struct ap_ctx *ctx, struct ap_ckpt *c);
 
-/* A message about the file, and an operator unless NULL; returns AP_MEANING, AP_OK below an error. */
+/* Reports about the file, and about an operator unless NULL; returns AP_MEANING for an error, else
+ * AP_OK. */
 enum ap_status ap_ckpt_report(struct ap_ctx *ctx, const struct ap_ckpt *c, enum ap_level level,
 	const char *oper, const char *check, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 bool ap_ckpt_vec_equal(const struct ap_ckpt_vec *a, const struct ap_ckpt_vec *b);
 
-/* Dimensions that a layout's map speaks of, and parts of dimension d < that. */
+/* Dimensions that a layout's map covers; parts of dimension d. */
 uint32_t ap_ckpt_rank(const struct ap_ckpt_layout *l);
 int64_t ap_ckpt_parts(const struct ap_ckpt_layout *l, uint32_t d);
 
-/* Prefix i of the names of states that MindSpore clones from a parameter ("moments"), NULL past the
- * last; and the parameter in the name of such a state, NULL where the prefix is another. */
+/* Prefix i of names of states that MindSpore clones from a parameter ("moments"); NULL past the
+ * end. The parameter in a state's name; NULL if the prefix differs. */
 const char *ap_ckpt_state_prefix(size_t i, char buf[32]);
 const char *ap_ckpt_state_source(const char *name, const char *prefix);
 
-/* The stage before a name of a merged file, "0-net.fc1.weight", false where there is none; and the name
- * behind it. */
+/* The stage in a name of a merged file, "0-net.fc1.weight" (false if there is none), and the name
+ * after it. */
 bool ap_ckpt_name_stage(const char *param_name, uint32_t *stage);
 const char *ap_ckpt_bare_name(const char *param_name);
 
 bool ap_ckpt_is_merged(const struct ap_ckpt *c);
 
-/* The stages that a file speaks of, ascending, in scratch. */
+/* Stages that occur in a file, ascending, in scratch; returns their number. */
 uint32_t ap_ckpt_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const uint32_t **out);
 
-/* Joins the files of stages 0 to n - 1, in this order, none of them merged. */
+/* Joins unmerged files of stages 0 to n - 1, in this order. */
 void ap_ckpt_join(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *stage, struct ap_ckpt *out);
 
-/*
- * The merged file of stage files, as merge_pipeline_strategys() writes it: items of all stages, names
- * of layouts behind their stage ("1-net.w"). Files of one stage that say the same count once, for each
- * rank may have written its own. AP_MEANING: two files of one stage differ, one is merged already or
- * empty, the stages are not 0 to n - 1.
- */
+/* Merges stage files as merge_pipeline_strategys() does: items of all stages, layout names prefixed
+ * by stage ("1-net.w"). Equal files of a stage count once, as each rank may have written its own.
+ * Returns AP_MEANING if two files of a stage differ, one is merged or empty, or stages are not 0 to
+ * n - 1. */
 enum ap_status ap_ckpt_merge(struct ap_ctx *ctx, uint32_t n, const struct ap_ckpt *part,
 	struct ap_ckpt *out);
 
-/* The stage files of a merged file, [*n]. AP_MEANING: its stages are not 0 to n - 1, or one is empty. */
+/* Splits a merged file into [*n] stage files. Returns AP_MEANING if stages are not 0 to n - 1, or
+ * one is empty. */
 enum ap_status ap_ckpt_split(struct ap_ctx *ctx, const struct ap_ckpt *merged, uint32_t *n,
 	struct ap_ckpt **out);
 

@@ -44,8 +44,8 @@ static void write_layout(struct ap_jw *w, const struct ap_ckpt_layout *l)
 	ap_jw_kint(w, "opt_weight_shard_step", l->weight_step);
 	if (uneven)
 		ap_jw_kints(w, "param_split_shape", l->param_split_shape.v, l->param_split_shape.n);
-	/* messages one after the other: the map of a shape in which each dimension that several axes cut
-	 * is as many dimensions */
+	/* concatenates the messages: a map of a shape in which a dimension cut by several axes is
+	 * split into as many dimensions */
 	ap_jw_karr(w, "tensor_map");
 	for (uint32_t i = 0; i < l->nmap; i++)
 		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
@@ -71,7 +71,7 @@ void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user)
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const struct ap_ckpt_item *item = &c->item[i];
 
-		/* a name can be a key but once: the last stage's stands, as MindSpore merges */
+		/* JSON keys are unique: keep the last stage, as MindSpore does when merging */
 		if (i + 1 < c->nitem && !strcmp(item->node_name, item[1].node_name))
 			continue;
 		ap_jw_kobj(&w, item->node_name);
@@ -94,7 +94,7 @@ struct reader {
 	const struct ap_json *doc;
 };
 
-/* Ranges are those of the protobuf form; what the values mean is checked for both forms alike. */
+/* Ranges are those of protobuf types; settle() checks values of both forms. */
 static enum ap_status get_vec(struct reader *r, const struct ap_jv *arr, int64_t lo, int64_t hi,
 	struct ap_ckpt_vec *out)
 {
@@ -183,7 +183,7 @@ static enum ap_status read_layout(struct reader *r, const struct ap_jv *v,
 	AP_TRY(get_int32(r, v, "opt_weight_shard_size", &out->weight_size));
 	AP_TRY(get_optional(r, v, "param_split_shape", &out->param_split_shape));
 	AP_TRY(get_optional(r, v, "indices_offset", &out->indices_offset));
-	/* Python's loader does without the shape, so files without it exist */
+	/* MindSpore's Python loader does not need the shape, so files without it exist */
 	AP_TRY(get_optional(r, v, "tensor_shape", &out->tensor_shape));
 	out->has_shape = ap_jv_get(v, "tensor_shape");
 	if (out->has_shape && out->tensor_shape.n != map->n)
@@ -193,11 +193,12 @@ static enum ap_status read_layout(struct reader *r, const struct ap_jv *v,
 	return AP_OK;
 }
 
-/* The values are as the file has them, in the file's order. */
+/* Reads values unchecked, in file order. */
 static enum ap_status read_json(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_ckpt *out)
 {
-	/* the operator-strategy file of sharding propagation shares two keys with the checkpoint */
+	/* the operator-strategy file of sharding propagation has two keys in common with a
+	 * checkpoint */
 	static const char *const others[] = {"parallel_out_strategy_item",
 		"parallel_layout_value_item", "parallel_out_layout_value_item",
 		"parallel_newshape_layout_value_item", "parallel_out_newshape_layout_value_item"};
@@ -238,11 +239,11 @@ static enum ap_status read_json(struct ap_ctx *ctx, const char *file, const char
 	return layouts_st != AP_OK ? layouts_st : items_st;
 }
 
-/* ---- checks of values, of either form ---- */
+/* ---- checks of values, for both forms ---- */
 
 enum {
-	MAX_AXES = 32, /* of a dev_matrix, axes of size one included */
-	MOST_SAVES = 64 /* a run saves once for each graph that it compiles */
+	MAX_AXES = 32, /* per dev_matrix, axes of size one included */
+	MOST_SAVES = 64 /* a run saves once per compiled graph */
 };
 
 struct check {
@@ -286,7 +287,7 @@ static void check_vector(struct check *k, const struct ap_ckpt_item *item, uint3
 				safe(k, item->node_name), v, i, vec->v[i]);
 }
 
-/* Product of the dev_matrix; 0 after a message. */
+/* The product of dev_matrix; 0 after a message. */
 static int64_t check_dev_matrix(struct check *k, const struct ap_ckpt_layout *l)
 {
 	int64_t product;
@@ -389,7 +390,8 @@ static void check_layouts(struct check *k)
 	}
 }
 
-/* Where one layout names its stage all do; where none does there is one stage. Reports the first fault. */
+/* Checks that all layouts name a stage, or that none does and there is one stage. Reports the first
+ * fault. */
 static void check_merged(struct check *k)
 {
 	const struct ap_ckpt *c = k->c;
@@ -408,13 +410,13 @@ static void check_merged(struct check *k)
 				c->item[0].stage, c->item[i].stage);
 }
 
-/* Sorts items and layouts and checks every value that can be judged without a graph. */
+/* Sorts items and layouts, and checks all values that can be checked without a graph. */
 static enum ap_status settle(struct ap_ctx *ctx, struct ap_ckpt *c)
 {
 	struct check k = {.ctx = ctx, .c = c};
 
 	ap_ckpt_sort(ctx, c);
-	/* equal names of items are as they should be where a merged file holds several stages */
+	/* in a merged file, items of different stages may have equal names */
 	for (uint32_t i = 1; i < c->nitem; i++)
 		if (!ap_ckpt_compare_items(&c->item[i - 1], &c->item[i]))
 			fault(&k, "ckpt-duplicate", "strategy \"%s\" is there twice",
@@ -445,7 +447,7 @@ static enum ap_status settle(struct ap_ctx *ctx, struct ap_ckpt *c)
 	return ap_ckpt_check_layouts(ctx, c);
 }
 
-/* Does the text begin like a JSON object? No checkpoint in protobuf form does. */
+/* Does the text begin like a JSON object? No protobuf checkpoint does. */
 static bool looks_like_json(const char *bytes, size_t len)
 {
 	size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strategy checkpoint as a file: reads and writes its two forms, JSON and protobuf. */
+/* Reads and writes strategy checkpoint files, in JSON and protobuf form. */
 #ifndef AP_CKPT_CKPT_FILE_H
 #define AP_CKPT_CKPT_FILE_H
 
@@ -7,13 +7,15 @@
 
 void ap_ckpt_write_json(const struct ap_ckpt *c, ap_write_fn *write, void *user);
 
-/* Reads either form; json: by the ".json" suffix of the file, as MindSpore decides. All checks of
- * reliability.md section 2 F that need no graph; bytes[len] is NUL, file is for messages. */
+/* Reads either form; json: the file has the suffix ".json", which is how MindSpore decides. Makes
+ * all checks of reliability.md section 2 F that need no graph. bytes[len] is NUL; file is for
+ * messages. */
 enum ap_status ap_ckpt_read(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	bool json, struct ap_ckpt *out);
 
-/* A warning (check "ckpt-empty") when no operator is in it: MindSpore refuses such a file. Another one for
- * each operator without vectors, which MindSpore saves where a script gives layouts, and loads there only. */
+/* Warns (check "ckpt-empty") if there is no operator: MindSpore refuses such a file. Also warns of
+ * each operator without vectors, which MindSpore saves, and can load, only if a script gives
+ * layouts. */
 enum ap_status ap_ckpt_check_empty(struct ap_ctx *ctx, const char *file, const struct ap_ckpt *c);
 
 #endif

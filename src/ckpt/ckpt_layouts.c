@@ -14,7 +14,7 @@
 struct holding {
 	struct ap_ctx *ctx;
 	const struct ap_ckpt *c;
-	struct ap_map *layouts; /* by name, in order */
+	struct ap_map *layouts; /* by name; ids are indices */
 	struct ap_map *bare; /* names without stages */
 	enum ap_status st;
 };
@@ -47,7 +47,7 @@ static void open_holding(struct ap_ctx *ctx, const struct ap_ckpt *c, struct hol
 	}
 }
 
-/* Of a parameter as a stage has it; NULL: that stage has none. */
+/* The layout of a parameter in a stage; NULL if there is none. */
 static const struct ap_ckpt_layout *layout_of(struct holding *h, const char *param, uint32_t stage)
 {
 	ap_id id = ap_map_get_str(h->layouts, param);
@@ -82,7 +82,7 @@ static const int64_t *parts_of(struct holding *h, const struct ap_ckpt_layout *l
 
 /* ---- strategies ---- */
 
-/* The name behind "<type>_" that there is a layout of; else behind the first '_'. */
+/* The parameter name after "<type>_" if it has a layout; else all after the first '_'. */
 static const char *param_of(struct holding *h, const char *key)
 {
 	const char *first = *key ? strchr(key + 1, '_') : NULL;
@@ -93,19 +93,20 @@ static const char *param_of(struct holding *h, const char *key)
 	return first ? first + 1 : NULL;
 }
 
-/* What the strategies of a layout's operators say of it. */
+/* Strategies of the operators named after a layout's parameter. */
 struct said {
-	const struct ap_ckpt_item *item; /* the first with vectors; NULL: none */
-	bool agreed; /* one of them has a vector that cuts it so */
+	const struct ap_ckpt_item *item; /* first with vectors, or NULL */
+	bool agreed; /* one has a vector that matches the layout */
 };
 
-/* The type in a key "<type>_<param>". */
+/* The type in "<type>_<param>". */
 static const char *type_in(struct holding *h, const char *key, const char *param)
 {
 	return ap_arena_printf(h->ctx->scratch, "%.*s", (int)(param - key - 1), key);
 }
 
-/* Are its vectors the cuts of its operands? Some types have their own, as Tile, and others are unknown. */
+/* Are the vectors of a type cuts of its operands? Some types, such as Tile, have others; other
+ * types are unknown. */
 static bool cuts_operands(const char *type)
 {
 	const struct ap_op_row *row = ap_op_next(NULL, type);
@@ -130,8 +131,7 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 
 		s->item = s->item ? s->item : item;
 		s->agreed = s->agreed || !cuts_operands(type_in(h, item->node_name, param));
-		/* vectors are in terms of the operands' dimensions, so one of them is the parameter's;
-		 * where a Cast comes in between, that of the Cast */
+		/* one of the vectors cuts the parameter, or the result of a Cast of it */
 		for (uint32_t v = 0; v < item->n && !s->agreed; v++)
 			s->agreed = ap_ckpt_vec_equal(&cut, &item->strategy[v]);
 	} else if (one_stage && ap_op_next(NULL, type_in(h, item->node_name, param))) {
@@ -143,7 +143,7 @@ static void hear_item(struct holding *h, const struct ap_ckpt_item *item, bool o
 static void check_strategies(struct holding *h)
 {
 	int64_t ndev = 0;
-	bool one_stage = h->c->nlayout > 0; /* others may own a parameter */
+	bool one_stage = h->c->nlayout > 0; /* else other stages may own the parameter */
 	struct said *said = AP_NEW_N(h->ctx->scratch, struct said, h->c->nlayout);
 
 	if (h->c->nlayout > 0)
@@ -154,7 +154,7 @@ static void check_strategies(struct holding *h)
 		struct ap_mark mark = ap_arena_mark(h->ctx->scratch);
 
 		hear_item(h, &h->c->item[i], one_stage, said);
-		/* each operand is cut for devices of the stage, all of them or a divisor */
+		/* operands are cut over all devices of the stage, or a divisor */
 		for (uint32_t v = 0; v < h->c->item[i].n && ndev > 0; v++) {
 			const struct ap_ckpt_vec *x = &h->c->item[i].strategy[v];
 			int64_t product;
@@ -180,11 +180,11 @@ static void check_strategies(struct holding *h)
 
 /* ---- optimizer sharding ---- */
 
-/* The ranks with one slice: how many, and from the first to the last of those of rank 0. */
+/* Number of ranks that hold the slice of rank 0; *reach: distance from first to last. */
 static int64_t holders_of(const struct ap_ckpt_layout *l, int64_t *reach)
 {
 	int64_t n = 1, stride = 1;
-	uint64_t used = 0; /* axes that cut a dimension */
+	uint64_t used = 0; /* mask of axes that cut a dimension */
 
 	for (uint32_t i = 0; i < l->nmap; i++)
 		for (uint32_t j = 0; j < l->tensor_map[i].n; j++)
@@ -231,7 +231,7 @@ static void check_shard(struct holding *h, const struct ap_ckpt_layout *l)
 
 /* ---- states ---- */
 
-/* The layout that a state was cloned from, in the same stage; NULL: it is no state. */
+/* The layout that a state was cloned from, in the same stage; NULL if it is no state. */
 static const struct ap_ckpt_layout *source_of(struct holding *h, const struct ap_ckpt_layout *l)
 {
 	const char *name = ap_ckpt_bare_name(l->param_name), *prefix, *source;
@@ -278,7 +278,7 @@ enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c
 	struct holding h;
 
 	open_holding(ctx, c, &h);
-	/* parameters that operators are named after are no states, whatever they are called */
+	/* a parameter that an operator is named after is no state, whatever its name */
 	for (uint32_t i = 0; i < c->nitem; i++) {
 		const char *param = param_of(&h, c->item[i].node_name);
 
@@ -296,7 +296,8 @@ enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c
 
 /* ---- a graph ---- */
 
-/* How a layout lies, as the graph's are told; false: an axis of a dimension is apart from the next. */
+/* Converts a layout to the graph's form; false if the axes that cut a dimension are not
+ * adjacent. */
 static bool read_layout(const struct ap_ckpt_layout *l, struct ap_layout *out)
 {
 	bool nested = l->nmap > 1;
@@ -340,7 +341,7 @@ static const char *layout_text(struct holding *h, const struct ap_layout *l)
 	return l->rank ? s.s : "[]";
 }
 
-/* Is the arrangement of devices the operator's, whose axes of size one may be left out or not? */
+/* Is the device matrix that of the operator, ignoring axes of size one? */
 static bool same_devices(const struct ap_ckpt_layout *l, const struct ap_dev_matrix *dev)
 {
 	int n = 0;
@@ -358,7 +359,7 @@ static bool same_devices(const struct ap_ckpt_layout *l, const struct ap_dev_mat
 	return n == dev->n;
 }
 
-/* Does a use of a parameter want it to lie so, on such devices? *want: how. */
+/* Does a layout match what a use of the parameter needs? *want: that layout. */
 static bool agrees(const struct ap_bound *b, const int32_t *count, uint32_t operand, int64_t ndev,
 	const struct ap_ckpt_layout *l, struct ap_layout *want)
 {
@@ -375,12 +376,13 @@ static bool agrees(const struct ap_bound *b, const int32_t *count, uint32_t oper
 		(!ap_tensor_map(&p, &b->in[operand], &dev, map) || same_devices(l, &dev));
 }
 
-/* A parameter lies as one of the operators that read it, and that the file has a strategy of, wants. */
+/* Checks that a layout is what one of the parameter's readers with a strategy in the file needs. */
 static void check_cuts(struct holding *h, const struct ap_graph *g, const struct ap_tensor *t,
 	int64_t ndev, const int32_t *const *counts, const struct ap_ckpt_layout *l)
 {
 	struct ap_layout first = {0}, is;
-	bool others = false; /* readers that the file has no strategy of, as Reshape: on which devices? */
+	bool others = false; /* some readers have no strategy in the file, such as Reshape: their
+			dev_matrix is unknown */
 	ap_id by = AP_NONE;
 
 	for (uint32_t u = 0; u < t->nuse; u++) {

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Layouts of a strategy checkpoint held against one another, against the strategies of the same file
- * and, where there is one, against a graph. What a file says twice has to agree: MindSpore takes the
- * strategies from it, its tools the layouts.
- */
+/* Checks layouts of a strategy checkpoint against each other, the strategies in the file and, if
+ * there is one, a graph. Redundant data must agree: MindSpore uses the strategies, its tools the
+ * layouts. */
 #ifndef AP_CKPT_CKPT_LAYOUTS_H
 #define AP_CKPT_CKPT_LAYOUTS_H
 
 #include "ckpt/ckpt.h"
 
-/* AP_MEANING where a sorted file, whose values were checked one by one, contradicts itself: a layout that
- * none of its operator's vectors cuts so, or that is missing though all is in one stage, vectors for other
- * numbers of devices, dealing that the ranks with one slice do not allow, states that lie otherwise than
- * their parameters. O(items * vectors + layouts * prefixes). */
+/* Returns AP_MEANING if a sorted file, whose values have been checked, contradicts itself: a layout
+ * matches no vector of its operators, or is missing though there is one stage; vectors are for
+ * another number of devices; optimizer shards do not fit the ranks with the same slice; a state's
+ * layout is not its parameter's. O(items * vectors + layouts * prefixes). */
 enum ap_status ap_ckpt_check_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c);
 
-/* AP_MEANING where a parameter of the graph, of operators that have counts (rows may be NULL), lies
- * otherwise than these say, has another shape, or rows that cannot be dealt so. */
+/* Returns AP_MEANING if a parameter read by operators with counts (rows may be NULL) has another
+ * layout than they need, another shape, or rows that cannot be dealt to its shards. */
 enum ap_status ap_ckpt_match_layouts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
 	int64_t ndev, const int32_t *const *counts);
 

@@ -27,7 +27,7 @@ static struct ap_ckpt_vec make_vec(struct ap_ctx *ctx, const int32_t *v, size_t 
 	return (struct ap_ckpt_vec){(uint32_t)n, copy};
 }
 
-/* Is this operand among those that the checkpoint knows: a parameter that is trained, or any? */
+/* Is it a parameter in the checkpoint: trainable, or any if frozen is set? */
 static bool is_known(const struct ap_tensor *t, bool frozen)
 {
 	return t->kind == AP_TENSOR_PARAM && (t->trainable || frozen);
@@ -37,7 +37,7 @@ static bool is_known(const struct ap_tensor *t, bool frozen)
 struct part {
 	const struct ap_plan *p;
 	int32_t stage;
-	bool frozen; /* what is not trained counts, too */
+	bool frozen; /* includes frozen parameters */
 };
 
 const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen)
@@ -47,7 +47,7 @@ const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
 		const struct ap_tensor *t = &g->tensor[n->in[i]];
 
-		/* as MindSpore looks for it: through Cast, and through sending from another stage */
+		/* looks through Cast and sends between stages, as MindSpore does */
 		while (t->producer != AP_NONE && (g->node[t->producer].peer >= 0 ||
 				!strcmp(g->node[t->producer].type, "Cast")))
 			t = &g->tensor[g->node[t->producer].in[0]];
@@ -117,8 +117,8 @@ static void add_clone(struct ap_ctx *ctx, struct layouts *out, const struct ap_c
 	AP_PUSH(ctx->arena, *out, clone);
 }
 
-/* The optimizer's states and the gradients that micro-batches accumulate, as in every pipeline, lie as
- * their parameter. */
+/* Adds a parameter's layout, and the same for optimizer states and for gradients accumulated over
+ * micro-batches, which every pipeline has. */
 static void add_layouts(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_plan_param *param, struct layouts *out)
 {
@@ -143,7 +143,7 @@ void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage
 	struct layouts layouts = {0};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *keys = ap_map_create(ctx->scratch);
-	bool *saved = AP_NEW_N(ctx->scratch, bool, g->ntensor); /* what operators of items use */
+	bool *saved = AP_NEW_N(ctx->scratch, bool, g->ntensor); /* operands of saved operators */
 
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *node = &g->node[i];
@@ -157,7 +157,7 @@ void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage
 			saved[node->in[j]] = is_known(&g->tensor[node->in[j]], frozen);
 		item = make_item(ctx, &part, i);
 		id = ap_map_put_str(keys, item.node_name, &fresh);
-		/* of operators with the same key the last one speaks, as in MindSpore */
+		/* the last of several operators with the same key counts, as in MindSpore */
 		if (fresh)
 			AP_PUSH(ctx->arena, items, item);
 		else
@@ -191,7 +191,7 @@ void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, s
 	ap_ckpt_join(ctx, p->nstage, stage, out);
 }
 
-/* Two operators of one key with strategies of different form cannot both be loaded. */
+/* Operators with the same key must have strategies of the same form to be loaded. */
 static enum ap_status check_keys(struct ap_ctx *ctx, const struct ap_graph *g)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);

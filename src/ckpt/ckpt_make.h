@@ -5,23 +5,23 @@
 
 #include "ckpt/ckpt.h"
 
-/* The file of one pipeline stage: items of its operators with a trainable parameter (no Reshape),
- * layouts of all their trainable parameters that the stage owns and of the optimizer's states
- * ("moments.<param>"; accu_grads.<param> with micro-batches or a pipeline). Frozen parameters are left
- * out, as MindSpore 2.x does, unless frozen says that they count like the others. */
+/* Makes the file of a pipeline stage: items of its operators with a trainable parameter (no
+ * Reshape), layouts of their trainable parameters that the stage owns and of optimizer states
+ * ("moments.<param>"; accu_grads.<param> with micro-batches or a pipeline). Frozen parameters are
+ * left out, as in MindSpore 2.x, unless frozen is set. */
 void ap_ckpt_of_stage(struct ap_ctx *ctx, const struct ap_plan *p, int32_t stage, bool frozen,
 	struct ap_ckpt *out);
 
-/* The file of the whole plan: of several stages it is the merged one. */
+/* Makes the file of a whole plan: merged if there are several stages. */
 void ap_ckpt_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, bool frozen, struct ap_ckpt *out);
 
-/* The key of an operator, "<type>_<first parameter>": the first that is trained, or with frozen the first
- * at all; NULL when there is none. */
+/* The key of an operator, "<type>_<parameter>", with its first trainable parameter, or, if frozen
+ * is set, its first of any; NULL if it has none. */
 const char *ap_ckpt_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node, bool frozen);
 
-/* AP_MEANING when a parameter name holds '-' (MindSpore splits merged names there), or two operators
- * of one key take strategies of different form: to be called before the search when a checkpoint is
- * asked for. */
+/* Returns AP_MEANING if a parameter name contains '-' (where MindSpore splits merged names), or if
+ * operators with the same key have strategies of different form. To be called before a search for a
+ * checkpoint. */
 enum ap_status ap_ckpt_check_names(struct ap_ctx *ctx, const struct ap_graph *g, bool frozen);
 
 #endif

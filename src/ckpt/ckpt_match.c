@@ -16,9 +16,9 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
-enum { FEW = 10 }; /* names listed in one message */
+enum { FEW = 10 }; /* names listed per message */
 
-/* Names for a message: "a", "b" and 3 more. */
+/* A list of names for a message: "a", "b" and 3 more. */
 struct names {
 	struct ap_ctx *ctx;
 	struct ap_str text;
@@ -50,7 +50,7 @@ static struct ap_map *param_map(struct ap_ctx *ctx, const struct ap_graph *g, ap
 	return m;
 }
 
-/* The parameter that a layout is of or, an optimizer's state, was cloned from. */
+/* The parameter of a layout, or that an optimizer state was cloned from. */
 static ap_id find_param(const struct ap_map *params, const char *layout_name)
 {
 	const char *name = ap_ckpt_bare_name(layout_name), *prefix, *source;
@@ -119,22 +119,22 @@ struct match {
 	const struct ap_step *step;
 	const uint32_t *item_of; /* [nnode], UINT32_MAX: none */
 	const int32_t **counts;
-	enum ap_level level; /* of messages about operators that file and graph do not share */
-	uint32_t nmatched; /* operators that an item speaks for */
-	uint32_t nstage; /* of the step's pipeline */
-	uint32_t nmissing; /* operators with a parameter that no item speaks for */
-	enum ap_status misplaced; /* an operator is in another stage than its item */
+	enum ap_level level; /* of messages about operators that are only in file or graph */
+	uint32_t nmatched; /* operators with an item */
+	uint32_t nstage; /* pipeline stages of the step */
+	uint32_t nmissing; /* operators with a parameter but no item */
+	enum ap_status misplaced; /* an operator and its item are in different stages */
 };
 
-/* Is the operator one that the checkpoint holds? MindSpore writes items of Reshape too, but cannot
+/* Is the operator one that checkpoints hold? MindSpore also writes items of Reshape, but cannot
  * load them. */
 static bool is_pinned(const struct ap_node *node)
 {
 	return node->param != AP_NONE && ap_op_has_strategy(node->bound.row);
 }
 
-/* Among the items of a key, which stand together, that of the node's stage; where no stage was given
- * to it, the first. UINT32_MAX after a message. */
+/* The item of the node's stage among adjacent items with its key, or the first if the node has no
+ * stage; UINT32_MAX after a message. */
 static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 {
 	const struct ap_ckpt_item *item = m->c->item;
@@ -150,7 +150,7 @@ static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
 	return UINT32_MAX;
 }
 
-/* Which item speaks for each node. One whose parameters are all frozen is completed as ever. */
+/* Finds the item of each node. Nodes with only frozen parameters are not pinned. */
 static enum ap_status join(struct match *m, uint32_t *item_of)
 {
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
@@ -169,7 +169,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
 
 		if (id == AP_NONE && (key = ap_ckpt_key(m->ctx, m->g, i, true)))
-			id = ap_map_get_str(keys, key); /* the file names frozen parameters, too */
+			id = ap_map_get_str(keys, key); /* the file may include frozen parameters */
 		item_of[i] = UINT32_MAX;
 		if (id == AP_NONE)
 			continue;
@@ -190,7 +190,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		names_text(&extra));
 }
 
-/* Every operator with a parameter is in a whole file; a file that was cut short lacks some. */
+/* Checks that every operator with a parameter is in the file; a truncated file lacks some. */
 static enum ap_status check_whole(struct match *m)
 {
 	struct names missing = {.ctx = m->ctx};
@@ -211,7 +211,7 @@ static enum ap_status check_whole(struct match *m)
 		expected - missing.n, expected, names_text(&missing));
 }
 
-/* Stages beyond the pipeline's; and where operators are missing, which stages are there. */
+/* Reports stages outside the pipeline or, if operators are missing, the stages present. */
 static enum ap_status check_stages(struct match *m)
 {
 	const uint32_t *stage;
@@ -247,7 +247,8 @@ static enum ap_status check_devices(struct match *m)
 	return AP_OK;
 }
 
-/* Parameters without a layout: the file was cut short; or made without any, as MindSpore takes it. */
+/* Reports parameters without a layout: an error if the file has some layouts, else a warning, as
+ * MindSpore accepts it. */
 static enum ap_status check_layouts(struct match *m)
 {
 	struct ap_map *held = ap_map_create(m->ctx->scratch);
@@ -285,7 +286,7 @@ static enum ap_status check_known(struct match *m)
 	for (uint32_t i = 0; i < m->c->nlayout; i++) {
 		const char *name = ap_ckpt_bare_name(m->c->layout[i].param_name);
 
-		/* a parameter of the graph, or behind a prefix one: states are cloned under many names */
+		/* a parameter, or one after prefixes: states are cloned under many names */
 		while (name && ap_map_get_str(params, name) == AP_NONE)
 			name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL;
 		if (!name)
@@ -323,10 +324,11 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 	return AP_OK;
 }
 
-/* An item without vectors stands for an operator whose strategy the script gives by layouts. */
+/* Sets counts from items; one without vectors is of an operator for which the script gives
+ * layouts. */
 static enum ap_status fill_all(struct match *m)
 {
-	bool nested = false; /* a dimension is cut by several axes: only layouts in the script do that */
+	bool nested = false; /* a dimension is cut by several axes, which only layouts in a script do */
 	enum ap_status st = AP_OK, one;
 
 	for (uint32_t i = 0; i < m->c->nlayout; i++)

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strategy checkpoint held against a graph. */
+/* Matches a strategy checkpoint with a graph. */
 #ifndef AP_CKPT_CKPT_MATCH_H
 #define AP_CKPT_CKPT_MATCH_H
 
 #include "ckpt/ckpt.h"
 
-/* Fills tensor_shape of every layout from a graph (optimizer states by their prefix). AP_MEANING
- * naming the parameters that the graph lacks. */
+/* Fills tensor_shape of every layout from a graph (optimizer states by prefix). Returns AP_MEANING,
+ * naming them, if the graph lacks parameters. */
 enum ap_status ap_ckpt_add_shapes(struct ap_ctx *ctx, const struct ap_graph *g,
 	struct ap_ckpt *c);
 
-/* Counts per node ([nnode], rows NULL where the checkpoint says nothing) of a checkpoint for a
- * graph on ndev devices a stage. AP_MEANING: keys that match no operator and operators with a parameter
- * that are missing (first 10 named), strategies that are illegal, other device count, stages that are
- * not those of the step's pipeline, an operator in another stage than the graph has it in (where it
- * has one). */
+/* Counts per node ([nnode], NULL rows where the checkpoint has nothing) of a checkpoint for a graph
+ * on ndev devices a stage. Returns AP_MEANING if keys match no operator or operators with a
+ * parameter are missing (the first 10 are named), strategies are illegal, the device count or
+ * stages differ from those of the step, or an operator's stage, if the graph gives one, is
+ * another. */
 enum ap_status ap_ckpt_counts(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const int32_t *const **out);
 
-/* The same of a file that need not be of the whole graph, to start a search from: operators that only
- * one of the two has are warned of, and it is AP_MEANING when they share none. */
+/* The same for a file that may cover part of the graph, to start a search from: warns of operators
+ * that are only in one of them. Returns AP_MEANING if they share none. */
 enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,
 	const struct ap_graph *g, int64_t ndev, const struct ap_step *step,
 	const int32_t *const **out);
 
-/* Is what the file says of the operators that the graph has too as they can be cut, and do its layouts
- * follow from that? Neither has to be whole, and the number of devices is the file's. */
+/* Checks that strategies of operators that the graph shares with the file are legal, and that
+ * layouts follow from them. Both may have more operators; the number of devices is the file's. */
 enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g);
 
 #endif

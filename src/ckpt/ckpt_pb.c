@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cage of protobuf-c. Before protobuf-c reads
- * a file, a walk along the schema's descriptors checks what it takes in silence: required fields by
- * name, strings that are no UTF-8 or hold a NUL, lengths, field number 0. It also says where.
- */
+/* All use of protobuf-c. Before it reads a file, a walk along the schema's descriptors locates and
+ * reports what it accepts silently: missing required fields, strings with NUL or invalid UTF-8, bad
+ * lengths, field number 0. */
 #include "ckpt/ckpt_pb.h"
 
 #include <stdlib.h>
@@ -32,7 +30,7 @@ enum { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 };
 
 /* ---- writing ---- */
 
-/* A message whose only field, "dim", is a list of numbers, of the type that the schema gives it. */
+/* Makes a message whose only field, "dim", is a list of numbers of the schema's type. */
 static void *make_list(struct ap_arena *a, const ProtobufCMessageDescriptor *d, const struct ap_ckpt_vec *v)
 {
 	const ProtobufCFieldDescriptor *f = d->fields;
@@ -87,7 +85,7 @@ static pb_layout_item *make_layout_item(struct ap_arena *a, const struct ap_ckpt
 	mindspore__straspb__parallel_layouts__init(m);
 	item->param_name = ap_arena_strdup(a, l->param_name);
 	item->parallel_layouts = m;
-	/* exactly one message of each kind, empty ones too: MindSpore's tools read element 0 */
+	/* exactly one message of each kind, even if empty: MindSpore's tools read element 0 */
 	m->n_dev_matrix = m->n_param_split_shape = m->n_indices_offset = 1;
 	m->dev_matrix = make_lists(a, &mindspore__straspb__dev_matrix__descriptor, &l->dev_matrix, 1);
 	m->param_split_shape = make_lists(a, &mindspore__straspb__param_split_shape__descriptor,
@@ -119,7 +117,7 @@ static int by_name_stage(const void *a, const void *b)
 	return one && two && s != t ? (s > t) - (s < t) : strcmp(x->param_name, y->param_name);
 }
 
-/* The messages of a merged file are those of the first stage, then those of the next one. */
+/* Fills a merged file's messages in order of stages. */
 static void fill_map(struct ap_arena *a, const struct ap_ckpt *c, pb_map *map)
 {
 	struct ap_ckpt_item *item = ap_arena_memdup(a, c->item, c->nitem * sizeof *item);
@@ -140,7 +138,7 @@ static void fill_map(struct ap_arena *a, const struct ap_ckpt *c, pb_map *map)
 		map->parallel_layout_item[i] = make_layout_item(a, &layout[i]);
 }
 
-/* Onto a buffer of its own kind, protobuf-c would size each message once per level. */
+/* Packs into one buffer: with a ProtobufCBuffer, protobuf-c sizes each message once per level. */
 static void write_message(struct ap_arena *a, const ProtobufCMessage *m, ap_write_fn *write, void *user)
 {
 	uint8_t *bytes = ap_arena_alloc_raw(a, protobuf_c_message_get_packed_size(m), 1);
@@ -192,13 +190,13 @@ struct walk {
 	const char *file;
 	const char *kind; /* "strategy checkpoint" */
 	const uint8_t *bytes;
-	size_t unknown; /* fields that the schema does not have */
+	size_t unknown; /* fields not in the schema */
 };
 
 struct field {
 	uint64_t number;
 	unsigned wire;
-	size_t start, end; /* of the value; without the length in front */
+	size_t start, end; /* of the value, after any length */
 };
 
 static enum ap_status broken(struct walk *w, size_t at, const char *what)
@@ -253,7 +251,7 @@ static enum ap_status read_field(struct walk *w, size_t *at, size_t end, struct 
 static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
 	size_t end);
 
-/* A value of a field that the schema has; repeated numbers may be packed. */
+/* Checks the value of a known field; repeated numbers may be packed. */
 static enum ap_status walk_field(struct walk *w, const ProtobufCFieldDescriptor *d,
 	const struct field *f)
 {
@@ -284,7 +282,7 @@ static enum ap_status walk_field(struct walk *w, const ProtobufCFieldDescriptor 
 	return AP_OK;
 }
 
-/* Depth is bounded: no message of the schema contains itself. */
+/* Checks a message. Depth is bounded: no message of the schema contains itself. */
 static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescriptor *d, size_t at,
 	size_t end)
 {
@@ -313,9 +311,9 @@ static enum ap_status walk_message(struct walk *w, const ProtobufCMessageDescrip
 	return AP_OK;
 }
 
-/* ---- reading: from messages to the checkpoint ---- */
+/* ---- reading: messages to checkpoint ---- */
 
-/* The list of a message as make_list() makes it. */
+/* The list in a message that make_list() makes. */
 static struct ap_ckpt_vec take_list(struct ap_arena *a, const ProtobufCMessage *message)
 {
 	const ProtobufCFieldDescriptor *f = message->descriptor->fields;
@@ -348,7 +346,7 @@ static struct ap_ckpt_item take_item(struct ap_arena *a, const pb_item *m)
 	};
 }
 
-/* MindSpore's tools read the first dev_matrix and the first param_split_shape unasked. */
+/* MindSpore's tools read the first dev_matrix and param_split_shape unchecked. */
 static enum ap_status check_counts(struct walk *w, const pb_layout_item *item)
 {
 	const pb_layouts *m = item->parallel_layouts;
@@ -412,7 +410,7 @@ static enum ap_status take_map(struct walk *w, const pb_map *m, struct ap_ckpt *
 	return st;
 }
 
-/* protobuf-c takes its memory from the scratch arena: nothing to free, however it ends. */
+/* protobuf-c allocates from the scratch arena, so nothing need be freed. */
 static void *alloc(void *arena, size_t size)
 {
 	return ap_arena_alloc_raw(arena, size, 1);
@@ -424,7 +422,7 @@ static void free_nothing(void *arena, void *p)
 	(void)p;
 }
 
-/* A message of the file, in scratch, after the walk. */
+/* Walks, then unpacks a message into scratch. */
 static enum ap_status unpack(struct walk *w, const ProtobufCMessageDescriptor *root, size_t len,
 	ProtobufCMessage **out)
 {

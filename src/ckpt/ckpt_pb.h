@@ -7,8 +7,8 @@
 
 void ap_ckpt_write_pb(struct ap_ctx *ctx, const struct ap_ckpt *c, ap_write_fn *write, void *user);
 
-/* Parses the form: everything that makes a file another format or incomplete is refused. The values
- * are as the file has them, in the file's order. AP_SYNTAX, AP_MEANING. */
+/* Parses a checkpoint, refusing files that are of another format or incomplete. Values are
+ * unchecked and in file order. Returns AP_SYNTAX or AP_MEANING on a fault. */
 enum ap_status ap_ckpt_pb_parse(struct ap_ctx *ctx, const char *file, const char *bytes, size_t len,
 	struct ap_ckpt *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication groups of one rank, and the ranks that hold what it holds. */
+/* Collects the communication groups of a rank, and the ranks that hold the same data. */
 #include "ckpt/groups.h"
 
 #include <inttypes.h>
@@ -18,12 +18,12 @@ struct collecting {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
 	int32_t stage;
-	int64_t first, local; /* the stage's first rank, and the rank in its stage */
-	struct ap_map *known; /* ranks of groups */
+	int64_t first, local; /* first rank of the stage; the rank within it */
+	struct ap_map *known; /* ranks of known groups */
 	AP_VEC(struct ap_group_ranks) groups;
 };
 
-/* The ranks tell the name: whoever makes a plan of the same ranks finds the same. */
+/* The name depends only on the ranks, so plans with the same ranks agree. */
 static const char *name_of(struct collecting *c, const int64_t *rank, uint32_t n)
 {
 	struct ap_str text;
@@ -39,7 +39,7 @@ static const char *name_of(struct collecting *c, const int64_t *rank, uint32_t n
 	return ap_arena_printf(c->ctx->arena, "%" PRIu32 "-%llu", n, strtoull(hex, NULL, 16));
 }
 
-/* rank: global, ascending. */
+/* Adds a new group; rank: global, ascending. */
 static void add_group(struct collecting *c, const int64_t *rank, uint32_t n)
 {
 	struct ap_group_ranks group = {.n = n};
@@ -81,7 +81,7 @@ static bool is_here(const struct collecting *c, ap_id node)
 	return ap_plan_op_stage(c->p, node) == c->stage;
 }
 
-/* Moves are in the order of the operators that they lead to. */
+/* Redistributions are in the order of their consumers. */
 static void add_forward(struct collecting *c)
 {
 	uint32_t move = 0;
@@ -101,7 +101,7 @@ static void add_forward(struct collecting *c)
 		if (!is_here(c, i))
 			continue;
 		add_comms(c, i, AP_PHASE_FORWARD);
-		if (peer >= 0 && peer != c->stage) { /* this rank and its counterpart there */
+		if (peer >= 0 && peer != c->stage) { /* a pair with the same rank there */
 			int64_t here = c->first + c->local, there = c->p->stage[peer].first_rank + c->local;
 			const int64_t pair[] = {here < there ? here : there, here < there ? there : here};
 
@@ -123,7 +123,7 @@ static void add_backward(struct collecting *c)
 			add_comms(c, i, AP_PHASE_OPTIMIZER);
 }
 
-/* Takes away the ranks that hold another part of this parameter. */
+/* Removes ranks that hold another part of a parameter. */
 static void keep_equals(struct collecting *c, const struct ap_plan_param *param, bool *equal)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
@@ -135,7 +135,7 @@ static void keep_equals(struct collecting *c, const struct ap_plan_param *param,
 	while (rank[own] != c->local)
 		own++;
 	for (uint32_t i = 0; i < n; i++)
-		holds[rank[i]] = i % shards == own % shards; /* dealt to consecutive ones */
+		holds[rank[i]] = i % shards == own % shards; /* consecutive replicas get different shards */
 	for (uint32_t r = 0; r < c->p->machine->ndev; r++)
 		equal[r] &= holds[r];
 	ap_arena_release(c->ctx->scratch, mark);
@@ -186,7 +186,8 @@ void ap_groups_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, int64_t rank
 	ap_arena_release(ctx->scratch, mark);
 }
 
-/* Groups come first; where there is none, the ranks to restore from, which are numbers. */
+/* A file begins with groups or, if there are none, with the list of ranks to restore from, which
+ * are numbers. */
 bool ap_groups_look_like(const char *bytes, size_t len)
 {
 	const unsigned char group = 0x0A, restore = 0x12, rank = 0x08;
@@ -195,7 +196,7 @@ bool ap_groups_look_like(const char *bytes, size_t len)
 
 	if (len < 2 || *b == group)
 		return len >= 2;
-	while (at < len && b[at] >= 0x80) /* the length of the list */
+	while (at < len && b[at] >= 0x80) /* length of the list */
 		at++;
 	return *b == restore && at + 1 < len && b[at + 1] == rank;
 }

@@ -20,19 +20,20 @@
 
 #define DATASET_CELL "-_VirtualDatasetCell/"
 
-/* Neither what sends between stages, which are cut later, nor casts, which take what they are given. */
+/* Does MindSpore ask for the operator's strategy? Not for sends, which are added later, nor for
+ * casts, which accept any layout. */
 static bool is_asked(const struct ap_node *n)
 {
 	return n->peer < 0 && strcmp(n->type, "Cast") != 0;
 }
 
-/* Does the template's value of such an operator stay? Any will do. */
+/* Is the template's value kept? Any strategy of a Reshape will do. */
 static bool is_kept(const struct ap_node *n)
 {
 	return strcmp(n->type, "Reshape") == 0;
 }
 
-/* The cells that a plan recomputes, in scratch. */
+/* Names of the cells that a plan recomputes, in scratch. */
 static const struct ap_map *recomputed_cells(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_map *names = ap_map_create(ctx->scratch);
@@ -45,7 +46,7 @@ static const struct ap_map *recomputed_cells(struct ap_ctx *ctx, const struct ap
 	return names;
 }
 
-/* How input i of the graph arrives. */
+/* The layout in which graph input i arrives. */
 static struct ap_layout input_layout(const struct ap_plan *p, uint32_t i)
 {
 	const struct ap_tensor *t = &p->graph->tensor[p->graph->input[i]];
@@ -58,7 +59,7 @@ static struct ap_layout input_layout(const struct ap_plan *p, uint32_t i)
 	return layout;
 }
 
-/* Of what hands the inputs of the graph to the devices. */
+/* The strategy of the operator that feeds the graph's inputs to devices. */
 static struct ap_strategy cuts_of_inputs(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	uint32_t n = p->graph->ninput;
@@ -75,8 +76,8 @@ static struct ap_strategy cuts_of_inputs(struct ap_ctx *ctx, const struct ap_pla
 	return (struct ap_strategy){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
 }
 
-/* Can no strategy say how the inputs arrive? One that does has its repeats on the left: ranks side by
- * side have different parts. */
+/* Can no strategy express how inputs arrive? Strategies repeat on the left: neighbouring ranks get
+ * different parts. */
 static bool inputs_need_layouts(const struct ap_plan *p)
 {
 	for (uint32_t i = 0; i < p->graph->ninput; i++) {
@@ -100,8 +101,8 @@ static void write_strategy(struct ap_jw *w, struct ap_strategy c, int64_t stage)
 	ap_jw_end(w);
 }
 
-/* What comes after a key among those of n layouts, as texts are ordered: 0, 1, 10, 11, 2. MindSpore takes
- * the layouts in that order. */
+/* The key after `key` among 0 to n - 1 in text order (0, 1, 10, 11, 2), in which MindSpore reads
+ * layouts. */
 static uint32_t next_key(uint32_t key, uint32_t n)
 {
 	if (!key)
@@ -113,7 +114,7 @@ static uint32_t next_key(uint32_t key, uint32_t n)
 	return key + 1;
 }
 
-/* Axes have no names of their own; they are named by their numbers. */
+/* Writes a layout; its axes are named by number. */
 static void write_layout(struct ap_jw *w, uint32_t key, const struct ap_dev_matrix *dev,
 	const struct ap_layout *layout)
 {
@@ -135,7 +136,7 @@ static void write_layout(struct ap_jw *w, uint32_t key, const struct ap_dev_matr
 		struct ap_cut_dim dim = layout->dim[d];
 		int64_t stride = 1, bound = (int64_t)dim.stride * dim.cut;
 		int32_t axes[AP_MAX_FACTOR + 1];
-		int n = 0; /* axes of dev, counted from the right, that cut the dimension; outermost first */
+		int n = 0; /* axes of dev that cut the dimension, counted from the right, outermost first */
 
 		for (int i = 0; i < dev->n; i++)
 			stride *= dev->axis[i];
@@ -171,7 +172,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One arrangement in which the layouts of all inputs can be told; n 0 where there is none. */
+/* A device matrix that can express all inputs' layouts; n 0 if there is none. */
 static struct ap_dev_matrix common_matrix(struct ap_ctx *ctx, int64_t ndev, const struct ap_layout *layout,
 	uint32_t ninput)
 {
@@ -231,16 +232,14 @@ static struct ap_strategy cuts_of_results(struct ap_ctx *ctx, const struct ap_pl
 	return (struct ap_strategy){n, rank, (const int32_t(*)[AP_MAX_RANK])cut};
 }
 
-struct said { /* what is taken over from a template */
-	uint32_t nout; /* results that a map of results speaks of, from the first on */
-	int64_t stage; /* of a strategy: as MindSpore has it, that of the rank that saves, mostly 0 for all */
+struct said { /* taken from a template */
+	uint32_t nout; /* leading results in a map of results */
+	int64_t stage; /* of a strategy: in MindSpore that of the saving rank, mostly 0 for all */
 };
 
-/*
- * What the plan says of an operator, or of AP_NONE, the inputs, in the form of this map: vectors, or on the
- * operator's dev_matrix layouts of its operands or results. Layouts of the inputs are on one dev_matrix
- * wherever one can tell them all. Not of nested maps.
- */
+/* Writes the value of an operator, or of the inputs (AP_NONE), for a map: vectors, or layouts of
+ * operands or results on the operator's dev_matrix; for inputs, on a common dev_matrix if there is
+ * one. Not for nested maps. */
 static void write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_plan *p, ap_id node,
 	enum ap_op_map map, struct said said)
 {
@@ -261,9 +260,9 @@ static void write_value(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_pla
 	ap_arena_release(ctx->scratch, mark);
 }
 
-struct line { /* of a map that no template prescribes */
+struct line { /* of a map without template */
 	const char *name;
-	ap_id node; /* AP_NONE: the inputs of the graph */
+	ap_id node; /* AP_NONE: graph inputs */
 };
 
 static int by_name(const void *a, const void *b)
@@ -273,8 +272,9 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* What hands the inputs to the devices. Where the script has it in a cell of its own the scopes of all
- * operators tell; else MindSpore puts it in, in no cell. NULL where the graph has one, or no inputs. */
+/* Name of the operator that feeds the inputs. If the script has it in a cell of its own, all
+ * operators' scopes contain the cell; else MindSpore adds it outside cells. NULL if the graph has
+ * the operator, or no inputs. */
 static const char *dataset_name(struct ap_ctx *ctx, const struct ap_graph *g)
 {
 	const char *cell = NULL;
@@ -291,7 +291,7 @@ static const char *dataset_name(struct ap_ctx *ctx, const struct ap_graph *g)
 	return cell ? cell : "Default/" AP_OP_DATASET "-op0";
 }
 
-/* Does the plan say this of the operator: its operands, or the result where its sums ask for it? */
+/* Does the map hold the operator's value: of operands, or of a result whose sums require it? */
 static bool belongs(const struct ap_plan *p, ap_id node, enum ap_op_map map)
 {
 	bool placed = node == AP_NONE && inputs_need_layouts(p);
@@ -348,13 +348,13 @@ static size_t length_of(const struct ap_jv *v, enum ap_op_map map)
 	return ap_jv_count(is_layout(map) ? ap_jv_get(v, "tensor_map") : v);
 }
 
-/* Lengths of the vectors, or of the tensor_maps, of a value. */
+/* Lengths of a value's vectors or tensor_maps. */
 struct form {
 	uint32_t n;
 	const uint8_t *rank;
 };
 
-/* The values of a result may be those of the first results only. */
+/* Does a value have this form? For results it may cover only the first. */
 static bool form_fits(const struct ap_jv *value, enum ap_op_map map, struct form form)
 {
 	uint32_t i = 0;
@@ -383,7 +383,7 @@ static struct form form_of_node(struct ap_ctx *ctx, const struct ap_plan *p, ap_
 	return (struct form){n, rank};
 }
 
-/* Is this name that of what hands the graph's inputs to the devices, as far as its value tells? */
+/* Is this the name of the operator that feeds the inputs, as far as the form of its value shows? */
 static bool is_dataset(struct ap_ctx *ctx, const struct ap_op_template *t, ap_id id, const struct ap_plan *p)
 {
 	static const enum ap_op_map maps[] = {AP_OP_LAYOUT, AP_OP_STRATEGY};
@@ -402,22 +402,22 @@ static bool is_dataset(struct ap_ctx *ctx, const struct ap_op_template *t, ap_id
 	return fits;
 }
 
-/* A strategy that stands beside layouts and has no vectors. */
+/* Is it a strategy without vectors, next to layouts? */
 static bool is_empty(const struct ap_op_name *name, enum ap_op_map map)
 {
 	return map == AP_OP_STRATEGY && name->at[AP_OP_LAYOUT] && !first_of(name->at[map], map);
 }
 
-struct filling { /* a template with what a plan says */
+struct filling { /* fills a template with a plan's values */
 	struct ap_ctx *ctx;
 	struct ap_jw *w;
 	const struct ap_plan *p;
 	const struct ap_op_template *t;
 	struct ap_op_match match;
-	bool placed; /* only layouts can say how the inputs arrive */
+	bool placed; /* inputs need layouts */
 };
 
-/* Does the plan say anything of this name? Else what the template says stays. */
+/* Does the plan have a value for this name? If not, the template's stays. */
 static bool is_said(const struct filling *f, ap_id id)
 {
 	ap_id node = f->match.node[id];
@@ -425,7 +425,7 @@ static bool is_said(const struct filling *f, ap_id id)
 	return node == AP_NONE ? is_dataset(f->ctx, f->t, id, f->p) : !is_kept(&f->p->graph->node[node]);
 }
 
-/* Does the plan say more than the template has: results, inputs in layouts? */
+/* Does the plan add a value that the template lacks: results, or inputs as layouts? */
 static bool is_added(const struct filling *f, ap_id id, enum ap_op_map map)
 {
 	const struct ap_op_name *name = &f->t->name[id];
@@ -503,7 +503,7 @@ struct checking {
 	enum ap_status st;
 };
 
-/* A name that no operator of the plan has. */
+/* Reports a name that the plan does not have. */
 static void check_alone(struct checking *c, ap_id id)
 {
 	static const char *const undecided[] = {"Reshape", "Cast", "VirtualOutput"};
@@ -528,7 +528,7 @@ static void check_alone(struct checking *c, ap_id id)
 		c->st = AP_MEANING;
 }
 
-/* The number and lengths of vectors tell whether it is the operator that is meant. */
+/* Checks that the number and lengths of vectors are the operator's. */
 static void check_form(struct checking *c, ap_id id, ap_id node, enum ap_op_map map)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
@@ -569,7 +569,7 @@ static void check_pair(struct checking *c, ap_id id, ap_id node)
 			check_form(c, id, node, map);
 }
 
-/* MindSpore asks for the names that it would save with the plan's calls of recompute(). */
+/* MindSpore looks for the names that result from the plan's calls of recompute(). */
 static enum ap_status check_recomputed(struct checking *c, const struct ap_op_match *match)
 {
 	struct ap_where where = {.file = ap_json_file(c->t->doc)};

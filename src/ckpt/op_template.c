@@ -53,7 +53,7 @@ static enum ap_status read_strategy(struct reader *r, const struct ap_jv *v)
 	return AP_OK;
 }
 
-/* The axes that cut one dimension. used: those that cut another one. */
+/* Reads the axes that cut a dimension. used: axes taken by others. */
 static enum ap_status read_axes(struct reader *r, const struct ap_jv *v, int64_t naxis, bool *used)
 {
 	int64_t *axis;
@@ -71,7 +71,7 @@ static enum ap_status read_axes(struct reader *r, const struct ap_jv *v, int64_t
 	return AP_OK;
 }
 
-/* All four members, without which MindSpore's reader throws. */
+/* Reads a layout; MindSpore's reader throws unless all four members are there. */
 static enum ap_status read_layout(struct reader *r, const struct ap_jv *v)
 {
 	static const char *const known[] = {"alias_name", "dev_matrix", "interleaved_parallel", "tensor_map",
@@ -108,7 +108,7 @@ static enum ap_status read_value(struct reader *r, const struct ap_jv *v, enum a
 	if (map == AP_OP_STRATEGY || map == AP_OP_OUT_STRATEGY)
 		return read_strategy(r, v);
 	if (map != AP_OP_LAYOUT && map != AP_OP_OUT_LAYOUT)
-		return AP_OK; /* is kept as it is, or refused */
+		return AP_OK; /* kept as it is, or refused */
 	for (size_t i = 0; i < ap_jv_count(v); i++) { /* {"0": .., "1": ..}, a layout per tensor */
 		const struct ap_jv *layout;
 		char key[24];
@@ -120,7 +120,7 @@ static enum ap_status read_value(struct reader *r, const struct ap_jv *v, enum a
 	return AP_OK;
 }
 
-/* Reports the faults of all its operators. */
+/* Reads a map, reporting the faults of all operators. */
 static enum ap_status read_map(struct reader *r, enum ap_op_map map, const struct ap_jv **obj)
 {
 	enum ap_status st = AP_OK, one;
@@ -162,7 +162,8 @@ enum ap_status ap_op_template_read(struct ap_ctx *ctx, const struct ap_json *doc
 	memcpy(known + 1, ap_op_map_key, sizeof ap_op_map_key);
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_int(ctx, doc, root, "current_stage", 0, INT32_MAX, &t->current_stage));
-	for (int asked = 1; asked >= 0; asked--) /* those of results speak of names of the others */
+	for (int asked = 1; asked >= 0; asked--) /* maps of results come last: they only add to
+			names of the others */
 		for (enum ap_op_map map = 0; map < AP_OP_MAP_COUNT; map++)
 			if (ap_op_map_is_asked(map) == asked) {
 				one = read_map(&r, map, &t->map[map]);
@@ -189,8 +190,8 @@ bool ap_op_says_recomputed(const char *name)
 	return !strncmp(name, AP_OP_RECOMPUTED, strlen(AP_OP_RECOMPUTED));
 }
 
-/* The parts of a full name, "recompute_" left out: of "Default/fc1-Dense/MatMul-op12" all before "-op12",
- * "MatMul", and 12; -1 where there is no number. */
+/* Parts of a full name without "recompute_"; for "Default/fc1-Dense/MatMul-op12": base, all before
+ * "-op12"; prim, "MatMul"; number, 12, or -1 if there is none. */
 struct spelling {
 	const char *base, *prim;
 	size_t nbase, nprim;
@@ -226,11 +227,11 @@ bool ap_op_prim_is(const char *name, const char *prim)
 	return s.nprim == strlen(prim) && !strncmp(s.prim, prim, s.nprim);
 }
 
-struct side { /* a name of the template or of the plan */
+struct side { /* a name of template or plan */
 	ap_id group; /* scope and primitive */
 	bool plan;
 	int64_t number;
-	ap_id index; /* of the name, of the node */
+	ap_id index; /* of the name or node */
 };
 
 static int by_group(const void *a, const void *b)
@@ -253,7 +254,7 @@ static struct side make_side(struct ap_map *groups, const char *name, bool plan,
 	return (struct side){ap_map_put(groups, s.base, s.nbase, NULL), plan, s.number, index};
 }
 
-/* Pairs the names of a group with its operators. */
+/* Pairs names of a group with operators. */
 static void pair_group(struct ap_op_match *out, const struct side *name, size_t nname,
 	const struct side *node, size_t nnode)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The template of an operator-strategy file: one that MindSpore saved, whose names MindSpore will ask
- * for. Read and checked as far as that needs no plan, and its names matched with a graph's operators.
- */
+/* The template of an operator-strategy file: one saved by MindSpore, with the names that it will
+ * look for. Read and checked as far as possible without a plan; names are matched with a graph's
+ * operators. */
 #ifndef AP_CKPT_OP_TEMPLATE_H
 #define AP_CKPT_OP_TEMPLATE_H
 
 #include "plan/plan.h"
 
-/* The maps of a file, names of operators to what is said of them, in the order in which they are written:
- * that of their keys, as in MindSpore's own files. */
+/* Maps of a file from operator names to values, in writing order: sorted by key, as in MindSpore's
+ * files. */
 enum ap_op_map {
 	AP_OP_LAYOUT,
 	AP_OP_NESTED, /* layouts of tuples of tensors */
@@ -21,7 +20,7 @@ enum ap_op_map {
 };
 extern const char *const ap_op_map_key[AP_OP_MAP_COUNT]; /* "parallel_strategy_item" */
 
-/* Does MindSpore ask that each operator be in this map or another such one? The others are of results. */
+/* Must each operator be in this map or another such one? The others are of results. */
 static inline bool ap_op_map_is_asked(enum ap_op_map map)
 {
 	return map == AP_OP_STRATEGY || map == AP_OP_LAYOUT || map == AP_OP_NESTED;
@@ -30,42 +29,40 @@ static inline bool ap_op_map_is_asked(enum ap_op_map map)
 struct ap_op_template {
 	const struct ap_json *doc;
 	int64_t current_stage;
-	const struct ap_jv *map[AP_OP_MAP_COUNT]; /* NULL: the file has no such map */
-	const struct ap_map *ids; /* of the names in the maps that are asked: dense */
+	const struct ap_jv *map[AP_OP_MAP_COUNT]; /* NULL: missing in the file */
+	const struct ap_map *ids; /* ids of names in required maps: dense */
 	uint32_t n; /* names */
 	struct ap_op_name {
-		const struct ap_jv *at[AP_OP_MAP_COUNT]; /* what each map says of it; NULL: nothing */
+		const struct ap_jv *at[AP_OP_MAP_COUNT]; /* value in each map, or NULL */
 	} *name;
 };
 
-/* Reads one. AP_SYNTAX, AP_MEANING after messages on the faults of all operators. */
+/* Reads a template. Returns AP_SYNTAX, or AP_MEANING after reporting faults of all operators. */
 enum ap_status ap_op_template_read(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_op_template **out);
 
 /* A name by its id. */
 const char *ap_op_name_at(const struct ap_op_template *t, ap_id id);
 
-/*
- * Which operators of a graph the names of a template mean. Scope and primitive have to be the same, but
- * for "recompute_". MindSpore gives the numbers out when a name is first asked for, so they differ between
- * runs: where a scope and primitive has as many operators on both sides, they are taken in the order
- * of their numbers; elsewhere by the same number only.
- */
+/* Matches names of a template with operators of a graph. Scope and primitive must be equal,
+ * ignoring "recompute_". MindSpore assigns numbers when a name is first requested, so they differ
+ * between runs: if a scope and primitive has equally many operators on both sides, they are paired
+ * in order of numbers; else only by equal number. */
 struct ap_op_match {
-	ap_id *node; /* [template's n] AP_NONE: no operator of the plan */
-	bool *found; /* [graph->nnode] operators that a name was found for */
+	ap_id *node; /* [t->n] AP_NONE: no operator of the graph */
+	bool *found; /* [graph->nnode] operators with a name */
 	uint32_t renumbered; /* pairs whose numbers differ */
 };
 void ap_op_match_make(struct ap_ctx *ctx, const struct ap_op_template *t, const struct ap_graph *g,
 	struct ap_op_match *out);
 
 #define AP_OP_DATASET "_VirtualDataset"
-#define AP_OP_RECOMPUTED "recompute_" /* before the scopes of cells that recompute() was called of */
+#define AP_OP_RECOMPUTED "recompute_" /* prefix of scopes of cells that called recompute() */
 
-/* Is the name that of an operator in a cell that is recomputed? */
+/* Is the name that of an operator in a recomputed cell? */
 bool ap_op_says_recomputed(const char *name);
 
-/* Is "MatMul" the primitive of a full name, "Default/fc1-Dense/MatMul-op12"? */
+/* Is prim the primitive of a full name ("MatMul" of "Default/fc1-Dense/MatMul-op12")? */
 bool ap_op_prim_is(const char *name, const char *prim);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conditions on figures of plans, for use in scripts:
- * CONDITION[,CONDITION..], each METRIC OPERATOR [+|-]NUMBER[UNIT]
+ *   CONDITION[,CONDITION..], each METRIC OPERATOR [+|-]NUMBER[UNIT]
  * "step_time>0.5s" is about one plan. With a sign it is about two: "step_time>+2%" holds if the new
  * plan takes over two per cent longer than the old one, "memory<-1GB" if it needs over 1 GiB
  * less. */

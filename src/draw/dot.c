@@ -40,7 +40,7 @@ static size_t hidden(const unsigned char *s, unsigned *code)
 }
 
 /* Appends a name (UTF-8) for a label or tooltip: backslashes doubled, a newline as
- * , control and bidi characters as \x1b or \u202e, cut to NAME_BYTES with "...". cgraph escapes
+ * \n, control and bidi characters as \x1b or \u202e, cut to NAME_BYTES with "...". cgraph escapes
  * quotes. */
 static void add_name(struct ap_str *out, const char *name)
 {

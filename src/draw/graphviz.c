@@ -36,8 +36,7 @@ static int reap(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* ---- DOT from a child process: cgraph and its dictionaries do not survive a failed allocation
- * ---- */
+/* ---- DOT from a child process: cgraph does not survive a failed allocation ---- */
 
 enum { LACKS_MEMORY = 1, BUG }; /* exit codes of the child */
 
