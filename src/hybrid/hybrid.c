@@ -18,26 +18,26 @@
 
 enum hybrid_role {
 	HYBRID_OTHER,
-	HYBRID_PRODUCT, /* of activations with a parameter, or what was made of one */
-	HYBRID_LOOKUP /* in a table of more entries than a sample looks up */
+	HYBRID_PRODUCT, /* of activations with a parameter or a WEIGHT */
+	HYBRID_LOOKUP /* in a table with more entries than a sample looks up */
 };
 
 enum hybrid_origin {
-	HYBRID_CONSTANT, /* made of constants alone */
-	HYBRID_WEIGHT, /* of parameters and constants */
-	HYBRID_FREE, /* of graph inputs as well: it can be had in any cut */
-	HYBRID_MAIN /* behind a product with a parameter, or such a look-up */
+	HYBRID_CONSTANT, /* computed from constants alone */
+	HYBRID_WEIGHT, /* from parameters and constants */
+	HYBRID_FREE, /* from graph inputs as well: any cut is available */
+	HYBRID_MAIN /* depends on a HYBRID_PRODUCT or HYBRID_LOOKUP */
 };
 
 enum hybrid_end { /* what becomes of a cut of a dimension */
 	HYBRID_GATHERED, /* an operator needs it whole */
-	HYBRID_SUMMED, /* reduced: in the loss */
+	HYBRID_SUMMED, /* reduced, as in the loss */
 	HYBRID_PAIRED /* summed by a product with a parameter */
 };
 
 struct hybrid_sink {
 	enum hybrid_end end;
-	int32_t most; /* of tp parts that get there */
+	int32_t most; /* parts, of tp, in which the cut gets there */
 	ap_id node; /* what limits them; AP_NONE: nothing does */
 	uint16_t operand;
 	uint8_t dim;
@@ -45,20 +45,20 @@ struct hybrid_sink {
 
 struct hybrid_tensor {
 	enum hybrid_origin origin;
-	ap_id table; /* the parameter that a WEIGHT is made of alone; AP_NONE: none */
+	ap_id table; /* the only parameter that a WEIGHT is made of; AP_NONE: none */
 	bool product_after;
-	bool used; /* a sink is known */
+	bool used; /* sink[] is set */
 	struct hybrid_sink sink[AP_MAX_RANK];
-	struct ap_layout flow; /* the cut that users should take, in ranges */
-	const struct hybrid_sink *lost; /* what kept columns of a pair from being cut by tp; NULL: nothing */
+	struct ap_layout flow; /* the layout that users should take, in ranges */
+	const struct hybrid_sink *lost; /* why a pair's columns are not cut by tp; or NULL */
 };
 
 struct hybrid_node {
 	enum hybrid_role role;
-	uint16_t act, weight; /* operands, of PRODUCT and LOOKUP (act: the indices) */
+	uint16_t act, weight; /* operands of a PRODUCT or LOOKUP (act: the indices) */
 	bool cut_table; /* of LOOKUP: its table is cut by entries */
-	uint32_t rows, columns, summed, experts; /* factors by the operands that have them */
-	struct ap_cut_dim *want; /* [nfactor] ranges; NULL: not decided */
+	uint32_t rows, columns, summed, experts; /* masks of factors, see note_factors() */
+	struct ap_cut_dim *want; /* [AP_MAX_FACTOR] ranges; NULL: not decided */
 	int32_t *count; /* [AP_MAX_FACTOR] */
 };
 
@@ -76,7 +76,6 @@ struct hybrid {
 	const char *why; /* NULL while all goes well */
 };
 
-/* Ranges of ranks that factors are cut over, and the counts that come of them. */
 static const struct ap_cut_dim uncut = {1, 0};
 
 static void leave_uncut(struct ap_cut_dim want[AP_MAX_FACTOR])
@@ -85,13 +84,12 @@ static void leave_uncut(struct ap_cut_dim want[AP_MAX_FACTOR])
 		want[f] = uncut;
 }
 
-/* Do the ranges have ranks of stride low to high in common? */
+/* Does the range cut over ranks of stride low (inclusive) to high? */
 static bool meets(const struct ap_cut_dim *range, int32_t low, int32_t high)
 {
 	return range->cut > 1 && range->stride < high && (int64_t)range->stride * range->cut > low;
 }
 
-/* Does a factor of mask? */
 static bool meets_any(const struct ap_cut_dim *want, uint32_t mask, int32_t low, int32_t high)
 {
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
@@ -100,7 +98,7 @@ static bool meets_any(const struct ap_cut_dim *want, uint32_t mask, int32_t low,
 	return false;
 }
 
-/* Takes ranks below `high` of stride, from `low`, out of a range. */
+/* Removes the ranks of stride below high from a range that meets low to high. */
 static void strip_ranks(struct ap_cut_dim *range, int32_t low, int32_t high)
 {
 	int64_t end = (int64_t)range->stride * range->cut;
@@ -128,8 +126,8 @@ static void take_dim(const struct ap_step *step, const struct ap_bound *b, const
 	}
 }
 
-/* Adds the ranges of a tensor's layout to those of its factors, outer factors first; the greater of two
- * cuts of a factor stays. */
+/* Adds the ranges of a tensor's layout to the wants of its factors, outer factors first; of two
+ * cuts of a factor the greater one stays. */
 static void take_cuts(const struct ap_step *step, const struct ap_bound *b, const struct ap_operand *o,
 	const struct ap_layout *l, struct ap_cut_dim *want)
 {
@@ -137,12 +135,12 @@ static void take_cuts(const struct ap_step *step, const struct ap_bound *b, cons
 		struct ap_dim dim = o->dim[d];
 
 		if (o == b->out && d == 0 && b->dealt_rows > 0)
-			dim.n--; /* what the executor deals is nobody's wish */
+			dim.n--; /* the executor deals it: no layout asked for it */
 		take_dim(step, b, &dim, l->dim[d], want);
 	}
 }
 
-/* Layout of an operand or result, in ranges. */
+/* The layout, in ranges, that wants give an operand or result. */
 static void range_layout(const struct ap_operand *o, const struct ap_cut_dim *want, struct ap_layout *out)
 {
 	*out = (struct ap_layout){.rank = o->rank};
@@ -164,7 +162,7 @@ static void range_layout(const struct ap_operand *o, const struct ap_cut_dim *wa
 	}
 }
 
-/* The first factor of the batch, in dev order, that may be cut; -1 none. */
+/* The first factor of the batch in dev order; -1 if none, or if it is frozen. */
 static int batch_factor(const struct ap_bound *b)
 {
 	for (int i = 0; i < b->ndev; i++)
@@ -197,8 +195,8 @@ static void claim(struct ap_cut_dim *want, int f, uint32_t *taken)
 	*taken |= UINT32_C(1) << f;
 }
 
-/* The batch is cut by dp where nothing is yet, and nothing else is unless it is an expert; of factors
- * that want the same ranks the first in dev order has them, those of the batch before others. */
+/* Cuts the batch by dp if no factor has these ranks; only experts may have them instead. If factors
+ * want the same ranks, the first in dev order gets them, factors of the batch before others. */
 static void settle(const struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want)
 {
 	uint32_t taken = 0;
@@ -212,7 +210,7 @@ static void settle(const struct hybrid *s, const struct ap_bound *b, struct ap_c
 			claim(want, b->dev[i], &taken);
 }
 
-/* Leaves out cuts of factors, the innermost first, the batch last, until the rest is legal. */
+/* Drops cuts, the innermost first and the batch last, until the rest is legal. */
 static void make_legal(const struct hybrid *s, const struct ap_bound *b, struct ap_cut_dim *want,
 	int32_t *count)
 {
@@ -229,7 +227,7 @@ static void make_legal(const struct hybrid *s, const struct ap_bound *b, struct 
 		}
 }
 
-/* Makes wants of a node its counts. What is not legal is left out; *dropped (may be NULL) says why. */
+/* Makes wants of a node its counts, less what is not legal; *dropped (may be NULL): the reason. */
 static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *want, const char **dropped)
 {
 	const struct ap_bound *b = &s->g->node[node].bound;
@@ -241,7 +239,7 @@ static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *w
 		n->count[f] = f < b->nfactor ? want[f].cut : 1;
 	if (dropped)
 		*dropped = NULL;
-	if (ap_space_is_imposed(b)) { /* what it hands on is wanted all the same */
+	if (ap_space_is_imposed(b)) { /* its users still take the wants */
 		ap_space_start(b, s->ndev, n->count);
 		return;
 	}
@@ -249,7 +247,7 @@ static void apply_wants(struct hybrid *s, ap_id node, const struct ap_cut_dim *w
 		make_legal(s, b, n->want, n->count);
 }
 
-/* The first operand whose origin lies in a range; -1 none. */
+/* The first operand with an origin from low to high; -1 if none. */
 static int find_operand(const struct hybrid_tensor *tensor, const struct ap_node *n,
 	enum hybrid_origin low, enum hybrid_origin high)
 {
@@ -292,7 +290,7 @@ static bool is_product(const struct hybrid *s, const struct ap_node *n, struct h
 	return true;
 }
 
-/* The factor of a table's entries; -1 where there is none, or none that may be cut. */
+/* The factor of a table's entries; -1 if none may be cut. */
 static int entries_factor(const struct ap_bound *b)
 {
 	for (int f = 0; f < b->nfactor; f++)
@@ -301,7 +299,7 @@ static int entries_factor(const struct ap_bound *b)
 	return -1;
 }
 
-/* A table of more entries than a sample looks up: others, of places or kinds, are better had whole. */
+/* Has the table more entries than a sample looks up? Tables of positions or types stay whole. */
 static bool is_long(const struct hybrid *s, const struct ap_node *n, int f, int index)
 {
 	const struct ap_operand *o = &n->bound.in[index];
@@ -368,8 +366,8 @@ static void find_roles(struct hybrid *s)
 	}
 }
 
-/* Of the result's dimension that heads the product's columns; the parts that the columns are cut in, 1
- * where they stay whole. */
+/* The parts that a product's columns are cut into, 1 if they stay whole; *factor and *sink are
+ * those of the result's first dimension of columns (*sink NULL if none). */
 static int32_t columns_of(const struct hybrid *s, ap_id node, int *factor, const struct hybrid_sink **sink)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -448,7 +446,7 @@ static void choose_tables(struct hybrid *s)
 
 static const struct hybrid_sink nowhere = {HYBRID_GATHERED, 1, AP_NONE, 0, 0};
 
-/* Where results' dimensions that factor f heads end: the best of them. */
+/* The best sink of the results' dimensions that factor f leads. */
 static struct hybrid_sink after(const struct hybrid *s, const struct ap_node *n, int f)
 {
 	struct hybrid_sink best = nowhere;
@@ -479,7 +477,7 @@ static enum hybrid_end reduced(const struct hybrid_node *h, const struct ap_boun
 	return b->row->unit == AP_OP_CUBE ? HYBRID_GATHERED : HYBRID_SUMMED;
 }
 
-/* Is a result's dimension a piece of the operand's: shorter, but not of length one? */
+/* Is the result's dimension a piece of the operand's: shorter, but longer than one? */
 static bool is_piece(const struct ap_bound *b, int operand, int result, int dim)
 {
 	const struct ap_operand *in = &b->in[operand], *out = &b->out[result];
@@ -488,8 +486,8 @@ static bool is_piece(const struct ap_bound *b, int operand, int result, int dim)
 		out->size[dim] < in->size[dim];
 }
 
-/* Parts of a dimension that is put apart, as query, key and value of one product are: it is gathered
- * before, and each piece may be cut again. */
+/* The sink of a dimension that is split, as query, key and value of one product are: it is gathered
+ * first, and each piece may be cut again. */
 static struct hybrid_sink of_pieces(const struct hybrid *s, const struct ap_node *n, uint16_t operand,
 	uint8_t dim)
 {
@@ -535,7 +533,7 @@ static struct hybrid_sink of_dim(const struct hybrid *s, ap_id node, uint16_t op
 	return sink;
 }
 
-/* Another use: both have to do with the cut. */
+/* Narrows a to the sink that two uses share. */
 static void meet(struct hybrid_sink *a, const struct hybrid_sink *b)
 {
 	enum hybrid_end end = a->end > b->end ? a->end : b->end;
@@ -567,7 +565,7 @@ static void use(struct hybrid *s, ap_id node, uint16_t operand)
 
 static void find_sinks(struct hybrid *s)
 {
-	/* Results of a network that is not trained may stay cut. */
+	/* Without training, results may stay cut. */
 	for (uint32_t i = 0; i < s->g->noutput && !s->step->training; i++)
 		for (int d = 0; d < AP_MAX_RANK; d++)
 			s->tensor[s->g->output[i]].sink[d] =
@@ -586,7 +584,6 @@ static void find_sinks(struct hybrid *s)
 	}
 }
 
-/* Products with a parameter, look-ups in tables. */
 static struct ap_cut_dim tensor_range(int32_t tp, int32_t parts)
 {
 	return (struct ap_cut_dim){parts, tp / parts};
@@ -598,7 +595,7 @@ static void strip_all(const struct ap_bound *b, struct ap_cut_dim *want, int32_t
 		strip_ranks(&want[f], low, high);
 }
 
-/* May the columns be cut: are they, where the parameter is a table that is looked up? */
+/* May the columns be cut? Not if the parameter is a looked-up table that stays whole. */
 static bool table_allows(const struct hybrid *s, ap_id node)
 {
 	ap_id table = s->tensor[s->g->node[node].in[s->node[node].weight]].table;
@@ -641,8 +638,8 @@ static void cut_experts(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	}
 }
 
-/* The cuts of a product with a parameter whose activations come as act; no
- * side effect but s->why and s->experts_cut. */
+/* The cuts of a product with a parameter whose activations have layout act (NULL: unknown). Side
+ * effects: s->why and s->experts_cut only. */
 static void cut_product(struct hybrid *s, ap_id node, const struct ap_layout *act, struct ap_cut_dim *want)
 {
 	const struct hybrid_node *n = &s->node[node];
@@ -665,7 +662,7 @@ static void cut_product(struct hybrid *s, ap_id node, const struct ap_layout *ac
 	settle(s, b, want);
 }
 
-/* The sequence: what is looked up in one sample, its first dimension. */
+/* Cuts the sequence: the first dimension of the indices that is not the batch. */
 static void cut_sequence(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_bound *b = &s->g->node[node].bound;
@@ -687,7 +684,7 @@ static void cut_sequence(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	}
 }
 
-/* A factor of the rows takes as many of the tp parts that are left as fit behind those it has. */
+/* Cuts a factor of the rows, inside its present cut, into as many of the tp parts left as fit. */
 static void spread_over(const struct ap_step *step, const struct ap_bound *b, int f, struct ap_cut_dim *want,
 	int32_t *left)
 {
@@ -702,8 +699,8 @@ static void spread_over(const struct ap_step *step, const struct ap_bound *b, in
 	want[f] = (struct ap_cut_dim){want[f].cut * parts, *left};
 }
 
-/* Rows of a product's or look-up's result are cut by tp as well, as far as they divide: what sp makes of
- * a result that is the same on all tp ranks. */
+/* Cuts the rows of a product's or look-up's result by tp as well, as far as they divide: with sp no
+ * result is replicated on the tp ranks. */
 static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_bound *b = &s->g->node[node].bound;
@@ -717,7 +714,7 @@ static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *w
 				spread_over(s->step, b, o->dim[d].factor[k], want, &left);
 }
 
-/* The cuts of a look-up: its indices by batch and sequence, a cut table by its entries. */
+/* The cuts of a look-up: indices by batch and sequence, a cut table by entries. */
 static void cut_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct hybrid_node *n = &s->node[node];
@@ -732,7 +729,7 @@ static void cut_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 		spread_rows(s, node, want);
 }
 
-/* Cuts along the data flow: what is behind products with parameters takes the cuts of its operands. */
+/* An operator behind a product with a parameter takes the cuts of its operands. */
 static void inherit(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -745,7 +742,7 @@ static void inherit(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 
 static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, struct ap_layout *out);
 
-/* The cut that a use of a tensor by products wants, also behind views of it. */
+/* The layout that one use by a product, directly or behind views, wants; false if none. */
 static bool wish_of_use(struct hybrid *s, const struct ap_use *u, const struct ap_layout *flow,
 	struct ap_layout *out)
 {
@@ -770,7 +767,7 @@ static bool wish_of_use(struct hybrid *s, const struct ap_use *u, const struct a
 	return true;
 }
 
-/* The cut that all users of a tensor want, where they are products and agree. */
+/* The layout that all users want; false unless all are products and agree. */
 static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, struct ap_layout *out)
 {
 	const struct ap_tensor *t = &s->g->tensor[tensor];
@@ -783,8 +780,8 @@ static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, s
 	return t->nuse > 0;
 }
 
-/* A view costs nothing in either cut: it takes that of the products behind it, so that what is gathered
- * for several of them is gathered once. */
+/* A view costs nothing in any layout: it takes the one that the products behind it want, so that a
+ * tensor gathered for several of them is gathered once. */
 static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -815,7 +812,7 @@ static const struct hybrid_sink *lost_before(const struct hybrid *s, const struc
 	return NULL;
 }
 
-/* Why columns that a pair begins with are not cut by tp. */
+/* Why the columns of the first product of a pair are not cut by tp; NULL if they are. */
 static const struct hybrid_sink *lost_columns(struct hybrid *s, ap_id node)
 {
 	const struct hybrid_sink *sink = NULL;
@@ -864,7 +861,7 @@ static void note_lost(struct hybrid *s, ap_id node)
 		s->tensor[n->out[r]].lost = full ? NULL : lost;
 }
 
-/* Pieces of a dimension that came cut by tp, and was gathered, are to be cut again. */
+/* Pieces of a dimension that was cut by tp, and gathered to split it, are cut again. */
 static void cut_pieces(struct hybrid *s, const struct ap_node *n, int operand, int result)
 {
 	const struct ap_layout *in = &s->tensor[n->in[operand]].flow;
@@ -876,7 +873,7 @@ static void cut_pieces(struct hybrid *s, const struct ap_node *n, int operand, i
 			t->flow.dim[d] = (struct ap_cut_dim){t->sink[d].most, s->tp / t->sink[d].most};
 }
 
-/* What users of the results should take. */
+/* Sets the layouts that users of the results should take. */
 static void hand_on(struct hybrid *s, ap_id node)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -884,7 +881,7 @@ static void hand_on(struct hybrid *s, ap_id node)
 
 	memcpy(want, s->node[node].want, sizeof want);
 	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
-		if (n->bound.dealt >> f & 1) /* what the executor deals by itself is brought together again */
+		if (n->bound.dealt >> f & 1) /* the executor gathers what it deals by itself */
 			want[f] = (struct ap_cut_dim){1, 0};
 	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0) &&
 		!meets_any(want, n->bound.out[0].factors, 1, s->tp))
@@ -936,12 +933,7 @@ static void cut_along_flow(struct hybrid *s)
 	}
 }
 
-/*
- * Operators that no product with a parameter comes before: what they make can be had in any cut, so
- * they take that of their users, as far as the dev_matrix puts it where it is wanted.
- */
-
-/* The largest cut that a user wants of a result. */
+/* The layout with the most parts that a user wants of a result. */
 static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
 {
 	const struct ap_tensor *t = &s->g->tensor[tensor];
@@ -959,7 +951,7 @@ static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
 	}
 }
 
-/* Drops the first cut that the ranks would not lie at as its user's; false where there is none. */
+/* Drops the first cut that the dev_matrix puts on other ranks than the user's; false if none. */
 static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_bound *b = &s->g->node[node].bound;
@@ -977,6 +969,8 @@ static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want
 	return false;
 }
 
+/* Operators behind no product with a parameter are free in their cut, so they take that of their
+ * users, as far as the dev_matrix puts it on the same ranks. */
 static void cut_free(struct hybrid *s)
 {
 	for (ap_id i = s->g->nnode; i-- > 0;)
@@ -994,8 +988,7 @@ static void cut_free(struct hybrid *s)
 				if (l.rank > 0)
 					take_cuts(s->step, &n->bound, &n->bound.out[r], &l, want);
 			}
-			/* Only factors of the batch are cut by dp, unless it is a weight that a
-			 * user has cut so. */
+			/* Only the batch is cut by dp, except in weights that a user cuts so. */
 			for (int f = 0; f < b->nfactor && !weight; f++)
 				if (!(b->factor[f].flags & AP_FACTOR_BATCH))
 					strip_ranks(&want[f], low, low * s->dp);
@@ -1030,7 +1023,7 @@ static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g
 	s->whole = AP_NEW_N(ctx->scratch, bool, g->ntensor);
 }
 
-/* Decides all operators; false with s->why. */
+/* Decides all operators; false, with the reason in s->why, if the hybrid does not fit. */
 static bool solve(struct hybrid *s)
 {
 	if (!batch_fits(s))
@@ -1073,7 +1066,7 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 	return s.why ? NULL : counts;
 }
 
-/* Is it a sum over the tp ranks alone that can be dealt among them? */
+/* Does the operator sum over the tp ranks alone, and can the sum be dealt among them? */
 static bool can_deal(const struct hybrid *s, ap_id node, struct ap_bound *dealt)
 {
 	const struct hybrid_node *n = &s->node[node];

@@ -38,7 +38,7 @@ enum { KEYS = AP_COUNT(keys) };
 struct reading {
 	struct ap_ctx *ctx;
 	struct ap_hybrid *out;
-	const char *given[KEYS]; /* the name that a key was given by; NULL: not yet */
+	const char *given[KEYS]; /* the name used for the key; NULL: not yet given */
 };
 
 static enum ap_status say(struct ap_ctx *ctx, const char *text)
@@ -61,7 +61,7 @@ static bool next_word(const char **list, char word[32])
 	return true;
 }
 
-/* The distance of a name from the nearest one of a key. */
+/* Edit distance of a name from the nearest name of a key. */
 static int distance(const struct key *k, const char *name, int most)
 {
 	const char *aliases = k->aliases;

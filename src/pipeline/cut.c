@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With the weights before an item added up, a run from i to j costs (sum[j] + its share of the crossing)
- * - (sum[i] - that at i). So whether runs of a given cost are enough is asked of one run after the
- * other, item by item: the best place for its begin is the one with the largest sum[i] - share of
- * those that the runs before can reach.
+ * With sum[i] the weights before item i, a run from i to j costs (sum[j] + share[j]) - (sum[i] -
+ * share[i]), share being its share of a crossing. So runs of a given cost are tried one after the
+ * other: the best item to begin a run with has the largest sum[i] - share[i] of those that the runs
+ * before can reach.
  */
 #include "pipeline/cut.h"
 
@@ -16,10 +16,10 @@
 struct cutting {
 	const struct ap_cut *cut;
 	uint32_t n, parts;
-	int64_t *sum; /* [n + 1] weights of the items before */
-	uint32_t *low, *high; /* [parts + 1] where run p may begin; the last one: n */
-	uint32_t *vital; /* [n + 1] the first item from here on that a run may want; n: none */
-	int64_t *reached[2]; /* [n + 1] of a run and of the one before, by first item; NOWHERE */
+	int64_t *sum; /* [n + 1] of the weights before an item */
+	uint32_t *low, *high; /* [parts + 1] range of run p's first item; last: n */
+	uint32_t *vital; /* [n + 1] the first vital item from here on; n: none */
+	int64_t *reached[2]; /* [n + 1] sum - share by first item, runs p and p - 1; or NOWHERE */
 };
 
 #define NOWHERE INT64_MIN
@@ -29,25 +29,25 @@ static int64_t crossing(const struct cutting *c, uint32_t p, uint32_t i)
 	return p > 0 && p < c->parts ? c->cut->crossing[p][i] : 0;
 }
 
-/* What counts for a run on either side. */
+/* The share of a crossing that counts for each of its two runs. */
 static int64_t share(const struct cutting *c, uint32_t p, uint32_t i)
 {
 	return crossing(c, p, i) / 2 * c->cut->halves;
 }
 
-/* Has run p what it wants where it begins and ends in front of these items? */
+/* Does run p, of items first to end - 1, have the vital item that it needs? */
 static bool satisfied(const struct cutting *c, uint32_t p, uint32_t first, uint32_t end)
 {
 	return (p < c->cut->wanting ? c->vital[first] : first) < end;
 }
 
-/* Do so many runs of cost `most` hold so much? */
+/* Can runs of cost `most` hold the weight? */
 static bool holds(int64_t weight, uint32_t runs, int64_t most)
 {
 	return weight == 0 || (weight - 1) / runs < most;
 }
 
-/* Where runs may begin that cost no more than `most`, the crossings left out. */
+/* Sets low and high for runs of cost `most`, crossings ignored; false if there are none. */
 static bool bound_firsts(struct cutting *c, int64_t most)
 {
 	uint32_t low = 0, high = 0;
@@ -84,7 +84,6 @@ static bool is_enough(struct cutting *c, int64_t most)
 		uint32_t i = c->low[p - 1];
 		bool any = false;
 
-		/* From where runs before p reach to where run p may begin. */
 		for (uint32_t j = c->low[p]; j <= c->high[p]; j++) {
 			int64_t cost = share(c, p, j);
 
@@ -128,18 +127,18 @@ static int64_t add(int64_t a, int64_t b)
 	return ap_add(a, b, &r) ? r : INT64_MAX;
 }
 
-struct begin { /* of a run: item, and what a run that ends in front of it costs more than its begin */
+struct begin { /* of a run: its item, and sum + share there, for the run that ends before it */
 	int64_t end;
 	uint32_t item;
 };
 
-struct layer { /* of run p: for each first item the best first item of the next run */
-	int64_t *cost; /* crossings from here to the end, [high - low + 1]; INT64_MAX: cannot be */
+struct layer { /* of run p: for each first item, the best first item of the next run */
+	int64_t *cost; /* [high - low + 1] crossings to the end; INT64_MAX: impossible */
 	uint32_t *next;
 };
 
-/* The least cost among those of the first k begins that were put in, in a tree of prefixes; of equal
- * ones what came later. */
+/* A tree of prefixes: the least cost among the first k begins, of those put in; ties: the one put
+ * in last. */
 struct least {
 	uint32_t n;
 	const struct begin *begin; /* ascending */
@@ -184,7 +183,7 @@ static void least_put(struct least *t, uint32_t rank, int64_t cost, uint32_t ite
 		}
 }
 
-/* Of those whose end is at most so much. */
+/* The least cost of begins with at most this end; INT64_MAX if none. */
 static int64_t least_upto(const struct least *t, int64_t end, uint32_t *item)
 {
 	uint32_t low = 0, high = t->n;
@@ -206,7 +205,7 @@ static int64_t least_upto(const struct least *t, int64_t end, uint32_t *item)
 	return cost;
 }
 
-/* The items before which run p + 1 may begin are put in as those of run p go down. */
+/* As the first item of run p goes down, the begins of run p + 1 that become possible are put in. */
 static void fill_layer(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, int64_t most,
 	const struct layer *after, struct layer *out)
 {

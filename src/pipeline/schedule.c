@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* Orders whose backward passes are whole. */
 static struct ap_schedule_slot slot_of(enum ap_pass pass, int32_t segment, int32_t micro)
 {
 	return (struct ap_schedule_slot){.pass = (uint8_t)pass, .segment = (int16_t)segment, .micro = micro};
@@ -32,13 +31,13 @@ static struct ap_schedule_slot *order_gpipe(
 }
 
 /*
- * Micro-batches go through the segments in rounds: so many of them through the first segment, then
- * through the second, and so on. All rounds are of nstage micro-batches, so that what left the last
- * stage is just in time for the next segment of the first; the first one is longer where the number
- * of micro-batches asks for it.
+ * Micro-batches go through the segments in rounds: those of a round through the first segment, then
+ * through the second, and so on. A round has nstage micro-batches, so that what leaves the last
+ * stage is just in time for the next segment of the first stage; the first round also takes the
+ * remainder.
  */
 struct rounds {
-	int32_t nsegment, first, other; /* micro-batches */
+	int32_t nsegment, first, other; /* micro-batches of a round */
 };
 
 static struct ap_schedule_slot unit(const struct rounds *r, enum ap_pass pass, int64_t k)
@@ -57,8 +56,7 @@ static struct ap_schedule_slot unit(const struct rounds *r, enum ap_pass pass, i
 	return slot_of(pass, (int32_t)segment, (int32_t)(start + k % size));
 }
 
-/* So many forward passes, then one forward and one backward by turns, then the other backward
- * passes. */
+/* warm_up forward passes, then one forward and one backward in turn, then the backward ones left. */
 static struct ap_schedule_slot *by_turns(
 	struct ap_arena *arena, const struct rounds *r, int64_t warm_up, int64_t nmicro)
 {
@@ -97,26 +95,26 @@ static struct ap_schedule_slot *order_interleaved(
 
 /*
  * Zero bubble in a V. With passes of equal length and at least 2 S micro-batches, no stage s of S
- * waits from its first slot to its last, and none holds more than 2 S segments' activations, which
- * is what 1f1b's first stage holds. With F, B, W of segments 0 and 1, a stage runs:
+ * waits from its first slot to its last, and none holds the activations of more than 2 S segments,
+ * as many as 1f1b's first stage. With F, B, W of segments 0 and 1, a stage runs:
  *
  *   2 (S - s) - 1 times   F0                     until the first micro-batch is back in segment 1
- *   s times               F1 F0, then once F1    2 S are held: now the first B1 has come
- *   S - 1 - s times       B1 W1 F1               it has yet to turn at the last stage
- *   m - 2 S + s + 1 times B1 W1 B0 W0 F0 F1      steady, six slots for a micro-batch
- *   S - 1 - s times       B1 W1 B0 W0 F1         F0 has none left
+ *   s times               F1 F0, then once F1    2 S are held; the first B1 can run
+ *   S - 1 - s times       B1 W1 F1               until the first B0 can run
+ *   m - 2 S + s + 1 times B1 W1 B0 W0 F0 F1      steady, six slots per micro-batch
+ *   S - 1 - s times       B1 W1 B0 W0 F1         no F0 is left
  *   s times               B1 B0, then once B1
  *   S - s times           B0 W, then the other W the last B0 go back through all stages
  *
- * Let stage s begin at slot s. The steady block of number j then begins at 5 S - 3 - 2 s + 6 j, and
- * every other slot by counting; what a slot needs has always ended: F0 and B1, which go up the
- * stages, have 4 slots for a hop in the steady blocks, F1 and B0, which go down, 2; in all others 1
- * or more. The micro-batches that the steady blocks lack when m < 2 S - 1 are left out of the order
- * of 2 S - 1: each micro-batch depends on itself only.
+ * Let stage s begin at slot s. Steady block j then begins at 5 S - 3 - 2 s + 6 j, and counting
+ * gives every other slot; what a slot needs has always ended: in steady blocks F0 and B1, which go
+ * up the stages, have 4 slots for a hop, F1 and B0, which go down, 2; elsewhere there is 1 or more.
+ * If m < 2 S - 1, the order for 2 S - 1 micro-batches is used without those that do not exist: a
+ * micro-batch depends on itself only.
  */
 struct writing {
 	struct ap_schedule_slot *to;
-	int32_t nmicro;                      /* there are; further ones are left out */
+	int32_t nmicro;                      /* put() skips those beyond */
 	int32_t next[AP_PASS_WEIGHT + 1][2]; /* micro-batch, by pass and segment */
 };
 
@@ -128,7 +126,7 @@ static void put(struct writing *w, enum ap_pass pass, int segment)
 		*w->to++ = (struct ap_schedule_slot){(uint8_t)pass, (int16_t)segment, micro};
 }
 
-/* A weight pass that is due, of the second segment first. */
+/* The next weight pass that is due, the second segment's first. */
 static void put_weight(struct writing *w)
 {
 	put(w, AP_PASS_WEIGHT, w->next[AP_PASS_WEIGHT][1] < w->next[AP_PASS_BACKWARD][1]);
@@ -255,13 +253,13 @@ int32_t ap_schedule_part(
 struct counting {
 	struct ap_ctx *ctx;
 	const struct ap_scheduler *s;
-	size_t n; /* counts of an instant: held by segment, then late */
+	size_t n; /* counts of an instant: held per segment, then late per segment */
 	int32_t nsegment;
 	struct ap_map *seen;
-	AP_VEC(const int64_t *) tops; /* distinct instants [n], in order of time */
+	AP_VEC(const int64_t *) tops; /* [n] each: distinct instants, by time */
 };
 
-/* The last state before a stage gives something back: of all in between none holds more. */
+/* Notes the states just before a stage frees something: no state in between holds more. */
 static void note_tops(struct counting *c, const struct ap_schedule_slot *slot, int64_t nmicro)
 {
 	struct ap_arena *scratch = c->ctx->scratch;
@@ -304,7 +302,7 @@ static bool holds_as_much(const int64_t *a, const int64_t *b, size_t n)
 	return true;
 }
 
-/* Distinct instants: only one of a larger sum holds as much of every segment. */
+/* Instants are distinct, so only one with a larger sum can hold as much of every segment. */
 static bool is_dominated(const struct counting *c, const int64_t *sum, size_t i)
 {
 	for (size_t k = 0; k < c->tops.n; k++)
@@ -313,7 +311,7 @@ static bool is_dominated(const struct counting *c, const int64_t *sum, size_t i)
 	return false;
 }
 
-/* *best: the instant of the largest sum. */
+/* Takes instants that none dominates; *best is the one with the largest sum. */
 static void take_instants(const struct counting *c, struct ap_instants *out, uint32_t *best)
 {
 	struct ap_arena *arena = c->ctx->arena;
@@ -401,26 +399,24 @@ static int by_start(const void *x, const void *y)
 }
 
 /*
- * A stage runs its slots in their order until one has to wait for another stage; what arrives there
- * wakes it. All sends from one stage to another are of slots of the one, so they come up in the
- * order in which they are ready.
+ * A stage runs its slots in order until one has to wait for another stage; an arrival wakes it. All
+ * sends from a stage come from its slots, so they are made in the order in which they are ready.
  */
 struct running {
 	const struct ap_pipe *pipe;
 	int32_t nmicro, npart;
-	enum ap_pass finish; /* of a micro-batch */
+	enum ap_pass finish; /* the last pass over a micro-batch */
 	const struct ap_pass_times *time;
 	struct ap_slot_time *slot;
 	const uint32_t *first; /* [nstage + 1] */
 	uint32_t *next;        /* [nstage] slot */
 	double *free_s;        /* [nstage] */
 	double *link_free_s;   /* [nstage * nstage] */
-	double *arrived_s; /* [pass][part][micro] what the pass needs from elsewhere; NAN: not yet
-			    */
+	double *arrived_s; /* [pass][part][micro] arrival of the pass's inputs; NAN: not yet */
 	int32_t *left;     /* [part] micro-batches to be finished */
 	int32_t *waking;   /* ring of nstage */
 	bool *awake;       /* [nstage] */
-	size_t nwoken, nasleep; /* so many entered and left the ring */
+	size_t nwoken, nasleep; /* entries into the ring and out of it */
 	struct ap_arena *arena;
 	struct sends {
 		struct ap_send_time *v;
@@ -438,7 +434,7 @@ static void finish(const struct running *r, struct ap_timeline *out)
 	if (r->sends.n)
 		qsort(r->sends.v, r->sends.n, sizeof *r->sends.v, by_start);
 	for (int32_t s = 0; s < out->nstage; s++) {
-		assert(r->next[s] == r->first[s + 1]); /* else the orders wait for each other */
+		assert(r->next[s] == r->first[s + 1]); /* else the orders deadlock */
 		out->end_s = fmax(out->end_s, r->free_s[s]);
 	}
 }
@@ -465,7 +461,7 @@ static void wake(struct running *r, int32_t stage)
 	r->waking[r->nwoken++ % (size_t)r->pipe->nstage] = stage;
 }
 
-/* What a pass of part `from` made is sent to part `to`, for the same pass there. */
+/* Sends the results of a pass of part `from` to the same pass of part `to`. */
 static void deliver(struct running *r, enum ap_pass pass, int32_t from, int32_t to, int32_t micro,
 	double ready_s)
 {
@@ -511,7 +507,6 @@ static void run_stage(struct running *r, int32_t stage)
 		s->start_s = fmax(r->free_s[stage], needed);
 		s->end_s = s->start_s + length_of(r, s->slot.pass, part);
 		r->free_s[stage] = s->end_s;
-		/* Others need what this slot made, whatever else there is to come from it. */
 		if (s->slot.pass == AP_PASS_FORWARD && part + 1 < r->npart)
 			deliver(r, AP_PASS_FORWARD, part, part + 1, micro, s->end_s);
 		if (s->slot.pass == AP_PASS_FORWARD && part + 1 == r->npart)
@@ -521,7 +516,7 @@ static void run_stage(struct running *r, int32_t stage)
 	}
 }
 
-/* The slots of all stages; forward passes alone without training. */
+/* Fills slot and first of all stages; forward passes only without training. */
 static void lay_out(struct running *r, struct ap_ctx *ctx, bool training)
 {
 	const struct ap_scheduler *s = r->pipe->scheduler;

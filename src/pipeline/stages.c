@@ -25,22 +25,22 @@ struct stages {
 	const struct ap_stages_request *rq;
 	const struct ap_graph *g;
 	int32_t npart;
-	int32_t *stage, *segment; /* [nnode] that an operator is said to run in, or its cells; -1 nothing */
-	int32_t *part; /* [nnode] what is looked for */
+	int32_t *stage, *segment; /* [nnode] given for the operator or its cells; -1: not given */
+	int32_t *part; /* [nnode] the result */
 };
 
-struct said { /* of a cell; -1 nothing */
+struct said { /* given for a cell; -1: not given */
 	int32_t stage, segment;
 };
 
 struct saying {
 	struct stages *s;
-	struct ap_map *cells; /* all that the graph has */
-	struct ap_map *named; /* those of which something is said */
+	struct ap_map *cells; /* all of the graph */
+	struct ap_map *named; /* those given a stage or segment */
 	struct said *said; /* by id in named */
 };
 
-/* AP_MEANING, told of an operator (AP_NONE: of none). */
+/* AP_MEANING, reported for an operator (AP_NONE: for the graph). */
 __attribute__((format(printf, 4, 5))) static enum ap_status fault(const struct stages *s, ap_id node,
 	const char *check, const char *fmt, ...)
 {
@@ -89,7 +89,7 @@ static const char *no_stage(const struct stages *s, int64_t stage)
 		" allows %s", stage, s->rq->nstage, range_text(s, s->rq->nstage));
 }
 
-/* Of what the graph says; NULL: all is well. */
+/* What is wrong with a stage and segment of the graph file; NULL: nothing. */
 static const char *out_of_range(const struct stages *s, int32_t stage, int32_t segment)
 {
 	if (stage >= s->rq->nstage)
@@ -178,7 +178,7 @@ static enum ap_status take_config(struct saying *y)
 	return st;
 }
 
-/* From the operator itself, or from the innermost cell that says it. */
+/* From the operator itself, or else from the innermost cell that gives it. */
 static enum ap_status take_node(struct saying *y, ap_id i)
 {
 	const struct ap_node *n = &y->s->g->node[i];
@@ -221,9 +221,7 @@ static enum ap_status take_all(struct stages *s, bool *any)
 	return st;
 }
 
-/* Operators in order, cut into parts of equal cost. */
-
-/* Of cost, so many at most that they add up whatever there is. */
+/* `most` keeps sums of quanta from overflowing. */
 static int64_t quanta(double seconds, int64_t most)
 {
 	double n = seconds / AP_QUANTUM_S;
@@ -237,7 +235,7 @@ static int64_t *make_weights(struct stages *s, const ap_id *node, uint32_t n)
 	struct ap_step step = *s->rq->step;
 	const double *least;
 
-	step.pipe = NULL; /* whoever holds what for how long: it takes as much time */
+	step.pipe = NULL; /* what is held for how long does not change times */
 	least = ap_plan_least_s(s->ctx, s->g, s->rq->machine, &step);
 	for (uint32_t i = 0; i < n; i++)
 		weight[i] = quanta(least[node ? node[i] : i], AP_CUT_MOST / n);
@@ -246,21 +244,21 @@ static int64_t *make_weights(struct stages *s, const ap_id *node, uint32_t n)
 
 struct passing {
 	struct stages *s;
-	struct ap_map *passages; /* all that there are */
-	ap_id *passage; /* [ntensor] AP_NONE: it goes nowhere */
-	struct rates { /* what each passage costs from one stage to another, and the sum of those in
-	                * front of each operator */
+	struct ap_map *passages; /* the distinct ones */
+	ap_id *passage; /* [ntensor] AP_NONE: the tensor never crosses */
+	struct rates { /* cost of each passage from one stage to another, and the sum over the passages
+	                * in front of each operator */
 		int64_t *cost, *crossing;
-	} *rates; /* [nrates] those that differ */
+	} *rates; /* [nrates] distinct */
 	uint32_t nrates;
 };
 
 struct passage { /* of a tensor over a boundary */
-	int64_t bytes; /* that a rank sends */
-	uint8_t once, back, spare[6]; /* once a step; the gradient comes back */
+	int64_t bytes; /* per rank */
+	uint8_t once, back, spare[6]; /* sent once a step; its gradient comes back */
 };
 
-/* A micro-batch of the tensor, dealt to the devices of a stage as far as its dimensions allow. */
+/* Bytes per device of a micro-batch of the tensor, cut as far as its dimensions allow. */
 static int64_t dealt_bytes(const struct stages *s, const struct ap_tensor *x)
 {
 	int64_t devices = s->rq->machine->ndev, bytes = ap_dtype_bytes(x->shape.dtype);
@@ -282,13 +280,13 @@ static ap_id last_use(const struct ap_tensor *x)
 	return x->use[x->nuse - 1].node;
 }
 
-/* The operator behind which a tensor is in memory. */
+/* The first operator of the tensor: its producer, or else its first user. */
 static ap_id origin(const struct ap_tensor *x)
 {
 	return x->kind == AP_TENSOR_ACT ? x->producer : x->use[0].node;
 }
 
-/* Of all passages, from stage to stage and back, in a step. */
+/* Quanta per step of each passage, from stage to stage and back. */
 static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to)
 {
 	const struct ap_stages_request *rq = x->s->rq;
@@ -309,7 +307,7 @@ static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to
 	return out;
 }
 
-/* In front of each operator what is made, or first used, before it and used by it or behind it. */
+/* [nnode + 1] cost of the tensors with origin before an operator and last use at or behind it. */
 static int64_t *add_up(const struct passing *x, const int64_t *cost)
 {
 	const struct ap_graph *g = x->s->g;
@@ -326,7 +324,7 @@ static int64_t *add_up(const struct passing *x, const int64_t *cost)
 	return sum;
 }
 
-/* Many pairs of stages lie alike. */
+/* Many pairs of stages are connected alike and share a row. */
 static const int64_t *crossing_of(struct passing *x, int32_t from, int32_t to)
 {
 	struct rates r = {.cost = price_passages(x, from, to)};
@@ -339,7 +337,7 @@ static const int64_t *crossing_of(struct passing *x, int32_t from, int32_t to)
 	return r.crossing;
 }
 
-/* In front of each part and operator. */
+/* [part][operator] cost of beginning the part with the operator. */
 static const int64_t **make_crossings(struct stages *s)
 {
 	const int64_t **out = AP_NEW_N(s->ctx->scratch, const int64_t *, s->npart);
@@ -368,7 +366,7 @@ static const int64_t **make_crossings(struct stages *s)
 	return out;
 }
 
-/* Seconds of a step of these parts, one after the other a third forward; sends of them all at once. */
+/* Seconds of a step of these parts; a third of a part's cost is forward, a border is one send. */
 static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t *first)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
@@ -399,7 +397,7 @@ static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t 
 	return line.end_s;
 }
 
-/* How far sends hide beside other work depends on the schedule: so it is asked which cut is the best. */
+/* How much of the sends overlaps depends on the schedule, so cuts are compared by their step. */
 static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
 {
 	static const int halves[] = {1, 2, 0};
@@ -420,7 +418,6 @@ static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
 	}
 }
 
-/* Parts of all operators, where nothing is said. */
 static void cut_all(struct stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
@@ -429,8 +426,8 @@ static void cut_all(struct stages *s)
 
 	cut.weight = make_weights(s, NULL, cut.n);
 	cut.crossing = make_crossings(s);
-	/* A stage without a trainable parameter of its own has an empty strategy checkpoint, which
-	 * MindSpore refuses. */
+	/* A stage that owns no parameter has an empty strategy checkpoint, which MindSpore
+	 * refuses. */
 	for (ap_id i = 0; i < cut.n; i++) {
 		const struct ap_node *n = &s->g->node[i];
 
@@ -438,7 +435,7 @@ static void cut_all(struct stages *s)
 			ap_op_has_strategy(n->bound.row);
 	}
 	cut.vital = vital;
-	cut.wanting = (uint32_t)s->rq->nstage; /* all have their first segments first */
+	cut.wanting = (uint32_t)s->rq->nstage; /* the first nstage parts are in different stages */
 	if (!ap_cut_possible(&cut))
 		cut.wanting = 0;
 	cut_best(s, &cut, first);
@@ -447,13 +444,12 @@ static void cut_all(struct stages *s)
 			s->part[i] = (int32_t)p;
 }
 
-/* From what is said of some operators to the parts of all. */
 enum { UNKNOWN = -1 };
 
 struct spreading {
 	struct stages *s;
-	int32_t *least; /* [nnode] the earliest part that comes after what the operator needs */
-	ap_id *why; /* [nnode] the operator of which that part is said; AP_NONE */
+	int32_t *least; /* [nnode] the earliest part that is not before the operator's inputs */
+	ap_id *why; /* [nnode] the operator that was given that part; AP_NONE */
 };
 
 static bool is_said(const struct stages *s, ap_id i)
@@ -461,7 +457,7 @@ static bool is_said(const struct stages *s, ap_id i)
 	return s->stage[i] >= 0 || s->segment[i] >= 0;
 }
 
-/* The first part from `least` on that is of the stage and segment said; npart where there is none. */
+/* The first part from `least` on with the given stage and segment; npart if none. */
 static int32_t first_said(const struct stages *s, ap_id i, int32_t least)
 {
 	int32_t part = least;
@@ -523,7 +519,7 @@ static enum ap_status place_said(struct spreading *x)
 		s->part[i] = first_said(s, i, x->least[i]);
 		if (s->part[i] == s->npart) {
 			st = say_backwards(x, i);
-			x->least[i] = 0; /* told once, not again of all that follows */
+			x->least[i] = 0; /* reported once, not for all that follow */
 			x->why[i] = AP_NONE;
 			continue;
 		}
@@ -533,7 +529,7 @@ static enum ap_status place_said(struct spreading *x)
 	return st;
 }
 
-/* Those without a part go with the earliest of those that use their results. */
+/* Operators without a part go with the earliest user of their results. */
 static void follow_users(struct stages *s)
 {
 	for (ap_id i = s->g->nnode; i-- > 0;) {
@@ -556,7 +552,7 @@ static void follow_users(struct stages *s)
 	}
 }
 
-/* The others with the latest of those whose results they use. */
+/* Operators without a part go with the latest producer of their inputs. */
 static void follow_producers(struct stages *s)
 {
 	for (ap_id i = 0; i < s->g->nnode; i++) {
@@ -572,8 +568,7 @@ static void follow_producers(struct stages *s)
 	}
 }
 
-/* These operators, in this order, to parts first_part and the one behind it, which are
- * of one stage. n >= 2. */
+/* Splits these operators, in order, between parts first_part and first_part + 1; n >= 2. */
 static void halve(struct stages *s, const ap_id *node, uint32_t n, int32_t first_part)
 {
 	const int64_t *nothing = AP_NEW_N(s->ctx->scratch, int64_t, n), *sent[2] = {nothing, nothing};
@@ -595,8 +590,8 @@ static uint32_t *count_parts(const struct stages *s)
 	return n;
 }
 
-/* Where a schedule turns, two parts that follow one another are of the last stage, and who names stages
- * only says nothing of what is in which. */
+/* In a V, two consecutive parts are in the last stage: if only stages are given, its operators are
+ * halved between them. */
 static void share_turn(struct stages *s)
 {
 	int32_t turn = s->rq->nstage - 1;
@@ -617,7 +612,7 @@ static void share_turn(struct stages *s)
 	halve(s, node, at, turn);
 }
 
-/* Parts by what is said, of all operators. */
+/* Parts of all operators from those given for some. */
 static enum ap_status spread_parts(struct stages *s)
 {
 	struct spreading x = {.s = s, .least = AP_NEW_N(s->ctx->scratch, int32_t, s->g->nnode),
@@ -632,7 +627,7 @@ static enum ap_status spread_parts(struct stages *s)
 	follow_producers(s);
 	for (ap_id i = 0; i < s->g->nnode; i++)
 		if (s->part[i] == UNKNOWN)
-			s->part[i] = 0; /* hangs together with nothing of which anything is said */
+			s->part[i] = 0; /* not connected to any given operator */
 	share_turn(s);
 	n = count_parts(s);
 	for (int32_t p = 0; p < s->npart; p++) {
@@ -684,7 +679,6 @@ enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request
 	return st;
 }
 
-/* Stages of a graph as MindSpore's stage_config, and segments in the same form. */
 enum { NOT_YET = -1, SEVERAL = -2 };
 
 struct cells {
@@ -709,7 +703,7 @@ static void note_part(const struct ap_node *n, int32_t part, struct cells *c)
 		c->part[id] = c->part[id] == NOT_YET || c->part[id] == part ? part : SEVERAL;
 }
 
-/* The part that all operators of a cell are in, on the scratch arena. */
+/* For each cell the part that all its operators are in, or SEVERAL; on the scratch arena. */
 static void find_cells(struct ap_ctx *ctx, const struct ap_graph *staged,
 	int32_t (*part_of)(const struct ap_node *n), struct cells *c)
 {
@@ -756,7 +750,7 @@ void ap_stages_write_segments(struct ap_ctx *ctx, const struct ap_graph *staged,
 	write_parts(ctx, staged, segment_of, out);
 }
 
-/* Is it in a cell of one stage? */
+/* Is the innermost cell of the operator all in one stage? */
 static bool is_placed(const struct cells *c, const struct ap_node *n)
 {
 	ap_id cell = ap_cell_find(c->names, n->cell);
@@ -764,7 +758,7 @@ static bool is_placed(const struct cells *c, const struct ap_node *n)
 	return cell != AP_NONE && c->part[cell] >= 0;
 }
 
-/* The latest stage of what a node reads, where[] of which is known; else its own. */
+/* The latest stage, by where[], that a node reads from; its own if it reads no result. */
 static int32_t latest_read(const struct ap_graph *g, const int32_t *where, const struct ap_node *n)
 {
 	int32_t latest = NOT_YET;
@@ -789,7 +783,7 @@ void ap_stages_astray(struct ap_ctx *ctx, const struct ap_graph *staged, uint32_
 	*n = 0;
 	for (ap_id i = 0; i < staged->nnode; i++) {
 		const struct ap_node *node = &staged->node[i];
-		bool sent = node->peer >= 0; /* not there when MindSpore places what it goes to */
+		bool sent = node->peer >= 0; /* does not exist yet when MindSpore places operators */
 
 		where[i] = !sent && is_placed(&c, node) ? node->stage : latest_read(staged, where, node);
 		if (!sent && where[i] != node->stage)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which operator runs in which part of a pipeline: as the user says, of operators or of cells, or by a
- * cut of our own.
+ * Places operators in the parts of a pipeline: as the user gives it, per operator or per cell, or
+ * by a cut of our own.
  *
- * What is said of an operator goes before what is said of its cells, an inner cell before the ones
- * around it, --stage-config before the graph file. An operator of which nothing is said goes with
- * those that use its results, the earliest of them; where nothing is said of these either, with those
- * whose results it uses. Where only stages are said and a stage has several segments, an operator is in
- * the first segment that comes after what it needs.
+ * An operator's own stage has precedence over those of its cells, an inner cell over the cells
+ * around it, --stage-config over the graph file. An operator without a given stage goes with the
+ * earliest of the operators that use its results; if these have none either, with the latest of
+ * those whose results it uses. If only stages are given and a stage has several segments, an
+ * operator is in the first segment that comes after everything it needs.
  *
- * Where nothing is said at all, the operators are cut, in the graph's order, into contiguous parts, so
- * that the part with the highest cost costs as little as can be, then so that sending takes the least
- * time. An operator counts with what it costs at least on a stage's devices. What crosses a border
- * counts with the time of its sends, there and of the gradient back, each device sending its share of
- * a tensor that is cut as far as its lengths allow: for the parts on both sides half of it, or all
- * of it, or nothing; of these three cuts the one is taken whose step the schedule says is the shortest.
+ * If nothing is given, the operators are cut, in the graph's order, into contiguous parts such that
+ * the highest cost of a part is as low as possible, then the time of the sends. An operator's cost
+ * is its lower bound on a stage's devices. A tensor that crosses a border costs its send and the
+ * send of its gradient back; each device sends its share of a tensor cut as far as its lengths
+ * allow. The parts on both sides each count half of that, or all, or nothing; of these three cuts
+ * the one with the shortest step under the schedule is taken.
  */
 #ifndef AP_PIPELINE_STAGES_H
 #define AP_PIPELINE_STAGES_H
@@ -29,35 +29,35 @@ struct ap_stages_request {
 	const struct ap_graph *graph; /* as loaded */
 	const struct ap_machine *machine; /* of the pipeline: with nstage stages */
 	const struct ap_step *step; /* operators are priced in it; its pipe does not matter */
-	const struct ap_scheduler *scheduler; /* that does not refuse it */
+	const struct ap_scheduler *scheduler; /* one that does not refuse these numbers */
 	int32_t nstage, nsegment; /* >= 1 */
-	const struct ap_json *doc; /* where the stage configuration is from */
-	const struct ap_jv *config; /* an object of cells and their stages; NULL: none */
+	const struct ap_json *doc; /* that config is part of */
+	const struct ap_jv *config; /* --stage-config, cell: stage; NULL: none */
 };
 
-/* Can a graph run in so many parts on so many devices? AP_USAGE, or AP_MEANING where the graph has too
- * few operators; told. To be asked before the machine is dealt to stages. */
+/* Can the graph run in nstage * nsegment parts on ndevice devices? AP_USAGE, or AP_MEANING if it
+ * has too few operators; reported. To be called before the machine is split into stages. */
 enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndevice,
 	int32_t nstage, int32_t nsegment);
 
-/* spot[node] of every node. AP_MEANING, told, where what is said cannot be: [stage-cell] no such cell,
- * [stage-range] no such stage or segment, [stage-order] a stage needs a result of a later one,
- * [stage-empty] nothing runs in one. With one part nothing that is said of stages in the graph file
- * matters. O(operators * parts), and the candidates' costs where we cut. */
+/* Sets spot[node] of every node, in the run arena. AP_MEANING, reported, if the given stages are
+ * impossible: [stage-cell] no such cell, [stage-range] no such stage or segment, [stage-order] a
+ * stage needs a result of a later one, [stage-empty] nothing runs in one. With a single part,
+ * stages in the graph file are ignored. O(operators * parts), and pricing all candidates for a cut
+ * of our own. */
 enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request *rq,
 	const struct ap_spot **spot);
 
-/* The stages of a staged graph as a stage configuration: of each cell whose operators are all in one
- * stage, and that is in no other such cell. JSON; operators of cells in several stages are in none
- * of it. */
+/* Writes the stages of a staged graph as a stage configuration (JSON): each cell that is all in one
+ * stage, and inside no other such cell. Operators in no such cell are left out. */
 void ap_stages_write_config(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out);
 
-/* Operators [*n], in the run arena, that such a configuration cannot place: they are in no cell of one
- * stage, and MindSpore, which puts these with the latest of what they read, puts them into another stage
- * than the graph has them in. */
+/* Operators [*n], in the run arena, that such a configuration misplaces: no cell in one stage has
+ * them, and MindSpore, which then puts an operator with the latest that it reads from, puts them
+ * into another stage than the graph does. */
 void ap_stages_astray(struct ap_ctx *ctx, const struct ap_graph *staged, uint32_t *n, const ap_id **out);
 
-/* Its segments in the same form: what pipeline_segment of a cell is. */
+/* Writes the segments in the same form: pipeline_segment of each cell. */
 void ap_stages_write_segments(struct ap_ctx *ctx, const struct ap_graph *staged, struct ap_str *out);
 
 #endif
