@@ -11,16 +11,16 @@
 #include "shard/layout.h"
 #include "shard/space.h"
 
-/* Who reads a tensor, the first that has a strategy. */
+/* The first reader of a tensor that has a strategy. */
 struct reader {
 	enum { NOBODY, VIEW, OPERATOR } kind;
 	struct ap_use use; /* OPERATOR: which operand of it */
 };
 
-/* What an operator lies between; a layout of rank -1 is not known. */
+/* The layouts on both sides of an operator; rank -1: not known. */
 struct ends {
-	struct ap_layout from, to; /* of what it reads, and of what reads it */
-	bool keeps; /* its operand lies as `from`, rather than its result as `to` */
+	struct ap_layout from, to; /* of its producer's result, and as its reader needs it */
+	bool keeps; /* its operand has layout `from`; else its result has layout `to` */
 };
 
 struct following {
@@ -31,7 +31,7 @@ struct following {
 	const int32_t **counts;
 	struct reader *reader; /* [ntensor] */
 	struct ap_pricer *pricer;
-	struct ap_map *known; /* of what was decided before, by what it follows from */
+	struct ap_map *known; /* key_of() each row of decided */
 	AP_VEC(const int32_t *) decided;
 };
 
@@ -47,7 +47,7 @@ bool ap_follow_is(const struct ap_node *n)
 	return is_view(n) || ap_op_follows(n->bound.row) || n->bound.row->unit == AP_OP_LINK;
 }
 
-/* What is behind an operator that follows is sought through it, but not through a view. */
+/* Readers are searched for through operators that follow, but not through views. */
 static struct reader reader_of(const struct following *f, const struct ap_tensor *t)
 {
 	struct reader first = {.kind = NOBODY};
@@ -67,7 +67,7 @@ static struct reader reader_of(const struct following *f, const struct ap_tensor
 	return first;
 }
 
-/* Users come behind producers: from the last operator to the first. */
+/* From the last operator to the first, as users come after producers. */
 static void find_readers(struct following *f)
 {
 	const struct ap_graph *g = f->g;
@@ -178,7 +178,7 @@ static double move_s(struct following *f, ap_id tensor, const struct ap_layout *
 	return cost.forward_s;
 }
 
-/* What is redistributed before and behind it with these counts. */
+/* Seconds of redistribution before and behind the node with its present counts. */
 static double cost_between(struct following *f, ap_id node, const struct ends *e, bool *fits)
 {
 	const struct ap_node *n = &f->g->node[node];
@@ -221,7 +221,7 @@ static const int32_t *best_between(struct following *f, ap_id node, const struct
 
 #define KEY(key, x) ap_str_addn((key), (const char *)&(x), sizeof(x))
 
-/* All that the choice depends on, as bytes; equal operators share what their rule made of them. */
+/* All that the choice depends on, as bytes; equal operators share their bound. */
 static struct ap_str key_of(const struct following *f, const struct ap_node *n, const struct ends *e)
 {
 	const struct ap_bound *b = &n->bound;
@@ -265,7 +265,7 @@ void ap_follow_layouts(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	const struct ap_step *step, const int32_t **counts)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_step any = *step; /* of what is searched alone some cuts are not wanted */
+	struct ap_step any = *step; /* without the limits that hold for searched operators only */
 	struct following f = {.ctx = ctx, .g = g, .step = &any, .ndev = m->ndev, .counts = counts};
 
 	any.fully_use = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that have no strategy of their own, but the layout of their neighbours. */
+/* Operators without a strategy of their own, which take the layout of a neighbour. */
 #ifndef AP_ROUTE_FOLLOW_H
 #define AP_ROUTE_FOLLOW_H
 
@@ -7,21 +7,21 @@
 #include "hw/machine.h"
 #include "shard/step.h"
 
-/* Does node take the layout of a neighbour, whatever a strategy would say? Cast, views that MindSpore
- * keeps no strategy for, both ends of a way between stages. */
+/* Does the node take a neighbour's layout, whatever its strategy? So do Cast, views that MindSpore
+ * keeps no strategy for, Send and Receive. */
 bool ap_follow_is(const struct ap_node *n);
 
-/* How a tensor arrives that is an input of the graph; cut 0: as the step says of all inputs. O(inputs). */
+/* The arrival of a graph input; cut 0: as step->full_batch states for all inputs. O(inputs). */
 struct ap_arrival ap_follow_arrival(const struct ap_graph *g, const struct ap_step *step, ap_id tensor);
 
 /*
- * Decides the rows of counts ([g->nnode]) that are NULL, which must be such operators, as MindSpore
- * does. A Cast, a Send or a Receive lies as what its producer makes, those of a parameter as the first
- * of its users reads it. A Reshape leaves what the first user with a strategy reads, sought depth first
- * through Casts, Sends and Receives; where only other Reshapes read it, it lies as its producer, and it
- * is whole where nobody does. Where no cut of the operator leads to that layout, the one with the least
- * redistribution is taken. Equal operators between equal layouts are decided once. O(operands) + what
- * that takes.
+ * Decides, as MindSpore does, the rows of counts ([g->nnode]) that are NULL, all of which must be
+ * such operators. A Cast, Send or Receive takes the layout of its producer's result, or if it reads
+ * a parameter, the layout that the parameter's first user reads. A Reshape produces what its first
+ * user with a strategy reads, found depth first through Casts, Sends and Receives; if only Reshapes
+ * read it, it takes its producer's layout; if nothing does, its result is whole. If no cut of the
+ * operator gives that layout, the one with the least redistribution is taken. Equal operators
+ * between equal layouts are decided once. O(operands), and O(cuts) per distinct decision.
  */
 void ap_follow_layouts(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const int32_t **counts);

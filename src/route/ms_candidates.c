@@ -8,7 +8,7 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
-#define MOST_VECTORS 32 /* of a strategy that are compared */
+#define MOST_VECTORS 32 /* compared of a strategy; further ones are ignored */
 
 ap_id ap_ms_end_id(struct ap_ms_candidates *s, const struct ap_ms_end *e)
 {
@@ -100,7 +100,7 @@ const struct ap_ms_cost *ap_ms_cost_between(struct ap_ms_candidates *s, ap_id fr
 	return &s->costs.v[id];
 }
 
-/* The devices' odd part: MindSpore cuts one dimension by all of it, or nothing at all. */
+/* The odd part of the devices' number: MindSpore cuts one dimension by all of it, or none. */
 static int32_t odd_part(int64_t ndev)
 {
 	while (ndev % 2 == 0)
@@ -112,7 +112,7 @@ struct order {
 	const struct ap_space *space;
 	int32_t odd;
 	uint32_t n;
-	uint32_t *pick; /* [space->n] those that MindSpore enumerates */
+	uint32_t *pick; /* [n] indices of those that MindSpore enumerates */
 };
 
 static const int32_t *counts_at(const struct order *o, uint32_t i)
@@ -128,7 +128,7 @@ static bool is_whole(const struct order *o, uint32_t i)
 	return true;
 }
 
-/* The factor that has the odd part; -1 where none or several have some of it. */
+/* The factor cut by all of the odd part; -1 if none, or if several share it. */
 static int odd_factor(const struct order *o, uint32_t i)
 {
 	int at = -1;
@@ -150,8 +150,8 @@ static bool is_enumerated(const struct order *o, uint32_t i)
 	return o->odd == 1 || is_whole(o, i) || odd_factor(o, i) >= 0;
 }
 
-/* Counts ascending, powers of two first and then where the odd part is; where there is one, what cuts
- * nothing comes last. */
+/* Ascending by counts without the odd part, then by its factor. If there is an odd part, the
+ * candidate that cuts nothing comes last. */
 static int compare(const struct order *o, uint32_t a, uint32_t b)
 {
 	const int32_t *x = counts_at(o, a), *y = counts_at(o, b);
@@ -168,7 +168,7 @@ static int compare(const struct order *o, uint32_t a, uint32_t b)
 	return (fa > fb) - (fa < fb);
 }
 
-/* The space's own order is descending: mostly, the picks are sorted when they are turned round. */
+/* The space is in descending order, so reversing the picks mostly sorts them. */
 static void sort(struct order *o)
 {
 	for (uint32_t i = 0; i < o->n / 2; i++) {
@@ -187,7 +187,7 @@ static void sort(struct order *o)
 		}
 }
 
-/* An operator of unknown type is cut by all devices along its first dimension, or not at all. */
+/* An operator of unknown type is cut by all devices in its first dimension, or not at all. */
 static bool is_batch_parallel(const struct order *o, uint32_t i, int64_t ndev)
 {
 	return o->space->nfactor > 0 && counts_at(o, i)[0] == ndev;
@@ -233,7 +233,7 @@ const struct ap_ms_class *ap_ms_class(struct ap_ms_candidates *s, uint32_t class
 	return c;
 }
 
-/* What makes two operators one class. In scratch. */
+/* Operators with equal keys are one class. In scratch. */
 static const void *key_of(struct ap_ms_candidates *s, const struct ap_bound *b, const uint8_t *batch,
 	bool cross_batch, size_t *len)
 {
@@ -243,7 +243,7 @@ static const void *key_of(struct ap_ms_candidates *s, const struct ap_bound *b, 
 	*len = sizeof *b + nend + 1;
 	key = ap_arena_alloc(s->ctx->scratch, *len, 1);
 	memcpy(key, b, sizeof *b);
-	key->name = NULL; /* of the operands: for messages only */
+	key->name = NULL; /* for messages only */
 	memcpy(key + 1, batch, nend);
 	((uint8_t *)(key + 1))[nend] = cross_batch;
 	return key;
@@ -268,7 +268,7 @@ uint32_t ap_ms_class_of(struct ap_ms_candidates *s, const struct ap_bound *b, co
 	return id;
 }
 
-/* A strategy's vectors, one behind the other, and their product. */
+/* A strategy's vectors, concatenated, and the product of all values. */
 struct squashed {
 	uint32_t n;
 	double parts;
@@ -294,7 +294,7 @@ static void squash(const struct ap_ms_candidates *s, const struct ap_bound *b, c
 		}
 }
 
-/* More parts, then larger ones first. */
+/* More parts first, then greater values. */
 static bool goes_before(const struct ap_ms_candidates *s, const struct ap_ms_class *c, uint32_t a, uint32_t b)
 {
 	struct squashed x, y;
@@ -340,7 +340,7 @@ static bool is_cut_as(const struct ap_ms_candidates *s, ap_id a, ap_id b)
 	return x->rank == y->rank;
 }
 
-/* Are these all its operands, of one layout, or the result of its only one? */
+/* Are these all operands, with one layout, or the result of an operator with one operand? */
 static bool has_layout(const struct ap_bound *b, uint32_t n, const struct ap_ms_known *known)
 {
 	if (n != b->nin || known[0].slot > b->nin || !is_by_element(b))
@@ -390,8 +390,8 @@ struct choosing {
 	enum ap_ms_choice kind;
 	uint32_t n;
 	const struct ap_ms_known *known;
-	const ap_id **own; /* [n] the candidates' ends there */
-	bool layout; /* there is one that all might take */
+	const ap_id **own; /* [n] the candidates' ends next to known */
+	bool layout; /* has_layout() */
 };
 
 static struct ap_ms_cost edges_cost(const struct choosing *h, uint32_t i)
@@ -424,7 +424,7 @@ static int compare_costs(const struct ap_ms_cost *a, const struct ap_ms_cost *b)
 	return order ? order : compare_numbers(a->computation, b->computation);
 }
 
-/* Of candidates that cost the same on the edges: is i better than best, which comes before it? */
+/* Is i better than best, which has equal edge costs and comes before it? */
 static bool breaks_tie(const struct choosing *h, uint32_t i, uint32_t best)
 {
 	const struct ap_ms_cost *a = own_cost(h->s, h->c, i), *b = own_cost(h->s, h->c, best);

@@ -35,20 +35,20 @@ enum prop_role {
 struct prop_node { /* operators of the graph first, by their ids */
 	enum prop_role role;
 	uint32_t class;
-	bool alone; /* nothing is propagated to it or from it */
-	ap_id tie; /* equal for operators that have to have one strategy; AP_NONE: none */
+	bool alone; /* nothing is propagated to or from it */
+	ap_id tie; /* equal for operators that must have one strategy; AP_NONE: none */
 	uint32_t nprev, nsucc;
-	const struct prop_edge *const *prev, *const *succ; /* MindSpore's order */
+	const struct prop_edge *const *prev, *const *succ; /* in MindSpore's order */
 
 	/* Of a run: */
 	bool configured, visited;
-	const int32_t *count; /* that were chosen; NULL not yet */
-	const ap_id *end; /* then its ends as MindSpore has them; of a Reshape what it carries from one side
-	                     to the other; AP_NONE unknown */
-	ap_id *own; /* where ends that are no candidate's stand; NULL not yet */
+	const int32_t *count; /* the chosen counts; NULL: not yet */
+	const ap_id *end; /* its ends as MindSpore has them; of a Reshape, of its two sides; AP_NONE:
+	                     unknown */
+	ap_id *own; /* buffer for ends that belong to no candidate; NULL: not yet */
 	uint32_t nseen;
-	const struct prop_edge **seen; /* [nprev] edges of producers that were visited, of an operator with
-	                                  several operands */
+	const struct prop_edge **seen; /* [nprev] edges from visited producers, if there are several
+	                                  operands */
 };
 
 struct prop {
@@ -58,7 +58,7 @@ struct prop {
 	uint32_t nnode;
 	struct prop_node *node;
 	struct ap_map *tie_ids;
-	AP_VEC(ap_id) ends; /* of a candidate that is looked at */
+	AP_VEC(ap_id) ends; /* buffer of ends_at() */
 };
 
 static inline const struct ap_bound *bound_of(const struct prop *s, ap_id node)
@@ -109,7 +109,7 @@ static void add_edges(struct build *b)
 	}
 }
 
-/* Edges per node, in the order in which they were made. */
+/* Lists the edges of each node, in the order in which they were made. */
 static void link_edges(struct build *b)
 {
 	struct prop *s = b->s;
@@ -157,7 +157,7 @@ static uint32_t class_of(struct prop *s, const struct ap_node *n)
 	return class;
 }
 
-/* What MindSpore does not know and does not cut along its first dimension: StandAlone. */
+/* Is it StandAlone: a type unknown to MindSpore, and not cut in its first dimension? */
 static bool is_alone(struct prop *s, uint32_t class)
 {
 	const struct ap_bound *b = s->cand.classes.v[class].bound;
@@ -186,7 +186,7 @@ static void make_operator(struct prop *s, ap_id i)
 	p->alone = is_alone(s, p->class);
 }
 
-/* As an operator by element on the parameter: TmpIdentity. */
+/* TmpIdentity: an element-wise operator on the parameter. */
 static void make_parameter(struct prop *s, struct prop_node *p, const struct ap_tensor *t)
 {
 	static const struct ap_attrs none;
@@ -248,7 +248,7 @@ static void make_graph(struct prop *s)
 	link_edges(&b);
 }
 
-/* Begins a run: what is held is configured, and nothing else is decided. */
+/* Begins a run: held operators are configured, all others are undecided. */
 static void hold_given(struct prop *s, const int32_t *const *held)
 {
 	struct prop_node *dataset = &s->node[s->nnode - 1];
@@ -268,7 +268,7 @@ static void hold_given(struct prop *s, const int32_t *const *held)
 	dataset->visited = false;
 }
 
-/* Where a node can have ends of its own, [operands and results, or the two sides of a Reshape]. */
+/* The buffer for a node's own ends: operands and results, or the two sides of a Reshape. */
 static ap_id *own_ends(struct prop *s, ap_id node)
 {
 	struct prop_node *n = &s->node[node];
@@ -281,12 +281,12 @@ static ap_id *own_ends(struct prop *s, ap_id node)
 
 struct search {
 	struct prop *s;
-	ap_id *queue; /* [nnode] each comes once */
+	ap_id *queue; /* [nnode] each node enters once */
 	uint32_t first, end;
-	bool *waiting; /* [nnode] operators with several operands, some of them not visited */
+	bool *waiting; /* [nnode] for the visit of further operands */
 	uint32_t nwaiting;
-	ap_id lowest; /* none that waits is below it */
-	ap_id next_root; /* configured operator after the one whose search this is; AP_NONE */
+	ap_id lowest; /* no node below it waits */
+	ap_id next_root; /* the next configured operator after the root; AP_NONE */
 };
 
 static enum ap_dtype type_of(const struct prop *s, const struct prop_edge *e)
@@ -319,7 +319,7 @@ static void settle(struct prop *s, ap_id node, uint32_t candidate)
 	set_counts(s, node, ap_ms_count(ap_ms_class(&s->cand, s->node[node].class), candidate));
 }
 
-/* Chooses by what is known; MindSpore may have the known layout on all sides of an operator by element. */
+/* Chooses by what is known; an element-wise operator may take the known layout for its ends. */
 static void decide(struct search *r, ap_id node, enum ap_ms_choice kind, uint32_t n,
 	const struct ap_ms_known *known)
 {
@@ -343,7 +343,7 @@ static void decide_beside(struct search *r, ap_id node, enum ap_ms_choice kind, 
 	decide(r, node, kind, 1, &(struct ap_ms_known){slot, end});
 }
 
-/* From those of its producers that were visited. */
+/* Chooses by the producers that were visited. */
 static void decide_joint(struct search *r, ap_id node)
 {
 	const struct prop_node *n = &r->s->node[node];
@@ -364,7 +364,7 @@ static void set_waiting(struct search *r, ap_id node, bool waits)
 		r->lowest = node;
 }
 
-/* Ends that a neighbour of a Reshape may have on that side: of its candidates, or what it was given. */
+/* Tries the ends of a Reshape's neighbour on that side: its configured one, or all candidates'. */
 static void reach_neighbour(struct prop *s, ap_id known, bool forward, const struct prop_edge *e,
 	struct ap_ms_reach *best)
 {
@@ -383,8 +383,9 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 		ap_ms_reach(&s->cand, known, forward, end[i], type_of(s, e), best);
 }
 
-/* A Reshape carries its producer's layout on to the first layout that any of its consumers could take and
- * that is the cheapest to come to; backwards, its consumer's to its producers. */
+/* A Reshape has its producer's layout on one side, and on the other the layout, of those that its
+ * consumers may take, that is the cheapest to reach, the first of these; backwards, it is reversed.
+ * */
 static void cross_reshape(struct search *r, ap_id node, bool forward, ap_id known)
 {
 	struct prop *s = r->s;
@@ -407,7 +408,7 @@ static void cross_reshape(struct search *r, ap_id node, bool forward, ap_id know
 	push(r, node);
 }
 
-/* A neighbour of a Reshape takes its first strategy that has what the Reshape carries, or none. */
+/* A neighbour of a Reshape takes its first strategy with the Reshape's end there, or none. */
 static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id end)
 {
 	struct prop *s = r->s;
@@ -420,7 +421,7 @@ static void decide_at_reshape(struct search *r, ap_id node, uint32_t slot, ap_id
 	push(r, node);
 }
 
-/* Does a Reshape before it end the propagation? */
+/* Does propagation stop at a Reshape before this operator? */
 static bool ends_reshape(const struct prop *s, ap_id node)
 {
 	const char *name = bound_of(s, node)->row->name;
@@ -490,8 +491,8 @@ static void visit_prev(struct search *r, const struct prop_edge *e)
 	}
 }
 
-/* When nothing else is left: the first operator that waits, unless it was reached another way or comes
- * after the next configured one, whose search it then waits for. */
+/* If the queue is empty, decides the first operator that waits, unless it was visited or comes
+ * after the next configured one: then it waits for that one's search. */
 static void wake_one(struct search *r)
 {
 	if (r->first < r->end || r->nwaiting == 0)
@@ -541,7 +542,7 @@ static enum ap_status refuse_nothing(struct ap_ctx *ctx, const struct ap_graph *
 		"at least one that is no Reshape");
 }
 
-/* Rows that are held stay; others are copied to row. */
+/* counts[] becomes held rows as they are, and copies in row of others. */
 static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const int32_t **counts)
 {
 	for (ap_id i = 0; i < s->g->nnode; i++) {
@@ -553,9 +554,6 @@ static void copy_rows(const struct prop *s, int32_t (*row)[AP_MAX_FACTOR], const
 	}
 }
 
-/* What is left when the searches are over: users of shared parameters that hold them differently,
- * operators that were not reached, and Reshapes. */
-
 static bool is_known(const struct prop *s, ap_id node)
 {
 	return s->node[node].count != NULL;
@@ -566,7 +564,7 @@ static ap_id in_end(const struct prop *s, const struct prop_edge *e)
 	return is_known(s, e->to) ? s->node[e->to].end[e->operand] : AP_NONE;
 }
 
-/* The end of an edge at its producer; AP_NONE where that is not decided. */
+/* The end of an edge at its producer; AP_NONE if that is not decided. */
 static ap_id known_out_end(const struct prop *s, const struct prop_edge *e)
 {
 	const struct prop_node *n = &s->node[e->from];
@@ -576,7 +574,7 @@ static ap_id known_out_end(const struct prop *s, const struct prop_edge *e)
 	return is_known(s, e->from) ? n->end[bound_of(s, e->from)->nin + e->result] : AP_NONE;
 }
 
-/* Does nothing have to travel along the edge? */
+/* Is there no communication on the edge? */
 static bool is_consistent(struct prop *s, const struct prop_edge *e)
 {
 	ap_id from = known_out_end(s, e), to = in_end(s, e);
@@ -585,8 +583,8 @@ static bool is_consistent(struct prop *s, const struct prop_edge *e)
 		ap_ms_cost_between(&s->cand, from, to, type_of(s, e))->communication == 0;
 }
 
-/* MindSpore's repair (ProcessDiffStraParams): the parameter goes with its first configured user, and the
- * users that are not configured go with the parameter. */
+/* MindSpore's repair (ProcessDiffStraParams): the parameter follows its first configured user, and
+ * users that are not configured follow the parameter. */
 static void repair_parameter(struct prop *s, ap_id node)
 {
 	const struct prop_node *n = &s->node[node];
@@ -609,7 +607,7 @@ static void repair_parameter(struct prop *s, ap_id node)
 	}
 }
 
-/* Of a candidate, in the buffer of s. */
+/* The ends of a candidate, in s->ends. */
 static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
 {
 	uint32_t class = s->node[node].class;
@@ -620,7 +618,7 @@ static const ap_id *ends_at(struct prop *s, ap_id node, uint32_t candidate)
 	return s->ends.v;
 }
 
-/* What a choice of a Reshape's own counts costs around it, where that is known. */
+/* Cost of a candidate's edges before and behind it, as far as the other ends are known. */
 struct around {
 	struct ap_ms_cost before, behind;
 };
@@ -669,14 +667,14 @@ static bool is_held(const struct prop *s, ap_id node)
 	return s->held && s->held[node];
 }
 
-/* Parameters that several operators read, and operators of one checkpoint key, have to agree. */
+/* All users of a parameter, and all operators of one checkpoint key, must agree. */
 struct sharing {
 	struct prop *s;
-	const struct ap_layout **settled; /* [ntensor] of a shared parameter; NULL not yet */
-	ap_id *first; /* first operator of each tie; AP_NONE not yet */
+	const struct ap_layout **settled; /* [ntensor] of shared parameters; NULL: not yet */
+	ap_id *first; /* first operator of each tie; AP_NONE: not yet */
 };
 
-/* The first operator of the node's tie; itself where it has none or is the first. */
+/* The first operator of the node's tie; the node itself if it has none. */
 static ap_id first_of_key(struct sharing *h, ap_id node)
 {
 	ap_id tie = h->s->node[node].tie;
@@ -724,8 +722,8 @@ static bool agrees(struct sharing *h, ap_id node, const int32_t *count, const ap
 			bound_of(s, node), count));
 }
 
-/* The cheapest to reach of those candidates that agree, of all where h is NULL; false where there is none. A
- * Reshape then lies as its producer does, as far as its own counts can say it. */
+/* Settles on the candidate with the cheapest edges, if h is not NULL of those that agree; false if
+ * none. A Reshape so takes its producer's layout, as far as its counts allow. */
 static bool settle_cheapest(struct prop *s, struct sharing *h, ap_id node)
 {
 	const struct ap_ms_class *c = ap_ms_class(&s->cand, s->node[node].class);
@@ -748,7 +746,7 @@ static bool settle_cheapest(struct prop *s, struct sharing *h, ap_id node)
 	return best < c->n;
 }
 
-/* Nobody finds a layout that all can have: all that hang together by parameters stay whole. */
+/* No layout suits all users: the tensor stays whole, with all operators connected by parameters. */
 static void leave_whole(struct sharing *h, ap_id tensor)
 {
 	const struct ap_graph *g = h->s->g;
@@ -802,8 +800,8 @@ static void settle_parameter(struct sharing *h, ap_id tensor)
 	}
 }
 
-/* After the propagation: shared parameters, what was not reached, and Reshapes. All counts are then
- * there. */
+/* Decides, after the searches, users of shared parameters that disagree, operators that were not
+ * reached, and Reshapes: then all have counts. */
 static void finish(struct prop *s)
 {
 	const ap_id nnode = s->g->nnode;
@@ -835,7 +833,7 @@ static void finish(struct prop *s)
 			settle_parameter(&h, t);
 }
 
-/* False: no operator has a strategy. */
+/* Returns false if no operator has a strategy. */
 static bool complete(struct prop *s, const int32_t *const *held, int32_t (*row)[AP_MAX_FACTOR],
 	const int32_t **counts)
 {

@@ -28,7 +28,7 @@ const struct ap_route *ap_route_at(size_t i)
 	return i < AP_COUNT(routes) ? &routes[i] : NULL;
 }
 
-/* Of a route that keeps nothing. */
+/* A completer that keeps nothing between runs. */
 struct plain {
 	struct ap_completer base;
 	const struct ap_route *route;

@@ -16,7 +16,7 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
-/* Operators that MindSpore would stop at, those of one reason together: repeated layers have them all. */
+/* Operators that MindSpore would stop at, by reason, as those of repeated layers share one. */
 struct refusals {
 	struct ap_map *reasons; /* ids of v */
 	struct {
@@ -43,7 +43,7 @@ struct batch {
 	int32_t (*cut)[AP_MAX_RANK];
 };
 
-/* Of one micro-batch. */
+/* In one micro-batch. */
 static int64_t length_of(const struct batch *x, ap_id tensor, int d)
 {
 	const struct ap_tensor *t = &x->g->tensor[tensor];
@@ -51,7 +51,7 @@ static int64_t length_of(const struct batch *x, ap_id tensor, int d)
 	return t->shape.dim[d] / (t->batch >> d & 1 ? x->step->micro_batches : 1);
 }
 
-/* Has each operand a vector of as many values as it has dimensions? */
+/* Is there a vector of as many values as dimensions for each operand? */
 static bool is_of_operands(const struct batch *x)
 {
 	const struct ap_bound *b = &x->n->bound;
@@ -177,7 +177,7 @@ static void cut_batch(struct batch *x, const int32_t **out)
 	ap_arena_release(x->ctx->scratch, mark);
 }
 
-/* all: operators with a parameter, too. */
+/* all: operators with a parameter as well. */
 static enum ap_status cut_open(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, bool all, const int32_t *const *held, const int32_t **counts)
 {
@@ -199,7 +199,7 @@ static enum ap_status cut_open(struct ap_ctx *ctx, const struct ap_graph *g, con
 	return st;
 }
 
-/* The first one in the graph's order that is at odds with another. */
+/* Reports the first operator, in the graph's order, that conflicts with another. */
 static enum ap_status check_together(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const int32_t *const *counts)
 {
