@@ -27,10 +27,10 @@ struct bucketing {
 	const struct ap_plan *p;
 	const struct ap_parts *x;
 	struct ap_map *keys;
-	AP_VEC(uint32_t) open; /* the bucket that is open for a key */
+	AP_VEC(uint32_t) open; /* by keys: the bucket to put into */
 	AP_VEC(struct ap_bucket) buckets;
 	AP_VEC(struct member) members;
-	int64_t *met; /* [nstage] AllReduces so far: positions of AP_FUSION_INDEX */
+	int64_t *met; /* [nstage] AllReduces so far: the position for AP_FUSION_INDEX */
 };
 
 static bool is_ascend(const struct ap_plan *p)
@@ -38,7 +38,7 @@ static bool is_ascend(const struct ap_plan *p)
 	return p->machine->chip->hccl[0] != '\0';
 }
 
-/* -1: not given. */
+/* The fusion number; -1: not given. */
 static int32_t number_of(const struct ap_plan *p, const struct ap_tensor *t)
 {
 	if (!is_ascend(p))
@@ -142,7 +142,7 @@ static void put(struct bucketing *b, ap_id node, uint32_t comm)
 	AP_PUSH(b->ctx->scratch, b->members, ((struct member){tensor, node, comm, b->open.v[id]}));
 }
 
-/* Gradients as they become ready: the last part's first, and in each the last operator's. */
+/* In the order in which gradients become ready: from the last part and operator to the first. */
 static void put_gradients(struct bucketing *b)
 {
 	const struct ap_parts *x = b->x;

@@ -4,10 +4,10 @@
 #include "base/arena.h"
 #include "rule/op.h"
 
-/* Who reads a tensor's values in the backward pass: nodes, AP_NONE where there is none. The backward pass
- * runs from high to low. */
+/* The nodes that read a tensor's values in the backward pass, which runs from high to low; AP_NONE:
+ * no node. */
 struct readers {
-	ap_id first, last; /* in the pass for activations, or in the whole one */
+	ap_id first, last; /* in the pass for activations, or the whole pass */
 	ap_id last_late; /* in the pass for weights */
 };
 
@@ -17,7 +17,7 @@ struct living {
 	int64_t *kept, *again, *freed, *freed_again, *freed_late, *late, *rest, *fixed;
 	double *share;
 	struct readers *of; /* [ntensor] */
-	ap_id *needed; /* [nnode] the first that reads what the node made */
+	ap_id *needed; /* [nnode] the first reader of what is recomputed for the node */
 };
 
 static const struct readers nobody = {AP_NONE, AP_NONE, AP_NONE};
@@ -37,8 +37,8 @@ static struct readers self(const struct living *l, ap_id node)
 	return (struct readers){node, node, l->share[node] > 0 ? node : AP_NONE};
 }
 
-/* Does the operator hold something that only its own backward pass reads: a result, an input of the
- * graph, an operand in another type, with its halo or put together from its parts? */
+/* Does the operator keep something that only its own backward pass reads: a result, a graph input,
+ * an operand that is cast, has a halo or is gathered? */
 static bool reads_its_own(const struct ap_task *t)
 {
 	for (int o = 0; o < t->bound->nout; o++)
@@ -52,7 +52,7 @@ static bool reads_its_own(const struct ap_task *t)
 	return false;
 }
 
-/* Bytes that the forward pass of a node allocates (or its recomputation) go when their readers ran. */
+/* Frees bytes that a node allocated after the last reader's pass. */
 static void free_after(struct living *l, ap_id node, int64_t bytes, const struct readers *r)
 {
 	if (r->last_late != AP_NONE)
@@ -74,7 +74,7 @@ static void free_again_after(struct living *l, ap_id node, int64_t bytes, const 
 	free_after(l, node, bytes, &early);
 }
 
-/* The copies that redistributions to the node's operands leave, or that are made anew. */
+/* Copies that redistributions to the node's operands keep or recompute. */
 static void copies(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
@@ -95,7 +95,7 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 	}
 }
 
-/* What a node makes itself, or again. */
+/* Activations that a node keeps or recomputes itself. */
 static void results(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
@@ -111,7 +111,7 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 	free_again_after(l, node, c->recompute_bytes, r);
 }
 
-/* Users come before producers, so readers of results are final. */
+/* Called for users before producers, so readers of results are final. */
 static void live_of_node(struct living *l, ap_id node)
 {
 	const struct ap_node *n = &l->p->graph->node[node];
@@ -147,7 +147,7 @@ static uint32_t count_sets(const struct ap_plan *p)
 	return n;
 }
 
-/* Sets by part: a set of operators that lies in two is recomputed in each on its own. */
+/* Numbers sets by part: a set with operators in two parts is recomputed in each separately. */
 static uint32_t number_sets(struct ap_arena *scratch, const struct ap_parts *x, uint32_t *set_of)
 {
 	uint32_t given = count_sets(x->p), n = 0;

@@ -21,7 +21,7 @@
 #include "shard/layout.h"
 #include "shard/reshard.h"
 
-#define MOST_LENT 32 /* results of an operator, of which it is looked whether they are held */
+#define MOST_LENT 32 /* results of an operator that may count as unread */
 
 struct ap_plan_maker {
 	struct ap_ctx *ctx;
@@ -35,7 +35,7 @@ struct ap_plan_maker {
 
 struct op_key {
 	uint32_t class;
-	uint32_t unread; /* results, a bit each, that are lent and that nobody reads where they lie */
+	uint32_t unread; /* mask of lent results that no operator reads in their own layout */
 	int32_t count[AP_MAX_FACTOR];
 };
 
@@ -60,7 +60,7 @@ static void list_comm(void *user, const struct ap_comm *c)
 	AP_PUSH(l->k->ctx->arena, l->comms, x);
 }
 
-/* What is lent and lies where nobody reads it is lent to nobody. */
+/* Lent results that are unread are not kept. */
 static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread)
 {
 	struct ap_arena *arena = k->ctx->arena;
@@ -107,7 +107,7 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 	op->in_checkpoint = n->param != AP_NONE && ap_op_has_strategy(b->row);
 }
 
-/* A redistribution on the way to an operand; nstep 0: none. */
+/* The redistribution to an operand; nstep 0: none. */
 static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
 	const struct ap_layout *a, const struct ap_layout *b)
 {
@@ -145,7 +145,7 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	return k->moves.v[id];
 }
 
-/* Is the copy that a redistribution leaves made again from what lies there, not held? */
+/* Is the redistribution's result made again from its source instead of kept? */
 static bool is_made_anew(const struct ap_plan *p, const struct ap_plan_move *m)
 {
 	return p->task[m->to].in[m->operand].again ||
@@ -153,8 +153,8 @@ static bool is_made_anew(const struct ap_plan *p, const struct ap_plan_move *m)
 }
 
 /*
- * What is held for the backward passes of others: a result, or the copy that a redistribution to a view
- * leaves, only where one of them reads it as it lies; what is redistributed further leaves a copy of its
+ * A result, or the copy that a redistribution to a view makes, is kept for backward passes of
+ * others only if one of them reads it in that layout; a further redistribution keeps a copy of its
  * own. Readers come before what they read.
  */
 static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_plan_move *move,
@@ -223,7 +223,7 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct a
 	ap_arena_release(k->ctx->scratch, mark);
 }
 
-/* The collectives that the gradient of a use goes through; their number. */
+/* Lists the collectives of the gradient of a use (out NULL: not); returns their number. */
 static uint32_t list_exchanges(const struct ap_plan *p, const struct ap_use *use,
 	struct ap_plan_exchange *out)
 {
@@ -242,7 +242,7 @@ static uint32_t list_exchanges(const struct ap_plan *p, const struct ap_use *use
 	return n;
 }
 
-/* The collectives of all uses; the owner's first. */
+/* Lists the collectives of all uses, the owner's first. */
 static void exchanges(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tensor *t,
 	struct ap_plan_param *out)
 {

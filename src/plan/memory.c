@@ -25,7 +25,7 @@ static bool recomputes(const struct ap_plan *p)
 	return false;
 }
 
-/* Sets are recomputed one at a time, but one may be needed until the next has begun. */
+/* Sets are recomputed one at a time, but may overlap: one is needed until the next has begun. */
 static void add_recompute(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_plan_stage *stage)
 {
 	struct ap_parts index;
@@ -41,7 +41,7 @@ static void add_recompute(struct ap_ctx *ctx, const struct ap_plan *p, struct ap
 		stage[s].memory.recompute = bytes[s];
 }
 
-/* Does the redistribution leave a copy that is held? One that is made anew is recomputed. */
+/* Does the redistribution keep a copy? One that is made again counts as recomputed. */
 static bool holds(const struct ap_plan *p, const struct ap_plan_move *move)
 {
 	return move->from != AP_NONE && !p->task[move->to].in[move->operand].again;
@@ -99,7 +99,7 @@ static void add_operators(const struct ap_plan *p, struct ap_plan_stage *stage, 
 	}
 }
 
-/* Instant i of a stage: what it holds by segment. */
+/* The micro-batches held at instant i of stage s, by segment. */
 static void look(const struct ap_pipe *pipe, uint32_t s, uint32_t i, const int64_t **held,
 	const int64_t **late)
 {
@@ -115,7 +115,7 @@ static void look(const struct ap_pipe *pipe, uint32_t s, uint32_t i, const int64
 	}
 }
 
-/* The instant at which a stage holds most. */
+/* Finds the instant at which a stage holds most bytes. */
 static void add_activations(const struct ap_pipe *pipe, uint32_t s, const struct kept *k,
 	struct ap_plan_stage *stage)
 {
@@ -259,7 +259,7 @@ static uint32_t worst_stage(const struct ap_plan *p)
 	return worst;
 }
 
-/* A name that a message would cut at its end, which tells it from others, is that of its cell. */
+/* Messages cut long names at the end, which tells them apart: the cell replaces the scope. */
 static const char *name_of(struct ap_ctx *ctx, const struct ap_node *n)
 {
 	const char *last = strrchr(n->name, '/');

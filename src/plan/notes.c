@@ -20,7 +20,7 @@ struct tally { /* of trained parameters */
 	uint32_t all, dealt;
 	uint32_t single; /* no two devices hold the same slice */
 	uint32_t small, kept, uneven;
-	uint32_t exchanged, narrow; /* gradients that are exchanged, and those of 16 bits among them */
+	uint32_t exchanged, narrow; /* exchanged gradients, and those of 16 bits among them */
 	uint32_t layerwise;
 };
 
@@ -74,10 +74,10 @@ static void add_reason(struct ap_str *s, uint32_t n, const char *one, const char
 
 struct dealing {
 	uint32_t n; /* trained parameters that are dealt */
-	int64_t bytes; /* of them that a device need not hold */
+	int64_t bytes; /* of them that a device does not hold */
 };
 
-/* What groups of so many devices would deal, cut as the plan has it. */
+/* What optimizer groups of `size` devices would deal, with the plan's cuts. */
 static struct dealing dealt_by(const struct ap_plan *p, int64_t size)
 {
 	struct ap_step step = *p->step;
@@ -115,7 +115,7 @@ static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struc
 	}
 	add_reason(&why, t->kept, "has a flag that keeps it whole", "have a flag that keeps them whole");
 	add_reason(&why, t->uneven, "has rows that do not divide", "have rows that do not divide");
-	/* The size of groups that would save most, of equals the smallest. */
+	/* The smallest size of groups that would save most. */
 	for (int64_t size = 2; size <= p->machine->ndev; size++) {
 		struct dealing d = p->machine->ndev % size ? most : dealt_by(p, size);
 
@@ -131,7 +131,7 @@ static void note_shards(struct ap_ctx *ctx, const struct ap_plan *p, const struc
 		t->all, why.s);
 }
 
-/* Gradients that an AllReduce sums, in the stage with most of them. */
+/* The most gradients of a stage that an AllReduce sums. */
 static int64_t most_allreduces(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	int64_t *of = AP_NEW_N(ctx->scratch, int64_t, p->nstage), most = 0;
@@ -184,7 +184,7 @@ void ap_plan_notes(struct ap_ctx *ctx, const struct ap_plan *p)
 	const struct ap_step *step = p->step;
 	const struct ap_graph *g = p->graph;
 
-	/* cross_batch is an attribute of any primitive; only reductions compute otherwise for it. */
+	/* Any primitive may have cross_batch; only for reductions it makes a difference. */
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &g->node[i];
 		const struct ap_where where = {.file = g->file, .oper = n->name};

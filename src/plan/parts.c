@@ -59,8 +59,8 @@ static void index_moves(struct ap_arena *scratch, struct ap_parts *x)
 	x->first_move = first;
 }
 
-/* The user of a parameter that runs back last, of those that run with every micro-batch; AP_NONE where
- * there is none. */
+/* The user of a parameter whose backward pass is the last, of those that run with every
+ * micro-batch; AP_NONE if none. */
 static ap_id last_to_run_back(const struct ap_parts *x, const struct ap_tensor *t)
 {
 	ap_id last = AP_NONE;
@@ -83,7 +83,7 @@ struct gathering {
 	AP_VEC(struct ap_gradient) all;
 };
 
-/* The collectives of a gradient that `node` exchanges; of all its operands where operand is negative. */
+/* Adds the gradient collectives of an operand of node; of all operands if operand is negative. */
 static void gather(struct gathering *l, ap_id node, int operand)
 {
 	const struct ap_plan_op *op = &l->x->p->op[node];
@@ -100,7 +100,7 @@ static void gather(struct gathering *l, ap_id node, int operand)
 	}
 }
 
-/* mindspore: the gradient of a parameter goes out, by its owner, when all users have sent theirs. */
+/* mindspore: the owner exchanges a parameter's gradient once the last user has added its own. */
 static void gather_mirrored(struct gathering *l, const ap_id *last, ap_id node)
 {
 	const struct ap_task *t = &l->x->p->task[node];

@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 
-/* A pass under way. */
 struct running {
 	struct ap_pass_maker *m;
 	struct ap_pass_run *run;
@@ -34,8 +33,8 @@ static void sample(struct running *r, double at, int64_t bytes)
 		AP_PUSH(r->m->ctx->scratch, r->run->samples, s);
 }
 
-/* A kernel of `work` seconds on the compute stream, slower while gradients are on their way. It
- * allocates at its start, with its temporaries, and frees at its end. */
+/* Runs a kernel of `work` seconds, slowed while gradients are exchanged. It allocates at its start,
+ * with its temporaries, and frees at its end. */
 static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, double work, double from,
 	int64_t allocated, int64_t freed)
 {
@@ -64,7 +63,7 @@ static double collective(struct running *r, enum ap_event_kind kind, uint32_t in
 	return r->comm;
 }
 
-/* Runs the node's collectives of a phase one after another; of results, or of operands. */
+/* Runs the node's collectives of a phase, of results or of operands, in sequence. */
 static double collectives(struct running *r, ap_id node, enum ap_phase phase, bool of_results,
 	double from)
 {
@@ -81,7 +80,7 @@ static double collectives(struct running *r, ap_id node, enum ap_phase phase, bo
 
 enum way { THERE, BACK, AGAIN };
 
-/* Of one micro-batch. The way there again is part of what the way back costs. */
+/* Seconds for one micro-batch. backward_s includes the repeated forward move, AGAIN. */
 static double move_s(const struct running *r, const struct ap_plan_move *move, enum way way)
 {
 	const struct ap_move_cost *c = &move->cost;
@@ -98,7 +97,7 @@ static double move_s(const struct running *r, const struct ap_plan_move *move, e
 	return again ? c->forward_s * r->m->per_micro : 0;
 }
 
-/* The redistributions to operand i; those of a node are in the order of its operands. */
+/* Runs the redistributions to operand i; a node's are in the order of operands. */
 static double moves(struct running *r, ap_id node, uint32_t i, enum way way, double at)
 {
 	const struct ap_parts *x = r->m->x;
@@ -142,7 +141,7 @@ static double *again_at(const struct running *r, ap_id tensor)
 	return &r->m->again[ap_live_root(r->m->p->graph, tensor)];
 }
 
-/* What a set brings back of a node: operands in their layouts, and results. */
+/* Recomputes what a set has of a node: redistributed operands, and results. */
 static void again(struct running *r, ap_id node)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
@@ -168,7 +167,7 @@ static void again(struct running *r, ap_id node)
 
 static void complete(struct running *r, uint32_t gradient, double at);
 
-/* All gradients of a bucket are there. */
+/* Runs a bucket whose gradients are all complete. */
 static void launch(struct running *r, uint32_t bucket)
 {
 	struct ap_pass_maker *m = r->m;
@@ -205,7 +204,7 @@ static void exchange(struct running *r, ap_id node, double at)
 	if (!r->last) {
 		const struct ap_plan_op *op = &r->m->p->op[node];
 
-		/* Gradients that are kept in parts, of a micro-batch that is not the last. */
+		/* Dealt gradients are reduced with every micro-batch. */
 		for (uint32_t i = 0; i < op->ncomm; i++)
 			if (op->comm[i].comm.each)
 				collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at);
@@ -216,8 +215,8 @@ static void exchange(struct running *r, ap_id node, double at)
 			complete(r, i, at);
 }
 
-/* When all that the backward pass of a node reads is there: gradients of its results, and what was
- * computed again. */
+/* When all inputs of the node's backward pass are ready: gradients of its results, and recomputed
+ * tensors. */
 static double backward_ready(const struct running *r, ap_id node)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
@@ -234,7 +233,7 @@ static double backward_ready(const struct running *r, ap_id node)
 	return at;
 }
 
-/* Kernels of the gradients of one micro-batch. */
+/* Seconds of gradient kernels for one micro-batch. */
 static double backward_s(const struct running *r, ap_id node)
 {
 	const struct ap_op_cost *c = &r->m->p->op[node].cost;
@@ -276,8 +275,8 @@ static void backward(struct running *r, ap_id node)
 	}
 }
 
-/* The gradients of weights, where they have a pass of their own. What goes out has waited for all of
- * them so far: an operator that finds none here may share its parameter with one that does. */
+/* A node in the pass for weights. The exchange waits for all kernels so far, as a node without one
+ * here may share its parameter with a node that has one. */
 static void weights(struct running *r, ap_id node)
 {
 	double share = r->m->live->weight_share[node];
@@ -288,7 +287,7 @@ static void weights(struct running *r, ap_id node)
 	exchange(r, node, r->compute);
 }
 
-/* A pass over the part's nodes that run with every micro-batch. */
+/* Calls run for the part's nodes that run with every micro-batch. */
 static void each(struct running *r, bool back, void (*run)(struct running *r, ap_id node))
 {
 	const struct ap_parts *x = r->m->x;

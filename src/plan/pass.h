@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when the
- * compute stream is free and its operands are there; what moves or sums them takes the communication
- * stream. The pass that finishes the part's last micro-batch exchanges gradients: a bucket goes out
- * when its last gradient is complete and the gradient stream is free, and slows kernels beside it.
+ * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when
+ * the compute stream is free and its operands are ready; redistributions and sums of operands run
+ * on the communication stream. The pass that finishes the part's last micro-batch exchanges
+ * gradients: a bucket starts when its last gradient is complete and the gradient stream is free,
+ * and slows kernels beside it.
  */
 #ifndef AP_PLAN_PASS_H
 #define AP_PLAN_PASS_H
@@ -21,15 +22,15 @@ struct ap_pass_event {
 	double start_s, end_s; /* from the start of the pass */
 };
 
-struct ap_pass_sample { /* memory from then on, beyond what was held at the start of the pass */
+struct ap_pass_sample { /* memory from at_s on, less that held at the start of the pass */
 	double at_s;
 	int64_t bytes;
 };
 
 struct ap_pass_run {
 	double span_s, compute_s, communication_s;
-	int64_t most_bytes; /* held at once during the pass, beyond what was at its start */
-	int64_t net_bytes; /* held after it */
+	int64_t most_bytes; /* most held during the pass, less that held at its start */
+	int64_t net_bytes; /* held after it, less that held at its start */
 	AP_VEC(struct ap_pass_event) events; /* by start on each stream; empty unless recorded */
 	AP_VEC(struct ap_pass_sample) samples; /* by time */
 };
@@ -43,22 +44,22 @@ struct ap_pass_maker {
 	bool splits, record;
 	double per_micro; /* 1 / number of micro-batches */
 	double slowdown; /* of kernels beside a gradient exchange */
-	double *ready; /* [ntensor] the tensor is there; backward: its gradient is */
-	double *again; /* [ntensor] it is there once more */
+	double *ready; /* [ntensor] when the tensor is ready; backward: its gradient */
+	double *again; /* [ntensor] when it is recomputed */
 	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
-	uint32_t *bucket_left; /* [buckets] gradients to be completed */
-	double *bucket_ready; /* [buckets] in the part that was looked at last */
+	uint32_t *bucket_left; /* [buckets] gradients not yet complete */
+	double *bucket_ready; /* [buckets] when ready, in the part simulated last */
 	int32_t *bucket_part; /* [buckets] that part, or -1 */
 	double *gradient_ready; /* [gradient of x] from the start of the last pass of gradient_part */
 	int32_t *gradient_part; /* -1: in no pass */
-	AP_VEC(uint32_t) launched; /* buckets in the order in which they are complete */
+	AP_VEC(uint32_t) launched; /* buckets in order of completion */
 };
 
 void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const struct ap_live *live,
 	const struct ap_buckets *buckets, bool splits, bool record, struct ap_pass_maker *out);
 
-/* One pass of a part. last: it exchanges gradients; asked for once per part, parts in descending order.
- * In scratch. O(operators + collectives + redistributions of the part). */
+/* Simulates one pass of a part. last: with the exchange of gradients, to be called once per part,
+ * parts in descending order. In scratch. O(operators + collectives + redistributions of part). */
 void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool last,
 	struct ap_pass_run *out);
 

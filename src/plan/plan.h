@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan: everything that was decided and predicted, ready to be written. Made once from a choice
- * of counts per operator by ap_plan_make(); immutable. All strings and arrays in the run arena.
+ * The plan: everything that was decided and predicted, ready to be written. Made once from counts
+ * per operator by ap_plan_make(); immutable. All strings and arrays in the run arena.
  */
 #ifndef AP_PLAN_PLAN_H
 #define AP_PLAN_PLAN_H
@@ -32,13 +32,13 @@ struct ap_plan_move { /* one per edge whose layouts differ */
 	struct ap_layout a, b;
 	int nstep, nback;
 	const struct ap_reshard_step *step;
-	const struct ap_reshard_step *back; /* of the gradient, generic; mindspore: none, the adjoints of
-	                                       step bring it back */
+	const struct ap_reshard_step *back; /* of the gradient (generic); mindspore: none, the
+	                                       adjoints of step are taken */
 	struct ap_move_cost cost;
 };
 
-struct ap_plan_exchange { /* a collective that the gradient of a parameter goes through */
-	ap_id node; /* whose it is: the owner, or, generic, any user */
+struct ap_plan_exchange { /* a collective of the gradient of a parameter */
+	ap_id node; /* the parameter's owner; generic: any user */
 	const struct ap_comm *comm;
 };
 
@@ -52,15 +52,15 @@ struct ap_plan_param { /* one per parameter in use, in graph order */
 	struct ap_opt_shard shard;
 	struct ap_axes gradient; /* group of the owner's gradient exchange; empty: none */
 	uint32_t nexchange;
-	const struct ap_plan_exchange *exchange; /* the owner's, then user by user, in the order of running */
+	const struct ap_plan_exchange *exchange; /* the owner's, then each user's, in execution order */
 };
 
 struct ap_memory { /* bytes on one rank, by kind */
-	int64_t weights; /* parameters and constants, dealt where the optimizer is sharded */
-	int64_t gathered; /* whole copies of dealt weights that live through the step */
+	int64_t weights; /* parameters and constants, after optimizer sharding */
+	int64_t gathered; /* gathered copies of dealt weights, held through the step */
 	int64_t gradients, optimizer;
-	int64_t activations; /* kept, of all that is in flight when they are the most */
-	int64_t recompute; /* largest set of activations that is computed again at once */
+	int64_t activations; /* kept, of all micro-batches in flight, at the worst instant */
+	int64_t recompute; /* largest set of activations recomputed at once */
 	int64_t temporary, context, buffers;
 	int64_t total;
 };
@@ -68,15 +68,15 @@ struct ap_memory { /* bytes on one rank, by kind */
 struct ap_plan_stage { /* one per pipeline stage; ranks [first_rank, first_rank + machine->ndev) */
 	int64_t first_rank;
 	uint32_t noperator;
-	int64_t in_flight; /* passes of a segment over a micro-batch whose activations are held at once: the
-	                      most in the course of the step; of one segment micro-batches */
-	struct ap_memory memory; /* additive: what the limit is about */
-	int64_t peak_bytes; /* by liveness, simulated; at most memory.total */
+	int64_t in_flight; /* most activations held at once, counted in passes of a segment over a
+	                      micro-batch */
+	struct ap_memory memory; /* additive: compared with the limit */
+	int64_t peak_bytes; /* by simulated liveness; at most memory.total */
 	double forward_s, backward_s; /* simulated, of one micro-batch, all segments */
-	double idle_s; /* neither computing nor waiting for its own communication, start to end */
-	uint32_t instant; /* at which activations are the most bytes, of step->pipe->instants */
+	double idle_s; /* neither computing nor waiting for its own communication */
+	uint32_t instant; /* the worst of step->pipe->instants: with most bytes of activations */
 	const int64_t *held; /* [segments] micro-batches whose activations are held then */
-	const int64_t *late; /* [segments] those that wait for their pass for weights; NULL: there is none */
+	const int64_t *late; /* [segments] those that wait for their pass for weights; NULL: none */
 };
 
 struct ap_bucket { /* collectives of gradients or weights that run as one */
@@ -86,21 +86,21 @@ struct ap_bucket { /* collectives of gradients or weights that run as one */
 	int64_t bytes;
 	double time_s;
 	uint32_t n;
-	const ap_id *tensor; /* parameters, in the order of running */
-	const struct ap_bucket_part { /* [n] and their collectives: which one of the node's */
+	const ap_id *tensor; /* [n] parameters, in execution order */
+	const struct ap_bucket_part { /* [n] their collectives */
 		ap_id node;
-		uint32_t comm;
+		uint32_t comm; /* index in the node's collectives */
 	} *part;
 };
 
-/* Simulated. Seconds of a device, mean over the stages, so that step = compute + exposed communication +
+/* Simulated seconds of a device, means over the stages: step = compute + exposed communication +
  * bubble + optimizer. */
 struct ap_prediction {
 	double step_time_s;
-	double compute_s; /* kernels, what is recomputed among them */
+	double compute_s; /* kernels, with recomputation */
 	double communication_s; /* all collectives of the passes and of the gradient exchange */
-	double exposed_communication_s; /* the part that nothing hides */
-	double bubble_s; /* the stages wait for one another, and for what is sent between them */
+	double exposed_communication_s; /* the part not overlapped by kernels */
+	double bubble_s; /* stages waiting for one another and for sends */
 	double optimizer_s; /* updates, and the gathering of weights */
 	double samples_per_s; /* batch / step time; 0 without a batch */
 	struct ap_memory memory; /* of the stage that needs most */
@@ -125,20 +125,20 @@ enum ap_event_kind {
 	AP_EVENT_MOVE_BACK,
 	AP_EVENT_OPTIMIZER,
 	/* Only in the trace (plan/simulate.h): */
-	AP_EVENT_AGAIN, /* a kernel of the forward pass that is recomputed */
-	AP_EVENT_WEIGHT, /* the gradients of weights, where they have a pass of their own */
-	AP_EVENT_BUCKET, /* index: of the bucket */
-	AP_EVENT_SEND /* to another stage; index, sub: the parts it goes from and to */
+	AP_EVENT_AGAIN, /* a recomputed kernel of the forward pass */
+	AP_EVENT_WEIGHT, /* gradients of weights, if they have a pass of their own */
+	AP_EVENT_BUCKET, /* index: the bucket */
+	AP_EVENT_SEND /* to another stage; index, sub: the sending and the receiving part */
 };
 
-/* Of the schedule: the last micro-batch and the optimizer step of each stage, by start per stream. A
- * bucket's time is shared out among its collectives by their bytes. What is recomputed, gradients of
- * weights that have a pass of their own and what goes between stages are in the trace only. */
+/* The schedule: the last micro-batch and the optimizer step of each stage, by start per stream. A
+ * bucket's time is divided among its collectives by bytes. Recomputation, passes for weights and
+ * sends between stages are in the trace only. */
 struct ap_event {
 	enum ap_event_kind kind;
 	uint32_t index; /* node; index of the redistribution for MOVE and MOVE_BACK */
-	uint32_t sub; /* COMM: which of the node's collectives */
-	double start_s, end_s; /* from the start of the first of that stage's passes over it */
+	uint32_t sub; /* COMM: index in the node's collectives */
+	double start_s, end_s; /* from the start of the stage's first pass over that micro-batch */
 };
 
 struct ap_search_info {
@@ -147,28 +147,27 @@ struct ap_search_info {
 	bool complete;
 	double objective_s, lower_bound_s, gap;
 	uint64_t work;
-	const struct ap_certificate *certificate; /* NULL: none was asked for */
+	const struct ap_certificate *certificate; /* NULL: not requested */
 };
 
-/* An operator that a route decides otherwise than the free optimum does, and what that costs. */
+/* An operator that a route cuts otherwise than the free optimum, and what that costs. */
 struct ap_route_differ {
 	ap_id node;
 	const int32_t *free_count; /* of the free optimum, [factor] */
-	double operator_s; /* of the objective: the operator's own share */
-	double moves_s; /* and what is redistributed before it, and behind it to operators that do not
-	                 * differ */
+	double operator_s; /* difference in the objective: the operator's own share */
+	double moves_s; /* and redistributions to it, and from it to operators that do not differ */
 };
 
 struct ap_plan_route { /* what the route made of a plan */
 	const struct ap_route *route;
 	double free_objective_s, free_step_time_s; /* of the free optimum */
-	double loss_s; /* objective of the plan above the free one's: the sum of what each operator costs */
+	double loss_s; /* objective less the free one's: the sum over differ */
 	uint32_t n;
 	const struct ap_route_differ *differ; /* [n], in the graph's order */
 };
 
 struct ap_plan {
-	const struct ap_graph *graph; /* staged, where there are several stages */
+	const struct ap_graph *graph; /* staged if there are several stages */
 	const struct ap_machine *machine;
 	const struct ap_step *step;
 	const struct ap_task *task;
@@ -187,7 +186,7 @@ struct ap_plan {
 	int64_t capacity_bytes; /* usable memory of a device */
 	struct ap_search_info search;
 	struct ap_prediction prediction;
-	const struct ap_plan_route *route; /* NULL: it was made without asking for one */
+	const struct ap_plan_route *route; /* NULL: made without a route */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;
 	uint32_t nsetting; /* effective settings, for the echo */

@@ -14,7 +14,6 @@ static double optimizer_s(const struct ap_whole_step_stage *s)
 	return s->end_s - s->update_s;
 }
 
-/* Means over the stages. */
 static void predict(const struct ap_whole_step *w, struct ap_prediction *out)
 {
 	double n = w->x.nstage;
@@ -72,16 +71,15 @@ void ap_simulate(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_simulati
 	ap_arena_release(ctx->scratch, mark);
 }
 
-/* The events of the last micro-batch and of the optimizer, stage by stage. */
 struct listing {
 	struct ap_ctx *ctx;
 	const struct ap_whole_step *w;
 	const struct ap_plan *p;
 	AP_VEC(struct ap_event) events;
 	int32_t stage;
-	double origin_s; /* start of the first pass over that micro-batch */
-	double end_s; /* of the last one, from there; later of the exchange */
-	double *last_start_s; /* [npart] of the last slot of a part, from there */
+	double origin_s; /* start of the stage's first pass over the last micro-batch */
+	double end_s; /* of the last pass, from origin_s; later of the exchange */
+	double *last_start_s; /* [npart] start of a part's last slot, from origin_s */
 };
 
 static void list(struct listing *l, enum ap_event_kind kind, uint32_t index, uint32_t sub, double start,
@@ -92,7 +90,7 @@ static void list(struct listing *l, enum ap_event_kind kind, uint32_t index, uin
 	AP_PUSH(l->ctx->arena, l->events, e);
 }
 
-/* What is recomputed is said of the operator, and not listed again; its collectives are its own. */
+/* Recomputed kernels and moves are not listed; collectives of recomputation are. */
 static void list_slot(struct listing *l, const struct ap_pass_run *run, enum ap_pass pass, double at)
 {
 	for (size_t i = 0; i < run->events.n; i++) {
@@ -104,7 +102,7 @@ static void list_slot(struct listing *l, const struct ap_pass_run *run, enum ap_
 	}
 }
 
-/* Sums along the slots, so that one that follows another at once does so to the last bit. */
+/* Adds times slot by slot, so that adjacent slots meet to the last bit. */
 static void list_passes(struct listing *l)
 {
 	const struct ap_timeline *t = l->w->timeline;
@@ -192,15 +190,15 @@ const struct ap_event *ap_simulate_schedule(struct ap_ctx *ctx, const struct ap_
 	return l.events.v;
 }
 
-/* All events of a step in order of start: those of each stream are in order, and are merged. */
+/* The sorted streams whose events are merged. */
 enum source { OF_COMPUTE, OF_COMMUNICATION, OF_GRADIENT, OF_MEMORY, OF_LINKS, OF_PARAMETERS };
 
 /* The next event, or memory sample, of one stream. */
 struct head {
 	enum source source;
 	int32_t stage;
-	uint32_t slot; /* of the timeline; past the end: what comes after the passes */
-	size_t i; /* within it */
+	uint32_t slot; /* of the timeline; past the end: after the passes */
+	size_t i; /* in the slot */
 	int64_t held; /* memory at the start of the slot */
 	double free_s; /* the stream's last end */
 	struct ap_trace_event event;
@@ -269,7 +267,7 @@ static bool take_update(const struct merging *m, struct head *h)
 	return false;
 }
 
-/* Buckets of gradients as they go out, then those of weights. */
+/* Buckets of gradients in order of execution, then those of weights. */
 static bool take_bucket(const struct merging *m, struct head *h)
 {
 	const struct ap_whole_step *w = m->w;
@@ -339,7 +337,7 @@ static bool take_parameter(const struct merging *m, struct head *h)
 	return true;
 }
 
-/* Times that are in order stay so when the same is added to all. */
+/* Adding late_s to all times keeps their order. */
 static void advance(const struct merging *m, struct head *h)
 {
 	switch (h->source) {
@@ -375,7 +373,7 @@ static double time_of(const struct head *h)
 	return h->source == OF_MEMORY ? h->memory.at_s : h->event.start_s;
 }
 
-/* The earliest; of several the one that was opened first. */
+/* The earliest head; of equal ones the one opened first. */
 static struct head *earliest(const struct merging *m)
 {
 	struct head *best = NULL;
@@ -417,7 +415,7 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	struct head *h;
 
 	ap_whole_step_make(ctx, p, true, &w);
-	/* Parameters and their gradients in order, all from the start of the step. */
+	/* Sends of parameters and of gradients in order, both from the start of the step. */
 	for (size_t i = 0; i < w.sends.n; i++) {
 		struct ap_whole_step_send *s = &w.sends.v[i];
 

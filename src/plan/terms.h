@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and figures of a plan that more than one reader of it uses. */
+/* Words and figures of a plan that several of its readers share. */
 #ifndef AP_PLAN_TERMS_H
 #define AP_PLAN_TERMS_H
 
@@ -10,12 +10,12 @@ const char *ap_move_name(enum ap_move m); /* "Slice", or the collective as MindS
 
 const char *ap_phase_name(enum ap_phase phase); /* "forward", ... */
 
-/* The slice of a tensor of one micro-batch: what a rank holds while it computes. */
+/* The slice of a tensor in one micro-batch that a rank holds. */
 void ap_plan_slice(const struct ap_plan *p, const struct ap_tensor *t, const struct ap_layout *l,
 	int64_t slice[AP_MAX_RANK]);
 
-/* The part of an operator's name that is shown where its cell is known: of a full scope name of
- * MindSpore ("Default/..") the last one. */
+/* The name of an operator inside its cell: the last part of a full scope name of MindSpore
+ * ("Default/.."), else the whole name. */
 const char *ap_short_name(const char *name);
 
 #define AP_MEMORY_KINDS 9
@@ -33,16 +33,17 @@ int32_t ap_plan_op_segment(const struct ap_plan *p, ap_id node);
 
 const char *ap_plan_scheduler(const struct ap_plan *p); /* "1f1b"; "" without a pipeline */
 
-/* The tensor that a collective of node's operator is about. */
+/* The tensor of a collective of node's operator. */
 ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c);
 
-/* Ranks of a group of a collective; of a Send the pair. */
+/* Ranks of a collective's group; of a Send 2, or 1 inside a stage. */
 int64_t ap_plan_comm_ranks(const struct ap_comm *c);
 
-/* Is the plan's bound one of the baselines too? Not where its route decides and they are run as they are. */
+/* Does the plan's bound hold for baselines? Not if a route completed the plan: they are not
+ * completed. */
 bool ap_plan_bounds_baselines(const struct ap_plan *p);
 
-/* Operators that the strategy checkpoint pins. */
+/* The number of operators that the strategy checkpoint pins. */
 uint32_t ap_plan_pinned(const struct ap_plan *p);
 
 /* Seconds per step of an operator with all its communication, and of a redistribution. */

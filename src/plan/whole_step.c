@@ -47,13 +47,13 @@ static int32_t receiver(const struct ap_whole_step *w, ap_id node)
 	return w->x.part_of[t->use[0].node];
 }
 
-/* Does the node send to another stage: once a step, or with every micro-batch? */
+/* Does the node send to another stage, once a step or (once false) with every micro-batch? */
 static bool sends(const struct ap_whole_step *w, ap_id node, bool once)
 {
 	return w->x.p->task[node].once == once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
-/* The part whose results what the node sends goes with: on its way the last before the first link. */
+/* The part with whose results the node's tensor is sent: the last before the first link. */
 static int32_t hop_of(const struct ap_whole_step *w, ap_id node)
 {
 	const int32_t *stage = w->x.stage;
@@ -83,7 +83,7 @@ static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *tim
 		}
 }
 
-/* Without a scheduler: each micro-batch forward and back, one after the other. */
+/* Without a scheduler: micro-batches in sequence, each forward and back. */
 static void one_by_one(struct ap_whole_step *w, const struct ap_pass_times *t, struct ap_timeline *out)
 {
 	int64_t nmicro = w->x.p->step->micro_batches;
@@ -152,7 +152,7 @@ static double first_start(const struct ap_whole_step *w, int32_t part)
 	return 0;
 }
 
-/* The passes start so late that what starts at `start` does not before `end`. */
+/* Raises *late so that *late + start is not before end. */
 static void put_off(double *late, double start, double end)
 {
 	*late = fmax(*late, end - start);
@@ -160,7 +160,7 @@ static void put_off(double *late, double start, double end)
 		*late = nextafter(*late, INFINITY);
 }
 
-/* Parameters at the start of the step: before the part that uses them, and all else on their links. */
+/* Sends parameters at the start of the step, before their users' passes and all other sends. */
 static void send_parameters(struct ap_whole_step *w, double *link)
 {
 	const struct ap_timeline *t = w->timeline;
@@ -177,7 +177,7 @@ static void send_parameters(struct ap_whole_step *w, double *link)
 			*link_between(w, link, t->send[i].from_part, t->send[i].to_part));
 }
 
-/* Their gradients when the part that used them is done, and all else on their links. */
+/* Sends their gradients after the passes of their users and all other sends on the links. */
 static void send_gradients(struct ap_whole_step *w, double *link)
 {
 	const struct ap_timeline *t = w->timeline;
@@ -250,7 +250,7 @@ static void exchange(struct ap_whole_step *w)
 		w->stage[s].update_s = fmax(w->stage[s].update_s, w->stage[s].last_s);
 }
 
-/* A gradient that comes from another stage may be exchanged by none. */
+/* A gradient from another stage delays the update even if no bucket exchanges it. */
 static void wait_for_gradients(struct ap_whole_step *w)
 {
 	for (size_t i = 0; i < w->sends.n; i++) {
@@ -317,7 +317,7 @@ bool ap_whole_step_gathers(const struct ap_plan *p, const struct ap_bucket *b)
 	return p->op[b->part->node].comm[b->part->comm].comm.phase == AP_PHASE_OPTIMIZER;
 }
 
-/* Updates one after the other, then the gathering of weights. */
+/* Updates in sequence, then gathers weights. */
 static void update(struct ap_whole_step *w)
 {
 	for (int32_t s = 0; s < w->x.nstage; s++)

@@ -383,9 +383,8 @@ static void reach_neighbour(struct prop *s, ap_id known, bool forward, const str
 		ap_ms_reach(&s->cand, known, forward, end[i], type_of(s, e), best);
 }
 
-/* A Reshape has its producer's layout on one side, and on the other the layout, of those that its
- * consumers may take, that is the cheapest to reach, the first of these; backwards, it is reversed.
- * */
+/* A Reshape has its producer's layout on one side, and on the other the first layout that one of
+ * its consumers may take and that is the cheapest to reach; backwards, the reverse. */
 static void cross_reshape(struct search *r, ap_id node, bool forward, ap_id known)
 {
 	struct prop *s = r->s;
