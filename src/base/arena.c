@@ -16,39 +16,39 @@
 #include <sys/mman.h>
 
 enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 20 };
-enum { FEW_BYTES = 128 << 10 }; /* fewer page faults than one huge page costs */
+enum { FEW_BYTES = 128 << 10 }; /* cost less in page faults than a huge page does */
 enum { SPARE_MAX = 32 << 20, SPARE_PART = 16 };
-enum { CHUNK_PART = 64 }; /* of a budget: no larger chunks without need, there are many arenas */
-enum { MAP_BYTES = 128 << 10 }; /* chunks that go back to the system at once: malloc() may keep them */
+enum { CHUNK_PART = 64 }; /* of a budget, for chunks: there are many arenas */
+enum { MAP_BYTES = 128 << 10 }; /* larger chunks bypass malloc(), which may not return them to the system */
 
 struct chunk {
 	struct chunk *prev;
-	size_t size, used; /* of data */
+	size_t size, used; /* bytes of data */
 	alignas(ALIGN) unsigned char data[];
 };
 
-struct guard { /* a part that is being tried */
+struct guard { /* a running ap_arena_try() */
 	struct guard *outer;
 	pthread_t thread;
 	jmp_buf env;
 	struct ap_refusal refusal;
 };
 
-struct pool { /* of all arenas that share a budget */
+struct pool { /* shared by all arenas of a budget */
 	size_t budget; /* 0: no limit */
 	atomic_size_t bytes; /* held now */
 	struct ap_arena *newest;
-	pthread_mutex_t lock; /* of guards */
-	struct guard *guards; /* of all threads, the innermost first */
+	pthread_mutex_t lock; /* for guards */
+	struct guard *guards; /* of all threads, innermost first */
 };
 
 struct ap_arena {
 	struct chunk *last; /* NULL: empty */
-	struct chunk *spare; /* kept by release, the largest first: fresh pages cost more than their use */
+	struct chunk *spare; /* released chunks, largest first: fresh pages are expensive */
 	size_t spare_bytes;
-	struct ap_arena *like; /* gets what this one held; NULL: none */
-	struct ap_arena *owner; /* is destroyed with it; NULL: by itself */
-	struct ap_arena *older, *newer; /* of the pool */
+	struct ap_arena *like; /* inherits the spare chunks; may be NULL */
+	struct ap_arena *owner; /* destroys it; NULL: nobody */
+	struct ap_arena *older, *newer; /* in the pool */
 	size_t bytes; /* held now */
 	struct pool own, *pool;
 	ap_oom_fn *oom;
@@ -121,7 +121,7 @@ bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(voi
 	return false;
 }
 
-/* pool NULL: its own. */
+/* pool NULL: creates one. */
 static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn *oom, void *user)
 {
 	struct ap_arena *a = malloc(sizeof *a);
@@ -171,11 +171,11 @@ static void spare_drop(struct ap_arena *a)
 	a->spare_bytes = 0;
 }
 
-/* Keeps a chunk that nobody uses, or frees it where there is enough to spare. */
+/* Keeps an unused chunk, or frees it if there are enough. */
 static void spare_keep(struct ap_arena *a, struct chunk *c)
 {
 	struct chunk **at = &a->spare;
-	/* what one arena keeps is no longer there for the others of its budget */
+	/* spare chunks are unavailable to other arenas of the budget */
 	size_t part = a->pool->budget / SPARE_PART, most = part && part < SPARE_MAX ? part : SPARE_MAX;
 
 	if (a->spare_bytes + c->size > most) {
@@ -189,7 +189,7 @@ static void spare_keep(struct ap_arena *a, struct chunk *c)
 	a->spare_bytes += c->size;
 }
 
-/* The largest chunk to spare; there is one. */
+/* Takes the largest spare chunk; there must be one. */
 static struct chunk *spare_take(struct ap_arena *a)
 {
 	struct chunk *c = a->spare;
@@ -199,7 +199,7 @@ static struct chunk *spare_take(struct ap_arena *a)
 	return c;
 }
 
-/* Hands the largest chunk to spare over to another arena of the pool. */
+/* Gives the largest spare chunk to another arena of the pool. */
 static void spare_give(struct ap_arena *from, struct ap_arena *to)
 {
 	struct chunk *c = spare_take(from);
@@ -254,7 +254,7 @@ void ap_arena_destroy(struct ap_arena *a)
 	free(a);
 }
 
-/* Data that the budget has room for in one more chunk. */
+/* Bytes of data that fit in the budget as one more chunk. */
 static size_t room(const struct ap_arena *a)
 {
 	size_t held = atomic_load_explicit(&a->pool->bytes, memory_order_relaxed) +
@@ -263,7 +263,7 @@ static size_t room(const struct ap_arena *a)
 	return a->pool->budget > held ? a->pool->budget - held : 0;
 }
 
-/* How large the data of a new chunk for need bytes should be; 0: the budget does not allow it. */
+/* Size of data of a new chunk for need bytes; 0 if over budget. */
 static size_t chunk_size(const struct ap_arena *a, size_t need)
 {
 	size_t size = a->bytes < CHUNK_MIN ? CHUNK_MIN : a->bytes, part = a->pool->budget / CHUNK_PART;
@@ -283,11 +283,10 @@ static size_t chunk_size(const struct ap_arena *a, size_t need)
 	return size >= need ? size : 0;
 }
 
-/* Whole huge pages are asked for as such: thousands of page faults cost more than what is done
- * with the pages. */
+/* Aligns whole huge pages and requests them: page faults are expensive. */
 static void *chunk_pages(size_t bytes)
 {
-	bool whole = bytes % HUGE_PAGE == 0; /* then on the border of one; what finds it is given back */
+	bool whole = bytes % HUGE_PAGE == 0; /* aligned to a huge page; the excess is unmapped */
 	size_t more = whole ? HUGE_PAGE : 0, before;
 	unsigned char *p;
 
@@ -311,7 +310,7 @@ static void *chunk_pages(size_t bytes)
 	return p;
 }
 
-/* Seldom, and not to burden the path that is often. */
+/* Not inlined: rare. */
 static __attribute__((noinline)) void chunk_add(struct ap_arena *a, size_t need)
 {
 	struct chunk *c;
@@ -409,7 +408,7 @@ void ap_arena_release(struct ap_arena *a, struct ap_mark m)
 	while (a->last != m.chunk) {
 		struct chunk *c = a->last;
 
-		assert(c); /* the mark is of this arena and not yet released itself */
+		assert(c); /* the mark is of this arena and not yet released */
 		a->last = c->prev;
 		spare_keep(a, c);
 	}

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arenas: memory grouped by lifetime. Allocation never returns NULL; when memory or the budget
- * runs out, the innermost ap_arena_try() of the thread ends, or, where there is none, the arena's
- * out-of-memory hook is called, which must not return (the program: message and exit 7; tests: longjmp).
- * Not thread-safe: one arena per thread, created and destroyed by the thread of the first.
- */
+/* Arenas: memory grouped by lifetime. Allocation never returns NULL: when memory or the budget runs
+ * out, the thread's innermost ap_arena_try() ends or, if there is none, the arena's out-of-memory
+ * hook is called, which must not return (the program: message and exit 7; tests: longjmp). Not
+ * thread-safe: one arena per thread, created and destroyed by the thread of the first. */
 #ifndef AP_BASE_ARENA_H
 #define AP_BASE_ARENA_H
 
@@ -20,40 +18,36 @@ typedef void ap_oom_fn(void *user, size_t wanted);
  * oom NULL: a line on stderr and abort(). */
 struct ap_arena *ap_arena_create(size_t budget_bytes, ap_oom_fn *oom, void *user);
 
-/* A new empty arena with the hook of another, which outlives it. They share the budget: what all of them
- * hold together counts; threads that come to its end at once may go beyond it by a chunk each. What
- * the one held and needs no more the other uses again; so it is created and destroyed where the
- * other is in use. */
+/* A new empty arena with the hook and budget of another, which must outlive it. The budget limits
+ * their sum; threads that reach it at once may exceed it by a chunk each. Spare chunks pass between
+ * the two at creation and destruction, so these must happen where the other is in use. */
 struct ap_arena *ap_arena_create_like(struct ap_arena *a);
 
-/* Frees everything, what it owns included; accepts NULL. */
+/* Frees everything, owned arenas included; accepts NULL. */
 void ap_arena_destroy(struct ap_arena *a);
 
-/* From now on a, which is like it, is destroyed with its owner. */
+/* Makes owner destroy a, which has the same budget. */
 void ap_arena_own(struct ap_arena *owner, struct ap_arena *a);
 
-/* A request that could not be met. */
+/* A failed request. */
 struct ap_refusal {
 	struct ap_arena *arena;
 	size_t wanted;
 };
 
-/*
- * Runs part(user). False: memory ran out in this thread, in a or another arena of its budget; the arenas that
- * were created meanwhile are destroyed then, all others are left as they are, so that what was being
- * changed may be half changed. Before that undo(user) may give back what is not memory; NULL: nothing is.
- * Tries can be nested.
- */
+/* Runs part(user). Returns false if memory ran out in this thread, in a or another arena of its
+ * budget. Then arenas created meanwhile are destroyed, after undo(user), if not NULL, released
+ * other resources; other arenas are untouched, so data may be half changed. Tries nest. */
 bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(void *user), void *user,
 	struct ap_refusal *out);
 
-/* As if the request were refused here. */
+/* Acts as if the request had failed here. */
 _Noreturn void ap_arena_refuse(const struct ap_refusal *r);
 
 /* count * size zeroed bytes, 16-byte aligned; overflow of the product counts as out of memory. */
 void *ap_arena_alloc(struct ap_arena *a, size_t count, size_t size);
 
-/* The same without zeroing, for large tables that are filled at once. */
+/* The same without zeroing, for large tables that are filled anyway. */
 void *ap_arena_alloc_raw(struct ap_arena *a, size_t count, size_t size);
 
 /* Copies kept in the arena; the string forms are NUL-terminated. */
@@ -71,7 +65,7 @@ struct ap_mark {
 struct ap_mark ap_arena_mark(const struct ap_arena *a);
 void ap_arena_release(struct ap_arena *a, struct ap_mark m);
 
-/* Bytes obtained from the system so far (peak is never below it). */
+/* Bytes currently held from the system. */
 size_t ap_arena_bytes(const struct ap_arena *a);
 
 #define AP_NEW(a, T) ((T *)ap_arena_alloc((a), 1, sizeof(T)))

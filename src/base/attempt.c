@@ -15,7 +15,7 @@ bool ap_attempt(struct ap_ctx *ctx, void (*part)(void *user), void *user)
 	return false;
 }
 
-struct own { /* created by the try, so that it goes where that fails */
+struct own { /* its arena is created by the try, so a failure destroys it */
 	struct ap_ctx *ctx;
 	struct ap_arena *outer;
 	void (*part)(void *user), (*undo)(void *user);

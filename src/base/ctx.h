@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every module is handed, always as first argument. No module has state of its own. */
+/* Passed to every function, first. Modules have no state of their own. */
 #ifndef AP_BASE_CTX_H
 #define AP_BASE_CTX_H
 
@@ -15,18 +15,18 @@ typedef uint32_t ap_id; /* index into one of the flat arrays of an artefact */
 #define AP_NONE UINT32_MAX
 
 struct ap_ctx {
-	struct ap_arena *arena; /* lives as long as the run */
-	struct ap_arena *scratch; /* taken by mark, given back by release */
-	struct ap_diag *diag; /* where messages go */
-	int jobs; /* threads that may be used, >= 1; never changes a result */
-	const volatile sig_atomic_t *stop; /* non-zero: stop soon; NULL: never */
-	void (*phase)(void *user, const char *name); /* told what begins; NULL: nobody asks */
+	struct ap_arena *arena; /* lives for the whole run */
+	struct ap_arena *scratch; /* released by mark */
+	struct ap_diag *diag; /* sink of messages */
+	int jobs; /* most threads to use, >= 1; never changes a result */
+	const volatile sig_atomic_t *stop; /* non-zero: stop soon; may be NULL */
+	void (*phase)(void *user, const char *name); /* called at the start of each phase; may be NULL */
 	void *phase_user;
-	const char *helpers; /* folder of the programs that may be started; NULL: beside the running
-			      * program, or where they are installed */
+	const char *helpers; /* folder of programs to start; NULL: next to the running program,
+			or where installed */
 };
 
-/* Leave the function with the status of x unless it is AP_OK. */
+/* Returns the status of x unless it is AP_OK. */
 #define AP_TRY(x) \
 	do { \
 		enum ap_status ap_try_status_ = (x); \
@@ -39,8 +39,7 @@ static inline int ap_ctx_stopped(const struct ap_ctx *ctx)
 	return ctx->stop && *ctx->stop;
 }
 
-/* Tells the caller what begins now, in words of static storage, and so what has ended. Never from a
- * thread of its own. */
+/* Tells the caller that a phase begins, which ends the last; name is static. Main thread only. */
 static inline void ap_ctx_phase(const struct ap_ctx *ctx, const char *name)
 {
 	if (ctx->phase)

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A double is m 2^e with an integer m, and m 2^e 10^k = m 5^k / 2^s with s = -(e + k). With k such
- * that this has 17 digits before the point, m 5^k is an integer of two words for all sizes of
- * interest. So its digits, what rounding them takes away, and whether the rounded number still
- * reads back (it is nearer to v than half the distance to v's neighbours, 5^k / 2) are all exact.
- * The way back is a division by 5^k, of which the remainder tells how to round.
- */
+/* A double is m 2^e with an integer m, and m 2^e 10^k = m 5^k / 2^s with s = -(e + k). If k is
+ * chosen to give 17 digits before the point, m 5^k fits in two words for all usual sizes. So the
+ * digits, their rounding errors, and whether a rounded number reads back (it is nearer to v than
+ * half the distance to v's neighbours, 5^k / 2) are exact. Reading divides by 5^k; the remainder
+ * decides the rounding. */
 #include "base/decimal.h"
 
 #include <math.h>
@@ -60,8 +58,8 @@ static void scale(uint64_t m, struct scaled *d)
 	d->rest = low & ((UINT64_C(1) << d->s) - 1);
 }
 
-/* (high 2^64 / by) without its fraction, 32 bits at a time; by has its top bit, high < by. *rest is
- * the remainder. What the upper half of `by` says is too much by two at most. */
+/* Returns the integer part of high 2^64 / by, 32 bits at a time; `by` has its top bit set, high <
+ * by. *rest: remainder. Estimates from the upper half of `by` are at most two too large. */
 static uint64_t divide(uint64_t high, uint64_t by, uint64_t *rest)
 {
 	uint64_t upper = by >> 32, lower = by & UINT32_MAX, quotient = 0;
@@ -80,7 +78,7 @@ static uint64_t divide(uint64_t high, uint64_t by, uint64_t *rest)
 	return quotient;
 }
 
-/* digits / 10^k: digits / 5^k to 62 bits or more, and whether that was all, decide the rounding. */
+/* digits / 10^k: the quotient by 5^k to 62 bits or more, and its remainder, decide the rounding. */
 static double quotient_of(uint64_t digits, int k)
 {
 	int up = __builtin_clzll(digits) - 1, up_five = 63 - (k * 1189 >> 9); /* log2 5 = 1189 / 512 */
@@ -105,7 +103,7 @@ bool ap_decimal_value(uint64_t digits, int64_t power, double *r)
 /* Scales m 2^e to 17 digits. */
 static bool find_digits(uint64_t m, int e, struct scaled *d)
 {
-	/* 78913 / 2^18 is log10 2: of v, or one less; a negative number is not shifted */
+	/* 78913 / 2^18 is log10 2; may be one less than v's; avoids shifting negative numbers */
 	int power = (int)(((int64_t)(e + MANTISSA_BITS) * 78913 + ((int64_t)1 << 40)) >> 18) -
 		(1 << 22);
 
@@ -120,7 +118,7 @@ static bool find_digits(uint64_t m, int e, struct scaled *d)
 	}
 }
 
-/* Rounds to a multiple of unit, half to even. Does that read back? */
+/* Rounds to a multiple of unit, half to even. Does the result read back? */
 static bool round_digits(const struct scaled *d, uint64_t unit, uint64_t *out)
 {
 	uint64_t down = d->digits / unit * unit, over = d->digits - down, away;
@@ -131,13 +129,13 @@ static bool round_digits(const struct scaled *d, uint64_t unit, uint64_t *out)
 
 	*out = up ? down + unit : down;
 	away = up ? unit - over : over;
-	if (away > (d->five / 2 >> d->s) + 1) /* and the shift below might overflow */
+	if (away > (d->five / 2 >> d->s) + 1) /* also prevents overflow below */
 		return false;
 	away <<= d->s;
 	return (up ? away - d->rest : away + d->rest) <= d->five / 2;
 }
 
-/* The first `precision` of 17 digits as %g puts them: without zeros at the end. */
+/* Writes `precision` of 17 digits like %g: without trailing zeros. */
 static void put_digits(uint64_t digits, int power, int precision, char *buf)
 {
 	char text[24];
@@ -185,7 +183,7 @@ bool ap_decimal_double(double v, char buf[32])
 	}
 	memcpy(&bits, &size, sizeof bits);
 	if (!(bits << (64 - MANTISSA_BITS)))
-		return false; /* its neighbour below is nearer */
+		return false; /* its lower neighbour is closer */
 	if (!find_digits((bits & ((UINT64_C(1) << MANTISSA_BITS) - 1)) |
 			UINT64_C(1) << MANTISSA_BITS, (int)(bits >> MANTISSA_BITS) - EXPONENT_BIAS, &d))
 		return false;

@@ -12,13 +12,13 @@
 #include "base/vec.h"
 
 enum { NAME_CHARS = 80, POINTER_CHARS = 400, TEXT_CHARS = 4000 };
-enum { MOST_KEPT = 1 << 16 }; /* messages of a level; those beyond are counted */
+enum { MOST_KEPT = 1 << 16 }; /* messages per level; the rest are only counted */
 
 enum { MOST_FIGURES = 4 };
 
 struct message {
 	enum ap_level level;
-	const char *file, *pointer, *oper; /* NULL unknown */
+	const char *file, *pointer, *oper; /* NULL: unknown */
 	int64_t line, col;
 	const char *check;
 	const char *text;
@@ -48,7 +48,7 @@ struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict)
 	return d;
 }
 
-/* The code point of the valid sequence at s and its length; length 0 where it is not valid. */
+/* The code point at s and its length; length 0 if invalid. */
 static uint32_t decode(const char *s, size_t left, size_t *len)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -61,14 +61,14 @@ static uint32_t decode(const char *s, size_t left, size_t *len)
 	return c;
 }
 
-/* Does a terminal act on c instead of showing it? Controls, line separators, bidi controls. */
+/* Would a terminal interpret c instead of showing it? Controls, line separators, bidi controls. */
 static bool is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
 		(c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
 }
 
-/* raw made safe to print and cut to most characters. */
+/* Appends raw escaped and cut to most characters. */
 static void add_safe(struct ap_str *b, const char *raw, size_t most)
 {
 	size_t left = strlen(raw), len;
@@ -116,7 +116,7 @@ const char *ap_diag_path(struct ap_diag *d, const char *raw)
 	return safe(d, raw, POINTER_CHARS);
 }
 
-/* A name as it is, where that is UTF-8 of usual length; NULL of "" and of NULL. */
+/* A copy of a name if it is UTF-8 of usual length, else escaped; NULL for "" and NULL. */
 static const char *keep(struct ap_diag *d, const char *raw)
 {
 	size_t bad, len = raw ? strlen(raw) : 0;
@@ -193,7 +193,7 @@ void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_err
 			continue;
 		shown[m->level]++;
 		ap_str_addf(out, "autopar-plan: %s: ", words[m->level]);
-		/* Where a fault is, with its colon and blank. */
+		/* location, with colon and blank */
 		if (m->file) {
 			if (*m->file)
 				add_safe(out, m->file, POINTER_CHARS);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sink of messages. A message is written where the fault is seen; above that only the status
- * travels. The library never prints: the program renders the sink with ap_diag_render().
- */
+/* The sink of messages. A fault is reported where it is found; callers get only the status. The
+ * library never prints: the program renders the sink with ap_diag_render(). */
 #ifndef AP_BASE_DIAG_H
 #define AP_BASE_DIAG_H
 
@@ -19,20 +17,20 @@ struct ap_str;
 
 enum ap_level { AP_NOTE, AP_WARNING, AP_ERROR };
 
-/* Where a fault is; every field may be NULL or 0 (unknown). Strings are borrowed for the call. */
+/* Location of a fault; fields may be NULL or 0 (unknown). Strings are borrowed for the call. */
 struct ap_where {
 	const char *file; /* as the user named it */
 	int64_t line, col; /* from 1 */
 	const char *pointer; /* JSON pointer, "" for the root */
-	const char *oper; /* name of the operator concerned, raw */
+	const char *oper; /* operator name, raw */
 };
 
 /* A sink that keeps its messages in arena. strict: warnings count as errors (AP_MEANING). */
 struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
 
-/* Adds a message; of each level 65,536 are kept, and the rest counted. check: name of the named check
- * that spoke, or NULL. For AP_ERROR st is what the run will end with (the first error's status wins) and
- * is returned; else AP_OK is returned, or AP_MEANING for a warning of a strict sink. */
+/* Adds a message; 65,536 of each level are kept, more are counted. check: name of a named check, or
+ * NULL. For AP_ERROR, st is returned and, if this is the first error, ends the run; else AP_OK is
+ * returned, or AP_MEANING for a warning if strict. */
 enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_status st,
 	const struct ap_where *where, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
@@ -40,40 +38,39 @@ enum ap_status ap_diag_addv(struct ap_diag *d, enum ap_level level, enum ap_stat
 	const struct ap_where *where, const char *check, const char *fmt, va_list ap)
 	__attribute__((format(printf, 6, 0)));
 
-/* Names from files, safe to print: control characters, bidi controls and invalid UTF-8 escaped
- * (\n, \x1b, \u202e), cut to 80 characters with "...". Kept in the sink's arena. */
+/* Makes names from files safe to print: control characters, bidi controls and invalid UTF-8 escaped
+ * (\n, \x1b, \u202e), cut to 80 characters with "...". In the sink's arena. */
 const char *ap_diag_name(struct ap_diag *d, const char *raw);
 
-/* Names of files: the same, but cut to 400 characters only, as where a message says where it is. */
+/* The same for file names, cut to 400 characters, as in locations. */
 const char *ap_diag_path(struct ap_diag *d, const char *raw);
 
 size_t ap_diag_count(const struct ap_diag *d, enum ap_level level);
 
-/* Status of the first error, AP_OK where there is none. */
+/* Status of the first error; AP_OK if there is none. */
 enum ap_status ap_diag_status(const struct ap_diag *d);
 
-/* All messages of at least level `least`, one a line, in the order they came:
- * "autopar-plan: error: FILE:LINE:COL: /pointer (operator "NAME"): text [check]"; of each level
- * at most max_errors, and at the end "autopar-plan: error: and N more" for the rest. */
+/* Appends messages of level `least` and above, one a line, in order: "autopar-plan: error:
+ * FILE:LINE:COL: /pointer (operator "NAME"): text [check]"; of each level at most max_errors, then
+ * "autopar-plan: error: and N more". */
 void ap_diag_render(const struct ap_diag *d, enum ap_level least, size_t max_errors,
 	struct ap_str *out);
 
-/* A figure of the last message, for programs: "short_bytes". name is static, a JSON key; at most four. */
+/* Adds a figure to the last message, for programs: "short_bytes". name is a static JSON key; at
+ * most four. */
 void ap_diag_figure(struct ap_diag *d, const char *name, int64_t value);
 
 struct ap_jw;
 
-/*
- * The messages as members of the object that w has open: "errors", "warnings" and "notes", arrays of at most
- * `most` objects each with level, file, line, column, pointer, operator, check (null where unknown), text and
- * figures; "counts", how many there are of each.
- */
+/* Writes messages as members of the open object of w: arrays "errors", "warnings" and "notes" of at
+ * most `most` objects each with level, file, line, column, pointer, operator, check (null:
+ * unknown), text and figures; "counts" of each level. */
 void ap_diag_write(const struct ap_diag *d, struct ap_jw *w, size_t most);
 
-/* The figures of the first error that has any, as an object; null where there are none. */
+/* Writes the figures of the first error that has any, as an object; else null. */
 void ap_diag_write_figures(const struct ap_diag *d, struct ap_jw *w);
 
-struct ap_message { /* borrowed from the sink; NULL, 0: unknown */
+struct ap_message { /* borrowed from the sink; NULL or 0: unknown */
 	enum ap_level level;
 	const char *file, *pointer, *oper, *check, *text;
 	int64_t line, col;

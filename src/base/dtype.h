@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types, a row each: name as in MindSpore, bytes, does it carry gradients. */
+/* Element types, one per row: name as in MindSpore, bytes, has gradients. */
 #ifndef AP_BASE_DTYPE_H
 #define AP_BASE_DTYPE_H
 
@@ -30,13 +30,13 @@ enum ap_dtype {
 	AP_DTYPE_COUNT
 };
 
-/* The type of that name; AP_DTYPE_COUNT when unknown. */
+/* The type of a name; AP_DTYPE_COUNT if unknown. */
 enum ap_dtype ap_dtype_find(const char *name);
 
 const char *ap_dtype_name(enum ap_dtype t);
 int ap_dtype_bytes(enum ap_dtype t);
 
-/* Does it carry gradients: is it floating or complex? */
+/* Does the type have gradients, being floating or complex? */
 bool ap_dtype_is_float(enum ap_dtype t);
 
 bool ap_dtype_is_complex(enum ap_dtype t);

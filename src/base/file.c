@@ -37,7 +37,8 @@ static enum ap_status too_large(struct ap_ctx *ctx, const char *path, size_t max
 	return complain(ctx, path, AP_LIMIT, "larger than the limit of %zu bytes", max);
 }
 
-/* As much as there is of len bytes of a file, at a place (-1: where it stands); -1 with errno on failure. */
+/* Reads up to len bytes of a file at an offset (-1: current); returns their number, or -1 with
+ * errno. */
 static ssize_t read_full(int fd, char *bytes, size_t len, off_t at)
 {
 	size_t got = 0;
@@ -93,7 +94,7 @@ static enum ap_status read_open(struct ap_ctx *ctx, const char *path, int fd, si
 		return too_large(ctx, path, max);
 	*len = (size_t)st.st_size;
 	*text = bytes = ap_arena_alloc_raw(ctx->arena, *len + 1, 1);
-	n = read_full(fd, bytes, *len + 1, -1); /* one more, to see whether it grew */
+	n = read_full(fd, bytes, *len + 1, -1); /* one more, to detect growth */
 	if (n < 0)
 		return complain(ctx, path, AP_IO, "cannot read: %s", strerror(errno));
 	if ((size_t)n != *len)
@@ -111,7 +112,7 @@ enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, ch
 	if (!strcmp(path, "-")) {
 		AP_TRY(read_stdin(ctx, max, &bytes, &size));
 	} else {
-		int fd = ap_open(path, O_RDONLY | O_NONBLOCK); /* a FIFO must not wait for its writer */
+		int fd = ap_open(path, O_RDONLY | O_NONBLOCK); /* does not wait for a FIFO's writer */
 		enum ap_status st;
 
 		if (fd < 0)
@@ -235,7 +236,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int read_names(struct ap_ctx *ctx, DIR *dir, struct names *names)
 {
 	for (;;) {

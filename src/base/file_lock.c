@@ -47,7 +47,7 @@ int ap_lock_take(const char *path, int *fd)
 		*fd = -1;
 		if (error == EAGAIN || error == EEXIST)
 			return error;
-		/* who had it removed it before we had it */
+		/* its holder removed the file meanwhile: try again */
 	}
 	return EAGAIN;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Outputs of a run. A regular target gets a staged file beside it; standard output, devices and
- * FIFOs, which no rename can replace, are collected in memory and written through at commit.
- */
+/* Outputs of a run. A regular target gets a staged file beside it; standard output, devices and
+ * FIFOs, which cannot be replaced by a rename, are collected in memory and written through at
+ * commit. */
 #include "base/file_out.h"
 
 #include <assert.h>
@@ -27,22 +26,22 @@ enum { BUFFER_BYTES = 64 << 10, MAX_LINKS = 40, NOTES_BYTES = 1 << 20 };
 
 struct output {
 	const char *path; /* as the user named it */
-	int fd; /* of the staged file or the device; -1: closed */
-	int error; /* errno of the first failure, 0: none */
+	int fd; /* staged file or device; -1: closed */
+	int error; /* first errno; 0: none */
 	bool through; /* not staged */
-	bool removal; /* nothing takes the target's place */
-	struct ap_str bytes; /* through: all of them; staged: those not yet written */
+	bool removal; /* removes the target */
+	struct ap_str bytes; /* through: everything; staged: unwritten bytes */
 
 	/* staged only */
-	const char *target; /* what the rename replaces: links followed */
+	const char *target; /* file to replace, links resolved */
 	const char *folder;
 	dev_t dev; /* of the folder */
 	ino_t ino;
 	char *temp; /* the staged file */
-	char *saved; /* another name of the old target while the commit can still fail */
-	int saved_fd; /* what keeps that name locked; -1: nothing */
+	char *saved; /* another name of the old target until the commit cannot fail */
+	int saved_fd; /* holds its lock; -1: none */
 	bool has_temp, has_saved, renamed;
-	bool same; /* the target holds these bytes already: it stays */
+	bool same; /* the target already holds these bytes */
 };
 
 struct ap_outputs {
@@ -52,9 +51,9 @@ struct ap_outputs {
 		const char **v;
 		size_t n, cap;
 	} made, emptied;
-	const char *lock; /* the file that keeps other runs away; NULL: none */
+	const char *lock; /* file that keeps other runs out, or NULL */
 	int lock_fd;
-	bool spoke; /* to standard output */
+	bool spoke; /* wrote to standard output */
 };
 
 static enum ap_status io_error(struct ap_ctx *ctx, const char *path, int error)
@@ -70,7 +69,7 @@ static enum ap_status usage_error(struct ap_ctx *ctx, const char *path, const ch
 		"%s", text);
 }
 
-/* rename(); 0 or an errno. */
+/* rename(); returns 0 or an errno. */
 static int rename_file(const char *from, const char *to)
 {
 	int failed;
@@ -81,7 +80,7 @@ static int rename_file(const char *from, const char *to)
 	return failed ? errno : 0;
 }
 
-/* Writes all; 0 or an errno. */
+/* Writes everything; returns 0 or an errno. */
 static int write_all(int fd, const char *bytes, size_t len)
 {
 	while (len) {
@@ -90,7 +89,7 @@ static int write_all(int fd, const char *bytes, size_t len)
 		if (n >= 0) {
 			bytes += n;
 			len -= (size_t)n;
-		} else if (errno == EAGAIN) { /* a pipe that someone else made non-blocking */
+		} else if (errno == EAGAIN) { /* another process made the pipe non-blocking */
 			struct pollfd wait = {.fd = fd, .events = POLLOUT};
 
 			if (poll(&wait, 1, -1) < 0 && errno != EINTR)
@@ -102,7 +101,7 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/* Flushes to the disk what fd is open on; 0 or an errno. */
+/* Flushes fd to disk; returns 0 or an errno. */
 static int sync_fd(int fd)
 {
 	int failed;
@@ -130,7 +129,7 @@ static const char *folder_of(struct ap_arena *arena, const char *path)
 	return base == path + 1 ? "/" : ap_arena_strndup(arena, path, (size_t)(base - path - 1));
 }
 
-/* Follows links at the end of path, also to where nothing is yet. 0 or an errno. */
+/* Follows links at the end of path, even to a missing file. Returns 0 or an errno. */
 static int follow_links(struct ap_arena *arena, const char *path, const char **target)
 {
 	struct stat st;
@@ -163,7 +162,7 @@ static bool is_temp_of_ours(void *user, const char *base)
 	return false;
 }
 
-/* What killed runs left beside the outputs goes; once in a folder. */
+/* Clears what killed runs left in a folder, once per folder. */
 static void clear_folder(struct ap_outputs *o, const char *folder, const struct output *first)
 {
 	for (size_t i = 0; first && i < o->outs.n; i++)
@@ -177,7 +176,7 @@ void ap_outputs_clear(struct ap_outputs *o, const char *folder)
 	clear_folder(o, folder, NULL);
 }
 
-/* Finds out where a regular target lies, which may not exist yet. */
+/* Finds the folder of a regular target, which need not exist. */
 static enum ap_status locate(struct ap_outputs *o, struct output *out)
 {
 	struct ap_arena *arena = o->ctx->arena;
@@ -208,14 +207,14 @@ static enum ap_status open_staged(struct ap_outputs *o, struct output *out)
 	if (error)
 		return io_error(o->ctx, out->path, error);
 	AP_TRY(locate(o, out));
-	AP_PUSH(o->ctx->arena, o->outs, *out); /* before the file exists, so that discard finds it */
+	AP_PUSH(o->ctx->arena, o->outs, *out); /* before the file exists, for discard */
 	out = &o->outs.v[o->outs.n - 1];
 	error = ap_temp_create(out->temp, &out->fd);
 	out->has_temp = !error;
 	return error ? io_error(o->ctx, out->path, error) : AP_OK;
 }
 
-/* Opens a device or FIFO without waiting for anybody at its other end. */
+/* Opens a device or FIFO without waiting for a reader. */
 static enum ap_status open_through(struct ap_outputs *o, struct output *out)
 {
 	int flags;
@@ -242,7 +241,7 @@ static enum ap_status open_existing(struct ap_outputs *o, struct output *out,
 	if (S_ISDIR(st->st_mode))
 		return usage_error(o->ctx, out->path, "is a folder; expected the name of a file");
 	if (!fstat(STDOUT_FILENO, &to) && to.st_dev == st->st_dev && to.st_ino == st->st_ino &&
-		to.st_rdev == st->st_rdev) /* /dev/stdout, also with > FILE */
+		to.st_rdev == st->st_rdev) /* /dev/stdout, even redirected to a file */
 		out->fd = STDOUT_FILENO;
 	if (out->fd >= 0 || S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode))
 		return open_through(o, out);
@@ -293,7 +292,7 @@ enum ap_status ap_outputs_folder(struct ap_ctx *ctx, struct ap_outputs *o, const
 	return AP_OK;
 }
 
-/* Whole lines of an open file, which keeps nothing else: what a cut line is about was never begun. */
+/* Reads whole lines of an open file, truncating a partial one: its work was not begun. */
 static int read_notes(struct ap_arena *arena, int fd, const char **out)
 {
 	struct stat st;
@@ -346,7 +345,7 @@ enum ap_status ap_outputs_remove(struct ap_ctx *ctx, struct ap_outputs *o, const
 		.removal = true};
 
 	ap_str_init(&out.bytes, ctx->arena);
-	out.target = out.path; /* a link goes itself, not what it leads to */
+	out.target = out.path; /* removes a link itself */
 	AP_TRY(locate(o, &out));
 	AP_PUSH(ctx->arena, o->outs, out);
 	return AP_OK;
@@ -406,13 +405,13 @@ static void close_output(struct output *out)
 	out->fd = -1;
 	if (fd < 0 || fd == STDOUT_FILENO)
 		return;
-	/* EINTR: the descriptor is gone all the same, and its bytes are already synced */
+	/* EINTR: the descriptor is closed, and its bytes are synced */
 	if (close(fd) && errno != EINTR && !out->error)
 		out->error = errno;
 }
 
-/* The bytes of a staged file that is to be renamed are on the disk afterwards, or out->error says why
- * not. It stays open until it has its name, for that is what keeps it locked. */
+/* Flushes a staged file to disk, or sets out->error. It stays open until renamed, to keep its
+ * lock. */
 static void finish_staged(struct output *out)
 {
 	if (out->removal)
@@ -434,12 +433,12 @@ static void rename_staged(struct output *out)
 {
 	if (out->same)
 		return;
-	if (out->removal) { /* the target waits under its other name until the commit cannot fail any more */
+	if (out->removal) { /* the target keeps another name until the commit cannot fail */
 		out->error = ap_temp_move(out->saved, out->target, &out->saved_fd);
 		out->renamed = out->has_saved = !out->error;
 		return;
 	}
-	/* the second name brings the old target back; where there are no hard links it goes on without */
+	/* a hard link allows restoring the old target; not all file systems have them */
 	out->has_saved = !ap_temp_link(out->saved, out->target, &out->saved_fd);
 	out->error = rename_file(out->temp, out->target);
 	if (out->error)
@@ -457,14 +456,14 @@ static void sync_folder(struct output *out)
 		return;
 	fd = ap_open(out->folder, O_RDONLY | O_DIRECTORY);
 	if (fd < 0) {
-		out->error = errno == EACCES ? 0 : errno; /* may be written to, but not listed */
+		out->error = errno == EACCES ? 0 : errno; /* writable but not readable */
 		return;
 	}
 	out->error = sync_fd(fd);
 	close(fd);
 }
 
-/* Takes one step on every output of a kind; false at the first error. */
+/* Takes one step for every output of a kind; false at the first error. */
 static bool each(struct ap_outputs *o, bool through, void (*step)(struct output *))
 {
 	for (size_t i = 0; i < o->outs.n; i++) {
@@ -493,7 +492,8 @@ static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 			undone = !rename_file(out->saved, out->target);
 		else if (out->renamed)
 			undone = !unlink(out->target);
-		out->has_saved &= !out->renamed; /* what could not be brought back keeps its other name */
+		out->has_saved &= !out->renamed; /* a target that could not be restored keeps its
+				other name */
 		out->renamed = false;
 		if (undone)
 			continue;
@@ -504,7 +504,7 @@ static enum ap_status fail_commit(struct ap_ctx *ctx, struct ap_outputs *o)
 	return st;
 }
 
-/* Those that files are in stay. */
+/* Removes empty folders. */
 static void remove_folders(struct folders *f)
 {
 	while (f->n)

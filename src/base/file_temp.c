@@ -16,7 +16,7 @@
 
 #define MARK ".autopar-"
 #define SUFFIX ".tmp"
-#define KEPT ".old" /* as long */
+#define KEPT ".old" /* same length */
 #define DIGITS "0123456789abcdefghijklmnopqrstuvwxyz"
 
 enum { CHOSEN = 6, TRIES = 10000, NAME_BYTES = 200, RADIX = sizeof DIGITS - 1 };
@@ -26,7 +26,7 @@ char *ap_temp_name(struct ap_arena *arena, const char *folder, const char *base)
 	return ap_arena_printf(arena, "%s/.%.*s" MARK "XXXXXX" SUFFIX, folder, NAME_BYTES, base);
 }
 
-/* Processes begin at different names, so they seldom collide. */
+/* Starts at a different name per process to avoid collisions. */
 static void choose(char *name, uint64_t attempt)
 {
 	uint64_t n = (uint64_t)getpid() * 7919 + attempt;
@@ -47,7 +47,7 @@ int ap_temp_create(char *name, int *fd)
 			return errno;
 		if (*fd < 0)
 			continue;
-		/* another run may have found it before it was locked, and removed it */
+		/* another run may have removed it before it was locked */
 		if (ap_lock_fd(*fd) != EAGAIN && !fstat(*fd, &st) && st.st_nlink)
 			return 0;
 		close(*fd);
@@ -56,8 +56,8 @@ int ap_temp_create(char *name, int *fd)
 	return EEXIST;
 }
 
-/* A descriptor that holds the lock of a file, or -1 where it cannot be had: then a run beside this one may
- * take the other name for left over. */
+/* A descriptor with the lock of a file; -1 if it cannot be locked: then a concurrent run may remove
+ * the other name as left over. */
 static int hold(const char *file)
 {
 	int fd = ap_open(file, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
@@ -132,7 +132,7 @@ void ap_temp_keep(char *name)
 		memcpy(kept, SUFFIX, strlen(SUFFIX));
 }
 
-/* Once it is locked nobody works on it, and nobody will. */
+/* Removes the file if it can be locked: then nobody uses it. */
 static void clear(int folder, const char *base)
 {
 	struct stat opened, named;

@@ -17,13 +17,14 @@
 	"profile (--chip)"
 #define JSON "every input is JSON, but strategy checkpoints and dumps"
 
-/* A line without what it is indented by and what ends it. */
+/* A line without indent and line end. */
 struct line {
 	const char *s;
 	size_t len;
 };
 
-/* The next line that says something, past *at; comments begin with one of a set. False at the end. */
+/* The next line that is not blank or a comment (first character in comments); advances *at. False
+ * at the end. */
 static bool next_line(const char **at, const char *end, const char *comments, struct line *out)
 {
 	while (*at < end) {
@@ -56,7 +57,7 @@ static bool begins(const char *s, size_t len, const char *with)
 	return len >= strlen(with) && !memcmp(s, with, strlen(with));
 }
 
-/* The name of the outermost element, behind what may stand before it; NULL: no XML. */
+/* Name of the root element, after prolog and comments; NULL if not XML. */
 static const char *root_of(struct ap_ctx *ctx, const char *s, const char *end)
 {
 	while (s < end && *s == '<') {
@@ -66,7 +67,7 @@ static const char *root_of(struct ap_ctx *ctx, const char *s, const char *end)
 
 		if (!close)
 			return n ? ap_arena_strndup(ctx->arena, s + 1, n) : NULL;
-		if (begins(s, (size_t)(end - s), "<!--")) /* which may hold further signs */
+		if (begins(s, (size_t)(end - s), "<!--")) /* a comment may contain '>' */
 			for (close = s + 6; close < end && memcmp(close - 2, "-->", 3); close++)
 				;
 		s = close < end ? close + 1 : end;
@@ -86,7 +87,7 @@ static const char *see_xml(struct ap_ctx *ctx, const char *text, const char *end
 	return ap_arena_printf(ctx->arena, "is XML (<%s>); " JSON, root);
 }
 
-/* What nvidia-smi topo -m and npu-smi info -t topo print: devices by devices. */
+/* Recognizes a matrix of devices, printed by nvidia-smi topo -m or npu-smi info -t topo. */
 static const char *see_matrix(struct ap_ctx *ctx, const char *text, const char *end)
 {
 	const char *at = text;
@@ -124,7 +125,7 @@ static bool is_section(const struct line *l)
 		span(l->s + 1, l->s + l->len, LETTERS DIGITS " ._-") == l->len - 2;
 }
 
-/* [section], key = value */
+/* Recognizes "[section]", "key = value". */
 static const char *see_ini(struct ap_ctx *ctx, const char *text, const char *end)
 {
 	const char *at = text;
@@ -144,13 +145,13 @@ static const char *see_ini(struct ap_ctx *ctx, const char *text, const char *end
 		", settings of --config too" : NULL;
 }
 
-/* What is known of the hosts of a hostfile. */
+/* Summary of a hostfile. */
 struct hosts {
-	int64_t n, slots; /* slots: of each; 0: none told, -1: they differ */
-	bool told; /* of some */
+	int64_t n, slots; /* slots: per host; 0: unknown, -1: they differ */
+	bool told; /* some slots are given */
 };
 
-/* "node1 slots=8 max_slots=8", "node1:8", "node1"; false: it is something else. */
+/* Reads "node1 slots=8 max_slots=8", "node1:8" or "node1"; false for anything else. */
 static bool read_host(const struct line *l, struct hosts *h)
 {
 	const char *end = l->s + l->len, *s = l->s;
@@ -202,7 +203,7 @@ static const char *see_hosts(struct ap_ctx *ctx, const char *text, const char *e
 	while (next_line(&at, end, "#", &l)) {
 		if (!read_host(&l, &h))
 			return NULL;
-		numbered &= span(l.s, l.s + l.len, LETTERS "_-") < l.len; /* a word alone is no host */
+		numbered &= span(l.s, l.s + l.len, LETTERS "_-") < l.len; /* a lone word is no host */
 	}
 	if (!h.n || (!h.told && !numbered))
 		return NULL;
@@ -212,7 +213,7 @@ static const char *see_hosts(struct ap_ctx *ctx, const char *text, const char *e
 	return ap_arena_printf(ctx->arena, "%s, or --device-num and --devices-per-server in its place", is);
 }
 
-/* "---", "key:", "- item" */
+/* Recognizes "---", "key:", "- item". */
 static const char *see_yaml(struct ap_ctx *ctx, const char *text, const char *end)
 {
 	const char *at = text;
@@ -244,7 +245,7 @@ static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *
 	return NULL;
 }
 
-/* The order tells of what fits several. */
+/* The first match counts. */
 static const struct {
 	const char *(*see)(struct ap_ctx *ctx, const char *text, const char *end);
 	bool binary;

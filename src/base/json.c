@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A scan, stricter than cJSON's parser and exact about numbers, hands value after value to cJSON, caged here,
- * which links them to a tree.
- */
+/* A scan, stricter than cJSON's parser and exact about numbers, creates values and links them into
+ * a tree through cJSON. All use of cJSON is here. */
 #include "base/json.h"
 
 #include <assert.h>
@@ -23,21 +21,21 @@
 #include "base/vec.h"
 
 enum {
-	MOST_DEPTH = 256, /* containers inside each other */
-	MOST_VALUES = 1 << 23, /* in one document, or one in eight bytes where that is more: bounds the memory
-	                        * of the tree */
-	MOST_REPORTS = 20, /* of one kind of fault */
+	MOST_DEPTH = 256, /* nested containers */
+	MOST_VALUES = 1 << 23, /* per document; or one per eight bytes if that is more. Bounds
+			the tree's memory. */
+	MOST_REPORTS = 20, /* per kind of fault */
 	BLOCK = 4096,
 	FEW_KEYS = 8,
 	TOKEN_CHARS = 40,
-	MOST_DIGITS = 19, /* of a number, that 64 bits can hold */
+	MOST_DIGITS = 19, /* that fit in 64 bits */
 };
 
 struct ap_jv {
-	cJSON item; /* first: cJSON links nodes; valueint of a container: how many it holds */
-	struct ap_jv *up; /* container; NULL: root */
+	cJSON item; /* first: cJSON links items; valueint: number of a container's items */
+	struct ap_jv *up; /* container; NULL for the root */
 	uint32_t offset; /* of the value in the text */
-	uint32_t key_offset; /* of a member's key; of an element: its index in the array */
+	uint32_t key_offset; /* of a member's key; in an array: index */
 };
 
 struct place {
@@ -48,13 +46,13 @@ struct ap_json {
 	const char *file;
 	const char *text; /* NUL-terminated */
 	size_t len;
-	struct place *blocks; /* of every BLOCK-th byte */
+	struct place *blocks; /* position of every BLOCK-th byte */
 	const struct ap_jv *root;
 };
 
-/* Places of values and faults. */
+/* Positions of values and faults. */
 
-/* Characters, not bytes: those inside a character do not count. */
+/* Counts characters: continuation bytes do not count. */
 static uint32_t count_chars(const char *s, size_t len)
 {
 	uint32_t n = 0;
@@ -138,7 +136,7 @@ static enum ap_status __attribute__((format(printf, 9, 0))) report(struct ap_ctx
 	return st;
 }
 
-/* At an offset of the text; v gives the pointer (NULL: none). */
+/* Reports at a text offset; v gives the pointer (NULL: none). */
 static enum ap_status __attribute__((format(printf, 8, 9))) report_at(struct ap_ctx *ctx,
 	const struct ap_json *doc, size_t offset, const struct ap_jv *v, enum ap_level level,
 	enum ap_status st, const char *check, const char *fmt, ...)
@@ -170,33 +168,33 @@ enum ap_status ap_json_report(struct ap_ctx *ctx, const struct ap_json *doc, con
 	return st;
 }
 
-/* The scan: grammar of RFC 8259, UTF-8, nesting, without recursion. */
+/* The scan: RFC 8259 grammar, UTF-8, nesting, without recursion. */
 
 struct scanner {
 	struct ap_arena *arena; /* of the tree */
 	const char *s; /* NUL-terminated */
 	size_t len, at;
-	size_t count, most; /* values */
-	bool trailing_commas; /* are allowed */
-	struct ap_jv *root, *inside; /* inside: the container that is being read, NULL outside */
+	size_t count, most; /* values, and their limit */
+	bool trailing_commas; /* allowed */
+	struct ap_jv *root, *inside; /* inside: container being read; NULL: none */
 	int depth;
 
-	struct ap_str text; /* of the string that was read last */
+	struct ap_str text; /* last string read */
 	bool byte_order_mark;
 	uint32_t commas[MOST_REPORTS]; /* offsets of trailing commas */
 	size_t ncomma;
 	struct {
 		const struct ap_jv *value;
 		bool in_key;
-	} nuls[MOST_REPORTS]; /* each a \u0000, which a C string cannot hold */
+	} nuls[MOST_REPORTS]; /* each a \u0000, which C strings cannot hold */
 	size_t nnul;
 
 	enum ap_status status;
-	size_t fault_offset; /* these two are set unless status is AP_OK */
+	size_t fault_offset; /* this and fault: unless status is AP_OK */
 	char fault[128];
 };
 
-/* Records the fault; false, so that callers can return it. */
+/* Records a fault; returns false for the caller to return. */
 static bool __attribute__((format(printf, 4, 5))) fault(struct scanner *sc, enum ap_status st,
 	size_t offset, const char *fmt, ...)
 {
@@ -210,7 +208,7 @@ static bool __attribute__((format(printf, 4, 5))) fault(struct scanner *sc, enum
 	return false;
 }
 
-/* The character at the cursor; NUL at the end. */
+/* The next character; NUL at the end. */
 static int peek(const struct scanner *sc)
 {
 	return (unsigned char)sc->s[sc->at];
@@ -237,7 +235,7 @@ static bool unexpected(struct scanner *sc, const char *expected)
 {
 	static const struct {
 		const char *begin, *hint;
-	} others[] = { /* what people write who think of another notation */
+	} others[] = { /* hints for other notations */
 		{"/#", "; comments are not allowed"},
 		{"'", "; strings need double quotes"},
 		{"+", "; a number must not begin with +"},
@@ -262,10 +260,10 @@ static bool is_digit(int c)
 	return c >= '0' && c <= '9';
 }
 
-/* A number as far as it was read: digits 10^power, unless ndigit is more than MOST_DIGITS. */
+/* A number: digits 10^power, unless ndigit exceeds MOST_DIGITS. */
 struct number {
 	uint64_t digits;
-	size_t ndigit; /* from the first that is not 0 */
+	size_t ndigit; /* from the first non-zero digit */
 	int64_t power;
 };
 
@@ -321,7 +319,7 @@ static bool number(struct scanner *sc, double *r)
 	return true;
 }
 
-/* The four hexadecimal digits of a \u escape. */
+/* Reads four hexadecimal digits after \u. */
 static bool hex4(struct scanner *sc, unsigned *code)
 {
 	*code = 0;
@@ -347,7 +345,7 @@ static void add_char(struct ap_str *b, unsigned code)
 		ap_str_addc(b, (char)(0x80 | (code >> 6 * more & 0x3F)));
 }
 
-/* What follows a backslash, to the string's text. */
+/* Reads an escape, after the backslash. */
 static bool escape(struct scanner *sc, bool *nul)
 {
 	static const char stands_for[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
@@ -380,13 +378,13 @@ static bool escape(struct scanner *sc, bool *nul)
 #define EACH_BYTE UINT64_C(0x0101010101010101)
 #define TOP_BITS (EACH_BYTE << 7)
 
-/* Has the word a byte below n <= 128? */
+/* Does the word contain a byte below n <= 128? */
 static uint64_t has_below(uint64_t word, unsigned n)
 {
 	return (word - EACH_BYTE * n) & ~word & TOP_BITS;
 }
 
-/* The next quote, backslash or control character; the NUL at end is one. */
+/* Finds the next quote, backslash or control character, such as the final NUL. */
 static const char *skip_plain(const char *s, const char *end)
 {
 	for (uint64_t word; (size_t)(end - s) >= sizeof word; s += sizeof word) {
@@ -400,7 +398,7 @@ static const char *skip_plain(const char *s, const char *end)
 	return s;
 }
 
-/* A string, its quote at the cursor; *nul: it has a \u0000. */
+/* Reads a string from its opening quote; *nul: it has a \u0000. */
 static bool string(struct scanner *sc, char **r, bool *nul)
 {
 	size_t start = sc->at++;
@@ -445,7 +443,7 @@ static bool literal(struct scanner *sc, int *type)
 	return unexpected(sc, "a value");
 }
 
-/* Of a container only the opening bracket. */
+/* Reads a value; of a container, the opening bracket. */
 static bool value(struct scanner *sc, cJSON *r, bool *nul)
 {
 	int c = peek(sc);
@@ -475,7 +473,7 @@ static void note_nul(struct scanner *sc, const struct ap_jv *v, bool in_key)
 	sc->nuls[sc->nnul++].in_key = in_key;
 }
 
-/* The next value with its key, if any, to the tree. */
+/* Reads the next value, with any key, into the tree. */
 static bool item(struct scanner *sc)
 {
 	struct ap_jv *up = sc->inside, read = {.up = up}, *v;
@@ -507,7 +505,7 @@ static bool item(struct scanner *sc)
 		cJSON_AddItemToObjectCS(&up->item, key, &v->item);
 	else if (up)
 		cJSON_AddItemToArray(&up->item, &v->item);
-	v->item.type = read.item.type; /* without cJSON's mark that the key is ours */
+	v->item.type = read.item.type; /* drops cJSON's flag that the key is constant */
 	if (up)
 		up->item.valueint++;
 	else
@@ -530,7 +528,8 @@ static bool at_end_of_container(struct scanner *sc)
 	return peek(sc) == (sc->inside->item.type == cJSON_Object ? '}' : ']');
 }
 
-/* Closes what ends here, then moves behind the comma to the next item; *done: there is none. */
+/* Closes containers that end here, then skips the comma before the next item; *done: no more
+ * items. */
 static bool next_item(struct scanner *sc, bool *done)
 {
 	for (;;) {
@@ -563,7 +562,7 @@ static bool document(struct scanner *sc)
 	bool done = false;
 	size_t bad;
 
-	/* two-byte units: every other byte of the beginning is zero, or it says so itself */
+	/* a BOM, or every other byte is zero */
 	if (sc->len >= 2 && (!memcmp(u, "\xFF\xFE", 2) || !memcmp(u, "\xFE\xFF", 2) || !u[0] != !u[1]))
 		return fault(sc, AP_SYNTAX, 0, "looks like UTF-16; expected UTF-8");
 	if (!ap_str_utf8(sc->s, sc->len, &bad))
@@ -590,14 +589,14 @@ static bool document(struct scanner *sc)
 	return sc->at == sc->len || unexpected(sc, "the end of the file");
 }
 
-/* Faults of values that the grammar allows. */
+/* Faults that the grammar allows. */
 
 static const struct ap_jv *node(const cJSON *item)
 {
 	return (const struct ap_jv *)(const void *)item;
 }
 
-/* In document order. */
+/* The next value in document order. */
 static const struct ap_jv *next_node(const struct ap_jv *v)
 {
 	if (v->item.child)
@@ -607,7 +606,7 @@ static const struct ap_jv *next_node(const struct ap_jv *v)
 	return v ? node(v->item.next) : NULL;
 }
 
-/* Reports the members of obj whose key came before, at most `most`; returns how many. */
+/* Reports up to `most` repeated keys of obj; returns their number. */
 static size_t find_duplicates(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, size_t most)
 {
@@ -634,7 +633,7 @@ static size_t find_duplicates(struct ap_ctx *ctx, const struct ap_json *doc,
 	return found;
 }
 
-/* Saves most objects, which are small, the map. */
+/* Avoids a map for small objects, which are most. */
 static bool all_differ(const struct ap_jv *obj)
 {
 	for (const cJSON *v = obj->item.child; v; v = v->next)
@@ -644,7 +643,7 @@ static bool all_differ(const struct ap_jv *obj)
 	return true;
 }
 
-/* Numbers that a double cannot hold, keys that occur twice. */
+/* Reports non-finite numbers and duplicate keys. */
 static enum ap_status check_values(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	size_t found = 0;
@@ -661,7 +660,7 @@ static enum ap_status check_values(struct ap_ctx *ctx, const struct ap_json *doc
 	return found ? AP_MEANING : AP_OK;
 }
 
-/* What is accepted though it is not JSON. */
+/* Warns of accepted deviations from JSON. */
 static enum ap_status report_lapses(struct ap_ctx *ctx, const struct ap_json *doc, const struct scanner *sc)
 {
 	enum ap_status st = AP_OK;
@@ -703,7 +702,7 @@ static enum ap_status parse_text(struct ap_ctx *ctx, struct ap_json *doc, unsign
 			"\\u0000 in a %s", in_key ? "key" : "string");
 	}
 	if (sc.nnul)
-		return AP_MEANING; /* cut strings would look like duplicates */
+		return AP_MEANING; /* truncated strings would look like duplicates */
 	AP_TRY(check_values(ctx, doc));
 	return lapses;
 }
@@ -818,11 +817,11 @@ double ap_jv_double(const struct ap_jv *v)
 
 enum whole { WHOLE, FRACTION, TOO_LARGE };
 
-/* token is a number in JSON's grammar. Zeros count only when another digit follows, or the exponent takes
- * them back, so that 0.8e1 and 80e-1 are exact. */
+/* Converts a number token in JSON's grammar exactly. Zeros count only if another digit follows or
+ * the exponent cancels them, so 0.8e1 and 80e-1 are exact. */
 static enum whole whole_number(const char *token, int64_t *r)
 {
-	const int64_t far = INT64_C(1) << 40; /* beyond any length of a text */
+	const int64_t far = INT64_C(1) << 40; /* longer than any text */
 	bool negative = *token == '-', point = false, fits = true;
 	int64_t v = 0, zeros = 0, power = 0;
 	const char *s = token + negative;
@@ -866,9 +865,9 @@ bool ap_jv_int(const struct ap_json *doc, const struct ap_jv *v, int64_t *r)
 	return true;
 }
 
-/* Members of objects, with the messages that go with them. */
+/* Members of objects, with error messages. */
 
-/* "expected an integer, got the number 8.5" */
+/* Reports "expected an integer, got the number 8.5". */
 static enum ap_status mismatch(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
 	const char *check, const char *expected)
 {
@@ -888,7 +887,7 @@ static enum ap_status wrong_type(struct ap_ctx *ctx, const struct ap_json *doc,
 	return mismatch(ctx, doc, v, "key-type", expected);
 }
 
-/* The member, NULL where it is absent (AP_OK unless it is required). */
+/* The member; NULL if absent (AP_OK unless required). */
 static enum ap_status find(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
 	const char *key, bool required, const struct ap_jv **v)
 {
@@ -949,7 +948,7 @@ static enum ap_status to_num(struct ap_ctx *ctx, const struct ap_json *doc, cons
 	return mismatch(ctx, doc, v, "key-range", range);
 }
 
-/* The member with a type that needs no conversion; *r is left alone where it is absent. */
+/* Gets a member whose type needs no conversion; *r is unchanged if it is absent. */
 static enum ap_status get_typed(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, bool required, enum ap_jtype type,
 	const struct ap_jv **r)
@@ -1073,10 +1072,10 @@ enum ap_status ap_json_ints(struct ap_ctx *ctx, const struct ap_json *doc, const
 	return AP_OK;
 }
 
-/* The known key that the unknown one was probably meant to be, NULL where none is near. */
+/* The known key that was probably meant; NULL if none is close. */
 static const char *nearest(const char *key, const char *const *known)
 {
-	int best = (int)(strlen(key) > 60 ? 20 : strlen(key) / 3) + 2; /* must be nearer than this */
+	int best = (int)(strlen(key) > 60 ? 20 : strlen(key) / 3) + 2; /* exclusive limit */
 	const char *found = NULL;
 
 	for (; *known; known++) {

@@ -64,7 +64,7 @@ static bool on_one_line(const struct ap_jw *w)
 	return !w->indent || w->flat & top(w);
 }
 
-/* What stands before a key or an element. */
+/* Writes what precedes a key or element. */
 static void begin_item(struct ap_jw *w)
 {
 	bool follows = w->comma & top(w);
@@ -88,7 +88,7 @@ static void begin_value(struct ap_jw *w)
 	w->have_key = false;
 }
 
-/* Nothing stays behind when the outermost value is whole. */
+/* Flushes after the outermost value. */
 static void end_value(struct ap_jw *w)
 {
 	if (!w->depth)

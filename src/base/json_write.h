@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Writing JSON: events, in order, onto a sink function. Pretty form (indent > 0): objects and arrays one
- * member a line, but containers opened with the _flat forms stay on one line. Numbers through
- * ap_format_double / PRId64. Misuse (a key outside an object, unbalanced ends) is an assertion.
- */
+/* Writing JSON as events to a sink function. If indent > 0, each member is on its own line, except
+ * in containers opened with the _flat forms. Numbers through ap_format_double / PRId64. Misuse (a
+ * key outside an object, unbalanced ends) fails an assertion. */
 #ifndef AP_BASE_JSON_WRITE_H
 #define AP_BASE_JSON_WRITE_H
 
@@ -24,7 +22,7 @@ struct ap_jw {
 	int depth;
 	uint64_t object, comma, flat; /* bit per level */
 	bool have_key;
-	size_t len; /* of what is yet to be handed to `write`: nothing after a whole value */
+	size_t len; /* bytes in buf; 0 after a whole value */
 	char buf[1024];
 };
 
@@ -34,7 +32,7 @@ void ap_jw_obj(struct ap_jw *w);
 void ap_jw_arr(struct ap_jw *w);
 void ap_jw_obj_flat(struct ap_jw *w);
 void ap_jw_arr_flat(struct ap_jw *w);
-void ap_jw_end(struct ap_jw *w); /* of the innermost container */
+void ap_jw_end(struct ap_jw *w); /* ends the innermost container */
 void ap_jw_key(struct ap_jw *w, const char *key);
 void ap_jw_str(struct ap_jw *w, const char *s); /* s is UTF-8 */
 void ap_jw_int(struct ap_jw *w, int64_t v);
@@ -42,7 +40,7 @@ void ap_jw_num(struct ap_jw *w, double v); /* infinity and NaN become null */
 void ap_jw_bool(struct ap_jw *w, bool v);
 void ap_jw_null(struct ap_jw *w);
 void ap_jw_raw(struct ap_jw *w, const char *json); /* json is the text of one value */
-/* A value that was read, on one line; with what is open it nests at most 64 levels. */
+/* A parsed value on one line; at most 64 levels in all. */
 void ap_jw_value(struct ap_jw *w, const struct ap_json *doc, const struct ap_jv *v);
 void ap_jw_kobj(struct ap_jw *w, const char *key);
 void ap_jw_karr(struct ap_jw *w, const char *key);
@@ -58,11 +56,9 @@ void ap_jw_ints(struct ap_jw *w, const int64_t *v, size_t n);
 void ap_jw_int32s(struct ap_jw *w, const int32_t *v, size_t n);
 void ap_jw_finish(struct ap_jw *w); /* balanced; ends with a newline */
 
-/*
- * Text that occurs again and again need be made only once: a fork of w writes further members (or
- * elements) of the innermost container of w onto a string, and ends as balanced as it began; join
- * puts such text into w, or into another writer that stands at the like place.
- */
+/* Reuses repeated text: a fork of w writes more members or elements of the innermost container of w
+ * to a string and ends balanced; join adds this text to w, or to another writer at an equivalent
+ * place. */
 void ap_jw_fork(struct ap_jw *fork, const struct ap_jw *w, struct ap_str *out);
 void ap_jw_fork_end(struct ap_jw *fork);
 void ap_jw_join(struct ap_jw *w, const char *text, size_t len);

@@ -31,7 +31,7 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 32;
 }
 
-/* n <= 8 bytes, the lowest first whatever the machine; one load where that is its own order. */
+/* n <= 8 bytes in little-endian order on any machine. */
 static inline uint64_t word_of(const unsigned char *s, int n)
 {
 	static const union {
@@ -48,7 +48,7 @@ static inline uint64_t word_of(const unsigned char *s, int n)
 	return word;
 }
 
-/* len <= 8 bytes, loaded in one or two pieces that may overlap. */
+/* len <= 8 bytes, from one or two loads that may overlap. */
 static uint64_t short_word(const unsigned char *s, size_t len)
 {
 	if (len >= 4)
@@ -74,7 +74,7 @@ uint64_t ap_hash(const void *p, size_t len, uint64_t seed)
 	return mix(step(h, word_of(s + len - 8, 8)));
 }
 
-/* memcmp() is a call, for which most keys are too short. */
+/* Avoids calling memcmp() for short keys, which are most. */
 static bool same_bytes(const void *a, const void *b, size_t len)
 {
 	const unsigned char *s = a, *t = b;
@@ -106,7 +106,7 @@ struct ap_map *ap_map_create(struct ap_arena *arena)
 	return m;
 }
 
-/* The slot that holds the key, or the free one where it belongs. */
+/* The slot of a key, or the free slot for it. */
 static size_t find_slot(const struct ap_map *m, const void *key, size_t len, uint64_t hash)
 {
 	size_t at = hash & (m->nslot - 1);

@@ -39,7 +39,7 @@ bool ap_product(const int64_t *v, size_t n, int64_t *r)
 
 	for (size_t i = 0; i < n; i++) {
 		assert(v[i] >= 0);
-		if (v[i] == 0) { /* whatever the order of the extents */
+		if (v[i] == 0) { /* even if others overflow */
 			*r = 0;
 			return true;
 		}
@@ -93,9 +93,9 @@ bool ap_parse_int(const char *s, int64_t lo, int64_t hi, int64_t *r)
 	return true;
 }
 
-/* strtod and snprintf follow the decimal point of the thread's locale: they run under "C". */
+/* strtod and snprintf use the locale's decimal point: switch to "C". */
 struct c_locale {
-	locale_t c, old; /* c is 0 where the point is one anyway */
+	locale_t c, old; /* c is 0 if not needed */
 };
 
 static struct c_locale c_locale_enter(void)
@@ -134,7 +134,7 @@ static void c_format(char buf[32], char style, int precision, double v, const ch
 	c_locale_leave(l);
 }
 
-/* The end of the decimal number at s, NULL where there is none. */
+/* The end of a decimal number at s; NULL if there is none. */
 static const char *skip_number(const char *s)
 {
 	const char *digits = *s == '-' ? s + 1 : s;
@@ -175,7 +175,7 @@ bool ap_parse_double(const char *s, double *r)
 	return true;
 }
 
-/* Is the character this letter, in either case, whatever the locale? */
+/* Is c this letter in either case, in any locale? */
 static bool is_letter(char c, char upper)
 {
 	return c == upper || c == upper - 'A' + 'a';
@@ -269,7 +269,7 @@ const char *ap_format_double(double v, char buf[32])
 	return buf;
 }
 
-/* Three significant digits and a unit. */
+/* Formats three significant digits and a unit. */
 static const char *format_unit(double v, const char *unit, char buf[32])
 {
 	double size = fabs(v);
@@ -313,7 +313,7 @@ const char *ap_format_seconds(double s, char buf[32])
 double ap_quantise_s(double seconds, double quantum_s)
 {
 	assert(seconds >= 0);
-	if (seconds >= 0x1p53 * quantum_s) /* has no finer digits left */
+	if (seconds >= 0x1p53 * quantum_s) /* already a multiple */
 		return seconds;
 	return rint(seconds / quantum_s) * quantum_s;
 }

@@ -22,7 +22,7 @@ struct worker {
 	int id;
 	pthread_t thread;
 	bool refused;
-	struct ap_refusal refusal; /* then */
+	struct ap_refusal refusal; /* if refused */
 };
 
 static void work_on(void *arg)
@@ -35,7 +35,7 @@ static void work_on(void *arg)
 		work->fn(work->user, i, w->id);
 }
 
-/* Where memory runs out in one, the others take no more items. */
+/* If memory runs out in one worker, the others take no more items. */
 static void *try_to_work(void *arg)
 {
 	struct worker *w = arg;

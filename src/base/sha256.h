@@ -14,7 +14,7 @@ bool ap_sha256_is_hex(const char *s, size_t len);
 /* Lower-case hexadecimal digest of p[0..len), NUL-terminated. */
 void ap_sha256_hex(const void *p, size_t len, char hex[AP_SHA256_HEX + 1]);
 
-/* Of what read() gives piece by piece, until it gives 0; false where it gives less. */
+/* Digest of what read() returns piece by piece until 0; false if it returns a negative number. */
 bool ap_sha256_read(ptrdiff_t (*read)(void *user, void *piece, size_t len), void *user,
 	char hex[AP_SHA256_HEX + 1]);
 

@@ -15,7 +15,7 @@ void ap_str_init(struct ap_str *b, struct ap_arena *arena)
 	b->s = ap_arena_alloc(arena, FIRST_CAP, 1);
 }
 
-/* Makes room for extra bytes and the NUL. */
+/* Makes room for extra bytes and NUL. */
 static void reserve(struct ap_str *b, size_t extra)
 {
 	size_t cap = b->cap;
@@ -85,7 +85,7 @@ int ap_str_distance(const char *a, const char *b, int most)
 {
 	int rows[3][DISTANCE_MAX + 1];
 	size_t la = strlen(a), lb = strlen(b);
-	int before = 0; /* least entry of the row above: a swap may jump over one row */
+	int before = 0; /* least entry of the previous row: a swap skips a row */
 
 	if (la > DISTANCE_MAX || lb > DISTANCE_MAX)
 		return strcmp(a, b) ? most + 1 : 0;
@@ -114,7 +114,7 @@ int ap_str_distance(const char *a, const char *b, int most)
 	return rows[la % 3][lb] > most ? most + 1 : rows[la % 3][lb];
 }
 
-/* Length of the UTF-8 sequence at s[0..left), 0 where it is not valid. */
+/* Length of the UTF-8 sequence at s[0..left); 0 if invalid. */
 static size_t utf8_len(const unsigned char *s, size_t left)
 {
 	unsigned c = s[0], low = 0x80, high = 0xBF; /* bounds of the second byte */

@@ -19,18 +19,18 @@ struct ap_str {
 void ap_str_init(struct ap_str *b, struct ap_arena *arena);
 void ap_str_add(struct ap_str *b, const char *s);
 void ap_str_addn(struct ap_str *b, const char *s, size_t len);
-void ap_str_take(void *str, const char *bytes, size_t len); /* the same, an ap_write_fn */
+void ap_str_take(void *str, const char *bytes, size_t len); /* ap_str_addn as an ap_write_fn */
 void ap_str_addc(struct ap_str *b, char c);
 void ap_str_addf(struct ap_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
-/* Damerau-Levenshtein distance, at most `most` + 1 (early stop). O(|a| |b|). Strings of more than
- * 255 bytes are near to nothing but themselves. */
+/* Damerau-Levenshtein distance, capped at `most` + 1 (early stop). O(|a| |b|). Strings of more than
+ * 255 bytes match only themselves. */
 int ap_str_distance(const char *a, const char *b, int most);
 
-/* Is s[0..len) valid UTF-8 (RFC 3629: no surrogates, no overlong forms)? On false *bad is the
- * offset of the first bad byte. */
+/* Is s[0..len) valid UTF-8 (RFC 3629: no surrogates or overlong forms)? If not, *bad: offset of the
+ * first bad byte. */
 bool ap_str_utf8(const char *s, size_t len, size_t *bad);
 
 #endif

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arrays. Growable ones on an arena:  AP_VEC(ap_id) ids = {0};  ids.v[0..ids.n) are its elements.
+/* Arrays. Growable ones on an arena: AP_VEC(ap_id) ids = {0}; its elements are ids.v[0..ids.n).
  * AP_PUSH(arena, ids, x) appends; growth doubles, the old block stays in the arena.
- * AP_RESERVE(arena, ids, n) makes room for n in all at once, where that many are expected.
- */
+ * AP_RESERVE(arena, ids, n) makes room for n elements at once. */
 #ifndef AP_BASE_VEC_H
 #define AP_BASE_VEC_H
 
 #include <stddef.h>
 
-/* Number of elements of an array, which is no pointer. */
+/* Number of elements of an array (not a pointer). */
 #define AP_COUNT(array) (sizeof(array) / sizeof *(array))
 
 struct ap_arena;
 
-/* A type of its own: one that is handed to functions is a struct with a tag and these members. */
+/* An anonymous type: to pass one to functions, use a tagged struct with these members. */
 #define AP_VEC(T) \
 	struct { \
 		T *v; \
