@@ -286,27 +286,28 @@ static const struct framework { /* beginnings of the column framework, the longe
 	const char *executor;
 	enum sums sums;
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
+	bool fused; /* kernels, see tools/models.h */
 	double dropout; /* of GPT, by default */
 } frameworks[] = {
-	{"Megatron-DeepSpeed", "generic", WIDE_BF16, 128, 0.1},
-	{"Megatron-Bridge", "generic", WIDE_BF16, 128, 0},
-	{"Megatron-LM (202", "generic", WIDE_BF16, 128, 0.1}, /* until 2022 */
-	{"Megatron", "generic", WIDE_BF16, 128, 0},
-	{"NeMo", "generic", WIDE_BF16, 128, 0},
-	{"MindSpeed", "generic", WIDE_BF16, 128, 0},
-	{"ModelLink", "generic", WIDE_BF16, 128, 0},
-	{"llm-foundry", "generic", AS_PARAMETER, 0, 0},
-	{"torchtitan", "generic", WIDE, 0, 0},
-	{"nanotron", "generic", WIDE_BF16, 0, 0},
-	{"LitGPT", "generic", AS_PARAMETER, 0, 0},
-	{"OneFlow", "generic", AS_PARAMETER, 0, 0},
-	{"LiBai", "generic", AS_PARAMETER, 0, 0},
-	{"NVIDIA DLE", "generic", AS_PARAMETER, 0, 0},
-	{"NGC", "generic", AS_PARAMETER, 0, 0},
-	{"PyTorch", "generic", AS_PARAMETER, 0, 0},
-	{"DeepSpeed", "generic", AS_PARAMETER, 0, 0},
-	{"MindFormers", "mindspore", WIDE, 0, 0},
-	{"MindSpore", "mindspore", WIDE, 0, 0},
+	{"Megatron-DeepSpeed", "generic", WIDE_BF16, 128, true, 0.1},
+	{"Megatron-Bridge", "generic", WIDE_BF16, 128, true, 0},
+	{"Megatron-LM (202", "generic", WIDE_BF16, 128, true, 0.1}, /* until 2022 */
+	{"Megatron", "generic", WIDE_BF16, 128, true, 0},
+	{"NeMo", "generic", WIDE_BF16, 128, true, 0},
+	{"MindSpeed", "generic", WIDE_BF16, 128, true, 0},
+	{"ModelLink", "generic", WIDE_BF16, 128, true, 0},
+	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
+	{"torchtitan", "generic", WIDE, 0, true, 0},
+	{"nanotron", "generic", WIDE_BF16, 0, true, 0},
+	{"LitGPT", "generic", AS_PARAMETER, 0, true, 0},
+	{"OneFlow", "generic", AS_PARAMETER, 0, true, 0},
+	{"LiBai", "generic", AS_PARAMETER, 0, true, 0},
+	{"NVIDIA DLE", "generic", AS_PARAMETER, 0, true, 0},
+	{"NGC", "generic", AS_PARAMETER, 0, true, 0},
+	{"PyTorch", "generic", AS_PARAMETER, 0, true, 0},
+	{"DeepSpeed", "generic", AS_PARAMETER, 0, true, 0},
+	{"MindFormers", "mindspore", WIDE, 0, false, 0},
+	{"MindSpore", "mindspore", WIDE, 0, false, 0},
 };
 
 static const struct precision { /* parts of the column precision, the first that is found counts */
@@ -341,7 +342,7 @@ static const struct generator { /* which network a row is; the first that goes w
 	{"recsys", "Wide&Deep", "", false, "wide_deep", ""},
 };
 
-enum repeat { NOTHING, CORE, LAYERS, SOME_LAYERS, WHAT_FITS };
+enum repeat { NOTHING, CORE, LAYERS, SOME_LAYERS };
 
 struct run { /* a row as it is evaluated */
 	const struct device *device;
@@ -469,6 +470,7 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	p->flash = !strcmp(f->flash_attn, "1") && (takes & MODEL_ATTENTION);
 	p->dropout = takes & MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
 	p->capacity = 1;
+	p->fused = run->framework->fused;
 	return NULL;
 }
 
@@ -612,10 +614,9 @@ static const char *read_recompute(const struct facts *f, struct run *run)
 	const char *r = f->recompute;
 
 	run->repeated = AP_NEW_N(f->arena, bool, (run->params.layers ? run->params.layers : 1));
-	if (!*r || begins(r, "none")) {
+	/* A recipe that is not published with its results is taken to recompute nothing. */
+	if (!*r || begins(r, "none") || begins(r, "recipe")) {
 		run->repeat = NOTHING;
-	} else if (begins(r, "recipe")) {
-		run->repeat = WHAT_FITS;
 	} else if (begins(r, "full:block:") || begins(r, "full:layers")) {
 		run->repeat = SOME_LAYERS;
 		return read_some_layers(f, run, r + strcspn(r, "0123456789["));
@@ -758,6 +759,25 @@ static int network_level(const struct ap_json *doc)
 	return (int)ap_jv_count(ap_jv_get(ap_json_root(doc), "levels")) - 1;
 }
 
+/*
+ * Products of layers in 8 or 4 bits run at a higher peak, but neither attention nor the head does. A profile
+ * has one peak: the gain of all products together, by their FLOPs.
+ */
+static double narrow_gain(const struct run *run)
+{
+	const struct model_params *p = &run->params;
+	int bits = run->precision->bits;
+	double peak = bits == 8 ? run->device->fp8 : bits == 4 ? run->device->fp4 : 1;
+	double h = (double)p->hidden, width = (double)(p->heads * p->head_size);
+	double matrices = model_activation_gated(p->activation) ? 3 : 2;
+	double layers = 2 * h * (2 * width + 2 * width * (double)p->kv_heads / (double)p->heads +
+		matrices * (double)(p->inner * (p->active ? p->active : 1))) * (double)p->layers;
+	double others = 4 * width * (double)p->sequence * (p->flash ? 0.5 : 1) * (double)p->layers +
+		2 * h * (double)p->vocabulary;
+
+	return p->heads ? (layers + others) / (layers / peak + others) : peak;
+}
+
 /* The chip of a run, whose network is that of its cluster, and whose matrix products have its precision. */
 static const char *chip_of(struct profiles *p, const struct run *run)
 {
@@ -766,16 +786,17 @@ static const char *chip_of(struct profiles *p, const struct run *run)
 	struct ap_arena *arena = p->ctx->arena;
 	const struct ap_jv *cube = ap_jv_get(ap_jv_get(ap_json_root(doc), "peak_flops"), "cube");
 	struct edit edits[3] = {0};
+	double narrow = narrow_gain(run);
 	int n = 0;
 
 	if (run->network_Bps > 0)
 		edits[n++] = (struct edit){ap_arena_printf(arena, "/levels/%d/bandwidth_Bps",
 			network_level(doc)), run->network_Bps};
-	if (run->precision->bits)
-		edits[n++] = (struct edit){"/peak_flops/cube/bfloat16", ap_jv_double(ap_jv_get(cube,
-			"bfloat16")) * (run->precision->bits == 4 ? run->device->fp4 : run->device->fp8)};
-	return n ? edited(p, doc, ap_arena_printf(arena, "%s %.17g %d", name, run->network_Bps,
-		run->precision->bits), edits) : name;
+	if (narrow > 1)
+		edits[n++] = (struct edit){"/peak_flops/cube/bfloat16",
+			ap_jv_double(ap_jv_get(cube, "bfloat16")) * narrow};
+	return n ? edited(p, doc, ap_arena_printf(arena, "%s %.17g %.17g", name, run->network_Bps, narrow),
+		edits) : name;
 }
 
 static const char *software_of(struct profiles *p, const struct run *run, bool is_neutral)
@@ -833,21 +854,19 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 	return s.s;
 }
 
-/* Evaluates it with this recomputation. */
-static const char *evaluate(const struct facts *f, struct autopar *a, enum repeat repeat, struct row *row,
-	bool *fits)
+static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
 {
 	static const char *const words[] = {[NOTHING] = "none", [CORE] = "selective", [LAYERS] = "full",
 		[SOME_LAYERS] = "none"};
 	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
 		.diag = ap_diag_create(f->arena, false)};
-	const struct ap_jv *prediction, *machine;
+	const struct ap_jv *prediction;
 	struct autopar_plan *plan;
 	struct ap_json *doc = NULL;
 	const char *text;
 	size_t len;
 
-	if (autopar_set(a, "recompute", words[repeat]) != AUTOPAR_OK ||
+	if (autopar_set(a, "recompute", words[run->repeat]) != AUTOPAR_OK ||
 		autopar_evaluate(a, &plan) != AUTOPAR_OK)
 		return first_error(f, a);
 	row->predicted_s = autopar_plan_step_time_s(plan);
@@ -855,31 +874,14 @@ static const char *evaluate(const struct facts *f, struct autopar *a, enum repea
 	if (autopar_plan_memory(plan, "summary", ".json", &text, &len) == AUTOPAR_OK &&
 		ap_json_parse(&ctx, "summary", text, len, 0, &doc) == AP_OK) {
 		prediction = ap_jv_get(ap_json_root(doc), "prediction");
-		machine = ap_jv_get(ap_json_root(doc), "machine");
 		row->terms = (struct terms){ap_jv_double(ap_jv_get(prediction, "compute_s")),
 			ap_jv_double(ap_jv_get(prediction, "exposed_communication_s")),
 			ap_jv_double(ap_jv_get(prediction, "bubble_s")),
 			ap_jv_double(ap_jv_get(prediction, "optimizer_s"))};
-		*fits = (double)row->predicted_bytes <= ap_jv_double(ap_jv_get(machine, "capacity_bytes"));
 	}
 	autopar_plan_destroy(plan);
 	ap_arena_destroy(ctx.scratch);
 	return doc ? NULL : "no summary";
-}
-
-/* Of what a recipe leaves open the least that fits is recomputed. */
-static const char *evaluate_run(const struct facts *f, struct autopar *a, const struct run *run,
-	struct row *row)
-{
-	enum repeat repeat = run->repeat == WHAT_FITS ? NOTHING : run->repeat;
-	bool fits = true;
-	const char *why = evaluate(f, a, repeat, row, &fits);
-
-	while (!why && run->repeat == WHAT_FITS && !fits && repeat < LAYERS) {
-		repeat = (enum repeat)(repeat + 1);
-		why = evaluate(f, a, repeat, row, &fits);
-	}
-	return why;
 }
 
 static const char *text_of(const struct facts *f, int64_t n)
@@ -933,7 +935,7 @@ static void predict(struct row *row, struct profiles *p, bool is_neutral)
 			autopar_graph_memory(a, "network", text, len) != AUTOPAR_OK)
 			why = first_error(&f, a);
 		else
-			why = evaluate_run(&f, a, &run, row);
+			why = evaluate(&f, a, &run, row);
 	}
 	if (why)
 		row->reason = ap_arena_strdup(p->ctx->arena, why);

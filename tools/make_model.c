@@ -14,7 +14,7 @@ enum { EXIT_USAGE = 2, EXIT_IO = 6 };
 
 struct options {
 	struct model_params params;
-	const char *attention, *dtype, *activation;
+	const char *attention, *dtype, *activation, *kernels;
 };
 
 enum value { SIZE, TEXT, SHARE, FACTOR };
@@ -47,6 +47,7 @@ static const struct option {
 		"gelu or relu; of llama squared_relu, swiglu or geglu, too"},
 	{"--dtype", TEXT, MODEL_DTYPE, offsetof(struct options, dtype),
 		"float16, bfloat16 or float32"},
+	{"--kernels", TEXT, MODEL_FUSED, offsetof(struct options, kernels), "single or fused"},
 	{"--dropout", SHARE, MODEL_DROPOUT, PARAM(dropout), "0 leaves it out"},
 #undef PARAM
 };
@@ -125,6 +126,11 @@ static void settle(struct options *o, const struct model_kind *kind)
 		p->dtype = ap_dtype_find(o->dtype);
 		if (p->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(p->dtype))
 			usage(kind, "a floating type is expected", "--dtype");
+	}
+	if (o->kernels) {
+		p->fused = !strcmp(o->kernels, "fused");
+		if (!p->fused && strcmp(o->kernels, "single") != 0)
+			usage(kind, "single or fused is expected", "--kernels");
 	}
 	if (o->activation) {
 		p->activation = model_activation_find(o->activation);

@@ -26,6 +26,7 @@ struct node {
 struct model {
 	struct ap_arena *arena;
 	const char *name, *optimizer, *prefix;
+	bool fused;
 	struct ap_map *names; /* of tensors; their ids are the tensors' ids */
 	struct ap_map *kinds; /* "SCOPE/TYPE" */
 	AP_VEC(uint32_t) numbers; /* [kinds] number of operators so far */
@@ -50,6 +51,16 @@ struct model *model_create(struct ap_arena *arena, const char *name, const char 
 struct ap_arena *model_arena(struct model *m)
 {
 	return m->arena;
+}
+
+void model_fuse(struct model *m)
+{
+	m->fused = true;
+}
+
+bool model_is_fused(const struct model *m)
+{
+	return m->fused;
 }
 
 void model_recompute(struct model *m, const char *cell)

@@ -16,6 +16,10 @@ struct model *model_create(struct ap_arena *arena, const char *name, const char 
 
 struct ap_arena *model_arena(struct model *m);
 
+/* From now on one operator stands for what one kernel of other software does (models.h). */
+void model_fuse(struct model *m);
+bool model_is_fused(const struct model *m);
+
 /* Sets the prefix of result names, "" at first ("blocks.3."). */
 void model_prefix(struct model *m, const char *prefix);
 

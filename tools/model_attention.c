@@ -16,6 +16,10 @@ void model_attention_constants(struct model *m, struct model_attention *a, bool 
 	struct ap_shape compressed = MODEL_SHAPE(AP_UINT8, 2048, 2048);
 	struct ap_shape full = MODEL_SHAPE(dtype, 1, 1, sequence, sequence);
 
+	if (model_is_fused(m) && !fused) {
+		a->mask = a->scale = AP_NONE;
+		return;
+	}
 	a->mask = a->causal ? model_const(m, "attention_mask", fused ? compressed : full) : AP_NONE;
 	a->scale = fused ? AP_NONE : model_number(m, "attention_scale", dtype);
 }
@@ -25,7 +29,8 @@ ap_id model_attend(struct model *m, const char *scope, const struct model_attent
 {
 	ap_id y = model_matmul(m, scope, q, k, true, "scores");
 
-	y = model_binary(m, scope, "Mul", y, a->scale, "scores.scaled");
+	if (a->scale != AP_NONE)
+		y = model_binary(m, scope, "Mul", y, a->scale, "scores.scaled");
 	if (a->mask != AP_NONE)
 		y = model_binary(m, scope, "Add", y, a->mask, "scores.masked");
 	y = model_softmax(m, model_scope(m, scope, "softmax-Softmax"), y, "probs");

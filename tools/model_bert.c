@@ -105,7 +105,8 @@ struct model *model_bert(struct ap_arena *arena, const struct model_params *p)
 	e.post_norm = true;
 	x = embed(&e, p->vocabulary);
 	model_attention_constants(m, &e.attention, false, e.sequence, e.dtype);
-	e.attention.mask = attention_mask(&e);
+	if (!p->fused)
+		e.attention.mask = attention_mask(&e);
 	for (int64_t i = 0; i < p->layers; i++)
 		x = model_encoder_block(&e, BACKBONE "/bert_encoder-BertTransformer/layers-CellList",
 			"bert.encoder.layers", i, x);

@@ -15,10 +15,13 @@ ap_id model_linear(struct model *m, const char *scope, const char *param, ap_id 
 ap_id model_dense(struct model *m, const char *scope, const char *param, ap_id x, int64_t out,
 	const char *name)
 {
-	ap_id y = model_linear(m, scope, param, x, out, model_name(m, name, "product"));
-	ap_id b = model_param(m, model_name(m, param, "bias"),
-		MODEL_SHAPE(model_shape(m, x).dtype, out));
+	bool fused = model_is_fused(m);
+	ap_id y = model_linear(m, scope, param, x, out, fused ? name : model_name(m, name, "product")), b;
 
+	if (fused)
+		return y;
+	b = model_param(m, model_name(m, param, "bias"),
+		MODEL_SHAPE(model_shape(m, x).dtype, out));
 	return model_binary(m, scope, "BiasAdd", y, b, name);
 }
 
@@ -39,9 +42,10 @@ ap_id model_rms_norm(struct model *m, const char *scope, const char *param, ap_i
 	const char *name)
 {
 	struct ap_shape s = model_shape(m, x);
+	bool fused = model_is_fused(m);
 	ap_id gamma = model_param(m, model_name(m, param, "weight"),
-		MODEL_SHAPE(AP_FLOAT32, s.dim[s.rank - 1]));
-	ap_id wide = s.dtype == AP_FLOAT32 ? x :
+		MODEL_SHAPE(fused ? s.dtype : AP_FLOAT32, s.dim[s.rank - 1]));
+	ap_id wide = s.dtype == AP_FLOAT32 || fused ? x :
 		model_cast(m, scope, x, AP_FLOAT32, model_name(m, name, "in"));
 	struct ap_shape full = model_shape(m, wide), rest = full;
 	struct model_op op = {.scope = scope, .type = "RmsNorm", .nin = 2, .in = {wide, gamma},
@@ -66,7 +70,12 @@ ap_id model_cross_entropy(struct model *m, const char *scope, ap_id logits, ap_i
 	max = model_reduce(m, scope, "ReduceMax", logits, 1, true, "logits.max");
 	y = model_binary(m, scope, "Sub", logits, max, "logits.shifted");
 	exp = model_unary(m, scope, "Exp", y, "exp");
-	sum = model_reduce(m, scope, "ReduceSum", exp, 1, true, "exp.sum");
+	sum = model_reduce(m, scope, "ReduceSum", exp, 1, !model_is_fused(m), "exp.sum");
+	if (model_is_fused(m)) {
+		y = model_unary(m, scope, "Log", sum, "sum.log");
+		labels = model_cast(m, scope, labels, AP_FLOAT32, "chosen");
+		return model_binary(m, scope, "Sub", y, labels, "losses");
+	}
 	softmax = model_binary(m, scope, "Div", exp, sum, "softmax");
 	hot = model_one_hot(m, scope, labels, s.dim[s.rank - 1], AP_FLOAT32, "one_hot");
 	y = model_unary(m, scope, "Log", softmax, "softmax.log");

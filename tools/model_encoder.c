@@ -8,6 +8,8 @@
 struct model_encoder model_encoder_of(struct model *m, const struct model_params *p, int64_t sequence)
 {
 	assert(!model_activation_gated(p->activation) && p->activation != MODEL_SQUARED_RELU);
+	if (p->fused)
+		model_fuse(m);
 	return (struct model_encoder){.m = m, .batch = p->batch, .sequence = sequence, .hidden = p->hidden,
 		.inner = p->inner ? p->inner : 4 * p->hidden, .dtype = p->dtype, .fused = p->flash,
 		.relu = p->activation == MODEL_RELU, .dropout = p->dropout,
@@ -28,7 +30,7 @@ struct ap_shape model_encoder_tokens(const struct model_encoder *e)
 ap_id model_encoder_dropout(const struct model_encoder *e, const char *scope, ap_id x,
 	const char *name)
 {
-	if (e->dropout == 0)
+	if (e->dropout == 0 || model_is_fused(e->m))
 		return x;
 	return model_dropout(e->m, model_scope(e->m, scope, "dropout-Dropout"), x, 1 - e->dropout,
 		name);

@@ -40,10 +40,12 @@ static ap_id rotate(const struct llama *l, const char *attention, ap_id x, const
 	struct model *m = l->m;
 	const char *scope = model_scope(m, attention, "apply_rotary_emb-RotaryEmbedding");
 	int64_t half = l->attention.size / 2;
-	ap_id a = model_slice(m, scope, x, 3, 0, half, model_name(m, name, "lower"));
-	ap_id b = model_slice(m, scope, x, 3, half, 2 * half, model_name(m, name, "upper"));
-	ap_id y;
+	ap_id a, b, y;
 
+	if (model_is_fused(m))
+		return model_binary(m, scope, "Mul", x, l->cos, model_name(m, name, "rotated"));
+	a = model_slice(m, scope, x, 3, 0, half, model_name(m, name, "lower"));
+	b = model_slice(m, scope, x, 3, half, 2 * half, model_name(m, name, "upper"));
 	b = model_unary(m, scope, "Neg", b, model_name(m, name, "turned"));
 	y = model_concat(m, scope, b, a, 3, model_name(m, name, "half_turned"));
 	y = model_binary(m, scope, "Mul", y, l->sin, model_name(m, name, "sine"));
@@ -105,7 +107,8 @@ static ap_id dense(const struct llama *l, const char *scope, const char *param, 
 	if (model_activation_gated(a))
 		z = model_linear(m, model_scope(m, scope, "w3-Linear"), model_name(m, param, "w3"), x,
 			l->p->inner, "wide");
-	y = model_unary(m, gate, functions[a].type, y, functions[a].name);
+	if (z == AP_NONE || !model_is_fused(m))
+		y = model_unary(m, gate, functions[a].type, y, functions[a].name);
 	if (a == MODEL_SQUARED_RELU)
 		y = model_unary(m, gate, "Square", y, "gate.square");
 	if (z != AP_NONE)
@@ -182,9 +185,12 @@ struct model *llama_with(struct ap_arena *arena, const struct model_params *p,
 	ap_id x;
 
 	assert(p->heads % p->kv_heads == 0 && l.attention.size % 2 == 0);
+	if (p->fused)
+		model_fuse(m);
 	model_attention_constants(m, &l.attention, p->flash, p->sequence, p->dtype);
 	l.cos = model_const(m, "rotary_cos", angles);
-	l.sin = model_const(m, "rotary_sin", angles);
+	if (!p->fused)
+		l.sin = model_const(m, "rotary_sin", angles);
 	x = embed(&l);
 	for (int64_t i = 0; i < p->layers; i++)
 		x = block(&l, (int)i, feed_forward, x);

@@ -106,7 +106,8 @@ static ap_id experts(const struct llama *l, const char *scope, const char *param
 	x = model_reshape(m, scope, x, MODEL_SHAPE(p->dtype, b, e, c, h), "places.tokens");
 	y = expert_product(l, scope, param, "w1", x, p->inner, "gate");
 	z = expert_product(l, scope, param, "w3", x, p->inner, "wide");
-	y = model_unary(m, model_scope(m, scope, "w1-Linear"), "SiLU", y, "gate.silu");
+	if (!model_is_fused(m))
+		y = model_unary(m, model_scope(m, scope, "w1-Linear"), "SiLU", y, "gate.silu");
 	y = model_binary(m, scope, "Mul", z, y, "gated");
 	y = expert_product(l, scope, param, "w2", y, h, "narrow");
 	return model_reshape(m, scope, y, MODEL_SHAPE(p->dtype, b, e * c, h), "answers");

@@ -29,6 +29,7 @@ struct model_params {
 	bool flash; /* FlashAttentionScore replaces small operators */
 	enum ap_dtype dtype; /* of parameters and activations; the loss is float32 */
 	double dropout; /* 0: no Dropout operators */
+	bool fused; /* kernels as in Megatron or compiled by torch, see below */
 };
 
 /* A bit per option of make_model, except --name and --batch, which all models take. */
@@ -48,7 +49,8 @@ enum {
 	MODEL_DTYPE = 1 << 12,
 	MODEL_DROPOUT = 1 << 13,
 	MODEL_HEAD_SIZE = 1 << 14,
-	MODEL_ACTIVATION = 1 << 15
+	MODEL_ACTIVATION = 1 << 15,
+	MODEL_FUSED = 1 << 16
 };
 
 /* "gelu", "relu", "squared_relu", "swiglu", "geglu"; MODEL_ACTIVATIONS: unknown. */
@@ -101,7 +103,12 @@ model_make_fn model_vgg16;
 model_make_fn model_wide_deep;
 
 /*
- * Formulas for transformers assume heads of h / n units and, unless it is an option, a feed-forward
+ * Fused transformers are made to be timed: one operator stands for what one kernel does, so that no time goes
+ * into passes over memory that nobody makes. Biases, the dropout of hidden states, scale and mask of the
+ * scores, and casts around RmsNorm are part of their neighbours. A turn by the positions is one product, and
+ * so is a gate. The loss is the logarithm of a sum and looks nothing up.
+ *
+ * Formulas for transformers assume biases, heads of h / n units and, unless it is an option, a feed-forward
  * part of 4 h.
  *
  * GPT-3: learned positions, L pre-norm blocks of h hidden units, head tied to the word embedding.
