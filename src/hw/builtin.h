@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiles of chips/ and chips/software/ as the build put them into the program. */
+/* Profiles of chips/ and chips/software/, built into the program. */
 #ifndef AP_HW_BUILTIN_H
 #define AP_HW_BUILTIN_H
 
 struct ap_builtin {
-	const char *name; /* of the file, without ".json"; NULL in the last row */
+	const char *name; /* file name without ".json"; NULL in the last row */
 	const char *text;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding profiles by name: those built in, and files. */
+/* Finds profiles by name: built in, or in files. */
 #include "hw/chip.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "hw/hccl.h"
 #include "hw/topo.h"
 
-static const double most = 1e24; /* above any real figure, and far from overflow in products */
+static const double most = 1e24; /* above any real figure; products do not overflow */
 
 static const char *const unit_names[AP_UNIT_COUNT] = {"cube", "vector", "memory"};
 
@@ -35,7 +35,7 @@ static const char *const withins[] = {
 	[AP_WITHIN_MACHINE] = "machine",
 };
 
-/* A number of an object that has its place in a structure. */
+/* Reads a number of an object into a field. */
 struct slot {
 	const char *key;
 	double lo, hi;
@@ -51,7 +51,7 @@ static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
-/* The root, if it is an object of this schema. */
+/* Gets the root if it is an object of this schema. */
 static enum ap_status get_root(struct ap_ctx *ctx, const struct ap_json *doc, const char *schema,
 	const struct ap_jv **root)
 {
@@ -88,7 +88,7 @@ static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
 				ctx, doc, unit, ap_jv_key(v), 1, most, &out->peak_flops[u][t]));
 		}
 	}
-	/* what every type that no unit has is computed as */
+	/* types that no unit supports are computed as float32 */
 	return ap_json_get_num(ctx, doc, unit, "float32", 1, most,
 		&out->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
 }
@@ -148,7 +148,7 @@ static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
 	return ap_json_get_num(ctx, doc, memory, "bandwidth_Bps", 1, most, &out->memory_Bps);
 }
 
-/* Where it is not said, a level with a span is within servers, and one without joins all. */
+/* Default: with a span, within servers; without, the whole machine. */
 static enum ap_status get_within(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
 {
@@ -195,7 +195,7 @@ static enum ap_status get_links(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
-/* What a profile or a level of it is called; plans name it. */
+/* Reads the name of a profile or level, which plans use. */
 static enum ap_status get_name(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
 	const char **out)
 {
@@ -236,7 +236,8 @@ static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	return get_numbers(ctx, doc, obj, slots, AP_COUNT(slots));
 }
 
-/* Is each block of a level made of whole blocks of the one before, and the last the whole machine? */
+/* Does each block consist of whole blocks of the previous level, and the last level span the
+ * machine? */
 static bool levels_nest(const struct ap_chip *chip)
 {
 	for (int l = 0; l + 1 < chip->nlevel; l++) {
@@ -289,7 +290,7 @@ static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
-/* How servers are built, where no rank table says, and whose rules hold on them. */
+/* Reads the layout of servers, used without a rank table, and their HCCL rules. */
 static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
@@ -360,9 +361,10 @@ enum ap_status ap_software_parse(
 		ctx, doc, root, "comm_buffer_bytes", 0, limit, &out->comm_buffer_bytes);
 }
 
-enum { NEAR = 3 }; /* edits at which a name is still suggested */
+enum { NEAR = 3 }; /* edits; closer names are suggested */
 
-/* Parses a profile, built in or, where b is NULL, of file `name`; what messages call it, and its sum. */
+/* Parses a built-in profile or, if b is NULL, file `name`; sets its name for messages and its
+ * digest. */
 static enum ap_status open_profile(struct ap_ctx *ctx, const struct ap_builtin *b, const char *name,
 	struct ap_json **doc, const char **file, const char **sha256)
 {
@@ -412,7 +414,7 @@ static enum ap_status load_software(struct ap_ctx *ctx, const struct ap_builtin 
 	return AP_OK;
 }
 
-/* The best name seen so far in a search for one like `wanted`. */
+/* The nearest name so far to `wanted`. */
 struct nearest {
 	const char *wanted, *name;
 	int distance;
@@ -428,7 +430,7 @@ static void consider(struct nearest *n, const char *name)
 	}
 }
 
-/* AP_USAGE: the names there are, and the nearest. */
+/* Reports known names and the nearest; returns AP_USAGE. */
 static enum ap_status unknown(struct ap_ctx *ctx, const char *what, const struct ap_builtin *list,
 	const struct nearest *n)
 {
@@ -444,7 +446,7 @@ static enum ap_status unknown(struct ap_ctx *ctx, const char *what, const struct
 		ap_diag_name(ctx->diag, n->wanted), names.s);
 }
 
-/* The one built in that has this name or alias; NULL: none has, and near is what is nearest. */
+/* Finds the built-in chip of a name or alias; *out NULL if there is none: near has the nearest. */
 static enum ap_status find_chip(struct ap_ctx *ctx, struct nearest *near, const struct ap_chip **out)
 {
 	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {

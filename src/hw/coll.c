@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What collectives and sends between stages take. */
+/* Times of collectives and of sends between stages. */
 #include "hw/coll.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct call {
 	const struct ap_machine *m;
 	const struct ap_group_shape *s;
 	enum ap_coll coll;
-	double size; /* ranks of a group */
+	double size; /* ranks per group */
 	double bytes;
 };
 
@@ -35,8 +35,8 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c)
 	return colls[c].adjoint;
 }
 
-/* What a rank that talks to `members` - 1 others can send across the level, while `sharers` ranks of
- * its block do the same. */
+/* Send rate of a rank to `members` - 1 others across the level, while `sharers` ranks of its block
+ * send. */
 static double link_rank_Bps(const struct ap_link_level *level, uint32_t members, uint32_t sharers)
 {
 	double Bps = level->bandwidth_Bps * level->efficiency;
@@ -47,14 +47,14 @@ static double link_rank_Bps(const struct ap_link_level *level, uint32_t members,
 	return level->kind == AP_LINK_BUS ? Bps / sharers : Bps;
 }
 
-/* What one rank can send across level l while every group of the machine does the same. */
+/* Send rate of a rank at level l while all groups of the machine communicate. */
 static double rank_Bps(const struct call *x, int l)
 {
 	return link_rank_Bps(&x->m->level[l], x->s->few[l], x->m->ranks[l]);
 }
 
-/* Flow of a ring through all ranks of a group: it crosses a level once per sub-block, there over
- * the links of all the members inside. The slowest level decides. */
+/* Throughput of a ring through a group: it crosses a level once per sub-block, over the links of
+ * all members in it. The slowest level decides. */
 static double ring_Bps(const struct call *x)
 {
 	double least = -1;
@@ -75,7 +75,7 @@ static double reach(const struct call *x, int l)
 	return l + 1 < x->m->nlevel ? x->s->members[l + 1] : x->size;
 }
 
-/* Steps that halve n ranks down to one. */
+/* Steps to halve n ranks down to one. */
 static int halvings(uint32_t n)
 {
 	int steps = 0;
@@ -85,7 +85,7 @@ static int halvings(uint32_t n)
 	return steps;
 }
 
-/* Part of the buffer that a rank passes on in a ring. */
+/* Share of the buffer that a rank forwards in a ring. */
 static double ring_part(const struct call *x)
 {
 	return x->coll == AP_COLL_BROADCAST ? 1 : (x->size - 1) / x->size;
@@ -101,8 +101,8 @@ static double ring_s(const struct call *x)
 	return colls[x->coll].passes * (steps * worst + ring_part(x) * x->bytes / ring_Bps(x));
 }
 
-/* A tree moves the whole buffer in each pass of an AllReduce; gathering and scattering by recursive
- * doubling moves what a ring moves. */
+/* In each pass of an AllReduce a tree moves the whole buffer; for gather and scatter, recursive
+ * doubling moves as much as a ring. */
 static double tree_s(const struct call *x)
 {
 	double latency = 0;
@@ -113,12 +113,12 @@ static double tree_s(const struct call *x)
 	return colls[x->coll].passes * (latency + part * x->bytes / ring_Bps(x));
 }
 
-/* A ring among the sub-blocks of level l, each rank with its own part of the buffer; an AllReduce
- * at the outermost level may take a tree instead. */
+/* Time of a ring among sub-blocks of level l, each rank with its own part of the buffer; for an
+ * AllReduce at the outermost level, of a tree if faster. */
 static double level_s(const struct call *x, int l, bool outermost)
 {
-	/* the part of the buffer that crosses the level into a sub-block; where they are unequal, the one
-	 * with the fewest members gathers the most */
+	/* share of the buffer that crosses into a sub-block; if unequal, the one with the fewest
+	 * members gathers most */
 	double even = 1 - 1. / x->s->fan[l], uneven = 1 - x->s->members[l] / reach(x, l);
 	double crossing = x->coll == AP_COLL_ALLREDUCE || even > uneven ? even : uneven;
 	double latency_s = x->m->level[l].latency_s;
@@ -131,7 +131,7 @@ static double level_s(const struct call *x, int l, bool outermost)
 	return colls[x->coll].passes * (ring < tree ? ring : tree);
 }
 
-/* AllReduce: scatter inside, reduce across, gather inside; the others one way only. */
+/* AllReduce: scatters inside, reduces across, gathers inside; others: one way only. */
 static double hierarchical_s(const struct call *x)
 {
 	double total = 0;
@@ -145,7 +145,7 @@ static double hierarchical_s(const struct call *x)
 	return total;
 }
 
-/* Each rank sends every other one its part, level by level. */
+/* Each rank sends every other rank its part, level by level. */
 static double pairwise_s(const struct call *x)
 {
 	double total = 0;
@@ -160,8 +160,8 @@ static double pairwise_s(const struct call *x)
 	return total;
 }
 
-/* Each rank sends to both sides at once; where a sub-block holds several members, only one of a
- * rank's neighbours is in another. The slowest level decides. */
+/* Each rank sends to both sides at once; if a sub-block has several members, only one neighbour of
+ * a rank is outside. The slowest level decides. */
 static double neighbours_s(const struct call *x)
 {
 	double worst = 0;
@@ -171,7 +171,7 @@ static double neighbours_s(const struct call *x)
 		double links = x->s->few[l] - 1, Bps = rank_Bps(x, l), t;
 
 		if (x->m->level[l].kind == AP_LINK_MESH && links > 2)
-			Bps = Bps * 2 / links; /* those to its two neighbours */
+			Bps = Bps * 2 / links; /* the two links to neighbours */
 		t = x->m->level[l].latency_s + crossing_bytes / Bps;
 		if (x->s->fan[l] > 1 && t > worst)
 			worst = t;
@@ -188,9 +188,9 @@ static double best_s(const struct call *x, const char **name)
 	static const struct {
 		const char *name;
 		double (*time_s)(const struct call *x);
-		uint32_t of; /* collectives, by bit */
+		uint32_t of; /* mask of collectives */
 	} algorithms[] = {
-		{"ring", ring_s, PIECES | 1u << AP_COLL_BROADCAST}, /* a broadcast in pieces, along a chain */
+		{"ring", ring_s, PIECES | 1u << AP_COLL_BROADCAST}, /* broadcast in pieces along a chain */
 		{"tree", tree_s, PIECES | 1u << AP_COLL_BROADCAST},
 		{"hierarchical", hierarchical_s, PIECES},
 		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL},
@@ -230,14 +230,14 @@ double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct a
 	return worst;
 }
 
-enum { CHUNK = 256 }; /* blocks whose pairs are counted at once */
+enum { CHUNK = 256 }; /* blocks counted in one scan */
 
 struct sends {
 	const struct ap_machine *m;
 	uint32_t from, to; /* first ranks of the two stages */
 };
 
-/* The level that joins pair r: the innermost one with a block that holds both. */
+/* The innermost level with a block that holds both ranks of pair r. */
 static int level_of(const struct sends *x, uint32_t r)
 {
 	int l = 0;
@@ -247,7 +247,7 @@ static int level_of(const struct sends *x, uint32_t r)
 	return l;
 }
 
-/* The most pairs that share one block of level l, of its blocks [first, first + CHUNK). */
+/* The most pairs in one block of level l, among blocks [first, first + CHUNK). */
 static uint32_t most_in_chunk(const struct sends *x, int l, uint32_t first)
 {
 	uint32_t pairs[CHUNK] = {0}, most = 0;
@@ -261,7 +261,7 @@ static uint32_t most_in_chunk(const struct sends *x, int l, uint32_t first)
 	return most;
 }
 
-/* The most pairs that level l joins inside one of its blocks; 0 where it joins none. */
+/* The most pairs that level l joins in one of its blocks; 0 if none. */
 static uint32_t most_sharers(const struct sends *x, int l)
 {
 	uint32_t low = UINT32_MAX, high = 0, most = 0;
@@ -276,7 +276,7 @@ static uint32_t most_sharers(const struct sends *x, int l)
 	if (low > high)
 		return 0;
 	if (x->m->level[l].kind != AP_LINK_BUS)
-		return 1; /* nothing is shared: one is as many as all */
+		return 1; /* not shared */
 	for (uint32_t first = low; first <= high; first += CHUNK) {
 		uint32_t n = most_in_chunk(x, l, first);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the groups of an axes set lie on the blocks of the machine. */
+/* How groups along axes map to blocks of the machine. */
 #include "hw/group.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 
-/* Joins axis i with its inner neighbour where the two are one run of ranks. */
+/* Merges axis i with its inner neighbour if they are contiguous. */
 static bool merge(struct ap_axes *set, int i)
 {
 	struct ap_axis *outer, *inner;
@@ -70,7 +70,7 @@ void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out)
 	for (int i = 0; i < set->n; i++)
 		rank -= rank / set->axis[i].stride % set->axis[i].size * set->axis[i].stride;
 	out[0] = rank;
-	/* Innermost axis first: each axis repeats what is there, shifted, so the order ascends. */
+	/* innermost axis first: each repeats the previous ranks, shifted, so they ascend */
 	for (int i = set->n - 1; i >= 0; i--) {
 		for (int64_t k = n; k < n * set->axis[i].size; k++)
 			out[k] = out[k - n] + set->axis[i].stride;
@@ -78,7 +78,7 @@ void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out)
 	}
 }
 
-/* Members of a group within a run of x ranks that cuts_evenly(). */
+/* Members of a group in an aligned run of x ranks. */
 static uint32_t members_within(const struct ap_axes *axes, int64_t x)
 {
 	int64_t n = 1;
@@ -94,7 +94,7 @@ static uint32_t members_within(const struct ap_axes *axes, int64_t x)
 	return (uint32_t)n;
 }
 
-/* The one shape of all groups where blocks and axes nest; false where they do not. */
+/* The common shape of all groups if blocks and axes nest; else false. */
 static bool nested_shape(
 	const struct ap_machine *m, const struct ap_axes *axes, struct ap_group_shape *s)
 {
@@ -105,7 +105,7 @@ static bool nested_shape(
 	for (int l = 0; l < m->nlevel; l++) {
 		int64_t x = m->ranks[l];
 
-		/* Is x on the boundary of every axis: does it cut each one into whole runs? */
+		/* x must be a multiple or divisor of the bounds of every axis */
 		for (int i = 0; i < axes->n; i++) {
 			int64_t inner = axes->axis[i].stride, outer = inner * axes->axis[i].size;
 
@@ -123,8 +123,8 @@ static bool nested_shape(
 	return true;
 }
 
-/* Counts over one group: per level and block the members and sub-blocks met, valid where the stamp
- * is that of the group. */
+/* Counts of one group: members and sub-blocks met per level and block; valid if stamp is the
+ * group's. */
 struct census {
 	uint32_t *stamp, *members, *subs; /* [nblock] */
 	uint32_t *touched;                /* blocks met, in order */
@@ -159,7 +159,8 @@ static bool leads_group(const struct ap_axes *axes, int64_t rank)
 	return true;
 }
 
-/* Distinct shapes of all groups of all stages; the first `cap` go to out. Returns how many there are. */
+/* Finds distinct shapes of all groups of all stages; the first `cap` go to out. Returns their
+ * number. */
 static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 	const struct ap_axes *axes, struct ap_group_shape *out, size_t cap)
 {
@@ -184,7 +185,7 @@ static size_t count_shapes(struct ap_arena *arena, const struct ap_machine *m,
 		group++;
 		for (int64_t k = 0; k < size; k++) {
 			int64_t rank = ranks[k];
-			bool fresh = true; /* a sub-block not met before */
+			bool fresh = true; /* first member in its sub-block */
 
 			for (int l = 0; l < m->nlevel; l++) {
 				uint32_t b = m->block[l][rank];
@@ -222,8 +223,7 @@ void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const str
 	assert(!axes->n || m->ndev % (axes->axis[0].stride * axes->axis[0].size) == 0);
 	*out = (struct ap_group){.axes = *axes, .size = ap_axes_size(axes)};
 	if (!nested_shape(m, axes, shape))
-		/* What the counting needs is given back before the result is known to fit: so
-		 * count, and where there were more shapes than room, count again. */
+		/* counting needs temporary memory: count, and repeat with more room if needed */
 		for (size_t room = 0; room < n;) {
 			struct ap_mark mark;
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Axes over the ranks, and how the groups along them lie on the machine. */
+/* Axes over ranks, and the layout of their groups on the machine. */
 #ifndef AP_HW_GROUP_H
 #define AP_HW_GROUP_H
 
 #include "hw/machine.h"
 
-/* Adds an axis, keeping normal form. Axes given must be disjoint. */
+/* Adds an axis, disjoint from the others, keeping normal form. */
 void ap_axes_add(struct ap_axes *set, struct ap_axis axis);
-int64_t ap_axes_size(const struct ap_axes *set); /* ranks of a group; 1 when empty */
+int64_t ap_axes_size(const struct ap_axes *set); /* ranks per group; 1 if empty */
 bool ap_axes_equal(const struct ap_axes *a, const struct ap_axes *b);
 
-/* Ranks of the group that `rank` is in, ascending; out holds ap_axes_size() entries. */
+/* Ranks of the group of `rank`, ascending; out holds ap_axes_size() entries. */
 void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out);
 
-/* O(axes levels) on a regular machine, else O(ndev levels). Kept in arena. */
+/* Finds the shapes of groups. O(axes levels) on a regular machine, else O(ndev levels). In
+ * arena. */
 void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const struct ap_axes *axes,
 	struct ap_group *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Ascend's collective library demands of the devices of a job, by family of chips. */
+/* Rules of Ascend's collective library for the devices of a job, by chip family. */
 #include "hw/hccl.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-/* Ascend 910, legal sets of four devices, bit per id: one group of four, or two pairs i and i + 4. */
+/* Ascend 910: legal sets of four devices, as masks: a group of four, or two pairs i and i + 4. */
 static const uint8_t fours[] = {
 	0x0F, /* 0 1 2 3 */
 	0xF0, /* 4 5 6 7 */
@@ -29,11 +29,11 @@ struct rules {
 	enum ap_status status; /* of the first fault */
 };
 
-/* The devices that a job uses on a server. */
+/* The devices of a job on one server. */
 struct server {
 	struct rules *x;
 	uint32_t index, cards;
-	unsigned ids; /* bit per device, where all are in the range of the family */
+	unsigned ids; /* mask of devices within the family's range */
 };
 
 static void fault(const struct server *s, const char *check, const char *text)
@@ -47,7 +47,7 @@ static void fault(const struct server *s, const char *check, const char *text)
 		x->status = st;
 }
 
-/* "device ids 0, 1, 4; rule", the first few of them. */
+/* Reports "device ids 0, 1, 4; rule", with the first 16 ids. */
 static void fault_ids(const struct server *s, const char *check, const char *rule)
 {
 	const struct ap_topo *t = s->x->t;
@@ -125,9 +125,9 @@ static void set_910_93(const struct server *s)
 
 static const struct family {
 	const char *name, *title;
-	uint32_t devices; /* of a server */
-	void (*count)(const struct server *s); /* NULL: any will do */
-	void (*set)(const struct server *s); /* of ids that are all in range */
+	uint32_t devices; /* per server */
+	void (*count)(const struct server *s); /* NULL: any number */
+	void (*set)(const struct server *s); /* of ids in range */
 } families[] = {
 	{"910", "Ascend 910", 8, count_910, set_910},
 	{"910b", "Ascend 910B", 16, NULL, set_910b},

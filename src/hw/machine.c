@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/num.h"
 
-/* The unit that blocks of a level lie in, of those that hold a server. */
+/* The unit of kind `within` that holds a server. */
 static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint32_t server)
 {
 	switch (within) {
@@ -24,7 +24,7 @@ static uint32_t unit_of(const struct ap_topo *topo, enum ap_within within, uint3
 	return 0;
 }
 
-/* Numbers the blocks of one more level, which counts where it joins several of those inside it. */
+/* Numbers the blocks of another level, kept only if it joins several inner blocks. */
 static void add_level(struct ap_ctx *ctx, struct ap_machine *m, const struct ap_link_level *level,
 	const uint32_t *local)
 {
@@ -64,7 +64,7 @@ static enum ap_status remark(
 	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, check, "%s", text);
 }
 
-/* Links between clusters are those between servers where the profile does not name them. */
+/* Links between clusters default to those between servers. */
 static enum ap_status make_levels(struct ap_ctx *ctx, struct ap_machine *m)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -106,7 +106,7 @@ static bool is_regular(const struct ap_machine *m)
 	return true;
 }
 
-/* The innermost level at which each group of this axis lies in one block. */
+/* The innermost level at which each group of the axis is in one block. */
 static int axis_level(const struct ap_machine *m, struct ap_prime_axis axis)
 {
 	uint32_t stride = (uint32_t)axis.stride, size = (uint32_t)axis.size;
@@ -123,8 +123,7 @@ static int axis_level(const struct ap_machine *m, struct ap_prime_axis axis)
 	return m->nlevel - 1;
 }
 
-/* Adds the primes of count ranks, each of stride ranks, outside the axes there are (which are still
- * in reverse order: inner first). */
+/* Adds prime axes of count ranks, stride apart; axes are still inner to outer. */
 static void add_primes(struct ap_machine *m, uint32_t count, uint32_t stride)
 {
 	int64_t primes[63];
@@ -139,7 +138,8 @@ static void add_primes(struct ap_machine *m, uint32_t count, uint32_t stride)
 	}
 }
 
-/* On a regular machine no axis crosses the border of a block; else the primes of a stage's ranks. */
+/* On a regular machine no axis crosses a block boundary; else uses the primes of a stage's
+ * ranks. */
 static void make_axes(struct ap_machine *m)
 {
 	uint32_t stride = 1;

@@ -18,15 +18,15 @@ struct ap_card {
 	int64_t rank, device_id;
 	int64_t super_device_id; /* -1: none */
 	uint32_t server;        /* index into the table's servers */
-	const char *ip;         /* as written; "" where there is none */
-	const struct ap_jv *at; /* where messages about it point to */
+	const char *ip;         /* as written; "" if missing */
+	const struct ap_jv *at; /* location for messages */
 };
 
-/* Super pods or clusters, while they are read. */
+/* Super pods or clusters while reading. */
 struct rank_tier {
 	const char **v; /* ids */
 	size_t n, cap;
-	uint32_t *of; /* [servers] index, AP_NONE before it is known; NULL: the table has no tier */
+	uint32_t *of; /* [servers] index, AP_NONE if unknown; NULL: no such tier */
 };
 
 struct rank_table {
@@ -35,22 +35,22 @@ struct rank_table {
 	const struct ap_jv *root;
 	const char *form, *chip_info;
 	int64_t last_device_id;
-	bool needs_ips;        /* its devices have addresses, and the network is used */
+	bool needs_ips;        /* devices need addresses: the network is used */
 	bool job_wide_ids;     /* device_id may count over the whole job */
-	enum ap_status status; /* of the first fault; reading goes on to find the others */
+	enum ap_status status; /* first fault; reading continues to find others */
 	AP_VEC(struct ap_card) cards;
 	AP_VEC(const char *) servers; /* ids */
 	struct rank_tier pod, cluster;
 };
 
-/* What a table of a form is as an object, for the table of keys. */
+/* Kinds of root objects, for the table of keys. */
 enum rank_top { AP_RANK_1_0, AP_RANK_1_2, AP_RANK_2_0, AP_RANK_LAB, AP_RANK_CLOUD };
 
-/* A form: recognised by its version (NULL: it has none), a key that it has and one that it lacks.
- * parse NULL: known by name only, and why_not says why. */
+/* A form: recognised by its version (NULL: none), a key that it has and one that it lacks. parse
+ * NULL: not supported, for the reason why_not. */
 struct rank_form {
 	const char *name, *version, *has, *lacks;
-	enum rank_top top; /* where parse is given */
+	enum rank_top top; /* if parse is set */
 	void (*parse)(struct rank_table *t);
 	const char *why_not;
 };
@@ -63,7 +63,7 @@ static void note_status(struct rank_table *t, enum ap_status st)
 		t->status = st;
 }
 
-/* Reports a fault at v and notes it in t->status. */
+/* Reports a fault at v; updates t->status. */
 __attribute__((format(printf, 4, 5))) static void fault(struct rank_table *t, const struct ap_jv *v,
 	const char *check, const char *fmt, ...)
 {
@@ -74,7 +74,7 @@ __attribute__((format(printf, 4, 5))) static void fault(struct rank_table *t, co
 	va_end(ap);
 }
 
-/* Reports what is odd but can be read. */
+/* Warns of something odd but readable. */
 __attribute__((format(printf, 4, 5))) static void warn(struct rank_table *t, const struct ap_jv *v,
 	const char *check, const char *fmt, ...)
 {
@@ -85,22 +85,21 @@ __attribute__((format(printf, 4, 5))) static void warn(struct rank_table *t, con
 	va_end(ap);
 }
 
-/* A name from the table, fit to print. */
+/* A name from the table, safe to print. */
 static const char *shown(struct rank_table *t, const char *name)
 {
 	return ap_diag_name(t->ctx->diag, name);
 }
 
-/* Reports what is merely noteworthy. */
+/* Reports a note. */
 static void note(
 	struct rank_table *t, const struct ap_jv *v, const char *check, const char *text)
 {
 	note_status(t, ap_json_report(t->ctx, t->doc, v, AP_NOTE, AP_OK, NULL, check, "%s", text));
 }
 
-/* A member that is an integer in [lo, hi], written as number or as decimal digits in a string.
- * Reports and returns false where it is not; absent counts as a fault unless optional (then *r
- * stays as it is). */
+/* Reads an integer member in [lo, hi], a number or decimal digits in a string. Returns false after
+ * reporting a fault; if optional, absence is none, and *r is unchanged. */
 static bool read_int(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	int64_t lo, int64_t hi, bool optional, int64_t *r)
 {
@@ -126,7 +125,7 @@ static bool read_int(struct rank_table *t, const struct ap_jv *obj, const char *
 	return good;
 }
 
-/* A member that is a non-empty array; NULL, with a report, where it is not. */
+/* A member that is a non-empty array; NULL after a report. */
 static const struct ap_jv *read_list(struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *list;
@@ -142,7 +141,7 @@ static const struct ap_jv *read_list(struct rank_table *t, const struct ap_jv *o
 	return list;
 }
 
-/* Faults where the member `key` of obj is there and differs from n, the number of `what`. */
+/* Reports a member `key` that is present and differs from n, the number of `what`. */
 static void check_count(struct rank_table *t, const struct ap_jv *obj, const char *key,
 	size_t n, const char *what)
 {
@@ -153,8 +152,8 @@ static void check_count(struct rank_table *t, const struct ap_jv *obj, const cha
 			"%s is %" PRId64 ", but there are %zu %s", key, said, n, what);
 }
 
-/* The member `key` of obj as a name of 1 to 64 bytes, an integer as its digits; NULL, with a report
- * by `check`, where it is none. */
+/* Member `key` of obj as a name of 1 to 64 bytes, or an integer as digits; NULL after a report by
+ * `check`. */
 static const char *read_name(
 	struct rank_table *t, const struct ap_jv *obj, const char *key, const char *check)
 {
@@ -178,7 +177,7 @@ static const char *read_name(
 	return name;
 }
 
-/* A string member that may be missing; "" then. */
+/* A string member; "" if missing. */
 static const char *read_text(struct rank_table *t, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *v = ap_jv_get(obj, key);
@@ -191,7 +190,7 @@ static const char *read_text(struct rank_table *t, const struct ap_jv *obj, cons
 	return "";
 }
 
-/* Is v an object? Reports where it is not. */
+/* Is v an object? Reports if not. */
 static bool is_object(struct rank_table *t, const struct ap_jv *v, const char *what)
 {
 	if (ap_jv_type(v) == AP_JOBJECT)
@@ -200,7 +199,7 @@ static bool is_object(struct rank_table *t, const struct ap_jv *v, const char *w
 	return false;
 }
 
-/* Warns where the table is not "completed". */
+/* Warns unless the table is "completed". */
 static void check_status(struct rank_table *t)
 {
 	const char *status = read_text(t, t->root, "status");
@@ -211,7 +210,7 @@ static void check_status(struct rank_table *t)
 			shown(t, status));
 }
 
-/* Adds a card: device_id and device_ip of device, rank_id of ranked (NULL: given later). */
+/* Adds a card: device_id and device_ip from device, rank_id from ranked (NULL: set later). */
 static struct ap_card *add_card(struct rank_table *t, const struct ap_jv *device,
 	const struct ap_jv *ranked, uint32_t server)
 {
@@ -232,7 +231,7 @@ static struct ap_card *add_card(struct rank_table *t, const struct ap_jv *device
 	return &t->cards.v[t->cards.n - 1];
 }
 
-/* Says where the first of two stands that must differ. */
+/* Reports a duplicate, with a note at the first. */
 static void clash(struct rank_table *t, const struct ap_card *first,
 	const struct ap_card *second, const char *check, const char *text)
 {
@@ -240,7 +239,7 @@ static void clash(struct rank_table *t, const struct ap_card *first,
 	note(t, first->at, check, "it is first here");
 }
 
-/* The card of each rank, where ranks are 0..n-1 (one beyond leaves a gap below). */
+/* The card of each rank; reports repeated and missing ranks of 0..n-1. */
 static const struct ap_card **by_rank(struct rank_table *t)
 {
 	size_t n = t->cards.n, missing = 0, gap = 0, twice = 0;
@@ -271,8 +270,7 @@ static const struct ap_card **by_rank(struct rank_table *t)
 	return card;
 }
 
-/* Brings the pods or clusters that were read into the order of ranks; number: the index that each
- * server of the table has in topo. */
+/* Orders pods or clusters by rank; number: topo's index of each server of the table. */
 static void place_tier(struct rank_table *t, const struct rank_tier *tier,
 	const uint32_t *number, const struct ap_topo *topo, struct ap_tier *out)
 {
@@ -298,7 +296,7 @@ static void place_tier(struct rank_table *t, const struct rank_tier *tier,
 	ap_topo_link_tier(t->ctx, out, topo->nserver);
 }
 
-/* Servers in order of their lowest ranks. */
+/* Numbers servers by lowest rank. */
 static void place_ranks(
 	struct rank_table *t, const struct ap_card *const *card, struct ap_topo *topo)
 {
@@ -330,7 +328,7 @@ static void place_ranks(
 	if (topo->pod.n) {
 		int64_t *n = AP_NEW_N(t->ctx->arena, int64_t, topo->pod.n);
 
-		/* Numbers devices in their super pods where the table does not. */
+		/* number devices in super pods that the table does not number */
 		for (uint32_t r = 0; r < topo->ndev; r++) {
 			uint32_t pod = topo->pod.of[place[r].server];
 
@@ -340,7 +338,7 @@ static void place_ranks(
 	}
 }
 
-/* What is legal, but worth a word. */
+/* Remarks on legal but unusual tables. */
 static void remark_shape(struct rank_table *t, const struct ap_topo *topo)
 {
 	uint32_t changes = 0, cards = 0;
@@ -370,7 +368,7 @@ static void remark_shape(struct rank_table *t, const struct ap_topo *topo)
 
 enum family { OTHER = 0, IPV4 = 4, IPV6 = 6 };
 
-/* Brackets and a zone ("[fe80::1%eth0]") are no part of the address. */
+/* Brackets and a zone ("[fe80::1%eth0]") are not part of the address. */
 static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
 {
 	unsigned char binary[sizeof(struct in6_addr)];
@@ -387,7 +385,7 @@ static enum family family_of(struct ap_arena *arena, const char *s, size_t len)
 	return inet_pton(AF_INET6, text, binary) == 1 ? IPV6 : OTHER;
 }
 
-/* Checks of the device addresses: present, IP, unique, equal in number and family. */
+/* Checks device addresses: present, IP, unique, equal in number and family. */
 static void check_ips(struct rank_table *t)
 {
 	struct ap_arena *scratch = t->ctx->scratch;
@@ -441,7 +439,7 @@ static void check_ips(struct rank_table *t)
 	ap_arena_release(scratch, mark);
 }
 
-/* Checks that every form shares, then the topology. */
+/* Makes the checks common to all forms, then the topology. */
 static enum ap_status finish(
 	struct rank_table *t, const char *sha256, const struct ap_topo **out)
 {
@@ -450,7 +448,7 @@ static enum ap_status finish(
 	struct ap_mark mark;
 	struct ap_map *seen, *ids;
 	uint32_t *first;
-	/* are ids of a job over several clusters numbers in the job, or in servers? */
+	/* do device ids count over the job (if unique), or per server? */
 	bool job_wide = t->job_wide_ids && t->servers.n > 1;
 
 	if (t->cards.n > AP_MAX_DEVICES)
@@ -495,8 +493,8 @@ static enum ap_status finish(
 	return t->status;
 }
 
-/* Objects of all forms; the first are those of enum rank_top. HCCL ignores keys that it does not know; so a
- * misspelt one is a warning. */
+/* Objects of all forms, first those of enum rank_top. HCCL ignores unknown keys, so a misspelt one
+ * is a warning. */
 enum kind {
 	SERVER = AP_RANK_CLOUD + 1,
 	POD,
@@ -514,7 +512,7 @@ enum kind {
 	NKIND
 };
 
-/* What platforms and templates add, wherever they please. */
+/* Keys that platforms and templates add anywhere. */
 #define ANYWHERE "chip_info", "board_id", "server_ip", "container_ip", "pod_ip", "pod_name", \
 	"hardware_type", "hccl_config_json_spec"
 #define NETWORK "para_plane_nic_location", "para_plane_nic_name", "para_plane_nic_num"
@@ -522,13 +520,13 @@ enum kind {
 	"dpu_ip", "eid", "numa_id"
 
 static const struct {
-	const char *name; /* "server"; NULL: the table */
-	const char *id; /* key of what it is called by; NULL: none */
+	const char *name; /* "server"; NULL: the root */
+	const char *id; /* key of its id; NULL: none */
 	const char *keys[24];
 	struct {
 		const char *key;
 		enum kind kind;
-	} lists[3]; /* of further objects */
+	} lists[3]; /* of nested objects */
 } kinds[NKIND] = {
 	[AP_RANK_1_0] = {NULL, NULL,
 		{"version", "status", "server_count", "server_list", "cluster_list", ANYWHERE},
@@ -579,18 +577,18 @@ struct unknown {
 
 struct walk {
 	struct rank_table *t;
-	struct ap_map *seen; /* keys of unknown, by kind and name */
+	struct ap_map *seen; /* unknown keys by kind and name */
 	AP_VEC(struct unknown) unknown;
 	const struct ap_jv *chip; /* the first chip_info */
-	const char *chip_of; /* what it is said of */
-	bool mixed; /* another was met */
+	const char *chip_of; /* the object that has it */
+	bool mixed; /* a different one was found */
 };
 
-/* An object, and those that it lies in. */
+/* An object and its enclosing objects. */
 struct inside {
 	const struct ap_jv *obj;
 	enum kind kind;
-	const struct inside *up; /* NULL: this is the table */
+	const struct inside *up; /* NULL: the root */
 };
 
 static void add_unknown(struct walk *w, const struct ap_jv *v, enum kind kind)
@@ -624,7 +622,7 @@ static const char *name_of(struct walk *w, const struct inside *in)
 	return name;
 }
 
-/* A chip is called Ascend910B3 and 910B3, in letters of either case. */
+/* Skips the prefix of a chip name: Ascend910B3 or 910B3, in any case. */
 static const char *bare(const char *chip)
 {
 	static const char maker[] = "ascend";
@@ -654,7 +652,7 @@ static void read_chip(struct walk *w, const struct inside *in, const struct ap_j
 	note(w->t, w->chip, "chip-mixed", "the other chip_info is here");
 }
 
-/* As deep as the forms are. */
+/* Recursion is as deep as the forms. */
 static void walk_object(struct walk *w, const struct inside *in)
 {
 	for (const struct ap_jv *v = ap_jv_first(in->obj); v; v = ap_jv_next(v)) {
@@ -674,11 +672,8 @@ static void walk_object(struct walk *w, const struct inside *in)
 	}
 }
 
-/*
- * Goes over the whole table: warns of keys that no object of its kind has, once for each kind, and reads
- * chip_info, at the top or of a server, a group, a device or the like, into t->chip_info. Two that differ
- * are a fault.
- */
+/* Walks the whole table: warns of unknown keys, once per kind of object, and reads chip_info of any
+ * object into t->chip_info. Reports two that differ. */
 static void check_keys(struct rank_table *t, enum rank_top top)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
@@ -698,7 +693,7 @@ static const struct tier_kind {
   clusters = {"cluster_list", "cluster_id", "cluster", "cluster-id", "cluster-unique",
 	  "cluster-server"};
 
-/* Numbers one pod or cluster; false where it has no name of its own. */
+/* Adds a pod or cluster; false if it has no unique name. */
 static bool add_tier(struct rank_table *t, const struct tier_kind *k, struct ap_map *names,
 	const struct ap_jv *obj, struct rank_tier *tier)
 {
@@ -768,15 +763,13 @@ static void read_tier(struct rank_table *t, const struct tier_kind *k, const str
 				shown(t, t->servers.v[s]), k->what);
 }
 
-/*
- * Reads super_pod_list (if asked) and cluster_list, where the table has them: objects with a name and a
- * server_list of names that are in ids, where the id of a name is the number of its server. Every
- * server must be in one of them, and in one only.
- */
+/* Reads super_pod_list (if with_pods) and cluster_list, if present: objects with a name and a
+ * server_list of names in ids, whose ids are server indices. Every server must be in exactly one of
+ * each. */
 static void tiers(struct rank_table *t, const struct ap_map *ids, bool with_pods)
 {
 	struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
-	uint32_t *n, *cluster; /* of a pod: its servers; its cluster, from 1 */
+	uint32_t *n, *cluster; /* per pod: servers; its cluster, from 1 */
 
 	if (with_pods)
 		read_tier(t, &pods, ids, &t->pod);
@@ -787,7 +780,7 @@ static void tiers(struct rank_table *t, const struct ap_map *ids, bool with_pods
 		n[t->pod.of[s]]++;
 	for (size_t p = 1; p < t->pod.n && t->status == AP_OK && t->pod.of; p++)
 		if (n[p] != n[0])
-			fault(t, ap_jv_get(t->root, pods.list), "pod-equal", /* HCCL takes no others */
+			fault(t, ap_jv_get(t->root, pods.list), "pod-equal", /* required by HCCL */
 				"super pod \"%s\" holds %" PRIu32 " servers, but \"%s\" holds %"
 				PRIu32, shown(t, t->pod.v[p]), n[p], shown(t, t->pod.v[0]), n[0]);
 	for (size_t s = 0; s < t->servers.n && t->status == AP_OK && t->pod.of && t->cluster.of; s++) {
@@ -801,7 +794,7 @@ static void tiers(struct rank_table *t, const struct ap_map *ids, bool with_pods
 	ap_arena_release(t->ctx->scratch, mark);
 }
 
-enum { NODE, SUPER_POD_ID, NLAYER = 8 }; /* layers of networks; those above SUPER_POD_ID are not used */
+enum { NODE, SUPER_POD_ID, NLAYER = 8 }; /* network layers; those above SUPER_POD_ID are unused */
 
 struct lists {
 	struct rank_table *t;
@@ -809,7 +802,7 @@ struct lists {
 	const struct ap_jv *with_pod, *without_pod;
 };
 
-/* The instance of each layer that a rank is in; NULL where it is in none. False after a report. */
+/* Reads a rank's instance in each layer, NULL if none. Returns false after a report. */
 static bool read_layers(
 	struct rank_table *t, const struct ap_jv *list, const char *name[NLAYER])
 {
@@ -894,10 +887,8 @@ static void parse_2_0(struct rank_table *t)
 		t->pod.of = NULL;
 }
 
-/*
- * Numbers a server; its id in the map is its number. Documents mask addresses ("10.*.*.*"), so equal
- * masked ids are no clash: the later ones are in the map by a key that no table can hold.
- */
+/* Adds a server; its id in the map is its index. Documents mask addresses ("10.*.*.*"), so equal
+ * masked ids are no clash: later ones get a key that no table can contain. */
 static bool add_listed_server(
 	struct rank_table *t, struct ap_map *ids, const struct ap_jv *obj, uint32_t *number)
 {
@@ -968,7 +959,7 @@ static void parse_servers(struct rank_table *t, struct ap_map *ids, bool in_pod)
 	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
 		if (is_object(t, s, "a server"))
 			parse_server(t, ids, s, in_pod);
-	/* A server's host_ip makes the host's cards the network: all servers have it, or none. */
+	/* host_ip makes the host's cards the network: all servers have it, or none */
 	for (const struct ap_jv *s = ap_jv_first(servers); s; s = ap_jv_next(s))
 		if (ap_jv_get(s, "host_ip"))
 			with = s;
@@ -998,7 +989,7 @@ static void parse_1_2(struct rank_table *t)
 		struct ap_mark mark = ap_arena_mark(t->ctx->scratch);
 		struct ap_map *seen = ap_map_create(t->ctx->scratch);
 
-		/* The number that a device has in its super pod is its own there. */
+		/* super_device_id is unique in its super pod */
 		for (size_t i = 0; i < t->cards.n; i++) {
 			const struct ap_card *c = &t->cards.v[i];
 			int64_t key[2] = {t->pod.of[c->server], c->super_device_id};
@@ -1014,10 +1005,10 @@ static void parse_1_2(struct rank_table *t)
 		ap_arena_release(t->ctx->scratch, mark);
 	}
 	if (t->pod.of)
-		t->needs_ips = t->pod.n > 1; /* inside one they have its links */
+		t->needs_ips = t->pod.n > 1; /* a single pod has its own links */
 }
 
-/* What is known while groups are read. */
+/* State while groups are read. */
 struct groups {
 	struct rank_table *t;
 	struct ap_map *servers, *names, *pods; /* of all groups */
@@ -1071,7 +1062,7 @@ static void parse_groups(struct groups *x, void (*parse)(struct groups *x, const
 	t->needs_ips = t->servers.n > 1;
 }
 
-/* ---- lab: an instance is a card, and has its rank ---- */
+/* ---- lab: an instance is a card with its rank ---- */
 
 static void parse_lab_group(struct groups *x, const struct ap_jv *group)
 {
@@ -1119,7 +1110,7 @@ static void parse_lab(struct rank_table *t)
 	parse_groups(&x, parse_lab_group);
 }
 
-/* ---- cloud: an instance is a container with some cards, and ranks follow from the order ---- */
+/* ---- cloud: an instance is a container of cards; their order gives ranks ---- */
 
 static void parse_cloud_group(struct groups *x, const struct ap_jv *group)
 {
@@ -1168,7 +1159,7 @@ static int by_id(const void *a, const void *b)
 	return strcmp(((const struct ordered_server *)a)->id, ((const struct ordered_server *)b)->id);
 }
 
-/* A card by the place of its server in the order of names, then by device. */
+/* Sort key: position of the server by name, then device. */
 struct ordered_card {
 	int64_t key;
 	uint32_t card;
@@ -1228,7 +1219,7 @@ static bool recognise(const struct rank_form *f, const struct ap_jv *root)
 	return (!f->has || ap_jv_get(root, f->has)) && (!f->lacks || !ap_jv_get(root, f->lacks));
 }
 
-/* "lab, 1.0": all forms, or those that can be read. */
+/* "lab, 1.0": names of all forms, or of readable ones. */
 static const char *form_names(struct ap_ctx *ctx, bool readable)
 {
 	struct ap_str b;
@@ -1240,7 +1231,7 @@ static const char *form_names(struct ap_ctx *ctx, bool readable)
 	return b.s;
 }
 
-/* Its form, or a message that says what the document is that is no rank table. */
+/* Finds the form, or reports what the document is instead. */
 static enum ap_status find_form(
 	struct ap_ctx *ctx, const struct ap_json *doc, const struct rank_form **out)
 {

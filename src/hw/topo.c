@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank tables out. */
+/* Writes rank tables. */
 #include "hw/topo.h"
 
 #include <inttypes.h>
@@ -117,7 +117,7 @@ enum ap_status ap_topo_make_pods(struct ap_ctx *ctx, const struct ap_topo *t, in
 uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t)
 {
 	uint32_t *local = AP_NEW_N(arena, uint32_t, t->ndev);
-	uint32_t *seen = AP_NEW_N(arena, uint32_t, t->nserver); /* ranks met, or the lowest id */
+	uint32_t *seen = AP_NEW_N(arena, uint32_t, t->nserver); /* number of ranks met, or the lowest id */
 
 	for (uint32_t s = 0; s < t->nserver && t->job_wide_ids; s++)
 		seen[s] = UINT32_MAX;
@@ -139,7 +139,7 @@ uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t)
 	return local;
 }
 
-/* Integers of versions 1.0 and 1.2 are strings. */
+/* Versions 1.0 and 1.2 have integers as strings. */
 static void write_int(struct ap_jw *w, const char *key, int64_t v)
 {
 	char digits[24];
@@ -208,7 +208,7 @@ void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user)
 	ap_jw_finish(&w);
 }
 
-/* What a table may say of a machine that the planner has no use for. */
+/* Keys of rank tables that the planner does not use. */
 static const char *const lost_keys[] = {"host_ip", "server_ip", "container_ip", "pod_ip",
 	"hardware_type", "device_port", "host_port", "backup_device_ip", "backup_device_port", "dpu_ip",
 	"eid", "numa_id", "network_type", "az_id", "region_id", "pod_name", "rank_addr_list",
@@ -231,7 +231,7 @@ enum ap_status ap_topo_write_losses(
 	bool lost[NLOST] = {false};
 	struct ap_str keys;
 
-	/* device ids of version 1.0 are those of a server, unless there is a cluster_list */
+	/* version 1.0 device ids count per server, unless there is a cluster_list */
 	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
 		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
 			return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rank tables: which ranks there are, and on which server and device each lives. */
+/* Topology: ranks, and the server and device of each. */
 #ifndef AP_HW_TOPO_H
 #define AP_HW_TOPO_H
 
@@ -11,67 +11,67 @@
 #include "base/json_write.h"
 
 #define AP_MAX_DEVICES (1 << 20)
-#define AP_MINDSPORE_DEVICES 4096 /* the most that MindSpore itself runs */
-#define AP_LAST_DEVICE_ID 15 /* in a server, as HCCL counts */
+#define AP_MINDSPORE_DEVICES 4096 /* most devices that MindSpore runs */
+#define AP_LAST_DEVICE_ID 15 /* per server, as in HCCL */
 
 struct ap_place { /* of one rank */
-	uint32_t server; /* index, in order of the lowest rank on it */
-	int32_t device_id; /* as written; -1 unknown */
-	int64_t super_device_id; /* in its super pod; -1 where there are none */
-	const char *device_ip; /* as written, may be "" */
-	uint32_t next; /* the next rank on the same server; AP_NONE after the last */
+	uint32_t server; /* index, ordered by lowest rank */
+	int32_t device_id; /* as written; -1: unknown */
+	int64_t super_device_id; /* in its super pod; -1: no pods */
+	const char *device_ip; /* as written; may be "" */
+	uint32_t next; /* next rank on the same server; AP_NONE at the end */
 };
 
-/* Sets of servers: super pods, or clusters. A server is in one, and each holds some. */
+/* Sets of servers: super pods or clusters. Each server is in one. */
 struct ap_tier {
-	uint32_t n; /* 0: the machine has none */
-	const char *const *id; /* [n], in order of the lowest rank in each */
+	uint32_t n; /* 0: none */
+	const char *const *id; /* [n], ordered by lowest rank */
 	const uint32_t *of; /* [nserver] index */
 	const uint32_t *first; /* [n] first server of each */
-	const uint32_t *next; /* [nserver] the next server of the same; AP_NONE after the last */
+	const uint32_t *next; /* [nserver] next server of the same set; AP_NONE at the end */
 };
 
 struct ap_topo {
 	const char *name; /* base name of the rank table, or "" */
 	const char *sha256; /* of its text, or "" */
 	const char *form; /* "lab", "1.0", "given" (--device-num) */
-	const char *chip_info; /* "" when the table has none */
+	const char *chip_info; /* "" if not given */
 	uint32_t ndev; /* ranks 0..ndev-1 */
 	uint32_t nserver;
 	const char *const *server; /* [nserver] ids */
 	const uint32_t *first; /* [nserver] lowest rank on each */
 	const struct ap_place *place; /* [ndev] by rank */
-	struct ap_tier pod; /* super pods: servers joined by more than the network */
-	struct ap_tier cluster; /* sites of a job over several; a super pod lies in one */
-	bool job_wide_ids; /* device_id counts over the whole job, not in the server */
+	struct ap_tier pod; /* super pods: servers with faster links */
+	struct ap_tier cluster; /* sites of a job; a super pod is in one */
+	bool job_wide_ids; /* device_id counts over the job, not per server */
 };
 
-/* ndev ranks on servers of per_server each (the last may hold fewer). 1 <= ndev <= AP_MAX_DEVICES;
- * AP_USAGE outside. */
+/* Makes ndev ranks on servers of per_server each (the last may have fewer). Returns AP_USAGE unless
+ * 1 <= ndev <= AP_MAX_DEVICES. */
 enum ap_status ap_topo_make(struct ap_ctx *ctx, int64_t ndev, int64_t per_server,
 	const struct ap_topo **out);
 
-/* The same servers, joined to super pods of per_pod devices each (the last may hold fewer); AP_USAGE
- * where servers do not fit in evenly. */
+/* The same servers in super pods of per_pod devices each (the last may have fewer). Returns
+ * AP_USAGE if pods do not hold whole servers. */
 enum ap_status ap_topo_make_pods(struct ap_ctx *ctx, const struct ap_topo *t, int64_t per_pod,
 	const struct ap_topo **out);
 
-/* Links the places of each server (next), and returns the lowest rank on each. */
+/* Links the places of each server (next); returns the lowest rank on each. */
 const uint32_t *ap_topo_link(
 	struct ap_ctx *ctx, struct ap_place *place, uint32_t ndev, uint32_t nserver);
 
-/* Makes first and next of a tier from of. */
+/* Sets first and next of a tier from of. */
 void ap_topo_link_tier(struct ap_ctx *ctx, struct ap_tier *tier, uint32_t nserver);
 
-/* Number of a rank's device in its server from 0, also where ids count over the whole job; the
- * place among the server's ranks where ids are unknown. [ndev], in arena. */
+/* Index of each rank's device in its server, even if ids count over the job; if ids are unknown,
+ * the position among the server's ranks. [ndev], in arena. */
 uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t);
 
-/* Writes the table in the form that it needs: 1.2 where there are super pods, else 1.0. What is
- * "" or unknown is left out. */
+/* Writes a rank table: version 1.2 if there are super pods, else 1.0, without unknown values. */
 void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user);
 
-/* Warns of what ap_topo_write() cannot keep of the table that t was loaded from. */
+/* Warns of contents of t's table that ap_topo_write() drops. Returns AP_MEANING if it cannot be
+ * written. */
 enum ap_status ap_topo_write_losses(
 	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Casts of parameters, as mixed precision has them in front of each use: MindSpore looks through them, so
- * that the layout of a parameter is that of the operator behind. They become what is said of the parameter.
- */
+/* Casts of parameters, which mixed precision puts before each use: MindSpore looks through them, so
+ * that the operator after the Cast decides the parameter's layout. They become a property of the
+ * parameter. */
 #include "import/cast.h"
 
 #include <inttypes.h>
@@ -11,18 +10,18 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
-struct reading { /* of a tensor */
-	uint32_t uses, casts; /* operands that it is, and those of them that a Cast reads */
-	enum ap_dtype type; /* that these Casts give; AP_DTYPE_COUNT: none, or several */
-	int64_t line; /* of the first of them */
+struct reading { /* how a tensor is used */
+	uint32_t uses, casts; /* operands that read it; those of Casts */
+	enum ap_dtype type; /* target type of the Casts; AP_DTYPE_COUNT: none, or several */
+	int64_t line; /* of the first Cast */
 };
 
 struct folding {
 	struct ap_ctx *ctx;
 	struct ap_import *g;
 	struct reading *of; /* [tensors] */
-	ap_id *stands_for; /* [tensors] the parameter in the place of what its Cast gave; AP_NONE */
-	uint32_t kept; /* parameters whose Casts stay */
+	ap_id *stands_for; /* [tensors] parameter that replaces a Cast's result; AP_NONE */
+	uint32_t kept; /* parameters whose Casts stay operators */
 	int64_t line; /* of the first Cast that stays */
 	const char *name;
 };
@@ -32,7 +31,7 @@ static bool is_real(enum ap_dtype t)
 	return ap_dtype_is_float(t) && !ap_dtype_is_complex(t);
 }
 
-/* Does the operator turn a parameter of a floating type into another one? */
+/* Does the operator cast a parameter of a floating type to another one? */
 static bool casts_param(const struct folding *f, const struct ap_import_op *op)
 {
 	const struct ap_import_tensor *from;
@@ -45,7 +44,7 @@ static bool casts_param(const struct folding *f, const struct ap_import_op *op)
 		f->g->tensors.v[op->out].shape.dtype != from->shape.dtype;
 }
 
-/* A result of the network is one use more, which is no Cast. */
+/* Counts uses; a result of the network counts as a use other than a Cast. */
 static void count(struct folding *f)
 {
 	for (size_t i = 0; i < f->g->ops.n; i++) {
@@ -67,7 +66,7 @@ static void count(struct folding *f)
 		f->of[f->g->outputs.v[i]].uses++;
 }
 
-/* Of what a Cast gives, that is a result of the network or nobody reads it, nothing can be said elsewhere. */
+/* Keeps Casts whose result is unused or a result of the network. */
 static void keep_ends(struct folding *f)
 {
 	for (size_t i = 0; i < f->g->ops.n; i++) {
@@ -99,7 +98,7 @@ static void judge(struct folding *f)
 	}
 }
 
-/* An operator comes after those whose results it reads. */
+/* Removes folded Casts; operators come after those whose results they read. */
 static void fold(struct folding *f)
 {
 	size_t n = 0;

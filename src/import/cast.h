@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Casts of parameters, folded into the parameter's two types. */
+/* Folds casts of parameters into the parameters. */
 #ifndef AP_IMPORT_CAST_H
 #define AP_IMPORT_CAST_H
 
 #include "import/model.h"
 
-/* cast.c: a parameter that is only read through Casts to one type is said to be read as it; the Casts
- * are gone. A note where they stay because it is read otherwise, too. */
+/* Sets read_as of parameters that are read only through Casts to one type, and removes the Casts.
+ * Adds a note if some stay because of other uses. */
 enum ap_status ap_import_fold_casts(struct ap_ctx *ctx, struct ap_import *g, const char *file);
 
 #endif

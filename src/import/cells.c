@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A dump says of every operator whether a cell around it is recomputed, but not which. It is taken to be
- * the outermost cell all of whose operators are: lists of cells, which run nothing themselves, aside.
- */
+/* A dump states whether an operator is in a recomputed cell, but not in which. It is taken to be
+ * the outermost cell whose operators all are, except lists of cells, which run nothing
+ * themselves. */
 #include "import/cells.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@
 
 struct tally {
 	uint32_t all, recomputed;
-	bool list; /* a CellList or the like */
+	bool list; /* a CellList or SequentialCell */
 	bool told;
 };
 
@@ -24,7 +23,7 @@ struct cells {
 	AP_VEC(struct tally) tallies; /* by id of names */
 };
 
-/* The length of a cell's path that ends behind its next name; 0 at the end. */
+/* Length of the cell path extended by one component; 0 at the end. */
 static size_t next_cell(const char *cell, size_t len)
 {
 	if (!cell[len])
@@ -33,7 +32,7 @@ static size_t next_cell(const char *cell, size_t len)
 	return len + strcspn(cell + len, ".");
 }
 
-/* Does the scope name a list of cells for component k from its end? */
+/* Is component `depth` of the scope a list of cells? */
 static bool is_list(const char *scope, size_t depth)
 {
 	static const char *const classes[] = {"-CellList/", "-SequentialCell/"};

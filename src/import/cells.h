@@ -5,7 +5,7 @@
 
 #include "import/model.h"
 
-/* cells.c: the cells that are recomputed, from the operators in them. */
+/* Finds the recomputed cells from their operators. */
 void ap_import_find_cells(struct ap_ctx *ctx, struct ap_import *g);
 
 #endif

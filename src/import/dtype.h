@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of element types in files of others. */
+/* Element types in foreign files. */
 #ifndef AP_IMPORT_DTYPE_H
 #define AP_IMPORT_DTYPE_H
 
@@ -7,10 +7,10 @@
 
 #include "base/dtype.h"
 
-/* "Float32", "F32", "float32"; AP_DTYPE_COUNT when unknown. */
+/* "Float32", "F32", "float32"; AP_DTYPE_COUNT if unknown. */
 enum ap_dtype ap_import_dtype(const char *text);
 
-/* Of MindSpore's number of a type (TypeId of 2.x: Float32 is 43); AP_DTYPE_COUNT when unknown. */
+/* The type of a MindSpore TypeId (2.x: Float32 is 43); AP_DTYPE_COUNT if unknown. */
 enum ap_dtype ap_import_type_id(int64_t id);
 
 #endif

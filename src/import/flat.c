@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sub-graphs put in place of their calls, from the forward graph on. */
+/* Expands calls of sub-graphs, starting at the forward graph. */
 #include "import/flat.h"
 
 #include <inttypes.h>
@@ -33,9 +33,9 @@ enum flat_role {
 
 struct ap_flat_frame { /* a call of a sub-graph */
 	const struct ap_ir_func *func;
-	const struct ap_flat_frame *around; /* where its free variables are; NULL: the entry's parameters */
+	const struct ap_flat_frame *around; /* frame of its free variables; NULL: the entry's parameters */
 	const struct ap_flat_value *arg; /* [nparam] */
-	struct ap_flat_value *node; /* [nodes.n] what they give */
+	struct ap_flat_value *node; /* [nodes.n] values of nodes */
 };
 
 struct flat {
@@ -43,25 +43,25 @@ struct flat {
 	const struct ap_ir *ir;
 	const struct ap_import_params *params;
 	struct ap_flat *flat;
-	struct ap_map *funcs, *roles; /* ids of the dump's sub-graphs; rows of plumbing.def */
-	struct ap_map *param_names; /* names of parameters of the entry, whose ids are those of tensors */
-	struct ap_map *places; /* names of parameters of sub-graphs */
-	uint32_t *place; /* by id of places: its number among the sub-graph's */
-	struct ap_map *labels; /* "3/label", 3 being the sub-graph; NULL: not asked for yet */
-	AP_VEC(const struct ap_ir_node *) labelled; /* by id of labels; NULL: there are several */
+	struct ap_map *funcs, *roles; /* ids: sub-graphs of the dump; rows of plumbing.def */
+	struct ap_map *param_names; /* the entry's parameters; ids are tensor ids */
+	struct ap_map *places; /* parameter names of sub-graphs */
+	uint32_t *place; /* by id of places: index in its sub-graph */
+	struct ap_map *labels; /* "3/label", 3 being the sub-graph; NULL: not yet made */
+	AP_VEC(const struct ap_ir_node *) labelled; /* by id of labels; NULL: ambiguous */
 	struct ap_map *assumed;
 	AP_VEC(struct ap_flat_value) assumptions; /* by id of assumed */
-	const struct ap_ir_node *grad, *grad_call; /* J of the forward graph, and its call; NULL none */
-	const bool **wanted; /* by sub-graph: nodes that lead to that call; NULL all */
-	bool done; /* it was called */
-	bool ended; /* a piece: at what of it is not understood */
-	struct ap_flat_value result; /* what it gave */
+	const struct ap_ir_node *grad, *grad_call; /* J of the forward graph and its call; NULL: none */
+	const bool **wanted; /* by sub-graph: nodes needed for that call; NULL: all */
+	bool done; /* grad_call was run */
+	bool ended; /* reading of a piece stopped at a fault */
+	struct ap_flat_value result; /* value of the forward graph */
 	bool *running; /* by sub-graph */
-	size_t made, most; /* bytes of the dump as if every call were written out; see charge() */
+	size_t made, most; /* bytes of the dump with all calls expanded; see charge() */
 	unsigned depth;
 };
 
-enum { NAME_COPIES = 16 }; /* of a name made of another: each takes as long as the text up to it */
+enum { NAME_COPIES = 16 }; /* cost of a derived name: each repeats the text before it */
 
 static const char *shown(struct flat *e, const char *name)
 {
@@ -76,7 +76,7 @@ static const char *plain(const char *name)
 	return !strncmp(name, "para", 4) && at && at[1] ? at + 1 : name;
 }
 
-/* Numbers and tensors in a value, tuples counted. */
+/* Number of numbers and tensors in a value, tuples included. */
 static uint32_t flat_size(const struct ap_flat_value *v)
 {
 	return v->kind == AP_FLAT_TUPLE ? v->size : v->kind == AP_FLAT_CONST ? v->c->size : 1;
@@ -98,7 +98,7 @@ static struct ap_flat_value assumption(struct flat *e, int64_t line, const char 
 			part[i] = assumption(e, line, ap_arena_printf(e->ctx->arena, "%s.%" PRIu32, name,
 				i), &type->v[i]);
 		v = (struct ap_flat_value){.kind = AP_FLAT_TUPLE, .n = type->n, .v = part, .size = 1};
-		for (uint32_t i = 0; i < type->n; i++) { /* no larger and deeper than its text */
+		for (uint32_t i = 0; i < type->n; i++) { /* no larger or deeper than its text */
 			v.size += flat_size(&part[i]);
 			v.depth = part[i].depth > v.depth ? part[i].depth : v.depth;
 		}
@@ -121,7 +121,7 @@ static enum ap_status __attribute__((format(printf, 4, 5))) warn(struct flat *e,
 	return st;
 }
 
-/* Reports a fault at a line; returns st. A piece ends there, with a warning, if anything came before. */
+/* Reports a fault at a line; returns st. If part of a piece was read, warns and ends it instead. */
 static enum ap_status __attribute__((format(printf, 4, 5))) fault(struct flat *e, int64_t line,
 	enum ap_status st, const char *fmt, ...)
 {
@@ -141,11 +141,9 @@ static enum ap_status __attribute__((format(printf, 4, 5))) fault(struct flat *e
 	return ap_diag_add(e->ctx->diag, AP_ERROR, st, &where, NULL, "%s", text.s);
 }
 
-/*
- * Counts what grows beyond the text: sub-graphs at each of their calls, arguments bound once more, names
- * made of names. AP_LIMIT, at the line, where it is more than a multiple of the dump: all that follows
- * takes memory and time in proportion to it.
- */
+/* Counts what grows beyond the text: expanded sub-graphs, bound arguments, derived names. Returns
+ * AP_LIMIT, reported at the line, above a multiple of the dump's size: memory and time are
+ * proportional to it. */
 static enum ap_status charge(struct flat *e, int64_t line, size_t bytes)
 {
 	e->made += bytes;
@@ -156,7 +154,7 @@ static enum ap_status charge(struct flat *e, int64_t line, size_t bytes)
 		"are read", e->most >> 20, e->ir->bytes >> 10, AP_IR_SPARE_BYTES >> 20, AP_IR_MOST_COPIES);
 }
 
-/* A tensor for what a partial dump does not say. */
+/* Makes a tensor for a value missing in a partial dump. */
 static enum ap_status assume(struct flat *e, int64_t line, const char *name,
 	const struct ap_ir_type *type, struct ap_flat_value *out)
 {
@@ -203,7 +201,7 @@ static enum ap_status node_value(struct flat *e, const struct ap_flat_frame *fra
 	return AP_OK;
 }
 
-/* The frame of a sub-graph from here outwards; NULL where it does not run. */
+/* The frame of a sub-graph, searched outwards; NULL if it is not running. */
 static const struct ap_flat_frame *frame_of(const struct flat *e, const struct ap_flat_frame *frame,
 	ap_id func)
 {
@@ -212,7 +210,7 @@ static const struct ap_flat_frame *frame_of(const struct flat *e, const struct a
 	return frame;
 }
 
-/* The tensor of an entry's parameter, nothing where it is a monad. */
+/* The tensor of an entry parameter; nothing for a monad. */
 static struct ap_flat_value flat_param(const struct flat *e, ap_id param)
 {
 	return e->flat->tensors.v[param].type.form == AP_IR_TYPE_TENSOR
@@ -220,7 +218,7 @@ static struct ap_flat_value flat_param(const struct flat *e, ap_id param)
 		: (struct ap_flat_value){.kind = AP_FLAT_NOTHING};
 }
 
-/* A parameter by name: of the frame's sub-graph, else of the entry. */
+/* Finds a parameter by name: of the frame's sub-graph, else of the entry. */
 static bool param_value(const struct flat *e, const struct ap_flat_frame *frame, const char *name,
 	struct ap_flat_value *out)
 {
@@ -242,7 +240,7 @@ static bool param_value(const struct flat *e, const struct ap_flat_frame *frame,
 	return id != AP_NONE;
 }
 
-/* Names of sub-graphs are long, and labels many. */
+/* Uses the index of func: names are long, and labels many. */
 static const char *label_key(struct flat *e, size_t func, const char *label)
 {
 	return ap_arena_printf(e->ctx->arena, "%zu/%s", func, label);
@@ -308,7 +306,7 @@ static uint8_t depth_of(const struct ap_flat_value *v)
 	return v->kind == AP_FLAT_TUPLE ? v->depth : v->kind == AP_FLAT_CONST ? v->c->depth : 0;
 }
 
-/* A list of constants, v, as one. */
+/* Makes a constant of a list of constants. */
 static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const struct ap_ir_value *v)
 {
 	struct ap_ir_value *list = AP_NEW(e->ctx->arena, struct ap_ir_value);
@@ -318,7 +316,7 @@ static struct ap_flat_value constant_list(struct flat *e, uint32_t n, const stru
 	return (struct ap_flat_value){.kind = AP_FLAT_CONST, .c = list};
 }
 
-/* A tuple of these, a constant where they are. AP_LIMIT where it is too large or deep. */
+/* Makes a tuple, a constant if all parts are. Returns AP_LIMIT if it is too large or deep. */
 static enum ap_status tuple(struct flat *e, int64_t line, uint32_t n,
 	const struct ap_flat_value *part, struct ap_flat_value *out)
 {
@@ -379,7 +377,7 @@ static enum ap_status resolve(struct flat *e, const struct ap_flat_frame *frame,
 	}
 }
 
-/* What an operand of node n stands for. type: as the node's types say; NULL not told. */
+/* Resolves an operand of node n. type: from the node's types; NULL: unknown. */
 static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
@@ -387,7 +385,7 @@ static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *f
 	const struct ap_flat_tensor *from;
 
 	AP_TRY(resolve(e, frame, n, v, type, out));
-	/* A node's types repeat those of what it reads. */
+	/* a node's types repeat those of its operands */
 	if (!type || !type->shaped || type->rank > AP_MAX_RANK || out->kind != AP_FLAT_TENSOR)
 		return AP_OK;
 	from = &e->flat->tensors.v[out->id];
@@ -399,7 +397,7 @@ static enum ap_status flat_resolve(struct flat *e, const struct ap_flat_frame *f
 		from->line, ap_shape_text(e->ctx->arena, from->type.dim, from->type.rank));
 }
 
-/* A tuple that is written out, with references in it. */
+/* Resolves a literal tuple that contains references. */
 static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *frame,
 	const struct ap_ir_node *n, const struct ap_ir_value *v, const struct ap_ir_type *type,
 	struct ap_flat_value *out)
@@ -413,7 +411,7 @@ static enum ap_status list_value(struct flat *e, const struct ap_flat_frame *fra
 	return AP_OK;
 }
 
-enum { MOST_SOUGHT = 256 }; /* sub-graphs looked through for the forward pass */
+enum { MOST_SOUGHT = 256 }; /* sub-graphs searched for the forward pass */
 
 static const struct {
 	const char *prim;
@@ -430,7 +428,7 @@ static enum flat_role ap_flat_role(const struct flat *e, const char *prim)
 	return id == AP_NONE ? FLAT_OPERATOR : plumbing[id].role;
 }
 
-/* What is missing: an error, or a warning where a piece was asked for. */
+/* Reports that something is missing: an error, or a warning if a piece was requested. */
 static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 {
 	struct ap_where where = {.file = e->ir->file, .line = line};
@@ -441,7 +439,7 @@ static enum ap_status missing(struct flat *e, int64_t line, const char *text)
 		"there", text);
 }
 
-/* More than the header counts: nothing is missing, but neither is all of it a dump. */
+/* Warns if there is more than the header counts. */
 static void check_more(struct flat *e, int64_t n, int64_t said, const char *what)
 {
 	if (said >= 0 && n > said)
@@ -478,7 +476,7 @@ static enum ap_status check_whole(struct flat *e)
 	return AP_OK;
 }
 
-/* Sub-graphs and their parameters by name. */
+/* Indexes sub-graphs and their parameters by name. */
 static enum ap_status index_funcs(struct flat *e)
 {
 	size_t most = 0;
@@ -500,7 +498,7 @@ static enum ap_status index_funcs(struct flat *e)
 	return AP_OK;
 }
 
-/* Checks that the dump is whole; names of sub-graphs, parameters as tensors. */
+/* Checks that the dump is complete; indexes sub-graphs; makes tensors of parameters. */
 static enum ap_status prepare(struct flat *e)
 {
 	struct ap_arena *a = e->ctx->arena;
@@ -516,7 +514,7 @@ static enum ap_status prepare(struct flat *e)
 		for (size_t i = 0; i < e->ir->funcs.v[f].nodes.n; i++) {
 			const struct ap_ir_node *n = &e->ir->funcs.v[f].nodes.v[i];
 
-			/* networks are still Python's objects and names */
+			/* networks are still Python objects and names */
 			if (n->out.form == AP_IR_TYPE_NULL ||
 				(n->prim && ap_flat_role(e, n->prim) == FLAT_EARLY))
 				return ap_source_refuse(e->ctx, e->ir->file, n->line,
@@ -525,7 +523,7 @@ static enum ap_status prepare(struct flat *e)
 	AP_TRY(check_whole(e));
 	e->running = AP_NEW_N(a, bool, e->ir->funcs.n);
 	AP_TRY(index_funcs(e));
-	/* A tensor for each of the entry's parameters, ids alike. */
+	/* a tensor for each entry parameter, with the same id */
 	for (size_t i = 0; i < e->ir->params.n; i++) {
 		const struct ap_ir_param *p = &e->ir->params.v[i];
 		const char *at = strchr(p->name, '_');
@@ -543,7 +541,7 @@ static enum ap_status prepare(struct flat *e)
 	return AP_OK;
 }
 
-/* Products of matrices and the like in a sub-graph and those that it calls, each counted once. */
+/* Counts matrix products and the like in a sub-graph and its callees, each once. */
 static int64_t products(struct flat *e, ap_id func, uint32_t *seen, uint32_t turn)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[func];
@@ -566,7 +564,8 @@ static int64_t products(struct flat *e, ap_id func, uint32_t *seen, uint32_t tur
 	return n;
 }
 
-/* The gradient whose forward graph has most products. *of: the sub-graph that it is in. */
+/* Finds the gradient whose forward graph has the most products. *of: the sub-graph that contains
+ * it. */
 static enum ap_status find_grad(struct flat *e, ap_id *of)
 {
 	uint32_t found = 0, *seen = AP_NEW_N(e->ctx->arena, uint32_t, e->ir->funcs.n);
@@ -597,7 +596,7 @@ static enum ap_status find_grad(struct flat *e, ap_id *of)
 		"taken; the graph is that of this one, which has most products of matrices", found);
 }
 
-/* Node `to` of sub-graph `of` is all that is wanted of it; then those that call it, up to the entry. */
+/* Marks what node `to` of sub-graph `of` needs; then the same for the callers, up to the entry. */
 static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[of];
@@ -608,7 +607,7 @@ static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 		return;
 	e->wanted[of] = wanted;
 	wanted[to - f->nodes.v] = true;
-	/* Nodes of a sub-graph that others use as free variables are wanted as well. */
+	/* other sub-graphs may use labelled nodes as free variables */
 	labels = ap_map_create(e->ctx->arena);
 	for (size_t g = 0; g < e->ir->funcs.n; g++)
 		for (size_t i = 0; i < e->ir->funcs.v[g].nodes.n; i++) {
@@ -621,7 +620,7 @@ static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 	for (size_t i = 0; i < f->nodes.n; i++)
 		if (ap_map_get_str(labels, f->nodes.v[i].label) != AP_NONE && *f->nodes.v[i].label)
 			wanted[i] = true;
-	/* Backwards from the nodes that are marked. */
+	/* backwards from marked nodes */
 	for (size_t i = f->nodes.n; i-- > 0;) {
 		const struct ap_ir_node *n = &f->nodes.v[i], *from;
 
@@ -647,7 +646,7 @@ static void want(struct flat *e, ap_id of, const struct ap_ir_node *to)
 		}
 }
 
-/* The call of what J gives. */
+/* Finds the call of the gradient function. */
 static enum ap_status find_call(struct flat *e, ap_id of)
 {
 	const struct ap_ir_func *f = &e->ir->funcs.v[of];
@@ -671,9 +670,9 @@ static enum ap_status find_call(struct flat *e, ap_id of)
 }
 
 enum { MOST_CALLS = 128, MOST_OPS = 1 << 20 };
-enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* what one takes beside its text */
+enum { NODE_BYTES = 128, VALUE_BYTES = sizeof(struct ap_flat_value) }; /* memory beside the text */
 
-/* What an operator gives: a tensor, or a tuple of tensors. */
+/* Adds the results of an operator: a tensor, or a tuple of tensors. */
 static enum ap_status add_results(struct flat *e, ap_id op, const struct ap_ir_node *n,
 	struct ap_flat_value *out)
 {
@@ -719,7 +718,7 @@ static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 	if (ap_ir_attr(&n->primal_attrs, "origin_output_shape") && !e->flat->sliced) {
 		if (!e->params->partial)
 			return refuse(e, n->line, "holds what each device runs");
-		e->flat->sliced = true; /* a piece is no plan's source anyway */
+		e->flat->sliced = true; /* a piece cannot be planned from anyway */
 		AP_TRY(warn(e, n->line, "dump-partial", "holds what each device runs: shapes are those of "
 			"its slices, and strategies are left out"));
 	}
@@ -732,7 +731,7 @@ static enum ap_status check_op(struct flat *e, const struct ap_ir_node *n)
 static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
-	const int64_t most = 1 << 20; /* as --micro-batches; beyond it is a mark that no plan sets */
+	const int64_t most = 1 << 20; /* as for --micro-batches; larger marks are not of a plan */
 	const struct ap_ir_value *v = ap_ir_attr(&n->primal_attrs, "micro");
 	struct ap_flat_op op = {.node = n, .nin = n->nin, .in = in,
 		.micro = v && v->kind == AP_IR_INT && v->i < most ? v->i : -1};
@@ -742,11 +741,12 @@ static enum ap_status add_op(struct flat *e, const struct ap_ir_node *n,
 	AP_TRY(check_op(e, n));
 	for (uint32_t i = 0; i < n->nin; i++)
 		AP_TRY(charge(e, n->line, (size_t)VALUE_BYTES * (flat_size(&in[i]) - 1)));
-	while (op.nin && n->in_type[op.nin - 1].monad) /* behind the operands of what has side effects */
+	while (op.nin && n->in_type[op.nin - 1].monad) /* monads follow the operands of operators
+			with side effects */
 		op.nin--;
 	AP_PUSH(e->ctx->arena, e->flat->ops, op);
 	st = add_results(e, (ap_id)e->flat->ops.n - 1, n, out);
-	if (st != AP_OK) { /* a piece ends before it */
+	if (st != AP_OK) { /* a piece ends before this operator */
 		e->flat->ops.n--;
 		e->flat->tensors.n = tensors;
 	}
@@ -796,7 +796,8 @@ static enum ap_status bind_args(struct flat *e, const struct ap_ir_node *n,
 	return AP_OK;
 }
 
-/* Is it a truth value that is known, Bool(1) or Tensor(shape=[], dtype=Bool, value=True)? *yes: which. */
+/* Is it a known truth value, Bool(1) or Tensor(shape=[], dtype=Bool, value=True)? *yes: the
+ * value. */
 static bool is_known(const struct ap_flat_value *v, bool *yes)
 {
 	const char *value;
@@ -816,7 +817,7 @@ static bool is_known(const struct ap_flat_value *v, bool *yes)
 	return *yes || *value == 'F' || *value == 'f' || *value == '0';
 }
 
-/* The lengths of a tensor, as if the dump told them as a constant. */
+/* Makes a constant of a tensor's shape. */
 static enum ap_status measure(struct flat *e, const struct ap_ir_node *n,
 	const struct ap_flat_value *in, struct ap_flat_value *out)
 {
@@ -916,7 +917,7 @@ static enum ap_status run_node(struct flat *e, const struct ap_flat_frame *frame
 	return role == FLAT_OPERATOR ? add_op(e, n, in, out) : plumb(e, role, n, in, out);
 }
 
-/* The operators of a sub-graph in place of its call. */
+/* Adds the operators of a sub-graph in place of its call. */
 static enum ap_status flat_call(struct flat *e, int64_t line, ap_id func,
 	const struct ap_flat_frame *around, uint32_t n, const struct ap_flat_value *arg,
 	struct ap_flat_value *out)
@@ -973,7 +974,7 @@ static enum ap_status run_entry(struct flat *e, ap_id entry)
 	return AP_OK;
 }
 
-/* Finds the forward graph and runs through it, to e->result. */
+/* Finds the forward graph and runs it; sets e->result. */
 static enum ap_status forward(struct flat *e)
 {
 	ap_id of = AP_NONE, entry = e->ir->entry ? ap_map_get_str(e->funcs, e->ir->entry) : AP_NONE;
@@ -982,7 +983,7 @@ static enum ap_status forward(struct flat *e)
 		return fault(e, 1, AP_MEANING, "the entry @%s is not in the dump",
 			ap_diag_name(e->ctx->diag, e->ir->entry));
 	AP_TRY(find_grad(e, &of));
-	if (entry == AP_NONE) { /* a piece without header: the sub-graph of most nodes */
+	if (entry == AP_NONE) { /* a piece without header: take the largest sub-graph */
 		entry = 0;
 		for (ap_id f = 1; f < e->ir->funcs.n; f++)
 			if (e->ir->funcs.v[f].nodes.n > e->ir->funcs.v[entry].nodes.n)
@@ -1040,7 +1041,8 @@ enum ap_status ap_flat_make(struct ap_ctx *ctx, const struct ap_ir *ir,
 	add_outputs(&e, &e.result);
 	for (ap_id t = 0, n = (ap_id)out->outputs.n; !n && params->partial && t < out->tensors.n; t++)
 		if (out->tensors.v[t].kind == AP_TENSOR_ACT && !out->tensors.v[t].used &&
-			out->tensors.v[t].result == 0) /* a piece without Return gives what nobody uses */
+			out->tensors.v[t].result == 0) /* a piece without Return has unused
+					values as results */
 			AP_PUSH(ctx->arena, out->outputs, t);
 	if (!out->ops.n || !out->outputs.n)
 		return fault(&e, ir->lines, AP_MEANING, "holds no operator of a forward pass");

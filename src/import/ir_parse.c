@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole dump: header, parameters, sub-graphs; comments that say something. */
+/* Parses a dump: header, parameters, sub-graphs, and comments with data. */
 #include "import/ir_parse.h"
 
 #include <assert.h>
@@ -22,10 +22,10 @@ struct parse {
 	struct {
 		struct ap_ir_node *v;
 		size_t n, most;
-	} nodes; /* of all sub-graphs, one after the other */
-	struct ap_ir_func *func; /* the one that is open; NULL none */
+	} nodes; /* of all sub-graphs, in order */
+	struct ap_ir_func *func; /* open sub-graph, or NULL */
 	struct ap_map *names; /* of sub-graphs */
-	bool commenting; /* the lines of a comment follow */
+	bool commenting; /* inside a multi-line comment */
 	bool partial;
 };
 
@@ -69,7 +69,7 @@ static void open_func(struct parse *p, const char *name)
 	p->func = &p->ir->funcs.v[p->ir->funcs.n - 1];
 }
 
-/* Of pieces without header several may stand in one file. told: has this been said before? */
+/* Detects a second piece without header. told: was this seen before? */
 static bool begins_anew(struct parse *p, bool told)
 {
 	if (!told || p->ir->headed)
@@ -79,7 +79,7 @@ static bool begins_anew(struct parse *p, bool told)
 	return true;
 }
 
-/* " parent: [subgraph @outer](%para1_x, %para2_y) {" */
+/* Reads " parent: [subgraph @outer](%para1_x, %para2_y) {". */
 static bool read_func_params(struct parse *p)
 {
 	struct ap_ir_read *r = &p->r;
@@ -109,7 +109,7 @@ static bool read_func_params(struct parse *p)
 	return ap_ir_need(r, "{");
 }
 
-/* "%para1_x: <Tensor[Float32], (32, 64)>  :  has_default" */
+/* Reads "%para1_x: <Tensor[Float32], (32, 64)>  :  has_default". */
 static bool read_param(struct parse *p)
 {
 	struct ap_ir_read *r = &p->r;
@@ -130,7 +130,7 @@ static bool read_param(struct parse *p)
 	return true;
 }
 
-/* "%3(label) = "; the label may hold anything but what closes it. */
+/* Reads "%3(label) = "; the label may contain anything but ") = ". */
 static bool read_head(struct ap_ir_read *r, struct ap_ir_node *out)
 {
 	const char *from;
@@ -169,7 +169,7 @@ static bool read_operator(struct ap_ir_read *r, struct ap_ir_node *out)
 	return *out->prim || ap_ir_expected(r, "the name of a primitive");
 }
 
-/* "key: value, key: value}", the brace being open. */
+/* Reads "key: value, key: value}" after the brace. */
 static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 {
 	AP_VEC(struct ap_ir_attr) list = {0};
@@ -196,7 +196,7 @@ static bool read_attrs(struct ap_ir_read *r, struct ap_ir_attrs *out)
 	return true;
 }
 
-/* "{instance name: x}", "{in_strategy: ..}", "primitive_attrs: {..}" and the like. */
+/* Reads "{instance name: x}", "{in_strategy: ..}", "primitive_attrs: {..}" and the like. */
 static bool read_named_attrs(struct ap_ir_read *r, struct ap_ir_node *out)
 {
 	struct {
@@ -244,7 +244,7 @@ static bool read_type_line(struct ap_ir_read *r, struct ap_ir_node *out)
 	return true;
 }
 
-/* To what a next line brings of this node: braces, or its types. False where there is none. */
+/* Moves to attributes or types of the node on the next line; false if there are none. */
 static bool go_on(struct ap_ir_read *r)
 {
 	struct ap_ir_read ahead = *r;
@@ -259,7 +259,7 @@ static bool go_on(struct ap_ir_read *r)
 	return true;
 }
 
-/* A node with its attributes and types. */
+/* Reads a node with attributes and types. */
 static bool read_node(struct ap_ir_read *r, struct ap_ir_node *out)
 {
 	const char *from = r->p;
@@ -319,7 +319,7 @@ static bool add_node(struct parse *p)
 	return true;
 }
 
-/* A number behind one of these words, with any blanks and signs between them. */
+/* Reads the number after a word, skipping blanks and signs. */
 static void note_count(const char *text, const char *word, int64_t *count)
 {
 	const char *at = strstr(text, word);
@@ -351,7 +351,7 @@ static void note_scope(struct parse *p, const char *text, const char *word, bool
 	node->full = full;
 }
 
-/* A line that begins with #, or the name of an operator in old dumps. */
+/* Reads a line that begins with #, or an operator's name in old dumps. */
 static void read_comment(struct parse *p)
 {
 	struct ap_mark mark = ap_arena_mark(p->r.ctx->scratch);
@@ -386,7 +386,7 @@ static bool in_header(struct parse *p)
 		const char *name = ap_ir_until(&p->r, " (");
 		bool fresh;
 
-		/* What stands behind "subgraph @", up to the brace. */
+		/* the sub-graph's header up to the brace */
 		ap_map_put_str(p->names, name, &fresh);
 		if (begins_anew(p, !fresh))
 			return true;
@@ -402,7 +402,7 @@ static bool in_header(struct parse *p)
 	return true;
 }
 
-/* What stands between the nodes of a sub-graph. */
+/* Reads a line between nodes of a sub-graph. */
 static bool in_body(struct parse *p)
 {
 	struct ap_ir_read *r = &p->r;
@@ -413,12 +413,12 @@ static bool in_body(struct parse *p)
 		p->func = NULL;
 		return true;
 	}
-	if (ap_ir_at(r, ":")) { /* further types, of the device or symbolic; names of old dumps */
+	if (ap_ir_at(r, ":")) { /* more types, of the device or symbolic; names in old dumps */
 		if (ap_ir_at(r, ": full_name_with_scope"))
 			read_comment(p);
 		return true;
 	}
-	if (!*p->func->name) /* not in braces: whatever else is there has nothing to say */
+	if (!*p->func->name) /* outside braces, other lines are ignored */
 		return in_header(p);
 	return ap_ir_expected(r, "a node, a comment or \"}\"");
 }
@@ -426,7 +426,7 @@ static bool in_body(struct parse *p)
 /* Does a node begin here? */
 static bool at_node(const struct ap_ir_read *r)
 {
-	if (ap_ir_at(r, "Return(") || ap_ir_at(r, "return(")) /* up to 1.5 in lower case */
+	if (ap_ir_at(r, "Return(") || ap_ir_at(r, "return(")) /* lower case up to 1.5 */
 		return true;
 	return r->end - r->p > 1 && *r->p == '%' && r->p[1] >= '0' && r->p[1] <= '9';
 }
@@ -499,7 +499,7 @@ enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *tex
 	p.names = ap_map_create(ctx->arena);
 	for (struct ap_ir_read ahead = p.r; ahead.p < ahead.end; ap_ir_skip_line(&ahead)) {
 		ap_ir_blanks(&ahead);
-		p.nodes.most += at_node(&ahead); /* lines that begin as one does: there are no more */
+		p.nodes.most += at_node(&ahead); /* upper bound of the number of nodes */
 	}
 	p.nodes.v = ap_arena_alloc_raw(ctx->arena, p.nodes.most, sizeof *p.nodes.v);
 	while (p.r.p < p.r.end && read_line(&p))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a dump, parsed into functions and nodes. */
+/* Parses the text of a dump into functions and nodes. */
 #ifndef AP_IMPORT_IR_PARSE_H
 #define AP_IMPORT_IR_PARSE_H
 
 #include "import/ir.h"
 
-/* The attribute of that name; NULL where there is none. */
+/* The attribute of a name; NULL if there is none. */
 const struct ap_ir_value *ap_ir_attr(const struct ap_ir_attrs *attrs, const char *key);
 
-/* The node with that number; NULL where there is none. O(log nodes). */
+/* The node of a number; NULL if there is none. O(log nodes). */
 const struct ap_ir_node *ap_ir_node(const struct ap_ir_func *f, int64_t id);
 
 size_t ap_ir_most_bytes(const struct ap_ir *ir);
 
-/* Reads a dump. Faults have their line: AP_SYNTAX for what is no dump or does not follow its grammar,
- * AP_MEANING for numbers of nodes that do not ascend, AP_LIMIT for nesting that is too deep. partial: behind
- * the first node one of the first two ends what is read, with a warning. O(bytes). */
+/* Reads a dump. Faults have their line: returns AP_SYNTAX if it is no dump or violates the grammar,
+ * AP_MEANING if node numbers do not ascend, AP_LIMIT if nested too deep. partial: after the first
+ * node, one of the first two only ends reading, with a warning. O(bytes). */
 enum ap_status ap_ir_parse(struct ap_ctx *ctx, const char *file, const char *text, size_t len,
 	bool partial, struct ap_ir *out);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants and references: I64(-1), "NCHW", (I64(0), I64(1)), Tensor(shape=[], ..), %3, @sub-graph. */
+/* Reads constants and references: I64(-1), "NCHW", (I64(0), I64(1)), Tensor(shape=[], ..), %3,
+ * @sub-graph. */
 #include "import/ir_value.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static bool is_number_type(const char *s)
 	return false;
 }
 
-/* What a word says: a number, a truth value, none, a string. */
+/* Classifies a word: number, truth value, none, string. */
 static void judge_word(struct ap_ir_value *v, bool operand)
 {
 	const char *s = v->s;
@@ -56,7 +57,7 @@ static bool read_string(struct ap_ir_read *r, struct ap_ir_value *out)
 	return ap_ir_fault(r, r->line, AP_SYNTAX, "a string that begins here does not end");
 }
 
-/* "[2, 3]" behind "shape=", and the word behind "dtype=". */
+/* Reads "[2, 3]" after "shape=", and the word after "dtype=". */
 static bool read_tensor(struct ap_ir_read *r, const char *text, struct ap_ir_value *out)
 {
 	const char *shape = strstr(text, "shape="), *dtype = strstr(text, "dtype=");
@@ -77,7 +78,7 @@ static bool read_tensor(struct ap_ir_read *r, const char *text, struct ap_ir_val
 	return true;
 }
 
-/* A word, and what it is the head of: Bool(1), UMonad[U], Tensor(..), NameSpace[..]. */
+/* Reads a word and any brackets after it: Bool(1), UMonad[U], Tensor(..), NameSpace[..]. */
 static bool read_word(struct ap_ir_read *r, bool operand, struct ap_ir_value *out)
 {
 	const char *word, *rest;
@@ -148,7 +149,7 @@ static bool read_list(struct ap_ir_read *r, bool operand, struct ap_ir_value *ou
 	return ok;
 }
 
-/* "%3", "%para3_name"; names end where the operand does. */
+/* Reads "%3" or "%para3_name"; names end with the operand. */
 static bool read_reference(struct ap_ir_read *r, struct ap_ir_value *out)
 {
 	*out = (struct ap_ir_value){.s = "", .of = ""};
@@ -163,7 +164,7 @@ static bool read_reference(struct ap_ir_read *r, struct ap_ir_value *out)
 	return out->i >= 0 || ap_ir_expected(r, "the number of a node");
 }
 
-/* "$(@sub-graph:label)" */
+/* Reads "$(@sub-graph:label)". */
 static bool read_free(struct ap_ir_read *r, struct ap_ir_value *out)
 {
 	*out = (struct ap_ir_value){.kind = AP_IR_FREE};
@@ -242,17 +243,15 @@ bool ap_ir_read_values(struct ap_ir_read *r, bool operand, char close, uint32_t 
 	return true;
 }
 
-/*
- * Types, as dumps since 1.1 write them: <Tensor[Float32], (32, 64)>, <Tensor[Float32]x(32, 64)>,
+/* Reads types in the syntax since 1.1: <Tensor[Float32], (32, 64)>, <Tensor[Float32]x(32, 64)>,
  * <Tensor[Float32]x[const vector][32, 64]>, <Ref[Tensor[Float32]], (8), ref_key=w>,
  * <Tuple[Tensor[Float32]*2,Int64], TupleShape((8), (8), NoShape)>, <Dynamic Tuple[element: Int64]>,
- * <UMonad, NoShape>, <null>.
- */
-enum { MOST_ALIKE = 1 << 16, MOST_WORD = 24 }; /* elements of a tuple; a name of a type */
+ * <UMonad, NoShape>, <null>. */
+enum { MOST_ALIKE = 1 << 16, MOST_WORD = 24 }; /* elements of a tuple; bytes of a type name */
 
 static const char word_ends[] = "[](){}<>,* ";
 
-/* What stands here up to one of `ends`; cut where no type has so long a name. */
+/* Reads up to one of `ends`; truncated: no type name is so long. */
 static void read_type_word(struct ap_ir_read *r, const char *ends, char word[MOST_WORD])
 {
 	const char *from = r->p;
@@ -265,7 +264,7 @@ static void read_type_word(struct ap_ir_read *r, const char *ends, char word[MOS
 	word[n] = '\0';
 }
 
-/* Over what has nothing to say, up to one of `ends`, and over what a bracket among these opens. */
+/* Skips to one of `ends`, and over a bracket that is one of these. */
 static bool pass_rest(struct ap_ir_read *r, const char *ends)
 {
 	const char *text;
@@ -285,12 +284,12 @@ static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *t)
 		int64_t dim[AP_MAX_RANK], length;
 		size_t rank = 0;
 
-		/* "(32, 64)", "[32, 64]"; t NULL: of nobody. */
+		/* "(32, 64)", "[32, 64]"; t NULL: discarded */
 		for (r->p++; !ap_ir_take(r, ")") && !ap_ir_take(r, "]"); ap_ir_blanks(r)) {
 			bool negative = ap_ir_take(r, "-"), told = false;
 			int64_t n = 0;
 
-			/* A length; -1 where it is a name, -2 where not even the rank is known. */
+			/* a length; -1 if named, -2 if even the rank is unknown */
 			for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++) {
 				n = n < INT32_MAX ? n * 10 + (*r->p - '0') : n;
 				told = true;
@@ -317,11 +316,11 @@ static bool read_shape(struct ap_ir_read *r, struct ap_ir_type *t)
 	return pass_rest(r, ",)>([{");
 }
 
-/* Shapes of a tuple's elements, up to what closes them. */
+/* Reads shapes of a tuple's elements, up to the closing bracket. */
 static bool read_shapes(struct ap_ir_read *r, struct ap_ir_type *t)
 {
 	struct ap_ir_type *element = t && t->form == AP_IR_TYPE_TUPLE
-		? (struct ap_ir_type *)t->v : NULL; /* made by us */
+		? (struct ap_ir_type *)t->v : NULL; /* made by read_elements() */
 	bool ok = true;
 
 	if (r->depth == AP_IR_MOST_NESTED)
@@ -367,7 +366,7 @@ static bool read_inner(struct ap_ir_read *r, const char *word, struct ap_ir_type
 	return ap_ir_balanced(r, &text);
 }
 
-/* "Tensor[Float32]", "Tuple[..]", "Func"; a tuple of unknown length is like no tuple that can be planned. */
+/* Reads "Tensor[Float32]", "Tuple[..]", "Func"; a tuple of unknown length cannot be planned. */
 static bool read_form(struct ap_ir_read *r, struct ap_ir_type *out)
 {
 	bool dynamic = ap_ir_take(r, "Dynamic "), ok = true;
@@ -416,7 +415,7 @@ static bool read_elements(struct ap_ir_read *r, struct ap_ir_type *out)
 	return true;
 }
 
-/* What follows the form: shapes, the parameter's name; the rest is nothing to us. */
+/* Reads what follows the form: shapes, the parameter's name; skips the rest. */
 static bool read_rest(struct ap_ir_read *r, struct ap_ir_type *out)
 {
 	if (ap_ir_take(r, "x"))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes: constants among the operands, those of the primitive, and what marks a node. */
+/* Attributes: constant operands, those of the primitive, and marks of the node. */
 #include "import/lower.h"
 
 #include <ctype.h>
@@ -50,7 +50,7 @@ static bool to_ints(struct lower *l, const struct ap_ir_value *v, struct ap_attr
 	return true;
 }
 
-/* A word; where a number stands for one, what it says in this attribute. */
+/* Converts a word, or a number that stands for one in this attribute. */
 static bool to_word(struct ap_attr *a, const struct ap_ir_value *v)
 {
 	bool dtype = strstr(a->name, "type") != NULL;
@@ -65,7 +65,7 @@ static bool to_word(struct ap_attr *a, const struct ap_ir_value *v)
 	return a->s != NULL;
 }
 
-/* A value of the attribute's declared type; false where it is none. */
+/* Converts a value to the attribute's type; false if impossible. */
 static bool convert(struct lower *l, const struct ap_ir_value *v, enum ap_attr_type type,
 	struct ap_attr *a)
 {
@@ -90,11 +90,11 @@ static bool convert(struct lower *l, const struct ap_ir_value *v, enum ap_attr_t
 	}
 }
 
-/* What is said of a node, and not of what its primitive computes: where it goes to, and as what. */
+/* Marks of a node, which do not change what its primitive computes: target field and conversion. */
 static const struct {
 	const char *key;
-	size_t to; /* in struct ap_import_op */
-	enum { NOTHING, FLAG, NO_FLAG, NUMBER, NUMBER_OF_SOME } as; /* OF_SOME: 0 is none */
+	size_t to; /* offset in struct ap_import_op */
+	enum { NOTHING, FLAG, NO_FLAG, NUMBER, NUMBER_OF_SOME } as; /* NUMBER_OF_SOME: 0 means none */
 } marks[] = {
 	{"recompute", offsetof(struct ap_import_op, recompute), FLAG},
 	{"recompute_comm_op", offsetof(struct ap_import_op, keeps_comm), NO_FLAG},
@@ -107,12 +107,12 @@ static const struct {
 	{"segment", offsetof(struct ap_import_op, segment), NUMBER},
 	{"in_strategy", 0, NOTHING}, /* see pins() */
 	{"out_strategy", 0, NOTHING},
-	{"BatchParallel", 0, NOTHING}, /* MindSpore knows no rule; where we know one, it is searched */
+	{"BatchParallel", 0, NOTHING}, /* MindSpore has no rule; if we have one, it is searched */
 	{"StandAlone", 0, NOTHING},
 	{"micro", 0, NOTHING}, /* micro.c */
 };
 
-/* Reports at a line of the dump; "operator: " before it where one is given. */
+/* Reports at a line of the dump, prefixed "operator: " if given. */
 static enum ap_status __attribute__((format(printf, 7, 8))) say(struct lower *l, enum ap_level level,
 	enum ap_status st, int64_t line, const char *check, const char *oper, const char *fmt, ...)
 {
@@ -168,8 +168,8 @@ static enum ap_status mark(struct lower *l, struct lower_op *o, const struct ap_
 	return AP_OK;
 }
 
-/* An attribute from a constant. Constants that no rule has a name for are left out;
- * where one is set already, the first stays. */
+/* Sets an attribute from a constant. Constants without a name in any rule are dropped; the first
+ * value stays. */
 static enum ap_status attr(struct lower *l, struct lower_op *o, const char *name,
 	const struct ap_ir_value *v)
 {
@@ -204,7 +204,7 @@ static enum ap_status add_attr(struct lower *l, struct lower_op *o, const struct
 		"attribute %s is not known and is left out", ap_diag_name(l->ctx->diag, a->key));
 }
 
-/* Of a node itself only marks are of interest: the rest is MindSpore's bookkeeping. */
+/* Reads attributes; of those of the node itself only marks matter. */
 static enum ap_status lower_attrs(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
@@ -219,7 +219,7 @@ static enum ap_status lower_attrs(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
-/* The name of a constant tells it from others: equal ones are one, where the dump tells their values. */
+/* The tensor of a constant: one for equal constants whose values the dump gives in full. */
 static ap_id constant(struct lower *l, const struct ap_flat_op *op, const struct ap_shape *shape,
 	const char *text)
 {
@@ -248,7 +248,7 @@ static void add_operand(struct lower *l, struct lower_op *o, ap_id tensor, bool 
 	AP_PUSH(l->ctx->arena, o->number, number);
 }
 
-/* The element type of the first operand that is a tensor, which a number among them takes. */
+/* Element type of the first tensor operand, for numbers among operands. */
 static enum ap_dtype type_beside(const struct lower *l, const struct ap_flat_op *op)
 {
 	for (uint32_t i = 0; i < op->nin; i++)
@@ -257,7 +257,7 @@ static enum ap_dtype type_beside(const struct lower *l, const struct ap_flat_op 
 	return AP_DTYPE_COUNT;
 }
 
-/* A constant in the place of a tensor. */
+/* Adds a constant as a tensor operand. */
 static enum ap_status add_constant(struct lower *l, struct lower_op *o,
 	const struct ap_flat_value *v, uint32_t k)
 {
@@ -290,7 +290,7 @@ static enum ap_status add_tensor(struct lower *l, struct lower_op *o, const stru
 	if (v->kind != AP_FLAT_TENSOR)
 		return lower_fault(l, o->from, "operator-inputs",
 			"operand %" PRIu32 " is no tensor", k + 1);
-	if (l->tensor[v->id] == AP_NONE) /* what is wrong with it has been told */
+	if (l->tensor[v->id] == AP_NONE) /* already reported */
 		return AP_MEANING;
 	if (!l->g->tensors.v[l->tensor[v->id]].shaped)
 		return lower_fault(l, o->from, "operator-inputs",
@@ -339,7 +339,7 @@ static enum ap_status add_slot(struct lower *l, struct lower_op *o, const struct
 	return s->many ? add_many(l, o, v, k) : add_tensor(l, o, v, k, s->fixed);
 }
 
-/* Operands in the dump: all, or, as before 2.3, without the constants that are attributes there. */
+/* Does the number of operands fit: all, or, before 2.3, without constants that were attributes? */
 static bool fits(const struct ap_prim_slot *slot, uint32_t n, bool all, uint32_t given)
 {
 	uint32_t most = 0, least = 0;
@@ -351,7 +351,7 @@ static bool fits(const struct ap_prim_slot *slot, uint32_t n, bool all, uint32_t
 	return given >= least && given <= most;
 }
 
-/* An operator that the table does not know: its tensors, in order. Old dumps have no constants there. */
+/* Adds tensors of an operator without a row, in order. Old dumps have no constants there. */
 static enum ap_status add_untold(struct lower *l, struct lower_op *o)
 {
 	for (uint32_t k = 0; k < o->from->nin; k++) {
@@ -377,7 +377,7 @@ static enum ap_status add_untold(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
-/* Operands and the attributes among them. */
+/* Reads operands, and attributes among them. */
 static enum ap_status lower_operands(struct lower *l, struct lower_op *o)
 {
 	uint32_t n, k = 0, given = o->from->nin;
@@ -414,7 +414,7 @@ static bool is_vector(const struct ap_ir_value *v)
 	return v->kind == AP_IR_LIST;
 }
 
-/* Vectors in lists of any depth: operands that are tuples have a list of their own. */
+/* Counts vectors in nested lists: tuple operands have lists of their own. */
 static bool count_vectors(const struct ap_ir_value *v, uint32_t *n)
 {
 	for (uint32_t i = 0; i < v->n; i++) {
@@ -458,7 +458,7 @@ static enum ap_status read_pin(struct lower *l, const struct lower_op *o, const 
 	return AP_OK;
 }
 
-/* Numbers among the operands have no vector in MindSpore; ours are empty. */
+/* Adds empty vectors for number operands, which have none in MindSpore. */
 static void spread(struct lower *l, const struct lower_op *o, struct ap_import_pin *pin)
 {
 	struct ap_import_pin whole = {.given = true,
@@ -475,7 +475,7 @@ static void spread(struct lower *l, const struct lower_op *o, struct ap_import_p
 	*pin = whole;
 }
 
-/* A vector has a part of each dimension of its tensor. */
+/* Checks that a vector's parts divide the dimensions of its tensor. */
 static enum ap_status check_vector(struct lower *l, const struct lower_op *o, size_t i, uint32_t k)
 {
 	const struct ap_import_tensor *t = &l->g->tensors.v[o->in.v[i]];
@@ -524,7 +524,7 @@ static bool is_given(const struct ap_ir_value *v)
 	return v && v->kind != AP_IR_NONE && !(v->kind == AP_IR_LIST && !v->n);
 }
 
-/* Strategies: in_strategy and out_strategy. */
+/* Reads in_strategy and out_strategy. */
 static enum ap_status pins(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
@@ -557,8 +557,7 @@ static enum ap_status compare(struct lower *l, const struct lower_op *o, const s
 		struct ap_arena *scratch = l->ctx->scratch;
 
 		if (!t->shaped) {
-			/* Old dumps have no shapes of what is in a tuple: they follow from the
-			 * rule. */
+			/* old dumps lack shapes in tuples: take the rule's */
 			t->shape.rank = r->rank;
 			memcpy(t->shape.dim, r->size, r->rank * sizeof *r->size);
 			t->shaped = true;
@@ -577,7 +576,7 @@ static enum ap_status compare(struct lower *l, const struct lower_op *o, const s
 	return AP_OK;
 }
 
-/* Does a rule fit, and do the results have the shapes that it gives? */
+/* Checks that a rule fits, and that results have the shapes it gives. */
 static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -596,7 +595,7 @@ static enum ap_status lower_bind(struct lower *l, const struct lower_op *o)
 	if (!o->known)
 		return AP_OK;
 	ctx.arena = ctx.scratch;
-	/* Operands and results as rules see them: those that are left out are only missing. */
+	/* rules do not see operands that are left out */
 	a = l->ctx->scratch;
 	in = AP_NEW_N(a, struct ap_shape, o->in.n);
 	out = AP_NEW_N(a, struct ap_shape, o->out.nout);
@@ -631,7 +630,7 @@ static bool is_recomputed(const struct ap_ir_node *n)
 	return n->scope && !strncmp(n->scope, RECOMPUTED, strlen(RECOMPUTED));
 }
 
-/* The scope or full name without what marks it as recomputed. */
+/* The scope or full name without "recompute_". */
 static const char *plain_scope(const struct ap_ir_node *n)
 {
 	const char *scope = n->scope && *n->scope ? n->scope : "Default";
@@ -639,7 +638,7 @@ static const char *plain_scope(const struct ap_ir_node *n)
 	return scope + (is_recomputed(n) ? strlen(RECOMPUTED) : 0);
 }
 
-/* "scope/MatMul", without the number of a full name. */
+/* "scope/MatMul", without a full name's number. */
 static const char *base_of(struct lower *l, const struct ap_ir_node *n)
 {
 	const char *scope = plain_scope(n);
@@ -654,8 +653,8 @@ static const char *base_of(struct lower *l, const struct ap_ir_node *n)
 	return scope;
 }
 
-/* As in the dump, byte for byte, where it has full names and nobody has taken this one; else the next
- * number, which is counted as made up. */
+/* The name in the dump if it is full and unused; else one with the next free number, counted in
+ * l->made. */
 static const char *name_of(struct lower *l, const struct ap_ir_node *n)
 {
 	const char *base, *name;
@@ -680,7 +679,7 @@ static const char *name_of(struct lower *l, const struct ap_ir_node *n)
 	return name;
 }
 
-/* A name that no tensor has yet. */
+/* A tensor name not yet used. */
 static const char *free_name(struct lower *l, const char *name)
 {
 	const char *tried = name;
@@ -724,7 +723,7 @@ static enum ap_status add_plain_tensor(struct lower *l, const struct ap_flat_ten
 	return AP_OK;
 }
 
-/* Called "layer1.MatMul-op0", the operator's name without classes. */
+/* Adds results named "layer1.MatMul-op0": the operator's name without classes. */
 static enum ap_status add_results(struct lower *l, struct lower_op *o)
 {
 	const char *cell = o->out.cell ? o->out.cell : ap_graph_cell(l->ctx, o->out.name);
@@ -743,7 +742,7 @@ static enum ap_status add_results(struct lower *l, struct lower_op *o)
 	return AP_OK;
 }
 
-/* What type it is of ours. */
+/* Finds the operator type of a primitive. */
 static enum ap_status find_type(struct lower *l, struct lower_op *o)
 {
 	const char *prim = o->from->node->prim, *nearest = NULL, *why;
@@ -771,7 +770,7 @@ static enum ap_status find_type(struct lower *l, struct lower_op *o)
 		"no operator of this type is known; it is taken to work on each sample by itself");
 }
 
-/* The attribute that holds the primitive, as the dump tells it. */
+/* Sets the attribute of the cell that holds the primitive. */
 static enum ap_status find_instance(struct lower *l, struct lower_op *o)
 {
 	const struct ap_ir_node *n = o->from->node;
@@ -788,7 +787,7 @@ static enum ap_status find_instance(struct lower *l, struct lower_op *o)
 		ap_diag_name(l->ctx->diag, n->instance));
 }
 
-/* What an operator is written with: a name in the dump's long scope is repeated by all that read it. */
+/* Counts the size of the output: long names are repeated by all readers. */
 static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 {
 	l->written += strlen(o->out.name);
@@ -806,7 +805,7 @@ static enum ap_status check_written(struct lower *l, const struct lower_op *o)
 		AP_IR_MOST_COPIES);
 }
 
-enum { MOST_CELLS = 128 }; /* one in the other */
+enum { MOST_CELLS = 128 }; /* nested */
 
 static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 {
@@ -814,14 +813,14 @@ static enum ap_status lower_op(struct lower *l, const struct ap_flat_op *op)
 		.segment = -1, .fusion = -1}};
 	size_t cells = 0;
 
-	/* every cell around an operator has its name, which is as long as those around it */
+	/* names of enclosing cells repeat each other */
 	for (const char *at = op->node->scope; at && (at = strchr(at, '/')); at++)
 		cells++;
 	if (cells > MOST_CELLS)
 		return say(l, AP_ERROR, AP_LIMIT, op->node->line, NULL, op->node->prim,
 			"%zu cells, one in the other; at most %d are read", cells, MOST_CELLS);
 	o.out.name = name_of(l, op->node);
-	if (o.out.name == op->node->scope && is_recomputed(op->node)) /* of which the name tells no cell */
+	if (o.out.name == op->node->scope && is_recomputed(op->node)) /* the name does not give the cell */
 		o.out.cell = ap_graph_cell(l->ctx, plain_scope(op->node));
 	AP_TRY(add_results(l, &o));
 	AP_TRY(find_type(l, &o));
@@ -852,7 +851,7 @@ static enum ap_status tell_names(struct lower *l)
 		l->g->ops.n);
 }
 
-/* Inputs and parameters that the forward pass uses, in the dump's order. */
+/* Adds inputs and parameters that the forward pass uses, in the dump's order. */
 static enum ap_status add_sources(struct lower *l)
 {
 	static const enum ap_tensor_kind kinds[] = {AP_TENSOR_INPUT, AP_TENSOR_PARAM};
@@ -867,7 +866,7 @@ static enum ap_status add_sources(struct lower *l)
 	return AP_OK;
 }
 
-/* Dimension 0 of the first input is the batch, and that of all others of the same length. */
+/* Marks dimension 0 of the first input, and of inputs of equal length, as batch. */
 static enum ap_status mark_batch(struct lower *l)
 {
 	struct ap_import_tensor *first = NULL;
@@ -888,7 +887,7 @@ static enum ap_status mark_batch(struct lower *l)
 		"%s", batch, ap_diag_name(l->ctx->diag, first->name));
 }
 
-/* Statistics and the like, which are parameters but learn nothing. */
+/* Marks parameters that are not learned, such as statistics. */
 static void mark_learned(struct lower *l)
 {
 	for (ap_id t = 0; t < l->flat->tensors.n; t++)
@@ -897,7 +896,7 @@ static void mark_learned(struct lower *l)
 			l->g->tensors.v[l->tensor[t]].learned = false;
 }
 
-/* The optimizer is known by its states, parameters that the forward pass does not use. */
+/* Detects the optimizer by its states, parameters unused in the forward pass. */
 static void find_optimizer(struct lower *l)
 {
 	static const struct {

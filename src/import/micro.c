@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Dumps of a network under Pipeline or GradAccumulation hold it once for each micro-batch: slices of the
- * inputs, copies of the network, sums of what they give. The first copy is kept, on inputs of a
- * micro-batch's size.
- */
+/* Dumps of a network under Pipeline or GradAccumulation hold a copy per micro-batch: slices of the
+ * inputs, copies of the network, sums of the results. Keeps the first copy, with inputs of a
+ * micro-batch's size. */
 #include "import/micro.h"
 
 #include <inttypes.h>
@@ -19,13 +17,13 @@ struct fold {
 	struct ap_ctx *ctx;
 	struct ap_flat *f;
 	int64_t copies; /* in the dump */
-	int64_t line; /* of something of the last copy */
+	int64_t line; /* of an operator in the last copy */
 	int64_t *micro; /* by tensor; NONE */
-	ap_id *alias; /* by tensor: what stands for it in the first copy */
-	struct { /* by operator: which part of how many it takes of an input; parts 0: it does not */
+	ap_id *alias; /* by tensor: its replacement in the first copy */
+	struct { /* by operator: which part of how many it slices from an input; parts 0: none */
 		int64_t part, parts;
 	} *piece;
-	int64_t *count; /* [copies] operators */
+	int64_t *count; /* [copies] operators in each */
 };
 
 static enum ap_status fault(struct fold *m, int64_t line, const char *text)
@@ -34,7 +32,7 @@ static enum ap_status fault(struct fold *m, int64_t line, const char *text)
 		&(struct ap_where){.file = m->f->ir->file, .line = line}, "micro-batches", "%s", text);
 }
 
-/* Which of how many equal parts along dimension 0 an operator takes of an input; false: it does not. */
+/* Does an operator slice an input along dimension 0 into equal parts? *part of *parts. */
 static bool takes_part(const struct ap_flat *f, const struct ap_flat_op *op, int64_t *part, int64_t *parts)
 {
 	const struct ap_ir_type *whole, *piece = &f->tensors.v[op->out].type;
@@ -44,7 +42,7 @@ static bool takes_part(const struct ap_flat *f, const struct ap_flat_op *op, int
 	if (strcmp(op->node->prim, "StridedSlice") || op->nin < 2 || op->in[0].kind != AP_FLAT_TENSOR ||
 		op->in[1].kind != AP_FLAT_CONST)
 		return false;
-	from = &f->tensors.v[op->in[0].id]; /* or what a data set's node makes of an input */
+	from = &f->tensors.v[op->in[0].id]; /* or a result of a dataset node */
 	if (from->kind != AP_TENSOR_INPUT && (from->kind != AP_TENSOR_ACT ||
 		strcmp(f->ops.v[from->op].node->prim, "_VirtualDataset")))
 		return false;
@@ -63,7 +61,7 @@ static bool takes_part(const struct ap_flat *f, const struct ap_flat_op *op, int
 	return *part < *parts;
 }
 
-/* As many copies as marks tell, or as parts are taken of an input, all of them. */
+/* Counts copies from marks, or from inputs all of whose parts are sliced. */
 static void count_copies(struct fold *m)
 {
 	uint32_t *taken = AP_NEW_N(m->ctx->arena, uint32_t, m->f->tensors.n);
@@ -85,7 +83,7 @@ static void count_copies(struct fold *m)
 	}
 }
 
-/* The micro-batch that a value is of. *several: of more than one. */
+/* Finds the micro-batch of a value. *several: it uses more than one. */
 static void look(const struct fold *m, const struct ap_flat_value *v, int64_t *micro, bool *several)
 {
 	for (uint32_t i = 0; v->kind == AP_FLAT_TUPLE && i < v->n; i++)
@@ -97,7 +95,7 @@ static void look(const struct fold *m, const struct ap_flat_value *v, int64_t *m
 		*micro = m->micro[v->id];
 }
 
-/* The tensor of the first copy among what is summed up. */
+/* The operand of a sum that belongs to the first copy. */
 static ap_id first_of(const struct fold *m, const struct ap_flat_op *op)
 {
 	ap_id best = AP_NONE;
@@ -117,7 +115,7 @@ static ap_id first_of(const struct fold *m, const struct ap_flat_op *op)
 	return best;
 }
 
-/* An input shrinks to the size of its part. */
+/* Shrinks an input to the size of its part. */
 static void take(struct fold *m, struct ap_flat_op *op, int64_t part)
 {
 	struct ap_flat_tensor *whole = &m->f->tensors.v[op->in[0].id];
@@ -153,7 +151,7 @@ static enum ap_status visit(struct fold *m, size_t at)
 	if (several) {
 		const char *prim = op->node->prim;
 
-		/* Sums over micro-batches stand for what is summed up. */
+		/* a sum over micro-batches is replaced by its first operand */
 		if (strcmp(prim, "Add") && strcmp(prim, "AddN") && strcmp(prim, "Concat") &&
 			strcmp(prim, "AddExt"))
 			return fault(m, op->node->line,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Micro-batches of a dump that was unrolled, folded into one. */
+/* Folds unrolled micro-batches of a dump. */
 #ifndef AP_IMPORT_MICRO_H
 #define AP_IMPORT_MICRO_H
 
 #include "import/flat.h"
 
-/* micro.c: makes of several micro-batches in the dump one. */
+/* Reduces several micro-batches in the dump to one. Returns AP_MEANING if their number or operators
+ * differ from expected. */
 enum ap_status ap_flat_fold_micro(struct ap_ctx *ctx, struct ap_flat *f, int64_t micro_batches);
 
 #endif

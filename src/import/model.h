@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph that is to be written: what autopar-graph/1 holds, before it is JSON. */
+/* A graph to be written as autopar-graph/1. */
 #ifndef AP_IMPORT_MODEL_H
 #define AP_IMPORT_MODEL_H
 
@@ -12,9 +12,9 @@ struct ap_import_tensor {
 	enum ap_tensor_kind kind;
 	bool shaped; /* shape is known */
 	struct ap_shape shape;
-	bool batch; /* an INPUT whose dimension 0 is the batch */
-	bool learned; /* a PARAM */
-	enum ap_dtype read_as; /* a PARAM that operators see in this type; AP_DTYPE_COUNT: in its own */
+	bool batch; /* INPUT: dimension 0 is the batch */
+	bool learned; /* of a PARAM */
+	enum ap_dtype read_as; /* type in which operators read a PARAM; AP_DTYPE_COUNT: its own */
 };
 
 struct ap_import_pin {
@@ -29,28 +29,28 @@ struct ap_import_pin {
 struct ap_import_op {
 	int64_t line;
 	const char *name, *type;
-	const char *cell; /* NULL: as the name says */
-	const char *instance; /* attribute of its cell; "" none; NULL: the dump tells none of any */
-	const char *cell_class; /* the scope, with classes; "" none */
+	const char *cell; /* NULL: given by the name */
+	const char *instance; /* attribute of its cell; "": none; NULL: the dump gives no instances */
+	const char *cell_class; /* scope with classes; "": none */
 	uint32_t nin, nout;
-	const ap_id *in; /* AP_NONE: left out */
+	const ap_id *in; /* AP_NONE: omitted */
 	ap_id out; /* first of nout */
 	struct ap_attrs attrs;
 	struct ap_import_pin in_pin, out_pin;
-	int64_t stage, segment, fusion; /* -1 not given */
-	int8_t recompute; /* -1 not given; of the primitive */
-	bool in_recomputed; /* in a cell that is recomputed */
+	int64_t stage, segment, fusion; /* -1: not given */
+	int8_t recompute; /* of the primitive; -1: not given */
+	bool in_recomputed; /* in a recomputed cell */
 	bool keeps_comm, slices; /* arguments of that cell's recompute() */
 	bool cross_batch;
 };
 
-struct ap_import_cell { /* that is recomputed */
+struct ap_import_cell { /* a recomputed cell */
 	const char *name;
 	bool keeps_comm, slices;
 };
 
 struct ap_import {
-	const char *name, *optimizer; /* optimizer NULL: not told */
+	const char *name, *optimizer; /* optimizer NULL: unknown */
 	bool inference;
 	AP_VEC(struct ap_import_tensor) tensors;
 	AP_VEC(struct ap_import_op) ops;

@@ -24,7 +24,7 @@ struct ap_prims {
 	} *slots;
 };
 
-/* "gamma", "bias?", ":axis@" */
+/* Parses "gamma", "bias?", ":axis@". */
 static void parse_slot(struct ap_arena *a, const char *text, size_t n, struct ap_prim_slot *slot)
 {
 	slot->constant = *text == ':';

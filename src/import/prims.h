@@ -12,27 +12,27 @@ struct ap_prims;
 
 struct ap_prim_slot {
 	const char *name;
-	bool constant; /* an attribute of that name */
-	bool always; /* and an operand in old dumps, too */
+	bool constant; /* it is an attribute */
+	bool always; /* also an operand in old dumps */
 	bool optional, many, number, fixed; /* ? * # ! */
 };
 
-/* The table, made ready for look-ups. */
+/* Prepares the table for look-ups. */
 struct ap_prims *ap_prims_create(struct ap_ctx *ctx);
 
-/* The operands of a primitive; NULL where the table has none. */
+/* Operands of a primitive; NULL if it is not in the table. */
 const struct ap_prim_slot *ap_prim_slots(const struct ap_prims *p, const char *prim, uint32_t *n);
 
-/* Row i of the table: its name and operands; NULL past the end. For tests. */
+/* Name and operands of row i; NULL past the end. For tests. */
 const char *ap_prim_at(size_t i, const char **operands);
 
-/* What number i stands for in an attribute; NULL: no such word. */
+/* The word for number i in an attribute; NULL if there is none. */
 const char *ap_prim_number(const char *attribute, int64_t i);
 
-/* What an attribute of the primitive is called now. */
+/* The current name of a primitive's attribute. */
 const char *ap_prim_attr(const char *name);
 
-/* Does the attribute say nothing of what operators of this type compute? */
+/* Can the attribute be ignored, as it does not change what operators of this type compute? */
 bool ap_prim_ignores(const char *type, const char *attribute);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dumps are a source of graphs, and what to say of the others. */
+/* Decides which dumps can be imported. */
 #ifndef AP_IMPORT_SOURCE_H
 #define AP_IMPORT_SOURCE_H
 
 #include "base/ctx.h"
 
-/* Refuses a dump whose name says that it is none. AP_MEANING. */
+/* Returns AP_MEANING, after a message, if the file name shows an unsuitable dump. */
 enum ap_status ap_source_check(struct ap_ctx *ctx, const char *file);
 
-/* Refuses a dump at a line that shows it: "line holds ..". AP_MEANING. */
+/* Refuses a dump because of a line: "holds ..". Returns AP_MEANING. */
 enum ap_status ap_source_refuse(struct ap_ctx *ctx, const char *file, int64_t line, const char *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* autopar-graph/1, a line for each tensor and operator. */
+/* Writes autopar-graph/1, a line per tensor and operator. */
 #include "import/write.h"
 
 #include <inttypes.h>
@@ -60,7 +60,8 @@ enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const ch
 	struct ap_str text;
 	const char *why;
 
-	(void)ap_mul(batch_of(g), micro_batches, &params.batch); /* else more than any graph takes */
+	(void)ap_mul(batch_of(g), micro_batches, &params.batch); /* on overflow: above the limit
+			of graphs */
 	ap_str_init(&text, ctx->arena);
 	ap_import_write(ctx, g, ap_str_take, &text);
 	inner.diag = ap_diag_create(ctx->arena, false);

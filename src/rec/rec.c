@@ -17,9 +17,9 @@ struct side { /* an edge seen from one of its ends */
 	bool strict;
 };
 
-struct score { /* forbidden first, then cost */
+struct score { /* compared by forbidden, then by cost */
 	uint32_t forbidden;
-	double cost; /* seconds, and bytes at their price */
+	double cost; /* seconds, including charged bytes */
 	int64_t bytes;
 };
 
@@ -28,28 +28,28 @@ struct run {
 	const struct ap_rec_view *view;
 	uint32_t *first; /* [n + 1] into side */
 	struct side *side;
-	ap_id *group; /* [n] lowest node that it is tied to, over others or not */
+	ap_id *group; /* [n] lowest node in its group of tied nodes */
 	uint32_t *pick; /* [n] */
 	uint32_t *before; /* [n] */
 	struct rates {
-		double byte; /* seconds */
-		double over; /* of a temporary above cap, a byte */
+		double byte; /* seconds per byte */
+		double over; /* seconds per byte of a temporary above cap */
 		int64_t cap;
 	} rates;
-	struct ap_map *memo; /* decisions of sweeps by surroundings */
+	struct ap_map *memo; /* decisions of sweeps, by surroundings */
 	AP_VEC(uint32_t) answer; /* by id in memo */
 	uint32_t *key; /* surroundings in words */
 	struct pass *pass;
-	uint32_t *set_of; /* [n] of a pass: what it decides between */
-	uint32_t *rest_of; /* [n] vector: what its states cost by themselves and in all that comes later */
-	uint32_t *share; /* [n] neighbours before it */
-	bool *torn; /* [n] group with a broken tie */
-	bool *dirty; /* [n] something around changed since the node was looked at */
+	uint32_t *set_of; /* [n] set of states of a pass */
+	uint32_t *rest_of; /* [n] vector: costs of the states, including all later nodes */
+	uint32_t *share; /* [n] number of earlier neighbours */
+	bool *torn; /* [n] a tie of the group is broken */
+	bool *dirty; /* [n] surroundings changed since the last look */
 	uint64_t work, most_work;
-	uint64_t patience; /* work up to which it does not stop when it is told to */
+	uint64_t patience; /* work before which a stop request is ignored */
 };
 
-/* Seconds of a price, its bytes charged; in whole quanta. */
+/* Seconds of a price with its bytes charged, in whole quanta. */
 static double charge(const struct run *r, struct ap_rec_price p)
 {
 	int64_t over = p.temporary > r->rates.cap ? p.temporary - r->rates.cap : 0;
@@ -76,7 +76,7 @@ static bool less(const struct score *a, const struct score *b)
 	return a->cost < b->cost;
 }
 
-/* An edge with states of the end that it is seen from and of the other. */
+/* Price of an edge for the states of its own and its other end. */
 static struct ap_rec_price pair_price(struct run *r, const struct side *side, uint32_t own,
 	uint32_t other)
 {
@@ -87,7 +87,7 @@ static struct ap_rec_price pair_price(struct run *r, const struct side *side, ui
 			  : v->pair(v->self, side->cls, own, other);
 }
 
-/* Node u in this state among its neighbours. */
+/* Price of node u in this state, with edges to its neighbours. */
 static struct score weigh(struct run *r, ap_id u, uint32_t state)
 {
 	const struct ap_rec_view *v = r->view;
@@ -100,7 +100,7 @@ static struct score weigh(struct run *r, ap_id u, uint32_t state)
 	return score;
 }
 
-/* Of the pick, bytes charged. *temporary (may be NULL): the largest. */
+/* Price of the pick, bytes charged. *temporary (may be NULL): the largest. */
 static struct score total_of(struct run *r, int64_t *temporary)
 {
 	const struct ap_rec_view *v = r->view;
@@ -170,7 +170,7 @@ static void join_groups(struct run *r)
 		r->group[i] = root_of(r->group, i);
 }
 
-/* Nodes that ties lead to from those that cannot move, in the order of reaching them. */
+/* Nodes reached over ties from immovable nodes, in order. */
 struct settling {
 	struct run *r;
 	bool *settled; /* [n] */
@@ -183,8 +183,8 @@ static void add(struct settling *t, ap_id u)
 	AP_PUSH(t->r->ctx->scratch, t->list, u);
 }
 
-/* The cheapest state that this edge, seen from u, allows the other end, and the edges to what was
- * settled before. */
+/* The cheapest state of the other end that this edge from u allows, counting ties to settled
+ * nodes. */
 static uint32_t follow(struct settling *t, ap_id u, const struct side *side)
 {
 	struct run *r = t->r;
@@ -233,7 +233,7 @@ static bool is_tied(const struct run *r, ap_id u)
 	return false;
 }
 
-/* All nodes at start(); what is tied to a node that cannot move follows it. */
+/* Sets all nodes to start(); nodes tied to immovable ones follow them. */
 static void reset(struct run *r)
 {
 	const struct ap_rec_view *v = r->view;
@@ -250,9 +250,9 @@ static void reset(struct run *r)
 	ap_arena_release(r->ctx->scratch, mark);
 }
 
-struct set { /* the states that a node decides between */
+struct set { /* states that a node chooses from */
 	uint32_t n;
-	uint32_t *state; /* the present one first */
+	uint32_t *state; /* the current one first */
 	double *cost;
 };
 
@@ -261,19 +261,19 @@ struct ids { /* by id in a map */
 	size_t n, cap;
 };
 
-struct part { /* of what comes later, a state of its node */
+struct part { /* a state with its cost in later nodes */
 	double cost;
 	uint32_t state;
 };
 
-struct pass { /* what passes of one run remember */
+struct pass { /* memory of the passes of a run */
 	struct run *r;
 	struct ap_arena *a;
 	int32_t prime;
 	bool backward;
 	struct ap_map *sets; /* by class, state and prime */
 	AP_VEC(struct set) set;
-	struct ap_map *vectors; /* a number for each state of a set, the least is 0 */
+	struct ap_map *vectors; /* a number per state of a set, the least being 0 */
 	struct ap_map *messages, *rests, *decisions;
 	struct ids message, rest, decision;
 	double *sum;
@@ -328,7 +328,7 @@ static const double *vector(const struct pass *p, uint32_t id)
 	return (const double *)(const void *)ap_map_key(p->vectors, id, NULL);
 }
 
-/* Only differences count; equal ones get one id. */
+/* Interns a vector less its least entry: only differences matter. */
 static uint32_t intern(struct pass *p, double *v, uint32_t n)
 {
 	double least = INFINITY;
@@ -365,7 +365,7 @@ static int compare_parts(const void *a, const void *b)
 	return x->state < y->state ? -1 : x->state > y->state;
 }
 
-/* The rests of w, shared out, the cheapest first. */
+/* States of w by shared cost, cheapest first. */
 static const struct part *sorted_parts(struct pass *p, ap_id w)
 {
 	const struct set *set = &p->set.v[p->r->set_of[w]];
@@ -381,7 +381,7 @@ static const struct part *sorted_parts(struct pass *p, ap_id w)
 	return p->part;
 }
 
-/* What each state of u costs over this edge and beyond. */
+/* Costs of each state of u over this edge and beyond. */
 static uint32_t send(struct pass *p, ap_id u, const struct side *side)
 {
 	const struct set *to = &p->set.v[p->r->set_of[u]];
@@ -459,7 +459,7 @@ static uint32_t rest_of(struct pass *p, ap_id u)
 	return p->rest.v[id];
 }
 
-/* The cheapest of the set, given the nodes before. */
+/* The cheapest state, given the earlier nodes. */
 static uint32_t cheapest(struct pass *p, ap_id u)
 {
 	struct run *r = p->r;
@@ -513,7 +513,7 @@ static uint32_t decide(struct pass *p, ap_id u)
 	return p->decision.v[id];
 }
 
-/* Where a tie does not hold, its whole group stays as it was. */
+/* Restores groups with a broken tie. */
 static void mend(struct run *r)
 {
 	const struct ap_rec_view *v = r->view;
@@ -560,14 +560,12 @@ static void decide_all(struct pass *p)
 	}
 }
 
-/*
- * All nodes decide at once between their state and those one level further (prime > 0) or beside it
- * (prime 0). Messages go from the last node to the first: what each state would cost there and beyond,
- * shared out where several nodes ask; then, from the first to the last, each node takes what is
- * cheapest given those before it. Exact on trees whose nodes have one neighbour before them, else a
- * good guess; never dearer than before. backward: the nodes in reverse order. True where something
- * moved. *total is that of the pick, before and afterwards.
- */
+/* Lets all nodes choose between their state and those one level further (prime > 0) or beside it
+ * (prime 0). Messages from the last node to the first give the cost of each state there and beyond,
+ * divided among the nodes that ask; then, from first to last, each node takes the cheapest state
+ * given earlier ones. Exact on trees whose nodes have one earlier neighbour, else a good guess;
+ * never increases the cost. backward: nodes in reverse order. Returns true if a node moved; updates
+ * *total. */
 static bool run_pass(struct run *r, int32_t prime, bool backward, struct score *total)
 {
 	struct score is;
@@ -592,14 +590,14 @@ static bool run_pass(struct run *r, int32_t prime, bool backward, struct score *
 
 enum { SWEEPS = 16, PASSES = 12, POLL = 1024 };
 
-/* Has the time come to stop? */
+/* Is it time to stop? */
 static bool spent(const struct run *r)
 {
 	return (ap_ctx_stopped(r->ctx) && r->work >= r->patience) ||
 		(r->most_work > 0 && r->work > r->most_work);
 }
 
-/* All that the decision on u depends on. */
+/* Collects all that the decision on u depends on; returns its bytes. */
 static size_t surroundings(struct run *r, ap_id u)
 {
 	uint32_t *k = r->key;
@@ -650,7 +648,7 @@ static bool move_node(struct run *r, ap_id u)
 	return true;
 }
 
-/* One node at a time, forward and backward by turns. True where something moved. */
+/* Moves one node at a time, alternately forward and backward. Returns true if a node moved. */
 static bool sweep(struct run *r)
 {
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
@@ -674,7 +672,7 @@ static bool sweep(struct run *r)
 	return any;
 }
 
-/* A level that moved nothing would do so again. */
+/* Repeats of a level that moved nothing are skipped. */
 static void cut_levels(struct run *r, struct score *total)
 {
 	const struct ap_rec_view *v = r->view;
@@ -686,17 +684,18 @@ static void cut_levels(struct run *r, struct score *total)
 }
 
 enum { STEPS = 12, OCTAVES = 20, SQUEEZES = 16, LARGE = 8, SQUEEZE_POLL = 256 };
-enum { MOST = 1 << 22, ENOUGH = 1 << 20 }; /* work after which stopping is heeded: nothing fits, or some */
+enum { MOST = 1 << 22, ENOUGH = 1 << 20 }; /* work before stopping is heeded, until something
+		fits; once it does */
 
 struct solving {
 	struct run r;
 	int64_t limit;
-	uint32_t *best; /* NULL: none fits */
+	uint32_t *best; /* NULL: none fits yet */
 	double best_s;
 	uint32_t *leanest;
-	int64_t least; /* its bytes and temporary */
-	bool first; /* the first that fits is enough */
-	uint32_t forbidden; /* of the leanest */
+	int64_t least; /* its bytes plus temporary */
+	bool first; /* the first pick that fits is enough */
+	uint32_t forbidden; /* number in the leanest */
 };
 
 struct figures {
@@ -724,7 +723,7 @@ static uint32_t *copy(struct solving *s)
 	return ap_arena_memdup(s->r.ctx->arena, s->r.pick, s->r.view->n * sizeof *s->r.pick);
 }
 
-/* Keeps the pick where it is the cheapest that fits, or the leanest. */
+/* Keeps the pick if it is the cheapest that fits, or the leanest. */
 static void keep(struct solving *s, const struct figures *f)
 {
 	int64_t need = f->sum.bytes + f->temporary;
@@ -754,7 +753,7 @@ static struct figures run(struct solving *s, double byte, double over, int64_t c
 
 	r->rates = (struct rates){byte, over, cap};
 	reset(r);
-	/* Passes remember what they found as long as the rates hold. */
+	/* memory of passes is valid as long as the rates */
 	r->pass = AP_NEW(a, struct pass);
 	*r->pass = (struct pass){.r = r, .a = a, .sets = ap_map_create(a),
 		.vectors = ap_map_create(a), .messages = ap_map_create(a),
@@ -776,8 +775,8 @@ static struct figures run(struct solving *s, double byte, double over, int64_t c
 	return f;
 }
 
-/* Changes single nodes where that is cheaper and still fits: the price of bytes, which is the same
- * everywhere, leaves some room unused. */
+/* Moves a node if that is cheaper and still fits: a uniform price of bytes leaves some room
+ * unused. */
 static bool squeeze_node(struct solving *s, ap_id u, struct figures *f)
 {
 	struct run *r = &s->r;
@@ -831,8 +830,7 @@ static void squeeze(struct solving *s)
 	keep(s, &f);
 }
 
-/* Bytes get a price: so high that the limit holds, if it can, then lower, halving the interval of its
- * logarithm. */
+/* Finds a price of bytes: high enough for the limit, then bisected in its logarithm. */
 static void price_bytes(struct solving *s, double scale, int64_t cap)
 {
 	double lo = ldexp(scale, -OCTAVES), hi = ldexp(scale, OCTAVES), most = hi;
@@ -849,8 +847,8 @@ static void price_bytes(struct solving *s, double scale, int64_t cap)
 	}
 }
 
-/* The fastest pick does not keep to the limit. What adds up has one price; the largest temporary,
- * where it is a good part of the limit, is also tried below caps: only what is above them matters. */
+/* Searches picks within the limit if the fastest exceeds it. Sums have one price; a large temporary
+ * is also tried under caps, charging only the excess. */
 static void fit(struct solving *s, const struct figures *fastest)
 {
 	double scale;
@@ -859,7 +857,7 @@ static void fit(struct solving *s, const struct figures *fastest)
 	int ncap = fastest->temporary > s->limit / LARGE ? 3 : 1;
 	struct figures f;
 
-	/* Seconds a byte, roughly, whatever the sign of the costs. */
+	/* rough seconds per byte, whatever the sign of costs */
 	reset(&s->r);
 	start = measure(s);
 	scale = (fabs(start.sum.cost) + fabs(fastest->sum.cost) + s->r.view->quantum) /

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recursive_programming on a plain table whose nodes say what cutting further leads to. */
+/* recursive_programming on a plain table whose nodes know the results of further cuts. */
 #include <math.h>
 
 #include "base/arena.h"
@@ -17,12 +17,12 @@ struct list {
 	size_t n, cap;
 };
 
-struct class { /* of nodes that share their arrays */
+struct class { /* nodes that share their arrays */
 	const struct ap_pnode *node;
-	uint32_t *prev_first; /* [k + 1] into prev: where a candidate is cut to from */
+	uint32_t *prev_first; /* [k + 1] into prev: candidates that are cut further to this one */
 	uint32_t *prev;
 	uint32_t start;
-	struct list *further, *beside; /* [k] .v NULL: not yet asked for */
+	struct list *further, *beside; /* [k] .v NULL: not yet made */
 };
 
 struct table {
@@ -56,13 +56,13 @@ static void list_previous(struct table *t, struct class *c)
 	for (uint32_t s = 0; s < k; s++)
 		at[s + 1] += at[s];
 	c->prev = AP_NEW_N(t->arena, uint32_t, at[k]);
-	for (uint32_t s = 0; s < k; s++) /* moves each start, one place up, to its end */
+	for (uint32_t s = 0; s < k; s++) /* moves each start to its end */
 		for (uint32_t w = 0; w < nways(c); w++)
 			if (ways(c, s)[w] >= 0)
 				c->prev[at[ways(c, s)[w]]++] = s;
 }
 
-/* The cheapest candidate that nothing leads to: nothing is cut, as far as the table knows. */
+/* The cheapest candidate that no cut leads to: uncut, as far as the table knows. */
 static uint32_t find_start(const struct class *c)
 {
 	uint32_t best = 0;
@@ -138,7 +138,7 @@ static void add(struct table *t, struct list *l, uint32_t self, uint32_t state)
 	AP_PUSH(t->arena, *l, state);
 }
 
-/* What one cut further, or one less, gives. */
+/* Adds candidates one cut further, or one less. */
 static void add_around(struct table *t, const struct class *c, struct list *l, uint32_t self,
 	uint32_t state, bool less)
 {
@@ -166,7 +166,7 @@ static struct ap_rec_list further(void *self, uint32_t cls, uint32_t state, int3
 	return listed(l);
 }
 
-/* All, where that is few; else up to two cuts away. */
+/* All candidates if they are few; else those up to two cuts away. */
 static struct ap_rec_list beside(void *self, uint32_t cls, uint32_t state)
 {
 	struct table *t = self;
@@ -232,7 +232,7 @@ static void search(struct ap_ctx *ctx, struct table *t, const struct ap_budget *
 		.matching = matching, .node = node, .pair = pair};
 
 	for (int i = 0; i < LEVELS; i++)
-		prime[i] = 1; /* which one, the table does not say: any way is open at any level */
+		prime[i] = 1; /* unknown in a table: any cut at any level */
 	ap_rec_solve(ctx, &view, &limits, out);
 }
 
