@@ -7,7 +7,7 @@
 #include "shard/legal.h"
 #include "shard/space.h"
 
-/* The outermost batch factor of an operator, the first that carries it in dev order; -1 none. */
+/* The outermost batch factor of an operator, the first in dev order; -1 if none. */
 static int batch_factor(const struct ap_bound *b)
 {
 	for (int i = 0; i < b->ndev; i++)
@@ -16,7 +16,7 @@ static int batch_factor(const struct ap_bound *b)
 	return -1;
 }
 
-/* Cuts every operator; equal ones share their counts. AP_NONE, or the first that cannot be cut so. */
+/* Cuts every operator; equal ones share counts. Returns the first that cannot be cut; AP_NONE. */
 static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t **counts, const char **reason)
 {

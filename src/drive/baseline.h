@@ -6,9 +6,9 @@
 #include "graph/graph.h"
 #include "shard/step.h"
 
-/* Counts of the data-parallel baseline: every factor that carries the batch cut by the largest
- * divisor of ndev that divides it, the rest repeated. NULL and *why when the graph has no batch, or
- * when these counts are no plan. */
+/* Counts of the data-parallel baseline, in the run arena: the batch factor of every operator is cut
+ * by the largest divisor of ndev that divides it, the rest repeated. Returns NULL, with the reason
+ * in *why, if the graph has no batch, or these counts are no plan. */
 const int32_t *const *ap_baseline_data_parallel(struct ap_ctx *ctx, const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const char **why);
 

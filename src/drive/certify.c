@@ -36,7 +36,7 @@ static const char *answer_of(struct ap_ctx *ctx, const struct ap_choice *c)
 		ap_format_double(c->cost, cost), ap_format_double(c->lower_bound, bound));
 }
 
-/* Each pick must cost as much as the other's bound, or more. An INFEASIBLE one's is infinite. */
+/* A pick may not cost less than the other's bound, which is infinite if INFEASIBLE. */
 static bool contradict(const struct ap_choice *a, const struct ap_choice *b)
 {
 	return (a->pick && a->cost < b->lower_bound) || (b->pick && b->cost < a->lower_bound);

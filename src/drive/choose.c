@@ -10,7 +10,7 @@
 #include "drive/fit.h"
 
 #define AUTO_ENGINE "dynamic_programming"
-#define POOR 1.5 /* times the bound: a plan of little memory may well be better */
+#define POOR 1.5 /* times the bound: a low-memory plan may well be better */
 
 const struct ap_engine *ap_choose_engine(const struct ap_request *rq)
 {
@@ -59,7 +59,7 @@ static bool fits(struct ap_ctx *ctx, const struct ap_chosen *c, int64_t limit)
 	return ap_fit_need_bytes(ctx, c->table, c->choice.pick) <= limit;
 }
 
-/* Candidate of node i with these counts; where it was pruned, the cheapest one. */
+/* The candidate of node i with these counts; the cheapest one if it was pruned. */
 static uint32_t candidate_of(const struct ap_table *t, ap_id i, const int32_t *count)
 {
 	const struct ap_table_class *cls = &t->cls[t->class_of[i]];
@@ -88,7 +88,7 @@ static const uint32_t *start_of(struct ap_ctx *ctx, const struct ap_table *t,
 	return pick;
 }
 
-/* Where nothing or little was found: a plan of little memory, from either table. */
+/* If no choice or a poor one was found, tries a low-memory choice from either table. */
 static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const struct ap_table *plain, struct ap_chosen *c)
 {
@@ -107,7 +107,7 @@ static void fall_back(struct ap_ctx *ctx, const struct ap_request *rq,
 	c->table = plain;
 }
 
-/* A bound of all choices, which the search within the memory does not know. */
+/* Applies a bound of all choices, which a search within the memory does not know. */
 static void raise_bound(struct ap_choice *c, double bound)
 {
 	if (c->outcome == AP_OUT_INFEASIBLE || bound <= c->lower_bound)
@@ -117,7 +117,7 @@ static void raise_bound(struct ap_choice *c, double bound)
 		c->outcome = AP_OUT_OPTIMAL;
 }
 
-/* On a table that is pruned with an eye on memory, if need be made from the one at hand. */
+/* Chooses within the memory, on a table pruned by cost and memory. */
 static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
@@ -141,7 +141,7 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 		fall_back(ctx, rq, engine, plain, c);
 }
 
-/* Without regard to the memory. True: that is the answer. */
+/* Chooses without the memory limit. Returns true if that is the answer. */
 static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
 {
@@ -160,7 +160,7 @@ static bool choose_unlimited(struct ap_ctx *ctx, const struct ap_request *rq,
 	return true;
 }
 
-/* What operators need at least is too much already: only the need is asked for. */
+/* The operators' minimum is too much already: finds only the memory needed. */
 static void choose_none(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_engine *engine,
 	struct ap_chosen *c)
 {
@@ -177,9 +177,9 @@ static void choose_none(struct ap_ctx *ctx, const struct ap_request *rq, const s
 }
 
 /*
- * First without the memory limit, unless the plan to start from says that it binds: when that
- * optimum fits, it is the answer. Where the search is stopped or spent before it found a plan that
- * fits, one of little memory is better than none.
+ * First without the memory limit, unless the hints expect it to bind: if that optimum fits, it is
+ * the answer. If the search is stopped or spent before it found a plan that fits, a low-memory plan
+ * is better than none.
  */
 static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
@@ -219,8 +219,8 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	return AP_OK;
 }
 
-/* What operators need at least may say that nothing fits where no search has come to an end, or say more
- * of what is short than the one that proved it. */
+/* The operators' minimum may prove that nothing fits although no search has finished, or be a
+ * better bound of the memory needed. */
 static void conclude(struct ap_choice *c, int64_t least_bytes, int64_t limit)
 {
 	if (least_bytes <= limit || ap_choice_any(c) ||
@@ -252,7 +252,7 @@ int64_t ap_choose_least_bytes(struct ap_ctx *ctx, const struct ap_request *rq,
 
 	unpriced.budget.table_bytes = 1;
 	if (ap_choose_table(ctx, &unpriced, fixed, true, &t) != AP_LIMIT)
-		return -1; /* no two operators, or told to stop */
+		return -1; /* fewer than two operators, or stopped */
 	*work += t->work;
 	return t->least_bytes;
 }

@@ -27,27 +27,27 @@
 struct driving {
 	struct ap_ctx *ctx;
 	const struct ap_request *rq;
-	const int32_t *const *pinned; /* by the graph and the request; NULL: nothing is */
-	const int32_t *const *fixed; /* those, and what the route fixes */
-	const struct ap_plan *free; /* where a route decides: what is best where it does not */
+	const int32_t *const *pinned; /* by the graph and the request; NULL: none */
+	const int32_t *const *fixed; /* pinned, and what the route fixes */
+	const struct ap_plan *free; /* if a route decides: the best plan without it */
 	bool recursion_only;
 	struct ap_recursive recursion;
 	struct ap_hints hints;
-	struct ap_chosen chosen; /* by the engine; table NULL: it did not run */
+	struct ap_chosen chosen; /* the engine's; table NULL: it did not run */
 	struct ap_rivals rivals;
-	const struct ap_plan *best; /* of those, taken as what its checkpoint stands for */
+	const struct ap_plan *best; /* of rivals, as completed from its checkpoint */
 	struct ap_plan *out;
-	bool finished; /* that is, and verified */
+	bool finished; /* *out is complete and verified */
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
 	uint64_t work;
-	uint64_t steps; /* all that it took, in inner steps of a search */
+	uint64_t steps; /* all work, in inner steps of a search */
 };
 
 #define MOST_TRIES 4
-#define MOST_WEIGHED 2 /* of them with what stages are charged mended, not the memory cut down */
-#define NEAR 0.2 /* of an objective: what a simulation may put before the best */
-#define LARGE 4096 /* operators: a second search takes long enough to be worth a doubt */
+#define MOST_WEIGHED 2 /* of them charge fuller instants instead of lowering the limit */
+#define NEAR 0.2 /* of an objective: simulation may still prefer such a plan */
+#define LARGE 4096 /* operators: a second search takes long, and must be worth it */
 
 /* The table's problem with the whole gradient exchange charged. */
 static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_table *t)
@@ -64,8 +64,8 @@ static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_tab
 	return ap_table_repriced(ctx->arena, t, cost);
 }
 
-/* Does simulation say that more of the gradient exchange shows than the objective charges? The objective
- * adds up the stages, of which each is busy with its part. */
+/* Does the simulation expose more of the gradient exchange than the objective charges? The
+ * objective is a sum over the stages, each of which is busy for its part. */
 static bool worth_caution(const struct ap_plan *p)
 {
 	double doubt = p->graph->nnode > LARGE ? 0.25 : 0.01;
@@ -75,8 +75,8 @@ static bool worth_caution(const struct ap_plan *p)
 }
 
 /*
- * A second opinion: the objective takes a fixed part of the gradient exchange for hidden, which a
- * network with little to hide it behind does not do. The best choice without that assumption.
+ * The objective assumes that a fixed part of the gradient exchange is hidden, which does not hold
+ * for a network with little computation beside it. Adds the best choice without that assumption.
  */
 static void add_cautious(struct driving *d)
 {
@@ -100,8 +100,8 @@ static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits li
 	d->steps += d->recursion.work * AP_RECURSION_STEPS;
 }
 
-/* The recursion, within the memory limit where that binds. So that there is a plan whatever happens,
- * it is stopped only where the network is so large that it would be felt, or when a plan fits. */
+/* The recursion, within the memory limit if that binds. To have a plan whatever happens, it can be
+ * stopped only for large networks, or when a plan fits. */
 static enum ap_status find_by_recursion(struct driving *d)
 {
 	struct ap_ctx unhurried = *d->ctx;
@@ -110,8 +110,7 @@ static enum ap_status find_by_recursion(struct driving *d)
 	if (d->rq->graph->nnode <= LARGE)
 		unhurried.stop = NULL;
 	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
-	/* Does the recursion's plan need more than a device has? Of several stages the recursion
-	 * knows the sum only. */
+	/* The recursion only knows the sum of the stages' memory. */
 	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
 	d->hints.limit_binds = p.prediction.memory.total > d->rq->capacity_bytes;
 	if (d->hints.limit_binds)
@@ -136,7 +135,6 @@ static enum ap_status find_recursion(struct driving *d)
 		struct ap_step step = *rq->step;
 		struct ap_recursive r;
 
-		/* The recursion with the whole gradient exchange charged. */
 		software.gradient_exposed = 1;
 		step.software = &software;
 		ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
@@ -165,7 +163,7 @@ static enum ap_status find_data_parallel(struct driving *d)
 	return AP_OK;
 }
 
-/* Is the objective of these counts near the best that was found? Cheaper than to simulate them. */
+/* Is the objective of these counts near the best found? Cheaper than simulating them. */
 static bool is_near(struct driving *d, const int32_t *const *counts)
 {
 	double best_s = INFINITY;
@@ -177,8 +175,8 @@ static bool is_near(struct driving *d, const int32_t *const *counts)
 	return p.search.objective_s <= best_s * (1 + NEAR);
 }
 
-/* An expert's grid is a baseline that a search must not be worse than. One that cuts sequences, too, is a
- * rival like others: an optimum does not give way to what the simulation can hardly tell from it. */
+/* An expert's grid is a baseline: the search must not be worse. One that also cuts sequences is an
+ * ordinary rival: an optimum does not give way if simulation can hardly tell them apart. */
 static enum ap_status find_grids(struct driving *d)
 {
 	uint32_t n;
@@ -199,7 +197,7 @@ static enum ap_status find_grids(struct driving *d)
 	return AP_OK;
 }
 
-/* Where the search has none. */
+/* A lower bound if the search has none. */
 static enum ap_status find_bound(struct driving *d)
 {
 	struct ap_ctx unhurried = *d->ctx;
@@ -216,9 +214,9 @@ static void note_work(struct driving *d, const struct ap_chosen *c)
 	d->steps += c->choice.work + c->priced;
 }
 
-/* What a choice needs beyond the memory, 0 or more; *p: the plan. The search charges each set of operators
- * that are recomputed together with a part of one set; where they differ, the largest needs more. Of the
- * segments of a stage it charges what is held at one instant, which may not be the fullest. */
+/* Bytes that a choice needs beyond the capacity, 0 or more; *p: its plan. The search can charge too
+ * little: for recomputation an equal part of every set, although the largest may need more, and for
+ * a stage what it holds at one instant, which may not be the fullest. */
 static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c, struct ap_plan *p)
 {
 	int64_t more;
@@ -230,8 +228,8 @@ static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c, struct
 	return more > 0 ? more : 0;
 }
 
-/* The engine's choice; where it does not really fit, that with its fullest instants charged, whose bounds
- * hold as well, or else that within less, of which the bound so far holds. */
+/* The engine's choice. If it does not really fit, chooses again with its fullest instants charged,
+ * whose bound is valid, or else within a lower limit, for which the bound so far is kept. */
 static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *engine)
 {
 	struct ap_chosen *c = &d->chosen;
@@ -264,7 +262,7 @@ static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *
 	return AP_OK;
 }
 
-/* The engine's choice. AP_INFEASIBLE, with a message, where there is none. */
+/* The engine's choice. AP_INFEASIBLE, with a message, if there is none. */
 static enum ap_status find_by_engine(struct driving *d)
 {
 	struct ap_chosen *c = &d->chosen;
@@ -276,7 +274,7 @@ static enum ap_status find_by_engine(struct driving *d)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	}
 	d->lower_bound_s = c->choice.lower_bound;
-	if (!(c->choice.lower_bound > 0)) /* the engine has none, or was stopped before it had */
+	if (!(c->choice.lower_bound > 0)) /* the engine has none, or none yet */
 		AP_TRY(find_bound(d));
 	if (!ap_choice_any(&c->choice))
 		return AP_OK;
@@ -292,7 +290,7 @@ static const char *mode_of(const struct driving *d)
 	return d->recursion_only ? RECURSION : ap_choose_engine(d->rq)->name;
 }
 
-/* What is not exact proves nothing: where it found nothing that fits, an exact engine has to. */
+/* If an inexact search found nothing that fits, an exact engine proves that or finds a plan. */
 static enum ap_status find_proof(struct driving *d)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
@@ -313,7 +311,7 @@ static enum ap_status find_proof(struct driving *d)
 	return AP_OK;
 }
 
-/* Nothing that was found fits, and nothing was proven: what needs little memory. */
+/* Nothing found fits, and nothing is proven: tries a low-memory plan. */
 static enum ap_status find_lean(struct driving *d)
 {
 	struct ap_plan p;
@@ -361,7 +359,7 @@ static void try_part(void *user)
 	t->st = t->part(t->d);
 }
 
-/* What makes and completes plans may have been at work when memory ran out: it is made anew. */
+/* Runs a part of the search. Memory may run out inside maker and completer: they are made anew. */
 static enum ap_status run_part(struct driving *d, enum ap_status (*part)(struct driving *))
 {
 	struct driving before = *d;
@@ -379,7 +377,7 @@ static enum ap_status run_part(struct driving *d, enum ap_status (*part)(struct 
 	return AP_OK;
 }
 
-/* What engine and recursion find of the problem with d->fixed. */
+/* Searches with d->fixed by engine and recursion. */
 static enum ap_status search(struct driving *d, bool with_baselines)
 {
 	bool exact = !d->recursion_only && ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT;
@@ -432,7 +430,7 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	return AP_OK;
 }
 
-/* Of those that were found. */
+/* Takes the best of the plans found. */
 static enum ap_status take(struct driving *d, bool complete)
 {
 	d->rivals.fixed = d->fixed;
@@ -452,7 +450,7 @@ static enum ap_status take_at_once(struct driving *d)
 	return take(d, false);
 }
 
-/* Is it too late for more? What is proven is worth its completion. */
+/* Is it too late for more? A proven choice is still completed. */
 static bool is_stopped(const struct driving *d)
 {
 	bool proven = !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
@@ -493,7 +491,7 @@ static enum ap_status fix_route(struct driving *d)
 	return rq->route->fix(d->ctx, rq->graph, rq->machine, rq->step, d->pinned, &d->fixed);
 }
 
-/* What the route fixes is searched no more: what is best with that is found anew, and its bound. */
+/* Searches again, for plan and bound, with the operators that the route fixes. */
 static enum ap_status search_fixed(struct driving *d)
 {
 	AP_TRY(run_part(d, fix_route));
@@ -509,8 +507,8 @@ static enum ap_status find_routed(struct driving *d)
 }
 
 /*
- * A route decides some operators by itself: the best plan of all is only what it is compared with. Each
- * plan that was found is taken as the route completes what its checkpoint holds.
+ * A route decides some operators by itself, so the best plan so far only serves for comparison.
+ * Each plan found is taken as the route completes it from its checkpoint.
  */
 static enum ap_status search_route(struct driving *d)
 {
@@ -535,7 +533,7 @@ static enum ap_status improve(struct driving *d)
 	return AP_OK;
 }
 
-/* What of a plan is enough to make it again, in the arena that is not the search's. */
+/* Saves what is needed to make the best plan again, outside the search's arena. */
 static void save(struct driving *d, struct ap_found *f)
 {
 	const struct ap_graph *g = d->rq->graph;
@@ -566,11 +564,11 @@ static bool decides(const struct ap_route *route)
 	return route && route->complete;
 }
 
-/* Every plan that was found and data parallel are compared by simulation, the authority on time. */
+/* Compares all plans found and data parallel by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_found *found)
 {
 	AP_TRY(best_of(d));
-	if (!d->best && d->refused && d->rivals.route) { /* the caller has room to complete it */
+	if (!d->best && d->refused && d->rivals.route) { /* the caller has memory to complete it */
 		d->rivals.route = NULL;
 		AP_TRY(take_at_once(d));
 		if (d->best)
@@ -584,8 +582,8 @@ static enum ap_status take_best(struct driving *d, struct ap_found *found)
 	save(d, found);
 	AP_TRY(run_part(d, finish_best));
 	if (!d->finished)
-		return AP_LIMIT; /* the caller has what was found */
-	if (!is_stopped(d)) /* last: it may take what is left of the time */
+		return AP_LIMIT; /* the best plan is in *found */
+	if (!is_stopped(d)) /* last, as it may take all the time left */
 		AP_TRY(run_part(d, certify));
 	d->out->search.certificate = d->chosen.choice.certificate;
 	return is_stopped(d) ? AP_STOPPED : AP_OK;
@@ -633,7 +631,7 @@ static void try_job(void *user)
 	j->st = run_job(j);
 }
 
-/* With room for the counts of one plan. */
+/* Allocates room for the counts of one plan. */
 static void found_init(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_found *f)
 {
 	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, g->nnode)};
@@ -676,7 +674,7 @@ enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, 
 	return st;
 }
 
-/* Can a checkpoint tell of it? It is named after a parameter, perhaps a cast one, or a frozen one. */
+/* Can a checkpoint hold it? Entries are named after a parameter, even if it is cast or frozen. */
 static bool has_param(const struct ap_graph *g, const struct ap_node *n)
 {
 	bool any = n->param != AP_NONE;
@@ -686,7 +684,7 @@ static bool has_param(const struct ap_graph *g, const struct ap_node *n)
 	return any && ap_op_has_strategy(n->bound.row);
 }
 
-/* What the route makes of the best that is given. */
+/* The plan that the route makes of what is given. */
 static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pinned,
 	const struct ap_plan **best)
 {
@@ -694,7 +692,7 @@ static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pi
 	const struct ap_graph *g = d->rq->graph;
 	const int32_t **told = AP_NEW_N(d->ctx->arena, const int32_t *, g->nnode);
 
-	/* Of what is given, what a checkpoint can tell and what the graph itself says. */
+	/* Only what a checkpoint can hold and what the graph pins. */
 	for (ap_id i = 0; d->pinned && i < g->nnode; i++)
 		if ((pinned && pinned[i]) || has_param(g, &g->node[i]))
 			told[i] = d->pinned[i];
@@ -729,7 +727,7 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 	return ap_verify(ctx, out);
 }
 
-/* The plan of counts, as the request's route makes it of what a checkpoint holds of them. */
+/* The plan of counts, completed by the request's route from what a checkpoint holds of them. */
 static enum ap_status plan_again(struct driving *d, const int32_t *const *counts, struct ap_plan *out)
 {
 	const struct ap_plan *routed;
@@ -758,7 +756,7 @@ enum ap_status ap_drive_again(struct ap_ctx *ctx, const struct ap_request *rq, s
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);
 	AP_TRY(plan_again(&d, counts, plan));
-	if (plan->prediction.memory.total > rq->capacity_bytes) /* once the route has completed it */
+	if (plan->prediction.memory.total > rq->capacity_bytes) /* after completion by the route */
 		return no_plan(&d);
 	AP_TRY(finish(&d, plan, out));
 	found->search.objective_s = plan->search.objective_s;

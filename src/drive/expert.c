@@ -8,21 +8,21 @@
 #include "rule/deal.h"
 #include "rule/op.h"
 
-#define MOST_LOOKED_AT (1 << 20) /* operators of all hybrids that are held against the plan */
+#define MOST_LOOKED_AT (1 << 20) /* operators of all hybrids compared with the plan */
 #define MOST_WRONG 32
 #define MOST_PRICED (1 << 18) /* operators of all hybrids that are priced */
 
 struct seeking {
-	struct ap_ctx ctx; /* with an arena of its own, given back after each hybrid */
+	struct ap_ctx ctx; /* with an arena of its own, released after each hybrid */
 	const struct ap_plan *p;
 	struct ap_expert *out;
 	struct ap_arena *keep; /* the run's */
-	bool dealt; /* sums of the plan's graph are dealt already: it is of sequence parallelism */
-	uint32_t left; /* hybrids that may still be looked at */
-	bool taken; /* one of those looked at last is a plan */
+	bool dealt; /* sums of the plan's graph are dealt: it has sequence parallelism */
+	uint32_t left; /* hybrids that may still be tried */
+	bool taken; /* one of those tried last is a plan */
 	int nwrong;
-	int64_t wrong[MOST_WRONG]; /* ep that no expert is cut by, nor by a multiple of it */
-	bool (*look)(struct seeking *s, const struct ap_hybrid *h); /* true: that was it */
+	int64_t wrong[MOST_WRONG]; /* ep that no experts can be cut by; nor by multiples of it */
+	bool (*look)(struct seeking *s, const struct ap_hybrid *h); /* true: stop */
 };
 
 static bool has_dealt(const struct ap_graph *g)
@@ -33,7 +33,7 @@ static bool has_dealt(const struct ap_graph *g)
 	return false;
 }
 
-/* The hybrid's counts, and the graph that they are of; NULL where it is no plan. */
+/* The hybrid's counts, and the graph they are for; NULL if it is no plan. */
 static const int32_t *const *counts_of(struct seeking *s, const struct ap_hybrid *h,
 	const struct ap_graph **g)
 {
@@ -50,7 +50,7 @@ static const int32_t *const *counts_of(struct seeking *s, const struct ap_hybrid
 	return counts;
 }
 
-/* Operators that the plan cuts otherwise. */
+/* The number of operators that the plan cuts otherwise. */
 static uint32_t differing(const struct seeking *s, const struct ap_graph *g, const int32_t *const *counts)
 {
 	uint32_t n = 0;
@@ -117,7 +117,7 @@ static bool look_for_best(struct seeking *s, const struct ap_hybrid *h)
 	return false;
 }
 
-/* Looks at one, and forgets what that took. True: no more. */
+/* Tries one hybrid and releases its memory. Returns true to stop. */
 static bool look(struct seeking *s, struct ap_hybrid h)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx.arena);
@@ -132,7 +132,7 @@ static bool look(struct seeking *s, struct ap_hybrid h)
 	return done;
 }
 
-/* Those of some numbers: with and without sequence parallelism, with the table of words cut and whole. */
+/* Tries h with and without sequence parallelism, with the table of words cut and whole. */
 static bool look_at_kinds(struct seeking *s, struct ap_hybrid h)
 {
 	static const enum ap_hybrid_vocab vocab[] = {AP_VOCAB_AUTO, AP_VOCAB_WHOLE};
@@ -156,7 +156,7 @@ static bool is_wrong(const struct seeking *s, int64_t ep)
 	return false;
 }
 
-/* What is refused without cuts of experts is refused with them. */
+/* What is refused with ep 1 is refused with any ep. */
 static bool look_at_experts(struct seeking *s, struct ap_hybrid h)
 {
 	for (h.ep = 1; h.ep <= h.dp; h.ep++) {
@@ -173,7 +173,7 @@ static bool look_at_experts(struct seeking *s, struct ap_hybrid h)
 	return false;
 }
 
-/* All, those with the fewest parts of a sequence first. */
+/* Tries all hybrids, in ascending order of cp. */
 static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const struct ap_hybrid *h),
 	uint32_t most)
 {

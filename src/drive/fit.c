@@ -14,14 +14,14 @@
 #include "table/table_part.h"
 
 #define MOST_SOLVES 48
-#define LEAST_PART 32 /* of the budget: with less another solve would not get far */
+#define LEAST_PART 32 /* of the budget: less is not enough for another solve */
 #define LEAN_WORK (UINT64_C(1) << 27) /* some tenths of a second */
 
 /*
  * An interval of sizes [size[lo], size[hi]] that the largest temporary may have. Its relaxation
- * forbids candidates above size[hi] but charges only size[lo]; a choice of the relaxation that really
- * fits is the interval's optimum, else the interval is cut below the choice's own temporary. With
- * lo == hi it always fits.
+ * forbids candidates above size[hi] but charges only size[lo]; a choice of the relaxation that
+ * really fits is the interval's optimum, else the interval is cut below the choice's own temporary.
+ * With lo == hi it always fits.
  */
 struct interval {
 	size_t lo, hi;
@@ -65,7 +65,7 @@ static int64_t temporary_bytes(const struct ap_table *t, const uint32_t *pick)
 	return most;
 }
 
-/* Index of a size that occurs. */
+/* Index of a size, which must occur. */
 static size_t index_of(const struct fitting *f, int64_t size)
 {
 	size_t lo = 0, hi = f->nsize - 1;
@@ -81,7 +81,7 @@ static size_t index_of(const struct fitting *f, int64_t size)
 	return lo;
 }
 
-/* No choice has a smaller temporary than the operator that can do with least needs. */
+/* Every choice needs at least the largest of the operators' least temporaries. */
 static int64_t least_temporary(const struct ap_table *t)
 {
 	int64_t most = 0;
@@ -97,7 +97,7 @@ static int64_t least_temporary(const struct ap_table *t)
 	return most;
 }
 
-/* The candidates of temporaries up to most. */
+/* The candidates with temporaries up to most. */
 static struct ap_domain *domain_below(const struct fitting *f, int64_t most)
 {
 	const struct ap_table *t = f->t;
@@ -114,7 +114,7 @@ static struct ap_domain *domain_below(const struct fitting *f, int64_t most)
 	return d;
 }
 
-/* The table's problem without candidates of temporaries above most, under a limit. */
+/* The table's problem without candidates with temporaries above most, under a limit. */
 static struct ap_problem restricted(const struct fitting *f, int64_t most, int64_t limit)
 {
 	const struct ap_table *t = f->t;
@@ -138,8 +138,8 @@ static void push(struct fitting *f, struct interval v)
 	AP_PUSH(f->ctx->arena, f->open, v);
 }
 
-/* The open interval of least bound; among equals that of large temporaries, which as a rule holds
- * what fits. */
+/* The open interval with the least bound; of equals the one with larger temporaries, which usually
+ * holds a choice that fits. */
 static struct interval pop(struct fitting *f)
 {
 	size_t best = 0;
@@ -166,7 +166,7 @@ static void note_infeasible(struct fitting *f, const struct ap_choice *c, int64_
 		f->least_memory = need;
 }
 
-/* Is there work left of the budget? *left is what the next solve may take. */
+/* Is enough of the budget left for a solve? *left: what it may take. */
 static bool work_left(const struct fitting *f, struct ap_budget *left)
 {
 	*left = *f->budget;
@@ -206,7 +206,7 @@ static void solve_interval(struct fitting *f, struct interval v)
 {
 	struct ap_mark mark = ap_arena_mark(f->ctx->scratch);
 	int64_t limit = f->limit - f->size[v.lo];
-	bool hopeless = limit < 0; /* the temporary alone is too large: only the need is asked for */
+	bool hopeless = limit < 0; /* the temporary alone is too large: finds only the need */
 	struct ap_choice c = {0};
 	struct ap_budget budget;
 	size_t own;
@@ -218,7 +218,7 @@ static void solve_interval(struct fitting *f, struct interval v)
 	ap_arena_release(f->ctx->scratch, mark);
 	f->work += c.work;
 	if (hopeless && c.outcome != AP_OUT_INFEASIBLE)
-		c.least_memory = 0; /* not known beside the temporary */
+		c.least_memory = 0; /* unknown, without the temporary */
 	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
 		note_infeasible(f, &c, f->size[v.lo]);
 		return;
@@ -273,7 +273,7 @@ static void cut_intervals(struct fitting *f)
 		struct ap_budget left;
 		struct interval v;
 
-		/* Once told to stop or spent, one hasty answer is enough. */
+		/* If stopped or spent, one hasty answer is enough. */
 		if (i > 0 && (ap_ctx_stopped(f->ctx) || !work_left(f, &left)))
 			break;
 		v = pop(f);
@@ -307,8 +307,8 @@ static bool best_of_few(struct ap_ctx *ctx, void *user, const struct ap_domain *
 }
 
 /*
- * Of a large table, drops what no pick that is as good as one known can choose, whatever the
- * temporaries, so that the intervals are cut on what is left. f->last: the best pick known.
+ * For a large table, drops candidates that no pick as good as a known one can choose, whatever the
+ * temporaries; the intervals are searched on the rest. f->last: the best pick known.
  */
 static void narrow(struct fitting *f, struct interval *all)
 {
@@ -333,7 +333,7 @@ static void narrow(struct fitting *f, struct interval *all)
 	all->bound = fmax(all->bound, out.infeasible ? INFINITY : out.bound);
 }
 
-/* The pick that narrowing began with, where nothing better was found in time. */
+/* Takes the pick that narrowing began with if nothing better was found in time. */
 static void keep_first(struct fitting *f, const uint32_t *first)
 {
 	double cost = first ? ap_problem_cost(f->t->problem, first) : INFINITY;
@@ -347,8 +347,8 @@ static void keep_first(struct fitting *f, const uint32_t *first)
 
 /*
  * Best choice whose memory plus largest temporary is at most limit_bytes. Fills *out as an engine
- * would (INFEASIBLE: least_memory is the least total, temporary included, that any choice can need;
- * a lower bound of it). Calls the engine O(log of the distinct sizes) times as a rule.
+ * would (INFEASIBLE: least_memory is a lower bound of the total, with temporary, that any choice
+ * needs). Usually calls the engine O(log of the distinct sizes) times.
  */
 static void fit_whole(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, int64_t limit_bytes, struct ap_choice *out)
@@ -384,7 +384,7 @@ static void fit_whole(struct ap_ctx *ctx, const struct ap_table *t, const struct
 	ap_arena_release(ctx->scratch, mark);
 }
 
-/* The table's problem with memory in the place of cost. */
+/* The table's problem with memory instead of cost. */
 static struct ap_problem memory_as_cost(struct ap_ctx *ctx, const struct ap_table *t)
 {
 	struct ap_problem p = *t->problem;
@@ -416,7 +416,7 @@ static struct ap_problem memory_as_cost(struct ap_ctx *ctx, const struct ap_tabl
 	return p;
 }
 
-/* A bound of what any choice needs; -1: there is none. */
+/* A lower bound of what any choice needs; -1: there is no choice. */
 static int64_t least_bytes(struct ap_ctx *ctx, const struct ap_table *t, const struct ap_engine *engine,
 	const struct ap_budget *budget, uint64_t *work)
 {
@@ -524,8 +524,8 @@ static bool is_spent(const struct staging *x)
 	return ap_ctx_stopped(x->ctx) || ap_budget_left(x->budget, x->work) == 0;
 }
 
-/* One stage within a limit, its neighbours as joined has them. start: a pick of the whole, may be NULL.
- * Where there is a choice, it is the pick's. */
+/* Solves one stage within a limit, with its neighbours as in joined. start: a pick of all stages,
+ * or NULL. A choice is copied to x->pick. */
 static void solve_stage(struct staging *x, uint32_t s, const uint32_t *joined, const uint32_t *start,
 	int64_t limit, struct ap_choice *c)
 {
@@ -551,8 +551,9 @@ static void solve_stage(struct staging *x, uint32_t s, const uint32_t *joined, c
 }
 
 /*
- * Every stage for itself: a bound of the whole. False: one has no choice that fits, or none was found;
- * out says so. Where one has none, of those that follow only the need is asked for: the largest counts.
+ * Solves every stage on its own, which gives a bound. Returns false, with the outcome in *out, if a
+ * stage has no choice that fits, or none was found. After an infeasible stage only the need of the
+ * others is found: the largest counts.
  */
 static bool solve_alone(struct staging *x, struct ap_choice *out)
 {
@@ -615,7 +616,7 @@ static void find_ties(const struct staging *x, struct ties *out)
 	}
 }
 
-/* The first candidate of the tie's other end that goes with the hub's; AP_NONE: there is none. */
+/* The first candidate of the tie's other end allowed with the hub's; AP_NONE if none. */
 static uint32_t match(const struct tie *t, uint32_t hub)
 {
 	uint32_t n = t->of_u ? t->matrix->cols : t->matrix->rows;
@@ -627,7 +628,7 @@ static uint32_t match(const struct tie *t, uint32_t hub)
 	return AP_NONE;
 }
 
-/* Everything open but the first hub's ties, which agree with its candidate c. False: they cannot. */
+/* Leaves all open but the first hub, with candidate c, and its ties. False: they cannot agree. */
 static bool agree_on(const struct staging *x, const struct ties *ties, uint32_t c, uint32_t *joined)
 {
 	for (ap_id i = 0; i < x->t->problem->n; i++)
@@ -643,7 +644,7 @@ static bool agree_on(const struct staging *x, const struct ties *ties, uint32_t 
 	return true;
 }
 
-/* The stages one after the other, each with the ties of those before it; *c: the last one's. */
+/* Solves the stages in turn, each with the ties of those before it; *c: the last choice. */
 static bool solve_in_turn(struct staging *x, const struct ties *ties, uint32_t *joined,
 	struct ap_choice *c)
 {
@@ -678,11 +679,10 @@ static bool one_hub(const struct ties *ties)
 	return true;
 }
 
-/* What is known of picks that agree. */
 struct agreed {
 	uint32_t *best; /* NULL: none found */
 	double cost;
-	bool proven; /* there is none but those found */
+	bool proven; /* no others exist than those found */
 	int64_t least_memory;
 };
 
@@ -706,9 +706,9 @@ static void try_strategy(struct staging *x, const struct ties *ties, uint32_t *j
 }
 
 /*
- * Stages that have to agree: with each strategy of the first operator that others are tied to. Those of
- * further ones are as the first stage that has them wants them, so that only one proves that there is no
- * choice. False: none was found; out says so.
+ * Solves stages that must agree, with each strategy of the first operator that others are tied to.
+ * Further ties follow the first stage that has them, so that only with a single one it is proven
+ * that there is no choice. Returns false, with the outcome in *out, if none was found.
  */
 static bool solve_tied(struct staging *x, struct ap_choice *out)
 {
@@ -737,7 +737,7 @@ static bool solve_tied(struct staging *x, struct ap_choice *out)
 	return a.best;
 }
 
-/* Every stage once more, its neighbours as they are. */
+/* Solves every stage again, with its neighbours as they are. */
 static void solve_joined(struct staging *x)
 {
 	double cost = ap_problem_cost(x->t->problem, x->pick);
@@ -774,7 +774,7 @@ static void conclude_stages(const struct staging *x, struct ap_choice *out)
 	out->memory = need;
 }
 
-/* The optimum without the limit. True: it is the answer, or there is none at all. */
+/* The optimum without the limit. Returns true if it is the answer, or there is no choice at all. */
 static bool solve_unlimited(struct staging *x, struct ap_choice *out)
 {
 	x->engine->solve(x->ctx, x->t->problem, x->budget, out);

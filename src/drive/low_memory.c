@@ -11,11 +11,11 @@
 #include "table/table.h"
 
 #define MOST_TRIES 4
-#define MOST_EXACT (UINT64_C(1) << 24) /* steps, where they are limited: more finds little more */
+#define MOST_EXACT (UINT64_C(1) << 24) /* steps, if they are limited: more finds little more */
 #define PART 4 /* of the steps left, for one plan */
 
 struct leaning {
-	struct ap_ctx ctx; /* that says nothing */
+	struct ap_ctx ctx; /* with a diag that reports nothing */
 	const struct ap_request *rq;
 	const int32_t *const *fixed;
 	struct ap_plan_maker *maker;
@@ -23,7 +23,7 @@ struct leaning {
 	uint64_t *steps; /* left; NULL: no limit */
 };
 
-/* What the stage that needs most has to spare; below 0: it does not fit. */
+/* Bytes left on the stage that needs most; below 0: it does not fit. */
 static int64_t weigh(struct leaning *l, const int32_t *const *counts)
 {
 	struct ap_plan p;
@@ -45,8 +45,8 @@ static bool is_spent(const struct leaning *l)
 	return l->steps && (*l->steps == 0 || ap_ctx_stopped(&l->ctx));
 }
 
-/* The recursion knows what all stages need together: where one of them needs more than it has, all have
- * to do with less, twice as much less at each try. */
+/* The recursion knows only the sum over the stages: if one needs more than it has, all get less,
+ * twice as much less at each try. */
 static bool try_recursion(struct leaning *l)
 {
 	const struct ap_request *rq = l->rq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan of little memory: does anything fit? */
+/* A low-memory plan: does anything fit? */
 #ifndef AP_DRIVE_LOW_MEMORY_H
 #define AP_DRIVE_LOW_MEMORY_H
 
@@ -7,10 +7,11 @@
 #include "plan/plan.h"
 
 /*
- * True: *out is a plan that fits rq->capacity_bytes. False: none was found, which proves nothing, and
- * *out is the smallest one met (its graph is NULL where there was none at all). The recursion, then the
- * least sum of memory by the exact engine as far as a small budget goes. Says nothing. *steps: inner steps of
- * a search that it may take, less those that it took; the stop flag is heeded at once then. NULL: no limit.
+ * Returns true if *out is a plan that fits rq->capacity_bytes; false if none was found, which
+ * proves nothing: *out is then the smallest one met (graph NULL: none). Tries the recursion, then
+ * the least sum of memory by the exact engine within a small budget. Reports nothing. *steps: inner
+ * steps of a search that it may take, reduced by those taken, with the stop flag obeyed at once;
+ * NULL: no limit.
  */
 bool ap_low_memory_plan(struct ap_ctx *ctx, const struct ap_request *rq, uint64_t *steps,
 	struct ap_plan *out);

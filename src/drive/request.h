@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a search: a value that any caller can make. */
+/* A request for a search: a plain value that any caller can fill. */
 #ifndef AP_DRIVE_REQUEST_H
 #define AP_DRIVE_REQUEST_H
 
@@ -18,11 +18,11 @@ struct ap_request {
 	int64_t capacity_bytes; /* usable memory of a device (--memory, else the chip's) */
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
-	const struct ap_route *route; /* who runs the plan; NULL: as row 0 of ap_route_at() */
+	const struct ap_route *route; /* NULL: row 0 of ap_route_at() */
 	bool prune; /* normally true */
-	bool certify; /* a second engine has to find the same; the build has one (drive/certify.h) */
-	const int32_t *const *given; /* counts that are fixed beside the graph's pins, [node][factor], rows
-	                              * may be NULL; may be NULL */
+	bool certify; /* a second engine must confirm the answer (drive/certify.h) */
+	const int32_t *const *given; /* counts fixed beside the graph's pins, [node][factor]; it and its
+	                              * rows may be NULL */
 	uint32_t nsetting; /* echoed in the plan */
 	const struct ap_setting *setting;
 };

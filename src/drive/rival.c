@@ -15,7 +15,7 @@
 #include "shard/space.h"
 #include "table/joint.h"
 
-#define LARGE 4096 /* operators: experts' grids are for networks that they know; time is felt */
+#define LARGE 4096 /* operators: grids of larger networks take too long */
 #define DOUBT 0.01 /* of a simulated time */
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
@@ -47,7 +47,7 @@ static bool fits(const struct ap_plan *p)
 	return p->prediction.memory.total <= p->capacity_bytes;
 }
 
-/* Is this operator's cut the search's to choose? */
+/* Does the search choose this operator's cut? */
 static bool is_asked(const struct ap_rivals *r, const struct ap_plan *p, ap_id node)
 {
 	if (r->fixed && r->fixed[node])
@@ -55,7 +55,7 @@ static bool is_asked(const struct ap_rivals *r, const struct ap_plan *p, ap_id n
 	return !r->route || p->op[node].in_checkpoint;
 }
 
-/* Is it one that the search could have found, had it looked there? */
+/* Do the settings of the search allow the plan? */
 static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
 {
 	if (r->any)
@@ -154,8 +154,8 @@ static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_
 	return ap_choice_any(&c->choice);
 }
 
-/* The exact engine's completion: within the memory, else without regard to it; the recursion's
- * where that is too much work. */
+/* The exact engine's completion, within the memory, else without that limit; the recursion's if it
+ * is too much work. */
 static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_request *asked,
 	const int32_t *const *fixed, const int32_t *const **counts)
 {
@@ -211,7 +211,7 @@ const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_reques
 	return r->grid;
 }
 
-/* The plan, or that of other counts where these are faster. */
+/* The plan, or the one of other counts if that is faster. */
 static const struct ap_plan *or_of(struct ap_rivals *r, const int32_t *const *counts,
 	const struct ap_plan *plan)
 {
@@ -224,7 +224,7 @@ static const struct ap_plan *or_of(struct ap_rivals *r, const int32_t *const *co
 	return may_be_taken(r, other) && (!may_be_taken(r, plan) || is_faster(other, plan)) ? other : plan;
 }
 
-/* The plan, or what is fixed with the rest as convention has it, where that is faster. */
+/* The plan, or if faster, the fixed counts completed by the batch or an expert's grid. */
 static const struct ap_plan *or_by_convention(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan *plan)
 {
@@ -251,8 +251,7 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 	return AP_OK;
 }
 
-/* Counts of the operators that a checkpoint holds and of those that are fixed anyway; *open: are
- * there others? */
+/* Counts of the operators that a checkpoint holds and of fixed ones; *open: there are others. */
 static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_plan *p,
 	const int32_t *const *fixed, bool *open)
 {
@@ -303,13 +302,13 @@ const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request
 	return ap_rival_complete(r, rq, counts, &completed) == AP_OK ? completed : &v->plan;
 }
 
-/* Simulated time, of a proven optimum with the benefit of the doubt. */
+/* Simulated time, for a proven optimum less the simulation's uncertainty. */
 static double standing_s(const struct ap_rival *v, const struct ap_plan *p)
 {
 	return p->prediction.step_time_s * (v->optimal ? 1 - DOUBT : 1);
 }
 
-/* The best that fits and was not taken yet. */
+/* The best rival that fits and was not taken yet; -1 if none. */
 static int next_best(const struct ap_rivals *r, const bool *taken)
 {
 	int best = -1;
@@ -322,7 +321,7 @@ static int next_best(const struct ap_rivals *r, const bool *taken)
 	return best;
 }
 
-/* In order of their standing, until what is left cannot be better than what was told; or the first. */
+/* Completes rivals by standing_s() until the rest cannot be better (first: until one fits). */
 static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, bool first)
 {

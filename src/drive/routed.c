@@ -20,7 +20,7 @@ struct comparing {
 	const struct ap_plan *plan, *free;
 	uint32_t n;
 	struct ap_route_differ *differ;
-	uint32_t *at; /* [nnode] place among those that differ, from 1; 0: it does not */
+	uint32_t *at; /* [nnode] index in differ, plus 1; 0: not in it */
 };
 
 static bool is_same(const struct comparing *c, ap_id node)
@@ -29,8 +29,8 @@ static bool is_same(const struct comparing *c, ap_id node)
 		c->plan->graph->node[node].bound.nfactor * sizeof(int32_t)) == 0;
 }
 
-/* Each redistribution belongs to the operator behind it, or where that is the same to the one before. Where
- * both are the same, so is what lies between them. */
+/* A redistribution counts for the operator behind it if that differs, else for the one before it;
+ * between operators that do not differ it is the same. */
 static void compare_moves(struct comparing *c, const struct ap_plan *p, double sign)
 {
 	for (uint32_t i = 0; i < p->nmove; i++) {
@@ -78,15 +78,15 @@ const struct ap_plan_route *ap_routed_compare(struct ap_ctx *ctx, const struct a
 	return r;
 }
 
-#define MOST_OPERATORS 100000 /* completed: some tenths of a second */
+#define MOST_OPERATORS 100000 /* completed in all: some tenths of a second */
 
 struct improving {
 	struct ap_rivals *r;
 	const struct ap_request *rq;
-	struct ap_ctx quiet; /* refusals are no news */
+	struct ap_ctx quiet; /* refusals are not reported */
 	const uint32_t *class_of;
-	const bool *open; /* [nnode] the search's to choose */
-	const int32_t **held; /* [nnode] of the best plan, and of what is fixed */
+	const bool *open; /* [nnode] may be changed */
+	const int32_t **held; /* [nnode] open rows of the best plan, and fixed rows */
 	double best_s; /* its step time */
 	uint64_t left; /* operators that may still be completed */
 };
@@ -99,7 +99,7 @@ static bool is_cut_alike(const struct improving *x, ap_id a, ap_id b)
 		memcmp(x->held[a], x->held[b], bytes) == 0;
 }
 
-/* Is it the first of those that go together in this round? */
+/* Is it the first of its equals in this round? */
 static bool leads(const struct improving *x, struct ap_map *round, ap_id node)
 {
 	uint32_t key[1 + AP_MAX_FACTOR] = {x->class_of[node]};
@@ -113,7 +113,7 @@ static bool leads(const struct improving *x, struct ap_map *round, ap_id node)
 	return fresh;
 }
 
-/* The held rows with those like node cut otherwise. */
+/* The held rows with new counts for node and its equals. */
 static const int32_t **stepped(const struct improving *x, ap_id node, const int32_t *count)
 {
 	ap_id n = x->rq->graph->nnode;
@@ -125,7 +125,7 @@ static const int32_t **stepped(const struct improving *x, ap_id node, const int3
 	return held;
 }
 
-/* Step time of what the route makes of held rows; infinite where that is no plan, or does not fit. */
+/* Step time of the route's plan from held rows; INFINITY if there is none, or it does not fit. */
 static double step_s(struct improving *x, struct ap_plan_maker *maker, const int32_t *const *held)
 {
 	const struct ap_graph *g = x->rq->graph;
@@ -143,7 +143,7 @@ static double step_s(struct improving *x, struct ap_plan_maker *maker, const int
 		: INFINITY;
 }
 
-/* The best candidate of an operator and those like it, if it is better than what they have. */
+/* Finds the best candidate for node and its equals; false if none is better than the present. */
 static bool best_candidate(struct improving *x, ap_id node, int32_t chosen[AP_MAX_FACTOR])
 {
 	const struct ap_request *rq = x->rq;
@@ -171,7 +171,7 @@ static bool best_candidate(struct improving *x, ap_id node, int32_t chosen[AP_MA
 	return any;
 }
 
-/* What is tried takes memory only while it is tried. */
+/* Tries a node's candidates, and releases the memory of the tries. */
 static bool try_node(struct improving *x, ap_id node)
 {
 	struct ap_arena *arena = x->quiet.arena;
@@ -196,7 +196,7 @@ static bool try_all(struct improving *x)
 		bool better = leads(x, round, i) && try_node(x, i);
 
 		if (better)
-			leads(x, round, i); /* as they are cut now, they were tried */
+			leads(x, round, i); /* their new cut was tried as well */
 		any |= better;
 	}
 	return any;
@@ -231,21 +231,21 @@ const struct ap_plan *ap_routed_improve(struct ap_rivals *r, const struct ap_req
 	return plan;
 }
 
-#define ROUNDS 3 /* around the best plan, data parallel, and what is best then */
-#define MOST_TRIES 3 /* of each */
-#define MARGIN 512 /* part of the memory that a try leaves free beyond what the last one lacked */
+#define ROUNDS 3 /* around the best plan, data parallel, and the best of both */
+#define MOST_TRIES 3 /* per round */
+#define MARGIN 512 /* 1/512 of the memory is left free beyond what the last try lacked */
 #define DOUBT 0.01 /* of a simulated time */
 
 struct anew {
 	struct ap_rivals *r;
 	const struct ap_request *rq;
 	const int32_t *const *fixed;
-	struct ap_ctx quiet; /* a search that finds nothing is no news */
+	struct ap_ctx quiet; /* failing searches are not reported */
 	uint64_t work;
 };
 
-/* What is fixed, and what the route makes of the other operators that no checkpoint holds, where those
- * that it holds are cut so. NULL: the route stops at that. */
+/* The fixed rows, and those that the route decides for operators that no checkpoint holds, given
+ * counts for those that it holds. NULL: the route stops at them. */
 static const int32_t *const *decided_around(struct anew *x, const int32_t *const *counts)
 {
 	const struct ap_plan *p = &x->r->v[0].plan;
@@ -265,7 +265,7 @@ static const int32_t *const *decided_around(struct anew *x, const int32_t *const
 	return rows;
 }
 
-/* What the recursion comes to within a capacity; NULL: nothing. */
+/* The recursion's choice within rq's capacity; NULL: none. */
 static const int32_t *const *recur(struct anew *x, const struct ap_request *rq,
 	const int32_t *const *fixed)
 {
@@ -279,7 +279,7 @@ static const int32_t *const *recur(struct anew *x, const struct ap_request *rq,
 	return r.allowed ? r.counts : NULL;
 }
 
-/* The best choice within a capacity; NULL: none. */
+/* The exact engine's choice within rq's capacity; NULL: none. */
 static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 	const int32_t *const *fixed)
 {
@@ -295,7 +295,7 @@ static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 typedef const int32_t *const *choose_fn(struct anew *x, const struct ap_request *rq,
 	const int32_t *const *fixed);
 
-/* The last plan that it comes to, which fits or nearly does; NULL: none. */
+/* The last plan of a few tries with falling capacity, which fits or nearly does; NULL: none. */
 static const struct ap_plan *search_around(struct anew *x, choose_fn *choose_by,
 	const int32_t *const *counts)
 {
@@ -334,7 +334,7 @@ static const struct ap_plan *search_round(struct anew *x, bool by_batch, const s
 		: ap_plan_counts(x->r->ctx, around));
 }
 
-/* A plan that fits, of whatever quality, so that there is one whenever the search is stopped. */
+/* Any plan that fits, so that there is one if the search is stopped. */
 static const struct ap_plan *quick(struct anew *x, const struct ap_plan *free)
 {
 	const int32_t *const *around[] = {ap_plan_counts(x->r->ctx, free),

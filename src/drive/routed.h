@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans that a route completes. What it makes of the free optimum can be dear, or need more memory than
- * there is: the additive problem is then searched again with what the route decides taken for fixed, and
- * within as much less memory as the route's completion needed more. And as a rule of its own is no sum of
- * costs (what an operator with a parameter takes moves others that nobody asked), the best plan of that
- * problem is bettered step by step, each step completed by the route and simulated.
+ * Plans that a route completes. Its completion of the free optimum can be dear, or need too much
+ * memory: then the additive problem is searched again with the route's decisions fixed, and the
+ * memory limit lowered by what the completion needed in excess. As a route's rule is no sum of
+ * costs (the cut of an operator with a parameter changes others), the best plan of that problem is
+ * then improved step by step, each step completed by the route and simulated.
  */
 #ifndef AP_DRIVE_ROUTED_H
 #define AP_DRIVE_ROUTED_H
 
 #include "drive/rival.h"
 
-/* How plan, of this route, differs from the free one of the same graph, machine and step. Both priced.
- * O(operators + redistributions). */
+/* The differences of a route's plan from the free one of the same graph, machine and step, both
+ * priced; in the run arena. O(operators + redistributions). */
 const struct ap_plan_route *ap_routed_compare(struct ap_ctx *ctx, const struct ap_route *route,
 	const struct ap_plan *plan, const struct ap_plan *free);
 
 /*
- * Adds the plans of such searches: where none fits that was found so far, of the recursion, which is not
- * stopped; then, where the best is slower than free by more than the simulation can tell, of the exact
- * engine, around the best plan, data parallel, and the best that came of them. Returns the work done.
+ * Adds the plans of such searches: if no plan found so far fits, those of the recursion, which is
+ * not stopped; then, if the best is slower than free by more than the simulation's uncertainty,
+ * those of the exact engine, around the best plan, data parallel, and the best of these. Returns
+ * the work done.
  */
 uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free);
 
 /*
- * A plan of the rivals' route that is no slower than start, and fits the memory if start does. A step
- * gives all equal operators (of repeated layers) that are cut alike another of their candidates; those
- * of fixed stay. Ends where no step is faster, after a hundred thousand completed operators, or when
- * told to stop. Deterministic but for the last. O(operators) for each candidate that is tried.
+ * A plan of the rivals' route that is no slower than start, and fits the memory if start does. A
+ * step gives all equal operators (of repeated layers) that are cut alike another candidate; fixed
+ * ones stay. Ends if no step is faster, after a hundred thousand completed operators, or if
+ * stopped; deterministic unless stopped. O(operators) per candidate tried.
  */
 const struct ap_plan *ap_routed_improve(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan *start);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trusts nothing that the search used: legality of every cut from the rules, every layout against the
- * counts and against the dev_matrix and tensor_map that will be written, rank by rank; every group by
- * enumerating ranks; cost and memory by a fresh pricer.
+ * Uses nothing of the search: legality of every cut from the rules; every layout against the counts
+ * and against the dev_matrix and tensor_map to be written, rank by rank; every group by enumerating
+ * ranks; cost and memory by a new pricer.
  */
 #include "drive/verify.h"
 
@@ -19,7 +19,7 @@
 #include "shard/legal.h"
 #include "shard/space.h"
 
-#define RANKS_CHECKED 64 /* of larger machines, spread evenly with the first and the last */
+#define RANKS_CHECKED 64 /* of larger machines, spread with the first and the last */
 
 static enum ap_status wrong(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node, const char *what)
 {
@@ -29,7 +29,7 @@ static enum ap_status wrong(struct ap_ctx *ctx, const struct ap_plan *p, ap_id n
 		"the finished plan fails its check: %s; please report this", what);
 }
 
-/* Coordinate of a rank on the axis with this number from the right. */
+/* Coordinate of a rank on an axis, numbered from the right. */
 static int64_t coordinate(const struct ap_dev_matrix *dev, int64_t rank, int32_t from_right)
 {
 	int64_t stride = 1;
@@ -39,7 +39,7 @@ static int64_t coordinate(const struct ap_dev_matrix *dev, int64_t rank, int32_t
 	return rank / stride % dev->axis[dev->n - 1 - from_right];
 }
 
-/* Rank number i of those checked. */
+/* The i-th rank checked. */
 static int64_t rank_at(int64_t ndev, int i)
 {
 	if (ndev <= RANKS_CHECKED)
@@ -47,13 +47,13 @@ static int64_t rank_at(int64_t ndev, int i)
 	return i == RANKS_CHECKED - 1 ? ndev - 1 : ndev / RANKS_CHECKED * i + i % 7;
 }
 
-/* The part of dimension d that a rank holds, as the layout has it. */
+/* The part of dimension d that a rank holds by the layout. */
 static int64_t part_of(const struct ap_layout *l, int d, int64_t rank)
 {
 	return l->dim[d].cut > 1 ? rank / l->dim[d].stride % l->dim[d].cut : 0;
 }
 
-/* The same from the counts of the dimension's factors, outermost first. */
+/* The same by the counts of the dimension's factors, outermost first. */
 static int64_t part_meant(const struct ap_placement *p, const struct ap_operand *o,
 	const struct ap_dim *dim, int64_t rank)
 {
@@ -70,7 +70,7 @@ static int64_t part_meant(const struct ap_placement *p, const struct ap_operand 
 	return part;
 }
 
-/* Does every rank hold what the counts mean, and what dev_matrix and tensor_map say? */
+/* Does every rank hold the same part by layout, by counts, and by dev_matrix and tensor_map? */
 static bool layout_agrees(const struct ap_placement *p, const struct ap_operand *o,
 	const struct ap_layout *l)
 {
@@ -118,7 +118,7 @@ static bool is_repeat(const struct ap_placement *p, int64_t rank)
 }
 
 /* Is the group of rank 0 exactly the ranks that hold the slice of rank 0, with the operator's
- * repeats or without? Found by looking at all ranks. */
+ * repeats or without? Compares all ranks. */
 static bool is_group_of_holders(struct ap_ctx *ctx, const struct ap_axes *group,
 	const struct ap_layout *l, const struct ap_placement *p, bool repeats)
 {
@@ -135,8 +135,8 @@ static bool is_group_of_holders(struct ap_ctx *ctx, const struct ap_axes *group,
 	return same && found == n;
 }
 
-/* Gradients are exchanged over all ranks that hold the slice, but for layerwise parameters; in the
- * generic convention repeats have the same gradient already. */
+/* Gradients are exchanged over all ranks that hold the slice, except for layerwise parameters; with
+ * the generic executor repeats already have the same gradient. */
 static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 	const struct ap_plan_param *q)
 {
@@ -177,7 +177,7 @@ static enum ap_status check_operator(struct ap_ctx *ctx, const struct ap_plan *p
 	return AP_OK;
 }
 
-/* Operators of one class and cut, of which one was checked. */
+/* Are two operators of one class and cut placed alike? */
 static bool is_alike(const struct ap_plan_op *a, const struct ap_plan_op *b)
 {
 	const struct ap_bound *bound = a->place.bound;
@@ -190,8 +190,7 @@ static bool is_alike(const struct ap_plan_op *a, const struct ap_plan_op *b)
 		memcmp(a->out, b->out, bound->nout * sizeof *a->out) == 0;
 }
 
-/* Each distinct operator and cut is checked; the others are compared with that. first[i]: the first
- * one like operator i. */
+/* Checks each distinct operator and cut, and compares others with it. first[i]: the first like i. */
 static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *p, ap_id *first)
 {
 	const uint32_t *class_of = ap_task_classes(ctx, p->task, p->graph->nnode);
@@ -217,7 +216,7 @@ static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *
 	return AP_OK;
 }
 
-/* Was a parameter with this exchange, held by such an operator, checked already? */
+/* Was an equal parameter, with the same exchange, checked before? */
 static bool was_checked(const struct ap_plan_param *q, const struct ap_plan_param *before)
 {
 	return before && q->operand == before->operand &&
@@ -226,7 +225,7 @@ static bool was_checked(const struct ap_plan_param *q, const struct ap_plan_para
 		ap_axes_equal(&q->shard.replicas, &before->shard.replicas);
 }
 
-/* Objective and memory afresh: a second plan made from the bare counts. */
+/* Compares objective and memory with those of a second plan made from the counts alone. */
 static enum ap_status check_sums(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	struct ap_plan *again = AP_NEW(ctx->arena, struct ap_plan);
@@ -269,7 +268,7 @@ static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_plan *p)
 	return AP_OK;
 }
 
-/* Is it what its route makes of what its checkpoint holds? */
+/* Is the plan what its route makes of its checkpoint? */
 static enum ap_status check_route(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	const struct ap_route *route = p->route ? p->route->route : NULL;

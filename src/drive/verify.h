@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finished plan, computed again from the rules. */
+/* Verifies a finished plan from the rules. */
 #ifndef AP_DRIVE_VERIFY_H
 #define AP_DRIVE_VERIFY_H
 
 #include "plan/plan.h"
 
 /* Recomputes legality, layouts, groups (by enumerating ranks), objective and memory of a finished
- * plan from the rules and compares. AP_INTERNAL with a message on any difference. */
+ * plan and compares. AP_INTERNAL, with a message, on any difference. */
 enum ap_status ap_verify(struct ap_ctx *ctx, const struct ap_plan *p);
 
 #endif
