@@ -163,7 +163,7 @@ const struct ap_bundle_file *ap_bundle_file_at(size_t i)
 
 /* ---- reading the manifest ---- */
 
-/* Of a file in the folder, or in a folder of it; nowhere else. */
+/* Does the name lead to a file inside the folder? */
 static bool is_inside(const char *name)
 {
 	for (;; name++) {

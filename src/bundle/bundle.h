@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bundle: a folder with all that an executor needs to run a plan. Each file is a row of a table; the
- * command line stages them, and the checkpoints of pipeline stages beside them (stages/stage_0.ckpt).
+ * The bundle: a folder with all that an executor needs to run a plan. Each file is a row of a
+ * table; the command line writes them, and beside them checkpoints of pipeline stages
+ * (stages/stage_0.ckpt).
  */
 #ifndef AP_BUNDLE_BUNDLE_H
 #define AP_BUNDLE_BUNDLE_H
@@ -9,14 +10,14 @@
 #include "ckpt/op_template.h"
 #include "drive/expert.h"
 
-struct ap_bundle_part { /* a file as it was written */
+struct ap_bundle_part { /* a file as written */
 	const char *name; /* in the folder: "stages/stage_0.ckpt" */
 	int64_t bytes;
 	const char *sha256;
 };
 
-/* Switches of computation and communication, which transformer_opt() and ascend_config read from a file of
- * their own, a row each: SWITCH(name, is it a number? else true or false). */
+/* Switches of computation and communication, which transformer_opt() and ascend_config read from
+ * their own file, one row each: SWITCH(name, is it a number? else true or false). */
 #define AP_SPEED_UPS(SWITCH) \
 	SWITCH(recomputation_communication_overlap, false) \
 	SWITCH(grad_matmul_communication_overlap, false) \
@@ -37,7 +38,7 @@ enum ap_speed_up {
 	AP_SPEED_UP_COUNT
 };
 
-enum ap_bundle_mode { /* where the strategies are from */
+enum ap_bundle_mode { /* the source of the strategies */
 	AP_BUNDLE_ROUTE, /* the plan's route */
 	AP_BUNDLE_SEMI_AUTO,
 	AP_BUNDLE_DATA_PARALLEL,
@@ -45,25 +46,25 @@ enum ap_bundle_mode { /* where the strategies are from */
 	AP_BUNDLE_STAND_ALONE
 };
 
-struct ap_bundle_asked { /* what no plan depends on; all 0: nothing */
+struct ap_bundle_asked { /* requests that no plan depends on; all 0: none */
 	enum ap_bundle_mode mode;
-	const struct ap_route *route; /* asked for, where the plan has none; NULL: row 0 */
+	const struct ap_route *route; /* used if the plan has none; NULL: row 0 */
 	bool broadcasts_result, broadcasts_parameters, sums_loss, dumps_norms, dumps_device_norms;
 	const char *norm_path; /* NULL: none */
 	const char *group_mode; /* communi_parallel_mode; NULL: all groups at once */
 	int64_t interleave_num; /* copies of the batch; at most 1: none */
-	double scale_sense; /* 0 or 1: it is not scaled */
+	double scale_sense; /* 0 or 1: not scaled */
 	int64_t speed_up[AP_SPEED_UP_COUNT]; /* 0: off */
 };
 
-struct ap_bundle { /* what the files are made of */
+struct ap_bundle { /* the source of all files */
 	const struct ap_plan *plan;
-	const struct ap_op_template *op_template; /* NULL: none was given */
+	const struct ap_op_template *op_template; /* NULL: not given */
 	const struct ap_expert *expert;
-	bool frozen; /* checkpoints name frozen parameters too */
+	bool frozen; /* checkpoints hold frozen parameters too */
 	int64_t global_rank; /* of the group file */
 	struct ap_bundle_asked asked;
-	uint32_t npart; /* files that are written already: what the manifest lists */
+	uint32_t npart; /* files already written, which the manifest lists */
 	const struct ap_bundle_part *part;
 };
 
@@ -74,12 +75,12 @@ struct ap_bundle_file {
 	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
 };
 
-/* File i, in the order in which they are put in place; NULL past the end. */
+/* File i, in the order of writing; NULL past the end. */
 const struct ap_bundle_file *ap_bundle_file_at(size_t i);
 
 /*
- * The manifest, which is put in place after all other files: a folder without it, or with files of other
- * sizes or hashes, holds no whole bundle. Names are those of files in the folder, each once.
+ * The manifest, which is written after all other files: a folder without it, or with files of other
+ * sizes or hashes, is not a complete bundle. Names are of files in the folder, each once.
  */
 #define AP_BUNDLE_MANIFEST "manifest.json"
 #define AP_BUNDLE_PLAN "plan.json" /* whose hash it has apart */
@@ -96,7 +97,7 @@ enum ap_status ap_bundle_manifest_read(struct ap_ctx *ctx, const struct ap_json 
 
 #define AP_BUNDLE_STAGES "stages" /* the folder of the stage files, in it */
 
-/* A file that is in every bundle, and how it begins: what tells a folder that holds one. */
+/* A file of every bundle, and its first text: they identify a folder that holds a bundle. */
 #define AP_BUNDLE_README "README.txt"
 #define AP_BUNDLE_MARK "A bundle of autopar-plan"
 

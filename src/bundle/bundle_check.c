@@ -13,7 +13,7 @@
 struct checking {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
-	enum ap_status st; /* the first that is none */
+	enum ap_status st; /* the first that is not AP_OK */
 };
 
 #define REPORT(c, v, check, ...) \
@@ -39,7 +39,7 @@ static bool is_type(struct checking *c, const struct ap_jv *v, enum ap_jtype typ
 	return ap_jv_type(v) == type || REPORT(c, v, "key-type", "should be %s", names[type]);
 }
 
-/* The members of an array that is a member; NULL where there is none, which is reported. */
+/* The first element of an array member; NULL, reported, if there is no such array. */
 static const struct ap_jv *first_of(struct checking *c, const struct ap_jv *obj, const char *key)
 {
 	const struct ap_jv *arr;
@@ -69,7 +69,7 @@ static const struct {
 	{"list", AP_JARRAY}, {"tuple", AP_JARRAY}, {"dict", AP_JOBJECT}, {"kwargs", AP_JOBJECT},
 };
 
-/* keys: those that are known, a blank between two. */
+/* keys: the known ones, separated by blanks. */
 static void check_keys(struct checking *c, const struct ap_jv *value, const char *keys)
 {
 	for (const struct ap_jv *v = ap_jv_first(value); v; v = ap_jv_next(v)) {
@@ -87,7 +87,6 @@ static void check_keys(struct checking *c, const struct ap_jv *value, const char
 	}
 }
 
-/* Is it a call that a bundle makes, with an argument of its type? */
 static void check_known(struct checking *c, const struct ap_jv *call, const char *api, const char *name,
 	const char *type)
 {
@@ -155,7 +154,7 @@ enum ap_status ap_bundle_check_settings(struct ap_ctx *ctx, const struct ap_json
 	return c.st;
 }
 
-/* Stages that are used are 0 to the last. */
+/* Are all stages from 0 to last used? */
 static void check_gaps(struct checking *c, const struct ap_jv *root, int64_t last)
 {
 	size_t n = ap_jv_count(root);
@@ -196,12 +195,12 @@ enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *d
 	return c.st;
 }
 
-struct member { /* of the objects in a list that is a member of the file */
+struct member { /* of the objects in a list of the file */
 	const char *list, *key;
 	enum { TEXT, FLAG, VECTORS, VECTORS_IF_ANY } type;
 };
 
-/* A vector of parts for each operand. */
+/* Checks for a vector of parts for each operand. */
 static void has_vectors(struct checking *c, const struct ap_jv *obj, const char *key)
 {
 	int64_t part;
@@ -227,7 +226,7 @@ static void check_members(struct checking *c, const struct ap_jv *v, const struc
 			has_vectors(c, v, m->key);
 }
 
-/* members: a NULL behind them; those of a list stand together. */
+/* members: ended by a NULL list, those of a list adjacent. */
 static enum ap_status check_lists(struct ap_ctx *ctx, const struct ap_json *doc, const struct member *members,
 	struct ap_str *what)
 {
@@ -295,7 +294,7 @@ enum ap_status ap_bundle_check_switches(struct ap_ctx *ctx, const struct ap_json
 	return c.st;
 }
 
-/* Complete events have a begin and a length. */
+/* Complete events ('X') need a start and a length. */
 static void check_event(struct checking *c, const struct ap_jv *v, size_t *complete)
 {
 	const char *phase;

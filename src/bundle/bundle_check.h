@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON files of a bundle, and traces, as they come back from a user: is their form what reads them expects?
- * Each function reports what is not, AP_MEANING, and else adds to what, "14 calls".
+ * Checks the form of a bundle's JSON files, and of traces, that a user passes. Each function
+ * reports every fault, AP_MEANING; if there are none, it adds a summary to what: "14 calls".
  */
 #ifndef AP_BUNDLE_BUNDLE_CHECK_H
 #define AP_BUNDLE_BUNDLE_CHECK_H
@@ -11,11 +11,11 @@
 
 typedef enum ap_status ap_bundle_check_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);
 
-/* An array of {"api", "name", "type", "value"}: calls that a bundle makes, each at most once, with an
- * argument of the type. */
+/* An array of {"api", "name", "type", "value"}: calls that a bundle makes, each at most once, with
+ * an argument of the type. */
 ap_bundle_check_fn ap_bundle_check_settings;
 
-/* {cell: stage}, or segment: whole numbers, of which none up to the largest is missing. */
+/* {cell: stage}, or segment: whole numbers without a gap from 0 to the largest. */
 ap_bundle_check_fn ap_bundle_check_cells;
 
 /* {"cells", "primitives", "not_applicable"}: arrays of calls. */

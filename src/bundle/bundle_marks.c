@@ -20,13 +20,13 @@ enum call { LEFT, RECOMPUTED, KEPT }; /* nothing; recompute(True); recompute(Fal
 struct calls {
 	const struct ap_graph *g;
 	enum call *call; /* [nnode] of the operator itself */
-	ap_id *kind; /* [nnode] the operators that one mark is of; AP_NONE: no mark reaches it */
+	ap_id *kind; /* [nnode] equal for the operators of one mark; AP_NONE: no mark reaches it */
 	ap_id nkind;
-	bool *mixed; /* [kind] they do not have the same call */
+	bool *mixed; /* [kind] its operators have different calls */
 };
 
-/* What would be marked if no operator and no cell were said to be kept: MindSpore keeps by itself what
- * leaves a cell. On the scratch arena. */
+/* The marks if no operator or cell were given as kept: MindSpore itself keeps what leaves a cell.
+ * On the scratch arena. */
 static const struct ap_again *mark_unrefused(
 	struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step)
 {
@@ -63,7 +63,7 @@ static enum call call_of(const struct ap_graph *g, const struct ap_again *mark,
 		       : LEFT;
 }
 
-/* The kind of name in the operator's cell; first: [kind] the first operator of it. */
+/* The kind of this name in the operator's cell; first: [kind] its first operator. */
 static ap_id put_kind(struct ap_ctx *ctx, struct calls *c, struct ap_map *ids, ap_id *first, const char *name,
 	ap_id i)
 {
@@ -77,8 +77,8 @@ static ap_id put_kind(struct ap_ctx *ctx, struct calls *c, struct ap_map *ids, a
 	return kind;
 }
 
-/* A mark by type is of all primitives of the type that attributes of the cell hold, those too that
- * are marked by themselves. */
+/* A mark by type affects all primitives of the type that attributes of the cell hold, even those
+ * with marks of their own. */
 static void find_kinds(struct ap_ctx *ctx, struct calls *c)
 {
 	ap_id n = c->g->nnode, *first = AP_NEW_N(ctx->scratch, ap_id, 2 * (size_t)n);
@@ -100,7 +100,7 @@ static void find_kinds(struct ap_ctx *ctx, struct calls *c)
 	c->nkind = (ap_id)ap_map_size(ids);
 }
 
-/* Why its call cannot be made for it alone; NULL: it can, or there is none. */
+/* Why the operator's call cannot be made; NULL: it can, or there is none. */
 static const char *why_not(const struct calls *c, ap_id i)
 {
 	if (c->call[i] == LEFT)
@@ -113,7 +113,7 @@ static const char *why_not(const struct calls *c, ap_id i)
 				      : "operators of this type in this cell are marked differently";
 }
 
-/* The cells that are marked, and the calls of what is in none of them, on the scratch arena. */
+/* The marked cells, and the calls of operators outside them, on the scratch arena. */
 static struct calls find_calls(struct ap_ctx *ctx, const struct ap_bundle *b, uint32_t *ncell,
 	const struct ap_again_cell **cell)
 {
@@ -174,7 +174,7 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	}
 	ap_jw_end(&w);
 	begin_list(&w, "primitives");
-	/* A call for all that a mark is of, told where its first operator comes. */
+	/* One call per mark, at its first operator. */
 	done = AP_NEW_N(ctx->scratch, bool, calls.nkind);
 	for (ap_id i = 0; i < calls.g->nnode; i++) {
 		const struct ap_node *n = &calls.g->node[i];
@@ -212,12 +212,12 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 struct shards {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
-	ap_id *kind; /* [nnode] operators of one primitive; AP_NONE: it is not known */
-	ap_id *first; /* [kind] the first that the graph has a strategy of; AP_NONE */
-	bool *mixed; /* [kind] another one is cut otherwise */
+	ap_id *kind; /* [nnode] equal for operators of one primitive; AP_NONE: unknown */
+	ap_id *first; /* [kind] the first with a strategy in the graph; AP_NONE */
+	bool *mixed; /* [kind] another operator is cut otherwise */
 };
 
-/* Does MindSpore take a strategy of it? It refuses that of a Reshape, and does not look at a Cast's. */
+/* Does MindSpore take its strategy? It refuses a Reshape's and ignores a Cast's. */
 static bool takes_strategy(const struct ap_node *n)
 {
 	return n->peer < 0 && ap_op_has_strategy(n->bound.row) && !ap_op_follows(n->bound.row);
@@ -228,7 +228,7 @@ static bool is_pinned(const struct ap_node *n)
 	return n->in_pin.n > 0 && takes_strategy(n);
 }
 
-/* Is operator i planned as shard() of the primitive that it shares with operator `with` has it? */
+/* Is operator i cut as by shard() of the primitive that it shares with operator `with`? */
 static bool is_cut_alike(const struct shards *c, ap_id with, ap_id i)
 {
 	struct ap_mark scratch = ap_arena_mark(c->ctx->scratch);
@@ -274,7 +274,7 @@ static struct shards find_shards(struct ap_ctx *ctx, const struct ap_plan *p)
 	return c;
 }
 
-/* NULL: it can be called. */
+/* Why shard() cannot be called; NULL: it can. */
 static const char *why_no_shard(const struct shards *c, ap_id i)
 {
 	const struct ap_node *n = &c->p->graph->node[i];

@@ -26,7 +26,7 @@ struct readme {
 	const struct ap_bundle_way *way;
 	struct ap_diag *names;
 	struct ap_str out;
-	int step, nlimit; /* that were written */
+	int step, nlimit; /* numbers written so far */
 };
 
 static void heading(struct readme *r, const char *text)
@@ -70,7 +70,7 @@ static void add_script_step(struct readme *r)
 {
 	const struct ap_graph *g = r->p->graph;
 	int64_t micro = r->p->step->micro_batches;
-	const char *cell = NULL; /* whose name the network has to have */
+	const char *cell = NULL; /* a name that the network must have */
 
 	for (ap_id i = 0; i < g->nnode && !cell; i++)
 		if (g->node[i].peer < 0 && *g->node[i].cell)
@@ -181,13 +181,13 @@ static void add_steps(struct readme *r)
 	add_check_step(r);
 }
 
-/* ---- limits: what of this plan its executor cannot be told, or takes otherwise ---- */
+/* ---- limits: what the executor cannot take of this plan ---- */
 
 enum { MOST_NAMES = 5 };
 
 static void limit(struct readme *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A line of the section, which the first one begins. */
+/* Adds a line; the first one begins the section. */
 static void limit(struct readme *r, const char *fmt, ...)
 {
 	va_list ap;
@@ -201,7 +201,7 @@ static void limit(struct readme *r, const char *fmt, ...)
 	ap_str_addc(&r->out, '\n');
 }
 
-/* Of a strategy checkpoint: what it cannot say, and what wins over it. */
+/* What a strategy checkpoint cannot hold, and what overrides it. */
 static void limit_ckpt(struct readme *r)
 {
 	struct ap_bundle_pins pins = ap_bundle_pins(r->ctx, r->b);
@@ -245,7 +245,7 @@ static void limit_loose_operators(struct readme *r)
 		list.s);
 }
 
-/* What calls of primitives cannot mark, or cannot say beside recompute(), as cells can. */
+/* What calls of primitives, unlike those of cells, cannot mark or pass to recompute(). */
 static void limit_recompute(struct readme *r)
 {
 	uint32_t rest = ap_bundle_recompute_rest(r->ctx, r->b), n = 0;
@@ -268,7 +268,7 @@ static void limit_recompute(struct readme *r)
 			"mp_comm_recompute and the like.", n, n == 1 ? " is" : "s are");
 }
 
-/* What AutoParallel cannot be told. */
+/* What the class AutoParallel has no method for. */
 static void limit_class(struct readme *r)
 {
 	const struct ap_step *step = r->p->step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* README.txt: the steps for this plan, what its executor takes of it or cannot be told, and how to see that
- * it did. */
+/* README.txt: the steps for this plan, what its executor takes of it, its limits, and how to check
+ * the result. */
 #ifndef AP_BUNDLE_BUNDLE_README_H
 #define AP_BUNDLE_BUNDLE_README_H
 

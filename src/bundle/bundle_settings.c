@@ -60,16 +60,16 @@ enum fact {
 	ALWAYS,
 	SEARCHES,
 	LOADS_CKPT,
-	LOADS_FROZEN, /* of a checkpoint, what is not trained, too */
+	LOADS_FROZEN, /* frozen parameters of a checkpoint, too */
 	LOADS_OPERATORS,
-	ARRIVES_BY_LISTS, /* inputs, each in a way of its own */
+	ARRIVES_BY_LISTS, /* inputs arrive in different ways */
 	ARRIVES_BY_WORD,
 	FULL_BATCH,
-	DEALS, /* parameters to the devices that have one slice */
+	DEALS, /* parameters to the devices that hold the same slice */
 	DEALS_ANYTHING,
 	SAVES_WHOLE,
 	STAGED,
-	PIPELINED, /* one that infers runs the batch in one piece, unless it is told otherwise */
+	PIPELINED, /* without training, by default the batch is one piece */
 	BROADCASTS_RESULT,
 	ACCUMULATES,
 	INTERLEAVES_BATCHES,
@@ -85,7 +85,7 @@ enum fact {
 	BROADCASTS_PARAMETERS,
 	HAS_GROUP_MODE,
 	DUMPS_NORMS,
-	NAMES_NORMS, /* a folder for them, which the class takes only together with the switch */
+	NAMES_NORMS, /* the class takes their folder only with the switch */
 	PRINTS_NORMS,
 	SAVES_NORMS,
 	NAMES_IDLE_NORMS,
@@ -145,7 +145,6 @@ static void device_num(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_int(w, ap_bundle_devices(b));
 }
 
-/* Each rank loads the file of its own stage. */
 static void ckpt_file(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_str(w, b->plan->nstage > 1 ? AP_BUNDLE_STAGES "/stage_{stage}.ckpt" : AP_BUNDLE_CKPT);
@@ -160,7 +159,7 @@ static void ckpt_config(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-/* The parts of each dimension: those of one rank follow one another. */
+/* The parts of each dimension, those of adjacent ranks adjacent. */
 static void arrival_parts(const struct ap_arrival *a, int rank, struct ap_jw *w)
 {
 	ap_jw_arr(w);
@@ -189,7 +188,7 @@ static void arrival_layout(const struct ap_bundle *b, const struct ap_arrival *a
 	ap_jw_end(w);
 }
 
-/* Numbers of parts where they can say it of all inputs: MindSpore takes no mixture. */
+/* Numbers of parts if they suffice for all inputs, as MindSpore takes no mixture. */
 static void arrivals(const struct ap_bundle *b, struct ap_jw *w)
 {
 	const struct ap_step *step = b->plan->step;
@@ -231,7 +230,7 @@ static void hsdp(const struct ap_bundle *b, struct ap_jw *w)
 	ap_jw_end(w);
 }
 
-/* MindSpore takes no size of -1 here, and the older name of level2 beside no other level. */
+/* MindSpore refuses size -1 here, and the older name of level2 with another level. */
 static void parallel_optimizer_config(const struct ap_bundle *b, struct ap_jw *w)
 {
 	ap_jw_obj(w);
@@ -244,8 +243,8 @@ static void parallel_optimizer_config(const struct ap_bundle *b, struct ap_jw *w
 	ap_jw_end(w);
 }
 
-/* MindSpore's own name, and whether it has to be told that this is none of the plain pipeline: 1f1b over
- * several segments is called interleave, and without that it takes no other scheduler than 1f1b. */
+/* MindSpore's name of the scheduler. interleave: 1f1b over several segments, and a precondition of
+ * any scheduler but 1f1b. */
 static const char *scheduler_of(const struct ap_bundle *b, bool *interleave)
 {
 	const char *name = b->plan->step->pipe->scheduler->name;
@@ -324,7 +323,7 @@ static void fusion(struct ap_jw *w, const char *key, const struct ap_fusion *f)
 	ap_jw_end(w);
 }
 
-/* Beside a state that is not open MindSpore would take any kind that is named as wanted. */
+/* If openstate is false, MindSpore would fuse every kind that is named. */
 static void comm_fusion(const struct ap_bundle *b, struct ap_jw *w)
 {
 	const struct ap_step *step = b->plan->step;
@@ -354,18 +353,18 @@ static void fusion_index(const struct ap_bundle *b, struct ap_jw *w)
 
 struct call { /* a row of the file */
 	const char *api, *name;
-	const char *type; /* of the argument; "none": there is none; "kwargs": they are named */
+	const char *type; /* of the argument; "none": no argument; "kwargs": named ones */
 	enum fact wanted;
-	const char *keys; /* that the value may have, a blank between two; NULL: any, or it has none */
-	/* the value, one of these: else null */
+	const char *keys; /* allowed in the value, separated by blanks; NULL: any, or none */
+	/* the value, one of these, else null */
 	void (*value)(const struct ap_bundle *b, struct ap_jw *w);
 	enum fact fact;
 	const char *json;
-	size_t way; /* where the text is in struct ap_bundle_way; 0: it is not there */
-	enum fact unsaid; /* no method of the class says it */
+	size_t way; /* offset of the text in struct ap_bundle_way; 0: not there */
+	enum fact unsaid; /* when the class has no method for it */
 };
 
-/* In the order in which they are to be made. */
+/* In the order of calling. */
 static const struct call calls[] = {
 	{NN, "MicroBatchInterleaved", "kwargs", INTERLEAVES_BATCHES, "interleave_num", interleave_num},
 	{NN, "Pipeline", "kwargs", PIPELINED, "micro_size", micro_size},

@@ -11,17 +11,17 @@
 void ap_bundle_write_settings(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);
 
-/* Switches of computation and communication (transformer_opt): is one of them on? */
+/* Is a switch of computation and communication (transformer_opt) on? */
 bool ap_bundle_speeds_up(const struct ap_bundle *b);
 void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user);
 
-/* "NAME VALUE, ..": settings of the context that differ from what the class AutoParallel does, and that it
- * has no method for. Their number; 0 where the class does not have the mode either. */
+/* Appends "NAME VALUE, ..": settings of the context for which the class AutoParallel has no method
+ * and another default. Returns their number; 0 if the class does not have the mode either. */
 size_t ap_bundle_unsaid(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap_str *out);
 
-/* Is it a call that settings.json may have? type: of the argument, NULL: any. *keys: those that its value
- * may have, a blank between two; NULL: any. */
+/* May settings.json have this call? type: of the argument; NULL: any. *keys: those allowed in its
+ * value, separated by blanks; NULL: any. */
 bool ap_bundle_call_known(const char *api, const char *name, const char *type, const char **keys);
 
 #endif

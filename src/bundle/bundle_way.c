@@ -28,7 +28,7 @@ static const struct ap_bundle_way ways[] = {
 		"and the order of all of them.\n"},
 };
 
-/* The way of this name, else the other (NULL: none is known). */
+/* The way of this name, or other if there is none. */
 static const struct ap_bundle_way *find_way(const char *name, const struct ap_bundle_way *other)
 {
 	for (size_t i = 0; name && i < AP_COUNT(ways); i++)

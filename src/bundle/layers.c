@@ -14,7 +14,7 @@
 #include "rule/op.h"
 
 #define DIGITS "0123456789"
-#define MOST_DIGITS 9 /* more are no number of a layer */
+#define MOST_DIGITS 9 /* longer numbers are not layers' */
 
 struct finding {
 	struct ap_ctx *ctx;
@@ -22,15 +22,15 @@ struct finding {
 	struct ap_layers *out;
 	size_t len; /* of the family's name */
 	int64_t *number; /* [n] ascending */
-	int32_t *layer; /* [nnode] place in number; -1: in none */
+	int32_t *layer; /* [nnode] index in number; -1: none */
 	int32_t npart;
-	int32_t *home; /* [n] part of the data's order with most of a layer's operators */
+	int32_t *home; /* [n] part, in data order, with most of a layer's operators */
 	const struct ap_again *mark; /* [nnode] */
 };
 
-/* ---- which layers there are, and where they run ---- */
+/* ---- layers, and where they run ---- */
 
-/* The next part of a cell's name that is a number: where it starts; *from: where to go on. NULL: none. */
+/* The next part from *from on of a cell's name that is a number; moves *from behind it; or NULL. */
 static const char *next_number(const char *cell, size_t *from)
 {
 	while (cell[*from]) {
@@ -75,7 +75,7 @@ static void count_families(struct finding *f, const struct ap_node *n, struct fa
 	}
 }
 
-/* The family with the most operators of those that have two members. */
+/* The family with the most operators, of those with two members or more. */
 static void find_family(struct finding *f)
 {
 	const struct ap_graph *g = f->p->graph;
@@ -93,7 +93,7 @@ static void find_family(struct finding *f)
 		f->out->name = ap_arena_strdup(f->ctx->arena, ap_map_key(x.names, best, &f->len));
 }
 
-/* The number of the layer that a node is in; -1: it is in none. */
+/* The number of the layer that a node is in; -1: none. */
 static int64_t number_of(const struct finding *f, const struct ap_node *n)
 {
 	const char *at;
@@ -149,7 +149,7 @@ static const struct ap_scheduler *scheduler_of(const struct ap_plan *p)
 	return p->step->pipe ? p->step->pipe->scheduler : NULL;
 }
 
-/* In the order of the data. */
+/* The node's part, in data order. */
 static int32_t part_of(const struct finding *f, const struct ap_node *n)
 {
 	const struct ap_scheduler *s = scheduler_of(f->p);
@@ -226,9 +226,9 @@ static void count_parts(struct finding *f)
 		f->out->part = part;
 }
 
-/* ---- layers that are recomputed, as a whole or some of their operators ---- */
+/* ---- layers recomputed as a whole or in part ---- */
 
-/* Does a result go to an operator that is not of this layer, by itself or through views? */
+/* Does a result go to an operator outside the layer, directly or through views? */
 static bool leaves(const struct finding *f, const bool *left, ap_id node)
 {
 	const struct ap_graph *g = f->p->graph;
@@ -252,7 +252,7 @@ static bool is_again(const struct finding *f, ap_id node)
 	return f->mark[node].group != AP_NONE;
 }
 
-/* Something is recomputed, and all that is not leaves the layer. */
+/* Layers of which something is recomputed, and all that is not leaves the layer. */
 static bool *full_layers(const struct finding *f)
 {
 	const struct ap_graph *g = f->p->graph;
@@ -270,7 +270,7 @@ static bool *full_layers(const struct finding *f)
 	return full;
 }
 
-/* "attention.softmax": the cell inside the layer and the operator's type, small. In scratch. */
+/* "attention.softmax": the cell inside the layer and the type in lower case. In scratch. */
 static const char *name_inside(const struct finding *f, const struct ap_node *n)
 {
 	const char *rest = n->cell + f->len + 1;
@@ -324,7 +324,7 @@ static void list_again(struct finding *f, const bool *full)
 		else if (!full[f->layer[i]])
 			list_operator(&l, i);
 	}
-	for (ap_id i = 0; l.list.n > 0 && i < g->nnode; i++) { /* names that others of a layer have, too */
+	for (ap_id i = 0; l.list.n > 0 && i < g->nnode; i++) { /* names of others of a layer, too */
 		ap_id key[2];
 
 		if (f->layer[i] < 0 || full[f->layer[i]] || is_again(f, i) ||
@@ -339,7 +339,7 @@ static void list_again(struct finding *f, const bool *full)
 	f->out->again = l.list.v;
 }
 
-/* The arguments of recompute() of all that is recomputed; without any, those of the step. */
+/* The arguments of recompute() of all recomputed operators; if there are none, the step's. */
 static void find_arguments(struct finding *f)
 {
 	const struct ap_again *first = NULL;

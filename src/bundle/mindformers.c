@@ -33,7 +33,7 @@ static void __attribute__((format(printf, 2, 3))) say(struct words *w, const cha
 	va_start(ap, format);
 	ap_str_vaddf(&w->text, format, ap);
 	va_end(ap);
-	/* names may hold whatever JSON can say, but a comment ends with its line */
+	/* names may hold any character, but a comment ends with its line */
 	for (char *s = w->text.s + start; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			*s = '?';
@@ -109,7 +109,7 @@ static void say_unsaid(struct words *w)
 /* ---- MindFormers, YAML ---- */
 
 #define GIB (INT64_C(1) << 30)
-#define AGGREGATION 4 /* gradient_aggregation_group of MindFormers, where it does not matter */
+#define AGGREGATION 4 /* gradient_aggregation_group if it does not matter */
 
 static const char *yes(bool b)
 {
@@ -149,13 +149,12 @@ static void per_part(struct words *w, const int64_t *v)
 	ap_str_addc(&w->text, ']');
 }
 
-/* Micro-batches are those of the pipeline, or accumulated. */
 static bool has_pipeline(const struct words *w)
 {
 	return w->x->hybrid.pp > 1;
 }
 
-/* Copies of MicroBatchInterleaved, where the samples can be dealt to them. */
+/* Copies of MicroBatchInterleaved; 1 if they do not divide the samples. */
 static int64_t copies(const struct words *w)
 {
 	int64_t n = w->b->asked.interleave_num;
@@ -163,7 +162,7 @@ static int64_t copies(const struct words *w)
 	return n > 1 && w->x->hybrid.mbs % n == 0 ? n : 1;
 }
 
-/* Groups of layers whose gradients are exchanged as one: as many as the plan has buckets. */
+/* Groups of layers with one gradient exchange: as many as the plan has buckets. */
 static int64_t aggregation(const struct words *w)
 {
 	int64_t n = 0;
@@ -192,7 +191,7 @@ static void parallel_config(struct words *w)
 		aggregation(w));
 }
 
-/* How an input arrives: the batch dealt to the dp parts, or as the user says. */
+/* How an input arrives: its batch cut by dp, or as the user gives it. */
 static void input_strategy(struct words *w, uint32_t input)
 {
 	const struct ap_tensor *t = &w->p->graph->tensor[w->p->graph->input[input]];
@@ -247,7 +246,7 @@ static void parallel(struct words *w)
 		"    gradient_accumulation_shard: %s\n    parallel_optimizer_threshold: %" PRId64,
 		yes(step->optimizer_sharding), yes(step->optimizer_sharding && step->optimizer_level >= 2),
 		step->shard_threshold_bytes >> 10);
-	if (step->shard_size > 0) /* -1, all, is what it is without */
+	if (step->shard_size > 0) /* -1, all, is the default */
 		line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
 	if (has_pipeline(w))
 		line(w, "  pipeline_config:\n    pipeline_interleave: %s\n    pipeline_scheduler: \"%s\"",
@@ -260,7 +259,7 @@ static void model_config(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	int32_t n = l->nstage * l->nsegment;
-	int64_t *offset = AP_NEW_N(w->ctx->arena, int64_t, n); /* from an even dealing of the layers */
+	int64_t *offset = AP_NEW_N(w->ctx->arena, int64_t, n); /* from an even split of the layers */
 	bool even = true;
 
 	line(w, "model:\n  model_config:");
@@ -298,7 +297,7 @@ static void selected(struct words *w)
 	line(w, any ? "  select_recompute:" : "  select_recompute: False");
 	for (uint32_t i = 0; i < l->nagain; i++) {
 		const struct ap_layer_again *a = &l->again[i];
-		struct ap_str pattern; /* a regular expression of the name in a layer, as a YAML string */
+		struct ap_str pattern; /* regular expression for the name in a layer, as a YAML string */
 		struct ap_jw jw;
 
 		if (a->shared) {
@@ -416,7 +415,7 @@ static void megatron_optimizer(struct words *w)
 		line(w, "--overlap-param-gather");
 }
 
-/* Layers as Megatron draws them: E the table of words, t a layer, L the loss; parts by the data's order. */
+/* Layers in Megatron's notation: E embedding, t a layer, L the loss; parts in data order. */
 static void megatron_layout(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
@@ -435,7 +434,7 @@ static void megatron_pipeline(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	const struct ap_pipe *pipe = w->p->step->pipe;
-	bool even = l->nsegment == 1; /* but for the first stage and the last */
+	bool even = l->nsegment == 1; /* except the first and the last stage */
 	int32_t last = l->nstage - 1;
 
 	if (l->nstage * l->nsegment == 1)
@@ -458,7 +457,7 @@ static void megatron_pipeline(struct words *w)
 		line(w, "--decoder-last-pipeline-num-layers %" PRId64, l->part[last]);
 }
 
-/* The first layers of each part, where these are as many in each. */
+/* Recomputed layers: the first ones of each part, if equally many. */
 static void megatron_full(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
@@ -487,11 +486,11 @@ static void megatron_recompute(struct words *w)
 			"said: %" PRIu32, l->nagain);
 }
 
-/* ---- what each framework can be told, in the order in which it is ---- */
+/* ---- the files of both frameworks ---- */
 
 typedef void part_fn(struct words *w);
 
-/* parts: the last is NULL. */
+/* parts: ended by NULL. */
 static void write_words(struct ap_ctx *ctx, const struct ap_bundle *b, const char *framework,
 	part_fn *const *parts, ap_write_fn *write, void *user)
 {
