@@ -50,9 +50,9 @@ struct ap_bundle_asked { /* requests that no plan depends on; all 0: none */
 	enum ap_bundle_mode mode;
 	const struct ap_route *route; /* used if the plan has none; NULL: row 0 */
 	bool broadcasts_result, broadcasts_parameters, sums_loss, dumps_norms, dumps_device_norms;
-	const char *norm_path; /* NULL: none */
+	const char *norm_path; /* may be NULL */
 	const char *group_mode; /* communi_parallel_mode; NULL: all groups at once */
-	int64_t interleave_num; /* copies of the batch; at most 1: none */
+	int64_t interleave_num; /* copies of the batch; 0 or 1: none */
 	double scale_sense; /* 0 or 1: not scaled */
 	int64_t speed_up[AP_SPEED_UP_COUNT]; /* 0: off */
 };
@@ -70,7 +70,7 @@ struct ap_bundle { /* the source of all files */
 
 struct ap_bundle_file {
 	const char *name; /* in the folder: "settings.json" */
-	const char *text; /* one line: what it is for */
+	const char *text; /* one line: its purpose */
 	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
 	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
 };
@@ -83,7 +83,7 @@ const struct ap_bundle_file *ap_bundle_file_at(size_t i);
  * sizes or hashes, is not a complete bundle. Names are of files in the folder, each once.
  */
 #define AP_BUNDLE_MANIFEST "manifest.json"
-#define AP_BUNDLE_PLAN "plan.json" /* whose hash it has apart */
+#define AP_BUNDLE_PLAN "plan.json" /* has its hash separately */
 struct ap_bundle_manifest {
 	uint32_t npart;
 	const struct ap_bundle_part *part;
@@ -91,11 +91,11 @@ struct ap_bundle_manifest {
 enum ap_status ap_bundle_manifest_read(struct ap_ctx *ctx, const struct ap_json *doc,
 	struct ap_bundle_manifest *out);
 
-#define AP_BUNDLE_LOCK ".autopar-plan.lock" /* in the folder while a run is at work on it */
+#define AP_BUNDLE_LOCK ".autopar-plan.lock" /* in the folder during a run */
 
-#define AP_BUNDLE_CACHE "__pycache__" /* where Python keeps what it makes of apply_plan.py */
+#define AP_BUNDLE_CACHE "__pycache__" /* Python's cache of apply_plan.py */
 
-#define AP_BUNDLE_STAGES "stages" /* the folder of the stage files, in it */
+#define AP_BUNDLE_STAGES "stages" /* subfolder of stage files */
 
 /* A file of every bundle, and its first text: they identify a folder that holds a bundle. */
 #define AP_BUNDLE_README "README.txt"

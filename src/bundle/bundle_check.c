@@ -62,7 +62,7 @@ static bool has_flag(struct checking *c, const struct ap_jv *obj, const char *ke
 }
 
 static const struct {
-	const char *name; /* in "type", and as Python calls it */
+	const char *name; /* in "type"; Python's name */
 	enum ap_jtype type;
 } argument_types[] = {
 	{"none", AP_JNULL}, {"bool", AP_JBOOL}, {"int", AP_JNUMBER}, {"str", AP_JSTRING},

@@ -24,10 +24,10 @@ ap_bundle_check_fn ap_bundle_check_recompute;
 /* {"shards", "not_applicable"}: arrays of calls, whose strategies are arrays of arrays of parts. */
 ap_bundle_check_fn ap_bundle_check_shard;
 
-/* {switch: true}, or a level: what transformer_opt() reads. */
+/* {switch: true} or {switch: level}, for transformer_opt(). */
 ap_bundle_check_fn ap_bundle_check_switches;
 
-/* Chrome's JSON: {"traceEvents": [{"ph": "X", "name", "pid", "ts", "dur", ..}, ..], ..} */
+/* Chrome's trace JSON: {"traceEvents": [{"ph": "X", "name", "pid", "ts", "dur", ..}, ..], ..} */
 ap_bundle_check_fn ap_bundle_check_trace;
 
 #endif

@@ -15,7 +15,7 @@
 
 /* ---- recompute() of cells and primitives ---- */
 
-enum call { LEFT, RECOMPUTED, KEPT }; /* nothing; recompute(True); recompute(False) */
+enum call { LEFT, RECOMPUTED, KEPT }; /* no call; recompute(True); recompute(False) */
 
 struct calls {
 	const struct ap_graph *g;

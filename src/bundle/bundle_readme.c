@@ -345,7 +345,7 @@ static void add_differences(struct readme *r)
 		"\nplan.json, \"route\", lists them all. The plan is priced as it runs.\n");
 }
 
-/* For frameworks that know only degrees of parallelism. */
+/* For frameworks that only know degrees of parallelism. */
 static void add_expert(struct readme *r)
 {
 	const struct ap_expert *x = r->b->expert;
@@ -372,7 +372,7 @@ static void add_expert(struct readme *r)
 			"this route to decide.\n");
 }
 
-/* Does it hold strategies that this way into the executor does not load? */
+/* Does the file hold strategies that the executor does not load in this mode? */
 static bool is_idle(const struct readme *r, const char *file)
 {
 	bool strategies = !strcmp(file, AP_BUNDLE_CKPT) || !strcmp(file, AP_BUNDLE_OPERATORS);

@@ -15,7 +15,7 @@
 #define NN "mindspore.parallel.nn"
 #define OLD_NN "mindspore.nn"
 
-/* ---- switches, which transformer_opt() and ascend_config read from a file of their own ---- */
+/* ---- switches, read by transformer_opt() and ascend_config from a separate file ---- */
 
 static const struct {
 	const char *name;
@@ -53,7 +53,7 @@ void ap_bundle_write_speed_up(struct ap_ctx *ctx, const struct ap_bundle *b, ap_
 	ap_jw_finish(&w);
 }
 
-/* ---- what of a plan the calls depend on ---- */
+/* ---- facts of a plan that calls depend on ---- */
 
 enum fact {
 	NEVER,
@@ -138,7 +138,7 @@ static void find_facts(const struct ap_bundle *b, bool is[FACT_COUNT])
 	is[SPEEDS_UP] = ap_bundle_speeds_up(b);
 }
 
-/* ---- values that are more than a fact or a text ---- */
+/* ---- values other than facts and texts ---- */
 
 static void device_num(const struct ap_bundle *b, struct ap_jw *w)
 {
@@ -351,7 +351,7 @@ static void fusion_index(const struct ap_bundle *b, struct ap_jw *w)
 
 /* ---- the calls ---- */
 
-struct call { /* a row of the file */
+struct call { /* a row of the table */
 	const char *api, *name;
 	const char *type; /* of the argument; "none": no argument; "kwargs": named ones */
 	enum fact wanted;

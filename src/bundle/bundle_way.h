@@ -11,7 +11,7 @@
 struct ap_bundle_way {
 	const char *name; /* of the route, or of a parallel mode that has no route */
 	const char *mode; /* parallel_mode of set_auto_parallel_context; NULL: not MindSpore */
-	const char *search; /* its search_mode; NULL: none */
+	const char *search; /* its search_mode, or NULL */
 	const char *of_class; /* parallel_mode of AutoParallel; NULL: not in the class */
 	const char *file; /* of the bundle, with the strategies; NULL: none */
 	const char *honours; /* lines on what is taken from where */

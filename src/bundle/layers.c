@@ -55,7 +55,7 @@ struct family {
 
 struct families {
 	struct ap_map *names, *members;
-	AP_VEC(struct family) all; /* by names */
+	AP_VEC(struct family) all; /* by name */
 };
 
 static void count_families(struct finding *f, const struct ap_node *n, struct families *x)
@@ -180,7 +180,7 @@ static void find_homes(struct finding *f)
 	for (uint32_t k = 0; k < f->out->n; k++, count += npart) {
 		uint32_t used = 0;
 
-		/* the first of the parts with most of its operators */
+		/* on ties, the first part */
 		for (int32_t i = 0; i < f->npart; i++) {
 			used += count[i] > 0;
 			f->home[k] = count[i] > count[f->home[k]] ? i : f->home[k];
@@ -287,7 +287,7 @@ static const char *name_inside(const struct finding *f, const struct ap_node *n)
 
 struct listing {
 	struct finding *f;
-	struct ap_map *names, *seen; /* names inside layers; those of each layer */
+	struct ap_map *names, *seen; /* names inside layers; in each layer */
 	AP_VEC(struct ap_layer_again) list;
 	AP_VEC(int64_t *) part;
 };

@@ -12,7 +12,7 @@
 struct ap_layer_again { /* an operator recomputed in layers that are not recomputed as a whole */
 	const char *name; /* in its layer: "attention.softmax" */
 	bool shared; /* some layer has another of this name that is not recomputed */
-	const int64_t *part; /* layers of each part */
+	const int64_t *part; /* layers per part */
 };
 
 struct ap_layers {
@@ -22,15 +22,15 @@ struct ap_layers {
 	const int64_t *part; /* layers of each part; NULL: unknown */
 	const char *why; /* it is unknown */
 	uint32_t nsplit; /* layers with operators in several parts */
-	int64_t first_split; /* the number of the first of them */
+	int64_t first_split; /* number of the first */
 	uint32_t noutside; /* operators of no layer in other parts than the first and the last */
-	const char *first_outside; /* the name of the first of them */
+	const char *first_outside; /* name of the first */
 	uint32_t nfull; /* layers recomputed as a whole, except results that leave them */
-	const int64_t *full; /* such layers of each part */
-	bool full_first; /* in each part they come before the others */
+	const int64_t *full; /* such layers per part */
+	bool full_first; /* in each part, they come first */
 	uint32_t nagain;
 	const struct ap_layer_again *again; /* [nagain] in the graph's order */
-	uint32_t nagain_outside; /* operators of no layer that are recomputed */
+	uint32_t nagain_outside; /* recomputed operators outside layers */
 	bool keep_comm, regather, slice; /* of what is recomputed; if nothing is, of the step */
 	bool mixed; /* operators differ in these */
 };
@@ -38,7 +38,7 @@ struct ap_layers {
 /* O(operators * numbers in a cell's name). All in the run arena. */
 void ap_layers_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_layers *out);
 
-/* Is a count the same in all parts? */
+/* Is the count equal in all parts? */
 bool ap_layers_even(const struct ap_layers *l, const int64_t *part);
 
 #endif

@@ -133,7 +133,7 @@ static void list(struct words *w, const int64_t *v, int32_t n)
 	ap_str_addc(&w->text, ']');
 }
 
-/* A number for each stage, or for each stage of each segment. */
+/* Writes a number per stage, or per segment and stage. */
 static void per_part(struct words *w, const int64_t *v)
 {
 	const struct ap_layers *l = &w->layers;
@@ -225,7 +225,7 @@ static void dataset(struct words *w)
 	line(w, "]");
 }
 
-/* MindSpore's name of a scheduler: interleaved is 1f1b with segments. */
+/* MindSpore's scheduler name: interleaved is 1f1b with segments. */
 static const char *scheduler(const struct words *w)
 {
 	const struct ap_pipe *pipe = w->p->step->pipe;

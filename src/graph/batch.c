@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which dimensions carry the batch, and at what place. It starts at batch_dim of the inputs and follows
- * the factors of the bound rules: from a dimension to the factor that its place is in, and from a factor
- * to all dimensions that it is part of; through views as the elements follow one another. It also goes
- * back to what an operator combines with the batch: labels are of the batch, whether the file says so or
- * not. Parameters and constants never carry it.
- */
+/* Finds the dimensions that carry the batch, and its place in them. Starts at batch_dim of the
+ * inputs and follows the factors of the bound rules: from a dimension to the factor that contains
+ * the place, and from a factor to all its dimensions; through views in element order. Also goes
+ * back to what an operator combines with the batch: labels are of the batch, even if the file does
+ * not mark them. Parameters and constants never carry it. */
 #include "graph/batch.h"
 
 #include <inttypes.h>
@@ -14,13 +12,13 @@
 #include "base/arena.h"
 #include "rule/legal.h"
 
-enum { MOST_PASSES = 8 }; /* there and back; one is enough but for the oddest graphs */
+enum { MOST_PASSES = 8 }; /* there and back; one suffices for all but the oddest graphs */
 
-/* What an operator's factors carry. */
+/* The batch in an operator's factors. */
 struct carried {
-	int64_t outer[AP_MAX_FACTOR]; /* place of the batch in a factor, as in ap_tensor; 0 none */
-	uint32_t factors;             /* those that carry it; mixed ones may be among them */
-	bool clash;                   /* one carries it at two places */
+	int64_t outer[AP_MAX_FACTOR]; /* place of the batch in a factor, as in ap_tensor; 0: none */
+	uint32_t factors;             /* mask of factors with the batch, possibly mixed ones */
+	bool clash;                   /* a factor has it at two places */
 };
 
 static bool is_view(const struct ap_raw_node *n)
@@ -47,11 +45,9 @@ static bool mark(struct ap_tensor *t, uint8_t dim, int64_t outer)
 	return true;
 }
 
-/*
- * Is place `outer` within a part of this length, of which there are `before`? Then *inside is the place
- * in the part, 0 where it falls between its elements. A part of one element holds no place, but that of
- * a batch of one sample.
- */
+/* Is place `outer` within a part of this length, after `before` parts? If so, *inside: the place in
+ * the part, 0 if it is between elements. A part of one element holds no place unless the batch has
+ * one sample. */
 static bool is_within(const struct ap_load *l, int64_t outer, int64_t before, int64_t length,
 	int64_t *inside)
 {
@@ -61,7 +57,7 @@ static bool is_within(const struct ap_load *l, int64_t outer, int64_t before, in
 	return true;
 }
 
-/* The factor of a dimension that a place is in, and the place in it; -1 where there is none. */
+/* The factor of a dimension that contains a place, and the place in it; -1 if none does. */
 static int factor_at(const struct ap_load *l, const struct ap_bound *b, const struct ap_dim *dim,
 	int64_t outer, int64_t *inside)
 {
@@ -94,7 +90,7 @@ static void carry(const struct ap_load *l, const struct ap_bound *b, const struc
 	}
 }
 
-/* What the marks of all its tensors are on. */
+/* Collects the batch marks of an operator's tensors in its factors. */
 static struct carried carried_by(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
@@ -117,7 +113,8 @@ static uint32_t factors_with(const struct ap_bound *b, uint8_t flag)
 	return mask;
 }
 
-/* Place of the batch in a dimension by its factors; 0 none, and *n how many of them carry it. */
+/* Place of the batch in a dimension, from its factors; 0 if none. *n: number of factors that carry
+ * it. */
 static int64_t place_in(const struct ap_bound *b, const struct ap_dim *dim, const struct carried *c,
 	uint32_t factors, int *n)
 {
@@ -148,7 +145,7 @@ static bool mark_tensor(struct ap_tensor *t, const struct ap_bound *b, const str
 	return changed;
 }
 
-/* The dimension of t that a place among all elements is in; -1 where there is none. */
+/* The dimension of t that contains a place among all elements; -1 if none does. */
 static int dim_at(const struct ap_load *l, const struct ap_operand *t, int64_t outer, int64_t *inside)
 {
 	int64_t before = 1;
@@ -161,7 +158,7 @@ static int dim_at(const struct ap_load *l, const struct ap_operand *t, int64_t o
 	return -1;
 }
 
-/* The place of dimension d's batch among all elements of t. */
+/* Place of dimension d's batch among all elements of t. */
 static int64_t flat_place(const struct ap_tensor *t, const struct ap_operand *o, uint8_t d)
 {
 	int64_t place = t->batch_outer[d];
@@ -185,7 +182,7 @@ static bool mark_through(const struct ap_load *l, const struct ap_tensor *from,
 	return changed;
 }
 
-/* Spreads marks among the operator's operands and results; true when one was new. */
+/* Spreads marks among operands and results of an operator; true if one is new. */
 static bool mark_node(struct ap_load *l, struct ap_raw_node *n)
 {
 	struct ap_bound *b = &n->n.bound;
@@ -205,7 +202,8 @@ static bool mark_node(struct ap_load *l, struct ap_raw_node *n)
 		if (factors >> f & 1)
 			b->factor[f].flags |= AP_FACTOR_BATCH;
 		else if (c.factors >> f & 1)
-			b->factor[f].flags |= AP_FACTOR_FROZEN; /* its length is not the batch's */
+			b->factor[f].flags |= AP_FACTOR_FROZEN; /* its length does not scale with
+					the batch */
 	for (uint16_t k = 0; k < b->nin; k++)
 		changed |= mark_tensor(operand(l, n, k), b, &b->in[k], &c, factors);
 	for (uint16_t k = 0; k < b->nout; k++)
@@ -221,7 +219,7 @@ static void say_mixed(struct ap_load *l, const struct ap_raw_node *n, const char
 		tensor ? ap_load_name(l, tensor) : "");
 }
 
-/* Is the batch in a dimension of t that no factor of the operator is in? */
+/* Is the batch in a dimension of t that is in no factor? */
 static bool is_lost(const struct ap_load *l, const struct ap_bound *b, const struct ap_operand *o,
 	const struct ap_tensor *t)
 {
@@ -234,7 +232,7 @@ static bool is_lost(const struct ap_load *l, const struct ap_bound *b, const str
 	return false;
 }
 
-/* Does a dimension of t carry the batch by the factors, but not by its mark, or twice? */
+/* Does a dimension of t carry the batch by its factors but not by its mark, or twice? */
 static bool is_at_odds(const struct ap_bound *b, const struct ap_operand *o, const struct ap_tensor *t,
 	const struct carried *c, uint32_t factors)
 {
@@ -248,7 +246,7 @@ static bool is_at_odds(const struct ap_bound *b, const struct ap_operand *o, con
 	return false;
 }
 
-/* Where a micro-batch would not compute what the whole batch does. */
+/* Reports if micro-batches would not compute the same as the whole batch. */
 static void judge_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
@@ -285,7 +283,7 @@ static bool say_undivided(struct ap_load *l, const struct ap_raw_node *n, int64_
 	return false;
 }
 
-/* Is there a whole number of elements for each micro-batch in every dimension of the batch? */
+/* Does every batch dimension split into whole elements per micro-batch? */
 static bool divides_tensor(struct ap_load *l, const struct ap_raw_node *n, const struct ap_tensor *t)
 {
 	for (uint8_t d = 0; d < t->shape.rank; d++)
@@ -295,7 +293,7 @@ static bool divides_tensor(struct ap_load *l, const struct ap_raw_node *n, const
 	return true;
 }
 
-/* Does what a view makes of a micro-batch lie in one dimension? */
+/* Is a view's result of a micro-batch in one dimension? */
 static bool divides_view(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_operand *a = &n->n.bound.in[0], *b = &n->n.bound.out[0];
@@ -312,7 +310,7 @@ static bool divides_view(struct ap_load *l, const struct ap_raw_node *n)
 	return true;
 }
 
-/* Can the operator run on a micro-batch? What is said of the first that cannot holds for those behind. */
+/* Can the operator run on a micro-batch? The first that cannot is reported, not its successors. */
 static bool divides_node(struct ap_load *l, const struct ap_raw_node *n)
 {
 	const struct ap_bound *b = &n->n.bound;
@@ -352,8 +350,8 @@ void ap_load_judge_batch(struct ap_load *l)
 		bool sample = false, all = false;
 
 		judge_node(l, &l->nodes.v[l->order[i]]);
-		/* Where what was made of all samples meets them again; of_all: tensors without the
-		 * batch that were. */
+		/* find where results of all samples are combined with samples; of_all: tensors
+		 * without the batch that were made from it */
 		n = &l->nodes.v[l->order[i]];
 		for (uint16_t k = 0; k < n->n.bound.nin; k++) {
 			sample |= operand(l, n, k)->batch != 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dimensions carry the batch. */
+/* Finds the dimensions that carry the batch. */
 #ifndef AP_GRAPH_BATCH_H
 #define AP_GRAPH_BATCH_H
 
 #include "graph/load.h"
 
-/* Which dimensions and factors carry the batch. */
+/* Marks dimensions and factors that carry the batch. */
 void ap_load_mark_batch(struct ap_load *l);
 
-/* Notes where a micro-batch would not compute what the whole batch does. */
+/* Adds notes if micro-batches would not compute the same as the whole batch. */
 void ap_load_judge_batch(struct ap_load *l);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators bound to their rules, in topological order: every shape is known when it is needed. */
+/* Binds operators to rules in topological order, so that operands' shapes are known. */
 #include "graph/bind.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static void key_shapes(struct ap_str *key, const struct ap_shape *s, uint16_t n)
 	}
 }
 
-/* All that a binding depends on, as bytes. In scratch. */
+/* All that a binding depends on, as bytes in scratch. */
 static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
 {
 	struct ap_str key;
@@ -62,8 +62,8 @@ static struct ap_str key_of(struct ap_load *l, const struct ap_bind_in *want)
 	return key;
 }
 
-/* Binds node n to the shapes that its operands have now. Equal operators are bound once; what the rule makes
- * of their tensors is shared. O(1) in the size of the graph. */
+/* Binds node n to its operands' current shapes. Equal operators are bound once and share the rule's
+ * results. O(1) in the size of the graph. */
 static enum ap_status bind(struct ap_load *l, struct ap_raw_node *n, struct ap_bind_fault *fault)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -116,7 +116,7 @@ static bool same_shape(const struct ap_shape *s, const struct ap_operand *o)
 	return s->rank == o->rank && memcmp(s->dim, o->size, o->rank * sizeof *o->size) == 0;
 }
 
-/* A result that is kept for the backward pass though the file does not name it. */
+/* Adds a result, unnamed in the file, that is kept for the backward pass. */
 static ap_id add_hidden(struct ap_load *l, ap_id node, uint32_t result)
 {
 	const char *owner = l->nodes.v[node].n.name;
@@ -195,7 +195,7 @@ void ap_load_bind(struct ap_load *l)
 	}
 }
 
-/* Extents that carry the batch, times batch / l->batch. */
+/* Multiplies batch extents by batch / l->batch. */
 static bool scale(const struct ap_load *l, struct ap_shape *s, uint8_t mask, int64_t batch)
 {
 	for (uint8_t i = 0; i < s->rank; i++) {
@@ -210,11 +210,11 @@ static bool scale(const struct ap_load *l, struct ap_shape *s, uint8_t mask, int
 	return true;
 }
 
-/* Lists of which an element that belongs to a dimension of the batch grows with it. */
+/* Attributes with an entry per dimension, which scales if the dimension is of the batch. */
 static const struct {
 	const char *name;
-	enum { OF_OPERAND, OF_RESULT, OF_GROWTH } of; /* the first one's dimensions; those of the
-						       * result that the operand does not have */
+	enum { OF_OPERAND, OF_RESULT, OF_GROWTH } of; /* dimensions of operand 0; of the result;
+			of the result without the operand's */
 } batch_lists[] = {
 	{"shape", OF_RESULT},
 	{"size", OF_RESULT},

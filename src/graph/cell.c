@@ -17,7 +17,7 @@ static const char *next_part(const char *part)
 	return slash ? slash + 1 : NULL;
 }
 
-/* Is a part of a scope, attribute-Class, a cell that is put around the network that a user hands over? */
+/* Is a part of a scope, attribute-Class, a wrapper cell of the user's network? */
 static bool wraps(const char *part)
 {
 	static const char *const classes[] = {"_VirtualDatasetCell", "AutoParallel", "PipelineCell",
@@ -33,7 +33,7 @@ static bool wraps(const char *part)
 	return false;
 }
 
-/* Behind the outermost network, and what is put around it; the operator, where nothing else is there. */
+/* Skips the outermost network and its wrappers; the operator if nothing else is left. */
 static const char *inside(const char *part)
 {
 	bool more = true;
@@ -45,11 +45,9 @@ static const char *inside(const char *part)
 	return part;
 }
 
-/*
- * "Default/network-WithLossCell/_backbone-Network/layer1-Dense/MatMul-op0": every part but the last
- * (the operator) is a cell, as attribute-Class; Default and the outermost network are not part of
- * parameter names, nor of this, nor is what trains it.
- */
+/* The cells of a scope: "Default/network-WithLossCell/_backbone-Network/layer1-Dense/MatMul-op0".
+ * Each part but the last (the operator) is a cell, attribute-Class; Default, the outermost network
+ * and training wrappers are left out, as in parameter names. */
 const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope)
 {
 	const char *part = scope;
@@ -66,7 +64,7 @@ const char *ap_graph_cell(struct ap_ctx *ctx, const char *scope)
 	return cell.s;
 }
 
-/* Length of the cell around the one that these characters name; 0: there is none. */
+/* Length of the cell around the named one; 0 if there is none. */
 static size_t around(const char *cell, size_t len)
 {
 	while (len > 0 && cell[len - 1] != '.')
@@ -101,7 +99,7 @@ ap_id ap_cell_around(const struct ap_map *named, const char *cell)
 	return find(named, cell, around(cell, strlen(cell)));
 }
 
-/* Mostly it is a wrapping cell that was forgotten, or that is not there. */
+/* The usual mistake is a wrapper cell too many or too few. */
 static bool ends_with(const char *cell, const char *name)
 {
 	size_t n = strlen(cell), k = strlen(name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the graph as it was read, before any operator is bound. */
+/* Checks of the graph as read, before binding. */
 #include "graph/check.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static ap_id producer(const struct ap_load *l, const struct ap_raw_node *n, uint
 	return n->in[k] == AP_NONE ? AP_NONE : l->tensors.v[n->in[k]].t.producer;
 }
 
-/* Also makes the table of names. */
+/* Also indexes tensors by name. */
 static void check_tensor_unique(struct ap_load *l)
 {
 	l->by_name = AP_NEW_N(l->ctx->arena, ap_id, l->tensors.n);
@@ -93,8 +93,8 @@ static void check_shape_size(struct ap_load *l)
 	}
 }
 
-/* The batch is the shortest of the inputs' batch dimensions; the others hold a whole number of
- * elements for each sample (batch and sequence in one dimension). */
+/* The batch is the shortest of the inputs' batch dimensions; the others must be multiples of it
+ * (batch and sequence in one dimension). */
 static void check_batch_dim(struct ap_load *l)
 {
 	for (size_t i = 0; i < l->tensors.n; i++) {
@@ -204,9 +204,10 @@ static void check_output_known(struct ap_load *l)
 				"no tensor \"%s\"", ap_load_name(l, ap_jv_str(l->outputs.v[i])));
 }
 
-#define MAX_GRAPH_BYTES (INT64_C(1) << 57) /* states, copies and what waits in a pipeline add up below 2^63 */
+#define MAX_GRAPH_BYTES (INT64_C(1) << 57) /* with states, copies and pipeline buffers, sums stay
+		below 2^63 */
 
-/* A tensor counts once, and once more for every operator that reads it and may hold a copy. */
+/* A tensor counts once, plus once per operator that reads it and may hold a copy. */
 static void check_graph_size(struct ap_load *l)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
@@ -271,7 +272,7 @@ static void check_operator_unused(struct ap_load *l)
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	bool *used = mark_used(l), *reached = AP_NEW_N(l->ctx->scratch, bool, l->nodes.n);
 
-	for (size_t i = l->nodes.n; i-- > 0;) { /* what leads to an output */
+	for (size_t i = l->nodes.n; i-- > 0;) { /* mark what outputs depend on */
 		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
 
 		for (uint16_t k = 0; k < n->nout; k++)
@@ -291,7 +292,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Bytes above ASCII are letters of other alphabets, which names in Python may have. */
+/* Bytes above ASCII are letters, which Python names may contain. */
 static bool is_letter(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
@@ -301,7 +302,7 @@ bool ap_instance_is_path(const char *instance)
 {
 	const char *p = instance;
 
-	for (;; p++) { /* a name, or behind another one an index */
+	for (;; p++) { /* a name or, after one, an index */
 		if (is_letter(*p))
 			while (is_letter(*p) || is_digit(*p))
 				p++;
@@ -366,7 +367,7 @@ static void check_instance_shared(struct ap_load *l)
 	ap_arena_release(l->ctx->scratch, scratch);
 }
 
-/* Shape that vector k of a strategy is about; NULL: an empty vector is due. */
+/* The operand that vector k of a strategy cuts; NULL: the vector must be empty. */
 static const struct ap_operand *strategy_operand(const struct ap_bound *b, uint32_t k)
 {
 	char letter;
@@ -379,7 +380,7 @@ static const struct ap_operand *strategy_operand(const struct ap_bound *b, uint3
 	return letter >= 'o' ? &b->out[letter - 'o'] : &b->in[letter - 'a'];
 }
 
-/* "input 1 ("w")", "result 0": what vector k of a strategy is about. */
+/* "input 1 ("w")" or "result 0": the tensor that vector k of a strategy cuts. */
 static const char *vector_text(struct ap_load *l, const struct ap_node *n, const struct ap_operand *o)
 {
 	const struct ap_bound *b = &n->bound;
@@ -397,7 +398,7 @@ static bool is_bound(const struct ap_raw_node *n)
 	return n->n.bound.row != NULL;
 }
 
-/* Vector k of a pin has a number for each dimension of o (NULL: none). */
+/* Checks that vector k of a pin has a number per dimension of o (NULL: none). */
 static void vector_length(struct ap_load *l, const struct ap_raw_node *n, const struct ap_jv *at,
 	const struct ap_pin *pin, uint32_t k, const struct ap_operand *o)
 {
@@ -477,7 +478,7 @@ static void check_pin_value(struct ap_load *l)
 	}
 }
 
-/* Parts per factor that in_strategy says, of factors that make up a dimension of their own. */
+/* Parts per factor given by in_strategy, for factors that are a whole dimension. */
 static void pinned_counts(const struct ap_node *n, int64_t count[AP_MAX_FACTOR])
 {
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
@@ -491,7 +492,7 @@ static void pinned_counts(const struct ap_node *n, int64_t count[AP_MAX_FACTOR])
 		}
 }
 
-/* The result's parts by in_strategy, the partial sums not dealt. */
+/* Parts of the result by in_strategy, if partial sums are not dealt. */
 static void summed_cut(const struct ap_node *n, const int64_t *count, int64_t cut[AP_MAX_RANK])
 {
 	const struct ap_operand *o = &n->bound.out[0];
@@ -591,16 +592,16 @@ static void check_pin_view(struct ap_load *l)
 }
 
 enum { NAMES_TOLD = 10 };
-#define BFS_BUDGET (INT64_C(1) << 24) /* edges visited in search of the shortest cycle */
+#define BFS_BUDGET (INT64_C(1) << 24) /* edges visited to find the shortest cycle */
 
-/* Producer -> consumer, compressed: successors of v are edge[first[v] .. first[v + 1]). */
+/* Edges from producers to consumers: successors of v are edge[first[v] .. first[v + 1]). */
 struct successors {
 	uint32_t n;
 	uint32_t *first;
 	ap_id *edge;
 };
 
-/* Every slot that reads counts once. Edges of one producer ascend by consumer. O(nodes + slots). */
+/* Each operand slot is an edge; those of a producer ascend by consumer. O(nodes + slots). */
 static struct successors make_successors(struct ap_load *l)
 {
 	struct successors s = {.n = (uint32_t)l->nodes.n};
@@ -662,8 +663,8 @@ static ap_id heap_pop(struct heap *h)
 	}
 }
 
-/* Fills order; returns how many could be placed. waits[v]: operands of v not yet produced, 0 for
- * all that were placed. O((nodes + slots) log nodes). */
+/* Fills order (Kahn's algorithm); returns the number of nodes placed. waits[v]: operands of v not
+ * yet produced, 0 for placed nodes. O((nodes + slots) log nodes). */
 static uint32_t kahn(struct ap_load *l, const struct successors *s, uint32_t *waits, ap_id *order)
 {
 	struct heap ready = {AP_NEW_N(l->ctx->scratch, ap_id, s->n), 0};
@@ -688,12 +689,12 @@ static uint32_t kahn(struct ap_load *l, const struct successors *s, uint32_t *wa
 struct search {
 	const struct successors *s;
 	const uint32_t *waits; /* 0: not on any cycle */
-	ap_id *queue, *from; /* from: predecessor on the way from the start */
-	uint32_t *seen; /* start + 1 of the search that came by last */
+	ap_id *queue, *from; /* from: predecessor on the path from the start */
+	uint32_t *seen; /* start + 1 of the last search that reached it */
 	int64_t budget;
 };
 
-/* Length of the shortest cycle through start, shorter than most; 0 when there is none. */
+/* Length of the shortest cycle through start, if shorter than most; else 0. */
 static uint32_t cycle_through(struct search *q, ap_id start, uint32_t most)
 {
 	uint32_t head = 0, tail = 0, depth = 1, level_end = 1;
@@ -724,7 +725,7 @@ static uint32_t cycle_through(struct search *q, ap_id start, uint32_t most)
 	return 0;
 }
 
-/* Shortest cycle, as long as the budget lasts. cycle[0] is where the search began. */
+/* Finds the shortest cycle within the budget; cycle[0] is the start of the search. */
 static uint32_t find_cycle(struct ap_load *l, const struct successors *s, const uint32_t *waits,
 	ap_id *cycle)
 {
@@ -739,7 +740,7 @@ static uint32_t find_cycle(struct ap_load *l, const struct successors *s, const 
 		if (n == 0)
 			continue;
 		best = n;
-		cycle[0] = v; /* where it ends, and so begins */
+		cycle[0] = v; /* the last node, and so the first */
 		for (uint32_t i = n; i-- > 0;)
 			cycle[i] = q.from[cycle[(i + 1) % n]];
 	}
@@ -806,7 +807,7 @@ static void check_cell_known(struct ap_load *l)
 }
 
 static const struct {
-	uint64_t needs; /* checks that must not have failed */
+	uint64_t needs; /* mask of checks that must not have failed */
 	void (*run)(struct ap_load *l);
 } checks[] = {
 #define CHECK(id, name, level, needs, run, text) {needs, run},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what was read and bound to the immutable graph. */
+/* Makes the immutable graph from what was read and bound. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct finish {
 	struct ap_graph *g;
 	struct ap_tensor *tensor;
 	struct ap_node *node;
-	ap_id *id; /* new id of a tensor: file order, then results by topological order */
+	ap_id *id; /* new id of a tensor: file order, then results in topological order */
 };
 
 static void place(struct finish *f, ap_id old)
@@ -38,8 +38,8 @@ static const ap_id *renumber(struct finish *f, const ap_id *old, uint32_t n)
 	return v;
 }
 
-/* The parameter that names an operator in a checkpoint: the first trainable one among its operands,
- * seen through Cast, as MindSpore looks for it. */
+/* The parameter that names an operator in a checkpoint: its first trainable one, looking through
+ * Cast, as MindSpore does. */
 static ap_id first_param(const struct finish *f, const struct ap_node *n)
 {
 	for (uint16_t k = 0; k < n->bound.nin; k++) {
@@ -95,7 +95,7 @@ static void place_ends(struct finish *f)
 			ap_load_name(l, f->tensor[output[0]].name));
 }
 
-/* The immutable graph. */
+/* Makes the immutable graph. */
 static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 {
 	struct ap_arena *a = l->ctx->arena;
@@ -150,13 +150,13 @@ enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, cons
 {
 	struct ap_load l = {.ctx = ctx, .doc = doc, .params = params, .name = "", .optimizer = ""};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	size_t errors = ap_diag_count(ctx->diag, AP_ERROR); /* before this graph */
+	size_t errors = ap_diag_count(ctx->diag, AP_ERROR); /* errors before this graph */
 
 	l.names = ap_map_create(ctx->arena);
 	l.bound_ids = ap_map_create(ctx->arena);
 	if (ap_load_read(&l)) {
-		/* What was read is judged as a whole first, then operator by operator in order.
-		 * What seems unused may be so through an error, so that is told where there are none. */
+		/* checks the whole, then each operator in order; unused tensors only if there is no
+		 * error, which might be the cause */
 		ap_load_check(&l, AP_CHECK_GRAPH_EMPTY, AP_CHECK_EDGE_CYCLE);
 		if (l.order)
 			ap_load_bind(&l);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The operator graph, autopar-graph/1 (contract section 3): flat arrays indexed by ids; immutable
- * once loaded. Operators are kept in a topological order that does not depend on the file's order
- * of operators beyond ties (Kahn's algorithm, smallest file index first).
- */
+/* The operator graph, autopar-graph/1 (contract section 3): flat arrays indexed by ids; immutable
+ * once loaded. Operators are in a topological order that depends on the file's order only in ties
+ * (Kahn's algorithm, smallest file index first). */
 #ifndef AP_GRAPH_GRAPH_H
 #define AP_GRAPH_GRAPH_H
 
@@ -20,25 +18,23 @@ struct ap_use { /* one operand slot that reads a tensor */
 struct ap_tensor {
 	const char *name;
 	enum ap_tensor_kind kind;
-	struct ap_shape shape; /* of the whole step, in the type in which it is stored */
-	enum ap_dtype read_as; /* of a parameter: what operators see, each with a cast of its own;
-	                        * AP_DTYPE_COUNT: as it is stored */
-	uint8_t batch; /* mask of dimensions that carry the batch */
-	int64_t batch_outer[AP_MAX_RANK]; /* of such a dimension its place: so many parts of the
-	                                     dimension are before that of the batch. 1: it is the
-	                                     outermost, as in [batch * tokens]; tokens in [tokens *
-	                                     batch] */
+	struct ap_shape shape; /* of the whole step, in its stored type */
+	enum ap_dtype read_as; /* type in which operators read a parameter, each with its own
+			cast; AP_DTYPE_COUNT: as stored */
+	uint8_t batch; /* mask of batch dimensions */
+	int64_t batch_outer[AP_MAX_RANK]; /* place of the batch in such a dimension: number of
+			parts before it. 1: outermost, as in [batch * tokens]; tokens in [tokens
+			* batch] */
 	bool needs_grad; /* trainable parameter, or activation on a path from one to the loss */
-	bool trainable, layerwise_parallel, parallel_optimizer; /* parameters */
-	int32_t comm_fusion; /* -1 not given */
-	ap_id producer; /* node; AP_NONE unless ACT */
-	uint32_t result; /* which result of the producer */
+	bool trainable, layerwise_parallel, parallel_optimizer; /* of parameters */
+	int32_t comm_fusion; /* -1: not given */
+	ap_id producer; /* AP_NONE unless ACT */
+	uint32_t result; /* index among the producer's results */
 	uint32_t nuse;
 	const struct ap_use *use; /* ascending (node, operand) */
-	struct ap_use owner; /* the use that stands for all where something is counted once: of those
-	                        that give a gradient, or else of all, the one nearest to the inputs,
-	                        then by name; a Send only where nobody else can; node AP_NONE without
-	                        uses */
+	struct ap_use owner; /* the use that counts where only one may: among those with a
+			gradient, if any, the nearest to the inputs, then by name; a Send only if
+			there is no other; node AP_NONE if unused */
 };
 
 struct ap_pin { /* in_strategy: one vector per strategy operand */
@@ -49,42 +45,42 @@ struct ap_pin { /* in_strategy: one vector per strategy operand */
 	} *v;
 };
 
-/* What is said of a cell and all in it, as MindSpore's Cell has it. What is said of a cell inside it, or of
- * an operator or parameter itself, goes before. */
+/* Settings of a cell and all in it, as in MindSpore's Cell. Settings of inner cells, and of
+ * operators and parameters themselves, take precedence. */
 struct ap_cell {
-	const char *name; /* "_backbone.layer1": all operators whose cell this is, or begins with this and
-	                     a dot */
-	int32_t stage, segment; /* -1 not given */
-	int8_t recompute; /* -1 not given, 0, 1: Cell.recompute(), with these arguments */
-	bool mp_comm_recompute; /* and communication of tensor parallelism */
-	bool parallel_optimizer_comm_recompute; /* and gathering of dealt weights */
-	bool recompute_slice_activation; /* what is kept is cut between the ranks */
-	int32_t comm_fusion; /* of the parameters that are first used in it; -1 not given */
-	ap_id parent; /* the innermost other one that it is in; AP_NONE */
+	const char *name; /* "_backbone.layer1": for operators whose cell is this, or starts with
+			this and a dot */
+	int32_t stage, segment; /* -1: not given */
+	int8_t recompute; /* -1: not given; 0, 1: Cell.recompute(), with these arguments */
+	bool mp_comm_recompute; /* also recomputes communication of tensor parallelism */
+	bool parallel_optimizer_comm_recompute; /* also gathers dealt weights again */
+	bool recompute_slice_activation; /* what is kept is cut among the ranks */
+	int32_t comm_fusion; /* for parameters first used in it; -1: not given */
+	ap_id parent; /* innermost enclosing cell of the list; AP_NONE */
 };
 
 struct ap_node {
 	const char *name; /* full scope name */
-	const char *type; /* canonical; as in the file where it is unknown */
+	const char *type; /* canonical; as in the file if unknown */
 	const char *cell; /* given or derived from the scope name; may be "" */
-	const char *instance; /* the attribute of its cell that holds its primitive, "matmul", "list.0"; "" no
-	                         attribute does; NULL not given */
+	const char *instance; /* attribute of its cell that holds its primitive, "matmul",
+			"list.0"; "": none; NULL: not given */
 	struct ap_attrs attrs;
 	struct ap_bound bound;
-	const ap_id *in, *out; /* tensors, bound.nin and bound.nout of them */
-	ap_id param; /* first trainable parameter operand; AP_NONE: not in the checkpoint */
-	int32_t peer; /* of a Send the stage that receives, of a Receive the one that sends; else -1 */
-	int32_t stage, segment; /* of a pipeline: as given, -1 not given; in a staged graph (graph/staged.h)
-	                           as resolved, 0 without a pipeline */
-	int8_t recompute; /* -1 not given, 0, 1: of the primitive; cells come in struct ap_cell */
-	ap_id in_cell; /* the innermost of the graph's cells that it is in; AP_NONE */
-	ap_id recompute_cell; /* the innermost that says anything of recompute, where that says 1; AP_NONE */
+	const ap_id *in, *out; /* tensors: bound.nin and bound.nout */
+	ap_id param; /* first trainable parameter operand; AP_NONE: not in checkpoints */
+	int32_t peer; /* receiving stage of a Send, sending stage of a Receive; else -1 */
+	int32_t stage, segment; /* in a pipeline: as given, -1: not given; in a staged graph
+			(graph/staged.h) resolved, 0 without a pipeline */
+	int8_t recompute; /* of the primitive; -1: not given; cells: see struct ap_cell */
+	ap_id in_cell; /* innermost listed cell; AP_NONE */
+	ap_id recompute_cell; /* innermost cell that sets recompute, if it sets 1; else AP_NONE */
 	bool cross_batch;
-	bool once; /* runs once a step, not once a micro-batch: a Send or Receive of a parameter */
-	int32_t fusion; /* -1 not given */
+	bool once; /* runs once per step, not per micro-batch: a Send or Receive of a parameter */
+	int32_t fusion; /* -1: not given */
 	struct ap_pin in_pin, out_pin;
 	bool backward; /* has any backward work */
-	bool measured; /* time_s given */
+	bool measured; /* time_s was given */
 	double measured_forward_s, measured_backward_s, measured_share;
 };
 
@@ -92,44 +88,41 @@ struct ap_graph {
 	const char *name;
 	const char *file; /* base name */
 	const char *sha256;
-	const char *optimizer; /* "" when not given */
+	const char *optimizer; /* "": not given */
 	uint32_t ntensor, nnode;
 	const struct ap_tensor *tensor;
 	const struct ap_node *node; /* topological order */
 	uint32_t ncell;
-	const struct ap_cell *cell; /* those of which something is said, file order */
+	const struct ap_cell *cell; /* those with settings, in file order */
 	uint32_t ninput, noutput;
 	const ap_id *input; /* tensors of kind INPUT, file order */
 	const ap_id *output;
-	ap_id loss; /* first output when it is a scalar, else AP_NONE */
-	int64_t batch; /* extent of the inputs' batch dimension; 0: none is marked */
+	ap_id loss; /* first output if a scalar; else AP_NONE */
+	int64_t batch; /* extent of the inputs' batch dimension; 0: not marked */
 	int64_t parameters; /* elements of all parameters */
 };
 
-/*
- * Reads, checks and binds a graph. All findings are reported (named checks, each with its JSON
- * pointer and operator), not only the first. batch > 0 rescales (--batch): every extent that
- * carries the batch is multiplied by batch / graph batch, shapes are inferred anew.
- * micro_batches must divide the batch. O(bytes).
- */
+/* Reads, checks and binds a graph. Reports all findings (named checks, with JSON pointer and
+ * operator). batch > 0 (--batch) multiplies all batch extents by batch / graph batch and infers
+ * shapes again. micro_batches must divide the batch. O(bytes). */
 struct ap_graph_params {
 	int64_t batch; /* 0: as in the file */
-	int64_t micro_batches; /* above 1: notes say where they would change the result, errors where
-	                        * a length of the batch cannot be divided */
-	bool inference; /* --run-phase inference: nothing needs a gradient */
-	bool unknown_batch_parallel; /* operators of unknown types are no error: dimension 0 of all
-	                              * that goes in and comes out, or nothing, is cut */
+	int64_t micro_batches; /* above 1: notes if the result would change, errors if a batch
+			length is not divisible */
+	bool inference; /* --run-phase inference: no gradients */
+	bool unknown_batch_parallel; /* allow operators of unknown types: dimension 0 of all
+			operands and results is cut, or nothing */
 };
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out);
 
-/* The type in which operators read a tensor: what their rules are bound to. */
+/* The type in which operators read a tensor, to which rules are bound. */
 enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t);
 
-/* Bytes of a whole tensor as it is stored. */
+/* Bytes of a whole tensor as stored. */
 int64_t ap_tensor_bytes(const struct ap_tensor *t);
 
-/* Checkpoint key of an operator, "<type>_<first trainable parameter>"; NULL when it has none. */
+/* Checkpoint key of an operator, "<type>_<first trainable parameter>"; NULL if it has none. */
 const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node);
 
 #endif

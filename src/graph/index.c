@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where gradients flow: forward from trainable parameters, backward from the loss, and both. */
+/* Finds where gradients flow: what depends on trainable parameters and leads to the loss. */
 #include "graph/index.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 
-/* Which tensors need a gradient, which operators have backward work. */
+/* Marks tensors that need a gradient and operators with backward work. */
 static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,
 	struct ap_node *node, bool inference)
 {
@@ -15,7 +15,7 @@ static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_te
 	bool *reaches = AP_NEW_N(ctx->scratch, bool, g->ntensor);
 
 	if (!inference) {
-		/* depends[t]: t depends on a trainable parameter through differentiable operands. */
+		/* depends[t]: on a trainable parameter through differentiable operands */
 		for (uint32_t t = 0; t < g->ntensor; t++)
 			depends[t] = g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].trainable &&
 				ap_dtype_is_float(g->tensor[t].shape.dtype);
@@ -28,7 +28,7 @@ static void mark_grad(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_te
 			for (uint16_t k = 0; k < n->bound.nout; k++)
 				depends[n->out[k]] = any && ap_dtype_is_float(n->bound.out[k].dtype);
 		}
-		/* reaches[t]: the loss depends on t; without a scalar loss, any output. */
+		/* reaches[t]: the loss or, without a scalar loss, any output */
 		for (uint32_t i = 0; i < g->noutput; i++)
 			if (g->loss == AP_NONE || g->output[i] == g->loss)
 				reaches[g->output[i]] = true;
@@ -65,7 +65,7 @@ struct index {
 	const struct ap_node *node;
 };
 
-/* Uses of all tensors in one array, ascending by node and operand. O(nodes + slots). */
+/* Puts uses of all tensors in one array, ascending by node and operand. O(nodes + slots). */
 static void place_uses(const struct index *x)
 {
 	struct ap_use *use, **at;
@@ -95,7 +95,7 @@ static bool gives_gradient(const struct index *x, const struct ap_use *u)
 		x->tensor[n->in[u->operand]].needs_grad;
 }
 
-/* Nothing here may depend on the order of the file. */
+/* Must not depend on file order. */
 static bool owns_before(const struct index *x, const uint32_t *depth, const struct ap_use *a,
 	const struct ap_use *b)
 {
@@ -117,7 +117,8 @@ void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tens
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct index x = {ctx, g, tensor, node};
-	uint32_t *depth = AP_NEW_N(ctx->scratch, uint32_t, g->nnode); /* operators on the longest way to it */
+	uint32_t *depth = AP_NEW_N(ctx->scratch, uint32_t, g->nnode); /* operators on the longest
+			path to it */
 
 	place_uses(&x);
 	mark_grad(ctx, g, tensor, node, inference);

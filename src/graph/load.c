@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 
-enum { LOCATED_FINDINGS = 200 }; /* to locate one costs a scan of the file */
+enum { LOCATED_FINDINGS = 200 }; /* locating one costs a scan of the file */
 
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph while it is being read and checked; shared by the files of graph/. */
+/* A graph being read and checked; shared by the files of graph/. */
 #ifndef AP_GRAPH_LOAD_H
 #define AP_GRAPH_LOAD_H
 
@@ -18,21 +18,21 @@ enum ap_check {
 };
 
 struct ap_raw_tensor {
-	struct ap_tensor t; /* shape.rank AP_RANK_UNKNOWN, shape.dtype AP_DTYPE_COUNT: not known */
-	const struct ap_jv *at; /* its object; NULL: a result that the file does not name */
+	struct ap_tensor t; /* shape.rank AP_RANK_UNKNOWN, shape.dtype AP_DTYPE_COUNT: unknown */
+	const struct ap_jv *at; /* its object; NULL: a result not named in the file */
 	struct ap_shape said; /* as declared in the file */
-	int64_t batch_dim; /* -1 not given */
-	bool sound; /* no fault found in its declaration */
+	int64_t batch_dim; /* -1: not given */
+	bool sound; /* its declaration has no fault */
 };
 
 struct ap_raw_node {
 	struct ap_node n; /* bound.row NULL: not bound */
-	const char *rows; /* type whose rows it is bound to */
+	const char *rows; /* type whose rule it is bound to */
 	const struct ap_jv *at;
 	uint16_t nin, nout; /* operands given, results declared */
 	const char **operand; /* [nin] names */
-	uint16_t *slot; /* [nin] position in the file's list, where null stands for one left out */
-	ap_id *in, *out; /* in: AP_NONE where unknown; out: bound.nout, before binding nout */
+	uint16_t *slot; /* [nin] position in the file's list, which has null for omitted operands */
+	ap_id *in, *out; /* in: AP_NONE if unknown; out: bound.nout, before binding nout */
 	bool sound;
 };
 
@@ -45,20 +45,20 @@ struct ap_load {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	const struct ap_graph_params *params;
-	enum ap_status status; /* of the first finding that stops us */
-	uint64_t failed; /* checks that reported, by bit */
+	enum ap_status status; /* of the first finding that prevents a graph */
+	uint64_t failed; /* mask of checks with findings */
 	uint32_t found; /* findings so far */
-	bool incomplete; /* a tensor may be missing because its declaration could not be read */
-	/* these two in scratch, until the graph is finished */
+	bool incomplete; /* a tensor may be missing because it could not be read */
+	/* tensors and nodes are in scratch until the graph is finished */
 	AP_VEC(struct ap_raw_tensor) tensors;
 	AP_VEC(struct ap_raw_node) nodes;
 	AP_VEC(const struct ap_jv *) outputs; /* strings */
 	AP_VEC(struct ap_raw_cell) cells;
 	struct ap_map *names; /* of tensors */
-	struct ap_map *bound_ids; /* operators bound so far, by all that decides a binding */
+	struct ap_map *bound_ids; /* bound operators, by all that determines a binding */
 	AP_VEC(struct ap_bound) bounds; /* by bound_ids */
-	ap_id *by_name; /* tensor of a name's id: the first that bears it */
-	ap_id *order; /* nodes in topological order; NULL while there is a cycle */
+	ap_id *by_name; /* by id of names: the first tensor of the name */
+	ap_id *order; /* nodes in topological order; NULL if there is a cycle */
 	const char *name, *optimizer;
 	int64_t batch;
 };
@@ -67,23 +67,23 @@ struct ap_load {
 void ap_load_say(struct ap_load *l, enum ap_check c, const struct ap_jv *at, const char *oper,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Takes note of the status of a call that reports by itself. True when it was AP_OK. */
+/* Records the status of a call that reports by itself; true if AP_OK. */
 bool ap_load_ok(struct ap_load *l, enum ap_status st);
 
-/* A name from the file, fit to print. */
+/* A name from the file, safe to print. */
 const char *ap_load_name(struct ap_load *l, const char *raw);
 
-/* The check of that name, as ap_rule_bind() tells it. */
+/* The check of a name from ap_rule_bind(). */
 enum ap_check ap_check_find(const char *name);
 
-/* Tensor of that name; AP_NONE when there is none. */
+/* The tensor of a name; AP_NONE if there is none. */
 ap_id ap_load_tensor(const struct ap_load *l, const char *name);
 
 /* Element i of an array, or NULL. O(i). */
 const struct ap_jv *ap_load_element(const struct ap_jv *array, size_t i);
 
-/* Names of the named checks, for the man page and the test that each has a bad file. NULL past the
- * end; *text is one line about it. */
+/* Name of check i, for the man page and a test of bad files; NULL past the end. *text: one line
+ * about it. */
 const char *ap_graph_check_at(size_t i, const char **text);
 
 #endif

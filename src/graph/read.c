@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the document to tensors and operators as they stand there. */
+/* Reads tensors and operators from the document. */
 #include "graph/read.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 static const char *const top_keys[] = {"schema", "name", "inputs", "parameters", "constants",
 	"operators", "outputs", "cells", "optimizer", NULL};
 
-/* What another kind of file has at its top. */
+/* Keys that identify other kinds of files. */
 static const struct {
 	const char *key, *kind;
 } others[] = {
@@ -85,7 +85,7 @@ static void read_shape(struct ap_load *l, const struct ap_jv *v, bool required,
 		t->said.rank = (uint8_t)n;
 }
 
-/* The type that key names; AP_DTYPE_COUNT where there is none. */
+/* Reads the type under a key; AP_DTYPE_COUNT if there is none. */
 static enum ap_dtype read_type(struct ap_load *l, const struct ap_jv *v, const char *key, bool required,
 	struct ap_raw_tensor *t)
 {
@@ -143,7 +143,7 @@ static void read_flags(struct ap_load *l, const struct ap_jv *v, struct ap_tenso
 	t->comm_fusion = (int32_t)fusion;
 }
 
-/* Name, shape and type of a tensor's object. */
+/* Reads name, shape and type of a tensor's object. */
 static void load_read_tensor(struct ap_load *l, const struct ap_jv *v, enum ap_tensor_kind kind,
 	ap_id node, uint32_t result)
 {
@@ -305,7 +305,7 @@ static size_t count(const struct ap_jv *root, const char *key)
 	return arr ? ap_jv_count(arr) : 0;
 }
 
-/* Names of the operands; null stands for an optional one left out. */
+/* Reads names of operands; null is an omitted optional one. */
 static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_raw_node *n)
 {
 	size_t count = ap_jv_count(arr), at = 0;
@@ -375,7 +375,7 @@ static bool read_ints(struct ap_load *l, const struct ap_jv *v, struct ap_attr *
 	return true;
 }
 
-/* [[1, 2], [0, 1]] */
+/* Reads [[1, 2], [0, 1]]. */
 static bool read_pair(struct ap_load *l, const struct ap_jv *v, struct ap_attr *a)
 {
 	const struct ap_jv *half = ap_jv_first(v);
@@ -467,7 +467,7 @@ static bool read_attr(struct ap_load *l, const struct ap_jv *v, const struct ap_
 	return false;
 }
 
-/* One operator. */
+/* Reads an operator. */
 static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 {
 	struct ap_raw_node n = {.at = v, .sound = true};
@@ -574,7 +574,7 @@ static void read_cell(struct ap_load *l, const struct ap_jv *v)
 	AP_PUSH(l->ctx->scratch, l->cells, cell);
 }
 
-/* What is said of cells. */
+/* Reads settings of cells. */
 static void load_read_cells(struct ap_load *l, const struct ap_jv *root)
 {
 	const struct ap_jv *arr = NULL;
@@ -599,7 +599,7 @@ bool ap_load_read(struct ap_load *l)
 	l->name = ap_json_file(l->doc);
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "name", &l->name));
 	ap_load_ok(l, ap_json_opt_str(l->ctx, l->doc, root, "optimizer", &l->optimizer));
-	/* Room for what most graphs have: one result an operator. */
+	/* most operators have one result */
 	AP_RESERVE(l->ctx->scratch, l->nodes, count(root, "operators"));
 	AP_RESERVE(l->ctx->scratch, l->tensors, count(root, "inputs") +
 		count(root, "parameters") + count(root, "constants") + count(root, "operators"));
@@ -629,7 +629,7 @@ void ap_load_place_cells(struct ap_load *l, struct ap_graph *g, struct ap_tensor
 	for (ap_id i = 0; g->ncell > 0 && i < g->nnode; i++) {
 		ap_id c = node[i].in_cell = ap_cell_find(named, node[i].cell);
 
-		while (c != AP_NONE && cell[c].recompute < 0) /* those around it may say it */
+		while (c != AP_NONE && cell[c].recompute < 0) /* enclosing cells may set it */
 			c = cell[c].parent;
 		node[i].recompute_cell = c != AP_NONE && cell[c].recompute == 1 ? c : AP_NONE;
 	}

@@ -11,14 +11,14 @@
 #include "graph/index.h"
 #include "rule/bind.h"
 
-/* A tensor where it is used away from home: received, or, of a constant, there anew. */
+/* A tensor used in another part: received or, if constant, copied. */
 struct copy {
-	ap_id of; /* tensor of the old graph */
-	int32_t home, part; /* parts that it leaves and that use it */
-	uint32_t before; /* the copy of the same tensor made before this one, or AP_NONE */
-	uint32_t leaves_next; /* the next one that leaves the same part, or AP_NONE */
-	ap_id send, receive; /* nodes; AP_NONE of a constant */
-	ap_id id; /* tensor that the users read */
+	ap_id of; /* tensor in the old graph */
+	int32_t home, part; /* parts: source, user */
+	uint32_t before; /* previous copy of the tensor, or AP_NONE */
+	uint32_t leaves_next; /* next copy with the same source part, or AP_NONE */
+	ap_id send, receive; /* nodes; AP_NONE for a constant */
+	ap_id id; /* tensor that users read */
 };
 
 struct staging {
@@ -30,13 +30,13 @@ struct staging {
 	struct ap_node *node;
 	uint32_t npart;
 	struct ap_spot *at; /* [npart] */
-	ap_id *order; /* old nodes, part by part */
+	ap_id *order; /* old nodes by part */
 	uint32_t *first; /* [npart + 1] in order */
-	int32_t *home; /* [old->ntensor] part that has it; -1 not known yet */
-	uint32_t *last; /* [old->ntensor] copy made last, or AP_NONE */
-	AP_VEC(struct copy) copies; /* ascending part */
-	ap_id *tensor_id, *node_id; /* of the old graph's */
-	struct ap_map *taken; /* the user's names that look like ours */
+	int32_t *home; /* [old->ntensor] its part; -1: unknown */
+	uint32_t *last; /* [old->ntensor] last copy, or AP_NONE */
+	AP_VEC(struct copy) copies; /* by ascending part */
+	ap_id *tensor_id, *node_id; /* new ids of old ones */
+	struct ap_map *taken; /* names in the graph that look like ours */
 };
 
 static void order_parts(struct staging *s)
@@ -61,8 +61,8 @@ static void order_parts(struct staging *s)
 		s->order[next[s->spot[i].part]++] = i;
 }
 
-/* Must a node of this part take a copy? Of an intermediate result one for each part, of what lies in
- * memory one for each stage. */
+/* Does a node of this part need a copy? Intermediate results need one per part, tensors in memory
+ * one per stage. */
 static bool is_away(const struct staging *s, ap_id tensor, int32_t part)
 {
 	int32_t home = s->home[tensor];
@@ -134,7 +134,7 @@ static ap_id place_tensor(struct staging *s, const struct ap_tensor *t)
 	return s->g->ntensor++;
 }
 
-/* All that no operator makes; the rest follows node by node. */
+/* Places tensors that no operator makes; results follow node by node. */
 static void place_sources(struct staging *s)
 {
 	for (ap_id t = 0; t < s->old->ntensor; t++)
@@ -162,7 +162,7 @@ static const char *link_name(struct staging *s, const struct copy *c, const char
 	return name;
 }
 
-/* A Send or Receive, node id, of what tensor `from` holds; returns its result. */
+/* Places a Send or Receive with node id, of tensor `from`; returns its result. */
 static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const char *type, ap_id from)
 {
 	const struct ap_tensor *t = &s->old->tensor[c->of];
@@ -183,7 +183,7 @@ static ap_id place_link(struct staging *s, const struct copy *c, ap_id id, const
 	st = ap_rule_bind(s->ctx, &in, &n->bound, &fault);
 	assert(st == AP_OK);
 	(void)st;
-	if (t->kind == AP_TENSOR_PARAM) /* what repeats it is the batch, which users cut outermost */
+	if (t->kind == AP_TENSOR_PARAM) /* it is repeated over the batch, which users cut outermost */
 		n->bound.left = UINT32_MAX;
 	for (int d = 0; d < t->shape.rank; d++)
 		if (t->batch >> d & 1 && n->bound.in[0].dim[d].n > 0)
@@ -223,7 +223,7 @@ static void place_node(struct staging *s, ap_id i)
 	}
 }
 
-/* In the order of their ids, so that results are numbered like their makers. */
+/* Places nodes in id order, so that results are numbered like producers. */
 static void place_nodes(struct staging *s)
 {
 	struct copy **of = AP_NEW_N(s->ctx->scratch, struct copy *, s->g->nnode);
@@ -261,7 +261,7 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct staging s = {.ctx = ctx, .old = g, .spot = spot};
-	uint32_t *leaving; /* the first copy that leaves each part, or AP_NONE */
+	uint32_t *leaving; /* first copy with this source part, or AP_NONE */
 	bool trained = false;
 	size_t c = 0;
 	ap_id id = 0;
@@ -275,7 +275,7 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 	find_copies(&s);
 	s.tensor = AP_NEW_N(ctx->arena, struct ap_tensor, g->ntensor + 2 * s.copies.n);
 	s.node = AP_NEW_N(ctx->arena, struct ap_node, g->nnode + 2 * s.copies.n);
-	/* Receives, the part's own operators, Sends. */
+	/* receives, the part's own operators, sends */
 	leaving = AP_NEW_N(ctx->scratch, uint32_t, s.npart);
 	memset(leaving, 0xff, s.npart * sizeof *leaving);
 	for (uint32_t i = (uint32_t)s.copies.n; i-- > 0;) {
