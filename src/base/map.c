@@ -48,7 +48,7 @@ static inline uint64_t word_of(const unsigned char *s, int n)
 	return word;
 }
 
-/* len <= 8 bytes, from one or two loads that may overlap. */
+/* len <= 8 bytes as a word; pieces may overlap. */
 static uint64_t short_word(const unsigned char *s, size_t len)
 {
 	if (len >= 4)

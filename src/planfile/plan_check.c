@@ -38,7 +38,7 @@ struct book_tensor {
 	bool has_shape; /* a constant has none */
 	struct book_list shape;
 	int bytes; /* per element */
-	bool has_slice; /* shape and batch come from a slice; all its users must agree */
+	bool has_slice; /* batch is known; all users must agree */
 	uint64_t batch; /* mask of dimensions that the micro-batches divide */
 };
 
