@@ -112,7 +112,7 @@ static void results(struct ap_opcost *x, double *forward, double *backward)
 			*forward += ap_opcost_out(x, o);
 		if (out->lent)
 			x->c->lent_bytes += held_bytes(x, o);
-		if (out->again && !x->keeps_results)
+		if ((out->again || out->twice) && !x->keeps_results)
 			x->c->recompute_bytes += (int64_t)ap_opcost_out(x, o);
 		if (out->grad)
 			*backward += ap_opcost_out(x, o);

@@ -14,6 +14,7 @@ struct marking {
 	struct ap_ctx *ctx;
 	const struct ap_graph *g;
 	struct ap_again *mark;
+	bool whole; /* groups run again as a whole */
 };
 
 /* Groups: from 0 up operators (a group's first), then layers; from AP_NONE - 1 down cells. */
@@ -52,18 +53,25 @@ static bool result_leaves(const struct marking *k, const ap_id *group, const boo
 	return false;
 }
 
-/* Marks operators of groups, except marked ones and those whose results leave the group. */
+/* Marks operators of groups, except marked ones and those whose results leave the group. A group of
+ * which nothing runs back is not called again. */
 static void mark_groups(struct marking *k, const ap_id *group)
 {
 	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
 	bool *leaves = AP_NEW_N(k->ctx->scratch, bool, k->g->nnode);
+	struct ap_map *back = ap_map_create(k->ctx->scratch);
 
+	for (ap_id i = 0; i < k->g->nnode; i++)
+		if (group[i] != AP_NONE && k->g->node[i].backward)
+			ap_map_put(back, &group[i], sizeof group[i], NULL);
 	for (ap_id i = k->g->nnode; i-- > 0;) {
 		if (group[i] == AP_NONE)
 			continue;
 		leaves[i] = result_leaves(k, group, leaves, i);
 		if (!leaves[i] && k->mark[i].group == AP_NONE)
 			k->mark[i].group = group[i];
+		if (k->whole && ap_map_get(back, &group[i], sizeof group[i]) != AP_NONE)
+			k->mark[i].repeats = group[i];
 	}
 	ap_arena_release(k->ctx->scratch, scratch);
 }
@@ -253,10 +261,14 @@ static void mark_cores(struct marking *k)
 		core[i].after = !core[i].product && !core[i].weight && after_product(k, core, i);
 	}
 	for (ap_id i = k->g->nnode; i-- > 0;) {
+		bool inside = core[i].product || core[i].after;
+
 		core[i].before = before_product(k, core, i);
-		if (core[i].before && (core[i].product || core[i].after) &&
-			k->mark[i].group == AP_NONE)
+		if (core[i].before && inside && k->mark[i].group == AP_NONE)
 			k->mark[i].group = i;
+		if (k->whole && (core[i].product ? core[i].before || after_product(k, core, i)
+				: core[i].before && inside))
+			k->mark[i].repeats = i;
 	}
 	ap_arena_release(k->ctx->scratch, scratch);
 }
@@ -264,12 +276,12 @@ static void mark_cores(struct marking *k)
 void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	struct ap_again *mark)
 {
-	struct marking k = {ctx, g, mark};
+	struct marking k = {ctx, g, mark, step->recompute_whole};
 	struct ap_mark scratch;
 	ap_id *group;
 
 	for (ap_id i = 0; i < g->nnode; i++)
-		mark[i] = (struct ap_again){.group = AP_NONE};
+		mark[i] = (struct ap_again){.group = AP_NONE, .repeats = AP_NONE};
 	if (!step->training)
 		return;
 	scratch = ap_arena_mark(k.ctx->scratch);
@@ -298,11 +310,11 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 		if (n->recompute == 1)
 			k.mark[i].group = i;
 		else if (n->peer >= 0 || ap_recompute_refused(k.g, n))
-			k.mark[i].group = AP_NONE;
+			k.mark[i].group = k.mark[i].repeats = AP_NONE;
 	}
 	/* The step's settings apply to all that is recomputed, beside those of cells. */
 	for (ap_id i = 0; i < k.g->nnode; i++) {
-		if (k.mark[i].group == AP_NONE)
+		if (k.mark[i].group == AP_NONE && k.mark[i].repeats == AP_NONE)
 			continue;
 		k.mark[i].keep_comm |= step->recompute_keeps_comm;
 		k.mark[i].regather |= step->recompute_regathers;

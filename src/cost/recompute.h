@@ -9,7 +9,10 @@
  *              the outermost if they are nested
  *
  * All operators of a cell or layer are marked except those whose results leave it, so what passes
- * from one to the next is kept.
+ * from one to the next is kept. Who runs a graph compiles it, and then computes of the marked ones
+ * what a backward pass reads. Torch checkpointing (recompute_whole of struct ap_step) calls a cell,
+ * layer or core once more: all of it runs again, to its last operator, whose results are kept and
+ * computed a second time, and what nothing reads.
  */
 #ifndef AP_COST_RECOMPUTE_H
 #define AP_COST_RECOMPUTE_H
@@ -19,6 +22,8 @@
 struct ap_again { /* for one operator */
 	ap_id group; /* equal for operators that are marked together: from nnode on a cell or a
 	                layer, below it the operator itself or a core; AP_NONE if not marked */
+	ap_id repeats; /* the group that takes it along when it runs again whole, marked or not; AP_NONE
+	                  if none does */
 	bool keep_comm; /* results of its forward communication are kept */
 	bool regather; /* its dealt weights are gathered again */
 	bool slice; /* what it reads from unmarked operators is held in parts */

@@ -155,8 +155,8 @@ static void operands_of(struct keeping *k, ap_id node)
 {
 	const struct ap_node *n = &k->g->node[node];
 	const struct ap_task *t = &k->task[node];
-	bool anew = k->mark[node].group != AP_NONE && !k->mark[node].keep_comm;
 	bool view = ap_op_is_view(t->bound->row);
+	bool anew = (k->mark[node].group != AP_NONE || t->repeated) && !k->mark[node].keep_comm;
 	bool view_saved = view && k->saved[n->out[0]];
 	bool view_reread = view && k->reread[n->out[0]];
 
@@ -164,7 +164,8 @@ static void operands_of(struct keeping *k, ap_id node)
 		struct ap_task_operand *in = &k->in[node][i];
 		bool saved = view_saved || (t->backward && n->bound.in[i].saved &&
 			saved_for_another(t, k->in[node], i));
-		bool reread = view_reread || t->recomputed;
+		/* a cast for what is only repeated is made once more, too */
+		bool reread = view_reread || t->recomputed || (t->repeated && !in->cast);
 
 		in->kept = saved || reread;
 		if (in->cast) /* the copy is held, even if recomputed */
@@ -221,6 +222,14 @@ static bool is_member(const struct keeping *k, ap_id node)
 	return member;
 }
 
+/* Does the producer make a tensor again for those who read it? */
+static bool hands_on(const struct keeping *k, ap_id tensor)
+{
+	const struct ap_tensor *t = &k->g->tensor[tensor];
+
+	return is_member(k, t->producer) && !k->out[t->producer][t->result].twice;
+}
+
 /* The smaller id represents both. */
 static void unite(ap_id *up, ap_id a, ap_id b)
 {
@@ -238,7 +247,9 @@ static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 
 	for (ap_id i = 0; i < k->g->nnode; i++) {
 		const struct ap_node *n = &k->g->node[i];
-		const int64_t key[] = {k->mark[i].group, n->stage, n->segment};
+		const struct ap_again *mark = &k->mark[i];
+		const int64_t key[] = {mark->group == AP_NONE ? mark->repeats : mark->group, n->stage,
+			n->segment};
 		bool fresh;
 		ap_id id;
 
@@ -252,9 +263,9 @@ static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 		for (uint16_t x = 0; x < n->bound.nin; x++) {
 			ap_id from = k->g->tensor[n->in[x]].producer, shown = shown_by(k->g, n->in[x]);
 
-			if (from != AP_NONE && is_member(k, from))
+			if (from != AP_NONE && hands_on(k, n->in[x]))
 				unite(up, from, i);
-			if (shown != AP_NONE && is_member(k, k->g->tensor[shown].producer))
+			if (shown != AP_NONE && hands_on(k, shown))
 				unite(up, k->g->tensor[shown].producer, i);
 		}
 	}
@@ -305,14 +316,17 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	for (ap_id i = g->nnode; i-- > 0;) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];
-		bool marked = k.mark[i].group != AP_NONE && !ap_op_is_view(t->bound->row);
+		bool view = ap_op_is_view(t->bound->row);
+		bool marked = k.mark[i].group != AP_NONE && !view;
 
+		t->repeated = k.mark[i].repeats != AP_NONE && !view;
 		for (uint16_t o = 0; o < n->bound.nout; o++) {
 			struct ap_task_result *r = &k.out[i][o];
 			bool saved = k.saved[n->out[o]] || (t->backward && n->bound.out[o].saved);
 			bool needed = saved || k.reread[n->out[o]];
 
-			r->kept = needed && !marked && !ap_op_is_view(t->bound->row);
+			r->kept = needed && !marked && !view;
+			r->twice = t->repeated && !marked;
 			r->sliced = r->kept && !t->once && !k.whole[n->out[o]] &&
 				!(t->backward && n->bound.out[o].saved);
 			r->lent = k.lends && r->kept && r->grad && !t->once && !k.firm[n->out[o]] &&
@@ -323,6 +337,7 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 			t->recomputed |= r->needed;
 		}
 		operands_of(&k, i);
+		t->recomputed |= t->repeated;
 	}
 	share_lent(&k);
 	/* the first operator that reads parts again gathers them */
@@ -466,7 +481,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].lent, t->out[r].sliced, t->out[r].again,
-			t->out[r].needed, t->out[r].grad, t->out[r].batch};
+			t->out[r].needed, t->out[r].twice, t->out[r].grad, t->out[r].batch};
 
 		SIGN(s, flags);
 	}

@@ -36,6 +36,8 @@ struct ap_task_result {
 	                it */
 	bool again; /* needed by a backward pass, and brought back by recomputing */
 	bool needed; /* again, or read only by another recomputed operator */
+	bool twice; /* left to others, and computed once more by an operator that is repeated: there a
+	               second time until that has run back */
 	bool grad;
 	uint8_t batch;
 };
@@ -55,6 +57,7 @@ struct ap_task {
 	bool waits; /* weight_share > 0: gradients of its results wait for the pass for weights */
 	int64_t late; /* number of waiting micro-batches that a search charges, >= 0 */
 	bool recomputed; /* runs again before the backward pass; its results are not kept */
+	bool repeated; /* recomputed whether a backward pass needs its results or not */
 	bool keep_comm; /* except results of its forward communication, if any */
 	uint32_t recompute_sets; /* sets recomputed one at a time in its stage: additive memory
 	                            charges each with its part of one; 0 if in none */

@@ -95,8 +95,14 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 	}
 }
 
+/* Do others read what its first run left, so that the second time only its own backward pass does? */
+static bool is_twice(const struct ap_task *t)
+{
+	return t->bound->nout > 0 && t->out[0].twice;
+}
+
 /* Activations that a node keeps or recomputes itself. */
-static void results(struct living *l, ap_id node, const struct readers *r)
+static void results(struct living *l, ap_id node, const struct readers *r, const struct readers *mine)
 {
 	const struct ap_task *t = &l->p->task[node];
 	const struct ap_op_cost *c = &l->p->op[node].cost;
@@ -108,7 +114,7 @@ static void results(struct living *l, ap_id node, const struct readers *r)
 	l->kept[node] += c->activation_bytes;
 	l->late[node] = c->late_bytes;
 	free_after(l, node, c->activation_bytes, r);
-	free_again_after(l, node, c->recompute_bytes, r);
+	free_again_after(l, node, c->recompute_bytes, is_twice(t) ? mine : r);
 }
 
 /* Called for users before producers, so readers of results are final. */
@@ -132,7 +138,9 @@ static void live_of_node(struct living *l, ap_id node)
 	copies(l, node, of_operands);
 	if (t->backward && !ap_op_is_view(t->bound->row) && reads_its_own(t))
 		join(&of_results, &mine);
-	results(l, node, &of_results);
+	results(l, node, &of_results, &mine);
+	if (is_twice(t) || (t->repeated && of_results.first == AP_NONE))
+		of_results = mine;
 	if (t->recomputed && (l->needed[node] == AP_NONE || l->needed[node] < of_results.first))
 		l->needed[node] = of_results.first;
 }

@@ -11,16 +11,16 @@
 static const struct ap_route routes[] = {
 	{"mindspore", "mindspore",
 		"every operator as planned: by an operator strategy file, or shard() of each operator",
-		AP_EXECUTOR_MINDSPORE, NULL, NULL, NULL},
+		AP_EXECUTOR_MINDSPORE, false, NULL, NULL, NULL},
 	{"generic", "generic",
 		"every operator as planned, gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, NULL, NULL, NULL},
+		AP_EXECUTOR_GENERIC, true, NULL, NULL, NULL},
 	{"mindspore-semi-auto", "mindspore",
 		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
-		AP_EXECUTOR_MINDSPORE, ap_semi_auto_fix, ap_semi_auto_complete, NULL},
+		AP_EXECUTOR_MINDSPORE, false, ap_semi_auto_fix, ap_semi_auto_complete, NULL},
 	{"mindspore-sharding-propagation", "mindspore",
 		"a strategy checkpoint in sharding_propagation: other operators as their neighbours are cut",
-		AP_EXECUTOR_MINDSPORE, NULL, ap_propagation_complete, ap_propagation_completer},
+		AP_EXECUTOR_MINDSPORE, false, NULL, ap_propagation_complete, ap_propagation_completer},
 };
 
 const struct ap_route *ap_route_at(size_t i)

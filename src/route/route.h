@@ -39,6 +39,7 @@ struct ap_route {
 	const char *software; /* the software profile of its executor */
 	const char *text; /* one line: how the plan gets there, and what is honoured of it */
 	enum ap_executor executor;
+	bool recompute_whole; /* struct ap_step */
 	ap_route_fn *fix; /* decides operators that do not depend on the search; NULL: none */
 	ap_route_fn *complete; /* decides all, once those with a parameter are held; NULL: the executor
 	                        * gets every operator's strategy */

@@ -94,6 +94,8 @@ struct ap_step {
 	bool recompute_keeps_comm; /* for all that is recomputed, beside what cells say: what its forward */
 	bool recompute_regathers; /* communication gives is held; its dealt weights are gathered anew; what */
 	bool recompute_slices; /* it reads is held in parts */
+	bool recompute_whole; /* torch checkpointing: what is recomputed runs again from its first operator
+	                         to its last; else only what the backward pass needs */
 	bool fully_use; /* what is searched is cut for all devices of a stage or for none */
 	int64_t slice_align; /* the last two dimensions of a product's operands are, on each device,
 	                        multiples of it, where the operator is cut and searched; 0: any */

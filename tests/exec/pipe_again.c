@@ -93,6 +93,16 @@ static void run_again(struct ex_pipe_run *p, int64_t b, ap_id node)
 		return;
 	p->held[b][node].run = ex_forward(p->w, second_time(p, node), in, out);
 	for (int o = 0; o < n->bound.nout; o++) {
+		if (p->task[node].out[o].twice) { /* others read what the first run left */
+			p->held[b][node].twice = true;
+			if (!p->task[node].backward)
+				continue;
+			if (!p->batch[b].value[n->out[o]].of)
+				p->batch[b].value[n->out[o]] = out[o];
+			p->here[b][n->out[o]] = true;
+			p->now[n->stage].recompute += ex_most_bytes(&out[o]);
+			continue;
+		}
 		p->batch[b].value[n->out[o]] = out[o];
 		p->here[b][n->out[o]] = p->task[node].out[o].again;
 		if (p->task[node].out[o].again)
@@ -106,7 +116,7 @@ static void drop_inner(struct ex_pipe_run *p, int64_t b, ap_id node)
 	const struct ap_node *n = &p->g->node[node];
 
 	for (int o = 0; o < n->bound.nout; o++)
-		if (!p->here[b][n->out[o]] && p->held[b][node].run)
+		if (!p->here[b][n->out[o]] && p->held[b][node].run && !p->task[node].out[o].twice)
 			p->batch[b].value[n->out[o]].of = NULL;
 }
 
@@ -121,7 +131,8 @@ void ex_compute_again(struct ex_pipe_run *p, int64_t b, ap_id node)
 		if (p->task[i].recompute_set != set || !ex_is_in(&p->g->node[i], of->stage, of->segment))
 			continue;
 		bring_again(p, b, i);
-		if (p->task[i].recomputed && !ex_keeps_results(p, i) && !p->held[b][i].run)
+		if (p->task[i].recomputed && !ex_keeps_results(p, i) && !p->held[b][i].run &&
+			!p->held[b][i].twice)
 			run_again(p, b, i);
 	}
 	for (ap_id i = 0; i < p->g->nnode; i++)

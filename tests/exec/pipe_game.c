@@ -56,6 +56,7 @@ static void draw_step(struct ex_pipe_game *p, int64_t micro)
 	s->full_batch = ex_below(&p->w.rng, 3) == 0;
 	s->gradient_fp32_sync = ex_below(&p->w.rng, 2);
 	s->recompute = (enum ap_recompute)ex_below(&p->w.rng, 3);
+	s->recompute_whole = s->executor == AP_EXECUTOR_GENERIC;
 	s->recompute_keeps_comm = ex_below(&p->w.rng, 3) == 0;
 	s->recompute_regathers = ex_below(&p->w.rng, 3) == 0;
 	s->optimizer = ap_optimizer_find("adam");
@@ -171,11 +172,11 @@ static void complain(struct ex_pipe_game *p, const char *what, const char *why)
 	const struct ap_step *s = &p->f.step;
 
 	p->why = ap_arena_printf(p->f.ctx.arena, "%s: %s\n  %s, %d stages of %d segments, %" PRId64
-		" devices each, %" PRId64 " micro-batches, %s, level %d%s, recompute %d%s%s", what, why,
+		" devices each, %" PRId64 " micro-batches, %s, level %d%s, recompute %d%s%s%s", what, why,
 		s->pipe->scheduler->name, s->pipe->nstage, s->pipe->nsegment, p->w.ndev, s->micro_batches,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		s->optimizer_sharding ? s->optimizer_level : 0, s->full_batch ? ", full batch" : "",
-		(int)s->recompute, s->recompute_keeps_comm ? ", keeps communication" : "",
+		(int)s->recompute, s->recompute_whole ? " of the whole" : "", s->recompute_keeps_comm ? ", keeps communication" : "",
 		s->recompute_regathers ? ", gathers again" : "");
 }
 

@@ -14,6 +14,7 @@ struct ex_held { /* of one node and micro-batch */
 	struct ex_shards *in; /* [nin] copies of operands, as the operator reads them */
 	int64_t *again; /* [nin] bytes of those that were made again */
 	struct ex_run *run; /* that was computed again */
+	bool twice; /* its results have been computed a second time */
 	struct ex_shards *dout; /* [nout] that the pass for weights waits for */
 };
 

@@ -2,7 +2,8 @@
 /*
  * What is kept, against the definition: a step that forgets all results but the kept ones finds, going
  * backwards, everything that the backward passes read, by computing marked operators again from what
- * is there; and it would not without any of what is kept and of what is said to be recomputed.
+ * is there; and it would not without any of what is kept and of what is said to be recomputed. Where
+ * groups run again whole, all of their operators do, and find what they read.
  */
 #include "base/arena.h"
 #include "base/map.h"
@@ -93,6 +94,19 @@ static void backward_pass(struct replay *r, ap_id node)
 			ask(r, n->out[o]);
 }
 
+/* The operator runs again, whoever reads what it makes. */
+static void repeat(struct replay *r, ap_id node)
+{
+	const struct ap_node *n = &r->g->node[node];
+
+	r->again[node] = true;
+	for (uint16_t i = 0; i < n->bound.nin; i++)
+		if (!r->task[node].in[i].cast) {
+			REQUIRE(r->t, r->task[node].in[i].kept, "%s loses an operand", n->name);
+			find(r, n->in[i]);
+		}
+}
+
 static void nothing_in_vain(const struct replay *r)
 {
 	for (ap_id i = 0; i < r->g->nnode; i++) {
@@ -107,7 +121,8 @@ static void nothing_in_vain(const struct replay *r)
 				"%s is kept in vain", r->g->tensor[out].name);
 			REQUIRE(r->t, !x->kept || r->mark[i].group == AP_NONE,
 				"%s is kept beside", r->g->tensor[out].name);
-			REQUIRE(r->t, x->again == (t->recomputed && r->direct[out]), "%s, again",
+			REQUIRE(r->t, x->again == (t->recomputed && !x->twice && r->direct[out]),
+				"%s, again",
 				r->g->tensor[out].name);
 		}
 	}
@@ -161,14 +176,18 @@ static void forgetting(struct trial *t)
 
 	t->f.step.training = true;
 	t->f.step.recompute = (enum ap_recompute)random_below(&t->random, 3);
+	t->f.step.recompute_whole = random_below(&t->random, 2);
 	ap_recompute_mark(&t->f.ctx, &g, &t->f.step, mark);
 	ap_tasks_make(&t->f.ctx, &g, &t->f.step, &r.task);
 	r.asked = AP_NEW_N(arena, bool, g.ntensor);
 	r.used = AP_NEW_N(arena, bool, g.ntensor);
 	r.direct = AP_NEW_N(arena, bool, g.ntensor);
 	r.again = AP_NEW_N(arena, bool, g.nnode);
-	for (ap_id i = g.nnode; i-- > 0;)
+	for (ap_id i = g.nnode; i-- > 0;) {
 		backward_pass(&r, i);
+		if (mark[i].repeats != AP_NONE && !is_view(&g.node[i]))
+			repeat(&r, i);
+	}
 	nothing_in_vain(&r);
 	sets_hold_together(&r);
 	for (ap_id i = 0; i < g.nnode; i++)

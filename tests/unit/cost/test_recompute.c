@@ -143,6 +143,84 @@ START_TEST(cores)
 }
 END_TEST
 
+/* Of all marks the operators that a group takes along when it runs again whole. */
+static void expect_whole(const char *graph, enum ap_recompute setting, const char *want)
+{
+	struct ap_again *mark;
+	struct fixture f;
+	struct ap_str s;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	f.step.recompute = setting;
+	f.step.recompute_whole = true;
+	fixture_graph(&f, graph);
+	mark = AP_NEW_N(f.ctx.arena, struct ap_again, f.graph->nnode);
+	ap_recompute_mark(&f.ctx, f.graph, &f.step, mark);
+	ap_str_init(&s, f.ctx.arena);
+	for (ap_id i = 0; i < f.graph->nnode; i++)
+		if (mark[i].repeats != AP_NONE)
+			ap_str_addf(&s, "%s%s%s", s.len ? " " : "", f.graph->node[i].name,
+				mark[i].group == AP_NONE ? "!" : "");
+	ck_assert_str_eq(s.s, want);
+	fixture_close(&f);
+}
+
+START_TEST(whole_groups)
+{
+	expect_whole(LAYERS("", ""), AP_RECOMPUTE_NONE, "");
+	expect_whole(LAYERS(",'recompute':true", ""), AP_RECOMPUTE_NONE, "");
+	expect_whole(LAYERS("", ""), AP_RECOMPUTE_FULL, "up0 act0 down0 add0! up1 act1 down1 add1!");
+	/* what says no, itself or by its cell, is left out */
+	expect_whole(LAYERS(",'recompute':false", "'cells':[{'name':'net.blocks.1','recompute':false}],"),
+		AP_RECOMPUTE_FULL, "up0 down0 add0!");
+	expect_whole(LAYERS("", "'cells':[{'name':'net.blocks.0.mlp','recompute':true}],"),
+		AP_RECOMPUTE_NONE, "up0 act0 down0!");
+	expect_whole(ATTENTION, AP_RECOMPUTE_SELECTIVE, "scores scale mask softmax values!");
+}
+END_TEST
+
+/* The last product with its AllReduce, and the addition: again where the layer is called once more. */
+START_TEST(layers_again_to_their_end)
+{
+	struct fixture f;
+
+	fixture_open(&f, 4, 4, "a100-80");
+	f.step.executor = AP_EXECUTOR_GENERIC;
+	f.step.recompute = AP_RECOMPUTE_FULL;
+	for (int whole = 0; whole < 2; whole++) {
+		struct ap_op_cost down, add;
+		const struct ap_task *tasks;
+		int32_t count[AP_MAX_FACTOR];
+		struct ap_placement p;
+		struct ap_pricer *pr;
+
+		f.step.recompute_whole = whole;
+		fixture_graph(&f, LAYERS("", ""));
+		pr = ap_pricer_create(f.ctx.arena, f.machine, &f.step);
+		ap_tasks_make(&f.ctx, f.graph, &f.step, &tasks);
+		fixture_counts(&f, fixture_node(&f, "down0"), "k=4", count);
+		ap_placement_make(tasks[fixture_node(&f, "down0")].bound, count, 4, &p);
+		ap_op_cost_make(pr, &tasks[fixture_node(&f, "down0")], &p, &down);
+		fixture_counts(&f, fixture_node(&f, "add0"), "", count);
+		ap_placement_make(tasks[fixture_node(&f, "add0")].bound, count, 4, &p);
+		ap_op_cost_make(pr, &tasks[fixture_node(&f, "add0")], &p, &add);
+		ck_assert_double_gt(down.forward_comm_s, 0);
+		ck_assert_double_eq(down.backward_comm_s, whole ? down.forward_comm_s : 0);
+		ck_assert_double_eq(down.recompute_s, whole ? down.forward_s : 0);
+		ck_assert_double_eq(add.recompute_s, whole ? add.forward_s : 0);
+		/* 16 x 8 float32: held for the next layer, and there once more */
+		ck_assert_int_eq(add.activation_bytes, 16 * 8 * 4);
+		ck_assert_int_eq(add.recompute_bytes, whole ? 16 * 8 * 4 : 0);
+		ck_assert_int_eq(down.activation_bytes + down.recompute_bytes, 0);
+		/* layers run again one by one, although one reads the other's result */
+		ck_assert_uint_eq(tasks[fixture_node(&f, "up0")].recompute_sets, 2);
+		ck_assert_uint_ne(tasks[fixture_node(&f, "up1")].recompute_set,
+			tasks[fixture_node(&f, "up0")].recompute_set);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
 /* A recomputed operator: its forward kernel again, its result brought back, its operand kept. */
 START_TEST(costs_again)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hybrids of the bundled models: which grids they take, and what goes between the ranks. */
+#include <string.h>
+
 #include "base/file.h"
 #include "cost/conflict.h"
 #include "drive/baseline.h"
@@ -167,5 +169,76 @@ START_TEST(experts_are_cut_by_ep)
 	ck_assert(!ap_hybrid_counts(&f.ctx, f.graph, 64, &f.step, &h, &why));
 	ck_contains(why, "of length 8: ep=16 parts; 1, 2, 4, 8 are allowed");
 	fixture_close(&f);
+}
+END_TEST
+
+/* What layers run again, of a plan in which all of them are recomputed. */
+struct again {
+	int sums; /* AllReduces over the 8 tp ranks */
+	bool sizes; /* that each carry a sample's tokens x features */
+	double forward_s, again_s; /* kernels of layers */
+	int products; /* of layers, that do not run again */
+	int64_t bytes; /* brought back at a time */
+};
+
+static struct again again_of(const char *name, int64_t sum_bytes, bool whole)
+{
+	struct again a = {.sizes = true};
+	struct ap_hybrid h = grid(16, 8, false);
+	struct fixture f;
+	struct ap_plan p;
+	const char *why;
+
+	open_model(&f, 16, name);
+	f.step.executor = AP_EXECUTOR_GENERIC;
+	f.step.recompute = AP_RECOMPUTE_FULL;
+	f.step.recompute_whole = whole;
+	f.step.micro_batches = f.graph->batch / 2;
+	plan_of(&f, ap_hybrid_counts(&f.ctx, f.graph, 16, &f.step, &h, &why), &p);
+	for (ap_id i = 0; i < p.graph->nnode; i++) {
+		bool in_layer = strpbrk(p.graph->node[i].cell, "0123456789") != NULL;
+
+		a.forward_s += in_layer ? p.op[i].cost.forward_s : 0;
+		a.again_s += p.op[i].cost.recompute_s;
+		a.products += in_layer && strcmp(p.graph->node[i].type, "MatMul") == 0 &&
+			p.op[i].cost.recompute_s == 0;
+		for (uint32_t k = 0; k < p.op[i].ncomm; k++) {
+			const struct ap_comm *c = &p.op[i].comm[k].comm;
+
+			if (c->phase != AP_PHASE_RECOMPUTE)
+				continue;
+			a.sums += c->kind == AP_COLL_ALLREDUCE && c->axes.n == 1 &&
+				c->axes.axis[0].size == 8;
+			a.sizes &= c->bytes == sum_bytes;
+		}
+	}
+	a.bytes = p.prediction.memory.recompute;
+	fixture_close(&f);
+	return a;
+}
+
+/* Torch checkpointing calls a layer again: both its sums, and every kernel; there its result is for a
+ * second time. What the backward pass needs is less by the last product, its sum and its addition. */
+START_TEST(layers_run_again_to_their_end)
+{
+	static const struct {
+		const char *name;
+		int layers;
+		int64_t sum_bytes; /* tokens x features x 2 */
+	} of[] = {{"gpt3_1.3b", 24, INT64_C(2048) * 2048 * 2}, {"llama2_7b", 32, INT64_C(4096) * 4096 * 2}};
+
+	for (size_t m = 0; m < AP_COUNT(of); m++) {
+		struct again whole = again_of(of[m].name, of[m].sum_bytes, true),
+			needed = again_of(of[m].name, of[m].sum_bytes, false);
+
+		ck_assert_int_eq(whole.sums, 2 * of[m].layers);
+		ck_assert_int_eq(needed.sums, of[m].layers);
+		ck_assert(whole.sizes && needed.sizes);
+		ck_assert_double_eq_tol(whole.again_s, whole.forward_s, 1e-9 * whole.forward_s);
+		ck_assert_double_lt(needed.again_s, 0.9 * needed.forward_s);
+		ck_assert_int_eq(whole.products, 0);
+		ck_assert_int_eq(needed.products, of[m].layers);
+		ck_assert_int_eq(whole.bytes - needed.bytes, of[m].sum_bytes);
+	}
 }
 END_TEST
