@@ -281,7 +281,8 @@ static const struct device { /* names of the column hw */
 
 enum sums { AS_PARAMETER, WIDE_BF16, WIDE }; /* type of exchanged gradients: WIDE: float32 */
 
-static const struct framework { /* beginnings of the column framework, the longer ones first */
+/* What the column framework begins with, or else holds; the longer ones first. */
+static const struct framework {
 	const char *name;
 	const char *executor;
 	enum sums sums;
@@ -385,6 +386,9 @@ static const char *find_framework(const struct facts *f, struct run *run)
 	for (size_t i = 0; i < AP_COUNT(frameworks) && !run->framework; i++)
 		if (begins(f->framework, frameworks[i].name))
 			run->framework = &frameworks[i];
+	for (size_t i = 0; i < AP_COUNT(frameworks) && !run->framework; i++)
+		if (holds(f->framework, frameworks[i].name))
+			run->framework = &frameworks[i];
 	if (!run->framework)
 		BECAUSE(f, "unknown framework: %s", f->framework);
 	return NULL;
@@ -464,6 +468,8 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 		BECAUSE(f, "heads of odd size: %" PRId64, p->head_size);
 	if (a == MODEL_ACTIVATIONS)
 		BECAUSE(f, "unknown ffn_type: %s", f->ffn_type);
+	if (takes & MODEL_EXPERTS ? a != MODEL_SWIGLU : !(takes & MODEL_KV_HEADS) && a > MODEL_RELU)
+		BECAUSE(f, "no generator of %s networks with %s", f->arch, f->ffn_type);
 	p->activation = a;
 	if (multiple && (takes & MODEL_VOCABULARY))
 		p->vocabulary = (p->vocabulary + multiple - 1) / multiple * multiple;
