@@ -257,6 +257,7 @@ static const struct device { /* names of the column hw */
 	int64_t gib; /* of a part with less memory; 0: any */
 	const char *chip;
 	double fp8, fp4; /* peak of matrix products / that of bfloat16; 0: there is none */
+	int64_t pod; /* devices of a super pod that large runs take, so that groups lie within it; 0 */
 } devices[] = {
 	{"V100", 16, "v100-16", 0, 0},
 	{"V100", 0, "v100-32", 0, 0},
@@ -267,7 +268,7 @@ static const struct device { /* names of the column hw */
 	{"H800", 0, "h800-80", 2, 0},
 	{"H200", 0, "h200-141", 2, 0},
 	{"B200", 0, "b200-180", 2, 4},
-	{"GB200", 0, "gb200-186", 2, 4},
+	{"GB200", 0, "gb200-186", 2, 4, .pod = 64},
 	{"Ascend910A", 0, "ascend910a", 0, 0},
 	{"Ascend910", 0, "ascend910a", 0, 0},
 	{"Ascend910B", 0, "ascend910b3", 0, 0},
@@ -908,6 +909,8 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 		{"chip", chip_of(p, run)},
 		{"device_num", text_of(f, run->devices)},
 		{"devices_per_server", run->per_node ? text_of(f, run->per_node) : NULL},
+		{"devices_per_pod", run->device->pod && run->devices > run->device->pod ?
+			text_of(f, run->device->pod) : NULL},
 		{"hybrid", hybrid_of(f->arena, run)},
 		{"gradient_fp32_sync", wide_gradients(f, run) ? "true" : "false"},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
@@ -1281,7 +1284,9 @@ static void write_markdown(const char *path, struct ap_arena *arena, const char 
 		"it. An error is predicted / measured - 1: mean and median are of its amount, the bias is\n"
 		"with its sign. Memory is that of the fullest device. Rows of grade C, D or M (incomplete,\n"
 		"implausible, a formula) are left out. `data/SOURCES` says where rows come from. Dashed\n"
-		"lines in the picture are 25 %% off.\n\n", ap_file_base(file), is_neutral ?
+		"lines in the picture are 25 %% off. `build/bench/fidelity FILE.csv` does the same for any\n"
+		"file with these columns, and prints a line for each row.\n\n",
+		ap_file_base(file), is_neutral ?
 		" --neutral" : "");
 	if (svg)
 		fprintf(out, "![Predicted against measured step times](%s)\n\n", ap_file_base(svg));

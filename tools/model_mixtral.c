@@ -38,12 +38,11 @@ static ap_id choose(const struct llama *l, const char *scope, ap_id probs, ap_id
 	return id + 1;
 }
 
-static struct routing route(const struct llama *l, const char *scope, const char *param, ap_id x)
+/* What choose() returns of rows. */
+static ap_id rate(const struct llama *l, const char *scope, const char *param, ap_id x, ap_id *weights)
 {
 	const struct model_params *p = l->p;
 	struct model *m = l->m;
-	struct routing r;
-	ap_id weights, hot;
 
 	x = model_cast(m, scope, x, AP_FLOAT32, "router.in");
 	x = model_linear(m, model_scope(m, scope, "dense-Dense"), model_name(m, param, "dense"), x,
@@ -51,7 +50,17 @@ static struct routing route(const struct llama *l, const char *scope, const char
 	x = model_reshape(m, scope, x, MODEL_SHAPE(AP_FLOAT32, p->batch, p->sequence, p->experts),
 		"router");
 	x = model_softmax(m, scope, x, "router.probs");
-	x = choose(l, scope, x, &weights);
+	return choose(l, scope, x, weights);
+}
+
+static struct routing route(const struct llama *l, const char *scope, const char *param, ap_id x)
+{
+	const struct model_params *p = l->p;
+	struct model *m = l->m;
+	struct routing r;
+	ap_id weights, hot;
+
+	x = rate(l, scope, param, x, &weights);
 	hot = model_one_hot(m, scope, x, p->experts, AP_FLOAT32, "chosen");
 	r.mask = model_reduce_axis(m, scope, "ReduceSum", hot, 2, false, "mask");
 	weights = model_reshape(m, scope, weights, MODEL_SHAPE(AP_FLOAT32, p->batch, p->sequence,
@@ -113,6 +122,28 @@ static ap_id experts(const struct llama *l, const char *scope, const char *param
 	return model_reshape(m, scope, y, MODEL_SHAPE(p->dtype, b, e * c, h), "answers");
 }
 
+/* Tokens are moved to their experts and back, without products: as many copies as a token has experts. */
+static ap_id moved(const struct llama *l, const char *scope, const char *param, ap_id x)
+{
+	const struct model_params *p = l->p;
+	struct model *m = l->m;
+	const char *router = model_scope(m, scope, "router-Router");
+	ap_id weights, y;
+
+	rate(l, router, model_name(m, param, "router"), x, &weights);
+	weights = model_cast(m, router, weights, p->dtype, "weights.cast");
+	weights = model_reshape(m, router, weights, MODEL_SHAPE(p->dtype, p->batch, p->sequence, p->active,
+		1), "weights.column");
+	y = model_reshape(m, scope, x, llama_tokens(l), "tokens");
+	y = model_repeat(m, scope, y, 1, p->active, "dealt");
+	y = experts(l, model_scope(m, scope, "ffn-MoEFeedForward"), model_name(m, param, "ffn"), y);
+	y = model_reshape(m, scope, y, MODEL_SHAPE(p->dtype, p->batch, p->sequence, p->active, p->hidden),
+		"collected.answers");
+	y = model_binary(m, scope, "Mul", y, weights, "collected.weighted");
+	y = model_reduce_axis(m, scope, "ReduceSum", y, 2, false, "collected");
+	return model_reshape(m, scope, y, llama_rows(l), "collected.rows");
+}
+
 static ap_id mixture(const struct llama *l, const char *scope, const char *param, ap_id x)
 {
 	const struct model_params *p = l->p;
@@ -137,5 +168,7 @@ static ap_id mixture(const struct llama *l, const char *scope, const char *param
 
 struct model *model_mixtral(struct ap_arena *arena, const struct model_params *p)
 {
-	return llama_with(arena, p, mixture);
+	bool even = room(p) * p->experts == p->active * p->sequence;
+
+	return llama_with(arena, p, p->fused && even ? moved : mixture);
 }

@@ -269,7 +269,7 @@ static const struct small {
 	const char *kind;
 	uint32_t operators;
 	int64_t batch, other;
-	bool mixes, flash;
+	bool mixes, flash, even;
 } smalls[] = {
 	{"multiple_mix", 14, 32, 48, true, false},
 	{"resnet50", 187, 256, 320, true, false},
@@ -315,6 +315,7 @@ static const struct small fused[] = {
 	{.kind = "llama", .operators = 1 + 2 * (48 - 4 - 12 - 2 - 1) + 18 - 2 - 3},
 	{.kind = "llama", .operators = 1 + 2 * (44 - 4 - 12 - 1) + 18 - 2 - 3, .flash = true},
 	{.kind = "mixtral", .operators = 1 + 2 * (77 - 4 - 12 - 1) + 18 - 2 - 3, .flash = true},
+	{.kind = "mixtral", .operators = 1 + 2 * 44 + 18 - 2 - 3, .flash = true, .even = true},
 };
 
 START_LOOP_TEST(fused_models_load, AP_COUNT(fused))
@@ -325,6 +326,7 @@ START_LOOP_TEST(fused_models_load, AP_COUNT(fused))
 	p.flash = fused[_i].flash;
 	p.fused = true;
 	p.dropout = 0.1;
+	p.capacity = fused[_i].even ? 1 : p.capacity;
 	g = load(make(fused[_i].kind, &p), 0);
 	ck_assert_uint_eq(g->nnode, fused[_i].operators);
 	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
