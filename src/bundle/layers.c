@@ -2,7 +2,6 @@
 #include "bundle/layers.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,19 +9,19 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/recompute.h"
+#include "graph/family.h"
 #include "pipeline/schedule.h"
 #include "rule/op.h"
 
 #define DIGITS "0123456789"
-#define MOST_DIGITS 9 /* longer numbers are not layers' */
 
 struct finding {
 	struct ap_ctx *ctx;
 	const struct ap_plan *p;
 	struct ap_layers *out;
 	size_t len; /* of the family's name */
-	int64_t *number; /* [n] ascending */
-	int32_t *layer; /* [nnode] index in number; -1: none */
+	const int64_t *number; /* [n] ascending */
+	const int32_t *layer; /* [nnode] index in number; -1: none */
 	int32_t npart;
 	int32_t *home; /* [n] part, in data order, with most of a layer's operators */
 	const struct ap_again *mark; /* [nnode] */
@@ -30,118 +29,9 @@ struct finding {
 
 /* ---- layers, and where they run ---- */
 
-/* The next part from *from on of a cell's name that is a number; moves *from behind it; or NULL. */
-static const char *next_number(const char *cell, size_t *from)
-{
-	while (cell[*from]) {
-		const char *start = cell + *from;
-		size_t len = strcspn(start, "."), digits = strspn(start, DIGITS);
-
-		*from += len + (start[len] == '.');
-		if (len > 0 && len == digits && len <= MOST_DIGITS && start > cell)
-			return start;
-	}
-	return NULL;
-}
-
 static bool is_sent(const struct ap_node *n)
 {
 	return n->peer >= 0;
-}
-
-struct family {
-	uint32_t noperator, nmember;
-};
-
-struct families {
-	struct ap_map *names, *members;
-	AP_VEC(struct family) all; /* by name */
-};
-
-static void count_families(struct finding *f, const struct ap_node *n, struct families *x)
-{
-	size_t from = 0;
-	const char *at;
-
-	while ((at = next_number(n->cell, &from))) {
-		bool fresh;
-		ap_id id = ap_map_put(x->names, n->cell, (size_t)(at - n->cell) - 1, &fresh);
-
-		if (fresh)
-			AP_PUSH(f->ctx->scratch, x->all, (struct family){0});
-		ap_map_put(x->members, n->cell, (size_t)(at - n->cell) + strspn(at, DIGITS), &fresh);
-		x->all.v[id].noperator++;
-		x->all.v[id].nmember += fresh;
-	}
-}
-
-/* The family with the most operators, of those with two members or more. */
-static void find_family(struct finding *f)
-{
-	const struct ap_graph *g = f->p->graph;
-	struct families x = {ap_map_create(f->ctx->scratch), ap_map_create(f->ctx->scratch), {0}};
-	ap_id best = AP_NONE;
-
-	for (ap_id i = 0; i < g->nnode; i++)
-		if (!is_sent(&g->node[i]))
-			count_families(f, &g->node[i], &x);
-	for (ap_id id = 0; id < x.all.n; id++)
-		if (x.all.v[id].nmember > 1 &&
-			(best == AP_NONE || x.all.v[id].noperator > x.all.v[best].noperator))
-			best = id;
-	if (best != AP_NONE)
-		f->out->name = ap_arena_strdup(f->ctx->arena, ap_map_key(x.names, best, &f->len));
-}
-
-/* The number of the layer that a node is in; -1: none. */
-static int64_t number_of(const struct finding *f, const struct ap_node *n)
-{
-	const char *at;
-	size_t digits;
-
-	if (!f->out->name || is_sent(n) || strlen(n->cell) <= f->len + 1 || n->cell[f->len] != '.' ||
-		strncmp(n->cell, f->out->name, f->len) != 0)
-		return -1;
-	at = n->cell + f->len + 1;
-	digits = strspn(at, DIGITS);
-	if (digits == 0 || digits > MOST_DIGITS || digits != strcspn(at, "."))
-		return -1;
-	return strtoll(at, NULL, 10);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void number_layers(struct finding *f)
-{
-	const struct ap_graph *g = f->p->graph;
-	struct ap_arena *scratch = f->ctx->scratch;
-	AP_VEC(int64_t) all = {0};
-
-	for (ap_id i = 0; i < g->nnode; i++) {
-		int64_t number = number_of(f, &g->node[i]);
-
-		if (number >= 0)
-			AP_PUSH(scratch, all, number);
-	}
-	if (all.n > 0)
-		qsort(all.v, all.n, sizeof *all.v, by_number);
-	for (size_t i = 0; i < all.n; i++)
-		if (i == 0 || all.v[i] != all.v[i - 1])
-			all.v[f->out->n++] = all.v[i];
-	f->number = all.v;
-	f->layer = AP_NEW_N(scratch, int32_t, g->nnode);
-	for (ap_id i = 0; i < g->nnode; i++) {
-		int64_t number = number_of(f, &g->node[i]);
-		const int64_t *at = number < 0 ? NULL
-			: bsearch(&number, f->number, f->out->n, sizeof number, by_number);
-
-		f->layer[i] = at ? (int32_t)(at - f->number) : -1;
-	}
 }
 
 static const struct ap_scheduler *scheduler_of(const struct ap_plan *p)
@@ -377,13 +267,18 @@ void ap_layers_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_layer
 	const struct ap_pipe *pipe = p->step->pipe;
 	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, p->graph->nnode);
 	struct finding f = {.ctx = ctx, .p = p, .out = out};
+	struct ap_family family;
 	const bool *full;
 	int64_t *part;
 
 	*out = (struct ap_layers){.nstage = pipe ? pipe->nstage : 1, .nsegment = pipe ? pipe->nsegment : 1};
 	f.npart = out->nstage * out->nsegment;
-	find_family(&f);
-	number_layers(&f);
+	ap_family_find(ctx, p->graph, &family);
+	out->name = family.name;
+	out->n = family.n;
+	f.len = family.len;
+	f.number = family.number;
+	f.layer = family.member;
 	find_homes(&f);
 	find_outside(&f);
 	count_parts(&f);
