@@ -375,7 +375,7 @@ static bool says_stages(const struct ap_graph *g)
 }
 
 static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_sources *src,
-	const struct ap_scheduler *scheduler, struct ap_inputs *in)
+	const struct ap_scheduler *scheduler, struct ap_inputs *in, struct ap_pipe_cut *how)
 {
 	const struct ap_stages_request rq = {
 		.graph = in->graph,
@@ -386,10 +386,11 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 		.nsegment = (int32_t)o->pipeline_segments,
 		.doc = src->stage_config,
 		.config = src->stage_config ? ap_json_root(src->stage_config) : NULL,
+		.layers = in->hybrid.layers,
 	};
 	const struct ap_spot *spot;
 
-	AP_TRY(ap_stages_make(ctx, &rq, &spot));
+	AP_TRY(ap_stages_make(ctx, &rq, &spot, how));
 	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
 		ap_graph_staged(ctx, in->graph, spot, &in->graph);
 	return AP_OK;
@@ -410,6 +411,7 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	int32_t nstage = (int32_t)o->pipeline_stages, nsegment = (int32_t)o->pipeline_segments;
 	const struct ap_scheduler *scheduler = ap_scheduler_at((size_t)o->pipeline_scheduler);
 	struct ap_pipe *pipe = AP_NEW(ctx->arena, struct ap_pipe);
+	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
 	const char *why = scheduler->refuses(nstage, nsegment, o->micro_batches);
 
 	if (why)
@@ -423,7 +425,8 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 		in->machine->ndev, &in->step));
 	ap_schedule_pipe(ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);
 	in->step.pipe = pipe;
-	return cut(ctx, o, src, scheduler, in);
+	pipe->cut = how;
+	return cut(ctx, o, src, scheduler, in, how);
 }
 
 enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,

@@ -40,6 +40,23 @@ static void __attribute__((format(printf, 2, 3))) say(struct words *w, const cha
 	ap_str_addc(&w->text, '\n');
 }
 
+/* How --hybrid says the layers of the plan's stages; "" where --stage-config or the graph says them, too. */
+static const char *layers_key(const struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+	const struct ap_pipe_cut *cut = w->p->step->pipe ? w->p->step->pipe->cut : NULL;
+	struct ap_str s;
+
+	if (!cut || l->nstage == 1 || cut->by > AP_CUT_BY_LAYERS)
+		return "";
+	if (cut->by == AP_CUT_BY_COST)
+		return ",layers=cost";
+	ap_str_init(&s, w->ctx->arena);
+	for (int32_t k = 0; k < l->nstage * l->nsegment; k++)
+		ap_str_addf(&s, "%s%" PRId64, k ? "," : ",layers=", cut->count[k]);
+	return s.s;
+}
+
 static bool say_head(struct words *w, const char *framework)
 {
 	const struct ap_hybrid *h = &w->x->hybrid;
@@ -60,8 +77,8 @@ static bool say_head(struct words *w, const char *framework)
 		say(w, "The hybrid that comes nearest to the plan, whose cuts %s cannot be told",
 			framework);
 	say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
-		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
-		h->sp, h->micro_batches, vocabulary[h->vocab]);
+		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
+		h->sp, h->micro_batches, vocabulary[h->vocab], layers_key(w));
 	if (!w->x->same)
 		say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32,
 			w->x->differ, w->p->graph->nnode);

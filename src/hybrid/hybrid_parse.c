@@ -14,7 +14,7 @@
 
 #define OPTION "--hybrid"
 
-enum key_kind { NUMBER, SEQUENCE, VOCABULARY };
+enum key_kind { NUMBER, SEQUENCE, VOCABULARY, LAYERS, OFFSET };
 
 static const struct key {
 	const char *name, *aliases;
@@ -31,6 +31,8 @@ static const struct key {
 	{"mbs", "batch_size micro_batch_size", NUMBER, offsetof(struct ap_hybrid, mbs)},
 	{"mbn", "micro_batch_num micro_batches", NUMBER, offsetof(struct ap_hybrid, micro_batches)},
 	{"vocab_emb_dp", "", VOCABULARY, 0},
+	{"layers", "num_layer_list", LAYERS, 0},
+	{"offset", "", OFFSET, 0},
 };
 
 enum { KEYS = AP_COUNT(keys) };
@@ -137,7 +139,43 @@ static enum ap_status set_flag(struct reading *r, const struct key *k, const cha
 	return AP_OK;
 }
 
-static enum ap_status read_item(struct reading *r, char *item)
+/* "7,8,8,7", of layers or, with numbers below 0 as well, of an offset; *rest: what follows the first. */
+static enum ap_status set_list(struct reading *r, const struct key *k, const char *value, char **rest)
+{
+	struct ap_layer_cut *cut = &r->out->layers;
+	int64_t n, least = k->kind == OFFSET ? -AP_MAX_DEVICES : 0;
+	AP_VEC(int64_t) all = {0};
+
+	if (cut->kind != AP_LAYERS_EVEN)
+		return SAY(r->ctx, OPTION ": layers and offset contradict each other: both say how many "
+			"layers a stage has");
+	cut->kind = k->kind == OFFSET ? AP_LAYERS_OFFSET : AP_LAYERS_COUNTED;
+	if (k->kind == LAYERS && strcmp(value, "cost") == 0) {
+		cut->kind = AP_LAYERS_ANYHOW;
+		return AP_OK;
+	}
+	for (;;) {
+		if (!ap_parse_int(value, least, AP_MAX_DEVICES, &n))
+			return SAY(r->ctx, OPTION ": %s=%s; %s is expected", k->name,
+				ap_diag_name(r->ctx->diag, value), k->kind == OFFSET
+				? "a number for each stage, as 0,1,0,-1,"
+				: "cost, or a number for each stage, as 7,8,8,7,");
+		AP_PUSH(r->ctx->arena, all, n);
+		if (!*rest || strcspn(*rest, "=") < strcspn(*rest, ","))
+			break;
+		value = *rest;
+		*rest += strcspn(*rest, ",");
+		*rest = **rest ? *rest + 1 : NULL;
+		if (*rest)
+			(*rest)[-1] = '\0';
+	}
+	cut->n = (uint32_t)all.n;
+	cut->count = all.v;
+	return AP_OK;
+}
+
+/* *rest: what follows the item; a list takes of it. */
+static enum ap_status read_item(struct reading *r, char *item, char **rest)
 {
 	char *value = strchr(item, '=');
 	int i;
@@ -153,6 +191,8 @@ static enum ap_status read_item(struct reading *r, char *item)
 		return SAY(r->ctx, OPTION ": %s is given twice%s", r->given[i], strcmp(r->given[i], item)
 			== 0 ? "" : ap_arena_printf(r->ctx->arena, ", the second time as %s", item));
 	r->given[i] = item;
+	if (keys[i].kind == LAYERS || keys[i].kind == OFFSET)
+		return set_list(r, &keys[i], value, rest);
 	return keys[i].kind == NUMBER ? set_number(r, &keys[i], value)
 				      : set_flag(r, &keys[i], value);
 }
@@ -162,14 +202,14 @@ enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_h
 	struct reading r = {.ctx = ctx, .out = out};
 	char *item = ap_arena_strdup(ctx->arena, text), *end;
 
-	*out = (struct ap_hybrid){0};
+	*out = (struct ap_hybrid){.layers.kind = AP_LAYERS_EVEN};
 	do {
 		end = item + strcspn(item, ",");
 		if (*end)
 			*end++ = '\0';
 		else
 			end = NULL;
-		AP_TRY(read_item(&r, item));
+		AP_TRY(read_item(&r, item, &end));
 		item = end;
 	} while (item);
 	return AP_OK;
@@ -188,6 +228,9 @@ static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_hybrid *h)
 	if (h->vpp > 1 && h->pp == 1)
 		return SAY(ctx, OPTION ": vpp=%" PRId64 " without a pipeline; pp above 1 is expected",
 			h->vpp);
+	if (h->pp == 1 && h->layers.kind > AP_LAYERS_EVEN)
+		return SAY(ctx, OPTION ": %s without a pipeline; pp above 1 is expected",
+			h->layers.kind == AP_LAYERS_OFFSET ? "offset" : "layers");
 	return AP_OK;
 }
 

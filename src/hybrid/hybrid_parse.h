@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/ctx.h"
+#include "shard/step.h"
 
 enum ap_hybrid_vocab {
 	AP_VOCAB_AUTO, /* cut if the entries divide */
@@ -20,15 +21,16 @@ struct ap_hybrid { /* 0: not given */
 	int64_t micro_batches;
 	bool sp;
 	enum ap_hybrid_vocab vocab;
+	struct ap_layer_cut layers; /* of the stages; AP_LAYERS_EVEN where nothing is said */
 };
 
-/* Reads "dp=8,tp=4": each key at most once, with a number above 0; flags take 0, 1, true or false.
- * AP_USAGE with a message. */
+/* Reads "dp=8,tp=4,layers=7,8,8,7": each key at most once, with a number above 0; flags take 0, 1, true or
+ * false; layers and offset take all numbers up to the next key, or layers "cost". AP_USAGE with a message. */
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out);
 
 /* Sets tp, cp, pp, ep and vpp that are not given to 1, and dp to the devices left. AP_USAGE if
- * dp * tp * cp * pp is not the number of devices, ep does not divide dp, or vpp is given without
- * pp. */
+ * dp * tp * cp * pp is not the number of devices, ep does not divide dp, or vpp, layers or
+ * offset is given without pp. */
 enum ap_status ap_hybrid_fill(struct ap_ctx *ctx, int64_t devices, struct ap_hybrid *h);
 
 /* Sets *micro_batches to batch / (dp * mbs), or to the number given; leaves it if h gives neither.

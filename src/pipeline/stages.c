@@ -13,9 +13,11 @@
 #include "base/json_write.h"
 #include "base/map.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cost/least.h"
 #include "graph/cell.h"
+#include "graph/family.h"
 #include "hw/coll.h"
 #include "pipeline/cut.h"
 #include "rule/op.h"
@@ -643,31 +645,216 @@ static enum ap_status spread_parts(struct stages *s)
 	return st;
 }
 
-static enum ap_status find_parts(struct stages *s)
+/* Parts between layers. */
+
+/* As many layers in each part; of what is left one more in each before the last, the next of them first. */
+static int64_t *deal_layers(struct ap_ctx *ctx, uint32_t nlayer, int32_t npart)
+{
+	int64_t *count = AP_NEW_N(ctx->arena, int64_t, npart);
+	int32_t more = (int32_t)(nlayer % (uint32_t)npart);
+
+	for (int32_t k = 0; k < npart; k++)
+		count[k] = nlayer / (uint32_t)npart + (k < npart - 1 && k >= npart - 1 - more);
+	return count;
+}
+
+static const char *list_text(struct ap_ctx *ctx, const int64_t *v, uint32_t n)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	for (uint32_t i = 0; i < n; i++)
+		ap_str_addf(&s, "%s%" PRId64, i ? "," : "", v[i]);
+	return s.s;
+}
+
+/* "4 stages", "12 parts, of 4 stages x 3 segments" */
+static const char *parts_text(const struct stages *s)
+{
+	const struct ap_stages_request *rq = s->rq;
+
+	return rq->nsegment == 1 ? ap_arena_printf(s->ctx->arena, "%" PRId32 " stages", rq->nstage)
+		: ap_arena_printf(s->ctx->arena, "%" PRId32 " parts, of %" PRId32 " stages x %" PRId32
+			" segments", s->npart, rq->nstage, rq->nsegment);
+}
+
+__attribute__((format(printf, 2, 3))) static enum ap_status refuse(const struct stages *s, const char *fmt,
+	...)
+{
+	enum ap_status st;
+	va_list ap;
+
+	va_start(ap, fmt);
+	st = ap_diag_addv(s->ctx->diag, AP_ERROR, AP_USAGE, NULL, "hybrid", fmt, ap);
+	va_end(ap);
+	return st;
+}
+
+/* Segments that the layers do not divide into: which would do. */
+static enum ap_status refuse_uneven(const struct stages *s, const struct ap_family_chain *chain)
+{
+	int32_t nstage = s->rq->nstage;
+	const char *example = list_text(s->ctx, deal_layers(s->ctx, chain->n, s->npart),
+		(uint32_t)s->npart);
+	struct ap_str fits;
+
+	ap_str_init(&fits, s->ctx->arena);
+	for (int32_t v = 1; (int64_t)v * nstage <= chain->n; v++)
+		if (chain->n % (uint32_t)(v * nstage) == 0)
+			ap_str_addf(&fits, "%svpp=%" PRId32, fits.len ? ", " : "", v);
+	return refuse(s, "--hybrid pp=%" PRId32 ",vpp=%" PRId32 ": the %" PRIu32
+		" layers %s cannot be dealt evenly to %s; expected %s%slayers= with a number for each "
+		"part, such as layers=%s", nstage, s->rq->nsegment, chain->n,
+		ap_diag_name(s->ctx->diag, chain->names), parts_text(s), fits.len ? fits.s : "",
+		fits.len ? ", or " : "", example);
+}
+
+/* Layers of each part, [segment * nstage + stage], of those that are given. */
+static enum ap_status given_counts(const struct stages *s, const struct ap_family_chain *chain,
+	int64_t **count)
+{
+	const struct ap_layer_cut *cut = &s->rq->layers;
+	bool offset = cut->kind == AP_LAYERS_OFFSET, one = offset && cut->n == 1 && cut->count[0] == 0;
+	const char *key = offset ? "offset" : "layers";
+	const char *text = list_text(s->ctx, cut->count, cut->n);
+	int64_t each = offset ? chain->n / (uint32_t)s->npart : 0, sum = 0;
+
+	if (cut->n != (uint32_t)s->npart && !one)
+		return refuse(s, "--hybrid %s=%s: a list of %" PRIu32 "; expected a number for each of %s%s",
+			key, text, cut->n, parts_text(s), s->rq->nsegment == 1 ? ""
+				: ": all stages of the first segment, then all of the next");
+	*count = AP_NEW_N(s->ctx->arena, int64_t, s->npart);
+	for (int32_t k = 0; k < s->npart; k++) {
+		int32_t part = ap_schedule_part(s->rq->scheduler, s->rq->nstage, k % s->rq->nstage,
+			k / s->rq->nstage);
+		int64_t n = each + (one ? 0 : cut->count[k]);
+
+		if (n < (part > 0 && part < s->npart - 1))
+			return refuse(s, "--hybrid %s=%s: %" PRId64 " layers in %s; expected one at least "
+				"in all parts but the first, with the embedding, and the last, with head "
+				"and loss, and 0 there", key, text, n,
+				spot_text(s, k % s->rq->nstage, k / s->rq->nstage));
+		(*count)[k] = n;
+		sum += n;
+	}
+	if (sum == chain->n)
+		return AP_OK;
+	return refuse(s, "--hybrid %s=%s: %s%" PRId64 " layers in all; the graph has %" PRIu32 ", %s", key,
+		text, offset ? ap_arena_printf(s->ctx->arena, "%" PRId64 " in each part and these are ",
+			each) : "", sum, chain->n, ap_diag_name(s->ctx->diag, chain->names));
+}
+
+/* Where an end of the pipeline has no layer, what comes before all layers, or after them, is said to be
+ * there: nothing else draws it there. */
+static void say_ends(struct stages *s, const int32_t *layer, bool first, bool last)
+{
+	const struct ap_graph *g = s->g;
+	bool *after = AP_NEW_N(s->ctx->scratch, bool, g->nnode); /* needs what a layer makes */
+	bool *before = AP_NEW_N(s->ctx->scratch, bool, g->nnode); /* a layer needs what it makes */
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
+			ap_id from = g->tensor[g->node[i].in[k]].producer;
+
+			after[i] |= from != AP_NONE && (after[from] || layer[from] >= 0);
+		}
+	for (ap_id i = g->nnode; i-- > 0;)
+		for (uint16_t o = 0; o < g->node[i].bound.nout; o++) {
+			const struct ap_tensor *t = &g->tensor[g->node[i].out[o]];
+
+			for (uint32_t u = 0; u < t->nuse; u++)
+				before[i] |= before[t->use[u].node] || layer[t->use[u].node] >= 0;
+		}
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (layer[i] < 0 && ((first && before[i] && !after[i]) || (last && after[i] && !before[i])))
+			ap_schedule_spot(s->rq->scheduler, s->rq->nstage, after[i] ? s->npart - 1 : 0,
+				&s->stage[i], &s->segment[i]);
+}
+
+static enum ap_status cut_layers(struct stages *s, const struct ap_family_chain *chain,
+	struct ap_pipe_cut *how)
+{
+	int32_t *part_of = AP_NEW_N(s->ctx->scratch, int32_t, chain->n);
+	int64_t *count = deal_layers(s->ctx, chain->n, s->npart);
+	uint32_t at = 0;
+
+	if (s->rq->layers.kind != AP_LAYERS_EVEN)
+		AP_TRY(given_counts(s, chain, &count));
+	else if (s->rq->nsegment > 1 && chain->n % (uint32_t)s->npart)
+		return refuse_uneven(s, chain);
+	how->by = AP_CUT_BY_LAYERS;
+	how->layers = chain->names;
+	how->count = count;
+	for (int32_t part = 0; part < s->npart; part++) {
+		int32_t stage, segment;
+		uint32_t end;
+
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, part, &stage, &segment);
+		for (end = at + (uint32_t)count[segment * s->rq->nstage + stage]; at < end; at++)
+			part_of[at] = part;
+	}
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		if (chain->layer[i] >= 0)
+			ap_schedule_spot(s->rq->scheduler, s->rq->nstage, part_of[chain->layer[i]],
+				&s->stage[i], &s->segment[i]);
+	say_ends(s, chain->layer, part_of[0] > 0, part_of[chain->n - 1] < s->npart - 1);
+	return spread_parts(s);
+}
+
+/* Where nothing is said of operators or cells. */
+static enum ap_status cut_unsaid(struct stages *s, struct ap_pipe_cut *how)
+{
+	enum ap_layer_cut_kind kind = s->rq->layers.kind;
+	struct ap_family_chain chain = {0};
+
+	if (kind != AP_LAYERS_ANYHOW)
+		ap_family_chain(s->ctx, s->g, &chain);
+	if (chain.n >= (uint32_t)s->npart || (chain.n > 0 && kind > AP_LAYERS_EVEN))
+		return cut_layers(s, &chain, how);
+	if (kind > AP_LAYERS_EVEN)
+		return refuse(s, "--hybrid %s=: the graph has no layers, which are cells numbered NAME.0, "
+			"NAME.1, ..; expected no such key, for a cut by cost, or --stage-config",
+			kind == AP_LAYERS_OFFSET ? "offset" : "layers");
+	how->by = AP_CUT_BY_COST;
+	if (kind != AP_LAYERS_ANYHOW)
+		how->why = chain.n == 0 ? "the graph has no layers"
+			: ap_arena_printf(s->ctx->arena, "the graph has %" PRIu32 " layer%s", chain.n,
+				chain.n == 1 ? "" : "s");
+	cut_all(s);
+	return AP_OK;
+}
+
+static enum ap_status find_parts(struct stages *s, struct ap_pipe_cut *how)
 {
 	bool any = false;
 
 	AP_TRY(take_all(s, &any));
-	if (s->npart > 1 && any)
-		return spread_parts(s);
-	if (s->npart > 1)
-		cut_all(s);
-	return AP_OK;
+	if (s->npart == 1)
+		return AP_OK;
+	if (!any)
+		return cut_unsaid(s, how);
+	how->by = s->rq->config ? AP_CUT_BY_CONFIG : AP_CUT_BY_GRAPH;
+	if (s->rq->layers.kind > AP_LAYERS_EVEN)
+		return refuse(s, "--hybrid %s= and %s contradict each other: both say what is in which stage",
+			s->rq->layers.kind == AP_LAYERS_OFFSET ? "offset" : "layers",
+			s->rq->config ? "--stage-config" : "stages in the graph file");
+	return spread_parts(s);
 }
 
 enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request *rq,
-	const struct ap_spot **spot)
+	const struct ap_spot **spot, struct ap_pipe_cut *how)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_graph *g = rq->graph;
 	struct stages s = {.ctx = ctx, .rq = rq, .g = g, .npart = rq->nstage * rq->nsegment};
 	struct ap_spot *out = AP_NEW_N(ctx->arena, struct ap_spot, g->nnode);
+	struct ap_pipe_cut cut = {0};
 	enum ap_status st;
 
 	s.stage = AP_NEW_N(ctx->scratch, int32_t, g->nnode);
 	s.segment = AP_NEW_N(ctx->scratch, int32_t, g->nnode);
 	s.part = AP_NEW_N(ctx->scratch, int32_t, g->nnode);
-	st = find_parts(&s);
+	st = find_parts(&s, &cut);
 	for (ap_id i = 0; st == AP_OK && i < g->nnode; i++) {
 		out[i].part = s.part[i];
 		if (s.npart > 1)
@@ -676,6 +863,8 @@ enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request
 	}
 	ap_arena_release(ctx->scratch, mark);
 	*spot = out;
+	if (how)
+		*how = cut;
 	return st;
 }
 

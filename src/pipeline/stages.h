@@ -9,7 +9,14 @@
  * those whose results it uses. If only stages are given and a stage has several segments, an
  * operator is in the first segment that comes after everything it needs.
  *
- * If nothing is given, the operators are cut, in the graph's order, into contiguous parts such that
+ * If nothing is given, a hybrid's stages are cut between layers (graph/family.h): each part has equally
+ * many, or as many as given for it. Operators outside the layers follow: the embedding is in the first
+ * part, head and loss are in the last; these two parts may be given no layers at all. If the layers do
+ * not divide evenly, stages before the last have one more, counted back from the last: 30 layers in 4
+ * stages are 7, 8, 8, 7.
+ *
+ * Otherwise, or if there are fewer layers than parts, the operators are cut, in the graph's order, into
+ * contiguous parts such that
  * the highest cost of a part is as low as possible, then the time of the sends. An operator's cost
  * is its lower bound on a stage's devices. A tensor that crosses a border costs its send and the
  * send of its gradient back; each device sends its share of a tensor cut as far as its lengths
@@ -33,6 +40,7 @@ struct ap_stages_request {
 	int32_t nstage, nsegment; /* >= 1 */
 	const struct ap_json *doc; /* that config is part of */
 	const struct ap_jv *config; /* --stage-config, cell: stage; NULL: none */
+	struct ap_layer_cut layers; /* what --hybrid asks for */
 };
 
 /* Can the graph run in nstage * nsegment parts on ndevice devices? AP_USAGE, or AP_MEANING if it
@@ -40,13 +48,14 @@ struct ap_stages_request {
 enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndevice,
 	int32_t nstage, int32_t nsegment);
 
-/* Sets spot[node] of every node, in the run arena. AP_MEANING, reported, if the given stages are
- * impossible: [stage-cell] no such cell, [stage-range] no such stage or segment, [stage-order] a
- * stage needs a result of a later one, [stage-empty] nothing runs in one. With a single part,
- * stages in the graph file are ignored. O(operators * parts), and pricing all candidates for a cut
- * of our own. */
+/* Sets spot[node] of every node, in the run arena, and *how (may be NULL) to how they were found.
+ * AP_USAGE, reported, if layers cannot be cut as asked, or stages are given as well. AP_MEANING,
+ * reported, if the given stages are impossible: [stage-cell] no such cell, [stage-range] no such
+ * stage or segment, [stage-order] a stage needs a result of a later one, [stage-empty] nothing runs
+ * in one. With a single part, stages in the graph file are ignored. O(operators * parts), and
+ * pricing all candidates for a cut of our own. */
 enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request *rq,
-	const struct ap_spot **spot);
+	const struct ap_spot **spot, struct ap_pipe_cut *how);
 
 /* Writes the stages of a staged graph as a stage configuration (JSON): each cell that is all in one
  * stage, and inside no other such cell. Operators in no such cell are left out. */

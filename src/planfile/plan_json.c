@@ -875,6 +875,8 @@ void ap_emit_plan_json(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn 
 
 void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 {
+	static const char *const cut[] = {[AP_CUT_BY_COST] = "cost", [AP_CUT_BY_LAYERS] = "layers",
+		[AP_CUT_BY_CONFIG] = "stage_config", [AP_CUT_BY_GRAPH] = "graph"};
 	const struct ap_plan *p = pw->p;
 	const struct ap_pipe *pipe = p->step->pipe;
 	struct ap_jw *w = &pw->w;
@@ -889,6 +891,14 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 	ap_jw_kint(w, "devices_per_stage", p->machine->ndev);
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
 	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
+	if (pipe->cut)
+		ap_jw_kstr(w, "cut", cut[pipe->cut->by]);
+	if (pipe->cut && pipe->cut->by == AP_CUT_BY_LAYERS) {
+		ap_jw_karr_flat(w, "layers");
+		for (int32_t k = 0; k < pipe->nstage * pipe->nsegment; k++)
+			ap_jw_int(w, pipe->cut->count[k]);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 

@@ -105,6 +105,26 @@ static void line_seconds(struct ap_str *out, const char *name, double s)
 	line(out, name, "%10s", ap_format_seconds(s, buf));
 }
 
+/* How the stages were found. */
+static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
+{
+	static const char *const by[] = {[AP_CUT_BY_COST] = "by cost", [AP_CUT_BY_LAYERS] = "between layers",
+		[AP_CUT_BY_CONFIG] = "as --stage-config says", [AP_CUT_BY_GRAPH] = "as the graph file says"};
+	const struct ap_pipe_cut *cut = pipe->cut;
+
+	if (!cut)
+		return;
+	ap_str_addf(out, "%-18s%s", "stages cut", by[cut->by]);
+	if (cut->why)
+		ap_str_addf(out, ": %s", cut->why);
+	for (int32_t k = 0; cut->by == AP_CUT_BY_LAYERS && k < pipe->nstage * pipe->nsegment; k++)
+		ap_str_addf(out, "%s%" PRId64, k == 0 ? ": " : k % pipe->nstage ? "," : " | ",
+			cut->count[k]);
+	if (cut->by == AP_CUT_BY_LAYERS)
+		ap_str_addf(out, " of %s", cut->layers);
+	ap_str_addc(out, '\n');
+}
+
 /* Adds a line about the pipeline, if there is one. */
 static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 {
@@ -120,6 +140,7 @@ static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 		p->step->micro_batches, p->step->micro_batches == 1 ? "" : "es");
 	ap_summary_percent(out, p->prediction.bubble_s, p->prediction.step_time_s);
 	ap_str_addc(out, '\n');
+	add_cut(out, pipe);
 }
 
 static void add_search(struct ap_str *out, const struct ap_plan *p)

@@ -42,7 +42,7 @@ static inline void expert_stages(struct fixture *f, const struct expert_case *c,
 {
 	const char *name = c->scheduler ? c->scheduler : h->vpp > 1 ? "interleaved" : "1f1b";
 	struct ap_stages_request rq = {.graph = f->graph, .step = &f->step, .nstage = (int32_t)h->pp,
-		.nsegment = (int32_t)h->vpp, .scheduler = ap_scheduler_find(name)};
+		.nsegment = (int32_t)h->vpp, .scheduler = ap_scheduler_find(name), .layers = h->layers};
 	const struct ap_spot *spot;
 	struct ap_json *doc;
 
@@ -57,7 +57,7 @@ static inline void expert_stages(struct fixture *f, const struct expert_case *c,
 		rq.doc = doc;
 		rq.config = ap_json_root(doc);
 	}
-	ck_assert_int_eq(ap_stages_make(&f->ctx, &rq, &spot), AP_OK);
+	ck_assert_int_eq(ap_stages_make(&f->ctx, &rq, &spot, NULL), AP_OK);
 	if (h->pp * h->vpp > 1)
 		ap_graph_staged(&f->ctx, f->graph, spot, &f->graph);
 }

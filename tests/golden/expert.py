@@ -256,6 +256,10 @@ CASES = [
     ("evaluate", GPT, 16, [6, 6, 5, 7], True,
      ["--hybrid", "tp=2,pp=2,vpp=2", "--micro-batches", "8", "--enable-parallel-optimizer",
       "--optimizer-level", "level2", "--optimizer-weight-shard-size", "2"]),
+    ("evaluate", GPT, 16, [7, 6, 4, 7], True,
+     ["--hybrid", "tp=2,pp=4,layers=7,6,4,7", "--micro-batches", "8"]),
+    ("evaluate", GPT, 16, [5, 5, 7, 7], True,
+     ["--hybrid", "offset=-1,-1,1,1,tp=2,pp=2,vpp=2", "--micro-batches", "8"]),
     ("evaluate", LLAMA, 32, [8, 8, 8, 8], True,
      ["--hybrid", "tp=2,cp=2,pp=4,vocab_emb_dp=1", "--micro-batches", "256"]),
     ("evaluate", MIXTRAL, 32, [16, 16], True,
@@ -295,7 +299,7 @@ def check_files(folder, plan, case):
 def check(case):
     command, (model, prefix, _), devices, counts, _, options = case
     args = [f"{ROOT}/models/{model}.json", "--chip", "a100-80", "--device-num", str(devices), *options]
-    if counts:
+    if counts and not re.search("layers=|offset=", options[1]):
         stages = int(re.search(r"pp=(\d+)", options[1])[1])
         args += ["--stage-config", stage_config(prefix, counts, stages)]
     with tempfile.TemporaryDirectory() as folder:

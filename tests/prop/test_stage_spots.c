@@ -142,7 +142,7 @@ START_LOOP_TEST(what_is_said_holds, AP_COUNT(pipes))
 			fixture_close(&t.f);
 			continue;
 		}
-		if (ap_stages_make(&t.f.ctx, &t.rq, &spot) == AP_OK) {
+		if (ap_stages_make(&t.f.ctx, &t.rq, &spot, NULL) == AP_OK) {
 			check_spots(&t, spot);
 			made++;
 		} else {
@@ -275,7 +275,7 @@ static void check_cut(struct trial *t)
 	const double *least;
 	bool found = false;
 
-	ck_assert_int_eq(ap_stages_make(&t->f.ctx, &t->rq, &spot), AP_OK);
+	ck_assert_int_eq(ap_stages_make(&t->f.ctx, &t->rq, &spot, NULL), AP_OK);
 	check_spots(t, spot);
 	least = ap_plan_least_s(&t->f.ctx, &t->g, t->rq.machine, &t->f.step);
 	for (ap_id i = 0; i < t->g.nnode; i++)

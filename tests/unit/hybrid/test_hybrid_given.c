@@ -34,9 +34,40 @@ START_TEST(keys_and_their_other_names)
 }
 END_TEST
 
+/* A list goes up to the next key; without one each stage has as many layers. */
+START_TEST(layers_of_the_stages)
+{
+	static const int64_t counts[] = {7, 8, 0, 7}, more[] = {-1, 1};
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h = parsed(&ctx, "layers=7,8,0,7,dp=8,tp=4");
+
+	ck_assert_int_eq(h.layers.kind, AP_LAYERS_COUNTED);
+	ck_assert_uint_eq(h.layers.n, 4);
+	ck_assert_int_eq(memcmp(h.layers.count, counts, sizeof counts), 0);
+	ck_assert_int_eq(h.dp * h.tp, 32);
+	h = parsed(&ctx, "pp=2,num_layer_list=3");
+	ck_assert_uint_eq(h.layers.n, 1);
+	ck_assert_int_eq(h.layers.count[0], 3);
+	h = parsed(&ctx, "pp=2,offset=-1,1");
+	ck_assert_int_eq(h.layers.kind, AP_LAYERS_OFFSET);
+	ck_assert_uint_eq(h.layers.n, 2);
+	ck_assert_int_eq(memcmp(h.layers.count, more, sizeof more), 0);
+	ck_assert_int_eq(parsed(&ctx, "layers=cost,pp=2").layers.kind, AP_LAYERS_ANYHOW);
+	ck_assert_int_eq(parsed(&ctx, "pp=2").layers.kind, AP_LAYERS_EVEN);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 static const struct {
 	const char *text, *says;
 } bad[] = {
+	{"pp=2,layers=", "layers=; cost, or a number for each stage"},
+	{"pp=2,layers=4,4,", "layers=; cost, or a number for each stage"},
+	{"pp=2,layers=4,-4", "layers=-4; cost, or a number"},
+	{"pp=2,layers=4,cost", "layers=cost; cost, or a number"},
+	{"pp=2,offset=1,x,dp=2", "offset=x; a number for each stage"},
+	{"pp=2,layers=4,4,layers=4,4", "layers is given twice"},
+	{"pp=2,layers=4,4,offset=0", "layers and offset contradict each other"},
 	{"", "a list of KEY=NUMBER is expected"},
 	{"dp", "\"dp\"; a list of KEY=NUMBER"},
 	{"dp=8,", "\"\"; a list of KEY=NUMBER"},
@@ -84,6 +115,11 @@ START_TEST(devices_are_all_used)
 	h = parsed(&ctx, "vpp=2");
 	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
 	ck_contains(messages(&ctx), "vpp=2 without a pipeline");
+	h = parsed(&ctx, "tp=8,layers=32");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "layers without a pipeline; pp above 1 is expected");
+	h = parsed(&ctx, "tp=8,layers=cost");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_OK);
 	ctx_destroy(&ctx);
 }
 END_TEST

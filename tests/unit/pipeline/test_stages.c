@@ -80,7 +80,7 @@ static const char *stages_of(struct world *w)
 	struct ap_str s;
 
 	ap_str_init(&s, w->f.ctx.arena);
-	if (ap_stages_make(&w->f.ctx, &w->rq, &spot) != AP_OK) {
+	if (ap_stages_make(&w->f.ctx, &w->rq, &spot, NULL) != AP_OK) {
 		ap_diag_render(w->f.ctx.diag, AP_ERROR, 5, &s);
 		return s.s;
 	}
@@ -254,7 +254,7 @@ START_LOOP_TEST(written_and_read, 3)
 
 	open_world(&w, MIX, rows[_i].config, "1f1b", 2, 1);
 	before = stages_of(&w);
-	ck_assert_int_eq(ap_stages_make(&w.f.ctx, &w.rq, &spot), AP_OK);
+	ck_assert_int_eq(ap_stages_make(&w.f.ctx, &w.rq, &spot, NULL), AP_OK);
 	ap_graph_staged(&w.f.ctx, w.f.graph, spot, &staged);
 	ap_str_init(&text, w.f.ctx.arena);
 	ap_stages_write_config(&w.f.ctx, staged, &text);
