@@ -67,7 +67,7 @@ fi
 export CK_FORK=no AP_QUICK=1 AP_CASES="${AP_CASES:-60}"
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-if build build-asan gcc -Dbuildtype=debugoptimized -Db_sanitize=address,undefined \
+if build build-asan gcc -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
   -Db_lundef=false -Dbench=false; then
   suites build-asan --timeout-multiplier 4 --suite unit --suite prop --suite exec --suite golden
 fi
