@@ -1079,10 +1079,11 @@ static unsigned ways(const struct book *b)
 {
 	const struct ap_jv *settings = ap_jv_get(b->root, "settings"),
 		*alltoall = ap_jv_get(settings, "enable_alltoall"), *name = ap_jv_get(settings, "executor");
-	const struct ap_route *r = ap_jv_type(name) == AP_JSTRING ? route_named(ap_jv_str(name)) : NULL;
+	const struct ap_route *r = name && ap_jv_type(name) == AP_JSTRING
+		? route_named(ap_jv_str(name)) : NULL;
 	struct ap_step step = AP_STEP_DEFAULT;
 
-	step.alltoall = ap_jv_type(alltoall) != AP_JBOOL || ap_jv_bool(alltoall);
+	step.alltoall = !alltoall || ap_jv_type(alltoall) != AP_JBOOL || ap_jv_bool(alltoall);
 	step.executor = r ? r->executor : ap_route_at(0)->executor;
 	return ap_reshard_ways(&step);
 }

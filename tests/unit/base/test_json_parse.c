@@ -541,7 +541,7 @@ START_TEST(escapes_of_each_length)
 		"\"\\uD800\\uDC00\\uDBFF\\uDFFF\", \"\\b\\f\\n\\r\\t\\/\\\\\\\"\", \"a\\tb\\u00e4c\"]";
 	static const char *const expected[] = {"\x01\x7F", "\xC2\x80\xDF\xBF",
 		"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF",
-		"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", "\b\f\n\r\t/\\\"", "a\tb\xC3\xA4" "c"};
+		"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", "\b\f\n\r\t/\\\"", ("a\tb\xC3\xA4" "c")};
 	struct ap_ctx ctx = ctx_create(true);
 	const struct ap_jv *e;
 	struct ap_json *doc;
