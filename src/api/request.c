@@ -174,6 +174,29 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 	return ap_machine_make(ctx, in->topo, in->chip, &in->machine);
 }
 
+static bool has_mindspore_names(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!strncmp(g->node[i].name, "Default/", strlen("Default/")))
+			return true;
+	return false;
+}
+
+/* Asks for the executor if nothing says that it is MindSpore: neither devices that it alone runs on, nor
+ * names that it gives to operators. */
+static enum ap_status ask_executor(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_graph *g, const struct ap_chip *chip)
+{
+	const char *name = ap_route_at((size_t)set->executor)->name;
+
+	if (ap_setting_given(set, AP_SET_executor) || *chip->hccl || has_mindspore_names(g))
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor",
+		"%s is assumed to run the plan, though operators of %s are not named as MindSpore names "
+		"them (Default/...); --executor says who does, such as megatron, torchtitan or generic",
+		name, g->file);
+}
+
 /* Records the settings that decide the result, as they took effect. */
 static void echo_settings(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
 	struct ap_inputs *in)
@@ -439,6 +462,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(load_graph(ctx, set, src->graph, src->sha256, &out->graph));
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
+	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));

@@ -389,11 +389,34 @@ static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_setting
 		"interleaved or not, and gpipe", ap_setting_said(ctx, o, AP_SET_pipeline_scheduler));
 }
 
+/* Warns of what the way into the executor cannot carry: cuts operator by operator if it is told degrees
+ * alone, dealt sums if it loads a strategy checkpoint, which has no strategies of results. */
+static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	const struct ap_route *route = ap_route_at((size_t)o->executor);
+	struct ap_hybrid h;
+
+	if (route->degrees && !o->hybrid && o->parallel_mode == AP_MODE_AUTO_PARALLEL)
+		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor-degrees",
+			"%s can be told degrees of parallelism only, and a search cuts each operator by "
+			"itself; `evaluate --hybrid` plans what it can run", route->name);
+	if (!o->hybrid || !route->complete)
+		return AP_OK;
+	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
+	if (!h.sp)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor-sums",
+		"--hybrid %s: sp=1 deals the sums of products to the ranks (out_strategy), which the "
+		"strategy checkpoint that %s loads cannot say; --executor mindspore runs it", o->hybrid,
+		route->name);
+}
+
 enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	AP_TRY(note_idle(ctx, o, uses));
 	AP_TRY(note_needs(ctx, o));
 	AP_TRY(note_scheduler(ctx, o));
+	AP_TRY(note_executor(ctx, o));
 	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || ap_setting_given(o,
 		AP_SET_micro_batches)))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,

@@ -404,6 +404,8 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
 	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
 		m->topo->nserver, m->topo->nserver == 1 ? "" : "s");
+	if (p->route && !*m->chip->hccl) /* on Ascend it goes without saying */
+		line(out, "executor", "%s", p->route->route->name);
 	add_pipeline(out, p);
 	add_search(out, p);
 	add_times(out, p);

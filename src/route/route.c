@@ -8,19 +8,32 @@
 #include "route/propagation.h"
 #include "route/semi_auto.h"
 
+#define AS_PLANNED "every operator as planned"
+#define DEGREES "degrees of parallelism, and nothing else of a plan: --hybrid says them; "
+
 static const struct ap_route routes[] = {
-	{"mindspore", "mindspore",
-		"every operator as planned: by an operator strategy file, or shard() of each operator",
-		AP_EXECUTOR_MINDSPORE, false, NULL, NULL, NULL},
-	{"generic", "generic",
-		"every operator as planned, gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, true, NULL, NULL, NULL},
+	{"mindspore", "mindspore", AS_PLANNED ": by an operator strategy file, or shard() of each operator",
+		AP_EXECUTOR_MINDSPORE},
 	{"mindspore-semi-auto", "mindspore",
 		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
-		AP_EXECUTOR_MINDSPORE, false, ap_semi_auto_fix, ap_semi_auto_complete, NULL},
+		AP_EXECUTOR_MINDSPORE, .fix = ap_semi_auto_fix, .complete = ap_semi_auto_complete},
 	{"mindspore-sharding-propagation", "mindspore",
 		"a strategy checkpoint in sharding_propagation: other operators as their neighbours are cut",
-		AP_EXECUTOR_MINDSPORE, false, NULL, ap_propagation_complete, ap_propagation_completer},
+		AP_EXECUTOR_MINDSPORE, .complete = ap_propagation_complete,
+		.completer = ap_propagation_completer},
+	{"mindformers", "mindspore", DEGREES "MindFormers' networks call shard() by them",
+		AP_EXECUTOR_MINDSPORE, .degrees = true},
+	{"mindspeed", "mindspeed", DEGREES "MindSpeed runs Megatron's networks on Ascend",
+		AP_EXECUTOR_GENERIC, .degrees = true,
+		.recompute_whole = true},
+	{"megatron", "megatron", DEGREES "Megatron-LM", AP_EXECUTOR_GENERIC,
+		.degrees = true, .recompute_whole = true},
+	{"torchtitan", "torchtitan", DEGREES "torchtitan, its parameters dealt by FSDP2",
+		AP_EXECUTOR_GENERIC, .degrees = true,
+		.recompute_whole = true},
+	{"generic", "generic",
+		AS_PLANNED ", gradients of replicated activations summed where they arise",
+		AP_EXECUTOR_GENERIC, .recompute_whole = true},
 };
 
 const struct ap_route *ap_route_at(size_t i)
