@@ -951,14 +951,62 @@ static void widest(const struct hybrid *s, ap_id tensor, struct ap_layout *out)
 	}
 }
 
+/* Factors that the dev_matrix puts at other ranks than those wanted. */
+static int count_displaced(const struct ap_bound *b, const struct hybrid_node *n, int64_t ndev)
+{
+	struct ap_placement p;
+	int displaced = 0;
+
+	ap_placement_make(b, n->count, ndev, &p);
+	for (int f = 0; f < b->nfactor; f++)
+		displaced += p.count[f] > 1 && p.stride[f] != n->want[f].stride;
+	return displaced;
+}
+
+/* Puts the axes of an operator's dev_matrix at the ranks that they are wanted at, under an executor that has
+ * no order of its own; false where that changes nothing. */
+static bool rearrange(const struct hybrid *s, const struct hybrid_node *n, struct ap_bound *b)
+{
+	int before = s->step->executor != AP_EXECUTOR_GENERIC || ap_space_is_imposed(b) ? 0 :
+		count_displaced(b, n, s->ndev);
+	struct ap_bound other = *b;
+	int32_t lowest = INT32_MAX;
+	int cut = 0;
+
+	if (!before)
+		return false;
+	for (int i = 0; i < b->ndev; i++) {
+		int f = b->dev[i], at = cut;
+
+		if (n->count[f] == 1)
+			continue;
+		for (; at > 0 && n->want[other.dev[at - 1]].stride < n->want[f].stride; at--)
+			other.dev[at] = other.dev[at - 1];
+		other.dev[at] = (uint8_t)f;
+		lowest = n->want[f].stride < lowest ? n->want[f].stride : lowest;
+		cut++;
+	}
+	for (int i = 0; i < b->ndev; i++)
+		if (n->count[b->dev[i]] == 1)
+			other.dev[cut++] = b->dev[i];
+	other.left = lowest == 1 ? UINT32_MAX : 0;
+	if (count_displaced(&other, n, s->ndev) >= before ||
+		!ap_space_legal(s->ctx, &other, n->count, s->ndev, s->step, NULL))
+		return false;
+	*b = other;
+	return true;
+}
+
 /* Drops the first cut that the dev_matrix puts on other ranks than the user's; false if none. */
 static bool drop_displaced(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
-	const struct ap_bound *b = &s->g->node[node].bound;
+	struct ap_bound bound = s->g->node[node].bound;
+	const struct ap_bound *b = &bound;
 	struct ap_placement p;
 
 	if (ap_space_is_imposed(b))
 		return false;
+	rearrange(s, &s->node[node], &bound);
 	ap_placement_make(b, s->node[node].count, s->ndev, &p);
 	for (int f = 0; f < b->nfactor; f++)
 		if (p.count[f] > 1 && p.stride[f] != want[f].stride &&
@@ -1066,32 +1114,34 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 	return s.why ? NULL : counts;
 }
 
-/* Does the operator sum over the tp ranks alone, and can the sum be dealt among them? */
-static bool can_deal(const struct hybrid *s, ap_id node, struct ap_bound *dealt)
+/* Deals a sum over the tp ranks alone among them; false where it is none, or cannot be dealt. */
+static bool deal_sum(const struct hybrid *s, const struct hybrid_node *n, struct ap_bound *b)
 {
-	const struct hybrid_node *n = &s->node[node];
-	const struct ap_bound *b = &s->g->node[node].bound;
-	int f = n->role == HYBRID_OTHER ? -1 : ap_rule_deal_factor(b);
+	int f = n->role == HYBRID_OTHER || !s->h->sp || s->tp == 1 ? -1 : ap_rule_deal_factor(b);
+	struct ap_bound dealt = *b;
 
 	if (f < 0 || n->want[f].cut != s->tp || n->want[f].stride != 1)
 		return false;
-	*dealt = *b;
-	ap_rule_deal_always(s->ctx, dealt);
-	return ap_space_legal(s->ctx, dealt, n->count, s->ndev, s->step, NULL);
+	ap_rule_deal_always(s->ctx, &dealt);
+	if (!ap_space_legal(s->ctx, &dealt, n->count, s->ndev, s->step, NULL))
+		return false;
+	*b = dealt;
+	return true;
 }
 
 static const struct ap_graph *deal(const struct hybrid *s)
 {
 	struct ap_node *node = ap_arena_memdup(s->ctx->arena, s->g->node, s->g->nnode * sizeof *node);
 	struct ap_graph *g = AP_NEW(s->ctx->arena, struct ap_graph);
-	struct ap_bound dealt;
+	bool changed = false;
 
 	*g = *s->g;
 	g->node = node;
-	for (ap_id i = 0; i < g->nnode; i++)
-		if (can_deal(s, i, &dealt))
-			node[i].bound = dealt;
-	return g;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		changed |= rearrange(s, &s->node[i], &node[i].bound);
+		changed |= deal_sum(s, &s->node[i], &node[i].bound);
+	}
+	return changed ? g : s->g;
 }
 
 const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
@@ -1101,7 +1151,7 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	struct hybrid s;
 
 	*why = NULL;
-	if (!h->sp || h->tp == 1)
+	if ((!h->sp || h->tp == 1) && step->executor != AP_EXECUTOR_GENERIC)
 		return g;
 	start(&s, ctx, g, ndev, step, h);
 	if (solve(&s))
