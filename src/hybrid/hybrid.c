@@ -19,7 +19,7 @@
 enum hybrid_role {
 	HYBRID_OTHER,
 	HYBRID_PRODUCT, /* of activations with a parameter or a WEIGHT */
-	HYBRID_LOOKUP /* in a table with more entries than a sample looks up */
+	HYBRID_LOOKUP /* in a table of words; before find_words(): in any table */
 };
 
 enum hybrid_origin {
@@ -299,15 +299,7 @@ static int entries_factor(const struct ap_bound *b)
 	return -1;
 }
 
-/* Has the table more entries than a sample looks up? Tables of positions or types stay whole. */
-static bool is_long(const struct hybrid *s, const struct ap_node *n, int f, int index)
-{
-	const struct ap_operand *o = &n->bound.in[index];
-	int64_t samples = s->g->tensor[n->in[index]].batch ? s->g->batch : 1, lookups;
-
-	return ap_product(o->size, o->rank, &lookups) && n->bound.factor[f].size > lookups / samples;
-}
-
+/* Is a parameter looked up, whatever it is a table of? */
 static bool is_lookup(const struct hybrid *s, const struct ap_node *n, struct hybrid_node *out)
 {
 	const struct ap_bound *b = &n->bound;
@@ -318,8 +310,7 @@ static bool is_lookup(const struct hybrid *s, const struct ap_node *n, struct hy
 			table = table < 0 ? i : table;
 		else
 			index = index < 0 ? i : index;
-	if (table < 0 || index < 0 || s->tensor[n->in[table]].origin != HYBRID_WEIGHT ||
-		!is_long(s, n, f, index))
+	if (table < 0 || index < 0 || s->tensor[n->in[table]].origin != HYBRID_WEIGHT)
 		return false;
 	out->act = (uint16_t)index;
 	out->weight = (uint16_t)table;
@@ -363,6 +354,71 @@ static void find_roles(struct hybrid *s)
 			s->tensor[n->out[k]].table = o == HYBRID_WEIGHT && n->bound.nin == 1
 				? s->tensor[n->in[0]].table : AP_NONE;
 		}
+	}
+}
+
+/* Does a product give a number for each entry of a looked-up table: with the table itself (tied), or with a
+ * weight of as many columns that nothing but the loss comes behind? */
+static bool has_head(const struct hybrid *s, ap_id node, bool tied)
+{
+	const struct ap_node *n = &s->g->node[node];
+	const struct hybrid_node *lookup = &s->node[node];
+	ap_id table = s->tensor[n->in[lookup->weight]].table;
+	int64_t entries = n->bound.factor[entries_factor(&n->bound)].size;
+
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct ap_node *m = &s->g->node[i];
+		const struct hybrid_node *h = &s->node[i];
+
+		if (h->role != HYBRID_PRODUCT)
+			continue;
+		if (tied && table != AP_NONE && s->tensor[m->in[h->weight]].table == table)
+			return true;
+		for (int f = 0; f < m->bound.nfactor && !tied && !s->tensor[m->out[0]].product_after; f++)
+			if (h->columns >> f & 1 && m->bound.factor[f].size == entries)
+				return true;
+	}
+	return false;
+}
+
+/* In a sample, where the indices are of the batch. */
+static int64_t count_lookups(const struct hybrid *s, ap_id node)
+{
+	const struct ap_node *n = &s->g->node[node];
+	int act = s->node[node].act;
+	int64_t samples = s->g->tensor[n->in[act]].batch ? s->g->batch : 1, lookups;
+
+	return ap_product(n->bound.in[act].size, n->bound.in[act].rank, &lookups)
+		? lookups / samples : INT64_MAX;
+}
+
+/*
+ * Leaves the role of a lookup to tables of words; tables of positions or types stay whole. Words are
+ * what the network predicts; where it predicts nothing that is looked up side by side, a table with
+ * more entries than a sample looks up. The length of a sample alone does not tell: it may exceed the
+ * table of words, or fall short of that of positions.
+ */
+static void find_words(struct hybrid *s)
+{
+	bool *head = AP_NEW_N(s->ctx->scratch, bool, s->g->nnode), tied = false;
+
+	for (ap_id i = 0; i < s->g->nnode; i++)
+		tied |= head[i] = s->node[i].role == HYBRID_LOOKUP && has_head(s, i, true);
+	for (ap_id i = 0; i < s->g->nnode && !tied; i++)
+		head[i] = s->node[i].role == HYBRID_LOOKUP && has_head(s, i, false);
+	for (ap_id i = 0; i < s->g->nnode; i++) {
+		const struct ap_node *n = &s->g->node[i];
+		bool beside = false; /* one that has a head */
+		int64_t entries, lookups;
+
+		if (s->node[i].role != HYBRID_LOOKUP || head[i])
+			continue;
+		lookups = count_lookups(s, i);
+		for (ap_id k = 0; k < s->g->nnode && !beside; k++)
+			beside = head[k] && count_lookups(s, k) == lookups;
+		entries = n->bound.factor[entries_factor(&n->bound)].size;
+		if (beside || entries <= lookups)
+			s->node[i] = (struct hybrid_node){.role = HYBRID_OTHER};
 	}
 }
 
@@ -796,6 +852,35 @@ static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 	take_cuts(s->step, &n->bound, &n->bound.out[0], &wished, want);
 }
 
+/* Do only products of activations read a tensor, over its whole sequence, as keys and values are read?
+ * Also behind views and copies of it. */
+static bool is_key(const struct hybrid *s, ap_id tensor)
+{
+	const struct ap_tensor *t = &s->g->tensor[tensor];
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		ap_id node = t->use[u].node;
+		const struct ap_node *n = &s->g->node[node];
+		bool product = n->bound.row->unit == AP_OP_CUBE && s->node[node].role == HYBRID_OTHER;
+
+		if (product ? t->use[u].operand == 0 : n->bound.nin != 1 || n->bound.nout != 1 ||
+			!is_key(s, n->out[0]))
+			return false;
+	}
+	return t->nuse > 0;
+}
+
+/* Heads of keys and values that several queries share are gathered over cp before they are repeated. */
+static void gather_before_copies(const struct hybrid *s, const struct ap_node *n, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &n->bound;
+	int64_t in, out;
+
+	if (s->cp > 1 && b->nin == 1 && b->nout == 1 && ap_product(b->in[0].size, b->in[0].rank, &in) &&
+		ap_product(b->out[0].size, b->out[0].rank, &out) && in < out && is_key(s, n->out[0]))
+		strip_all(b, want, s->tp, s->tp * s->cp);
+}
+
 static bool all_of_tp(const struct hybrid_node *n, const struct ap_bound *b, int32_t tp)
 {
 	for (int f = 0; f < b->nfactor; f++)
@@ -894,6 +979,32 @@ static void hand_on(struct hybrid *s, ap_id node)
 	}
 }
 
+static void refuse_sequence(struct hybrid *s, ap_id node, const char *dropped)
+{
+	s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\" cannot be cut by cp: %s",
+		s->g->node[node].name, dropped);
+}
+
+/* A view could have its operand gathered: then cp would cut nothing behind it. */
+static void hold_sequence(struct hybrid *s, ap_id node, const struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	struct ap_cut_dim cp[AP_MAX_FACTOR];
+	int32_t count[AP_MAX_FACTOR];
+	const char *dropped;
+
+	if (s->cp == 1 || !ap_op_is_view(b->row) || ap_space_is_imposed(b))
+		return;
+	memcpy(cp, want, sizeof cp);
+	strip_all(b, cp, 1, s->tp);
+	for (int f = 0; f < AP_MAX_FACTOR; f++)
+		count[f] = f < b->nfactor ? cp[f].cut : 1;
+	if (meets_any(cp, ~UINT32_C(0), s->tp, s->tp * s->cp) &&
+		!ap_space_legal(s->ctx, b, count, s->ndev, s->step, &dropped))
+		refuse_sequence(s, node, ap_arena_printf(s->ctx->arena,
+			"%s; it can with one sample a device, mbs=1", dropped));
+}
+
 static void decide(struct hybrid *s, ap_id node)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -909,14 +1020,16 @@ static void decide(struct hybrid *s, ap_id node)
 		cut_lookup(s, node, want);
 	else
 		inherit(s, node, want);
-	if (h->role == HYBRID_OTHER)
+	if (h->role == HYBRID_OTHER) {
+		hold_sequence(s, node, want);
 		look_ahead(s, node, want);
+	}
+	gather_before_copies(s, n, want);
 	apply_wants(s, node, want, &dropped);
 	if (s->cp > 1 && meets_any(want, ~UINT32_C(0), s->tp, s->tp * s->cp)) {
 		s->sequence_cut = true;
 		if (dropped && !meets_any(h->want, ~UINT32_C(0), s->tp, s->tp * s->cp))
-			s->why = ap_arena_printf(s->ctx->arena,
-				"operator \"%s\" cannot be cut by cp: %s", n->name, dropped);
+			refuse_sequence(s, node, dropped);
 	}
 }
 
@@ -1078,6 +1191,7 @@ static bool solve(struct hybrid *s)
 		return false;
 	find_roles(s);
 	find_sinks(s);
+	find_words(s);
 	choose_tables(s);
 	if (!s->why)
 		cut_along_flow(s);

@@ -4,8 +4,8 @@
  * They are derived from the structure of the graph, not from names:
  *
  *   dp  cuts the batch, outermost on the ranks;
- *   cp  cuts the sequence: the first dimension, other than the batch, of the indices of a long
- *       table; keys and values are gathered;
+ *   cp  cuts the sequence: the first dimension, other than the batch, of the indices of a table
+ *       of words; keys and values are gathered;
  *   ep  cuts experts (a dimension shared by the rows, weight and result of a product) instead of
  *       the batch on the inner ep of the dp ranks;
  *   tp  innermost. Of a pair of consecutive products with a parameter, the first is cut by columns,
@@ -34,8 +34,10 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 
 /*
  * With sp the sums of row-cut products and of cut tables are dealt (out_strategy: ReduceScatter
- * instead of AllReduce) if the rows divide, which changes rules of the graph. Returns the changed
- * graph, to be passed to ap_hybrid_counts(); g itself without sp; NULL and *why as there.
+ * instead of AllReduce) if the rows divide; under the generic executor the axes of every dev_matrix
+ * stand in the order dp, cp, tp, whatever the order of the operator's dimensions. Both change rules of
+ * the graph. Returns the changed graph, to be passed to ap_hybrid_counts(); g itself if nothing
+ * changes; NULL and *why as there.
  */
 const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why);

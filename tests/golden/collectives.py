@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: collectives.py PROGRAM MAKE_MODEL
+
+What a block of a hybrid says to its neighbours, under --executor generic, is what Megatron's does: counts of the
+collectives of GPT and Llama blocks with and without sp, for several samples a micro-batch and several cp, and
+their volumes by formula. s tokens of b samples, h wide, t = tp, c = cp, 2 bytes each:
+  sp=0  2 AllReduces of s b h / c forward
+  sp=1  2 AllGathers and 2 ReduceScatters of s b h / c forward
+  cp    2 AllGathers, of keys and values, s b h_kv / t each
+"""
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, MAKE = (os.path.abspath(argument) for argument in sys.argv[1:3])
+DEVICES, HIDDEN, HEADS, VOCABULARY = 8, 1024, 16, 8192
+COMMON = ['--layers', '2', '--hidden', str(HIDDEN), '--heads', str(HEADS), '--vocabulary', str(VOCABULARY)]
+MODELS = {  # options, key and value heads, words that every operator of the second block has in its name
+    'gpt3': ([], HEADS, 'blocks-CellList/1-'),
+    'llama': (['--inner', '2816', '--kv-heads', '8'], 8, 'layers-CellList/1-'),
+}
+
+
+def plan(folder, model, hybrid, batch, sequence=2048):
+    graph, out = (os.path.join(folder, name) for name in ('graph.json', 'plan.json'))
+    with open(graph, 'w', encoding='utf-8') as f:
+        subprocess.run([MAKE, model, *COMMON, *MODELS[model][0], '--sequence', str(sequence), '--batch', str(batch)],
+                       stdout=f, check=True)
+    subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', str(DEVICES), '--chip', 'ascend910b3', '--batch',
+                    str(batch), '--executor', 'generic', '--hybrid', hybrid, '--plan-out', out, '--quiet'], check=True)
+    subprocess.run([PROGRAM, 'check', out], check=True, stdout=subprocess.DEVNULL)
+    with open(out, encoding='utf-8') as f:
+        return json.load(f)
+
+
+def forward(p, block):
+    """Of the operators of a block and what leads to them: collective and its devices, to number and bytes."""
+    seen = collections.defaultdict(lambda: [0, 0])
+    for o in p['operators']:
+        for c in o['communications'] if block in o['name'] else []:
+            if c['phase'] == 'forward':
+                add = seen[c['kind'], tuple(map(tuple, c['axes']))]
+                add[0] += 1
+                add[1] += c['bytes']
+    for r in p['redistributions']:
+        for s in r['steps'] if block in r['to'] else []:
+            add = seen[s['kind'], (tuple(s['axis']),)]
+            add[0] += 1
+            add[1] += s['bytes_after']
+    return dict(seen)
+
+
+def counts_and_volumes(folder):
+    for model, (_, kv_heads, block) in MODELS.items():
+        for t, c, sp, b in [(8, 1, sp, b) for sp in (0, 1) for b in (1, 2, 4, 8)] + \
+                [(t, c, sp, 1) for sp in (0, 1) for t, c in ((4, 2), (2, 4), (1, 8), (1, 2))]:
+            d = DEVICES // (t * c)
+            p = plan(folder, model, f'dp={d},tp={t},cp={c},sp={sp},mbs={b}', 16 * d)
+            tokens, want = 2 * 2048 * b // c, {}
+            if t > 1 and sp:
+                want['AllGather', ((1, t),)] = want['ReduceScatter', ((1, t),)] = [2, 2 * tokens * HIDDEN]
+            elif t > 1:
+                want['AllReduce', ((1, t),)] = [2, 2 * tokens * HIDDEN]
+            if c > 1:
+                want['AllGather', ((t, c),)] = [2, 2 * tokens * c * HIDDEN * kv_heads // HEADS // t]
+            got = forward(p, block)
+            assert got == want, (model, t, c, sp, b, got, want)
+
+
+def activations_s(p, block, micro_batches):
+    """What the activations of a block take on the way in a step."""
+    comms = [c['time_s'] for o in p['operators'] if block in o['name'] for c in o['communications']
+             if c['phase'] in ('forward', 'backward')]
+    return micro_batches * sum(comms) + sum(r['time_s'] for r in p['redistributions'] if block in r['to'])
+
+
+def samples_cost_nothing(folder):
+    """As many tokens in a micro-batch: as many bytes. As many tokens in a step: fewer, longer collectives."""
+    for model, (_, _, block) in MODELS.items():
+        same = [activations_s(plan(folder, model, f'tp=8,sp=1,mbs={b}', 8 * b, 8192 // b), block, 8)
+                for b in (1, 2, 4, 8)]
+        assert max(same) <= 1.02 * min(same), (model, same)
+        step = [activations_s(plan(folder, model, f'tp=8,sp=1,mbs={b}', 16), block, 16 // b) for b in (1, 2, 4, 8)]
+        assert all(x >= y for x, y in zip(step, step[1:])), (model, step)
+
+
+def words_are_words(folder):
+    """A sample as long as the table of words, or longer: words are cut by tp, the sequence by cp."""
+    for model, (_, _, block) in MODELS.items():
+        for sequence in (VOCABULARY, 2 * VOCABULARY):
+            p = plan(folder, model, 'dp=1,tp=4,cp=2,sp=1,mbs=1', 8, sequence)
+            tables = [o for o in p['operators'] if o['type'] == 'Gather']
+            assert tables[0]['in_strategy'] == [[4, 1], [1, 2]], tables[0]['in_strategy']
+            assert all(o['in_strategy'] == [[1, 1], [1, 8]] for o in tables[1:]), tables
+            assert sum(n for n, _ in forward(p, block).values()) == 6
+
+
+def samples_lie_apart(folder):
+    """Rows of several samples, of which cp cuts the sequence, are no one part of all rows: refused, not priced."""
+    for model, (options, _, _) in MODELS.items():
+        graph = os.path.join(folder, 'graph.json')
+        with open(graph, 'w', encoding='utf-8') as f:
+            subprocess.run([MAKE, model, *COMMON, *options, '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
+        for sp in (0, 1):
+            for executor in ('generic', 'mindspore'):
+                run = subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', '8', '--chip', 'ascend910b3',
+                                      '--executor', executor, '--hybrid', f'dp=1,tp=4,cp=2,sp={sp},mbs=2'],
+                                     capture_output=True, text=True, check=False)
+                assert run.returncode == 2 and 'cannot be cut by cp' in run.stderr, (model, sp, executor, run.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        counts_and_volumes(folder)
+        samples_cost_nothing(folder)
+        words_are_words(folder)
+        samples_lie_apart(folder)
+
+
+main()
