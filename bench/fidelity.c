@@ -291,15 +291,15 @@ static const struct framework {
 	bool fused; /* kernels, see tools/models.h */
 	double dropout; /* of GPT, by default */
 } frameworks[] = {
-	{"Megatron-DeepSpeed", "generic", WIDE_BF16, 128, true, 0.1},
-	{"Megatron-Bridge", "generic", WIDE_BF16, 128, true, 0},
-	{"Megatron-LM (202", "generic", WIDE_BF16, 128, true, 0.1}, /* until 2022 */
-	{"Megatron", "generic", WIDE_BF16, 128, true, 0},
-	{"NeMo", "generic", WIDE_BF16, 128, true, 0},
-	{"MindSpeed", "generic", WIDE_BF16, 128, true, 0},
-	{"ModelLink", "generic", WIDE_BF16, 128, true, 0},
+	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1},
+	{"Megatron-Bridge", "megatron", WIDE_BF16, 128, true, 0},
+	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1}, /* until 2022 */
+	{"Megatron", "megatron", WIDE_BF16, 128, true, 0},
+	{"NeMo", "megatron", WIDE_BF16, 128, true, 0},
+	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0},
+	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0},
 	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
-	{"torchtitan", "generic", WIDE, 0, true, 0},
+	{"torchtitan", "torchtitan", WIDE, 0, true, 0},
 	{"nanotron", "generic", WIDE_BF16, 0, true, 0},
 	{"LitGPT", "generic", AS_PARAMETER, 0, true, 0},
 	{"OneFlow", "generic", AS_PARAMETER, 0, true, 0},
@@ -308,7 +308,7 @@ static const struct framework {
 	{"NGC", "generic", AS_PARAMETER, 0, true, 0},
 	{"PyTorch", "generic", AS_PARAMETER, 0, true, 0},
 	{"DeepSpeed", "generic", AS_PARAMETER, 0, true, 0},
-	{"MindFormers", "mindspore", WIDE, 0, false, 0},
+	{"MindFormers", "mindformers", WIDE, 0, false, 0},
 	{"MindSpore", "mindspore", WIDE, 0, false, 0},
 };
 
@@ -584,12 +584,23 @@ static double read_network_Bps(const struct facts *f, const struct run *run)
 	return found;
 }
 
-/* The stage of a layer, layers being dealt to the segments of stages in equal numbers. */
+/* Layers of a part, segment by segment of the stages: equal numbers, or, where these do not divide, such that
+ * the first and the last have one less, for embedding and head. */
+static int64_t layers_of(const struct run *run, int64_t part)
+{
+	int64_t parts = run->pp * run->vpp, layers = run->params.layers;
+	int64_t all = layers % parts ? layers + 2 : layers;
+
+	return all / parts + (part < all % parts) - (all > layers && (part == 0 || part == parts - 1));
+}
+
 static int64_t stage_of(const struct run *run, int64_t layer)
 {
-	int64_t parts = run->pp * run->vpp, each = (run->params.layers + parts - 1) / parts;
+	int64_t part = 0;
 
-	return layer / each % run->pp;
+	for (int64_t end = layers_of(run, 0); layer >= end && part + 1 < run->pp * run->vpp;)
+		end += layers_of(run, ++part);
+	return part % run->pp;
 }
 
 /* "full:block:8", of each stage; "full:layers[6,3]", of the stages one by one: so many of its layers, the
@@ -806,13 +817,18 @@ static const char *chip_of(struct profiles *p, const struct run *run)
 		edits) : name;
 }
 
+/* The software profile of a run; NULL: that of its executor. */
 static const char *software_of(struct profiles *p, const struct run *run, bool is_neutral)
 {
-	const char *name = run->framework->executor;
+	const char *name = run->framework->executor, *text = builtin_text(ap_builtin_software, name);
 
 	if (!is_neutral)
-		return name;
-	return edited(p, parse(p->ctx, name, builtin_text(ap_builtin_software, name)), name, neutral);
+		return NULL;
+	if (!text) {
+		name = "mindspore"; /* of all executors that have none of their own */
+		text = builtin_text(ap_builtin_software, name);
+	}
+	return edited(p, parse(p->ctx, name, text), name, neutral);
 }
 
 /* ---- predictions ---- */
@@ -858,6 +874,11 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 	for (size_t i = 0; i < AP_COUNT(degrees); i++)
 		if (degrees[i].n > 1 || (degrees[i].n == 1 && !strcmp(degrees[i].key, "sp")))
 			ap_str_addf(&s, ",%s=%" PRId64, degrees[i].key, degrees[i].n);
+	if (run->pp > 1 && run->params.heads && run->params.layers % (run->pp * run->vpp)) {
+		ap_str_add(&s, ",layers=");
+		for (int64_t part = 0; part < run->pp * run->vpp; part++)
+			ap_str_addf(&s, part ? ",%" PRId64 : "%" PRId64, layers_of(run, part));
+	}
 	return s.s;
 }
 
