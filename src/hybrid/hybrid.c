@@ -69,6 +69,7 @@ struct hybrid {
 	const struct ap_step *step;
 	const struct ap_hybrid *h;
 	int32_t tp, cp, dp, ep;
+	int32_t expert_stride; /* of the ep ranks among which experts are dealt */
 	struct hybrid_tensor *tensor; /* [g->ntensor], in scratch like node */
 	struct hybrid_node *node; /* [g->nnode] */
 	bool *whole; /* [g->ntensor] tables that are not cut */
@@ -672,11 +673,11 @@ static void refuse_experts(struct hybrid *s, ap_id node, int f)
 		ap_cut_allowed(s->ctx, b->factor[f].size, s->ndev));
 }
 
-/* Experts take the place of the batch on the inner ep of dp ranks. */
+/* Experts take the place of the batch, and where they are whole that of columns, on ep ranks. */
 static void cut_experts(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_bound *b = &s->g->node[node].bound;
-	int32_t low = s->tp * s->cp;
+	int32_t low = s->expert_stride;
 
 	for (int i = 0; i < b->ndev; i++) {
 		int f = b->dev[i];
@@ -1175,10 +1176,10 @@ static bool batch_fits(struct hybrid *s)
 static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h)
 {
-	assert(h->dp * h->cp * h->tp == ndev && h->dp % h->ep == 0);
+	assert(h->dp * h->cp * h->tp == ndev && ap_hybrid_expert_stride(h) > 0);
 	*s = (struct hybrid){.ctx = ctx, .g = g, .ndev = ndev, .step = step, .h = h,
 		.tp = (int32_t)h->tp, .cp = (int32_t)h->cp, .dp = (int32_t)h->dp,
-		.ep = (int32_t)h->ep};
+		.ep = (int32_t)h->ep, .expert_stride = (int32_t)ap_hybrid_expert_stride(h)};
 	s->tensor = AP_NEW_N(ctx->scratch, struct hybrid_tensor, g->ntensor);
 	s->node = AP_NEW_N(ctx->scratch, struct hybrid_node, g->nnode);
 	s->whole = AP_NEW_N(ctx->scratch, bool, g->ntensor);

@@ -7,7 +7,8 @@
  *   cp  cuts the sequence: the first dimension, other than the batch, of the indices of a table
  *       of words; keys and values are gathered;
  *   ep  cuts experts (a dimension shared by the rows, weight and result of a product) instead of
- *       the batch on the inner ep of the dp ranks;
+ *       the batch on the inner ep of the ranks of cp and dp; with etp = 1, instead of columns, too, on
+ *       those of tp, cp and dp (ap_hybrid_expert_stride());
  *   tp  innermost. Of a pair of consecutive products with a parameter, the first is cut by columns,
  *       the second by rows, and its partial sums are added; what lies between follows the columns:
  *       heads of attention, biases, gates. A table of words is cut by its entries, and so are the

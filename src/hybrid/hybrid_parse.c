@@ -26,6 +26,7 @@ static const struct key {
 	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", NUMBER, offsetof(struct ap_hybrid, pp)},
 	{"cp", "context_parallel", NUMBER, offsetof(struct ap_hybrid, cp)},
 	{"ep", "expert_parallel", NUMBER, offsetof(struct ap_hybrid, ep)},
+	{"etp", "expert_tensor_parallel", NUMBER, offsetof(struct ap_hybrid, etp)},
 	{"vpp", "pp_interleave_num", NUMBER, offsetof(struct ap_hybrid, vpp)},
 	{"sp", "use_seq_parallel sequence_parallel", SEQUENCE, 0},
 	{"mbs", "batch_size micro_batch_size", NUMBER, offsetof(struct ap_hybrid, mbs)},
@@ -220,11 +221,38 @@ static int64_t or_one(int64_t n)
 	return n ? n : 1;
 }
 
+int64_t ap_hybrid_expert_stride(const struct ap_hybrid *h)
+{
+	int64_t inner = h->cp * h->tp;
+
+	if (h->etp == 1 && h->tp > 1)
+		return inner * h->dp % h->ep == 0 && h->ep % inner == 0;
+	if (h->cp * h->dp % h->ep == 0 && h->ep % h->cp == 0)
+		return h->tp;
+	return h->dp % h->ep == 0 ? inner : 0;
+}
+
+static enum ap_status refuse_experts(struct ap_ctx *ctx, const struct ap_hybrid *h)
+{
+	const char *whole = ap_arena_printf(ctx->arena, "a divisor of dp x cp x tp=%" PRId64
+		" that cp x tp=%" PRId64 " divides", h->dp * h->cp * h->tp, h->cp * h->tp);
+
+	if (h->etp == 1)
+		return SAY(ctx, OPTION ": ep=%" PRId64 " with etp=1; %s is expected", h->ep, whole);
+	return SAY(ctx, OPTION ": ep=%" PRId64 "; a divisor of dp=%" PRId64 " is expected%s%s%s", h->ep,
+		h->dp, h->cp == 1 ? "" : ap_arena_printf(ctx->arena, ", or a divisor of dp x cp=%" PRId64
+			" that cp=%" PRId64 " divides", h->dp * h->cp, h->cp),
+		h->etp || h->tp == 1 ? "" : ", or, for whole experts, ",
+		h->etp || h->tp == 1 ? "" : whole);
+}
+
 static enum ap_status check_parts(struct ap_ctx *ctx, const struct ap_hybrid *h)
 {
-	if (h->dp % h->ep)
-		return SAY(ctx, OPTION ": ep=%" PRId64 "; a divisor of dp=%" PRId64 " is expected", h->ep,
-			h->dp);
+	if (h->etp > 1 && h->etp != h->tp)
+		return SAY(ctx, OPTION ": etp=%" PRId64 "; 1, for whole experts, or tp=%" PRId64
+			" is expected", h->etp, h->tp);
+	if (ap_hybrid_expert_stride(h) == 0)
+		return refuse_experts(ctx, h);
 	if (h->vpp > 1 && h->pp == 1)
 		return SAY(ctx, OPTION ": vpp=%" PRId64 " without a pipeline; pp above 1 is expected",
 			h->vpp);
@@ -251,6 +279,10 @@ enum ap_status ap_hybrid_fill(struct ap_ctx *ctx, int64_t devices, struct ap_hyb
 			" is not the number of devices, %" PRId64 "; dp=%" PRId64 " is what they leave",
 			h->dp, h->tp, h->cp, h->pp, devices, devices / model);
 	h->dp = devices / model;
+	if (!h->etp && ap_hybrid_expert_stride(h) == 0) { /* whole experts, where only they can be dealt so */
+		h->etp = 1;
+		h->etp = ap_hybrid_expert_stride(h) == 1;
+	}
 	return check_parts(ctx, h);
 }
 

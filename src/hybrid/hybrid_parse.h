@@ -17,6 +17,7 @@ enum ap_hybrid_vocab {
 
 struct ap_hybrid { /* 0: not given */
 	int64_t dp, tp, pp, cp, ep, vpp;
+	int64_t etp; /* parts of an expert: tp, or 1; 0: tp */
 	int64_t mbs; /* samples of a micro-batch per dp rank */
 	int64_t micro_batches;
 	bool sp;
@@ -27,6 +28,12 @@ struct ap_hybrid { /* 0: not given */
 /* Reads "dp=8,tp=4,layers=7,8,8,7": each key at most once, with a number above 0; flags take 0, 1, true or
  * false; layers and offset take all numbers up to the next key, or layers "cost". AP_USAGE with a message. */
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out);
+
+/* Stride of the ep ranks among which experts are dealt, of a hybrid with all degrees; 0: they cannot be.
+ * The ranks of a stage are dp x cp x tp, tp innermost. Experts are cut by tp (etp = tp) and dealt among
+ * those of cp and inner ones of dp, or, if cp does not divide ep, of dp alone; with etp = 1 they are whole,
+ * and dealt among those of tp, cp and dp. */
+int64_t ap_hybrid_expert_stride(const struct ap_hybrid *h);
 
 /* Sets tp, cp, pp, ep and vpp that are not given to 1, and dp to the devices left. AP_USAGE if
  * dp * tp * cp * pp is not the number of devices, ep does not divide dp, or vpp, layers or

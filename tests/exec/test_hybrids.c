@@ -154,11 +154,31 @@ static const char *const mixture[] = {HEAD(
 	LINEAR("'z.rows','last'", "y") AND
 	MEAN_OF("'y'", "loss"), END, NULL};
 
+/* The same of words, whose sequence can be cut, and without rows of tokens. */
+static const char *const routed[] = {HEAD(
+	LABEL("ids", "8,4") AND INPUT("deal", "8,4,8"),
+	TENSOR("words", "16,8") AND TENSOR("w0", "8,8") AND TENSOR("w1", "4,8,12") AND
+	TENSOR("w3", "4,8,12") AND TENSOR("w2", "4,12,8") AND TENSOR("last", "8,8"), ""),
+	OP_WITH("Gather", "'words','ids'", "x", "'axis':0") AND
+	OP("BatchMatMul", "'x','w0'", "tokens") AND
+	OP_WITH("BatchMatMul", "'deal','tokens'", "dealt", "'transpose_a':true") AND
+	SHAPED("'dealt'", "sorted", "-1,4,2,8") AND
+	OP("BatchMatMul", "'sorted','w1'", "gate") AND
+	OP("BatchMatMul", "'sorted','w3'", "wide") AND
+	OP("SiLU", "'gate'", "act") AND
+	OP("Mul", "'act','wide'", "both") AND
+	OP("BatchMatMul", "'both','w2'", "down") AND
+	SHAPED("'down'", "joined", "-1,8,8") AND
+	OP("BatchMatMul", "'deal','joined'", "out") AND
+	OP("Add", "'out','tokens'", "z") AND
+	OP("BatchMatMul", "'z','last'", "y") AND
+	MEAN_OF("'y'", "loss"), END, NULL};
+
 static const struct {
 	const char *name;
 	const char *const *part; /* NULL-terminated */
 } samples[] = {{"language", language}, {"gated", gated}, {"fused", fused},
-	{"mixture", mixture}};
+	{"mixture", mixture}, {"routed", routed}};
 
 enum { SAMPLES = AP_COUNT(samples) };
 
@@ -189,7 +209,7 @@ static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tall
 	struct ap_ctx *ctx = &g->f.ctx;
 	const struct ap_graph *given = g->f.graph;
 	const char *why, *how = ap_arena_printf(ctx->arena, "tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64
-		",sp=%d", h.tp, h.cp, h.ep, h.sp);
+		",etp=%" PRId64 ",sp=%d", h.tp, h.cp, h.ep, h.etp, h.sp);
 	const int32_t *const *counts = NULL;
 	bool good;
 
@@ -201,6 +221,23 @@ static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tall
 	good = !counts || ex_game_given(g, how, counts);
 	g->f.graph = given;
 	return good;
+}
+
+/* Of cp ascending, and experts whole, or cut by tp, wherever they can be dealt. */
+static bool try_experts(struct ex_game *g, bool sp, struct tally *tally)
+{
+	int64_t ndev = g->f.machine->ndev;
+
+	for (int64_t cp = 1; cp <= 2; cp++)
+		for (int64_t tp = 1; tp <= ndev; tp++)
+			for (int64_t k = 0; ndev % (tp * cp) == 0 && k < 2 * ndev; k++) {
+				struct ap_hybrid h = {.dp = ndev / tp / cp, .tp = tp, .pp = 1, .cp = cp,
+					.ep = k / 2 + 1, .etp = k % 2 ? 1 : tp, .vpp = 1, .sp = sp};
+
+				if (h.ep > 1 && ap_hybrid_expert_stride(&h) > 0 && !try_hybrid(g, h, tally))
+					return false;
+			}
+	return true;
 }
 
 static bool try_grids(struct ex_game *g, int64_t cp, int64_t ep, bool sp, struct tally *tally)
@@ -230,7 +267,8 @@ static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
 		if (!ex_game_begin(g, k))
 			break;
 		if (try_grids(g, 1, 1, false, tally) && try_grids(g, 1, 1, true, tally) &&
-			try_grids(g, 2, 1, k % 2, tally) && try_grids(g, 1, 2, k % 2, tally))
+			try_grids(g, 2, 1, k % 2, tally) && try_grids(g, 1, 2, k % 2, tally) &&
+			try_experts(g, k % 2, tally))
 			ap_arena_release(g->f.ctx.arena, mark);
 	}
 	fixture_close(&g->f);

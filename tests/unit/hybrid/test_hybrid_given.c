@@ -112,6 +112,15 @@ START_TEST(devices_are_all_used)
 	h = parsed(&ctx, "tp=8,ep=3");
 	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
 	ck_contains(messages(&ctx), "ep=3; a divisor of dp=8 is expected");
+	ck_contains(messages(&ctx), "or, for whole experts, a divisor of dp x cp x tp=64 that cp x tp=8 divides");
+	h = parsed(&ctx, "tp=8,ep=3,etp=8");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	h = parsed(&ctx, "tp=8,ep=4,etp=1");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "ep=4 with etp=1; a divisor of dp x cp x tp=64 that cp x tp=8 divides");
+	h = parsed(&ctx, "tp=8,ep=8,etp=2");
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
+	ck_contains(messages(&ctx), "etp=2; 1, for whole experts, or tp=8 is expected");
 	h = parsed(&ctx, "vpp=2");
 	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_USAGE);
 	ck_contains(messages(&ctx), "vpp=2 without a pipeline");
@@ -120,6 +129,27 @@ START_TEST(devices_are_all_used)
 	ck_contains(messages(&ctx), "layers without a pipeline; pp above 1 is expected");
 	h = parsed(&ctx, "tp=8,layers=cost");
 	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_OK);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* Experts are cut by tp while ep divides dp, or dp x cp; else whole, where they can be dealt so. */
+START_LOOP_TEST(experts_of_the_ranks, 8)
+{
+	static const struct {
+		const char *text; /* of 64 devices */
+		int64_t etp, stride;
+	} rows[] = {
+		{"tp=4,ep=8", 0, 4}, {"tp=4,ep=8,etp=4", 4, 4}, {"tp=4,ep=8,etp=1", 1, 1},
+		{"tp=8,ep=16", 1, 1}, {"tp=8,ep=64,pp=1", 1, 1}, {"tp=2,cp=4,ep=8", 0, 2},
+		{"tp=2,cp=4,ep=2", 0, 8}, {"tp=2,cp=4,ep=64", 1, 1},
+	};
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid h = parsed(&ctx, rows[_i].text);
+
+	ck_assert_int_eq(ap_hybrid_fill(&ctx, 64, &h), AP_OK);
+	ck_assert_int_eq(h.etp, rows[_i].etp);
+	ck_assert_int_eq(ap_hybrid_expert_stride(&h), rows[_i].stride);
 	ctx_destroy(&ctx);
 }
 END_TEST

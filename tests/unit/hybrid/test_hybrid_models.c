@@ -172,6 +172,53 @@ START_TEST(experts_are_cut_by_ep)
 }
 END_TEST
 
+/* As Megatron deals them, pp x ep x etp x edp = pp x dp x cp x tp: gradients of an expert are exchanged among
+ * the edp ranks that have it. */
+START_LOOP_TEST(experts_are_dealt_over_tp, 4)
+{
+	static const struct {
+		int64_t tp, ep, etp;
+		bool sp;
+		int64_t experts, columns; /* of a rank */
+		int32_t edp, stride;
+	} rows[] = {
+		{4, 8, 0, true, 1, 3584, 2, 32}, /* over dp */
+		{4, 8, 1, true, 1, 14336, 8, 8},
+		{8, 8, 1, false, 1, 14336, 8, 8},
+		{2, 4, 1, true, 2, 14336, 16, 4},
+	};
+	struct fixture f;
+	struct ap_hybrid h = grid(64, rows[_i].tp, rows[_i].sp);
+	const int32_t *const *counts;
+	struct ap_plan p;
+	const char *why;
+	int found = 0;
+
+	h.ep = rows[_i].ep;
+	h.etp = rows[_i].etp;
+	open_model(&f, 64, "mixtral_8x7b");
+	f.graph = ap_hybrid_deal(&f.ctx, f.graph, 64, &f.step, &h, &why);
+	ck_assert_msg(f.graph != NULL, "%s", why);
+	counts = ap_hybrid_counts(&f.ctx, f.graph, 64, &f.step, &h, &why);
+	ck_assert_msg(counts != NULL, "%s", why);
+	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 50, &p);
+	for (uint32_t i = 0; i < p.nparam; i++) {
+		const struct ap_plan_param *q = &p.param[i];
+
+		if (!strstr(f.graph->tensor[q->tensor].name, "ffn.w1.weight"))
+			continue;
+		found++;
+		ck_assert_int_eq(q->slice[0], rows[_i].experts);
+		ck_assert_int_eq(q->slice[2], rows[_i].columns);
+		ck_assert_int_eq(q->gradient.n, 1);
+		ck_assert_int_eq(q->gradient.axis[0].size, rows[_i].edp);
+		ck_assert_int_eq(q->gradient.axis[0].stride, rows[_i].stride);
+	}
+	ck_assert_int_eq(found, 32);
+	fixture_close(&f);
+}
+END_TEST
+
 /* What layers run again, of a plan in which all of them are recomputed. */
 struct again {
 	int sums; /* AllReduces over the 8 tp ranks */
