@@ -177,7 +177,7 @@ class Step:
         self.opers, self.source, self.weights = opers, source, weights
         self.wanted, self.partial, self.nbatch = wanted, partial, nbatch
         self.values, self.grads, self.runs, self.use_grads = {}, {}, {}, {}
-        self.users = {}
+        self.late = {}  # gradients of weights that another stage sent, which go back once
 
     def operand(self, k, i, m):
         """The value of an operand in the layout of its operator."""
@@ -227,19 +227,37 @@ class Step:
             tensor = oper.inputs[i]
             if grads is None:
                 continue
+            once = (tensor, None) in self.values
             if tensor in self.weights:
                 self.add(self.use_grads, (k, i), grads)
-                continue
-            move_to = oper.moves.get(i)
-            if move_to and self.partial:
-                for step in reversed(move_to["steps"]):
-                    grads = move(grads, step, back=True)
-            elif move_to:
-                need("back_steps" in move_to, "the gradient of", tensor, "has no way back")
-                for step in move_to["back_steps"]:
-                    grads = move(grads, step)
-            once = (tensor, None) in self.values
-            self.add(self.grads, (tensor, None if once else m), grads)
+            elif once and m is not None and not self.partial:
+                self.add(self.late, (k, i), grads)
+            else:
+                self.add(self.grads, (tensor, None if once else m), self.brought_back(k, i, grads))
+
+    def brought_back(self, k, i, grads):
+        """The gradient of an operand in the layout of its producer."""
+        move_to = self.opers[k].moves.get(i)
+        if move_to and self.partial:
+            for step in reversed(move_to["steps"]):
+                grads = move(grads, step, back=True)
+        elif move_to:
+            need("back_steps" in move_to, "the gradient of", self.opers[k].inputs[i],
+                 "has no way back")
+            for step in move_to["back_steps"]:
+                grads = move(grads, step)
+        return grads
+
+    def gather_late(self, k):
+        """What the users of a received weight added up over all micro-batches is exchanged."""
+        for tensor in self.opers[k].outputs:
+            for user, i in uses_of(self.opers, tensor):
+                grads = self.late.get((user, i))
+                if grads is None:
+                    continue
+                for c in self.opers[user].of("gradient", "operand", i):
+                    grads = all_reduce(grads, c["axes"])
+                self.add(self.grads, (tensor, None), self.brought_back(user, i, grads))
 
     def begin_gradient(self, loss, m):
         value = self.values[loss, m]
@@ -287,6 +305,7 @@ class Step:
             self.run_slot(loss, None, False, m)
             self.run_slot(loss, None, True, m)
         for k in reversed(once):
+            self.gather_late(k)
             self.backward(k, None)
 
 

@@ -436,12 +436,20 @@ static void operand_gradients(struct deriving *d)
 
 	if (d->step->executor != AP_EXECUTOR_GENERIC)
 		return;
-	for (int i = 0; i < b->nin; i++)
-		if (d->t->in[i].grad && d->t->in[i].kind == AP_TENSOR_ACT &&
-			lacking(d, &b->in[i], &axes))
+	for (int i = 0; i < b->nin; i++) {
+		const struct ap_task_operand *in = &d->t->in[i];
+
+		if (!in->grad || in->kind != AP_TENSOR_ACT || !lacking(d, &b->in[i], &axes))
+			continue;
+		if (in->returns)
+			add_gradient(d, AP_COLL_ALLREDUCE, &axes,
+				ap_local_elements(&b->in[i], 0, d->p, d->step) *
+				ap_gradient_wire_bytes(ap_task_stored(d->t, i), d->step), i, false);
+		else
 			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
 				reduced_bytes(AP_COLL_ALLREDUCE, ap_task_stored(d->t, i),
 					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
+	}
 }
 
 /* Returns the weight after the update. */
@@ -494,6 +502,9 @@ static void sends(struct deriving *d)
 	d->take(d->user, &c);
 	if (!t->out[0].grad)
 		return;
+	if (t->once && d->step->executor == AP_EXECUTOR_GENERIC) /* the sum of all micro-batches */
+		c.bytes = ap_local_elements(&t->bound->out[0], t->out[0].batch, d->p, d->step) *
+			ap_gradient_wire_bytes(t->bound->out[0].dtype, d->step);
 	c.phase = AP_PHASE_BACKWARD;
 	c.from_stage = t->peer;
 	c.to_stage = t->stage;

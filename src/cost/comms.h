@@ -55,7 +55,8 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
  *             Send of a result that another stage waits for, and backward of its gradient;
  *   recompute those of the forward pass again, if the operator is recomputed;
  *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
- *             gradient over the split factors that the operand lacks;
+ *             gradient over the split factors that the operand lacks (phase GRADIENT where it is
+ *             added up over micro-batches: of a weight that another stage sent);
  *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
  *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
  *             each micro-batch if gradients are kept dealt), and an AllGather of the weight (phase

@@ -76,6 +76,7 @@ struct ap_flow {
 	bool kept; /* the consumer needs its copy in the backward pass */
 	bool again; /* if kept: the copy is made anew for that, not held */
 	bool once; /* once per step instead of per micro-batch */
+	bool returns; /* the gradient flows back once per step */
 	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
 	uint16_t share; /* if the producer is not charged with the result: the number of operands
 	                   that may share it, each charged with a part; else 0 */

@@ -239,7 +239,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	steps_cost_make(pr, steps, n, bytes, &sum);
 	out->forward_s = times * sum.forward_s;
 	if (f->grad)
-		out->backward_s = times * (step->executor == AP_EXECUTOR_MINDSPORE ?
+		out->backward_s = (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
 			sum.adjoint_s : back_s(pr, a, b, bytes));
 	out->bytes = sum.bytes;
 	if (f->again)
@@ -277,6 +277,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->kept = in->kept && !in->cast;
 	out->again = in->again;
 	out->once = tasks[node].once;
+	out->returns = in->returns;
 	out->shown = in->share > 0 && tasks[node].bound->row->unit == AP_OP_VIEW;
 	out->share = in->share;
 	out->sets = tasks[node].recompute_sets;

@@ -46,6 +46,8 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	o->stored = t->shape.dtype;
 	o->grad = step->training && n->backward && t->needs_grad && n->bound.in[i].differentiable;
 	o->owner = t->owner.node == node && t->owner.operand == i;
+	o->returns = o->grad && step->executor == AP_EXECUTOR_GENERIC && !n->once &&
+		t->kind == AP_TENSOR_ACT && k->g->node[t->producer].once;
 	o->alone = o->trainable && step->layerwise && t->layerwise_parallel;
 	o->shardable = o->trainable && t->parallel_optimizer && !o->alone &&
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
@@ -472,7 +474,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
-			o->shardable, o->regather, o->alone, o->updated,
+			o->shardable, o->regather, o->returns, o->alone, o->updated,
 			o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch, o->cast,
 			(uint8_t)ap_task_stored(t, i)};
 

@@ -15,6 +15,8 @@ struct ap_task_operand {
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
 	bool regather; /* a dealt parameter: gathered again for each use; an activation: held in
 	                  parts, which are gathered here before its reader runs again */
+	bool returns; /* a weight that another stage sent for the step: its gradient is added up over
+	                 micro-batches, then exchanged and sent back, once */
 	bool alone; /* its gradient is not exchanged: each rank has its own parameter */
 	bool updated; /* by the rank with the largest update if dealt whole; else true */
 	bool kept; /* needed in the backward pass, in this operator's layout */

@@ -41,7 +41,7 @@ static bool is_ascend(const struct ap_plan *p)
 /* The fusion number; -1: not given. */
 static int32_t number_of(const struct ap_plan *p, const struct ap_tensor *t)
 {
-	if (!is_ascend(p))
+	if (!is_ascend(p) || t->kind == AP_TENSOR_ACT)
 		return -1;
 	return t->comm_fusion >= 0 ? t->comm_fusion : p->graph->node[t->owner.node].fusion;
 }
@@ -110,7 +110,8 @@ static void make_key(struct bucketing *b, const struct ap_comm *c, const struct 
 			n++;
 		key->cut = (int32_t)n;
 	}
-	if (f->mode == AP_FUSION_OFF || key->number == 0 || !users_agree(b->p->graph, t))
+	if (f->mode == AP_FUSION_OFF || key->number == 0 || t->kind == AP_TENSOR_ACT ||
+		!users_agree(b->p->graph, t))
 		key->alone = 1 + (int32_t)b->members.n;
 }
 

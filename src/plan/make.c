@@ -43,7 +43,7 @@ struct move_key { /* without padding */
 	int64_t size[AP_MAX_RANK];
 	struct ap_layout a, b;
 	uint32_t sets;
-	uint8_t rank, dtype, grad, kept, again, once, spare[6];
+	uint8_t rank, dtype, grad, kept, again, once, returns, spare[5];
 };
 
 struct listing {
@@ -126,6 +126,7 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.kept = flow.kept;
 	key.again = flow.again;
 	key.once = flow.once;
+	key.returns = flow.returns;
 	key.sets = flow.sets;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh) {

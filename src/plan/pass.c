@@ -90,6 +90,8 @@ static double move_s(const struct running *r, const struct ap_plan_move *move, e
 	case THERE:
 		return c->forward_s * r->m->per_micro;
 	case BACK:
+		if (r->m->p->task[move->to].in[move->operand].returns) /* but for the way there again */
+			return (again ? 0 : c->again_s) * r->m->per_micro;
 		return (again ? c->backward_s - c->forward_s : c->backward_s) * r->m->per_micro;
 	case AGAIN:
 		break;
@@ -115,9 +117,13 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 	}
 	while (k < end && x->p->move[k].operand < i)
 		k++;
-	for (; k < x->first_move[node + 1] && x->p->move[k].operand == i; k++)
-		at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
-			move_s(r, &x->p->move[k], way), at);
+	for (; k < x->first_move[node + 1] && x->p->move[k].operand == i; k++) {
+		double time_s = move_s(r, &x->p->move[k], way);
+
+		if (way == BACK && time_s <= 0 && r->m->p->task[node].in[i].returns)
+			continue;
+		at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0, time_s, at);
+	}
 	return at;
 }
 

@@ -177,32 +177,104 @@ static void send_parameters(struct ap_whole_step *w, double *link)
 			*link_between(w, link, t->send[i].from_part, t->send[i].to_part));
 }
 
-/* Sends their gradients after the passes of their users and all other sends on the links. */
-static void send_gradients(struct ap_whole_step *w, double *link)
+/* Gradients are sent after all other sends on the links. */
+static void free_links(struct ap_whole_step *w)
 {
 	const struct ap_timeline *t = w->timeline;
 	int32_t n = w->x.nstage * w->x.nstage;
 
 	for (int32_t i = 0; i < n; i++)
-		link[i] = fmax(0, link[i] - w->late_s);
-
+		w->link[i] = fmax(0, w->link[i] - w->late_s);
 	for (uint32_t i = 0; i < t->nsend; i++) {
-		double *busy = link_between(w, link, t->send[i].from_part, t->send[i].to_part);
+		double *busy = link_between(w, w->link, t->send[i].from_part, t->send[i].to_part);
 
 		*busy = fmax(*busy, t->send[i].end_s);
 	}
-	for (ap_id i = 0; i < w->x.p->graph->nnode; i++) {
-		const struct ap_whole_step_send *s;
-		uint32_t last;
+}
 
-		if (!sends(w, i, true) || sent_s(w->x.p, i, AP_PHASE_BACKWARD) <= 0)
-			continue;
-		last = w->part[receiver(w, i)].last_slot;
-		send_once(w, link, i, receiver(w, i), w->x.part_of[i],
-			sent_s(w->x.p, i, AP_PHASE_BACKWARD), w->timeline->slot[last].end_s);
-		s = &w->sends.v[w->sends.n - 1];
-		w->wait_s[s->tensor] = fmax(w->wait_s[s->tensor], s->end_s);
+/* Does the gradient of what the node sends once come back? */
+static bool comes_back(const struct ap_whole_step *w, ap_id node)
+{
+	return sends(w, node, true) && sent_s(w->x.p, node, AP_PHASE_BACKWARD) > 0;
+}
+
+/* What the node sends once, where it is received. */
+static const struct ap_tensor *received(const struct ap_whole_step *w, ap_id node)
+{
+	const struct ap_graph *g = w->x.p->graph;
+	const struct ap_tensor *sent = &g->tensor[g->node[node].out[0]];
+
+	return &g->tensor[g->node[sent->use[0].node].out[0]];
+}
+
+/* Is the gradient exchanged between those who used it, before it is sent? */
+static bool is_exchanged(const struct ap_whole_step *w, const struct ap_tensor *t)
+{
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_plan_op *op = &w->x.p->op[t->use[u].node];
+
+		for (uint32_t c = 0; c < op->ncomm; c++)
+			if (op->comm[c].comm.phase == AP_PHASE_GRADIENT &&
+				op->comm[c].comm.operand == (int)t->use[u].operand)
+				return true;
 	}
+	return false;
+}
+
+/* Seconds to bring it from the layouts of its users into that in which it is sent. */
+static double move_back_s(const struct ap_whole_step *w, const struct ap_tensor *t)
+{
+	const struct ap_plan *p = w->x.p;
+	double sum = 0;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		ap_id node = t->use[u].node;
+
+		for (uint32_t m = w->x.first_move[node]; m < w->x.first_move[node + 1]; m++)
+			if (p->move[m].operand == t->use[u].operand &&
+				p->task[node].in[t->use[u].operand].returns)
+				sum += p->move[m].cost.backward_s - p->move[m].cost.again_s;
+	}
+	return sum;
+}
+
+/* Sends it when the part that used it is done, and its exchange there. */
+static void send_gradient(struct ap_whole_step *w, ap_id node)
+{
+	const struct ap_tensor *t = received(w, node);
+	int32_t part = receiver(w, node);
+	double back_s = move_back_s(w, t), ready = w->timeline->slot[w->part[part].last_slot].end_s;
+	const struct ap_whole_step_send *s;
+
+	ready = fmax(ready, w->returned_s[t - w->x.p->graph->tensor]) + back_s;
+	w->stage[w->x.stage[part]].communication_s += back_s;
+	send_once(w, w->link, node, part, w->x.part_of[node], sent_s(w->x.p, node, AP_PHASE_BACKWARD),
+		ready);
+	s = &w->sends.v[w->sends.n - 1];
+	w->wait_s[s->tensor] = fmax(w->wait_s[s->tensor], s->end_s);
+	w->sent[node] = true;
+}
+
+/* Of a tensor that the bucket has: it waits for gradients from other stages. */
+static void send_awaited(struct ap_whole_step *w, const struct ap_tensor *t)
+{
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (comes_back(w, t->use[u].node) && !w->sent[t->use[u].node])
+			send_gradient(w, t->use[u].node);
+}
+
+static void send_unexchanged(struct ap_whole_step *w)
+{
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
+		if (comes_back(w, i) && !is_exchanged(w, received(w, i)))
+			send_gradient(w, i);
+}
+
+static void send_rest(struct ap_whole_step *w)
+{
+	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
+		if (comes_back(w, i) && !w->sent[i])
+			send_gradient(w, i);
 }
 
 double ap_whole_step_ready_s(const struct ap_whole_step *w, uint32_t bucket, const double *last_start_s,
@@ -241,11 +313,17 @@ static void exchange(struct ap_whole_step *w)
 		const struct ap_bucket *bucket = &w->buckets.v[b];
 		struct ap_whole_step_stage *s = &w->stage[bucket->stage];
 
+		for (uint32_t k = 0; k < bucket->n; k++)
+			send_awaited(w, &w->x.p->graph->tensor[bucket->tensor[k]]);
 		w->bucket_start_s[b] = fmax(s->update_s,
 			ap_whole_step_ready_s(w, b, w->last_start_s, s->last_s, 0));
 		s->update_s = w->bucket_start_s[b] + bucket->time_s;
 		s->communication_s += bucket->time_s;
+		for (uint32_t k = 0; k < bucket->n; k++)
+			w->returned_s[bucket->tensor[k]] = fmax(w->returned_s[bucket->tensor[k]],
+				s->update_s);
 	}
+	send_rest(w);
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		w->stage[s].update_s = fmax(w->stage[s].update_s, w->stage[s].last_s);
 }
@@ -352,7 +430,6 @@ const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int3
 void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *w)
 {
 	bool splits;
-	double *link;
 
 	*w = (struct ap_whole_step){0};
 	ap_parts_make(ctx, p, &w->x);
@@ -375,11 +452,14 @@ void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record
 				w->part[part_of_slot(&w->x, s, slot)].last_slot = i;
 		}
 	w->wait_s = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
-	link = AP_NEW_N(ctx->scratch, double, w->x.nstage * w->x.nstage);
-	send_parameters(w, link);
-	send_gradients(w, link);
+	w->returned_s = AP_NEW_N(ctx->scratch, double, p->graph->ntensor);
+	w->sent = AP_NEW_N(ctx->scratch, bool, p->graph->nnode);
+	w->link = AP_NEW_N(ctx->scratch, double, w->x.nstage * w->x.nstage);
+	send_parameters(w, w->link);
 	for (int32_t s = 0; s < w->x.nstage; s++)
 		run_stage(w, s);
+	free_links(w);
+	send_unexchanged(w);
 	add_segments(w);
 	w->last_start_s = AP_NEW_N(ctx->scratch, double, w->x.npart);
 	for (int32_t i = 0; i < w->x.npart; i++)

@@ -45,6 +45,9 @@ struct ap_whole_step {
 	struct ap_whole_step_stage *stage; /* [nstage] */
 	double *last_start_s; /* [npart] start of last_slot */
 	double *wait_s; /* [ntensor] arrival of the gradient from another stage */
+	double *returned_s; /* [ntensor] end of its exchange */
+	bool *sent; /* [nnode] a gradient has been sent back to it */
+	double *link; /* [nstage * nstage] when it is free */
 	double *bucket_start_s; /* [buckets.n] */
 	AP_VEC(uint32_t) exchange; /* buckets of gradients of all stages, in execution order */
 	AP_VEC(struct ap_whole_step_send) sends; /* of parameters, then of their gradients */

@@ -2068,6 +2068,14 @@ static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *
 		s->forward_end[i] = book_num(v, "end_s");
 }
 
+/* Of a weight that another stage sent: its gradient is brought back once a step, and not here. */
+static bool is_of_weight(const struct book *b, const struct ap_jv *move)
+{
+	ap_id from = ap_map_get_str(b->op_names, book_str(move, "from"));
+
+	return from != AP_NONE && book_bool(b->op[from].v, "once");
+}
+
 static void hold_event(struct book *b, struct schedule *s, const struct ap_jv *v)
 {
 	int e = (int)index_of(events, book_str(v, "event"));
@@ -2103,7 +2111,9 @@ static void hold_event(struct book *b, struct schedule *s, const struct ap_jv *v
 		hold_span(b, v, book_num(b->move[i], "forward_s") / (double)b->micro_batches,
 			"its forward_s");
 	if (e == EVENT_BACK && !lasts(v, (book_num(b->move[i], "backward_s") -
-			book_num(b->move[i], "forward_s")) / (double)b->micro_batches))
+			book_num(b->move[i], "forward_s")) / (double)b->micro_batches) &&
+		!(is_of_weight(b, b->move[i]) && lasts(v, book_num(b->move[i], "forward_s") /
+			(double)b->micro_batches)))
 		hold_span(b, v, book_num(b->move[i], "backward_s") / (double)b->micro_batches,
 			"its backward_s, with or without the way there again");
 }

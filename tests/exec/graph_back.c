@@ -95,6 +95,9 @@ static void backward(struct ex_graph_run *r, ap_id node)
 		if (!o->in_grad[i])
 			continue;
 		if (kind == AP_TENSOR_ACT) {
+			if (r->p->task[node].in[i].returns)
+				ex_exchange_gradient_when(r->w, o, i, &(struct ap_opt_shard){.shards = 1},
+					EX_AT_ONCE, &din[i]);
 			ex_graph_send_back(r, node, i, &din[i]);
 			ex_graph_add(r, &r->grad[n->in[i]], &din[i]);
 		} else if (kind == AP_TENSOR_PARAM) {

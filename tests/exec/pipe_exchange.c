@@ -150,7 +150,7 @@ static void check_left(struct ex_pipe_run *p, const struct bucket_left *left)
 	}
 }
 
-static struct ex_oper *bucketed(struct ex_pipe_run *p)
+void ex_take_buckets(struct ex_pipe_run *p)
 {
 	struct ap_arena *a = p->w->ctx->scratch;
 	struct bucket_left left = {AP_NEW_N(a, bool *, p->l->nbucket), AP_NEW_N(a, int64_t, p->l->nbucket)};
@@ -165,7 +165,7 @@ static struct ex_oper *bucketed(struct ex_pipe_run *p)
 	for (ap_id i = 0; i < p->g->nnode; i++)
 		keep_bucketed(p, &left, i, &oper[i]);
 	check_left(p, &left);
-	return oper;
+	p->bucketed = oper;
 }
 
 void ex_finish(struct ex_pipe_run *p)
@@ -173,7 +173,7 @@ void ex_finish(struct ex_pipe_run *p)
 	struct ex_program program = p->l->program;
 	struct ex_graph_run r = p->batch[0];
 
-	program.oper = bucketed(p);
+	program.oper = ap_arena_memdup(p->w->ctx->scratch, p->bucketed, p->g->nnode * sizeof *program.oper);
 	r.p = &program;
 	r.batch = r.truth->nbatch;
 	r.use_grad = p->total;

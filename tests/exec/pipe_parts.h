@@ -39,7 +39,9 @@ struct ex_pipe_run {
 	int64_t *flying; /* [part] */
 	int64_t **own; /* [nbatch][part] bytes of activations that are held */
 	double clock_s, end_s; /* of the slot; what is sent after its start has not come yet */
-	struct ex_shards **total; /* [nnode][nin] gradients of parameters, of all micro-batches */
+	struct ex_shards **total; /* [nnode][nin] gradients of parameters, of all micro-batches; and of
+	                             weights that other stages sent, where these go back once */
+	const struct ex_oper *bucketed; /* [nnode] without the exchanges that no bucket has */
 	struct ex_peaks *now, *peak; /* [nstage] */
 	ap_id *last; /* [ntensor] the node whose backward pass is the last to read it */
 };
@@ -126,6 +128,8 @@ void ex_deal_gradients(struct ex_pipe_run *p, int64_t b, int32_t stage, int32_t 
 void ex_deal_returned(struct ex_pipe_run *p, ap_id node);
 /* What is held of weights, and of their gradients after all micro-batches. */
 void ex_note_parameters(struct ex_pipe_run *p);
+/* Finds bucketed. */
+void ex_take_buckets(struct ex_pipe_run *p);
 /* Those that the plan's buckets have are exchanged, weights are updated. */
 void ex_finish(struct ex_pipe_run *p);
 

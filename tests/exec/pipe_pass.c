@@ -164,6 +164,10 @@ static void hand_on(struct ex_pipe_run *p, int64_t b, ap_id node, bool weights, 
 			ex_graph_add(r, &r->use_grad[node][i], &din[i]);
 			continue;
 		}
+		if (p->task[node].in[i].returns) {
+			ex_graph_add(r, &p->total[node][i], &din[i]);
+			continue;
+		}
 		ex_graph_send_back(r, node, i, &din[i]);
 		if (is_receive(n))
 			ex_post(p, p->g->tensor[tensor].producer, true, mail_of(n, b), &din[i]);
@@ -316,12 +320,32 @@ void ex_send_weights(struct ex_pipe_run *p)
 	}
 }
 
+/* What the users of a weight added up over all micro-batches is exchanged, and brought back. */
+static void gather_gradients(struct ex_pipe_run *p, ap_id tensor)
+{
+	const struct ap_tensor *t = &p->g->tensor[tensor];
+	const struct ap_opt_shard whole = {.shards = 1};
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		ap_id node = t->use[u].node;
+		int i = (int)t->use[u].operand;
+		struct ex_shards *own = &p->total[node][i];
+
+		if (!p->task[node].in[i].returns || !own->of)
+			continue;
+		ex_exchange_gradient_when(p->w, &p->bucketed[node], i, &whole, EX_AT_ONCE, own);
+		ex_graph_send_back(&p->batch[0], node, i, own);
+		ex_graph_add(&p->batch[0], &p->batch[0].grad[tensor], own);
+	}
+}
+
 void ex_return_weights(struct ex_pipe_run *p)
 {
 	for (ap_id i = p->g->nnode; i-- > 0 && !p->w->trouble;)
 		if (p->g->node[i].once && p->task[i].backward) {
 			struct ex_shards dout[EX_MAX_OUT], din[EX_MAX_IN];
 
+			gather_gradients(p, p->g->node[i].out[0]);
 			if (!gradients(p, 0, i, dout))
 				return;
 			ex_backward(p->w, p->held[0][i].run, dout, din);

@@ -127,7 +127,8 @@ static void read_memory(struct ex_reader *r, const struct ap_jv *root, struct ex
 static ap_id param_named(struct ex_reader *r, const struct ap_graph *g, const char *name)
 {
 	for (ap_id t = 0; t < g->ntensor; t++)
-		if (g->tensor[t].kind == AP_TENSOR_PARAM && strcmp(g->tensor[t].name, name) == 0)
+		if (strcmp(g->tensor[t].name, name) == 0 && (g->tensor[t].kind == AP_TENSOR_PARAM ||
+			(g->tensor[t].producer != AP_NONE && g->node[g->tensor[t].producer].once)))
 			return t;
 	ex_read_fault(r, "no parameter \"%s\"", name);
 	return 0;

@@ -197,6 +197,8 @@ const char *ex_pipeline_run(struct ex_world *w, const struct ex_pipeline *l,
 	collect_trouble(&p, 0, NULL);
 	run_slots(&p, pace);
 	if (!w->trouble && l->program.step.training)
+		ex_take_buckets(&p);
+	if (!w->trouble && l->program.step.training)
 		ex_return_weights(&p);
 	if (!w->trouble)
 		ex_check_mail(&p);

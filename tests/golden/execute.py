@@ -61,6 +61,8 @@ CASES = [  # graph, devices, options
     ("gpt", 2, ["--full-batch"]), ("gpt", 12, GENERIC), ("gpt", 6, ["--hybrid", "dp=2,tp=3"]),
     ("gpt", 12, [*PIPE]), ("gpt", 4, [*PIPE, *GENERIC, *DEAL, "--optimizer-level", "level2"]),
     ("gpt", 4, ["--executor", "mindspore-semi-auto"]),
+    ("gpt", 8, [*GENERIC, "--hybrid", "dp=2,tp=2,pp=2", "--micro-batches", "3",
+                "--recompute", "full"]),
     ("gpt", 3, ["--executor", "mindspore-sharding-propagation"]),
     ("flash", 12, []), ("flash", 3, GENERIC), ("flash", 4, ["--dataset-strategy", "[[2,1],[2,1],[2,1]]"]),
     ("flash", 12, ["--hybrid", "dp=2,tp=3,sp=1,pp=2,mbn=3", "--recompute", "full", *GENERIC]),
@@ -147,6 +149,21 @@ class Execute(unittest.TestCase):
             self.assertEqual(table["gradient_groups"], [{
                 "operator": f"Default/{user}-op0", "operand": options == GENERIC,
                 "kind": "AllReduce", "axes": [[4, 2]], "ranks": [0, 4]}])
+
+    def test_tied_head_goes_once(self):
+        """The last stage adds the gradient of the words up, exchanges it over dp and sends it back."""
+        for recompute in "none", "full":
+            plan = self.plan("gpt", 8, [*GENERIC, "--hybrid", "dp=2,tp=2,pp=2", "--micro-batches",
+                                        "3", "--recompute", recompute])
+            head = next(o for o in plan["operators"] if "GPTHead/MatMul" in o["name"])
+            table = head["inputs"][1]
+            self.assertTrue(table.startswith("Receive/"))
+            said = [(c["phase"], c["kind"], c["axes"], c["bytes"]) for c in head["communications"]
+                    if c.get("operand") == 1]
+            elements = head["in_slice"][1][0] * head["in_slice"][1][1]
+            self.assertEqual(said, [("gradient", "AllReduce", [[2, 2]], 4 * elements)])
+            self.assertEqual([b["parameters"] for b in plan["fusion"] if table in b["parameters"]],
+                             [[table]])
 
     def test_one_rank_differentiates(self):
         """Along a random direction the loss changes as its gradient says."""

@@ -87,6 +87,31 @@ START_TEST(slices_go_and_gradients_come_back)
 }
 END_TEST
 
+/* The gradient of a parameter, 16-bit and added up over micro-batches, travels as float32, and not where
+ * that is not wanted or each micro-batch sends its own. */
+START_TEST(sums_come_back_wide)
+{
+	struct ap_operand half;
+	struct sending s;
+
+	open_sending(&s, "Send", 1, 2);
+	half = s.bound.out[0];
+	half.dtype = AP_FLOAT16;
+	s.bound.in = s.bound.out = &half;
+	s.out.batch = s.in.batch = 0;
+	s.task.once = true;
+	ck_assert_str_eq(derived(&s, 1, 4), "forward Send 64 1>2; backward Send 64 2>1");
+	s.f.step.executor = AP_EXECUTOR_GENERIC;
+	ck_assert_str_eq(derived(&s, 1, 4), "forward Send 64 1>2; backward Send 128 2>1");
+	s.f.step.gradient_fp32_sync = false;
+	ck_assert_str_eq(derived(&s, 1, 4), "forward Send 64 1>2; backward Send 64 2>1");
+	s.f.step.gradient_fp32_sync = true;
+	s.task.once = false;
+	ck_assert_str_eq(derived(&s, 1, 4), "forward Send 64 1>2; backward Send 64 2>1");
+	fixture_close(&s.f);
+}
+END_TEST
+
 #define ASSERT_CLOSE(a, b) ck_assert_double_eq_tol((a) / (b), 1, 1e-12)
 
 START_TEST(seconds_are_of_the_links)

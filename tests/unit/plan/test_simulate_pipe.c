@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated step of a pipeline: a chain of products, one in each part, whose times are given. */
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -30,6 +31,7 @@ struct shape {
 	double forward_s, backward_s; /* of a part, the whole batch */
 	bool slow; /* links as they are */
 	bool shared; /* the first and the last part have one weight */
+	int32_t dp; /* devices a stage, which share the batch of the products; 0: one */
 };
 
 static const char *chain_text(struct ap_arena *arena, int n, const struct shape *s)
@@ -81,13 +83,14 @@ static void quick_links(struct chain *c)
 	c->f.machine = &c->machine;
 }
 
-/* One device a stage. */
 static void chain_open(struct chain *c, const struct shape *s)
 {
 	const int32_t **counts;
-	int32_t *ones;
+	int32_t *ones, *halves;
 
-	fixture_open(&c->f, s->nstage, 8, "a100-80");
+	fixture_open(&c->f, s->nstage * (s->dp ? s->dp : 1), 8, "a100-80");
+	if (s->dp)
+		c->f.step.executor = AP_EXECUTOR_GENERIC;
 	ap_schedule_pipe(&c->f.ctx, ap_scheduler_find(s->scheduler), s->nstage, s->nsegment, s->micro,
 		&c->pipe);
 	ap_machine_staged(&c->f.ctx, c->f.machine, (uint32_t)s->nstage, &c->f.machine);
@@ -101,8 +104,10 @@ static void chain_open(struct chain *c, const struct shape *s)
 	ones = AP_NEW_N(c->f.ctx.arena, int32_t, AP_MAX_FACTOR);
 	for (int i = 0; i < AP_MAX_FACTOR; i++)
 		ones[i] = 1;
+	halves = AP_NEW_N(c->f.ctx.arena, int32_t, AP_MAX_FACTOR);
+	fixture_counts(&c->f, fixture_node(&c->f, "op0"), s->dp ? "m=2" : "", halves);
 	for (ap_id i = 0; i < c->f.graph->nnode; i++)
-		counts[i] = ones;
+		counts[i] = strcmp(c->f.graph->node[i].type, "MatMul") == 0 ? halves : ones;
 	ap_plan_make(&c->f.ctx, c->f.graph, c->f.machine, &c->f.step, counts, INT64_C(1) << 40,
 		&c->plan);
 }
@@ -205,6 +210,8 @@ END_TEST
 struct seen {
 	uint32_t n;
 	struct ap_trace_event parameter[2];
+	uint32_t nbucket;
+	struct ap_trace_event bucket[4]; /* of the second stage */
 	double update_s; /* start of the first stage's */
 };
 
@@ -214,6 +221,8 @@ static void see(void *user, const struct ap_trace_event *e)
 
 	if (e->kind == AP_EVENT_SEND && e->micro < 0)
 		s->parameter[s->n++] = *e;
+	if (e->kind == AP_EVENT_BUCKET && e->stage == 1)
+		s->bucket[s->nbucket++] = *e;
 	if (e->kind == AP_EVENT_OPTIMIZER && e->stage == 0 && s->update_s == 0)
 		s->update_s = e->start_s;
 }
@@ -239,6 +248,44 @@ START_TEST(a_shared_weight_travels_once)
 	ck_assert_double_ge(seen.parameter[1].start_s, t->slot[t->first[2] - 1].end_s);
 	ck_assert_double_ge(seen.update_s, seen.parameter[1].end_s);
 	fixture_close(&c.f);
+}
+END_TEST
+
+/* generic: those who used the weight add its gradient up over all micro-batches; then they exchange it, and
+ * what they have goes back. Both once, however many micro-batches there are. */
+START_TEST(a_shared_weight_is_exchanged_once)
+{
+	for (int64_t micro = 2; micro <= 8; micro *= 2) {
+		struct shape s = {"1f1b", 2, 1, micro, .forward_s = 4e-6, .backward_s = 8e-6, .slow = true,
+			.shared = true, .dp = 2};
+		struct ap_trace_take take = {see, NULL};
+		struct seen seen = {0};
+		const struct ap_plan_op *op;
+		const struct ap_timeline *t;
+		double busy = 0;
+		struct chain c;
+
+		chain_open(&c, &s);
+		op = &c.plan.op[fixture_node(&c.f, "op1")];
+		ck_assert_uint_eq(op->ncomm, 1);
+		ck_assert_int_eq(op->comm[0].comm.phase, AP_PHASE_GRADIENT);
+		ck_assert_int_eq(op->comm[0].comm.kind, AP_COLL_ALLREDUCE);
+		ck_assert_int_eq(op->comm[0].comm.bytes, WIDTH * WIDTH * 4);
+		ck_assert_double_eq(op->cost.gradient_s, op->comm[0].time_s);
+		ck_assert_double_eq(op->cost.backward_comm_s, 0);
+		ap_simulate_each(&c.f.ctx, &c.plan, &take, &seen);
+		t = c.plan.timeline;
+		ck_assert_uint_eq(seen.n, 2);
+		ck_assert_uint_eq(seen.nbucket, 1);
+		ck_assert_double_eq_tol(seen.bucket[0].end_s - seen.bucket[0].start_s, op->comm[0].time_s,
+			1e-15);
+		ck_assert_double_ge(seen.bucket[0].end_s, t->slot[t->first[2] - 1].end_s);
+		for (uint32_t i = 0; i < t->nsend; i++) /* on the same link */
+			busy = t->send[i].from_part == 1 ? fmax(busy, t->send[i].end_s) : busy;
+		ck_assert_double_eq(seen.parameter[1].start_s, fmax(busy, seen.bucket[0].end_s));
+		ck_assert_double_ge(seen.update_s, seen.parameter[1].end_s);
+		fixture_close(&c.f);
+	}
 }
 END_TEST
 
