@@ -35,7 +35,7 @@ static enum ap_status refuse_cut(const struct reading *r, const struct ap_jv *v,
 		name_of(r, t), d, t->shape.dim[d], parts, why);
 }
 
-/* Takes a cut of dimension d, which v says. */
+/* Notes that dimension d is cut, as v states. */
 static enum ap_status take_cut(struct reading *r, const struct ap_jv *v, const struct ap_tensor *t, int d,
 	int64_t parts, int64_t stride, struct ap_arrival *out)
 {
@@ -105,7 +105,7 @@ static enum ap_status read_matrix(struct reading *r, const struct ap_jv *obj, st
 	return AP_OK;
 }
 
-/* The axis of that name; m->n where there is none. */
+/* The axis of that name; m->n if there is none. */
 static size_t find_axis(const struct matrix *m, const char *name)
 {
 	size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the dataset hands the graph's inputs to the devices: the setting dataset_strategy. */
+/* How the graph's inputs arrive on the devices: the setting dataset_strategy. */
 #ifndef AP_SHARD_ARRIVAL_H
 #define AP_SHARD_ARRIVAL_H
 
@@ -20,8 +20,8 @@
 enum ap_status ap_arrival_parse(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *value, const struct ap_graph *g, int64_t ndev, struct ap_step *step);
 
-/* The same from text, as an option has it: a word of those, or an array, also with Python's parentheses:
- * ((8, 1), (8,)). from is what messages call it. */
+/* The same from an option's text: one of these words, or an array, also with Python's parentheses:
+ * ((8, 1), (8,)). Messages call it from. */
 enum ap_status ap_arrival_parse_text(struct ap_ctx *ctx, const char *from, const char *text,
 	const struct ap_graph *g, int64_t ndev, struct ap_step *step);
 

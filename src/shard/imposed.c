@@ -13,7 +13,7 @@ static int first_of(const struct ap_operand *t)
 	return t->rank > 0 && t->dim[0].n > 0 ? t->dim[0].factor[0] : -1;
 }
 
-/* That of operand 0; -1 where it has none. */
+/* The factor of operand 0; -1 if there is no operand. */
 static int samples_of(const struct ap_bound *b)
 {
 	return b->nin > 0 ? first_of(&b->in[0]) : -1;
@@ -55,7 +55,7 @@ static int64_t length_of(const struct ap_graph *g, ap_id tensor, const struct ap
 	return t->shape.dim[0] / (t->batch & 1 ? step->micro_batches : 1);
 }
 
-/* Where tensors have several lengths, what divides them all. */
+/* The greatest common divisor of the tensors' lengths. */
 static int64_t samples_in(const struct ap_graph *g, const struct ap_node *n, const struct ap_step *step)
 {
 	const struct ap_bound *b = &n->bound;
@@ -71,7 +71,7 @@ static int64_t samples_in(const struct ap_graph *g, const struct ap_node *n, con
 	return length;
 }
 
-/* Are the partial sums dealt though nobody says so? */
+/* Are the partial sums dealt without an out_strategy? */
 static bool is_dealt(const struct ap_bound *b, const struct ap_step *step)
 {
 	return step->executor == AP_EXECUTOR_MINDSPORE && !b->dealt && ap_op_deals_usually(b->row) &&

@@ -24,7 +24,7 @@ bool ap_layout_equal(const struct ap_layout *a, const struct ap_layout *b);
 bool ap_layout_is_whole(const struct ap_layout *l); /* nothing is cut */
 int64_t ap_layout_parts(const struct ap_layout *l); /* product of cuts */
 
-/* Where the counts of an operator's factors put them on ndev ranks: the dev_matrix. */
+/* An operator's factors on ndev ranks, given their counts: the dev_matrix. */
 struct ap_placement {
 	const struct ap_bound *bound;
 	int64_t ndev;
@@ -36,8 +36,8 @@ struct ap_placement {
 	uint32_t dealt; /* factors whose partial sums are dealt along dimension 0 of result 0 */
 };
 
-/* Parts that factor f of a dimension of t, operand or result of p, cuts it in: none where the sums over it
- * are not dealt here, though with other counts they would be. */
+/* Parts into which factor f cuts a dimension of t, an operand or result of p; 1 if f's sums could be dealt
+ * along it but are not with these counts. */
 static inline int32_t ap_placement_parts(const struct ap_placement *p, const struct ap_operand *t, int f)
 {
 	bool summed = t == p->bound->out && (p->bound->dealt & ~p->dealt) >> f & 1;

@@ -45,7 +45,7 @@ static bool refuse_factor(const struct candidate *c, int f, const char *allowed)
 		c->count[f], c->b->factor[f].size, allowed);
 }
 
-/* Why nobody has a choice. */
+/* Why the executor leaves no choice. */
 static const char *imposed(const struct candidate *c, int64_t parts)
 {
 	if (!c->why)

@@ -15,7 +15,7 @@ const char *ap_cut_tensor(struct ap_ctx *ctx, const struct ap_bound *b, const st
 const char *ap_cut_place(struct ap_ctx *ctx, const struct ap_bound *b, const struct ap_operand *t,
 	int dim, const struct ap_step *step);
 
-/* A dimension that factor f is cut along: of an operand, best one that has no other factor. */
+/* A dimension that factor f cuts: of an operand, preferably one without other factors. */
 const struct ap_operand *ap_cut_along(const struct ap_bound *b, int f, int *dim);
 
 /* "1, 2, 4 are allowed": the parts of a length, on ndev devices. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two layouts over one device matrix and one shape (formats 5.1); a part of reshard.c. */
+/* Two layouts brought to one device matrix and one shape (formats 5.1). */
 #include "shard/reshard.h"
 
 #include <assert.h>
@@ -161,7 +161,7 @@ static void infer(struct writer *w)
 	}
 }
 
-/* Formats 5.1 step 5: nothing in common, so all is brought together and dealt out anew. */
+/* Formats 5.1 step 5: gathers every dimension of a, then slices b out of the whole. */
 static void through_whole(struct writer *w, const struct ap_layout *a, const struct ap_layout *b)
 {
 	for (uint32_t d = 0; d < (uint32_t)a->rank; d++) {
@@ -207,7 +207,7 @@ void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t
 		out->first++;
 }
 
-/* False: through the whole. */
+/* False if the tensor has to be gathered whole. */
 static bool write_steps(struct writer *w, const struct ap_reshard_end *a,
 	const struct ap_reshard_end *b, unsigned ways, struct ap_reshard_step *steps)
 {

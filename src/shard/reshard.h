@@ -41,12 +41,12 @@ struct ap_reshard_step {
 
 #define AP_RESHARD_MAX 48
 
-/* What a writer of steps may use, as bits. */
+/* Which steps may be used, as bits. */
 #define AP_RESHARD_ALLTOALL 1u /* else a GATHER and a SLICE stand for each ALLTOALL */
 #define AP_RESHARD_JOINT 2u /* two steps of one move, one behind the other, over an axis and the next one
                                inside it, are one over both: MindSpore has no such operators */
 
-/* What the executor of a step has. */
+/* The bits that the step's executor allows. */
 static inline unsigned ap_reshard_ways(const struct ap_step *step)
 {
 	return (step->alltoall ? AP_RESHARD_ALLTOALL : 0) |
@@ -54,10 +54,9 @@ static inline unsigned ap_reshard_ways(const struct ap_step *step)
 }
 
 /*
- * Steps from layout a to layout b of a tensor with these extents; returns their number, 0 when the
- * layouts are equal. Layouts whose
- * boundaries do not divide one another: every cut dimension of a is gathered, then b is sliced
- * (formats 5.1 step 5). No allocation.
+ * Steps from layout a to layout b of a tensor with these extents. Returns their number, 0 if the
+ * layouts are equal. If boundaries do not divide one another, every cut dimension of a is gathered,
+ * then b is sliced (formats 5.1 step 5). Allocates nothing.
  */
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
 	int64_t ndev, unsigned ways, struct ap_reshard_step steps[AP_RESHARD_MAX]);

@@ -30,7 +30,7 @@ int64_t ap_factor_extent(const struct ap_bound *b, int f, const struct ap_step *
 /* The candidate that cuts nothing but what the executor cuts. */
 void ap_space_start(const struct ap_bound *b, int64_t ndev, int32_t count[AP_MAX_FACTOR]);
 
-/* Is that the only one, since the executor decides (ap_graph_imposed())? */
+/* Is that the only candidate, because the executor imposes it (ap_graph_imposed())? */
 bool ap_space_is_imposed(const struct ap_bound *b);
 
 /* All candidates that are wanted, into ctx's arena; ap_space_start() is always there. O(vectors whose
@@ -38,8 +38,8 @@ bool ap_space_is_imposed(const struct ap_bound *b);
 void ap_space_make(struct ap_ctx *ctx, const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step, struct ap_space *out);
 
-/* Is a legal vector of counts one that MindSpore's settings of the search leave (fully_use, slice_align)?
- * What cuts nothing always is, and all of operators that MindSpore has no strategy for. */
+/* Do MindSpore's search settings (fully_use, slice_align) allow a legal vector of counts? Always if it cuts
+ * nothing, and for operators for which MindSpore has no strategy. */
 bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	const struct ap_step *step);
 

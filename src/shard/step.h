@@ -41,15 +41,14 @@ struct ap_instants { /* of one stage; none of them holds as much of every segmen
 	                        NULL: the scheduler has no such pass */
 };
 
-/* The pipeline that a step runs in. A part is a segment (model chunk) of a stage. */
-struct ap_layer_cut { /* what is asked of a pipeline's cut between layers */
+struct ap_layer_cut { /* where a pipeline's stages are to be cut */
 	enum ap_layer_cut_kind {
-		AP_LAYERS_ANYHOW, /* nothing: it may cut inside them, as costs are */
-		AP_LAYERS_EVEN, /* as many in each part, if there are as many layers as parts */
+		AP_LAYERS_ANYHOW, /* by cost, also inside layers */
+		AP_LAYERS_EVEN, /* the same number in each part; by cost if layers are too few */
 		AP_LAYERS_COUNTED, /* count[part] of them */
 		AP_LAYERS_OFFSET /* layers / parts, and count[part] more */
 	} kind;
-	uint32_t n; /* parts that are given; an offset may be one 0 */
+	uint32_t n; /* as many as parts; a single 0 is an offset for all */
 	const int64_t *count; /* [n] by segment, then stage */
 };
 
@@ -65,6 +64,7 @@ struct ap_pipe_cut { /* how a graph was cut into the parts of a pipeline */
 	const char *why; /* by cost although layers were asked for: "the graph has no layers"; else NULL */
 };
 
+/* The pipeline that a step runs in. A part is a segment (model chunk) of a stage. */
 struct ap_pipe {
 	int32_t nstage, nsegment; /* >= 1 */
 	const struct ap_scheduler *scheduler;
@@ -73,7 +73,7 @@ struct ap_pipe {
 	const int64_t *late; /* likewise, that have run back and wait for their pass for weights; NULL:
 	                        there is none */
 	const struct ap_instants *instants; /* [nstage] what a plan is charged; NULL: in_flight alone */
-	const struct ap_pipe_cut *cut; /* NULL: nobody said */
+	const struct ap_pipe_cut *cut; /* NULL: not known */
 };
 
 struct ap_fusion { /* how the collectives of one kind are put together */
