@@ -38,7 +38,8 @@ class Files:
         for r in plan["redistributions"]:
             moves.setdefault(r["to"], {})[r["operand"]] = r
         self.opers, self.alone = ([
-            Oper(o, of_graph.get(o["name"], {}).get("attrs") or {}, moves.get(o["name"], {}),
+            Oper(o, {**(of_graph.get(o["name"], {}).get("attrs") or {}),
+                     "sequence_first": o.get("sequence_first", 0)}, moves.get(o["name"], {}),
                  self.ranks, alone) for o in plan["operators"]] for alone in (False, True))
         self.tensors = {t["name"]: t for key in ("inputs", "parameters", "constants")
                         for t in graph.get(key, [])}

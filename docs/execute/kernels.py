@@ -215,7 +215,14 @@ def batch_norm(site, x, gamma, beta, *_):
 
 
 def reshape(site, x):
-    return [x.reshape(site.out_shape[0])]
+    samples, shape = site.get("sequence_first"), site.out_shape[0]
+    if samples:  # rows of several samples stand token by token
+        rows, few = max(x.shape[0], shape[0]), min(x.shape[0], shape[0])
+        split = [few // samples, samples, rows // few, -1]
+        if rows == x.shape[0]:
+            split[1:3] = split[2:0:-1]
+        x = x.reshape(split).transpose([0, 2, 1, 3])
+    return [x.reshape(shape)]
 
 
 def transpose(site, x):

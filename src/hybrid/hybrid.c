@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "cost/conflict.h"
+#include "graph/sequence_first.h"
 #include "rule/deal.h"
 #include "rule/op.h"
 #include "shard/layout.h"
@@ -73,6 +74,7 @@ struct hybrid {
 	struct hybrid_tensor *tensor; /* [g->ntensor], in scratch like node */
 	struct hybrid_node *node; /* [g->nnode] */
 	bool *whole; /* [g->ntensor] tables that are not cut */
+	int64_t interleaved; /* samples a device whose tokens are dealt along the sequence; 0: as they come */
 	bool sequence_cut, experts_cut; /* some operator is cut by cp, by ep */
 	const char *why; /* NULL while all goes well */
 };
@@ -756,6 +758,13 @@ static void spread_over(const struct ap_step *step, const struct ap_bound *b, in
 	want[f] = (struct ap_cut_dim){want[f].cut * parts, *left};
 }
 
+/* Are these samples of which each device has parts? */
+static bool holds_samples(const struct hybrid *s, const struct ap_bound *b, int f)
+{
+	return s->interleaved > 0 && b->factor[f].flags & AP_FACTOR_BATCH &&
+		b->factor[f].size == s->g->batch;
+}
+
 /* Cuts the rows of a product's or look-up's result by tp as well, as far as they divide: with sp no
  * result is replicated on the tp ranks. */
 static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
@@ -767,7 +776,7 @@ static void spread_rows(const struct hybrid *s, ap_id node, struct ap_cut_dim *w
 
 	for (int d = 0; d < o->rank; d++)
 		for (int k = 0; k < o->dim[d].n; k++)
-			if (rows >> o->dim[d].factor[k] & 1)
+			if (rows >> o->dim[d].factor[k] & 1 && !holds_samples(s, b, o->dim[d].factor[k]))
 				spread_over(s->step, b, o->dim[d].factor[k], want, &left);
 }
 
@@ -1173,13 +1182,26 @@ static bool batch_fits(struct hybrid *s)
 	return !s->why;
 }
 
+/* Samples a device if their tokens are dealt along the sequence, which takes rows in another order than
+ * MindSpore's: where cp cuts each sequence, or where equal runs of tokens would end inside a sample
+ * and go on in the next; else 0. */
+static int64_t interleaved(const struct ap_graph *g, const struct ap_step *step, const struct ap_hybrid *h)
+{
+	int64_t samples = g->batch / step->micro_batches / h->dp;
+	bool across = h->sp && samples > 1 && samples % h->tp != 0 && h->tp % samples != 0;
+
+	return step->executor == AP_EXECUTOR_GENERIC && samples > 1 && (h->cp > 1 || across) &&
+		ap_sequence_first_fits(g) ? samples : 0;
+}
+
 static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h)
 {
 	assert(h->dp * h->cp * h->tp == ndev && ap_hybrid_expert_stride(h) > 0);
 	*s = (struct hybrid){.ctx = ctx, .g = g, .ndev = ndev, .step = step, .h = h,
 		.tp = (int32_t)h->tp, .cp = (int32_t)h->cp, .dp = (int32_t)h->dp,
-		.ep = (int32_t)h->ep, .expert_stride = (int32_t)ap_hybrid_expert_stride(h)};
+		.ep = (int32_t)h->ep, .expert_stride = (int32_t)ap_hybrid_expert_stride(h),
+		.interleaved = interleaved(g, step, h)};
 	s->tensor = AP_NEW_N(ctx->scratch, struct hybrid_tensor, g->ntensor);
 	s->node = AP_NEW_N(ctx->scratch, struct hybrid_node, g->nnode);
 	s->whole = AP_NEW_N(ctx->scratch, bool, g->ntensor);
@@ -1235,7 +1257,8 @@ static bool deal_sum(const struct hybrid *s, const struct hybrid_node *n, struct
 	int f = n->role == HYBRID_OTHER || !s->h->sp || s->tp == 1 ? -1 : ap_rule_deal_factor(b);
 	struct ap_bound dealt = *b;
 
-	if (f < 0 || n->want[f].cut != s->tp || n->want[f].stride != 1)
+	if (f < 0 || n->want[f].cut != s->tp || n->want[f].stride != 1 ||
+		holds_samples(s, b, b->out[0].dim[0].factor[0]))
 		return false;
 	ap_rule_deal_always(s->ctx, &dealt);
 	if (!ap_space_legal(s->ctx, &dealt, n->count, s->ndev, s->step, NULL))
@@ -1268,6 +1291,8 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	*why = NULL;
 	if ((!h->sp || h->tp == 1) && step->executor != AP_EXECUTOR_GENERIC)
 		return g;
+	if (g->batch % (h->dp * step->micro_batches) == 0 && interleaved(g, step, h) > 0)
+		g = ap_sequence_first(ctx, g, interleaved(g, step, h));
 	start(&s, ctx, g, ndev, step, h);
 	if (solve(&s))
 		g = deal(&s);

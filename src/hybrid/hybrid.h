@@ -36,9 +36,10 @@ const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph
 /*
  * With sp the sums of row-cut products and of cut tables are dealt (out_strategy: ReduceScatter
  * instead of AllReduce) if the rows divide; under the generic executor the axes of every dev_matrix
- * stand in the order dp, cp, tp, whatever the order of the operator's dimensions. Both change rules of
- * the graph. Returns the changed graph, to be passed to ap_hybrid_counts(); g itself if nothing
- * changes; NULL and *why as there.
+ * stand in the order dp, cp, tp, whatever the order of the operator's dimensions, and rows of several
+ * samples that are cut along the sequence stand token by token (graph/sequence_first.h). These change
+ * rules of the graph. Returns the changed graph, to be passed to ap_hybrid_counts(); g itself if
+ * nothing changes; NULL and *why as there.
  */
 const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why);

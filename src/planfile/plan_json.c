@@ -10,12 +10,14 @@
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "graph/sequence_first.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "pipeline/schedule.h"
 #include "plan/memory.h"
 #include "plan/terms.h"
 #include "problem/problem.h"
+#include "rule/attr.h"
 #include "rule/window.h"
 #include "shard/layout.h"
 #include "shard/space.h"
@@ -731,6 +733,8 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_kint(w, "segment", ap_plan_op_segment(pw->p, i));
 	if (n->once)
 		ap_jw_kbool(w, "once", true);
+	if (ap_attr_get(&n->attrs, AP_SEQUENCE_FIRST))
+		ap_jw_kint(w, "sequence_first", ap_attr_int(&n->attrs, AP_SEQUENCE_FIRST, 0));
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
 	write_shapes(pw, "out_shape", "out_dtype", n->out, n->bound.nout);

@@ -2,6 +2,7 @@
 /* Operators that join, split, repeat and reorder: from where each element of a result is taken. */
 #include <string.h>
 
+#include "graph/sequence_first.h"
 #include "kern_parts.h"
 #include "make_parts.h"
 #include "rule/attr.h"
@@ -39,6 +40,26 @@ static void split_from(const struct ex_job *j, unsigned r, const int64_t *at, st
 		s->at[axis] += j->out[i].box.size[axis];
 }
 
+/* Of groups of samples, rows stand token by token: samples to such rows, or back. */
+static bool sequence_first(const struct ex_job *j)
+{
+	int64_t samples = ap_attr_int(j->attrs, AP_SEQUENCE_FIRST, 1), all = ex_count(&j->in[0].box);
+	int64_t in = j->in[0].box.size[0], out = j->out[0].box.size[0];
+	int64_t few = in < out ? in : out, tokens = (in < out ? out : in) / few, length = all / (few * tokens);
+
+	if (few % samples != 0 || in == out || few * tokens * length != all)
+		return false;
+	for (int64_t i = 0; i < all; i++) {
+		int64_t row = i / length, group = row / (tokens * samples), rest = row % (tokens * samples);
+		int64_t sample = in < out ? rest / tokens : rest % samples;
+		int64_t token = in < out ? rest % tokens : rest / samples;
+		int64_t to = in < out ? token * samples + sample : sample * tokens + token;
+
+		j->out[0].id[(group * tokens * samples + to) * length + i % length] = j->in[0].id[i];
+	}
+	return true;
+}
+
 /* The same elements in the same order. */
 static bool view(const struct ex_job *j)
 {
@@ -46,6 +67,8 @@ static bool view(const struct ex_job *j)
 
 	if (n != ex_count(&j->out[0].box))
 		return false;
+	if (ap_attr_get(j->attrs, AP_SEQUENCE_FIRST))
+		return sequence_first(j);
 	memcpy(j->out[0].id, j->in[0].id, (size_t)n * sizeof *j->in[0].id);
 	return true;
 }

@@ -10,9 +10,11 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "game.h"
+#include "graph/sequence_first.h"
 #include "graph_text.h"
 #include "harness.h"
 #include "hybrid/hybrid.h"
+#include "rule/attr.h"
 
 #define HEADS(in, name, heads) \
 	SHAPED(in, name ".split", "-1,4," heads ",2") AND \
@@ -200,8 +202,35 @@ static bool sample_at(int i, char text[8192], struct ex_graph_sample *out)
 }
 
 struct tally {
-	uint32_t taken, refused;
+	uint32_t taken, refused, ordered; /* ordered: of those taken, with rows token by token */
 };
+
+/* Has the graph rows that stand token by token? */
+static bool is_sequence_first(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (ap_attr_get(&g->node[i].attrs, AP_SEQUENCE_FIRST))
+			return true;
+	return false;
+}
+
+/* One rank then has other rows, and nothing else than it had: parameters become the same. */
+static bool try_in_order(struct ex_game *g, const char *how, const int32_t *const *counts)
+{
+	struct ex_graph_truth before = g->truth;
+	bool good = ex_graph_truth_make(&g->w, g->f.graph, &g->f.step, g->seed, &g->truth);
+
+	for (ap_id t = 0; t < g->f.graph->ntensor; t++) {
+		const struct ex_tensor *a = &before.new_param[t], *b = &g->truth.new_param[t];
+
+		good &= !a->v == !b->v && (!a->v ||
+			!memcmp(a->v, b->v, (size_t)ex_count(&a->box) * sizeof *a->v));
+	}
+	ck_assert_msg(good, "%s: one rank computes something else where rows stand token by token", how);
+	good = ex_game_given(g, how, counts);
+	g->truth = before;
+	return good;
+}
 
 /* With sp on a graph whose sums are dealt. */
 static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tally)
@@ -218,7 +247,12 @@ static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tall
 		counts = ap_hybrid_counts(ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &h, &why);
 	tally->taken += counts != NULL;
 	tally->refused += counts == NULL;
-	good = !counts || ex_game_given(g, how, counts);
+	if (counts && is_sequence_first(g->f.graph)) {
+		tally->ordered++;
+		good = try_in_order(g, how, counts);
+	} else {
+		good = !counts || ex_game_given(g, how, counts);
+	}
 	g->f.graph = given;
 	return good;
 }
@@ -281,15 +315,17 @@ START_LOOP_TEST(hybrids_are_those_of_one_rank, SAMPLES + ex_graph_count())
 	char text[8192];
 	struct ex_graph_sample s;
 	struct ex_game g = {.sample = &s, .seed = ex_seed("hybrids"), .repeat = "test_hybrids"};
-	struct tally tally = {0, 0};
+	struct tally tally = {0, 0, 0};
 
 	ck_assert(sample_at(_i, text, &s));
 	if (s.pinned)
 		return;
 	for (size_t i = 0; i < AP_COUNT(devices); i += ex_cases(200) < 100 ? 2 : 1)
 		ck_assert(try_devices(&g, devices[i], &tally));
-	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu64 " collectives\n", s.name,
-		tally.taken, tally.refused, g.w.ncollective);
+	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu32 " with rows token by token, %" PRIu64
+		" collectives\n", s.name, tally.taken, tally.refused, tally.ordered, g.w.ncollective);
 	ck_assert_uint_gt(tally.taken, 0);
+	if (strcmp(s.name, "language") == 0 || strcmp(s.name, "gated") == 0)
+		ck_assert_uint_gt(tally.ordered, 0);
 }
 END_TEST

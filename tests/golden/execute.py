@@ -78,6 +78,10 @@ CASES = [  # graph, devices, options
     # One gather of samples and sequence, keys gathered before queries share them, and both.
     ("llama", 4, ["--hybrid", "tp=4,sp=1,mbs=2", *GENERIC]), ("llama", 4, ["--hybrid", "tp=4,sp=1,mbs=4", *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1", *GENERIC]),
+    # Several samples a device whose tokens are dealt along the sequence: rows stand token by token.
+    ("flash", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=3", *GENERIC]), ("gpt", 2, ["--hybrid", "tp=2,sp=1,mbs=3", *GENERIC]),
+    ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=4", *GENERIC]),
+    ("flash", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=3", *GENERIC]), ("llama", 4, ["--hybrid", "dp=2,cp=2,mbs=2", *GENERIC]),
     ("llama", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=1", *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=1,cp=4,mbs=1", *DEAL, *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]), ("gpt", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]),
@@ -119,7 +123,7 @@ class Execute(unittest.TestCase):
 
     def execute(self, name, plan):
         """One rank computes the same for all plans with as many micro-batches and operators."""
-        key = (name, plan["stages"][0]["micro_batches"], *(o["name"] for o in plan["operators"]))
+        key = (name, plan["stages"][0]["micro_batches"], *((o["name"], o.get("sequence_first")) for o in plan["operators"]))
         said, self.truths[key] = execute_plan.execute(GRAPHS[name], plan, truth=self.truths.get(key))
         return said
 
@@ -164,6 +168,19 @@ class Execute(unittest.TestCase):
             self.assertEqual(said, [("gradient", "AllReduce", [[2, 2]], 4 * elements)])
             self.assertEqual([b["parameters"] for b in plan["fusion"] if table in b["parameters"]],
                              [[table]])
+
+    def test_order_of_rows_changes_nothing(self):
+        """Where rows stand token by token, the loss is what it is where they stand sample by sample."""
+        for name, devices, cp in ("gpt", 2, 1), ("flash", 4, 2), ("llama", 4, 2):
+            said = []
+            for hybrid in f"tp=2,cp={cp},sp=1,mbs=", f"tp=2,cp={cp},sp=1,mbs=1", f"tp={devices // 2},dp=2":
+                if hybrid[-1] == "=":
+                    hybrid += "4" if name == "llama" else "3"
+                plan = self.plan(name, devices, [*GENERIC, "--hybrid", hybrid])
+                ordered = [o["sequence_first"] for o in plan["operators"] if "sequence_first" in o]
+                self.assertEqual(bool(ordered), "mbs=3" in hybrid or "mbs=4" in hybrid, hybrid)
+                said.append(self.execute(name, plan).split("loss ")[1].split(",")[0][:10])
+            self.assertEqual(len(set(said)), 1, (name, said))
 
     def test_one_rank_differentiates(self):
         """Along a random direction the loss changes as its gradient says."""
