@@ -1015,6 +1015,16 @@ static void hold_sequence(struct hybrid *s, ap_id node, const struct ap_cut_dim 
 			"%s; it can with one sample a device, mbs=1", dropped));
 }
 
+/* Does an operator read nothing but indices, and numbers that belong to none? Then these can be gathered for
+ * it, and what it makes of them is cut again. */
+static bool of_indices(const struct ap_node *n)
+{
+	for (int i = 0; i < n->bound.nin; i++)
+		if (n->bound.in[i].factors && ap_dtype_is_float(n->bound.in[i].dtype))
+			return false;
+	return n->bound.nin > 0;
+}
+
 static void decide(struct hybrid *s, ap_id node)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -1038,7 +1048,11 @@ static void decide(struct hybrid *s, ap_id node)
 	apply_wants(s, node, want, &dropped);
 	if (s->cp > 1 && meets_any(want, ~UINT32_C(0), s->tp, s->tp * s->cp)) {
 		s->sequence_cut = true;
-		if (dropped && !meets_any(h->want, ~UINT32_C(0), s->tp, s->tp * s->cp))
+		if (!dropped || meets_any(h->want, ~UINT32_C(0), s->tp, s->tp * s->cp))
+			return;
+		if (of_indices(n))
+			memcpy(h->want, want, sizeof want);
+		else
 			refuse_sequence(s, node, dropped);
 	}
 }

@@ -232,19 +232,20 @@ static const struct {
 	const char *name;
 	bool (*legal)(const struct cut *c);
 	const char *says;
+	bool theirs; /* of MindSpore's implementation alone: the definition allows such parts */
 } conditions[] = {
 	{"gather", gather, "with a cut vocabulary whole indices, rows cut only where no device is left "
-		"over; or, of two dimensions each, cut indices, whole rows and no device left over"},
-	{"gather-axis1", gather_axis1, "with a cut axis whole indices and whole other dimensions"},
-	{"onehot", onehot, "with indices of several dimensions only the first is cut"},
+		"over; or, of two dimensions each, cut indices, whole rows and no device left over", false},
+	{"gather-axis1", gather_axis1, "with a cut axis whole indices and whole other dimensions", false},
+	{"onehot", onehot, "with indices of several dimensions MindSpore cuts only the first", true},
 	{"grouped-heads", grouped_heads, "queries that share a head of the keys are parted only where "
-		"there is a single such head"},
+		"there is a single such head", false},
 	{"batch-parallel", batch_parallel, "dimension 0 is cut in as many parts as there are devices, or "
-		"not at all"},
+		"not at all", false},
 	{"convolution", convolution, "parts divide the length and the number of windows, and have whole "
-		"windows of their own or windows that reach into the next part alone"},
+		"windows of their own or windows that reach into the next part alone", false},
 	{"pooling", pooling, "parts divide the length and the number of windows, and have whole windows of "
-		"their own"},
+		"their own", false},
 };
 
 static size_t find(const char *name)
@@ -273,11 +274,12 @@ bool ap_rule_is_inner(const struct ap_bound *b, unsigned o, uint32_t mask)
 	return false;
 }
 
-bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev,
+bool ap_rule_legal(const struct ap_bound *b, const int32_t *count, int64_t ndev, bool mindspore,
 	struct ap_legal_why *why)
 {
 	struct ap_legal_why ignored;
 	const struct cut c = {b, count, ndev, why ? why : &ignored};
 
-	return !*b->row->legal || conditions[find(b->row->legal)].legal(&c);
+	return !*b->row->legal || (conditions[find(b->row->legal)].theirs && !mindspore) ||
+		conditions[find(b->row->legal)].legal(&c);
 }

@@ -183,7 +183,7 @@ static bool condition_holds(const struct candidate *c)
 {
 	struct ap_legal_why why;
 
-	if (ap_rule_legal(c->b, c->count, c->ndev, &why))
+	if (ap_rule_legal(c->b, c->count, c->ndev, c->step->executor == AP_EXECUTOR_MINDSPORE, &why))
 		return true;
 	return SAY(c, "%s: %" PRId64 " parts; %s", place(c, why.tensor, why.dim),
 		why.parts, why.allowed);

@@ -165,7 +165,7 @@ static void take(struct walk *w)
 {
 	if (w->composed && !composition_fits(w))
 		return;
-	if (!ap_rule_legal(w->b, w->count, w->ndev, NULL) ||
+	if (!ap_rule_legal(w->b, w->count, w->ndev, w->step->executor == AP_EXECUTOR_MINDSPORE, NULL) ||
 		!ap_space_wanted(w->b, w->count, w->ndev, w->step))
 		return;
 	for (int f = 0; f < w->b->nfactor; f++)

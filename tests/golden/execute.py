@@ -70,6 +70,9 @@ CASES = [  # graph, devices, options
     ("flash", 2, [*PIPE, "--pipeline-scheduler", "zero_bubble_v", *DEAL]),
     ("expert", 12, []), ("expert", 8, GENERIC), ("expert", 6, [*PIPE, *DEAL]),
     ("expert", 4, ["--hybrid", "dp=4,ep=4"]),
+    # The sequence is cut, but not MindSpore's OneHot of chosen experts.
+    ("expert", 4, ["--hybrid", "dp=2,cp=2,mbs=1"]), ("expert", 4, ["--hybrid", "tp=2,cp=2,sp=1,mbs=1"]),
+    ("expert", 4, ["--hybrid", "dp=2,cp=2,ep=4,mbs=3", *GENERIC]), ("expert", 4, ["--hybrid", "tp=2,cp=2,sp=1,mbs=2", *GENERIC]),
     # stages between layers, five of them: even but for one, segments of given lengths, none at an end
     ("deep", 8, ["--hybrid", "dp=2,tp=2,sp=1,pp=2,mbn=3", *GENERIC]),
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=1,2,1,1"]),

@@ -32,7 +32,9 @@ RUNS = [
     ['search', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'ascend910b',
      '--pipeline-stages', '4', '--micro-batches', '8', '--batch', '16', '--pipeline-scheduler', 'zero_bubble_v'],
     ['evaluate', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'ascend910b',
-     '--batch', '18', '--executor', 'generic', '--hybrid', 'pp=2,tp=4,sp=1,mbs=3'],
+     '--batch', '16', '--executor', 'generic', '--hybrid', 'pp=2,tp=4,sp=1,mbs=2'],
+    ['evaluate', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '4', '--chip', 'ascend910b',
+     '--batch', '6', '--executor', 'generic', '--hybrid', 'tp=4,sp=1,mbs=3'],
 ]
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that
 # differ.

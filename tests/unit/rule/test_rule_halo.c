@@ -129,7 +129,7 @@ static bool legal(const struct conv *c, int64_t parts_h, int64_t parts_w)
 	for (uint8_t f = 0; f < c->b.nfactor; f++)
 		count[f] = f == c->h->factor ? (int32_t)parts_h
 			: f == c->w->factor ? (int32_t)parts_w : 1;
-	return ap_rule_legal(&c->b, count, parts_h * parts_w, NULL);
+	return ap_rule_legal(&c->b, count, parts_h * parts_w, true, NULL);
 }
 
 static void run_cut(const struct conv *c, int64_t parts_h, int64_t parts_w)

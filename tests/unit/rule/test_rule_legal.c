@@ -22,7 +22,7 @@ static bool is_legal(const struct ap_bound *b, const char *counts, int64_t ndev)
 
 		count[f] = p ? (int32_t)strtol(p + 1, NULL, 10) : 1;
 	}
-	return ap_rule_legal(b, count, ndev, NULL);
+	return ap_rule_legal(b, count, ndev, true, NULL);
 }
 
 static const struct {
@@ -137,7 +137,7 @@ START_TEST(every_condition_exists)
 	for (size_t i = 0; (row = ap_op_at(i)); i++) {
 		struct ap_bound b = {.row = row, .in = o, .out = o};
 
-		ck_assert(ap_rule_legal(&b, ones, 1, NULL));
+		ck_assert(ap_rule_legal(&b, ones, 1, true, NULL));
 	}
 }
 END_TEST

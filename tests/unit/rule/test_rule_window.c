@@ -107,7 +107,7 @@ static bool is_legal(const struct ap_bound *b, const char *counts)
 
 		count[f] = p ? (int32_t)strtol(p + 1, NULL, 10) : 1;
 	}
-	return ap_rule_legal(b, count, 64, NULL);
+	return ap_rule_legal(b, count, 64, true, NULL);
 }
 
 static const struct {
