@@ -53,8 +53,7 @@ static bool sends(const struct ap_whole_step *w, ap_id node, bool once)
 	return w->x.p->task[node].once == once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
 }
 
-/* The part with whose results the node's tensor is sent: the last before the first link. */
-static int32_t hop_of(const struct ap_whole_step *w, ap_id node)
+int32_t ap_whole_step_hop(const struct ap_whole_step *w, ap_id node)
 {
 	const int32_t *stage = w->x.stage;
 	int32_t part = w->x.part_of[node], to = receiver(w, node);
@@ -76,7 +75,7 @@ static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *tim
 	}
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
 		if (sends(w, i, false)) {
-			int32_t hop = hop_of(w, i);
+			int32_t hop = ap_whole_step_hop(w, i);
 
 			time[hop].send_s += sent_s(w->x.p, i, AP_PHASE_FORWARD);
 			time[hop].send_back_s += sent_s(w->x.p, i, AP_PHASE_BACKWARD);

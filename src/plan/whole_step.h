@@ -62,6 +62,9 @@ void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record
 const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int32_t stage, uint32_t i,
 	int32_t *part);
 
+/* The part with whose results what a Send sends travels: the last before the first link. */
+int32_t ap_whole_step_hop(const struct ap_whole_step *w, ap_id node);
+
 /* When the last gradient of a bucket is complete, except those that wait for another bucket, from
  * the starts of the parts' last slots and the end of the stage's passes. origin_s is subtracted
  * from times of other stages. */

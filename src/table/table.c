@@ -59,6 +59,7 @@ struct ap_bond { /* between two kinds; row: layout of u's slot, column: layout o
 struct ap_tie { /* an edge of the problem, without its matrix yet */
 	ap_id u, v; /* nodes */
 	ap_id bond;
+	uint32_t operand; /* of v, for a FLOW */
 };
 
 struct ap_making {
@@ -79,15 +80,25 @@ struct ap_making {
 	const uint32_t *only; /* [nnode] the kind's only candidate left to a node; AP_NONE: all are;
 	                         NULL: no node is restricted */
 	uint64_t work; /* spent on pricing */
+	const struct weighing *weighing; /* NULL: costs are those of the objective */
 	uint32_t *class_of; /* [nnode] */
 	struct class_list {
 		struct class {
 			uint32_t kind;
+			const double *cost; /* of the kind's candidates */
 			uint32_t k;
 			const uint32_t *candidate; /* [k] index into the kind's candidates, ascending */
 		} *v;
 		size_t n, cap;
 	} classes;
+};
+
+/* Costs of a path instead of the objective's. Weights are numbered. */
+struct weighing {
+	const uint32_t *of_node; /* [nnode] weights of its legs */
+	const double *const *cost; /* [weights * kinds] of the kind's candidates; NULL: none has both */
+	const uint32_t *of_link; /* [links] weight of its redistribution */
+	const double *scale; /* [weights of links] */
 };
 
 #define AP_PRICE_WORK 512 /* inner steps of a search per pair priced, in time */
@@ -288,10 +299,10 @@ static int64_t more_memory(const struct edge *e, uint32_t from, uint32_t to)
  * Sums are exact: all costs are multiples of the quantum. Giving up once the slack is used up
  * ignores what later edges might give back: fewer are pruned, never too many.
  */
-static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const struct edge *edges,
-	uint32_t nedge, uint32_t s, uint32_t c)
+static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const double *cost,
+	const struct edge *edges, uint32_t nedge, uint32_t s, uint32_t c)
 {
-	double slack = kd->cost[c] - kd->cost[s];
+	double slack = cost[c] - cost[s];
 	int64_t room = kd->memory[c] - kd->memory[s];
 
 	if (mk->params->by_memory && kd->temporary[s] > kd->temporary[c])
@@ -333,6 +344,7 @@ struct side { /* an edge seen from one of its nodes */
 	ap_id bond;
 	uint32_t is_v; /* the node is the edge's v */
 	uint32_t neighbour; /* class */
+	uint32_t scale; /* weight of the link, 0 without weights */
 };
 
 static int compare_sides(const void *a, const void *b)
@@ -356,6 +368,17 @@ static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
 	return n;
 }
 
+/* What a path is charged for a redistribution, rounded down: prices are rounded to the nearest. */
+static double weigh(const struct ap_making *mk, double cost, uint32_t scale)
+{
+	double q = mk->step->quantum_s, w;
+
+	if (!mk->weighing || isinf(cost))
+		return cost;
+	w = mk->weighing->scale[scale];
+	return w > 0 ? fmax(0, floor(w * (cost / q - 0.5))) * q : 0;
+}
+
 static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
 	struct edge *e)
 {
@@ -376,7 +399,7 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
 					      : (size_t)l * b->v.nlayout + used[x];
 
-			e->cost[to] = b->cost[from];
+			e->cost[to] = weigh(mk, b->cost[from], s->scale);
 			if (memory)
 				e->kept[to] = b->kept[from];
 		}
@@ -425,12 +448,13 @@ static void prune(void *user, size_t i, int worker)
 	struct ranked *order = AP_NEW_N(a, struct ranked, d->old->k);
 
 	for (uint32_t c = 0; c < d->old->k; c++)
-		order[c] = (struct ranked){kd->cost[d->old->candidate[c]], d->old->candidate[c]};
+		order[c] = (struct ranked){d->old->cost[d->old->candidate[c]], d->old->candidate[c]};
 	qsort(order, d->old->k, sizeof *order, compare_ranked);
 	for (uint32_t c = 0; c < d->old->k && !ap_ctx_stopped(mk->ctx); c++) {
 		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
 
-		while (j < most && !beats(mk, kd, edges, nedge, d->keep[j], order[c].candidate))
+		while (j < most && !beats(mk, kd, d->old->cost, edges, nedge, d->keep[j],
+			order[c].candidate))
 			j++;
 		if (j == most)
 			d->keep[d->kept++] = order[c].candidate;
@@ -461,8 +485,10 @@ static void collect_sides(const struct ap_making *mk, struct node_sides *s)
 	for (size_t i = 0; i < mk->links.n; i++) {
 		const struct ap_tie *l = &mk->links.v[i];
 
-		s->v[at[l->u]++] = (struct side){l->bond, 0, mk->class_of[l->v]};
-		s->v[at[l->v]++] = (struct side){l->bond, 1, mk->class_of[l->u]};
+		uint32_t scale = mk->weighing ? mk->weighing->of_link[i] : 0;
+
+		s->v[at[l->u]++] = (struct side){l->bond, 0, mk->class_of[l->v], scale};
+		s->v[at[l->v]++] = (struct side){l->bond, 1, mk->class_of[l->u], scale};
 	}
 	for (uint32_t i = 0; i < n; i++)
 		qsort(s->v + s->start[i], s->start[i + 1] - s->start[i], sizeof *s->v,
@@ -520,7 +546,7 @@ static bool prune_round(struct ap_making *mk)
 	ap_par_for(mk->ctx->arena, making_jobs(mk, tests), r.duties.n, prune, &r);
 	for (size_t i = 0; i < r.duties.n; i++) {
 		const struct duty *d = &r.duties.v[i];
-		struct class c = {d->old->kind, d->kept, d->keep};
+		struct class c = {d->old->kind, d->old->cost, d->kept, d->keep};
 
 		dropped |= d->kept < d->old->k;
 		AP_PUSH(mk->ctx->arena, next, c);
@@ -583,7 +609,7 @@ static void fill_class(const struct ap_making *mk, const struct class *c,
 		uint32_t j = c->candidate[i];
 
 		memcpy(count + (size_t)i * nf, kd->space.count + (size_t)j * nf, nf * sizeof *count);
-		cost[i] = kd->cost[j];
+		cost[i] = c->cost[j];
 		memory[i] = kd->memory[j];
 		temporary[i] = kd->temporary[j];
 		hidden[i] = kd->hidden[j];
@@ -592,7 +618,8 @@ static void fill_class(const struct ap_making *mk, const struct class *c,
 		.cost = cost, .hidden = hidden, .memory = memory, .temporary = temporary};
 }
 
-static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, struct ap_pmatrix *out)
+static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, uint32_t scale,
+	struct ap_pmatrix *out)
 {
 	const struct ap_bond *b = &mk->bonds.v[l->bond];
 	const struct class *cu = &mk->classes.v[mk->class_of[l->u]];
@@ -607,7 +634,7 @@ static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, stru
 		for (uint32_t c = 0; c < cv->k; c++, at++) {
 			size_t from = row + b->v.of[cv->candidate[c]];
 
-			cost[at] = b->cost[from];
+			cost[at] = weigh(mk, b->cost[from], scale);
 			if (memory)
 				memory[at] = b->kept[from];
 		}
@@ -645,14 +672,15 @@ static void fill_edges(const struct ap_making *mk, struct ap_problem *p)
 
 	for (size_t i = 0; i < mk->links.n && !ap_ctx_stopped(mk->ctx); i++) {
 		const struct ap_tie *l = &mk->links.v[i];
-		uint32_t key[] = {l->bond, list[mk->class_of[l->u]], list[mk->class_of[l->v]]};
+		uint32_t scale = mk->weighing ? mk->weighing->of_link[i] : 0;
+		uint32_t key[] = {l->bond, list[mk->class_of[l->u]], list[mk->class_of[l->v]], scale};
 		bool fresh;
 
 		edge[i] = (struct ap_pedge){l->u, l->v, ap_map_put(seen, key, sizeof key, &fresh)};
 		if (fresh) {
 			struct ap_pmatrix m;
 
-			fill_matrix(mk, l, &m);
+			fill_matrix(mk, l, scale, &m);
 			AP_PUSH(mk->ctx->arena, matrices, m);
 		}
 	}
@@ -834,14 +862,17 @@ static const struct ap_table *finish(struct ap_making *mk)
 	/* Classes: nodes of one kind, and of one candidate if that was fixed later. */
 	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE};
+		uint32_t weight = mk->weighing ? mk->weighing->of_node[i] : 0;
+		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE, weight};
 		bool fresh;
 
 		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
 		if (fresh) {
 			uint32_t kind = mk->kind_of[i];
 			uint32_t only = mk->only ? mk->only[i] : AP_NONE;
-			struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1};
+			struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1,
+				.cost = mk->weighing ? mk->weighing->cost[weight * mk->kinds.n + kind]
+					: mk->kinds.v[kind].cost};
 			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
 
 			for (uint32_t j = 0; j < c.k; j++)
@@ -1121,7 +1152,7 @@ static void add_link(void *user, const struct ap_joint *link)
 {
 	struct linking *k = user;
 	struct ap_making *mk = k->mk;
-	struct ap_tie tie = {.u = link->u, .v = link->v};
+	struct ap_tie tie = {.u = link->u, .v = link->v, .operand = link->slot_v};
 	struct bond_key key;
 
 	if (link->type == AP_BOND_FOLLOW && mk->params->fixed && mk->params->fixed[link->u])
@@ -1298,6 +1329,86 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
 {
 	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only);
+}
+
+struct weighted { /* the costs of kind's candidates under one set of weights */
+	uint32_t kind;
+	const struct ap_legs *weight;
+	double *cost;
+};
+
+struct weighted_list {
+	const struct ap_making *mk;
+	AP_VEC(struct weighted) v;
+};
+
+static void weigh_kind(void *user, size_t i, int worker)
+{
+	const struct weighted_list *l = user;
+	const struct ap_making *mk = l->mk;
+	const struct weighted *w = &l->v.v[i];
+	const struct ap_kind *kd = &mk->kinds.v[w->kind];
+	double q = mk->step->quantum_s;
+
+	for (uint32_t c = 0; c < kd->k && !ap_ctx_stopped(mk->ctx); c++) {
+		double sum = 0;
+		struct ap_legs leg;
+		struct ap_placement p;
+		struct ap_op_cost oc;
+
+		kind_placement(mk, kd, c, &p);
+		ap_op_cost_make(worker_pricer(mk, worker), kd->task, &p, &oc);
+		ap_legs_make(worker_pricer(mk, worker), kd->task, &p, &oc, &leg);
+		for (int k = 0; k < AP_LEG_COUNT; k++)
+			sum += w->weight->s[k] * leg.s[k];
+		w->cost[c] = isinf(kd->cost[c]) ? INFINITY : fmax(0, floor(sum / q)) * q;
+	}
+}
+
+const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
+	const struct ap_path_weights *weights)
+{
+	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
+	uint32_t *of_node = AP_NEW_N(ctx->arena, uint32_t, mk->g->nnode);
+	uint32_t *of_link = AP_NEW_N(ctx->arena, uint32_t, mk->links.n);
+	struct ap_map *nodes = ap_map_create(ctx->arena), *links = ap_map_create(ctx->arena);
+	AP_VEC(double) scale = {0};
+	struct weighing *w = AP_NEW(ctx->arena, struct weighing);
+	struct weighted_list all = {.mk = mk};
+	const double **cost;
+	const struct ap_table *made;
+
+	for (ap_id i = 0; i < mk->g->nnode; i++)
+		of_node[i] = ap_map_put(nodes, &weights->node[i], sizeof *weights->node, NULL);
+	cost = AP_NEW_N(ctx->arena, const double *, ap_map_size(nodes) * mk->kinds.n);
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		size_t at = of_node[i] * mk->kinds.n + mk->kind_of[i];
+		struct weighted one = {.kind = mk->kind_of[i], .weight = &weights->node[i]};
+
+		if (cost[at])
+			continue;
+		one.cost = AP_NEW_N(ctx->arena, double, mk->kinds.v[one.kind].k);
+		cost[at] = one.cost;
+		AP_PUSH(ctx->arena, all.v, one);
+	}
+	for (size_t i = 0; i < mk->links.n; i++) {
+		const struct ap_tie *l = &mk->links.v[i];
+		bool flows = mk->bonds.v[l->bond].type == AP_BOND_FLOW, fresh;
+		double s = flows ? weights->flow[weights->first[l->v] + l->operand] : 0;
+
+		of_link[i] = ap_map_put(links, &s, sizeof s, &fresh);
+		if (fresh)
+			AP_PUSH(ctx->arena, scale, s);
+	}
+	*w = (struct weighing){.of_node = of_node, .cost = cost, .of_link = of_link, .scale = scale.v};
+	mk->ctx = ctx;
+	mk->weighing = w;
+	mk->classes = (struct class_list){0};
+	open_workers(mk);
+	ap_par_for(ctx->arena, ctx->jobs, all.v.n, weigh_kind, &all);
+	made = ap_ctx_stopped(ctx) ? NULL : finish(mk);
+	close_workers(mk);
+	return made;
 }
 
 /* Returns AP_NONE if the kind has no such candidate. */

@@ -7,6 +7,7 @@
 #define AP_TABLE_TABLE_H
 
 #include "cost/cost.h"
+#include "cost/leg.h"
 #include "problem/problem.h"
 #include "shard/space.h"
 
@@ -65,6 +66,12 @@ const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_ta
  * not be a narrowed table. NULL if t has no such candidate, or if told to stop. */
 const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,
 	const int32_t *const *fixed);
+
+/* The table with what a path takes for costs, rounded down, from the prices of t, with pruning of its
+ * own: the optimum's cost is a lower bound of the step of every choice from t's candidates before
+ * pruning. Equal operators of equal weights share candidates. NULL if told to stop. */
+const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
+	const struct ap_path_weights *weights);
 
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator adds to a path through the step, leg by leg. A path is a chain of kernels and of
+ * collectives that wait for one another, so that the sum of its legs is no more than the step takes,
+ * whatever runs beside it (plan/path.h).
+ */
+#ifndef AP_COST_LEG_H
+#define AP_COST_LEG_H
+
+#include "cost/cost.h"
+
+enum ap_leg { /* in seconds of a step, all micro-batches */
+	AP_LEG_FORWARD, /* the kernel */
+	AP_LEG_FORWARD_IN, /* collectives of operands before it */
+	AP_LEG_FORWARD_OUT, /* of results after it */
+	AP_LEG_AGAIN, /* the kernel that is run again */
+	AP_LEG_AGAIN_IN, /* collectives of operands before that, or before the backward kernel if only
+	                    weights are gathered anew */
+	AP_LEG_AGAIN_OUT, /* of results after it */
+	AP_LEG_BACKWARD, /* the kernel, without the one run again */
+	AP_LEG_BACKWARD_IN, /* collectives of results' gradients before it */
+	AP_LEG_BACKWARD_OUT, /* of operands' gradients after it */
+	AP_LEG_SEND, AP_LEG_SEND_BACK, /* to another stage, and the gradient back */
+	AP_LEG_EXCHANGE, /* least of the gradient exchange, see ap_legs_make() */
+	AP_LEG_OPTIMIZER, /* update, and least of the gathering of weights after it */
+	AP_LEG_COUNT
+};
+
+struct ap_legs {
+	double s[AP_LEG_COUNT];
+};
+
+/* How often a path through the step passes each operator's legs and each redistribution, as parts of
+ * what these take in a step (0 to 1: all micro-batches). */
+struct ap_path_weights {
+	const struct ap_legs *node; /* [nnode] */
+	const uint32_t *first; /* [nnode + 1] operands of node v: flow[first[v]] .. */
+	const double *flow; /* of an operand's redistribution, there and back */
+};
+
+/*
+ * The legs of an operator whose cost is *cost. A collective of gradients or weights runs in a bucket
+ * with others; of its latency it is charged the least share: that of a bucket filled to the fusion's
+ * limit (a collective takes less per byte the longer it is, ap_coll_time_s()), or in one without a
+ * limit, of an endless one.
+ */
+void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	const struct ap_op_cost *cost, struct ap_legs *out);
+
+#endif

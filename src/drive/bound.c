@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "drive/bound.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "drive/choose.h"
+#include "drive/fit.h"
+#include "plan/path.h"
+
+enum {
+	MOST_SOLVES = 12,
+	MOST_PLANS = MOST_SOLVES + 1,
+	ROUNDS = 4096 /* of the game, in which an error falls with their square root */
+};
+
+/* Of paths and plans known so far. */
+struct game {
+	uint32_t npath, nplan;
+	struct ap_path path[MOST_PLANS];
+	double length_s[MOST_PLANS][MOST_PLANS]; /* [path][plan] */
+};
+
+/*
+ * The mixture of paths whose shortest length in the known plans is largest: of which no known plan shows
+ * that it is no better a bound. Paths and plans answer each other in turns; the paths' answers are
+ * averaged (Brown's fictitious play of a matrix game).
+ */
+static void answer(const struct game *g, double share[MOST_PLANS])
+{
+	double by_path[MOST_PLANS] = {0}, by_plan[MOST_PLANS] = {0};
+	uint32_t path = 0, plan = 0;
+
+	for (uint32_t j = 0; j < g->npath; j++)
+		share[j] = 0;
+	for (int r = 0; r < ROUNDS; r++) {
+		for (uint32_t j = 0; j < g->npath; j++)
+			by_path[j] += g->length_s[j][plan];
+		for (uint32_t j = path = 0; j < g->npath; j++)
+			path = by_path[j] > by_path[path] ? j : path;
+		share[path] += 1.0 / ROUNDS;
+		for (uint32_t i = 0; i < g->nplan; i++)
+			by_plan[i] += g->length_s[path][i];
+		for (uint32_t i = plan = 0; i < g->nplan; i++)
+			plan = by_plan[i] < by_plan[plan] ? i : plan;
+	}
+}
+
+static void add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p)
+{
+	for (uint32_t j = 0; j < g->npath; j++)
+		g->length_s[j][g->nplan] = ap_path_length_s(ctx, &g->path[j], p);
+	g->nplan++;
+}
+
+/* The longest path of plan i, which is the last one added. */
+static void add_path(struct ap_ctx *ctx, struct game *g, const struct ap_plan *const *plan)
+{
+	ap_path_longest(ctx, plan[g->nplan - 1], &g->path[g->npath]);
+	for (uint32_t i = 0; i < g->nplan; i++)
+		g->length_s[g->npath][i] = ap_path_length_s(ctx, &g->path[g->npath], plan[i]);
+	g->npath++;
+}
+
+/* The plan of which the path takes least, within the memory if that binds. */
+static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
+	const struct ap_path *path, const struct ap_table **weighted, struct ap_choice *c)
+{
+	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	int64_t limit = ap_choose_limit_bytes(rq);
+	struct ap_budget budget = {.work = rq->budget.work, .table_bytes = rq->budget.table_bytes,
+		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};
+	double bound;
+
+	*weighted = ap_table_weighted(ctx, table, &path->weights);
+	if (!*weighted)
+		return false;
+	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
+	exact->solve(ctx, (*weighted)->problem, &budget, c);
+	if (!ap_choice_any(c) || ap_fit_need_bytes(ctx, *weighted, c->pick) <= limit)
+		return true;
+	bound = c->lower_bound;
+	*weighted = ap_table_by_memory(ctx, *weighted);
+	if (!*weighted)
+		return false;
+	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
+	ap_fit_staged(ctx, *weighted, exact, &budget, limit, true, c);
+	c->lower_bound = fmax(c->lower_bound, bound);
+	return true;
+}
+
+void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
+	const struct ap_plan *best, double gap,
+	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
+	struct ap_step_bound *out)
+{
+	double fastest_s = best->prediction.step_time_s, share[MOST_PLANS], most[MOST_PLANS] = {1};
+	const struct ap_plan *plan[MOST_PLANS] = {best};
+	struct game *g = AP_NEW(ctx->arena, struct game);
+
+	*out = (struct ap_step_bound){0};
+	ap_ctx_phase(ctx, "bounding the step");
+	add_plan(ctx, g, best);
+	add_path(ctx, g, plan);
+	while (g->nplan < MOST_PLANS && !ap_ctx_stopped(ctx)) {
+		const struct ap_path *paths[MOST_PLANS];
+		const struct ap_table *weighted;
+		struct ap_path mixed;
+		struct ap_choice c;
+
+		answer(g, share);
+		for (uint32_t j = 0; j < g->npath; j++) {
+			paths[j] = &g->path[j];
+			share[j] = g->nplan < 3 ? share[j] : 0.5 * (share[j] + most[j]);
+		}
+		ap_path_mix(ctx, paths, share, g->npath, best->graph, &mixed);
+		if (!solve(ctx, rq, table, &mixed, &weighted, &c))
+			break;
+		out->work += c.work;
+		if (c.lower_bound > out->bound_s)
+			for (uint32_t j = 0; j < g->npath; j++)
+				most[j] = share[j];
+		out->bound_s = fmax(out->bound_s, c.lower_bound);
+		if (!ap_choice_any(&c))
+			break;
+		plan[g->nplan] = found(user, ap_chosen_counts(ctx, weighted, c.pick));
+		if (!plan[g->nplan])
+			break;
+		fastest_s = fmin(fastest_s, plan[g->nplan]->prediction.step_time_s);
+		if (fastest_s <= out->bound_s * (1 + gap))
+			break;
+		add_plan(ctx, g, plan[g->nplan]);
+		add_path(ctx, g, plan);
+	}
+	out->bound_s = fmin(out->bound_s, fastest_s);
+}

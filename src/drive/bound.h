@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lower bound on the simulated step. No plan's step is shorter than a path through it (plan/path.h), and
+ * what a path takes is a sum over operators and redistributions, so an exact engine finds the plan of
+ * which it takes least: the path's length there bounds the step of all plans. It starts with the
+ * longest path of the best plan known. Where the plan that it finds has a longer path of its own, paths
+ * are mixed, which gives weight to all of them, and the mixture is solved: the largest bound counts.
+ * Plans that are found on the way are good ones, and are handed out.
+ */
+#ifndef AP_DRIVE_BOUND_H
+#define AP_DRIVE_BOUND_H
+
+#include "drive/request.h"
+#include "plan/make.h"
+#include "table/table.h"
+
+struct ap_step_bound {
+	double bound_s; /* of the step of every plan of the table that fits the memory; 0: none known */
+	uint64_t work;
+};
+
+/*
+ * best: the fastest plan known. found() gets the counts of each plan that a solve finds; it simulates
+ * them and returns the plan, or NULL to stop. Ends when the bound is within gap of the fastest step, when
+ * mixtures no longer raise it, or by the budget.
+ */
+void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
+	const struct ap_plan *best, double gap,
+	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
+	struct ap_step_bound *out);
+
+#endif
