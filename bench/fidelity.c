@@ -290,10 +290,11 @@ static const struct framework {
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
 	bool fused; /* kernels, see tools/models.h */
 	double dropout; /* of GPT, by default */
+	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
 } frameworks[] = {
-	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1},
+	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true},
 	{"Megatron-Bridge", "megatron", WIDE_BF16, 128, true, 0},
-	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1}, /* until 2022 */
+	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true}, /* until 2022 */
 	{"Megatron", "megatron", WIDE_BF16, 128, true, 0},
 	{"NeMo", "megatron", WIDE_BF16, 128, true, 0},
 	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0},
@@ -866,14 +867,18 @@ static bool wide_gradients(const struct facts *f, const struct run *run)
 static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 {
 	const struct { const char *key; int64_t n; } degrees[] = {{"tp", run->tp}, {"pp", run->pp},
-		{"vpp", run->vpp}, {"cp", run->cp}, {"ep", run->ep}, {"sp", run->sp && run->tp > 1 ? 1 : 0}};
+		{"vpp", run->vpp}, {"cp", run->cp}, {"ep", run->ep}};
 	struct ap_str s;
 
 	ap_str_init(&s, arena);
 	ap_str_addf(&s, "dp=%" PRId64 ",mbs=%" PRId64, run->dp, run->mbs);
 	for (size_t i = 0; i < AP_COUNT(degrees); i++)
-		if (degrees[i].n > 1 || (degrees[i].n == 1 && !strcmp(degrees[i].key, "sp")))
+		if (degrees[i].n > 1)
 			ap_str_addf(&s, ",%s=%" PRId64, degrees[i].key, degrees[i].n);
+	if (run->tp > 1 && run->sp)
+		ap_str_add(&s, ",sp=1");
+	else if (run->tp > 1 && run->pp > 1 && run->framework->scatters)
+		ap_str_add(&s, ",pp_scatter=1");
 	if (run->pp > 1 && run->params.heads && run->params.layers % (run->pp * run->vpp)) {
 		ap_str_add(&s, ",layers=");
 		for (int64_t part = 0; part < run->pp * run->vpp; part++)

@@ -309,6 +309,18 @@ static enum ap_status imply(struct ap_ctx *ctx, struct ap_settings *o, enum ap_s
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
 }
 
+/* What a key of --hybrid asks for may be more than the executor does. */
+static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_hybrid *h)
+{
+	const struct ap_route *route = ap_route_at((size_t)o->executor);
+
+	if (h->pp_scatter && route->executor == AP_EXECUTOR_MINDSPORE)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: pp_scatter=1: %s sends "
+			"what a rank has, and gathers nothing behind; --executor megatron or generic does",
+			ap_setting_said(ctx, o, AP_SET_hybrid), route->name);
+	return AP_OK;
+}
+
 static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 {
 	struct ap_hybrid h;
@@ -316,6 +328,7 @@ static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 	if (!o->hybrid)
 		return AP_OK;
 	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
+	AP_TRY(hold_hybrid(ctx, o, &h));
 	AP_TRY(imply(ctx, o, AP_SET_pipeline_stages, "pp", h.pp));
 	AP_TRY(imply(ctx, o, AP_SET_pipeline_segments, "vpp", h.vpp));
 	return imply(ctx, o, AP_SET_micro_batches, "mbn", h.micro_batches);

@@ -50,6 +50,7 @@ struct hybrid_tensor {
 	bool product_after;
 	bool used; /* sink[] is set */
 	struct hybrid_sink sink[AP_MAX_RANK];
+	bool scattered; /* dealt to the tp ranks on its way to the next stage: flow is what it was before */
 	struct ap_layout flow; /* the layout that users should take, in ranges */
 	const struct hybrid_sink *lost; /* why a pair's columns are not cut by tp; or NULL */
 };
@@ -968,6 +969,24 @@ static void cut_pieces(struct hybrid *s, const struct ap_node *n, int operand, i
 			t->flow.dim[d] = (struct ap_cut_dim){t->sink[d].most, s->tp / t->sink[d].most};
 }
 
+/* A tensor that the tp ranks of a stage all have is sent once: each rank sends its part, and the stage behind
+ * puts them together. */
+static void scatter(struct hybrid *s, const struct ap_node *n, struct ap_cut_dim *want)
+{
+	const struct ap_bound *b = &n->bound;
+	const struct ap_operand *o = b->nout > 0 ? &b->out[0] : NULL;
+	bool send = b->row->unit == AP_OP_LINK && n->peer != n->stage && !n->once;
+	int32_t left = s->tp;
+
+	if (!s->h->pp_scatter || !send || s->tp == 1 || meets_any(want, o->factors, 1, s->tp))
+		return;
+	for (int d = 0; d < o->rank && left > 1; d++)
+		for (int k = 0; k < o->dim[d].n; k++)
+			if (!holds_samples(s, b, o->dim[d].factor[k]))
+				spread_over(s->step, b, o->dim[d].factor[k], want, &left);
+	s->tensor[n->out[0]].scattered = left < s->tp;
+}
+
 /* Sets the layouts that users of the results should take. */
 static void hand_on(struct hybrid *s, ap_id node)
 {
@@ -975,6 +994,8 @@ static void hand_on(struct hybrid *s, ap_id node)
 	struct ap_cut_dim want[AP_MAX_FACTOR];
 
 	memcpy(want, s->node[node].want, sizeof want);
+	if (n->bound.nout > 0 && s->tensor[n->out[0]].scattered)
+		strip_all(&n->bound, want, 1, s->tp);
 	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
 		if (n->bound.dealt >> f & 1) /* the executor gathers what it deals by itself */
 			want[f] = (struct ap_cut_dim){1, 0};
@@ -1045,6 +1066,7 @@ static void decide(struct hybrid *s, ap_id node)
 		look_ahead(s, node, want);
 	}
 	gather_before_copies(s, n, want);
+	scatter(s, n, want);
 	apply_wants(s, node, want, &dropped);
 	if (s->cp > 1 && meets_any(want, ~UINT32_C(0), s->tp, s->tp * s->cp)) {
 		s->sequence_cut = true;

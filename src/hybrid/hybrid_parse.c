@@ -14,7 +14,7 @@
 
 #define OPTION "--hybrid"
 
-enum key_kind { NUMBER, SEQUENCE, VOCABULARY, LAYERS, OFFSET };
+enum key_kind { NUMBER, FLAG, VOCABULARY, LAYERS, OFFSET };
 
 static const struct key {
 	const char *name, *aliases;
@@ -28,12 +28,13 @@ static const struct key {
 	{"ep", "expert_parallel", NUMBER, offsetof(struct ap_hybrid, ep)},
 	{"etp", "expert_tensor_parallel", NUMBER, offsetof(struct ap_hybrid, etp)},
 	{"vpp", "pp_interleave_num", NUMBER, offsetof(struct ap_hybrid, vpp)},
-	{"sp", "use_seq_parallel sequence_parallel", SEQUENCE, 0},
+	{"sp", "use_seq_parallel sequence_parallel", FLAG, offsetof(struct ap_hybrid, sp)},
 	{"mbs", "batch_size micro_batch_size", NUMBER, offsetof(struct ap_hybrid, mbs)},
 	{"mbn", "micro_batch_num micro_batches", NUMBER, offsetof(struct ap_hybrid, micro_batches)},
 	{"vocab_emb_dp", "", VOCABULARY, 0},
 	{"layers", "num_layer_list", LAYERS, 0},
 	{"offset", "", OFFSET, 0},
+	{"pp_scatter", "scatter_gather_tensors_in_pipeline", FLAG, offsetof(struct ap_hybrid, pp_scatter)},
 };
 
 enum { KEYS = AP_COUNT(keys) };
@@ -133,8 +134,8 @@ static enum ap_status set_flag(struct reading *r, const struct key *k, const cha
 		strcmp(value, "False") != 0)
 		return SAY(r->ctx, OPTION ": %s=%s; 0 or 1 is expected", k->name,
 			ap_diag_name(r->ctx->diag, value));
-	if (k->kind == SEQUENCE)
-		r->out->sp = yes;
+	if (k->kind == FLAG)
+		*(bool *)(void *)((char *)r->out + k->field) = yes;
 	else
 		r->out->vocab = yes ? AP_VOCAB_WHOLE : AP_VOCAB_CUT;
 	return AP_OK;

@@ -21,6 +21,7 @@ struct ap_hybrid { /* 0: not given */
 	int64_t mbs; /* samples of a micro-batch per dp rank */
 	int64_t micro_batches;
 	bool sp;
+	bool pp_scatter; /* what a stage sends is dealt to its tp ranks, and gathered behind */
 	enum ap_hybrid_vocab vocab;
 	struct ap_layer_cut layers; /* of the stages; AP_LAYERS_EVEN where nothing is said */
 };

@@ -72,6 +72,28 @@ def counts_and_volumes(folder):
             assert got == want, (model, t, c, sp, b, got, want)
 
 
+def sends(folder):
+    """Between stages: s b h on each rank, and 1 / t of it where sums are dealt, or the tensor is for its way; which
+    is then gathered once more."""
+    for model, (_, _, block) in MODELS.items():
+        for sp, scatter, parts in (0, 0, 1), (0, 1, 4), (1, 0, 4), (1, 1, 4):
+            p = plan(folder, model, f'dp=1,tp=4,pp=2,sp={sp},mbs=2,pp_scatter={scatter}', 16)
+            sent = [(c['phase'], c['bytes']) for o in p['operators'] if o['type'] == 'Send' and not o.get('once')
+                    for c in o['communications']]
+            size = 2 * 2048 * 2 * HIDDEN // parts
+            assert sent == [('forward', size), ('backward', size)], (model, sp, scatter, sent)
+            behind = [s for r in p['redistributions'] for s in r['steps'] if (r['from'] or '').startswith('Receive/')
+                      and block in r['to'] and s['axis'] == [1, 4]]
+            assert bool(behind) == (scatter == 1 and sp == 0), (model, sp, scatter, behind)
+
+
+def refused(folder, executor, hybrid, why):
+    run = subprocess.run([PROGRAM, 'evaluate', os.path.join(folder, 'graph.json'), '--device-num', '8', '--chip',
+                          'ascend910b3', '--executor', executor, '--hybrid', hybrid],
+                         capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and why in run.stderr, (executor, hybrid, run.stderr)
+
+
 def activations_s(p, block, micro_batches):
     """What the activations of a block take on the way in a step."""
     comms = [c['time_s'] for o in p['operators'] if block in o['name'] for c in o['communications']
@@ -108,15 +130,15 @@ def samples_lie_apart(folder):
         with open(graph, 'w', encoding='utf-8') as f:
             subprocess.run([MAKE, model, *COMMON, *options, '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
         for sp in (0, 1):
-            run = subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', '8', '--chip', 'ascend910b3',
-                                  '--executor', 'mindspore', '--hybrid', f'dp=1,tp=4,cp=2,sp={sp},mbs=2'],
-                                 capture_output=True, text=True, check=False)
-            assert run.returncode == 2 and 'cannot be cut by cp' in run.stderr, (model, sp, run.stderr)
+            refused(folder, 'mindspore', f'dp=1,tp=4,cp=2,sp={sp},mbs=2', 'cannot be cut by cp')
+        for executor in ('mindspore', 'mindformers'):
+            refused(folder, executor, 'tp=4,pp=2,pp_scatter=1', f'{executor} sends what a rank has')
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         counts_and_volumes(folder)
+        sends(folder)
         samples_cost_nothing(folder)
         words_are_words(folder)
         samples_lie_apart(folder)

@@ -78,6 +78,9 @@ CASES = [  # graph, devices, options
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=1,2,1,1"]),
     ("deep", 3, ["--hybrid", "layers=0,3,2,pp=3,mbn=3", *GENERIC, *DEAL]),
     ("deep", 4, ["--hybrid", "tp=2,pp=2,offset=1,0,mbn=4", "--recompute", "full"]),
+    # What is sent is dealt to the tp ranks, and gathered behind.
+    ("gpt", 4, ["--hybrid", "tp=2,pp=2,mbn=3,pp_scatter=1", *GENERIC]),
+    ("deep", 8, ["--hybrid", "dp=2,tp=2,pp=2,vpp=2,mbn=3,pp_scatter=1,layers=1,2,1,1", *GENERIC, "--recompute", "full"]),
     # One gather of samples and sequence, keys gathered before queries share them, and both.
     ("llama", 4, ["--hybrid", "tp=4,sp=1,mbs=2", *GENERIC]), ("llama", 4, ["--hybrid", "tp=4,sp=1,mbs=4", *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1", *GENERIC]),

@@ -30,6 +30,7 @@ START_TEST(keys_and_their_other_names)
 	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=True").vocab, AP_VOCAB_WHOLE);
 	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=0").vocab, AP_VOCAB_CUT);
 	ck_assert_int_eq(parsed(&ctx, "micro_batch_num=7").micro_batches, 7);
+	ck_assert(parsed(&ctx, "pp_scatter=1").pp_scatter && !parsed(&ctx, "pp_scatter=0,sp=1").pp_scatter);
 	ctx_destroy(&ctx);
 }
 END_TEST
