@@ -101,14 +101,16 @@ section == "redistributions" && /^   "/ {
 	key = key_of($0)
 	if (key == "steps")
 		steps = ""
-	back = key == "back_steps"
+	back = key == "back_steps" && steps != ""
+	if (key == "back_steps" && !back)
+		steps = "back "
 	move[key] = value_of($0)
 	next
 }
 
 section == "redistributions" && /^    [{]"kind"/ && !back {
 	split($0, part, "\"")
-	steps = steps (steps == "" ? "" : "+") part[4]
+	steps = steps (steps == "" || steps == "back " ? "" : "+") part[4]
 }
 
 section == "redistributions" && /^  [}]/ {

@@ -170,6 +170,8 @@ def move(value, step, back=False):
 
 def move_along(value, step, back):
     axes, kind = [step["axis"]], step["kind"]
+    need(kind in ("Slice", "AllGather", "AlltoAll") or not back and kind in ("ReduceScatter", "AllReduce"),
+         kind, "in a redistribution")
     size, dim, outer = step["axis"][1], step["dim"], step["outer"]
     joined = (dim, outer) if kind == "AllGather" else (step.get("concat_dim"), step.get("concat_outer"))
     out = []
@@ -180,6 +182,10 @@ def move_along(value, step, back):
             out.append(put_together(zeroes[:own] + [x] + zeroes[own + 1:], dim, outer))
         elif kind == "Slice":
             out.append(take(x, dim, outer, size, own))
+        elif kind == "ReduceScatter":
+            out.append(take(sum(of_group), dim, outer, size, own))
+        elif kind == "AllReduce":
+            out.append(sum(of_group))
         elif back:
             pieces = [take(y, *joined, size, own) for y in of_group]
             out.append(sum(pieces) if kind == "AllGather" else put_together(pieces, dim, outer))

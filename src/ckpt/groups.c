@@ -81,6 +81,18 @@ static bool is_here(const struct collecting *c, ap_id node)
 	return ap_plan_op_stage(c->p, node) == c->stage;
 }
 
+static void add_steps(struct collecting *c, const struct ap_reshard_step *step, int n)
+{
+	for (int k = 0; k < n; k++) {
+		struct ap_axes axes = {0};
+
+		if (step[k].move == AP_MOVE_SLICE)
+			continue;
+		ap_axes_add(&axes, step[k].axis);
+		add_axes(c, &axes);
+	}
+}
+
 /* Redistributions are in the order of their consumers. */
 static void add_forward(struct collecting *c)
 {
@@ -90,14 +102,8 @@ static void add_forward(struct collecting *c)
 		int32_t peer = c->p->graph->node[i].peer;
 
 		for (; move < c->p->nmove && c->p->move[move].to == i; move++)
-			for (int k = 0; is_here(c, i) && k < c->p->move[move].nstep; k++) {
-				struct ap_axes axes = {0};
-
-				if (c->p->move[move].step[k].move == AP_MOVE_SLICE)
-					continue;
-				ap_axes_add(&axes, c->p->move[move].step[k].axis);
-				add_axes(c, &axes);
-			}
+			if (is_here(c, i))
+				add_steps(c, c->p->move[move].step, c->p->move[move].nstep);
 		if (!is_here(c, i))
 			continue;
 		add_comms(c, i, AP_PHASE_FORWARD);
@@ -110,12 +116,24 @@ static void add_forward(struct collecting *c)
 	}
 }
 
+/* Of an operator, whose redistributions end before *move. */
+static void add_moves_back(struct collecting *c, ap_id node, uint32_t *move)
+{
+	while (*move > 0 && c->p->move[*move - 1].to > node)
+		--*move;
+	for (; *move > 0 && c->p->move[*move - 1].to == node; --*move)
+		add_steps(c, c->p->move[*move - 1].back, c->p->move[*move - 1].nback);
+}
+
 static void add_backward(struct collecting *c)
 {
+	uint32_t move = c->p->nmove;
+
 	for (ap_id i = c->p->graph->nnode; i-- > 0;)
 		if (is_here(c, i)) {
 			add_comms(c, i, AP_PHASE_RECOMPUTE);
 			add_comms(c, i, AP_PHASE_BACKWARD);
+			add_moves_back(c, i, &move);
 			add_comms(c, i, AP_PHASE_GRADIENT);
 		}
 	for (ap_id i = 0; i < c->p->graph->nnode; i++)

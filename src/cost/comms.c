@@ -306,44 +306,6 @@ static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
 	return axes->n > 0;
 }
 
-/* The axes of `all` without those of `part`. */
-static void axes_without(const struct ap_axes *all, const struct ap_axes *part, struct ap_axes *out)
-{
-	*out = (struct ap_axes){0};
-	for (int i = 0; i < all->n; i++) {
-		int32_t lo = all->axis[i].stride, hi = lo * all->axis[i].size;
-
-		for (int j = part->n; j-- > 0;) {
-			int32_t plo = part->axis[j].stride, phi = plo * part->axis[j].size;
-
-			plo = plo < lo ? lo : plo;
-			phi = phi > hi ? hi : phi;
-			if (plo >= phi)
-				continue;
-			if (plo > lo)
-				ap_axes_add(out, (struct ap_axis){lo, plo / lo});
-			lo = phi;
-		}
-		if (hi > lo)
-			ap_axes_add(out, (struct ap_axis){lo, hi / lo});
-	}
-}
-
-/* Can ranks be numbered so that the axes of both are digits of the number? */
-static bool compatible(const struct ap_axes *a, const struct ap_axes *b)
-{
-	for (int i = 0; i < a->n; i++)
-		for (int j = 0; j < b->n; j++) {
-			int32_t x[2] = {a->axis[i].stride, a->axis[i].stride * a->axis[i].size};
-			int32_t y[2] = {b->axis[j].stride, b->axis[j].stride * b->axis[j].size};
-
-			for (int k = 0; k < 4; k++)
-				if (x[k / 2] % y[k % 2] != 0 && y[k % 2] % x[k / 2] != 0)
-					return false;
-		}
-	return true;
-}
-
 /* Exchanges a gradient that is partial over some axes, so that each rank gets the sum of the part
  * that it updates: dealt if all ranks that share the update take part in the sum; else whole for
  * those that do, and in parts for the others. Whole for all if the ranks that share the update, a
@@ -354,12 +316,12 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	bool each = s->gradient && d->step->micro_batches > 1;
 	struct ap_axes inside, outside;
 
-	if (!compatible(partial, &s->group)) {
+	if (!ap_axes_compatible(partial, &s->group)) {
 		add_gradient(d, AP_COLL_ALLREDUCE, partial, bytes, i, each);
 		return;
 	}
-	axes_without(partial, &s->group, &outside);
-	axes_without(partial, &outside, &inside);
+	ap_axes_without(partial, &s->group, &outside);
+	ap_axes_without(partial, &outside, &inside);
 	if (inside.n > 0)
 		add_gradient(d, ap_axes_size(&inside) == s->shards ? AP_COLL_REDUCESCATTER
 			: AP_COLL_ALLREDUCE, &inside, bytes, i, each);
@@ -429,27 +391,32 @@ static void results(struct deriving *d)
 	}
 }
 
-static void operand_gradients(struct deriving *d)
+void ap_gradient_partial(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *out)
+{
+	const struct ap_task_operand *in = &t->in[operand];
+	const struct deriving d = {.t = t, .p = p, .step = step};
+	struct ap_axes axes;
+
+	*out = (struct ap_axes){0};
+	if (step->executor != AP_EXECUTOR_GENERIC || !in->grad || in->kind != AP_TENSOR_ACT || in->returns)
+		return;
+	lacking(&d, &t->bound->in[operand], &axes);
+	for (out->n = 0; out->n < axes.n; out->n++)
+		out->axis[out->n] = axes.axis[out->n];
+}
+
+/* Of weights that another stage sent. */
+static void returned_gradients(struct deriving *d)
 {
 	const struct ap_bound *b = d->t->bound;
 	struct ap_axes axes;
 
-	if (d->step->executor != AP_EXECUTOR_GENERIC)
-		return;
-	for (int i = 0; i < b->nin; i++) {
-		const struct ap_task_operand *in = &d->t->in[i];
-
-		if (!in->grad || in->kind != AP_TENSOR_ACT || !lacking(d, &b->in[i], &axes))
-			continue;
-		if (in->returns)
+	for (int i = 0; i < b->nin; i++)
+		if (d->t->in[i].returns && lacking(d, &b->in[i], &axes))
 			add_gradient(d, AP_COLL_ALLREDUCE, &axes,
 				ap_local_elements(&b->in[i], 0, d->p, d->step) *
 				ap_gradient_wire_bytes(ap_task_stored(d->t, i), d->step), i, false);
-		else
-			add(d, AP_PHASE_BACKWARD, AP_COLL_ALLREDUCE, &axes,
-				reduced_bytes(AP_COLL_ALLREDUCE, ap_task_stored(d->t, i),
-					ap_stored_bytes(d->t, i, d->p, d->step), d->step), i, -1);
-	}
 }
 
 /* Returns the weight after the update. */
@@ -562,7 +529,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	}
 	results(&d);
 	sends(&d);
-	operand_gradients(&d);
+	returned_gradients(&d);
 	for (int i = 0; i < t->bound->nin; i++)
 		if (t->in[i].trainable && t->in[i].grad)
 			parameter(&d, i);

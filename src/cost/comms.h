@@ -54,10 +54,11 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
  *             nothing if cross_batch leaves each device the reduction of its own part;
  *             Send of a result that another stage waits for, and backward of its gradient;
  *   recompute those of the forward pass again, if the operator is recomputed;
- *   backward  mindspore: the adjoint of each forward collective; generic: AllReduce of an operand's
- *             gradient over the split factors that the operand lacks (phase GRADIENT where it is
- *             added up over micro-batches: of a weight that another stage sent);
- *   gradient  of an owned trainable parameter: mindspore over all ranks that hold the same slice,
+ *   backward  mindspore: the adjoint of each forward collective; generic: none of an operand, whose
+ *             gradient is summed on its way back, ap_gradient_partial();
+ *   gradient  generic: of a weight that another stage sent, AllReduce over the split factors that
+ *             the operand lacks, once for all micro-batches;
+ *             of an owned trainable parameter: mindspore over all ranks that hold the same slice,
  *             generic over the split factors it lacks; with optimizer sharding a ReduceScatter (for
  *             each micro-batch if gradients are kept dealt), and an AllGather of the weight (phase
  *             OPTIMIZER; FORWARD and RECOMPUTE if it is gathered for each use); a Broadcast of the
@@ -66,6 +67,12 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
  */
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user);
+
+/* The axes over which the gradient of an operand is partial when it leaves the operator: generic, of an
+ * activation, the split factors that the operand lacks, which cut the work but not what it is done with.
+ * Unused entries are 0. */
+void ap_gradient_partial(const struct ap_task *t, int operand, const struct ap_placement *p,
+	const struct ap_step *step, struct ap_axes *out);
 
 void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_opt_shard *out);

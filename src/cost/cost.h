@@ -87,6 +87,7 @@ struct ap_flow {
 struct ap_move_cost {
 	double forward_s, backward_s; /* per step; backward_s includes making the copy again */
 	double again_s; /* part of backward_s for that */
+	double objective_s; /* in the additive objective, quantised */
 	int64_t kept_bytes; /* the redistributed copy of one micro-batch, 0 if layouts are equal or
 	                       it is not kept; if it is made anew, the edge's share of what
 	                       recomputing brings back */

@@ -130,21 +130,25 @@ static double coll_s(struct ap_pricer *pr, enum ap_coll c, struct ap_axis axis, 
 	return ap_coll_time_s(ap_pricer_machine(pr), c, ap_pricer_group(pr, &axes), bytes, NULL);
 }
 
+/* Gradients are floats: a reduced two-byte type may travel as four. */
+static double widened(struct ap_pricer *pr, int dtype_bytes)
+{
+	return ap_pricer_step(pr)->force_fp32 && dtype_bytes == 2 ? 2 : 1;
+}
+
 static double gather_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
 	bool adjoint)
 {
 	enum ap_coll c = adjoint ? ap_coll_adjoint(AP_COLL_ALLGATHER) : AP_COLL_ALLGATHER;
-	bool widened = c == AP_COLL_REDUCESCATTER && ap_pricer_step(pr)->force_fp32 && dtype_bytes == 2;
 	double after = (double)s->after * dtype_bytes;
 
-	return coll_s(pr, c, s->axis, widened ? 2 * after : after) +
+	return coll_s(pr, c, s->axis, c == AP_COLL_REDUCESCATTER ? widened(pr, dtype_bytes) * after : after) +
 		(s->first ? 0 : 2 * copy_s(ap_pricer_machine(pr)->chip, after));
 }
 
 /* One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, followed by Split and Concat
  * unless along the first dimension; PermuteByAxis an AlltoAll with its reordering (formats 5.2).
- * The adjoint has the same copies, with ReduceScatter for AllGather and zero padding for a slice.
- * Gradients are floats: a reduced two-byte type may travel as four. */
+ * The adjoint has the same copies, with ReduceScatter for AllGather and zero padding for a slice. */
 static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int dtype_bytes,
 	bool adjoint)
 {
@@ -158,6 +162,11 @@ static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int 
 		return gather_s(pr, s, dtype_bytes, adjoint);
 	case AP_MOVE_ALLTOALL:
 		return coll_s(pr, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
+	case AP_MOVE_REDUCESCATTER: /* that gathered the other way */
+		return coll_s(pr, AP_COLL_REDUCESCATTER, s->axis, widened(pr, dtype_bytes) * before) +
+			(s->first ? 0 : 2 * copy_s(chip, before));
+	case AP_MOVE_ALLREDUCE:
+		return coll_s(pr, AP_COLL_ALLREDUCE, s->axis, widened(pr, dtype_bytes) * before);
 	}
 	return 0;
 }
@@ -165,12 +174,14 @@ static double step_s(struct ap_pricer *pr, const struct ap_reshard_step *s, int 
 static int64_t step_bytes(const struct ap_reshard_step *s, int dtype_bytes)
 {
 	switch (s->move) {
-	case AP_MOVE_SLICE:
-		return 0;
 	case AP_MOVE_GATHER:
 		return (s->after - s->before) * dtype_bytes;
 	case AP_MOVE_ALLTOALL:
 		return s->before / s->axis.size * (s->axis.size - 1) * dtype_bytes;
+	case AP_MOVE_SLICE:
+	case AP_MOVE_REDUCESCATTER: /* only backward */
+	case AP_MOVE_ALLREDUCE:
+		break;
 	}
 	return 0;
 }
@@ -212,7 +223,7 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 	struct steps_cost back;
 
 	steps_cost_make(pr, steps,
-		ap_reshard_moves(b, a, ap_reshard_ways(ap_pricer_step(pr)), steps), dtype_bytes, &back);
+		ap_reshard_back(b, a, ap_reshard_ways(ap_pricer_step(pr)), steps), dtype_bytes, &back);
 	return back.forward_s;
 }
 
@@ -221,7 +232,8 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
 	const struct ap_reshard_step *steps, int n)
 {
-	return f->kept && step->executor == AP_EXECUTOR_GENERIC && steps[n - 1].after > steps[0].before;
+	return f->kept && step->executor == AP_EXECUTOR_GENERIC && n > 0 &&
+		steps[n - 1].after > steps[0].before;
 }
 
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
@@ -234,7 +246,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	struct steps_cost sum;
 
 	*out = (struct ap_move_cost){0};
-	if (n == 0)
+	if (n == 0 && b->partial.n == 0)
 		return;
 	steps_cost_make(pr, steps, n, bytes, &sum);
 	out->forward_s = times * sum.forward_s;
@@ -242,25 +254,28 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 		out->backward_s = (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
 			sum.adjoint_s : back_s(pr, a, b, bytes));
 	out->bytes = sum.bytes;
-	if (f->again)
+	if (f->again && n > 0)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
-	else if (f->kept && !gathers_again(f, step, steps, n))
+	else if (f->kept && n > 0 && !gathers_again(f, step, steps, n))
 		out->kept_bytes = steps[n - 1].after * bytes;
 	if (!f->shown || f->again)
 		out->charged_bytes = out->kept_bytes - (f->share ? out->kept_bytes / f->share : 0);
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
 		out->again_s = out->forward_s;
 	out->backward_s += out->again_s;
+	out->objective_s = ap_quantise_s(out->forward_s + out->backward_s, step->quantum_s);
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
-	const struct ap_layout *b, struct ap_move_cost *out)
+	const struct ap_layout *b, const struct ap_axes *partial, struct ap_move_cost *out)
 {
 	int64_t ndev = ap_pricer_machine(pr)->ndev;
 	struct ap_reshard_end from, to;
 
 	ap_reshard_end_make(a, f->size, ndev, &from);
 	ap_reshard_end_make(b, f->size, ndev, &to);
+	if (partial)
+		to.partial = *partial;
 	ap_move_cost_between(pr, f, &from, &to, out);
 }
 

@@ -21,10 +21,11 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out);
 
 /* Redistribution from layout a (producer) to layout b (consumer). Backward, mindspore: the adjoint
- * of each step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a, and a
+ * of each step (AllGather -> ReduceScatter, slice -> zero padding); generic: from b to a by
+ * ap_reshard_back(), of a gradient that is partial over `partial` (NULL: over nothing), and a
  * copy larger than the producer's part is not held but made again for the backward pass. */
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
-	const struct ap_layout *b, struct ap_move_cost *out);
+	const struct ap_layout *b, const struct ap_axes *partial, struct ap_move_cost *out);
 
 void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
 	const struct ap_step *step, struct ap_flow *out);

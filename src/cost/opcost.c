@@ -450,7 +450,7 @@ static void input(struct ap_opcost *x, int i)
 	ap_input_layout(&shape, x->t->in[i].batch, x->t->in[i].arrival, x->p->ndev, x->step, &from);
 	if (!ap_layout_make(x->p, o, &to))
 		return;
-	ap_move_cost_make(x->pr, &flow, &from, &to, &cost);
+	ap_move_cost_make(x->pr, &flow, &from, &to, NULL, &cost);
 	x->c->input_s += cost.forward_s;
 }
 

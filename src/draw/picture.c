@@ -65,7 +65,8 @@ static struct ap_pic_edge *edge_of(const struct builder *b, ap_id to, int64_t op
 	return slot < b->first.v[to + 1] && b->slot.v[slot] != AP_NONE ? &b->edges.v[b->slot.v[slot]] : NULL;
 }
 
-/* Sets a redistribution's text, "AllGather+Slice 2.00 MiB 14.0 us", from its step names. */
+/* Sets a redistribution's text, "AllGather+Slice 2.00 MiB 14.0 us", from its step names; from those of its
+ * gradient where only that moves. */
 static void set_move(struct ap_ctx *ctx, struct ap_pic_edge *edge, size_t n, const char *const *kind,
 	int64_t bytes, double time_s)
 {
@@ -466,11 +467,13 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 	add_operands(&b, p->graph);
 	for (uint32_t i = 0; i < p->nmove; i++) {
 		const struct ap_plan_move *m = &p->move[i];
+		const struct ap_reshard_step *step = m->nstep > 0 ? m->step : m->back;
+		int n = m->nstep > 0 ? m->nstep : m->nback;
 		const char *kind[AP_RESHARD_MAX];
 
-		for (int k = 0; k < m->nstep; k++)
-			kind[k] = ap_move_name(m->step[k].move);
-		set_move(ctx, edge_of(&b, m->to, m->operand), (size_t)m->nstep, kind, m->cost.bytes,
+		for (int k = 0; k < n; k++)
+			kind[k] = ap_move_name(step[k].move);
+		set_move(ctx, edge_of(&b, m->to, m->operand), (size_t)n, kind, m->cost.bytes,
 			ap_plan_move_time_s(m));
 	}
 	finish(&b, title_of(ctx, &facts), legend_of(ctx, &facts), out);

@@ -67,7 +67,7 @@ static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
 	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++) {
 		ap_id from = p->move[i].from;
 
-		if (from != AP_NONE && is_asked(r, p, from) &&
+		if (from != AP_NONE && p->move[i].nstep > 0 && is_asked(r, p, from) &&
 			ap_joint_leads(&p->graph->node[from].bound))
 			return false;
 	}

@@ -41,8 +41,7 @@ static void compare_moves(struct comparing *c, const struct ap_plan *p, double s
 			continue;
 		at = c->at[m->to] ? c->at[m->to] : c->at[m->from];
 		if (at)
-			c->differ[at - 1].moves_s += sign *
-				ap_quantise_s(m->cost.forward_s + m->cost.backward_s, p->step->quantum_s);
+			c->differ[at - 1].moves_s += sign * m->cost.objective_s;
 	}
 }
 

@@ -63,6 +63,42 @@ bool ap_axes_equal(const struct ap_axes *a, const struct ap_axes *b)
 	return true;
 }
 
+void ap_axes_without(const struct ap_axes *all, const struct ap_axes *part, struct ap_axes *out)
+{
+	*out = (struct ap_axes){0};
+	for (int i = 0; i < all->n; i++) {
+		int32_t lo = all->axis[i].stride, hi = lo * all->axis[i].size;
+
+		for (int j = part->n; j-- > 0;) {
+			int32_t plo = part->axis[j].stride, phi = plo * part->axis[j].size;
+
+			plo = plo < lo ? lo : plo;
+			phi = phi > hi ? hi : phi;
+			if (plo >= phi)
+				continue;
+			if (plo > lo)
+				ap_axes_add(out, (struct ap_axis){lo, plo / lo});
+			lo = phi;
+		}
+		if (hi > lo)
+			ap_axes_add(out, (struct ap_axis){lo, hi / lo});
+	}
+}
+
+bool ap_axes_compatible(const struct ap_axes *a, const struct ap_axes *b)
+{
+	for (int i = 0; i < a->n; i++)
+		for (int j = 0; j < b->n; j++) {
+			int32_t x[2] = {a->axis[i].stride, a->axis[i].stride * a->axis[i].size};
+			int32_t y[2] = {b->axis[j].stride, b->axis[j].stride * b->axis[j].size};
+
+			for (int k = 0; k < 4; k++)
+				if (x[k / 2] % y[k % 2] != 0 && y[k % 2] % x[k / 2] != 0)
+					return false;
+		}
+	return true;
+}
+
 void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out)
 {
 	int64_t n = 1;

@@ -10,6 +10,12 @@ void ap_axes_add(struct ap_axes *set, struct ap_axis axis);
 int64_t ap_axes_size(const struct ap_axes *set); /* ranks per group; 1 if empty */
 bool ap_axes_equal(const struct ap_axes *a, const struct ap_axes *b);
 
+/* The axes of `all` without those of `part`. */
+void ap_axes_without(const struct ap_axes *all, const struct ap_axes *part, struct ap_axes *out);
+
+/* Can ranks be numbered so that the axes of both are digits of the number? */
+bool ap_axes_compatible(const struct ap_axes *a, const struct ap_axes *b);
+
 /* Ranks of the group of `rank`, ascending; out holds ap_axes_size() entries. */
 void ap_axes_group(const struct ap_axes *set, int64_t rank, int64_t *out);
 

@@ -42,6 +42,7 @@ struct op_key {
 struct move_key { /* without padding */
 	int64_t size[AP_MAX_RANK];
 	struct ap_layout a, b;
+	struct ap_axes partial;
 	uint32_t sets;
 	uint8_t rank, dtype, grad, kept, again, once, returns, spare[5];
 };
@@ -107,16 +108,18 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 	op->in_checkpoint = n->param != AP_NONE && ap_op_has_strategy(b->row);
 }
 
-/* The redistribution to an operand; nstep 0: none. */
+/* The redistribution to an operand, there or back; without steps: none. */
 static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
-	const struct ap_layout *a, const struct ap_layout *b)
+	const struct ap_layout *a, const struct ap_plan_op *reader)
 {
+	const struct ap_layout *b = &reader->in[operand];
 	struct move_key key = {.a = *a, .b = *b};
 	struct ap_flow flow;
 	bool fresh;
 	ap_id id;
 
-	if (ap_layout_equal(a, b))
+	ap_gradient_partial(&k->blank.task[to], (int)operand, &reader->place, k->blank.step, &key.partial);
+	if (ap_layout_equal(a, b) && key.partial.n == 0)
 		return (struct ap_plan_move){0};
 	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
 	memcpy(key.size, flow.size, sizeof key.size);
@@ -133,23 +136,28 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 		unsigned ways = ap_reshard_ways(k->blank.step);
 		struct ap_plan_move m = {.a = *a, .b = *b};
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
+		struct ap_reshard_end there, here;
 
-		m.nstep = ap_reshard(a, b, flow.size, k->blank.machine->ndev, ways, steps);
+		ap_reshard_end_make(a, flow.size, k->blank.machine->ndev, &there);
+		ap_reshard_end_make(b, flow.size, k->blank.machine->ndev, &here);
+		here.partial = key.partial;
+		m.nstep = ap_reshard_steps(&there, &here, ways, steps);
 		m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
 		if (flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
-			m.nback = ap_reshard(b, a, flow.size, k->blank.machine->ndev, ways, steps);
+			m.nback = ap_reshard_back(&here, &there, ways, steps);
 			m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
 		}
-		ap_move_cost_make(k->pricer, &flow, a, b, &m.cost);
+		ap_move_cost_between(k->pricer, &flow, &there, &here, &m.cost);
 		AP_PUSH(k->ctx->arena, k->moves, m);
 	}
 	return k->moves.v[id];
 }
 
-/* Is the redistribution's result made again from its source instead of kept? */
+/* Is the redistribution's result made again from its source instead of kept, or its source itself? */
 static bool is_made_anew(const struct ap_plan *p, const struct ap_plan_move *m)
 {
 	return p->task[m->to].in[m->operand].again ||
+		m->nstep == 0 ||
 		(p->step->executor == AP_EXECUTOR_GENERIC && m->step[m->nstep - 1].after > m->step[0].before);
 }
 
@@ -209,8 +217,8 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct a
 					p->machine->ndev, p->step, &a);
 			else
 				continue;
-			m = move(k, v, i, &a, &p->op[v].in[i]);
-			if (m.nstep == 0)
+			m = move(k, v, i, &a, &p->op[v]);
+			if (m.nstep == 0 && m.nback == 0)
 				continue;
 			m.tensor = tensor;
 			m.from = t->kind == AP_TENSOR_ACT ? t->producer : AP_NONE;
@@ -376,7 +384,6 @@ double ap_plan_objective_s(const struct ap_plan *p)
 		sum += ap_op_cost_total_s(&p->op[i].cost, p->step);
 	for (uint32_t i = 0; i < p->nmove; i++)
 		if (p->move[i].from != AP_NONE)
-			sum += ap_quantise_s(p->move[i].cost.forward_s + p->move[i].cost.backward_s,
-				p->step->quantum_s);
+			sum += p->move[i].cost.objective_s;
 	return sum;
 }

@@ -122,6 +122,8 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 
 		if (way == BACK && time_s <= 0 && r->m->p->task[node].in[i].returns)
 			continue;
+		if (way != BACK && x->p->move[k].nstep == 0)
+			continue;
 		at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0, time_s, at);
 	}
 	return at;

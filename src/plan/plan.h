@@ -25,12 +25,12 @@ struct ap_plan_op { /* one per graph node, same index */
 	bool fixed; /* given by the user, not searched */
 };
 
-struct ap_plan_move { /* one per edge whose layouts differ */
+struct ap_plan_move { /* one per edge whose layouts differ, or whose gradient is summed on its way back */
 	ap_id tensor;
 	ap_id from, to; /* nodes; from AP_NONE: a graph input */
 	uint32_t operand; /* of to */
 	struct ap_layout a, b;
-	int nstep, nback;
+	int nstep, nback; /* nstep 0: only the gradient moves */
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient (generic); mindspore: none, the
 	                                       adjoints of step are taken */

@@ -28,6 +28,10 @@ const char *ap_move_name(enum ap_move m)
 		return ap_coll_name(AP_COLL_ALLGATHER);
 	case AP_MOVE_ALLTOALL:
 		return ap_coll_name(AP_COLL_ALLTOALL);
+	case AP_MOVE_REDUCESCATTER:
+		return ap_coll_name(AP_COLL_REDUCESCATTER);
+	case AP_MOVE_ALLREDUCE:
+		return ap_coll_name(AP_COLL_ALLREDUCE);
 	case AP_MOVE_SLICE:
 		break;
 	}

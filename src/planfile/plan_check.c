@@ -988,6 +988,8 @@ static const char *const step_names[] = {
 	[AP_MOVE_SLICE] = "Slice",
 	[AP_MOVE_GATHER] = "AllGather",
 	[AP_MOVE_ALLTOALL] = "AlltoAll",
+	[AP_MOVE_REDUCESCATTER] = "ReduceScatter",
+	[AP_MOVE_ALLREDUCE] = "AllReduce",
 };
 
 /* Reads [parts, stride] per dimension, which must be axes of the stage's ranks. */
@@ -1088,11 +1090,37 @@ static unsigned ways(const struct book *b)
 	return ap_reshard_ways(&step);
 }
 
-/* The steps must be those of ap_reshard; move, if not NULL, must send their bytes. */
+/* Adds the axis that dev_matrix gives a cut factor. */
+static void add_factor(const struct ap_jv *f, struct book *b, struct ap_axes *axes)
+{
+	int64_t parts = book_int(b, f, "parts"), stride = book_int(b, f, "stride");
+
+	if (parts > 1 && stride > 0 && axes->n < AP_MAX_AXES)
+		ap_axes_add(axes, (struct ap_axis){(int32_t)stride, (int32_t)parts});
+}
+
+/* The axes that cut an operator, but not an operand in this layout: its gradient is partial over them. Where
+ * factors and dev_matrix agree. */
+static void find_partial(struct book *b, const struct book_op *op, const struct ap_layout *l,
+	struct ap_axes *out)
+{
+	struct ap_axes all = {0}, own = {0};
+
+	for (const struct ap_jv *f = ap_jv_first(ap_jv_get(op->v, "factors")); f; f = ap_jv_next(f))
+		add_factor(f, b, &all);
+	for (int d = 0; d < l->rank; d++)
+		ap_axes_add(&own, (struct ap_axis){l->dim[d].cut > 1 ? l->dim[d].stride : 1, l->dim[d].cut});
+	ap_axes_without(&all, &own, out);
+}
+
+/* Steps must be those from one layout to the other; move, if not NULL, must send their bytes. partial: of a
+ * gradient on its way back. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
-	const struct ap_layout *to, const struct book_tensor *t, const struct ap_jv *move)
+	const struct ap_layout *to, const struct ap_axes *partial, const struct book_tensor *t,
+	const struct ap_jv *move)
 {
 	struct ap_reshard_step step[AP_RESHARD_MAX];
+	struct ap_reshard_end ends[2];
 	int64_t size[AP_MAX_RANK];
 	int n, i = 0;
 
@@ -1103,7 +1131,14 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 			ap_jv_str(t->where));
 		return;
 	}
-	n = ap_reshard(from, to, size, b->ndev, ways(b), step);
+	ap_reshard_end_make(from, size, b->ndev, &ends[0]);
+	ap_reshard_end_make(to, size, b->ndev, &ends[1]);
+	if (partial && partial->n > 0) {
+		ends[0].partial = *partial;
+		n = ap_reshard_back(&ends[0], &ends[1], ways(b), step);
+	} else {
+		n = ap_reshard_steps(&ends[0], &ends[1], ways(b), step);
+	}
 	if (ap_jv_count(list) != (size_t)n) {
 		book_fault(b, list, "expected %d steps from one layout to the other", n);
 		return;
@@ -1143,6 +1178,7 @@ static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id t
 	const struct book_op *op = &b->op[to];
 	const struct book_tensor *t;
 	struct ap_layout a, z;
+	struct ap_axes partial;
 
 	book_want_num(b, m, "time_s", book_num(m, "forward_s") + book_num(m, "backward_s"),
 		"forward_s + backward_s");
@@ -1164,11 +1200,13 @@ static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id t
 			b->op[t->op].name);
 		return;
 	}
-	if (ap_layout_equal(&a, &z))
+	if (ap_layout_equal(&a, &z) && !ap_jv_get(m, "back_steps"))
 		book_fault(b, m, "is none: the layouts are the same");
-	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, t, m);
-	if (ap_jv_get(m, "back_steps"))
-		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, t, NULL);
+	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, NULL, t, m);
+	if (ap_jv_get(m, "back_steps")) {
+		find_partial(b, op, &z, &partial);
+		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, &partial, t, NULL);
+	}
 }
 
 /* Every operand whose layout differs from its producer's needs a redistribution. */

@@ -473,7 +473,8 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, str
 	return AP_OK;
 }
 
-/* Reads steps, with their text as a JSON string: "AllGather over 8, Slice over 2". */
+/* Reads steps, with their text as a JSON string: "AllGather over 8, Slice over 2". Those of the gradient
+ * where only that moves: "back AllReduce over 8". */
 static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, struct ap_saved_move *m)
 {
 	const struct ap_jv *list, *axis;
@@ -484,14 +485,17 @@ static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, str
 
 	ap_str_init(&names, r->ctx->scratch);
 	AP_TRY(member(r, move, "steps", AP_JARRAY, &list));
+	if (!ap_jv_first(list) && ap_jv_get(move, "back_steps")) {
+		AP_TRY(member(r, move, "back_steps", AP_JARRAY, &list));
+		ap_str_add(&names, "back ");
+	}
 	m->step = kind = AP_NEW_N(r->ctx->arena, const char *, ap_jv_count(list));
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), m->nstep++) {
 		AP_TRY(expect(r, v, AP_JOBJECT));
 		AP_TRY(ap_json_get_str(r->ctx, r->doc, v, "kind", &kind[m->nstep]));
 		AP_TRY(member(r, v, "axis", AP_JARRAY, &axis));
 		AP_TRY(read_axis(r, axis, &size));
-		ap_str_addf(&names, "%s%s over %" PRId64, names.len ? ", " : "",
-			kind[m->nstep], size);
+		ap_str_addf(&names, "%s%s over %" PRId64, m->nstep ? ", " : "", kind[m->nstep], size);
 	}
 	ap_str_init(&text, r->ctx->arena);
 	ap_jw_str_init(&w, &text, 0);

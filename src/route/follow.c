@@ -174,7 +174,7 @@ static double move_s(struct following *f, ap_id tensor, const struct ap_layout *
 	for (int d = 0; d < flow.rank; d++)
 		flow.size[d] = t->shape.dim[d] /
 			(t->batch >> d & 1 ? f->step->micro_batches : 1);
-	ap_move_cost_make(f->pricer, &flow, a, b, &cost);
+	ap_move_cost_make(f->pricer, &flow, a, b, NULL, &cost);
 	return cost.forward_s;
 }
 

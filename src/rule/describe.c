@@ -562,7 +562,7 @@ static void expander_comm(const struct ap_op_row *row, const struct ap_expander 
 	ap_str_addf(out, "mindspore: %s", *e->lacks ?
 		"AllReduce (sum) of the results' gradients over the same" : "none");
 	describe_label(out, NULL);
-	ap_str_add(out, "generic: AllReduce (sum) of an operand's gradient over what is cut and "
+	ap_str_add(out, "generic: sum, on its way back, of an operand's gradient over what is cut and "
 		"it lacks");
 	describe_label(out, "gradient");
 	ap_str_add(out, "mindspore: of a parameter over all devices that hold the same slice");
@@ -599,7 +599,7 @@ void ap_op_describe_comm(const struct ap_op_row *row, struct ap_str *out)
 	if (r.window)
 		ap_str_add(out, "; the exchange reversed");
 	describe_label(out, NULL);
-	ap_str_add(out, "generic: AllReduce (sum) of the gradient of");
+	ap_str_add(out, "generic: sum, on its way back, of the gradient of");
 	/* what each operand's gradient is summed over */
 	for (unsigned i = 0; i < r.nin; i++) {
 		uint32_t lacks = cut_set(&r) & ~tensor_set(&r, &r.in[i], true);

@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "base/vec.h"
+#include "hw/group.h"
 
 enum { NO_AXIS = 31 }; /* number of no bit of an axis */
 
@@ -277,7 +278,8 @@ static bool can_join(const struct ap_reshard_step *a, const struct ap_reshard_st
 	bool ordered = a->axis.stride > b->axis.stride;
 	const struct ap_reshard_step *x = ordered ? a : b, *y = ordered ? b : a;
 
-	if (a->move != b->move || a->move == AP_MOVE_ALLTOALL || a->inner_parts > 1 ||
+	if (a->move != b->move || a->move == AP_MOVE_ALLTOALL || a->move == AP_MOVE_ALLREDUCE ||
+		a->inner_parts > 1 ||
 		x->axis.stride != y->axis.stride * y->axis.size)
 		return false;
 	return x->dim != y->dim ||
@@ -331,6 +333,8 @@ static int join(const struct ap_reshard_end *a, struct ap_reshard_step *steps, i
 	for (struct ap_reshard_step *s = steps; s < steps + left; s++) {
 		int32_t parts = s->axis.size / s->inner_parts;
 
+		if (s->move == AP_MOVE_ALLREDUCE)
+			continue;
 		if (s->move == AP_MOVE_GATHER) {
 			s->first = is_contiguous(s, extent);
 			extent[s->dim] *= parts;
@@ -340,6 +344,8 @@ static int join(const struct ap_reshard_end *a, struct ap_reshard_step *steps, i
 			extent[s->inner] /= s->inner_parts;
 			if (s->move == AP_MOVE_ALLTOALL)
 				extent[s->concat] *= parts;
+			if (s->move == AP_MOVE_REDUCESCATTER)
+				s->first = is_contiguous(s, extent);
 		}
 	}
 	return left;
@@ -361,6 +367,97 @@ int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end
 	return make_steps(a, b, ways, false, steps);
 }
 
+int ap_reshard_steps(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
+	struct ap_reshard_step steps[AP_RESHARD_MAX])
+{
+	return make_steps(a, b, ways, true, steps);
+}
+
+/* A gradient on its way back, so far. */
+struct summing {
+	struct ap_axes left; /* over which it is still partial */
+	struct ap_reshard_step *steps;
+	int n;
+	int64_t elements; /* of the running slice */
+};
+
+static void add_step(struct summing *x, const struct ap_reshard_step *s, enum ap_move move,
+	struct ap_axis axis, int32_t outer)
+{
+	struct ap_reshard_step *step = &x->steps[x->n++];
+
+	assert(x->n <= AP_RESHARD_MAX);
+	*step = *s;
+	step->move = move;
+	step->axis = axis;
+	step->outer = outer;
+	step->before = x->elements;
+	if (move == AP_MOVE_GATHER)
+		x->elements *= axis.size;
+	else if (move == AP_MOVE_SLICE || move == AP_MOVE_REDUCESCATTER)
+		x->elements /= axis.size;
+	step->after = x->elements;
+}
+
+static void sum_rest(struct summing *x)
+{
+	static const struct ap_reshard_step none = {.inner_outer = 1, .inner_parts = 1};
+
+	for (int i = 0; i < x->left.n; i++)
+		add_step(x, &none, AP_MOVE_ALLREDUCE, x->left.axis[i], 1);
+	x->left.n = 0;
+}
+
+/* A SLICE, in pieces: those over axes of which nothing is partial, then those of which all is. */
+static void slice_sum(struct summing *x, const struct ap_reshard_step *s)
+{
+	const struct ap_axes axis = {1, {s->axis}};
+	struct ap_axes kept, summed;
+
+	if (!ap_axes_compatible(&axis, &x->left))
+		sum_rest(x);
+	ap_axes_without(&axis, &x->left, &kept);
+	ap_axes_without(&axis, &kept, &summed);
+	for (int i = 0; i < kept.n; i++) {
+		int32_t outer = s->outer;
+
+		/* within the parts of outer pieces, which come later */
+		for (int k = 0; k < summed.n; k++)
+			if (summed.axis[k].stride > kept.axis[i].stride)
+				outer *= summed.axis[k].size;
+		add_step(x, s, AP_MOVE_SLICE, kept.axis[i], outer);
+	}
+	for (int i = 0; i < summed.n; i++) {
+		struct ap_axes piece = {1, {summed.axis[i]}}, left = x->left;
+
+		add_step(x, s, AP_MOVE_REDUCESCATTER, summed.axis[i], s->outer);
+		ap_axes_without(&left, &piece, &x->left);
+	}
+}
+
+int ap_reshard_back(const struct ap_reshard_end *from, const struct ap_reshard_end *to, unsigned ways,
+	struct ap_reshard_step steps[AP_RESHARD_MAX])
+{
+	struct ap_reshard_step moves[AP_RESHARD_MAX];
+	struct summing x = {.left = from->partial, .steps = steps, .elements = from->elements};
+	int n;
+
+	if (from->partial.n == 0)
+		return ap_reshard_steps(from, to, ways, steps);
+	n = make_steps(from, to, ways & ~AP_RESHARD_JOINT, true, moves);
+	for (int i = 0; i < n; i++) {
+		if (moves[i].move == AP_MOVE_SLICE) {
+			slice_sum(&x, &moves[i]);
+			continue;
+		}
+		if (moves[i].move == AP_MOVE_GATHER)
+			sum_rest(&x);
+		add_step(&x, &moves[i], moves[i].move, moves[i].axis, moves[i].outer);
+	}
+	sum_rest(&x);
+	return ways & AP_RESHARD_JOINT ? join(from, steps, x.n) : x.n;
+}
+
 int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64_t *size,
 	int64_t ndev, unsigned ways, struct ap_reshard_step steps[AP_RESHARD_MAX])
 {
@@ -368,7 +465,7 @@ int ap_reshard(const struct ap_layout *a, const struct ap_layout *b, const int64
 
 	ap_reshard_end_make(a, size, ndev, &from);
 	ap_reshard_end_make(b, size, ndev, &to);
-	return make_steps(&from, &to, ways, true, steps);
+	return ap_reshard_steps(&from, &to, ways, steps);
 }
 
 /* A tensor dimension that lies differently in the two layouts. */

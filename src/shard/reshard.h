@@ -12,7 +12,10 @@
 enum ap_move {
 	AP_MOVE_SLICE, /* SplitByAxis: local */
 	AP_MOVE_GATHER, /* ConcatByAxis: AllGather, and local copies unless `first` */
-	AP_MOVE_ALLTOALL /* PermuteByAxis: split one dimension, concatenate another */
+	AP_MOVE_ALLTOALL, /* PermuteByAxis: split one dimension, concatenate another */
+	/* Of a partial gradient only: */
+	AP_MOVE_REDUCESCATTER, /* a SLICE of the sum over its axis */
+	AP_MOVE_ALLREDUCE /* the sum, over the axis */
 };
 
 /*
@@ -22,18 +25,20 @@ enum ap_move {
  *   SLICE     keeps the rank's own part of `dim`.
  *   GATHER    puts the slices of the group together as the parts of `dim`.
  *   ALLTOALL  sends part i of `dim` to member i, then puts what came as parts of `concat`.
+ *   REDUCESCATTER  adds up the slices of the group, and keeps the rank's own part of `dim` of the sum.
+ *   ALLREDUCE      adds them up; dim and outer are 0 and 1.
  * dim and concat may be one dimension: concat_outer counts after `dim` was split.
- * Where inner_parts is above 1, a SLICE or GATHER is one of two dimensions at once: part p of the axis
+ * Where inner_parts is above 1, a step is one of two dimensions at once, and no ALLTOALL: part p of the axis
  * is part p / inner_parts of `dim` and p % inner_parts of `inner`, whose outer is inner_outer.
  */
 struct ap_reshard_step {
 	enum ap_move move;
 	struct ap_axis axis; /* of the ranks */
-	uint8_t dim; /* of the tensor: cut (SLICE, ALLTOALL) or concatenated (GATHER) */
+	uint8_t dim; /* of the tensor: cut (SLICE, ALLTOALL, REDUCESCATTER) or concatenated (GATHER) */
 	uint8_t concat; /* ALLTOALL: dimension concatenated */
-	uint8_t inner; /* SLICE, GATHER of two dimensions: the second one */
-	bool first; /* what is concatenated is the first dimension of the expanded shape: AllGather
-	               alone does it, without local copies */
+	uint8_t inner; /* of two dimensions: the second one */
+	bool first; /* what is concatenated, or cut of a sum, is the first dimension of the expanded
+	               shape: the collective alone does it, without local copies */
 	int32_t outer, concat_outer, inner_outer;
 	int32_t inner_parts; /* of axis.size, those of `inner`; 1: the step is of `dim` alone */
 	int64_t before, after; /* elements of the slice on one rank */
@@ -77,15 +82,30 @@ struct ap_reshard_end {
 		uint32_t inside; /* where it could be divided */
 		uint32_t parts; /* where its parts could end */
 	} dim[AP_MAX_RANK];
+	struct ap_axes partial; /* of a reader: over these, which do not cut the tensor, its gradient is
+	                           partial, and comes back as the sum; none of ap_reshard_end_make() */
 };
 
 /* The layout's parts must divide ndev. */
 void ap_reshard_end_make(const struct ap_layout *l, const int64_t *size, int64_t ndev,
 	struct ap_reshard_end *out);
 
+/* ap_reshard() between two ends. */
+int ap_reshard_steps(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
+	struct ap_reshard_step steps[AP_RESHARD_MAX]);
+
 /* The steps between two ends of one tensor; without AP_RESHARD_JOINT outer and concat_outer, which no
  * price depends on, are 1. Some 0.15 us, twice that where cuts or strides are no powers of two. */
 int ap_reshard_moves(const struct ap_reshard_end *a, const struct ap_reshard_end *b, unsigned ways,
+	struct ap_reshard_step steps[AP_RESHARD_MAX]);
+
+/*
+ * The steps of a gradient that is partial over from->partial to the sum in the layout of `to`. Those between
+ * the layouts, but a SLICE over axes of which the gradient is partial is a REDUCESCATTER; over what is left
+ * it is an ALLREDUCE, before the first GATHER, or a SLICE over ranks that have other sums, or at the end. An
+ * ALLREDUCE for each axis.
+ */
+int ap_reshard_back(const struct ap_reshard_end *from, const struct ap_reshard_end *to, unsigned ways,
 	struct ap_reshard_step steps[AP_RESHARD_MAX]);
 
 #define AP_MAX_LOG 20 /* a machine has at most 2^20 ranks */

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/comms.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/task.h"
@@ -91,6 +92,11 @@ static bool legal(struct ap_lazy *l, const struct ap_bound *b, const int32_t *co
 	return divides(l, b, count) && ap_space_legal(&l->ctx, b, count, l->m->ndev, l->step, NULL);
 }
 
+struct lazy_end { /* of an edge, up to what is used of it */
+	struct ap_layout layout;
+	struct ap_axes partial; /* of an operand: over which its gradient is */
+};
+
 static uint32_t layout_id(struct ap_lazy *l, const struct ap_placement *p,
 	const struct ap_operand *t)
 {
@@ -99,6 +105,18 @@ static uint32_t layout_id(struct ap_lazy *l, const struct ap_placement *p,
 	ap_layout_make(p, t, &layout);
 	return ap_map_put(l->layouts, &layout,
 		offsetof(struct ap_layout, dim) + (size_t)layout.rank * sizeof *layout.dim, NULL);
+}
+
+static uint32_t operand_id(struct ap_lazy *l, const struct ap_task *t, int i, const struct ap_placement *p)
+{
+	struct lazy_end end = {0};
+
+	ap_gradient_partial(t, i, p, l->step, &end.partial);
+	if (end.partial.n == 0)
+		return layout_id(l, p, &t->bound->in[i]);
+	ap_layout_make(p, &t->bound->in[i], &end.layout);
+	return ap_map_put(l->layouts, &end, offsetof(struct lazy_end, partial.axis) +
+		(size_t)end.partial.n * sizeof *end.partial.axis, NULL);
 }
 
 /* Does the operator hold a parameter that it reads twice in a single layout? */
@@ -126,7 +144,7 @@ static struct lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 	oc.lent_bytes = oc.read_bytes = 0; /* counted in full: what fits must really fit */
 	e->layout = AP_NEW_N(l->arena, uint32_t, b->nin + b->nout);
 	for (uint16_t i = 0; i < b->nin; i++)
-		e->layout[i] = layout_id(l, &p, &b->in[i]);
+		e->layout[i] = operand_id(l, t, i, &p);
 	for (uint16_t o = 0; o < b->nout; o++)
 		e->layout[b->nin + o] = layout_id(l, &p, &b->out[o]);
 	e->strategy = AP_NONE;
@@ -179,22 +197,26 @@ static uint32_t lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
 	return e->strategy;
 }
 
+static void read_end(const struct ap_lazy *l, uint32_t id, struct lazy_end *out)
+{
+	size_t len;
+	const char *key = ap_map_key(l->layouts, id, &len);
+
+	*out = (struct lazy_end){0};
+	memcpy(out, key, len);
+}
+
 static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
 {
-	struct ap_layout la = {0}, lb = {0};
+	struct lazy_end from, to;
 	struct ap_move_cost mc;
 	struct ap_flow f;
-	size_t len;
-	const char *key = ap_map_key(l->flows, flow, NULL);
 
-	memcpy(&f, key, sizeof f);
-	key = ap_map_key(l->layouts, a, &len);
-	memcpy(&la, key, len);
-	key = ap_map_key(l->layouts, b, &len);
-	memcpy(&lb, key, len);
-	ap_move_cost_make(l->pricer, &f, &la, &lb, &mc);
-	return (struct ap_lazy_move){ap_quantise_s(mc.forward_s + mc.backward_s,
-		ap_pricer_step(l->pricer)->quantum_s), mc.kept_bytes};
+	memcpy(&f, ap_map_key(l->flows, flow, NULL), sizeof f);
+	read_end(l, a, &from);
+	read_end(l, b, &to);
+	ap_move_cost_make(l->pricer, &f, &from.layout, &to.layout, &to.partial, &mc);
+	return (struct ap_lazy_move){mc.objective_s, mc.kept_bytes};
 }
 
 static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
@@ -226,6 +248,13 @@ struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, u
 		struct ap_lazy_move one = flow_move(l, x->flow, la, lb);
 
 		return (struct ap_lazy_move){one.cost_s, one.kept_bytes * x->copies};
+	}
+	if (x->type == AP_BOND_FOLLOW && la != lb) {
+		struct lazy_end from, to;
+
+		read_end(l, la, &from);
+		read_end(l, lb, &to);
+		return (struct ap_lazy_move){ap_layout_equal(&from.layout, &to.layout) ? 0 : INFINITY, 0};
 	}
 	return (struct ap_lazy_move){la == lb ? 0 : INFINITY, 0};
 }

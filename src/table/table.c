@@ -20,6 +20,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "cost/comms.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
 #include "cost/task.h"
@@ -32,7 +33,8 @@ struct ap_map;
 
 struct ap_slot { /* an operand or result of a kind */
 	uint32_t nlayout;
-	const struct ap_layout *layout; /* [nlayout] distinct */
+	const struct ap_layout *layout; /* [nlayout] distinct, with what is partial */
+	const struct ap_axes *partial; /* [nlayout] of an operand: over which its gradient is; or NULL */
 	const uint32_t *of; /* [k] layout index of each candidate */
 };
 
@@ -149,15 +151,28 @@ struct flows {
 	struct price *price; /* [worker][most] the last price of each target layout */
 };
 
-static uint32_t layout_id(const struct flows *f, struct tensor *t, const struct ap_layout *l)
+/* The end of number `at` in a slot. */
+static uint32_t end_id(const struct flows *f, struct tensor *t, const struct ap_slot *slot, uint32_t at)
 {
 	struct ap_arena *scratch = f->mk->ctx->scratch;
+	const struct ap_layout *l = &slot->layout[at];
+	const struct ap_axes *partial = slot->partial ? &slot->partial[at] : NULL;
+	size_t len = (size_t)l->rank * sizeof *l->dim;
+	char key[sizeof l->dim + sizeof partial->axis];
 	bool fresh;
-	uint32_t id = ap_map_put(t->ids, l->dim, (size_t)l->rank * sizeof *l->dim, &fresh);
+	uint32_t id;
 
+	memcpy(key, l->dim, len);
+	if (partial && partial->n > 0) {
+		memcpy(key + len, partial->axis, (size_t)partial->n * sizeof *partial->axis);
+		len += (size_t)partial->n * sizeof *partial->axis;
+	}
+	id = ap_map_put(t->ids, key, len, &fresh);
 	if (fresh) {
 		AP_PUSH(scratch, t->layouts, ((struct layout){.first = AP_NONE}));
 		ap_reshard_end_make(l, t->flow.size, f->mk->m->ndev, &t->layouts.v[id].end);
+		if (partial)
+			t->layouts.v[id].end.partial = *partial;
 	}
 	return id;
 }
@@ -930,8 +945,7 @@ static void price_layout(const struct flows *f, const struct share *s, uint32_t 
 
 				ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end,
 					&t->layouts.v[to].end, &mc);
-				*p = (struct price){0, ap_quantise_s(mc.forward_s + mc.backward_s,
-					ap_pricer_step(pricer)->quantum_s), mc.charged_bytes};
+				*p = (struct price){0, mc.objective_s, mc.charged_bytes};
 				p->number = number;
 			}
 			r->bond->cost[at] = p->cost;
@@ -973,25 +987,40 @@ static uint32_t kind_strategy(const struct ap_making *mk, const struct ap_kind *
 	return n < AP_MAX_STRATEGY ? n : AP_MAX_STRATEGY;
 }
 
-/* Interns the layouts of an operand or result over all candidates. */
+/* Interns the layouts of a result, or of an operand with what its gradient is partial over (operand < 0:
+ * a result), over all candidates. */
 static void fill_slot(const struct ap_making *mk, const struct ap_kind *kd,
-	const struct ap_operand *t, struct ap_slot *s)
+	const struct ap_operand *t, int operand, struct ap_slot *s)
 {
-	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
+	struct ap_arena *scratch = mk->ctx->scratch;
+	struct ap_map *seen = ap_map_create(scratch);
 	uint32_t *of = AP_NEW_N(mk->ctx->arena, uint32_t, kd->k);
-	struct ap_layout *layouts = AP_NEW_N(mk->ctx->scratch, struct ap_layout, kd->k);
+	struct ap_layout *layouts = AP_NEW_N(scratch, struct ap_layout, kd->k);
+	struct ap_axes *partial = NULL;
+	bool any = false;
 
+	if (operand >= 0 && kd->task->in[operand].grad && mk->step->executor == AP_EXECUTOR_GENERIC)
+		partial = AP_NEW_N(scratch, struct ap_axes, kd->k);
 	for (uint32_t c = 0; c < kd->k; c++) {
-		struct ap_layout l = {0};
+		struct {
+			struct ap_layout l;
+			struct ap_axes partial;
+		} key = {0};
 		struct ap_placement p;
 
 		kind_placement(mk, kd, c, &p);
-		ap_layout_make(&p, t, &l);
-		of[c] = ap_map_put(seen, &l, sizeof l, NULL);
-		layouts[of[c]] = l;
+		ap_layout_make(&p, t, &key.l);
+		if (partial)
+			ap_gradient_partial(kd->task, operand, &p, mk->step, &key.partial);
+		of[c] = ap_map_put(seen, &key, partial ? sizeof key : sizeof key.l, NULL);
+		layouts[of[c]] = key.l;
+		if (partial)
+			partial[of[c]] = key.partial;
+		any |= key.partial.n > 0;
 	}
 	s->nlayout = (uint32_t)ap_map_size(seen);
 	s->layout = ap_arena_memdup(mk->ctx->arena, layouts, s->nlayout * sizeof *layouts);
+	s->partial = any ? ap_arena_memdup(mk->ctx->arena, partial, s->nlayout * sizeof *partial) : NULL;
 	s->of = of;
 }
 
@@ -1018,9 +1047,9 @@ static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
 	kd->in = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nin);
 	kd->out = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nout);
 	for (uint16_t i = 0; i < b->nin; i++)
-		fill_slot(mk, kd, &b->in[i], &kd->in[i]);
+		fill_slot(mk, kd, &b->in[i], i, &kd->in[i]);
 	for (uint16_t o = 0; o < b->nout; o++)
-		fill_slot(mk, kd, &b->out[o], &kd->out[o]);
+		fill_slot(mk, kd, &b->out[o], -1, &kd->out[o]);
 	fill_strategy(mk, kd, &kd->strategy);
 	ap_arena_release(mk->ctx->scratch, mark);
 }
@@ -1279,9 +1308,9 @@ static enum ap_status table_bonds(struct ap_making *mk)
 		t = tensor_of(&f, seen, &b->flow);
 		column = AP_NEW_N(scratch, uint32_t, b->v.nlayout);
 		for (uint32_t c = 0; c < b->v.nlayout; c++)
-			column[c] = layout_id(&f, t, &b->v.layout[c]);
+			column[c] = end_id(&f, t, &b->v, c);
 		for (uint32_t r = 0; r < b->u.nlayout; r++) {
-			uint32_t id = layout_id(&f, t, &b->u.layout[r]);
+			uint32_t id = end_id(&f, t, &b->u, r);
 			struct layout *l = &t->layouts.v[id];
 
 			AP_PUSH(scratch, f.rows, ((struct row){b, column, r, l->first}));

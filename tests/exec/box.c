@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/group.h"
 #include "exec.h"
 
 int64_t ex_count(const struct ex_box *b)
@@ -178,6 +179,35 @@ struct ex_shards ex_deal_partial(struct ap_arena *a, const struct ex_tensor *who
 
 			s.of[r].v[i] = share;
 			s.of[first].v[i] = ex_sub(s.of[first].v[i], share);
+		}
+	}
+	return s;
+}
+
+struct ex_shards ex_deal_over(struct ap_arena *a, const struct ex_tensor *whole,
+	const struct ap_layout *l, const struct ap_axes *axes, int64_t ndev, uint64_t *rng)
+{
+	struct ex_shards s = ex_cut(a, whole, l, ndev);
+	uint64_t salt = ex_next(rng);
+
+	for (int64_t r = 0; r < ndev; r++) {
+		int64_t group[EX_MAX_DEV], n = ap_axes_size(axes), own = 0;
+
+		ap_axes_group(axes, r, group);
+		while (group[own] != r)
+			own++;
+		for (int64_t i = 0; i < ex_count(&s.of[r].box); i++) {
+			uint64_t rest = s.of[r].v[i];
+
+			for (int64_t k = 1; k < n; k++) {
+				uint64_t share = ex_hash(salt + (uint64_t)k, (uint64_t)i);
+
+				rest = ex_sub(rest, share);
+				if (k == own)
+					s.of[r].v[i] = share;
+			}
+			if (own == 0)
+				s.of[r].v[i] = rest;
 		}
 	}
 	return s;

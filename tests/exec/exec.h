@@ -129,6 +129,10 @@ bool ex_layout_of_map(int ndev_axes, const int64_t *dev_matrix, uint8_t rank, co
 struct ex_shards ex_deal_partial(struct ap_arena *a, const struct ex_tensor *whole,
 	const struct ap_layout *l, int64_t ndev, uint64_t *rng);
 
+/* Likewise over the ranks of a group only: groups that hold the same slice have the same split. */
+struct ex_shards ex_deal_over(struct ap_arena *a, const struct ex_tensor *whole,
+	const struct ap_layout *l, const struct ap_axes *axes, int64_t ndev, uint64_t *rng);
+
 enum ex_holds { /* how a sharded tensor must relate to the whole */
 	EX_EVERY, /* each rank has its slice */
 	EX_SUM /* the holders of a slice have parts of it that add up (gradients, mindspore) */
@@ -212,8 +216,8 @@ int64_t ex_exchange(struct ex_world *w, const struct ap_axes *axes, int dim, con
 int64_t ex_exchange_back(struct ex_world *w, const struct ap_axes *axes, int dim,
 	const int64_t *before, const int64_t *after, struct ex_shards *s);
 
-/* steps.c: a redistribution to layout b; returns the elements that a rank gets from others. Steps whose
- * numbers of elements are not those of the slices are trouble. */
+/* steps.c: a redistribution to layout b; returns the elements that a rank gets from others (not those of
+ * sums). Steps whose numbers of elements are not those of the slices are trouble. */
 int64_t ex_move(struct ex_world *w, const struct ap_reshard_step *steps, int n,
 	const struct ap_layout *b, struct ex_shards *s);
 /* The adjoint of steps that came from layout a: parts that add up become parts that add up. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "hw/group.h"
 #include "shard/reshard.h"
 #include "faults.h"
 
@@ -44,15 +45,41 @@ static struct ex_tensor draw_tensor(struct ex_world *w, int rank)
 	return x;
 }
 
-/* There, or the gradient back. */
+/* The ranks beside those that cut a layout. */
+static void others(const struct ap_layout *l, int64_t ndev, struct ap_axes *out)
+{
+	const struct ap_axes all = {1, {{1, (int32_t)ndev}}};
+	struct ap_axes own = {0};
+
+	for (int d = 0; d < l->rank; d++)
+		ap_axes_add(&own, (struct ap_axis){l->dim[d].cut > 1 ? l->dim[d].stride : 1, l->dim[d].cut});
+	ap_axes_without(&all, &own, out);
+}
+
+enum way { THERE, BACK, SUMMED };
+
+/* There, the gradient back, or its sum back. */
 static const char *run(struct ex_world *w, const struct ap_layout *a, const struct ap_layout *b,
-	const struct ex_tensor *x, bool back)
+	const struct ex_tensor *x, enum way way)
 {
 	struct ap_reshard_step step[AP_RESHARD_MAX];
 	int n = ap_reshard(a, b, x->box.whole, w->ndev, true, step);
+	bool back = way == BACK;
 	struct ex_shards s;
 	const char *why;
 
+	if (way == SUMMED) {
+		struct ap_reshard_end from, to;
+
+		ap_reshard_end_make(a, x->box.whole, w->ndev, &to);
+		ap_reshard_end_make(b, x->box.whole, w->ndev, &from);
+		others(b, w->ndev, &from.partial);
+		s = ex_deal_over(w->ctx->scratch, x, b, &from.partial, w->ndev, &w->rng);
+		n = ap_reshard_back(&from, &to, AP_RESHARD_ALLTOALL | AP_RESHARD_JOINT, step);
+		ex_move(w, step, n, a, &s);
+		why = ex_differs(w->ctx, &s, x, a, EX_EVERY);
+		return w->trouble ? w->trouble : why;
+	}
 	if (back) {
 		s = ex_deal_partial(w->ctx->scratch, x, b, w->ndev, &w->rng);
 		ex_move_back(w, step, n, a, &s);
@@ -76,10 +103,10 @@ void ex_fault_move(struct ap_ctx *ctx, const struct ex_fault *f, uint64_t seed,
 		uint64_t rng = w.rng;
 		const char *why;
 
-		ex_fault_note(t, run(&w, &a, &b, &x, i / 4 % 2), false, false);
+		ex_fault_note(t, run(&w, &a, &b, &x, (enum way)(i / 4 % 3)), false, false);
 		w.rng = rng;
 		w.fault = f;
-		why = run(&w, &a, &b, &x, i / 4 % 2);
+		why = run(&w, &a, &b, &x, (enum way)(i / 4 % 3));
 		ex_fault_note(t, why, true, w.faulted);
 		ap_arena_release(ctx->scratch, mark);
 	}

@@ -99,6 +99,27 @@ STEPS(first_two_swapped)
 	return true;
 }
 
+/* What was to be added up is not. */
+STEPS(part_of_no_sum)
+{
+	struct ap_reshard_step *r = first_of(s, *n, AP_MOVE_REDUCESCATTER);
+
+	(void)w;
+	if (r)
+		r->move = AP_MOVE_SLICE;
+	return r;
+}
+
+STEPS(sum_forgotten)
+{
+	struct ap_reshard_step *r = first_of(s, *n, AP_MOVE_ALLREDUCE);
+
+	(void)w;
+	if (r)
+		memmove(r, r + 1, (size_t)(s + --*n - r) * sizeof *s);
+	return r;
+}
+
 /* An axis of as many ranks beside it. */
 STEPS(over_another_axis)
 {
@@ -150,6 +171,10 @@ const struct ex_fault ex_faults_move[] = {
 	{"move-gathered-instead", "an AllGather where an AlltoAll is due", "redistribution",
 		.steps = gathered_instead},
 	{"move-order", "two steps in the other order", "redistribution", .steps = first_two_swapped},
+	{"move-part-of-no-sum", "a ReduceScatter keeps a part of what was not added up", "redistribution",
+		.steps = part_of_no_sum},
+	{"move-sum-forgotten", "an AllReduce of a gradient is missing", "redistribution",
+		.steps = sum_forgotten},
 	{"move-over-another-axis", "a step over other ranks, as many", "redistribution",
 		.steps = over_another_axis},
 	{"move-group-order", "two ranks of a group stand in the wrong order", "redistribution",

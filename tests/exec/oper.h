@@ -98,7 +98,8 @@ bool ex_case_deal(struct ex_world *w, struct ex_case *c);
 void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c);
 
 /* An ex_oper from counts: layouts by dev_matrix and tensor_map as they are written, which must agree
- * with ap_layout_make(); collectives by ap_comms_derive(). */
+ * with ap_layout_make(); collectives by ap_comms_derive(), and for each activation the sum of its gradient
+ * over ap_gradient_partial(), which in a plan is on the way to who made it. */
 struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, const int32_t *count,
 	struct ap_placement *p);
 

@@ -148,7 +148,7 @@ static bool is_read_in_place(const struct ex_pipe_run *p, ap_id tensor)
 		ap_id node = t->use[u].node;
 		uint32_t i = t->use[u].operand;
 		const struct ap_task_operand *in = &p->task[node].in[i];
-		const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, i);
+		const struct ex_program_move *m = ex_program_copy_to(&p->l->program, node, i);
 
 		if (!in->kept || in->cast || (m && !in->again && is_held(p, m)))
 			continue;
@@ -162,7 +162,7 @@ static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, co
 	const struct ex_run *run)
 {
 	const struct ap_task_operand *in = &p->task[node].in[i];
-	const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
+	const struct ex_program_move *m = ex_program_copy_to(&p->l->program, node, (uint32_t)i);
 	struct ex_held *h = &p->held[b][node];
 
 	if (in->cast && in->kept)
@@ -262,7 +262,7 @@ struct ex_shards ex_recall(struct ex_pipe_run *p, int64_t b, ap_id node, int i)
 {
 	const struct ap_task_operand *in = &p->task[node].in[i];
 	ap_id tensor = p->g->node[node].in[i];
-	const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
+	const struct ex_program_move *m = ex_program_copy_to(&p->l->program, node, (uint32_t)i);
 	struct ex_held *h = &p->held[b][node];
 
 	if (in->cast && in->kept && h->in[i].of)

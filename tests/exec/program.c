@@ -117,6 +117,14 @@ const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_
 	return NULL;
 }
 
+const struct ex_program_move *ex_program_copy_to(const struct ex_program *p, ap_id node,
+	uint32_t operand)
+{
+	const struct ex_program_move *m = ex_program_move_to(p, node, operand);
+
+	return m && m->nstep > 0 ? m : NULL;
+}
+
 static bool same_comm(const struct ap_comm *a, const struct ap_comm *b)
 {
 	return a->phase == b->phase && a->kind == b->kind && ap_axes_equal(&a->axes, &b->axes) &&

@@ -66,6 +66,10 @@ const struct ex_program_param *ex_program_param_of(const struct ex_program *p, a
 const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_id node,
 	uint32_t operand);
 
+/* The same where values go through it, not only the gradient. */
+const struct ex_program_move *ex_program_copy_to(const struct ex_program *p, ap_id node,
+	uint32_t operand);
+
 /* NULL, or what differs between two programs that should say the same. */
 const char *ex_program_differs(struct ap_ctx *ctx, const struct ex_program *a,
 	const struct ex_program *b);

@@ -231,7 +231,7 @@ static void read_operator(struct ex_reader *r, const struct ap_jv *obj, struct e
 
 static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv *obj, int bytes)
 {
-	static const char *const kinds[] = {"Slice", "AllGather", "AlltoAll", NULL};
+	static const char *const kinds[] = {"Slice", "AllGather", "AlltoAll", "ReduceScatter", "AllReduce", NULL};
 	struct ap_reshard_step s = {.move = (enum ap_move)ex_read_word(r, obj, "kind", kinds),
 		.dim = (uint8_t)ex_read_int(r, obj, "dim"),
 		.outer = (int32_t)ex_read_int(r, obj, "outer"),

@@ -296,6 +296,14 @@ struct ex_oper ex_oper_of_counts(struct ex_world *w, const struct ex_case *c, co
 	lay_out(w, p, "operand", c->bound.in, o.nin, in);
 	lay_out(w, p, "result", c->bound.out, o.nout, out);
 	ap_comms_derive(&c->task, p, &c->step, take, comms);
+	for (int i = 0; i < o.nin; i++) {
+		struct ap_comm sum = {.phase = AP_PHASE_BACKWARD, .kind = AP_COLL_ALLREDUCE, .operand = i,
+			.result = -1, .bytes = ap_stored_bytes(&c->task, i, p, &c->step)};
+
+		ap_gradient_partial(&c->task, i, p, &c->step, &sum.axes);
+		if (sum.axes.n > 0)
+			take(comms, &sum);
+	}
 	o.in = in;
 	o.out = out;
 	o.comm = comms->v;

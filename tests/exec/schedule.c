@@ -164,7 +164,7 @@ static void check_forward(struct schedule *s, ap_id node)
 		double ready = t->kind == AP_TENSOR_ACT ? comms_end(s, t->producer, AP_PHASE_FORWARD,
 			-1, s->forward[t->producer].end) : 0;
 
-		if (move) {
+		if (move && ex_program_move_to(s->p, node, (uint32_t)i)->nstep > 0) {
 			must(s, move->n == 1, "a redistribution is not scheduled once", node);
 			must(s, move->start >= ready, "a redistribution before its tensor", node);
 			ready = move->end;
@@ -280,7 +280,7 @@ static void check_moves(struct schedule *s)
 		bool back = s->p->task[m->node].in[m->operand].grad &&
 			g->tensor[g->node[m->node].in[m->operand]].kind == AP_TENSOR_ACT;
 
-		must(s, s->move[i].n == 1 && s->move_back[i].n == back,
+		must(s, s->move[i].n == (m->nstep > 0) && s->move_back[i].n == back,
 			"a redistribution is not scheduled there, and back, once", m->node);
 	}
 }

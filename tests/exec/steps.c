@@ -14,7 +14,7 @@ struct view { /* a slice as [before][parts][after] */
 struct step { /* of all ranks, as it is carried out */
 	struct ex_world *w;
 	const struct ap_reshard_step *s;
-	bool cuts, joins;
+	bool cuts, joins, sums;
 	struct ex_box before, after; /* extents before and after, of any rank */
 	struct view from, to; /* of the slices before and after */
 };
@@ -42,8 +42,10 @@ static bool prepare(struct ex_world *w, const struct ap_reshard_step *s, const s
 	int join = s->move == AP_MOVE_GATHER ? s->dim : s->concat;
 	int32_t join_outer = s->move == AP_MOVE_GATHER ? s->outer : s->concat_outer;
 
-	*out = (struct step){.w = w, .s = s, .cuts = s->move != AP_MOVE_GATHER,
-		.joins = s->move != AP_MOVE_SLICE, .before = *b, .after = *b};
+	*out = (struct step){.w = w, .s = s, .cuts = s->move != AP_MOVE_GATHER && s->move != AP_MOVE_ALLREDUCE,
+		.joins = s->move == AP_MOVE_GATHER || s->move == AP_MOVE_ALLTOALL,
+		.sums = s->move == AP_MOVE_REDUCESCATTER || s->move == AP_MOVE_ALLREDUCE,
+		.before = *b, .after = *b};
 	if (out->cuts && !look(w, b, s->dim, s->outer, s->axis.size, &out->from))
 		return false;
 	if (out->cuts)
@@ -99,7 +101,16 @@ static struct ex_shards slices(struct ex_world *w, const struct ex_box *b, const
 	return out;
 }
 
-/* Elements that each rank gets from others. */
+/* Adds what a rank sends of its sum to part `own`, or to all. */
+static void add_up(const struct step *t, int64_t own, const struct ex_tensor *sent, struct ex_tensor *sum)
+{
+	const uint64_t *piece = t->cuts ? take(t, &t->from, own, sent) : sent->v;
+
+	for (int64_t i = 0; i < ex_count(&t->after); i++)
+		sum->v[i] = ex_add(sum->v[i], piece[i]);
+}
+
+/* Elements that each rank gets from others, to put them together. */
 static int64_t run(const struct step *t, struct ex_shards *s)
 {
 	struct ex_shards out = slices(t->w, &t->after, s);
@@ -108,8 +119,10 @@ static int64_t run(const struct step *t, struct ex_shards *s)
 	for (int64_t r = 0; r < s->ndev; r++) {
 		int64_t group[EX_MAX_DEV], own, n = group_of(t, r, group, &own);
 
-		if (!t->joins)
+		if (!t->joins && !t->sums)
 			out.of[r].v = take(t, &t->from, own, &s->of[r]);
+		for (int64_t i = 0; t->sums && i < n; i++)
+			add_up(t, own, &s->of[group[i]], &out.of[r]);
 		got = 0;
 		for (int64_t i = 0; t->joins && i < n; i++) {
 			const struct ex_tensor *sent = &s->of[group[i]];
@@ -119,7 +132,7 @@ static int64_t run(const struct step *t, struct ex_shards *s)
 			got += i == own ? 0 : t->to.before * t->to.after;
 		}
 	}
-	t->w->ncollective += t->joins;
+	t->w->ncollective += t->joins || t->sums;
 	*s = out;
 	return got;
 }
@@ -155,7 +168,8 @@ static int take_apart(struct ex_world *w, const struct ap_reshard_step *s, struc
 	out[0] = *s;
 	if (parts == 1)
 		return 1;
-	if (parts < 1 || s->axis.size % parts || s->move == AP_MOVE_ALLTOALL || s->inner == s->dim) {
+	if (parts < 1 || s->axis.size % parts || s->move == AP_MOVE_ALLTOALL ||
+		s->move == AP_MOVE_ALLREDUCE || s->inner == s->dim) {
 		ex_trouble(w, "a step of dimensions %d and %d over %" PRId32 " devices, %" PRId32
 			" of them inside", s->dim, s->inner, s->axis.size, parts);
 		return 1;
@@ -167,7 +181,7 @@ static int take_apart(struct ex_world *w, const struct ap_reshard_step *s, struc
 	out[0].axis.size = parts;
 	out[1].axis = (struct ap_axis){s->axis.stride * parts, s->axis.size / parts};
 	out[0].after = out[1].before = s->move == AP_MOVE_GATHER ? s->before * parts : s->before / parts;
-	w->ncollective -= s->move == AP_MOVE_GATHER;
+	w->ncollective -= s->move != AP_MOVE_SLICE;
 	return 2;
 }
 
@@ -233,7 +247,7 @@ void ex_move_back(struct ex_world *w, const struct ap_reshard_step *steps, int n
 	n = all_steps(w, steps, n, own);
 	b = ex_box_slice(&whole, a, 0);
 	for (int i = 0; i < n && sound; i++) {
-		sound = prepare(w, &own[i], &b, &step[i]);
+		sound = prepare(w, &own[i], &b, &step[i]) && !step[i].sums;
 		b = step[i].after;
 	}
 	if (sound && ex_count(&b) != ex_count(&g->of[0].box)) {

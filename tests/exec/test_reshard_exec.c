@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "cost/move.h"
+#include "hw/group.h"
 #include "shard/reshard.h"
 #include "exec.h"
 #include "fixture.h"
@@ -188,7 +189,7 @@ static void charged_bytes(const struct pair *p, int64_t got)
 	struct ap_move_cost cost;
 
 	memcpy(flow.size, p->shape.dim, sizeof flow.size);
-	ap_move_cost_make(p->pricer, &flow, &p->a, &p->b, &cost);
+	ap_move_cost_make(p->pricer, &flow, &p->a, &p->b, NULL, &cost);
 	if (cost.bytes != got * ap_dtype_bytes(p->shape.dtype))
 		give_up(p, "charged", "other bytes than are sent");
 }
@@ -231,6 +232,57 @@ static void adjoint(const struct pair *p)
 	must_be(p, "gradient in parts", &parts, &p->g, &p->a, EX_SUM);
 }
 
+/* Some of the ranks from stride lo to hi, which nothing cuts. */
+static void draw_partial_of(struct ex_world *w, int32_t lo, int32_t hi, struct ap_axes *out)
+{
+	int32_t n = hi / lo, skipped = 1 + (int32_t)ex_below(&w->rng, (uint32_t)n), size;
+
+	if (n % skipped)
+		skipped = 1;
+	n /= skipped;
+	size = 1 + (int32_t)ex_below(&w->rng, (uint32_t)n);
+	ap_axes_add(out, (struct ap_axis){lo * skipped, n % size ? n : size});
+}
+
+/* Axes beside those that cut a layout. */
+static void draw_partial(struct ex_world *w, const struct ap_layout *l, struct ap_axes *out)
+{
+	int32_t at = 1;
+
+	*out = (struct ap_axes){0};
+	while (at < w->ndev) {
+		const struct ap_cut_dim *next = NULL;
+
+		for (int d = 0; d < l->rank; d++)
+			if (l->dim[d].cut > 1 && l->dim[d].stride >= at &&
+				(!next || l->dim[d].stride < next->stride))
+				next = &l->dim[d];
+		if (ex_below(&w->rng, 4))
+			draw_partial_of(w, at, next ? next->stride : (int32_t)w->ndev, out);
+		at = next ? next->stride * next->cut : (int32_t)w->ndev;
+	}
+}
+
+/* A gradient that is partial over some ranks comes back as the sum, and what is charged is what runs. */
+static void partial_gradient(const struct pair *p)
+{
+	struct ap_reshard_step back[AP_RESHARD_MAX];
+	struct ap_reshard_end from, to;
+	struct ex_shards s;
+	int n;
+
+	ap_reshard_end_make(&p->b, p->shape.dim, p->w->ndev, &from);
+	ap_reshard_end_make(&p->a, p->shape.dim, p->w->ndev, &to);
+	draw_partial(p->w, &p->b, &from.partial);
+	s = ex_deal_over(p->w->ctx->scratch, &p->g, &p->b, &from.partial, p->w->ndev, &p->w->rng);
+	n = ap_reshard_back(&from, &to, ap_reshard_ways(ap_pricer_step(p->pricer)), back);
+	for (int i = 0; i < n; i++)
+		if (back[i].move == AP_MOVE_REDUCESCATTER)
+			p->w->bytes++; /* to see that some were */
+	ex_move(p->w, back, n, &p->a, &s);
+	must_be(p, "gradient that is partial", &s, &p->g, &p->a, EX_EVERY);
+}
+
 static void try_pair(struct pair *p)
 {
 	struct ap_arena *scratch = p->w->ctx->scratch;
@@ -250,6 +302,7 @@ static void try_pair(struct pair *p)
 		back);
 	ex_move(p->w, back, n, &p->a, &s);
 	must_be(p, "gradient that is whole", &s, &p->g, &p->a, EX_EVERY);
+	partial_gradient(p);
 	ap_arena_release(scratch, mark);
 }
 
@@ -288,6 +341,7 @@ START_LOOP_TEST(redistributions_arrive_and_come_back, 4 * AP_COUNT(meshes))
 	printf("%" PRId64 " ranks: %" PRIu64 " redistributions, %" PRIu64 " collectives\n", w.ndev,
 		tried, w.ncollective);
 	ck_assert_uint_gt(w.ncollective, tried / 2);
+	ck_assert_uint_gt(w.bytes, tried / 100);
 	fixture_close(&f);
 }
 END_TEST

@@ -20,20 +20,26 @@
 
 static const char *const phases[] = {"forward", "backward", "gradient", "optimizer", "recompute"};
 
-static void write_comm(void *user, const struct ap_comm *c)
+static void write_group(struct ap_str *s, const struct ap_axes *axes)
 {
-	int64_t ranks[64], size = ap_axes_size(&c->axes);
-	struct ap_str *s = user;
+	int64_t ranks[64], size = ap_axes_size(axes);
 
-	ap_axes_group(&c->axes, 0, ranks);
-	ap_str_addf(s, "%s%s %s %lld {", s->len ? "; " : "", phases[c->phase],
-		ap_coll_name(c->kind), (long long)c->bytes);
+	ap_axes_group(axes, 0, ranks);
 	for (int64_t r = 0; r < size; r++)
-		ap_str_addf(s, "%s%lld", r ? "," : "", (long long)ranks[r]);
+		ap_str_addf(s, "%s%lld", r ? "," : " {", (long long)ranks[r]);
 	ap_str_addc(s, '}');
 }
 
-/* "forward AllReduce 512 {0,1,2,3}; ..." */
+static void write_comm(void *user, const struct ap_comm *c)
+{
+	struct ap_str *s = user;
+
+	ap_str_addf(s, "%s%s %s %lld", s->len ? "; " : "", phases[c->phase], ap_coll_name(c->kind),
+		(long long)c->bytes);
+	write_group(s, &c->axes);
+}
+
+/* "partial 0 {0,1,2,3}; forward AllReduce 512 {0,1,2,3}; ...": first operands whose gradient is partial. */
 static const char *derived(struct fixture *f, const char *name, const char *cut)
 {
 	ap_id node = fixture_node(f, name);
@@ -46,6 +52,15 @@ static const char *derived(struct fixture *f, const char *name, const char *cut)
 	fixture_counts(f, node, cut, count);
 	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
 	ap_str_init(&s, f->ctx.arena);
+	for (int i = 0; i < tasks[node].bound->nin; i++) {
+		struct ap_axes partial;
+
+		ap_gradient_partial(&tasks[node], i, &p, &f->step, &partial);
+		if (partial.n == 0)
+			continue;
+		ap_str_addf(&s, "%spartial %d", s.len ? "; " : "", i);
+		write_group(&s, &partial);
+	}
 	ap_comms_derive(&tasks[node], &p, &f->step, write_comm, &s);
 	return s.s;
 }
@@ -68,7 +83,7 @@ static void expect(const char *graph, const char *node, const char *cut, bool sh
 
 START_TEST(column_then_row)
 {
-	expect(FIXTURE_PAIR, "up", "n=4", false, "", "backward AllReduce 512 {0,1,2,3}");
+	expect(FIXTURE_PAIR, "up", "n=4", false, "", "partial 0 {0,1,2,3}");
 	expect(FIXTURE_PAIR, "down", "k=4", false,
 		"forward AllReduce 512 {0,1,2,3}; backward AllReduce 512 {0,1,2,3}",
 		"forward AllReduce 512 {0,1,2,3}");
@@ -154,7 +169,7 @@ START_TEST(data_parallel)
 	expect(FIXTURE_PAIR, "up", "m=2", false, "gradient AllReduce 1024 {0,1,2,3}",
 		"gradient AllReduce 1024 {0,2}");
 	expect(FIXTURE_PAIR, "up", "m=2 n=2", false, "gradient AllReduce 512 {0,2}",
-		"backward AllReduce 256 {0,1}; gradient AllReduce 512 {0,2}");
+		"partial 0 {0,1}; gradient AllReduce 512 {0,2}");
 }
 END_TEST
 
@@ -166,7 +181,7 @@ START_TEST(optimizer_sharding)
 	/* 32 bytes are below the threshold. */
 	expect(FIXTURE_PAIR, "add", "A=4", true, "gradient AllReduce 32 {0,1,2,3}",
 		"gradient AllReduce 32 {0,1,2,3}");
-	expect(FIXTURE_PAIR, "up", "n=4", true, "", "backward AllReduce 512 {0,1,2,3}");
+	expect(FIXTURE_PAIR, "up", "n=4", true, "", "partial 0 {0,1,2,3}");
 }
 END_TEST
 
@@ -305,7 +320,7 @@ START_TEST(three_consumers)
 
 	for (int i = 0; i < 3; i++)
 		expect(THREE, names[i], "m=2 n=2", false, "gradient AllReduce 128 {0,2}",
-			"backward AllReduce 256 {0,1}; gradient AllReduce 128 {0,2}");
+			"partial 0 {0,1}; gradient AllReduce 128 {0,2}");
 }
 END_TEST
 
@@ -369,7 +384,7 @@ START_TEST(attention)
 {
 	expect(FLASH, "fa", "n=4", false, "", "");
 	expect(FLASH, "fa", "s=4", false, "",
-		"backward AllReduce 1024 {0,1,2,3}; backward AllReduce 1024 {0,1,2,3}");
+		"partial 1 {0,1,2,3}; partial 2 {0,1,2,3}");
 }
 END_TEST
 

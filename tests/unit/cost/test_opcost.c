@@ -145,7 +145,7 @@ static void move(struct fixture *f, bool grad, enum ap_executor executor, int32_
 	struct ap_layout b = {.rank = 2, .dim = {{b0, b0 > 1}, {b1, b1 > 1}}};
 
 	f->step.executor = executor;
-	ap_move_cost_make(ap_pricer_create(f->ctx.arena, f->machine, &f->step), &flow, &a, &b, c);
+	ap_move_cost_make(ap_pricer_create(f->ctx.arena, f->machine, &f->step), &flow, &a, &b, NULL, c);
 }
 
 START_TEST(redistribution)

@@ -243,9 +243,17 @@ static struct traffic traffic_of(const struct layer *l, const char *first, const
 		if (move->to < from || move->to > to || move->from == AP_NONE ||
 			move->cost.forward_s + move->cost.backward_s == 0)
 			continue;
-		t.moves++;
+		t.moves += move->nstep > 0;
 		for (int k = 0; k < move->nstep; k++)
 			t.gathers += move->step[k].move == AP_MOVE_GATHER;
+		for (int k = 0; k < move->nback; k++) {
+			bool all = move->back[k].move == AP_MOVE_ALLREDUCE;
+			bool part = move->back[k].move == AP_MOVE_REDUCESCATTER;
+
+			t.allreduce[1] += all;
+			t.reducescatter[1] += part;
+			t.bytes[1] += all || part ? 4 * move->back[k].before : 0;
+		}
 	}
 	return t;
 }

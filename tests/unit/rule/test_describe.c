@@ -28,7 +28,7 @@ static const struct {
 	{"MatMul", "\n  dev_matrix   in the order mkn, the repetition last\n"},
 	{"MatMul", "\n  forward      AllReduce (sum) of result 0 over k\n"
 		"  backward     mindspore: AllReduce (sum) of the results' gradients over the same\n"
-		"               generic: AllReduce (sum) of the gradient of operand 0 over n; "
+		"               generic: sum, on its way back, of the gradient of operand 0 over n; "
 		"operand 1 over m\n"},
 	{"MatMul", "\n  saved        operand 0, operand 1\n"},
 	{"Add", "\n  aliases      TensorAdd\n"},

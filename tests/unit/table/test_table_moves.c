@@ -45,6 +45,10 @@ static double step_s(struct fixture *f, const struct ap_reshard_step *s, double 
 		return copy_s(chip, adjoint ? (before + after) / 2 : after);
 	if (s->move == AP_MOVE_ALLTOALL)
 		return coll_s(f, AP_COLL_ALLTOALL, s->axis, before) + copy_s(chip, before);
+	if (s->move == AP_MOVE_REDUCESCATTER || s->move == AP_MOVE_ALLREDUCE)
+		return coll_s(f, s->move == AP_MOVE_ALLREDUCE ? AP_COLL_ALLREDUCE : AP_COLL_REDUCESCATTER,
+			       s->axis, f->step.force_fp32 && bytes == 2 ? 2 * before : before) +
+			(s->first || s->move == AP_MOVE_ALLREDUCE ? 0 : 2 * copy_s(chip, before));
 	return coll_s(f, adjoint ? AP_COLL_REDUCESCATTER : AP_COLL_ALLGATHER, s->axis,
 		       adjoint && f->step.force_fp32 && bytes == 2 ? 2 * after : after) +
 		(s->first ? 0 : 2 * copy_s(chip, after));
@@ -52,13 +56,18 @@ static double step_s(struct fixture *f, const struct ap_reshard_step *s, double 
 
 /* The same, step by step, nothing remembered. */
 static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
-	const struct ap_layout *a, const struct ap_layout *b)
+	const struct ap_layout *a, const struct ap_layout *b, const struct ap_axes *partial)
 {
 	struct ap_reshard_step there[AP_RESHARD_MAX], back[AP_RESHARD_MAX];
-	int n = ap_reshard(a, b, flow->size, f->machine->ndev, ap_reshard_ways(&f->step), there);
-	int m = ap_reshard(b, a, flow->size, f->machine->ndev, ap_reshard_ways(&f->step), back);
+	int n = ap_reshard(a, b, flow->size, f->machine->ndev, ap_reshard_ways(&f->step), there), m;
 	int bytes = ap_dtype_bytes(flow->dtype);
+	struct ap_reshard_end ends[2];
 	struct ap_move_cost c = {0};
+
+	ap_reshard_end_make(b, flow->size, f->machine->ndev, &ends[0]);
+	ap_reshard_end_make(a, flow->size, f->machine->ndev, &ends[1]);
+	ends[0].partial = *partial;
+	m = ap_reshard_back(&ends[0], &ends[1], ap_reshard_ways(&f->step), back);
 
 	for (int i = 0; i < n; i++) {
 		const struct ap_reshard_step *s = &there[i];
@@ -83,6 +92,19 @@ static struct ap_move_cost plain(struct fixture *f, const struct ap_flow *flow,
 		c.kept_bytes = 0;
 	}
 	return c;
+}
+
+/* The ranks that a layout leaves uncut. */
+static struct ap_axes beside(const struct ap_layout *l, int64_t ndev)
+{
+	const struct ap_axes all = {1, {{1, (int32_t)ndev}}};
+	struct ap_axes own = {0}, left;
+
+	for (int d = 0; d < l->rank; d++)
+		if (l->dim[d].cut > 1)
+			ap_axes_add(&own, (struct ap_axis){l->dim[d].stride, l->dim[d].cut});
+	ap_axes_without(&all, &own, &left);
+	return left;
 }
 
 static void check_same(const struct ap_move_cost *got, const struct ap_move_cost *want)
@@ -127,15 +149,19 @@ START_LOOP_TEST(moves_cost_what_their_steps_cost, 2 * AP_COUNT(machines))
 		struct ap_layout b = layouts_random(flow.rank, m->ndev, &seed);
 		struct ap_reshard_end from, to;
 		struct ap_move_cost got, want;
+		struct ap_axes partial = {0};
 
+		if (f.step.executor == AP_EXECUTOR_GENERIC && random_next(&seed) % 2)
+			partial = beside(&b, m->ndev);
 		layouts_sizes(&a, &b, (int)(random_next(&seed) % 16), flow.size);
 		if (random_next(&seed) % 8 == 0)
 			flow.size[flow.rank - 1]++; /* parts are not all equal */
-		want = plain(&f, &flow, &a, &b);
-		ap_move_cost_make(pricer, &flow, &a, &b, &got);
+		want = plain(&f, &flow, &a, &b, &partial);
+		ap_move_cost_make(pricer, &flow, &a, &b, &partial, &got);
 		check_same(&got, &want);
 		ap_reshard_end_make(&a, flow.size, m->ndev, &from);
 		ap_reshard_end_make(&b, flow.size, m->ndev, &to);
+		to.partial = partial;
 		ap_move_cost_between(pricer, &flow, &from, &to, &got);
 		check_same(&got, &want);
 	}
@@ -157,8 +183,8 @@ START_TEST(sizes_are_told_apart)
 		struct ap_move_cost got, want;
 
 		flow.size[0] = 8 * parts;
-		want = plain(&f, &flow, &a, &b);
-		ap_move_cost_make(pricer, &flow, &a, &b, &got);
+		want = plain(&f, &flow, &a, &b, &(struct ap_axes){0});
+		ap_move_cost_make(pricer, &flow, &a, &b, NULL, &got);
 		check_same(&got, &want);
 	}
 	fixture_close(&f);
@@ -185,7 +211,7 @@ struct checking {
 	struct fixture *f;
 	const struct ap_table *t;
 	uint32_t edge;
-	size_t kept;
+	size_t kept, summed;
 };
 
 static void layout_of(const struct checking *k, ap_id node, bool result, uint32_t slot, uint32_t c,
@@ -199,6 +225,20 @@ static void layout_of(const struct checking *k, ap_id node, bool result, uint32_
 	REQUIRE(ap_layout_make(&p, result ? &b->out[slot] : &b->in[slot], out));
 }
 
+/* What cuts the reader, and not its operand. */
+static struct ap_axes partial_of(const struct checking *k, const struct ap_joint *j, uint32_t c)
+{
+	const struct ap_bound *b = &k->f->graph->node[j->v].bound;
+	struct ap_axes out = {0};
+	struct ap_placement p;
+
+	ap_placement_make(b, ap_table_counts(k->t, j->v, c), k->f->machine->ndev, &p);
+	for (int f = 0; f < b->nfactor && j->flow.grad; f++)
+		if (p.count[f] > 1 && !(b->in[j->slot_v].factors >> f & 1))
+			ap_axes_add(&out, (struct ap_axis){p.stride[f], p.count[f]});
+	return out;
+}
+
 static void check_edge(void *user, const struct ap_joint *j)
 {
 	struct checking *k = user;
@@ -207,13 +247,16 @@ static void check_edge(void *user, const struct ap_joint *j)
 	REQUIRE(j->type == AP_BOND_FLOW);
 	for (uint32_t r = 0; r < m->rows; r++)
 		for (uint32_t c = 0; c < m->cols; c++) {
+			bool generic = k->f->step.executor == AP_EXECUTOR_GENERIC;
+			struct ap_axes partial = generic ? partial_of(k, j, c) : (struct ap_axes){0};
 			struct ap_layout a, b;
 			struct ap_move_cost want;
 			size_t at = (size_t)r * m->cols + c;
 
 			layout_of(k, j->u, true, j->slot_u, r, &a);
 			layout_of(k, j->v, false, j->slot_v, c, &b);
-			want = plain(k->f, &j->flow, &a, &b);
+			want = plain(k->f, &j->flow, &a, &b, &partial);
+			k->summed += partial.n > 0;
 			REQUIRE(m->cost[at] == ap_quantise_s(want.forward_s + want.backward_s, AP_QUANTUM_S));
 			if (j->flow.shown)
 				want.kept_bytes = 0;
@@ -225,20 +268,22 @@ static void check_edge(void *user, const struct ap_joint *j)
 		}
 }
 
-START_LOOP_TEST(the_table_has_these_prices, 2)
+START_LOOP_TEST(the_table_has_these_prices, 4)
 {
 	const struct ap_table_params params = {0};
 	struct checking k = {0};
 	struct fixture f;
 
-	fixture_open(&f, _i ? 12 : 8, 4, "a100-80");
+	fixture_open(&f, _i % 2 ? 12 : 8, 4, "a100-80");
 	f.ctx.jobs = 2;
+	f.step.executor = _i / 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	fixture_graph(&f, GRAPH);
 	k.f = &f;
 	ck_assert_int_eq(ap_table_make(&f.ctx, f.graph, f.machine, &f.step, &params, &k.t), AP_OK);
 	ap_joints_each(&f.ctx, f.graph, k.t->task, &f.step, check_edge, &k);
 	ck_assert_uint_eq(k.edge, k.t->problem->nedge);
 	ck_assert_uint_gt(k.kept, 100);
+	ck_assert_int_eq(k.summed > 100, _i / 2);
 	fixture_close(&f);
 }
 END_TEST
