@@ -59,6 +59,53 @@ static const char *number_text(const struct reader *r, const struct ap_jv *v, en
 	return ap_arena_printf(r->ctx->arena, "%" PRId64, i);
 }
 
+/* Adds "13,5", of numbers. False: v is no list of numbers. */
+static bool add_row(const struct reader *r, const struct ap_jv *v, struct ap_str *out)
+{
+	bool any = false;
+	int64_t n;
+
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e), any = true) {
+		if (ap_jv_type(e) != AP_JNUMBER || !ap_jv_int(r->doc, e, &n) || n < 0)
+			return false;
+		ap_str_addf(out, "%s%" PRId64, any ? "," : "", n);
+	}
+	return any;
+}
+
+/* {"full": [[2, 1], [1, 0]], "mlp": true, "uniform": 4} as "full:2,1/1,0,mlp,uniform:4"; a word that is
+ * false is left out. NULL: other values are in it. */
+static const char *counts_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
+		bool rows = ap_jv_type(m) == AP_JARRAY && ap_jv_type(ap_jv_first(m)) == AP_JARRAY;
+		int64_t n;
+
+		if (ap_jv_type(m) == AP_JBOOL && !ap_jv_bool(m))
+			continue;
+		ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_key(m));
+		if (ap_jv_type(m) == AP_JBOOL)
+			continue;
+		ap_str_addc(&s, ':');
+		if (ap_jv_type(m) == AP_JNUMBER && ap_jv_int(r->doc, m, &n) && n >= 0) {
+			ap_str_addf(&s, "%" PRId64, n);
+			continue;
+		}
+		if (ap_jv_type(m) != AP_JARRAY || (!rows && !add_row(r, m, &s)))
+			return NULL;
+		for (const struct ap_jv *e = rows ? ap_jv_first(m) : NULL; e; e = ap_jv_next(e)) {
+			if (e != ap_jv_first(m))
+				ap_str_addc(&s, '/');
+			if (ap_jv_type(e) != AP_JARRAY || !add_row(r, e, &s))
+				return NULL;
+		}
+	}
+	return s.len ? s.s : "none";
+}
+
 /* A member's value as an option's text; NULL if its type is wrong. */
 static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
 {
@@ -70,7 +117,7 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 	case AP_JSTRING:
 		return type >= AP_SET_SIZE ? ap_jv_str(v) : NULL;
 	case AP_JARRAY:
-		if (type == AP_SET_TEXTS) {
+		if (type == AP_SET_TEXTS || type == AP_SET_COUNTS) {
 			struct ap_str s;
 
 			/* An array of strings becomes text with commas; NULL for any other
@@ -85,7 +132,8 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 		}
 		return type == AP_SET_INTS || type == AP_SET_LISTS ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
-		return type == AP_SET_DICT ? json_text(r, v) : NULL;
+		return type == AP_SET_COUNTS ? counts_text(r, v)
+			: type == AP_SET_DICT ? json_text(r, v) : NULL;
 	case AP_JNULL:
 		break;
 	}

@@ -343,17 +343,17 @@ static bool level3(const struct ap_inputs *in, struct ap_settings *o)
 
 static bool selective(const struct ap_inputs *in, struct ap_settings *o)
 {
-	if (!in->step.training || o->recompute != AP_RECOMPUTE_NONE)
+	if (!in->step.training || strcmp(o->recompute, "none") != 0)
 		return false;
-	o->recompute = AP_RECOMPUTE_SELECTIVE;
+	o->recompute = "selective";
 	return true;
 }
 
 static bool full(const struct ap_inputs *in, struct ap_settings *o)
 {
-	if (!in->step.training || o->recompute == AP_RECOMPUTE_FULL)
+	if (!in->step.training || strcmp(o->recompute, "full") == 0)
 		return false;
-	o->recompute = AP_RECOMPUTE_FULL;
+	o->recompute = "full";
 	return true;
 }
 

@@ -24,6 +24,7 @@
 #include "route/semi_auto.h"
 #include "shard/arrival.h"
 #include "shard/imposed.h"
+#include "shard/recompute_parse.h"
 
 #define TABLES 4 /* held at once by a search, usually, beside graph and plan */
 
@@ -264,7 +265,6 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->force_fp32 = o->force_fp32_communication;
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;
-	step->recompute = (enum ap_recompute)o->recompute;
 	step->recompute_keeps_comm = !o->mp_comm_recompute;
 	step->recompute_regathers = o->parallel_optimizer_comm_recompute;
 	step->recompute_slices = o->recompute_slice_activation;
@@ -360,6 +360,7 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 
 	*step = (struct ap_step)AP_STEP_DEFAULT;
 	assign(ctx->arena, set, step);
+	AP_TRY(ap_recompute_parse(ctx, ap_setting_said(ctx, set, AP_SET_recompute), set->recompute, step));
 	if (step->training)
 		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
 	AP_TRY(check_micro_batches(ctx, set, g));
@@ -467,6 +468,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
 	AP_TRY(make_pipeline(ctx, &o, src, out));
+	AP_TRY(ap_recompute_check(ctx, out->graph, &out->step, ap_setting_said(ctx, set, AP_SET_recompute)));
 	out->step.quantum_s = ap_cost_quantum_s(ctx, out->graph, out->machine, &out->step);
 	out->request = (struct ap_request){
 		.graph = out->graph,

@@ -38,8 +38,6 @@ WORDS(communi, "all_group_parallel", "same_server_group_parallel", "no_group_par
 WORDS(context_mode, "graph", "!pynative: nothing runs in parallel in it")
 WORDS(device_target, "Ascend", "GPU", "CPU")
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
-WORDS(recompute, [AP_RECOMPUTE_NONE] = "none", [AP_RECOMPUTE_SELECTIVE] = "selective",
-	[AP_RECOMPUTE_FULL] = "full")
 
 /* The names of a table's rows. */
 #define NAMES(of, row_at) \
@@ -248,6 +246,8 @@ const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_r
 		return "a text, or several with commas between them";
 	case AP_SET_LISTS:
 		return "a name, or lists such as [[8,1],[8]]";
+	case AP_SET_COUNTS:
+		return "words, and numbers of layers if not all, such as full:13,5";
 	case AP_SET_DICT:
 		return "the name of a file, or a JSON object";
 	case AP_SET_FOLDER:
@@ -407,7 +407,7 @@ bool ap_setting_give(struct ap_arena *arena, const struct ap_setting_row *row, s
 	for (size_t i = 0; i < AP_COUNT(values) && !other; i++)
 		if (&rows[values[i].setting] == row && !strcmp(values[i].text, text))
 			other = &values[i];
-	if (row->type == AP_SET_TEXTS && was == origin && before) {
+	if ((row->type == AP_SET_TEXTS || row->type == AP_SET_COUNTS) && was == origin && before) {
 		text = ap_arena_printf(arena, "%s,%s", before, text);
 		return set(arena, row, s, text, origin, name, why);
 	}

@@ -35,6 +35,7 @@ enum ap_setting_type {
 	AP_SET_TEXT,
 	AP_SET_TEXTS, /* words; joined with commas if given several times */
 	AP_SET_LISTS, /* a word, or lists of integers as JSON text */
+	AP_SET_COUNTS, /* words with numbers, "full:13,5,mlp"; in JSON also an object; joined as TEXTS */
 	AP_SET_DICT, /* a file, or a JSON object as text */
 	AP_SET_INPUT,
 	AP_SET_OUTPUT,
@@ -88,6 +89,7 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_TEXT const char *
 #define AP_SET_CTYPE_TEXTS const char *
 #define AP_SET_CTYPE_LISTS const char *
+#define AP_SET_CTYPE_COUNTS const char *
 #define AP_SET_CTYPE_DICT const char *
 #define AP_SET_CTYPE_INPUT const char *
 #define AP_SET_CTYPE_OUTPUT const char *

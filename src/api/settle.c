@@ -10,6 +10,7 @@
 #include "cost/optimizer.h"
 #include "hybrid/hybrid.h"
 #include "route/route.h"
+#include "shard/recompute_parse.h"
 
 enum ap_status ap_settings_contradict(struct ap_ctx *ctx, const struct ap_settings *o, enum ap_setting_id a,
 	enum ap_setting_id b, const char *why)
@@ -353,9 +354,17 @@ static void settle_inputs(struct ap_settings *o)
 		o->dataset_strategy = o->full_batch ? "full_batch" : "data_parallel";
 }
 
+static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	struct ap_step step = {0};
+
+	return ap_recompute_parse(ctx, o->name[AP_SET_recompute], o->recompute, &step);
+}
+
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)
 {
 	AP_TRY(settle_hybrid(ctx, o));
+	AP_TRY(check_recompute(ctx, o));
 	ap_settings_check(ctx, o);
 	AP_TRY(ap_diag_status(ctx->diag));
 	settle_pipeline(o);

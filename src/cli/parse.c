@@ -169,7 +169,7 @@ static void take(struct parser *p, const struct ap_setting_row *row, const char 
 	enum ap_setting_id id = (enum ap_setting_id)(row - ap_setting_at(0));
 	const char *why;
 
-	if (p->by[id] == key && row->type != AP_SET_TEXTS)
+	if (p->by[id] == key && row->type != AP_SET_TEXTS && row->type != AP_SET_COUNTS)
 		FAULT(p, "%s: given twice", name);
 	else if (!ap_setting_give(p->ctx->arena, row, &p->cli->set, value, AP_FROM_OPTION, name, &why))
 		FAULT(p, "%s: %s", name, why);

@@ -158,7 +158,8 @@ static void operands_of(struct keeping *k, ap_id node)
 	const struct ap_node *n = &k->g->node[node];
 	const struct ap_task *t = &k->task[node];
 	bool view = ap_op_is_view(t->bound->row);
-	bool anew = (k->mark[node].group != AP_NONE || t->repeated) && !k->mark[node].keep_comm;
+	bool anew = ((k->mark[node].group != AP_NONE || t->repeated) && !k->mark[node].keep_comm) ||
+		k->mark[node].gathers != AP_NONE;
 	bool view_saved = view && k->saved[n->out[0]];
 	bool view_reread = view && k->reread[n->out[0]];
 
@@ -250,8 +251,8 @@ static void join_sets(struct ap_ctx *ctx, const struct keeping *k, ap_id *up)
 	for (ap_id i = 0; i < k->g->nnode; i++) {
 		const struct ap_node *n = &k->g->node[i];
 		const struct ap_again *mark = &k->mark[i];
-		const int64_t key[] = {mark->group == AP_NONE ? mark->repeats : mark->group, n->stage,
-			n->segment};
+		const int64_t key[] = {mark->group != AP_NONE ? mark->group
+			: mark->repeats != AP_NONE ? mark->repeats : mark->gathers, n->stage, n->segment};
 		bool fresh;
 		ap_id id;
 

@@ -193,6 +193,7 @@ void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_fam
 	ap_id best = count_all(&x, ctx, g);
 	struct link *link = AP_NEW_N(ctx->scratch, struct link, x.all.n);
 	uint32_t nlink = 0;
+	const char **name;
 	struct ap_str names;
 
 	*out = (struct ap_family_chain){.layer = layer};
@@ -228,5 +229,16 @@ void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_fam
 			ap_arena_strdup(ctx->scratch, ap_map_key(x.names, link[k].id, NULL)));
 	}
 	out->names = nlink > 0 ? names.s : NULL;
+	name = AP_NEW_N(ctx->arena, const char *, out->n);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (layer[i] >= 0 && !name[layer[i]]) {
+			const char *cell = g->node[i].cell;
+			size_t len;
+
+			ap_map_key(x.names, family[i], &len);
+			name[layer[i]] = ap_arena_strndup(ctx->arena, cell,
+				len + 1 + strspn(cell + len + 1, DIGITS));
+		}
+	out->name = name;
 	ap_arena_release(ctx->scratch, mark);
 }

@@ -24,6 +24,7 @@ struct ap_family_chain {
 	const char *names; /* "encoder.blocks.N and decoder.blocks.N"; NULL: there is no layer */
 	uint32_t n;
 	const int32_t *layer; /* [nnode] -1: in none */
+	const char *const *name; /* [n] cells: "decoder.blocks.3" */
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "plan/liveness.h"
 
 #include "base/arena.h"
+#include "base/dtype.h"
 #include "rule/op.h"
 
 /* The nodes that read a tensor's values in the backward pass, which runs from high to low; AP_NONE:
@@ -81,9 +82,12 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 
 	for (uint32_t m = l->x->first_move[node]; m < l->x->first_move[node + 1]; m++) {
 		const struct ap_plan_move *move = &l->p->move[m];
-		bool again = t->in[move->operand].again;
-		int64_t bytes = move->cost.kept_bytes * (again ? t->recompute_sets : 1);
+		bool again = t->in[move->operand].again && move->nstep > 0;
+		int64_t bytes = move->cost.kept_bytes;
 
+		if (again) /* of which the cost has a share, rounded down */
+			bytes = move->step[move->nstep - 1].after *
+				ap_dtype_bytes(l->p->graph->tensor[move->tensor].shape.dtype);
 		if (move->from == AP_NONE || bytes == 0)
 			continue;
 		if (again) {

@@ -149,8 +149,8 @@ static double *again_at(const struct running *r, ap_id tensor)
 	return &r->m->again[ap_live_root(r->m->p->graph, tensor)];
 }
 
-/* Recomputes what a set has of a node: redistributed operands, and results. */
-static void again(struct running *r, ap_id node)
+/* Recomputes what a set has of a node: redistributed operands, and results; none before `from`. */
+static void again(struct running *r, ap_id node, double from)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
 	const struct ap_task *t = &r->m->p->task[node];
@@ -160,7 +160,7 @@ static void again(struct running *r, ap_id node)
 		double *ready = again_at(r, n->in[i]);
 
 		if (t->in[i].again)
-			*ready = moves(r, node, i, AGAIN, *ready);
+			*ready = moves(r, node, i, AGAIN, fmax(*ready, from));
 		at = fmax(at, *ready);
 	}
 	at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
@@ -249,13 +249,31 @@ static double backward_s(const struct running *r, ap_id node)
 	return (c->backward_s - c->recompute_s) * r->m->per_micro;
 }
 
+/* When a set may begin at a node's backward pass. What is only gathered again follows the gradient, as a
+ * graph's executor orders what it runs again; what is computed again waits for the processor. */
+static double set_from(const struct running *r, uint32_t set, ap_id node)
+{
+	const struct ap_node *n = &r->m->p->graph->node[node];
+	double from = 0;
+
+	for (uint32_t k = r->m->live->set_first[set]; k < r->m->live->set_first[set + 1]; k++)
+		if (r->m->p->task[r->m->live->set_node[k]].recomputed)
+			return 0;
+	for (uint32_t o = 0; o < n->bound.nout; o++)
+		from = fmax(from, r->m->ready[n->out[o]]);
+	return from;
+}
+
 static void backward(struct running *r, ap_id node)
 {
 	const struct ap_live *live = r->m->live;
 
-	for (uint32_t s = live->sets_at[node]; s != AP_NONE; s = live->next_set[s])
+	for (uint32_t s = live->sets_at[node]; s != AP_NONE; s = live->next_set[s]) {
+		double from = set_from(r, s, node);
+
 		for (uint32_t k = live->set_first[s]; k < live->set_first[s + 1]; k++)
-			again(r, live->set_node[k]);
+			again(r, live->set_node[k], from);
+	}
 	if (r->m->p->task[node].backward) {
 		const struct ap_node *n = &r->m->p->graph->node[node];
 		const struct ap_task *t = &r->m->p->task[node];

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/num.h"
+#include "graph/again.h"
 
 struct ap_software;
 struct ap_optimizer;
@@ -20,10 +21,11 @@ enum ap_executor { /* who runs the plan: whose gradient convention holds */
 	AP_EXECUTOR_GENERIC /* Megatron's mathematics: gradients are summed where they arise */
 };
 
-enum ap_recompute { /* what is computed again for the backward pass, beside the graph's flags */
-	AP_RECOMPUTE_NONE,
-	AP_RECOMPUTE_SELECTIVE, /* the core of attention: products of activations and what is between */
-	AP_RECOMPUTE_FULL /* all but the inputs of the repeated layers */
+struct ap_recompute_first { /* what the first layers of each part of a pipeline compute again */
+	unsigned what; /* enum ap_recompute, bits */
+	int32_t nrow, ncol; /* of count: 1 x 1, for every part; 1 x stages, where segments take a stage's
+	                       layers in turns; segments x stages */
+	const int64_t *count; /* [row * ncol + column] */
 };
 
 struct ap_scheduler; /* pipeline/schedule.h */
@@ -114,7 +116,10 @@ struct ap_step {
 	bool force_fp32; /* so does all else that is reduced */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */
-	enum ap_recompute recompute;
+	unsigned recompute; /* enum ap_recompute, bits: of all layers, beside the graph's flags */
+	uint32_t nrecompute_first;
+	const struct ap_recompute_first *recompute_first; /* [nrecompute_first] and of some */
+	int64_t recompute_unit; /* that many layers run again as one; 0: each on its own */
 	bool recompute_keeps_comm; /* for all that is recomputed, beside what cells say: what its forward */
 	bool recompute_regathers; /* communication gives is held; its dealt weights are gathered anew; what */
 	bool recompute_slices; /* it reads is held in parts */

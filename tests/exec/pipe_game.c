@@ -46,6 +46,7 @@ static int64_t draw_micro(struct ex_pipe_game *p, const struct ap_scheduler *s, 
 static void draw_step(struct ex_pipe_game *p, int64_t micro)
 {
 	struct ap_step *s = &p->f.step;
+	unsigned kinds;
 
 	s->executor = ex_below(&p->w.rng, 2) ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	s->micro_batches = micro;
@@ -55,7 +56,10 @@ static void draw_step(struct ex_pipe_game *p, int64_t micro)
 	s->shard_size = ex_below(&p->w.rng, 2) ? 2 : -1;
 	s->full_batch = ex_below(&p->w.rng, 3) == 0;
 	s->gradient_fp32_sync = ex_below(&p->w.rng, 2);
-	s->recompute = (enum ap_recompute)ex_below(&p->w.rng, 3);
+	kinds = (unsigned)ex_below(&p->w.rng, 4 * AP_RECOMPUTE_FULL);
+	s->recompute = kinds / AP_RECOMPUTE_FULL == 0 ? AP_RECOMPUTE_NONE
+		: kinds / AP_RECOMPUTE_FULL == 1 ? AP_RECOMPUTE_FULL
+		: kinds / AP_RECOMPUTE_FULL == 2 ? AP_RECOMPUTE_SELECTIVE : kinds % AP_RECOMPUTE_FULL;
 	s->recompute_whole = s->executor == AP_EXECUTOR_GENERIC;
 	s->recompute_keeps_comm = ex_below(&p->w.rng, 3) == 0;
 	s->recompute_regathers = ex_below(&p->w.rng, 3) == 0;

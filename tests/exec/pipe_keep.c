@@ -324,7 +324,8 @@ static void drop_of(struct ex_pipe_run *p, int64_t b, ap_id node, ap_id after)
 			continue;
 		p->now[n->stage].recompute -= ex_most_bytes(s);
 		p->here[b][n->out[o]] = false;
-		s->of = NULL;
+		if (!p->task[node].out[o].twice || !is_kept(p, node, o)) /* what the first run left stays */
+			s->of = NULL;
 	}
 	for (int i = 0; i < n->bound.nin; i++) {
 		ap_id reader = ex_is_view(n) ? p->last[n->out[0]] : node;

@@ -14,12 +14,26 @@ static uint64_t below(struct trial *t, uint64_t n)
 	return random_below(&t->random, n);
 }
 
+unsigned random_kinds(struct trial *t)
+{
+	switch (below(t, 4)) {
+	case 0:
+		return AP_RECOMPUTE_NONE;
+	case 1:
+		return AP_RECOMPUTE_FULL;
+	case 2:
+		return AP_RECOMPUTE_SELECTIVE;
+	default:
+		return (unsigned)below(t, AP_RECOMPUTE_FULL);
+	}
+}
+
 void random_recompute(struct trial *t)
 {
 	struct ap_graph *g = ap_arena_memdup(t->f.ctx.arena, t->f.graph, sizeof *g);
 	struct ap_node *node = ap_arena_memdup(t->f.ctx.arena, g->node, g->nnode * sizeof *node);
 
-	t->f.step.recompute = (enum ap_recompute)below(t, 3);
+	t->f.step.recompute = random_kinds(t);
 	t->f.step.recompute_keeps_comm = below(t, 3) == 0;
 	t->f.step.recompute_regathers = below(t, 3) == 0;
 	t->f.step.recompute_slices = below(t, 3) == 0;

@@ -5,6 +5,9 @@
 
 #include "trial.h"
 
+/* Bits of enum ap_recompute. */
+unsigned random_kinds(struct trial *t);
+
 /* Random operators are recomputed, as a setting or by their own flags. Before random_pipe(). */
 void random_recompute(struct trial *t);
 

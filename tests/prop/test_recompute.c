@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "cost/recompute.h"
 #include "cost/task.h"
+#include "random_pipe.h"
 #include "rule/op.h"
 #include "trial.h"
 #include "unit.h"
@@ -175,7 +176,7 @@ static void forgetting(struct trial *t)
 	struct replay r = {.t = t, .g = &g, .mark = mark};
 
 	t->f.step.training = true;
-	t->f.step.recompute = (enum ap_recompute)random_below(&t->random, 3);
+	t->f.step.recompute = random_kinds(t);
 	t->f.step.recompute_whole = random_below(&t->random, 2);
 	ap_recompute_mark(&t->f.ctx, &g, &t->f.step, mark);
 	ap_tasks_make(&t->f.ctx, &g, &t->f.step, &r.task);

@@ -53,6 +53,7 @@ static const char *marked(struct fixture *f, const char *graph, enum ap_recomput
 	mark = AP_NEW_N(f->ctx.arena, struct ap_again, f->graph->nnode);
 	ap_recompute_mark(&f->ctx, f->graph, &f->step, mark);
 	ck_assert(ap_recompute_notes(&f->ctx, f->graph, &f->step) == AP_OK);
+	ck_assert(ap_recompute_check(&f->ctx, f->graph, &f->step, "") == AP_OK);
 	ap_str_init(&s, f->ctx.arena);
 	for (ap_id i = 0; i < f->graph->nnode; i++)
 		if (mark[i].group != AP_NONE)

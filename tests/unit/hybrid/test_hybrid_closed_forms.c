@@ -190,3 +190,33 @@ START_TEST(sequence_parallel)
 	near(kept(AP_EXECUTOR_GENERIC, T, true, AP_RECOMPUTE_FULL), 2. / T);
 }
 END_TEST
+
+/*
+ * What parts of a layer keep no more: both norms' results 2 + 2; GeLU's result 8; of the feed-forward
+ * part GeLU's operand and result 8 + 8. With products kept: the layer's input 2, queries, keys and
+ * values 6, what attention gives 2, GeLU's operand 8 and, for its dropout, the last product's result 2;
+ * where every second one of the six products runs again, keys and the two results that drop elements
+ * are not kept.
+ */
+START_TEST(parts_of_layers)
+{
+	const double scores = 5. * A * S / H;
+
+	for (int e = 0; e < 2; e++) {
+		enum ap_executor who = e ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+
+		near(kept(who, 1, false, AP_RECOMPUTE_NORM), 30 + scores);
+		near(kept(who, 1, false, AP_RECOMPUTE_ACTIVATION), 26 + scores);
+		near(kept(who, 1, false, AP_RECOMPUTE_MLP), 18 + scores);
+		near(kept(who, 1, false, AP_RECOMPUTE_SELECTIVE | AP_RECOMPUTE_NORM), 30);
+		near(kept(who, 1, false, AP_RECOMPUTE_SELECTIVE | AP_RECOMPUTE_MLP | AP_RECOMPUTE_NORM), 14);
+		near(kept(who, T, true, AP_RECOMPUTE_SELECTIVE | AP_RECOMPUTE_NORM), 30. / T);
+		near(kept(who, 1, false, AP_RECOMPUTE_COMMUNICATION), 34 + scores);
+		near(kept(who, 1, false, AP_RECOMPUTE_PRODUCTS), 2 + 6 + 2 + 8 + 2);
+		near(kept(who, 1, false, AP_RECOMPUTE_PRODUCTS | AP_RECOMPUTE_HALF), 2 + 4 + 8);
+	}
+	/* the copies gathered behind both norms are made anew */
+	near(kept(AP_EXECUTOR_MINDSPORE, T, true, AP_RECOMPUTE_COMMUNICATION), (34 + scores) / T);
+	near(kept(AP_EXECUTOR_MINDSPORE, T, true, AP_RECOMPUTE_COMMUNICATION | AP_RECOMPUTE_SELECTIVE), 34. / T);
+}
+END_TEST
