@@ -67,8 +67,7 @@ static const char *choose_search_mode(size_t i)
 
 	while (ap_engine_at(engines))
 		engines++;
-	return !i ? "auto" : i <= engines ? ap_engine_at(i - 1)->name
-		: i == engines + 1 ? "!integer_programming" : NULL;
+	return i < engines ? ap_engine_at(i)->name : i == engines ? "!integer_programming" : NULL;
 }
 
 /* ---- the rows ---- */

@@ -23,7 +23,7 @@ static enum ap_status check_next(struct ap_writing *to, const struct ap_problem 
 	return AP_OK;
 }
 
-/* The engine that --search-mode names; auto is the first that can solve the problem. */
+/* The engine that --search-mode names. */
 static enum ap_status choose_engine(struct ap_writing *to, const struct ap_problem *p,
 	const struct ap_engine **out)
 {
@@ -31,10 +31,6 @@ static enum ap_status choose_engine(struct ap_writing *to, const struct ap_probl
 	unsigned needed = p->memory_limit == AP_NO_LIMIT ? 0 : AP_ENGINE_MEMORY;
 
 	*out = ap_engine_find(name);
-	for (size_t i = 0; !*out; i++)
-		if ((ap_engine_at(i)->flags & (needed | AP_ENGINE_EXACT)) ==
-			(needed | AP_ENGINE_EXACT))
-			*out = ap_engine_at(i);
 	if (needed && !((*out)->flags & needed))
 		return FAULT(to, AP_USAGE,
 			"--search-mode %s cannot honour the problem's memory limit", name);
@@ -118,7 +114,7 @@ static enum ap_status report(struct ap_writing *to, const struct ap_problem *p, 
 static void solve(struct ap_writing *to, const struct ap_problem *p, const struct ap_engine *engine,
 	const struct ap_budget *budget, struct ap_choice *choice)
 {
-	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	const struct ap_engine *exact = ap_engine_find("auto");
 	struct ap_choice proof;
 
 	engine->solve(to->ctx, p, budget, choice);
@@ -131,7 +127,7 @@ static void solve(struct ap_writing *to, const struct ap_problem *p, const struc
 	if (proof.outcome != AP_OUT_INFEASIBLE)
 		ap_diag_add(to->ctx->diag, AP_NOTE, AP_OK, NULL, "mode-fits",
 			"%s found no choice within the limit; the choice is one of %s", engine->name,
-			exact->name);
+			proof.engine);
 	proof.work += choice->work;
 	*choice = proof;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drive/certify.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -8,12 +9,13 @@
 #include "base/num.h"
 #include "drive/fit.h"
 
-#define ENGINE "integer_programming"
 #define CERTIFIED "dynamic_programming"
+#define CERTIFIER "integer_programming"
 
-static const struct ap_engine *certifier(void)
+/* The exact engine that the answer is not of. */
+static const struct ap_engine *certifier(const struct ap_choice *found)
 {
-	return ap_engine_find(ENGINE);
+	return ap_engine_find(found->engine && !strcmp(found->engine, CERTIFIER) ? CERTIFIED : CERTIFIER);
 }
 
 enum ap_status ap_certify_check(struct ap_ctx *ctx, const char *search_mode)
@@ -56,12 +58,31 @@ enum ap_status ap_certify_compare(struct ap_ctx *ctx, const struct ap_choice *fo
 	return AP_OK;
 }
 
+static void take_over(struct ap_choice *found, const struct ap_choice *other)
+{
+	if (found->outcome == AP_OUT_OPTIMAL || found->outcome == AP_OUT_INFEASIBLE)
+		return;
+	if (other->pick && (!found->pick || other->cost < found->cost)) {
+		found->pick = other->pick;
+		found->cost = other->cost;
+		found->memory = other->memory;
+	}
+	found->lower_bound = fmax(found->lower_bound, other->lower_bound);
+	found->outcome = found->pick ? (found->lower_bound < found->cost ? AP_OUT_FEASIBLE : AP_OUT_OPTIMAL)
+		: other->outcome;
+	found->least_memory = other->least_memory;
+	if (found->outcome == AP_OUT_OPTIMAL || found->outcome == AP_OUT_INFEASIBLE)
+		found->ended = AP_ENDED_PROVEN;
+}
+
 static enum ap_status conclude(struct ap_ctx *ctx, struct ap_choice *found,
 	const struct ap_choice *other)
 {
 	struct ap_certificate *certificate = AP_NEW(ctx->arena, struct ap_certificate);
 
 	found->certificate = certificate;
+	AP_TRY(ap_certify_compare(ctx, found, other, certificate));
+	take_over(found, other);
 	AP_TRY(ap_certify_compare(ctx, found, other, certificate));
 	if (found->outcome == AP_OUT_INFEASIBLE)
 		ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "certify", certificate->proven
@@ -82,7 +103,7 @@ enum ap_status ap_certify_problem(struct ap_ctx *ctx, const struct ap_problem *p
 	struct ap_budget own = budget_of(budget, found);
 	struct ap_choice other;
 
-	certifier()->solve(ctx, p, &own, &other);
+	certifier(found)->solve(ctx, p, &own, &other);
 	return conclude(ctx, found, &other);
 }
 
@@ -99,7 +120,7 @@ enum ap_status ap_certify(struct ap_ctx *ctx, const struct ap_request *rq, struc
 		return AP_OK;
 	}
 	ap_ctx_phase(ctx, "certifying");
-	ap_fit_staged(ctx, c->table, certifier(), &own, ap_choose_limit_bytes(rq), false,
+	ap_fit_staged(ctx, c->table, certifier(&c->choice), &own, ap_choose_limit_bytes(rq), false,
 		&other);
 	return conclude(ctx, &c->choice, &other);
 }

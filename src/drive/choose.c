@@ -9,12 +9,11 @@
 #include "base/num.h"
 #include "drive/fit.h"
 
-#define AUTO_ENGINE "dynamic_programming"
 #define POOR 1.5 /* times the bound: a low-memory plan may well be better */
 
 const struct ap_engine *ap_choose_engine(const struct ap_request *rq)
 {
-	return ap_engine_find(strcmp(rq->search_mode, "auto") == 0 ? AUTO_ENGINE : rq->search_mode);
+	return ap_engine_find(rq->search_mode);
 }
 
 int64_t ap_choose_limit_bytes(const struct ap_request *rq)
@@ -199,6 +198,7 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 			c->choice.lower_bound = c->table->least_s;
 			*least_bytes = c->table->least_bytes;
 			c->priced = c->table->work;
+			c->choice.ended = c->table->lacks_memory ? AP_ENDED_MEMORY : AP_ENDED_WORK;
 			c->table = NULL;
 		}
 		if (st != AP_OK)

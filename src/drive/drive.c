@@ -285,28 +285,32 @@ static enum ap_status find_by_engine(struct driving *d)
 	return AP_OK;
 }
 
+/* The engine; of auto, which one answered. */
 static const char *mode_of(const struct driving *d)
 {
-	return d->recursion_only ? RECURSION : ap_choose_engine(d->rq)->name;
+	bool answered = d->chosen.table && !strcmp(d->rq->search_mode, "auto");
+
+	return d->recursion_only ? RECURSION : answered ? d->chosen.choice.engine
+		: ap_choose_engine(d->rq)->name;
 }
 
 /* If an inexact search found nothing that fits, an exact engine proves that or finds a plan. */
 static enum ap_status find_proof(struct driving *d)
 {
-	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	const char *mode = mode_of(d);
 	struct ap_chosen *c = &d->chosen;
 
 	if (ap_rival_fits(&d->rivals) || ap_ctx_stopped(d->ctx))
 		return AP_OK;
-	AP_TRY(ap_choose(d->ctx, d->rq, exact, d->fixed, &d->hints, c));
+	AP_TRY(ap_choose(d->ctx, d->rq, ap_engine_find("auto"), d->fixed, &d->hints, c));
 	note_work(d, c);
 	if (c->choice.outcome == AP_OUT_INFEASIBLE)
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	if (!ap_choice_any(&c->choice))
 		return AP_OK;
 	ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "mode-fits",
-		"%s found no plan that fits the memory; the plan is one of %s", mode_of(d),
-		exact->name);
+		"%s found no plan that fits the memory; the plan is one of %s", mode,
+		c->choice.engine);
 	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	return AP_OK;
 }
@@ -398,12 +402,25 @@ static enum ap_status search(struct driving *d, bool with_baselines)
 	return run_part(d, find_lean);
 }
 
+/* Why the search went no further. */
+static const char *ended(const struct driving *d, const struct ap_search_info *s, bool stopped)
+{
+	if (stopped)
+		return ap_ended_name(AP_ENDED_STOPPED);
+	if (s->objective_s <= s->lower_bound_s)
+		return ap_ended_name(AP_ENDED_PROVEN);
+	if (!d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL)
+		return "simulation"; /* prefers another plan to the optimum, which is known */
+	return ap_ended_name(d->recursion_only ? AP_ENDED_ENGINE : d->chosen.choice.ended);
+}
+
 static void state(const struct driving *d, bool stopped, struct ap_search_info *s)
 {
 	s->mode = mode_of(d);
 	s->lower_bound_s = d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->work = d->work;
+	s->ended = ended(d, s, stopped);
 	s->complete = !stopped;
 	s->status = stopped                            ? AP_PLAN_STOPPED
 		: s->objective_s <= s->lower_bound_s ? AP_PLAN_OPTIMAL
@@ -554,9 +571,22 @@ static enum ap_status finish_best(struct driving *d)
 	return AP_OK;
 }
 
+/* Lets another engine search the same table. Where it gets further, its bound and its choice count. */
 static enum ap_status certify(struct driving *d)
 {
-	return ap_certify(d->ctx, d->rq, &d->chosen);
+	struct ap_chosen *c = &d->chosen;
+	const uint32_t *before = c->choice.pick;
+
+	AP_TRY(ap_certify(d->ctx, d->rq, c));
+	if (c->choice.outcome != AP_OUT_INFEASIBLE)
+		d->lower_bound_s = fmax(d->lower_bound_s, c->choice.lower_bound);
+	state(d, is_stopped(d), &d->out->search);
+	if (!c->choice.pick || c->choice.pick == before || d->rivals.route)
+		return AP_OK;
+	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick))->optimal =
+		c->choice.outcome == AP_OUT_OPTIMAL;
+	AP_TRY(best_of(d));
+	return finish_best(d);
 }
 
 static bool decides(const struct ap_route *route)

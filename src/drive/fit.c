@@ -39,6 +39,8 @@ struct fitting {
 	const struct ap_domain *domain; /* candidates that an acceptable pick may choose; NULL: all */
 	AP_VEC(struct interval) open;
 	struct ap_choice best; /* OPTIMAL or FEASIBLE once found */
+	enum ap_ended lack; /* of the latest solve that proved nothing */
+	const char *by; /* the engine that answered; NULL: none yet */
 	const uint32_t *last; /* pick found, whether it fits or not */
 	double closed_bound; /* least bound of intervals given up undecided */
 	int64_t least_memory;
@@ -197,6 +199,12 @@ static void solve(struct fitting *f, int64_t most, int64_t limit, const struct a
 		ap_engine_solve_within(f->ctx, f->engine, &p, d, budget, out);
 }
 
+/* Who gave several answers: one of them all, or the engine that asked others. */
+static const char *answered_by(const char *before, const char *now, const struct ap_engine *engine)
+{
+	return !now ? before : !before || !strcmp(before, now) ? now : engine->name;
+}
+
 static bool fits(const struct fitting *f, const uint32_t *pick)
 {
 	return ap_problem_memory(f->t->problem, pick) + temporary_bytes(f->t, pick) <= f->limit;
@@ -216,7 +224,10 @@ static void solve_interval(struct fitting *f, struct interval v)
 	budget.start[budget.start[0] ? 1 : 0] = f->last;
 	solve(f, f->size[v.hi], hopeless ? 0 : limit, &budget, &c);
 	ap_arena_release(f->ctx->scratch, mark);
+	f->by = answered_by(f->by, c.engine, f->engine);
 	f->work += c.work;
+	if (c.ended != AP_ENDED_PROVEN)
+		f->lack = c.ended;
 	if (hopeless && c.outcome != AP_OUT_INFEASIBLE)
 		c.least_memory = 0; /* unknown, without the temporary */
 	if (c.outcome == AP_OUT_INFEASIBLE || hopeless) {
@@ -254,7 +265,8 @@ static void conclude(const struct fitting *f, struct ap_choice *out)
 	double bound = open_bound(f);
 
 	*out = f->best;
-	out->engine = f->engine->name;
+	out->engine = f->by ? f->by : f->engine->name;
+	out->ended = f->lack;
 	out->work = f->work;
 	out->least_memory = f->least_memory;
 	if (!ap_choice_any(&f->best)) {
@@ -355,7 +367,7 @@ static void fit_whole(struct ap_ctx *ctx, const struct ap_table *t, const struct
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct fitting f = {.ctx = ctx, .t = t, .engine = engine, .budget = budget,
-		.limit = limit_bytes, .closed_bound = INFINITY, .least_memory = -1,
+		.limit = limit_bytes, .closed_bound = INFINITY, .least_memory = -1, .lack = AP_ENDED_WORK,
 		.best.outcome = AP_OUT_LIMIT};
 	struct interval all = {.bound = ap_bound_plain(ctx, t->problem)};
 	const uint32_t *first;
@@ -509,6 +521,8 @@ struct staging {
 	const struct ap_engine *engine;
 	const struct ap_budget *budget;
 	int64_t limit;
+	enum ap_ended lack; /* as above */
+	const char *by; /* as above */
 	uint32_t *pick; /* [nodes] */
 	double bound;
 	uint64_t work;
@@ -545,6 +559,8 @@ static void solve_stage(struct staging *x, uint32_t s, const uint32_t *joined, c
 		budget.start[0] = pick;
 	}
 	fit_whole(x->ctx, &part.table, x->engine, &budget, limit, c);
+	x->by = answered_by(x->by, c->engine, x->engine);
+	x->lack = c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_INFEASIBLE ? x->lack : c->ended;
 	x->work += c->work;
 	for (uint32_t i = 0; ap_choice_any(c) && i < part.ninside; i++)
 		x->pick[part.node[i]] = c->pick[i];
@@ -763,7 +779,8 @@ static void conclude_stages(const struct staging *x, struct ap_choice *out)
 	double cost = ap_problem_cost(x->t->problem, x->pick);
 	int64_t need = ap_fit_need_bytes(x->ctx, x->t, x->pick);
 
-	*out = (struct ap_choice){.outcome = AP_OUT_LIMIT, .engine = x->engine->name,
+	*out = (struct ap_choice){.outcome = AP_OUT_LIMIT, .ended = x->lack,
+		.engine = x->by ? x->by : x->engine->name,
 		.lower_bound = x->bound, .least_memory = -1, .work = x->work};
 	if (isinf(cost) || need > x->limit)
 		return;

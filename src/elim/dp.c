@@ -37,6 +37,7 @@ struct dp {
 	const struct ap_elim *elim;
 	const double **value;
 	double least; /* cost of p, or a lower bound */
+	enum ap_ended lack; /* what kept it from a proof */
 	struct ap_sifted sifted; /* of whole; domain is NULL if not sifted */
 };
 
@@ -195,17 +196,36 @@ static bool affordable(const struct dp *d)
 		d->elim->work <= ap_budget_left(d->budget, d->out->work);
 }
 
+/* What a proof lacks if there will be none: work, or room for its tables or labels. */
+static enum ap_ended lack_of(const struct dp *d)
+{
+	bool unaffordable = d->elim->work > ap_budget_left(d->budget, d->out->work);
+
+	return d->elim->split ? (d->elim->work_splits ? AP_ENDED_WORK : AP_ENDED_MEMORY)
+		: unaffordable ? AP_ENDED_WORK : AP_ENDED_MEMORY;
+}
+
+/* Answers with a quick pick: time or work ran out, or the table is too wide. */
+static void answer_hastily(struct dp *d)
+{
+	uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
+
+	ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
+	answer(d, rest, ap_bound_plain(d->ctx, d->p));
+}
+
 static void solve(struct dp *d)
 {
 	if (!prepare_pruned(d))
 		return;
+	d->lack = lack_of(d);
+	if (d->budget->whole && d->elim->split) {
+		answer_hastily(d);
+		return;
+	}
 	d->value = ap_elim_room(d->ctx, d->elim);
 	if (!affordable(d) || !ap_elim_eval(d->ctx, d->elim, d->p, d->value, &d->least)) {
-		uint32_t *rest = AP_NEW_N(d->ctx->scratch, uint32_t, d->p->n);
-
-		/* time or work ran out: answer with a quick pick */
-		ap_polish(d->ctx, d->p, HASTY_PASSES, rest);
-		answer(d, rest, ap_bound_plain(d->ctx, d->p));
+		answer_hastily(d);
 		return;
 	}
 	d->out->work += d->elim->work;
@@ -239,6 +259,7 @@ void ap_dp_solve_with(struct ap_ctx *ctx, const struct ap_problem *p,
 	struct dp d = {.ctx = ctx, .whole = p, .budget = budget, .options = options, .out = out};
 	ap_choice_none(ctx, p, "dynamic_programming", out);
 	solve(&d);
+	ap_engine_end(ctx, budget, ap_budget_left(budget, out->work) ? d.lack : AP_ENDED_WORK, out);
 	ap_arena_release(ctx->scratch, mark);
 }
 

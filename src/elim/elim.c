@@ -714,9 +714,12 @@ const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	double least = least_cap(p), cap = (double)options->table_bytes / sizeof(double);
+	bool work_splits = false;
+
 	cap = cap > least ? cap : least;
 	for (;; cap = cap / 8 > least ? cap / 8 : least) {
 		const struct graph *best = best_plan(ctx, p, options, cap);
+		work_splits |= !best->split && best->cells * sizeof(double) <= (double)options->table_bytes;
 		if (fits(best, options) || cap <= least) {
 			struct ap_elim *e = AP_NEW(ctx->scratch, struct ap_elim);
 
@@ -727,6 +730,7 @@ const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *
 				.factor = best->factor.v, .own = best->own,
 				.nstep = (uint32_t)best->step.n, .step = best->step.v,
 				.split = best->split,
+				.work_splits = work_splits && best->split,
 				.work = best->work < 0x1p63 ? (uint64_t)best->work : UINT64_MAX,
 				.bytes = (size_t)(best->cells * sizeof(double)),
 			};

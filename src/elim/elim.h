@@ -69,6 +69,7 @@ struct ap_elim {
 	const ap_id *own; /* [n] table of the node's costs */
 	uint32_t nstep;
 	const struct ap_estep *step; /* in order of elimination; steps of one node are adjacent */
+	bool work_splits; /* not the tables' size, but the limit of work needs it to be split */
 	bool split; /* some node was eliminated in parts: the result is only a lower bound */
 	uint64_t work; /* inner steps of one evaluation */
 	size_t bytes; /* of all tables made by an evaluation */

@@ -29,6 +29,7 @@ struct search {
 	double open; /* least bound of the parts left undecided */
 	double bytes_open; /* of the sub-problems being explored */
 	bool branched;
+	enum ap_ended lack; /* what kept it from a proof */
 };
 
 /* Cells of the matrices, counted for each edge. */
@@ -103,8 +104,9 @@ static bool no_room(const struct search *s)
 
 enum next { DONE, AGAIN, BRANCH };
 
-static enum next give_up(struct search *s, const struct ap_ilp_sub *sub)
+static enum next give_up(struct search *s, const struct ap_ilp_sub *sub, enum ap_ended lack)
 {
+	s->lack = lack;
 	s->open = fmin(s->open, sub->bound);
 	return DONE;
 }
@@ -118,7 +120,7 @@ static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, 
 	}
 	note(s, sub);
 	if (finished(s) || no_room(s))
-		return give_up(s, sub);
+		return give_up(s, sub, finished(s) ? AP_ENDED_WORK : AP_ENDED_MEMORY);
 	switch (ap_ilp_relax(&s->ilp, sub, node, candidate)) {
 	case AP_ILP_CLOSED:
 		return DONE;
@@ -130,7 +132,7 @@ static enum next look(struct search *s, struct ap_ilp_sub *sub, uint32_t *node, 
 		break;
 	}
 	if (!can_guess(s, sub))
-		return give_up(s, sub);
+		return give_up(s, sub, AP_ENDED_MEMORY);
 	ap_ilp_guess(&s->ilp, sub, node, candidate);
 	return BRANCH;
 }
@@ -148,7 +150,7 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 		enum next next;
 
 		if (ap_ctx_stopped(s->ilp.ctx)) {
-			give_up(s, &sub);
+			give_up(s, &sub, AP_ENDED_STOPPED);
 			break;
 		}
 		if (!tighten(s, &sub))
@@ -189,7 +191,7 @@ static void explore_all(struct search *s)
 		(candidates_of(&sub.p) < before - before / FEWER_PART || (sub.p.n > 0 &&
 			sub.p.memory_limit != AP_NO_LIMIT && !ap_ilp_price_found(&s->ilp))));
 	if (cells_of(&sub.p) * BYTES_PER_CELL > (double)ap_budget_bytes(s->ilp.budget)) {
-		give_up(s, &sub);
+		give_up(s, &sub, AP_ENDED_MEMORY);
 		return;
 	}
 	ap_ilp_unfold(&s->ilp, &sub);
@@ -244,7 +246,7 @@ static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 	struct ap_ctx own = {.arena = ap_arena_create(0, NULL, NULL), .jobs = 1, .stop = ctx->stop,
 		.helpers = ctx->helpers};
 	struct ap_lp_solver lp = {.ctx = &own};
-	struct search s = {.bound = out->lower_bound, .open = INFINITY,
+	struct search s = {.bound = out->lower_bound, .open = INFINITY, .lack = AP_ENDED_MEMORY,
 		.ilp = {.ctx = &own, .lp = &lp, .whole = p, .budget = budget,
 			.best = AP_NEW_N(ctx->arena, uint32_t, p->n), .cost = INFINITY}};
 	struct ap_refusal lack;
@@ -268,6 +270,7 @@ static void solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct a
 		out->outcome = AP_OUT_INFEASIBLE;
 		out->lower_bound = INFINITY;
 	}
+	ap_engine_end(ctx, budget, s.lack, out);
 	ap_arena_destroy(own.scratch);
 	ap_arena_destroy(own.arena);
 }

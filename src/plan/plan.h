@@ -146,6 +146,7 @@ struct ap_search_info {
 	enum ap_plan_status status;
 	bool complete;
 	double objective_s, lower_bound_s, gap;
+	const char *ended; /* why the search went no further; NULL: unknown, or given */
 	uint64_t work;
 	const struct ap_certificate *certificate; /* NULL: not requested */
 };

@@ -165,6 +165,8 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "lower_bound_s", s->lower_bound_s);
 	ap_jw_knum(w, "gap", s->gap);
 	ap_jw_kint(w, "work", (int64_t)s->work);
+	if (s->ended)
+		ap_jw_kstr(w, "ended", s->ended);
 	if (c) {
 		ap_jw_kobj_flat(w, "certificate");
 		ap_jw_kstr(w, "engine", c->engine);

@@ -12,6 +12,15 @@ static size_t cell(const struct ap_problem *p, const struct ap_pedge *e, const u
 	return (size_t)pick[e->u] * p->matrix[e->matrix].cols + pick[e->v];
 }
 
+const char *ap_ended_name(enum ap_ended ended)
+{
+	static const char *const name[] = {[AP_ENDED_ENGINE] = "engine", [AP_ENDED_PROVEN] = "proven",
+		[AP_ENDED_GAP] = "gap", [AP_ENDED_WORK] = "work-limit",
+		[AP_ENDED_MEMORY] = "planner-memory", [AP_ENDED_STOPPED] = "stopped"};
+
+	return name[ended];
+}
+
 bool ap_choice_any(const struct ap_choice *c)
 {
 	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_FEASIBLE;

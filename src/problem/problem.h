@@ -62,6 +62,15 @@ enum ap_outcome { /* what an engine found; not an error */
 	AP_OUT_LIMIT /* a limit was hit before any pick was found; lower_bound is valid */
 };
 
+enum ap_ended { /* why an engine went no further */
+	AP_ENDED_ENGINE, /* it has no more to do, and proves nothing more */
+	AP_ENDED_PROVEN, /* an optimum, or that no pick exists */
+	AP_ENDED_GAP, /* proven to be near enough */
+	AP_ENDED_WORK, /* the limit of work */
+	AP_ENDED_MEMORY, /* the limit of what its tables may hold */
+	AP_ENDED_STOPPED /* told to stop: by time or a signal */
+};
+
 struct ap_certificate { /* result of a second engine that does not contradict the choice */
 	const char *engine;
 	bool proven; /* found the same optimum, or proved that there is no pick */
@@ -79,8 +88,12 @@ struct ap_choice {
 	int64_t least_memory; /* if INFEASIBLE by memory: the least that any pick needs, or a lower
 	                         bound of it above the limit; else -1 */
 	uint64_t work; /* deterministic count of inner steps */
+	enum ap_ended ended;
 	const struct ap_certificate *certificate; /* NULL if not asked for */
 };
+
+/* The word for it: proven, gap, work-limit, planner-memory, stopped, engine. */
+const char *ap_ended_name(enum ap_ended ended);
 
 /* Was any choice found? */
 bool ap_choice_any(const struct ap_choice *c);

@@ -113,6 +113,7 @@ void ap_choice_write_json(const struct ap_problem *p, const struct ap_choice *c,
 	ap_jw_kstr(&w, "schema", "autopar-solution/1");
 	ap_jw_kstr(&w, "engine", c->engine);
 	ap_jw_kstr(&w, "status", outcome_name[c->outcome]);
+	ap_jw_kstr(&w, "ended", ap_ended_name(c->ended));
 	if (c->pick) {
 		double objective = ap_problem_cost(as_given(p), c->pick);
 

@@ -260,5 +260,7 @@ void ap_recursive_solve(struct ap_ctx *ctx, const struct ap_problem *p,
 	if (ap_problem_cost(p, found.pick) < INFINITY &&
 		ap_problem_memory(p, found.pick) <= p->memory_limit)
 		ap_choice_found(p, found.pick, out->lower_bound, out);
+	ap_engine_end(ctx, budget, budget->work && found.work >= budget->work ? AP_ENDED_WORK
+		: AP_ENDED_ENGINE, out);
 	ap_arena_destroy(t.arena);
 }

@@ -156,8 +156,11 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 	}
 	ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
 	ap_summary_percent(out, s->gap, 1);
-	ap_str_addf(out, " (%s, %s%s)\n", s->mode, ap_plan_status_name(s->status),
+	ap_str_addf(out, " (%s, %s%s", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
+	if (s->status == AP_PLAN_FEASIBLE && s->ended)
+		ap_str_addf(out, ", ended by %s", s->ended);
+	ap_str_add(out, ")\n");
 	if (c && c->proven)
 		line(out, "certificate", "%s finds the same optimum", c->engine);
 	else if (c)

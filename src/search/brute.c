@@ -115,6 +115,7 @@ void ap_brute_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct
 	struct ap_choice *out)
 {
 	ap_choice_none(ctx, p, "brute_force", out);
+	ap_engine_end(ctx, budget, AP_ENDED_WORK, out);
 	if (!affordable(p, budget->work))
 		return;
 	uint32_t *best = AP_NEW_N(ctx->arena, uint32_t, p->n);
@@ -139,4 +140,5 @@ void ap_brute_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct
 		out->lower_bound = INFINITY;
 		out->least_memory = b.least_memory < INT64_MAX ? b.least_memory : -1;
 	}
+	ap_engine_end(ctx, budget, AP_ENDED_WORK, out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/engine.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -26,6 +27,23 @@ const struct ap_engine *ap_engine_find(const char *name)
 			return &engines[i];
 	}
 	return NULL;
+}
+
+bool ap_engine_closed(const struct ap_budget *budget, const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_INFEASIBLE ||
+		(c->pick && c->cost <= c->lower_bound + budget->gap * fabs(c->lower_bound));
+}
+
+void ap_engine_end(const struct ap_ctx *ctx, const struct ap_budget *budget, enum ap_ended lack,
+	struct ap_choice *out)
+{
+	if (out->outcome == AP_OUT_OPTIMAL || out->outcome == AP_OUT_INFEASIBLE)
+		out->ended = AP_ENDED_PROVEN;
+	else if (ap_engine_closed(budget, out))
+		out->ended = AP_ENDED_GAP;
+	else
+		out->ended = ap_ctx_stopped(ctx) ? AP_ENDED_STOPPED : lack;
 }
 
 void ap_engine_solve_within(struct ap_ctx *ctx, const struct ap_engine *engine,

@@ -14,6 +14,7 @@ struct ap_budget {
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
 	double gap; /* stop once cost <= lower_bound * (1 + gap) is proven; 0: exact only */
 	const uint32_t *start[2]; /* [n] initial picks, good or bad; NULL: none */
+	bool whole; /* rather than split a table that is too wide, elimination ends with what it has */
 	bool no_fold; /* solve repeated parts each time; does not change the answer */
 };
 
@@ -48,6 +49,13 @@ struct ap_engine {
 
 /* The engine of a name, or NULL. */
 const struct ap_engine *ap_engine_find(const char *name);
+
+/* Has an answer proven as much as is asked for? */
+bool ap_engine_closed(const struct ap_budget *budget, const struct ap_choice *c);
+
+/* Fills in why the engine went no further; lack: what it lacked if neither proof nor a stop ended it. */
+void ap_engine_end(const struct ap_ctx *ctx, const struct ap_budget *budget, enum ap_ended lack,
+	struct ap_choice *out);
 
 /* Solves p restricted to some candidates of each node (at least one), as a problem of its own: the
  * choice is one of p, the bound holds for these candidates only. */

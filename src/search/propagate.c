@@ -377,5 +377,7 @@ void ap_propagate_solve(struct ap_ctx *ctx, const struct ap_problem *p,
 		ap_choice_found(p, pick, out->lower_bound, out);
 	}
 	out->work = s.work;
+	ap_engine_end(ctx, budget, budget->work && s.work > budget->work ? AP_ENDED_WORK
+		: AP_ENDED_ENGINE, out);
 	ap_arena_release(ctx->scratch, mark);
 }

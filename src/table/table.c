@@ -83,6 +83,7 @@ struct ap_making {
 	                         NULL: no node is restricted */
 	uint64_t work; /* spent on pricing */
 	const struct weighing *weighing; /* NULL: costs are those of the objective */
+	bool lacks_memory; /* the pairs of layouts are too many bytes */
 	uint32_t *class_of; /* [nnode] */
 	struct class_list {
 		struct class {
@@ -1255,6 +1256,7 @@ static enum ap_status check_size(struct ap_making *mk)
 		mk->work += pairs * AP_PRICE_WORK;
 		return AP_OK;
 	}
+	mk->lacks_memory = bytes > budget;
 	ap_diag_add(mk->ctx->diag, AP_WARNING, AP_LIMIT, NULL, "table-size",
 		"a search of the whole table would have to price %zu pairs of layouts, %zu MiB: more "
 		"than %s allows",
@@ -1350,6 +1352,7 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 		t->least_s = least_s(mk);
 		t->least_bytes = least_bytes(mk, &t->least_stage);
 		t->work = mk->work;
+		t->lacks_memory = mk->lacks_memory;
 		*out = t;
 	}
 	return st == AP_OK && !*out ? AP_STOPPED : st;

@@ -35,6 +35,7 @@ struct ap_table {
 	uint32_t nclass;
 	const struct ap_table_class *cls;
 	const struct ap_problem *problem; /* its node i is node i of the graph */
+	bool lacks_memory; /* of one that was not made: else it lacks work */
 	double least_s; /* a lower bound of the cost: nodes only, without redistribution */
 	int64_t least_bytes; /* a lower bound of memory on the stage that needs most: nodes only,
 	                        temporary included; -1 if an operator has no candidate */

@@ -76,17 +76,20 @@ START_TEST(a_solution_is_one_line)
 {
 	struct ap_ctx ctx = ctx_create(true);
 	const struct ap_problem *p = load_problem(&ctx, small);
-	struct ap_choice c = {AP_OUT_OPTIMAL, "some", (uint32_t[]){1, 0}, 1, 1, 3, -1, 9};
+	struct ap_choice c = {AP_OUT_OPTIMAL, "some", (uint32_t[]){1, 0}, 1, 1, 3, -1, 9,
+		.ended = AP_ENDED_PROVEN};
 	ck_assert_str_eq(solution(&ctx, p, &c), "{\"schema\":\"autopar-solution/1\","
-		"\"engine\":\"some\",\"status\":\"optimal\",\"objective\":1,\"lower_bound\":1,"
+		"\"engine\":\"some\",\"status\":\"optimal\",\"ended\":\"proven\",\"objective\":1,\"lower_bound\":1,"
 		"\"memory\":3,\"choice\":[1,0]}\n");
 	c.outcome = AP_OUT_FEASIBLE;
 	c.lower_bound = -2;
-	ck_contains(solution(&ctx, p, &c),
-		"\"status\":\"feasible\",\"objective\":1,\"lower_bound\":-2,");
-	c = (struct ap_choice){AP_OUT_INFEASIBLE, "some", NULL, INFINITY, INFINITY, 0, 12, 9};
+	c.ended = AP_ENDED_WORK;
+	ck_contains(solution(&ctx, p, &c), "\"status\":\"feasible\",\"ended\":\"work-limit\","
+		"\"objective\":1,\"lower_bound\":-2,");
+	c = (struct ap_choice){AP_OUT_INFEASIBLE, "some", NULL, INFINITY, INFINITY, 0, 12, 9,
+		.ended = AP_ENDED_PROVEN};
 	ck_assert_str_eq(solution(&ctx, p, &c), "{\"schema\":\"autopar-solution/1\","
-		"\"engine\":\"some\",\"status\":\"infeasible\",\"objective\":null,"
+		"\"engine\":\"some\",\"status\":\"infeasible\",\"ended\":\"proven\",\"objective\":null,"
 		"\"lower_bound\":null,\"least_memory\":12,\"choice\":null}\n");
 	ctx_destroy(&ctx);
 }

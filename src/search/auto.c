@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine auto: exact engines one after the other, each with the best pick so far to start from.
+ *
+ *  1. dynamic_programming, if the table is narrow enough for it once sweeps and dominance have dropped
+ *     candidates: that is known before an elimination begins. Otherwise it ends with what these found.
+ *  2. integer_programming, with half of what is left.
+ *  3. dynamic_programming in its bounded form (mini-buckets), with the rest: where cycles are short and
+ *     many, its bound is far above that of the linear relaxation.
+ *
+ * The answer is the best pick and the best bound of all. What is done depends on the budget's numbers
+ * alone.
+ */
+#include <math.h>
+
+#include "search/engines.h"
+
+#define NAME "auto"
+
+enum {
+	STEP = 16, /* steps of elimination that take as long as one of integer_programming */
+	SHARE = 2 /* integer_programming gets one part in so many of the work that is left */
+};
+
+#define WIDE_WORK (UINT64_C(1) << 35) /* limit of work beyond elimination if there is none */
+
+/* Adds another engine's answer to the same problem. */
+static void add(const struct ap_problem *p, const struct ap_choice *other, struct ap_choice *out)
+{
+	struct ap_choice both = *out;
+	double bound = fmax(out->lower_bound, other->lower_bound);
+
+	both.work += other->work;
+	if (other->outcome == AP_OUT_INFEASIBLE) {
+		*out = *other;
+		out->work = both.work;
+		return;
+	}
+	if (other->pick && (!out->pick || other->cost < out->cost))
+		both.pick = other->pick;
+	both.lower_bound = bound;
+	if (both.pick)
+		ap_choice_found(p, both.pick, bound, &both);
+	both.engine = other->outcome == AP_OUT_OPTIMAL ? other->engine : NAME;
+	*out = both;
+}
+
+/* The budget's numbers, with these steps of work of `step` each, and the best pick to start from. */
+static struct ap_budget part(const struct ap_budget *budget, uint64_t work, uint64_t step,
+	const struct ap_choice *best)
+{
+	struct ap_budget own = *budget;
+
+	own.work = work / step ? work / step : 1;
+	if (best->pick) {
+		own.start[1] = own.start[0];
+		own.start[0] = best->pick;
+	}
+	return own;
+}
+
+/* The engines for a table that is too wide, with this work. */
+static void solve_wide(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	uint64_t left, struct ap_choice *out)
+{
+	struct ap_budget own = part(budget, left / SHARE, STEP, out);
+	struct ap_choice other;
+
+	ap_ilp_solve(ctx, p, &own, &other);
+	other.work *= STEP;
+	left -= other.work < left ? other.work : left;
+	add(p, &other, out);
+	out->ended = other.ended; /* more of that would help most */
+	if (ap_engine_closed(budget, out) || left == 0 || ap_ctx_stopped(ctx))
+		return;
+	own = part(budget, left, 1, out);
+	ap_dp_solve(ctx, p, &own, &other);
+	add(p, &other, out);
+}
+
+void ap_auto_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct ap_budget own = *budget;
+	uint64_t left;
+
+	own.whole = true;
+	ap_dp_solve(ctx, p, &own, out);
+	left = budget->work ? ap_budget_left(budget, out->work) : WIDE_WORK;
+	if (ap_engine_closed(budget, out) || left == 0 || ap_ctx_stopped(ctx))
+		return;
+	solve_wide(ctx, p, budget, left, out);
+	ap_engine_end(ctx, budget, out->ended, out);
+}
