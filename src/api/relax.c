@@ -636,7 +636,7 @@ static struct allowance allow(const struct ap_settings *set, const struct ap_sou
 
 	a.steps += steps;
 	a.steps = a.steps > LEAST_STEPS ? a.steps : LEAST_STEPS;
-	a.steps = limit && limit < a.steps ? limit : a.steps;
+	a.steps = ap_setting_given(set, AP_SET_work_limit) && limit < a.steps ? limit : a.steps;
 	a.most_bytes = a.most_bytes > LEAST_BYTES ? a.most_bytes : LEAST_BYTES;
 	return a;
 }

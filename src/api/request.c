@@ -457,6 +457,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *out)
 {
 	struct ap_settings o = *set; /* including what --hybrid sets */
+	bool limited = ap_setting_given(&o, AP_SET_work_limit);
 
 	*out = (struct ap_inputs){0};
 	ap_ctx_phase(ctx, "checking the graph");
@@ -478,11 +479,12 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 		.capacity_bytes = o.memory ? o.memory : out->chip->usable_bytes,
 		.search_mode = ap_setting_text(ctx->arena, ap_setting_at(AP_SET_search_mode), &o),
 		.budget = {
-			.work = o.work_limit ? (uint64_t)o.work_limit : AP_DEFAULT_WORK,
+			.work = !limited ? AP_DEFAULT_WORK : o.work_limit ? (uint64_t)o.work_limit : 1,
 			.table_bytes = (size_t)o.planner_memory / TABLES,
 			.gap = o.gap / 100,
 			.no_fold = !o.fold,
 		},
+		.baselines_only = limited && o.work_limit == 0,
 		.prune = o.prune,
 		.certify = o.certify,
 	};

@@ -447,7 +447,8 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 		return *(const bool *)field ? "true" : "false";
 	case AP_SET_INT:
 	case AP_SET_SIZE:
-		return *(const int64_t *)field || row->otherwise
+		return *(const int64_t *)field || row->otherwise ||
+			ap_setting_given(s, (enum ap_setting_id)(row - rows))
 			? ap_arena_printf(arena, "%" PRId64, *(const int64_t *)field)
 			: NULL;
 	case AP_SET_NUM:

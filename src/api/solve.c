@@ -156,6 +156,8 @@ enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **re
 	AP_TRY(write_problem(to, p));
 	if (o->time_limit == 0)
 		return FAULT(to, AP_LIMIT, "--time-limit 0 leaves no time for a search");
+	if (ap_setting_given(o, AP_SET_work_limit) && o->work_limit == 0)
+		return FAULT(to, AP_LIMIT, "--work-limit 0 leaves no steps for a search");
 	ap_ctx_phase(to->ctx, "solving");
 	solve(to, p, engine, &budget, &choice);
 	if (o->certify) {

@@ -118,15 +118,19 @@ static void raise_bound(struct ap_choice *c, double bound)
 
 /* Chooses within the memory, on a table pruned by cost and memory. */
 static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
-	const struct ap_engine *engine, const int32_t *const *start, struct ap_chosen *c)
+	const struct ap_engine *engine, const struct ap_hints *hints, struct ap_chosen *c)
 {
+	struct ap_tables *made = hints ? hints->tables : NULL;
+	const int32_t *const *start = hints ? hints->start : NULL;
 	const struct ap_table *plain = c->table;
 	struct ap_budget budget = rq->budget;
 	double bound = c->choice.lower_bound; /* without the limit */
 
 	if (budget.work > 0)
 		budget.work = budget.work > c->choice.work ? budget.work - c->choice.work : 1;
-	c->table = ap_table_by_memory(ctx, plain);
+	c->table = made && made->lean ? made->lean : ap_table_by_memory(ctx, plain);
+	if (made)
+		made->lean = c->table;
 	if (!c->table) {
 		c->table = plain;
 		c->choice.outcome = AP_OUT_LIMIT;
@@ -136,7 +140,8 @@ static void choose_limited(struct ap_ctx *ctx, const struct ap_request *rq,
 	ap_ctx_phase(ctx, "searching within the memory");
 	ap_fit_staged(ctx, c->table, engine, &budget, ap_choose_limit_bytes(rq), true, &c->choice);
 	raise_bound(&c->choice, bound);
-	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)))
+	if (c->choice.outcome != AP_OUT_INFEASIBLE && !(start && ap_ctx_stopped(ctx)) &&
+		!(hints && hints->fits))
 		fall_back(ctx, rq, engine, plain, c);
 }
 
@@ -175,6 +180,20 @@ static void choose_none(struct ap_ctx *ctx, const struct ap_request *rq, const s
 			&c->choice.work);
 }
 
+static bool expects_limit(const struct ap_engine *engine, const struct ap_hints *hints)
+{
+	return hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
+}
+
+enum ap_status ap_choose_tables(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
+	struct ap_tables *out)
+{
+	*out = (struct ap_tables){0};
+	out->st = ap_choose_table(ctx, rq, fixed, expects_limit(engine, hints), &out->plain);
+	return out->st == AP_LIMIT || out->st == AP_STOPPED ? AP_OK : out->st;
+}
+
 /*
  * First without the memory limit, unless the hints expect it to bind: if that optimum fits, it is
  * the answer. If the search is stopped or spent before it found a plan that fits, a low-memory plan
@@ -185,37 +204,37 @@ static enum ap_status choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	struct ap_chosen *c, int64_t *least_bytes)
 {
 	const int32_t *const *start = hints ? hints->start : NULL;
-	bool binds = hints && hints->limit_binds && engine->flags & AP_ENGINE_MEMORY;
+	struct ap_tables own, *made = hints && hints->tables ? hints->tables : &own;
 
 	if (start && ap_ctx_stopped(ctx))
 		return AP_OK;
 	if (hints && hints->wider && fixed)
 		c->table = ap_table_narrow(ctx, hints->wider, fixed);
 	if (!c->table) {
-		enum ap_status st = ap_choose_table(ctx, rq, fixed, binds, &c->table);
-
-		if (st == AP_LIMIT) {
-			c->choice.lower_bound = c->table->least_s;
-			*least_bytes = c->table->least_bytes;
-			c->priced = c->table->work;
-			c->choice.ended = c->table->lacks_memory ? AP_ENDED_MEMORY : AP_ENDED_WORK;
-			c->table = NULL;
+		if (made == &own) {
+			AP_TRY(ap_choose_tables(ctx, rq, engine, fixed, hints, made));
+			c->priced = made->st == AP_STOPPED ? 0 : made->plain->work;
 		}
-		if (st != AP_OK)
-			return st == AP_STOPPED || st == AP_LIMIT ? AP_OK : st;
-		c->priced = c->table->work;
+		if (made->st == AP_LIMIT) {
+			c->choice.lower_bound = made->plain->least_s;
+			*least_bytes = made->plain->least_bytes;
+			c->choice.ended = made->plain->lacks_memory ? AP_ENDED_MEMORY : AP_ENDED_WORK;
+		}
+		if (made->st != AP_OK)
+			return AP_OK;
+		c->table = made->plain;
 	}
 	*least_bytes = c->table->least_bytes;
 	if (*least_bytes > ap_choose_limit_bytes(rq) && engine->flags & AP_ENGINE_EXACT) {
 		choose_none(ctx, rq, engine, c);
 		return AP_OK;
 	}
-	if (!binds && choose_unlimited(ctx, rq, engine, start, c)) {
+	if (!expects_limit(engine, hints) && choose_unlimited(ctx, rq, engine, start, c)) {
 		if (ap_ctx_stopped(ctx) && !ap_choice_any(&c->choice) && !start)
 			fall_back(ctx, rq, engine, c->table, c);
 		return AP_OK;
 	}
-	choose_limited(ctx, rq, engine, start, c);
+	choose_limited(ctx, rq, engine, hints, c);
 	return AP_OK;
 }
 

@@ -34,11 +34,20 @@ enum ap_status ap_choose_table(struct ap_ctx *ctx, const struct ap_request *rq,
 int64_t ap_choose_least_bytes(struct ap_ctx *ctx, const struct ap_request *rq,
 	const int32_t *const *fixed, uint64_t *work);
 
+/* Tables of one request, for several searches. */
+struct ap_tables {
+	const struct ap_table *plain; /* as ap_choose_table() makes it */
+	const struct ap_table *lean; /* pruned by cost and memory; NULL: not made yet */
+	enum ap_status st; /* AP_OK: plain can be searched; AP_LIMIT: it was not made; AP_STOPPED */
+};
+
 /* What is known before a search. */
 struct ap_hints {
+	struct ap_tables *tables; /* of this very request and these fixed rows, to search again */
 	const struct ap_table *wider; /* of this request with fewer rows fixed, to take prices from */
 	const int32_t *const *start; /* counts of a plan to start from */
 	bool limit_binds; /* the memory limit is expected to bind */
+	bool fits; /* a plan is known that fits: none has to be found at any price */
 };
 
 /*
@@ -49,6 +58,11 @@ struct ap_hints {
 enum ap_status ap_choose(struct ap_ctx *ctx, const struct ap_request *rq,
 	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
 	struct ap_chosen *out);
+
+/* Makes the tables, with by_memory as the hints say. Other than AP_OK, AP_LIMIT and AP_STOPPED are errors. */
+enum ap_status ap_choose_tables(struct ap_ctx *ctx, const struct ap_request *rq,
+	const struct ap_engine *engine, const int32_t *const *fixed, const struct ap_hints *hints,
+	struct ap_tables *out);
 
 /* Reports why a choice is infeasible: what is short and by how much. AP_INFEASIBLE. */
 enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request *rq,

@@ -33,13 +33,16 @@ struct driving {
 	bool recursion_only;
 	struct ap_recursive recursion;
 	struct ap_hints hints;
+	struct ap_tables tables;
 	struct ap_chosen chosen; /* the engine's; table NULL: it did not run */
 	struct ap_rivals rivals;
+	struct ap_rivals routed; /* those that a route completes, if it decides anything */
 	const struct ap_plan *best; /* of rivals, as completed from its checkpoint */
 	struct ap_plan *out;
 	bool finished; /* *out is complete and verified */
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
+	uint64_t round; /* most steps of the engine's present round */
 	uint64_t work;
 	uint64_t steps; /* all work, in inner steps of a search */
 };
@@ -48,6 +51,20 @@ struct driving {
 #define MOST_WEIGHED 2 /* of them charge fuller instants instead of lowering the limit */
 #define NEAR 0.2 /* of an objective: simulation may still prefer such a plan */
 #define LARGE 4096 /* operators: a second search takes long, and must be worth it */
+#define ROUND_GROWTH 16 /* of the engine's steps from round to round */
+#define SHORT_ROUND (AP_DEFAULT_WORK / 16) /* most steps of a round before the usual one */
+
+/* Does the request's route decide anything? */
+static bool decides(const struct ap_route *route)
+{
+	return route && route->complete;
+}
+
+/* What the present phase adds to. */
+static struct ap_rivals *into(struct driving *d)
+{
+	return d->free ? &d->routed : &d->rivals;
+}
 
 /* The table's problem with the whole gradient exchange charged. */
 static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_table *t)
@@ -66,30 +83,32 @@ static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_tab
 
 /* Does the simulation expose more of the gradient exchange than the objective charges? The
  * objective is a sum over the stages, each of which is busy for its part. */
-static bool worth_caution(const struct ap_plan *p)
+static bool worth_caution(const struct driving *d, const struct ap_rival *v)
 {
-	double doubt = p->graph->nnode > LARGE ? 0.25 : 0.01;
-	double busy_s = p->search.objective_s / p->nstage;
+	double doubt = d->rq->graph->nnode > LARGE ? 0.25 : 0.01;
+	double busy_s = v->objective_s / d->rq->machine->nstage;
 
-	return p->prediction.step_time_s - p->prediction.bubble_s > (1 + doubt) * busy_s;
+	return v->step_time_s - v->bubble_s > (1 + doubt) * busy_s;
 }
 
 /*
  * The objective assumes that a fixed part of the gradient exchange is hidden, which does not hold
  * for a network with little computation beside it. Adds the best choice without that assumption.
  */
-static void add_cautious(struct driving *d)
+static void add_cautious(struct driving *d, uint64_t most)
 {
 	const struct ap_table *t = d->chosen.table;
 	struct ap_problem p = exposed_problem(d->ctx, t);
 	struct ap_budget budget = d->rq->budget;
 	struct ap_choice c = {0};
 
+	budget.work = most;
 	budget.start[0] = d->chosen.choice.pick;
 	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
 	ap_choose_engine(d->rq)->solve(d->ctx, &p, &budget, &c);
-	if (ap_choice_any(&c))
-		ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, t, c.pick));
+	d->steps += c.work;
+	if (ap_choice_any(&c) && !ap_ctx_stopped(d->ctx))
+		ap_rival_add(into(d), NULL, ap_chosen_counts(d->ctx, t, c.pick));
 }
 
 static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits limits)
@@ -104,10 +123,13 @@ static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits li
  * stopped only for large networks, or when a plan fits. */
 static enum ap_status find_by_recursion(struct driving *d)
 {
+	const char *name = d->recursion_only || d->free ? NULL : "recursion";
 	struct ap_ctx unhurried = *d->ctx;
 	struct ap_plan p;
 
-	if (d->rq->graph->nnode <= LARGE)
+	if (into(d)->best && ap_ctx_stopped(d->ctx))
+		return AP_OK;
+	if (d->rq->graph->nnode <= LARGE && !into(d)->best)
 		unhurried.stop = NULL;
 	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
 	/* The recursion only knows the sum of the stages' memory. */
@@ -116,33 +138,38 @@ static enum ap_status find_by_recursion(struct driving *d)
 	if (d->hints.limit_binds)
 		recur(d, d->ctx, (struct ap_rec_limits){.bytes = ap_choose_sum_bytes(d->rq),
 			.insist = true});
-	if (d->recursion.allowed)
-		d->hints.start = d->recursion.counts;
+	if (!d->recursion.allowed)
+		return AP_OK;
+	d->hints.start = d->recursion.counts;
+	if (!into(d)->best || !ap_ctx_stopped(d->ctx))
+		ap_rival_add(into(d), name, d->recursion.counts);
 	return AP_OK;
 }
 
-static enum ap_status find_recursion(struct driving *d)
+/* Where simulation exposes more of the gradient exchange than the objective charges: the recursion
+ * without that assumption. */
+static enum ap_status find_cautious_recursion(struct driving *d)
 {
-	const char *name = d->recursion_only || d->free ? NULL : "recursion";
-	const struct ap_plan *p;
+	const struct ap_request *rq = d->rq;
+	struct ap_software software;
+	struct ap_step step = *rq->step;
+	const struct ap_rival *v = NULL;
+	struct ap_recursive r;
 
-	if (!d->recursion.allowed)
+	for (size_t i = 0; i < into(d)->all.n; i++)
+		if (into(d)->all.v[i].counts == d->recursion.counts)
+			v = &into(d)->all.v[i];
+	if (!v || !rq->step->software || ap_ctx_stopped(d->ctx) || !worth_caution(d, v))
 		return AP_OK;
-	p = &ap_rival_add(&d->rivals, name, d->recursion.counts)->plan;
-	if (d->rq->step->software && !ap_ctx_stopped(d->ctx) && worth_caution(p)) {
-		const struct ap_request *rq = d->rq;
-		struct ap_software software = *rq->step->software;
-		struct ap_step step = *rq->step;
-		struct ap_recursive r;
-
-		software.gradient_exposed = 1;
-		step.software = &software;
-		ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
-			&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
-		d->work += r.work;
-		if (r.allowed)
-			ap_rival_add(&d->rivals, NULL, r.counts);
-	}
+	software = *rq->step->software;
+	software.gradient_exposed = 1;
+	step.software = &software;
+	ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
+		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
+	d->work += r.work;
+	d->steps += r.work * AP_RECURSION_STEPS;
+	if (r.allowed && !ap_ctx_stopped(d->ctx))
+		ap_rival_add(into(d), NULL, r.counts);
 	return AP_OK;
 }
 
@@ -157,7 +184,7 @@ static enum ap_status find_data_parallel(struct driving *d)
 		counts = NULL;
 	}
 	if (counts)
-		ap_rival_add(&d->rivals, "data parallel", counts)->baseline = true;
+		ap_rival_add(into(d), "data parallel", counts);
 	else
 		ap_rival_absent(&d->rivals, "data parallel", why);
 	return AP_OK;
@@ -169,14 +196,13 @@ static bool is_near(struct driving *d, const int32_t *const *counts)
 	double best_s = INFINITY;
 	struct ap_plan p;
 
-	for (int i = 0; i < d->rivals.n; i++)
-		best_s = fmin(best_s, d->rivals.v[i].plan.search.objective_s);
+	for (size_t i = 0; i < into(d)->all.n; i++)
+		best_s = fmin(best_s, into(d)->all.v[i].objective_s);
 	ap_plan_price(d->rivals.maker, counts, &p);
 	return p.search.objective_s <= best_s * (1 + NEAR);
 }
 
-/* An expert's grid is a baseline: the search must not be worse. One that also cuts sequences is an
- * ordinary rival: an optimum does not give way if simulation can hardly tell them apart. */
+/* An expert's grid is a baseline: it is listed. One that also cuts sequences is an ordinary rival. */
 static enum ap_status find_grids(struct driving *d)
 {
 	uint32_t n;
@@ -187,9 +213,9 @@ static enum ap_status find_grids(struct driving *d)
 
 		if (grid[i].rare) {
 			if (holds && is_near(d, grid[i].counts))
-				ap_rival_add(&d->rivals, NULL, grid[i].counts);
+				ap_rival_add(into(d), NULL, grid[i].counts);
 		} else if (holds)
-			ap_rival_add(&d->rivals, grid[i].name, grid[i].counts)->baseline = true;
+			ap_rival_add(into(d), grid[i].name, grid[i].counts);
 		else
 			ap_rival_absent(&d->rivals, grid[i].name, grid[i].counts
 				? "a given strategy says otherwise" : grid[i].why);
@@ -228,26 +254,31 @@ static int64_t excess_bytes(struct driving *d, const struct ap_chosen *c, struct
 	return more > 0 ? more : 0;
 }
 
-/* The engine's choice. If it does not really fit, chooses again with its fullest instants charged,
- * whose bound is valid, or else within a lower limit, for which the bound so far is kept. */
-static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *engine)
+/* The engine's choice within `most` steps. If it does not really fit, chooses again with its fullest
+ * instants charged, whose bound is valid, or else within a lower limit, for which the bound so far is
+ * kept. */
+static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *engine, uint64_t most)
 {
 	struct ap_chosen *c = &d->chosen;
 	struct ap_request rq = *d->rq;
+	struct ap_hints hints = d->hints;
 	double bound_s = 0;
 	struct ap_plan p;
 	int64_t more;
 
-	AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
+	rq.budget.work = most;
+	hints.fits = into(d)->best;
+	AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &hints, c));
 	note_work(d, c);
 	bound_s = c->choice.lower_bound;
 	for (int i = 0; i < MOST_TRIES && (more = excess_bytes(d, c, &p)) > 0; i++) {
 		const struct ap_step *step = i < MOST_WEIGHED ? ap_plan_weigh(d->ctx, &p, rq.step) : rq.step;
 		bool whole = step != rq.step;
 
+		hints.tables = whole ? NULL : hints.tables;
 		rq.step = step;
 		rq.capacity_bytes -= whole ? 0 : more;
-		AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &d->hints, c));
+		AP_TRY(ap_choose(d->ctx, &rq, engine, d->fixed, &hints, c));
 		note_work(d, c);
 		whole = whole && rq.capacity_bytes == d->rq->capacity_bytes;
 		if (whole && c->choice.outcome == AP_OUT_INFEASIBLE)
@@ -262,26 +293,34 @@ static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *
 	return AP_OK;
 }
 
-/* The engine's choice. AP_INFEASIBLE, with a message, if there is none. */
-static enum ap_status find_by_engine(struct driving *d)
+/* Is the answer final: would more steps not help? */
+static bool is_settled(const struct driving *d, const struct ap_choice *c)
+{
+	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_INFEASIBLE || !d->chosen.table ||
+		c->ended != AP_ENDED_WORK || ap_engine_closed(&d->rq->budget, c);
+}
+
+/* A round of the engine, of at most so many steps. What a stopped round found is taken only if there is
+ * nothing else: a later stop would not meet it. */
+static enum ap_status run_engine(struct driving *d, uint64_t most)
 {
 	struct ap_chosen *c = &d->chosen;
 	struct ap_rival *v;
 
-	AP_TRY(choose_fitting(d, ap_choose_engine(d->rq)));
-	if (c->choice.outcome == AP_OUT_INFEASIBLE) {
+	AP_TRY(choose_fitting(d, ap_choose_engine(d->rq), most));
+	if (c->choice.outcome == AP_OUT_INFEASIBLE && !into(d)->best) {
 		AP_TRY(ap_certify(d->ctx, d->rq, c));
 		return ap_choose_infeasible(d->ctx, d->rq, &c->choice);
 	}
-	d->lower_bound_s = c->choice.lower_bound;
-	if (!(c->choice.lower_bound > 0)) /* the engine has none, or none yet */
-		AP_TRY(find_bound(d));
-	if (!ap_choice_any(&c->choice))
+	if (c->choice.outcome != AP_OUT_INFEASIBLE)
+		d->lower_bound_s = fmax(d->lower_bound_s, c->choice.lower_bound);
+	if (!ap_choice_any(&c->choice) || (ap_ctx_stopped(d->ctx) && into(d)->best &&
+		c->choice.outcome != AP_OUT_OPTIMAL))
 		return AP_OK;
-	v = ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
+	v = ap_rival_add(into(d), NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	v->optimal = c->choice.outcome == AP_OUT_OPTIMAL;
-	if (v->optimal && !ap_ctx_stopped(d->ctx) && worth_caution(&v->plan))
-		add_cautious(d);
+	if (!ap_ctx_stopped(d->ctx) && worth_caution(d, v))
+		add_cautious(d, most);
 	return AP_OK;
 }
 
@@ -300,7 +339,7 @@ static enum ap_status find_proof(struct driving *d)
 	const char *mode = mode_of(d);
 	struct ap_chosen *c = &d->chosen;
 
-	if (ap_rival_fits(&d->rivals) || ap_ctx_stopped(d->ctx))
+	if (into(d)->best || ap_ctx_stopped(d->ctx))
 		return AP_OK;
 	AP_TRY(ap_choose(d->ctx, d->rq, ap_engine_find("auto"), d->fixed, &d->hints, c));
 	note_work(d, c);
@@ -311,7 +350,7 @@ static enum ap_status find_proof(struct driving *d)
 	ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "mode-fits",
 		"%s found no plan that fits the memory; the plan is one of %s", mode,
 		c->choice.engine);
-	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
+	ap_rival_add(into(d), NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	return AP_OK;
 }
 
@@ -320,11 +359,11 @@ static enum ap_status find_lean(struct driving *d)
 {
 	struct ap_plan p;
 
-	if (ap_rival_fits(&d->rivals))
+	if (into(d)->best)
 		return AP_OK;
 	ap_ctx_phase(d->ctx, "searching for little memory");
 	if (ap_low_memory_plan(d->ctx, d->rq, NULL, &p))
-		ap_rival_add(&d->rivals, NULL, ap_plan_counts(d->ctx, &p));
+		ap_rival_add(into(d), NULL, ap_plan_counts(d->ctx, &p));
 	return AP_OK;
 }
 
@@ -354,13 +393,15 @@ struct trying {
 static void try_part(void *user)
 {
 	struct trying *t = user;
-	struct ap_rivals *r = &t->d->rivals;
+	struct driving *d = t->d;
 
-	if (!r->maker)
-		ap_rivals_maker(r, t->d->rq);
-	if (r->route && !r->completer)
-		ap_rivals_route(r, t->d->rq);
-	t->st = t->part(t->d);
+	if (!d->rivals.maker) {
+		ap_rivals_maker(&d->rivals, d->rq);
+		d->routed.maker = d->rivals.maker;
+	}
+	if (d->routed.route && !d->routed.completer)
+		ap_rivals_completer(&d->routed, d->rq);
+	t->st = t->part(d);
 }
 
 /* Runs a part of the search. Memory may run out inside maker and completer: they are made anew. */
@@ -377,29 +418,114 @@ static enum ap_status run_part(struct driving *d, enum ap_status (*part)(struct 
 			"memory ran out in a part of the search, which ended there; see --planner-memory");
 	d->refused = true;
 	d->rivals.maker = NULL;
-	ap_rivals_end(&d->rivals);
+	ap_rivals_end(&d->routed);
 	return AP_OK;
 }
 
-/* Searches with d->fixed by engine and recursion. */
-static enum ap_status search(struct driving *d, bool with_baselines)
+/* The end of a phase: what was found competes. */
+static enum ap_status settle(struct driving *d)
+{
+	ap_rivals_settle(into(d), d->rq);
+	if (d->free || !d->routed.route)
+		return AP_OK;
+	ap_rivals_feed(&d->routed, &d->rivals);
+	ap_rivals_settle(&d->routed, d->rq);
+	return AP_OK;
+}
+
+/* The best so far competes with what its checkpoint is completed to. A table makes that cheap. */
+static enum ap_status tell(struct driving *d)
+{
+	into(d)->table = d->chosen.table;
+	ap_rivals_tell(into(d), d->rq);
+	return AP_OK;
+}
+
+/* What an expert would write by hand. */
+static enum ap_status search_baselines(struct driving *d, bool recursion)
+{
+	if (!d->free) {
+		AP_TRY(run_part(d, find_data_parallel));
+		AP_TRY(run_part(d, find_grids));
+		AP_TRY(run_part(d, settle));
+	}
+	if (recursion)
+		AP_TRY(run_part(d, find_by_recursion));
+	return run_part(d, settle);
+}
+
+static enum ap_status next_round(struct driving *d)
+{
+	return run_engine(d, d->round);
+}
+
+static enum ap_status make_tables(struct driving *d)
+{
+	enum ap_status st = ap_choose_tables(d->ctx, d->rq, ap_choose_engine(d->rq), d->fixed, &d->hints,
+		&d->tables);
+
+	d->chosen.table = st == AP_OK && d->tables.st == AP_OK ? d->tables.plain : NULL;
+	if (d->tables.plain)
+		d->steps += d->tables.plain->work;
+	return st;
+}
+
+/* Steps of the first round, and of the one after `round`. */
+static uint64_t round_after(const struct driving *d)
+{
+	uint64_t next = d->round ? d->round * ROUND_GROWTH : d->tables.plain ? d->tables.plain->work + 1 : 1;
+
+	return next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
+}
+
+/*
+ * Rounds of the engine, each with more steps, as long as the limit allows a whole one, so that a run with
+ * a higher limit does the same first: as many as went into the table, which is little beside what
+ * follows, and more up to a sixteenth of the usual limit; then that limit, and multiples.
+ */
+static enum ap_status search_rounds(struct driving *d)
+{
+	uint64_t most = d->rq->budget.work ? d->rq->budget.work : UINT64_MAX;
+
+	AP_TRY(run_part(d, make_tables));
+	if (d->tables.plain)
+		d->hints.tables = &d->tables;
+	if (d->chosen.table)
+		AP_TRY(run_part(d, tell));
+	if (d->tables.st == AP_LIMIT) /* what is known without a table may be that nothing fits */
+		return run_part(d, next_round);
+	for (d->round = 0; (d->round = round_after(d)) <= most && !d->refused;) {
+		AP_TRY(run_part(d, next_round));
+		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, tell));
+		if (is_settled(d, &d->chosen.choice) || ap_ctx_stopped(d->ctx) ||
+			d->round > UINT64_MAX / ROUND_GROWTH)
+			return AP_OK;
+	}
+	d->round = most; /* less than a whole round, where any plan is better than none */
+	return into(d)->best ? AP_OK : run_part(d, next_round);
+}
+
+/* Searches in phases, whose order does not depend on any limit: of two runs, the one with the higher
+ * limit has met all that the other has. */
+static enum ap_status search(struct driving *d)
 {
 	bool exact = !d->recursion_only && ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT;
 
-	if (exact || d->recursion_only)
-		AP_TRY(run_part(d, find_by_recursion));
-	if (!d->recursion_only)
-		AP_TRY(run_part(d, find_by_engine));
-	if (d->recursion_only || (!d->chosen.table && !(d->lower_bound_s > 0)))
-		AP_TRY(run_part(d, find_bound));
-	if (with_baselines) {
-		AP_TRY(run_part(d, find_data_parallel));
-		AP_TRY(run_part(d, find_grids));
+	AP_TRY(search_baselines(d, exact || d->recursion_only));
+	if (!d->rq->baselines_only) {
+		AP_TRY(run_part(d, find_cautious_recursion));
+		if (!d->recursion_only)
+			AP_TRY(search_rounds(d));
+		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, tell));
 	}
-	AP_TRY(run_part(d, find_recursion));
-	if (!exact)
+	if (!(d->lower_bound_s > 0)) /* there is none, or none yet */
+		AP_TRY(run_part(d, find_bound));
+	if (!exact && !d->rq->baselines_only)
 		AP_TRY(run_part(d, find_proof));
-	return run_part(d, find_lean);
+	AP_TRY(run_part(d, find_lean));
+	return run_part(d, settle);
 }
 
 /* Why the search went no further. */
@@ -409,6 +535,8 @@ static const char *ended(const struct driving *d, const struct ap_search_info *s
 		return ap_ended_name(AP_ENDED_STOPPED);
 	if (s->objective_s <= s->lower_bound_s)
 		return ap_ended_name(AP_ENDED_PROVEN);
+	if (d->rq->baselines_only || (!d->recursion_only && !d->chosen.choice.engine))
+		return ap_ended_name(AP_ENDED_WORK);
 	if (!d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL)
 		return "simulation"; /* prefers another plan to the optimum, which is known */
 	return ap_ended_name(d->recursion_only ? AP_ENDED_ENGINE : d->chosen.choice.ended);
@@ -439,32 +567,11 @@ static enum ap_status finish(struct driving *d, const struct ap_plan *best, stru
 	out->op = op;
 	if (d->rq->route)
 		out->route = ap_routed_compare(d->ctx, d->rq->route, best, d->free ? d->free : best);
-	out->nbaseline = d->rivals.nbaseline;
-	out->baseline = ap_arena_memdup(d->ctx->arena, d->rivals.baseline,
-		d->rivals.nbaseline * sizeof *out->baseline);
+	out->nbaseline = (uint32_t)d->rivals.baseline.n;
+	out->baseline = d->rivals.baseline.v;
 	out->nsetting = d->rq->nsetting;
 	out->setting = d->rq->setting;
 	return AP_OK;
-}
-
-/* Takes the best of the plans found. */
-static enum ap_status take(struct driving *d, bool complete)
-{
-	d->rivals.fixed = d->fixed;
-	d->rivals.any = false;
-	d->best = ap_rival_best(&d->rivals, d->rq, d->fixed, complete);
-	return AP_OK;
-}
-
-static enum ap_status take_completed(struct driving *d)
-{
-	d->rivals.table = d->chosen.table;
-	return take(d, true);
-}
-
-static enum ap_status take_at_once(struct driving *d)
-{
-	return take(d, false);
 }
 
 /* Is it too late for more? A proven choice is still completed. */
@@ -472,18 +579,7 @@ static bool is_stopped(const struct driving *d)
 {
 	bool proven = !d->recursion_only && d->chosen.choice.outcome == AP_OUT_OPTIMAL;
 
-	return (ap_ctx_stopped(d->ctx) || d->refused) && (d->rivals.route || !proven);
-}
-
-/* The best plan, in d->best; NULL: none fits. */
-static enum ap_status best_of(struct driving *d)
-{
-	d->best = NULL;
-	if (!is_stopped(d) || !ap_ctx_stopped(d->ctx))
-		AP_TRY(run_part(d, take_completed));
-	if (d->best)
-		return AP_OK;
-	return d->rivals.route ? run_part(d, take_at_once) : take_at_once(d); /* needs no memory */
+	return (ap_ctx_stopped(d->ctx) || d->refused) && (d->routed.route || !proven);
 }
 
 static enum ap_status no_plan(const struct driving *d)
@@ -491,7 +587,7 @@ static enum ap_status no_plan(const struct driving *d)
 	if (d->refused)
 		return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit",
 			"memory ran out before any plan was found; raise --planner-memory");
-	if (d->rivals.route && !is_stopped(d))
+	if (d->routed.route && !is_stopped(d))
 		return ap_diag_add(d->ctx->diag, AP_ERROR, AP_LIMIT, NULL, "route",
 			"no plan that was found fits the memory, or can be run, once %s has completed it",
 			d->rq->route->name);
@@ -501,65 +597,94 @@ static enum ap_status no_plan(const struct driving *d)
 			  "--work-limit or --planner-memory");
 }
 
-static enum ap_status fix_route(struct driving *d)
+static enum ap_status begin_route(struct driving *d)
 {
 	const struct ap_request *rq = d->rq;
 
-	return rq->route->fix(d->ctx, rq->graph, rq->machine, rq->step, d->pinned, &d->fixed);
+	ap_rivals_routed(&d->routed, &d->rivals, rq);
+	d->routed.fixed = d->fixed;
+	return !rq->route->fix ? AP_OK
+		: rq->route->fix(d->ctx, rq->graph, rq->machine, rq->step, d->pinned, &d->routed.fixed);
 }
 
-/* Searches again, for plan and bound, with the operators that the route fixes. */
-static enum ap_status search_fixed(struct driving *d)
+static enum ap_status find_routed_quickly(struct driving *d)
 {
-	AP_TRY(run_part(d, fix_route));
-	d->hints = (struct ap_hints){0};
-	d->recursion = (struct ap_recursive){0};
-	return search(d, false);
+	if (!d->routed.best)
+		d->work += ap_routed_quick(&d->routed, d->rq, d->fixed, d->free);
+	return AP_OK;
 }
 
 static enum ap_status find_routed(struct driving *d)
 {
-	d->work += ap_routed_search(&d->rivals, d->rq, d->fixed, d->free);
+	d->work += ap_routed_search(&d->routed, d->rq, d->fixed, d->free);
 	return AP_OK;
-}
-
-/*
- * A route decides some operators by itself, so the best plan so far only serves for comparison.
- * Each plan found is taken as the route completes it from its checkpoint.
- */
-static enum ap_status search_route(struct driving *d)
-{
-	AP_TRY(best_of(d));
-	d->free = d->best;
-	if (!d->free)
-		return no_plan(d);
-	for (int i = 0; i < d->rivals.n; i++)
-		d->rivals.v[i].optimal = false;
-	if (d->rq->route->fix)
-		AP_TRY(search_fixed(d));
-	for (int i = 0; i < d->rivals.n; i++)
-		d->rivals.v[i].optimal = false;
-	d->rivals.route = d->rq->route;
-	d->rivals.fixed = d->fixed;
-	return run_part(d, find_routed);
 }
 
 static enum ap_status improve(struct driving *d)
 {
-	d->best = ap_routed_improve(&d->rivals, d->rq, d->fixed, d->best);
+	const struct ap_plan *best = d->routed.best;
+
+	if (best && best->search.objective_s > d->lower_bound_s)
+		ap_rival_take(&d->routed, ap_routed_improve(&d->routed, d->rq, d->fixed, best));
 	return AP_OK;
 }
 
-/* Saves what is needed to make the best plan again, outside the search's arena. */
-static void save(struct driving *d, struct ap_found *f)
+/*
+ * A route decides some operators by itself, so the best plan so far only serves for comparison: each
+ * was also taken as the route completes it from its checkpoint. Searches again, for plan and bound, with
+ * the operators that the route fixes.
+ */
+static enum ap_status search_route(struct driving *d)
+{
+	d->free = d->rivals.best;
+	if (!d->free)
+		return no_plan(d);
+	d->fixed = d->routed.fixed;
+	if (d->rq->route->fix) {
+		d->hints = (struct ap_hints){0};
+		d->recursion = (struct ap_recursive){0};
+		d->lower_bound_s = 0;
+		AP_TRY(search(d));
+	}
+	AP_TRY(run_part(d, find_routed_quickly));
+	if (d->rq->baselines_only)
+		return AP_OK;
+	AP_TRY(run_part(d, find_routed));
+	return run_part(d, improve);
+}
+
+/* Saves what is needed to make a plan again, outside the search's arena. */
+static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
+{
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		memcpy(f->count[i], p->op[i].place.count,
+			p->graph->node[i].bound.nfactor * sizeof **f->count);
+	f->any = true;
+	f->search = p->search;
+	state(d, is_stopped(d), &f->search);
+}
+
+/* Where memory ran out before any plan was completed: saves the fastest as it was found, which the
+ * caller has memory to complete. */
+static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 {
 	const struct ap_graph *g = d->rq->graph;
+	const struct ap_rival *best = NULL;
 
+	for (size_t i = 0; i < d->rivals.all.n; i++) {
+		const struct ap_rival *v = &d->rivals.all.v[i];
+
+		if (v->fits && v->wanted && (!best || v->step_time_s < best->step_time_s))
+			best = v;
+	}
+	if (!best)
+		return no_plan(d);
 	for (ap_id i = 0; i < g->nnode; i++)
-		memcpy(f->count[i], d->best->op[i].place.count, g->node[i].bound.nfactor * sizeof **f->count);
-	f->any = true;
-	f->search = d->best->search;
-	state(d, is_stopped(d), &f->search);
+		memcpy(found->count[i], best->counts[i], g->node[i].bound.nfactor * sizeof **found->count);
+	found->any = true;
+	found->search.objective_s = best->objective_s;
+	state(d, true, &found->search);
+	return AP_LIMIT;
 }
 
 static enum ap_status finish_best(struct driving *d)
@@ -581,35 +706,23 @@ static enum ap_status certify(struct driving *d)
 	if (c->choice.outcome != AP_OUT_INFEASIBLE)
 		d->lower_bound_s = fmax(d->lower_bound_s, c->choice.lower_bound);
 	state(d, is_stopped(d), &d->out->search);
-	if (!c->choice.pick || c->choice.pick == before || d->rivals.route)
+	if (!c->choice.pick || c->choice.pick == before || d->routed.route)
 		return AP_OK;
 	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick))->optimal =
 		c->choice.outcome == AP_OUT_OPTIMAL;
-	AP_TRY(best_of(d));
+	AP_TRY(settle(d));
+	AP_TRY(tell(d));
+	d->best = d->rivals.best;
 	return finish_best(d);
 }
 
-static bool decides(const struct ap_route *route)
-{
-	return route && route->complete;
-}
-
-/* Compares all plans found and data parallel by simulation, the authority on time. */
+/* Takes the fastest of all plans found, by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_found *found)
 {
-	AP_TRY(best_of(d));
-	if (!d->best && d->refused && d->rivals.route) { /* the caller has memory to complete it */
-		d->rivals.route = NULL;
-		AP_TRY(take_at_once(d));
-		if (d->best)
-			save(d, found);
-		return d->best ? AP_LIMIT : no_plan(d);
-	}
+	d->best = d->routed.route ? d->routed.best : d->rivals.best;
 	if (!d->best)
-		return no_plan(d);
-	if (d->rivals.route && d->best->search.objective_s > d->lower_bound_s)
-		AP_TRY(run_part(d, improve));
-	save(d, found);
+		return d->refused ? save_untold(d, found) : no_plan(d);
+	save(d, d->best, found);
 	AP_TRY(run_part(d, finish_best));
 	if (!d->finished)
 		return AP_LIMIT; /* the best plan is in *found */
@@ -621,8 +734,10 @@ static enum ap_status take_best(struct driving *d, struct ap_found *found)
 
 static enum ap_status drive(struct driving *d, struct ap_found *found, const struct ap_problem **problem)
 {
-	AP_TRY(search(d, true));
 	if (decides(d->rq->route))
+		AP_TRY(run_part(d, begin_route));
+	AP_TRY(search(d));
+	if (d->routed.route)
 		AP_TRY(search_route(d));
 	if (problem && d->chosen.table)
 		*problem = d->chosen.table->problem;
@@ -648,9 +763,11 @@ static enum ap_status run_job(struct drive_job *j)
 	AP_TRY(ap_pins_make(j->ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, j->ctx, rq);
+	d.rivals.fixed = d.fixed;
+	d.rivals.any = false;
 	st = drive(&d, j->found, j->problem);
 	j->found->steps = d.steps;
-	ap_rivals_end(&d.rivals);
+	ap_rivals_end(&d.routed);
 	return st;
 }
 
@@ -727,9 +844,9 @@ static enum ap_status evaluate_route(struct driving *d, const int32_t *const *pi
 		if ((pinned && pinned[i]) || has_param(g, &g->node[i]))
 			told[i] = d->pinned[i];
 	d->pinned = told;
-	ap_rivals_route(&d->rivals, d->rq);
-	st = ap_rival_routed(&d->rivals, d->ctx, d->pinned, best);
-	ap_rivals_end(&d->rivals);
+	ap_rivals_routed(&d->routed, &d->rivals, d->rq);
+	st = ap_rival_routed(&d->routed, d->ctx, d->pinned, best);
+	ap_rivals_end(&d->routed);
 	return st;
 }
 

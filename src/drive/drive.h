@@ -13,7 +13,7 @@
 /*
  * Searches. AP_OK: *out is complete and verified; AP_INFEASIBLE: a message gives what is short and
  * by how much; AP_STOPPED: best so far, verified; AP_LIMIT: no plan; AP_INTERNAL: the verifier
- * disagreed. Never returns a plan worse than data parallel. *problem (may be NULL) receives the
+ * disagreed. Returns no plan that is slower than a baseline that fits. *problem (may be NULL) receives the
  * table searched.
  */
 enum ap_status ap_drive_search(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_plan *out,

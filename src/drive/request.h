@@ -19,6 +19,7 @@ struct ap_request {
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
 	const struct ap_route *route; /* NULL: row 0 of ap_route_at() */
+	bool baselines_only; /* nothing is searched beyond baselines, of which the best is taken */
 	bool prune; /* normally true */
 	bool certify; /* a second engine must confirm the answer (drive/certify.h) */
 	const int32_t *const *given; /* counts fixed beside the graph's pins, [node][factor]; it and its

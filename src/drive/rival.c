@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drive/rival.h"
 
-#include <assert.h>
-#include <math.h>
-
 #include "base/arena.h"
 #include "base/diag.h"
 #include "cost/conflict.h"
@@ -16,11 +13,12 @@
 #include "table/joint.h"
 
 #define LARGE 4096 /* operators: grids of larger networks take too long */
-#define DOUBT 0.01 /* of a simulated time */
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq)
 {
 	*r = (struct ap_rivals){.ctx = ctx, .any = true};
+	r->sketches = ap_arena_create_like(ctx->arena);
+	ap_arena_own(ctx->arena, r->sketches);
 	ap_rivals_maker(r, rq);
 }
 
@@ -29,10 +27,27 @@ void ap_rivals_maker(struct ap_rivals *r, const struct ap_request *rq)
 	r->maker = ap_plan_maker_create(r->ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);
 }
 
-void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq)
+void ap_rivals_routed(struct ap_rivals *r, const struct ap_rivals *free, const struct ap_request *rq)
 {
-	r->route = rq->route;
+	*r = (struct ap_rivals){.ctx = free->ctx, .maker = free->maker, .sketches = free->sketches,
+		.route = rq->route};
+	ap_rivals_completer(r, rq);
+}
+
+void ap_rivals_completer(struct ap_rivals *r, const struct ap_request *rq)
+{
 	r->completer = ap_route_completer(r->ctx, rq->route, rq->graph, rq->machine, rq->step);
+}
+
+void ap_rivals_feed(struct ap_rivals *r, const struct ap_rivals *from)
+{
+	for (; r->fed < from->all.n; r->fed++) {
+		struct ap_rival v = from->all.v[r->fed];
+
+		v.optimal = v.told = false;
+		v.wanted = true; /* what the route decides is not asked */
+		AP_PUSH(r->ctx->arena, r->all, v);
+	}
 }
 
 void ap_rivals_end(struct ap_rivals *r)
@@ -84,45 +99,32 @@ static bool is_faster(const struct ap_plan *a, const struct ap_plan *b)
 	return a->prediction.step_time_s < b->prediction.step_time_s;
 }
 
-static struct ap_baseline *add_baseline(struct ap_rivals *r, const char *name)
-{
-	struct ap_baseline *b = &r->baseline[r->nbaseline++];
-
-	assert(r->nbaseline <= AP_MAX_BASELINES);
-	*b = (struct ap_baseline){.name = name};
-	return b;
-}
-
 void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why)
 {
-	add_baseline(r, name)->why_not = why;
+	AP_PUSH(r->ctx->arena, r->baseline, ((struct ap_baseline){.name = name, .why_not = why}));
 }
 
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts)
 {
-	struct ap_rival *v = &r->v[r->n++];
-	struct ap_baseline *b;
+	struct ap_mark mark = ap_arena_mark(r->sketches);
+	struct ap_rival v = {.counts = counts};
+	struct ap_plan p;
 
-	assert(r->n <= AP_MAX_RIVALS);
 	ap_ctx_phase(r->ctx, "simulation");
-	ap_plan_sketch(r->maker, counts, &v->plan);
-	if (!name)
-		return v;
-	b = add_baseline(r, name);
-	b->applicable = true;
-	b->step_time_s = v->plan.prediction.step_time_s;
-	b->objective_s = v->plan.search.objective_s;
-	b->memory_bytes = v->plan.prediction.memory.total;
-	b->fits = fits(&v->plan);
-	return v;
-}
-
-bool ap_rival_fits(const struct ap_rivals *r)
-{
-	for (int i = 0; i < r->n; i++)
-		if (fits(&r->v[i].plan))
-			return true;
-	return false;
+	ap_plan_sketch_in(r->maker, r->sketches, counts, &p);
+	v.step_time_s = p.prediction.step_time_s;
+	v.bubble_s = p.prediction.bubble_s;
+	v.objective_s = p.search.objective_s;
+	v.memory_bytes = p.prediction.memory.total;
+	v.fits = fits(&p);
+	v.wanted = is_wanted(r, &p);
+	ap_arena_release(r->sketches, mark);
+	if (name)
+		AP_PUSH(r->ctx->arena, r->baseline, ((struct ap_baseline){.name = name, .applicable = true,
+			.step_time_s = v.step_time_s, .objective_s = v.objective_s,
+			.memory_bytes = v.memory_bytes, .fits = v.fits}));
+	AP_PUSH(r->ctx->arena, r->all, v);
+	return &r->all.v[r->all.n - 1];
 }
 
 const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_request *rq,
@@ -252,20 +254,20 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 }
 
 /* Counts of the operators that a checkpoint holds and of fixed ones; *open: there are others. */
-static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_plan *p,
-	const int32_t *const *fixed, bool *open)
+static const int32_t *const *held_counts(struct ap_rivals *r, const struct ap_graph *g,
+	const int32_t *const *counts, const int32_t *const *fixed, bool *open)
 {
-	const int32_t **counts = AP_NEW_N(r->ctx->arena, const int32_t *, p->graph->nnode);
+	const int32_t **held = AP_NEW_N(r->ctx->arena, const int32_t *, g->nnode);
 
 	*open = false;
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
+	for (ap_id i = 0; i < g->nnode; i++) {
 		if (fixed && fixed[i])
-			counts[i] = fixed[i];
-		else if (p->op[i].in_checkpoint)
-			counts[i] = p->op[i].place.count;
-		*open |= !counts[i];
+			held[i] = fixed[i];
+		else if (ap_plan_is_held(&g->node[i]))
+			held[i] = counts[i];
+		*open |= !held[i];
 	}
-	return counts;
+	return held;
 }
 
 enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const int32_t *const *held,
@@ -280,88 +282,93 @@ enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const in
 	return AP_OK;
 }
 
-const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_rival *v)
+static const struct ap_plan *sketch(struct ap_rivals *r, const int32_t *const *counts)
 {
-	const struct ap_plan *completed;
+	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
+
+	ap_plan_sketch(r->maker, counts, plan);
+	return plan;
+}
+
+const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
+	const int32_t *const *counts, bool optimal)
+{
+	const struct ap_plan *plan;
 	bool open;
-	const int32_t *const *counts = held_counts(r, &v->plan, fixed, &open);
+	const int32_t *const *held = held_counts(r, rq->graph, counts, r->fixed, &open);
 
 	if (r->route) {
 		struct ap_ctx quiet = *r->ctx;
-		const struct ap_plan *plan;
 
 		quiet.stop = NULL;
 		quiet.diag = ap_diag_create(r->ctx->arena, false);
-		return ap_rival_routed(r, &quiet, counts, &plan) == AP_OK ? plan : NULL;
+		return ap_rival_routed(r, &quiet, held, &plan) == AP_OK ? plan : NULL;
 	}
 	if (!open)
-		return &v->plan;
-	if (v->optimal)
-		return or_by_convention(r, rq, counts, &v->plan);
-	return ap_rival_complete(r, rq, counts, &completed) == AP_OK ? completed : &v->plan;
+		return sketch(r, counts);
+	if (optimal)
+		return or_by_convention(r, rq, held, sketch(r, counts));
+	return ap_rival_complete(r, rq, held, &plan) == AP_OK ? plan : sketch(r, counts);
 }
 
-/* Simulated time, for a proven optimum less the simulation's uncertainty. */
-static double standing_s(const struct ap_rival *v, const struct ap_plan *p)
+void ap_rival_take(struct ap_rivals *r, const struct ap_plan *p)
 {
-	return p->prediction.step_time_s * (v->optimal ? 1 - DOUBT : 1);
+	if (may_be_taken(r, p) && (!r->best || is_faster(p, r->best)))
+		r->best = p;
 }
 
-/* The best rival that fits and was not taken yet; -1 if none. */
-static int next_best(const struct ap_rivals *r, const bool *taken)
+/* The fastest rival that was not met yet and could be the best, of equals the first; NULL: none. */
+static struct ap_rival *next_best(struct ap_rivals *r)
 {
-	int best = -1;
+	struct ap_rival *best = NULL;
 
-	for (int i = 0; i < r->n; i++)
-		if (!taken[i] && may_be_taken(r, &r->v[i].plan) &&
-			(best < 0 || standing_s(&r->v[i], &r->v[i].plan) <
-					standing_s(&r->v[best], &r->v[best].plan)))
-			best = i;
-	return best;
-}
+	for (size_t i = r->met; i < r->all.n; i++) {
+		struct ap_rival *v = &r->all.v[i];
 
-/* Completes rivals by standing_s() until the rest cannot be better (first: until one fits). */
-static const struct ap_plan *best_told(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, bool first)
-{
-	const struct ap_plan *best = NULL;
-	bool taken[AP_MAX_RIVALS] = {false};
-	double best_s = INFINITY;
-
-	for (int i; (i = next_best(r, taken)) >= 0; taken[i] = true) {
-		const struct ap_plan *told;
-
-		if (standing_s(&r->v[i], &r->v[i].plan) >= best_s || (best && first))
-			break;
-		told = ap_rival_told(r, rq, fixed, &r->v[i]);
-		if (told && may_be_taken(r, told) && standing_s(&r->v[i], told) < best_s) {
-			best = told;
-			best_s = standing_s(&r->v[i], told);
-		}
+		if (!v->told && v->fits && v->wanted && (!best || v->step_time_s < best->step_time_s))
+			best = v;
 	}
-	return best;
+	return best && (!r->best || best->step_time_s < r->best->prediction.step_time_s) ? best : NULL;
 }
 
-const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, bool complete)
+/* Takes rivals as the route completes them, fastest first, as long as one is faster than the best. */
+static void settle_routed(struct ap_rivals *r, const struct ap_request *rq)
 {
-	bool none[AP_MAX_RIVALS] = {false};
-	int first = next_best(r, none);
-	bool hurry = !complete && rq->graph->nnode > LARGE;
-	const struct ap_plan *best = complete || r->route ? best_told(r, rq, fixed, hurry)
-		: first >= 0                              ? &r->v[first].plan
-							  : NULL;
+	struct ap_rival *v;
 
-	for (int i = 0; i < r->n && (complete || !r->route); i++) {
-		const struct ap_plan *told = &r->v[i].plan;
+	while ((!r->best || !ap_ctx_stopped(r->ctx)) && (v = next_best(r))) {
+		const struct ap_plan *told = ap_rival_told(r, rq, v->counts, false);
 
-		if (!r->v[i].baseline || !may_be_taken(r, told) || (best && !is_faster(told, best)))
-			continue;
-		if (complete)
-			told = ap_rival_told(r, rq, fixed, &r->v[i]);
-		if (told && may_be_taken(r, told) && (!best || is_faster(told, best)))
-			best = told;
+		v->told = true;
+		if (told)
+			ap_rival_take(r, told);
 	}
-	return best;
+}
+
+void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq)
+{
+	const struct ap_rival *v = r->route ? NULL : next_best(r);
+
+	if (r->route)
+		settle_routed(r, rq);
+	if (v) {
+		r->best = sketch(r, v->counts);
+		r->best_optimal = v->optimal;
+		r->best_told = false;
+	}
+	r->met = r->all.n;
+}
+
+void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq)
+{
+	const struct ap_plan *told;
+
+	if (!r->best || r->best_told || r->route || ap_ctx_stopped(r->ctx))
+		return;
+	told = ap_rival_told(r, rq, ap_plan_counts(r->ctx, r->best), r->best_optimal);
+	if (ap_ctx_stopped(r->ctx))
+		return;
+	if (may_be_taken(r, told) && !is_faster(r->best, told))
+		r->best = told;
+	r->best_told = true;
 }

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans that compete: each is simulated, and the fastest that fits the memory is taken; but a
- * proven optimum of the objective gives way only to a plan that is faster by more than the
- * simulation's uncertainty, or to a baseline, than which no plan may be slower. A plan is taken as
- * completed from its checkpoint: MindSpore's files hold only operators with parameters, so the
- * others must be what ap_rival_complete(), or the plan's route, makes of those, here and in
- * `evaluate`.
+ * Plans that compete: each is simulated, and the fastest that fits the memory is taken; of equals the
+ * one added first. MindSpore's checkpoints hold only operators with parameters. Where a route decides the
+ * others, a plan is taken as the route completes it; else the best is compared with what `evaluate` makes
+ * of its checkpoint, ap_rival_complete(), and given up for that unless it is slower.
+ *
+ * Plans are added in an order that no limit changes, and settled at the end of each phase of a search: so a
+ * search that is stopped later has met all that one stopped before has.
  */
 #ifndef AP_DRIVE_RIVAL_H
 #define AP_DRIVE_RIVAL_H
 
+#include "base/vec.h"
 #include "drive/request.h"
 #include "plan/make.h"
 #include "table/table.h"
 
 #define AP_MAX_GRIDS 64
-#define AP_MAX_RIVALS (AP_MAX_GRIDS + 48) /* 2 searches with up to 7 others each, and 15 of routed.c */
-#define AP_MAX_BASELINES AP_MAX_RIVALS
 
-struct ap_rival {
-	struct ap_plan plan; /* a sketch */
-	bool optimal; /* its objective is proven: completion would return the same plan */
-	bool baseline; /* no plan may be slower */
+struct ap_rival { /* a plan as it was found */
+	const int32_t *const *counts;
+	double step_time_s, bubble_s, objective_s;
+	int64_t memory_bytes;
+	bool fits, wanted; /* the memory; the settings of the search allow it */
+	bool optimal; /* its objective is proven */
+	bool told; /* compared as the route completes it */
 };
 
 struct ap_grid { /* an expert's dp x cp x tp grid */
@@ -37,15 +40,19 @@ struct ap_rivals {
 	uint32_t ngrid;
 	struct ap_grid grid[AP_MAX_GRIDS];
 	struct ap_plan_maker *maker;
+	struct ap_arena *sketches; /* of one plan at a time */
 	const int32_t *const *fixed; /* rows to which settings of the search do not apply; may be NULL */
 	bool any; /* such settings are ignored: nothing is searched */
 	const struct ap_route *route; /* decides what a checkpoint does not hold; NULL: none */
 	struct ap_completer *completer; /* of route */
 	const struct ap_table *table; /* with prices for completion; NULL: none */
-	int n;
-	struct ap_rival v[AP_MAX_RIVALS];
-	uint32_t nbaseline;
-	struct ap_baseline baseline[AP_MAX_BASELINES];
+	const struct ap_plan *best; /* the fastest that fits; NULL: none fits */
+	bool best_optimal; /* its objective is proven: completion would return the same plan */
+	bool best_told; /* it was compared with what its checkpoint is completed to */
+	size_t met; /* rivals that were compared with the best */
+	AP_VEC(struct ap_rival) all; /* in the order of adding */
+	size_t fed; /* those of the rivals without a route that were added here */
+	AP_VEC(struct ap_baseline) baseline;
 };
 
 void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_request *rq);
@@ -53,23 +60,39 @@ void ap_rivals_init(struct ap_rivals *r, struct ap_ctx *ctx, const struct ap_req
 /* Makes r->maker anew. */
 void ap_rivals_maker(struct ap_rivals *r, const struct ap_request *rq);
 
-/* From now on, the request's route decides what a checkpoint does not hold. */
-void ap_rivals_route(struct ap_rivals *r, const struct ap_request *rq);
+/* The rivals of the request's route, which decides what a checkpoint does not hold. They share maker
+ * and sketches with those without it. */
+void ap_rivals_routed(struct ap_rivals *r, const struct ap_rivals *free, const struct ap_request *rq);
+
+/* Makes r->completer anew. */
+void ap_rivals_completer(struct ap_rivals *r, const struct ap_request *rq);
+
+/* Adds those that were added to `from` since the last call, to be completed by the route. */
+void ap_rivals_feed(struct ap_rivals *r, const struct ap_rivals *from);
 
 /* Frees what is outside the run arena; the plans stay. */
 void ap_rivals_end(struct ap_rivals *r);
 
-/* Adds the plan of counts, with a name also as a baseline. Returns it. */
+/* Adds the plan of counts, with a name also as a baseline. Returns it, until the next is added. */
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts);
 
 /* Adds a baseline that is not applicable, and the reason. */
 void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why);
 
-/* Does any plan fit the memory? */
-bool ap_rival_fits(const struct ap_rivals *r);
-
 /* The grids of a request, made on the first call; none for a very large graph. */
 const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_request *rq, uint32_t *n);
+
+/* Sets r->best to the fastest plan of all. With a route, to the fastest as the route completes them:
+ * those added since the last call, fastest first, as long as one is faster than the best; in a stopped
+ * run only if there is no best yet. */
+void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq);
+
+/* Without a route, takes what the best plan's checkpoint is completed to, unless that is slower: only
+ * then is the written plan another one than `evaluate` makes of its checkpoint. Not in a stopped run. */
+void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq);
+
+/* Takes a plan that is already what its checkpoint says if it is faster than the best. */
+void ap_rival_take(struct ap_rivals *r, const struct ap_plan *p);
 
 /*
  * The plan that fixed operators lead to: the others as the exact engine completes them within the
@@ -83,19 +106,13 @@ enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *r
 const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed);
 
-/* The rival as completed from its checkpoint; itself if no completion is needed or possible; NULL
- * if the route stops at it. */
+/* The plan of counts as completed from its checkpoint; itself if no completion is needed or possible;
+ * NULL if the route stops at it. optimal: the engine's completion is known to be the same plan. */
 const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_rival *v);
+	const int32_t *const *counts, bool optimal);
 
 /* The plan that the rivals' route makes of held rows. AP_INFEASIBLE, reported, if it stops. */
 enum ap_status ap_rival_routed(struct ap_rivals *r, struct ap_ctx *ctx, const int32_t *const *held,
 	const struct ap_plan **out);
-
-/* The fastest plan that fits, of equals the one added first, completed from its checkpoint; NULL:
- * none fits. !complete, for lack of time: not completed, but with a route, of a very large graph
- * the first completed plan that fits. */
-const struct ap_plan *ap_rival_best(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, bool complete);
 
 #endif

@@ -247,20 +247,20 @@ struct anew {
  * counts for those that it holds. NULL: the route stops at them. */
 static const int32_t *const *decided_around(struct anew *x, const int32_t *const *counts)
 {
-	const struct ap_plan *p = &x->r->v[0].plan;
-	const int32_t **rows = AP_NEW_N(x->quiet.arena, const int32_t *, p->graph->nnode);
+	const struct ap_graph *g = x->rq->graph;
+	const int32_t **rows = AP_NEW_N(x->quiet.arena, const int32_t *, g->nnode);
 	const int32_t *const *all;
 
-	for (ap_id i = 0; i < p->graph->nnode; i++)
+	for (ap_id i = 0; i < g->nnode; i++)
 		if (x->fixed && x->fixed[i])
 			rows[i] = x->fixed[i];
-		else if (p->op[i].in_checkpoint)
+		else if (ap_plan_is_held(&g->node[i]))
 			rows[i] = counts[i];
 	if (x->r->completer->complete(x->r->completer, &x->quiet, rows, &all) != AP_OK)
 		return NULL;
-	for (ap_id i = 0; i < p->graph->nnode; i++)
+	for (ap_id i = 0; i < g->nnode; i++)
 		if (!(x->fixed && x->fixed[i]))
-			rows[i] = p->op[i].in_checkpoint ? NULL : all[i];
+			rows[i] = ap_plan_is_held(&g->node[i]) ? NULL : all[i];
 	return rows;
 }
 
@@ -308,7 +308,9 @@ static const struct ap_plan *search_around(struct anew *x, choose_fn *choose_by,
 
 		if (!chosen)
 			break;
-		told = ap_rival_told(x->r, x->rq, x->fixed, ap_rival_add(x->r, NULL, chosen));
+		told = ap_rival_told(x->r, x->rq, chosen, false);
+		if (told)
+			ap_rival_take(x->r, told);
 		more = told ? told->prediction.memory.total - told->capacity_bytes : 0;
 		if (more <= 0)
 			break;
@@ -333,38 +335,31 @@ static const struct ap_plan *search_round(struct anew *x, bool by_batch, const s
 		: ap_plan_counts(x->r->ctx, around));
 }
 
-/* Any plan that fits, so that there is one if the search is stopped. */
-static const struct ap_plan *quick(struct anew *x, const struct ap_plan *free)
+uint64_t ap_routed_quick(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
+	const struct ap_plan *free)
 {
-	const int32_t *const *around[] = {ap_plan_counts(x->r->ctx, free),
-		ap_rival_batch(x->r, x->rq, x->fixed)};
-	const struct ap_plan *best = NULL;
+	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = *r->ctx};
+	const int32_t *const *around[] = {ap_plan_counts(r->ctx, free), ap_rival_batch(r, rq, fixed)};
 
-	for (size_t i = 0; i < AP_COUNT(around); i++) {
-		if (best && ap_ctx_stopped(x->r->ctx))
-			break;
-		search_around(x, recur, around[i]);
-		best = ap_rival_best(x->r, x->rq, x->fixed, true);
-	}
-	return best;
+	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
+	for (size_t i = 0; i < AP_COUNT(around) && !(r->best && ap_ctx_stopped(r->ctx)); i++)
+		search_around(&x, recur, around[i]);
+	return x.work;
 }
 
 uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free)
 {
 	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = *r->ctx};
-	const struct ap_plan *best = ap_rival_best(r, rq, fixed, true), *around = best ? best : free;
+	const struct ap_plan *around = r->best ? r->best : free;
 
 	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
-	if (!best)
-		best = quick(&x, free);
-	for (int round = 0; round < ROUNDS && !is_good(best, free) && !ap_ctx_stopped(r->ctx); round++) {
-		const struct ap_plan *told = search_round(&x, round == 1, around), *before = best;
+	for (int round = 0; round < ROUNDS && !is_good(r->best, free) && !ap_ctx_stopped(r->ctx); round++) {
+		const struct ap_plan *before = r->best, *told = search_round(&x, round == 1, around);
 
-		best = ap_rival_best(r, rq, fixed, true);
-		if (round == 1 && before && !is_faster(best, before))
+		if (round == 1 && before && !is_faster(r->best, before))
 			break;
-		around = best ? best : told ? told : free;
+		around = r->best ? r->best : told ? told : free;
 	}
 	return x.work;
 }

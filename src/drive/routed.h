@@ -16,11 +16,14 @@
 const struct ap_plan_route *ap_routed_compare(struct ap_ctx *ctx, const struct ap_route *route,
 	const struct ap_plan *plan, const struct ap_plan *free);
 
+/* Looks for any plan that fits by the recursion, which is not stopped, around the best plan without
+ * the route and around data parallel. Takes it in r; returns the work done. */
+uint64_t ap_routed_quick(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
+	const struct ap_plan *free);
+
 /*
- * Adds the plans of such searches: if no plan found so far fits, those of the recursion, which is
- * not stopped; then, if the best is slower than free by more than the simulation's uncertainty,
- * those of the exact engine, around the best plan, data parallel, and the best of these. Returns
- * the work done.
+ * If the best of r is slower than free by more than a hundredth, takes the plans of the exact engine
+ * around the best plan, data parallel, and the best of these. Returns the work done.
  */
 uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free);

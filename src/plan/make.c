@@ -24,7 +24,7 @@
 #define MOST_LENT 32 /* results of an operator that may count as unread */
 
 struct ap_plan_maker {
-	struct ap_ctx *ctx;
+	struct ap_ctx *ctx; /* prices are kept in its arena */
 	struct ap_plan blank;
 	struct ap_pricer *pricer;
 	const uint32_t *class_of; /* [nnode] */
@@ -90,6 +90,11 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 	AP_PUSH(arena, k->ops, op);
 }
 
+bool ap_plan_is_held(const struct ap_node *n)
+{
+	return n->param != AP_NONE && ap_op_has_strategy(n->bound.row);
+}
+
 static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
 	struct ap_plan_op *op)
 {
@@ -105,7 +110,7 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 		price_op(k, i, count, unread);
 	*op = k->ops.v[id];
 	op->place.bound = b;
-	op->in_checkpoint = n->param != AP_NONE && ap_op_has_strategy(b->row);
+	op->in_checkpoint = ap_plan_is_held(n);
 }
 
 /* The redistribution to an operand, there or back; without steps: none. */
@@ -197,7 +202,8 @@ static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_p
 	}
 }
 
-static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct ap_plan_op *op)
+static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, struct ap_plan *p,
+	struct ap_plan_op *op)
 {
 	const struct ap_graph *g = p->graph;
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
@@ -228,7 +234,7 @@ static void redistributions(struct ap_plan_maker *k, struct ap_plan *p, struct a
 		}
 	settle(k, p, moves.v, moves.n, op);
 	p->nmove = (uint32_t)moves.n;
-	p->move = ap_arena_memdup(k->ctx->arena, moves.v, moves.n * sizeof *moves.v);
+	p->move = ap_arena_memdup(arena, moves.v, moves.n * sizeof *moves.v);
 	ap_arena_release(k->ctx->scratch, mark);
 }
 
@@ -336,34 +342,49 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 	return k;
 }
 
-void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+/* ctx: the maker's, with the arena that the plan is laid into. */
+static void price(struct ap_plan_maker *k, struct ap_ctx *ctx, const int32_t *const *counts,
+	struct ap_plan *out)
 {
-	struct ap_plan_op *op = ap_arena_alloc_raw(k->ctx->arena, k->blank.graph->nnode, sizeof *op);
+	struct ap_plan_op *op = ap_arena_alloc_raw(ctx->arena, k->blank.graph->nnode, sizeof *op);
 
 	*out = k->blank;
 	for (ap_id i = 0; i < k->blank.graph->nnode; i++)
 		operator(k, i, counts[i], 0, &op[i]);
 	out->op = op;
-	redistributions(k, out, op);
+	redistributions(k, ctx->arena, out, op);
 	out->nstage = k->blank.machine->nstage;
-	out->stage = ap_plan_stages(k->ctx, out);
+	out->stage = ap_plan_stages(ctx, out);
 	for (uint32_t s = 0; s < out->nstage; s++)
 		if (s == 0 || out->stage[s].memory.total > out->prediction.memory.total)
 			out->prediction.memory = out->stage[s].memory;
 	out->search.objective_s = ap_plan_objective_s(out);
 }
 
-void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
 {
+	price(k, k->ctx, counts, out);
+}
+
+void ap_plan_sketch_in(struct ap_plan_maker *k, struct ap_arena *arena, const int32_t *const *counts,
+	struct ap_plan *out)
+{
+	struct ap_ctx ctx = *k->ctx;
 	struct ap_simulation s;
 
-	ap_plan_price(k, counts, out);
-	ap_simulate(k->ctx, out, &s);
+	ctx.arena = arena;
+	price(k, &ctx, counts, out);
+	ap_simulate(&ctx, out, &s);
 	out->prediction = s.prediction;
 	out->stage = s.stage;
 	out->nbucket = s.nbucket;
 	out->bucket = s.bucket;
 	out->timeline = s.timeline;
+}
+
+void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
+{
+	ap_plan_sketch_in(k, k->ctx->arena, counts, out);
 }
 
 void ap_plan_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,

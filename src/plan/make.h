@@ -22,8 +22,16 @@ void ap_plan_price(struct ap_plan_maker *maker, const int32_t *const *counts, st
 /* The same with simulated times: all but parameters and schedule, enough to compare plans. */
 void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, struct ap_plan *out);
 
+/* The same, laid into an arena of the caller's, which may be released after each of many plans: the
+ * maker keeps its prices. */
+void ap_plan_sketch_in(struct ap_plan_maker *maker, struct ap_arena *arena, const int32_t *const *counts,
+	struct ap_plan *out);
+
 /* Completes a sketch with parameters and schedule. Reports settings that are without effect. */
 void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct ap_plan *out);
+
+/* Does a strategy checkpoint hold the operator? It has a parameter, and takes a strategy. */
+bool ap_plan_is_held(const struct ap_node *n);
 
 /* The plan's counts; they live as long as the plan. */
 const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p);
