@@ -67,8 +67,8 @@ static struct ap_diff_figure make_figure(const struct ap_saved_fact *was, const 
 
 static void make_figures(struct task *t, struct ap_diff *out)
 {
-	static const char *const sections[] = {"prediction", "memory", "stages", "search",
-		"route", "baselines", "pipeline", "graph", "machine", "settings", "inputs", "tool"};
+	static const char *const sections[] = {"prediction", "memory", "stages", "search", "route",
+		"baselines", "pipeline", "recompute", "graph", "machine", "settings", "inputs", "tool"};
 	const struct ap_saved *was = t->was, *is = t->is;
 	struct ap_arena *a = t->ctx->scratch;
 	const struct ap_map *keys = index_facts(t->ctx, was), *others = index_facts(t->ctx, is);

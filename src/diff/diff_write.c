@@ -226,7 +226,7 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct pag
 {
 	static const struct {
 		const char *title;
-		const char *section[6];
+		const char *section[7];
 	} groups[] = {
 		{"prediction", {"prediction"}},
 		{"memory of a device", {"memory"}},
@@ -234,14 +234,14 @@ static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct pag
 		{"search", {"search"}},
 		{"route", {"route"}},
 		{"baselines", {"baselines"}},
-		{"made from", {"pipeline", "graph", "machine", "settings", "inputs", "tool"}},
+		{"made from", {"pipeline", "graph", "recompute", "machine", "settings", "inputs", "tool"}},
 	};
 
 	for (size_t g = 0; g < AP_COUNT(groups); g++) {
 		struct table t = {.title = groups[g].title, .ncolumn = 4,
 			.head = {"", "old", "new", "change"}, .sort = {NAME, WAS, IS, NUMBER}};
 
-		for (int s = 0; s < 6 && groups[g].section[s]; s++)
+		for (int s = 0; s < 7 && groups[g].section[s]; s++)
 			add_figures(ctx, d, groups[g].section[s], groups[g].section[1], &t);
 		end_table(ctx, page, &t);
 	}

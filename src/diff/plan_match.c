@@ -151,7 +151,8 @@ static bool is_of_inputs(const struct ap_diff_figure *f, bool machine)
 
 static void sort_figures(struct ap_ctx *ctx, bool kept, bool machine, struct ap_plan_change *c)
 {
-	static const char *const outcome[] = {"prediction", "memory", "stages", "pipeline", NULL};
+	static const char *const outcome[] = {"prediction", "memory", "stages", "pipeline", "recompute",
+		NULL};
 	AP_VEC(struct ap_diff_figure) all = {0};
 
 	for (uint32_t i = 0; i < c->diff.nfigure; i++) {

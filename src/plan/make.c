@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/make.h"
 
+#include <inttypes.h>
+
 #include <stddef.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "cost/recompute.h"
 #include "cost/comms.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
@@ -297,6 +300,42 @@ static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 	exchanges(ctx, p, t, out);
 }
 
+static const struct ap_plan_recompute *recomputed(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_step *step)
+{
+	struct ap_plan_recompute *r = AP_NEW(ctx->arena, struct ap_plan_recompute);
+	struct ap_again_layers l;
+	int64_t *count;
+	const char **kind;
+	unsigned *what;
+	size_t npart;
+
+	if (!step->training || (!step->recompute && step->nrecompute_first == 0))
+		return NULL;
+	ap_recompute_layers(ctx, g, step, &l);
+	npart = (size_t)(l.nstage * l.nsegment);
+	count = AP_NEW_N(ctx->arena, int64_t, l.n * npart);
+	kind = AP_NEW_N(ctx->arena, const char *, l.n);
+	what = AP_NEW_N(ctx->arena, unsigned, l.n);
+	*r = (struct ap_plan_recompute){.layers = l.names, .nstage = l.nstage, .nsegment = l.nsegment,
+		.kind = kind, .count = count};
+	for (uint32_t i = 0; i < l.n; i++) {
+		uint32_t k = 0;
+
+		while (k < r->nkind && what[k] != l.at[i].what)
+			k++;
+		if (k == r->nkind) {
+			what[k] = l.at[i].what;
+			kind[k] = what[k] == AP_RECOMPUTE_FULL && step->recompute_unit > 1
+				? ap_arena_printf(ctx->arena, "uniform:%" PRId64, step->recompute_unit)
+				: ap_again_text(ctx->arena, what[k]);
+			r->nkind++;
+		}
+		count[k * npart + l.at[i].part]++;
+	}
+	return l.n ? r : NULL;
+}
+
 void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct ap_plan *out)
 {
 	const struct ap_graph *g = sketch->graph;
@@ -309,6 +348,7 @@ void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct a
 	*out = *sketch;
 	out->param = list;
 	out->nparam = n;
+	out->recompute = recomputed(ctx, g, sketch->step);
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].nuse > 0)
 			parameter(ctx, sketch, t, list++);

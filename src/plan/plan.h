@@ -167,6 +167,15 @@ struct ap_plan_route { /* what the route made of a plan */
 	const struct ap_route_differ *differ; /* [n], in the graph's order */
 };
 
+/* What layers compute again as the step asks, beside the graph's flags. A part is a segment of a stage. */
+struct ap_plan_recompute {
+	const char *layers; /* their cells, "network.blocks.N" */
+	int32_t nstage, nsegment;
+	uint32_t nkind; /* different ones, in the order of the layers */
+	const char *const *kind; /* [nkind] in the words of graph/again.h; "none" */
+	const int64_t *count; /* [kind][segment * nstage + stage] layers */
+};
+
 struct ap_plan {
 	const struct ap_graph *graph; /* staged if there are several stages */
 	const struct ap_machine *machine;
@@ -184,6 +193,7 @@ struct ap_plan {
 	uint32_t nstage;
 	const struct ap_plan_stage *stage; /* [nstage], at least one */
 	const struct ap_timeline *timeline; /* of the passes, pipeline/schedule.h */
+	const struct ap_plan_recompute *recompute; /* NULL: nothing is asked, or there are no layers */
 	int64_t capacity_bytes; /* usable memory of a device */
 	struct ap_search_info search;
 	struct ap_prediction prediction;

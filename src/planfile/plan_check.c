@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/again.h"
 #include "hw/group.h"
 #include "planfile/plan_form.h"
 #include "route/route.h"
@@ -520,6 +521,54 @@ static void rule_pipeline(struct book *b)
 	}
 	for (int64_t i = 0; i < b->nstage; i++)
 		hold_stage(b, i);
+}
+
+/* Kinds differ; each has a number for every part; together they are the layers that the parts have. */
+static void rule_recompute(struct book *b)
+{
+	const struct ap_jv *r = book_at(b->root, "recompute"), *pipe = book_at(b->root, "pipeline");
+	const struct ap_jv *kinds = r ? ap_jv_get(r, "kinds") : NULL;
+	const struct ap_jv *counts = r ? ap_jv_get(r, "counts") : NULL;
+	const struct ap_jv *layers = pipe ? ap_jv_get(pipe, "layers") : NULL;
+	size_t npart = (size_t)(b->nstage * b->segments);
+	struct ap_map *seen;
+	int64_t *sum;
+
+	if (!r)
+		return;
+	seen = ap_map_create(b->ctx->scratch);
+	sum = AP_NEW_N(b->ctx->scratch, int64_t, npart);
+	if (ap_jv_count(counts) != ap_jv_count(kinds))
+		book_fault(b, counts, "expected %zu lists, one for each kind", ap_jv_count(kinds));
+	for (const struct ap_jv *k = ap_jv_first(kinds); k; k = ap_jv_next(k)) {
+		const char *word = ap_jv_str(k), *bad;
+		unsigned what;
+		bool fresh;
+		size_t len;
+
+		ap_map_put_str(seen, word, &fresh);
+		if (!fresh)
+			book_fault(b, k, "this kind is there already");
+		if (strncmp(word, "uniform:", strlen("uniform:")) != 0 &&
+			!ap_again_read(word, strlen(word), &what, &bad, &len))
+			book_fault(b, k, "\"%.*s\" is nothing that is recomputed", (int)len, bad);
+	}
+	for (const struct ap_jv *c = ap_jv_first(counts); c; c = ap_jv_next(c)) {
+		const struct book_list l = book_list(b, c);
+
+		if (l.n != npart)
+			book_fault(b, c, "expected %zu numbers, one for each segment of each stage", npart);
+		for (size_t k = 0; k < l.n && k < npart; k++)
+			sum[k] += l.v[k];
+	}
+	if (layers && ap_jv_count(layers) == npart) {
+		const struct book_list l = book_list(b, layers);
+
+		for (size_t k = 0; k < npart; k++)
+			if (l.v[k] != sum[k])
+				book_fault(b, counts, "part %zu has %" PRId64 " layers, in /pipeline "
+					"%" PRId64, k, sum[k], l.v[k]);
+	}
 }
 
 /* The objective lies between the operators' costs without and with all gradient exchange, part of

@@ -839,6 +839,7 @@ static void write_plan(struct ap_plan_writer *pw)
 	ap_plan_write_baselines(pw);
 	write_route(pw);
 	ap_plan_write_pipeline(pw);
+	ap_plan_write_recompute(pw);
 	ap_jw_karr(w, "stages");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		write_stage(pw, s);
@@ -905,6 +906,30 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 			ap_jw_int(w, pipe->cut->count[k]);
 		ap_jw_end(w);
 	}
+	ap_jw_end(w);
+}
+
+void ap_plan_write_recompute(struct ap_plan_writer *pw)
+{
+	const struct ap_plan_recompute *r = pw->p->recompute;
+	struct ap_jw *w = &pw->w;
+
+	if (!r)
+		return;
+	ap_jw_kobj(w, "recompute");
+	ap_jw_kstr(w, "layers", r->layers);
+	ap_jw_karr_flat(w, "kinds");
+	for (uint32_t k = 0; k < r->nkind; k++)
+		ap_jw_str(w, r->kind[k]);
+	ap_jw_end(w);
+	ap_jw_karr_flat(w, "counts");
+	for (uint32_t k = 0; k < r->nkind; k++) {
+		ap_jw_arr_flat(w);
+		for (int32_t p = 0; p < r->nstage * r->nsegment; p++)
+			ap_jw_int(w, r->count[(int32_t)k * r->nstage * r->nsegment + p]);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 	ap_jw_end(w);
 }
 

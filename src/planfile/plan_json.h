@@ -27,6 +27,9 @@ void ap_plan_write_search(struct ap_plan_writer *pw);
 void ap_plan_write_prediction(struct ap_plan_writer *pw);
 void ap_plan_write_baselines(struct ap_plan_writer *pw);
 void ap_plan_write_pipeline(struct ap_plan_writer *pw);
+
+/* Writes key "recompute", if anything is asked to be. */
+void ap_plan_write_recompute(struct ap_plan_writer *pw);
 void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* in the current object */
 void ap_plan_write_route_figures(struct ap_plan_writer *pw); /* in the current object */
 

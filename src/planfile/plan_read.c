@@ -267,6 +267,7 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 	AP_TRY(read_named(r, "baselines", list));
 	AP_TRY(read_optional(r, root, "route", "differs")); /* "differs" follows from strategies */
 	AP_TRY(read_optional(r, root, "pipeline", ""));
+	AP_TRY(read_optional(r, root, "recompute", ""));
 	return read_stages(r, root);
 }
 

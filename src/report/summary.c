@@ -143,6 +143,22 @@ static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 	add_cut(out, pipe);
 }
 
+/* "full 13,5; none 7,15 of network.blocks.N", of each stage, segments parted by bars. */
+static void add_recompute(struct ap_str *out, const struct ap_plan_recompute *r)
+{
+	if (!r)
+		return;
+	ap_str_addf(out, "%-18s", "recomputed");
+	for (uint32_t k = 0; k < r->nkind; k++) {
+		const int64_t *count = r->count + k * (uint32_t)(r->nstage * r->nsegment);
+
+		ap_str_addf(out, "%s%s ", k ? "; " : "", r->kind[k]);
+		for (int32_t p = 0; p < r->nstage * r->nsegment; p++)
+			ap_str_addf(out, "%s%" PRId64, p == 0 ? "" : p % r->nstage ? "," : " | ", count[p]);
+	}
+	ap_str_addf(out, " of %s\n", r->layers);
+}
+
 static void add_search(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_search_info *s = &p->search;
@@ -410,6 +426,7 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 	if (p->route && !*m->chip->hccl) /* on Ascend it goes without saying */
 		line(out, "executor", "%s", p->route->route->name);
 	add_pipeline(out, p);
+	add_recompute(out, p->recompute);
 	add_search(out, p);
 	add_times(out, p);
 	add_memory(out, p);
@@ -471,6 +488,7 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	ap_plan_write_search(&pw);
 	ap_plan_write_prediction(&pw);
 	ap_plan_write_pipeline(&pw);
+	ap_plan_write_recompute(&pw);
 	ap_jw_karr(&pw.w, "stages");
 	for (uint32_t s = 0; s < p->nstage; s++) {
 		ap_jw_obj_flat(&pw.w);
