@@ -358,7 +358,11 @@ static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settin
 {
 	struct ap_step step = {0};
 
-	return ap_recompute_parse(ctx, o->name[AP_SET_recompute], o->recompute, &step);
+	AP_TRY(ap_recompute_parse(ctx, o->name[AP_SET_recompute], o->recompute, &step));
+	if (step.recompute_unit > 1 && !ap_route_at((size_t)o->executor)->recompute_whole)
+		return ap_settings_contradict(ctx, o, AP_SET_recompute, AP_SET_executor,
+			"MindSpore recomputes layers one by one, as full does");
+	return AP_OK;
 }
 
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)

@@ -57,6 +57,8 @@ static enum call call_of(const struct ap_graph *g, const struct ap_again *mark,
 		return LEFT;
 	if (mark[i].group != AP_NONE)
 		return mark[i].group < g->nnode ? RECOMPUTED : LEFT;
+	if (mark[i].keeps && ap_cell_find(cells, n->cell) != AP_NONE)
+		return KEPT;
 	return ap_recompute_refused(g, n) && unrefused[i].group != AP_NONE &&
 			       ap_cell_find(cells, n->cell) != AP_NONE
 		       ? KEPT

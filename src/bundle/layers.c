@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/layer_parts.h"
 #include "cost/recompute.h"
 #include "graph/family.h"
 #include "pipeline/schedule.h"
@@ -175,11 +176,51 @@ static const char *name_inside(const struct finding *f, const struct ap_node *n)
 	return s.s;
 }
 
+/* Do the layers that have it come first in each part, behind full ones? */
+static bool come_first(const struct finding *f, const bool *full, const bool *has)
+{
+	for (uint32_t k = 1; k < f->out->n; k++)
+		if (has[k] && !has[k - 1] && !full[k - 1] && f->home[k] == f->home[k - 1])
+			return false;
+	return true;
+}
+
+/* Layers in which a norm's result is gathered again, and what the step asks for. */
+static void find_asked(struct finding *f, const bool *full)
+{
+	const struct ap_graph *g = f->p->graph;
+	bool *has = AP_NEW_N(f->ctx->scratch, bool, f->out->n);
+	int64_t *part = AP_NEW_N(f->ctx->arena, int64_t, f->npart);
+	const bool *data = ap_layer_data(f->ctx, g);
+	struct ap_layer_parts parts;
+	struct ap_again_layers asked;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (f->layer[i] >= 0 && f->mark[i].gathers != AP_NONE)
+			has[f->layer[i]] = true;
+	for (uint32_t k = 0; k < f->out->n; k++) {
+		part[place_of(f, f->home[k])] += has[k];
+		f->out->ngathered += has[k];
+	}
+	f->out->gathered = part;
+	f->out->gathered_first = come_first(f, full, has);
+	ap_recompute_layers(f->ctx, g, f->p->step, &asked);
+	f->out->alike = asked.n > 0;
+	f->out->what = asked.n > 0 ? asked.at[0].what : 0;
+	f->out->unit = f->p->step->recompute_unit;
+	for (uint32_t k = 0; k < asked.n; k++)
+		f->out->alike &= asked.at[k].what == f->out->what;
+	ap_layer_parts(f->ctx, g, f->layer, data, &parts);
+	for (ap_id i = 0; i < g->nnode; i++)
+		f->out->experts |= parts.part[i] == AP_PART_EXPERTS;
+}
+
 struct listing {
 	struct finding *f;
 	struct ap_map *names, *seen; /* names inside layers; in each layer */
 	AP_VEC(struct ap_layer_again) list;
 	AP_VEC(int64_t *) part;
+	AP_VEC(bool *) has; /* [n] */
 };
 
 static void list_operator(struct listing *l, ap_id node)
@@ -191,6 +232,7 @@ static void list_operator(struct listing *l, ap_id node)
 
 	if (fresh) {
 		AP_PUSH(f->ctx->scratch, l->part, AP_NEW_N(f->ctx->arena, int64_t, f->npart));
+		AP_PUSH(f->ctx->scratch, l->has, AP_NEW_N(f->ctx->scratch, bool, f->out->n));
 		AP_PUSH(f->ctx->arena, l->list,
 			((struct ap_layer_again){.name = ap_arena_strdup(f->ctx->arena, name),
 				.part = l->part.v[l->part.n - 1]}));
@@ -198,6 +240,7 @@ static void list_operator(struct listing *l, ap_id node)
 	ap_map_put(l->seen, key, sizeof key, &fresh);
 	if (fresh)
 		l->part.v[key[0]][place_of(f, f->home[f->layer[node]])]++;
+	l->has.v[key[0]][f->layer[node]] = true;
 }
 
 static void list_again(struct finding *f, const bool *full)
@@ -225,6 +268,8 @@ static void list_again(struct finding *f, const bool *full)
 		if (key[0] != AP_NONE && ap_map_get(l.seen, key, sizeof key) != AP_NONE)
 			l.list.v[key[0]].shared = true;
 	}
+	for (size_t k = 0; k < l.list.n; k++)
+		l.list.v[k].first = come_first(f, full, l.has.v[k]);
 	f->out->nagain = (uint32_t)l.list.n;
 	f->out->again = l.list.v;
 }
@@ -295,6 +340,7 @@ void ap_layers_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_layer
 	}
 	f.out->full = part;
 	list_again(&f, full);
+	find_asked(&f, full);
 	find_arguments(&f);
 	ap_arena_release(ctx->scratch, scratch);
 }

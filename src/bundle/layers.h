@@ -13,6 +13,7 @@ struct ap_layer_again { /* an operator recomputed in layers that are not recompu
 	const char *name; /* in its layer: "attention.softmax" */
 	bool shared; /* some layer has another of this name that is not recomputed */
 	const int64_t *part; /* layers per part */
+	bool first; /* in each part, they come first, behind those recomputed as a whole */
 };
 
 struct ap_layers {
@@ -30,6 +31,13 @@ struct ap_layers {
 	bool full_first; /* in each part, they come first */
 	uint32_t nagain;
 	const struct ap_layer_again *again; /* [nagain] in the graph's order */
+	const int64_t *gathered; /* layers per part in which what is gathered of norms is gathered again */
+	uint32_t ngathered;
+	bool gathered_first; /* they come first, behind those recomputed as a whole */
+	bool alike; /* all layers are asked for the same */
+	unsigned what; /* enum ap_recompute, bits: what the step asks of the first layer */
+	int64_t unit; /* so many layers run again as one */
+	bool experts; /* some layer chooses experts */
 	uint32_t nagain_outside; /* recomputed operators outside layers */
 	bool keep_comm, regather, slice; /* of what is recomputed; if nothing is, of the step */
 	bool mixed; /* operators differ in these */

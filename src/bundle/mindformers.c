@@ -9,6 +9,7 @@
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "bundle/layers.h"
 #include "pipeline/schedule.h"
 
@@ -295,6 +296,34 @@ static void model_config(struct words *w)
 	line(w, "    pp_interleave_num: %" PRId64, w->x->hybrid.vpp);
 }
 
+/* Counts of layers as MindFormers' lists have them: from a part's first layer on, full ones among them. */
+static void per_part_from_first(struct words *w, const int64_t *part)
+{
+	int32_t n = w->layers.nstage * w->layers.nsegment;
+	int64_t *count = AP_NEW_N(w->ctx->scratch, int64_t, n);
+
+	for (int32_t k = 0; k < n; k++)
+		count[k] = part[k] > 0 ? part[k] + w->layers.full[k] : 0;
+	per_part(w, count);
+}
+
+/* What is gathered of norms' results: MindFormers' usual pattern is that of norms. */
+static void gathered(struct words *w)
+{
+	const struct ap_layers *l = &w->layers;
+
+	if (l->ngathered > 0 && !l->gathered_first)
+		say(w, "  select_comm_recompute: MindFormers takes the first layers of a stage, the plan "
+			"others");
+	if (l->ngathered == 0 || l->ngathered + l->nfull == l->n) {
+		line(w, "  select_comm_recompute: %s", yes(l->ngathered > 0));
+		return;
+	}
+	ap_str_add(&w->text, "  select_comm_recompute: ");
+	per_part_from_first(w, l->gathered);
+	ap_str_addc(&w->text, '\n');
+}
+
 static void selected(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
@@ -306,7 +335,10 @@ static void selected(struct words *w)
 		for (int32_t k = 0; k < l->nstage * l->nsegment; k++)
 			sum += l->again[i].part[k];
 		any |= !l->again[i].shared;
-		everywhere &= sum == l->n;
+		everywhere &= sum + l->nfull == l->n;
+		if (!l->again[i].first)
+			say(w, "  select_recompute of %s: MindFormers takes the first layers of a stage, the "
+				"plan others", l->again[i].name);
 	}
 	if (l->nagain > 0)
 		say(w, "  select_recompute: cells and types of this graph; MindFormers' may have "
@@ -333,7 +365,7 @@ static void selected(struct words *w)
 		ap_jw_str(&jw, pattern.s);
 		if (!everywhere) {
 			ap_str_add(&w->text, ": ");
-			per_part(w, a->part);
+			per_part_from_first(w, a->part);
 		}
 		ap_str_addc(&w->text, '\n');
 	}
@@ -348,6 +380,8 @@ static void recompute_config(struct words *w)
 			"first");
 	if (l->nfull > 0 && l->nfull < l->n && !l->full_first)
 		say(w, "MindFormers recomputes the first layers of a stage, the plan others");
+	if (l->nfull > 0 && l->unit > 1)
+		say(w, "MindFormers recomputes layers one by one, the plan %" PRId64 " as one", l->unit);
 	line(w, "recompute_config:");
 	if (l->nfull == 0 || l->nfull == l->n) {
 		line(w, "  recompute: %s", yes(l->nfull > 0));
@@ -357,7 +391,8 @@ static void recompute_config(struct words *w)
 		ap_str_addc(&w->text, '\n');
 	}
 	selected(w);
-	line(w, "  select_comm_recompute: False\n  parallel_optimizer_comm_recompute: %s\n"
+	gathered(w);
+	line(w, "  parallel_optimizer_comm_recompute: %s\n"
 		"  mp_comm_recompute: %s\n  recompute_slice_activation: %s", yes(l->regather),
 		yes(!l->keep_comm), yes(l->slice));
 }
@@ -474,33 +509,70 @@ static void megatron_pipeline(struct words *w)
 		line(w, "--decoder-last-pipeline-num-layers %" PRId64, l->part[last]);
 }
 
-/* Recomputed layers: the first ones of each part, if equally many. */
+/* Recomputed layers: the first ones of each part, equally many or all of it. */
 static void megatron_full(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
-	bool all = l->nfull == l->n;
+	bool all = l->nfull == l->n, even = l->part != NULL;
+	int64_t most = 0;
 
-	if (!all && (!l->full_first || !ap_layers_even(l, l->full))) {
+	for (int32_t k = 0; k < l->nstage * l->nsegment; k++)
+		most = l->full[k] > most ? l->full[k] : most;
+	for (int32_t k = 0; l->part && k < l->nstage * l->nsegment; k++)
+		even &= l->full[k] == most || (l->full[k] == l->part[k] && most > l->part[k]);
+	if (!all && (!l->full_first || !even)) {
 		say(w, "layers are recomputed, in some stages more; Megatron has one number");
 		return;
 	}
+	if (l->nagain > 0)
+		say(w, "beside full layers others are recomputed in part; Megatron has one granularity");
 	line(w, "--recompute-granularity full\n--recompute-method %s\n--recompute-num-layers %" PRId64,
-		all ? "uniform" : "block", all ? 1 : l->full[0]);
+		all ? "uniform" : "block", !all ? most : l->unit > 1 ? l->unit : 1);
 	if (l->slice && !w->x->hybrid.sp && w->x->hybrid.tp > 1)
 		line(w, "--distribute-saved-activations");
+}
+
+/* Megatron's words for what each layer recomputes; "" if it has none for some of that. */
+static const char *megatron_modules(struct words *w)
+{
+	static const struct {
+		unsigned what;
+		const char *word;
+	} modules[] = {{AP_RECOMPUTE_SELECTIVE, " core_attn"}, {AP_RECOMPUTE_NORM, " layernorm"},
+		{AP_RECOMPUTE_MLP, " mlp"}, {AP_RECOMPUTE_MOE, " moe"},
+		{AP_RECOMPUTE_SHARED, " shared_experts"}, {AP_RECOMPUTE_MOE_ACT, " moe_act"}};
+	unsigned left = w->layers.what & ~(unsigned)AP_RECOMPUTE_COMMUNICATION; /* it gathers again anyway */
+	struct ap_str s;
+
+	if (w->layers.experts && (left & AP_RECOMPUTE_ACTIVATION))
+		left = (left & ~(unsigned)AP_RECOMPUTE_ACTIVATION) | AP_RECOMPUTE_MOE_ACT;
+	ap_str_init(&s, w->ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(modules); i++) {
+		if (!(left & modules[i].what))
+			continue;
+		ap_str_add(&s, modules[i].word);
+		left &= ~modules[i].what;
+	}
+	return left ? "" : s.s;
 }
 
 static void megatron_recompute(struct words *w)
 {
 	const struct ap_layers *l = &w->layers;
+	const char *modules = l->alike ? megatron_modules(w) : "";
 
-	if (l->nfull > 0)
+	if (l->nfull > 0) {
 		megatron_full(w);
-	else if (l->nagain > 0 && w->p->step->recompute == AP_RECOMPUTE_SELECTIVE)
+	} else if (l->nagain > 0 && *modules) {
 		line(w, "--recompute-granularity selective");
-	else if (l->nagain > 0)
+		if (strcmp(modules, " core_attn") != 0) /* its default */
+			line(w, "--recompute-modules%s", modules);
+	} else if (l->nagain > 0 && !l->alike && w->p->recompute) {
+		say(w, "layers recompute different parts; Megatron has one list of modules for all");
+	} else if (l->nagain > 0) {
 		say(w, "kinds of operators that are recomputed by themselves, which cannot be "
 			"said: %" PRIu32, l->nagain);
+	}
 }
 
 /* ---- the files of both frameworks ---- */

@@ -36,6 +36,8 @@ REFUSED = [  # layers, hybrid, words, what is said
     (6, "pp=2", "full:4,1", "--recompute full:4,1: 4 layers are to be recomputed, but stage 0 has 3"),
     (7, "pp=4", "full:2,2,2,2", "2 layers are to be recomputed, but stage 3 has 1"),
     (8, "pp=2,vpp=2", "full:1,0/3,0", "3 layers are to be recomputed, but segment 1 of stage 0 has 2"),
+    (4, "pp=2", "uniform:2", "--recompute uniform:2 and executor mindspore (default) contradict each other: "
+     "MindSpore recomputes layers one by one"),
     (6, "pp=2", "full:1,2,3", "a list of 1 by 3 numbers, but there are 2 stages of 1 segments"),
 ]
 
@@ -71,7 +73,8 @@ class Recompute(unittest.TestCase):
     def test_layers(self):
         for layers, hybrid, words, value, kinds, summary in CASES:
             with self.subTest(words, hybrid=hybrid):
-                done, plan = self.run_it(layers, hybrid, "plan.json", "--recompute", words)
+                who = ["--executor", "generic" if "uniform" in words else "mindspore"]
+                done, plan = self.run_it(layers, hybrid, "plan.json", "--recompute", words, *who)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 again = plan["recompute"]
                 self.assertEqual(dict(zip(again["kinds"], again["counts"])), kinds)
@@ -81,7 +84,7 @@ class Recompute(unittest.TestCase):
                 self.check_file(plan)
                 with open(self.file("config.json"), "w", encoding="utf-8") as file:
                     json.dump({"recompute": value}, file)
-                _, same = self.run_it(layers, hybrid, "same.json", "--config", self.file("config.json"))
+                _, same = self.run_it(layers, hybrid, "same.json", "--config", self.file("config.json"), *who)
                 self.assertEqual(same["recompute"], again)
                 self.assertEqual(same["prediction"], plan["prediction"])
 

@@ -6,6 +6,7 @@
 #include "bundle/mindformers.h"
 #include "plan/make.h"
 #include "plan/plan.h"
+#include "shard/recompute_parse.h"
 #include "emit_test.h"
 
 struct words_case {
@@ -38,6 +39,31 @@ static void recompute_core(struct fixture *f)
 {
 	f->step.recompute = AP_RECOMPUTE_SELECTIVE;
 	f->step.recompute_keeps_comm = true;
+}
+
+static void recompute_lists(struct fixture *f)
+{
+	ck_assert(ap_recompute_parse(&f->ctx, "", "full:2,1,activation:4,3,communication:6,0", &f->step) == AP_OK);
+}
+
+static void recompute_block(struct fixture *f)
+{
+	ck_assert(ap_recompute_parse(&f->ctx, "", "full:6", &f->step) == AP_OK);
+}
+
+static void recompute_modules(struct fixture *f)
+{
+	ck_assert(ap_recompute_parse(&f->ctx, "", "core_attn+mlp,layernorm", &f->step) == AP_OK);
+}
+
+static void recompute_parts_of_some(struct fixture *f)
+{
+	ck_assert(ap_recompute_parse(&f->ctx, "", "mlp:2", &f->step) == AP_OK);
+}
+
+static void recompute_units(struct fixture *f)
+{
+	ck_assert(ap_recompute_parse(&f->ctx, "", "uniform:3", &f->step) == AP_OK);
 }
 
 static void deal_optimizer(struct fixture *f)
@@ -130,6 +156,29 @@ static const struct words_case cases[] = {
 		.megatron = {"--decoder-first-pipeline-num-layers 5\n", "--decoder-last-pipeline-num-layers 5\n",
 			"--recompute-granularity selective\n"},
 		.not_megatron = {"layout", "uniform"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_lists,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: [2, 1]\n", "    \"output\\\\.activation\\\\.gelu\": [4, 3]\n",
+			"  select_comm_recompute: [6, 0]\n"},
+		.megatron = {"# layers are recomputed, in some stages more; Megatron has one number\n"},
+		.not_megatron = {"--recompute"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_block,
+		.hybrid = {.tp = 2, .pp = 4}}, .part = {5, 7, 7, 5},
+		.yaml = {"  recompute: [5, 6, 6, 5]\n"},
+		.megatron = {"--recompute-granularity full\n--recompute-method block\n--recompute-num-layers 6\n"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_modules,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: False\n", "    - \"layernorm1\\\\.layernorm\"\n"},
+		.megatron = {"--recompute-granularity selective\n--recompute-modules core_attn layernorm mlp\n"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_parts_of_some,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"    \"output\\\\.activation\\\\.gelu\": [2, 2]\n"},
+		.megatron = {"# layers recompute different parts; Megatron has one list of modules for all\n"},
+		.not_megatron = {"--recompute"}},
+	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_units,
+		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
+		.yaml = {"  recompute: True\n", "# MindFormers recomputes layers one by one, the plan 3 as one\n"},
+		.megatron = {"--recompute-method uniform\n--recompute-num-layers 3\n"}},
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = deal_optimizer,
 		.hybrid = {.tp = 2, .pp = 4}}, .part = {6, 7, 5, 6},
 		.yaml = {"    offset: [0, 1, -1, 0]\n", "  enable_parallel_optimizer: True\n",
