@@ -95,15 +95,15 @@ def all_reduce(value, axes, reduce="sum"):
     return out
 
 
-def own_part(value, axes):
-    """Of dimension 0 the part of each rank's number in its group."""
+def own_part(value, axes, dim=0):
+    """Of a dimension the part of each rank's number in its group."""
     n = parts(axes)
-    need(all(x.ndim and x.shape[0] % n == 0 for x in value), "dimension 0 is not divisible by", n)
-    return [np.split(x, n)[group(rank, axes).index(rank)] for rank, x in enumerate(value)]
+    need(all(x.ndim > dim and x.shape[dim] % n == 0 for x in value), "dimension", dim, "is not divisible by", n)
+    return [np.split(x, n, dim)[group(rank, axes).index(rank)] for rank, x in enumerate(value)]
 
 
-def all_gather(value, axes):
-    return [np.concatenate(g) for g in members(value, axes)]
+def all_gather(value, axes, dim=0):
+    return [np.concatenate(g, dim) for g in members(value, axes)]
 
 
 def exchange(value, comm, back=False):

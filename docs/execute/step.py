@@ -51,6 +51,11 @@ class Run:
                 self.grown.append(comm)
                 for rank, b in enumerate(boxes):
                     b[i][0][comm["dim"]] -= comm["before"][group(rank, comm["axes"]).index(rank)]
+            elif comm["phase"] == "forward" and comm["kind"] == "Ring":
+                i = comm["operand"]
+                operands[i] = all_gather(operands[i], comm["axes"], comm["dim"])
+                for b in boxes:
+                    b[i][0][comm["dim"]] = 0
         self.statistics, self.tapes, self.ins = {}, [], []
         kernels = [self.begin(rank, [x[rank] for x in operands], boxes[rank])
                    for rank in range(oper.ranks)]
@@ -165,6 +170,8 @@ class Run:
         for c in back:
             if c["kind"] == "AllReduce":
                 grads = all_reduce(grads, c["axes"])
+            elif c["kind"] == "Ring":
+                grads = own_part(all_reduce(grads, c["axes"]), c["axes"], c["dim"])
         return grads
 
 

@@ -372,11 +372,16 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_inputs *in, struct ap_settings *o, struct ap_hybrid *hybrid)
 {
+	const struct ap_route *route = ap_route_at((size_t)o->executor);
 	int64_t micro_batches = o->micro_batches;
 
 	if (!o->hybrid)
 		return AP_OK;
 	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, hybrid));
+	hybrid->cp_usual = hybrid->cp_algo == AP_CP_USUAL;
+	if (hybrid->cp_usual)
+		hybrid->cp_algo = route->cp_algo;
+	hybrid->cp_even = route->cp_even;
 	hybrid->pp = o->pipeline_stages;
 	hybrid->vpp = o->pipeline_segments;
 	AP_TRY(ap_hybrid_fill(ctx, in->machine->ndev, hybrid));

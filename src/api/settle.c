@@ -6,6 +6,8 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/str.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "cost/optimizer.h"
 #include "hybrid/hybrid.h"
@@ -310,6 +312,17 @@ static enum ap_status imply(struct ap_ctx *ctx, struct ap_settings *o, enum ap_s
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
 }
 
+static const char *names_of(struct ap_ctx *ctx, unsigned algorithms)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	for (int a = AP_CP_ALL_GATHER; a < AP_CP_ALGOS; a++)
+		if (algorithms >> a & 1)
+			ap_str_addf(&s, s.len ? ", %s" : "%s", ap_cp_algo_name((enum ap_cp_algo)a));
+	return s.s;
+}
+
 /* What a key of --hybrid asks for may be more than the executor does. */
 static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_hybrid *h)
 {
@@ -319,6 +332,10 @@ static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: pp_scatter=1: %s sends "
 			"what a rank has, and gathers nothing behind; --executor megatron or generic does",
 			ap_setting_said(ctx, o, AP_SET_hybrid), route->name);
+	if (h->cp_algo != AP_CP_USUAL && !(route->cp_algos >> h->cp_algo & 1))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: cp_algo=%s: %s has %s",
+			ap_setting_said(ctx, o, AP_SET_hybrid), ap_cp_algo_name(h->cp_algo), route->name,
+			names_of(ctx, route->cp_algos));
 	return AP_OK;
 }
 

@@ -78,8 +78,9 @@ static bool say_head(struct words *w, const char *framework)
 		say(w, "The hybrid that comes nearest to the plan, whose cuts %s cannot be told",
 			framework);
 	say(w, "hybrid: dp=%" PRId64 ",tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64 ",pp=%" PRId64
-		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
-		h->sp, h->micro_batches, vocabulary[h->vocab], layers_key(w));
+		",vpp=%" PRId64 ",sp=%d,mbn=%" PRId64 "%s%s%s%s", h->dp, h->tp, h->cp, h->ep, h->pp, h->vpp,
+		h->sp, h->micro_batches, h->cp_algo == AP_CP_USUAL ? "" : ",cp_algo=", h->cp_algo ==
+		AP_CP_USUAL ? "" : ap_cp_algo_name(h->cp_algo), vocabulary[h->vocab], layers_key(w));
 	if (!w->x->same)
 		say(w, "operators that the plan cuts otherwise: %" PRIu32 " of %" PRIu32,
 			w->x->differ, w->p->graph->nnode);
@@ -201,6 +202,8 @@ static void parallel_config(struct words *w)
 		say(w, "MindFormers refuses fewer micro-batches than stages, which the plan has");
 	line(w, "parallel_config:\n  data_parallel: %" PRId64 "\n  model_parallel: %" PRId64
 		"\n  context_parallel: %" PRId64, h->dp, h->tp, h->cp);
+	if (h->cp_algo == AP_CP_RING)
+		say(w, "keys and values go round in the plan; MindFormers gathers them");
 	if (h->cp > 1)
 		line(w, "  context_parallel_algo: colossalai_cp");
 	line(w, "  expert_parallel: %" PRId64 "\n  pipeline_stage: %" PRId64 "\n  micro_batch_num: %" PRId64
@@ -430,7 +433,10 @@ static void megatron_degrees(struct words *w)
 	line(w, "--tensor-model-parallel-size %" PRId64 "\n--pipeline-model-parallel-size %" PRId64
 		"\n--context-parallel-size %" PRId64, h->tp, h->pp, h->cp);
 	if (h->cp > 1)
-		line(w, "--cp-comm-type all_gather");
+		line(w, "--cp-comm-type %s", h->cp_algo == AP_CP_RING ? "p2p" : "all_gather");
+	if (h->cp > 1)
+		say(w, "MindSpeed, instead: --context-parallel-algo %s", h->cp_algo == AP_CP_RING
+			? "megatron_cp_algo" : "kvallgather_cp_algo");
 	if (h->ep > 1)
 		line(w, "--expert-model-parallel-size %" PRId64 "\n--expert-tensor-parallel-size %" PRId64,
 			h->ep, h->tp);

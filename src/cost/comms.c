@@ -478,6 +478,44 @@ static void sends(struct deriving *d)
 	d->take(d->user, &c);
 }
 
+static uint8_t dim_of(const struct ap_operand *o, int f)
+{
+	uint8_t d = 0;
+
+	while (d + 1 < o->rank && !(o->dim[d].n > 0 && o->dim[d].factor[0] == f))
+		d++;
+	return d;
+}
+
+/* Keys and values that go round; for the backward pass once more, with their gradients. */
+static void rounds(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	struct ap_axes axes;
+
+	if (!b->rounds || d->p->count[b->round] == 1)
+		return;
+	ap_placement_axes(d->p, 1u << b->round, false, &axes);
+	for (int i = 0; i < b->nin; i++) {
+		struct ap_comm c = {.kind = AP_COLL_RING, .axes = axes, .operand = i, .result = -1,
+			.reduce = AP_REDUCE_SUM, .dim = dim_of(&b->in[i], b->round)};
+
+		if (!(b->rounds >> i & 1))
+			continue;
+		c.bytes = ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step) *
+			d->p->count[b->round];
+		c.phase = AP_PHASE_FORWARD;
+		d->take(d->user, &c);
+		c.phase = AP_PHASE_RECOMPUTE;
+		if (d->t->recomputed)
+			d->take(d->user, &c);
+		c.phase = AP_PHASE_BACKWARD;
+		c.bytes *= d->t->in[i].grad ? 2 : 1;
+		if (d->t->backward)
+			d->take(d->user, &c);
+	}
+}
+
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user)
 {
@@ -527,6 +565,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 			add(&d, AP_PHASE_BACKWARD, ap_coll_adjoint(AP_COLL_NEIGHBOREXCHANGE), &axes,
 				e->bytes, e->operand, -1);
 	}
+	rounds(&d);
 	results(&d);
 	sends(&d);
 	returned_gradients(&d);

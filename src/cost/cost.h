@@ -33,6 +33,7 @@ struct ap_comm {
 	int64_t bytes; /* size of the buffer, as for ap_coll_time_s() */
 	bool each; /* GRADIENT: after every micro-batch, not once a step */
 	bool part; /* GRADIENT: of the part of the slice that the rank updates only */
+	uint8_t dim; /* RING: the dimension whose parts go round */
 	int operand; /* the operand, or the operand of a gradient; -1: a result's */
 	int result; /* the result; -1: an operand's */
 	enum ap_reduction reduce; /* as in the rule in the forward pass; gradients are summed */
@@ -54,6 +55,8 @@ struct ap_op_cost {
 	double forward_s, backward_s; /* kernels; backward_s includes the second forward run */
 	double recompute_s; /* part of backward_s for that run */
 	double forward_comm_s, backward_comm_s; /* the latter includes that run's collectives */
+	double covered_s, covered_back_s; /* of a micro-batch: the work behind which operands go round, of
+	                                     each operand */
 	double gradient_s; /* gradient exchange at the end of the step, before overlap */
 	double gradient_each_s; /* all exchanges after micro-batches, before overlap */
 	double optimizer_s; /* update, and gathering of weights */

@@ -5,6 +5,7 @@
 
 #include "cost/comms.h"
 #include "cost/move.h"
+#include "cost/opcost.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 
@@ -13,6 +14,7 @@
 struct legs {
 	struct ap_pricer *pr;
 	double times; /* a step */
+	const struct ap_op_cost *cost;
 	double gathered_s; /* by collectives of the optimizer, each on its own */
 	double *leg;
 };
@@ -36,7 +38,7 @@ static void add(void *user, const struct ap_comm *c)
 {
 	struct legs *x = user;
 	bool result = c->result >= 0;
-	double s = ap_comm_time_s(x->pr, c, NULL);
+	double s = ap_op_comm_time_s(x->pr, x->cost, c, NULL);
 
 	switch (c->phase) {
 	case AP_PHASE_FORWARD:
@@ -65,7 +67,8 @@ void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap
 	const struct ap_op_cost *cost, struct ap_legs *out)
 {
 	const struct ap_step *step = ap_pricer_step(pr);
-	struct legs x = {.pr = pr, .times = t->once ? 1 : (double)step->micro_batches, .leg = out->s};
+	struct legs x = {.pr = pr, .times = t->once ? 1 : (double)step->micro_batches, .leg = out->s,
+		.cost = cost};
 
 	*out = (struct ap_legs){0};
 	ap_comms_derive(t, p, step, add, &x);

@@ -9,6 +9,7 @@
 #include "cost/kernel.h"
 #include "cost/move.h"
 #include "cost/task.h"
+#include "rule/attend.h"
 #include "shard/layout.h"
 
 /* The backward pass reads the copy with the halo. */
@@ -131,6 +132,10 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	double bytes = ap_opcost_stored(x, i);
 
 	passing(x, i, forward, backward);
+	if (x->b->rounds >> i & 1 && x->p->count[x->b->round] > 1) { /* one to work on, one that comes */
+		*forward += 2 * bytes;
+		*backward += (in->grad ? 4 : 2) * bytes;
+	}
 	if (in->share > 0 && x->b->row->unit != AP_OP_VIEW)
 		x->c->read_bytes += (int64_t)ap_opcost_in(x, i) / in->share;
 	x->c->recompute_bytes += whole_bytes(x, i);
@@ -198,11 +203,22 @@ static bool is_gemm(const struct ap_bound *b)
 	return b->row->unit == AP_OP_CUBE && b->nin == 2;
 }
 
+/* The work of the rank that has most of it / the mean: with a causal mask the last of c parts of the
+ * queries sees all keys, and its own half: (2 c - 1) / c, unless parts are dealt in pairs, one from the
+ * front and one from the end. */
+static double unevenness(const struct ap_opcost *x)
+{
+	int f = ap_rule_causal_factor(x->b);
+	double parts = f < 0 || x->b->even ? 1 : x->p->count[f];
+
+	return (2 * parts - 1) / parts;
+}
+
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x->b)};
 
-	k.flops = x->b->flops * points_of(x);
+	k.flops = x->b->flops * points_of(x) * unevenness(x);
 	if (is_gemm(x->b)) {
 		uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
 
@@ -224,6 +240,12 @@ static double halo_copy_s(const struct ap_opcost *x)
 	return ap_kernel_time_s(x->chip, &k);
 }
 
+/* Bytes of an operand that the kernel reads. */
+static double seen(const struct ap_opcost *x, int i)
+{
+	return ap_opcost_in(x, i) * (x->b->rounds >> i & 1 ? x->p->count[x->b->round] : 1);
+}
+
 static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
@@ -232,7 +254,7 @@ static double forward_s(const struct ap_opcost *x)
 	for (int o = 0; o < x->b->nout; o++)
 		results += ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += is_looked_up(x, i) ? results : ap_opcost_in(x, i);
+		bytes += is_looked_up(x, i) ? results : seen(x, i);
 	k.bytes = bytes + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
@@ -287,7 +309,7 @@ static double backward_s(const struct ap_opcost *x)
 	for (int o = 0; o < x->b->nout; o++)
 		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += ap_opcost_in(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
+		bytes += seen(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
 	k.bytes = bytes;
 	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }
@@ -331,10 +353,34 @@ static void run_again(struct ap_opcost *x)
 	x->c->backward_s += x->c->recompute_s;
 }
 
+/* Of c parts the first is there; while each but the last is worked on, the next one comes. */
+static void cover(struct ap_opcost *x)
+{
+	double times = x->t->once ? 1 : (double)x->step->micro_batches, parts, n = 0;
+
+	for (int i = 0; i < x->b->nin; i++)
+		n += x->b->rounds >> i & 1;
+	if (n == 0)
+		return;
+	parts = x->p->count[x->b->round];
+	x->c->covered_s = x->c->forward_s / times * (parts - 1) / parts / n;
+	x->c->covered_back_s = x->c->backward_s / times * (parts - 1) / parts / n;
+}
+
+double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,
+	const char **algorithm)
+{
+	double s = ap_comm_time_s(pr, c, algorithm);
+
+	if (c->kind != AP_COLL_RING)
+		return s;
+	return fmax(0, s - (c->phase == AP_PHASE_BACKWARD ? cost->covered_back_s : cost->covered_s));
+}
+
 static void communicate(void *user, const struct ap_comm *comm)
 {
 	struct ap_opcost *x = user;
-	double s = ap_comm_time_s(x->pr, comm, NULL);
+	double s = ap_op_comm_time_s(x->pr, x->c, comm, NULL);
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
 	switch (comm->phase) {
@@ -467,6 +513,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	if (ap_halo_exchanges(t, p, x.step, exchange, &x.halo_bytes) > 0)
 		x.halo_operand = exchange[0].operand;
 	kernels(&x);
+	cover(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	run_again(&x);
 	/* casts: outside the operator's own kernel, so neither measured nor run again with it */

@@ -51,6 +51,10 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);
 
+/* Seconds of one of its collectives: of what goes round, what its work does not cover. */
+double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,
+	const char **algorithm);
+
 /* Share of the additive objective, quantised: kernels + communication + optimizer + exposed part of
  * the gradient exchange. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);

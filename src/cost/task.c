@@ -510,6 +510,9 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	sign_bytes(&s, b->dev, b->ndev);
 	SIGN(&s, b->left);
 	SIGN(&s, b->dealt);
+	SIGN(&s, b->rounds);
+	SIGN(&s, b->round);
+	SIGN(&s, b->even);
 	SIGN(&s, b->dealt_rows);
 	SIGN(&s, b->dealt_beside);
 	SIGN(&s, b->flops);

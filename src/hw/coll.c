@@ -179,6 +179,22 @@ static double neighbours_s(const struct call *x)
 	return worst;
 }
 
+/* Each rank passes a part on to the next, as often as there are other ranks; each time is a call. Of a
+ * block's members one has its neighbour outside. */
+static double rounds_s(const struct call *x)
+{
+	double worst = 0, part = x->bytes / x->size;
+
+	for (int l = 0; l < x->m->nlevel; l++) {
+		double t = x->m->level[l].latency_s +
+			part / link_rank_Bps(&x->m->level[l], 2, x->m->ranks[l]);
+
+		if (x->s->fan[l] > 1 && t > worst)
+			worst = t;
+	}
+	return (x->size - 1) * worst + (x->size - 2) * x->m->chip->collective_fixed_s;
+}
+
 static double best_s(const struct call *x, const char **name)
 {
 	enum {
@@ -194,6 +210,7 @@ static double best_s(const struct call *x, const char **name)
 		{"tree", tree_s, PIECES | 1u << AP_COLL_BROADCAST},
 		{"hierarchical", hierarchical_s, PIECES},
 		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL},
+		{"rounds", rounds_s, 1u << AP_COLL_RING},
 		{"neighbours", neighbours_s, 1u << AP_COLL_NEIGHBOREXCHANGE},
 	};
 	double best = -1;

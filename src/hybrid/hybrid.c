@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "cost/conflict.h"
 #include "graph/sequence_first.h"
+#include "rule/attend.h"
 #include "rule/deal.h"
 #include "rule/op.h"
 #include "shard/layout.h"
@@ -75,6 +76,7 @@ struct hybrid {
 	struct hybrid_tensor *tensor; /* [g->ntensor], in scratch like node */
 	struct hybrid_node *node; /* [g->nnode] */
 	bool *whole; /* [g->ntensor] tables that are not cut */
+	bool rounds; /* keys and values go round */
 	int64_t interleaved; /* samples a device whose tokens are dealt along the sequence; 0: as they come */
 	bool sequence_cut, experts_cut; /* some operator is cut by cp, by ep */
 	const char *why; /* NULL while all goes well */
@@ -887,7 +889,8 @@ static void gather_before_copies(const struct hybrid *s, const struct ap_node *n
 	const struct ap_bound *b = &n->bound;
 	int64_t in, out;
 
-	if (s->cp > 1 && b->nin == 1 && b->nout == 1 && ap_product(b->in[0].size, b->in[0].rank, &in) &&
+	if (s->cp > 1 && !s->rounds && b->nin == 1 && b->nout == 1 &&
+		ap_product(b->in[0].size, b->in[0].rank, &in) &&
 		ap_product(b->out[0].size, b->out[0].rank, &out) && in < out && is_key(s, n->out[0]))
 		strip_all(b, want, s->tp, s->tp * s->cp);
 }
@@ -1238,6 +1241,8 @@ static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g
 		.tp = (int32_t)h->tp, .cp = (int32_t)h->cp, .dp = (int32_t)h->dp,
 		.ep = (int32_t)h->ep, .expert_stride = (int32_t)ap_hybrid_expert_stride(h),
 		.interleaved = interleaved(g, step, h)};
+	for (ap_id i = 0; i < g->nnode; i++)
+		s->rounds |= g->node[i].bound.rounds != 0;
 	s->tensor = AP_NEW_N(ctx->scratch, struct hybrid_tensor, g->ntensor);
 	s->node = AP_NEW_N(ctx->scratch, struct hybrid_node, g->nnode);
 	s->whole = AP_NEW_N(ctx->scratch, bool, g->ntensor);
@@ -1318,6 +1323,53 @@ static const struct ap_graph *deal(const struct hybrid *s)
 	return changed ? g : s->g;
 }
 
+/* What becomes of an operator that attends where cp cuts its sequence; *why if it cannot. */
+static void attend(struct ap_ctx *ctx, const struct ap_hybrid *h, struct ap_node *n, const char **why)
+{
+	struct ap_attention a;
+	int64_t length;
+
+	if (!ap_rule_attends(&n->bound, &a))
+		return;
+	length = n->bound.factor[a.queries].size;
+	if (h->cp_even && h->cp_algo != AP_CP_ALL_TO_ALL && ap_rule_causal_factor(&n->bound) >= 0) {
+		if (length % (2 * h->cp))
+			*why = ap_arena_printf(ctx->arena, "operator \"%s\": a sequence of %" PRId64
+				" is dealt in 2 x cp=%" PRId64 " parts, two to a rank, so that each has as "
+				"much work; a multiple of that is expected", n->name, length, 2 * h->cp);
+		n->bound.even = true;
+	}
+	if (h->cp_algo == AP_CP_RING)
+		ap_rule_attend_round(ctx, &n->bound);
+}
+
+/* The graph whose attention exchanges keys and values as the hybrid says; g if they are gathered before it,
+ * and each rank has what comes. */
+static const struct ap_graph *attended(struct ap_ctx *ctx, const struct ap_graph *g,
+	const struct ap_hybrid *h, const char **why)
+{
+	struct ap_graph *out;
+	struct ap_node *node;
+	bool any = false;
+
+	if (h->cp == 1 || (h->cp_algo <= AP_CP_ALL_GATHER && !h->cp_even))
+		return g;
+	out = AP_NEW(ctx->arena, struct ap_graph);
+	node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
+	for (ap_id i = 0; i < g->nnode && !*why; i++) {
+		struct ap_attention a;
+
+		any |= ap_rule_attends(&node[i].bound, &a);
+		attend(ctx, h, &node[i], why);
+	}
+	if (!any && !h->cp_usual && h->cp_algo != AP_CP_ALL_GATHER)
+		*why = ap_arena_printf(ctx->arena, "no operator attends by itself (FlashAttentionScore), as "
+			"cp_algo=%s takes; all-gather is possible", ap_cp_algo_name(h->cp_algo));
+	*out = *g;
+	out->node = node;
+	return any ? out : g;
+}
+
 const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
 {
@@ -1325,8 +1377,9 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	struct hybrid s;
 
 	*why = NULL;
-	if ((!h->sp || h->tp == 1) && step->executor != AP_EXECUTOR_GENERIC)
-		return g;
+	g = attended(ctx, g, h, why);
+	if (*why || ((!h->sp || h->tp == 1) && step->executor != AP_EXECUTOR_GENERIC))
+		return *why ? NULL : g;
 	if (g->batch % (h->dp * step->micro_batches) == 0 && interleaved(g, step, h) > 0)
 		g = ap_sequence_first(ctx, g, interleaved(g, step, h));
 	start(&s, ctx, g, ndev, step, h);

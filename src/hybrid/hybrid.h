@@ -5,7 +5,7 @@
  *
  *   dp  cuts the batch, outermost on the ranks;
  *   cp  cuts the sequence: the first dimension, other than the batch, of the indices of a table
- *       of words; keys and values are gathered;
+ *       of words; keys and values are gathered before attention, or go round while it works (cp_algo);
  *   ep  cuts experts (a dimension shared by the rows, weight and result of a product) instead of
  *       the batch on the inner ep of the ranks of cp and dp; with etp = 1, instead of columns, too, on
  *       those of tp, cp and dp (ap_hybrid_expert_stride());

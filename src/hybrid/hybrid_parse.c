@@ -14,7 +14,7 @@
 
 #define OPTION "--hybrid"
 
-enum key_kind { NUMBER, FLAG, VOCABULARY, LAYERS, OFFSET };
+enum key_kind { NUMBER, FLAG, VOCABULARY, ALGORITHM, LAYERS, OFFSET };
 
 static const struct key {
 	const char *name, *aliases;
@@ -34,6 +34,7 @@ static const struct key {
 	{"vocab_emb_dp", "", VOCABULARY, 0},
 	{"layers", "num_layer_list", LAYERS, 0},
 	{"offset", "", OFFSET, 0},
+	{"cp_algo", "context_parallel_algo cp_comm_type", ALGORITHM, 0},
 	{"pp_scatter", "scatter_gather_tensors_in_pipeline", FLAG, offsetof(struct ap_hybrid, pp_scatter)},
 };
 
@@ -126,6 +127,37 @@ static enum ap_status set_number(struct reading *r, const struct key *k, const c
 	return AP_OK;
 }
 
+static const struct {
+	const char *name, *aliases;
+} algorithms[AP_CP_ALGOS] = {
+	[AP_CP_ALL_GATHER] = {"all-gather", "allgather all_gather colossalai_cp kvallgather_cp_algo"},
+	[AP_CP_RING] = {"ring", "p2p megatron_cp_algo"},
+	[AP_CP_ALL_TO_ALL] = {"all-to-all", "alltoall a2a ulysses ulysses_cp ulysses_cp_algo"},
+};
+
+const char *ap_cp_algo_name(enum ap_cp_algo a)
+{
+	return algorithms[a].name;
+}
+
+static enum ap_status set_algorithm(struct reading *r, const char *value)
+{
+	for (int a = AP_CP_ALL_GATHER; a < AP_CP_ALGOS; a++) {
+		const char *aliases = algorithms[a].aliases;
+		bool is = strcmp(value, algorithms[a].name) == 0;
+		char word[32];
+
+		while (next_word(&aliases, word))
+			is |= strcmp(value, word) == 0;
+		if (is) {
+			r->out->cp_algo = (enum ap_cp_algo)a;
+			return AP_OK;
+		}
+	}
+	return SAY(r->ctx, OPTION ": cp_algo=%s; all-gather, ring or all-to-all is expected",
+		ap_diag_name(r->ctx->diag, value));
+}
+
 static enum ap_status set_flag(struct reading *r, const struct key *k, const char *value)
 {
 	bool yes = strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "True") == 0;
@@ -195,6 +227,8 @@ static enum ap_status read_item(struct reading *r, char *item, char **rest)
 	r->given[i] = item;
 	if (keys[i].kind == LAYERS || keys[i].kind == OFFSET)
 		return set_list(r, &keys[i], value, rest);
+	if (keys[i].kind == ALGORITHM)
+		return set_algorithm(r, value);
 	return keys[i].kind == NUMBER ? set_number(r, &keys[i], value)
 				      : set_flag(r, &keys[i], value);
 }

@@ -23,12 +23,18 @@ struct ap_hybrid { /* 0: not given */
 	bool sp;
 	bool pp_scatter; /* what a stage sends is dealt to its tp ranks, and gathered behind */
 	enum ap_hybrid_vocab vocab;
+	enum ap_cp_algo cp_algo;
+	bool cp_usual; /* cp_algo was not given: it is the executor's, and yields where it cannot be */
+	bool cp_even; /* a causal sequence is dealt in pairs of parts, from the front and the end */
 	struct ap_layer_cut layers; /* of the stages; AP_LAYERS_EVEN where nothing is said */
 };
 
 /* Reads "dp=8,tp=4,layers=7,8,8,7": each key at most once, with a number above 0; flags take 0, 1, true or
  * false; layers and offset take all numbers up to the next key, or layers "cost". AP_USAGE with a message. */
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out);
+
+/* "all-gather", "ring", "all-to-all"; NULL of AP_CP_USUAL. */
+const char *ap_cp_algo_name(enum ap_cp_algo a);
 
 /* Stride of the ep ranks among which experts are dealt, of a hybrid with all degrees; 0: they cannot be.
  * The ranks of a stage are dp x cp x tp, tp innermost. Experts are cut by tp (etp = tp) and dealt among

@@ -52,6 +52,7 @@ struct move_key { /* without padding */
 
 struct listing {
 	struct ap_plan_maker *k;
+	const struct ap_op_cost *cost;
 	AP_VEC(struct ap_plan_comm) comms;
 };
 
@@ -60,7 +61,7 @@ static void list_comm(void *user, const struct ap_comm *c)
 	struct listing *l = user;
 	struct ap_plan_comm x = {.comm = *c};
 
-	x.time_s = ap_comm_time_s(l->k->pricer, c, &x.algorithm);
+	x.time_s = ap_op_comm_time_s(l->k->pricer, l->cost, c, &x.algorithm);
 	AP_PUSH(l->k->ctx->arena, l->comms, x);
 }
 
@@ -87,6 +88,7 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 		ap_layout_make(&op.place, &b->in[i], &in[i]);
 	for (int o = 0; o < b->nout; o++)
 		ap_layout_make(&op.place, &b->out[o], &out[o]);
+	l.cost = &op.cost;
 	ap_comms_derive(&k->blank.task[node], &op.place, k->blank.step, list_comm, &l);
 	op.ncomm = (uint32_t)l.comms.n;
 	op.comm = l.comms.v;

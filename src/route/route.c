@@ -11,29 +11,33 @@
 #define AS_PLANNED "every operator as planned"
 #define DEGREES "degrees of parallelism, and nothing else of a plan: --hybrid says them; "
 
+#define GATHER .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER
+#define ALSO(algorithms) .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER | (algorithms)
+#define ROUND .cp_algo = AP_CP_RING, .cp_algos = 1 << AP_CP_ALL_GATHER | 1 << AP_CP_RING
+
 static const struct ap_route routes[] = {
 	{"mindspore", "mindspore", AS_PLANNED ": by an operator strategy file, or shard() of each operator",
-		AP_EXECUTOR_MINDSPORE},
+		AP_EXECUTOR_MINDSPORE, GATHER},
 	{"mindspore-semi-auto", "mindspore",
 		"a strategy checkpoint in semi_auto_parallel: operators without a parameter by their batch",
-		AP_EXECUTOR_MINDSPORE, .fix = ap_semi_auto_fix, .complete = ap_semi_auto_complete},
+		AP_EXECUTOR_MINDSPORE, GATHER, .fix = ap_semi_auto_fix, .complete = ap_semi_auto_complete},
 	{"mindspore-sharding-propagation", "mindspore",
 		"a strategy checkpoint in sharding_propagation: other operators as their neighbours are cut",
-		AP_EXECUTOR_MINDSPORE, .complete = ap_propagation_complete,
+		AP_EXECUTOR_MINDSPORE, GATHER, .complete = ap_propagation_complete,
 		.completer = ap_propagation_completer},
 	{"mindformers", "mindspore", DEGREES "MindFormers' networks call shard() by them",
-		AP_EXECUTOR_MINDSPORE, .degrees = true},
+		AP_EXECUTOR_MINDSPORE, GATHER, .degrees = true},
 	{"mindspeed", "mindspeed", DEGREES "MindSpeed runs Megatron's networks on Ascend",
-		AP_EXECUTOR_GENERIC, .degrees = true,
+		AP_EXECUTOR_GENERIC, ROUND, .cp_even = true, .degrees = true,
 		.recompute_whole = true},
 	{"megatron", "megatron", DEGREES "Megatron-LM", AP_EXECUTOR_GENERIC,
-		.degrees = true, .recompute_whole = true},
+		ROUND, .cp_even = true, .degrees = true, .recompute_whole = true},
 	{"torchtitan", "torchtitan", DEGREES "torchtitan, its parameters dealt by FSDP2",
-		AP_EXECUTOR_GENERIC, .degrees = true,
+		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .cp_even = true, .degrees = true,
 		.recompute_whole = true},
 	{"generic", "generic",
 		AS_PLANNED ", gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, .recompute_whole = true},
+		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .recompute_whole = true},
 };
 
 const struct ap_route *ap_route_at(size_t i)

@@ -40,6 +40,9 @@ struct ap_route {
 	const char *text; /* one line: how the plan gets there, and what is honoured of it */
 	enum ap_executor executor;
 	bool recompute_whole; /* struct ap_step */
+	enum ap_cp_algo cp_algo; /* of a hybrid that names none */
+	uint8_t cp_algos; /* those that it has, a bit each */
+	bool cp_even; /* it deals a causal sequence so that each rank has as much work */
 	bool degrees; /* it takes degrees of parallelism only, not the cut of an operator */
 	ap_route_fn *fix; /* decides operators that do not depend on the search; NULL: none */
 	ap_route_fn *complete; /* decides all, once those with a parameter are held; NULL: the executor

@@ -185,6 +185,10 @@ struct ap_bound {
 	                       (dimension 0 in a micro-batch) and no factor of dealt_beside is cut;
 	                       otherwise summed up (ap_rule_dealt()) */
 	uint32_t dealt_beside;
+	uint32_t rounds; /* operands whose slices go round among the ranks that factor `round` is cut
+	                    over, while the operator works: it sees them whole */
+	uint8_t round;
+	bool even; /* parts of a causally masked sequence are dealt so that each is as much work */
 	double flops; /* the row's flops times the elements of a window */
 	uint8_t nwindow;
 	struct ap_window window[AP_MAX_WINDOW];

@@ -43,6 +43,14 @@ struct ap_instants { /* of one stage; none of them holds as much of every segmen
 	                        NULL: the scheduler has no such pass */
 };
 
+enum ap_cp_algo { /* how attention gets what other ranks of its cp group have */
+	AP_CP_USUAL, /* as the executor does unless told */
+	AP_CP_ALL_GATHER, /* keys and values are gathered before it */
+	AP_CP_RING, /* they go round while it works */
+	AP_CP_ALL_TO_ALL, /* it works on whole sequences of fewer heads */
+	AP_CP_ALGOS
+};
+
 struct ap_layer_cut { /* where a pipeline's stages are to be cut */
 	enum ap_layer_cut_kind {
 		AP_LAYERS_ANYHOW, /* by cost, also inside layers */

@@ -107,6 +107,21 @@ static void exchange(struct ex_world *w, struct ex_run *r, const struct ap_comm 
 	r->ngrown++;
 }
 
+/* Keys and values go round: the kernel sees them whole. */
+static void go_round(struct ex_world *w, struct ex_run *r, const struct ap_comm *c, struct ex_shards *in)
+{
+	struct ex_shards *s = &in[c->operand];
+
+	if (c->operand < 0 || c->operand >= r->o->nin || c->dim >= s->of[0].box.rank) {
+		ex_trouble(w, "operand %d cannot go round", c->operand);
+		return;
+	}
+	ex_all_gather(w, &c->axes, c->dim, s);
+	for (int64_t d = 0; d < w->ndev; d++)
+		r->rank[d].in[c->operand].box = s->of[d].box;
+	ex_check_bytes(w, c, ex_count(&s->of[0].box), s->of[0].box.dtype);
+}
+
 /* Operands on the tapes, first as they come, since windows are told from their boxes. */
 static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards *in)
 {
@@ -121,6 +136,8 @@ static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards
 		if (o->comm[i].phase == AP_PHASE_FORWARD &&
 			o->comm[i].kind == AP_COLL_NEIGHBOREXCHANGE)
 			exchange(w, r, &o->comm[i], in);
+		else if (o->comm[i].phase == AP_PHASE_FORWARD && o->comm[i].kind == AP_COLL_RING)
+			go_round(w, r, &o->comm[i], in);
 	for (int64_t d = 0; d < w->ndev; d++) {
 		ex_tape_init(&r->rank[d].tape, w->ctx->scratch);
 		for (int i = 0; i < o->nin; i++) {

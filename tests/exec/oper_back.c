@@ -11,6 +11,11 @@ static void run_back(struct ex_world *w, const struct ap_comm *c, struct ex_shar
 {
 	enum ap_dtype t = g->of[0].box.dtype;
 
+	if (c->kind == AP_COLL_RING && c->dim < g->of[0].box.rank) {
+		ex_check_bytes(w, c, 2 * ex_count(&g->of[0].box), t); /* beside what it is the gradient of */
+		ex_reduce_scatter(w, &c->axes, c->dim, g);
+		return;
+	}
 	if (c->kind == AP_COLL_ALLGATHER && g->of[0].box.rank > 0)
 		ex_all_gather(w, &c->axes, 0, g);
 	else if (c->kind == AP_COLL_ALLREDUCE)

@@ -137,7 +137,7 @@ static ap_id param_named(struct ex_reader *r, const struct ap_graph *g, const ch
 static struct ex_bucket read_bucket(struct ex_reader *r, const struct ap_jv *v, const struct ex_pipeline *l)
 {
 	static const char *const kinds[] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll",
-		"NeighborExchange", "Broadcast", NULL};
+		"Ring", "NeighborExchange", "Broadcast", NULL};
 	const struct ap_jv *list = ex_read(r, v, "parameters", AP_JARRAY), *name = ex_first(list);
 	struct ex_bucket b = {.kind = (enum ap_coll)ex_read_word(r, v, "kind", kinds),
 		.stage = (int32_t)ex_read_int(r, v, "stage"), .bytes = ex_read_int(r, v, "bytes")};

@@ -127,7 +127,7 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer",
 		"recompute", NULL};
 	static const char *const kinds[] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll",
-		"NeighborExchange", "Broadcast", "Send", NULL};
+		"Ring", "NeighborExchange", "Broadcast", "Send", NULL};
 	static const char *const reductions[] = {"sum", "mean", "max", "min", "prod", NULL};
 	bool of_result = ap_jv_get(obj, "result") != NULL;
 	int64_t i = ex_read_int(r, obj, of_result ? "result" : "operand");
@@ -137,6 +137,8 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 		.bytes = ex_read_int(r, obj, "bytes"), .operand = of_result ? -1 : (int)i,
 		.result = of_result ? (int)i : -1};
 
+	if (c.kind == AP_COLL_RING)
+		c.dim = (uint8_t)ex_read_int(r, obj, "dim");
 	c.each = read_flag(r, obj, "each_micro_batch");
 	c.part = read_flag(r, obj, "part");
 	if (c.kind == AP_COLL_SEND)

@@ -114,6 +114,26 @@ static const char *const gated[] = {HEAD(
 	LINEAR("'z.rows','head'", "logits") AND
 	LOSS("'logits'"), END, NULL};
 
+/* Words, and attention by one operator, with half as many heads of keys: what cp can have go round. */
+static const char *const attending[] = {HEAD(
+	LABEL("ids", "8,4") AND LABEL("labels", "8,4"),
+	TENSOR("words", "16,8") AND TENSOR("wq", "16,8") AND TENSOR("wk", "8,8") AND TENSOR("wv", "8,8") AND
+	TENSOR("wo", "8,16") AND TENSOR("head", "16,8"), CONSTANTS),
+	OP_WITH("Gather", "'words','ids'", "e", "'axis':0") AND
+	ROWS("'e'", "rows", "8") AND
+	LINEAR("'rows','wq'", "q.rows") AND SHAPED("'q.rows'", "q", "-1,4,16") AND
+	LINEAR("'rows','wk'", "k.rows") AND SHAPED("'k.rows'", "k", "-1,4,8") AND
+	LINEAR("'rows','wv'", "v.rows") AND SHAPED("'v.rows'", "v", "-1,4,8") AND
+	OPER("FlashAttentionScore", "'q','k','v'", "c.max", "," RESULT("c.sum") "," RESULT("c.unused") ","
+		RESULT("c") "],'attrs':{'head_num':4,'scale_value':0.5,'input_layout':'BSH'}}") AND
+	ROWS("'c'", "c.rows", "16") AND
+	LINEAR("'c.rows','wo'", "a") AND
+	SHAPED("'a'", "a.tokens", "-1,4,8") AND
+	OP("Add", "'e','a.tokens'", "z") AND
+	ROWS("'z'", "z.rows", "8") AND
+	LINEAR("'z.rows','head'", "logits") AND
+	LOSS("'logits'"), END, NULL};
+
 /* One product for query, key and value, one for gate and width: features are put apart. */
 static const char *const fused[] = {HEAD(
 	INPUT("x", "12,4,8"),
@@ -179,7 +199,7 @@ static const char *const routed[] = {HEAD(
 static const struct {
 	const char *name;
 	const char *const *part; /* NULL-terminated */
-} samples[] = {{"language", language}, {"gated", gated}, {"fused", fused},
+} samples[] = {{"language", language}, {"gated", gated}, {"attending", attending}, {"fused", fused},
 	{"mixture", mixture}, {"routed", routed}};
 
 enum { SAMPLES = AP_COUNT(samples) };
@@ -202,7 +222,8 @@ static bool sample_at(int i, char text[8192], struct ex_graph_sample *out)
 }
 
 struct tally {
-	uint32_t taken, refused, ordered; /* ordered: of those taken, with rows token by token */
+	uint32_t taken, refused;
+	uint32_t ordered, round; /* of those taken, with rows token by token, with keys that go round */
 };
 
 /* Has the graph rows that stand token by token? */
@@ -238,13 +259,16 @@ static bool try_hybrid(struct ex_game *g, struct ap_hybrid h, struct tally *tall
 	struct ap_ctx *ctx = &g->f.ctx;
 	const struct ap_graph *given = g->f.graph;
 	const char *why, *how = ap_arena_printf(ctx->arena, "tp=%" PRId64 ",cp=%" PRId64 ",ep=%" PRId64
-		",etp=%" PRId64 ",sp=%d", h.tp, h.cp, h.ep, h.etp, h.sp);
+		",etp=%" PRId64 ",sp=%d,%s", h.tp, h.cp, h.ep, h.etp, h.sp, h.cp_algo ? ap_cp_algo_name(h.cp_algo) : "");
 	const int32_t *const *counts = NULL;
 	bool good;
 
 	g->f.graph = ap_hybrid_deal(ctx, given, g->f.machine->ndev, &g->f.step, &h, &why);
 	if (g->f.graph)
 		counts = ap_hybrid_counts(ctx, g->f.graph, g->f.machine->ndev, &g->f.step, &h, &why);
+	for (ap_id i = 0; counts && i < g->f.graph->nnode; i++)
+		tally->round += g->f.graph->node[i].bound.rounds &&
+			counts[i][g->f.graph->node[i].bound.round] > 1;
 	tally->taken += counts != NULL;
 	tally->refused += counts == NULL;
 	if (counts && is_sequence_first(g->f.graph)) {
@@ -278,13 +302,14 @@ static bool try_grids(struct ex_game *g, int64_t cp, int64_t ep, bool sp, struct
 {
 	int64_t ndev = g->f.machine->ndev;
 
-	for (int64_t tp = 1; tp <= ndev; tp++) {
-		struct ap_hybrid h = {.dp = ndev / tp / cp, .tp = tp, .pp = 1, .cp = cp, .ep = ep,
-			.vpp = 1, .sp = sp};
+	for (int64_t tp = 1; tp <= ndev; tp++)
+		for (int a = AP_CP_ALL_GATHER; a <= (cp > 1 ? AP_CP_RING : AP_CP_ALL_GATHER); a++) {
+			struct ap_hybrid h = {.dp = ndev / tp / cp, .tp = tp, .pp = 1, .cp = cp, .ep = ep,
+				.vpp = 1, .sp = sp, .cp_algo = (enum ap_cp_algo)a};
 
-		if (ndev % (tp * cp) == 0 && h.dp % ep == 0 && !try_hybrid(g, h, tally))
-			return false;
-	}
+			if (ndev % (tp * cp) == 0 && h.dp % ep == 0 && !try_hybrid(g, h, tally))
+				return false;
+		}
 	return true;
 }
 
@@ -315,17 +340,20 @@ START_LOOP_TEST(hybrids_are_those_of_one_rank, SAMPLES + ex_graph_count())
 	char text[8192];
 	struct ex_graph_sample s;
 	struct ex_game g = {.sample = &s, .seed = ex_seed("hybrids"), .repeat = "test_hybrids"};
-	struct tally tally = {0, 0, 0};
+	struct tally tally = {0};
 
 	ck_assert(sample_at(_i, text, &s));
 	if (s.pinned)
 		return;
 	for (size_t i = 0; i < AP_COUNT(devices); i += ex_cases(200) < 100 ? 2 : 1)
 		ck_assert(try_devices(&g, devices[i], &tally));
-	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu32 " with rows token by token, %" PRIu64
-		" collectives\n", s.name, tally.taken, tally.refused, tally.ordered, g.w.ncollective);
+	printf("%s: %" PRIu32 " hybrids, %" PRIu32 " refused, %" PRIu32 " with rows token by token"
+		", %" PRIu32 " with keys that go round, %" PRIu64 " collectives\n", s.name, tally.taken,
+		tally.refused, tally.ordered, tally.round, g.w.ncollective);
 	ck_assert_uint_gt(tally.taken, 0);
 	if (strcmp(s.name, "language") == 0 || strcmp(s.name, "gated") == 0)
 		ck_assert_uint_gt(tally.ordered, 0);
+	if (strcmp(s.name, "attending") == 0)
+		ck_assert_uint_gt(tally.round, 0);
 }
 END_TEST

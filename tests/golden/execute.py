@@ -78,6 +78,11 @@ CASES = [  # graph, devices, options
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=1,2,1,1"]),
     ("deep", 3, ["--hybrid", "layers=0,3,2,pp=3,mbn=3", *GENERIC, *DEAL]),
     ("deep", 4, ["--hybrid", "tp=2,pp=2,offset=1,0,mbn=4", "--recompute", "full"]),
+    # Keys and values go round.
+    ("flash", 4, ["--hybrid", "dp=2,cp=2,mbs=1,cp_algo=ring", *GENERIC]),
+    ("flash", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=3,cp_algo=ring", *GENERIC, "--recompute", "full"]),
+    ("expert", 4, ["--hybrid", "dp=1,cp=4,mbs=2,cp_algo=ring", *GENERIC, "--recompute", "selective"]),
+    ("deep", 8, ["--hybrid", "dp=2,cp=2,pp=2,mbn=3,cp_algo=ring", *GENERIC]),
     # What is sent is dealt to the tp ranks, and gathered behind.
     ("gpt", 4, ["--hybrid", "tp=2,pp=2,mbn=3,pp_scatter=1", *GENERIC]),
     ("deep", 8, ["--hybrid", "dp=2,tp=2,pp=2,vpp=2,mbn=3,pp_scatter=1,layers=1,2,1,1", *GENERIC, "--recompute", "full"]),
@@ -145,9 +150,11 @@ class Execute(unittest.TestCase):
         self.assertEqual({str(k) for k in kinds}, {str(k) for k in {
             "AllGather", "AlltoAll", "Slice", ("forward", "AllReduce"), ("forward", "AllGather"),
             ("forward", "ReduceScatter"), ("forward", "NeighborExchange"), ("forward", "Send"),
+            ("forward", "Ring"), ("backward", "Ring"), ("recompute", "Ring"),
             ("backward", "AllReduce"), ("backward", "AllGather"), ("backward", "NeighborExchange"),
             ("backward", "Send"), ("gradient", "AllReduce"), ("gradient", "ReduceScatter"),
-            ("optimizer", "AllGather"), ("recompute", "AllReduce"), ("recompute", "AllGather")}})
+            ("optimizer", "AllGather"), ("recompute", "AllReduce"), ("recompute", "AllGather"),
+            ("recompute", "ReduceScatter")}})
 
     def test_all_groups_of_a_gradient(self):
         """With generic the owner of the table has nothing to exchange, the other user has."""

@@ -51,7 +51,7 @@ KEYS = {
 NUMBER = "[1-9][0-9]*"
 ARGUMENTS = {
     "--tensor-model-parallel-size": NUMBER, "--pipeline-model-parallel-size": NUMBER,
-    "--context-parallel-size": NUMBER, "--cp-comm-type": "all_gather",
+    "--context-parallel-size": NUMBER, "--cp-comm-type": "all_gather|p2p",
     "--expert-model-parallel-size": NUMBER, "--expert-tensor-parallel-size": NUMBER,
     "--sequence-parallel": "", "--micro-batch-size": NUMBER, "--global-batch-size": NUMBER,
     "--num-virtual-stages-per-pipeline-rank": NUMBER,
@@ -264,6 +264,8 @@ CASES = [
      ["--hybrid", "tp=2,cp=2,pp=4,vocab_emb_dp=1", "--micro-batches", "256"]),
     ("evaluate", MIXTRAL, 32, [16, 16], True,
      ["--hybrid", "tp=2,ep=4,pp=2", "--micro-batches", "8"]),
+    ("evaluate", MIXTRAL, 32, [16, 16], True,
+     ["--hybrid", "tp=2,cp=2,pp=2,mbs=1", "--executor", "megatron"]),
     ("search", MIX, 8, None, True, []),
     ("search", MIX, 8, None, None, ["--pipeline-stages", "2", "--micro-batches", "4"]),
     ("search", GPT, 16, None, False, ["--micro-batches", "4"]),
@@ -291,6 +293,9 @@ def check_files(folder, plan, case):
         found_there = layers_of_arguments(args, layers, len(found))
         expect(found_there == found, f"megatron: layers of the parts: {found_there}")
     expect(doc["micro_batch_interleave_num"] == (2 if "--interleave-num" in case[5] else 1), "copies")
+    went = "cp=2" in str(case[5]) and "megatron" in case[5]
+    expect(args.get("--cp-comm-type") == ("p2p" if went else "all_gather" if "cp=2" in str(case[5]) else None), args)
+    expect((",cp_algo=ring," in text.replace("\n", ",")) == went, text)
     told = text.startswith("# All operators of the plan are cut as in this hybrid")
     expect(same is None or told == same, text)
     return text

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention that is one operator, of queries, keys and values; and what becomes of it where cut. */
+#ifndef AP_RULE_ATTEND_H
+#define AP_RULE_ATTEND_H
+
+#include "rule/rule.h"
+
+struct ap_attention { /* factors of an operator */
+	int queries; /* the sequence of operand 0 and of the result */
+	int keys; /* the sequence of operands 1 and 2, never cut; as long */
+};
+
+/* Does it attend with as many queries as keys? Also of what ap_rule_attend_round() made; keys is then -1. */
+bool ap_rule_attends(const struct ap_bound *b, struct ap_attention *out);
+
+/* The factor of queries whose mask hides all keys behind them (causal); -1 if there is none. */
+int ap_rule_causal_factor(const struct ap_bound *b);
+
+/* Keys and values in the same parts as queries, which go round among the ranks. Requires that it attends. */
+void ap_rule_attend_round(struct ap_ctx *ctx, struct ap_bound *b);
+
+#endif
