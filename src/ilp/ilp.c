@@ -163,6 +163,7 @@ static void explore(struct search *s, struct ap_ilp_sub sub)
 		if (next == AGAIN)
 			continue;
 		s->branched = true;
+		s->ilp.branching = true;
 		s->bytes_open += bytes;
 		one = sub;
 		one.own = false;

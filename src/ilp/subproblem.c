@@ -145,6 +145,7 @@ struct reduction {
 	double **cost; /* [n] costs of nodes */
 	double **pair; /* [nedge] costs of edges */
 	uint32_t *degree; /* [n] number of edges that matter */
+	double *least; /* scratch, by column */
 	bool changed; /* a candidate was dropped */
 };
 
@@ -155,7 +156,7 @@ bool ap_ilp_beaten(const struct ap_ilp *s, double cost)
 
 bool ap_ilp_exact(const struct ap_ilp *s, double v)
 {
-	return fabs(v) < ldexp(s->grain, 53);
+	return fabs(v) < s->grain * 0x1p53;
 }
 
 struct merging { /* merges parallel edges, each directed from the smaller node to the larger */
@@ -234,8 +235,12 @@ static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 	struct ap_pnode *node = ap_arena_memdup(arena, p->node, p->n * sizeof *node);
 	struct ap_pedge *edge = ap_arena_memdup(arena, p->edge, p->nedge * sizeof *edge);
 	struct ap_pmatrix *matrix = AP_NEW_N(arena, struct ap_pmatrix, p->nedge);
+	uint32_t widest = 0;
 
-	*r = (struct reduction){.s = s, .sub = sub, .cost = AP_NEW_N(arena, double *, p->n),
+	for (uint32_t i = 0; i < p->n; i++)
+		widest = node[i].k > widest ? node[i].k : widest;
+	*r = (struct reduction){.s = s, .sub = sub, .least = AP_NEW_N(arena, double, widest),
+		.cost = AP_NEW_N(arena, double *, p->n),
 		.pair = AP_NEW_N(arena, double *, p->nedge), .degree = AP_NEW_N(arena, uint32_t, p->n)};
 	for (uint32_t i = 0; i < p->n; i++)
 		node[i].cost = r->cost[i] = own_costs(r, node[i].cost, node[i].k);
@@ -251,18 +256,44 @@ static void begin(struct reduction *r, struct ap_ilp *s, struct ap_ilp_sub *sub)
 	p->nmatrix = p->nedge;
 }
 
-/* Moves the least of n numbers, `step` apart, to *to. */
-static void move_least(const struct ap_ilp *s, double *from, uint32_t n, size_t step, double *to)
+/* Moves the least of n numbers to *to. */
+static void move_least(const struct ap_ilp *s, double *from, uint32_t n, double *to)
 {
 	double least = INFINITY;
 
 	for (uint32_t i = 0; i < n; i++)
-		least = from[i * step] < least ? from[i * step] : least;
-	if (least < INFINITY && !(ap_ilp_exact(s, *to + least)))
+		least = from[i] < least ? from[i] : least;
+	if (least == 0 || (least < INFINITY && !(ap_ilp_exact(s, *to + least))))
 		return;
 	*to += least;
 	for (uint32_t i = 0; i < n && least < INFINITY; i++)
-		from[i * step] -= least;
+		from[i] -= least;
+}
+
+/* Moves the least of each column to to[]. */
+static void move_columns(struct reduction *r, double *from, uint32_t rows, uint32_t cols, double *to)
+{
+	double *least = r->least;
+	bool any = false;
+
+	for (uint32_t b = 0; b < cols; b++)
+		least[b] = INFINITY;
+	for (uint32_t a = 0; a < rows; a++)
+		for (uint32_t b = 0; b < cols; b++) {
+			double v = from[(size_t)a * cols + b];
+
+			least[b] = v < least[b] ? v : least[b];
+		}
+	for (uint32_t b = 0; b < cols; b++) {
+		if (least[b] < INFINITY && !ap_ilp_exact(r->s, to[b] + least[b]))
+			least[b] = 0;
+		to[b] += least[b];
+		least[b] = least[b] < INFINITY ? least[b] : 0;
+		any |= least[b] != 0;
+	}
+	for (uint32_t a = 0; a < rows && any; a++)
+		for (uint32_t b = 0; b < cols; b++)
+			from[(size_t)a * cols + b] -= least[b];
 }
 
 static void move_minima(struct reduction *r)
@@ -274,22 +305,23 @@ static void move_minima(struct reduction *r)
 		uint32_t rows = p->node[x->u].k, cols = p->node[x->v].k;
 
 		for (uint32_t a = 0; a < rows; a++)
-			move_least(r->s, r->pair[e] + (size_t)a * cols, cols, 1, &r->cost[x->u][a]);
-		for (uint32_t b = 0; b < cols; b++)
-			move_least(r->s, r->pair[e] + b, rows, cols, &r->cost[x->v][b]);
+			move_least(r->s, r->pair[e] + (size_t)a * cols, cols, &r->cost[x->u][a]);
+		move_columns(r, r->pair[e], rows, cols, r->cost[x->v]);
 	}
 	for (uint32_t i = 0; i < p->n; i++)
-		move_least(r->s, r->cost[i], p->node[i].k, 1, &r->sub->constant);
+		move_least(r->s, r->cost[i], p->node[i].k, &r->sub->constant);
 }
 
 static void drop_beaten(struct reduction *r, double *v, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (v[i] < INFINITY && ap_ilp_beaten(r->s, r->sub->constant + v[i])) {
-			v[i] = INFINITY;
-			r->changed = true;
-		}
-	}
+	double most = r->s->cost - r->s->whole->quantum - r->sub->constant; /* exact */
+	int any = 0;
+
+	for (size_t i = 0; i < n; i++)
+		any |= (v[i] > most) & (v[i] < INFINITY); /* without a branch */
+	for (size_t i = 0; i < n && any; i++)
+		v[i] = v[i] > most ? INFINITY : v[i];
+	r->changed |= any;
 }
 
 /* The least of entries that are not forbidden. */
@@ -453,6 +485,7 @@ bool ap_ilp_reduce(struct ap_ilp *s, struct ap_ilp_sub *sub)
 
 		begin(&r, s, sub);
 		p = &r.sub->p;
+		s->work += (uint64_t)ap_sweep_whole_price(p) / 2;
 		if (p->memory_limit == AP_NO_LIMIT && !reduce_costs(&r))
 			return false;
 		if (!weigh(&r))
@@ -517,8 +550,17 @@ void ap_ilp_try(struct ap_ilp *s, const struct ap_ilp_sub *sub, const uint32_t *
 	ap_arena_release(s->ctx->scratch, mark);
 }
 
-enum { PATIENCE = 8, LITTLE_PART = 512, LEFT_PART = 4, POLISH_PASSES = 8 };
-enum { HASTY_PATIENCE = 2, HASTY_PART = 64 }; /* while searching for the price */
+enum { LEFT_PART = 4, POLISH_PASSES = 8 };
+
+/* How long to sweep: patience and part of an ap_sweep_effort. */
+enum haste { THOROUGH, PRICING, BRANCHING };
+static const struct {
+	int patience, part;
+} hastes[] = {
+	[THOROUGH] = {8, 512},
+	[PRICING] = {2, 64}, /* while searching for the price */
+	[BRANCHING] = {1, 8}, /* another branch costs little more than a sweep */
+};
 
 /* Subtracts from pairs what the sweeps took. If memory was charged, nodes get what is left, minus
  * the rent; the constant is unchanged then. */
@@ -594,10 +636,10 @@ void ap_ilp_guess(struct ap_ilp *s, const struct ap_ilp_sub *sub, uint32_t *node
 	ap_arena_release(s->ctx->scratch, mark);
 }
 
-static void sweep_on(struct ap_ilp *s, struct ap_sweep *a, bool hasty)
+static void sweep_on(struct ap_ilp *s, struct ap_sweep *a, enum haste haste)
 {
-	struct ap_sweep_effort effort = {.patience = hasty ? HASTY_PATIENCE : PATIENCE,
-		.part = hasty ? HASTY_PART : LITTLE_PART, .enough = a->left / LEFT_PART,
+	struct ap_sweep_effort effort = {.patience = hastes[haste].patience,
+		.part = hastes[haste].part, .enough = a->left / LEFT_PART,
 		.most_work = s->budget->work};
 
 	ap_sweep_run(a, &effort, &s->work);
@@ -619,12 +661,12 @@ static double **own_nodes(struct ap_ilp *s, struct ap_ilp_sub *sub)
 
 /* Sweeps and keeps the result. Returns the constant reached; *fits: the pick fits. */
 static double ascend(struct ap_ilp *s, struct ap_sweep *a, struct ap_ilp_sub *sub,
-	double *const *shared, bool hasty, bool *fits)
+	double *const *shared, enum haste haste, bool *fits)
 {
 	double q = s->whole->quantum;
 	uint32_t node, candidate;
 
-	sweep_on(s, a, hasty);
+	sweep_on(s, a, haste);
 	if (a->alive)
 		*fits = guess(s, a, sub, &node, &candidate);
 	sub->bound = fmax(sub->bound, ceil(a->constant / q) * q);
@@ -641,10 +683,12 @@ void ap_ilp_ascend(struct ap_ilp *s, struct ap_ilp_sub *sub)
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	bool limited = sub->p.memory_limit != AP_NO_LIMIT, fits = true;
 	double price = limited ? price_to_try(s, sub) : 0, bound = -INFINITY;
+	enum haste haste = limited ? (ap_ilp_price_found(s) ? THOROUGH : PRICING)
+		: s->branching ? BRANCHING : THOROUGH;
 	struct ap_sweep a;
 
 	if (begin_at(&a, s, sub, price))
-		bound = ascend(s, &a, sub, shared, limited && !ap_ilp_price_found(s), &fits);
+		bound = ascend(s, &a, sub, shared, haste, &fits);
 	if (limited)
 		price_tried(s, price, bound, fits);
 	ap_arena_release(s->ctx->scratch, mark);
@@ -661,7 +705,7 @@ bool ap_ilp_too_heavy(struct ap_ilp *s, struct ap_ilp_sub *sub)
 	bool fits = true;
 
 	if (ap_sweep_open(s->ctx, &(struct ap_sweep_job){.p = &bytes, .grain = 1, .most = limit}, &a)) {
-		sweep_on(s, &a, true);
+		sweep_on(s, &a, PRICING);
 		fits = a.constant <= limit;
 		if (a.alive && fits)
 			guess(s, &a, sub, &node, &candidate);

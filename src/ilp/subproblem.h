@@ -46,6 +46,7 @@ struct ap_ilp {
 	uint32_t *best; /* [n] best pick of the whole */
 	double cost; /* of best; INFINITY if none */
 	uint64_t work;
+	bool branching; /* sub-problems are parts of the whole */
 	uint64_t relaxing; /* part of work spent on linear programs */
 	struct ap_ilp_price price;
 };

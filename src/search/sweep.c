@@ -7,6 +7,7 @@
 #include "base/arena.h"
 
 enum { MOST_SWEEPS = 2000, LANES = 8, GRAINS = 8, EXACT_BITS = 51 };
+enum { ROW = 32 }; /* cells that take as long as what is done once for a row or column */
 
 static size_t cells(const struct ap_pmatrix *m)
 {
@@ -273,6 +274,15 @@ double ap_sweep_price(const struct ap_problem *p)
 	return sum;
 }
 
+double ap_sweep_whole_price(const struct ap_problem *p)
+{
+	double sum = ap_sweep_price(p);
+
+	for (uint32_t e = 0; e < p->nedge; e++)
+		sum += ROW * ((double)p->node[p->edge[e].u].k + p->node[p->edge[e].v].k);
+	return sum;
+}
+
 /* Is the rise of the bound less than 1/parts of the missing difference? */
 static bool is_little(const struct ap_sweep *s, double rise, int parts)
 {
@@ -283,7 +293,7 @@ static bool is_little(const struct ap_sweep *s, double rise, int parts)
 
 void ap_sweep_run(struct ap_sweep *s, const struct ap_sweep_effort *effort, uint64_t *work)
 {
-	double price = ap_sweep_price(s->p);
+	double price = ap_sweep_whole_price(s->p);
 	int idle = 0;
 
 	for (int i = 0; i < MOST_SWEEPS && idle < effort->patience; i++) {

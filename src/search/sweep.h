@@ -52,8 +52,9 @@ double ap_sweep_grain(struct ap_ctx *ctx, const struct ap_problem *p);
 /* Returns false if costs are negative and removing that makes numbers too large: no sweeps then. */
 bool ap_sweep_open(struct ap_ctx *ctx, const struct ap_sweep_job *job, struct ap_sweep *s);
 
-/* Inner steps of a sweep. */
+/* Inner steps of a sweep; with all that small matrices take besides. */
 double ap_sweep_price(const struct ap_problem *p);
+double ap_sweep_whole_price(const struct ap_problem *p);
 
 /* Sweeps forth and back, or less if told to stop; `most` may be lowered. O(cells of the edges). */
 void ap_sweep_once(struct ap_sweep *s);
