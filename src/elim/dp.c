@@ -25,6 +25,7 @@
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
 enum { PRUNE_GAIN = 32, PRUNE_PART = 8, EVALUATIONS = 4 };
 enum { SIFT_GAIN = 16, SIFT_PART = 8 };
+enum { WIDE_SWEEPS = 4096, WIDE_LEAST = 1 << 24 }; /* work that sweeps are nothing beside */
 
 struct dp {
 	struct ap_ctx *ctx;
@@ -205,6 +206,13 @@ static enum ap_ended lack_of(const struct dp *d)
 		: unaffordable ? AP_ENDED_WORK : AP_ENDED_MEMORY;
 }
 
+/* Is an elimination to be left to other engines if there are any? */
+static bool is_wide(const struct dp *d)
+{
+	return d->elim->split || (d->p->memory_limit == AP_NO_LIMIT && d->elim->work >= WIDE_LEAST &&
+		(double)d->elim->work > WIDE_SWEEPS * ap_sweep_price(d->p));
+}
+
 /* Answers with a quick pick: time or work ran out, or the table is too wide. */
 static void answer_hastily(struct dp *d)
 {
@@ -219,8 +227,9 @@ static void solve(struct dp *d)
 	if (!prepare_pruned(d))
 		return;
 	d->lack = lack_of(d);
-	if (d->budget->whole && d->elim->split) {
+	if (d->budget->whole && is_wide(d)) {
 		answer_hastily(d);
+		d->out->ahead = d->elim->split ? 0 : d->elim->work;
 		return;
 	}
 	d->value = ap_elim_room(d->ctx, d->elim);

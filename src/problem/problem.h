@@ -89,6 +89,7 @@ struct ap_choice {
 	                         bound of it above the limit; else -1 */
 	uint64_t work; /* deterministic count of inner steps */
 	enum ap_ended ended;
+	uint64_t ahead; /* work of a whole elimination that was not begun; 0: none was to be */
 	const struct ap_certificate *certificate; /* NULL if not asked for */
 };
 

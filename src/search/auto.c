@@ -4,9 +4,13 @@
  *
  *  1. dynamic_programming, if the table is narrow enough for it once sweeps and dominance have dropped
  *     candidates: that is known before an elimination begins. Otherwise it ends with what these found.
- *  2. integer_programming, with half of what is left.
- *  3. dynamic_programming in its bounded form (mini-buckets), with the rest: where cycles are short and
- *     many, its bound is far above that of the linear relaxation.
+ *  2. integer_programming, with half of what is left; or, where an elimination is possible after all,
+ *     with little beside that.
+ *  3. What that proves is no longer wide for dynamic_programming, mostly: what is dearer is out. So of
+ *     several optima the smallest is found, whichever engine was first.
+ *  4. What it does not prove gets dynamic_programming with the rest: whole, or in its bounded form
+ *     (mini-buckets), whose bound is far above that of the linear relaxation where cycles are short and
+ *     many.
  *
  * The answer is the best pick and the best bound of all. What is done depends on the budget's numbers
  * alone.
@@ -18,8 +22,10 @@
 #define NAME "auto"
 
 enum {
-	STEP = 16, /* steps of elimination that take as long as one of integer_programming */
-	SHARE = 2 /* integer_programming gets one part in so many of the work that is left */
+	STEP = 8, /* steps of a large elimination that take as long as one of integer_programming */
+	SHARE = 2, /* integer_programming gets one part in so many of the work that is left; */
+	TRIAL = 4, /* one step for so many of an elimination that is possible; */
+	TIES = 4 /* the search for the smallest optimum, of all work before */
 };
 
 #define WIDE_WORK (UINT64_C(1) << 35) /* limit of work beyond elimination if there is none */
@@ -45,13 +51,12 @@ static void add(const struct ap_problem *p, const struct ap_choice *other, struc
 	*out = both;
 }
 
-/* The budget's numbers, with these steps of work of `step` each, and the best pick to start from. */
-static struct ap_budget part(const struct ap_budget *budget, uint64_t work, uint64_t step,
-	const struct ap_choice *best)
+/* The budget's numbers, with this work, and the best pick to start from. */
+static struct ap_budget part(const struct ap_budget *budget, uint64_t work, const struct ap_choice *best)
 {
 	struct ap_budget own = *budget;
 
-	own.work = work / step ? work / step : 1;
+	own.work = work ? work : 1;
 	if (best->pick) {
 		own.start[1] = own.start[0];
 		own.start[0] = best->pick;
@@ -59,21 +64,48 @@ static struct ap_budget part(const struct ap_budget *budget, uint64_t work, uint
 	return own;
 }
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Replaces an optimum by the smallest one if that is little work. */
+static void settle_ties(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	uint64_t left, struct ap_choice *out)
+{
+	struct ap_budget own = part(budget, less(left, out->work / TIES), out);
+	struct ap_choice other;
+
+	own.whole = true;
+	ap_dp_solve(ctx, p, &own, &other);
+	out->work += other.work;
+	if (other.outcome == AP_OUT_OPTIMAL)
+		out->pick = other.pick;
+}
+
 /* The engines for a table that is too wide, with this work. */
 static void solve_wide(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	uint64_t left, struct ap_choice *out)
 {
-	struct ap_budget own = part(budget, left / SHARE, STEP, out);
+	uint64_t most = out->ahead ? out->ahead / TRIAL : UINT64_MAX;
+	struct ap_budget own = part(budget, less(left / SHARE / STEP, most), out);
 	struct ap_choice other;
 
 	ap_ilp_solve(ctx, p, &own, &other);
 	other.work *= STEP;
-	left -= other.work < left ? other.work : left;
+	left -= less(other.work, left);
 	add(p, &other, out);
 	out->ended = other.ended; /* more of that would help most */
-	if (ap_engine_closed(budget, out) || left == 0 || ap_ctx_stopped(ctx))
+	if (ap_ctx_stopped(ctx) || left == 0)
 		return;
-	own = part(budget, left, 1, out);
+	if (ap_engine_closed(budget, out)) {
+		if (out->outcome == AP_OUT_OPTIMAL && budget->gap == 0)
+			settle_ties(ctx, p, budget, left, out);
+		return;
+	}
+	own = part(budget, left, out);
+	if (budget->work == 0 && out->ahead)
+		own.work = 0;
 	ap_dp_solve(ctx, p, &own, &other);
 	add(p, &other, out);
 }

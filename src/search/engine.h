@@ -14,7 +14,8 @@ struct ap_budget {
 	size_t table_bytes; /* largest table an engine may build, 0: 1 GiB */
 	double gap; /* stop once cost <= lower_bound * (1 + gap) is proven; 0: exact only */
 	const uint32_t *start[2]; /* [n] initial picks, good or bad; NULL: none */
-	bool whole; /* rather than split a table that is too wide, elimination ends with what it has */
+	bool whole; /* elimination ends with what it has before it begins if it would have to split
+	               tables, or to take very much longer than sweeps (choice: ahead) */
 	bool no_fold; /* solve repeated parts each time; does not change the answer */
 };
 
