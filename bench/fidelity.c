@@ -28,6 +28,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/again.h"
 #include "hw/builtin.h"
 #include "tools/models.h"
 
@@ -345,7 +346,6 @@ static const struct generator { /* which network a row is; the first that goes w
 	{"recsys", "Wide&Deep", "", false, "wide_deep", ""},
 };
 
-enum repeat { NOTHING, CORE, LAYERS, SOME_LAYERS };
 
 struct run { /* a row as it is evaluated */
 	const struct device *device;
@@ -356,8 +356,8 @@ struct run { /* a row as it is evaluated */
 	int64_t devices, per_node, dp, tp, pp, vpp, cp, ep, mbs, batch, zero;
 	bool sp;
 	double network_Bps; /* of a device; 0: as in the profile */
-	enum repeat repeat;
-	bool *repeated; /* [layers] of SOME_LAYERS */
+	const char *recompute; /* as --recompute has it */
+	bool every_second; /* layer is recomputed as a whole, by flags of the graph */
 };
 
 /* Why a row cannot be expressed. */
@@ -595,61 +595,101 @@ static int64_t layers_of(const struct run *run, int64_t part)
 	return all / parts + (part < all % parts) - (all > layers && (part == 0 || part == parts - 1));
 }
 
-static int64_t stage_of(const struct run *run, int64_t layer)
+/* At most as many layers as a stage has in all of its segments; stage -1: as a segment has. */
+static int64_t limited(const struct run *run, int64_t n, int64_t stage)
 {
-	int64_t part = 0;
+	int64_t sum = 0, most = 0, step = stage < 0 ? 1 : run->pp;
 
-	for (int64_t end = layers_of(run, 0); layer >= end && part + 1 < run->pp * run->vpp;)
-		end += layers_of(run, ++part);
-	return part % run->pp;
+	for (int64_t part = stage < 0 ? 0 : stage; part < run->pp * run->vpp; part += step) {
+		sum += layers_of(run, part);
+		most = layers_of(run, part) > most ? layers_of(run, part) : most;
+	}
+	sum = stage < 0 ? most : sum;
+	return n < sum ? n : sum;
 }
 
-/* "full:block:8", of each stage; "full:layers[6,3]", of the stages one by one: so many of its layers, the
- * first. */
-static const char *read_some_layers(const struct facts *f, struct run *run, const char *counts)
+/* "full:8" of "full:block:8", which counts in each segment; "activation:8,4,1" of "none+select[8,4,1]", whose
+ * last number holds for all stages that follow. NULL: there is no number. */
+static const char *counted(const struct facts *f, const struct run *run, const char *kind, const char *counts,
+	bool of_stages)
 {
-	int64_t *left = AP_NEW_N(f->arena, int64_t, run->pp);
-	int64_t n = 0;
+	int64_t last = -1;
+	struct ap_str s;
 
-	for (const char *p = counts; *p && n < run->pp; n++) {
-		char *end;
+	ap_str_init(&s, f->arena);
+	ap_str_addf(&s, "%s:", kind);
+	for (int64_t stage = 0; stage < (of_stages ? run->pp : 1); stage++) {
+		counts += strcspn(counts, "0123456789");
+		if (*counts) {
+			char *end;
 
-		left[n] = strtol(p + strspn(p, "[ ,"), &end, 10);
-		if (end == p + strspn(p, "[ ,"))
-			break;
-		p = end;
+			last = strtol(counts, &end, 10);
+			counts = end;
+		}
+		ap_str_addf(&s, "%s%" PRId64, stage ? "," : "", limited(run, last, of_stages ? stage : -1));
 	}
-	if (!n)
-		BECAUSE(f, "unknown recompute: %s", f->recompute);
-	for (int64_t s = n; s < run->pp; s++)
-		left[s] = left[n - 1];
-	for (int64_t i = 0; i < run->params.layers; i++)
-		run->repeated[i] = left[stage_of(run, i)]-- > 0;
-	return NULL;
+	return last < 0 ? NULL : s.s;
+}
+
+/* "core_attn+mlp" of "selective[core_attn, mlp]", if all of these words are known; NULL: none is there. */
+static const char *modules_of(const struct facts *f, const char *text)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, f->arena);
+	for (const char *p = text; *p;) {
+		size_t skip = strspn(p, " []()+,:;"), len = strcspn(p + skip, " []()+,:;"), bad_len;
+		unsigned what;
+		const char *bad;
+
+		if (len && !ap_again_read(p + skip, len, &what, &bad, &bad_len))
+			return NULL;
+		if (len)
+			ap_str_addf(&s, "%s%.*s", s.len ? "+" : "", (int)len, p + skip);
+		p += skip + len;
+	}
+	return s.len ? s.s : NULL;
 }
 
 static const char *read_recompute(const struct facts *f, struct run *run)
 {
-	const char *r = f->recompute;
+	/* What a row may say, and what of it is recomputed; ':' a count of layers follows, '[' one of each
+	 * stage. */
+	static const struct {
+		const char *text, *kind;
+		char counts;
+	} words[] = {
+		{"", "none", 0},
+		{"recipe", "none", 0}, /* that is not published with its results */
+		{"none+select[", "activation", '['},
+		{"none+select", "activation", 0}, /* MindFormers' usual patterns: what is between products */
+		{"none+actfn", "activation", 0},
+		{"none", "none", 0},
+		{"full:block:", "full", ':'},
+		{"full:uniform:", "uniform", ':'},
+		{"full:layers", "full", '['},
+		{"full", "full", 0},
+		{"selective(op)", "products/2", 0}, /* torchtitan's list: products, every second one */
+		{"selective(every 2nd", "none", 0}, /* said of the layers */
+	};
+	const char *r = f->recompute, *named;
+	size_t i = 0;
 
-	run->repeated = AP_NEW_N(f->arena, bool, (run->params.layers ? run->params.layers : 1));
-	/* A recipe that is not published with its results is taken to recompute nothing. */
-	if (!*r || begins(r, "none") || begins(r, "recipe")) {
-		run->repeat = NOTHING;
-	} else if (begins(r, "full:block:") || begins(r, "full:layers")) {
-		run->repeat = SOME_LAYERS;
-		return read_some_layers(f, run, r + strcspn(r, "0123456789["));
-	} else if (begins(r, "selective(every 2nd")) {
-		run->repeat = SOME_LAYERS;
-		for (int64_t i = 0; i < run->params.layers; i += 2)
-			run->repeated[i] = true;
+	run->recompute = NULL;
+	run->every_second = begins(r, "selective(every 2nd");
+	while (i < AP_COUNT(words) && !(*words[i].text ? begins(r, words[i].text) : !*r))
+		i++;
+	if (i < AP_COUNT(words)) {
+		const char *counts = r + strlen(words[i].text);
+
+		run->recompute = !words[i].counts ? words[i].kind
+			: counted(f, run, words[i].kind, counts, words[i].counts == '[');
 	} else if (begins(r, "selective")) {
-		run->repeat = CORE;
-	} else if (begins(r, "full")) {
-		run->repeat = LAYERS;
-	} else {
-		BECAUSE(f, "unknown recompute: %s", r);
+		named = modules_of(f, r + strlen("selective"));
+		run->recompute = named ? named : "selective";
 	}
+	if (!run->recompute)
+		BECAUSE(f, "unknown recompute: %s", r);
 	return NULL;
 }
 
@@ -847,8 +887,8 @@ static const char *network_text(struct ap_arena *arena, const struct run *run, s
 	struct model *m = model_kind_find(run->generator->kind)->make(arena, &run->params);
 	struct ap_str s;
 
-	for (int64_t i = 0; run->repeat == SOME_LAYERS && i < run->params.layers; i++)
-		if (run->repeated[i])
+	for (int64_t i = 0; run->every_second && i < run->params.layers; i++)
+		if (i % 2 == 0)
 			model_recompute(m, ap_arena_printf(arena, "%s.%d", run->generator->blocks, (int)i));
 	ap_str_init(&s, arena);
 	model_write(m, ap_str_take, &s);
@@ -889,8 +929,6 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 
 static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
 {
-	static const char *const words[] = {[NOTHING] = "none", [CORE] = "selective", [LAYERS] = "full",
-		[SOME_LAYERS] = "none"};
 	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
 		.diag = ap_diag_create(f->arena, false)};
 	const struct ap_jv *prediction;
@@ -899,7 +937,7 @@ static const char *evaluate(const struct facts *f, struct autopar *a, const stru
 	const char *text;
 	size_t len;
 
-	if (autopar_set(a, "recompute", words[run->repeat]) != AUTOPAR_OK ||
+	if (autopar_set(a, "recompute", run->recompute) != AUTOPAR_OK ||
 		autopar_evaluate(a, &plan) != AUTOPAR_OK)
 		return first_error(f, a);
 	row->predicted_s = autopar_plan_step_time_s(plan);

@@ -110,6 +110,24 @@ for kind, word in (("all", "full"), ("none", "none")):
     run(at(kind + ".csv"), "--csv", at(kind + ".out.csv"))
 full, none = ({row["id"]: row for row in read(at(kind + ".out.csv"))} for kind in ("all", "none"))
 hold("layers recomputed", float(none["row-13"]["predicted_s"]) < some < float(full["row-13"]["predicted_s"]))
+# Words of other frameworks: each takes some time, and none as much as all; numbers are no more than layers.
+words = {"selective": "selective", "none+select": "activation", "none+actfn": "activation", "selective(op)": "products",
+         "selective[mlp, layernorm]": "modules", "full:block:999": "full"}
+took = {}
+for word in words:
+    for row in lines["none"]:
+        row["recompute"] = word if row["id"] == "row-13" else "none"
+    with open(at("word.csv"), "w", encoding="utf-8", newline="") as f:
+        w = csv.DictWriter(f, list(given[0]))
+        w.writeheader()
+        w.writerows([row for row in lines["none"] if row["id"] == "row-13"])
+    run(at("word.csv"), "--csv", at("word.out.csv"))
+    took[word] = float(read(at("word.out.csv"))[0]["predicted_s"] or "nan")
+least, most = (float(rows["row-13"]["predicted_s"]) for rows in (none, full))
+for word, kind in words.items():
+    hold(word, abs(took[word] - most) < 0.02 * most if kind == "full" else least < took[word] < most or
+         (kind == "selective" and took[word] >= least))
+hold("two words for one", took["none+select"] == took["none+actfn"])
 hold("a recipe", none["row-14"]["predicted_s"] == by_id["row-14"]["predicted_s"])
 
 # Aggregates, computed again.
