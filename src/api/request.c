@@ -486,10 +486,11 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 		.budget = {
 			.work = !limited ? AP_DEFAULT_WORK : o.work_limit ? (uint64_t)o.work_limit : 1,
 			.table_bytes = (size_t)o.planner_memory / TABLES,
-			.gap = o.gap / 100,
+			.gap = o.objective_gap / 100,
 			.no_fold = !o.fold,
 		},
 		.baselines_only = limited && o.work_limit == 0,
+		.step_gap = (o.gap < 0 ? AP_DEFAULT_STEP_GAP : o.gap) / 100,
 		.prune = o.prune,
 		.certify = o.certify,
 	};

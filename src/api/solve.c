@@ -138,7 +138,7 @@ enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **re
 	const struct ap_budget budget = {
 		.work = (uint64_t)o->work_limit,
 		.table_bytes = (size_t)o->planner_memory,
-		.gap = o->gap / 100,
+		.gap = o->gap < 0 ? 0 : o->gap / 100,
 		.no_fold = !o->fold,
 	};
 	const struct ap_engine *engine;

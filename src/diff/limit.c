@@ -55,14 +55,7 @@ static enum ap_plan_unit unit_of(const struct ap_metric *m)
 /* Is it a figure of the search, missing in evaluations? */
 static bool is_searched(const struct ap_metric *m)
 {
-	const struct ap_plan_key *row;
-	size_t n = strlen(m->section);
-
-	for (size_t i = 0; (row = ap_plan_key_at(i)); i++)
-		if (!strncmp(row->path, m->section, n) && row->path[n] == '.' &&
-			!strcmp(row->path + n + 1, m->key))
-			return row->class == AP_PLAN_SEARCHED;
-	return false;
+	return ap_plan_key_searched(m->section, m->key) || ap_plan_key_searched("prediction", m->key);
 }
 
 static const struct ap_metric *find_metric(const char *name)

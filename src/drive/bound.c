@@ -2,6 +2,7 @@
 #include "drive/bound.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "drive/choose.h"
@@ -89,48 +90,64 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 	return true;
 }
 
-void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_plan *best, double gap,
+/* The counts of a pick, apart from its table. */
+static const int32_t *const *keep(struct ap_arena *arena, const struct ap_table *t, const uint32_t *pick)
+{
+	const int32_t **counts = AP_NEW_N(arena, const int32_t *, t->graph->nnode);
+
+	for (ap_id i = 0; i < t->graph->nnode; i++)
+		counts[i] = ap_arena_memdup(arena, ap_table_counts(t, i, pick[i]),
+			t->graph->node[i].bound.nfactor * sizeof **counts);
+	return counts;
+}
+
+void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
+	const struct ap_plan *best, uint64_t work,
 	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out)
 {
-	double fastest_s = best->prediction.step_time_s, share[MOST_PLANS], most[MOST_PLANS] = {1};
+	double fastest_s = best->prediction.step_time_s, share[MOST_PLANS] = {0}, most[MOST_PLANS] = {1};
 	const struct ap_plan *plan[MOST_PLANS] = {best};
-	struct game *g = AP_NEW(ctx->arena, struct game);
+	struct game *g = AP_NEW(outer->arena, struct game);
+	struct ap_ctx one_phase = *outer, *ctx = &one_phase;
 
 	*out = (struct ap_step_bound){0};
-	ap_ctx_phase(ctx, "bounding the step");
+	ap_ctx_phase(outer, "bounding the step");
+	one_phase.phase = NULL;
 	add_plan(ctx, g, best);
 	add_path(ctx, g, plan);
-	while (g->nplan < MOST_PLANS && !ap_ctx_stopped(ctx)) {
+	while (g->nplan < MOST_PLANS && out->work < work && !ap_ctx_stopped(ctx)) {
+		struct ap_ctx own = one_phase; /* with memory of its own, for the table */
+		const int32_t *const *counts = NULL;
 		const struct ap_path *paths[MOST_PLANS];
 		const struct ap_table *weighted;
 		struct ap_path mixed;
-		struct ap_choice c;
+		struct ap_choice c = {0};
 
 		answer(g, share);
 		for (uint32_t j = 0; j < g->npath; j++) {
 			paths[j] = &g->path[j];
 			share[j] = g->nplan < 3 ? share[j] : 0.5 * (share[j] + most[j]);
 		}
-		ap_path_mix(ctx, paths, share, g->npath, best->graph, &mixed);
-		if (!solve(ctx, rq, table, &mixed, &weighted, &c))
+		own.arena = ap_arena_create_like(outer->arena);
+		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);
+		if (solve(&own, rq, table, &mixed, &weighted, &c)) {
+			out->work += c.work + weighted->work;
+			if (c.lower_bound > out->bound_s)
+				memcpy(most, share, sizeof most);
+			out->bound_s = fmax(out->bound_s, c.lower_bound);
+			if (ap_choice_any(&c) && !ap_ctx_stopped(ctx))
+				counts = keep(outer->arena, weighted, c.pick);
+		}
+		ap_arena_destroy(own.arena);
+		if (!counts)
 			break;
-		out->work += c.work;
-		if (c.lower_bound > out->bound_s)
-			for (uint32_t j = 0; j < g->npath; j++)
-				most[j] = share[j];
-		out->bound_s = fmax(out->bound_s, c.lower_bound);
-		if (!ap_choice_any(&c))
-			break;
-		plan[g->nplan] = found(user, ap_chosen_counts(ctx, weighted, c.pick));
-		if (!plan[g->nplan])
-			break;
+		plan[g->nplan] = found(user, counts);
 		fastest_s = fmin(fastest_s, plan[g->nplan]->prediction.step_time_s);
-		if (fastest_s <= out->bound_s * (1 + gap))
+		if (fastest_s <= out->bound_s * (1 + rq->step_gap))
 			break;
 		add_plan(ctx, g, plan[g->nplan]);
 		add_path(ctx, g, plan);
 	}
-	out->bound_s = fmin(out->bound_s, fastest_s);
+	out->bound_s = fmin(out->bound_s, fastest_s); /* rounding errors of the simulation's sums */
 }

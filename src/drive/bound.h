@@ -21,11 +21,11 @@ struct ap_step_bound {
 
 /*
  * best: the fastest plan known. found() gets the counts of each plan that a solve finds; it simulates
- * them and returns the plan, or NULL to stop. Ends when the bound is within gap of the fastest step, when
- * mixtures no longer raise it, or by the budget.
+ * them and returns the plan. Ends when the bound is within rq->step_gap of the fastest step, or after so
+ * much work, of which the first solve is always done.
  */
 void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_plan *best, double gap,
+	const struct ap_plan *best, uint64_t work,
 	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out);
 

@@ -10,6 +10,7 @@
 #include "cost/least.h"
 #include "cost/pins.h"
 #include "drive/baseline.h"
+#include "drive/bound.h"
 #include "drive/certify.h"
 #include "drive/choose.h"
 #include "drive/low_memory.h"
@@ -43,6 +44,7 @@ struct driving {
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
 	uint64_t round; /* most steps of the engine's present round */
+	double step_bound_s; /* 0: none known */
 	uint64_t work;
 	uint64_t steps; /* all work, in inner steps of a search */
 };
@@ -441,6 +443,35 @@ static enum ap_status tell(struct driving *d)
 	return AP_OK;
 }
 
+/* Simulates a plan that bounding found, and lets it compete unless a route decides. */
+static const struct ap_plan *take_found(void *user, const int32_t *const *counts)
+{
+	struct driving *d = user;
+	struct ap_plan *plan = AP_NEW(d->ctx->arena, struct ap_plan);
+
+	ap_plan_sketch(d->rivals.maker, counts, plan);
+	if (!d->routed.route)
+		ap_rival_add(&d->rivals, NULL, counts);
+	return plan;
+}
+
+/* A bound on the step, by as much work as half the search so far, or a tenth of a second. */
+static enum ap_status find_step_bound(struct driving *d)
+{
+	const uint64_t least = UINT64_C(1) << 28;
+	const struct ap_plan *best = d->rivals.best;
+	struct ap_step_bound b;
+
+	if (!d->chosen.table || !best || ap_ctx_stopped(d->ctx))
+		return AP_OK;
+	ap_bound_step(d->ctx, d->rq, d->chosen.table, best, d->steps / 2 > least ? d->steps / 2 : least,
+		take_found, d, &b);
+	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
+	d->work += b.work;
+	d->steps += b.work;
+	return AP_OK;
+}
+
 /* What an expert would write by hand. */
 static enum ap_status search_baselines(struct driving *d, bool recursion)
 {
@@ -498,6 +529,9 @@ static enum ap_status search_rounds(struct driving *d)
 		AP_TRY(run_part(d, next_round));
 		AP_TRY(run_part(d, settle));
 		AP_TRY(run_part(d, tell));
+		AP_TRY(run_part(d, find_step_bound));
+		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, tell));
 		if (is_settled(d, &d->chosen.choice) || ap_ctx_stopped(d->ctx) ||
 			d->round > UINT64_MAX / ROUND_GROWTH)
 			return AP_OK;
@@ -542,11 +576,16 @@ static const char *ended(const struct driving *d, const struct ap_search_info *s
 	return ap_ended_name(d->recursion_only ? AP_ENDED_ENGINE : d->chosen.choice.ended);
 }
 
-static void state(const struct driving *d, bool stopped, struct ap_search_info *s)
+static void state(const struct driving *d, bool stopped, double step_s, struct ap_search_info *s)
 {
 	s->mode = mode_of(d);
 	s->lower_bound_s = d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
+	s->step_bound_s = fmin(d->step_bound_s, step_s);
+	s->step_gap = s->step_bound_s > 0 ? step_s / s->step_bound_s - 1 : 0;
+	s->step_status = !(s->step_bound_s > 0)        ? AP_STEP_OPEN
+		: s->step_gap <= d->rq->step_gap ? AP_STEP_PROVEN
+						   : AP_STEP_BOUNDED;
 	s->work = d->work;
 	s->ended = ended(d, s, stopped);
 	s->complete = !stopped;
@@ -661,7 +700,7 @@ static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
 			p->graph->node[i].bound.nfactor * sizeof **f->count);
 	f->any = true;
 	f->search = p->search;
-	state(d, is_stopped(d), &f->search);
+	state(d, is_stopped(d), p->prediction.step_time_s, &f->search);
 }
 
 /* Where memory ran out before any plan was completed: saves the fastest as it was found, which the
@@ -683,14 +722,14 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 		memcpy(found->count[i], best->counts[i], g->node[i].bound.nfactor * sizeof **found->count);
 	found->any = true;
 	found->search.objective_s = best->objective_s;
-	state(d, true, &found->search);
+	state(d, true, best->step_time_s, &found->search);
 	return AP_LIMIT;
 }
 
 static enum ap_status finish_best(struct driving *d)
 {
 	AP_TRY(finish(d, d->best, d->out));
-	state(d, is_stopped(d), &d->out->search);
+	state(d, is_stopped(d), d->out->prediction.step_time_s, &d->out->search);
 	AP_TRY(ap_verify(d->ctx, d->out));
 	d->finished = true;
 	return AP_OK;
@@ -705,7 +744,7 @@ static enum ap_status certify(struct driving *d)
 	AP_TRY(ap_certify(d->ctx, d->rq, c));
 	if (c->choice.outcome != AP_OUT_INFEASIBLE)
 		d->lower_bound_s = fmax(d->lower_bound_s, c->choice.lower_bound);
-	state(d, is_stopped(d), &d->out->search);
+	state(d, is_stopped(d), d->out->prediction.step_time_s, &d->out->search);
 	if (!c->choice.pick || c->choice.pick == before || d->routed.route)
 		return AP_OK;
 	ap_rival_add(&d->rivals, NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick))->optimal =

@@ -18,6 +18,7 @@ struct ap_request {
 	int64_t capacity_bytes; /* usable memory of a device (--memory, else the chip's) */
 	const char *search_mode; /* "auto" or the name of an engine */
 	struct ap_budget budget;
+	double step_gap; /* a step so near its bound is called proven, and not improved */
 	const struct ap_route *route; /* NULL: row 0 of ap_route_at() */
 	bool baselines_only; /* nothing is searched beyond baselines, of which the best is taken */
 	bool prune; /* normally true */

@@ -141,11 +141,21 @@ struct ap_event {
 	double start_s, end_s; /* from the start of the stage's first pass over that micro-batch */
 };
 
+#define AP_DEFAULT_STEP_GAP 0.1 /* per cent: a step so near its bound is called proven */
+
+enum ap_step_status { /* of the simulated step, among all plans of the space searched */
+	AP_STEP_OPEN, /* no bound is known */
+	AP_STEP_BOUNDED,
+	AP_STEP_PROVEN /* the gap is within what was asked for */
+};
+
 struct ap_search_info {
 	const char *mode; /* engine that found it; "given" for evaluate */
 	enum ap_plan_status status;
 	bool complete;
-	double objective_s, lower_bound_s, gap;
+	double objective_s, lower_bound_s, gap; /* of the additive objective */
+	double step_bound_s, step_gap; /* no plan has a shorter step; 0 if open */
+	enum ap_step_status step_status;
 	const char *ended; /* why the search went no further; NULL: unknown, or given */
 	uint64_t work;
 	const struct ap_certificate *certificate; /* NULL: not requested */

@@ -21,6 +21,14 @@ const char *ap_plan_status_name(enum ap_plan_status st)
 	return names[st];
 }
 
+const char *ap_step_status_name(enum ap_step_status st)
+{
+	static const char *const names[] = {
+		[AP_STEP_OPEN] = "open", [AP_STEP_BOUNDED] = "bounded", [AP_STEP_PROVEN] = "proven"};
+
+	return names[st];
+}
+
 const char *ap_move_name(enum ap_move m)
 {
 	switch (m) {

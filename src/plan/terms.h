@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 
 const char *ap_plan_status_name(enum ap_plan_status st); /* "optimal", ... */
+const char *ap_step_status_name(enum ap_step_status st); /* "proven", "bounded", "open" */
 const char *ap_move_name(enum ap_move m); /* "Slice", or the collective as MindSpore names it */
 
 const char *ap_phase_name(enum ap_phase phase); /* "forward", ... */

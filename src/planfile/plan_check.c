@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "graph/again.h"
 #include "hw/group.h"
+#include "plan/plan.h"
 #include "planfile/plan_form.h"
 #include "route/route.h"
 #include "shard/layout.h"
@@ -633,6 +634,24 @@ static void rule_search(struct book *b)
 		book_fault(b, c, "contradicts /settings/certify");
 }
 
+/* Of the step: bound, gap and the word for them. */
+static void hold_bound(struct book *b, const struct ap_jv *p)
+{
+	const struct ap_jv *given = ap_jv_get(ap_jv_get(b->root, "settings"), "gap");
+	double step = book_num(p, "step_time_s"), bound = book_num(p, "step_bound_s");
+	double gap = bound > 0 ? step / bound - 1 : 0;
+	double enough = given && ap_jv_type(given) == AP_JNUMBER ? ap_jv_double(given) / 100
+		: AP_DEFAULT_STEP_GAP / 100;
+
+	if (!ap_jv_get(p, "step_bound_s"))
+		return; /* written before there was one */
+	if (bound > step * (1 + 1e-12))
+		book_fault(b, ap_jv_get(p, "step_bound_s"), "is above step_time_s");
+	book_want_num(b, p, "step_gap", gap, "step_time_s / step_bound_s - 1");
+	book_want_str(b, p, "step_status", bound <= 0 ? "open" : gap <= enough ? "proven" : "bounded",
+		"by bound, gap and /settings/gap");
+}
+
 static void rule_prediction(struct book *b)
 {
 	const struct ap_jv *p = ap_jv_get(b->root, "prediction");
@@ -642,6 +661,7 @@ static void rule_prediction(struct book *b)
 	int64_t batch = book_int(b, ap_jv_get(b->root, "graph"), "batch");
 	double idle = 0; /* mean over stages */
 
+	hold_bound(b, p);
 	for (int64_t i = 0; i < b->nstage; i++)
 		idle += book_num(b->stage[i], "idle_s") / (double)b->nstage;
 	book_want_num(b, p, "exposed_communication_s", comm > 0 ? rest : 0,

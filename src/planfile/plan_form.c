@@ -70,7 +70,18 @@ enum ap_plan_unit ap_plan_unit_of(const char *key)
 	for (size_t i = 0; i < AP_COUNT(units); i++)
 		if (ap_file_suffix(key, units[i].end))
 			return units[i].unit;
-	return strcmp(key, "gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
+	return strcmp(key, "gap") && strcmp(key, "step_gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
+}
+
+bool ap_plan_key_searched(const char *object, const char *key)
+{
+	const struct ap_plan_key *row;
+	size_t n = strlen(object);
+
+	for (size_t i = 0; (row = ap_plan_key_at(i)); i++)
+		if (!strncmp(row->path, object, n) && row->path[n] == '.' && !strcmp(row->path + n + 1, key))
+			return row->class == AP_PLAN_SEARCHED;
+	return false;
 }
 
 /* The row of path[0..len), without a final "[]". */

@@ -55,6 +55,9 @@ struct ap_plan_key {
 /* Row i in file order; NULL past the end. */
 const struct ap_plan_key *ap_plan_key_at(size_t i);
 
+/* Does a member of an object at the top follow from a search? */
+bool ap_plan_key_searched(const char *object, const char *key);
+
 /* The rows as a tree, kept in the run arena; children of the root have parent AP_NONE. */
 struct ap_plan_keys;
 const struct ap_plan_keys *ap_plan_keys_make(struct ap_ctx *ctx);

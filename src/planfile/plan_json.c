@@ -185,6 +185,9 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 
 	ap_jw_kobj(w, "prediction");
 	ap_jw_knum(w, "step_time_s", p->step_time_s);
+	ap_jw_knum(w, "step_bound_s", pw->p->search.step_bound_s);
+	ap_jw_knum(w, "step_gap", pw->p->search.step_gap);
+	ap_jw_kstr(w, "step_status", ap_step_status_name(pw->p->search.step_status));
 	ap_jw_knum(w, "compute_s", p->compute_s);
 	ap_jw_knum(w, "communication_s", p->communication_s);
 	ap_jw_knum(w, "exposed_communication_s", p->exposed_communication_s);

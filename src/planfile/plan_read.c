@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "ckpt/ckpt.h"
 #include "plan/terms.h"
+#include "planfile/plan_form.h"
 
 struct reader {
 	struct ap_ctx *ctx;
@@ -94,13 +95,19 @@ static enum ap_status add_fact(struct reader *r, const char *section, const char
 	return AP_OK;
 }
 
-/* Adds every member of obj but `except` as a fact. */
+/* Adds every member of obj but `except` as a fact. What a search found out about the prediction is a fact of
+ * the search. */
 static enum ap_status add_facts(struct reader *r, const char *section, const char *prefix,
 	const struct ap_jv *obj, const char *except)
 {
-	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v))
+	bool predicts = !strcmp(section, "prediction");
+
+	for (const struct ap_jv *v = ap_jv_first(obj); v; v = ap_jv_next(v)) {
+		bool found = predicts && ap_plan_key_searched(section, ap_jv_key(v));
+
 		if (strcmp(ap_jv_key(v), except) != 0)
-			AP_TRY(add_fact(r, section, prefix, ap_jv_key(v), v));
+			AP_TRY(add_fact(r, found ? "search" : section, prefix, ap_jv_key(v), v));
+	}
 	return AP_OK;
 }
 

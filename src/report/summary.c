@@ -184,6 +184,26 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 			ap_format_seconds(c->lower_bound, buf));
 }
 
+/* How far the step may be from the shortest one, of plans with these settings. */
+static void add_bound(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_search_info *s = &p->search;
+	int64_t micro = p->step->micro_batches;
+	char buf[32];
+
+	if (s->status == AP_PLAN_GIVEN)
+		return;
+	if (s->step_status == AP_STEP_OPEN) {
+		ap_str_addf(out, "%-18s%10s no bound of the step is known\n", "  bound", "open:");
+		return;
+	}
+	ap_str_addf(out, "%-18s%10s, gap ", "  bound", ap_format_seconds(s->step_bound_s, buf));
+	ap_summary_percent(out, s->step_gap, 1);
+	ap_str_addf(out, "%s, for %" PRId64 " micro-batch%s and %" PRIu32 " stage%s, as given\n",
+		s->step_status == AP_STEP_PROVEN ? ", proven by this cost model" : "", micro,
+		micro == 1 ? "" : "es", p->nstage, p->nstage == 1 ? "" : "s");
+}
+
 static void add_times(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_prediction *t = &p->prediction;
@@ -196,6 +216,7 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 		ap_str_add(out, " samples/s");
 	}
 	ap_str_addc(out, '\n');
+	add_bound(out, p);
 	line_seconds(out, "  compute", t->compute_s);
 	line_seconds(out, "  communication", t->communication_s);
 	line_seconds(out, "    exposed", t->exposed_communication_s);
@@ -427,8 +448,8 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 		line(out, "executor", "%s", p->route->route->name);
 	add_pipeline(out, p);
 	add_recompute(out, p->recompute);
-	add_search(out, p);
 	add_times(out, p);
+	add_search(out, p);
 	add_memory(out, p);
 	ap_summary_route(out, p);
 	add_baselines(out, p);

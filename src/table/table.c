@@ -1434,6 +1434,9 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	}
 	*w = (struct weighing){.of_node = of_node, .cost = cost, .of_link = of_link, .scale = scale.v};
 	mk->ctx = ctx;
+	mk->work = 0;
+	for (size_t i = 0; i < all.v.n; i++)
+		mk->work += AP_CANDIDATE_WORK * (uint64_t)mk->kinds.v[all.v.v[i].kind].k;
 	mk->weighing = w;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "cost/conflict.h"
 #include "plan/make.h"
 #include "plan/path.h"
 #include "random_pipe.h"
@@ -57,6 +58,82 @@ static void paths_are_bounds(struct trial *t)
 		path = mixed;
 	}
 }
+
+#define MOST_COMBINATIONS 20000
+
+static struct {
+	uint64_t cases, least, near; /* where the search found the shortest step, or one within 1 % of it */
+} found;
+
+/* The shortest step of all plans within a capacity; INFINITY: none fits, or there are too many. */
+static double shortest_s(struct trial *t, int64_t capacity)
+{
+	struct ap_plan_maker *maker = ap_plan_maker_create(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step,
+		capacity);
+	uint32_t n = t->f.graph->nnode, *at = AP_NEW_N(t->f.ctx.arena, uint32_t, n), i;
+	const int32_t **counts = AP_NEW_N(t->f.ctx.arena, const int32_t *, n);
+	double best_s = INFINITY;
+	uint64_t all = 1;
+
+	for (i = 0; i < n && all <= MOST_COMBINATIONS; i++)
+		all *= t->space[i].n;
+	if (all > MOST_COMBINATIONS)
+		return INFINITY;
+	do {
+		struct ap_plan p;
+		ap_id node;
+
+		for (i = 0; i < n; i++)
+			counts[i] = t->space[i].count + (size_t)at[i] * t->space[i].nfactor;
+		if (!ap_plan_conflict(&t->f.ctx, t->f.graph, t->f.machine->ndev, counts, &node)) {
+			ap_plan_sketch(maker, counts, &p);
+			if (p.prediction.memory.total <= capacity)
+				best_s = fmin(best_s, p.prediction.step_time_s);
+		}
+		for (i = 0; i < n && ++at[i] == t->space[i].n; i++)
+			at[i] = 0;
+	} while (i < n);
+	return best_s;
+}
+
+/* No plan is faster than the bound of a search; the search finds the fastest, or nearly. */
+static void searches_are_bounded(struct trial *t)
+{
+	int64_t capacity = NO_MEMORY_LIMIT;
+	const int32_t *const *counts;
+	struct ap_plan p;
+	double best_s;
+
+	random_fusion(t);
+	if (t->seed % 3 == 0)
+		(void)trial_staged(t, 2, 1 + (uint32_t)(t->seed / 3 % 2));
+	counts = t->seed % 2 ? trial_counts(t) : NULL;
+	if (counts) {
+		trial_plan(t, counts, &p);
+		capacity = trial_capacity(t, &p);
+	}
+	best_s = shortest_s(t, capacity);
+	if (isinf(best_s) || best_s <= 0 ||
+		trial_search(t, capacity, "auto", PRUNED | FOLDED, &p) != AP_OK)
+		return;
+	t->telling = p.search.step_bound_s > 0.9 * best_s;
+	REQUIRE(t, p.search.step_bound_s <= best_s * (1 + ROUNDING), "bound %.17g, fastest %.17g",
+		p.search.step_bound_s, best_s);
+	REQUIRE(t, p.prediction.step_time_s >= best_s * (1 - ROUNDING), "%.17g, fastest %.17g",
+		p.prediction.step_time_s, best_s);
+	found.cases++;
+	found.least += p.prediction.step_time_s <= best_s * (1 + ROUNDING);
+	found.near += p.prediction.step_time_s <= best_s * 1.01;
+}
+
+START_TEST(no_plan_is_faster_than_the_bound)
+{
+	found.cases = found.least = found.near = 0;
+	trial_each(400, 5, 4, searches_are_bounded);
+	printf("%" PRIu64 " searches: %" PRIu64 " found the fastest plan, %" PRIu64 " one within 1 %%\n",
+		found.cases, found.least, found.near);
+}
+END_TEST
 
 START_TEST(paths_are_lower_bounds)
 {
