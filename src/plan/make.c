@@ -312,7 +312,7 @@ static const struct ap_plan_recompute *recomputed(struct ap_ctx *ctx, const stru
 	unsigned *what;
 	size_t npart;
 
-	if (!step->training || (!step->recompute && step->nrecompute_first == 0))
+	if (!ap_recompute_is_asked(g, step))
 		return NULL;
 	ap_recompute_layers(ctx, g, step, &l);
 	npart = (size_t)(l.nstage * l.nsegment);

@@ -177,7 +177,8 @@ struct ap_plan_route { /* what the route made of a plan */
 	const struct ap_route_differ *differ; /* [n], in the graph's order */
 };
 
-/* What layers compute again as the step asks, beside the graph's flags. A part is a segment of a stage. */
+/* What layers compute again as the step and words of cells ask, beside the graph's flags. A part is a
+ * segment of a stage. */
 struct ap_plan_recompute {
 	const char *layers; /* their cells, "network.blocks.N" */
 	int32_t nstage, nsegment;
