@@ -34,6 +34,9 @@ struct ap_plan_move { /* one per edge whose layouts differ, or whose gradient is
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient (generic); mindspore: none, the
 	                                       adjoints of step are taken */
+	uint32_t shares; /* index of the redistribution, before this one, whose copy is read instead, and
+	                    whose way back the gradient is added to: then there are no steps, and of the
+	                    cost only a part in the objective; AP_NONE: none */
 	struct ap_move_cost cost;
 };
 
