@@ -163,6 +163,8 @@ def execute(graph, plan, values=None, seed=0, truth=None):
     errors = []
     for o in files.opers:
         for k, tensor in enumerate(o.outputs):
+            if o.stays_inside(k):
+                continue
             for m in [None] if o.once else range(files.nbatch):
                 want = cut(alone.values[tensor, m][0], o.out_layout[k], files.ranks)
                 need((tensor, m) in step.values, tensor, "is not there")

@@ -106,6 +106,14 @@ def all_gather(value, axes, dim=0):
     return [np.concatenate(g, dim) for g in members(value, axes)]
 
 
+def all_to_all(value, comm):
+    """Part i of dim goes to member i; what comes is put together along concat_dim."""
+    axes, dim, n = comm["axes"], comm["dim"], parts(comm["axes"])
+    need(all(x.shape[dim] % n == 0 for x in value), "dimension", dim, "is not divisible by", n)
+    return [np.concatenate([np.split(x, n, dim)[group(rank, axes).index(rank)] for x in of_group],
+                           comm["concat_dim"]) for rank, of_group in enumerate(members(value, axes))]
+
+
 def exchange(value, comm, back=False):
     """Elements of the neighbours around the slice; back: their gradients to where they came from."""
     axes, dim, out = comm["axes"], comm["dim"], []

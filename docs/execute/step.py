@@ -3,7 +3,7 @@
 import numpy as np
 
 from kernels import KERNELS, Site, Tape, Var
-from ranks import (Fault, all_gather, all_reduce, box, cut, exchange, group, layout_of_map,
+from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange, group, layout_of_map,
                    layout_of_pairs, move, need, own_part, parts)
 
 
@@ -31,6 +31,12 @@ class Oper:
     def of(self, phase, which, index):
         return [c for c in self.comms if c["phase"] == phase and c.get(which) == index]
 
+    def stays_inside(self, k):
+        """A result that only its way back reads, where others are exchanged: it is not laid out as is said."""
+        exchanged = [c["result"] for c in self.comms
+                     if c["phase"] == "forward" and c["kind"] == "AlltoAll" and "result" in c]
+        return bool(exchanged) and k not in exchanged
+
 
 class Run:
     """An operator on all ranks, between its forward and its backward pass."""
@@ -56,6 +62,13 @@ class Run:
                 operands[i] = all_gather(operands[i], comm["axes"], comm["dim"])
                 for b in boxes:
                     b[i][0][comm["dim"]] = 0
+            elif comm["phase"] == "forward" and comm["kind"] == "AlltoAll" and "operand" in comm:
+                i = comm["operand"]
+                operands[i] = all_to_all(operands[i], comm)
+                for rank, b in enumerate(boxes):
+                    b[i][0][comm["concat_dim"]] = 0
+                    own = group(rank, comm["axes"]).index(rank)
+                    b[i][0][comm["dim"]] += own * operands[i][rank].shape[comm["dim"]]
         self.statistics, self.tapes, self.ins = {}, [], []
         kernels = [self.begin(rank, [x[rank] for x in operands], boxes[rank])
                    for rank in range(oper.ranks)]
@@ -76,6 +89,9 @@ class Run:
                 if c["kind"] == "ReduceScatter":
                     first[0] -= group(rank, c["axes"]).index(rank) * size[0]
                     size[0] *= parts(c["axes"])
+                elif c["kind"] == "AlltoAll":
+                    first[c["dim"]], size[c["dim"]] = 0, size[c["dim"]] * parts(c["axes"])
+                    size[c["concat_dim"]] //= parts(c["axes"])
         site = Site(oper.type, oper.attrs, len(operands), [b[0] for b in in_box], oper.in_whole,
                     [b[0] for b in out], [b[1] for b in out], oper.out_whole, oper.out_dtype)
         self.tapes.append(tape)
@@ -108,6 +124,8 @@ class Run:
                 value = all_reduce(value, c["axes"], c["reduce"])
             elif c["kind"] == "ReduceScatter":
                 value = own_part(all_reduce(value, c["axes"]), c["axes"])
+            elif c["kind"] == "AlltoAll":
+                value = all_to_all(value, c)
             else:
                 need(c["kind"] == "Send", c["kind"], "of a result")
         return value
@@ -123,6 +141,8 @@ class Run:
                 grads = all_reduce(grads, c["axes"])
             elif c["kind"] == "AllGather":
                 grads = all_gather(grads, c["axes"])
+            elif c["kind"] == "AlltoAll":
+                grads = all_to_all(grads, c)
         for c in self.oper.of("forward", "result", k):
             if c["kind"] != "AllReduce":
                 continue
@@ -172,6 +192,8 @@ class Run:
                 grads = all_reduce(grads, c["axes"])
             elif c["kind"] == "Ring":
                 grads = own_part(all_reduce(grads, c["axes"]), c["axes"], c["dim"])
+            elif c["kind"] == "AlltoAll":
+                grads = all_to_all(grads, c)
         return grads
 
 

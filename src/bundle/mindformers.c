@@ -205,7 +205,8 @@ static void parallel_config(struct words *w)
 	if (h->cp_algo == AP_CP_RING)
 		say(w, "keys and values go round in the plan; MindFormers gathers them");
 	if (h->cp > 1)
-		line(w, "  context_parallel_algo: colossalai_cp");
+		line(w, "  context_parallel_algo: %s", h->cp_algo == AP_CP_ALL_TO_ALL ? "ulysses_cp"
+			: "colossalai_cp");
 	line(w, "  expert_parallel: %" PRId64 "\n  pipeline_stage: %" PRId64 "\n  micro_batch_num: %" PRId64
 		"\n  use_seq_parallel: %s\n  vocab_emb_dp: %s\n  gradient_aggregation_group: %" PRId64, h->ep,
 		h->pp, has_pipeline(w) ? h->micro_batches : 1, yes(h->sp), yes(h->vocab != AP_VOCAB_CUT),
@@ -428,15 +429,22 @@ static void context(struct words *w)
 
 static void megatron_degrees(struct words *w)
 {
+	static const struct {
+		const char *megatron, *mindspeed;
+	} exchange[AP_CP_ALGOS] = {
+		[AP_CP_USUAL] = {"all_gather", "kvallgather_cp_algo"},
+		[AP_CP_ALL_GATHER] = {"all_gather", "kvallgather_cp_algo"},
+		[AP_CP_RING] = {"p2p", "megatron_cp_algo"},
+		[AP_CP_ALL_TO_ALL] = {"a2a", "ulysses_cp_algo"},
+	};
 	const struct ap_hybrid *h = &w->x->hybrid;
 
 	line(w, "--tensor-model-parallel-size %" PRId64 "\n--pipeline-model-parallel-size %" PRId64
 		"\n--context-parallel-size %" PRId64, h->tp, h->pp, h->cp);
-	if (h->cp > 1)
-		line(w, "--cp-comm-type %s", h->cp_algo == AP_CP_RING ? "p2p" : "all_gather");
-	if (h->cp > 1)
-		say(w, "MindSpeed, instead: --context-parallel-algo %s", h->cp_algo == AP_CP_RING
-			? "megatron_cp_algo" : "kvallgather_cp_algo");
+	if (h->cp > 1) {
+		line(w, "--cp-comm-type %s", exchange[h->cp_algo].megatron);
+		say(w, "MindSpeed, instead: --context-parallel-algo %s", exchange[h->cp_algo].mindspeed);
+	}
 	if (h->ep > 1)
 		line(w, "--expert-model-parallel-size %" PRId64 "\n--expert-tensor-parallel-size %" PRId64,
 			h->ep, h->tp);

@@ -516,6 +516,47 @@ static void rounds(struct deriving *d)
 	}
 }
 
+/* Parts of a sequence for parts of heads, and back, of an operand or (operand -1) a result. */
+static void swap(struct deriving *d, const struct ap_axes *axes, int operand, int result)
+{
+	const struct ap_bound *b = d->t->bound;
+	const struct ap_operand *o = operand < 0 ? &b->out[result] : &b->in[operand];
+	uint8_t sequence = dim_of(o, b->round), heads = dim_of(o, b->heads);
+	bool grad = operand < 0 ? d->t->out[result].grad : d->t->in[operand].grad;
+	struct ap_comm c = {.kind = AP_COLL_ALLTOALL, .axes = *axes, .operand = operand, .result = result,
+		.reduce = AP_REDUCE_SUM, .dim = operand < 0 ? sequence : heads,
+		.concat = operand < 0 ? heads : sequence};
+
+	c.bytes = ap_local_bytes(o, operand < 0 ? d->t->out[result].batch : d->t->in[operand].batch, d->p,
+		d->step);
+	d->take(d->user, &c);
+	c.phase = AP_PHASE_RECOMPUTE;
+	if (d->t->recomputed)
+		d->take(d->user, &c);
+	c.phase = AP_PHASE_BACKWARD;
+	c.dim = operand < 0 ? heads : sequence;
+	c.concat = operand < 0 ? sequence : heads;
+	if (grad)
+		d->take(d->user, &c);
+}
+
+/* Queries, keys, values and what is made of them; what only the way back reads stays in parts of heads. */
+static void swaps(struct deriving *d)
+{
+	const struct ap_bound *b = d->t->bound;
+	struct ap_axes axes;
+
+	if (!b->swaps || d->p->count[b->round] == 1)
+		return;
+	ap_placement_axes(d->p, 1u << b->round, false, &axes);
+	for (int i = 0; i < b->nin; i++)
+		if (b->swaps >> i & 1)
+			swap(d, &axes, i, -1);
+	for (int o = 0; o < b->nout; o++)
+		if (b->out[o].factors == b->in[0].factors)
+			swap(d, &axes, -1, o);
+}
+
 void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_step *step, void (*take)(void *user, const struct ap_comm *c), void *user)
 {
@@ -566,6 +607,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 				e->bytes, e->operand, -1);
 	}
 	rounds(&d);
+	swaps(&d);
 	results(&d);
 	sends(&d);
 	returned_gradients(&d);

@@ -54,6 +54,7 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
  *             nothing if cross_batch leaves each device the reduction of its own part;
  *             Send of a result that another stage waits for, and backward of its gradient;
  *             Ring of operands that go round while the operator works (backward with their gradients);
+ *             AlltoAll of operands whose sequence changes place with heads, and back of results;
  *   recompute those of the forward pass again, if the operator is recomputed;
  *   backward  mindspore: the adjoint of each forward collective; generic: none of an operand, whose
  *             gradient is summed on its way back, ap_gradient_partial();

@@ -33,7 +33,8 @@ struct ap_comm {
 	int64_t bytes; /* size of the buffer, as for ap_coll_time_s() */
 	bool each; /* GRADIENT: after every micro-batch, not once a step */
 	bool part; /* GRADIENT: of the part of the slice that the rank updates only */
-	uint8_t dim; /* RING: the dimension whose parts go round */
+	uint8_t dim; /* RING: the dimension whose parts go round; ALLTOALL: that is parted */
+	uint8_t concat; /* ALLTOALL: the dimension whose parts are put together */
 	int operand; /* the operand, or the operand of a gradient; -1: a result's */
 	int result; /* the result; -1: an operand's */
 	enum ap_reduction reduce; /* as in the rule in the forward pass; gradients are summed */

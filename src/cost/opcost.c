@@ -136,6 +136,10 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 		*forward += 2 * bytes;
 		*backward += (in->grad ? 4 : 2) * bytes;
 	}
+	if (x->b->swaps >> i & 1 && x->p->count[x->b->round] > 1) { /* as it comes, and as it is worked on */
+		*forward += bytes;
+		*backward += in->grad ? bytes : 0;
+	}
 	if (in->share > 0 && x->b->row->unit != AP_OP_VIEW)
 		x->c->read_bytes += (int64_t)ap_opcost_in(x, i) / in->share;
 	x->c->recompute_bytes += whole_bytes(x, i);

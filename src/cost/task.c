@@ -576,6 +576,8 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, b->left);
 	SIGN(&s, b->dealt);
 	SIGN(&s, b->rounds);
+	SIGN(&s, b->swaps);
+	SIGN(&s, b->heads);
 	SIGN(&s, b->round);
 	SIGN(&s, b->even);
 	SIGN(&s, b->dealt_rows);

@@ -202,8 +202,9 @@ void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_exper
 	if (!out->same)
 		look_at_all(&s, look_for_best, MOST_PRICED);
 	for (ap_id i = 0; i < p->graph->nnode && out->hybrid.cp > 1; i++)
-		if (p->graph->node[i].bound.rounds)
-			out->hybrid.cp_algo = AP_CP_RING;
+		if (p->graph->node[i].bound.rounds || p->graph->node[i].bound.swaps)
+			out->hybrid.cp_algo = p->graph->node[i].bound.rounds ? AP_CP_RING
+				: AP_CP_ALL_TO_ALL;
 	if (out->hybrid.dp) {
 		struct ap_hybrid h = out->hybrid;
 		const struct ap_graph *g;

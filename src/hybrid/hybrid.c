@@ -1085,6 +1085,23 @@ static void decide(struct hybrid *s, ap_id node)
 	}
 }
 
+/* Heads that are exchanged for the sequence are dealt once more, among the cp ranks. */
+static void hold_heads(struct hybrid *s, ap_id node)
+{
+	const struct ap_bound *b = &s->g->node[node].bound;
+	const int32_t *count = s->node[node].count;
+	int64_t heads;
+
+	if (!b->swaps || count[b->round] == 1)
+		return;
+	heads = ap_factor_extent(b, b->heads, s->step) / count[b->heads];
+	if (heads % count[b->round])
+		s->why = ap_arena_printf(s->ctx->arena, "operator \"%s\": cp_algo=all-to-all deals the %"
+			PRId64 " heads of keys and values that a tp rank has, which cp=%" PRId32 " does not "
+			"divide; all-gather and ring are possible, or cp up to %" PRId64,
+			s->g->node[node].name, heads, count[b->round], heads);
+}
+
 static void cut_along_flow(struct hybrid *s)
 {
 	for (ap_id i = 0; i < s->g->nnode && !s->why; i++) {
@@ -1093,6 +1110,7 @@ static void cut_along_flow(struct hybrid *s)
 		if (n->bound.nout == 0 || s->tensor[n->out[0]].origin != HYBRID_MAIN)
 			continue;
 		decide(s, i);
+		hold_heads(s, i);
 		note_lost(s, i);
 		hand_on(s, i);
 	}
@@ -1245,7 +1263,7 @@ static void start(struct hybrid *s, struct ap_ctx *ctx, const struct ap_graph *g
 		.ep = (int32_t)h->ep, .expert_stride = (int32_t)ap_hybrid_expert_stride(h),
 		.interleaved = interleaved(g, step, h)};
 	for (ap_id i = 0; i < g->nnode; i++)
-		s->rounds |= g->node[i].bound.rounds != 0;
+		s->rounds |= g->node[i].bound.rounds != 0 || g->node[i].bound.swaps != 0;
 	s->tensor = AP_NEW_N(ctx->scratch, struct hybrid_tensor, g->ntensor);
 	s->node = AP_NEW_N(ctx->scratch, struct hybrid_node, g->nnode);
 	s->whole = AP_NEW_N(ctx->scratch, bool, g->ntensor);
@@ -1344,6 +1362,12 @@ static void attend(struct ap_ctx *ctx, const struct ap_hybrid *h, struct ap_node
 	}
 	if (h->cp_algo == AP_CP_RING)
 		ap_rule_attend_round(ctx, &n->bound);
+	if (h->cp_algo == AP_CP_ALL_TO_ALL && a.heads < 0)
+		*why = ap_arena_printf(ctx->arena, "operator \"%s\": cp_algo=all-to-all deals heads, which "
+			"a mask of its own for each does not allow; all-gather and ring are possible",
+			n->name);
+	else if (h->cp_algo == AP_CP_ALL_TO_ALL)
+		ap_rule_attend_by_heads(ctx, &n->bound);
 }
 
 /* The graph whose attention exchanges keys and values as the hybrid says; g if they are gathered before it,

@@ -546,8 +546,10 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, "bytes", c->comm.bytes);
 	if (c->comm.kind == AP_COLL_NEIGHBOREXCHANGE)
 		write_exchange(w, &pw->p->op[node].place, &c->comm.axes);
-	if (c->comm.kind == AP_COLL_RING)
+	if (c->comm.kind == AP_COLL_RING || c->comm.kind == AP_COLL_ALLTOALL)
 		ap_jw_kint(w, "dim", c->comm.dim);
+	if (c->comm.kind == AP_COLL_ALLTOALL)
+		ap_jw_kint(w, "concat_dim", c->comm.concat);
 	if (c->comm.part)
 		ap_jw_kbool(w, "part", true);
 	if (c->comm.each)

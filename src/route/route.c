@@ -13,7 +13,7 @@
 
 #define GATHER .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER
 #define ALSO(algorithms) .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER | (algorithms)
-#define ROUND .cp_algo = AP_CP_RING, .cp_algos = 1 << AP_CP_ALL_GATHER | 1 << AP_CP_RING
+#define ROUND .cp_algo = AP_CP_RING, .cp_algos = (1 << AP_CP_ALGOS) - (1 << AP_CP_ALL_GATHER)
 
 static const struct ap_route routes[] = {
 	{"mindspore", "mindspore", AS_PLANNED ": by an operator strategy file, or shard() of each operator",
@@ -37,7 +37,7 @@ static const struct ap_route routes[] = {
 		.recompute_whole = true},
 	{"generic", "generic",
 		AS_PLANNED ", gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .recompute_whole = true},
+		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .recompute_whole = true},
 };
 
 const struct ap_route *ap_route_at(size_t i)

@@ -22,12 +22,22 @@ static bool is_of_queries(const struct ap_bound *b, int f)
 		!(b->factor[f].flags & (AP_FACTOR_FROZEN | AP_FACTOR_BATCH));
 }
 
+static bool are_heads(const struct ap_bound *b, int f)
+{
+	if (!is_of_queries(b, f))
+		return false;
+	for (int i = 1; i < b->nin; i++)
+		if ((b->in[i].factors >> f & 1) != (i <= 2))
+			return false;
+	return true;
+}
+
 bool ap_rule_attends(const struct ap_bound *b, struct ap_attention *out)
 {
-	*out = (struct ap_attention){-1, -1};
+	*out = (struct ap_attention){-1, -1, -1};
 	if (b->row->unit != AP_OP_CUBE || b->nin < 3)
 		return false;
-	if (b->rounds) {
+	if (b->rounds || b->swaps) {
 		out->queries = b->round;
 		return true;
 	}
@@ -38,6 +48,9 @@ bool ap_rule_attends(const struct ap_bound *b, struct ap_attention *out)
 		if (is_of_queries(b, f) && !(b->in[1].factors >> f & 1) &&
 			b->factor[f].size == b->factor[out->keys].size)
 			out->queries = f;
+	for (int f = 0; f < b->nfactor && out->heads < 0; f++)
+		if (are_heads(b, f))
+			out->heads = f;
 	return out->queries >= 0;
 }
 
@@ -60,17 +73,39 @@ static void replace(struct ap_operand *o, uint8_t from, uint8_t to)
 	o->factors = (o->factors & ~(UINT32_C(1) << from)) | UINT32_C(1) << to;
 }
 
-void ap_rule_attend_round(struct ap_ctx *ctx, struct ap_bound *b)
+static struct ap_operand *begin(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_attention *a)
 {
 	struct ap_operand *in = ap_arena_memdup(ctx->arena, b->in, b->nin * sizeof *in);
+
+	for (int i = 1; i <= 2; i++)
+		replace(&in[i], (uint8_t)a->keys, (uint8_t)a->queries);
+	b->in = in;
+	b->round = (uint8_t)a->queries;
+	return in;
+}
+
+void ap_rule_attend_round(struct ap_ctx *ctx, struct ap_bound *b)
+{
 	struct ap_attention a;
 
-	if (b->rounds || !ap_rule_attends(b, &a))
+	if (!ap_rule_attends(b, &a) || a.keys < 0)
 		return;
-	b->in = in;
-	for (int i = 1; i <= 2; i++) {
-		replace(&in[i], (uint8_t)a.keys, (uint8_t)a.queries);
-		b->rounds |= UINT32_C(1) << i;
-	}
-	b->round = (uint8_t)a.queries;
+	begin(ctx, b, &a);
+	b->rounds = 1u << 1 | 1u << 2;
+}
+
+void ap_rule_attend_by_heads(struct ap_ctx *ctx, struct ap_bound *b)
+{
+	struct ap_attention a;
+	struct ap_operand *in;
+
+	if (!ap_rule_attends(b, &a) || a.keys < 0)
+		return;
+	in = begin(ctx, b, &a);
+	for (int i = 3; i < b->nin; i++) /* masks are read whole */
+		if (in[i].factors >> a.queries & 1)
+			replace(&in[i], (uint8_t)a.queries, (uint8_t)a.keys);
+	b->swaps = 1u << 0 | 1u << 1 | 1u << 2;
+	b->heads = (uint8_t)a.heads;
+	b->even = true;
 }

@@ -8,9 +8,10 @@
 struct ap_attention { /* factors of an operator */
 	int queries; /* the sequence of operand 0 and of the result */
 	int keys; /* the sequence of operands 1 and 2, never cut; as long */
+	int heads; /* that all of them and the result have; -1: none, or a mask has it as well */
 };
 
-/* Does it attend with as many queries as keys? Also of what ap_rule_attend_round() made; keys is then -1. */
+/* Does it attend with as many queries as keys? Also of what the functions below made. */
 bool ap_rule_attends(const struct ap_bound *b, struct ap_attention *out);
 
 /* The factor of queries whose mask hides all keys behind them (causal); -1 if there is none. */
@@ -18,5 +19,8 @@ int ap_rule_causal_factor(const struct ap_bound *b);
 
 /* Keys and values in the same parts as queries, which go round among the ranks. Requires that it attends. */
 void ap_rule_attend_round(struct ap_ctx *ctx, struct ap_bound *b);
+
+/* All in the same parts of the sequence, exchanged for heads while it works. Requires that it has heads. */
+void ap_rule_attend_by_heads(struct ap_ctx *ctx, struct ap_bound *b);
 
 #endif

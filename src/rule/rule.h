@@ -187,7 +187,9 @@ struct ap_bound {
 	uint32_t dealt_beside;
 	uint32_t rounds; /* operands whose slices go round among the ranks that factor `round` is cut
 	                    over, while the operator works: it sees them whole */
-	uint8_t round;
+	uint32_t swaps; /* operands of which the parts that `round` makes are exchanged for parts of factor
+	                   `heads` while the operator works (AlltoAll), and back of results like operand 0 */
+	uint8_t round, heads;
 	bool even; /* parts of a causally masked sequence are dealt so that each is as much work */
 	double flops; /* the row's flops times the elements of a window */
 	uint8_t nwindow;

@@ -94,6 +94,39 @@ void ex_all_gather(struct ex_world *w, const struct ap_axes *axes, int dim, stru
 	executed(w, s);
 }
 
+void ex_all_to_all(struct ex_world *w, const struct ap_axes *axes, int dim, int concat, struct ex_shards *s)
+{
+	struct ex_shards out = ex_shards_new(w->ctx->scratch, s->ndev);
+
+	for (int64_t r = 0; r < s->ndev; r++) {
+		int64_t group[EX_MAX_DEV], n = ex_group(w, axes, r, group), own = 0, at[AP_MAX_RANK] = {0};
+		struct ex_box b = s->of[r].box;
+
+		if (!alike(w, s, group, n) || b.size[dim] % n != 0 || dim == concat) {
+			ex_trouble(w, "no AlltoAll of dimensions %d and %d", dim, concat);
+			return;
+		}
+		while (group[own] != r)
+			own++;
+		b.size[dim] /= n;
+		b.first[dim] += own * b.size[dim];
+		b.size[concat] *= n;
+		b.first[concat] = s->of[group[0]].box.first[concat];
+		out.of[r] = ex_tensor_new(w->ctx->scratch, &b);
+		do {
+			int64_t length = b.size[concat] / n, from[AP_MAX_RANK];
+			const struct ex_tensor *x = &s->of[group[at[concat] / length]];
+
+			memcpy(from, at, sizeof from);
+			from[concat] %= length;
+			from[dim] += own * b.size[dim];
+			out.of[r].v[ex_at(&b, at)] = x->v[ex_at(&x->box, from)];
+		} while (ex_step(&b, at));
+	}
+	*s = out;
+	executed(w, s);
+}
+
 /* The rank's part, by its place in the group, of what the group has added up. */
 static struct ex_tensor own_part(struct ex_world *w, const struct ex_tensor *sum, int dim, int64_t n,
 	int64_t own)

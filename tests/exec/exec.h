@@ -207,6 +207,8 @@ void ex_all_reduce(struct ex_world *w, const struct ap_axes *axes, enum ap_reduc
 	struct ex_shards *s);
 /* Slices of a group put together along dim, first to last rank; and its adjoint. */
 void ex_all_gather(struct ex_world *w, const struct ap_axes *axes, int dim, struct ex_shards *s);
+/* Part i of dim goes to member i; what comes is put together along concat. */
+void ex_all_to_all(struct ex_world *w, const struct ap_axes *axes, int dim, int concat, struct ex_shards *s);
 void ex_reduce_scatter(struct ex_world *w, const struct ap_axes *axes, int dim, struct ex_shards *s);
 /* Ranks get before/after[rank] >= 0 rows along dim from the neighbours in their group; boxes grow. The
  * adjoint adds the rows to where they came from; boxes shrink. Returns the most rows' elements that a

@@ -149,7 +149,7 @@ static void forward(struct ex_graph_run *r, ap_id node)
 	r->run[node] = ex_forward(r->w, o, in, out);
 	for (int i = 0; i < o->nout; i++) {
 		r->value[n->out[i]] = out[i];
-		if (!(k->opaque >> i & 1))
+		if (!(k->opaque >> i & 1) && !ex_stays_inside(o, i))
 			ex_graph_compare(r, "result", n->out[i], &out[i],
 				&r->truth->batch[r->batch].value[n->out[i]], &o->out[i], EX_EVERY);
 	}

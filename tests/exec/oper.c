@@ -10,6 +10,19 @@
 #include "fault.h"
 #include "oper_parts.h"
 
+bool ex_stays_inside(const struct ex_oper *o, int result)
+{
+	bool some = false, own = false;
+
+	for (uint32_t i = 0; i < o->ncomm; i++)
+		if (o->comm[i].phase == AP_PHASE_FORWARD && o->comm[i].kind == AP_COLL_ALLTOALL &&
+			o->comm[i].result >= 0) {
+			some = true;
+			own |= o->comm[i].result == result;
+		}
+	return some && !own;
+}
+
 static struct ex_value new_value(struct ex_world *w, const struct ex_box *b)
 {
 	return (struct ex_value){*b, AP_NEW_N(w->ctx->scratch, ex_id, ex_count(b))};
@@ -122,6 +135,17 @@ static void go_round(struct ex_world *w, struct ex_run *r, const struct ap_comm 
 	ex_check_bytes(w, c, ex_count(&s->of[0].box), s->of[0].box.dtype);
 }
 
+/* Parts of the sequence for parts of heads. */
+static void swap(struct ex_world *w, struct ex_run *r, const struct ap_comm *c, struct ex_shards *in)
+{
+	struct ex_shards *s = &in[c->operand];
+
+	ex_check_bytes(w, c, ex_count(&s->of[0].box), s->of[0].box.dtype);
+	ex_all_to_all(w, &c->axes, c->dim, c->concat, s);
+	for (int64_t d = 0; d < w->ndev; d++)
+		r->rank[d].in[c->operand].box = s->of[d].box;
+}
+
 /* Operands on the tapes, first as they come, since windows are told from their boxes. */
 static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards *in)
 {
@@ -138,6 +162,9 @@ static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards
 			exchange(w, r, &o->comm[i], in);
 		else if (o->comm[i].phase == AP_PHASE_FORWARD && o->comm[i].kind == AP_COLL_RING)
 			go_round(w, r, &o->comm[i], in);
+		else if (o->comm[i].phase == AP_PHASE_FORWARD && o->comm[i].kind == AP_COLL_ALLTOALL &&
+			o->comm[i].operand >= 0)
+			swap(w, r, &o->comm[i], in);
 	for (int64_t d = 0; d < w->ndev; d++) {
 		ex_tape_init(&r->rank[d].tape, w->ctx->scratch);
 		for (int i = 0; i < o->nin; i++) {
@@ -160,6 +187,28 @@ static int64_t dealt_to(const struct ex_oper *o, int result)
 	return 1;
 }
 
+/* Where a result, of attention whose sequence was exchanged for heads, is computed. What only the way back reads
+ * has heads and sequence where statistics have them. */
+static void lay_out_swapped(const struct ex_oper *o, int result, int64_t rank, struct ex_box *b)
+{
+	for (uint32_t i = 0; i < o->ncomm; i++) {
+		const struct ap_comm *c = &o->comm[i];
+		bool own = c->result == result;
+		int heads = own ? c->concat : 1, sequence = own ? c->dim : b->rank == 3 ? 0 : 2;
+		int64_t n = ap_axes_size(&c->axes), part;
+
+		if (c->phase != AP_PHASE_FORWARD || c->kind != AP_COLL_ALLTOALL || c->result < 0 || b->rank < 3 ||
+			(!own && !ex_stays_inside(o, result)))
+			continue;
+		part = rank / c->axes.axis[0].stride % n;
+		b->first[sequence] -= part * b->size[sequence];
+		b->size[sequence] *= n;
+		b->size[heads] /= n;
+		b->first[heads] += part * b->size[heads];
+		return;
+	}
+}
+
 static void lay_out_results(struct ex_world *w, struct ex_run *r)
 {
 	const struct ex_oper *o = r->o;
@@ -175,6 +224,7 @@ static void lay_out_results(struct ex_world *w, struct ex_run *r)
 				b.size[0] *= dealt;
 				b.first[0] -= b.first[0] % b.size[0];
 			}
+			lay_out_swapped(o, i, d, &b);
 			if (w->fault && w->fault->box)
 				w->faulted |= w->fault->box(w, o->type, EX_MAX_IN + (unsigned)i, d,
 					&b);
@@ -239,6 +289,8 @@ static void reduce(struct ex_world *w, const struct ap_comm *c, struct ex_shards
 		ex_all_reduce(w, &c->axes, c->reduce, s);
 	else if (c->kind == AP_COLL_REDUCESCATTER && s->of[0].box.rank > 0)
 		ex_reduce_scatter(w, &c->axes, 0, s);
+	else if (c->kind == AP_COLL_ALLTOALL)
+		ex_all_to_all(w, &c->axes, c->dim, c->concat, s);
 	else
 		ex_trouble(w, "%s of result %d in the forward pass", ap_coll_name(c->kind), c->result);
 	if (c->reduce != AP_REDUCE_MEAN)

@@ -32,6 +32,10 @@ struct ex_oper { /* as the planner says it; the only thing that is known of the 
 	const bool *in_differentiable; /* [nin] by the row */
 };
 
+/* Is a result, of an operator that exchanges others, one that nothing but its own way back reads? It is not in the
+ * layout that it is said to have. */
+bool ex_stays_inside(const struct ex_oper *o, int result);
+
 struct ex_run; /* an execution between forward and backward */
 
 /* Runs halos, stage 0, reductions of statistics, stage 1, reductions and scatters of results. */

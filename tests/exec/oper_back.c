@@ -20,6 +20,8 @@ static void run_back(struct ex_world *w, const struct ap_comm *c, struct ex_shar
 		ex_all_gather(w, &c->axes, 0, g);
 	else if (c->kind == AP_COLL_ALLREDUCE)
 		ex_all_reduce(w, &c->axes, AP_REDUCE_SUM, g);
+	else if (c->kind == AP_COLL_ALLTOALL)
+		ex_all_to_all(w, &c->axes, c->dim, c->concat, g);
 	else if (c->kind != AP_COLL_SEND)
 		ex_trouble(w, "%s of a gradient", ap_coll_name(c->kind));
 	ex_check_bytes(w, c, ex_count(&g->of[0].box), t);

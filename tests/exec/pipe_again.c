@@ -49,7 +49,7 @@ static const struct ex_oper *second_time(struct ex_pipe_run *p, ap_id node)
 	again->comm = comm;
 	again->ncomm = 0;
 	for (uint32_t i = 0; i < o->ncomm; i++) {
-		bool round = o->comm[i].kind == AP_COLL_RING; /* again on the way back, too */
+		bool round = o->comm[i].kind == AP_COLL_RING || o->comm[i].kind == AP_COLL_ALLTOALL;
 
 		if (round ? o->comm[i].phase == AP_PHASE_RECOMPUTE : o->comm[i].phase == AP_PHASE_FORWARD &&
 			!is_held_halo(p, node, &o->comm[i]))

@@ -130,7 +130,7 @@ const struct ex_program_move *ex_program_copy_to(const struct ex_program *p, ap_
 static bool same_comm(const struct ap_comm *a, const struct ap_comm *b)
 {
 	return a->phase == b->phase && a->kind == b->kind && ap_axes_equal(&a->axes, &b->axes) &&
-		a->bytes == b->bytes && a->dim == b->dim && a->operand == b->operand && a->result == b->result &&
+		a->bytes == b->bytes && a->dim == b->dim && a->concat == b->concat && a->operand == b->operand && a->result == b->result &&
 		a->reduce == b->reduce && a->each == b->each && a->part == b->part &&
 		a->from_stage == b->from_stage && a->to_stage == b->to_stage;
 }

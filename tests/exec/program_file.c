@@ -137,8 +137,10 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 		.bytes = ex_read_int(r, obj, "bytes"), .operand = of_result ? -1 : (int)i,
 		.result = of_result ? (int)i : -1};
 
-	if (c.kind == AP_COLL_RING)
+	if (c.kind == AP_COLL_RING || c.kind == AP_COLL_ALLTOALL)
 		c.dim = (uint8_t)ex_read_int(r, obj, "dim");
+	if (c.kind == AP_COLL_ALLTOALL)
+		c.concat = (uint8_t)ex_read_int(r, obj, "concat_dim");
 	c.each = read_flag(r, obj, "each_micro_batch");
 	c.part = read_flag(r, obj, "part");
 	if (c.kind == AP_COLL_SEND)

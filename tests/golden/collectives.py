@@ -113,6 +113,19 @@ def exchanges(folder):
             even = of['megatron', 'ring']['cost']['backward_s']
             most = of['generic', 'ring']['cost']['backward_s']
             assert 1 < most / even <= (2 * c - 1) / c, (model, c, most, even)
+    for model, (_, kv_heads, block) in MODELS.items():
+        for t, c, sp, b in (4, 2, 0, 1), (2, 4, 1, 2), (1, 8, 0, 1):
+            p = plan(folder, model, f'dp=1,tp={t},cp={c},sp={sp},mbs={b},cp_algo=all-to-all', 2 * b, 2048, 'flash')
+            o = next(o for o in p['operators'] if block in o['name'] and o['type'] == 'FlashAttentionScore')
+            query = 2 * 2048 * b * HIDDEN // t // c
+            got = sorted((x['phase'], x['kind'], x['axes'], x['bytes']) for x in o['communications'])
+            assert got == sorted((phase, 'AlltoAll', [[t, c]], n) for phase in ('forward', 'backward')
+                                 for n in (query, query, *[query * kv_heads // HEADS] * 2)), (model, t, c, got)
+            assert not [r for r in p['redistributions'] for s in r['steps'] if s['axis'] == [t, c] and block in r['to']]
+    refused(folder, 'megatron', 'tp=4,cp=2,cp_algo=a2b', 'all-gather, ring or all-to-all is expected')
+    refused(folder, 'torchtitan', 'tp=4,cp=2,cp_algo=a2a', 'torchtitan has all-gather, ring')
+    plan(folder, 'llama', 'dp=1,tp=4,cp=2,mbs=1', 16, 2048, 'flash')
+    refused(folder, 'generic', 'dp=1,tp=4,cp=4,mbs=1,cp_algo=ulysses', 'deals the 2 heads of keys and values', 16)
     p = plan(folder, 'llama', 'dp=1,tp=2,cp=4,mbs=1,cp_algo=ring', 2, 65536, 'flash')
     assert all(c['time_s'] == 0 for o in p['operators'] for c in o['communications'] if c['kind'] == 'Ring')
 
@@ -132,8 +145,8 @@ def sends(folder):
             assert bool(behind) == (scatter == 1 and sp == 0), (model, sp, scatter, behind)
 
 
-def refused(folder, executor, hybrid, why):
-    run = subprocess.run([PROGRAM, 'evaluate', os.path.join(folder, 'graph.json'), '--device-num', '8', '--chip',
+def refused(folder, executor, hybrid, why, devices=8):
+    run = subprocess.run([PROGRAM, 'evaluate', os.path.join(folder, 'graph.json'), '--device-num', str(devices), '--chip',
                           'ascend910b3', '--executor', executor, '--hybrid', hybrid],
                          capture_output=True, text=True, check=False)
     assert run.returncode == 2 and why in run.stderr, (executor, hybrid, run.stderr)

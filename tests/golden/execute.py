@@ -83,6 +83,11 @@ CASES = [  # graph, devices, options
     ("flash", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=3,cp_algo=ring", *GENERIC, "--recompute", "full"]),
     ("expert", 4, ["--hybrid", "dp=1,cp=4,mbs=2,cp_algo=ring", *GENERIC, "--recompute", "selective"]),
     ("deep", 8, ["--hybrid", "dp=2,cp=2,pp=2,mbn=3,cp_algo=ring", *GENERIC]),
+    # Heads are exchanged for the sequence.
+    ("flash", 4, ["--hybrid", "dp=2,cp=2,mbs=1,cp_algo=all-to-all", *GENERIC]),
+    ("flash", 12, ["--hybrid", "dp=2,tp=3,cp=2,mbs=3,cp_algo=a2a", *GENERIC, "--recompute", "full"]),
+    ("expert", 3, ["--hybrid", "cp=1,tp=3,cp_algo=ulysses", *GENERIC]),
+    ("deep", 8, ["--hybrid", "dp=2,cp=2,pp=2,mbn=3,cp_algo=all-to-all", *GENERIC, "--recompute", "selective"]),
     # What is sent is dealt to the tp ranks, and gathered behind.
     ("gpt", 4, ["--hybrid", "tp=2,pp=2,mbn=3,pp_scatter=1", *GENERIC]),
     ("deep", 8, ["--hybrid", "dp=2,tp=2,pp=2,vpp=2,mbn=3,pp_scatter=1,layers=1,2,1,1", *GENERIC, "--recompute", "full"]),
@@ -150,6 +155,7 @@ class Execute(unittest.TestCase):
         self.assertEqual({str(k) for k in kinds}, {str(k) for k in {
             "AllGather", "AlltoAll", "Slice", ("forward", "AllReduce"), ("forward", "AllGather"),
             ("forward", "ReduceScatter"), ("forward", "NeighborExchange"), ("forward", "Send"),
+            ("forward", "AlltoAll"), ("backward", "AlltoAll"), ("recompute", "AlltoAll"),
             ("forward", "Ring"), ("backward", "Ring"), ("recompute", "Ring"),
             ("backward", "AllReduce"), ("backward", "AllGather"), ("backward", "NeighborExchange"),
             ("backward", "Send"), ("gradient", "AllReduce"), ("gradient", "ReduceScatter"),

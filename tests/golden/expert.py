@@ -51,7 +51,7 @@ KEYS = {
 NUMBER = "[1-9][0-9]*"
 ARGUMENTS = {
     "--tensor-model-parallel-size": NUMBER, "--pipeline-model-parallel-size": NUMBER,
-    "--context-parallel-size": NUMBER, "--cp-comm-type": "all_gather|p2p",
+    "--context-parallel-size": NUMBER, "--cp-comm-type": "all_gather|p2p|a2a",
     "--expert-model-parallel-size": NUMBER, "--expert-tensor-parallel-size": NUMBER,
     "--sequence-parallel": "", "--micro-batch-size": NUMBER, "--global-batch-size": NUMBER,
     "--num-virtual-stages-per-pipeline-rank": NUMBER,

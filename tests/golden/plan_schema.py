@@ -39,7 +39,7 @@ RUNS = [
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that
 # differ.
 RARE = ('baselines[].not_applicable', 'parameters[].read_as', 'redistributions[].back_steps',
-        *(f'operators[].communications[].{key}' for key in ('after', 'before', 'dim', 'each_micro_batch', 'part')))
+        *(f'operators[].communications[].{key}' for key in ('after', 'before', 'concat_dim', 'dim', 'each_micro_batch', 'part')))
 
 
 def paths(value, at=''):

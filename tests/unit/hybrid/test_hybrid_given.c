@@ -30,6 +30,10 @@ START_TEST(keys_and_their_other_names)
 	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=True").vocab, AP_VOCAB_WHOLE);
 	ck_assert_int_eq(parsed(&ctx, "vocab_emb_dp=0").vocab, AP_VOCAB_CUT);
 	ck_assert_int_eq(parsed(&ctx, "micro_batch_num=7").micro_batches, 7);
+	ck_assert_int_eq(parsed(&ctx, "dp=2").cp_algo, AP_CP_USUAL);
+	ck_assert_int_eq(parsed(&ctx, "cp_algo=all-gather").cp_algo, AP_CP_ALL_GATHER);
+	ck_assert_int_eq(parsed(&ctx, "cp_comm_type=p2p,cp=2").cp_algo, AP_CP_RING);
+	ck_assert_int_eq(parsed(&ctx, "context_parallel_algo=ulysses_cp_algo").cp_algo, AP_CP_ALL_TO_ALL);
 	ck_assert(parsed(&ctx, "pp_scatter=1").pp_scatter && !parsed(&ctx, "pp_scatter=0,sp=1").pp_scatter);
 	ctx_destroy(&ctx);
 }
@@ -80,6 +84,7 @@ static const struct {
 	{"tp=4.5", "tp=4.5; a number from 1"},
 	{"tp=", "tp=; a number from 1"},
 	{"sp=2", "sp=2; 0 or 1 is expected"},
+	{"cp_algo=rings", "cp_algo=rings; all-gather, ring or all-to-all is expected"},
 	{"dp=8,dp=8", "dp is given twice"},
 	{"tp=8,model_parallel=8", "tp is given twice, the second time as model_parallel"},
 };
