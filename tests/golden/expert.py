@@ -42,7 +42,7 @@ KEYS = {
     "model": {"model_config": {"offset": (int, list), "pp_interleave_num": int}},
     "recompute_config": {
         "recompute": (bool, list), "select_recompute": (bool, list, dict),
-        "select_comm_recompute": {False}, "parallel_optimizer_comm_recompute": bool,
+        "select_comm_recompute": (bool, list), "parallel_optimizer_comm_recompute": bool,
         "mp_comm_recompute": bool, "recompute_slice_activation": bool,
     },
     "context": {"max_device_memory": str},
@@ -59,6 +59,7 @@ ARGUMENTS = {
     "--decoder-first-pipeline-num-layers": NUMBER, "--decoder-last-pipeline-num-layers": NUMBER,
     "--use-distributed-optimizer": "", "--overlap-grad-reduce": "", "--overlap-param-gather": "",
     "--recompute-granularity": "full|selective", "--recompute-method": "uniform|block",
+    "--recompute-modules": "(core_attn|layernorm|mlp|moe|shared_experts|moe_act)( (core_attn|layernorm|mlp|moe|moe_act))*",
     "--recompute-num-layers": NUMBER, "--distribute-saved-activations": "",
 }
 
@@ -143,6 +144,33 @@ def check_pipeline(doc):
         expect(config["pipeline_interleave"] == (not plain), f"pipeline_interleave: {config}")
 
 
+def check_plan_recompute(doc, args, plan, layers):
+    """MindFormers' lists count from a part's first layer on: full ones by themselves, of gathers and of each pattern
+    full ones among them. Megatron's block is of the first layers of each part, or all of it."""
+    again = plan["recompute"]
+    kinds = {kind: count for kind, count in zip(again["kinds"], again["counts"])}
+    full = kinds.get("full", [0] * len(layers))
+    stages, segments = doc["parallel_config"]["pipeline_stage"], doc["model"]["model_config"]["pp_interleave_num"]
+
+    def counts(value, name):
+        return per_part(value, stages, segments, name) if isinstance(value, list) else \
+            list(layers) if value else [0] * len(layers)
+
+    def with_full(word):
+        some = [sum(c[k] for kind, c in kinds.items() if word in kind.split("+")) for k in range(len(layers))]
+        return [n + f if n else 0 for n, f in zip(some, full)]
+
+    config = doc["recompute_config"]
+    expect(counts(config["recompute"], "recompute") == full, config)
+    expect(counts(config["select_comm_recompute"], "comm") == with_full("communication"), config)
+    if any(with_full("activation")):
+        expect(all(counts(value, "select") == with_full("activation")
+                   for value in config["select_recompute"].values()), config)
+    if args.get("--recompute-method") == "block":
+        most = int(args["--recompute-num-layers"])
+        expect([min(most, n) for n in layers] == full, args)
+
+
 def check_recompute(doc, counts):
     value = doc["recompute_config"]["recompute"]
     stages = doc["parallel_config"]["pipeline_stage"]
@@ -206,8 +234,9 @@ def check_arguments(args, doc, batch):
     expect(int(args["--global-batch-size"]) == batch, "megatron: global batch")
     expect(("--use-distributed-optimizer" in args) == doc["parallel"]["enable_parallel_optimizer"],
            "megatron: optimizer")
-    expect((args.get("--recompute-granularity") == "full") == bool(doc["recompute_config"]["recompute"]),
-           "megatron: recompute")
+    full = doc["recompute_config"]["recompute"]
+    if isinstance(full, bool) or args.get("--recompute-granularity") == "full":
+        expect((args.get("--recompute-granularity") == "full") == bool(full), "megatron: recompute")
 
 
 def run(command, args, folder, bundle):
@@ -251,6 +280,14 @@ CASES = [
      ["--hybrid", "tp=2,pp=2", "--micro-batches", "8", "--recompute", "full", "--full-batch"]),
     ("evaluate", GPT, 16, [5, 6, 7, 6], True,
      ["--hybrid", "tp=2,pp=4", "--micro-batches", "8", "--recompute", "selective"]),
+    ("evaluate", GPT, 16, [5, 6, 7, 6], True,
+     ["--hybrid", "tp=2,pp=4", "--micro-batches", "8", "--recompute", "full:6"]),
+    ("evaluate", GPT, 16, [13, 11], True,
+     ["--hybrid", "tp=4,pp=2,sp=1", "--micro-batches", "8", "--recompute", "full:4,0,activation:6,2,communication:5,3"]),
+    ("evaluate", GPT, 16, [6, 6, 5, 7], True,
+     ["--hybrid", "tp=4,pp=2,vpp=2,sp=1", "--micro-batches", "8", "--recompute", "communication,full:1,0/0,2"]),
+    ("evaluate", LLAMA, 32, [16, 16], True,
+     ["--hybrid", "tp=4,pp=2", "--micro-batches", "8", "--recompute", "mlp+layernorm", "--executor", "megatron"]),
     ("evaluate", GPT, 16, [5, 7, 7, 5], True,
      ["--hybrid", "tp=2,pp=4,sp=1", "--micro-batches", "8", "--interleave-num", "2"]),
     ("evaluate", GPT, 16, [6, 6, 5, 7], True,
@@ -289,6 +326,8 @@ def check_files(folder, plan, case):
         found = layers_of_parts(doc, layers)
         expect(counts is None or found == counts, f"layers of the parts: {found}")
         check_recompute(doc, found)
+        if plan.get("recompute"):
+            check_plan_recompute(doc, args, plan, found)
         check_stages(doc, plan, prefix, found)
         found_there = layers_of_arguments(args, layers, len(found))
         expect(found_there == found, f"megatron: layers of the parts: {found_there}")
