@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# and pipelines of every bundled model evaluated, whole runs under valgrind, damaged inputs for a
+# and pipelines of every bundled model evaluated, plans held against all grids and hybrids, whole runs under valgrind, damaged inputs for a
 # program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
 # last line is "N passed, N failed".
 set -u
@@ -104,6 +104,8 @@ for devices in 8 16 64; do
     sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"
 done
 single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopar-plan
+single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan \
+  build-gcc/tools/make_model
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 

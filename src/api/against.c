@@ -288,6 +288,11 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	add_input(h, "software", in.step.software ? in.step.software->sha256 : NULL);
 	if (h->set.hybrid)
 		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, &in));
+	if (in.other.graph && value_at(h, "pipeline", "cut") &&
+		!strcmp(ap_jv_str(value_at(h, "pipeline", "cut")), "layers"))
+		ap_inputs_recut(&in);
+	if (value_at(h, "search", "hybrid"))
+		AP_TRY(ap_inputs_deal(&h->own, ap_jv_str(value_at(h, "search", "hybrid")), &in));
 	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);
 	ap_ctx_phase(h->ctx, "evaluating");
 	in.counts = match->counts;

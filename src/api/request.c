@@ -403,6 +403,33 @@ static bool says_stages(const struct ap_graph *g)
 	return false;
 }
 
+/* Cuts the graph between layers as well, if they divide. */
+static void cut_evenly(struct ap_ctx *ctx, const struct ap_stages_request *by_cost, struct ap_inputs *in)
+{
+	struct ap_ctx quiet = *ctx;
+	struct ap_stages_request rq = *by_cost;
+	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
+	struct ap_pipe *pipe = ap_arena_memdup(ctx->arena, in->step.pipe, sizeof *pipe);
+	const struct ap_spot *spot;
+
+	quiet.diag = ap_diag_create(ctx->arena, false);
+	rq.layers = (struct ap_layer_cut){.kind = AP_LAYERS_EVEN};
+	if (ap_stages_make(&quiet, &rq, &spot, how) != AP_OK || how->by != AP_CUT_BY_LAYERS)
+		return;
+	ap_graph_staged(ctx, in->graph, spot, &in->other.graph);
+	pipe->cut = how;
+	in->other_step = in->step;
+	in->other_step.pipe = pipe;
+	in->other.step = &in->other_step;
+}
+
+void ap_inputs_recut(struct ap_inputs *in)
+{
+	in->graph = in->request.graph = in->other.graph;
+	in->step = in->other_step;
+	in->request.other = NULL;
+}
+
 static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_sources *src,
 	const struct ap_scheduler *scheduler, struct ap_inputs *in, struct ap_pipe_cut *how)
 {
@@ -420,6 +447,8 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 	const struct ap_spot *spot;
 
 	AP_TRY(ap_stages_make(ctx, &rq, &spot, how));
+	if (how->by == AP_CUT_BY_COST && !o->hybrid && o->pipeline_stages * o->pipeline_segments > 1)
+		cut_evenly(ctx, &rq, in);
 	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
 		ap_graph_staged(ctx, in->graph, spot, &in->graph);
 	return AP_OK;
@@ -476,7 +505,9 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(make_pipeline(ctx, &o, src, out));
 	AP_TRY(ap_recompute_check(ctx, out->graph, &out->step, ap_setting_said(ctx, set, AP_SET_recompute)));
 	out->step.quantum_s = ap_cost_quantum_s(ctx, out->graph, out->machine, &out->step);
+	out->other_step.quantum_s = out->step.quantum_s;
 	out->request = (struct ap_request){
+		.other = out->other.graph ? &out->other : NULL,
 		.graph = out->graph,
 		.machine = out->machine,
 		.step = &out->step,
@@ -489,6 +520,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 			.gap = o.objective_gap / 100,
 			.no_fold = !o.fold,
 		},
+		.deals = !ap_route_at((size_t)o.executor)->complete,
 		.baselines_only = limited && o.work_limit == 0,
 		.step_gap = (o.gap < 0 ? AP_DEFAULT_STEP_GAP : o.gap) / 100,
 		.prune = o.prune,
@@ -526,6 +558,27 @@ static enum ap_status by_hybrid(struct ap_ctx *ctx, const struct ap_settings *se
 	in->graph = in->request.graph = dealt;
 	in->counts = ap_hybrid_counts(ctx, dealt, in->machine->ndev, &in->step, &in->hybrid, &why);
 	return in->counts ? AP_OK : refuse(ctx, set, why);
+}
+
+enum ap_status ap_inputs_deal(struct ap_ctx *ctx, const char *degrees, struct ap_inputs *in)
+{
+	struct ap_hybrid h;
+	const char *why = "";
+	const struct ap_graph *dealt;
+
+	AP_TRY(ap_hybrid_parse(ctx, degrees, &h));
+	AP_TRY(ap_hybrid_fill(ctx, in->machine->ndev, &h));
+	h.pp = in->step.pipe->nstage;
+	h.vpp = in->step.pipe->nsegment;
+	h.micro_batches = in->step.micro_batches;
+	if (ap_hybrid_expert_stride(&h) > 0)
+		dealt = ap_hybrid_deal(ctx, in->graph, in->machine->ndev, &in->step, &h, &why);
+	else
+		dealt = NULL;
+	if (!dealt)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "hybrid", "%s: %s", degrees, why);
+	in->graph = in->request.graph = dealt;
+	return AP_OK;
 }
 
 /* Counts from the checkpoint. whole: it must name every operator with a parameter, and no other. */

@@ -37,6 +37,8 @@ struct ap_inputs {
 	const struct ap_machine *machine;
 	struct ap_step step;
 	struct ap_hybrid hybrid; /* dp is 0 if not asked for */
+	struct ap_step other_step;
+	struct ap_other_cut other; /* between layers, where the graph is cut by cost; graph NULL: none */
 	struct ap_request request; /* ready for the driver */
 	const int32_t *const *counts; /* [node][factor] if nothing is searched, else NULL */
 };
@@ -53,6 +55,12 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
  */
 enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *in);
+
+/* Takes the other cut of in, which it has. */
+void ap_inputs_recut(struct ap_inputs *in);
+
+/* Deals the sums of in's graph as a plan's search.hybrid says: "dp=8,tp=4,sp=1", degrees inside a stage. */
+enum ap_status ap_inputs_deal(struct ap_ctx *ctx, const char *degrees, struct ap_inputs *in);
 
 /* Makes the plan from in->counts, whether it fits or not, or by a search if there are none. found,
  * problem: as for ap_drive_find(); may be NULL. */

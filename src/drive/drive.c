@@ -13,11 +13,13 @@
 #include "drive/bound.h"
 #include "drive/certify.h"
 #include "drive/choose.h"
+#include "drive/improve.h"
 #include "drive/low_memory.h"
 #include "drive/recursive.h"
 #include "drive/rival.h"
 #include "drive/routed.h"
 #include "drive/verify.h"
+#include "hybrid/hybrid.h"
 #include "plan/make.h"
 #include "plan/memory.h"
 #include "rule/op.h"
@@ -32,6 +34,7 @@ struct driving {
 	const int32_t *const *fixed; /* pinned, and what the route fixes */
 	const struct ap_plan *free; /* if a route decides: the best plan without it */
 	bool recursion_only;
+	bool recut; /* rq is that of the other cut */
 	struct ap_recursive recursion;
 	struct ap_hints hints;
 	struct ap_tables tables;
@@ -43,6 +46,8 @@ struct driving {
 	bool finished; /* *out is complete and verified */
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
+	const struct ap_plan *improved; /* the last plan that was improved, as far as improved_steps go */
+	uint64_t improved_steps; /* UINT64_MAX: no trial is left */
 	uint64_t round; /* most steps of the engine's present round */
 	double step_bound_s; /* 0: none known */
 	uint64_t work;
@@ -54,6 +59,9 @@ struct driving {
 #define NEAR 0.2 /* of an objective: simulation may still prefer such a plan */
 #define LARGE 4096 /* operators: a second search takes long, and must be worth it */
 #define ROUND_GROWTH 16 /* of the engine's steps from round to round */
+#define IMPROVED_PART 8 /* of the steps so far may go into improvement */
+#define AGAIN_IMPROVED 8 /* times as many steps let the same plan be improved again */
+#define LEAST_IMPROVED (UINT64_C(1) << 25)
 #define SHORT_ROUND (AP_DEFAULT_WORK / 16) /* most steps of a round before the usual one */
 
 /* Does the request's route decide anything? */
@@ -225,6 +233,79 @@ static enum ap_status find_grids(struct driving *d)
 	return AP_OK;
 }
 
+#define MOST_GAIN 3 /* times as fast may a hybrid be whose sums are dealt */
+
+/* Step time of the grid of a hybrid without dealt sums; 0: unknown. */
+static double grid_s(struct driving *d, const struct ap_hybrid *h)
+{
+	uint32_t n;
+	const struct ap_grid *grid = ap_rival_grids(&d->rivals, d->rq, &n);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (grid[i].dp == h->dp && grid[i].tp == h->tp && grid[i].counts)
+			for (size_t k = 0; k < d->rivals.all.n; k++)
+				if (d->rivals.all.v[k].counts == grid[i].counts)
+					return d->rivals.all.v[k].step_time_s;
+	return 0;
+}
+
+struct hybrids {
+	struct driving *d;
+	double best_s; /* of all so far that fit */
+	bool experts; /* the graph may have some */
+};
+
+/* Tries a hybrid as it is, and where it has a tp, with sequence parallelism. */
+static bool try_kinds(struct hybrids *x, struct ap_hybrid h)
+{
+	struct driving *d = x->d;
+	bool any = false;
+
+	for (int sp = 0; sp <= (h.tp > 1); sp++) {
+		const struct ap_rival *v;
+
+		h.sp = sp;
+		if (ap_hybrid_expert_stride(&h) == 0 || grid_s(d, &h) > MOST_GAIN * x->best_s)
+			continue;
+		v = ap_rival_add_hybrid(&d->rivals, d->rq, &h, h.ep > 1);
+		any |= v != NULL;
+		if (v && v->fits && v->wanted)
+			x->best_s = fmin(x->best_s, v->step_time_s);
+	}
+	return any;
+}
+
+static void try_hybrid(void *user, const struct ap_hybrid *grid, const char *name)
+{
+	struct hybrids *x = user;
+	struct ap_hybrid h = *grid;
+	const struct ap_pipe *pipe = x->d->rq->step->pipe;
+
+	(void)name;
+	if (ap_ctx_stopped(x->d->ctx))
+		return;
+	h.pp = pipe ? pipe->nstage : 1;
+	h.vpp = pipe ? pipe->nsegment : 1;
+	h.micro_batches = x->d->rq->step->micro_batches;
+	try_kinds(x, h);
+	for (h.ep = 2; x->experts && h.ep <= h.dp; h.ep++)
+		if (h.dp % h.ep == 0 && !try_kinds(x, h) && grid->tp == 1 && grid->cp == 1) {
+			x->experts = false; /* refused with the fewest parts of experts: there are none */
+			return;
+		}
+}
+
+/* The hybrids that a route can be told, with their dealt sums and their order of ranks: those with experts
+ * and sequence parallelism too. */
+static enum ap_status find_hybrids(struct driving *d)
+{
+	struct hybrids x = {d, d->rivals.best ? d->rivals.best->prediction.step_time_s : INFINITY, true};
+
+	if (d->rq->deals && d->rq->graph->nnode <= LARGE)
+		ap_hybrid_grids(d->rq->machine->ndev, try_hybrid, &x);
+	return AP_OK;
+}
+
 /* A lower bound if the search has none. */
 static enum ap_status find_bound(struct driving *d)
 {
@@ -299,7 +380,7 @@ static enum ap_status choose_fitting(struct driving *d, const struct ap_engine *
 static bool is_settled(const struct driving *d, const struct ap_choice *c)
 {
 	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_INFEASIBLE || !d->chosen.table ||
-		c->ended != AP_ENDED_WORK || ap_engine_closed(&d->rq->budget, c);
+		ap_engine_closed(&d->rq->budget, c);
 }
 
 /* A round of the engine, of at most so many steps. What a stopped round found is taken only if there is
@@ -329,7 +410,7 @@ static enum ap_status run_engine(struct driving *d, uint64_t most)
 /* The engine; of auto, which one answered. */
 static const char *mode_of(const struct driving *d)
 {
-	bool answered = d->chosen.table && !strcmp(d->rq->search_mode, "auto");
+	bool answered = d->chosen.choice.engine && !strcmp(d->rq->search_mode, "auto");
 
 	return d->recursion_only ? RECURSION : answered ? d->chosen.choice.engine
 		: ap_choose_engine(d->rq)->name;
@@ -455,60 +536,98 @@ static const struct ap_plan *take_found(void *user, const int32_t *const *counts
 	return plan;
 }
 
-/* The fastest plans met beside the best, [AP_MOST_KNOWN]. Returns their number. */
-static uint32_t list_known(const struct ap_rivals *r, const int32_t *const **out)
-{
-	double slowest[AP_MOST_KNOWN];
-	uint32_t n = 0;
-
-	for (size_t i = 0; i < r->all.n; i++) {
-		double step_s = r->all.v[i].step_time_s;
-		uint32_t at = n;
-
-		while (at > 0 && slowest[at - 1] > step_s)
-			at--;
-		if (at == AP_MOST_KNOWN || step_s <= r->best->prediction.step_time_s ||
-			(at > 0 && slowest[at - 1] >= step_s))
-			continue;
-		n = n < AP_MOST_KNOWN ? n + 1 : n;
-		for (uint32_t k = n - 1; k > at; k--) {
-			slowest[k] = slowest[k - 1];
-			out[k] = out[k - 1];
-		}
-		slowest[at] = step_s;
-		out[at] = r->all.v[i].counts;
-	}
-	return n;
-}
-
-/* A bound on the step, by as much work as half the search so far, or a fifth of a second. */
+/* A bound on the step, by as much work as half the search so far, or a tenth of a second. */
 static enum ap_status find_step_bound(struct driving *d)
 {
-	const uint64_t least = UINT64_C(1) << 29, half = d->steps / 2;
-	const int32_t *const *known[AP_MOST_KNOWN];
+	const uint64_t least = UINT64_C(1) << 28;
+	const struct ap_plan *best = d->rivals.best;
 	struct ap_step_bound b;
 
-	if (!d->chosen.table || !d->rivals.best || ap_ctx_stopped(d->ctx))
+	if (!d->chosen.table || !best || best->graph != d->rq->graph || ap_ctx_stopped(d->ctx))
 		return AP_OK;
-	ap_bound_step(d->ctx, d->rq, d->chosen.table, d->rivals.maker, d->rivals.best, known,
-		list_known(&d->rivals, known), half > least ? half : least, take_found, d, &b);
+	ap_bound_step(d->ctx, d->rq, d->chosen.table, best, d->steps / 2 > least ? d->steps / 2 : least,
+		take_found, d, &b);
 	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
 	d->work += b.work;
 	d->steps += b.work;
 	return AP_OK;
 }
 
-/* What an expert would write by hand. */
-static enum ap_status search_baselines(struct driving *d, bool recursion)
+/* What an expert would write by hand for the request's graph. */
+static enum ap_status price_cut(struct driving *d)
 {
-	if (!d->free) {
-		AP_TRY(run_part(d, find_data_parallel));
-		AP_TRY(run_part(d, find_grids));
-		AP_TRY(run_part(d, settle));
-	}
-	if (recursion)
-		AP_TRY(run_part(d, find_by_recursion));
+	AP_TRY(run_part(d, find_data_parallel));
+	AP_TRY(run_part(d, find_grids));
+	AP_TRY(run_part(d, settle));
+	AP_TRY(run_part(d, find_hybrids));
 	return run_part(d, settle);
+}
+
+static double best_step_s(const struct ap_rivals *r)
+{
+	return r->best ? r->best->prediction.step_time_s : INFINITY;
+}
+
+/* Prices the baselines, and where the graph can be cut into stages in another way, those of that cut: the
+ * one with the faster best is searched. */
+static enum ap_status choose_cut(struct driving *d)
+{
+	const struct ap_request *rq = d->rq;
+	struct ap_request *recut;
+	struct driving first;
+
+	AP_TRY(price_cut(d));
+	if (!rq->other || rq->given || d->refused || ap_ctx_stopped(d->ctx))
+		return AP_OK;
+	first = *d;
+	recut = ap_arena_memdup(d->ctx->arena, rq, sizeof *rq);
+	recut->graph = rq->other->graph;
+	recut->step = rq->other->step;
+	d->rq = recut;
+	d->recut = true;
+	AP_TRY(ap_pins_make(d->ctx, recut->graph, recut->machine->ndev, recut->step, NULL, &d->pinned));
+	d->fixed = d->pinned;
+	ap_rivals_init(&d->rivals, d->ctx, recut);
+	d->rivals.fixed = d->fixed;
+	d->rivals.any = false;
+	AP_TRY(price_cut(d));
+	if (d->refused || best_step_s(&d->rivals) >= best_step_s(&first.rivals)) {
+		first.refused = d->refused;
+		*d = first;
+	}
+	return AP_OK;
+}
+
+/* Improves the best plan, with as many steps as a part of those so far. */
+static enum ap_status improve(struct driving *d)
+{
+	struct ap_rivals *r = into(d);
+	uint64_t share = d->steps / IMPROVED_PART, most = d->rq->budget.work;
+	struct ap_improving x = {.ctx = d->ctx, .completer = r->completer, .fixed = r->fixed,
+		.scratch = r->sketches, .steps = share > LEAST_IMPROVED ? share : LEAST_IMPROVED};
+	const struct ap_plan *p;
+
+	if (most && most < x.steps)
+		x.steps = most;
+	if (!r->best || ap_ctx_stopped(d->ctx) ||
+		(r->best == d->improved && x.steps / AGAIN_IMPROVED < d->improved_steps))
+		return AP_OK;
+	d->improved_steps = x.steps;
+	d->steps += x.steps;
+	x.maker = r->best->graph == d->rq->graph ? r->maker : ap_plan_maker_create(d->ctx, r->best->graph,
+		d->rq->machine, d->rq->step, d->rq->capacity_bytes);
+	p = ap_improve(&x, r->best);
+	d->steps -= x.steps;
+	if (p != r->best && !d->free && p->graph == d->rq->graph) {
+		ap_rival_add(r, NULL, ap_plan_counts(d->ctx, p));
+		AP_TRY(settle(d));
+	} else if (p != r->best) {
+		ap_rival_take(r, p);
+	}
+	d->improved = r->best;
+	if (x.done)
+		d->improved_steps = UINT64_MAX;
+	return AP_OK;
 }
 
 static enum ap_status next_round(struct driving *d)
@@ -554,9 +673,11 @@ static enum ap_status search_rounds(struct driving *d)
 	for (d->round = 0; (d->round = round_after(d)) <= most && !d->refused;) {
 		AP_TRY(run_part(d, next_round));
 		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, improve));
 		AP_TRY(run_part(d, tell));
 		AP_TRY(run_part(d, find_step_bound));
 		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, improve));
 		AP_TRY(run_part(d, tell));
 		if (is_settled(d, &d->chosen.choice) || ap_ctx_stopped(d->ctx) ||
 			d->round > UINT64_MAX / ROUND_GROWTH)
@@ -572,9 +693,13 @@ static enum ap_status search(struct driving *d)
 {
 	bool exact = !d->recursion_only && ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT;
 
-	AP_TRY(search_baselines(d, exact || d->recursion_only));
+	if (exact || d->recursion_only)
+		AP_TRY(run_part(d, find_by_recursion));
+	AP_TRY(run_part(d, settle));
 	if (!d->rq->baselines_only) {
 		AP_TRY(run_part(d, find_cautious_recursion));
+		AP_TRY(run_part(d, settle));
+		AP_TRY(run_part(d, improve));
 		if (!d->recursion_only)
 			AP_TRY(search_rounds(d));
 		AP_TRY(run_part(d, settle));
@@ -685,15 +810,6 @@ static enum ap_status find_routed(struct driving *d)
 	return AP_OK;
 }
 
-static enum ap_status improve(struct driving *d)
-{
-	const struct ap_plan *best = d->routed.best;
-
-	if (best && best->search.objective_s > d->lower_bound_s)
-		ap_rival_take(&d->routed, ap_routed_improve(&d->routed, d->rq, d->fixed, best));
-	return AP_OK;
-}
-
 /*
  * A route decides some operators by itself, so the best plan so far only serves for comparison: each
  * was also taken as the route completes it from its checkpoint. Searches again, for plan and bound, with
@@ -725,7 +841,10 @@ static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
 		memcpy(f->count[i], p->op[i].place.count,
 			p->graph->node[i].bound.nfactor * sizeof **f->count);
 	f->any = true;
+	f->other = d->recut;
 	f->search = p->search;
+	f->hybrid = d->rivals.best_hybrid && p == d->rivals.best ? *d->rivals.best_hybrid
+		: (struct ap_hybrid){0};
 	state(d, is_stopped(d), p->prediction.step_time_s, &f->search);
 }
 
@@ -739,7 +858,7 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 	for (size_t i = 0; i < d->rivals.all.n; i++) {
 		const struct ap_rival *v = &d->rivals.all.v[i];
 
-		if (v->fits && v->wanted && (!best || v->step_time_s < best->step_time_s))
+		if (v->counts && v->fits && v->wanted && (!best || v->step_time_s < best->step_time_s))
 			best = v;
 	}
 	if (!best)
@@ -747,6 +866,7 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 	for (ap_id i = 0; i < g->nnode; i++)
 		memcpy(found->count[i], best->counts[i], g->node[i].bound.nfactor * sizeof **found->count);
 	found->any = true;
+	found->other = d->recut;
 	found->search.objective_s = best->objective_s;
 	state(d, true, best->step_time_s, &found->search);
 	return AP_LIMIT;
@@ -754,7 +874,15 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 
 static enum ap_status finish_best(struct driving *d)
 {
+	const struct ap_hybrid *h = d->best == d->rivals.best ? d->rivals.best_hybrid : NULL;
+
 	AP_TRY(finish(d, d->best, d->out));
+	if (h) {
+		d->out->search.hybrid = ap_hybrid_degrees(d->ctx, h);
+		d->step_bound_s = 0; /* of plans without dealt sums */
+		d->lower_bound_s = fmin(d->lower_bound_s, ap_plan_lower_bound_s(d->ctx, d->best->graph,
+			d->rq->machine, d->rq->step, NULL));
+	}
 	state(d, is_stopped(d), d->out->prediction.step_time_s, &d->out->search);
 	AP_TRY(ap_verify(d->ctx, d->out));
 	d->finished = true;
@@ -799,6 +927,7 @@ static enum ap_status take_best(struct driving *d, struct ap_found *found)
 
 static enum ap_status drive(struct driving *d, struct ap_found *found, const struct ap_problem **problem)
 {
+	AP_TRY(choose_cut(d));
 	if (decides(d->rq->route))
 		AP_TRY(run_part(d, begin_route));
 	AP_TRY(search(d));
@@ -844,11 +973,14 @@ static void try_job(void *user)
 }
 
 /* Allocates room for the counts of one plan. */
-static void found_init(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_found *f)
+static void found_init(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *f)
 {
-	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, g->nnode)};
-	for (ap_id i = 0; i < g->nnode; i++)
-		f->count[i] = AP_NEW_N(ctx->arena, int32_t, g->node[i].bound.nfactor);
+	ap_id n = rq->graph->nnode;
+
+	n = rq->other && rq->other->graph->nnode > n ? rq->other->graph->nnode : n;
+	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, n)};
+	for (ap_id i = 0; i < n; i++)
+		f->count[i] = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 }
 
 enum ap_status ap_drive_find(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *found,
@@ -857,7 +989,7 @@ enum ap_status ap_drive_find(struct ap_ctx *ctx, const struct ap_request *rq, st
 	struct drive_job j = {ctx, rq, found, out, problem, AP_LIMIT};
 	bool done;
 
-	found_init(ctx, rq->graph, found);
+	found_init(ctx, rq, found);
 	done = ap_attempt_apart(ctx, try_job, NULL, &j, &found->arena);
 	if (j.st == AP_OK || j.st == AP_STOPPED)
 		return j.st;
@@ -940,13 +1072,14 @@ enum ap_status ap_drive_evaluate(struct ap_ctx *ctx, const struct ap_request *rq
 }
 
 /* The plan of counts, completed by the request's route from what a checkpoint holds of them. */
-static enum ap_status plan_again(struct driving *d, const int32_t *const *counts, struct ap_plan *out)
+static enum ap_status plan_again(struct driving *d, const int32_t *const *counts, const struct ap_hybrid *h,
+	struct ap_plan *out)
 {
 	const struct ap_plan *routed;
 	struct driving told = *d;
 
 	if (!decides(d->rq->route)) {
-		ap_plan_sketch(d->rivals.maker, counts, out);
+		*out = *ap_rival_plan(&d->rivals, d->rq, h->dp ? h : NULL, counts);
 		return AP_OK;
 	}
 	told.pinned = counts;
@@ -958,21 +1091,28 @@ static enum ap_status plan_again(struct driving *d, const int32_t *const *counts
 enum ap_status ap_drive_again(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *found,
 	struct ap_plan *out)
 {
-	struct driving d = {.ctx = ctx, .rq = rq, .out = out};
+	struct ap_request recut = *rq;
+	struct driving d = {.ctx = ctx, .rq = &recut, .out = out};
 	struct ap_plan *plan = AP_NEW(ctx->arena, struct ap_plan);
 	const int32_t *const *counts = (const int32_t *const *)found->count;
 
 	ap_arena_destroy(found->arena);
 	found->arena = NULL;
+	if (found->other) {
+		recut.graph = rq->other->graph;
+		recut.step = rq->other->step;
+	}
+	rq = &recut;
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
 	d.fixed = d.pinned;
 	ap_rivals_init(&d.rivals, ctx, rq);
-	AP_TRY(plan_again(&d, counts, plan));
+	AP_TRY(plan_again(&d, counts, &found->hybrid, plan));
 	if (plan->prediction.memory.total > rq->capacity_bytes) /* after completion by the route */
 		return no_plan(&d);
 	AP_TRY(finish(&d, plan, out));
 	found->search.objective_s = plan->search.objective_s;
 	out->search = found->search;
 	out->search.certificate = NULL;
+	out->search.hybrid = found->hybrid.dp ? ap_hybrid_degrees(ctx, &found->hybrid) : NULL;
 	return ap_verify(ctx, out);
 }

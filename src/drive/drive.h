@@ -7,6 +7,7 @@
 #define AP_DRIVE_DRIVE_H
 
 #include "drive/request.h"
+#include "hybrid/hybrid.h"
 #include "plan/plan.h"
 #include "plan/simulate.h"
 
@@ -24,6 +25,8 @@ struct ap_found {
 	bool any;
 	int32_t **count; /* [nnode][factor] of the best plan */
 	struct ap_search_info search; /* of it */
+	bool other; /* it is of the request's other cut */
+	struct ap_hybrid hybrid; /* whose dealt sums its graph has; dp 0: none */
 	uint64_t steps; /* steps of the search, whatever it found */
 	struct ap_arena *arena; /* of the search, with plan and problem; NULL: destroyed */
 };

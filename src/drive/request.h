@@ -11,6 +11,12 @@
 
 #define AP_DEFAULT_WORK (UINT64_C(1) << 35) /* of a search, where the user gives no limit */
 
+/* The request's graph cut into stages in another way. */
+struct ap_other_cut {
+	const struct ap_graph *graph;
+	const struct ap_step *step; /* the request's, with this cut's pipe */
+};
+
 struct ap_request {
 	const struct ap_graph *graph;
 	const struct ap_machine *machine;
@@ -20,6 +26,8 @@ struct ap_request {
 	struct ap_budget budget;
 	double step_gap; /* a step so near its bound is called proven, and not improved */
 	const struct ap_route *route; /* NULL: row 0 of ap_route_at() */
+	const struct ap_other_cut *other; /* competes with graph before anything is searched; NULL: none */
+	bool deals; /* the executor can be told of dealt sums, and hybrids with them compete */
 	bool baselines_only; /* nothing is searched beyond baselines, of which the best is taken */
 	bool prune; /* normally true */
 	bool certify; /* a second engine must confirm the answer (drive/certify.h) */

@@ -44,6 +44,8 @@ void ap_rivals_feed(struct ap_rivals *r, const struct ap_rivals *from)
 	for (; r->fed < from->all.n; r->fed++) {
 		struct ap_rival v = from->all.v[r->fed];
 
+		if (v.hybrid)
+			continue; /* what it says besides counts no checkpoint holds */
 		v.optimal = v.told = false;
 		v.wanted = true; /* what the route decides is not asked */
 		AP_PUSH(r->ctx->arena, r->all, v);
@@ -104,27 +106,89 @@ void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why)
 	AP_PUSH(r->ctx->arena, r->baseline, ((struct ap_baseline){.name = name, .why_not = why}));
 }
 
+static struct ap_rival figures_of(const struct ap_rivals *r, const struct ap_plan *p)
+{
+	return (struct ap_rival){.step_time_s = p->prediction.step_time_s, .bubble_s = p->prediction.bubble_s,
+		.objective_s = p->search.objective_s, .memory_bytes = p->prediction.memory.total,
+		.fits = fits(p), .wanted = is_wanted(r, p)};
+}
+
+static struct ap_rival *add(struct ap_rivals *r, struct ap_rival v)
+{
+	AP_PUSH(r->ctx->arena, r->all, v);
+	return &r->all.v[r->all.n - 1];
+}
+
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts)
 {
 	struct ap_mark mark = ap_arena_mark(r->sketches);
-	struct ap_rival v = {.counts = counts};
+	struct ap_rival v;
 	struct ap_plan p;
 
 	ap_ctx_phase(r->ctx, "simulation");
 	ap_plan_sketch_in(r->maker, r->sketches, counts, &p);
-	v.step_time_s = p.prediction.step_time_s;
-	v.bubble_s = p.prediction.bubble_s;
-	v.objective_s = p.search.objective_s;
-	v.memory_bytes = p.prediction.memory.total;
-	v.fits = fits(&p);
-	v.wanted = is_wanted(r, &p);
+	v = figures_of(r, &p);
+	v.counts = counts;
 	ap_arena_release(r->sketches, mark);
 	if (name)
 		AP_PUSH(r->ctx->arena, r->baseline, ((struct ap_baseline){.name = name, .applicable = true,
 			.step_time_s = v.step_time_s, .objective_s = v.objective_s,
 			.memory_bytes = v.memory_bytes, .fits = v.fits}));
-	AP_PUSH(r->ctx->arena, r->all, v);
-	return &r->all.v[r->all.n - 1];
+	return add(r, v);
+}
+
+/* The graph that a hybrid deals, and its counts on it; NULL: there is none, or it breaks fixed rows. */
+static const int32_t *const *deal(struct ap_ctx *ctx, const struct ap_rivals *r, const struct ap_request *rq,
+	const struct ap_hybrid *h, const struct ap_graph **g)
+{
+	const char *why;
+	const int32_t *const *counts = NULL;
+
+	*g = ap_hybrid_deal(ctx, rq->graph, rq->machine->ndev, rq->step, h, &why);
+	if (*g)
+		counts = ap_hybrid_counts(ctx, *g, rq->machine->ndev, rq->step, h, &why);
+	return counts && ap_pins_hold(rq->graph, r->fixed, counts) ? counts : NULL;
+}
+
+struct ap_rival *ap_rival_add_hybrid(struct ap_rivals *r, const struct ap_request *rq,
+	const struct ap_hybrid *h, bool same_too)
+{
+	struct ap_mark mark = ap_arena_mark(r->sketches);
+	struct ap_ctx ctx = *r->ctx;
+	struct ap_rival v = {0};
+	const struct ap_graph *g;
+	const int32_t *const *counts;
+
+	ctx.arena = r->sketches;
+	ap_ctx_phase(r->ctx, "simulation");
+	counts = deal(&ctx, r, rq, h, &g);
+	if (counts && (g != rq->graph || same_too)) {
+		struct ap_plan p;
+
+		ap_plan_sketch(ap_plan_maker_create(&ctx, g, rq->machine, rq->step, rq->capacity_bytes),
+			counts, &p);
+		v = figures_of(r, &p);
+		v.hybrid = ap_arena_memdup(r->ctx->arena, h, sizeof *h);
+	}
+	ap_arena_release(r->sketches, mark);
+	return v.hybrid ? add(r, v) : NULL;
+}
+
+const struct ap_plan *ap_rival_plan(struct ap_rivals *r, const struct ap_request *rq,
+	const struct ap_hybrid *h, const int32_t *const *counts)
+{
+	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
+	struct ap_plan_maker *maker = r->maker;
+	const struct ap_graph *g;
+
+	if (h) {
+		const int32_t *const *own = deal(r->ctx, r, rq, h, &g);
+
+		counts = counts ? counts : own;
+		maker = ap_plan_maker_create(r->ctx, g, rq->machine, rq->step, rq->capacity_bytes);
+	}
+	ap_plan_sketch(maker, counts, plan);
+	return plan;
 }
 
 const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_request *rq,
@@ -193,7 +257,8 @@ static void add_grid(void *user, const struct ap_hybrid *h, const char *name)
 {
 	struct gridding *x = user;
 	struct ap_rivals *r = x->r;
-	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name), .rare = h->cp > 1};
+	struct ap_grid g = {.name = ap_arena_strdup(r->ctx->arena, name), .rare = h->cp > 1,
+		.dp = h->dp, .tp = h->tp};
 
 	if (h->tp * h->cp == 1 || r->ngrid == AP_MAX_GRIDS || ap_ctx_stopped(r->ctx))
 		return; /* tp=1 is data parallel */
@@ -313,8 +378,10 @@ const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request
 
 void ap_rival_take(struct ap_rivals *r, const struct ap_plan *p)
 {
-	if (may_be_taken(r, p) && (!r->best || is_faster(p, r->best)))
-		r->best = p;
+	if (!may_be_taken(r, p) || (r->best && !is_faster(p, r->best)))
+		return;
+	r->best = p;
+	r->best_told = r->best_optimal = false;
 }
 
 /* The fastest rival that was not met yet and could be the best, of equals the first; NULL: none. */
@@ -352,7 +419,8 @@ void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq)
 	if (r->route)
 		settle_routed(r, rq);
 	if (v) {
-		r->best = sketch(r, v->counts);
+		r->best = ap_rival_plan(r, rq, v->hybrid, v->counts);
+		r->best_hybrid = v->hybrid && r->best->graph != rq->graph ? v->hybrid : NULL;
 		r->best_optimal = v->optimal;
 		r->best_told = false;
 	}
@@ -363,7 +431,7 @@ void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq)
 {
 	const struct ap_plan *told;
 
-	if (!r->best || r->best_told || r->route || ap_ctx_stopped(r->ctx))
+	if (!r->best || r->best_told || r->best_hybrid || r->route || ap_ctx_stopped(r->ctx))
 		return;
 	told = ap_rival_told(r, rq, ap_plan_counts(r->ctx, r->best), r->best_optimal);
 	if (ap_ctx_stopped(r->ctx))

@@ -13,13 +13,15 @@
 
 #include "base/vec.h"
 #include "drive/request.h"
+#include "hybrid/hybrid.h"
 #include "plan/make.h"
 #include "table/table.h"
 
 #define AP_MAX_GRIDS 64
 
 struct ap_rival { /* a plan as it was found */
-	const int32_t *const *counts;
+	const int32_t *const *counts; /* NULL: those of hybrid */
+	const struct ap_hybrid *hybrid; /* the plan is of the graph that ap_hybrid_deal() makes; else NULL */
 	double step_time_s, bubble_s, objective_s;
 	int64_t memory_bytes;
 	bool fits, wanted; /* the memory; the settings of the search allow it */
@@ -29,6 +31,7 @@ struct ap_rival { /* a plan as it was found */
 
 struct ap_grid { /* an expert's dp x cp x tp grid */
 	const char *name;
+	int64_t dp, tp;
 	const int32_t *const *counts; /* NULL: impossible */
 	const char *why; /* it is impossible */
 	bool rare; /* it cuts sequences: simulated only if its objective is near the best */
@@ -48,6 +51,7 @@ struct ap_rivals {
 	const struct ap_table *table; /* with prices for completion; NULL: none */
 	const struct ap_plan *best; /* the fastest that fits; NULL: none fits */
 	bool best_optimal; /* its objective is proven: completion would return the same plan */
+	const struct ap_hybrid *best_hybrid; /* it is of the graph that ap_hybrid_deal() makes; else NULL */
 	bool best_told; /* it was compared with what its checkpoint is completed to */
 	size_t met; /* rivals that were compared with the best */
 	AP_VEC(struct ap_rival) all; /* in the order of adding */
@@ -75,6 +79,15 @@ void ap_rivals_end(struct ap_rivals *r);
 
 /* Adds the plan of counts, with a name also as a baseline. Returns it, until the next is added. */
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts);
+
+/* Adds the plan of a filled hybrid, with its own dealt sums and order of ranks. NULL: it is none, breaks
+ * fixed rows, or is a plan of the request's graph, and same_too is not set. */
+struct ap_rival *ap_rival_add_hybrid(struct ap_rivals *r, const struct ap_request *rq,
+	const struct ap_hybrid *h, bool same_too);
+
+/* The plan of a rival, in the run arena. */
+const struct ap_plan *ap_rival_plan(struct ap_rivals *r, const struct ap_request *rq,
+	const struct ap_hybrid *h, const int32_t *const *counts);
 
 /* Adds a baseline that is not applicable, and the reason. */
 void ap_rival_absent(struct ap_rivals *r, const char *name, const char *why);

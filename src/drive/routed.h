@@ -4,7 +4,7 @@
  * memory: then the additive problem is searched again with the route's decisions fixed, and the
  * memory limit lowered by what the completion needed in excess. As a route's rule is no sum of
  * costs (the cut of an operator with a parameter changes others), the best plan of that problem is
- * then improved step by step, each step completed by the route and simulated.
+ * then improved, each trial completed by the route (drive/improve.h).
  */
 #ifndef AP_DRIVE_ROUTED_H
 #define AP_DRIVE_ROUTED_H
@@ -27,14 +27,5 @@ uint64_t ap_routed_quick(struct ap_rivals *r, const struct ap_request *rq, const
  */
 uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free);
-
-/*
- * A plan of the rivals' route that is no slower than start, and fits the memory if start does. A
- * step gives all equal operators (of repeated layers) that are cut alike another candidate; fixed
- * ones stay. Ends if no step is faster, after a hundred thousand completed operators, or if
- * stopped; deterministic unless stopped. O(operators) per candidate tried.
- */
-const struct ap_plan *ap_routed_improve(struct ap_rivals *r, const struct ap_request *rq,
-	const int32_t *const *fixed, const struct ap_plan *start);
 
 #endif

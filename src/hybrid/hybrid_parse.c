@@ -339,3 +339,18 @@ enum ap_status ap_hybrid_step(struct ap_ctx *ctx, const struct ap_hybrid *h, int
 	*micro_batches = n;
 	return AP_OK;
 }
+
+const char *ap_hybrid_degrees(struct ap_ctx *ctx, const struct ap_hybrid *h)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	ap_str_addf(&s, "dp=%" PRId64 ",tp=%" PRId64, h->dp, h->tp);
+	if (h->cp > 1)
+		ap_str_addf(&s, ",cp=%" PRId64, h->cp);
+	if (h->ep > 1)
+		ap_str_addf(&s, ",ep=%" PRId64, h->ep);
+	if (h->sp)
+		ap_str_addf(&s, ",sp=1");
+	return s.s;
+}

@@ -36,6 +36,9 @@ enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_h
 /* "all-gather", "ring", "all-to-all"; NULL of AP_CP_USUAL. */
 const char *ap_cp_algo_name(enum ap_cp_algo a);
 
+/* The degrees of a filled hybrid inside a stage, as --hybrid takes them: "dp=8,tp=4,sp=1". */
+const char *ap_hybrid_degrees(struct ap_ctx *ctx, const struct ap_hybrid *h);
+
 /* Stride of the ep ranks among which experts are dealt, of a hybrid with all degrees; 0: they cannot be.
  * The ranks of a stage are dp x cp x tp, tp innermost. Experts are cut by tp (etp = tp) and dealt among
  * those of cp and inner ones of dp, or, if cp does not divide ep, of dp alone; with etp = 1 they are whole,

@@ -27,6 +27,17 @@ void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, s
 void ap_plan_sketch_in(struct ap_plan_maker *maker, struct ap_arena *arena, const int32_t *const *counts,
 	struct ap_plan *out);
 
+/* What an operator costs in a step between its neighbours. */
+struct ap_plan_guess {
+	double own_s; /* kernels, collectives that computation waits for, the optimizer */
+	double busy_s; /* the same, with redistributions to and from it */
+	double exchange_s; /* of its gradients, none of it hidden */
+};
+
+/* The same for a node with these counts, the others as in row; those whose row is `with` change with it. */
+struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *maker, ap_id node, const int32_t *count,
+	const int32_t *const *row, const int32_t *with);
+
 /* Completes a sketch with parameters and schedule. Reports settings that are without effect. */
 void ap_plan_complete(struct ap_ctx *ctx, const struct ap_plan *sketch, struct ap_plan *out);
 

@@ -7,7 +7,6 @@
 #include "base/vec.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
-#include "plan/terms.h"
 #include "plan/whole_step.h"
 #include "rule/op.h"
 
@@ -24,7 +23,6 @@ struct run {
 	double wait_s; /* for the data that it reads */
 	uint32_t giver; /* the run that it waits for; AP_NONE: none */
 	uint32_t operand; /* of the giver (backward) or its own: the redistribution between; AP_NONE: none */
-	bool input; /* it waits for inputs of the graph, from the start of the pass */
 	bool all; /* it waits for all that is sent behind the giver on the way to it, see meeting() */
 	bool line_by_data; /* line_s comes from data, not from the run before */
 };
@@ -344,15 +342,10 @@ static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 	for (uint32_t i = 0; i < out->runs.n; i++) {
 		struct run *r = &out->runs.v[i];
 		double kernel = kernel_s(x, r), data, end;
-		bool solid = is_solid(x, r), waits;
+		bool solid = is_solid(x, r);
 
-		if (kind == AP_PASS_FORWARD && micro_s(x, r->node, AP_LEG_INPUT) > r->wait_s) {
-			r->wait_s = micro_s(x, r->node, AP_LEG_INPUT);
-			r->input = true;
-		}
-		waits = r->giver != AP_NONE || r->input;
-		data = waits ? r->wait_s + before_s(x, r) : 0;
-		r->line_by_data = solid && waits && data >= line;
+		data = r->giver == AP_NONE ? 0 : r->wait_s + before_s(x, r);
+		r->line_by_data = solid && r->giver != AP_NONE && data >= line;
 		r->line_s = (r->line_by_data ? data : line) + kernel;
 		r->data_s = solid ? r->line_s : data;
 		line = r->line_s;
@@ -399,11 +392,6 @@ static void count_path(struct tracing *x, const struct pass *pass, uint32_t i, b
 			i = i > 0 && (is_solid(x, r) || !data) ? i - 1 : AP_NONE;
 			data = false;
 			continue;
-		}
-		if (r->input) {
-			count_before(x, r, times);
-			x->passed[r->node].s[AP_LEG_INPUT] += times;
-			return;
 		}
 		if (r->giver == AP_NONE)
 			return;
@@ -691,7 +679,7 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 	}
 }
 
-/* Times of the plan's legs and redistributions. Who shares a copy waits for at least its part of it. */
+/* Times of the plan's legs and redistributions. */
 static void time_plan(struct tracing *x)
 {
 	const struct ap_plan *p = x->p;
@@ -710,15 +698,14 @@ static void time_plan(struct tracing *x)
 	x->first = first;
 	for (uint32_t m = 0; m < p->nmove; m++) {
 		const struct ap_plan_move *move = &p->move[m];
-		struct ap_move_cost cost = ap_plan_move_part(p, move);
 		uint32_t at = first[move->to] + move->operand;
 		bool again = p->task[move->to].in[move->operand].again;
 
 		if (move->from == AP_NONE)
 			continue;
-		x->way_s[THERE][at] = cost.forward_s * x->per_micro;
-		x->way_s[AGAIN][at] = again ? cost.forward_s * x->per_micro : 0;
-		x->way_s[BACK][at] = cost.backward_s * x->per_micro - x->way_s[AGAIN][at];
+		x->way_s[THERE][at] = move->cost.forward_s * x->per_micro;
+		x->way_s[AGAIN][at] = again ? move->cost.forward_s * x->per_micro : 0;
+		x->way_s[BACK][at] = move->cost.backward_s * x->per_micro - x->way_s[AGAIN][at];
 	}
 }
 
@@ -807,12 +794,9 @@ double ap_path_length_s(struct ap_ctx *ctx, const struct ap_path *path, const st
 			sum += w->node[i].s[k] * legs.s[k];
 	}
 	for (uint32_t m = 0; m < p->nmove; m++)
-		if (p->move[m].from != AP_NONE) {
-			struct ap_move_cost cost = ap_plan_move_part(p, &p->move[m]);
-
+		if (p->move[m].from != AP_NONE)
 			sum += w->flow[w->first[p->move[m].to] + p->move[m].operand] *
-				(cost.forward_s + cost.backward_s);
-		}
+				(p->move[m].cost.forward_s + p->move[m].cost.backward_s);
 	ap_arena_release(ctx->scratch, mark);
 	return sum;
 }
