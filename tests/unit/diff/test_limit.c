@@ -123,7 +123,7 @@ START_TEST(test_judge)
 	ck_assert(!judge(&ctx, "memory>+0.25KB", "2", "2.5", &v));
 	ck_assert(judge(&ctx, "compute>=40%", "2", "2.5", &v)); /* 1 s of 2.5 s */
 	ck_assert(!judge(&ctx, "compute>40%", "2", "2.5", &v));
-	ck_assert(!judge(&ctx, "gap>0%", "2", "2.5", &v));
+	ck_assert(!judge(&ctx, "objective_gap>0%", "2", "2.5", &v));
 	ck_assert(!judge(&ctx, "step_time>+0%", "2", "2", &v));
 	ck_assert_str_eq(v.was, "2.00 s");
 	free_ctx(&ctx);

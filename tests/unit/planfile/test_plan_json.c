@@ -105,7 +105,8 @@ START_TEST(keys_in_their_order)
 		"operators", "redistributions", "parameters", "fusion", "schedule", NULL};
 	static const char *const search[] = {"mode", "status", "complete", "objective_s",
 		"lower_bound_s", "gap", "work", NULL};
-	static const char *const prediction[] = {"step_time_s", "compute_s", "communication_s",
+	static const char *const prediction[] = {"step_time_s", "step_bound_s", "step_gap",
+		"step_status", "compute_s", "communication_s",
 		"exposed_communication_s", "bubble_s", "optimizer_s", "tokens_or_samples_per_s",
 		"memory", NULL};
 	static const char *const oper[] = {"name", "type", "cell", "stage", "segment", "inputs", "outputs",
@@ -360,7 +361,8 @@ static void set_figures(struct made *m)
 	m->plan.capacity_bytes = INT64_C(4) << 30;
 	m->plan.search = (struct ap_search_info){.mode = "dynamic_programming",
 		.status = AP_PLAN_FEASIBLE, .complete = true, .objective_s = 1.5e-3,
-		.lower_bound_s = 1.2e-3, .gap = 0.25, .work = 77};
+		.lower_bound_s = 1.2e-3, .gap = 0.25, .step_bound_s = 1.6e-3,
+		.step_gap = 0.25, .step_status = AP_STEP_BOUNDED, .work = 77};
 	m->plan.prediction = (struct ap_prediction){.step_time_s = 2e-3, .compute_s = 1e-3,
 		.communication_s = 7e-4, .exposed_communication_s = 5e-4, .optimizer_s = 5e-4,
 		.samples_per_s = 8000,
@@ -372,13 +374,14 @@ START_TEST(summary_for_people)
 	static const char text[] =
 		"graph             pair: 4 operators, 3 parameters in use\n"
 		"devices           8 x ascend910a on 2 servers\n"
-		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % "
-		"(dynamic_programming, feasible)\n"
 		"step time            2.00 ms, 8000.0 samples/s\n"
+		"  bound              1.60 ms, gap 25.0 %, for 1 micro-batch and 1 stage, as given\n"
 		"  compute            1.00 ms\n"
 		"  communication       700 us\n"
 		"    exposed           500 us\n"
 		"  optimizer           500 us\n"
+		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % "
+		"(dynamic_programming, feasible)\n"
 		"memory              1.50 GiB of 4.00 GiB usable on a device, 37.5 %\n"
 		"  weights           1.00 GiB\n"
 		"  activations        512 MiB\n"
